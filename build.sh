@@ -1,0 +1,62 @@
+#!/bin/sh
+# Everything one types in this folder; ./build.sh help says what. The long parts live in tests/.
+set -eu
+cd "$(dirname "$0")"
+B=.build
+
+help() { cat <<'END'
+./build.sh run [FOLDER] [--guide]   train a digit classifier: on digits it draws itself, or on MNIST's IDX files in FOLDER
+./build.sh test [CONFIG...] [NAME...]  build and run the tests; a NAME is a chapter (tests/NAME.c) or part of a test's name
+./build.sh bench [NAME...]          measure: tests/bench/NAME.c
+./build.sh examples [NAME...]       build and run the examples, showing what they print
+./build.sh fixtures [numpy|...]     make the tests' reference values again (Python with NumPy, TensorFlow, PyTorch)
+./build.sh docs                     write docs/reference.md from the declarations in eager.h
+./build.sh coverage [NAME...]       branches of eager.h that the tests take; the missed ones are listed
+./build.sh deps                     install what is optional, on Debian and Ubuntu (apt-get)
+./build.sh clean                    remove the build folder, .build/
+
+Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: all cores), EAGER_DATA (a folder of real data for
+the tests that want some). Only a C compiler is needed; what else is found (OpenBLAS, zlib, clang, nvcc, Python) is used.
+CONFIG: plain optional debug nothreads c++ clang clang++ address thread leak valgrind; default: plain, and optional if found.
+END
+}
+
+command=${1:-help}
+[ $# -eq 0 ] || shift
+case $command in
+run)
+    . tests/find.sh
+    set -- "$(ls examples/*digits_cnn*.c | head -n 1)" "$@"
+    echo "Building $1 (-O2)"
+    $CC -std=c11 -O2 $CFLAGS -I. "$1" -o $B/digits $OPTIONS $OPTION_LIBS $LIBS
+    shift
+    exec $B/digits "$@" ;;
+test)
+    . tests/find.sh
+    sh tests/run.sh "$@" ;;
+bench | examples)
+    . tests/find.sh
+    [ $command = examples ] && folder=examples || folder=tests/bench
+    [ $# -gt 0 ] || set -- ''
+    for name; do
+        for source in $folder/*"$name"*.c; do
+            [ -f "$source" ] || { echo "build.sh: no $folder/*$name*.c" >&2; exit 1; }
+            printf '\n== %s\n' "$source"
+            $CC -std=c11 -O2 $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && $B/program
+        done
+    done ;;
+coverage)
+    . tests/find.sh
+    sh tests/coverage.sh "$@" ;;
+fixtures)
+    ${PYTHON:-python3} tests/fixtures.py "$@" ;;
+docs)
+    awk -f docs/reference.awk eager.h >docs/reference.md.new && mv docs/reference.md.new docs/reference.md ;;
+deps)
+    [ "$(id -u)" = 0 ] && sudo= || sudo=sudo
+    $sudo apt-get update
+    $sudo apt-get install -y gcc g++ clang libclang-rt-dev libopenblas-dev zlib1g-dev valgrind python3 python3-numpy ;;
+clean) rm -rf $B ;;
+help | -h | --help) help ;;
+*) echo "build.sh: no command '$command'" >&2; help >&2; exit 2 ;;
+esac

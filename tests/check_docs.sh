@@ -1,0 +1,56 @@
+# The programs in README.md and docs/*.md compile, run and print what the page says.
+#   ```c            a program; without main, what stands in column 0 as static, typedef, struct or # goes before main, the rest into it
+#   ```c more       goes on with the program above
+#   ```c fragment   is not compiled
+#   ```text         after a program: what it prints (compare.awk); so do lines after `// output:` in the program itself
+. tests/check.sh
+T=$TEST_TEMP
+
+# Writes every program of page $1 to $T/PAGE_N.c, what it prints to $T/PAGE_N.expected.
+extract() {
+    awk -v out="$T/$(basename "$1" .md)" '
+    function flush() {
+        if (n && (top != "" || body != "")) {
+            if (whole) printf "%s%s", top, body >file
+            else printf "#include \"eager.h\"\n#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n%s\nint main(void) {\n%s    return 0;\n}\n", top, body >file
+            close(file)
+            if (want != "") { printf "%s", want >(out "_" n ".expected"); close(out "_" n ".expected") }
+        }
+    }
+    /^```/ && !inside {
+        language = $0; sub(/^``` */, "", language)
+        inside = language == "" ? "other" : language
+        if (inside == "c") { flush(); n++; file = out "_" n ".c"; top = body = want = ""; whole = global = output = 0 }
+        next
+    }
+    /^```/ { inside = ""; output = global = 0; next }
+    inside == "text" && n { want = want $0 "\n" }
+    inside != "c" && inside != "c more" { next }
+    /^ *\/\/ output:/ { output = 1; next }
+    output && /^ *\/\// { line = $0; sub(/^ *\/\/ ?/, "", line); want = want line "\n"; next }
+    /^int main/ { whole = 1 }
+    whole { body = body $0 "\n"; next }
+    /^(static|typedef|struct|enum|#)/ { global = 1 }
+    global { top = top $0 "\n"; if (/^}/ || /^#/ || /^[^ ].*[;}]( *\/\/.*)?$/) global = 0; next }
+    { body = body $0 "\n" }
+    END { flush() }' "$1"
+}
+program() {                                # one that holds the implementation is compiled as a reader would, others with eager.o
+    core=$B/plain/eager.o
+    ! grep -q 'define EAGER_IMPLEMENTATION' "$1.c" || core=''
+    $CC -std=c11 -Wall -Wextra -Wno-unused -Wno-unused-parameter -Werror -I. "$1.c" $core -o "$1" -lm ${core:+$LIBS} || { cat -n "$1.c"; return 1; }
+    (cd "$T" && "./$(basename "$1")") >"$1.out" 2>&1 </dev/null || { echo "status $?"; cat "$1.out"; return 1; }
+    [ ! -f "$1.expected" ] || awk -f tests/compare.awk "$1.expected" "$1.out"
+}
+for page in README.md docs/*.md; do
+    [ -f "$page" ] || continue
+    extract "$page"
+    for source in "$T/$(basename "$page" .md)"_*.c; do
+        [ ! -f "$source" ] || check "$(basename "$source" .c)" program "${source%.c}"
+    done
+done
+if [ -f docs/reference.md ]; then
+    awk -f docs/reference.awk eager.h >"$T/reference"
+    check reference_is_up_to_date diff docs/reference.md "$T/reference"
+fi
+finish

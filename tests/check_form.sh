@@ -1,0 +1,73 @@
+# The form of eager.h: its contents list, its names, what including it costs and changes.
+. tests/check.sh
+T=$TEST_TEMP
+trim() { sed 's/[ -]*$//; s/  */ /g'; }
+
+# The list at the top says `//   01  TITLE`, a chapter's banner `//# 01  TITLE ----`.
+contents() {
+    grep '^//# ' eager.h | sed 's,^//# *,,' | trim >"$T/banners"
+    grep '^// *[0-9][0-9]*  [A-Z]' eager.h | sed 's,^// *,,' | trim >"$T/contents"
+    [ -s "$T/banners" ] && diff "$T/contents" "$T/banners"
+}
+
+# Whatever eager.o defines for a linker begins with eg_ or egi_ (in C++ too: everything public is extern "C").
+symbols() {
+    "$@" -I. -c "$B/eager.c" -o "$T/symbols.o" &&
+        nm -g --defined-only "$T/symbols.o" >"$T/nm" && grep -q ' T eg_' "$T/nm" &&
+        ! awk '$2 ~ /^[A-Z]$/ { print $3 }' "$T/nm" | grep -vE '^_?egi?_'
+}
+static_symbols() {
+    "$@" -I. -DEAGER_STATIC -c "$B/eager.c" -o "$T/static.o" && ! nm -g --defined-only "$T/static.o" | grep .
+}
+
+# The macros after including eager.h are those of the standard headers it includes, and EG_, EGI_, EAGER_, eg_, egi_.
+macros() {                                 # what to define before, the compiler
+    define=$1; shift
+    { echo "$define"; sed -n 's/^ *# *include *\(<.*>\).*/\1/p' eager.h | sort -u | while read -r file; do
+        printf '#if __has_include(%s)\n#include %s\n#endif\n' "$file" "$file"
+    done; } >"$T/before.c"
+    { cat "$T/before.c"; echo '#include "eager.h"'; } >"$T/after.c"
+    for file in before after; do
+        "$@" -I. $OPTIONS -dM -E "$T/$file.c" >"$T/$file.macros" || return
+        sed 's/^#define \([A-Za-z0-9_]*\).*/\1/' "$T/$file.macros" | sort >"$T/$file.names"
+    done
+    comm -13 "$T/before.names" "$T/after.names" | grep -vE '^(EG|EGI|EAGER|eg|egi)_' >"$T/new"
+    comm -23 "$T/before.names" "$T/after.names" >"$T/lost"
+    ! grep . "$T/new" "$T/lost"
+}
+
+# Two files of one program include it, twice each; a third is the library.
+two_files() {
+    printf '#include "eager.h"\n#include "eager.h"\neg_tensor *two(void);\neg_tensor *two(void) { return eg_scalar(2); }\n' >"$T/two.c"
+    printf '%s\n' '#include <stdio.h>' '#include "eager.h"' '#include "eager.h"' 'eg_tensor *two(void);' \
+        'int main(void) { return eg_item(eg_add(two(), 1)) == 3 ? 0 : 1; }' >"$T/main.c"
+    "$@" -I. "$T/two.c" "$T/main.c" "$B/plain/eager.o" -o "$T/two" $LIBS && "$T/two"
+}
+implementation_twice() {                    # the header once more after the implementation, in one file
+    printf '%s\n' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' '#include "eager.h"' \
+        'int main(void) { return eg_item(eg_scalar(3)) == 3 ? 0 : 1; }' >"$T/once.c"
+    "$@" -I. "$T/once.c" -o "$T/once" -lm && "$T/once"
+}
+
+# CPU milliseconds of a command, run $1 times. Figures to look at, no test: a busy machine must not fail one.
+cost() {
+    runs=$1; shift
+    sh -c 'n=$1; shift; while [ $n -gt 0 ]; do "$@" || exit 1; n=$((n - 1)); done; times' sh "$runs" "$@" 2>&1 |
+        tail -n 1 | tr 'ms' '  ' | awk -v n="$runs" '{ printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'
+}
+echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
+[ "$wanted" != "  " ] || echo "note: including eager.h costs $(($(cost 10 $CC -std=c11 -I. -c "$T/include.c" -o "$T/o") - $(cost 10 $CC -std=c11 -c "$T/empty.c" -o "$T/o"))) ms of CPU, the implementation at -O2 $(cost 1 $CC -std=c11 -O2 -I. -c "$B/eager.c" -o "$T/o") ms"
+
+check contents_list_equals_banners contents
+check symbols_are_prefixed symbols $CC -std=c11
+check static_leaves_no_symbol static_symbols $CC -std=c11 -w
+check macros_are_prefixed macros '' $CC -std=c11
+check macros_of_implementation_are_prefixed macros '#define EAGER_IMPLEMENTATION' $CC -std=c11
+check two_files_of_one_program two_files $CC -std=c11
+check include_after_implementation implementation_twice $CC -std=c11
+check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
+if [ -n "$CXX" ]; then
+    check symbols_are_prefixed_in_cpp symbols $CXX -std=c++17 -x c++
+    check macros_are_prefixed_in_cpp macros '#define EAGER_IMPLEMENTATION' $CXX -std=c++17 -x c++
+fi
+finish

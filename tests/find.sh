@@ -1,0 +1,33 @@
+# Read by build.sh: finds what there is to build with, one line each.
+# CC CXX CLANG CLANGXX NVCC PYTHON: commands, empty where there is none. LIBS: what every program is linked with.
+# OPTIONS and OPTION_LIBS: the flags that switch on what was found of OpenBLAS and zlib.
+have() { command -v "$1" >/dev/null 2>&1; }
+first() { for tool; do ! have "$tool" || { echo "$tool"; return; }; done; }
+links() { printf '%s\n' "$1" >$B/probe.c; shift; $CC $B/probe.c -o $B/probe "$@" >/dev/null 2>&1; }
+says() { [ -n "$2" ] && echo "$1: $2" || echo "$1: not found, $3"; }
+
+mkdir -p $B
+CC=${CC:-$(first cc gcc clang)} CXX=${CXX-$(first c++ g++ clang++)} CFLAGS=${CFLAGS-}
+CLANG=$(first clang) CLANGXX=$(first clang++) NVCC=$(first nvcc) PYTHON=${PYTHON:-$(first python3)}
+JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)}
+[ -n "$CC" ] || { echo "build.sh: no C compiler found; install gcc or clang, or set CC" >&2; exit 1; }
+links 'int main(void) { return 0; }' || { echo "build.sh: $CC cannot compile and link a program" >&2; exit 1; }
+
+LIBS=-lm OPTIONS='' OPTION_LIBS='' blas='' zlib=''
+! links 'int main(void) { return 0; }' -lpthread || LIBS="-lm -lpthread"
+for place in '' -I/usr/include/openblas; do
+    [ -z "$blas" ] && links '#include <cblas.h>
+int main(void) { float x = 1; return cblas_sdot(1, &x, 1, &x, 1) != 1; }' $place -lopenblas &&
+        blas="cblas.h and -lopenblas" OPTIONS="-DEAGER_OPENBLAS $place" OPTION_LIBS=-lopenblas
+done
+links '#include <zlib.h>
+int main(void) { return zlibVersion() == 0; }' -lz &&
+    zlib="zlib.h and -lz" OPTIONS="$OPTIONS -DEAGER_ZLIB" OPTION_LIBS="$OPTION_LIBS -lz"
+
+echo "C compiler: $CC ($($CC --version 2>/dev/null | head -n 1))"
+says OpenBLAS "$blas" "matmul is eager.h's own"
+says zlib "$zlib" "gzip'ed files are not read"
+says clang "$CLANG" "one compiler is tested"
+says nvcc "$NVCC" "no CUDA"
+says Python "$PYTHON" "the tests' reference values stay as they are"
+export B CC CXX CFLAGS CLANG CLANGXX NVCC PYTHON JOBS OPTIONS OPTION_LIBS LIBS

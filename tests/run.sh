@@ -1,0 +1,116 @@
+# tests/run.sh [CONFIG...] [NAME...]: for each configuration builds eager.o once, links every tests/*.c and tests/*.cpp with it and
+# runs them; with plain it runs tests/check_*.sh too; adds up. build.sh starts it and says what the names mean and what tools were found.
+set -u
+WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
+
+# How configuration $1 compiles eager.c, tests in C and in C++, and links; lacks: why it cannot be.
+configure() {
+    eager="$CC -std=c11 -x c" c="$CC -std=c11" cpp=${CXX:+$CXX -std=c++17} link=$CC flags=-O2 libs=$LIBS wrap='' lacks=''
+    clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1
+    sanitized='-g -O1 -fno-omit-frame-pointer -DTEST_NO_SIGNALS'
+    case $1 in
+    plain) ;;
+    optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='neither OpenBLAS nor zlib found' ;;
+    debug) flags='-O1 -g -DEAGER_DEBUG' ;;
+    nothreads) flags='-O1 -DEAGER_NO_THREADS' ;;
+    c++) eager="$cpp -x c++" link=$CXX; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
+    clang) eager="$CLANG -std=c11 -x c" c="$CLANG -std=c11" cpp=$clangpp link=$CLANG; [ -n "$CLANG" ] || lacks='no clang found' ;;
+    clang++) eager="$clangpp -x c++" c="$CLANG -std=c11" cpp=$clangpp link=$CLANGXX; [ -n "$clangpp" ] || lacks='no clang++ found' ;;
+    address) flags="$sanitized -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
+    thread) flags="$sanitized -fsanitize=thread" ;;
+    leak) flags="$sanitized -fsanitize=leak" ;;
+    valgrind) flags='-g -O1' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
+        command -v valgrind >/dev/null || lacks='no valgrind found' ;;
+    coverage) flags='-g -O0 --coverage -fprofile-update=atomic' ;;
+    *) return 1 ;;
+    esac
+    flags="$flags $CFLAGS"
+}
+
+# compile TARGET 'WHAT IT IS MADE FROM' COMMAND...: runs the command where the target is older than its sources or was made by
+# another command. Whatever the compiler says is a failure, a warning too.
+compile() {
+    target=$1 sources=$2; shift 2
+    [ -f "$target" ] && [ "$(cat "$target.how" 2>&1)" = "$*" ] && [ -z "$(find $sources -newer "$target")" ] && return
+    rm -f "$target.how"
+    "$@" -o "$target" >"$target.said" 2>&1 && [ ! -s "$target.said" ] && printf %s "$*" >"$target.how" && return
+    echo "$*"; head -n 40 "$target.said"
+    return 1
+}
+
+core() {                                                       # eager.o of configuration $1
+    configure "$1"
+    printf 'int main(void) { return 0; }' >"$out/probe.c"
+    case $flags in *-fsanitize=*)
+        { $link $flags "$out/probe.c" -o "$out/probe" && "$out/probe"; } >/dev/null 2>&1 || lacks="$link has no sanitizer for it" ;;
+    esac
+    if [ -n "$lacks" ]; then
+        echo "$1: skipped: $lacks"
+        echo "0 0 1" >"$out/eager.count"
+        return
+    fi
+    compile "$out/eager.o" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" >"$out/eager.log" && return
+    printf '%s: eager.o does not build cleanly: 1 failed\n%s\n' "$1" "$(cat "$out/eager.log")"
+    echo "0 1 0" >"$out/eager.count"
+}
+
+one() {                                                        # configuration $1, test file $2; its counts go to NAME.count
+    configure "$1"
+    config=$1 source=$2 name=$(basename "$2")
+    name=${name%.*}
+    program=$out/$name compiler=$c
+    [ ! -f "$out/eager.count" ] || exit 0
+    case $source in
+    *.sh) wrap="sh $source" ;;
+    *.cpp) [ -n "$cpp" ] || exit 0; compiler=$cpp link=${cpp%% *} ;;
+    esac
+    case $source in *.c | *.cpp)
+        wrap="$wrap $program"
+        { compile "$program.o" "$source eager.h $(find tests -name "*.h" | tr "\n" " ")" $compiler $WARN $flags -I. -Itests -c "$source" &&
+            compile "$program" "$program.o $out/eager.o" $link $flags "$program.o" "$out/eager.o" $libs; } >"$program.log" || {
+            printf '%s %s: does not build cleanly: 1 failed\n%s\n' "$config" "$name" "$(cat "$program.log")"
+            echo "0 1 0" >"$program.count"
+            exit 0
+        } ;;
+    esac
+    export TEST_TEMP="$program.temp"
+    rm -rf "$TEST_TEMP"; mkdir -p "$TEST_TEMP"
+    $LIMIT $wrap $NAMES >"$program.log" 2>&1 </dev/null
+    status=$?
+    # A program says its counts in its last line; one that does not, or ends badly after it, has failed once more.
+    set -- $(sed -n "s/^$name: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped\$/\1 \2 \3/p" "$program.log" | tail -n 1) 0 0 0
+    if [ $# -lt 6 ] || { [ $status != 0 ] && [ "$2" = 0 ]; }; then
+        echo "$name: ended with status $status: 1 failed" >>"$program.log"
+        set -- "$1" "$(($2 + 1))" "$3"
+    fi
+    echo "$1 $2 $3" >"$program.count"
+    [ "$1 $2 $3" = "0 0 0" ] || printf '%s\n' "$(tail -n 200 "$program.log" | sed "s/^$name: /$config $name: /")"
+}
+
+case ${1-} in --core | --one) step=${1#--}; shift; "$step" "$@"; exit ;; esac
+
+configs='' files='' NAMES=''
+for word; do
+    if configure "$word"; then configs="$configs $word"
+    elif ls tests/"$word".c* tests/"$word".sh >/dev/null 2>&1; then files="$files $(ls tests/"$word".c* tests/"$word".sh 2>/dev/null)"
+    else NAMES="$NAMES $word"; fi
+done
+[ -n "$configs" ] || configs="plain${OPTIONS:+ optional}"
+[ -n "$files" ] || files=$(ls tests/check_*.sh tests/*.c tests/*.cpp 2>/dev/null)
+LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
+export NAMES LIMIT
+
+printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$B/eager.c.new"
+cmp -s "$B/eager.c.new" "$B/eager.c" || cp "$B/eager.c.new" "$B/eager.c"
+for config in $configs; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count; done
+printf '%s\n' $configs | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
+for config in $configs; do
+    for file in $files; do
+        case $config$file in plain* | *.c | *.cpp) echo "$config $file" ;; esac
+    done
+done | xargs -n 2 -P "$JOBS" sh tests/run.sh --one
+
+set --
+for config in $configs; do set -- "$@" "$B/$config"/*.count; done
+cat "$@" 2>/dev/null | awk '{ p += $1; f += $2; s += $3 }
+    END { printf "%d passed, %d failed%s\n", p, f, s ? ", " s " skipped" : ""; exit f > 0 || p + f == 0 }'
