@@ -99,7 +99,7 @@ for op in ("floordiv", "mod"):
     case(op + "/uint8", u8([255, 7]), u8([16, 2]))
     case(op + "/float64", f64([-7, 7, -7.5, 7.5, .25, -.25, 6]), f64([2, -2, -2, 2, 1, 1, 3]))
     case(op + "/float32", f32([-7, 7, -7.5, 7.5]), f32([2, -2, -2, 2]))
-    case(op + "/broadcast", R(2, 1, 3), POS(4, 1))
+    case(op + "/broadcast", R(2, 1, 3), f64([[.73], [1.31], [-.97], [2.11]]))
 case("floordiv/int32_min", i32([-2**31, -2**31]), i32([-1, 2]), only="numpy")
 case("mod/int32_min", i32([-2**31, -2**31]), i32([-1, 3]), only="numpy")
 case("pow/broadcast", POS(2, 1, 3), R(4, 1), second=True)
@@ -132,7 +132,7 @@ for op, ins in dict(negative=R(2, 3), abs=R(2, 3), sign=R(2, 3), square=R(2, 3),
     flat = op in "sign floor ceil round".split()
     case(op + "/float64", ins, second=not flat and op not in "negative abs".split(), forward=flat)
     case(op + "/float32", Spec(*ins.shape, lo=ins.lo, hi=ins.hi, dtype="float32"), forward=True)
-    case(op + "/special", f64(SPECIAL), forward=True)
+    case(op + "/special", f64(SPECIAL), only="numpy torch" if op == "erf" else "numpy tf torch", forward=True)     # TensorFlow's erf(inf) is nan
     case(op + "/empty", R(0, 2), forward=True)
 for op in "negative abs sign square".split():
     case(op + "/int32", i32([[0, -3], [7, -1]]))
@@ -330,6 +330,10 @@ case("squeeze/axis", R(1, 3, 1), axes=[0])
 case("broadcast_to/plain", R(3, 1), shape=[2, 3, 4])
 case("clip_by_value/plain", R(2, 4), low=-.5, high=.75)
 case("clip_by_value/int32", i32([-5, 0, 5]), low=-1, high=2, forward=True)
+case("clip_by_norm/over", R(2, 3), norm=1.)
+case("clip_by_norm/under", R(2, 2), norm=50., forward=True)
+case("clip_by_global_norm/over", R(2, 3), R(2), norm=1., only="numpy tf", forward=True)
+case("clip_by_global_norm/under", R(2), R(), norm=50., only="numpy tf", forward=True)
 case("range/int32", start=2, limit=11, delta=3, dtype="int32")
 case("range/backward", start=5, limit=-3, delta=-2, dtype="int32")
 case("range/float64", start=0, limit=1, delta=.25, dtype="float64")
@@ -419,8 +423,9 @@ case("resize_nearest/uneven", R(1, 3, 4, 1), size=[5, 7], only="tf torch")
 
 # Activations.
 for op in "relu relu6 elu selu silu mish softsign hard_sigmoid softmax log_softmax".split():
-    case(op + "/float64", R(2, 4, lo=-4., hi=8.), only="numpy tf torch" if op in ("relu", "relu6") else "tf torch", second=op in "elu silu softsign softmax log_softmax mish".split())
+    case(op + "/float64", R(2, 4, lo=-4., hi=8.), only="numpy tf torch" if op in ("relu", "relu6") else "tf torch", second=op in "elu silu softmax log_softmax mish".split())
     case(op + "/float32", Spec(2, 4, lo=-4., hi=8., dtype="float32"), only="tf torch", forward=True)
+case("softsign/second", R(2, 2), only="torch", second=True)
 case("elu/alpha", R(2, 3), alpha=.5, only="torch")
 case("leaky_relu/float64", R(2, 4), alpha=.2, only="tf torch")
 case("leaky_relu/layer", R(2, 4), alpha=.3, only="tf torch")
@@ -581,6 +586,10 @@ def numpy_ops():
 
     def sigmoid(x): return np.where(x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-np.maximum(x, 0)))).astype(x.dtype)
 
+    def clip_by_norms(*x, norm):
+        n = np.sqrt(sum((a * a).sum() for a in x))
+        return [a * norm / max(n, norm) for a in x]
+
     ops = dict(add=np.add, sub=np.subtract, mul=np.multiply, div=np.divide, floordiv=np.floor_divide, mod=np.mod, pow=np.power,
                maximum=np.maximum, minimum=np.minimum, squared_difference=lambda x, y: np.square(x - y), atan2=np.arctan2,
                equal=np.equal, not_equal=np.not_equal, less=np.less, less_equal=np.less_equal, greater=np.greater, greater_equal=np.greater_equal,
@@ -597,12 +606,12 @@ def numpy_ops():
                top_k=top_k, argsort=argsort, sort=lambda x, axis, descending=False: np.flip(np.sort(x, axis), axis) if descending else np.sort(x, axis),
                gather=lambda x, i, axis: np.take(x, i, axis), gather_nd=lambda x, i: x[tuple(np.moveaxis(i, -1, 0))],
                scatter_nd=lambda i, u, shape: scatter_add(np.zeros(shape, u.dtype), i, u), tensor_scatter_add=scatter_add, one_hot=one_hot,
-               slice=lambda x, begin, end, strides: x[tuple(slice(*s) for s in zip(begin, [None if e < -d else e for e, d in zip(end, x.shape)], strides))],
+               slice=lambda x, begin, end, strides: x[tuple(slice(*s) for s in zip(begin, end, strides))],
                pad=pad, tile=lambda x, multiples: np.tile(x, multiples), concat=lambda *x, axis: np.concatenate(x, axis), split=split,
                stack=lambda *x, axis: np.stack(x, axis), unstack=lambda x, axis: [np.squeeze(a, axis) for a in np.split(x, x.shape[axis], axis)],
                transpose=lambda x, perm=None: np.transpose(x, perm), reshape=lambda x, shape: np.reshape(x, shape), reverse=lambda x, axes: np.flip(x, axes),
                expand_dims=np.expand_dims, squeeze=lambda x, axes=None: np.squeeze(x, axes_of(axes)), broadcast_to=np.broadcast_to,
-               clip_by_value=lambda x, low, high: np.clip(x, low, high), matmul=lambda x, y, transpose_a=False, transpose_b=False:
+               clip_by_value=lambda x, low, high: np.clip(x, low, high), clip_by_norm=clip_by_norms, clip_by_global_norm=clip_by_norms, matmul=lambda x, y, transpose_a=False, transpose_b=False:
                np.matmul(x.swapaxes(-1, -2) if transpose_a else x, y.swapaxes(-1, -2) if transpose_b else y),
                einsum=lambda *x, equation: np.einsum(equation, *x), cast=lambda x, to: x.astype(to),
                range=lambda start, limit, delta, dtype: np.arange(start, limit, delta, dtype=dtype),
@@ -653,10 +662,196 @@ def check():
     return 1 if bad else 0
 
 
+# ---------------------------------------------------------------- what TensorFlow and PyTorch share
+def upstreams(name, kind, like):
+    return [R(*a.shape).make("%s/%s%d" % (name, kind, i)).astype(a.dtype) if a is not None and a.dtype.kind == "f" else None for i, a in enumerate(like)]
+
+
+def make_framework(who, file, ops, evaluate, earlier):
+    """evaluate(op, inputs, attrs, name, forward, second) gives the arrays of a case. What the earlier files have is
+    compared, and written again only if this framework adds the gradients."""
+    rows, bad, agreed = head(file[:-4], who), [], 0
+    for name, ins, attrs, only, second, forward in CASES:
+        op = name.split("/")[0]
+        if file[:-4] not in only or op not in ops: continue
+        try: arrays = evaluate(ops[op], inputs(name, ins), attrs, name, forward, second)
+        except Exception as e:
+            bad.append("%s: %s" % (name, str(e).split("\n")[0][:200]))
+            continue
+        text = []
+        write_case(text, name, attrs, **arrays)
+        new = parse(text)[name]
+        kinds = {k.split()[0] for k in new}
+        witnesses = [old[name] for old in earlier if name in old]
+        for old in witnesses:
+            common = [k for k in ("in", "out", "up", "grad", "up2", "grad2", "attr", "text") if k in kinds and any(h.split()[0] == k for h in old)]
+            bad += ["%s: %s" % (name, d) for d in differences(old, new, kinds=common)]
+            agreed += 1
+        if not witnesses or ("grad" in kinds and not any(h.startswith("grad ") for w in witnesses for h in w)): rows += text
+    print("%s: %d cases compared with earlier files%s" % (file, agreed, "".join("\n  " + d for d in bad)))
+    return rows, bad
+
+
+# ---------------------------------------------------------------- TensorFlow
+def tf_ops(tf, keras):
+    def padding(same): return "SAME" if same else "VALID"
+
+    def reduction(f): return lambda x, axes=None, keepdims=False: f(x, axes, keepdims)
+
+    def norm(x, ord, axes=None, keepdims=False):
+        return tf.norm(x, np.inf if ord == INF else ord, axes[0] if axes else None, keepdims)
+
+    def direction(descending): return "DESCENDING" if descending else "ASCENDING"
+
+    def pool(f): return lambda x, size, strides, same: f(x, size, strides, padding(same))
+
+    def one_hot(i, depth, on=None, off=None, axis=-1): return tf.one_hot(i, depth, on, off, axis)
+
+    def conv2d(x, w, strides, same, dilations, groups): return tf.nn.conv2d(x, w, strides, padding(same), dilations=dilations)
+
+    ops = dict(add=tf.add, sub=tf.subtract, mul=tf.multiply, div=tf.divide, floordiv=tf.math.floordiv, mod=tf.math.floormod, pow=tf.pow, atan2=tf.atan2,
+               negative=tf.negative, sigmoid=tf.sigmoid, softplus=tf.nn.softplus, relu=tf.nn.relu, relu6=tf.nn.relu6, elu=tf.nn.elu, selu=tf.nn.selu,
+               silu=tf.nn.silu, mish=keras.activations.mish, softsign=tf.nn.softsign, hard_sigmoid=keras.activations.hard_sigmoid,
+               leaky_relu=tf.nn.leaky_relu, gelu=tf.nn.gelu, softmax=tf.nn.softmax, log_softmax=tf.nn.log_softmax,
+               where=tf.where, matmul=tf.matmul, einsum=lambda *x, equation: tf.einsum(equation, *x),
+               cumsum=tf.cumsum, norm=norm, top_k=lambda x, k: tuple(tf.math.top_k(x, k)),
+               sort=lambda x, axis, descending=False: tf.sort(x, axis, direction(descending)),
+               argsort=lambda x, axis, descending=False: tf.argsort(x, axis, direction(descending), stable=True),
+               gather=lambda x, i, axis: tf.gather(x, i, axis=axis), gather_nd=tf.gather_nd, scatter_nd=lambda i, u, shape: tf.scatter_nd(i, u, shape),
+               tensor_scatter_add=tf.tensor_scatter_nd_add, one_hot=one_hot, slice=tf.strided_slice,
+               pad=lambda x, paddings, mode, value=0.: tf.pad(x, np.array(paddings).reshape(-1, 2), mode.upper(), value),
+               split=lambda x, axis, num=None, sizes=None: tf.split(x, num or sizes, axis),
+               concat=lambda *x, axis: tf.concat(x, axis), stack=lambda *x, axis: tf.stack(x, axis), unstack=lambda x, axis: tf.unstack(x, axis=axis),
+               reverse=lambda x, axes: tf.reverse(x, axes), squeeze=lambda x, axes=None: tf.squeeze(x, axes), cast=lambda x, to: tf.cast(x, to),
+               clip_by_value=lambda x, low, high: tf.clip_by_value(x, low, high), clip_by_norm=lambda x, norm: tf.clip_by_norm(x, norm),
+               clip_by_global_norm=lambda *x, norm: tf.clip_by_global_norm(x, norm)[0],
+               conv2d=conv2d, conv1d=lambda x, w, strides, same, dilations, groups: tf.nn.conv1d(x, w, strides, padding(same), dilations=dilations),
+               depthwise_conv2d=lambda x, w, strides, same, dilations: tf.nn.depthwise_conv2d(x, w, [1, *strides, 1], padding(same), dilations=dilations),
+               conv2d_transpose=lambda x, w, strides, same, output_shape: tf.nn.conv2d_transpose(x, w, output_shape, strides, padding(same)),
+               conv1d_transpose=lambda x, w, strides, same, output_shape: tf.nn.conv1d_transpose(x, w, output_shape, strides, padding(same)),
+               resize_bilinear=lambda x, size: tf.image.resize(x, size, "bilinear"), resize_nearest=lambda x, size: tf.image.resize(x, size, "nearest"),
+               softmax_cross_entropy_with_logits=lambda y, z: tf.nn.softmax_cross_entropy_with_logits(y, z),
+               sparse_softmax_cross_entropy_with_logits=lambda y, z: tf.nn.sparse_softmax_cross_entropy_with_logits(y, z),
+               sigmoid_cross_entropy_with_logits=lambda y, z: tf.nn.sigmoid_cross_entropy_with_logits(y, z))
+    for name in "maximum minimum squared_difference equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor logical_not \
+                 is_nan is_inf is_finite abs sign square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh \
+                 atanh floor ceil round erf argmax argmin".split(): ops[name] = getattr(tf.math, name)
+    for name in "transpose reshape expand_dims broadcast_to tile".split(): ops[name] = getattr(tf, name)
+    for name in "sum mean max min prod all any variance std logsumexp".split(): ops["reduce_" + name] = reduction(getattr(tf.math, "reduce_" + name))
+    for name in "max_pool2d avg_pool2d max_pool1d avg_pool1d".split(): ops[name] = pool(getattr(tf.nn, name))
+    return ops
+
+
+def make_tf():
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", TF_ENABLE_ONEDNN_OPTS="0", KERAS_BACKEND="tensorflow")
+    import tensorflow as tf
+    import keras
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+
+    def plain(a): return None if a is None else tf.convert_to_tensor(a).numpy()
+
+    def evaluate(f, x, attrs, name, forward, second):
+        xs = [tf.constant(a) for a in x]
+        floats = [i for i, a in enumerate(x) if a.dtype.kind == "f"]
+        with tf.GradientTape(persistent=True) as outer, tf.GradientTape() as inner:
+            for i in floats:
+                outer.watch(xs[i])
+                inner.watch(xs[i])
+            ys = f(*xs, **attrs)
+            ys = list(ys) if isinstance(ys, (list, tuple)) else [ys]
+            arrays = {"in": x, "out": [a.numpy() for a in ys]}
+            ups = upstreams(name, "up", arrays["out"])
+            if forward or not floats or all(u is None for u in ups): return arrays
+            gs = [None] * len(x)
+            targets = [(y, tf.constant(u)) for y, u in zip(ys, ups) if u is not None]
+            for i, g in zip(floats, inner.gradient([t[0] for t in targets], [xs[i] for i in floats], [t[1] for t in targets])):
+                gs[i] = None if g is None else tf.convert_to_tensor(g)
+            arrays["grad"] = [plain(g) for g in gs]
+            if all(g is None for g in gs): return {k: arrays[k] for k in ("in", "out")}
+            arrays["up"] = ups
+            if second:
+                ups2 = upstreams(name, "up2", arrays["grad"])
+                total = sum(tf.reduce_sum(g * u) for g, u in zip(gs, ups2) if g is not None)
+        if second:
+            arrays["up2"] = ups2
+            arrays["grad2"] = [plain(outer.gradient(total, xs[i])) if i in floats else None for i in range(len(x))]
+        return arrays
+
+    rows, bad = make_framework("TensorFlow %s and Keras %s" % (tf.__version__, keras.__version__), "tf.txt", tf_ops(tf, keras), evaluate, [read("numpy.txt")])
+    return rows + keras_rows(tf, keras), bad
+
+
+OPTIMIZERS = [                                                  # name/variant, Keras's class, options
+    ("sgd/plain", "SGD", {}), ("sgd/momentum", "SGD", dict(momentum=.9)), ("sgd/nesterov", "SGD", dict(momentum=.9, nesterov=True)),
+    ("sgd/weight_decay", "SGD", dict(weight_decay=.01)), ("sgd/clipnorm", "SGD", dict(clipnorm=.75)), ("sgd/clipvalue", "SGD", dict(clipvalue=.75)),
+    ("rmsprop/plain", "RMSprop", {}), ("rmsprop/centered", "RMSprop", dict(centered=True)), ("rmsprop/momentum", "RMSprop", dict(momentum=.9)),
+    ("rmsprop/centered_momentum", "RMSprop", dict(centered=True, momentum=.5, rho=.8)),
+    ("adam/plain", "Adam", {}), ("adam/amsgrad", "Adam", dict(amsgrad=True)), ("adam/betas", "Adam", dict(beta_1=.8, beta_2=.7, epsilon=1e-3)),
+    ("adam/amsgrad_betas", "Adam", dict(amsgrad=True, beta_1=.5, beta_2=.5)), ("adamw/plain", "AdamW", dict(weight_decay=.004)), ("adamw/decay", "AdamW", dict(weight_decay=.1)),
+    ("adagrad/plain", "Adagrad", {}), ("adagrad/accumulator", "Adagrad", dict(initial_accumulator_value=.5)), ("adadelta/plain", "Adadelta", {}),
+    ("adadelta/rho", "Adadelta", dict(rho=.5, epsilon=1e-2)), ("adamax/plain", "Adamax", {}), ("nadam/plain", "Nadam", {}),
+    ("nadam/betas", "Nadam", dict(beta_1=.8, beta_2=.7)), ("lion/plain", "Lion", {}), ("lion/betas", "Lion", dict(beta_1=.5, beta_2=.6)),
+    ("ftrl/plain", "Ftrl", {}), ("ftrl/regularized", "Ftrl", dict(l1_regularization_strength=.1, l2_regularization_strength=.2)),
+    ("ftrl/beta_power", "Ftrl", dict(beta=.5, learning_rate_power=-.75, l2_shrinkage_regularization_strength=.1)), ("lamb/plain", "Lamb", {}),
+]
+SCHEDULES = [
+    ("exponential_decay/plain", "ExponentialDecay", dict(initial_learning_rate=.1, decay_steps=10, decay_rate=.5)),
+    ("exponential_decay/staircase", "ExponentialDecay", dict(initial_learning_rate=.1, decay_steps=10, decay_rate=.5, staircase=True)),
+    ("piecewise_constant_decay/plain", "PiecewiseConstantDecay", dict(boundaries=[5, 10], values=[.1, .05, .01])),
+    ("polynomial_decay/linear", "PolynomialDecay", dict(initial_learning_rate=.1, decay_steps=10, end_learning_rate=.01)),
+    ("polynomial_decay/square", "PolynomialDecay", dict(initial_learning_rate=.1, decay_steps=10, end_learning_rate=.01, power=2.)),
+    ("polynomial_decay/cycle", "PolynomialDecay", dict(initial_learning_rate=.1, decay_steps=10, end_learning_rate=.01, cycle=True)),
+    ("inverse_time_decay/plain", "InverseTimeDecay", dict(initial_learning_rate=.1, decay_steps=10, decay_rate=.5)),
+    ("inverse_time_decay/staircase", "InverseTimeDecay", dict(initial_learning_rate=.1, decay_steps=10, decay_rate=.5, staircase=True)),
+    ("cosine_decay/plain", "CosineDecay", dict(initial_learning_rate=.1, decay_steps=15)),
+    ("cosine_decay/alpha", "CosineDecay", dict(initial_learning_rate=.1, decay_steps=15, alpha=.1)),
+    ("cosine_decay/warmup", "CosineDecay", dict(initial_learning_rate=.01, decay_steps=15, alpha=.1, warmup_target=.1, warmup_steps=5)),
+    ("cosine_decay_restarts/plain", "CosineDecayRestarts", dict(initial_learning_rate=.1, first_decay_steps=4, t_mul=2., m_mul=.5, alpha=.1)),
+]
+
+
+def keras_rows(tf, keras):
+    """Optimizers: in 0 the start, in 1 one gradient a row; out 0 the weights after each. With two variables (a norm over
+    both): in 2, in 3 and out 1 are the second's. Schedules: in 0 the steps, out 0 the rate.
+    Keras rounds the options to float32 even where the variables are float64 (Adam's first step is then .9000013 and not
+    .9000006); here they stay as they were written."""
+    import keras.src.backend.tensorflow.core as core
+    keras.config.set_floatx("float64")
+    rounding_cast = core.cast
+    core.cast = lambda x, dtype: tf.constant(x, dtype) if isinstance(x, float) else rounding_cast(x, dtype)
+    rows = ["# Optimizers and schedules by Keras, in float64."]
+
+    def exact(options):
+        return {k: [np.float64(x) for x in v] if k == "values" else np.float64(v) if isinstance(v, float) else v for k, v in options.items()}
+
+    def steps(name, kind, options, *pairs):
+        o = getattr(keras.optimizers, kind)(learning_rate=.1, **exact(options))
+        ws = [keras.Variable(w, dtype="float64") for w, _ in pairs]
+        outs = [[] for _ in pairs]
+        for t in range(len(pairs[0][1])):
+            o.apply([keras.ops.convert_to_tensor(g[t]) for _, g in pairs], ws)
+            for out, w in zip(outs, ws): out.append(keras.ops.convert_to_numpy(w))
+        write_case(rows, name, {"learning_rate": .1, **options}, **{"in": [a for p in pairs for a in p], "out": [np.array(a) for a in outs]})
+
+    for name, kind, options in OPTIMIZERS:
+        steps(name, kind, options, (f64(1.), f64([.5, -1, 2])))
+        op, label = name.split("/")
+        steps("%s/vector_%s" % (op, label), kind, options, (R(3).make(name + "/w"), R(6, 3).make(name + "/g")))
+    steps("sgd/global_clipnorm", "SGD", dict(global_clipnorm=1.), (R(3).make("gw"), R(4, 3).make("gg")), (R(2, 2).make("gw2"), R(4, 2, 2).make("gg2")))
+    for name, kind, options in SCHEDULES:
+        s, at = getattr(keras.optimizers.schedules, kind)(**exact(options)), i64([0, 1, 4, 5, 6, 9, 10, 11, 15, 20, 21, 37])
+        write_case(rows, name, options, **{"in": [at], "out": [np.array([float(s(int(t))) for t in at])]})
+    return rows
+
+
 def main():
     how = sys.argv[1] if len(sys.argv) == 2 else ""
     if how == "numpy": save(make_numpy(), "numpy.txt")
     elif how == "check": return check()
+    elif how in ("tf", "torch"):
+        rows, bad = make_tf() if how == "tf" else make_torch()
+        save(rows, how + ".txt")
+        return 1 if bad else 0
     elif how == "all": return max(subprocess.call([sys.executable, os.path.abspath(__file__), h]) for h in ("numpy", "tf", "torch"))
     else:
         print(__doc__)
