@@ -92,8 +92,10 @@ case ${1-} in --core | --one) step=${1#--}; shift; "$step" "$@"; exit ;; esac
 configs='' files='' NAMES=''
 for word; do
     if configure "$word"; then configs="$configs $word"
-    elif ls tests/"$word".c* tests/"$word".sh >/dev/null 2>&1; then files="$files $(ls tests/"$word".c* tests/"$word".sh 2>/dev/null)"
-    else NAMES="$NAMES $word"; fi
+    else
+        chapter=$(ls tests/"$word".c tests/"$word".cpp tests/"$word".sh 2>/dev/null)
+        [ -n "$chapter" ] && files="$files $chapter" || NAMES="$NAMES $word"
+    fi
 done
 [ -n "$configs" ] || configs="plain${OPTIONS:+ optional}"
 [ -n "$files" ] || files=$(ls tests/check_*.sh tests/*.c tests/*.cpp 2>/dev/null)
