@@ -97,9 +97,9 @@ for op in ("floordiv", "mod"):
     case(op + "/int32", i32([-7, 7, -7, 7, 6, -6, 0, -1]), i32([2, -2, -2, 2, 3, 3, 5, 7]))
     case(op + "/int64", i64([-7, 7, 2**40 + 1]), i64([2, -2, -3]))
     case(op + "/uint8", u8([255, 7]), u8([16, 2]))
-    case(op + "/float64", f64([-7, 7, -7.5, 7.5, .25, -.25, 6]), f64([2, -2, -2, 2, 1, 1, 3]))
-    case(op + "/float32", f32([-7, 7, -7.5, 7.5]), f32([2, -2, -2, 2]))
-    case(op + "/broadcast", R(2, 1, 3), f64([[.73], [1.31], [-.97], [2.11]]))
+    case(op + "/float64", f64([-7, 7, -7.5, 7.5, .25, -.25, 6]), f64([2, -2, -2, 2, 1, 1, 3]), forward=op == "floordiv")
+    case(op + "/float32", f32([-7, 7, -7.5, 7.5]), f32([2, -2, -2, 2]), forward=op == "floordiv")
+    case(op + "/broadcast", R(2, 1, 3), f64([[.73], [1.31], [-.97], [2.11]]), forward=op == "floordiv")
 case("floordiv/int32_min", i32([-2**31, -2**31]), i32([-1, 2]), only="numpy")
 case("mod/int32_min", i32([-2**31, -2**31]), i32([-1, 3]), only="numpy")
 case("pow/broadcast", POS(2, 1, 3), R(4, 1), second=True)
@@ -132,7 +132,7 @@ for op, ins in dict(negative=R(2, 3), abs=R(2, 3), sign=R(2, 3), square=R(2, 3),
     flat = op in "sign floor ceil round".split()
     case(op + "/float64", ins, second=not flat and op not in "negative abs".split(), forward=flat)
     case(op + "/float32", Spec(*ins.shape, lo=ins.lo, hi=ins.hi, dtype="float32"), forward=True)
-    case(op + "/special", f64(SPECIAL), only="numpy torch" if op == "erf" else "numpy tf torch", forward=True)     # TensorFlow's erf(inf) is nan
+    case(op + "/special", f64(SPECIAL), only={"erf": "numpy torch", "sign": "numpy tf"}.get(op, "numpy tf torch"), forward=True)   # TensorFlow's erf(inf) is nan, PyTorch's sign(nan) 0
     case(op + "/empty", R(0, 2), forward=True)
 for op in "negative abs sign square".split():
     case(op + "/int32", i32([[0, -3], [7, -1]]))
@@ -160,14 +160,16 @@ case("maximum/edge", f64([1, 2, 3]), f64([1, 3, 2]), only="tf")
 case("minimum/edge", f64([1, 2, 3]), f64([1, 3, 2]), only="tf")
 case("reduce_max/edge", f64([[1, 3, 3], [2, 2, 2]]), axes=[1])
 case("reduce_min/edge", f64([[1, 1, 3], [2, 2, 2]]), axes=[1])
-case("clip_by_value/edge", f64([-2, -1, 0, 1, 2]), low=-1., high=1.)
-case("reduce_prod/zero", f64([0, 2, 3]), second=True)
-case("reduce_prod/zeros", f64([[0, 2, 0], [0, 2, 3], [4, 5, 6]]), axes=[1], second=True)
+case("clip_by_value/edge", f64([-2, -1, 0, 1, 2]), low=-1., high=1., only="numpy tf")
+case("reduce_prod/zero", f64([0, 2, 3]))
+case("reduce_prod/zeros", f64([[0, 2, 0], [0, 2, 3], [4, 5, 6]]), axes=[1])
+case("reduce_prod/zero_second", f64([0, 2, 3]), only="torch", second=True)       # TensorFlow's second order is wrong beside a zero
+case("reduce_prod/zeros_second", f64([[0, 2, 0], [0, 2, 3], [4, 5, 6]]), axes=[1], only="torch", second=True)
 case("pow/edge", f64([0, 0, 2, 0]), f64([2, 0, 0, 1]), only="tf")
 case("leaky_relu/edge", f64([-1, 0, 2]), alpha=.25, only="tf torch")
 case("elu/edge", f64([-1, 0, 2]), only="tf torch")
 case("selu/edge", f64([-1, 0, 2]), only="tf")
-case("hard_sigmoid/edge", f64([-4, -3, 0, 3, 4]), only="tf torch")
+case("hard_sigmoid/edge", f64([-4, -3, 0, 3, 4]), only="tf")
 case("norm/zero", f64([[0, 0], [3, 4]]), axes=[1], ord=2, only="torch")       # TensorFlow's gradient is nan here
 case("norm/l1_zero", f64([[0, -2], [3, 4]]), axes=[1], ord=1)
 case("norm/inf_tie", f64([[3, -3, 1], [1, 2, 0]]), axes=[1], ord=INF, only="tf")
@@ -204,7 +206,7 @@ for label, equation, *shapes in (
 
 # Reductions.
 for op in "reduce_sum reduce_mean reduce_max reduce_min reduce_prod".split():
-    case(op + "/all", R(2, 3), second=op in ("reduce_sum", "reduce_mean", "reduce_prod"))
+    case(op + "/all", R(2, 3), second=op == "reduce_prod")
     case(op + "/axis0", R(2, 3), axes=[0])
     case(op + "/last", R(2, 3), axes=[-1])
     case(op + "/keepdims", R(2, 3, 2), axes=[0, -1], keepdims=True)
@@ -236,7 +238,7 @@ case("reduce_logsumexp/large", f64([[1000, 1001, 999], [-1000, -1001, -999]]), a
 case("reduce_logsumexp/infinite", f64([[-INF, -INF], [-INF, 0], [INF, 0]]), axes=[1], only="tf torch", forward=True)
 for label, k in dict(plain={}, exclusive=dict(exclusive=True), reverse=dict(reverse=True), both=dict(exclusive=True, reverse=True)).items():
     case("cumsum/" + label, R(2, 4), axis=1, **k)
-case("cumsum/axis0", R(3, 2), axis=0, second=True)
+case("cumsum/axis0", R(3, 2), axis=0)
 case("cumsum/negative_axis", R(2, 3, 2), axis=-2)
 case("cumsum/int32", i32([1, 2, 3, -4]), axis=0)
 case("norm/l2", R(2, 3), ord=2, second=True)
@@ -264,7 +266,7 @@ case("argsort/ties", f64([2, 1, 2, 1, 0]), axis=0)
 case("argsort/ties_descending", f64([2, 1, 2, 1, 0]), axis=0, descending=True)
 
 # Indexing.
-case("gather/axis0", R(4, 2), i32([3, 0, 3]), axis=0, second=True)
+case("gather/axis0", R(4, 2), i32([3, 0, 3]), axis=0)
 case("gather/axis1", R(2, 4), i32([1, 1, 0]), axis=1)
 case("gather/negative_axis", R(2, 3, 2), i32([2, 0]), axis=-2)
 case("gather/matrix", R(4, 2), i64([[0, 1], [3, 3]]), axis=0)
@@ -285,7 +287,7 @@ case("one_hot/matrix", i32([[0, 1], [1, 0]]), depth=2)
 case("one_hot/values", i32([0, 2]), depth=3, on=5., off=-1., only="numpy tf")
 case("one_hot/axis0", i32([0, 2]), depth=3, axis=0, only="numpy tf")
 case("slice/plain", R(4, 5), begin=[1, 2], end=[3, 5], strides=[1, 1])
-case("slice/strided", R(5, 6), begin=[0, 1], end=[5, 6], strides=[2, 2], second=True)
+case("slice/strided", R(5, 6), begin=[0, 1], end=[5, 6], strides=[2, 2])
 case("slice/reverse", R(3, 4), begin=[2, 3], end=[-4, -5], strides=[-1, -1])
 case("slice/reverse_strided", R(5, 4), begin=[4, 2], end=[0, -5], strides=[-2, -2])
 case("slice/negative", R(4, 5), begin=[-3, -2], end=[-1, 5], strides=[1, 1])
@@ -359,7 +361,7 @@ case("cast/uint8_to_int64", u8([0, 255]), to="int64")
 case("cast/float64_to_float32", f64([1 / 3, 1e300, 1e-50, 16777217, NAN]), to="float32", forward=True)
 case("cast/float32_to_float64", f32([.1, -2.5]), to="float64")
 case("cast/float32_to_float16", f32([1 / 3, 65504, 65519, 65520, 1e-8, 6e-8, 3e-8, -2049, 2051, 6.1e-5, NAN, -INF]), to="float16", forward=True)
-case("cast/float32_to_bfloat16", f32([1 / 3, 256.5, 257, 259, 3.3895314e38, 3.4e38, 1e-40, NAN, -INF]), to="bfloat16", only="tf torch", forward=True)
+case("cast/float32_to_bfloat16", f32([1 / 3, 256.5, 257, 259, 3.3895314e38, 3.4e38, 1e-40, NAN, -INF]), to="bfloat16", only="tf", forward=True)
 
 # Convolutions: x (N,H,W,C), filter (H,W,in/groups,out), as TensorFlow has them. SAME is `same 1`, VALID `same 0`.
 def conv(label, x, w, strides=(1, 1), same=False, dilations=(1, 1), groups=1, **k):
@@ -413,7 +415,7 @@ for op in ("max_pool2d", "avg_pool2d"):
 for op in ("max_pool1d", "avg_pool1d"):
     case(op + "/valid", R(2, 6, 2), size=[2], strides=[2], same=False)
     case(op + "/same", R(1, 5, 2), size=[3], strides=[2], same=True)
-case("resize_bilinear/up", R(1, 2, 3, 2), size=[4, 6], only="torch", second=True)
+case("resize_bilinear/up", R(1, 2, 3, 2), size=[4, 6], only="torch")
 case("resize_bilinear/down", R(1, 4, 6, 1), size=[2, 3], only="torch")
 case("resize_bilinear/uneven", R(2, 3, 4, 1), size=[5, 3], only="torch")
 case("resize_bilinear/float32", F32(1, 3, 3, 1), size=[5, 7], only="tf torch")
@@ -423,16 +425,18 @@ case("resize_nearest/uneven", R(1, 3, 4, 1), size=[5, 7], only="tf torch")
 
 # Activations.
 for op in "relu relu6 elu selu silu mish softsign hard_sigmoid softmax log_softmax".split():
-    case(op + "/float64", R(2, 4, lo=-4., hi=8.), only="numpy tf torch" if op in ("relu", "relu6") else "tf torch", second=op in "elu silu softmax log_softmax mish".split())
+    case(op + "/float64", R(2, 4, lo=-4., hi=8.), only={"relu": "numpy tf torch", "relu6": "numpy tf torch", "hard_sigmoid": "tf"}.get(op, "tf torch"), second=op in "elu silu softmax log_softmax mish".split())
     case(op + "/float32", Spec(2, 4, lo=-4., hi=8., dtype="float32"), only="tf torch", forward=True)
 case("softsign/second", R(2, 2), only="torch", second=True)
 case("elu/alpha", R(2, 3), alpha=.5, only="torch")
-case("leaky_relu/float64", R(2, 4), alpha=.2, only="tf torch")
-case("leaky_relu/layer", R(2, 4), alpha=.3, only="tf torch")
-case("gelu/exact", R(2, 4), approximate=False, only="tf torch", second=True)
-case("gelu/tanh", R(2, 4), approximate=True, only="tf torch", second=True)
-case("gelu/one", f64([1.]), approximate=False, only="tf torch")
-case("gelu/one_tanh", f64([1.]), approximate=True, only="tf torch")
+case("leaky_relu/float64", R(2, 4), alpha=.2, only="torch")
+case("leaky_relu/layer", R(2, 4), alpha=.3, only="torch")
+# TensorFlow rounds the constants of gelu to float32, and the alpha of leaky_relu.
+case("gelu/exact", R(2, 4), approximate=False, only="torch", second=True)
+case("gelu/tanh", R(2, 4), approximate=True, only="torch", second=True)
+case("gelu/one", f64([1.]), approximate=False, only="torch")
+case("gelu/one_tanh", f64([1.]), approximate=True, only="torch")
+for k in (False, True): case("gelu/float32_" + ("tanh" if k else "exact"), Spec(2, 4, lo=-4., hi=8., dtype="float32"), approximate=k, only="tf torch", forward=True)
 case("silu/large", f64([800, -800, 40, -40]), only="tf torch")
 case("mish/large", f64([800, -800, 40, -40]), only="torch")
 case("softsign/edge", f64([0, -3, 1e20]), only="tf torch")
@@ -443,7 +447,10 @@ for op in ("softmax", "log_softmax"):
     case(op + "/vector", R(4), only="tf torch")
 case("softmax/infinite", f64([[0, -INF, 1]]), only="tf torch", forward=True)
 PROBABILITIES = f64([[.2, .5, .3], [1, 0, 0]])
-case("softmax_cross_entropy_with_logits/plain", PROBABILITIES, R(2, 3), only="tf torch", second=True)
+case("softmax_cross_entropy_with_logits/plain", PROBABILITIES, R(2, 3), only="tf torch")
+# Second order in the labels, and labels that don't sum to 1: TensorFlow drops their sum from the logits' gradient.
+case("softmax_cross_entropy_with_logits/second", PROBABILITIES, R(2, 3), only="torch", second=True)
+case("softmax_cross_entropy_with_logits/unnormalized", f64([[.5, 2, 0]]), R(1, 3), only="torch", second=True)
 case("softmax_cross_entropy_with_logits/large", PROBABILITIES, f64([[1000, 0, -1000], [-500, 500, 0]]), only="tf torch")
 case("sparse_softmax_cross_entropy_with_logits/plain", i32([2, 0, 1]), R(3, 4), only="tf torch", second=True)
 case("sparse_softmax_cross_entropy_with_logits/fact", i64([0]), f64([[2, 1, .1]]), only="tf torch")
@@ -842,6 +849,176 @@ def keras_rows(tf, keras):
         s, at = getattr(keras.optimizers.schedules, kind)(**exact(options)), i64([0, 1, 4, 5, 6, 9, 10, 11, 15, 20, 21, 37])
         write_case(rows, name, options, **{"in": [at], "out": [np.array([float(s(int(t))) for t in at])]})
     return rows
+
+
+# ---------------------------------------------------------------- PyTorch
+def torch_ops(torch):
+    F = torch.nn.functional
+
+    def axes_list(x, axes): return list(range(x.ndim)) if axes is None else list(axes)
+
+    def reduction(f): return lambda x, axes=None, keepdims=False: f(x, axes_list(x, axes), keepdims)
+
+    def total(x, axes=None, keepdims=False): return torch.sum(x, axes_list(x, axes), keepdims, dtype=x.dtype)
+
+    def one_by_one(f):                                          # for what takes one axis at a time
+        def g(x, axes=None, keepdims=False):
+            for a in sorted((a % x.ndim for a in axes_list(x, axes)), reverse=True): x = f(x, a, keepdims)
+            return x
+        return g
+
+    def cumsum(x, axis, exclusive=False, reverse=False):
+        if reverse: x = x.flip(axis)
+        y = torch.cumsum(x, axis, dtype=x.dtype)
+        if exclusive: y = y - x
+        return y.flip(axis) if reverse else y
+
+    def norm(x, ord, axes=None, keepdims=False): return torch.linalg.vector_norm(x, ord, axes, keepdims)
+
+    def swap(x, on): return x.transpose(-1, -2) if on else x
+
+    def index(x, i, axis): return torch.index_select(x, axis, i.reshape(-1).long()).reshape(*x.shape[:axis % x.ndim], *i.shape, *x.shape[axis % x.ndim + 1:])
+
+    def point(i): return tuple(torch.moveaxis(i.long(), -1, 0))
+
+    def cut(x, begin, end, strides):
+        for a, s in enumerate(zip(begin, end, strides)):
+            x = torch.index_select(x, a, torch.tensor(list(range(*slice(*s).indices(x.shape[a]))), dtype=torch.long))
+        return x
+
+    def pad(x, paddings, mode, value=0.):
+        for a, (before, after) in enumerate(np.array(paddings).reshape(-1, 2)):
+            i = np.arange(x.shape[a])
+            if mode == "constant":
+                def strip(n): return torch.full((*x.shape[:a], n, *x.shape[a + 1:]), value, dtype=x.dtype)
+                x = torch.cat([strip(before), x, strip(after)], a)
+            else: x = torch.index_select(x, a, torch.tensor(np.pad(i, (before, after), mode)))
+        return x
+
+    def same_padding(x, kernel, strides, dilations, value=0.):
+        """x (N,C,...) padded so that a VALID window gives TensorFlow's SAME: the odd pad goes to the end."""
+        pads = []
+        for n, k, s, d in reversed(list(zip(x.shape[2:], kernel, strides, dilations))):
+            total = max(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n)
+            pads += [total // 2, total - total // 2]
+        return F.pad(x, pads, value=value)
+
+    def front(x): return x.movedim(-1, 1)                       # channels first, as PyTorch has them, and back
+    def back(x): return x.movedim(1, -1)
+
+    def convolution(f):
+        def g(x, w, strides, same, dilations, groups):
+            x, w = front(x), w.movedim(-1, 0).movedim(-1, 1)
+            if same: x = same_padding(x, w.shape[2:], strides, dilations)
+            return back(f(x, w, stride=strides, dilation=dilations, groups=groups))
+        return g
+
+    def depthwise(x, w, strides, same, dilations):
+        h, v, c, m = w.shape
+        return convolution(F.conv2d)(x, w.reshape(h, v, 1, c * m), strides, same, dilations, c)
+
+    def transposed(f):
+        def g(x, w, strides, same, output_shape):
+            kernel, out = w.shape[:-2], output_shape[1:-1]
+            y = f(front(x), w.movedim(-1, 0).movedim(-1, 1).contiguous(), stride=strides)        # VALID, as short as can be
+            for a, (n, k, s) in enumerate(zip(out, kernel, strides), 2):
+                before = max(0, (-(-n // s) - 1) * s + k - n) // 2 if same else 0
+                y = F.pad(y, [0, 0] * (y.ndim - 1 - a) + [0, max(0, before + n - y.shape[a])]).narrow(a, before, n)
+            return back(y)
+        return g
+
+    def max_pool(f):
+        def g(x, size, strides, same):
+            x = front(x)
+            return back(f(same_padding(x, size, strides, [1, 1], -INF) if same else x, size, strides))
+        return g
+
+    def avg_pool(f):
+        def g(x, size, strides, same):
+            x = front(x)
+            if not same: return back(f(x, size, strides))
+            ones = same_padding(torch.ones_like(x), size, strides, [1, 1])
+            return back(f(same_padding(x, size, strides, [1, 1]), size, strides) / f(ones, size, strides))
+        return g
+
+    def resize(mode, **k): return lambda x, size: back(F.interpolate(front(x), size, mode=mode, **k))
+
+    def softmax(f): return lambda x, axis=-1: f(x, axis)
+
+    def clip_by_norm(x, norm):
+        n = torch.sqrt((x * x).sum())
+        return x * norm / torch.maximum(n, torch.tensor(norm, dtype=x.dtype))
+
+    dtypes = {k: getattr(torch, k) for k in "float16 bfloat16 float32 float64 int32 int64 uint8 bool".split()}
+    ops = dict(div=torch.true_divide, floordiv=torch.floor_divide, mod=torch.remainder, equal=torch.eq, not_equal=torch.ne, less=torch.lt, less_equal=torch.le,
+               greater=torch.gt, greater_equal=torch.ge, is_nan=torch.isnan, is_inf=torch.isinf, is_finite=torch.isfinite, where=torch.where,
+               negative=torch.neg, relu=F.relu, relu6=F.relu6, elu=F.elu, selu=F.selu, silu=F.silu, mish=F.mish, softsign=F.softsign, hard_sigmoid=F.hardsigmoid,
+               leaky_relu=lambda x, alpha: F.leaky_relu(x, alpha), gelu=lambda x, approximate: F.gelu(x, approximate="tanh" if approximate else "none"),
+               softplus=lambda x: torch.logaddexp(x, torch.zeros_like(x)), softmax=softmax(F.softmax), log_softmax=softmax(F.log_softmax),
+               squared_difference=lambda x, y: torch.square(x - y), reduce_sum=total, reduce_mean=reduction(torch.mean),
+               reduce_max=reduction(torch.amax), reduce_min=reduction(torch.amin), reduce_prod=one_by_one(lambda x, a, k: torch.prod(x, a, k, dtype=x.dtype)),
+               reduce_all=one_by_one(torch.all), reduce_any=one_by_one(torch.any), reduce_logsumexp=reduction(torch.logsumexp),
+               reduce_variance=lambda x, axes=None, keepdims=False: torch.var(x, axes, correction=0, keepdim=keepdims),
+               reduce_std=lambda x, axes=None, keepdims=False: torch.std(x, axes, correction=0, keepdim=keepdims),
+               cumsum=cumsum, norm=norm, argmax=lambda x, axis: torch.argmax(x, axis), argmin=lambda x, axis: torch.argmin(x, axis),
+               top_k=lambda x, k: [torch.topk(x, k).values, torch.topk(x, k).indices.int()],
+               sort=lambda x, axis, descending=False: torch.sort(x, dim=axis, descending=descending).values,
+               argsort=lambda x, axis, descending=False: torch.argsort(x, dim=axis, descending=descending, stable=True).int(),
+               gather=index, gather_nd=lambda x, i: x[point(i)],
+               scatter_nd=lambda i, u, shape: torch.zeros(shape, dtype=u.dtype).index_put(point(i), u, accumulate=True),
+               tensor_scatter_add=lambda x, i, u: x.index_put(point(i), u, accumulate=True),
+               one_hot=lambda i, depth: F.one_hot(i.long(), depth).float(), slice=cut, pad=pad, tile=lambda x, multiples: x.tile(multiples),
+               concat=lambda *x, axis: torch.cat(x, axis), split=lambda x, axis, num=None, sizes=None: torch.split(x, sizes or x.shape[axis] // num, axis),
+               stack=lambda *x, axis: torch.stack(x, axis), unstack=lambda x, axis: torch.unbind(x, axis),
+               transpose=lambda x, perm=None: x.permute(perm or list(range(x.ndim))[::-1]), reshape=lambda x, shape: x.reshape(shape),
+               reverse=lambda x, axes: x.flip(axes), expand_dims=lambda x, axis: x.unsqueeze(axis),
+               squeeze=lambda x, axes=None: x.squeeze() if axes is None else x.squeeze(tuple(axes)), broadcast_to=lambda x, shape: x.broadcast_to(shape),
+               clip_by_value=lambda x, low, high: torch.clamp(x, low, high), clip_by_norm=clip_by_norm,
+               matmul=lambda x, y, transpose_a=False, transpose_b=False: torch.matmul(swap(x, transpose_a), swap(y, transpose_b)),
+               einsum=lambda *x, equation: torch.einsum(equation, *x), cast=lambda x, to: x.to(dtypes[to]),
+               conv2d=convolution(F.conv2d), conv1d=convolution(F.conv1d), depthwise_conv2d=depthwise,
+               conv2d_transpose=transposed(F.conv_transpose2d), conv1d_transpose=transposed(F.conv_transpose1d),
+               max_pool2d=max_pool(F.max_pool2d), max_pool1d=max_pool(F.max_pool1d), avg_pool2d=avg_pool(F.avg_pool2d), avg_pool1d=avg_pool(F.avg_pool1d),
+               resize_bilinear=resize("bilinear", align_corners=False), resize_nearest=resize("nearest-exact"),
+               softmax_cross_entropy_with_logits=lambda y, z: -(y * F.log_softmax(z, -1)).sum(-1),
+               sparse_softmax_cross_entropy_with_logits=lambda y, z: F.cross_entropy(z, y.long(), reduction="none"),
+               sigmoid_cross_entropy_with_logits=lambda y, z: F.binary_cross_entropy_with_logits(z, y, reduction="none"))
+    for name in "add sub mul pow atan2 maximum minimum logical_and logical_or logical_xor logical_not abs sign square sqrt rsqrt reciprocal exp expm1 log \
+                 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid floor ceil round erf".split(): ops[name] = getattr(torch, name)
+    return ops
+
+
+def make_torch():
+    import torch
+    torch.set_num_threads(1)
+
+    def plain(a):
+        return None if a is None else a.detach().numpy()
+
+    def evaluate(f, x, attrs, name, forward, second):
+        xs = [torch.tensor(a) for a in x]
+        floats = [i for i, a in enumerate(x) if a.dtype.kind == "f"]
+        for i in floats: xs[i].requires_grad_(not forward)
+        ys = f(*xs, **{k: list(v) if isinstance(v, tuple) else v for k, v in attrs.items()})
+        ys = list(ys) if isinstance(ys, (list, tuple)) else [ys]
+        arrays = {"in": x, "out": [plain(a) for a in ys]}
+        ups = upstreams(name, "up", arrays["out"])
+        targets = [(y, torch.tensor(u)) for y, u in zip(ys, ups) if u is not None and y.requires_grad]
+        if forward or not targets: return arrays
+        gs = [None] * len(x)
+        got = torch.autograd.grad([t[0] for t in targets], [xs[i] for i in floats], [t[1] for t in targets], create_graph=second, allow_unused=True)
+        for i, g in zip(floats, got): gs[i] = g
+        arrays["up"], arrays["grad"] = ups, [plain(g) for g in gs]
+        if second:
+            ups2 = upstreams(name, "up2", arrays["grad"])
+            total = sum((g * torch.tensor(u)).sum() for g, u in zip(gs, ups2) if g is not None)
+            arrays["up2"], arrays["grad2"] = ups2, [None] * len(x)
+            for i in floats:
+                g = torch.autograd.grad(total, xs[i], retain_graph=True, allow_unused=True)[0]
+                arrays["grad2"][i] = np.zeros_like(x[i]) if g is None else plain(g)
+        return arrays
+
+    return make_framework("PyTorch " + torch.__version__, "torch.txt", torch_ops(torch), evaluate, [read("numpy.txt"), read("tf.txt")])
 
 
 def main():
