@@ -49,6 +49,23 @@ implementation_twice() {                    # the header once more after the imp
     "$@" -I. "$T/once.c" -o "$T/once" -lm && "$T/once"
 }
 
+# Every function that the library defines is declared in the public part with a comment, beside it or above, and used in some test.
+public_names() { nm -g --defined-only "$B/plain/eager.o" | awk '$2 == "T" { print $3 }' | sed 's/^_*\(eg_\)/\1/' | sort; }
+documented() {
+    awk '/^#ifdef EAGER_IMPLEMENTATION/ { exit }
+        /^ *$/ { said = 0 }
+        /\/\// { said = 1 }
+        said { while (match($0, /eg_[a-z0-9_]+/)) { print substr($0, RSTART, RLENGTH); $0 = substr($0, RSTART + RLENGTH) } }' eager.h |
+        sort -u >"$T/documented"
+    public_names | comm -23 - "$T/documented" >"$T/undocumented"
+    ! grep . "$T/undocumented"
+}
+tested() {
+    cat tests/*.c tests/*.cpp tests/*.h tests/fixtures/*.txt 2>/dev/null | grep -oE '(eg_|^case )[a-z0-9_]+' | sed 's/^case /eg_/' | sort -u >"$T/used"
+    public_names | comm -23 - "$T/used" >"$T/untested"
+    ! grep . "$T/untested"
+}
+
 # CPU milliseconds of a command, run $1 times. Figures to look at, no test: a busy machine must not fail one.
 cost() {
     runs=$1; shift
@@ -65,6 +82,10 @@ check macros_are_prefixed macros '' $CC -std=c11
 check macros_of_implementation_are_prefixed macros '#define EAGER_IMPLEMENTATION' $CC -std=c11
 check two_files_of_one_program two_files $CC -std=c11
 check include_after_implementation implementation_twice $CC -std=c11
+check every_function_is_documented documented
+check every_function_is_tested tested
+if [ ! -f eager_cuda.cu ] || [ -z "$NVCC" ]; then skip cuda_compiles "no nvcc, or no eager_cuda.cu"
+else check cuda_compiles $NVCC -I. -c eager_cuda.cu -o "$T/cuda.o"; fi
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
 if [ -n "$CXX" ]; then
     check symbols_are_prefixed_in_cpp symbols $CXX -std=c++17 -x c++
