@@ -1021,6 +1021,74 @@ def make_torch():
     return make_framework("PyTorch " + torch.__version__, "torch.txt", torch_ops(torch), evaluate, [read("numpy.txt"), read("tf.txt")])
 
 
+# ---------------------------------------------------------------- the guide's model, step by step
+def idx(folder, name):
+    """An IDX file of bytes, plain or gzip'ed, in the folder or in its mnist/."""
+    import gzip
+    for path in (os.path.join(f, name + end) for f in (folder, os.path.join(folder, "mnist")) for end in ("", ".gz")):
+        if not os.path.exists(path): continue
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f: raw = f.read()
+        dims = np.frombuffer(raw, ">u4", raw[3], 4)
+        return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(dims)
+    raise SystemExit("EAGER_DATA must name a folder that holds " + name)
+
+
+class Stream:
+    """Normals that any language can make: element k of the stream is splitmix64(k); two make one normal."""
+    def __init__(self, k): self.k = k                           # the last element drawn
+
+    def uniform(self, n):
+        z = np.arange(self.k + 1, self.k + n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        self.k += n
+        z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return ((z ^ z >> np.uint64(31)) >> np.uint64(11)) * 2.**-53
+
+    def normal(self, *shape, scale):
+        u = self.uniform(2 * math.prod(shape))
+        return (np.sqrt(-2 * np.log1p(-u[0::2])) * np.cos(2 * np.pi * u[1::2]) * scale).astype(np.float32).reshape(shape)
+
+
+def train(dtype):
+    """Conv 16 3x3 relu twice (VALID), the mean over the pixels, Dense 10; Adam as Keras computes it."""
+    import torch
+    F = torch.nn.functional
+    torch.set_num_threads(1)
+    folder, dtype = os.environ.get("EAGER_DATA", ""), getattr(torch, dtype)
+    images, labels = idx(folder, "t10k-images-idx3-ubyte")[:8000], idx(folder, "t10k-labels-idx1-ubyte")[:8000]
+    images = torch.tensor(images).to(dtype).unsqueeze(1) / 255
+    labels, r = torch.tensor(labels).long(), Stream(30000)
+    shapes = [((3, 3, 1, 16), (2 / 9) ** .5), ((16,), 0), ((3, 3, 16, 16), (2 / 144) ** .5), ((16,), 0), ((16, 10), (1 / 16) ** .5), ((10,), 0)]
+    p = [torch.tensor(r.normal(*s, scale=k) if k else np.zeros(s, np.float32)).to(dtype).requires_grad_() for s, k in shapes]
+    m, v, losses = [torch.zeros_like(a) for a in p], [torch.zeros_like(a) for a in p], []
+    for t in range(250):
+        batch = torch.arange(32 * t, 32 * t + 32) % 8000
+        x = images[batch]
+        for w, bias in (p[0:2], p[2:4]): x = F.relu(F.conv2d(x, w.permute(3, 2, 0, 1), bias))
+        loss = F.cross_entropy(x.mean((2, 3)) @ p[4] + p[5], labels[batch])
+        losses.append(loss.item())
+        rate = 1e-3 * (1 - .999 ** (t + 1)) ** .5 / (1 - .9 ** (t + 1))
+        with torch.no_grad():
+            for a, g, m1, v1 in zip(p, torch.autograd.grad(loss, p), m, v):
+                m1 += (g - m1) * .1
+                v1 += (g * g - v1) * .001
+                a -= rate * m1 / (v1.sqrt() + 1e-7)
+    return np.array(losses, str(dtype)[6:])
+
+
+def make_train_rows():
+    import torch
+    rows = head("train", "PyTorch " + torch.__version__) + [
+        "# The loss before each of 250 steps. " + " ".join(train.__doc__.split()),
+        "# Learning rate 1e-3, epsilon 1e-7; the first 8000 digits of MNIST's t10k files over 255, in file order, 32 a batch.",
+        "# Weights from splitmix64(30001), splitmix64(30002), ... as class Stream draws them, in this order: filter (3,3,1,16) by",
+        "# sqrt(2/9), filter (3,3,16,16) by sqrt(2/144), matrix (16,10) by sqrt(1/16); all biases 0. The steps magnify rounding:",
+        "# from most starts float32 ends up to 3e-3 from float64, from this one 1e-4 (in PyTorch, with three different kernels)."]
+    for dtype in ("float32", "float64"):
+        write_case(rows, "guide_loss/" + dtype, dict(batch=32, learning_rate=1e-3, epsilon=1e-7), out=[train(dtype)])
+    return rows
+
+
 def main():
     how = sys.argv[1] if len(sys.argv) == 2 else ""
     if how == "numpy": save(make_numpy(), "numpy.txt")
@@ -1029,6 +1097,7 @@ def main():
         rows, bad = make_tf() if how == "tf" else make_torch()
         save(rows, how + ".txt")
         return 1 if bad else 0
+    elif how == "train": save(make_train_rows(), "guide_loss.txt")
     elif how == "all": return max(subprocess.call([sys.executable, os.path.abspath(__file__), h]) for h in ("numpy", "tf", "torch"))
     else:
         print(__doc__)
