@@ -2,6 +2,7 @@
 //
 //   fixture_file f;
 //   if (!fixture_open(&f, "tests/fixtures/numpy.txt")) ...             // f.error says why
+//   f.only = "matmul";                                                 // if just the cases of one op are wanted
 //   while (fixture_next(&f)) {
 //       double axis = fixture_attr(&f, "axis", 0, -1);                 // the last argument where there is none
 //       const fixture_array *x = fixture_get(&f, "in", 0);             // NULL where there is none
@@ -41,6 +42,7 @@ typedef struct {
     int array_count, attr_count;
     fixture_array arrays[FIXTURE_ARRAYS];
     fixture_option attrs[FIXTURE_ATTRS];
+    const char *only;                  // the op whose cases are read; NULL: all
     char error[160];
     char *text, *at;                   // the whole file; the first line not yet read
 } fixture_file;
@@ -132,6 +134,7 @@ static inline bool fixture_read_option(fixture_file *f, bool word, char *line) {
 
 // Reads the next case into f; false at the end of the file and on a fault (f->error).
 static inline bool fixture_next(fixture_file *f) {
+    bool skip = false;
     fixture_drop_case(f);
     while (!f->error[0] && *f->at) {
         char *line = f->at, *end = line + strcspn(line, "\n");
@@ -145,8 +148,12 @@ static inline bool fixture_next(fixture_file *f) {
             f->name = fixture_word(&line);
             if (!f->name) return fixture_fail(f, "a case without a name");
             snprintf(f->op, sizeof f->op, "%.*s", (int)strcspn(f->name, "/"), f->name);
+            skip = f->only && strcmp(f->op, f->only) != 0;
         } else if (!f->name) return fixture_fail(f, "a row outside of a case");
-        else if (strcmp(kind, "end") == 0) return true;
+        else if (strcmp(kind, "end") == 0) {
+            if (!skip) return true;
+            f->name = NULL;
+        } else if (skip) continue;
         else if (strcmp(kind, "attr") == 0 || strcmp(kind, "text") == 0) {
             if (!fixture_read_option(f, kind[0] == 't', line)) return false;
         } else if (!fixture_read_array(f, kind, line)) return false;
