@@ -14,6 +14,7 @@
 #include <io.h>
 #define isatty _isatty
 #else
+#include <sys/ioctl.h>
 #include <unistd.h>
 #endif
 
@@ -134,6 +135,7 @@ static double examine(const model *m, const dataset *d, int *says) {
 // ---------------------------------------------------------------- the screen
 
 static bool live, blocks;       // stdout is a terminal; it can show block characters
+static int columns = 80, bar;   // its width, and the bar's
 static double shown_at;
 
 static double now(void) {
@@ -147,20 +149,21 @@ static void look_at_terminal(void) {
     for (int i = 0; i < 3 && (!locale || !*locale); i++) locale = getenv(names[i]);
     live = isatty(1) && !(term && !strcmp(term, "dumb"));
     blocks = live && locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
+#ifdef TIOCGWINSZ
+    struct winsize size;
+    if (live && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) columns = size.ws_col;
+#endif
 }
 
 static void print_bar(double share) {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     bool color = !getenv("NO_COLOR");
-    int cells = blocks ? 20 : 18, eighths = (int)(share * cells * 8 + 0.5), cell = 0;
+    int eighths = (int)(share * bar * 8 + 0.5), cell = 0;
     fputs(color ? "\033[36m" : "", stdout);
-    if (!blocks) putchar('[');
     for (; cell < eighths / 8; cell++) fputs(blocks ? "█" : "#", stdout);
     if (blocks && eighths % 8) fputs(parts[eighths % 8], stdout), cell++;
     if (color) fputs("\033[90m", stdout);
-    for (; cell < cells; cell++) fputs(blocks ? "·" : ".", stdout);
-    if (color) fputs("\033[36m", stdout);
-    if (!blocks) putchar(']');
+    for (; cell < bar; cell++) fputs(blocks ? "·" : ".", stdout);
     fputs(color ? "\033[0m" : "", stdout);
 }
 
@@ -170,10 +173,13 @@ static void show_step(int epoch, int epochs, int64_t step, int64_t steps, double
     double left = each * ((double)(epochs * steps) - done);
     if (live ? time - shown_at < 0.05 && step < steps : step % 50 != 0) return;
     shown_at = time;
-    printf("%sepoch %d/%d  ", live ? "\r" : "", epoch, epochs);
+    char text[160];
+    int length = snprintf(text, sizeof text, " %*lld/%lld  loss %.3f  %4.1f%% right  %.1f ms/step  %d:%02d left", live ? 3 : 4, (long long)step,
+                          (long long)steps, loss, 100 * right, 1000 * each, (int)(left + 0.5) / 60, (int)(left + 0.5) % 60);
+    bar = columns - length - 13 < 6 ? 6 : columns - length - 13 > 40 ? 40 : columns - length - 13;
+    printf("%sepoch %d/%d ", live ? "\r" : "", epoch, epochs);
     if (live) print_bar((double)step / (double)steps);
-    printf(" %*lld/%lld  loss %.3f  %4.1f%% right  %.1f ms/step  %d:%02d left%s", live ? 3 : 4, (long long)step, (long long)steps, loss,
-           100 * right, 1000 * each, (int)left / 60, (int)left % 60, live ? "\033[K" : "\n");
+    printf("%s%s", text, live ? "\033[K" : "\n");
     fflush(stdout);
 }
 
@@ -278,9 +284,9 @@ int main(int argc, char **argv) {
         }
         right = examine(&m, &held_out, says);
         if (live) printf("\r");
-        printf("epoch %d/%ld  ", epoch, epochs);
+        printf("epoch %d/%ld ", epoch, epochs);
         if (live) print_bar(1);
-        printf(" loss %.3f  %4.1f%% right, and %.1f%% of the held-out digits%s\n", mean_loss, 100 * mean_hits, 100 * right, live ? "\033[K" : "");
+        printf(" loss %.3f  %4.1f%% right, %.1f%% of the held-out ones%s\n", mean_loss, 100 * mean_hits, 100 * right, live ? "\033[K" : "");
     }
     if (!eg_error() && losses && says) {
         if (blocks) show_losses(losses, taken);
