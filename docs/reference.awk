@@ -1,19 +1,17 @@
 # awk -f docs/reference.awk eager.h: docs/reference.md, the public part of the header as a page. ./build.sh docs runs it, a test holds
 # the page against it. The header's text is taken as it stands, paragraph by paragraph (blank lines part them): one of comments alone
-# becomes prose, any other a block of code; plumbing (conditionals, the macros over functions, what is for C++ alone) is left out.
-function flush(    i, line, prose) {
-    if (!lines) return
-    prose = 1
-    for (i = 1; i <= lines; i++) if (paragraph[i] !~ /^\/\//) prose = 0
-    if (prose) print ""
-    else print "\n```c fragment"
+# becomes prose, any other a block of code; plumbing (conditionals, macros over functions, EGI_ and egi_, what is for C++ alone) is
+# left out, and with it a comment that has nothing else below it.
+function flush(    i, code) {
+    for (i = 1; i <= lines; i++) if (paragraph[i] !~ /^\/\//) code = i
+    if (dropped) lines = code
+    if (lines) print code ? "\n```c fragment" : ""
     for (i = 1; i <= lines; i++) {
-        line = paragraph[i]
-        if (prose) sub(/^\/\/ ?/, "", line)
-        print line
+        if (!code) sub(/^\/\/ ?/, "", paragraph[i])
+        print paragraph[i]
     }
-    if (!prose) print "```"
-    lines = 0
+    if (lines && code) print "```"
+    lines = dropped = 0
 }
 function remember(line,    name) {         # a function's declaration: for the index
     if (line !~ /^[a-zA-Z].*eg_[a-z0-9_]+\)?\(/ || line ~ /^typedef/) return
@@ -27,10 +25,10 @@ BEGIN {
     print "\nEvery declaration of `eager.h` with what its comment says, in the header's order; at the end, [all functions by name](#by-name)."
     print "This page is made from the header by `./build.sh docs`: change the comment there, not here."
 }
-/^#if.*EAGER_IMPLEMENTATION/ || /^#ifdef EAGER_IMPLEMENTATION/ { exit }
+/^#ifdef EAGER_IMPLEMENTATION|^#if.*defined.*EAGER_IMPLEMENTATION/ { exit }
 continued { continued = /\\$/; next }
-/^ *# *(if|ifdef|ifndef)/ { depth++; if (!hidden && /__cplusplus/ && !/ifndef|!defined/) hidden = depth; next }
-/^ *# *(else|elif)/ { if (hidden == depth) hidden = 0; else if (!hidden && /cplusplus/) hidden = depth; next }
+/^ *# *(if|ifdef|ifndef)/ { depth++; if (!hidden && /ifdef __cplusplus/) hidden = depth; next }
+/^ *# *else/ { if (hidden == depth) hidden = 0; next }
 /^ *# *endif/ { if (hidden == depth) hidden = 0; depth--; next }
 hidden { next }
 /^\/\/# / {
@@ -39,18 +37,27 @@ hidden { next }
     sub(/^\/\/# */, "", title); sub(/[ -]+$/, "", title); gsub(/  +/, " ", title)
     anchor = tolower(title); gsub(/[^a-z0-9 -]/, "", anchor); gsub(/ /, "-", anchor)
     print "\n## " title
-    started = 1
     next
 }
-!started { next }
-/^ *# *define (EG_|EAGER_)/ { paragraph[++lines] = $0; next }
-/^ *#/ { continued = /\\$/; next }
-/^extern "C"|^}$/ { if (!inside) next }
-/^[ \t]*$/ { if (!inside) { flush(); next } }
-{
+!title { next }
+/^ *# *define EG_ERRORS/ { table = 1 }
+table { paragraph[++lines] = $0; table = /\\$/; next }
+/^ *# *define EG_/ {                       # a macro's name and arguments, not its body
+    continued = /\\$/
+    if (match($0, /define EG_[A-Z0-9_]*\([^)]*\)/)) $0 = "#" substr($0, RSTART, RLENGTH)
+    sub(/ +__attribute__.*/, "")
     paragraph[++lines] = $0
-    open = gsub(/\{/, "{"); close_ = gsub(/\}/, "}")
-    inside += open - close_
+    next
+}
+/^ *#/ || /^[a-zA-Z].*egi_[a-z0-9_]+\(/ { continued = /\\$/; dropped = 1; next }
+(/^extern "C"/ || /^}$/) && !inside { next }
+/^[ \t]*$/ && !inside { flush(); next }
+{
+    if (!sub(/^EAGER_API /, "")) sub(/^                              /, "                    ")
+    gsub(/ EGI_DEFAULT\([a-z0-9_]*\)/, "")
+    sub(/ __attribute__\(\(.*\)\);/, ";")
+    paragraph[++lines] = $0
+    inside += gsub(/\{/, "{") - gsub(/\}/, "}")
     remember($0)
 }
 END {

@@ -3,10 +3,10 @@
 T=$TEST_TEMP
 trim() { sed 's/[ -]*$//; s/  */ /g'; }
 
-# The list at the top says `//   01  TITLE`, a chapter's banner `//# 01  TITLE ----`.
+# The list under CONTENTS in the head comment says ` *   1  TITLE`, a chapter's banner `//# 1  TITLE ----`.
 contents() {
-    grep '^//# ' eager.h | sed 's,^//# *,,' | trim >"$T/banners"
-    grep '^// *[0-9][0-9]*  [A-Z]' eager.h | sed 's,^// *,,' | trim >"$T/contents"
+    sed -n 's,^//# *,,p' eager.h | trim >"$T/banners"
+    awk '/\*\// { exit } on; /^ \* CONTENTS/ { on = 1 }' eager.h | sed -n 's,^ \* *\([0-9]\),\1,p' | trim >"$T/contents"
     [ -s "$T/banners" ] && diff "$T/contents" "$T/banners"
 }
 

@@ -58,6 +58,7 @@ static inline void test_register(test_case *t) { *test_last = t; test_last = &t-
     } while (0)
 #define CHECK_VALUES(x, tol, want, n) test_values(__FILE__, __LINE__, #x, x, (double)(tol), want, n)
 #define CHECK_SAME(x, y, tol)        test_same(__FILE__, __LINE__, #x, x, y, (double)(tol))
+#define CHECK_DTYPE(x, dtype)        CHECK_STR((x) ? eg_dtype_name(eg_dtype_of(x)) : NULL, eg_dtype_name(dtype))
 #define CHECK_SHAPE(x, ...)          /* rank 0 is CHECK_INT(eg_rank(x), 0) */                                         \
     do {                                                                                                              \
         const int64_t test_dims[] = {__VA_ARGS__};                                                                    \
@@ -113,15 +114,16 @@ static inline void test_contains(const char *file, int line, const char *what, c
 }
 
 // The index of flat element i, as [1, 0, 2].
-static inline void test_print_index(const eg_tensor *x, int64_t i) {
-    int64_t index[16], rank = eg_rank(x);
-    for (int64_t a = rank; a-- > 0;) {
-        int64_t dim = eg_dim(x, (int)a);
+static inline void test_print_index(eg_tensor *x, int64_t i) {
+    int64_t index[EG_MAX_RANK];
+    int rank = eg_rank(x);
+    for (int a = rank; a-- > 0;) {
+        int64_t dim = eg_dim(x, a);
         index[a] = dim ? i % dim : 0;
         i = dim ? i / dim : 0;
     }
     printf("[");
-    for (int64_t a = 0; a < rank; a++) printf("%s%lld", a ? ", " : "", (long long)index[a]);
+    for (int a = 0; a < rank; a++) printf("%s%lld", a ? ", " : "", (long long)index[a]);
     printf("]");
 }
 
@@ -131,11 +133,11 @@ static inline void test_values(const char *file, int line, const char *what, eg_
         if (test_fail(file, line, what)) printf("    expected %lld elements\n    got      %lld\n", (long long)n, (long long)eg_size(x));
         return;
     }
-    eg_scope *scope = eg_scope_begin();
+    eg_scope scope = eg_scope_begin();
     const double *got = (const double *)eg_data(eg_cast(x, EG_FLOAT64));
     int64_t bad = 0, worst = 0;
     bool show = false;
-    if (!got && n) test_say(file, line, what, "eg_data() of it is NULL");
+    if (!got && n) test_say(file, line, what, "its values cannot be read");
     for (int64_t i = 0; got && i < n; i++) {
         if (test_close(got[i], want[i], tol)) continue;
         if (!bad++) { show = test_fail(file, line, what); worst = i; }
@@ -153,7 +155,7 @@ static inline void test_values(const char *file, int line, const char *what, eg_
     eg_scope_end(scope);
 }
 
-static inline void test_shape(const char *file, int line, const char *what, const eg_tensor *x, const int64_t *dims, int rank) {
+static inline void test_shape(const char *file, int line, const char *what, eg_tensor *x, const int64_t *dims, int rank) {
     if (!x) { test_say(file, line, what, "is NULL"); return; }
     bool same = eg_rank(x) == rank;
     for (int a = 0; same && a < rank; a++) same = eg_dim(x, a) == dims[a];
@@ -161,18 +163,18 @@ static inline void test_shape(const char *file, int line, const char *what, cons
     printf("    expected shape (");
     for (int a = 0; a < rank; a++) printf("%s%lld", a ? ", " : "", (long long)dims[a]);
     printf(")\n    got shape      (");
-    for (int a = 0; a < (int)eg_rank(x); a++) printf("%s%lld", a ? ", " : "", (long long)eg_dim(x, a));
+    for (int a = 0; a < eg_rank(x); a++) printf("%s%lld", a ? ", " : "", (long long)eg_dim(x, a));
     printf(")\n");
 }
 
 // Same dtype, same shape, and values within the tolerance.
 static inline void test_same(const char *file, int line, const char *what, eg_tensor *x, eg_tensor *y, double tol) {
     if (!x || !y) { test_say(file, line, what, x ? "what it is compared with is NULL" : "is NULL"); return; }
-    test_int(file, line, what, (long long)eg_dtype(x), (long long)eg_dtype(y));
-    eg_scope *scope = eg_scope_begin();
-    int64_t dims[16];
-    for (int a = 0; a < (int)eg_rank(y); a++) dims[a] = eg_dim(y, a);
-    test_shape(file, line, what, x, dims, (int)eg_rank(y));
+    test_int(file, line, what, (long long)eg_dtype_of(x), (long long)eg_dtype_of(y));
+    eg_scope scope = eg_scope_begin();
+    int64_t dims[EG_MAX_RANK];
+    for (int a = 0; a < eg_rank(y); a++) dims[a] = eg_dim(y, a);
+    test_shape(file, line, what, x, dims, eg_rank(y));
     test_values(file, line, what, x, tol, (const double *)eg_data(eg_cast(y, EG_FLOAT64)), eg_size(y));
     eg_scope_end(scope);
 }
@@ -187,7 +189,7 @@ static inline void test_error(const char *file, int line, const char *what, int 
     int got = (int)eg_error();
     const char *message = eg_error_message();
     if ((got != code || !strstr(message, part)) && test_fail(file, line, what))
-        printf("    expected %s (%d) with \"%s\"\n    got      %d with \"%s\"\n", name, code, part, got, message);
+        printf("    expected %s with \"%s\"\n    got      %s with \"%s\"\n", name, part, eg_error_name((eg_error_code)got), message);
     eg_error_clear();
 }
 
@@ -223,12 +225,12 @@ static inline void test_run(const test_case *t) {
     test_now = t;
     test_fails = 0;
     test_skip_reason = NULL;
-    int64_t tensors = eg_memory().tensors;
-    eg_scope *scope = eg_scope_begin();
+    int64_t tensors = eg_memory().live_tensors;
+    eg_scope scope = eg_scope_begin();
     t->run();
     eg_scope_end(scope);
     if (eg_error() != EG_OK) { test_say(t->file, 0, "at its end", "an error is pending that no check expected"); eg_error_clear(); }
-    int64_t more = eg_memory().tensors - tensors;
+    int64_t more = eg_memory().live_tensors - tensors;
     if (more && test_fail(t->file, 0, "at its end")) printf("    %lld tensors more are alive than before it\n", (long long)more);
     if (test_fails > 10) printf("    ... and %d failed checks more in %s\n", test_fails - 10, t->name);
     if (test_skip_reason && !test_fails) printf("%s: skipped %s: %s\n", t->file, t->name, test_skip_reason);

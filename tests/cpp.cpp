@@ -1,0 +1,55 @@
+// eager.h in C++17: overloads where C has _Generic, options as structs, scopes that a destructor ends. Linked with an eager.o that
+// was compiled as C or as C++; both have one layout.
+#include "test.h"
+
+TEST(numbers_mix_on_either_side) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4);
+    CHECK_TENSOR(eg_matmul(x, x), 0, 7, 10, 15, 22);
+    CHECK_TENSOR(eg_mul(eg_add(x, 1), 2.0), 0, 4, 6, 8, 10);
+    CHECK_TENSOR(eg_sub(1.0f, x), 0, 0, -1, -2, -3);
+    CHECK_TENSOR(eg_add(x, 0), 0, 1, 2, 3, 4);
+    CHECK_TENSOR(eg_add(int64_t{1} << 40, eg_constant_of(EG_INT64, EG_SHAPE(1), 1)), 0, 1099511627777.0);
+    CHECK_ERROR(eg_add(x, nullptr), EG_ERROR_NULL, "eg_add");
+}
+
+TEST(options_are_structs) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    eg_reduce_options rows{};
+    rows.axes = EG_AXES(1);
+    rows.keepdims = true;
+    eg_tensor *sums = eg_reduce_sum(x, rows);
+    CHECK_SHAPE(sums, 2, 1);
+    CHECK_TENSOR(sums, 0, 6, 15);
+    CHECK_TENSOR(eg_reduce_sum(x), 0, 21);
+    CHECK_INT(eg_rank(eg_zeros(EG_FLOAT32, EG_SCALAR)), 0);
+}
+
+TEST(scopes_end_with_their_block) {
+    int64_t before = eg_memory().live_tensors;
+    for (int i = 0; i < 3; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_scalar(i);
+        if (i == 1) continue;
+        CHECK(eg_add(x, x) != nullptr);
+    }
+    CHECK_INT(eg_memory().live_tensors, before);
+}
+
+TEST(functions_may_be_lambdas) {
+    eg_tensor *x = eg_scalar(3.0), *dx = nullptr;
+    CHECK(eg_gradients_function([](eg_tensor *const *in, void *) { return eg_mul(in[0], eg_square(in[0])); }, nullptr, &x, 1, &dx));
+    CHECK_TENSOR(dx, 1e-6, 27);
+}
+
+TEST(training_step) {
+    eg_tensor *w = eg_variable(eg_scalar(1.0), "w");
+    eg_optimizer_options options{};
+    options.learning_rate = 0.1;
+    eg_optimizer *sgd = eg_sgd(options);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *gradient = eg_tape_gradient(tape, eg_square(w), w);
+    CHECK(eg_apply_gradients(sgd, &gradient, &w, 1));
+    CHECK_NEAR(eg_item(w), 0.8, 1e-6);
+    eg_optimizer_release(sgd);
+    eg_release(w);
+}
