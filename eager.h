@@ -1,0 +1,8452 @@
+/* eager.h - eager tensors and automatic differentiation in one C header
+ *
+ *   #define EAGER_IMPLEMENTATION        in exactly one .c or .cpp file, before
+ *   #include "eager.h"                  the include; everywhere else just include it.
+ *                                       cc program.c -lm   nothing else is needed.
+ *
+ *   eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4);
+ *   eg_print(eg_matmul(x, x));          operations run at once
+ *
+ *   eg_tape *tape = eg_tape_begin();    a tape records them
+ *   eg_tape_watch(tape, x);
+ *   eg_tensor *y = eg_reduce_sum(eg_square(x));
+ *   eg_print(eg_tape_gradient(tape, y, x));    and gradients come out of it: 2x
+ *
+ * FIVE RULES
+ *   1. A tensor that a function returns belongs to the innermost open scope and
+ *      lives until that scope ends. Write EG_SCOPE; at the top of a loop's body
+ *      and what the body made dies with it. eg_keep(x) hands x to the enclosing
+ *      scope; eg_retain(x) and eg_release(x) are references of your own.
+ *   2. A failed call returns NULL, an op given NULL returns NULL: check the end
+ *      of a chain. eg_error_message() says in a sentence what went wrong.
+ *   3. Plain numbers mix with tensors (eg_mul(2, x)) and take the tensor's dtype.
+ *      Tensors of two dtypes do not mix: eg_cast one of them.
+ *   4. Tensors never change. Only variables do, by eg_assign and optimizers.
+ *   5. Options are named and zero is their default:
+ *      eg_reduce_sum(x, .axes = EG_AXES(0, -1), .keepdims = true).
+ *      C++17 has no such literals: fill an eg_reduce_options and pass it.
+ *
+ * SWITCHES (define before the include; all off by default)
+ *   EAGER_IMPLEMENTATION  compile the implementation here
+ *   EAGER_STATIC          everything static: a private copy for this file
+ *   EAGER_API             what stands before every public declaration (visibility)
+ *   EAGER_DEBUG           catch tensors used after their scope, list leaks at exit
+ *   EAGER_OPENBLAS        cblas for matrix products; link -lopenblas
+ *   EAGER_NO_THREADS      no thread-local state, no pthread
+ *   EAGER_NO_STDIO        no FILE in the interface, no default printing
+ *   EAGER_MALLOC(size), EAGER_FREE(pointer)   instead of malloc and free
+ *   EAGER_HEADER_NAME     how this file includes itself, if it was renamed
+ *
+ * CONTENTS (grep '^//#' jumps from chapter to chapter)
+ *    1  TYPES AND LITERALS
+ *    2  SCOPES, MEMORY, ERRORS
+ *    3  TENSORS
+ *    4  OPERATIONS
+ *    5  THE TAPE
+ *    6  CUSTOM GRADIENTS AND OPS
+ *    7  FUNCTIONS OF FUNCTIONS
+ *    8  VARIABLES AND OPTIMIZERS
+ *    9  DEVICES AND BACKENDS
+ *   10  THE SHAPE OF THINGS INSIDE
+ *   11  MEMORY, ERRORS, SCOPES
+ *   12  TENSORS: MAKING AND READING
+ *   13  RANDOM NUMBERS
+ *   14  PRINTING
+ *   15  THE OP TABLE
+ *   16  RUNNING AN OP
+ *   17  KERNELS
+ *   18  THE CPU
+ *   19  THE OTHER ROWS
+ *   20  THE TAPE
+ *   21  FUNCTIONS OF FUNCTIONS
+ *   22  VARIABLES AND OPTIMIZERS
+ *   23  DEVICES
+ *   24  KERNEL TEXTS
+ *
+ * LICENSE: public domain (Unlicense) or MIT, as you like; see the end.
+ */
+#ifndef EGI_STAMP
+#ifndef EAGER_H
+#define EAGER_H
+
+#define EAGER_VERSION_MAJOR 0
+#define EAGER_VERSION_MINOR 1
+#define EAGER_VERSION_PATCH 0
+#define EAGER_VERSION "0.1.0"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#ifndef EAGER_NO_STDIO
+#include <stdio.h>
+#endif
+
+#if !defined(__GNUC__)
+#error "eager.h needs gcc or clang (on Windows: mingw-w64); MSVC is not supported"
+#endif
+
+#ifndef EAGER_API
+#ifdef EAGER_STATIC
+#define EAGER_API static __attribute__((unused))
+#else
+#define EAGER_API extern
+#endif
+#endif
+
+//# 1  TYPES AND LITERALS -----------------------------------------------------
+// Idea: a handle to a tensor, a few small value types, and the literals that
+// make calls read well. Everything that is a struct here is passed by value.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EG_MAX_RANK 8
+
+typedef struct eg_tensor eg_tensor;
+typedef struct eg_tape eg_tape;
+typedef struct eg_optimizer eg_optimizer;
+
+typedef enum eg_dtype {
+    EG_NO_DTYPE = -1,              // of no tensor
+    EG_FLOAT32 = 0, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8, EG_BOOL,
+    EG_FLOAT16, EG_BFLOAT16        // storage only: made, read, reshaped and cast, not computed with
+} eg_dtype;
+
+typedef struct eg_shape { int rank; int64_t dims[EG_MAX_RANK]; } eg_shape;
+typedef struct eg_axes { int count; int axes[EG_MAX_RANK]; } eg_axes;
+typedef struct eg_pads { int count; int64_t pads[2 * EG_MAX_RANK]; } eg_pads;
+
+// A number that must be zero where zero would mean the default: .axis = EG_ZERO, .momentum = EG_ZERO.
+#define EG_ZERO (-0x7f5e)
+// As the end of a strided slice: up to the end of the axis, whatever the direction.
+#define EG_END INT64_MAX
+
+// Numbers as operands: eg_add(x, 1). They take the dtype of the tensor they meet; two of them make float32.
+EAGER_API eg_tensor *eg_number(double value);
+EAGER_API eg_tensor *eg_integer(int64_t value);
+
+static inline eg_tensor *egi_same(eg_tensor *x) { return x; }
+static inline eg_tensor *egi_null(const void *x) { return (eg_tensor *)(uintptr_t)x; }
+EAGER_API eg_tensor *egi_unsigned(unsigned long long value);
+EAGER_API void egi_at(const char *function, const char *file, int line);
+
+// Notes where a call stands, so that its error can say so. NDEBUG leaves it out.
+#ifdef NDEBUG
+#define EGI_CALL(function, ...) (function)(__VA_ARGS__)
+#else
+#define EGI_CALL(function, ...) (egi_at(#function, __FILE__, __LINE__), (function)(__VA_ARGS__))
+#endif
+
+#ifdef __cplusplus
+}
+static inline eg_tensor *egi_arg(eg_tensor *x) { return x; }
+static inline eg_tensor *egi_arg(decltype(nullptr)) { return nullptr; }
+static inline eg_tensor *egi_arg(double x) { return eg_number(x); }
+static inline eg_tensor *egi_arg(float x) { return eg_number(static_cast<double>(x)); }
+static inline eg_tensor *egi_arg(int x) { return eg_integer(x); }
+static inline eg_tensor *egi_arg(unsigned x) { return eg_integer(x); }
+static inline eg_tensor *egi_arg(long x) { return eg_integer(x); }
+static inline eg_tensor *egi_arg(long long x) { return eg_integer(x); }
+static inline eg_tensor *egi_arg(unsigned long x) { return egi_unsigned(x); }
+static inline eg_tensor *egi_arg(unsigned long long x) { return egi_unsigned(x); }
+#define EG_T(x) egi_arg(x)
+template <class... T> static inline eg_shape egi_shape_of(T... d) {
+    static_assert(sizeof...(d) <= EG_MAX_RANK, "a tensor has at most EG_MAX_RANK dimensions");
+    return eg_shape{static_cast<int>(sizeof...(d)), {static_cast<int64_t>(d)...}};
+}
+template <class... T> static inline eg_axes egi_axes_of(T... a) {
+    static_assert(sizeof...(a) <= EG_MAX_RANK, "a tensor has at most EG_MAX_RANK dimensions");
+    return eg_axes{static_cast<int>(sizeof...(a)), {static_cast<int>(a)...}};
+}
+template <class... T> static inline eg_pads egi_pads_of(T... p) {
+    static_assert(sizeof...(p) <= 2 * EG_MAX_RANK, "a tensor has at most EG_MAX_RANK dimensions");
+    return eg_pads{static_cast<int>(sizeof...(p)), {static_cast<int64_t>(p)...}};
+}
+#define EG_SHAPE(...) egi_shape_of(__VA_ARGS__)
+#define EG_AXES(...) egi_axes_of(__VA_ARGS__)
+#define EG_PADS(...) egi_pads_of(__VA_ARGS__)
+#define EG_SCALAR eg_shape()
+#define EGI_DEFAULT(type) = type()
+extern "C" {
+#else
+#define EG_T(x) _Generic((x), eg_tensor *: egi_same, void *: egi_null, const void *: egi_null, \
+    float: eg_number, double: eg_number, long double: eg_number, \
+    unsigned long: egi_unsigned, unsigned long long: egi_unsigned, default: eg_integer)(x)
+#define EG_SHAPE(...) ((eg_shape){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
+#define EG_AXES(...) ((eg_axes){ (int)(sizeof((int[]){ __VA_ARGS__ }) / sizeof(int)), { __VA_ARGS__ } })
+#define EG_PADS(...) ((eg_pads){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
+#define EG_SCALAR ((eg_shape){ 0, { 0 } })
+// A list of tensors with its length, as two arguments: eg_concat(EG_TENSORS(a, b), 0).
+#define EG_TENSORS(...) (eg_tensor *[]){ __VA_ARGS__ }, (int)(sizeof((eg_tensor *[]){ __VA_ARGS__ }) / sizeof(eg_tensor *))
+#define EGI_DEFAULT(type)
+// f(x, .option = value): the operands, then an options literal that starts with a member nobody sets.
+#define EGI_1(...) EGI_1_(__VA_ARGS__, 0)
+#define EGI_1_(a, ...) EG_T(a)
+#define EGI_2(...) EGI_2_(__VA_ARGS__, 0)
+#define EGI_2_(a, b, ...) EG_T(a), EG_T(b)
+#define EGI_AFTER_1(...) EGI_AFTER_1_(__VA_ARGS__, )
+#define EGI_AFTER_1_(a, ...) __VA_ARGS__
+#define EGI_AFTER_2(...) EGI_AFTER_2_(__VA_ARGS__, )
+#define EGI_AFTER_2_(a, b, ...) __VA_ARGS__
+#define EGI_OPTIONS_1(function, type, ...) EGI_CALL(function, EGI_1(__VA_ARGS__), ((type){ .canary = 0, EGI_AFTER_1(__VA_ARGS__) }))
+#define EGI_OPTIONS_2(function, type, ...) EGI_CALL(function, EGI_2(__VA_ARGS__), ((type){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
+#define EGI_RAW_2(...) EGI_RAW_2_(__VA_ARGS__, 0)
+#define EGI_RAW_2_(a, b, ...) EG_T(a), b
+#define EGI_OPTIONS_1_RAW(function, type, ...) EGI_CALL(function, EGI_RAW_2(__VA_ARGS__), ((type){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
+#endif
+
+//# 2  SCOPES, MEMORY, ERRORS -------------------------------------------------
+// Idea: scopes own what functions return; errors are values that wait to be
+// read. Read first: 1.
+
+// One row an error: name, number, what it means. Tests and bindings may rely on the numbers.
+#define EG_ERRORS(X) \
+    X(EG_OK, 0, "no error") \
+    X(EG_ERROR_NULL, 1, "a NULL was passed where a tensor is needed") \
+    X(EG_ERROR_MEMORY, 2, "out of memory") \
+    X(EG_ERROR_SHAPE, 3, "shapes do not fit") \
+    X(EG_ERROR_DTYPE, 4, "dtypes do not fit") \
+    X(EG_ERROR_ARGUMENT, 5, "an argument is out of its range") \
+    X(EG_ERROR_INDEX, 6, "an index is out of range") \
+    X(EG_ERROR_DEVICE, 7, "a device is missing, or tensors are on two devices") \
+    X(EG_ERROR_TAPE, 8, "a tape was used in a way it does not allow") \
+    X(EG_ERROR_GRADIENT, 9, "a gradient is missing or does not fit") \
+    X(EG_ERROR_NONFINITE, 10, "a NaN or an infinity appeared (eg_trap_nonfinite)") \
+    X(EG_ERROR_STATE, 11, "an object was used after its end or in the wrong state") \
+    X(EG_ERROR_FILE, 12, "a file could not be read or written") \
+    X(EG_ERROR_ASSERT, 13, "an assertion on tensors failed") \
+    X(EG_ERROR_MATH, 14, "an integer was divided by zero")
+#define EGI_ERROR_VALUE(name, number, sentence) name = number,
+typedef enum eg_error_code { EG_ERRORS(EGI_ERROR_VALUE) EG_ERROR_CODES } eg_error_code;
+
+// The first error of this thread since the last clear; EG_OK when there is none.
+EAGER_API eg_error_code eg_error(void);
+// The sentence that belongs to it; "" when there is none, never NULL. Valid until the next error or clear.
+EAGER_API const char *eg_error_message(void);
+// Errors raised on this thread since it started; clearing does not reset it.
+EAGER_API int64_t eg_error_count(void);
+EAGER_API void eg_error_clear(void);
+// The name of a code, such as "EG_ERROR_SHAPE".
+EAGER_API const char *eg_error_name(eg_error_code code);
+// Sees every error of any thread as it happens. The default one writes a line to stderr; NULL is silent.
+typedef void eg_error_handler(eg_error_code code, const char *message, void *user);
+EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user);
+// Raises an error from code of your own (an op, a callback). The format is printf's. Returns NULL, for `return eg_raise(...)`.
+EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// A scope owns every tensor and tape made while it is the innermost one, and frees them when it ends. Ending an outer
+// scope ends those left open inside it. The outermost scope of a thread is there from the start.
+typedef struct eg_scope { int64_t position; uint64_t serial; } eg_scope;
+EAGER_API eg_scope eg_scope_begin(void);
+EAGER_API void eg_scope_end(eg_scope scope);
+// The enclosing scope owns x too, from now on. Returns x. For results: return eg_keep(y);
+EAGER_API eg_tensor *eg_keep(eg_tensor *x);
+// A reference of the caller's own, to be given back by eg_release. Returns x.
+EAGER_API eg_tensor *eg_retain(eg_tensor *x);
+// Gives back one reference; the last one frees. NULL is fine. Safe from any thread.
+EAGER_API void eg_release(eg_tensor *x);
+
+// EG_SCOPE; makes the rest of the block a scope, left by its end, break, continue or return alike.
+#define EGI_PASTE_(a, b) a##b
+#define EGI_PASTE(a, b) EGI_PASTE_(a, b)
+static inline void egi_scope_leave(eg_scope *scope) { eg_scope_end(*scope); }
+#ifdef __cplusplus
+}
+struct egi_scope_guard {
+    eg_scope scope = eg_scope_begin();
+    egi_scope_guard() = default;
+    egi_scope_guard(const egi_scope_guard &) = delete;
+    egi_scope_guard &operator=(const egi_scope_guard &) = delete;
+    ~egi_scope_guard() { eg_scope_end(scope); }
+};
+#define EG_SCOPE egi_scope_guard EGI_PASTE(egi_scope_, __LINE__)
+extern "C" {
+#else
+#define EG_SCOPE __attribute__((cleanup(egi_scope_leave), unused)) eg_scope EGI_PASTE(egi_scope_, __LINE__) = eg_scope_begin()
+#endif
+
+// What the library holds at the moment, over all threads. Sizes in bytes.
+typedef struct eg_memory_info {
+    int64_t live_tensors;      // tensor handles alive, variables included
+    int64_t live_bytes;        // bytes in use: handles, elements, tapes, rounded up to their size classes
+    int64_t peak_bytes;        // the most live_bytes has been since eg_memory_reset_peak (summed over threads)
+    int64_t cached_bytes;      // freed bytes kept for reuse
+    int64_t allocations;       // calls of the system's allocator since the start
+    int64_t tensors_made;      // tensor handles made since the start
+    int64_t host_copies;       // device-to-host copies made to read values
+} eg_memory_info;
+EAGER_API eg_memory_info eg_memory(void);
+EAGER_API void eg_memory_reset_peak(void);
+// Gives this thread's (and dead threads') cached memory back to the system.
+EAGER_API void eg_memory_trim(void);
+// Ends this thread's outermost scope, frees what it owned, and returns its memory. Using the library again is fine.
+EAGER_API void eg_shutdown(void);
+// Memory comes from allocate(size, user) and goes to deallocate(pointer, user), instead of EAGER_MALLOC and EAGER_FREE.
+// allocate returns NULL when there is none. NULL, NULL restores the default. An error while the library holds memory:
+// call it first, or after eg_shutdown().
+EAGER_API bool eg_set_allocator(void *(*allocate)(size_t size, void *user), void (*deallocate)(void *pointer, void *user), void *user);
+// Where eg_print and the other printing functions send their text; NULL restores stdout.
+EAGER_API void eg_set_printer(void (*print)(const char *text, void *user), void *user);
+// While on, the first op (forward, backward or optimizer) of this thread that makes a NaN or an infinity from finite
+// inputs fails with EG_ERROR_NONFINITE, naming itself and its inputs. Returns the former setting.
+EAGER_API bool eg_trap_nonfinite(bool on);
+
+//# 3  TENSORS ----------------------------------------------------------------
+// Idea: an immutable block of numbers with a shape and a dtype. Read first: 2.
+
+// A float32 tensor of these values in row-major order; their number must be the shape's.
+// eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4). Values travel as double: exact for integers to 2^53.
+EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count);
+#ifdef __cplusplus
+}
+template <class... T> static inline eg_tensor *egi_constant_cpp(eg_dtype dtype, eg_shape shape, T... values) {
+    const double list[] = {static_cast<double>(values)...};
+    return eg_constant_values(dtype, shape, list, static_cast<int64_t>(sizeof...(values)));
+}
+#define eg_constant(...) egi_constant_cpp(EG_FLOAT32, __VA_ARGS__)
+#define eg_constant_of(...) egi_constant_cpp(__VA_ARGS__)
+extern "C" {
+#else
+#define eg_constant(shape, ...) eg_constant_of(EG_FLOAT32, shape, __VA_ARGS__)
+#define eg_constant_of(dtype, shape, ...) EGI_CALL(eg_constant_values, dtype, shape, (double[]){ __VA_ARGS__ }, (int64_t)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)))
+#endif
+// A float32 tensor of rank 0.
+EAGER_API eg_tensor *eg_scalar(double value);
+EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value);
+// Copies row-major elements of that dtype from data (float16 and bfloat16 as uint16_t, bool as bytes).
+EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data);
+// Borrows data on the host without a copy; when the last user is gone deleter(data, user) is called (NULL: nothing is).
+// data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at once.
+EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *data, void *user), void *user);
+EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape);
+EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape);
+// All elements are value, which must be representable in the dtype.
+EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value);
+EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x);
+EAGER_API eg_tensor *eg_ones_like(eg_tensor *x);
+EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value);
+// (rows, columns) with ones on the diagonal.
+EAGER_API eg_tensor *eg_eye(eg_dtype dtype, int64_t rows, int64_t columns);
+// start, start + delta, ... up to but not including limit. delta must not be 0.
+EAGER_API eg_tensor *eg_range(eg_dtype dtype, double start, double limit, double delta);
+// count numbers from start to stop, both included.
+EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int64_t count);
+
+// The value of a tensor of one element; NaN (0 for _int) and an error if it has more or is NULL.
+EAGER_API double eg_item(eg_tensor *x);
+EAGER_API int64_t eg_item_int(eg_tensor *x);
+// Contiguous row-major elements on the host, valid as long as x (for a variable: until its next assignment).
+EAGER_API const void *eg_data(eg_tensor *x);
+EAGER_API int eg_rank(eg_tensor *x);                      // -1 for NULL
+EAGER_API int64_t eg_dim(eg_tensor *x, int axis);         // -1 is the last axis; -1 and an error if there is none
+EAGER_API int64_t eg_size(eg_tensor *x);                  // number of elements; -1 for NULL
+EAGER_API eg_shape eg_shape_of(eg_tensor *x);
+EAGER_API eg_dtype eg_dtype_of(eg_tensor *x);
+EAGER_API const char *eg_name_of(eg_tensor *x);           // a variable's name, else the op that made it; never NULL
+EAGER_API const char *eg_device_of(eg_tensor *x);         // "cpu:0"
+EAGER_API const char *eg_dtype_name(eg_dtype dtype);      // "float32"
+EAGER_API int64_t eg_dtype_size(eg_dtype dtype);          // bytes an element
+// "(2, 3)" into text (of at least EG_SHAPE_TEXT bytes); returns text.
+#define EG_SHAPE_TEXT 192
+EAGER_API const char *eg_shape_text(eg_shape shape, char *text);
+
+// The values as NumPy prints them, then shape and dtype, then a newline.
+EAGER_API void eg_print(eg_tensor *x);
+// Writes the same without the newline into text, at most capacity bytes with the final 0; returns the length it has in
+// full (as snprintf does), or -1 with an error.
+EAGER_API int64_t eg_format(eg_tensor *x, char *text, size_t capacity);
+#ifndef EAGER_NO_STDIO
+EAGER_API void eg_fprint(FILE *stream, eg_tensor *x);
+#endif
+
+// Converts. Float to integer truncates toward zero and saturates, NaN becomes 0; anything but 0 is true.
+EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype);
+
+// Random numbers: Philox 4x32-10 (Salmon et al. 2011) on this thread's generator {seed, counter}. Each draw advances the
+// counter; the same seed gives the same bits, uniforms and integers everywhere, and the same normals on every CPU.
+typedef struct eg_random_options {
+    int canary;
+    eg_dtype dtype;            // float32 or float64 (integers: int32, int64, uint8; default int32)
+    double mean, stddev;       // normals: default 0 and 1 (a stddev of 0 is EG_ZERO)
+    double minval, maxval;     // uniforms: default 0 and 1 (both left out)
+    double probability;        // Bernoulli: default 0.5 (0 is EG_ZERO)
+} eg_random_options;
+EAGER_API eg_tensor *eg_random_normal(eg_shape shape, eg_random_options options EGI_DEFAULT(eg_random_options));
+EAGER_API eg_tensor *eg_random_truncated_normal(eg_shape shape, eg_random_options options EGI_DEFAULT(eg_random_options));  // cut at 2 stddev
+EAGER_API eg_tensor *eg_random_uniform(eg_shape shape, eg_random_options options EGI_DEFAULT(eg_random_options));           // [minval, maxval)
+EAGER_API eg_tensor *eg_random_bernoulli(eg_shape shape, eg_random_options options EGI_DEFAULT(eg_random_options));         // bool
+// Integers in [low, high), int32 if they fit, else int64.
+EAGER_API eg_tensor *eg_random_integers(eg_shape shape, int64_t low, int64_t high);
+// 0 .. n-1 in random order, int64.
+EAGER_API eg_tensor *eg_random_permutation(int64_t n);
+typedef struct eg_random_state { uint64_t seed, counter; } eg_random_state;
+EAGER_API void eg_seed(uint64_t seed);                    // seeds this thread's generator and sets its counter to 0
+EAGER_API eg_random_state eg_random_get_state(void);
+EAGER_API void eg_random_set_state(eg_random_state state);
+#ifndef __cplusplus
+#define EGI_RANDOM_(function, shape, ...) (function)(shape, ((eg_random_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_RANDOM(function, ...) EGI_RANDOM_(function, __VA_ARGS__, )
+#define eg_random_normal(...) EGI_RANDOM(eg_random_normal, __VA_ARGS__)
+#define eg_random_truncated_normal(...) EGI_RANDOM(eg_random_truncated_normal, __VA_ARGS__)
+#define eg_random_uniform(...) EGI_RANDOM(eg_random_uniform, __VA_ARGS__)
+#define eg_random_bernoulli(...) EGI_RANDOM(eg_random_bernoulli, __VA_ARGS__)
+#endif
+
+//# 4  OPERATIONS -------------------------------------------------------------
+// Idea: functions of tensors, named as TensorFlow names them. All broadcast as
+// NumPy does, count negative axes from the end, and run at once. Read first: 3.
+// "Not differentiable" ops pass no gradient on; the tape tells so when asked.
+
+// Elementwise, two operands: tensors or plain numbers.
+EAGER_API eg_tensor *eg_add(eg_tensor *a, eg_tensor *b);                 // a + b
+EAGER_API eg_tensor *eg_sub(eg_tensor *a, eg_tensor *b);                 // a - b
+EAGER_API eg_tensor *eg_mul(eg_tensor *a, eg_tensor *b);                 // a b
+EAGER_API eg_tensor *eg_div(eg_tensor *a, eg_tensor *b);                 // a / b, floating point only
+EAGER_API eg_tensor *eg_divide_no_nan(eg_tensor *a, eg_tensor *b);       // a / b, and 0 where b = 0
+EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);            // floor(a / b): -7 // 2 = -4; dividing an integer by 0 is an error
+EAGER_API eg_tensor *eg_mod(eg_tensor *a, eg_tensor *b);                 // a - b floor(a / b): the sign of b
+EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);                 // a^b; integers: b >= 0 (a negative b truncates)
+EAGER_API eg_tensor *eg_maximum(eg_tensor *a, eg_tensor *b);             // a tie's gradient goes to a; NaN wins
+EAGER_API eg_tensor *eg_minimum(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_squared_difference(eg_tensor *a, eg_tensor *b);  // (a - b)^2
+EAGER_API eg_tensor *eg_atan2(eg_tensor *a, eg_tensor *b);               // angle of the point (b, a)
+// Comparisons make bool and are not differentiable.
+EAGER_API eg_tensor *eg_equal(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_not_equal(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_less(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_less_equal(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_greater(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_greater_equal(eg_tensor *a, eg_tensor *b);
+// Of bool tensors.
+EAGER_API eg_tensor *eg_logical_and(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_logical_or(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_logical_xor(eg_tensor *a, eg_tensor *b);
+EAGER_API eg_tensor *eg_logical_not(eg_tensor *x);
+// Where condition (bool) a, else b.
+EAGER_API eg_tensor *eg_where(eg_tensor *condition, eg_tensor *a, eg_tensor *b);
+// min(max(x, low), high); the gradient at a bound is 1.
+EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *high);
+#define eg_add(a, b) EGI_CALL(eg_add, EG_T(a), EG_T(b))
+#define eg_sub(a, b) EGI_CALL(eg_sub, EG_T(a), EG_T(b))
+#define eg_mul(a, b) EGI_CALL(eg_mul, EG_T(a), EG_T(b))
+#define eg_div(a, b) EGI_CALL(eg_div, EG_T(a), EG_T(b))
+#define eg_divide_no_nan(a, b) EGI_CALL(eg_divide_no_nan, EG_T(a), EG_T(b))
+#define eg_floordiv(a, b) EGI_CALL(eg_floordiv, EG_T(a), EG_T(b))
+#define eg_mod(a, b) EGI_CALL(eg_mod, EG_T(a), EG_T(b))
+#define eg_pow(a, b) EGI_CALL(eg_pow, EG_T(a), EG_T(b))
+#define eg_maximum(a, b) EGI_CALL(eg_maximum, EG_T(a), EG_T(b))
+#define eg_minimum(a, b) EGI_CALL(eg_minimum, EG_T(a), EG_T(b))
+#define eg_squared_difference(a, b) EGI_CALL(eg_squared_difference, EG_T(a), EG_T(b))
+#define eg_atan2(a, b) EGI_CALL(eg_atan2, EG_T(a), EG_T(b))
+#define eg_equal(a, b) EGI_CALL(eg_equal, EG_T(a), EG_T(b))
+#define eg_not_equal(a, b) EGI_CALL(eg_not_equal, EG_T(a), EG_T(b))
+#define eg_less(a, b) EGI_CALL(eg_less, EG_T(a), EG_T(b))
+#define eg_less_equal(a, b) EGI_CALL(eg_less_equal, EG_T(a), EG_T(b))
+#define eg_greater(a, b) EGI_CALL(eg_greater, EG_T(a), EG_T(b))
+#define eg_greater_equal(a, b) EGI_CALL(eg_greater_equal, EG_T(a), EG_T(b))
+#define eg_logical_and(a, b) EGI_CALL(eg_logical_and, EG_T(a), EG_T(b))
+#define eg_logical_or(a, b) EGI_CALL(eg_logical_or, EG_T(a), EG_T(b))
+#define eg_logical_xor(a, b) EGI_CALL(eg_logical_xor, EG_T(a), EG_T(b))
+#define eg_where(c, a, b) EGI_CALL(eg_where, EG_T(c), EG_T(a), EG_T(b))
+#define eg_clip_by_value(x, low, high) EGI_CALL(eg_clip_by_value, EG_T(x), EG_T(low), EG_T(high))
+
+// Elementwise, one operand. Floating point unless stated.
+EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any number
+EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any number; gradient 0 at 0
+EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any number; gradient 0
+EAGER_API eg_tensor *eg_square(eg_tensor *x);       // any number
+EAGER_API eg_tensor *eg_sqrt(eg_tensor *x);         // gradient inf at 0
+EAGER_API eg_tensor *eg_rsqrt(eg_tensor *x);        // 1 / sqrt(x)
+EAGER_API eg_tensor *eg_reciprocal(eg_tensor *x);   // 1 / x
+EAGER_API eg_tensor *eg_exp(eg_tensor *x);
+EAGER_API eg_tensor *eg_expm1(eg_tensor *x);        // exp(x) - 1, exact near 0
+EAGER_API eg_tensor *eg_log(eg_tensor *x);
+EAGER_API eg_tensor *eg_log1p(eg_tensor *x);        // log(1 + x), exact near 0
+EAGER_API eg_tensor *eg_sin(eg_tensor *x);
+EAGER_API eg_tensor *eg_cos(eg_tensor *x);
+EAGER_API eg_tensor *eg_tan(eg_tensor *x);
+EAGER_API eg_tensor *eg_asin(eg_tensor *x);
+EAGER_API eg_tensor *eg_acos(eg_tensor *x);
+EAGER_API eg_tensor *eg_atan(eg_tensor *x);
+EAGER_API eg_tensor *eg_sinh(eg_tensor *x);
+EAGER_API eg_tensor *eg_cosh(eg_tensor *x);
+EAGER_API eg_tensor *eg_tanh(eg_tensor *x);
+EAGER_API eg_tensor *eg_asinh(eg_tensor *x);
+EAGER_API eg_tensor *eg_acosh(eg_tensor *x);
+EAGER_API eg_tensor *eg_atanh(eg_tensor *x);
+EAGER_API eg_tensor *eg_erf(eg_tensor *x);          // 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x
+EAGER_API eg_tensor *eg_floor(eg_tensor *x);        // not differentiable, as ceil and round
+EAGER_API eg_tensor *eg_ceil(eg_tensor *x);
+EAGER_API eg_tensor *eg_round(eg_tensor *x);        // halves to even
+EAGER_API eg_tensor *eg_is_nan(eg_tensor *x);       // bool, not differentiable, as the next two
+EAGER_API eg_tensor *eg_is_inf(eg_tensor *x);
+EAGER_API eg_tensor *eg_is_finite(eg_tensor *x);
+
+// Activations.
+EAGER_API eg_tensor *eg_sigmoid(eg_tensor *x);      // 1 / (1 + exp(-x)), without overflow
+EAGER_API eg_tensor *eg_softplus(eg_tensor *x);     // log(1 + exp(x)), without overflow
+EAGER_API eg_tensor *eg_softsign(eg_tensor *x);     // x / (1 + |x|)
+EAGER_API eg_tensor *eg_relu(eg_tensor *x);         // max(x, 0); gradient 0 at 0
+EAGER_API eg_tensor *eg_relu6(eg_tensor *x);        // min(max(x, 0), 6)
+EAGER_API eg_tensor *eg_selu(eg_tensor *x);         // 1.0507 elu(x, 1.6733) (Klambauer et al. 2017)
+EAGER_API eg_tensor *eg_silu(eg_tensor *x);         // x sigmoid(x), also called swish
+EAGER_API eg_tensor *eg_mish(eg_tensor *x);         // x tanh(softplus(x))
+EAGER_API eg_tensor *eg_gelu(eg_tensor *x);         // x Phi(x), exact; gelu(1) = .8413447
+EAGER_API eg_tensor *eg_gelu_tanh(eg_tensor *x);    // its tanh approximation; gelu_tanh(1) = .8411920
+EAGER_API eg_tensor *eg_hard_sigmoid(eg_tensor *x); // min(max(x / 6 + 1/2, 0), 1)
+EAGER_API eg_tensor *eg_leaky_relu(eg_tensor *x, eg_tensor *alpha);   // x, or alpha x where x < 0 (Keras's layer has .3, TensorFlow's op .2)
+EAGER_API eg_tensor *eg_elu(eg_tensor *x, eg_tensor *alpha);          // x, or alpha (exp(x) - 1) where x < 0
+#define eg_leaky_relu(x, alpha) EGI_CALL(eg_leaky_relu, EG_T(x), EG_T(alpha))
+#define eg_elu(x, alpha) EGI_CALL(eg_elu, EG_T(x), EG_T(alpha))
+
+// Along one axis. An axis that is left out is the last one (axis 0 is EG_ZERO).
+typedef struct eg_axis_options { int canary; int axis; } eg_axis_options;
+EAGER_API eg_tensor *eg_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));      // exp(x) / sum(exp(x)), without overflow
+EAGER_API eg_tensor *eg_log_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));  // x - logsumexp(x)
+
+// Cross entropies of logits (N..., C), one value per example (N...).
+// labels (N..., C): probabilities.
+EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits);
+// labels (N...): int32 or int64 class numbers; one out of range is an error that names it.
+EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits);
+// max(x, 0) - x z + log(1 + exp(-|x|)), elementwise; labels z of the logits' shape.
+EAGER_API eg_tensor *eg_sigmoid_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits);
+
+// Reductions: over all axes, or those given.
+typedef struct eg_reduce_options { int canary; eg_axes axes; bool keepdims; } eg_reduce_options;
+EAGER_API eg_tensor *eg_reduce_sum(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));      // of integers: an integer, truncated; of nothing: NaN
+EAGER_API eg_tensor *eg_reduce_max(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // ties share the gradient; of nothing: -inf, or the least integer
+EAGER_API eg_tensor *eg_reduce_min(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+EAGER_API eg_tensor *eg_reduce_prod(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+EAGER_API eg_tensor *eg_reduce_all(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // of bool
+EAGER_API eg_tensor *eg_reduce_any(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+EAGER_API eg_tensor *eg_reduce_logsumexp(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options)); // log(sum(exp(x))), without overflow
+EAGER_API eg_tensor *eg_reduce_variance(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // mean((x - mean(x))^2)
+EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+// Vector norm over the axes. The gradient at 0 is 0 (TensorFlow's is NaN).
+typedef struct eg_norm_options { int canary; double ord; eg_axes axes; bool keepdims; } eg_norm_options;      // ord: 1, 2 (default) or INFINITY
+EAGER_API eg_tensor *eg_norm(eg_tensor *x, eg_norm_options options EGI_DEFAULT(eg_norm_options));
+// The index of the first largest (smallest) element along an axis (default 0), int64; not differentiable.
+typedef struct eg_arg_options { int canary; int axis; bool keepdims; } eg_arg_options;
+EAGER_API eg_tensor *eg_argmax(eg_tensor *x, eg_arg_options options EGI_DEFAULT(eg_arg_options));
+EAGER_API eg_tensor *eg_argmin(eg_tensor *x, eg_arg_options options EGI_DEFAULT(eg_arg_options));
+// Running sums along an axis (default 0). exclusive: without the element itself; reverse: from the end.
+typedef struct eg_cumsum_options { int canary; int axis; bool exclusive, reverse; } eg_cumsum_options;
+EAGER_API eg_tensor *eg_cumsum(eg_tensor *x, eg_cumsum_options options EGI_DEFAULT(eg_cumsum_options));
+
+// Sorting, stable, along an axis (default: the last; axis 0 is EG_ZERO). NaN comes last.
+typedef struct eg_sort_options { int canary; int axis; bool descending; } eg_sort_options;
+EAGER_API eg_tensor *eg_sort(eg_tensor *x, eg_sort_options options EGI_DEFAULT(eg_sort_options));
+EAGER_API eg_tensor *eg_argsort(eg_tensor *x, eg_sort_options options EGI_DEFAULT(eg_sort_options));           // int64, not differentiable
+// The k largest along the last axis, largest first; their positions (int64) go to *indices unless it is NULL.
+EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
+
+// Products. (..., m, k) x (..., k, n) -> (..., m, n); the leading dimensions broadcast.
+typedef struct eg_matmul_options { int canary; bool transpose_a, transpose_b; } eg_matmul_options;
+EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
+// Einstein summation: "ij,jk->ik", "bij->bji", "ii->i", "...ij,...jk->...ik"; without "->" the letters that occur once, in order.
+EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands, int n);
+
+// Shape. Views share their source's memory.
+EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape);                    // one dimension may be -1; a view where x is contiguous
+typedef struct eg_transpose_options { int canary; eg_axes perm; } eg_transpose_options;
+EAGER_API eg_tensor *eg_transpose(eg_tensor *x, eg_transpose_options options EGI_DEFAULT(eg_transpose_options));  // default: axes in reverse; a view
+EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis);                      // inserts a dimension of 1; a view
+typedef struct eg_squeeze_options { int canary; eg_axes axes; } eg_squeeze_options;
+EAGER_API eg_tensor *eg_squeeze(eg_tensor *x, eg_squeeze_options options EGI_DEFAULT(eg_squeeze_options));        // removes dimensions of 1 (those given must be 1)
+EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape);               // a view
+EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis);
+EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis);              // along a new axis
+// n equal parts along the axis, views, into out; false and all NULL on an error.
+EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out);
+// The n slices along the axis, without that axis, into out; n must be its length.
+EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out);
+// size elements from begin on each axis (-1: all that follow), a view.
+EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size);
+// begin, end, step as x[begin:end:step, ...] of NumPy; negative positions count from the end, EG_END is the open end.
+// Axes that are left out are taken whole. A view.
+EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end, eg_shape step);
+EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i);                           // x[i]: a view without the first axis
+EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes);                      // a view
+typedef enum eg_pad_mode { EG_PAD_CONSTANT, EG_PAD_REFLECT, EG_PAD_SYMMETRIC } eg_pad_mode;
+typedef struct eg_pad_options { int canary; eg_pad_mode mode; double value; } eg_pad_options;
+EAGER_API eg_tensor *eg_pad(eg_tensor *x, eg_pads pads, eg_pad_options options EGI_DEFAULT(eg_pad_options));      // EG_PADS(before 0, after 0, before 1, ...)
+EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples);                   // the whole tensor repeated
+EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis);          // each element repeated
+
+// Picking. Indices are int32 or int64; one out of range is an error that names it and its place.
+typedef struct eg_gather_options { int canary; int axis; } eg_gather_options;     // axis: default 0
+EAGER_API eg_tensor *eg_gather(eg_tensor *x, eg_tensor *indices, eg_gather_options options EGI_DEFAULT(eg_gather_options));
+EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices);              // indices (..., depth): one position a row
+// indices of x's rank; the other axes go along: y[i][j] = x[i][indices[i][j]] for axis 1.
+EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis);
+EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape);    // zeros with the updates added in
+EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates);
+EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n);             // rows of x added up by segment number (any order)
+typedef struct eg_one_hot_options { int canary; int axis; eg_dtype dtype; double on_value, off_value; } eg_one_hot_options;  // default: last axis, float32, 1 and 0
+EAGER_API eg_tensor *eg_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options options EGI_DEFAULT(eg_one_hot_options));  // an index out of range gives a row of off
+
+// Convolution, NHWC. Filters (KH, KW, C / groups, O) as TensorFlow has them; SAME pads the extra row at the bottom and right.
+typedef enum eg_padding { EG_VALID, EG_SAME } eg_padding;
+typedef struct eg_conv_options {
+    int canary;
+    int64_t strides[2], dilations[2];      // default 1; one number {s} is for both axes
+    eg_padding padding;                    // default EG_VALID
+    int64_t groups;                        // default 1
+    int64_t output_padding[2];             // transposed convolution only: rows and columns to add
+} eg_conv_options;
+EAGER_API eg_tensor *eg_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
+EAGER_API eg_tensor *eg_conv1d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));            // (N, W, C) and (KW, C / groups, O)
+EAGER_API eg_tensor *eg_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));  // filter (KH, KW, C, multiplier)
+// The gradient of conv2d with respect to its input, as an op: filter (KH, KW, O, C), y has (H - 1) stride + KH rows (VALID) or H stride (SAME).
+EAGER_API eg_tensor *eg_conv2d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
+EAGER_API eg_tensor *eg_conv1d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
+typedef struct eg_pool_options { int canary; int64_t size[2], strides[2]; eg_padding padding; } eg_pool_options;  // size: default 2; strides: default size
+EAGER_API eg_tensor *eg_max_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));
+EAGER_API eg_tensor *eg_avg_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // padding does not count
+EAGER_API eg_tensor *eg_max_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // (N, W, C)
+EAGER_API eg_tensor *eg_avg_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));
+typedef enum eg_resize_method { EG_BILINEAR, EG_NEAREST } eg_resize_method;
+typedef struct eg_resize_options { int canary; eg_resize_method method; } eg_resize_options;
+EAGER_API eg_tensor *eg_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options options EGI_DEFAULT(eg_resize_options));  // (N, H, W, C), half-pixel centres
+
+// The value without a gradient: nothing flows back through it.
+EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x);
+EAGER_API eg_tensor *eg_identity(eg_tensor *x);
+
+// True if a and b have one shape and dtype and equal values (within tolerance; two NaN are equal). Otherwise false and
+// EG_ERROR_ASSERT, with the condition, the first indices that differ and both values.
+EAGER_API bool eg_assert_equal(eg_tensor *a, eg_tensor *b);
+EAGER_API bool eg_assert_near(eg_tensor *a, eg_tensor *b, double tolerance);
+EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dimension of -1 is any
+
+#ifndef __cplusplus
+#define eg_softmax(...) EGI_OPTIONS_1(eg_softmax, eg_axis_options, __VA_ARGS__)
+#define eg_log_softmax(...) EGI_OPTIONS_1(eg_log_softmax, eg_axis_options, __VA_ARGS__)
+#define eg_reduce_sum(...) EGI_OPTIONS_1(eg_reduce_sum, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_mean(...) EGI_OPTIONS_1(eg_reduce_mean, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_max(...) EGI_OPTIONS_1(eg_reduce_max, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_min(...) EGI_OPTIONS_1(eg_reduce_min, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_prod(...) EGI_OPTIONS_1(eg_reduce_prod, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_all(...) EGI_OPTIONS_1(eg_reduce_all, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_any(...) EGI_OPTIONS_1(eg_reduce_any, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_logsumexp(...) EGI_OPTIONS_1(eg_reduce_logsumexp, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_variance(...) EGI_OPTIONS_1(eg_reduce_variance, eg_reduce_options, __VA_ARGS__)
+#define eg_reduce_std(...) EGI_OPTIONS_1(eg_reduce_std, eg_reduce_options, __VA_ARGS__)
+#define eg_norm(...) EGI_OPTIONS_1(eg_norm, eg_norm_options, __VA_ARGS__)
+#define eg_argmax(...) EGI_OPTIONS_1(eg_argmax, eg_arg_options, __VA_ARGS__)
+#define eg_argmin(...) EGI_OPTIONS_1(eg_argmin, eg_arg_options, __VA_ARGS__)
+#define eg_cumsum(...) EGI_OPTIONS_1(eg_cumsum, eg_cumsum_options, __VA_ARGS__)
+#define eg_sort(...) EGI_OPTIONS_1(eg_sort, eg_sort_options, __VA_ARGS__)
+#define eg_argsort(...) EGI_OPTIONS_1(eg_argsort, eg_sort_options, __VA_ARGS__)
+#define eg_matmul(...) EGI_OPTIONS_2(eg_matmul, eg_matmul_options, __VA_ARGS__)
+#define eg_transpose(...) EGI_OPTIONS_1(eg_transpose, eg_transpose_options, __VA_ARGS__)
+#define eg_squeeze(...) EGI_OPTIONS_1(eg_squeeze, eg_squeeze_options, __VA_ARGS__)
+#define eg_pad(...) EGI_OPTIONS_1_RAW(eg_pad, eg_pad_options, __VA_ARGS__)
+#define eg_gather(...) EGI_OPTIONS_2(eg_gather, eg_gather_options, __VA_ARGS__)
+#define eg_one_hot(...) EGI_OPTIONS_1_RAW(eg_one_hot, eg_one_hot_options, __VA_ARGS__)
+#define eg_conv2d(...) EGI_OPTIONS_2(eg_conv2d, eg_conv_options, __VA_ARGS__)
+#define eg_conv1d(...) EGI_OPTIONS_2(eg_conv1d, eg_conv_options, __VA_ARGS__)
+#define eg_depthwise_conv2d(...) EGI_OPTIONS_2(eg_depthwise_conv2d, eg_conv_options, __VA_ARGS__)
+#define eg_conv2d_transpose(...) EGI_OPTIONS_2(eg_conv2d_transpose, eg_conv_options, __VA_ARGS__)
+#define eg_conv1d_transpose(...) EGI_OPTIONS_2(eg_conv1d_transpose, eg_conv_options, __VA_ARGS__)
+#define eg_max_pool2d(...) EGI_OPTIONS_1(eg_max_pool2d, eg_pool_options, __VA_ARGS__)
+#define eg_avg_pool2d(...) EGI_OPTIONS_1(eg_avg_pool2d, eg_pool_options, __VA_ARGS__)
+#define eg_max_pool1d(...) EGI_OPTIONS_1(eg_max_pool1d, eg_pool_options, __VA_ARGS__)
+#define eg_avg_pool1d(...) EGI_OPTIONS_1(eg_avg_pool1d, eg_pool_options, __VA_ARGS__)
+#define eg_resize(x, height, ...) EGI_CALL(eg_resize, EG_T(x), height, EGI_RESIZE_(__VA_ARGS__, ))
+#define EGI_RESIZE_(width, ...) width, ((eg_resize_options){ .canary = 0, __VA_ARGS__ })
+#endif
+
+//# 5  THE TAPE ---------------------------------------------------------------
+// Idea: running an op also writes one line on every tape that watches one of
+// its inputs. Reading the lines backwards, each hands its upstream gradient g
+// on to its inputs. Read first: 4.
+
+// Begins a tape, recording at once; it belongs to the innermost scope. Tapes nest to any depth. Trainable variables are
+// watched by themselves, tensors by eg_tape_watch. A tape gives gradients once, then it is empty; a persistent one as
+// often as you like, and holds its memory until its scope ends or eg_tape_reset.
+EAGER_API eg_tape *eg_tape_begin(void);
+EAGER_API eg_tape *eg_tape_begin_persistent(void);
+EAGER_API bool eg_tape_watch(eg_tape *tape, eg_tensor *x);
+// Stops recording (until eg_tape_resume). Stopping twice, or resuming a tape that records, is an error.
+EAGER_API bool eg_tape_stop(eg_tape *tape);
+EAGER_API bool eg_tape_resume(eg_tape *tape);
+// Forgets what was recorded and watched, and records again.
+EAGER_API bool eg_tape_reset(eg_tape *tape);
+// While off, trainable variables are not watched by themselves (on from the start). Returns the former setting.
+EAGER_API bool eg_tape_watch_variables(eg_tape *tape, bool on);
+// Writes at most capacity of the variables that were used, in the order of first use; returns how many there are.
+EAGER_API int eg_tape_watched_variables(eg_tape *tape, eg_tensor **variables, int capacity);
+
+// dy/dx, of x's shape; y that is no scalar is summed. NULL without an error if y does not depend on x:
+// eg_tape_unconnected_reason() then says why.
+EAGER_API eg_tensor *eg_tape_gradient(eg_tape *tape, eg_tensor *y, eg_tensor *x);
+// The gradients of y for n sources. False and all NULL on an error.
+EAGER_API bool eg_tape_gradients(eg_tape *tape, eg_tensor *y, eg_tensor *const *xs, int n, eg_tensor **grads);
+// Several targets are summed. output_gradients[i] (or output_gradients itself) may be NULL: ones.
+EAGER_API bool eg_tape_gradients_from(eg_tape *tape, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients,
+                                      eg_tensor *const *xs, int nx, eg_tensor **grads);
+// From now on unconnected sources get zeros of their shape instead of NULL.
+EAGER_API bool eg_tape_unconnected_zeros(eg_tape *tape, bool on);
+// Why the latest gradient of this thread was NULL, in a sentence; "" if none was. With several sources: the first such.
+EAGER_API const char *eg_tape_unconnected_reason(void);
+// dy/dx for every element of y: shape(y) + shape(x). The tape must be persistent.
+EAGER_API eg_tensor *eg_tape_jacobian(eg_tape *tape, eg_tensor *y, eg_tensor *x);
+// For y (B, ...) and x (B, ...) whose rows are independent: (B, shape of a y row, shape of an x row).
+EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *tape, eg_tensor *y, eg_tensor *x);
+// True unless a function is being traced.
+EAGER_API bool eg_executing_eagerly(void);
+// The recorded lines: number, op, inputs, output shapes, what is saved for the way back.
+EAGER_API void eg_tape_print(eg_tape *tape);
+// The same as a graph in Graphviz's language, into text as eg_format does.
+EAGER_API int64_t eg_tape_dot(eg_tape *tape, char *text, size_t capacity);
+
+// Nothing is recorded on any tape of this thread between the two. They nest. In a block: EG_NO_RECORDING;
+EAGER_API void eg_recording_pause(void);
+EAGER_API void eg_recording_unpause(void);
+
+//# 6  CUSTOM GRADIENTS AND OPS -----------------------------------------------
+// Idea: a function with a gradient of one's own is one line on the tape, like
+// any op. Read first: 5.
+
+#define EG_MAX_SAVED 8
+typedef struct eg_grad_context {
+    int n_inputs, n_outputs;
+    eg_tensor *saved[EG_MAX_SAVED];       // set by the forward, kept by the tape, read by the backward
+    eg_tensor *const *upstream;           // the gradient of each output; never NULL
+    eg_tensor *const *inputs;             // built-in ops only: the values read, NULL unless the row saves them
+    eg_tensor *const *outputs;            // likewise
+    const bool *needed;                   // for which inputs a gradient is asked
+    const void *attributes;
+} eg_grad_context;
+// One output.
+typedef eg_tensor *eg_custom_forward(eg_tensor *const *in, eg_grad_context *c, void *user);
+// Sets dx[i], of input i's shape and dtype, from c->upstream[0]; NULL is no gradient for input i. Written in eager ops
+// it can itself be differentiated.
+typedef void eg_custom_backward(const eg_grad_context *c, eg_tensor **dx, void *user);
+// Runs forward on n inputs, with backward as its gradient.
+EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n);
+// The same for several outputs: forward sets out[0 .. n_outputs-1] and returns true.
+typedef bool eg_custom_forward_multi(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user);
+EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user,
+                                        eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
+// An op of one's own, by name: it shows in errors, on tapes and in the NaN trap as built-in ops do. backward may be NULL:
+// not differentiable. Registered for the whole program; a name that exists is an error. Returns its number, or -1.
+typedef struct eg_op_definition {
+    const char *name;
+    int n_inputs, n_outputs;              // n_inputs of -1: any number
+    eg_custom_forward_multi *forward;
+    eg_custom_backward *backward;
+    void *user;
+} eg_op_definition;
+EAGER_API int eg_op_register(const eg_op_definition *definition);
+EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
+
+//# 7  FUNCTIONS OF FUNCTIONS -------------------------------------------------
+// Idea: given a function of tensors, a gradient function. f may use any ops,
+// loops and branches of C. Each runs in a scope of its own that keeps only the
+// results. Read first: 5.
+
+typedef eg_tensor *eg_function1(eg_tensor *const *in, void *user);
+// grads[i] = df/dx[i]; zeros where f does not depend on x[i].
+EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads);
+// Returns f's value too; NULL on an error.
+EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads);
+// A gradient and the variable it belongs to.
+typedef struct eg_gradient_pair { eg_tensor *gradient, *variable; } eg_gradient_pair;
+// The gradients of f for all trainable variables that it used, in the order of first use; unused ones are left out.
+// At most capacity pairs; returns how many there are, -1 on an error.
+EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity);
+EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity, int *count);
+// The order-th derivative of the sum of f with respect to x, element by element (order 0: the value of f); zeros where
+// nothing is left.
+EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order);
+// J v, forward: the derivative of f at x along v (of x's shape). Made from two backward passes.
+EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n);
+// H v, the Hessian of the sum of f times vs, into out.
+EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out);
+// The Hessian of a scalar f with respect to x: shape(x) + shape(x).
+EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x);
+// Compares gradients with central differences along random directions, in float64 (other floating inputs are cast), for
+// orders 1 to options.order. False and EG_ERROR_GRADIENT with both numbers where they differ.
+typedef struct eg_check_options { int canary; int order; double step, tolerance; int directions; uint64_t seed; } eg_check_options;  // 1; 1e-5 (higher orders too); 1e-5; 2; 1
+EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_check_options options EGI_DEFAULT(eg_check_options));
+#ifndef __cplusplus
+#define eg_check_gradient(f, user, xs, ...) EGI_CHECK_(f, user, xs, __VA_ARGS__, )
+#define EGI_CHECK_(f, user, xs, n, ...) EGI_CALL(eg_check_gradient, f, user, xs, n, ((eg_check_options){ .canary = 0, __VA_ARGS__ }))
+#endif
+
+//# 8  VARIABLES AND OPTIMIZERS -----------------------------------------------
+// Idea: a variable is the one kind of tensor that changes; an optimizer is a
+// rule that changes it, with its memory in variables of its own. Read first: 5.
+
+// A trainable variable that starts as a copy of initial. The caller releases it (eg_release).
+EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name);
+// Assign values of the same shape and dtype (or plain numbers). What a tape or another tensor still holds keeps its
+// values. Returns the variable; NULL on an error, with nothing changed. One thread at a time.
+EAGER_API eg_tensor *eg_assign(eg_tensor *variable, eg_tensor *value);
+EAGER_API eg_tensor *eg_assign_add(eg_tensor *variable, eg_tensor *value);
+EAGER_API eg_tensor *eg_assign_sub(eg_tensor *variable, eg_tensor *value);
+#define eg_assign(v, x) EGI_CALL(eg_assign, v, EG_T(x))
+#define eg_assign_add(v, x) EGI_CALL(eg_assign_add, v, EG_T(x))
+#define eg_assign_sub(v, x) EGI_CALL(eg_assign_sub, v, EG_T(x))
+// Assigns to the part that eg_slice(variable, begin, size) shows.
+EAGER_API eg_tensor *eg_assign_slice(eg_tensor *variable, eg_shape begin, eg_shape size, eg_tensor *value);
+#define eg_assign_slice(v, begin, size, x) EGI_CALL(eg_assign_slice, v, begin, size, EG_T(x))
+EAGER_API bool eg_is_variable(eg_tensor *x);
+EAGER_API bool eg_trainable(eg_tensor *variable);
+EAGER_API void eg_set_trainable(eg_tensor *variable, bool trainable);
+// The variable's value now, as a tensor that later assignments do not change; differentiable.
+EAGER_API eg_tensor *eg_read(eg_tensor *variable);
+
+// A learning rate that changes with the step: an eager function of the step (float32, rank 0), so that traces follow it.
+typedef struct eg_schedule { eg_tensor *(*rate)(eg_tensor *step, const struct eg_schedule *schedule); double numbers[8]; const double *values; const double *boundaries; int count; } eg_schedule;
+EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase);     // initial rate^(step / steps)
+EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n_boundaries);   // values[i] up to and including boundaries[i]; values has one more; both are borrowed
+EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target, double warmup_steps);  // Keras's CosineDecay; no warm-up: 0, 0
+EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double end, double power, bool cycle);
+// Its value at a step.
+EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step);
+
+// One options struct for all; zero is the optimizer's default (Keras's), and setting what an optimizer does not have is an error.
+typedef struct eg_optimizer_options {
+    int canary;
+    double learning_rate;                 // .001 (SGD .01)
+    eg_schedule schedule;                 // instead of learning_rate
+    double momentum;                      // SGD, RMSprop: 0
+    bool nesterov;                        // SGD
+    double beta_1, beta_2;                // Adam family: .9 and .999 (Lion .9 and .99)
+    double epsilon;                       // 1e-7
+    double rho;                           // RMSprop .9, Adadelta .95
+    bool centered;                        // RMSprop
+    bool amsgrad;                         // Adam, AdamW
+    double initial_accumulator_value;     // Adagrad, Ftrl: .1
+    double learning_rate_power;           // Ftrl: -.5
+    double l1, l2, l2_shrinkage, beta;    // Ftrl: 0
+    double weight_decay;                  // decoupled, any optimizer: 0 (AdamW .004)
+    double clipvalue, clipnorm, global_clipnorm;   // of the gradients, before the update: none
+    int accumulate_steps;                 // apply the mean of so many gradients at once: 1
+} eg_optimizer_options;
+// Each returns an optimizer that the caller releases with eg_optimizer_release, or NULL.
+EAGER_API eg_optimizer *eg_sgd(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));       // v = momentum v - lr g; w += v
+EAGER_API eg_optimizer *eg_rmsprop(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));   // Tieleman & Hinton 2012
+EAGER_API eg_optimizer *eg_adam(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // Kingma & Ba 2015
+EAGER_API eg_optimizer *eg_adamw(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));     // Loshchilov & Hutter 2019
+EAGER_API eg_optimizer *eg_adagrad(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));   // Duchi et al. 2011
+EAGER_API eg_optimizer *eg_adadelta(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // Zeiler 2012
+EAGER_API eg_optimizer *eg_adamax(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));    // Kingma & Ba 2015, section 7.1
+EAGER_API eg_optimizer *eg_nadam(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));     // Dozat 2016
+EAGER_API eg_optimizer *eg_ftrl(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // McMahan et al. 2013
+EAGER_API eg_optimizer *eg_lion(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // Chen et al. 2023
+EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *optimizer);
+EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
+#ifndef __cplusplus
+#define EGI_OPTIMIZER_OPTIONS(...) ((eg_optimizer_options){ .canary = 0, __VA_ARGS__ })
+#define eg_sgd(...) (eg_sgd)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_rmsprop(...) (eg_rmsprop)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adam(...) (eg_adam)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adamw(...) (eg_adamw)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adagrad(...) (eg_adagrad)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adadelta(...) (eg_adadelta)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adamax(...) (eg_adamax)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_nadam(...) (eg_nadam)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_ftrl(...) (eg_ftrl)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_lion(...) (eg_lion)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#endif
+// Changes each variable by its gradient. A NULL gradient is skipped; all NULL is an error, as is a NULL while an error is
+// pending; on an error nothing is changed. Slots of a variable are made when it is first seen.
+EAGER_API bool eg_apply_gradients(eg_optimizer *optimizer, eg_tensor *const *grads, eg_tensor *const *variables, int n);
+EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *optimizer, const eg_gradient_pair *pairs, int n);
+// Runs loss(in, user) on a tape and applies the gradients of all trainable variables it used. Returns the loss.
+EAGER_API eg_tensor *eg_minimize(eg_optimizer *optimizer, eg_function1 *loss, void *user, eg_tensor *const *in);
+EAGER_API int64_t eg_optimizer_steps(eg_optimizer *optimizer);                 // updates made
+EAGER_API double eg_optimizer_learning_rate(eg_optimizer *optimizer);          // of the next update
+EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *optimizer, double learning_rate);
+// The optimizer's state as variables (borrowed): step count, learning rate, slots. At most capacity; returns how many.
+EAGER_API int eg_optimizer_state(eg_optimizer *optimizer, eg_tensor **state, int capacity);
+// Clipping of gradients, for loops of one's own.
+EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm);               // x norm / max(|x|, norm)
+EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n);              // NULL entries are skipped
+EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out);
+
+//# 9  DEVICES AND BACKENDS ---------------------------------------------------
+// Idea: where a tensor's memory is and who computes there. Read first: 3.
+
+// Makes new tensors on this device ("cpu:0") from now on in this thread. False and an error if it is not there.
+EAGER_API bool eg_set_device(const char *device);
+EAGER_API int eg_device_count(const char *kind);                               // devices of "cpu", "gpu"
+EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device);                  // a copy there; x itself if it is there
+
+#ifdef __cplusplus
+}
+#endif
+#endif // EAGER_H
+
+#if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_INTERNALS)
+#define EGI_INTERNALS
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EGI_RESTRICT __restrict
+#define EGI_MAX_OUT 4
+
+//# 10  THE SHAPE OF THINGS INSIDE --------------------------------------------
+// Idea: five structs hold everything: a buffer is memory on a device, a tensor
+// is a view of a buffer, an op is a row of facts, a call is one run of an op,
+// a backend is a table of kernels. Read first: 3, 5.
+
+typedef enum egi_kind { EGI_DEAD, EGI_TENSOR, EGI_TAPE } egi_kind;
+typedef struct egi_object { int32_t refs; int32_t kind; } egi_object;      // what a scope can own
+typedef struct eg_backend eg_backend;
+
+typedef struct egi_buffer {
+    int32_t refs;
+    int32_t on_device;                       // data came from backend->allocate, not from the block behind this header
+    eg_backend *backend;
+    void *data;
+    int64_t bytes;
+    void (*deleter)(void *data, void *user); // of borrowed memory
+    void *user;
+} egi_buffer;
+
+enum {
+    EGI_CONTIGUOUS = 1,     // row-major without holes
+    EGI_NUMBER = 2,         // a plain number: rank 0, no buffer, takes the dtype it meets
+    EGI_INTEGER_NUMBER = 4, // and it was an integer in C
+    EGI_VARIABLE = 8,
+    EGI_TRAINABLE = 16
+};
+
+struct eg_tensor {
+    egi_object object;
+    int8_t dtype, rank;
+    uint16_t flags;
+    int64_t id;             // what tapes know it by; the snapshots of a variable share its id
+    int64_t size;           // number of elements
+    int64_t dims[EG_MAX_RANK], strides[EG_MAX_RANK];   // strides in elements
+    char *data;             // first element, an address on the buffer's device; of a number NULL
+    egi_buffer *buffer;
+    double number;          // of EGI_NUMBER
+    int64_t integer;        // of EGI_INTEGER_NUMBER
+    const char *op;         // the name of the op that made it
+    char *name;             // of a variable
+    void *host;             // contiguous host copy, made by eg_data where the data is not
+#ifdef EAGER_DEBUG
+    eg_tensor *newer, *older;   // all live tensors, for the report at exit
+#endif
+};
+
+typedef struct egi_op egi_op;
+typedef struct egi_call {
+    const egi_op *op;
+    eg_tensor *const *in;
+    int n, n_out;
+    const void *attr;                        // the op's own attribute struct
+    eg_backend *backend;
+    eg_dtype dtype[EGI_MAX_OUT];             // set by the shape rule, with shape
+    eg_shape shape[EGI_MAX_OUT];
+    eg_tensor *out[EGI_MAX_OUT];
+} egi_call;
+
+// Which operands a formula reads, as bits.
+enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16 };
+typedef void egi_loop(int64_t n, const void *const *p, void *out);         // p: a, b, c, y, g, contiguous
+typedef eg_tensor *egi_eager_gradient(int i, eg_tensor *a, eg_tensor *b, eg_tensor *c, eg_tensor *y, eg_tensor *g);
+
+enum {
+    EGI_VIEW = 1,                // run() makes the outputs itself, as views of its input
+    EGI_NOT_DIFFERENTIABLE = 2,
+    EGI_TO_BOOL = 4,             // the result is bool
+    EGI_BOOL_FIRST = 8,          // the first operand is bool, whatever the others are
+    EGI_DIVIDES = 16,            // an integer zero as second operand is an error
+    EGI_USER = 32,               // gradients come from a user: check them
+    EGI_SAVES_ALL = 64           // any number of inputs, no need to save any
+};
+struct egi_op {
+    const char *name;                                              // eg_<name>
+    int n_in, n_out, flags;                                        // n_in -1: any number
+    size_t attr_size;
+    bool (*shape)(egi_call *c);
+    bool (*run)(egi_call *c);
+    bool (*grad)(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);   // NULL: not differentiable
+    unsigned char saves[3];                                        // for dx[i]: bits of inputs, EGI_USES_Y for the output
+    // Elementwise rows: one formula, stamped for every dtype, and one a gradient.
+    unsigned dtypes;                                               // bit set of the dtypes it takes
+    egi_loop *loops[6];                                            // by dtype
+    unsigned char plain[3];                                        // dx[i] is g itself
+    unsigned (*uses)(int i);
+    egi_eager_gradient *dx;
+    egi_loop *dx_loops[3];                                         // float32
+};
+
+// One launch of a kernel. What `parameters` points to is told beside each kernel's number.
+typedef struct egi_args {
+    const egi_op *op;
+    int variant;                         // elementwise: 0 is the op, i + 1 its gradient for input i
+    const eg_tensor *in[8];
+    eg_tensor *out[EGI_MAX_OUT];
+    const void *parameters;
+} egi_args;
+
+typedef enum egi_kernel {
+    EGI_ELEMENTWISE,      // op and variant; operands broadcast to out[0]
+    EGI_COPY,             // in[0] to out[0], any strides, converts dtypes
+    EGI_FILL,             // double: out[0], any strides
+    EGI_REDUCE,           // egi_reduce_parameters: in[0] contiguous
+    EGI_CUMSUM,           // egi_reduce_parameters
+    EGI_ARGSORT,          // egi_reduce_parameters: rows of n, out[0] int64
+    EGI_SOFTMAX,          // egi_reduce_parameters: rows of n
+    EGI_SPARSE_XENT,      // in[0] labels, in[1] logits (rows, n); out[0] losses
+    EGI_MATMUL,           // egi_matmul_parameters
+    EGI_CONV,             // egi_conv_parameters
+    EGI_POOL,             // egi_pool_parameters
+    EGI_GATHER,           // egi_gather_parameters
+    EGI_SCATTER_ADD,      // egi_gather_parameters
+    EGI_RANDOM,           // egi_random_parameters
+    EGI_UPDATE,           // egi_update_parameters
+    EGI_NONFINITE,        // int64_t *: counts the NaN and Inf of in[0]
+    EGI_KERNELS
+} egi_kernel;
+
+struct eg_backend {
+    uint32_t backend_size, tensor_size, kernels, version;   // compared when it registers
+    const char *name;                                       // "cpu:0"
+    bool host_reads;                                        // the host may read and write its memory
+    void *state;
+    void *(*allocate)(eg_backend *b, int64_t bytes);        // 64-byte aligned, or NULL
+    void (*deallocate)(eg_backend *b, void *data, int64_t bytes);
+    bool (*write)(eg_backend *b, void *to, const void *from, int64_t bytes);     // from the host
+    bool (*read)(eg_backend *b, void *to, const void *from, int64_t bytes);      // to the host
+    bool (*kernel[EGI_KERNELS])(eg_backend *b, const egi_args *args);            // false with an error raised
+};
+// Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's.
+EAGER_API bool egi_backend_register(eg_backend *backend);
+EAGER_API eg_backend *egi_backend_cpu(void);
+
+typedef enum egi_reduction {
+    EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
+    EGI_SOFTMAX_, EGI_LOG_SOFTMAX
+} egi_reduction;
+typedef struct egi_reduce_parameters { egi_reduction kind; int64_t outer, n, inner; bool exclusive, reverse; } egi_reduce_parameters;
+typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; } egi_matmul_parameters;
+typedef struct egi_conv_dims { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_conv_dims;
+typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
+typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; } egi_conv_parameters;
+typedef struct egi_pool_dims { int64_t n, h, w, c, kh, kw, oh, ow, sh, sw, pt, pl; } egi_pool_dims;
+typedef enum egi_pool_kind { EGI_POOL_MAX_INDEX, EGI_POOL_AVG, EGI_POOL_AVG_GRAD } egi_pool_kind;
+typedef struct egi_pool_parameters { egi_pool_kind kind; egi_pool_dims dims; } egi_pool_parameters;
+typedef struct egi_gather_parameters { int64_t outer, rows, inner; const char *name; } egi_gather_parameters;   // (outer, rows, inner) and indices of any shape
+typedef enum egi_random_kind { EGI_NORMAL, EGI_TRUNCATED_NORMAL, EGI_UNIFORM, EGI_INTEGERS, EGI_BERNOULLI, EGI_PERMUTATION } egi_random_kind;
+typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, counter; double a, b; int64_t low, high; } egi_random_parameters;
+
+#ifdef __cplusplus
+}
+#endif
+#endif // EGI_INTERNALS
+
+#if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED)
+#define EGI_IMPLEMENTED
+
+#include <limits.h>
+#include <stdio.h>
+#ifndef EAGER_NO_THREADS
+#include <pthread.h>
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+//# 11  MEMORY, ERRORS, SCOPES ------------------------------------------------
+// Idea: one allocator for everything (handles, elements, tape lines): blocks of
+// a few hundred size classes that go back to the heap of the thread that made
+// them. A scope is a stretch of a stack of references. Proof: tests/memory.c
+
+#ifndef EAGER_MALLOC
+#define EAGER_MALLOC(size) malloc(size)
+#define EAGER_FREE(pointer) free(pointer)
+#endif
+
+#ifdef EAGER_NO_THREADS
+#define EGI_THREAD
+#else
+#define EGI_THREAD __thread
+#endif
+
+enum { EGI_CLASSES = 176, EGI_ALIGN = 64 };
+typedef struct egi_heap egi_heap;
+typedef union egi_block {                       // stands in front of every allocation
+    struct { egi_heap *heap; union egi_block *next; void *base; int32_t size_class; } b;
+    char pad[EGI_ALIGN];
+} egi_block;
+struct egi_heap {
+    egi_block *free[EGI_CLASSES];
+    egi_block *remote;                          // freed by other threads, atomic
+    egi_heap *next;                             // all heaps
+    bool orphan;                                // its thread has ended: up for adoption
+    // Written by the owner, read by anyone; what a thread frees of another's counts as negative here.
+    int64_t live_tensors, live_bytes, peak_bytes, cached_bytes, allocations, tensors_made, host_copies;
+};
+
+typedef struct egi_context {
+    egi_heap *heap;
+    uintptr_t *stack;                           // references owned by scopes; low bits are tags
+    int64_t stack_size, stack_capacity;
+    int64_t scope;                              // where the innermost scope's marker stands, plus 1; 0: outermost
+    uint64_t scope_serial;
+    eg_tape *tapes;                             // those that record or may, innermost first
+    int recording;                              // how many of them record now
+    int paused;
+    bool trap, trapping;
+    eg_error_code error;
+    int64_t errors;
+    const char *at_function, *at_file;
+    int at_line;
+    eg_backend *backend;
+    eg_random_state random;
+    int64_t next_id;
+    char reason[320];
+    char message[1024];
+#ifdef EAGER_DEBUG
+    eg_tensor *quarantine[4096];
+    unsigned quarantined;
+#endif
+} egi_context;
+static EGI_THREAD egi_context egi_this;         // zero-initialised: making a context cannot fail
+
+static struct {
+    char lock;
+    bool handler_set, allocator_set;
+    eg_error_handler *handler;
+    void *handler_user;
+    void *(*allocate)(size_t, void *);
+    void (*deallocate)(void *, void *);
+    void *allocator_user;
+    void (*print)(const char *, void *);
+    void *print_user;
+    egi_heap *heaps;
+    int64_t next_id, serial;
+    int64_t blocks;                             // taken from the system and not given back
+#ifdef EAGER_DEBUG
+    eg_tensor *newest;
+    bool exit_set;
+#endif
+} egi_shared;
+
+static void egi_lock(void) {
+    while (__atomic_test_and_set(&egi_shared.lock, __ATOMIC_ACQUIRE)) {}
+}
+static void egi_unlock(void) { __atomic_clear(&egi_shared.lock, __ATOMIC_RELEASE); }
+
+static void egi_count(int64_t *counter, int64_t by) {      // only the owner writes, so no locked instruction is needed
+    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
+}
+
+// 64, 128, ... 1024, then four steps to each doubling: at most a quarter is wasted.
+static int egi_class_of(size_t bytes, size_t *rounded) {
+    if (bytes <= 1024) {
+        int c = bytes ? (int)((bytes + 63) / 64) : 1;
+        *rounded = (size_t)c * 64;
+        return c;
+    }
+    int e = 63 - __builtin_clzll((unsigned long long)(bytes - 1));
+    size_t step = (size_t)1 << (e - 2);
+    int q = (int)((bytes - 1 - ((size_t)1 << e)) / step);
+    *rounded = ((size_t)1 << e) + (size_t)(q + 1) * step;
+    return 17 + (e - 10) * 4 + q;
+}
+
+static void *egi_system_allocate(size_t bytes) {
+    void *base = egi_shared.allocate ? egi_shared.allocate(bytes, egi_shared.allocator_user) : EAGER_MALLOC(bytes);
+    if (base) __atomic_fetch_add(&egi_shared.blocks, 1, __ATOMIC_RELAXED);
+    return base;
+}
+static void egi_system_free(void *base) {
+    __atomic_fetch_sub(&egi_shared.blocks, 1, __ATOMIC_RELAXED);
+    if (egi_shared.deallocate) egi_shared.deallocate(base, egi_shared.allocator_user);
+    else EAGER_FREE(base);
+}
+
+static void egi_thread_end(void *unused);
+#ifndef EAGER_NO_THREADS
+static pthread_key_t egi_thread_key;
+static pthread_once_t egi_thread_once = PTHREAD_ONCE_INIT;
+static void egi_thread_key_make(void) { pthread_key_create(&egi_thread_key, egi_thread_end); }
+#endif
+
+// This thread's heap: a dead thread's if there is one, so that its memory is used again.
+static egi_heap *egi_heap_get(void) {
+    egi_heap *heap;
+    if (egi_this.heap) return egi_this.heap;
+    egi_lock();
+    for (heap = egi_shared.heaps; heap && !heap->orphan; heap = heap->next) {}
+    if (heap) heap->orphan = false;
+    egi_unlock();
+    if (!heap) {
+        heap = (egi_heap *)egi_system_allocate(sizeof *heap);
+        if (!heap) return NULL;
+        memset(heap, 0, sizeof *heap);
+        egi_lock();
+        heap->next = egi_shared.heaps;
+        egi_shared.heaps = heap;
+        egi_unlock();
+    }
+    egi_this.heap = heap;
+#ifndef EAGER_NO_THREADS
+    pthread_once(&egi_thread_once, egi_thread_key_make);
+    pthread_setspecific(egi_thread_key, heap);
+#endif
+    return heap;
+}
+
+static void egi_heap_collect(egi_heap *heap) {             // what other threads gave back
+    egi_block *block = __atomic_exchange_n(&heap->remote, (egi_block *)NULL, __ATOMIC_ACQUIRE);
+    while (block) {
+        egi_block *next = block->b.next;
+        block->b.next = heap->free[block->b.size_class];
+        heap->free[block->b.size_class] = block;
+        block = next;
+    }
+}
+
+static size_t egi_class_size(int c) {
+    if (c <= 16) return (size_t)c * 64;
+    int e = (c - 17) / 4 + 10, q = (c - 17) % 4;
+    return ((size_t)1 << e) + (size_t)(q + 1) * ((size_t)1 << (e - 2));
+}
+
+static void egi_heap_trim(egi_heap *heap) {
+    egi_heap_collect(heap);
+    for (int c = 0; c < EGI_CLASSES; c++)
+        while (heap->free[c]) {
+            egi_block *block = heap->free[c];
+            heap->free[c] = block->b.next;
+            egi_count(&heap->cached_bytes, -(int64_t)egi_class_size(c));
+            egi_system_free(block->b.base);
+        }
+}
+
+// 64-byte aligned, not zeroed; NULL when there is no memory (no error is raised here). Freed by egi_free on any thread.
+static void *egi_alloc(size_t bytes) {
+    egi_heap *heap = egi_this.heap ? egi_this.heap : egi_heap_get();
+    size_t rounded;
+    if (!heap || bytes >> 46) return NULL;
+    int c = egi_class_of(bytes, &rounded);
+    egi_block *block = heap->free[c];
+    if (!block && __atomic_load_n(&heap->remote, __ATOMIC_RELAXED)) {
+        egi_heap_collect(heap);
+        block = heap->free[c];
+    }
+    if (block) {
+        heap->free[c] = block->b.next;
+        egi_count(&heap->cached_bytes, -(int64_t)rounded);
+    } else {
+        size_t total = rounded + sizeof(egi_block) + EGI_ALIGN - 1;
+        void *base = egi_system_allocate(total);
+        if (!base) {                             // let go of what is cached and try once more
+            egi_heap_trim(heap);
+            base = egi_system_allocate(total);
+            if (!base) return NULL;
+        }
+        block = (egi_block *)(((uintptr_t)base + EGI_ALIGN - 1) & ~(uintptr_t)(EGI_ALIGN - 1));
+        block->b.base = base;
+        block->b.size_class = c;
+        block->b.heap = heap;
+        egi_count(&heap->allocations, 1);
+    }
+    egi_count(&heap->live_bytes, (int64_t)rounded);
+    if (heap->live_bytes > __atomic_load_n(&heap->peak_bytes, __ATOMIC_RELAXED)) __atomic_store_n(&heap->peak_bytes, heap->live_bytes, __ATOMIC_RELAXED);
+    return block + 1;
+}
+
+static void egi_free(void *pointer) {
+    if (!pointer) return;
+    egi_block *block = (egi_block *)pointer - 1;
+    egi_heap *heap = block->b.heap, *mine = egi_this.heap ? egi_this.heap : egi_heap_get();
+    int64_t bytes = (int64_t)egi_class_size(block->b.size_class);
+    if (mine) {
+        egi_count(&mine->live_bytes, -bytes);
+        egi_count(&mine->cached_bytes, bytes);
+    }
+    if (heap == mine) {
+        block->b.next = heap->free[block->b.size_class];
+        heap->free[block->b.size_class] = block;
+        return;
+    }
+    egi_block *head = __atomic_load_n(&heap->remote, __ATOMIC_RELAXED);
+    do block->b.next = head;
+    while (!__atomic_compare_exchange_n(&heap->remote, &head, block, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+// Grows *array to hold count elements; false without memory, with nothing changed.
+static bool egi_grow(void **array, int64_t *capacity, int64_t count, size_t element) {
+    if (count <= *capacity) return true;
+    int64_t larger = *capacity < 16 ? 16 : *capacity;
+    while (larger < count) larger *= 2;
+    void *grown = egi_alloc((size_t)larger * element);
+    if (!grown) return false;
+    if (*capacity) memcpy(grown, *array, (size_t)*capacity * element);
+    egi_free(*array);
+    *array = grown;
+    *capacity = larger;
+    return true;
+}
+
+// ---- errors
+
+EAGER_API const char *eg_error_name(eg_error_code code) {
+#define EGI_ERROR_NAME(name, number, sentence) case number: return #name;
+    switch ((int)code) { EG_ERRORS(EGI_ERROR_NAME) }
+    return "EG_ERROR_?";
+}
+EAGER_API eg_error_code eg_error(void) { return egi_this.error; }
+EAGER_API const char *eg_error_message(void) { return egi_this.message; }
+EAGER_API int64_t eg_error_count(void) { return egi_this.errors; }
+EAGER_API void eg_error_clear(void) {
+    egi_this.error = EG_OK;
+    egi_this.message[0] = 0;
+}
+EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
+    egi_lock();
+    egi_shared.handler = handler;
+    egi_shared.handler_user = user;
+    egi_shared.handler_set = true;
+    egi_unlock();
+}
+EAGER_API void egi_at(const char *function, const char *file, int line) {
+    egi_this.at_function = function;
+    egi_this.at_file = file;
+    egi_this.at_line = line;
+}
+
+static void egi_raise_text(eg_error_code code, const char *text) {
+    char full[1024];
+    int length = snprintf(full, sizeof full, "%s", text);
+    const char *f = egi_this.at_function;
+    // The place is known only if the latest call that left its mark is the one that fails.
+    if (f && length >= 0 && length < (int)sizeof full && !strncmp(text, f, strlen(f)) && text[strlen(f)] == ':') {
+        const char *file = strrchr(egi_this.at_file, '/');
+        snprintf(full + length, sizeof full - (size_t)length, " (at %s:%d)", file ? file + 1 : egi_this.at_file, egi_this.at_line);
+    }
+    egi_this.errors++;
+    if (egi_this.error == EG_OK) {
+        egi_this.error = code;
+        memcpy(egi_this.message, full, sizeof full);
+    }
+    egi_lock();
+    eg_error_handler *handler = egi_shared.handler;
+    void *user = egi_shared.handler_user;
+    bool set = egi_shared.handler_set;
+    egi_unlock();
+    if (handler) handler(code, full, user);
+#ifndef EAGER_NO_STDIO
+    else if (!set) fprintf(stderr, "eager: %s\n", full);
+#else
+    (void)set;
+#endif
+}
+EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) {
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    egi_raise_text(code, text);
+    return NULL;
+}
+static bool egi_fail(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool egi_fail(eg_error_code code, const char *format, ...) {
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    egi_raise_text(code, text);
+    return false;
+}
+static bool egi_no_memory(const char *what, int64_t bytes) {
+    return egi_fail(EG_ERROR_MEMORY, "eg_%s: out of memory (%lld bytes asked for)", what, (long long)bytes);
+}
+// A NULL operand is the trace of an earlier error; only where none is pending is it one of its own.
+static bool egi_null_operand(const char *function, int i) {
+    if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: operand %d is NULL", function, i);
+    return false;
+}
+
+// ---- references and scopes
+
+static void egi_tensor_destroy(eg_tensor *x);
+static void egi_tape_destroy(eg_tape *tape);
+
+static void egi_object_retain(egi_object *o) { __atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED); }
+static void egi_object_release(egi_object *o) {
+    // The only owner needs no locked instruction.
+    if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (o->kind == EGI_TENSOR) egi_tensor_destroy((eg_tensor *)(void *)o);
+    else if (o->kind == EGI_TAPE) egi_tape_destroy((eg_tape *)(void *)o);
+}
+
+enum { EGI_TAG_KEEP = 1, EGI_TAG_SCOPE = 2, EGI_TAGS = 3 };
+static bool egi_stack_push(uintptr_t entry) {
+    egi_context *t = &egi_this;
+    if (t->stack_size == t->stack_capacity) {
+        void *stack = t->stack;
+        if (!egi_heap_get()) return false;
+        if (!egi_grow(&stack, &t->stack_capacity, t->stack_size + 1, sizeof *t->stack)) return false;
+        t->stack = (uintptr_t *)stack;
+    }
+    t->stack[t->stack_size++] = entry;
+    return true;
+}
+// Hands a new object to the innermost scope; without memory for that it is freed and NULL comes back.
+static eg_tensor *egi_own(eg_tensor *x) {
+    if (!x) return NULL;
+    if (egi_stack_push((uintptr_t)x)) return x;
+    egi_object_release(&x->object);
+    egi_no_memory("scope", 0);
+    return NULL;
+}
+
+EAGER_API eg_scope eg_scope_begin(void) {
+    egi_context *t = &egi_this;
+    eg_scope scope = { -1, 0 };
+    if (!t->heap) egi_heap_get();
+    if (!egi_stack_push(((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE)) { egi_no_memory("scope_begin", 0); return scope; }
+    if (!egi_stack_push(((uintptr_t)(t->scope_serial + 1) << 2) | EGI_TAG_SCOPE)) {
+        t->stack_size--;
+        egi_no_memory("scope_begin", 0);
+        return scope;
+    }
+    scope.position = t->stack_size - 2;
+    t->scope = scope.position + 1;
+    scope.serial = ++t->scope_serial;
+    return scope;
+}
+// Frees what the innermost scope owns; what was kept becomes the enclosing scope's.
+static void egi_scope_end_innermost(void) {
+    egi_context *t = &egi_this;
+    int64_t begin = t->scope - 1, kept = begin < 0 ? 0 : begin;
+    int64_t end = t->stack_size, outer = begin < 0 ? 0 : (int64_t)(t->stack[begin] >> 2);
+    for (int64_t i = end - 1; i >= (begin < 0 ? 0 : begin + 2); i--)      // newest first: blocks come back in the order of use
+        if (begin < 0 || !(t->stack[i] & EGI_TAG_KEEP)) {
+            egi_object_release((egi_object *)(t->stack[i] & ~(uintptr_t)EGI_TAGS));
+            t->stack[i] = 0;
+        }
+    for (int64_t i = begin < 0 ? 0 : begin + 2; i < end; i++)
+        if (t->stack[i]) t->stack[kept++] = t->stack[i] & ~(uintptr_t)EGI_TAGS;
+    t->stack_size = kept;
+    t->scope = outer;
+}
+EAGER_API void eg_scope_end(eg_scope scope) {
+    egi_context *t = &egi_this;
+    if (scope.position < 0 || scope.position + 1 >= t->stack_size) return;
+    if (t->stack[scope.position + 1] != (((uintptr_t)scope.serial << 2) | EGI_TAG_SCOPE)) return;      // it has ended already
+    while (t->scope > scope.position) egi_scope_end_innermost();
+}
+EAGER_API eg_tensor *eg_keep(eg_tensor *x) {
+    if (!x) return NULL;
+    if (!egi_stack_push((uintptr_t)x | EGI_TAG_KEEP)) { egi_no_memory("keep", 0); return NULL; }
+    egi_object_retain(&x->object);
+    return x;
+}
+EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
+    if (x) egi_object_retain(&x->object);
+    return x;
+}
+EAGER_API void eg_release(eg_tensor *x) {
+    if (x) egi_object_release(&x->object);
+}
+
+static void egi_thread_end(void *unused) {
+    egi_context *t = &egi_this;
+    (void)unused;
+    if (!t->heap) return;
+    while (t->scope > 0) egi_scope_end_innermost();
+    egi_scope_end_innermost();
+#ifdef EAGER_DEBUG
+    for (unsigned i = 0; i < 4096; i++) { egi_free(t->quarantine[i]); t->quarantine[i] = NULL; }
+#endif
+    egi_free(t->stack);
+    t->stack = NULL;
+    t->stack_size = t->stack_capacity = 0;
+    egi_heap *heap = t->heap;
+    t->heap = NULL;
+#ifndef EAGER_NO_THREADS
+    pthread_setspecific(egi_thread_key, NULL);
+#endif
+    egi_lock();
+    heap->orphan = true;
+    egi_unlock();
+}
+// The heaps whose threads have ended are this thread's to use or trim, one at a time, while it holds them.
+static void egi_trim_orphans(void) {
+    for (;;) {
+        egi_lock();
+        egi_heap *found = NULL;
+        for (egi_heap *heap = egi_shared.heaps; heap; heap = heap->next) {
+            if (!heap->orphan) continue;
+            bool holds = __atomic_load_n(&heap->remote, __ATOMIC_RELAXED) != NULL;
+            for (int c = 0; c < EGI_CLASSES && !holds; c++) holds = heap->free[c] != NULL;
+            if (holds) { found = heap; found->orphan = false; break; }
+        }
+        egi_unlock();
+        if (!found) return;
+        egi_heap_trim(found);
+        egi_lock();
+        found->orphan = true;
+        egi_unlock();
+    }
+}
+EAGER_API void eg_memory_trim(void) {
+    if (egi_this.heap) egi_heap_trim(egi_this.heap);
+    egi_trim_orphans();
+}
+EAGER_API void eg_shutdown(void) {
+    egi_thread_end(NULL);
+    egi_trim_orphans();
+    // Heaps that own nothing any more go too, when nobody else can hold one of their blocks.
+    egi_lock();
+    int64_t heaps = 0;
+    bool idle = true;
+    for (egi_heap *h = egi_shared.heaps; h; h = h->next) { heaps++; idle = idle && h->orphan; }
+    egi_heap *list = NULL;
+    if (idle && heaps == __atomic_load_n(&egi_shared.blocks, __ATOMIC_RELAXED)) { list = egi_shared.heaps; egi_shared.heaps = NULL; }
+    egi_unlock();
+    while (list) { egi_heap *next = list->next; egi_system_free(list); list = next; }
+}
+EAGER_API bool eg_set_allocator(void *(*allocate)(size_t, void *), void (*deallocate)(void *, void *), void *user) {
+    if (__atomic_load_n(&egi_shared.blocks, __ATOMIC_RELAXED) != 0)
+        return egi_fail(EG_ERROR_STATE, "eg_set_allocator: the library holds %lld blocks of the former allocator; set it before the first tensor, or after everything is released and eg_shutdown() was called",
+                        (long long)egi_shared.blocks);
+    if ((allocate == NULL) != (deallocate == NULL))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_set_allocator: give both functions, or NULL for both");
+    egi_shared.allocate = allocate;
+    egi_shared.deallocate = deallocate;
+    egi_shared.allocator_user = user;
+    return true;
+}
+EAGER_API void eg_set_printer(void (*print)(const char *, void *), void *user) {
+    egi_lock();
+    egi_shared.print = print;
+    egi_shared.print_user = user;
+    egi_unlock();
+}
+EAGER_API eg_memory_info eg_memory(void) {
+    eg_memory_info info;
+    memset(&info, 0, sizeof info);
+    egi_lock();
+    for (egi_heap *h = egi_shared.heaps; h; h = h->next) {
+        info.live_tensors += __atomic_load_n(&h->live_tensors, __ATOMIC_RELAXED);
+        info.live_bytes += __atomic_load_n(&h->live_bytes, __ATOMIC_RELAXED);
+        info.peak_bytes += __atomic_load_n(&h->peak_bytes, __ATOMIC_RELAXED);
+        info.cached_bytes += __atomic_load_n(&h->cached_bytes, __ATOMIC_RELAXED);
+        info.allocations += __atomic_load_n(&h->allocations, __ATOMIC_RELAXED);
+        info.tensors_made += __atomic_load_n(&h->tensors_made, __ATOMIC_RELAXED);
+        info.host_copies += __atomic_load_n(&h->host_copies, __ATOMIC_RELAXED);
+    }
+    egi_unlock();
+    return info;
+}
+EAGER_API void eg_memory_reset_peak(void) {
+    egi_lock();
+    for (egi_heap *h = egi_shared.heaps; h; h = h->next)
+        __atomic_store_n(&h->peak_bytes, __atomic_load_n(&h->live_bytes, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    egi_unlock();
+}
+EAGER_API bool eg_trap_nonfinite(bool on) {
+    bool former = egi_this.trap;
+    egi_this.trap = on;
+    return former;
+}
+
+#ifdef EAGER_DEBUG
+// All live tensors in a list, so that what was not released can be told when the program ends.
+static void egi_debug_report(void) {
+    int64_t count = 0;
+    egi_thread_end(NULL);                        // what the outermost scope of this thread owns is no leak
+    egi_lock();
+    for (eg_tensor *x = egi_shared.newest; x; x = x->older) count++;
+#ifndef EAGER_NO_STDIO
+    if (count) fprintf(stderr, "eager: %lld tensors were not released:\n", (long long)count);
+    int shown = 0;
+    for (eg_tensor *x = egi_shared.newest; x && shown < 20; x = x->older, shown++)
+        fprintf(stderr, "eager:   made by eg_%s%s%s, %lld elements, %d references\n", x->op, x->name ? ", named " : "", x->name ? x->name : "", (long long)x->size, (int)x->object.refs);
+#endif
+    egi_unlock();
+}
+static void egi_debug_add(eg_tensor *x) {
+    egi_lock();
+    bool first = !egi_shared.exit_set;
+    egi_shared.exit_set = true;
+    x->newer = NULL;
+    x->older = egi_shared.newest;
+    if (x->older) x->older->newer = x;
+    egi_shared.newest = x;
+    egi_unlock();
+    if (first) atexit(egi_debug_report);
+}
+static void egi_debug_remove(eg_tensor *x) {
+    egi_lock();
+    if (x->newer) x->newer->older = x->older;
+    else egi_shared.newest = x->older;
+    if (x->older) x->older->newer = x->newer;
+    egi_unlock();
+}
+#endif
+
+//# 12  TENSORS: MAKING AND READING -------------------------------------------
+// Idea: a handle is a header over a buffer; views are more headers over the
+// same buffer. Proof: tests/tensors.c
+
+static const struct { const char *name; int size; } egi_dtypes[] = {       // ORDER eg_dtype
+    { "float32", 4 }, { "float64", 8 }, { "int32", 4 }, { "int64", 8 }, { "uint8", 1 }, { "bool", 1 }, { "float16", 2 }, { "bfloat16", 2 }
+};
+enum { EGI_DTYPES = 8, EGI_COMPUTED = 6 };
+static bool egi_dtype_valid(eg_dtype t) { return (unsigned)t < (unsigned)EGI_DTYPES; }
+static bool egi_is_float(int t) { return t == EG_FLOAT32 || t == EG_FLOAT64 || t == EG_FLOAT16 || t == EG_BFLOAT16; }
+EAGER_API const char *eg_dtype_name(eg_dtype t) { return egi_dtype_valid(t) ? egi_dtypes[t].name : "?"; }
+EAGER_API int64_t eg_dtype_size(eg_dtype t) { return egi_dtype_valid(t) ? egi_dtypes[t].size : 0; }
+
+static float egi_from_half(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31u, m = h & 1023u, bits;
+    if (e == 31) bits = sign | 0x7f800000u | (m << 13);
+    else if (e) bits = sign | ((e + 112) << 23) | (m << 13);
+    else {
+        float f = (float)m * 5.9604644775390625e-8f;     // 2^-24
+        return sign ? -f : f;
+    }
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+static uint16_t egi_to_half(float f) {                    // to nearest, halves to even
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    uint32_t sign = (bits >> 16) & 0x8000u, e = (bits >> 23) & 255u, m = bits & 0x7fffffu;
+    if (e == 255) return (uint16_t)(sign | 0x7c00u | (m ? 0x200u | (m >> 13) : 0));
+    int shift = 13, exponent = (int)e - 112;
+    if (exponent <= 0) {
+        if (exponent < -10) return (uint16_t)sign;
+        m |= 0x800000u;
+        shift = 14 - exponent;
+        exponent = 0;
+    }
+    uint32_t half = ((uint32_t)exponent << 10) + (m >> shift);
+    uint32_t rest = m & ((1u << shift) - 1), middle = 1u << (shift - 1);
+    if (rest > middle || (rest == middle && (half & 1))) half++;
+    return (uint16_t)(sign | (half > 0x7c00u ? 0x7c00u : half));
+}
+static float egi_from_bfloat(uint16_t h) {
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+static uint16_t egi_to_bfloat(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
+static double egi_load(int dtype, const void *p) {
+    switch (dtype) {
+        case EG_FLOAT32: { float v; memcpy(&v, p, 4); return (double)v; }
+        case EG_FLOAT64: { double v; memcpy(&v, p, 8); return v; }
+        case EG_INT32: { int32_t v; memcpy(&v, p, 4); return v; }
+        case EG_INT64: { int64_t v; memcpy(&v, p, 8); return (double)v; }
+        case EG_UINT8: case EG_BOOL: return *(const unsigned char *)p;
+        case EG_FLOAT16: { uint16_t v; memcpy(&v, p, 2); return (double)egi_from_half(v); }
+        case EG_BFLOAT16: { uint16_t v; memcpy(&v, p, 2); return (double)egi_from_bfloat(v); }
+        default: return 0;
+    }
+}
+static int64_t egi_load_int(int dtype, const void *p);
+// Truncates toward zero and saturates; NaN is 0.
+static int64_t egi_to_int64(double v) {
+    if (v != v) return 0;
+    if (v >= 9223372036854775808.0) return INT64_MAX;
+    if (v <= -9223372036854775808.0) return INT64_MIN;
+    return (int64_t)v;
+}
+static int64_t egi_saturate(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
+static void egi_store(int dtype, void *p, double v) {
+    switch (dtype) {
+        case EG_FLOAT32: { float f = (float)v; memcpy(p, &f, 4); break; }
+        case EG_FLOAT64: memcpy(p, &v, 8); break;
+        case EG_INT32: { int32_t i = (int32_t)egi_saturate(egi_to_int64(v), INT32_MIN, INT32_MAX); memcpy(p, &i, 4); break; }
+        case EG_INT64: { int64_t i = egi_to_int64(v); memcpy(p, &i, 8); break; }
+        case EG_UINT8: *(unsigned char *)p = (unsigned char)egi_saturate(egi_to_int64(v), 0, 255); break;
+        case EG_BOOL: *(unsigned char *)p = v != 0; break;
+        case EG_FLOAT16: { uint16_t h = egi_to_half((float)v); memcpy(p, &h, 2); break; }
+        case EG_BFLOAT16: { uint16_t h = egi_to_bfloat((float)v); memcpy(p, &h, 2); break; }
+        default: break;
+    }
+}
+static int64_t egi_load_int(int dtype, const void *p) {
+    if (dtype == EG_INT64) { int64_t v; memcpy(&v, p, 8); return v; }
+    return egi_to_int64(egi_load(dtype, p));
+}
+static void egi_store_int(int dtype, void *p, int64_t v) {
+    if (dtype == EG_INT64) memcpy(p, &v, 8);
+    else if (dtype == EG_INT32) { int32_t i = (int32_t)egi_saturate(v, INT32_MIN, INT32_MAX); memcpy(p, &i, 4); }
+    else if (dtype == EG_UINT8) *(unsigned char *)p = (unsigned char)egi_saturate(v, 0, 255);
+    else egi_store(dtype, p, (double)v);
+}
+
+// ---- shapes
+
+static bool egi_checked_product(int64_t a, int64_t b, int64_t *product) { return !__builtin_mul_overflow(a, b, product); }
+
+EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
+    size_t at = 0;
+    at += (size_t)snprintf(text, EG_SHAPE_TEXT, "(");
+    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
+        at += (size_t)snprintf(text + at, EG_SHAPE_TEXT - at, i ? ", %lld" : "%lld", (long long)shape.dims[i]);
+    snprintf(text + at, EG_SHAPE_TEXT - at, shape.rank == 1 ? ",)" : ")");
+    return text;
+}
+// "[2, 3]", as errors show shapes.
+typedef struct egi_shape_string { char text[EG_SHAPE_TEXT]; } egi_shape_string;
+static egi_shape_string egi_show(eg_shape shape) {
+    egi_shape_string s;
+    size_t at = (size_t)snprintf(s.text, sizeof s.text, "[");
+    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
+        at += (size_t)snprintf(s.text + at, sizeof s.text - at, i ? ", %lld" : "%lld", (long long)shape.dims[i]);
+    snprintf(s.text + at, sizeof s.text - at, "]");
+    return s;
+}
+static eg_shape egi_shape(const eg_tensor *x) {
+    eg_shape s;
+    s.rank = x->rank;
+    for (int i = 0; i < EG_MAX_RANK; i++) s.dims[i] = i < x->rank ? x->dims[i] : 0;
+    return s;
+}
+// "float32 [2, 3] 'W'" or "float32 [2, 3] (from eg_add)": an operand as errors show it.
+typedef struct egi_operand_string { char text[EG_SHAPE_TEXT + 128]; } egi_operand_string;
+static egi_operand_string egi_describe(const eg_tensor *x) {
+    egi_operand_string s;
+    if (x->flags & EGI_NUMBER) snprintf(s.text, sizeof s.text, "the number %g", x->number);
+    else if (x->name) snprintf(s.text, sizeof s.text, "%s %s '%.60s'", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)).text, x->name);
+    else snprintf(s.text, sizeof s.text, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)).text, x->op);
+    return s;
+}
+static bool egi_same_shape(const eg_tensor *a, const eg_tensor *b) {
+    if (a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++) if (a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+static bool egi_equal_shapes(eg_shape a, eg_shape b) {
+    if (a.rank != b.rank) return false;
+    for (int i = 0; i < a.rank; i++) if (a.dims[i] != b.dims[i]) return false;
+    return true;
+}
+// Rank in range, no negative dimension, a size that fits.
+static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype) {
+    if (!egi_dtype_valid(dtype)) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %d is no dtype", function, (int)dtype);
+    if (shape.rank < 0 || shape.rank > EG_MAX_RANK)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: rank %d is not between 0 and %d", function, shape.rank, EG_MAX_RANK);
+    int64_t bytes = egi_dtypes[dtype].size;
+    bool empty = false;
+    for (int i = 0; i < shape.rank; i++) {
+        if (shape.dims[i] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of %s is negative", function, i, egi_show(shape).text);
+        empty = empty || shape.dims[i] == 0;
+    }
+    for (int i = 0; i < shape.rank && !empty; i++)
+        if (!egi_checked_product(bytes, shape.dims[i], &bytes))
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function, egi_show(shape).text);
+    return true;
+}
+// -1 is the last axis; false and an error out of range.
+static bool egi_axis(const char *function, int axis, int rank, int *result) {
+    if (axis < -rank || axis >= rank)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: axis %d is out of range for rank %d (%d to %d)", function, axis, rank, -rank, rank - 1);
+    *result = axis < 0 ? axis + rank : axis;
+    return true;
+}
+
+// ---- handles
+
+static eg_tensor *egi_tensor_new(void) {                   // a handle with nothing in it
+    eg_tensor *x = (eg_tensor *)egi_alloc(sizeof *x);
+    if (!x) return NULL;
+    egi_context *t = &egi_this;
+    if ((t->next_id & 0xfffff) == 0) t->next_id = __atomic_fetch_add(&egi_shared.next_id, 0x100000, __ATOMIC_RELAXED) + 1;
+    x->object.refs = 1;
+    x->object.kind = EGI_TENSOR;
+    x->flags = 0;
+    x->id = t->next_id++;
+    x->data = NULL;
+    x->buffer = NULL;
+    x->op = "?";
+    x->name = NULL;
+    x->host = NULL;
+    egi_count(&t->heap->live_tensors, 1);
+    egi_count(&t->heap->tensors_made, 1);
+#ifdef EAGER_DEBUG
+    egi_debug_add(x);
+#endif
+    return x;
+}
+
+static void egi_buffer_release(egi_buffer *b) {
+    if (!b) return;
+    if (__atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (b->deleter) b->deleter(b->data, b->user);
+    if (b->on_device) b->backend->deallocate(b->backend, b->data, b->bytes);
+    egi_free(b);
+}
+static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
+    bool here = backend->host_reads;
+    egi_buffer *b = (egi_buffer *)egi_alloc(here ? (size_t)bytes + EGI_ALIGN : sizeof *b);
+    if (!b) return NULL;
+    b->refs = 1;
+    b->on_device = !here;
+    b->backend = backend;
+    b->bytes = bytes;
+    b->deleter = NULL;
+    b->user = NULL;
+    b->data = here ? (void *)((char *)b + EGI_ALIGN) : backend->allocate(backend, bytes);
+    if (!b->data) { egi_free(b); return NULL; }
+    return b;
+}
+
+static void egi_tensor_destroy(eg_tensor *x) {
+    egi_buffer_release(x->buffer);
+    if (x->host) egi_free(x->host);
+    if (x->name) egi_free(x->name);
+    if (egi_heap_get()) egi_count(&egi_this.heap->live_tensors, -1);
+    x->object.kind = EGI_DEAD;
+#ifdef EAGER_DEBUG
+    egi_debug_remove(x);
+    // The handle stays as it is for a while, so that using it can be told.
+    x->buffer = NULL;
+    unsigned slot = egi_this.quarantined++ % 4096u;
+    eg_tensor *oldest = egi_this.quarantine[slot];
+    egi_this.quarantine[slot] = x;
+    egi_free(oldest);
+#else
+    egi_free(x);
+#endif
+}
+
+// Dimensions with row-major strides, and the element count. The shape has been checked.
+static void egi_set_shape(eg_tensor *x, const eg_shape *shape) {
+    int64_t stride = 1;
+    x->rank = (int8_t)shape->rank;
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        x->dims[i] = shape->dims[i];
+        x->strides[i] = stride;
+        stride *= shape->dims[i];
+    }
+    x->size = stride;
+    x->flags |= EGI_CONTIGUOUS;
+}
+// 0 in any dimension must not make the strides before it overflow: sizes were checked without such shapes.
+static void egi_set_shape_checked(eg_tensor *x, const eg_shape *shape) {
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dims[i] == 0) {
+            x->rank = (int8_t)shape->rank;
+            for (int j = 0; j < shape->rank; j++) { x->dims[j] = shape->dims[j]; x->strides[j] = 0; }
+            x->size = 0;
+            x->flags |= EGI_CONTIGUOUS;
+            return;
+        }
+    egi_set_shape(x, shape);
+}
+// A tensor with elements not yet set; not owned by a scope. NULL and an error without memory.
+static eg_tensor *egi_new(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
+    eg_tensor *x = egi_tensor_new();
+    if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
+    x->op = op;
+    x->dtype = (int8_t)dtype;
+    egi_set_shape_checked(x, shape);
+    int64_t bytes = x->size * egi_dtypes[dtype].size;
+    x->buffer = egi_buffer_new(backend, bytes);
+    if (!x->buffer) {
+        egi_object_release(&x->object);
+        egi_no_memory(op, bytes);
+        return NULL;
+    }
+    x->data = (char *)x->buffer->data;
+    return x;
+}
+// Another handle on the same elements; shape and strides are the caller's to change.
+static eg_tensor *egi_alias(const char *op, const eg_tensor *x) {
+    eg_tensor *y = egi_tensor_new();
+    if (!y) { egi_no_memory(op, (int64_t)sizeof *y); return NULL; }
+    y->op = op;
+    y->dtype = x->dtype;
+    y->rank = x->rank;
+    y->flags = x->flags & (EGI_CONTIGUOUS | EGI_NUMBER | EGI_INTEGER_NUMBER);
+    y->size = x->size;
+    for (int i = 0; i < x->rank; i++) { y->dims[i] = x->dims[i]; y->strides[i] = x->strides[i]; }
+    y->data = x->data;
+    y->buffer = x->buffer;
+    y->number = x->number;
+    y->integer = x->integer;
+    if (y->buffer) __atomic_fetch_add(&y->buffer->refs, 1, __ATOMIC_RELAXED);
+    return y;
+}
+static void egi_find_contiguous(eg_tensor *x) {
+    int64_t stride = 1;
+    bool yes = true;
+    for (int i = x->rank - 1; i >= 0; i--) {
+        if (x->dims[i] != 1 && x->strides[i] != stride) yes = false;
+        stride *= x->dims[i];
+    }
+    if (yes || x->size == 0) x->flags |= EGI_CONTIGUOUS;
+    else x->flags = (uint16_t)(x->flags & ~EGI_CONTIGUOUS);
+}
+
+static eg_backend *egi_backend_here(void) { return egi_this.backend ? egi_this.backend : egi_backend_cpu(); }
+static eg_backend *egi_backend_of(const eg_tensor *x) { return x->buffer ? x->buffer->backend : egi_backend_here(); }
+
+static bool egi_launch(eg_backend *b, egi_kernel kernel, const egi_args *args) {
+    if (b->kernel[kernel]) return b->kernel[kernel](b, args);
+    return egi_fail(EG_ERROR_DEVICE, "device %s has no kernel %d", b->name, (int)kernel);
+}
+static bool egi_fill(eg_tensor *x, double value) {
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    args.out[0] = x;
+    args.parameters = &value;
+    return x->size == 0 || egi_launch(egi_backend_of(x), EGI_FILL, &args);
+}
+static bool egi_copy(const eg_tensor *from, eg_tensor *to) {       // same shape; converts
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    args.in[0] = from;
+    args.out[0] = to;
+    return to->size == 0 || egi_launch(egi_backend_of(to), EGI_COPY, &args);
+}
+// x itself with one more reference, or a contiguous copy. Not owned by a scope.
+static eg_tensor *egi_contiguous(const eg_tensor *x) {
+    if (x->flags & EGI_CONTIGUOUS) {
+        egi_object_retain(&((eg_tensor *)(uintptr_t)x)->object);
+        return (eg_tensor *)(uintptr_t)x;
+    }
+    eg_shape shape = egi_shape(x);
+    eg_tensor *y = egi_new(x->op, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    if (y && !egi_copy(x, y)) { egi_object_release(&y->object); y = NULL; }
+    return y;
+}
+
+// ---- plain numbers
+
+static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
+    eg_tensor *x = egi_tensor_new();
+    if (!x) { egi_no_memory("number", (int64_t)sizeof *x); return NULL; }
+    x->op = "number";
+    x->dtype = EG_FLOAT32;
+    x->rank = 0;
+    x->size = 1;
+    x->flags = (uint16_t)(EGI_NUMBER | EGI_CONTIGUOUS | flags);
+    x->number = value;
+    x->integer = integer;
+    return egi_own(x);
+}
+EAGER_API eg_tensor *eg_number(double value) { return egi_number_new(value, 0, 0); }
+EAGER_API eg_tensor *eg_integer(int64_t value) { return egi_number_new((double)value, value, EGI_INTEGER_NUMBER); }
+EAGER_API eg_tensor *egi_unsigned(unsigned long long value) {
+    return value > INT64_MAX ? eg_number((double)value) : eg_integer((int64_t)value);
+}
+// Can this number be of that dtype without a loss that would surprise?
+static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype dtype) {
+    if (egi_is_float(dtype)) return true;
+    double v = x->number;
+    if (v != floor(v) || v != v || v - v != 0)
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: the number %g does not fit dtype %s; eg_cast the tensor to a floating dtype first", function, v, egi_dtypes[dtype].name);
+    bool fits = dtype == EG_INT32 ? v >= INT32_MIN && v <= INT32_MAX : dtype == EG_UINT8 ? v >= 0 && v <= 255 : dtype == EG_BOOL ? v == 0 || v == 1 :
+                (x->flags & EGI_INTEGER_NUMBER) || (v >= -9223372036854775808.0 && v < 9223372036854775808.0);
+    return fits || egi_fail(EG_ERROR_DTYPE, "eg_%s: the number %g is out of the range of dtype %s", function, v, egi_dtypes[dtype].name);
+}
+static void egi_number_store(const eg_tensor *x, int dtype, void *p) {
+    if (x->flags & EGI_INTEGER_NUMBER) egi_store_int(dtype, p, x->integer);
+    else egi_store(dtype, p, x->number);
+}
+// A number as a real tensor of that dtype. Owned by the scope.
+static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype dtype, eg_backend *backend) {
+    eg_shape scalar = { 0, { 0 } };
+    unsigned char bytes[8];
+    if (!egi_number_fits(function, x, dtype)) return NULL;
+    eg_tensor *y = egi_new(function, backend, dtype, &scalar);
+    if (!y) return NULL;
+    egi_number_store(x, dtype, bytes);
+    if (!backend->write(backend, y->data, bytes, egi_dtypes[dtype].size)) { egi_object_release(&y->object); return NULL; }
+    return egi_own(y);
+}
+
+// ---- is this handle usable?
+
+static bool egi_alive(const char *function, int i, const eg_tensor *x) {
+    if (!x) return egi_null_operand(function, i);
+    if (x->object.kind != EGI_TENSOR)
+        return egi_fail(EG_ERROR_STATE, "eg_%s: operand %d, made by eg_%s, was used after its scope ended; eg_keep or eg_retain it", function, i, x->op);
+    return true;
+}
+// Reading functions treat a plain number as a float32 (or, of an integer, an exact) scalar.
+
+// ---- constructors
+
+static eg_tensor *egi_upload(const char *op, eg_dtype dtype, const eg_shape *shape, const void *data) {
+    eg_backend *b = egi_backend_here();
+    eg_tensor *x = egi_new(op, b, dtype, shape);
+    if (x && x->size && !b->write(b, x->data, data, x->size * egi_dtypes[dtype].size)) { egi_object_release(&x->object); return NULL; }
+    return egi_own(x);
+}
+static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
+    if (egi_is_float(dtype) || dtype == EG_BOOL) return true;
+    double low = dtype == EG_INT32 ? -2147483648.0 : dtype == EG_UINT8 ? 0 : -9223372036854775808.0;
+    double high = dtype == EG_INT32 ? 2147483647.0 : dtype == EG_UINT8 ? 255 : 9223372036854774784.0;
+    if (v != floor(v) || !(v >= low && v <= high))
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: the value %g does not fit dtype %s", function, v, egi_dtypes[dtype].name);
+    return true;
+}
+EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count) {
+    if (!egi_shape_valid("constant", shape, dtype)) return NULL;
+    int64_t size = 1;
+    for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
+    if (count != size)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_constant: shape %s needs %lld values, but %lld are given", egi_show(shape).text, (long long)size, (long long)count);
+    for (int64_t i = 0; i < count; i++) if (!egi_value_fits("constant", values[i], dtype)) return NULL;
+    size_t element = (size_t)egi_dtypes[dtype].size;
+    char *bytes = (char *)egi_alloc((size_t)count * element);
+    if (!bytes) { egi_no_memory("constant", count * (int64_t)element); return NULL; }
+    for (int64_t i = 0; i < count; i++) egi_store(dtype, bytes + (size_t)i * element, values[i]);
+    eg_tensor *x = egi_upload("constant", dtype, &shape, bytes);
+    egi_free(bytes);
+    return x;
+}
+EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value) {
+    eg_shape scalar = { 0, { 0 } };
+    return eg_constant_values(dtype, scalar, &value, 1);
+}
+EAGER_API eg_tensor *eg_scalar(double value) { return eg_scalar_of(EG_FLOAT32, value); }
+EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data) {
+    if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
+    bool empty = false;
+    for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
+    if (!data && !empty) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_data: data is NULL for shape %s", egi_show(shape).text);
+    return egi_upload("from_data", dtype, &shape, data);
+}
+EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *, void *), void *user) {
+    eg_backend *backend = egi_backend_here();
+    if (!egi_shape_valid("wrap_data", shape, dtype)) return NULL;
+    if (!data) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_wrap_data: data is NULL");
+    // Kernels load whole elements: data that is not aligned for its dtype is copied too.
+    if (!backend->host_reads || (uintptr_t)data % (uintptr_t)egi_dtypes[dtype].size) {
+        eg_tensor *copy = eg_from_data(dtype, shape, data);
+        if (copy && deleter) deleter((void *)(uintptr_t)data, user);
+        return copy;
+    }
+    eg_tensor *x = egi_tensor_new();
+    egi_buffer *b = x ? (egi_buffer *)egi_alloc(sizeof *b) : NULL;
+    if (!b) {
+        if (x) egi_object_release(&x->object);
+        egi_no_memory("wrap_data", (int64_t)sizeof *b);
+        return NULL;
+    }
+    x->op = "wrap_data";
+    x->dtype = (int8_t)dtype;
+    egi_set_shape_checked(x, &shape);
+    b->refs = 2;                                  // the buffer must outlive x if the scope cannot take it: no deleter on failure
+    b->on_device = 0;
+    b->backend = backend;
+    b->data = (void *)(uintptr_t)data;
+    b->bytes = x->size * egi_dtypes[dtype].size;
+    b->deleter = NULL;
+    b->user = user;
+    x->buffer = b;
+    x->data = (char *)b->data;
+    x = egi_own(x);
+    if (x) b->deleter = deleter;
+    egi_buffer_release(b);
+    return x;
+}
+EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) {
+    if (!egi_shape_valid("full", shape, dtype) || !egi_value_fits("full", value, dtype)) return NULL;
+    eg_tensor *x = egi_new("full", egi_backend_here(), dtype, &shape);
+    if (x && !egi_fill(x, value)) { egi_object_release(&x->object); return NULL; }
+    return egi_own(x);
+}
+EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape) { return eg_full(dtype, shape, 0); }
+EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return eg_full(dtype, shape, 1); }
+static eg_tensor *egi_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape, double value) {
+    eg_tensor *x = egi_new(op, backend, dtype, &shape);
+    if (x && !egi_fill(x, value)) { egi_object_release(&x->object); return NULL; }
+    return egi_own(x);
+}
+EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value) {
+    if (!egi_alive("full_like", 0, x) || !egi_value_fits("full_like", value, (eg_dtype)x->dtype)) return NULL;
+    return egi_full_as("full_like", egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
+}
+EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return eg_full_like(x, 0); }
+EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return eg_full_like(x, 1); }
+// Elements computed on the host by a rule, then sent to the device.
+static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, double (*rule)(int64_t i, const double *p), const double *p) {
+    if (!egi_shape_valid(op, shape, dtype)) return NULL;
+    int64_t size = 1;
+    for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
+    size_t element = (size_t)egi_dtypes[dtype].size;
+    char *bytes = (char *)egi_alloc((size_t)size * element);
+    if (!bytes) { egi_no_memory(op, size * (int64_t)element); return NULL; }
+    for (int64_t i = 0; i < size; i++) egi_store(dtype, bytes + (size_t)i * element, rule(i, p));
+    eg_tensor *x = egi_upload(op, dtype, &shape, bytes);
+    egi_free(bytes);
+    return x;
+}
+static double egi_eye_rule(int64_t i, const double *p) { return i / (int64_t)p[0] == i % (int64_t)p[0]; }
+static double egi_range_rule(int64_t i, const double *p) { return p[0] + (double)i * p[1]; }
+static double egi_linspace_rule(int64_t i, const double *p) { return (double)i == p[2] ? p[1] : p[0] + (p[1] - p[0]) * ((double)i / p[2]); }
+EAGER_API eg_tensor *eg_eye(eg_dtype dtype, int64_t rows, int64_t columns) {
+    eg_shape shape = { 2, { rows, columns } };
+    double p = (double)columns;
+    return egi_from_rule("eye", dtype, shape, egi_eye_rule, &p);
+}
+EAGER_API eg_tensor *eg_range(eg_dtype dtype, double start, double limit, double delta) {
+    double count = ceil((limit - start) / delta), p[2] = { start, delta };
+    if (delta == 0 || count != count || count > 1e15)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_range: no range goes from %g to %g in steps of %g", start, limit, delta);
+    if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_range: %d is no dtype", (int)dtype);
+    if (!egi_value_fits("range", start, dtype) || !egi_value_fits("range", delta < 0 && dtype == EG_UINT8 ? -delta : delta, dtype)) return NULL;
+    eg_shape shape = { 1, { count > 0 ? (int64_t)count : 0 } };
+    if (count > 0 && !egi_value_fits("range", start + (count - 1) * delta, dtype)) return NULL;
+    return egi_from_rule("range", dtype, shape, egi_range_rule, p);
+}
+EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int64_t count) {
+    eg_shape shape = { 1, { count } };
+    double p[3] = { start, stop, count > 1 ? (double)(count - 1) : 1 };
+    if (egi_dtype_valid(dtype) && !egi_is_float(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_linspace: needs a floating dtype, not %s", egi_dtypes[dtype].name);
+    return egi_from_rule("linspace", dtype, shape, egi_linspace_rule, p);
+}
+
+// ---- reading
+
+EAGER_API int eg_rank(eg_tensor *x) { return egi_alive("rank", 0, x) ? x->rank : -1; }
+EAGER_API int64_t eg_size(eg_tensor *x) { return egi_alive("size", 0, x) ? x->size : -1; }
+EAGER_API int64_t eg_dim(eg_tensor *x, int axis) {
+    return egi_alive("dim", 0, x) && egi_axis("dim", axis, x->rank, &axis) ? x->dims[axis] : -1;
+}
+EAGER_API eg_shape eg_shape_of(eg_tensor *x) {
+    eg_shape none = { -1, { 0 } };
+    return egi_alive("shape_of", 0, x) ? egi_shape(x) : none;
+}
+EAGER_API eg_dtype eg_dtype_of(eg_tensor *x) { return egi_alive("dtype_of", 0, x) ? (eg_dtype)x->dtype : EG_NO_DTYPE; }
+EAGER_API const char *eg_name_of(eg_tensor *x) { return !egi_alive("name_of", 0, x) ? "" : x->name ? x->name : x->op; }
+EAGER_API const char *eg_device_of(eg_tensor *x) { return egi_alive("device_of", 0, x) ? egi_backend_of(x)->name : ""; }
+
+EAGER_API const void *eg_data(eg_tensor *x) {
+    if (!egi_alive("data", 0, x)) return NULL;
+    if (x->flags & EGI_NUMBER) {
+        if (!x->host && (x->host = egi_alloc(8)) != NULL) egi_number_store(x, x->dtype, x->host);
+        return x->host ? x->host : (egi_no_memory("data", 8), (void *)NULL);
+    }
+    eg_backend *b = egi_backend_of(x);
+    if (b->host_reads && (x->flags & EGI_CONTIGUOUS)) return x->data;
+    void *host = __atomic_load_n(&x->host, __ATOMIC_ACQUIRE);
+    if (host) return host;
+    int64_t bytes = x->size * egi_dtypes[x->dtype].size;
+    eg_tensor *c = egi_contiguous(x);
+    if (!c) return NULL;
+    host = egi_alloc((size_t)bytes);
+    if (!host) egi_no_memory("data", bytes);
+    else if (bytes && !b->read(b, host, c->data, bytes)) { egi_free(host); host = NULL; }
+    egi_object_release(&c->object);
+    if (host && !b->host_reads) egi_count(&egi_this.heap->host_copies, 1);
+    // Two threads may read the same tensor: the first copy stays.
+    void *none = NULL;
+    if (host && !__atomic_compare_exchange_n(&x->host, &none, host, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) { egi_free(host); host = none; }
+    return host;
+}
+static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {
+    if (!egi_alive(function, 0, x)) return false;
+    if (x->size != 1) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x).text);
+    eg_backend *b = egi_backend_of(x);
+    if (b->host_reads) { memcpy(bytes, x->data, (size_t)egi_dtypes[x->dtype].size); return true; }
+    egi_count(&egi_this.heap->host_copies, 1);
+    return b->read(b, bytes, x->data, egi_dtypes[x->dtype].size);
+}
+EAGER_API double eg_item(eg_tensor *x) {
+    unsigned char bytes[8];
+    if (x && x->object.kind == EGI_TENSOR && (x->flags & EGI_NUMBER)) return x->number;
+    return egi_one_element("item", x, bytes) ? egi_load(x->dtype, bytes) : (double)NAN;
+}
+EAGER_API int64_t eg_item_int(eg_tensor *x) {
+    unsigned char bytes[8];
+    if (x && x->object.kind == EGI_TENSOR && (x->flags & EGI_NUMBER)) return x->flags & EGI_INTEGER_NUMBER ? x->integer : egi_to_int64(x->number);
+    return egi_one_element("item_int", x, bytes) ? egi_load_int(x->dtype, bytes) : 0;
+}
+
+//# 13  RANDOM NUMBERS --------------------------------------------------------
+// Idea: a random number is a function of where it stands, not of what was drawn
+// before it. Philox scrambles a 128-bit counter under a 64-bit key; element i of
+// a draw reads the block number `counter + i / (elements a block)` under the seed,
+// so that any thread or device can compute any part of a draw alone and all agree.
+// After a draw the generator moves on by the number of blocks the draw has used.
+//
+// Every fill takes the draw's starting state and writes elements [first, first +
+// count) of the draw to out[0 .. count).
+
+typedef struct egi_random {
+    uint64_t seed;
+    uint64_t counter;  // the next block; wraps around after 2^64 of them
+} egi_random;
+
+// Elements that one 128-bit block yields: the step of the counter depends on them.
+enum {
+    EGI_RANDOM_PER_BLOCK_32 = 4,  // bits, float32, Bernoulli, truncated or not
+    EGI_RANDOM_PER_BLOCK_64 = 2   // float64, integers, permutations
+};
+
+static void egi_random_advance(egi_random *r, int64_t count, int per_block) {
+    r->counter += (uint64_t)(count / per_block) + (uint64_t)(count % per_block != 0);
+}
+
+// Philox 4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+// easy as 1, 2, 3" (2011): ten rounds of two 32x32 -> 64 bit products. Each round
+// is a bijection, so distinct counters never give the same block under one key.
+static inline void egi_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    uint32_t k0 = key[0], k1 = key[1];
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 10  // twice as fast; clang does it unasked
+#endif
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
+        const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;  // the golden ratio, and below sqrt(3) - 1
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+// Block `block` of a draw. `attempt` opens a further, independent sequence for
+// elements whose first number had to be rejected.
+static inline void egi_random_block(uint32_t out[4], egi_random r, uint64_t block, uint32_t attempt) {
+    const uint64_t position = r.counter + block;
+    const uint32_t counter[4] = {(uint32_t)position, (uint32_t)(position >> 32), attempt, 0};
+    const uint32_t key[2] = {(uint32_t)r.seed, (uint32_t)(r.seed >> 32)};
+    egi_philox(out, counter, key);
+}
+
+static inline uint64_t egi_random_word64(const uint32_t block[4], int half) {
+    return (uint64_t)block[2 * half] | (uint64_t)block[2 * half + 1] << 32;
+}
+
+// Walks the blocks under elements [first, first + count): `word` holds the block,
+// `lane` is the element's place in it and `i` its place in out. `per_block`, a
+// constant, is one of the above.
+#define EGI_RANDOM_EACH_BLOCK(per_block, ...)                                                   \
+    do {                                                                                        \
+        uint64_t egi_at_block = (uint64_t)first / (per_block);                                     \
+        int egi_from = (int)((uint64_t)first % (per_block));                                    \
+        for (int64_t egi_at = 0; egi_at < count; egi_at_block++, egi_from = 0) {                   \
+            uint32_t word[4];                                                                   \
+            egi_random_block(word, r, egi_at_block, 0);                                            \
+            const int64_t egi_left = count - egi_at;                                            \
+            const int egi_to = egi_left < (per_block) - egi_from ? egi_from + (int)egi_left : (per_block); \
+            int64_t i = egi_at;                                                                 \
+            for (int lane = egi_from; lane < egi_to; lane++, i++) {                             \
+                __VA_ARGS__                                                                     \
+            }                                                                                   \
+            egi_at = i;                                                                         \
+        }                                                                                       \
+    } while (0)
+
+// True with probability p, to the nearest 2^-32. NaN and p <= 0 never, p >= 1 always.
+static void egi_random_bernoulli(unsigned char *out, int64_t first, int64_t count, egi_random r, double p) {
+    const double limit = p * 4294967296.0;
+    EGI_RANDOM_EACH_BLOCK(4, out[i] = (unsigned char)((double)word[lane] < limit););
+}
+
+// The high and low half of a 128-bit product.
+static inline uint64_t egi_multiply_high(uint64_t a, uint64_t b, uint64_t *low) {
+    const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+    const uint64_t p00 = a0 * b0, p01 = a0 * b1, p10 = a1 * b0;
+    const uint64_t middle = p10 + (p00 >> 32) + (uint32_t)p01;
+    *low = middle << 32 | (uint32_t)p00;
+    return a1 * b1 + (p01 >> 32) + (middle >> 32);
+}
+
+// An integer in [0, range), each exactly as likely (Lemire 2019): x * range / 2^64,
+// where of the 2^64 values of x the first 2^64 mod range in their cell are rejected.
+// A rejected element tries again in a sequence of its own. range 0 stands for 2^64.
+static inline uint64_t egi_random_below(egi_random r, uint64_t block, int half, uint64_t x, uint64_t range) {
+    uint64_t low, high = egi_multiply_high(x, range, &low);
+    if (range == 0) return x;
+    if (low < range) {
+        const uint64_t reject = (0 - range) % range;
+        for (uint32_t attempt = 1; low < reject; attempt++) {
+            uint32_t word[4];
+            egi_random_block(word, r, block, attempt);
+            high = egi_multiply_high(egi_random_word64(word, half), range, &low);
+        }
+    }
+    return high;
+}
+
+// Integers in [low, high), low < high.
+static void egi_random_int64(int64_t *out, int64_t first, int64_t count, egi_random r, int64_t low, int64_t high) {
+    const uint64_t range = (uint64_t)high - (uint64_t)low;
+    EGI_RANDOM_EACH_BLOCK(2,
+        const uint64_t x = egi_random_word64(word, lane);
+        out[i] = (int64_t)((uint64_t)low + egi_random_below(r, egi_at_block, lane, x, range)););
+}
+
+// A permutation of 0 .. count - 1 (Fisher and Yates, growing from the left). Each
+// place depends on all before it, so there is no computing a part alone.
+static void egi_random_permutation(int64_t *out, int64_t count, egi_random r) {
+    const int64_t first = 0;
+    EGI_RANDOM_EACH_BLOCK(2,
+        const uint64_t x = egi_random_word64(word, lane);
+        const int64_t j = (int64_t)egi_random_below(r, egi_at_block, lane, x, (uint64_t)i + 1);
+        if (j != i) out[i] = out[j];
+        out[j] = i;);
+}
+
+// From here to the end of the chapter a product and a sum must stay two roundings:
+// a compiler that fuses them where the CPU can would change the last bit from one
+// machine to the next. With + - * / and sqrt alone, all of which IEEE 754 rounds
+// exactly, the same seed gives the same normals everywhere; libm's log and cos
+// would not. (-ffast-math, and -ffp-contract=fast with clang, still overrule this.)
+#if defined(__clang__)
+#define EGI_FP_EXACT _Pragma("clang fp contract(off)")
+#else
+#define EGI_FP_EXACT
+#if defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#endif
+#endif
+
+// Uniform in [low, high); with 0 and 1 the 24 or 53 high bits themselves. high - low
+// must be finite.
+static void egi_random_uniform_f32(float *out, int64_t first, int64_t count, egi_random r, double low, double high) {
+    EGI_FP_EXACT
+    const double step = (high - low) * (1.0 / 16777216.0);
+    const float limit = (float)high, last = nextafterf(limit, (float)low);
+    EGI_RANDOM_EACH_BLOCK(4,
+        const double p = step * (double)(word[lane] >> 8);
+        const float u = (float)(low + p);
+        out[i] = u < limit ? u : last;);  // rounding may have reached high
+}
+
+static void egi_random_uniform_f64(double *out, int64_t first, int64_t count, egi_random r, double low, double high) {
+    EGI_FP_EXACT
+    const double range = high - low, last = nextafter(high, low);
+    EGI_RANDOM_EACH_BLOCK(2,
+        const double p = range * ((double)(egi_random_word64(word, lane) >> 11) * (1.0 / 9007199254740992.0));
+        const double u = low + p;
+        out[i] = u < high ? u : last;);
+}
+
+// -2 ln u for 0 < u < 1, to about 2 ulp. With u = m 2^e, m near 1, and s = (m - 1) / (m + 1):
+// ln m = 2 artanh s = 2 (s + s^3/3 + s^5/5 + ...), where |s| < 0.172 and 11 terms suffice.
+static inline double egi_minus_2_log(double u) {
+    EGI_FP_EXACT
+    uint64_t bits;
+    memcpy(&bits, &u, sizeof bits);
+    // Adding the distance from the bits of sqrt(1/2) to those of 1 makes the exponent step at sqrt(1/2).
+    bits += 0x3FF0000000000000u - 0x3FE6A09E667F3BCDu;
+    const double e = (double)(int)(bits >> 52) - 1023.0;
+    bits = (bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    const double s = (m - 1.0) / (m + 1.0), z = s * s, z2 = z * z, z4 = z2 * z2;
+    const double p0 = 1.0 / 3 + z * (1.0 / 5) + z2 * (1.0 / 7 + z * (1.0 / 9));
+    const double p1 = 1.0 / 11 + z * (1.0 / 13) + z2 * (1.0 / 15 + z * (1.0 / 17));
+    const double p2 = 1.0 / 19 + z * (1.0 / 21);
+    const double tail = s * (z * (p0 + z4 * (p1 + z4 * p2)));
+    return -4.0 * (s + tail) - e * 1.3862943611198906;  // 2 ln 2
+}
+
+// Two independent standard normals from u1, u2 in (0, 1), the angle given as the
+// quarter turn it falls in and a fraction t of one in [-1/2, 1/2] from its middle
+// (Box and Muller): the radius sqrt(-2 ln u1) times the sine and the cosine.
+static inline void egi_normal_pair(double out[2], double u, uint32_t quarter, double t) {
+    EGI_FP_EXACT
+    const double radius = sqrt(egi_minus_2_log(u));
+    const double a = t * 1.5707963267948966, x = a * a, x2 = x * x, x4 = x2 * x2;  // |a| <= pi/4: Taylor's series
+    const double s0 = -1.0 / 6 + x * (1.0 / 120) + x2 * (-1.0 / 5040 + x * (1.0 / 362880));
+    const double s1 = -1.0 / 39916800 + x * (1.0 / 6227020800.0) + x2 * (-1.0 / 1307674368000.0);
+    const double c0 = -1.0 / 2 + x * (1.0 / 24) + x2 * (-1.0 / 720 + x * (1.0 / 40320));
+    const double c1 = -1.0 / 3628800 + x * (1.0 / 479001600) +
+                      x2 * (-1.0 / 87178291200.0 + x * (1.0 / 20922789888000.0));
+    const double sine = radius * (a + a * (x * (s0 + x4 * s1)));
+    const double cosine = radius * (1.0 + x * (c0 + x4 * c1));
+    // Quarter turns: (c, s) -> (-s, c) -> (-c, -s) -> (s, -c). Signs are flipped and places swapped
+    // without a branch, which would be mispredicted half of the time.
+    const int swap = (int)(quarter & 1);
+    const double c_sign = quarter & 2 ? -cosine : cosine, s_sign = quarter & 2 ? -sine : sine;
+    out[0] = swap ? -s_sign : c_sign;
+    out[1] = swap ? c_sign : s_sign;
+}
+
+// Four normals of a block for float32: 32 bits of radius (so |z| < 6.77), 32 of angle.
+static inline void egi_normal_block_f32(double out[4], const uint32_t word[4]) {
+    EGI_FP_EXACT
+    for (int k = 0; k < 4; k += 2) {
+        const double u = ((double)word[k] + 0.5) * (1.0 / 4294967296.0);
+        const double t = (double)((int32_t)(word[k + 1] & 0x3FFFFFFFu) - 0x20000000) * (1.0 / 1073741824.0);
+        egi_normal_pair(out + k, u, word[k + 1] >> 30, t);
+    }
+}
+
+// Two for float64: 52 bits of radius (|z| < 8.58), 64 of angle.
+static inline void egi_normal_block_f64(double out[2], const uint32_t word[4]) {
+    EGI_FP_EXACT
+    const uint64_t a = egi_random_word64(word, 0), b = egi_random_word64(word, 1);
+    const double u = ((double)(a >> 12) + 0.5) * (1.0 / 4503599627370496.0);
+    const double t = (double)((int64_t)(b & 0x3FFFFFFFFFFFFFFFu) - 0x2000000000000000) * (1.0 / 4611686018427387904.0);
+    egi_normal_pair(out, u, (uint32_t)(b >> 62), t);
+}
+
+// Normals; the float32 ones are those of double arithmetic, rounded once. A truncated
+// normal has cut = 2 (a plain one HUGE_VAL): an element further out than `cut` standard
+// deviations tries again, in its own lane of the next attempt's block, so that it still
+// depends on its place alone.
+static void egi_random_normal_f32(float *out, int64_t first, int64_t count, egi_random r, double mean, double stddev,
+                                  double cut) {
+    EGI_FP_EXACT
+    uint64_t block = (uint64_t)first / 4;
+    int lane = (int)((uint64_t)first % 4);
+    for (int64_t i = 0; i < count; block++, lane = 0) {
+        uint32_t word[4];
+        double z[4], again[4];
+        egi_random_block(word, r, block, 0);
+        egi_normal_block_f32(z, word);
+        for (; lane < 4 && i < count; lane++, i++) {
+            for (uint32_t attempt = 1; fabs(z[lane]) > cut; attempt++) {
+                egi_random_block(word, r, block, attempt);
+                egi_normal_block_f32(again, word);
+                z[lane] = again[lane];
+            }
+            const double scaled = stddev * z[lane];
+            out[i] = (float)(mean + scaled);
+        }
+    }
+}
+
+static void egi_random_normal_f64(double *out, int64_t first, int64_t count, egi_random r, double mean, double stddev,
+                                  double cut) {
+    EGI_FP_EXACT
+    uint64_t block = (uint64_t)first / 2;
+    int lane = (int)((uint64_t)first % 2);
+    for (int64_t i = 0; i < count; block++, lane = 0) {
+        uint32_t word[4];
+        double z[2], again[2];
+        egi_random_block(word, r, block, 0);
+        egi_normal_block_f64(z, word);
+        for (; lane < 2 && i < count; lane++, i++) {
+            for (uint32_t attempt = 1; fabs(z[lane]) > cut; attempt++) {
+                egi_random_block(word, r, block, attempt);
+                egi_normal_block_f64(again, word);
+                z[lane] = again[lane];
+            }
+            const double scaled = stddev * z[lane];
+            out[i] = mean + scaled;
+        }
+    }
+}
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+//# 14  PRINTING --------------------------------------------------------------
+// Idea: an array is written as NumPy's print() writes it. Each number gets the
+// fewest digits that tell it from its neighbours in its dtype, at most 8 behind
+// the point; all cells are as wide as the widest. So three walks over the elements
+// that will be seen: how large are they, how wide is the text, and then the text.
+
+typedef struct egi_text {
+    char *data;  // ends in '\0' where not NULL
+    size_t size, capacity;
+    bool failed;  // out of memory: what is there is a beginning
+} egi_text;
+
+static void egi_text_free(egi_text *t) {
+    egi_free(t->data);
+    memset(t, 0, sizeof *t);
+}
+
+static bool egi_text_reserve(egi_text *t, size_t more) {
+    if (t->failed) return false;
+    if (t->capacity - t->size > more) return true;
+    size_t capacity = t->capacity ? t->capacity : 128;
+    while (capacity - t->size <= more && capacity <= SIZE_MAX / 2) capacity *= 2;
+    char *data = capacity - t->size > more ? (char *)egi_alloc(capacity) : NULL;
+    if (!data) {
+        t->failed = true;
+        return false;
+    }
+    if (t->size) memcpy(data, t->data, t->size);
+    data[t->size] = '\0';
+    egi_free(t->data);
+    t->data = data;
+    t->capacity = capacity;
+    return true;
+}
+
+static void egi_text_bytes(egi_text *t, const char *bytes, size_t n) {
+    if (n == 0 || !egi_text_reserve(t, n)) return;
+    memcpy(t->data + t->size, bytes, n);
+    t->size += n;
+    t->data[t->size] = '\0';
+}
+
+static void egi_text_string(egi_text *t, const char *s) {
+    egi_text_bytes(t, s, strlen(s));
+}
+
+static void egi_text_fill(egi_text *t, char c, int n) {
+    for (; n > 0; n--) egi_text_bytes(t, &c, 1);
+}
+
+// What the elements are; 0, 5 and 6 are all handed over as float.
+enum {
+    EGI_PRINT_FLOAT32 = 0,
+    EGI_PRINT_FLOAT64 = 1,   // double
+    EGI_PRINT_INT = 2,       // int64_t
+    EGI_PRINT_UINT = 3,      // uint64_t
+    EGI_PRINT_BOOL = 4,      // unsigned char
+    EGI_PRINT_FLOAT16 = 5,   // float holding float16 values
+    EGI_PRINT_BFLOAT16 = 6   // float holding bfloat16 values
+};
+
+enum { EGI_PRINT_PRECISION = 8, EGI_PRINT_EDGE = 3, EGI_PRINT_ALL_UP_TO = 1000, EGI_PRINT_WIDTH = 75 };
+
+// A number is 0.d1 d2 d3 ... times ten to the `point`; zero has one digit, 0, and point 1.
+typedef struct egi_digits {
+    char digit[24];
+    int count, point;
+} egi_digits;
+
+// A value >= 0 rounded to the dtype, as reading the digits back into it would.
+static double egi_print_round(int kind, double value) {
+    if (kind == EGI_PRINT_FLOAT64) return value;
+    if (kind == EGI_PRINT_FLOAT32) return value > 3.4028234663852886e38 ? HUGE_VAL : (double)(float)value;
+    const int bits = kind == EGI_PRINT_FLOAT16 ? 11 : 8, lowest = kind == EGI_PRINT_FLOAT16 ? -24 : -133;
+    int exponent;
+    (void)frexp(value, &exponent);
+    const int unit = exponent - bits > lowest ? exponent - bits : lowest;
+    return ldexp(rint(ldexp(value, -unit)), unit);
+}
+
+// snprintf and strtod agree on the program's locale, and the digits are picked out
+// whatever it puts between them.
+static double egi_print_try(int kind, double magnitude, int count, egi_digits *d) {
+    char s[64];
+    (void)snprintf(s, sizeof s, "%.*e", count - 1, magnitude);
+    const char *c = s;
+    for (d->count = 0; *c != '\0' && *c != 'e'; c++)
+        if (*c >= '0' && *c <= '9' && d->count < (int)sizeof d->digit) d->digit[d->count++] = *c;
+    d->point = *c == 'e' ? 1 + (int)strtol(c + 1, NULL, 10) : 1;
+    return kind == EGI_PRINT_FLOAT32 ? (double)strtof(s, NULL) : egi_print_round(kind, strtod(s, NULL));
+}
+
+// The fewest digits that read back as the value; at least `least`, at most `most` of
+// them, and at most `decimals` behind the point.
+static void egi_print_digits(int kind, double magnitude, int least, int most, int decimals, egi_digits *d) {
+    (void)egi_print_try(kind, magnitude, 18, d);  // its exponent: 18 digits never round up to a power of ten
+    if (magnitude > 0 && d->point + decimals < most) most = d->point + decimals;
+    for (int count = least; count <= most; count++)
+        if (egi_print_try(kind, magnitude, count, d) == magnitude) break;
+    while (d->count > 1 && d->digit[d->count - 1] == '0') d->count--;
+}
+
+typedef struct egi_printer {
+    egi_text *out;
+    int kind, rank;
+    const void *data;
+    const int64_t *dims;
+    int walk;  // 0: magnitudes, 1: widths, 2: the text
+    bool summarize, scientific;
+    bool any, finite, nonfinite, minus_infinity;
+    double smallest, largest;         // magnitudes, zero left out
+    int left, right, exponent_width;  // characters before and behind the point; digits of an exponent
+    int column;                       // characters in this line of the text
+} egi_printer;
+
+static double egi_print_float_at(const egi_printer *p, int64_t i) {
+    return p->kind == EGI_PRINT_FLOAT64 ? ((const double *)p->data)[i] : (double)((const float *)p->data)[i];
+}
+
+static bool egi_print_is_float(int kind) {
+    return kind < EGI_PRINT_INT || kind > EGI_PRINT_BOOL;
+}
+
+static int egi_print_integer(const egi_printer *p, int64_t i, char s[24]) {
+    if (p->kind == EGI_PRINT_UINT) return snprintf(s, 24, "%llu", (unsigned long long)((const uint64_t *)p->data)[i]);
+    return snprintf(s, 24, "%lld", (long long)((const int64_t *)p->data)[i]);
+}
+
+static int egi_print_exponent_digits(int exponent) {
+    return abs(exponent) < 100 ? 2 : 3;
+}
+
+static void egi_print_exponent(egi_text *t, int exponent, int width) {
+    char s[16];
+    const int n = snprintf(s, sizeof s, "e%c%0*d", exponent < 0 ? '-' : '+', width, abs(exponent));
+    egi_text_bytes(t, s, (size_t)n);
+}
+
+// d with `decimals` places behind the point, filled up with `fill`.
+static void egi_print_positional(egi_text *t, const egi_digits *d, int decimals, char fill) {
+    if (d->point <= 0) egi_text_string(t, "0");
+    for (int k = 0; k < d->point; k++) egi_text_fill(t, k < d->count ? d->digit[k] : '0', 1);
+    egi_text_string(t, ".");
+    for (int k = d->point; k < d->point + decimals; k++)
+        egi_text_fill(t, k < 0 ? '0' : k < d->count ? d->digit[k] : fill, 1);
+}
+
+static void egi_print_scientific(egi_text *t, const egi_digits *d, int decimals, int exponent_width) {
+    egi_text_bytes(t, d->digit, 1);
+    egi_text_string(t, ".");
+    for (int k = 1; k <= decimals; k++) egi_text_fill(t, k < d->count ? d->digit[k] : '0', 1);
+    egi_print_exponent(t, d->point - 1, exponent_width);
+}
+
+static int egi_print_max(int a, int b) {
+    return a > b ? a : b;
+}
+
+static const char *egi_print_nonfinite(double x) {
+    return x != x ? "nan" : x < 0 ? "-inf" : "inf";
+}
+
+static void egi_print_float(egi_printer *p, int64_t i) {
+    const double x = egi_print_float_at(p, i), magnitude = fabs(x);
+    const bool negative = signbit(x) != 0;
+    if (!isfinite(x)) {
+        const char *s = egi_print_nonfinite(x);
+        p->nonfinite = true;
+        if (x < 0) p->minus_infinity = true;
+        if (p->walk == 2) {
+            egi_text_fill(p->out, ' ', p->left + p->right + 1 - (int)strlen(s));
+            egi_text_string(p->out, s);
+        }
+        return;
+    }
+    if (p->walk == 0) {
+        p->finite = true;
+        if (magnitude > 0 && (!p->any || magnitude < p->smallest)) p->smallest = magnitude;
+        if (magnitude > 0 && (!p->any || magnitude > p->largest)) p->largest = magnitude;
+        if (magnitude > 0) p->any = true;
+        return;
+    }
+    egi_digits d;
+    if (!p->scientific) {
+        egi_print_digits(p->kind, magnitude, 1, 17, EGI_PRINT_PRECISION, &d);
+    } else if (p->walk == 1) {
+        egi_print_digits(p->kind, magnitude, 1, EGI_PRINT_PRECISION + 1, 1000, &d);
+    } else {  // shorter ones show the digits that they have, not zeros, up to the common length
+        const int count = p->right - p->exponent_width - 1;
+        egi_print_digits(p->kind, magnitude, count, count, 1000, &d);
+    }
+    const int whole = negative + (p->scientific ? 1 : egi_print_max(d.point, 1));
+    if (p->walk == 1) {
+        p->left = egi_print_max(p->left, whole);
+        p->right = egi_print_max(p->right, d.count - (p->scientific ? 1 : d.point));
+        p->exponent_width = egi_print_max(p->exponent_width, egi_print_exponent_digits(d.point - 1));
+        return;
+    }
+    egi_text_fill(p->out, ' ', p->left - whole);
+    if (negative) egi_text_string(p->out, "-");
+    if (p->scientific) {
+        egi_print_scientific(p->out, &d, p->right - p->exponent_width - 2, p->exponent_width);
+    } else {
+        egi_print_positional(p->out, &d, p->right, ' ');
+    }
+}
+
+static void egi_print_element(egi_printer *p, int64_t i) {
+    if (egi_print_is_float(p->kind)) {
+        egi_print_float(p, i);
+    } else if (p->kind == EGI_PRINT_BOOL) {
+        p->left = 5;
+        if (p->walk == 2) egi_text_string(p->out, ((const unsigned char *)p->data)[i] ? " True" : "False");
+    } else {
+        char s[24];
+        const int n = egi_print_integer(p, i, s);
+        p->left = egi_print_max(p->left, n);
+        if (p->walk == 2) {
+            egi_text_fill(p->out, ' ', p->left - n);
+            egi_text_bytes(p->out, s, (size_t)n);
+        }
+    }
+}
+
+// Makes room in the line for a word. Every bracket that is open indents by one, and
+// shortens the line by one for its closing; a line never ends in blanks.
+static void egi_print_word(egi_printer *p, int axis, int width, bool first) {
+    const int indent = axis + 1;
+    if (p->walk != 2) return;
+    if (!first) {
+        egi_text_string(p->out, " ");
+        p->column++;
+    }
+    if (p->column + width > EGI_PRINT_WIDTH - axis - 1 && p->column > indent) {
+        while (p->out->size && p->out->data[p->out->size - 1] == ' ') p->out->data[--p->out->size] = '\0';
+        egi_text_string(p->out, "\n");
+        egi_text_fill(p->out, ' ', indent);
+        p->column = indent;
+    }
+    p->column += width;
+}
+
+// The part of the array below `axis`: `size` elements from `offset` on.
+static void egi_print_axis(egi_printer *p, int axis, int64_t offset, int64_t size) {
+    const int64_t length = p->dims[axis], step = size / length;
+    const bool last = axis == p->rank - 1, cut = p->summarize && length > 2 * EGI_PRINT_EDGE;
+    if (p->walk == 2) egi_text_string(p->out, "[");
+    p->column = axis + 1;
+    for (int64_t i = 0; i < length; i++) {
+        const bool dots = cut && i == EGI_PRINT_EDGE;
+        if (last) {
+            egi_print_word(p, axis, dots ? 3 : p->left + (egi_print_is_float(p->kind) ? 1 + p->right : 0), i == 0);
+        } else if (i > 0 && p->walk == 2) {
+            egi_text_fill(p->out, '\n', p->rank - axis - 1);
+            egi_text_fill(p->out, ' ', axis + 1);
+        }
+        if (dots) {
+            if (p->walk == 2) egi_text_string(p->out, "...");
+            i = length - EGI_PRINT_EDGE - 1;
+        } else if (last) {
+            egi_print_element(p, offset + i);
+        } else {
+            egi_print_axis(p, axis + 1, offset + i * step, step);
+        }
+    }
+    if (p->walk == 2) egi_text_string(p->out, "]");
+}
+
+// Magnitudes at which NumPy turns to scientific notation: 10^8 (a float64 alone:
+// 10^16), less where the dtype carries fewer decimal digits than that.
+static double egi_print_large(int kind, bool alone) {
+    if (kind == EGI_PRINT_FLOAT64) return alone ? 1e16 : 1e8;
+    return kind == EGI_PRINT_FLOAT32 ? 1e6 : 1e3;
+}
+
+// A number alone shows all its digits.
+static void egi_print_scalar(egi_printer *p) {
+    char s[24];
+    egi_digits d;
+    if (p->kind == EGI_PRINT_BOOL) {
+        egi_text_string(p->out, ((const unsigned char *)p->data)[0] ? "True" : "False");
+        return;
+    }
+    if (!egi_print_is_float(p->kind)) {
+        egi_text_bytes(p->out, s, (size_t)egi_print_integer(p, 0, s));
+        return;
+    }
+    const double x = egi_print_float_at(p, 0), magnitude = fabs(x);
+    if (!isfinite(x)) {
+        egi_text_string(p->out, egi_print_nonfinite(x));
+        return;
+    }
+    egi_print_digits(p->kind, magnitude, 1, 17, 1000, &d);
+    if (signbit(x)) egi_text_string(p->out, "-");
+    if (magnitude == 0 || (magnitude >= 1e-4 && magnitude < egi_print_large(p->kind, true))) {
+        egi_print_positional(p->out, &d, egi_print_max(d.count - d.point, 1), '0');
+    } else if (d.count > 1) {
+        egi_print_scientific(p->out, &d, d.count - 1, egi_print_exponent_digits(d.point - 1));
+    } else {
+        egi_text_bytes(p->out, d.digit, 1);
+        egi_print_exponent(p->out, d.point - 1, egi_print_exponent_digits(d.point - 1));
+    }
+}
+
+// The array behind `data`, contiguous, as print() of NumPy writes it.
+static void egi_format_array(egi_text *out, int kind, const void *data, int rank, const int64_t *dims) {
+    egi_printer p;
+    memset(&p, 0, sizeof p);
+    p.out = out;
+    p.kind = kind;
+    p.rank = rank;
+    p.data = data;
+    p.dims = dims;
+    if (rank == 0) {
+        egi_print_scalar(&p);
+        return;
+    }
+    int64_t size = 1;
+    for (int k = 0; k < rank; k++) {
+        if (dims[k] == 0) {
+            egi_text_string(out, "[]");
+            return;
+        }
+        size *= dims[k];
+    }
+    p.summarize = size > EGI_PRINT_ALL_UP_TO;
+    egi_print_axis(&p, 0, 0, size);
+    if (egi_print_is_float(kind)) {
+        p.scientific = p.any && (p.largest >= egi_print_large(kind, false) ||
+                                 p.smallest < egi_print_round(kind, 1e-4) ||
+                                 egi_print_round(kind, p.largest / p.smallest) > 1000.0);
+    }
+    p.walk = 1;
+    egi_print_axis(&p, 0, 0, size);
+    if (p.scientific) p.right += 2 + p.exponent_width;
+    if (p.nonfinite) p.left = egi_print_max(p.left, 3 + p.minus_infinity - (p.right + 1));
+    p.walk = 2;
+    egi_print_axis(&p, 0, 0, size);
+}
+
+//# 15  THE OP TABLE ----------------------------------------------------------
+// Idea: an op is one row: what it computes, and what each input's gradient is.
+// Elementwise rows are formulas in the language EGI_ADD, EGI_MUL, EGI_TANH ...,
+// whose words mean whatever EGI_V says at the moment: float arithmetic, int
+// arithmetic, eager ops on tensors, or "which operands are read". One text
+// gives the kernels of every dtype, a fused gradient kernel, and a gradient
+// that can itself be differentiated. In a formula a, b, c are the operands, y is
+// the result, g the upstream gradient. To add an op: one row here, one line with
+// its declaration, one case in tests/. Read first: 10.  Proof: tests/ops.c
+
+#define EGI_WORD(word) EGI_PASTE(EGI_V, word)
+#define EGI_K(value) EGI_WORD(_k)(value)              /* a constant */
+#define EGI_NONE EGI_WORD(_none)                      /* no gradient for this operand */
+#define EGI_NEG(a) EGI_WORD(_neg)(a)
+#define EGI_ADD(a, b) EGI_WORD(_add)(a, b)
+#define EGI_SUB(a, b) EGI_WORD(_sub)(a, b)
+#define EGI_MUL(a, b) EGI_WORD(_mul)(a, b)
+#define EGI_DIV(a, b) EGI_WORD(_div)(a, b)
+#define EGI_DIV_NO_NAN(a, b) EGI_WORD(_div_no_nan)(a, b)
+#define EGI_FLOORDIV(a, b) EGI_WORD(_floordiv)(a, b)
+#define EGI_MOD(a, b) EGI_WORD(_mod)(a, b)
+#define EGI_POW(a, b) EGI_WORD(_pow)(a, b)
+#define EGI_MAX(a, b) EGI_WORD(_max)(a, b)
+#define EGI_MIN(a, b) EGI_WORD(_min)(a, b)
+#define EGI_ABS(a) EGI_WORD(_abs)(a)
+#define EGI_SIGN(a) EGI_WORD(_sign)(a)
+#define EGI_SQRT(a) EGI_WORD(_sqrt)(a)
+#define EGI_EXP(a) EGI_WORD(_exp)(a)
+#define EGI_EXPM1(a) EGI_WORD(_expm1)(a)
+#define EGI_LOG(a) EGI_WORD(_log)(a)
+#define EGI_LOG1P(a) EGI_WORD(_log1p)(a)
+#define EGI_SIN(a) EGI_WORD(_sin)(a)
+#define EGI_COS(a) EGI_WORD(_cos)(a)
+#define EGI_TAN(a) EGI_WORD(_tan)(a)
+#define EGI_ASIN(a) EGI_WORD(_asin)(a)
+#define EGI_ACOS(a) EGI_WORD(_acos)(a)
+#define EGI_ATAN(a) EGI_WORD(_atan)(a)
+#define EGI_ATAN2(a, b) EGI_WORD(_atan2)(a, b)
+#define EGI_SINH(a) EGI_WORD(_sinh)(a)
+#define EGI_COSH(a) EGI_WORD(_cosh)(a)
+#define EGI_TANH(a) EGI_WORD(_tanh)(a)
+#define EGI_ASINH(a) EGI_WORD(_asinh)(a)
+#define EGI_ACOSH(a) EGI_WORD(_acosh)(a)
+#define EGI_ATANH(a) EGI_WORD(_atanh)(a)
+#define EGI_ERF(a) EGI_WORD(_erf)(a)
+#define EGI_SIGMOID(a) EGI_WORD(_sigmoid)(a)
+#define EGI_SOFTPLUS(a) EGI_WORD(_softplus)(a)
+#define EGI_FLOOR(a) EGI_WORD(_floor)(a)
+#define EGI_CEIL(a) EGI_WORD(_ceil)(a)
+#define EGI_ROUND(a) EGI_WORD(_round)(a)
+#define EGI_SQUARE(a) EGI_WORD(_square)(a)
+// Conditions, and the choice by one.
+#define EGI_EQ(a, b) EGI_WORD(_eq)(a, b)
+#define EGI_NE(a, b) EGI_WORD(_ne)(a, b)
+#define EGI_LT(a, b) EGI_WORD(_lt)(a, b)
+#define EGI_LE(a, b) EGI_WORD(_le)(a, b)
+#define EGI_GT(a, b) EGI_WORD(_gt)(a, b)
+#define EGI_GE(a, b) EGI_WORD(_ge)(a, b)
+#define EGI_AND(a, b) EGI_WORD(_and)(a, b)
+#define EGI_OR(a, b) EGI_WORD(_or)(a, b)
+#define EGI_NOT(a) EGI_WORD(_not)(a)
+#define EGI_TRUE(a) EGI_WORD(_true)(a)                /* a bool operand as a condition */
+#define EGI_SELECT(condition, a, b) EGI_WORD(_select)(condition, a, b)
+
+#define EGI_SELU_SCALE 1.0507009873554805
+#define EGI_SELU_SCALE_ALPHA 1.7580993408473766
+#define EGI_SQRT_HALF 0.7071067811865476
+#define EGI_PHI(a) EGI_MUL(EGI_K(0.5), EGI_ADD(EGI_K(1), EGI_ERF(EGI_MUL(a, EGI_K(EGI_SQRT_HALF)))))       /* normal distribution */
+#define EGI_GELU_T(a) EGI_TANH(EGI_MUL(EGI_K(0.7978845608028654), EGI_ADD(a, EGI_MUL(EGI_K(0.044715), EGI_MUL(a, EGI_MUL(a, a))))))
+
+// Kinds: F floats; N numbers; S numbers with a sign; C compares numbers; E compares numbers and bools; P asks floats;
+// B logic of bools; W the first operand is bool, the others anything.
+// UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  _ND: not differentiable.
+#define EGI_ELEMENTWISE_TABLE(UNARY, UNARY_ND, BINARY, BINARY_ND, TERNARY) \
+    UNARY(S, negative,    EGI_NEG(a),                     EGI_NEG(g)) \
+    UNARY(S, abs,         EGI_ABS(a),                     EGI_MUL(g, EGI_SIGN(a))) \
+    UNARY(S, sign,        EGI_SIGN(a),                    EGI_MUL(g, EGI_K(0))) \
+    UNARY(N, square,      EGI_MUL(a, a),                  EGI_MUL(g, EGI_MUL(EGI_K(2), a))) \
+    UNARY(F, sqrt,        EGI_SQRT(a),                    EGI_DIV(EGI_MUL(EGI_K(0.5), g), y)) \
+    UNARY(F, rsqrt,       EGI_DIV(EGI_K(1), EGI_SQRT(a)), EGI_MUL(EGI_MUL(EGI_K(-0.5), g), EGI_MUL(y, EGI_MUL(y, y)))) \
+    UNARY(F, reciprocal,  EGI_DIV(EGI_K(1), a),           EGI_NEG(EGI_MUL(g, EGI_MUL(y, y)))) \
+    UNARY(F, exp,         EGI_EXP(a),                     EGI_MUL(g, y)) \
+    UNARY(F, expm1,       EGI_EXPM1(a),                   EGI_MUL(g, EGI_ADD(y, EGI_K(1)))) \
+    UNARY(F, log,         EGI_LOG(a),                     EGI_DIV(g, a)) \
+    UNARY(F, log1p,       EGI_LOG1P(a),                   EGI_DIV(g, EGI_ADD(a, EGI_K(1)))) \
+    UNARY(F, sin,         EGI_SIN(a),                     EGI_MUL(g, EGI_COS(a))) \
+    UNARY(F, cos,         EGI_COS(a),                     EGI_NEG(EGI_MUL(g, EGI_SIN(a)))) \
+    UNARY(F, tan,         EGI_TAN(a),                     EGI_MUL(g, EGI_ADD(EGI_K(1), EGI_MUL(y, y)))) \
+    UNARY(F, asin,        EGI_ASIN(a),                    EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a))))) \
+    UNARY(F, acos,        EGI_ACOS(a),                    EGI_NEG(EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a)))))) \
+    UNARY(F, atan,        EGI_ATAN(a),                    EGI_DIV(g, EGI_ADD(EGI_K(1), EGI_MUL(a, a)))) \
+    UNARY(F, sinh,        EGI_SINH(a),                    EGI_MUL(g, EGI_COSH(a))) \
+    UNARY(F, cosh,        EGI_COSH(a),                    EGI_MUL(g, EGI_SINH(a))) \
+    UNARY(F, tanh,        EGI_TANH(a),                    EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y)))) \
+    UNARY(F, asinh,       EGI_ASINH(a),                   EGI_DIV(g, EGI_SQRT(EGI_ADD(EGI_MUL(a, a), EGI_K(1))))) \
+    UNARY(F, acosh,       EGI_ACOSH(a),                   EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_MUL(a, a), EGI_K(1))))) \
+    UNARY(F, atanh,       EGI_ATANH(a),                   EGI_DIV(g, EGI_SUB(EGI_K(1), EGI_MUL(a, a)))) \
+    UNARY(F, erf,         EGI_ERF(a),                     EGI_MUL(g, EGI_MUL(EGI_K(1.1283791670955126), EGI_EXP(EGI_NEG(EGI_MUL(a, a)))))) \
+    UNARY_ND(F, floor,    EGI_FLOOR(a)) \
+    UNARY_ND(F, ceil,     EGI_CEIL(a)) \
+    UNARY_ND(F, round,    EGI_ROUND(a)) \
+    UNARY_ND(P, is_nan,   EGI_NE(a, a)) \
+    UNARY_ND(P, is_inf,   EGI_AND(EGI_EQ(a, a), EGI_NE(EGI_SUB(a, a), EGI_K(0)))) \
+    UNARY_ND(P, is_finite, EGI_EQ(EGI_SUB(a, a), EGI_K(0))) \
+    UNARY_ND(B, logical_not, EGI_NOT(a)) \
+    UNARY(F, sigmoid,     EGI_SIGMOID(a),                 EGI_MUL(g, EGI_MUL(y, EGI_SUB(EGI_K(1), y)))) \
+    UNARY(F, softplus,    EGI_SOFTPLUS(a),                EGI_MUL(g, EGI_SIGMOID(a))) \
+    UNARY(F, softsign,    EGI_DIV(a, EGI_ADD(EGI_K(1), EGI_ABS(a))), EGI_DIV(g, EGI_SQUARE(EGI_ADD(EGI_K(1), EGI_ABS(a))))) \
+    UNARY(S, relu,        EGI_MAX(a, EGI_K(0)),           EGI_SELECT(EGI_GT(y, EGI_K(0)), g, EGI_K(0))) \
+    UNARY(S, relu6,       EGI_MIN(EGI_MAX(a, EGI_K(0)), EGI_K(6)), EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(6))), g, EGI_K(0))) \
+    UNARY(F, selu,        EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_MUL(EGI_K(EGI_SELU_SCALE), a), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXPM1(a))), \
+                          EGI_MUL(g, EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_K(EGI_SELU_SCALE), EGI_ADD(y, EGI_K(EGI_SELU_SCALE_ALPHA))))) \
+    UNARY(F, silu,        EGI_MUL(a, EGI_SIGMOID(a)),     EGI_MUL(g, EGI_MUL(EGI_SIGMOID(a), EGI_ADD(EGI_K(1), EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SIGMOID(a))))))) \
+    /* mish = a t with t = tanh(softplus(a)): its slope is t + a sigmoid(a) (1 - t^2) */ \
+    UNARY(F, mish,        EGI_MUL(a, EGI_TANH(EGI_SOFTPLUS(a))), \
+                          EGI_MUL(g, EGI_ADD(EGI_TANH(EGI_SOFTPLUS(a)), EGI_MUL(EGI_MUL(a, EGI_SIGMOID(a)), EGI_SUB(EGI_K(1), EGI_SQUARE(EGI_TANH(EGI_SOFTPLUS(a)))))))) \
+    /* gelu = a Phi(a): its slope is Phi(a) + a phi(a) */ \
+    UNARY(F, gelu,        EGI_MUL(a, EGI_PHI(a)), \
+                          EGI_MUL(g, EGI_ADD(EGI_PHI(a), EGI_MUL(EGI_MUL(a, EGI_K(0.3989422804014327)), EGI_EXP(EGI_MUL(EGI_K(-0.5), EGI_MUL(a, a))))))) \
+    /* a (1 + t) / 2 with t = tanh(u(a)): its slope is (1 + t) / 2 + a (1 - t^2) u' / 2 */ \
+    UNARY(F, gelu_tanh,   EGI_MUL(EGI_MUL(EGI_K(0.5), a), EGI_ADD(EGI_K(1), EGI_GELU_T(a))), \
+                          EGI_MUL(g, EGI_MUL(EGI_K(0.5), EGI_ADD(EGI_ADD(EGI_K(1), EGI_GELU_T(a)), EGI_MUL(EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SQUARE(EGI_GELU_T(a)))), \
+                                 EGI_ADD(EGI_K(0.7978845608028654), EGI_MUL(EGI_K(0.1070322243), EGI_MUL(a, a)))))))) \
+    UNARY(F, hard_sigmoid, EGI_MIN(EGI_MAX(EGI_ADD(EGI_DIV(a, EGI_K(6)), EGI_K(0.5)), EGI_K(0)), EGI_K(1)), \
+                          EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(1))), EGI_DIV(g, EGI_K(6)), EGI_K(0))) \
+    BINARY(N, add,        EGI_ADD(a, b),                  g,                                 g) \
+    BINARY(N, sub,        EGI_SUB(a, b),                  g,                                 EGI_NEG(g)) \
+    BINARY(N, mul,        EGI_MUL(a, b),                  EGI_MUL(g, b),                     EGI_MUL(g, a)) \
+    BINARY(F, div,        EGI_DIV(a, b),                  EGI_DIV(g, b),                     EGI_NEG(EGI_DIV(EGI_MUL(g, y), b))) \
+    BINARY(F, divide_no_nan, EGI_DIV_NO_NAN(a, b),        EGI_DIV_NO_NAN(g, b),              EGI_NEG(EGI_DIV_NO_NAN(EGI_MUL(g, y), b))) \
+    BINARY_ND(N, floordiv, EGI_FLOORDIV(a, b)) \
+    BINARY(N, mod,        EGI_MOD(a, b),                  g,                                 EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b)))) \
+    /* b a^(b-1), where b = 0 must not meet 0^-1; and y log(a), where a <= 0 has no logarithm */ \
+    BINARY(N, pow,        EGI_POW(a, b), \
+                          EGI_MUL(g, EGI_MUL(b, EGI_POW(a, EGI_SELECT(EGI_EQ(b, EGI_K(0)), EGI_K(1), EGI_SUB(b, EGI_K(1)))))), \
+                          EGI_MUL(g, EGI_MUL(y, EGI_LOG(EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_K(1)))))) \
+    BINARY(N, maximum,    EGI_MAX(a, b),                  EGI_SELECT(EGI_GE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GE(a, b), EGI_K(0), g)) \
+    BINARY(N, minimum,    EGI_MIN(a, b),                  EGI_SELECT(EGI_LE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_LE(a, b), EGI_K(0), g)) \
+    BINARY(N, squared_difference, EGI_SQUARE(EGI_SUB(a, b)), EGI_MUL(g, EGI_MUL(EGI_K(2), EGI_SUB(a, b))), EGI_MUL(g, EGI_MUL(EGI_K(-2), EGI_SUB(a, b)))) \
+    BINARY(F, atan2,      EGI_ATAN2(a, b), \
+                          EGI_MUL(g, EGI_DIV(b, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))), EGI_NEG(EGI_MUL(g, EGI_DIV(a, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))))) \
+    BINARY(F, leaky_relu, EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(a, b)), \
+                          EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, b)), EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_K(0), EGI_MUL(g, a))) \
+    /* the slope of the negative side is y + alpha; its exponential must not overflow where it is not chosen */ \
+    BINARY(F, elu,        EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(b, EGI_EXPM1(a))), \
+                          EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, EGI_ADD(y, b))), EGI_MUL(g, EGI_EXPM1(EGI_MIN(a, EGI_K(0))))) \
+    BINARY(F, sigmoid_cross_entropy_with_logits, \
+                          EGI_ADD(EGI_SUB(EGI_MAX(b, EGI_K(0)), EGI_MUL(b, a)), EGI_LOG1P(EGI_EXP(EGI_NEG(EGI_ABS(b))))), \
+                          EGI_NEG(EGI_MUL(g, b)),         EGI_MUL(g, EGI_SUB(EGI_SIGMOID(b), a))) \
+    BINARY_ND(E, equal,         EGI_EQ(a, b)) \
+    BINARY_ND(E, not_equal,     EGI_NE(a, b)) \
+    BINARY_ND(C, less,          EGI_LT(a, b)) \
+    BINARY_ND(C, less_equal,    EGI_LE(a, b)) \
+    BINARY_ND(C, greater,       EGI_GT(a, b)) \
+    BINARY_ND(C, greater_equal, EGI_GE(a, b)) \
+    BINARY_ND(B, logical_and,   EGI_AND(a, b)) \
+    BINARY_ND(B, logical_or,    EGI_OR(a, b)) \
+    BINARY_ND(B, logical_xor,   EGI_NE(a, b)) \
+    TERNARY(W, where,     EGI_SELECT(EGI_TRUE(a), b, c),  EGI_NONE, EGI_SELECT(EGI_TRUE(a), g, EGI_K(0)), EGI_SELECT(EGI_TRUE(a), EGI_K(0), g)) \
+    TERNARY(N, clip_by_value, EGI_MIN(EGI_MAX(a, b), c),  EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0)), \
+                          EGI_SELECT(EGI_LT(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GT(a, c), g, EGI_K(0)))
+
+// ---- the words for each dtype
+
+#define EGI_SCALAR_WORDS(V, T) \
+    static inline int V##_eq(T a, T b) { return a == b; } \
+    static inline int V##_ne(T a, T b) { return a != b; } \
+    static inline int V##_lt(T a, T b) { return a < b; } \
+    static inline int V##_le(T a, T b) { return a <= b; } \
+    static inline int V##_gt(T a, T b) { return a > b; } \
+    static inline int V##_ge(T a, T b) { return a >= b; } \
+    static inline int V##_and(int a, int b) { return a & b; } \
+    static inline int V##_or(int a, int b) { return a | b; } \
+    static inline int V##_not(int a) { return !a; } \
+    static inline int V##_true(T a) { return a != 0; } \
+    static inline T V##_select(int condition, T a, T b) { return condition ? a : b; }
+#define EGI_FLOAT_WORDS(V, T, f) \
+    EGI_SCALAR_WORDS(V, T) \
+    static inline T V##_neg(T a) { return -a; } \
+    static inline T V##_add(T a, T b) { return a + b; } \
+    static inline T V##_sub(T a, T b) { return a - b; } \
+    static inline T V##_mul(T a, T b) { return a * b; } \
+    static inline T V##_div(T a, T b) { return a / b; } \
+    static inline T V##_div_no_nan(T a, T b) { return b == 0 ? 0 : a / b; } \
+    static inline T V##_mod(T a, T b) { \
+        T r = fmod##f(a, b); \
+        if (r == 0) return copysign##f(0, b); \
+        return (r < 0) != (b < 0) ? r + b : r; \
+    } \
+    static inline T V##_floordiv(T a, T b) { \
+        if (b == 0) return a / b; \
+        T q = (a - V##_mod(a, b)) / b, down = floor##f(q);      /* q is whole but for rounding */ \
+        return q - down > (T)0.5 ? down + 1 : down; \
+    } \
+    static inline T V##_pow(T a, T b) { return pow##f(a, b); } \
+    static inline T V##_max(T a, T b) { return a > b || a != a ? a : b; } \
+    static inline T V##_min(T a, T b) { return a < b || a != a ? a : b; } \
+    static inline T V##_abs(T a) { return fabs##f(a); } \
+    static inline T V##_sign(T a) { return a > 0 ? 1 : a < 0 ? -1 : a; } \
+    static inline T V##_sqrt(T a) { return sqrt##f(a); } \
+    static inline T V##_exp(T a) { return exp##f(a); } \
+    static inline T V##_expm1(T a) { return expm1##f(a); } \
+    static inline T V##_log(T a) { return log##f(a); } \
+    static inline T V##_log1p(T a) { return log1p##f(a); } \
+    static inline T V##_sin(T a) { return sin##f(a); } \
+    static inline T V##_cos(T a) { return cos##f(a); } \
+    static inline T V##_tan(T a) { return tan##f(a); } \
+    static inline T V##_asin(T a) { return asin##f(a); } \
+    static inline T V##_acos(T a) { return acos##f(a); } \
+    static inline T V##_atan(T a) { return atan##f(a); } \
+    static inline T V##_atan2(T a, T b) { return atan2##f(a, b); } \
+    static inline T V##_sinh(T a) { return sinh##f(a); } \
+    static inline T V##_cosh(T a) { return cosh##f(a); } \
+    static inline T V##_tanh(T a) { return tanh##f(a); } \
+    static inline T V##_asinh(T a) { return asinh##f(a); } \
+    static inline T V##_acosh(T a) { return acosh##f(a); } \
+    static inline T V##_atanh(T a) { return atanh##f(a); } \
+    static inline T V##_erf(T a) { return erf##f(a); } \
+    static inline T V##_sigmoid(T a) { \
+        T e = exp##f(-fabs##f(a)); \
+        return a >= 0 ? 1 / (1 + e) : a < 0 ? e / (1 + e) : a; \
+    } \
+    static inline T V##_softplus(T a) { return (a > 0 || a != a ? a : 0) + log1p##f(exp##f(-fabs##f(a))); } \
+    static inline T V##_floor(T a) { return floor##f(a); } \
+    static inline T V##_ceil(T a) { return ceil##f(a); } \
+    static inline T V##_round(T a) { return rint##f(a); } \
+    static inline T V##_square(T a) { return a * a; }
+// Integers wrap around, through the unsigned type U. (-MIN is MIN; the quotient of MIN and -1 is MIN.)
+static inline bool egi_negative(int64_t a) { return a < 0; }
+#define EGI_INT_WORDS(V, T, U, SIGNED) \
+    EGI_SCALAR_WORDS(V, T) \
+    static inline T V##_neg(T a) { return (T)(0u - (U)a); } \
+    static inline T V##_add(T a, T b) { return (T)((U)a + (U)b); } \
+    static inline T V##_sub(T a, T b) { return (T)((U)a - (U)b); } \
+    static inline T V##_mul(T a, T b) { return (T)((U)a * (U)b); } \
+    static inline T V##_square(T a) { return V##_mul(a, a); } \
+    static inline T V##_floordiv(T a, T b) { \
+        if (b == 0) return 0; \
+        if (SIGNED && b == (T)-1) return V##_neg(a); \
+        T q = (T)(a / b), r = (T)(a % b); \
+        return (T)(r != 0 && egi_negative(r) != egi_negative(b) ? q - 1 : q); \
+    } \
+    static inline T V##_mod(T a, T b) { \
+        if (b == 0 || (SIGNED && b == (T)-1)) return 0; \
+        T r = (T)(a % b); \
+        return (T)(r != 0 && egi_negative(r) != egi_negative(b) ? r + b : r); \
+    } \
+    static inline T V##_pow(T a, T b) { \
+        if (egi_negative(b)) return (T)(a == 1 ? 1 : a == (T)-1 ? (b & 1 ? -1 : 1) : 0); \
+        U power = 1, base = (U)a; \
+        for (U n = (U)b; n; n >>= 1) { if (n & 1) power *= base; base *= base; } \
+        return (T)power; \
+    } \
+    static inline T V##_max(T a, T b) { return a > b ? a : b; } \
+    static inline T V##_min(T a, T b) { return a < b ? a : b; } \
+    static inline T V##_abs(T a) { return egi_negative(a) ? V##_neg(a) : a; } \
+    static inline T V##_sign(T a) { return (T)((a > 0) - egi_negative(a)); }
+
+EGI_FLOAT_WORDS(egi_f32, float, f)
+EGI_FLOAT_WORDS(egi_f64, double, )
+EGI_INT_WORDS(egi_i32, int32_t, uint32_t, 1)
+EGI_INT_WORDS(egi_i64, int64_t, uint64_t, 1)
+EGI_INT_WORDS(egi_u8, uint8_t, unsigned, 0)
+#define egi_f32_k(value) ((float)(value))
+#define egi_f64_k(value) ((double)(value))
+#define egi_i32_k(value) ((int32_t)(value))
+#define egi_i64_k(value) ((int64_t)(value))
+#define egi_u8_k(value) ((uint8_t)(value))
+#define egi_f32_none 0.0f
+
+// ---- which operands a formula reads: the words collect bits
+
+#define egi_uses_1(a) (a)
+#define egi_uses_2(a, b) ((a) | (b))
+#define egi_uses_k(value) 0u
+#define egi_uses_none 0u
+#define egi_uses_neg egi_uses_1
+#define egi_uses_add egi_uses_2
+#define egi_uses_sub egi_uses_2
+#define egi_uses_mul egi_uses_2
+#define egi_uses_div egi_uses_2
+#define egi_uses_div_no_nan egi_uses_2
+#define egi_uses_floordiv egi_uses_2
+#define egi_uses_mod egi_uses_2
+#define egi_uses_pow egi_uses_2
+#define egi_uses_max egi_uses_2
+#define egi_uses_min egi_uses_2
+#define egi_uses_abs egi_uses_1
+#define egi_uses_sign egi_uses_1
+#define egi_uses_sqrt egi_uses_1
+#define egi_uses_exp egi_uses_1
+#define egi_uses_expm1 egi_uses_1
+#define egi_uses_log egi_uses_1
+#define egi_uses_log1p egi_uses_1
+#define egi_uses_sin egi_uses_1
+#define egi_uses_cos egi_uses_1
+#define egi_uses_tan egi_uses_1
+#define egi_uses_asin egi_uses_1
+#define egi_uses_acos egi_uses_1
+#define egi_uses_atan egi_uses_1
+#define egi_uses_atan2 egi_uses_2
+#define egi_uses_sinh egi_uses_1
+#define egi_uses_cosh egi_uses_1
+#define egi_uses_tanh egi_uses_1
+#define egi_uses_asinh egi_uses_1
+#define egi_uses_acosh egi_uses_1
+#define egi_uses_atanh egi_uses_1
+#define egi_uses_erf egi_uses_1
+#define egi_uses_sigmoid egi_uses_1
+#define egi_uses_softplus egi_uses_1
+#define egi_uses_square egi_uses_1
+#define egi_uses_eq egi_uses_2
+#define egi_uses_ne egi_uses_2
+#define egi_uses_lt egi_uses_2
+#define egi_uses_le egi_uses_2
+#define egi_uses_gt egi_uses_2
+#define egi_uses_ge egi_uses_2
+#define egi_uses_and egi_uses_2
+#define egi_uses_or egi_uses_2
+#define egi_uses_not egi_uses_1
+#define egi_uses_true egi_uses_1
+#define egi_uses_select(condition, a, b) ((condition) | (a) | (b))
+
+// ---- the words as eager ops
+
+#define egi_eager_k(value) eg_number(value)
+#define egi_eager_none (eg_tensor *)NULL
+#define egi_eager_neg eg_negative
+#define egi_eager_add (eg_add)
+#define egi_eager_sub (eg_sub)
+#define egi_eager_mul (eg_mul)
+#define egi_eager_div (eg_div)
+#define egi_eager_div_no_nan (eg_divide_no_nan)
+#define egi_eager_floordiv (eg_floordiv)
+#define egi_eager_mod (eg_mod)
+#define egi_eager_pow (eg_pow)
+#define egi_eager_max (eg_maximum)
+#define egi_eager_min (eg_minimum)
+#define egi_eager_abs eg_abs
+#define egi_eager_sign eg_sign
+#define egi_eager_sqrt eg_sqrt
+#define egi_eager_exp eg_exp
+#define egi_eager_expm1 eg_expm1
+#define egi_eager_log eg_log
+#define egi_eager_log1p eg_log1p
+#define egi_eager_sin eg_sin
+#define egi_eager_cos eg_cos
+#define egi_eager_tan eg_tan
+#define egi_eager_asin eg_asin
+#define egi_eager_acos eg_acos
+#define egi_eager_atan eg_atan
+#define egi_eager_atan2 (eg_atan2)
+#define egi_eager_sinh eg_sinh
+#define egi_eager_cosh eg_cosh
+#define egi_eager_tanh eg_tanh
+#define egi_eager_asinh eg_asinh
+#define egi_eager_acosh eg_acosh
+#define egi_eager_atanh eg_atanh
+#define egi_eager_erf eg_erf
+#define egi_eager_sigmoid eg_sigmoid
+#define egi_eager_softplus eg_softplus
+#define egi_eager_square eg_square
+#define egi_eager_eq (eg_equal)
+#define egi_eager_ne (eg_not_equal)
+#define egi_eager_lt (eg_less)
+#define egi_eager_le (eg_less_equal)
+#define egi_eager_gt (eg_greater)
+#define egi_eager_ge (eg_greater_equal)
+#define egi_eager_and (eg_logical_and)
+#define egi_eager_or (eg_logical_or)
+#define egi_eager_not eg_logical_not
+#define egi_eager_true(a) (a)
+#define egi_eager_select (eg_where)
+
+// ---- stamping
+
+#define EGI_SKIP_1(kind, name, y)
+#define EGI_SKIP_2(kind, name, y, d0)
+// Uses: first, since the loops read only what their formula names.
+#define EGI_USES_(name, d0, d1, d2) \
+    static inline unsigned egi_uses_of_##name(int i) { \
+        enum { a = EGI_USES_A, b = EGI_USES_B, c = EGI_USES_C, y = EGI_USES_Y, g = EGI_USES_G }; \
+        (void)a; (void)b; (void)c; (void)y; (void)g; \
+        return i == 0 ? (unsigned)(d0) : i == 1 ? (unsigned)(d1) : (unsigned)(d2); \
+    }
+#define EGI_U1(kind, name, f, d0) EGI_USES_(name, d0, 0, 0)
+#define EGI_U1_ND(kind, name, f) EGI_USES_(name, 0, 0, 0)
+#define EGI_U2(kind, name, f, d0, d1) EGI_USES_(name, d0, d1, 0)
+#define EGI_U2_ND(kind, name, f) EGI_USES_(name, 0, 0, 0)
+#define EGI_U3(kind, name, f, d0, d1, d2) EGI_USES_(name, d0, d1, d2)
+#define EGI_V egi_uses
+EGI_ELEMENTWISE_TABLE(EGI_U1, EGI_U1_ND, EGI_U2, EGI_U2_ND, EGI_U3)
+#undef EGI_V
+
+// The eager gradients.
+#define EGI_E(name, d0, d1, d2) \
+    static eg_tensor *egi_dx_##name(int i, eg_tensor *a, eg_tensor *b, eg_tensor *c, eg_tensor *y, eg_tensor *g) { \
+        (void)a; (void)b; (void)c; (void)y; (void)g; \
+        return i == 0 ? d0 : i == 1 ? d1 : d2; \
+    }
+#define EGI_E1(kind, name, f, d0) EGI_E(name, d0, egi_eager_none, egi_eager_none)
+#define EGI_E_ND(kind, name, f)
+#define EGI_E2(kind, name, f, d0, d1) EGI_E(name, d0, d1, egi_eager_none)
+#define EGI_E3(kind, name, f, d0, d1, d2) EGI_E(name, d0, d1, d2)
+#define EGI_V egi_eager
+EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
+#undef EGI_V
+
+// The loops over contiguous elements of type T with results of type TO.
+#define EGI_LOOP(loop, T, TO, uses, formula) \
+    static void loop(int64_t n, const void *const *p, void *out) { \
+        const T *pa = (const T *)p[0], *pb = (const T *)p[1], *pc = (const T *)p[2], *py = (const T *)p[3], *pg = (const T *)p[4]; \
+        TO *q = (TO *)out; \
+        (void)pa; (void)pb; (void)pc; (void)py; (void)pg; \
+        for (int64_t i = 0; i < n; i++) { \
+            const T a = (uses) & EGI_USES_A ? pa[i] : (T)0, b = (uses) & EGI_USES_B ? pb[i] : (T)0, c = (uses) & EGI_USES_C ? pc[i] : (T)0; \
+            const T y = (uses) & EGI_USES_Y ? py[i] : (T)0, g = (uses) & EGI_USES_G ? pg[i] : (T)0; \
+            (void)a; (void)b; (void)c; (void)y; (void)g; \
+            q[i] = (TO)(formula); \
+        } \
+    }
+// Kind and dtype decide whether there is a loop, and what it makes: EGI_HAS_<kind>_<dtype>(T) is T, bool bytes, or none.
+#define EGI_L_F_f32(name, uses, f) EGI_LOOP(egi_f32_loop_##name, float, float, uses, f)
+#define EGI_L_F_f64(name, uses, f) EGI_LOOP(egi_f64_loop_##name, double, double, uses, f)
+#define EGI_L_F_i32(name, uses, f)
+#define EGI_L_F_i64(name, uses, f)
+#define EGI_L_F_u8(name, uses, f)
+#define EGI_L_S_f32 EGI_L_F_f32
+#define EGI_L_S_f64 EGI_L_F_f64
+#define EGI_L_S_i32(name, uses, f) EGI_LOOP(egi_i32_loop_##name, int32_t, int32_t, uses, f)
+#define EGI_L_S_i64(name, uses, f) EGI_LOOP(egi_i64_loop_##name, int64_t, int64_t, uses, f)
+#define EGI_L_S_u8(name, uses, f)
+#define EGI_L_N_f32 EGI_L_F_f32
+#define EGI_L_N_f64 EGI_L_F_f64
+#define EGI_L_N_i32 EGI_L_S_i32
+#define EGI_L_N_i64 EGI_L_S_i64
+#define EGI_L_N_u8(name, uses, f) EGI_LOOP(egi_u8_loop_##name, uint8_t, uint8_t, uses, f)
+#define EGI_L_W_f32 EGI_L_F_f32
+#define EGI_L_W_f64 EGI_L_F_f64
+#define EGI_L_W_i32 EGI_L_S_i32
+#define EGI_L_W_i64 EGI_L_S_i64
+#define EGI_L_W_u8 EGI_L_N_u8
+#define EGI_L_C_f32(name, uses, f) EGI_LOOP(egi_f32_loop_##name, float, uint8_t, uses, f)
+#define EGI_L_C_f64(name, uses, f) EGI_LOOP(egi_f64_loop_##name, double, uint8_t, uses, f)
+#define EGI_L_C_i32(name, uses, f) EGI_LOOP(egi_i32_loop_##name, int32_t, uint8_t, uses, f)
+#define EGI_L_C_i64(name, uses, f) EGI_LOOP(egi_i64_loop_##name, int64_t, uint8_t, uses, f)
+#define EGI_L_C_u8 EGI_L_N_u8
+#define EGI_L_E_f32 EGI_L_C_f32
+#define EGI_L_E_f64 EGI_L_C_f64
+#define EGI_L_E_i32 EGI_L_C_i32
+#define EGI_L_E_i64 EGI_L_C_i64
+#define EGI_L_E_u8 EGI_L_N_u8
+#define EGI_L_P_f32 EGI_L_C_f32
+#define EGI_L_P_f64 EGI_L_C_f64
+#define EGI_L_P_i32 EGI_L_F_i32
+#define EGI_L_P_i64 EGI_L_F_i64
+#define EGI_L_P_u8 EGI_L_F_u8
+#define EGI_L_B_f32 EGI_L_F_i32
+#define EGI_L_B_f64 EGI_L_F_i32
+#define EGI_L_B_i32 EGI_L_F_i32
+#define EGI_L_B_i64 EGI_L_F_i32
+#define EGI_L_B_u8 EGI_L_N_u8
+#define EGI_L1(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, EGI_USES_A, f)
+#define EGI_L2(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, (EGI_USES_A | EGI_USES_B), f)
+#define EGI_L3(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, (EGI_USES_A | EGI_USES_B | EGI_USES_C), f)
+#define EGI_D(i, name, f) EGI_LOOP(egi_f32_dx##i##_##name, float, float, egi_uses_of_##name(i), f)
+
+// float32, with the fused gradients
+#define EGI_V egi_f32
+#define EGI_S1(kind, name, f, d0) EGI_L1(_f32, kind, name, f) EGI_D(0, name, d0)
+#define EGI_S1_ND(kind, name, f) EGI_L1(_f32, kind, name, f)
+#define EGI_S2(kind, name, f, d0, d1) EGI_L2(_f32, kind, name, f) EGI_D(0, name, d0) EGI_D(1, name, d1)
+#define EGI_S2_ND(kind, name, f) EGI_L2(_f32, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_f32, kind, name, f) EGI_D(0, name, d0) EGI_D(1, name, d1) EGI_D(2, name, d2)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+#undef EGI_V
+#undef EGI_S1
+#undef EGI_S1_ND
+#undef EGI_S2
+#undef EGI_S2_ND
+#undef EGI_S3
+// the other dtypes
+#define EGI_S1(kind, name, f, d0) EGI_S1_ND(kind, name, f)
+#define EGI_S2(kind, name, f, d0, d1) EGI_S2_ND(kind, name, f)
+#define EGI_V egi_f64
+#define EGI_S1_ND(kind, name, f) EGI_L1(_f64, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L2(_f64, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_f64, kind, name, f)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+#undef EGI_V
+#undef EGI_S1_ND
+#undef EGI_S2_ND
+#undef EGI_S3
+#define EGI_V egi_i32
+#define EGI_S1_ND(kind, name, f) EGI_L1(_i32, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L2(_i32, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_i32, kind, name, f)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+#undef EGI_V
+#undef EGI_S1_ND
+#undef EGI_S2_ND
+#undef EGI_S3
+#define EGI_V egi_i64
+#define EGI_S1_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L2(_i64, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_i64, kind, name, f)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+#undef EGI_V
+#undef EGI_S1_ND
+#undef EGI_S2_ND
+#undef EGI_S3
+#define EGI_V egi_u8
+#define EGI_S1_ND(kind, name, f) EGI_L1(_u8, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L2(_u8, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_u8, kind, name, f)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+#undef EGI_V
+#undef EGI_S1
+#undef EGI_S1_ND
+#undef EGI_S2
+#undef EGI_S2_ND
+#undef EGI_S3
+
+#define EGI_ID1(kind, name, f, d0) EGI_OP_##name,
+#define EGI_ID_ND(kind, name, f) EGI_OP_##name,
+#define EGI_ID2(kind, name, f, d0, d1) EGI_OP_##name,
+#define EGI_ID3(kind, name, f, d0, d1, d2) EGI_OP_##name,
+enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3) EGI_ELEMENTWISE_OPS };
+
+// The rows. ORDER eg_dtype: float32, float64, int32, int64, uint8, bool.
+#define EGI_LOOPS_F(name) { egi_f32_loop_##name, egi_f64_loop_##name, NULL, NULL, NULL, NULL }
+#define EGI_LOOPS_S(name) { egi_f32_loop_##name, egi_f64_loop_##name, egi_i32_loop_##name, egi_i64_loop_##name, NULL, NULL }
+#define EGI_LOOPS_N(name) { egi_f32_loop_##name, egi_f64_loop_##name, egi_i32_loop_##name, egi_i64_loop_##name, egi_u8_loop_##name, NULL }
+#define EGI_LOOPS_C EGI_LOOPS_N
+#define EGI_LOOPS_P EGI_LOOPS_F
+#define EGI_LOOPS_E(name) { egi_f32_loop_##name, egi_f64_loop_##name, egi_i32_loop_##name, egi_i64_loop_##name, egi_u8_loop_##name, egi_u8_loop_##name }
+#define EGI_LOOPS_W EGI_LOOPS_E
+#define EGI_LOOPS_B(name) { NULL, NULL, NULL, NULL, NULL, egi_u8_loop_##name }
+enum {
+    EGI_FLAGS_F = 0, EGI_FLAGS_S = 0, EGI_FLAGS_N = 0, EGI_FLAGS_W = EGI_BOOL_FIRST,
+    EGI_FLAGS_C = EGI_TO_BOOL, EGI_FLAGS_P = EGI_TO_BOOL, EGI_FLAGS_E = EGI_TO_BOOL, EGI_FLAGS_B = EGI_TO_BOOL,
+    EGI_DTYPES_F = 3, EGI_DTYPES_P = 3, EGI_DTYPES_S = 15, EGI_DTYPES_N = 31, EGI_DTYPES_C = 31, EGI_DTYPES_E = 63, EGI_DTYPES_W = 63, EGI_DTYPES_B = 32
+};
+static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
+#define EGI_DIVISION(name) ((int)EGI_OP_##name == (int)EGI_OP_floordiv || (int)EGI_OP_##name == (int)EGI_OP_mod ? EGI_DIVIDES : 0)
+#define EGI_PLAIN(formula) (sizeof(#formula) == 2)       /* the formula is the single letter g */
+#define EGI_ROW(n, kind, name, flags, grad, p0, p1, p2, dx, l0, l1, l2) \
+    { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_DTYPES_##kind, EGI_LOOPS_##kind(name), { p0, p1, p2 }, egi_uses_of_##name, dx, { l0, l1, l2 } },
+#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_PLAIN(d0), 0, 0, egi_dx_##name, egi_f32_dx0_##name, NULL, NULL)
+#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, 0, 0, 0, NULL, NULL, NULL, NULL)
+#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, EGI_DIVISION(name), egi_grad_elementwise, EGI_PLAIN(d0), EGI_PLAIN(d1), 0, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
+#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, 0, 0, 0, NULL, NULL, NULL, NULL)
+#define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, 0, 0, 0, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
+static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3) };
+
+//# 16  RUNNING AN OP ---------------------------------------------------------
+// Idea: every op goes through one of two doors: egi_elementwise for formulas,
+// egi_apply for the rest. Both check, infer the shape, compute, record, and
+// hand the result to the scope. Read first: 15.
+
+static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
+                       eg_tensor *const *saved);
+static bool egi_recording(void) { return egi_this.recording > 0 && egi_this.paused == 0; }
+
+// The NaN trap: true if the op may pass. Its outputs hold a NaN or Inf although its inputs do not: an error.
+static int64_t egi_nonfinite(const eg_tensor *x) {
+    int64_t count = 0;
+    if (x->flags & EGI_NUMBER) return !(x->number - x->number == 0);
+    if (!egi_is_float(x->dtype) || x->size == 0) return 0;
+    eg_tensor *c = egi_contiguous(x);
+    if (!c) return 0;
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    args.in[0] = c;
+    args.parameters = &count;
+    egi_launch(egi_backend_of(c), EGI_NONFINITE, &args);
+    egi_object_release(&c->object);
+    return count;
+}
+static bool egi_trap_passes(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out) {
+    int bad = -1;
+    for (int i = 0; i < n_out && bad < 0; i++) if (out[i] && egi_nonfinite(out[i])) bad = i;
+    if (bad < 0) return true;
+    for (int i = 0; i < n; i++) if (in[i] && egi_nonfinite(in[i])) return true;     // it came in from outside
+    char text[512];
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; i < n && at < sizeof text - 1; i++)
+        if (in[i]) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.100s", i ? ", " : "", egi_describe(in[i]).text);
+    return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s from finite inputs: %s", name,
+                    (long long)egi_nonfinite(out[bad]), egi_show(egi_shape(out[bad])).text, text);
+}
+
+static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
+    if (egi_backend_of(a) == egi_backend_of(b)) return true;
+    return egi_fail(EG_ERROR_DEVICE, "eg_%s: operand %d is on %s and operand %d on %s; copy one of them, as in eg_to(x, \"%s\")", name, ia,
+                    egi_backend_of(a)->name, ib, egi_backend_of(b)->name, egi_backend_of(a)->name);
+}
+
+static bool egi_broadcast_error(const char *name, const eg_tensor *a, const eg_tensor *b) {
+    for (int i = 1; i <= a->rank && i <= b->rank; i++) {
+        int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
+        if (da != db && da != 1 && db != 1)
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: shapes do not broadcast: %s and %s (axis -%d: %lld against %lld)", name, egi_describe(a).text, egi_describe(b).text, i, (long long)da, (long long)db);
+    }
+    return false;
+}
+// NumPy's rule: aligned at the last axis, 1 stretches.
+static bool egi_broadcast(const char *name, eg_tensor *const *in, int n, eg_shape *shape) {
+    shape->rank = 0;
+    for (int i = 0; i < n; i++) if (in[i]->rank > shape->rank) shape->rank = in[i]->rank;
+    for (int d = 0; d < shape->rank; d++) {
+        int64_t dim = 1;
+        int from = 0;
+        for (int i = 0; i < n; i++) {
+            int k = d - (shape->rank - in[i]->rank);
+            int64_t here = k < 0 ? 1 : in[i]->dims[k];
+            if (here == 1 || here == dim) continue;
+            if (dim != 1) return egi_broadcast_error(name, in[from], in[i]);
+            dim = here;
+            from = i;
+        }
+        shape->dims[d] = dim;
+    }
+    return n < 2 || egi_shape_valid(name, *shape, EG_FLOAT64);
+}
+
+static bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int dtype) {
+    const char *hint = !strcmp(op->name, "div") ? "; for integers there is eg_floordiv, or eg_cast to a floating dtype" :
+                       dtype == EG_FLOAT16 || dtype == EG_BFLOAT16 ? "; it is for storage: eg_cast to float32" :
+                       op->dtypes == EGI_DTYPES_F ? "; eg_cast to a floating dtype" : op->dtypes == EGI_DTYPES_B ? "; it takes bool, as comparisons make" :
+                       dtype == EG_BOOL ? "; eg_cast it to a number" : "";
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: does not take %s%s", op->name, egi_describe(x).text, hint);
+}
+
+// Runs an elementwise row. Variant 0 is the op; i + 1 its fused gradient for operand i.
+static bool egi_elementwise_launch(const egi_op *op, int variant, eg_tensor *const *in, int n, eg_tensor *out) {
+    egi_args args;
+    args.op = op;
+    args.variant = variant;
+    for (int i = 0; i < 5; i++) args.in[i] = i < n ? in[i] : NULL;
+    args.out[0] = out;
+    args.parameters = NULL;
+    return egi_launch(out->buffer->backend, EGI_ELEMENTWISE, &args);
+}
+static bool egi_has_zero(const eg_tensor *x) {
+    if (x->flags & EGI_NUMBER) return x->number == 0;
+    eg_scope scope = eg_scope_begin();
+    eg_tensor *c = egi_contiguous(x);
+    const char *p = c ? (const char *)eg_data(c) : NULL;
+    bool zero = false;
+    for (int64_t i = 0; p && i < x->size && !zero; i++) zero = egi_load_int(x->dtype, p + i * egi_dtypes[x->dtype].size) == 0;
+    if (c) egi_object_release(&c->object);
+    eg_scope_end(scope);
+    return zero;
+}
+
+static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
+    int n = op->n_in, dtype = -1, first = -1, skip = op->flags & EGI_BOOL_FIRST ? 1 : 0;
+    eg_backend *backend = NULL;
+    for (int i = 0; i < n; i++) {
+        if (!egi_alive(op->name, i, in[i])) return NULL;
+        if (in[i]->flags & EGI_NUMBER) continue;
+        if (!backend) backend = in[i]->buffer->backend;
+        else if (in[i]->buffer->backend != backend) { egi_same_device(op->name, in[first < 0 ? 0 : first], first < 0 ? 0 : first, in[i], i); return NULL; }
+        if (first < 0) first = i;
+        if (i < skip) continue;
+        if (dtype < 0) dtype = in[i]->dtype;
+        else if (dtype != in[i]->dtype) {
+            int j = skip;
+            while (in[j]->flags & EGI_NUMBER) j++;
+            return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", op->name, egi_describe(in[j]).text, egi_describe(in[i]).text);
+        }
+    }
+    if (dtype < 0) dtype = op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
+    if (skip && !(in[0]->flags & EGI_NUMBER) && in[0]->dtype != EG_BOOL)
+        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the condition is %s, but must be bool", op->name, egi_describe(in[0]).text);
+    if (!(op->dtypes >> dtype & 1)) { egi_dtype_error(op, in[first < 0 ? 0 : first], dtype); return NULL; }
+    for (int i = skip; i < n; i++)
+        if ((in[i]->flags & EGI_NUMBER) && dtype >= EG_INT32 && !egi_number_fits(op->name, in[i], (eg_dtype)dtype)) return NULL;
+    if ((op->flags & EGI_DIVIDES) && dtype >= EG_INT32 && egi_has_zero(in[1]))
+        return (eg_tensor *)eg_raise(EG_ERROR_MATH, "eg_%s: integer division by zero in %s", op->name, egi_describe(in[1]).text);
+    eg_shape shape;
+    if (!egi_broadcast(op->name, in, n, &shape)) return NULL;
+    eg_tensor *out = egi_new(op->name, backend ? backend : egi_backend_here(), op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)dtype, &shape);
+    if (!out) return NULL;
+    if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
+    if (egi_this.trap && !egi_trap_passes(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
+    out = egi_own(out);
+    if (out && egi_recording() && !egi_record(op, in, n, NULL, &out, 1, NULL)) return NULL;
+    return out;
+}
+
+// The functions of the elementwise rows.
+#define EGI_F1(kind, name, f, d0) EGI_F1_ND(kind, name, f)
+#define EGI_F1_ND(kind, name, f) EAGER_API eg_tensor *(eg_##name)(eg_tensor *x) { return egi_elementwise(&egi_elementwise_ops[EGI_OP_##name], &x); }
+#define EGI_F2(kind, name, f, d0, d1) EGI_F2_ND(kind, name, f)
+#define EGI_F2_ND(kind, name, f) \
+    EAGER_API eg_tensor *(eg_##name)(eg_tensor *a, eg_tensor *b) { \
+        eg_tensor *in[2]; \
+        in[0] = a; \
+        in[1] = b; \
+        return egi_elementwise(&egi_elementwise_ops[EGI_OP_##name], in); \
+    }
+#define EGI_F3(kind, name, f, d0, d1, d2) \
+    EAGER_API eg_tensor *(eg_##name)(eg_tensor *a, eg_tensor *b, eg_tensor *c) { \
+        eg_tensor *in[3]; \
+        in[0] = a; \
+        in[1] = b; \
+        in[2] = c; \
+        return egi_elementwise(&egi_elementwise_ops[EGI_OP_##name], in); \
+    }
+EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3)
+
+// The gradients of an elementwise row: fused where nothing records and the dtype has the loop, else in eager ops.
+static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    eg_tensor *operand[5] = { NULL, NULL, NULL, NULL, NULL }, *g = c->upstream[0];
+    for (int i = 0; i < c->n_inputs; i++) operand[i] = c->inputs[i];
+    operand[3] = c->outputs[0];
+    operand[4] = g;
+    for (int i = 0; i < c->n_inputs; i++) {
+        if (!c->needed[i]) continue;
+        if (op->plain[i]) { dx[i] = g; continue; }
+        unsigned uses = op->uses(i);
+        if (!uses && (op->flags & EGI_BOOL_FIRST)) continue;
+        if (egi_recording() || g->dtype != EG_FLOAT32 || (uses & EGI_USES_A && op->flags & EGI_BOOL_FIRST && c->inputs[0]->flags & EGI_NUMBER)) {
+            dx[i] = op->dx(i, operand[0], operand[1], operand[2], operand[3], g);
+            if (!dx[i]) return false;
+            continue;
+        }
+        eg_shape shape = egi_shape(g);
+        eg_tensor *in[5], *out = egi_new(op->name, egi_backend_of(g), EG_FLOAT32, &shape);
+        for (int j = 0; j < 5; j++) in[j] = uses >> j & 1 ? operand[j] : NULL;
+        if (out && out->size && !egi_elementwise_launch(op, i + 1, in, 5, out)) { egi_object_release(&out->object); out = NULL; }
+        if (out && egi_this.trap && !egi_trap_passes(op->name, in, 5, &out, 1)) { egi_object_release(&out->object); out = NULL; }
+        dx[i] = egi_own(out);
+        if (!dx[i]) return false;
+    }
+    return true;
+}
+
+// ---- everything else
+
+// Runs any other row: shape rule, outputs, kernel, tape. Outputs belong to the scope; false with all NULL on an error.
+static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor **out) {
+    egi_call c;
+    eg_tensor *few[8], **real = few;
+    int dtype = -1, first = -1;
+    bool ok = true;
+    c.op = op;
+    c.n = n;
+    c.n_out = op->n_out;
+    c.attr = attr;
+    c.backend = egi_backend_here();
+    for (int i = 0; i < op->n_out; i++) { out[i] = NULL; c.out[i] = NULL; c.dtype[i] = EG_FLOAT32; c.shape[i].rank = 0; }
+    for (int i = 0; i < n; i++) {
+        if (!egi_alive(op->name, i, in[i])) return false;
+        if (in[i]->flags & EGI_NUMBER) continue;
+        if (first < 0) { first = i; dtype = in[i]->dtype; c.backend = egi_backend_of(in[i]); }
+        else if (!egi_same_device(op->name, in[first], first, in[i], i)) return false;
+    }
+    if (n > 8) {
+        real = (eg_tensor **)egi_alloc((size_t)n * sizeof *real);
+        if (!real) return egi_no_memory(op->name, n * (int64_t)sizeof *real);
+    }
+    for (int i = 0; i < n && ok; i++) {       // plain numbers become tensors here
+        real[i] = in[i]->flags & EGI_NUMBER ? egi_number_tensor(op->name, in[i], dtype < 0 ? EG_FLOAT32 : (eg_dtype)dtype, c.backend) : in[i];
+        ok = real[i] != NULL;
+    }
+    c.in = real;
+    ok = ok && op->shape(&c);
+    for (int i = 0; i < c.n_out && ok && !(op->flags & EGI_VIEW); i++) {
+        ok = egi_shape_valid(op->name, c.shape[i], c.dtype[i]);
+        if (ok) c.out[i] = egi_new(op->name, c.backend, c.dtype[i], &c.shape[i]);
+        ok = ok && c.out[i];
+    }
+    ok = ok && op->run(&c);
+    if (ok && egi_this.trap && !(op->flags & EGI_VIEW)) ok = egi_trap_passes(op->name, real, n, c.out, c.n_out);
+    for (int i = 0; i < c.n_out; i++) {
+        if (!ok) { if (c.out[i]) egi_object_release(&c.out[i]->object); continue; }
+        out[i] = egi_own(c.out[i]);
+        ok = out[i] != NULL;
+    }
+    ok = ok && (!egi_recording() || egi_record(op, in, n, attr, out, c.n_out, NULL));
+    if (!ok) for (int i = 0; i < c.n_out; i++) out[i] = NULL;
+    if (real != few) egi_free(real);
+    return ok;
+}
+static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
+    eg_tensor *out[EGI_MAX_OUT];
+    return egi_apply(op, in, n, attr, out) ? out[0] : NULL;
+}
+
+//# 17  KERNELS ---------------------------------------------------------------
+// Idea: plain functions on raw pointers that know nothing of tensors, scopes or
+// tapes. A kernel's text stands once, at the end of this file, and is stamped for
+// each element type by including the file again: EGI_STAMP 1 is a tile of a matrix
+// product, 2 what only floating point has, 3 what every number has. So each
+// stays an ordinary function in which a debugger can step. A kernel returns false
+// where it got no workspace. Proof: tests/kernels.c
+
+#ifndef EAGER_HEADER_NAME
+#define EAGER_HEADER_NAME "eager.h"
+#endif
+
+#ifndef EGI_X86  // 0 leaves the portable tiles alone: the tests do that
+#if defined(__x86_64__) && defined(__GNUC__)
+#define EGI_X86 1
+#else
+#define EGI_X86 0
+#endif
+#endif
+#ifdef EAGER_OPENBLAS
+#include <cblas.h>
+#endif
+
+// Helpers that run long stay functions of their own: inlined everywhere, they would only cost compile time.
+#define EGI_NOINLINE __attribute__((noinline))
+
+#define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
+
+static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t egi_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// 16-byte vectors are baseline everywhere; the aligned(…) makes loads through them legal at any element's address.
+typedef float egi_v16_f32 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias));
+
+// GEMM. Idea: C is cut into tiles of EGI_MR rows and two vectors of columns, which live in registers while k runs. So that
+// a tile's inputs come from cache, k is cut into EGI_KC, rows into EGI_MC, columns into EGI_NC, and a block that will be
+// read often is first copied ("packed") into the order in which the tiles read it. A tile takes a pointer for each of its rows
+// and a step, so it can read packed A, A and A transposed alike; small products are therefore never packed at all.
+enum { EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 4096 };
+
+#if EGI_X86
+static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+
+#define EGI_STAMP 1
+#define EGI_TILE_TARGET
+#define EGI_T float
+#define EGI_TILE egi_tile_f32
+#define EGI_VEC egi_v16_f32
+#define EGI_SPLAT(s) {s, s, s, s}
+#define EGI_VFMA(s, b, c) ((c) + (s) * (b))
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_TILE
+#undef EGI_VEC
+#undef EGI_SPLAT
+#undef EGI_VFMA
+#define EGI_T double
+#define EGI_TILE egi_tile_f64
+#define EGI_VEC egi_v16_f64
+#define EGI_SPLAT(s) {s, s}
+#define EGI_VFMA(s, b, c) ((c) + (s) * (b))
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_TILE
+#undef EGI_VEC
+#undef EGI_SPLAT
+#undef EGI_VFMA
+#undef EGI_TILE_TARGET
+#if EGI_X86
+// The compiler's vectors and one builtin: <immintrin.h> would cost more compile time than all kernels of a type.
+typedef float egi_v32_f32 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double egi_v32_f64 __attribute__((vector_size(32), aligned(8), may_alias));
+#if defined(__clang__) && __has_builtin(__builtin_elementwise_fma)
+#define EGI_FMA8F(a, b, c) __builtin_elementwise_fma(a, b, c)
+#define EGI_FMA4D(a, b, c) __builtin_elementwise_fma(a, b, c)
+#else
+#define EGI_FMA8F(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)
+#define EGI_FMA4D(a, b, c) __builtin_ia32_vfmaddpd256(a, b, c)
+#endif
+#define EGI_TILE_TARGET __attribute__((target("avx2,fma")))
+#define EGI_T float
+#define EGI_TILE egi_tile_avx2_f32
+#define EGI_VEC egi_v32_f32
+#define EGI_SPLAT(s) {s, s, s, s, s, s, s, s}
+#define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_TILE
+#undef EGI_VEC
+#undef EGI_SPLAT
+#undef EGI_VFMA
+#define EGI_T double
+#define EGI_TILE egi_tile_avx2_f64
+#define EGI_VEC egi_v32_f64
+#define EGI_SPLAT(s) {s, s, s, s}
+#define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_TILE
+#undef EGI_VEC
+#undef EGI_SPLAT
+#undef EGI_VFMA
+#undef EGI_TILE_TARGET
+#endif
+#undef EGI_STAMP
+
+// Integers wrap around, as they do in NumPy: the arithmetic is done unsigned.
+#define EGI_GEMM_INT(NAME, T, U)                                                                                              \
+    static bool NAME(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb,    \
+                     T *c, int64_t ldc, bool accumulate) {                                                                    \
+        for (int64_t i = 0; i < m; i++) {                                                                                     \
+            T *ci = c + i * ldc;                                                                                              \
+            if (!accumulate)                                                                                                  \
+                for (int64_t j = 0; j < n; j++) ci[j] = 0;                                                                    \
+            for (int64_t p = 0; p < k; p++) {                                                                                 \
+                U aip = (U)(ta ? a[p * lda + i] : a[i * lda + p]);                                                            \
+                const T *bp = tb ? b + p : b + p * ldb;                                                                       \
+                int64_t step = tb ? ldb : 1;                                                                                  \
+                for (int64_t j = 0; j < n; j++) ci[j] = (T)((U)ci[j] + aip * (U)bp[j * step]);                                \
+            }                                                                                                                 \
+        }                                                                                                                     \
+        return true;                                                                                                          \
+    }
+EGI_GEMM_INT(egi_gemm_i32, int32_t, uint32_t)
+EGI_GEMM_INT(egi_gemm_i64, int64_t, uint64_t)
+#undef EGI_GEMM_INT
+
+// x is (n,h,w,c), the filter (kh,kw,c/groups,oc), y (n,oh,ow,oc). s: stride, d: dilation, pt and pl: rows of padding on top
+// and columns on the left (what lies beyond the other two borders follows from the sizes). groups >= 1 divides c and oc.
+
+// x is (n,h,w,c), y (n,oh,ow,c). Padding is never part of a window: not for the maximum, not in the average's count.
+
+// Which of the outputs 0 <= o < count read inside [0, size) through the tap at offset, at a given stride.
+static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t count, int64_t *first, int64_t *last) {
+    int64_t from = offset < 0 ? (-offset + stride - 1) / stride : 0;
+    int64_t to = offset < size ? (size - 1 - offset) / stride + 1 : 0;
+    *last = egi_min64(to, count);
+    *first = egi_min64(from, *last);
+}
+
+enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
+
+#define EGI_STAMP 2
+#define EGI_T float
+#define EGI_SUFFIX _f32
+#define EGI_CBLAS_GEMM cblas_sgemm
+#define EGI_LIBM_EXP expf
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_SUFFIX
+#undef EGI_CBLAS_GEMM
+#undef EGI_LIBM_EXP
+#define EGI_T double
+#define EGI_SUFFIX _f64
+#define EGI_CBLAS_GEMM cblas_dgemm
+#define EGI_LIBM_EXP exp
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_SUFFIX
+#undef EGI_CBLAS_GEMM
+#undef EGI_LIBM_EXP
+#undef EGI_STAMP
+
+// Reductions of a contiguous (outer, n, inner) view over its middle axis. Floating point is added up in double, integers modulo
+// 2^64, which is modulo their own width in the end. Long rows run in several accumulators, always the same ones.
+#define EGI_STAMP 3
+#define EGI_IS_FLOAT 1
+#define EGI_ISNAN(v) ((v) != (v))
+#define EGI_ACC double
+#define EGI_TO_ACC(v) ((double)(v))
+#define EGI_QUOTIENT(acc, n) ((acc) / (double)(n))
+#define EGI_T float
+#define EGI_SUFFIX _f32
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_SUFFIX
+#define EGI_T double
+#define EGI_SUFFIX _f64
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_SUFFIX
+#undef EGI_IS_FLOAT
+#undef EGI_ISNAN
+#undef EGI_ACC
+#undef EGI_TO_ACC
+#undef EGI_QUOTIENT
+#define EGI_IS_FLOAT 0
+#define EGI_ISNAN(v) false
+#define EGI_ACC uint64_t
+#define EGI_TO_ACC(v) ((uint64_t)(int64_t)(v))
+#define EGI_QUOTIENT(acc, n) ((n) > 0 ? (int64_t)(acc) / (n) : 0)
+#define EGI_T int32_t
+#define EGI_SUFFIX _i32
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_SUFFIX
+#define EGI_T int64_t
+#define EGI_SUFFIX _i64
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_SUFFIX
+#define EGI_T uint8_t
+#define EGI_SUFFIX _u8
+#include EAGER_HEADER_NAME
+#undef EGI_T
+#undef EGI_SUFFIX
+#undef EGI_IS_FLOAT
+#undef EGI_ISNAN
+#undef EGI_ACC
+#undef EGI_TO_ACC
+#undef EGI_QUOTIENT
+#undef EGI_STAMP
+
+// all: no element is zero; any: not all are. Of nothing, all is true and any false.
+static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const uint8_t *x, uint8_t *y, bool any) {
+    for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner) {
+        for (int64_t j = 0; j < inner; j++) y[j] = (uint8_t)!any;
+        if (inner == 1) {
+            int64_t i = 0;
+            while (i < n && (x[i] != 0) != any) i++;
+            y[0] = (uint8_t)((i < n) == any);
+            continue;
+        }
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < inner; j++)
+                if ((x[i * inner + j] != 0) == any) y[j] = (uint8_t)any;
+    }
+}
+static void egi_reduce_all_u8(int64_t outer, int64_t n, int64_t inner, const uint8_t *x, uint8_t *y) {
+    egi_reduce_all_or_any(outer, n, inner, x, y, false);
+}
+static void egi_reduce_any_u8(int64_t outer, int64_t n, int64_t inner, const uint8_t *x, uint8_t *y) {
+    egi_reduce_all_or_any(outer, n, inner, x, y, true);
+}
+
+
+//# 18  THE CPU ---------------------------------------------------------------
+// Idea: loops run over contiguous elements only. Operands in another layout are
+// packed block by block into one that is; kernels for whole tensors work on raw
+// pointers (text at the end of this file). Read first: 10, 15.
+
+// A tensor's elements in the row-major order of a shape it broadcasts to, with axes merged where memory allows.
+typedef struct egi_walk { int rank; int64_t dims[EG_MAX_RANK], strides[EG_MAX_RANK]; } egi_walk;
+static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64_t *dims) {
+    w->rank = 0;
+    for (int i = 0; i < rank; i++) {
+        int k = i - (rank - x->rank);
+        int64_t stride = k < 0 || (x->dims[k] == 1 && dims[i] != 1) ? 0 : x->strides[k];
+        if (dims[i] == 1) continue;
+        if (w->rank && w->strides[w->rank - 1] == stride * dims[i]) {      // this axis continues the one before
+            w->dims[w->rank - 1] *= dims[i];
+            w->strides[w->rank - 1] = stride;
+        } else {
+            w->dims[w->rank] = dims[i];
+            w->strides[w->rank++] = stride;
+        }
+    }
+    if (!w->rank) { w->rank = 1; w->dims[0] = 1; w->strides[0] = 0; }
+}
+#define EGI_STRIDED(T) { \
+        const T *f = (const T *)(const void *)from; \
+        T *t = (T *)(void *)to; \
+        if (step_from == 0) { T v = *f; for (int64_t i = 0; i < n; i++) t[i * step_to] = v; } \
+        else if (step_to == 1) for (int64_t i = 0; i < n; i++) t[i] = f[i * step_from]; \
+        else for (int64_t i = 0; i < n; i++) t[i * step_to] = f[i * step_from]; \
+        break; \
+    }
+// n elements of a size, with steps counted in elements.
+static void egi_move(char *to, int64_t step_to, const char *from, int64_t step_from, int64_t n, int size) {
+    if (step_to == 1 && step_from == 1) { memcpy(to, from, (size_t)(n * size)); return; }
+    switch (size) {
+        case 1: EGI_STRIDED(uint8_t)
+        case 2: EGI_STRIDED(uint16_t)
+        case 4: EGI_STRIDED(uint32_t)
+        default: EGI_STRIDED(uint64_t)
+    }
+}
+// Elements start .. start + count of the walk, to or from contiguous memory.
+static void egi_walk_move(char *packed, char *data, const egi_walk *w, int64_t start, int64_t count, int size, bool unpack) {
+    int64_t index[EG_MAX_RANK], offset = 0, rest = start, last = w->rank - 1;
+    for (int i = w->rank - 1; i >= 0; i--) {
+        index[i] = rest % w->dims[i];
+        rest /= w->dims[i];
+        offset += index[i] * w->strides[i];
+    }
+    while (count > 0) {
+        int64_t run = w->dims[last] - index[last], step = w->strides[last];
+        if (run > count) run = count;
+        if (unpack) egi_move(data + offset * size, step, packed, 1, run, size);
+        else egi_move(packed, 1, data + offset * size, step, run, size);
+        packed += run * size;
+        count -= run;
+        index[last] += run;
+        offset += run * step;
+        for (int i = (int)last; i > 0 && index[i] == w->dims[i]; i--) {
+            offset += w->strides[i - 1] - index[i] * w->strides[i];
+            index[i] = 0;
+            index[i - 1]++;
+        }
+    }
+}
+
+#define EGI_CONVERT(FROM, TO) { const FROM *f = (const FROM *)from; TO *t = (TO *)to; for (int64_t i = 0; i < n; i++) t[i] = (TO)f[i]; return; }
+static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to, int64_t n) {
+    if (dtype_from == dtype_to) { memcpy(to, from, (size_t)(n * egi_dtypes[dtype_to].size)); return; }
+    switch (dtype_from * 16 + dtype_to) {       // the common ones that cannot overflow
+        case EG_FLOAT32 * 16 + EG_FLOAT64: EGI_CONVERT(float, double)
+        case EG_FLOAT64 * 16 + EG_FLOAT32: EGI_CONVERT(double, float)
+        case EG_INT32 * 16 + EG_FLOAT32: EGI_CONVERT(int32_t, float)
+        case EG_INT32 * 16 + EG_INT64: EGI_CONVERT(int32_t, int64_t)
+        case EG_UINT8 * 16 + EG_FLOAT32: case EG_BOOL * 16 + EG_FLOAT32: EGI_CONVERT(uint8_t, float)
+        case EG_UINT8 * 16 + EG_FLOAT64: case EG_BOOL * 16 + EG_FLOAT64: EGI_CONVERT(uint8_t, double)
+        case EG_UINT8 * 16 + EG_INT32: case EG_BOOL * 16 + EG_INT32: EGI_CONVERT(uint8_t, int32_t)
+        case EG_UINT8 * 16 + EG_INT64: case EG_BOOL * 16 + EG_INT64: EGI_CONVERT(uint8_t, int64_t)
+        case EG_BOOL * 16 + EG_UINT8: EGI_CONVERT(uint8_t, uint8_t)
+        default: break;
+    }
+    int sf = egi_dtypes[dtype_from].size, st = egi_dtypes[dtype_to].size;
+    bool whole = dtype_from == EG_INT64;        // double would lose its low bits
+    for (int64_t i = 0; i < n; i++) {
+        const char *f = (const char *)from + i * sf;
+        char *t = (char *)to + i * st;
+        if (whole && !egi_is_float(dtype_to) && dtype_to != EG_BOOL) egi_store_int(dtype_to, t, egi_load_int(dtype_from, f));
+        else egi_store(dtype_to, t, egi_load(dtype_from, f));
+    }
+}
+static void egi_splat(char *to, const void *value, int64_t n, int size) { egi_move(to, 1, (const char *)value, 0, n, size); }
+
+enum { EGI_BLOCK = 1024 };
+// One operand, ready to be read in blocks of contiguous elements of a dtype.
+typedef struct egi_reader { const char *direct; bool constant, convert; int size, from_size, from_dtype; egi_walk walk; char *data; } egi_reader;
+static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *out, int dtype, char *block) {
+    int64_t n = egi_min64(out->size, EGI_BLOCK);
+    r->size = egi_dtypes[dtype].size;
+    r->constant = false;
+    r->direct = NULL;
+    if (x->flags & EGI_NUMBER) {
+        unsigned char value[8];
+        egi_number_store(x, dtype, value);
+        r->constant = true;
+        egi_splat(block, value, n, r->size);
+        return;
+    }
+    r->convert = x->dtype != dtype && !(x->dtype == EG_BOOL && dtype == EG_UINT8);
+    if (x->size == 1) {
+        unsigned char value[8];
+        egi_convert(x->dtype, x->data, dtype, value, 1);
+        r->constant = true;
+        egi_splat(block, value, n, r->size);
+        return;
+    }
+    r->from_dtype = x->dtype;
+    r->from_size = egi_dtypes[x->dtype].size;
+    if (!r->convert && (x->flags & EGI_CONTIGUOUS) && x->size == out->size) r->direct = x->data;
+    else {
+        r->data = x->data;
+        egi_walk_make(&r->walk, x, out->rank, out->dims);
+    }
+}
+static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64_t start, int64_t count) {
+    char bytes[EGI_BLOCK * 8];
+    if (r->direct) return r->direct + start * r->size;
+    if (r->constant) return block;
+    egi_walk_move(r->convert ? bytes : block, r->data, &r->walk, start, count, r->from_size, false);
+    if (r->convert) egi_convert(r->from_dtype, bytes, dtype, block, count);
+    return block;
+}
+
+static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
+    const egi_op *op = args->op;
+    eg_tensor *out = args->out[0];
+    const void *p[5] = { NULL, NULL, NULL, NULL, NULL };
+    int64_t n = out->size;
+    int dtype = args->variant ? out->dtype : -1;
+    bool direct = true;
+    (void)b;
+    if (dtype < 0) {                            // the dtype of the first operand that has one
+        for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++) if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
+        if (dtype < 0) dtype = op->flags & EGI_TO_BOOL && op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
+    }
+    egi_loop *loop = args->variant ? op->dx_loops[args->variant - 1] : op->loops[dtype];
+    for (int i = 0; i < 5 && direct; i++) {
+        const eg_tensor *x = args->in[i];
+        if (!x) continue;
+        direct = x->size == n && x->dtype == dtype && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS;
+        p[i] = x->data;
+    }
+    if (direct) {
+        loop(n, p, out->data);
+        return true;
+    }
+    if (dtype == EG_BOOL) dtype = EG_UINT8;
+    egi_reader readers[5];
+    char blocks[5][EGI_BLOCK * 8] __attribute__((aligned(64)));
+    int out_size = egi_dtypes[out->dtype].size;
+    for (int i = 0; i < 5; i++) if (args->in[i]) egi_reader_make(&readers[i], args->in[i], out, dtype, blocks[i]);
+    for (int64_t start = 0; start < n; start += EGI_BLOCK) {
+        int64_t count = egi_min64(n - start, EGI_BLOCK);
+        for (int i = 0; i < 5; i++) p[i] = args->in[i] ? egi_reader_block(&readers[i], blocks[i], dtype, start, count) : NULL;
+        loop(count, p, out->data + start * out_size);
+    }
+    return true;
+}
+
+static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
+    const eg_tensor *x = args->in[0];
+    eg_tensor *out = args->out[0];
+    int64_t n = out->size;
+    int size = egi_dtypes[out->dtype].size;
+    char block[EGI_BLOCK * 8] __attribute__((aligned(64)));
+    egi_reader reader;
+    egi_walk walk;
+    (void)b;
+    egi_reader_make(&reader, x, out, out->dtype, block);
+    if (reader.direct && (out->flags & EGI_CONTIGUOUS)) { memcpy(out->data, reader.direct, (size_t)(n * size)); return true; }
+    bool packed = (out->flags & EGI_CONTIGUOUS) != 0;
+    if (!packed) egi_walk_make(&walk, out, out->rank, out->dims);
+    if (packed && !reader.constant && !reader.convert) {           // straight into place
+        egi_walk_move(out->data, reader.data, &reader.walk, 0, n, size, false);
+        return true;
+    }
+    for (int64_t start = 0; start < n; start += EGI_BLOCK) {
+        int64_t count = egi_min64(n - start, EGI_BLOCK);
+        const void *from = egi_reader_block(&reader, block, out->dtype, start, count);
+        if (packed) memcpy(out->data + start * size, from, (size_t)(count * size));
+        else egi_walk_move((char *)(uintptr_t)from, out->data, &walk, start, count, size, true);
+    }
+    return true;
+}
+static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
+    eg_tensor number;
+    egi_args copy = *args;
+    memset(&number, 0, sizeof number);
+    number.flags = EGI_NUMBER;
+    number.number = *(const double *)args->parameters;
+    number.size = 1;
+    eg_tensor *out = args->out[0];
+    if ((out->flags & EGI_CONTIGUOUS) && (number.number == 0) && !signbit(number.number)) { memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size)); return true; }
+    copy.in[0] = &number;
+    return egi_cpu_copy(b, &copy);
+}
+
+#define EGI_REDUCE_FLOAT(S, T) if (p->kind == EGI_NORM2) { egi_reduce_norm_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; }
+#define EGI_REDUCE_ANY_TYPE(S, T) \
+    switch ((int)p->kind) { \
+        case EGI_SUM: egi_reduce_sum_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; \
+        case EGI_MEAN: egi_reduce_mean_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; \
+        case EGI_MAX_: egi_reduce_max_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; \
+        case EGI_MIN_: egi_reduce_min_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; \
+        case EGI_ARGMAX: egi_argmax_##S(p->outer, p->n, p->inner, (const T *)x, (int64_t *)y); return true; \
+        case EGI_ARGMIN: egi_argmin_##S(p->outer, p->n, p->inner, (const T *)x, (int64_t *)y); return true; \
+        default: break; \
+    }
+static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const void *x = args->in[0]->data;
+    void *y = args->out[0]->data;
+    (void)b;
+    if (p->kind == EGI_ALL) { egi_reduce_all_u8(p->outer, p->n, p->inner, (const uint8_t *)x, (uint8_t *)y); return true; }
+    if (p->kind == EGI_ANY) { egi_reduce_any_u8(p->outer, p->n, p->inner, (const uint8_t *)x, (uint8_t *)y); return true; }
+    switch (args->in[0]->dtype) {
+        case EG_FLOAT32: EGI_REDUCE_FLOAT(f32, float) EGI_REDUCE_ANY_TYPE(f32, float) break;
+        case EG_FLOAT64: EGI_REDUCE_FLOAT(f64, double) EGI_REDUCE_ANY_TYPE(f64, double) break;
+        case EG_INT32: EGI_REDUCE_ANY_TYPE(i32, int32_t) break;
+        case EG_INT64: EGI_REDUCE_ANY_TYPE(i64, int64_t) break;
+        case EG_UINT8: EGI_REDUCE_ANY_TYPE(u8, uint8_t) break;
+        default: break;
+    }
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: no kernel for dtype %s", args->op->name, egi_dtypes[args->in[0]->dtype].name);
+}
+static bool egi_cpu_cumsum(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const void *x = args->in[0]->data;
+    void *y = args->out[0]->data;
+    (void)b;
+    switch (args->in[0]->dtype) {
+        case EG_FLOAT32: egi_cumsum_f32(p->outer, p->n, p->inner, (const float *)x, (float *)y, p->exclusive, p->reverse); break;
+        case EG_FLOAT64: egi_cumsum_f64(p->outer, p->n, p->inner, (const double *)x, (double *)y, p->exclusive, p->reverse); break;
+        case EG_INT32: egi_cumsum_i32(p->outer, p->n, p->inner, (const int32_t *)x, (int32_t *)y, p->exclusive, p->reverse); break;
+        case EG_INT64: egi_cumsum_i64(p->outer, p->n, p->inner, (const int64_t *)x, (int64_t *)y, p->exclusive, p->reverse); break;
+        default: egi_cumsum_u8(p->outer, p->n, p->inner, (const uint8_t *)x, (uint8_t *)y, p->exclusive, p->reverse); break;
+    }
+    return true;
+}
+static bool egi_cpu_argsort(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    int64_t *to = (int64_t *)(void *)args->out[0]->data, *tmp = (int64_t *)egi_alloc((size_t)(p->n ? p->n : 1) * sizeof *tmp);
+    (void)b;
+    if (!tmp) return egi_no_memory("argsort", p->n * 8);
+    int size = egi_dtypes[args->in[0]->dtype].size;
+    for (int64_t r = 0; r < p->outer; r++, to += p->n) {
+        const void *x = args->in[0]->data + r * p->n * size;
+        switch (args->in[0]->dtype) {
+            case EG_FLOAT32: egi_argsort_f32((const float *)x, p->n, p->reverse, to, tmp); break;
+            case EG_FLOAT64: egi_argsort_f64((const double *)x, p->n, p->reverse, to, tmp); break;
+            case EG_INT32: egi_argsort_i32((const int32_t *)x, p->n, p->reverse, to, tmp); break;
+            case EG_INT64: egi_argsort_i64((const int64_t *)x, p->n, p->reverse, to, tmp); break;
+            default: egi_argsort_u8((const uint8_t *)x, p->n, p->reverse, to, tmp); break;
+        }
+    }
+    egi_free(tmp);
+    return true;
+}
+static bool egi_cpu_softmax(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const void *x = args->in[0]->data;
+    void *y = args->out[0]->data;
+    bool f = args->in[0]->dtype == EG_FLOAT32;
+    (void)b;
+    if (p->kind == EGI_SOFTMAX_ && f) egi_softmax_f32(p->outer, p->n, (const float *)x, (float *)y);
+    else if (p->kind == EGI_SOFTMAX_) egi_softmax_f64(p->outer, p->n, (const double *)x, (double *)y);
+    else if (f) egi_log_softmax_f32(p->outer, p->n, (const float *)x, (float *)y);
+    else egi_log_softmax_f64(p->outer, p->n, (const double *)x, (double *)y);
+    return true;
+}
+// Indices as int64, checked against [0, limit); NULL with an error. Freed by egi_free.
+static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit) {
+    int64_t *index = (int64_t *)egi_alloc((size_t)(x->size ? x->size : 1) * sizeof *index);
+    if (!index) { egi_no_memory(name, x->size * 8); return NULL; }
+    egi_convert(x->dtype, x->data, EG_INT64, index, x->size);
+    for (int64_t i = 0; i < x->size; i++)
+        if (index[i] < 0 || index[i] >= limit) {
+            int64_t rest = i, value = index[i];
+            eg_shape at = { x->rank, { 0 } };
+            for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
+            egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld at position %s of %s is out of range [0, %lld)", name, (long long)value, egi_show(at).text, egi_describe(x).text, (long long)limit);
+            egi_free(index);
+            return NULL;
+        }
+    return index;
+}
+static bool egi_cpu_sparse_xent(eg_backend *b, const egi_args *args) {
+    const eg_tensor *labels = args->in[0], *x = args->in[1];
+    int64_t n = x->dims[x->rank - 1], *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n);
+    (void)b;
+    if (!label) return false;
+    if (x->dtype == EG_FLOAT32) egi_sparse_xent_f32(labels->size, n, (const float *)(const void *)x->data, label, (float *)(void *)args->out[0]->data);
+    else egi_sparse_xent_f64(labels->size, n, (const double *)(const void *)x->data, label, (double *)(void *)args->out[0]->data);
+    egi_free(label);
+    return true;
+}
+static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
+    const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
+    const eg_tensor *x = args->in[0], *y = args->in[1];
+    eg_tensor *out = args->out[0];
+    int64_t index[EG_MAX_RANK] = { 0 }, batches = 1;
+    (void)b;
+    for (int i = 0; i < p->batch_rank; i++) batches *= p->batch[i];
+    int size = egi_dtypes[x->dtype].size;
+    for (int64_t k = 0; k < batches; k++) {
+        int64_t ox = 0, oy = 0;
+        for (int i = 0; i < p->batch_rank; i++) { ox += index[i] * p->a_strides[i]; oy += index[i] * p->b_strides[i]; }
+        const void *xa = x->data + ox * size, *yb = y->data + oy * size;
+        void *to = out->data + k * p->m * p->n * size;
+        bool ok = true;
+        switch (x->dtype) {
+            case EG_FLOAT32: ok = egi_gemm_f32(p->ta, p->tb, p->m, p->n, p->k, (const float *)xa, p->lda, (const float *)yb, p->ldb, (float *)to, p->n, false); break;
+            case EG_FLOAT64: ok = egi_gemm_f64(p->ta, p->tb, p->m, p->n, p->k, (const double *)xa, p->lda, (const double *)yb, p->ldb, (double *)to, p->n, false); break;
+            case EG_INT32: ok = egi_gemm_i32(p->ta, p->tb, p->m, p->n, p->k, (const int32_t *)xa, p->lda, (const int32_t *)yb, p->ldb, (int32_t *)to, p->n, false); break;
+            default: ok = egi_gemm_i64(p->ta, p->tb, p->m, p->n, p->k, (const int64_t *)xa, p->lda, (const int64_t *)yb, p->ldb, (int64_t *)to, p->n, false); break;
+        }
+        if (!ok) return egi_no_memory("matmul", 0);
+        for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
+    }
+    return true;
+}
+static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
+    const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
+    const void *u = args->in[0]->data, *v = args->in[1]->data;
+    void *y = args->out[0]->data;
+    bool ok;
+    (void)b;
+    if (args->out[0]->dtype == EG_FLOAT32)
+        ok = p->kind == EGI_CONV_FORWARD ? egi_conv2d_f32(&p->dims, (const float *)u, (const float *)v, (float *)y) :
+             p->kind == EGI_CONV_INPUT ? egi_conv2d_input_f32(&p->dims, (const float *)u, (const float *)v, (float *)y) :
+                                         egi_conv2d_filter_f32(&p->dims, (const float *)u, (const float *)v, (float *)y);
+    else
+        ok = p->kind == EGI_CONV_FORWARD ? egi_conv2d_f64(&p->dims, (const double *)u, (const double *)v, (double *)y) :
+             p->kind == EGI_CONV_INPUT ? egi_conv2d_input_f64(&p->dims, (const double *)u, (const double *)v, (double *)y) :
+                                         egi_conv2d_filter_f64(&p->dims, (const double *)u, (const double *)v, (double *)y);
+    return ok || egi_no_memory(args->op->name, 0);
+}
+static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
+    const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
+    const void *x = args->in[0]->data;
+    void *y = args->out[0]->data;
+    bool f = args->in[0]->dtype == EG_FLOAT32;
+    (void)b;
+    if (p->kind == EGI_POOL_MAX_INDEX) { if (f) egi_max_pool_index_f32(&p->dims, (const float *)x, (int64_t *)y); else egi_max_pool_index_f64(&p->dims, (const double *)x, (int64_t *)y); }
+    else if (p->kind == EGI_POOL_AVG) { if (f) egi_avg_pool_f32(&p->dims, (const float *)x, (float *)y); else egi_avg_pool_f64(&p->dims, (const double *)x, (double *)y); }
+    else { if (f) egi_avg_pool_grad_f32(&p->dims, (const float *)x, (float *)y); else egi_avg_pool_grad_f64(&p->dims, (const double *)x, (double *)y); }
+    return true;
+}
+static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
+    const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
+    const eg_tensor *x = args->in[0], *indices = args->in[1];
+    char *to = args->out[0]->data;
+    int64_t *index = egi_cpu_indices(p->name, indices, p->rows);
+    int64_t row = p->inner * egi_dtypes[x->dtype].size;
+    (void)b;
+    if (!index) return false;
+    for (int64_t o = 0; o < p->outer; o++)
+        for (int64_t i = 0; i < indices->size; i++, to += row) {
+            const char *from = x->data + (o * p->rows + index[i]) * row;
+            if (row == 4) memcpy(to, from, 4);
+            else if (row == 8) memcpy(to, from, 8);
+            else if (row) memcpy(to, from, (size_t)row);
+        }
+    egi_free(index);
+    return true;
+}
+// Adds in the order of the updates: the same sum every time.
+#define EGI_SCATTER(T, U) { \
+        const T *u = (const T *)(const void *)args->in[0]->data; \
+        T *y = (T *)(void *)args->out[0]->data; \
+        for (int64_t o = 0; o < p->outer; o++) \
+            for (int64_t i = 0; i < indices->size; i++, u += p->inner) { \
+                T *row = y + (o * p->rows + index[i]) * p->inner; \
+                for (int64_t j = 0; j < p->inner; j++) row[j] = (T)((U)row[j] + (U)u[j]); \
+            } \
+        break; \
+    }
+static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
+    const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
+    const eg_tensor *indices = args->in[1];
+    int64_t *index = egi_cpu_indices(p->name, indices, p->rows);
+    (void)b;
+    if (!index) return false;
+    memset(args->out[0]->data, 0, (size_t)(args->out[0]->size * egi_dtypes[args->out[0]->dtype].size));
+    switch (args->out[0]->dtype) {
+        case EG_FLOAT32: EGI_SCATTER(float, float)
+        case EG_FLOAT64: EGI_SCATTER(double, double)
+        case EG_INT32: EGI_SCATTER(int32_t, uint32_t)
+        case EG_INT64: EGI_SCATTER(int64_t, uint64_t)
+        default: EGI_SCATTER(uint8_t, unsigned)
+    }
+    egi_free(index);
+    return true;
+}
+static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
+    const egi_random_parameters *p = (const egi_random_parameters *)args->parameters;
+    eg_tensor *y = args->out[0];
+    int64_t n = y->size;
+    void *to = y->data;
+    bool f = y->dtype == EG_FLOAT32;
+    egi_random r = { p->seed, p->counter };
+    (void)b;
+    if (p->kind == EGI_NORMAL || p->kind == EGI_TRUNCATED_NORMAL) {
+        double cut = p->kind == EGI_NORMAL ? HUGE_VAL : 2;
+        if (f) egi_random_normal_f32((float *)to, 0, n, r, p->a, p->b, cut);
+        else egi_random_normal_f64((double *)to, 0, n, r, p->a, p->b, cut);
+    } else if (p->kind == EGI_UNIFORM) {
+        if (f) egi_random_uniform_f32((float *)to, 0, n, r, p->a, p->b);
+        else egi_random_uniform_f64((double *)to, 0, n, r, p->a, p->b);
+    } else if (p->kind == EGI_BERNOULLI) egi_random_bernoulli((unsigned char *)to, 0, n, r, p->a);
+    else if (p->kind == EGI_PERMUTATION) egi_random_permutation((int64_t *)to, n, r);
+    else if (y->dtype == EG_INT64) egi_random_int64((int64_t *)to, 0, n, r, p->low, p->high);
+    else {
+        int64_t block[EGI_BLOCK];
+        int size = egi_dtypes[y->dtype].size;
+        for (int64_t start = 0; start < n; start += EGI_BLOCK) {
+            int64_t count = egi_min64(n - start, EGI_BLOCK);
+            egi_random_int64(block, start, count, r, p->low, p->high);
+            egi_convert(EG_INT64, block, y->dtype, (char *)to + start * size, count);
+        }
+    }
+    return true;
+}
+static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
+    const eg_tensor *x = args->in[0];
+    int64_t count = 0;
+    (void)b;
+    if (x->dtype == EG_FLOAT32) { const float *p = (const float *)(const void *)x->data; for (int64_t i = 0; i < x->size; i++) count += !(p[i] - p[i] == 0); }
+    else if (x->dtype == EG_FLOAT64) { const double *p = (const double *)(const void *)x->data; for (int64_t i = 0; i < x->size; i++) count += !(p[i] - p[i] == 0); }
+    *(int64_t *)(uintptr_t)args->parameters = count;
+    return true;
+}
+static void *egi_cpu_allocate(eg_backend *b, int64_t bytes) { (void)b; return egi_alloc((size_t)bytes); }
+static void egi_cpu_deallocate(eg_backend *b, void *data, int64_t bytes) { (void)b; (void)bytes; egi_free(data); }
+static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t bytes) {
+    (void)b;
+    if (bytes) memcpy(to, from, (size_t)bytes);
+    return true;
+}
+static bool egi_cpu_update(eg_backend *b, const egi_args *args);
+static eg_backend egi_cpu = {
+    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, NULL,
+    egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
+    { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
+      egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite }
+};
+EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
+
+//# 19  THE OTHER ROWS --------------------------------------------------------
+// Idea: a row that is no formula brings its own shape rule, kernel call and
+// gradient, side by side. Many functions are composed of others and need no row
+// at all. Read first: 15, 16.  Proof: tests/ops.c, tests/fixtures.c
+
+// ROW(name, inputs, flags, attributes, saves for dx[0], for dx[1]): its functions are egi_shape_<name>, egi_run_<name>, egi_grad_<name>.
+#define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
+    static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+#define EGI_OP(name, n, flags, attributes, s0, s1) EGI_ROW_(name, n, flags, attributes, s0, s1, egi_grad_##name)
+#define EGI_OP_ND(name, n, flags, attributes) EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
+#define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
+// `return EGI_SET(i, value)` in a gradient: false where it failed.
+static bool egi_set_dx(const eg_grad_context *c, int i, eg_tensor **dx, eg_tensor *value) {
+    (void)c;
+    dx[i] = value;
+    return value != NULL;
+}
+
+static void egi_same_out(egi_call *c, const eg_tensor *x) {
+    c->dtype[0] = (eg_dtype)x->dtype;
+    c->shape[0] = egi_shape(x);
+}
+static bool egi_needs_float(const char *name, const eg_tensor *x) {
+    if (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) return true;
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: needs float32 or float64, not %s; eg_cast it", name, egi_describe(x).text);
+}
+static bool egi_needs_number(const char *name, const eg_tensor *x) {
+    if (x->dtype <= EG_UINT8) return true;
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: needs numbers to compute with, not %s; eg_cast it", name, egi_describe(x).text);
+}
+static bool egi_needs_index(const char *name, const eg_tensor *x) {
+    if (x->dtype == EG_INT32 || x->dtype == EG_INT64) return true;
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: indices must be int32 or int64, not %s", name, egi_describe(x).text);
+}
+static bool egi_same_dtype(const char *name, const eg_tensor *a, const eg_tensor *b) {
+    if (a->dtype == b->dtype) return true;
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", name, egi_describe(a).text, egi_describe(b).text);
+}
+static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
+    eg_reduce_options o;
+    memset(&o, 0, sizeof o);
+    o.axes.count = 1;
+    o.axes.axes[0] = axis;
+    o.keepdims = keepdims;
+    return o;
+}
+
+// ---- views: identity, stop_gradient, reshape, transpose, broadcast_to, slice, reverse
+
+static bool egi_shape_identity(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
+static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_alias(c->op->name, c->in[0])) != NULL; }
+EGI_GRAD(identity) { (void)op; return egi_set_dx(c, 0, dx, c->upstream[0]); }
+EGI_OP(identity, 1, EGI_VIEW, 0, 0, 0)
+EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_identity, &x, 1, NULL); }
+#define egi_shape_stop_gradient egi_shape_identity
+#define egi_run_stop_gradient egi_run_identity
+EGI_OP_ND(stop_gradient, 1, EGI_VIEW, 0)
+EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x) { return egi_apply1(&egi_op_stop_gradient, &x, 1, NULL); }
+// A variable's value as a tensor: an identity, for the tape too.
+EAGER_API eg_tensor *eg_read(eg_tensor *variable) { return eg_identity(variable); }
+
+typedef struct egi_reshape_attr { eg_shape from, to; } egi_reshape_attr;
+static bool egi_shape_reshape(egi_call *c) {
+    egi_same_out(c, c->in[0]);
+    c->shape[0] = ((const egi_reshape_attr *)c->attr)->to;
+    return true;
+}
+static bool egi_run_reshape(egi_call *c) {
+    eg_tensor *x = egi_contiguous(c->in[0]);
+    if (!x) return false;
+    c->out[0] = egi_alias(c->op->name, x);
+    egi_object_release(&x->object);
+    if (c->out[0]) egi_set_shape_checked(c->out[0], &c->shape[0]);
+    return c->out[0] != NULL;
+}
+EGI_GRAD(reshape) { (void)op; return egi_set_dx(c, 0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from)); }
+EGI_OP(reshape, 1, EGI_VIEW, sizeof(egi_reshape_attr), 0, 0)
+EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
+    if (!egi_alive("reshape", 0, x)) return NULL;
+    egi_reshape_attr attr;
+    attr.from = egi_shape(x);
+    int64_t known = 1;
+    int free_axis = -1;
+    bool fits = shape.rank >= 0 && shape.rank <= EG_MAX_RANK;
+    for (int i = 0; fits && i < shape.rank; i++) {
+        if (shape.dims[i] == -1 && free_axis < 0) free_axis = i;
+        else if (shape.dims[i] < 0 || !egi_checked_product(known, shape.dims[i], &known)) fits = false;
+    }
+    attr.to = shape;
+    if (fits && free_axis >= 0) {
+        if (known == 0 || x->size % known) fits = false;
+        else attr.to.dims[free_axis] = x->size / known;
+    } else if (known != x->size) fits = false;
+    if (!fits)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x).text, (long long)x->size, egi_show(shape).text);
+    return egi_apply1(&egi_op_reshape, &x, 1, &attr);
+}
+EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
+    if (!egi_alive("expand_dims", 0, x)) return NULL;
+    eg_shape shape = egi_shape(x);
+    if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_expand_dims: %s has the most axes a tensor can have", egi_describe(x).text);
+    if (!egi_axis("expand_dims", axis, x->rank + 1, &axis)) return NULL;
+    for (int i = x->rank; i > axis; i--) shape.dims[i] = shape.dims[i - 1];
+    shape.dims[axis] = 1;
+    shape.rank++;
+    return eg_reshape(x, shape);
+}
+static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsigned *mask) {
+    *mask = 0;
+    if (axes->count < 0 || axes->count > EG_MAX_RANK) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d axes", name, axes->count);
+    for (int i = 0; i < axes->count; i++) {
+        int axis = 0;
+        if (!egi_axis(name, axes->axes[i], rank, &axis)) return false;
+        if (*mask >> axis & 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: axis %d is given twice", name, axis);
+        *mask |= 1u << axis;
+    }
+    return true;
+}
+EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
+    unsigned mask;
+    if (!egi_alive("squeeze", 0, x) || !egi_axes_mask("squeeze", &options.axes, x->rank, &mask)) return NULL;
+    eg_shape shape = { 0, { 0 } };
+    for (int i = 0; i < x->rank; i++) {
+        if (mask >> i & 1 && x->dims[i] != 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_squeeze: axis %d of %s is not 1", i, egi_describe(x).text);
+        if (mask ? mask >> i & 1 : x->dims[i] == 1) continue;
+        shape.dims[shape.rank++] = x->dims[i];
+    }
+    return eg_reshape(x, shape);
+}
+
+typedef struct egi_perm { int perm[EG_MAX_RANK]; } egi_perm;
+static bool egi_shape_transpose(egi_call *c) {
+    const egi_perm *p = (const egi_perm *)c->attr;
+    egi_same_out(c, c->in[0]);
+    for (int i = 0; i < c->in[0]->rank; i++) c->shape[0].dims[i] = c->in[0]->dims[p->perm[i]];
+    return true;
+}
+static bool egi_run_transpose(egi_call *c) {
+    const egi_perm *p = (const egi_perm *)c->attr;
+    const eg_tensor *x = c->in[0];
+    eg_tensor *y = c->out[0] = egi_alias(c->op->name, x);
+    if (!y) return false;
+    for (int i = 0; i < x->rank; i++) { y->dims[i] = x->dims[p->perm[i]]; y->strides[i] = x->strides[p->perm[i]]; }
+    egi_find_contiguous(y);
+    return true;
+}
+static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p);
+EGI_GRAD(transpose) {
+    const egi_perm *p = (const egi_perm *)c->attributes;
+    egi_perm back;
+    (void)op;
+    for (int i = 0; i < c->upstream[0]->rank; i++) back.perm[p->perm[i]] = i;
+    return egi_set_dx(c, 0, dx, egi_transpose(c->upstream[0], &back));
+}
+EGI_OP(transpose, 1, EGI_VIEW, sizeof(egi_perm), 0, 0)
+static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_apply1(&egi_op_transpose, &x, 1, p); }
+EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) {
+    egi_perm p;
+    unsigned mask;
+    if (!egi_alive("transpose", 0, x)) return NULL;
+    if (options.perm.count && options.perm.count != x->rank)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_transpose: %d axes in perm, but %s has %d", options.perm.count, egi_describe(x).text, x->rank);
+    if (!egi_axes_mask("transpose", &options.perm, x->rank, &mask)) return NULL;
+    for (int i = 0; i < x->rank; i++) p.perm[i] = !options.perm.count ? x->rank - 1 - i : options.perm.axes[i] < 0 ? options.perm.axes[i] + x->rank : options.perm.axes[i];
+    return egi_transpose(x, &p);
+}
+// Moves one axis to the end, or back from it.
+static eg_tensor *egi_axis_to_end(eg_tensor *x, int axis, bool back) {
+    egi_perm p;
+    if (!x || axis == x->rank - 1) return x;
+    for (int i = 0, k = 0; i < x->rank; i++) {
+        if (!back) p.perm[i] = i == x->rank - 1 ? axis : i + (i >= axis);
+        else p.perm[i] = i == axis ? x->rank - 1 : k++;
+    }
+    return egi_transpose(x, &p);
+}
+
+static bool egi_shape_broadcast_to(egi_call *c) { egi_same_out(c, c->in[0]); c->shape[0] = *(const eg_shape *)c->attr; return true; }
+static bool egi_run_broadcast_to(egi_call *c) {
+    const eg_tensor *x = c->in[0];
+    const eg_shape *to = &c->shape[0];
+    eg_tensor *y = c->out[0] = egi_alias(c->op->name, x);
+    if (!y) return false;
+    y->rank = (int8_t)to->rank;
+    y->size = 1;
+    for (int i = 0; i < to->rank; i++) {
+        int k = i - (to->rank - x->rank);
+        y->dims[i] = to->dims[i];
+        y->strides[i] = k < 0 || (x->dims[k] == 1 && to->dims[i] != 1) ? 0 : x->strides[k];
+        y->size *= to->dims[i];
+    }
+    egi_find_contiguous(y);
+    return true;
+}
+EGI_GRAD(broadcast_to) { (void)op; return egi_set_dx(c, 0, dx, c->upstream[0]); }       // the tape undoes broadcasting
+EGI_OP(broadcast_to, 1, EGI_VIEW, sizeof(eg_shape), 0, 0)
+EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
+    if (!egi_alive("broadcast_to", 0, x) || !egi_shape_valid("broadcast_to", shape, EG_FLOAT64)) return NULL;
+    bool fits = x->rank <= shape.rank;
+    for (int i = 0; i < x->rank && fits; i++) {
+        int64_t from = x->dims[i], to = shape.dims[i + shape.rank - x->rank];
+        fits = from == to || from == 1;
+    }
+    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_broadcast_to: %s does not broadcast to %s", egi_describe(x).text, egi_show(shape).text);
+    return egi_apply1(&egi_op_broadcast_to, &x, 1, &shape);
+}
+
+// Elements begin, begin + step, ... of each axis; its gradient spreads them out again in zeros, which is the row pad.
+typedef struct egi_slice_attr { eg_shape from; int64_t begin[EG_MAX_RANK], size[EG_MAX_RANK], step[EG_MAX_RANK]; } egi_slice_attr;
+typedef struct egi_pad_attr { int64_t low[EG_MAX_RANK], high[EG_MAX_RANK], step[EG_MAX_RANK]; double value; } egi_pad_attr;
+static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr);
+static eg_tensor *egi_pad(eg_tensor *x, const egi_pad_attr *attr);
+static bool egi_shape_slice(egi_call *c) {
+    const egi_slice_attr *a = (const egi_slice_attr *)c->attr;
+    egi_same_out(c, c->in[0]);
+    for (int i = 0; i < c->in[0]->rank; i++) c->shape[0].dims[i] = a->size[i];
+    return true;
+}
+static eg_tensor *egi_slice_view(const char *name, const eg_tensor *x, const egi_slice_attr *a) {
+    eg_tensor *y = egi_alias(name, x);
+    if (!y) return NULL;
+    y->size = 1;
+    for (int i = 0; i < x->rank; i++) {
+        if (a->size[i] > 0) y->data += a->begin[i] * x->strides[i] * egi_dtypes[x->dtype].size;
+        y->dims[i] = a->size[i];
+        y->strides[i] = x->strides[i] * a->step[i];
+        y->size *= a->size[i];
+    }
+    if (y->size == 0) y->data = x->data;
+    egi_find_contiguous(y);
+    return y;
+}
+static bool egi_run_slice(egi_call *c) { return (c->out[0] = egi_slice_view(c->op->name, c->in[0], (const egi_slice_attr *)c->attr)) != NULL; }
+EGI_GRAD(slice) {
+    const egi_slice_attr *a = (const egi_slice_attr *)c->attributes;
+    egi_pad_attr p;
+    (void)op;
+    memset(&p, 0, sizeof p);
+    for (int i = 0; i < a->from.rank; i++) {
+        p.step[i] = a->step[i];
+        p.low[i] = a->size[i] ? a->begin[i] : 0;
+        p.high[i] = a->size[i] ? a->from.dims[i] - (a->begin[i] + (a->size[i] - 1) * a->step[i] + 1) : a->from.dims[i];
+    }
+    return egi_set_dx(c, 0, dx, egi_pad(c->upstream[0], &p));
+}
+EGI_OP(slice, 1, EGI_VIEW, sizeof(egi_slice_attr), 0, 0)
+static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) { return egi_apply1(&egi_op_slice, &x, 1, attr); }
+
+static bool egi_shape_pad(egi_call *c) {
+    const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
+    egi_same_out(c, c->in[0]);
+    for (int i = 0; i < c->in[0]->rank; i++) {
+        int64_t d = c->in[0]->dims[i], extent = 0;
+        bool fits = !d || (egi_checked_product(d - 1, a->step[i], &extent) && !__builtin_add_overflow(extent, 1, &extent));
+        fits = fits && !__builtin_add_overflow(extent, a->low[i], &extent) && !__builtin_add_overflow(extent, a->high[i], &extent);
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_pad: axis %d of the result has more elements than 64 bits count", i);
+        c->shape[0].dims[i] = extent;
+    }
+    return true;
+}
+static bool egi_run_pad(egi_call *c) {
+    const egi_pad_attr *a = (const egi_pad_attr *)c->attr;
+    egi_slice_attr s;
+    memset(&s, 0, sizeof s);
+    for (int i = 0; i < c->in[0]->rank; i++) { s.begin[i] = a->low[i]; s.size[i] = c->in[0]->dims[i]; s.step[i] = a->step[i]; }
+    if (!egi_fill(c->out[0], a->value)) return false;
+    if (c->in[0]->size == 0) return true;
+    eg_tensor *inside = egi_slice_view(c->op->name, c->out[0], &s);
+    bool ok = inside && egi_copy(c->in[0], inside);
+    if (inside) egi_object_release(&inside->object);
+    return ok;
+}
+EGI_GRAD(pad) {
+    const egi_pad_attr *a = (const egi_pad_attr *)c->attributes;
+    egi_slice_attr s;
+    (void)op;
+    memset(&s, 0, sizeof s);
+    s.from = egi_shape(c->upstream[0]);
+    for (int i = 0; i < s.from.rank; i++) {
+        int64_t extent = s.from.dims[i] - a->low[i] - a->high[i];
+        s.begin[i] = a->low[i];
+        s.step[i] = a->step[i];
+        s.size[i] = extent > 0 ? (extent - 1) / a->step[i] + 1 : 0;
+    }
+    return egi_set_dx(c, 0, dx, egi_slice(c->upstream[0], &s));
+}
+EGI_OP(pad, 1, 0, sizeof(egi_pad_attr), 0, 0)
+static eg_tensor *egi_pad(eg_tensor *x, const egi_pad_attr *attr) { return egi_apply1(&egi_op_pad, &x, 1, attr); }
+
+static bool egi_shape_reverse(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
+static bool egi_run_reverse(egi_call *c) {
+    unsigned mask = *(const unsigned *)c->attr;
+    const eg_tensor *x = c->in[0];
+    eg_tensor *y = c->out[0] = egi_alias(c->op->name, x);
+    if (!y) return false;
+    for (int i = 0; i < x->rank && x->size; i++)
+        if (mask >> i & 1) {
+            y->data += (x->dims[i] - 1) * x->strides[i] * egi_dtypes[x->dtype].size;
+            y->strides[i] = -x->strides[i];
+        }
+    egi_find_contiguous(y);
+    return true;
+}
+static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask);
+EGI_GRAD(reverse) { (void)op; return egi_set_dx(c, 0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes)); }
+EGI_OP(reverse, 1, EGI_VIEW, sizeof(unsigned), 0, 0)
+static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask) { return egi_apply1(&egi_op_reverse, &x, 1, &mask); }
+EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
+    unsigned mask;
+    return egi_alive("reverse", 0, x) && egi_axes_mask("reverse", &axes, x->rank, &mask) ? egi_reverse(x, mask) : NULL;
+}
+
+EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
+    egi_slice_attr a;
+    if (!egi_alive("slice", 0, x)) return NULL;
+    if (begin.rank != x->rank || size.rank != x->rank)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_slice: begin %s and size %s must have an entry for each axis of %s", egi_show(begin).text, egi_show(size).text, egi_describe(x).text);
+    memset(&a, 0, sizeof a);
+    a.from = egi_shape(x);
+    for (int i = 0; i < x->rank; i++) {
+        a.begin[i] = begin.dims[i];
+        a.size[i] = size.dims[i] == -1 ? x->dims[i] - begin.dims[i] : size.dims[i];
+        a.step[i] = 1;
+        if (a.begin[i] < 0 || a.begin[i] > x->dims[i] || a.size[i] < 0 || a.size[i] > x->dims[i] - a.begin[i])
+            return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_slice: %lld elements from %lld on do not lie inside axis %d of %s", (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x).text);
+    }
+    return egi_slice(x, &a);
+}
+EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end, eg_shape step) {
+    egi_slice_attr a;
+    unsigned reversed = 0;
+    if (!egi_alive("strided_slice", 0, x)) return NULL;
+    if (begin.rank > x->rank || begin.rank != end.rank || begin.rank != step.rank)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_strided_slice: begin %s, end %s and step %s must have one length, at most the rank of %s", egi_show(begin).text, egi_show(end).text, egi_show(step).text, egi_describe(x).text);
+    memset(&a, 0, sizeof a);
+    a.from = egi_shape(x);
+    for (int i = 0; i < x->rank; i++) {
+        int64_t d = x->dims[i], s = i < step.rank ? step.dims[i] : 1, b = 0, e = d;
+        if (s == 0 || s == INT64_MIN) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_strided_slice: the step of axis %d is %lld", i, (long long)s);
+        if (i < begin.rank) {
+            int64_t low = s < 0 ? -1 : 0, high = s < 0 ? d - 1 : d;          // NumPy's clamping
+            b = begin.dims[i] == EG_END ? (s < 0 ? d - 1 : d) : egi_saturate(begin.dims[i] < 0 ? (begin.dims[i] < -d ? -1 - d + d : begin.dims[i] + d) : begin.dims[i], low, high);
+            e = end.dims[i] == EG_END ? (s < 0 ? -1 : d) : egi_saturate(end.dims[i] < 0 ? (end.dims[i] < -d ? -1 : end.dims[i] + d) : end.dims[i], low, high);
+        }
+        a.size[i] = s > 0 ? (e > b ? (e - b - 1) / s + 1 : 0) : (b > e ? (b - e - 1) / -s + 1 : 0);
+        if (s < 0) {                                                         // the same elements forward, then reversed
+            reversed |= 1u << i;
+            a.begin[i] = a.size[i] ? b + (a.size[i] - 1) * s : 0;
+            a.step[i] = -s;
+        } else {
+            a.begin[i] = a.size[i] ? b : 0;
+            a.step[i] = s;
+        }
+        if (a.size[i] <= 1) a.step[i] = 1;
+    }
+    eg_tensor *y = egi_slice(x, &a);
+    return y && reversed ? egi_reverse(y, reversed) : y;
+}
+EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
+    egi_slice_attr a;
+    if (!egi_alive("index", 0, x)) return NULL;
+    if (x->rank < 1 || i < -x->dims[0] || i >= x->dims[0])
+        return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_index: %lld is out of range for %s", (long long)i, egi_describe(x).text);
+    memset(&a, 0, sizeof a);
+    a.from = egi_shape(x);
+    eg_shape rest = { x->rank - 1, { 0 } };
+    for (int k = 0; k < x->rank; k++) {
+        a.size[k] = k ? x->dims[k] : 1;
+        a.begin[k] = k ? 0 : i < 0 ? i + x->dims[0] : i;
+        a.step[k] = 1;
+        if (k) rest.dims[k - 1] = x->dims[k];
+    }
+    return eg_reshape(egi_slice(x, &a), rest);
+}
+EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
+    for (int i = 0; i < n && out; i++) out[i] = NULL;
+    if (!egi_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
+    if (n < 1 || !out || x->dims[axis] % n) return egi_fail(EG_ERROR_SHAPE, "eg_split: axis %d of %s does not divide into %d equal parts", axis, egi_describe(x).text, n);
+    eg_shape begin = egi_shape(x), size = begin;
+    for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
+    size.dims[axis] = x->dims[axis] / n;
+    for (int i = 0; i < n; i++, begin.dims[axis] += size.dims[axis])
+        if (!(out[i] = eg_slice(x, begin, size))) { while (i >= 0) out[i--] = NULL; return false; }
+    return true;
+}
+EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
+    for (int i = 0; i < n && out; i++) out[i] = NULL;
+    if (!egi_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
+    if (!out || x->dims[axis] != n) return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slices, not %d", axis, egi_describe(x).text, (long long)x->dims[axis], n);
+    eg_squeeze_options squeeze;
+    memset(&squeeze, 0, sizeof squeeze);
+    squeeze.axes.count = 1;
+    squeeze.axes.axes[0] = axis;
+    if (n && !eg_split(x, n, axis, out)) return false;
+    for (int i = 0; i < n; i++)
+        if (!(out[i] = (eg_squeeze)(out[i], squeeze))) { for (i = 0; i < n; i++) out[i] = NULL; return false; }
+    return true;
+}
+// Rows taken in the order of a rule, along each padded axis.
+static int64_t egi_mirror(int64_t i, int64_t n, bool symmetric) {
+    if (i >= 0 && i < n) return i;
+    if (symmetric) return i < 0 ? -1 - i : 2 * n - 1 - i;
+    return i < 0 ? -i : 2 * n - 2 - i;
+}
+EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
+    egi_pad_attr a;
+    if (!egi_alive("pad", 0, x)) return NULL;
+    if (pads.count != 2 * x->rank) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x).text);
+    memset(&a, 0, sizeof a);
+    a.value = options.value;
+    for (int i = 0; i < x->rank; i++) {
+        int64_t most = options.mode == EG_PAD_CONSTANT ? INT64_MAX : options.mode == EG_PAD_REFLECT ? x->dims[i] - 1 : x->dims[i];
+        a.low[i] = pads.pads[2 * i];
+        a.high[i] = pads.pads[2 * i + 1];
+        a.step[i] = 1;
+        if (a.low[i] < 0 || a.high[i] < 0 || ((a.low[i] > most || a.high[i] > most)))
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode", (long long)a.low[i], (long long)a.high[i], i, egi_describe(x).text);
+    }
+    if (options.mode == EG_PAD_CONSTANT) return egi_value_fits("pad", options.value, (eg_dtype)x->dtype) ? egi_pad(x, &a) : NULL;
+    for (int axis = 0; axis < x->rank && x; axis++) {
+        if (!a.low[axis] && !a.high[axis]) continue;
+        int64_t n = x->dims[axis];
+        eg_shape shape = { 1, { n + a.low[axis] + a.high[axis] } };
+        int64_t *index = (int64_t *)egi_alloc((size_t)shape.dims[0] * sizeof *index);
+        if (!index) { egi_no_memory("pad", shape.dims[0] * 8); return NULL; }
+        for (int64_t i = 0; i < shape.dims[0]; i++) index[i] = egi_mirror(i - a.low[axis], n, options.mode == EG_PAD_SYMMETRIC);
+        eg_gather_options along;
+        memset(&along, 0, sizeof along);
+        along.axis = axis;
+        x = (eg_gather)(x, eg_to(eg_from_data(EG_INT64, shape, index), eg_device_of(x)), along);
+        egi_free(index);
+    }
+    return x;
+}
+
+// ---- cast
+
+typedef struct egi_cast_attr { int from, to; } egi_cast_attr;
+static bool egi_shape_cast(egi_call *c) { egi_same_out(c, c->in[0]); c->dtype[0] = (eg_dtype)((const egi_cast_attr *)c->attr)->to; return true; }
+static bool egi_run_cast(egi_call *c) { return egi_copy(c->in[0], c->out[0]); }
+EGI_GRAD(cast) { (void)op; return egi_set_dx(c, 0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from)); }
+EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
+EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
+    if (!egi_alive("cast", 0, x)) return NULL;
+    if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_cast: %d is no dtype", (int)dtype);
+    if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
+    if (x->dtype == (int)dtype && !(x->flags & EGI_VARIABLE)) return x;
+    egi_cast_attr attr = { x->dtype, (int)dtype };
+    return egi_apply1(&egi_op_cast, &x, 1, &attr);
+}
+
+// ---- concat, stack, tile, repeat
+
+static bool egi_shape_concat(egi_call *c) {
+    int axis = (int)*(const int64_t *)c->attr;
+    egi_same_out(c, c->in[0]);
+    for (int i = 1; i < c->n; i++) {
+        bool fits = c->in[i]->rank == c->in[0]->rank;
+        if (!egi_same_dtype("concat", c->in[0], c->in[i])) return false;
+        for (int d = 0; fits && d < c->in[0]->rank; d++) fits = d == axis || c->in[i]->dims[d] == c->in[0]->dims[d];
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_concat: %s and %s must agree but for axis %d", egi_describe(c->in[0]).text, egi_describe(c->in[i]).text, axis);
+        if (__builtin_add_overflow(c->shape[0].dims[axis], c->in[i]->dims[axis], &c->shape[0].dims[axis])) return egi_fail(EG_ERROR_SHAPE, "eg_concat: too many elements");
+    }
+    return true;
+}
+static bool egi_run_concat(egi_call *c) {
+    int axis = (int)*(const int64_t *)c->attr;
+    egi_slice_attr s;
+    memset(&s, 0, sizeof s);
+    for (int d = 0; d < c->in[0]->rank; d++) { s.size[d] = c->in[0]->dims[d]; s.step[d] = 1; }
+    bool ok = true;
+    for (int i = 0; i < c->n && ok; i++) {
+        s.size[axis] = c->in[i]->dims[axis];
+        if (c->in[i]->size) {
+            eg_tensor *part = egi_slice_view("concat", c->out[0], &s);
+            ok = part && egi_copy(c->in[i], part);
+            if (part) egi_object_release(&part->object);
+        }
+        s.begin[axis] += s.size[axis];
+    }
+    return ok;
+}
+EGI_GRAD(concat) {
+    const int64_t *a = (const int64_t *)c->attributes;      // the axis, then each input's length along it
+    egi_slice_attr s;
+    (void)op;
+    memset(&s, 0, sizeof s);
+    s.from = egi_shape(c->upstream[0]);
+    for (int d = 0; d < s.from.rank; d++) { s.size[d] = s.from.dims[d]; s.step[d] = 1; }
+    for (int i = 0; i < c->n_inputs; i++) {
+        s.size[a[0]] = a[1 + i];
+        if (c->needed[i] && !egi_set_dx(c, i, dx, egi_slice(c->upstream[0], &s))) return false;
+        s.begin[a[0]] += a[1 + i];
+    }
+    return true;
+}
+EGI_OP(concat, -1, EGI_SAVES_ALL, sizeof(int64_t), 0, 0)
+EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
+    int64_t few[17], *attr = few;
+    if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_concat: needs at least one tensor");
+    for (int i = 0; i < n; i++) if (!egi_alive("concat", i, x[i])) return NULL;
+    if (x[0]->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_concat: %s has no axis to join along; use eg_stack", egi_describe(x[0]).text);
+    if (!egi_axis("concat", axis, x[0]->rank, &axis)) return NULL;
+    if (n > 16 && !(attr = (int64_t *)egi_alloc((size_t)(n + 1) * sizeof *attr))) { egi_no_memory("concat", 0); return NULL; }
+    attr[0] = axis;
+    for (int i = 0; i < n; i++) attr[1 + i] = axis < x[i]->rank ? x[i]->dims[axis] : 0;
+    eg_tensor *y = egi_apply1(&egi_op_concat, x, n, attr);
+    if (attr != few) egi_free(attr);
+    return y;
+}
+EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis) {
+    if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
+    for (int i = 0; i < n; i++) {
+        if (!egi_alive("stack", i, x[i])) return NULL;
+        if (!egi_same_shape(x[0], x[i])) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_stack: shapes differ: %s and %s", egi_describe(x[0]).text, egi_describe(x[i]).text);
+    }
+    if (!egi_axis("stack", axis, x[0]->rank + 1, &axis)) return NULL;
+    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * sizeof *list);
+    if (!list) { egi_no_memory("stack", 0); return NULL; }
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = (list[i] = eg_expand_dims(x[i], axis)) != NULL;
+    eg_tensor *y = ok ? eg_concat(list, n, axis) : NULL;
+    egi_free(list);
+    return y;
+}
+EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
+    if (!egi_alive("repeat", 0, x) || !egi_axis("repeat", axis, x->rank, &axis)) return NULL;
+    eg_shape shape = egi_shape(x), wide = shape;
+    if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis])) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_repeat: %lld repeats", (long long)repeats);
+    if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_repeat: %s has too many axes", egi_describe(x).text);
+    for (int i = x->rank; i > axis + 1; i--) wide.dims[i] = wide.dims[i - 1];
+    wide.dims[axis + 1] = repeats;
+    wide.rank++;
+    return eg_reshape(eg_broadcast_to(eg_expand_dims(x, axis + 1), wide), shape);
+}
+EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) {
+    if (!egi_alive("tile", 0, x)) return NULL;
+    if (multiples.rank != x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples).text, egi_describe(x).text);
+    for (int axis = 0; axis < multiples.rank && x; axis++) {       // copies of the whole axis: (n) -> (times, n) -> (times n)
+        int64_t times = multiples.dims[axis];
+        if (times == 1) continue;
+        eg_shape shape = egi_shape(x), wide = shape;
+        if (times < 0 || !egi_checked_product(shape.dims[axis], times, &shape.dims[axis])) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_tile: %lld times axis %d", (long long)times, axis);
+        if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: %s has too many axes", egi_describe(x).text);
+        for (int i = x->rank; i > axis; i--) wide.dims[i] = wide.dims[i - 1];
+        wide.dims[axis] = times;
+        wide.rank++;
+        x = eg_reshape(eg_broadcast_to(eg_expand_dims(x, axis), wide), shape);
+    }
+    return x;
+}
+
+// ---- reductions
+
+typedef struct egi_reduce_attr { egi_reduction kind; unsigned mask; bool keepdims; eg_shape from; } egi_reduce_attr;
+static eg_shape egi_reduced_shape(const egi_reduce_attr *a, bool keepdims) {
+    eg_shape s = { 0, { 0 } };
+    for (int i = 0; i < a->from.rank; i++) {
+        if (!(a->mask >> i & 1)) s.dims[s.rank++] = a->from.dims[i];
+        else if (keepdims) s.dims[s.rank++] = 1;
+    }
+    return s;
+}
+static bool egi_shape_reduce(egi_call *c) {
+    const egi_reduce_attr *a = (const egi_reduce_attr *)c->attr;
+    c->dtype[0] = a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN ? EG_INT64 : (eg_dtype)c->in[0]->dtype;
+    c->shape[0] = egi_reduced_shape(a, a->keepdims);
+    if (a->kind == EGI_ALL || a->kind == EGI_ANY)
+        return c->in[0]->dtype == EG_BOOL || egi_fail(EG_ERROR_DTYPE, "eg_%s: needs bool, as comparisons make, not %s", c->op->name, egi_describe(c->in[0]).text);
+    return a->kind == EGI_NORM2 ? egi_needs_float(c->op->name, c->in[0]) : egi_needs_number(c->op->name, c->in[0]);
+}
+// Kernels see (outer, n, inner): axes that lie together are reduced where they are, others are first copied to the end.
+static bool egi_run_reduce(egi_call *c) {
+    const egi_reduce_attr *a = (const egi_reduce_attr *)c->attr;
+    const eg_tensor *x = c->in[0];
+    egi_reduce_parameters p = { a->kind, 1, 1, 1, false, false };
+    int first = -1, last = -1;
+    bool together = true;
+    for (int i = 0; i < x->rank; i++) if (a->mask >> i & 1 && x->dims[i] != 1) { if (first < 0) first = i; last = i; }
+    for (int i = first; i >= 0 && i <= last; i++) if (!(a->mask >> i & 1) && x->dims[i] != 1) together = false;
+    eg_tensor *packed;
+    if (together) {
+        for (int i = 0; i < x->rank; i++) {
+            if (first >= 0 && i >= first && i <= last) p.n *= x->dims[i];
+            else if (first >= 0 && i > last) p.inner *= x->dims[i];
+            else p.outer *= x->dims[i];
+        }
+        packed = egi_contiguous(x);
+    } else {
+        eg_tensor *view = egi_alias(c->op->name, x);
+        if (!view) return false;
+        int k = 0;
+        for (int reduced = 0; reduced < 2; reduced++)
+            for (int i = 0; i < x->rank; i++)
+                if ((int)(a->mask >> i & 1) == reduced) {
+                    view->dims[k] = x->dims[i];
+                    view->strides[k++] = x->strides[i];
+                    if (reduced) p.n *= x->dims[i];
+                    else p.outer *= x->dims[i];
+                }
+        egi_find_contiguous(view);
+        packed = egi_contiguous(view);
+        egi_object_release(&view->object);
+    }
+    if (!packed) return false;
+    bool ok = true;
+    if (c->out[0]->size == 0) ok = true;
+    else if (p.n == 0) {                  // nothing to reduce
+        bool f = egi_is_float(x->dtype);
+        if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN) ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x).text);
+        else if (a->kind == EGI_MAX_) ok = egi_fill(c->out[0], f ? -HUGE_VAL : -1e300);
+        else if (a->kind == EGI_MIN_) ok = egi_fill(c->out[0], f ? HUGE_VAL : 1e300);
+        else ok = egi_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
+    } else {
+        egi_args args;
+        memset(&args, 0, sizeof args);
+        args.op = c->op;
+        args.in[0] = packed;
+        args.out[0] = c->out[0];
+        args.parameters = &p;
+        ok = egi_launch(c->backend, EGI_REDUCE, &args);
+    }
+    egi_object_release(&packed->object);
+    return ok;
+}
+// g back with the reduced axes as 1, ready to broadcast.
+static eg_tensor *egi_unreduced(eg_tensor *g, const egi_reduce_attr *a) { return eg_reshape(g, egi_reduced_shape(a, true)); }
+EGI_GRAD(reduce_sum) {
+    const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
+    (void)op;
+    return egi_set_dx(c, 0, dx, eg_broadcast_to(egi_unreduced(c->upstream[0], a), a->from));
+}
+EGI_GRAD(reduce_mean) {
+    const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
+    double n = 1;
+    (void)op;
+    for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
+    return egi_set_dx(c, 0, dx, eg_broadcast_to(egi_unreduced((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
+}
+EGI_GRAD(reduce_max) {                    // ties share: g mask / count
+    const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
+    (void)op;
+    eg_tensor *mask = (eg_equal)(c->inputs[0], egi_unreduced(c->outputs[0], a));
+    eg_reduce_options o;
+    memset(&o, 0, sizeof o);
+    o.keepdims = true;
+    for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) o.axes.axes[o.axes.count++] = i;
+    eg_tensor *count = o.axes.count ? (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o) : eg_number(1);
+    return egi_set_dx(c, 0, dx, (eg_where)(mask, (eg_div)(egi_unreduced(c->upstream[0], a), count), eg_number(0)));
+}
+EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
+    const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
+    (void)op;
+    return egi_set_dx(c, 0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), egi_unreduced(c->outputs[0], a))));
+}
+#define egi_grad_reduce_min egi_grad_reduce_max
+#define EGI_REDUCTION(name, kind, save) \
+    EGI_REDUCTION_(name, kind, save, egi_grad_##name, 0)
+#define EGI_REDUCTION_(name, kind, save, grad, flags) \
+    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, egi_run_reduce, grad, { save, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+EGI_REDUCTION(reduce_sum, EGI_SUM, 0)
+EGI_REDUCTION(reduce_mean, EGI_MEAN, 0)
+EGI_REDUCTION(reduce_max, EGI_MAX_, EGI_USES_A | EGI_USES_Y)
+EGI_REDUCTION(reduce_min, EGI_MIN_, EGI_USES_A | EGI_USES_Y)
+EGI_REDUCTION(norm, EGI_NORM2, EGI_USES_A | EGI_USES_Y)
+EGI_REDUCTION_(reduce_all, EGI_ALL, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION_(reduce_any, EGI_ANY, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION_(argmax, EGI_ARGMAX, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION_(argmin, EGI_ARGMIN, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+static eg_tensor *egi_reduce(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axes *axes, bool keepdims) {
+    egi_reduce_attr attr;
+    if (!egi_alive(op->name, 0, x) || !egi_axes_mask(op->name, axes, x->rank, &attr.mask)) return NULL;
+    if (!axes->count) attr.mask = (1u << x->rank) - 1;
+    attr.kind = kind;
+    attr.keepdims = keepdims;
+    attr.from = egi_shape(x);
+    return egi_apply1(op, &x, 1, &attr);
+}
+EAGER_API eg_tensor *(eg_reduce_sum)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_sum, EGI_SUM, x, &o.axes, o.keepdims); }
+EAGER_API eg_tensor *(eg_reduce_mean)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_mean, EGI_MEAN, x, &o.axes, o.keepdims); }
+EAGER_API eg_tensor *(eg_reduce_max)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_max, EGI_MAX_, x, &o.axes, o.keepdims); }
+EAGER_API eg_tensor *(eg_reduce_min)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_min, EGI_MIN_, x, &o.axes, o.keepdims); }
+EAGER_API eg_tensor *(eg_reduce_all)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_all, EGI_ALL, x, &o.axes, o.keepdims); }
+EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_any, EGI_ANY, x, &o.axes, o.keepdims); }
+static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg_arg_options o) {
+    eg_axes axes = { 1, { o.axis == EG_ZERO ? 0 : o.axis } };
+    if (x && x->object.kind == EGI_TENSOR && x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x).text);
+    return egi_reduce(op, kind, x, &axes, o.keepdims);
+}
+EAGER_API eg_tensor *(eg_argmax)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmax, EGI_ARGMAX, x, o); }
+EAGER_API eg_tensor *(eg_argmin)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmin, EGI_ARGMIN, x, o); }
+
+// Composed: their gradients follow.
+EAGER_API eg_tensor *(eg_reduce_variance)(eg_tensor *x, eg_reduce_options o) {
+    eg_reduce_options keep = o;
+    keep.keepdims = true;
+    if (!egi_alive("reduce_variance", 0, x) || !egi_needs_float("reduce_variance", x)) return NULL;
+    return (eg_reduce_mean)((eg_squared_difference)(x, (eg_reduce_mean)(x, keep)), o);
+}
+EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) { return eg_sqrt((eg_reduce_variance)(x, o)); }
+// log(sum(exp(x - m))) + m with the largest element as m, which needs no gradient: it cancels.
+EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) {
+    eg_reduce_options keep = o;
+    keep.keepdims = true;
+    if (!egi_alive("reduce_logsumexp", 0, x) || !egi_needs_float("reduce_logsumexp", x)) return NULL;
+    eg_tensor *m = eg_stop_gradient((eg_reduce_max)(x, keep));
+    m = (eg_where)(eg_is_finite(m), m, eg_number(0));
+    eg_tensor *y = eg_log((eg_reduce_sum)(eg_exp((eg_sub)(x, m)), keep));
+    y = (eg_add)(y, m);
+    if (o.keepdims || !y) return y;
+    egi_reduce_attr a;
+    if (!egi_axes_mask("reduce_logsumexp", &o.axes, x->rank, &a.mask)) return NULL;
+    if (!o.axes.count) a.mask = (1u << x->rank) - 1;
+    a.from = egi_shape(x);
+    return eg_reshape(y, egi_reduced_shape(&a, false));
+}
+// The two halves of an axis are multiplied until one element is left: exact gradients of every order, at zeros too.
+static eg_tensor *egi_prod_axis(eg_tensor *x, int axis) {
+    eg_shape begin, size;
+    eg_pad_options one;
+    memset(&one, 0, sizeof one);
+    one.value = 1;
+    if (x && x->dims[axis] == 0) {
+        eg_shape s = egi_shape(x);
+        s.dims[axis] = 1;
+        return egi_full_as("reduce_prod", egi_backend_of(x), (eg_dtype)x->dtype, s, 1);
+    }
+    while (x && x->dims[axis] > 1) {
+        int64_t half = (x->dims[axis] + 1) / 2;
+        if (x->dims[axis] % 2) {
+            eg_pads pads;
+            memset(&pads, 0, sizeof pads);
+            pads.count = 2 * x->rank;
+            pads.pads[2 * axis + 1] = 1;
+            x = (eg_pad)(x, pads, one);
+            if (!x) return NULL;
+        }
+        begin = size = egi_shape(x);
+        for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
+        size.dims[axis] = half;
+        eg_tensor *low = eg_slice(x, begin, size);
+        begin.dims[axis] = half;
+        x = (eg_mul)(low, eg_slice(x, begin, size));
+    }
+    return x;
+}
+EAGER_API eg_tensor *(eg_reduce_prod)(eg_tensor *x, eg_reduce_options o) {
+    egi_reduce_attr a;
+    if (!egi_alive("reduce_prod", 0, x) || !egi_needs_number("reduce_prod", x) || !egi_axes_mask("reduce_prod", &o.axes, x->rank, &a.mask)) return NULL;
+    if (!o.axes.count) a.mask = (1u << x->rank) - 1;
+    a.from = egi_shape(x);
+    for (int i = 0; i < a.from.rank && x; i++) if (a.mask >> i & 1) x = egi_prod_axis(x, i);
+    return x ? eg_reshape(x, egi_reduced_shape(&a, o.keepdims)) : NULL;
+}
+EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) {
+    eg_reduce_options o;
+    memset(&o, 0, sizeof o);
+    o.axes = options.axes;
+    o.keepdims = options.keepdims;
+    if (options.ord == 0 || options.ord == 2) return egi_reduce(&egi_op_norm, EGI_NORM2, x, &o.axes, o.keepdims);
+    if (options.ord == 1) return (eg_reduce_sum)(eg_abs(x), o);
+    if (options.ord > DBL_MAX) return (eg_reduce_max)(eg_abs(x), o);
+    return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_norm: ord %g; there are 1, 2 and INFINITY", options.ord);
+}
+
+// ---- cumsum, argsort, softmax: along one axis
+
+typedef struct egi_axis_attr { int axis; bool exclusive, reverse; egi_reduction kind; } egi_axis_attr;
+static egi_reduce_parameters egi_split_at(const eg_tensor *x, int axis) {
+    egi_reduce_parameters p = { EGI_SUM, 1, 1, 1, false, false };
+    for (int i = 0; i < x->rank; i++) *(i < axis ? &p.outer : i == axis ? &p.n : &p.inner) *= x->dims[i];
+    return p;
+}
+static bool egi_run_along(egi_call *c, egi_kernel kernel) {
+    const egi_axis_attr *a = (const egi_axis_attr *)c->attr;
+    egi_reduce_parameters p = egi_split_at(c->in[0], a->axis);
+    egi_args args;
+    if (c->out[0]->size == 0) return true;
+    p.kind = a->kind;
+    p.exclusive = a->exclusive;
+    p.reverse = a->reverse;
+    memset(&args, 0, sizeof args);
+    eg_tensor *x = egi_contiguous(c->in[0]);
+    if (!x) return false;
+    args.op = c->op;
+    args.in[0] = x;
+    args.out[0] = c->out[0];
+    args.parameters = &p;
+    bool ok = egi_launch(c->backend, kernel, &args);
+    egi_object_release(&x->object);
+    return ok;
+}
+static bool egi_shape_cumsum(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_number("cumsum", c->in[0]); }
+static bool egi_run_cumsum(egi_call *c) { return egi_run_along(c, EGI_CUMSUM); }
+EGI_GRAD(cumsum) {
+    const egi_axis_attr *a = (const egi_axis_attr *)c->attributes;
+    eg_cumsum_options o = { 0, a->axis, a->exclusive, !a->reverse };
+    (void)op;
+    return egi_set_dx(c, 0, dx, (eg_cumsum)(c->upstream[0], o));
+}
+EGI_OP(cumsum, 1, 0, sizeof(egi_axis_attr), 0, 0)
+EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
+    egi_axis_attr a = { 0, o.exclusive, o.reverse, EGI_SUM };
+    if (!egi_alive("cumsum", 0, x) || !egi_axis("cumsum", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis)) return NULL;
+    return egi_apply1(&egi_op_cumsum, &x, 1, &a);
+}
+
+// The softmax rows work on the last axis; another is brought there.
+static bool egi_shape_softmax(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_float(c->op->name, c->in[0]); }
+static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, EGI_SOFTMAX); }
+EGI_GRAD(softmax) {                       // y (g - sum(g y))
+    (void)op;
+    eg_tensor *y = c->outputs[0], *g = c->upstream[0];
+    return egi_set_dx(c, 0, dx, (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_over_axis(-1, true)))));
+}
+EGI_OP(softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
+#define egi_shape_log_softmax egi_shape_softmax
+#define egi_run_log_softmax egi_run_softmax
+EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
+    (void)op;
+    eg_tensor *y = c->outputs[0], *g = c->upstream[0];
+    return egi_set_dx(c, 0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
+}
+EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
+static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, int axis) {
+    egi_axis_attr a = { 0, false, false, kind };
+    if (!egi_alive(op->name, 0, x)) return NULL;
+    if (x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x).text);
+    if (!egi_axis(op->name, axis == 0 ? -1 : axis == EG_ZERO ? 0 : axis, x->rank, &axis)) return NULL;
+    a.axis = x->rank - 1;
+    x = egi_axis_to_end(x, axis, false);
+    return egi_axis_to_end(egi_apply1(op, &x, 1, &a), axis, true);
+}
+EAGER_API eg_tensor *(eg_softmax)(eg_tensor *x, eg_axis_options o) { return egi_softmax(&egi_op_softmax, EGI_SOFTMAX_, x, o.axis); }
+EAGER_API eg_tensor *(eg_log_softmax)(eg_tensor *x, eg_axis_options o) { return egi_softmax(&egi_op_log_softmax, EGI_LOG_SOFTMAX, x, o.axis); }
+
+static bool egi_shape_argsort(egi_call *c) { egi_same_out(c, c->in[0]); c->dtype[0] = EG_INT64; return egi_needs_number("argsort", c->in[0]); }
+static bool egi_run_argsort(egi_call *c) { return egi_run_along(c, EGI_ARGSORT); }
+EGI_OP_ND(argsort, 1, 0, sizeof(egi_axis_attr))
+EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
+    egi_axis_attr a = { 0, false, o.descending, EGI_SUM };
+    int axis = 0;
+    if (!egi_alive("argsort", 0, x) || !egi_axis("argsort", o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis, x->rank, &axis)) return NULL;
+    a.axis = x->rank - 1;
+    x = egi_axis_to_end(x, axis, false);
+    return egi_axis_to_end(egi_apply1(&egi_op_argsort, &x, 1, &a), axis, true);
+}
+EAGER_API eg_tensor *(eg_sort)(eg_tensor *x, eg_sort_options o) {
+    if (!egi_alive("sort", 0, x)) return NULL;
+    return eg_take_along_axis(x, (eg_argsort)(x, o), o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis);
+}
+EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
+    eg_sort_options o = { 0, -1, true };
+    if (indices) *indices = NULL;
+    if (!egi_alive("top_k", 0, x)) return NULL;
+    if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1]) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_top_k: %lld elements of the last axis of %s", (long long)k, egi_describe(x).text);
+    eg_shape begin = egi_shape(x), size = begin;
+    for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
+    size.dims[x->rank - 1] = k;
+    eg_tensor *order = eg_slice((eg_argsort)(x, o), begin, size), *y = eg_take_along_axis(x, order, -1);
+    if (indices && y) *indices = order;
+    return y;
+}
+
+// ---- cross entropies
+
+EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
+    const char *name = "softmax_cross_entropy_with_logits";
+    if (!egi_alive(name, 0, labels) || !egi_alive(name, 1, logits) || !egi_needs_float(name, logits) || !egi_same_dtype(name, labels, logits)) return NULL;
+    if (!egi_same_shape(labels, logits) || labels->rank < 1)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape (..., classes); for class numbers there is eg_sparse_%s", name, egi_describe(labels).text, egi_describe(logits).text, name);
+    eg_axis_options last = { 0, -1 };
+    return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
+}
+static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
+    const eg_tensor *labels = c->in[0], *x = c->in[1];
+    bool fits = labels->rank == x->rank - 1;
+    for (int i = 0; i < labels->rank && fits; i++) fits = labels->dims[i] == x->dims[i];
+    if (!egi_needs_index(c->op->name, labels) || !egi_needs_float(c->op->name, x)) return false;
+    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must have the shape of logits %s without the last axis", c->op->name, egi_describe(labels).text, egi_describe(x).text);
+    egi_same_out(c, labels);
+    c->dtype[0] = (eg_dtype)x->dtype;
+    return true;
+}
+static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
+    egi_args args;
+    if (c->out[0]->size == 0) return true;
+    memset(&args, 0, sizeof args);
+    eg_tensor *labels = egi_contiguous(c->in[0]), *x = egi_contiguous(c->in[1]);
+    args.op = c->op;
+    args.in[0] = labels;
+    args.in[1] = x;
+    args.out[0] = c->out[0];
+    bool ok = labels && x && egi_launch(c->backend, EGI_SPARSE_XENT, &args);
+    if (labels) egi_object_release(&labels->object);
+    if (x) egi_object_release(&x->object);
+    return ok;
+}
+EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one_hot(label))
+    (void)op;
+    eg_tensor *x = c->inputs[1];
+    eg_axis_options last = { 0, -1 };
+    eg_one_hot_options hot;
+    memset(&hot, 0, sizeof hot);
+    hot.dtype = (eg_dtype)x->dtype;
+    eg_tensor *difference = (eg_sub)((eg_softmax)(x, last), (eg_one_hot)(c->inputs[0], x->dims[x->rank - 1], hot));
+    return egi_set_dx(c, 1, dx, (eg_mul)(difference, eg_expand_dims(c->upstream[0], -1)));
+}
+EGI_OP(sparse_softmax_cross_entropy_with_logits, 2, 0, 0, 0, EGI_USES_A | EGI_USES_B)
+EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
+    eg_tensor *in[2];
+    in[0] = labels;
+    in[1] = logits;
+    return egi_apply1(&egi_op_sparse_softmax_cross_entropy_with_logits, in, 2, NULL);
+}
+
+// ---- matmul
+
+typedef struct egi_matmul_attr { bool ta, tb; } egi_matmul_attr;
+static bool egi_shape_matmul(egi_call *c) {
+    const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
+    const eg_tensor *a = c->in[0], *b = c->in[1];
+    if (!egi_same_dtype("matmul", a, b)) return false;
+    if (a->dtype > EG_INT64) return egi_fail(EG_ERROR_DTYPE, "eg_matmul: no product of %s; eg_cast to a number type", egi_describe(a).text);
+    if (a->rank < 2 || b->rank < 2)
+        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: needs matrices, not %s and %s; eg_expand_dims makes a vector one", egi_describe(a).text, egi_describe(b).text);
+    int64_t m = a->dims[a->rank - (t->ta ? 1 : 2)], k = a->dims[a->rank - (t->ta ? 2 : 1)];
+    int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
+    if (k != k2)
+        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: inner dimensions differ: %s x %s (%lld against %lld): %s%s and %s%s%s", egi_show(egi_shape(a)).text, egi_show(egi_shape(b)).text, (long long)k, (long long)k2,
+                        egi_describe(a).text, t->ta ? " transposed" : "", egi_describe(b).text, t->tb ? " transposed" : "", k == n ? "; .transpose_b?" : m == k2 ? "; .transpose_a?" : "");
+    eg_tensor fake_a = *a, fake_b = *b, *pair[2];
+    fake_a.rank = (int8_t)(a->rank - 2);
+    fake_b.rank = (int8_t)(b->rank - 2);
+    pair[0] = &fake_a;
+    pair[1] = &fake_b;
+    c->dtype[0] = (eg_dtype)a->dtype;
+    if (!egi_broadcast("matmul", pair, 2, &c->shape[0])) return false;
+    c->shape[0].dims[c->shape[0].rank++] = m;
+    c->shape[0].dims[c->shape[0].rank++] = n;
+    return true;
+}
+// A matrix that kernels can read: unit stride along rows or along columns, else a copy.
+static eg_tensor *egi_matrix(const eg_tensor *x, bool *transposed, int64_t *ld) {
+    int64_t rows = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
+    for (int copy = 0; copy < 2; copy++) {
+        int64_t s0 = rows == 1 ? (columns > 1 ? columns : 1) : x->strides[x->rank - 2], s1 = columns == 1 ? 1 : x->strides[x->rank - 1];
+        if (copy) { s0 = columns > 1 ? columns : 1; s1 = 1; }
+        if (s1 == 1 && s0 >= columns && s0 >= 1) { *ld = s0; break; }
+        if (columns == 1) s1 = rows > 1 ? rows : 1;
+        if (s0 == 1 && s1 >= rows && !copy) { *ld = s1; *transposed = !*transposed; break; }
+        eg_tensor *packed = egi_contiguous(x);
+        *ld = columns > 1 ? columns : 1;
+        return packed;
+    }
+    return eg_retain((eg_tensor *)(uintptr_t)x);
+}
+static bool egi_run_matmul(egi_call *c) {
+    const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
+    egi_matmul_parameters p;
+    egi_args args;
+    if (c->out[0]->size == 0) return true;
+    memset(&p, 0, sizeof p);
+    memset(&args, 0, sizeof args);
+    const eg_shape *shape = &c->shape[0];
+    p.ta = t->ta;
+    p.tb = t->tb;
+    p.m = shape->dims[shape->rank - 2];
+    p.n = shape->dims[shape->rank - 1];
+    p.k = c->in[0]->dims[c->in[0]->rank - (t->ta ? 2 : 1)];
+    eg_tensor *a = egi_matrix(c->in[0], &p.ta, &p.lda), *b = egi_matrix(c->in[1], &p.tb, &p.ldb);
+    if (a && b) {
+        p.batch_rank = shape->rank - 2;
+        bool one_b = true;
+        for (int i = 0; i < p.batch_rank; i++) {
+            int ka = i - (p.batch_rank - (a->rank - 2)), kb = i - (p.batch_rank - (b->rank - 2));
+            p.batch[i] = shape->dims[i];
+            p.a_strides[i] = ka < 0 || a->dims[ka] == 1 ? 0 : a->strides[ka];
+            p.b_strides[i] = kb < 0 || b->dims[kb] == 1 ? 0 : b->strides[kb];
+            one_b = one_b && (kb < 0 || b->dims[kb] == 1);
+        }
+        if (one_b && p.batch_rank && !p.ta && (a->flags & EGI_CONTIGUOUS) && a->rank == shape->rank && p.lda == p.k) {      // one tall product
+            for (int i = 0; i < p.batch_rank; i++) p.m *= a->dims[i];
+            bool whole = p.m * p.n == c->out[0]->size;
+            if (whole) p.batch_rank = 0;
+            else p.m = shape->dims[shape->rank - 2];
+        }
+        args.op = c->op;
+        args.in[0] = a;
+        args.in[1] = b;
+        args.out[0] = c->out[0];
+        args.parameters = &p;
+    }
+    bool ok = a && b && egi_launch(c->backend, EGI_MATMUL, &args);
+    if (a) egi_object_release(&a->object);
+    if (b) egi_object_release(&b->object);
+    return ok;
+}
+static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb);
+// With Y = A B: dA = G B^T and dB = A^T G; a transposed operand's gradient is the transposed one.
+EGI_GRAD(matmul) {
+    const egi_matmul_attr *t = (const egi_matmul_attr *)c->attributes;
+    eg_tensor *a = c->inputs[0], *b = c->inputs[1], *g = c->upstream[0];
+    (void)op;
+    if (c->needed[0] && !egi_set_dx(c, 0, dx, t->ta ? egi_matmul(b, t->tb, g, true) : egi_matmul(g, false, b, !t->tb))) return false;
+    return !c->needed[1] || egi_set_dx(c, 1, dx, t->tb ? egi_matmul(g, true, a, t->ta) : egi_matmul(a, !t->ta, g, false));
+}
+EGI_OP(matmul, 2, 0, sizeof(egi_matmul_attr), EGI_USES_B, EGI_USES_A)
+static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb) {
+    egi_matmul_attr attr = { ta, tb };
+    eg_tensor *in[2];
+    in[0] = a;
+    in[1] = b;
+    return egi_apply1(&egi_op_matmul, in, 2, &attr);
+}
+EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o) { return egi_matmul(a, o.transpose_a, b, o.transpose_b); }
+
+// ---- gather and scatter_add: each the other's gradient
+
+typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; } egi_gather_attr;
+static bool egi_shape_gather(egi_call *c) {
+    const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
+    const eg_tensor *x = c->in[0], *index = c->in[1];
+    if (!egi_needs_index("gather", index)) return false;
+    if (x->rank + index->rank - 1 > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_gather: the result of %s and %s would have more than %d axes", egi_describe(x).text, egi_describe(index).text, EG_MAX_RANK);
+    egi_same_out(c, x);
+    eg_shape *s = &c->shape[0];
+    s->rank = 0;
+    for (int i = 0; i < a->axis; i++) s->dims[s->rank++] = x->dims[i];
+    for (int i = 0; i < index->rank; i++) s->dims[s->rank++] = index->dims[i];
+    for (int i = a->axis + 1; i < x->rank; i++) s->dims[s->rank++] = x->dims[i];
+    return true;
+}
+static bool egi_run_pick(egi_call *c, egi_kernel kernel, egi_gather_parameters *p) {
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    eg_tensor *x = egi_contiguous(c->in[0]), *index = egi_contiguous(c->in[1]);
+    args.op = c->op;
+    args.in[0] = x;
+    args.in[1] = index;
+    args.out[0] = c->out[0];
+    args.parameters = p;
+    bool ok = x && index && egi_launch(c->backend, kernel, &args);
+    if (x) egi_object_release(&x->object);
+    if (index) egi_object_release(&index->object);
+    return ok;
+}
+static bool egi_run_gather(egi_call *c) {
+    const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
+    egi_reduce_parameters s = egi_split_at(c->in[0], a->axis);
+    egi_gather_parameters p = { s.outer, s.n, s.inner, "gather" };
+    return egi_run_pick(c, EGI_GATHER, &p);
+}
+static eg_tensor *egi_pick(const egi_op *op, eg_tensor *x, eg_tensor *index, egi_gather_attr a) {
+    eg_tensor *in[2];
+    in[0] = x;
+    in[1] = index;
+    return egi_apply1(op, in, 2, &a);
+}
+static const egi_op *egi_row_scatter_add(void);
+EGI_GRAD(gather) { (void)op; return egi_set_dx(c, 0, dx, egi_pick(egi_row_scatter_add(), c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes)); }
+EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
+static bool egi_shape_scatter_add(egi_call *c) {
+    const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
+    const eg_tensor *x = c->in[0], *index = c->in[1];
+    bool fits = x->rank >= a->axis + index->rank;
+    for (int i = 0; i < index->rank && fits; i++) fits = x->dims[a->axis + i] == index->dims[i];
+    if (!egi_needs_index("scatter_add", index) || !egi_needs_number("scatter_add", x)) return false;
+    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_scatter_add: updates %s do not match indices %s", egi_describe(x).text, egi_describe(index).text);
+    egi_same_out(c, x);
+    eg_shape *s = &c->shape[0];
+    s->rank = 0;
+    for (int i = 0; i < a->axis; i++) s->dims[s->rank++] = x->dims[i];
+    s->dims[s->rank++] = a->rows;
+    for (int i = a->axis + index->rank; i < x->rank; i++) s->dims[s->rank++] = x->dims[i];
+    return true;
+}
+static bool egi_run_scatter_add(egi_call *c) {
+    const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
+    egi_reduce_parameters s = egi_split_at(c->out[0], a->axis);
+    egi_gather_parameters p = { s.outer, s.n, s.inner, "scatter_add" };
+    return egi_run_pick(c, EGI_SCATTER_ADD, &p);
+}
+EGI_GRAD(scatter_add) { (void)op; return egi_set_dx(c, 0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes)); }
+static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add, { EGI_USES_B, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
+EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
+    egi_gather_attr a;
+    if (!egi_alive("gather", 0, x) || !egi_alive("gather", 1, indices) || !egi_axis("gather", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis)) return NULL;
+    a.index_rank = indices->flags & EGI_NUMBER ? 0 : indices->rank;
+    a.rows = x->dims[a.axis];
+    if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
+    return egi_pick(&egi_op_gather, x, indices, a);
+}
+// Positions in several axes at once become positions in the flat tensor, each checked, on the host.
+static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shape shape, int depth, int along) {
+    if (!egi_needs_index(name, index)) return NULL;
+    eg_scope scope = eg_scope_begin();
+    const char *p = (const char *)eg_data(index);
+    int64_t n = along >= 0 ? index->size : depth ? index->size / depth : 0;
+    if (along < 0 && !depth) { n = 1; for (int i = 0; i < index->rank - 1; i++) n *= index->dims[i]; }
+    int64_t *flat = p ? (int64_t *)egi_alloc((size_t)(n ? n : 1) * sizeof *flat) : NULL;
+    if (p && !flat) egi_no_memory(name, n * 8);
+    bool ok = flat != NULL;
+    int size = egi_dtypes[index->dtype].size;
+    for (int64_t i = 0; i < n && ok; i++) {
+        int64_t at = 0, rest = i, parts[EG_MAX_RANK] = { 0 };
+        if (along >= 0) for (int d = index->rank - 1; d >= 0; d--) { parts[d] = rest % index->dims[d]; rest /= index->dims[d]; }
+        for (int d = 0; d < depth && ok; d++) {
+            int64_t value = along < 0 ? egi_load_int(index->dtype, p + (i * depth + d) * size) : d == along ? egi_load_int(index->dtype, p + i * size) : parts[d];
+            if (value < 0 || value >= shape.dims[d])
+                ok = egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value, (long long)(along < 0 ? i * depth + d : i), egi_describe(index).text, (long long)shape.dims[d], d);
+            at = at * shape.dims[d] + value;
+        }
+        flat[i] = at;
+    }
+    eg_shape s = egi_shape(index);
+    if (along < 0) s.rank--;
+    eg_tensor *y = ok ? eg_to(eg_from_data(EG_INT64, s, flat), eg_device_of(index)) : NULL;
+    egi_free(flat);
+    eg_keep(y);
+    eg_scope_end(scope);
+    return y;
+}
+// (first `depth` axes as one, the others)
+static eg_shape egi_flattened(eg_shape s, int depth) {
+    eg_shape flat = { 1, { 1 } };
+    for (int i = 0; i < depth; i++) flat.dims[0] *= s.dims[i];
+    for (int i = depth; i < s.rank; i++) flat.dims[flat.rank++] = s.dims[i];
+    return flat;
+}
+EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
+    if (!egi_alive("gather_nd", 0, x) || !egi_alive("gather_nd", 1, indices)) return NULL;
+    int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
+    if (depth < 0 || depth > x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_gather_nd: the last axis of indices %s must be at most the rank of %s", egi_describe(indices).text, egi_describe(x).text);
+    eg_gather_options rows;
+    memset(&rows, 0, sizeof rows);
+    eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), (int)depth, -1);
+    return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), (int)depth)), flat, rows) : NULL;
+}
+EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis) {
+    if (!egi_alive("take_along_axis", 0, x) || !egi_alive("take_along_axis", 1, indices) || !egi_axis("take_along_axis", axis, x->rank, &axis)) return NULL;
+    bool fits = x->rank == indices->rank;
+    for (int i = 0; i < x->rank && fits; i++) fits = i == axis || x->dims[i] == indices->dims[i];
+    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_take_along_axis: %s and indices %s must agree but for axis %d", egi_describe(x).text, egi_describe(indices).text, axis);
+    eg_gather_options rows;
+    memset(&rows, 0, sizeof rows);
+    eg_tensor *flat = egi_flat_positions("take_along_axis", indices, egi_shape(x), x->rank, axis);
+    return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
+}
+EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape) {
+    if (!egi_alive("scatter_nd", 0, indices) || !egi_alive("scatter_nd", 1, updates) || !egi_shape_valid("scatter_nd", shape, EG_FLOAT64)) return NULL;
+    int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
+    if (depth < 0 || depth > shape.rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: the last axis of indices %s must be at most the rank of %s", egi_describe(indices).text, egi_show(shape).text);
+    eg_shape flat_shape = egi_flattened(shape, (int)depth);
+    bool fits = updates->rank == indices->rank - 1 + shape.rank - (int)depth;
+    for (int i = 0; i < indices->rank - 1 && fits; i++) fits = updates->dims[i] == indices->dims[i];
+    for (int i = (int)depth; i < shape.rank && fits; i++) fits = updates->dims[indices->rank - 1 + i - (int)depth] == shape.dims[i];
+    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s", egi_describe(updates).text, egi_describe(indices).text, egi_show(shape).text);
+    egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0] };
+    eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, (int)depth, -1);
+    return flat ? eg_reshape(egi_pick(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
+}
+EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
+    if (!egi_alive("tensor_scatter_add", 0, x)) return NULL;
+    return (eg_add)(x, eg_scatter_nd(indices, updates, egi_shape(x)));
+}
+EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
+    if (!egi_alive("segment_sum", 0, x) || !egi_alive("segment_sum", 1, segments)) return NULL;
+    if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_segment_sum: segments %s must have one entry for each row of %s", egi_describe(segments).text, egi_describe(x).text);
+    egi_gather_attr a = { 0, 1, n };
+    return egi_pick(&egi_op_scatter_add, x, segments, a);
+}
+EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
+    if (!egi_alive("one_hot", 0, indices)) return NULL;
+    if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
+    if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
+    if (depth < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_one_hot: depth %lld", (long long)depth);
+    if (!egi_dtype_valid(o.dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_one_hot: %d is no dtype", (int)o.dtype);
+    int axis = 0;
+    if (!egi_axis("one_hot", o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis, indices->rank + 1, &axis)) return NULL;
+    double on = o.on_value == 0 ? 1 : o.on_value == EG_ZERO ? 0 : o.on_value, off = o.off_value == EG_ZERO ? 0 : o.off_value;
+    eg_shape classes = { 1, { depth } }, scalar = { 0, { 0 } };
+    eg_tensor *numbers = eg_to(eg_range((eg_dtype)indices->dtype, 0, (double)depth, 1), eg_device_of(indices));
+    eg_tensor *hot = (eg_equal)(eg_expand_dims(indices, -1), eg_reshape(numbers, classes));
+    if (on == 1 && off == 0) hot = eg_cast(hot, o.dtype);
+    else hot = (eg_where)(hot, eg_to(eg_full(o.dtype, scalar, on), eg_device_of(indices)), eg_to(eg_full(o.dtype, scalar, off), eg_device_of(indices)));
+    return egi_axis_to_end(hot, axis, true);
+}
+
+// ---- convolution: conv2d, conv2d_input, conv2d_filter; any two give the gradients of the third
+
+static bool egi_conv_out(egi_call *c, int kind, const egi_conv_dims *d) {
+    eg_shape x = { 4, { d->n, d->h, d->w, d->c } }, f = { 4, { d->kh, d->kw, d->c / d->groups, d->oc } }, y = { 4, { d->n, d->oh, d->ow, d->oc } };
+    c->dtype[0] = (eg_dtype)c->in[0]->dtype;
+    c->shape[0] = kind == EGI_CONV_FORWARD ? y : kind == EGI_CONV_INPUT ? x : f;
+    return egi_same_dtype(c->op->name, c->in[0], c->in[1]) && egi_needs_float(c->op->name, c->in[0]);
+}
+static bool egi_conv_run(egi_call *c, egi_conv_kind kind) {
+    egi_conv_parameters p;
+    egi_args args;
+    if (c->out[0]->size == 0) return true;
+    p.kind = kind;
+    p.dims = *(const egi_conv_dims *)c->attr;
+    memset(&args, 0, sizeof args);
+    eg_tensor *a = egi_contiguous(c->in[0]), *b = egi_contiguous(c->in[1]);
+    args.op = c->op;
+    args.in[0] = a;
+    args.in[1] = b;
+    args.out[0] = c->out[0];
+    args.parameters = &p;
+    bool ok = a && b && egi_launch(c->backend, EGI_CONV, &args);
+    if (a) egi_object_release(&a->object);
+    if (b) egi_object_release(&b->object);
+    return ok;
+}
+static bool egi_shape_conv2d(egi_call *c) { return egi_conv_out(c, EGI_CONV_FORWARD, (const egi_conv_dims *)c->attr); }
+static bool egi_shape_conv2d_input(egi_call *c) { return egi_conv_out(c, EGI_CONV_INPUT, (const egi_conv_dims *)c->attr); }
+static bool egi_shape_conv2d_filter(egi_call *c) { return egi_conv_out(c, EGI_CONV_FILTER, (const egi_conv_dims *)c->attr); }
+static bool egi_run_conv2d(egi_call *c) { return egi_conv_run(c, EGI_CONV_FORWARD); }
+static bool egi_run_conv2d_input(egi_call *c) { return egi_conv_run(c, EGI_CONV_INPUT); }
+static bool egi_run_conv2d_filter(egi_call *c) { return egi_conv_run(c, EGI_CONV_FILTER); }
+static const egi_op *egi_row_conv(egi_conv_kind kind);
+static bool egi_conv_grad(const eg_grad_context *c, int i, eg_tensor **dx, egi_conv_kind kind, eg_tensor *a, eg_tensor *b) {
+    eg_tensor *in[2];
+    in[0] = a;
+    in[1] = b;
+    return !c->needed[i] || egi_set_dx(c, i, dx, egi_apply1(egi_row_conv(kind), in, 2, c->attributes));
+}
+EGI_GRAD(conv2d) {           // y(x, f): dx = input(g, f), df = filter(x, g)
+    (void)op;
+    return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->upstream[0], c->inputs[1]) && egi_conv_grad(c, 1, dx, EGI_CONV_FILTER, c->inputs[0], c->upstream[0]);
+}
+EGI_GRAD(conv2d_input) {     // x(dy, f): the same with x and y in each other's place
+    (void)op;
+    return egi_conv_grad(c, 0, dx, EGI_CONV_FORWARD, c->upstream[0], c->inputs[1]) && egi_conv_grad(c, 1, dx, EGI_CONV_FILTER, c->upstream[0], c->inputs[0]);
+}
+EGI_GRAD(conv2d_filter) {    // f(x, dy)
+    (void)op;
+    return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->inputs[1], c->upstream[0]) && egi_conv_grad(c, 1, dx, EGI_CONV_FORWARD, c->inputs[0], c->upstream[0]);
+}
+#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } }
+static const egi_op egi_op_conv2d = EGI_CONV_ROW(conv2d);
+static const egi_op egi_op_conv2d_input = EGI_CONV_ROW(conv2d_input);
+static const egi_op egi_op_conv2d_filter = EGI_CONV_ROW(conv2d_filter);
+static const egi_op *egi_row_conv(egi_conv_kind kind) { return kind == EGI_CONV_FORWARD ? &egi_op_conv2d : kind == EGI_CONV_INPUT ? &egi_op_conv2d_input : &egi_op_conv2d_filter; }
+
+static int64_t egi_option_or(int64_t value, int64_t fallback) { return value ? value : fallback; }
+// One axis: length of the output and padding before it, from input length n, window k (dilated), stride s.
+static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t k, int64_t s, eg_padding padding, int64_t *out, int64_t *before) {
+    if (padding == EG_SAME) {
+        *out = n / s + (n % s != 0);
+        int64_t pad = *out > 0 ? (*out - 1) * s + k - n : 0;
+        *before = pad > 0 ? pad / 2 : 0;
+        return true;
+    }
+    *before = 0;
+    if (n < k) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name, (long long)k, egi_describe(x).text);
+    *out = (n - k) / s + 1;
+    return true;
+}
+static bool egi_conv_options_valid(const char *name, const eg_conv_options *o) {
+    for (int i = 0; i < 2; i++)
+        if (o->strides[i] < 0 || o->dilations[i] < 0 || o->output_padding[i] < 0 || o->strides[i] > INT32_MAX || o->dilations[i] > INT32_MAX || o->output_padding[i] > INT32_MAX)
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: strides, dilations and paddings must be between 1 and 2^31", name);
+    if (o->padding != EG_VALID && o->padding != EG_SAME) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
+    return o->groups >= 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld groups", name, (long long)o->groups);
+}
+static void egi_conv_steps(egi_conv_dims *d, const eg_conv_options *o) {
+    d->sh = egi_option_or(o->strides[0], 1);
+    d->sw = egi_option_or(o->strides[1], d->sh);
+    d->dh = egi_option_or(o->dilations[0], 1);
+    d->dw = egi_option_or(o->dilations[1], d->dh);
+    d->groups = egi_option_or(o->groups, 1);
+}
+static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
+    egi_conv_dims d;
+    eg_tensor *in[2];
+    if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
+    if (x->rank != 4 || f->rank != 4)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, O), not %s and %s", name, egi_describe(x).text, egi_describe(f).text);
+    egi_conv_steps(&d, o);
+    d.n = x->dims[0]; d.h = x->dims[1]; d.w = x->dims[2]; d.c = x->dims[3];
+    d.kh = f->dims[0]; d.kw = f->dims[1]; d.oc = f->dims[3];
+    if (d.c % d.groups || d.oc % d.groups || f->dims[2] != d.c / d.groups)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %lld channels of %s in %lld groups against %lld input channels of filter %s", name, (long long)d.c, egi_describe(x).text, (long long)d.groups, (long long)f->dims[2], egi_describe(f).text);
+    if (d.kh < 1 || d.kw < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f).text);
+    if (!egi_window(name, x, d.h, (d.kh - 1) * d.dh + 1, d.sh, o->padding, &d.oh, &d.pt) || !egi_window(name, x, d.w, (d.kw - 1) * d.dw + 1, d.sw, o->padding, &d.ow, &d.pl)) return NULL;
+    in[0] = x;
+    in[1] = f;
+    return egi_apply1(&egi_op_conv2d, in, 2, &d);
+}
+EAGER_API eg_tensor *(eg_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv("conv2d", x, filter, &o); }
+EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
+    const char *name = "depthwise_conv2d";
+    if (!egi_alive(name, 0, x) || !egi_alive(name, 1, filter)) return NULL;
+    if (x->rank != 4 || filter->rank != 4 || filter->dims[2] != x->dims[3])
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s", name, egi_describe(x).text, egi_describe(filter).text);
+    eg_shape shape = { 4, { filter->dims[0], filter->dims[1], 1, filter->dims[2] * filter->dims[3] } };
+    o.groups = x->dims[3];
+    return egi_conv(name, x, eg_reshape(filter, shape), &o);
+}
+static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
+    egi_conv_dims d;
+    eg_tensor *in[2];
+    if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
+    egi_conv_steps(&d, o);
+    if (x->rank != 4 || f->rank != 4 || f->dims[3] != x->dims[3] || x->dims[3] % d.groups)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O, C), not %s and %s", name, egi_describe(x).text, egi_describe(f).text);
+    d.n = x->dims[0]; d.oh = x->dims[1]; d.ow = x->dims[2]; d.oc = x->dims[3];
+    d.kh = f->dims[0]; d.kw = f->dims[1];
+    if (d.kh < 1 || d.kw < 1 || !egi_checked_product(f->dims[2], d.groups, &d.c)) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f).text);
+    int64_t kh = (d.kh - 1) * d.dh + 1, kw = (d.kw - 1) * d.dw + 1, oh, ow;
+    bool same = o->padding == EG_SAME;
+    int64_t ph = o->output_padding[0], pw = o->output_padding[1];
+    if (ph >= d.sh || pw >= d.sw) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: output padding (%lld, %lld) must be less than the strides (%lld, %lld)", name, (long long)ph, (long long)pw, (long long)d.sh, (long long)d.sw);
+    if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w)) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
+    if (!same) { d.h = d.oh ? d.h - d.sh + kh + ph : 0; d.w = d.ow ? d.w - d.sw + kw + pw : 0; }
+    if (d.oh && d.ow && (!egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt) || !egi_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl))) return NULL;
+    if (!d.oh || !d.ow) d.pt = d.pl = 0;
+    in[0] = x;
+    in[1] = f;
+    return egi_apply1(&egi_op_conv2d_input, in, 2, &d);
+}
+EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv_transpose("conv2d_transpose", x, filter, &o); }
+// One dimension is two with a height of 1.
+static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_conv_options o, eg_tensor *(*conv)(const char *, eg_tensor *, eg_tensor *, const eg_conv_options *)) {
+    if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f)) return NULL;
+    if (x->rank != 3 || f->rank != 3)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, W, C) and a filter of 3 axes, not %s and %s", name, egi_describe(x).text, egi_describe(f).text);
+    o.strides[1] = egi_option_or(o.strides[0], 1);
+    o.dilations[1] = egi_option_or(o.dilations[0], 1);
+    o.output_padding[1] = o.output_padding[0];
+    o.strides[0] = o.dilations[0] = 1;
+    o.output_padding[0] = 0;
+    eg_squeeze_options height;
+    memset(&height, 0, sizeof height);
+    height.axes.count = 1;
+    height.axes.axes[0] = 1;
+    eg_tensor *y = conv(name, eg_expand_dims(x, 1), eg_expand_dims(f, 0), &o);
+    return y ? (eg_squeeze)(y, height) : NULL;
+}
+EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv_1d("conv1d", x, filter, o, egi_conv); }
+EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv_1d("conv1d_transpose", x, filter, o, egi_conv_transpose); }
+
+// ---- pooling: the average and its adjoint are each other's gradient; the maximum is a gather of the winners
+
+static bool egi_pool_run(egi_call *c, egi_pool_kind kind) {
+    egi_pool_parameters p;
+    egi_args args;
+    if (c->out[0]->size == 0) return true;
+    p.kind = kind;
+    p.dims = *(const egi_pool_dims *)c->attr;
+    memset(&args, 0, sizeof args);
+    eg_tensor *x = egi_contiguous(c->in[0]);
+    if (!x) return false;
+    args.op = c->op;
+    args.in[0] = x;
+    args.out[0] = c->out[0];
+    args.parameters = &p;
+    bool ok = egi_launch(c->backend, EGI_POOL, &args);
+    egi_object_release(&x->object);
+    return ok;
+}
+static bool egi_shape_pooled(egi_call *c, bool back, eg_dtype dtype) {
+    const egi_pool_dims *d = (const egi_pool_dims *)c->attr;
+    eg_shape x = { 4, { d->n, d->h, d->w, d->c } }, y = { 4, { d->n, d->oh, d->ow, d->c } };
+    c->shape[0] = back ? x : y;
+    c->dtype[0] = dtype;
+    return egi_needs_float(c->op->name, c->in[0]);
+}
+static bool egi_shape_max_pool_index(egi_call *c) { return egi_shape_pooled(c, false, EG_INT64); }
+static bool egi_run_max_pool_index(egi_call *c) { return egi_pool_run(c, EGI_POOL_MAX_INDEX); }
+EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_pool_dims))
+static const egi_op *egi_row_avg_pool2d_grad(void);
+static bool egi_shape_avg_pool2d(egi_call *c) { return egi_shape_pooled(c, false, (eg_dtype)c->in[0]->dtype); }
+static bool egi_run_avg_pool2d(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG); }
+EGI_GRAD(avg_pool2d) { (void)op; return egi_set_dx(c, 0, dx, egi_apply1(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes)); }
+EGI_OP(avg_pool2d, 1, 0, sizeof(egi_pool_dims), 0, 0)
+static bool egi_shape_avg_pool2d_grad(egi_call *c) { return egi_shape_pooled(c, true, (eg_dtype)c->in[0]->dtype); }
+static bool egi_run_avg_pool2d_grad(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG_GRAD); }
+EGI_GRAD(avg_pool2d_grad) { (void)op; return egi_set_dx(c, 0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes)); }
+static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+
+static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
+static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
+    if (!egi_alive(name, 0, x)) return false;
+    if (x->rank != 4) return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, H, W, C), not %s", name, egi_describe(x).text);
+    for (int i = 0; i < 2; i++) if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size and strides must be between 1 and 2^31", name);
+    if (o->padding != EG_VALID && o->padding != EG_SAME) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
+    d->n = x->dims[0]; d->h = x->dims[1]; d->w = x->dims[2]; d->c = x->dims[3];
+    d->kh = egi_option_or(o->size[0], 2);
+    d->kw = egi_option_or(o->size[1], d->kh);
+    d->sh = egi_option_or(o->strides[0], d->kh);
+    d->sw = egi_option_or(o->strides[1], o->strides[0] ? d->sh : d->kw);
+    return egi_window(name, x, d->h, d->kh, d->sh, o->padding, &d->oh, &d->pt) && egi_window(name, x, d->w, d->kw, d->sw, o->padding, &d->ow, &d->pl);
+}
+static eg_tensor *egi_max_pool(const char *name, eg_tensor *x, const eg_pool_options *o) {
+    egi_pool_dims d;
+    eg_shape flat = { 1, { -1 } };
+    eg_gather_options rows;
+    memset(&rows, 0, sizeof rows);
+    if (!egi_pool_dims_of(name, x, o, &d)) return NULL;
+    flat.dims[0] = x->size;
+    return (eg_gather)(eg_reshape(x, flat), egi_apply1(&egi_op_max_pool_index, &x, 1, &d), rows);
+}
+static eg_tensor *egi_avg_pool(const char *name, eg_tensor *x, const eg_pool_options *o) {
+    egi_pool_dims d;
+    return egi_pool_dims_of(name, x, o, &d) ? egi_apply1(&egi_op_avg_pool2d, &x, 1, &d) : NULL;
+}
+static eg_tensor *egi_pool_1d(const char *name, eg_tensor *x, eg_pool_options o, eg_tensor *(*pool)(const char *, eg_tensor *, const eg_pool_options *)) {
+    if (!egi_alive(name, 0, x)) return NULL;
+    if (x->rank != 3) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs (N, W, C), not %s", name, egi_describe(x).text);
+    o.size[1] = egi_option_or(o.size[0], 2);
+    o.strides[1] = egi_option_or(o.strides[0], o.size[1]);
+    o.size[0] = o.strides[0] = 1;
+    eg_squeeze_options height;
+    memset(&height, 0, sizeof height);
+    height.axes.count = 1;
+    height.axes.axes[0] = 1;
+    eg_tensor *y = pool(name, eg_expand_dims(x, 1), &o);
+    return y ? (eg_squeeze)(y, height) : NULL;
+}
+EAGER_API eg_tensor *(eg_max_pool2d)(eg_tensor *x, eg_pool_options o) { return egi_max_pool("max_pool2d", x, &o); }
+EAGER_API eg_tensor *(eg_avg_pool2d)(eg_tensor *x, eg_pool_options o) { return egi_avg_pool("avg_pool2d", x, &o); }
+EAGER_API eg_tensor *(eg_max_pool1d)(eg_tensor *x, eg_pool_options o) { return egi_pool_1d("max_pool1d", x, o, egi_max_pool); }
+EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) { return egi_pool_1d("avg_pool1d", x, o, egi_avg_pool); }
+
+// ---- resize: along each axis, two rows of the source weighted
+
+static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool nearest) {
+    int64_t from = x->dims[axis];
+    size_t n = (size_t)(to ? to : 1);
+    int64_t *low = (int64_t *)egi_alloc(n * (2 * sizeof(int64_t) + sizeof(double)));
+    if (!low) { egi_no_memory("resize", to * 24); return NULL; }
+    int64_t *high = low + n;
+    double *weight = (double *)(void *)(high + n);
+    for (int64_t i = 0; i < to; i++) {
+        double at = ((double)i + 0.5) * (double)from / (double)to - (nearest ? 0 : 0.5), whole = floor(at);
+        low[i] = egi_saturate((int64_t)whole, 0, from - 1);
+        high[i] = egi_saturate((int64_t)whole + 1, 0, from - 1);
+        weight[i] = at - whole;
+    }
+    eg_shape list = { 1, { to } }, column = { 1, { to } };
+    for (int i = axis + 1; i < x->rank; i++) column.dims[column.rank++] = 1;
+    eg_gather_options along;
+    memset(&along, 0, sizeof along);
+    along.axis = axis;
+    const char *device = eg_device_of(x);
+    eg_tensor *y = (eg_gather)(x, eg_to(eg_from_data(EG_INT64, list, low), device), along);
+    if (!nearest && y) {
+        eg_tensor *w = eg_cast(eg_to(eg_from_data(EG_FLOAT64, column, weight), device), (eg_dtype)x->dtype);
+        eg_tensor *next = (eg_gather)(x, eg_to(eg_from_data(EG_INT64, list, high), device), along);
+        y = (eg_add)(y, (eg_mul)((eg_sub)(next, y), w));
+    }
+    egi_free(low);
+    return y;
+}
+EAGER_API eg_tensor *(eg_resize)(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
+    if (!egi_alive("resize", 0, x)) return NULL;
+    if (x->rank != 4 || height < 0 || width < 0 || ((height || width) && (x->dims[1] == 0 || x->dims[2] == 0)))
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C) %lld x %lld", egi_describe(x).text, (long long)height, (long long)width);
+    if (!egi_needs_float("resize", x)) return NULL;
+    x = egi_resize_axis(x, 1, height, o.method == EG_NEAREST);
+    return x ? egi_resize_axis(x, 2, width, o.method == EG_NEAREST) : NULL;
+}
+
+// ---- einsum: letters to axes, then transposes, sums and one batched product for each pair
+
+enum { EGI_LETTERS = 64, EGI_ELLIPSIS = 52 };       // a-z, A-Z, then the axes of "..." counted from its right end
+typedef struct egi_term { int n; unsigned char letters[EG_MAX_RANK]; } egi_term;
+static int egi_letter(char ch) { return ch >= 'a' && ch <= 'z' ? ch - 'a' : ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1; }
+// Reads one term, up to a comma, an arrow or the end; dots stands for how many axes (-1: not known yet).
+static const char *egi_einsum_term(const char *p, int rank, int dots, egi_term *term, const char *equation) {
+    int letters = 0;
+    bool ellipsis = false;
+    term->n = 0;
+    for (const char *q = p; *q && *q != ',' && *q != '-'; q++) if (egi_letter(*q) >= 0) letters++;
+    for (; *p && *p != ',' && *p != '-'; p++) {
+        int letter = egi_letter(*p), many = 0;
+        if (*p == ' ') continue;
+        if (*p == '.') {
+            if (ellipsis || p[1] != '.' || p[2] != '.') break;
+            ellipsis = true;
+            p += 2;
+            many = rank >= 0 ? rank - letters : dots;
+            if (many < 0 || term->n + many > EG_MAX_RANK) { letters = -1; break; }
+            for (int i = 0; i < many; i++) term->letters[term->n++] = (unsigned char)(EGI_ELLIPSIS + many - 1 - i);
+            continue;
+        }
+        if (letter < 0 || term->n >= EG_MAX_RANK) break;
+        term->letters[term->n++] = (unsigned char)letter;
+    }
+    if (letters < 0 || (*p && *p != ',' && *p != '-') || (rank >= 0 && term->n != rank)) {
+        if (rank >= 0 && letters >= 0 && (!*p || *p == ',' || *p == '-')) egi_fail(EG_ERROR_SHAPE, "eg_einsum: a term of \"%s\" names %d axes, but its operand has %d", equation, term->n, rank);
+        else egi_fail(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" is no equation such as \"ij,jk->ik\" (at position %d)", equation, (int)(p - equation));
+        return NULL;
+    }
+    return p;
+}
+static int egi_term_find(const egi_term *t, int letter) {
+    for (int i = 0; i < t->n; i++) if (t->letters[i] == letter) return i;
+    return -1;
+}
+// A letter that stands twice in one term: the diagonal of its two axes, as every (n + 1)th element of both as one.
+static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
+    for (int i = 0; x && i < t->n; i++)
+        for (int j = i + 1; x && j < t->n; j++) {
+            if (t->letters[i] != t->letters[j]) continue;
+            int64_t n = x->dims[i];
+            if (x->dims[j] != n) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: one letter stands for axes of %lld and %lld of %s", (long long)n, (long long)x->dims[j], egi_describe(x).text);
+            egi_perm p;
+            eg_shape flat = { 0, { 0 } }, begin = { 0, { 0 } }, end = begin, step = begin;
+            int k = 0;
+            egi_term rest = { 0, { 0 } };
+            for (int d = 0; d < t->n; d++) if (d != i && d != j) { rest.letters[rest.n++] = t->letters[d]; flat.dims[flat.rank++] = x->dims[d]; p.perm[k++] = d; }
+            p.perm[k] = i;
+            p.perm[k + 1] = j;
+            rest.letters[rest.n++] = t->letters[i];
+            flat.dims[flat.rank++] = n * n;
+            begin.rank = end.rank = step.rank = flat.rank;
+            for (int d = 0; d < flat.rank; d++) { begin.dims[d] = 0; end.dims[d] = EG_END; step.dims[d] = d == flat.rank - 1 ? n + 1 : 1; }
+            x = eg_strided_slice(eg_reshape(egi_transpose(x, &p), flat), begin, end, step);
+            *t = rest;
+            i = -1;
+            break;
+        }
+    return x;
+}
+static eg_tensor *egi_einsum_sum(eg_tensor *x, egi_term *t, uint64_t keep) {
+    eg_reduce_options o;
+    egi_term rest = { 0, { 0 } };
+    memset(&o, 0, sizeof o);
+    for (int i = 0; i < t->n; i++) {
+        if (keep >> t->letters[i] & 1) rest.letters[rest.n++] = t->letters[i];
+        else o.axes.axes[o.axes.count++] = i;
+    }
+    *t = rest;
+    return o.axes.count ? (eg_reduce_sum)(x, o) : x;
+}
+static eg_tensor *egi_einsum_order(eg_tensor *x, egi_term *t, const egi_term *order) {
+    egi_perm p;
+    if (!x) return NULL;
+    for (int i = 0; i < order->n; i++) p.perm[i] = egi_term_find(t, order->letters[i]);
+    *t = *order;
+    for (int i = 0; i < order->n; i++) if (p.perm[i] != i) return egi_transpose(x, &p);
+    return x;
+}
+// Where an axis of 1 meets a longer one it is stretched.
+static eg_tensor *egi_einsum_stretch(eg_tensor *x, const egi_term *t, const int64_t *sizes) {
+    if (!x) return NULL;
+    eg_shape s = egi_shape(x);
+    bool same = true;
+    for (int i = 0; i < t->n; i++) { same = same && s.dims[i] == sizes[t->letters[i]]; s.dims[i] = sizes[t->letters[i]]; }
+    return same ? x : eg_broadcast_to(x, s);
+}
+static eg_tensor *egi_einsum_pair(eg_tensor *a, egi_term *ta, eg_tensor *b, egi_term *tb, uint64_t keep, const int64_t *sizes) {
+    uint64_t in_a = 0, in_b = 0;
+    for (int i = 0; i < ta->n; i++) in_a |= (uint64_t)1 << ta->letters[i];
+    for (int i = 0; i < tb->n; i++) in_b |= (uint64_t)1 << tb->letters[i];
+    a = egi_einsum_sum(a, ta, keep | in_b);
+    b = egi_einsum_sum(b, tb, keep | in_a);
+    egi_term order_a = { 0, { 0 } }, order_b = order_a, out = order_a, free_b = order_a, sum = order_a;
+    int64_t batch = 1, m = 1, n = 1, k = 1;
+    for (int i = 0; i < ta->n; i++) {
+        int l = ta->letters[i];
+        if (!(in_b >> l & 1)) continue;
+        if (keep >> l & 1) { out.letters[out.n++] = (unsigned char)l; batch *= sizes[l]; }
+        else { sum.letters[sum.n++] = (unsigned char)l; k *= sizes[l]; }
+    }
+    order_a = order_b = out;
+    for (int i = 0; i < ta->n; i++) if (!(in_b >> ta->letters[i] & 1)) { order_a.letters[order_a.n++] = ta->letters[i]; m *= sizes[ta->letters[i]]; }
+    for (int i = 0; i < tb->n; i++) if (!(in_a >> tb->letters[i] & 1)) { free_b.letters[free_b.n++] = tb->letters[i]; n *= sizes[tb->letters[i]]; }
+    if (order_a.n + free_b.n > EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: an intermediate result has more than %d axes", EG_MAX_RANK);
+    egi_term result = order_a;
+    for (int i = 0; i < free_b.n; i++) result.letters[result.n++] = free_b.letters[i];
+    for (int i = 0; i < sum.n; i++) { order_a.letters[order_a.n++] = sum.letters[i]; order_b.letters[order_b.n++] = sum.letters[i]; }
+    for (int i = 0; i < free_b.n; i++) order_b.letters[order_b.n++] = free_b.letters[i];
+    a = egi_einsum_stretch(egi_einsum_order(a, ta, &order_a), &order_a, sizes);
+    b = egi_einsum_stretch(egi_einsum_order(b, tb, &order_b), &order_b, sizes);
+    eg_shape sa = { 3, { batch, m, k } }, sb = { 3, { batch, k, n } }, sy = { result.n, { 0 } };
+    for (int i = 0; i < result.n; i++) sy.dims[i] = sizes[result.letters[i]];
+    *ta = result;
+    return a && b ? eg_reshape(egi_matmul(eg_reshape(a, sa), false, eg_reshape(b, sb), false), sy) : NULL;
+}
+EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands, int n) {
+    egi_term terms[16], out = { 0, { 0 } };
+    int64_t sizes[EGI_LETTERS];
+    int count[EGI_LETTERS] = { 0 }, dots = 0;
+    uint64_t keep = 0;
+    if (!equation || n < 1 || n > 16 || !operands) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: an equation and 1 to 16 operands are needed");
+    for (int i = 0; i < EGI_LETTERS; i++) sizes[i] = -1;
+    const char *p = equation;
+    for (int i = 0; i < n; i++) {
+        if (!egi_alive("einsum", i, operands[i])) return NULL;
+        if (!(p = egi_einsum_term(p, operands[i]->rank, -1, &terms[i], equation))) return NULL;
+        for (int d = 0; d < terms[i].n; d++) {
+            int l = terms[i].letters[d];
+            int64_t size = operands[i]->dims[d];
+            count[l]++;
+            if (l >= EGI_ELLIPSIS && l - EGI_ELLIPSIS + 1 > dots) dots = l - EGI_ELLIPSIS + 1;
+            if (sizes[l] < 0 || sizes[l] == 1) sizes[l] = size;
+            else if (size != sizes[l] && size != 1)
+                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)", equation, (long long)sizes[l], (long long)size, d, egi_describe(operands[i]).text);
+        }
+        if (i < n - 1 ? *p != ',' : *p == ',') return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" does not name %d operands", equation, n);
+        if (i < n - 1) p++;
+    }
+    if (*p == '-') {
+        if (p[1] != '>' || !(p = egi_einsum_term(p + 2, -1, dots, &out, equation)) || *p) {
+            if (egi_this.error == EG_OK || (p && *p)) egi_fail(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" is no equation", equation);
+            return NULL;
+        }
+    } else {
+        for (int i = 0; i < dots; i++) out.letters[out.n++] = (unsigned char)(EGI_ELLIPSIS + dots - 1 - i);
+        for (int l = 0; l < EGI_ELLIPSIS; l++) {
+            int sorted = l < 26 ? l + 26 : l - 26;      // capitals come first, as in ASCII
+            if (count[sorted] == 1 && out.n < EG_MAX_RANK) out.letters[out.n++] = (unsigned char)sorted;
+        }
+    }
+    for (int i = 0; i < out.n; i++) {
+        if (!count[out.letters[i]] || keep >> out.letters[i] & 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: a letter of the result of \"%s\" is in no operand, or stands twice", equation);
+        keep |= (uint64_t)1 << out.letters[i];
+    }
+    eg_tensor *y = egi_einsum_diagonal(operands[0], &terms[0]);
+    for (int i = 1; i < n && y; i++) {
+        uint64_t later = keep;
+        for (int j = i + 1; j < n; j++) for (int d = 0; d < terms[j].n; d++) later |= (uint64_t)1 << terms[j].letters[d];
+        eg_tensor *b = egi_einsum_diagonal(operands[i], &terms[i]);
+        y = b ? egi_einsum_pair(y, &terms[0], b, &terms[i], later, sizes) : NULL;
+    }
+    if (!y) return NULL;
+    y = egi_einsum_sum(y, &terms[0], keep);
+    y = egi_einsum_order(y, &terms[0], &out);
+    return y == operands[0] ? eg_identity(y) : y;
+}
+
+// ---- assertions
+
+static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
+    if (!egi_alive(name, 0, a) || !egi_alive(name, 1, b)) return false;
+    if (a->dtype != b->dtype) return egi_fail(EG_ERROR_ASSERT, "eg_%s: dtypes differ: %s and %s", name, egi_describe(a).text, egi_describe(b).text);
+    if (!egi_same_shape(a, b)) return egi_fail(EG_ERROR_ASSERT, "eg_%s: shapes differ: %s and %s", name, egi_describe(a).text, egi_describe(b).text);
+    const char *p = (const char *)eg_data(a), *q = (const char *)eg_data(b);
+    if (!p || !q) return false;
+    int size = egi_dtypes[a->dtype].size;
+    char list[256];
+    size_t at = 0;
+    int64_t different = 0;
+    for (int64_t i = 0; i < a->size; i++) {
+        double u = egi_load(a->dtype, p + i * size), v = egi_load(a->dtype, q + i * size);
+        bool equal = tolerance > 0 ? fabs(u - v) <= tolerance || u == v : a->dtype == EG_INT64 ? egi_load_int(EG_INT64, p + i * size) == egi_load_int(EG_INT64, q + i * size) : u == v;
+        if (equal || (u != u && v != v)) continue;
+        if (different++ < 3) {
+            eg_shape where = egi_shape(a);
+            int64_t rest = i;
+            for (int d = a->rank - 1; d >= 0; d--) { where.dims[d] = rest % a->dims[d]; rest /= a->dims[d]; }
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s: %.9g against %.9g", different > 1 ? "; " : "", egi_show(where).text, u, v);
+            if (at >= sizeof list) at = sizeof list - 1;
+        }
+    }
+    if (!different) return true;
+    if (tolerance > 0) return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s and %s differ by more than %g in %lld of %lld elements: at %s", name, egi_describe(a).text, egi_describe(b).text, tolerance, (long long)different, (long long)a->size, list);
+    return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s == %s does not hold for %lld of %lld elements: at %s", name, egi_describe(a).text, egi_describe(b).text, (long long)different, (long long)a->size, list);
+}
+EAGER_API bool eg_assert_equal(eg_tensor *a, eg_tensor *b) { return egi_assert("assert_equal", a, b, 0); }
+EAGER_API bool eg_assert_near(eg_tensor *a, eg_tensor *b, double tolerance) { return egi_assert("assert_near", a, b, tolerance); }
+EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
+    if (!egi_alive("assert_shape", 0, x)) return false;
+    bool fits = x->rank == shape.rank;
+    for (int i = 0; fits && i < shape.rank; i++) fits = shape.dims[i] == -1 || shape.dims[i] == x->dims[i];
+    return fits || egi_fail(EG_ERROR_ASSERT, "eg_assert_shape: %s has not the shape %s", egi_describe(x).text, egi_show(shape).text);
+}
+
+// ---- all rows, for who wants to walk over them
+
+static const egi_op *const egi_other_ops[] = {
+    &egi_op_identity, &egi_op_stop_gradient, &egi_op_reshape, &egi_op_transpose, &egi_op_broadcast_to, &egi_op_slice, &egi_op_pad, &egi_op_reverse, &egi_op_cast,
+    &egi_op_concat, &egi_op_reduce_sum, &egi_op_reduce_mean, &egi_op_reduce_max, &egi_op_reduce_min, &egi_op_norm, &egi_op_reduce_all, &egi_op_reduce_any,
+    &egi_op_argmax, &egi_op_argmin, &egi_op_cumsum, &egi_op_softmax, &egi_op_log_softmax, &egi_op_argsort, &egi_op_sparse_softmax_cross_entropy_with_logits,
+    &egi_op_matmul, &egi_op_gather, &egi_op_scatter_add, &egi_op_conv2d, &egi_op_conv2d_input, &egi_op_conv2d_filter, &egi_op_max_pool_index,
+    &egi_op_avg_pool2d, &egi_op_avg_pool2d_grad
+};
+enum { EGI_OTHER_OPS = (int)(sizeof egi_other_ops / sizeof egi_other_ops[0]) };
+
+// ---- random tensors
+
+static double egi_or(double value, double fallback) { return value == 0 ? fallback : value == EG_ZERO ? 0 : value; }
+static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p) {
+    if (!egi_shape_valid(name, shape, dtype)) return NULL;
+    egi_random state = { egi_this.random.seed, egi_this.random.counter };
+    eg_tensor *x = egi_new(name, egi_backend_here(), dtype, &shape);
+    egi_args args;
+    if (!x) return NULL;
+    p->seed = state.seed;
+    p->counter = state.counter;
+    memset(&args, 0, sizeof args);
+    args.out[0] = x;
+    args.parameters = p;
+    if (x->size && !egi_launch(egi_backend_of(x), EGI_RANDOM, &args)) { egi_object_release(&x->object); return NULL; }
+    bool wide = dtype == EG_FLOAT64 || p->kind == EGI_INTEGERS || p->kind == EGI_PERMUTATION;
+    egi_random_advance(&state, x->size, wide ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
+    egi_this.random.counter = state.counter;
+    return egi_own(x);
+}
+static bool egi_random_float(const char *name, eg_dtype dtype) {
+    return dtype == EG_FLOAT32 || dtype == EG_FLOAT64 || egi_fail(EG_ERROR_DTYPE, "eg_%s: makes float32 or float64, not %s", name, eg_dtype_name(dtype));
+}
+EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
+    egi_random_parameters p = { EGI_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
+    return egi_random_float("random_normal", o.dtype) ? egi_draw("random_normal", o.dtype, shape, &p) : NULL;
+}
+EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_options o) {
+    egi_random_parameters p = { EGI_TRUNCATED_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
+    return egi_random_float("random_truncated_normal", o.dtype) ? egi_draw("random_truncated_normal", o.dtype, shape, &p) : NULL;
+}
+EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
+    egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_or(o.minval, 0), o.minval == 0 && o.maxval == 0 ? 1 : egi_or(o.maxval, 0), 0, 0 };
+    if (!(p.a <= p.b)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: minval %g is not below maxval %g", p.a, p.b);
+    return egi_random_float("random_uniform", o.dtype) ? egi_draw("random_uniform", o.dtype, shape, &p) : NULL;
+}
+EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) {
+    egi_random_parameters p = { EGI_BERNOULLI, 0, 0, egi_or(o.probability, 0.5), 0, 0, 0 };
+    if (!(p.a >= 0 && p.a <= 1)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_bernoulli: the probability %g is not between 0 and 1", p.a);
+    return egi_draw("random_bernoulli", EG_BOOL, shape, &p);
+}
+EAGER_API eg_tensor *eg_random_integers(eg_shape shape, int64_t low, int64_t high) {
+    egi_random_parameters p = { EGI_INTEGERS, 0, 0, 0, 0, low, high };
+    if (low >= high) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_integers: there is none in [%lld, %lld)", (long long)low, (long long)high);
+    return egi_draw("random_integers", low >= INT32_MIN && high - 1 <= INT32_MAX ? EG_INT32 : EG_INT64, shape, &p);
+}
+EAGER_API eg_tensor *eg_random_permutation(int64_t n) {
+    egi_random_parameters p = { EGI_PERMUTATION, 0, 0, 0, 0, 0, 0 };
+    eg_shape shape = { 1, { n } };
+    return egi_draw("random_permutation", EG_INT64, shape, &p);
+}
+EAGER_API void eg_seed(uint64_t seed) { egi_this.random.seed = seed; egi_this.random.counter = 0; }
+EAGER_API eg_random_state eg_random_get_state(void) { return egi_this.random; }
+EAGER_API void eg_random_set_state(eg_random_state state) { egi_this.random = state; }
+
+// ---- printing tensors
+
+static void egi_print_text(const char *text) {
+    egi_lock();
+    void (*print)(const char *, void *) = egi_shared.print;
+    void *user = egi_shared.print_user;
+    egi_unlock();
+    if (print) print(text ? text : "", user);
+#ifndef EAGER_NO_STDIO
+    else if (text) fputs(text, stdout);
+#endif
+}
+// Hands a text out as snprintf does, and frees it.
+static int64_t egi_text_deliver(const char *function, egi_text *out, char *text, size_t capacity) {
+    int64_t size = out->failed ? -1 : (int64_t)out->size;
+    if (out->failed) egi_no_memory(function, 0);
+    if (capacity && text) {
+        size_t n = out->failed ? 0 : out->size < capacity ? out->size : capacity - 1;
+        if (n) memcpy(text, out->data, n);
+        text[n] = 0;
+    }
+    egi_text_free(out);
+    return size;
+}
+static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
+    static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };     // ORDER eg_dtype: as egi_format_array numbers them
+    memset(out, 0, sizeof *out);
+    if (!egi_alive(name, 0, x)) return false;
+    const void *data = eg_data(x);
+    void *converted = NULL;
+    if (!data && x->size) return false;
+    int wide = x->dtype == EG_INT32 || x->dtype == EG_UINT8 ? 8 : x->dtype == EG_FLOAT16 || x->dtype == EG_BFLOAT16 ? 4 : 0;
+    if (wide && x->size) {
+        converted = egi_alloc((size_t)x->size * (size_t)wide);
+        if (!converted) return egi_no_memory(name, x->size * wide);
+        egi_convert(x->dtype, data, wide == 4 ? EG_FLOAT32 : EG_INT64, converted, x->size);
+        data = converted;
+    }
+    egi_format_array(out, kinds[x->dtype], data, x->rank, x->dims);
+    egi_free(converted);
+    char shape[EG_SHAPE_TEXT], tail[EG_SHAPE_TEXT + 64];
+    snprintf(tail, sizeof tail, "  shape=%s dtype=%s", eg_shape_text(egi_shape(x), shape), egi_dtypes[x->dtype].name);
+    egi_text_string(out, tail);
+    if (!out->failed) return true;
+    egi_text_free(out);
+    return egi_no_memory(name, 0);
+}
+EAGER_API void eg_print(eg_tensor *x) {
+    egi_text text;
+    if (!egi_text_tensor("print", x, &text)) return;
+    egi_text_string(&text, "\n");
+    if (text.failed) egi_no_memory("print", 0);
+    else egi_print_text(text.data);
+    egi_text_free(&text);
+}
+EAGER_API int64_t eg_format(eg_tensor *x, char *text, size_t capacity) {
+    egi_text out;
+    if (capacity && text) text[0] = 0;
+    return egi_text_tensor("format", x, &out) ? egi_text_deliver("format", &out, text, capacity) : -1;
+}
+#ifndef EAGER_NO_STDIO
+EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
+    egi_text text;
+    if (!stream) { egi_fail(EG_ERROR_NULL, "eg_fprint: the stream is NULL"); return; }
+    if (!egi_text_tensor("fprint", x, &text)) return;
+    fprintf(stream, "%s\n", text.data);
+    egi_text_free(&text);
+}
+#endif
+
+//# 20  THE TAPE --------------------------------------------------------------
+// Idea: running an op also writes one line: the op, where its inputs came from,
+// and the values its gradient will read. Reading the lines backwards, each
+// hands its upstream gradient to its inputs; where two lines meet, gradients
+// add. Nothing else. A tape knows tensors by their ids: a slot for each.
+// Read first: 15, 16.  Entry: eg_tape_gradients_from().  Proof: tests/tape.c
+
+typedef struct egi_slot {
+    int64_t id;
+    int32_t record;            // the line that made it, -1: watched
+    int8_t dtype;
+    eg_shape shape;
+    eg_tensor *variable;       // a reference, if it is one
+} egi_slot;
+typedef struct egi_line {      // one op that ran; everything in one block
+    const egi_op *op;
+    int n, n_out;
+    int32_t *slots;            // of the inputs (-1: not watched), then of the outputs
+    eg_tensor **in, **out;     // the values saved, NULL where not needed
+    eg_tensor **saved;         // what a custom forward kept, or NULL
+    void *attr;
+} egi_line;
+struct eg_tape {
+    egi_object object;
+    eg_tape *outer;
+    bool persistent, listed, recording, used, watch_variables, zeros;
+    int64_t *keys;             // hash map from id to slot, open addressing; 0 is free
+    int32_t *values;
+    int64_t map_size;
+    egi_slot *slots;
+    int64_t n_slots, slot_capacity;
+    egi_line **lines;
+    int64_t n_lines, line_capacity;
+};
+
+static int64_t egi_hash(const eg_tape *t, int64_t id) { return (int64_t)(((uint64_t)id * 0x9E3779B97F4A7C15u) >> 20) & (t->map_size - 1); }
+static int32_t egi_find_slot(const eg_tape *t, int64_t id) {
+    if (!t->map_size) return -1;
+    for (int64_t i = egi_hash(t, id);; i = (i + 1) & (t->map_size - 1)) {
+        if (t->keys[i] == id) return t->values[i];
+        if (t->keys[i] == 0) return -1;
+    }
+}
+static void egi_map_put(eg_tape *t, int64_t id, int32_t slot) {
+    int64_t i = egi_hash(t, id);
+    while (t->keys[i]) i = (i + 1) & (t->map_size - 1);
+    t->keys[i] = id;
+    t->values[i] = slot;
+}
+// A new slot; -1 without memory.
+static int32_t egi_add_slot(eg_tape *t, const eg_tensor *x, int32_t record) {
+    void *slots = t->slots;
+    if (t->n_slots >= INT32_MAX - 1 || !egi_grow(&slots, &t->slot_capacity, t->n_slots + 1, sizeof *t->slots)) return -1;
+    t->slots = (egi_slot *)slots;
+    if ((t->n_slots + 1) * 2 > t->map_size) {
+        int64_t size = t->map_size ? t->map_size * 2 : 32;
+        int64_t *keys = (int64_t *)egi_alloc((size_t)size * (sizeof *keys + sizeof *t->values));
+        if (!keys) return -1;
+        memset(keys, 0, (size_t)size * sizeof *keys);
+        egi_free(t->keys);
+        t->keys = keys;
+        t->values = (int32_t *)(void *)(keys + size);
+        t->map_size = size;
+        for (int64_t i = 0; i < t->n_slots; i++) egi_map_put(t, t->slots[i].id, (int32_t)i);
+    }
+    egi_slot *s = &t->slots[t->n_slots];
+    s->id = x->id;
+    s->record = record;
+    s->dtype = x->dtype;
+    s->shape.rank = x->rank;
+    for (int i = 0; i < x->rank; i++) s->shape.dims[i] = x->dims[i];
+    s->variable = NULL;
+    egi_map_put(t, x->id, (int32_t)t->n_slots);
+    return (int32_t)t->n_slots++;
+}
+
+static void egi_line_free(egi_line *line) {
+    if (!line) return;
+    for (int i = 0; i < line->n; i++) if (line->in[i]) egi_object_release(&line->in[i]->object);
+    for (int i = 0; i < line->n_out; i++) if (line->out[i]) egi_object_release(&line->out[i]->object);
+    for (int i = 0; line->saved && i < EG_MAX_SAVED; i++) if (line->saved[i]) egi_object_release(&line->saved[i]->object);
+    egi_free(line);
+}
+static void egi_tape_clear(eg_tape *t) {
+    for (int64_t i = t->n_lines - 1; i >= 0; i--) egi_line_free(t->lines[i]);
+    for (int64_t i = 0; i < t->n_slots; i++) if (t->slots[i].variable) egi_object_release(&t->slots[i].variable->object);
+    egi_free(t->lines);
+    egi_free(t->slots);
+    egi_free(t->keys);
+    t->lines = NULL;
+    t->slots = NULL;
+    t->keys = NULL;
+    t->n_lines = t->line_capacity = t->n_slots = t->slot_capacity = t->map_size = 0;
+}
+static void egi_tape_unlist(eg_tape *t) {
+    if (!t->listed) return;
+    eg_tape **at = &egi_this.tapes;
+    while (*at && *at != t) at = &(*at)->outer;
+    if (*at) *at = t->outer;
+    t->listed = false;
+    if (t->recording) egi_this.recording--;
+    t->recording = false;
+}
+static void egi_tape_destroy(eg_tape *t) {
+    egi_tape_unlist(t);
+    egi_tape_clear(t);
+    t->object.kind = EGI_DEAD;
+    egi_free(t);
+}
+static bool egi_tape_alive(const char *function, const eg_tape *t) {
+    if (!t) return egi_fail(EG_ERROR_NULL, "eg_%s: the tape is NULL", function);
+    return t->object.kind == EGI_TAPE || egi_fail(EG_ERROR_STATE, "eg_%s: the tape was used after its scope ended", function);
+}
+
+static eg_tape *egi_tape_new(bool persistent) {
+    eg_tape *t = (eg_tape *)egi_alloc(sizeof *t);
+    if (!t) { egi_no_memory("tape_begin", (int64_t)sizeof *t); return NULL; }
+    memset(t, 0, sizeof *t);
+    t->object.refs = 1;
+    t->object.kind = EGI_TAPE;
+    t->persistent = persistent;
+    t->watch_variables = true;
+    if (!egi_stack_push((uintptr_t)t)) { egi_free(t); egi_no_memory("tape_begin", 0); return NULL; }
+    t->outer = egi_this.tapes;
+    egi_this.tapes = t;
+    t->listed = t->recording = true;
+    egi_this.recording++;
+    return t;
+}
+EAGER_API eg_tape *eg_tape_begin(void) { return egi_tape_new(false); }
+EAGER_API eg_tape *eg_tape_begin_persistent(void) { return egi_tape_new(true); }
+EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
+    if (!egi_tape_alive("tape_watch", t) || !egi_alive("tape_watch", 1, x)) return false;
+    if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_watch: the tape has given its gradients and is empty; begin a new one");
+    if (!egi_is_float(x->dtype))
+        return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only floating dtypes have gradients", egi_describe(x).text);
+    if (egi_find_slot(t, x->id) >= 0) return true;
+    int32_t slot = egi_add_slot(t, x, -1);
+    if (slot < 0) return egi_no_memory("tape_watch", 0);
+    if (x->flags & EGI_VARIABLE) t->slots[slot].variable = eg_retain(x);
+    return true;
+}
+EAGER_API bool eg_tape_stop(eg_tape *t) {
+    if (!egi_tape_alive("tape_stop", t)) return false;
+    if (!t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_stop: the tape is not recording");
+    t->recording = false;
+    egi_this.recording--;
+    return true;
+}
+EAGER_API bool eg_tape_resume(eg_tape *t) {
+    if (!egi_tape_alive("tape_resume", t)) return false;
+    if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_resume: the tape has given its gradients and is empty; begin a new one");
+    if (t->recording) return egi_fail(EG_ERROR_TAPE, "eg_tape_resume: the tape is recording already");
+    t->recording = true;
+    egi_this.recording++;
+    return true;
+}
+EAGER_API bool eg_tape_reset(eg_tape *t) {
+    if (!egi_tape_alive("tape_reset", t)) return false;
+    egi_tape_clear(t);
+    t->used = false;
+    if (!t->listed) { t->outer = egi_this.tapes; egi_this.tapes = t; t->listed = true; }
+    if (!t->recording) { t->recording = true; egi_this.recording++; }
+    return true;
+}
+EAGER_API bool eg_tape_watch_variables(eg_tape *t, bool on) {
+    if (!egi_tape_alive("tape_watch_variables", t)) return false;
+    bool former = t->watch_variables;
+    t->watch_variables = on;
+    return former;
+}
+EAGER_API bool eg_tape_unconnected_zeros(eg_tape *t, bool on) {
+    if (!egi_tape_alive("tape_unconnected_zeros", t)) return false;
+    bool former = t->zeros;
+    t->zeros = on;
+    return former;
+}
+EAGER_API int eg_tape_watched_variables(eg_tape *t, eg_tensor **variables, int capacity) {
+    int count = 0;
+    if (!egi_tape_alive("tape_watched_variables", t)) return 0;
+    for (int64_t i = 0; i < t->n_slots; i++)
+        if (t->slots[i].variable) {
+            if (count < capacity) variables[count] = t->slots[i].variable;
+            count++;
+        }
+    return count;
+}
+EAGER_API bool eg_executing_eagerly(void) { return true; }
+EAGER_API void eg_recording_pause(void) { egi_this.paused++; }
+EAGER_API void eg_recording_unpause(void) { if (egi_this.paused > 0) egi_this.paused--; }
+
+// ---- writing a line
+
+// The value an op reads now, to be kept: of a variable a snapshot, known by the variable's id.
+static eg_tensor *egi_snapshot(eg_tensor *x) {
+    if (!(x->flags & EGI_VARIABLE)) return eg_retain(x);
+    eg_tensor *y = egi_alias(x->name ? x->name : "variable", x);
+    if (y) y->id = x->id;
+    return y;
+}
+static unsigned egi_saves(const egi_op *op, int i) {
+    if (op->uses) return op->plain[i < 3 ? i : 0] ? 0 : op->uses(i) & ~(unsigned)EGI_USES_G;
+    return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
+}
+static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
+                          eg_tensor *const *saved, const int32_t *slots) {
+    unsigned keep = 0;
+    if (op->grad) for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_saves(op, i);
+    size_t pointers = (size_t)(n + n_out) + (saved ? EG_MAX_SAVED : 0);
+    size_t bytes = sizeof(egi_line) + pointers * sizeof(eg_tensor *) + op->attr_size + (size_t)(n + n_out) * sizeof(int32_t);
+    void *lines = t->lines;
+    if (!egi_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines)) return false;
+    t->lines = (egi_line **)lines;
+    egi_line *line = (egi_line *)egi_alloc(bytes);
+    if (!line) return false;
+    memset(line, 0, bytes);
+    line->op = op;
+    line->n = n;
+    line->n_out = n_out;
+    line->in = (eg_tensor **)(void *)(line + 1);
+    line->out = line->in + n;
+    line->saved = saved ? line->out + n_out : NULL;
+    line->attr = (void *)(line->in + pointers);
+    line->slots = (int32_t *)(void *)((char *)line->attr + op->attr_size);
+    if (op->attr_size) memcpy(line->attr, attr, op->attr_size);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        line->slots[i] = slots[i];
+        if (i < 3 && keep >> i & 1) ok = (line->in[i] = egi_snapshot(in[i])) != NULL;
+    }
+    for (int i = 0; i < n_out && ok; i++) {
+        if (keep & EGI_USES_Y) line->out[i] = eg_retain(out[i]);
+        line->slots[n + i] = egi_add_slot(t, out[i], (int32_t)t->n_lines);
+        ok = line->slots[n + i] >= 0;
+    }
+    for (int i = 0; saved && ok && i < EG_MAX_SAVED; i++) line->saved[i] = eg_retain(saved[i]);
+    if (!ok) { egi_line_free(line); return false; }
+    t->lines[t->n_lines++] = line;
+    return true;
+}
+static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out, eg_tensor *const *saved) {
+    int32_t few[16], *slots = few;
+    if (n > 16 && !(slots = (int32_t *)egi_alloc((size_t)n * sizeof *slots))) return egi_no_memory(op->name, 0);
+    bool ok = true;
+    for (eg_tape *t = egi_this.tapes; t && ok; t = t->outer) {
+        bool any = false;
+        if (!t->recording) continue;
+        for (int i = 0; i < n && ok; i++) {
+            slots[i] = in[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, in[i]->id);
+            if (slots[i] < 0 && (in[i]->flags & EGI_TRAINABLE) && t->watch_variables) {
+                slots[i] = egi_add_slot(t, in[i], -1);
+                ok = slots[i] >= 0;
+                if (ok) t->slots[slots[i]].variable = eg_retain(in[i]);
+            }
+            any = any || slots[i] >= 0;
+        }
+        if (ok && any) ok = egi_record_on(t, op, in, n, attr, out, n_out, saved, slots);
+    }
+    if (slots != few) egi_free(slots);
+    return ok || egi_no_memory(op->name, 0);
+}
+
+// ---- reading the lines backwards
+
+// Sums what broadcasting had spread: dx down to the shape of the input it belongs to.
+static eg_tensor *egi_unbroadcast(eg_tensor *dx, const eg_shape *shape) {
+    eg_reduce_options over;
+    memset(&over, 0, sizeof over);
+    int extra = dx->rank - shape->rank;
+    bool same = extra == 0;
+    for (int i = 0; i < dx->rank; i++) {
+        if (i >= extra && dx->dims[i] == shape->dims[i - extra]) continue;
+        over.axes.axes[over.axes.count++] = i;
+        same = false;
+    }
+    if (same) return dx;
+    if (over.axes.count) {
+        over.keepdims = true;
+        dx = (eg_reduce_sum)(dx, over);
+    }
+    return eg_reshape(dx, *shape);
+}
+
+// Adds dx to what the slot has already. Takes no reference of dx; the result is held by grads.
+static bool egi_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx) {
+    if (!dx) return false;
+    if (grads[slot]) {
+        eg_tensor *sum = (eg_add)(grads[slot], dx);
+        if (!sum) return false;
+        egi_object_release(&grads[slot]->object);
+        dx = sum;
+    }
+    grads[slot] = eg_retain(dx);
+    return true;
+}
+
+// One line: from the gradients of its outputs to those of its inputs.
+static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, const unsigned char *wanted) {
+    const egi_line *line = t->lines[index];
+    eg_grad_context c;
+    eg_tensor *upstream[EGI_MAX_OUT], *few_dx[8], **dx = few_dx;
+    bool few_needed[8], *needed = few_needed, ok = true;
+    eg_scope scope = eg_scope_begin();
+    if (line->n > 8) {
+        dx = (eg_tensor **)egi_alloc((size_t)line->n * (sizeof *dx + sizeof *needed));
+        if (!dx) { eg_scope_end(scope); return egi_no_memory("tape_gradient", 0); }
+        needed = (bool *)(void *)(dx + line->n);
+    }
+    for (int i = 0; i < line->n_out && ok; i++) {
+        int32_t slot = line->slots[line->n + i];
+        upstream[i] = grads[slot] ? grads[slot] : egi_full_as("zeros", egi_backend_here(), (eg_dtype)t->slots[slot].dtype, t->slots[slot].shape, 0);
+        ok = upstream[i] != NULL;
+    }
+    for (int i = 0; i < line->n; i++) {
+        dx[i] = NULL;
+        needed[i] = line->slots[i] >= 0 && wanted[line->slots[i]] && egi_is_float(t->slots[line->slots[i]].dtype);
+    }
+    memset(&c, 0, sizeof c);
+    c.n_inputs = line->n;
+    c.n_outputs = line->n_out;
+    for (int i = 0; line->saved && i < EG_MAX_SAVED; i++) c.saved[i] = line->saved[i];
+    c.upstream = upstream;
+    c.inputs = line->in;
+    c.outputs = line->out;
+    c.needed = needed;
+    c.attributes = line->attr;
+    ok = ok && line->op->grad(&c, line->op, dx);
+    for (int i = 0; i < line->n && ok; i++) {
+        if (!dx[i] || !needed[i]) continue;
+        int32_t slot = line->slots[i];
+        eg_shape shape = t->slots[slot].shape;
+        int dtype = t->slots[slot].dtype;
+        if (!egi_alive(line->op->name, i, dx[i])) { ok = false; break; }
+        if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", egi_backend_of(upstream[0]), (eg_dtype)dtype, shape, dx[i]->number);
+        else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
+            ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]).text, egi_dtypes[dtype].name, egi_show(shape).text);
+        else dx[i] = egi_unbroadcast(dx[i], &shape);
+        ok = ok && egi_accumulate(grads, slot, dx[i]);
+    }
+    if (dx != few_dx) egi_free(dx);
+    eg_scope_end(scope);
+    return ok;
+}
+
+static void egi_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void egi_set_reason(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    vsnprintf(egi_this.reason, sizeof egi_this.reason, format, list);
+    va_end(list);
+}
+EAGER_API const char *eg_tape_unconnected_reason(void) { return egi_this.reason; }
+
+// Why does y have no gradient for x? Follows the lines, those without a gradient too.
+static void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys, const int32_t *sy, int ny) {
+    char name[64];
+    snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
+    if (sx < 0) {
+        if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE)) egi_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it", name);
+        else egi_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name, x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
+        return;
+    }
+    unsigned char *from = (unsigned char *)egi_alloc((size_t)t->n_slots * 2), *to = from ? from + t->n_slots : NULL;
+    if (!from) { egi_set_reason("unknown: out of memory"); return; }
+    memset(from, 0, (size_t)t->n_slots * 2);
+    from[sx] = 1;
+    bool outside = true, whole = false;
+    for (int i = 0; i < ny; i++) {
+        if (sy[i] >= 0) { to[sy[i]] = 1; outside = false; }
+        if (!egi_is_float(ys[i]->dtype)) whole = true;
+    }
+    for (int64_t l = 0; l < t->n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        bool reached = false;
+        for (int i = 0; line && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && from[line->slots[i]]);
+        for (int i = 0; reached && i < line->n_out; i++) from[line->slots[line->n + i]] = 1;
+    }
+    const egi_line *cut = NULL;
+    for (int64_t l = t->n_lines - 1; l >= 0; l--) {
+        const egi_line *line = t->lines[l];
+        bool leads = false, comes = false;
+        for (int i = 0; line && i < line->n_out; i++) leads = leads || to[line->slots[line->n + i]];
+        for (int i = 0; leads && i < line->n; i++) if (line->slots[i] >= 0) { to[line->slots[i]] = 1; comes = comes || from[line->slots[i]]; }
+        if (leads && comes && !line->op->grad) cut = line;
+        else if (leads && comes && !cut && !egi_is_float(t->slots[line->slots[line->n]].dtype)) cut = line;
+    }
+    if (outside) egi_set_reason("the target was made outside the tape: it is a constant for it, or the tape was not recording");
+    else if (cut && !strcmp(cut->op->name, "stop_gradient")) egi_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
+    else if (cut && !egi_is_float(t->slots[cut->slots[cut->n]].dtype) )
+        egi_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name, cut->op->name, egi_dtypes[t->slots[cut->slots[cut->n]].dtype].name);
+    else if (cut) egi_set_reason("the path from %s to the target goes through eg_%s, which is not differentiable", name, cut->op->name);
+    else if (whole) egi_set_reason("the path is integer: the target's dtype has no gradient");
+    else if (to[sx]) egi_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
+    else egi_set_reason("the target does not depend on %s", name);
+    egi_free(from);
+}
+
+EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs, int nx, eg_tensor **out) {
+    if (!out || nx < 0 || ny < 0 || (nx && !xs) || (ny && !ys)) return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_gradient: a list is NULL");
+    for (int i = 0; i < nx; i++) out[i] = NULL;
+    egi_this.reason[0] = 0;
+    egi_this.at_function = NULL;
+    if (!egi_tape_alive("tape_gradient", t)) return false;
+    if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_gradient: this tape has given its gradients already; eg_tape_begin_persistent() makes one that gives them more than once");
+    for (int i = 0; i < ny; i++) {
+        if (!egi_alive("tape_gradient", 0, ys[i])) return false;
+        eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
+        if (!g) continue;
+        if (!egi_alive("tape_gradient", 0, g)) return false;
+        if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
+            return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g).text, egi_describe(ys[i]).text);
+    }
+    for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", 0, xs[i])) return false;
+    if (!t->persistent) {                       // from here on the tape is spent: what the gradients run is not for it
+        egi_tape_unlist(t);
+        t->used = true;
+    }
+    int64_t n = t->n_slots, n_lines = t->n_lines;
+    size_t bytes = (size_t)n * (sizeof(eg_tensor *) + 2) + (size_t)(nx + ny + 1) * sizeof(int32_t) + 16;
+    eg_tensor **grads = (eg_tensor **)egi_alloc(bytes);
+    if (!grads) {
+        if (!t->persistent) egi_tape_clear(t);
+        return egi_no_memory("tape_gradient", (int64_t)bytes);
+    }
+    memset(grads, 0, bytes);
+    int32_t *sx = (int32_t *)(void *)(grads + n), *sy = sx + nx;
+    unsigned char *wanted = (unsigned char *)(sy + ny);
+    eg_scope scope = eg_scope_begin();
+    bool ok = true;
+    for (int i = 0; i < nx; i++) {
+        sx[i] = xs[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, xs[i]->id);
+        if (sx[i] >= 0) wanted[sx[i]] = 1;
+    }
+    for (int i = 0; i < ny && ok; i++) {
+        eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
+        sy[i] = ys[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, ys[i]->id);
+        if (sy[i] < 0 || !egi_is_float(ys[i]->dtype)) continue;
+        if (!g || (g->flags & EGI_NUMBER)) g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
+        ok = egi_accumulate(grads, sy[i], g);
+    }
+    // Only lines that a source leads to can matter.
+    for (int64_t l = 0; l < n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        bool reached = false;
+        for (int i = 0; line && line->op->grad && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
+        for (int i = 0; reached && i < line->n_out; i++) wanted[line->slots[line->n + i]] = 1;
+    }
+    bool missing = false;
+    for (int64_t l = n_lines - 1; l >= 0 && ok; l--) {
+        const egi_line *line = t->lines[l];
+        bool here = false, reached = false;
+        for (int i = 0; i < line->n_out; i++) {
+            here = here || grads[line->slots[line->n + i]];
+            reached = reached || wanted[line->slots[line->n + i]];
+        }
+        if (here && reached && line->op->grad) ok = egi_backward_line(t, l, grads, wanted);
+        // What will not be read again is let go: the gradients of the outputs (unless asked for), and the line's values.
+        for (int i = 0; i < line->n_out; i++) {
+            int32_t slot = line->slots[line->n + i];
+            bool asked = false;
+            for (int k = 0; k < nx && grads[slot]; k++) asked = asked || sx[k] == slot;
+            if (grads[slot] && !asked) { egi_object_release(&grads[slot]->object); grads[slot] = NULL; }
+        }
+        if (!t->persistent && here) {
+            egi_line *spent = t->lines[l];
+            for (int i = 0; i < spent->n; i++) if (spent->in[i]) { egi_object_release(&spent->in[i]->object); spent->in[i] = NULL; }
+            for (int i = 0; i < spent->n_out; i++) if (spent->out[i]) { egi_object_release(&spent->out[i]->object); spent->out[i] = NULL; }
+            for (int i = 0; spent->saved && i < EG_MAX_SAVED; i++) if (spent->saved[i]) { egi_object_release(&spent->saved[i]->object); spent->saved[i] = NULL; }
+        }
+    }
+    for (int i = 0; i < nx && ok; i++) {
+        if (sx[i] >= 0 && grads[sx[i]]) { out[i] = eg_retain(grads[sx[i]]); continue; }
+        if (!missing) { missing = true; egi_explain(t, xs[i], sx[i], ys, sy, ny); }
+        if (t->zeros) out[i] = eg_retain(egi_full_as("zeros", egi_backend_of(xs[i]), (eg_dtype)xs[i]->dtype, egi_shape(xs[i]), 0));
+        if (t->zeros && !out[i]) ok = false;
+    }
+    for (int64_t i = 0; i < n; i++) if (grads[i]) egi_object_release(&grads[i]->object);
+    egi_free(grads);
+    if (!t->persistent) egi_tape_clear(t);
+    eg_scope_end(scope);
+    for (int i = 0; i < nx; i++) {
+        if (out[i] && ok && !egi_own(out[i])) { out[i] = NULL; ok = false; }
+        else if (out[i] && !ok) egi_object_release(&out[i]->object);
+    }
+    if (!ok) for (int i = 0; i < nx; i++) out[i] = NULL;
+    return ok;
+}
+EAGER_API bool eg_tape_gradients(eg_tape *t, eg_tensor *y, eg_tensor *const *xs, int n, eg_tensor **grads) {
+    return eg_tape_gradients_from(t, &y, 1, NULL, xs, n, grads);
+}
+EAGER_API eg_tensor *eg_tape_gradient(eg_tape *t, eg_tensor *y, eg_tensor *x) {
+    eg_tensor *g = NULL;
+    eg_tape_gradients_from(t, &y, 1, NULL, &x, 1, &g);
+    return g;
+}
+
+// Rows of the Jacobian: one backward pass for each upstream that picks columns of y. `batch` picks the same element of every row at once.
+static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, eg_tensor *x, bool batch) {
+    if (!egi_tape_alive(function, t) || !egi_alive(function, 1, y) || !egi_alive(function, 2, x)) return NULL;
+    if (!t->persistent) return (eg_tensor *)eg_raise(EG_ERROR_TAPE, "eg_%s: needs a persistent tape: eg_tape_begin_persistent()", function);
+    if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the target %s is not floating", function, egi_describe(y).text);
+    if (batch && (y->rank < 1 || x->rank < 1 || y->dims[0] != x->dims[0]))
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the first dimensions of %s and %s must be the same batch", function, egi_describe(y).text, egi_describe(x).text);
+    eg_shape shape = egi_shape(y), row = egi_shape(x);
+    if (y->rank + x->rank - (batch ? 1 : 0) > EG_MAX_RANK)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result for %s and %s would have more than %d axes", function, egi_describe(y).text, egi_describe(x).text, EG_MAX_RANK);
+    int64_t rows = batch ? y->dims[0] : 1, n = rows ? y->size / rows : 0, element = egi_dtypes[y->dtype].size;
+    eg_scope scope = eg_scope_begin();
+    eg_tensor *result = NULL, **list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *list + (size_t)(y->size * element));
+    char *pick = (char *)(list + (n ? n : 1));
+    bool ok = list != NULL, zeros = t->zeros;
+    if (!ok) egi_no_memory(function, 0);
+    else memset(pick, 0, (size_t)(y->size * element));
+    t->zeros = true;
+    for (int64_t j = 0; j < n && ok; j++) {
+        eg_scope inner = eg_scope_begin();
+        for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 1);
+        eg_tensor *g = eg_to(eg_from_data((eg_dtype)y->dtype, shape, pick), eg_device_of(y)), *dx = NULL;
+        for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 0);
+        ok = g && eg_tape_gradients_from(t, &y, 1, &g, &x, 1, &dx);
+        list[j] = eg_keep(dx);
+        ok = ok && list[j];
+        eg_scope_end(inner);
+    }
+    t->zeros = zeros;
+    if (ok) {
+        eg_shape whole = shape;
+        for (int i = batch ? 1 : 0; i < row.rank; i++) whole.dims[whole.rank++] = row.dims[i];
+        result = n && n <= INT_MAX ? eg_reshape(eg_stack(list, (int)n, batch ? 1 : 0), whole) : egi_full_as(function, egi_backend_of(x), (eg_dtype)x->dtype, whole, 0);
+        eg_keep(result);
+    }
+    egi_free(list);
+    eg_scope_end(scope);
+    return result;
+}
+EAGER_API eg_tensor *eg_tape_jacobian(eg_tape *t, eg_tensor *y, eg_tensor *x) { return egi_jacobian("tape_jacobian", t, y, x, false); }
+EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *t, eg_tensor *y, eg_tensor *x) { return egi_jacobian("tape_batch_jacobian", t, y, x, true); }
+
+// ---- showing a tape
+
+static void egi_slot_text(const eg_tape *t, int32_t slot, egi_text *out) {
+    char text[160];
+    if (slot < 0) { egi_text_string(out, "-"); return; }
+    const egi_slot *s = &t->slots[slot];
+    if (s->variable) snprintf(text, sizeof text, "%.60s", s->variable->name ? s->variable->name : "variable");
+    else if (s->record < 0) snprintf(text, sizeof text, "watched.%d", (int)slot);
+    else snprintf(text, sizeof text, "%%%d", (int)slot);
+    egi_text_string(out, text);
+}
+EAGER_API void eg_tape_print(eg_tape *t) {
+    egi_text out;
+    memset(&out, 0, sizeof out);
+    if (!egi_tape_alive("tape_print", t)) return;
+    char text[256];
+    snprintf(text, sizeof text, "tape: %lld lines, %lld tensors%s%s\n", (long long)t->n_lines, (long long)t->n_slots, t->persistent ? ", persistent" : "", t->recording ? ", recording" : "");
+    egi_text_string(&out, text);
+    for (int64_t l = 0; l < t->n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        snprintf(text, sizeof text, "%4lld  ", (long long)l);
+        egi_text_string(&out, text);
+        for (int i = 0; i < line->n_out; i++) { if (i) egi_text_string(&out, ", "); egi_slot_text(t, line->slots[line->n + i], &out); }
+        snprintf(text, sizeof text, " = %s(", line->op->name);
+        egi_text_string(&out, text);
+        for (int i = 0; i < line->n; i++) { if (i) egi_text_string(&out, ", "); egi_slot_text(t, line->slots[i], &out); }
+        egi_text_string(&out, ")  ");
+        for (int i = 0; i < line->n_out; i++) {
+            const egi_slot *s = &t->slots[line->slots[line->n + i]];
+            snprintf(text, sizeof text, "%s%s %s", i ? ", " : "", egi_dtypes[s->dtype].name, egi_show(s->shape).text);
+            egi_text_string(&out, text);
+        }
+        bool any = false;
+        for (int i = 0; i < line->n; i++) if (line->in[i]) { snprintf(text, sizeof text, "%s input %d", any ? "," : "  saves", i); any = true; egi_text_string(&out, text); }
+        for (int i = 0; i < line->n_out; i++) if (line->out[i]) { egi_text_string(&out, any ? ", output" : "  saves output"); any = true; }
+        for (int i = 0; line->saved && i < EG_MAX_SAVED; i++) if (line->saved[i]) { snprintf(text, sizeof text, "%s saved[%d]", any ? "," : "  saves", i); any = true; egi_text_string(&out, text); }
+        if (!line->op->grad) egi_text_string(&out, "  (no gradient)");
+        egi_text_string(&out, "\n");
+    }
+    if (out.failed) egi_no_memory("tape_print", 0);
+    else egi_print_text(out.data);
+    egi_text_free(&out);
+}
+EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
+    egi_text out;
+    char item[400];
+    memset(&out, 0, sizeof out);
+    if (!egi_tape_alive("tape_dot", t)) return -1;
+    egi_text_string(&out, "digraph tape {\n  rankdir=TB;\n  node [fontname=\"Helvetica\", fontsize=11];\n");
+    for (int64_t i = 0; i < t->n_slots; i++) {
+        const egi_slot *s = &t->slots[i];
+        if (s->record >= 0) continue;
+        char name[64];
+        size_t k = 0;
+        for (const char *p = s->variable && s->variable->name ? s->variable->name : "watched"; *p && k < sizeof name - 1; p++) name[k++] = *p == '"' || *p == '\\' ? '\'' : *p;
+        name[k] = 0;
+        snprintf(item, sizeof item, "  s%lld [label=\"%s\\n%s\", shape=ellipse, style=filled, fillcolor=\"#dbe9f6\"];\n", (long long)i, name, egi_show(s->shape).text);
+        egi_text_string(&out, item);
+    }
+    for (int64_t l = 0; l < t->n_lines; l++) {
+        const egi_line *line = t->lines[l];
+        snprintf(item, sizeof item, "  l%lld [label=\"%s\\n%s\", shape=box%s];\n", (long long)l, line->op->name, egi_show(t->slots[line->slots[line->n]].shape).text, line->op->grad ? "" : ", style=dashed");
+        egi_text_string(&out, item);
+        for (int i = 0; i < line->n; i++) {
+            int32_t slot = line->slots[i];
+            if (slot < 0) continue;
+            if (t->slots[slot].record >= 0) snprintf(item, sizeof item, "  l%d -> l%lld;\n", (int)t->slots[slot].record, (long long)l);
+            else snprintf(item, sizeof item, "  s%d -> l%lld;\n", (int)slot, (long long)l);
+            egi_text_string(&out, item);
+        }
+    }
+    egi_text_string(&out, "}\n");
+    return egi_text_deliver("tape_dot", &out, text, capacity);
+}
+
+// ---- custom gradients and ops
+
+typedef struct egi_user_attr { eg_custom_backward *backward; void *user; } egi_user_attr;
+static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    const egi_user_attr *a = (const egi_user_attr *)c->attributes;
+    int64_t errors = egi_this.errors;
+    eg_grad_context user = *c;
+    (void)op;
+    user.attributes = NULL;
+    user.inputs = NULL;
+    user.outputs = NULL;
+    a->backward(&user, dx, a->user);
+    return egi_this.errors == errors;
+}
+static bool egi_no_shape(egi_call *c) { (void)c; return false; }
+static const egi_op egi_op_custom = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+
+static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_custom_forward *single, eg_custom_backward *backward, void *user,
+                       eg_tensor *const *in, int n, eg_tensor **out, int n_out) {
+    eg_grad_context c;
+    egi_user_attr attr = { backward, user };
+    if (n_out < 1 || n_out > EGI_MAX_OUT) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: between 1 and %d outputs, not %d", op->name, EGI_MAX_OUT, n_out);
+    for (int i = 0; i < n_out; i++) out[i] = NULL;
+    for (int i = 0; i < n; i++) if (!egi_alive(op->name, i, in[i])) return false;
+    memset(&c, 0, sizeof c);
+    c.n_inputs = n;
+    c.n_outputs = n_out;
+    // Inside, ops are recorded for the tapes that may differentiate the gradient; a lone single-use tape never does.
+    int tapes = 0;
+    bool again = false;
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording) { tapes++; again = again || t->persistent; }
+    bool quiet = tapes < 2 && !again;
+    eg_scope scope = eg_scope_begin();
+    eg_tensor *made[EGI_MAX_OUT] = { NULL, NULL, NULL, NULL };
+    if (quiet) egi_this.paused++;
+    bool ok = single ? (made[0] = single(in, &c, user)) != NULL : forward(in, made, &c, user);
+    if (quiet) egi_this.paused--;
+    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the forward function failed without an error", op->name);
+    for (int i = 0; i < n_out && ok; i++) {
+        ok = egi_alive(op->name, i, made[i]);
+        if (ok && (made[i]->flags & EGI_NUMBER)) ok = (made[i] = egi_number_tensor(op->name, made[i], EG_FLOAT32, egi_backend_here())) != NULL;
+        // A handle of its own, so that the tape leads here and not into the forward's ops.
+        if (ok) ok = (out[i] = egi_alias(op->name, made[i])) != NULL;
+    }
+    if (ok && egi_this.trap) ok = egi_trap_passes(op->name, in, n, out, n_out);
+    if (ok && egi_recording()) ok = egi_record(op, in, n, &attr, out, n_out, c.saved);
+    eg_scope_end(scope);
+    for (int i = 0; i < n_out; i++) {
+        if (out[i] && ok && !egi_own(out[i])) { out[i] = NULL; ok = false; }
+        else if (out[i] && !ok) egi_object_release(&out[i]->object);
+    }
+    if (!ok) for (int i = 0; i < n_out; i++) out[i] = NULL;
+    return ok;
+}
+EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n) {
+    eg_tensor *out = NULL;
+    if (!forward || !backward) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_custom_gradient: a function is NULL");
+    return egi_custom(&egi_op_custom, NULL, forward, backward, user, inputs, n, &out, 1) ? out : NULL;
+}
+EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs) {
+    if (!forward || !backward) return egi_fail(EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
+    return egi_custom(&egi_op_custom, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
+}
+
+enum { EGI_USER_OPS = 256 };
+static struct { egi_op op; eg_op_definition definition; char name[64]; } egi_user_ops[EGI_USER_OPS];
+static int egi_n_user_ops;
+static bool egi_op_exists(const char *name);
+EAGER_API int eg_op_register(const eg_op_definition *d) {
+    if (!d || !d->name || !d->name[0] || !d->forward) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: a name and a forward function are needed"); return -1; }
+    if (strlen(d->name) >= sizeof egi_user_ops[0].name) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: the name %.40s... is longer than 63 characters", d->name); return -1; }
+    if (d->n_outputs < 1 || d->n_outputs > EGI_MAX_OUT || d->n_inputs < -1) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: %s: between 1 and %d outputs, and -1 or more inputs", d->name, EGI_MAX_OUT); return -1; }
+    egi_lock();
+    int at = egi_n_user_ops;
+    bool taken = egi_op_exists(d->name);
+    if (!taken && at < EGI_USER_OPS) {
+        memset(&egi_user_ops[at].op, 0, sizeof egi_user_ops[at].op);
+        memcpy(egi_user_ops[at].name, d->name, strlen(d->name) + 1);
+        egi_user_ops[at].definition = *d;
+        egi_user_ops[at].op.name = egi_user_ops[at].definition.name = egi_user_ops[at].name;
+        egi_user_ops[at].op.n_in = d->n_inputs;
+        egi_user_ops[at].op.n_out = d->n_outputs;
+        egi_user_ops[at].op.flags = EGI_USER | (d->backward ? 0 : EGI_NOT_DIFFERENTIABLE);
+        egi_user_ops[at].op.attr_size = sizeof(egi_user_attr);
+        egi_user_ops[at].op.grad = d->backward ? egi_grad_user : NULL;
+        __atomic_store_n(&egi_n_user_ops, at + 1, __ATOMIC_RELEASE);
+    }
+    egi_unlock();
+    if (taken) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: there is an op named %s already", d->name); return -1; }
+    if (at >= EGI_USER_OPS) { egi_fail(EG_ERROR_STATE, "eg_op_register: no more than %d ops can be registered", EGI_USER_OPS); return -1; }
+    return at;
+}
+EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs) {
+    if (op < 0 || op >= __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE)) return egi_fail(EG_ERROR_ARGUMENT, "eg_op_run: there is no op number %d", op);
+    const eg_op_definition *d = &egi_user_ops[op].definition;
+    if (d->n_inputs >= 0 && n != d->n_inputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d inputs, not %d", d->name, d->n_inputs, n);
+    if (n_outputs != d->n_outputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has %d outputs, not %d", d->name, d->n_outputs, n_outputs);
+    return egi_custom(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
+}
+
+//# 21  FUNCTIONS OF FUNCTIONS ------------------------------------------------
+// Idea: run f on a tape of one's own and hand out only the results. Because the
+// gradient is made of eager ops, the same few lines nest to any order.
+// Read first: 20.  Proof: tests/functions.c
+
+EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
+    for (int i = 0; i < n; i++) grads[i] = NULL;
+    if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_gradients_function: the function is NULL");
+    eg_scope scope = eg_scope_begin();
+    eg_tape *tape = eg_tape_begin();
+    bool ok = tape != NULL;
+    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(tape, xs[i]);
+    eg_tensor *y = ok ? f(xs, user) : NULL;
+    if (ok && !y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_gradients_function: the function returned NULL");
+    if (y) eg_tape_unconnected_zeros(tape, true);
+    ok = y && eg_tape_gradients(tape, y, xs, n, grads);
+    for (int i = 0; i < n && ok; i++) ok = eg_keep(grads[i]) != NULL;
+    if (!ok || !eg_keep(y)) y = NULL;
+    eg_scope_end(scope);
+    if (!y) for (int i = 0; i < n; i++) grads[i] = NULL;
+    return y;
+}
+EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
+    return eg_value_and_gradients_function(f, user, xs, n, grads) != NULL;
+}
+EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity, int *count) {
+    if (count) *count = 0;
+    if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_implicit_gradients: the function is NULL");
+    eg_scope scope = eg_scope_begin();
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = tape ? f(in, user) : NULL, **list = NULL;
+    if (tape && !y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_implicit_gradients: the function returned NULL");
+    int n = y ? eg_tape_watched_variables(tape, NULL, 0) : 0, used = 0;
+    bool ok = y != NULL;
+    if (ok && n) {
+        list = (eg_tensor **)egi_alloc((size_t)n * 2 * sizeof *list);
+        ok = list != NULL || egi_no_memory("implicit_gradients", 0);
+    }
+    if (ok) {
+        if (n) eg_tape_watched_variables(tape, list, n);
+        for (int i = 0; i < n; i++) eg_retain(list[i]);       // the tape lets go of them
+        ok = eg_tape_gradients(tape, y, list, n, list + n);
+        for (int i = 0; i < n && ok; i++) {
+            if (!list[n + i]) continue;
+            if (used < capacity) {
+                pairs[used].variable = list[i];
+                pairs[used].gradient = eg_keep(list[n + i]);
+                ok = pairs[used].gradient != NULL;
+            }
+            used++;
+        }
+        for (int i = 0; i < n; i++) eg_release(list[i]);
+    }
+    if (list) egi_free(list);
+    if (!ok || !eg_keep(y)) y = NULL;
+    eg_scope_end(scope);
+    if (count && y) *count = used;
+    return y;
+}
+EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity) {
+    int count;
+    return eg_implicit_value_and_gradients(f, user, in, pairs, capacity, &count) ? count : -1;
+}
+
+EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order) {
+    if (!f || order < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: a function and an order of 0 or more are needed");
+    if (order == 0) return f(&x, user);
+    eg_scope scope = eg_scope_begin();
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = tape && eg_tape_watch(tape, x) ? eg_nth_gradient(f, user, x, order - 1) : NULL;
+    if (y) eg_tape_unconnected_zeros(tape, true);
+    eg_tensor *g = y ? eg_keep(eg_tape_gradient(tape, y, x)) : NULL;
+    eg_scope_end(scope);
+    return g;
+}
+
+// sum over i of sum(a[i] b[i]); NULL entries of a are zero. NULL with an error, or if all are NULL.
+static eg_tensor *egi_inner(eg_tensor *const *a, eg_tensor *const *b, int n) {
+    eg_reduce_options all;
+    eg_tensor *s = NULL;
+    memset(&all, 0, sizeof all);
+    for (int i = 0; i < n; i++) {
+        if (!a[i]) continue;
+        eg_tensor *term = (eg_reduce_sum)((eg_mul)(a[i], b[i]), all);
+        if (!term) return NULL;
+        s = s ? (eg_add)(s, term) : term;
+        if (!s) return NULL;
+    }
+    return s;
+}
+static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
+    for (int i = 0; i < n; i++) {
+        if (!egi_alive(name, i, xs[i]) || !egi_alive(name, n + i, vs[i])) return false;
+        if (!egi_same_shape(xs[i], vs[i]) || xs[i]->dtype != vs[i]->dtype)
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: direction %d is %s, but its input is %s", name, i, egi_describe(vs[i]).text, egi_describe(xs[i]).text);
+    }
+    return true;
+}
+// The gradient J^T u is linear in u, so its derivative with respect to u along v is J v, whatever u is.
+EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
+    eg_tensor *few[8], **grads = few, *result = NULL;
+    if (!f || n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_jvp: a function and at least one input are needed");
+    if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
+    if (n > 8 && !(grads = (eg_tensor **)egi_alloc((size_t)n * sizeof *grads))) { egi_no_memory("jvp", 0); return NULL; }
+    eg_scope scope = eg_scope_begin();
+    eg_tape *inner = eg_tape_begin();
+    bool ok = inner != NULL;
+    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(inner, xs[i]);
+    eg_tensor *y = ok ? f(xs, user) : NULL, *u = y ? eg_zeros_like(y) : NULL;
+    eg_tape *outer = u ? eg_tape_begin() : NULL;
+    if (outer && eg_tape_watch(outer, u) && eg_tape_gradients_from(inner, &y, 1, &u, xs, n, grads)) {
+        eg_tensor *s = egi_inner(grads, vs, n);
+        eg_tape_unconnected_zeros(outer, true);
+        if (s) result = eg_tape_gradient(outer, s, u);
+        else if (egi_this.error == EG_OK) result = eg_zeros_like(y);
+    }
+    eg_keep(result);
+    eg_scope_end(scope);
+    if (grads != few) egi_free(grads);
+    return result;
+}
+EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out) {
+    for (int i = 0; i < n; i++) out[i] = NULL;
+    if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
+    if (!egi_check_directions("hvp", xs, vs, n)) return false;
+    eg_scope scope = eg_scope_begin();
+    eg_tape *outer = eg_tape_begin();
+    bool ok = outer != NULL;
+    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(outer, xs[i]);
+    if (ok) eg_tape_unconnected_zeros(outer, true);
+    ok = ok && eg_gradients_function(f, user, xs, n, out);
+    eg_tensor *s = ok ? egi_inner(out, vs, n) : NULL;
+    ok = s && eg_tape_gradients(outer, s, xs, n, out);
+    for (int i = 0; i < n && ok; i++) ok = eg_keep(out[i]) != NULL;
+    eg_scope_end(scope);
+    for (int i = 0; i < n && !ok; i++) out[i] = NULL;
+    return ok;
+}
+EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x) {
+    eg_tensor *g = NULL, *h = NULL;
+    if (!egi_alive("hessian", 0, x)) return NULL;
+    eg_scope scope = eg_scope_begin();
+    eg_tape *outer = eg_tape_begin_persistent();
+    if (outer && eg_tape_watch(outer, x) && eg_gradients_function(f, user, &x, 1, &g)) {
+        eg_tape_stop(outer);
+        h = eg_keep(eg_tape_jacobian(outer, g, x));
+    }
+    eg_scope_end(scope);
+    return h;
+}
+
+// ---- comparing gradients with differences
+
+typedef struct egi_check { eg_function1 *f; void *user; eg_tensor **xs, **weights, **directions; int n; uint64_t seed; } egi_check;
+// A number in (-1, 1) or so from a place: splitmix64.
+static double egi_check_number(uint64_t *state) {
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+}
+static eg_tensor *egi_check_random(uint64_t seed, eg_tensor *like) {
+    double *values = (double *)egi_alloc((size_t)(like->size ? like->size : 1) * sizeof *values);
+    if (!values) { egi_no_memory("check_gradient", like->size * 8); return NULL; }
+    for (int64_t i = 0; i < like->size; i++) values[i] = egi_check_number(&seed);
+    eg_tensor *x = eg_to(eg_from_data(EG_FLOAT64, egi_shape(like), values), eg_device_of(like));
+    egi_free(values);
+    return x;
+}
+// The function whose gradient is compared: of order 1 sum(f r), of order k the gradient of the one before times random weights.
+static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int order) {
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    if (order == 1) {
+        eg_tensor *y = k->f(xs, k->user);
+        if (!y) return NULL;
+        if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_check_gradient: the function's value %s is not floating", egi_describe(y).text);
+        y = eg_cast(y, EG_FLOAT64);
+        eg_tensor *r = y ? egi_check_random(k->seed * 7919 + 17, y) : NULL;
+        return r ? (eg_reduce_sum)((eg_mul)(y, r), all) : NULL;
+    }
+    eg_scope scope = eg_scope_begin();
+    eg_tape *tape = eg_tape_begin();
+    bool ok = tape != NULL;
+    for (int i = 0; i < k->n && ok; i++) if (egi_is_float(xs[i]->dtype)) ok = eg_tape_watch(tape, xs[i]);
+    eg_tensor *y = ok ? egi_check_value(k, xs, order - 1) : NULL, *s = NULL;
+    eg_tensor **grads = (eg_tensor **)egi_alloc((size_t)k->n * sizeof *grads);
+    if (y && grads && eg_tape_gradients(tape, y, xs, k->n, grads)) {
+        s = egi_inner(grads, k->weights + (order - 2) * k->n, k->n);
+        if (!s && egi_this.error == EG_OK) s = eg_scalar_of(EG_FLOAT64, 0);
+    }
+    egi_free(grads);
+    eg_keep(s);
+    eg_scope_end(scope);
+    return s;
+}
+static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) {
+    eg_scope scope = eg_scope_begin();
+    eg_tensor **moved = (eg_tensor **)egi_alloc((size_t)k->n * 2 * sizeof *moved), **grads = moved ? moved + k->n : NULL;
+    eg_tape *tape = eg_tape_begin();
+    bool ok = moved && tape;
+    double h = o->step > 0 ? o->step : 1e-5, tolerance = o->tolerance > 0 ? o->tolerance : 1e-5;
+    for (int i = 0; i < k->n && ok; i++) if (egi_is_float(k->xs[i]->dtype)) ok = eg_tape_watch(tape, k->xs[i]);
+    eg_tensor *y = ok ? egi_check_value(k, k->xs, order) : NULL;
+    ok = y && eg_tape_gradients(tape, y, k->xs, k->n, grads);
+    int directions = o->directions > 0 ? o->directions : 2;
+    for (int d = 0; d < directions && ok; d++) {
+        double value[2] = { 0, 0 };
+        for (int i = 0; i < k->n && ok; i++) {
+            k->directions[i] = NULL;
+            if (egi_is_float(k->xs[i]->dtype)) ok = (k->directions[i] = egi_check_random(k->seed * 104729 + (uint64_t)(order * 1000 + d * 100 + i), k->xs[i])) != NULL;
+            else grads[i] = NULL;
+        }
+        eg_tensor *slope = ok ? egi_inner(grads, k->directions, k->n) : NULL;
+        ok = ok && (slope || egi_this.error == EG_OK);
+        double analytic = slope ? eg_item(slope) : 0;
+        eg_recording_pause();
+        for (int side = 0; side < 2 && ok; side++) {
+            for (int i = 0; i < k->n && ok; i++)
+                ok = (moved[i] = k->directions[i] ? (eg_add)(k->xs[i], (eg_mul)(k->directions[i], eg_number(side ? -h : h))) : k->xs[i]) != NULL;
+            // Higher orders need their tapes: recording is off for the caller's alone.
+            int paused = egi_this.paused;
+            egi_this.paused = 0;
+            eg_tape *outer = egi_this.tapes;
+            int recording = egi_this.recording;
+            egi_this.tapes = NULL;
+            egi_this.recording = 0;
+            eg_tensor *v = ok ? egi_check_value(k, moved, order) : NULL;
+            egi_this.tapes = outer;
+            egi_this.recording = recording;
+            egi_this.paused = paused;
+            ok = v != NULL;
+            value[side] = v ? eg_item(v) : 0;
+        }
+        eg_recording_unpause();
+        double numeric = (value[0] - value[1]) / (2 * h);
+        double scale = 1 + (fabs(analytic) > fabs(numeric) ? fabs(analytic) : fabs(numeric));
+        if (ok && !(fabs(analytic - numeric) <= tolerance * scale))
+            ok = egi_fail(EG_ERROR_GRADIENT, "eg_check_gradient: order %d, direction %d: the gradient says %.12g, differences say %.12g", order, d, analytic, numeric);
+    }
+    egi_free(moved);
+    eg_scope_end(scope);
+    return ok;
+}
+EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_check_options o) {
+    egi_check k = { f, user, NULL, NULL, NULL, n, o.seed ? o.seed : 1 };
+    int order = o.order > 0 ? o.order : 1;
+    if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: a function and at least one input are needed");
+    for (int i = 0; i < n; i++) if (!egi_alive("check_gradient", i, xs[i])) return false;
+    eg_scope scope = eg_scope_begin();
+    k.xs = (eg_tensor **)egi_alloc((size_t)n * (size_t)(order + 2) * sizeof *k.xs);
+    bool ok = k.xs != NULL || egi_no_memory("check_gradient", 0);
+    if (ok) { k.directions = k.xs + n; k.weights = k.directions + n; }
+    for (int i = 0; i < n && ok; i++) {
+        // A handle of its own, so that the caller's tapes and variables are left alone.
+        k.xs[i] = egi_is_float(xs[i]->dtype) ? eg_identity(eg_cast(xs[i], EG_FLOAT64)) : xs[i];
+        ok = k.xs[i] != NULL;
+        for (int w = 0; w < order - 1 && ok; w++) {
+            k.weights[w * n + i] = egi_is_float(xs[i]->dtype) ? egi_check_random(k.seed * 31 + (uint64_t)(w * n + i), k.xs[i]) : k.xs[i];
+            ok = k.weights[w * n + i] != NULL;
+        }
+    }
+    for (int w = 1; w <= order && ok; w++) ok = egi_check_order(&k, &o, w);
+    egi_free(k.xs);
+    eg_scope_end(scope);
+    return ok;
+}
+
+//# 22  VARIABLES AND OPTIMIZERS ----------------------------------------------
+// Idea: a variable keeps its id and changes its buffer. Who still holds the old
+// buffer (a tape, a view) keeps the old values. An optimizer's rule is a formula
+// in the words of the op table, stamped into one loop over a variable, its
+// gradient and its slots. Read first: 15, 20.  Proof: tests/optimizers.c
+
+EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
+    if (!egi_alive("variable", 0, initial)) return NULL;
+    eg_scope scope = eg_scope_begin();
+    if (initial->flags & EGI_NUMBER) initial = egi_number_tensor("variable", initial, EG_FLOAT32, egi_backend_here());
+    eg_tensor *packed = initial ? egi_contiguous(initial) : NULL, *v = packed ? egi_alias("variable", packed) : NULL;
+    if (packed) egi_object_release(&packed->object);
+    if (v) {
+        size_t length = name ? strlen(name) : 0;
+        v->flags = (uint16_t)(EGI_CONTIGUOUS | EGI_VARIABLE | (v->dtype == EG_FLOAT32 || v->dtype == EG_FLOAT64 ? EGI_TRAINABLE : 0));
+        if (name && !(v->name = (char *)egi_alloc(length + 1))) {
+            egi_object_release(&v->object);
+            v = NULL;
+            egi_no_memory("variable", (int64_t)length + 1);
+        } else if (name) memcpy(v->name, name, length + 1);
+    }
+    eg_scope_end(scope);
+    return v;
+}
+static bool egi_needs_variable(const char *function, eg_tensor *v) {
+    if (!egi_alive(function, 0, v)) return false;
+    return v->flags & EGI_VARIABLE || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no variable; tensors do not change", function, egi_describe(v).text);
+}
+EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
+EAGER_API bool eg_trainable(eg_tensor *v) { return egi_needs_variable("trainable", v) && (v->flags & EGI_TRAINABLE); }
+EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
+    if (egi_needs_variable("set_trainable", v)) v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
+}
+// The variable takes over the contiguous elements of x. Cannot fail.
+static void egi_take(eg_tensor *v, eg_tensor *x) {
+    if (v->buffer != x->buffer) {
+        egi_buffer *former = v->buffer;
+        __atomic_fetch_add(&x->buffer->refs, 1, __ATOMIC_RELAXED);
+        v->buffer = x->buffer;
+        egi_buffer_release(former);
+    }
+    v->data = x->data;
+    if (v->host) { egi_free(v->host); v->host = NULL; }
+}
+static bool egi_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1 && !v->buffer->deleter && (v->buffer->on_device || v->buffer->data == (void *)((char *)v->buffer + EGI_ALIGN)); }
+
+static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
+    if (x->dtype != v->dtype) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function, egi_describe(x).text, egi_describe(v).text);
+    if (!egi_same_shape(x, v)) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x).text, egi_describe(v).text);
+    return egi_same_device(function, v, 0, x, 1);
+}
+EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
+    if (!egi_needs_variable("assign", v) || !egi_alive("assign", 1, x)) return NULL;
+    eg_scope scope = eg_scope_begin();
+    bool ok;
+    if (x->flags & EGI_NUMBER) {
+        ok = egi_number_fits("assign", x, (eg_dtype)v->dtype);
+        x = ok ? egi_full_as("assign", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(v), x->number) : NULL;
+    }
+    ok = x && egi_assignable("assign", v, x);
+    eg_tensor *packed = ok ? egi_contiguous(x) : NULL;
+    // Borrowed memory is copied: a variable owns what it holds.
+    if (packed && packed->buffer->data != (void *)((char *)packed->buffer + EGI_ALIGN) && !packed->buffer->on_device) {
+        eg_shape shape = egi_shape(v);
+        eg_tensor *copy = egi_new("assign", egi_backend_of(v), (eg_dtype)v->dtype, &shape);
+        if (copy && !egi_copy(packed, copy)) { egi_object_release(&copy->object); copy = NULL; }
+        egi_object_release(&packed->object);
+        packed = copy;
+    }
+    if (packed) { egi_take(v, packed); egi_object_release(&packed->object); }
+    eg_scope_end(scope);
+    return packed ? v : NULL;
+}
+static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor *x, eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
+    if (!egi_needs_variable(function, v) || !egi_alive(function, 1, x)) return NULL;
+    if (!(x->flags & EGI_NUMBER) && !egi_assignable(function, v, x)) return NULL;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    eg_tensor *y = op(v, x), *result = y ? (eg_assign)(v, y) : NULL;
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return result;
+}
+EAGER_API eg_tensor *(eg_assign_add)(eg_tensor *v, eg_tensor *x) { return egi_assign_with("assign_add", v, x, (eg_add)); }
+EAGER_API eg_tensor *(eg_assign_sub)(eg_tensor *v, eg_tensor *x) { return egi_assign_with("assign_sub", v, x, (eg_sub)); }
+EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
+    if (!egi_needs_variable("assign_slice", v) || !egi_alive("assign_slice", 3, x)) return NULL;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    eg_shape shape = egi_shape(v);
+    eg_tensor *result = NULL, *copy = egi_own(egi_new("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+    eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
+    if (part && (x->flags & EGI_NUMBER)) x = egi_number_fits("assign_slice", x, (eg_dtype)v->dtype) ? egi_full_as("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(part), x->number) : NULL;
+    if (part && x && egi_assignable("assign_slice", part, x) && egi_copy(v, copy) && egi_copy(x, part)) {
+        egi_take(v, copy);
+        result = v;
+    }
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return result;
+}
+
+// ---- schedules: eager functions of the step
+
+static eg_tensor *egi_rate_exponential(eg_tensor *step, const eg_schedule *s) {
+    eg_tensor *p = (eg_div)(step, eg_number(s->numbers[1]));
+    if (s->numbers[3] != 0) p = eg_floor(p);
+    return (eg_mul)(eg_number(s->numbers[0]), (eg_pow)(eg_scalar_of(EG_FLOAT64, s->numbers[2]), p));
+}
+EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase) {
+    eg_schedule s = { egi_rate_exponential, { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL, 0 };
+    return s;
+}
+static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
+    eg_tensor *rate = eg_scalar_of(EG_FLOAT64, s->values[s->count]);
+    for (int i = s->count - 1; i >= 0; i--) rate = (eg_where)((eg_less_equal)(step, eg_number(s->boundaries[i])), eg_number(s->values[i]), rate);
+    return rate;
+}
+EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n) {
+    eg_schedule s = { egi_rate_piecewise, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries, n };
+    return s;
+}
+static eg_tensor *egi_rate_cosine(eg_tensor *step, const eg_schedule *s) {
+    double initial = s->numbers[0], steps = s->numbers[1], alpha = s->numbers[2], target = s->numbers[3], warmup = s->numbers[4], top = warmup > 0 ? target : initial;
+    eg_tensor *t = (eg_minimum)((eg_maximum)((eg_sub)(step, eg_number(warmup)), eg_number(0)), eg_number(steps));
+    eg_tensor *half = (eg_mul)((eg_add)(eg_cos((eg_mul)(t, eg_number(3.141592653589793 / steps))), eg_number(1)), eg_number(0.5));
+    eg_tensor *rate = (eg_mul)((eg_add)((eg_mul)(half, eg_number(1 - alpha)), eg_number(alpha)), eg_number(top));
+    if (!(warmup > 0)) return rate;
+    return (eg_where)((eg_less)(step, eg_number(warmup)), (eg_add)((eg_mul)(step, eg_number((target - initial) / warmup)), eg_number(initial)), rate);
+}
+EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target, double warmup_steps) {
+    eg_schedule s = { egi_rate_cosine, { initial, steps, alpha, warmup_target, warmup_steps, 0, 0, 0 }, NULL, NULL, 0 };
+    return s;
+}
+static eg_tensor *egi_rate_polynomial(eg_tensor *step, const eg_schedule *s) {
+    double initial = s->numbers[0], steps = s->numbers[1], end = s->numbers[2], power = s->numbers[3];
+    eg_tensor *length = eg_scalar_of(EG_FLOAT64, steps);
+    if (s->numbers[4] != 0) length = (eg_mul)((eg_maximum)(eg_ceil((eg_div)(step, eg_number(steps))), eg_number(1)), length);
+    else step = (eg_minimum)(step, length);
+    return (eg_add)((eg_mul)((eg_pow)((eg_sub)(eg_number(1), (eg_div)(step, length)), eg_number(power)), eg_number(initial - end)), eg_number(end));
+}
+EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double end, double power, bool cycle) {
+    eg_schedule s = { egi_rate_polynomial, { initial, steps, end, power, cycle ? 1.0 : 0.0, 0, 0, 0 }, NULL, NULL, 0 };
+    return s;
+}
+EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
+    if (!schedule || !schedule->rate) { egi_fail(EG_ERROR_ARGUMENT, "eg_schedule_value: there is no schedule"); return (double)NAN; }
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    double value = eg_item(schedule->rate(eg_scalar_of(EG_FLOAT64, (double)step), schedule));
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return value;
+}
+
+// ---- update rules
+
+// One rule: names of slots, then how scalars k0.. follow from the options o, the learning rate lr and the step t (both double,
+// t counts from 1), then the loop's body on w (variable), g (gradient), s0.. (slots). Formulas: Keras 3's.
+#define EGI_DECAY(s, x, k) EGI_ADD(s, EGI_MUL(EGI_SUB(x, s), k))                   /* s + (x - s) k */
+#define EGI_UPDATE_TABLE(RULE) \
+    RULE(sgd, 0, { k[0] = lr; }, \
+        { w = EGI_SUB(w, EGI_MUL(k0, g)); }) \
+    RULE(momentum, 1, { k[0] = lr; k[1] = o->momentum; }, \
+        { s0 = EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g)); w = EGI_ADD(w, s0); }) \
+    RULE(nesterov, 1, { k[0] = lr; k[1] = o->momentum; }, \
+        { s0 = EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g)); w = EGI_ADD(w, EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g))); }) \
+    RULE(rmsprop, 3, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; k[3] = o->momentum; k[4] = o->centered; }, \
+        { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); s1 = EGI_DECAY(s1, g, k1); \
+          s2 = EGI_ADD(EGI_MUL(k3, s2), EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(EGI_SUB(s0, EGI_MUL(k4, EGI_MUL(s1, s1))), k2)))); \
+          w = EGI_SUB(w, s2); }) \
+    RULE(adam, 2, { k[0] = lr * sqrt(1 - pow(o->beta_2, t)) / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; k[2] = 1 - o->beta_2; k[3] = o->epsilon; }, \
+        { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); \
+          w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(EGI_SQRT(s1), k3))); }) \
+    RULE(amsgrad, 3, { k[0] = lr * sqrt(1 - pow(o->beta_2, t)) / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; k[2] = 1 - o->beta_2; k[3] = o->epsilon; }, \
+        { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); s2 = EGI_MAX(s2, s1); \
+          w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(EGI_SQRT(s2), k3))); }) \
+    RULE(adagrad, 1, { k[0] = lr; k[1] = o->epsilon; }, \
+        { s0 = EGI_ADD(s0, EGI_MUL(g, g)); w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(s0, k1)))); }) \
+    RULE(adadelta, 2, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; }, \
+        { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); \
+          g = EGI_MUL(EGI_DIV(EGI_SQRT(EGI_ADD(s1, k2)), EGI_SQRT(EGI_ADD(s0, k2))), g); \
+          s1 = EGI_DECAY(s1, EGI_MUL(g, g), k1); w = EGI_SUB(w, EGI_MUL(k0, g)); }) \
+    RULE(adamax, 2, { k[0] = lr / (1 - pow(o->beta_1, t)); k[1] = 1 - o->beta_1; k[2] = o->beta_2; k[3] = o->epsilon; }, \
+        { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_MAX(EGI_MUL(k2, s1), EGI_ABS(g)); w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, s0), EGI_ADD(s1, k3))); }) \
+    RULE(nadam, 2, { egi_nadam_scalars(o, lr, t, k); }, \
+        { s0 = EGI_DECAY(s0, g, k1); s1 = EGI_DECAY(s1, EGI_MUL(g, g), k2); \
+          w = EGI_SUB(w, EGI_DIV(EGI_ADD(EGI_MUL(k0, s0), EGI_MUL(k4, g)), EGI_ADD(EGI_SQRT(EGI_MUL(s1, k5)), k3))); }) \
+    RULE(ftrl, 2, { k[0] = 1 / lr; k[1] = -o->learning_rate_power; k[2] = o->l1; k[3] = 2 * (o->l2 + o->beta / (2 * lr)); k[4] = 2 * o->l2_shrinkage; }, \
+        { const EGI_T power = EGI_POW(EGI_ADD(s0, EGI_MUL(g, g)), k1); \
+          s1 = EGI_ADD(s1, EGI_SUB(EGI_ADD(g, EGI_MUL(k4, w)), EGI_MUL(EGI_MUL(EGI_SUB(power, EGI_POW(s0, k1)), k0), w))); \
+          s0 = EGI_ADD(s0, EGI_MUL(g, g)); \
+          w = EGI_DIV(EGI_SUB(EGI_MIN(EGI_MAX(s1, EGI_NEG(k2)), k2), s1), EGI_ADD(EGI_MUL(power, k0), k3)); }) \
+    RULE(lion, 1, { k[0] = lr; k[1] = 1 - o->beta_1; k[2] = 1 - o->beta_2; }, \
+        { w = EGI_SUB(w, EGI_MUL(k0, EGI_SIGN(EGI_DECAY(s0, g, k1)))); s0 = EGI_DECAY(s0, g, k2); })
+
+// Nadam's momentum grows with the step; its running product is what the bias correction needs.
+static void egi_nadam_scalars(const eg_optimizer_options *o, double lr, double t, double *k) {
+    double product = 1, power = 1, now = 0, next;
+    for (double i = 1; i <= t && product > 1e-30; i++) {
+        power = i < 2 ? 0.96 : power * 0.96;
+        now = o->beta_1 * (1 - 0.5 * power);
+        product *= now;
+    }
+    if (product <= 1e-30) now = o->beta_1 * (1 - 0.5 * pow(0.96, t));
+    next = o->beta_1 * (1 - 0.5 * pow(0.96, t + 1));
+    k[0] = lr * next / (1 - product * next);
+    k[1] = 1 - o->beta_1;
+    k[2] = 1 - o->beta_2;
+    k[3] = o->epsilon;
+    k[4] = lr * (1 - now) / (1 - product);
+    k[5] = 1 / (1 - pow(o->beta_2, t));
+}
+typedef void egi_update_scalars(const eg_optimizer_options *o, double lr, double t, double *k);
+typedef void egi_update_loop(int64_t n, const double *k, const void *const *in, void *const *out);      // w, g, slots -> w, slots
+#define EGI_UPDATE_LOOP(V, name, slots, body) \
+    static void V##_update_##name(int64_t n, const double *k, const void *const *in, void *const *out) { \
+        const EGI_T k0 = (EGI_T)k[0], k1 = (EGI_T)k[1], k2 = (EGI_T)k[2], k3 = (EGI_T)k[3], k4 = (EGI_T)k[4], k5 = (EGI_T)k[5], decay = (EGI_T)k[7]; \
+        (void)k0; (void)k1; (void)k2; (void)k3; (void)k4; (void)k5; \
+        for (int64_t i = 0; i < n; i++) { \
+            EGI_T w = ((const EGI_T *)in[0])[i], g = ((const EGI_T *)in[1])[i]; \
+            EGI_T s0 = slots > 0 ? ((const EGI_T *)in[2])[i] : 0, s1 = slots > 1 ? ((const EGI_T *)in[3])[i] : 0, s2 = slots > 2 ? ((const EGI_T *)in[4])[i] : 0; \
+            (void)s0; (void)s1; (void)s2; \
+            w = EGI_SUB(w, EGI_MUL(w, decay)); \
+            body \
+            ((EGI_T *)out[0])[i] = w; \
+            if (slots > 0) ((EGI_T *)out[1])[i] = s0; \
+            if (slots > 1) ((EGI_T *)out[2])[i] = s1; \
+            if (slots > 2) ((EGI_T *)out[3])[i] = s2; \
+        } \
+    }
+#define EGI_RULE_SCALARS(name, slots, scalars, body) \
+    static void egi_scalars_##name(const eg_optimizer_options *o, double lr, double t, double *k) { (void)o; (void)t; (void)lr; scalars }
+EGI_UPDATE_TABLE(EGI_RULE_SCALARS)
+#define EGI_V egi_f32
+#define EGI_T float
+#define EGI_RULE_F32(name, slots, scalars, body) EGI_UPDATE_LOOP(egi_f32, name, slots, body)
+EGI_UPDATE_TABLE(EGI_RULE_F32)
+#undef EGI_T
+#undef EGI_V
+#define EGI_V egi_f64
+#define EGI_T double
+#define EGI_RULE_F64(name, slots, scalars, body) EGI_UPDATE_LOOP(egi_f64, name, slots, body)
+EGI_UPDATE_TABLE(EGI_RULE_F64)
+#undef EGI_T
+#undef EGI_V
+#define EGI_RULE_ID(name, slots, scalars, body) EGI_RULE_##name,
+typedef enum egi_rule { EGI_UPDATE_TABLE(EGI_RULE_ID) EGI_RULES } egi_rule;
+#define EGI_RULE_ROW(name, slots, scalars, body) { #name, slots, egi_scalars_##name, egi_f32_update_##name, egi_f64_update_##name },
+static const struct { const char *name; int slots; egi_update_scalars *scalars; egi_update_loop *f32, *f64; } egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
+// in: w, g, learning rate (float64), step (int64), slots; out: w, slots. Outputs may be the inputs' own memory.
+typedef struct egi_update_parameters { egi_rule rule; eg_optimizer_options options; } egi_update_parameters;
+static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
+    const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
+    const eg_tensor *w = args->in[0];
+    const void *in[5];
+    void *out[4];
+    double k[8] = { 0 }, lr = egi_load(EG_FLOAT64, args->in[2]->data);
+    int slots = egi_rules[p->rule].slots;
+    (void)b;
+    egi_rules[p->rule].scalars(&p->options, lr, egi_load(EG_INT64, args->in[3]->data), k);
+    k[7] = lr * p->options.weight_decay;
+    in[0] = w->data;
+    in[1] = args->in[1]->data;
+    for (int i = 0; i < slots; i++) in[2 + i] = args->in[4 + i]->data;
+    for (int i = 0; i <= slots; i++) out[i] = args->out[i]->data;
+    (w->dtype == EG_FLOAT32 ? egi_rules[p->rule].f32 : egi_rules[p->rule].f64)(w->size, k, in, out);
+    return true;
+}
+
+// ---- optimizers
+
+enum { EGI_MAX_SLOTS = 4 };      // the last one accumulates gradients
+typedef struct egi_slots { int64_t id; eg_tensor *slot[EGI_MAX_SLOTS]; } egi_slots;
+struct eg_optimizer {
+    int32_t refs;
+    const char *name;
+    egi_rule rule;
+    eg_optimizer_options options;
+    eg_tensor *steps, *rate;     // variables: int64, float64
+    egi_slots *slots;
+    int64_t n_slots, slots_capacity, pending;
+};
+
+// What an optimizer has, as bits; setting another option is an error.
+enum {
+    EGI_O_MOMENTUM = 1, EGI_O_NESTEROV = 2, EGI_O_BETAS = 4, EGI_O_EPSILON = 8, EGI_O_RHO = 16, EGI_O_CENTERED = 32, EGI_O_AMSGRAD = 64,
+    EGI_O_INITIAL = 128, EGI_O_FTRL = 256
+};
+static bool egi_option_allowed(const char *name, const char *option, bool set, bool has) {
+    return !set || has || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", name, option);
+}
+static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *given, unsigned has, const eg_optimizer_options *defaults) {
+    eg_optimizer_options o = *given;
+    if (!egi_option_allowed(name, "momentum", o.momentum != 0, has & EGI_O_MOMENTUM) || !egi_option_allowed(name, "nesterov", o.nesterov, has & EGI_O_NESTEROV) ||
+        !egi_option_allowed(name, "beta_1 or .beta_2", o.beta_1 != 0 || o.beta_2 != 0, has & EGI_O_BETAS) || !egi_option_allowed(name, "epsilon", o.epsilon != 0, has & EGI_O_EPSILON) ||
+        !egi_option_allowed(name, "rho", o.rho != 0, has & EGI_O_RHO) || !egi_option_allowed(name, "centered", o.centered, has & EGI_O_CENTERED) ||
+        !egi_option_allowed(name, "amsgrad", o.amsgrad, has & EGI_O_AMSGRAD) || !egi_option_allowed(name, "initial_accumulator_value", o.initial_accumulator_value != 0, has & EGI_O_INITIAL) ||
+        !egi_option_allowed(name, "learning_rate_power, .l1, .l2, .l2_shrinkage or .beta", o.learning_rate_power != 0 || o.l1 != 0 || o.l2 != 0 || o.l2_shrinkage != 0 || o.beta != 0, has & EGI_O_FTRL)) return NULL;
+    if (o.learning_rate != 0 && o.schedule.rate) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
+    if ((o.clipvalue != 0) + (o.clipnorm != 0) + (o.global_clipnorm != 0) > 1) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given", name);
+    if (o.clipvalue < 0 || o.clipnorm < 0 || o.global_clipnorm < 0 || o.accumulate_steps < 0) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: clipping and .accumulate_steps must be positive", name);
+    o.learning_rate = egi_or(o.learning_rate, defaults->learning_rate);
+    o.momentum = egi_or(o.momentum, 0);
+    o.beta_1 = egi_or(o.beta_1, defaults->beta_1);
+    o.beta_2 = egi_or(o.beta_2, defaults->beta_2);
+    o.epsilon = egi_or(o.epsilon, 1e-7);
+    o.rho = egi_or(o.rho, defaults->rho);
+    o.initial_accumulator_value = egi_or(o.initial_accumulator_value, 0.1);
+    o.learning_rate_power = egi_or(o.learning_rate_power, -0.5);
+    o.weight_decay = egi_or(o.weight_decay, defaults->weight_decay);
+    if (!(o.learning_rate >= 0) || !(o.beta_1 >= 0 && o.beta_1 < 1) || !(o.beta_2 >= 0 && o.beta_2 < 1) || !(o.rho >= 0 && o.rho <= 1) || !(o.momentum >= 0 && o.momentum <= 1) || !(o.weight_decay >= 0))
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: learning rate %g, betas %g and %g, rho %g, momentum %g, weight decay %g: one is out of its range", name, o.learning_rate, o.beta_1, o.beta_2, o.rho, o.momentum, o.weight_decay);
+    eg_optimizer *opt = (eg_optimizer *)egi_alloc(sizeof *opt);
+    if (!opt) { egi_no_memory(name, (int64_t)sizeof *opt); return NULL; }
+    memset(opt, 0, sizeof *opt);
+    opt->refs = 1;
+    opt->name = name;
+    opt->rule = rule;
+    opt->options = o;
+    eg_scope scope = eg_scope_begin();
+    eg_tensor *zero = eg_scalar_of(EG_INT64, 0), *rate = eg_scalar_of(EG_FLOAT64, o.learning_rate);
+    opt->steps = zero ? eg_variable(zero, "steps") : NULL;
+    opt->rate = rate ? eg_variable(rate, "learning_rate") : NULL;
+    eg_scope_end(scope);
+    if (!opt->steps || !opt->rate) { eg_optimizer_release(opt); return NULL; }
+    eg_set_trainable(opt->rate, false);
+    return opt;
+}
+#define EGI_OPTIMIZER(name, rule, has, lr, b1, b2, rho_, decay) \
+    EAGER_API eg_optimizer *(eg_##name)(eg_optimizer_options o) { \
+        eg_optimizer_options d; \
+        memset(&d, 0, sizeof d); \
+        d.learning_rate = lr; \
+        d.beta_1 = b1; \
+        d.beta_2 = b2; \
+        d.rho = rho_; \
+        d.weight_decay = decay; \
+        return egi_optimizer(#name, rule, &o, has, &d); \
+    }
+EGI_OPTIMIZER(sgd, o.nesterov ? EGI_RULE_nesterov : o.momentum != 0 ? EGI_RULE_momentum : EGI_RULE_sgd, EGI_O_MOMENTUM | EGI_O_NESTEROV, .01, 0, 0, 0, 0)
+EGI_OPTIMIZER(rmsprop, EGI_RULE_rmsprop, EGI_O_MOMENTUM | EGI_O_RHO | EGI_O_EPSILON | EGI_O_CENTERED, .001, 0, 0, .9, 0)
+EGI_OPTIMIZER(adam, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_O_BETAS | EGI_O_EPSILON | EGI_O_AMSGRAD, .001, .9, .999, 0, 0)
+EGI_OPTIMIZER(adamw, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_O_BETAS | EGI_O_EPSILON | EGI_O_AMSGRAD, .001, .9, .999, 0, .004)
+EGI_OPTIMIZER(adagrad, EGI_RULE_adagrad, EGI_O_EPSILON | EGI_O_INITIAL, .001, 0, 0, 0, 0)
+EGI_OPTIMIZER(adadelta, EGI_RULE_adadelta, EGI_O_EPSILON | EGI_O_RHO, .001, 0, 0, .95, 0)
+EGI_OPTIMIZER(adamax, EGI_RULE_adamax, EGI_O_BETAS | EGI_O_EPSILON, .001, .9, .999, 0, 0)
+EGI_OPTIMIZER(nadam, EGI_RULE_nadam, EGI_O_BETAS | EGI_O_EPSILON, .001, .9, .999, 0, 0)
+EGI_OPTIMIZER(ftrl, EGI_RULE_ftrl, EGI_O_INITIAL | EGI_O_FTRL, .001, 0, 0, 0, 0)
+EGI_OPTIMIZER(lion, EGI_RULE_lion, EGI_O_BETAS, .001, .9, .99, 0, 0)
+
+EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
+    if (opt) __atomic_fetch_add(&opt->refs, 1, __ATOMIC_RELAXED);
+    return opt;
+}
+EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
+    if (!opt || __atomic_sub_fetch(&opt->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    for (int64_t i = 0; i < opt->n_slots; i++) for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(opt->slots[i].slot[k]);
+    egi_free(opt->slots);
+    eg_release(opt->steps);
+    eg_release(opt->rate);
+    egi_free(opt);
+}
+static bool egi_optimizer_alive(const char *function, const eg_optimizer *opt) {
+    return opt != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the optimizer is NULL", function) : false);
+}
+// The slots of a variable, made when it is first seen; -1 without memory.
+static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v) {
+    static const char *const names[EGI_MAX_SLOTS] = { "slot 0", "slot 1", "slot 2", "accumulated" };
+    void *slots = opt->slots;
+    for (int64_t i = 0; i < opt->n_slots; i++) if (opt->slots[i].id == v->id) return i;
+    if (!egi_grow(&slots, &opt->slots_capacity, opt->n_slots + 1, sizeof *opt->slots)) { egi_no_memory("apply_gradients", 0); return -1; }
+    opt->slots = (egi_slots *)slots;
+    egi_slots *s = &opt->slots[opt->n_slots];
+    memset(s, 0, sizeof *s);
+    s->id = v->id;
+    eg_scope scope = eg_scope_begin();
+    bool ok = true;
+    for (int k = 0; k < EGI_MAX_SLOTS && ok; k++) {
+        bool accumulates = k == EGI_MAX_SLOTS - 1;
+        if (accumulates ? opt->options.accumulate_steps < 2 : k >= egi_rules[opt->rule].slots) continue;
+        double initial = k == 0 && (opt->rule == EGI_RULE_adagrad || opt->rule == EGI_RULE_ftrl) ? opt->options.initial_accumulator_value : 0;
+        eg_tensor *x = egi_full_as("slot", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(v), initial);
+        char name[96];
+        snprintf(name, sizeof name, "%.64s/%s", v->name ? v->name : "variable", names[k]);
+        s->slot[k] = x ? eg_variable(x, name) : NULL;
+        ok = s->slot[k] != NULL;
+        if (ok) eg_set_trainable(s->slot[k], false);
+    }
+    eg_scope_end(scope);
+    if (!ok) { for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(s->slot[k]); return -1; }
+    return opt->n_slots++;
+}
+
+EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
+    eg_reduce_options all;
+    eg_tensor *sum = NULL;
+    memset(&all, 0, sizeof all);
+    for (int i = 0; i < n; i++) {
+        if (!xs[i]) continue;
+        eg_tensor *square = (eg_reduce_sum)(eg_square(xs[i]), all);
+        sum = sum ? (eg_add)(sum, square) : square;
+        if (!sum) return NULL;
+    }
+    return sum ? eg_sqrt(sum) : (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_global_norm: there is no tensor in the list");
+}
+// x, scaled down to the norm where its own is larger.
+static eg_tensor *egi_clip_to(eg_tensor *x, eg_tensor *own, double norm) {
+    return (eg_mul)(x, (eg_div)(eg_number(norm), (eg_maximum)(own, eg_number(norm))));
+}
+EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm) {
+    eg_norm_options all;
+    memset(&all, 0, sizeof all);
+    if (!(norm > 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_clip_by_norm: the norm %g is not positive", norm);
+    return egi_clip_to(x, (eg_norm)(x, all), norm);
+}
+EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out) {
+    if (!(norm > 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_clip_by_global_norm: the norm %g is not positive", norm);
+    eg_tensor *own = eg_global_norm(xs, n);
+    bool ok = own != NULL;
+    for (int i = 0; i < n; i++) {
+        out[i] = ok && xs[i] ? egi_clip_to(xs[i], own, norm) : NULL;
+        ok = ok && (out[i] || !xs[i]);
+    }
+    for (int i = 0; i < n && !ok; i++) out[i] = NULL;
+    return ok;
+}
+
+// One variable's update, prepared: everything that can fail has happened.
+typedef struct egi_prepared { eg_tensor *variable, *gradient, *out[EGI_MAX_OUT]; int64_t slots; } egi_prepared;
+
+// The learning rate of the update that makes `step` steps from now, as a float64 scalar.
+static eg_tensor *egi_current_rate(eg_optimizer *opt) {
+    if (!opt->options.schedule.rate) return opt->rate;
+    eg_tensor *rate = opt->options.schedule.rate(eg_cast(opt->steps, EG_FLOAT64), &opt->options.schedule);
+    return rate ? eg_cast(rate, EG_FLOAT64) : NULL;
+}
+static bool egi_check_pair(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, int i) {
+    if (!egi_needs_variable("apply_gradients", v)) return false;
+    if (!g) return true;
+    if (!egi_alive("apply_gradients", i, g)) return false;
+    if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64) return egi_fail(EG_ERROR_DTYPE, "eg_apply_gradients: %s trains float32 and float64, not variable %s", opt->name, egi_describe(v).text);
+    if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v)) return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i, egi_describe(g).text, egi_describe(v).text);
+    return egi_same_device("apply_gradients", g, i, v, i);
+}
+// Clips the list in place, as the options say.
+static bool egi_clip_gradients(const eg_optimizer *opt, eg_tensor **grads, int n) {
+    const eg_optimizer_options *o = &opt->options;
+    if (o->global_clipnorm > 0) return eg_clip_by_global_norm(grads, n, o->global_clipnorm, grads);
+    for (int i = 0; i < n; i++) {
+        if (!grads[i]) continue;
+        if (o->clipnorm > 0) grads[i] = eg_clip_by_norm(grads[i], o->clipnorm);
+        else if (o->clipvalue > 0) grads[i] = (eg_clip_by_value)(grads[i], eg_number(-o->clipvalue), eg_number(o->clipvalue));
+        if (!grads[i]) return false;
+    }
+    return true;
+}
+// Adds the gradients to what has accumulated; on the last of the steps the list becomes the means, and the sums start again at 0.
+static bool egi_accumulate_gradients(eg_optimizer *opt, eg_tensor **grads, eg_tensor *const *variables, int n, bool last) {
+    double steps = opt->options.accumulate_steps;
+    eg_tensor **sums = (eg_tensor **)egi_alloc((size_t)n * sizeof *sums);
+    bool ok = sums != NULL || egi_no_memory("apply_gradients", 0);
+    for (int i = 0; i < n && ok; i++) {
+        int64_t at = egi_slots_of(opt, variables[i]);
+        ok = at >= 0;
+        if (!ok) break;
+        eg_tensor *so_far = opt->slots[at].slot[EGI_MAX_SLOTS - 1];
+        sums[i] = grads[i] ? (eg_add)(so_far, grads[i]) : so_far;
+        ok = sums[i] != NULL;
+        if (ok && last) {
+            grads[i] = (eg_div)(sums[i], eg_number(steps));
+            sums[i] = eg_zeros_like(so_far);
+            ok = grads[i] && sums[i];
+        }
+    }
+    for (int i = 0; i < n && ok; i++) {
+        eg_tensor *slot = opt->slots[egi_slots_of(opt, variables[i])].slot[EGI_MAX_SLOTS - 1];
+        if (sums[i] != slot) egi_take(slot, sums[i]);
+    }
+    egi_free(sums);
+    return ok;
+}
+static bool egi_prepare(eg_optimizer *opt, egi_prepared *p, eg_tensor *g, eg_tensor *v) {
+    eg_shape shape = egi_shape(v);
+    memset(p, 0, sizeof *p);
+    p->variable = v;
+    p->slots = egi_slots_of(opt, v);
+    if (p->slots < 0) return false;
+    p->gradient = egi_own(egi_contiguous(g));
+    bool ok = p->gradient != NULL;
+    for (int k = 0; k <= egi_rules[opt->rule].slots && ok; k++) {
+        eg_tensor *from = k ? opt->slots[p->slots].slot[k - 1] : v;
+        // Where nobody else holds the buffer it is written in place; else the new values get a fresh one.
+        p->out[k] = egi_own(egi_alone(from) && !egi_this.trap ? egi_alias(opt->name, from) : egi_new(opt->name, egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+        ok = p->out[k] != NULL;
+    }
+    return ok;
+}
+static bool egi_launch_update(eg_optimizer *opt, const egi_prepared *p, eg_tensor *rate, eg_tensor *steps) {
+    egi_update_parameters parameters = { opt->rule, opt->options };
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    args.in[0] = p->variable;
+    args.in[1] = p->gradient;
+    args.in[2] = rate;
+    args.in[3] = steps;
+    for (int k = 0; k < egi_rules[opt->rule].slots; k++) args.in[4 + k] = opt->slots[p->slots].slot[k];
+    for (int k = 0; k <= egi_rules[opt->rule].slots; k++) args.out[k] = p->out[k];
+    args.parameters = &parameters;
+    if (p->variable->size && !egi_launch(egi_backend_of(p->variable), EGI_UPDATE, &args)) return false;
+    eg_tensor *in[2];
+    in[0] = p->variable;
+    in[1] = p->gradient;
+    return !egi_this.trap || egi_trap_passes(opt->name, in, 2, p->out, 1);
+}
+EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
+    int given = 0, used = 0;
+    if (!egi_optimizer_alive("apply_gradients", opt)) return false;
+    for (int i = 0; i < n; i++) {
+        if (!grads[i] && egi_this.error != EG_OK) return false;       // the trace of an earlier error: nothing is changed
+        if (!egi_check_pair(opt, grads[i], variables[i], i)) return false;
+        if (grads[i]) given++;
+    }
+    if (!given) return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables, '%.60s' first)", n, n ? eg_name_of(variables[0]) : "");
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            if (variables[i] == variables[j] && grads[i] && grads[j]) return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: variable '%.60s' is in the list twice", eg_name_of(variables[i]));
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
+    bool ok = p != NULL || egi_no_memory("apply_gradients", 0), update = true;
+    eg_tensor **list = (eg_tensor **)(void *)(p + (ok ? n : 0)), *steps = NULL, *rate = NULL;
+    if (ok && n) memcpy(list, grads, (size_t)n * sizeof *list);
+    if (ok && opt->options.accumulate_steps > 1) {
+        update = opt->pending + 1 >= opt->options.accumulate_steps;
+        ok = egi_accumulate_gradients(opt, list, variables, n, update);
+        if (ok) opt->pending = update ? 0 : opt->pending + 1;
+    }
+    if (ok && update) {
+        ok = egi_clip_gradients(opt, list, n);
+        steps = ok ? (eg_add)(opt->steps, eg_integer(1)) : NULL;
+        rate = steps ? egi_current_rate(opt) : NULL;
+        ok = rate != NULL;
+        for (int i = 0; i < n && ok; i++) if (list[i]) ok = egi_prepare(opt, &p[used++], list[i], variables[i]);
+        for (int i = 0; i < used && ok; i++) ok = egi_launch_update(opt, &p[i], rate, steps);
+        for (int i = 0; i < used && ok; i++) {
+            egi_take(p[i].variable, p[i].out[0]);
+            for (int k = 0; k < egi_rules[opt->rule].slots; k++) egi_take(opt->slots[p[i].slots].slot[k], p[i].out[k + 1]);
+        }
+        if (ok) egi_take(opt->steps, steps);
+    }
+    egi_free(p);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return ok;
+}
+EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair *pairs, int n) {
+    eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *list);
+    if (!list) return egi_no_memory("apply_gradient_pairs", 0);
+    for (int i = 0; i < n; i++) { list[i] = pairs[i].gradient; list[n + i] = pairs[i].variable; }
+    bool ok = eg_apply_gradients(opt, list, list + n, n);
+    egi_free(list);
+    return ok;
+}
+EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *user, eg_tensor *const *in) {
+    if (!egi_optimizer_alive("minimize", opt)) return NULL;
+    if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_minimize: the loss function is NULL");
+    eg_scope scope = eg_scope_begin();
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = tape ? loss(in, user) : NULL, *result = NULL;
+    if (tape && !y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_minimize: the loss function returned NULL");
+    int n = y ? eg_tape_watched_variables(tape, NULL, 0) : 0;
+    eg_tensor **list = y ? (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * 2 * sizeof *list) : NULL;
+    if (y && !list) egi_no_memory("minimize", 0);
+    if (list) {
+        eg_tape_watched_variables(tape, list, n);
+        for (int i = 0; i < n; i++) eg_retain(list[i]);
+        if (eg_tape_gradients(tape, y, list, n, list + n) && eg_apply_gradients(opt, list + n, list, n)) result = eg_keep(y);
+        for (int i = 0; i < n; i++) eg_release(list[i]);
+    }
+    egi_free(list);
+    eg_scope_end(scope);
+    return result;
+}
+EAGER_API int64_t eg_optimizer_steps(eg_optimizer *opt) { return egi_optimizer_alive("optimizer_steps", opt) ? eg_item_int(opt->steps) : -1; }
+EAGER_API double eg_optimizer_learning_rate(eg_optimizer *opt) {
+    if (!egi_optimizer_alive("optimizer_learning_rate", opt)) return (double)NAN;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    double rate = eg_item(egi_current_rate(opt));
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return rate;
+}
+EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *opt, double rate) {
+    if (!egi_optimizer_alive("optimizer_set_learning_rate", opt)) return false;
+    if (!(rate >= 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_optimizer_set_learning_rate: %g is no learning rate", rate);
+    eg_scope scope = eg_scope_begin();
+    bool ok = (eg_assign)(opt->rate, eg_number(rate)) != NULL;
+    eg_scope_end(scope);
+    if (ok) opt->options.schedule.rate = NULL;
+    return ok;
+}
+EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capacity) {
+    int count = 0;
+    if (!egi_optimizer_alive("optimizer_state", opt)) return 0;
+    if (count++ < capacity) state[0] = opt->steps;
+    if (count++ < capacity) state[1] = opt->rate;
+    for (int64_t i = 0; i < opt->n_slots; i++)
+        for (int k = 0; k < EGI_MAX_SLOTS; k++)
+            if (opt->slots[i].slot[k]) { if (count < capacity) state[count] = opt->slots[i].slot[k]; count++; }
+    return count;
+}
+
+//# 23  DEVICES ---------------------------------------------------------------
+// Idea: a device is a backend with a name; tensors are made on the thread's
+// device and computed where they are. Read first: 10.
+
+enum { EGI_MAX_BACKENDS = 32 };
+static eg_backend *egi_backends[EGI_MAX_BACKENDS] = { &egi_cpu };
+static int egi_n_backends = 1;
+EAGER_API bool egi_backend_register(eg_backend *b) {
+    if (!b || b->backend_size != sizeof(eg_backend) || b->tensor_size != sizeof(eg_tensor) || b->kernels != EGI_KERNELS || b->version != egi_cpu.version)
+        return egi_fail(EG_ERROR_DEVICE, "egi_backend_register: the backend was compiled against another eager.h, or with other switches");
+    egi_lock();
+    int at = egi_n_backends;
+    bool ok = at < EGI_MAX_BACKENDS;
+    for (int i = 0; i < at && ok; i++) ok = strcmp(egi_backends[i]->name, b->name) != 0;
+    if (ok) {
+        egi_backends[at] = b;
+        __atomic_store_n(&egi_n_backends, at + 1, __ATOMIC_RELEASE);
+    }
+    egi_unlock();
+    return ok || egi_fail(EG_ERROR_DEVICE, "egi_backend_register: %s exists already, or there are too many devices", b->name);
+}
+static eg_backend *egi_backend_named(const char *function, const char *name) {
+    int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
+    for (int i = 0; name && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
+    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s", function, name ? name : "NULL", name && !strncmp(name, "gpu", 3) ? ": the program was compiled without -DEAGER_CUDA" : "");
+    return NULL;
+}
+EAGER_API bool eg_set_device(const char *device) {
+    eg_backend *b = egi_backend_named("set_device", device);
+    if (b) egi_this.backend = b;
+    return b != NULL;
+}
+EAGER_API int eg_device_count(const char *kind) {
+    int count = 0, n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
+    size_t length = kind ? strlen(kind) : 0;
+    for (int i = 0; kind && i < n; i++) count += !strncmp(egi_backends[i]->name, kind, length) && egi_backends[i]->name[length] == ':';
+    return count;
+}
+// The same values on another device; the gradient comes back to this one.
+typedef struct egi_to_attr { eg_backend *from, *to; } egi_to_attr;
+static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);
+static bool egi_shape_to(egi_call *c) {
+    egi_same_out(c, c->in[0]);
+    c->backend = ((const egi_to_attr *)c->attr)->to;
+    return true;
+}
+static bool egi_run_to(egi_call *c) {
+    eg_backend *from = egi_backend_of(c->in[0]), *to = c->backend;
+    eg_tensor *x = egi_contiguous(c->in[0]);
+    int64_t bytes = c->in[0]->size * egi_dtypes[c->in[0]->dtype].size;
+    bool ok = x != NULL;
+    if (ok && bytes && from->host_reads) ok = to->write(to, c->out[0]->data, x->data, bytes);
+    else if (ok && bytes && to->host_reads) { ok = from->read(from, c->out[0]->data, x->data, bytes); egi_count(&egi_this.heap->host_copies, 1); }
+    else if (ok && bytes) {
+        void *host = egi_alloc((size_t)bytes);
+        ok = host != NULL || egi_no_memory("to", bytes);
+        ok = ok && from->read(from, host, x->data, bytes) && to->write(to, c->out[0]->data, host, bytes);
+        egi_free(host);
+        egi_count(&egi_this.heap->host_copies, 1);
+    }
+    if (x) egi_object_release(&x->object);
+    return ok;
+}
+EGI_GRAD(to) {
+    const egi_to_attr *a = (const egi_to_attr *)c->attributes;
+    (void)op;
+    return egi_set_dx(c, 0, dx, egi_to(c->upstream[0], a->to, a->from));
+}
+EGI_OP(to, 1, 0, sizeof(egi_to_attr), 0, 0)
+static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to) {
+    egi_to_attr attr = { from, to };
+    return from == to ? x : egi_apply1(&egi_op_to, &x, 1, &attr);
+}
+EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
+    if (!egi_alive("to", 0, x)) return NULL;
+    eg_backend *b = egi_backend_named("to", device);
+    if (!b || x->flags & EGI_NUMBER) return b ? x : NULL;
+    return egi_to(x, egi_backend_of(x), b);
+}
+static bool egi_op_exists(const char *name) {
+    for (int i = 0; i < EGI_ELEMENTWISE_OPS; i++) if (!strcmp(egi_elementwise_ops[i].name, name)) return true;
+    for (int i = 0; i < EGI_OTHER_OPS; i++) if (!strcmp(egi_other_ops[i]->name, name)) return true;
+    for (int i = 0; i < egi_n_user_ops; i++) if (!strcmp(egi_user_ops[i].name, name)) return true;
+    return false;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif // EGI_IMPLEMENTED
+
+//# 24  KERNEL TEXTS ----------------------------------------------------------
+// Idea: what chapter 17 stamps. Compiled only there. Read first: 17.
+
+#elif EGI_STAMP == 1  // ------------------------------------------------------------------------- a GEMM tile
+
+// c[6][2 vectors] (+)= rows · b, where row i of A is a[i][0], a[i][astep], … and row p of B is at b + p * bstep.
+EGI_TILE_TARGET static void EGI_TILE(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
+                                     int64_t ldc, bool accumulate) {
+    enum { LANES = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
+    const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5];
+    EGI_VEC c00 = {0}, c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00;
+    EGI_VEC c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00;
+#define EGI_STEP(i)                              \
+    {                                            \
+        EGI_VEC s = EGI_SPLAT(a##i[o]);          \
+        c##i##0 = EGI_VFMA(s, b0, c##i##0);      \
+        c##i##1 = EGI_VFMA(s, b1, c##i##1);      \
+    }
+    for (int64_t p = 0, o = 0; p < k; p++, o += astep, b += bstep) {
+        EGI_VEC b0 = *(const EGI_VEC *)b, b1 = *(const EGI_VEC *)(b + LANES);
+        EGI_STEP(0) EGI_STEP(1) EGI_STEP(2) EGI_STEP(3) EGI_STEP(4) EGI_STEP(5)
+    }
+#define EGI_PUT(i)                                              \
+    {                                                           \
+        EGI_VEC *to = (EGI_VEC *)(c + (i) * ldc);               \
+        EGI_VEC *to1 = (EGI_VEC *)(c + (i) * ldc + LANES);      \
+        if (accumulate) c##i##0 += *to, c##i##1 += *to1;        \
+        *to = c##i##0;                                          \
+        *to1 = c##i##1;                                         \
+    }
+    EGI_PUT(0) EGI_PUT(1) EGI_PUT(2) EGI_PUT(3) EGI_PUT(4) EGI_PUT(5)
+#undef EGI_STEP
+#undef EGI_PUT
+}
+
+#elif EGI_STAMP == 2  // ------------------------------------------------------------------ float and double
+
+typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
+                                 int64_t ldc, bool accumulate);
+
+// Sum of a[i] * b[i], in four vectors side by side, added in a fixed order.
+EGI_NOINLINE static EGI_T EGI_TN(egi_dot)(int64_t n, const EGI_T *a, const EGI_T *b) {
+    enum { L = (int)(16 / sizeof(EGI_T)) };
+    typedef EGI_TN(egi_v16) vec;
+    vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        s0 += *(const vec *)(a + i) * *(const vec *)(b + i);
+        s1 += *(const vec *)(a + i + L) * *(const vec *)(b + i + L);
+        s2 += *(const vec *)(a + i + 2 * L) * *(const vec *)(b + i + 2 * L);
+        s3 += *(const vec *)(a + i + 3 * L) * *(const vec *)(b + i + 3 * L);
+    }
+    s0 = (s0 + s1) + (s2 + s3);
+    EGI_T sum = 0, tail = 0;
+    for (int l = 0; l < L; l++) sum += s0[l];
+    for (; i < n; i++) tail += a[i] * b[i];
+    return sum + tail;
+}
+
+// y[i] += s * x[i]
+EGI_NOINLINE static void EGI_TN(egi_axpy)(int64_t n, EGI_T s, const EGI_T *EGI_RESTRICT x, EGI_T *EGI_RESTRICT y) {
+    enum { L = (int)(16 / sizeof(EGI_T)) };
+    typedef EGI_TN(egi_v16) vec;
+    int64_t i = 0;
+    for (; i + 2 * L <= n; i += 2 * L) {
+        *(vec *)(y + i) += s * *(const vec *)(x + i);
+        *(vec *)(y + i + L) += s * *(const vec *)(x + i + L);
+    }
+    for (; i < n; i++) y[i] += s * x[i];
+}
+
+// Panels of EGI_MR rows, column after column. The last panel may be short; its missing rows are never read.
+EGI_NOINLINE static void EGI_TN(egi_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, EGI_T *to) {
+    for (int64_t i = 0; i < m; i += EGI_MR, to += EGI_MR * k) {
+        int64_t rows = egi_min64(EGI_MR, m - i);
+        if (ta && rows == EGI_MR)
+            for (int64_t p = 0; p < k; p++) memcpy(to + p * EGI_MR, a + p * lda + i, EGI_MR * sizeof(EGI_T));
+        else
+            for (int64_t r = 0; r < rows; r++) {
+                const EGI_T *from = ta ? a + i + r : a + (i + r) * lda;
+                int64_t step = ta ? lda : 1;
+                for (int64_t p = 0; p < k; p++) to[p * EGI_MR + r] = from[p * step];
+            }
+    }
+}
+
+// Panels of nr columns, row after row, filled up with zeros.
+EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *to, int64_t nr) {
+    for (int64_t j = 0; j < n; j += nr, to += nr * k) {
+        int64_t cols = egi_min64(nr, n - j);
+        if (!tb)
+            for (int64_t p = 0; p < k; p++) {
+                const EGI_T *from = b + p * ldb + j;
+                EGI_T *row = to + p * nr;
+                if (cols == 16) {
+                    memcpy(row, from, 16 * sizeof(EGI_T));
+                } else if (cols == 8) {
+                    memcpy(row, from, 8 * sizeof(EGI_T));
+                } else {
+                    for (int64_t q = 0; q < cols; q++) row[q] = from[q];
+                }
+                for (int64_t q = cols; q < nr; q++) row[q] = 0;
+            }
+        else
+            for (int64_t q = 0; q < nr; q++) {
+                const EGI_T *from = b + (j + q) * ldb;
+                if (q < cols)
+                    for (int64_t p = 0; p < k; p++) to[p * nr + q] = from[p];
+                else
+                    for (int64_t p = 0; p < k; p++) to[p * nr + q] = 0;
+            }
+    }
+}
+
+// One matrix row or column: y (+)= op(A) x, for contiguous x and y. There is nothing to reuse, so nothing to block.
+EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *x, EGI_T *y,
+                             bool accumulate) {
+    if (!ta) {
+        for (int64_t i = 0; i < m; i++) {
+            EGI_T s = EGI_TN(egi_dot)(k, a + i * lda, x);
+            y[i] = accumulate ? y[i] + s : s;
+        }
+        return;
+    }
+    if (!accumulate)
+        for (int64_t i = 0; i < m; i++) y[i] = 0;
+    for (int64_t p = 0; p < k; p++) EGI_TN(egi_axpy)(m, x[p], a + p * lda, y);
+}
+
+// C (m,n) = op(A) (m,k) · op(B) (k,n), or C += where accumulate. Row-major; ld* is the distance between stored rows.
+// The order of summation depends on the sizes alone.
+static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
+                             int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
+    if (m <= 0 || n <= 0) return true;
+    if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                EGI_T s = 0;
+                for (int64_t p = 0; p < k; p++)
+                    s += (ta ? a[p * lda + i] : a[i * lda + p]) * (tb ? b[j * ldb + p] : b[p * ldb + j]);
+                c[i * ldc + j] = accumulate ? c[i * ldc + j] + s : s;
+            }
+        return true;
+    }
+    if (n == 1 && ldc == 1 && (tb || ldb == 1)) {
+        EGI_TN(egi_gemv)(ta, m, k, a, lda, b, c, accumulate);
+        return true;
+    }
+    if (m == 1 && (!ta || lda == 1)) {
+        EGI_TN(egi_gemv)(!tb, n, k, b, ldb, a, c, accumulate);
+        return true;
+    }
+#ifdef EAGER_OPENBLAS
+    if (m <= INT_MAX && n <= INT_MAX && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) {
+        EGI_CBLAS_GEMM(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1,
+                       a, (int)lda, b, (int)ldb, (EGI_T)(accumulate ? 1 : 0), c, (int)ldc);
+        return true;
+    }
+#endif
+    EGI_TN(egi_tile_fn) *tile = EGI_TN(egi_tile);
+    int64_t nr = (int64_t)(32 / sizeof(EGI_T));
+#if EGI_X86
+    if (egi_cpu_has_avx2()) tile = EGI_TN(egi_tile_avx2), nr *= 2;
+#endif
+    // Packing pays where a block is read again often, or where reading it in place would touch a page per element.
+    bool pack_a = n > 6 * nr;
+    bool pack_b = tb || n % nr != 0 || (m > 4 * EGI_MR && ldb > 2 * nr);
+    int64_t kc_most = egi_min64(k, EGI_KC), nc_most = egi_min64((n + nr - 1) / nr * nr, EGI_NC);
+    int64_t mc_most = egi_min64((m + EGI_MR - 1) / EGI_MR * EGI_MR, EGI_MC);
+    int64_t need_a = pack_a ? mc_most * kc_most : 0, need_b = pack_b ? nc_most * kc_most : 0;
+    EGI_T stack[EGI_PACK_STACK] __attribute__((aligned(64)));
+    EGI_T *space = stack;
+    need_a = (need_a + 15) / 16 * 16;
+    if (need_a + need_b > EGI_PACK_STACK) {
+        space = (EGI_T *)egi_alloc((size_t)(need_a + need_b) * sizeof(EGI_T));
+        if (space == NULL) return false;
+    }
+    EGI_T *packed_a = space, *packed_b = space + need_a;
+    EGI_T edge[EGI_MR * 16] __attribute__((aligned(64)));  // a tile that hangs over C's border is made here
+
+    for (int64_t jc = 0; jc < n; jc += EGI_NC) {
+        int64_t nc = egi_min64(EGI_NC, n - jc);
+        for (int64_t pc = 0; pc < k; pc += EGI_KC) {
+            int64_t kc = egi_min64(EGI_KC, k - pc);
+            bool add = accumulate || pc > 0;
+            const EGI_T *block_b = tb ? b + jc * ldb + pc : b + pc * ldb + jc;
+            if (pack_b) EGI_TN(egi_pack_b)(tb, kc, nc, block_b, ldb, packed_b, nr);
+            for (int64_t ic = 0; ic < m; ic += EGI_MC) {
+                int64_t mc = egi_min64(EGI_MC, m - ic);
+                const EGI_T *block_a = ta ? a + pc * lda + ic : a + ic * lda + pc;
+                if (pack_a) EGI_TN(egi_pack_a)(ta, mc, kc, block_a, lda, packed_a);
+                for (int64_t j = 0; j < nc; j += nr) {
+                    int64_t cols = egi_min64(nr, nc - j);
+                    const EGI_T *bj = pack_b ? packed_b + j * kc : block_b + j;
+                    for (int64_t i = 0; i < mc; i += EGI_MR) {
+                        int64_t rows = egi_min64(EGI_MR, mc - i);
+                        const EGI_T *ai = pack_a ? packed_a + i * kc : ta ? block_a + i : block_a + i * lda;
+                        int64_t row_step = pack_a || ta ? 1 : lda, step = pack_a ? (int64_t)EGI_MR : ta ? lda : 1;
+                        const EGI_T *row[EGI_MR];
+                        for (int64_t r = 0; r < EGI_MR; r++) row[r] = ai + egi_min64(r, rows - 1) * row_step;
+                        EGI_T *cij = c + (ic + i) * ldc + jc + j;
+                        if (rows == EGI_MR && cols == nr) {
+                            tile(kc, row, step, bj, pack_b ? nr : ldb, cij, ldc, add);
+                            continue;
+                        }
+                        tile(kc, row, step, bj, pack_b ? nr : ldb, edge, nr, false);
+                        for (int64_t r = 0; r < rows; r++)
+                            for (int64_t q = 0; q < cols; q++)
+                                cij[r * ldc + q] = add ? cij[r * ldc + q] + edge[r * nr + q] : edge[r * nr + q];
+                    }
+                }
+            }
+        }
+    }
+    if (space != stack) egi_free(space);
+    return true;
+}
+
+// y[i] += a[i] * b[i]
+EGI_NOINLINE static void EGI_TN(egi_muladd)(int64_t n, const EGI_T *EGI_RESTRICT a, const EGI_T *EGI_RESTRICT b, EGI_T *EGI_RESTRICT y) {
+    enum { L = (int)(16 / sizeof(EGI_T)) };
+    typedef EGI_TN(egi_v16) vec;
+    int64_t i = 0;
+    for (; i + L <= n; i += L) *(vec *)(y + i) += *(const vec *)(a + i) * *(const vec *)(b + i);
+    for (; i < n; i++) y[i] += a[i] * b[i];
+}
+
+static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
+    if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
+}
+
+// CONVOLUTION. Idea: write what the filter sees at each output position into one row of a matrix ("columns"); then it is a
+// product, y = columns · f. Both gradients are products with the same matrix: d columns = dy · fᵀ, which is added back to the
+// places the values came from, and df = columnsᵀ · dy. A few rows at a time are made, so that they stay in cache.
+
+// Rows [r0, r1) of the columns of one group; back: add them to x instead, where they came from.
+EGI_NOINLINE static void EGI_TN(egi_conv_columns)(const egi_conv_dims *d, int64_t group, int64_t r0, int64_t r1, EGI_T *x, EGI_T *columns,
+                                     bool back) {
+    int64_t cg = d->c / d->groups, width = d->kh * d->kw * cg;
+    bool span = d->groups == 1 && d->dw == 1 && cg >= 4;  // a filter's row is then one piece of x's row
+    for (int64_t r = r0; r < r1;) {
+        int64_t ox = r % d->ow, oy = r / d->ow % d->oh, image = r / d->ow / d->oh;
+        int64_t count = egi_min64(d->ow - ox, r1 - r);  // as many as lie in one row of y
+        for (int64_t ky = 0; ky < d->kh; ky++) {
+            int64_t iy = oy * d->sh - d->pt + ky * d->dh;
+            EGI_T *to = columns + (r - r0) * width + ky * d->kw * cg;
+            if (iy < 0 || iy >= d->h) {
+                if (!back)
+                    for (int64_t o = 0; o < count; o++) EGI_TN(egi_zero)(d->kw * cg, to + o * width);
+                continue;
+            }
+            EGI_T *line = x + (image * d->h + iy) * d->w * d->c + group * cg;
+            if (span) {
+                for (int64_t o = 0; o < count; o++, to += width) {
+                    int64_t ix = (ox + o) * d->sw - d->pl;
+                    int64_t left = egi_min64(egi_max64(-ix, 0), d->kw), right = egi_max64(egi_min64(d->w - ix, d->kw), left);
+                    int64_t n = (right - left) * cg;
+                    if (back) {
+                        if (n > 0) EGI_TN(egi_axpy)(n, 1, to + left * cg, line + (ix + left) * cg);
+                        continue;
+                    }
+                    EGI_TN(egi_zero)(left * cg, to);
+                    if (n > 0) memcpy(to + left * cg, line + (ix + left) * cg, (size_t)n * sizeof(EGI_T));
+                    EGI_TN(egi_zero)((d->kw - right) * cg, to + right * cg);
+                }
+                continue;
+            }
+            for (int64_t kx = 0; kx < d->kw; kx++, to += cg) {
+                int64_t offset = ox * d->sw - d->pl + kx * d->dw, first, last;
+                egi_tap_range(offset, d->sw, d->w, count, &first, &last);
+                for (int64_t q = 0; q < cg; q++) {
+                    EGI_T *at = line + q, *row = to + q;
+                    if (back) {
+                        for (int64_t o = first; o < last; o++) at[(offset + o * d->sw) * d->c] += row[o * width];
+                        continue;
+                    }
+                    for (int64_t o = 0; o < first; o++) row[o * width] = 0;
+                    for (int64_t o = first; o < last; o++) row[o * width] = at[(offset + o * d->sw) * d->c];
+                    for (int64_t o = last; o < count; o++) row[o * width] = 0;
+                }
+            }
+        }
+        r += count;
+    }
+}
+
+// A convolution in which every output channel sees one input channel: nothing is summed over channels, so a product would be
+// all overhead. what: 0 makes y, 1 x's gradient, 2 the filter's; the array that is made has been cleared.
+EGI_NOINLINE static void EGI_TN(egi_conv_depthwise)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
+    int64_t times = d->oc / d->groups;
+    for (int64_t image = 0; image < d->n; image++)
+        for (int64_t oy = 0; oy < d->oh; oy++)
+            for (int64_t ox = 0; ox < d->ow; ox++, y += d->oc)
+                for (int64_t ky = 0; ky < d->kh; ky++) {
+                    int64_t iy = oy * d->sh - d->pt + ky * d->dh;
+                    if (iy < 0 || iy >= d->h) continue;
+                    for (int64_t kx = 0; kx < d->kw; kx++) {
+                        int64_t ix = ox * d->sw - d->pl + kx * d->dw;
+                        if (ix < 0 || ix >= d->w) continue;
+                        EGI_T *fp = f + (ky * d->kw + kx) * d->oc, *xp = x + ((image * d->h + iy) * d->w + ix) * d->c;
+                        if (times == 1) {
+                            if (what == 0) EGI_TN(egi_muladd)(d->oc, xp, fp, y);
+                            if (what == 1) EGI_TN(egi_muladd)(d->oc, y, fp, xp);
+                            if (what == 2) EGI_TN(egi_muladd)(d->oc, y, xp, fp);
+                            continue;
+                        }
+                        for (int64_t g = 0; g < d->c; g++)
+                            for (int64_t o = g * times; o < (g + 1) * times; o++) {
+                                if (what == 0) y[o] += xp[g] * fp[o];
+                                if (what == 1) xp[g] += y[o] * fp[o];
+                                if (what == 2) fp[o] += y[o] * xp[g];
+                            }
+                    }
+                }
+}
+
+// The three convolutions are one walk over blocks of rows: what is 0 for y, 1 for x's gradient, 2 for the filter's. Only the
+// array that is made is written; the others are const in the callers below.
+static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
+    int64_t cg = d->c / d->groups, og = d->oc / d->groups, width = d->kh * d->kw * cg, rows = d->n * d->oh * d->ow;
+    if (what == 1) EGI_TN(egi_zero)(d->n * d->h * d->w * d->c, x);
+    if (what == 2) EGI_TN(egi_zero)(width * d->oc, f);
+    if (cg == 1 && d->groups > 1) {
+        if (what == 0) EGI_TN(egi_zero)(rows * d->oc, y);
+        EGI_TN(egi_conv_depthwise)(d, x, f, y, what);
+        return true;
+    }
+    // A 1x1 filter at stride 1 sees x as it lies.
+    bool direct = d->kh == 1 && d->kw == 1 && d->sh == 1 && d->sw == 1 && d->pt == 0 && d->pl == 0 && d->oh == d->h && d->ow == d->w;
+    int64_t block = (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / egi_max64(width, 1);
+    block = direct ? rows : egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), rows);
+    EGI_T *columns = NULL;
+    if (!direct && block > 0 && width > 0) {
+        columns = (EGI_T *)egi_alloc((size_t)(block * width) * sizeof(EGI_T));
+        if (columns == NULL) return false;
+    }
+    bool ok = true;
+    for (int64_t group = 0; group < d->groups; group++) {
+        EGI_T *fg = f + group * og;
+        for (int64_t r = 0; ok && r < rows; r += block) {
+            int64_t m = egi_min64(block, rows - r), ld = direct ? d->c : width;
+            EGI_T *yr = y + r * d->oc + group * og, *cols = direct ? x + r * d->c + group * cg : columns;
+            if (what != 1 && !direct && width > 0) EGI_TN(egi_conv_columns)(d, group, r, r + m, x, cols, false);
+            if (what == 0) ok = EGI_TN(egi_gemm)(false, false, m, og, width, cols, ld, fg, d->oc, yr, d->oc, false);
+            if (what == 1) ok = EGI_TN(egi_gemm)(false, true, m, width, og, yr, d->oc, fg, d->oc, cols, ld, false);
+            if (what == 2) ok = EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, d->oc, fg, d->oc, true);
+            if (what == 1 && ok && !direct && width > 0) EGI_TN(egi_conv_columns)(d, group, r, r + m, x, cols, true);
+        }
+    }
+    if (columns != NULL) egi_free(columns);
+    return ok;
+}
+
+// y = x * f
+static bool EGI_TN(egi_conv2d)(const egi_conv_dims *d, const EGI_T *x, const EGI_T *f, EGI_T *y) {
+    return EGI_TN(egi_conv)(d, (EGI_T *)x, (EGI_T *)f, y, 0);
+}
+// dx from dy and f; dx is overwritten. (A transposed convolution, too.)
+static bool EGI_TN(egi_conv2d_input)(const egi_conv_dims *d, const EGI_T *dy, const EGI_T *f, EGI_T *dx) {
+    return EGI_TN(egi_conv)(d, dx, (EGI_T *)f, (EGI_T *)dy, 1);
+}
+// df from x and dy; df is overwritten.
+static bool EGI_TN(egi_conv2d_filter)(const egi_conv_dims *d, const EGI_T *x, const EGI_T *dy, EGI_T *df) {
+    return EGI_TN(egi_conv)(d, (EGI_T *)x, df, (EGI_T *)dy, 2);
+}
+
+// POOLING. index[i]: where in x the maximum of y[i]'s window lies, the first of equals; a NaN counts as the largest. A window
+// that lies wholly in the padding (SAME and VALID have none) gives -1.
+static void EGI_TN(egi_max_pool_index)(const egi_pool_dims *d, const EGI_T *x, int64_t *index) {
+    for (int64_t image = 0; image < d->n; image++)
+        for (int64_t oy = 0; oy < d->oh; oy++)
+            for (int64_t ox = 0; ox < d->ow; ox++, index += d->c) {
+                int64_t y0 = oy * d->sh - d->pt, y1 = egi_min64(y0 + d->kh, d->h);
+                int64_t x0 = ox * d->sw - d->pl, x1 = egi_min64(x0 + d->kw, d->w);
+                y0 = egi_max64(y0, 0), x0 = egi_max64(x0, 0);
+                bool empty = y0 >= y1 || x0 >= x1;
+                const EGI_T *base = x + image * d->h * d->w * d->c;
+                for (int64_t q0 = 0; q0 < d->c; q0 += EGI_CHUNK) {
+                    int64_t cols = egi_min64(EGI_CHUNK, d->c - q0), first = empty ? -1 : (y0 * d->w + x0) * d->c + q0;
+                    EGI_T top[EGI_CHUNK];
+                    int64_t best[EGI_CHUNK];  // the tap, as an offset from base, the channel left out
+                    for (int64_t q = 0; q < cols; q++) top[q] = empty ? 0 : base[first + q], best[q] = first;
+                    for (int64_t iy = y0; iy < y1; iy++)
+                        for (int64_t ix = x0; ix < x1; ix++) {
+                            int64_t at = (iy * d->w + ix) * d->c + q0;
+                            for (int64_t q = 0; q < cols; q++) {  // no branch here: nobody could predict it
+                                EGI_T v = base[at + q], t = top[q];
+                                int64_t wins = -(int64_t)((v > t) | ((v != v) & (t == t)));
+                                best[q] ^= (best[q] ^ at) & wins;
+                                top[q] = wins ? v : t;
+                            }
+                        }
+                    for (int64_t q = 0; q < cols; q++) index[q0 + q] = empty ? -1 : base - x + best[q] + q;
+                }
+            }
+}
+
+// back: dy's share is added to x, else y = mean of x. An empty window averages to 0.
+EGI_NOINLINE static void EGI_TN(egi_avg_pool_walk)(const egi_pool_dims *d, EGI_T *x, EGI_T *y, bool back) {
+    for (int64_t image = 0; image < d->n; image++)
+        for (int64_t oy = 0; oy < d->oh; oy++)
+            for (int64_t ox = 0; ox < d->ow; ox++, y += d->c) {
+                int64_t y0 = oy * d->sh - d->pt, y1 = egi_min64(y0 + d->kh, d->h);
+                int64_t x0 = ox * d->sw - d->pl, x1 = egi_min64(x0 + d->kw, d->w);
+                y0 = egi_max64(y0, 0), x0 = egi_max64(x0, 0);
+                if (!back) EGI_TN(egi_zero)(d->c, y);
+                if (y0 >= y1 || x0 >= x1) continue;
+                EGI_T share = (EGI_T)1 / (EGI_T)((y1 - y0) * (x1 - x0));
+                for (int64_t iy = y0; iy < y1; iy++)
+                    for (int64_t ix = x0; ix < x1; ix++) {
+                        EGI_T *at = x + ((image * d->h + iy) * d->w + ix) * d->c;
+                        if (back)
+                            EGI_TN(egi_axpy)(d->c, share, y, at);
+                        else
+                            EGI_TN(egi_axpy)(d->c, 1, at, y);
+                    }
+                if (!back)
+                    for (int64_t q = 0; q < d->c; q++) y[q] /= (EGI_T)((y1 - y0) * (x1 - x0));
+            }
+}
+static void EGI_TN(egi_avg_pool)(const egi_pool_dims *d, const EGI_T *x, EGI_T *y) {
+    EGI_TN(egi_avg_pool_walk)(d, (EGI_T *)x, y, false);
+}
+static void EGI_TN(egi_avg_pool_grad)(const egi_pool_dims *d, const EGI_T *dy, EGI_T *dx) {
+    EGI_TN(egi_zero)(d->n * d->h * d->w * d->c, dx);
+    EGI_TN(egi_avg_pool_walk)(d, dx, (EGI_T *)dy, true);
+}
+
+// SOFTMAX and what belongs to it, on contiguous rows. Shifting a row by its maximum changes no result and keeps exp in range.
+// As in TensorFlow and PyTorch: a row with NaN or +inf, or of nothing but -inf, has NaN everywhere in its softmax and its
+// log-softmax; its logsumexp is NaN, +inf and -inf. y may be x.
+
+EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T *x) {
+    EGI_T m = -(EGI_T)INFINITY;
+    for (int64_t i = 0; i < n; i++) m = x[i] > m ? x[i] : m;
+    return m;
+}
+
+static void EGI_TN(egi_softmax)(int64_t rows, int64_t n, const EGI_T *x, EGI_T *y) {
+    for (int64_t r = 0; r < rows; r++, x += n, y += n) {
+        EGI_T m = EGI_TN(egi_row_max)(n, x);
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) sum += (double)(y[i] = EGI_LIBM_EXP(x[i] - m));
+        EGI_T scale = (EGI_T)(1 / sum);
+        for (int64_t i = 0; i < n; i++) y[i] *= scale;
+    }
+}
+
+// log of the sum of exp(x[i] - m)
+EGI_NOINLINE static EGI_T EGI_TN(egi_row_logsum)(int64_t n, const EGI_T *x, EGI_T m) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)EGI_LIBM_EXP(x[i] - m);
+    return (EGI_T)log(sum);
+}
+
+static void EGI_TN(egi_log_softmax)(int64_t rows, int64_t n, const EGI_T *x, EGI_T *y) {
+    for (int64_t r = 0; r < rows; r++, x += n, y += n) {
+        EGI_T m = EGI_TN(egi_row_max)(n, x), l = EGI_TN(egi_row_logsum)(n, x, m);
+        for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - l;
+    }
+}
+
+// loss[r] = -log_softmax(x[r])[label[r]]; the caller has checked 0 <= label[r] < n.
+static void EGI_TN(egi_sparse_xent)(int64_t rows, int64_t n, const EGI_T *x, const int64_t *label, EGI_T *loss) {
+    for (int64_t r = 0; r < rows; r++, x += n) {
+        EGI_T m = EGI_TN(egi_row_max)(n, x);
+        loss[r] = (m - x[label[r]]) + EGI_TN(egi_row_logsum)(n, x, m);
+    }
+}
+
+#elif EGI_STAMP == 3  // --------------------------------------------------------------- all five number types
+
+// Sum of a row, or of its squares.
+EGI_NOINLINE static EGI_ACC EGI_TN(egi_row_sum)(int64_t n, const EGI_T *x, bool squares) {
+    EGI_ACC s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
+    int64_t i = 0;
+#if EGI_IS_FLOAT
+    for (; squares && i + 4 <= n; i += 4) {
+        s0 += EGI_TO_ACC(x[i]) * EGI_TO_ACC(x[i]);
+        s1 += EGI_TO_ACC(x[i + 1]) * EGI_TO_ACC(x[i + 1]);
+        s2 += EGI_TO_ACC(x[i + 2]) * EGI_TO_ACC(x[i + 2]);
+        s3 += EGI_TO_ACC(x[i + 3]) * EGI_TO_ACC(x[i + 3]);
+    }
+    for (; squares && i < n; i++) s4 += EGI_TO_ACC(x[i]) * EGI_TO_ACC(x[i]);
+#else
+    (void)squares;
+#endif
+    for (; i + 8 <= n; i += 8) {
+        s0 += EGI_TO_ACC(x[i]), s1 += EGI_TO_ACC(x[i + 1]), s2 += EGI_TO_ACC(x[i + 2]), s3 += EGI_TO_ACC(x[i + 3]);
+        s4 += EGI_TO_ACC(x[i + 4]), s5 += EGI_TO_ACC(x[i + 5]), s6 += EGI_TO_ACC(x[i + 6]), s7 += EGI_TO_ACC(x[i + 7]);
+    }
+    for (; i < n; i++) s0 += EGI_TO_ACC(x[i]);
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
+}
+
+// acc[j] = sum over i of x[i * inner + j], or of the squares, for j < cols <= EGI_CHUNK
+EGI_NOINLINE static void EGI_TN(egi_column_sums)(int64_t n, int64_t inner, const EGI_T *x, int64_t cols, bool squares, EGI_ACC *acc) {
+    for (int64_t j = 0; j < cols; j++) acc[j] = 0;
+    for (int64_t i = 0; i < n; i++, x += inner) {
+        if (squares) {
+            for (int64_t j = 0; j < cols; j++) acc[j] += EGI_TO_ACC(x[j]) * EGI_TO_ACC(x[j]);
+        } else if (cols == EGI_CHUNK) {  // a count the compiler knows
+            for (int64_t j = 0; j < EGI_CHUNK; j++) acc[j] += EGI_TO_ACC(x[j]);
+        } else {
+            for (int64_t j = 0; j < cols; j++) acc[j] += EGI_TO_ACC(x[j]);
+        }
+    }
+}
+
+// what: 's' sum, 'm' mean (integers: truncated), 'n' the root of the sum of squares
+EGI_NOINLINE static void EGI_TN(egi_reduce_sums)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y, char what) {
+    EGI_ACC acc[EGI_CHUNK];
+    for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner)
+        for (int64_t j = 0; j < inner; j += EGI_CHUNK) {
+            int64_t cols = egi_min64(EGI_CHUNK, inner - j);
+            if (inner == 1)
+                acc[0] = EGI_TN(egi_row_sum)(n, x, what == 'n');
+            else
+                EGI_TN(egi_column_sums)(n, inner, x + j, cols, what == 'n', acc);
+            for (int64_t q = 0; q < cols; q++) {
+                if (what == 's') y[j + q] = (EGI_T)acc[q];
+                if (what == 'm') y[j + q] = (EGI_T)EGI_QUOTIENT(acc[q], n);
+                if (what == 'n') y[j + q] = (EGI_T)sqrt((double)acc[q]);
+            }
+        }
+}
+static void EGI_TN(egi_reduce_sum)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y) {
+    EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 's');
+}
+static void EGI_TN(egi_reduce_mean)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y) {
+    EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'm');
+}
+#if EGI_IS_FLOAT
+static void EGI_TN(egi_reduce_norm)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y) {
+    EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'n');
+}
+#endif
+
+// Does v come before top? A NaN comes before all but an earlier NaN.
+#define EGI_MORE(v, top) ((v) > (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
+#define EGI_LESS(v, top) ((v) < (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
+
+// The greatest or least element, and where the first such one is. n >= 1.
+#define EGI_EXTREME(NAME, ARGNAME, WINS, CMP)                                                                                 \
+    EGI_NOINLINE static EGI_T EGI_TN(EGI_PASTE(NAME, _row))(int64_t n, const EGI_T *x) {                                      \
+        EGI_T m0 = x[0], m1 = m0, m2 = m0, m3 = m0;                                                                           \
+        bool nan = false;                                                                                                     \
+        int64_t i = 0;                                                                                                        \
+        for (; i + 4 <= n; i += 4) {                                                                                          \
+            m0 = x[i] CMP m0 ? x[i] : m0;                                                                                     \
+            m1 = x[i + 1] CMP m1 ? x[i + 1] : m1;                                                                             \
+            m2 = x[i + 2] CMP m2 ? x[i + 2] : m2;                                                                             \
+            m3 = x[i + 3] CMP m3 ? x[i + 3] : m3;                                                                             \
+            nan |= EGI_ISNAN(x[i]) | EGI_ISNAN(x[i + 1]) | EGI_ISNAN(x[i + 2]) | EGI_ISNAN(x[i + 3]);                         \
+        }                                                                                                                     \
+        m0 = m1 CMP m0 ? m1 : m0;                                                                                             \
+        m2 = m3 CMP m2 ? m3 : m2;                                                                                             \
+        m0 = m2 CMP m0 ? m2 : m0;                                                                                             \
+        for (; i < n; i++) m0 = WINS(x[i], m0) ? x[i] : m0;                                                                   \
+        for (i = 0; nan && i < n; i++)                                                                                        \
+            if (EGI_ISNAN(x[i])) return x[i];                                                                                 \
+        return m0;                                                                                                            \
+    }                                                                                                                         \
+    static void EGI_TN(NAME)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *EGI_RESTRICT y) {                \
+        for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner) {                                                     \
+            if (inner == 1) {                                                                                                 \
+                y[0] = EGI_TN(EGI_PASTE(NAME, _row))(n, x);                                                                   \
+                continue;                                                                                                     \
+            }                                                                                                                 \
+            for (int64_t j = 0; j < inner; j++) y[j] = x[j];                                                                  \
+            for (int64_t i = 1; i < n; i++)                                                                                   \
+                for (int64_t j = 0; j < inner; j++) y[j] = WINS(x[i * inner + j], y[j]) ? x[i * inner + j] : y[j];            \
+        }                                                                                                                     \
+    }                                                                                                                         \
+    static void EGI_TN(ARGNAME)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, int64_t *y) {                        \
+        for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner) {                                                     \
+            for (int64_t j = 0; j < inner; j++) y[j] = 0;                                                                     \
+            for (int64_t i = 1; i < n; i++)                                                                                   \
+                for (int64_t j = 0; j < inner; j++)                                                                           \
+                    if (WINS(x[i * inner + j], x[y[j] * inner + j])) y[j] = i;                                                \
+        }                                                                                                                     \
+    }
+EGI_EXTREME(egi_reduce_max, egi_argmax, EGI_MORE, >)
+EGI_EXTREME(egi_reduce_min, egi_argmin, EGI_LESS, <)
+#undef EGI_EXTREME
+#undef EGI_MORE
+#undef EGI_LESS
+
+// Running sums along the middle axis. exclusive: without the element itself; reverse: from the end. y may be x.
+static void EGI_TN(egi_cumsum)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y, bool exclusive, bool reverse) {
+    EGI_ACC acc[EGI_CHUNK];
+    for (int64_t o = 0; o < outer; o++, x += n * inner, y += n * inner)
+        for (int64_t j = 0; j < inner; j += EGI_CHUNK) {
+            int64_t cols = egi_min64(EGI_CHUNK, inner - j);
+            for (int64_t q = 0; q < cols; q++) acc[q] = 0;
+            for (int64_t i = 0; i < n; i++) {
+                int64_t at = (reverse ? n - 1 - i : i) * inner + j;
+                for (int64_t q = 0; q < cols; q++) {
+                    EGI_ACC before = acc[q];
+                    acc[q] += EGI_TO_ACC(x[at + q]);
+                    y[at + q] = (EGI_T)(exclusive ? before : acc[q]);
+                }
+            }
+        }
+}
+
+// Must b stand before a, although it comes later? (NaN stands last either way.)
+static inline bool EGI_TN(egi_overtakes)(EGI_T b, EGI_T a, bool descending) {
+    if (EGI_ISNAN(a)) return !EGI_ISNAN(b);
+    return descending ? b > a : b < a;
+}
+
+// index[0..n): the order that sorts x, equal elements in the order they come. tmp holds n more. Merge sort, from short runs up.
+static void EGI_TN(egi_argsort)(const EGI_T *x, int64_t n, bool descending, int64_t *index, int64_t *tmp) {
+    enum { RUN = 16 };
+    for (int64_t start = 0; start < n; start += RUN)
+        for (int64_t i = start, end = egi_min64(start + RUN, n); i < end; i++) {
+            int64_t to = i;
+            for (; to > start && EGI_TN(egi_overtakes)(x[i], x[index[to - 1]], descending); to--) index[to] = index[to - 1];
+            index[to] = i;
+        }
+    int64_t *from = index, *to = tmp;
+    for (int64_t width = RUN; width < n; width *= 2) {
+        for (int64_t start = 0; start < n; start += 2 * width) {
+            int64_t a = start, middle = egi_min64(start + width, n), b = middle, end = egi_min64(start + 2 * width, n);
+            for (int64_t k = start; k < end; k++) {
+                bool right = b < end && (a >= middle || EGI_TN(egi_overtakes)(x[from[b]], x[from[a]], descending));
+                to[k] = right ? from[b++] : from[a++];
+            }
+        }
+        int64_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != index && n > 0) memcpy(index, from, (size_t)n * sizeof *index);
+}
+
+#endif // EGI_STAMP
+
+/* LICENSE
+ *
+ * Choose one of two.
+ *
+ * A. Public domain (Unlicense). This is free and unencumbered software released
+ *    into the public domain. Anyone may copy, modify, publish, use, compile, sell
+ *    or distribute it, in source or binary form, for any purpose and by any means.
+ *
+ * B. MIT. Copyright (c) 2026 the authors of eager.h. Permission is granted, free
+ *    of charge, to any person obtaining a copy, to deal in it without restriction,
+ *    provided that this notice is in all copies or substantial portions.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+ * IMPLIED. THE AUTHORS ARE NOT LIABLE FOR ANY CLAIM OR DAMAGES ARISING FROM IT.
+ * The full texts are in the file LICENSE.
+ */
