@@ -971,7 +971,7 @@ enum {
     EGI_BOOL_FIRST = 8,          // the first operand is bool, whatever the others are
     EGI_DIVIDES = 16,            // an integer zero as second operand is an error
     EGI_USER = 32,               // gradients come from a user: check them
-    EGI_SAVES_ALL = 64           // any number of inputs, no need to save any
+    EGI_ATTR_PER_INPUT = 64      // attr is 1 + n_in pieces of attr_size bytes
 };
 struct egi_op {
     const char *name;                                              // eg_<name>
@@ -4794,7 +4794,7 @@ EGI_GRAD(concat) {
     }
     return true;
 }
-EGI_OP(concat, -1, EGI_SAVES_ALL, sizeof(int64_t), 0, 0)
+EGI_OP(concat, -1, EGI_ATTR_PER_INPUT, sizeof(int64_t), 0, 0)
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     int64_t few[17], *attr = few;
     if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_concat: needs at least one tensor");
@@ -6318,7 +6318,8 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     unsigned keep = 0;
     if (op->grad) for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_saves(op, i);
     size_t pointers = (size_t)(n + n_out) + (saved ? EG_MAX_SAVED : 0);
-    size_t bytes = sizeof(egi_line) + pointers * sizeof(eg_tensor *) + op->attr_size + (size_t)(n + n_out) * sizeof(int32_t);
+    size_t attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
+    size_t bytes = sizeof(egi_line) + pointers * sizeof(eg_tensor *) + attr_size + (size_t)(n + n_out) * sizeof(int32_t);
     void *lines = t->lines;
     if (!egi_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines)) return false;
     t->lines = (egi_line **)lines;
@@ -6332,8 +6333,8 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     line->out = line->in + n;
     line->saved = saved ? line->out + n_out : NULL;
     line->attr = (void *)(line->in + pointers);
-    line->slots = (int32_t *)(void *)((char *)line->attr + op->attr_size);
-    if (op->attr_size) memcpy(line->attr, attr, op->attr_size);
+    line->slots = (int32_t *)(void *)((char *)line->attr + attr_size);
+    if (attr_size) memcpy(line->attr, attr, attr_size);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
         line->slots[i] = slots[i];
