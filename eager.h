@@ -233,7 +233,7 @@ EAGER_API const char *eg_error_name(eg_error_code code);
 typedef void eg_error_handler(eg_error_code code, const char *message, void *user);
 EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user);
 // Raises an error from code of your own (an op, a callback). The format is printf's. Returns NULL, for `return eg_raise(...)`.
-EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 // A scope owns every tensor and tape made while it is the innermost one, and frees them when it ends. Ending an outer
 // scope ends those left open inside it. The outermost scope of a thread is there from the start.
@@ -899,6 +899,7 @@ extern "C" {
 #endif
 
 #define EGI_RESTRICT __restrict
+#define EGI_COLD __attribute__((cold, noinline))     /* errors: small code, off the path */
 #define EGI_MAX_OUT 4
 
 //# 10  THE SHAPE OF THINGS INSIDE --------------------------------------------
@@ -1116,6 +1117,8 @@ typedef struct egi_context {
     eg_random_state random;
     int64_t next_id;
     char reason[320];
+    char texts[8][320];                         // for egi_show and egi_describe
+    unsigned next_text;
     char message[1024];
 #ifdef EAGER_DEBUG
     eg_tensor *quarantine[4096];
@@ -1329,7 +1332,7 @@ EAGER_API void egi_at(const char *function, const char *file, int line) {
     egi_this.at_line = line;
 }
 
-static void egi_raise_text(eg_error_code code, const char *text) {
+static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     char full[1024];
     int length = snprintf(full, sizeof full, "%s", text);
     const char *f = egi_this.at_function;
@@ -1364,7 +1367,7 @@ EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) {
     egi_raise_text(code, text);
     return NULL;
 }
-static bool egi_fail(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static EGI_COLD bool egi_fail(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool egi_fail(eg_error_code code, const char *format, ...) {
     char text[1024];
     va_list list;
@@ -1374,11 +1377,11 @@ static bool egi_fail(eg_error_code code, const char *format, ...) {
     egi_raise_text(code, text);
     return false;
 }
-static bool egi_no_memory(const char *what, int64_t bytes) {
+static EGI_COLD bool egi_no_memory(const char *what, int64_t bytes) {
     return egi_fail(EG_ERROR_MEMORY, "eg_%s: out of memory (%lld bytes asked for)", what, (long long)bytes);
 }
 // A NULL operand is the trace of an earlier error; only where none is pending is it one of its own.
-static bool egi_null_operand(const char *function, int i) {
+static EGI_COLD bool egi_null_operand(const char *function, int i) {
     if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: operand %d is NULL", function, i);
     return false;
 }
@@ -1715,15 +1718,17 @@ EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
     snprintf(text + at, EG_SHAPE_TEXT - at, shape.rank == 1 ? ",)" : ")");
     return text;
 }
+// Texts for messages: the next of a few buffers of this thread, good until eight more have been asked for.
+static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
+enum { EGI_TEXT = (int)sizeof egi_this.texts[0] };
 // "[2, 3]", as errors show shapes.
-typedef struct egi_shape_string { char text[EG_SHAPE_TEXT]; } egi_shape_string;
-static egi_shape_string egi_show(eg_shape shape) {
-    egi_shape_string s;
-    size_t at = (size_t)snprintf(s.text, sizeof s.text, "[");
+static EGI_COLD const char *egi_show(eg_shape shape) {
+    char *text = egi_text_buffer();
+    int at = snprintf(text, EGI_TEXT, "[");
     for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
-        at += (size_t)snprintf(s.text + at, sizeof s.text - at, i ? ", %lld" : "%lld", (long long)shape.dims[i]);
-    snprintf(s.text + at, sizeof s.text - at, "]");
-    return s;
+        at += snprintf(text + at, (size_t)(EGI_TEXT - at), i ? ", %lld" : "%lld", (long long)shape.dims[i]);
+    snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
+    return text;
 }
 static eg_shape egi_shape(const eg_tensor *x) {
     eg_shape s;
@@ -1732,13 +1737,12 @@ static eg_shape egi_shape(const eg_tensor *x) {
     return s;
 }
 // "float32 [2, 3] 'W'" or "float32 [2, 3] (from eg_add)": an operand as errors show it.
-typedef struct egi_operand_string { char text[EG_SHAPE_TEXT + 128]; } egi_operand_string;
-static egi_operand_string egi_describe(const eg_tensor *x) {
-    egi_operand_string s;
-    if (x->flags & EGI_NUMBER) snprintf(s.text, sizeof s.text, "the number %g", x->number);
-    else if (x->name) snprintf(s.text, sizeof s.text, "%s %s '%.60s'", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)).text, x->name);
-    else snprintf(s.text, sizeof s.text, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)).text, x->op);
-    return s;
+static EGI_COLD const char *egi_describe(const eg_tensor *x) {
+    char *text = egi_text_buffer();
+    if (x->flags & EGI_NUMBER) snprintf(text, EGI_TEXT, "the number %g", x->number);
+    else if (x->name) snprintf(text, EGI_TEXT, "%s %s '%.60s'", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)), x->name);
+    else snprintf(text, EGI_TEXT, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)), x->op);
+    return text;
 }
 static bool egi_same_shape(const eg_tensor *a, const eg_tensor *b) {
     if (a->rank != b->rank) return false;
@@ -1758,12 +1762,12 @@ static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype
     int64_t bytes = egi_dtypes[dtype].size;
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) {
-        if (shape.dims[i] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of %s is negative", function, i, egi_show(shape).text);
+        if (shape.dims[i] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of %s is negative", function, i, egi_show(shape));
         empty = empty || shape.dims[i] == 0;
     }
     for (int i = 0; i < shape.rank && !empty; i++)
         if (!egi_checked_product(bytes, shape.dims[i], &bytes))
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function, egi_show(shape).text);
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function, egi_show(shape));
     return true;
 }
 // -1 is the last axis; false and an error out of range.
@@ -2017,7 +2021,7 @@ EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const do
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_constant: shape %s needs %lld values, but %lld are given", egi_show(shape).text, (long long)size, (long long)count);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_constant: shape %s needs %lld values, but %lld are given", egi_show(shape), (long long)size, (long long)count);
     for (int64_t i = 0; i < count; i++) if (!egi_value_fits("constant", values[i], dtype)) return NULL;
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)count * element);
@@ -2036,7 +2040,7 @@ EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *da
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
-    if (!data && !empty) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_data: data is NULL for shape %s", egi_show(shape).text);
+    if (!data && !empty) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_data: data is NULL for shape %s", egi_show(shape));
     return egi_upload("from_data", dtype, &shape, data);
 }
 EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *, void *), void *user) {
@@ -2170,7 +2174,7 @@ EAGER_API const void *eg_data(eg_tensor *x) {
 }
 static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {
     if (!egi_alive(function, 0, x)) return false;
-    if (x->size != 1) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x).text);
+    if (x->size != 1) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
     eg_backend *b = egi_backend_of(x);
     if (b->host_reads) { memcpy(bytes, x->data, (size_t)egi_dtypes[x->dtype].size); return true; }
     egi_count(&egi_this.heap->host_copies, 1);
@@ -3389,7 +3393,7 @@ static int64_t egi_nonfinite(const eg_tensor *x) {
     egi_object_release(&c->object);
     return count;
 }
-static bool egi_trap_passes(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out) {
+static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out) {
     int bad = -1;
     for (int i = 0; i < n_out && bad < 0; i++) if (out[i] && egi_nonfinite(out[i])) bad = i;
     if (bad < 0) return true;
@@ -3398,9 +3402,9 @@ static bool egi_trap_passes(const char *name, eg_tensor *const *in, int n, eg_te
     size_t at = 0;
     text[0] = 0;
     for (int i = 0; i < n && at < sizeof text - 1; i++)
-        if (in[i]) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.100s", i ? ", " : "", egi_describe(in[i]).text);
+        if (in[i]) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.100s", i ? ", " : "", egi_describe(in[i]));
     return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s from finite inputs: %s", name,
-                    (long long)egi_nonfinite(out[bad]), egi_show(egi_shape(out[bad])).text, text);
+                    (long long)egi_nonfinite(out[bad]), egi_show(egi_shape(out[bad])), text);
 }
 
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
@@ -3409,11 +3413,11 @@ static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const 
                     egi_backend_of(a)->name, ib, egi_backend_of(b)->name, egi_backend_of(a)->name);
 }
 
-static bool egi_broadcast_error(const char *name, const eg_tensor *a, const eg_tensor *b) {
+static EGI_COLD bool egi_broadcast_error(const char *name, const eg_tensor *a, const eg_tensor *b) {
     for (int i = 1; i <= a->rank && i <= b->rank; i++) {
         int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
         if (da != db && da != 1 && db != 1)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: shapes do not broadcast: %s and %s (axis -%d: %lld against %lld)", name, egi_describe(a).text, egi_describe(b).text, i, (long long)da, (long long)db);
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: shapes do not broadcast: %s and %s (axis -%d: %lld against %lld)", name, egi_describe(a), egi_describe(b), i, (long long)da, (long long)db);
     }
     return false;
 }
@@ -3437,12 +3441,12 @@ static bool egi_broadcast(const char *name, eg_tensor *const *in, int n, eg_shap
     return n < 2 || egi_shape_valid(name, *shape, EG_FLOAT64);
 }
 
-static bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int dtype) {
+static EGI_COLD bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int dtype) {
     const char *hint = !strcmp(op->name, "div") ? "; for integers there is eg_floordiv, or eg_cast to a floating dtype" :
                        dtype == EG_FLOAT16 || dtype == EG_BFLOAT16 ? "; it is for storage: eg_cast to float32" :
                        op->dtypes == EGI_DTYPES_F ? "; eg_cast to a floating dtype" : op->dtypes == EGI_DTYPES_B ? "; it takes bool, as comparisons make" :
                        dtype == EG_BOOL ? "; eg_cast it to a number" : "";
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: does not take %s%s", op->name, egi_describe(x).text, hint);
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: does not take %s%s", op->name, egi_describe(x), hint);
 }
 
 // Runs an elementwise row. Variant 0 is the op; i + 1 its fused gradient for operand i.
@@ -3481,17 +3485,17 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         else if (dtype != in[i]->dtype) {
             int j = skip;
             while (in[j]->flags & EGI_NUMBER) j++;
-            return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", op->name, egi_describe(in[j]).text, egi_describe(in[i]).text);
+            return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", op->name, egi_describe(in[j]), egi_describe(in[i]));
         }
     }
     if (dtype < 0) dtype = op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
     if (skip && !(in[0]->flags & EGI_NUMBER) && in[0]->dtype != EG_BOOL)
-        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the condition is %s, but must be bool", op->name, egi_describe(in[0]).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the condition is %s, but must be bool", op->name, egi_describe(in[0]));
     if (!(op->dtypes >> dtype & 1)) { egi_dtype_error(op, in[first < 0 ? 0 : first], dtype); return NULL; }
     for (int i = skip; i < n; i++)
         if ((in[i]->flags & EGI_NUMBER) && dtype >= EG_INT32 && !egi_number_fits(op->name, in[i], (eg_dtype)dtype)) return NULL;
     if ((op->flags & EGI_DIVIDES) && dtype >= EG_INT32 && egi_has_zero(in[1]))
-        return (eg_tensor *)eg_raise(EG_ERROR_MATH, "eg_%s: integer division by zero in %s", op->name, egi_describe(in[1]).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_MATH, "eg_%s: integer division by zero in %s", op->name, egi_describe(in[1]));
     eg_shape shape;
     if (!egi_broadcast(op->name, in, n, &shape)) return NULL;
     eg_tensor *out = egi_new(op->name, backend ? backend : egi_backend_here(), op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)dtype, &shape);
@@ -4130,7 +4134,7 @@ static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t li
             int64_t rest = i, value = index[i];
             eg_shape at = { x->rank, { 0 } };
             for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
-            egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld at position %s of %s is out of range [0, %lld)", name, (long long)value, egi_show(at).text, egi_describe(x).text, (long long)limit);
+            egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld at position %s of %s is out of range [0, %lld)", name, (long long)value, egi_show(at), egi_describe(x), (long long)limit);
             egi_free(index);
             return NULL;
         }
@@ -4322,19 +4326,19 @@ static void egi_same_out(egi_call *c, const eg_tensor *x) {
 }
 static bool egi_needs_float(const char *name, const eg_tensor *x) {
     if (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: needs float32 or float64, not %s; eg_cast it", name, egi_describe(x).text);
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: needs float32 or float64, not %s; eg_cast it", name, egi_describe(x));
 }
 static bool egi_needs_number(const char *name, const eg_tensor *x) {
     if (x->dtype <= EG_UINT8) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: needs numbers to compute with, not %s; eg_cast it", name, egi_describe(x).text);
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: needs numbers to compute with, not %s; eg_cast it", name, egi_describe(x));
 }
 static bool egi_needs_index(const char *name, const eg_tensor *x) {
     if (x->dtype == EG_INT32 || x->dtype == EG_INT64) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: indices must be int32 or int64, not %s", name, egi_describe(x).text);
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: indices must be int32 or int64, not %s", name, egi_describe(x));
 }
 static bool egi_same_dtype(const char *name, const eg_tensor *a, const eg_tensor *b) {
     if (a->dtype == b->dtype) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", name, egi_describe(a).text, egi_describe(b).text);
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", name, egi_describe(a), egi_describe(b));
 }
 static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
     eg_reduce_options o;
@@ -4392,13 +4396,13 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
         else attr.to.dims[free_axis] = x->size / known;
     } else if (known != x->size) fits = false;
     if (!fits)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x).text, (long long)x->size, egi_show(shape).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x), (long long)x->size, egi_show(shape));
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     if (!egi_alive("expand_dims", 0, x)) return NULL;
     eg_shape shape = egi_shape(x);
-    if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_expand_dims: %s has the most axes a tensor can have", egi_describe(x).text);
+    if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_expand_dims: %s has the most axes a tensor can have", egi_describe(x));
     if (!egi_axis("expand_dims", axis, x->rank + 1, &axis)) return NULL;
     for (int i = x->rank; i > axis; i--) shape.dims[i] = shape.dims[i - 1];
     shape.dims[axis] = 1;
@@ -4421,7 +4425,7 @@ EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
     if (!egi_alive("squeeze", 0, x) || !egi_axes_mask("squeeze", &options.axes, x->rank, &mask)) return NULL;
     eg_shape shape = { 0, { 0 } };
     for (int i = 0; i < x->rank; i++) {
-        if (mask >> i & 1 && x->dims[i] != 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_squeeze: axis %d of %s is not 1", i, egi_describe(x).text);
+        if (mask >> i & 1 && x->dims[i] != 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_squeeze: axis %d of %s is not 1", i, egi_describe(x));
         if (mask ? mask >> i & 1 : x->dims[i] == 1) continue;
         shape.dims[shape.rank++] = x->dims[i];
     }
@@ -4459,7 +4463,7 @@ EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) 
     unsigned mask;
     if (!egi_alive("transpose", 0, x)) return NULL;
     if (options.perm.count && options.perm.count != x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_transpose: %d axes in perm, but %s has %d", options.perm.count, egi_describe(x).text, x->rank);
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_transpose: %d axes in perm, but %s has %d", options.perm.count, egi_describe(x), x->rank);
     if (!egi_axes_mask("transpose", &options.perm, x->rank, &mask)) return NULL;
     for (int i = 0; i < x->rank; i++) p.perm[i] = !options.perm.count ? x->rank - 1 - i : options.perm.axes[i] < 0 ? options.perm.axes[i] + x->rank : options.perm.axes[i];
     return egi_transpose(x, &p);
@@ -4501,7 +4505,7 @@ EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
         int64_t from = x->dims[i], to = shape.dims[i + shape.rank - x->rank];
         fits = from == to || from == 1;
     }
-    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_broadcast_to: %s does not broadcast to %s", egi_describe(x).text, egi_show(shape).text);
+    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_broadcast_to: %s does not broadcast to %s", egi_describe(x), egi_show(shape));
     return egi_apply1(&egi_op_broadcast_to, &x, 1, &shape);
 }
 
@@ -4614,7 +4618,7 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     egi_slice_attr a;
     if (!egi_alive("slice", 0, x)) return NULL;
     if (begin.rank != x->rank || size.rank != x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_slice: begin %s and size %s must have an entry for each axis of %s", egi_show(begin).text, egi_show(size).text, egi_describe(x).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_slice: begin %s and size %s must have an entry for each axis of %s", egi_show(begin), egi_show(size), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     for (int i = 0; i < x->rank; i++) {
@@ -4622,7 +4626,7 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
         a.size[i] = size.dims[i] == -1 ? x->dims[i] - begin.dims[i] : size.dims[i];
         a.step[i] = 1;
         if (a.begin[i] < 0 || a.begin[i] > x->dims[i] || a.size[i] < 0 || a.size[i] > x->dims[i] - a.begin[i])
-            return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_slice: %lld elements from %lld on do not lie inside axis %d of %s", (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x).text);
+            return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_slice: %lld elements from %lld on do not lie inside axis %d of %s", (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x));
     }
     return egi_slice(x, &a);
 }
@@ -4631,7 +4635,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
     unsigned reversed = 0;
     if (!egi_alive("strided_slice", 0, x)) return NULL;
     if (begin.rank > x->rank || begin.rank != end.rank || begin.rank != step.rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_strided_slice: begin %s, end %s and step %s must have one length, at most the rank of %s", egi_show(begin).text, egi_show(end).text, egi_show(step).text, egi_describe(x).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_strided_slice: begin %s, end %s and step %s must have one length, at most the rank of %s", egi_show(begin), egi_show(end), egi_show(step), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     for (int i = 0; i < x->rank; i++) {
@@ -4660,7 +4664,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     egi_slice_attr a;
     if (!egi_alive("index", 0, x)) return NULL;
     if (x->rank < 1 || i < -x->dims[0] || i >= x->dims[0])
-        return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_index: %lld is out of range for %s", (long long)i, egi_describe(x).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_index: %lld is out of range for %s", (long long)i, egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     eg_shape rest = { x->rank - 1, { 0 } };
@@ -4675,7 +4679,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n && out; i++) out[i] = NULL;
     if (!egi_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
-    if (n < 1 || !out || x->dims[axis] % n) return egi_fail(EG_ERROR_SHAPE, "eg_split: axis %d of %s does not divide into %d equal parts", axis, egi_describe(x).text, n);
+    if (n < 1 || !out || x->dims[axis] % n) return egi_fail(EG_ERROR_SHAPE, "eg_split: axis %d of %s does not divide into %d equal parts", axis, egi_describe(x), n);
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[axis] = x->dims[axis] / n;
@@ -4686,7 +4690,7 @@ EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
 EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n && out; i++) out[i] = NULL;
     if (!egi_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
-    if (!out || x->dims[axis] != n) return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slices, not %d", axis, egi_describe(x).text, (long long)x->dims[axis], n);
+    if (!out || x->dims[axis] != n) return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slices, not %d", axis, egi_describe(x), (long long)x->dims[axis], n);
     eg_squeeze_options squeeze;
     memset(&squeeze, 0, sizeof squeeze);
     squeeze.axes.count = 1;
@@ -4705,7 +4709,7 @@ static int64_t egi_mirror(int64_t i, int64_t n, bool symmetric) {
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
     egi_pad_attr a;
     if (!egi_alive("pad", 0, x)) return NULL;
-    if (pads.count != 2 * x->rank) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x).text);
+    if (pads.count != 2 * x->rank) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x));
     memset(&a, 0, sizeof a);
     a.value = options.value;
     for (int i = 0; i < x->rank; i++) {
@@ -4714,7 +4718,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
         a.high[i] = pads.pads[2 * i + 1];
         a.step[i] = 1;
         if (a.low[i] < 0 || a.high[i] < 0 || ((a.low[i] > most || a.high[i] > most)))
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode", (long long)a.low[i], (long long)a.high[i], i, egi_describe(x).text);
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode", (long long)a.low[i], (long long)a.high[i], i, egi_describe(x));
     }
     if (options.mode == EG_PAD_CONSTANT) return egi_value_fits("pad", options.value, (eg_dtype)x->dtype) ? egi_pad(x, &a) : NULL;
     for (int axis = 0; axis < x->rank && x; axis++) {
@@ -4758,7 +4762,7 @@ static bool egi_shape_concat(egi_call *c) {
         bool fits = c->in[i]->rank == c->in[0]->rank;
         if (!egi_same_dtype("concat", c->in[0], c->in[i])) return false;
         for (int d = 0; fits && d < c->in[0]->rank; d++) fits = d == axis || c->in[i]->dims[d] == c->in[0]->dims[d];
-        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_concat: %s and %s must agree but for axis %d", egi_describe(c->in[0]).text, egi_describe(c->in[i]).text, axis);
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_concat: %s and %s must agree but for axis %d", egi_describe(c->in[0]), egi_describe(c->in[i]), axis);
         if (__builtin_add_overflow(c->shape[0].dims[axis], c->in[i]->dims[axis], &c->shape[0].dims[axis])) return egi_fail(EG_ERROR_SHAPE, "eg_concat: too many elements");
     }
     return true;
@@ -4799,7 +4803,7 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     int64_t few[17], *attr = few;
     if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_concat: needs at least one tensor");
     for (int i = 0; i < n; i++) if (!egi_alive("concat", i, x[i])) return NULL;
-    if (x[0]->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_concat: %s has no axis to join along; use eg_stack", egi_describe(x[0]).text);
+    if (x[0]->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_concat: %s has no axis to join along; use eg_stack", egi_describe(x[0]));
     if (!egi_axis("concat", axis, x[0]->rank, &axis)) return NULL;
     if (n > 16 && !(attr = (int64_t *)egi_alloc((size_t)(n + 1) * sizeof *attr))) { egi_no_memory("concat", 0); return NULL; }
     attr[0] = axis;
@@ -4812,7 +4816,7 @@ EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis) {
     if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
     for (int i = 0; i < n; i++) {
         if (!egi_alive("stack", i, x[i])) return NULL;
-        if (!egi_same_shape(x[0], x[i])) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_stack: shapes differ: %s and %s", egi_describe(x[0]).text, egi_describe(x[i]).text);
+        if (!egi_same_shape(x[0], x[i])) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_stack: shapes differ: %s and %s", egi_describe(x[0]), egi_describe(x[i]));
     }
     if (!egi_axis("stack", axis, x[0]->rank + 1, &axis)) return NULL;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * sizeof *list);
@@ -4827,7 +4831,7 @@ EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
     if (!egi_alive("repeat", 0, x) || !egi_axis("repeat", axis, x->rank, &axis)) return NULL;
     eg_shape shape = egi_shape(x), wide = shape;
     if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis])) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_repeat: %lld repeats", (long long)repeats);
-    if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_repeat: %s has too many axes", egi_describe(x).text);
+    if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_repeat: %s has too many axes", egi_describe(x));
     for (int i = x->rank; i > axis + 1; i--) wide.dims[i] = wide.dims[i - 1];
     wide.dims[axis + 1] = repeats;
     wide.rank++;
@@ -4835,13 +4839,13 @@ EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
 }
 EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) {
     if (!egi_alive("tile", 0, x)) return NULL;
-    if (multiples.rank != x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples).text, egi_describe(x).text);
+    if (multiples.rank != x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples), egi_describe(x));
     for (int axis = 0; axis < multiples.rank && x; axis++) {       // copies of the whole axis: (n) -> (times, n) -> (times n)
         int64_t times = multiples.dims[axis];
         if (times == 1) continue;
         eg_shape shape = egi_shape(x), wide = shape;
         if (times < 0 || !egi_checked_product(shape.dims[axis], times, &shape.dims[axis])) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_tile: %lld times axis %d", (long long)times, axis);
-        if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: %s has too many axes", egi_describe(x).text);
+        if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: %s has too many axes", egi_describe(x));
         for (int i = x->rank; i > axis; i--) wide.dims[i] = wide.dims[i - 1];
         wide.dims[axis] = times;
         wide.rank++;
@@ -4866,7 +4870,7 @@ static bool egi_shape_reduce(egi_call *c) {
     c->dtype[0] = a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN ? EG_INT64 : (eg_dtype)c->in[0]->dtype;
     c->shape[0] = egi_reduced_shape(a, a->keepdims);
     if (a->kind == EGI_ALL || a->kind == EGI_ANY)
-        return c->in[0]->dtype == EG_BOOL || egi_fail(EG_ERROR_DTYPE, "eg_%s: needs bool, as comparisons make, not %s", c->op->name, egi_describe(c->in[0]).text);
+        return c->in[0]->dtype == EG_BOOL || egi_fail(EG_ERROR_DTYPE, "eg_%s: needs bool, as comparisons make, not %s", c->op->name, egi_describe(c->in[0]));
     return a->kind == EGI_NORM2 ? egi_needs_float(c->op->name, c->in[0]) : egi_needs_number(c->op->name, c->in[0]);
 }
 // Kernels see (outer, n, inner): axes that lie together are reduced where they are, others are first copied to the end.
@@ -4907,7 +4911,7 @@ static bool egi_run_reduce(egi_call *c) {
     if (c->out[0]->size == 0) ok = true;
     else if (p.n == 0) {                  // nothing to reduce
         bool f = egi_is_float(x->dtype);
-        if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN) ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x).text);
+        if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN) ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x));
         else if (a->kind == EGI_MAX_) ok = egi_fill(c->out[0], f ? -HUGE_VAL : -1e300);
         else if (a->kind == EGI_MIN_) ok = egi_fill(c->out[0], f ? HUGE_VAL : 1e300);
         else ok = egi_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
@@ -4984,7 +4988,7 @@ EAGER_API eg_tensor *(eg_reduce_all)(eg_tensor *x, eg_reduce_options o) { return
 EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_any, EGI_ANY, x, &o.axes, o.keepdims); }
 static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg_arg_options o) {
     eg_axes axes = { 1, { o.axis == EG_ZERO ? 0 : o.axis } };
-    if (x && x->object.kind == EGI_TENSOR && x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x).text);
+    if (x && x->object.kind == EGI_TENSOR && x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
     return egi_reduce(op, kind, x, &axes, o.keepdims);
 }
 EAGER_API eg_tensor *(eg_argmax)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmax, EGI_ARGMAX, x, o); }
@@ -5125,7 +5129,7 @@ EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, int axis) {
     egi_axis_attr a = { 0, false, false, kind };
     if (!egi_alive(op->name, 0, x)) return NULL;
-    if (x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x).text);
+    if (x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
     if (!egi_axis(op->name, axis == 0 ? -1 : axis == EG_ZERO ? 0 : axis, x->rank, &axis)) return NULL;
     a.axis = x->rank - 1;
     x = egi_axis_to_end(x, axis, false);
@@ -5153,7 +5157,7 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
     eg_sort_options o = { 0, -1, true };
     if (indices) *indices = NULL;
     if (!egi_alive("top_k", 0, x)) return NULL;
-    if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1]) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_top_k: %lld elements of the last axis of %s", (long long)k, egi_describe(x).text);
+    if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1]) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_top_k: %lld elements of the last axis of %s", (long long)k, egi_describe(x));
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[x->rank - 1] = k;
@@ -5168,7 +5172,7 @@ EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_
     const char *name = "softmax_cross_entropy_with_logits";
     if (!egi_alive(name, 0, labels) || !egi_alive(name, 1, logits) || !egi_needs_float(name, logits) || !egi_same_dtype(name, labels, logits)) return NULL;
     if (!egi_same_shape(labels, logits) || labels->rank < 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape (..., classes); for class numbers there is eg_sparse_%s", name, egi_describe(labels).text, egi_describe(logits).text, name);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape (..., classes); for class numbers there is eg_sparse_%s", name, egi_describe(labels), egi_describe(logits), name);
     eg_axis_options last = { 0, -1 };
     return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
 }
@@ -5177,7 +5181,7 @@ static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     bool fits = labels->rank == x->rank - 1;
     for (int i = 0; i < labels->rank && fits; i++) fits = labels->dims[i] == x->dims[i];
     if (!egi_needs_index(c->op->name, labels) || !egi_needs_float(c->op->name, x)) return false;
-    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must have the shape of logits %s without the last axis", c->op->name, egi_describe(labels).text, egi_describe(x).text);
+    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must have the shape of logits %s without the last axis", c->op->name, egi_describe(labels), egi_describe(x));
     egi_same_out(c, labels);
     c->dtype[0] = (eg_dtype)x->dtype;
     return true;
@@ -5221,14 +5225,14 @@ static bool egi_shape_matmul(egi_call *c) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
     const eg_tensor *a = c->in[0], *b = c->in[1];
     if (!egi_same_dtype("matmul", a, b)) return false;
-    if (a->dtype > EG_INT64) return egi_fail(EG_ERROR_DTYPE, "eg_matmul: no product of %s; eg_cast to a number type", egi_describe(a).text);
+    if (a->dtype > EG_INT64) return egi_fail(EG_ERROR_DTYPE, "eg_matmul: no product of %s; eg_cast to a number type", egi_describe(a));
     if (a->rank < 2 || b->rank < 2)
-        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: needs matrices, not %s and %s; eg_expand_dims makes a vector one", egi_describe(a).text, egi_describe(b).text);
+        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: needs matrices, not %s and %s; eg_expand_dims makes a vector one", egi_describe(a), egi_describe(b));
     int64_t m = a->dims[a->rank - (t->ta ? 1 : 2)], k = a->dims[a->rank - (t->ta ? 2 : 1)];
     int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
     if (k != k2)
-        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: inner dimensions differ: %s x %s (%lld against %lld): %s%s and %s%s%s", egi_show(egi_shape(a)).text, egi_show(egi_shape(b)).text, (long long)k, (long long)k2,
-                        egi_describe(a).text, t->ta ? " transposed" : "", egi_describe(b).text, t->tb ? " transposed" : "", k == n ? "; .transpose_b?" : m == k2 ? "; .transpose_a?" : "");
+        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: inner dimensions differ: %s x %s (%lld against %lld): %s%s and %s%s%s", egi_show(egi_shape(a)), egi_show(egi_shape(b)), (long long)k, (long long)k2,
+                        egi_describe(a), t->ta ? " transposed" : "", egi_describe(b), t->tb ? " transposed" : "", k == n ? "; .transpose_b?" : m == k2 ? "; .transpose_a?" : "");
     eg_tensor fake_a = *a, fake_b = *b, *pair[2];
     fake_a.rank = (int8_t)(a->rank - 2);
     fake_b.rank = (int8_t)(b->rank - 2);
@@ -5322,7 +5326,7 @@ static bool egi_shape_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
     if (!egi_needs_index("gather", index)) return false;
-    if (x->rank + index->rank - 1 > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_gather: the result of %s and %s would have more than %d axes", egi_describe(x).text, egi_describe(index).text, EG_MAX_RANK);
+    if (x->rank + index->rank - 1 > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_gather: the result of %s and %s would have more than %d axes", egi_describe(x), egi_describe(index), EG_MAX_RANK);
     egi_same_out(c, x);
     eg_shape *s = &c->shape[0];
     s->rank = 0;
@@ -5366,7 +5370,7 @@ static bool egi_shape_scatter_add(egi_call *c) {
     bool fits = x->rank >= a->axis + index->rank;
     for (int i = 0; i < index->rank && fits; i++) fits = x->dims[a->axis + i] == index->dims[i];
     if (!egi_needs_index("scatter_add", index) || !egi_needs_number("scatter_add", x)) return false;
-    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_scatter_add: updates %s do not match indices %s", egi_describe(x).text, egi_describe(index).text);
+    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_scatter_add: updates %s do not match indices %s", egi_describe(x), egi_describe(index));
     egi_same_out(c, x);
     eg_shape *s = &c->shape[0];
     s->rank = 0;
@@ -5409,7 +5413,7 @@ static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shap
         for (int d = 0; d < depth && ok; d++) {
             int64_t value = along < 0 ? egi_load_int(index->dtype, p + (i * depth + d) * size) : d == along ? egi_load_int(index->dtype, p + i * size) : parts[d];
             if (value < 0 || value >= shape.dims[d])
-                ok = egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value, (long long)(along < 0 ? i * depth + d : i), egi_describe(index).text, (long long)shape.dims[d], d);
+                ok = egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value, (long long)(along < 0 ? i * depth + d : i), egi_describe(index), (long long)shape.dims[d], d);
             at = at * shape.dims[d] + value;
         }
         flat[i] = at;
@@ -5432,7 +5436,7 @@ static eg_shape egi_flattened(eg_shape s, int depth) {
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     if (!egi_alive("gather_nd", 0, x) || !egi_alive("gather_nd", 1, indices)) return NULL;
     int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
-    if (depth < 0 || depth > x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_gather_nd: the last axis of indices %s must be at most the rank of %s", egi_describe(indices).text, egi_describe(x).text);
+    if (depth < 0 || depth > x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_gather_nd: the last axis of indices %s must be at most the rank of %s", egi_describe(indices), egi_describe(x));
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
     eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), (int)depth, -1);
@@ -5442,7 +5446,7 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
     if (!egi_alive("take_along_axis", 0, x) || !egi_alive("take_along_axis", 1, indices) || !egi_axis("take_along_axis", axis, x->rank, &axis)) return NULL;
     bool fits = x->rank == indices->rank;
     for (int i = 0; i < x->rank && fits; i++) fits = i == axis || x->dims[i] == indices->dims[i];
-    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_take_along_axis: %s and indices %s must agree but for axis %d", egi_describe(x).text, egi_describe(indices).text, axis);
+    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_take_along_axis: %s and indices %s must agree but for axis %d", egi_describe(x), egi_describe(indices), axis);
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
     eg_tensor *flat = egi_flat_positions("take_along_axis", indices, egi_shape(x), x->rank, axis);
@@ -5451,12 +5455,12 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape) {
     if (!egi_alive("scatter_nd", 0, indices) || !egi_alive("scatter_nd", 1, updates) || !egi_shape_valid("scatter_nd", shape, EG_FLOAT64)) return NULL;
     int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
-    if (depth < 0 || depth > shape.rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: the last axis of indices %s must be at most the rank of %s", egi_describe(indices).text, egi_show(shape).text);
+    if (depth < 0 || depth > shape.rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: the last axis of indices %s must be at most the rank of %s", egi_describe(indices), egi_show(shape));
     eg_shape flat_shape = egi_flattened(shape, (int)depth);
     bool fits = updates->rank == indices->rank - 1 + shape.rank - (int)depth;
     for (int i = 0; i < indices->rank - 1 && fits; i++) fits = updates->dims[i] == indices->dims[i];
     for (int i = (int)depth; i < shape.rank && fits; i++) fits = updates->dims[indices->rank - 1 + i - (int)depth] == shape.dims[i];
-    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s", egi_describe(updates).text, egi_describe(indices).text, egi_show(shape).text);
+    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s", egi_describe(updates), egi_describe(indices), egi_show(shape));
     egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0] };
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, (int)depth, -1);
     return flat ? eg_reshape(egi_pick(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
@@ -5468,7 +5472,7 @@ EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
     if (!egi_alive("segment_sum", 0, x) || !egi_alive("segment_sum", 1, segments)) return NULL;
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_segment_sum: segments %s must have one entry for each row of %s", egi_describe(segments).text, egi_describe(x).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_segment_sum: segments %s must have one entry for each row of %s", egi_describe(segments), egi_describe(x));
     egi_gather_attr a = { 0, 1, n };
     return egi_pick(&egi_op_scatter_add, x, segments, a);
 }
@@ -5556,7 +5560,7 @@ static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t 
         return true;
     }
     *before = 0;
-    if (n < k) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name, (long long)k, egi_describe(x).text);
+    if (n < k) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name, (long long)k, egi_describe(x));
     *out = (n - k) / s + 1;
     return true;
 }
@@ -5579,13 +5583,13 @@ static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const e
     eg_tensor *in[2];
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
     if (x->rank != 4 || f->rank != 4)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, O), not %s and %s", name, egi_describe(x).text, egi_describe(f).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, O), not %s and %s", name, egi_describe(x), egi_describe(f));
     egi_conv_steps(&d, o);
     d.n = x->dims[0]; d.h = x->dims[1]; d.w = x->dims[2]; d.c = x->dims[3];
     d.kh = f->dims[0]; d.kw = f->dims[1]; d.oc = f->dims[3];
     if (d.c % d.groups || d.oc % d.groups || f->dims[2] != d.c / d.groups)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %lld channels of %s in %lld groups against %lld input channels of filter %s", name, (long long)d.c, egi_describe(x).text, (long long)d.groups, (long long)f->dims[2], egi_describe(f).text);
-    if (d.kh < 1 || d.kw < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %lld channels of %s in %lld groups against %lld input channels of filter %s", name, (long long)d.c, egi_describe(x), (long long)d.groups, (long long)f->dims[2], egi_describe(f));
+    if (d.kh < 1 || d.kw < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f));
     if (!egi_window(name, x, d.h, (d.kh - 1) * d.dh + 1, d.sh, o->padding, &d.oh, &d.pt) || !egi_window(name, x, d.w, (d.kw - 1) * d.dw + 1, d.sw, o->padding, &d.ow, &d.pl)) return NULL;
     in[0] = x;
     in[1] = f;
@@ -5596,7 +5600,7 @@ EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_c
     const char *name = "depthwise_conv2d";
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, filter)) return NULL;
     if (x->rank != 4 || filter->rank != 4 || filter->dims[2] != x->dims[3])
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s", name, egi_describe(x).text, egi_describe(filter).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s", name, egi_describe(x), egi_describe(filter));
     eg_shape shape = { 4, { filter->dims[0], filter->dims[1], 1, filter->dims[2] * filter->dims[3] } };
     o.groups = x->dims[3];
     return egi_conv(name, x, eg_reshape(filter, shape), &o);
@@ -5607,10 +5611,10 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
     egi_conv_steps(&d, o);
     if (x->rank != 4 || f->rank != 4 || f->dims[3] != x->dims[3] || x->dims[3] % d.groups)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O, C), not %s and %s", name, egi_describe(x).text, egi_describe(f).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O, C), not %s and %s", name, egi_describe(x), egi_describe(f));
     d.n = x->dims[0]; d.oh = x->dims[1]; d.ow = x->dims[2]; d.oc = x->dims[3];
     d.kh = f->dims[0]; d.kw = f->dims[1];
-    if (d.kh < 1 || d.kw < 1 || !egi_checked_product(f->dims[2], d.groups, &d.c)) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f).text);
+    if (d.kh < 1 || d.kw < 1 || !egi_checked_product(f->dims[2], d.groups, &d.c)) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f));
     int64_t kh = (d.kh - 1) * d.dh + 1, kw = (d.kw - 1) * d.dw + 1, oh, ow;
     bool same = o->padding == EG_SAME;
     int64_t ph = o->output_padding[0], pw = o->output_padding[1];
@@ -5628,7 +5632,7 @@ EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_c
 static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_conv_options o, eg_tensor *(*conv)(const char *, eg_tensor *, eg_tensor *, const eg_conv_options *)) {
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f)) return NULL;
     if (x->rank != 3 || f->rank != 3)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, W, C) and a filter of 3 axes, not %s and %s", name, egi_describe(x).text, egi_describe(f).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, W, C) and a filter of 3 axes, not %s and %s", name, egi_describe(x), egi_describe(f));
     o.strides[1] = egi_option_or(o.strides[0], 1);
     o.dilations[1] = egi_option_or(o.dilations[0], 1);
     o.output_padding[1] = o.output_padding[0];
@@ -5686,7 +5690,7 @@ static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeo
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
 static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
     if (!egi_alive(name, 0, x)) return false;
-    if (x->rank != 4) return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, H, W, C), not %s", name, egi_describe(x).text);
+    if (x->rank != 4) return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, H, W, C), not %s", name, egi_describe(x));
     for (int i = 0; i < 2; i++) if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size and strides must be between 1 and 2^31", name);
     if (o->padding != EG_VALID && o->padding != EG_SAME) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
     d->n = x->dims[0]; d->h = x->dims[1]; d->w = x->dims[2]; d->c = x->dims[3];
@@ -5711,7 +5715,7 @@ static eg_tensor *egi_avg_pool(const char *name, eg_tensor *x, const eg_pool_opt
 }
 static eg_tensor *egi_pool_1d(const char *name, eg_tensor *x, eg_pool_options o, eg_tensor *(*pool)(const char *, eg_tensor *, const eg_pool_options *)) {
     if (!egi_alive(name, 0, x)) return NULL;
-    if (x->rank != 3) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs (N, W, C), not %s", name, egi_describe(x).text);
+    if (x->rank != 3) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs (N, W, C), not %s", name, egi_describe(x));
     o.size[1] = egi_option_or(o.size[0], 2);
     o.strides[1] = egi_option_or(o.strides[0], o.size[1]);
     o.size[0] = o.strides[0] = 1;
@@ -5760,7 +5764,7 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
 EAGER_API eg_tensor *(eg_resize)(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
     if (!egi_alive("resize", 0, x)) return NULL;
     if (x->rank != 4 || height < 0 || width < 0 || ((height || width) && (x->dims[1] == 0 || x->dims[2] == 0)))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C) %lld x %lld", egi_describe(x).text, (long long)height, (long long)width);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C) %lld x %lld", egi_describe(x), (long long)height, (long long)width);
     if (!egi_needs_float("resize", x)) return NULL;
     x = egi_resize_axis(x, 1, height, o.method == EG_NEAREST);
     return x ? egi_resize_axis(x, 2, width, o.method == EG_NEAREST) : NULL;
@@ -5809,7 +5813,7 @@ static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
         for (int j = i + 1; x && j < t->n; j++) {
             if (t->letters[i] != t->letters[j]) continue;
             int64_t n = x->dims[i];
-            if (x->dims[j] != n) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: one letter stands for axes of %lld and %lld of %s", (long long)n, (long long)x->dims[j], egi_describe(x).text);
+            if (x->dims[j] != n) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: one letter stands for axes of %lld and %lld of %s", (long long)n, (long long)x->dims[j], egi_describe(x));
             egi_perm p;
             eg_shape flat = { 0, { 0 } }, begin = { 0, { 0 } }, end = begin, step = begin;
             int k = 0;
@@ -5902,7 +5906,7 @@ EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands,
             if (l >= EGI_ELLIPSIS && l - EGI_ELLIPSIS + 1 > dots) dots = l - EGI_ELLIPSIS + 1;
             if (sizes[l] < 0 || sizes[l] == 1) sizes[l] = size;
             else if (size != sizes[l] && size != 1)
-                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)", equation, (long long)sizes[l], (long long)size, d, egi_describe(operands[i]).text);
+                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)", equation, (long long)sizes[l], (long long)size, d, egi_describe(operands[i]));
         }
         if (i < n - 1 ? *p != ',' : *p == ',') return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" does not name %d operands", equation, n);
         if (i < n - 1) p++;
@@ -5940,8 +5944,8 @@ EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands,
 
 static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
     if (!egi_alive(name, 0, a) || !egi_alive(name, 1, b)) return false;
-    if (a->dtype != b->dtype) return egi_fail(EG_ERROR_ASSERT, "eg_%s: dtypes differ: %s and %s", name, egi_describe(a).text, egi_describe(b).text);
-    if (!egi_same_shape(a, b)) return egi_fail(EG_ERROR_ASSERT, "eg_%s: shapes differ: %s and %s", name, egi_describe(a).text, egi_describe(b).text);
+    if (a->dtype != b->dtype) return egi_fail(EG_ERROR_ASSERT, "eg_%s: dtypes differ: %s and %s", name, egi_describe(a), egi_describe(b));
+    if (!egi_same_shape(a, b)) return egi_fail(EG_ERROR_ASSERT, "eg_%s: shapes differ: %s and %s", name, egi_describe(a), egi_describe(b));
     const char *p = (const char *)eg_data(a), *q = (const char *)eg_data(b);
     if (!p || !q) return false;
     int size = egi_dtypes[a->dtype].size;
@@ -5956,13 +5960,13 @@ static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tole
             eg_shape where = egi_shape(a);
             int64_t rest = i;
             for (int d = a->rank - 1; d >= 0; d--) { where.dims[d] = rest % a->dims[d]; rest /= a->dims[d]; }
-            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s: %.9g against %.9g", different > 1 ? "; " : "", egi_show(where).text, u, v);
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s: %.9g against %.9g", different > 1 ? "; " : "", egi_show(where), u, v);
             if (at >= sizeof list) at = sizeof list - 1;
         }
     }
     if (!different) return true;
-    if (tolerance > 0) return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s and %s differ by more than %g in %lld of %lld elements: at %s", name, egi_describe(a).text, egi_describe(b).text, tolerance, (long long)different, (long long)a->size, list);
-    return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s == %s does not hold for %lld of %lld elements: at %s", name, egi_describe(a).text, egi_describe(b).text, (long long)different, (long long)a->size, list);
+    if (tolerance > 0) return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s and %s differ by more than %g in %lld of %lld elements: at %s", name, egi_describe(a), egi_describe(b), tolerance, (long long)different, (long long)a->size, list);
+    return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s == %s does not hold for %lld of %lld elements: at %s", name, egi_describe(a), egi_describe(b), (long long)different, (long long)a->size, list);
 }
 EAGER_API bool eg_assert_equal(eg_tensor *a, eg_tensor *b) { return egi_assert("assert_equal", a, b, 0); }
 EAGER_API bool eg_assert_near(eg_tensor *a, eg_tensor *b, double tolerance) { return egi_assert("assert_near", a, b, tolerance); }
@@ -5970,7 +5974,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
     if (!egi_alive("assert_shape", 0, x)) return false;
     bool fits = x->rank == shape.rank;
     for (int i = 0; fits && i < shape.rank; i++) fits = shape.dims[i] == -1 || shape.dims[i] == x->dims[i];
-    return fits || egi_fail(EG_ERROR_ASSERT, "eg_assert_shape: %s has not the shape %s", egi_describe(x).text, egi_show(shape).text);
+    return fits || egi_fail(EG_ERROR_ASSERT, "eg_assert_shape: %s has not the shape %s", egi_describe(x), egi_show(shape));
 }
 
 // ---- all rows, for who wants to walk over them
@@ -6244,7 +6248,7 @@ EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
     if (!egi_tape_alive("tape_watch", t) || !egi_alive("tape_watch", 1, x)) return false;
     if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_watch: the tape has given its gradients and is empty; begin a new one");
     if (!egi_is_float(x->dtype))
-        return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only floating dtypes have gradients", egi_describe(x).text);
+        return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only floating dtypes have gradients", egi_describe(x));
     if (egi_find_slot(t, x->id) >= 0) return true;
     int32_t slot = egi_add_slot(t, x, -1);
     if (slot < 0) return egi_no_memory("tape_watch", 0);
@@ -6445,7 +6449,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         if (!egi_alive(line->op->name, i, dx[i])) { ok = false; break; }
         if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", egi_backend_of(upstream[0]), (eg_dtype)dtype, shape, dx[i]->number);
         else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
-            ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]).text, egi_dtypes[dtype].name, egi_show(shape).text);
+            ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]), egi_dtypes[dtype].name, egi_show(shape));
         else dx[i] = egi_unbroadcast(dx[i], &shape);
         ok = ok && egi_accumulate(grads, slot, dx[i]);
     }
@@ -6454,7 +6458,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     return ok;
 }
 
-static void egi_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static EGI_COLD void egi_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void egi_set_reason(const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -6464,7 +6468,7 @@ static void egi_set_reason(const char *format, ...) {
 EAGER_API const char *eg_tape_unconnected_reason(void) { return egi_this.reason; }
 
 // Why does y have no gradient for x? Follows the lines, those without a gradient too.
-static void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys, const int32_t *sy, int ny) {
+static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys, const int32_t *sy, int ny) {
     char name[64];
     snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
     if (sx < 0) {
@@ -6520,7 +6524,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         if (!g) continue;
         if (!egi_alive("tape_gradient", 0, g)) return false;
         if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
-            return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g).text, egi_describe(ys[i]).text);
+            return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g), egi_describe(ys[i]));
     }
     for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", 0, xs[i])) return false;
     if (!t->persistent) {                       // from here on the tape is spent: what the gradients run is not for it
@@ -6610,12 +6614,12 @@ EAGER_API eg_tensor *eg_tape_gradient(eg_tape *t, eg_tensor *y, eg_tensor *x) {
 static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, eg_tensor *x, bool batch) {
     if (!egi_tape_alive(function, t) || !egi_alive(function, 1, y) || !egi_alive(function, 2, x)) return NULL;
     if (!t->persistent) return (eg_tensor *)eg_raise(EG_ERROR_TAPE, "eg_%s: needs a persistent tape: eg_tape_begin_persistent()", function);
-    if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the target %s is not floating", function, egi_describe(y).text);
+    if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the target %s is not floating", function, egi_describe(y));
     if (batch && (y->rank < 1 || x->rank < 1 || y->dims[0] != x->dims[0]))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the first dimensions of %s and %s must be the same batch", function, egi_describe(y).text, egi_describe(x).text);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the first dimensions of %s and %s must be the same batch", function, egi_describe(y), egi_describe(x));
     eg_shape shape = egi_shape(y), row = egi_shape(x);
     if (y->rank + x->rank - (batch ? 1 : 0) > EG_MAX_RANK)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result for %s and %s would have more than %d axes", function, egi_describe(y).text, egi_describe(x).text, EG_MAX_RANK);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result for %s and %s would have more than %d axes", function, egi_describe(y), egi_describe(x), EG_MAX_RANK);
     int64_t rows = batch ? y->dims[0] : 1, n = rows ? y->size / rows : 0, element = egi_dtypes[y->dtype].size;
     eg_scope scope = eg_scope_begin();
     eg_tensor *result = NULL, **list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *list + (size_t)(y->size * element));
@@ -6677,7 +6681,7 @@ EAGER_API void eg_tape_print(eg_tape *t) {
         egi_text_string(&out, ")  ");
         for (int i = 0; i < line->n_out; i++) {
             const egi_slot *s = &t->slots[line->slots[line->n + i]];
-            snprintf(text, sizeof text, "%s%s %s", i ? ", " : "", egi_dtypes[s->dtype].name, egi_show(s->shape).text);
+            snprintf(text, sizeof text, "%s%s %s", i ? ", " : "", egi_dtypes[s->dtype].name, egi_show(s->shape));
             egi_text_string(&out, text);
         }
         bool any = false;
@@ -6704,12 +6708,12 @@ EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
         size_t k = 0;
         for (const char *p = s->variable && s->variable->name ? s->variable->name : "watched"; *p && k < sizeof name - 1; p++) name[k++] = *p == '"' || *p == '\\' ? '\'' : *p;
         name[k] = 0;
-        snprintf(item, sizeof item, "  s%lld [label=\"%s\\n%s\", shape=ellipse, style=filled, fillcolor=\"#dbe9f6\"];\n", (long long)i, name, egi_show(s->shape).text);
+        snprintf(item, sizeof item, "  s%lld [label=\"%s\\n%s\", shape=ellipse, style=filled, fillcolor=\"#dbe9f6\"];\n", (long long)i, name, egi_show(s->shape));
         egi_text_string(&out, item);
     }
     for (int64_t l = 0; l < t->n_lines; l++) {
         const egi_line *line = t->lines[l];
-        snprintf(item, sizeof item, "  l%lld [label=\"%s\\n%s\", shape=box%s];\n", (long long)l, line->op->name, egi_show(t->slots[line->slots[line->n]].shape).text, line->op->grad ? "" : ", style=dashed");
+        snprintf(item, sizeof item, "  l%lld [label=\"%s\\n%s\", shape=box%s];\n", (long long)l, line->op->name, egi_show(t->slots[line->slots[line->n]].shape), line->op->grad ? "" : ", style=dashed");
         egi_text_string(&out, item);
         for (int i = 0; i < line->n; i++) {
             int32_t slot = line->slots[i];
@@ -6917,7 +6921,7 @@ static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tens
     for (int i = 0; i < n; i++) {
         if (!egi_alive(name, i, xs[i]) || !egi_alive(name, n + i, vs[i])) return false;
         if (!egi_same_shape(xs[i], vs[i]) || xs[i]->dtype != vs[i]->dtype)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: direction %d is %s, but its input is %s", name, i, egi_describe(vs[i]).text, egi_describe(xs[i]).text);
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: direction %d is %s, but its input is %s", name, i, egi_describe(vs[i]), egi_describe(xs[i]));
     }
     return true;
 }
@@ -6999,7 +7003,7 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     if (order == 1) {
         eg_tensor *y = k->f(xs, k->user);
         if (!y) return NULL;
-        if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_check_gradient: the function's value %s is not floating", egi_describe(y).text);
+        if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_check_gradient: the function's value %s is not floating", egi_describe(y));
         y = eg_cast(y, EG_FLOAT64);
         eg_tensor *r = y ? egi_check_random(k->seed * 7919 + 17, y) : NULL;
         return r ? (eg_reduce_sum)((eg_mul)(y, r), all) : NULL;
@@ -7117,7 +7121,7 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
 }
 static bool egi_needs_variable(const char *function, eg_tensor *v) {
     if (!egi_alive(function, 0, v)) return false;
-    return v->flags & EGI_VARIABLE || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no variable; tensors do not change", function, egi_describe(v).text);
+    return v->flags & EGI_VARIABLE || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no variable; tensors do not change", function, egi_describe(v));
 }
 EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
 EAGER_API bool eg_trainable(eg_tensor *v) { return egi_needs_variable("trainable", v) && (v->flags & EGI_TRAINABLE); }
@@ -7138,8 +7142,8 @@ static void egi_take(eg_tensor *v, eg_tensor *x) {
 static bool egi_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1 && !v->buffer->deleter && (v->buffer->on_device || v->buffer->data == (void *)((char *)v->buffer + EGI_ALIGN)); }
 
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
-    if (x->dtype != v->dtype) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function, egi_describe(x).text, egi_describe(v).text);
-    if (!egi_same_shape(x, v)) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x).text, egi_describe(v).text);
+    if (x->dtype != v->dtype) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function, egi_describe(x), egi_describe(v));
+    if (!egi_same_shape(x, v)) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x), egi_describe(v));
     return egi_same_device(function, v, 0, x, 1);
 }
 EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
@@ -7532,8 +7536,8 @@ static bool egi_check_pair(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, 
     if (!egi_needs_variable("apply_gradients", v)) return false;
     if (!g) return true;
     if (!egi_alive("apply_gradients", i, g)) return false;
-    if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64) return egi_fail(EG_ERROR_DTYPE, "eg_apply_gradients: %s trains float32 and float64, not variable %s", opt->name, egi_describe(v).text);
-    if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v)) return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i, egi_describe(g).text, egi_describe(v).text);
+    if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64) return egi_fail(EG_ERROR_DTYPE, "eg_apply_gradients: %s trains float32 and float64, not variable %s", opt->name, egi_describe(v));
+    if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v)) return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i, egi_describe(g), egi_describe(v));
     return egi_same_device("apply_gradients", g, i, v, i);
 }
 // Clips the list in place, as the options say.
