@@ -17,7 +17,8 @@ help() { cat <<'END'
 
 Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: all cores), EAGER_DATA (a folder of real data for
 the tests that want some). Only a C compiler is needed; what else is found (OpenBLAS, zlib, clang, nvcc, Python) is used.
-CONFIG: plain optional debug nothreads c++ clang clang++ address thread leak valgrind; default: plain, and optional if found.
+CONFIG: plain guard (a device the host cannot read) optional debug nothreads c++ clang clang++ address thread leak valgrind;
+default: plain, guard, and optional if found.
 END
 }
 

@@ -12,6 +12,7 @@ configure() {
     plain) ;;
     optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='neither OpenBLAS nor zlib found' ;;
     debug) flags='-O1 -g -DEAGER_DEBUG' ;;
+    guard) flags='-O1 -DTEST_GUARD' ;;
     nothreads) flags='-O1 -DEAGER_NO_THREADS' ;;
     c++) eager="$cpp -x c++" link=$CXX; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     clang) eager="$CLANG -std=c11 -x c" c="$CLANG -std=c11" cpp=$clangpp link=$CLANG; [ -n "$CLANG" ] || lacks='no clang found' ;;
@@ -97,7 +98,7 @@ for word; do
         [ -n "$chapter" ] && files="$files $chapter" || NAMES="$NAMES $word"
     fi
 done
-[ -n "$configs" ] || configs="plain${OPTIONS:+ optional}"
+[ -n "$configs" ] || configs="plain guard${OPTIONS:+ optional}"
 [ -n "$files" ] || files=$(ls tests/check_*.sh tests/*.c tests/*.cpp 2>/dev/null)
 LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
 export NAMES LIMIT

@@ -9,10 +9,14 @@
 //
 // A failed check prints where it stands, what was expected and what came, and the test goes on (REQUIRE leaves it).
 // Each test runs in a scope of its own; afterwards no error may be pending and no tensor more alive than before.
+// With TEST_GUARD the tests run on the device of guard.h: test_device() is the name of the device that threads should set.
 // Arguments: only tests whose names contain one of them run; --list names them all.
 #ifndef TEST_H
 #define TEST_H
 
+#ifdef TEST_GUARD
+#define EAGER_BACKEND
+#endif
 #include "eager.h"
 
 #include <math.h>
@@ -22,6 +26,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef TEST_GUARD
+#include "guard.h"
+enum { test_on_host = 0 };
+static inline const char *test_device(void) { return "guard:0"; }
+#else
+enum { test_on_host = 1 };                           // the host can read what tests make
+static inline const char *test_device(void) { return "cpu:0"; }
+#endif
 
 typedef struct test_case {
     const char *name, *file;
@@ -226,12 +239,21 @@ static inline void test_run(const test_case *t) {
     test_fails = 0;
     test_skip_reason = NULL;
     int64_t tensors = eg_memory().live_tensors;
+#ifdef TEST_GUARD
+    int64_t blocks = guard_blocks;
+    guard_trouble = NULL;
+    eg_set_device(test_device());
+#endif
     eg_scope scope = eg_scope_begin();
     t->run();
     eg_scope_end(scope);
     if (eg_error() != EG_OK) { test_say(t->file, 0, "at its end", "an error is pending that no check expected"); eg_error_clear(); }
     int64_t more = eg_memory().live_tensors - tensors;
     if (more && test_fail(t->file, 0, "at its end")) printf("    %lld tensors more are alive than before it\n", (long long)more);
+#ifdef TEST_GUARD
+    if (guard_trouble) test_say(t->file, 0, "on the device", guard_trouble);
+    if (guard_blocks != blocks) test_int(t->file, 0, "blocks on the device at its end", guard_blocks, blocks);
+#endif
     if (test_fails > 10) printf("    ... and %d failed checks more in %s\n", test_fails - 10, t->name);
     if (test_skip_reason && !test_fails) printf("%s: skipped %s: %s\n", t->file, t->name, test_skip_reason);
     fflush(stdout);
@@ -243,6 +265,9 @@ int main(int argc, char **argv) {
     bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
     const char *name = strrchr(argv[0], '/');
     eg_set_error_handler(NULL, NULL);                // tests expect errors; a failed check prints the pending one itself
+#ifdef TEST_GUARD
+    if (!list && !guard_start()) { printf("the device does not start: %s\n", eg_error_message()); return 1; }
+#endif
 #ifndef TEST_NO_SIGNALS                              // sanitizers report crashes better themselves
     const int signals[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], test_crash);

@@ -1,0 +1,87 @@
+// tests/guard.h: the device guard:0, whose memory the host cannot touch, so that code above the backends' table cannot cheat
+// by reading it. Its addresses are those of ordinary blocks with a bit flipped that no mapped address has: using one faults.
+// A kernel of its table turns the addresses of just the tensors it is given back and runs the CPU's; that every view lies
+// inside its buffer is checked on the way. Fresh memory is all ones (NaN, and indices out of range), not zeros.
+// test.h includes this where TEST_GUARD is defined, and makes the device the main thread's own.
+#ifndef GUARD_H
+#define GUARD_H
+
+#define GUARD_BIT ((uintptr_t)1 << (sizeof(uintptr_t) > 4 ? 55 : 31))
+
+static int64_t guard_blocks, guard_kernels;             // allocated now; kernels run so far
+static int64_t guard_fail_at;                           // > 0: that allocation from now on fails, once
+static const char *guard_trouble;                       // what a kernel was given that it should not have been
+
+static void *guard_flip(const void *p) { return (void *)((uintptr_t)p ^ GUARD_BIT); }
+
+static void *guard_allocate(eg_backend *b, int64_t bytes) {
+    (void)b;
+    if (guard_fail_at > 0 && --guard_fail_at == 0) return NULL;
+    if (bytes < 0 || (uint64_t)bytes > SIZE_MAX - 64) return NULL;
+    char *base = (char *)malloc((size_t)bytes + 64);
+    if (!base) return NULL;
+    size_t gap = 64 - ((uintptr_t)base & 63);           // 1 to 64; the byte before the block remembers it
+    base[gap - 1] = (char)gap;
+    memset(base + gap, 0xff, (size_t)bytes);
+    __atomic_fetch_add(&guard_blocks, 1, __ATOMIC_RELAXED);
+    return guard_flip(base + gap);
+}
+static void guard_deallocate(eg_backend *b, void *data, int64_t bytes) {
+    char *p = (char *)guard_flip(data);
+    (void)b, (void)bytes;
+    free(p - p[-1]);
+    __atomic_fetch_sub(&guard_blocks, 1, __ATOMIC_RELAXED);
+}
+static bool guard_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
+    (void)b;
+    memcpy(guard_flip(to), from, (size_t)bytes);
+    return true;
+}
+static bool guard_read(eg_backend *b, void *to, const void *from, int64_t bytes) {
+    (void)b;
+    memcpy(to, guard_flip(from), (size_t)bytes);
+    return true;
+}
+
+// A copy of the handle that shows the host's address.
+static void guard_show(eg_tensor *view, const eg_tensor *x) {
+    *view = *x;
+    if (x->flags & EGI_NUMBER) return;
+    if (x->buffer->backend->host_reads) { guard_trouble = "a kernel of the device was given a tensor of the host"; return; }
+    int64_t low = 0, high = 0, at = (int64_t)((uintptr_t)x->data - (uintptr_t)x->buffer->data);
+    for (int i = 0; i < x->rank; i++) *(x->strides[i] < 0 ? &low : &high) += (x->dims[i] - 1) * x->strides[i];
+    int64_t size = eg_dtype_size((eg_dtype)x->dtype);
+    if (x->size && (at + low * size < 0 || at + (high + 1) * size > x->buffer->bytes)) guard_trouble = "a kernel was given a view that leaves its buffer";
+    view->data = (char *)guard_flip(x->data);
+}
+static bool guard_run(egi_kernel kernel, const egi_args *args) {
+    eg_tensor in[8], out[EGI_MAX_OUT];
+    int n_in = kernel == EGI_ELEMENTWISE ? 5 : 8, n_out = kernel == EGI_ELEMENTWISE ? 1 : EGI_MAX_OUT;      // the others are not set
+    egi_args shown = *args;
+    for (int i = 0; i < n_in; i++) if (args->in[i]) { guard_show(&in[i], args->in[i]); shown.in[i] = &in[i]; }
+    for (int i = 0; i < n_out; i++) if (args->out[i]) { guard_show(&out[i], args->out[i]); shown.out[i] = &out[i]; }
+    __atomic_fetch_add(&guard_kernels, 1, __ATOMIC_RELAXED);
+    return egi_backend_cpu()->kernel[kernel](egi_backend_cpu(), &shown);
+}
+#define GUARD_KERNEL(k) static bool guard_kernel_##k(eg_backend *b, const egi_args *args) { (void)b; return guard_run((egi_kernel)k, args); }
+GUARD_KERNEL(0) GUARD_KERNEL(1) GUARD_KERNEL(2) GUARD_KERNEL(3) GUARD_KERNEL(4) GUARD_KERNEL(5) GUARD_KERNEL(6) GUARD_KERNEL(7)
+GUARD_KERNEL(8) GUARD_KERNEL(9) GUARD_KERNEL(10) GUARD_KERNEL(11) GUARD_KERNEL(12) GUARD_KERNEL(13) GUARD_KERNEL(14) GUARD_KERNEL(15)
+static bool (*const guard_kernel_list[])(eg_backend *b, const egi_args *args) = {
+    guard_kernel_0, guard_kernel_1, guard_kernel_2, guard_kernel_3, guard_kernel_4, guard_kernel_5, guard_kernel_6, guard_kernel_7,
+    guard_kernel_8, guard_kernel_9, guard_kernel_10, guard_kernel_11, guard_kernel_12, guard_kernel_13, guard_kernel_14, guard_kernel_15};
+
+static eg_backend guard_backend;
+// Registers the device and makes it this thread's; false with an error where that fails.
+static bool guard_start(void) {
+    guard_backend = *egi_backend_cpu();
+    guard_backend.name = "guard:0";
+    guard_backend.host_reads = false;
+    guard_backend.allocate = guard_allocate;
+    guard_backend.deallocate = guard_deallocate;
+    guard_backend.write = guard_write;
+    guard_backend.read = guard_read;
+    if ((int)EGI_KERNELS > (int)(sizeof guard_kernel_list / sizeof *guard_kernel_list)) { printf("guard.h: a kernel is missing\n"); return false; }
+    for (int k = 0; k < (int)EGI_KERNELS; k++) guard_backend.kernel[k] = guard_kernel_list[k];
+    return egi_backend_register(&guard_backend) && eg_set_device("guard:0");
+}
+#endif
