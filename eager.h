@@ -6323,7 +6323,8 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     if (op->grad) for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_saves(op, i);
     size_t pointers = (size_t)(n + n_out) + (saved ? EG_MAX_SAVED : 0);
     size_t attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
-    size_t bytes = sizeof(egi_line) + pointers * sizeof(eg_tensor *) + attr_size + (size_t)(n + n_out) * sizeof(int32_t);
+    size_t attr_space = (attr_size + 7) / 8 * 8;           // the slots behind it must be aligned
+    size_t bytes = sizeof(egi_line) + pointers * sizeof(eg_tensor *) + attr_space + (size_t)(n + n_out) * sizeof(int32_t);
     void *lines = t->lines;
     if (!egi_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines)) return false;
     t->lines = (egi_line **)lines;
@@ -6337,7 +6338,7 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     line->out = line->in + n;
     line->saved = saved ? line->out + n_out : NULL;
     line->attr = (void *)(line->in + pointers);
-    line->slots = (int32_t *)(void *)((char *)line->attr + attr_size);
+    line->slots = (int32_t *)(void *)((char *)line->attr + attr_space);
     if (attr_size) memcpy(line->attr, attr, attr_size);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
