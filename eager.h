@@ -1087,7 +1087,7 @@ extern "C" {
 enum { EGI_CLASSES = 176, EGI_ALIGN = 64 };
 typedef struct egi_heap egi_heap;
 typedef union egi_block {                       // stands in front of every allocation
-    struct { egi_heap *heap; union egi_block *next; void *base; int32_t size_class; } b;
+    struct { egi_heap *heap; union egi_block *next; void *base; int64_t bytes; int32_t size_class; } b;
     char pad[EGI_ALIGN];
 } egi_block;
 struct egi_heap {
@@ -1096,7 +1096,7 @@ struct egi_heap {
     egi_heap *next;                             // all heaps
     bool orphan;                                // its thread has ended: up for adoption
     // Written by the owner, read by anyone; what a thread frees of another's counts as negative here.
-    int64_t live_tensors, live_bytes, peak_bytes, cached_bytes, allocations, tensors_made, host_copies;
+    int64_t live_tensors, live_bytes, peak_bytes, held_bytes, allocations, tensors_made, host_copies;
 };
 
 typedef struct egi_context {
@@ -1222,19 +1222,13 @@ static void egi_heap_collect(egi_heap *heap) {             // what other threads
     }
 }
 
-static size_t egi_class_size(int c) {
-    if (c <= 16) return (size_t)c * 64;
-    int e = (c - 17) / 4 + 10, q = (c - 17) % 4;
-    return ((size_t)1 << e) + (size_t)(q + 1) * ((size_t)1 << (e - 2));
-}
-
 static void egi_heap_trim(egi_heap *heap) {
     egi_heap_collect(heap);
     for (int c = 0; c < EGI_CLASSES; c++)
         while (heap->free[c]) {
             egi_block *block = heap->free[c];
             heap->free[c] = block->b.next;
-            egi_count(&heap->cached_bytes, -(int64_t)egi_class_size(c));
+            egi_count(&heap->held_bytes, -block->b.bytes);
             egi_system_free(block->b.base);
         }
 }
@@ -1250,10 +1244,8 @@ static void *egi_alloc(size_t bytes) {
         egi_heap_collect(heap);
         block = heap->free[c];
     }
-    if (block) {
-        heap->free[c] = block->b.next;
-        egi_count(&heap->cached_bytes, -(int64_t)rounded);
-    } else {
+    if (block) heap->free[c] = block->b.next;
+    else {
         size_t total = rounded + sizeof(egi_block) + EGI_ALIGN - 1;
         void *base = egi_system_allocate(total);
         if (!base) {                             // let go of what is cached and try once more
@@ -1264,7 +1256,9 @@ static void *egi_alloc(size_t bytes) {
         block = (egi_block *)(((uintptr_t)base + EGI_ALIGN - 1) & ~(uintptr_t)(EGI_ALIGN - 1));
         block->b.base = base;
         block->b.size_class = c;
+        block->b.bytes = (int64_t)rounded;
         block->b.heap = heap;
+        egi_count(&heap->held_bytes, (int64_t)rounded);
         egi_count(&heap->allocations, 1);
     }
     egi_count(&heap->live_bytes, (int64_t)rounded);
@@ -1276,11 +1270,7 @@ static void egi_free(void *pointer) {
     if (!pointer) return;
     egi_block *block = (egi_block *)pointer - 1;
     egi_heap *heap = block->b.heap, *mine = egi_this.heap ? egi_this.heap : egi_heap_get();
-    int64_t bytes = (int64_t)egi_class_size(block->b.size_class);
-    if (mine) {
-        egi_count(&mine->live_bytes, -bytes);
-        egi_count(&mine->cached_bytes, bytes);
-    }
+    if (mine) egi_count(&mine->live_bytes, -block->b.bytes);
     if (heap == mine) {
         block->b.next = heap->free[block->b.size_class];
         heap->free[block->b.size_class] = block;
@@ -1552,12 +1542,13 @@ EAGER_API eg_memory_info eg_memory(void) {
         info.live_tensors += __atomic_load_n(&h->live_tensors, __ATOMIC_RELAXED);
         info.live_bytes += __atomic_load_n(&h->live_bytes, __ATOMIC_RELAXED);
         info.peak_bytes += __atomic_load_n(&h->peak_bytes, __ATOMIC_RELAXED);
-        info.cached_bytes += __atomic_load_n(&h->cached_bytes, __ATOMIC_RELAXED);
+        info.cached_bytes += __atomic_load_n(&h->held_bytes, __ATOMIC_RELAXED);
         info.allocations += __atomic_load_n(&h->allocations, __ATOMIC_RELAXED);
         info.tensors_made += __atomic_load_n(&h->tensors_made, __ATOMIC_RELAXED);
         info.host_copies += __atomic_load_n(&h->host_copies, __ATOMIC_RELAXED);
     }
     egi_unlock();
+    info.cached_bytes -= info.live_bytes;
     return info;
 }
 EAGER_API void eg_memory_reset_peak(void) {
@@ -1884,6 +1875,26 @@ static eg_tensor *egi_new(const char *op, eg_backend *backend, eg_dtype dtype, c
     x->data = (char *)x->buffer->data;
     return x;
 }
+// The same with the shape of a contiguous tensor, beside which it is made: nothing to check or compute.
+static eg_tensor *egi_new_like(const char *op, const eg_tensor *like, eg_dtype dtype) {
+    eg_tensor *x = egi_tensor_new();
+    if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
+    x->op = op;
+    x->dtype = (int8_t)dtype;
+    x->rank = like->rank;
+    x->flags = EGI_CONTIGUOUS;
+    x->size = like->size;
+    memcpy(x->dims, like->dims, sizeof x->dims);
+    memcpy(x->strides, like->strides, sizeof x->strides);
+    x->buffer = egi_buffer_new(like->buffer->backend, x->size * egi_dtypes[dtype].size);
+    if (!x->buffer) {
+        egi_object_release(&x->object);
+        egi_no_memory(op, like->size * egi_dtypes[dtype].size);
+        return NULL;
+    }
+    x->data = (char *)x->buffer->data;
+    return x;
+}
 // Another handle on the same elements; shape and strides are the caller's to change.
 static eg_tensor *egi_alias(const char *op, const eg_tensor *x) {
     eg_tensor *y = egi_tensor_new();
@@ -1893,7 +1904,8 @@ static eg_tensor *egi_alias(const char *op, const eg_tensor *x) {
     y->rank = x->rank;
     y->flags = x->flags & (EGI_CONTIGUOUS | EGI_NUMBER | EGI_INTEGER_NUMBER);
     y->size = x->size;
-    for (int i = 0; i < x->rank; i++) { y->dims[i] = x->dims[i]; y->strides[i] = x->strides[i]; }
+    memcpy(y->dims, x->dims, sizeof y->dims);
+    memcpy(y->strides, x->strides, sizeof y->strides);
     y->data = x->data;
     y->buffer = x->buffer;
     y->number = x->number;
@@ -3471,7 +3483,8 @@ static bool egi_has_zero(const eg_tensor *x) {
     return zero;
 }
 
-static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
+// Checks everything there is to check; the result is not yet recorded or owned.
+static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
     int n = op->n_in, dtype = -1, first = -1, skip = op->flags & EGI_BOOL_FIRST ? 1 : 0;
     eg_backend *backend = NULL;
     for (int i = 0; i < n; i++) {
@@ -3501,6 +3514,29 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     eg_tensor *out = egi_new(op->name, backend ? backend : egi_backend_here(), op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)dtype, &shape);
     if (!out) return NULL;
     if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
+    return out;
+}
+
+static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args);
+static bool egi_is_plain(const eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS; }
+// Two contiguous tensors of one shape, dtype and device.
+static bool egi_are_twins(const eg_tensor *a, const eg_tensor *b) {
+    return egi_is_plain(b) && a->dtype == b->dtype && egi_same_shape(a, b) && a->buffer->backend == b->buffer->backend;
+}
+static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
+    eg_tensor *out;
+    const eg_tensor *x = in[0];
+    int n = op->n_in;
+    // The common case needs next to no checks, and on the CPU no more than the loop.
+    if (n <= 2 && egi_is_plain(x) && x->dtype < EGI_COMPUTED && op->loops[x->dtype] && !(op->flags & EGI_DIVIDES) && (n == 1 || egi_are_twins(x, in[1]))) {
+        out = egi_new_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
+        if (!out) return NULL;
+        if (out->buffer->backend->kernel[EGI_ELEMENTWISE] == egi_cpu_elementwise) {
+            const void *p[5] = { x->data, in[n - 1]->data, NULL, NULL, NULL };
+            op->loops[x->dtype](x->size, p, out->data);
+        } else if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
+    } else out = egi_elementwise_any(op, in);
+    if (!out) return NULL;
     if (egi_this.trap && !egi_trap_passes(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
     out = egi_own(out);
     if (out && egi_recording() && !egi_record(op, in, n, NULL, &out, 1, NULL)) return NULL;
@@ -3544,8 +3580,9 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
             if (!dx[i]) return false;
             continue;
         }
-        eg_shape shape = egi_shape(g);
-        eg_tensor *in[5], *out = egi_new(op->name, egi_backend_of(g), EG_FLOAT32, &shape);
+        eg_shape shape;
+        if (!(g->flags & EGI_CONTIGUOUS)) shape = egi_shape(g);
+        eg_tensor *in[5], *out = g->flags & EGI_CONTIGUOUS ? egi_new_like(op->name, g, EG_FLOAT32) : egi_new(op->name, egi_backend_of(g), EG_FLOAT32, &shape);
         for (int j = 0; j < 5; j++) in[j] = uses >> j & 1 ? operand[j] : NULL;
         if (out && out->size && !egi_elementwise_launch(op, i + 1, in, 5, out)) { egi_object_release(&out->object); out = NULL; }
         if (out && egi_this.trap && !egi_trap_passes(op->name, in, 5, &out, 1)) { egi_object_release(&out->object); out = NULL; }
