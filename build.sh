@@ -10,7 +10,7 @@ help() { cat <<'END'
 ./build.sh bench [NAME...]          measure: tests/bench/NAME.c
 ./build.sh examples [NAME...]       build and run the examples, showing what they print
 ./build.sh fixtures [numpy|...]     make the tests' reference values again (Python with NumPy, TensorFlow, PyTorch)
-./build.sh docs                     write docs/reference.md from the declarations in eager.h
+./build.sh docs                     write docs/reference.md from the declarations in eager.h, and draw the pictures
 ./build.sh coverage [NAME...]       branches of eager.h that the tests take; the missed ones are listed
 ./build.sh deps                     install what is optional, on Debian and Ubuntu (apt-get)
 ./build.sh clean                    remove the build folder, .build/
@@ -52,7 +52,9 @@ coverage)
 fixtures)
     ${PYTHON:-python3} tests/fixtures.py "$@" ;;
 docs)
-    awk -f docs/reference.awk eager.h >docs/reference.md.new && mv docs/reference.md.new docs/reference.md ;;
+    . tests/find.sh
+    awk -f docs/reference.awk eager.h >docs/reference.md.new && mv docs/reference.md.new docs/reference.md
+    $CC -std=c11 -O1 -I. docs/pictures.c -o $B/pictures $LIBS && $B/pictures docs ;;
 deps)
     [ "$(id -u)" = 0 ] && sudo= || sudo=sudo
     $sudo apt-get update

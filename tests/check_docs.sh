@@ -49,6 +49,14 @@ for page in README.md docs/*.md; do
         [ ! -f "$source" ] || check "$(basename "$source" .c)" program "${source%.c}"
     done
 done
+pictures() {                               # the library draws the pictures that the pages show
+    $CC -std=c11 -O1 -I. docs/pictures.c -o "$T/pictures" $LIBS && mkdir -p "$T/drawn" && "$T/pictures" "$T/drawn" || return
+    for picture in "$T"/drawn/*.svg; do
+        { echo '# tolerance 0.002'; cat "docs/$(basename "$picture")"; } >"$picture.expected"
+        awk -f tests/compare.awk "$picture.expected" "$picture" || { echo "docs/$(basename "$picture") is not what docs/pictures.c draws"; return 1; }
+    done
+}
+check pictures_are_drawn_by_the_library pictures
 if [ -f docs/reference.md ]; then
     awk -f docs/reference.awk eager.h >"$T/reference"
     check reference_is_up_to_date diff docs/reference.md "$T/reference"
