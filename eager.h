@@ -693,7 +693,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *tape, eg_tensor *const *ys, int n
 EAGER_API bool eg_tape_unconnected_zeros(eg_tape *tape, bool on);
 // Why the latest gradient of this thread was NULL, in a sentence; "" if none was. With several sources: the first such.
 EAGER_API const char *eg_tape_unconnected_reason(void);
-// dy/dx for every element of y: shape(y) + shape(x). The tape must be persistent.
+// dy/dx for every element of y: shape(y) + shape(x). The tape must be persistent. NULL with a reason where unconnected, as above.
 EAGER_API eg_tensor *eg_tape_jacobian(eg_tape *tape, eg_tensor *y, eg_tensor *x);
 // For y (B, ...) and x (B, ...) whose rows are independent: (B, shape of a y row, shape of an x row).
 EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *tape, eg_tensor *y, eg_tensor *x);
@@ -6176,6 +6176,7 @@ struct eg_tape {
     egi_object object;
     eg_tape *outer;
     bool persistent, listed, recording, used, watch_variables, zeros;
+    int reading;               // gradients being computed from it now
     int64_t *keys;             // hash map from id to slot, open addressing; 0 is free
     int32_t *values;
     int64_t map_size;
@@ -6226,11 +6227,18 @@ static int32_t egi_add_slot(eg_tape *t, const eg_tensor *x, int32_t record) {
     return (int32_t)t->n_slots++;
 }
 
+static void egi_let_go(eg_tensor **list, int n) {
+    for (int i = 0; i < n; i++)
+        if (list[i]) { egi_object_release(&list[i]->object); list[i] = NULL; }
+}
+// Lets go of the values a line saved; the line stays, to tell who came from whom.
+static void egi_line_forget(egi_line *line) {
+    egi_let_go(line->in, line->n);
+    egi_let_go(line->out, line->n_out);
+    if (line->saved) egi_let_go(line->saved, EG_MAX_SAVED);
+}
 static void egi_line_free(egi_line *line) {
-    if (!line) return;
-    for (int i = 0; i < line->n; i++) if (line->in[i]) egi_object_release(&line->in[i]->object);
-    for (int i = 0; i < line->n_out; i++) if (line->out[i]) egi_object_release(&line->out[i]->object);
-    for (int i = 0; line->saved && i < EG_MAX_SAVED; i++) if (line->saved[i]) egi_object_release(&line->saved[i]->object);
+    egi_line_forget(line);
     egi_free(line);
 }
 static void egi_tape_clear(eg_tape *t) {
@@ -6260,7 +6268,7 @@ static void egi_tape_destroy(eg_tape *t) {
     egi_free(t);
 }
 static bool egi_tape_alive(const char *function, const eg_tape *t) {
-    if (!t) return egi_fail(EG_ERROR_NULL, "eg_%s: the tape is NULL", function);
+    if (!t) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the tape is NULL", function) : false;
     return t->object.kind == EGI_TAPE || egi_fail(EG_ERROR_STATE, "eg_%s: the tape was used after its scope ended", function);
 }
 
@@ -6309,6 +6317,7 @@ EAGER_API bool eg_tape_resume(eg_tape *t) {
 }
 EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (!egi_tape_alive("tape_reset", t)) return false;
+    if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
     egi_tape_clear(t);
     t->used = false;
     if (!t->listed) { t->outer = egi_this.tapes; egi_this.tapes = t; t->listed = true; }
@@ -6358,6 +6367,7 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
                           eg_tensor *const *saved, const int32_t *slots) {
     unsigned keep = 0;
     if (op->grad) for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_saves(op, i);
+    if (!op->grad) saved = NULL;
     size_t pointers = (size_t)(n + n_out) + (saved ? EG_MAX_SAVED : 0);
     size_t attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
     size_t attr_space = (attr_size + 7) / 8 * 8;           // the slots behind it must be aligned
@@ -6387,7 +6397,7 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
         line->slots[n + i] = egi_add_slot(t, out[i], (int32_t)t->n_lines);
         ok = line->slots[n + i] >= 0;
     }
-    for (int i = 0; saved && ok && i < EG_MAX_SAVED; i++) line->saved[i] = eg_retain(saved[i]);
+    for (int i = 0; saved && ok && i < EG_MAX_SAVED; i++) if (saved[i]) ok = (line->saved[i] = egi_snapshot(saved[i])) != NULL;
     if (!ok) { egi_line_free(line); return false; }
     t->lines[t->n_lines++] = line;
     return true;
@@ -6460,9 +6470,11 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         if (!dx) { eg_scope_end(scope); return egi_no_memory("tape_gradient", 0); }
         needed = (bool *)(void *)(dx + line->n);
     }
+    eg_backend *backend = egi_backend_here();
+    for (int i = 0; i < line->n_out; i++) if (grads[line->slots[line->n + i]]) backend = egi_backend_of(grads[line->slots[line->n + i]]);
     for (int i = 0; i < line->n_out && ok; i++) {
         int32_t slot = line->slots[line->n + i];
-        upstream[i] = grads[slot] ? grads[slot] : egi_full_as("zeros", egi_backend_here(), (eg_dtype)t->slots[slot].dtype, t->slots[slot].shape, 0);
+        upstream[i] = grads[slot] ? grads[slot] : egi_full_as("zeros", backend, (eg_dtype)t->slots[slot].dtype, t->slots[slot].shape, 0);
         ok = upstream[i] != NULL;
     }
     for (int i = 0; i < line->n; i++) {
@@ -6485,10 +6497,12 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         eg_shape shape = t->slots[slot].shape;
         int dtype = t->slots[slot].dtype;
         if (!egi_alive(line->op->name, i, dx[i])) { ok = false; break; }
-        if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", egi_backend_of(upstream[0]), (eg_dtype)dtype, shape, dx[i]->number);
+        if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx[i]->number);
         else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
             ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]), egi_dtypes[dtype].name, egi_show(shape));
         else dx[i] = egi_unbroadcast(dx[i], &shape);
+        // The eager ops of a user's gradient are trapped one by one; what it made by hand is not.
+        if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
         ok = ok && egi_accumulate(grads, slot, dx[i]);
     }
     if (dx != few_dx) egi_free(dx);
@@ -6526,14 +6540,14 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
     for (int64_t l = 0; l < t->n_lines; l++) {
         const egi_line *line = t->lines[l];
         bool reached = false;
-        for (int i = 0; line && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && from[line->slots[i]]);
+        for (int i = 0; i < line->n; i++) reached = reached || (line->slots[i] >= 0 && from[line->slots[i]]);
         for (int i = 0; reached && i < line->n_out; i++) from[line->slots[line->n + i]] = 1;
     }
     const egi_line *cut = NULL;
     for (int64_t l = t->n_lines - 1; l >= 0; l--) {
         const egi_line *line = t->lines[l];
         bool leads = false, comes = false;
-        for (int i = 0; line && i < line->n_out; i++) leads = leads || to[line->slots[line->n + i]];
+        for (int i = 0; i < line->n_out; i++) leads = leads || to[line->slots[line->n + i]];
         for (int i = 0; leads && i < line->n; i++) if (line->slots[i] >= 0) { to[line->slots[i]] = 1; comes = comes || from[line->slots[i]]; }
         if (leads && comes && !line->op->grad) cut = line;
         else if (leads && comes && !cut && !egi_is_float(t->slots[line->slots[line->n]].dtype)) cut = line;
@@ -6565,6 +6579,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
             return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g), egi_describe(ys[i]));
     }
     for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", 0, xs[i])) return false;
+    enum { WANTED = 1, ASKED = 2 };             // a source leads here; it is a source
     if (!t->persistent) {                       // from here on the tape is spent: what the gradients run is not for it
         egi_tape_unlist(t);
         t->used = true;
@@ -6577,59 +6592,54 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         return egi_no_memory("tape_gradient", (int64_t)bytes);
     }
     memset(grads, 0, bytes);
+    t->reading++;
     int32_t *sx = (int32_t *)(void *)(grads + n), *sy = sx + nx;
     unsigned char *wanted = (unsigned char *)(sy + ny);
     eg_scope scope = eg_scope_begin();
     bool ok = true;
     for (int i = 0; i < nx; i++) {
         sx[i] = xs[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, xs[i]->id);
-        if (sx[i] >= 0) wanted[sx[i]] = 1;
+        if (sx[i] >= 0) wanted[sx[i]] = WANTED | ASKED;
     }
     for (int i = 0; i < ny && ok; i++) {
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         sy[i] = ys[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, ys[i]->id);
         if (sy[i] < 0 || !egi_is_float(ys[i]->dtype)) continue;
         if (!g || (g->flags & EGI_NUMBER)) g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
+        else if (g->flags & EGI_VARIABLE) g = eg_read(g);       // what comes out must not change with the variable
         ok = egi_accumulate(grads, sy[i], g);
     }
     // Only lines that a source leads to can matter.
     for (int64_t l = 0; l < n_lines; l++) {
         const egi_line *line = t->lines[l];
         bool reached = false;
-        for (int i = 0; line && line->op->grad && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
-        for (int i = 0; reached && i < line->n_out; i++) wanted[line->slots[line->n + i]] = 1;
+        for (int i = 0; line->op->grad && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
+        for (int i = 0; reached && i < line->n_out; i++) wanted[line->slots[line->n + i]] |= WANTED;
     }
     bool missing = false;
     for (int64_t l = n_lines - 1; l >= 0 && ok; l--) {
-        const egi_line *line = t->lines[l];
+        egi_line *line = t->lines[l];
         bool here = false, reached = false;
-        for (int i = 0; i < line->n_out; i++) {
-            here = here || grads[line->slots[line->n + i]];
-            reached = reached || wanted[line->slots[line->n + i]];
-        }
-        if (here && reached && line->op->grad) ok = egi_backward_line(t, l, grads, wanted);
+        for (int i = 0; i < line->n_out; i++) here = here || grads[line->slots[line->n + i]];
+        for (int i = 0; here && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
+        if (reached && line->op->grad) ok = egi_backward_line(t, l, grads, wanted);
         // What will not be read again is let go: the gradients of the outputs (unless asked for), and the line's values.
         for (int i = 0; i < line->n_out; i++) {
             int32_t slot = line->slots[line->n + i];
-            bool asked = false;
-            for (int k = 0; k < nx && grads[slot]; k++) asked = asked || sx[k] == slot;
-            if (grads[slot] && !asked) { egi_object_release(&grads[slot]->object); grads[slot] = NULL; }
+            if (!(wanted[slot] & ASKED)) egi_let_go(&grads[slot], 1);
         }
-        if (!t->persistent && here) {
-            egi_line *spent = t->lines[l];
-            for (int i = 0; i < spent->n; i++) if (spent->in[i]) { egi_object_release(&spent->in[i]->object); spent->in[i] = NULL; }
-            for (int i = 0; i < spent->n_out; i++) if (spent->out[i]) { egi_object_release(&spent->out[i]->object); spent->out[i] = NULL; }
-            for (int i = 0; spent->saved && i < EG_MAX_SAVED; i++) if (spent->saved[i]) { egi_object_release(&spent->saved[i]->object); spent->saved[i] = NULL; }
-        }
+        if (!t->persistent) egi_line_forget(line);
     }
+    egi_this.reason[0] = 0;                     // a gradient's own gradients may have left theirs
     for (int i = 0; i < nx && ok; i++) {
         if (sx[i] >= 0 && grads[sx[i]]) { out[i] = eg_retain(grads[sx[i]]); continue; }
         if (!missing) { missing = true; egi_explain(t, xs[i], sx[i], ys, sy, ny); }
         if (t->zeros) out[i] = eg_retain(egi_full_as("zeros", egi_backend_of(xs[i]), (eg_dtype)xs[i]->dtype, egi_shape(xs[i]), 0));
         if (t->zeros && !out[i]) ok = false;
     }
-    for (int64_t i = 0; i < n; i++) if (grads[i]) egi_object_release(&grads[i]->object);
+    for (int64_t i = 0; i < n; i++) egi_let_go(&grads[i], 1);
     egi_free(grads);
+    t->reading--;
     if (!t->persistent) egi_tape_clear(t);
     eg_scope_end(scope);
     for (int i = 0; i < nx; i++) {
@@ -6662,10 +6672,9 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     eg_scope scope = eg_scope_begin();
     eg_tensor *result = NULL, **list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *list + (size_t)(y->size * element));
     char *pick = (char *)(list + (n ? n : 1));
-    bool ok = list != NULL, zeros = t->zeros;
+    bool ok = list != NULL;
     if (!ok) egi_no_memory(function, 0);
     else memset(pick, 0, (size_t)(y->size * element));
-    t->zeros = true;
     for (int64_t j = 0; j < n && ok; j++) {
         eg_scope inner = eg_scope_begin();
         for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 1);
@@ -6676,7 +6685,6 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
         ok = ok && list[j];
         eg_scope_end(inner);
     }
-    t->zeros = zeros;
     if (ok) {
         eg_shape whole = shape;
         for (int i = batch ? 1 : 0; i < row.rank; i++) whole.dims[whole.rank++] = row.dims[i];
@@ -6777,7 +6785,7 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     user.inputs = NULL;
     user.outputs = NULL;
     a->backward(&user, dx, a->user);
-    return egi_this.errors == errors;
+    return egi_this.errors == errors || egi_this.error == EG_OK;      // it may have dealt with an error of its own
 }
 static bool egi_no_shape(egi_call *c) { (void)c; return false; }
 static const egi_op egi_op_custom = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
@@ -7010,6 +7018,7 @@ EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x) {
     eg_tape *outer = eg_tape_begin_persistent();
     if (outer && eg_tape_watch(outer, x) && eg_gradients_function(f, user, &x, 1, &g)) {
         eg_tape_stop(outer);
+        eg_tape_unconnected_zeros(outer, true);
         h = eg_keep(eg_tape_jacobian(outer, g, x));
     }
     eg_scope_end(scope);
