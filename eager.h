@@ -704,7 +704,7 @@ EAGER_API void eg_tape_print(eg_tape *tape);
 // The same as a graph in Graphviz's language, into text as eg_format does.
 EAGER_API int64_t eg_tape_dot(eg_tape *tape, char *text, size_t capacity);
 
-// Nothing is recorded on any tape of this thread between the two. They nest. In a block: EG_NO_RECORDING;
+// Between the two nothing is recorded on the tapes of this thread that were begun before. They nest.
 EAGER_API void eg_recording_pause(void);
 EAGER_API void eg_recording_unpause(void);
 
@@ -3388,7 +3388,8 @@ static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_
 
 static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
                        eg_tensor *const *saved);
-static bool egi_recording(void) { return egi_this.recording > 0 && egi_this.paused == 0; }
+static bool egi_recording_though_paused(void);
+static bool egi_recording(void) { return egi_this.recording > 0 && (egi_this.paused == 0 || egi_recording_though_paused()); }
 
 // The NaN trap: true if the op may pass. Its outputs hold a NaN or Inf although its inputs do not: an error.
 static int64_t egi_nonfinite(const eg_tensor *x) {
@@ -6177,6 +6178,8 @@ struct eg_tape {
     eg_tape *outer;
     bool persistent, listed, recording, used, watch_variables, zeros;
     int reading;               // gradients being computed from it now
+    int paused;                // how deep recording was paused when it began: deeper pauses are meant for it
+    egi_context *owner;
     int64_t *keys;             // hash map from id to slot, open addressing; 0 is free
     int32_t *values;
     int64_t map_size;
@@ -6269,7 +6272,8 @@ static void egi_tape_destroy(eg_tape *t) {
 }
 static bool egi_tape_alive(const char *function, const eg_tape *t) {
     if (!t) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the tape is NULL", function) : false;
-    return t->object.kind == EGI_TAPE || egi_fail(EG_ERROR_STATE, "eg_%s: the tape was used after its scope ended", function);
+    if (t->object.kind != EGI_TAPE) return egi_fail(EG_ERROR_STATE, "eg_%s: the tape was used after its scope ended", function);
+    return t->owner == &egi_this || egi_fail(EG_ERROR_TAPE, "eg_%s: the tape belongs to another thread", function);
 }
 
 static eg_tape *egi_tape_new(bool persistent) {
@@ -6280,6 +6284,8 @@ static eg_tape *egi_tape_new(bool persistent) {
     t->object.kind = EGI_TAPE;
     t->persistent = persistent;
     t->watch_variables = true;
+    t->paused = egi_this.paused;
+    t->owner = &egi_this;
     if (!egi_stack_push((uintptr_t)t)) { egi_free(t); egi_no_memory("tape_begin", 0); return NULL; }
     t->outer = egi_this.tapes;
     egi_this.tapes = t;
@@ -6320,6 +6326,7 @@ EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
     egi_tape_clear(t);
     t->used = false;
+    t->paused = egi_this.paused;
     if (!t->listed) { t->outer = egi_this.tapes; egi_this.tapes = t; t->listed = true; }
     if (!t->recording) { t->recording = true; egi_this.recording++; }
     return true;
@@ -6348,7 +6355,15 @@ EAGER_API int eg_tape_watched_variables(eg_tape *t, eg_tensor **variables, int c
 }
 EAGER_API bool eg_executing_eagerly(void) { return true; }
 EAGER_API void eg_recording_pause(void) { egi_this.paused++; }
-EAGER_API void eg_recording_unpause(void) { if (egi_this.paused > 0) egi_this.paused--; }
+EAGER_API void eg_recording_unpause(void) {
+    if (egi_this.paused == 0) return;
+    egi_this.paused--;
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->paused > egi_this.paused) t->paused = egi_this.paused;
+}
+static bool egi_recording_though_paused(void) {
+    for (const eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording && t->paused == egi_this.paused) return true;
+    return false;
+}
 
 // ---- writing a line
 
@@ -6408,7 +6423,7 @@ static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void
     bool ok = true;
     for (eg_tape *t = egi_this.tapes; t && ok; t = t->outer) {
         bool any = false;
-        if (!t->recording) continue;
+        if (!t->recording || t->paused < egi_this.paused) continue;
         for (int i = 0; i < n && ok; i++) {
             slots[i] = in[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, in[i]->id);
             if (slots[i] < 0 && (in[i]->flags & EGI_TRAINABLE) && t->watch_variables) {
@@ -6803,13 +6818,13 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     // Inside, ops are recorded for the tapes that may differentiate the gradient; a lone single-use tape never does.
     int tapes = 0;
     bool again = false;
-    for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording) { tapes++; again = again || t->persistent; }
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording && t->paused >= egi_this.paused) { tapes++; again = again || t->persistent; }
     bool quiet = tapes < 2 && !again;
     eg_scope scope = eg_scope_begin();
     eg_tensor *made[EGI_MAX_OUT] = { NULL, NULL, NULL, NULL };
-    if (quiet) egi_this.paused++;
+    if (quiet) eg_recording_pause();
     bool ok = single ? (made[0] = single(in, &c, user)) != NULL : forward(in, made, &c, user);
-    if (quiet) egi_this.paused--;
+    if (quiet) eg_recording_unpause();
     if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the forward function failed without an error", op->name);
     for (int i = 0; i < n_out && ok; i++) {
         ok = egi_alive(op->name, i, made[i]);
@@ -7094,17 +7109,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
         for (int side = 0; side < 2 && ok; side++) {
             for (int i = 0; i < k->n && ok; i++)
                 ok = (moved[i] = k->directions[i] ? (eg_add)(k->xs[i], (eg_mul)(k->directions[i], eg_number(side ? -h : h))) : k->xs[i]) != NULL;
-            // Higher orders need their tapes: recording is off for the caller's alone.
-            int paused = egi_this.paused;
-            egi_this.paused = 0;
-            eg_tape *outer = egi_this.tapes;
-            int recording = egi_this.recording;
-            egi_this.tapes = NULL;
-            egi_this.recording = 0;
-            eg_tensor *v = ok ? egi_check_value(k, moved, order) : NULL;
-            egi_this.tapes = outer;
-            egi_this.recording = recording;
-            egi_this.paused = paused;
+            eg_tensor *v = ok ? egi_check_value(k, moved, order) : NULL;     // the tapes of higher orders record all the same
             ok = v != NULL;
             value[side] = v ? eg_item(v) : 0;
         }
