@@ -751,7 +751,7 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 // results. Read first: 5.
 
 typedef eg_tensor *eg_function1(eg_tensor *const *in, void *user);
-// grads[i] = df/dx[i]; zeros where f does not depend on x[i].
+// grads[i] = df/dx[i]; zeros where f does not depend on x[i]. The same tensor in two places has a gradient for each.
 EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads);
 // Returns f's value too; NULL on an error.
 EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads);
@@ -6298,6 +6298,7 @@ EAGER_API eg_tape *eg_tape_begin_persistent(void) { return egi_tape_new(true); }
 EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
     if (!egi_tape_alive("tape_watch", t) || !egi_alive("tape_watch", 1, x)) return false;
     if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_watch: the tape has given its gradients and is empty; begin a new one");
+    if (x->flags & EGI_NUMBER) return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_watch: a plain number cannot be watched: make it a tensor, as eg_scalar does");
     if (!egi_is_float(x->dtype))
         return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only floating dtypes have gradients", egi_describe(x));
     if (egi_find_slot(t, x->id) >= 0) return true;
@@ -6893,17 +6894,40 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 // gradient is made of eager ops, the same few lines nest to any order.
 // Read first: 20.  Proof: tests/functions.c
 
+// f's value; NULL is an error, whether f raised one or not.
+static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
+    eg_tensor *y = f(in, user);
+    if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
+    return y;
+}
+// The inputs, each with an id of its own: a tensor given twice has a gradient for each place.
+static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few) {
+    eg_tensor **own = n <= n_few ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
+    if (!own) { egi_no_memory(name, 0); return NULL; }
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        bool twice = false;
+        for (int j = 0; j < i && !twice; j++) twice = xs[j] == xs[i];
+        own[i] = twice ? eg_identity(xs[i]) : xs[i];
+        ok = egi_alive(name, i, own[i]);
+    }
+    if (ok) return own;
+    if (own != few) egi_free(own);
+    return NULL;
+}
 EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
+    eg_tensor *few[8];
     for (int i = 0; i < n; i++) grads[i] = NULL;
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_gradients_function: the function is NULL");
     eg_scope scope = eg_scope_begin();
-    eg_tape *tape = eg_tape_begin();
+    eg_tensor **own = egi_distinct("gradients_function", xs, n, few, 8);
+    eg_tape *tape = own ? eg_tape_begin() : NULL;
     bool ok = tape != NULL;
-    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(tape, xs[i]);
-    eg_tensor *y = ok ? f(xs, user) : NULL;
-    if (ok && !y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_gradients_function: the function returned NULL");
+    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(tape, own[i]);
+    eg_tensor *y = ok ? egi_value("gradients_function", f, user, own) : NULL;
     if (y) eg_tape_unconnected_zeros(tape, true);
-    ok = y && eg_tape_gradients(tape, y, xs, n, grads);
+    ok = y && eg_tape_gradients(tape, y, own, n, grads);
+    if (own != few) egi_free(own);
     for (int i = 0; i < n && ok; i++) ok = eg_keep(grads[i]) != NULL;
     if (!ok || !eg_keep(y)) y = NULL;
     eg_scope_end(scope);
@@ -6918,8 +6942,7 @@ EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_implicit_gradients: the function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *y = tape ? f(in, user) : NULL, **list = NULL;
-    if (tape && !y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_implicit_gradients: the function returned NULL");
+    eg_tensor *y = tape ? egi_value("implicit_gradients", f, user, in) : NULL, **list = NULL;
     int n = y ? eg_tape_watched_variables(tape, NULL, 0) : 0, used = 0;
     bool ok = y != NULL;
     if (ok && n) {
@@ -6954,12 +6977,13 @@ EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *cons
 
 EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order) {
     if (!f || order < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: a function and an order of 0 or more are needed");
-    if (order == 0) return f(&x, user);
     eg_scope scope = eg_scope_begin();
-    eg_tape *tape = eg_tape_begin();
-    eg_tensor *y = tape && eg_tape_watch(tape, x) ? eg_nth_gradient(f, user, x, order - 1) : NULL;
+    eg_tape *tape = order > 0 ? eg_tape_begin() : NULL;
+    eg_tensor *y = NULL, *g = NULL;
+    if (order == 0) g = eg_keep(egi_value("nth_gradient", f, user, &x));
+    else if (tape && eg_tape_watch(tape, x)) y = eg_nth_gradient(f, user, x, order - 1);
     if (y) eg_tape_unconnected_zeros(tape, true);
-    eg_tensor *g = y ? eg_keep(eg_tape_gradient(tape, y, x)) : NULL;
+    if (y) g = eg_keep(eg_tape_gradient(tape, y, x));
     eg_scope_end(scope);
     return g;
 }
@@ -6988,17 +7012,18 @@ static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tens
 }
 // The gradient J^T u is linear in u, so its derivative with respect to u along v is J v, whatever u is.
 EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
-    eg_tensor *few[8], **grads = few, *result = NULL;
+    eg_tensor *few[8], *few_own[8], **grads = few, *result = NULL;
     if (!f || n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_jvp: a function and at least one input are needed");
     if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
     if (n > 8 && !(grads = (eg_tensor **)egi_alloc((size_t)n * sizeof *grads))) { egi_no_memory("jvp", 0); return NULL; }
     eg_scope scope = eg_scope_begin();
-    eg_tape *inner = eg_tape_begin();
+    eg_tensor **own = egi_distinct("jvp", xs, n, few_own, 8);
+    eg_tape *inner = own ? eg_tape_begin() : NULL;
     bool ok = inner != NULL;
-    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(inner, xs[i]);
-    eg_tensor *y = ok ? f(xs, user) : NULL, *u = y ? eg_zeros_like(y) : NULL;
+    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(inner, own[i]);
+    eg_tensor *y = ok ? egi_value("jvp", f, user, own) : NULL, *u = y ? eg_zeros_like(y) : NULL;
     eg_tape *outer = u ? eg_tape_begin() : NULL;
-    if (outer && eg_tape_watch(outer, u) && eg_tape_gradients_from(inner, &y, 1, &u, xs, n, grads)) {
+    if (outer && eg_tape_watch(outer, u) && eg_tape_gradients_from(inner, &y, 1, &u, own, n, grads)) {
         eg_tensor *s = egi_inner(grads, vs, n);
         eg_tape_unconnected_zeros(outer, true);
         if (s) result = eg_tape_gradient(outer, s, u);
@@ -7007,20 +7032,24 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
     eg_keep(result);
     eg_scope_end(scope);
     if (grads != few) egi_free(grads);
+    if (own != few_own) egi_free(own);
     return result;
 }
 EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out) {
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
     if (!egi_check_directions("hvp", xs, vs, n)) return false;
+    eg_tensor *few[8];
     eg_scope scope = eg_scope_begin();
-    eg_tape *outer = eg_tape_begin();
+    eg_tensor **own = egi_distinct("hvp", xs, n, few, 8);
+    eg_tape *outer = own ? eg_tape_begin() : NULL;
     bool ok = outer != NULL;
-    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(outer, xs[i]);
+    for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(outer, own[i]);
     if (ok) eg_tape_unconnected_zeros(outer, true);
-    ok = ok && eg_gradients_function(f, user, xs, n, out);
+    ok = ok && eg_gradients_function(f, user, own, n, out);
     eg_tensor *s = ok ? egi_inner(out, vs, n) : NULL;
-    ok = s && eg_tape_gradients(outer, s, xs, n, out);
+    ok = s && eg_tape_gradients(outer, s, own, n, out);
+    if (own != few) egi_free(own);
     for (int i = 0; i < n && ok; i++) ok = eg_keep(out[i]) != NULL;
     eg_scope_end(scope);
     for (int i = 0; i < n && !ok; i++) out[i] = NULL;
@@ -7063,7 +7092,7 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
     if (order == 1) {
-        eg_tensor *y = k->f(xs, k->user);
+        eg_tensor *y = egi_value("check_gradient", k->f, k->user, xs);
         if (!y) return NULL;
         if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_check_gradient: the function's value %s is not floating", egi_describe(y));
         y = eg_cast(y, EG_FLOAT64);
@@ -7075,8 +7104,9 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     bool ok = tape != NULL;
     for (int i = 0; i < k->n && ok; i++) if (egi_is_float(xs[i]->dtype)) ok = eg_tape_watch(tape, xs[i]);
     eg_tensor *y = ok ? egi_check_value(k, xs, order - 1) : NULL, *s = NULL;
-    eg_tensor **grads = (eg_tensor **)egi_alloc((size_t)k->n * sizeof *grads);
-    if (y && grads && eg_tape_gradients(tape, y, xs, k->n, grads)) {
+    eg_tensor **grads = y ? (eg_tensor **)egi_alloc((size_t)k->n * sizeof *grads) : NULL;
+    if (y && !grads) egi_no_memory("check_gradient", 0);
+    if (grads && eg_tape_gradients(tape, y, xs, k->n, grads)) {
         s = egi_inner(grads, k->weights + (order - 2) * k->n, k->n);
         if (!s && egi_this.error == EG_OK) s = eg_scalar_of(EG_FLOAT64, 0);
     }
@@ -7088,8 +7118,8 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
 static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) {
     eg_scope scope = eg_scope_begin();
     eg_tensor **moved = (eg_tensor **)egi_alloc((size_t)k->n * 2 * sizeof *moved), **grads = moved ? moved + k->n : NULL;
-    eg_tape *tape = eg_tape_begin();
-    bool ok = moved && tape;
+    eg_tape *tape = moved || egi_no_memory("check_gradient", 0) ? eg_tape_begin() : NULL;
+    bool ok = tape != NULL;
     double h = o->step > 0 ? o->step : 1e-5, tolerance = o->tolerance > 0 ? o->tolerance : 1e-5;
     for (int i = 0; i < k->n && ok; i++) if (egi_is_float(k->xs[i]->dtype)) ok = eg_tape_watch(tape, k->xs[i]);
     eg_tensor *y = ok ? egi_check_value(k, k->xs, order) : NULL;
