@@ -802,7 +802,8 @@ EAGER_API void eg_set_trainable(eg_tensor *variable, bool trainable);
 // The variable's value now, as a tensor that later assignments do not change; differentiable.
 EAGER_API eg_tensor *eg_read(eg_tensor *variable);
 
-// A learning rate that changes with the step: an eager function of the step (float32, rank 0), so that traces follow it.
+// A learning rate that changes with the step: an eager function of the step (float64, rank 0; the updates made so far), so
+// that traces follow it.
 typedef struct eg_schedule { eg_tensor *(*rate)(eg_tensor *step, const struct eg_schedule *schedule); double numbers[8]; const double *values; const double *boundaries; int count; } eg_schedule;
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase);     // initial rate^(step / steps)
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n_boundaries);   // values[i] up to and including boundaries[i]; values has one more; both are borrowed
@@ -865,7 +866,7 @@ EAGER_API eg_tensor *eg_minimize(eg_optimizer *optimizer, eg_function1 *loss, vo
 EAGER_API int64_t eg_optimizer_steps(eg_optimizer *optimizer);                 // updates made
 EAGER_API double eg_optimizer_learning_rate(eg_optimizer *optimizer);          // of the next update
 EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *optimizer, double learning_rate);
-// The optimizer's state as variables (borrowed): step count, learning rate, slots. At most capacity; returns how many.
+// The optimizer's state as variables (borrowed): step count, learning rate, calls accumulated if it does that, slots. At most capacity; returns how many.
 EAGER_API int eg_optimizer_state(eg_optimizer *optimizer, eg_tensor **state, int capacity);
 // Clipping of gradients, for loops of one's own.
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm);               // x norm / max(|x|, norm)
@@ -7183,11 +7184,22 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
 // in the words of the op table, stamped into one loop over a variable, its
 // gradient and its slots. Read first: 15, 20.  Proof: tests/optimizers.c
 
+// x as a variable can hold it, not owned by a scope: contiguous, and neither borrowed nor a part of something larger that
+// it would keep alive. Who made x and lets go of it hands its buffer over.
+static eg_tensor *egi_holdable(const char *function, const eg_tensor *x) {
+    const egi_buffer *b = x->buffer;
+    bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + EGI_ALIGN);
+    if (!borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes) return egi_contiguous(x);
+    eg_shape shape = egi_shape(x);
+    eg_tensor *copy = egi_new(function, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    if (copy && !egi_copy(x, copy)) { egi_object_release(&copy->object); copy = NULL; }
+    return copy;
+}
 EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
     if (!egi_alive("variable", 0, initial)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (initial->flags & EGI_NUMBER) initial = egi_number_tensor("variable", initial, EG_FLOAT32, egi_backend_here());
-    eg_tensor *packed = initial ? egi_contiguous(initial) : NULL, *v = packed ? egi_alias("variable", packed) : NULL;
+    eg_tensor *packed = initial ? egi_holdable("variable", initial) : NULL, *v = packed ? egi_alias("variable", packed) : NULL;
     if (packed) egi_object_release(&packed->object);
     if (v) {
         size_t length = name ? strlen(name) : 0;
@@ -7208,7 +7220,9 @@ static bool egi_needs_variable(const char *function, eg_tensor *v) {
 EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
 EAGER_API bool eg_trainable(eg_tensor *v) { return egi_needs_variable("trainable", v) && (v->flags & EGI_TRAINABLE); }
 EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
-    if (egi_needs_variable("set_trainable", v)) v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
+    if (!egi_needs_variable("set_trainable", v)) return;
+    if (trainable && v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64) egi_fail(EG_ERROR_DTYPE, "eg_set_trainable: variable %s has no gradient; only float32 and float64 can be trained", egi_describe(v));
+    else v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
 }
 // The variable takes over the contiguous elements of x. Cannot fail.
 static void egi_take(eg_tensor *v, eg_tensor *x) {
@@ -7221,7 +7235,7 @@ static void egi_take(eg_tensor *v, eg_tensor *x) {
     v->data = x->data;
     if (v->host) { egi_free(v->host); v->host = NULL; }
 }
-static bool egi_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1 && !v->buffer->deleter && (v->buffer->on_device || v->buffer->data == (void *)((char *)v->buffer + EGI_ALIGN)); }
+static bool egi_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1; }
 
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
     if (x->dtype != v->dtype) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function, egi_describe(x), egi_describe(v));
@@ -7237,15 +7251,7 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
         x = ok ? egi_full_as("assign", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(v), x->number) : NULL;
     }
     ok = x && egi_assignable("assign", v, x);
-    eg_tensor *packed = ok ? egi_contiguous(x) : NULL;
-    // Borrowed memory is copied: a variable owns what it holds.
-    if (packed && packed->buffer->data != (void *)((char *)packed->buffer + EGI_ALIGN) && !packed->buffer->on_device) {
-        eg_shape shape = egi_shape(v);
-        eg_tensor *copy = egi_new("assign", egi_backend_of(v), (eg_dtype)v->dtype, &shape);
-        if (copy && !egi_copy(packed, copy)) { egi_object_release(&copy->object); copy = NULL; }
-        egi_object_release(&packed->object);
-        packed = copy;
-    }
+    eg_tensor *packed = ok ? egi_holdable("assign", x) : NULL;
     if (packed) { egi_take(v, packed); egi_object_release(&packed->object); }
     eg_scope_end(scope);
     return packed ? v : NULL;
@@ -7296,7 +7302,8 @@ static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
     return rate;
 }
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n) {
-    eg_schedule s = { egi_rate_piecewise, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries, n };
+    if (n < 0 || !values || (n && !boundaries)) { egi_fail(EG_ERROR_ARGUMENT, "eg_piecewise_constant: a list is NULL"); n = 0; }
+    eg_schedule s = { values ? egi_rate_piecewise : NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries, n };
     return s;
 }
 static eg_tensor *egi_rate_cosine(eg_tensor *step, const eg_schedule *s) {
@@ -7344,7 +7351,9 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
         { s0 = EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g)); w = EGI_ADD(w, s0); }) \
     RULE(nesterov, 1, { k[0] = lr; k[1] = o->momentum; }, \
         { s0 = EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g)); w = EGI_ADD(w, EGI_SUB(EGI_MUL(k1, s0), EGI_MUL(k0, g))); }) \
-    RULE(rmsprop, 3, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; k[3] = o->momentum; k[4] = o->centered; }, \
+    RULE(rmsprop, 1, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; }, \
+        { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); w = EGI_SUB(w, EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(s0, k2)))); }) \
+    RULE(rmsprop_momentum, 3, { k[0] = lr; k[1] = 1 - o->rho; k[2] = o->epsilon; k[3] = o->momentum; k[4] = o->centered; }, \
         { s0 = EGI_DECAY(s0, EGI_MUL(g, g), k1); s1 = EGI_DECAY(s1, g, k1); \
           s2 = EGI_ADD(EGI_MUL(k3, s2), EGI_DIV(EGI_MUL(k0, g), EGI_SQRT(EGI_ADD(EGI_SUB(s0, EGI_MUL(k4, EGI_MUL(s1, s1))), k2)))); \
           w = EGI_SUB(w, s2); }) \
@@ -7450,15 +7459,21 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
 // ---- optimizers
 
 enum { EGI_MAX_SLOTS = 4 };      // the last one accumulates gradients
-typedef struct egi_slots { int64_t id; eg_tensor *slot[EGI_MAX_SLOTS]; } egi_slots;
+typedef struct egi_slots {
+    int64_t id, turn;            // of the variable; the latest call that had it
+    bool given;                  // gradients have accumulated
+    eg_tensor *slot[EGI_MAX_SLOTS];
+} egi_slots;
 struct eg_optimizer {
     int32_t refs;
     const char *name;
     egi_rule rule;
     eg_optimizer_options options;
     eg_tensor *steps, *rate;     // variables: int64, float64
+    eg_tensor *accumulated;      // int64, calls since the latest update; NULL where each call is one
     egi_slots *slots;
-    int64_t n_slots, slots_capacity, pending;
+    int64_t n_slots, slots_capacity, turn;
+    int64_t next;                // where the next variable's slots should be, if the order is that of the call before
 };
 
 // What an optimizer has, as bits; setting another option is an error.
@@ -7476,9 +7491,17 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
         !egi_option_allowed(name, "rho", o.rho != 0, has & EGI_O_RHO) || !egi_option_allowed(name, "centered", o.centered, has & EGI_O_CENTERED) ||
         !egi_option_allowed(name, "amsgrad", o.amsgrad, has & EGI_O_AMSGRAD) || !egi_option_allowed(name, "initial_accumulator_value", o.initial_accumulator_value != 0, has & EGI_O_INITIAL) ||
         !egi_option_allowed(name, "learning_rate_power, .l1, .l2, .l2_shrinkage or .beta", o.learning_rate_power != 0 || o.l1 != 0 || o.l2 != 0 || o.l2_shrinkage != 0 || o.beta != 0, has & EGI_O_FTRL)) return NULL;
+    o.clipvalue = egi_or(o.clipvalue, 0);
+    o.clipnorm = egi_or(o.clipnorm, 0);
+    o.global_clipnorm = egi_or(o.global_clipnorm, 0);
+    o.l1 = egi_or(o.l1, 0);
+    o.l2 = egi_or(o.l2, 0);
+    o.l2_shrinkage = egi_or(o.l2_shrinkage, 0);
+    o.beta = egi_or(o.beta, 0);
+    if (o.accumulate_steps == EG_ZERO) o.accumulate_steps = 0;
     if (o.learning_rate != 0 && o.schedule.rate) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
     if ((o.clipvalue != 0) + (o.clipnorm != 0) + (o.global_clipnorm != 0) > 1) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given", name);
-    if (o.clipvalue < 0 || o.clipnorm < 0 || o.global_clipnorm < 0 || o.accumulate_steps < 0) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: clipping and .accumulate_steps must be positive", name);
+    if (!(o.clipvalue >= 0 && o.clipnorm >= 0 && o.global_clipnorm >= 0) || o.accumulate_steps < 0) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: clipping and .accumulate_steps must be positive", name);
     o.learning_rate = egi_or(o.learning_rate, defaults->learning_rate);
     o.momentum = egi_or(o.momentum, 0);
     o.beta_1 = egi_or(o.beta_1, defaults->beta_1);
@@ -7490,6 +7513,8 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
     o.weight_decay = egi_or(o.weight_decay, defaults->weight_decay);
     if (!(o.learning_rate >= 0) || !(o.beta_1 >= 0 && o.beta_1 < 1) || !(o.beta_2 >= 0 && o.beta_2 < 1) || !(o.rho >= 0 && o.rho <= 1) || !(o.momentum >= 0 && o.momentum <= 1) || !(o.weight_decay >= 0))
         return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: learning rate %g, betas %g and %g, rho %g, momentum %g, weight decay %g: one is out of its range", name, o.learning_rate, o.beta_1, o.beta_2, o.rho, o.momentum, o.weight_decay);
+    if (!(o.epsilon >= 0) || !(o.initial_accumulator_value >= 0) || !(o.learning_rate_power <= 0) || !(o.l1 >= 0 && o.l2 >= 0 && o.l2_shrinkage >= 0))
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: epsilon %g, initial accumulator value %g, learning rate power %g, l1 %g, l2 %g, l2 shrinkage %g: one is out of its range", name, o.epsilon, o.initial_accumulator_value, o.learning_rate_power, o.l1, o.l2, o.l2_shrinkage);
     eg_optimizer *opt = (eg_optimizer *)egi_alloc(sizeof *opt);
     if (!opt) { egi_no_memory(name, (int64_t)sizeof *opt); return NULL; }
     memset(opt, 0, sizeof *opt);
@@ -7501,8 +7526,9 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
     eg_tensor *zero = eg_scalar_of(EG_INT64, 0), *rate = eg_scalar_of(EG_FLOAT64, o.learning_rate);
     opt->steps = zero ? eg_variable(zero, "steps") : NULL;
     opt->rate = rate ? eg_variable(rate, "learning_rate") : NULL;
+    opt->accumulated = zero && o.accumulate_steps > 1 ? eg_variable(zero, "accumulated") : NULL;
     eg_scope_end(scope);
-    if (!opt->steps || !opt->rate) { eg_optimizer_release(opt); return NULL; }
+    if (!opt->steps || !opt->rate || (o.accumulate_steps > 1 && !opt->accumulated)) { eg_optimizer_release(opt); return NULL; }
     eg_set_trainable(opt->rate, false);
     return opt;
 }
@@ -7517,8 +7543,8 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
         d.weight_decay = decay; \
         return egi_optimizer(#name, rule, &o, has, &d); \
     }
-EGI_OPTIMIZER(sgd, o.nesterov ? EGI_RULE_nesterov : o.momentum != 0 ? EGI_RULE_momentum : EGI_RULE_sgd, EGI_O_MOMENTUM | EGI_O_NESTEROV, .01, 0, 0, 0, 0)
-EGI_OPTIMIZER(rmsprop, EGI_RULE_rmsprop, EGI_O_MOMENTUM | EGI_O_RHO | EGI_O_EPSILON | EGI_O_CENTERED, .001, 0, 0, .9, 0)
+EGI_OPTIMIZER(sgd, egi_or(o.momentum, 0) == 0 ? EGI_RULE_sgd : o.nesterov ? EGI_RULE_nesterov : EGI_RULE_momentum, EGI_O_MOMENTUM | EGI_O_NESTEROV, .01, 0, 0, 0, 0)
+EGI_OPTIMIZER(rmsprop, o.centered || egi_or(o.momentum, 0) != 0 ? EGI_RULE_rmsprop_momentum : EGI_RULE_rmsprop, EGI_O_MOMENTUM | EGI_O_RHO | EGI_O_EPSILON | EGI_O_CENTERED, .001, 0, 0, .9, 0)
 EGI_OPTIMIZER(adam, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_O_BETAS | EGI_O_EPSILON | EGI_O_AMSGRAD, .001, .9, .999, 0, 0)
 EGI_OPTIMIZER(adamw, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_O_BETAS | EGI_O_EPSILON | EGI_O_AMSGRAD, .001, .9, .999, 0, .004)
 EGI_OPTIMIZER(adagrad, EGI_RULE_adagrad, EGI_O_EPSILON | EGI_O_INITIAL, .001, 0, 0, 0, 0)
@@ -7532,22 +7558,33 @@ EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
     if (opt) __atomic_fetch_add(&opt->refs, 1, __ATOMIC_RELAXED);
     return opt;
 }
+static void egi_drop_slots(eg_optimizer *opt, int64_t keep) {
+    while (opt->n_slots > keep) {
+        egi_slots *s = &opt->slots[--opt->n_slots];
+        for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(s->slot[k]);
+    }
+}
 EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
     if (!opt || __atomic_sub_fetch(&opt->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    for (int64_t i = 0; i < opt->n_slots; i++) for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(opt->slots[i].slot[k]);
+    egi_drop_slots(opt, 0);
     egi_free(opt->slots);
     eg_release(opt->steps);
     eg_release(opt->rate);
+    eg_release(opt->accumulated);
     egi_free(opt);
 }
 static bool egi_optimizer_alive(const char *function, const eg_optimizer *opt) {
     return opt != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the optimizer is NULL", function) : false);
 }
-// The slots of a variable, made when it is first seen; -1 without memory.
-static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v) {
+// The slots of a variable, made when it is first seen; -1 without memory (or, if they are not to be made, without them).
+static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
     static const char *const names[EGI_MAX_SLOTS] = { "slot 0", "slot 1", "slot 2", "accumulated" };
     void *slots = opt->slots;
-    for (int64_t i = 0; i < opt->n_slots; i++) if (opt->slots[i].id == v->id) return i;
+    for (int64_t i = 0, at = opt->next; i < opt->n_slots; i++, at++) {
+        if (at >= opt->n_slots) at = 0;
+        if (opt->slots[at].id == v->id) { opt->next = at + 1; return at; }
+    }
+    if (!make) return -1;
     if (!egi_grow(&slots, &opt->slots_capacity, opt->n_slots + 1, sizeof *opt->slots)) { egi_no_memory("apply_gradients", 0); return -1; }
     opt->slots = (egi_slots *)slots;
     egi_slots *s = &opt->slots[opt->n_slots];
@@ -7568,6 +7605,7 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v) {
     }
     eg_scope_end(scope);
     if (!ok) { for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(s->slot[k]); return -1; }
+    opt->next = opt->n_slots + 1;
     return opt->n_slots++;
 }
 
@@ -7578,14 +7616,16 @@ EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
     for (int i = 0; i < n; i++) {
         if (!xs[i]) continue;
         eg_tensor *square = (eg_reduce_sum)(eg_square(xs[i]), all);
-        sum = sum ? (eg_add)(sum, square) : square;
+        // Of float32 and float64 the wider one.
+        if (sum && square && sum->dtype != square->dtype) { sum = eg_cast(sum, EG_FLOAT64); square = eg_cast(square, EG_FLOAT64); }
+        sum = sum && square ? (eg_add)(sum, square) : square;
         if (!sum) return NULL;
     }
     return sum ? eg_sqrt(sum) : (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_global_norm: there is no tensor in the list");
 }
 // x, scaled down to the norm where its own is larger.
 static eg_tensor *egi_clip_to(eg_tensor *x, eg_tensor *own, double norm) {
-    return (eg_mul)(x, (eg_div)(eg_number(norm), (eg_maximum)(own, eg_number(norm))));
+    return own ? (eg_mul)(x, eg_cast((eg_div)(eg_number(norm), (eg_maximum)(own, eg_number(norm))), (eg_dtype)x->dtype)) : NULL;
 }
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm) {
     eg_norm_options all;
@@ -7605,13 +7645,17 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
     return ok;
 }
 
-// One variable's update, prepared: everything that can fail has happened.
-typedef struct egi_prepared { eg_tensor *variable, *gradient, *out[EGI_MAX_OUT]; int64_t slots; } egi_prepared;
+// One variable's update. Everything that can fail comes first; then all is taken over at once.
+typedef struct egi_prepared { eg_tensor *variable, *gradient, *sum, *out[EGI_MAX_OUT]; int64_t slots; } egi_prepared;
 
-// The learning rate of the update that makes `step` steps from now, as a float64 scalar.
+// The learning rate of the next update, as a float64 scalar.
 static eg_tensor *egi_current_rate(eg_optimizer *opt) {
     if (!opt->options.schedule.rate) return opt->rate;
-    eg_tensor *rate = opt->options.schedule.rate(eg_cast(opt->steps, EG_FLOAT64), &opt->options.schedule);
+    eg_tensor *step = eg_cast(opt->steps, EG_FLOAT64), *rate = step ? opt->options.schedule.rate(step, &opt->options.schedule) : NULL;
+    if (step && (!rate || rate->size != 1)) {
+        if (egi_this.error == EG_OK) egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the schedule's rate is %s, not one number", opt->name, rate ? egi_describe(rate) : "NULL");
+        return NULL;
+    }
     return rate ? eg_cast(rate, EG_FLOAT64) : NULL;
 }
 static bool egi_check_pair(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, int i) {
@@ -7634,43 +7678,26 @@ static bool egi_clip_gradients(const eg_optimizer *opt, eg_tensor **grads, int n
     }
     return true;
 }
-// Adds the gradients to what has accumulated; on the last of the steps the list becomes the means, and the sums start again at 0.
-static bool egi_accumulate_gradients(eg_optimizer *opt, eg_tensor **grads, eg_tensor *const *variables, int n, bool last) {
-    double steps = opt->options.accumulate_steps;
-    eg_tensor **sums = (eg_tensor **)egi_alloc((size_t)n * sizeof *sums);
-    bool ok = sums != NULL || egi_no_memory("apply_gradients", 0);
-    for (int i = 0; i < n && ok; i++) {
-        int64_t at = egi_slots_of(opt, variables[i]);
-        ok = at >= 0;
-        if (!ok) break;
-        eg_tensor *so_far = opt->slots[at].slot[EGI_MAX_SLOTS - 1];
-        sums[i] = grads[i] ? (eg_add)(so_far, grads[i]) : so_far;
-        ok = sums[i] != NULL;
-        if (ok && last) {
-            grads[i] = (eg_div)(sums[i], eg_number(steps));
-            sums[i] = eg_zeros_like(so_far);
-            ok = grads[i] && sums[i];
-        }
-    }
-    for (int i = 0; i < n && ok; i++) {
-        eg_tensor *slot = opt->slots[egi_slots_of(opt, variables[i])].slot[EGI_MAX_SLOTS - 1];
-        if (sums[i] != slot) egi_take(slot, sums[i]);
-    }
-    egi_free(sums);
-    return ok;
+// Adds the gradient to what has accumulated; on the last of the steps it becomes the mean, and the sum starts again at 0.
+static bool egi_accumulate_gradient(eg_optimizer *opt, egi_prepared *p, bool last) {
+    if (p->slots < 0) return true;
+    eg_tensor *so_far = opt->slots[p->slots].slot[EGI_MAX_SLOTS - 1];
+    bool given = p->gradient || opt->slots[p->slots].given;
+    p->sum = p->gradient ? (eg_add)(so_far, p->gradient) : so_far;
+    p->gradient = NULL;
+    if (!p->sum || !last) return p->sum != NULL;
+    if (given && !(p->gradient = (eg_div)(p->sum, eg_number(opt->options.accumulate_steps)))) return false;
+    p->sum = eg_zeros_like(so_far);
+    return p->sum != NULL;
 }
-static bool egi_prepare(eg_optimizer *opt, egi_prepared *p, eg_tensor *g, eg_tensor *v) {
-    eg_shape shape = egi_shape(v);
-    memset(p, 0, sizeof *p);
-    p->variable = v;
-    p->slots = egi_slots_of(opt, v);
-    if (p->slots < 0) return false;
-    p->gradient = egi_own(egi_contiguous(g));
+static bool egi_prepare(eg_optimizer *opt, egi_prepared *p) {
+    eg_shape shape = egi_shape(p->variable);
+    p->gradient = egi_own(egi_contiguous(p->gradient));
     bool ok = p->gradient != NULL;
     for (int k = 0; k <= egi_rules[opt->rule].slots && ok; k++) {
-        eg_tensor *from = k ? opt->slots[p->slots].slot[k - 1] : v;
+        eg_tensor *from = k ? opt->slots[p->slots].slot[k - 1] : p->variable;
         // Where nobody else holds the buffer it is written in place; else the new values get a fresh one.
-        p->out[k] = egi_own(egi_alone(from) && !egi_this.trap ? egi_alias(opt->name, from) : egi_new(opt->name, egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+        p->out[k] = egi_own(egi_alone(from) && !egi_this.trap ? egi_alias(opt->name, from) : egi_new(opt->name, egi_backend_of(from), (eg_dtype)from->dtype, &shape));
         ok = p->out[k] != NULL;
     }
     return ok;
@@ -7687,47 +7714,71 @@ static bool egi_launch_update(eg_optimizer *opt, const egi_prepared *p, eg_tenso
     for (int k = 0; k <= egi_rules[opt->rule].slots; k++) args.out[k] = p->out[k];
     args.parameters = &parameters;
     if (p->variable->size && !egi_launch(egi_backend_of(p->variable), EGI_UPDATE, &args)) return false;
-    eg_tensor *in[2];
+    if (!egi_this.trap) return true;
+    eg_tensor *in[2 + EGI_MAX_SLOTS];
     in[0] = p->variable;
     in[1] = p->gradient;
-    return !egi_this.trap || egi_trap_passes(opt->name, in, 2, p->out, 1);
+    for (int k = 0; k < egi_rules[opt->rule].slots; k++) in[2 + k] = opt->slots[p->slots].slot[k];
+    return egi_trap_passes(opt->name, in, 2 + egi_rules[opt->rule].slots, p->out, 1 + egi_rules[opt->rule].slots);
 }
 EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
-    int given = 0, used = 0;
+    int given = 0;
     if (!egi_optimizer_alive("apply_gradients", opt)) return false;
+    if (n > 0 && (!grads || !variables)) return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: a list is NULL");
     for (int i = 0; i < n; i++) {
         if (!grads[i] && egi_this.error != EG_OK) return false;       // the trace of an earlier error: nothing is changed
         if (!egi_check_pair(opt, grads[i], variables[i], i)) return false;
         if (grads[i]) given++;
     }
-    if (!given) return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables, '%.60s' first)", n, n ? eg_name_of(variables[0]) : "");
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < i; j++)
-            if (variables[i] == variables[j] && grads[i] && grads[j]) return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: variable '%.60s' is in the list twice", eg_name_of(variables[i]));
+    if (!given) return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)", n, n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "");
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
+    eg_tensor **list = (eg_tensor **)(void *)(p + (p ? n : 0)), *steps = NULL, *rate = NULL, *accumulated = NULL;
     bool ok = p != NULL || egi_no_memory("apply_gradients", 0), update = true;
-    eg_tensor **list = (eg_tensor **)(void *)(p + (ok ? n : 0)), *steps = NULL, *rate = NULL;
-    if (ok && n) memcpy(list, grads, (size_t)n * sizeof *list);
-    if (ok && opt->options.accumulate_steps > 1) {
-        update = opt->pending + 1 >= opt->options.accumulate_steps;
-        ok = egi_accumulate_gradients(opt, list, variables, n, update);
-        if (ok) opt->pending = update ? 0 : opt->pending + 1;
+    int64_t seen = opt->n_slots;
+    if (p) memset(p, 0, (size_t)n * sizeof *p);
+    opt->turn++;
+    for (int i = 0; i < n && ok; i++) {
+        p[i].variable = variables[i];
+        // A variable as a gradient: its values now, whatever the update of another makes of it.
+        p[i].gradient = grads[i] && (grads[i]->flags & EGI_VARIABLE) ? eg_read(grads[i]) : grads[i];
+        p[i].slots = egi_slots_of(opt, variables[i], grads[i] != NULL);
+        if (!grads[i]) continue;
+        ok = p[i].gradient && p[i].slots >= 0;
+        if (ok && opt->slots[p[i].slots].turn == opt->turn) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: variable '%.60s' is in the list twice", eg_name_of(variables[i]));
+        if (ok) opt->slots[p[i].slots].turn = opt->turn;
+    }
+    if (ok && opt->accumulated) {
+        int64_t calls = eg_item_int(opt->accumulated) + 1;
+        update = calls >= opt->options.accumulate_steps;
+        accumulated = update ? eg_zeros_like(opt->accumulated) : (eg_add)(opt->accumulated, eg_integer(1));
+        ok = accumulated != NULL;
+        for (int i = 0; i < n && ok; i++) ok = egi_accumulate_gradient(opt, &p[i], update);
     }
     if (ok && update) {
+        for (int i = 0; i < n; i++) list[i] = p[i].gradient;
         ok = egi_clip_gradients(opt, list, n);
         steps = ok ? (eg_add)(opt->steps, eg_integer(1)) : NULL;
         rate = steps ? egi_current_rate(opt) : NULL;
         ok = rate != NULL;
-        for (int i = 0; i < n && ok; i++) if (list[i]) ok = egi_prepare(opt, &p[used++], list[i], variables[i]);
-        for (int i = 0; i < used && ok; i++) ok = egi_launch_update(opt, &p[i], rate, steps);
-        for (int i = 0; i < used && ok; i++) {
+        for (int i = 0; i < n && ok; i++) if ((p[i].gradient = list[i])) ok = egi_prepare(opt, &p[i]);
+        for (int i = 0; i < n && ok; i++) if (p[i].gradient) ok = egi_launch_update(opt, &p[i], rate, steps);
+        for (int i = 0; i < n && ok; i++) {
+            if (!p[i].gradient) continue;
             egi_take(p[i].variable, p[i].out[0]);
             for (int k = 0; k < egi_rules[opt->rule].slots; k++) egi_take(opt->slots[p[i].slots].slot[k], p[i].out[k + 1]);
         }
         if (ok) egi_take(opt->steps, steps);
     }
+    for (int i = 0; i < n && ok; i++) {
+        if (!p[i].sum) continue;
+        egi_slots *s = &opt->slots[p[i].slots];
+        egi_take(s->slot[EGI_MAX_SLOTS - 1], p[i].sum);
+        s->given = !update && (s->given || grads[i]);
+    }
+    if (ok && accumulated) egi_take(opt->accumulated, accumulated);
+    if (!ok) egi_drop_slots(opt, seen);
     egi_free(p);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -7785,6 +7836,7 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
     if (!egi_optimizer_alive("optimizer_state", opt)) return 0;
     if (count++ < capacity) state[0] = opt->steps;
     if (count++ < capacity) state[1] = opt->rate;
+    if (opt->accumulated && count++ < capacity) state[2] = opt->accumulated;
     for (int64_t i = 0; i < opt->n_slots; i++)
         for (int k = 0; k < EGI_MAX_SLOTS; k++)
             if (opt->slots[i].slot[k]) { if (count < capacity) state[count] = opt->slots[i].slot[k]; count++; }
