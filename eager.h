@@ -132,10 +132,11 @@ EAGER_API eg_tensor *egi_unsigned(unsigned long long value);
 EAGER_API void egi_at(const char *function, const char *file, int line);
 
 // Notes where a call stands, so that its error can say so. NDEBUG leaves it out.
+#define EGI_CALL(function, ...) EGI_CALL_AS(function, function, __VA_ARGS__)
 #ifdef NDEBUG
-#define EGI_CALL(function, ...) (function)(__VA_ARGS__)
+#define EGI_CALL_AS(name, function, ...) (function)(__VA_ARGS__)
 #else
-#define EGI_CALL(function, ...) (egi_at(#function, __FILE__, __LINE__), (function)(__VA_ARGS__))
+#define EGI_CALL_AS(name, function, ...) (egi_at(#name, __FILE__, __LINE__), (function)(__VA_ARGS__))
 #endif
 
 #ifdef __cplusplus
@@ -309,7 +310,7 @@ template <class... T> static inline eg_tensor *egi_constant_cpp(eg_dtype dtype, 
 extern "C" {
 #else
 #define eg_constant(shape, ...) eg_constant_of(EG_FLOAT32, shape, __VA_ARGS__)
-#define eg_constant_of(dtype, shape, ...) EGI_CALL(eg_constant_values, dtype, shape, (double[]){ __VA_ARGS__ }, (int64_t)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)))
+#define eg_constant_of(dtype, shape, ...) EGI_CALL_AS(eg_constant, eg_constant_values, dtype, shape, (double[]){ __VA_ARGS__ }, (int64_t)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)))
 #endif
 // A float32 tensor of rank 0.
 EAGER_API eg_tensor *eg_scalar(double value);
@@ -360,7 +361,8 @@ EAGER_API int64_t eg_format(eg_tensor *x, char *text, size_t capacity);
 EAGER_API void eg_fprint(FILE *stream, eg_tensor *x);
 #endif
 
-// Converts. Float to integer truncates toward zero and saturates, NaN becomes 0; anything but 0 is true.
+// Converts. Float to integer truncates toward zero and saturates, NaN becomes 0; integer to a smaller integer keeps the low
+// bits, as in C; anything but 0 is true.
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype);
 
 // Random numbers: Philox 4x32-10 (Salmon et al. 2011) on this thread's generator {seed, counter}. Each draw advances the
@@ -1141,6 +1143,7 @@ static struct {
     egi_heap *heaps;
     int64_t next_id, serial;
     int64_t blocks;                             // taken from the system and not given back
+    eg_memory_info past;                        // the counts of heaps that are gone
 #ifdef EAGER_DEBUG
     eg_tensor *newest;
     bool exit_set;
@@ -1272,6 +1275,11 @@ static void egi_free(void *pointer) {
     egi_block *block = (egi_block *)pointer - 1;
     egi_heap *heap = block->b.heap, *mine = egi_this.heap ? egi_this.heap : egi_heap_get();
     if (mine) egi_count(&mine->live_bytes, -block->b.bytes);
+#ifdef EAGER_DEBUG
+    (void)heap;
+    if (mine) egi_count(&mine->held_bytes, -block->b.bytes);
+    egi_system_free(block->b.base);             // not used again, so that sanitizers and valgrind see who comes back to it
+#else
     if (heap == mine) {
         block->b.next = heap->free[block->b.size_class];
         heap->free[block->b.size_class] = block;
@@ -1280,6 +1288,7 @@ static void egi_free(void *pointer) {
     egi_block *head = __atomic_load_n(&heap->remote, __ATOMIC_RELAXED);
     do block->b.next = head;
     while (!__atomic_compare_exchange_n(&heap->remote, &head, block, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+#endif
 }
 
 // Grows *array to hold count elements; false without memory, with nothing changed.
@@ -1390,7 +1399,7 @@ static void egi_object_release(egi_object *o) {
     else if (o->kind == EGI_TAPE) egi_tape_destroy((eg_tape *)(void *)o);
 }
 
-enum { EGI_TAG_KEEP = 1, EGI_TAG_SCOPE = 2, EGI_TAGS = 3 };
+enum { EGI_TAG_KEEP = 1, EGI_TAG_SCOPE = 2, EGI_TAG_SERIAL = 3, EGI_TAGS = 3 };
 static bool egi_stack_push(uintptr_t entry) {
     egi_context *t = &egi_this;
     if (t->stack_size == t->stack_capacity) {
@@ -1416,7 +1425,7 @@ EAGER_API eg_scope eg_scope_begin(void) {
     eg_scope scope = { -1, 0 };
     if (!t->heap) egi_heap_get();
     if (!egi_stack_push(((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE)) { egi_no_memory("scope_begin", 0); return scope; }
-    if (!egi_stack_push(((uintptr_t)(t->scope_serial + 1) << 2) | EGI_TAG_SCOPE)) {
+    if (!egi_stack_push(((uintptr_t)(t->scope_serial + 1) << 2) | EGI_TAG_SERIAL)) {
         t->stack_size--;
         egi_no_memory("scope_begin", 0);
         return scope;
@@ -1444,21 +1453,31 @@ static void egi_scope_end_innermost(void) {
 EAGER_API void eg_scope_end(eg_scope scope) {
     egi_context *t = &egi_this;
     if (scope.position < 0 || scope.position + 1 >= t->stack_size) return;
-    if (t->stack[scope.position + 1] != (((uintptr_t)scope.serial << 2) | EGI_TAG_SCOPE)) return;      // it has ended already
+    if (t->stack[scope.position + 1] != (((uintptr_t)scope.serial << 2) | EGI_TAG_SERIAL)) return;      // it has ended already
     while (t->scope > scope.position) egi_scope_end_innermost();
 }
+// Of a NULL nothing is said here: it is the trace of an error, or a result that was not there.
+static bool egi_counted(const char *function, eg_tensor *x) {
+    if (!x) return false;
+#ifdef EAGER_DEBUG
+    if (x->object.kind != EGI_TENSOR) return egi_fail(EG_ERROR_STATE, "eg_%s: a tensor made by eg_%s was used after its last reference was gone", function, x->op);
+#else
+    (void)function;
+#endif
+    return true;
+}
 EAGER_API eg_tensor *eg_keep(eg_tensor *x) {
-    if (!x) return NULL;
+    if (!egi_counted("keep", x)) return NULL;
     if (!egi_stack_push((uintptr_t)x | EGI_TAG_KEEP)) { egi_no_memory("keep", 0); return NULL; }
     egi_object_retain(&x->object);
     return x;
 }
 EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
-    if (x) egi_object_retain(&x->object);
+    if (egi_counted("retain", x)) egi_object_retain(&x->object);
     return x;
 }
 EAGER_API void eg_release(eg_tensor *x) {
-    if (x) egi_object_release(&x->object);
+    if (egi_counted("release", x)) egi_object_release(&x->object);
 }
 
 static void egi_thread_end(void *unused) {
@@ -1505,6 +1524,15 @@ EAGER_API void eg_memory_trim(void) {
     if (egi_this.heap) egi_heap_trim(egi_this.heap);
     egi_trim_orphans();
 }
+static void egi_add_counts(eg_memory_info *info, egi_heap *h) {
+    info->live_tensors += __atomic_load_n(&h->live_tensors, __ATOMIC_RELAXED);
+    info->live_bytes += __atomic_load_n(&h->live_bytes, __ATOMIC_RELAXED);
+    info->peak_bytes += __atomic_load_n(&h->peak_bytes, __ATOMIC_RELAXED);
+    info->cached_bytes += __atomic_load_n(&h->held_bytes, __ATOMIC_RELAXED);          // live ones too, until all are added
+    info->allocations += __atomic_load_n(&h->allocations, __ATOMIC_RELAXED);
+    info->tensors_made += __atomic_load_n(&h->tensors_made, __ATOMIC_RELAXED);
+    info->host_copies += __atomic_load_n(&h->host_copies, __ATOMIC_RELAXED);
+}
 EAGER_API void eg_shutdown(void) {
     egi_thread_end(NULL);
     egi_trim_orphans();
@@ -1516,7 +1544,14 @@ EAGER_API void eg_shutdown(void) {
     egi_heap *list = NULL;
     if (idle && heaps == __atomic_load_n(&egi_shared.blocks, __ATOMIC_RELAXED)) { list = egi_shared.heaps; egi_shared.heaps = NULL; }
     egi_unlock();
-    while (list) { egi_heap *next = list->next; egi_system_free(list); list = next; }
+    while (list) {
+        egi_heap *next = list->next;
+        egi_lock();
+        egi_add_counts(&egi_shared.past, list);
+        egi_unlock();
+        egi_system_free(list);
+        list = next;
+    }
 }
 EAGER_API bool eg_set_allocator(void *(*allocate)(size_t, void *), void (*deallocate)(void *, void *), void *user) {
     if (__atomic_load_n(&egi_shared.blocks, __ATOMIC_RELAXED) != 0)
@@ -1536,24 +1571,16 @@ EAGER_API void eg_set_printer(void (*print)(const char *, void *), void *user) {
     egi_unlock();
 }
 EAGER_API eg_memory_info eg_memory(void) {
-    eg_memory_info info;
-    memset(&info, 0, sizeof info);
     egi_lock();
-    for (egi_heap *h = egi_shared.heaps; h; h = h->next) {
-        info.live_tensors += __atomic_load_n(&h->live_tensors, __ATOMIC_RELAXED);
-        info.live_bytes += __atomic_load_n(&h->live_bytes, __ATOMIC_RELAXED);
-        info.peak_bytes += __atomic_load_n(&h->peak_bytes, __ATOMIC_RELAXED);
-        info.cached_bytes += __atomic_load_n(&h->held_bytes, __ATOMIC_RELAXED);
-        info.allocations += __atomic_load_n(&h->allocations, __ATOMIC_RELAXED);
-        info.tensors_made += __atomic_load_n(&h->tensors_made, __ATOMIC_RELAXED);
-        info.host_copies += __atomic_load_n(&h->host_copies, __ATOMIC_RELAXED);
-    }
+    eg_memory_info info = egi_shared.past;
+    for (egi_heap *h = egi_shared.heaps; h; h = h->next) egi_add_counts(&info, h);
     egi_unlock();
     info.cached_bytes -= info.live_bytes;
     return info;
 }
 EAGER_API void eg_memory_reset_peak(void) {
     egi_lock();
+    egi_shared.past.peak_bytes = egi_shared.past.live_bytes;
     for (egi_heap *h = egi_shared.heaps; h; h = h->next)
         __atomic_store_n(&h->peak_bytes, __atomic_load_n(&h->live_bytes, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     egi_unlock();
@@ -1653,6 +1680,17 @@ static uint16_t egi_to_bfloat(float f) {
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40u);
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
+// The nearest float toward zero, its last bit set where it is not exact: rounding that to fewer bits is rounding v itself.
+static float egi_to_odd(double v) {
+    float f = (float)v;
+    uint32_t bits;
+    if ((double)f == v || v != v) return f;
+    memcpy(&bits, &f, 4);
+    if (fabs((double)f) > fabs(v)) bits--;
+    bits |= 1;
+    memcpy(&f, &bits, 4);
+    return f;
+}
 static double egi_load(int dtype, const void *p) {
     switch (dtype) {
         case EG_FLOAT32: { float v; memcpy(&v, p, 4); return (double)v; }
@@ -1682,8 +1720,8 @@ static void egi_store(int dtype, void *p, double v) {
         case EG_INT64: { int64_t i = egi_to_int64(v); memcpy(p, &i, 8); break; }
         case EG_UINT8: *(unsigned char *)p = (unsigned char)egi_saturate(egi_to_int64(v), 0, 255); break;
         case EG_BOOL: *(unsigned char *)p = v != 0; break;
-        case EG_FLOAT16: { uint16_t h = egi_to_half((float)v); memcpy(p, &h, 2); break; }
-        case EG_BFLOAT16: { uint16_t h = egi_to_bfloat((float)v); memcpy(p, &h, 2); break; }
+        case EG_FLOAT16: { uint16_t h = egi_to_half(egi_to_odd(v)); memcpy(p, &h, 2); break; }
+        case EG_BFLOAT16: { uint16_t h = egi_to_bfloat(egi_to_odd(v)); memcpy(p, &h, 2); break; }
         default: break;
     }
 }
@@ -1752,13 +1790,11 @@ static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype
     if (shape.rank < 0 || shape.rank > EG_MAX_RANK)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: rank %d is not between 0 and %d", function, shape.rank, EG_MAX_RANK);
     int64_t bytes = egi_dtypes[dtype].size;
-    bool empty = false;
-    for (int i = 0; i < shape.rank; i++) {
+    for (int i = 0; i < shape.rank; i++)
         if (shape.dims[i] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of %s is negative", function, i, egi_show(shape));
-        empty = empty || shape.dims[i] == 0;
-    }
-    for (int i = 0; i < shape.rank && !empty; i++)
-        if (!egi_checked_product(bytes, shape.dims[i], &bytes))
+    // A 0 counts as 1, as in NumPy: then no product of some of the dimensions overflows, whichever of them a kernel takes.
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dims[i] && !egi_checked_product(bytes, shape.dims[i], &bytes))
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function, egi_show(shape));
     return true;
 }
@@ -2162,6 +2198,10 @@ EAGER_API eg_dtype eg_dtype_of(eg_tensor *x) { return egi_alive("dtype_of", 0, x
 EAGER_API const char *eg_name_of(eg_tensor *x) { return !egi_alive("name_of", 0, x) ? "" : x->name ? x->name : x->op; }
 EAGER_API const char *eg_device_of(eg_tensor *x) { return egi_alive("device_of", 0, x) ? egi_backend_of(x)->name : ""; }
 
+static void egi_count_host_copy(void) {                    // the first thing a thread does may be to read a tensor of another one
+    egi_heap *heap = egi_heap_get();
+    if (heap) egi_count(&heap->host_copies, 1);
+}
 EAGER_API const void *eg_data(eg_tensor *x) {
     if (!egi_alive("data", 0, x)) return NULL;
     if (x->flags & EGI_NUMBER) {
@@ -2179,7 +2219,7 @@ EAGER_API const void *eg_data(eg_tensor *x) {
     if (!host) egi_no_memory("data", bytes);
     else if (bytes && !b->read(b, host, c->data, bytes)) { egi_free(host); host = NULL; }
     egi_object_release(&c->object);
-    if (host && !b->host_reads) egi_count(&egi_this.heap->host_copies, 1);
+    if (host && !b->host_reads) egi_count_host_copy();
     // Two threads may read the same tensor: the first copy stays.
     void *none = NULL;
     if (host && !__atomic_compare_exchange_n(&x->host, &none, host, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) { egi_free(host); host = none; }
@@ -2190,7 +2230,7 @@ static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *b
     if (x->size != 1) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
     eg_backend *b = egi_backend_of(x);
     if (b->host_reads) { memcpy(bytes, x->data, (size_t)egi_dtypes[x->dtype].size); return true; }
-    egi_count(&egi_this.heap->host_copies, 1);
+    egi_count_host_copy();
     return b->read(b, bytes, x->data, egi_dtypes[x->dtype].size);
 }
 EAGER_API double eg_item(eg_tensor *x) {
@@ -3398,27 +3438,32 @@ static int64_t egi_nonfinite(const eg_tensor *x) {
     if (x->flags & EGI_NUMBER) return !(x->number - x->number == 0);
     if (!egi_is_float(x->dtype) || x->size == 0) return 0;
     eg_tensor *c = egi_contiguous(x);
-    if (!c) return 0;
+    if (!c) return -1;
     egi_args args;
     memset(&args, 0, sizeof args);
     args.in[0] = c;
     args.parameters = &count;
-    egi_launch(egi_backend_of(c), EGI_NONFINITE, &args);
+    if (!egi_launch(egi_backend_of(c), EGI_NONFINITE, &args)) count = -1;
     egi_object_release(&c->object);
     return count;
 }
 static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out) {
     int bad = -1;
-    for (int i = 0; i < n_out && bad < 0; i++) if (out[i] && egi_nonfinite(out[i])) bad = i;
+    int64_t count = 0;
+    for (int i = 0; i < n_out && bad < 0; i++) if (out[i] && (count = egi_nonfinite(out[i])) != 0) bad = i;
     if (bad < 0) return true;
-    for (int i = 0; i < n; i++) if (in[i] && egi_nonfinite(in[i])) return true;     // it came in from outside
+    if (count < 0) return false;                               // it could not be counted, and that is an error already
+    for (int i = 0; i < n; i++) {
+        int64_t before = in[i] ? egi_nonfinite(in[i]) : 0;
+        if (before) return before > 0;                         // it came in from outside
+    }
     char text[512];
     size_t at = 0;
     text[0] = 0;
     for (int i = 0; i < n && at < sizeof text - 1; i++)
-        if (in[i]) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.100s", i ? ", " : "", egi_describe(in[i]));
+        if (in[i]) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.100s", at ? ", " : "", egi_describe(in[i]));
     return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s from finite inputs: %s", name,
-                    (long long)egi_nonfinite(out[bad]), egi_show(egi_shape(out[bad])), text);
+                    (long long)count, egi_show(egi_shape(out[bad])), text);
 }
 
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
@@ -3958,6 +4003,7 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
         case EG_FLOAT64 * 16 + EG_FLOAT32: EGI_CONVERT(double, float)
         case EG_INT32 * 16 + EG_FLOAT32: EGI_CONVERT(int32_t, float)
         case EG_INT32 * 16 + EG_INT64: EGI_CONVERT(int32_t, int64_t)
+        case EG_INT64 * 16 + EG_FLOAT32: EGI_CONVERT(int64_t, float)        // by way of double it would be rounded twice
         case EG_UINT8 * 16 + EG_FLOAT32: case EG_BOOL * 16 + EG_FLOAT32: EGI_CONVERT(uint8_t, float)
         case EG_UINT8 * 16 + EG_FLOAT64: case EG_BOOL * 16 + EG_FLOAT64: EGI_CONVERT(uint8_t, double)
         case EG_UINT8 * 16 + EG_INT32: case EG_BOOL * 16 + EG_INT32: EGI_CONVERT(uint8_t, int32_t)
@@ -3966,12 +4012,13 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
         default: break;
     }
     int sf = egi_dtypes[dtype_from].size, st = egi_dtypes[dtype_to].size;
-    bool whole = dtype_from == EG_INT64;        // double would lose its low bits
+    bool wraps = !egi_is_float(dtype_from) && (dtype_to == EG_INT32 || dtype_to == EG_UINT8);
     for (int64_t i = 0; i < n; i++) {
         const char *f = (const char *)from + i * sf;
         char *t = (char *)to + i * st;
-        if (whole && !egi_is_float(dtype_to) && dtype_to != EG_BOOL) egi_store_int(dtype_to, t, egi_load_int(dtype_from, f));
-        else egi_store(dtype_to, t, egi_load(dtype_from, f));
+        if (!wraps) { egi_store(dtype_to, t, egi_load(dtype_from, f)); continue; }
+        uint64_t low = (uint64_t)egi_load_int(dtype_from, f);
+        egi_store_int(dtype_to, t, dtype_to == EG_UINT8 ? (int64_t)(low & 255) : (int64_t)(int32_t)(uint32_t)low);
     }
 }
 static void egi_splat(char *to, const void *value, int64_t n, int size) { egi_move(to, 1, (const char *)value, 0, n, size); }
@@ -4427,13 +4474,15 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     bool fits = shape.rank >= 0 && shape.rank <= EG_MAX_RANK;
     for (int i = 0; fits && i < shape.rank; i++) {
         if (shape.dims[i] == -1 && free_axis < 0) free_axis = i;
-        else if (shape.dims[i] < 0 || !egi_checked_product(known, shape.dims[i], &known)) fits = false;
+        else if (shape.dims[i] < 0 || (shape.dims[i] && !egi_checked_product(known, shape.dims[i], &known))) fits = false;
     }
+    for (int i = 0; fits && i < shape.rank; i++) if (shape.dims[i] == 0) known = 0;
     attr.to = shape;
     if (fits && free_axis >= 0) {
         if (known == 0 || x->size % known) fits = false;
         else attr.to.dims[free_axis] = x->size / known;
     } else if (known != x->size) fits = false;
+    if (fits && x->size == 0 && !egi_shape_valid("reshape", attr.to, (eg_dtype)x->dtype)) return NULL;
     if (!fits)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x), (long long)x->size, egi_show(shape));
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
@@ -6372,7 +6421,7 @@ static bool egi_recording_though_paused(void) {
 // The value an op reads now, to be kept: of a variable a snapshot, known by the variable's id.
 static eg_tensor *egi_snapshot(eg_tensor *x) {
     if (!(x->flags & EGI_VARIABLE)) return eg_retain(x);
-    eg_tensor *y = egi_alias(x->name ? x->name : "variable", x);
+    eg_tensor *y = egi_alias("variable", x);       // not its name: the tape may outlive the variable
     if (y) y->id = x->id;
     return y;
 }
@@ -7895,13 +7944,13 @@ static bool egi_run_to(egi_call *c) {
     int64_t bytes = c->in[0]->size * egi_dtypes[c->in[0]->dtype].size;
     bool ok = x != NULL;
     if (ok && bytes && from->host_reads) ok = to->write(to, c->out[0]->data, x->data, bytes);
-    else if (ok && bytes && to->host_reads) { ok = from->read(from, c->out[0]->data, x->data, bytes); egi_count(&egi_this.heap->host_copies, 1); }
+    else if (ok && bytes && to->host_reads) { ok = from->read(from, c->out[0]->data, x->data, bytes); egi_count_host_copy(); }
     else if (ok && bytes) {
         void *host = egi_alloc((size_t)bytes);
         ok = host != NULL || egi_no_memory("to", bytes);
         ok = ok && from->read(from, host, x->data, bytes) && to->write(to, c->out[0]->data, host, bytes);
         egi_free(host);
-        egi_count(&egi_this.heap->host_copies, 1);
+        egi_count_host_copy();
     }
     if (x) egi_object_release(&x->object);
     return ok;

@@ -17,7 +17,7 @@ configure() {
     c++) eager="$cpp -x c++" link=$CXX; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     clang) eager="$CLANG -std=c11 -x c" c="$CLANG -std=c11" cpp=$clangpp link=$CLANG; [ -n "$CLANG" ] || lacks='no clang found' ;;
     clang++) eager="$clangpp -x c++" c="$CLANG -std=c11" cpp=$clangpp link=$CLANGXX; [ -n "$clangpp" ] || lacks='no clang++ found' ;;
-    address) flags="$sanitized -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
+    address) flags="$sanitized -DEAGER_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
     thread) flags="$sanitized -fsanitize=thread" ;;
     leak) flags="$sanitized -fsanitize=leak" ;;
     valgrind) flags='-g -O1' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
