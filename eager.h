@@ -4805,7 +4805,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
         a.low[i] = pads.pads[2 * i];
         a.high[i] = pads.pads[2 * i + 1];
         a.step[i] = 1;
-        if (a.low[i] < 0 || a.high[i] < 0 || ((a.low[i] > most || a.high[i] > most)))
+        if (a.low[i] < 0 || a.high[i] < 0 || (a.low[i] && a.low[i] > most) || (a.high[i] && a.high[i] > most))
             return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode", (long long)a.low[i], (long long)a.high[i], i, egi_describe(x));
     }
     if (options.mode == EG_PAD_CONSTANT) return egi_value_fits("pad", options.value, (eg_dtype)x->dtype) ? egi_pad(x, &a) : NULL;
