@@ -706,9 +706,25 @@ EAGER_API void eg_tape_print(eg_tape *tape);
 // The same as a graph in Graphviz's language, into text as eg_format does.
 EAGER_API int64_t eg_tape_dot(eg_tape *tape, char *text, size_t capacity);
 
-// Between the two nothing is recorded on the tapes of this thread that were begun before. They nest.
+// Between the two nothing is recorded on the tapes of this thread that were begun before. They nest. EG_NO_RECORDING; is
+// both for the rest of a block, left by its end, break, continue or return alike.
 EAGER_API void eg_recording_pause(void);
 EAGER_API void eg_recording_unpause(void);
+#ifdef __cplusplus
+}
+struct egi_quiet_guard {
+    egi_quiet_guard() { eg_recording_pause(); }
+    egi_quiet_guard(const egi_quiet_guard &) = delete;
+    egi_quiet_guard &operator=(const egi_quiet_guard &) = delete;
+    ~egi_quiet_guard() { eg_recording_unpause(); }
+};
+#define EG_NO_RECORDING egi_quiet_guard EGI_PASTE(egi_quiet_, __LINE__)
+extern "C" {
+#else
+static inline char egi_quiet_enter(void) { eg_recording_pause(); return 0; }
+static inline void egi_quiet_leave(char *quiet) { (void)quiet; eg_recording_unpause(); }
+#define EG_NO_RECORDING __attribute__((cleanup(egi_quiet_leave), unused)) char EGI_PASTE(egi_quiet_, __LINE__) = egi_quiet_enter()
+#endif
 
 //# 6  CUSTOM GRADIENTS AND OPS -----------------------------------------------
 // Idea: a function with a gradient of one's own is one line on the tape, like
@@ -885,6 +901,27 @@ EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device);                  /
 
 #ifdef __cplusplus
 }
+// For C++: a tensor with operators. eg_value y = 2 * eg_value(x) + 1; converts back to eg_tensor * by itself.
+struct eg_value {
+    eg_tensor *tensor;
+    eg_value(eg_tensor *x) : tensor(x) {}
+    operator eg_tensor *() const { return tensor; }
+    eg_value operator-() const { return eg_negative(tensor); }
+};
+static inline eg_tensor *egi_arg(eg_value x) { return x.tensor; }
+#define EGI_OPERATOR(sign, function) \
+    static inline eg_value operator sign(eg_value a, eg_value b) { return (function)(a.tensor, b.tensor); } \
+    static inline eg_value operator sign(eg_value a, eg_tensor *b) { return (function)(a.tensor, b); } \
+    static inline eg_value operator sign(eg_tensor *a, eg_value b) { return (function)(a, b.tensor); } \
+    static inline eg_value operator sign(eg_value a, double b) { return (function)(a.tensor, eg_number(b)); } \
+    static inline eg_value operator sign(double a, eg_value b) { return (function)(eg_number(a), b.tensor); } \
+    static inline eg_value operator sign(eg_value a, int b) { return (function)(a.tensor, eg_integer(b)); } \
+    static inline eg_value operator sign(int a, eg_value b) { return (function)(eg_integer(a), b.tensor); }
+EGI_OPERATOR(+, eg_add)
+EGI_OPERATOR(-, eg_sub)
+EGI_OPERATOR(*, eg_mul)
+EGI_OPERATOR(/, eg_div)
+#undef EGI_OPERATOR
 #endif
 #endif // EAGER_H
 

@@ -53,3 +53,25 @@ TEST(training_step) {
     eg_optimizer_release(sgd);
     eg_release(w);
 }
+
+TEST(values_have_operators) {
+    eg_value x = eg_constant(EG_SHAPE(2), 1, 2);
+    eg_value y = 2 * x + 1 - x / 2.0 * x;
+    CHECK_TENSOR(y, 1e-6, 2.5, 3);
+    CHECK_TENSOR(-y, 1e-6, -2.5, -3);
+    CHECK_TENSOR(eg_add(x, y), 1e-6, 3.5, 5);
+    eg_tensor *plain = x;
+    CHECK_TENSOR(plain - x, 0, 0, 0);
+}
+
+TEST(nothing_is_recorded_in_a_quiet_block) {
+    eg_tensor *x = eg_scalar(3.0);
+    eg_tape *tape = eg_tape_begin();
+    CHECK(eg_tape_watch(tape, x));
+    eg_tensor *y = eg_square(x), *quiet = nullptr;
+    {
+        EG_NO_RECORDING;
+        quiet = eg_square(x);
+    }
+    CHECK_TENSOR(eg_tape_gradient(tape, eg_add(y, quiet), x), 1e-6, 6);
+}
