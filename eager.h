@@ -2163,25 +2163,24 @@ EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *da
     egi_buffer_release(b);
     return x;
 }
-EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) {
-    if (!egi_shape_valid("full", shape, dtype) || !egi_value_fits("full", value, dtype)) return NULL;
-    eg_tensor *x = egi_new("full", egi_backend_here(), dtype, &shape);
-    if (x && !egi_fill(x, value)) { egi_object_release(&x->object); return NULL; }
-    return egi_own(x);
-}
-EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape) { return eg_full(dtype, shape, 0); }
-EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return eg_full(dtype, shape, 1); }
 static eg_tensor *egi_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape, double value) {
     eg_tensor *x = egi_new(op, backend, dtype, &shape);
     if (x && !egi_fill(x, value)) { egi_object_release(&x->object); return NULL; }
     return egi_own(x);
 }
-EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value) {
-    if (!egi_alive("full_like", 0, x) || !egi_value_fits("full_like", value, (eg_dtype)x->dtype)) return NULL;
-    return egi_full_as("full_like", egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
+static eg_tensor *egi_full(const char *op, eg_dtype dtype, eg_shape shape, double value) {
+    return egi_shape_valid(op, shape, dtype) && egi_value_fits(op, value, dtype) ? egi_full_as(op, egi_backend_here(), dtype, shape, value) : NULL;
 }
-EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return eg_full_like(x, 0); }
-EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return eg_full_like(x, 1); }
+static eg_tensor *egi_full_like(const char *op, eg_tensor *x, double value) {
+    if (!egi_alive(op, 0, x) || !egi_value_fits(op, value, (eg_dtype)x->dtype)) return NULL;
+    return egi_full_as(op, egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
+}
+EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) { return egi_full("full", dtype, shape, value); }
+EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape) { return egi_full("zeros", dtype, shape, 0); }
+EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return egi_full("ones", dtype, shape, 1); }
+EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value) { return egi_full_like("full_like", x, value); }
+EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return egi_full_like("zeros_like", x, 0); }
+EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_full_like("ones_like", x, 1); }
 // Elements computed on the host by a rule, then sent to the device.
 static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, double (*rule)(int64_t i, const double *p), const double *p) {
     if (!egi_shape_valid(op, shape, dtype)) return NULL;

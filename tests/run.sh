@@ -7,7 +7,7 @@ WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
 configure() {
     eager="$CC -std=c11 -x c" c="$CC -std=c11" cpp=${CXX:+$CXX -std=c++17} link=$CC flags=-O2 libs=$LIBS wrap='' lacks=''
     clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1
-    sanitized='-g -O1 -fno-omit-frame-pointer -DTEST_NO_SIGNALS'
+    sanitized='-g -O1 -fno-omit-frame-pointer -DTEST_NO_SIGNALS -DTEST_SLOW'
     case $1 in
     plain) ;;
     optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='neither OpenBLAS nor zlib found' ;;
@@ -20,9 +20,9 @@ configure() {
     address) flags="$sanitized -DEAGER_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=all" ;;
     thread) flags="$sanitized -fsanitize=thread" ;;
     leak) flags="$sanitized -fsanitize=leak" ;;
-    valgrind) flags='-g -O1' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
+    valgrind) flags='-g -O1 -DTEST_SLOW' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
         command -v valgrind >/dev/null || lacks='no valgrind found' ;;
-    coverage) flags='-g -O0 --coverage -fprofile-update=atomic' ;;
+    coverage) flags='-g -O0 -DTEST_SLOW --coverage -fprofile-update=atomic' ;;
     *) return 1 ;;
     esac
     flags="$flags $CFLAGS"

@@ -47,6 +47,13 @@ static const test_case *test_now;                    // the test that runs
 static int test_fails;                               // its failed checks so far
 static const char *test_skip_reason;                 // not NULL once it said SKIP
 
+static const char *test_program;                     // its path, for tests that run it again
+#ifdef TEST_SLOW
+enum { test_share = 20 };                            // under sanitizers and valgrind, tests that repeat do so this much less
+#else
+enum { test_share = 1 };
+#endif
+
 static inline void test_register(test_case *t) { *test_last = t; test_last = &t->next; }
 
 #define TEST(name)                                                                                                    \
@@ -264,6 +271,7 @@ int main(int argc, char **argv) {
     int passed = 0, failed = 0, skipped = 0;
     bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
     const char *name = strrchr(argv[0], '/');
+    test_program = argv[0];
     eg_set_error_handler(NULL, NULL);                // tests expect errors; a failed check prints the pending one itself
 #ifdef TEST_GUARD
     if (!list && !guard_start()) { printf("the device does not start: %s\n", eg_error_message()); return 1; }

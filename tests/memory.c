@@ -1,0 +1,755 @@
+// Scopes, memory, errors, the NaN trap: chapters 2 and 11.
+#include "test.h"
+
+#ifdef EAGER_DEBUG
+enum { exact = 0 };                                          // dead handles stay for a while, so bytes are not counted exactly
+#else
+enum { exact = 1 };
+#endif
+static int64_t live(void) { return eg_memory().live_tensors; }
+
+// ---- scopes
+
+static int64_t made_until(int how, int stop) {               // leaves the loop, or the function, in its middle
+    int64_t before = live();
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_add(eg_scalar(i), 1);
+        if (i == stop && how == 0) break;
+        if (i == stop && how == 1) continue;
+        if (i == stop && how == 2) return live() - before;
+        eg_mul(x, x);
+    }
+    return live() - before;
+}
+TEST(scopes_end_by_break_continue_and_return) {
+    for (int stop = 0; stop < 4; stop++) {
+        CHECK_INT(made_until(0, stop), 0);
+        CHECK_INT(made_until(1, stop), 0);
+        CHECK(made_until(2, stop) > 0);                      // counted before the return ended the scope
+    }
+    eg_scope scope = eg_scope_begin();
+    int64_t before = live();
+    for (int stop = 0; stop < 4; stop++) made_until(2, stop);
+    CHECK_INT(live(), before);
+    eg_scope_end(scope);
+}
+
+TEST(ending_an_outer_scope_ends_those_inside) {
+    int64_t before = live();
+    eg_scope outer = eg_scope_begin();
+    eg_scalar(1);
+    eg_scope middle = eg_scope_begin();
+    eg_scalar(2);
+    eg_scope inner = eg_scope_begin();
+    eg_scalar(3);
+    CHECK_INT(live(), before + 3);
+    eg_scope_end(middle);
+    CHECK_INT(live(), before + 1);
+    eg_scope_end(inner);                                     // it has ended already
+    eg_scope_end(middle);
+    CHECK_INT(live(), before + 1);
+    eg_scope other = eg_scope_begin();
+    eg_scalar(4);
+    eg_scope_end(inner);                                     // and is not the one that stands in its place now
+    eg_scope_end(middle);
+    CHECK_INT(live(), before + 2);
+    eg_scope_end(outer);
+    CHECK_INT(live(), before);
+    eg_scope_end(other);
+    eg_scope_end(outer);
+    CHECK_INT(live(), before);
+}
+
+static eg_tensor *kept(eg_tensor *x) {
+    EG_SCOPE;
+    eg_tensor *y = eg_mul(x, 2);
+    eg_sub(y, 1);
+    return eg_keep(y);
+}
+static eg_tensor *kept_argument(eg_tensor *x) {
+    EG_SCOPE;
+    return eg_keep(x);
+}
+TEST(what_is_kept_belongs_to_the_enclosing_scope) {
+    int64_t before = live();
+    {
+        EG_SCOPE;
+        eg_tensor *x = eg_scalar(3), *y = kept(kept(x));
+        CHECK_TENSOR(y, 0, 12);
+        CHECK_INT(live(), before + 3);
+        eg_tensor *z = kept_argument(x);
+        CHECK(z == x);
+        CHECK_INT(live(), before + 3);
+    }
+    CHECK_INT(live(), before);
+    CHECK(eg_keep(NULL) == NULL);
+}
+
+TEST(keep_counts_each_time_and_each_level) {
+    int64_t before = live();
+    eg_tensor *x = NULL;
+    eg_scope outer = eg_scope_begin();
+    eg_scope inner = eg_scope_begin();
+    x = eg_scalar(7);
+    eg_keep(x);
+    eg_keep(x);
+    eg_scope_end(inner);
+    CHECK_TENSOR(x, 0, 7);
+    inner = eg_scope_begin();
+    eg_keep(x);                                              // of something that is the outer scope's already
+    eg_scope_end(inner);
+    CHECK_INT(live(), before + 1);
+    eg_scope_end(outer);
+    CHECK_INT(live(), before);
+}
+
+TEST(retained_tensors_outlive_scopes) {
+    int64_t before = live();
+    eg_tensor *x;
+    {
+        EG_SCOPE;
+        x = eg_retain(eg_constant(EG_SHAPE(2), 1, 2));
+        eg_retain(x);
+    }
+    CHECK_INT(live(), before + 1);
+    CHECK_TENSOR(x, 0, 1, 2);
+    eg_release(x);
+    CHECK_TENSOR(x, 0, 1, 2);
+    eg_release(x);
+    CHECK_INT(live(), before);
+    eg_release(NULL);
+    CHECK(eg_retain(NULL) == NULL);
+}
+
+TEST(a_scope_frees_tapes_too) {
+    int64_t bytes = eg_memory().live_bytes;
+    eg_tensor *v = eg_variable(eg_scalar(2), "v");
+    for (int i = 0; i < 3; i++) {
+        EG_SCOPE;
+        eg_tape *tape = eg_tape_begin();
+        eg_mul(v, eg_square(v));
+        if (i == 1) continue;
+        CHECK_TENSOR(eg_tape_gradient(tape, eg_square(v), v), 0, 4);
+    }
+    eg_release(v);
+    eg_scope scope = eg_scope_begin();
+    eg_scope_end(scope);
+    if (exact) CHECK(eg_memory().live_bytes <= bytes + 4096);           // no more than a longer stack of references, and the constant's
+    // A tape that ended with its scope, an inner one at that, no longer records for anyone.
+    eg_tape *outer = eg_tape_begin();
+    eg_tensor *x = eg_scalar(3);
+    eg_tape_watch(outer, x);
+    { EG_SCOPE; eg_tape *inner = eg_tape_begin(); eg_tape_watch(inner, x); eg_square(x); }
+    CHECK_TENSOR(eg_tape_gradient(outer, eg_square(x), x), 0, 6);
+}
+
+// Anything a program may do with scopes and references, against a model that only counts.
+TEST(scopes_like_their_model) {
+    enum { TENSORS = 40, DEPTH = 12, OWNED = 400 };
+    static struct { eg_tensor *x; int references, mine; } t[TENSORS];
+    static struct { eg_scope scope; int count, of[OWNED], keep[OWNED]; } s[DEPTH];
+    static eg_scope stale[16];
+    int depth = 1, stales = 0;
+    uint64_t random = 12345;
+    int64_t before = live();
+    memset(t, 0, sizeof t);
+    memset(s, 0, sizeof s);
+    s[0].scope = eg_scope_begin();
+    for (int step = 0; step < 40000 / test_share; step++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        int what = (int)(random >> 33) % 16, which = (int)(random >> 40) % TENSORS, at = (int)(random >> 48) % 16;
+        if (what < 4 && s[depth - 1].count < OWNED - 1) {    // make
+            if (t[which].references) continue;
+            t[which].x = eg_scalar(step);
+            t[which].references = 1;
+            s[depth - 1].of[s[depth - 1].count] = which;
+            s[depth - 1].keep[s[depth - 1].count++] = 0;
+        } else if (what < 6 && t[which].references && depth > 1 && s[depth - 1].count < OWNED - 1) {
+            eg_keep(t[which].x);
+            t[which].references++;
+            s[depth - 1].of[s[depth - 1].count] = which;
+            s[depth - 1].keep[s[depth - 1].count++] = 1;
+        } else if (what < 8 && t[which].references) {
+            eg_retain(t[which].x);
+            t[which].references++, t[which].mine++;
+        } else if (what < 11 && t[which].mine) {
+            eg_release(t[which].x);
+            t[which].references--, t[which].mine--;
+        } else if (what < 13 && depth < DEPTH) {
+            s[depth].scope = eg_scope_begin();
+            s[depth++].count = 0;
+        } else if (what == 13) eg_scope_end(stale[at]);      // of a scope that has ended: nothing happens
+        else if (what > 13 && depth > 1) {
+            int to = at < 12 || depth < 3 ? depth - 1 : 1 + at % (depth - 1);
+            eg_scope_end(s[to].scope);
+            for (; depth > to; depth--) {
+                stale[stales++ % 16] = s[depth - 1].scope;
+                for (int i = 0; i < s[depth - 1].count; i++) {
+                    int k = s[depth - 1].of[i];
+                    if (!s[depth - 1].keep[i] || s[depth - 2].count >= OWNED) { t[k].references--; continue; }
+                    s[depth - 2].of[s[depth - 2].count] = k;
+                    s[depth - 2].keep[s[depth - 2].count++] = 0;
+                }
+            }
+        }
+        int alive = 0;
+        for (int i = 0; i < TENSORS; i++) alive += t[i].references > 0;
+        REQUIRE(live() - before == alive);
+    }
+    for (int i = 0; i < TENSORS; i++) while (t[i].mine-- > 0) eg_release(t[i].x);
+    eg_scope_end(s[0].scope);
+    CHECK_INT(live(), before);
+}
+
+// ---- memory
+
+TEST(counters) {
+    eg_memory_info a = eg_memory();
+    {
+        EG_SCOPE;
+        eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1000));
+        eg_memory_info b = eg_memory();
+        CHECK_INT(b.live_tensors, a.live_tensors + 1);
+        CHECK_INT(b.tensors_made, a.tensors_made + 1);
+        if (test_on_host) CHECK(b.live_bytes >= a.live_bytes + 4000 && b.live_bytes < a.live_bytes + 7000);
+        eg_tensor *view = eg_reshape(x, EG_SHAPE(10, 100));
+        CHECK_INT(eg_memory().live_tensors, a.live_tensors + 2);
+        CHECK(eg_memory().live_bytes < b.live_bytes + 1024);              // the elements are shared
+        eg_data(view);
+        CHECK_INT(eg_memory().host_copies, a.host_copies + !test_on_host);
+    }
+    CHECK_INT(eg_memory().live_tensors, a.live_tensors);
+    if (exact) CHECK_INT(eg_memory().live_bytes, a.live_bytes);
+    CHECK(eg_memory().peak_bytes >= a.live_bytes);
+}
+
+TEST(the_peak_is_of_bytes_in_use) {
+    if (!test_on_host || !exact) SKIP("the elements are not in the library's memory, or handles stay in it");
+    eg_memory_reset_peak();
+    eg_memory_info a = eg_memory();
+    CHECK_INT(a.peak_bytes, a.live_bytes);
+    for (int i = 0; i < 3; i++) { EG_SCOPE; eg_zeros(EG_FLOAT32, EG_SHAPE(1 << 18)); }
+    eg_memory_info b = eg_memory();
+    CHECK(b.peak_bytes >= a.live_bytes + (1 << 20) && b.peak_bytes < a.live_bytes + (1 << 21));
+    CHECK_INT(b.live_bytes, a.live_bytes);
+    eg_memory_reset_peak();
+    CHECK_INT(eg_memory().peak_bytes, a.live_bytes);
+}
+
+TEST(blocks_are_recycled_and_trimmed) {
+    if (!exact) SKIP("a debug build recycles no memory");
+    eg_memory_trim();
+    CHECK_INT(eg_memory().cached_bytes, 0);
+    int64_t first = 0;
+    for (int i = 0; i < 10; i++) {
+        { EG_SCOPE; for (int k = 0; k < 20; k++) eg_mul(eg_zeros(EG_FLOAT32, EG_SHAPE(100 * (k + 1))), 2); }
+        if (i == 0) first = eg_memory().allocations;
+    }
+    CHECK_INT(eg_memory().allocations, first);
+    CHECK(eg_memory().cached_bytes > (test_on_host ? 40000 : 4000));
+    eg_memory_trim();
+    CHECK_INT(eg_memory().cached_bytes, 0);
+    CHECK_TENSOR(eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(2)), 1), 0, 2, 2);
+}
+
+// Every size gets a class that holds it, wastes at most a quarter (of more than 1 kB), and a 64-byte aligned block.
+TEST(size_classes_and_alignment) {
+    static unsigned char bytes_in[50000];
+    int64_t waste = 0;
+    memset(bytes_in, 3, sizeof bytes_in);
+    for (int64_t n = 0; n < 40000; n = n < 300 ? n + 1 : n + n / 9 + 1) {
+        EG_SCOPE;
+        int64_t before = eg_memory().live_bytes;
+        eg_tensor *x = eg_from_data(EG_UINT8, EG_SHAPE(n), n ? bytes_in : NULL);
+        int64_t bytes = eg_memory().live_bytes - before;
+        const unsigned char *p = (const unsigned char *)eg_data(x);
+        REQUIRE(p != NULL);
+        CHECK_INT((uintptr_t)p % 64, 0);
+        if (n) CHECK(p[0] == 3 && p[n - 1] == 3);
+        if (!test_on_host) continue;
+        CHECK(bytes >= n + 64);
+        if (bytes > 2048 && bytes - n - 512 > waste) waste = (bytes - n - 512) * 100 / n;
+    }
+    CHECK(waste <= 25);
+}
+
+TEST(sizes_that_no_memory_holds) {
+    const int64_t sizes[] = {(int64_t)1 << 46, (int64_t)1 << 55, INT64_MAX / 4 - 100, INT64_MAX / 4};
+    if (!test_on_host) SKIP("the device has an allocator of its own");
+    for (int i = 0; i < 4; i++) {
+        CHECK_ERROR(eg_zeros(EG_FLOAT32, EG_SHAPE(sizes[i])), EG_ERROR_MEMORY, "out of memory");
+        CHECK_ERROR(eg_random_normal(EG_SHAPE(sizes[i])), EG_ERROR_MEMORY, "out of memory");
+    }
+    CHECK_ERROR(eg_zeros(EG_FLOAT32, EG_SHAPE(INT64_MAX / 4 + 1)), EG_ERROR_SHAPE, "more bytes than 64 bits count");
+    // What needs an element count of its own does so in 64 bits.
+    eg_tensor *row = eg_broadcast_to(eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1)), EG_SHAPE((int64_t)1 << 30, (int64_t)1 << 28));
+    CHECK_INT(eg_size(row), (int64_t)1 << 58);
+    CHECK_ERROR(eg_negative(row), EG_ERROR_MEMORY, "eg_negative");
+    CHECK_ERROR(eg_matmul(eg_transpose(row), row), EG_ERROR_MEMORY, "eg_matmul");
+    CHECK_ERROR(eg_broadcast_to(row, EG_SHAPE(64, (int64_t)1 << 30, (int64_t)1 << 28)), EG_ERROR_SHAPE, "64 bits");
+}
+
+TEST(shutdown_and_use_again) {
+    for (int round = 0; round < 3; round++) {
+        eg_tensor *held = eg_retain(eg_constant(EG_SHAPE(2), 1, 2));
+        eg_scope left_open = eg_scope_begin();
+        eg_tape_begin();
+        eg_square(held);
+        eg_shutdown();
+        eg_scope_end(left_open);
+        CHECK_TENSOR(held, 0, 1, 2);
+        CHECK_TENSOR(eg_add(held, 1), 0, 2, 3);
+        eg_release(held);
+        CHECK_INT(eg_memory().live_tensors, 2);              // the sum and its number
+        eg_shutdown();
+        CHECK_INT(eg_memory().live_tensors, 0);
+        CHECK_INT(eg_memory().live_bytes, 0);
+        CHECK_INT(eg_memory().cached_bytes, 0);
+        CHECK(eg_memory().tensors_made > 0);                 // since the start of the program
+    }
+}
+
+static eg_tensor *flat_loss(eg_tensor *x, eg_tensor *y, eg_tensor *w, eg_tensor *b) {
+    EG_SCOPE;
+    return eg_keep(eg_reduce_mean(eg_square(eg_sub(eg_add(eg_matmul(x, w), b), y))));
+}
+TEST(memory_is_flat_over_100000_steps) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *y = eg_constant(EG_SHAPE(2, 1), 1, -1);
+    eg_tensor *vars[] = {eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1)), "w"), eg_variable(eg_scalar(0), "b")}, *grads[2];
+    eg_optimizer *adam = eg_adam(.learning_rate = 1e-3);
+    eg_memory_info warm = eg_memory();
+    for (int step = 0; step < 100000 / test_share; step++) {
+        EG_SCOPE;
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *loss = flat_loss(x, y, vars[0], vars[1]);
+        if (step % 1000 == 7) continue;                      // a step that is given up frees as much
+        eg_tape_gradients(tape, loss, vars, 2, grads);
+        CHECK(eg_apply_gradients(adam, grads, vars, 2));
+        if (step == 100) { warm = eg_memory(); eg_memory_reset_peak(); }
+    }
+    eg_memory_info end = eg_memory();
+    CHECK(end.live_tensors < warm.live_tensors);             // it was counted inside a step
+    if (exact) {
+        CHECK(end.live_bytes <= warm.live_bytes);
+        CHECK(end.peak_bytes <= warm.peak_bytes);
+        CHECK_INT(end.allocations, warm.allocations);
+    }
+    eg_optimizer_release(adam);
+    eg_release(vars[0]);
+    eg_release(vars[1]);
+}
+
+// ---- an allocator of one's own
+
+typedef struct my_memory { int64_t live, calls, bytes; } my_memory;
+static void *my_allocate(size_t size, void *user) {
+    my_memory *m = (my_memory *)user;
+    void *p = malloc(size);
+    if (p) m->live++, m->calls++, m->bytes += (int64_t)size;
+    return p;
+}
+static void my_deallocate(void *p, void *user) {
+    ((my_memory *)user)->live--;
+    free(p);
+}
+TEST(allocators_are_set_where_nothing_is_held) {
+    my_memory m = {0, 0, 0};
+    eg_tensor *x = eg_retain(eg_scalar(1));
+    CHECK_ERROR(eg_set_allocator(my_allocate, my_deallocate, &m), EG_ERROR_STATE, "eg_set_allocator");
+    eg_shutdown();
+    CHECK_ERROR(eg_set_allocator(my_allocate, my_deallocate, &m), EG_ERROR_STATE, "released");
+    eg_release(x);
+    eg_shutdown();
+    CHECK_ERROR(eg_set_allocator(my_allocate, NULL, &m), EG_ERROR_ARGUMENT, "both");
+    CHECK(eg_set_allocator(my_allocate, my_deallocate, &m));
+    CHECK_TENSOR(eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(3)), 1), 0, 2, 2, 2);
+    CHECK(m.live > 2);
+    CHECK(m.bytes > 200);
+    CHECK_ERROR(eg_set_allocator(NULL, NULL, NULL), EG_ERROR_STATE, "holds");
+    eg_shutdown();
+    CHECK_INT(m.live, 0);
+    CHECK(eg_set_allocator(NULL, NULL, NULL));
+    int64_t calls = m.calls;
+    eg_scalar(1);
+    CHECK_INT(m.calls, calls);
+    eg_shutdown();
+}
+
+// ---- sharing
+
+TEST(assignment_leaves_older_values_alone) {
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "v"), *read = eg_read(v), *row = eg_reshape(v, EG_SHAPE(1, 2));
+    const float *before = (const float *)eg_data(read);
+    if (test_on_host) CHECK(eg_data(v) == (const void *)before && eg_data(row) == (const void *)before);
+    eg_assign(v, eg_constant(EG_SHAPE(2), 3, 4));
+    CHECK_TENSOR(v, 0, 3, 4);
+    CHECK_TENSOR(read, 0, 1, 2);
+    CHECK_TENSOR(row, 0, 1, 2);
+    CHECK(before[0] == 1 && before[1] == 2);
+    // A tensor that was assigned is shared too, until one of them changes.
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 5, 6);
+    eg_assign(v, x);
+    if (test_on_host) CHECK(eg_data(v) == eg_data(x));
+    eg_assign_add(v, 1);
+    CHECK_TENSOR(v, 0, 6, 7);
+    CHECK_TENSOR(x, 0, 5, 6);
+    eg_release(v);
+}
+
+TEST(optimizers_write_in_place_only_where_nobody_looks) {
+    eg_tensor *g = eg_constant(EG_SHAPE(2), 1, 1), *v = NULL;
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 1);
+    { EG_SCOPE; v = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "v"); }
+    const void *place = eg_data(v);
+    CHECK(eg_apply_gradients(sgd, &g, &v, 1));
+    CHECK_TENSOR(v, 0, 0, 1);
+    if (test_on_host) CHECK(eg_data(v) == place);            // no copy was needed
+    eg_tensor *seen = eg_read(v), *view = eg_reverse(v, EG_AXES(0));
+    CHECK(eg_apply_gradients(sgd, &g, &v, 1));
+    CHECK_TENSOR(v, 0, -1, 0);
+    CHECK_TENSOR(seen, 0, 0, 1);
+    CHECK_TENSOR(view, 0, 1, 0);
+    if (test_on_host) CHECK(eg_data(v) != place && eg_data(seen) == place);
+    // A tape that has read it: the gradient is that of the values read, 2 v.
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_square(v);
+    CHECK(eg_apply_gradients(sgd, &g, &v, 1));
+    CHECK_TENSOR(eg_tape_gradient(tape, y, v), 0, -2, 0);
+    eg_optimizer_release(sgd);
+    eg_release(v);
+}
+
+static int deleted;
+static void my_deleter(void *data, void *user) { deleted++; *(void **)user = data; }
+TEST(wrapped_data_is_deleted_once) {
+    static const float data[4] = {1, 2, 3, 4};
+    static void *seen;                                       // the last of them is deleted when this function has returned
+    deleted = 0;
+    eg_tensor *slice;
+    {
+        EG_SCOPE;
+        eg_tensor *x = eg_wrap_data(EG_FLOAT32, EG_SHAPE(2, 2), data, my_deleter, &seen);
+        CHECK_TENSOR(x, 0, 1, 2, 3, 4);
+        if (test_on_host) CHECK(eg_data(x) == (const void *)data);
+        CHECK_INT(deleted, !test_on_host);                   // elsewhere it was copied, and let go at once
+        slice = eg_retain(eg_index(x, 1));
+        eg_keep(x);
+    }
+    CHECK_TENSOR(slice, 0, 3, 4);
+    if (test_on_host) CHECK(eg_data(slice) == (const void *)(data + 2));
+    CHECK_INT(deleted, !test_on_host);
+    eg_tensor *v = NULL;
+    {
+        EG_SCOPE;
+        eg_tensor *x = eg_wrap_data(EG_FLOAT32, EG_SHAPE(4), data, my_deleter, &seen);
+        v = eg_variable(x, "v");                             // a variable owns what it holds
+        eg_assign(v, x);
+    }
+    CHECK_INT(deleted, 1 + !test_on_host);
+    CHECK(eg_data(v) != (const void *)data);
+    eg_release(v);
+    eg_release(slice);
+    CHECK(eg_wrap_data(EG_FLOAT32, EG_SHAPE(2), data, NULL, NULL) != NULL);
+    // Data that is not aligned for its dtype is copied.
+    static char bytes[20];
+    float f = 1.5f;
+    memcpy(bytes + 1, &f, 4);
+    int count = deleted;
+    CHECK_TENSOR(eg_wrap_data(EG_FLOAT32, EG_SCALAR, bytes + 1, my_deleter, &seen), 0, 1.5);
+    CHECK_INT(deleted, count + 1);
+    CHECK(seen == bytes + 1);
+}
+TEST(wrapped_data_is_the_callers_after_a_failure) {
+    static const float data[4] = {1, 2, 3, 4};
+    static void *seen;                                       // the last of them is deleted when this function has returned
+    deleted = 0;
+    CHECK_ERROR(eg_wrap_data(EG_FLOAT32, EG_SHAPE(-2), data, my_deleter, &seen), EG_ERROR_SHAPE, "negative");
+    CHECK_ERROR(eg_wrap_data(EG_FLOAT32, EG_SHAPE(2), NULL, my_deleter, &seen), EG_ERROR_NULL, "eg_wrap_data");
+    CHECK_ERROR(eg_wrap_data((eg_dtype)77, EG_SHAPE(2), data, my_deleter, &seen), EG_ERROR_DTYPE, "77 is no dtype");
+    CHECK_INT(deleted, 0);
+}
+
+// ---- errors
+
+TEST(errors_are_rows) {
+    CHECK_STR(eg_error_name(EG_OK), "EG_OK");
+    CHECK_STR(eg_error_name(EG_ERROR_SHAPE), "EG_ERROR_SHAPE");
+    CHECK_STR(eg_error_name((eg_error_code)99), "EG_ERROR_?");
+    CHECK_INT(EG_ERROR_NULL, 1);
+    CHECK_INT(EG_ERROR_MEMORY, 2);
+    CHECK_INT(EG_ERROR_SHAPE, 3);
+    CHECK_INT(EG_ERROR_DTYPE, 4);
+    CHECK_INT(EG_ERROR_ARGUMENT, 5);
+    CHECK_INT(EG_ERROR_INDEX, 6);
+    CHECK_INT(EG_ERROR_DEVICE, 7);
+    CHECK_INT(EG_ERROR_TAPE, 8);
+    CHECK_INT(EG_ERROR_GRADIENT, 9);
+    CHECK_INT(EG_ERROR_NONFINITE, 10);
+    CHECK_INT(EG_ERROR_STATE, 11);
+    CHECK_INT(EG_ERROR_FILE, 12);
+    CHECK_INT(EG_ERROR_ASSERT, 13);
+    CHECK_INT(EG_ERROR_MATH, 14);
+}
+
+TEST(the_first_error_stays) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    int64_t count = eg_error_count();
+    CHECK_INT(eg_error(), EG_OK);
+    CHECK_STR(eg_error_message(), "");
+    CHECK(eg_matmul(x, x) == NULL);
+    CHECK(eg_index(x, 9) == NULL);
+    CHECK(eg_reshape(x, EG_SHAPE(7)) == NULL);
+    CHECK_INT(eg_error(), EG_ERROR_SHAPE);
+    CHECK_CONTAINS(eg_error_message(), "eg_matmul: inner dimensions differ: ");
+    CHECK_CONTAINS(eg_error_message(), "[2, 3]");
+    CHECK_CONTAINS(eg_error_message(), "3 against 2");
+    CHECK_INT(eg_error_count(), count + 3);
+    eg_error_clear();
+    CHECK_INT(eg_error(), EG_OK);
+    CHECK_STR(eg_error_message(), "");
+    CHECK_INT(eg_error_count(), count + 3);
+}
+
+TEST(a_chain_needs_one_check_at_its_end) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y = eg_ones(EG_FLOAT32, EG_SHAPE(4, 5));
+    int64_t count = eg_error_count();
+    eg_tensor *broken = eg_matmul(x, y), *end = eg_reduce_sum(eg_relu(eg_add(eg_mul(broken, 2), eg_sqrt(eg_concat(EG_TENSORS(x, broken), 0)))));
+    CHECK(end == NULL);
+    CHECK_INT(eg_error_count(), count + 1);                  // what follows from it is not told again
+    CHECK(isnan(eg_item(end)));
+    CHECK_INT(eg_item_int(end), 0);
+    CHECK(eg_data(end) == NULL);
+    CHECK_INT(eg_rank(end), -1);
+    CHECK_INT(eg_size(end), -1);
+    CHECK_INT(eg_dim(end, 0), -1);
+    CHECK_INT(eg_dtype_of(end), EG_NO_DTYPE);
+    CHECK_INT(eg_shape_of(end).rank, -1);
+    CHECK_STR(eg_name_of(end), "");
+    CHECK_STR(eg_device_of(end), "");
+    eg_print(end);
+    CHECK_INT(eg_error_count(), count + 1);
+    CHECK_INT(eg_error(), EG_ERROR_SHAPE);
+    eg_error_clear();
+}
+
+TEST(a_null_is_an_error_where_none_is_pending) {
+    eg_tensor *x = eg_scalar(1);
+    CHECK_ERROR(eg_add(x, NULL), EG_ERROR_NULL, "eg_add: operand 1 is NULL");
+    CHECK_ERROR(eg_exp(NULL), EG_ERROR_NULL, "eg_exp");
+    CHECK_ERROR(eg_matmul(NULL, x), EG_ERROR_NULL, "eg_matmul: operand 0");
+    CHECK_ERROR(eg_item(NULL), EG_ERROR_NULL, "eg_item");
+    CHECK_ERROR(eg_data(NULL), EG_ERROR_NULL, "eg_data");
+    CHECK_ERROR(eg_rank(NULL), EG_ERROR_NULL, "eg_rank");
+    CHECK_ERROR(eg_print(NULL), EG_ERROR_NULL, "eg_print");
+    CHECK_ERROR(eg_variable(NULL, "v"), EG_ERROR_NULL, "eg_variable");
+    CHECK_ERROR(eg_from_data(EG_FLOAT32, EG_SHAPE(1), NULL), EG_ERROR_NULL, "eg_from_data");
+    CHECK_ERROR(eg_to(NULL, "cpu:0"), EG_ERROR_NULL, "eg_to");
+}
+
+typedef struct heard { int count; eg_error_code code; char message[400]; } heard;
+static void listen(eg_error_code code, const char *message, void *user) {
+    heard *h = (heard *)user;
+    h->count++;
+    h->code = code;
+    snprintf(h->message, sizeof h->message, "%.390s", message);
+}
+TEST(handlers_see_each_error) {
+    heard h = {0, EG_OK, ""};
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    eg_set_error_handler(listen, &h);
+    eg_matmul(x, x);
+    CHECK_INT(h.count, 1);
+    CHECK_INT(h.code, EG_ERROR_SHAPE);
+    CHECK_STR(h.message, eg_error_message());
+    eg_index(x, 5);
+    CHECK_INT(h.count, 2);
+    CHECK_INT(h.code, EG_ERROR_INDEX);
+    CHECK_CONTAINS(h.message, "eg_index");
+    eg_set_error_handler(NULL, NULL);
+    eg_index(x, 6);
+    CHECK_INT(h.count, 2);
+    eg_error_clear();
+}
+
+// Errors say where the call stands, if it is one of those that can know.
+TEST(errors_name_the_place) {
+#ifdef NDEBUG
+    SKIP("NDEBUG leaves it out");
+#endif
+    char place[80];
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    snprintf(place, sizeof place, "(at memory.c:%d)", __LINE__ + 1);
+    CHECK_ERROR(eg_matmul(x, x), EG_ERROR_SHAPE, place);
+    snprintf(place, sizeof place, "(at memory.c:%d)", __LINE__ + 1);
+    CHECK_ERROR(eg_add(x, eg_ones(EG_FLOAT32, EG_SHAPE(4))), EG_ERROR_SHAPE, place);
+    snprintf(place, sizeof place, "(at memory.c:%d)", __LINE__ + 1);
+    CHECK_ERROR(eg_constant(EG_SHAPE(3), 1, 2), EG_ERROR_SHAPE, place);
+    eg_mul(x, x);
+    eg_index(x, 9);                                          // this one does not know, and names no other's place
+    CHECK(!strstr(eg_error_message(), "(at "));
+    eg_error_clear();
+}
+
+static eg_tensor *only_positive(eg_tensor *x) {
+    if (!(eg_item(x) > 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "only_positive: %g is not positive", eg_item(x));
+    return x;
+}
+TEST(errors_of_ones_own) {
+    CHECK(only_positive(eg_scalar(2)) != NULL);
+    CHECK_ERROR(only_positive(eg_scalar(-2)), EG_ERROR_ARGUMENT, "only_positive: -2 is not positive");
+    CHECK(eg_raise(EG_ERROR_STATE, "%s", "once") == NULL);
+    CHECK(eg_raise(EG_ERROR_FILE, "a message may quote the pending one: %s", eg_error_message()) == NULL);
+    CHECK_INT(eg_error(), EG_ERROR_STATE);
+    CHECK_STR(eg_error_message(), "once");
+    eg_error_clear();
+    char text[3000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    eg_raise(EG_ERROR_ARGUMENT, "%s", text);                 // too long for a message: cut, and ended
+    CHECK(strlen(eg_error_message()) > 500 && strlen(eg_error_message()) < 2000);
+    eg_error_clear();
+}
+
+// ---- what only another process shows
+
+static bool child(const char *test, char *said, size_t capacity) {
+    char command[9000];
+    const char *file = test_temp("child.txt");
+    said[0] = 0;
+    if (!file || snprintf(command, sizeof command, "TEST_CHILD=1 '%s' %s >/dev/null 2>'%s'", test_program, test, file) >= (int)sizeof command) return false;
+    (void)!system(command);
+    FILE *f = fopen(file, "r");
+    if (!f) return false;
+    said[fread(said, 1, capacity - 1, f)] = 0;
+    fclose(f);
+    return true;
+}
+static char said[20000];
+
+TEST(child_with_the_default_handler) {
+    if (!getenv("TEST_CHILD")) SKIP("started by the test below");
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    eg_matmul(x, x);
+    eg_error_clear();
+}
+TEST(silent_handler_prints_nothing) {
+    REQUIRE(child("child_with_the_default_handler", said, sizeof said));
+    CHECK(!strstr(said, "eg_matmul"));                       // test.h has set NULL
+}
+
+TEST(child_that_leaks) {
+    if (!getenv("TEST_CHILD")) SKIP("started by the test below");
+    eg_retain(eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6));
+    eg_variable(eg_scalar(1), "forgotten");
+    eg_retain(eg_exp(eg_scalar(1)));
+}
+TEST(debug_builds_list_leaks_at_exit) {
+    REQUIRE(child("child_that_leaks", said, sizeof said));
+#ifdef EAGER_DEBUG
+    CHECK_CONTAINS(said, "eager: 3 tensors were not released");
+    CHECK_CONTAINS(said, "made by eg_constant");
+    CHECK_CONTAINS(said, "6 elements");
+    CHECK_CONTAINS(said, "named forgotten");
+    CHECK_CONTAINS(said, "made by eg_exp");
+#else
+    CHECK(!strstr(said, "eager:"));
+#endif
+    REQUIRE(child("scopes_like_their_model", said, sizeof said));
+    CHECK(!strstr(said, "not released"));
+}
+
+TEST(debug_builds_catch_handles_used_too_late) {
+#ifndef EAGER_DEBUG
+    SKIP("only with EAGER_DEBUG");
+#else
+    eg_tensor *x, *v;
+    eg_tape *tape;
+    {
+        EG_SCOPE;
+        x = eg_exp(eg_scalar(1));
+        tape = eg_tape_begin();
+        v = eg_variable(x, "v");
+        eg_release(v);
+    }
+    (void)tape;
+    CHECK_ERROR(eg_add(x, 1), EG_ERROR_STATE, "eg_add: operand 0, made by eg_exp, was used after its scope ended");
+    CHECK_ERROR(eg_matmul(x, x), EG_ERROR_STATE, "made by eg_exp");
+    CHECK_ERROR(eg_item(x), EG_ERROR_STATE, "eg_item");
+    CHECK_ERROR(eg_data(x), EG_ERROR_STATE, "eg_data");
+    CHECK_ERROR(eg_print(x), EG_ERROR_STATE, "eg_print");
+    CHECK_ERROR(eg_keep(x), EG_ERROR_STATE, "eg_keep");
+    CHECK_ERROR(eg_retain(x), EG_ERROR_STATE, "eg_retain");
+    CHECK_ERROR(eg_release(x), EG_ERROR_STATE, "eg_release");
+    CHECK_ERROR(eg_assign(v, 1), EG_ERROR_STATE, "eg_assign");
+    CHECK_ERROR(eg_reshape(x, EG_SHAPE(1)), EG_ERROR_STATE, "eg_reshape");
+    CHECK_ERROR(eg_concat(EG_TENSORS(x, x), 0), EG_ERROR_STATE, "eg_concat");
+#endif
+}
+
+// ---- the NaN trap
+
+static bool overflowing(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)c, (void)user;
+    bool on = eg_trap_nonfinite(false);                      // so that it is the op of one's own that is seen
+    out[0] = eg_div(in[0], 0);
+    eg_trap_nonfinite(on);
+    return true;
+}
+TEST(nonfinite_trap_forward) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), -1, 4), *nan = eg_constant(EG_SHAPE(2), (double)NAN, 1);
+    CHECK(!eg_trap_nonfinite(true));
+    CHECK_ERROR(eg_log(x), EG_ERROR_NONFINITE, "eg_log: made 1 NaN or infinite elements of [2] from finite inputs: float32 [2] (from eg_constant)");
+    CHECK_ERROR(eg_div(x, 0), EG_ERROR_NONFINITE, "eg_div: made 2");
+    CHECK_ERROR(eg_div(x, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_NONFINITE, "(from eg_zeros)");
+    CHECK_ERROR(eg_matmul(eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30), eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30)), EG_ERROR_NONFINITE, "eg_matmul");
+    CHECK_ERROR(eg_exp(eg_scalar_of(EG_FLOAT64, 1e6)), EG_ERROR_NONFINITE, "float64");
+    CHECK_ERROR(eg_reduce_sum(eg_full(EG_FLOAT32, EG_SHAPE(2), 3e38)), EG_ERROR_NONFINITE, "eg_reduce_sum");
+    CHECK_ERROR(eg_log(eg_transpose(eg_reshape(x, EG_SHAPE(2, 1)))), EG_ERROR_NONFINITE, "eg_log");
+    CHECK_TENSOR(eg_add(nan, 1), 0, (double)NAN, 2);         // it came in from outside
+    CHECK_TENSOR(eg_sqrt(eg_square(x)), 0, 1, 4);
+    CHECK_TENSOR(eg_div(x, eg_constant(EG_SHAPE(2), (double)INFINITY, 1)), 0, 0, 4);
+    const eg_op_definition definition = {"overflowing", 1, 1, overflowing, NULL, NULL};
+    int op = eg_op_register(&definition);
+    eg_tensor *y = NULL;
+    CHECK_ERROR(eg_op_run(op, &x, 1, &y, 1), EG_ERROR_NONFINITE, "eg_overflowing: made 2");
+    CHECK(y == NULL);
+    CHECK(eg_trap_nonfinite(false));
+    CHECK_TENSOR(eg_log(x), 1e-6, (double)NAN, log(4));
+}
+TEST(nonfinite_trap_backward) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 0, 4), *v = eg_variable(x, "speed");
+    for (int nested = 0; nested < 2; nested++) {             // fused, and in eager ops
+        EG_SCOPE;
+        eg_tape *outer = nested ? eg_tape_begin() : NULL, *tape = eg_tape_begin();
+        eg_tensor *y = eg_sqrt(v);
+        if (outer) eg_tape_watch(outer, x);
+        eg_trap_nonfinite(true);
+        eg_tensor *g = eg_tape_gradient(tape, y, v);
+        eg_trap_nonfinite(false);
+        CHECK(g == NULL);
+        CHECK_INT(eg_error(), EG_ERROR_NONFINITE);
+        CHECK_CONTAINS(eg_error_message(), "from finite inputs");
+        if (!nested) CHECK_CONTAINS(eg_error_message(), "eg_sqrt");
+        eg_error_clear();
+    }
+    eg_release(v);
+}
+TEST(nonfinite_trap_optimizer) {
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 1e38, 1), "speed"), *g = eg_constant(EG_SHAPE(2), -3e38, 1);
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 1), *adam = eg_adam(.learning_rate = 1);
+    eg_trap_nonfinite(true);
+    CHECK_ERROR(eg_apply_gradients(sgd, &g, &v, 1), EG_ERROR_NONFINITE, "sgd");
+    CHECK_TENSOR(v, 0, (double)1e38f, 1);                    // nothing was changed
+    CHECK_INT(eg_optimizer_steps(sgd), 0);
+    eg_apply_gradients(sgd, &g, &v, 1);
+    CHECK_CONTAINS(eg_error_message(), "'speed'");
+    eg_error_clear();
+    CHECK_ERROR(eg_apply_gradients(adam, &g, &v, 1), EG_ERROR_NONFINITE, "adam");       // its second moment overflows
+    CHECK_TENSOR(v, 0, (double)1e38f, 1);
+    eg_trap_nonfinite(false);
+    CHECK(eg_apply_gradients(sgd, &g, &v, 1));
+    eg_optimizer_release(sgd);
+    eg_optimizer_release(adam);
+    eg_release(v);
+}
