@@ -7,7 +7,7 @@ B=.build
 help() { cat <<'END'
 ./build.sh run [FOLDER] [--guide]   train a digit classifier: on digits it draws itself, or on MNIST's IDX files in FOLDER
 ./build.sh test [CONFIG...] [NAME...]  build and run the tests; a NAME is a chapter (tests/NAME.c) or part of a test's name
-./build.sh bench [NAME...]          measure: tests/bench/NAME.c
+./build.sh bench [WORKLOAD...]      measure, and compare with what PYTHON has of PyTorch, TensorFlow and JAX
 ./build.sh examples [NAME...]       build and run the examples, showing what they print
 ./build.sh fixtures [numpy|...]     make the tests' reference values again (Python with NumPy, TensorFlow, PyTorch)
 ./build.sh docs                     write docs/reference.md from the declarations in eager.h, and draw the pictures
@@ -35,13 +35,15 @@ run)
 test)
     . tests/find.sh
     sh tests/run.sh "$@" ;;
-bench | examples)
+bench)
     . tests/find.sh
-    [ $command = examples ] && folder=examples || folder=tests/bench
+    sh tests/bench/run.sh "$@" ;;
+examples)
+    . tests/find.sh
     [ $# -gt 0 ] || set -- ''
     for name; do
-        for source in $folder/*"$name"*.c; do
-            [ -f "$source" ] || { echo "build.sh: no $folder/*$name*.c" >&2; exit 1; }
+        for source in examples/*"$name"*.c; do
+            [ -f "$source" ] || { echo "build.sh: no examples/*$name*.c" >&2; exit 1; }
             printf '\n== %s\n' "$source"
             $CC -std=c11 -O2 $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && $B/program
         done

@@ -1,0 +1,477 @@
+// The workloads of peers.py on eager.h, from the same inputs.
+//     cc -O2 -I. tests/bench/bench.c -lm -o bench
+//     bench                                 every workload briefly, as a table
+//     bench NAME...                         these
+//     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it: one line of JSON (eager.h's own kernels use one thread)
+//     bench memory                          the most bytes that a step of the digits' network holds; memory.py reads this
+#define EAGER_IMPLEMENTATION
+#include "eager.h"
+#include <time.h>
+
+enum { PARAMETERS = 64, OUTPUTS = 4, LAYERS = 4, WIDTH = 128, HEADS = 4, VOCABULARY = 65, TIME = 64 };
+
+// What a workload made at its start. Training steps use p, x and y; the others use x, y and z as they like.
+static eg_tensor *p[PARAMETERS], *x, *y, *z;
+static int n_p;
+static eg_optimizer *optimizer;
+
+// ---------------------------------------------------------------- inputs: class Rng in peers.py
+
+static uint64_t drawn;
+
+static uint64_t bits(void) {
+    uint64_t v = ++drawn * 0x9E3779B97F4A7C15u;
+    v = (v ^ (v >> 30)) * 0xBF58476D1CE4E5B9u;
+    v = (v ^ (v >> 27)) * 0x94D049BB133111EBu;
+    return v ^ (v >> 31);
+}
+static double uniform(void) { return (double)(bits() >> 11) * 0x1p-53; }
+static int64_t count(eg_shape shape) {
+    int64_t n = 1;
+    for (int i = 0; i < shape.rank; i++) n *= shape.dims[i];
+    return n;
+}
+static eg_tensor *normal(eg_shape shape, double scale) {
+    int64_t n = count(shape);
+    float *v = malloc((size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n && v; i++) {
+        double r = sqrt(-2 * log1p(-uniform()));
+        v[i] = (float)(r * cos(2 * 3.14159265358979323846 * uniform()) * scale);
+    }
+    eg_tensor *t = v ? eg_from_data(EG_FLOAT32, shape, v) : NULL;
+    free(v);
+    return t;
+}
+static eg_tensor *integers(uint64_t limit, eg_shape shape) {
+    int64_t n = count(shape);
+    int32_t *v = malloc((size_t)n * sizeof *v);
+    for (int64_t i = 0; i < n && v; i++) v[i] = (int32_t)((bits() >> 33) % limit);
+    eg_tensor *t = v ? eg_from_data(EG_INT32, shape, v) : NULL;
+    free(v);
+    return t;
+}
+static void parameter(eg_tensor *initial) { p[n_p++] = eg_variable(initial, "p"); }
+static void parameter_full(double value, int64_t n) { parameter(eg_full(EG_FLOAT32, EG_SHAPE(n), value)); }
+
+// ---------------------------------------------------------------- one training step
+
+static int learn(eg_tensor *(*loss)(void), eg_tensor **out) {
+    eg_tensor *grads[PARAMETERS];
+    eg_tape *tape = eg_tape_begin();
+    out[0] = loss();
+    eg_tape_gradients(tape, out[0], p, n_p, grads);
+    eg_apply_gradients(optimizer, grads, p, n_p);
+    eg_item(out[0]);
+    return 1;
+}
+static eg_tensor *cross_entropy(eg_tensor *logits) { return eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(y, logits)); }
+
+// ---------------------------------------------------------------- single ops
+
+static void make_4(void) { x = normal(EG_SHAPE(4), 1); }
+static int run_op_add(eg_tensor **out) {
+    eg_tensor *s = x;
+    for (int i = 0; i < 1000; i++) s = eg_add(s, x);
+    out[0] = s;
+    return 1;
+}
+static void make_chain(void) { x = eg_add(1.5, normal(EG_SHAPE(4), 0.1)); }
+static int run_chain(eg_tensor **out) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *v = x;
+    for (int i = 0; i < 50; i++) v = eg_tanh(eg_mul(v, x));
+    out[0] = eg_tape_gradient(tape, v, x);
+    return 1;
+}
+static void make_1m(void) { x = normal(EG_SHAPE(1000000), 1); }
+static void make_10m(void) { x = eg_tile(normal(EG_SHAPE(1000000), 1), EG_SHAPE(10)); }
+static void make_two_10m(void) { make_10m(); y = eg_tile(normal(EG_SHAPE(1000000), 1), EG_SHAPE(10)); }
+static void make_rows(void) { x = normal(EG_SHAPE(1024, 1000), 1); }
+static int run_add(eg_tensor **out) { out[0] = eg_add(x, y); return 1; }
+static int run_exp(eg_tensor **out) { out[0] = eg_exp(x); return 1; }
+static int run_tanh(eg_tensor **out) { out[0] = eg_tanh(x); return 1; }
+static int run_gelu(eg_tensor **out) { out[0] = eg_gelu_tanh(x); return 1; }
+static int run_chain20(eg_tensor **out) {
+    eg_tensor *v = x;
+    for (int i = 0; i < 5; i++) {
+        EG_SCOPE;
+        v = eg_add(eg_mul(v, 1.0001), 0.5);
+        v = eg_keep(eg_mul(eg_tanh(v), v));
+    }
+    out[0] = v;
+    return 1;
+}
+static int run_sum(eg_tensor **out) { out[0] = eg_reduce_sum(x); return 1; }
+static int run_softmax(eg_tensor **out) { out[0] = eg_softmax(x); return 1; }
+
+static void make_matmul(int64_t n) { x = normal(EG_SHAPE(n, n), 1); y = normal(EG_SHAPE(n, n), 1); }
+static void make_matmul_64(void) { make_matmul(64); }
+static void make_matmul_256(void) { make_matmul(256); }
+static void make_matmul_1000(void) { make_matmul(1000); }
+static int run_matmul(eg_tensor **out) { out[0] = eg_matmul(x, y); return 1; }
+static int run_matmul_x200(eg_tensor **out) {
+    for (int i = 0; i < 199; i++) {
+        EG_SCOPE;
+        eg_matmul(x, y);
+    }
+    return run_matmul(out);
+}
+
+// ---------------------------------------------------------------- linear regression, perceptrons, convolutions
+
+static void make_linreg(void) {
+    parameter(eg_scalar(5));
+    parameter(eg_scalar(10));
+    x = normal(EG_SHAPE(2000), 1);
+    y = eg_add(eg_add(eg_mul(3, x), 2), normal(EG_SHAPE(2000), 1));
+    optimizer = eg_sgd(.learning_rate = 0.01);
+}
+static eg_tensor *linreg_loss(void) { return eg_reduce_mean(eg_square(eg_sub(eg_add(eg_mul(p[0], x), p[1]), y))); }
+static int run_linreg(eg_tensor **out) { return learn(linreg_loss, out); }
+
+static void make_mlp(int64_t batch) {
+    x = normal(EG_SHAPE(batch, 784), 1);
+    y = integers(10, EG_SHAPE(batch));
+    parameter(normal(EG_SHAPE(784, 128), sqrt(2.0 / 784)));
+    parameter_full(0, 128);
+    parameter(normal(EG_SHAPE(128, 10), sqrt(2.0 / 128)));
+    parameter_full(0, 10);
+    optimizer = eg_sgd(.learning_rate = 0.01);
+}
+static void make_mlp_32(void) { make_mlp(32); }
+static void make_mlp_256(void) { make_mlp(256); }
+static eg_tensor *mlp_loss(void) {
+    eg_tensor *h = eg_relu(eg_add(eg_matmul(x, p[0]), p[1]));
+    return cross_entropy(eg_add(eg_matmul(h, p[2]), p[3]));
+}
+static int run_mlp(eg_tensor **out) { return learn(mlp_loss, out); }
+
+static eg_tensor *direction[4];
+static void make_hvp(void) {
+    make_mlp(32);
+    for (int i = 0; i < 4; i++) direction[i] = normal(eg_shape_of(p[i]), 1);
+}
+static int run_hvp(eg_tensor **out) {
+    eg_tensor *grads[4], *sum = NULL;
+    eg_tape *outer = eg_tape_begin(), *inner = eg_tape_begin();
+    eg_tape_gradients(inner, mlp_loss(), p, 4, grads);
+    for (int i = 0; i < 4; i++) {
+        eg_tensor *dot = eg_reduce_sum(eg_mul(grads[i], direction[i]));
+        sum = i ? eg_add(sum, dot) : dot;
+    }
+    eg_tape_gradients(outer, sum, p, 4, out);
+    return 4;
+}
+static eg_tensor *tanh_sin(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_reduce_sum(eg_mul(eg_tanh(in[0]), eg_sin(in[0])));
+}
+static void make_1000(void) { x = normal(EG_SHAPE(1000), 1); }
+static int run_third(eg_tensor **out) { out[0] = eg_nth_gradient(tanh_sin, NULL, x, 3); return 1; }
+
+static void make_cnn(void) {
+    x = normal(EG_SHAPE(32, 28, 28, 1), 1);
+    y = integers(10, EG_SHAPE(32));
+    parameter(normal(EG_SHAPE(3, 3, 1, 16), sqrt(2.0 / 9)));
+    parameter_full(0, 16);
+    parameter(normal(EG_SHAPE(3, 3, 16, 16), sqrt(2.0 / 144)));
+    parameter_full(0, 16);
+    parameter(normal(EG_SHAPE(16, 10), 0.25));
+    parameter_full(0, 10);
+    optimizer = eg_adam(.learning_rate = 1e-3);
+}
+static eg_tensor *cnn_loss(void) {
+    eg_tensor *h = eg_relu(eg_add(eg_conv2d(x, p[0]), p[1]));
+    h = eg_relu(eg_add(eg_conv2d(h, p[2]), p[3]));
+    return cross_entropy(eg_add(eg_matmul(eg_reduce_mean(h, .axes = EG_AXES(1, 2)), p[4]), p[5]));
+}
+static int run_cnn(eg_tensor **out) { return learn(cnn_loss, out); }
+
+// The network of `./build.sh run`.
+static void make_digits(void) {
+    x = normal(EG_SHAPE(32, 28, 28, 1), 1);
+    y = integers(10, EG_SHAPE(32));
+    parameter(normal(EG_SHAPE(3, 3, 1, 16), sqrt(2.0 / 9)));
+    parameter_full(0, 16);
+    parameter(normal(EG_SHAPE(3, 3, 16, 32), sqrt(2.0 / 144)));
+    parameter_full(0, 32);
+    parameter(normal(EG_SHAPE(800, 10), sqrt(1.0 / 800)));
+    parameter_full(0, 10);
+    optimizer = eg_adam(.learning_rate = 1e-3);
+}
+static eg_tensor *digits_loss(void) {
+    eg_tensor *h = eg_max_pool2d(eg_relu(eg_add(eg_conv2d(x, p[0]), p[1])));
+    h = eg_max_pool2d(eg_relu(eg_add(eg_conv2d(h, p[2]), p[3])));
+    return cross_entropy(eg_add(eg_matmul(eg_reshape(h, EG_SHAPE(-1, 800)), p[4]), p[5]));
+}
+static int run_digits(eg_tensor **out) { return learn(digits_loss, out); }
+
+static void make_conv(void) {
+    x = normal(EG_SHAPE(16, 32, 32, 64), 1);
+    y = normal(EG_SHAPE(3, 3, 64, 64), sqrt(1.0 / 576));
+    z = normal(EG_SHAPE(16, 32, 32, 64), 1);
+}
+static int run_conv(eg_tensor **out) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tape_watch(tape, y);
+    out[0] = eg_conv2d(x, y, .padding = EG_SAME);
+    eg_tensor *of[] = {x, y};
+    eg_tape_gradients_from(tape, out, 1, &z, of, 2, out + 1);
+    return 3;
+}
+
+// ---------------------------------------------------------------- sequences
+
+static void make_lstm(void) {
+    double s = sqrt(1.0 / WIDTH);
+    x = eg_transpose(integers(VOCABULARY, EG_SHAPE(32, TIME)));
+    y = eg_reshape(integers(VOCABULARY, EG_SHAPE(32, TIME)), EG_SHAPE(-1));
+    parameter(normal(EG_SHAPE(VOCABULARY, WIDTH), 1));
+    parameter(normal(EG_SHAPE(WIDTH, 4 * WIDTH), s));
+    parameter(normal(EG_SHAPE(WIDTH, 4 * WIDTH), s));
+    parameter_full(0, 4 * WIDTH);
+    parameter(normal(EG_SHAPE(WIDTH, VOCABULARY), s));
+    parameter_full(0, VOCABULARY);
+    optimizer = eg_sgd(.learning_rate = 0.1);
+}
+static eg_tensor *lstm_loss(void) {
+    eg_tensor *h = eg_zeros(EG_FLOAT32, EG_SHAPE(32, WIDTH)), *c = h, *hs[TIME];
+    for (int t = 0; t < TIME; t++) {
+        eg_tensor *gate[4], *xt = eg_gather(p[0], eg_index(x, t));
+        eg_split(eg_add(eg_add(eg_matmul(xt, p[1]), eg_matmul(h, p[2])), p[3]), 4, 1, gate);
+        c = eg_add(eg_mul(eg_sigmoid(gate[1]), c), eg_mul(eg_sigmoid(gate[0]), eg_tanh(gate[2])));
+        hs[t] = h = eg_mul(eg_sigmoid(gate[3]), eg_tanh(c));
+    }
+    h = eg_reshape(eg_stack(hs, TIME, 1), EG_SHAPE(-1, WIDTH));
+    return cross_entropy(eg_add(eg_matmul(h, p[4]), p[5]));
+}
+static int run_lstm(eg_tensor **out) { return learn(lstm_loss, out); }
+
+static void make_gpt(void) {
+    float mask[TIME * TIME];
+    x = integers(VOCABULARY, EG_SHAPE(8, TIME));
+    y = eg_reshape(integers(VOCABULARY, EG_SHAPE(8, TIME)), EG_SHAPE(-1));
+    for (int i = 0; i < TIME * TIME; i++) mask[i] = i % TIME > i / TIME ? -1e9f : 0;
+    z = eg_from_data(EG_FLOAT32, EG_SHAPE(TIME, TIME), mask);
+    parameter(normal(EG_SHAPE(VOCABULARY, WIDTH), .02));
+    parameter(normal(EG_SHAPE(TIME, WIDTH), .02));
+    for (int l = 0; l < LAYERS; l++) {
+        for (int half = 0; half < 2; half++) {
+            int64_t between = (half ? 4 : 3) * WIDTH;
+            parameter_full(1, WIDTH);
+            parameter_full(0, WIDTH);
+            parameter(normal(EG_SHAPE(WIDTH, between), .02));
+            parameter_full(0, between);
+            parameter(normal(EG_SHAPE(half ? between : WIDTH, WIDTH), .02));
+            parameter_full(0, WIDTH);
+        }
+    }
+    parameter_full(1, WIDTH);
+    parameter_full(0, WIDTH);
+    parameter(normal(EG_SHAPE(WIDTH, VOCABULARY), .02));
+    optimizer = eg_adamw(.learning_rate = 1e-3, .weight_decay = .01, .epsilon = 1e-8);
+}
+static eg_tensor *layer_norm(eg_tensor *v, eg_tensor *gain, eg_tensor *bias) {
+    eg_tensor *centred = eg_sub(v, eg_reduce_mean(v, .axes = EG_AXES(-1), .keepdims = true));
+    eg_tensor *variance = eg_reduce_mean(eg_square(centred), .axes = EG_AXES(-1), .keepdims = true);
+    return eg_add(eg_mul(eg_mul(centred, eg_rsqrt(eg_add(variance, 1e-5))), gain), bias);
+}
+static eg_tensor *heads(eg_tensor *v) {         // (B T, WIDTH) to (B, HEADS, T, WIDTH / HEADS)
+    return eg_transpose(eg_reshape(v, EG_SHAPE(8, TIME, HEADS, WIDTH / HEADS)), .perm = EG_AXES(0, 2, 1, 3));
+}
+static eg_tensor *gpt_loss(void) {
+    eg_tensor *h = eg_reshape(eg_add(eg_gather(p[0], x), p[1]), EG_SHAPE(-1, WIDTH));
+    for (int l = 0; l < LAYERS; l++) {
+        eg_tensor *const *v = p + 2 + 12 * l, *qkv[3];
+        eg_split(eg_add(eg_matmul(layer_norm(h, v[0], v[1]), v[2]), v[3]), 3, 1, qkv);
+        eg_tensor *scores = eg_mul(eg_matmul(heads(qkv[0]), heads(qkv[1]), .transpose_b = true), 1 / sqrt(WIDTH / HEADS));
+        eg_tensor *a = eg_matmul(eg_softmax(eg_add(scores, z)), heads(qkv[2]));
+        a = eg_reshape(eg_transpose(a, .perm = EG_AXES(0, 2, 1, 3)), EG_SHAPE(-1, WIDTH));
+        h = eg_add(h, eg_add(eg_matmul(a, v[4]), v[5]));
+        a = eg_gelu_tanh(eg_add(eg_matmul(layer_norm(h, v[6], v[7]), v[8]), v[9]));
+        h = eg_add(h, eg_add(eg_matmul(a, v[10]), v[11]));
+    }
+    return cross_entropy(eg_matmul(layer_norm(h, p[n_p - 3], p[n_p - 2]), p[n_p - 1]));
+}
+static int run_gpt(eg_tensor **out) { return learn(gpt_loss, out); }
+
+static int run_startup(eg_tensor **out) {
+    eg_tensor *three = eg_scalar(3);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, three);
+    out[0] = eg_tape_gradient(tape, eg_mul(three, three), three);
+    return 1;
+}
+
+// ---------------------------------------------------------------- measuring
+
+typedef struct {
+    const char *name, *unit;
+    double units;               // in a second of one run
+    int warmup;
+    void (*make)(void);
+    int (*run)(eg_tensor **out);
+} workload;
+static const workload work[] = {
+    {"op_add_4", "ns", 1e6, 5, make_4, run_op_add},
+    {"tape_chain_4", "ns", 1e7, 5, make_chain, run_chain},
+    {"linreg_2000", "us", 1e6, 10, make_linreg, run_linreg},
+    {"ew_add_10m", "ms", 1e3, 3, make_two_10m, run_add},
+    {"ew_exp_1m", "us", 1e6, 5, make_1m, run_exp},
+    {"ew_tanh_1m", "us", 1e6, 5, make_1m, run_tanh},
+    {"ew_gelu_1m", "us", 1e6, 5, make_1m, run_gelu},
+    {"ew_chain20_1m", "ms", 1e3, 5, make_1m, run_chain20},
+    {"sum_10m", "ms", 1e3, 3, make_10m, run_sum},
+    {"softmax_1024x1000", "ms", 1e3, 5, make_rows, run_softmax},
+    {"matmul_64", "us", 1e6, 5, make_matmul_64, run_matmul},
+    {"matmul_256", "us", 1e6, 5, make_matmul_256, run_matmul},
+    {"matmul_1000", "ms", 1e3, 3, make_matmul_1000, run_matmul},
+    {"matmul_1000_x200", "s", 1, 1, make_matmul_1000, run_matmul_x200},
+    {"mlp_32", "us", 1e6, 10, make_mlp_32, run_mlp},
+    {"mlp_256", "us", 1e6, 10, make_mlp_256, run_mlp},
+    {"cnn_32", "us", 1e6, 10, make_cnn, run_cnn},
+    {"conv_64", "ms", 1e3, 3, make_conv, run_conv},
+    {"lstm_128", "ms", 1e3, 3, make_lstm, run_lstm},
+    {"gpt_small", "ms", 1e3, 3, make_gpt, run_gpt},
+    {"hvp_mlp", "us", 1e6, 3, make_hvp, run_hvp},
+    {"third_derivative", "us", 1e6, 3, make_1000, run_third},
+    {"digits_32", "us", 1e6, 10, make_digits, run_digits},
+};
+enum { WORKLOADS = sizeof work / sizeof *work, SAMPLES = 100000 };
+
+static double now(void) {
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+static int ascending(const void *a, const void *b) {
+    double u = *(const double *)a, v = *(const double *)b;
+    return (u > v) - (u < v);
+}
+static void run(const workload *w) {
+    EG_SCOPE;
+    eg_tensor *out[OUTPUTS];
+    w->run(out);
+}
+// The sum of |result|, over everything in it.
+static double run_and_check(const workload *w) {
+    EG_SCOPE;
+    eg_tensor *out[OUTPUTS];
+    double sum = 0;
+    int n = w->run(out);
+    for (int i = 0; i < n; i++) {
+        const float *v = eg_data(out[i]);
+        for (int64_t k = 0; v && k < eg_size(out[i]); k++) sum += fabs((double)v[k]);
+    }
+    return sum;
+}
+
+typedef struct { double median, min, check; int64_t runs; } result;
+static result measure(const workload *w, double min_time, int warmup) {
+    static double samples[SAMPLES];
+    result r = {0, 0, 0, 0};
+    n_p = 0;
+    drawn = 0;
+    optimizer = NULL;
+    EG_SCOPE;
+    w->make();
+    for (int i = 0; i < warmup; i++) r.check = run_and_check(w);
+    double start = now();
+    run(w);
+    double once = now() - start;
+    int64_t calls = once > 0 && once < .002 ? (int64_t)(.002 / once) : 1;       // a sample lasts 2 ms or more
+    for (double end = now() + min_time; r.runs < SAMPLES && (now() < end || r.runs < (once < 1 ? 3 : 1));) {
+        start = now();
+        for (int64_t i = 0; i < calls; i++) run(w);
+        samples[r.runs++] = (now() - start) / (double)calls;
+    }
+    qsort(samples, (size_t)r.runs, sizeof *samples, ascending);
+    r.median = r.runs % 2 ? samples[r.runs / 2] : (samples[r.runs / 2 - 1] + samples[r.runs / 2]) / 2;
+    r.min = samples[0];
+    for (int i = 0; i < n_p; i++) eg_release(p[i]);
+    eg_optimizer_release(optimizer);
+    return r;
+}
+
+// Fresh processes of this program, from the first instruction to the gradient on the screen.
+static result measure_startup(const char *program) {
+    enum { RUNS = 11 };
+    char command[4096];
+    double samples[RUNS];
+    result r = {0, 0, 0, RUNS};
+    snprintf(command, sizeof command, "'%s' gradient >/dev/null", program);
+    for (int i = 0; i < RUNS; i++) {
+        double start = now();
+        if (system(command)) return r;
+        samples[i] = now() - start;
+    }
+    qsort(samples, RUNS, sizeof *samples, ascending);
+    r.median = samples[RUNS / 2];
+    r.min = samples[0];
+    r.check = 6;
+    return r;
+}
+
+// A line of /proc/self/status, in bytes; 0 where there is none.
+static long long process_status(const char *name) {
+    char line[256];
+    long long kilobytes = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, name, strlen(name))) sscanf(line + strlen(name), ": %lld", &kilobytes);
+    if (f) fclose(f);
+    return 1024 * kilobytes;
+}
+
+// Three steps make the optimizer's slots and fill the free lists; the peak is of the fourth.
+static int measure_memory(void) {
+    EG_SCOPE;
+    make_digits();
+    long long start = process_status("VmRSS");
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *out[OUTPUTS];
+        eg_memory_reset_peak();
+        run_digits(out);
+    }
+    eg_memory_info m = eg_memory();
+    printf("{\"peak\": %lld, \"between\": %lld, \"resident\": %lld}\n", (long long)m.peak_bytes, (long long)m.live_bytes, process_status("VmHWM") - start);
+    for (int i = 0; i < n_p; i++) eg_release(p[i]);
+    eg_optimizer_release(optimizer);
+    return eg_error() != EG_OK;
+}
+
+static bool print_row(const char *name, const char *unit, double units, result r) {
+    if (eg_error()) return false;
+    printf("%-20s %12.4g %-3s (best %.4g, %lld runs; check %.9g)\n", name, r.median * units, unit, r.min * units, (long long)r.runs, r.check);
+    fflush(stdout);
+    return true;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && !strcmp(argv[1], "memory")) return measure_memory();
+    if (argc == 2 && !strcmp(argv[1], "gradient")) {
+        eg_tensor *out[OUTPUTS];
+        run_startup(out);
+        printf("%g\n", eg_item(out[0]));
+        return 0;
+    }
+    if (argc == 5 && argv[2][0] >= '0' && argv[2][0] <= '9') {
+        result r = {0, 0, 0, 0};
+        if (!strcmp(argv[1], "startup")) r = measure_startup(argv[0]);
+        for (int i = 0; i < WORKLOADS; i++)
+            if (!strcmp(argv[1], work[i].name)) r = measure(&work[i], atof(argv[3]), atoi(argv[4]));
+        if (!r.runs) printf("{\"skip\": \"not written for eager.h\"}\n");
+        else printf("{\"median\": %.9g, \"min\": %.9g, \"runs\": %lld, \"check\": %.9g}\n", r.median, r.min, (long long)r.runs, r.check);
+        return eg_error() != EG_OK;
+    }
+    for (int i = 0; i < WORKLOADS; i++) {
+        bool chosen = argc < 2 && strcmp(work[i].name, "matmul_1000_x200");
+        for (int k = 1; k < argc; k++) chosen = chosen || !strcmp(argv[k], work[i].name);
+        if (chosen && !print_row(work[i].name, work[i].unit, work[i].units, measure(&work[i], 0.5, work[i].warmup))) return 1;
+    }
+    if (argc < 2) print_row("startup", "ms", 1e3, measure_startup(argv[0]));
+    return 0;
+}

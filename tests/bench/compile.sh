@@ -1,0 +1,29 @@
+# sh tests/bench/compile.sh: what including eager.h costs, and what compiling its implementation costs. The best of three
+# measurements, in milliseconds of CPU; sizes of the object file's parts in KB.
+cd "$(dirname "$0")/../.."
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+: >"$T/empty.c"
+echo '#include "eager.h"' >"$T/include.c"
+printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$T/eager.c"
+
+cost() {        # how many runs are one measurement, then the command
+    runs=$1; shift
+    for round in 1 2 3; do
+        sh -c 'n=$1; shift; while [ $n -gt 0 ]; do "$@" || exit 1; n=$((n - 1)); done; times' sh "$runs" "$@" | tail -n 1 | tr 'ms' '  ' |
+            awk -v n="$runs" '{ printf "%.0f\n", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'
+    done | sort -n | head -n 1
+}
+
+echo '| compiler | include only | over an empty file | implementation -O0 | -O1 | -O2 | code at -O2 |'
+echo '|---|---:|---:|---:|---:|---:|---:|'
+for cc in gcc clang; do
+    command -v $cc >/dev/null 2>&1 || continue
+    empty=$(cost 20 $cc -std=c11 -c "$T/empty.c" -o "$T/o")
+    include=$(cost 20 $cc -std=c11 -I. -c "$T/include.c" -o "$T/o")
+    row="| $($cc --version | head -n 1 | sed 's/ (.*) / /') | $include ms | $((include - empty)) ms |"
+    for level in -O0 -O1 -O2; do
+        row="$row $(cost 1 $cc -std=c11 $level -I. -c "$T/eager.c" -o "$T/eager.o") ms |"
+    done
+    echo "$row $(size "$T/eager.o" | awk 'NR == 2 { printf "%.0f", $1 / 1024 }') KB |"
+done

@@ -1,0 +1,19 @@
+# ./build.sh bench [WORKLOAD...]: eager.h alone, then beside the frameworks that $PYTHON can import. RESULTS.md tells more.
+mkdir -p $B
+$CC -std=c11 -O2 $CFLAGS -I. tests/bench/bench.c -o $B/bench $LIBS
+printf '\n== eager.h, kernels of its own, one thread\n'
+$B/bench "$@"
+
+peers=$([ -z "$PYTHON" ] || $PYTHON - <<'PYTHON_END' 2>/dev/null
+from importlib.util import find_spec
+if find_spec("numpy"):
+    print("".join("," + peer for peer, module in (("torch", "torch"), ("tf", "tensorflow"), ("jax", "jax")) if find_spec(module)))
+PYTHON_END
+) || peers=''
+if [ -z "$peers" ]; then
+    echo "No PyTorch, TensorFlow or JAX to compare with; PYTHON=venv/bin/python ./build.sh bench takes those of an environment."
+    exit
+fi
+[ $# -gt 0 ] || set -- op_add_4 tape_chain_4 linreg_2000 mlp_32 cnn_32 startup
+printf '\n== beside others, each in a process of its own on one core (tests/bench/peers.py --help: more workloads and peers)\n'
+CC=$CC $PYTHON tests/bench/peers.py --peers "eager$peers" --work "$(echo "$@" | tr ' ' ,)" --min-time 0.3 --markdown
