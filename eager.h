@@ -2727,8 +2727,8 @@ static const char *egi_print_nonfinite(double x) {
 
 static void egi_print_float(egi_printer *p, int64_t i) {
     const double x = egi_print_float_at(p, i), magnitude = fabs(x);
-    const bool negative = signbit(x) != 0;
-    if (!isfinite(x)) {
+    const bool negative = __builtin_signbit(x) != 0;
+    if (!__builtin_isfinite(x)) {
         const char *s = egi_print_nonfinite(x);
         p->nonfinite = true;
         if (x < 0) p->minus_infinity = true;
@@ -2851,12 +2851,12 @@ static void egi_print_scalar(egi_printer *p) {
         return;
     }
     const double x = egi_print_float_at(p, 0), magnitude = fabs(x);
-    if (!isfinite(x)) {
+    if (!__builtin_isfinite(x)) {
         egi_text_string(p->out, egi_print_nonfinite(x));
         return;
     }
     egi_print_digits(p->kind, magnitude, 1, 17, 1000, &d);
-    if (signbit(x)) egi_text_string(p->out, "-");
+    if (__builtin_signbit(x)) egi_text_string(p->out, "-");
     if (magnitude == 0 || (magnitude >= 1e-4 && magnitude < egi_print_large(p->kind, true))) {
         egi_print_positional(p->out, &d, egi_print_max(d.count - d.point, 1), '0');
     } else if (d.count > 1) {
@@ -4168,7 +4168,7 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
     number.number = *(const double *)args->parameters;
     number.size = 1;
     eg_tensor *out = args->out[0];
-    if ((out->flags & EGI_CONTIGUOUS) && (number.number == 0) && !signbit(number.number)) { memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size)); return true; }
+    if ((out->flags & EGI_CONTIGUOUS) && (number.number == 0) && !__builtin_signbit(number.number)) { memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size)); return true; }
     copy.in[0] = &number;
     return egi_cpu_copy(b, &copy);
 }
