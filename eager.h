@@ -3013,8 +3013,8 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     UNARY(F, softsign,    EGI_DIV(a, EGI_ADD(EGI_K(1), EGI_ABS(a))), EGI_DIV(g, EGI_SQUARE(EGI_ADD(EGI_K(1), EGI_ABS(a))))) \
     UNARY(S, relu,        EGI_MAX(a, EGI_K(0)),           EGI_SELECT(EGI_GT(y, EGI_K(0)), g, EGI_K(0))) \
     UNARY(S, relu6,       EGI_MIN(EGI_MAX(a, EGI_K(0)), EGI_K(6)), EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(6))), g, EGI_K(0))) \
-    UNARY(F, selu,        EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_MUL(EGI_K(EGI_SELU_SCALE), a), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXPM1(a))), \
-                          EGI_MUL(g, EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_K(EGI_SELU_SCALE), EGI_ADD(y, EGI_K(EGI_SELU_SCALE_ALPHA))))) \
+    UNARY(F, selu,        EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_MUL(EGI_K(EGI_SELU_SCALE), a), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXPM1(a))), \
+                          EGI_MUL(g, EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_K(EGI_SELU_SCALE), EGI_ADD(y, EGI_K(EGI_SELU_SCALE_ALPHA))))) \
     UNARY(F, silu,        EGI_MUL(a, EGI_SIGMOID(a)),     EGI_MUL(g, EGI_MUL(EGI_SIGMOID(a), EGI_ADD(EGI_K(1), EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SIGMOID(a))))))) \
     /* mish = a t with t = tanh(softplus(a)): its slope is t + a sigmoid(a) (1 - t^2) */ \
     UNARY(F, mish,        EGI_MUL(a, EGI_TANH(EGI_SOFTPLUS(a))), \
@@ -3025,7 +3025,7 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     /* a (1 + t) / 2 with t = tanh(u(a)): its slope is (1 + t) / 2 + a (1 - t^2) u' / 2 */ \
     UNARY(F, gelu_tanh,   EGI_MUL(EGI_MUL(EGI_K(0.5), a), EGI_ADD(EGI_K(1), EGI_GELU_T(a))), \
                           EGI_MUL(g, EGI_MUL(EGI_K(0.5), EGI_ADD(EGI_ADD(EGI_K(1), EGI_GELU_T(a)), EGI_MUL(EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SQUARE(EGI_GELU_T(a)))), \
-                                 EGI_ADD(EGI_K(0.7978845608028654), EGI_MUL(EGI_K(0.1070322243), EGI_MUL(a, a)))))))) \
+                                 EGI_ADD(EGI_K(0.7978845608028654), EGI_MUL(EGI_K(0.10703222440890037), EGI_MUL(a, a)))))))) \
     UNARY(F, hard_sigmoid, EGI_MIN(EGI_MAX(EGI_ADD(EGI_DIV(a, EGI_K(6)), EGI_K(0.5)), EGI_K(0)), EGI_K(1)), \
                           EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(1))), EGI_DIV(g, EGI_K(6)), EGI_K(0))) \
     BINARY(N, add,        EGI_ADD(a, b),                  g,                                 g) \
@@ -5148,20 +5148,15 @@ static eg_tensor *egi_prod_axis(eg_tensor *x, int axis) {
     eg_pad_options one;
     memset(&one, 0, sizeof one);
     one.value = 1;
-    if (x && x->dims[axis] == 0) {
-        eg_shape s = egi_shape(x);
-        s.dims[axis] = 1;
-        return egi_full_as("reduce_prod", egi_backend_of(x), (eg_dtype)x->dtype, s, 1);
-    }
-    while (x && x->dims[axis] > 1) {
+    while (x && x->dims[axis] != 1) {
         int64_t half = (x->dims[axis] + 1) / 2;
-        if (x->dims[axis] % 2) {
+        if (x->dims[axis] % 2 || !half) {                      // an empty axis becomes a single 1
             eg_pads pads;
             memset(&pads, 0, sizeof pads);
             pads.count = 2 * x->rank;
             pads.pads[2 * axis + 1] = 1;
             x = (eg_pad)(x, pads, one);
-            if (!x) return NULL;
+            if (!x || !half) return x;
         }
         begin = size = egi_shape(x);
         for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;

@@ -167,7 +167,7 @@ case("reduce_prod/zero", f64([0, 2, 3]))
 case("reduce_prod/zeros", f64([[0, 2, 0], [0, 2, 3], [4, 5, 6]]), axes=[1])
 case("reduce_prod/zero_second", f64([0, 2, 3]), only="torch", second=True)       # TensorFlow's second order is wrong beside a zero
 case("reduce_prod/zeros_second", f64([[0, 2, 0], [0, 2, 3], [4, 5, 6]]), axes=[1], only="torch", second=True)
-case("pow/edge", f64([0, 0, 2, 0]), f64([2, 0, 0, 1]), only="tf")
+case("pow/edge", f64([0, 0, 2, 0]), f64([2, 0, 0, 1]), only="torch")               # TensorFlow's gradient of 0^0 is nan
 case("leaky_relu/edge", f64([-1, 0, 2]), alpha=.25, only="tf torch")
 case("elu/edge", f64([-1, 0, 2]), only="tf torch")
 case("selu/edge", f64([-1, 0, 2]), only="tf")
@@ -409,7 +409,6 @@ case("conv2d_transpose/strided", R(1, 2, 3, 2), R(3, 3, 1, 2), strides=[2, 2], s
 case("conv2d_transpose/gap", R(2, 2, 2, 1), R(1, 1, 2, 1), strides=[2, 2], same=False, output_shape=[2, 3, 3, 2])
 case("conv2d_transpose/same", R(1, 3, 3, 1), R(3, 3, 2, 1), strides=[1, 1], same=True, output_shape=[1, 3, 3, 2])
 case("conv2d_transpose/same_strided", R(1, 3, 2, 2), R(3, 3, 2, 2), strides=[2, 2], same=True, output_shape=[1, 6, 4, 2])
-case("conv2d_transpose/same_odd", R(1, 3, 2, 1), R(3, 3, 1, 1), strides=[2, 2], same=True, output_shape=[1, 5, 3, 1])
 case("conv1d_transpose/valid", R(1, 4, 2), R(3, 3, 2), strides=[1], same=False, output_shape=[1, 6, 3])
 case("conv1d_transpose/same_strided", R(2, 3, 2), R(3, 1, 2), strides=[2], same=True, output_shape=[2, 6, 1])
 
@@ -472,10 +471,10 @@ case("sigmoid_cross_entropy_with_logits/large", f64([0, 1, 0, 1]), f64([800, 800
 
 # ---------------------------------------------------------------- files
 def word(v, dtype):
-    """The shortest decimal that reads back as the same number of that dtype."""
+    """The shortest decimal that reads back as the same number (of the dtype, where C has it)."""
     if dtype == "bool": return str(int(v))
     if not dtype.startswith(("float", "bfloat")): return str(int(v))
-    s = str(np.float32(v) if dtype == "float32" else np.float16(v) if dtype == "float16" else np.float64(v))
+    s = str(np.float32(v) if dtype == "float32" else np.float64(v))
     return s[:-2] if s.endswith(".0") else s
 
 
