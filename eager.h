@@ -1012,7 +1012,8 @@ enum {
     EGI_BOOL_FIRST = 8,          // the first operand is bool, whatever the others are
     EGI_DIVIDES = 16,            // an integer zero as second operand is an error
     EGI_USER = 32,               // gradients come from a user: check them
-    EGI_ATTR_PER_INPUT = 64      // attr is 1 + n_in pieces of attr_size bytes
+    EGI_ATTR_PER_INPUT = 64,     // attr is 1 + n_in pieces of attr_size bytes
+    EGI_SAME_SHAPE = 128         // operands broadcast only where one is a scalar
 };
 struct egi_op {
     const char *name;                                              // eg_<name>
@@ -1806,7 +1807,8 @@ static eg_shape egi_shape(const eg_tensor *x) {
 // "float32 [2, 3] 'W'" or "float32 [2, 3] (from eg_add)": an operand as errors show it.
 static EGI_COLD const char *egi_describe(const eg_tensor *x) {
     char *text = egi_text_buffer();
-    if (x->flags & EGI_NUMBER) snprintf(text, EGI_TEXT, "the number %g", x->number);
+    if (x->flags & EGI_INTEGER_NUMBER) snprintf(text, EGI_TEXT, "the number %lld", (long long)x->integer);
+    else if (x->flags & EGI_NUMBER) snprintf(text, EGI_TEXT, "the number %g", x->number);
     else if (x->name) snprintf(text, EGI_TEXT, "%s %s '%.60s'", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)), x->name);
     else snprintf(text, EGI_TEXT, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)), x->op);
     return text;
@@ -2055,10 +2057,10 @@ static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype d
     if (egi_is_float(dtype)) return true;
     double v = x->number;
     if (v != floor(v) || v != v || v - v != 0)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: the number %g does not fit dtype %s; eg_cast the tensor to a floating dtype first", function, v, egi_dtypes[dtype].name);
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s does not fit dtype %s; eg_cast the tensor to a floating dtype first", function, egi_describe(x), egi_dtypes[dtype].name);
     bool fits = dtype == EG_INT32 ? v >= INT32_MIN && v <= INT32_MAX : dtype == EG_UINT8 ? v >= 0 && v <= 255 : dtype == EG_BOOL ? v == 0 || v == 1 :
                 (x->flags & EGI_INTEGER_NUMBER) || (v >= -9223372036854775808.0 && v < 9223372036854775808.0);
-    return fits || egi_fail(EG_ERROR_DTYPE, "eg_%s: the number %g is out of the range of dtype %s", function, v, egi_dtypes[dtype].name);
+    return fits || egi_fail(EG_ERROR_DTYPE, "eg_%s: %s is out of the range of dtype %s", function, egi_describe(x), egi_dtypes[dtype].name);
 }
 static void egi_number_store(const eg_tensor *x, int dtype, void *p) {
     if (x->flags & EGI_INTEGER_NUMBER) egi_store_int(dtype, p, x->integer);
@@ -2122,11 +2124,19 @@ EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value) {
     return eg_constant_values(dtype, scalar, &value, 1);
 }
 EAGER_API eg_tensor *eg_scalar(double value) { return eg_scalar_of(EG_FLOAT32, value); }
+// Kernels count on 0 and 1 in bool tensors.
+static bool egi_are_bools(const void *data, eg_shape shape) {
+    int64_t n = 1;
+    for (int i = 0; i < shape.rank; i++) n *= shape.dims[i];
+    for (int64_t i = 0; i < n; i++) if (((const unsigned char *)data)[i] > 1) return false;
+    return true;
+}
 EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data) {
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
     if (!data && !empty) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_data: data is NULL for shape %s", egi_show(shape));
+    if (dtype == EG_BOOL && !egi_are_bools(data, shape)) return eg_cast(egi_upload("from_data", EG_UINT8, &shape, data), EG_BOOL);
     return egi_upload("from_data", dtype, &shape, data);
 }
 EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *, void *), void *user) {
@@ -2134,7 +2144,7 @@ EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *da
     if (!egi_shape_valid("wrap_data", shape, dtype)) return NULL;
     if (!data) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_wrap_data: data is NULL");
     // Kernels load whole elements: data that is not aligned for its dtype is copied too.
-    if (!backend->host_reads || (uintptr_t)data % (uintptr_t)egi_dtypes[dtype].size) {
+    if (!backend->host_reads || (uintptr_t)data % (uintptr_t)egi_dtypes[dtype].size || (dtype == EG_BOOL && !egi_are_bools(data, shape))) {
         eg_tensor *copy = eg_from_data(dtype, shape, data);
         if (copy && deleter) deleter((void *)(uintptr_t)data, user);
         return copy;
@@ -3094,8 +3104,9 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     } \
     static inline T V##_floordiv(T a, T b) { \
         if (b == 0) return a / b; \
-        T q = (a - V##_mod(a, b)) / b, down = floor##f(q);      /* q is whole but for rounding */ \
-        return q - down > (T)0.5 ? down + 1 : down; \
+        T r = fmod##f(a, b), q = (a - r) / b, down = floor##f(q);      /* q is whole but for rounding */ \
+        if (q - down > (T)0.5) down += 1; \
+        return r != 0 && (r < 0) != (b < 0) ? down - 1 : down; \
     } \
     static inline T V##_pow(T a, T b) { return pow##f(a, b); } \
     static inline T V##_max(T a, T b) { return a > b || a != a ? a : b; } \
@@ -3448,12 +3459,13 @@ enum {
 };
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
 #define EGI_DIVISION(name) ((int)EGI_OP_##name == (int)EGI_OP_floordiv || (int)EGI_OP_##name == (int)EGI_OP_mod ? EGI_DIVIDES : 0)
+#define EGI_LOSS(name) ((int)EGI_OP_##name == (int)EGI_OP_sigmoid_cross_entropy_with_logits ? EGI_SAME_SHAPE : 0)
 #define EGI_PLAIN(formula) (sizeof(#formula) == 2)       /* the formula is the single letter g */
 #define EGI_ROW(n, kind, name, flags, grad, p0, p1, p2, dx, l0, l1, l2) \
     { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_DTYPES_##kind, EGI_LOOPS_##kind(name), { p0, p1, p2 }, egi_uses_of_##name, dx, { l0, l1, l2 } },
 #define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_PLAIN(d0), 0, 0, egi_dx_##name, egi_f32_dx0_##name, NULL, NULL)
 #define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, 0, 0, 0, NULL, NULL, NULL, NULL)
-#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, EGI_DIVISION(name), egi_grad_elementwise, EGI_PLAIN(d0), EGI_PLAIN(d1), 0, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
+#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, EGI_DIVISION(name) | EGI_LOSS(name), egi_grad_elementwise, EGI_PLAIN(d0), EGI_PLAIN(d1), 0, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
 #define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, 0, 0, 0, NULL, NULL, NULL, NULL)
 #define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, 0, 0, 0, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
 static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3) };
@@ -3592,6 +3604,8 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
         if ((in[i]->flags & EGI_NUMBER) && dtype >= EG_INT32 && !egi_number_fits(op->name, in[i], (eg_dtype)dtype)) return NULL;
     if ((op->flags & EGI_DIVIDES) && dtype >= EG_INT32 && egi_has_zero(in[1]))
         return (eg_tensor *)eg_raise(EG_ERROR_MATH, "eg_%s: integer division by zero in %s", op->name, egi_describe(in[1]));
+    if (op->flags & EGI_SAME_SHAPE && in[0]->rank && in[1]->rank && !egi_same_shape(in[0], in[1]))
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape", op->name, egi_describe(in[0]), egi_describe(in[1]));
     eg_shape shape;
     if (!egi_broadcast(op->name, in, n, &shape)) return NULL;
     eg_tensor *out = egi_new(op->name, backend ? backend : egi_backend_here(), op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)dtype, &shape);
@@ -3659,6 +3673,9 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
         unsigned uses = op->uses(i);
         if (!uses && (op->flags & EGI_BOOL_FIRST)) continue;
         if (egi_recording() || g->dtype != EG_FLOAT32 || (uses & EGI_USES_A && op->flags & EGI_BOOL_FIRST && c->inputs[0]->flags & EGI_NUMBER)) {
+            // A plain number would make float32 where it meets another one; here it has the dtype it had in the op.
+            for (int j = op->flags & EGI_BOOL_FIRST ? 1 : 0; j < c->n_inputs; j++)
+                if (operand[j] && operand[j]->flags & EGI_NUMBER && !(operand[j] = egi_number_tensor(op->name, operand[j], (eg_dtype)g->dtype, egi_backend_of(g)))) return false;
             dx[i] = op->dx(i, operand[0], operand[1], operand[2], operand[3], g);
             if (!dx[i]) return false;
             continue;
@@ -5440,11 +5457,11 @@ EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o
 
 // ---- gather and scatter_add: each the other's gradient
 
-typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; } egi_gather_attr;
+typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; } egi_gather_attr;     // name: of the public op, for errors
 static bool egi_shape_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
-    if (!egi_needs_index("gather", index)) return false;
+    if (!egi_needs_index(a->name, index)) return false;
     if (x->rank + index->rank - 1 > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_gather: the result of %s and %s would have more than %d axes", egi_describe(x), egi_describe(index), EG_MAX_RANK);
     egi_same_out(c, x);
     eg_shape *s = &c->shape[0];
@@ -5471,7 +5488,7 @@ static bool egi_run_pick(egi_call *c, egi_kernel kernel, egi_gather_parameters *
 static bool egi_run_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_split_at(c->in[0], a->axis);
-    egi_gather_parameters p = { s.outer, s.n, s.inner, "gather" };
+    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
     return egi_run_pick(c, EGI_GATHER, &p);
 }
 static eg_tensor *egi_pick(const egi_op *op, eg_tensor *x, eg_tensor *index, egi_gather_attr a) {
@@ -5488,8 +5505,8 @@ static bool egi_shape_scatter_add(egi_call *c) {
     const eg_tensor *x = c->in[0], *index = c->in[1];
     bool fits = x->rank >= a->axis + index->rank;
     for (int i = 0; i < index->rank && fits; i++) fits = x->dims[a->axis + i] == index->dims[i];
-    if (!egi_needs_index("scatter_add", index) || !egi_needs_number("scatter_add", x)) return false;
-    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_scatter_add: updates %s do not match indices %s", egi_describe(x), egi_describe(index));
+    if (!egi_needs_index(a->name, index) || !egi_needs_number(a->name, x)) return false;
+    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_%s: updates %s do not match indices %s", a->name, egi_describe(x), egi_describe(index));
     egi_same_out(c, x);
     eg_shape *s = &c->shape[0];
     s->rank = 0;
@@ -5501,7 +5518,7 @@ static bool egi_shape_scatter_add(egi_call *c) {
 static bool egi_run_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_split_at(c->out[0], a->axis);
-    egi_gather_parameters p = { s.outer, s.n, s.inner, "scatter_add" };
+    egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
     return egi_run_pick(c, EGI_SCATTER_ADD, &p);
 }
 EGI_GRAD(scatter_add) { (void)op; return egi_set_dx(c, 0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes)); }
@@ -5512,6 +5529,7 @@ EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_opt
     if (!egi_alive("gather", 0, x) || !egi_alive("gather", 1, indices) || !egi_axis("gather", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis)) return NULL;
     a.index_rank = indices->flags & EGI_NUMBER ? 0 : indices->rank;
     a.rows = x->dims[a.axis];
+    a.name = "gather";
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
     return egi_pick(&egi_op_gather, x, indices, a);
 }
@@ -5580,7 +5598,7 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
     for (int i = 0; i < indices->rank - 1 && fits; i++) fits = updates->dims[i] == indices->dims[i];
     for (int i = (int)depth; i < shape.rank && fits; i++) fits = updates->dims[indices->rank - 1 + i - (int)depth] == shape.dims[i];
     if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s", egi_describe(updates), egi_describe(indices), egi_show(shape));
-    egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0] };
+    egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd" };
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, (int)depth, -1);
     return flat ? eg_reshape(egi_pick(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
@@ -5592,7 +5610,7 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
     if (!egi_alive("segment_sum", 0, x) || !egi_alive("segment_sum", 1, segments)) return NULL;
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_segment_sum: segments %s must have one entry for each row of %s", egi_describe(segments), egi_describe(x));
-    egi_gather_attr a = { 0, 1, n };
+    egi_gather_attr a = { 0, 1, n, "segment_sum" };
     return egi_pick(&egi_op_scatter_add, x, segments, a);
 }
 EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
