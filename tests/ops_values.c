@@ -180,6 +180,7 @@ TEST(binary_values) {
                 for (int lb = FLAT; lb < LAYOUTS; lb++) {
                     if (la == A_NUMBER && lb == A_NUMBER) continue;
                     if (t == EG_BOOL && (la == A_NUMBER || lb == A_NUMBER)) continue;
+                    if (!strncmp(value_rows[r].name, "sigmoid_cross", 13) && (la == A_ROW || la == A_COLUMN || lb == A_ROW || lb == A_COLUMN)) continue;      // of one shape
                     int s = turn++ % SIZES;
                     check_values(&value_rows[r], (eg_dtype)t, la, lb, sizes[s][0], sizes[s][1]);
                 }

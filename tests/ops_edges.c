@@ -1,0 +1,568 @@
+// What ops do at the edge of their domain: kinks, ties, zeros, infinities, overflow, nothing at all; and what they do with
+// plain numbers. Each behaviour has a test of its name.
+#include "test.h"
+
+static eg_tensor *of(eg_dtype dtype, double a) { return eg_scalar_of(dtype, a); }
+// The gradient at x of the sum of an expression in x, as a tensor. SLOPE(eg_square(x), eg_scalar(3)) is 6.
+#define SLOPE(result, expression, at)                       \
+    do {                                                    \
+        eg_tensor *x = (at);                                \
+        eg_tape *slope_tape = eg_tape_begin();              \
+        eg_tape_watch(slope_tape, x);                       \
+        result = eg_tape_gradient(slope_tape, (expression), x); \
+    } while (0)
+static const eg_dtype floats[] = { EG_FLOAT32, EG_FLOAT64 };
+
+// ---- gradients at kinks and ties
+
+TEST(gradient_of_relu_and_abs_at_zero_is_zero) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g, *x0 = eg_constant_of(floats[t], EG_SHAPE(4), 0, -0.0, -1, 2);
+        SLOPE(g, eg_relu(x), x0);
+        CHECK_TENSOR(g, 0, 0, 0, 0, 1);
+        SLOPE(g, eg_abs(x), x0);
+        CHECK_TENSOR(g, 0, 0, 0, -1, 1);
+        SLOPE(g, eg_relu6(x), eg_constant_of(floats[t], EG_SHAPE(4), 0, 6, 3, 7));
+        CHECK_TENSOR(g, 0, 0, 0, 1, 0);
+        SLOPE(g, eg_sign(x), x0);
+        CHECK_TENSOR(g, 0, 0, 0, 0, 0);
+    }
+}
+TEST(gradient_of_sqrt_at_zero_is_infinite) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g;
+        SLOPE(g, eg_sqrt(x), of(floats[t], 0));
+        CHECK_TENSOR(g, 0, INFINITY);
+        SLOPE(g, eg_reduce_std(x), of(floats[t], 5));              // 0 times infinity
+        CHECK_TENSOR(g, 0, NAN);
+    }
+}
+TEST(gradient_of_max_and_min_is_shared_by_ties) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g, *tie = eg_constant_of(floats[t], EG_SHAPE(2, 3), 5, 1, 5, 2, 2, 2);
+        SLOPE(g, eg_reduce_max(x, .axes = EG_AXES(1)), tie);
+        CHECK_TENSOR(g, 1e-7, .5, 0, .5, 1. / 3, 1. / 3, 1. / 3);
+        SLOPE(g, eg_reduce_min(x), tie);
+        CHECK_TENSOR(g, 0, 0, 1, 0, 0, 0, 0);
+        SLOPE(g, eg_norm(x, .ord = INFINITY), eg_constant_of(floats[t], EG_SHAPE(3), -2, 2, 1));
+        CHECK_TENSOR(g, 0, -.5, .5, 0);
+        SLOPE(g, eg_max_pool2d(eg_reshape(x, EG_SHAPE(1, 2, 2, 1))), eg_constant_of(floats[t], EG_SHAPE(4), 1, 3, 3, 3));
+        CHECK_TENSOR(g, 0, 0, 1, 0, 0);                            // a window's maximum is its first
+    }
+}
+TEST(gradient_of_maximum_and_minimum_goes_to_the_first_of_a_tie) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *a = of(floats[t], 2), *b = of(floats[t], 2), *both[] = { a, b }, *g[2];
+        eg_tape *tape = eg_tape_begin_persistent();
+        eg_tape_watch(tape, a);
+        eg_tape_watch(tape, b);
+        CHECK(eg_tape_gradients(tape, eg_maximum(a, b), both, 2, g));
+        CHECK(eg_item(g[0]) == 1 && eg_item(g[1]) == 0);
+        CHECK(eg_tape_gradients(tape, eg_minimum(a, b), both, 2, g));
+        CHECK(eg_item(g[0]) == 1 && eg_item(g[1]) == 0);
+    }
+}
+TEST(gradient_of_clip_at_its_bounds_is_one) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g;
+        SLOPE(g, eg_clip_by_value(x, -1, 1), eg_constant_of(floats[t], EG_SHAPE(5), -2, -1, 0, 1, 2));
+        CHECK_TENSOR(g, 0, 0, 1, 1, 1, 0);
+    }
+}
+TEST(gradient_of_norm_at_zero_is_zero) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g;
+        SLOPE(g, eg_norm(x), eg_zeros(floats[t], EG_SHAPE(3)));
+        CHECK_TENSOR(g, 0, 0, 0, 0);
+        SLOPE(g, eg_norm(x, .axes = EG_AXES(1)), eg_constant_of(floats[t], EG_SHAPE(2, 2), 3, 4, 0, 0));
+        CHECK_TENSOR(g, 1e-7, .6, .8, 0, 0);
+        SLOPE(g, eg_norm(x, .ord = 1), eg_zeros(floats[t], EG_SHAPE(2)));
+        CHECK_TENSOR(g, 0, 0, 0);
+    }
+}
+TEST(gradient_of_prod_with_zeros) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g;
+        SLOPE(g, eg_reduce_prod(x), eg_constant_of(floats[t], EG_SHAPE(3), 0, 2, 3));
+        CHECK_TENSOR(g, 0, 6, 0, 0);
+        SLOPE(g, eg_reduce_prod(x), eg_constant_of(floats[t], EG_SHAPE(3), 0, 2, 0));
+        CHECK_TENSOR(g, 0, 0, 0, 0);
+        SLOPE(g, eg_reduce_prod(x, .axes = EG_AXES(0)), eg_constant_of(floats[t], EG_SHAPE(2, 2), 0, 2, 5, 0));
+        CHECK_TENSOR(g, 0, 5, 0, 0, 2);
+    }
+}
+TEST(gradient_of_pow_at_zero) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g;
+        SLOPE(g, eg_pow(x, 2), eg_constant_of(floats[t], EG_SHAPE(3), 0, -3, 2));
+        CHECK_TENSOR(g, 0, 0, -6, 4);
+        SLOPE(g, eg_pow(x, 0), eg_constant_of(floats[t], EG_SHAPE(2), 0, 5));
+        CHECK_TENSOR(g, 0, 0, 0);
+        SLOPE(g, eg_pow(x, 1), of(floats[t], 0));
+        CHECK_TENSOR(g, 0, 1);
+        SLOPE(g, eg_pow(2, x), of(floats[t], 0));
+        CHECK_TENSOR(g, 1e-6, log(2));
+        SLOPE(g, eg_pow(0, x), of(floats[t], 2));
+        CHECK_TENSOR(g, 0, 0);
+    }
+}
+TEST(gradient_of_divide_no_nan_at_zero_is_zero) {
+    eg_tensor *g;
+    SLOPE(g, eg_divide_no_nan(1, x), eg_constant(EG_SHAPE(2), 0, 2));
+    CHECK_TENSOR(g, 0, 0, -.25);
+    CHECK_TENSOR(eg_divide_no_nan(eg_constant(EG_SHAPE(3), 1, 0, NAN), 0), 0, 0, 0, 0);
+}
+TEST(gradient_where_not_chosen_is_zero_not_nan) {
+    eg_tensor *g;
+    SLOPE(g, eg_where(eg_greater(x, 0), x, 0), eg_constant(EG_SHAPE(3), NAN, -1, 2));
+    CHECK_TENSOR(g, 0, 0, 0, 1);
+    SLOPE(g, eg_elu(x, 1), eg_constant(EG_SHAPE(3), 1000, 1, -1));
+    CHECK_TENSOR(g, 1e-6, 1, 1, exp(-1));
+    SLOPE(g, eg_selu(x), eg_constant(EG_SHAPE(1), 1000));
+    CHECK_TENSOR(g, 1e-6, 1.0507009873554805);
+}
+TEST(gradients_of_integer_paths_are_null) {
+    eg_tensor *x = eg_scalar(2.5);
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tape_watch(tape, x);
+    CHECK(eg_tape_gradient(tape, eg_floor(x), x) == NULL);
+    CHECK_CONTAINS(eg_tape_unconnected_reason(), "eg_floor");
+    CHECK(eg_tape_gradient(tape, eg_cast(eg_cast(x, EG_INT32), EG_FLOAT32), x) == NULL);
+    CHECK(eg_tape_gradient(tape, eg_stop_gradient(x), x) == NULL);
+    CHECK_INT(eg_error(), EG_OK);
+}
+
+// ---- integers
+
+TEST(floordiv_and_mod_round_down) {
+    const eg_dtype dtypes[] = { EG_INT32, EG_INT64, EG_FLOAT32, EG_FLOAT64 };
+    for (int t = 0; t < 4; t++) {
+        eg_tensor *a = eg_constant_of(dtypes[t], EG_SHAPE(4), -7, 7, -7, 7), *b = eg_constant_of(dtypes[t], EG_SHAPE(4), 2, -2, -2, 2);
+        CHECK_TENSOR(eg_floordiv(a, b), 0, -4, -4, 3, 3);
+        CHECK_TENSOR(eg_mod(a, b), 0, 1, -1, -1, 1);
+        CHECK_DTYPE(eg_floordiv(a, b), dtypes[t]);
+    }
+    CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(4), -1, 1, 5, -5), INFINITY), 0, -1, 0, 0, -1);
+    CHECK_TENSOR(eg_mod(eg_constant(EG_SHAPE(2), -1, 1), INFINITY), 0, INFINITY, 1);
+    CHECK_TENSOR(eg_mod(eg_constant(EG_SHAPE(2), 1, INFINITY), eg_constant(EG_SHAPE(2), 0, 2)), 0, NAN, NAN);
+    CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(3), 1, -1, 0), 0), 0, INFINITY, -INFINITY, NAN);
+    CHECK_TENSOR(eg_floordiv(eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 1, 0.3), 0.1), 0, 9, 2);      // 0.1 is a little more than a tenth
+}
+TEST(integer_division_by_zero_is_an_error) {
+    const eg_dtype dtypes[] = { EG_INT32, EG_INT64, EG_UINT8 };
+    for (int t = 0; t < 3; t++) {
+        eg_tensor *a = eg_constant_of(dtypes[t], EG_SHAPE(2), 1, 2), *zero = eg_constant_of(dtypes[t], EG_SHAPE(2), 1, 0);
+        CHECK_ERROR(eg_floordiv(a, zero), EG_ERROR_MATH, "eg_floordiv: integer division by zero");
+        CHECK_ERROR(eg_mod(a, zero), EG_ERROR_MATH, "eg_mod: integer division by zero");
+        CHECK_ERROR(eg_mod(a, 0), EG_ERROR_MATH, "division by zero");
+        CHECK_ERROR(eg_div(a, a), EG_ERROR_DTYPE, "eg_floordiv");
+    }
+    CHECK_SHAPE(eg_floordiv(eg_zeros(EG_INT32, EG_SHAPE(0)), eg_zeros(EG_INT32, EG_SHAPE(0))), 0);
+}
+TEST(integer_overflow_wraps) {
+    eg_tensor *big = eg_constant_of(EG_INT32, EG_SHAPE(2), 2147483647, -2147483648.0);
+    CHECK_TENSOR(eg_add(big, big), 0, -2, 0);
+    CHECK_TENSOR(eg_sub(big, 1), 0, 2147483646, 2147483647);
+    CHECK_TENSOR(eg_mul(big, big), 0, 1, 0);
+    CHECK_TENSOR(eg_negative(big), 0, -2147483647, -2147483648.0);
+    CHECK_TENSOR(eg_abs(big), 0, 2147483647, -2147483648.0);
+    CHECK_TENSOR(eg_square(big), 0, 1, 0);
+    CHECK_TENSOR(eg_pow(big, 2), 0, 1, 0);
+    CHECK_TENSOR(eg_reduce_sum(eg_concat(EG_TENSORS(big, eg_constant_of(EG_INT32, EG_SHAPE(1), -5)), 0)), 0, -6);
+    CHECK_TENSOR(eg_cumsum(eg_constant_of(EG_INT32, EG_SHAPE(2), 2147483647, 1)), 0, 2147483647, -2147483648.0);
+    CHECK_TENSOR(eg_matmul(eg_reshape(big, EG_SHAPE(1, 2)), eg_reshape(big, EG_SHAPE(2, 1))), 0, 1);
+    CHECK_TENSOR(eg_reduce_prod(big), 0, -2147483648.0);
+    CHECK_TENSOR(eg_floordiv(big, -1), 0, -2147483647, -2147483648.0);       // the quotient of the least and -1
+    CHECK_TENSOR(eg_mod(big, -1), 0, 0, 0);
+    const int64_t most[] = { INT64_MAX, INT64_MIN };
+    eg_tensor *wide = eg_from_data(EG_INT64, EG_SHAPE(2), most);
+    const int64_t *y = (const int64_t *)eg_data(eg_add(wide, wide));
+    CHECK(y && y[0] == -2 && y[1] == 0);
+    y = (const int64_t *)eg_data(eg_floordiv(wide, -1));
+    CHECK(y && y[0] == -INT64_MAX && y[1] == INT64_MIN);
+    y = (const int64_t *)eg_data(eg_reduce_sum(eg_concat(EG_TENSORS(wide, wide), 0)));
+    CHECK(y && y[0] == -2);
+    eg_tensor *byte = eg_constant_of(EG_UINT8, EG_SHAPE(2), 200, 100);
+    CHECK_TENSOR(eg_add(byte, byte), 0, 144, 200);
+    CHECK_TENSOR(eg_sub(eg_constant_of(EG_UINT8, EG_SHAPE(2), 0, 1), 2), 0, 254, 255);
+    CHECK_TENSOR(eg_mul(byte, byte), 0, 64, 16);
+    CHECK_TENSOR(eg_reduce_sum(byte), 0, 44);
+    CHECK_TENSOR(eg_pow(byte, 2), 0, 64, 16);
+}
+TEST(integer_pow) {
+    eg_tensor *a = eg_constant_of(EG_INT32, EG_SHAPE(5), 0, 1, -1, 2, -3);
+    CHECK_TENSOR(eg_pow(a, 0), 0, 1, 1, 1, 1, 1);
+    CHECK_TENSOR(eg_pow(a, 3), 0, 0, 1, -1, 8, -27);
+    CHECK_TENSOR(eg_pow(a, -1), 0, 0, 1, -1, 0, 0);
+    CHECK_TENSOR(eg_pow(a, -2), 0, 0, 1, 1, 0, 0);
+    CHECK_TENSOR(eg_pow(a, 2147483647), 0, 0, 1, -1, 0, 1431655765);
+}
+TEST(mean_of_integers_stays_integer) {
+    CHECK_TENSOR(eg_reduce_mean(eg_constant_of(EG_INT32, EG_SHAPE(4), 1, 2, 3, 5)), 0, 2);
+    CHECK_TENSOR(eg_reduce_mean(eg_constant_of(EG_INT64, EG_SHAPE(2), -1, -2)), 0, -1);
+    CHECK_TENSOR(eg_reduce_mean(eg_constant_of(EG_UINT8, EG_SHAPE(2), 255, 254)), 0, 254);
+    CHECK_DTYPE(eg_reduce_mean(eg_constant_of(EG_UINT8, EG_SHAPE(2), 255, 254)), EG_UINT8);
+}
+TEST(round_takes_halves_to_even) {
+    for (int t = 0; t < 2; t++) CHECK_TENSOR(eg_round(eg_constant_of(floats[t], EG_SHAPE(8), 0.5, 1.5, 2.5, -0.5, -1.5, 2.4999, -2.5001, 3)), 0, 0, 2, 2, -0.0, -2, 2, -3, 3);
+}
+
+// ---- plain numbers and dtypes
+
+TEST(dtypes_never_mix_by_themselves) {
+    eg_tensor *of_dtype[6], *y = NULL;
+    for (int t = 0; t < 6; t++) of_dtype[t] = eg_ones((eg_dtype)t, EG_SHAPE(2));
+    for (int a = 0; a < 6; a++)
+        for (int b = 0; b < 6; b++) {
+            if (a == b) continue;
+            CHECK_ERROR(y = eg_add(of_dtype[a], of_dtype[b]), EG_ERROR_DTYPE, "eg_add: dtypes differ");
+            CHECK(y == NULL);
+            CHECK_ERROR(eg_equal(of_dtype[a], of_dtype[b]), EG_ERROR_DTYPE, "eg_cast one of them");
+            CHECK_ERROR(eg_concat(EG_TENSORS(of_dtype[a], of_dtype[b]), 0), EG_ERROR_DTYPE, "eg_concat: dtypes differ");
+            CHECK_ERROR(eg_where(of_dtype[EG_BOOL], of_dtype[a], of_dtype[b]), EG_ERROR_DTYPE, "eg_where: dtypes differ");
+        }
+}
+TEST(plain_numbers_take_the_tensors_dtype) {
+    for (int t = 0; t < EG_BOOL; t++) {
+        eg_tensor *x = eg_constant_of((eg_dtype)t, EG_SHAPE(2), 3, 4);
+        CHECK_DTYPE(eg_add(x, 1), (eg_dtype)t);
+        CHECK_TENSOR(eg_add(x, 1), 0, 4, 5);
+        CHECK_TENSOR(eg_sub(10, x), 0, 7, 6);
+        CHECK_TENSOR(eg_add(x, 2.0), 0, 5, 6);                        // a whole double is as good
+        CHECK_TENSOR(eg_maximum(x, 4), 0, 4, 4);
+        CHECK_TENSOR(eg_less(x, 4), 0, 1, 0);
+        CHECK_TENSOR(eg_clip_by_value(x, 0, 3), 0, 3, 3);
+    }
+    CHECK_TENSOR(eg_add(eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 1, 2, 3, 4), 1), 0, 2, 3, 4, 5);
+    eg_tensor *m = eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 1, 2, 3, 4);
+    CHECK_TENSOR(eg_mul(eg_add(m, 1), m), 0, 2, 6, 12, 20);
+    CHECK_DTYPE(eg_mul(eg_add(m, 1), m), EG_INT32);
+}
+TEST(two_plain_numbers_make_float32) {
+    eg_tensor *y = eg_add(1, 2);
+    CHECK_DTYPE(y, EG_FLOAT32);
+    CHECK_INT(eg_rank(y), 0);
+    CHECK_TENSOR(y, 0, 3);
+    CHECK_TENSOR(eg_div(1, 4), 0, .25);
+    CHECK_TENSOR(eg_less(1, 2), 0, 1);
+    CHECK_DTYPE(eg_less(1, 2), EG_BOOL);
+    CHECK_DTYPE(eg_where(eg_constant_of(EG_BOOL, EG_SHAPE(2), 1, 0), 1, 2), EG_FLOAT32);
+    CHECK_TENSOR(eg_where(eg_constant_of(EG_BOOL, EG_SHAPE(2), 1, 0), 1, 2), 0, 1, 2);
+    CHECK_TENSOR(eg_clip_by_value(5, 0, 1), 0, 1);
+    CHECK_TENSOR(eg_sqrt(eg_number(4)), 0, 2);
+}
+TEST(fractions_do_not_fit_integers) {
+    const eg_dtype dtypes[] = { EG_INT32, EG_INT64, EG_UINT8 };
+    for (int t = 0; t < 3; t++) {
+        eg_tensor *x = eg_ones(dtypes[t], EG_SHAPE(2));
+        CHECK_ERROR(eg_mul(x, 0.5), EG_ERROR_DTYPE, "0.5");
+        CHECK_ERROR(eg_add(1.25, x), EG_ERROR_DTYPE, "1.25");
+        CHECK_ERROR(eg_add(x, NAN), EG_ERROR_DTYPE, "nan");
+        CHECK_ERROR(eg_add(x, INFINITY), EG_ERROR_DTYPE, "inf");
+    }
+}
+TEST(numbers_out_of_range_are_errors) {
+    CHECK_ERROR(eg_add(eg_ones(EG_UINT8, EG_SHAPE(2)), 256), EG_ERROR_DTYPE, "256 is out of the range");
+    CHECK_ERROR(eg_add(eg_ones(EG_UINT8, EG_SHAPE(2)), -1), EG_ERROR_DTYPE, "-1 is out of the range");
+    CHECK_ERROR(eg_add(eg_ones(EG_INT32, EG_SHAPE(2)), 2147483648u), EG_ERROR_DTYPE, "2147483648 is out of the range");
+    CHECK_ERROR(eg_add(eg_ones(EG_INT64, EG_SHAPE(2)), 1e19), EG_ERROR_DTYPE, "1e+19 is out of the range");
+    CHECK_TENSOR(eg_add(eg_ones(EG_INT64, EG_SHAPE(1)), INT64_C(9007199254740992)), 0, 9007199254740993.0);
+    const int64_t *y = (const int64_t *)eg_data(eg_add(eg_ones(EG_INT64, EG_SHAPE(1)), INT64_C(9007199254740993)));
+    CHECK(y && y[0] == 9007199254740994);                             // not by way of a double
+}
+TEST(logical_ops_take_any_bool_byte) {
+    const unsigned char bytes[] = { 0, 1, 2, 255 };
+    eg_tensor *x = eg_from_data(EG_BOOL, EG_SHAPE(4), bytes), *t = eg_ones(EG_BOOL, EG_SHAPE(4));
+    CHECK_TENSOR(eg_logical_and(x, t), 0, 0, 1, 1, 1);
+    CHECK_TENSOR(eg_logical_xor(x, t), 0, 1, 0, 0, 0);
+    CHECK_TENSOR(eg_equal(x, t), 0, 0, 1, 1, 1);
+    CHECK_TENSOR(eg_cast(x, EG_INT32), 0, 0, 1, 1, 1);
+    CHECK_TENSOR(eg_logical_not(x), 0, 1, 0, 0, 0);
+}
+
+// ---- NaN and infinities
+
+TEST(nan_passes_through) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *n = eg_constant_of(floats[t], EG_SHAPE(2), NAN, 1), *one = eg_ones(floats[t], EG_SHAPE(2));
+        CHECK_TENSOR(eg_maximum(n, one), 0, NAN, 1);
+        CHECK_TENSOR(eg_maximum(one, n), 0, NAN, 1);
+        CHECK_TENSOR(eg_minimum(n, one), 0, NAN, 1);
+        CHECK_TENSOR(eg_minimum(one, n), 0, NAN, 1);
+        CHECK_TENSOR(eg_clip_by_value(n, -1, 1), 0, NAN, 1);
+        CHECK_TENSOR(eg_sign(n), 0, NAN, 1);
+        CHECK_TENSOR(eg_relu(n), 0, NAN, 1);
+        CHECK_TENSOR(eg_relu6(n), 0, NAN, 1);
+        CHECK_TENSOR(eg_sigmoid(n), 1e-6, NAN, 0.7310585786);
+        CHECK_TENSOR(eg_softplus(n), 1e-6, NAN, 1.3132616875);
+        CHECK_TENSOR(eg_softmax(n), 0, NAN, NAN);
+        CHECK_TENSOR(eg_log_softmax(n), 0, NAN, NAN);
+        CHECK_TENSOR(eg_hard_sigmoid(n), 1e-6, NAN, 2. / 3);
+        CHECK_TENSOR(eg_leaky_relu(n, 0.1), 0, NAN, 1);
+        CHECK_TENSOR(eg_elu(n, 1), 0, NAN, 1);
+        CHECK_TENSOR(eg_selu(n), 1e-6, NAN, 1.0507009873554805);
+        CHECK_TENSOR(eg_gelu(n), 1e-6, NAN, 0.8413447);
+        CHECK_TENSOR(eg_silu(n), 1e-6, NAN, 0.7310585786);
+        CHECK_TENSOR(eg_reduce_max(n), 0, NAN);
+        CHECK_TENSOR(eg_reduce_min(n), 0, NAN);
+        CHECK_TENSOR(eg_reduce_sum(n), 0, NAN);
+        CHECK_TENSOR(eg_reduce_logsumexp(n), 0, NAN);
+        CHECK_TENSOR(eg_norm(n), 0, NAN);
+        CHECK_TENSOR(eg_cumsum(n), 0, NAN, NAN);
+        CHECK_TENSOR(eg_equal(n, n), 0, 0, 1);
+        CHECK_TENSOR(eg_not_equal(n, n), 0, 1, 0);
+        CHECK_TENSOR(eg_less(n, 5), 0, 0, 1);
+        CHECK_TENSOR(eg_greater_equal(n, 1), 0, 0, 1);
+        CHECK_TENSOR(eg_is_nan(n), 0, 1, 0);
+        CHECK_TENSOR(eg_is_finite(n), 0, 0, 1);
+    }
+}
+TEST(infinities_pass_through) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *i = eg_constant_of(floats[t], EG_SHAPE(2), -INFINITY, INFINITY);
+        CHECK_TENSOR(eg_sign(i), 0, -1, 1);
+        CHECK_TENSOR(eg_relu(i), 0, 0, INFINITY);
+        CHECK_TENSOR(eg_relu6(i), 0, 0, 6);
+        CHECK_TENSOR(eg_clip_by_value(i, -2, 3), 0, -2, 3);
+        CHECK_TENSOR(eg_sigmoid(i), 0, 0, 1);
+        CHECK_TENSOR(eg_softplus(i), 0, 0, INFINITY);
+        CHECK_TENSOR(eg_tanh(i), 0, -1, 1);
+        CHECK_TENSOR(eg_erf(i), 0, -1, 1);
+        CHECK_TENSOR(eg_exp(i), 0, 0, INFINITY);
+        CHECK_TENSOR(eg_elu(i, 1), 0, -1, INFINITY);
+        CHECK_TENSOR(eg_hard_sigmoid(i), 0, 0, 1);
+        CHECK_TENSOR(eg_is_inf(i), 0, 1, 1);
+        CHECK_TENSOR(eg_is_nan(i), 0, 0, 0);
+        CHECK_TENSOR(eg_is_finite(i), 0, 0, 0);
+        CHECK_TENSOR(eg_reduce_max(i), 0, INFINITY);
+        CHECK_TENSOR(eg_reduce_sum(i), 0, NAN);
+        CHECK_TENSOR(eg_atan2(i, i), 1e-6, -2.35619449, 0.785398163);
+        CHECK_TENSOR(eg_log(eg_constant_of(floats[t], EG_SHAPE(2), 0, -1)), 0, -INFINITY, NAN);
+    }
+}
+TEST(sigmoid_and_softplus_do_not_overflow) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g, *far = eg_constant_of(floats[t], EG_SHAPE(4), -1000, -100, 100, 1000);
+        CHECK_TENSOR(eg_sigmoid(far), 1e-30, 0, t ? exp(-100) : 3.7835e-44, 1, 1);
+        CHECK_TENSOR(eg_softplus(far), 1e-30, 0, exp(-100), 100, 1000);
+        SLOPE(g, eg_sigmoid(x), far);
+        CHECK_TENSOR(g, 1e-30, 0, exp(-100), 0, 0);
+        SLOPE(g, eg_softplus(x), far);
+        CHECK_TENSOR(g, 1e-30, 0, exp(-100), 1, 1);
+        SLOPE(g, eg_silu(x), far);
+        CHECK_TENSOR(g, 1e-30, 0, 0, 1, 1);
+        SLOPE(g, eg_mish(x), far);
+        CHECK_TENSOR(g, 1e-30, 0, 0, 1, 1);
+        SLOPE(g, eg_gelu_tanh(x), far);
+        CHECK_TENSOR(g, 1e-30, 0, 0, 1, 1);
+        SLOPE(g, eg_tanh(x), far);
+        CHECK_TENSOR(g, 0, 0, 0, 0, 0);
+        SLOPE(g, eg_sigmoid_cross_entropy_with_logits(eg_ones_like(x), x), far);
+        CHECK_TENSOR(g, 1e-7, -1, -1, 0, 0);
+    }
+}
+TEST(expm1_and_log1p_are_exact_near_zero) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *x = of(floats[t], 1e-10);
+        CHECK_NEAR(eg_item(eg_expm1(x)) * 1e10, 1, 1e-6);
+        CHECK_NEAR(eg_item(eg_log1p(x)) * 1e10, 1, 1e-6);
+    }
+}
+TEST(large_logits_are_stable) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g, *big = eg_constant_of(floats[t], EG_SHAPE(2, 3), 1000, 0, -1000, -5000, -5000, -5001);
+        eg_tensor *labels = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 0);
+        CHECK_TENSOR(eg_softmax(big), 1e-6, 1, 0, 0, .42231879825, .42231879825, .1553624035);
+        CHECK_TENSOR(eg_sparse_softmax_cross_entropy_with_logits(labels, big), 1e-6, 1000, .86199480);
+        CHECK_TENSOR(eg_log_softmax(eg_constant_of(floats[t], EG_SHAPE(2), 1e5, 0)), 0, 0, -1e5);
+        CHECK_TENSOR(eg_reduce_logsumexp(big, .axes = EG_AXES(1)), 1e-6, 1000, -4999.1380052);
+        SLOPE(g, eg_sparse_softmax_cross_entropy_with_logits(labels, x), big);
+        CHECK_TENSOR(g, 1e-6, 1, -1, 0, .42231879825 - 1, .42231879825, .1553624035);
+        SLOPE(g, eg_softmax_cross_entropy_with_logits(eg_one_hot(labels, 3, .dtype = floats[t]), x), big);
+        CHECK_TENSOR(g, 1e-6, 1, -1, 0, .42231879825 - 1, .42231879825, .1553624035);
+    }
+    CHECK_TENSOR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(1), 0), eg_constant(EG_SHAPE(1, 3), 2, 1, .1)), 1e-6, .4170300);
+    CHECK_TENSOR(eg_sigmoid_cross_entropy_with_logits(eg_constant(EG_SHAPE(2), 1, 0), eg_constant(EG_SHAPE(2), -1e4, 1e4)), 0, 1e4, 1e4);
+}
+TEST(logsumexp_of_infinities) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g;
+        CHECK_TENSOR(eg_reduce_logsumexp(eg_constant_of(floats[t], EG_SHAPE(2), -INFINITY, -INFINITY)), 0, -INFINITY);
+        CHECK_TENSOR(eg_reduce_logsumexp(eg_constant_of(floats[t], EG_SHAPE(2), -INFINITY, 3)), 0, 3);
+        CHECK_TENSOR(eg_reduce_logsumexp(eg_constant_of(floats[t], EG_SHAPE(2), INFINITY, 3)), 0, INFINITY);
+        CHECK_TENSOR(eg_reduce_logsumexp(eg_zeros(floats[t], EG_SHAPE(0))), 0, -INFINITY);
+        SLOPE(g, eg_reduce_logsumexp(x), eg_constant_of(floats[t], EG_SHAPE(2), -INFINITY, 3));
+        CHECK_TENSOR(g, 1e-7, 0, 1);
+    }
+}
+TEST(softmax_masked_by_minus_infinity) {
+    eg_tensor *g, *masked = eg_constant(EG_SHAPE(3), 1, -INFINITY, 1);
+    CHECK_TENSOR(eg_softmax(masked), 1e-7, .5, 0, .5);
+    SLOPE(g, eg_mul(eg_softmax(x), eg_constant(EG_SHAPE(3), 1, 2, 3)), masked);
+    CHECK_TENSOR(g, 1e-6, -.5, 0, .5);
+    CHECK_TENSOR(eg_softmax(eg_constant(EG_SHAPE(2), -INFINITY, -INFINITY)), 0, NAN, NAN);
+}
+TEST(pow_as_c_defines_it) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *a = eg_constant_of(floats[t], EG_SHAPE(7), 0, 0, -2, -2, 4, 0, NAN), *b = eg_constant_of(floats[t], EG_SHAPE(7), 0, -1, 3, 0.5, 0.5, 3, 0);
+        CHECK_TENSOR(eg_pow(a, b), 1e-7, 1, INFINITY, -8, NAN, 2, 0, 1);
+    }
+}
+
+// ---- nothing at all
+
+TEST(reductions_of_nothing) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *none = eg_zeros(floats[t], EG_SHAPE(2, 0));
+        CHECK_TENSOR(eg_reduce_sum(none, .axes = EG_AXES(1)), 0, 0, 0);
+        CHECK_TENSOR(eg_reduce_mean(none, .axes = EG_AXES(1)), 0, NAN, NAN);
+        CHECK_TENSOR(eg_reduce_max(none, .axes = EG_AXES(-1)), 0, -INFINITY, -INFINITY);
+        CHECK_TENSOR(eg_reduce_min(none), 0, INFINITY);
+        CHECK_TENSOR(eg_reduce_prod(none), 0, 1);
+        CHECK_TENSOR(eg_reduce_prod(none, .axes = EG_AXES(1)), 0, 1, 1);
+        CHECK_TENSOR(eg_norm(none), 0, 0);
+        CHECK_TENSOR(eg_reduce_variance(none), 0, NAN);
+        CHECK_SHAPE(eg_reduce_sum(none, .axes = EG_AXES(0)), 0);
+        CHECK_SHAPE(eg_reduce_max(none, .axes = EG_AXES(0), .keepdims = true), 1, 0);
+        CHECK_ERROR(eg_argmax(none, .axis = 1), EG_ERROR_SHAPE, "eg_argmax");
+        CHECK_ERROR(eg_argmin(none, .axis = -1), EG_ERROR_SHAPE, "[2, 0]");
+        CHECK_SHAPE(eg_argmax(none), 0);
+    }
+    CHECK_TENSOR(eg_reduce_max(eg_zeros(EG_INT32, EG_SHAPE(0))), 0, -2147483648.0);
+    CHECK_TENSOR(eg_reduce_min(eg_zeros(EG_INT32, EG_SHAPE(0))), 0, 2147483647);
+    CHECK_TENSOR(eg_reduce_max(eg_zeros(EG_UINT8, EG_SHAPE(0))), 0, 0);
+    CHECK_TENSOR(eg_reduce_min(eg_zeros(EG_UINT8, EG_SHAPE(0))), 0, 255);
+    CHECK_INT(eg_item_int(eg_reduce_max(eg_zeros(EG_INT64, EG_SHAPE(0)))), INT64_MIN);
+    CHECK_INT(eg_item_int(eg_reduce_min(eg_zeros(EG_INT64, EG_SHAPE(0)))), INT64_MAX);
+    CHECK_TENSOR(eg_reduce_mean(eg_zeros(EG_INT32, EG_SHAPE(0))), 0, 0);
+    CHECK_TENSOR(eg_reduce_all(eg_zeros(EG_BOOL, EG_SHAPE(0))), 0, 1);
+    CHECK_TENSOR(eg_reduce_any(eg_zeros(EG_BOOL, EG_SHAPE(0))), 0, 0);
+}
+TEST(ops_of_nothing) {
+    eg_tensor *none = eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3));
+    CHECK_SHAPE(eg_add(none, 1), 0, 3);
+    CHECK_SHAPE(eg_add(none, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), 0, 3);
+    CHECK_SHAPE(eg_add(none, eg_ones(EG_FLOAT32, EG_SHAPE(2, 1, 1))), 2, 0, 3);
+    CHECK_SHAPE(eg_softmax(none), 0, 3);
+    CHECK_SHAPE(eg_log_softmax(eg_transpose(none)), 3, 0);
+    CHECK_SHAPE(eg_cumsum(none, .axis = 1), 0, 3);
+    CHECK_SHAPE(eg_transpose(none), 3, 0);
+    CHECK_TENSOR(eg_matmul(eg_transpose(none), none), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    CHECK_SHAPE(eg_sparse_softmax_cross_entropy_with_logits(eg_zeros(EG_INT32, EG_SHAPE(0)), none), 0);
+    CHECK_SHAPE(eg_softmax_cross_entropy_with_logits(none, none), 0);
+    CHECK_SHAPE(eg_resize(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 2, 2, 1)), 4, 4), 0, 4, 4, 1);
+    CHECK_SHAPE(eg_resize(eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2, 2, 1)), 0, 4), 1, 0, 4, 1);
+    CHECK_SHAPE(eg_reverse(none, EG_AXES(0, 1)), 0, 3);
+    CHECK_SHAPE(eg_one_hot(eg_zeros(EG_INT32, EG_SHAPE(0)), 4), 0, 4);
+    CHECK_SHAPE(eg_cast(none, EG_INT32), 0, 3);
+}
+TEST(reductions_of_a_scalar) {
+    eg_tensor *x = eg_scalar(-3);
+    CHECK_TENSOR(eg_reduce_sum(x), 0, -3);
+    CHECK_TENSOR(eg_reduce_max(x), 0, -3);
+    CHECK_TENSOR(eg_reduce_prod(x), 0, -3);
+    CHECK_TENSOR(eg_norm(x), 0, 3);
+    CHECK_TENSOR(eg_reduce_logsumexp(x), 1e-6, -3);
+    CHECK_TENSOR(eg_reduce_variance(x), 0, 0);
+    CHECK_TENSOR(eg_transpose(x), 0, -3);
+    CHECK_TENSOR(eg_reduce_sum(5), 0, 5);
+    CHECK_ERROR(eg_reduce_sum(x, .axes = EG_AXES(0)), EG_ERROR_ARGUMENT, "eg_reduce_sum: axis 0");
+}
+
+// ---- padding, resizing, picking
+
+TEST(same_padding_puts_the_extra_row_at_the_bottom_and_right) {
+    eg_tensor *f = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 1, 1));
+    CHECK_TENSOR(eg_conv2d(eg_ones(EG_FLOAT32, EG_SHAPE(1, 5, 5, 1)), f, .strides = { 2 }, .padding = EG_SAME), 0, 4, 6, 4, 6, 9, 6, 4, 6, 4);
+    CHECK_TENSOR(eg_conv2d(eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 4, 1)), f, .strides = { 2 }, .padding = EG_SAME), 0, 9, 6, 6, 4);
+    CHECK_TENSOR(eg_avg_pool2d(eg_constant(EG_SHAPE(1, 1, 3, 1), 1, 2, 3), .size = { 1, 2 }, .padding = EG_SAME), 0, 1.5, 3);     // the padding does not count
+    CHECK_TENSOR(eg_max_pool2d(eg_constant(EG_SHAPE(1, 1, 3, 1), -1, -2, -3), .size = { 1, 2 }, .padding = EG_SAME), 0, -1, -3);
+}
+TEST(bilinear_resize_has_half_pixel_centres) {
+    eg_tensor *x = eg_constant(EG_SHAPE(1, 1, 2, 1), 0, 4);
+    CHECK_TENSOR(eg_resize(x, 1, 4), 1e-6, 0, 1, 3, 4);
+    CHECK_TENSOR(eg_resize(eg_constant(EG_SHAPE(1, 1, 4, 1), 0, 1, 3, 4), 1, 2), 1e-6, .5, 3.5);
+    CHECK_TENSOR(eg_resize(x, 1, 3, .method = EG_NEAREST), 0, 0, 4, 4);
+    CHECK_TENSOR(eg_resize(x, 2, 1), 0, 2, 2);
+}
+TEST(one_hot_out_of_range_is_a_row_of_zeros) {
+    CHECK_TENSOR(eg_one_hot(eg_constant_of(EG_INT64, EG_SHAPE(3), -1, 1, 2), 2), 0, 0, 0, 0, 1, 0, 0);
+    CHECK_INT(eg_error(), EG_OK);
+}
+TEST(index_out_of_range_names_index_and_position) {
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *bad = eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 0, 1, 2, 3), *negative = eg_constant_of(EG_INT64, EG_SHAPE(2), 0, -1);
+    CHECK_ERROR(eg_gather(x, bad), EG_ERROR_INDEX, "eg_gather: index 3 at position [1, 1]");
+    CHECK_ERROR(eg_gather(x, negative), EG_ERROR_INDEX, "index -1 at position [1]");
+    CHECK_ERROR(eg_gather(x, eg_constant_of(EG_INT32, EG_SHAPE(1), 4), .axis = 1), EG_ERROR_INDEX, "[0, 4)");
+    CHECK_ERROR(eg_gather(x, 7), EG_ERROR_INDEX, "index 7");
+    CHECK_ERROR(eg_gather_nd(x, eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 0, 3, 1, 4)), EG_ERROR_INDEX, "eg_gather_nd: index 4");
+    CHECK_ERROR(eg_take_along_axis(x, eg_constant_of(EG_INT32, EG_SHAPE(1, 4), 0, 1, 2, 3), 0), EG_ERROR_INDEX, "eg_take_along_axis: index 3");
+    CHECK_ERROR(eg_scatter_nd(eg_constant_of(EG_INT32, EG_SHAPE(1, 1), 5), eg_ones(EG_FLOAT32, EG_SHAPE(1)), EG_SHAPE(5)), EG_ERROR_INDEX, "eg_scatter_nd: index 5");
+    CHECK_ERROR(eg_segment_sum(x, eg_constant_of(EG_INT32, EG_SHAPE(3), 0, -1, 0), 2), EG_ERROR_INDEX, "eg_segment_sum: index -1 at position [1]");
+    CHECK_ERROR(eg_index(x, 3), EG_ERROR_INDEX, "eg_index: 3");
+    CHECK_ERROR(eg_index(x, -4), EG_ERROR_INDEX, "eg_index: -4");
+}
+TEST(gather_adds_up_the_gradient_of_duplicates) {
+    eg_tensor *g;
+    SLOPE(g, eg_gather(x, eg_constant_of(EG_INT32, EG_SHAPE(4), 2, 0, 2, 2)), eg_constant(EG_SHAPE(3), 5, 6, 7));
+    CHECK_TENSOR(g, 0, 1, 0, 3);
+}
+TEST(label_out_of_range_is_an_error) {
+    eg_tensor *logits = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4));
+    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT32, EG_SHAPE(3), 0, 4, 1), logits), EG_ERROR_INDEX, "eg_sparse_softmax_cross_entropy_with_logits: index 4 at position [1]");
+    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(3), 0, 3, -1), logits), EG_ERROR_INDEX, "[0, 4)");
+}
+TEST(labels_of_another_rank_are_an_error) {
+    eg_tensor *logits = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *column = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 1)), *row = eg_zeros(EG_FLOAT32, EG_SHAPE(3));
+    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_zeros(EG_INT32, EG_SHAPE(3, 1)), logits), EG_ERROR_SHAPE, "[3, 1]");
+    CHECK_ERROR(eg_softmax_cross_entropy_with_logits(row, logits), EG_ERROR_SHAPE, "[3]");
+    CHECK_ERROR(eg_softmax_cross_entropy_with_logits(column, logits), EG_ERROR_SHAPE, "[3, 4]");
+    CHECK_ERROR(eg_sigmoid_cross_entropy_with_logits(row, column), EG_ERROR_SHAPE, "eg_sigmoid_cross_entropy_with_logits: labels float32 [3]");
+}
+
+// ---- views and memory
+
+TEST(views_share_memory_and_outlive_their_source) {
+    eg_tensor *y;
+    {
+        EG_SCOPE;
+        eg_tensor *x = eg_random_normal(EG_SHAPE(100, 100));
+        eg_tensor *row = eg_index(eg_transpose(x), 7);
+        CHECK(eg_data(eg_reshape(x, EG_SHAPE(10000))) == eg_data(x));
+        CHECK(eg_data(eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(2, -1))) == eg_data(x));
+        y = eg_keep(row);
+    }
+    CHECK_SHAPE(y, 100);
+    CHECK(isfinite(eg_item(eg_reduce_sum(y))));
+}
+TEST(inputs_are_never_written) {
+    const double before[] = { 3, -1, 2, 0 };
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 3, -1, 2, 0);
+    eg_sort(x);
+    eg_softmax(x);
+    eg_cumsum(x);
+    eg_relu(x);
+    eg_matmul(x, x);
+    eg_tensor_scatter_add(x, eg_zeros(EG_INT32, EG_SHAPE(1, 1)), eg_ones(EG_FLOAT32, EG_SHAPE(1, 2)));
+    CHECK_VALUES(x, 0, before, 4);
+}
+TEST(rank_eight_works) {
+    eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 0, 256, 1), EG_SHAPE(2, 2, 2, 2, 2, 2, 2, 2));
+    CHECK_NEAR(eg_item(eg_reduce_sum(eg_transpose(x))), 32640, 0);
+    CHECK_TENSOR(eg_reduce_max(eg_transpose(x), .axes = EG_AXES(0, 2, 3, 4, 5, 6, 7)), 0, 253, 255);
+    CHECK_INT(eg_rank(eg_add(x, eg_transpose(x))), 8);
+    CHECK_ERROR(eg_expand_dims(x, 0), EG_ERROR_SHAPE, "eg_expand_dims");
+    CHECK_ERROR(eg_repeat(x, 2, 0), EG_ERROR_SHAPE, "eg_repeat");
+}
+TEST(assertions) {
+    eg_tensor *a = eg_constant(EG_SHAPE(2, 2), 1, 2, NAN, 4), *b = eg_constant(EG_SHAPE(2, 2), 1, 2.5, NAN, 5);
+    CHECK(eg_assert_equal(a, a));
+    CHECK(eg_assert_near(a, b, 1));
+    CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT, "[0, 1]: 2 against 2.5");
+    CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT, "2 of 4");
+    CHECK_ERROR(eg_assert_near(a, b, .6), EG_ERROR_ASSERT, "[1, 1]: 4 against 5");
+    CHECK_ERROR(eg_assert_equal(a, eg_scalar(1)), EG_ERROR_ASSERT, "[2, 2]");
+    CHECK_ERROR(eg_assert_equal(a, eg_cast(a, EG_FLOAT64)), EG_ERROR_ASSERT, "float64");
+    CHECK(eg_assert_shape(a, EG_SHAPE(-1, 2)));
+    CHECK_ERROR(eg_assert_shape(a, EG_SHAPE(2, 3)), EG_ERROR_ASSERT, "[2, 3]");
+}
