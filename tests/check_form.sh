@@ -10,11 +10,12 @@ contents() {
     [ -s "$T/banners" ] && diff "$T/contents" "$T/banners"
 }
 
-# Whatever eager.o defines for a linker begins with eg_ or egi_ (in C++ too: everything public is extern "C").
+# Whatever eager.o defines for a linker begins with eg_ or egi_: in C++ too, where everything public is extern "C" and only the
+# standard library's inline functions come along.
 symbols() {
     "$@" -I. -c "$B/eager.c" -o "$T/symbols.o" &&
         nm -g --defined-only "$T/symbols.o" >"$T/nm" && grep -q ' T eg_' "$T/nm" &&
-        ! awk '$2 ~ /^[A-Z]$/ { print $3 }' "$T/nm" | grep -vE '^_?egi?_'
+        ! awk '$2 ~ /^[A-Z]$/ { print $3 }' "$T/nm" | grep -vE '^_?egi?_|^_+ZN?K?S'
 }
 static_symbols() {
     "$@" -I. -DEAGER_STATIC -c "$B/eager.c" -o "$T/static.o" && ! nm -g --defined-only "$T/static.o" | grep .
@@ -50,7 +51,7 @@ implementation_twice() {                    # the header once more after the imp
 }
 
 # Every function that the library defines is declared in the public part with a comment, beside it or above, and used in some test.
-public_names() { nm -g --defined-only "$B/plain/eager.o" | awk '$2 == "T" { print $3 }' | sed 's/^_*\(eg_\)/\1/' | sort; }
+public_names() { nm -g --defined-only "$B/plain/eager.o" | sed -n 's/.* T _*\(eg_.*\)/\1/p' | sort; }
 documented() {
     awk '/^#ifdef EAGER_IMPLEMENTATION/ { exit }
         /^ *$/ { said = 0 }
@@ -66,14 +67,14 @@ tested() {
     ! grep . "$T/untested"
 }
 
-# CPU milliseconds of a command, run $1 times. Figures to look at, no test: a busy machine must not fail one.
-cost() {
-    runs=$1; shift
-    sh -c 'n=$1; shift; while [ $n -gt 0 ]; do "$@" || exit 1; n=$((n - 1)); done; times' sh "$runs" "$@" 2>&1 |
-        tail -n 1 | tr 'ms' '  ' | awk -v n="$runs" '{ printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'
-}
-echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
-[ "$wanted" != "  " ] || echo "note: including eager.h costs $(($(cost 10 $CC -std=c11 -I. -c "$T/include.c" -o "$T/o") - $(cost 10 $CC -std=c11 -c "$T/empty.c" -o "$T/o"))) ms of CPU, the implementation at -O2 $(cost 1 $CC -std=c11 -O2 -I. -c "$B/eager.c" -o "$T/o") ms"
+# What it costs to compile, in milliseconds of CPU: figures to look at, no test, for a busy machine must not fail one.
+milliseconds() { tr 'ms' '  ' | awk -v n="$1" 'END { printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'; }
+cost() { sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do "$@" || exit 1; done; times' sh "$@" 2>&1 | milliseconds 10; }
+if [ "$wanted" = "  " ]; then
+    echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
+    empty=$(cost $CC -std=c11 -c "$T/empty.c" -o "$T/o") include=$(cost $CC -std=c11 -I. -c "$T/include.c" -o "$T/o")
+    echo "note: including eager.h costs $((include - empty)) ms; the implementation at -O2 $(milliseconds 1 <"$B/plain/eager.times") ms"
+fi
 
 check contents_list_equals_banners contents
 check symbols_are_prefixed symbols $CC -std=c11

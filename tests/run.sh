@@ -34,7 +34,7 @@ compile() {
     target=$1 sources=$2; shift 2
     [ -f "$target" ] && [ "$(cat "$target.how" 2>&1)" = "$*" ] && [ -z "$(find $sources -newer "$target")" ] && return
     rm -f "$target.how"
-    "$@" -o "$target" >"$target.said" 2>&1 && [ ! -s "$target.said" ] && printf %s "$*" >"$target.how" && return
+    "$@" -o "$target" >"$target.said" 2>&1 && [ ! -s "$target.said" ] && printf %s "$*" >"$target.how" && times >"${target%.o}.times" && return
     echo "$*"; head -n 40 "$target.said"
     return 1
 }
