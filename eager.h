@@ -6679,7 +6679,7 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
 }
 
 EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs, int nx, eg_tensor **out) {
-    if (!out || nx < 0 || ny < 0 || (nx && !xs) || (ny && !ys)) return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_gradient: a list is NULL");
+    if (nx < 0 || ny < 0 || (nx && (!xs || !out)) || (ny && !ys)) return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_gradient: a list is NULL");
     for (int i = 0; i < nx; i++) out[i] = NULL;
     egi_this.reason[0] = 0;
     egi_this.at_function = NULL;
@@ -6999,13 +6999,13 @@ static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_te
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
     return y;
 }
-// The inputs, each with an id of its own: a tensor given twice has a gradient for each place.
-static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few) {
+// The inputs, each with an id of its own: a tensor given twice has a gradient for each place. fresh: all with new ones.
+static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few, bool fresh) {
     eg_tensor **own = n <= n_few ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
     if (!own) { egi_no_memory(name, 0); return NULL; }
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
-        bool twice = false;
+        bool twice = fresh;
         for (int j = 0; j < i && !twice; j++) twice = xs[j] == xs[i];
         own[i] = twice ? eg_identity(xs[i]) : xs[i];
         ok = egi_alive(name, i, own[i]);
@@ -7019,7 +7019,7 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
     for (int i = 0; i < n; i++) grads[i] = NULL;
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_gradients_function: the function is NULL");
     eg_scope scope = eg_scope_begin();
-    eg_tensor **own = egi_distinct("gradients_function", xs, n, few, 8);
+    eg_tensor **own = egi_distinct("gradients_function", xs, n, few, 8, false);
     eg_tape *tape = own ? eg_tape_begin() : NULL;
     bool ok = tape != NULL;
     for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(tape, own[i]);
@@ -7116,7 +7116,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
     if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
     if (n > 8 && !(grads = (eg_tensor **)egi_alloc((size_t)n * sizeof *grads))) { egi_no_memory("jvp", 0); return NULL; }
     eg_scope scope = eg_scope_begin();
-    eg_tensor **own = egi_distinct("jvp", xs, n, few_own, 8);
+    eg_tensor **own = egi_distinct("jvp", xs, n, few_own, 8, false);
     eg_tape *inner = own ? eg_tape_begin() : NULL;
     bool ok = inner != NULL;
     for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(inner, own[i]);
@@ -7138,17 +7138,19 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
     if (!egi_check_directions("hvp", xs, vs, n)) return false;
-    eg_tensor *few[8];
+    eg_tensor *few[8], *few_vs[8];
     eg_scope scope = eg_scope_begin();
-    eg_tensor **own = egi_distinct("hvp", xs, n, few, 8);
-    eg_tape *outer = own ? eg_tape_begin() : NULL;
+    // The directions are constants for the outer tape, also where they are the inputs themselves.
+    eg_tensor **own = egi_distinct("hvp", xs, n, few, 8, false), **along = own ? egi_distinct("hvp", vs, n, few_vs, 8, true) : NULL;
+    eg_tape *outer = along ? eg_tape_begin() : NULL;
     bool ok = outer != NULL;
     for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(outer, own[i]);
     if (ok) eg_tape_unconnected_zeros(outer, true);
     ok = ok && eg_gradients_function(f, user, own, n, out);
-    eg_tensor *s = ok ? egi_inner(out, vs, n) : NULL;
+    eg_tensor *s = ok ? egi_inner(out, along, n) : NULL;
     ok = s && eg_tape_gradients(outer, s, own, n, out);
     if (own != few) egi_free(own);
+    if (along != few_vs) egi_free(along);
     for (int i = 0; i < n && ok; i++) ok = eg_keep(out[i]) != NULL;
     eg_scope_end(scope);
     for (int i = 0; i < n && !ok; i++) out[i] = NULL;
