@@ -1149,7 +1149,8 @@ typedef struct egi_context {
     eg_tape *tapes;                             // those that record or may, innermost first
     int recording;                              // how many of them record now
     int paused;
-    bool trap, trapping;
+    bool trap;
+    const char *gradient_of;                    // the op whose gradient is being computed, or NULL: the trap says so
     eg_error_code error;
     int64_t errors;
     const char *at_function, *at_file;
@@ -3510,8 +3511,9 @@ static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int
     text[0] = 0;
     for (int i = 0; i < n && at < sizeof text - 1; i++)
         if (in[i]) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.100s", at ? ", " : "", egi_describe(in[i]));
-    return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s from finite inputs: %s", name,
-                    (long long)count, egi_show(egi_shape(out[bad])), text);
+    const char *of = egi_this.gradient_of;
+    return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s from finite inputs: %s%s%s", name,
+                    (long long)count, egi_show(egi_shape(out[bad])), text, of ? ", in the gradient of eg_" : "", of ? of : "");
 }
 
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
@@ -6605,6 +6607,8 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     c.outputs = line->out;
     c.needed = needed;
     c.attributes = line->attr;
+    const char *outer = egi_this.gradient_of;
+    egi_this.gradient_of = line->op->name;
     ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
@@ -6620,6 +6624,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
         ok = ok && egi_accumulate(grads, slot, dx[i]);
     }
+    egi_this.gradient_of = outer;
     if (dx != few_dx) egi_free(dx);
     eg_scope_end(scope);
     return ok;

@@ -2,6 +2,7 @@
 #   ```c            a program; without main, what stands in column 0 as static, typedef, struct or # goes before main, the rest into it
 #   ```c more       goes on with the program above
 #   ```c fragment   is not compiled
+#   ```cpp          a program in C++, where there is a compiler for it
 #   ```text         after a program: what it prints (compare.awk); so do lines after `// output:` in the program itself
 . tests/check.sh
 T=$TEST_TEMP
@@ -20,12 +21,12 @@ extract() {
     /^```/ && !inside {
         language = $0; sub(/^``` */, "", language)
         inside = language == "" ? "other" : language
-        if (inside == "c") { flush(); n++; file = out "_" n ".c"; top = body = want = ""; whole = global = output = 0 }
+        if (inside == "c" || inside == "cpp") { flush(); n++; file = out "_" n "." inside; top = body = want = ""; whole = inside == "cpp"; global = output = 0 }
         next
     }
     /^```/ { inside = ""; output = global = 0; next }
     inside == "text" && n { want = want $0 "\n" }
-    inside != "c" && inside != "c more" { next }
+    inside != "c" && inside != "c more" && inside != "cpp" { next }
     /^ *\/\/ output:/ { output = 1; next }
     output && /^ *\/\// { line = $0; sub(/^ *\/\/ ?/, "", line); want = want line "\n"; next }
     /^int main/ { whole = 1 }
@@ -36,17 +37,19 @@ extract() {
     END { flush() }' "$1"
 }
 program() {                                # one that holds the implementation is compiled as a reader would, others with eager.o
-    core=$B/plain/eager.o
-    ! grep -q 'define EAGER_IMPLEMENTATION' "$1.c" || core=''
-    $CC -std=c11 -Wall -Wextra -Wno-unused -Wno-unused-parameter -Werror -I. "$1.c" $core -o "$1" -lm ${core:+$LIBS} || { cat -n "$1.c"; return 1; }
-    (cd "$T" && "./$(basename "$1")") >"$1.out" 2>&1 </dev/null || { echo "status $?"; cat "$1.out"; return 1; }
-    [ ! -f "$1.expected" ] || awk -f tests/compare.awk "$1.expected" "$1.out"
+    core=$B/plain/eager.o name=${1%.*} compiler="$CC -std=c11"
+    case $1 in *.cpp) compiler="$CXX -std=c++17" ;; esac
+    ! grep -q 'define EAGER_IMPLEMENTATION' "$1" || core=''
+    $compiler -Wall -Wextra -Wno-unused -Wno-unused-parameter -Werror -I. "$1" $core -o "$name" -lm ${core:+$LIBS} || { cat -n "$1"; return 1; }
+    (cd "$T" && "./$(basename "$name")") >"$name.out" 2>&1 </dev/null || { echo "status $?"; cat "$name.out"; return 1; }
+    [ ! -f "$name.expected" ] || awk -f tests/compare.awk "$name.expected" "$name.out"
 }
 for page in README.md docs/*.md; do
     [ -f "$page" ] || continue
     extract "$page"
-    for source in "$T/$(basename "$page" .md)"_*.c; do
-        [ ! -f "$source" ] || check "$(basename "$source" .c)" program "${source%.c}"
+    for source in "$T/$(basename "$page" .md)"_*.c "$T/$(basename "$page" .md)"_*.cpp; do
+        case $source in *.cpp) [ -n "$CXX" ] || continue ;; esac
+        [ ! -f "$source" ] || check "$(basename "${source%.*}")" program "$source"
     done
 done
 pictures() {                               # the library draws the pictures that the pages show

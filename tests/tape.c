@@ -1251,7 +1251,7 @@ TEST(the_trap_covers_backward) {
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     y = eg_sqrt(x);
-    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_NONFINITE, "from finite inputs");
+    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_NONFINITE, "in the gradient of eg_sqrt");
     y = eg_custom_gradient(same, infinite, NULL, &x, 1);
     CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_NONFINITE, "eg_custom_gradient: made 1");
     eg_trap_nonfinite(former);
