@@ -4864,7 +4864,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
             return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode", (long long)a.low[i], (long long)a.high[i], i, egi_describe(x));
     }
     if (options.mode == EG_PAD_CONSTANT) return egi_value_fits("pad", options.value, (eg_dtype)x->dtype) ? egi_pad(x, &a) : NULL;
-    for (int axis = 0; axis < x->rank && x; axis++) {
+    for (int axis = 0; x && axis < x->rank; axis++) {
         if (!a.low[axis] && !a.high[axis]) continue;
         int64_t n = x->dims[axis];
         eg_shape shape = { 1, { n + a.low[axis] + a.high[axis] } };
@@ -7743,8 +7743,9 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
     eg_tensor *own = eg_global_norm(xs, n);
     bool ok = own != NULL;
     for (int i = 0; i < n; i++) {
-        out[i] = ok && xs[i] ? egi_clip_to(xs[i], own, norm) : NULL;
-        ok = ok && (out[i] || !xs[i]);
+        eg_tensor *x = xs[i];                                  // out may be the same list
+        out[i] = ok && x ? egi_clip_to(x, own, norm) : NULL;
+        ok = ok && (out[i] || !x);
     }
     for (int i = 0; i < n && !ok; i++) out[i] = NULL;
     return ok;

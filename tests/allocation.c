@@ -1,0 +1,450 @@
+// Out of memory at every allocation: each act below runs with its 1st, 2nd, ... n-th allocation failing until it gets through.
+// Each failure must be a clean EG_ERROR_MEMORY (the act's results NULL), leak nothing, and leave no variable half-written.
+#include "test.h"
+
+// ---- an allocator that fails on purpose
+
+typedef enum way { ONCE, TWICE, FOR_EVER, ON_THE_DEVICE, WAYS } way;      // once is not enough: the library trims and tries again
+static struct { int64_t count, at, live; way how; bool on, failed; } faults;
+
+static void *faulty_allocate(size_t size, void *user) {
+    (void)user;
+    if (faults.on && faults.how != ON_THE_DEVICE) {
+        int64_t past = ++faults.count - faults.at;
+        if (past >= 0 && (past == 0 || faults.how == FOR_EVER || (past == 1 && faults.how == TWICE))) {
+            faults.failed = true;
+            return NULL;
+        }
+    }
+    void *p = malloc(size);
+    if (p) faults.live++;
+    return p;
+}
+static void faulty_free(void *p, void *user) {
+    (void)user;
+    faults.live--;
+    free(p);
+}
+static void faults_begin(way how, int64_t at) {
+    faults.count = 0;
+    faults.at = at;
+    faults.how = how;
+    faults.failed = false;
+    faults.on = true;
+#ifdef TEST_GUARD
+    guard_fail_at = how == ON_THE_DEVICE ? at : 0;
+#endif
+}
+static void faults_end(void) {
+    faults.on = false;
+#ifdef TEST_GUARD
+    if (faults.how == ON_THE_DEVICE) faults.failed = guard_fail_at == 0;
+    guard_fail_at = 0;
+#endif
+}
+
+// ---- the state that acts may change: all old or all new
+
+enum { MOST = 12 };
+typedef struct state {
+    eg_tensor *v[MOST];                                  // variables, released at the end
+    int n;
+    eg_optimizer *optimizer;
+    eg_tensor *x[MOST];                                  // inputs
+} state;
+typedef struct values { int n; int64_t size[40]; double *of[40]; } values;
+
+static void values_take(values *a, const state *s) {
+    eg_tensor *list[40];
+    a->n = 0;
+    for (int i = 0; i < s->n; i++) list[a->n++] = s->v[i];
+    int more = s->optimizer ? eg_optimizer_state(s->optimizer, list + a->n, 40 - a->n) : 0;
+    a->n += more;
+    for (int i = 0; i < a->n; i++) {
+        EG_SCOPE;
+        a->size[i] = eg_size(list[i]);
+        a->of[i] = (double *)malloc((size_t)(a->size[i] ? a->size[i] : 1) * sizeof(double));
+        memcpy(a->of[i], eg_data(eg_cast(list[i], EG_FLOAT64)), (size_t)a->size[i] * sizeof(double));
+    }
+}
+static void values_drop(values *a) {
+    for (int i = 0; i < a->n; i++) free(a->of[i]);
+    a->n = 0;
+}
+// A slot that is made during the act counts as old as it was made; so fewer are compared where there were fewer.
+static bool values_same(const values *a, const values *b, int n) {
+    for (int i = 0; i < n && i < a->n && i < b->n; i++)
+        if (a->size[i] != b->size[i] || memcmp(a->of[i], b->of[i], (size_t)a->size[i] * sizeof(double)) != 0) return false;
+    return true;
+}
+
+typedef struct act {
+    bool (*setup)(state *s);
+    bool (*run)(state *s);                               // true where everything came out right
+} act;
+
+static void sweep(act a, bool atomic) {
+    values old = {0, {0}, {0}}, new = {0, {0}, {0}};
+    for (int how = 0; how < WAYS; how++) {
+        if (how == ON_THE_DEVICE && test_on_host) continue;
+        int64_t n = 1, step = test_share > 1 || how == FOR_EVER ? 7 : 1;
+        for (bool through = false; !through && n < 100000; n += n < 20 ? 1 : step) {
+            state s = {{0}, 0, NULL, {0}};
+            eg_scope scope = eg_scope_begin();
+            eg_seed(1);
+            bool ready = a.setup(&s);
+            CHECK_INT(eg_error(), EG_OK);
+            REQUIRE(ready);
+            values before = {0, {0}, {0}}, after = {0, {0}, {0}};
+            values_take(&before, &s);
+            if (!old.n) old = before;
+            eg_memory_trim();
+            faults_begin((way)how, n);
+            bool right = a.run(&s);
+            faults_end();
+            through = !faults.failed;
+            if (through || how == ONCE) {
+                CHECK(right);                            // once: the second try has it
+                CHECK_INT(eg_error(), EG_OK);
+            } else if (!right) {
+                CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+                CHECK_CONTAINS(eg_error_message(), "out of memory");
+            }
+            eg_error_clear();
+            values_take(&after, &s);
+            if (right && !new.n && through) new = after;
+            if (atomic && new.n && !through) {
+                bool same = values_same(&after, right ? &new : &before, right ? new.n : before.n) || values_same(&after, &new, new.n);
+                CHECK(same);
+                if (!same) printf("    right %d, %d values before, %d after, %d when it worked\n", right, before.n, after.n, new.n);
+            }
+            if (old.of[0] != before.of[0]) values_drop(&before);
+            if (new.of[0] != after.of[0]) values_drop(&after);
+            for (int i = 0; i < s.n; i++) eg_release(s.v[i]);
+            eg_optimizer_release(s.optimizer);
+            eg_scope_end(scope);
+            eg_shutdown();
+            CHECK_INT(faults.live, 0);
+            if (test_fails > 5) { printf("    way %d, allocation %lld\n", how, (long long)n); return; }
+        }
+        if (getenv("TEST_VERBOSE")) printf("    %s: way %d: %lld allocations\n", test_now->name, how, (long long)n);
+    }
+    values_drop(&old);
+    values_drop(&new);
+}
+static bool sweep_begin(void) {
+    eg_shutdown();
+    return eg_set_allocator(faulty_allocate, faulty_free, NULL);
+}
+static void sweep_end(void) {
+    eg_shutdown();
+    CHECK(eg_set_allocator(NULL, NULL, NULL));
+}
+#define SWEEP(name, atomic)                                                                                           \
+    TEST(name) {                                                                                                      \
+        act a = {setup_##name, run_##name};                                                                           \
+        REQUIRE(sweep_begin());                                                                                       \
+        sweep(a, atomic);                                                                                             \
+        sweep_end();                                                                                                  \
+    }
+
+static bool add_variable(state *s, eg_tensor *initial, const char *name) { return (s->v[s->n++] = eg_variable(initial, name)) != NULL; }
+static bool is_all(eg_tensor *const *x, int n, bool there) {
+    for (int i = 0; i < n; i++) if (!x[i] == there) return false;
+    return true;
+}
+
+// ---- acts
+
+static bool setup_training_step(state *s) {
+    s->x[0] = eg_random_normal(EG_SHAPE(2, 6, 6, 1));
+    s->x[1] = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2);
+    s->optimizer = eg_adam(.learning_rate = 0.1);
+    return add_variable(s, eg_random_normal(EG_SHAPE(3, 3, 1, 2)), "filter") && add_variable(s, eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "bias") &&
+           add_variable(s, eg_random_normal(EG_SHAPE(8, 3)), "weights") && s->x[1] && s->optimizer;
+}
+static bool run_training_step(state *s) {
+    EG_SCOPE;
+    eg_tensor *grads[3], *inner[3];
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tensor *h = eg_relu(eg_add(eg_conv2d(s->x[0], s->v[0]), s->v[1]));
+    h = eg_reshape(eg_max_pool2d(h), EG_SHAPE(2, -1));
+    eg_tensor *loss = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(s->x[1], eg_matmul(h, s->v[2])));
+    bool ok = eg_tape_gradients(tape, loss, s->v, 3, inner);
+    CHECK(is_all(inner, 3, ok));
+    if (ok) loss = eg_add(loss, eg_mul(0.1, eg_add(eg_reduce_sum(eg_square(inner[0])), eg_norm(inner[2]))));
+    ok = eg_tape_gradients(outer, ok ? loss : NULL, s->v, 3, grads);
+    CHECK(is_all(grads, 3, ok));
+    return eg_apply_gradients(s->optimizer, grads, s->v, 3) && ok && isfinite(eg_item(loss));
+}
+SWEEP(training_step, true)
+
+static const double boundaries[] = {1, 2}, rates[] = {0.1, 0.2, 0.3};
+static int which_optimizer;
+static bool setup_optimizers(state *s) {
+    s->x[0] = eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+    s->x[1] = eg_constant(EG_SHAPE(3), -1, 5, 0);
+    switch (which_optimizer) {
+        case 0: s->optimizer = eg_sgd(.momentum = 0.9, .nesterov = true, .global_clipnorm = 1); break;
+        case 1: s->optimizer = eg_rmsprop(.centered = true, .clipnorm = 1); break;
+        case 2: s->optimizer = eg_adam(.amsgrad = true, .clipvalue = 1, .schedule = eg_cosine_decay(0.1, 10, 0.1, 0.2, 3)); break;
+        case 3: s->optimizer = eg_adamw(.schedule = eg_piecewise_constant(boundaries, rates, 2)); break;
+        case 4: s->optimizer = eg_sgd(.accumulate_steps = 2, .learning_rate = 0.5); break;
+        default: s->optimizer = eg_ftrl(.schedule = eg_exponential_decay(0.1, 2, 0.5, true)); break;
+    }
+    if (!add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "a") || !add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(3)), "b") || !s->optimizer) return false;
+    // The second step is the one that fails; of accumulated ones that is the one that updates.
+    return eg_apply_gradients(s->optimizer, s->x, s->v, 2);
+}
+static bool run_optimizers(state *s) { return eg_apply_gradients(s->optimizer, s->x, s->v, 2); }
+TEST(optimizers) {
+    act a = {setup_optimizers, run_optimizers};
+    REQUIRE(sweep_begin());
+    for (which_optimizer = 0; which_optimizer < 6; which_optimizer++) sweep(a, true);
+    sweep_end();
+}
+
+static bool setup_variables(state *s) {
+    s->x[0] = eg_transpose(eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6));
+    return add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(3, 2)), "a") && s->x[0];
+}
+static bool run_variables(state *s) {
+    EG_SCOPE;
+    eg_tensor *v = eg_variable(s->x[0], "made here"), *w = eg_variable(eg_scalar(1), NULL);
+    eg_optimizer *o = eg_rmsprop(.learning_rate = 1);
+    bool ok = v && w && o && eg_assign(s->v[0], s->x[0]) == s->v[0];
+    eg_optimizer_release(o);
+    eg_release(v);
+    eg_release(w);
+    return ok;
+}
+SWEEP(variables, true)
+static bool run_assign_add(state *s) { EG_SCOPE; return eg_assign_add(s->v[0], s->x[0]) != NULL; }
+static bool run_assign_number(state *s) { EG_SCOPE; return eg_assign(s->v[0], 3) != NULL; }
+static bool run_assign_slice(state *s) { EG_SCOPE; return eg_assign_slice(s->v[0], EG_SHAPE(1, 0), EG_SHAPE(2, 1), eg_constant(EG_SHAPE(2, 1), 8, 9)) != NULL; }
+#define setup_assign_add setup_variables
+#define setup_assign_number setup_variables
+#define setup_assign_slice setup_variables
+SWEEP(assign_add, true)
+SWEEP(assign_number, true)
+SWEEP(assign_slice, true)
+
+static bool setup_shapes(state *s) {
+    s->x[0] = eg_random_normal(EG_SHAPE(4, 6));
+    s->x[1] = eg_constant_of(EG_INT64, EG_SHAPE(3), 2, 0, 3);
+    s->x[2] = eg_random_normal(EG_SHAPE(2, 4, 6));
+    return s->x[0] && s->x[1] && s->x[2] && add_variable(s, s->x[0], "v");
+}
+static bool run_shapes(state *s) {
+    EG_SCOPE;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *many[10], *parts[3], *rows[4], *x = s->v[0], *y, *indices = NULL;
+    for (int i = 0; i < 10; i++) many[i] = eg_mul(x, i);
+    y = eg_concat(many, 10, 1);
+    y = eg_add(eg_reduce_sum(y), eg_reduce_sum(eg_stack(many, 10, -1)));
+    bool ok = eg_split(x, 3, 1, parts);
+    CHECK(is_all(parts, 3, ok));
+    bool unstacked = eg_unstack(x, 4, 0, rows);
+    CHECK(is_all(rows, 4, unstacked));
+    y = eg_add(y, eg_reduce_max(eg_sort(x)));
+    eg_tensor *top = eg_top_k(x, 2, &indices);
+    CHECK(top != NULL || indices == NULL);
+    y = eg_add(y, eg_reduce_mean(top));
+    y = eg_add(y, eg_reduce_sum(eg_gather(x, s->x[1])));
+    y = eg_add(y, eg_reduce_sum(eg_gather(x, s->x[1], .axis = 1)));
+    y = eg_add(y, eg_reduce_sum(eg_gather_nd(x, eg_reshape(s->x[1], EG_SHAPE(3, 1)))));
+    y = eg_add(y, eg_reduce_sum(eg_square(eg_segment_sum(ok ? parts[1] : NULL, eg_constant_of(EG_INT32, EG_SHAPE(4), 0, 1, 0, 1), 2))));
+    y = eg_add(y, eg_reduce_sum(eg_einsum("ij,bij->b", (eg_tensor *[]){x, s->x[2]}, 2)));
+    y = eg_add(y, eg_reduce_sum(eg_einsum("ij,kj->ik", (eg_tensor *[]){x, x}, 2)));
+    y = eg_add(y, eg_reduce_sum(eg_pad(x, EG_PADS(1, 2, 1, 0), .mode = EG_PAD_REFLECT)));
+    y = eg_add(y, eg_reduce_sum(eg_square(eg_pad(x, EG_PADS(1, 2, 1, 0)))));
+    y = eg_add(y, eg_reduce_sum(eg_tile(x, EG_SHAPE(2, 1))));
+    y = eg_add(y, eg_reduce_sum(eg_repeat(x, 2, 0)));
+    y = eg_add(y, eg_reduce_sum(eg_reverse(x, EG_AXES(0))));
+    y = eg_add(y, eg_reduce_sum(eg_cumsum(x, .axis = 1, .reverse = true)));
+    y = eg_add(y, eg_reduce_prod(eg_add(1, eg_slice(x, EG_SHAPE(1, 1), EG_SHAPE(2, 2)))));
+    y = eg_add(y, eg_reduce_variance(x, .axes = EG_AXES(0)));
+    y = eg_add(y, eg_reduce_logsumexp(x));
+    y = eg_add(y, eg_reduce_sum(eg_where(eg_greater(x, 0), x, eg_mul(2, x))));
+    y = eg_add(y, eg_reduce_sum(eg_matmul(s->x[2], eg_broadcast_to(x, EG_SHAPE(2, 4, 6)), .transpose_b = true)));
+    y = eg_add(y, eg_reduce_sum(eg_resize(eg_reshape(x, EG_SHAPE(1, 4, 6, 1)), 3, 5)));
+    y = eg_add(y, eg_reduce_sum(eg_avg_pool2d(eg_reshape(x, EG_SHAPE(1, 4, 6, 1)))));
+    y = eg_add(y, eg_reduce_sum(eg_one_hot(s->x[1], 4)));
+    y = eg_add(y, eg_reduce_sum(eg_softmax_cross_entropy_with_logits(eg_softmax(s->x[0]), x)));
+    y = eg_add(y, eg_reduce_sum(eg_log_softmax(x, .axis = EG_ZERO)));
+    y = eg_add(y, eg_reduce_sum(eg_cast(eg_argmax(x), EG_FLOAT32)));
+    y = eg_add(y, eg_reduce_sum(eg_cast(eg_cast(eg_floordiv(eg_cast(x, EG_INT32), eg_constant_of(EG_INT32, EG_SHAPE(6), 1, 2, 3, 4, 5, 6)), EG_UINT8), EG_FLOAT32)));
+    y = eg_reduce_sum(y);
+    eg_tensor *g = eg_tape_gradient(tape, y, s->v[0]);
+    CHECK(!(g && !y));
+    return ok && unstacked && indices && g && isfinite(eg_item(eg_reduce_sum(g))) && eg_error() == EG_OK;
+}
+SWEEP(shapes, true)
+
+static eg_tensor *cube(eg_tensor *const *in, void *user) { (void)user; return eg_mul(in[0], eg_square(in[0])); }
+static eg_tensor *dot(eg_tensor *const *in, void *user) { (void)user; return eg_reduce_sum(eg_mul(in[0], eg_exp(in[1]))); }
+static bool setup_functions(state *s) {
+    s->x[0] = eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 1, 2);
+    s->x[1] = eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 0.5, -1);
+    return s->x[0] && s->x[1] && add_variable(s, s->x[0], "v");
+}
+static bool run_functions(state *s) {
+    EG_SCOPE;
+    eg_tensor *grads[2], *out[2];
+    eg_gradient_pair pairs[2];
+    int count = 0;
+    eg_tensor *y = eg_value_and_gradients_function(dot, NULL, s->x, 2, grads);
+    CHECK(is_all(grads, 2, y != NULL));
+    bool ok = y && eg_nth_gradient(cube, NULL, s->x[0], 3) && eg_jvp(dot, NULL, s->x, s->x, 2) && eg_hessian(cube, NULL, s->x[0]);
+    bool product = eg_hvp(dot, NULL, s->x, s->x, 2, out);
+    CHECK(is_all(out, 2, product));
+    ok = ok && product && eg_check_gradient(dot, NULL, s->x, 2, .order = 2);
+    ok = ok && eg_implicit_value_and_gradients(cube, NULL, s->v, pairs, 2, &count) && count == 1;
+    eg_tape *tape = eg_tape_begin_persistent();
+    return ok && tape && eg_tape_watch(tape, s->x[0]) && (y = eg_square(s->x[0])) && eg_tape_jacobian(tape, y, s->x[0]) && eg_tape_batch_jacobian(tape, y, s->x[0]);
+}
+SWEEP(functions, true)
+
+static eg_tensor *own_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)user;
+    eg_tensor *e = c->saved[0] = eg_exp(in[0]);
+    return eg_log(eg_add(e, 1));
+}
+static void own_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], eg_sub(1, eg_div(1, eg_add(1, c->saved[0]))));
+}
+static bool pair_forward(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)c, (void)user;
+    out[0] = eg_add(in[0], in[1]);
+    out[1] = eg_mul(in[0], in[1]);
+    return out[0] && out[1];
+}
+static void pair_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_add(c->upstream[0], c->upstream[1]);
+    dx[1] = c->upstream[1];
+}
+static eg_tensor *own_loss(eg_tensor *const *in, void *user) {
+    state *s = (state *)user;
+    eg_tensor *out[2];
+    if (!eg_custom_gradient_multi(pair_forward, pair_backward, NULL, (eg_tensor *[]){s->v[0], in[0]}, 2, out, 2)) { CHECK(is_all(out, 2, false)); return NULL; }
+    eg_tensor *y = eg_custom_gradient(own_forward, own_backward, NULL, out, 1);
+    return eg_reduce_mean(eg_mul(y, out[1]));
+}
+static bool setup_custom(state *s) {
+    s->optimizer = eg_adam();
+    return setup_functions(s) && s->optimizer;
+}
+static bool run_custom(state *s) {
+    EG_SCOPE;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *before = eg_reduce_sum(own_loss(s->x, s)), *g = eg_tape_gradient(tape, before, s->v[0]);
+    return g && eg_minimize(s->optimizer, own_loss, s, s->x) != NULL;
+}
+SWEEP(custom, true)
+
+static int printed;
+static void swallow(const char *text, void *user) { (void)user; printed += (int)strlen(text); }
+static bool setup_printing(state *s) {
+    s->x[0] = eg_random_normal(EG_SHAPE(5, 4));
+    s->x[1] = eg_transpose(s->x[0]);
+    s->x[2] = eg_cast(eg_range(EG_FLOAT32, 0, 2000, 1), EG_FLOAT16);
+    return s->x[1] && s->x[2] && add_variable(s, s->x[0], "v");
+}
+static bool run_printing(state *s) {
+    EG_SCOPE;
+    char text[600];
+    eg_set_printer(swallow, NULL);
+    printed = 0;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_tanh(eg_matmul(s->v[0], s->x[1]));
+    eg_print(y);
+    eg_print(eg_greater(s->x[1], 0));
+    eg_print(eg_number(2));
+    int64_t length = eg_format(s->x[1], text, sizeof text), half = eg_format(s->x[2], text, sizeof text);
+    FILE *f = tmpfile();
+    if (f) { eg_fprint(f, s->x[1]); fclose(f); }
+    bool ok = y && tape && length > 100 && half > 40 && eg_error() == EG_OK;
+    if (tape) eg_tape_print(tape);
+    ok = ok && eg_tape_dot(tape, text, sizeof text) > 100 && printed > 300 && eg_error() == EG_OK;
+    eg_set_printer(NULL, NULL);
+    return ok;
+}
+SWEEP(printing, true)
+
+static int deleted;
+static void count_deleted(void *data, void *user) { (void)data, (void)user; deleted++; }
+static bool setup_making(state *s) { return add_variable(s, eg_scalar(1), "v"); }
+static bool run_making(state *s) {
+    static const float data[6] = {1, 2, 3, 4, 5, 6};
+    (void)s;
+    bool ok;
+    deleted = 0;
+    {
+        EG_SCOPE;
+        eg_tensor *w = eg_wrap_data(EG_FLOAT32, EG_SHAPE(6), data, count_deleted, NULL);
+        ok = w && eg_constant(EG_SHAPE(2), 1, 2) && eg_from_data(EG_FLOAT32, EG_SHAPE(2, 3), data) && eg_eye(EG_INT32, 3, 4) &&
+             eg_range(EG_INT64, 5, 0, -1) && eg_linspace(EG_FLOAT64, 0, 1, 5) && eg_ones_like(w) && eg_random_permutation(9) &&
+             eg_random_integers(EG_SHAPE(3), 0, 9) && eg_random_truncated_normal(EG_SHAPE(3)) && eg_random_bernoulli(EG_SHAPE(3)) && eg_to(w, "cpu:0");
+        if (!w) CHECK_INT(deleted, 0);
+        eg_tensor *view = w ? eg_strided_slice(w, EG_SHAPE(5), EG_SHAPE(EG_END), EG_SHAPE(-2)) : NULL;
+        const float *p = view ? (const float *)eg_data(view) : NULL;
+        ok = ok && p && p[0] == 6 && p[1] == 4 && p[2] == 2;
+        ok = ok && eg_assert_near(view, eg_constant(EG_SHAPE(3), 6, 4, 2), 0) && eg_item(eg_number(4)) == 4 && eg_data(eg_number(4)) != NULL;
+        if (!w) { CHECK_INT(deleted, 0); deleted = 1; }
+    }
+    CHECK_INT(deleted, 1);
+    return ok;
+}
+SWEEP(making, true)
+
+static bool setup_scopes(state *s) { return add_variable(s, eg_scalar(1), "v"); }
+static bool run_scopes(state *s) {
+    bool ok = true;
+    int64_t live = eg_memory().live_tensors;
+    for (int i = 0; i < 3; i++) {
+        EG_SCOPE;
+        eg_tape *tape = eg_tape_begin_persistent();
+        for (int k = 0; k < 40; k++) {                       // more than the first stack, map and list of lines hold
+            EG_SCOPE;
+            ok = eg_keep(eg_add(eg_square(s->v[0]), k)) && ok;
+        }
+        ok = ok && tape && eg_tape_watched_variables(tape, NULL, 0) == 1;
+        eg_scope_begin();
+    }
+    if (eg_error() == EG_OK) CHECK_INT(eg_memory().live_tensors, live);
+    return ok && eg_error() == EG_OK;
+}
+SWEEP(scopes, true)
+
+static bool setup_trap(state *s) { s->optimizer = eg_adam(); return add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "v") && s->optimizer; }
+static bool run_trap(state *s) {
+    EG_SCOPE;
+    eg_trap_nonfinite(true);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_reduce_sum(eg_sqrt(eg_transpose(eg_square(s->v[0])))), *g = eg_tape_gradient(tape, y, s->v[0]);
+    bool ok = eg_apply_gradients(s->optimizer, &g, s->v, 1);
+    eg_trap_nonfinite(false);
+    return ok && g;
+}
+SWEEP(trap, true)
+
+#ifndef TEST_GUARD
+// With a NULL for good, even a thread's first call of all is only an error.
+TEST(no_memory_from_the_start) {
+    REQUIRE(sweep_begin());
+    faults_begin(FOR_EVER, 1);
+    CHECK_ERROR(eg_scalar(1), EG_ERROR_MEMORY, "out of memory");
+    CHECK_ERROR(eg_tape_begin(), EG_ERROR_MEMORY, "out of memory");
+    CHECK_ERROR(eg_adam(), EG_ERROR_MEMORY, "out of memory");
+    eg_scope scope = eg_scope_begin();
+    CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+    eg_error_clear();
+    eg_scope_end(scope);
+    eg_memory_trim();
+    CHECK_INT(eg_memory().live_tensors, 0);
+    faults_end();
+    sweep_end();
+}
+#endif
