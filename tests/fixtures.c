@@ -287,8 +287,7 @@ static void run_optimizer(const row *r, const fixture_file *f) {
             const fixture_array *w = fixture_get(f, "in", 2 * i);
             char what[160];
             snprintf(what, sizeof what, "%s: variable %d after step %lld", f->name, i, (long long)step + 1);
-            // Step count and rate are float32 state in some optimizers, as in Keras.
-            test_values(__FILE__, __LINE__, what, variables[i], 2e-6, fixture_get(f, "out", i)->values + step * w->count, w->count);
+            test_values(__FILE__, __LINE__, what, variables[i], tolerance("float64"), fixture_get(f, "out", i)->values + step * w->count, w->count);
         }
     }
     for (int i = 0; i < n; i++) eg_release(variables[i]);
@@ -308,7 +307,7 @@ static void run_schedule(const fixture_file *f) {
     for (int64_t i = 0; i < at->count; i++) {
         char what[160];
         snprintf(what, sizeof what, "%s at step %lld", f->name, (long long)at->ints[i]);
-        test_near(__FILE__, __LINE__, what, eg_schedule_value(&s, at->ints[i]), want->values[i], 1e-7);
+        test_near(__FILE__, __LINE__, what, eg_schedule_value(&s, at->ints[i]), want->values[i], 1e-11);
     }
 }
 
