@@ -9,10 +9,7 @@ example() {
     name=$1
     line=$(sed -n "1,12s,^[/ *]*\(cc .*$name\.c[^&;]*\).*,\1,p" "examples/$name.c" | head -n 1)
     [ -n "$line" ] || { echo "no build line (cc ... $name.c) in its first lines"; return 1; }
-    case $name in                          # only those that compute for long are worth the optimizer's time
-    1?_*) line=$(echo "$line" | sed 's/-o *[^ ]*//') ;;
-    *) line=$(echo "$line" | sed 's/-o *[^ ]*//; s/-O2/-O0/') ;;
-    esac
+    line=$(echo "$line" | sed 's/-o *[^ ]*//')
     case $line in *examples/*) folder=. ;; *) folder=examples ;; esac
     (cd $folder && $CC ${line#cc} -o "$here/$T/$name") || return
     (cd "$T" && "./$name") >"$T/$name.out" 2>&1 </dev/null || { echo "status $?"; tail -n 5 "$T/$name.out"; return 1; }
