@@ -7,7 +7,7 @@ mkdir -p "$TEST_TEMP"
 
 selected() {
     [ "$wanted" = "  " ] && return
-    for part in $wanted; do case $1 in *"$part"*) return ;; esac; done
+    for part in $wanted; do case $1 in *"$part"*) return 0 ;; esac; done
     return 1
 }
 check() {
