@@ -1,0 +1,337 @@
+// Threads: each has scopes, tapes, errors, a generator and memory of its own; tensors go between them.
+#include "test.h"
+
+#ifdef EAGER_NO_THREADS
+TEST(threads) { SKIP("compiled with EAGER_NO_THREADS"); }
+#else
+#include <pthread.h>
+
+enum { THREADS = 4 };
+
+static void run_threads(void *(*body)(void *), void *arguments, size_t size, int n) {
+    pthread_t thread[16];
+    for (int i = 0; i < n; i++) if (pthread_create(&thread[i], NULL, body, (char *)arguments + (size_t)i * size)) { printf("no thread %d\n", i); exit(1); }
+    for (int i = 0; i < n; i++) pthread_join(thread[i], NULL);
+}
+// A thread that starts to wait at the same time as the others.
+typedef struct gate { pthread_mutex_t mutex; pthread_cond_t all; int waiting, size, turn; } gate;
+#define GATE(n) {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, n, 0}
+static void gate_pass(gate *g) {
+    pthread_mutex_lock(&g->mutex);
+    int turn = g->turn;
+    if (++g->waiting == g->size) { g->waiting = 0; g->turn++; pthread_cond_broadcast(&g->all); }
+    else while (g->turn == turn) pthread_cond_wait(&g->all, &g->mutex);
+    pthread_mutex_unlock(&g->mutex);
+}
+
+// ---- models
+
+typedef struct model { int seed; double loss; float weights[24]; bool ok; } model;
+static void *train(void *argument) {
+    model *m = (model *)argument;
+    eg_set_device(test_device());
+    eg_scope scope = eg_scope_begin();
+    eg_seed((uint64_t)m->seed);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(16, 3)), *y = eg_random_uniform(EG_SHAPE(16, 4));
+    eg_tensor *vars[2], *grads[2];
+    vars[0] = eg_variable(eg_random_normal(EG_SHAPE(3, 4)), "w");
+    vars[1] = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(4)), "b");
+    eg_optimizer *adam = eg_adam(.learning_rate = 0.05);
+    m->ok = true;
+    for (int step = 0; step < 400 / test_share; step++) {
+        EG_SCOPE;
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *kept = eg_cast(eg_random_bernoulli(EG_SHAPE(16, 3), .probability = 0.9), EG_FLOAT32);
+        eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(eg_tanh(eg_add(eg_matmul(eg_mul(x, kept), vars[0]), vars[1])), y)));
+        m->ok = eg_tape_gradients(tape, loss, vars, 2, grads) && eg_apply_gradients(adam, grads, vars, 2) && m->ok;
+        m->loss = eg_item(loss);
+    }
+    m->ok = m->ok && eg_error() == EG_OK;
+    memset(m->weights, 0, sizeof m->weights);
+    if (eg_data(vars[0])) memcpy(m->weights, eg_data(vars[0]), 12 * sizeof(float));
+    if (eg_data(vars[1])) memcpy(m->weights + 12, eg_data(vars[1]), 4 * sizeof(float));
+    eg_optimizer_release(adam);
+    eg_release(vars[0]);
+    eg_release(vars[1]);
+    eg_scope_end(scope);
+    return NULL;
+}
+TEST(models_train_at_once_with_the_bits_of_alone) {
+    model alone[THREADS], together[THREADS];
+    memset(alone, 0, sizeof alone);
+    for (int i = 0; i < THREADS; i++) {
+        alone[i].seed = 100 + i;
+        train(&alone[i]);
+        CHECK(alone[i].ok);
+    }
+    CHECK(alone[0].loss != alone[1].loss);
+    for (int round = 0; round < 3; round++) {
+        memset(together, 0, sizeof together);
+        for (int i = 0; i < THREADS; i++) together[i].seed = 100 + i;
+        run_threads(train, together, sizeof *together, THREADS);
+        for (int i = 0; i < THREADS; i++) {
+            CHECK(together[i].ok);
+            CHECK(memcmp(alone[i].weights, together[i].weights, sizeof alone[i].weights) == 0);
+            CHECK(alone[i].loss == together[i].loss);
+        }
+    }
+}
+
+// ---- tensors that are shared
+
+typedef struct shared { eg_tensor *x[8], *v; double sum; bool ok; } shared;
+static void *use_shared(void *argument) {
+    shared *s = (shared *)argument;
+    eg_set_device(test_device());
+    s->ok = true;
+    s->sum = 0;
+    for (int i = 0; i < 400 / test_share; i++) {
+        EG_SCOPE;
+        eg_tensor *x = s->x[i % 8], *view = eg_transpose(x);
+        eg_retain(x);
+        eg_keep(x);
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        eg_tensor *y = eg_reduce_sum(eg_mul(eg_matmul(x, view), s->v)), *g = eg_tape_gradient(tape, y, x);
+        const float *p = (const float *)eg_data(view);       // makes a copy that the threads race for
+        s->ok = s->ok && g && p && p[1] == ((const float *)eg_data(x))[2];
+        s->sum += eg_item(y) + eg_item(eg_reduce_sum(g));
+        eg_release(x);
+    }
+    s->ok = s->ok && eg_error() == EG_OK;
+    return NULL;
+}
+TEST(tensors_are_shared) {
+    shared s[THREADS];
+    eg_tensor *x[8];
+    for (int i = 0; i < 8; i++) x[i] = eg_add(eg_constant(EG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6), i);
+    eg_tensor *v = eg_variable(eg_scalar(2), "v");
+    for (int i = 0; i < THREADS; i++) { memcpy(s[i].x, x, sizeof x); s[i].v = v; }
+    run_threads(use_shared, s, sizeof *s, THREADS);
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(s[i].ok);
+        CHECK_NEAR(s[i].sum, s[0].sum, 0);
+    }
+    CHECK_TENSOR(x[7], 0, 8, 9, 10, 11, 12, 13);
+    eg_release(v);
+}
+
+// References come and go on all threads at once; the last one, wherever it is, frees.
+typedef struct passing { eg_tensor **x; int n; } passing;
+static void *let_go(void *argument) {
+    passing *p = (passing *)argument;
+    for (int i = 0; i < p->n; i++) eg_release(p->x[i]);
+    return NULL;
+}
+TEST(the_last_reference_frees_on_any_thread) {
+    enum { N = 500 };
+    static eg_tensor *x[N];
+    passing all[THREADS];
+    int64_t before = eg_memory().live_tensors, bytes = eg_memory().live_bytes, warm = 0;
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < N; i++) {
+            EG_SCOPE;
+            x[i] = eg_full(EG_FLOAT32, EG_SHAPE(1 + i % 50), i);
+            for (int k = 0; k < THREADS; k++) eg_retain(x[i]);
+        }
+        for (int k = 0; k < THREADS; k++) { all[k].x = x; all[k].n = N; }
+        run_threads(let_go, all, sizeof *all, THREADS);
+        CHECK_INT(eg_memory().live_tensors, before);
+#ifndef EAGER_DEBUG
+        CHECK_INT(eg_memory().live_bytes, bytes);
+        if (round == 1) warm = eg_memory().allocations;      // from then on their blocks have come home to this thread
+        if (round > 1) CHECK_INT(eg_memory().allocations, warm);
+#endif
+    }
+    (void)bytes, (void)warm;
+}
+
+static void *make_some(void *argument) {
+    eg_tensor **out = (eg_tensor **)argument;
+    eg_set_device(test_device());
+    EG_SCOPE;
+    for (int i = 0; i < 20; i++) eg_mul(eg_ones(EG_FLOAT32, EG_SHAPE(100)), i);
+    *out = eg_retain(eg_full(EG_FLOAT32, EG_SHAPE(100), 7));
+    return NULL;
+}
+TEST(dead_threads_memory_is_used_again) {
+    eg_tensor *x[40];
+    int64_t warm = 0;
+    for (int i = 0; i < 40; i++) {
+        run_threads(make_some, &x[i], sizeof *x, 1);
+        if (i % 2) { eg_release(x[i]); eg_release(x[i - 1]); } // while the heap they came from is another thread's, or nobody's
+        if (i == 3) warm = eg_memory().allocations;
+    }
+#ifndef EAGER_DEBUG
+    CHECK(eg_memory().allocations <= warm + 4);
+    CHECK(eg_memory().cached_bytes > 4000);
+#endif
+    (void)warm;
+    eg_memory_trim();
+    CHECK_INT(eg_memory().cached_bytes, 0);                  // a dead thread's too
+}
+
+// ---- each its own
+
+typedef struct own { gate *gate; int number; bool ok; } own;
+static void *be_apart(void *argument) {
+    own *o = (own *)argument;
+    eg_scope scope = eg_scope_begin();
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    o->ok = eg_error() == EG_OK && eg_error_count() == 0;
+    gate_pass(o->gate);
+    // Errors
+    if (o->number % 2) eg_matmul(x, x);
+    gate_pass(o->gate);
+    o->ok = o->ok && eg_error() == (o->number % 2 ? EG_ERROR_SHAPE : EG_OK) && eg_error_count() == o->number % 2;
+    eg_error_clear();
+    // Tapes
+    eg_tape *tape = o->number % 2 ? eg_tape_begin() : NULL;
+    if (tape) eg_tape_watch(tape, x);
+    gate_pass(o->gate);
+    eg_tensor *y = eg_square(x);
+    gate_pass(o->gate);
+    o->ok = o->ok && (!tape || eg_item(eg_reduce_sum(eg_tape_gradient(tape, y, x))) == 12);
+    // The NaN trap, recording, the generator
+    o->ok = o->ok && !eg_trap_nonfinite(o->number == 0);
+    if (o->number == 1) eg_recording_pause();
+    eg_seed((uint64_t)o->number);
+    gate_pass(o->gate);
+    eg_tensor *r = eg_random_uniform(EG_SHAPE(5));
+    o->ok = o->ok && eg_random_get_state().seed == (uint64_t)o->number && eg_random_get_state().counter == 2;
+    eg_seed((uint64_t)o->number);
+    o->ok = o->ok && eg_assert_equal(r, eg_random_uniform(EG_SHAPE(5)));
+    eg_tensor *z = eg_log(eg_scalar(-1));
+    o->ok = o->ok && (o->number == 0 ? !z && eg_error() == EG_ERROR_NONFINITE : z && eg_error() == EG_OK);
+    eg_error_clear();
+    gate_pass(o->gate);
+    if (o->number != 2) eg_scope_end(scope);                 // what a thread leaves open ends with it
+    return NULL;
+}
+TEST(scopes_tapes_errors_and_generators_are_the_threads_own) {
+    gate g = GATE(THREADS);
+    own o[THREADS];
+    int64_t live = eg_memory().live_tensors;
+    for (int i = 0; i < THREADS; i++) { o[i].gate = &g; o[i].number = i; o[i].ok = false; }
+    run_threads(be_apart, o, sizeof *o, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK(o[i].ok);
+    CHECK_INT(eg_memory().live_tensors, live);
+    CHECK_INT(eg_error(), EG_OK);
+}
+
+static void *leave_everything_open(void *argument) {
+    (void)argument;
+    eg_scope_begin();
+    eg_tape_begin_persistent();
+    eg_scope_begin();
+    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(100)), "v");
+    eg_tape_begin();
+    eg_keep(eg_square(v));
+    eg_release(v);
+    eg_scalar(1);
+    return NULL;
+}
+TEST(a_thread_that_ends_frees_what_its_scopes_own) {
+    int64_t live = eg_memory().live_tensors, bytes = eg_memory().live_bytes;
+    for (int i = 0; i < 3; i++) run_threads(leave_everything_open, &i, 0, 2);
+    CHECK_INT(eg_memory().live_tensors, live);
+    CHECK_INT(eg_memory().live_bytes, bytes);
+}
+
+typedef struct strange { eg_tape *tape; eg_tensor *x, *y; eg_error_code watch, gradient, stop; eg_tensor *g; } strange;
+static void *use_anothers_tape(void *argument) {
+    strange *s = (strange *)argument;
+    eg_tape_watch(s->tape, s->x);
+    s->watch = eg_error(), eg_error_clear();
+    s->g = eg_tape_gradient(s->tape, s->y, s->x);
+    s->gradient = eg_error(), eg_error_clear();
+    eg_tape_stop(s->tape);
+    s->stop = eg_error(), eg_error_clear();
+    return NULL;
+}
+TEST(a_tape_is_its_threads_own) {
+    strange s = {eg_tape_begin(), eg_scalar(3), NULL, EG_OK, EG_OK, EG_OK, NULL};
+    eg_tape_watch(s.tape, s.x);
+    s.y = eg_square(s.x);
+    run_threads(use_anothers_tape, &s, sizeof s, 1);
+    CHECK_INT(s.watch, EG_ERROR_TAPE);
+    CHECK_INT(s.gradient, EG_ERROR_TAPE);
+    CHECK_INT(s.stop, EG_ERROR_TAPE);
+    CHECK(s.g == NULL);
+    CHECK_TENSOR(eg_tape_gradient(s.tape, s.y, s.x), 0, 6);
+}
+
+// The first thing a thread does is to read, or to free, or to ask.
+static void *only_read(void *argument) {
+    eg_tensor *x = *(eg_tensor **)argument;
+    *(eg_tensor **)argument = eg_item(eg_index(x, 1)) == 2 ? x : NULL;
+    return NULL;
+}
+static void *only_item(void *argument) {
+    eg_tensor *x = *(eg_tensor **)argument;
+    *(eg_tensor **)argument = eg_item(x) == 5 ? x : NULL;
+    return NULL;
+}
+static void *only_ask(void *argument) {
+    eg_memory_trim();
+    eg_scope scope = {0, 1};
+    eg_scope_end(scope);
+    *(eg_tensor **)argument = eg_memory().tensors_made > 0 && eg_error() == EG_OK && eg_error_message()[0] == 0 ? *(eg_tensor **)argument : NULL;
+    eg_shutdown();
+    return NULL;
+}
+TEST(a_threads_first_call_may_be_any) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y = eg_scalar(5);
+    run_threads(only_read, &x, sizeof x, 1);
+    CHECK(x != NULL);
+    run_threads(only_item, &y, sizeof y, 1);
+    CHECK(y != NULL);
+    run_threads(only_ask, &x, sizeof x, 1);
+    CHECK(x != NULL);
+}
+
+// ---- what all threads have in common
+
+static int heard;
+static void listen(eg_error_code code, const char *message, void *user) {
+    (void)message;
+    if (code == EG_ERROR_SHAPE) __atomic_fetch_add((int *)user, 1, __ATOMIC_RELAXED);
+}
+static void *fail_often(void *argument) {
+    (void)argument;
+    EG_SCOPE;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    for (int i = 0; i < 50; i++) { eg_matmul(x, x); eg_error_clear(); eg_memory(); if (i % 10 == 0) eg_memory_reset_peak(); }
+    return NULL;
+}
+TEST(one_handler_hears_all_threads) {
+    eg_set_error_handler(listen, &heard);
+    run_threads(fail_often, &heard, 0, THREADS);
+    eg_set_error_handler(NULL, NULL);
+    CHECK_INT(heard, 50 * THREADS);
+}
+
+static void *make_and_trim(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 60; i++) {
+        EG_SCOPE;
+        eg_mul(eg_ones(EG_FLOAT32, EG_SHAPE(i + 1, 10)), 2);
+        if (i % 7 == 0) eg_memory_trim();
+    }
+    if (argument) eg_shutdown();                             // of this thread; the others are not disturbed
+    return NULL;
+}
+static void *make_threads(void *argument) {
+    char none;
+    for (int i = 0; i < 8; i++) run_threads(make_and_trim, i % 2 ? &none : NULL, 0, 2);
+    return argument;
+}
+TEST(heaps_change_hands_while_others_trim) {
+    char none;
+    int64_t live = eg_memory().live_tensors;
+    run_threads(make_threads, &none, 0, THREADS);
+    CHECK_INT(eg_memory().live_tensors, live);
+    eg_memory_trim();
+    CHECK_INT(eg_memory().cached_bytes, 0);
+}
+#endif
