@@ -1154,6 +1154,7 @@ typedef struct egi_context {
     eg_error_code error;
     int64_t errors;
     const char *at_function, *at_file;
+    const char *as;                     // the composed op whose parts run now
     int at_line;
     eg_backend *backend;
     eg_random_state random;
@@ -1372,7 +1373,12 @@ EAGER_API void egi_at(const char *function, const char *file, int line) {
 }
 
 static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
-    char full[1024];
+    char full[1024], own[1024];
+    const char *rest = egi_this.as && !strncmp(text, "eg_", 3) ? strchr(text, ':') : NULL;
+    if (rest) {
+        snprintf(own, sizeof own, "eg_%s%s", egi_this.as, rest);
+        text = own;
+    }
     int length = snprintf(full, sizeof full, "%s", text);
     const char *f = egi_this.at_function;
     // The place is known only if the latest call that left its mark is the one that fails.
@@ -1397,6 +1403,15 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     (void)set;
 #endif
 }
+// What a composed op runs fails in its name: `EGI_AS("reduce_std", eg_sqrt(...))` is the body of eg_reduce_std.
+#define EGI_AS(op, expression) \
+    do { \
+        const char *egi_former = egi_this.as; \
+        if (!egi_former) egi_this.as = op; \
+        eg_tensor *egi_result = (expression); \
+        egi_this.as = egi_former; \
+        return egi_result; \
+    } while (0)
 EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) {
     char text[1024];
     va_list list;
@@ -4510,7 +4525,29 @@ static bool egi_shape_reshape(egi_call *c) {
     c->shape[0] = ((const egi_reshape_attr *)c->attr)->to;
     return true;
 }
+// Dimensions of 1 come and go without moving anything: x's strides for the new shape; false where more than that differs.
+static bool egi_only_ones_differ(const eg_tensor *x, const eg_shape *to, int64_t *strides) {
+    int i = 0;
+    for (int j = 0; j < to->rank; j++) {
+        strides[j] = 0;
+        if (to->dims[j] == 1) continue;
+        while (i < x->rank && x->dims[i] == 1) i++;
+        if (i == x->rank || x->dims[i] != to->dims[j]) return false;
+        strides[j] = x->strides[i++];
+    }
+    while (i < x->rank && x->dims[i] == 1) i++;
+    return i == x->rank;
+}
 static bool egi_run_reshape(egi_call *c) {
+    int64_t strides[EG_MAX_RANK];
+    if (!(c->in[0]->flags & EGI_CONTIGUOUS) && egi_only_ones_differ(c->in[0], &c->shape[0], strides)) {
+        eg_tensor *y = c->out[0] = egi_alias(c->op->name, c->in[0]);
+        if (!y) return false;
+        y->rank = (int8_t)c->shape[0].rank;
+        for (int i = 0; i < y->rank; i++) { y->dims[i] = c->shape[0].dims[i]; y->strides[i] = strides[i]; }
+        egi_find_contiguous(y);
+        return true;
+    }
     eg_tensor *x = egi_contiguous(c->in[0]);
     if (!x) return false;
     c->out[0] = egi_alias(c->op->name, x);
@@ -4766,9 +4803,10 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     a.from = egi_shape(x);
     for (int i = 0; i < x->rank; i++) {
         a.begin[i] = begin.dims[i];
-        a.size[i] = size.dims[i] == -1 ? x->dims[i] - begin.dims[i] : size.dims[i];
         a.step[i] = 1;
-        if (a.begin[i] < 0 || a.begin[i] > x->dims[i] || a.size[i] < 0 || a.size[i] > x->dims[i] - a.begin[i])
+        bool inside = a.begin[i] >= 0 && a.begin[i] <= x->dims[i];
+        a.size[i] = size.dims[i] == -1 && inside ? x->dims[i] - a.begin[i] : size.dims[i];
+        if (!inside || a.size[i] < 0 || a.size[i] > x->dims[i] - a.begin[i])
             return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_slice: %lld elements from %lld on do not lie inside axis %d of %s", (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x));
     }
     return egi_slice(x, &a);
@@ -4777,7 +4815,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
     egi_slice_attr a;
     unsigned reversed = 0;
     if (!egi_alive("strided_slice", 0, x)) return NULL;
-    if (begin.rank > x->rank || begin.rank != end.rank || begin.rank != step.rank)
+    if (begin.rank < 0 || begin.rank > x->rank || begin.rank != end.rank || begin.rank != step.rank)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_strided_slice: begin %s, end %s and step %s must have one length, at most the rank of %s", egi_show(begin), egi_show(end), egi_show(step), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
@@ -4853,6 +4891,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
     egi_pad_attr a;
     if (!egi_alive("pad", 0, x)) return NULL;
     if (pads.count != 2 * x->rank) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x));
+    if (options.mode != EG_PAD_CONSTANT && options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: there is no mode %d", (int)options.mode);
     memset(&a, 0, sizeof a);
     a.value = options.value;
     for (int i = 0; i < x->rank; i++) {
@@ -4868,6 +4907,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
         if (!a.low[axis] && !a.high[axis]) continue;
         int64_t n = x->dims[axis];
         eg_shape shape = { 1, { n + a.low[axis] + a.high[axis] } };
+        if (!egi_shape_valid("pad", shape, EG_INT64)) return NULL;
         int64_t *index = (int64_t *)egi_alloc((size_t)shape.dims[0] * sizeof *index);
         if (!index) { egi_no_memory("pad", shape.dims[0] * 8); return NULL; }
         for (int64_t i = 0; i < shape.dims[0]; i++) index[i] = egi_mirror(i - a.low[axis], n, options.mode == EG_PAD_SYMMETRIC);
@@ -4955,7 +4995,7 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     if (attr != few) egi_free(attr);
     return y;
 }
-EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis) {
+static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
     for (int i = 0; i < n; i++) {
         if (!egi_alive("stack", i, x[i])) return NULL;
@@ -4970,7 +5010,8 @@ EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis) {
     egi_free(list);
     return y;
 }
-EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
+EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis) { EGI_AS("stack", egi_compose_stack(x, n, axis)); }
+static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
     if (!egi_alive("repeat", 0, x) || !egi_axis("repeat", axis, x->rank, &axis)) return NULL;
     eg_shape shape = egi_shape(x), wide = shape;
     if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis])) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_repeat: %lld repeats", (long long)repeats);
@@ -4980,7 +5021,8 @@ EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) {
     wide.rank++;
     return eg_reshape(eg_broadcast_to(eg_expand_dims(x, axis + 1), wide), shape);
 }
-EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) {
+EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) { EGI_AS("repeat", egi_compose_repeat(x, repeats, axis)); }
+static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     if (!egi_alive("tile", 0, x)) return NULL;
     if (multiples.rank != x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples), egi_describe(x));
     for (int axis = 0; axis < multiples.rank && x; axis++) {       // copies of the whole axis: (n) -> (times, n) -> (times n)
@@ -4996,6 +5038,7 @@ EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) {
     }
     return x;
 }
+EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) { EGI_AS("tile", egi_compose_tile(x, multiples)); }
 
 // ---- reductions
 
@@ -5138,15 +5181,16 @@ EAGER_API eg_tensor *(eg_argmax)(eg_tensor *x, eg_arg_options o) { return egi_ar
 EAGER_API eg_tensor *(eg_argmin)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmin, EGI_ARGMIN, x, o); }
 
 // Composed: their gradients follow.
-EAGER_API eg_tensor *(eg_reduce_variance)(eg_tensor *x, eg_reduce_options o) {
+static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
     if (!egi_alive("reduce_variance", 0, x) || !egi_needs_float("reduce_variance", x)) return NULL;
     return (eg_reduce_mean)((eg_squared_difference)(x, (eg_reduce_mean)(x, keep)), o);
 }
-EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) { return eg_sqrt((eg_reduce_variance)(x, o)); }
+EAGER_API eg_tensor *(eg_reduce_variance)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_variance", egi_compose_reduce_variance(x, o)); }
+EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_std", eg_sqrt((eg_reduce_variance)(x, o))); }
 // log(sum(exp(x - m))) + m with the largest element as m, which needs no gradient: it cancels.
-EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) {
+static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
     if (!egi_alive("reduce_logsumexp", 0, x) || !egi_needs_float("reduce_logsumexp", x)) return NULL;
@@ -5161,6 +5205,7 @@ EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) {
     a.from = egi_shape(x);
     return eg_reshape(y, egi_reduced_shape(&a, false));
 }
+EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_logsumexp", egi_compose_reduce_logsumexp(x, o)); }
 // The two halves of an axis are multiplied until one element is left: exact gradients of every order, at zeros too.
 static eg_tensor *egi_prod_axis(eg_tensor *x, int axis) {
     eg_shape begin, size;
@@ -5194,7 +5239,7 @@ EAGER_API eg_tensor *(eg_reduce_prod)(eg_tensor *x, eg_reduce_options o) {
     for (int i = 0; i < a.from.rank && x; i++) if (a.mask >> i & 1) x = egi_prod_axis(x, i);
     return x ? eg_reshape(x, egi_reduced_shape(&a, o.keepdims)) : NULL;
 }
-EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) {
+static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
     o.axes = options.axes;
@@ -5204,6 +5249,7 @@ EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) {
     if (options.ord > DBL_MAX) return (eg_reduce_max)(eg_abs(x), o);
     return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_norm: ord %g; there are 1, 2 and INFINITY", options.ord);
 }
+EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("norm", egi_compose_norm(x, options)); }
 
 // ---- cumsum, argsort, softmax: along one axis
 
@@ -5287,11 +5333,12 @@ EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
     x = egi_axis_to_end(x, axis, false);
     return egi_axis_to_end(egi_apply1(&egi_op_argsort, &x, 1, &a), axis, true);
 }
-EAGER_API eg_tensor *(eg_sort)(eg_tensor *x, eg_sort_options o) {
+static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
     if (!egi_alive("sort", 0, x)) return NULL;
     return eg_take_along_axis(x, (eg_argsort)(x, o), o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis);
 }
-EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
+EAGER_API eg_tensor *(eg_sort)(eg_tensor *x, eg_sort_options o) { EGI_AS("sort", egi_compose_sort(x, o)); }
+static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
     eg_sort_options o = { 0, -1, true };
     if (indices) *indices = NULL;
     if (!egi_alive("top_k", 0, x)) return NULL;
@@ -5303,14 +5350,16 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
     if (indices && y) *indices = order;
     return y;
 }
+EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) { EGI_AS("top_k", egi_compose_top_k(x, k, indices)); }
 
 // ---- cross entropies
 
 EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
     const char *name = "softmax_cross_entropy_with_logits";
-    if (!egi_alive(name, 0, labels) || !egi_alive(name, 1, logits) || !egi_needs_float(name, logits) || !egi_same_dtype(name, labels, logits)) return NULL;
+    if (!egi_alive(name, 0, labels) || !egi_alive(name, 1, logits)) return NULL;
     if (!egi_same_shape(labels, logits) || labels->rank < 1)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape (..., classes); for class numbers there is eg_sparse_%s", name, egi_describe(labels), egi_describe(logits), name);
+    if (!egi_needs_float(name, logits) || !egi_same_dtype(name, labels, logits)) return NULL;
     eg_axis_options last = { 0, -1 };
     return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
 }
@@ -5604,10 +5653,12 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, (int)depth, -1);
     return flat ? eg_reshape(egi_pick(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
-EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
-    if (!egi_alive("tensor_scatter_add", 0, x)) return NULL;
+static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
+    if (!egi_alive("tensor_scatter_add", 0, x) || !egi_alive("tensor_scatter_add", 1, indices) || !egi_alive("tensor_scatter_add", 2, updates)) return NULL;
+    if (!egi_same_dtype("tensor_scatter_add", x, updates)) return NULL;
     return (eg_add)(x, eg_scatter_nd(indices, updates, egi_shape(x)));
 }
+EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) { EGI_AS("tensor_scatter_add", egi_compose_tensor_scatter_add(x, indices, updates)); }
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
     if (!egi_alive("segment_sum", 0, x) || !egi_alive("segment_sum", 1, segments)) return NULL;
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
@@ -5615,7 +5666,7 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
     egi_gather_attr a = { 0, 1, n, "segment_sum" };
     return egi_pick(&egi_op_scatter_add, x, segments, a);
 }
-EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
+static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
     if (!egi_alive("one_hot", 0, indices)) return NULL;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
     if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
@@ -5631,6 +5682,7 @@ EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_
     else hot = (eg_where)(hot, eg_to(eg_full(o.dtype, scalar, on), eg_device_of(indices)), eg_to(eg_full(o.dtype, scalar, off), eg_device_of(indices)));
     return egi_axis_to_end(hot, axis, true);
 }
+EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_options o) { EGI_AS("one_hot", egi_compose_one_hot(indices, depth, o)); }
 
 // ---- convolution: conv2d, conv2d_input, conv2d_filter; any two give the gradients of the third
 
@@ -5735,7 +5787,7 @@ static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const e
     return egi_apply1(&egi_op_conv2d, in, 2, &d);
 }
 EAGER_API eg_tensor *(eg_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv("conv2d", x, filter, &o); }
-EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
+static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     const char *name = "depthwise_conv2d";
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, filter)) return NULL;
     if (x->rank != 4 || filter->rank != 4 || filter->dims[2] != x->dims[3])
@@ -5744,6 +5796,7 @@ EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_c
     o.groups = x->dims[3];
     return egi_conv(name, x, eg_reshape(filter, shape), &o);
 }
+EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("depthwise_conv2d", egi_compose_depthwise_conv2d(x, filter, o)); }
 static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
     egi_conv_dims d;
     eg_tensor *in[2];
@@ -5766,7 +5819,7 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
     in[1] = f;
     return egi_apply1(&egi_op_conv2d_input, in, 2, &d);
 }
-EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv_transpose("conv2d_transpose", x, filter, &o); }
+EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("conv2d_transpose", egi_conv_transpose("conv2d_transpose", x, filter, &o)); }
 // One dimension is two with a height of 1.
 static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_conv_options o, eg_tensor *(*conv)(const char *, eg_tensor *, eg_tensor *, const eg_conv_options *)) {
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f)) return NULL;
@@ -5784,8 +5837,8 @@ static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_c
     eg_tensor *y = conv(name, eg_expand_dims(x, 1), eg_expand_dims(f, 0), &o);
     return y ? (eg_squeeze)(y, height) : NULL;
 }
-EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv_1d("conv1d", x, filter, o, egi_conv); }
-EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv_1d("conv1d_transpose", x, filter, o, egi_conv_transpose); }
+EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("conv1d", egi_conv_1d("conv1d", x, filter, o, egi_conv)); }
+EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("conv1d_transpose", egi_conv_1d("conv1d_transpose", x, filter, o, egi_conv_transpose)); }
 
 // ---- pooling: the average and its adjoint are each other's gradient; the maximum is a gather of the winners
 
@@ -5865,16 +5918,17 @@ static eg_tensor *egi_pool_1d(const char *name, eg_tensor *x, eg_pool_options o,
     eg_tensor *y = pool(name, eg_expand_dims(x, 1), &o);
     return y ? (eg_squeeze)(y, height) : NULL;
 }
-EAGER_API eg_tensor *(eg_max_pool2d)(eg_tensor *x, eg_pool_options o) { return egi_max_pool("max_pool2d", x, &o); }
-EAGER_API eg_tensor *(eg_avg_pool2d)(eg_tensor *x, eg_pool_options o) { return egi_avg_pool("avg_pool2d", x, &o); }
-EAGER_API eg_tensor *(eg_max_pool1d)(eg_tensor *x, eg_pool_options o) { return egi_pool_1d("max_pool1d", x, o, egi_max_pool); }
-EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) { return egi_pool_1d("avg_pool1d", x, o, egi_avg_pool); }
+EAGER_API eg_tensor *(eg_max_pool2d)(eg_tensor *x, eg_pool_options o) { EGI_AS("max_pool2d", egi_max_pool("max_pool2d", x, &o)); }
+EAGER_API eg_tensor *(eg_avg_pool2d)(eg_tensor *x, eg_pool_options o) { EGI_AS("avg_pool2d", egi_avg_pool("avg_pool2d", x, &o)); }
+EAGER_API eg_tensor *(eg_max_pool1d)(eg_tensor *x, eg_pool_options o) { EGI_AS("max_pool1d", egi_pool_1d("max_pool1d", x, o, egi_max_pool)); }
+EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) { EGI_AS("avg_pool1d", egi_pool_1d("avg_pool1d", x, o, egi_avg_pool)); }
 
 // ---- resize: along each axis, two rows of the source weighted
 
 static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool nearest) {
     int64_t from = x->dims[axis];
     size_t n = (size_t)(to ? to : 1);
+    if (to > INT64_MAX / 32) { egi_no_memory("resize", to); return NULL; }
     int64_t *low = (int64_t *)egi_alloc(n * (2 * sizeof(int64_t) + sizeof(double)));
     if (!low) { egi_no_memory("resize", to * 24); return NULL; }
     int64_t *high = low + n;
@@ -5900,14 +5954,16 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
     egi_free(low);
     return y;
 }
-EAGER_API eg_tensor *(eg_resize)(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
+static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
     if (!egi_alive("resize", 0, x)) return NULL;
     if (x->rank != 4 || height < 0 || width < 0 || ((height || width) && (x->dims[1] == 0 || x->dims[2] == 0)))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C) %lld x %lld", egi_describe(x), (long long)height, (long long)width);
     if (!egi_needs_float("resize", x)) return NULL;
+    if (o.method != EG_BILINEAR && o.method != EG_NEAREST) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_resize: there is no method %d", (int)o.method);
     x = egi_resize_axis(x, 1, height, o.method == EG_NEAREST);
     return x ? egi_resize_axis(x, 2, width, o.method == EG_NEAREST) : NULL;
 }
+EAGER_API eg_tensor *(eg_resize)(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) { EGI_AS("resize", egi_compose_resize(x, height, width, o)); }
 
 // ---- einsum: letters to axes, then transposes, sums and one batched product for each pair
 
@@ -6006,15 +6062,17 @@ static eg_tensor *egi_einsum_pair(eg_tensor *a, egi_term *ta, eg_tensor *b, egi_
     b = egi_einsum_sum(b, tb, keep | in_a);
     egi_term order_a = { 0, { 0 } }, order_b = order_a, out = order_a, free_b = order_a, sum = order_a;
     int64_t batch = 1, m = 1, n = 1, k = 1;
+    bool fits = true;
     for (int i = 0; i < ta->n; i++) {
         int l = ta->letters[i];
         if (!(in_b >> l & 1)) continue;
-        if (keep >> l & 1) { out.letters[out.n++] = (unsigned char)l; batch *= sizes[l]; }
-        else { sum.letters[sum.n++] = (unsigned char)l; k *= sizes[l]; }
+        if (keep >> l & 1) { out.letters[out.n++] = (unsigned char)l; fits = fits && egi_checked_product(batch, sizes[l], &batch); }
+        else { sum.letters[sum.n++] = (unsigned char)l; fits = fits && egi_checked_product(k, sizes[l], &k); }
     }
     order_a = order_b = out;
-    for (int i = 0; i < ta->n; i++) if (!(in_b >> ta->letters[i] & 1)) { order_a.letters[order_a.n++] = ta->letters[i]; m *= sizes[ta->letters[i]]; }
-    for (int i = 0; i < tb->n; i++) if (!(in_a >> tb->letters[i] & 1)) { free_b.letters[free_b.n++] = tb->letters[i]; n *= sizes[tb->letters[i]]; }
+    for (int i = 0; i < ta->n; i++) if (!(in_b >> ta->letters[i] & 1)) { order_a.letters[order_a.n++] = ta->letters[i]; fits = fits && egi_checked_product(m, sizes[ta->letters[i]], &m); }
+    for (int i = 0; i < tb->n; i++) if (!(in_a >> tb->letters[i] & 1)) { free_b.letters[free_b.n++] = tb->letters[i]; fits = fits && egi_checked_product(n, sizes[tb->letters[i]], &n); }
+    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: an intermediate result has more elements than 64 bits count");
     if (order_a.n + free_b.n > EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: an intermediate result has more than %d axes", EG_MAX_RANK);
     egi_term result = order_a;
     for (int i = 0; i < free_b.n; i++) result.letters[result.n++] = free_b.letters[i];
@@ -6027,7 +6085,7 @@ static eg_tensor *egi_einsum_pair(eg_tensor *a, egi_term *ta, eg_tensor *b, egi_
     *ta = result;
     return a && b ? eg_reshape(egi_matmul(eg_reshape(a, sa), false, eg_reshape(b, sb), false), sy) : NULL;
 }
-EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands, int n) {
+static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *operands, int n) {
     egi_term terms[16], out = { 0, { 0 } };
     int64_t sizes[EGI_LETTERS];
     int count[EGI_LETTERS] = { 0 }, dots = 0;
@@ -6078,6 +6136,7 @@ EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands,
     y = egi_einsum_order(y, &terms[0], &out);
     return y == operands[0] ? eg_identity(y) : y;
 }
+EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands, int n) { EGI_AS("einsum", egi_compose_einsum(equation, operands, n)); }
 
 // ---- assertions
 
