@@ -122,7 +122,8 @@ typedef struct eg_pads { int count; int64_t pads[2 * EG_MAX_RANK]; } eg_pads;
 // As the end of a strided slice: up to the end of the axis, whatever the direction.
 #define EG_END INT64_MAX
 
-// Numbers as operands: eg_add(x, 1). They take the dtype of the tensor they meet; two of them make float32.
+// Plain numbers as operands, which is what eg_add(x, 1) makes of the 1. They take the dtype of the tensor they meet; two of them
+// make float32. They belong to the scope, as every tensor does.
 EAGER_API eg_tensor *eg_number(double value);
 EAGER_API eg_tensor *eg_integer(int64_t value);
 
@@ -227,6 +228,7 @@ EAGER_API eg_error_code eg_error(void);
 EAGER_API const char *eg_error_message(void);
 // Errors raised on this thread since it started; clearing does not reset it.
 EAGER_API int64_t eg_error_count(void);
+// Forgets the pending error of this thread.
 EAGER_API void eg_error_clear(void);
 // The name of a code, such as "EG_ERROR_SHAPE".
 EAGER_API const char *eg_error_name(eg_error_code code);
@@ -240,7 +242,7 @@ EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) __attribut
 // scope ends those left open inside it. The outermost scope of a thread is there from the start.
 typedef struct eg_scope { int64_t position; uint64_t serial; } eg_scope;
 EAGER_API eg_scope eg_scope_begin(void);
-EAGER_API void eg_scope_end(eg_scope scope);
+EAGER_API void eg_scope_end(eg_scope scope);             // one that has ended already: nothing happens
 // The enclosing scope owns x too, from now on. Returns x. For results: return eg_keep(y);
 EAGER_API eg_tensor *eg_keep(eg_tensor *x);
 // A reference of the caller's own, to be given back by eg_release. Returns x.
@@ -278,6 +280,7 @@ typedef struct eg_memory_info {
     int64_t host_copies;       // device-to-host copies made to read values
 } eg_memory_info;
 EAGER_API eg_memory_info eg_memory(void);
+// peak_bytes begins anew, at what is live now.
 EAGER_API void eg_memory_reset_peak(void);
 // Gives this thread's (and dead threads') cached memory back to the system.
 EAGER_API void eg_memory_trim(void);
@@ -320,10 +323,11 @@ EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *da
 // Borrows data on the host without a copy; when the last user is gone deleter(data, user) is called (NULL: nothing is).
 // data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at once.
 EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *data, void *user), void *user);
-EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape);
+EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape);            // of a bool: false
 EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape);
 // All elements are value, which must be representable in the dtype.
 EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value);
+// The same with the shape, dtype and device of x.
 EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x);
 EAGER_API eg_tensor *eg_ones_like(eg_tensor *x);
 EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value);
@@ -342,8 +346,8 @@ EAGER_API const void *eg_data(eg_tensor *x);
 EAGER_API int eg_rank(eg_tensor *x);                      // -1 for NULL
 EAGER_API int64_t eg_dim(eg_tensor *x, int axis);         // -1 is the last axis; -1 and an error if there is none
 EAGER_API int64_t eg_size(eg_tensor *x);                  // number of elements; -1 for NULL
-EAGER_API eg_shape eg_shape_of(eg_tensor *x);
-EAGER_API eg_dtype eg_dtype_of(eg_tensor *x);
+EAGER_API eg_shape eg_shape_of(eg_tensor *x);             // of NULL: rank -1
+EAGER_API eg_dtype eg_dtype_of(eg_tensor *x);             // of NULL: EG_NO_DTYPE and an error
 EAGER_API const char *eg_name_of(eg_tensor *x);           // a variable's name, else the op that made it; never NULL
 EAGER_API const char *eg_device_of(eg_tensor *x);         // "cpu:0"
 EAGER_API const char *eg_dtype_name(eg_dtype dtype);      // "float32"
@@ -520,13 +524,13 @@ typedef struct eg_reduce_options { int canary; eg_axes axes; bool keepdims; } eg
 EAGER_API eg_tensor *eg_reduce_sum(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));      // of integers: an integer, truncated; of nothing: NaN
 EAGER_API eg_tensor *eg_reduce_max(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // ties share the gradient; of nothing: -inf, or the least integer
-EAGER_API eg_tensor *eg_reduce_min(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
-EAGER_API eg_tensor *eg_reduce_prod(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+EAGER_API eg_tensor *eg_reduce_min(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // likewise
+EAGER_API eg_tensor *eg_reduce_prod(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));      // of nothing: 1; its gradient is right where elements are 0, too
 EAGER_API eg_tensor *eg_reduce_all(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // of bool
-EAGER_API eg_tensor *eg_reduce_any(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+EAGER_API eg_tensor *eg_reduce_any(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // of bool
 EAGER_API eg_tensor *eg_reduce_logsumexp(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options)); // log(sum(exp(x))), without overflow
 EAGER_API eg_tensor *eg_reduce_variance(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // mean((x - mean(x))^2)
-EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // sqrt(variance)
 // Vector norm over the axes. The gradient at 0 is 0 (TensorFlow's is NaN).
 typedef struct eg_norm_options { int canary; double ord; eg_axes axes; bool keepdims; } eg_norm_options;      // ord: 1, 2 (default) or INFINITY
 EAGER_API eg_tensor *eg_norm(eg_tensor *x, eg_norm_options options EGI_DEFAULT(eg_norm_options));
@@ -559,8 +563,8 @@ EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis);                    
 typedef struct eg_squeeze_options { int canary; eg_axes axes; } eg_squeeze_options;
 EAGER_API eg_tensor *eg_squeeze(eg_tensor *x, eg_squeeze_options options EGI_DEFAULT(eg_squeeze_options));        // removes dimensions of 1 (those given must be 1)
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape);               // a view
-EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis);
-EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis);              // along a new axis
+EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis);             // of one dtype; shapes agree but for the axis
+EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis);              // of one shape and dtype, along a new axis: n tensors (2, 3), axis 0: (n, 2, 3)
 // n equal parts along the axis, views, into out; false and all NULL on an error.
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out);
 // The n slices along the axis, without that axis, into out; n must be its length.
@@ -575,17 +579,19 @@ EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes);                    
 typedef enum eg_pad_mode { EG_PAD_CONSTANT, EG_PAD_REFLECT, EG_PAD_SYMMETRIC } eg_pad_mode;
 typedef struct eg_pad_options { int canary; eg_pad_mode mode; double value; } eg_pad_options;
 EAGER_API eg_tensor *eg_pad(eg_tensor *x, eg_pads pads, eg_pad_options options EGI_DEFAULT(eg_pad_options));      // EG_PADS(before 0, after 0, before 1, ...)
-EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples);                   // the whole tensor repeated
-EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis);          // each element repeated
+EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples);                   // the whole tensor repeated, multiples[i] times along axis i: [1 2] twice is [1 2 1 2]
+EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis);          // each element repeated: [1 2] twice is [1 1 2 2]
 
-// Picking. Indices are int32 or int64; one out of range is an error that names it and its place.
+// Picking. Indices are int32 or int64, from 0; one out of range (a negative one is) is an error that names it and its place. Gradients
+// of what is picked twice add.
 typedef struct eg_gather_options { int canary; int axis; } eg_gather_options;     // axis: default 0
+// Rows of x along the axis: x (A, B, C), indices (I, J), axis 1: (A, I, J, C).
 EAGER_API eg_tensor *eg_gather(eg_tensor *x, eg_tensor *indices, eg_gather_options options EGI_DEFAULT(eg_gather_options));
-EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices);              // indices (..., depth): one position a row
+EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices);              // indices (..., depth): x[row of indices], one position (of the first depth axes) a row
 // indices of x's rank; the other axes go along: y[i][j] = x[i][indices[i][j]] for axis 1.
 EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis);
-EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape);    // zeros with the updates added in
-EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates);
+EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape);    // zeros with updates[i] added in at indices[i]
+EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates);   // x with the updates added in
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n);             // rows of x added up by segment number (any order)
 typedef struct eg_one_hot_options { int canary; int axis; eg_dtype dtype; double on_value, off_value; } eg_one_hot_options;  // default: last axis, float32, 1 and 0
 EAGER_API eg_tensor *eg_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options options EGI_DEFAULT(eg_one_hot_options));  // an index out of range gives a row of off
@@ -599,6 +605,7 @@ typedef struct eg_conv_options {
     int64_t groups;                        // default 1
     int64_t output_padding[2];             // transposed convolution only: rows and columns to add
 } eg_conv_options;
+// y[n, i, j, o] = sum over p, q, c of x[n, i s + p d, j s + q d, c] filter[p, q, c, o], strides s, dilations d: (N, H, W, C) -> (N, OH, OW, O).
 EAGER_API eg_tensor *eg_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 EAGER_API eg_tensor *eg_conv1d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));            // (N, W, C) and (KW, C / groups, O)
 EAGER_API eg_tensor *eg_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));  // filter (KH, KW, C, multiplier)
@@ -606,7 +613,7 @@ EAGER_API eg_tensor *eg_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_con
 EAGER_API eg_tensor *eg_conv2d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 EAGER_API eg_tensor *eg_conv1d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 typedef struct eg_pool_options { int canary; int64_t size[2], strides[2]; eg_padding padding; } eg_pool_options;  // size: default 2; strides: default size
-EAGER_API eg_tensor *eg_max_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));
+EAGER_API eg_tensor *eg_max_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // (N, H, W, C); a tie's gradient goes to the first
 EAGER_API eg_tensor *eg_avg_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // padding does not count
 EAGER_API eg_tensor *eg_max_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // (N, W, C)
 EAGER_API eg_tensor *eg_avg_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));
@@ -616,7 +623,7 @@ EAGER_API eg_tensor *eg_resize(eg_tensor *x, int64_t height, int64_t width, eg_r
 
 // The value without a gradient: nothing flows back through it.
 EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x);
-EAGER_API eg_tensor *eg_identity(eg_tensor *x);
+EAGER_API eg_tensor *eg_identity(eg_tensor *x);                        // x as a tensor of its own, sharing its memory
 
 // True if a and b have one shape and dtype and equal values (within tolerance; two NaN are equal). Otherwise false and
 // EG_ERROR_ASSERT, with the condition, the first indices that differ and both values.
@@ -672,6 +679,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 // often as you like, and holds its memory until its scope ends or eg_tape_reset.
 EAGER_API eg_tape *eg_tape_begin(void);
 EAGER_API eg_tape *eg_tape_begin_persistent(void);
+// Records what is computed from x (of a floating dtype) from now on.
 EAGER_API bool eg_tape_watch(eg_tape *tape, eg_tensor *x);
 // Stops recording (until eg_tape_resume). Stopping twice, or resuming a tape that records, is an error.
 EAGER_API bool eg_tape_stop(eg_tape *tape);
@@ -815,6 +823,7 @@ EAGER_API eg_tensor *eg_assign_sub(eg_tensor *variable, eg_tensor *value);
 EAGER_API eg_tensor *eg_assign_slice(eg_tensor *variable, eg_shape begin, eg_shape size, eg_tensor *value);
 #define eg_assign_slice(v, begin, size, x) EGI_CALL(eg_assign_slice, v, begin, size, EG_T(x))
 EAGER_API bool eg_is_variable(eg_tensor *x);
+// Whether tapes watch it by themselves; so they do from the start.
 EAGER_API bool eg_trainable(eg_tensor *variable);
 EAGER_API void eg_set_trainable(eg_tensor *variable, bool trainable);
 // The variable's value now, as a tensor that later assignments do not change; differentiable.
@@ -826,6 +835,7 @@ typedef struct eg_schedule { eg_tensor *(*rate)(eg_tensor *step, const struct eg
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase);     // initial rate^(step / steps)
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n_boundaries);   // values[i] up to and including boundaries[i]; values has one more; both are borrowed
 EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target, double warmup_steps);  // Keras's CosineDecay; no warm-up: 0, 0
+// (initial - end) (1 - step / steps)^power + end, and end after that. cycle: instead of staying there, again with twice, 3 times ... the steps.
 EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double end, double power, bool cycle);
 // Its value at a step.
 EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step);
@@ -860,6 +870,7 @@ EAGER_API eg_optimizer *eg_adamax(eg_optimizer_options options EGI_DEFAULT(eg_op
 EAGER_API eg_optimizer *eg_nadam(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));     // Dozat 2016
 EAGER_API eg_optimizer *eg_ftrl(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // McMahan et al. 2013
 EAGER_API eg_optimizer *eg_lion(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // Chen et al. 2023
+// A further reference, and one given back; the last one frees. NULL is fine.
 EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *optimizer);
 EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 #ifndef __cplusplus
@@ -888,8 +899,8 @@ EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *optimizer, double le
 EAGER_API int eg_optimizer_state(eg_optimizer *optimizer, eg_tensor **state, int capacity);
 // Clipping of gradients, for loops of one's own.
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm);               // x norm / max(|x|, norm)
-EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n);              // NULL entries are skipped
-EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out);
+EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n);              // sqrt of the sum of all squares; NULL entries are skipped
+EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out);     // each x norm / max(global norm, norm)
 
 //# 9  DEVICES AND BACKENDS ---------------------------------------------------
 // Idea: where a tensor's memory is and who computes there. Read first: 3.
