@@ -1,6 +1,7 @@
 #!/bin/sh
 # Everything one types in this folder; ./build.sh help says what. The long parts live in tests/.
 set -eu
+from=$PWD
 cd "$(dirname "$0")"
 B=.build
 
@@ -31,6 +32,11 @@ run)
     echo "Building $1 (-O2)"
     $CC -std=c11 -O2 $CFLAGS -I. "$1" -o $B/digits $OPTIONS $OPTION_LIBS $LIBS
     shift
+    for word; do        # a folder is named from where one typed, and this script has moved
+        shift
+        [ ! -d "$from/$word" ] || word=$from/$word
+        set -- "$@" "$word"
+    done
     exec $B/digits "$@" ;;
 test)
     . tests/find.sh

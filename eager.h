@@ -676,7 +676,8 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 
 // Begins a tape, recording at once; it belongs to the innermost scope. Tapes nest to any depth. Trainable variables are
 // watched by themselves, tensors by eg_tape_watch. A tape gives gradients once, then it is empty; a persistent one as
-// often as you like, and holds its memory until its scope ends or eg_tape_reset.
+// often as you like, and holds its memory until its scope ends or eg_tape_reset. A tape whose gradients nobody asks for
+// records until its scope ends: in a loop, begin it inside EG_SCOPE.
 EAGER_API eg_tape *eg_tape_begin(void);
 EAGER_API eg_tape *eg_tape_begin_persistent(void);
 // Records what is computed from x (of a floating dtype) from now on.
