@@ -179,15 +179,19 @@ static void draw_tape(void) {
     // Who reads whom, and what each hands back: the share of the reader's g.
     static const int reads[][2] = {{-1, 0}, {0, 1}, {-2, 1}, {1, 2}, {2, 3}, {-1, 4}, {3, 5}, {4, 5}};
     static const char *share[] = {"4 × 3", "4", "4", "4", "1 × 2 × 2", "1 × 2 × 2", "1", "1"};
-    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+    for (size_t k = 0; k < 2 * (sizeof reads / sizeof *reads); k++) {     // the arrows first, then what is written on them
+        size_t arrows = sizeof reads / sizeof *reads, i = k % arrows;
         int from = reads[i][0], to = reads[i][1];
         double a = from < 0 ? (from == -1 ? 58 : 78) : x[from] + wide / 2 + 14, z = x[to] + wide / 2 - 14 - (from == -2 || from == 3 ? 12 : 0);
         double up = top - 4, down = top + high + 4, reach = 16 + .12 * (z - a);
         double a_up = from < 0 ? top - 2 : up, a_down = from < 0 ? top + 90 : down;
         if (from == -2) reach += 10;
+        if (k >= arrows) {
+            put("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"12\" fill=\"" ORANGE "\" stroke=\"#fff\" stroke-width=\"4\" paint-order=\"stroke\">%s</text>\n", (a + z) / 2, down + reach * .975 + 15, share[i]);
+            continue;
+        }
         put("<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" stroke=\"" BLUE "\" stroke-width=\"1.6\" marker-end=\"url(#b)\"/>\n", a, a_up, a, a_up - reach * 1.3, z, up - reach * 1.3, z, up);
         put("<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" stroke=\"" ORANGE "\" stroke-width=\"1.6\" marker-end=\"url(#o)\"/>\n", z, down, z, down + reach * 1.3, a, a_down + reach * 1.3, a, a_down + 2);
-        put("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"12\" fill=\"" ORANGE "\" stroke=\"#fff\" stroke-width=\"4\" paint-order=\"stroke\">%s</text>\n", (a + z) / 2, down + reach * .975 + 15, share[i]);
     }
     label(756, 58, BLUE, "end", "forward: values →");
     label(756, 386, ORANGE, "end", "← backward: gradients; where two arrive, they add: 12 + 4 = 16");

@@ -1,5 +1,5 @@
 // The programs of the project's design page: they fix how the library feels. What they print is checked here with the same
-// names in the same shapes; the page's first one stands in README.md and is run from there as a whole program.
+// names in the same shapes; the page's first one stands in README.md and is run from there.
 #include "test.h"
 
 TEST(first_program) {
