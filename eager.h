@@ -677,7 +677,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 // Begins a tape, recording at once; it belongs to the innermost scope. Tapes nest to any depth. Trainable variables are
 // watched by themselves, tensors by eg_tape_watch. A tape gives gradients once, then it is empty; a persistent one as
 // often as you like, and holds its memory until its scope ends or eg_tape_reset. A tape whose gradients nobody asks for
-// records until its scope ends: in a loop, begin it inside EG_SCOPE.
+// records until its scope ends: in a loop, begin it inside EG_SCOPE. Only the thread that began a tape can use it.
 EAGER_API eg_tape *eg_tape_begin(void);
 EAGER_API eg_tape *eg_tape_begin_persistent(void);
 // Records what is computed from x (of a floating dtype) from now on.
@@ -756,7 +756,7 @@ typedef eg_tensor *eg_custom_forward(eg_tensor *const *in, eg_grad_context *c, v
 typedef void eg_custom_backward(const eg_grad_context *c, eg_tensor **dx, void *user);
 // Runs forward on n inputs, with backward as its gradient.
 EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n);
-// The same for several outputs: forward sets out[0 .. n_outputs-1] and returns true.
+// The same for several outputs (1 to 4): forward sets out[0 .. n_outputs-1] and returns true.
 typedef bool eg_custom_forward_multi(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user);
 EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user,
                                         eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
