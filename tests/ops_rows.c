@@ -1,0 +1,70 @@
+// The op table itself, row by row: what each promises. Compiled with a copy of the implementation, to see the tables; the
+// gradient tests (tests/ops.c) and the declarations (eager.h) are read as text.
+#define EAGER_STATIC
+#define EAGER_IMPLEMENTATION
+#include "test.h"
+
+static char *text_of(const char *path) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    static char *text;
+    size_t size = 0, room = (size_t)1 << 21;
+    free(text);
+    text = (char *)malloc(room);
+    if (text) size = fread(text, 1, room - 1, f);
+    if (text) text[size] = 0;
+    fclose(f);
+    return text;
+}
+static const egi_op *row(int i) { return i < (int)EGI_ELEMENTWISE_OPS ? &egi_elementwise_ops[i] : egi_other_ops[i - (int)EGI_ELEMENTWISE_OPS]; }
+enum { ALL_ROWS = (int)EGI_ELEMENTWISE_OPS + (int)EGI_OTHER_OPS };
+
+// Rows that only other functions run: the function one calls, by which they are declared and tested.
+static const char *public_name(const char *name) {
+    const char *const inner[][2] = { { "scatter_add", "segment_sum" }, { "conv2d_input", "conv2d_transpose" }, { "conv2d_filter", "conv2d" },
+                                     { "max_pool_index", "max_pool2d" }, { "avg_pool2d_grad", "avg_pool2d" } };
+    for (int i = 0; i < 5; i++) if (!strcmp(name, inner[i][0])) return inner[i][1];
+    return name;
+}
+TEST(every_row_is_declared) {
+    const char *text = text_of("eager.h");
+    if (!text) SKIP("not run in the folder of eager.h");
+    const char *end = strstr(text, "//# 10 ");
+    for (int i = 0; i < ALL_ROWS; i++) {
+        char declaration[96];
+        snprintf(declaration, sizeof declaration, "EAGER_API eg_tensor *eg_%s(", public_name(row(i)->name));
+        const char *at = strstr(text, declaration);
+        CHECK(at && at < end);
+        if (!at || at >= end) printf("    eg_%s\n", row(i)->name);
+    }
+}
+TEST(every_differentiable_row_has_a_gradient_test) {
+    const char *text = text_of("tests/ops.c");
+    if (!text) SKIP("not run in the folder above tests");
+    for (int i = 0; i < ALL_ROWS; i++) {
+        const egi_op *op = row(i);
+        if (op->flags & EGI_NOT_DIFFERENTIABLE) continue;
+        char elementwise[80], other[80];
+        snprintf(elementwise, sizeof elementwise, "    ROW%d(%s,", op->n_in, op->name);
+        snprintf(other, sizeof other, "    G(%s, 1,", op->name);
+        bool tested = strstr(text, elementwise) || strstr(text, other);
+        CHECK(tested);
+        if (!tested) printf("    eg_%s\n", op->name);
+    }
+}
+TEST(a_row_is_differentiable_or_says_that_it_is_not) {
+    for (int i = 0; i < ALL_ROWS; i++) {
+        const egi_op *op = row(i);
+        CHECK((op->grad == NULL) == ((op->flags & EGI_NOT_DIFFERENTIABLE) != 0));
+        CHECK(!(op->flags & EGI_TO_BOOL) || op->flags & EGI_NOT_DIFFERENTIABLE);
+        if (i < (int)EGI_ELEMENTWISE_OPS)
+            for (int t = 0; t < 6; t++) CHECK((op->loops[t] != NULL) == (op->dtypes >> t & 1));
+        else CHECK(op->shape && op->run);
+        for (int k = 0; k < op->n_in && op->dx; k++) CHECK(op->dx_loops[k] != NULL);
+        if (test_fails) { printf("    eg_%s\n", op->name); return; }
+    }
+}
+TEST(names_of_rows_are_unique) {
+    for (int i = 0; i < ALL_ROWS; i++)
+        for (int j = 0; j < i; j++) CHECK(strcmp(row(i)->name, row(j)->name) != 0);
+}
