@@ -373,7 +373,7 @@ EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype);
 // counter; the same seed gives the same bits, uniforms and integers everywhere, and the same normals on every CPU.
 typedef struct eg_random_options {
     int canary;
-    eg_dtype dtype;            // float32 or float64 (integers: int32, int64, uint8; default int32)
+    eg_dtype dtype;            // float32 or float64
     double mean, stddev;       // normals: default 0 and 1 (a stddev of 0 is EG_ZERO)
     double minval, maxval;     // uniforms: default 0 and 1 (both left out)
     double probability;        // Bernoulli: default 0.5 (0 is EG_ZERO)
@@ -5037,11 +5037,16 @@ EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) { EGI_AS
 static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     if (!egi_alive("tile", 0, x)) return NULL;
     if (multiples.rank != x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples), egi_describe(x));
+    eg_shape whole = egi_shape(x);
+    for (int axis = 0; axis < whole.rank; axis++)
+        if (multiples.dims[axis] < 0 || !egi_checked_product(whole.dims[axis], multiples.dims[axis], &whole.dims[axis]))
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_tile: %lld times axis %d", (long long)multiples.dims[axis], axis);
+    if (!egi_shape_valid("tile", whole, (eg_dtype)x->dtype)) return NULL;
     for (int axis = 0; axis < multiples.rank && x; axis++) {       // copies of the whole axis: (n) -> (times, n) -> (times n)
         int64_t times = multiples.dims[axis];
         if (times == 1) continue;
         eg_shape shape = egi_shape(x), wide = shape;
-        if (times < 0 || !egi_checked_product(shape.dims[axis], times, &shape.dims[axis])) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_tile: %lld times axis %d", (long long)times, axis);
+        shape.dims[axis] = whole.dims[axis];
         if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: %s has too many axes", egi_describe(x));
         for (int i = x->rank; i > axis; i--) wide.dims[i] = wide.dims[i - 1];
         wide.dims[axis] = times;
@@ -6231,7 +6236,10 @@ EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_opti
 }
 EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_or(o.minval, 0), o.minval == 0 && o.maxval == 0 ? 1 : egi_or(o.maxval, 0), 0, 0 };
+    double most = o.dtype == EG_FLOAT32 ? (double)FLT_MAX : HUGE_VAL;
     if (!(p.a <= p.b)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: minval %g is not below maxval %g", p.a, p.b);
+    if (!(p.b - p.a < HUGE_VAL) || fabs(p.a) > most || fabs(p.b) > most)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: the range from %g to %g is too wide for %s", p.a, p.b, eg_dtype_name(o.dtype));
     return egi_random_float("random_uniform", o.dtype) ? egi_draw("random_uniform", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) {

@@ -14,7 +14,7 @@
 #ifndef TEST_H
 #define TEST_H
 
-#ifdef TEST_GUARD
+#if defined(TEST_GUARD) && !defined(EAGER_BACKEND)
 #define EAGER_BACKEND
 #endif
 #include "eager.h"
