@@ -7077,11 +7077,11 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 // gradient is made of eager ops, the same few lines nest to any order.
 // Read first: 20.  Proof: tests/functions.c
 
-// f's value; NULL is an error, whether f raised one or not.
+// f's value; NULL is an error, whether f raised one or not, and a variable counts as its value now.
 static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
     eg_tensor *y = f(in, user);
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
-    return y;
+    return eg_is_variable(y) ? eg_read(y) : y;
 }
 // The inputs, each with an id of its own: a tensor given twice has a gradient for each place. fresh: all with new ones.
 static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few, bool fresh) {
@@ -7982,8 +7982,7 @@ EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *us
     if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_minimize: the loss function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *y = tape ? loss(in, user) : NULL, *result = NULL;
-    if (tape && !y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_minimize: the loss function returned NULL");
+    eg_tensor *y = tape ? egi_value("minimize", loss, user, in) : NULL, *result = NULL;
     int n = y ? eg_tape_watched_variables(tape, NULL, 0) : 0;
     eg_tensor **list = y ? (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * 2 * sizeof *list) : NULL;
     if (y && !list) egi_no_memory("minimize", 0);

@@ -516,6 +516,17 @@ static eg_tensor *square_of(eg_tensor *const *in, void *user) { (void)in; return
 static eg_tensor *first(eg_tensor *const *in, void *user) { (void)user; return in[0]; }
 static eg_tensor *null_quietly(eg_tensor *const *in, void *user) { (void)in; (void)user; return NULL; }
 
+static eg_tensor *itself(eg_tensor *const *in, void *user) { (void)in; return (eg_tensor *)user; }
+
+TEST(minimize_a_variable_itself) {
+    eg_tensor *w = eg_variable(eg_scalar(1), "w");
+    eg_optimizer *sgd = eg_sgd(.learning_rate = .25);
+    CHECK_TENSOR(eg_minimize(sgd, itself, w, NULL), 0, 1);     // before the update, not the variable
+    CHECK_TENSOR(w, 0, .75);
+    eg_release(w);
+    eg_optimizer_release(sgd);
+}
+
 TEST(minimize) {
     eg_tensor *w = eg_variable(eg_scalar(1), "w"), *x = eg_scalar(1);
     eg_optimizer *sgd = eg_sgd(.learning_rate = .1);

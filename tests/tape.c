@@ -888,7 +888,24 @@ TEST(clip_gradient_by_norm) {
     CHECK_CONTAINS(eg_tape_unconnected_reason(), "gave no gradient");
 }
 
-// (a, b) -> (a + b, a b), with wrong gradients that can be told apart.
+static eg_tensor *pass(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c; (void)user; return in[0]; }
+static void double_it(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = eg_mul(c->upstream[0], 2); }
+
+TEST(a_forward_that_returns_a_variable) {
+    eg_tensor *v = eg_variable(eg_scalar(3), "v"), *c = eg_scalar(5);
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tensor *y = eg_custom_gradient(pass, double_it, NULL, &v, 1);
+    eg_assign(v, 100);
+    CHECK(!eg_is_variable(y));
+    CHECK_TENSOR(y, 0, 3);
+    CHECK_TENSOR(eg_tape_gradient(tape, eg_square(y), v), 0, 12);
+    eg_tape_watch(tape, c);
+    y = eg_custom_gradient(pass, double_it, NULL, &c, 1);
+    CHECK_TENSOR(eg_tape_gradient(tape, eg_add(y, c), c), 0, 3);       // through the op, and past it
+    eg_release(v);
+}
+
+// (a, b) -> (a + b, a b).
 static bool two_forward(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
     (void)user;
     c->saved[0] = in[0];
