@@ -1,5 +1,7 @@
 // The op table itself, row by row: what each promises. Compiled with a copy of the implementation, to see the tables; the
-// gradient tests (tests/ops.c) and the declarations (eager.h) are read as text.
+// gradient tests (tests/ops.c) and the declarations (eager.h) are read as text. The copy has the portable matrix kernels, which
+// the processor's own hide in the other tests.
+#define EGI_X86 0
 #define EAGER_STATIC
 #define EAGER_IMPLEMENTATION
 #include "test.h"
@@ -67,4 +69,24 @@ TEST(a_row_is_differentiable_or_says_that_it_is_not) {
 TEST(names_of_rows_are_unique) {
     for (int i = 0; i < ALL_ROWS; i++)
         for (int j = 0; j < i; j++) CHECK(strcmp(row(i)->name, row(j)->name) != 0);
+}
+TEST(portable_matrix_kernels) {
+    const int64_t mkn[][3] = { { 6, 5, 16 }, { 7, 33, 31 }, { 13, 300, 40 }, { 14, 40, 120 }, { 1, 70, 50 }, { 50, 70, 1 }, { 101, 20, 70 } };
+    for (int k = 0; k < 7 * 8; k++) {
+        EG_SCOPE;
+        bool ta = k & 1, tb = k & 2;
+        int64_t m = mkn[k / 8][0], n = mkn[k / 8][2], inner = mkn[k / 8][1];
+        eg_dtype dtype = k & 4 ? EG_FLOAT64 : EG_FLOAT32;
+        eg_tensor *a = eg_random_normal(EG_SHAPE(m, inner), .dtype = dtype), *b = eg_random_normal(EG_SHAPE(inner, n), .dtype = dtype);
+        const double *u = (const double *)eg_data(eg_cast(a, EG_FLOAT64)), *v = (const double *)eg_data(eg_cast(b, EG_FLOAT64));
+        double *want = (double *)calloc((size_t)(m * n), sizeof *want);
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t p = 0; p < inner; p++)
+                for (int64_t j = 0; j < n; j++) want[i * n + j] += u[i * inner + p] * v[p * n + j];
+        eg_tensor *x = ta ? eg_transpose(a) : a, *y = tb ? eg_transpose(b) : b;        // as they lie in memory, then as their flags say
+        x = eg_from_data(dtype, eg_shape_of(x), eg_data(x));
+        y = eg_from_data(dtype, eg_shape_of(y), eg_data(y));
+        CHECK_VALUES(eg_matmul(x, y, .transpose_a = ta, .transpose_b = tb), k & 4 ? 1e-12 : 1e-4, want, m * n);
+        free(want);
+    }
 }

@@ -411,11 +411,11 @@ static void check_matmul(eg_dtype dtype, int64_t m, int64_t k, int64_t n, int tr
     if (test_fails) printf("    %s (%lld, %lld) x (%lld, %lld), transposes %d, layouts %d %d\n", eg_dtype_name(dtype), (long long)m, (long long)k, (long long)k, (long long)n, transposes, la, lb);
 }
 TEST(matmul_values) {
-    const int64_t mkn[][3] = { { 1, 1, 1 }, { 1, 7, 1 }, { 3, 1, 4 }, { 1, 9, 17 }, { 17, 9, 1 }, { 6, 5, 16 }, { 7, 33, 31 }, { 13, 300, 40 }, { 100, 20, 70 }, { 0, 3, 2 }, { 2, 0, 3 }, { 2, 3, 0 } };
+    const int64_t mkn[][3] = { { 1, 1, 1 }, { 1, 7, 1 }, { 3, 1, 4 }, { 1, 9, 17 }, { 17, 9, 1 }, { 6, 5, 16 }, { 7, 33, 31 }, { 13, 300, 40 }, { 100, 20, 70 }, { 14, 40, 120 }, { 1, 700, 50 }, { 50, 700, 1 }, { 0, 3, 2 }, { 2, 0, 3 }, { 2, 3, 0 } };
     const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64 };
     int turn = 0;
     for (int t = 0; t < 4; t++)
-        for (int s = 0; s < 12; s++)
+        for (int s = 0; s < 15; s++)
             for (int transposes = 0; transposes < 4; transposes++)
                 for (int l = 0; l < 4 && !test_fails; l++, turn++) check_matmul(dtypes[t], mkn[s][0], mkn[s][1], mkn[s][2], transposes, l, (l + turn / 4) % 4);
     check_matmul(EG_FLOAT32, 200, 257, 100, 0, 0, 0);
