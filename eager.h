@@ -458,9 +458,9 @@ EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *h
 #define eg_clip_by_value(x, low, high) EGI_CALL(eg_clip_by_value, EG_T(x), EG_T(low), EG_T(high))
 
 // Elementwise, one operand. Floating point unless stated.
-EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any number
-EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any number; gradient 0 at 0
-EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any number; gradient 0
+EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
+EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
+EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
 EAGER_API eg_tensor *eg_square(eg_tensor *x);       // any number
 EAGER_API eg_tensor *eg_sqrt(eg_tensor *x);         // gradient inf at 0
 EAGER_API eg_tensor *eg_rsqrt(eg_tensor *x);        // 1 / sqrt(x)
