@@ -58,7 +58,8 @@ coverage)
     . tests/find.sh
     sh tests/coverage.sh "$@" ;;
 fixtures)
-    ${PYTHON:-python3} tests/fixtures.py "$@" ;;
+    ${PYTHON:-python3} tests/fixtures.py "$@"
+    case ${1-} in check | numpy | all) ${PYTHON:-python3} tests/printing.py "$1" ;; esac ;;
 docs)
     . tests/find.sh
     awk -f docs/reference.awk eager.h >docs/reference.md.new && mv docs/reference.md.new docs/reference.md

@@ -1,0 +1,126 @@
+// Printing: chapter 14. What NumPy writes for an array is what eg_format does, for each row of fixtures/printing.txt.
+#include "test.h"
+
+static char *file_text(const char *path) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    fseek(f, 0, SEEK_END);
+    long n = ftell(f);
+    rewind(f);
+    char *text = (char *)malloc((size_t)n + 1);
+    text[fread(text, 1, (size_t)n, f)] = 0;
+    fclose(f);
+    return text;
+}
+static eg_dtype dtype_named(const char *name) {
+    for (int d = 0; d < 8; d++) if (!strcmp(name, eg_dtype_name((eg_dtype)d))) return (eg_dtype)d;
+    return EG_NO_DTYPE;
+}
+
+TEST(as_numpy_prints) {
+    char *text = file_text("tests/fixtures/printing.txt");
+    REQUIRE(text != NULL);
+    static char want[40000], got[40000], shape_tail[300];
+    int cases = 0;
+    char *line = strchr(text, '\n') + 1, *next;
+    while (*line) {
+        EG_SCOPE;
+        char *end = strchr(line, '\n');
+        *end = 0;
+        eg_dtype dtype = dtype_named(strtok(line, " "));
+        eg_shape shape = {atoi(strtok(NULL, " ")), {0}};
+        int64_t size = 1, i = 0;
+        for (int d = 0; d < shape.rank; d++) size *= shape.dims[d] = atoll(strtok(NULL, " "));
+        double *doubles = (double *)malloc((size_t)(size + 1) * sizeof(double));
+        int64_t *ints = (int64_t *)malloc((size_t)(size + 1) * sizeof(int64_t));
+        for (char *word; (word = strtok(NULL, " ")) && i < size; i++) {
+            doubles[i] = strtod(word, NULL);
+            ints[i] = strtoll(word, NULL, 10);
+        }
+        CHECK_INT(i, size);
+        bool whole = dtype == EG_INT32 || dtype == EG_INT64 || dtype == EG_UINT8 || dtype == EG_BOOL;
+        eg_tensor *x = eg_cast(eg_from_data(whole ? EG_INT64 : EG_FLOAT64, shape, whole ? (const void *)ints : (const void *)doubles), dtype);
+        size_t n = 0;
+        for (line = end + 1; *line == '|'; line = next) {
+            next = strchr(line, '\n') + 1;
+            if (n + (size_t)(next - line) >= sizeof want) { CHECK(!"a text is too long"); break; }
+            memcpy(want + n, line + 1, (size_t)(next - line) - 1);
+            n += (size_t)(next - line) - 1;
+        }
+        want[n ? n - 1 : 0] = 0;
+        char dims[EG_SHAPE_TEXT];
+        snprintf(shape_tail, sizeof shape_tail, "  shape=%s dtype=%s", eg_shape_text(shape, dims), eg_dtype_name(dtype));
+        int64_t length = eg_format(x, got, sizeof got);
+        CHECK_INT(length, strlen(got));
+        char *tail = strstr(got, "  shape=");
+        REQUIRE(tail != NULL);
+        CHECK_STR(tail, shape_tail);
+        *tail = 0;
+        CHECK_STR(got, want);
+        // Values in another layout print the same.
+        if (shape.rank == 2) {
+            eg_format(eg_transpose(eg_cast(eg_cast(eg_transpose(x), dtype), dtype)), got, sizeof got);
+            CHECK(strncmp(got, want, strlen(want)) == 0);
+        }
+        free(doubles);
+        free(ints);
+        cases++;
+    }
+    free(text);
+    CHECK(cases > 200);
+}
+
+TEST(bfloat16_and_plain_numbers) {
+    char text[200];
+    eg_format(eg_constant_of(EG_BFLOAT16, EG_SHAPE(3), 1, 0.1, -2.5), text, sizeof text);
+    CHECK_STR(text, "[ 1.   0.1 -2.5]  shape=(3,) dtype=bfloat16");
+    eg_format(eg_number(0.5), text, sizeof text);
+    CHECK_STR(text, "0.5  shape=() dtype=float32");
+    eg_tensor *v = eg_variable(eg_scalar(2), "v");
+    eg_format(v, text, sizeof text);
+    eg_release(v);
+    CHECK_STR(text, "2.0  shape=() dtype=float32");
+}
+
+TEST(format_is_like_snprintf) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2);
+    const char *all = "[1. 2.]  shape=(2,) dtype=float32";
+    char text[40];
+    CHECK_INT(eg_format(x, NULL, 0), strlen(all));
+    for (size_t n = 1; n < sizeof text; n++) {
+        memset(text, '#', sizeof text);
+        CHECK_INT(eg_format(x, text, n), strlen(all));
+        size_t fits = n - 1 < strlen(all) ? n - 1 : strlen(all);
+        CHECK(strlen(text) == fits && strncmp(text, all, fits) == 0);
+        CHECK(n >= sizeof text || text[n] == '#');
+    }
+    CHECK_ERROR(eg_format(NULL, text, sizeof text), EG_ERROR_NULL, "eg_format");
+    CHECK_STR(text, "");
+    CHECK_INT(eg_format(NULL, NULL, 0), -1);
+    eg_error_clear();
+}
+
+static void append(const char *text, void *user) { strncat((char *)user, text, 400); }
+TEST(printers_and_streams) {
+    static char said[2000];
+    said[0] = 0;
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 7, 10, 15, 22), *views[] = {eg_transpose(x), eg_reverse(x, EG_AXES(1)), eg_broadcast_to(eg_scalar(3), EG_SHAPE(1, 2)), eg_greater(x, 9)};
+    eg_set_printer(append, said);
+    eg_print(x);
+    for (int i = 0; i < 4; i++) eg_print(views[i]);
+    eg_set_printer(NULL, NULL);
+    CHECK_STR(said, "[[ 7. 10.]\n [15. 22.]]  shape=(2, 2) dtype=float32\n"
+                    "[[ 7. 15.]\n [10. 22.]]  shape=(2, 2) dtype=float32\n"
+                    "[[10.  7.]\n [22. 15.]]  shape=(2, 2) dtype=float32\n"
+                    "[[3. 3.]]  shape=(1, 2) dtype=float32\n"
+                    "[[False  True]\n [ True  True]]  shape=(2, 2) dtype=bool\n");
+    FILE *f = tmpfile();
+    if (f) {
+        eg_fprint(f, x);
+        rewind(f);
+        said[fread(said, 1, sizeof said - 1, f)] = 0;
+        fclose(f);
+        CHECK_STR(said, "[[ 7. 10.]\n [15. 22.]]  shape=(2, 2) dtype=float32\n");
+    }
+    CHECK_ERROR(eg_fprint(NULL, x), EG_ERROR_NULL, "eg_fprint");
+}
