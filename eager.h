@@ -3350,44 +3350,43 @@ EGI_ELEMENTWISE_TABLE(EGI_U1, EGI_U1_ND, EGI_U2, EGI_U2_ND, EGI_U3)
 EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
 #undef EGI_V
 
-// The loops over contiguous elements of type T with results of type TO.
-#define EGI_LOOP(loop, T, TO, uses, formula) \
+// The loops over contiguous elements of type T with results of type TO. Operands that a formula does not read point at
+// another's elements, and the compiler drops the load.
+#define EGI_LOOP(loop, T, TO, formula) \
     static void loop(int64_t n, const void *const *p, void *out) { \
         const T *pa = (const T *)p[0], *pb = (const T *)p[1], *pc = (const T *)p[2], *py = (const T *)p[3], *pg = (const T *)p[4]; \
         TO *q = (TO *)out; \
-        (void)pa; (void)pb; (void)pc; (void)py; (void)pg; \
         for (int64_t i = 0; i < n; i++) { \
-            const T a = (uses) & EGI_USES_A ? pa[i] : (T)0, b = (uses) & EGI_USES_B ? pb[i] : (T)0, c = (uses) & EGI_USES_C ? pc[i] : (T)0; \
-            const T y = (uses) & EGI_USES_Y ? py[i] : (T)0, g = (uses) & EGI_USES_G ? pg[i] : (T)0; \
+            const T a = pa[i], b = pb[i], c = pc[i], y = py[i], g = pg[i]; \
             (void)a; (void)b; (void)c; (void)y; (void)g; \
             q[i] = (TO)(formula); \
         } \
     }
-// Kind and dtype decide whether there is a loop, and what it makes: EGI_HAS_<kind>_<dtype>(T) is T, bool bytes, or none.
-#define EGI_L_F_f32(name, uses, f) EGI_LOOP(egi_f32_loop_##name, float, float, uses, f)
-#define EGI_L_F_f64(name, uses, f) EGI_LOOP(egi_f64_loop_##name, double, double, uses, f)
-#define EGI_L_F_i32(name, uses, f)
-#define EGI_L_F_i64(name, uses, f)
-#define EGI_L_F_u8(name, uses, f)
+// Kind and dtype decide whether there is a loop, and whether it makes T or bool bytes.
+#define EGI_L_F_f32(name, f) EGI_LOOP(egi_f32_loop_##name, float, float, f)
+#define EGI_L_F_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, double, f)
+#define EGI_L_F_i32(name, f)
+#define EGI_L_F_i64(name, f)
+#define EGI_L_F_u8(name, f)
 #define EGI_L_S_f32 EGI_L_F_f32
 #define EGI_L_S_f64 EGI_L_F_f64
-#define EGI_L_S_i32(name, uses, f) EGI_LOOP(egi_i32_loop_##name, int32_t, int32_t, uses, f)
-#define EGI_L_S_i64(name, uses, f) EGI_LOOP(egi_i64_loop_##name, int64_t, int64_t, uses, f)
-#define EGI_L_S_u8(name, uses, f)
+#define EGI_L_S_i32(name, f) EGI_LOOP(egi_i32_loop_##name, int32_t, int32_t, f)
+#define EGI_L_S_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, int64_t, f)
+#define EGI_L_S_u8(name, f)
 #define EGI_L_N_f32 EGI_L_F_f32
 #define EGI_L_N_f64 EGI_L_F_f64
 #define EGI_L_N_i32 EGI_L_S_i32
 #define EGI_L_N_i64 EGI_L_S_i64
-#define EGI_L_N_u8(name, uses, f) EGI_LOOP(egi_u8_loop_##name, uint8_t, uint8_t, uses, f)
+#define EGI_L_N_u8(name, f) EGI_LOOP(egi_u8_loop_##name, uint8_t, uint8_t, f)
 #define EGI_L_W_f32 EGI_L_F_f32
 #define EGI_L_W_f64 EGI_L_F_f64
 #define EGI_L_W_i32 EGI_L_S_i32
 #define EGI_L_W_i64 EGI_L_S_i64
 #define EGI_L_W_u8 EGI_L_N_u8
-#define EGI_L_C_f32(name, uses, f) EGI_LOOP(egi_f32_loop_##name, float, uint8_t, uses, f)
-#define EGI_L_C_f64(name, uses, f) EGI_LOOP(egi_f64_loop_##name, double, uint8_t, uses, f)
-#define EGI_L_C_i32(name, uses, f) EGI_LOOP(egi_i32_loop_##name, int32_t, uint8_t, uses, f)
-#define EGI_L_C_i64(name, uses, f) EGI_LOOP(egi_i64_loop_##name, int64_t, uint8_t, uses, f)
+#define EGI_L_C_f32(name, f) EGI_LOOP(egi_f32_loop_##name, float, uint8_t, f)
+#define EGI_L_C_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, uint8_t, f)
+#define EGI_L_C_i32(name, f) EGI_LOOP(egi_i32_loop_##name, int32_t, uint8_t, f)
+#define EGI_L_C_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, uint8_t, f)
 #define EGI_L_C_u8 EGI_L_N_u8
 #define EGI_L_E_f32 EGI_L_C_f32
 #define EGI_L_E_f64 EGI_L_C_f64
@@ -3404,18 +3403,16 @@ EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
 #define EGI_L_B_i32 EGI_L_F_i32
 #define EGI_L_B_i64 EGI_L_F_i32
 #define EGI_L_B_u8 EGI_L_N_u8
-#define EGI_L1(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, EGI_USES_A, f)
-#define EGI_L2(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, (EGI_USES_A | EGI_USES_B), f)
-#define EGI_L3(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, (EGI_USES_A | EGI_USES_B | EGI_USES_C), f)
-#define EGI_D(i, name, f) EGI_LOOP(egi_f32_dx##i##_##name, float, float, egi_uses_of_##name(i), f)
+#define EGI_L1(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, f)
+#define EGI_D(i, name, f) EGI_LOOP(egi_f32_dx##i##_##name, float, float, f)
 
 // float32, with the fused gradients
 #define EGI_V egi_f32
 #define EGI_S1(kind, name, f, d0) EGI_L1(_f32, kind, name, f) EGI_D(0, name, d0)
 #define EGI_S1_ND(kind, name, f) EGI_L1(_f32, kind, name, f)
-#define EGI_S2(kind, name, f, d0, d1) EGI_L2(_f32, kind, name, f) EGI_D(0, name, d0) EGI_D(1, name, d1)
-#define EGI_S2_ND(kind, name, f) EGI_L2(_f32, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_f32, kind, name, f) EGI_D(0, name, d0) EGI_D(1, name, d1) EGI_D(2, name, d2)
+#define EGI_S2(kind, name, f, d0, d1) EGI_L1(_f32, kind, name, f) EGI_D(0, name, d0) EGI_D(1, name, d1)
+#define EGI_S2_ND(kind, name, f) EGI_L1(_f32, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_f32, kind, name, f) EGI_D(0, name, d0) EGI_D(1, name, d1) EGI_D(2, name, d2)
 EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_V
 #undef EGI_S1
@@ -3428,8 +3425,8 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #define EGI_S2(kind, name, f, d0, d1) EGI_S2_ND(kind, name, f)
 #define EGI_V egi_f64
 #define EGI_S1_ND(kind, name, f) EGI_L1(_f64, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L2(_f64, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_f64, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L1(_f64, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_f64, kind, name, f)
 EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_V
 #undef EGI_S1_ND
@@ -3437,8 +3434,8 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S3
 #define EGI_V egi_i32
 #define EGI_S1_ND(kind, name, f) EGI_L1(_i32, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L2(_i32, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_i32, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L1(_i32, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_i32, kind, name, f)
 EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_V
 #undef EGI_S1_ND
@@ -3446,8 +3443,8 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S3
 #define EGI_V egi_i64
 #define EGI_S1_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L2(_i64, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_i64, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_i64, kind, name, f)
 EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_V
 #undef EGI_S1_ND
@@ -3455,8 +3452,8 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S3
 #define EGI_V egi_u8
 #define EGI_S1_ND(kind, name, f) EGI_L1(_u8, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L2(_u8, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L3(_u8, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L1(_u8, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_u8, kind, name, f)
 EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_V
 #undef EGI_S1
@@ -3658,7 +3655,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         out = egi_new_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
         if (out->buffer->backend->kernel[EGI_ELEMENTWISE] == egi_cpu_elementwise) {
-            const void *p[5] = { x->data, in[n - 1]->data, NULL, NULL, NULL };
+            const void *p[5] = { x->data, in[n - 1]->data, x->data, x->data, x->data };
             op->loops[x->dtype](x->size, p, out->data);
         } else if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
     } else out = egi_elementwise_any(op, in);
@@ -4148,7 +4145,7 @@ static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64
 static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     const egi_op *op = args->op;
     eg_tensor *out = args->out[0];
-    const void *p[5] = { NULL, NULL, NULL, NULL, NULL };
+    const void *p[5];
     int64_t n = out->size;
     int dtype = args->variant ? out->dtype : -1;
     bool direct = true;
@@ -4158,9 +4155,10 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
         if (dtype < 0) dtype = op->flags & EGI_TO_BOOL && op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
     }
     egi_loop *loop = args->variant ? op->dx_loops[args->variant - 1] : op->loops[dtype];
+    int some = 0;                               // an operand that is read; the others point at its elements
+    while (!args->in[some]) some++;
     for (int i = 0; i < 5 && direct; i++) {
-        const eg_tensor *x = args->in[i];
-        if (!x) continue;
+        const eg_tensor *x = args->in[args->in[i] ? i : some];
         direct = x->size == n && x->dtype == dtype && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS;
         p[i] = x->data;
     }
@@ -4175,7 +4173,8 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     for (int i = 0; i < 5; i++) if (args->in[i]) egi_reader_make(&readers[i], args->in[i], out, dtype, blocks[i]);
     for (int64_t start = 0; start < n; start += EGI_BLOCK) {
         int64_t count = egi_min64(n - start, EGI_BLOCK);
-        for (int i = 0; i < 5; i++) p[i] = args->in[i] ? egi_reader_block(&readers[i], blocks[i], dtype, start, count) : NULL;
+        const void *read = egi_reader_block(&readers[some], blocks[some], dtype, start, count);
+        for (int i = 0; i < 5; i++) p[i] = i == some || !args->in[i] ? read : egi_reader_block(&readers[i], blocks[i], dtype, start, count);
         loop(count, p, out->data + start * out_size);
     }
     return true;
