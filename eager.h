@@ -3320,32 +3320,31 @@ EGI_INT_WORDS(egi_u8, uint8_t, unsigned, 0)
 
 #define EGI_SKIP_1(kind, name, y)
 #define EGI_SKIP_2(kind, name, y, d0)
-// Uses: first, since the loops read only what their formula names.
-#define EGI_USES_(name, d0, d1, d2) \
-    static inline unsigned egi_uses_of_##name(int i) { \
+// What the tape must keep for a gradient.
+#define EGI_USES_(name, choice) \
+    static unsigned egi_uses_of_##name(int i) { \
         enum { a = EGI_USES_A, b = EGI_USES_B, c = EGI_USES_C, y = EGI_USES_Y, g = EGI_USES_G }; \
-        (void)a; (void)b; (void)c; (void)y; (void)g; \
-        return i == 0 ? (unsigned)(d0) : i == 1 ? (unsigned)(d1) : (unsigned)(d2); \
+        (void)a; (void)b; (void)c; (void)y; (void)g; (void)i; \
+        return choice; \
     }
-#define EGI_U1(kind, name, f, d0) EGI_USES_(name, d0, 0, 0)
-#define EGI_U1_ND(kind, name, f) EGI_USES_(name, 0, 0, 0)
-#define EGI_U2(kind, name, f, d0, d1) EGI_USES_(name, d0, d1, 0)
-#define EGI_U2_ND(kind, name, f) EGI_USES_(name, 0, 0, 0)
-#define EGI_U3(kind, name, f, d0, d1, d2) EGI_USES_(name, d0, d1, d2)
+#define EGI_U1(kind, name, f, d0) EGI_USES_(name, (unsigned)(d0))
+#define EGI_U_ND(kind, name, f)
+#define EGI_U2(kind, name, f, d0, d1) EGI_USES_(name, i == 0 ? (unsigned)(d0) : (unsigned)(d1))
+#define EGI_U3(kind, name, f, d0, d1, d2) EGI_USES_(name, i == 0 ? (unsigned)(d0) : i == 1 ? (unsigned)(d1) : (unsigned)(d2))
 #define EGI_V egi_uses
-EGI_ELEMENTWISE_TABLE(EGI_U1, EGI_U1_ND, EGI_U2, EGI_U2_ND, EGI_U3)
+EGI_ELEMENTWISE_TABLE(EGI_U1, EGI_U_ND, EGI_U2, EGI_U_ND, EGI_U3)
 #undef EGI_V
 
 // The eager gradients.
-#define EGI_E(name, d0, d1, d2) \
+#define EGI_E(name, choice) \
     static eg_tensor *egi_dx_##name(int i, eg_tensor *a, eg_tensor *b, eg_tensor *c, eg_tensor *y, eg_tensor *g) { \
-        (void)a; (void)b; (void)c; (void)y; (void)g; \
-        return i == 0 ? d0 : i == 1 ? d1 : d2; \
+        (void)a; (void)b; (void)c; (void)y; (void)g; (void)i; \
+        return choice; \
     }
-#define EGI_E1(kind, name, f, d0) EGI_E(name, d0, egi_eager_none, egi_eager_none)
+#define EGI_E1(kind, name, f, d0) EGI_E(name, d0)
 #define EGI_E_ND(kind, name, f)
-#define EGI_E2(kind, name, f, d0, d1) EGI_E(name, d0, d1, egi_eager_none)
-#define EGI_E3(kind, name, f, d0, d1, d2) EGI_E(name, d0, d1, d2)
+#define EGI_E2(kind, name, f, d0, d1) EGI_E(name, i == 0 ? d0 : d1)
+#define EGI_E3(kind, name, f, d0, d1, d2) EGI_E(name, i == 0 ? d0 : i == 1 ? d1 : d2)
 #define EGI_V egi_eager
 EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
 #undef EGI_V
@@ -3486,13 +3485,13 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 #define EGI_DIVISION(name) ((int)EGI_OP_##name == (int)EGI_OP_floordiv || (int)EGI_OP_##name == (int)EGI_OP_mod ? EGI_DIVIDES : 0)
 #define EGI_LOSS(name) ((int)EGI_OP_##name == (int)EGI_OP_sigmoid_cross_entropy_with_logits ? EGI_SAME_SHAPE : 0)
 #define EGI_PLAIN(formula) (sizeof(#formula) == 2)       /* the formula is the single letter g */
-#define EGI_ROW(n, kind, name, flags, grad, p0, p1, p2, dx, l0, l1, l2) \
-    { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_DTYPES_##kind, EGI_LOOPS_##kind(name), { p0, p1, p2 }, egi_uses_of_##name, dx, { l0, l1, l2 } },
-#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_PLAIN(d0), 0, 0, egi_dx_##name, egi_f32_dx0_##name, NULL, NULL)
-#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, 0, 0, 0, NULL, NULL, NULL, NULL)
-#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, EGI_DIVISION(name) | EGI_LOSS(name), egi_grad_elementwise, EGI_PLAIN(d0), EGI_PLAIN(d1), 0, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
-#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, 0, 0, 0, NULL, NULL, NULL, NULL)
-#define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, 0, 0, 0, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
+#define EGI_ROW(n, kind, name, flags, grad, p0, p1, p2, uses, dx, l0, l1, l2) \
+    { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_DTYPES_##kind, EGI_LOOPS_##kind(name), { p0, p1, p2 }, uses, dx, { l0, l1, l2 } },
+#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_PLAIN(d0), 0, 0, egi_uses_of_##name, egi_dx_##name, egi_f32_dx0_##name, NULL, NULL)
+#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)
+#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, EGI_DIVISION(name) | EGI_LOSS(name), egi_grad_elementwise, EGI_PLAIN(d0), EGI_PLAIN(d1), 0, egi_uses_of_##name, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
+#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)
+#define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, 0, 0, 0, egi_uses_of_##name, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
 static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3) };
 
 //# 16  RUNNING AN OP ---------------------------------------------------------
@@ -3776,7 +3775,7 @@ static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, cons
 // each element type by including the file again: EGI_STAMP 1 is a tile of a matrix
 // product, 2 what only floating point has, 3 what every number has. So each
 // stays an ordinary function in which a debugger can step. A kernel returns false
-// where it got no workspace. Proof: tests/kernels.c
+// where it got no workspace. Proof: tests/ops_values.c
 
 #ifndef EAGER_HEADER_NAME
 #define EAGER_HEADER_NAME "eager.h"
@@ -4480,7 +4479,7 @@ EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
 #define EGI_OP(name, n, flags, attributes, s0, s1) EGI_ROW_(name, n, flags, attributes, s0, s1, egi_grad_##name)
 #define EGI_OP_ND(name, n, flags, attributes) EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
 #define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
-// `return EGI_SET(i, value)` in a gradient: false where it failed.
+// `return egi_set_dx(c, i, dx, value)` in a gradient: false where it failed.
 static bool egi_set_dx(const eg_grad_context *c, int i, eg_tensor **dx, eg_tensor *value) {
     (void)c;
     dx[i] = value;
