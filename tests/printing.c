@@ -43,7 +43,7 @@ TEST(as_numpy_prints) {
         size_t n = 0;
         for (line = end + 1; *line == '|'; line = next) {
             next = strchr(line, '\n') + 1;
-            if (n + (size_t)(next - line) >= sizeof want) { CHECK(!"a text is too long"); break; }
+            if (n + (size_t)(next - line) >= sizeof want) { CHECK_STR("a text that is too long", want); break; }
             memcpy(want + n, line + 1, (size_t)(next - line) - 1);
             n += (size_t)(next - line) - 1;
         }
