@@ -6,8 +6,9 @@ WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
 # How configuration $1 compiles eager.c, tests in C and in C++, and links; lacks: why it cannot be.
 configure() {
     eager="$CC -std=c11 -x c" c="$CC -std=c11" cpp=${CXX:+$CXX -std=c++17} link=$CC flags=-O2 libs=$LIBS wrap='' lacks=''
-    clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1
+    clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1 library=$B/$1/eager.o
     sanitized='-g -O1 -fno-omit-frame-pointer -DTEST_NO_SIGNALS -DTEST_SLOW'
+    covered='-g -O1 -fno-inline -DTEST_SLOW --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
     case $1 in
     plain) ;;
     optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='neither OpenBLAS nor zlib found' ;;
@@ -22,7 +23,8 @@ configure() {
     leak) flags="$sanitized -fsanitize=leak" ;;
     valgrind) flags='-g -O1 -DTEST_SLOW' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
         command -v valgrind >/dev/null || lacks='no valgrind found' ;;
-    coverage) flags='-g -O0 -DTEST_SLOW --coverage -fprofile-update=atomic' ;;
+    coverage) flags="$covered" ;;
+    coverage-guard) flags="$covered -DTEST_GUARD" library=$B/coverage/eager.o ;;
     *) return 1 ;;
     esac
     flags="$flags $CFLAGS" fast="$flags -O0 $CFLAGS"         # the tests themselves need no speed, but a quick build
@@ -41,6 +43,7 @@ compile() {
 
 core() {                                                       # eager.o of configuration $1
     configure "$1"
+    [ "$library" = "$out/eager.o" ] || return 0
     printf 'int main(void) { return 0; }' >"$out/probe.c"
     case $flags in *-fsanitize=*)
         { $link $flags "$out/probe.c" -o "$out/probe" && "$out/probe"; } >/dev/null 2>&1 || lacks="$link has no sanitizer for it" ;;
@@ -68,7 +71,7 @@ one() {                                                        # configuration $
     case $source in *.c | *.cpp)
         wrap="$wrap $program"
         { compile "$program.o" "$source eager.h $(find tests -name "*.h" | tr "\n" " ")" $compiler $WARN $fast -I. -Itests -c "$source" &&
-            compile "$program" "$program.o $out/eager.o" $link $flags "$program.o" "$out/eager.o" $libs; } >"$program.log" || {
+            compile "$program" "$program.o $library" $link $flags "$program.o" "$library" $libs; } >"$program.log" || {
             printf '%s %s: does not build cleanly: 1 failed\n%s\n' "$config" "$name" "$(cat "$program.log")"
             echo "0 1 0" >"$program.count"
             exit 0
