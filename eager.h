@@ -1318,7 +1318,8 @@ static void *egi_alloc(size_t bytes) {
         egi_count(&heap->allocations, 1);
     }
     egi_count(&heap->live_bytes, (int64_t)rounded);
-    if (heap->live_bytes > __atomic_load_n(&heap->peak_bytes, __ATOMIC_RELAXED)) __atomic_store_n(&heap->peak_bytes, heap->live_bytes, __ATOMIC_RELAXED);
+    if (heap->live_bytes > __atomic_load_n(&heap->peak_bytes, __ATOMIC_RELAXED))
+        __atomic_store_n(&heap->peak_bytes, heap->live_bytes, __ATOMIC_RELAXED);
     return block + 1;
 }
 
@@ -1526,7 +1527,8 @@ EAGER_API void eg_scope_end(eg_scope scope) {
 static bool egi_counted(const char *function, eg_tensor *x) {
     if (!x) return false;
 #ifdef EAGER_DEBUG
-    if (x->object.kind != EGI_TENSOR) return egi_fail(EG_ERROR_STATE, "eg_%s: a tensor made by eg_%s was used after its last reference was gone", function, x->op);
+    if (x->object.kind != EGI_TENSOR)
+        return egi_fail(EG_ERROR_STATE, "eg_%s: a tensor made by eg_%s was used after its last reference was gone", function, x->op);
 #else
     (void)function;
 #endif
@@ -1621,7 +1623,9 @@ EAGER_API void eg_shutdown(void) {
 }
 EAGER_API bool eg_set_allocator(void *(*allocate)(size_t, void *), void (*deallocate)(void *, void *), void *user) {
     if (__atomic_load_n(&egi_shared.blocks, __ATOMIC_RELAXED) != 0)
-        return egi_fail(EG_ERROR_STATE, "eg_set_allocator: the library holds %lld blocks of the former allocator; set it before the first tensor, or after everything is released and eg_shutdown() was called",
+        return egi_fail(EG_ERROR_STATE,
+                        "eg_set_allocator: the library holds %lld blocks of the former allocator; set it before the first tensor, or after "
+                        "everything is released and eg_shutdown() was called",
                         (long long)egi_shared.blocks);
     if ((allocate == NULL) != (deallocate == NULL))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_set_allocator: give both functions, or NULL for both");
@@ -1668,7 +1672,8 @@ static void egi_debug_report(void) {
     if (count) fprintf(stderr, "eager: %lld tensors were not released:\n", (long long)count);
     int shown = 0;
     for (eg_tensor *x = egi_shared.newest; x && shown < 20; x = x->older, shown++)
-        fprintf(stderr, "eager:   made by eg_%s%s%s, %lld elements, %d references\n", x->op, x->name ? ", named " : "", x->name ? x->name : "", (long long)x->size, (int)x->object.refs);
+        fprintf(stderr, "eager:   made by eg_%s%s%s, %lld elements, %d references\n", x->op, x->name ? ", named " : "", x->name ? x->name : "",
+                (long long)x->size, (int)x->object.refs);
 #endif
     egi_unlock();
 }
@@ -2085,7 +2090,8 @@ static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype d
     if (egi_is_float(dtype)) return true;
     double v = x->number;
     if (v != floor(v) || v != v || v - v != 0)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s does not fit dtype %s; eg_cast the tensor to a floating dtype first", function, egi_describe(x), egi_dtypes[dtype].name);
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s does not fit dtype %s; eg_cast the tensor to a floating dtype first", function, egi_describe(x),
+                        egi_dtypes[dtype].name);
     bool fits = dtype == EG_INT32 ? v >= INT32_MIN && v <= INT32_MAX : dtype == EG_UINT8 ? v >= 0 && v <= 255 : dtype == EG_BOOL ? v == 0 || v == 1 :
                 (x->flags & EGI_INTEGER_NUMBER) || (v >= -9223372036854775808.0 && v < 9223372036854775808.0);
     return fits || egi_fail(EG_ERROR_DTYPE, "eg_%s: %s is out of the range of dtype %s", function, egi_describe(x), egi_dtypes[dtype].name);
@@ -2111,7 +2117,8 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
 static bool egi_alive(const char *function, int i, const eg_tensor *x) {
     if (!x) return egi_null_operand(function, i);
     if (x->object.kind != EGI_TENSOR)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: operand %d, made by eg_%s, was used after its scope ended; eg_keep or eg_retain it", function, i, x->op);
+        return egi_fail(EG_ERROR_STATE, "eg_%s: operand %d, made by eg_%s, was used after its scope ended; eg_keep or eg_retain it", function, i,
+                        x->op);
     return true;
 }
 // Reading functions treat a plain number as a float32 (or, of an integer, an exact) scalar.
@@ -2137,7 +2144,8 @@ EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const do
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_constant: shape %s needs %lld values, but %lld are given", egi_show(shape), (long long)size, (long long)count);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_constant: shape %s needs %lld values, but %lld are given", egi_show(shape), (long long)size,
+                                     (long long)count);
     for (int64_t i = 0; i < count; i++) if (!egi_value_fits("constant", values[i], dtype)) return NULL;
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)count * element);
@@ -2253,7 +2261,8 @@ EAGER_API eg_tensor *eg_range(eg_dtype dtype, double start, double limit, double
 EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int64_t count) {
     eg_shape shape = { 1, { count } };
     double p[3] = { start, stop, count > 1 ? (double)(count - 1) : 1 };
-    if (egi_dtype_valid(dtype) && !egi_is_float(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_linspace: needs a floating dtype, not %s", egi_dtypes[dtype].name);
+    if (egi_dtype_valid(dtype) && !egi_is_float(dtype))
+        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_linspace: needs a floating dtype, not %s", egi_dtypes[dtype].name);
     return egi_from_rule("linspace", dtype, shape, egi_linspace_rule, p);
 }
 
@@ -3477,9 +3486,22 @@ enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3) EG
 #define EGI_LOOPS_W EGI_LOOPS_E
 #define EGI_LOOPS_B(name) { NULL, NULL, NULL, NULL, NULL, egi_u8_loop_##name }
 enum {
-    EGI_FLAGS_F = 0, EGI_FLAGS_S = 0, EGI_FLAGS_N = 0, EGI_FLAGS_W = EGI_BOOL_FIRST,
-    EGI_FLAGS_C = EGI_TO_BOOL, EGI_FLAGS_P = EGI_TO_BOOL, EGI_FLAGS_E = EGI_TO_BOOL, EGI_FLAGS_B = EGI_TO_BOOL,
-    EGI_DTYPES_F = 3, EGI_DTYPES_P = 3, EGI_DTYPES_S = 15, EGI_DTYPES_N = 31, EGI_DTYPES_C = 31, EGI_DTYPES_E = 63, EGI_DTYPES_W = 63, EGI_DTYPES_B = 32
+    EGI_FLAGS_F = 0,
+    EGI_FLAGS_S = 0,
+    EGI_FLAGS_N = 0,
+    EGI_FLAGS_W = EGI_BOOL_FIRST,
+    EGI_FLAGS_C = EGI_TO_BOOL,
+    EGI_FLAGS_P = EGI_TO_BOOL,
+    EGI_FLAGS_E = EGI_TO_BOOL,
+    EGI_FLAGS_B = EGI_TO_BOOL,
+    EGI_DTYPES_F = 3,
+    EGI_DTYPES_P = 3,
+    EGI_DTYPES_S = 15,
+    EGI_DTYPES_N = 31,
+    EGI_DTYPES_C = 31,
+    EGI_DTYPES_E = 63,
+    EGI_DTYPES_W = 63,
+    EGI_DTYPES_B = 32
 };
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
 #define EGI_DIVISION(name) ((int)EGI_OP_##name == (int)EGI_OP_floordiv || (int)EGI_OP_##name == (int)EGI_OP_mod ? EGI_DIVIDES : 0)
@@ -3549,7 +3571,8 @@ static EGI_COLD bool egi_broadcast_error(const char *name, const eg_tensor *a, c
     for (int i = 1; i <= a->rank && i <= b->rank; i++) {
         int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
         if (da != db && da != 1 && db != 1)
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: shapes do not broadcast: %s and %s (axis -%d: %lld against %lld)", name, egi_describe(a), egi_describe(b), i, (long long)da, (long long)db);
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: shapes do not broadcast: %s and %s (axis -%d: %lld against %lld)", name, egi_describe(a),
+                            egi_describe(b), i, (long long)da, (long long)db);
     }
     return false;
 }
@@ -3574,10 +3597,12 @@ static bool egi_broadcast(const char *name, eg_tensor *const *in, int n, eg_shap
 }
 
 static EGI_COLD bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int dtype) {
-    const char *hint = !strcmp(op->name, "div") ? "; for integers there is eg_floordiv, or eg_cast to a floating dtype" :
-                       dtype == EG_FLOAT16 || dtype == EG_BFLOAT16 ? "; it is for storage: eg_cast to float32" :
-                       op->dtypes == EGI_DTYPES_F ? "; eg_cast to a floating dtype" : op->dtypes == EGI_DTYPES_B ? "; it takes bool, as comparisons make" :
-                       dtype == EG_BOOL ? "; eg_cast it to a number" : "";
+    const char *hint = !strcmp(op->name, "div")                      ? "; for integers there is eg_floordiv, or eg_cast to a floating dtype"
+                       : dtype == EG_FLOAT16 || dtype == EG_BFLOAT16 ? "; it is for storage: eg_cast to float32"
+                       : op->dtypes == EGI_DTYPES_F                  ? "; eg_cast to a floating dtype"
+                       : op->dtypes == EGI_DTYPES_B                  ? "; it takes bool, as comparisons make"
+                       : dtype == EG_BOOL                            ? "; eg_cast it to a number"
+                                                                     : "";
     return egi_fail(EG_ERROR_DTYPE, "eg_%s: does not take %s%s", op->name, egi_describe(x), hint);
 }
 
@@ -3611,14 +3636,18 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
         if (!egi_alive(op->name, i, in[i])) return NULL;
         if (in[i]->flags & EGI_NUMBER) continue;
         if (!backend) backend = in[i]->buffer->backend;
-        else if (in[i]->buffer->backend != backend) { egi_same_device(op->name, in[first < 0 ? 0 : first], first < 0 ? 0 : first, in[i], i); return NULL; }
+        else if (in[i]->buffer->backend != backend) {
+            egi_same_device(op->name, in[first < 0 ? 0 : first], first < 0 ? 0 : first, in[i], i);
+            return NULL;
+        }
         if (first < 0) first = i;
         if (i < skip) continue;
         if (dtype < 0) dtype = in[i]->dtype;
         else if (dtype != in[i]->dtype) {
             int j = skip;
             while (in[j]->flags & EGI_NUMBER) j++;
-            return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", op->name, egi_describe(in[j]), egi_describe(in[i]));
+            return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", op->name, egi_describe(in[j]),
+                                         egi_describe(in[i]));
         }
     }
     if (dtype < 0) dtype = op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
@@ -3630,7 +3659,8 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
     if ((op->flags & EGI_DIVIDES) && dtype >= EG_INT32 && egi_has_zero(in[1]))
         return (eg_tensor *)eg_raise(EG_ERROR_MATH, "eg_%s: integer division by zero in %s", op->name, egi_describe(in[1]));
     if (op->flags & EGI_SAME_SHAPE && in[0]->rank && in[1]->rank && !egi_same_shape(in[0], in[1]))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape", op->name, egi_describe(in[0]), egi_describe(in[1]));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape", op->name, egi_describe(in[0]),
+                                     egi_describe(in[1]));
     eg_shape shape;
     if (!egi_broadcast(op->name, in, n, &shape)) return NULL;
     eg_tensor *out = egi_new(op->name, backend ? backend : egi_backend_here(), op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)dtype, &shape);
@@ -3640,7 +3670,9 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
 }
 
 static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args);
-static bool egi_is_plain(const eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS; }
+static bool egi_is_plain(const eg_tensor *x) {
+    return x && x->object.kind == EGI_TENSOR && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS;
+}
 // Two contiguous tensors of one shape, dtype and device.
 static bool egi_are_twins(const eg_tensor *a, const eg_tensor *b) {
     return egi_is_plain(b) && a->dtype == b->dtype && egi_same_shape(a, b) && a->buffer->backend == b->buffer->backend;
@@ -3650,7 +3682,8 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     const eg_tensor *x = in[0];
     int n = op->n_in;
     // The common case needs next to no checks, and on the CPU no more than the loop.
-    if (n <= 2 && egi_is_plain(x) && x->dtype < EGI_COMPUTED && op->loops[x->dtype] && !(op->flags & EGI_DIVIDES) && (n == 1 || egi_are_twins(x, in[1]))) {
+    if (n <= 2 && egi_is_plain(x) && x->dtype < EGI_COMPUTED && op->loops[x->dtype] && !(op->flags & EGI_DIVIDES) &&
+        (n == 1 || egi_are_twins(x, in[1]))) {
         out = egi_new_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
         if (out->buffer->backend->kernel[EGI_ELEMENTWISE] == egi_cpu_elementwise) {
@@ -3700,14 +3733,17 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
         if (egi_recording() || g->dtype != EG_FLOAT32 || (uses & EGI_USES_A && op->flags & EGI_BOOL_FIRST && c->inputs[0]->flags & EGI_NUMBER)) {
             // A plain number would make float32 where it meets another one; here it has the dtype it had in the op.
             for (int j = op->flags & EGI_BOOL_FIRST ? 1 : 0; j < c->n_inputs; j++)
-                if (operand[j] && operand[j]->flags & EGI_NUMBER && !(operand[j] = egi_number_tensor(op->name, operand[j], (eg_dtype)g->dtype, egi_backend_of(g)))) return false;
+                if (operand[j] && operand[j]->flags & EGI_NUMBER &&
+                    !(operand[j] = egi_number_tensor(op->name, operand[j], (eg_dtype)g->dtype, egi_backend_of(g))))
+                    return false;
             dx[i] = op->dx(i, operand[0], operand[1], operand[2], operand[3], g);
             if (!dx[i]) return false;
             continue;
         }
         eg_shape shape;
         if (!(g->flags & EGI_CONTIGUOUS)) shape = egi_shape(g);
-        eg_tensor *in[5], *out = g->flags & EGI_CONTIGUOUS ? egi_new_like(op->name, g, EG_FLOAT32) : egi_new(op->name, egi_backend_of(g), EG_FLOAT32, &shape);
+        eg_tensor *in[5],
+            *out = g->flags & EGI_CONTIGUOUS ? egi_new_like(op->name, g, EG_FLOAT32) : egi_new(op->name, egi_backend_of(g), EG_FLOAT32, &shape);
         for (int j = 0; j < 5; j++) in[j] = uses >> j & 1 ? operand[j] : NULL;
         if (out && out->size && !egi_elementwise_launch(op, i + 1, in, 5, out)) { egi_object_release(&out->object); out = NULL; }
         if (out && egi_this.trap && !egi_trap_passes(op->name, in, 5, &out, 1)) { egi_object_release(&out->object); out = NULL; }
@@ -4150,7 +4186,8 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     bool direct = true;
     (void)b;
     if (dtype < 0) {                            // the dtype of the first operand that has one
-        for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++) if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
+        for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
+            if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
         if (dtype < 0) dtype = op->flags & EGI_TO_BOOL && op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
     }
     egi_loop *loop = args->variant ? op->dx_loops[args->variant - 1] : op->loops[dtype];
@@ -4212,7 +4249,10 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
     number.number = *(const double *)args->parameters;
     number.size = 1;
     eg_tensor *out = args->out[0];
-    if ((out->flags & EGI_CONTIGUOUS) && (number.number == 0) && !__builtin_signbit(number.number)) { memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size)); return true; }
+    if ((out->flags & EGI_CONTIGUOUS) && (number.number == 0) && !__builtin_signbit(number.number)) {
+        memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size));
+        return true;
+    }
     copy.in[0] = &number;
     return egi_cpu_copy(b, &copy);
 }
@@ -4300,7 +4340,8 @@ static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t li
             int64_t rest = i, value = index[i];
             eg_shape at = { x->rank, { 0 } };
             for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
-            egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld at position %s of %s is out of range [0, %lld)", name, (long long)value, egi_show(at), egi_describe(x), (long long)limit);
+            egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld at position %s of %s is out of range [0, %lld)", name, (long long)value, egi_show(at),
+                     egi_describe(x), (long long)limit);
             egi_free(index);
             return NULL;
         }
@@ -4311,7 +4352,8 @@ static bool egi_cpu_sparse_xent(eg_backend *b, const egi_args *args) {
     int64_t n = x->dims[x->rank - 1], *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n);
     (void)b;
     if (!label) return false;
-    if (x->dtype == EG_FLOAT32) egi_sparse_xent_f32(labels->size, n, (const float *)(const void *)x->data, label, (float *)(void *)args->out[0]->data);
+    if (x->dtype == EG_FLOAT32)
+        egi_sparse_xent_f32(labels->size, n, (const float *)(const void *)x->data, label, (float *)(void *)args->out[0]->data);
     else egi_sparse_xent_f64(labels->size, n, (const double *)(const void *)x->data, label, (double *)(void *)args->out[0]->data);
     egi_free(label);
     return true;
@@ -4331,10 +4373,20 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
         void *to = out->data + k * p->m * p->n * size;
         bool ok = true;
         switch (x->dtype) {
-            case EG_FLOAT32: ok = egi_gemm_f32(p->ta, p->tb, p->m, p->n, p->k, (const float *)xa, p->lda, (const float *)yb, p->ldb, (float *)to, p->n, false); break;
-            case EG_FLOAT64: ok = egi_gemm_f64(p->ta, p->tb, p->m, p->n, p->k, (const double *)xa, p->lda, (const double *)yb, p->ldb, (double *)to, p->n, false); break;
-            case EG_INT32: ok = egi_gemm_i32(p->ta, p->tb, p->m, p->n, p->k, (const int32_t *)xa, p->lda, (const int32_t *)yb, p->ldb, (int32_t *)to, p->n, false); break;
-            default: ok = egi_gemm_i64(p->ta, p->tb, p->m, p->n, p->k, (const int64_t *)xa, p->lda, (const int64_t *)yb, p->ldb, (int64_t *)to, p->n, false); break;
+            case EG_FLOAT32:
+                ok = egi_gemm_f32(p->ta, p->tb, p->m, p->n, p->k, (const float *)xa, p->lda, (const float *)yb, p->ldb, (float *)to, p->n, false);
+                break;
+            case EG_FLOAT64:
+                ok = egi_gemm_f64(p->ta, p->tb, p->m, p->n, p->k, (const double *)xa, p->lda, (const double *)yb, p->ldb, (double *)to, p->n, false);
+                break;
+            case EG_INT32:
+                ok = egi_gemm_i32(p->ta, p->tb, p->m, p->n, p->k, (const int32_t *)xa, p->lda, (const int32_t *)yb, p->ldb, (int32_t *)to, p->n,
+                                  false);
+                break;
+            default:
+                ok = egi_gemm_i64(p->ta, p->tb, p->m, p->n, p->k, (const int64_t *)xa, p->lda, (const int64_t *)yb, p->ldb, (int64_t *)to, p->n,
+                                  false);
+                break;
         }
         if (!ok) return egi_no_memory("matmul", 0);
         for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
@@ -4363,9 +4415,16 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     void *y = args->out[0]->data;
     bool f = args->in[0]->dtype == EG_FLOAT32;
     (void)b;
-    if (p->kind == EGI_POOL_MAX_INDEX) { if (f) egi_max_pool_index_f32(&p->dims, (const float *)x, (int64_t *)y); else egi_max_pool_index_f64(&p->dims, (const double *)x, (int64_t *)y); }
-    else if (p->kind == EGI_POOL_AVG) { if (f) egi_avg_pool_f32(&p->dims, (const float *)x, (float *)y); else egi_avg_pool_f64(&p->dims, (const double *)x, (double *)y); }
-    else { if (f) egi_avg_pool_grad_f32(&p->dims, (const float *)x, (float *)y); else egi_avg_pool_grad_f64(&p->dims, (const double *)x, (double *)y); }
+    if (p->kind == EGI_POOL_MAX_INDEX) {
+        if (f) egi_max_pool_index_f32(&p->dims, (const float *)x, (int64_t *)y);
+        else egi_max_pool_index_f64(&p->dims, (const double *)x, (int64_t *)y);
+    } else if (p->kind == EGI_POOL_AVG) {
+        if (f) egi_avg_pool_f32(&p->dims, (const float *)x, (float *)y);
+        else egi_avg_pool_f64(&p->dims, (const double *)x, (double *)y);
+    } else {
+        if (f) egi_avg_pool_grad_f32(&p->dims, (const float *)x, (float *)y);
+        else egi_avg_pool_grad_f64(&p->dims, (const double *)x, (double *)y);
+    }
     return true;
 }
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
@@ -4447,8 +4506,13 @@ static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = args->in[0];
     int64_t count = 0;
     (void)b;
-    if (x->dtype == EG_FLOAT32) { const float *p = (const float *)(const void *)x->data; for (int64_t i = 0; i < x->size; i++) count += !(p[i] - p[i] == 0); }
-    else if (x->dtype == EG_FLOAT64) { const double *p = (const double *)(const void *)x->data; for (int64_t i = 0; i < x->size; i++) count += !(p[i] - p[i] == 0); }
+    if (x->dtype == EG_FLOAT32) {
+        const float *p = (const float *)(const void *)x->data;
+        for (int64_t i = 0; i < x->size; i++) count += !(p[i] - p[i] == 0);
+    } else if (x->dtype == EG_FLOAT64) {
+        const double *p = (const double *)(const void *)x->data;
+        for (int64_t i = 0; i < x->size; i++) count += !(p[i] - p[i] == 0);
+    }
     *(int64_t *)(uintptr_t)args->parameters = count;
     return true;
 }
@@ -4586,13 +4650,15 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     } else if (known != x->size) fits = false;
     if (fits && x->size == 0 && !egi_shape_valid("reshape", attr.to, (eg_dtype)x->dtype)) return NULL;
     if (!fits)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x), (long long)x->size, egi_show(shape));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x),
+                                     (long long)x->size, egi_show(shape));
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     if (!egi_alive("expand_dims", 0, x)) return NULL;
     eg_shape shape = egi_shape(x);
-    if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_expand_dims: %s has the most axes a tensor can have", egi_describe(x));
+    if (x->rank == EG_MAX_RANK)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_expand_dims: %s has the most axes a tensor can have", egi_describe(x));
     if (!egi_axis("expand_dims", axis, x->rank + 1, &axis)) return NULL;
     for (int i = x->rank; i > axis; i--) shape.dims[i] = shape.dims[i - 1];
     shape.dims[axis] = 1;
@@ -4655,7 +4721,8 @@ EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) 
     if (options.perm.count && options.perm.count != x->rank)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_transpose: %d axes in perm, but %s has %d", options.perm.count, egi_describe(x), x->rank);
     if (!egi_axes_mask("transpose", &options.perm, x->rank, &mask)) return NULL;
-    for (int i = 0; i < x->rank; i++) p.perm[i] = !options.perm.count ? x->rank - 1 - i : options.perm.axes[i] < 0 ? options.perm.axes[i] + x->rank : options.perm.axes[i];
+    for (int i = 0; i < x->rank; i++)
+        p.perm[i] = !options.perm.count ? x->rank - 1 - i : options.perm.axes[i] < 0 ? options.perm.axes[i] + x->rank : options.perm.axes[i];
     return egi_transpose(x, &p);
 }
 // Moves one axis to the end, or back from it.
@@ -4808,7 +4875,8 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     egi_slice_attr a;
     if (!egi_alive("slice", 0, x)) return NULL;
     if (begin.rank != x->rank || size.rank != x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_slice: begin %s and size %s must have an entry for each axis of %s", egi_show(begin), egi_show(size), egi_describe(x));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_slice: begin %s and size %s must have an entry for each axis of %s", egi_show(begin),
+                                     egi_show(size), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     for (int i = 0; i < x->rank; i++) {
@@ -4817,7 +4885,8 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
         bool inside = a.begin[i] >= 0 && a.begin[i] <= x->dims[i];
         a.size[i] = size.dims[i] == -1 && inside ? x->dims[i] - a.begin[i] : size.dims[i];
         if (!inside || a.size[i] < 0 || a.size[i] > x->dims[i] - a.begin[i])
-            return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_slice: %lld elements from %lld on do not lie inside axis %d of %s", (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x));
+            return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_slice: %lld elements from %lld on do not lie inside axis %d of %s",
+                                         (long long)size.dims[i], (long long)begin.dims[i], i, egi_describe(x));
     }
     return egi_slice(x, &a);
 }
@@ -4826,16 +4895,21 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
     unsigned reversed = 0;
     if (!egi_alive("strided_slice", 0, x)) return NULL;
     if (begin.rank < 0 || begin.rank > x->rank || begin.rank != end.rank || begin.rank != step.rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_strided_slice: begin %s, end %s and step %s must have one length, at most the rank of %s", egi_show(begin), egi_show(end), egi_show(step), egi_describe(x));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_strided_slice: begin %s, end %s and step %s must have one length, at most the rank of %s",
+                                     egi_show(begin), egi_show(end), egi_show(step), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     for (int i = 0; i < x->rank; i++) {
         int64_t d = x->dims[i], s = i < step.rank ? step.dims[i] : 1, b = 0, e = d;
-        if (s == 0 || s == INT64_MIN) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_strided_slice: the step of axis %d is %lld", i, (long long)s);
+        if (s == 0 || s == INT64_MIN)
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_strided_slice: the step of axis %d is %lld", i, (long long)s);
         if (i < begin.rank) {
             int64_t low = s < 0 ? -1 : 0, high = s < 0 ? d - 1 : d;          // NumPy's clamping
-            b = begin.dims[i] == EG_END ? (s < 0 ? d - 1 : d) : egi_saturate(begin.dims[i] < 0 ? (begin.dims[i] < -d ? -1 - d + d : begin.dims[i] + d) : begin.dims[i], low, high);
-            e = end.dims[i] == EG_END ? (s < 0 ? -1 : d) : egi_saturate(end.dims[i] < 0 ? (end.dims[i] < -d ? -1 : end.dims[i] + d) : end.dims[i], low, high);
+            b = begin.dims[i] == EG_END
+                    ? (s < 0 ? d - 1 : d)
+                    : egi_saturate(begin.dims[i] < 0 ? (begin.dims[i] < -d ? -1 - d + d : begin.dims[i] + d) : begin.dims[i], low, high);
+            e = end.dims[i] == EG_END ? (s < 0 ? -1 : d)
+                                      : egi_saturate(end.dims[i] < 0 ? (end.dims[i] < -d ? -1 : end.dims[i] + d) : end.dims[i], low, high);
         }
         a.size[i] = s > 0 ? (e > b ? (e - b - 1) / s + 1 : 0) : (b > e ? (b - e - 1) / -s + 1 : 0);
         if (s < 0) {                                                         // the same elements forward, then reversed
@@ -4870,7 +4944,8 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n && out; i++) out[i] = NULL;
     if (!egi_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
-    if (n < 1 || !out || x->dims[axis] % n) return egi_fail(EG_ERROR_SHAPE, "eg_split: axis %d of %s does not divide into %d equal parts", axis, egi_describe(x), n);
+    if (n < 1 || !out || x->dims[axis] % n)
+        return egi_fail(EG_ERROR_SHAPE, "eg_split: axis %d of %s does not divide into %d equal parts", axis, egi_describe(x), n);
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[axis] = x->dims[axis] / n;
@@ -4881,7 +4956,8 @@ EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
 EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n && out; i++) out[i] = NULL;
     if (!egi_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
-    if (!out || x->dims[axis] != n) return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slices, not %d", axis, egi_describe(x), (long long)x->dims[axis], n);
+    if (!out || x->dims[axis] != n)
+        return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slices, not %d", axis, egi_describe(x), (long long)x->dims[axis], n);
     eg_squeeze_options squeeze;
     memset(&squeeze, 0, sizeof squeeze);
     squeeze.axes.count = 1;
@@ -4900,8 +4976,10 @@ static int64_t egi_mirror(int64_t i, int64_t n, bool symmetric) {
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
     egi_pad_attr a;
     if (!egi_alive("pad", 0, x)) return NULL;
-    if (pads.count != 2 * x->rank) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x));
-    if (options.mode != EG_PAD_CONSTANT && options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: there is no mode %d", (int)options.mode);
+    if (pads.count != 2 * x->rank)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x));
+    if (options.mode != EG_PAD_CONSTANT && options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: there is no mode %d", (int)options.mode);
     memset(&a, 0, sizeof a);
     a.value = options.value;
     for (int i = 0; i < x->rank; i++) {
@@ -4910,7 +4988,8 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
         a.high[i] = pads.pads[2 * i + 1];
         a.step[i] = 1;
         if (a.low[i] < 0 || a.high[i] < 0 || (a.low[i] && a.low[i] > most) || (a.high[i] && a.high[i] > most))
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode", (long long)a.low[i], (long long)a.high[i], i, egi_describe(x));
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode",
+                                         (long long)a.low[i], (long long)a.high[i], i, egi_describe(x));
     }
     if (options.mode == EG_PAD_CONSTANT) return egi_value_fits("pad", options.value, (eg_dtype)x->dtype) ? egi_pad(x, &a) : NULL;
     for (int axis = 0; x && axis < x->rank; axis++) {
@@ -4955,8 +5034,10 @@ static bool egi_shape_concat(egi_call *c) {
         bool fits = c->in[i]->rank == c->in[0]->rank;
         if (!egi_same_dtype("concat", c->in[0], c->in[i])) return false;
         for (int d = 0; fits && d < c->in[0]->rank; d++) fits = d == axis || c->in[i]->dims[d] == c->in[0]->dims[d];
-        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_concat: %s and %s must agree but for axis %d", egi_describe(c->in[0]), egi_describe(c->in[i]), axis);
-        if (__builtin_add_overflow(c->shape[0].dims[axis], c->in[i]->dims[axis], &c->shape[0].dims[axis])) return egi_fail(EG_ERROR_SHAPE, "eg_concat: too many elements");
+        if (!fits)
+            return egi_fail(EG_ERROR_SHAPE, "eg_concat: %s and %s must agree but for axis %d", egi_describe(c->in[0]), egi_describe(c->in[i]), axis);
+        if (__builtin_add_overflow(c->shape[0].dims[axis], c->in[i]->dims[axis], &c->shape[0].dims[axis]))
+            return egi_fail(EG_ERROR_SHAPE, "eg_concat: too many elements");
     }
     return true;
 }
@@ -5009,7 +5090,8 @@ static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
     for (int i = 0; i < n; i++) {
         if (!egi_alive("stack", i, x[i])) return NULL;
-        if (!egi_same_shape(x[0], x[i])) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_stack: shapes differ: %s and %s", egi_describe(x[0]), egi_describe(x[i]));
+        if (!egi_same_shape(x[0], x[i]))
+            return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_stack: shapes differ: %s and %s", egi_describe(x[0]), egi_describe(x[i]));
     }
     if (!egi_axis("stack", axis, x[0]->rank + 1, &axis)) return NULL;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)n * sizeof *list);
@@ -5024,7 +5106,8 @@ EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis) { EGI_AS("st
 static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
     if (!egi_alive("repeat", 0, x) || !egi_axis("repeat", axis, x->rank, &axis)) return NULL;
     eg_shape shape = egi_shape(x), wide = shape;
-    if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis])) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_repeat: %lld repeats", (long long)repeats);
+    if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis]))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_repeat: %lld repeats", (long long)repeats);
     if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_repeat: %s has too many axes", egi_describe(x));
     for (int i = x->rank; i > axis + 1; i--) wide.dims[i] = wide.dims[i - 1];
     wide.dims[axis + 1] = repeats;
@@ -5034,7 +5117,9 @@ static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) { EGI_AS("repeat", egi_compose_repeat(x, repeats, axis)); }
 static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     if (!egi_alive("tile", 0, x)) return NULL;
-    if (multiples.rank != x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples), egi_describe(x));
+    if (multiples.rank != x->rank)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples),
+                                     egi_describe(x));
     eg_shape whole = egi_shape(x);
     for (int axis = 0; axis < whole.rank; axis++)
         if (multiples.dims[axis] < 0 || !egi_checked_product(whole.dims[axis], multiples.dims[axis], &whole.dims[axis]))
@@ -5071,7 +5156,8 @@ static bool egi_shape_reduce(egi_call *c) {
     c->dtype[0] = a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN ? EG_INT64 : (eg_dtype)c->in[0]->dtype;
     c->shape[0] = egi_reduced_shape(a, a->keepdims);
     if (a->kind == EGI_ALL || a->kind == EGI_ANY)
-        return c->in[0]->dtype == EG_BOOL || egi_fail(EG_ERROR_DTYPE, "eg_%s: needs bool, as comparisons make, not %s", c->op->name, egi_describe(c->in[0]));
+        return c->in[0]->dtype == EG_BOOL ||
+               egi_fail(EG_ERROR_DTYPE, "eg_%s: needs bool, as comparisons make, not %s", c->op->name, egi_describe(c->in[0]));
     return a->kind == EGI_NORM2 ? egi_needs_float(c->op->name, c->in[0]) : egi_needs_number(c->op->name, c->in[0]);
 }
 // Kernels see (outer, n, inner): axes that lie together are reduced where they are, others are first copied to the end.
@@ -5112,7 +5198,8 @@ static bool egi_run_reduce(egi_call *c) {
     if (c->out[0]->size == 0) ok = true;
     else if (p.n == 0) {                  // nothing to reduce
         bool f = egi_is_float(x->dtype);
-        if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN) ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x));
+        if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN)
+            ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x));
         else if (a->kind == EGI_MAX_) ok = egi_fill(c->out[0], f ? -HUGE_VAL : -1e300);
         else if (a->kind == EGI_MIN_) ok = egi_fill(c->out[0], f ? HUGE_VAL : 1e300);
         else ok = egi_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
@@ -5189,7 +5276,8 @@ EAGER_API eg_tensor *(eg_reduce_all)(eg_tensor *x, eg_reduce_options o) { return
 EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_any, EGI_ANY, x, &o.axes, o.keepdims); }
 static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg_arg_options o) {
     eg_axes axes = { 1, { o.axis == EG_ZERO ? 0 : o.axis } };
-    if (x && x->object.kind == EGI_TENSOR && x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
+    if (x && x->object.kind == EGI_TENSOR && x->rank == 0)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
     return egi_reduce(op, kind, x, &axes, o.keepdims);
 }
 EAGER_API eg_tensor *(eg_argmax)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmax, EGI_ARGMAX, x, o); }
@@ -5248,7 +5336,8 @@ static eg_tensor *egi_prod_axis(eg_tensor *x, int axis) {
 }
 EAGER_API eg_tensor *(eg_reduce_prod)(eg_tensor *x, eg_reduce_options o) {
     egi_reduce_attr a;
-    if (!egi_alive("reduce_prod", 0, x) || !egi_needs_number("reduce_prod", x) || !egi_axes_mask("reduce_prod", &o.axes, x->rank, &a.mask)) return NULL;
+    if (!egi_alive("reduce_prod", 0, x) || !egi_needs_number("reduce_prod", x) || !egi_axes_mask("reduce_prod", &o.axes, x->rank, &a.mask))
+        return NULL;
     if (!o.axes.count) a.mask = (1u << x->rank) - 1;
     a.from = egi_shape(x);
     for (int i = 0; i < a.from.rank && x; i++) if (a.mask >> i & 1) x = egi_prod_axis(x, i);
@@ -5357,7 +5446,8 @@ static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices
     eg_sort_options o = { 0, -1, true };
     if (indices) *indices = NULL;
     if (!egi_alive("top_k", 0, x)) return NULL;
-    if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1]) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_top_k: %lld elements of the last axis of %s", (long long)k, egi_describe(x));
+    if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1])
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_top_k: %lld elements of the last axis of %s", (long long)k, egi_describe(x));
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[x->rank - 1] = k;
@@ -5373,7 +5463,9 @@ EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_
     const char *name = "softmax_cross_entropy_with_logits";
     if (!egi_alive(name, 0, labels) || !egi_alive(name, 1, logits)) return NULL;
     if (!egi_same_shape(labels, logits) || labels->rank < 1)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: labels %s and logits %s must have one shape (..., classes); for class numbers there is eg_sparse_%s", name, egi_describe(labels), egi_describe(logits), name);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
+                                     "eg_%s: labels %s and logits %s must have one shape (..., classes); for class numbers there is eg_sparse_%s",
+                                     name, egi_describe(labels), egi_describe(logits), name);
     if (!egi_needs_float(name, logits) || !egi_same_dtype(name, labels, logits)) return NULL;
     eg_axis_options last = { 0, -1 };
     return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
@@ -5383,7 +5475,9 @@ static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     bool fits = labels->rank == x->rank - 1;
     for (int i = 0; i < labels->rank && fits; i++) fits = labels->dims[i] == x->dims[i];
     if (!egi_needs_index(c->op->name, labels) || !egi_needs_float(c->op->name, x)) return false;
-    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must have the shape of logits %s without the last axis", c->op->name, egi_describe(labels), egi_describe(x));
+    if (!fits)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must have the shape of logits %s without the last axis", c->op->name, egi_describe(labels),
+                        egi_describe(x));
     egi_same_out(c, labels);
     c->dtype[0] = (eg_dtype)x->dtype;
     return true;
@@ -5429,12 +5523,17 @@ static bool egi_shape_matmul(egi_call *c) {
     if (!egi_same_dtype("matmul", a, b)) return false;
     if (a->dtype > EG_INT64) return egi_fail(EG_ERROR_DTYPE, "eg_matmul: no product of %s; eg_cast to a number type", egi_describe(a));
     if (a->rank < 2 || b->rank < 2)
-        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: needs matrices, not %s and %s; eg_expand_dims makes a vector one", egi_describe(a), egi_describe(b));
+        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: needs matrices, not %s and %s; eg_expand_dims makes a vector one", egi_describe(a),
+                        egi_describe(b));
     int64_t m = a->dims[a->rank - (t->ta ? 1 : 2)], k = a->dims[a->rank - (t->ta ? 2 : 1)];
     int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
     if (k != k2)
-        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: inner dimensions differ: %s x %s (%lld against %lld): %s%s and %s%s%s", egi_show(egi_shape(a)), egi_show(egi_shape(b)), (long long)k, (long long)k2,
-                        egi_describe(a), t->ta ? " transposed" : "", egi_describe(b), t->tb ? " transposed" : "", k == n ? "; .transpose_b?" : m == k2 ? "; .transpose_a?" : "");
+        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: inner dimensions differ: %s x %s (%lld against %lld): %s%s and %s%s%s", egi_show(egi_shape(a)),
+                        egi_show(egi_shape(b)), (long long)k, (long long)k2, egi_describe(a), t->ta ? " transposed" : "", egi_describe(b),
+                        t->tb ? " transposed" : "",
+                        k == n    ? "; .transpose_b?"
+                        : m == k2 ? "; .transpose_a?"
+                                  : "");
     eg_tensor fake_a = *a, fake_b = *b, *pair[2];
     fake_a.rank = (int8_t)(a->rank - 2);
     fake_b.rank = (int8_t)(b->rank - 2);
@@ -5528,7 +5627,9 @@ static bool egi_shape_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
     if (!egi_needs_index(a->name, index)) return false;
-    if (x->rank + index->rank - 1 > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_gather: the result of %s and %s would have more than %d axes", egi_describe(x), egi_describe(index), EG_MAX_RANK);
+    if (x->rank + index->rank - 1 > EG_MAX_RANK)
+        return egi_fail(EG_ERROR_SHAPE, "eg_gather: the result of %s and %s would have more than %d axes", egi_describe(x), egi_describe(index),
+                        EG_MAX_RANK);
     egi_same_out(c, x);
     eg_shape *s = &c->shape[0];
     s->rank = 0;
@@ -5564,7 +5665,10 @@ static eg_tensor *egi_pick(const egi_op *op, eg_tensor *x, eg_tensor *index, egi
     return egi_apply1(op, in, 2, &a);
 }
 static const egi_op *egi_row_scatter_add(void);
-EGI_GRAD(gather) { (void)op; return egi_set_dx(c, 0, dx, egi_pick(egi_row_scatter_add(), c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes)); }
+EGI_GRAD(gather) {
+    (void)op;
+    return egi_set_dx(c, 0, dx, egi_pick(egi_row_scatter_add(), c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
+}
 EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
 static bool egi_shape_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
@@ -5587,12 +5691,16 @@ static bool egi_run_scatter_add(egi_call *c) {
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
     return egi_run_pick(c, EGI_SCATTER_ADD, &p);
 }
-EGI_GRAD(scatter_add) { (void)op; return egi_set_dx(c, 0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes)); }
+EGI_GRAD(scatter_add) {
+    (void)op;
+    return egi_set_dx(c, 0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
+}
 static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add, { EGI_USES_B, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
     egi_gather_attr a;
-    if (!egi_alive("gather", 0, x) || !egi_alive("gather", 1, indices) || !egi_axis("gather", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis)) return NULL;
+    if (!egi_alive("gather", 0, x) || !egi_alive("gather", 1, indices) || !egi_axis("gather", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis))
+        return NULL;
     a.index_rank = indices->flags & EGI_NUMBER ? 0 : indices->rank;
     a.rows = x->dims[a.axis];
     a.name = "gather";
@@ -5614,9 +5722,12 @@ static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shap
         int64_t at = 0, rest = i, parts[EG_MAX_RANK] = { 0 };
         if (along >= 0) for (int d = index->rank - 1; d >= 0; d--) { parts[d] = rest % index->dims[d]; rest /= index->dims[d]; }
         for (int d = 0; d < depth && ok; d++) {
-            int64_t value = along < 0 ? egi_load_int(index->dtype, p + (i * depth + d) * size) : d == along ? egi_load_int(index->dtype, p + i * size) : parts[d];
+            int64_t value = along < 0    ? egi_load_int(index->dtype, p + (i * depth + d) * size)
+                            : d == along ? egi_load_int(index->dtype, p + i * size)
+                                         : parts[d];
             if (value < 0 || value >= shape.dims[d])
-                ok = egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value, (long long)(along < 0 ? i * depth + d : i), egi_describe(index), (long long)shape.dims[d], d);
+                ok = egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value,
+                              (long long)(along < 0 ? i * depth + d : i), egi_describe(index), (long long)shape.dims[d], d);
             at = at * shape.dims[d] + value;
         }
         flat[i] = at;
@@ -5639,45 +5750,59 @@ static eg_shape egi_flattened(eg_shape s, int depth) {
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     if (!egi_alive("gather_nd", 0, x) || !egi_alive("gather_nd", 1, indices)) return NULL;
     int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
-    if (depth < 0 || depth > x->rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_gather_nd: the last axis of indices %s must be at most the rank of %s", egi_describe(indices), egi_describe(x));
+    if (depth < 0 || depth > x->rank)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_gather_nd: the last axis of indices %s must be at most the rank of %s",
+                                     egi_describe(indices), egi_describe(x));
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
     eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), (int)depth, -1);
     return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), (int)depth)), flat, rows) : NULL;
 }
 EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis) {
-    if (!egi_alive("take_along_axis", 0, x) || !egi_alive("take_along_axis", 1, indices) || !egi_axis("take_along_axis", axis, x->rank, &axis)) return NULL;
+    if (!egi_alive("take_along_axis", 0, x) || !egi_alive("take_along_axis", 1, indices) || !egi_axis("take_along_axis", axis, x->rank, &axis))
+        return NULL;
     bool fits = x->rank == indices->rank;
     for (int i = 0; i < x->rank && fits; i++) fits = i == axis || x->dims[i] == indices->dims[i];
-    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_take_along_axis: %s and indices %s must agree but for axis %d", egi_describe(x), egi_describe(indices), axis);
+    if (!fits)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_take_along_axis: %s and indices %s must agree but for axis %d", egi_describe(x),
+                                     egi_describe(indices), axis);
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
     eg_tensor *flat = egi_flat_positions("take_along_axis", indices, egi_shape(x), x->rank, axis);
     return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
 }
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape) {
-    if (!egi_alive("scatter_nd", 0, indices) || !egi_alive("scatter_nd", 1, updates) || !egi_shape_valid("scatter_nd", shape, EG_FLOAT64)) return NULL;
+    if (!egi_alive("scatter_nd", 0, indices) || !egi_alive("scatter_nd", 1, updates) || !egi_shape_valid("scatter_nd", shape, EG_FLOAT64))
+        return NULL;
     int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
-    if (depth < 0 || depth > shape.rank) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: the last axis of indices %s must be at most the rank of %s", egi_describe(indices), egi_show(shape));
+    if (depth < 0 || depth > shape.rank)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: the last axis of indices %s must be at most the rank of %s",
+                                     egi_describe(indices), egi_show(shape));
     eg_shape flat_shape = egi_flattened(shape, (int)depth);
     bool fits = updates->rank == indices->rank - 1 + shape.rank - (int)depth;
     for (int i = 0; i < indices->rank - 1 && fits; i++) fits = updates->dims[i] == indices->dims[i];
     for (int i = (int)depth; i < shape.rank && fits; i++) fits = updates->dims[indices->rank - 1 + i - (int)depth] == shape.dims[i];
-    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s", egi_describe(updates), egi_describe(indices), egi_show(shape));
+    if (!fits)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s", egi_describe(updates),
+                                     egi_describe(indices), egi_show(shape));
     egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd" };
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, (int)depth, -1);
     return flat ? eg_reshape(egi_pick(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
 static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
-    if (!egi_alive("tensor_scatter_add", 0, x) || !egi_alive("tensor_scatter_add", 1, indices) || !egi_alive("tensor_scatter_add", 2, updates)) return NULL;
+    if (!egi_alive("tensor_scatter_add", 0, x) || !egi_alive("tensor_scatter_add", 1, indices) || !egi_alive("tensor_scatter_add", 2, updates))
+        return NULL;
     if (!egi_same_dtype("tensor_scatter_add", x, updates)) return NULL;
     return (eg_add)(x, eg_scatter_nd(indices, updates, egi_shape(x)));
 }
-EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) { EGI_AS("tensor_scatter_add", egi_compose_tensor_scatter_add(x, indices, updates)); }
+EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
+    EGI_AS("tensor_scatter_add", egi_compose_tensor_scatter_add(x, indices, updates));
+}
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
     if (!egi_alive("segment_sum", 0, x) || !egi_alive("segment_sum", 1, segments)) return NULL;
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_segment_sum: segments %s must have one entry for each row of %s", egi_describe(segments), egi_describe(x));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_segment_sum: segments %s must have one entry for each row of %s", egi_describe(segments),
+                                     egi_describe(x));
     egi_gather_attr a = { 0, 1, n, "segment_sum" };
     return egi_pick(&egi_op_scatter_add, x, segments, a);
 }
@@ -5694,10 +5819,14 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     eg_tensor *numbers = eg_to(eg_range((eg_dtype)indices->dtype, 0, (double)depth, 1), eg_device_of(indices));
     eg_tensor *hot = (eg_equal)(eg_expand_dims(indices, -1), eg_reshape(numbers, classes));
     if (on == 1 && off == 0) hot = eg_cast(hot, o.dtype);
-    else hot = (eg_where)(hot, eg_to(eg_full(o.dtype, scalar, on), eg_device_of(indices)), eg_to(eg_full(o.dtype, scalar, off), eg_device_of(indices)));
+    else
+        hot =
+            (eg_where)(hot, eg_to(eg_full(o.dtype, scalar, on), eg_device_of(indices)), eg_to(eg_full(o.dtype, scalar, off), eg_device_of(indices)));
     return egi_axis_to_end(hot, axis, true);
 }
-EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_options o) { EGI_AS("one_hot", egi_compose_one_hot(indices, depth, o)); }
+EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
+    EGI_AS("one_hot", egi_compose_one_hot(indices, depth, o));
+}
 
 // ---- convolution: conv2d, conv2d_input, conv2d_filter; any two give the gradients of the third
 
@@ -5740,15 +5869,18 @@ static bool egi_conv_grad(const eg_grad_context *c, int i, eg_tensor **dx, egi_c
 }
 EGI_GRAD(conv2d) {           // y(x, f): dx = input(g, f), df = filter(x, g)
     (void)op;
-    return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->upstream[0], c->inputs[1]) && egi_conv_grad(c, 1, dx, EGI_CONV_FILTER, c->inputs[0], c->upstream[0]);
+    return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->upstream[0], c->inputs[1]) &&
+           egi_conv_grad(c, 1, dx, EGI_CONV_FILTER, c->inputs[0], c->upstream[0]);
 }
 EGI_GRAD(conv2d_input) {     // x(dy, f): the same with x and y in each other's place
     (void)op;
-    return egi_conv_grad(c, 0, dx, EGI_CONV_FORWARD, c->upstream[0], c->inputs[1]) && egi_conv_grad(c, 1, dx, EGI_CONV_FILTER, c->upstream[0], c->inputs[0]);
+    return egi_conv_grad(c, 0, dx, EGI_CONV_FORWARD, c->upstream[0], c->inputs[1]) &&
+           egi_conv_grad(c, 1, dx, EGI_CONV_FILTER, c->upstream[0], c->inputs[0]);
 }
 EGI_GRAD(conv2d_filter) {    // f(x, dy)
     (void)op;
-    return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->inputs[1], c->upstream[0]) && egi_conv_grad(c, 1, dx, EGI_CONV_FORWARD, c->inputs[0], c->upstream[0]);
+    return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->inputs[1], c->upstream[0]) &&
+           egi_conv_grad(c, 1, dx, EGI_CONV_FORWARD, c->inputs[0], c->upstream[0]);
 }
 #define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } }
 static const egi_op egi_op_conv2d = EGI_CONV_ROW(conv2d);
@@ -5766,15 +5898,19 @@ static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t 
         return true;
     }
     *before = 0;
-    if (n < k) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name, (long long)k, egi_describe(x));
+    if (n < k)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name, (long long)k,
+                        egi_describe(x));
     *out = (n - k) / s + 1;
     return true;
 }
 static bool egi_conv_options_valid(const char *name, const eg_conv_options *o) {
     for (int i = 0; i < 2; i++)
-        if (o->strides[i] < 0 || o->dilations[i] < 0 || o->output_padding[i] < 0 || o->strides[i] > INT32_MAX || o->dilations[i] > INT32_MAX || o->output_padding[i] > INT32_MAX)
+        if (o->strides[i] < 0 || o->dilations[i] < 0 || o->output_padding[i] < 0 || o->strides[i] > INT32_MAX || o->dilations[i] > INT32_MAX ||
+            o->output_padding[i] > INT32_MAX)
             return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: strides, dilations and paddings must be between 1 and 2^31", name);
-    if (o->padding != EG_VALID && o->padding != EG_SAME) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
+    if (o->padding != EG_VALID && o->padding != EG_SAME)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
     return o->groups >= 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld groups", name, (long long)o->groups);
 }
 static void egi_conv_steps(egi_conv_dims *d, const eg_conv_options *o) {
@@ -5789,14 +5925,18 @@ static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const e
     eg_tensor *in[2];
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
     if (x->rank != 4 || f->rank != 4)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, O), not %s and %s", name, egi_describe(x), egi_describe(f));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, O), not %s and %s", name, egi_describe(x),
+                                     egi_describe(f));
     egi_conv_steps(&d, o);
     d.n = x->dims[0]; d.h = x->dims[1]; d.w = x->dims[2]; d.c = x->dims[3];
     d.kh = f->dims[0]; d.kw = f->dims[1]; d.oc = f->dims[3];
     if (d.c % d.groups || d.oc % d.groups || f->dims[2] != d.c / d.groups)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %lld channels of %s in %lld groups against %lld input channels of filter %s", name, (long long)d.c, egi_describe(x), (long long)d.groups, (long long)f->dims[2], egi_describe(f));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %lld channels of %s in %lld groups against %lld input channels of filter %s", name,
+                                     (long long)d.c, egi_describe(x), (long long)d.groups, (long long)f->dims[2], egi_describe(f));
     if (d.kh < 1 || d.kw < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f));
-    if (!egi_window(name, x, d.h, (d.kh - 1) * d.dh + 1, d.sh, o->padding, &d.oh, &d.pt) || !egi_window(name, x, d.w, (d.kw - 1) * d.dw + 1, d.sw, o->padding, &d.ow, &d.pl)) return NULL;
+    if (!egi_window(name, x, d.h, (d.kh - 1) * d.dh + 1, d.sh, o->padding, &d.oh, &d.pt) ||
+        !egi_window(name, x, d.w, (d.kw - 1) * d.dw + 1, d.sw, o->padding, &d.ow, &d.pl))
+        return NULL;
     in[0] = x;
     in[1] = f;
     return egi_apply1(&egi_op_conv2d, in, 2, &d);
@@ -5806,40 +5946,53 @@ static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, 
     const char *name = "depthwise_conv2d";
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, filter)) return NULL;
     if (x->rank != 4 || filter->rank != 4 || filter->dims[2] != x->dims[3])
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s", name, egi_describe(x), egi_describe(filter));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s", name,
+                                     egi_describe(x), egi_describe(filter));
     eg_shape shape = { 4, { filter->dims[0], filter->dims[1], 1, filter->dims[2] * filter->dims[3] } };
     o.groups = x->dims[3];
     return egi_conv(name, x, eg_reshape(filter, shape), &o);
 }
-EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("depthwise_conv2d", egi_compose_depthwise_conv2d(x, filter, o)); }
+EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
+    EGI_AS("depthwise_conv2d", egi_compose_depthwise_conv2d(x, filter, o));
+}
 static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
     egi_conv_dims d;
     eg_tensor *in[2];
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
     egi_conv_steps(&d, o);
     if (x->rank != 4 || f->rank != 4 || f->dims[3] != x->dims[3] || x->dims[3] % d.groups)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O, C), not %s and %s", name, egi_describe(x), egi_describe(f));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O, C), not %s and %s", name, egi_describe(x),
+                                     egi_describe(f));
     d.n = x->dims[0]; d.oh = x->dims[1]; d.ow = x->dims[2]; d.oc = x->dims[3];
     d.kh = f->dims[0]; d.kw = f->dims[1];
-    if (d.kh < 1 || d.kw < 1 || !egi_checked_product(f->dims[2], d.groups, &d.c)) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f));
+    if (d.kh < 1 || d.kw < 1 || !egi_checked_product(f->dims[2], d.groups, &d.c))
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f));
     int64_t kh = (d.kh - 1) * d.dh + 1, kw = (d.kw - 1) * d.dw + 1, oh, ow;
     bool same = o->padding == EG_SAME;
     int64_t ph = o->output_padding[0], pw = o->output_padding[1];
-    if (ph >= d.sh || pw >= d.sw) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: output padding (%lld, %lld) must be less than the strides (%lld, %lld)", name, (long long)ph, (long long)pw, (long long)d.sh, (long long)d.sw);
-    if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w)) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
+    if (ph >= d.sh || pw >= d.sw)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: output padding (%lld, %lld) must be less than the strides (%lld, %lld)", name,
+                                     (long long)ph, (long long)pw, (long long)d.sh, (long long)d.sw);
+    if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w))
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
     if (!same) { d.h = d.oh ? d.h - d.sh + kh + ph : 0; d.w = d.ow ? d.w - d.sw + kw + pw : 0; }
-    if (d.oh && d.ow && (!egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt) || !egi_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl))) return NULL;
+    if (d.oh && d.ow && (!egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt) || !egi_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl)))
+        return NULL;
     if (!d.oh || !d.ow) d.pt = d.pl = 0;
     in[0] = x;
     in[1] = f;
     return egi_apply1(&egi_op_conv2d_input, in, 2, &d);
 }
-EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("conv2d_transpose", egi_conv_transpose("conv2d_transpose", x, filter, &o)); }
+EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
+    EGI_AS("conv2d_transpose", egi_conv_transpose("conv2d_transpose", x, filter, &o));
+}
 // One dimension is two with a height of 1.
-static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_conv_options o, eg_tensor *(*conv)(const char *, eg_tensor *, eg_tensor *, const eg_conv_options *)) {
+static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_conv_options o,
+                              eg_tensor *(*conv)(const char *, eg_tensor *, eg_tensor *, const eg_conv_options *)) {
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f)) return NULL;
     if (x->rank != 3 || f->rank != 3)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, W, C) and a filter of 3 axes, not %s and %s", name, egi_describe(x), egi_describe(f));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, W, C) and a filter of 3 axes, not %s and %s", name, egi_describe(x),
+                                     egi_describe(f));
     o.strides[1] = egi_option_or(o.strides[0], 1);
     o.dilations[1] = egi_option_or(o.dilations[0], 1);
     o.output_padding[1] = o.output_padding[0];
@@ -5852,8 +6005,12 @@ static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_c
     eg_tensor *y = conv(name, eg_expand_dims(x, 1), eg_expand_dims(f, 0), &o);
     return y ? (eg_squeeze)(y, height) : NULL;
 }
-EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("conv1d", egi_conv_1d("conv1d", x, filter, o, egi_conv)); }
-EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("conv1d_transpose", egi_conv_1d("conv1d_transpose", x, filter, o, egi_conv_transpose)); }
+EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
+    EGI_AS("conv1d", egi_conv_1d("conv1d", x, filter, o, egi_conv));
+}
+EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
+    EGI_AS("conv1d_transpose", egi_conv_1d("conv1d_transpose", x, filter, o, egi_conv_transpose));
+}
 
 // ---- pooling: the average and its adjoint are each other's gradient; the maximum is a gather of the winners
 
@@ -5898,8 +6055,11 @@ static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_g
 static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
     if (!egi_alive(name, 0, x)) return false;
     if (x->rank != 4) return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, H, W, C), not %s", name, egi_describe(x));
-    for (int i = 0; i < 2; i++) if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size and strides must be between 1 and 2^31", name);
-    if (o->padding != EG_VALID && o->padding != EG_SAME) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
+    for (int i = 0; i < 2; i++)
+        if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX)
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size and strides must be between 1 and 2^31", name);
+    if (o->padding != EG_VALID && o->padding != EG_SAME)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
     d->n = x->dims[0]; d->h = x->dims[1]; d->w = x->dims[2]; d->c = x->dims[3];
     d->kh = egi_option_or(o->size[0], 2);
     d->kw = egi_option_or(o->size[1], d->kh);
@@ -5920,7 +6080,8 @@ static eg_tensor *egi_avg_pool(const char *name, eg_tensor *x, const eg_pool_opt
     egi_pool_dims d;
     return egi_pool_dims_of(name, x, o, &d) ? egi_apply1(&egi_op_avg_pool2d, &x, 1, &d) : NULL;
 }
-static eg_tensor *egi_pool_1d(const char *name, eg_tensor *x, eg_pool_options o, eg_tensor *(*pool)(const char *, eg_tensor *, const eg_pool_options *)) {
+static eg_tensor *egi_pool_1d(const char *name, eg_tensor *x, eg_pool_options o,
+                              eg_tensor *(*pool)(const char *, eg_tensor *, const eg_pool_options *)) {
     if (!egi_alive(name, 0, x)) return NULL;
     if (x->rank != 3) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs (N, W, C), not %s", name, egi_describe(x));
     o.size[1] = egi_option_or(o.size[0], 2);
@@ -5972,13 +6133,17 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
 static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
     if (!egi_alive("resize", 0, x)) return NULL;
     if (x->rank != 4 || height < 0 || width < 0 || ((height || width) && (x->dims[1] == 0 || x->dims[2] == 0)))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C) %lld x %lld", egi_describe(x), (long long)height, (long long)width);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C) %lld x %lld", egi_describe(x), (long long)height,
+                                     (long long)width);
     if (!egi_needs_float("resize", x)) return NULL;
-    if (o.method != EG_BILINEAR && o.method != EG_NEAREST) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_resize: there is no method %d", (int)o.method);
+    if (o.method != EG_BILINEAR && o.method != EG_NEAREST)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_resize: there is no method %d", (int)o.method);
     x = egi_resize_axis(x, 1, height, o.method == EG_NEAREST);
     return x ? egi_resize_axis(x, 2, width, o.method == EG_NEAREST) : NULL;
 }
-EAGER_API eg_tensor *(eg_resize)(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) { EGI_AS("resize", egi_compose_resize(x, height, width, o)); }
+EAGER_API eg_tensor *(eg_resize)(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
+    EGI_AS("resize", egi_compose_resize(x, height, width, o));
+}
 
 // ---- einsum: letters to axes, then transposes, sums and one batched product for each pair
 
@@ -6007,7 +6172,8 @@ static const char *egi_einsum_term(const char *p, int rank, int dots, egi_term *
         term->letters[term->n++] = (unsigned char)letter;
     }
     if (letters < 0 || (*p && *p != ',' && *p != '-') || (rank >= 0 && term->n != rank)) {
-        if (rank >= 0 && letters >= 0 && (!*p || *p == ',' || *p == '-')) egi_fail(EG_ERROR_SHAPE, "eg_einsum: a term of \"%s\" names %d axes, but its operand has %d", equation, term->n, rank);
+        if (rank >= 0 && letters >= 0 && (!*p || *p == ',' || *p == '-'))
+            egi_fail(EG_ERROR_SHAPE, "eg_einsum: a term of \"%s\" names %d axes, but its operand has %d", equation, term->n, rank);
         else egi_fail(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" is no equation such as \"ij,jk->ik\" (at position %d)", equation, (int)(p - equation));
         return NULL;
     }
@@ -6023,12 +6189,19 @@ static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
         for (int j = i + 1; x && j < t->n; j++) {
             if (t->letters[i] != t->letters[j]) continue;
             int64_t n = x->dims[i];
-            if (x->dims[j] != n) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: one letter stands for axes of %lld and %lld of %s", (long long)n, (long long)x->dims[j], egi_describe(x));
+            if (x->dims[j] != n)
+                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: one letter stands for axes of %lld and %lld of %s", (long long)n,
+                                             (long long)x->dims[j], egi_describe(x));
             egi_perm p;
             eg_shape flat = { 0, { 0 } }, begin = { 0, { 0 } }, end = begin, step = begin;
             int k = 0;
             egi_term rest = { 0, { 0 } };
-            for (int d = 0; d < t->n; d++) if (d != i && d != j) { rest.letters[rest.n++] = t->letters[d]; flat.dims[flat.rank++] = x->dims[d]; p.perm[k++] = d; }
+            for (int d = 0; d < t->n; d++)
+                if (d != i && d != j) {
+                    rest.letters[rest.n++] = t->letters[d];
+                    flat.dims[flat.rank++] = x->dims[d];
+                    p.perm[k++] = d;
+                }
             p.perm[k] = i;
             p.perm[k + 1] = j;
             rest.letters[rest.n++] = t->letters[i];
@@ -6085,10 +6258,19 @@ static eg_tensor *egi_einsum_pair(eg_tensor *a, egi_term *ta, eg_tensor *b, egi_
         else { sum.letters[sum.n++] = (unsigned char)l; fits = fits && egi_checked_product(k, sizes[l], &k); }
     }
     order_a = order_b = out;
-    for (int i = 0; i < ta->n; i++) if (!(in_b >> ta->letters[i] & 1)) { order_a.letters[order_a.n++] = ta->letters[i]; fits = fits && egi_checked_product(m, sizes[ta->letters[i]], &m); }
-    for (int i = 0; i < tb->n; i++) if (!(in_a >> tb->letters[i] & 1)) { free_b.letters[free_b.n++] = tb->letters[i]; fits = fits && egi_checked_product(n, sizes[tb->letters[i]], &n); }
+    for (int i = 0; i < ta->n; i++)
+        if (!(in_b >> ta->letters[i] & 1)) {
+            order_a.letters[order_a.n++] = ta->letters[i];
+            fits = fits && egi_checked_product(m, sizes[ta->letters[i]], &m);
+        }
+    for (int i = 0; i < tb->n; i++)
+        if (!(in_a >> tb->letters[i] & 1)) {
+            free_b.letters[free_b.n++] = tb->letters[i];
+            fits = fits && egi_checked_product(n, sizes[tb->letters[i]], &n);
+        }
     if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: an intermediate result has more elements than 64 bits count");
-    if (order_a.n + free_b.n > EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: an intermediate result has more than %d axes", EG_MAX_RANK);
+    if (order_a.n + free_b.n > EG_MAX_RANK)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: an intermediate result has more than %d axes", EG_MAX_RANK);
     egi_term result = order_a;
     for (int i = 0; i < free_b.n; i++) result.letters[result.n++] = free_b.letters[i];
     for (int i = 0; i < sum.n; i++) { order_a.letters[order_a.n++] = sum.letters[i]; order_b.letters[order_b.n++] = sum.letters[i]; }
@@ -6105,7 +6287,8 @@ static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *ope
     int64_t sizes[EGI_LETTERS];
     int count[EGI_LETTERS] = { 0 }, dots = 0;
     uint64_t keep = 0;
-    if (!equation || n < 1 || n > 16 || !operands) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: an equation and 1 to 16 operands are needed");
+    if (!equation || n < 1 || n > 16 || !operands)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: an equation and 1 to 16 operands are needed");
     for (int i = 0; i < EGI_LETTERS; i++) sizes[i] = -1;
     const char *p = equation;
     for (int i = 0; i < n; i++) {
@@ -6118,9 +6301,11 @@ static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *ope
             if (l >= EGI_ELLIPSIS && l - EGI_ELLIPSIS + 1 > dots) dots = l - EGI_ELLIPSIS + 1;
             if (sizes[l] < 0 || sizes[l] == 1) sizes[l] = size;
             else if (size != sizes[l] && size != 1)
-                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)", equation, (long long)sizes[l], (long long)size, d, egi_describe(operands[i]));
+                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)",
+                                             equation, (long long)sizes[l], (long long)size, d, egi_describe(operands[i]));
         }
-        if (i < n - 1 ? *p != ',' : *p == ',') return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" does not name %d operands", equation, n);
+        if (i < n - 1 ? *p != ',' : *p == ',')
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" does not name %d operands", equation, n);
         if (i < n - 1) p++;
     }
     if (*p == '-') {
@@ -6136,7 +6321,9 @@ static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *ope
         }
     }
     for (int i = 0; i < out.n; i++) {
-        if (!count[out.letters[i]] || keep >> out.letters[i] & 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: a letter of the result of \"%s\" is in no operand, or stands twice", equation);
+        if (!count[out.letters[i]] || keep >> out.letters[i] & 1)
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: a letter of the result of \"%s\" is in no operand, or stands twice",
+                                         equation);
         keep |= (uint64_t)1 << out.letters[i];
     }
     eg_tensor *y = egi_einsum_diagonal(operands[0], &terms[0]);
@@ -6151,7 +6338,9 @@ static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *ope
     y = egi_einsum_order(y, &terms[0], &out);
     return y == operands[0] ? eg_identity(y) : y;
 }
-EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands, int n) { EGI_AS("einsum", egi_compose_einsum(equation, operands, n)); }
+EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands, int n) {
+    EGI_AS("einsum", egi_compose_einsum(equation, operands, n));
+}
 
 // ---- assertions
 
@@ -6167,7 +6356,9 @@ static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tole
     int64_t different = 0;
     for (int64_t i = 0; i < a->size; i++) {
         double u = egi_load(a->dtype, p + i * size), v = egi_load(a->dtype, q + i * size);
-        bool equal = tolerance > 0 ? fabs(u - v) <= tolerance || u == v : a->dtype == EG_INT64 ? egi_load_int(EG_INT64, p + i * size) == egi_load_int(EG_INT64, q + i * size) : u == v;
+        bool equal = tolerance > 0          ? fabs(u - v) <= tolerance || u == v
+                     : a->dtype == EG_INT64 ? egi_load_int(EG_INT64, p + i * size) == egi_load_int(EG_INT64, q + i * size)
+                                            : u == v;
         if (equal || (u != u && v != v)) continue;
         if (different++ < 3) {
             eg_shape where = egi_shape(a);
@@ -6178,8 +6369,11 @@ static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tole
         }
     }
     if (!different) return true;
-    if (tolerance > 0) return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s and %s differ by more than %g in %lld of %lld elements: at %s", name, egi_describe(a), egi_describe(b), tolerance, (long long)different, (long long)a->size, list);
-    return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s == %s does not hold for %lld of %lld elements: at %s", name, egi_describe(a), egi_describe(b), (long long)different, (long long)a->size, list);
+    if (tolerance > 0)
+        return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s and %s differ by more than %g in %lld of %lld elements: at %s", name, egi_describe(a),
+                        egi_describe(b), tolerance, (long long)different, (long long)a->size, list);
+    return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s == %s does not hold for %lld of %lld elements: at %s", name, egi_describe(a), egi_describe(b),
+                    (long long)different, (long long)a->size, list);
 }
 EAGER_API bool eg_assert_equal(eg_tensor *a, eg_tensor *b) { return egi_assert("assert_equal", a, b, 0); }
 EAGER_API bool eg_assert_near(eg_tensor *a, eg_tensor *b, double tolerance) { return egi_assert("assert_near", a, b, tolerance); }
@@ -6192,13 +6386,39 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
 
 // ---- all rows, for who wants to walk over them
 
-static const egi_op *const egi_other_ops[] = {
-    &egi_op_identity, &egi_op_stop_gradient, &egi_op_reshape, &egi_op_transpose, &egi_op_broadcast_to, &egi_op_slice, &egi_op_pad, &egi_op_reverse, &egi_op_cast,
-    &egi_op_concat, &egi_op_reduce_sum, &egi_op_reduce_mean, &egi_op_reduce_max, &egi_op_reduce_min, &egi_op_norm, &egi_op_reduce_all, &egi_op_reduce_any,
-    &egi_op_argmax, &egi_op_argmin, &egi_op_cumsum, &egi_op_softmax, &egi_op_log_softmax, &egi_op_argsort, &egi_op_sparse_softmax_cross_entropy_with_logits,
-    &egi_op_matmul, &egi_op_gather, &egi_op_scatter_add, &egi_op_conv2d, &egi_op_conv2d_input, &egi_op_conv2d_filter, &egi_op_max_pool_index,
-    &egi_op_avg_pool2d, &egi_op_avg_pool2d_grad
-};
+static const egi_op *const egi_other_ops[] = { &egi_op_identity,
+                                               &egi_op_stop_gradient,
+                                               &egi_op_reshape,
+                                               &egi_op_transpose,
+                                               &egi_op_broadcast_to,
+                                               &egi_op_slice,
+                                               &egi_op_pad,
+                                               &egi_op_reverse,
+                                               &egi_op_cast,
+                                               &egi_op_concat,
+                                               &egi_op_reduce_sum,
+                                               &egi_op_reduce_mean,
+                                               &egi_op_reduce_max,
+                                               &egi_op_reduce_min,
+                                               &egi_op_norm,
+                                               &egi_op_reduce_all,
+                                               &egi_op_reduce_any,
+                                               &egi_op_argmax,
+                                               &egi_op_argmin,
+                                               &egi_op_cumsum,
+                                               &egi_op_softmax,
+                                               &egi_op_log_softmax,
+                                               &egi_op_argsort,
+                                               &egi_op_sparse_softmax_cross_entropy_with_logits,
+                                               &egi_op_matmul,
+                                               &egi_op_gather,
+                                               &egi_op_scatter_add,
+                                               &egi_op_conv2d,
+                                               &egi_op_conv2d_input,
+                                               &egi_op_conv2d_filter,
+                                               &egi_op_max_pool_index,
+                                               &egi_op_avg_pool2d,
+                                               &egi_op_avg_pool2d_grad };
 enum { EGI_OTHER_OPS = (int)(sizeof egi_other_ops / sizeof egi_other_ops[0]) };
 
 // ---- random tensors
@@ -6222,7 +6442,8 @@ static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi
     return egi_own(x);
 }
 static bool egi_random_float(const char *name, eg_dtype dtype) {
-    return dtype == EG_FLOAT32 || dtype == EG_FLOAT64 || egi_fail(EG_ERROR_DTYPE, "eg_%s: makes float32 or float64, not %s", name, eg_dtype_name(dtype));
+    return dtype == EG_FLOAT32 || dtype == EG_FLOAT64 ||
+           egi_fail(EG_ERROR_DTYPE, "eg_%s: makes float32 or float64, not %s", name, eg_dtype_name(dtype));
 }
 EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
@@ -6237,17 +6458,20 @@ EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     double most = o.dtype == EG_FLOAT32 ? (double)FLT_MAX : HUGE_VAL;
     if (!(p.a <= p.b)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: minval %g is not below maxval %g", p.a, p.b);
     if (!(p.b - p.a < HUGE_VAL) || fabs(p.a) > most || fabs(p.b) > most)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: the range from %g to %g is too wide for %s", p.a, p.b, eg_dtype_name(o.dtype));
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: the range from %g to %g is too wide for %s", p.a, p.b,
+                                     eg_dtype_name(o.dtype));
     return egi_random_float("random_uniform", o.dtype) ? egi_draw("random_uniform", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_BERNOULLI, 0, 0, egi_or(o.probability, 0.5), 0, 0, 0 };
-    if (!(p.a >= 0 && p.a <= 1)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_bernoulli: the probability %g is not between 0 and 1", p.a);
+    if (!(p.a >= 0 && p.a <= 1))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_bernoulli: the probability %g is not between 0 and 1", p.a);
     return egi_draw("random_bernoulli", EG_BOOL, shape, &p);
 }
 EAGER_API eg_tensor *eg_random_integers(eg_shape shape, int64_t low, int64_t high) {
     egi_random_parameters p = { EGI_INTEGERS, 0, 0, 0, 0, low, high };
-    if (low >= high) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_integers: there is none in [%lld, %lld)", (long long)low, (long long)high);
+    if (low >= high)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_integers: there is none in [%lld, %lld)", (long long)low, (long long)high);
     return egi_draw("random_integers", low >= INT32_MIN && high - 1 <= INT32_MAX ? EG_INT32 : EG_INT64, shape, &p);
 }
 EAGER_API eg_tensor *eg_random_permutation(int64_t n) {
@@ -6476,7 +6700,8 @@ EAGER_API eg_tape *eg_tape_begin_persistent(void) { return egi_tape_new(true); }
 EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
     if (!egi_tape_alive("tape_watch", t) || !egi_alive("tape_watch", 1, x)) return false;
     if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_watch: the tape has given its gradients and is empty; begin a new one");
-    if (x->flags & EGI_NUMBER) return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_watch: a plain number cannot be watched: make it a tensor, as eg_scalar does");
+    if (x->flags & EGI_NUMBER)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_watch: a plain number cannot be watched: make it a tensor, as eg_scalar does");
     if (!egi_is_float(x->dtype))
         return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only floating dtypes have gradients", egi_describe(x));
     if (egi_find_slot(t, x->id) >= 0) return true;
@@ -6695,7 +6920,8 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         if (!egi_alive(line->op->name, i, dx[i])) { ok = false; break; }
         if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx[i]->number);
         else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
-            ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]), egi_dtypes[dtype].name, egi_show(shape));
+            ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]),
+                          egi_dtypes[dtype].name, egi_show(shape));
         else dx[i] = egi_unbroadcast(dx[i], &shape);
         // The eager ops of a user's gradient are trapped one by one; what it made by hand is not.
         if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
@@ -6721,8 +6947,11 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
     char name[64];
     snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
     if (sx < 0) {
-        if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE)) egi_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it", name);
-        else egi_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name, x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
+        if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE))
+            egi_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it", name);
+        else
+            egi_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
+                           x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
         return;
     }
     unsigned char *from = (unsigned char *)egi_alloc((size_t)t->n_slots * 2), *to = from ? from + t->n_slots : NULL;
@@ -6752,7 +6981,8 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
     if (outside) egi_set_reason("the target was made outside the tape: it is a constant for it, or the tape was not recording");
     else if (cut && !strcmp(cut->op->name, "stop_gradient")) egi_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
     else if (cut && !egi_is_float(t->slots[cut->slots[cut->n]].dtype) )
-        egi_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name, cut->op->name, egi_dtypes[t->slots[cut->slots[cut->n]].dtype].name);
+        egi_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name, cut->op->name,
+                       egi_dtypes[t->slots[cut->slots[cut->n]].dtype].name);
     else if (cut) egi_set_reason("the path from %s to the target goes through eg_%s, which is not differentiable", name, cut->op->name);
     else if (whole) egi_set_reason("the path is integer: the target's dtype has no gradient");
     else if (to[sx]) egi_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
@@ -6760,20 +6990,25 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
     egi_free(from);
 }
 
-EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs, int nx, eg_tensor **out) {
+EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs, int nx,
+                                      eg_tensor **out) {
     if (nx < 0 || ny < 0 || (nx && (!xs || !out)) || (ny && !ys)) return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_gradient: a list is NULL");
     for (int i = 0; i < nx; i++) out[i] = NULL;
     egi_this.reason[0] = 0;
     egi_this.at_function = NULL;
     if (!egi_tape_alive("tape_gradient", t)) return false;
-    if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_gradient: this tape has given its gradients already; eg_tape_begin_persistent() makes one that gives them more than once");
+    if (t->used)
+        return egi_fail(
+            EG_ERROR_TAPE,
+            "eg_tape_gradient: this tape has given its gradients already; eg_tape_begin_persistent() makes one that gives them more than once");
     for (int i = 0; i < ny; i++) {
         if (!egi_alive("tape_gradient", 0, ys[i])) return false;
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         if (!g) continue;
         if (!egi_alive("tape_gradient", 0, g)) return false;
         if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
-            return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g), egi_describe(ys[i]));
+            return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g),
+                            egi_describe(ys[i]));
     }
     for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", 0, xs[i])) return false;
     enum { WANTED = 1, ASKED = 2 };             // a source leads here; it is a source
@@ -6802,7 +7037,8 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         sy[i] = ys[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, ys[i]->id);
         if (sy[i] < 0 || !egi_is_float(ys[i]->dtype)) continue;
-        if (!g || (g->flags & EGI_NUMBER)) g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
+        if (!g || (g->flags & EGI_NUMBER))
+            g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
         else if (g->flags & EGI_VARIABLE) g = eg_read(g);       // what comes out must not change with the variable
         ok = egi_accumulate(grads, sy[i], g);
     }
@@ -6861,10 +7097,12 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     if (!t->persistent) return (eg_tensor *)eg_raise(EG_ERROR_TAPE, "eg_%s: needs a persistent tape: eg_tape_begin_persistent()", function);
     if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the target %s is not floating", function, egi_describe(y));
     if (batch && (y->rank < 1 || x->rank < 1 || y->dims[0] != x->dims[0]))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the first dimensions of %s and %s must be the same batch", function, egi_describe(y), egi_describe(x));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the first dimensions of %s and %s must be the same batch", function, egi_describe(y),
+                                     egi_describe(x));
     eg_shape shape = egi_shape(y), row = egi_shape(x);
     if (y->rank + x->rank - (batch ? 1 : 0) > EG_MAX_RANK)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result for %s and %s would have more than %d axes", function, egi_describe(y), egi_describe(x), EG_MAX_RANK);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result for %s and %s would have more than %d axes", function, egi_describe(y),
+                                     egi_describe(x), EG_MAX_RANK);
     int64_t rows = batch ? y->dims[0] : 1, n = rows ? y->size / rows : 0, element = egi_dtypes[y->dtype].size;
     eg_scope scope = eg_scope_begin();
     eg_tensor *result = NULL, **list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *list + (size_t)(y->size * element));
@@ -6885,7 +7123,8 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     if (ok) {
         eg_shape whole = shape;
         for (int i = batch ? 1 : 0; i < row.rank; i++) whole.dims[whole.rank++] = row.dims[i];
-        result = n && n <= INT_MAX ? eg_reshape(eg_stack(list, (int)n, batch ? 1 : 0), whole) : egi_full_as(function, egi_backend_of(x), (eg_dtype)x->dtype, whole, 0);
+        result = n && n <= INT_MAX ? eg_reshape(eg_stack(list, (int)n, batch ? 1 : 0), whole)
+                                   : egi_full_as(function, egi_backend_of(x), (eg_dtype)x->dtype, whole, 0);
         eg_keep(result);
     }
     egi_free(list);
@@ -6911,7 +7150,8 @@ EAGER_API void eg_tape_print(eg_tape *t) {
     memset(&out, 0, sizeof out);
     if (!egi_tape_alive("tape_print", t)) return;
     char text[256];
-    snprintf(text, sizeof text, "tape: %lld lines, %lld tensors%s%s\n", (long long)t->n_lines, (long long)t->n_slots, t->persistent ? ", persistent" : "", t->recording ? ", recording" : "");
+    snprintf(text, sizeof text, "tape: %lld lines, %lld tensors%s%s\n", (long long)t->n_lines, (long long)t->n_slots,
+             t->persistent ? ", persistent" : "", t->recording ? ", recording" : "");
     egi_text_string(&out, text);
     for (int64_t l = 0; l < t->n_lines; l++) {
         const egi_line *line = t->lines[l];
@@ -6928,9 +7168,19 @@ EAGER_API void eg_tape_print(eg_tape *t) {
             egi_text_string(&out, text);
         }
         bool any = false;
-        for (int i = 0; i < line->n; i++) if (line->in[i]) { snprintf(text, sizeof text, "%s input %d", any ? "," : "  saves", i); any = true; egi_text_string(&out, text); }
+        for (int i = 0; i < line->n; i++)
+            if (line->in[i]) {
+                snprintf(text, sizeof text, "%s input %d", any ? "," : "  saves", i);
+                any = true;
+                egi_text_string(&out, text);
+            }
         for (int i = 0; i < line->n_out; i++) if (line->out[i]) { egi_text_string(&out, any ? ", output" : "  saves output"); any = true; }
-        for (int i = 0; line->saved && i < EG_MAX_SAVED; i++) if (line->saved[i]) { snprintf(text, sizeof text, "%s saved[%d]", any ? "," : "  saves", i); any = true; egi_text_string(&out, text); }
+        for (int i = 0; line->saved && i < EG_MAX_SAVED; i++)
+            if (line->saved[i]) {
+                snprintf(text, sizeof text, "%s saved[%d]", any ? "," : "  saves", i);
+                any = true;
+                egi_text_string(&out, text);
+            }
         if (!line->op->grad) egi_text_string(&out, "  (no gradient)");
         egi_text_string(&out, "\n");
     }
@@ -6949,14 +7199,17 @@ EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
         if (s->record >= 0) continue;
         char name[64];
         size_t k = 0;
-        for (const char *p = s->variable && s->variable->name ? s->variable->name : "watched"; *p && k < sizeof name - 1; p++) name[k++] = *p == '"' || *p == '\\' ? '\'' : *p;
+        for (const char *p = s->variable && s->variable->name ? s->variable->name : "watched"; *p && k < sizeof name - 1; p++)
+            name[k++] = *p == '"' || *p == '\\' ? '\'' : *p;
         name[k] = 0;
-        snprintf(item, sizeof item, "  s%lld [label=\"%s\\n%s\", shape=ellipse, style=filled, fillcolor=\"#dbe9f6\"];\n", (long long)i, name, egi_show(s->shape));
+        snprintf(item, sizeof item, "  s%lld [label=\"%s\\n%s\", shape=ellipse, style=filled, fillcolor=\"#dbe9f6\"];\n", (long long)i, name,
+                 egi_show(s->shape));
         egi_text_string(&out, item);
     }
     for (int64_t l = 0; l < t->n_lines; l++) {
         const egi_line *line = t->lines[l];
-        snprintf(item, sizeof item, "  l%lld [label=\"%s\\n%s\", shape=box%s];\n", (long long)l, line->op->name, egi_show(t->slots[line->slots[line->n]].shape), line->op->grad ? "" : ", style=dashed");
+        snprintf(item, sizeof item, "  l%lld [label=\"%s\\n%s\", shape=box%s];\n", (long long)l, line->op->name,
+                 egi_show(t->slots[line->slots[line->n]].shape), line->op->grad ? "" : ", style=dashed");
         egi_text_string(&out, item);
         for (int i = 0; i < line->n; i++) {
             int32_t slot = line->slots[i];
@@ -7029,7 +7282,8 @@ EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_ba
     if (!forward || !backward) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_custom_gradient: a function is NULL");
     return egi_custom(&egi_op_custom, NULL, forward, backward, user, inputs, n, &out, 1) ? out : NULL;
 }
-EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs) {
+EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n,
+                                        eg_tensor **outputs, int n_outputs) {
     if (!forward || !backward) return egi_fail(EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
     return egi_custom(&egi_op_custom, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
 }
@@ -7039,9 +7293,18 @@ static struct { egi_op op; eg_op_definition definition; char name[64]; } egi_use
 static int egi_n_user_ops;
 static bool egi_op_exists(const char *name);
 EAGER_API int eg_op_register(const eg_op_definition *d) {
-    if (!d || !d->name || !d->name[0] || !d->forward) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: a name and a forward function are needed"); return -1; }
-    if (strlen(d->name) >= sizeof egi_user_ops[0].name) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: the name %.40s... is longer than 63 characters", d->name); return -1; }
-    if (d->n_outputs < 1 || d->n_outputs > EGI_MAX_OUT || d->n_inputs < -1) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: %s: between 1 and %d outputs, and -1 or more inputs", d->name, EGI_MAX_OUT); return -1; }
+    if (!d || !d->name || !d->name[0] || !d->forward) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: a name and a forward function are needed");
+        return -1;
+    }
+    if (strlen(d->name) >= sizeof egi_user_ops[0].name) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: the name %.40s... is longer than 63 characters", d->name);
+        return -1;
+    }
+    if (d->n_outputs < 1 || d->n_outputs > EGI_MAX_OUT || d->n_inputs < -1) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: %s: between 1 and %d outputs, and -1 or more inputs", d->name, EGI_MAX_OUT);
+        return -1;
+    }
     egi_lock();
     int at = egi_n_user_ops;
     bool taken = egi_op_exists(d->name);
@@ -7063,7 +7326,8 @@ EAGER_API int eg_op_register(const eg_op_definition *d) {
     return at;
 }
 EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs) {
-    if (op < 0 || op >= __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE)) return egi_fail(EG_ERROR_ARGUMENT, "eg_op_run: there is no op number %d", op);
+    if (op < 0 || op >= __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_op_run: there is no op number %d", op);
     const eg_op_definition *d = &egi_user_ops[op].definition;
     if (d->n_inputs >= 0 && n != d->n_inputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d inputs, not %d", d->name, d->n_inputs, n);
     if (n_outputs != d->n_outputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has %d outputs, not %d", d->name, d->n_outputs, n_outputs);
@@ -7118,7 +7382,8 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
 EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
     return eg_value_and_gradients_function(f, user, xs, n, grads) != NULL;
 }
-EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity, int *count) {
+EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity,
+                                                     int *count) {
     if (count) *count = 0;
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_implicit_gradients: the function is NULL");
     eg_scope scope = eg_scope_begin();
@@ -7277,7 +7542,8 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     if (order == 1) {
         eg_tensor *y = egi_value("check_gradient", k->f, k->user, xs);
         if (!y) return NULL;
-        if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_check_gradient: the function's value %s is not floating", egi_describe(y));
+        if (!egi_is_float(y->dtype))
+            return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_check_gradient: the function's value %s is not floating", egi_describe(y));
         y = eg_cast(y, EG_FLOAT64);
         eg_tensor *r = y ? egi_check_random(k->seed * 7919 + 17, y) : NULL;
         return r ? (eg_reduce_sum)((eg_mul)(y, r), all) : NULL;
@@ -7312,7 +7578,8 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
         double value[2] = { 0, 0 };
         for (int i = 0; i < k->n && ok; i++) {
             k->directions[i] = NULL;
-            if (egi_is_float(k->xs[i]->dtype)) ok = (k->directions[i] = egi_check_random(k->seed * 104729 + (uint64_t)(order * 1000 + d * 100 + i), k->xs[i])) != NULL;
+            if (egi_is_float(k->xs[i]->dtype))
+                ok = (k->directions[i] = egi_check_random(k->seed * 104729 + (uint64_t)(order * 1000 + d * 100 + i), k->xs[i])) != NULL;
             else grads[i] = NULL;
         }
         eg_tensor *slope = ok ? egi_inner(grads, k->directions, k->n) : NULL;
@@ -7330,7 +7597,8 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
         double numeric = (value[0] - value[1]) / (2 * h);
         double scale = 1 + (fabs(analytic) > fabs(numeric) ? fabs(analytic) : fabs(numeric));
         if (ok && !(fabs(analytic - numeric) <= tolerance * scale))
-            ok = egi_fail(EG_ERROR_GRADIENT, "eg_check_gradient: order %d, direction %d: the gradient says %.12g, differences say %.12g", order, d, analytic, numeric);
+            ok = egi_fail(EG_ERROR_GRADIENT, "eg_check_gradient: order %d, direction %d: the gradient says %.12g, differences say %.12g", order, d,
+                          analytic, numeric);
     }
     egi_free(moved);
     eg_scope_end(scope);
@@ -7403,7 +7671,8 @@ EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_
 EAGER_API bool eg_trainable(eg_tensor *v) { return egi_needs_variable("trainable", v) && (v->flags & EGI_TRAINABLE); }
 EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
     if (!egi_needs_variable("set_trainable", v)) return;
-    if (trainable && v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64) egi_fail(EG_ERROR_DTYPE, "eg_set_trainable: variable %s has no gradient; only float32 and float64 can be trained", egi_describe(v));
+    if (trainable && v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
+        egi_fail(EG_ERROR_DTYPE, "eg_set_trainable: variable %s has no gradient; only float32 and float64 can be trained", egi_describe(v));
     else v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
 }
 // The variable takes over the contiguous elements of x. Cannot fail.
@@ -7420,8 +7689,10 @@ static void egi_take(eg_tensor *v, eg_tensor *x) {
 static bool egi_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1; }
 
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
-    if (x->dtype != v->dtype) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function, egi_describe(x), egi_describe(v));
-    if (!egi_same_shape(x, v)) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x), egi_describe(v));
+    if (x->dtype != v->dtype)
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: %s cannot be assigned to variable %s; eg_cast it", function, egi_describe(x), egi_describe(v));
+    if (!egi_same_shape(x, v))
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x), egi_describe(v));
     return egi_same_device(function, v, 0, x, 1);
 }
 EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
@@ -7457,7 +7728,10 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
     eg_shape shape = egi_shape(v);
     eg_tensor *result = NULL, *copy = egi_own(egi_new("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
     eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
-    if (part && (x->flags & EGI_NUMBER)) x = egi_number_fits("assign_slice", x, (eg_dtype)v->dtype) ? egi_full_as("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(part), x->number) : NULL;
+    if (part && (x->flags & EGI_NUMBER))
+        x = egi_number_fits("assign_slice", x, (eg_dtype)v->dtype)
+                ? egi_full_as("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(part), x->number)
+                : NULL;
     if (part && x && egi_assignable("assign_slice", part, x) && egi_copy(v, copy) && egi_copy(x, part)) {
         egi_take(v, copy);
         result = v;
@@ -7489,7 +7763,8 @@ EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const doub
     return s;
 }
 static eg_tensor *egi_rate_cosine(eg_tensor *step, const eg_schedule *s) {
-    double initial = s->numbers[0], steps = s->numbers[1], alpha = s->numbers[2], target = s->numbers[3], warmup = s->numbers[4], top = warmup > 0 ? target : initial;
+    double initial = s->numbers[0], steps = s->numbers[1], alpha = s->numbers[2], target = s->numbers[3], warmup = s->numbers[4],
+           top = warmup > 0 ? target : initial;
     eg_tensor *t = (eg_minimum)((eg_maximum)((eg_sub)(step, eg_number(warmup)), eg_number(0)), eg_number(steps));
     eg_tensor *half = (eg_mul)((eg_add)(eg_cos((eg_mul)(t, eg_number(3.141592653589793 / steps))), eg_number(1)), eg_number(0.5));
     eg_tensor *rate = (eg_mul)((eg_add)((eg_mul)(half, eg_number(1 - alpha)), eg_number(alpha)), eg_number(top));
@@ -7666,13 +7941,19 @@ enum {
 static bool egi_option_allowed(const char *name, const char *option, bool set, bool has) {
     return !set || has || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", name, option);
 }
-static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *given, unsigned has, const eg_optimizer_options *defaults) {
+static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *given, unsigned has,
+                                   const eg_optimizer_options *defaults) {
     eg_optimizer_options o = *given;
-    if (!egi_option_allowed(name, "momentum", o.momentum != 0, has & EGI_O_MOMENTUM) || !egi_option_allowed(name, "nesterov", o.nesterov, has & EGI_O_NESTEROV) ||
-        !egi_option_allowed(name, "beta_1 or .beta_2", o.beta_1 != 0 || o.beta_2 != 0, has & EGI_O_BETAS) || !egi_option_allowed(name, "epsilon", o.epsilon != 0, has & EGI_O_EPSILON) ||
-        !egi_option_allowed(name, "rho", o.rho != 0, has & EGI_O_RHO) || !egi_option_allowed(name, "centered", o.centered, has & EGI_O_CENTERED) ||
-        !egi_option_allowed(name, "amsgrad", o.amsgrad, has & EGI_O_AMSGRAD) || !egi_option_allowed(name, "initial_accumulator_value", o.initial_accumulator_value != 0, has & EGI_O_INITIAL) ||
-        !egi_option_allowed(name, "learning_rate_power, .l1, .l2, .l2_shrinkage or .beta", o.learning_rate_power != 0 || o.l1 != 0 || o.l2 != 0 || o.l2_shrinkage != 0 || o.beta != 0, has & EGI_O_FTRL)) return NULL;
+    if (!egi_option_allowed(name, "momentum", o.momentum != 0, has & EGI_O_MOMENTUM) ||
+        !egi_option_allowed(name, "nesterov", o.nesterov, has & EGI_O_NESTEROV) ||
+        !egi_option_allowed(name, "beta_1 or .beta_2", o.beta_1 != 0 || o.beta_2 != 0, has & EGI_O_BETAS) ||
+        !egi_option_allowed(name, "epsilon", o.epsilon != 0, has & EGI_O_EPSILON) || !egi_option_allowed(name, "rho", o.rho != 0, has & EGI_O_RHO) ||
+        !egi_option_allowed(name, "centered", o.centered, has & EGI_O_CENTERED) ||
+        !egi_option_allowed(name, "amsgrad", o.amsgrad, has & EGI_O_AMSGRAD) ||
+        !egi_option_allowed(name, "initial_accumulator_value", o.initial_accumulator_value != 0, has & EGI_O_INITIAL) ||
+        !egi_option_allowed(name, "learning_rate_power, .l1, .l2, .l2_shrinkage or .beta",
+                            o.learning_rate_power != 0 || o.l1 != 0 || o.l2 != 0 || o.l2_shrinkage != 0 || o.beta != 0, has & EGI_O_FTRL))
+        return NULL;
     o.clipvalue = egi_or(o.clipvalue, 0);
     o.clipnorm = egi_or(o.clipnorm, 0);
     o.global_clipnorm = egi_or(o.global_clipnorm, 0);
@@ -7681,9 +7962,12 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
     o.l2_shrinkage = egi_or(o.l2_shrinkage, 0);
     o.beta = egi_or(o.beta, 0);
     if (o.accumulate_steps == EG_ZERO) o.accumulate_steps = 0;
-    if (o.learning_rate != 0 && o.schedule.rate) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
-    if ((o.clipvalue != 0) + (o.clipnorm != 0) + (o.global_clipnorm != 0) > 1) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given", name);
-    if (!(o.clipvalue >= 0 && o.clipnorm >= 0 && o.global_clipnorm >= 0) || o.accumulate_steps < 0) return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: clipping and .accumulate_steps must be positive", name);
+    if (o.learning_rate != 0 && o.schedule.rate)
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
+    if ((o.clipvalue != 0) + (o.clipnorm != 0) + (o.global_clipnorm != 0) > 1)
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given", name);
+    if (!(o.clipvalue >= 0 && o.clipnorm >= 0 && o.global_clipnorm >= 0) || o.accumulate_steps < 0)
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: clipping and .accumulate_steps must be positive", name);
     o.learning_rate = egi_or(o.learning_rate, defaults->learning_rate);
     o.momentum = egi_or(o.momentum, 0);
     o.beta_1 = egi_or(o.beta_1, defaults->beta_1);
@@ -7693,10 +7977,16 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
     o.initial_accumulator_value = egi_or(o.initial_accumulator_value, 0.1);
     o.learning_rate_power = egi_or(o.learning_rate_power, -0.5);
     o.weight_decay = egi_or(o.weight_decay, defaults->weight_decay);
-    if (!(o.learning_rate >= 0) || !(o.beta_1 >= 0 && o.beta_1 < 1) || !(o.beta_2 >= 0 && o.beta_2 < 1) || !(o.rho >= 0 && o.rho <= 1) || !(o.momentum >= 0 && o.momentum <= 1) || !(o.weight_decay >= 0))
-        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: learning rate %g, betas %g and %g, rho %g, momentum %g, weight decay %g: one is out of its range", name, o.learning_rate, o.beta_1, o.beta_2, o.rho, o.momentum, o.weight_decay);
+    if (!(o.learning_rate >= 0) || !(o.beta_1 >= 0 && o.beta_1 < 1) || !(o.beta_2 >= 0 && o.beta_2 < 1) || !(o.rho >= 0 && o.rho <= 1) ||
+        !(o.momentum >= 0 && o.momentum <= 1) || !(o.weight_decay >= 0))
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT,
+                                        "eg_%s: learning rate %g, betas %g and %g, rho %g, momentum %g, weight decay %g: one is out of its range",
+                                        name, o.learning_rate, o.beta_1, o.beta_2, o.rho, o.momentum, o.weight_decay);
     if (!(o.epsilon >= 0) || !(o.initial_accumulator_value >= 0) || !(o.learning_rate_power <= 0) || !(o.l1 >= 0 && o.l2 >= 0 && o.l2_shrinkage >= 0))
-        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: epsilon %g, initial accumulator value %g, learning rate power %g, l1 %g, l2 %g, l2 shrinkage %g: one is out of its range", name, o.epsilon, o.initial_accumulator_value, o.learning_rate_power, o.l1, o.l2, o.l2_shrinkage);
+        return (eg_optimizer *)eg_raise(
+            EG_ERROR_ARGUMENT,
+            "eg_%s: epsilon %g, initial accumulator value %g, learning rate power %g, l1 %g, l2 %g, l2 shrinkage %g: one is out of its range", name,
+            o.epsilon, o.initial_accumulator_value, o.learning_rate_power, o.l1, o.l2, o.l2_shrinkage);
     eg_optimizer *opt = (eg_optimizer *)egi_alloc(sizeof *opt);
     if (!opt) { egi_no_memory(name, (int64_t)sizeof *opt); return NULL; }
     memset(opt, 0, sizeof *opt);
@@ -7725,8 +8015,13 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
         d.weight_decay = decay; \
         return egi_optimizer(#name, rule, &o, has, &d); \
     }
-EGI_OPTIMIZER(sgd, egi_or(o.momentum, 0) == 0 ? EGI_RULE_sgd : o.nesterov ? EGI_RULE_nesterov : EGI_RULE_momentum, EGI_O_MOMENTUM | EGI_O_NESTEROV, .01, 0, 0, 0, 0)
-EGI_OPTIMIZER(rmsprop, o.centered || egi_or(o.momentum, 0) != 0 ? EGI_RULE_rmsprop_momentum : EGI_RULE_rmsprop, EGI_O_MOMENTUM | EGI_O_RHO | EGI_O_EPSILON | EGI_O_CENTERED, .001, 0, 0, .9, 0)
+EGI_OPTIMIZER(sgd,
+              egi_or(o.momentum, 0) == 0 ? EGI_RULE_sgd
+              : o.nesterov               ? EGI_RULE_nesterov
+                                         : EGI_RULE_momentum,
+              EGI_O_MOMENTUM | EGI_O_NESTEROV, .01, 0, 0, 0, 0)
+EGI_OPTIMIZER(rmsprop, o.centered || egi_or(o.momentum, 0) != 0 ? EGI_RULE_rmsprop_momentum : EGI_RULE_rmsprop,
+              EGI_O_MOMENTUM | EGI_O_RHO | EGI_O_EPSILON | EGI_O_CENTERED, .001, 0, 0, .9, 0)
 EGI_OPTIMIZER(adam, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_O_BETAS | EGI_O_EPSILON | EGI_O_AMSGRAD, .001, .9, .999, 0, 0)
 EGI_OPTIMIZER(adamw, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_O_BETAS | EGI_O_EPSILON | EGI_O_AMSGRAD, .001, .9, .999, 0, .004)
 EGI_OPTIMIZER(adagrad, EGI_RULE_adagrad, EGI_O_EPSILON | EGI_O_INITIAL, .001, 0, 0, 0, 0)
@@ -7836,7 +8131,8 @@ static eg_tensor *egi_current_rate(eg_optimizer *opt) {
     if (!opt->options.schedule.rate) return opt->rate;
     eg_tensor *step = eg_cast(opt->steps, EG_FLOAT64), *rate = step ? opt->options.schedule.rate(step, &opt->options.schedule) : NULL;
     if (step && (!rate || rate->size != 1)) {
-        if (egi_this.error == EG_OK) egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the schedule's rate is %s, not one number", opt->name, rate ? egi_describe(rate) : "NULL");
+        if (egi_this.error == EG_OK)
+            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the schedule's rate is %s, not one number", opt->name, rate ? egi_describe(rate) : "NULL");
         return NULL;
     }
     return rate ? eg_cast(rate, EG_FLOAT64) : NULL;
@@ -7845,8 +8141,10 @@ static bool egi_check_pair(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, 
     if (!egi_needs_variable("apply_gradients", v)) return false;
     if (!g) return true;
     if (!egi_alive("apply_gradients", i, g)) return false;
-    if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64) return egi_fail(EG_ERROR_DTYPE, "eg_apply_gradients: %s trains float32 and float64, not variable %s", opt->name, egi_describe(v));
-    if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v)) return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i, egi_describe(g), egi_describe(v));
+    if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
+        return egi_fail(EG_ERROR_DTYPE, "eg_apply_gradients: %s trains float32 and float64, not variable %s", opt->name, egi_describe(v));
+    if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
+        return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: gradient %d is %s, but its variable is %s", i, egi_describe(g), egi_describe(v));
     return egi_same_device("apply_gradients", g, i, v, i);
 }
 // Clips the list in place, as the options say.
@@ -7880,7 +8178,8 @@ static bool egi_prepare(eg_optimizer *opt, egi_prepared *p) {
     for (int k = 0; k <= egi_rules[opt->rule].slots && ok; k++) {
         eg_tensor *from = k ? opt->slots[p->slots].slot[k - 1] : p->variable;
         // Where nobody else holds the buffer it is written in place; else the new values get a fresh one.
-        p->out[k] = egi_own(egi_alone(from) && !egi_this.trap ? egi_alias(opt->name, from) : egi_new(opt->name, egi_backend_of(from), (eg_dtype)from->dtype, &shape));
+        p->out[k] = egi_own(egi_alone(from) && !egi_this.trap ? egi_alias(opt->name, from)
+                                                              : egi_new(opt->name, egi_backend_of(from), (eg_dtype)from->dtype, &shape));
         ok = p->out[k] != NULL;
     }
     return ok;
@@ -7913,7 +8212,9 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         if (!egi_check_pair(opt, grads[i], variables[i], i)) return false;
         if (grads[i]) given++;
     }
-    if (!given) return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)", n, n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "");
+    if (!given)
+        return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)", n,
+                        n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "");
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
@@ -7929,7 +8230,8 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         p[i].slots = egi_slots_of(opt, variables[i], grads[i] != NULL);
         if (!grads[i]) continue;
         ok = p[i].gradient && p[i].slots >= 0;
-        if (ok && opt->slots[p[i].slots].turn == opt->turn) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: variable '%.60s' is in the list twice", eg_name_of(variables[i]));
+        if (ok && opt->slots[p[i].slots].turn == opt->turn)
+            ok = egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: variable '%.60s' is in the list twice", eg_name_of(variables[i]));
         if (ok) opt->slots[p[i].slots].turn = opt->turn;
     }
     if (ok && opt->accumulated) {
@@ -8033,7 +8335,8 @@ enum { EGI_MAX_BACKENDS = 32 };
 static eg_backend *egi_backends[EGI_MAX_BACKENDS] = { &egi_cpu };
 static int egi_n_backends = 1;
 EAGER_API bool egi_backend_register(eg_backend *b) {
-    if (!b || b->backend_size != sizeof(eg_backend) || b->tensor_size != sizeof(eg_tensor) || b->kernels != EGI_KERNELS || b->version != egi_cpu.version)
+    if (!b || b->backend_size != sizeof(eg_backend) || b->tensor_size != sizeof(eg_tensor) || b->kernels != EGI_KERNELS ||
+        b->version != egi_cpu.version)
         return egi_fail(EG_ERROR_DEVICE, "egi_backend_register: the backend was compiled against another eager.h, or with other switches");
     egi_lock();
     int at = egi_n_backends;
@@ -8049,7 +8352,8 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
 static eg_backend *egi_backend_named(const char *function, const char *name) {
     int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
     for (int i = 0; name && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
-    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s", function, name ? name : "NULL", name && !strncmp(name, "gpu", 3) ? ": the program was compiled without -DEAGER_CUDA" : "");
+    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s", function, name ? name : "NULL",
+             name && !strncmp(name, "gpu", 3) ? ": the program was compiled without -DEAGER_CUDA" : "");
     return NULL;
 }
 EAGER_API bool eg_set_device(const char *device) {
