@@ -3136,7 +3136,7 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     static inline T V##_div_no_nan(T a, T b) { return b == 0 ? 0 : a / b; } \
     static inline T V##_mod(T a, T b) { \
         T r = fmod##f(a, b); \
-        if (r == 0) return copysign##f(0, b); \
+        if (r == 0) return copysign##f((T)0, b); \
         return (r < 0) != (b < 0) ? r + b : r; \
     } \
     static inline T V##_floordiv(T a, T b) { \
@@ -3146,8 +3146,8 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
         return r != 0 && (r < 0) != (b < 0) ? down - 1 : down; \
     } \
     static inline T V##_pow(T a, T b) { return pow##f(a, b); } \
-    static inline T V##_max(T a, T b) { return a > b || a != a ? a : b; } \
-    static inline T V##_min(T a, T b) { return a < b || a != a ? a : b; } \
+    static inline T V##_max(T a, T b) { return ((a > b) | (a != a)) ? a : b; } \
+    static inline T V##_min(T a, T b) { return ((a < b) | (a != a)) ? a : b; } \
     static inline T V##_abs(T a) { return fabs##f(a); } \
     static inline T V##_sign(T a) { return a > 0 ? 1 : a < 0 ? -1 : a; } \
     static inline T V##_sqrt(T a) { return sqrt##f(a); } \
@@ -3358,17 +3358,33 @@ EGI_ELEMENTWISE_TABLE(EGI_U1, EGI_U_ND, EGI_U2, EGI_U_ND, EGI_U3)
 EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
 #undef EGI_V
 
-// The loops over contiguous elements of type T with results of type TO. Operands that a formula does not read point at
-// another's elements, and the compiler drops the load.
+// The loops over contiguous elements of type T with results of type TO, which overlap with no operand. Operands that a formula
+// does not read point at another's elements, and the compiler drops the load.
+#define EGI_LOOP_BODY(T, TO, formula) \
+    for (int64_t i = 0; i < n; i++) { \
+        const T a = pa[i], b = pb[i], c = pc[i], y = py[i], g = pg[i]; \
+        (void)a; (void)b; (void)c; (void)y; (void)g; \
+        q[i] = (TO)(formula); \
+    }
 #define EGI_LOOP(loop, T, TO, formula) \
     static void loop(int64_t n, const void *const *p, void *out) { \
         const T *pa = (const T *)p[0], *pb = (const T *)p[1], *pc = (const T *)p[2], *py = (const T *)p[3], *pg = (const T *)p[4]; \
         TO *q = (TO *)out; \
-        for (int64_t i = 0; i < n; i++) { \
-            const T a = pa[i], b = pb[i], c = pc[i], y = py[i], g = pg[i]; \
-            (void)a; (void)b; (void)c; (void)y; (void)g; \
-            q[i] = (TO)(formula); \
-        } \
+        EGI_LOOP_BODY(T, TO, formula) \
+    }
+// The same for arithmetic, most of the way in steps of a count that the compiler knows: at -O2 it takes vectors then.
+enum { EGI_WIDE = 64 };
+#define EGI_WIDE_STEP(loop, T, TO, n) \
+    loop##_step(n, (const T *)p[0] + o, (const T *)p[1] + o, (const T *)p[2] + o, (const T *)p[3] + o, (const T *)p[4] + o, (TO *)out + o)
+#define EGI_WIDE_LOOP(loop, T, TO, formula) \
+    static inline __attribute__((always_inline)) void loop##_step(int64_t n, const T *EGI_RESTRICT pa, const T *EGI_RESTRICT pb, \
+        const T *EGI_RESTRICT pc, const T *EGI_RESTRICT py, const T *EGI_RESTRICT pg, TO *EGI_RESTRICT q) { \
+        EGI_LOOP_BODY(T, TO, formula) \
+    } \
+    static void loop(int64_t n, const void *const *p, void *out) { \
+        int64_t o = 0; \
+        for (; n - o >= EGI_WIDE; o += EGI_WIDE) EGI_WIDE_STEP(loop, T, TO, EGI_WIDE); \
+        EGI_WIDE_STEP(loop, T, TO, n - o); \
     }
 // Kind and dtype decide whether there is a loop, and whether it makes T or bool bytes.
 #define EGI_L_F_f32(name, f) EGI_LOOP(egi_f32_loop_##name, float, float, f)
@@ -3376,12 +3392,12 @@ EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
 #define EGI_L_F_i32(name, f)
 #define EGI_L_F_i64(name, f)
 #define EGI_L_F_u8(name, f)
-#define EGI_L_S_f32 EGI_L_F_f32
+#define EGI_L_S_f32(name, f) EGI_WIDE_LOOP(egi_f32_loop_##name, float, float, f)
 #define EGI_L_S_f64 EGI_L_F_f64
 #define EGI_L_S_i32(name, f) EGI_LOOP(egi_i32_loop_##name, int32_t, int32_t, f)
 #define EGI_L_S_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, int64_t, f)
 #define EGI_L_S_u8(name, f)
-#define EGI_L_N_f32 EGI_L_F_f32
+#define EGI_L_N_f32 EGI_L_S_f32
 #define EGI_L_N_f64 EGI_L_F_f64
 #define EGI_L_N_i32 EGI_L_S_i32
 #define EGI_L_N_i64 EGI_L_S_i64
@@ -3412,15 +3428,18 @@ EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
 #define EGI_L_B_i64 EGI_L_F_i32
 #define EGI_L_B_u8 EGI_L_N_u8
 #define EGI_L1(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, f)
-#define EGI_D(i, name, f) EGI_LOOP(egi_f32_dx##i##_##name, float, float, f)
+#define EGI_D_F(i, name, f) EGI_LOOP(egi_f32_dx##i##_##name, float, float, f)
+#define EGI_D_S(i, name, f) EGI_WIDE_LOOP(egi_f32_dx##i##_##name, float, float, f)
+#define EGI_D_N EGI_D_S
+#define EGI_D_W EGI_D_S
 
 // float32, with the fused gradients
 #define EGI_V egi_f32
-#define EGI_S1(kind, name, f, d0) EGI_L1(_f32, kind, name, f) EGI_D(0, name, d0)
+#define EGI_S1(kind, name, f, d0) EGI_L1(_f32, kind, name, f) EGI_D_##kind(0, name, d0)
 #define EGI_S1_ND(kind, name, f) EGI_L1(_f32, kind, name, f)
-#define EGI_S2(kind, name, f, d0, d1) EGI_L1(_f32, kind, name, f) EGI_D(0, name, d0) EGI_D(1, name, d1)
+#define EGI_S2(kind, name, f, d0, d1) EGI_L1(_f32, kind, name, f) EGI_D_##kind(0, name, d0) EGI_D_##kind(1, name, d1)
 #define EGI_S2_ND(kind, name, f) EGI_L1(_f32, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_f32, kind, name, f) EGI_D(0, name, d0) EGI_D(1, name, d1) EGI_D(2, name, d2)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_f32, kind, name, f) EGI_D_##kind(0, name, d0) EGI_D_##kind(1, name, d1) EGI_D_##kind(2, name, d2)
 EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_V
 #undef EGI_S1
@@ -3951,6 +3970,7 @@ enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
 
 #define EGI_STAMP 2
 #define EGI_T float
+#define EGI_INT int32_t
 #define EGI_SUFFIX _f32
 #define EGI_CBLAS_GEMM cblas_sgemm
 #define EGI_LIBM_EXP expf
@@ -3959,7 +3979,9 @@ enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
 #undef EGI_SUFFIX
 #undef EGI_CBLAS_GEMM
 #undef EGI_LIBM_EXP
+#undef EGI_INT
 #define EGI_T double
+#define EGI_INT int64_t
 #define EGI_SUFFIX _f64
 #define EGI_CBLAS_GEMM cblas_dgemm
 #define EGI_LIBM_EXP exp
@@ -3968,6 +3990,7 @@ enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
 #undef EGI_SUFFIX
 #undef EGI_CBLAS_GEMM
 #undef EGI_LIBM_EXP
+#undef EGI_INT
 #undef EGI_STAMP
 
 // Reductions of a contiguous (outer, n, inner) view over its middle axis. Floating point is added up in double, integers modulo
@@ -4139,11 +4162,12 @@ static void egi_splat(char *to, const void *value, int64_t n, int size) { egi_mo
 
 enum { EGI_BLOCK = 1024 };
 // One operand, ready to be read in blocks of contiguous elements of a dtype.
-typedef struct egi_reader { const char *direct; bool constant, convert; int size, from_size, from_dtype; egi_walk walk; char *data; } egi_reader;
+typedef struct egi_reader { const char *direct; bool constant, convert; int size, from_size, from_dtype; int64_t period; egi_walk walk; char *data; } egi_reader;
 static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *out, int dtype, char *block) {
     int64_t n = egi_min64(out->size, EGI_BLOCK);
     r->size = egi_dtypes[dtype].size;
     r->constant = false;
+    r->period = 1;
     r->direct = NULL;
     if (x->flags & EGI_NUMBER) {
         unsigned char value[8];
@@ -4153,7 +4177,8 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
         return;
     }
     r->convert = x->dtype != dtype && !(x->dtype == EG_BOOL && dtype == EG_UINT8);
-    if (x->size == 1) {
+    egi_walk_make(&r->walk, x, out->rank, out->dims);
+    if (r->walk.rank == 1 && r->walk.strides[0] == 0) {
         unsigned char value[8];
         egi_convert(x->dtype, x->data, dtype, value, 1);
         r->constant = true;
@@ -4163,15 +4188,15 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
     r->from_dtype = x->dtype;
     r->from_size = egi_dtypes[x->dtype].size;
     if (!r->convert && (x->flags & EGI_CONTIGUOUS) && x->size == out->size) r->direct = x->data;
-    else {
-        r->data = x->data;
-        egi_walk_make(&r->walk, x, out->rank, out->dims);
-    }
+    else r->data = x->data;
+    // Rows that repeat, as a bias does: blocks of whole rows are all the same.
+    if (r->walk.rank == 2 && r->walk.strides[0] == 0 && r->walk.dims[1] <= EGI_BLOCK) r->period = r->walk.dims[1];
 }
+// A block begins at a multiple of every reader's period.
 static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64_t start, int64_t count) {
     char bytes[EGI_BLOCK * 8];
     if (r->direct) return r->direct + start * r->size;
-    if (r->constant) return block;
+    if (r->constant || (r->period > 1 && start > 0)) return block;
     egi_walk_move(r->convert ? bytes : block, r->data, &r->walk, start, count, r->from_size, false);
     if (r->convert) egi_convert(r->from_dtype, bytes, dtype, block, count);
     return block;
@@ -4206,9 +4231,15 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     egi_reader readers[5];
     char blocks[5][EGI_BLOCK * 8] __attribute__((aligned(64)));
     int out_size = egi_dtypes[out->dtype].size;
-    for (int i = 0; i < 5; i++) if (args->in[i]) egi_reader_make(&readers[i], args->in[i], out, dtype, blocks[i]);
-    for (int64_t start = 0; start < n; start += EGI_BLOCK) {
-        int64_t count = egi_min64(n - start, EGI_BLOCK);
+    int64_t step = EGI_BLOCK, period = 1;
+    for (int i = 0; i < 5; i++) {
+        if (!args->in[i]) continue;
+        egi_reader_make(&readers[i], args->in[i], out, dtype, blocks[i]);
+        if (period == 1) { period = readers[i].period; step -= step % period; }
+        if (step % readers[i].period) readers[i].period = 1;        // does not go into another's: read as any layout
+    }
+    for (int64_t start = 0; start < n; start += step) {
+        int64_t count = egi_min64(n - start, step);
         const void *read = egi_reader_block(&readers[some], blocks[some], dtype, start, count);
         for (int i = 0; i < 5; i++) p[i] = i == some || !args->in[i] ? read : egi_reader_block(&readers[i], blocks[i], dtype, start, count);
         loop(count, p, out->data + start * out_size);
@@ -4226,6 +4257,7 @@ static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     egi_walk walk;
     (void)b;
     egi_reader_make(&reader, x, out, out->dtype, block);
+    reader.period = 1;
     if (reader.direct && (out->flags & EGI_CONTIGUOUS)) { memcpy(out->data, reader.direct, (size_t)(n * size)); return true; }
     bool packed = (out->flags & EGI_CONTIGUOUS) != 0;
     if (!packed) egi_walk_make(&walk, out, out->rank, out->dims);
@@ -4415,6 +4447,8 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     void *y = args->out[0]->data;
     bool f = args->in[0]->dtype == EG_FLOAT32;
     (void)b;
+    if (f && egi_min64(p->dims.kh, p->dims.h) > INT32_MAX / egi_max64(p->dims.w, 1))
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the windows of %s span more than 2^31 pixels", args->op->name, egi_describe(args->in[0]));
     if (p->kind == EGI_POOL_MAX_INDEX) {
         if (f) egi_max_pool_index_f32(&p->dims, (const float *)x, (int64_t *)y);
         else egi_max_pool_index_f64(&p->dims, (const double *)x, (int64_t *)y);
@@ -7858,21 +7892,31 @@ static void egi_nadam_scalars(const eg_optimizer_options *o, double lr, double t
 }
 typedef void egi_update_scalars(const eg_optimizer_options *o, double lr, double t, double *k);
 typedef void egi_update_loop(int64_t n, const double *k, const void *const *in, void *const *out);      // w, g, slots -> w, slots
+// In steps of a count that the compiler knows, on copies, since the outputs may be the inputs' memory: at -O2 it takes vectors then.
 #define EGI_UPDATE_LOOP(V, name, slots, body) \
-    static void V##_update_##name(int64_t n, const double *k, const void *const *in, void *const *out) { \
-        const EGI_T k0 = (EGI_T)k[0], k1 = (EGI_T)k[1], k2 = (EGI_T)k[2], k3 = (EGI_T)k[3], k4 = (EGI_T)k[4], k5 = (EGI_T)k[5], decay = (EGI_T)k[7]; \
+    static inline __attribute__((always_inline)) void V##_step_##name(int64_t n, int64_t o, const EGI_T *k, const void *const *in, void *const *out) { \
+        const EGI_T k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3], k4 = k[4], k5 = k[5], decay = k[7]; \
+        EGI_T x[5][EGI_WIDE]; \
         (void)k0; (void)k1; (void)k2; (void)k3; (void)k4; (void)k5; \
+        for (int j = 0; j < 2 + slots; j++) memcpy(x[j], (const EGI_T *)in[j] + o, (size_t)n * sizeof(EGI_T)); \
         for (int64_t i = 0; i < n; i++) { \
-            EGI_T w = ((const EGI_T *)in[0])[i], g = ((const EGI_T *)in[1])[i]; \
-            EGI_T s0 = slots > 0 ? ((const EGI_T *)in[2])[i] : 0, s1 = slots > 1 ? ((const EGI_T *)in[3])[i] : 0, s2 = slots > 2 ? ((const EGI_T *)in[4])[i] : 0; \
+            EGI_T w = x[0][i], g = x[1][i], s0 = slots > 0 ? x[2][i] : 0, s1 = slots > 1 ? x[3][i] : 0, s2 = slots > 2 ? x[4][i] : 0; \
             (void)s0; (void)s1; (void)s2; \
             w = EGI_SUB(w, EGI_MUL(w, decay)); \
             body \
-            ((EGI_T *)out[0])[i] = w; \
-            if (slots > 0) ((EGI_T *)out[1])[i] = s0; \
-            if (slots > 1) ((EGI_T *)out[2])[i] = s1; \
-            if (slots > 2) ((EGI_T *)out[3])[i] = s2; \
+            x[0][i] = w; \
+            if (slots > 0) x[2][i] = s0; \
+            if (slots > 1) x[3][i] = s1; \
+            if (slots > 2) x[4][i] = s2; \
         } \
+        for (int j = 0; j <= slots; j++) memcpy((EGI_T *)out[j] + o, x[j ? j + 1 : 0], (size_t)n * sizeof(EGI_T)); \
+    } \
+    static void V##_update_##name(int64_t n, const double *scalars, const void *const *in, void *const *out) { \
+        EGI_T k[8]; \
+        int64_t o = 0; \
+        for (int i = 0; i < 8; i++) k[i] = (EGI_T)scalars[i]; \
+        for (; n - o >= EGI_WIDE; o += EGI_WIDE) V##_step_##name(EGI_WIDE, o, k, in, out); \
+        V##_step_##name(n - o, o, k, in, out); \
     }
 #define EGI_RULE_SCALARS(name, slots, scalars, body) \
     static void egi_scalars_##name(const eg_optimizer_options *o, double lr, double t, double *k) { (void)o; (void)t; (void)lr; scalars }
@@ -8797,22 +8841,25 @@ static void EGI_TN(egi_max_pool_index)(const egi_pool_dims *d, const EGI_T *x, i
                 y0 = egi_max64(y0, 0), x0 = egi_max64(x0, 0);
                 bool empty = y0 >= y1 || x0 >= x1;
                 const EGI_T *base = x + image * d->h * d->w * d->c;
-                for (int64_t q0 = 0; q0 < d->c; q0 += EGI_CHUNK) {
-                    int64_t cols = egi_min64(EGI_CHUNK, d->c - q0), first = empty ? -1 : (y0 * d->w + x0) * d->c + q0;
-                    EGI_T top[EGI_CHUNK];
-                    int64_t best[EGI_CHUNK];  // the tap, as an offset from base, the channel left out
-                    for (int64_t q = 0; q < cols; q++) top[q] = empty ? 0 : base[first + q], best[q] = first;
+                enum { LANES = 16 };  // a count the compiler knows, and integers of EGI_T's width: it takes vectors then
+                for (int64_t q0 = 0; q0 < d->c; q0 += LANES) {
+                    int64_t cols = egi_min64(LANES, d->c - q0), first = (y0 * d->w + x0) * d->c + q0;
+                    EGI_T top[LANES] = {0}, v[LANES] = {0};
+                    EGI_INT best[LANES] = {0};  // the tap, in pixels from the first
+                    if (!empty) memcpy(top, base + first, (size_t)cols * sizeof(EGI_T));
                     for (int64_t iy = y0; iy < y1; iy++)
                         for (int64_t ix = x0; ix < x1; ix++) {
-                            int64_t at = (iy * d->w + ix) * d->c + q0;
-                            for (int64_t q = 0; q < cols; q++) {  // no branch here: nobody could predict it
-                                EGI_T v = base[at + q], t = top[q];
-                                int64_t wins = -(int64_t)((v > t) | ((v != v) & (t == t)));
-                                best[q] ^= (best[q] ^ at) & wins;
-                                top[q] = wins ? v : t;
+                            EGI_INT tap = (EGI_INT)((iy - y0) * d->w + ix - x0);
+                            const EGI_T *at = base + first + (int64_t)tap * d->c;
+                            if (cols == LANES) memcpy(v, at, sizeof v);
+                            else memcpy(v, at, (size_t)cols * sizeof(EGI_T));
+                            for (int q = 0; q < LANES; q++) {
+                                bool wins = (v[q] > top[q]) | ((v[q] != v[q]) & (top[q] == top[q]));
+                                best[q] = wins ? tap : best[q];
+                                top[q] = wins ? v[q] : top[q];
                             }
                         }
-                    for (int64_t q = 0; q < cols; q++) index[q0 + q] = empty ? -1 : base - x + best[q] + q;
+                    for (int64_t q = 0; q < cols; q++) index[q0 + q] = empty ? -1 : base - x + first + (int64_t)best[q] * d->c + q;
                 }
             }
 }
@@ -8917,16 +8964,18 @@ EGI_NOINLINE static EGI_ACC EGI_TN(egi_row_sum)(int64_t n, const EGI_T *x, bool 
 
 // acc[j] = sum over i of x[i * inner + j], or of the squares, for j < cols <= EGI_CHUNK
 EGI_NOINLINE static void EGI_TN(egi_column_sums)(int64_t n, int64_t inner, const EGI_T *x, int64_t cols, bool squares, EGI_ACC *acc) {
-    for (int64_t j = 0; j < cols; j++) acc[j] = 0;
-    for (int64_t i = 0; i < n; i++, x += inner) {
-        if (squares) {
-            for (int64_t j = 0; j < cols; j++) acc[j] += EGI_TO_ACC(x[j]) * EGI_TO_ACC(x[j]);
-        } else if (cols == EGI_CHUNK) {  // a count the compiler knows
-            for (int64_t j = 0; j < EGI_CHUNK; j++) acc[j] += EGI_TO_ACC(x[j]);
-        } else {
-            for (int64_t j = 0; j < cols; j++) acc[j] += EGI_TO_ACC(x[j]);
-        }
+    enum { STEP = 16 };  // a count the compiler knows
+    int64_t first = 0;
+    for (; !squares && cols - first >= STEP; first += STEP) {
+        EGI_ACC sums[STEP] = {0};
+        const EGI_T *row = x + first;
+        for (int64_t i = 0; i < n; i++, row += inner)
+            for (int j = 0; j < STEP; j++) sums[j] += EGI_TO_ACC(row[j]);
+        memcpy(acc + first, sums, sizeof sums);
     }
+    for (int64_t j = first; j < cols; j++) acc[j] = 0;
+    for (int64_t i = 0; i < n && first < cols; i++, x += inner)
+        for (int64_t j = first; j < cols; j++) acc[j] += squares ? EGI_TO_ACC(x[j]) * EGI_TO_ACC(x[j]) : EGI_TO_ACC(x[j]);
 }
 
 // what: 's' sum, 'm' mean (integers: truncated), 'n' the root of the sum of squares
