@@ -114,7 +114,9 @@ typedef enum eg_dtype {
 } eg_dtype;
 
 typedef struct eg_shape { int rank; int64_t dims[EG_MAX_RANK]; } eg_shape;
-typedef struct eg_axes { int count; int axes[EG_MAX_RANK]; } eg_axes;
+// mark is set by EG_AXES (or 0), so that .axes = 1, which C would take for a count, is an error.
+typedef struct eg_axes { int mark, count; int axes[EG_MAX_RANK]; } eg_axes;
+#define EGI_AXES_MARK 0x61786573
 typedef struct eg_pads { int count; int64_t pads[2 * EG_MAX_RANK]; } eg_pads;
 
 // A number that must be zero where zero would mean the default: .axis = EG_ZERO, .momentum = EG_ZERO.
@@ -159,7 +161,7 @@ template <class... T> static inline eg_shape egi_shape_of(T... d) {
 }
 template <class... T> static inline eg_axes egi_axes_of(T... a) {
     static_assert(sizeof...(a) <= EG_MAX_RANK, "a tensor has at most EG_MAX_RANK dimensions");
-    return eg_axes{static_cast<int>(sizeof...(a)), {static_cast<int>(a)...}};
+    return eg_axes{EGI_AXES_MARK, static_cast<int>(sizeof...(a)), {static_cast<int>(a)...}};
 }
 template <class... T> static inline eg_pads egi_pads_of(T... p) {
     static_assert(sizeof...(p) <= 2 * EG_MAX_RANK, "a tensor has at most EG_MAX_RANK dimensions");
@@ -176,7 +178,7 @@ extern "C" {
     float: eg_number, double: eg_number, long double: eg_number, \
     unsigned long: egi_unsigned, unsigned long long: egi_unsigned, default: eg_integer)(x)
 #define EG_SHAPE(...) ((eg_shape){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
-#define EG_AXES(...) ((eg_axes){ (int)(sizeof((int[]){ __VA_ARGS__ }) / sizeof(int)), { __VA_ARGS__ } })
+#define EG_AXES(...) ((eg_axes){ EGI_AXES_MARK, (int)(sizeof((int[]){ __VA_ARGS__ }) / sizeof(int)), { __VA_ARGS__ } })
 #define EG_PADS(...) ((eg_pads){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
 #define EG_SCALAR ((eg_shape){ 0, { 0 } })
 // A list of tensors with its length, as two arguments: eg_concat(EG_TENSORS(a, b), 0).
@@ -232,7 +234,8 @@ EAGER_API int64_t eg_error_count(void);
 EAGER_API void eg_error_clear(void);
 // The name of a code, such as "EG_ERROR_SHAPE".
 EAGER_API const char *eg_error_name(eg_error_code code);
-// Sees every error of any thread as it happens. The default one writes a line to stderr; NULL is silent.
+// Sees every error of any thread as it happens. The default one writes a line to stderr (the same line only once in a row);
+// NULL is silent.
 typedef void eg_error_handler(eg_error_code code, const char *message, void *user);
 EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user);
 // Raises an error from code of your own (an op, a callback). The format is printf's. Returns NULL, for `return eg_raise(...)`.
@@ -1165,6 +1168,7 @@ typedef struct egi_context {
     const char *gradient_of;                    // the op whose gradient is being computed, or NULL: the trap says so
     eg_error_code error;
     int64_t errors;
+    uint64_t printed;                           // a hash of the latest line on stderr
     const char *at_function, *at_file;
     const char *as;                     // the composed op whose parts run now
     int at_line;
@@ -1411,7 +1415,12 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     egi_unlock();
     if (handler) handler(code, full, user);
 #ifndef EAGER_NO_STDIO
-    else if (!set) fprintf(stderr, "eager: %s\n", full);
+    else if (!set) {                             // the same line again and again, as from a loop, is printed once
+        uint64_t hash = 14695981039346656037u;
+        for (const char *p = full; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+        if (hash != egi_this.printed) fprintf(stderr, "eager: %s\n", full);
+        egi_this.printed = hash;
+    }
 #else
     (void)set;
 #endif
@@ -2132,6 +2141,8 @@ static eg_tensor *egi_upload(const char *op, eg_dtype dtype, const eg_shape *sha
     return egi_own(x);
 }
 static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
+    double most = dtype == EG_FLOAT16 ? 65520.0 : dtype == EG_FLOAT64 ? HUGE_VAL : 3.4028235677973366e38;      // what rounds to infinity
+    if (egi_is_float(dtype) && v - v == 0 && fabs(v) >= most) return egi_fail(EG_ERROR_DTYPE, "eg_%s: the value %g does not fit dtype %s", function, v, egi_dtypes[dtype].name);
     if (egi_is_float(dtype) || dtype == EG_BOOL) return true;
     double low = dtype == EG_INT32 ? -2147483648.0 : dtype == EG_UINT8 ? 0 : -9223372036854775808.0;
     double high = dtype == EG_INT32 ? 2147483647.0 : dtype == EG_UINT8 ? 255 : 9223372036854774784.0;
@@ -4701,6 +4712,8 @@ EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
 }
 static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsigned *mask) {
     *mask = 0;
+    if (axes->mark != 0 && axes->mark != EGI_AXES_MARK)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: axes are written EG_AXES(%d), not as a bare number", name, axes->mark);
     if (axes->count < 0 || axes->count > EG_MAX_RANK) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d axes", name, axes->count);
     for (int i = 0; i < axes->count; i++) {
         int axis = 0;
@@ -5309,7 +5322,7 @@ EAGER_API eg_tensor *(eg_reduce_min)(eg_tensor *x, eg_reduce_options o) { return
 EAGER_API eg_tensor *(eg_reduce_all)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_all, EGI_ALL, x, &o.axes, o.keepdims); }
 EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_any, EGI_ANY, x, &o.axes, o.keepdims); }
 static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg_arg_options o) {
-    eg_axes axes = { 1, { o.axis == EG_ZERO ? 0 : o.axis } };
+    eg_axes axes = { 0, 1, { o.axis == EG_ZERO ? 0 : o.axis } };
     if (x && x->object.kind == EGI_TENSOR && x->rank == 0)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
     return egi_reduce(op, kind, x, &axes, o.keepdims);
@@ -6481,10 +6494,12 @@ static bool egi_random_float(const char *name, eg_dtype dtype) {
 }
 EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
+    if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_normal: stddev %g is negative", p.b);
     return egi_random_float("random_normal", o.dtype) ? egi_draw("random_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_TRUNCATED_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
+    if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_truncated_normal: stddev %g is negative", p.b);
     return egi_random_float("random_truncated_normal", o.dtype) ? egi_draw("random_truncated_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
@@ -7012,7 +7027,8 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
         if (leads && comes && !line->op->grad) cut = line;
         else if (leads && comes && !cut && !egi_is_float(t->slots[line->slots[line->n]].dtype)) cut = line;
     }
-    if (outside) egi_set_reason("the target was made outside the tape: it is a constant for it, or the tape was not recording");
+    if (outside)
+        egi_set_reason("the target was made outside the tape: it is a constant for it (made before %s was watched, or from numbers of C), or the tape was not recording", name);
     else if (cut && !strcmp(cut->op->name, "stop_gradient")) egi_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
     else if (cut && !egi_is_float(t->slots[cut->slots[cut->n]].dtype) )
         egi_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name, cut->op->name,
@@ -7302,6 +7318,9 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
         if (ok) ok = (out[i] = egi_alias(op->name, made[i])) != NULL;
     }
     if (ok && egi_this.trap) ok = egi_trap_passes(op->name, in, n, out, n_out);
+    // An output that was saved is the op's own result: its gradient is the custom one, not that of the forward's ops.
+    for (int k = 0; ok && k < EG_MAX_SAVED; k++)
+        for (int i = 0; i < n_out; i++) if (c.saved[k] && c.saved[k] == made[i]) { c.saved[k] = out[i]; break; }
     if (ok && egi_recording()) ok = egi_record(op, in, n, &attr, out, n_out, c.saved);
     eg_scope_end(scope);
     for (int i = 0; i < n_out; i++) {
@@ -8021,16 +8040,16 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
     o.initial_accumulator_value = egi_or(o.initial_accumulator_value, 0.1);
     o.learning_rate_power = egi_or(o.learning_rate_power, -0.5);
     o.weight_decay = egi_or(o.weight_decay, defaults->weight_decay);
-    if (!(o.learning_rate >= 0) || !(o.beta_1 >= 0 && o.beta_1 < 1) || !(o.beta_2 >= 0 && o.beta_2 < 1) || !(o.rho >= 0 && o.rho <= 1) ||
-        !(o.momentum >= 0 && o.momentum <= 1) || !(o.weight_decay >= 0))
-        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT,
-                                        "eg_%s: learning rate %g, betas %g and %g, rho %g, momentum %g, weight decay %g: one is out of its range",
-                                        name, o.learning_rate, o.beta_1, o.beta_2, o.rho, o.momentum, o.weight_decay);
-    if (!(o.epsilon >= 0) || !(o.initial_accumulator_value >= 0) || !(o.learning_rate_power <= 0) || !(o.l1 >= 0 && o.l2 >= 0 && o.l2_shrinkage >= 0))
-        return (eg_optimizer *)eg_raise(
-            EG_ERROR_ARGUMENT,
-            "eg_%s: epsilon %g, initial accumulator value %g, learning rate power %g, l1 %g, l2 %g, l2 shrinkage %g: one is out of its range", name,
-            o.epsilon, o.initial_accumulator_value, o.learning_rate_power, o.l1, o.l2, o.l2_shrinkage);
+    const struct { const char *option; double value, low, high; } ranges[] = {       // low <= value < high
+        { "learning_rate", o.learning_rate, 0, HUGE_VAL }, { "beta_1", o.beta_1, 0, 1 }, { "beta_2", o.beta_2, 0, 1 },
+        { "rho", o.rho, 0, 1 + DBL_EPSILON }, { "momentum", o.momentum, 0, 1 + DBL_EPSILON }, { "weight_decay", o.weight_decay, 0, HUGE_VAL },
+        { "epsilon", o.epsilon, 0, HUGE_VAL }, { "initial_accumulator_value", o.initial_accumulator_value, 0, HUGE_VAL },
+        { "learning_rate_power", -o.learning_rate_power, 0, HUGE_VAL }, { "l1", o.l1, 0, HUGE_VAL }, { "l2", o.l2, 0, HUGE_VAL },
+        { "l2_shrinkage", o.l2_shrinkage, 0, HUGE_VAL }
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (!(ranges[i].value >= ranges[i].low && ranges[i].value < ranges[i].high))
+            return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .%s is out of its range (%g)", name, ranges[i].option, ranges[i].value);
     eg_optimizer *opt = (eg_optimizer *)egi_alloc(sizeof *opt);
     if (!opt) { egi_no_memory(name, (int64_t)sizeof *opt); return NULL; }
     memset(opt, 0, sizeof *opt);

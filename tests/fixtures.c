@@ -30,7 +30,7 @@ static eg_shape shape_of(const fixture_file *f, const char *name) {
     return s;
 }
 static eg_axes axes_of(const fixture_file *f, const char *name) {
-    eg_axes a = {fixture_attr_count(f, name), {0}};
+    eg_axes a = {0, fixture_attr_count(f, name), {0}};
     if (a.count < 0) a.count = 0;
     for (int i = 0; i < a.count; i++) a.axes[i] = (int)fixture_attr(f, name, i, 0);
     return a;

@@ -233,7 +233,7 @@ TEST(axis_errors) {
     eg_tensor *part[2];
     CHECK_ERROR(eg_split(x, 2, 2, part), EG_ERROR_ARGUMENT, "eg_split: axis 2");
     CHECK_ERROR(eg_unstack(x, 2, 2, part), EG_ERROR_ARGUMENT, "eg_unstack: axis 2");
-    eg_axes many = { 9, { 0 } }, fewer = { -1, { 0 } };
+    eg_axes many = { 0, 9, { 0 } }, fewer = { 0, -1, { 0 } };
     CHECK_ERROR((eg_reduce_sum)(x, (eg_reduce_options){ 0, many, false }), EG_ERROR_ARGUMENT, "9 axes");
     CHECK_ERROR((eg_reduce_sum)(x, (eg_reduce_options){ 0, fewer, false }), EG_ERROR_ARGUMENT, "-1 axes");
 }
@@ -398,4 +398,12 @@ TEST(dtype_errors_say_what_helps) {
     CHECK_ERROR(eg_reduce_variance(i), EG_ERROR_DTYPE, "eg_reduce_variance");
     CHECK_ERROR(eg_sort(b), EG_ERROR_DTYPE, "eg_sort");
     CHECK_ERROR(eg_is_nan(i), EG_ERROR_DTYPE, "eg_is_nan");
+}
+
+TEST(axes_are_not_bare_numbers) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    eg_reduce_options o;
+    memset(&o, 0, sizeof o);
+    o.axes.mark = 1;        // what .axes = 1 sets
+    CHECK_ERROR((eg_reduce_sum)(x, o), EG_ERROR_ARGUMENT, "EG_AXES(1)");
 }

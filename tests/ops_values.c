@@ -595,7 +595,7 @@ TEST(reductions_over_every_subset_of_axes) {
                 EG_SCOPE;
                 eg_tensor *x = randoms((eg_dtype)t, EG_SHAPE(D0, D1, D2, D3)), *seen = laid_out(x, how);
                 const double *v = doubles(x);
-                eg_axes axes = { 0, { 0 } };
+                eg_axes axes = { 0, 0, { 0 } };
                 for (int a = 0; a < 4; a++) if (mask >> a & 1) axes.axes[axes.count++] = a % 2 ? a : a - 4;
                 bool over[4];
                 for (int a = 0; a < 4; a++) over[a] = mask == 0 || (mask >> a & 1);

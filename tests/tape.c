@@ -1298,3 +1298,22 @@ TEST(a_tape_belongs_to_its_thread) {
     CHECK_CONTAINS((const char *)said, "0 eg_tape_watch: the tape belongs to another thread");
 }
 #endif
+
+// The forward is plain C, the backward reads the saved output: differentiated again, that output is the op's.
+static eg_tensor *cube_in_c(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)user;
+    double x = eg_item(in[0]);
+    c->saved[0] = in[0];
+    return c->saved[1] = eg_scalar_of(EG_FLOAT64, x * x * x);
+}
+static void cube_in_c_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], eg_div(eg_mul(c->saved[1], 3), c->saved[0]));
+}
+static eg_tensor *call_cube_in_c(eg_tensor *const *in, void *user) { return eg_custom_gradient(cube_in_c, cube_in_c_grad, user, in, 1); }
+TEST(a_saved_output_is_differentiated_as_the_op) {
+    eg_tensor *x = eg_scalar_of(EG_FLOAT64, 2);
+    CHECK_NEAR(eg_item(eg_nth_gradient(call_cube_in_c, NULL, x, 1)), 12, 1e-12);
+    CHECK_NEAR(eg_item(eg_nth_gradient(call_cube_in_c, NULL, x, 2)), 12, 1e-12);
+    CHECK_NEAR(eg_item(eg_nth_gradient(call_cube_in_c, NULL, x, 3)), 6, 1e-12);
+}
