@@ -42,6 +42,13 @@ hidden { next }
 !title { next }
 /^ *# *define EG_ERRORS/ { table = 1 }
 table { paragraph[++lines] = $0; table = /\\$/; next }
+/^ *# *define eg_constant(_of)?\(/ {       # two that are macros alone
+    match($0, /eg_constant(_of)?\([^)]*/)
+    $0 = "eg_tensor *" substr($0, RSTART, RLENGTH) ");"
+    sub(/\.\.\.\);/, "values...);")
+    if (!hidden) { paragraph[++lines] = $0; remember($0) }
+    next
+}
 /^ *# *define EG_/ {                       # a macro's name and arguments, not its body
     continued = /\\$/
     if (match($0, /define EG_[A-Z0-9_]*\([^)]*\)/)) $0 = "#" substr($0, RSTART, RLENGTH)

@@ -293,8 +293,9 @@ int main(int argc, char **argv) {
         putchar('\n');
         show_digits(&test, says);
         printf("\nHeld-out accuracy: %.2f%% (%.0f of %lld), after %.1f s\n", 100 * right, right * (double)test.count, (long long)test.count, now() - started);
-        printf("\nWhere to look next: README.md for what eager.h can do; examples/01_slope.c, where this\n"
-               "begins from nothing; or examples/11_digits_cnn.c, the program that you just ran.\n");
+        printf("\nWhere to look next: README.md for what eager.h can do; examples/01_slope.c,\n"
+               "where this begins from nothing; or examples/11_digits_cnn.c, the program\n"
+               "that you just ran.\n");
     }
 
     for (int i = 0; i < VARS; i++) eg_release(m.vars[i]);
