@@ -234,8 +234,8 @@ EAGER_API int64_t eg_error_count(void);
 EAGER_API void eg_error_clear(void);
 // The name of a code, such as "EG_ERROR_SHAPE".
 EAGER_API const char *eg_error_name(eg_error_code code);
-// Sees every error of any thread as it happens. The default one writes a line to stderr (the same line only once in a row);
-// NULL is silent.
+// Sees every error of any thread as it happens, but for those that it raises itself; it must return. The default one writes
+// a line to stderr (the same line only once in a row); NULL is silent.
 typedef void eg_error_handler(eg_error_code code, const char *message, void *user);
 EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user);
 // Raises an error from code of your own (an op, a callback). The format is printf's. Returns NULL, for `return eg_raise(...)`.
@@ -1165,6 +1165,7 @@ typedef struct egi_context {
     int recording;                              // how many of them record now
     int paused;
     bool trap;
+    bool telling;                               // the error handler runs
     const char *gradient_of;                    // the op whose gradient is being computed, or NULL: the trap says so
     eg_error_code error;
     int64_t errors;
@@ -1413,6 +1414,8 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     void *user = egi_shared.handler_user;
     bool set = egi_shared.handler_set;
     egi_unlock();
+    if (egi_this.telling) return;               // an error of the handler's own must not call it again, without end
+    egi_this.telling = true;
     if (handler) handler(code, full, user);
 #ifndef EAGER_NO_STDIO
     else if (!set) {                             // the same line again and again, as from a loop, is printed once
@@ -1424,6 +1427,7 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
 #else
     (void)set;
 #endif
+    egi_this.telling = false;
 }
 // What a composed op runs fails in its name: `EGI_AS("reduce_std", eg_sqrt(...))` is the body of eg_reduce_std.
 #define EGI_AS(op, expression) \
@@ -1500,6 +1504,8 @@ EAGER_API eg_scope eg_scope_begin(void) {
     egi_context *t = &egi_this;
     eg_scope scope = { -1, 0 };
     if (!t->heap) egi_heap_get();
+    // Serials are the whole program's, so that a scope of another thread is not taken for one of this thread.
+    if ((t->scope_serial & 0xfffff) == 0) t->scope_serial = (uint64_t)__atomic_fetch_add(&egi_shared.serial, 0x100000, __ATOMIC_RELAXED);
     if (!egi_stack_push(((uintptr_t)t->scope << 2) | EGI_TAG_SCOPE)) { egi_no_memory("scope_begin", 0); return scope; }
     if (!egi_stack_push(((uintptr_t)(t->scope_serial + 1) << 2) | EGI_TAG_SERIAL)) {
         t->stack_size--;
@@ -1521,7 +1527,8 @@ static void egi_scope_end_innermost(void) {
             egi_object_release((egi_object *)(t->stack[i] & ~(uintptr_t)EGI_TAGS));
             t->stack[i] = 0;
         }
-    for (int64_t i = begin < 0 ? 0 : begin + 2; i < end; i++)
+    // What was made meanwhile, by a deleter of borrowed memory, stands behind and stays too.
+    for (int64_t i = begin < 0 ? 0 : begin + 2; i < t->stack_size; i++)
         if (t->stack[i]) t->stack[kept++] = t->stack[i] & ~(uintptr_t)EGI_TAGS;
     t->stack_size = kept;
     t->scope = outer;
@@ -1553,6 +1560,8 @@ EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
     if (egi_counted("retain", x)) egi_object_retain(&x->object);
     return x;
 }
+// x itself as a result: the scope gets a reference, as of every result.
+static eg_tensor *egi_again(eg_tensor *x) { return egi_own(eg_retain(x)); }
 EAGER_API void eg_release(eg_tensor *x) {
     if (egi_counted("release", x)) egi_object_release(&x->object);
 }
@@ -1561,8 +1570,7 @@ static void egi_thread_end(void *unused) {
     egi_context *t = &egi_this;
     (void)unused;
     if (!t->heap) return;
-    while (t->scope > 0) egi_scope_end_innermost();
-    egi_scope_end_innermost();
+    do egi_scope_end_innermost(); while (t->scope > 0 || t->stack_size > 0);
 #ifdef EAGER_DEBUG
     for (unsigned i = 0; i < 4096; i++) { egi_free(t->quarantine[i]); t->quarantine[i] = NULL; }
 #endif
@@ -5022,6 +5030,7 @@ static int64_t egi_mirror(int64_t i, int64_t n, bool symmetric) {
 }
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
     egi_pad_attr a;
+    const eg_tensor *source = x;
     if (!egi_alive("pad", 0, x)) return NULL;
     if (pads.count != 2 * x->rank)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x));
@@ -5053,7 +5062,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
         x = (eg_gather)(x, eg_to(eg_from_data(EG_INT64, shape, index), eg_device_of(x)), along);
         egi_free(index);
     }
-    return x;
+    return x == source ? eg_identity(x) : x;
 }
 
 // ---- cast
@@ -5067,7 +5076,7 @@ EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
     if (!egi_alive("cast", 0, x)) return NULL;
     if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_cast: %d is no dtype", (int)dtype);
     if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
-    if (x->dtype == (int)dtype && !(x->flags & EGI_VARIABLE)) return x;
+    if (x->dtype == (int)dtype && !(x->flags & EGI_VARIABLE)) return egi_again(x);
     egi_cast_attr attr = { x->dtype, (int)dtype };
     return egi_apply1(&egi_op_cast, &x, 1, &attr);
 }
@@ -5163,6 +5172,7 @@ static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
 }
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) { EGI_AS("repeat", egi_compose_repeat(x, repeats, axis)); }
 static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
+    const eg_tensor *source = x;
     if (!egi_alive("tile", 0, x)) return NULL;
     if (multiples.rank != x->rank)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples),
@@ -5183,7 +5193,7 @@ static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
         wide.rank++;
         x = eg_reshape(eg_broadcast_to(eg_expand_dims(x, axis), wide), shape);
     }
-    return x;
+    return x == source ? eg_identity(x) : x;
 }
 EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) { EGI_AS("tile", egi_compose_tile(x, multiples)); }
 
@@ -5285,7 +5295,7 @@ EGI_GRAD(reduce_max) {                    // ties share: g mask / count
     o.keepdims = true;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) o.axes.axes[o.axes.count++] = i;
     eg_tensor *count = o.axes.count ? (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o) : eg_number(1);
-    return egi_set_dx(c, 0, dx, (eg_where)(mask, (eg_div)(egi_unreduced(c->upstream[0], a), count), eg_number(0)));
+    return egi_set_dx(c, 0, dx, (eg_where)(mask, (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), count), eg_number(0)));
 }
 EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
@@ -5775,7 +5785,7 @@ static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shap
             if (value < 0 || value >= shape.dims[d])
                 ok = egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value,
                               (long long)(along < 0 ? i * depth + d : i), egi_describe(index), (long long)shape.dims[d], d);
-            at = at * shape.dims[d] + value;
+            else at = at * shape.dims[d] + value;
         }
         flat[i] = at;
     }
@@ -5940,7 +5950,7 @@ static int64_t egi_option_or(int64_t value, int64_t fallback) { return value ? v
 static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t k, int64_t s, eg_padding padding, int64_t *out, int64_t *before) {
     if (padding == EG_SAME) {
         *out = n / s + (n % s != 0);
-        int64_t pad = *out > 0 ? (*out - 1) * s + k - n : 0;
+        int64_t pad = *out > 0 ? k - (n - (*out - 1) * s) : 0;
         *before = pad > 0 ? pad / 2 : 0;
         return true;
     }
@@ -5949,6 +5959,13 @@ static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t 
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name, (long long)k,
                         egi_describe(x));
     *out = (n - k) / s + 1;
+    return true;
+}
+// Rows that k taps of a filter span, dilated; so far below the largest integer that sums of a few such do not overflow.
+static bool egi_span(const char *name, const eg_tensor *f, int64_t k, int64_t dilation, int64_t *span) {
+    if (!egi_checked_product(k - 1, dilation, span) || *span > INT64_MAX / 4)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the filter %s, dilated by %lld, is too large", name, egi_describe(f), (long long)dilation);
+    ++*span;
     return true;
 }
 static bool egi_conv_options_valid(const char *name, const eg_conv_options *o) {
@@ -5981,9 +5998,9 @@ static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const e
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %lld channels of %s in %lld groups against %lld input channels of filter %s", name,
                                      (long long)d.c, egi_describe(x), (long long)d.groups, (long long)f->dims[2], egi_describe(f));
     if (d.kh < 1 || d.kw < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f));
-    if (!egi_window(name, x, d.h, (d.kh - 1) * d.dh + 1, d.sh, o->padding, &d.oh, &d.pt) ||
-        !egi_window(name, x, d.w, (d.kw - 1) * d.dw + 1, d.sw, o->padding, &d.ow, &d.pl))
-        return NULL;
+    int64_t kh, kw;
+    if (!egi_span(name, f, d.kh, d.dh, &kh) || !egi_span(name, f, d.kw, d.dw, &kw)) return NULL;
+    if (!egi_window(name, x, d.h, kh, d.sh, o->padding, &d.oh, &d.pt) || !egi_window(name, x, d.w, kw, d.sw, o->padding, &d.ow, &d.pl)) return NULL;
     in[0] = x;
     in[1] = f;
     return egi_apply1(&egi_op_conv2d, in, 2, &d);
@@ -6014,13 +6031,14 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
     d.kh = f->dims[0]; d.kw = f->dims[1];
     if (d.kh < 1 || d.kw < 1 || !egi_checked_product(f->dims[2], d.groups, &d.c))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f));
-    int64_t kh = (d.kh - 1) * d.dh + 1, kw = (d.kw - 1) * d.dw + 1, oh, ow;
+    int64_t kh, kw, oh, ow;
+    if (!egi_span(name, f, d.kh, d.dh, &kh) || !egi_span(name, f, d.kw, d.dw, &kw)) return NULL;
     bool same = o->padding == EG_SAME;
     int64_t ph = o->output_padding[0], pw = o->output_padding[1];
     if (ph >= d.sh || pw >= d.sw)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: output padding (%lld, %lld) must be less than the strides (%lld, %lld)", name,
                                      (long long)ph, (long long)pw, (long long)d.sh, (long long)d.sw);
-    if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w))
+    if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w) || d.h > INT64_MAX / 4 || d.w > INT64_MAX / 4)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
     if (!same) { d.h = d.oh ? d.h - d.sh + kh + ph : 0; d.w = d.ow ? d.w - d.sw + kw + pw : 0; }
     if (d.oh && d.ow && (!egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt) || !egi_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl)))
@@ -6364,7 +6382,10 @@ static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *ope
         for (int i = 0; i < dots; i++) out.letters[out.n++] = (unsigned char)(EGI_ELLIPSIS + dots - 1 - i);
         for (int l = 0; l < EGI_ELLIPSIS; l++) {
             int sorted = l < 26 ? l + 26 : l - 26;      // capitals come first, as in ASCII
-            if (count[sorted] == 1 && out.n < EG_MAX_RANK) out.letters[out.n++] = (unsigned char)sorted;
+            if (count[sorted] != 1) continue;
+            if (out.n == EG_MAX_RANK)
+                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: the result of \"%s\" has more than %d axes", equation, EG_MAX_RANK);
+            out.letters[out.n++] = (unsigned char)sorted;
         }
     }
     for (int i = 0; i < out.n; i++) {
@@ -6966,6 +6987,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         int32_t slot = line->slots[i];
         eg_shape shape = t->slots[slot].shape;
         int dtype = t->slots[slot].dtype;
+        if (eg_is_variable(dx[i])) dx[i] = eg_read(dx[i]);      // what comes out must not change with the variable
         if (!egi_alive(line->op->name, i, dx[i])) { ok = false; break; }
         if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx[i]->number);
         else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
@@ -7748,16 +7770,16 @@ static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x), egi_describe(v));
     return egi_same_device(function, v, 0, x, 1);
 }
+// A number in the shape and dtype of another tensor; an integer stays exact.
+static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, const eg_tensor *like) {
+    x = egi_number_tensor(function, x, (eg_dtype)like->dtype, egi_backend_of(like));
+    return x ? eg_broadcast_to(x, egi_shape(like)) : NULL;
+}
 EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     if (!egi_needs_variable("assign", v) || !egi_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
-    bool ok;
-    if (x->flags & EGI_NUMBER) {
-        ok = egi_number_fits("assign", x, (eg_dtype)v->dtype);
-        x = ok ? egi_full_as("assign", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(v), x->number) : NULL;
-    }
-    ok = x && egi_assignable("assign", v, x);
-    eg_tensor *packed = ok ? egi_holdable("assign", x) : NULL;
+    if (x->flags & EGI_NUMBER) x = egi_number_everywhere("assign", x, v);
+    eg_tensor *packed = x && egi_assignable("assign", v, x) ? egi_holdable("assign", x) : NULL;
     if (packed) { egi_take(v, packed); egi_object_release(&packed->object); }
     eg_scope_end(scope);
     return packed ? v : NULL;
@@ -7781,10 +7803,7 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
     eg_shape shape = egi_shape(v);
     eg_tensor *result = NULL, *copy = egi_own(egi_new("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
     eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
-    if (part && (x->flags & EGI_NUMBER))
-        x = egi_number_fits("assign_slice", x, (eg_dtype)v->dtype)
-                ? egi_full_as("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, egi_shape(part), x->number)
-                : NULL;
+    if (part && (x->flags & EGI_NUMBER)) x = egi_number_everywhere("assign_slice", x, part);
     if (part && x && egi_assignable("assign_slice", part, x) && egi_copy(v, copy) && egi_copy(x, part)) {
         egi_take(v, copy);
         result = v;
@@ -8468,7 +8487,8 @@ static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to) {
 EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
     if (!egi_alive("to", 0, x)) return NULL;
     eg_backend *b = egi_backend_named("to", device);
-    if (!b || x->flags & EGI_NUMBER) return b ? x : NULL;
+    if (!b) return NULL;
+    if (x->flags & EGI_NUMBER || egi_backend_of(x) == b) return egi_again(x);
     return egi_to(x, egi_backend_of(x), b);
 }
 static bool egi_op_exists(const char *name) {

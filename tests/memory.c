@@ -460,6 +460,20 @@ TEST(wrapped_data_is_deleted_once) {
     CHECK_INT(deleted, count + 1);
     CHECK(seen == bytes + 1);
 }
+static void computing_deleter(void *data, void *user) { eg_add(*(eg_tensor **)user, eg_square(eg_scalar(*(float *)data))); }
+TEST(what_a_deleter_makes_belongs_to_the_enclosing_scope) {
+    static float data[2] = {1, 2};
+    static eg_tensor *one;
+    int64_t before = live();
+    eg_scope outer = eg_scope_begin(), inner = eg_scope_begin();
+    one = eg_scalar_of(EG_FLOAT32, 1);
+    eg_keep(one);
+    CHECK(eg_wrap_data(EG_FLOAT32, EG_SHAPE(2), data, computing_deleter, &one) != NULL);
+    eg_scope_end(inner);
+    CHECK_TENSOR(one, 0, 1);
+    eg_scope_end(outer);
+    CHECK_INT(live(), before);
+}
 TEST(wrapped_data_is_the_callers_after_a_failure) {
     static const float data[4] = {1, 2, 3, 4};
     static void *seen;                                       // the last of them is deleted when this function has returned
@@ -569,6 +583,24 @@ TEST(handlers_see_each_error) {
     eg_set_error_handler(NULL, NULL);
     eg_index(x, 6);
     CHECK_INT(h.count, 2);
+    eg_error_clear();
+}
+
+static void fail_again(eg_error_code code, const char *message, void *user) {
+    (void)code; (void)message;
+    if (++*(int *)user < 1000) eg_index(eg_scalar(1), 1);
+}
+TEST(a_handler_that_fails_is_not_called_for_that) {
+    int calls = 0;
+    int64_t errors = eg_error_count();
+    eg_set_error_handler(fail_again, &calls);
+    eg_raise(EG_ERROR_STATE, "the first");
+    CHECK_INT(calls, 1);
+    CHECK_INT(eg_error_count(), errors + 2);
+    CHECK_STR(eg_error_message(), "the first");
+    eg_raise(EG_ERROR_STATE, "the second");
+    CHECK_INT(calls, 2);
+    eg_set_error_handler(NULL, NULL);
     eg_error_clear();
 }
 
@@ -716,6 +748,14 @@ TEST(nonfinite_trap_forward) {
     CHECK(y == NULL);
     CHECK(eg_trap_nonfinite(false));
     CHECK_TENSOR(eg_log(x), 1e-6, (double)NAN, log(4));
+}
+TEST(nonfinite_trap_blames_no_gradient_for_a_nan_from_outside) {
+    eg_tensor *x = eg_constant(EG_SHAPE(3), 1, (double)NAN, 2);
+    eg_trap_nonfinite(true);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    CHECK_TENSOR(eg_tape_gradient(tape, eg_reduce_max(x), x), 0, 0, 0, 0);
+    eg_trap_nonfinite(false);
 }
 TEST(nonfinite_trap_backward) {
     eg_tensor *x = eg_constant(EG_SHAPE(2), 0, 4), *v = eg_variable(x, "speed");

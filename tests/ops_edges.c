@@ -538,6 +538,24 @@ TEST(views_share_memory_and_outlive_their_source) {
     CHECK_SHAPE(y, 100);
     CHECK(isfinite(eg_item(eg_reduce_sum(y))));
 }
+// An op that has nothing to do returns a result of its own all the same: it does not end with its operand.
+TEST(results_outlive_their_operands) {
+    eg_tensor *x, *y[4];
+    {
+        EG_SCOPE;
+        x = eg_retain(eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(2)), 1));
+    }
+    y[0] = eg_cast(x, EG_FLOAT32);
+    y[1] = eg_tile(x, EG_SHAPE(1));
+    y[2] = eg_pad(x, EG_PADS(0, 0), .mode = EG_PAD_REFLECT);
+    y[3] = eg_to(x, test_device());
+    eg_release(x);
+    for (int i = 0; i < 4; i++) CHECK_TENSOR(y[i], 0, 2, 2);
+    eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "v"), *tiled = eg_tile(v, EG_SHAPE(1));
+    eg_assign(v, 5);
+    CHECK_TENSOR(tiled, 0, 1, 1);
+    eg_release(v);
+}
 TEST(inputs_are_never_written) {
     const double before[] = { 3, -1, 2, 0 };
     eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 3, -1, 2, 0);

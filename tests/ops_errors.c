@@ -297,6 +297,7 @@ TEST(picking_errors) {
     CHECK_ERROR(eg_gather_nd(x, f(1, 1)), EG_ERROR_DTYPE, "eg_gather_nd");
     CHECK_ERROR(eg_gather_nd(x, eg_zeros(EG_INT32, EG_SHAPE(1, 3))), EG_ERROR_SHAPE, "at most the rank of float32 [2, 3]");
     CHECK_ERROR(eg_gather_nd(x, eg_scalar_of(EG_INT32, 0)), EG_ERROR_SHAPE, "eg_gather_nd");
+    CHECK_ERROR(eg_gather_nd(x, eg_from_data(EG_INT64, EG_SHAPE(1, 2), (const int64_t[]){ 1, INT64_MAX })), EG_ERROR_INDEX, "out of range [0, 3) of axis 1");
     CHECK_ERROR(eg_take_along_axis(x, eg_zeros(EG_INT32, EG_SHAPE(3, 1)), 1), EG_ERROR_SHAPE, "int32 [3, 1]");
     CHECK_ERROR(eg_scatter_nd(eg_zeros(EG_INT32, EG_SHAPE(2, 1)), f(3, 3), EG_SHAPE(4, 3)), EG_ERROR_SHAPE, "into shape [4, 3]");
     CHECK_ERROR(eg_scatter_nd(eg_zeros(EG_INT32, EG_SHAPE(2, 3)), f(2, 3), EG_SHAPE(4, 3)), EG_ERROR_SHAPE, "eg_scatter_nd");
@@ -341,6 +342,10 @@ TEST(convolution_errors) {
     CHECK_ERROR(eg_conv2d_transpose(x, t, .groups = 3), EG_ERROR_SHAPE, "eg_conv2d_transpose");
     CHECK_ERROR(eg_conv2d_transpose(eg_cast(x, EG_INT32), eg_cast(t, EG_INT32)), EG_ERROR_DTYPE, "eg_conv2d_transpose");
     CHECK_ERROR(eg_conv2d_transpose(x, t, .strides = { INT32_MAX }, .dilations = { INT32_MAX }), EG_ERROR_SHAPE, "eg_conv2d_transpose");
+    eg_tensor *one = eg_ones(EG_FLOAT32, EG_SHAPE(1, 1, 1, 1)), *tall = eg_broadcast_to(one, EG_SHAPE(INT64_C(1) << 40, 1, 1, 1));
+    CHECK_ERROR(eg_conv2d(one, tall, .dilations = { 1 << 30 }), EG_ERROR_SHAPE, "eg_conv2d: the filter float32 [1099511627776, 1, 1, 1] (from eg_broadcast_to), dilated by 1073741824, is too large");
+    CHECK_ERROR(eg_conv2d_transpose(one, tall, .dilations = { 1 << 30 }), EG_ERROR_SHAPE, "is too large");
+    CHECK_ERROR(eg_conv2d_transpose(eg_broadcast_to(one, EG_SHAPE(1, INT64_C(1) << 57, 1, 1)), one, .strides = { 63 }), EG_ERROR_SHAPE, "the result is too large");
     CHECK_ERROR(eg_max_pool2d(x, .size = { 5 }), EG_ERROR_SHAPE, "eg_max_pool2d: a window of 5");
     CHECK_ERROR(eg_avg_pool2d(x, .size = { -1 }), EG_ERROR_ARGUMENT, "eg_avg_pool2d: size and strides");
     CHECK_ERROR(eg_avg_pool2d(x, .strides = { -1 }), EG_ERROR_ARGUMENT, "eg_avg_pool2d");
@@ -369,6 +374,8 @@ TEST(einsum_errors) {
     CHECK_ERROR(eg_einsum("ij,jk->ik", EG_TENSORS(x, f(4, 3))), EG_ERROR_SHAPE, "one letter stands for axes of 3 and 4");
     CHECK_ERROR(eg_einsum("ijk,jk->ik", EG_TENSORS(x, y)), EG_ERROR_SHAPE, "names 3 axes, but its operand has 2");
     CHECK_ERROR(eg_einsum("ii->i", EG_TENSORS(x)), EG_ERROR_SHAPE, "eg_einsum");
+    eg_tensor *five = eg_ones(EG_FLOAT32, EG_SHAPE(1, 1, 2, 1, 2));
+    CHECK_ERROR(eg_einsum("abcde,fghij", EG_TENSORS(five, five)), EG_ERROR_SHAPE, "has more than 8 axes");
     CHECK_ERROR(eg_einsum(NULL, EG_TENSORS(x)), EG_ERROR_ARGUMENT, "eg_einsum");
     CHECK_ERROR(eg_einsum("ij->ij", NULL, 1), EG_ERROR_ARGUMENT, "eg_einsum");
     CHECK_ERROR(eg_einsum("ij->ij", &x, 0), EG_ERROR_ARGUMENT, "eg_einsum");

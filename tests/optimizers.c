@@ -62,6 +62,10 @@ TEST(integer_variables) {
     CHECK_TENSOR(eg_assign_add(v, 3), 0, 4, 5);
     CHECK_ERROR(eg_assign(v, 0.5), EG_ERROR_DTYPE, "0.5");
     CHECK_ERROR(eg_assign_add(v, 0.5), EG_ERROR_DTYPE, "0.5");
+    int64_t odd = (INT64_C(1) << 53) + 1;                     // no double is that
+    CHECK_INT(eg_item_int(eg_index(eg_assign(v, odd), 1)), odd);
+    CHECK_INT(eg_item_int(eg_index(eg_assign_slice(v, EG_SHAPE(0), EG_SHAPE(1), -odd), 0)), -odd);
+    CHECK_TENSOR(eg_assign(v, eg_constant_of(EG_INT64, EG_SHAPE(2), 4, 5)), 0, 4, 5);
     CHECK_ERROR(eg_set_trainable(v, true), EG_ERROR_DTYPE, "only float32 and float64");
     eg_set_trainable(v, false);
     CHECK_TENSOR(v, 0, 4, 5);

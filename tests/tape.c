@@ -989,6 +989,18 @@ TEST(a_plain_number_as_gradient) {
     CHECK_DTYPE(grads[1], EG_FLOAT64);
 }
 
+static void variable_as_gradient(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c; dx[0] = (eg_tensor *)user; }
+TEST(a_variable_as_gradient_is_its_value_then) {
+    eg_tensor *x = eg_scalar(2), *v = eg_variable(eg_scalar(5), "v");
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *g = eg_tape_gradient(tape, eg_custom_gradient(same, variable_as_gradient, v, &x, 1), x);
+    CHECK(!eg_is_variable(g));
+    eg_assign(v, 7);
+    CHECK_TENSOR(g, 0, 5);
+    eg_release(v);
+}
+
 static eg_tensor *square_saved(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)user; c->saved[3] = in[0]; return eg_square(in[0]); }
 static void square_saved_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
     (void)user;

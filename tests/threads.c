@@ -261,6 +261,23 @@ TEST(a_tape_is_its_threads_own) {
     CHECK_TENSOR(eg_tape_gradient(s.tape, s.y, s.x), 0, 6);
 }
 
+static void *end_anothers_scope(void *argument) {
+    eg_scope mine = eg_scope_begin();
+    eg_tensor *x = eg_square(eg_scalar(3));
+    eg_scope_end(*(eg_scope *)argument);                     // it has the place here that mine has
+    ((eg_scope *)argument)->position = eg_item(x) == 9;
+    eg_scope_end(mine);
+    return NULL;
+}
+TEST(a_scope_is_its_threads_own) {
+    static eg_scope first;
+    first.position = 0;
+    first.serial = 1;
+    run_threads(end_anothers_scope, &first, sizeof first, 1);
+    CHECK_INT(first.position, 1);
+    CHECK_INT(eg_error(), EG_OK);
+}
+
 // The first thing a thread does is to read, or to free, or to ask.
 static void *only_read(void *argument) {
     eg_tensor *x = *(eg_tensor **)argument;
