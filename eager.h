@@ -5159,16 +5159,20 @@ static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     return y;
 }
 EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis) { EGI_AS("stack", egi_compose_stack(x, n, axis)); }
+// x as rows, each of them several times over, in its new shape: three axes do, whatever the rank of x.
+static eg_tensor *egi_rows_repeated(eg_tensor *x, int64_t rows, int64_t times, eg_shape shape) {
+    int64_t length = rows ? x->size / rows : 0;
+    eg_shape once = { 3, { rows, 1, length } }, often = { 3, { rows, times, length } };
+    return eg_reshape(eg_broadcast_to(eg_reshape(x, once), often), shape);
+}
 static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
     if (!egi_alive("repeat", 0, x) || !egi_axis("repeat", axis, x->rank, &axis)) return NULL;
-    eg_shape shape = egi_shape(x), wide = shape;
+    eg_shape shape = egi_shape(x);
+    int64_t rows = 1;
+    for (int i = 0; i <= axis; i++) rows *= x->dims[i];
     if (repeats < 0 || !egi_checked_product(shape.dims[axis], repeats, &shape.dims[axis]))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_repeat: %lld repeats", (long long)repeats);
-    if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_repeat: %s has too many axes", egi_describe(x));
-    for (int i = x->rank; i > axis + 1; i--) wide.dims[i] = wide.dims[i - 1];
-    wide.dims[axis + 1] = repeats;
-    wide.rank++;
-    return eg_reshape(eg_broadcast_to(eg_expand_dims(x, axis + 1), wide), shape);
+    return egi_rows_repeated(x, rows, repeats, shape);
 }
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) { EGI_AS("repeat", egi_compose_repeat(x, repeats, axis)); }
 static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
@@ -5182,16 +5186,12 @@ static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
         if (multiples.dims[axis] < 0 || !egi_checked_product(whole.dims[axis], multiples.dims[axis], &whole.dims[axis]))
             return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_tile: %lld times axis %d", (long long)multiples.dims[axis], axis);
     if (!egi_shape_valid("tile", whole, (eg_dtype)x->dtype)) return NULL;
-    for (int axis = 0; axis < multiples.rank && x; axis++) {       // copies of the whole axis: (n) -> (times, n) -> (times n)
-        int64_t times = multiples.dims[axis];
-        if (times == 1) continue;
-        eg_shape shape = egi_shape(x), wide = shape;
+    int64_t rows = 1;                                              // what stands before the axis
+    for (int axis = 0; axis < multiples.rank && x; axis++) {
+        eg_shape shape = egi_shape(x);
         shape.dims[axis] = whole.dims[axis];
-        if (x->rank == EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: %s has too many axes", egi_describe(x));
-        for (int i = x->rank; i > axis; i--) wide.dims[i] = wide.dims[i - 1];
-        wide.dims[axis] = times;
-        wide.rank++;
-        x = eg_reshape(eg_broadcast_to(eg_expand_dims(x, axis), wide), shape);
+        if (multiples.dims[axis] != 1) x = egi_rows_repeated(x, rows, multiples.dims[axis], shape);
+        rows *= whole.dims[axis];
     }
     return x == source ? eg_identity(x) : x;
 }
@@ -7177,6 +7177,8 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
                                      egi_describe(x), EG_MAX_RANK);
     int64_t rows = batch ? y->dims[0] : 1, n = rows ? y->size / rows : 0, element = egi_dtypes[y->dtype].size;
     eg_scope scope = eg_scope_begin();
+    // Flat while they are stacked: with their own axes and that of the stack they might have too many.
+    eg_shape line = { batch ? 2 : 1, { batch ? rows : x->size, rows ? x->size / rows : 0 } };
     eg_tensor *result = NULL, **list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *list + (size_t)(y->size * element));
     char *pick = (char *)(list + (n ? n : 1));
     bool ok = list != NULL;
@@ -7188,7 +7190,7 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
         eg_tensor *g = eg_to(eg_from_data((eg_dtype)y->dtype, shape, pick), eg_device_of(y)), *dx = NULL;
         for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 0);
         ok = g && eg_tape_gradients_from(t, &y, 1, &g, &x, 1, &dx);
-        list[j] = eg_keep(dx);
+        list[j] = eg_keep(dx ? eg_reshape(dx, line) : NULL);
         ok = ok && list[j];
         eg_scope_end(inner);
     }
