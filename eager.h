@@ -5574,6 +5574,18 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 // ---- matmul
 
 typedef struct egi_matmul_attr { bool ta, tb; } egi_matmul_attr;
+// What the rules for shapes and the errors read of x, its last two axes left out. Not *x: another thread may be counting its users.
+static eg_tensor egi_without_matrix(const eg_tensor *x) {
+    eg_tensor y;
+    memset(&y, 0, sizeof y);
+    y.dtype = x->dtype;
+    y.rank = (int8_t)(x->rank - 2);
+    y.flags = x->flags;
+    y.op = x->op;
+    y.name = x->name;
+    memcpy(y.dims, x->dims, sizeof y.dims);
+    return y;
+}
 static bool egi_shape_matmul(egi_call *c) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
     const eg_tensor *a = c->in[0], *b = c->in[1];
@@ -5591,11 +5603,7 @@ static bool egi_shape_matmul(egi_call *c) {
                         k == n    ? "; .transpose_b?"
                         : m == k2 ? "; .transpose_a?"
                                   : "");
-    eg_tensor fake_a = *a, fake_b = *b, *pair[2];
-    fake_a.rank = (int8_t)(a->rank - 2);
-    fake_b.rank = (int8_t)(b->rank - 2);
-    pair[0] = &fake_a;
-    pair[1] = &fake_b;
+    eg_tensor batch_a = egi_without_matrix(a), batch_b = egi_without_matrix(b), *pair[] = {&batch_a, &batch_b};
     c->dtype[0] = (eg_dtype)a->dtype;
     if (!egi_broadcast("matmul", pair, 2, &c->shape[0])) return false;
     c->shape[0].dims[c->shape[0].rank++] = m;
