@@ -606,7 +606,7 @@ typedef struct eg_conv_options {
     int64_t strides[2], dilations[2];      // default 1; one number {s} is for both axes
     eg_padding padding;                    // default EG_VALID
     int64_t groups;                        // default 1
-    int64_t output_padding[2];             // transposed convolution only: rows and columns to add
+    int64_t output_padding[2];             // transposed convolution with EG_VALID only: rows and columns to add
 } eg_conv_options;
 // y[n, i, j, o] = sum over p, q, c of x[n, i s + p d, j s + q d, c] filter[p, q, c, o], strides s, dilations d: (N, H, W, C) -> (N, OH, OW, O).
 EAGER_API eg_tensor *eg_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
@@ -692,7 +692,7 @@ EAGER_API bool eg_tape_resume(eg_tape *tape);
 EAGER_API bool eg_tape_reset(eg_tape *tape);
 // While off, trainable variables are not watched by themselves (on from the start). Returns the former setting.
 EAGER_API bool eg_tape_watch_variables(eg_tape *tape, bool on);
-// Writes at most capacity of the variables that were used, in the order of first use; returns how many there are.
+// Writes at most capacity of the variables that were used or watched, in the order of first use; returns how many there are.
 EAGER_API int eg_tape_watched_variables(eg_tape *tape, eg_tensor **variables, int capacity);
 
 // dy/dx, of x's shape; y that is no scalar is summed. NULL without an error if y does not depend on x:
@@ -2138,7 +2138,6 @@ static bool egi_alive(const char *function, int i, const eg_tensor *x) {
                         x->op);
     return true;
 }
-// Reading functions treat a plain number as a float32 (or, of an integer, an exact) scalar.
 
 // ---- constructors
 
@@ -4718,6 +4717,8 @@ EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     shape.rank++;
     return eg_reshape(x, shape);
 }
+// An option: zero is the default, EG_ZERO is zero.
+static double egi_or(double value, double fallback) { return value == 0 ? fallback : value == EG_ZERO ? 0 : value; }
 static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsigned *mask) {
     *mask = 0;
     if (axes->mark != 0 && axes->mark != EGI_AXES_MARK)
@@ -5037,7 +5038,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
     if (options.mode != EG_PAD_CONSTANT && options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: there is no mode %d", (int)options.mode);
     memset(&a, 0, sizeof a);
-    a.value = options.value;
+    a.value = egi_or(options.value, 0);
     for (int i = 0; i < x->rank; i++) {
         int64_t most = options.mode == EG_PAD_CONSTANT ? INT64_MAX : options.mode == EG_PAD_REFLECT ? x->dims[i] - 1 : x->dims[i];
         a.low[i] = pads.pads[2 * i];
@@ -5996,6 +5997,7 @@ static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const e
     egi_conv_dims d;
     eg_tensor *in[2];
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
+    if (o->output_padding[0] || o->output_padding[1]) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .output_padding is for transposed convolution", name);
     if (x->rank != 4 || f->rank != 4)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, O), not %s and %s", name, egi_describe(x),
                                      egi_describe(f));
@@ -6043,6 +6045,7 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
     if (!egi_span(name, f, d.kh, d.dh, &kh) || !egi_span(name, f, d.kw, d.dw, &kw)) return NULL;
     bool same = o->padding == EG_SAME;
     int64_t ph = o->output_padding[0], pw = o->output_padding[1];
+    if (same && (ph || pw)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .output_padding goes with EG_VALID alone", name);
     if (ph >= d.sh || pw >= d.sw)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: output padding (%lld, %lld) must be less than the strides (%lld, %lld)", name,
                                      (long long)ph, (long long)pw, (long long)d.sh, (long long)d.sw);
@@ -6499,7 +6502,6 @@ enum { EGI_OTHER_OPS = (int)(sizeof egi_other_ops / sizeof egi_other_ops[0]) };
 
 // ---- random tensors
 
-static double egi_or(double value, double fallback) { return value == 0 ? fallback : value == EG_ZERO ? 0 : value; }
 static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p) {
     if (!egi_shape_valid(name, shape, dtype)) return NULL;
     egi_random state = { egi_this.random.seed, egi_this.random.counter };
@@ -6780,8 +6782,8 @@ EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
     if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_watch: the tape has given its gradients and is empty; begin a new one");
     if (x->flags & EGI_NUMBER)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_watch: a plain number cannot be watched: make it a tensor, as eg_scalar does");
-    if (!egi_is_float(x->dtype))
-        return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only floating dtypes have gradients", egi_describe(x));
+    if (x->dtype != EG_FLOAT32 && x->dtype != EG_FLOAT64)
+        return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only float32 and float64 have gradients", egi_describe(x));
     if (egi_find_slot(t, x->id) >= 0) return true;
     int32_t slot = egi_add_slot(t, x, -1);
     if (slot < 0) return egi_no_memory("tape_watch", 0);
@@ -8643,7 +8645,7 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
 }
 
 // C (m,n) = op(A) (m,k) · op(B) (k,n), or C += where accumulate. Row-major; ld* is the distance between stored rows.
-// The order of summation depends on the sizes alone.
+// The order of summation depends on the sizes, the layout and the instruction set, never on threads or values.
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
                              int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
     if (m <= 0 || n <= 0) return true;

@@ -183,7 +183,7 @@ TEST(zeros_instead_of_null) {
 
 TEST(watching_an_integer_is_an_error) {
     eg_tape *tape = eg_tape_begin();
-    CHECK_ERROR(eg_tape_watch(tape, eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2)), EG_ERROR_DTYPE, "only floating dtypes");
+    CHECK_ERROR(eg_tape_watch(tape, eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2)), EG_ERROR_DTYPE, "only float32 and float64");
     CHECK_ERROR(eg_tape_watch(tape, eg_number(2)), EG_ERROR_ARGUMENT, "eg_scalar");
 }
 
