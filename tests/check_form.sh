@@ -61,6 +61,13 @@ documented() {
     public_names | comm -23 - "$T/documented" >"$T/undocumented"
     ! grep . "$T/undocumented"
 }
+declared_and_defined() {                    # what the reference page lists is what eager.o has, and macros
+    awk -f docs/reference.awk eager.h | tail -n 1 | grep -o '`eg_[a-z0-9_]*`' | tr -d '`' | sort >"$T/declared"
+    { public_names; sed -n 's/^#define \(eg_[a-z0-9_]*\)(.*/\1/p' eager.h; } | sort -u >"$T/defined"
+    public_names | comm -13 "$T/declared" - >"$T/missing"
+    comm -23 "$T/declared" "$T/defined" >>"$T/missing"
+    ! grep . "$T/missing"
+}
 tested() {
     cat tests/*.c tests/*.cpp tests/*.h tests/fixtures/*.txt 2>/dev/null | grep -oE '(eg_|^case )[a-z0-9_]+' | sed 's/^case /eg_/' | sort -u >"$T/used"
     public_names | comm -23 - "$T/used" >"$T/untested"
@@ -83,6 +90,7 @@ check macros_are_prefixed macros '' $CC -std=c11
 check macros_of_implementation_are_prefixed macros '#define EAGER_IMPLEMENTATION' $CC -std=c11
 check two_files_of_one_program two_files $CC -std=c11
 check include_after_implementation implementation_twice $CC -std=c11
+check every_function_is_declared_and_defined declared_and_defined
 check every_function_is_documented documented
 check every_function_is_tested tested
 if [ ! -f eager_cuda.cu ] || [ -z "$NVCC" ]; then skip cuda_compiles "no nvcc, or no eager_cuda.cu"
