@@ -101,7 +101,7 @@ TEST(functions_that_fail) {
     CHECK(g == NULL);
     CHECK_ERROR(eg_gradients_function(null_quietly, NULL, &x, 1, &g), EG_ERROR_NULL, "returned NULL");
     CHECK_ERROR(eg_gradients_function(null_loudly, NULL, &x, 1, &g), EG_ERROR_SHAPE, "eg_matmul");
-    CHECK_ERROR(eg_gradients_function(first, NULL, &i, 1, &g), EG_ERROR_DTYPE, "only floating dtypes");
+    CHECK_ERROR(eg_gradients_function(first, NULL, &i, 1, &g), EG_ERROR_DTYPE, "only float32 and float64");
     CHECK_ERROR(eg_gradients_function(first, NULL, (eg_tensor *[]){NULL}, 1, &g), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_implicit_gradients(null_quietly, NULL, &x, &pair, 1), EG_ERROR_NULL, "returned NULL");
     CHECK_ERROR(eg_implicit_value_and_gradients(NULL, NULL, &x, &pair, 1, &count), EG_ERROR_ARGUMENT, "function is NULL");
