@@ -181,9 +181,13 @@ static void make_cnn(void) {
     parameter_full(0, 10);
     optimizer = eg_adam(.learning_rate = 1e-3);
 }
+// A scope of its own, as a layer has: what lies between is let go at once.
+static eg_tensor *conv_relu(eg_tensor *v, eg_tensor *filter, eg_tensor *bias) {
+    EG_SCOPE;
+    return eg_keep(eg_relu(eg_add(eg_conv2d(v, filter), bias)));
+}
 static eg_tensor *cnn_loss(void) {
-    eg_tensor *h = eg_relu(eg_add(eg_conv2d(x, p[0]), p[1]));
-    h = eg_relu(eg_add(eg_conv2d(h, p[2]), p[3]));
+    eg_tensor *h = conv_relu(conv_relu(x, p[0], p[1]), p[2], p[3]);
     return cross_entropy(eg_add(eg_matmul(eg_reduce_mean(h, .axes = EG_AXES(1, 2)), p[4]), p[5]));
 }
 static int run_cnn(eg_tensor **out) { return learn(cnn_loss, out); }
@@ -201,8 +205,7 @@ static void make_digits(void) {
     optimizer = eg_adam(.learning_rate = 1e-3);
 }
 static eg_tensor *digits_loss(void) {
-    eg_tensor *h = eg_max_pool2d(eg_relu(eg_add(eg_conv2d(x, p[0]), p[1])));
-    h = eg_max_pool2d(eg_relu(eg_add(eg_conv2d(h, p[2]), p[3])));
+    eg_tensor *h = eg_max_pool2d(conv_relu(eg_max_pool2d(conv_relu(x, p[0], p[1])), p[2], p[3]));
     return cross_entropy(eg_add(eg_matmul(eg_reshape(h, EG_SHAPE(-1, 800)), p[4]), p[5]));
 }
 static int run_digits(eg_tensor **out) { return learn(digits_loss, out); }
