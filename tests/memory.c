@@ -793,3 +793,9 @@ TEST(nonfinite_trap_optimizer) {
     eg_optimizer_release(adam);
     eg_release(v);
 }
+
+TEST(every_code_has_its_name) {
+#define SAME_NAME(name, number, sentence) CHECK_STR(eg_error_name(name), #name);
+    EG_ERRORS(SAME_NAME)
+    CHECK_STR(eg_error_name(EG_ERROR_CODES), "EG_ERROR_?");
+}

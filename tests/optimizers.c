@@ -786,3 +786,49 @@ TEST(linear_regression_within_the_guides_ranges) {
     eg_release(W); eg_release(B);
     eg_optimizer_release(sgd);
 }
+
+// A large variable is updated in blocks: element by element the same as small variables of the same values.
+static eg_optimizer *optimizer_number(int i) {
+    switch (i) {
+        case 0: return eg_sgd(.learning_rate = 0.1, .weight_decay = 0.01);
+        case 1: return eg_sgd(.learning_rate = 0.1, .momentum = 0.9);
+        case 2: return eg_sgd(.learning_rate = 0.1, .momentum = 0.9, .nesterov = true);
+        case 3: return eg_rmsprop(.learning_rate = 0.1);
+        case 4: return eg_rmsprop(.learning_rate = 0.1, .momentum = 0.5);
+        case 5: return eg_rmsprop(.learning_rate = 0.1, .momentum = 0.5, .centered = true);
+        case 6: return eg_adam(.learning_rate = 0.1);
+        case 7: return eg_adam(.learning_rate = 0.1, .amsgrad = true);
+        case 8: return eg_adamw(.learning_rate = 0.1);
+        case 9: return eg_adagrad(.learning_rate = 0.1);
+        case 10: return eg_adadelta(.learning_rate = 0.1);
+        case 11: return eg_adamax(.learning_rate = 0.1);
+        case 12: return eg_nadam(.learning_rate = 0.1);
+        case 13: return eg_ftrl(.learning_rate = 0.1, .l1 = 0.01, .l2 = 0.01);
+        case 14: return eg_lion(.learning_rate = 0.1);
+        default: return NULL;
+    }
+}
+TEST(large_variables_are_updated_as_small_ones) {
+    enum { N = 300 };
+    static const int pieces[] = { 1, 7, 64, 128, 100 };
+    for (int dtype = EG_FLOAT32; dtype <= EG_FLOAT64; dtype++)
+        for (int k = 0; k < 15; k++) {
+            EG_SCOPE;
+            eg_optimizer *whole = optimizer_number(k), *split = optimizer_number(k);
+            eg_tensor *start = eg_cast(eg_linspace(EG_FLOAT64, -1, 1, N), (eg_dtype)dtype), *w = eg_variable(start, "w"), *parts[5];
+            int64_t at = 0;
+            for (int i = 0; i < 5; at += pieces[i++]) parts[i] = eg_variable(eg_slice(start, EG_SHAPE(at), EG_SHAPE(pieces[i])), "part");
+            for (int step = 0; step < 3; step++) {
+                eg_tensor *g = eg_sin(eg_mul(start, 5 + step)), *g_parts[5];
+                at = 0;
+                for (int i = 0; i < 5; at += pieces[i++]) g_parts[i] = eg_slice(g, EG_SHAPE(at), EG_SHAPE(pieces[i]));
+                CHECK(eg_apply_gradients(whole, &g, &w, 1));
+                CHECK(eg_apply_gradients(split, g_parts, parts, 5));
+            }
+            CHECK(eg_assert_equal(eg_read(w), eg_concat(parts, 5, 0)));
+            eg_release(w);
+            for (int i = 0; i < 5; i++) eg_release(parts[i]);
+            eg_optimizer_release(whole);
+            eg_optimizer_release(split);
+        }
+}
