@@ -46,22 +46,32 @@
  *    6  CUSTOM GRADIENTS AND OPS
  *    7  FUNCTIONS OF FUNCTIONS
  *    8  VARIABLES AND OPTIMIZERS
- *    9  DEVICES AND BACKENDS
- *   10  THE SHAPE OF THINGS INSIDE
- *   11  MEMORY, ERRORS, SCOPES
- *   12  TENSORS: MAKING AND READING
- *   13  RANDOM NUMBERS
- *   14  PRINTING
- *   15  THE OP TABLE
- *   16  RUNNING AN OP
- *   17  KERNELS
- *   18  THE CPU
- *   19  THE OTHER ROWS
- *   20  THE TAPE
- *   21  FUNCTIONS OF FUNCTIONS
- *   22  VARIABLES AND OPTIMIZERS
- *   23  DEVICES
- *   24  KERNEL TEXTS
+ *    9  LAYERS AND MODELS
+ *   10  LOSSES, METRICS, TRAINING
+ *   11  DATASETS
+ *   12  FILES
+ *   13  SUMMARIES AND EXCHANGE
+ *   14  DEVICES AND BACKENDS
+ *   15  THE SHAPE OF THINGS INSIDE
+ *   16  MEMORY, ERRORS, SCOPES
+ *   17  TENSORS: MAKING AND READING
+ *   18  RANDOM NUMBERS
+ *   19  PRINTING
+ *   20  THE OP TABLE
+ *   21  RUNNING AN OP
+ *   22  KERNELS
+ *   23  THE CPU
+ *   24  THE OTHER ROWS
+ *   25  THE TAPE
+ *   26  FUNCTIONS OF FUNCTIONS
+ *   27  VARIABLES AND OPTIMIZERS
+ *   28  LAYERS AND MODELS
+ *   29  LOSSES, METRICS, TRAINING
+ *   30  DATASETS
+ *   31  FILES
+ *   32  SUMMARIES AND EXCHANGE
+ *   33  DEVICES
+ *   34  KERNEL TEXTS
  *
  * LICENSE: public domain (Unlicense) or MIT, as you like; see the end.
  */
@@ -93,7 +103,7 @@
 #endif
 #endif
 
-//# 1  TYPES AND LITERALS -----------------------------------------------------
+//# 1  TYPES AND LITERALS ------------------------------------------------------
 // Idea: a handle to a tensor, a few small value types, and the literals that
 // make calls read well. Everything that is a struct here is passed by value.
 
@@ -200,7 +210,7 @@ extern "C" {
 #define EGI_OPTIONS_1_RAW(function, type, ...) EGI_CALL(function, EGI_RAW_2(__VA_ARGS__), ((type){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
 #endif
 
-//# 2  SCOPES, MEMORY, ERRORS -------------------------------------------------
+//# 2  SCOPES, MEMORY, ERRORS --------------------------------------------------
 // Idea: scopes own what functions return; errors are values that wait to be
 // read. Read first: 1.
 
@@ -299,7 +309,7 @@ EAGER_API void eg_set_printer(void (*print)(const char *text, void *user), void 
 // inputs fails with EG_ERROR_NONFINITE, naming itself and its inputs. Returns the former setting.
 EAGER_API bool eg_trap_nonfinite(bool on);
 
-//# 3  TENSORS ----------------------------------------------------------------
+//# 3  TENSORS -----------------------------------------------------------------
 // Idea: an immutable block of numbers with a shape and a dtype. Read first: 2.
 
 // A float32 tensor of these values in row-major order; their number must be the shape's.
@@ -402,7 +412,7 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 #define eg_random_bernoulli(...) EGI_RANDOM(eg_random_bernoulli, __VA_ARGS__)
 #endif
 
-//# 4  OPERATIONS -------------------------------------------------------------
+//# 4  OPERATIONS --------------------------------------------------------------
 // Idea: functions of tensors, named as TensorFlow names them. All broadcast as
 // NumPy does, count negative axes from the end, and run at once. Read first: 3.
 // "Not differentiable" ops pass no gradient on; the tape tells so when asked.
@@ -672,7 +682,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 #define EGI_RESIZE_(width, ...) width, ((eg_resize_options){ .canary = 0, __VA_ARGS__ })
 #endif
 
-//# 5  THE TAPE ---------------------------------------------------------------
+//# 5  THE TAPE ----------------------------------------------------------------
 // Idea: running an op also writes one line on every tape that watches one of
 // its inputs. Reading the lines backwards, each hands its upstream gradient g
 // on to its inputs. Read first: 4.
@@ -738,7 +748,7 @@ static inline void egi_quiet_leave(char *quiet) { (void)quiet; eg_recording_unpa
 #define EG_NO_RECORDING __attribute__((cleanup(egi_quiet_leave), unused)) char EGI_PASTE(egi_quiet_, __LINE__) = egi_quiet_enter()
 #endif
 
-//# 6  CUSTOM GRADIENTS AND OPS -----------------------------------------------
+//# 6  CUSTOM GRADIENTS AND OPS ------------------------------------------------
 // Idea: a function with a gradient of one's own is one line on the tape, like
 // any op. Read first: 5.
 
@@ -775,7 +785,7 @@ typedef struct eg_op_definition {
 EAGER_API int eg_op_register(const eg_op_definition *definition);
 EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 
-//# 7  FUNCTIONS OF FUNCTIONS -------------------------------------------------
+//# 7  FUNCTIONS OF FUNCTIONS --------------------------------------------------
 // Idea: given a function of tensors, a gradient function. f may use any ops,
 // loops and branches of C. Each runs in a scope of its own that keeps only the
 // results. Read first: 5.
@@ -809,7 +819,7 @@ EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *
 #define EGI_CHECK_(f, user, xs, n, ...) EGI_CALL(eg_check_gradient, f, user, xs, n, ((eg_check_options){ .canary = 0, __VA_ARGS__ }))
 #endif
 
-//# 8  VARIABLES AND OPTIMIZERS -----------------------------------------------
+//# 8  VARIABLES AND OPTIMIZERS ------------------------------------------------
 // Idea: a variable is the one kind of tensor that changes; an optimizer is a
 // rule that changes it, with its memory in variables of its own. Read first: 5.
 
@@ -906,7 +916,27 @@ EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm);               /
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n);              // sqrt of the sum of all squares; NULL entries are skipped
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out);     // each x norm / max(global norm, norm)
 
-//# 9  DEVICES AND BACKENDS ---------------------------------------------------
+//# 9  LAYERS AND MODELS -------------------------------------------------------
+// Idea: a layer is weights and a function of tensors; it makes its weights when
+// it is first called. A model is a layer made of layers. Read first: 8.
+
+//# 10  LOSSES, METRICS, TRAINING ----------------------------------------------
+// Idea: a loss says how wrong, a metric says it to people, eg_fit repeats: batch,
+// tape, gradients, update. Read first: 9.
+
+//# 11  DATASETS ---------------------------------------------------------------
+// Idea: a pipeline of stages, each of which asks the one before it for the next
+// element; nothing is read before it is needed. Read first: 3.
+
+//# 12  FILES ------------------------------------------------------------------
+// Idea: named tensors in the formats that others read: .npy, .npz, safetensors.
+// A checkpoint is such a file with all that training needs to go on. Read first: 9.
+
+//# 13  SUMMARIES AND EXCHANGE -------------------------------------------------
+// Idea: what people and other programs look at: event files for TensorBoard,
+// pictures, tensors lent to other libraries. Read first: 12.
+
+//# 14  DEVICES AND BACKENDS ---------------------------------------------------
 // Idea: where a tensor's memory is and who computes there. Read first: 3.
 
 // Makes new tensors on this device ("cpu:0") from now on in this thread. False and an error if it is not there.
@@ -957,7 +987,7 @@ extern "C" {
 #define EGI_COLD __attribute__((cold, noinline))     /* errors: small code, off the path */
 #define EGI_MAX_OUT 4
 
-//# 10  THE SHAPE OF THINGS INSIDE --------------------------------------------
+//# 15  THE SHAPE OF THINGS INSIDE ---------------------------------------------
 // Idea: five structs hold everything: a buffer is memory on a device, a tensor
 // is a view of a buffer, an op is a row of facts, a call is one run of an op,
 // a backend is a table of kernels. Read first: 3, 5.
@@ -1124,7 +1154,7 @@ typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, coun
 extern "C" {
 #endif
 
-//# 11  MEMORY, ERRORS, SCOPES ------------------------------------------------
+//# 16  MEMORY, ERRORS, SCOPES -------------------------------------------------
 // Idea: one allocator for everything (handles, elements, tape lines): blocks of
 // a few hundred size classes that go back to the heap of the thread that made
 // them. A scope is a stretch of a stack of references. Proof: tests/memory.c
@@ -1714,7 +1744,7 @@ static void egi_debug_remove(eg_tensor *x) {
 }
 #endif
 
-//# 12  TENSORS: MAKING AND READING -------------------------------------------
+//# 17  TENSORS: MAKING AND READING --------------------------------------------
 // Idea: a handle is a header over a buffer; views are more headers over the
 // same buffer. Proof: tests/tensors.c
 
@@ -2345,7 +2375,7 @@ EAGER_API int64_t eg_item_int(eg_tensor *x) {
     return egi_one_element("item_int", x, bytes) ? egi_load_int(x->dtype, bytes) : 0;
 }
 
-//# 13  RANDOM NUMBERS --------------------------------------------------------
+//# 18  RANDOM NUMBERS ---------------------------------------------------------
 // Idea: a random number is a function of where it stands, not of what was drawn
 // before it. Philox scrambles a 128-bit counter under a 64-bit key; element i of
 // a draw reads the block number `counter + i / (elements a block)` under the seed,
@@ -2628,7 +2658,7 @@ static void egi_random_normal_f64(double *out, int64_t first, int64_t count, egi
 #pragma GCC pop_options
 #endif
 
-//# 14  PRINTING --------------------------------------------------------------
+//# 19  PRINTING ---------------------------------------------------------------
 // Idea: an array is written as NumPy's print() writes it. Each number gets the
 // fewest digits that tell it from its neighbours in its dtype, at most 8 behind
 // the point; all cells are as wide as the widest. So three walks over the elements
@@ -2968,7 +2998,7 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     egi_print_axis(&p, 0, 0, size);
 }
 
-//# 15  THE OP TABLE ----------------------------------------------------------
+//# 20  THE OP TABLE -----------------------------------------------------------
 // Idea: an op is one row: what it computes, and what each input's gradient is.
 // Elementwise rows are formulas in the language EGI_ADD, EGI_MUL, EGI_TANH ...,
 // whose words mean whatever EGI_V says at the moment: float arithmetic, int
@@ -2976,7 +3006,7 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
 // gives the kernels of every dtype, a fused gradient kernel, and a gradient
 // that can itself be differentiated. In a formula a, b, c are the operands, y is
 // the result, g the upstream gradient. To add an op: one row here, one line with
-// its declaration, one case in tests/. Read first: 10.  Proof: tests/ops.c
+// its declaration, one case in tests/. Read first: 15.  Proof: tests/ops.c
 
 #define EGI_WORD(word) EGI_PASTE(EGI_V, word)
 #define EGI_K(value) EGI_WORD(_k)(value)              /* a constant */
@@ -3553,10 +3583,10 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 #define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, 0, 0, 0, egi_uses_of_##name, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
 static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3) };
 
-//# 16  RUNNING AN OP ---------------------------------------------------------
+//# 21  RUNNING AN OP ----------------------------------------------------------
 // Idea: every op goes through one of two doors: egi_elementwise for formulas,
 // egi_apply for the rest. Both check, infer the shape, compute, record, and
-// hand the result to the scope. Read first: 15.
+// hand the result to the scope. Read first: 20.
 
 static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
                        eg_tensor *const *saved);
@@ -3842,7 +3872,7 @@ static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, cons
     return egi_apply(op, in, n, attr, out) ? out[0] : NULL;
 }
 
-//# 17  KERNELS ---------------------------------------------------------------
+//# 22  KERNELS ----------------------------------------------------------------
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again: EGI_STAMP 1 is a tile of a matrix
@@ -4084,10 +4114,10 @@ static void egi_reduce_any_u8(int64_t outer, int64_t n, int64_t inner, const uin
 }
 
 
-//# 18  THE CPU ---------------------------------------------------------------
+//# 23  THE CPU ----------------------------------------------------------------
 // Idea: loops run over contiguous elements only. Operands in another layout are
 // packed block by block into one that is; kernels for whole tensors work on raw
-// pointers (text at the end of this file). Read first: 10, 15.
+// pointers (text at the end of this file). Read first: 15, 20.
 
 // A tensor's elements in the row-major order of a shape it broadcasts to, with axes merged where memory allows.
 typedef struct egi_walk { int rank; int64_t dims[EG_MAX_RANK], strides[EG_MAX_RANK]; } egi_walk;
@@ -4584,10 +4614,10 @@ static eg_backend egi_cpu = {
 };
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
 
-//# 19  THE OTHER ROWS --------------------------------------------------------
+//# 24  THE OTHER ROWS ---------------------------------------------------------
 // Idea: a row that is no formula brings its own shape rule, kernel call and
 // gradient, side by side. Many functions are composed of others and need no row
-// at all. Read first: 15, 16.  Proof: tests/ops.c, tests/fixtures.c
+// at all. Read first: 20, 21.  Proof: tests/ops.c, tests/fixtures.c
 
 // ROW(name, inputs, flags, attributes, saves for dx[0], for dx[1]): its functions are egi_shape_<name>, egi_run_<name>, egi_grad_<name>.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
@@ -6633,12 +6663,12 @@ EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
 }
 #endif
 
-//# 20  THE TAPE --------------------------------------------------------------
+//# 25  THE TAPE ---------------------------------------------------------------
 // Idea: running an op also writes one line: the op, where its inputs came from,
 // and the values its gradient will read. Reading the lines backwards, each
 // hands its upstream gradient to its inputs; where two lines meet, gradients
 // add. Nothing else. A tape knows tensors by their ids: a slot for each.
-// Read first: 15, 16.  Entry: eg_tape_gradients_from().  Proof: tests/tape.c
+// Read first: 20, 21.  Entry: eg_tape_gradients_from().  Proof: tests/tape.c
 
 typedef struct egi_slot {
     int64_t id;
@@ -7421,10 +7451,10 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
     return egi_custom(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
 }
 
-//# 21  FUNCTIONS OF FUNCTIONS ------------------------------------------------
+//# 26  FUNCTIONS OF FUNCTIONS -------------------------------------------------
 // Idea: run f on a tape of one's own and hand out only the results. Because the
 // gradient is made of eager ops, the same few lines nest to any order.
-// Read first: 20.  Proof: tests/functions.c
+// Read first: 25.  Proof: tests/functions.c
 
 // f's value; NULL is an error, whether f raised one or not, and a variable counts as its value now.
 static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
@@ -7715,11 +7745,11 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     return ok;
 }
 
-//# 22  VARIABLES AND OPTIMIZERS ----------------------------------------------
+//# 27  VARIABLES AND OPTIMIZERS -----------------------------------------------
 // Idea: a variable keeps its id and changes its buffer. Who still holds the old
 // buffer (a tape, a view) keeps the old values. An optimizer's rule is a formula
 // in the words of the op table, stamped into one loop over a variable, its
-// gradient and its slots. Read first: 15, 20.  Proof: tests/optimizers.c
+// gradient and its slots. Read first: 20, 25.  Proof: tests/optimizers.c
 
 // x as a variable can hold it, not owned by a scope: contiguous, and neither borrowed nor a part of something larger that
 // it would keep alive. Who made x and lets go of it hands its buffer over.
@@ -8421,9 +8451,24 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
     return count;
 }
 
-//# 23  DEVICES ---------------------------------------------------------------
+//# 28  LAYERS AND MODELS ------------------------------------------------------
+// Idea: see chapter 9. Read first: 27.
+
+//# 29  LOSSES, METRICS, TRAINING ----------------------------------------------
+// Idea: see chapter 10. Read first: 28.
+
+//# 30  DATASETS ---------------------------------------------------------------
+// Idea: see chapter 11. Read first: 16.
+
+//# 31  FILES ------------------------------------------------------------------
+// Idea: see chapter 12. Read first: 16.
+
+//# 32  SUMMARIES AND EXCHANGE -------------------------------------------------
+// Idea: see chapter 13. Read first: 31.
+
+//# 33  DEVICES ----------------------------------------------------------------
 // Idea: a device is a backend with a name; tensors are made on the thread's
-// device and computed where they are. Read first: 10.
+// device and computed where they are. Read first: 15.
 
 enum { EGI_MAX_BACKENDS = 32 };
 static eg_backend *egi_backends[EGI_MAX_BACKENDS] = { &egi_cpu };
@@ -8515,8 +8560,8 @@ static bool egi_op_exists(const char *name) {
 #endif
 #endif // EGI_IMPLEMENTED
 
-//# 24  KERNEL TEXTS ----------------------------------------------------------
-// Idea: what chapter 17 stamps. Compiled only there. Read first: 17.
+//# 34  KERNEL TEXTS -----------------------------------------------------------
+// Idea: what chapter 22 stamps. Compiled only there. Read first: 22.
 
 #elif EGI_STAMP == 1  // ------------------------------------------------------------------------- a GEMM tile
 
