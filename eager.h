@@ -8451,6 +8451,15 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
     return count;
 }
 
+// ---- what the chapters on data share, explained where it is done, in chapter 31
+
+// Reads up to n bytes; fewer only at the end. -1 and an error if it cannot.
+typedef int64_t egi_input(void *from, void *to, int64_t n);
+// The next record of a TFRecord file into record, whose former text goes: 1; 0 at the end; -1 and an error that names the path and
+// the offset. *offset (0 at the start) moves on.
+static int egi_record_read(const char *function, const char *path, egi_input *input, void *from, int64_t *offset, egi_text *record)
+    __attribute__((unused));
+
 //# 28  LAYERS AND MODELS ------------------------------------------------------
 // Idea: see chapter 9. Read first: 27.
 
@@ -8462,6 +8471,105 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
 
 //# 31  FILES ------------------------------------------------------------------
 // Idea: see chapter 12. Read first: 16.
+
+// ---- checksums and records
+
+// Numbers of 1 to 8 bytes in a file's order, little-endian, whatever the machine's is.
+static uint64_t egi_little(const void *from, int bytes) {
+    uint64_t v = 0;
+    for (int i = bytes - 1; i >= 0; i--) v = v << 8 | ((const unsigned char *)from)[i];
+    return v;
+}
+static void egi_put_little(void *to, uint64_t v, int bytes) {
+    for (int i = 0; i < bytes; i++, v >>= 8) ((unsigned char *)to)[i] = (unsigned char)(v & 255);
+}
+
+// CRC-32 by eight bytes at a time: table k says what a byte leaves behind that k others follow.
+typedef enum egi_crc_kind { EGI_CRC32, EGI_CRC32C } egi_crc_kind;          // zip, PNG; TFRecord (Castagnoli's)
+static struct { int ready; uint32_t table[2][8][256]; } egi_crcs;
+static EGI_COLD void egi_crc_prepare(void) {
+    static const uint32_t polynomial[2] = { 0xedb88320u, 0x82f63b78u };
+    egi_lock();
+    for (int kind = 0; kind < 2 && !egi_crcs.ready; kind++)
+        for (int k = 0; k < 8; k++)
+            for (uint32_t byte = 0; byte < 256; byte++) {
+                uint32_t crc = k ? egi_crcs.table[kind][k - 1][byte] : byte;
+                for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? polynomial[kind] : 0);
+                egi_crcs.table[kind][k][byte] = crc;
+            }
+    __atomic_store_n(&egi_crcs.ready, 1, __ATOMIC_RELEASE);
+    egi_unlock();
+}
+// Of all bytes so far, whose checksum is crc (0 at the start), and n more.
+static uint32_t egi_crc(egi_crc_kind kind, uint32_t crc, const void *data, int64_t n) {
+    const unsigned char *p = (const unsigned char *)data;
+    if (!__atomic_load_n(&egi_crcs.ready, __ATOMIC_ACQUIRE)) egi_crc_prepare();
+    uint32_t (*t)[256] = egi_crcs.table[kind];
+    crc = ~crc;
+    for (; n >= 8; n -= 8, p += 8) {
+        crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+        crc = t[7][crc & 255] ^ t[6][crc >> 8 & 255] ^ t[5][crc >> 16 & 255] ^ t[4][crc >> 24] ^ t[3][p[4]] ^ t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]];
+    }
+    for (; n > 0; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
+    return ~crc;
+}
+// A checksum of what holds checksums would be weak, so TFRecord files store it turned.
+static uint32_t egi_crc_masked(const void *data, int64_t n) {
+    uint32_t crc = egi_crc(EGI_CRC32C, 0, data, n);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+// A record of a TFRecord file: its length (8 bytes), the checksum of that (4), the data, the checksum of the data (4).
+// Adds one to text; false without memory.
+static __attribute__((unused)) bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
+    unsigned char head[12], tail[4];
+    egi_put_little(head, (uint64_t)size, 8);
+    egi_put_little(head + 8, egi_crc_masked(head, 8), 4);
+    egi_put_little(tail, egi_crc_masked(data, size), 4);
+    egi_text_bytes(text, (const char *)head, 12);
+    egi_text_bytes(text, (const char *)data, (size_t)size);
+    egi_text_bytes(text, (const char *)tail, 4);
+    return !text->failed;
+}
+// Reads n bytes with their checksum into text; *got says how many came. A length that the file made up costs no more memory than
+// the file has bytes.
+static int egi_record_part(egi_input *input, void *from, int64_t n, egi_text *text, int64_t *got) {
+    text->size = 0;
+    *got = 0;
+    while (*got < n + 4) {
+        int64_t want = n + 4 - *got, most = *got < 65536 ? 65536 : *got;
+        if (want > most) want = most;
+        if (!egi_text_reserve(text, (size_t)want)) return -1;
+        int64_t came = input(from, text->data + text->size, want);
+        if (came < 0) return -1;
+        text->size += (size_t)came;
+        *got += came;
+        if (came < want) return 0;
+    }
+    text->size = (size_t)n;
+    return egi_crc_masked(text->data, n) == egi_little(text->data + n, 4);
+}
+static int egi_record_read(const char *function, const char *path, egi_input *input, void *from, int64_t *offset, egi_text *record) {
+    int64_t got = 0, at = *offset, size = 0;
+    const char *fault = "corrupted";
+    int good = egi_record_part(input, from, 8, record, &got);
+    if (good == 0 && got == 0) return 0;
+    if (good == 0 && got < 12) fault = "truncated";
+    if (good > 0) {
+        uint64_t length = egi_little(record->data, 8);
+        size = length > INT64_MAX - 16 ? INT64_MAX - 16 : (int64_t)length;
+        at += 12;
+        good = egi_record_part(input, from, size, record, &got);
+        if (good == 0 && got < size + 4) {
+            fault = "truncated";
+            if (got == 0) at = *offset;
+        }
+    }
+    if (good > 0) { *offset += size + 16; return 1; }
+    if (record->failed) egi_no_memory(function, size);
+    else if (good == 0) egi_fail(EG_ERROR_FILE, "eg_%s: %s: %s record at %lld", function, path, fault, (long long)at);
+    return -1;
+}
 
 //# 32  SUMMARIES AND EXCHANGE -------------------------------------------------
 // Idea: see chapter 13. Read first: 31.
