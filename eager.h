@@ -6987,6 +6987,20 @@ static bool egi_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx) {
     return true;
 }
 
+// The gradient of a slice goes straight to its place in the sum: padded to the whole, n pieces of a tensor would cost n times its
+// size. Only where no tape records it, and nobody else can see the sum change.
+static bool egi_sum_is_ours(const eg_tensor *sum) {
+    if (egi_recording()) return false;
+    return !sum || (sum->object.refs == 1 && sum->buffer && sum->buffer->refs == 1 && sum->flags & EGI_CONTIGUOUS);
+}
+static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const egi_slice_attr *a, eg_tensor *g) {
+    bool first = !*sum;
+    if (first && !egi_accumulate(sum, 0, egi_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0))) return false;
+    eg_tensor *part = egi_own(egi_slice_view("slice", *sum, a));
+    if (part && !first) g = (eg_add)(part, g);
+    return part && g && egi_copy(g, part);
+}
+
 // One line: from the gradients of its outputs to those of its inputs.
 static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, const unsigned char *wanted) {
     const egi_line *line = t->lines[index];
@@ -7021,7 +7035,9 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     c.attributes = line->attr;
     const char *outer = egi_this.gradient_of;
     egi_this.gradient_of = line->op->name;
-    ok = ok && line->op->grad(&c, line->op, dx);
+    if (ok && line->op == &egi_op_slice && needed[0] && egi_sum_is_ours(grads[line->slots[0]]))
+        ok = egi_accumulate_slice(&grads[line->slots[0]], backend, (const egi_slice_attr *)line->attr, upstream[0]);
+    else ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
         int32_t slot = line->slots[i];

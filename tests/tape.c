@@ -1329,3 +1329,33 @@ TEST(a_saved_output_is_differentiated_as_the_op) {
     CHECK_NEAR(eg_item(eg_nth_gradient(call_cube_in_c, NULL, x, 2)), 12, 1e-12);
     CHECK_NEAR(eg_item(eg_nth_gradient(call_cube_in_c, NULL, x, 3)), 6, 1e-12);
 }
+
+// ---- pieces of a tensor: their gradients go into one sum, in place where nobody else sees it
+
+static eg_tensor *of_pieces(eg_tensor *const *in, void *user) {
+    eg_tensor *piece[4], *rows = eg_mul(in[0], 1);
+    (void)user;
+    eg_unstack(rows, 4, 1, piece);
+    eg_tensor *y = eg_add(eg_mul(piece[0], piece[3]), eg_square(piece[1]));                        // piece 2 is not used
+    y = eg_add(y, eg_reduce_sum(eg_strided_slice(rows, EG_SHAPE(EG_END, 0), EG_SHAPE(EG_END, EG_END), EG_SHAPE(-1, 2)), .axes = EG_AXES(1)));
+    return eg_add(eg_reduce_sum(y), eg_reduce_sum(eg_mul(rows, eg_square(rows))));
+}
+
+TEST(gradients_of_pieces_add_up) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 4), 1, 2, 3, 4, -1, .5, 2, 1);
+    eg_tensor *grad;
+    CHECK(eg_gradients_function(of_pieces, NULL, &x, 1, &grad));
+    CHECK_TENSOR(grad, 1e-6, 3 + 4 + 1, 12 + 4, 27 + 1, 48 + 1, 3 + 1 + 1, .75 + 1, 12 + 1, 3 - 1);
+    CHECK(eg_check_gradient(of_pieces, NULL, &x, 1, .order = 2));
+}
+
+TEST(a_sum_that_others_hold_is_not_written) {
+    eg_tensor *x = eg_constant(EG_SHAPE(4), 1, 2, 3, 4);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *y = eg_identity(x), *up = eg_constant(EG_SHAPE(4), 10, 20, 30, 40);          // the upstream itself becomes y's gradient
+    eg_tensor *ys[] = {eg_slice(y, EG_SHAPE(1), EG_SHAPE(2)), y}, *ups[] = {NULL, up}, *grad;
+    CHECK(eg_tape_gradients_from(tape, ys, 2, ups, &x, 1, &grad));
+    CHECK_TENSOR(grad, 0, 10, 21, 31, 40);
+    CHECK_TENSOR(up, 0, 10, 20, 30, 40);
+}
