@@ -32,6 +32,7 @@
  *   EAGER_API             what stands before every public declaration (visibility)
  *   EAGER_DEBUG           catch tensors used after their scope, list leaks at exit
  *   EAGER_OPENBLAS        cblas for matrix products; link -lopenblas
+ *   EAGER_ZLIB            gzip files and deflated .npz are read; link -lz
  *   EAGER_NO_THREADS      no thread-local state, no pthread
  *   EAGER_NO_STDIO        no FILE in the interface, no default printing
  *   EAGER_MALLOC(size), EAGER_FREE(pointer)   instead of malloc and free
@@ -1145,10 +1146,26 @@ typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, coun
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED)
 #define EGI_IMPLEMENTED
 
+#include <errno.h>
 #include <limits.h>
+#include <locale.h>
 #include <stdio.h>
 #ifndef EAGER_NO_THREADS
 #include <pthread.h>
+#endif
+#ifndef EAGER_NO_STDIO          // what chapter 31 asks of a system beyond C: to sync a file, to make and list a folder
+#include <dirent.h>
+#include <fcntl.h>
+#ifdef _WIN32
+#include <direct.h>
+#include <io.h>
+#else
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+#endif
+#ifdef EAGER_ZLIB
+#include <zlib.h>
 #endif
 #ifdef __cplusplus
 extern "C" {
@@ -2693,7 +2710,7 @@ static bool egi_text_reserve(egi_text *t, size_t more) {
     return true;
 }
 
-static void egi_text_bytes(egi_text *t, const char *bytes, size_t n) {
+static void egi_text_add(egi_text *t, const void *bytes, size_t n) {
     if (n == 0 || !egi_text_reserve(t, n)) return;
     memcpy(t->data + t->size, bytes, n);
     t->size += n;
@@ -2701,11 +2718,11 @@ static void egi_text_bytes(egi_text *t, const char *bytes, size_t n) {
 }
 
 static void egi_text_string(egi_text *t, const char *s) {
-    egi_text_bytes(t, s, strlen(s));
+    egi_text_add(t, s, strlen(s));
 }
 
 static void egi_text_fill(egi_text *t, char c, int n) {
-    for (; n > 0; n--) egi_text_bytes(t, &c, 1);
+    for (; n > 0; n--) egi_text_add(t, &c, 1);
 }
 
 // What the elements are; 0, 5 and 6 are all handed over as float.
@@ -2793,7 +2810,7 @@ static int egi_print_exponent_digits(int exponent) {
 static void egi_print_exponent(egi_text *t, int exponent, int width) {
     char s[16];
     const int n = snprintf(s, sizeof s, "e%c%0*d", exponent < 0 ? '-' : '+', width, abs(exponent));
-    egi_text_bytes(t, s, (size_t)n);
+    egi_text_add(t, s, (size_t)n);
 }
 
 // d with `decimals` places behind the point, filled up with `fill`.
@@ -2806,7 +2823,7 @@ static void egi_print_positional(egi_text *t, const egi_digits *d, int decimals,
 }
 
 static void egi_print_scientific(egi_text *t, const egi_digits *d, int decimals, int exponent_width) {
-    egi_text_bytes(t, d->digit, 1);
+    egi_text_add(t, d->digit, 1);
     egi_text_string(t, ".");
     for (int k = 1; k <= decimals; k++) egi_text_fill(t, k < d->count ? d->digit[k] : '0', 1);
     egi_print_exponent(t, d->point - 1, exponent_width);
@@ -2877,7 +2894,7 @@ static void egi_print_element(egi_printer *p, int64_t i) {
         p->left = egi_print_max(p->left, n);
         if (p->walk == 2) {
             egi_text_fill(p->out, ' ', p->left - n);
-            egi_text_bytes(p->out, s, (size_t)n);
+            egi_text_add(p->out, s, (size_t)n);
         }
     }
 }
@@ -2942,7 +2959,7 @@ static void egi_print_scalar(egi_printer *p) {
         return;
     }
     if (!egi_print_is_float(p->kind)) {
-        egi_text_bytes(p->out, s, (size_t)egi_print_integer(p, 0, s));
+        egi_text_add(p->out, s, (size_t)egi_print_integer(p, 0, s));
         return;
     }
     const double x = egi_print_float_at(p, 0), magnitude = fabs(x);
@@ -2957,7 +2974,7 @@ static void egi_print_scalar(egi_printer *p) {
     } else if (d.count > 1) {
         egi_print_scientific(p->out, &d, d.count - 1, egi_print_exponent_digits(d.point - 1));
     } else {
-        egi_text_bytes(p->out, d.digit, 1);
+        egi_text_add(p->out, d.digit, 1);
         egi_print_exponent(p->out, d.point - 1, egi_print_exponent_digits(d.point - 1));
     }
 }
@@ -8479,6 +8496,56 @@ static int egi_record_read(const char *function, const char *path, egi_input *in
 //# 28  LAYERS AND MODELS ------------------------------------------------------
 // Idea: see chapter 9. Read first: 27.
 
+// Texts, files and JSON, which this chapter and the next ones use before chapter 31 has their code.
+
+#define EGI_LATER __attribute__((unused)) static      // not every program's switches leave a use of each
+
+// More for the texts of chapter 19. After a failure (no memory; nothing is raised) the rest is ignored: look at failed, at the end.
+EGI_LATER void egi_text_printf(egi_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+EGI_LATER void egi_text_json(egi_text *t, const char *string);       // in quotes, escaped
+EGI_LATER void egi_text_number(egi_text *t, double value);           // the shortest that reads back the same; '.' in any locale
+// string and what is to stand behind it, in memory of its own; NULL without memory, nothing raised.
+EGI_LATER char *egi_copy_string(const char *string, const char *behind);
+// A whole number or fraction written in n bytes, all of them, '.' in any locale; false where they are something else.
+EGI_LATER bool egi_parse_number(const char *text, int64_t n, double *value);
+
+// "eg_function: path: byte 12: sentence"; an offset of -1 is left out. Returns false.
+EGI_LATER EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+// A file to read from. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without).
+typedef struct egi_source { const char *function; char *path; void *file, *gzip; int64_t size, offset; } egi_source;   // size: -1 where it cannot be known
+EGI_LATER bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip);
+EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // how many bytes; fewer than n only at the end; -1 with an error
+EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
+EGI_LATER void egi_source_close(egi_source *s);                              // of one that is not open: nothing
+EGI_LATER char *egi_file_read(const char *function, const char *path, int64_t *size);     // the whole file and one '\0'; egi_free frees it
+
+// A file to write: under a temporary name beside it, on the disk before it takes its own. Folders on the way are made.
+typedef struct egi_sink { const char *function; char *path, *temporary; void *file; int64_t offset; bool failed; } egi_sink;
+EGI_LATER bool egi_sink_open(egi_sink *s, const char *function, const char *path);
+EGI_LATER bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n);    // after a failure nothing: look once, at the close
+EGI_LATER bool egi_sink_close(egi_sink *s, bool good);                       // good: it takes its name; else it goes
+EGI_LATER bool egi_file_write(const char *function, const char *path, const void *data, int64_t size);
+// Makes the folders that lead to a file, where they are missing; what cannot be made shows when the file is opened.
+EGI_LATER void egi_make_folders(const char *path);
+
+// JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
+typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
+typedef struct egi_json_node {
+    egi_json_kind kind;
+    bool whole;                    // a number without fraction and exponent that fits an int64: integer is exact
+    int64_t count, next;           // members; the node after this one and all in it
+    int64_t offset, integer;       // where it stands in the text; of a bool 0 or 1
+    double number;
+    const char *string;            // decoded, '\0' behind it
+} egi_json_node;
+typedef struct egi_json { char *text; egi_json_node *nodes; int64_t count, capacity; const char *function, *path; int64_t base; } egi_json;
+// Reads text (n bytes that stand at offset base of the file path; path may be NULL). An error names the place.
+EGI_LATER bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n);
+EGI_LATER int64_t egi_json_member(const egi_json *j, int64_t object, const char *name);   // the value's node; -1 where there is none
+EGI_LATER const char *egi_json_string(const egi_json *j, int64_t node);                   // NULL of anything else
+EGI_LATER void egi_json_free(egi_json *j);
+
 //# 29  LOSSES, METRICS, TRAINING ----------------------------------------------
 // Idea: see chapter 10. Read first: 28.
 
@@ -8487,6 +8554,516 @@ static int egi_record_read(const char *function, const char *path, egi_input *in
 
 //# 31  FILES ------------------------------------------------------------------
 // Idea: see chapter 12. Read first: 16.
+
+// ---- texts
+
+static void egi_text_printf(egi_text *t, const char *format, ...) {
+    char small[256];
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(small, sizeof small, format, list);
+    if (n < (int)sizeof small) egi_text_add(t, small, n > 0 ? (size_t)n : 0);
+    else if (egi_text_reserve(t, (size_t)n + 1)) {
+        vsnprintf(t->data + t->size, (size_t)n + 1, format, again);
+        t->size += (size_t)n;
+    }
+    va_end(again);
+    va_end(list);
+}
+static void egi_text_json(egi_text *t, const char *string) {
+    egi_text_add(t, "\"", 1);
+    for (const char *p = string; *p; p++)
+        if (*p == '"' || *p == '\\') egi_text_printf(t, "\\%c", *p);
+        else if ((unsigned char)*p < 32) egi_text_printf(t, "\\u%04x", (unsigned)(unsigned char)*p);
+        else egi_text_add(t, p, 1);
+    egi_text_add(t, "\"", 1);
+}
+// The C library writes and reads numbers with the locale's point: where it is not '.', the two are exchanged.
+static bool egi_parse_number(const char *text, int64_t n, double *value) {
+    char copy[512];
+    const char *point = localeconv()->decimal_point;
+    size_t at = 0, length = strlen(point);
+    if (n <= 0 || n >= 480 || length > 16) return false;
+    for (int64_t i = 0; i < n; i++) {
+        bool is_point = text[i] == '.';
+        if (!is_point && !strchr("+-0123456789eE", text[i])) return false;      // nor a '\0', which strchr finds: see the end
+        memcpy(copy + at, is_point ? point : text + i, is_point ? length : 1);
+        at += is_point ? length : 1;
+        if (at + length >= sizeof copy) return false;
+    }
+    copy[at] = 0;
+    char *end;
+    *value = strtod(copy, &end);
+    return end == copy + at;
+}
+static void egi_text_number(egi_text *t, double value) {
+    char text[64];
+    const char *point = localeconv()->decimal_point;
+    size_t length = strlen(point);
+    if (value != value) { egi_text_string(t, "null"); return; }                 // JSON has neither; 1e999 is read as infinity
+    if (value - value != 0) { egi_text_printf(t, "%s1e999", value < 0 ? "-" : ""); return; }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    char *at = strcmp(point, ".") ? strstr(text, point) : NULL;
+    if (at) { *at = '.'; memmove(at + 1, at + length, strlen(at + length) + 1); }
+    egi_text_string(t, text);
+}
+
+// ---- files
+
+static bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) {
+    char text[600], place[40] = "";
+    size_t length = path ? strlen(path) : 0;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (offset >= 0) snprintf(place, sizeof place, "byte %lld: ", (long long)offset);
+    return egi_fail(EG_ERROR_FILE, "eg_%s: %s%s%s%s%s", function, length > 300 ? "..." : "", path ? path + (length > 300 ? length - 300 : 0) : "",
+                    path ? ": " : "", place, text);
+}
+static char *egi_copy_string(const char *string, const char *behind) {
+    size_t n = strlen(string), more = strlen(behind);
+    char *copy = (char *)egi_alloc(n + more + 1);
+    if (copy) { memcpy(copy, string, n); memcpy(copy + n, behind, more + 1); }
+    return copy;
+}
+
+// Tests make this something that ends the process, to see what a crash leaves behind.
+#ifndef EGI_FILE_STEP
+#define EGI_FILE_STEP() ((void)0)
+#endif
+
+#ifdef EAGER_NO_STDIO
+static bool egi_no_files(const char *function, const char *path) {
+    return egi_file_fail(function, path ? path : "NULL", -1, "the program was compiled with EAGER_NO_STDIO and has no files");
+}
+static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
+    (void)unzip;
+    memset(s, 0, sizeof *s);
+    return egi_no_files(function, path);
+}
+static int64_t egi_source_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
+static bool egi_source_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
+static void egi_source_close(egi_source *s) { (void)s; }
+static void egi_make_folders(const char *path) { (void)path; }
+static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
+    memset(s, 0, sizeof *s);
+    s->failed = true;
+    return egi_no_files(function, path);
+}
+static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) { (void)s; (void)bytes; (void)n; return false; }
+static bool egi_sink_close(egi_sink *s, bool good) { (void)s; (void)good; return false; }
+#else
+
+#ifdef _WIN32
+#define EGI_SEEK(file, offset, from) _fseeki64(file, offset, from)
+#define EGI_TELL(file) _ftelli64(file)
+#define EGI_MAKE_FOLDER(path) _mkdir(path)
+__declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
+static bool egi_rename(const char *from, const char *to) { return MoveFileExA(from, to, 9) != 0; }        // replace existing, write through
+static bool egi_is_device(const char *path) { (void)path; return false; }
+static bool egi_sync(FILE *file) { return _commit(_fileno(file)) == 0; }
+static void egi_sync_folder(const char *path) { (void)path; }
+#else
+#define EGI_SEEK(file, offset, from) fseek(file, (long)(offset), from)
+#define EGI_TELL(file) (int64_t)ftell(file)
+#define EGI_MAKE_FOLDER(path) mkdir(path, 0777)
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus)      // the headers hide what is not ISO C
+int fileno(FILE *file);
+int fsync(int file);
+#endif
+static bool egi_rename(const char *from, const char *to) { return rename(from, to) == 0; }
+// Something like /dev/stdout, which a file must not replace.
+static bool egi_is_device(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && (s.st_mode & 0170000) != 0100000 && (s.st_mode & 0170000) != 0040000;
+}
+static bool egi_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno == EINVAL || errno == EROFS; }  // what cannot be synced need not be
+// The new name is on the disk when the folder is; a file system that does not sync folders needs no help.
+static void egi_sync_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = egi_copy_string(path, "");
+    if (!folder) return;
+    if (slash) folder[slash == path ? 1 : slash - path] = 0;
+    int file = open(slash ? folder : ".", O_RDONLY);
+    if (file >= 0) { fsync(file); close(file); }
+    egi_free(folder);
+}
+#endif
+static void egi_make_folders(const char *path) {
+    char *part = egi_copy_string(path, "");
+    for (char *p = part; p && *p; p++) {
+        if (p == part || *p != '/') continue;
+        *p = 0;
+        EGI_MAKE_FOLDER(part);
+        *p = '/';
+    }
+    egi_free(part);
+}
+static const char *egi_reason(void) { return errno ? strerror(errno) : "input or output failed"; }
+
+static bool egi_path_given(const char *function, const char *path) {
+    return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is %s", function, path ? "empty" : "NULL");
+}
+static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
+    unsigned char magic[3] = { 0, 0, 0 };
+    memset(s, 0, sizeof *s);
+    s->function = function;
+    s->size = -1;
+    if (!egi_path_given(function, path)) return false;
+    if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
+    errno = 0;
+    FILE *file = fopen(path, "rb");
+    s->file = file;
+    if (!file) { egi_file_fail(function, path, -1, "cannot be opened: %s", egi_reason()); egi_source_close(s); return false; }
+    if (EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
+    if (s->size == INT64_MAX) s->size = -1;                      // what a folder says
+    clearerr(file);
+    if (s->size < 0) return true;                                // a pipe: read as it comes
+    rewind(file);
+    if (unzip && fread(magic, 1, 3, file) == 3 && magic[0] == 0x1f && magic[1] == 0x8b && magic[2] == 8) {
+#ifdef EAGER_ZLIB
+        s->gzip = (void *)gzopen(path, "rb");
+        if (s->gzip) { s->size = -1; return true; }
+        egi_file_fail(function, path, -1, "cannot be opened: %s", egi_reason());
+#else
+        egi_file_fail(function, path, -1, "is a gzip file; compile with -DEAGER_ZLIB and link with -lz to read it");
+#endif
+        egi_source_close(s);
+        return false;
+    }
+    clearerr(file);
+    rewind(file);
+    return true;
+}
+static int64_t egi_source_read(egi_source *s, void *to, int64_t n) {
+    int64_t got = 0;
+    errno = 0;
+#ifdef EAGER_ZLIB
+    while (s->gzip && got < n) {
+        int part = gzread((gzFile)s->gzip, (char *)to + got, (unsigned)(n - got < 1 << 28 ? n - got : 1 << 28)), code = 0;
+        const char *what = part <= 0 ? gzerror((gzFile)s->gzip, &code) : "";
+        if (part < 0 || code < 0) {                              // an end within the last block comes as a code alone
+            egi_file_fail(s->function, s->path, s->offset + got, "broken gzip data: %s", code == Z_ERRNO ? egi_reason() : what);
+            return -1;
+        }
+        got += part;
+        if (!part) break;
+    }
+#endif
+    if (!s->gzip && n > 0) {
+        FILE *file = (FILE *)s->file;
+        got = (int64_t)fread(to, 1, (size_t)n, file);
+        if (got < n && ferror(file)) { egi_file_fail(s->function, s->path, s->offset + got, "cannot be read: %s", egi_reason()); return -1; }
+    }
+    s->offset += got;
+    return got;
+}
+static bool egi_source_seek(egi_source *s, int64_t offset) {
+    bool ok;
+    errno = 0;
+#ifdef EAGER_ZLIB
+    if (s->gzip) ok = gzseek((gzFile)s->gzip, (z_off_t)offset, SEEK_SET) >= 0;
+    else
+#endif
+        ok = EGI_SEEK((FILE *)s->file, offset, SEEK_SET) == 0;
+    if (ok) s->offset = offset;
+    return ok || egi_file_fail(s->function, s->path, offset, "cannot be read from here: %s", egi_reason());
+}
+static void egi_source_close(egi_source *s) {
+#ifdef EAGER_ZLIB
+    if (s->gzip) gzclose((gzFile)s->gzip);
+#endif
+    if (s->file) fclose((FILE *)s->file);
+    egi_free(s->path);
+    memset(s, 0, sizeof *s);
+}
+
+static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
+    memset(s, 0, sizeof *s);
+    s->function = function;
+    s->failed = true;
+    if (!egi_path_given(function, path)) return false;
+    bool device = egi_is_device(path);
+    s->path = egi_copy_string(path, "");
+    s->temporary = device ? NULL : egi_copy_string(path, ".part");
+    if (!s->path || (!device && !s->temporary)) { egi_no_memory(function, (int64_t)strlen(path) + 6); egi_sink_close(s, false); return false; }
+    const char *name = device ? s->path : s->temporary;
+    EGI_FILE_STEP();
+    FILE *file = fopen(name, "wb");
+    if (!file) { egi_make_folders(name); errno = 0; file = fopen(name, "wb"); }
+    s->file = file;
+    s->failed = !file;
+    if (!file) { egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason()); egi_sink_close(s, false); return false; }
+    return true;
+}
+static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
+    if (s->failed || n <= 0) return !s->failed;
+    errno = 0;
+    EGI_FILE_STEP();
+    s->failed = fwrite(bytes, 1, (size_t)n, (FILE *)s->file) != (size_t)n;
+    if (s->failed) egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
+    s->offset += n;
+    return !s->failed;
+}
+static bool egi_sink_close(egi_sink *s, bool good) {
+    FILE *file = (FILE *)s->file;
+    bool ok = good && !s->failed && file;
+    errno = 0;
+    EGI_FILE_STEP();
+    if (ok) ok = fflush(file) == 0 || egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
+    EGI_FILE_STEP();
+    if (ok) ok = egi_sync(file) || egi_file_fail(s->function, s->path, -1, "cannot be brought to the disk: %s", egi_reason());
+    EGI_FILE_STEP();
+    if (file && fclose(file) != 0 && ok) ok = egi_file_fail(s->function, s->path, -1, "cannot be written: %s", egi_reason());
+    EGI_FILE_STEP();
+    if (ok && s->temporary) ok = egi_rename(s->temporary, s->path) || egi_file_fail(s->function, s->path, -1, "cannot take its name: %s", egi_reason());
+    EGI_FILE_STEP();
+    if (ok && s->temporary) egi_sync_folder(s->path);
+    if (!ok && file && s->temporary) remove(s->temporary);
+    egi_free(s->path);
+    egi_free(s->temporary);
+    memset(s, 0, sizeof *s);
+    return ok;
+}
+#endif
+
+static bool egi_file_write(const char *function, const char *path, const void *data, int64_t size) {
+    egi_sink s;
+    return egi_sink_open(&s, function, path) && (egi_sink_write(&s, data, size), egi_sink_close(&s, true));
+}
+// In pieces where the size is not known before, as of a pipe; a file that says it is large is not believed before it is read.
+static char *egi_file_read(const char *function, const char *path, int64_t *size) {
+    egi_source s;
+    void *data = NULL;
+    int64_t capacity = 0, total = 0, got = 0, part = 1 << 16;
+    if (!egi_source_open(&s, function, path, false)) return NULL;
+    do {
+        total += got;
+        if (s.size >= total) part = s.size - total + 1;
+        if (!egi_grow(&data, &capacity, total + part + 1, 1)) { egi_no_memory(function, total + part + 1); got = -1; break; }
+        got = egi_source_read(&s, (char *)data + total, part);
+    } while (got == part);
+    egi_source_close(&s);
+    if (got < 0) { egi_free(data); return NULL; }
+    *size = total + got;
+    ((char *)data)[*size] = 0;
+    return (char *)data;
+}
+
+// ---- JSON
+
+// The first byte that is not UTF-8 as it should be (too long, a surrogate, above 10FFFF), or n.
+static int64_t egi_utf8_fault(const char *text, int64_t n) {
+    const unsigned char *p = (const unsigned char *)text;
+    for (int64_t i = 0, more; i < n; i += more + 1) {
+        unsigned c = p[i];
+        more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : -1;
+        if (more < 0 || i + more >= n) return i;
+        for (int64_t k = 1; k <= more; k++) if ((p[i + k] & 0xc0) != 0x80) return i;
+        if (more && ((c == 0xe0 && p[i + 1] < 0xa0) || (c == 0xed && p[i + 1] >= 0xa0) || (c == 0xf0 && p[i + 1] < 0x90) || (c == 0xf4 && p[i + 1] >= 0x90))) return i;
+    }
+    return n;
+}
+typedef struct egi_json_reader { egi_json *j; char *at, *start, *end; int depth; } egi_json_reader;
+enum { EGI_JSON_DEPTH = 100 };
+
+static bool egi_json_fault(const egi_json_reader *r, const char *where, const char *what) {
+    return egi_file_fail(r->j->function, r->j->path, r->j->base + (where - r->start), "%s", what);
+}
+static void egi_json_blank(egi_json_reader *r) {
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
+}
+static int egi_hex4(const char *p, const char *end) {
+    int value = 0;
+    if (end - p < 4) return -1;
+    for (int i = 0; i < 4; i++) {
+        int c = (unsigned char)p[i], digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (digit < 0) return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+static char *egi_utf8_put(char *to, unsigned c) {
+    if (c < 0x80) *to++ = (char)c;
+    else {
+        int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+        *to++ = (char)((0xf00u >> more & 0xf0u) | c >> 6 * more);
+        while (more--) *to++ = (char)(0x80u | (c >> 6 * more & 63u));
+    }
+    return to;
+}
+// Decoded where it stands: it gets no longer.
+static bool egi_json_quoted(egi_json_reader *r, const char **string) {
+    char *start = r->at, *to = r->at + 1, *p = r->at + 1;
+    for (;; p++) {
+        if (p >= r->end) return egi_json_fault(r, start, "broken JSON: a string does not end");
+        if (*p == '"') break;
+        if ((unsigned char)*p < 32) return egi_json_fault(r, p, "broken JSON: a control character in a string");
+        if (*p != '\\') { *to++ = *p; continue; }
+        static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
+        const char *letter = ++p < r->end && *p ? strchr(letters, *p) : NULL;
+        if (letter) { *to++ = bytes[letter - letters]; continue; }
+        int c = p < r->end && *p == 'u' ? egi_hex4(p + 1, r->end) : -1, low;
+        if (c < 0 || (c >= 0xdc00 && c < 0xe000)) return egi_json_fault(r, p - 1, "broken JSON: no such escape");
+        if (c == 0) return egi_json_fault(r, p - 1, "a string with a zero byte");
+        p += 4;
+        if (c >= 0xd800 && c < 0xdc00) {
+            if (r->end - p < 7 || p[1] != '\\' || p[2] != 'u' || (low = egi_hex4(p + 3, r->end)) < 0xdc00 || low >= 0xe000)
+                return egi_json_fault(r, p - 5, "broken JSON: half of a surrogate pair");
+            c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+            p += 6;
+        }
+        to = egi_utf8_put(to, (unsigned)c);
+    }
+    *to = 0;
+    r->at = p + 1;
+    *string = start + 1;
+    return true;
+}
+static bool egi_json_number(egi_json_reader *r, egi_json_node *node) {
+    char *p = r->at, *digits;
+    bool whole = true;
+    if (*p == '-') p++;
+    for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
+    if (p == digits || (*digits == '0' && p - digits > 1)) return egi_json_fault(r, r->at, "broken JSON: no value stands here");
+    if (p < r->end && *p == '.') {
+        whole = false;
+        for (digits = ++p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
+        if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without digits behind its point");
+    }
+    if (p < r->end && (*p == 'e' || *p == 'E')) {
+        whole = false;
+        if (++p < r->end && (*p == '+' || *p == '-')) p++;
+        for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
+        if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without an exponent");
+    }
+    if (!egi_parse_number(r->at, p - r->at, &node->number)) return egi_json_fault(r, r->at, "a number of too many digits");
+    for (char *d = r->at + (*r->at == '-'); whole && d < p; d++)
+        whole = !__builtin_mul_overflow(node->integer, (int64_t)10, &node->integer) &&
+                !__builtin_add_overflow(node->integer, (int64_t)(*r->at == '-' ? '0' - *d : *d - '0'), &node->integer);
+    node->whole = whole;
+    node->kind = EGI_JSON_NUMBER;
+    r->at = p;
+    return true;
+}
+static int egi_compare_names(const void *a, const void *b) {
+    const char *x = (*(const egi_json_node *const *)a)->string, *y = (*(const egi_json_node *const *)b)->string;
+    return strcmp(x, y);
+}
+static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
+    const egi_json *j = r->j;
+    int64_t n = j->nodes[object].count, at = object + 1, i = 0;
+    if (n < 2) return true;
+    const egi_json_node **list = (const egi_json_node **)egi_alloc((size_t)n * sizeof *list);
+    if (!list) return egi_no_memory(j->function, n * (int64_t)sizeof *list);
+    for (; i < n; at = j->nodes[at + 1].next) list[i++] = &j->nodes[at];
+    qsort(list, (size_t)n, sizeof *list, egi_compare_names);
+    for (i = 1; i < n && strcmp(list[i - 1]->string, list[i]->string) != 0; i++) {}
+    bool ok = i == n;
+    if (!ok) {
+        int64_t second = list[i]->offset > list[i - 1]->offset ? list[i]->offset : list[i - 1]->offset;
+        egi_file_fail(j->function, j->path, j->base + second, "the name '%.200s' stands there twice", list[i]->string);
+    }
+    egi_free(list);
+    return ok;
+}
+static bool egi_json_value(egi_json_reader *r);
+static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
+    egi_json *j = r->j;
+    if (++r->depth > EGI_JSON_DEPTH) return egi_json_fault(r, r->at, "JSON nested too deeply");
+    j->nodes[node].kind = close == '}' ? EGI_JSON_OBJECT : EGI_JSON_ARRAY;
+    for (r->at++;; r->at++) {
+        egi_json_blank(r);
+        if (r->at < r->end && *r->at == close && j->nodes[node].count == 0) break;
+        if (close == '}') {
+            if (r->at >= r->end || *r->at != '"') return egi_json_fault(r, r->at, "broken JSON: a name in quotes is missing");
+            if (!egi_json_value(r)) return false;
+            egi_json_blank(r);
+            if (r->at >= r->end || *r->at != ':') return egi_json_fault(r, r->at, "broken JSON: a ':' is missing");
+            r->at++;
+        }
+        if (!egi_json_value(r)) return false;
+        j->nodes[node].count++;
+        egi_json_blank(r);
+        if (r->at < r->end && *r->at == close) break;
+        if (r->at >= r->end || *r->at != ',') return egi_json_fault(r, r->at, close == '}' ? "broken JSON: a ',' or '}' is missing" : "broken JSON: a ',' or ']' is missing");
+    }
+    r->at++;
+    r->depth--;
+    return close == ']' || egi_json_names_differ(r, node);
+}
+static bool egi_json_value(egi_json_reader *r) {
+    egi_json *j = r->j;
+    void *nodes = j->nodes;
+    static const struct { const char *word; egi_json_kind kind; int64_t value; } words[] = {
+        { "null", EGI_JSON_NULL, 0 }, { "false", EGI_JSON_BOOL, 0 }, { "true", EGI_JSON_BOOL, 1 }
+    };
+    egi_json_blank(r);
+    if (r->at >= r->end) return egi_json_fault(r, r->at, "broken JSON: it ends too early");
+    int64_t at = j->count;
+    if (!egi_grow(&nodes, &j->capacity, at + 1, sizeof *j->nodes)) return egi_no_memory(j->function, (at + 1) * (int64_t)sizeof *j->nodes);
+    j->nodes = (egi_json_node *)nodes;
+    j->count++;
+    memset(&j->nodes[at], 0, sizeof *j->nodes);
+    j->nodes[at].offset = r->at - r->start;
+    bool ok = true, word = false;
+    for (int i = 0; i < 3 && !word; i++) {
+        size_t n = strlen(words[i].word);
+        word = (size_t)(r->end - r->at) >= n && !memcmp(r->at, words[i].word, n);
+        if (!word) continue;
+        j->nodes[at].kind = words[i].kind;
+        j->nodes[at].integer = words[i].value;
+        r->at += n;
+    }
+    if (word) {}
+    else if (*r->at == '{') ok = egi_json_container(r, at, '}');
+    else if (*r->at == '[') ok = egi_json_container(r, at, ']');
+    else if (*r->at != '"') ok = egi_json_number(r, &j->nodes[at]);
+    else {
+        j->nodes[at].kind = EGI_JSON_STRING;
+        ok = egi_json_quoted(r, &j->nodes[at].string);
+    }
+    j->nodes[at].next = j->count;
+    return ok;
+}
+static bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n) {
+    egi_json_reader r;
+    memset(j, 0, sizeof *j);
+    j->function = function;
+    j->path = path;
+    j->base = base;
+    if (!(j->text = (char *)egi_alloc((size_t)n + 1))) return egi_no_memory(function, n + 1);
+    if (n) memcpy(j->text, text, (size_t)n);
+    j->text[n] = 0;
+    r.j = j;
+    r.at = r.start = j->text;
+    r.end = r.at + n;
+    r.depth = 0;
+    int64_t fault = egi_utf8_fault(text, n);
+    bool ok = fault == n ? egi_json_value(&r) : egi_json_fault(&r, r.start + fault, "bytes that are not UTF-8");
+    egi_json_blank(&r);
+    if (ok && r.at < r.end) ok = egi_json_fault(&r, r.at, "broken JSON: more stands behind its end");
+    if (!ok) egi_json_free(j);
+    return ok;
+}
+static int64_t egi_json_member(const egi_json *j, int64_t object, const char *name) {
+    if (object < 0 || j->nodes[object].kind != EGI_JSON_OBJECT) return -1;
+    int64_t at = object + 1;
+    for (int64_t i = 0; i < j->nodes[object].count; i++, at = j->nodes[at + 1].next)
+        if (!strcmp(j->nodes[at].string, name)) return at + 1;
+    return -1;
+}
+static const char *egi_json_string(const egi_json *j, int64_t node) { return node >= 0 ? j->nodes[node].string : NULL; }
+static void egi_json_free(egi_json *j) {
+    egi_free(j->text);
+    egi_free(j->nodes);
+    memset(j, 0, sizeof *j);
+}
 
 // ---- checksums and records
 
@@ -8542,9 +9119,9 @@ static __attribute__((unused)) bool egi_record_frame(egi_text *text, const void 
     egi_put_little(head, (uint64_t)size, 8);
     egi_put_little(head + 8, egi_crc_masked(head, 8), 4);
     egi_put_little(tail, egi_crc_masked(data, size), 4);
-    egi_text_bytes(text, (const char *)head, 12);
-    egi_text_bytes(text, (const char *)data, (size_t)size);
-    egi_text_bytes(text, (const char *)tail, 4);
+    egi_text_add(text, (const char *)head, 12);
+    egi_text_add(text, (const char *)data, (size_t)size);
+    egi_text_add(text, (const char *)tail, 4);
     return !text->failed;
 }
 // Reads n bytes with their checksum into text; *got says how many came. A length that the file made up costs no more memory than
