@@ -3177,6 +3177,90 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     TERNARY(N, clip_by_value, EGI_MIN(EGI_MAX(a, b), c),  EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0)), \
                           EGI_SELECT(EGI_LT(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GT(a, c), g, EGI_K(0)))
 
+// ---- float32 functions that compilers turn into vectors
+//
+// No branch and no table: x = n ln 2 + r with n whole, then a polynomial in r (minimax, fitted to 40 digits). Adding 1.5 * 2^23
+// rounds to a whole number, which then stands in the low bits. Errors, over all floats, in units in the last place:
+// exp 1.0, expm1 1.6, log 0.9, log1p 1.5, tanh 2.4, sigmoid 2.2, erf 1.3. tests/ops_values.c holds them against float64.
+
+static inline float egi_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+static inline uint32_t egi_to_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+// condition ? a : b, by masks: gcc makes branches of the other form, and then no vectors.
+static inline float egi_choose(int condition, float a, float b) {
+    const uint32_t mask = 0u - (uint32_t)condition;
+    return egi_from_bits((egi_to_bits(a) & mask) | (egi_to_bits(b) & ~mask));
+}
+#define EGI_ROUNDER 12582912.0f
+static inline float egi_two_to(float n) { return egi_from_bits((egi_to_bits(n + EGI_ROUNDER) + 127u) << 23); }     // n whole, -126 to 127
+static inline float egi_exp_split(float x, float *r) {          // n
+    const float n = (x * 1.44269504f + EGI_ROUNDER) - EGI_ROUNDER;
+    *r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+    return n;
+}
+static inline float egi_expm1_near_0(float r) {                 // |r| <= ln 2 / 2
+    return r + r * r * (0.5f + r * (0.16666506f + r * (0.041666169f + r * (0.0083703212f + r * 0.001395297f))));
+}
+static inline float egi_expf(float x) {
+    float r, c = egi_choose(x < -104.0f, -104.0f, x);
+    c = egi_choose(c > 89.0f, 89.0f, c);
+    const float n = egi_exp_split(c, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
+    return (1.0f + egi_expm1_near_0(r)) * egi_two_to(half) * egi_two_to(n - half);      // two steps: 2^n alone may be no float
+}
+static inline float egi_expm1f(float x) {
+    float r, c = egi_choose(x < -18.0f, -18.0f, x);
+    c = egi_choose(c > 89.0f, 89.0f, c);
+    const float n = egi_exp_split(c, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
+    const float first = egi_two_to(half), second = egi_two_to(n - half);
+    return (egi_expm1_near_0(r) * first + (first - 1.0f / second)) * second;
+}
+static inline float egi_tanhf(float x) {                        // e / (e + 2) with e = exp(2|x|) - 1
+    const float a = fabsf(x);
+    float r;
+    const float n = egi_exp_split(egi_choose(a > 10.0f, 20.0f, 2.0f * a), &r), power = egi_two_to(n);
+    const float e = egi_expm1_near_0(r) * power + (power - 1.0f);
+    return copysignf(e / (e + 2.0f), x);
+}
+static inline float egi_sigmoidf(float x) {
+    const float e = egi_expf(-fabsf(x));
+    return egi_choose(x < 0, e, 1.0f) / (1.0f + e);
+}
+static inline float egi_logf(float x) {                         // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
+    const int tiny = x < 1.17549435e-38f;
+    const uint32_t bits = egi_to_bits(x * egi_choose(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
+    const float e = (float)((int32_t)over >> 23) - egi_choose(tiny, 23.0f, 0.0f), f = egi_from_bits(bits - (over & 0xff800000u)) - 1.0f;
+    const float p = 0.33333331f + f * (-0.25000823f + f * (0.20001227f + f * (-0.16623357f + f * (0.14201762f + f * (-0.13160194f +
+                    f * (0.1276155f + f * -0.0763443f))))));
+    float y = e * 0.693145752f + (f + (e * 1.42860677e-6f + f * f * (f * p - 0.5f)));
+    y = egi_choose(x == 0, -INFINITY, y);
+    y = egi_choose(x == INFINITY, x, y);
+    return egi_choose(x >= 0, y, NAN);
+}
+static inline float egi_log1pf(float x) {                       // log(w), and what rounding 1 + x to w has lost
+    const float w = 1.0f + x, y = egi_logf(w), lost = (x - (w - 1.0f)) / w;
+    return egi_choose(w == 1.0f, x, egi_choose((w > 0) & (w < INFINITY), y + lost, y));
+}
+static inline float egi_erff(float x) {                         // a polynomial up to 1, 1 - exp(polynomial) beyond
+    const float a = fabsf(x), z = a * a, c = egi_choose(a > 4.0f, 4.0f, a);
+    const float near_0 = a + a * (0.12837917f + z * (-0.37612626f + z * (0.112836f + z * (-0.026854444f + z * (0.0051895352f +
+                         z * (-0.00080208411f + z * 7.8891193e-05f))))));
+    const float log_rest = 0.00018344473f + c * (-1.1295568f + c * (-0.63326263f + c * (-0.10837249f + c * (0.025178973f +
+                           c * (-0.0041936128f + c * (0.00043910678f + c * -2.1496149e-05f))))));
+    return copysignf(egi_choose(a < 1.0f, near_0, 1.0f - egi_expf(log_rest)), x);
+}
+static inline float egi_softplusf(float x) { return egi_choose((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
+// float64: libm's.
+#define egi_exp exp
+#define egi_expm1 expm1
+#define egi_log log
+#define egi_log1p log1p
+#define egi_tanh tanh
+#define egi_erf erf
+static inline double egi_sigmoid(double x) {
+    double e = exp(-fabs(x));
+    return x >= 0 ? 1 / (1 + e) : x < 0 ? e / (1 + e) : x;
+}
+static inline double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) + log1p(exp(-fabs(x))); }
+
 // ---- the words for each dtype
 
 #define EGI_SCALAR_WORDS(V, T) \
@@ -3216,10 +3300,10 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     static inline T V##_abs(T a) { return fabs##f(a); } \
     static inline T V##_sign(T a) { return a > 0 ? 1 : a < 0 ? -1 : a; } \
     static inline T V##_sqrt(T a) { return sqrt##f(a); } \
-    static inline T V##_exp(T a) { return exp##f(a); } \
-    static inline T V##_expm1(T a) { return expm1##f(a); } \
-    static inline T V##_log(T a) { return log##f(a); } \
-    static inline T V##_log1p(T a) { return log1p##f(a); } \
+    static inline T V##_exp(T a) { return egi_exp##f(a); } \
+    static inline T V##_expm1(T a) { return egi_expm1##f(a); } \
+    static inline T V##_log(T a) { return egi_log##f(a); } \
+    static inline T V##_log1p(T a) { return egi_log1p##f(a); } \
     static inline T V##_sin(T a) { return sin##f(a); } \
     static inline T V##_cos(T a) { return cos##f(a); } \
     static inline T V##_tan(T a) { return tan##f(a); } \
@@ -3229,16 +3313,13 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     static inline T V##_atan2(T a, T b) { return atan2##f(a, b); } \
     static inline T V##_sinh(T a) { return sinh##f(a); } \
     static inline T V##_cosh(T a) { return cosh##f(a); } \
-    static inline T V##_tanh(T a) { return tanh##f(a); } \
+    static inline T V##_tanh(T a) { return egi_tanh##f(a); } \
     static inline T V##_asinh(T a) { return asinh##f(a); } \
     static inline T V##_acosh(T a) { return acosh##f(a); } \
     static inline T V##_atanh(T a) { return atanh##f(a); } \
-    static inline T V##_erf(T a) { return erf##f(a); } \
-    static inline T V##_sigmoid(T a) { \
-        T e = exp##f(-fabs##f(a)); \
-        return a >= 0 ? 1 / (1 + e) : a < 0 ? e / (1 + e) : a; \
-    } \
-    static inline T V##_softplus(T a) { return (a > 0 || a != a ? a : 0) + log1p##f(exp##f(-fabs##f(a))); } \
+    static inline T V##_erf(T a) { return egi_erf##f(a); } \
+    static inline T V##_sigmoid(T a) { return egi_sigmoid##f(a); } \
+    static inline T V##_softplus(T a) { return egi_softplus##f(a); } \
     static inline T V##_floor(T a) { return floor##f(a); } \
     static inline T V##_ceil(T a) { return ceil##f(a); } \
     static inline T V##_round(T a) { return rint##f(a); } \
@@ -3452,12 +3533,12 @@ enum { EGI_WIDE = 64 };
         EGI_WIDE_STEP(loop, T, TO, n - o); \
     }
 // Kind and dtype decide whether there is a loop, and whether it makes T or bool bytes.
-#define EGI_L_F_f32(name, f) EGI_LOOP(egi_f32_loop_##name, float, float, f)
+#define EGI_L_F_f32(name, f) EGI_WIDE_LOOP(egi_f32_loop_##name, float, float, f)
 #define EGI_L_F_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, double, f)
 #define EGI_L_F_i32(name, f)
 #define EGI_L_F_i64(name, f)
 #define EGI_L_F_u8(name, f)
-#define EGI_L_S_f32(name, f) EGI_WIDE_LOOP(egi_f32_loop_##name, float, float, f)
+#define EGI_L_S_f32 EGI_L_F_f32
 #define EGI_L_S_f64 EGI_L_F_f64
 #define EGI_L_S_i32(name, f) EGI_LOOP(egi_i32_loop_##name, int32_t, int32_t, f)
 #define EGI_L_S_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, int64_t, f)
@@ -3493,10 +3574,10 @@ enum { EGI_WIDE = 64 };
 #define EGI_L_B_i64 EGI_L_F_i32
 #define EGI_L_B_u8 EGI_L_N_u8
 #define EGI_L1(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, f)
-#define EGI_D_F(i, name, f) EGI_LOOP(egi_f32_dx##i##_##name, float, float, f)
-#define EGI_D_S(i, name, f) EGI_WIDE_LOOP(egi_f32_dx##i##_##name, float, float, f)
-#define EGI_D_N EGI_D_S
-#define EGI_D_W EGI_D_S
+#define EGI_D_F(i, name, f) EGI_WIDE_LOOP(egi_f32_dx##i##_##name, float, float, f)
+#define EGI_D_S EGI_D_F
+#define EGI_D_N EGI_D_F
+#define EGI_D_W EGI_D_F
 
 // float32, with the fused gradients
 #define EGI_V egi_f32
@@ -4038,23 +4119,23 @@ enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
 #define EGI_INT int32_t
 #define EGI_SUFFIX _f32
 #define EGI_CBLAS_GEMM cblas_sgemm
-#define EGI_LIBM_EXP expf
+#define EGI_EXP_T egi_expf
 #include EAGER_HEADER_NAME
 #undef EGI_T
 #undef EGI_SUFFIX
 #undef EGI_CBLAS_GEMM
-#undef EGI_LIBM_EXP
+#undef EGI_EXP_T
 #undef EGI_INT
 #define EGI_T double
 #define EGI_INT int64_t
 #define EGI_SUFFIX _f64
 #define EGI_CBLAS_GEMM cblas_dgemm
-#define EGI_LIBM_EXP exp
+#define EGI_EXP_T egi_exp
 #include EAGER_HEADER_NAME
 #undef EGI_T
 #undef EGI_SUFFIX
 #undef EGI_CBLAS_GEMM
-#undef EGI_LIBM_EXP
+#undef EGI_EXP_T
 #undef EGI_INT
 #undef EGI_STAMP
 
@@ -9697,25 +9778,53 @@ static void EGI_TN(egi_avg_pool_grad)(const egi_pool_dims *d, const EGI_T *dy, E
 // log-softmax; its logsumexp is NaN, +inf and -inf. y may be x.
 
 EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T *x) {
-    EGI_T m = -(EGI_T)INFINITY;
-    for (int64_t i = 0; i < n; i++) m = x[i] > m ? x[i] : m;
+    EGI_T m = -(EGI_T)INFINITY, lane[16];
+    int64_t i = 0;
+    if (n >= 32) {
+        for (int l = 0; l < 16; l++) lane[l] = m;
+        for (; n - i >= 16; i += 16)
+            for (int l = 0; l < 16; l++) lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
+        for (int l = 0; l < 16; l++) m = lane[l] > m ? lane[l] : m;
+    }
+    for (; i < n; i++) m = x[i] > m ? x[i] : m;
     return m;
 }
 
+// y[i] = exp(x[i] - m) for 64 at once, and their sum, in an order that never changes; y may be x.
+static inline double EGI_TN(egi_exp_step)(const EGI_T *x, EGI_T m, EGI_T *y) {
+    EGI_T e[64];
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (int i = 0; i < 64; i++) e[i] = EGI_EXP_T(x[i] - m);
+    for (int i = 0; i < 64; i += 4) {
+        s0 += (double)e[i];
+        s1 += (double)e[i + 1];
+        s2 += (double)e[i + 2];
+        s3 += (double)e[i + 3];
+    }
+    memcpy(y, e, sizeof e);
+    return (s0 + s1) + (s2 + s3);
+}
 static void EGI_TN(egi_softmax)(int64_t rows, int64_t n, const EGI_T *x, EGI_T *y) {
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
         EGI_T m = EGI_TN(egi_row_max)(n, x);
         double sum = 0;
-        for (int64_t i = 0; i < n; i++) sum += (double)(y[i] = EGI_LIBM_EXP(x[i] - m));
+        int64_t i = 0;
+        for (; n - i >= 64; i += 64) sum += EGI_TN(egi_exp_step)(x + i, m, y + i);
+        for (; i < n; i++) sum += (double)(y[i] = EGI_EXP_T(x[i] - m));
         EGI_T scale = (EGI_T)(1 / sum);
-        for (int64_t i = 0; i < n; i++) y[i] *= scale;
+        for (i = 0; n - i >= 16; i += 16)
+            for (int l = 0; l < 16; l++) y[i + l] *= scale;
+        for (; i < n; i++) y[i] *= scale;
     }
 }
 
 // log of the sum of exp(x[i] - m)
 EGI_NOINLINE static EGI_T EGI_TN(egi_row_logsum)(int64_t n, const EGI_T *x, EGI_T m) {
+    EGI_T unused[64];
     double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (double)EGI_LIBM_EXP(x[i] - m);
+    int64_t i = 0;
+    for (; n - i >= 64; i += 64) sum += EGI_TN(egi_exp_step)(x + i, m, unused);
+    for (; i < n; i++) sum += (double)EGI_EXP_T(x[i] - m);
     return (EGI_T)log(sum);
 }
 
