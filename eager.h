@@ -8565,15 +8565,6 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
     return count;
 }
 
-// ---- what the chapters on data share, explained where it is done, in chapter 31
-
-// Reads up to n bytes; fewer only at the end. -1 and an error if it cannot.
-typedef int64_t egi_input(void *from, void *to, int64_t n);
-// The next record of a TFRecord file into record, whose former text goes: 1; 0 at the end; -1 and an error that names the path and
-// the offset. *offset (0 at the start) moves on.
-static int egi_record_read(const char *function, const char *path, egi_input *input, void *from, int64_t *offset, egi_text *record)
-    __attribute__((unused));
-
 //# 28  LAYERS AND MODELS ------------------------------------------------------
 // Idea: see chapter 9. Read first: 27.
 
@@ -8600,6 +8591,8 @@ EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // 
 EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
 EGI_LATER void egi_source_close(egi_source *s);                              // of one that is not open: nothing
 EGI_LATER char *egi_file_read(const char *function, const char *path, int64_t *size);     // the whole file and one '\0'; egi_free frees it
+// The next record of a TFRecord file into record, whose former text goes: 1; 0 at the end; -1 and an error that names the offset.
+EGI_LATER int egi_record_read(egi_source *s, egi_text *record);
 
 // A file to write: under a temporary name beside it, on the disk before it takes its own. Folders on the way are made.
 typedef struct egi_sink { const char *function; char *path, *temporary; void *file; int64_t offset; bool failed; } egi_sink;
@@ -9205,16 +9198,16 @@ static __attribute__((unused)) bool egi_record_frame(egi_text *text, const void 
     egi_text_add(text, (const char *)tail, 4);
     return !text->failed;
 }
-// Reads n bytes with their checksum into text; *got says how many came. A length that the file made up costs no more memory than
-// the file has bytes.
-static int egi_record_part(egi_input *input, void *from, int64_t n, egi_text *text, int64_t *got) {
+// Reads n bytes and their checksum into text: 1 if they fit; *got says how many came. A length that the file made up costs no more
+// memory than the file has bytes.
+static int egi_record_part(egi_source *s, int64_t n, egi_text *text, int64_t *got) {
     text->size = 0;
     *got = 0;
     while (*got < n + 4) {
         int64_t want = n + 4 - *got, most = *got < 65536 ? 65536 : *got;
         if (want > most) want = most;
-        if (!egi_text_reserve(text, (size_t)want)) return -1;
-        int64_t came = input(from, text->data + text->size, want);
+        if (!egi_text_reserve(text, (size_t)want)) { egi_no_memory(s->function, want); return -1; }
+        int64_t came = egi_source_read(s, text->data + text->size, want);
         if (came < 0) return -1;
         text->size += (size_t)came;
         *got += came;
@@ -9223,26 +9216,19 @@ static int egi_record_part(egi_input *input, void *from, int64_t n, egi_text *te
     text->size = (size_t)n;
     return egi_crc_masked(text->data, n) == egi_little(text->data + n, 4);
 }
-static int egi_record_read(const char *function, const char *path, egi_input *input, void *from, int64_t *offset, egi_text *record) {
-    int64_t got = 0, at = *offset, size = 0;
-    const char *fault = "corrupted";
-    int good = egi_record_part(input, from, 8, record, &got);
+static int egi_record_read(egi_source *s, egi_text *record) {
+    int64_t start = s->offset, at = start, size = 8, got = 0;
+    int good = egi_record_part(s, size, record, &got);
     if (good == 0 && got == 0) return 0;
-    if (good == 0 && got < 12) fault = "truncated";
     if (good > 0) {
         uint64_t length = egi_little(record->data, 8);
         size = length > INT64_MAX - 16 ? INT64_MAX - 16 : (int64_t)length;
         at += 12;
-        good = egi_record_part(input, from, size, record, &got);
-        if (good == 0 && got < size + 4) {
-            fault = "truncated";
-            if (got == 0) at = *offset;
-        }
+        good = egi_record_part(s, size, record, &got);
     }
-    if (good > 0) { *offset += size + 16; return 1; }
-    if (record->failed) egi_no_memory(function, size);
-    else if (good == 0) egi_fail(EG_ERROR_FILE, "eg_%s: %s: %s record at %lld", function, path, fault, (long long)at);
-    return -1;
+    if (good == 0 && got < size + 4) egi_file_fail(s->function, s->path, -1, "truncated record at %lld", (long long)start);
+    else if (good == 0) egi_file_fail(s->function, s->path, -1, "corrupted record at %lld", (long long)at);
+    return good > 0 ? 1 : -1;
 }
 
 //# 32  SUMMARIES AND EXCHANGE -------------------------------------------------
