@@ -58,6 +58,7 @@ coverage)
     . tests/find.sh
     sh tests/coverage.sh "$@" ;;
 fixtures)
+    if [ -f "tests/fixtures_${1-}.py" ]; then chapter=$1; shift; exec ${PYTHON:-python3} "tests/fixtures_$chapter.py" "$@"; fi
     ${PYTHON:-python3} tests/fixtures.py "$@"
     case ${1-} in check | numpy | all) ${PYTHON:-python3} tests/printing.py "$1" ;; esac ;;
 docs)

@@ -925,6 +925,121 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
 // Idea: a loss says how wrong, a metric says it to people, eg_fit repeats: batch,
 // tape, gradients, update. Read first: 9.
 
+// ---- losses: how wrong, as one number to make smaller. labels and predictions have one shape, (N, ...); different ranks are an
+// error, not a broadcast. Labels are cast to the predictions' dtype. The mean over all examples; Keras's formulas and epsilons.
+typedef eg_tensor *eg_loss(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_mean_squared_error(eg_tensor *labels, eg_tensor *predictions);                // (p - y)^2
+EAGER_API eg_tensor *eg_mean_absolute_error(eg_tensor *labels, eg_tensor *predictions);               // |p - y|
+EAGER_API eg_tensor *eg_mean_absolute_percentage_error(eg_tensor *labels, eg_tensor *predictions);    // 100 |p - y| / |y|
+EAGER_API eg_tensor *eg_mean_squared_logarithmic_error(eg_tensor *labels, eg_tensor *predictions);    // (log(1 + p) - log(1 + y))^2; what is below 0 counts as 0
+EAGER_API eg_tensor *eg_huber(eg_tensor *labels, eg_tensor *predictions);                             // e^2 / 2, and beyond delta (1) a line
+EAGER_API eg_tensor *eg_log_cosh(eg_tensor *labels, eg_tensor *predictions);                          // log(cosh(p - y)), without overflow
+EAGER_API eg_tensor *eg_poisson(eg_tensor *labels, eg_tensor *predictions);                           // p - y log(p)
+EAGER_API eg_tensor *eg_kl_divergence(eg_tensor *labels, eg_tensor *predictions);                     // y log(y / p), summed over the last axis: probabilities
+EAGER_API eg_tensor *eg_hinge(eg_tensor *labels, eg_tensor *predictions);                             // max(1 - y p, 0), y of -1 and 1 (or 0 and 1)
+EAGER_API eg_tensor *eg_squared_hinge(eg_tensor *labels, eg_tensor *predictions);                     // its square
+EAGER_API eg_tensor *eg_categorical_hinge(eg_tensor *labels, eg_tensor *predictions);                 // max(1 + largest wrong score - right score, 0), y one-hot
+EAGER_API eg_tensor *eg_cosine_similarity(eg_tensor *labels, eg_tensor *predictions);                 // -cos of the angle between the two along the last axis
+EAGER_API eg_tensor *eg_dice(eg_tensor *labels, eg_tensor *predictions);                              // 1 - 2 |y p| / (|y| + |p|), an example's elements together
+// Cross entropies take logits; probabilities where the name says so. Sparse: labels (N...) are class numbers for (N..., C).
+EAGER_API eg_tensor *eg_binary_crossentropy(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_binary_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_categorical_crossentropy(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_categorical_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_sparse_categorical_crossentropy(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_sparse_categorical_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
+// Lin et al. 2017: what is right already counts less, by (1 - its probability)^gamma.
+EAGER_API eg_tensor *eg_binary_focal_crossentropy(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_binary_focal_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_categorical_focal_crossentropy(eg_tensor *labels, eg_tensor *predictions);
+EAGER_API eg_tensor *eg_categorical_focal_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
+// The same losses with options; setting one that a loss does not have is an error. loss: one of those above, or a function of your own.
+typedef struct eg_loss_options {
+    int canary;
+    double delta;              // eg_huber: 1
+    double label_smoothing;    // cross entropies on dense labels: 0
+    double gamma, alpha;       // focal ones: 2, and .25 (binary: none unless given)
+    eg_tensor *weights;        // of the examples: (N), or of the values' shape
+} eg_loss_options;
+// One value an example: an (N, T, C) loss has (N, T) of them, an (N) one N. A function of your own returns what it returns.
+EAGER_API eg_tensor *eg_loss_per_example(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options options EGI_DEFAULT(eg_loss_options));
+// The mean of those values times their weights.
+EAGER_API eg_tensor *eg_loss_mean(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options options EGI_DEFAULT(eg_loss_options));
+
+// ---- metrics: sums over all that was seen since the last reset, and a number made of them. Nothing here is recorded on tapes.
+typedef struct eg_metric eg_metric;
+typedef enum eg_curve { EG_ROC, EG_PR } eg_curve;
+typedef struct eg_metric_options {
+    int canary;
+    const char *name;          // its own, such as "accuracy"
+    double threshold;          // what counts as 1: above .5 (binary accuracy, precision, recall, F1)
+    int64_t k;                 // top-k: 5
+    int64_t classes;           // mean IoU, confusion matrix: how many; needed
+    int64_t thresholds;        // AUC: 200
+    eg_curve curve;            // AUC: EG_ROC
+} eg_metric_options;
+// Each returns a metric that the caller releases (eg_compile takes the reference over), or NULL.
+EAGER_API eg_metric *eg_metric_mean(eg_metric_options options EGI_DEFAULT(eg_metric_options));        // of values: eg_metric_add
+EAGER_API eg_metric *eg_metric_sum(eg_metric_options options EGI_DEFAULT(eg_metric_options));
+EAGER_API eg_metric *eg_metric_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));    // of the next three the one that the shapes ask for
+EAGER_API eg_metric *eg_metric_binary_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
+EAGER_API eg_metric *eg_metric_categorical_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));         // labels one-hot
+EAGER_API eg_metric *eg_metric_sparse_categorical_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));  // labels (N...) for (N..., C)
+EAGER_API eg_metric *eg_metric_top_k(eg_metric_options options EGI_DEFAULT(eg_metric_options));       // the right one is among the k largest; labels one-hot or not
+EAGER_API eg_metric *eg_metric_precision(eg_metric_options options EGI_DEFAULT(eg_metric_options));   // of what was called 1, the part that is
+EAGER_API eg_metric *eg_metric_recall(eg_metric_options options EGI_DEFAULT(eg_metric_options));      // of what is 1, the part that was called so
+EAGER_API eg_metric *eg_metric_f1(eg_metric_options options EGI_DEFAULT(eg_metric_options));          // their harmonic mean
+EAGER_API eg_metric *eg_metric_auc(eg_metric_options options EGI_DEFAULT(eg_metric_options));         // area under the curve, by thresholds from 0 to 1
+EAGER_API eg_metric *eg_metric_mean_squared_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
+EAGER_API eg_metric *eg_metric_root_mean_squared_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
+EAGER_API eg_metric *eg_metric_mean_absolute_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
+EAGER_API eg_metric *eg_metric_r2(eg_metric_options options EGI_DEFAULT(eg_metric_options));          // 1 - squared errors / squared distances from the labels' mean
+EAGER_API eg_metric *eg_metric_mean_iou(eg_metric_options options EGI_DEFAULT(eg_metric_options));    // class numbers (or scores of one axis more): |both| / |either|, mean over classes
+EAGER_API eg_metric *eg_metric_confusion_matrix(eg_metric_options options EGI_DEFAULT(eg_metric_options));   // [label, prediction] counts; its number is the accuracy
+// The mean of a loss, or of the values that a function of your own returns.
+EAGER_API eg_metric *eg_metric_of(eg_loss *function, eg_metric_options options EGI_DEFAULT(eg_metric_options));
+#define EG_METRIC_ACCURACY eg_metric_accuracy()
+EAGER_API eg_metric *eg_metric_retain(eg_metric *metric);
+EAGER_API void eg_metric_release(eg_metric *metric);                           // NULL is fine
+// Takes a batch in; weights (N), or of the values' shape. False on an error, with nothing changed.
+typedef struct eg_weight_options { int canary; eg_tensor *weights; } eg_weight_options;
+EAGER_API bool eg_metric_update(eg_metric *metric, eg_tensor *labels, eg_tensor *predictions, eg_weight_options options EGI_DEFAULT(eg_weight_options));
+// Values, for eg_metric_mean and eg_metric_sum; a plain number is one.
+EAGER_API bool eg_metric_add(eg_metric *metric, eg_tensor *values, eg_weight_options options EGI_DEFAULT(eg_weight_options));
+EAGER_API double eg_metric_result(eg_metric *metric);                          // 0 while nothing was seen
+EAGER_API eg_tensor *eg_metric_tensor(eg_metric *metric);                      // the same as float64: the confusion matrix (C, C), else rank 0
+EAGER_API bool eg_metric_reset(eg_metric *metric);
+EAGER_API const char *eg_metric_name(eg_metric *metric);
+// What it sums, a float64 variable (borrowed).
+EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
+#ifndef __cplusplus
+#define EGI_LOSS_CALL(function, loss, ...) EGI_CALL(function, loss, EGI_2(__VA_ARGS__), ((eg_loss_options){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
+#define eg_loss_per_example(loss, ...) EGI_LOSS_CALL(eg_loss_per_example, loss, __VA_ARGS__)
+#define eg_loss_mean(loss, ...) EGI_LOSS_CALL(eg_loss_mean, loss, __VA_ARGS__)
+#define EGI_METRIC(function, ...) (function)((eg_metric_options){ .canary = 0, __VA_ARGS__ })
+#define eg_metric_mean(...) EGI_METRIC(eg_metric_mean, __VA_ARGS__)
+#define eg_metric_sum(...) EGI_METRIC(eg_metric_sum, __VA_ARGS__)
+#define eg_metric_accuracy(...) EGI_METRIC(eg_metric_accuracy, __VA_ARGS__)
+#define eg_metric_binary_accuracy(...) EGI_METRIC(eg_metric_binary_accuracy, __VA_ARGS__)
+#define eg_metric_categorical_accuracy(...) EGI_METRIC(eg_metric_categorical_accuracy, __VA_ARGS__)
+#define eg_metric_sparse_categorical_accuracy(...) EGI_METRIC(eg_metric_sparse_categorical_accuracy, __VA_ARGS__)
+#define eg_metric_top_k(...) EGI_METRIC(eg_metric_top_k, __VA_ARGS__)
+#define eg_metric_precision(...) EGI_METRIC(eg_metric_precision, __VA_ARGS__)
+#define eg_metric_recall(...) EGI_METRIC(eg_metric_recall, __VA_ARGS__)
+#define eg_metric_f1(...) EGI_METRIC(eg_metric_f1, __VA_ARGS__)
+#define eg_metric_auc(...) EGI_METRIC(eg_metric_auc, __VA_ARGS__)
+#define eg_metric_mean_squared_error(...) EGI_METRIC(eg_metric_mean_squared_error, __VA_ARGS__)
+#define eg_metric_root_mean_squared_error(...) EGI_METRIC(eg_metric_root_mean_squared_error, __VA_ARGS__)
+#define eg_metric_mean_absolute_error(...) EGI_METRIC(eg_metric_mean_absolute_error, __VA_ARGS__)
+#define eg_metric_r2(...) EGI_METRIC(eg_metric_r2, __VA_ARGS__)
+#define eg_metric_mean_iou(...) EGI_METRIC(eg_metric_mean_iou, __VA_ARGS__)
+#define eg_metric_confusion_matrix(...) EGI_METRIC(eg_metric_confusion_matrix, __VA_ARGS__)
+#define eg_metric_of(...) EGI_METRIC_OF_(__VA_ARGS__, )
+#define EGI_METRIC_OF_(function, ...) (eg_metric_of)(function, ((eg_metric_options){ .canary = 0, __VA_ARGS__ }))
+#define eg_metric_update(metric, ...) EGI_CALL(eg_metric_update, metric, EGI_2(__VA_ARGS__), ((eg_weight_options){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
+#define eg_metric_add(metric, ...) EGI_CALL(eg_metric_add, metric, EGI_1(__VA_ARGS__), ((eg_weight_options){ .canary = 0, EGI_AFTER_1(__VA_ARGS__) }))
+#endif
+
 //# 11  DATASETS ---------------------------------------------------------------
 // Idea: a pipeline of stages, each of which asks the one before it for the next
 // element; nothing is read before it is needed. Read first: 3.
@@ -8622,6 +8737,532 @@ EGI_LATER void egi_json_free(egi_json *j);
 
 //# 29  LOSSES, METRICS, TRAINING ----------------------------------------------
 // Idea: see chapter 10. Read first: 28.
+
+// ---- losses: a row each, with the formula for one value an example
+
+// Means and sums over the last axis; of rank 1 and 0, where an element is an example, there is nothing to mean.
+static eg_tensor *egi_mean_last(eg_tensor *x) { return x && x->rank > 1 ? (eg_reduce_mean)(x, egi_over_axis(-1, false)) : x; }
+static eg_tensor *egi_sum_last(eg_tensor *x) { return x && x->rank > 0 ? (eg_reduce_sum)(x, egi_over_axis(-1, false)) : x; }
+static eg_tensor *egi_mean_all(eg_tensor *x) {
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    return (eg_reduce_mean)(x, all);
+}
+static eg_tensor *egi_from_1(eg_tensor *x) { return (eg_sub)(eg_number(1), x); }
+static eg_tensor *egi_at_least(eg_tensor *x, double least) { return (eg_maximum)(x, eg_number(least)); }
+enum { EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8 };
+static const double egi_loss_epsilon = 1e-7;                // Keras's
+static eg_tensor *egi_probabilities(eg_tensor *p) { return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon)); }
+
+#define EGI_LOSS_FORMULA(name) static eg_tensor *egi_each_##name(eg_tensor *y, eg_tensor *p, const eg_loss_options *o)
+#define EGI_LOSS_UNUSED (void)o
+EGI_LOSS_FORMULA(mean_squared_error) { EGI_LOSS_UNUSED; return egi_mean_last((eg_squared_difference)(p, y)); }
+EGI_LOSS_FORMULA(mean_absolute_error) { EGI_LOSS_UNUSED; return egi_mean_last(eg_abs((eg_sub)(p, y))); }
+EGI_LOSS_FORMULA(mean_absolute_percentage_error) {
+    EGI_LOSS_UNUSED;
+    return (eg_mul)(eg_number(100), egi_mean_last(eg_abs((eg_div)((eg_sub)(y, p), egi_at_least(eg_abs(y), egi_loss_epsilon)))));
+}
+EGI_LOSS_FORMULA(mean_squared_logarithmic_error) {
+    EGI_LOSS_UNUSED;
+    return egi_mean_last((eg_squared_difference)(eg_log1p(egi_at_least(p, egi_loss_epsilon)), eg_log1p(egi_at_least(y, egi_loss_epsilon))));
+}
+EGI_LOSS_FORMULA(huber) {
+    eg_tensor *e = (eg_sub)(p, y), *size = eg_abs(e), *delta = eg_number(o->delta);
+    eg_tensor *line = (eg_sub)((eg_mul)(delta, size), eg_number(o->delta * o->delta / 2));
+    return egi_mean_last((eg_where)((eg_less_equal)(size, delta), (eg_mul)(eg_number(0.5), eg_square(e)), line));
+}
+EGI_LOSS_FORMULA(log_cosh) {                                // log((exp(e) + exp(-e)) / 2)
+    EGI_LOSS_UNUSED;
+    eg_tensor *e = (eg_sub)(p, y);
+    return egi_mean_last((eg_sub)((eg_add)(e, eg_softplus((eg_mul)(eg_number(-2), e))), eg_number(0.69314718055994530942)));
+}
+EGI_LOSS_FORMULA(poisson) { EGI_LOSS_UNUSED; return egi_mean_last((eg_sub)(p, (eg_mul)(y, eg_log((eg_add)(p, eg_number(egi_loss_epsilon)))))); }
+EGI_LOSS_FORMULA(kl_divergence) {
+    EGI_LOSS_UNUSED;
+    y = (eg_clip_by_value)(y, eg_number(egi_loss_epsilon), eg_number(1));
+    p = (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1));
+    return egi_sum_last((eg_mul)(y, eg_log((eg_div)(y, p))));
+}
+// Labels of 0 and 1, and no others, count as -1 and 1; decided by a tensor, so that nothing is read back.
+static eg_tensor *egi_sides(eg_tensor *y) {
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    eg_tensor *binary = (eg_reduce_all)((eg_logical_or)((eg_equal)(y, eg_number(0)), (eg_equal)(y, eg_number(1))), all);
+    return (eg_where)(binary, (eg_sub)((eg_mul)(eg_number(2), y), eg_number(1)), y);
+}
+static eg_tensor *egi_hinge_of(eg_tensor *y, eg_tensor *p) { return egi_at_least(egi_from_1((eg_mul)(egi_sides(y), p)), 0); }
+EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_mean_last(egi_hinge_of(y, p)); }
+EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_mean_last(eg_square(egi_hinge_of(y, p))); }
+EGI_LOSS_FORMULA(categorical_hinge) {
+    EGI_LOSS_UNUSED;
+    eg_tensor *right = egi_sum_last((eg_mul)(y, p)), *wrong = (eg_reduce_max)((eg_mul)(egi_from_1(y), p), egi_over_axis(-1, false));
+    return egi_at_least((eg_add)((eg_sub)(wrong, right), eg_number(1)), 0);
+}
+static eg_tensor *egi_unit(eg_tensor *x) {
+    eg_tensor *squares = (eg_reduce_sum)(eg_square(x), egi_over_axis(-1, true));
+    return (eg_mul)(x, eg_rsqrt(egi_at_least(squares, egi_loss_epsilon * egi_loss_epsilon)));
+}
+EGI_LOSS_FORMULA(cosine_similarity) { EGI_LOSS_UNUSED; return eg_negative(egi_sum_last((eg_mul)(egi_unit(y), egi_unit(p)))); }
+static eg_tensor *egi_sum_example(eg_tensor *x) {           // over all axes but the first
+    while (x && x->rank > 1) x = egi_sum_last(x);
+    return x;
+}
+EGI_LOSS_FORMULA(dice) {
+    EGI_LOSS_UNUSED;
+    eg_tensor *both = (eg_mul)(eg_number(2), egi_sum_example((eg_mul)(y, p)));
+    return egi_from_1((eg_div)(both, (eg_add)((eg_add)(egi_sum_example(y), egi_sum_example(p)), eg_number(egi_loss_epsilon))));
+}
+// Label smoothing: a part of each label is spread over the classes (of which a binary label has two).
+static eg_tensor *egi_smooth(eg_tensor *y, double part, double classes) {
+    return part == 0 ? y : (eg_add)((eg_mul)(y, eg_number(1 - part)), eg_number(part / classes));
+}
+static eg_tensor *egi_smooth_classes(eg_tensor *y, const eg_loss_options *o) {
+    return egi_smooth(y, o->label_smoothing, y->rank ? (double)y->dims[y->rank - 1] : 1);
+}
+static eg_tensor *egi_binary_entropy(eg_tensor *y, eg_tensor *p) {
+    p = egi_probabilities(p);
+    return eg_negative((eg_add)((eg_mul)(y, eg_log(p)), (eg_mul)(egi_from_1(y), eg_log(egi_from_1(p)))));
+}
+EGI_LOSS_FORMULA(binary_crossentropy) { return egi_mean_last(eg_sigmoid_cross_entropy_with_logits(egi_smooth(y, o->label_smoothing, 2), p)); }
+EGI_LOSS_FORMULA(binary_crossentropy_from_probabilities) { return egi_mean_last(egi_binary_entropy(egi_smooth(y, o->label_smoothing, 2), p)); }
+EGI_LOSS_FORMULA(categorical_crossentropy) { return eg_softmax_cross_entropy_with_logits(egi_smooth_classes(y, o), p); }
+static eg_tensor *egi_shares(eg_tensor *p) { return egi_probabilities((eg_div)(p, (eg_reduce_sum)(p, egi_over_axis(-1, true)))); }
+EGI_LOSS_FORMULA(categorical_crossentropy_from_probabilities) {
+    return eg_negative(egi_sum_last((eg_mul)(egi_smooth_classes(y, o), eg_log(egi_shares(p)))));
+}
+EGI_LOSS_FORMULA(sparse_categorical_crossentropy) { EGI_LOSS_UNUSED; return eg_sparse_softmax_cross_entropy_with_logits(y, p); }
+EGI_LOSS_FORMULA(sparse_categorical_crossentropy_from_probabilities) {
+    EGI_LOSS_UNUSED;
+    return eg_sparse_softmax_cross_entropy_with_logits(y, eg_log(egi_probabilities(p)));
+}
+EGI_LOSS_FORMULA(binary_focal_crossentropy_from_probabilities) {
+    y = egi_smooth(y, o->label_smoothing, 2);
+    eg_tensor *right = (eg_add)((eg_mul)(y, p), (eg_mul)(egi_from_1(y), egi_from_1(p)));
+    eg_tensor *e = (eg_mul)((eg_pow)(egi_from_1(right), eg_number(o->gamma)), egi_binary_entropy(y, p));
+    if (o->alpha != 0) e = (eg_mul)((eg_add)((eg_mul)(y, eg_number(o->alpha)), (eg_mul)(egi_from_1(y), eg_number(1 - o->alpha))), e);
+    return egi_mean_last(e);
+}
+EGI_LOSS_FORMULA(binary_focal_crossentropy) { return egi_each_binary_focal_crossentropy_from_probabilities(y, eg_sigmoid(p), o); }
+EGI_LOSS_FORMULA(categorical_focal_crossentropy_from_probabilities) {
+    p = egi_shares(p);
+    eg_tensor *e = (eg_mul)(eg_negative(egi_smooth_classes(y, o)), eg_log(p));
+    return egi_sum_last((eg_mul)((eg_mul)((eg_pow)(egi_from_1(p), eg_number(o->gamma)), eg_number(o->alpha == 0 ? 0.25 : o->alpha)), e));
+}
+EGI_LOSS_FORMULA(categorical_focal_crossentropy) {
+    eg_axis_options last = { 0, -1 };
+    return egi_each_categorical_focal_crossentropy_from_probabilities(y, (eg_softmax)(p, last), o);
+}
+
+enum { EGI_DENSE, EGI_SPARSE };                             // labels of the predictions' shape, or class numbers without its last axis
+//    name                                              labels      options
+#define EGI_LOSSES(X) \
+    X(mean_squared_error,                               EGI_DENSE,  0) \
+    X(mean_absolute_error,                              EGI_DENSE,  0) \
+    X(mean_absolute_percentage_error,                   EGI_DENSE,  0) \
+    X(mean_squared_logarithmic_error,                   EGI_DENSE,  0) \
+    X(huber,                                            EGI_DENSE,  EGI_L_DELTA) \
+    X(log_cosh,                                         EGI_DENSE,  0) \
+    X(poisson,                                          EGI_DENSE,  0) \
+    X(kl_divergence,                                    EGI_DENSE,  0) \
+    X(hinge,                                            EGI_DENSE,  0) \
+    X(squared_hinge,                                    EGI_DENSE,  0) \
+    X(categorical_hinge,                                EGI_DENSE,  0) \
+    X(cosine_similarity,                                EGI_DENSE,  0) \
+    X(dice,                                             EGI_DENSE,  0) \
+    X(binary_crossentropy,                              EGI_DENSE,  EGI_L_SMOOTHING) \
+    X(binary_crossentropy_from_probabilities,           EGI_DENSE,  EGI_L_SMOOTHING) \
+    X(categorical_crossentropy,                         EGI_DENSE,  EGI_L_SMOOTHING) \
+    X(categorical_crossentropy_from_probabilities,      EGI_DENSE,  EGI_L_SMOOTHING) \
+    X(sparse_categorical_crossentropy,                  EGI_SPARSE, 0) \
+    X(sparse_categorical_crossentropy_from_probabilities, EGI_SPARSE, 0) \
+    X(binary_focal_crossentropy,                        EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
+    X(binary_focal_crossentropy_from_probabilities,     EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
+    X(categorical_focal_crossentropy,                   EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
+    X(categorical_focal_crossentropy_from_probabilities, EGI_DENSE, EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA)
+#define EGI_LOSS_NUMBER(name, labels, options) EGI_LOSS_##name,
+enum { EGI_LOSSES(EGI_LOSS_NUMBER) EGI_N_LOSSES };
+typedef struct egi_loss_row { eg_loss *mean; const char *name; eg_tensor *(*each)(eg_tensor *, eg_tensor *, const eg_loss_options *); int labels, options; } egi_loss_row;
+#define EGI_LOSS_ROW(name, labels, options) { eg_##name, #name, egi_each_##name, labels, options },
+static const egi_loss_row egi_losses[] = { EGI_LOSSES(EGI_LOSS_ROW) };
+
+static const egi_loss_row *egi_loss_find(eg_loss *loss) {
+    for (int i = 0; i < EGI_N_LOSSES; i++) if (egi_losses[i].mean == loss) return &egi_losses[i];
+    return NULL;
+}
+// Whether labels and predictions belong together. Broadcasting (N) against (N, 1) to (N, N) would give a number, and a wrong one.
+static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const eg_tensor *p) {
+    if (!egi_alive(name, 0, y) || !egi_alive(name, 1, p)) return false;
+    bool fits = y->rank == p->rank - (kind == EGI_SPARSE ? 1 : 0);
+    for (int i = 0; i < y->rank && fits; i++) fits = y->dims[i] == p->dims[i];
+    if (fits) return true;
+    if (kind == EGI_SPARSE)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must be class numbers, of the shape of the predictions %s without the last axis", name,
+                        egi_describe(y), egi_describe(p));
+    return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s and predictions %s must have one shape%s", name, egi_describe(y), egi_describe(p),
+                    y->rank == p->rank ? "" : "; eg_reshape one of them (nothing is broadcast here)");
+}
+static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
+    if (kind == EGI_SPARSE) return y->dtype == EG_UINT8 || y->dtype == EG_BOOL ? eg_cast(y, EG_INT32) : y;
+    return y->dtype != p->dtype && egi_is_float(p->dtype) ? eg_cast(y, (eg_dtype)p->dtype) : y;
+}
+static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor *p, const eg_loss_options *o) {
+    if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p)) return NULL;
+    if (p->rank == 0 && (row->each == egi_each_categorical_hinge || row->each == egi_each_cosine_similarity))
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis of classes", row->name, egi_describe(p));
+    y = egi_labels_as(row->labels, y, p);
+    return y ? row->each(y, p, o) : NULL;
+}
+static const eg_loss_options egi_loss_defaults = { 0, 1, 0, 2, 0, NULL };
+#define EGI_LOSS_FUNCTION(name, labels_, options_) \
+    EAGER_API eg_tensor *eg_##name(eg_tensor *labels, eg_tensor *predictions) { \
+        EGI_AS(#name, egi_mean_all(egi_loss_each(&egi_losses[EGI_LOSS_##name], labels, predictions, &egi_loss_defaults))); \
+    }
+EGI_LOSSES(EGI_LOSS_FUNCTION)
+
+// Weights as a tensor of the values' shape and dtype: of as many leading axes as there are, the rest broadcast.
+static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_tensor *values) {
+    if (!egi_alive(function, 2, weights)) return NULL;
+    eg_shape shape = egi_shape(values), own = egi_shape(weights);
+    bool fits = own.rank <= shape.rank;
+    for (int i = 0; i < own.rank && fits; i++) fits = own.dims[i] == shape.dims[i] || own.dims[i] == 1;
+    if (!fits)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: weights %s do not fit values of shape %s (one an example)", function, egi_describe(weights), egi_show(shape));
+    for (int i = own.rank; i < shape.rank; i++) own.dims[i] = 1;
+    own.rank = shape.rank;
+    return eg_broadcast_to(eg_reshape(eg_cast(weights, (eg_dtype)values->dtype), own), shape);
+}
+static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y, eg_tensor *p, eg_loss_options o, bool mean) {
+    const egi_loss_row *row = egi_loss_find(loss);
+    int has = row ? row->options : 0;
+    const char *name = row ? row->name : function;
+    if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the loss is NULL", function);
+    if (!egi_option_allowed(name, "delta", o.delta != 0, has & EGI_L_DELTA) || !egi_option_allowed(name, "gamma", o.gamma != 0, has & EGI_L_GAMMA) ||
+        !egi_option_allowed(name, "alpha", o.alpha != 0, has & EGI_L_ALPHA) ||
+        !egi_option_allowed(name, "label_smoothing", o.label_smoothing != 0, has & EGI_L_SMOOTHING) ||
+        !egi_option_allowed(function, "weights: eg_loss_mean has", !mean && o.weights, false))
+        return NULL;
+    o.delta = egi_or(o.delta, 1);
+    o.gamma = egi_or(o.gamma, 2);
+    o.label_smoothing = egi_or(o.label_smoothing, 0);
+    o.alpha = egi_or(o.alpha, 0);
+    if (!(o.delta >= 0 && o.gamma >= 0 && o.label_smoothing >= 0 && o.label_smoothing <= 1))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .delta and .gamma must be positive, .label_smoothing between 0 and 1", name);
+    eg_tensor *values = row ? egi_loss_each(row, y, p, &o) : loss(y, p);
+    if (!values || !mean) return values;
+    if (o.weights) {
+        if (!row && values->rank == 0)
+            return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the loss function returned one number; with weights it must return one value an example", function);
+        eg_tensor *weights = egi_weights_for(function, o.weights, values);
+        values = weights ? (eg_mul)(values, weights) : NULL;
+    }
+    return values && values->rank ? egi_mean_all(values) : values;
+}
+EAGER_API eg_tensor *(eg_loss_per_example)(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options o) {
+    const egi_loss_row *row = egi_loss_find(loss);
+    EGI_AS(row ? row->name : "loss_per_example", egi_loss_run("loss_per_example", loss, labels, predictions, o, false));
+}
+EAGER_API eg_tensor *(eg_loss_mean)(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options o) {
+    const egi_loss_row *row = egi_loss_find(loss);
+    EGI_AS(row ? row->name : "loss_mean", egi_loss_run("loss_mean", loss, labels, predictions, o, true));
+}
+
+// ---- metrics: a row each. What a batch adds to the state is a tensor of the state's shape; what the state says, a number.
+
+typedef struct egi_metric_row egi_metric_row;
+struct eg_metric {
+    int32_t refs;
+    const egi_metric_row *row;
+    eg_metric_options options;
+    eg_loss *function;              // of eg_metric_of
+    eg_tensor *state;
+    char name[64];
+};
+struct egi_metric_row {
+    const char *name;
+    int options;
+    eg_shape (*shape)(const eg_metric_options *o);
+    eg_tensor *(*delta)(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w);     // w NULL: all 1
+    double (*result)(const eg_metric *m, const double *s);
+};
+static double egi_ratio(double a, double b) { return b != 0 ? a / b : 0; }
+
+// Means and sums of values: [sum of w v, sum of w].
+static eg_shape egi_shape_pair(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 2 } }; return s; }
+static eg_tensor *egi_delta_values(eg_tensor *v, eg_tensor *w) {
+    eg_tensor *parts[2];
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    v = v ? eg_cast(v, EG_FLOAT64) : NULL;
+    if (!v || (w && !(w = egi_weights_for("metric_update", w, v)))) return NULL;
+    if (!v->size) return eg_zeros(EG_FLOAT64, egi_shape_pair(NULL));
+    parts[0] = (eg_reduce_sum)(w ? (eg_mul)(v, w) : v, all);
+    parts[1] = w ? (eg_reduce_sum)(w, all) : eg_full_like(parts[0], (double)v->size);
+    return parts[0] && parts[1] ? eg_stack(parts, 2, 0) : NULL;
+}
+static double egi_result_mean(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[0], s[1]); }
+static double egi_result_sum(const eg_metric *m, const double *s) { (void)m; return s[0]; }
+static double egi_result_root(const eg_metric *m, const double *s) { (void)m; return sqrt(egi_ratio(s[0], s[1])); }
+
+static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    const egi_loss_row *row = egi_loss_find(m->function);
+    return egi_delta_values(row ? egi_loss_each(row, y, p, &egi_loss_defaults) : m->function(y, p), w);
+}
+
+// Accuracies: 1 where the answer is right.
+static eg_tensor *egi_best(eg_tensor *x) {
+    eg_arg_options last = { 0, -1, false };
+    return (eg_argmax)(x, last);
+}
+static eg_tensor *egi_right_binary(const eg_metric *m, eg_tensor *y, eg_tensor *p) {
+    eg_tensor *said = (eg_greater)(p, eg_number(m->options.threshold));
+    return egi_mean_last(eg_cast((eg_equal)(eg_cast(y, EG_FLOAT64), eg_cast(said, EG_FLOAT64)), EG_FLOAT64));
+}
+static eg_tensor *egi_right_categorical(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(egi_best(y), egi_best(p)); }
+static eg_tensor *egi_right_sparse(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(eg_cast(y, EG_INT64), egi_best(p)); }
+static eg_tensor *egi_delta_binary_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_right_binary(m, y, p), w) : NULL;
+}
+static eg_tensor *egi_delta_categorical_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_right_categorical(m, y, p), w) : NULL;
+}
+static eg_tensor *egi_delta_sparse_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    return egi_labels_fit("metric_update", EGI_SPARSE, y, p) ? egi_delta_values(egi_right_sparse(m, y, p), w) : NULL;
+}
+static eg_tensor *egi_delta_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
+    if (y->rank + 1 == p->rank) return egi_delta_sparse_accuracy(m, y, p, w);
+    return p->rank < 2 || p->dims[p->rank - 1] == 1 ? egi_delta_binary_accuracy(m, y, p, w) : egi_delta_categorical_accuracy(m, y, p, w);
+}
+// Among the k largest is what fewer than k others exceed.
+static eg_tensor *egi_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
+    bool sparse = y->rank + 1 == p->rank;
+    if (!egi_labels_fit("metric_update", sparse ? EGI_SPARSE : EGI_DENSE, y, p)) return NULL;
+    eg_tensor *label = eg_expand_dims(sparse ? eg_cast(y, EG_INT64) : egi_best(y), -1);
+    eg_tensor *above = label ? (eg_greater)(p, eg_take_along_axis(p, label, -1)) : NULL;
+    return egi_delta_values((eg_less)(egi_sum_last(eg_cast(above, EG_INT64)), eg_integer(m->options.k)), w);
+}
+
+// Precision, recall, AUC: for each threshold [weight of the 1s above it, weight of the 0s above it]. The first one is below
+// everything, so its row is the whole weight of the 1s and of the 0s.
+static int64_t egi_threshold_count(const eg_metric_options *o) { return o->thresholds ? o->thresholds : 2; }
+static eg_shape egi_shape_thresholds(const eg_metric_options *o) { eg_shape s = { 2, { egi_threshold_count(o), 2 } }; return s; }
+static double egi_threshold_rule(int64_t i, const double *p) {                             // p: how many, and the threshold where there is one
+    if (p[0] < 3) return i ? p[1] : -HUGE_VAL;
+    return i == 0 ? -egi_loss_epsilon : (double)i == p[0] - 1 ? 1 + egi_loss_epsilon : (double)i / (p[0] - 1);
+}
+static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    if (!egi_labels_fit("metric_update", EGI_DENSE, y, p) || !egi_needs_float("metric_update", p)) return NULL;
+    double rule[2];
+    eg_shape shape = egi_shape_thresholds(&m->options), row = { 2, { 1, -1 } };
+    if (!p->size) return eg_zeros(EG_FLOAT64, shape);
+    if (m->options.thresholds) {
+        eg_reduce_options all;
+        memset(&all, 0, sizeof all);
+        double low = eg_item((eg_reduce_min)(p, all)), high = eg_item((eg_reduce_max)(p, all));
+        if (!(low >= 0 && high <= 1))
+            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes probabilities, and these go from %g to %g; eg_sigmoid or eg_softmax them", m->name, low, high);
+    }
+    rule[0] = (double)shape.dims[0];
+    rule[1] = m->options.threshold;
+    shape.dims[1] = 1;
+    eg_tensor *thresholds = egi_from_rule("thresholds", (eg_dtype)p->dtype, shape, egi_threshold_rule, rule), *sides[2];
+    if (!thresholds) return NULL;
+    if (w && !(w = egi_weights_for("metric_update", w, eg_cast(p, EG_FLOAT64)))) return NULL;
+    sides[0] = eg_cast((eg_not_equal)(y, eg_integer(0)), EG_FLOAT64);
+    sides[1] = egi_from_1(sides[0]);
+    for (int i = 0; i < 2; i++) sides[i] = eg_reshape(w ? (eg_mul)(sides[i], w) : sides[i], row);
+    eg_tensor *above = eg_cast((eg_greater)(eg_reshape(p, row), thresholds), EG_FLOAT64), *both = eg_concat(sides, 2, 0);
+    eg_matmul_options turned = { 0, false, true };
+    return above && both ? (eg_matmul)(above, both, turned) : NULL;
+}
+static double egi_result_precision(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[2], s[2] + s[3]); }
+static double egi_result_recall(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[2], s[0]); }
+static double egi_result_f1(const eg_metric *m, const double *s) { (void)m; return egi_ratio(2 * s[2], s[0] + s[2] + s[3]); }
+// ROC: trapezoids. Precision and recall: between two thresholds true and false ones grow in proportion (Davis & Goadrich 2006).
+static double egi_result_auc(const eg_metric *m, const double *s) {
+    double area = 0, ones = s[0], zeros = s[1];
+    for (int64_t i = 0; i + 1 < m->options.thresholds; i++, s += 2) {
+        double more = s[0] - s[2], said = s[0] + s[1], said_next = s[2] + s[3];
+        if (m->options.curve == EG_ROC) {
+            area += egi_ratio(s[1] - s[3], zeros) * egi_ratio(s[0] + s[2], ones) / 2;
+            continue;
+        }
+        double slope = egi_ratio(more, said - said_next > 0 ? said - said_next : 0), rest = s[2] - slope * said_next;
+        area += egi_ratio(slope * (more + rest * log(said > 0 && said_next > 0 ? said / said_next : 1)), ones);
+    }
+    return area;
+}
+
+// R2: [sum of w, of w y, of w y^2, of w (y - p)^2].
+static eg_shape egi_shape_r2(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 4 } }; return s; }
+static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    (void)m;
+    if (!egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
+    eg_tensor *parts[4];
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    y = eg_cast(y, EG_FLOAT64);
+    p = eg_cast(p, EG_FLOAT64);
+    w = !y ? NULL : w ? egi_weights_for("metric_update", w, y) : eg_ones_like(y);
+    if (!w || !p) return NULL;
+    parts[0] = w;
+    parts[1] = (eg_mul)(w, y);
+    parts[2] = (eg_mul)(parts[1], y);
+    parts[3] = (eg_mul)(w, (eg_squared_difference)(y, p));
+    for (int i = 0; i < 4; i++) if (!(parts[i] = (eg_reduce_sum)(parts[i], all))) return NULL;
+    return eg_stack(parts, 4, 0);
+}
+static double egi_result_r2(const eg_metric *m, const double *s) {
+    (void)m;
+    double spread = s[2] - egi_ratio(s[1] * s[1], s[0]);
+    return spread > 0 ? 1 - s[3] / spread : 0;
+}
+
+// Confusion: a count at [label, prediction].
+static eg_shape egi_shape_confusion(const eg_metric_options *o) { eg_shape s = { 2, { o->classes, o->classes } }; return s; }
+static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
+    if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
+    if (p->rank == y->rank + 1 && egi_is_float(p->dtype)) p = egi_best(p);
+    if (!p || !egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
+    eg_shape flat = { 1, { -1 } }, shape = egi_shape_confusion(&m->options);
+    eg_tensor *at[2], *count = eg_full(EG_FLOAT64, egi_shape(y), 1);
+    if (count && w) count = egi_weights_for("metric_update", w, count);
+    if (!count) return NULL;
+    if (!y->size) return eg_zeros(EG_FLOAT64, shape);
+    at[0] = eg_reshape(eg_cast(y, EG_INT64), flat);
+    at[1] = eg_reshape(eg_cast(p, EG_INT64), flat);
+    return at[0] && at[1] ? eg_scatter_nd(eg_stack(at, 2, -1), eg_reshape(count, flat), shape) : NULL;
+}
+static double egi_result_confusion(const eg_metric *m, const double *s) {
+    double right = 0, all = 0;
+    int64_t n = m->options.classes;
+    for (int64_t i = 0; i < n * n; i++) {
+        all += s[i];
+        if (i / n == i % n) right += s[i];
+    }
+    return egi_ratio(right, all);
+}
+static double egi_result_mean_iou(const eg_metric *m, const double *s) {
+    double sum = 0, count = 0;
+    int64_t n = m->options.classes;
+    for (int64_t i = 0; i < n; i++) {
+        double either = -s[i * n + i];
+        for (int64_t j = 0; j < n; j++) either += s[i * n + j] + s[j * n + i];
+        if (either <= 0) continue;                          // a class that nobody named
+        sum += s[i * n + i] / either;
+        count++;
+    }
+    return egi_ratio(sum, count);
+}
+
+enum { EGI_M_THRESHOLD = 1, EGI_M_K = 2, EGI_M_CLASSES = 4, EGI_M_AUC = 8 };
+//    function                       name                            options          state                 of a batch                      its number
+#define EGI_METRICS(X) \
+    X(mean,                          "mean",                         0,               egi_shape_pair,       NULL,                           egi_result_mean) \
+    X(sum,                           "sum",                          0,               egi_shape_pair,       NULL,                           egi_result_sum) \
+    X(accuracy,                      "accuracy",                     EGI_M_THRESHOLD, egi_shape_pair,       egi_delta_accuracy,             egi_result_mean) \
+    X(binary_accuracy,               "binary_accuracy",              EGI_M_THRESHOLD, egi_shape_pair,       egi_delta_binary_accuracy,      egi_result_mean) \
+    X(categorical_accuracy,          "categorical_accuracy",         0,               egi_shape_pair,       egi_delta_categorical_accuracy, egi_result_mean) \
+    X(sparse_categorical_accuracy,   "sparse_categorical_accuracy",  0,               egi_shape_pair,       egi_delta_sparse_accuracy,      egi_result_mean) \
+    X(top_k,                         "top_k",                        EGI_M_K,         egi_shape_pair,       egi_delta_top_k,                egi_result_mean) \
+    X(precision,                     "precision",                    EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds,           egi_result_precision) \
+    X(recall,                        "recall",                       EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds,           egi_result_recall) \
+    X(f1,                            "f1",                           EGI_M_THRESHOLD, egi_shape_thresholds, egi_delta_thresholds,           egi_result_f1) \
+    X(auc,                           "auc",                          EGI_M_AUC,       egi_shape_thresholds, egi_delta_thresholds,           egi_result_auc) \
+    X(r2,                            "r2",                           0,               egi_shape_r2,         egi_delta_r2,                   egi_result_r2) \
+    X(mean_iou,                      "mean_iou",                     EGI_M_CLASSES,   egi_shape_confusion,  egi_delta_confusion,            egi_result_mean_iou) \
+    X(confusion_matrix,              "confusion_matrix",             EGI_M_CLASSES,   egi_shape_confusion,  egi_delta_confusion,            egi_result_confusion)
+static const egi_metric_row egi_metric_function = { "function", 0, egi_shape_pair, egi_delta_function, egi_result_mean };
+static const egi_metric_row egi_metric_root = { "function", 0, egi_shape_pair, egi_delta_function, egi_result_root };
+
+static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, const char *name, eg_metric_options o) {
+    int has = row->options;
+    if (!egi_option_allowed("metric", "threshold here", o.threshold != 0, has & EGI_M_THRESHOLD) || !egi_option_allowed("metric", "k here", o.k != 0, has & EGI_M_K) ||
+        !egi_option_allowed("metric", "classes here", o.classes != 0, has & EGI_M_CLASSES) ||
+        !egi_option_allowed("metric", "thresholds or .curve here", o.thresholds != 0 || o.curve != EG_ROC, has & EGI_M_AUC))
+        return NULL;
+    o.threshold = egi_or(o.threshold, 0.5);
+    if (o.k == 0) o.k = 5;
+    if (has & EGI_M_AUC && o.thresholds == 0) o.thresholds = 200;
+    if (o.k < 1 || (o.thresholds && (o.thresholds < 3 || o.thresholds > 1000000)) || (has & EGI_M_CLASSES && (o.classes < 1 || o.classes > 1000000)))
+        return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_metric_%s: .k %lld, .thresholds %lld or .classes %lld is out of its range%s", row->name, (long long)o.k,
+                                     (long long)o.thresholds, (long long)o.classes, has & EGI_M_CLASSES && o.classes == 0 ? "; say how many .classes there are" : "");
+    eg_metric *m = (eg_metric *)egi_alloc(sizeof *m);
+    if (!m) { egi_no_memory("metric", (int64_t)sizeof *m); return NULL; }
+    m->refs = 1;
+    m->row = row;
+    m->options = o;
+    m->function = function;
+    snprintf(m->name, sizeof m->name, "%s", o.name ? o.name : name);
+    m->options.name = m->name;
+    eg_scope scope = eg_scope_begin();
+    m->state = eg_variable(eg_zeros(EG_FLOAT64, row->shape(&m->options)), m->name);
+    eg_scope_end(scope);
+    if (!m->state) { egi_free(m); return NULL; }
+    eg_set_trainable(m->state, false);
+    return m;
+}
+#define EGI_METRIC_NEW(function, name, options_, shape, delta, result) \
+    static const egi_metric_row egi_metric_row_##function = { name, options_, shape, delta, result }; \
+    EAGER_API eg_metric *(eg_metric_##function)(eg_metric_options options) { return egi_metric_new(&egi_metric_row_##function, NULL, name, options); }
+EGI_METRICS(EGI_METRIC_NEW)
+EAGER_API eg_metric *(eg_metric_of)(eg_loss *function, eg_metric_options options) {
+    const egi_loss_row *row = egi_loss_find(function);
+    if (!function) return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_metric_of: the function is NULL");
+    return egi_metric_new(&egi_metric_function, function, row ? row->name : "metric", options);
+}
+EAGER_API eg_metric *(eg_metric_mean_squared_error)(eg_metric_options options) { return (eg_metric_of)(eg_mean_squared_error, options); }
+EAGER_API eg_metric *(eg_metric_mean_absolute_error)(eg_metric_options options) { return (eg_metric_of)(eg_mean_absolute_error, options); }
+EAGER_API eg_metric *(eg_metric_root_mean_squared_error)(eg_metric_options options) {
+    return egi_metric_new(&egi_metric_root, eg_mean_squared_error, "root_mean_squared_error", options);
+}
+EAGER_API eg_metric *eg_metric_retain(eg_metric *m) {
+    if (m) __atomic_fetch_add(&m->refs, 1, __ATOMIC_RELAXED);
+    return m;
+}
+EAGER_API void eg_metric_release(eg_metric *m) {
+    if (!m || __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    eg_release(m->state);
+    egi_free(m);
+}
+static bool egi_metric_alive(const char *function, const eg_metric *m) {
+    return m != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the metric is NULL", function) : false);
+}
+static bool egi_metric_take(eg_metric *m, eg_tensor *delta) { return delta && (eg_assign_add)(m->state, delta) != NULL; }
+EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *predictions, eg_weight_options o) {
+    if (!egi_metric_alive("metric_update", m)) return false;
+    if (!m->row->delta) return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes values, by eg_metric_add", m->name);
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    bool ok = egi_metric_take(m, m->row->delta(m, labels, predictions, o.weights));
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return ok;
+}
+EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_options o) {
+    if (!egi_metric_alive("metric_add", m) || !egi_alive("metric_add", 0, values)) return false;
+    if (m->row->delta) return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_add: %s takes labels and predictions, by eg_metric_update", m->name);
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    bool ok = egi_metric_take(m, egi_delta_values(values, o.weights));
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return ok;
+}
+EAGER_API double eg_metric_result(eg_metric *m) {
+    const double *state = egi_metric_alive("metric_result", m) ? (const double *)eg_data(m->state) : NULL;
+    return state ? m->row->result(m, state) : (double)NAN;
+}
+EAGER_API eg_tensor *eg_metric_tensor(eg_metric *m) {
+    if (!egi_metric_alive("metric_tensor", m)) return NULL;
+    if (m->row->result == egi_result_confusion) return eg_read(m->state);
+    double result = eg_metric_result(m);
+    return eg_scalar_of(EG_FLOAT64, result);
+}
+EAGER_API bool eg_metric_reset(eg_metric *m) { return egi_metric_alive("metric_reset", m) && (eg_assign)(m->state, eg_number(0)) != NULL; }
+EAGER_API const char *eg_metric_name(eg_metric *m) { return egi_metric_alive("metric_name", m) ? m->name : ""; }
+EAGER_API eg_tensor *eg_metric_state(eg_metric *m) { return egi_metric_alive("metric_state", m) ? m->state : NULL; }
 
 //# 30  DATASETS ---------------------------------------------------------------
 // Idea: see chapter 11. Read first: 16.

@@ -1,0 +1,134 @@
+// Losses: Keras's values and gradients (fixtures_training.py), options, weights, what does not fit, second-order gradients.
+#include "test.h"
+#include "fixture.h"
+
+typedef struct loss_row { const char *name; eg_loss *loss; bool smooth; } loss_row;       // smooth: has second derivatives everywhere
+#define ROW(name, smooth) {#name, eg_##name, smooth}
+static const loss_row rows[] = {
+    ROW(mean_squared_error, true), ROW(mean_absolute_error, false), ROW(mean_absolute_percentage_error, false),
+    ROW(mean_squared_logarithmic_error, false), ROW(huber, false), ROW(log_cosh, true), ROW(poisson, true), ROW(kl_divergence, true),
+    ROW(hinge, false), ROW(squared_hinge, false), ROW(categorical_hinge, false), ROW(cosine_similarity, true), ROW(dice, true),
+    ROW(binary_crossentropy, true), ROW(binary_crossentropy_from_probabilities, true), ROW(categorical_crossentropy, true),
+    ROW(categorical_crossentropy_from_probabilities, true), ROW(sparse_categorical_crossentropy, true),
+    ROW(sparse_categorical_crossentropy_from_probabilities, true), ROW(binary_focal_crossentropy, true),
+    ROW(binary_focal_crossentropy_from_probabilities, true), ROW(categorical_focal_crossentropy, true),
+    ROW(categorical_focal_crossentropy_from_probabilities, true)};
+enum { ROWS = (int)(sizeof rows / sizeof *rows) };
+
+static eg_tensor *tensor_from(const fixture_array *a) {
+    eg_shape s = {a->rank, {0}};
+    memcpy(s.dims, a->dims, sizeof s.dims);
+    return eg_constant_values(strcmp(a->dtype, "int32") == 0 ? EG_INT32 : EG_FLOAT64, s, a->values, a->count);
+}
+
+typedef struct loss_case { eg_loss *loss; eg_tensor *labels; eg_loss_options options; } loss_case;
+static eg_tensor *mean_of_case(eg_tensor *const *in, void *user) {
+    const loss_case *c = (const loss_case *)user;
+    return (eg_loss_mean)(c->loss, c->labels, in[0], c->options);
+}
+
+TEST(keras) {
+    fixture_file f;
+    int cases = 0;
+    if (!fixture_open(&f, "tests/fixtures/losses.txt")) { test_say(__FILE__, __LINE__, "fixtures", f.error); return; }
+    while (fixture_next(&f)) {
+        EG_SCOPE;
+        int before = test_fails;
+        double tolerance = strcmp(f.op, "log_cosh") ? 1e-9 : 1e-8;       // Keras's log(2) is a float32
+        const loss_row *row = NULL;
+        for (int i = 0; i < ROWS; i++) if (strcmp(rows[i].name, f.op) == 0) row = &rows[i];
+        REQUIRE(row != NULL);
+        loss_case c = {row->loss, tensor_from(fixture_get(&f, "in", 0)), {0}};
+        eg_tensor *p = tensor_from(fixture_get(&f, "in", 1));
+        c.options.delta = fixture_attr(&f, "delta", 0, 0);
+        c.options.gamma = fixture_attr(&f, "gamma", 0, 0);
+        c.options.alpha = fixture_attr(&f, "alpha", 0, 0);
+        c.options.label_smoothing = fixture_attr(&f, "label_smoothing", 0, 0);
+        CHECK_SAME((eg_loss_per_example)(c.loss, c.labels, p, c.options), tensor_from(fixture_get(&f, "out", 0)), tolerance);
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, p);
+        eg_tensor *mean = (eg_loss_mean)(c.loss, c.labels, p, c.options);
+        CHECK_SAME(mean, tensor_from(fixture_get(&f, "out", 1)), tolerance);
+        CHECK_SAME(eg_tape_gradient(tape, mean, p), tensor_from(fixture_get(&f, "grad", 1)), 1e-9);
+        if (!f.attr_count) CHECK_SAME(c.loss(c.labels, p), mean, 0);
+        CHECK((eg_check_gradient)(mean_of_case, &c, &p, 1, (eg_check_options){.order = row->smooth ? 2 : 1, .directions = 1}));
+        if (test_fails > before) printf("    in case %s\n", f.name);
+        cases++;
+    }
+    CHECK_STR(f.error, "");
+    CHECK(cases > 60);
+    fixture_close(&f);
+}
+
+TEST(by_hand) {
+    eg_tensor *y = eg_constant(EG_SHAPE(2), 1, 2), *p = eg_constant(EG_SHAPE(2), 2, 4);
+    CHECK_TENSOR(eg_mean_squared_error(y, p), 1e-6, 2.5);
+    CHECK_INT(eg_rank(eg_mean_squared_error(y, p)), 0);
+    CHECK_TENSOR(eg_loss_per_example(eg_mean_squared_error, y, p), 1e-6, 1, 4);        // of rank 1, each element is an example
+    CHECK_TENSOR(eg_huber(y, p), 1e-6, 1);
+    CHECK_TENSOR(eg_sparse_categorical_crossentropy(eg_constant_of(EG_INT32, EG_SHAPE(1), 0), eg_constant(EG_SHAPE(1, 3), 2, 1, 0.1)), 1e-5, 0.41703);
+    CHECK_TENSOR(eg_sparse_categorical_crossentropy(eg_zeros(EG_UINT8, EG_SHAPE(4)), eg_zeros(EG_FLOAT32, EG_SHAPE(4, 10))), 1e-6, 2.302585);
+    CHECK_TENSOR(eg_mean_absolute_error(eg_scalar(1), eg_scalar(4)), 0, 3);
+    CHECK_TENSOR(eg_mean_squared_error(eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2), p), 1e-6, 2.5);     // labels are cast
+    CHECK_TENSOR(eg_mean_squared_error(y, eg_cast(p, EG_FLOAT64)), 1e-6, 2.5);
+    CHECK_DTYPE(eg_mean_squared_error(y, eg_cast(p, EG_FLOAT64)), EG_FLOAT64);
+}
+
+TEST(extremes_stay_finite) {
+    eg_tensor *ones = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *x = eg_constant(EG_SHAPE(2, 1), 1000, -1000);
+    CHECK_TENSOR(eg_loss_per_example(eg_binary_crossentropy, ones, x), 1e-6, 0, 1000);
+    CHECK_TENSOR(eg_loss_per_example(eg_log_cosh, eg_zeros_like(x), x), 1e-6, 1000 - log(2), 1000 - log(2));
+    eg_tensor *sure = eg_constant(EG_SHAPE(2, 1), 0, 1);
+    CHECK_TENSOR(eg_loss_per_example(eg_binary_crossentropy_from_probabilities, eg_sub(1, sure), sure), 0.1, 16.118, 16.118);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *zero = eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3));
+    eg_tape_watch(tape, zero);
+    eg_tensor *loss = eg_cosine_similarity(eg_ones_like(zero), zero), *g = eg_tape_gradient(tape, loss, zero);
+    CHECK_TENSOR(loss, 0, 0);
+    CHECK_TENSOR(eg_reduce_all(eg_is_finite(g)), 0, 1);
+}
+
+static eg_tensor *own(eg_tensor *y, eg_tensor *p) { return eg_reduce_sum(eg_abs(eg_sub(y, p)), .axes = EG_AXES(-1)); }
+static eg_tensor *own_mean(eg_tensor *y, eg_tensor *p) { return eg_reduce_mean(own(y, p)); }
+
+TEST(weights) {
+    eg_tensor *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 2)), *p = eg_constant(EG_SHAPE(2, 2), 1, 3, 2, 2);
+    CHECK_TENSOR(eg_loss_mean(eg_mean_absolute_error, y, p, .weights = eg_constant(EG_SHAPE(2), 3, 1)), 1e-6, 4);        // (3 * 2 + 2) / 2
+    CHECK_TENSOR(eg_loss_mean(own, y, p), 1e-6, 4);
+    CHECK_TENSOR(eg_loss_mean(own, y, p, .weights = eg_constant_of(EG_INT32, EG_SHAPE(2), 0, 1)), 1e-6, 2);
+    CHECK_TENSOR(eg_loss_mean(own_mean, y, p), 1e-6, 4);
+    CHECK_ERROR(eg_loss_mean(own_mean, y, p, .weights = eg_ones(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_SHAPE, "one value an example");
+    CHECK_ERROR(eg_loss_mean(own, y, p, .weights = eg_ones(EG_FLOAT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "[3]");
+    CHECK_ERROR(eg_loss_per_example(eg_huber, y, p, .weights = eg_ones(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_ARGUMENT, "weights");
+    eg_tensor *t = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3, 4)), *z = eg_zeros_like(t);
+    CHECK_TENSOR(eg_loss_mean(eg_mean_squared_error, t, z, .weights = eg_constant(EG_SHAPE(2), 1, 3)), 1e-6, 2);
+    CHECK_TENSOR(eg_loss_mean(eg_mean_squared_error, t, z, .weights = eg_constant(EG_SHAPE(2, 3), 1, 0, 0, 0, 0, 5)), 1e-6, 1);
+}
+
+TEST(what_does_not_fit) {
+    eg_tensor *flat = eg_zeros(EG_FLOAT32, EG_SHAPE(4)), *column = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 1)), *p = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 3));
+    for (int i = 0; i < ROWS; i++) {
+        eg_tensor *labels = strstr(rows[i].name, "sparse") ? column : flat, *predictions = labels == column ? p : column;
+        CHECK(rows[i].loss(labels, predictions) == NULL);
+        CHECK_INT(eg_error(), EG_ERROR_SHAPE);
+        CHECK_CONTAINS(eg_error_message(), rows[i].name);
+        CHECK_CONTAINS(eg_error_message(), labels == column ? "[4, 1]" : "[4]");
+        CHECK_CONTAINS(eg_error_message(), labels == column ? "[4, 3]" : "[4, 1]");
+        eg_error_clear();
+    }
+}
+TEST(errors) {
+    eg_tensor *flat = eg_zeros(EG_FLOAT32, EG_SHAPE(4)), *column = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 1)), *p = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 3));
+    CHECK_ERROR(eg_mean_squared_error(flat, column), EG_ERROR_SHAPE, "eg_mean_squared_error: labels float32 [4]");
+    CHECK_ERROR(eg_mean_squared_error(column, p), EG_ERROR_SHAPE, "[4, 3]");
+    CHECK_ERROR(eg_mean_squared_error(NULL, p), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_mean_squared_error(p, eg_zeros(EG_INT32, EG_SHAPE(4, 3))), EG_ERROR_DTYPE, "eg_mean_squared_error");
+    CHECK_ERROR(eg_sparse_categorical_crossentropy(flat, p), EG_ERROR_DTYPE, "eg_sparse_categorical_crossentropy");
+    CHECK_ERROR(eg_sparse_categorical_crossentropy(eg_constant_of(EG_INT32, EG_SHAPE(4), 0, 1, 3, 0), p), EG_ERROR_INDEX, "3");
+    CHECK_ERROR(eg_cosine_similarity(eg_scalar(1), eg_scalar(1)), EG_ERROR_SHAPE, "no axis");
+    CHECK_ERROR(eg_loss_mean(eg_mean_squared_error, p, p, .delta = 2), EG_ERROR_ARGUMENT, "eg_mean_squared_error: has no option .delta");
+    CHECK_ERROR(eg_loss_mean(eg_sparse_categorical_crossentropy, eg_zeros(EG_INT32, EG_SHAPE(4)), p, .label_smoothing = 0.1), EG_ERROR_ARGUMENT, "label_smoothing");
+    CHECK_ERROR(eg_loss_mean(eg_categorical_crossentropy, p, p, .label_smoothing = 2), EG_ERROR_ARGUMENT, "between 0 and 1");
+    CHECK_ERROR(eg_loss_mean(own, p, p, .gamma = 2), EG_ERROR_ARGUMENT, "gamma");
+    CHECK_ERROR(eg_loss_mean(NULL, p, p), EG_ERROR_ARGUMENT, "NULL");
+}
