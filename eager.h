@@ -920,6 +920,138 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
 //# 9  LAYERS AND MODELS -------------------------------------------------------
 // Idea: a layer is weights and a function of tensors; it makes its weights when
 // it is first called. A model is a layer made of layers. Read first: 8.
+// Who makes a layer releases it; a model takes over the layers it is made of.
+
+typedef struct eg_layer eg_layer;
+
+// What comes behind a layer's formula, as keras.activations computes it (leaky relu's slope .2, elu's alpha 1).
+typedef enum eg_activation {
+    EG_DEFAULT_ACTIVATION, EG_LINEAR, EG_RELU, EG_RELU6, EG_LEAKY_RELU, EG_ELU, EG_SELU, EG_GELU, EG_GELU_TANH, EG_SILU, EG_MISH,
+    EG_SOFTPLUS, EG_SOFTSIGN, EG_TANH, EG_SIGMOID, EG_HARD_SIGMOID, EG_SOFTMAX, EG_LOG_SOFTMAX, EG_EXPONENTIAL
+} eg_activation;
+EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation activation);
+
+// How a weight starts. Fans are those of the shape: (in, out), or (height, width, in, out) with in and out times the window.
+typedef enum eg_initializer {
+    EG_DEFAULT_INITIALIZER,
+    EG_INIT_GLOROT_UNIFORM, EG_INIT_GLOROT_NORMAL,     // uniform within sqrt(6 / (in + out)); normals are cut at 2 stddev and rescaled
+    EG_INIT_HE_UNIFORM, EG_INIT_HE_NORMAL,             // sqrt(6 / in); variance 2 / in
+    EG_INIT_LECUN_UNIFORM, EG_INIT_LECUN_NORMAL,       // sqrt(3 / in); variance 1 / in
+    EG_INIT_ORTHOGONAL, EG_INIT_IDENTITY,              // times .kernel_initializer_value (1)
+    EG_INIT_ZEROS, EG_INIT_ONES, EG_INIT_CONSTANT,     // constant: the value
+    EG_INIT_UNIFORM,                                   // within +- the value (.05)
+    EG_INIT_NORMAL, EG_INIT_TRUNCATED_NORMAL           // of stddev value (.05); cut at 2 stddev
+} eg_initializer;
+// A new tensor of this kind; value 0 is the kind's own.
+EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape);
+
+// One options struct for all layers; zero is the layer's default (Keras's), and setting what a layer does not have is an error.
+typedef struct eg_layer_options {
+    int canary;
+    const char *name;                     // default: the kind of layer, with _1, _2 ... where a model has several
+    eg_shape input_shape;                 // without the batch; -1 is free. Given on the first layer, a model is built at once
+    eg_dtype dtype;                       // of the weights: the first input's if that is floating, else float32
+    bool frozen;                          // weights are not trained
+    eg_activation activation;             // none (recurrent layers: tanh)
+    eg_activation recurrent_activation;   // LSTM, GRU: sigmoid
+    bool no_bias;
+    eg_initializer kernel_initializer, recurrent_initializer, bias_initializer;   // glorot uniform; orthogonal; zeros
+    double kernel_initializer_value, bias_initializer_value;
+    double kernel_l1, kernel_l2, bias_l1, bias_l2, recurrent_l1, recurrent_l2;    // l1 sum|w| + l2 sum w^2, see eg_layer_losses
+    int64_t kernel_size[2];               // convolutions: of a window that is not square (the size argument is 0 then)
+    int64_t pool_size[2];                 // pooling: 2
+    int64_t strides[2], dilations[2];     // 1 (pooling: the window); one number {s} is for both axes
+    eg_padding padding;                   // EG_VALID
+    bool causal;                          // Conv1D: no step sees a later one; attention: likewise
+    int64_t groups;                       // convolutions: 1; group normalization: 32, -1 for one a channel
+    int64_t output_padding[2];            // transposed convolutions
+    int64_t depth_multiplier;             // depthwise convolution: 1
+    bool bilinear;                        // up-sampling 2D: interpolates instead of repeating
+    int axis;                             // normalizations, softmax, concatenation: the last (0 is EG_ZERO)
+    double epsilon;                       // of normalizations: 1e-3 (RMS 1e-6)
+    double momentum;                      // of batch normalization's running mean and variance: .99
+    bool no_center, no_scale;             // normalizations without beta, without gamma
+    bool mask_zero;                       // embedding: 0 is padding; eg_mask_of its output tells later layers
+    bool return_sequences, return_state, go_backwards;    // recurrent layers: all steps; the last state too; from the end
+    bool no_forget_bias;                  // LSTM: the forget gate's bias starts at 0, not 1
+    bool reset_before;                    // GRU: the reset gate acts before the matrix product, not after it
+    double dropout, recurrent_dropout;    // recurrent layers, attention
+    int64_t value_dim;                    // attention: key_dim
+} eg_layer_options;
+
+// Fully connected: activation(x W + b), (..., in) -> (..., units). Weights kernel (in, units), bias (units).
+EAGER_API eg_layer *eg_layer_dense(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+
+// Layers one behind the other: eg_sequential(eg_layer_dense(32, .activation = EG_RELU), eg_layer_dense(10)). It takes over the
+// references, also where it fails. With none: eg_sequential() is empty, and eg_layer_add adds to it.
+EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n);
+EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer);
+
+// A layer of one's own: a C function of the tensor in[0] and a struct of the user's. What it is made of is tracked
+// (eg_layer_track, eg_layer_weight): names, saving, training, freezing and the summary follow from that. The name says what kind
+// of layer it is, and which maker eg_layer_from_config asks for it.
+EAGER_API eg_layer *eg_layer_custom(const char *name, eg_function1 *call, void *user);
+// The same for up to n_in inputs and n_out outputs (8 at most); inputs that were not given are NULL.
+typedef bool eg_layer_function(eg_tensor *const *in, eg_tensor **out, void *user);
+EAGER_API eg_layer *eg_layer_custom_multi(const char *name, int n_in, int n_out, eg_layer_function *call, void *user);
+// release(user) is called when the layer's last reference is gone.
+EAGER_API void eg_layer_on_release(eg_layer *layer, void (*release)(void *user));
+// The child belongs to the layer from now on (its reference is taken over, also where this fails); name NULL: the child's own.
+// Returns the child, or NULL.
+EAGER_API eg_layer *eg_layer_track(eg_layer *layer, const char *name, eg_layer *child);
+// A variable that belongs to the layer and is released with it; returns it (borrowed), or NULL.
+EAGER_API eg_tensor *eg_layer_weight(eg_layer *layer, const char *name, eg_tensor *initial, bool trainable);
+
+// Calls the layer in a scope of its own that keeps the result; on the first call it makes its weights. training: as in
+// training (dropout, batch statistics); inside a call, a layer's own layers are called as it is, unless .inference says no.
+// mask: bool (batch, time), which steps count; default: the one that came with x (eg_mask_of).
+typedef struct eg_call_options { int canary; bool training, inference; eg_tensor *mask; } eg_call_options;
+EAGER_API eg_tensor *eg_call(eg_layer *layer, eg_tensor *x, eg_call_options options EGI_DEFAULT(eg_call_options));
+// n inputs, the first n_out outputs: sums, attention, LSTM with its states. False and all NULL on an error.
+EAGER_API bool eg_call_multi(eg_layer *layer, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_call_options options EGI_DEFAULT(eg_call_options));
+EAGER_API bool eg_training(void);                                      // inside a call: whether it is for training
+EAGER_API eg_tensor *eg_mask_of(eg_tensor *x);                         // of a layer's output: its mask (borrowed), or NULL
+
+// Makes the weights for inputs of this shape, batch included; -1 is free.
+EAGER_API bool eg_layer_build(eg_layer *layer, eg_shape input);
+// All variables (borrowed), in the order of layers and in each as it made them; at most capacity. Returns how many there are.
+EAGER_API int eg_layer_weights(eg_layer *layer, eg_tensor **weights, int capacity);
+EAGER_API int eg_layer_trainable_weights(eg_layer *layer, eg_tensor **weights, int capacity);
+// Where weight i of eg_layer_weights is, seen from the layer: "kernel", "dense_1/kernel". Into text, cut to capacity; NULL if there is none.
+EAGER_API const char *eg_layer_weight_path(eg_layer *layer, int i, char *text, size_t capacity);
+EAGER_API int64_t eg_layer_parameters(eg_layer *layer);                // numbers in all weights
+EAGER_API void eg_layer_set_trainable(eg_layer *layer, bool trainable);    // of the layer and all in it; false also stops batch statistics
+EAGER_API bool eg_layer_trainable(eg_layer *layer);
+EAGER_API const char *eg_layer_name(eg_layer *layer);
+EAGER_API bool eg_layer_set_name(eg_layer *layer, const char *name);
+// The layers it is made of (borrowed), at most capacity; returns how many there are.
+EAGER_API int eg_layer_layers(eg_layer *layer, eg_layer **layers, int capacity);
+// The sum of the regularizers of all trainable weights, for the loss; NULL without an error where there are none.
+EAGER_API eg_tensor *eg_layer_losses(eg_layer *layer);
+// A further reference, and one given back; the last one frees. NULL is fine.
+EAGER_API eg_layer *eg_layer_retain(eg_layer *layer);
+EAGER_API void eg_layer_release(eg_layer *layer);
+
+#ifdef __cplusplus
+}
+template <class... T> static inline eg_layer *eg_sequential(T... layers) {
+    eg_layer *list[] = {nullptr, layers...};
+    return eg_sequential_of(list + 1, static_cast<int>(sizeof...(T)));
+}
+extern "C" {
+#else
+#define EGI_LAYER_OPTIONS(...) ((eg_layer_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_LAYER_1(function, ...) EGI_LAYER_1_(function, __VA_ARGS__, )
+#define EGI_LAYER_1_(function, a, ...) (function)(a, EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define EGI_LAYER_2(function, ...) EGI_LAYER_2_(function, __VA_ARGS__, )
+#define EGI_LAYER_2_(function, a, b, ...) (function)(a, b, EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_dense(...) EGI_LAYER_1(eg_layer_dense, __VA_ARGS__)
+#define eg_sequential(...) eg_sequential_of((eg_layer *[]){ NULL, __VA_ARGS__ } + 1, (int)(sizeof((eg_layer *[]){ NULL, __VA_ARGS__ }) / sizeof(eg_layer *)) - 1)
+#define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
+#define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, ((eg_call_options){ .canary = 0, __VA_ARGS__ }))
+#define eg_call_multi(layer, in, n, out, ...) EGI_CALL_MULTI(layer, in, n, out, __VA_ARGS__, )
+#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) EGI_CALL(eg_call_multi, layer, in, n, out, n_out, ((eg_call_options){ .canary = 0, __VA_ARGS__ }))
+#endif
 
 //# 10  LOSSES, METRICS, TRAINING ----------------------------------------------
 // Idea: a loss says how wrong, a metric says it to people, eg_fit repeats: batch,
@@ -1144,6 +1276,7 @@ struct eg_tensor {
     const char *op;         // the name of the op that made it
     char *name;             // of a variable
     void *host;             // contiguous host copy, made by eg_data where the data is not
+    eg_tensor *mask;        // of a layer's output: which steps count, or NULL
 #ifdef EAGER_DEBUG
     eg_tensor *newer, *older;   // all live tensors, for the report at exit
 #endif
@@ -1334,6 +1467,7 @@ typedef struct egi_context {
     uint64_t printed;                           // a hash of the latest line on stderr
     const char *at_function, *at_file;
     const char *as;                     // the composed op whose parts run now
+    struct egi_layer_run *layer;        // the layer that is called now (28)
     int at_line;
     eg_backend *backend;
     eg_random_state random;
@@ -1552,6 +1686,7 @@ EAGER_API void egi_at(const char *function, const char *file, int line) {
     egi_this.at_line = line;
 }
 
+static void egi_layer_mark(char *text, size_t capacity);
 static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     char full[1024], own[1024];
     const char *rest = egi_this.as && !strncmp(text, "eg_", 3) ? strchr(text, ':') : NULL;
@@ -1560,6 +1695,10 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
         text = own;
     }
     int length = snprintf(full, sizeof full, "%s", text);
+    if (egi_this.layer && length >= 0) {
+        egi_layer_mark(full, sizeof full);
+        length = (int)strlen(full);
+    }
     const char *f = egi_this.at_function;
     // The place is known only if the latest call that left its mark is the one that fails.
     if (f && length >= 0 && length < (int)sizeof full && !strncmp(text, f, strlen(f)) && text[strlen(f)] == ':') {
@@ -2073,6 +2212,7 @@ static eg_tensor *egi_tensor_new(void) {                   // a handle with noth
     x->op = "?";
     x->name = NULL;
     x->host = NULL;
+    x->mask = NULL;
     egi_count(&t->heap->live_tensors, 1);
     egi_count(&t->heap->tensors_made, 1);
 #ifdef EAGER_DEBUG
@@ -2107,6 +2247,7 @@ static void egi_tensor_destroy(eg_tensor *x) {
     egi_buffer_release(x->buffer);
     if (x->host) egi_free(x->host);
     if (x->name) egi_free(x->name);
+    if (x->mask) egi_object_release(&x->mask->object);
     if (egi_heap_get()) egi_count(&egi_this.heap->live_tensors, -1);
     x->object.kind = EGI_DEAD;
 #ifdef EAGER_DEBUG
@@ -8681,7 +8822,12 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
 }
 
 //# 28  LAYERS AND MODELS ------------------------------------------------------
-// Idea: see chapter 9. Read first: 27.
+// Idea: a kind of layer is a row of a table: name, the options it has, and three
+// functions: make the weights, call, tell the output's shape. What every layer
+// does (scopes, names, masks, checks, freezing, configuration) is written once
+// around the rows. A layer holds a list of parts, its weights and its layers;
+// paths, saving, counting and training are walks over parts.
+// Read first: 27.  Proof: tests/layers.c, tests/layers_fixtures.c
 
 // Texts, files and JSON, which this chapter and the next ones use before chapter 31 has their code.
 
@@ -8734,6 +8880,849 @@ EGI_LATER bool egi_json_read(egi_json *j, const char *function, const char *path
 EGI_LATER int64_t egi_json_member(const egi_json *j, int64_t object, const char *name);   // the value's node; -1 where there is none
 EGI_LATER const char *egi_json_string(const egi_json *j, int64_t node);                   // NULL of anything else
 EGI_LATER void egi_json_free(egi_json *j);
+
+// ---- what a layer is told: fields of one struct, each with a kind, so that one loop checks, writes or reads them all
+
+typedef struct egi_layer_config {
+    eg_layer_options o;
+    int64_t units;              // what stands before the options: units, filters, features, heads; the size of a window; a rate
+    int64_t size, count;
+    double rate;
+    eg_shape target;            // of a reshape
+    eg_pads pads;
+    int n_in, n_out;            // of a custom layer
+} egi_layer_config;
+
+typedef enum egi_field_kind { EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_PAIR, EGI_FIELD_NUMBER, EGI_FIELD_BOOL, EGI_FIELD_SHAPE, EGI_FIELD_PADS,
+                              EGI_FIELD_ACTIVATION, EGI_FIELD_INITIALIZER, EGI_FIELD_DTYPE, EGI_FIELD_PADDING } egi_field_kind;
+// Id, what it is called, its kind, where it is.
+#define EGI_LAYER_FIELDS(F) \
+    F(input_shape, EGI_FIELD_SHAPE, o.input_shape) F(dtype, EGI_FIELD_DTYPE, o.dtype) F(frozen, EGI_FIELD_BOOL, o.frozen) \
+    F(activation, EGI_FIELD_ACTIVATION, o.activation) F(recurrent_activation, EGI_FIELD_ACTIVATION, o.recurrent_activation) \
+    F(no_bias, EGI_FIELD_BOOL, o.no_bias) F(kernel_initializer, EGI_FIELD_INITIALIZER, o.kernel_initializer) \
+    F(recurrent_initializer, EGI_FIELD_INITIALIZER, o.recurrent_initializer) F(bias_initializer, EGI_FIELD_INITIALIZER, o.bias_initializer) \
+    F(kernel_initializer_value, EGI_FIELD_NUMBER, o.kernel_initializer_value) F(bias_initializer_value, EGI_FIELD_NUMBER, o.bias_initializer_value) \
+    F(kernel_l1, EGI_FIELD_NUMBER, o.kernel_l1) F(kernel_l2, EGI_FIELD_NUMBER, o.kernel_l2) F(bias_l1, EGI_FIELD_NUMBER, o.bias_l1) \
+    F(bias_l2, EGI_FIELD_NUMBER, o.bias_l2) F(recurrent_l1, EGI_FIELD_NUMBER, o.recurrent_l1) F(recurrent_l2, EGI_FIELD_NUMBER, o.recurrent_l2) \
+    F(kernel_size, EGI_FIELD_PAIR, o.kernel_size) F(pool_size, EGI_FIELD_PAIR, o.pool_size) F(strides, EGI_FIELD_PAIR, o.strides) \
+    F(dilations, EGI_FIELD_PAIR, o.dilations) F(padding, EGI_FIELD_PADDING, o.padding) F(causal, EGI_FIELD_BOOL, o.causal) \
+    F(groups, EGI_FIELD_INT64, o.groups) F(output_padding, EGI_FIELD_PAIR, o.output_padding) F(depth_multiplier, EGI_FIELD_INT64, o.depth_multiplier) \
+    F(bilinear, EGI_FIELD_BOOL, o.bilinear) F(axis, EGI_FIELD_INT, o.axis) F(epsilon, EGI_FIELD_NUMBER, o.epsilon) \
+    F(momentum, EGI_FIELD_NUMBER, o.momentum) F(no_center, EGI_FIELD_BOOL, o.no_center) F(no_scale, EGI_FIELD_BOOL, o.no_scale) \
+    F(mask_zero, EGI_FIELD_BOOL, o.mask_zero) F(return_sequences, EGI_FIELD_BOOL, o.return_sequences) F(return_state, EGI_FIELD_BOOL, o.return_state) \
+    F(go_backwards, EGI_FIELD_BOOL, o.go_backwards) F(no_forget_bias, EGI_FIELD_BOOL, o.no_forget_bias) \
+    F(reset_before, EGI_FIELD_BOOL, o.reset_before) F(dropout, EGI_FIELD_NUMBER, o.dropout) \
+    F(recurrent_dropout, EGI_FIELD_NUMBER, o.recurrent_dropout) F(value_dim, EGI_FIELD_INT64, o.value_dim) \
+    F(units, EGI_FIELD_INT64, units) F(size, EGI_FIELD_INT64, size) F(count, EGI_FIELD_INT64, count) F(rate, EGI_FIELD_NUMBER, rate) \
+    F(target, EGI_FIELD_SHAPE, target) F(pads, EGI_FIELD_PADS, pads) F(n_in, EGI_FIELD_INT, n_in) F(n_out, EGI_FIELD_INT, n_out)
+#define EGI_FIELD_ID(id, kind, member) EGI_F_##id,
+enum { EGI_LAYER_FIELDS(EGI_FIELD_ID) EGI_LAYER_FIELD_COUNT };
+#define EGI_FIELD_ROW(id, kind, member) { #id, kind, offsetof(egi_layer_config, member), sizeof(((egi_layer_config *)0)->member) },
+static const struct { const char *name; egi_field_kind kind; size_t offset, size; } egi_layer_fields[] = { EGI_LAYER_FIELDS(EGI_FIELD_ROW) };
+// A row of layers says which fields it has by bits.
+#define EGI_HAS(id) (UINT64_C(1) << EGI_F_##id)
+#define EGI_HAS_ALWAYS (EGI_HAS(input_shape) | EGI_HAS(frozen))
+#define EGI_HAS_BIAS (EGI_HAS(no_bias) | EGI_HAS(bias_initializer) | EGI_HAS(bias_initializer_value) | EGI_HAS(bias_l1) | EGI_HAS(bias_l2))
+#define EGI_HAS_KERNEL (EGI_HAS(dtype) | EGI_HAS(kernel_initializer) | EGI_HAS(kernel_initializer_value) | EGI_HAS(kernel_l1) | EGI_HAS(kernel_l2))
+
+// ---- layers and their parts
+
+enum { EGI_LAYER_IN = 16, EGI_LAYER_OUT = 8 };
+typedef struct egi_part {                // a weight or a layer
+    char *name;                          // unique in its layer: a piece of the path
+    eg_tensor *variable;
+    bool trainable;                      // when the layer is not frozen
+    double l1, l2;
+    eg_layer *child;
+} egi_part;
+typedef struct egi_layer_type egi_layer_type;
+struct eg_layer {
+    int32_t refs, tracked;               // how many layers it is a part of
+    const egi_layer_type *type;
+    char *name;
+    bool named;                          // by the user, so that nobody renames it
+    bool built, frozen;
+    egi_layer_config config;
+    eg_shape input, output;              // of the first build or call; rank -1: not known yet
+    egi_part *parts;
+    int64_t n_parts, parts_capacity;
+    char *custom;                        // a custom layer: what its maker is called
+    eg_function1 *call;
+    eg_layer_function *call_multi;
+    void *user;
+    void (*user_release)(void *user);
+    void *training;                      // what eg_compile made; chapter 29's
+    void (*training_free)(void *training);
+};
+// One call (or build) of a layer, on the C stack; the one that runs is egi_this.layer.
+typedef struct egi_layer_run {
+    eg_layer *layer;
+    struct egi_layer_run *up;
+    bool training;
+    int n, n_out;                        // inputs given, outputs asked for
+    eg_tensor *const *in;
+    eg_tensor *mask[EGI_LAYER_IN];       // of each input; NULL: all counts
+    eg_tensor *out[EGI_LAYER_OUT], *out_mask[EGI_LAYER_OUT];      // a call sets out, and out_mask where it is not the first input's
+} egi_layer_run;
+
+enum {
+    EGI_PASSES_MASK = 1,                 // the mask of the first input is that of the output
+    EGI_FIXED_LAST = 2,                  // once built, the last dimension stays
+    EGI_CONTAINER = 4                    // calls other layers, so that it has no weights of its own to make
+};
+struct egi_layer_type {
+    const char *name, *class_name;       // eg_layer_<name>, and the automatic name; what the summary and a configuration say
+    int rank;                            // of inputs: 4 is exactly that, -2 at least 2, 0 any
+    int n_in, n_out;                     // at most; n_in -1: two or more
+    unsigned flags;
+    uint64_t has;
+    bool (*build)(eg_layer *l, const eg_shape *in, int n);
+    bool (*call)(eg_layer *l, egi_layer_run *c);
+    bool (*shape)(eg_layer *l, const eg_shape *in, int n, eg_shape *out);     // NULL: as the input; false: not known, or an error
+};
+
+static char *egi_layer_copy(const char *text) {
+    size_t n = strlen(text) + 1;
+    char *copy = (char *)egi_alloc(n);
+    if (copy) memcpy(copy, text, n);
+    else egi_no_memory("layer", (int64_t)n);
+    return copy;
+}
+// "sequential/dense_1", the layer that runs, into text; returns its length.
+static size_t egi_layer_path(const egi_layer_run *run, char *text, size_t capacity) {
+    size_t at = run->up ? egi_layer_path(run->up, text, capacity) : 0;
+    int more = snprintf(text + at, capacity - at, at ? "/%.60s" : "%.60s", run->layer->name);
+    return more > 0 && at + (size_t)more < capacity ? at + (size_t)more : at;
+}
+// Every error that is raised while a layer runs says in which one.
+static void egi_layer_mark(char *text, size_t capacity) {
+    char path[200];
+    size_t length = strlen(text);
+    if (!egi_this.layer) return;
+    egi_layer_path(egi_this.layer, path, sizeof path);
+    snprintf(text + length, capacity - length, ", in layer %s", path);
+}
+
+static void egi_part_drop(egi_part *p) {
+    if (p->child) {
+        __atomic_fetch_sub(&p->child->tracked, 1, __ATOMIC_RELAXED);
+        eg_layer_release(p->child);
+    }
+    eg_release(p->variable);
+    egi_free(p->name);
+}
+static void egi_parts_drop(eg_layer *l, int64_t keep) {
+    while (l->n_parts > keep) egi_part_drop(&l->parts[--l->n_parts]);
+}
+EAGER_API eg_layer *eg_layer_retain(eg_layer *l) {
+    if (l) __atomic_fetch_add(&l->refs, 1, __ATOMIC_RELAXED);
+    return l;
+}
+EAGER_API void eg_layer_release(eg_layer *l) {
+    if (!l || __atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (l->training_free) l->training_free(l->training);
+    egi_parts_drop(l, 0);
+    if (l->user_release) l->user_release(l->user);
+    egi_free(l->parts);
+    egi_free(l->custom);
+    egi_free(l->name);
+    egi_free(l);
+}
+static bool egi_layer_alive(const char *function, const eg_layer *l) {
+    if (l) return true;
+    return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_%s: the layer is NULL", function);
+}
+
+static bool egi_field_given(const egi_layer_config *c, int field) {
+    const char *p = (const char *)c + egi_layer_fields[field].offset;
+    for (size_t i = 0; i < egi_layer_fields[field].size; i++) if (p[i]) return true;
+    return false;
+}
+// A new layer of this kind. Only what its row has may be set.
+static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_config *config) {
+    for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++)
+        if (!((type->has | EGI_HAS_ALWAYS) >> f & 1) && egi_field_given(config, f))
+            return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_%s: has no option .%s", type->name, egi_layer_fields[f].name);
+    const eg_layer_options *o = &config->o;
+    if (o->dtype != EG_FLOAT32 && o->dtype != EG_FLOAT64)
+        return (eg_layer *)eg_raise(EG_ERROR_DTYPE, "eg_layer_%s: weights are float32 or float64, not %s", type->name, eg_dtype_name(o->dtype));
+    eg_layer *l = (eg_layer *)egi_alloc(sizeof *l);
+    if (!l) { egi_no_memory("layer", (int64_t)sizeof *l); return NULL; }
+    memset(l, 0, sizeof *l);
+    l->refs = 1;
+    l->type = type;
+    l->config = *config;
+    l->config.o.name = NULL;
+    l->frozen = o->frozen;
+    l->named = o->name != NULL;
+    l->input.rank = l->output.rank = -1;
+    l->name = egi_layer_copy(o->name ? o->name : type->name);
+    if (!l->name) { eg_layer_release(l); return NULL; }
+    return l;
+}
+// The size that stands before the options must be at least 1.
+static bool egi_layer_positive(const egi_layer_type *type, const char *what, int64_t value) {
+    return value >= 1 || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld %s; there must be at least 1", type->name, (long long)value, what);
+}
+
+static egi_part *egi_part_new(eg_layer *l, const char *name) {
+    void *parts = l->parts;
+    for (int64_t i = 0; i < l->n_parts; i++)
+        if (strcmp(l->parts[i].name, name) == 0) {
+            egi_fail(EG_ERROR_ARGUMENT, "eg_layer: layer %.60s has a part called %.60s already", l->name, name);
+            return NULL;
+        }
+    if (!*name || strchr(name, '/')) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_layer: '%.60s' is no name for a part of layer %.60s", name, l->name);
+        return NULL;
+    }
+    if (!egi_grow(&parts, &l->parts_capacity, l->n_parts + 1, sizeof *l->parts)) { egi_no_memory("layer", 0); return NULL; }
+    l->parts = (egi_part *)parts;
+    egi_part *p = &l->parts[l->n_parts];
+    memset(p, 0, sizeof *p);
+    p->name = egi_layer_copy(name);
+    if (!p->name) return NULL;
+    l->n_parts++;
+    return p;
+}
+EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *initial, bool trainable) {
+    char path[320];
+    if (!egi_layer_alive("layer_weight", l) || !egi_alive("layer_weight", 2, initial)) return NULL;
+    if (!name) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_weight: a weight needs a name");
+    egi_layer_run here;                  // so that a weight made outside of a call has a path, too
+    memset(&here, 0, sizeof here);
+    here.layer = l;
+    size_t at = egi_layer_path(egi_this.layer && egi_this.layer->layer == l ? egi_this.layer : &here, path, sizeof path);
+    snprintf(path + at, sizeof path - at, "/%.60s", name);
+    eg_tensor *v = eg_variable(initial, path);
+    egi_part *p = v ? egi_part_new(l, name) : NULL;
+    if (!p) { eg_release(v); return NULL; }
+    p->variable = v;
+    p->trainable = trainable && eg_trainable(v);
+    if (!p->trainable || l->frozen) eg_set_trainable(v, false);
+    return v;
+}
+
+// Whether child is the layer, or somewhere in it.
+static bool egi_layer_contains(const eg_layer *l, const eg_layer *child) {
+    if (l == child) return true;
+    for (int64_t i = 0; i < l->n_parts; i++) if (l->parts[i].child && egi_layer_contains(l->parts[i].child, child)) return true;
+    return false;
+}
+// base, or base_1, base_2 ... where a part has that name.
+static void egi_layer_unique(const eg_layer *l, const char *base, char *name, size_t capacity) {
+    snprintf(name, capacity, "%s", base);
+    for (int64_t i = 0, turn = 0; i < l->n_parts; i++)
+        if (strcmp(l->parts[i].name, name) == 0) {
+            snprintf(name, capacity, "%.80s_%lld", base, (long long)++turn);
+            i = -1;
+        }
+}
+EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
+    char unique[128];
+    bool ok = egi_layer_alive("layer_track", child) && egi_layer_alive("layer_track", l);
+    if (ok && egi_layer_contains(child, l)) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_layer_track: layer %.60s cannot be a part of itself", l->name);
+    if (ok && !name) {
+        if (child->named) snprintf(unique, sizeof unique, "%.100s", child->name);
+        else egi_layer_unique(l, child->custom ? child->custom : child->type->name, unique, sizeof unique);
+    }
+    egi_part *p = ok ? egi_part_new(l, name ? name : unique) : NULL;
+    char *own = p && !child->named ? egi_layer_copy(p->name) : NULL;
+    if (p && !child->named && !own) { egi_parts_drop(l, l->n_parts - 1); p = NULL; }
+    if (!p) { eg_layer_release(child); return NULL; }
+    p->child = child;
+    if (own && !child->tracked) { egi_free(child->name); child->name = own; }
+    else egi_free(own);
+    __atomic_fetch_add(&child->tracked, 1, __ATOMIC_RELAXED);
+    if (l->frozen) eg_layer_set_trainable(child, false);
+    return child;
+}
+EAGER_API const char *eg_layer_name(eg_layer *l) { return egi_layer_alive("layer_name", l) ? l->name : ""; }
+EAGER_API bool eg_layer_set_name(eg_layer *l, const char *name) {
+    if (!egi_layer_alive("layer_set_name", l)) return false;
+    if (!name || !*name || strchr(name, '/')) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_set_name: '%.60s' is no name for a layer", name ? name : "NULL");
+    char *copy = egi_layer_copy(name);
+    if (!copy) return false;
+    egi_free(l->name);
+    l->name = copy;
+    l->named = true;
+    return true;
+}
+EAGER_API int eg_layer_layers(eg_layer *l, eg_layer **layers, int capacity) {
+    int count = 0;
+    if (!egi_layer_alive("layer_layers", l)) return 0;
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        if (!l->parts[i].child) continue;
+        if (count < capacity) layers[count] = l->parts[i].child;
+        count++;
+    }
+    return count;
+}
+
+// ---- walks
+
+// All weights below a layer, one at a time, in order. A layer that is part of several is met once.
+typedef struct egi_weight_walk {
+    bool (*visit)(struct egi_weight_walk *w, egi_part *p);       // false: that is enough
+    const eg_layer **shared;
+    int64_t n_shared, capacity;
+    char path[512];
+    int64_t i, wanted;                                    // what visitors count and look for
+    bool trainable;
+    eg_tensor **out;
+    eg_tensor *sum;
+} egi_weight_walk;
+static bool egi_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
+    if (l->tracked > 1) {
+        void *shared = (void *)w->shared;
+        for (int64_t i = 0; i < w->n_shared; i++) if (w->shared[i] == l) return true;
+        if (!egi_grow(&shared, &w->capacity, w->n_shared + 1, sizeof *w->shared)) return egi_no_memory("layer", 0);
+        w->shared = (const eg_layer **)shared;
+        w->shared[w->n_shared++] = l;
+    }
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        egi_part *p = &l->parts[i];
+        int more = snprintf(w->path + at, sizeof w->path - at, at ? "/%s" : "%s", p->name);
+        size_t next = more > 0 && at + (size_t)more < sizeof w->path ? at + (size_t)more : sizeof w->path - 1;
+        if (p->child ? !egi_walk_parts(w, p->child, next) : !w->visit(w, p)) return false;
+    }
+    return true;
+}
+static bool egi_walk_from(egi_weight_walk *w, const eg_layer *l) {
+    bool all = egi_walk_parts(w, l, 0);
+    egi_free((void *)w->shared);
+    return all;
+}
+static bool egi_visit_list(egi_weight_walk *w, egi_part *p) {
+    if (w->trainable && !eg_trainable(p->variable)) return true;
+    if (w->i < w->wanted) w->out[w->i] = p->variable;
+    w->i++;
+    return true;
+}
+static bool egi_visit_path(egi_weight_walk *w, egi_part *p) { (void)p; return w->i++ < w->wanted; }
+static bool egi_visit_count(egi_weight_walk *w, egi_part *p) { w->i += p->variable->size; return true; }
+
+static bool egi_layer_build_alone(eg_layer *l);
+static int egi_layer_list(const char *function, eg_layer *l, eg_tensor **out, int capacity, bool trainable) {
+    egi_weight_walk w;
+    if (!egi_layer_alive(function, l) || !egi_layer_build_alone(l)) return 0;
+    memset(&w, 0, sizeof w);
+    w.visit = egi_visit_list;
+    w.out = out;
+    w.wanted = capacity;
+    w.trainable = trainable;
+    return egi_walk_from(&w, l) ? (int)w.i : 0;
+}
+EAGER_API int eg_layer_weights(eg_layer *l, eg_tensor **out, int capacity) { return egi_layer_list("layer_weights", l, out, capacity, false); }
+EAGER_API int eg_layer_trainable_weights(eg_layer *l, eg_tensor **out, int capacity) {
+    return egi_layer_list("layer_trainable_weights", l, out, capacity, true);
+}
+EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_t capacity) {
+    egi_weight_walk w;
+    if (!egi_layer_alive("layer_weight_path", l) || !egi_layer_build_alone(l)) return NULL;
+    memset(&w, 0, sizeof w);
+    w.visit = egi_visit_path;
+    w.wanted = i;
+    if (i < 0 || egi_walk_from(&w, l)) {
+        egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weight %d", l->name, i);
+        return NULL;
+    }
+    snprintf(text, capacity, "%s", w.path);
+    return text;
+}
+EAGER_API int64_t eg_layer_parameters(eg_layer *l) {
+    egi_weight_walk w;
+    if (!egi_layer_alive("layer_parameters", l) || !egi_layer_build_alone(l)) return 0;
+    memset(&w, 0, sizeof w);
+    w.visit = egi_visit_count;
+    return egi_walk_from(&w, l) ? w.i : 0;
+}
+EAGER_API void eg_layer_set_trainable(eg_layer *l, bool trainable) {
+    if (!egi_layer_alive("layer_set_trainable", l)) return;
+    l->frozen = !trainable;
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        egi_part *p = &l->parts[i];
+        if (p->child) eg_layer_set_trainable(p->child, trainable);
+        else if (p->trainable) eg_set_trainable(p->variable, trainable);
+    }
+}
+EAGER_API bool eg_layer_trainable(eg_layer *l) { return egi_layer_alive("layer_trainable", l) && !l->frozen; }
+
+static bool egi_visit_losses(egi_weight_walk *w, egi_part *p) {
+    eg_reduce_options all;
+    memset(&all, 0, sizeof all);
+    if (!eg_trainable(p->variable)) return true;
+    for (int k = 0; k < 2; k++) {
+        double rate = k ? p->l2 : p->l1;
+        if (rate == 0) continue;
+        eg_tensor *term = (eg_mul)((eg_reduce_sum)(k ? eg_square(p->variable) : eg_abs(p->variable), all), eg_number(rate));
+        if (term && w->sum && term->dtype != w->sum->dtype) { term = eg_cast(term, EG_FLOAT64); w->sum = eg_cast(w->sum, EG_FLOAT64); }
+        w->sum = term && w->sum ? (eg_add)(w->sum, term) : term;
+        if (!w->sum) return false;
+    }
+    return true;
+}
+EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
+    egi_weight_walk w;
+    if (!egi_layer_alive("layer_losses", l) || !egi_layer_build_alone(l)) return NULL;
+    memset(&w, 0, sizeof w);
+    w.visit = egi_visit_losses;
+    return egi_walk_from(&w, l) ? w.sum : NULL;
+}
+
+// ---- initializers
+
+static const char *const egi_initializers[] = { "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal",       // ORDER eg_initializer
+    "orthogonal", "identity", "zeros", "ones", "constant", "uniform", "normal", "truncated_normal" };
+enum { EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof egi_initializers[0]) };
+
+static void egi_fans(eg_shape shape, double *in, double *out) {
+    double window = 1;
+    for (int i = 0; i < shape.rank - 2; i++) window *= (double)shape.dims[i];
+    *in = shape.rank == 0 ? 1 : shape.rank == 1 ? (double)shape.dims[0] : window * (double)shape.dims[shape.rank - 2];
+    *out = shape.rank < 2 ? *in : window * (double)shape.dims[shape.rank - 1];
+}
+// Rows made orthonormal one after the other; a second pass takes away what rounding left in the first.
+static void egi_orthonormalize(double *a, int64_t rows, int64_t n) {
+    for (int64_t j = 0; j < rows; j++) {
+        double *v = a + j * n, norm = 0;
+        for (int64_t k = 0; k < 2 * j; k++) {
+            const double *u = a + (k % j) * n;
+            double dot = 0;
+            for (int64_t i = 0; i < n; i++) dot += u[i] * v[i];
+            for (int64_t i = 0; i < n; i++) v[i] -= dot * u[i];
+        }
+        for (int64_t i = 0; i < n; i++) norm += v[i] * v[i];
+        norm = sqrt(norm);
+        for (int64_t i = 0; i < n; i++) v[i] /= norm;
+    }
+}
+// All but the last dimension are rows. The shorter side's vectors are orthonormal.
+static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
+    if (shape.rank < 2) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an orthogonal matrix has two dimensions or more, not %s", egi_show(shape));
+    int64_t columns = shape.dims[shape.rank - 1], rows = 1;
+    for (int i = 0; i < shape.rank - 1; i++) rows *= shape.dims[i];
+    eg_random_options normal;
+    eg_transpose_options reverse;
+    memset(&normal, 0, sizeof normal);
+    memset(&reverse, 0, sizeof reverse);
+    normal.dtype = EG_FLOAT64;
+    eg_shape flat = { 2, { rows < columns ? rows : columns, rows < columns ? columns : rows } };
+    eg_tensor *x = (eg_random_normal)(flat, normal);
+    const double *values = x ? (const double *)eg_data(x) : NULL;
+    double *q = values ? (double *)egi_alloc((size_t)x->size * sizeof *q + 1) : NULL;
+    if (!q) {
+        if (values) egi_no_memory("initialize", x->size * 8);
+        return NULL;
+    }
+    if (x->size) memcpy(q, values, (size_t)x->size * sizeof *q);
+    egi_orthonormalize(q, flat.dims[0], flat.dims[1]);
+    for (int64_t i = 0; i < x->size; i++) q[i] *= gain;
+    eg_tensor *y = eg_from_data(EG_FLOAT64, flat, q);
+    egi_free(q);
+    if (rows > columns) y = (eg_transpose)(y, reverse);
+    return y ? eg_cast(eg_reshape(y, shape), dtype) : NULL;
+}
+static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
+    double in, out;
+    egi_fans(shape, &in, &out);
+    eg_random_options o;
+    memset(&o, 0, sizeof o);
+    o.dtype = dtype;
+    double fan = kind == EG_INIT_HE_UNIFORM || kind == EG_INIT_HE_NORMAL || kind == EG_INIT_LECUN_UNIFORM || kind == EG_INIT_LECUN_NORMAL ? in : (in + out) / 2;
+    double variance = (kind == EG_INIT_HE_UNIFORM || kind == EG_INIT_HE_NORMAL ? 2.0 : 1.0) / (fan > 1 ? fan : 1);
+    switch (kind) {
+    case EG_INIT_ZEROS: return eg_zeros(dtype, shape);
+    case EG_INIT_ONES: return eg_ones(dtype, shape);
+    case EG_INIT_CONSTANT: return eg_full(dtype, shape, egi_or(value, 0));
+    case EG_INIT_ORTHOGONAL: return egi_orthogonal(dtype, shape, egi_or(value, 1));
+    case EG_INIT_IDENTITY:
+        if (shape.rank != 2) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an identity has two dimensions, not %s", egi_show(shape));
+        return (eg_mul)(eg_eye(dtype, shape.dims[0], shape.dims[1]), eg_number(egi_or(value, 1)));
+    case EG_INIT_NORMAL: case EG_INIT_TRUNCATED_NORMAL:
+        o.stddev = value == 0 ? .05 : value;
+        return kind == EG_INIT_NORMAL ? (eg_random_normal)(shape, o) : (eg_random_truncated_normal)(shape, o);
+    case EG_INIT_GLOROT_NORMAL: case EG_INIT_HE_NORMAL: case EG_INIT_LECUN_NORMAL:
+        o.stddev = sqrt(variance) / .87962566103423978;        // the stddev that is left of 1 when a normal is cut at 2
+        return (eg_random_truncated_normal)(shape, o);
+    case EG_INIT_UNIFORM: o.maxval = egi_or(value, .05); break;
+    case EG_DEFAULT_INITIALIZER: case EG_INIT_GLOROT_UNIFORM: case EG_INIT_HE_UNIFORM: case EG_INIT_LECUN_UNIFORM: default: o.maxval = sqrt(3 * variance);
+    }
+    if (o.maxval == 0) return eg_zeros(dtype, shape);
+    o.minval = -o.maxval;
+    return (eg_random_uniform)(shape, o);
+}
+EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
+    if ((int)kind < 0 || (int)kind >= EGI_INITIALIZERS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_initialize: %d is no initializer", (int)kind);
+    if (!egi_shape_valid("initialize", shape, dtype)) return NULL;
+    EGI_AS("initialize", egi_initialize(kind, value, dtype, shape));
+}
+
+// A weight of a built-in layer, from what its options say and the layer's own default.
+static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind, eg_initializer fallback, double value, double l1, double l2) {
+    eg_tensor *initial = eg_initialize(kind ? kind : fallback, value, l->config.o.dtype, shape);
+    eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
+    if (!v) return NULL;
+    egi_part *p = &l->parts[l->n_parts - 1];
+    p->l1 = egi_or(l1, 0);
+    p->l2 = egi_or(l2, 0);
+    return v;
+}
+static bool egi_kernel_weight(eg_layer *l, eg_shape shape) {
+    const eg_layer_options *o = &l->config.o;
+    return egi_weight(l, "kernel", shape, o->kernel_initializer, EG_INIT_GLOROT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2) != NULL;
+}
+static bool egi_bias_weight(eg_layer *l, int64_t n) {
+    const eg_layer_options *o = &l->config.o;
+    eg_shape shape = { 1, { n } };
+    return o->no_bias || egi_weight(l, "bias", shape, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value, o->bias_l1, o->bias_l2) != NULL;
+}
+// A weight by name, NULL where the layer has none.
+static eg_tensor *egi_part_of(const eg_layer *l, const char *name) {
+    for (int64_t i = 0; i < l->n_parts; i++) if (strcmp(l->parts[i].name, name) == 0) return l->parts[i].variable;
+    return NULL;
+}
+
+// ---- activations
+
+static eg_tensor *egi_linear(eg_tensor *x) { return x; }
+static eg_tensor *egi_leaky(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(.2)); }
+static eg_tensor *egi_elu_1(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
+static eg_tensor *egi_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, 0 }; return (eg_softmax)(x, last); }
+static eg_tensor *egi_log_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, 0 }; return (eg_log_softmax)(x, last); }
+static const struct { const char *name; eg_tensor *(*f)(eg_tensor *x); } egi_activations[] = {       // ORDER eg_activation
+    { "default", egi_linear }, { "linear", egi_linear }, { "relu", eg_relu }, { "relu6", eg_relu6 }, { "leaky_relu", egi_leaky },
+    { "elu", egi_elu_1 }, { "selu", eg_selu }, { "gelu", eg_gelu }, { "gelu_tanh", eg_gelu_tanh }, { "silu", eg_silu }, { "mish", eg_mish },
+    { "softplus", eg_softplus }, { "softsign", eg_softsign }, { "tanh", eg_tanh }, { "sigmoid", eg_sigmoid }, { "hard_sigmoid", eg_hard_sigmoid },
+    { "softmax", egi_softmax_last }, { "log_softmax", egi_log_softmax_last }, { "exponential", eg_exp }
+};
+enum { EGI_ACTIVATIONS = (int)(sizeof egi_activations / sizeof egi_activations[0]) };
+EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
+    if ((int)a < 0 || (int)a >= EGI_ACTIVATIONS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: %d is no activation", (int)a);
+    return egi_activations[a].f(x);
+}
+
+// ---- calling and building
+
+EAGER_API bool eg_training(void) { return egi_this.layer && egi_this.layer->training; }
+EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) { return x && egi_alive("mask_of", 0, x) ? x->mask : NULL; }
+
+// A result with this mask: a handle of its own where somebody else may see x.
+static eg_tensor *egi_with_mask(eg_tensor *x, eg_tensor *mask) {
+    if (!x || x->mask == mask) return x;
+    if (x->mask || (x->flags & (EGI_VARIABLE | EGI_NUMBER)) || __atomic_load_n(&x->object.refs, __ATOMIC_ACQUIRE) != 1) x = eg_identity(x);
+    if (x) x->mask = eg_retain(mask);
+    return x;
+}
+static void egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
+    memset(run, 0, sizeof *run);
+    run->layer = l;
+    run->up = egi_this.layer;
+    run->training = training;
+    egi_this.layer = run;
+}
+static void egi_layer_leave(const egi_layer_run *run) { egi_this.layer = run->up; }
+
+// Whether inputs of these shapes (-1: free) are what the layer takes, and what it was built for.
+static bool egi_layer_takes(const eg_layer *l, const eg_shape *in, int n) {
+    const egi_layer_type *t = l->type;
+    int most = t->n_in < 0 ? EGI_LAYER_IN : l->config.n_in ? l->config.n_in : t->n_in;
+    if (n > most || n < (t->n_in < 0 ? 2 : 1))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; %s takes %s%d", n, t->class_name, n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
+    if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
+        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)", t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "",
+                        egi_show(*in), in->rank);
+    const eg_shape *given = &l->config.o.input_shape;
+    bool fits = !given->rank || in->rank == given->rank + 1;
+    for (int i = 0; i < given->rank && fits; i++) fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];
+    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the input %s is not the batch of %s that .input_shape promised", egi_show(*in), egi_show(*given));
+    if (!l->built || !(t->flags & EGI_FIXED_LAST)) return true;
+    int64_t now = in->dims[in->rank - 1], built = l->input.dims[l->input.rank - 1];
+    return now < 0 || now == built ||
+           egi_fail(EG_ERROR_SHAPE, "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)", egi_show(l->input), egi_show(*in),
+                    (long long)built, (long long)now);
+}
+// Makes the weights, on the first call or before it. Nothing is left of a build that failed.
+static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
+    if (l->built || (l->type->flags & EGI_CONTAINER)) return true;
+    int64_t before = l->n_parts;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    bool ok = !l->type->build || l->type->build(l, in, n);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    if (!ok) egi_parts_drop(l, before);
+    else { l->built = true; l->input = *in; }
+    return ok;
+}
+// The shape of the output; rank -1 where only a call can tell.
+static bool egi_layer_shape(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    *out = *in;
+    return !l->type->shape || l->type->shape(l, in, n, out);
+}
+// Checks, makes the weights of the layer and all in it, tells the output's shape.
+static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    egi_layer_run run;
+    egi_layer_enter(&run, l, false);
+    bool ok = egi_layer_takes(l, in, n) && egi_layer_make_weights(l, in, n);
+    if (ok && (l->type->flags & EGI_CONTAINER) && l->type->build) ok = l->type->build(l, in, n);
+    ok = ok && egi_layer_shape(l, in, n, out);
+    egi_layer_leave(&run);
+    if (!ok || out->rank < 0) return ok;
+    l->built = true;
+    l->input = *in;
+    l->output = *out;
+    return true;
+}
+EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
+    eg_shape out;
+    if (!egi_layer_alive("layer_build", l)) return false;
+    if (input.rank < 0 || input.rank > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: rank %d is not between 0 and %d", input.rank, EG_MAX_RANK);
+    for (int i = 0; i < input.rank; i++)
+        if (input.dims[i] < -1) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of %s is negative", i, egi_show(input));
+    if (!egi_layer_prepare(l, &input, 1, &out)) return false;
+    return out.rank >= 0 || egi_fail(EG_ERROR_STATE, "eg_layer_build: layer %.60s holds a function of yours; its weights are made when it is called", l->name);
+}
+// The shape that the layer was told to expect, batch included; rank -1: none.
+static eg_shape egi_layer_expects(const eg_layer *l) {
+    eg_shape shape = l->config.o.input_shape;
+    if (!shape.rank && (l->type->flags & EGI_CONTAINER) && !l->custom && l->n_parts && l->parts[0].child) return egi_layer_expects(l->parts[0].child);
+    for (int i = shape.rank; i > 0; i--) shape.dims[i] = shape.dims[i - 1];
+    shape.dims[0] = -1;
+    shape.rank = shape.rank ? shape.rank + 1 : -1;
+    return shape;
+}
+// One who looks at a layer that knows what it will be called with finds its weights made.
+static bool egi_layer_build_alone(eg_layer *l) {
+    eg_shape in = egi_layer_expects(l), out;
+    return l->built || in.rank < 0 || egi_layer_prepare(l, &in, 1, &out);
+}
+
+static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor **own, int n, eg_tensor *mask) {
+    if (n < 1 || n > EGI_LAYER_IN) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
+    for (int i = 0; i < n; i++) {
+        if (!egi_alive("call", i, in[i])) return false;
+        own[i] = in[i];
+    }
+    if (mask && (!egi_alive("call", n, mask) || mask->dtype != EG_BOOL))
+        return egi_fail(EG_ERROR_DTYPE, "eg_call: the mask %s is not bool", egi_describe(mask));
+    if (mask && mask != own[0]->mask && !(own[0] = egi_with_mask(eg_identity(own[0]), mask))) return false;
+    for (int i = 0; i < n; i++) run->mask[i] = own[i]->mask;
+    run->in = own;
+    run->n = n;
+    run->out_mask[0] = run->layer->type->flags & EGI_PASSES_MASK ? run->mask[0] : NULL;
+    return true;
+}
+static bool egi_layer_run_inputs(egi_layer_run *run) {
+    eg_layer *l = run->layer;
+    eg_shape shapes[EGI_LAYER_IN];
+    for (int i = 0; i < run->n; i++) shapes[i] = egi_shape(run->in[i]);
+    if (!l->built && (l->type->has & EGI_HAS(dtype)) && run->in[0]->dtype == EG_FLOAT64) l->config.o.dtype = EG_FLOAT64;
+    if (!egi_layer_takes(l, shapes, run->n) || !egi_layer_make_weights(l, shapes, run->n)) return false;
+    if (!l->type->call(l, run)) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: the layer's function failed") : false;
+    for (int i = 0; i < run->n_out; i++) {
+        if (!run->out[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: output %d of the layer is NULL", i) : false;
+        if (run->out_mask[i] && !(run->out[i] = egi_with_mask(run->out[i], run->out_mask[i]))) return false;
+    }
+    l->built = true;
+    if (l->input.rank < 0) l->input = shapes[0];
+    if (l->output.rank < 0) l->output = egi_shape(run->out[0]);
+    return true;
+}
+// What eg_call does, for layers that call layers: mask NULL is the one that in[0] carries.
+static bool egi_layer_call(eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_tensor *mask, bool training) {
+    egi_layer_run run;
+    eg_tensor *own[EGI_LAYER_IN];
+    for (int i = 0; i < n_out; i++) out[i] = NULL;
+    if (!egi_layer_alive("call", l)) return false;
+    egi_layer_enter(&run, l, training);
+    run.n_out = n_out;
+    int most = l->config.n_out ? l->config.n_out : l->type->n_out;
+    bool ok = (n_out >= 1 && n_out <= most) || egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d outputs asked for; the layer has %d", n_out, most);
+    eg_scope scope = eg_scope_begin();
+    ok = ok && egi_layer_inputs(&run, in, own, n, mask) && egi_layer_run_inputs(&run);
+    for (int i = 0; i < n_out && ok; i++) ok = eg_keep(run.out[i]) != NULL;
+    eg_scope_end(scope);
+    egi_layer_leave(&run);
+    for (int i = 0; i < n_out && ok; i++) out[i] = run.out[i];
+    return ok;
+}
+static eg_tensor *egi_layer_call1(eg_layer *l, eg_tensor *x) {
+    eg_tensor *y;
+    return egi_layer_call(l, &x, 1, &y, 1, NULL, eg_training()) ? y : NULL;
+}
+EAGER_API bool (eg_call_multi)(eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_call_options o) {
+    if (o.training && o.inference) {
+        for (int i = 0; i < n_out; i++) out[i] = NULL;
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: .training and .inference cannot both be");
+    }
+    return egi_layer_call(l, in, n, out, n_out, o.mask, o.training || (!o.inference && eg_training()));
+}
+EAGER_API eg_tensor *(eg_call)(eg_layer *l, eg_tensor *x, eg_call_options o) {
+    eg_tensor *y;
+    return (eg_call_multi)(l, &x, 1, &y, 1, o) ? y : NULL;
+}
+
+// ---- fully connected
+
+static bool egi_last_known(const eg_shape *in) {
+    return in->dims[in->rank - 1] >= 0 || egi_fail(EG_ERROR_SHAPE, "eg_layer_build: the last dimension of %s must be known, for the weights depend on it", egi_show(*in));
+}
+static eg_tensor *egi_biased(eg_layer *l, eg_tensor *y) {
+    eg_tensor *bias = egi_part_of(l, "bias");
+    return eg_activate(bias ? (eg_add)(y, bias) : y, l->config.o.activation);
+}
+static bool egi_build_dense(eg_layer *l, const eg_shape *in, int n) {
+    eg_shape shape = { 2, { in->dims[in->rank - 1], l->config.units } };
+    (void)n;
+    return egi_last_known(in) && egi_kernel_weight(l, shape) && egi_bias_weight(l, l->config.units);
+}
+static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
+    eg_shape flat = { 2, { -1, 0 } }, shape = egi_shape(x);
+    flat.dims[1] = shape.dims[shape.rank - 1];
+    shape.dims[shape.rank - 1] = l->config.units;
+    if (x->rank == 2) c->out[0] = egi_biased(l, egi_matmul(x, false, kernel, false));
+    else if (x->size) c->out[0] = egi_biased(l, eg_reshape(egi_matmul(eg_reshape(x, flat), false, kernel, false), shape));     // one large product
+    else c->out[0] = egi_biased(l, egi_matmul(x, false, kernel, false));
+    return c->out[0] != NULL;
+}
+static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    (void)n;
+    out->dims[in->rank - 1] = l->config.units;
+    return true;
+}
+
+// ---- layers of layers
+
+static bool egi_build_sequential(eg_layer *l, const eg_shape *in, int n) {
+    eg_shape shape = *in;
+    (void)n;
+    for (int64_t i = 0; i < l->n_parts && shape.rank >= 0; i++) if (!egi_layer_prepare(l->parts[i].child, &shape, 1, &shape)) return false;
+    return true;
+}
+static bool egi_shape_sequential(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    *out = *in;
+    (void)n;
+    for (int64_t i = 0; i < l->n_parts && out->rank >= 0; i++) {
+        eg_shape shape = *out;
+        if (!egi_layer_shape(l->parts[i].child, &shape, 1, out)) return false;
+    }
+    return true;
+}
+// What a layer made dies when the next one has read it; a tape keeps what it needs.
+static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = eg_retain(c->in[0]);
+    if (!l->n_parts) { eg_release(x); return egi_fail(EG_ERROR_STATE, "eg_call: the model has no layers"); }
+    for (int64_t i = 0; i < l->n_parts && x; i++) {
+        eg_scope scope = eg_scope_begin();
+        eg_tensor *y = eg_retain(egi_layer_call1(l->parts[i].child, x));
+        eg_scope_end(scope);
+        eg_release(x);
+        x = y;
+    }
+    return (c->out[0] = egi_own(x)) != NULL;
+}
+static bool egi_call_custom(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *in[EGI_LAYER_IN] = { NULL };
+    for (int i = 0; i < c->n; i++) in[i] = c->in[i];
+    if (l->call_multi) return l->call_multi(in, c->out, l->user);
+    return (c->out[0] = l->call(in, l->user)) != NULL;
+}
+static bool egi_shape_unknown(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    (void)l;
+    (void)in;
+    (void)n;
+    out->rank = -1;
+    return true;
+}
+
+// ---- the table of layers
+
+// Function, class, rank of inputs, inputs, outputs, flags, options, build, call, shape.
+#define EGI_LAYER_TABLE(ROW) \
+    ROW(dense, "Dense", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(activation), \
+        egi_build_dense, egi_call_dense, egi_shape_dense) \
+    ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_build_sequential, egi_call_sequential, egi_shape_sequential) \
+    ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, egi_call_custom, egi_shape_unknown)
+#define EGI_LAYER_ROW(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) { #name, class_name, rank, n_in, n_out, flags, has, build, call, shape },
+static const egi_layer_type egi_layer_types[] = { EGI_LAYER_TABLE(EGI_LAYER_ROW) };
+#define EGI_LAYER_ID(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) EGI_LAYER_##name,
+enum { EGI_LAYER_TABLE(EGI_LAYER_ID) EGI_LAYER_TYPES };
+
+static egi_layer_config egi_layer_options_of(const eg_layer_options *o) {
+    egi_layer_config c;
+    memset(&c, 0, sizeof c);
+    c.o = *o;
+    return c;
+}
+EAGER_API eg_layer *(eg_layer_dense)(int64_t units, eg_layer_options o) {
+    egi_layer_config c = egi_layer_options_of(&o);
+    c.units = units;
+    return egi_layer_positive(&egi_layer_types[EGI_LAYER_dense], "units", units) ? egi_layer_make(&egi_layer_types[EGI_LAYER_dense], &c) : NULL;
+}
+EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
+    if (model && model->type != &egi_layer_types[EGI_LAYER_sequential]) {
+        eg_layer_release(layer);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_add: %.60s is no eg_sequential; eg_layer_track gives it layers", model->name);
+    }
+    bool last_known = model && (!model->n_parts || model->output.rank >= 0);
+    if (!eg_layer_track(model, NULL, layer)) return false;
+    eg_shape in = last_known && model->n_parts > 1 ? model->output : egi_layer_expects(layer), out;
+    if (!last_known || in.rank < 0) { model->output.rank = -1; return true; }
+    egi_layer_run run;
+    egi_layer_enter(&run, model, false);
+    bool ok = egi_layer_prepare(layer, &in, 1, &out);
+    egi_layer_leave(&run);
+    if (!ok) { egi_parts_drop(model, model->n_parts - 1); return false; }
+    if (model->n_parts == 1) model->input = in;
+    model->output = out;
+    model->built = out.rank >= 0;
+    return true;
+}
+EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
+    egi_layer_config c;
+    memset(&c, 0, sizeof c);
+    eg_layer *model = egi_layer_make(&egi_layer_types[EGI_LAYER_sequential], &c);
+    bool ok = model != NULL;
+    for (int i = 0; i < n; i++) {
+        if (ok) ok = eg_layer_add(model, layers[i]);
+        else eg_layer_release(layers[i]);
+    }
+    if (!ok) { eg_layer_release(model); model = NULL; }
+    return model;
+}
+static eg_layer *egi_layer_custom(const char *name, egi_layer_config *c) {
+    if (!name || !*name || strchr(name, '/'))
+        return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: '%.60s' is no name for a kind of layer", name ? name : "NULL");
+    eg_layer *l = egi_layer_make(&egi_layer_types[EGI_LAYER_custom], c);
+    char *copy = l ? egi_layer_copy(name) : NULL, *own = copy ? egi_layer_copy(name) : NULL;
+    if (!own) { egi_free(copy); eg_layer_release(l); return NULL; }
+    egi_free(l->name);
+    l->name = own;
+    l->custom = copy;
+    return l;
+}
+EAGER_API eg_layer *eg_layer_custom(const char *name, eg_function1 *call, void *user) {
+    egi_layer_config c;
+    memset(&c, 0, sizeof c);
+    if (!call) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: the function is NULL");
+    eg_layer *l = egi_layer_custom(name, &c);
+    if (l) { l->call = call; l->user = user; }
+    return l;
+}
+EAGER_API eg_layer *eg_layer_custom_multi(const char *name, int n_in, int n_out, eg_layer_function *call, void *user) {
+    egi_layer_config c;
+    memset(&c, 0, sizeof c);
+    c.n_in = n_in;
+    c.n_out = n_out;
+    if (!call || n_in < 1 || n_in > EGI_LAYER_IN || n_out < 1 || n_out > EGI_LAYER_OUT)
+        return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom_multi: a function, 1 to %d inputs and 1 to %d outputs are needed", EGI_LAYER_IN, EGI_LAYER_OUT);
+    eg_layer *l = egi_layer_custom(name, &c);
+    if (l) { l->call_multi = call; l->user = user; }
+    return l;
+}
+EAGER_API void eg_layer_on_release(eg_layer *l, void (*release)(void *user)) { if (egi_layer_alive("layer_on_release", l)) l->user_release = release; }
 
 //# 29  LOSSES, METRICS, TRAINING ----------------------------------------------
 // Idea: see chapter 10. Read first: 28.
