@@ -32,6 +32,7 @@
  *   EAGER_API             what stands before every public declaration (visibility)
  *   EAGER_DEBUG           catch tensors used after their scope, list leaks at exit
  *   EAGER_OPENBLAS        cblas for matrix products; link -lopenblas
+ *   EAGER_CUDA            NVIDIA GPUs as "gpu:0", ...; link eager_cuda.o, -lcublas -lcudart
  *   EAGER_ZLIB            gzip files and deflated .npz are read; link -lz
  *   EAGER_NO_THREADS      no thread-local state, no pthread
  *   EAGER_NO_STDIO        no FILE in the interface, no default printing
@@ -292,6 +293,8 @@ typedef struct eg_memory_info {
     int64_t allocations;       // calls of the system's allocator since the start
     int64_t tensors_made;      // tensor handles made since the start
     int64_t host_copies;       // device-to-host copies made to read values
+    int64_t device_copies;     // copies from device to device by eg_to, eg_cpu, eg_gpu and their gradients
+    int64_t device_bytes;      // bytes of tensors on devices with memory of their own
 } eg_memory_info;
 EAGER_API eg_memory_info eg_memory(void);
 // peak_bytes begins anew, at what is live now.
@@ -1187,10 +1190,26 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 //# 14  DEVICES AND BACKENDS ---------------------------------------------------
 // Idea: where a tensor's memory is and who computes there. Read first: 3.
 
-// Makes new tensors on this device ("cpu:0") from now on in this thread. False and an error if it is not there.
+// Makes new tensors on this device ("cpu:0", "gpu:0") from now on in this thread. False and an error if it is not there.
 EAGER_API bool eg_set_device(const char *device);
-EAGER_API int eg_device_count(const char *kind);                               // devices of "cpu", "gpu"
-EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device);                  // a copy there; x itself if it is there
+// eg_with_device("gpu:0"); does so for the rest of the block, however that is left. Where there is no such device, that is an
+// error and the device stays.
+typedef struct egi_device_scope { void *former; } egi_device_scope;
+EAGER_API egi_device_scope egi_device_enter(const char *device);
+EAGER_API void egi_device_leave(egi_device_scope *scope);
+// How many devices of a kind ("cpu", "gpu") there are; 0 is no error.
+EAGER_API int eg_device_count(const char *kind);
+// A copy on that device, with a gradient that comes back; x itself if it is there. Counted in eg_memory().device_copies.
+EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device);
+EAGER_API eg_tensor *eg_cpu(eg_tensor *x);                                     // eg_to(x, "cpu:0")
+EAGER_API eg_tensor *eg_gpu(eg_tensor *x);                                     // eg_to(x, "gpu:0")
+// A GPU works on while the program goes on, until a value is read. This waits for all devices. What only they could notice
+// (an index out of range) is an error here or at the next read, with the op's name; later ops may have run by then. False then.
+EAGER_API bool eg_synchronize(void);
+// What float32 products on a GPU may be rounded to inside, for speed: by default nothing; TF32 keeps 10 bits, bfloat16 7.
+typedef enum eg_precision { EG_PRECISION_FLOAT32, EG_PRECISION_TF32, EG_PRECISION_BFLOAT16 } eg_precision;
+// Sets it for this thread and returns the former setting.
+EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 
 #ifdef __cplusplus
 }
@@ -1202,6 +1221,14 @@ struct eg_value {
     eg_value operator-() const { return eg_negative(tensor); }
 };
 static inline eg_tensor *egi_arg(eg_value x) { return x.tensor; }
+struct egi_device_guard {
+    egi_device_scope scope;
+    explicit egi_device_guard(const char *device) : scope(egi_device_enter(device)) {}
+    egi_device_guard(const egi_device_guard &) = delete;
+    egi_device_guard &operator=(const egi_device_guard &) = delete;
+    ~egi_device_guard() { egi_device_leave(&scope); }
+};
+#define eg_with_device(device) egi_device_guard EGI_PASTE(egi_device_, __LINE__)(device)
 #define EGI_OPERATOR(sign, function) \
     static inline eg_value operator sign(eg_value a, eg_value b) { return (function)(a.tensor, b.tensor); } \
     static inline eg_value operator sign(eg_value a, eg_tensor *b) { return (function)(a.tensor, b); } \
@@ -1215,6 +1242,9 @@ EGI_OPERATOR(-, eg_sub)
 EGI_OPERATOR(*, eg_mul)
 EGI_OPERATOR(/, eg_div)
 #undef EGI_OPERATOR
+#else
+#define eg_with_device(device) \
+    __attribute__((cleanup(egi_device_leave), unused)) egi_device_scope EGI_PASTE(egi_device_, __LINE__) = egi_device_enter(device)
 #endif
 #endif // EAGER_H
 
@@ -1232,6 +1262,12 @@ extern "C" {
 #endif
 
 #define EGI_RESTRICT __restrict
+// A function that kernels of every device call: under nvcc it exists for the GPU, too.
+#ifdef __CUDACC__
+#define EGI_EVERYWHERE static inline __host__ __device__
+#else
+#define EGI_EVERYWHERE static inline
+#endif
 #define EGI_COLD __attribute__((cold, noinline))     /* errors: small code, off the path */
 #define EGI_MAX_OUT 4
 
@@ -1365,17 +1401,20 @@ struct eg_backend {
     bool (*write)(eg_backend *b, void *to, const void *from, int64_t bytes);     // from the host
     bool (*read)(eg_backend *b, void *to, const void *from, int64_t bytes);      // to the host
     bool (*kernel[EGI_KERNELS])(eg_backend *b, const egi_args *args);            // false with an error raised
+    bool (*synchronize)(eg_backend *b);                     // waits for its work; false with an error it only now knows of. NULL: none
+    void (*trim)(eg_backend *b);                            // gives cached memory back. NULL: there is none
 };
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's.
 EAGER_API bool egi_backend_register(eg_backend *backend);
 EAGER_API eg_backend *egi_backend_cpu(void);
+EAGER_API const egi_op *egi_elementwise_rows(void);         // in the order of EGI_ELEMENTWISE_TABLE
 
 typedef enum egi_reduction {
     EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
     EGI_SOFTMAX_, EGI_LOG_SOFTMAX
 } egi_reduction;
 typedef struct egi_reduce_parameters { egi_reduction kind; int64_t outer, n, inner; bool exclusive, reverse; } egi_reduce_parameters;
-typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; } egi_matmul_parameters;
+typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; eg_precision precision; } egi_matmul_parameters;
 typedef struct egi_conv_dims { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_conv_dims;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
 typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; } egi_conv_parameters;
@@ -1447,7 +1486,7 @@ struct egi_heap {
     egi_heap *next;                             // all heaps
     bool orphan;                                // its thread has ended: up for adoption
     // Written by the owner, read by anyone; what a thread frees of another's counts as negative here.
-    int64_t live_tensors, live_bytes, peak_bytes, held_bytes, allocations, tensors_made, host_copies;
+    int64_t live_tensors, live_bytes, peak_bytes, held_bytes, allocations, tensors_made, host_copies, device_copies, device_bytes;
 };
 
 typedef struct egi_context {
@@ -1470,6 +1509,7 @@ typedef struct egi_context {
     struct egi_layer_run *layer;        // the layer that is called now (28)
     int at_line;
     eg_backend *backend;
+    eg_precision precision;
     eg_random_state random;
     int64_t next_id;
     char reason[320];
@@ -1906,9 +1946,11 @@ static void egi_trim_orphans(void) {
         egi_unlock();
     }
 }
+static void egi_backends_trim(void);
 EAGER_API void eg_memory_trim(void) {
     if (egi_this.heap) egi_heap_trim(egi_this.heap);
     egi_trim_orphans();
+    egi_backends_trim();
 }
 static void egi_add_counts(eg_memory_info *info, egi_heap *h) {
     info->live_tensors += __atomic_load_n(&h->live_tensors, __ATOMIC_RELAXED);
@@ -1918,6 +1960,8 @@ static void egi_add_counts(eg_memory_info *info, egi_heap *h) {
     info->allocations += __atomic_load_n(&h->allocations, __ATOMIC_RELAXED);
     info->tensors_made += __atomic_load_n(&h->tensors_made, __ATOMIC_RELAXED);
     info->host_copies += __atomic_load_n(&h->host_copies, __ATOMIC_RELAXED);
+    info->device_copies += __atomic_load_n(&h->device_copies, __ATOMIC_RELAXED);
+    info->device_bytes += __atomic_load_n(&h->device_bytes, __ATOMIC_RELAXED);
 }
 EAGER_API void eg_shutdown(void) {
     egi_thread_end(NULL);
@@ -2024,11 +2068,14 @@ static const struct { const char *name; int size; } egi_dtypes[] = {       // OR
 };
 enum { EGI_DTYPES = 8, EGI_COMPUTED = 6 };
 static bool egi_dtype_valid(eg_dtype t) { return (unsigned)t < (unsigned)EGI_DTYPES; }
-static bool egi_is_float(int t) { return t == EG_FLOAT32 || t == EG_FLOAT64 || t == EG_FLOAT16 || t == EG_BFLOAT16; }
 EAGER_API const char *eg_dtype_name(eg_dtype t) { return egi_dtype_valid(t) ? egi_dtypes[t].name : "?"; }
 EAGER_API int64_t eg_dtype_size(eg_dtype t) { return egi_dtype_valid(t) ? egi_dtypes[t].size : 0; }
 
-static float egi_from_half(uint16_t h) {
+#endif // EGI_IMPLEMENTED
+#if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_ELEMENTS)   // single elements: kernels of backends need them, too
+#define EGI_ELEMENTS
+EGI_EVERYWHERE bool egi_is_float(int t) { return t == EG_FLOAT32 || t == EG_FLOAT64 || t == EG_FLOAT16 || t == EG_BFLOAT16; }
+EGI_EVERYWHERE float egi_from_half(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31u, m = h & 1023u, bits;
     if (e == 31) bits = sign | 0x7f800000u | (m << 13);
     else if (e) bits = sign | ((e + 112) << 23) | (m << 13);
@@ -2040,7 +2087,7 @@ static float egi_from_half(uint16_t h) {
     memcpy(&f, &bits, 4);
     return f;
 }
-static uint16_t egi_to_half(float f) {                    // to nearest, halves to even
+EGI_EVERYWHERE uint16_t egi_to_half(float f) {                    // to nearest, halves to even
     uint32_t bits;
     memcpy(&bits, &f, 4);
     uint32_t sign = (bits >> 16) & 0x8000u, e = (bits >> 23) & 255u, m = bits & 0x7fffffu;
@@ -2057,20 +2104,20 @@ static uint16_t egi_to_half(float f) {                    // to nearest, halves 
     if (rest > middle || (rest == middle && (half & 1))) half++;
     return (uint16_t)(sign | (half > 0x7c00u ? 0x7c00u : half));
 }
-static float egi_from_bfloat(uint16_t h) {
+EGI_EVERYWHERE float egi_from_bfloat(uint16_t h) {
     uint32_t bits = (uint32_t)h << 16;
     float f;
     memcpy(&f, &bits, 4);
     return f;
 }
-static uint16_t egi_to_bfloat(float f) {
+EGI_EVERYWHERE uint16_t egi_to_bfloat(float f) {
     uint32_t bits;
     memcpy(&bits, &f, 4);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40u);
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
 // The nearest float toward zero, its last bit set where it is not exact: rounding that to fewer bits is rounding v itself.
-static float egi_to_odd(double v) {
+EGI_EVERYWHERE float egi_to_odd(double v) {
     float f = (float)v;
     uint32_t bits;
     if ((double)f == v || v != v) return f;
@@ -2080,7 +2127,7 @@ static float egi_to_odd(double v) {
     memcpy(&f, &bits, 4);
     return f;
 }
-static double egi_load(int dtype, const void *p) {
+EGI_EVERYWHERE double egi_load(int dtype, const void *p) {
     switch (dtype) {
         case EG_FLOAT32: { float v; memcpy(&v, p, 4); return (double)v; }
         case EG_FLOAT64: { double v; memcpy(&v, p, 8); return v; }
@@ -2092,16 +2139,16 @@ static double egi_load(int dtype, const void *p) {
         default: return 0;
     }
 }
-static int64_t egi_load_int(int dtype, const void *p);
+EGI_EVERYWHERE int64_t egi_load_int(int dtype, const void *p);
 // Truncates toward zero and saturates; NaN is 0.
-static int64_t egi_to_int64(double v) {
+EGI_EVERYWHERE int64_t egi_to_int64(double v) {
     if (v != v) return 0;
     if (v >= 9223372036854775808.0) return INT64_MAX;
     if (v <= -9223372036854775808.0) return INT64_MIN;
     return (int64_t)v;
 }
-static int64_t egi_saturate(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
-static void egi_store(int dtype, void *p, double v) {
+EGI_EVERYWHERE int64_t egi_saturate(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
+EGI_EVERYWHERE void egi_store(int dtype, void *p, double v) {
     switch (dtype) {
         case EG_FLOAT32: { float f = (float)v; memcpy(p, &f, 4); break; }
         case EG_FLOAT64: memcpy(p, &v, 8); break;
@@ -2114,16 +2161,19 @@ static void egi_store(int dtype, void *p, double v) {
         default: break;
     }
 }
-static int64_t egi_load_int(int dtype, const void *p) {
+EGI_EVERYWHERE int64_t egi_load_int(int dtype, const void *p) {
     if (dtype == EG_INT64) { int64_t v; memcpy(&v, p, 8); return v; }
     return egi_to_int64(egi_load(dtype, p));
 }
-static void egi_store_int(int dtype, void *p, int64_t v) {
+EGI_EVERYWHERE void egi_store_int(int dtype, void *p, int64_t v) {
     if (dtype == EG_INT64) memcpy(p, &v, 8);
     else if (dtype == EG_INT32) { int32_t i = (int32_t)egi_saturate(v, INT32_MIN, INT32_MAX); memcpy(p, &i, 4); }
     else if (dtype == EG_UINT8) *(unsigned char *)p = (unsigned char)egi_saturate(v, 0, 255);
     else egi_store(dtype, p, (double)v);
 }
+#endif // EGI_ELEMENTS
+#if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_ELEMENTS)
+#define EGI_IMPLEMENTED_AFTER_ELEMENTS
 
 // ---- shapes
 
@@ -2225,7 +2275,10 @@ static void egi_buffer_release(egi_buffer *b) {
     if (!b) return;
     if (__atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (b->deleter) b->deleter(b->data, b->user);
-    if (b->on_device) b->backend->deallocate(b->backend, b->data, b->bytes);
+    if (b->on_device) {
+        b->backend->deallocate(b->backend, b->data, b->bytes);
+        if (egi_heap_get()) egi_count(&egi_this.heap->device_bytes, -b->bytes);
+    }
     egi_free(b);
 }
 static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
@@ -2240,6 +2293,7 @@ static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
     b->user = NULL;
     b->data = here ? (void *)((char *)b + EGI_ALIGN) : backend->allocate(backend, bytes);
     if (!b->data) { egi_free(b); return NULL; }
+    if (!here) egi_count(&egi_this.heap->device_bytes, bytes);
     return b;
 }
 
@@ -2658,6 +2712,9 @@ EAGER_API int64_t eg_item_int(eg_tensor *x) {
 // Every fill takes the draw's starting state and writes elements [first, first +
 // count) of the draw to out[0 .. count).
 
+#endif // EGI_IMPLEMENTED
+#if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_RANDOM_NUMBERS)   // the same numbers on every device
+#define EGI_RANDOM_NUMBERS
 typedef struct egi_random {
     uint64_t seed;
     uint64_t counter;  // the next block; wraps around after 2^64 of them
@@ -2669,14 +2726,14 @@ enum {
     EGI_RANDOM_PER_BLOCK_64 = 2   // float64, integers, permutations
 };
 
-static void egi_random_advance(egi_random *r, int64_t count, int per_block) {
+EGI_EVERYWHERE void egi_random_advance(egi_random *r, int64_t count, int per_block) {
     r->counter += (uint64_t)(count / per_block) + (uint64_t)(count % per_block != 0);
 }
 
 // Philox 4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
 // easy as 1, 2, 3" (2011): ten rounds of two 32x32 -> 64 bit products. Each round
 // is a bijection, so distinct counters never give the same block under one key.
-static inline void egi_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
+EGI_EVERYWHERE void egi_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
 #if defined(__GNUC__) && !defined(__clang__)
@@ -2700,14 +2757,14 @@ static inline void egi_philox(uint32_t out[4], const uint32_t counter[4], const 
 
 // Block `block` of a draw. `attempt` opens a further, independent sequence for
 // elements whose first number had to be rejected.
-static inline void egi_random_block(uint32_t out[4], egi_random r, uint64_t block, uint32_t attempt) {
+EGI_EVERYWHERE void egi_random_block(uint32_t out[4], egi_random r, uint64_t block, uint32_t attempt) {
     const uint64_t position = r.counter + block;
     const uint32_t counter[4] = {(uint32_t)position, (uint32_t)(position >> 32), attempt, 0};
     const uint32_t key[2] = {(uint32_t)r.seed, (uint32_t)(r.seed >> 32)};
     egi_philox(out, counter, key);
 }
 
-static inline uint64_t egi_random_word64(const uint32_t block[4], int half) {
+EGI_EVERYWHERE uint64_t egi_random_word64(const uint32_t block[4], int half) {
     return (uint64_t)block[2 * half] | (uint64_t)block[2 * half + 1] << 32;
 }
 
@@ -2732,13 +2789,13 @@ static inline uint64_t egi_random_word64(const uint32_t block[4], int half) {
     } while (0)
 
 // True with probability p, to the nearest 2^-32. NaN and p <= 0 never, p >= 1 always.
-static void egi_random_bernoulli(unsigned char *out, int64_t first, int64_t count, egi_random r, double p) {
+EGI_EVERYWHERE void egi_random_bernoulli(unsigned char *out, int64_t first, int64_t count, egi_random r, double p) {
     const double limit = p * 4294967296.0;
     EGI_RANDOM_EACH_BLOCK(4, out[i] = (unsigned char)((double)word[lane] < limit););
 }
 
 // The high and low half of a 128-bit product.
-static inline uint64_t egi_multiply_high(uint64_t a, uint64_t b, uint64_t *low) {
+EGI_EVERYWHERE uint64_t egi_multiply_high(uint64_t a, uint64_t b, uint64_t *low) {
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     const uint64_t p00 = a0 * b0, p01 = a0 * b1, p10 = a1 * b0;
     const uint64_t middle = p10 + (p00 >> 32) + (uint32_t)p01;
@@ -2749,7 +2806,7 @@ static inline uint64_t egi_multiply_high(uint64_t a, uint64_t b, uint64_t *low) 
 // An integer in [0, range), each exactly as likely (Lemire 2019): x * range / 2^64,
 // where of the 2^64 values of x the first 2^64 mod range in their cell are rejected.
 // A rejected element tries again in a sequence of its own. range 0 stands for 2^64.
-static inline uint64_t egi_random_below(egi_random r, uint64_t block, int half, uint64_t x, uint64_t range) {
+EGI_EVERYWHERE uint64_t egi_random_below(egi_random r, uint64_t block, int half, uint64_t x, uint64_t range) {
     uint64_t low, high = egi_multiply_high(x, range, &low);
     if (range == 0) return x;
     if (low < range) {
@@ -2764,7 +2821,7 @@ static inline uint64_t egi_random_below(egi_random r, uint64_t block, int half, 
 }
 
 // Integers in [low, high), low < high.
-static void egi_random_int64(int64_t *out, int64_t first, int64_t count, egi_random r, int64_t low, int64_t high) {
+EGI_EVERYWHERE void egi_random_int64(int64_t *out, int64_t first, int64_t count, egi_random r, int64_t low, int64_t high) {
     const uint64_t range = (uint64_t)high - (uint64_t)low;
     EGI_RANDOM_EACH_BLOCK(2,
         const uint64_t x = egi_random_word64(word, lane);
@@ -2773,7 +2830,7 @@ static void egi_random_int64(int64_t *out, int64_t first, int64_t count, egi_ran
 
 // A permutation of 0 .. count - 1 (Fisher and Yates, growing from the left). Each
 // place depends on all before it, so there is no computing a part alone.
-static void egi_random_permutation(int64_t *out, int64_t count, egi_random r) {
+EGI_EVERYWHERE void egi_random_permutation(int64_t *out, int64_t count, egi_random r) {
     const int64_t first = 0;
     EGI_RANDOM_EACH_BLOCK(2,
         const uint64_t x = egi_random_word64(word, lane);
@@ -2799,7 +2856,7 @@ static void egi_random_permutation(int64_t *out, int64_t count, egi_random r) {
 
 // Uniform in [low, high); with 0 and 1 the 24 or 53 high bits themselves. high - low
 // must be finite.
-static void egi_random_uniform_f32(float *out, int64_t first, int64_t count, egi_random r, double low, double high) {
+EGI_EVERYWHERE void egi_random_uniform_f32(float *out, int64_t first, int64_t count, egi_random r, double low, double high) {
     EGI_FP_EXACT
     const double step = (high - low) * (1.0 / 16777216.0);
     const float limit = (float)high, last = nextafterf(limit, (float)low);
@@ -2809,7 +2866,7 @@ static void egi_random_uniform_f32(float *out, int64_t first, int64_t count, egi
         out[i] = u < limit ? u : last;);  // rounding may have reached high
 }
 
-static void egi_random_uniform_f64(double *out, int64_t first, int64_t count, egi_random r, double low, double high) {
+EGI_EVERYWHERE void egi_random_uniform_f64(double *out, int64_t first, int64_t count, egi_random r, double low, double high) {
     EGI_FP_EXACT
     const double range = high - low, last = nextafter(high, low);
     EGI_RANDOM_EACH_BLOCK(2,
@@ -2820,7 +2877,7 @@ static void egi_random_uniform_f64(double *out, int64_t first, int64_t count, eg
 
 // -2 ln u for 0 < u < 1, to about 2 ulp. With u = m 2^e, m near 1, and s = (m - 1) / (m + 1):
 // ln m = 2 artanh s = 2 (s + s^3/3 + s^5/5 + ...), where |s| < 0.172 and 11 terms suffice.
-static inline double egi_minus_2_log(double u) {
+EGI_EVERYWHERE double egi_minus_2_log(double u) {
     EGI_FP_EXACT
     uint64_t bits;
     memcpy(&bits, &u, sizeof bits);
@@ -2841,7 +2898,7 @@ static inline double egi_minus_2_log(double u) {
 // Two independent standard normals from u1, u2 in (0, 1), the angle given as the
 // quarter turn it falls in and a fraction t of one in [-1/2, 1/2] from its middle
 // (Box and Muller): the radius sqrt(-2 ln u1) times the sine and the cosine.
-static inline void egi_normal_pair(double out[2], double u, uint32_t quarter, double t) {
+EGI_EVERYWHERE void egi_normal_pair(double out[2], double u, uint32_t quarter, double t) {
     EGI_FP_EXACT
     const double radius = sqrt(egi_minus_2_log(u));
     const double a = t * 1.5707963267948966, x = a * a, x2 = x * x, x4 = x2 * x2;  // |a| <= pi/4: Taylor's series
@@ -2861,7 +2918,7 @@ static inline void egi_normal_pair(double out[2], double u, uint32_t quarter, do
 }
 
 // Four normals of a block for float32: 32 bits of radius (so |z| < 6.77), 32 of angle.
-static inline void egi_normal_block_f32(double out[4], const uint32_t word[4]) {
+EGI_EVERYWHERE void egi_normal_block_f32(double out[4], const uint32_t word[4]) {
     EGI_FP_EXACT
     for (int k = 0; k < 4; k += 2) {
         const double u = ((double)word[k] + 0.5) * (1.0 / 4294967296.0);
@@ -2871,7 +2928,7 @@ static inline void egi_normal_block_f32(double out[4], const uint32_t word[4]) {
 }
 
 // Two for float64: 52 bits of radius (|z| < 8.58), 64 of angle.
-static inline void egi_normal_block_f64(double out[2], const uint32_t word[4]) {
+EGI_EVERYWHERE void egi_normal_block_f64(double out[2], const uint32_t word[4]) {
     EGI_FP_EXACT
     const uint64_t a = egi_random_word64(word, 0), b = egi_random_word64(word, 1);
     const double u = ((double)(a >> 12) + 0.5) * (1.0 / 4503599627370496.0);
@@ -2883,7 +2940,7 @@ static inline void egi_normal_block_f64(double out[2], const uint32_t word[4]) {
 // normal has cut = 2 (a plain one HUGE_VAL): an element further out than `cut` standard
 // deviations tries again, in its own lane of the next attempt's block, so that it still
 // depends on its place alone.
-static void egi_random_normal_f32(float *out, int64_t first, int64_t count, egi_random r, double mean, double stddev,
+EGI_EVERYWHERE void egi_random_normal_f32(float *out, int64_t first, int64_t count, egi_random r, double mean, double stddev,
                                   double cut) {
     EGI_FP_EXACT
     uint64_t block = (uint64_t)first / 4;
@@ -2905,7 +2962,7 @@ static void egi_random_normal_f32(float *out, int64_t first, int64_t count, egi_
     }
 }
 
-static void egi_random_normal_f64(double *out, int64_t first, int64_t count, egi_random r, double mean, double stddev,
+EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t count, egi_random r, double mean, double stddev,
                                   double cut) {
     EGI_FP_EXACT
     uint64_t block = (uint64_t)first / 2;
@@ -2930,6 +2987,9 @@ static void egi_random_normal_f64(double *out, int64_t first, int64_t count, egi
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
+#endif // EGI_RANDOM_NUMBERS
+#if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_RANDOM_NUMBERS)
+#define EGI_IMPLEMENTED_AFTER_RANDOM_NUMBERS
 
 //# 19  PRINTING ---------------------------------------------------------------
 // Idea: an array is written as NumPy's print() writes it. Each number gets the
@@ -3281,6 +3341,9 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
 // the result, g the upstream gradient. To add an op: one row here, one line with
 // its declaration, one case in tests/. Read first: 15.  Proof: tests/ops.c
 
+#endif // EGI_IMPLEMENTED
+#if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_WORDS)   // a GPU has the whole table
+#define EGI_WORDS
 #define EGI_WORD(word) EGI_PASTE(EGI_V, word)
 #define EGI_K(value) EGI_WORD(_k)(value)              /* a constant */
 #define EGI_NONE EGI_WORD(_none)                      /* no gradient for this operand */
@@ -3439,48 +3502,48 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
 // rounds to a whole number, which then stands in the low bits. Errors, over all floats, in units in the last place:
 // exp 1.0, expm1 1.6, log 0.9, log1p 1.5, tanh 2.4, sigmoid 2.2, erf 1.3. tests/ops_values.c holds them against float64.
 
-static inline float egi_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
-static inline uint32_t egi_to_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+EGI_EVERYWHERE float egi_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
+EGI_EVERYWHERE uint32_t egi_to_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
 // condition ? a : b, by masks: gcc makes branches of the other form, and then no vectors.
-static inline float egi_choose(int condition, float a, float b) {
+EGI_EVERYWHERE float egi_choose(int condition, float a, float b) {
     const uint32_t mask = 0u - (uint32_t)condition;
     return egi_from_bits((egi_to_bits(a) & mask) | (egi_to_bits(b) & ~mask));
 }
 #define EGI_ROUNDER 12582912.0f
-static inline float egi_two_to(float n) { return egi_from_bits((egi_to_bits(n + EGI_ROUNDER) + 127u) << 23); }     // n whole, -126 to 127
-static inline float egi_exp_split(float x, float *r) {          // n
+EGI_EVERYWHERE float egi_two_to(float n) { return egi_from_bits((egi_to_bits(n + EGI_ROUNDER) + 127u) << 23); }     // n whole, -126 to 127
+EGI_EVERYWHERE float egi_exp_split(float x, float *r) {          // n
     const float n = (x * 1.44269504f + EGI_ROUNDER) - EGI_ROUNDER;
     *r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
     return n;
 }
-static inline float egi_expm1_near_0(float r) {                 // |r| <= ln 2 / 2
+EGI_EVERYWHERE float egi_expm1_near_0(float r) {                 // |r| <= ln 2 / 2
     return r + r * r * (0.5f + r * (0.16666506f + r * (0.041666169f + r * (0.0083703212f + r * 0.001395297f))));
 }
-static inline float egi_expf(float x) {
+EGI_EVERYWHERE float egi_expf(float x) {
     float r, c = egi_choose(x < -104.0f, -104.0f, x);
     c = egi_choose(c > 89.0f, 89.0f, c);
     const float n = egi_exp_split(c, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
     return (1.0f + egi_expm1_near_0(r)) * egi_two_to(half) * egi_two_to(n - half);      // two steps: 2^n alone may be no float
 }
-static inline float egi_expm1f(float x) {
+EGI_EVERYWHERE float egi_expm1f(float x) {
     float r, c = egi_choose(x < -18.0f, -18.0f, x);
     c = egi_choose(c > 89.0f, 89.0f, c);
     const float n = egi_exp_split(c, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
     const float first = egi_two_to(half), second = egi_two_to(n - half);
     return (egi_expm1_near_0(r) * first + (first - 1.0f / second)) * second;
 }
-static inline float egi_tanhf(float x) {                        // e / (e + 2) with e = exp(2|x|) - 1
+EGI_EVERYWHERE float egi_tanhf(float x) {                        // e / (e + 2) with e = exp(2|x|) - 1
     const float a = fabsf(x);
     float r;
     const float n = egi_exp_split(egi_choose(a > 10.0f, 20.0f, 2.0f * a), &r), power = egi_two_to(n);
     const float e = egi_expm1_near_0(r) * power + (power - 1.0f);
     return copysignf(e / (e + 2.0f), x);
 }
-static inline float egi_sigmoidf(float x) {
+EGI_EVERYWHERE float egi_sigmoidf(float x) {
     const float e = egi_expf(-fabsf(x));
     return egi_choose(x < 0, e, 1.0f) / (1.0f + e);
 }
-static inline float egi_logf(float x) {                         // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
+EGI_EVERYWHERE float egi_logf(float x) {                         // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
     const int tiny = x < 1.17549435e-38f;
     const uint32_t bits = egi_to_bits(x * egi_choose(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
     const float e = (float)((int32_t)over >> 23) - egi_choose(tiny, 23.0f, 0.0f), f = egi_from_bits(bits - (over & 0xff800000u)) - 1.0f;
@@ -3491,11 +3554,11 @@ static inline float egi_logf(float x) {                         // x = 2^e (1 + 
     y = egi_choose(x == INFINITY, x, y);
     return egi_choose(x >= 0, y, NAN);
 }
-static inline float egi_log1pf(float x) {                       // log(w), and what rounding 1 + x to w has lost
+EGI_EVERYWHERE float egi_log1pf(float x) {                       // log(w), and what rounding 1 + x to w has lost
     const float w = 1.0f + x, y = egi_logf(w), lost = (x - (w - 1.0f)) / w;
     return egi_choose(w == 1.0f, x, egi_choose((w > 0) & (w < INFINITY), y + lost, y));
 }
-static inline float egi_erff(float x) {                         // a polynomial up to 1, 1 - exp(polynomial) beyond
+EGI_EVERYWHERE float egi_erff(float x) {                         // a polynomial up to 1, 1 - exp(polynomial) beyond
     const float a = fabsf(x), z = a * a, c = egi_choose(a > 4.0f, 4.0f, a);
     const float near_0 = a + a * (0.12837917f + z * (-0.37612626f + z * (0.112836f + z * (-0.026854444f + z * (0.0051895352f +
                          z * (-0.00080208411f + z * 7.8891193e-05f))))));
@@ -3503,7 +3566,7 @@ static inline float egi_erff(float x) {                         // a polynomial 
                            c * (-0.0041936128f + c * (0.00043910678f + c * -2.1496149e-05f))))));
     return copysignf(egi_choose(a < 1.0f, near_0, 1.0f - egi_expf(log_rest)), x);
 }
-static inline float egi_softplusf(float x) { return egi_choose((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
+EGI_EVERYWHERE float egi_softplusf(float x) { return egi_choose((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
 // float64: libm's.
 #define egi_exp exp
 #define egi_expm1 expm1
@@ -3511,105 +3574,105 @@ static inline float egi_softplusf(float x) { return egi_choose((x > 0) | (x != x
 #define egi_log1p log1p
 #define egi_tanh tanh
 #define egi_erf erf
-static inline double egi_sigmoid(double x) {
+EGI_EVERYWHERE double egi_sigmoid(double x) {
     double e = exp(-fabs(x));
     return x >= 0 ? 1 / (1 + e) : x < 0 ? e / (1 + e) : x;
 }
-static inline double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) + log1p(exp(-fabs(x))); }
+EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) + log1p(exp(-fabs(x))); }
 
 // ---- the words for each dtype
 
 #define EGI_SCALAR_WORDS(V, T) \
-    static inline int V##_eq(T a, T b) { return a == b; } \
-    static inline int V##_ne(T a, T b) { return a != b; } \
-    static inline int V##_lt(T a, T b) { return a < b; } \
-    static inline int V##_le(T a, T b) { return a <= b; } \
-    static inline int V##_gt(T a, T b) { return a > b; } \
-    static inline int V##_ge(T a, T b) { return a >= b; } \
-    static inline int V##_and(int a, int b) { return a & b; } \
-    static inline int V##_or(int a, int b) { return a | b; } \
-    static inline int V##_not(int a) { return !a; } \
-    static inline int V##_true(T a) { return a != 0; } \
-    static inline T V##_select(int condition, T a, T b) { return condition ? a : b; }
+    EGI_EVERYWHERE int V##_eq(T a, T b) { return a == b; } \
+    EGI_EVERYWHERE int V##_ne(T a, T b) { return a != b; } \
+    EGI_EVERYWHERE int V##_lt(T a, T b) { return a < b; } \
+    EGI_EVERYWHERE int V##_le(T a, T b) { return a <= b; } \
+    EGI_EVERYWHERE int V##_gt(T a, T b) { return a > b; } \
+    EGI_EVERYWHERE int V##_ge(T a, T b) { return a >= b; } \
+    EGI_EVERYWHERE int V##_and(int a, int b) { return a & b; } \
+    EGI_EVERYWHERE int V##_or(int a, int b) { return a | b; } \
+    EGI_EVERYWHERE int V##_not(int a) { return !a; } \
+    EGI_EVERYWHERE int V##_true(T a) { return a != 0; } \
+    EGI_EVERYWHERE T V##_select(int condition, T a, T b) { return condition ? a : b; }
 #define EGI_FLOAT_WORDS(V, T, f) \
     EGI_SCALAR_WORDS(V, T) \
-    static inline T V##_neg(T a) { return -a; } \
-    static inline T V##_add(T a, T b) { return a + b; } \
-    static inline T V##_sub(T a, T b) { return a - b; } \
-    static inline T V##_mul(T a, T b) { return a * b; } \
-    static inline T V##_div(T a, T b) { return a / b; } \
-    static inline T V##_div_no_nan(T a, T b) { return b == 0 ? 0 : a / b; } \
-    static inline T V##_mod(T a, T b) { \
+    EGI_EVERYWHERE T V##_neg(T a) { return -a; } \
+    EGI_EVERYWHERE T V##_add(T a, T b) { return a + b; } \
+    EGI_EVERYWHERE T V##_sub(T a, T b) { return a - b; } \
+    EGI_EVERYWHERE T V##_mul(T a, T b) { return a * b; } \
+    EGI_EVERYWHERE T V##_div(T a, T b) { return a / b; } \
+    EGI_EVERYWHERE T V##_div_no_nan(T a, T b) { return b == 0 ? 0 : a / b; } \
+    EGI_EVERYWHERE T V##_mod(T a, T b) { \
         T r = fmod##f(a, b); \
         if (r == 0) return copysign##f((T)0, b); \
         return (r < 0) != (b < 0) ? r + b : r; \
     } \
-    static inline T V##_floordiv(T a, T b) { \
+    EGI_EVERYWHERE T V##_floordiv(T a, T b) { \
         if (b == 0) return a / b; \
         T r = fmod##f(a, b), q = (a - r) / b, down = floor##f(q);      /* q is whole but for rounding */ \
         if (q - down > (T)0.5) down += 1; \
         return r != 0 && (r < 0) != (b < 0) ? down - 1 : down; \
     } \
-    static inline T V##_pow(T a, T b) { return pow##f(a, b); } \
-    static inline T V##_max(T a, T b) { return ((a > b) | (a != a)) ? a : b; } \
-    static inline T V##_min(T a, T b) { return ((a < b) | (a != a)) ? a : b; } \
-    static inline T V##_abs(T a) { return fabs##f(a); } \
-    static inline T V##_sign(T a) { return a > 0 ? 1 : a < 0 ? -1 : a; } \
-    static inline T V##_sqrt(T a) { return sqrt##f(a); } \
-    static inline T V##_exp(T a) { return egi_exp##f(a); } \
-    static inline T V##_expm1(T a) { return egi_expm1##f(a); } \
-    static inline T V##_log(T a) { return egi_log##f(a); } \
-    static inline T V##_log1p(T a) { return egi_log1p##f(a); } \
-    static inline T V##_sin(T a) { return sin##f(a); } \
-    static inline T V##_cos(T a) { return cos##f(a); } \
-    static inline T V##_tan(T a) { return tan##f(a); } \
-    static inline T V##_asin(T a) { return asin##f(a); } \
-    static inline T V##_acos(T a) { return acos##f(a); } \
-    static inline T V##_atan(T a) { return atan##f(a); } \
-    static inline T V##_atan2(T a, T b) { return atan2##f(a, b); } \
-    static inline T V##_sinh(T a) { return sinh##f(a); } \
-    static inline T V##_cosh(T a) { return cosh##f(a); } \
-    static inline T V##_tanh(T a) { return egi_tanh##f(a); } \
-    static inline T V##_asinh(T a) { return asinh##f(a); } \
-    static inline T V##_acosh(T a) { return acosh##f(a); } \
-    static inline T V##_atanh(T a) { return atanh##f(a); } \
-    static inline T V##_erf(T a) { return egi_erf##f(a); } \
-    static inline T V##_sigmoid(T a) { return egi_sigmoid##f(a); } \
-    static inline T V##_softplus(T a) { return egi_softplus##f(a); } \
-    static inline T V##_floor(T a) { return floor##f(a); } \
-    static inline T V##_ceil(T a) { return ceil##f(a); } \
-    static inline T V##_round(T a) { return rint##f(a); } \
-    static inline T V##_square(T a) { return a * a; }
+    EGI_EVERYWHERE T V##_pow(T a, T b) { return pow##f(a, b); } \
+    EGI_EVERYWHERE T V##_max(T a, T b) { return ((a > b) | (a != a)) ? a : b; } \
+    EGI_EVERYWHERE T V##_min(T a, T b) { return ((a < b) | (a != a)) ? a : b; } \
+    EGI_EVERYWHERE T V##_abs(T a) { return fabs##f(a); } \
+    EGI_EVERYWHERE T V##_sign(T a) { return a > 0 ? 1 : a < 0 ? -1 : a; } \
+    EGI_EVERYWHERE T V##_sqrt(T a) { return sqrt##f(a); } \
+    EGI_EVERYWHERE T V##_exp(T a) { return egi_exp##f(a); } \
+    EGI_EVERYWHERE T V##_expm1(T a) { return egi_expm1##f(a); } \
+    EGI_EVERYWHERE T V##_log(T a) { return egi_log##f(a); } \
+    EGI_EVERYWHERE T V##_log1p(T a) { return egi_log1p##f(a); } \
+    EGI_EVERYWHERE T V##_sin(T a) { return sin##f(a); } \
+    EGI_EVERYWHERE T V##_cos(T a) { return cos##f(a); } \
+    EGI_EVERYWHERE T V##_tan(T a) { return tan##f(a); } \
+    EGI_EVERYWHERE T V##_asin(T a) { return asin##f(a); } \
+    EGI_EVERYWHERE T V##_acos(T a) { return acos##f(a); } \
+    EGI_EVERYWHERE T V##_atan(T a) { return atan##f(a); } \
+    EGI_EVERYWHERE T V##_atan2(T a, T b) { return atan2##f(a, b); } \
+    EGI_EVERYWHERE T V##_sinh(T a) { return sinh##f(a); } \
+    EGI_EVERYWHERE T V##_cosh(T a) { return cosh##f(a); } \
+    EGI_EVERYWHERE T V##_tanh(T a) { return egi_tanh##f(a); } \
+    EGI_EVERYWHERE T V##_asinh(T a) { return asinh##f(a); } \
+    EGI_EVERYWHERE T V##_acosh(T a) { return acosh##f(a); } \
+    EGI_EVERYWHERE T V##_atanh(T a) { return atanh##f(a); } \
+    EGI_EVERYWHERE T V##_erf(T a) { return egi_erf##f(a); } \
+    EGI_EVERYWHERE T V##_sigmoid(T a) { return egi_sigmoid##f(a); } \
+    EGI_EVERYWHERE T V##_softplus(T a) { return egi_softplus##f(a); } \
+    EGI_EVERYWHERE T V##_floor(T a) { return floor##f(a); } \
+    EGI_EVERYWHERE T V##_ceil(T a) { return ceil##f(a); } \
+    EGI_EVERYWHERE T V##_round(T a) { return rint##f(a); } \
+    EGI_EVERYWHERE T V##_square(T a) { return a * a; }
 // Integers wrap around, through the unsigned type U. (-MIN is MIN; the quotient of MIN and -1 is MIN.)
-static inline bool egi_negative(int64_t a) { return a < 0; }
+EGI_EVERYWHERE bool egi_negative(int64_t a) { return a < 0; }
 #define EGI_INT_WORDS(V, T, U, SIGNED) \
     EGI_SCALAR_WORDS(V, T) \
-    static inline T V##_neg(T a) { return (T)(0u - (U)a); } \
-    static inline T V##_add(T a, T b) { return (T)((U)a + (U)b); } \
-    static inline T V##_sub(T a, T b) { return (T)((U)a - (U)b); } \
-    static inline T V##_mul(T a, T b) { return (T)((U)a * (U)b); } \
-    static inline T V##_square(T a) { return V##_mul(a, a); } \
-    static inline T V##_floordiv(T a, T b) { \
+    EGI_EVERYWHERE T V##_neg(T a) { return (T)(0u - (U)a); } \
+    EGI_EVERYWHERE T V##_add(T a, T b) { return (T)((U)a + (U)b); } \
+    EGI_EVERYWHERE T V##_sub(T a, T b) { return (T)((U)a - (U)b); } \
+    EGI_EVERYWHERE T V##_mul(T a, T b) { return (T)((U)a * (U)b); } \
+    EGI_EVERYWHERE T V##_square(T a) { return V##_mul(a, a); } \
+    EGI_EVERYWHERE T V##_floordiv(T a, T b) { \
         if (b == 0) return 0; \
         if (SIGNED && b == (T)-1) return V##_neg(a); \
         T q = (T)(a / b), r = (T)(a % b); \
         return (T)(r != 0 && egi_negative(r) != egi_negative(b) ? q - 1 : q); \
     } \
-    static inline T V##_mod(T a, T b) { \
+    EGI_EVERYWHERE T V##_mod(T a, T b) { \
         if (b == 0 || (SIGNED && b == (T)-1)) return 0; \
         T r = (T)(a % b); \
         return (T)(r != 0 && egi_negative(r) != egi_negative(b) ? r + b : r); \
     } \
-    static inline T V##_pow(T a, T b) { \
+    EGI_EVERYWHERE T V##_pow(T a, T b) { \
         if (egi_negative(b)) return (T)(a == 1 ? 1 : a == (T)-1 ? (b & 1 ? -1 : 1) : 0); \
         U power = 1, base = (U)a; \
         for (U n = (U)b; n; n >>= 1) { if (n & 1) power *= base; base *= base; } \
         return (T)power; \
     } \
-    static inline T V##_max(T a, T b) { return a > b ? a : b; } \
-    static inline T V##_min(T a, T b) { return a < b ? a : b; } \
-    static inline T V##_abs(T a) { return egi_negative(a) ? V##_neg(a) : a; } \
-    static inline T V##_sign(T a) { return (T)((a > 0) - egi_negative(a)); }
+    EGI_EVERYWHERE T V##_max(T a, T b) { return a > b ? a : b; } \
+    EGI_EVERYWHERE T V##_min(T a, T b) { return a < b ? a : b; } \
+    EGI_EVERYWHERE T V##_abs(T a) { return egi_negative(a) ? V##_neg(a) : a; } \
+    EGI_EVERYWHERE T V##_sign(T a) { return (T)((a > 0) - egi_negative(a)); }
 
 EGI_FLOAT_WORDS(egi_f32, float, f)
 EGI_FLOAT_WORDS(egi_f64, double, )
@@ -3622,6 +3685,15 @@ EGI_INT_WORDS(egi_u8, uint8_t, unsigned, 0)
 #define egi_i64_k(value) ((int64_t)(value))
 #define egi_u8_k(value) ((uint8_t)(value))
 #define egi_f32_none 0.0f
+
+#define EGI_ID1(kind, name, f, d0) EGI_OP_##name,
+#define EGI_ID_ND(kind, name, f) EGI_OP_##name,
+#define EGI_ID2(kind, name, f, d0, d1) EGI_OP_##name,
+#define EGI_ID3(kind, name, f, d0, d1, d2) EGI_OP_##name,
+enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3) EGI_ELEMENTWISE_OPS };
+#endif // EGI_WORDS
+#if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_WORDS)
+#define EGI_IMPLEMENTED_AFTER_WORDS
 
 // ---- which operands a formula reads: the words collect bits
 
@@ -3890,12 +3962,6 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S2
 #undef EGI_S2_ND
 #undef EGI_S3
-
-#define EGI_ID1(kind, name, f, d0) EGI_OP_##name,
-#define EGI_ID_ND(kind, name, f) EGI_OP_##name,
-#define EGI_ID2(kind, name, f, d0, d1) EGI_OP_##name,
-#define EGI_ID3(kind, name, f, d0, d1, d2) EGI_OP_##name,
-enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3) EGI_ELEMENTWISE_OPS };
 
 // The rows. ORDER eg_dtype: float32, float64, int32, int64, uint8, bool.
 #define EGI_LOOPS_F(name) { egi_f32_loop_##name, egi_f64_loop_##name, NULL, NULL, NULL, NULL }
@@ -4964,9 +5030,11 @@ static eg_backend egi_cpu = {
     (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
     { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
-      egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite }
+      egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite },
+    NULL, NULL
 };
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
+EAGER_API const egi_op *egi_elementwise_rows(void) { return egi_elementwise_ops; }
 
 //# 24  THE OTHER ROWS ---------------------------------------------------------
 // Idea: a row that is no formula brings its own shape rule, kernel call and
@@ -6018,6 +6086,7 @@ static bool egi_run_matmul(egi_call *c) {
     memset(&p, 0, sizeof p);
     memset(&args, 0, sizeof args);
     const eg_shape *shape = &c->shape[0];
+    p.precision = egi_this.precision;
     p.ta = t->ta;
     p.tb = t->tb;
     p.m = shape->dims[shape->rank - 2];
@@ -8280,6 +8349,9 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     return value;
 }
 
+#endif // EGI_IMPLEMENTED
+#if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_RULES_SHARED)   // a GPU has the rules, too
+#define EGI_RULES_SHARED
 // ---- update rules
 
 // One rule: names of slots, then how scalars k0.. follow from the options o, the learning rate lr and the step t (both double,
@@ -8324,7 +8396,7 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
         { w = EGI_SUB(w, EGI_MUL(k0, EGI_SIGN(EGI_DECAY(s0, g, k1)))); s0 = EGI_DECAY(s0, g, k2); })
 
 // Nadam's momentum grows with the step; its running product is what the bias correction needs.
-static void egi_nadam_scalars(const eg_optimizer_options *o, double lr, double t, double *k) {
+EGI_EVERYWHERE void egi_nadam_scalars(const eg_optimizer_options *o, double lr, double t, double *k) {
     double product = 1, power = 1, now = 0, next;
     for (double i = 1; i <= t && product > 1e-30; i++) {
         power = i < 2 ? 0.96 : power * 0.96;
@@ -8340,6 +8412,17 @@ static void egi_nadam_scalars(const eg_optimizer_options *o, double lr, double t
     k[4] = lr * (1 - now) / (1 - product);
     k[5] = 1 / (1 - pow(o->beta_2, t));
 }
+#define EGI_RULE_SCALARS(name, slots, scalars, body) \
+    EGI_EVERYWHERE void egi_scalars_##name(const eg_optimizer_options *o, double lr, double t, double *k) { (void)o; (void)t; (void)lr; scalars }
+EGI_UPDATE_TABLE(EGI_RULE_SCALARS)
+#define EGI_RULE_ID(name, slots, scalars, body) EGI_RULE_##name,
+typedef enum egi_rule { EGI_UPDATE_TABLE(EGI_RULE_ID) EGI_RULES } egi_rule;
+// in: w, g, learning rate (float64), step (int64), slots; out: w, slots. Outputs may be the inputs' own memory.
+typedef struct egi_update_parameters { egi_rule rule; eg_optimizer_options options; } egi_update_parameters;
+#endif // EGI_RULES_SHARED
+#if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_RULES_SHARED)
+#define EGI_IMPLEMENTED_AFTER_RULES_SHARED
+
 typedef void egi_update_scalars(const eg_optimizer_options *o, double lr, double t, double *k);
 typedef void egi_update_loop(int64_t n, const double *k, const void *const *in, void *const *out);      // w, g, slots -> w, slots
 // In steps of a count that the compiler knows, on copies, since the outputs may be the inputs' memory: at -O2 it takes vectors then.
@@ -8368,9 +8451,6 @@ typedef void egi_update_loop(int64_t n, const double *k, const void *const *in, 
         for (; n - o >= EGI_WIDE; o += EGI_WIDE) V##_step_##name(EGI_WIDE, o, k, in, out); \
         V##_step_##name(n - o, o, k, in, out); \
     }
-#define EGI_RULE_SCALARS(name, slots, scalars, body) \
-    static void egi_scalars_##name(const eg_optimizer_options *o, double lr, double t, double *k) { (void)o; (void)t; (void)lr; scalars }
-EGI_UPDATE_TABLE(EGI_RULE_SCALARS)
 #define EGI_V egi_f32
 #define EGI_T float
 #define EGI_RULE_F32(name, slots, scalars, body) EGI_UPDATE_LOOP(egi_f32, name, slots, body)
@@ -8383,12 +8463,8 @@ EGI_UPDATE_TABLE(EGI_RULE_F32)
 EGI_UPDATE_TABLE(EGI_RULE_F64)
 #undef EGI_T
 #undef EGI_V
-#define EGI_RULE_ID(name, slots, scalars, body) EGI_RULE_##name,
-typedef enum egi_rule { EGI_UPDATE_TABLE(EGI_RULE_ID) EGI_RULES } egi_rule;
 #define EGI_RULE_ROW(name, slots, scalars, body) { #name, slots, egi_scalars_##name, egi_f32_update_##name, egi_f64_update_##name },
 static const struct { const char *name; int slots; egi_update_scalars *scalars; egi_update_loop *f32, *f64; } egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
-// in: w, g, learning rate (float64), step (int64), slots; out: w, slots. Outputs may be the inputs' own memory.
-typedef struct egi_update_parameters { egi_rule rule; eg_optimizer_options options; } egi_update_parameters;
 static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
     const eg_tensor *w = args->in[0];
@@ -8623,7 +8699,10 @@ typedef struct egi_prepared { eg_tensor *variable, *gradient, *sum, *out[EGI_MAX
 // The learning rate of the next update, as a float64 scalar.
 static eg_tensor *egi_current_rate(eg_optimizer *opt) {
     if (!opt->options.schedule.rate) return opt->rate;
+    eg_backend *former = egi_this.backend;
+    egi_this.backend = egi_backend_of(opt->steps);             // where the schedule's numbers have to be
     eg_tensor *step = eg_cast(opt->steps, EG_FLOAT64), *rate = step ? opt->options.schedule.rate(step, &opt->options.schedule) : NULL;
+    egi_this.backend = former;
     if (step && (!rate || rate->size != 1)) {
         if (egi_this.error == EG_OK)
             egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the schedule's rate is %s, not one number", opt->name, rate ? egi_describe(rate) : "NULL");
@@ -10886,11 +10965,23 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
     egi_unlock();
     return ok || egi_fail(EG_ERROR_DEVICE, "egi_backend_register: %s exists already, or there are too many devices", b->name);
 }
+// The GPUs register when one is first asked for. Why there is none, or NULL.
+#ifdef EAGER_CUDA
+extern const char *egi_cuda_start(void);                // in eager_cuda.cu
+#endif
+static const char *egi_no_gpu(const char *name) {
+    if (!name || strncmp(name, "gpu", 3)) return NULL;
+#ifdef EAGER_CUDA
+    return egi_cuda_start();
+#else
+    return "the program was compiled without -DEAGER_CUDA";
+#endif
+}
 static eg_backend *egi_backend_named(const char *function, const char *name) {
+    const char *why = egi_no_gpu(name);
     int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
     for (int i = 0; name && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
-    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s", function, name ? name : "NULL",
-             name && !strncmp(name, "gpu", 3) ? ": the program was compiled without -DEAGER_CUDA" : "");
+    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s%s", function, name ? name : "NULL", why ? ": " : "", why ? why : "");
     return NULL;
 }
 EAGER_API bool eg_set_device(const char *device) {
@@ -10898,11 +10989,34 @@ EAGER_API bool eg_set_device(const char *device) {
     if (b) egi_this.backend = b;
     return b != NULL;
 }
+EAGER_API egi_device_scope egi_device_enter(const char *device) {
+    egi_device_scope scope = { egi_this.backend };
+    eg_backend *b = egi_backend_named("with_device", device);
+    if (b) egi_this.backend = b;
+    return scope;
+}
+EAGER_API void egi_device_leave(egi_device_scope *scope) { egi_this.backend = (eg_backend *)scope->former; }
 EAGER_API int eg_device_count(const char *kind) {
+    egi_no_gpu(kind);
     int count = 0, n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
     size_t length = kind ? strlen(kind) : 0;
     for (int i = 0; kind && i < n; i++) count += !strncmp(egi_backends[i]->name, kind, length) && egi_backends[i]->name[length] == ':';
     return count;
+}
+EAGER_API bool eg_synchronize(void) {
+    bool ok = true;
+    int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < n; i++) if (egi_backends[i]->synchronize && !egi_backends[i]->synchronize(egi_backends[i])) ok = false;
+    return ok;
+}
+static void egi_backends_trim(void) {
+    int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < n; i++) if (egi_backends[i]->trim) egi_backends[i]->trim(egi_backends[i]);
+}
+EAGER_API eg_precision eg_matmul_precision(eg_precision precision) {
+    eg_precision former = egi_this.precision;
+    egi_this.precision = precision;
+    return former;
 }
 // The same values on another device; the gradient comes back to this one.
 typedef struct egi_to_attr { eg_backend *from, *to; } egi_to_attr;
@@ -10917,6 +11031,7 @@ static bool egi_run_to(egi_call *c) {
     eg_tensor *x = egi_contiguous(c->in[0]);
     int64_t bytes = c->in[0]->size * egi_dtypes[c->in[0]->dtype].size;
     bool ok = x != NULL;
+    egi_count(&egi_this.heap->device_copies, 1);
     if (ok && bytes && from->host_reads) ok = to->write(to, c->out[0]->data, x->data, bytes);
     else if (ok && bytes && to->host_reads) { ok = from->read(from, c->out[0]->data, x->data, bytes); egi_count_host_copy(); }
     else if (ok && bytes) {
@@ -10946,6 +11061,8 @@ EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
     if (x->flags & EGI_NUMBER || egi_backend_of(x) == b) return egi_again(x);
     return egi_to(x, egi_backend_of(x), b);
 }
+EAGER_API eg_tensor *eg_cpu(eg_tensor *x) { return eg_to(x, "cpu:0"); }
+EAGER_API eg_tensor *eg_gpu(eg_tensor *x) { return eg_to(x, "gpu:0"); }
 static bool egi_op_exists(const char *name) {
     for (int i = 0; i < EGI_ELEMENTWISE_OPS; i++) if (!strcmp(egi_elementwise_ops[i].name, name)) return true;
     for (int i = 0; i < EGI_OTHER_OPS; i++) if (!strcmp(egi_other_ops[i]->name, name)) return true;
