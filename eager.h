@@ -1183,6 +1183,36 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 // Idea: named tensors in the formats that others read: .npy, .npz, safetensors.
 // A checkpoint is such a file with all that training needs to go on. Read first: 9.
 
+// An archive is a list of named tensors, with texts beside them: what a file holds, or shall hold. Whoever made it releases it.
+typedef struct eg_archive eg_archive;
+EAGER_API eg_archive *eg_archive_new(void);
+EAGER_API eg_archive *eg_archive_retain(eg_archive *archive);
+EAGER_API void eg_archive_release(eg_archive *archive);                       // NULL is fine
+// Adds a tensor, of a variable the values it has now; a name that is there already is an error.
+EAGER_API bool eg_archive_add(eg_archive *archive, const char *name, eg_tensor *x);
+#define eg_archive_add(archive, name, x) EGI_CALL(eg_archive_add, archive, name, EG_T(x))
+EAGER_API eg_tensor *eg_archive_get(eg_archive *archive, const char *name);   // NULL and an error where there is none
+EAGER_API bool eg_archive_has(eg_archive *archive, const char *name);
+EAGER_API int64_t eg_archive_count(eg_archive *archive);
+EAGER_API const char *eg_archive_name(eg_archive *archive, int64_t i);        // of tensor i, in the file's order; NULL out of range
+// A text beside the tensors (safetensors' metadata; of .npz files a member __metadata__). NULL as value takes it away.
+EAGER_API bool eg_archive_set_text(eg_archive *archive, const char *key, const char *value);
+EAGER_API const char *eg_archive_text(eg_archive *archive, const char *key);  // NULL, and no error, where there is none; valid until it changes
+
+// Files take their place at once, when they are whole and on the disk; one writer of a path at a time (it writes to path.part).
+// What is read is checked, an error names the file and the byte. Integers of other widths are read as the next wider of ours: int8,
+// int16 and uint16 as int32, uint32 as int64, uint64 as int64 where its values fit.
+EAGER_API bool eg_save_npy(eg_tensor *x, const char *path);
+#define eg_save_npy(x, path) EGI_CALL(eg_save_npy, EG_T(x), path)
+EAGER_API eg_tensor *eg_load_npy(const char *path);
+EAGER_API bool eg_save_npz(eg_archive *archive, const char *path);            // a zip file of .npy files, not compressed, as numpy.savez makes
+EAGER_API eg_archive *eg_load_npz(const char *path);                          // compressed ones need EAGER_ZLIB; members that are no .npy are left out
+EAGER_API bool eg_save_safetensors(eg_archive *archive, const char *path);
+EAGER_API eg_archive *eg_load_safetensors(const char *path);
+// By the path's ending: .npz, .safetensors.
+EAGER_API bool eg_archive_save(eg_archive *archive, const char *path);
+EAGER_API eg_archive *eg_archive_load(const char *path);
+
 //# 13  SUMMARIES AND EXCHANGE -------------------------------------------------
 // Idea: what people and other programs look at: event files for TensorBoard,
 // pictures, tensors lent to other libraries. Read first: 12.
@@ -10675,7 +10705,7 @@ static char *egi_utf8_put(char *to, unsigned c) {
     if (c < 0x80) *to++ = (char)c;
     else {
         int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-        *to++ = (char)((0xf00u >> more & 0xf0u) | c >> 6 * more);
+        *to++ = (char)((0xff00u >> (more + 1) & 0xffu) | c >> 6 * more);
         while (more--) *to++ = (char)(0x80u | (c >> 6 * more & 63u));
     }
     return to;
@@ -10938,6 +10968,941 @@ static int egi_record_read(egi_source *s, egi_text *record) {
     if (good == 0 && got < size + 4) egi_file_fail(s->function, s->path, -1, "truncated record at %lld", (long long)start);
     else if (good == 0) egi_file_fail(s->function, s->path, -1, "corrupted record at %lld", (long long)at);
     return good > 0 ? 1 : -1;
+}
+
+// ---- named tensors
+
+typedef struct egi_item { char *name; eg_tensor *x; } egi_item;
+typedef struct egi_note { char *key, *value; } egi_note;
+struct eg_archive {
+    int32_t refs;
+    egi_item *items;
+    egi_note *notes;
+    int64_t count, capacity, n_notes, notes_capacity;
+};
+static bool egi_archive_alive(const char *function, const eg_archive *a) {
+    return a != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the archive is NULL", function) : false);
+}
+EAGER_API eg_archive *eg_archive_new(void) {
+    eg_archive *a = (eg_archive *)egi_alloc(sizeof *a);
+    if (!a) { egi_no_memory("archive_new", (int64_t)sizeof *a); return NULL; }
+    memset(a, 0, sizeof *a);
+    a->refs = 1;
+    return a;
+}
+EAGER_API eg_archive *eg_archive_retain(eg_archive *a) {
+    if (a) __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED);
+    return a;
+}
+EAGER_API void eg_archive_release(eg_archive *a) {
+    if (!a || __atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    for (int64_t i = 0; i < a->count; i++) { egi_free(a->items[i].name); eg_release(a->items[i].x); }
+    for (int64_t i = 0; i < a->n_notes; i++) { egi_free(a->notes[i].key); egi_free(a->notes[i].value); }
+    egi_free(a->items);
+    egi_free(a->notes);
+    egi_free(a);
+}
+static int64_t egi_archive_find(const eg_archive *a, const char *name) {
+    for (int64_t i = 0; i < a->count; i++) if (!strcmp(a->items[i].name, name)) return i;
+    return -1;
+}
+// Adds a name that is not there yet; the caller keeps its reference.
+static bool egi_archive_put(const char *function, eg_archive *a, const char *name, eg_tensor *x) {
+    void *items = a->items;
+    char *copy = egi_copy_string(name, "");
+    if (!copy || !egi_grow(&items, &a->capacity, a->count + 1, sizeof *a->items)) { egi_free(copy); return egi_no_memory(function, 0); }
+    a->items = (egi_item *)items;
+    a->items[a->count].name = copy;
+    a->items[a->count++].x = eg_retain(x);
+    return true;
+}
+// x with values that do not change any more; not owned by a scope.
+static eg_tensor *egi_frozen(const char *function, eg_tensor *x) {
+    if (x->flags & EGI_NUMBER) {
+        eg_scope scope = eg_scope_begin();
+        eg_tensor *y = eg_retain(egi_number_tensor(function, x, EG_FLOAT32, egi_backend_here()));
+        eg_scope_end(scope);
+        return y;
+    }
+    return x->flags & EGI_VARIABLE ? egi_alias(function, x) : eg_retain(x);
+}
+EAGER_API bool (eg_archive_add)(eg_archive *a, const char *name, eg_tensor *x) {
+    if (!egi_archive_alive("archive_add", a) || !egi_alive("archive_add", 2, x)) return false;
+    if (!name || egi_utf8_fault(name, (int64_t)strlen(name)) != (int64_t)strlen(name))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: the name is %s", name ? "not UTF-8" : "NULL");
+    if (egi_archive_find(a, name) >= 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: a tensor '%.200s' is there already", name);
+    x = egi_frozen("archive_add", x);
+    bool ok = x && egi_archive_put("archive_add", a, name, x);
+    eg_release(x);
+    return ok;
+}
+EAGER_API eg_tensor *eg_archive_get(eg_archive *a, const char *name) {
+    if (!egi_archive_alive("archive_get", a)) return NULL;
+    int64_t i = name ? egi_archive_find(a, name) : -1;
+    if (i >= 0) return egi_again(a->items[i].x);
+    return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_get: there is no tensor '%.200s' among the %lld%s%.100s%s", name ? name : "NULL",
+                                 (long long)a->count, a->count ? ", first '" : "", a->count ? a->items[0].name : "", a->count ? "'" : "");
+}
+EAGER_API bool eg_archive_has(eg_archive *a, const char *name) { return a && name && egi_archive_find(a, name) >= 0; }
+EAGER_API int64_t eg_archive_count(eg_archive *a) { return a ? a->count : 0; }
+EAGER_API const char *eg_archive_name(eg_archive *a, int64_t i) { return a && i >= 0 && i < a->count ? a->items[i].name : NULL; }
+EAGER_API const char *eg_archive_text(eg_archive *a, const char *key) {
+    for (int64_t i = 0; a && key && i < a->n_notes; i++) if (!strcmp(a->notes[i].key, key)) return a->notes[i].value;
+    return NULL;
+}
+EAGER_API bool eg_archive_set_text(eg_archive *a, const char *key, const char *value) {
+    if (!egi_archive_alive("archive_set_text", a)) return false;
+    if (!key) return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_set_text: the key is NULL");
+    if (egi_utf8_fault(key, (int64_t)strlen(key)) != (int64_t)strlen(key) || (value && egi_utf8_fault(value, (int64_t)strlen(value)) != (int64_t)strlen(value)))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_set_text: the key or the text is not UTF-8");
+    void *notes = a->notes;
+    int64_t i = 0;
+    while (i < a->n_notes && strcmp(a->notes[i].key, key) != 0) i++;
+    char *copy = value ? egi_copy_string(value, "") : NULL, *name = value && i == a->n_notes ? egi_copy_string(key, "") : NULL;
+    if (value && (!copy || (i == a->n_notes && (!name || !egi_grow(&notes, &a->notes_capacity, i + 1, sizeof *a->notes))))) {
+        egi_free(copy);
+        egi_free(name);
+        return egi_no_memory("archive_set_text", 0);
+    }
+    a->notes = (egi_note *)notes;
+    if (i < a->n_notes) {
+        egi_free(a->notes[i].value);
+        a->notes[i].value = copy;
+        if (value) return true;
+        egi_free(a->notes[i].key);
+        for (a->n_notes--; i < a->n_notes; i++) a->notes[i] = a->notes[i + 1];
+    } else if (value) {
+        a->notes[i].key = name;
+        a->notes[i].value = copy;
+        a->n_notes++;
+    }
+    return true;
+}
+
+// How dtypes are written, and as what those are read that we have not.
+static const struct { const char *npy, *safetensors; int size; eg_dtype dtype; } egi_stored[] = {     // first ORDER eg_dtype
+    { "f4", "F32", 4, EG_FLOAT32 }, { "f8", "F64", 8, EG_FLOAT64 }, { "i4", "I32", 4, EG_INT32 }, { "i8", "I64", 8, EG_INT64 },
+    { "u1", "U8", 1, EG_UINT8 }, { "b1", "BOOL", 1, EG_BOOL }, { "f2", "F16", 2, EG_FLOAT16 }, { NULL, "BF16", 2, EG_BFLOAT16 },
+    { "i1", "I8", 1, EG_INT32 }, { "i2", "I16", 2, EG_INT32 }, { "u2", "U16", 2, EG_INT32 }, { "u4", "U32", 4, EG_INT64 },
+    { "u8", "U64", 8, EG_INT64 }
+};
+enum { EGI_STORED = sizeof egi_stored / sizeof egi_stored[0], EGI_STORED_I1 = EGI_DTYPES, EGI_STORED_I2, EGI_STORED_U2, EGI_STORED_U4, EGI_STORED_U8 };
+#define EGI_READABLE "bool, uint8, int8 to int64, uint16 to uint64, float16 to float64"
+
+#ifdef __BYTE_ORDER__
+enum { EGI_BIG = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
+#else
+enum { EGI_BIG = 0 };
+#endif
+static void egi_turn_bytes(void *data, int64_t n, int size) {
+    for (unsigned char *p = (unsigned char *)data; n > 0; n--, p += size)
+        for (int i = 0, j = size - 1; i < j; i++, j--) { unsigned char c = p[i]; p[i] = p[j]; p[j] = c; }
+}
+static int64_t egi_widened(int stored, const void *p) {
+    switch (stored) {
+        case EGI_STORED_I1: return *(const signed char *)p;
+        case EGI_STORED_I2: { int16_t v; memcpy(&v, p, 2); return v; }
+        case EGI_STORED_U2: { uint16_t v; memcpy(&v, p, 2); return v; }
+        case EGI_STORED_U4: { uint32_t v; memcpy(&v, p, 4); return v; }
+        default: { uint64_t v; memcpy(&v, p, 8); return v > INT64_MAX ? -1 : (int64_t)v; }
+    }
+}
+
+// A stretch of a file as a stream, inflated where it is compressed.
+typedef struct egi_stream {
+    egi_source *source;
+    int64_t left, given, size;     // bytes in the file that are still to be read; bytes given; bytes there will be
+    uint32_t crc;                  // of what was given
+    bool inflates;
+#ifdef EAGER_ZLIB
+    z_stream z;
+    unsigned char chunk[1 << 14];
+#endif
+} egi_stream;
+static bool egi_stream_fail(const egi_stream *s, const char *what) {
+    return egi_file_fail(s->source->function, s->source->path, s->source->offset, "%s", what);
+}
+static bool egi_stream_plain(egi_stream *s, void *to, int64_t n) {
+    if (n > s->left) return egi_stream_fail(s, "truncated: the data ends too early");
+    int64_t got = egi_source_read(s->source, to, n);
+    s->left -= n;
+    return got == n || (got >= 0 && egi_stream_fail(s, "truncated: the file ends too early"));
+}
+// All n bytes, or an error.
+static bool egi_stream_read(egi_stream *s, void *to, int64_t n) {
+    bool ok = true;
+    if (!s->inflates) ok = egi_stream_plain(s, to, n);
+#ifdef EAGER_ZLIB
+    int64_t done = 0;
+    while (s->inflates && ok && done < n) {
+        unsigned want = (unsigned)(n - done < 1 << 28 ? n - done : 1 << 28);
+        if (!s->z.avail_in && s->left > 0) {
+            int64_t part = s->left < (int64_t)sizeof s->chunk ? s->left : (int64_t)sizeof s->chunk;
+            if (!(ok = egi_stream_plain(s, s->chunk, part))) break;
+            s->z.next_in = s->chunk;
+            s->z.avail_in = (uInt)part;
+        }
+        s->z.next_out = (Bytef *)to + done;
+        s->z.avail_out = want;
+        int code = inflate(&s->z, Z_NO_FLUSH);
+        done += want - s->z.avail_out;
+        if (done < n && code != Z_OK) ok = egi_stream_fail(s, code == Z_STREAM_END ? "truncated: the compressed data ends too early" :
+                                                              code == Z_BUF_ERROR && !s->left ? "truncated compressed data" :
+                                                              code == Z_MEM_ERROR ? "zlib has no memory" : "broken compressed data");
+    }
+#endif
+    if (!ok) return false;
+    s->crc = egi_crc(EGI_CRC32, s->crc, to, n);
+    s->given += n;
+    return true;
+}
+// The tensor that comes next in the stream. Its size has been held against the file's. Not owned by a scope.
+static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *shape, bool turned) {
+    eg_dtype dtype = egi_stored[stored].dtype;
+    eg_backend *backend = egi_backend_here();
+    const char *function = s->source->function;
+    eg_tensor *x = egi_new("load", backend, dtype, shape);
+    if (!x || !x->size) return x;
+    int64_t n = x->size, bytes = n * egi_stored[stored].size;
+    bool direct = backend->host_reads && stored < EGI_DTYPES;
+    char *data = direct ? x->data : (char *)egi_alloc((size_t)bytes);
+    bool ok = (data || egi_no_memory(function, bytes)) && egi_stream_read(s, data, bytes);
+    if (ok && (turned != (EGI_BIG != 0))) egi_turn_bytes(data, n, egi_stored[stored].size);
+    for (int64_t i = 0; ok && dtype == EG_BOOL && i < n; i++) data[i] = data[i] != 0;
+    if (ok && stored >= EGI_DTYPES) {
+        int element = egi_dtypes[dtype].size, from = egi_stored[stored].size;
+        char *wide = (char *)egi_alloc((size_t)(n * element));
+        ok = wide || egi_no_memory(function, n * element);
+        for (int64_t i = 0; ok && i < n; i++) {
+            int64_t v = egi_widened(stored, data + i * from);
+            if (v < 0 && stored == EGI_STORED_U8) ok = egi_stream_fail(s, "a uint64 value is too large for int64");
+            else egi_store_int(dtype, wide + i * element, v);
+        }
+        if (ok) ok = backend->write(backend, x->data, wide, n * element);
+        egi_free(wide);
+    } else if (ok && !direct) ok = backend->write(backend, x->data, data, bytes);
+    if (!direct) egi_free(data);
+    if (ok) return x;
+    egi_object_release(&x->object);
+    return NULL;
+}
+// Element count times size, all of it checked.
+static bool egi_stored_bytes(const eg_shape *shape, int stored, int64_t *bytes) {
+    *bytes = egi_stored[stored].size;
+    for (int i = 0; i < shape->rank; i++) if (shape->dims[i] == 0) { *bytes = 0; return true; }
+    for (int i = 0; i < shape->rank; i++) if (!egi_checked_product(*bytes, shape->dims[i], bytes)) return false;
+    return *bytes / egi_stored[stored].size <= INT64_MAX / 8;                  // a widened one must be countable too
+}
+
+// ---- .npy: a Python literal, then the elements
+
+enum { EGI_NPY_MOST = 10000 };                                       // NumPy reads no longer header
+typedef struct egi_npy { const char *at, *end, *start; int64_t base; egi_stream *s; } egi_npy;
+static bool egi_npy_fault(const egi_npy *p, const char *what) {
+    return egi_file_fail(p->s->source->function, p->s->source->path, p->s->inflates ? -1 : p->base + (p->at - p->start), "%s", what);
+}
+static void egi_npy_blank(egi_npy *p) { while (p->at < p->end && strchr(" \t\r\n\f", *p->at) && *p->at) p->at++; }
+static bool egi_npy_sign(egi_npy *p, char c) {
+    egi_npy_blank(p);
+    if (p->at >= p->end || *p->at != c) return false;
+    p->at++;
+    return true;
+}
+static bool egi_npy_word(egi_npy *p, const char *word) {
+    size_t n = strlen(word);
+    egi_npy_blank(p);
+    if ((size_t)(p->end - p->at) < n || memcmp(p->at, word, n) != 0) return false;
+    p->at += n;
+    return true;
+}
+static bool egi_npy_string(egi_npy *p, char *text, size_t capacity) {
+    egi_npy_blank(p);
+    if (p->at >= p->end || (*p->at != '\'' && *p->at != '"')) return false;
+    const char *end = (const char *)memchr(p->at + 1, *p->at, (size_t)(p->end - p->at - 1));
+    if (!end || (size_t)(end - p->at) > capacity || memchr(p->at, '\\', (size_t)(end - p->at))) return false;
+    memcpy(text, p->at + 1, (size_t)(end - p->at - 1));
+    text[end - p->at - 1] = 0;
+    p->at = end + 1;
+    return true;
+}
+static bool egi_npy_shape(egi_npy *p, eg_shape *shape) {
+    if (!egi_npy_sign(p, '(')) return egi_npy_fault(p, "broken .npy header: the shape is no tuple");
+    for (shape->rank = 0; !egi_npy_sign(p, ')'); shape->rank++) {
+        int64_t v = 0;
+        egi_npy_blank(p);
+        const char *start = p->at;
+        if (p->at < p->end && *p->at == '-') return egi_npy_fault(p, "a negative dimension");
+        for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
+            if (__builtin_mul_overflow(v, (int64_t)10, &v) || __builtin_add_overflow(v, (int64_t)(*p->at - '0'), &v)) return egi_npy_fault(p, "a dimension does not fit 64 bits");
+        if (p->at == start) return egi_npy_fault(p, "broken .npy header: a dimension is no number");
+        if (p->at < p->end && *p->at == 'L') p->at++;                // Python 2 wrote long integers so
+        if (shape->rank == EG_MAX_RANK) return egi_npy_fault(p, "more than 8 dimensions (EG_MAX_RANK)");
+        shape->dims[shape->rank] = v;
+        if (!egi_npy_sign(p, ',')) {
+            if (shape->rank == 0 || !egi_npy_sign(p, ')')) return egi_npy_fault(p, "broken .npy header: the shape is no tuple");
+            shape->rank++;
+            break;
+        }
+    }
+    return true;
+}
+static bool egi_npy_descr(egi_npy *p, int *stored, bool *turned) {
+    char text[32];
+    egi_npy_blank(p);
+    if (p->at < p->end && *p->at == '[') return egi_npy_fault(p, "a structured dtype; save each field as an array of its own");
+    if (!egi_npy_string(p, text, sizeof text)) return egi_npy_fault(p, "broken .npy header: descr is no text");
+    *turned = text[0] == '>';
+    const char *code = strchr("<>|=", text[0]) && text[0] ? text + 1 : text;
+    for (*stored = 0; *stored < EGI_STORED; ++*stored) if (egi_stored[*stored].npy && !strcmp(egi_stored[*stored].npy, code)) break;
+    if (*stored < EGI_STORED) return true;
+    if (*code == 'O') return egi_npy_fault(p, "dtype object: Python objects are not read");
+    char what[160];
+    snprintf(what, sizeof what, "dtype '%s' is none that can be read (%s)", text, EGI_READABLE);
+    return egi_npy_fault(p, what);
+}
+// {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } in any order, each once, nothing else.
+static bool egi_npy_header(egi_npy *p, int *stored, bool *turned, bool *fortran, eg_shape *shape) {
+    static const char *const keys[] = { "descr", "fortran_order", "shape" };
+    char key[24];
+    unsigned seen = 0;
+    if (!egi_npy_sign(p, '{')) return egi_npy_fault(p, "broken .npy header: no dictionary");
+    while (!egi_npy_sign(p, '}')) {
+        int k = 0;
+        egi_npy_blank(p);
+        const char *start = p->at;
+        bool quoted = egi_npy_string(p, key, sizeof key);
+        while (quoted && k < 3 && strcmp(keys[k], key) != 0) k++;
+        if (!quoted || k == 3 || (seen & 1u << k)) {
+            p->at = start;
+            return egi_npy_fault(p, !quoted || k == 3 ? "a .npy header with a key that is not descr, fortran_order or shape" : "a .npy header with a key twice");
+        }
+        seen |= 1u << k;
+        if (!egi_npy_sign(p, ':')) return egi_npy_fault(p, "broken .npy header: a ':' is missing");
+        if (k == 0 && !egi_npy_descr(p, stored, turned)) return false;
+        if (k == 1 && !(*fortran = egi_npy_word(p, "True")) && !egi_npy_word(p, "False")) return egi_npy_fault(p, "broken .npy header: fortran_order is neither True nor False");
+        if (k == 2 && !egi_npy_shape(p, shape)) return false;
+        if (!egi_npy_sign(p, ',') && (egi_npy_blank(p), p->at >= p->end || *p->at != '}')) return egi_npy_fault(p, "broken .npy header: a ',' or '}' is missing");
+    }
+    egi_npy_blank(p);
+    if (p->at < p->end) return egi_npy_fault(p, "broken .npy header: more stands behind the dictionary");
+    if (seen == 7) return true;
+    char what[80];
+    snprintf(what, sizeof what, "a .npy header without %s", keys[seen & 1 ? seen & 2 ? 2 : 1 : 0]);
+    return egi_npy_fault(p, what);
+}
+// In rows although it was written in columns: the same bytes are those of the transposed array.
+static eg_tensor *egi_from_columns(eg_tensor *x) {
+    eg_tensor *view = egi_alias(x->op, x), *rows = NULL;
+    for (int i = 0; view && i < x->rank; i++) {
+        view->dims[i] = x->dims[x->rank - 1 - i];
+        view->strides[i] = x->strides[x->rank - 1 - i];
+    }
+    if (view) {
+        egi_find_contiguous(view);
+        rows = egi_contiguous(view);
+        egi_object_release(&view->object);
+    }
+    egi_object_release(&x->object);
+    return rows;
+}
+// Not owned by a scope.
+static eg_tensor *egi_npy_read(egi_stream *s) {
+    unsigned char magic[12];
+    char header[EGI_NPY_MOST + 1];
+    int stored = 0;
+    bool turned = false, fortran = false;
+    eg_shape shape = { 0, { 0 } };
+    if (s->size < 10) { egi_stream_fail(s, "no .npy file: shorter than its shortest header"); return NULL; }
+    if (!egi_stream_read(s, magic, 8)) return NULL;
+    if (memcmp(magic, "\x93NUMPY", 6) != 0) { s->source->offset -= s->inflates ? 0 : 8; egi_stream_fail(s, "no .npy file: it does not begin with \\x93NUMPY"); return NULL; }
+    if (magic[6] < 1 || magic[6] > 3 || magic[7] != 0) { egi_file_fail(s->source->function, s->source->path, -1, ".npy version %d.%d; 1.0, 2.0 and 3.0 are read", magic[6], magic[7]); return NULL; }
+    int bytes = magic[6] == 1 ? 2 : 4;
+    if (!egi_stream_read(s, magic + 8, bytes)) return NULL;
+    int64_t length = (int64_t)egi_little(magic + 8, bytes), data;
+    if (length > EGI_NPY_MOST) { egi_stream_fail(s, "a .npy header of more than 10000 bytes"); return NULL; }
+    egi_npy p = { header, header + length, header, s->source->offset, s };
+    if (!egi_stream_read(s, header, length) || !egi_npy_header(&p, &stored, &turned, &fortran, &shape)) return NULL;
+    if (!egi_stored_bytes(&shape, stored, &data)) { egi_stream_fail(s, "a shape with more bytes than 64 bits count"); return NULL; }
+    if (data > s->size - s->given) {
+        egi_file_fail(s->source->function, s->source->path, s->inflates ? -1 : s->source->offset, "truncated: shape %s needs %lld bytes, but %lld follow", egi_show(shape), (long long)data,
+                      (long long)(s->size - s->given));
+        return NULL;
+    }
+    for (int i = 0, j = shape.rank - 1; fortran && i < j; i++, j--) { int64_t d = shape.dims[i]; shape.dims[i] = shape.dims[j]; shape.dims[j] = d; }
+    eg_tensor *x = egi_stream_tensor(s, stored, &shape, turned);
+    return x && fortran ? egi_from_columns(x) : x;
+}
+EAGER_API eg_tensor *eg_load_npy(const char *path) {
+    egi_source source;
+    eg_tensor *x = NULL;
+    if (!egi_source_open(&source, "load_npy", path, false)) return NULL;
+    egi_stream *s = (egi_stream *)egi_alloc(sizeof *s);
+    if (s) {
+        memset(s, 0, sizeof *s);
+        s->source = &source;
+        s->left = s->size = source.size < 0 ? INT64_MAX : source.size;
+        x = source.size < 0 ? (egi_stream_fail(s, "cannot be read: its size is not known (a pipe, or a folder)"), (eg_tensor *)NULL) : egi_npy_read(s);
+        egi_free(s);
+    } else egi_no_memory("load_npy", (int64_t)sizeof *s);
+    egi_source_close(&source);
+    return egi_own(x);
+}
+// A header whose length makes the data begin at a multiple of 64.
+static int egi_npy_write_header(char *text, const eg_tensor *x) {
+    int at = 10;
+    memcpy(text, "\x93NUMPY\1\0", 8);
+    const char *code = egi_stored[x->dtype].npy;
+    at += snprintf(text + at, 128, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", code[1] == '1' ? '|' : '<', code);
+    for (int i = 0; i < x->rank; i++) at += snprintf(text + at, 24, "%s%lld", i ? ", " : "", (long long)x->dims[i]);
+    at += snprintf(text + at, 16, x->rank == 1 ? ",), }" : "), }");
+    while ((at + 1) % 64) text[at++] = ' ';
+    text[at++] = '\n';
+    egi_put_little(text + 8, (uint64_t)at - 10, 2);
+    return at;
+}
+enum { EGI_NPY_HEADER = 384 };
+static bool egi_npy_writable(const char *function, const char *name, const eg_tensor *x) {
+    return egi_stored[x->dtype].npy ||
+           egi_fail(EG_ERROR_DTYPE, "eg_%s: NumPy has no bfloat16, which '%.100s' is; eg_cast it, or write a safetensors file", function, name);
+}
+// The elements in the file's byte order.
+static bool egi_sink_elements(egi_sink *s, const void *data, const eg_tensor *x) {
+    int size = egi_dtypes[x->dtype].size;
+    if (!EGI_BIG) return egi_sink_write(s, data, x->size * size);
+    char turned[4096];
+    for (int64_t i = 0, part; i < x->size; i += part) {
+        part = x->size - i < 512 ? x->size - i : 512;
+        memcpy(turned, (const char *)data + i * size, (size_t)(part * size));
+        egi_turn_bytes(turned, part, size);
+        egi_sink_write(s, turned, part * size);
+    }
+    return !s->failed;
+}
+EAGER_API bool (eg_save_npy)(eg_tensor *x, const char *path) {
+    char header[EGI_NPY_HEADER];
+    egi_sink s;
+    if (!egi_alive("save_npy", 0, x) || !egi_npy_writable("save_npy", eg_name_of(x), x)) return false;
+    const void *data = eg_data(x);
+    if (!data && x->size) return false;
+    if (!egi_sink_open(&s, "save_npy", path)) return false;
+    egi_sink_write(&s, header, egi_npy_write_header(header, x));
+    egi_sink_elements(&s, data, x);
+    return egi_sink_close(&s, true);
+}
+
+// ---- .npz: a zip file of .npy files
+
+// Sizes and places that 32 bits do not hold stand in an extra field of 64 bit numbers (zip64); all ones stand in their place.
+#ifndef EGI_ZIP64_FROM
+#define EGI_ZIP64_FROM 0xffffffffu                                   // a test lowers it
+#endif
+typedef struct egi_member { char *name; int64_t packed, size, local, next; uint32_t crc; int method; } egi_member;
+static const char egi_metadata_name[] = "__metadata__";
+
+static void egi_zip_number(egi_text *t, uint64_t v, int bytes) {
+    unsigned char b[8];
+    egi_put_little(b, v, bytes);
+    egi_text_add(t, b, (size_t)bytes);
+}
+// A member's header: in front of it, or (central) in the list at the end.
+static void egi_zip_header(egi_text *t, const egi_member *m, bool central) {
+    bool wide = (uint64_t)m->size >= EGI_ZIP64_FROM || (central && (uint64_t)m->local >= EGI_ZIP64_FROM);
+    bool ascii = true;
+    for (const char *p = m->name; *p; p++) ascii = ascii && !(*p & 0x80);
+    egi_zip_number(t, central ? 0x02014b50 : 0x04034b50, 4);
+    if (central) egi_zip_number(t, 3 << 8 | 45, 2);                  // made on Unix
+    egi_zip_number(t, wide ? 45 : 20, 2);
+    egi_zip_number(t, ascii ? 0 : 1 << 11, 2);                       // the name is UTF-8
+    egi_zip_number(t, 0, 2);                                         // stored
+    egi_zip_number(t, 0, 2);
+    egi_zip_number(t, 0x21, 2);                                      // 1980-01-01, so that equal tensors make equal files
+    egi_zip_number(t, m->crc, 4);
+    egi_zip_number(t, wide ? 0xffffffffu : (uint64_t)m->size, 4);
+    egi_zip_number(t, wide ? 0xffffffffu : (uint64_t)m->size, 4);
+    egi_zip_number(t, strlen(m->name) + 4, 2);
+    egi_zip_number(t, wide ? central ? 28 : 20 : 0, 2);
+    if (central) {
+        egi_zip_number(t, 0, 2 + 2 + 2);
+        egi_zip_number(t, (uint64_t)0600 << 16, 4);
+        egi_zip_number(t, wide ? 0xffffffffu : (uint64_t)m->local, 4);
+    }
+    egi_text_string(t, m->name);
+    egi_text_add(t, ".npy", 4);
+    if (!wide) return;
+    egi_zip_number(t, 1, 2);
+    egi_zip_number(t, central ? 24 : 16, 2);
+    egi_zip_number(t, (uint64_t)m->size, 8);
+    egi_zip_number(t, (uint64_t)m->size, 8);
+    if (central) egi_zip_number(t, (uint64_t)m->local, 8);
+}
+static void egi_zip_end(egi_text *t, int64_t count, int64_t start, int64_t size) {
+    bool wide = (uint64_t)start >= EGI_ZIP64_FROM || (uint64_t)size >= EGI_ZIP64_FROM || count >= 0xffff;
+    if (wide) {
+        egi_zip_number(t, 0x06064b50, 4);
+        egi_zip_number(t, 44, 8);
+        egi_zip_number(t, (uint64_t)45 << 16 | 45, 4);
+        egi_zip_number(t, 0, 8);
+        egi_zip_number(t, (uint64_t)count, 8);
+        egi_zip_number(t, (uint64_t)count, 8);
+        egi_zip_number(t, (uint64_t)size, 8);
+        egi_zip_number(t, (uint64_t)start, 8);
+        egi_zip_number(t, 0x07064b50, 4);
+        egi_zip_number(t, 0, 4);
+        egi_zip_number(t, (uint64_t)(start + size), 8);
+        egi_zip_number(t, 1, 4);
+    }
+    egi_zip_number(t, 0x06054b50, 4);
+    egi_zip_number(t, 0, 4);
+    egi_zip_number(t, wide ? 0xffff : (uint64_t)count, 2);
+    egi_zip_number(t, wide ? 0xffff : (uint64_t)count, 2);
+    egi_zip_number(t, wide ? 0xffffffffu : (uint64_t)size, 4);
+    egi_zip_number(t, wide ? 0xffffffffu : (uint64_t)start, 4);
+    egi_zip_number(t, 0, 2);
+}
+// The texts as JSON; empty where there are none.
+static void egi_notes_json(egi_text *t, const eg_archive *a) {
+    for (int64_t i = 0; i < a->n_notes; i++) {
+        egi_text_add(t, i ? "," : "{", 1);
+        egi_text_json(t, a->notes[i].key);
+        egi_text_add(t, ":", 1);
+        egi_text_json(t, a->notes[i].value);
+    }
+    if (a->n_notes) egi_text_add(t, "}", 1);
+}
+static bool egi_notes_read(const char *function, eg_archive *a, const egi_json *j, int64_t object) {
+    int64_t at = object + 1;
+    for (int64_t i = 0; i < j->nodes[object].count; i++, at = j->nodes[at + 1].next) {
+        const char *value = egi_json_string(j, at + 1);
+        if (!value) return egi_file_fail(function, j->path, j->base + j->nodes[at + 1].offset, "metadata '%.100s' is no text", j->nodes[at].string);
+        if (!eg_archive_set_text(a, j->nodes[at].string, value)) return false;
+    }
+    return true;
+}
+static bool egi_npz_write(egi_sink *s, egi_text *list, char *name, eg_tensor *x) {
+    char header[EGI_NPY_HEADER];
+    egi_text head;
+    egi_member m;
+    memset(&head, 0, sizeof head);
+    memset(&m, 0, sizeof m);
+    if (!egi_npy_writable("save_npz", name, x)) return false;
+    if (strlen(name) > 65000) return egi_fail(EG_ERROR_ARGUMENT, "eg_save_npz: a name of %lld bytes; a zip file has no room for it", (long long)strlen(name));
+    const void *data = eg_data(x);
+    if (!data && x->size) return false;
+    int length = egi_npy_write_header(header, x);
+    int64_t bytes = x->size * egi_dtypes[x->dtype].size;
+    m.name = name;
+    m.size = length + bytes;
+    m.local = s->offset;
+    m.crc = egi_crc(EGI_CRC32, egi_crc(EGI_CRC32, 0, header, length), data, EGI_BIG ? 0 : bytes);
+    for (int64_t i = 0; EGI_BIG && i < x->size; i++) {
+        char one[8];
+        int size = egi_dtypes[x->dtype].size;
+        memcpy(one, (const char *)data + i * size, (size_t)size);
+        egi_turn_bytes(one, 1, size);
+        m.crc = egi_crc(EGI_CRC32, m.crc, one, size);
+    }
+    egi_zip_header(&head, &m, false);
+    egi_zip_header(list, &m, true);
+    bool ok = (!head.failed && !list->failed) || egi_no_memory("save_npz", 0);
+    if (ok) ok = egi_sink_write(s, head.data, (int64_t)head.size) && egi_sink_write(s, header, length) && egi_sink_elements(s, data, x);
+    egi_text_free(&head);
+    return ok;
+}
+EAGER_API bool eg_save_npz(eg_archive *a, const char *path) {
+    egi_sink s;
+    egi_text list, notes;
+    char metadata[sizeof egi_metadata_name];
+    memset(&list, 0, sizeof list);
+    memset(&notes, 0, sizeof notes);
+    memcpy(metadata, egi_metadata_name, sizeof metadata);
+    if (!egi_archive_alive("save_npz", a) || !egi_sink_open(&s, "save_npz", path)) return false;
+    bool ok = true;
+    int64_t count = a->count + (a->n_notes > 0);
+    for (int64_t i = 0; i < a->count && ok; i++) ok = egi_npz_write(&s, &list, a->items[i].name, a->items[i].x);
+    if (ok && a->n_notes) {
+        eg_scope scope = eg_scope_begin();
+        egi_notes_json(&notes, a);
+        eg_shape shape = { 1, { (int64_t)notes.size } };
+        ok = !notes.failed || egi_no_memory("save_npz", 0);
+        eg_tensor *x = ok ? eg_from_data(EG_UINT8, shape, notes.data) : NULL;
+        ok = x && egi_npz_write(&s, &list, metadata, x);
+        eg_scope_end(scope);
+    }
+    int64_t start = s.offset, size = (int64_t)list.size;
+    if (ok) egi_zip_end(&list, count, start, size);
+    ok = ok && (!list.failed || egi_no_memory("save_npz", 0)) && egi_sink_write(&s, list.data, (int64_t)list.size);
+    egi_text_free(&list);
+    egi_text_free(&notes);
+    return egi_sink_close(&s, ok);
+}
+
+typedef struct egi_zip { egi_source *source; egi_member *members; int64_t count, capacity; char *text; int64_t start, size, offset; } egi_zip;
+static bool egi_zip_fail(const egi_zip *z, int64_t offset, const char *what) { return egi_file_fail(z->source->function, z->source->path, offset, "%s", what); }
+static bool egi_zip_bytes(egi_zip *z, int64_t offset, void *to, int64_t n) {
+    if (offset < 0 || n < 0 || offset > z->source->size - n) return egi_zip_fail(z, offset, "broken zip file: it points beyond its end");
+    if (!egi_source_seek(z->source, offset)) return false;
+    int64_t got = egi_source_read(z->source, to, n);
+    return got == n || (got >= 0 && egi_zip_fail(z, offset + got, "truncated: the file ends too early"));
+}
+// The end record says where the list of members is. It is searched from the end, for a comment may follow it.
+static bool egi_zip_find(egi_zip *z, int64_t *count) {
+    int64_t size = z->source->size, most = size < 65557 ? size : 65557, at = most - 22;
+    unsigned char wide[56];
+    if (size < 22) return egi_zip_fail(z, -1, "no .npz file: shorter than an empty zip file");
+    unsigned char *tail = (unsigned char *)egi_alloc((size_t)most);
+    if (!tail) return egi_no_memory(z->source->function, most);
+    bool ok = egi_zip_bytes(z, size - most, tail, most);
+    while (ok && at >= 0 && !(egi_little(tail + at, 4) == 0x06054b50 && at + 22 + (int64_t)egi_little(tail + at + 20, 2) <= most)) at--;
+    if (ok && at < 0) ok = egi_zip_fail(z, -1, "no .npz file: a zip file's end record is missing");
+    int64_t end = size - most + at;
+    if (ok) {
+        *count = (int64_t)egi_little(tail + at + 10, 2);
+        z->size = (int64_t)egi_little(tail + at + 12, 4);
+        z->start = (int64_t)egi_little(tail + at + 16, 4);
+        if (egi_little(tail + at + 4, 4) != 0 || egi_little(tail + at + 8, 2) != egi_little(tail + at + 10, 2)) ok = egi_zip_fail(z, end, "a zip file in several parts");
+    }
+    egi_free(tail);
+    if (ok && (*count == 0xffff || z->size == 0xffffffff || z->start == 0xffffffff) && end >= 20) {
+        if (!egi_zip_bytes(z, end - 20, wide, 20)) return false;
+        if (egi_little(wide, 4) == 0x07064b50) {
+            end = (int64_t)egi_little(wide + 8, 8);
+            if (!egi_zip_bytes(z, end, wide, 56)) return false;
+            if (egi_little(wide, 4) != 0x06064b50) return egi_zip_fail(z, end, "broken zip file: its 64 bit end record is missing");
+            *count = (int64_t)egi_little(wide + 32, 8);
+            z->size = (int64_t)egi_little(wide + 40, 8);
+            z->start = (int64_t)egi_little(wide + 48, 8);
+        }
+    }
+    if (ok && (z->size < 0 || z->start < 0 || z->start > end - z->size)) ok = egi_zip_fail(z, end, "broken zip file: its list of members is not in it");
+    if (ok && (*count < 0 || *count > z->size / 46)) ok = egi_zip_fail(z, end, "broken zip file: it counts more members than it lists");
+    return ok;
+}
+static bool egi_zip_wide(egi_member *m, const unsigned char *extra, int64_t n) {
+    int64_t *const fields[] = { &m->size, &m->packed, &m->local };
+    int needed = 0;
+    for (int k = 0; k < 3; k++) needed += *fields[k] == 0xffffffff;
+    for (int64_t at = 0; needed && at + 4 <= n; at += 4 + (int64_t)egi_little(extra + at + 2, 2)) {
+        int64_t bytes = (int64_t)egi_little(extra + at + 2, 2), from = at + 4;
+        if (egi_little(extra + at, 2) != 1 || from + bytes > n) continue;
+        for (int k = 0; k < 3; k++) {
+            if (*fields[k] != 0xffffffff) continue;
+            if (from + 8 > at + 4 + bytes) return false;
+            *fields[k] = (int64_t)egi_little(extra + from, 8);
+            from += 8;
+        }
+        needed = 0;
+    }
+    return !needed && m->size >= 0 && m->packed >= 0 && m->local >= 0;
+}
+static int egi_compare_members(const void *a, const void *b) { return strcmp(((const egi_member *)a)->name, ((const egi_member *)b)->name); }
+static int egi_compare_places(const void *a, const void *b) {
+    const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
+    return x->local < y->local ? -1 : x->local > y->local;
+}
+// The list of members. What it says of sizes is held against the file's, so that none of it can ask for more memory than fits.
+static bool egi_zip_list(egi_zip *z) {
+    int64_t count = 0, at = 0;
+    void *members = NULL;
+    if (!egi_zip_find(z, &count)) return false;
+    unsigned char *list = (unsigned char *)egi_alloc((size_t)z->size + 1);
+    if (!list) return egi_no_memory(z->source->function, z->size);
+    bool ok = egi_zip_bytes(z, z->start, list, z->size) && (egi_grow(&members, &z->capacity, count + 1, sizeof *z->members) || egi_no_memory(z->source->function, 0));
+    z->members = (egi_member *)members;
+    for (int64_t i = 0; ok && i < count; i++) {
+        const unsigned char *p = list + at;
+        egi_member *m = &z->members[z->count];
+        if (z->size - at < 46 || egi_little(p, 4) != 0x02014b50) { ok = egi_zip_fail(z, z->start + at, "broken zip file: a member's entry is missing"); break; }
+        int64_t name = (int64_t)egi_little(p + 28, 2), extra = (int64_t)egi_little(p + 30, 2), comment = (int64_t)egi_little(p + 32, 2);
+        if (z->size - at < 46 + name + extra + comment) { ok = egi_zip_fail(z, z->start + at, "broken zip file: a member's entry is cut off"); break; }
+        memset(m, 0, sizeof *m);
+        m->method = (int)egi_little(p + 10, 2);
+        m->crc = (uint32_t)egi_little(p + 16, 4);
+        m->packed = (int64_t)egi_little(p + 20, 4);
+        m->size = (int64_t)egi_little(p + 24, 4);
+        m->local = (int64_t)egi_little(p + 42, 4);
+        if (!egi_zip_wide(m, p + 46 + name, extra)) ok = egi_zip_fail(z, z->start + at, "broken zip file: a member's 64 bit sizes are missing");
+        else if (name >= 4 && !memcmp(p + 46 + name - 4, ".npy", 4)) {
+            m->name = (char *)egi_alloc((size_t)name - 3);
+            if (!m->name) { ok = egi_no_memory(z->source->function, name); break; }
+            memcpy(m->name, p + 46, (size_t)name - 4);
+            m->name[name - 4] = 0;
+            z->count++;
+            if (strlen(m->name) != (size_t)name - 4 || egi_utf8_fault(m->name, name - 4) != name - 4) ok = egi_zip_fail(z, z->start + at + 46, "a name that is not UTF-8");
+            else if (egi_little(p + 8, 2) & 1) ok = egi_zip_fail(z, z->start + at, "an encrypted member");
+            else if (m->method != 0 && m->method != 8) ok = egi_file_fail(z->source->function, z->source->path, z->start + at, "member '%.100s' is compressed by method %d; stored (0) and deflated (8) are read", m->name, m->method);
+            else if (m->method == 0 && m->size != m->packed) ok = egi_zip_fail(z, z->start + at, "broken zip file: a stored member has two sizes");
+            // Deflate makes at most 1032 bytes of one.
+            else if (m->packed > z->start || m->size / 1032 > m->packed) ok = egi_file_fail(z->source->function, z->source->path, z->start + at, "member '%.100s' says it has %lld bytes, which the file cannot hold", m->name, (long long)m->size);
+        }
+        at += 46 + name + extra + comment;
+    }
+    egi_free(list);
+    // In the order of the list they are given back; by name none may come twice, by place none may lie in another.
+    for (int64_t i = 0; ok && i < z->count; i++) z->members[i].next = i;
+    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_members);
+    for (int64_t i = 1; ok && i < z->count; i++)
+        if (!strcmp(z->members[i - 1].name, z->members[i].name)) ok = egi_file_fail(z->source->function, z->source->path, z->start, "the name '%.200s' stands there twice", z->members[i].name);
+    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_places);
+    for (int64_t i = 0; ok && i < z->count; i++) {
+        int64_t end = i + 1 < z->count ? z->members[i + 1].local : z->start;
+        if (z->members[i].local > end || z->members[i].packed + 30 > end - z->members[i].local)
+            ok = egi_file_fail(z->source->function, z->source->path, z->members[i].local, "broken zip file: member '%.100s' overlaps what follows", z->members[i].name);
+    }
+    return ok;
+}
+// Not owned by a scope.
+static eg_tensor *egi_zip_tensor(egi_zip *z, egi_stream *s, const egi_member *m) {
+    unsigned char local[30], rest[256];
+    eg_tensor *x = NULL;
+    if (!egi_zip_bytes(z, m->local, local, 30)) return NULL;
+    if (egi_little(local, 4) != 0x04034b50) { egi_zip_fail(z, m->local, "broken zip file: a member is not where the list says"); return NULL; }
+    int64_t data = m->local + 30 + (int64_t)egi_little(local + 26, 2) + (int64_t)egi_little(local + 28, 2);
+    if (data > z->start - m->packed) { egi_zip_fail(z, m->local, "broken zip file: a member lies beyond its end"); return NULL; }
+    if (!egi_source_seek(z->source, data)) return NULL;
+    memset(s, 0, sizeof *s);
+    s->source = z->source;
+    s->left = m->packed;
+    s->size = m->size;
+    s->inflates = m->method == 8;
+#ifdef EAGER_ZLIB
+    if (s->inflates && inflateInit2(&s->z, -15) != Z_OK) { egi_no_memory(z->source->function, 0); return NULL; }
+#else
+    if (s->inflates) {
+        egi_file_fail(z->source->function, z->source->path, m->local, "member '%.100s' is compressed; compile with -DEAGER_ZLIB and link with -lz to read it", m->name);
+        return NULL;
+    }
+#endif
+    x = egi_npy_read(s);
+    // The checksum is that of all bytes, those behind the array too.
+    for (int64_t part; x && s->given < s->size;) {
+        part = s->size - s->given < (int64_t)sizeof rest ? s->size - s->given : (int64_t)sizeof rest;
+        if (!egi_stream_read(s, rest, part)) { egi_object_release(&x->object); x = NULL; }
+    }
+    if (x && s->crc != m->crc) {
+        egi_file_fail(z->source->function, z->source->path, m->local, "member '%.100s' is corrupted: its checksum is %08lx, not %08lx", m->name, (unsigned long)s->crc, (unsigned long)m->crc);
+        egi_object_release(&x->object);
+        x = NULL;
+    }
+#ifdef EAGER_ZLIB
+    if (s->inflates) inflateEnd(&s->z);
+#endif
+    return x;
+}
+static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tensor *x) {
+    if (strcmp(m->name, egi_metadata_name) != 0 || x->dtype != EG_UINT8 || x->rank != 1) return egi_archive_put("load_npz", a, m->name, x);
+    egi_json j;
+    const char *text = (const char *)eg_data(x);
+    if (!text || !egi_json_read(&j, "load_npz", z->source->path, -1, text, x->size)) return false;
+    bool ok = j.nodes[0].kind == EGI_JSON_OBJECT ? egi_notes_read("load_npz", a, &j, 0) : egi_file_fail("load_npz", z->source->path, m->local, "__metadata__ is no JSON object");
+    egi_json_free(&j);
+    return ok;
+}
+static int egi_compare_turns(const void *a, const void *b) {
+    const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
+    return x->next < y->next ? -1 : x->next > y->next;
+}
+EAGER_API eg_archive *eg_load_npz(const char *path) {
+    egi_source source;
+    egi_zip z;
+    memset(&z, 0, sizeof z);
+    if (!egi_source_open(&source, "load_npz", path, false)) return NULL;
+    z.source = &source;
+    eg_archive *a = eg_archive_new();
+    egi_stream *s = a ? (egi_stream *)egi_alloc(sizeof *s) : NULL;
+    if (a && !s) egi_no_memory("load_npz", (int64_t)sizeof *s);
+    bool ok = s && (source.size >= 0 || egi_zip_fail(&z, -1, "cannot be read: its size is not known (a pipe, or a folder)")) && egi_zip_list(&z);
+    if (z.count) qsort(z.members, (size_t)z.count, sizeof *z.members, egi_compare_turns);
+    for (int64_t i = 0; ok && i < z.count; i++) {
+        eg_tensor *x = egi_zip_tensor(&z, s, &z.members[i]);
+        ok = x && egi_npz_take(&z, a, &z.members[i], x);
+        if (x) egi_object_release(&x->object);
+    }
+    for (int64_t i = 0; i < z.count; i++) egi_free(z.members[i].name);
+    egi_free(z.members);
+    egi_free(s);
+    egi_source_close(&source);
+    if (ok) return a;
+    eg_archive_release(a);
+    return NULL;
+}
+
+// ---- safetensors: a length, JSON, data
+
+enum { EGI_SAFE_MOST = 100000000 };                                  // bytes of a header
+EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
+    egi_sink s;
+    egi_text head;
+    unsigned char length[8];
+    int64_t at = 0;
+    memset(&head, 0, sizeof head);
+    if (!egi_archive_alive("save_safetensors", a)) return false;
+    for (int64_t i = 0; i < a->count; i++)
+        if (!strcmp(a->items[i].name, egi_metadata_name)) return egi_fail(EG_ERROR_ARGUMENT, "eg_save_safetensors: no tensor can be named %s", egi_metadata_name);
+    if (a->n_notes) {
+        egi_text_printf(&head, "{\"%s\":", egi_metadata_name);
+        egi_notes_json(&head, a);
+    } else egi_text_add(&head, "{", 1);
+    // The widest elements first: then all of them are aligned.
+    bool first = !a->n_notes;
+    for (int size = 8; size; size /= 2)
+        for (int64_t i = 0; i < a->count; i++) {
+            const eg_tensor *x = a->items[i].x;
+            if (egi_dtypes[x->dtype].size != size) continue;
+            if (!first) egi_text_add(&head, ",", 1);
+            first = false;
+            egi_text_json(&head, a->items[i].name);
+            egi_text_printf(&head, ":{\"dtype\":\"%s\",\"shape\":[", egi_stored[x->dtype].safetensors);
+            for (int d = 0; d < x->rank; d++) egi_text_printf(&head, "%s%lld", d ? "," : "", (long long)x->dims[d]);
+            egi_text_printf(&head, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)(at + x->size * size));
+            at += x->size * size;
+        }
+    egi_text_add(&head, "}", 1);
+    while (!head.failed && head.size % 8) egi_text_add(&head, " ", 1);
+    bool ok = !head.failed || egi_no_memory("save_safetensors", 0);
+    if (ok && head.size > EGI_SAFE_MOST) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_save_safetensors: a header of %lld bytes; the format ends at %d", (long long)head.size, EGI_SAFE_MOST);
+    if (!ok || !egi_sink_open(&s, "save_safetensors", path)) { egi_text_free(&head); return false; }
+    egi_put_little(length, head.size, 8);
+    egi_sink_write(&s, length, 8);
+    egi_sink_write(&s, head.data, (int64_t)head.size);
+    egi_text_free(&head);
+    for (int size = 8; size; size /= 2)
+        for (int64_t i = 0; i < a->count && ok; i++) {
+            eg_tensor *x = a->items[i].x;
+            if (egi_dtypes[x->dtype].size != size) continue;
+            const void *data = eg_data(x);
+            ok = (data || !x->size) && egi_sink_elements(&s, data, x);
+        }
+    return egi_sink_close(&s, ok);
+}
+
+typedef struct egi_safe { const char *name; int64_t begin, end, node; int stored; eg_shape shape; } egi_safe;
+static int egi_compare_safes(const void *a, const void *b) {
+    const egi_safe *x = (const egi_safe *)a, *y = (const egi_safe *)b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    if (x->end != y->end) return x->end < y->end ? -1 : 1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+static bool egi_safe_fail(const egi_json *j, int64_t node, const char *name, const char *what) {
+    return egi_file_fail(j->function, j->path, j->base + j->nodes[node].offset, "tensor '%.200s': %s", name, what);
+}
+// One tensor's dtype, shape and place, as far as they can be judged alone.
+static bool egi_safe_entry(const egi_json *j, int64_t node, int64_t data, egi_safe *t) {
+    int64_t dtype = egi_json_member(j, node, "dtype"), shape = egi_json_member(j, node, "shape"), offsets = egi_json_member(j, node, "data_offsets"), bytes;
+    char what[160];
+    if (j->nodes[node].kind != EGI_JSON_OBJECT) return egi_safe_fail(j, node, t->name, "its entry is no object");
+    if (dtype < 0 || shape < 0 || offsets < 0) return egi_safe_fail(j, node, t->name, dtype < 0 ? "without a dtype" : shape < 0 ? "without a shape" : "without data_offsets");
+    const char *code = egi_json_string(j, dtype);
+    for (t->stored = 0; code && t->stored < EGI_STORED; t->stored++) if (!strcmp(egi_stored[t->stored].safetensors, code)) break;
+    if (!code || t->stored == EGI_STORED) {
+        snprintf(what, sizeof what, "dtype '%.20s' is none that can be read (%s, bfloat16)", code ? code : "?", EGI_READABLE);
+        return egi_safe_fail(j, dtype, t->name, what);
+    }
+    if (j->nodes[shape].kind != EGI_JSON_ARRAY) return egi_safe_fail(j, shape, t->name, "its shape is no list");
+    if (j->nodes[shape].count > EG_MAX_RANK) return egi_safe_fail(j, shape, t->name, "more than 8 dimensions (EG_MAX_RANK)");
+    t->shape.rank = (int)j->nodes[shape].count;
+    for (int i = 0; i < t->shape.rank; i++) {
+        const egi_json_node *d = &j->nodes[shape + 1 + i];
+        if (d->kind != EGI_JSON_NUMBER || !d->whole || d->integer < 0) return egi_safe_fail(j, shape, t->name, "a dimension is no size");
+        t->shape.dims[i] = d->integer;
+    }
+    const egi_json_node *place = &j->nodes[offsets];
+    if (place->kind != EGI_JSON_ARRAY || place->count != 2 || !place[1].whole || place[1].kind != EGI_JSON_NUMBER || !place[2].whole || place[2].kind != EGI_JSON_NUMBER)
+        return egi_safe_fail(j, offsets, t->name, "data_offsets are not two whole numbers");
+    t->begin = place[1].integer;
+    t->end = place[2].integer;
+    if (t->begin < 0 || t->end < t->begin) return egi_safe_fail(j, offsets, t->name, "its data ends before it begins");
+    if (t->end > data) return egi_safe_fail(j, offsets, t->name, "its data lies beyond the file's end");
+    if (!egi_stored_bytes(&t->shape, t->stored, &bytes)) return egi_safe_fail(j, shape, t->name, "its shape has more bytes than 64 bits count");
+    if (bytes == t->end - t->begin) return true;
+    snprintf(what, sizeof what, "its shape and dtype need %lld bytes, its data_offsets say %lld", (long long)bytes, (long long)(t->end - t->begin));
+    return egi_safe_fail(j, offsets, t->name, what);
+}
+// The data must be covered by the tensors without holes and overlaps; then they are read in the order of their places.
+static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data) {
+    int64_t most = j->nodes[0].count, n = 0, at = 1, end = 0;
+    egi_safe *list = (egi_safe *)egi_alloc((size_t)(most + 1) * sizeof *list);
+    if (!list) return egi_no_memory(j->function, most * (int64_t)sizeof *list);
+    bool ok = true;
+    for (int64_t i = 0; ok && i < most; i++, at = j->nodes[at + 1].next) {
+        list[n].name = j->nodes[at].string;
+        list[n].node = at;
+        if (strcmp(list[n].name, egi_metadata_name) != 0) { ok = egi_safe_entry(j, at + 1, data, &list[n]); n++; }
+        else if (j->nodes[at + 1].kind != EGI_JSON_OBJECT) ok = egi_safe_fail(j, at + 1, egi_metadata_name, "is no object of texts");
+        else ok = egi_notes_read(j->function, a, j, at + 1);
+    }
+    if (ok && n) qsort(list, (size_t)n, sizeof *list, egi_compare_safes);
+    for (int64_t i = 0; ok && i < n; end = list[i++].end)
+        if (list[i].begin != end) ok = egi_safe_fail(j, list[i].node, list[i].name, list[i].begin > end ? "a hole in front of its data" : "its data overlaps another's");
+    if (ok && end != data) ok = egi_file_fail(j->function, j->path, j->base + (s->source->offset - 8) + end, "%lld bytes behind the last tensor", (long long)(data - end));
+    for (int64_t i = 0; ok && i < n; i++) {
+        eg_tensor *x = egi_stream_tensor(s, list[i].stored, &list[i].shape, false);
+        ok = x && egi_archive_put(j->function, a, list[i].name, x);
+        if (x) egi_object_release(&x->object);
+    }
+    egi_free(list);
+    return ok;
+}
+EAGER_API eg_archive *eg_load_safetensors(const char *path) {
+    static const char function[] = "load_safetensors";
+    egi_source source;
+    unsigned char size[8];
+    egi_json j;
+    if (!egi_source_open(&source, function, path, false)) return NULL;
+    eg_archive *a = eg_archive_new();
+    egi_stream *s = a ? (egi_stream *)egi_alloc(sizeof *s) : NULL;
+    char *text = NULL;
+    bool ok = s != NULL;
+    if (a && !s) egi_no_memory(function, (int64_t)sizeof *s);
+    if (s) {
+        memset(s, 0, sizeof *s);
+        s->source = &source;
+        s->left = s->size = source.size;
+        if (source.size < 0) ok = egi_stream_fail(s, "cannot be read: its size is not known (a pipe, or a folder)");
+        else if (source.size < 8) ok = egi_stream_fail(s, "no safetensors file: shorter than 8 bytes");
+        else ok = egi_stream_read(s, size, 8);
+    }
+    uint64_t n = ok ? egi_little(size, 8) : 0;
+    if (ok && n > EGI_SAFE_MOST) ok = egi_file_fail(function, path, 0, "a header of %llu bytes; at most %d are allowed", (unsigned long long)n, EGI_SAFE_MOST);
+    if (ok && (int64_t)n > source.size - 8) ok = egi_file_fail(function, path, 0, "truncated: a header of %llu bytes, but %lld follow", (unsigned long long)n, (long long)(source.size - 8));
+    if (ok) ok = (text = (char *)egi_alloc((size_t)n + 1)) != NULL ? egi_stream_read(s, text, (int64_t)n) : egi_no_memory(function, (int64_t)n);
+    if (ok) {
+        ok = egi_json_read(&j, function, path, 8, text, (int64_t)n);
+        egi_free(text);
+        text = NULL;
+        if (ok) {
+            ok = j.nodes[0].kind == EGI_JSON_OBJECT ? egi_safe_read(s, &j, a, source.size - 8 - (int64_t)n) : egi_file_fail(function, path, 8, "the header is no JSON object");
+            egi_json_free(&j);
+        }
+    }
+    egi_free(text);
+    egi_free(s);
+    egi_source_close(&source);
+    if (ok) return a;
+    eg_archive_release(a);
+    return NULL;
+}
+
+static bool egi_ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
+static const struct { const char *ending; bool (*save)(eg_archive *, const char *); eg_archive *(*load)(const char *); } egi_formats[] = {
+    { ".npz", eg_save_npz, eg_load_npz }, { ".safetensors", eg_save_safetensors, eg_load_safetensors }
+};
+static int egi_format_of(const char *function, const char *path) {
+    if (!path) { egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is NULL", function); return -1; }
+    for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(path, egi_formats[f].ending)) return f;
+    egi_file_fail(function, path, -1, "its ending is neither .safetensors nor .npz");
+    return -1;
+}
+EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
+    int f = egi_format_of("archive_save", path);
+    return f >= 0 && egi_formats[f].save(a, path);
+}
+EAGER_API eg_archive *eg_archive_load(const char *path) {
+    int f = egi_format_of("archive_load", path);
+    return f >= 0 ? egi_formats[f].load(path) : NULL;
 }
 
 //# 32  SUMMARIES AND EXCHANGE -------------------------------------------------

@@ -1,0 +1,567 @@
+// Files: named tensors in .npy, .npz and safetensors, there and back; what a broken file says; sizes that lie; full disks, no memory.
+// What others read and write is held against them in check_files.sh; checkpoints and weights have files of their own.
+#include "test.h"
+
+#ifdef __linux__
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+static void write_bytes(const char *path, const void *bytes, size_t n) {
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes, 1, n, f) != n) printf("cannot write %s\n", path);
+    if (f) fclose(f);
+}
+static unsigned char *read_bytes(const char *path, size_t *n) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return NULL;
+    fseek(f, 0, SEEK_END);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    unsigned char *bytes = (unsigned char *)malloc(*n + 1);
+    if (bytes && fread(bytes, 1, *n, f) != *n) { free(bytes); bytes = NULL; }
+    fclose(f);
+    return bytes;
+}
+
+// One tensor of every dtype, of several ranks, and an empty one.
+static eg_archive *every_dtype(bool bfloat) {
+    eg_archive *a = eg_archive_new();
+    const eg_dtype dtypes[] = { EG_BOOL, EG_UINT8, EG_FLOAT16, EG_INT32, EG_FLOAT32, EG_INT64, EG_FLOAT64, EG_BFLOAT16 };
+    for (int i = 0; i < 7 + bfloat; i++) {
+        EG_SCOPE;
+        CHECK(eg_archive_add(a, eg_dtype_name(dtypes[i]), eg_cast(eg_constant(EG_SHAPE(2, 3), 0, 1, 2, 3, 200, 0.25), dtypes[i])));
+    }
+    EG_SCOPE;
+    CHECK(eg_archive_add(a, "scalar", eg_scalar(-1.5)));
+    CHECK(eg_archive_add(a, "empty", eg_zeros(EG_INT32, EG_SHAPE(0, 3))));
+    CHECK(eg_archive_add(a, "rank 8/\"q\\\" \xc3\xa9", eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 1, 2, 1, 1, 1, 3))));
+    CHECK(eg_archive_add(a, "number", 7));
+    CHECK(eg_archive_add(a, "view", eg_transpose(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4))));
+    CHECK(eg_archive_set_text(a, "step", "12"));
+    CHECK(eg_archive_set_text(a, "note", "line\nbreak \"q\" \xc3\xa9"));
+    return a;
+}
+static void same_archives(eg_archive *a, eg_archive *b) {
+    REQUIRE(a && b);
+    CHECK_INT(eg_archive_count(a), eg_archive_count(b));
+    for (int64_t i = 0; i < eg_archive_count(a); i++) {
+        EG_SCOPE;
+        const char *name = eg_archive_name(a, i);
+        eg_tensor *x = eg_archive_get(a, name), *y = eg_archive_get(b, name);
+        REQUIRE(x && y);
+        CHECK_DTYPE(y, eg_dtype_of(x));
+        char one[EG_SHAPE_TEXT], two[EG_SHAPE_TEXT];
+        CHECK_STR(eg_shape_text(eg_shape_of(y), one), eg_shape_text(eg_shape_of(x), two));
+        CHECK(eg_size(x) == 0 || memcmp(eg_data(x), eg_data(y), (size_t)(eg_size(x) * eg_dtype_size(eg_dtype_of(x)))) == 0);
+    }
+    CHECK_STR(eg_archive_text(b, "step"), "12");
+    CHECK_STR(eg_archive_text(b, "note"), "line\nbreak \"q\" \xc3\xa9");
+}
+
+TEST(archives_hold_names_and_texts) {
+    eg_archive *a = eg_archive_new();
+    eg_tensor *v = eg_variable(eg_scalar(1), "v");
+    CHECK(eg_archive_add(a, "v", v));
+    eg_assign(v, 2);
+    CHECK_TENSOR(eg_archive_get(a, "v"), 0, 1);
+    CHECK(eg_archive_has(a, "v") && !eg_archive_has(a, "w"));
+    CHECK_STR(eg_archive_name(a, 0), "v");
+    CHECK(eg_archive_name(a, 1) == NULL && eg_archive_name(a, -1) == NULL);
+    CHECK_ERROR(eg_archive_add(a, "v", 3), EG_ERROR_ARGUMENT, "'v' is there already");
+    CHECK_ERROR(eg_archive_add(a, "\xff", 3), EG_ERROR_ARGUMENT, "not UTF-8");
+    CHECK_ERROR(eg_archive_add(a, NULL, 3), EG_ERROR_ARGUMENT, "name is NULL");
+    CHECK_ERROR(eg_archive_get(a, "w"), EG_ERROR_ARGUMENT, "no tensor 'w' among the 1, first 'v'");
+    CHECK_ERROR(eg_archive_add(NULL, "v", 3), EG_ERROR_NULL, "archive is NULL");
+    CHECK_ERROR(eg_archive_add(a, "x", NULL), EG_ERROR_NULL, "operand 2 is NULL");
+    CHECK(eg_archive_text(a, "k") == NULL);
+    CHECK(eg_archive_set_text(a, "k", "1") && eg_archive_set_text(a, "l", "2") && eg_archive_set_text(a, "k", "3"));
+    CHECK_STR(eg_archive_text(a, "k"), "3");
+    CHECK(eg_archive_set_text(a, "k", NULL) && eg_archive_set_text(a, "never", NULL));
+    CHECK(eg_archive_text(a, "k") == NULL);
+    CHECK_STR(eg_archive_text(a, "l"), "2");
+    CHECK_ERROR(eg_archive_set_text(a, "k", "\x80"), EG_ERROR_ARGUMENT, "not UTF-8");
+    CHECK_ERROR(eg_archive_set_text(a, NULL, ""), EG_ERROR_ARGUMENT, "key is NULL");
+    eg_archive *again = eg_archive_retain(a);
+    eg_archive_release(a);
+    CHECK_INT(eg_archive_count(again), 1);
+    eg_archive_release(again);
+    eg_archive_release(NULL);
+    CHECK_INT(eg_archive_count(NULL), 0);
+    eg_release(v);
+}
+
+TEST(every_dtype_there_and_back) {
+    eg_archive *all = every_dtype(true), *numpy = every_dtype(false), *b;
+    CHECK(eg_save_safetensors(all, test_temp("all.safetensors")));
+    same_archives(all, b = eg_load_safetensors(test_temp("all.safetensors")));
+    eg_archive_release(b);
+    CHECK(eg_save_npz(numpy, test_temp("all.npz")));
+    same_archives(numpy, b = eg_load_npz(test_temp("all.npz")));
+    eg_archive_release(b);
+    CHECK(eg_archive_save(all, test_temp("new/folder/b.safetensors")));           // folders are made
+    same_archives(all, b = eg_archive_load(test_temp("new/folder/b.safetensors")));
+    eg_archive_release(b);
+    CHECK_ERROR(eg_save_npz(all, test_temp("no.npz")), EG_ERROR_DTYPE, "NumPy has no bfloat16, which 'bfloat16' is");
+    CHECK_ERROR(eg_load_npz(test_temp("no.npz")), EG_ERROR_FILE, "cannot be opened");
+    for (int64_t i = 0; i < eg_archive_count(numpy); i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_archive_get(numpy, eg_archive_name(numpy, i)), *y;
+        CHECK(eg_save_npy(x, test_temp("x.npy")));
+        y = eg_load_npy(test_temp("x.npy"));
+        REQUIRE(y);
+        CHECK_SAME(y, x, 0);
+    }
+    eg_archive_release(all);
+    eg_archive_release(numpy);
+}
+
+TEST(equal_tensors_make_equal_files) {
+    eg_archive *a = every_dtype(false), *b = every_dtype(false);
+    size_t n, m;
+    const char *const endings[] = { "npz", "safetensors" };
+    for (int i = 0; i < 2; i++) {
+        char one[64], two[64];
+        snprintf(one, sizeof one, "one.%s", endings[i]);
+        snprintf(two, sizeof two, "two.%s", endings[i]);
+        CHECK(eg_archive_save(a, test_temp(one)) && eg_archive_save(b, test_temp(two)));
+        unsigned char *x = read_bytes(test_temp(one), &n), *y = read_bytes(test_temp(two), &m);
+        CHECK(x && y && n == m && memcmp(x, y, n) == 0);
+        free(x);
+        free(y);
+    }
+    eg_archive_release(a);
+    eg_archive_release(b);
+}
+
+TEST(empty_archives) {
+    eg_archive *a = eg_archive_new(), *b;
+    CHECK(eg_save_npz(a, test_temp("empty.npz")) && eg_save_safetensors(a, test_temp("empty.safetensors")));
+    CHECK(b = eg_load_npz(test_temp("empty.npz")));
+    CHECK_INT(eg_archive_count(b), 0);
+    eg_archive_release(b);
+    CHECK(b = eg_load_safetensors(test_temp("empty.safetensors")));
+    CHECK_INT(eg_archive_count(b), 0);
+    eg_archive_release(b);
+    eg_archive_release(a);
+}
+
+TEST(paths_that_cannot_be) {
+    eg_tensor *x = eg_scalar(1);
+    CHECK_ERROR(eg_load_npy(test_temp("none.npy")), EG_ERROR_FILE, "none.npy: cannot be opened: ");
+    CHECK_ERROR(eg_load_npy(NULL), EG_ERROR_ARGUMENT, "eg_load_npy: the path is NULL");
+    CHECK_ERROR(eg_save_npy(x, ""), EG_ERROR_ARGUMENT, "eg_save_npy: the path is empty");
+    CHECK_ERROR(eg_save_npy(NULL, "x"), EG_ERROR_NULL, "operand 0 is NULL");
+    CHECK_ERROR(eg_save_npz(NULL, "x"), EG_ERROR_NULL, "archive is NULL");
+    CHECK_ERROR(eg_save_safetensors(NULL, "x"), EG_ERROR_NULL, "archive is NULL");
+    CHECK_ERROR(eg_archive_load("weights.h5"), EG_ERROR_FILE, "weights.h5: its ending is neither .safetensors nor .npz");
+    CHECK_ERROR(eg_archive_save(NULL, NULL), EG_ERROR_ARGUMENT, "the path is NULL");
+#ifdef __linux__
+    const char *folder = test_temp("");
+    CHECK_ERROR(eg_load_npz(folder), EG_ERROR_FILE, "eg_load_npz: ");
+    CHECK_ERROR(eg_save_npy(x, folder), EG_ERROR_FILE, "cannot ");
+#endif
+}
+
+// ---- broken files: each row writes one and says what its error must hold
+
+typedef struct row { const char *what, *bytes; int64_t n; const char *error; } row;
+#define BYTES(text) text, (int64_t)sizeof text - 1
+
+// A .npy file of version 1.0 with this header and so many bytes of data.
+static int64_t npy_file(char *to, const char *header, int data) {
+    int64_t n = (int64_t)strlen(header);
+    memcpy(to, "\x93NUMPY\1\0", 8);
+    to[8] = (char)(n & 255);
+    to[9] = (char)(n >> 8);
+    memcpy(to + 10, header, (size_t)n);
+    for (int i = 0; i < data; i++) to[10 + n + i] = (char)i;
+    return 10 + n + data;
+}
+static const struct { const char *header; int data; const char *error; } npy_rows[] = {      // NULL: it reads
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12, NULL },
+    { "{\"shape\": (3L , ) , 'descr':'<f4','fortran_order':True}", 12, NULL },                   // unpadded, any order, Python 2
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 19, NULL },                 // trailing bytes
+    { "{'descr': '<f8', 'fortran_order': False, 'shape': (), }\n", 8, NULL },
+    { "{'descr': '<i4', 'fortran_order': False, 'shape': (0, 9223372036854775807), }\n", 0, NULL },
+    { "{'descr': '>u2', 'fortran_order': False, 'shape': (2,), }\n", 4, NULL },
+    { "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 2), }\n", 4, NULL },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 11, "truncated: shape [3] needs 12 bytes, but 11 follow" },
+    { "{'descr': '<f4', 'fortran_order': False, }\n", 12, "without shape" },
+    { "{'descr': '<f4', 'shape': (3,), }\n", 12, "without fortran_order" },
+    { "{'fortran_order': False, 'shape': (3,), }\n", 12, "without descr" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}\n", 12, "byte 66: a .npy header with a key that is not" },
+    { "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (3,)}\n", 12, "a key twice" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }\n", 12, "byte 61: a negative dimension" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3, -1), }\n", 12, "a negative dimension" },
+    { "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }\n", 12, "dtype object" },
+    { "{'descr': '<U5', 'fortran_order': False, 'shape': (3,), }\n", 60, "dtype '<U5' is none that can be read (bool, uint8, int8 to int64" },
+    { "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }\n", 24, "dtype '<c8'" },
+    { "{'descr': '<V2', 'fortran_order': False, 'shape': (3,), }\n", 6, "dtype '<V2'" },
+    { "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }\n", 12, "a structured dtype" },
+    { "{'descr': 7, 'fortran_order': False, 'shape': (3,), }\n", 12, "descr is no text" },
+    { "{'descr': '<f4', 'fortran_order': 0, 'shape': (3,), }\n", 12, "fortran_order is neither True nor False" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': 3, }\n", 12, "the shape is no tuple" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3), }\n", 12, "the shape is no tuple" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,4.5), }\n", 12, "the shape is no tuple" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (x,), }\n", 12, "a dimension is no number" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }\n", 4, "more than 8 dimensions" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }\n", 4, "does not fit 64 bits" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }\n", 4, "more bytes than 64 bits count" },
+    { "{'descr': '|i1', 'fortran_order': False, 'shape': (4611686018427387904,), }\n", 4, "more bytes than 64 bits count" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }\n", 4, "truncated: shape [1000000000000] needs 4000000000000 bytes" },
+    { "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }\n        ", 0, "truncated" },
+    { "{'descr' '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12, "a ':' is missing" },
+    { "{'descr': '<f4' 'fortran_order': False, 'shape': (3,), }\n", 12, "a ',' or '}' is missing" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), } {}\n", 12, "more stands behind the dictionary" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), ", 12, "with a key that is not" },
+    { "[1, 2]\n", 12, "no dictionary" },
+    { "", 12, "no dictionary" }
+};
+TEST(broken_npy_headers) {
+    static char bytes[400];
+    for (size_t i = 0; i < sizeof npy_rows / sizeof npy_rows[0]; i++) {
+        EG_SCOPE;
+        int64_t n = npy_file(bytes, npy_rows[i].header, npy_rows[i].data);
+        write_bytes(test_temp("row.npy"), bytes, (size_t)n);
+        eg_tensor *x = eg_load_npy(test_temp("row.npy"));
+        if (npy_rows[i].error) CHECK(x == NULL);
+        else CHECK(x != NULL);
+        if (npy_rows[i].error && (eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), npy_rows[i].error) || !strstr(eg_error_message(), "row.npy: ")))
+            test_contains(__FILE__, __LINE__, npy_rows[i].header, eg_error_message(), npy_rows[i].error);
+        eg_error_clear();
+    }
+}
+TEST(broken_npy_files) {
+    const row rows[] = {
+        { "empty", BYTES(""), "shorter than its shortest header" },
+        { "text", BYTES("hello, this is no array"), "byte 0: no .npy file" },
+        { "version", BYTES("\x93NUMPY\4\0\2\0{}"), "version 4.0" },
+        { "minor version", BYTES("\x93NUMPY\1\1\2\0{}"), "version 1.1" },
+        { "cut in the header", BYTES("\x93NUMPY\1\0\x76\0{'descr': '<f4'"), "truncated" },
+        { "long header", BYTES("\x93NUMPY\1\0\x11\x27{'descr': '<f4'"), "more than 10000 bytes" },
+        { "huge header", BYTES("\x93NUMPY\2\0\xff\xff\xff\xff{'descr': '<f4'"), "more than 10000 bytes" },
+        { "version 2 cut", BYTES("\x93NUMPY\2\0\1\0"), "truncated" } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        write_bytes(test_temp("b.npy"), rows[i].bytes, (size_t)rows[i].n);
+        CHECK_ERROR(eg_load_npy(test_temp("b.npy")), EG_ERROR_FILE, rows[i].error);
+    }
+    write_bytes(test_temp("v2.npy"), BYTES("\x93NUMPY\2\0\x39\0\0\0{'descr': '<i4', 'fortran_order': False, 'shape': (1,)}\n\n\7\0\0\0"));
+    CHECK_TENSOR(eg_load_npy(test_temp("v2.npy")), 0, 7);
+}
+TEST(npy_values_of_other_dtypes) {
+    static char bytes[400];
+    const struct { const char *descr, *data; int n; eg_dtype dtype; double a, b; } rows[] = {
+        { "|i1", "\xff\x7f", 2, EG_INT32, -1, 127 }, { "<i2", "\xff\xff\1\2", 4, EG_INT32, -1, 513 }, { ">i2", "\xff\xff\1\2", 4, EG_INT32, -1, 258 },
+        { "<u2", "\xff\xff\1\2", 4, EG_INT32, 65535, 513 }, { "<u4", "\xff\xff\xff\xff\1\0\0\0", 8, EG_INT64, 4294967295.0, 1 },
+        { "<u8", "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16, EG_INT64, 1, 2 }, { ">f4", "\x3f\x80\0\0\xc0\0\0\0", 8, EG_FLOAT32, 1, -2 },
+        { "|b1", "\0\5", 2, EG_BOOL, 0, 1 }, { "<f2", "\0\x3c\0\xc0", 4, EG_FLOAT16, 1, -2 }, { "=f4", "\0\0\x80\x3f\0\0\0\xc0", 8, EG_FLOAT32, 1, -2 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        EG_SCOPE;
+        char header[128];
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (2,), }", rows[i].descr);
+        int64_t n = npy_file(bytes, header, 0);
+        memcpy(bytes + n, rows[i].data, (size_t)rows[i].n);
+        write_bytes(test_temp("v.npy"), bytes, (size_t)(n + rows[i].n));
+        eg_tensor *x = eg_load_npy(test_temp("v.npy"));
+        CHECK_DTYPE(x, rows[i].dtype);
+        CHECK_TENSOR(x, 0, rows[i].a, rows[i].b);
+    }
+    int64_t n = npy_file(bytes, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", 0);
+    memcpy(bytes + n, "\0\0\0\0\0\0\0\x80", 8);
+    write_bytes(test_temp("u8.npy"), bytes, (size_t)n + 8);
+    CHECK_ERROR(eg_load_npy(test_temp("u8.npy")), EG_ERROR_FILE, "a uint64 value is too large for int64");
+    n = npy_file(bytes, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", 6);          // 0 1 2 3 4 5 in columns
+    write_bytes(test_temp("f.npy"), bytes, (size_t)n);
+    CHECK_TENSOR(eg_load_npy(test_temp("f.npy")), 0, 0, 2, 4, 1, 3, 5);
+}
+
+static size_t safe_file(char *to, const char *header, int data) {
+    size_t n = strlen(header);
+    for (int i = 0; i < 8; i++) to[i] = (char)((unsigned long long)n >> (8 * i) & 255);
+    memcpy(to + 8, header, n);
+    for (int i = 0; i < data; i++) to[8 + n + (size_t)i] = (char)i;
+    return 8 + n + (size_t)data;
+}
+#define F32(name, shape, begin, end) "\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
+static const struct { const char *header; int data; const char *error; } safe_rows[] = {
+    { "{" F32("a", "[1]", 0, 4) "}  ", 4, NULL },
+    { " {" F32("a", "[1]", 4, 8) "," F32("b", "[]", 0, 4) "}", 8, NULL },                        // not in order; a scalar
+    { "{" F32("a", "[0, 5]", 0, 0) "," F32("b", "[0]", 0, 0) "," F32("c", "[1]", 0, 4) "," F32("d", "[0]", 4, 4) "}", 4, NULL },
+    { "{\"__metadata__\":{\"format\":\"pt\"}," F32("a", "[1]", 0, 4) "}", 4, NULL },
+    { "{\"\\u00e9 \\ud83d\\ude00\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"more\":null}," F32("a", "[1]", 1, 5) "}", 5, NULL },      // unaligned
+    { "{}", 0, NULL },
+    { "{" F32("a", "[1]", 0, 4) "," F32("a", "[1]", 4, 8) "}", 8, "byte 62: the name 'a' stands there twice" },
+    { "{" F32("a", "[1]", 0, 4) "}", 8, "byte 66: 4 bytes behind the last tensor" },
+    { "{" F32("a", "[1]", 0, 4) "," F32("b", "[1]", 8, 12) "}", 12, "tensor 'b': a hole in front of its data" },
+    { "{" F32("a", "[2]", 0, 8) "," F32("b", "[1]", 4, 8) "}", 8, "tensor 'b': its data overlaps another's" },
+    { "{" F32("a", "[1]", 0, 4) "," F32("b", "[1]", 0, 4) "}", 4, "overlaps" },
+    { "{" F32("a", "[1]", 4, 0) "}", 4, "its data ends before it begins" },
+    { "{" F32("a", "[1]", 0, 4) "}", 3, "its data lies beyond the file's end" },
+    { "{" F32("a", "[2]", 0, 4) "}", 4, "its shape and dtype need 8 bytes, its data_offsets say 4" },
+    { "{" F32("a", "[4611686018427387904, 4]", 0, 4) "}", 4, "more bytes than 64 bits count" },
+    { "{" F32("a", "[-1]", 0, 4) "}", 4, "a dimension is no size" },
+    { "{" F32("a", "[1.0]", 0, 4) "}", 4, "a dimension is no size" },
+    { "{" F32("a", "[18446744073709551617]", 0, 4) "}", 4, "a dimension is no size" },
+    { "{" F32("a", "[1,1,1,1,1,1,1,1,1]", 0, 4) "}", 4, "more than 8 dimensions" },
+    { "{" F32("a", "3", 0, 4) "}", 4, "its shape is no list" },
+    { "{" F32("a", "[1]", 0, 4.5) "}", 4, "data_offsets are not two whole numbers" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4, "data_offsets are not two whole numbers" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "without data_offsets" },
+    { "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "without a shape" },
+    { "{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "without a dtype" },
+    { "{\"a\":{\"dtype\":\"F8_E5M2\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4, "tensor 'a': dtype 'F8_E5M2' is none that can be read" },
+    { "{\"a\":{\"dtype\":32,\"shape\":[4],\"data_offsets\":[0,4]}}", 4, "dtype '?'" },
+    { "{\"a\":7}", 0, "its entry is no object" },
+    { "{\"__metadata__\":{\"step\":3}}", 0, "metadata 'step' is no text" },
+    { "{\"__metadata__\":[]}", 0, "is no object of texts" },
+    { "[]", 0, "the header is no JSON object" },
+    { "", 0, "broken JSON: it ends too early" },
+    { "{\"a\":{\"dtype\":\"F32\"", 0, "broken JSON" },
+    { "{\"a\" 1}", 0, "byte 13: broken JSON: a ':' is missing" },
+    { "{a:1}", 0, "byte 9: broken JSON: a name in quotes is missing" },
+    { "{\"a\":1,}", 0, "broken JSON: a name in quotes" },
+    { "{\"a\":1 \"b\":2}", 0, "a ',' or '}' is missing" },
+    { "{\"a\":[1 2]}", 0, "a ',' or ']' is missing" },
+    { "{\"a\":01}", 0, "no value stands here" },
+    { "{\"a\":1.}", 0, "without digits behind its point" },
+    { "{\"a\":1e}", 0, "without an exponent" },
+    { "{\"a\":nul}", 0, "no value stands here" },
+    { "{\"a\":\"\\x\"}", 0, "no such escape" },
+    { "{\"a\":\"\\ud800\"}", 0, "half of a surrogate pair" },
+    { "{\"a\":\"\\udc00\"}", 0, "no such escape" },
+    { "{\"a\\u0000\":1}", 0, "a string with a zero byte" },
+    { "{\"a\":\"\n\"}", 0, "a control character" },
+    { "{\"a", 0, "a string does not end" },
+    { "{} {}", 0, "more stands behind its end" },
+    { "{\"\xff\":1}", 0, "byte 10: bytes that are not UTF-8" },
+    { "{\"\xc0\xaf\":1}", 0, "not UTF-8" },
+    { "{\"\xed\xa0\x80\":1}", 0, "not UTF-8" },
+    { "{\"\xf4\x90\x80\x80\":1}", 0, "not UTF-8" },
+    { "{\"\xe2\x82", 0, "not UTF-8" }
+};
+TEST(broken_safetensors_headers) {
+    static char bytes[600];
+    for (size_t i = 0; i < sizeof safe_rows / sizeof safe_rows[0]; i++) {
+        write_bytes(test_temp("row.safetensors"), bytes, safe_file(bytes, safe_rows[i].header, safe_rows[i].data));
+        eg_archive *a = eg_load_safetensors(test_temp("row.safetensors"));
+        if (safe_rows[i].error) CHECK(a == NULL);
+        else CHECK(a != NULL);
+        if (safe_rows[i].error && (eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), safe_rows[i].error) || !strstr(eg_error_message(), "row.safetensors: ")))
+            test_contains(__FILE__, __LINE__, safe_rows[i].header, eg_error_message(), safe_rows[i].error);
+        eg_error_clear();
+        eg_archive_release(a);
+    }
+    char deep[400] = "";
+    memset(deep, '[', 300);
+    write_bytes(test_temp("deep.safetensors"), bytes, safe_file(bytes, deep, 0));
+    CHECK_ERROR(eg_load_safetensors(test_temp("deep.safetensors")), EG_ERROR_FILE, "nested too deeply");
+    const row rows[] = {
+        { "empty", BYTES(""), "shorter than 8 bytes" },
+        { "seven", BYTES("1234567"), "shorter than 8 bytes" },
+        { "beyond", BYTES("\3\0\0\0\0\0\0\0{}"), "truncated: a header of 3 bytes, but 2 follow" },
+        { "too long", BYTES("\1\xe1\xf5\5\0\0\0\0{}"), "a header of 100000001 bytes" },
+        { "largest", BYTES("\xff\xff\xff\xff\xff\xff\xff\xff{}"), "a header of 18446744073709551615 bytes" } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        write_bytes(test_temp("b.safetensors"), rows[i].bytes, (size_t)rows[i].n);
+        CHECK_ERROR(eg_load_safetensors(test_temp("b.safetensors")), EG_ERROR_FILE, rows[i].error);
+    }
+    char ten[200];
+    write_bytes(test_temp("names.safetensors"), ten, safe_file(ten, "{\"\\u00e9 \\ud83d\\ude00\\t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1));
+    eg_archive *a = eg_load_safetensors(test_temp("names.safetensors"));
+    CHECK_STR(eg_archive_name(a, 0), "\xc3\xa9 \xf0\x9f\x98\x80\t");
+    eg_archive_release(a);
+}
+
+// ---- zip files, broken byte by byte where something stands
+
+static void put(unsigned char *p, unsigned long long v, int n) { for (int i = 0; i < n; i++, v >>= 8) p[i] = (unsigned char)(v & 255); }
+typedef void spoil(unsigned char *file, size_t *n, size_t list, size_t end);
+#define SPOIL(name) static void spoil_##name(unsigned char *file, size_t *n, size_t list, size_t end) { (void)file; (void)n; (void)list; (void)end;
+SPOIL(nothing) }
+SPOIL(comment) put(file + end + 20, 5, 2); memcpy(file + *n, "hello", 5); *n += 5; }
+SPOIL(end) *n -= 22; }
+SPOIL(parts) file[end + 4] = 1; }
+SPOIL(list) put(file + end + 16, *n, 4); }
+SPOIL(list_size) put(file + end + 12, 1u << 30, 4); }
+SPOIL(count) put(file + end + 8, 5000, 2); put(file + end + 10, 5000, 2); }
+SPOIL(entry) file[list] = 'x'; }
+SPOIL(entry_cut) put(file + list + 28, 5000, 2); }
+SPOIL(method) put(file + list + 10, 12, 2); }
+SPOIL(encrypted) file[list + 8] |= 1; }
+SPOIL(sizes) put(file + list + 24, 7, 4); }
+SPOIL(huge) put(file + list + 24, 0xfffffff0u, 4); put(file + list + 20, 0xfffffff0u, 4); }
+SPOIL(bomb) put(file + list + 10, 8, 2); put(file + list + 24, 0x7fffffffu, 4); }
+SPOIL(local) file[0] = 'x'; }
+SPOIL(place) put(file + list + 42, 5, 4); }
+SPOIL(place_far) put(file + list + 42, 0xfffffff0u, 4); }
+SPOIL(name_length) put(file + 26, 60000, 2); }
+SPOIL(checksum) put(file + list + 16, 7, 4); }
+SPOIL(value) file[30 + 5 + 128] ^= 1; }
+SPOIL(wide) put(file + list + 24, 0xffffffffu, 4); put(file + list + 20, 0xffffffffu, 4); }
+SPOIL(name) file[list + 46] = 0xff; }
+SPOIL(name_zero) file[list + 46] = 0; }
+SPOIL(twice) file[list + 51 + 46] = 'a'; }
+SPOIL(no_npy) memcpy(file + list + 46 + 1, ".txt", 4); }
+static const struct { const char *what; spoil *spoil; const char *error; } zip_rows[] = {
+    { "whole", spoil_nothing, NULL }, { "with a comment", spoil_comment, NULL }, { "with a member that is no .npy", spoil_no_npy, NULL },
+    { "no end", spoil_end, "end record is missing" }, { "in parts", spoil_parts, "in several parts" }, { "list elsewhere", spoil_list, "list of members is not in it" },
+    { "list too large", spoil_list_size, "list of members is not in it" }, { "too many", spoil_count, "counts more members than it lists" },
+    { "entry", spoil_entry, "a member's entry is missing" }, { "entry cut", spoil_entry_cut, "a member's entry is cut off" },
+    { "method", spoil_method, "member 'a' is compressed by method 12" }, { "encrypted", spoil_encrypted, "an encrypted member" },
+    { "two sizes", spoil_sizes, "a stored member has two sizes" }, { "huge", spoil_huge, "which the file cannot hold" }, { "bomb", spoil_bomb, "which the file cannot hold" },
+    { "local", spoil_local, "byte 0: broken zip file: a member is not where the list says" }, { "place", spoil_place, "byte 5: broken zip file: a member is not where the list says" },
+    { "far away", spoil_place_far, "overlaps" }, { "name length", spoil_name_length, "lies beyond its end" }, { "checksum", spoil_checksum, "member 'a' is corrupted: its checksum is" },
+    { "value", spoil_value, "member 'a' is corrupted" }, { "zip64 without its field", spoil_wide, "64 bit sizes are missing" }, { "name", spoil_name, "a name that is not UTF-8" },
+    { "zero in the name", spoil_name_zero, "a name that is not UTF-8" }, { "twice", spoil_twice, "the name 'a' stands there twice" }
+};
+TEST(broken_npz_files) {
+    eg_archive *a = eg_archive_new();
+    size_t n, m;
+    CHECK(eg_archive_add(a, "a", eg_constant(EG_SHAPE(2), 1, 2)) && eg_archive_add(a, "b", 3));
+    CHECK(eg_save_npz(a, test_temp("good.npz")));
+    eg_archive_release(a);
+    unsigned char *good = read_bytes(test_temp("good.npz"), &n);
+    REQUIRE(good);
+    unsigned char *bytes = (unsigned char *)malloc(n + 64);
+    size_t end = n - 22, list = end - 2 * 51;
+    for (size_t i = 0; i < sizeof zip_rows / sizeof zip_rows[0]; i++) {
+        memcpy(bytes, good, n);
+        m = n;
+        zip_rows[i].spoil(bytes, &m, list, end);
+        write_bytes(test_temp("bad.npz"), bytes, m);
+        a = eg_load_npz(test_temp("bad.npz"));
+        if (!zip_rows[i].error) { CHECK(a != NULL); CHECK(eg_archive_has(a, "b")); }
+        else if (a || eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), zip_rows[i].error))
+            test_contains(__FILE__, __LINE__, zip_rows[i].what, eg_error_message(), zip_rows[i].error);
+        eg_error_clear();
+        eg_archive_release(a);
+    }
+    for (m = 0; m < n; m++) {                               // cut at every byte: an error each time
+        write_bytes(test_temp("bad.npz"), good, m);
+        CHECK_ERROR(a = eg_load_npz(test_temp("bad.npz")), EG_ERROR_FILE, "bad.npz: ");
+        CHECK(a == NULL);
+    }
+    free(good);
+    free(bytes);
+}
+TEST(metadata_of_npz_that_is_none) {
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add(a, "__metadata__", eg_constant_of(EG_UINT8, EG_SHAPE(2), '[', ']')));
+    CHECK(eg_save_npz(a, test_temp("meta.npz")));
+    CHECK_ERROR(eg_load_npz(test_temp("meta.npz")), EG_ERROR_FILE, "__metadata__ is no JSON object");
+    CHECK_ERROR(eg_save_safetensors(a, test_temp("meta.safetensors")), EG_ERROR_ARGUMENT, "no tensor can be named __metadata__");
+    eg_archive_release(a);
+    a = eg_archive_new();
+    CHECK(eg_archive_add(a, "__metadata__", 3));            // not ours: a tensor like any other
+    CHECK(eg_save_npz(a, test_temp("meta.npz")));
+    eg_archive_release(a);
+    a = eg_load_npz(test_temp("meta.npz"));
+    CHECK(eg_archive_has(a, "__metadata__"));
+    eg_archive_release(a);
+}
+
+// ---- what can go wrong outside
+
+#ifdef __linux__
+TEST(full_disks) {
+    EG_SCOPE;
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(100000));
+    if (access("/dev/full", W_OK) != 0) SKIP("no /dev/full");
+    CHECK_ERROR(eg_save_npy(x, "/dev/full"), EG_ERROR_FILE, "eg_save_npy: /dev/full: ");
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), "/dev/full"), EG_ERROR_FILE, "cannot be written: ");
+    CHECK(access("/dev/full", W_OK) == 0 && access("/dev/full.part", F_OK) != 0);
+    // A file may grow to 1000 bytes here: what stood there stays, and no temporary file is left.
+    struct rlimit old, few;
+    const char *path = test_temp("limited.npy");
+    CHECK(eg_save_npy(eg_scalar(5), path));
+    getrlimit(RLIMIT_FSIZE, &old);
+    few = old;
+    few.rlim_cur = 1000;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &few);
+    CHECK_ERROR(eg_save_npy(x, path), EG_ERROR_FILE, "limited.npy: ");
+    setrlimit(RLIMIT_FSIZE, &old);
+    CHECK_TENSOR(eg_load_npy(path), 0, 5);
+    CHECK(access(test_temp("limited.npy.part"), F_OK) != 0);
+}
+TEST(files_that_cannot_be_written) {
+    if (geteuid() == 0) SKIP("root may write anywhere");
+    CHECK(mkdir(test_temp("closed"), 0500) == 0 || access(test_temp("closed"), F_OK) == 0);
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), test_temp("closed/x.npy")), EG_ERROR_FILE, "closed/x.npy: cannot be written: ");
+}
+TEST(devices_are_written_to_and_not_replaced) {
+    CHECK(eg_save_npy(eg_scalar(1), "/dev/null"));
+    struct stat s;
+    CHECK(stat("/dev/null", &s) == 0 && S_ISCHR(s.st_mode));
+    CHECK_ERROR(eg_load_npy("/dev/null"), EG_ERROR_FILE, "shorter than");
+}
+#endif
+
+// Every allocation of a save and a load fails once: a clean error each time, nothing leaks, and the old file stays.
+static struct { int64_t count, at, live; } faults;
+static void *faulty_allocate(size_t size, void *user) {
+    (void)user;
+    int64_t past = ++faults.count - faults.at;
+    if (faults.at && (past == 0 || past == 1)) return NULL;              // the library trims and tries once more
+    void *p = malloc(size);
+    if (p) faults.live++;
+    return p;
+}
+static void faulty_free(void *p, void *user) {
+    (void)user;
+    faults.live--;
+    free(p);
+}
+typedef bool act(eg_archive *a);
+static bool act_npz(eg_archive *a) { return eg_save_npz(a, test_temp("act.npz")); }
+static bool act_safetensors(eg_archive *a) { return eg_save_safetensors(a, test_temp("act.safetensors")); }
+static bool done(eg_archive *b) { eg_archive_release(b); return b != NULL; }
+static bool act_load_npz(eg_archive *a) { (void)a; return done(eg_load_npz(test_temp("act.npz"))); }
+static bool act_load_safetensors(eg_archive *a) { (void)a; return done(eg_load_safetensors(test_temp("act.safetensors"))); }
+static bool act_npy(eg_archive *a) {
+    EG_SCOPE;
+    eg_tensor *x = eg_archive_get(a, "view");
+    return x && eg_save_npy(x, test_temp("act.npy"));
+}
+static bool act_load_npy(eg_archive *a) {
+    EG_SCOPE;
+    (void)a;
+    return eg_load_npy(test_temp("act.npy")) != NULL;
+}
+static bool act_build(eg_archive *a) {
+    EG_SCOPE;
+    (void)a;
+    eg_archive *b = eg_archive_new();
+    bool ok = b && eg_archive_add(b, "x", 1) && eg_archive_set_text(b, "k", "v") && eg_archive_set_text(b, "k", "w") && eg_archive_set_text(b, "k", NULL);
+    eg_archive_release(b);
+    return ok;
+}
+TEST(no_memory) {
+    act *const acts[] = { act_npz, act_load_npz, act_safetensors, act_load_safetensors, act_npy, act_load_npy, act_build };
+    if (!test_on_host) SKIP("the device keeps memory of its own");
+    for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++)
+        for (int64_t at = 1;; at++) {
+            eg_shutdown();
+            faults.at = faults.live = 0;
+            if (!eg_set_allocator(faulty_allocate, faulty_free, NULL)) { eg_error_clear(); SKIP("memory of an earlier test is still held"); }
+            eg_archive *a = every_dtype(false);
+            eg_memory_trim();
+            int64_t tensors = eg_memory().live_tensors;
+            faults.count = 0;
+            faults.at = at;
+            bool ok = acts[i](a);
+            bool failed = faults.count >= at;
+            faults.at = 0;
+            if (failed && !ok) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+            if (!failed) CHECK(ok);
+            eg_error_clear();
+            CHECK_INT(eg_memory().live_tensors, tensors);
+            eg_archive_release(a);
+            eg_shutdown();
+            CHECK_INT(faults.live, 0);
+            CHECK(eg_set_allocator(NULL, NULL, NULL));
+            if (!failed || at > 300) break;
+        }
+}
