@@ -1179,6 +1179,153 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 // Idea: a pipeline of stages, each of which asks the one before it for the next
 // element; nothing is read before it is needed. Read first: 3.
 
+typedef struct eg_dataset eg_dataset;
+typedef struct eg_iterator eg_iterator;
+
+// An element is 1 to 8 tensors, its components: (image, label), say.
+#define EG_MAX_COMPONENTS 8
+// Cardinalities that are no numbers.
+#define EG_INFINITE (-1)
+#define EG_UNKNOWN (-2)
+// What an iterator answers: an element, the end (which is no error), or an error.
+typedef enum eg_status { EG_FAILED = -1, EG_END_OF_SEQUENCE = 0, EG_NEXT = 1 } eg_status;
+// What is known of a component before it is read; what is not: EG_NO_DTYPE, rank -1, a dimension of -1.
+typedef struct eg_spec { eg_dtype dtype; eg_shape shape; } eg_spec;
+
+// Every function below returns a dataset that the caller releases, or NULL. A dataset given to another as its ingredient
+// (eg_dataset_batch(d, 32)) goes over to it, also when that fails; to use one twice, retain it first. Nothing is read before
+// an iterator asks. Elements are made on the CPU and reach the device of the thread that asks; tapes record none of it.
+EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d);
+EAGER_API void eg_dataset_release(eg_dataset *d);             // NULL is fine
+
+// Sources.
+EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n);   // one element, of these components
+EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n);    // element i: row i of each; as many rows in all
+EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift);   // element i: rows i shift to i shift + size - 1; whole windows only
+EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step);    // int64 scalars from start up (or down) to, without, stop
+// Sets out[0 .. n-1] to element i (0, 1, ...; at 0 it begins anew) and answers EG_NEXT, EG_END_OF_SEQUENCE or, with an error, EG_FAILED.
+typedef eg_status eg_generator(int64_t i, eg_tensor **out, void *user);
+// specs: of its n components, checked at each element; NULL: not known.
+EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs);
+
+// Transformations. Callbacks run in a scope of their own that keeps only their results. Random numbers in them depend on the
+// seed, the element's index and the epoch alone: they are the same on any number of threads. An error in one says its place:
+// "eg_dataset_map (stage 3 of 5, element 17): eg_matmul: ...".
+typedef struct eg_map_options {
+    int canary;
+    int threads;               // so many call the function at once; the order stays. Default: this thread alone
+    int components;            // of the results: default as many as it is given (eg_dataset_map_one: 1)
+    const eg_spec *specs;      // of the results, checked at each element; default: not known
+    uint64_t seed;             // of the random numbers in it; default: drawn from this thread's generator
+} eg_map_options;
+// Sets out[0 .. components-1] from in[0 ..]; false with an error.
+typedef bool eg_map_function(eg_tensor *const *in, eg_tensor **out, void *user);
+EAGER_API eg_dataset *eg_dataset_map(eg_dataset *d, eg_map_function *f, void *user, eg_map_options options EGI_DEFAULT(eg_map_options));
+// The same for a function that returns the one component of its result. In C eg_dataset_map takes both kinds of function.
+EAGER_API eg_dataset *eg_dataset_map_one(eg_dataset *d, eg_function1 *f, void *user, eg_map_options options EGI_DEFAULT(eg_map_options));
+// Only the elements for which keep, a tensor of one element, is not 0.
+EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *d, eg_function1 *keep, void *user);
+typedef struct eg_batch_options {
+    int canary;
+    bool drop_remainder;       // leave out a last batch of fewer elements
+    double padding_value;      // eg_dataset_padded_batch: default 0
+} eg_batch_options;
+// n elements stacked along a new first axis. Shapes that differ are an error.
+EAGER_API eg_dataset *eg_dataset_batch(eg_dataset *d, int64_t n, eg_batch_options options EGI_DEFAULT(eg_batch_options));
+// The same with each axis filled up at its end to the longest of the batch.
+EAGER_API eg_dataset *eg_dataset_padded_batch(eg_dataset *d, int64_t n, eg_batch_options options EGI_DEFAULT(eg_batch_options));
+EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d);      // the rows of each element, one by one
+typedef struct eg_shuffle_options {
+    int canary;
+    uint64_t seed;             // default: drawn from this thread's generator, so that eg_seed decides
+    bool no_reshuffle;         // the same order in every epoch
+} eg_shuffle_options;
+// Each element is drawn from the next `buffer` ones: as many as there are elements mix all evenly. Every iterator, and every
+// round of eg_dataset_repeat, has an order of its own that the seed decides.
+EAGER_API eg_dataset *eg_dataset_shuffle(eg_dataset *d, int64_t buffer, eg_shuffle_options options EGI_DEFAULT(eg_shuffle_options));
+EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count);        // count rounds; -1: without end
+EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n);              // the first n; -1: all
+EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n);              // all but the first n; -1: none are left
+EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d);                    // (0, 1, 2 ... as int64, components)
+EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n);      // the components of all, as long as the shortest
+EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second);    // of one structure
+// Makes a dataset of each element and reads `cycle` of them at a time in turns, `block` elements each turn.
+typedef struct eg_interleave_options {
+    int canary;
+    int64_t cycle, block;      // default 4 and 1
+    int components;            // of the datasets it makes: default 1
+    const eg_spec *specs;      // of them; default: not known
+    uint64_t seed;             // of random numbers in the function, as for map
+} eg_interleave_options;
+typedef eg_dataset *eg_dataset_function(eg_tensor *const *in, void *user);
+EAGER_API eg_dataset *eg_dataset_interleave(eg_dataset *d, eg_dataset_function *f, void *user, eg_interleave_options options EGI_DEFAULT(eg_interleave_options));
+// Keeps the elements in memory once they were read to the end; later iterators read them there.
+EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *d);
+// A thread of its own reads up to n elements ahead. Errors come at their place.
+EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *d, int64_t n);
+
+// What is known without reading.
+EAGER_API int eg_dataset_components(eg_dataset *d);                           // -1 for NULL
+EAGER_API eg_spec eg_dataset_spec(eg_dataset *d, int component);
+EAGER_API int64_t eg_dataset_cardinality(eg_dataset *d);                      // or EG_INFINITE, EG_UNKNOWN
+// The stages in words, "slices > shuffle 1000 > batch 32", into text as eg_format does.
+EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity);
+
+// An iterator stands in a dataset; several may stand in one, each at its place. One thread at a time uses it. It keeps the
+// dataset alive (d stays the caller's); the caller releases it.
+EAGER_API eg_iterator *eg_iterator_new(eg_dataset *d);
+// Writes the next element to out[0 .. components-1] (room for EG_MAX_COMPONENTS) and NULL behind it. The tensors belong to the
+// innermost scope. After the end it stays at the end; after an error it can only be released, restored or initialized.
+EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out);
+EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it);
+EAGER_API void eg_iterator_release(eg_iterator *it);          // NULL is fine
+// Two kinds that have no dataset yet; to ask for an element before one is given is an error. The first makes its datasets
+// from what eg_iterator_feed gives it, the second takes any dataset with these components by eg_iterator_set.
+typedef eg_dataset *eg_dataset_maker(eg_tensor *const *feed, void *user);
+EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *user);
+EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed);
+EAGER_API eg_iterator *eg_iterator_from_specs(const eg_spec *specs, int n);
+EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d);               // from d's start; d stays the caller's
+// An iterator's handle, an int64 scalar, is a tensor by which one of several is chosen while a program runs.
+EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it);
+EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **out);
+// Where the iterator stands, as a uint8 vector to be saved: how many elements were taken, and the seeds. An iterator over
+// datasets built alike (in another process, say), restored from it, goes on with the same elements, bit by bit. It gets there by
+// reading again what cannot be computed: ranges, slices, known rounds of repeat and maps are stepped over, a shuffled buffer is
+// filled again, while files, generators, filters, unbatch and interleave run again from the epoch's start.
+EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it);
+EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position);
+
+#ifdef __cplusplus
+}
+template <class... T> static inline eg_dataset *egi_datasets_cpp(eg_dataset *(*make)(eg_tensor *const *, int), T... x) {
+    eg_tensor *const list[] = {x...};
+    return make(list, static_cast<int>(sizeof...(x)));
+}
+template <class... T> static inline eg_dataset *egi_zip_cpp(T... d) {
+    eg_dataset *const list[] = {d...};
+    return eg_dataset_zip_of(list, static_cast<int>(sizeof...(d)));
+}
+#define eg_dataset_from_tensors(...) egi_datasets_cpp(eg_dataset_from_tensors_of, __VA_ARGS__)
+#define eg_dataset_from_slices(...) egi_datasets_cpp(eg_dataset_from_slices_of, __VA_ARGS__)
+#define eg_dataset_zip(...) egi_zip_cpp(__VA_ARGS__)
+extern "C" {
+#else
+#define eg_dataset_from_tensors(...) eg_dataset_from_tensors_of(EG_TENSORS(__VA_ARGS__))
+#define eg_dataset_from_slices(...) eg_dataset_from_slices_of(EG_TENSORS(__VA_ARGS__))
+#define eg_dataset_zip(...) eg_dataset_zip_of((eg_dataset *[]){ __VA_ARGS__ }, (int)(sizeof((eg_dataset *[]){ __VA_ARGS__ }) / sizeof(eg_dataset *)))
+#define EGI_DATASET_OPTIONS_(function, type, d, n, ...) (function)(d, n, ((type){ .canary = 0, __VA_ARGS__ }))
+#define eg_dataset_batch(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_batch, eg_batch_options, d, __VA_ARGS__, )
+#define eg_dataset_padded_batch(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_padded_batch, eg_batch_options, d, __VA_ARGS__, )
+#define eg_dataset_shuffle(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_shuffle, eg_shuffle_options, d, __VA_ARGS__, )
+#define EGI_DATASET_CALL_(function, type, d, f, user, ...) (function)(d, f, user, ((type){ .canary = 0, __VA_ARGS__ }))
+#define EGI_DATASET_MAP_(d, f, user, ...) \
+    EGI_DATASET_CALL_(_Generic((f), eg_tensor *(*)(eg_tensor *const *, void *): eg_dataset_map_one, default: eg_dataset_map), eg_map_options, d, f, user, __VA_ARGS__)
+#define eg_dataset_map(d, f, ...) EGI_DATASET_MAP_(d, f, __VA_ARGS__, )
+#define eg_dataset_map_one(d, f, ...) EGI_DATASET_CALL_(eg_dataset_map_one, eg_map_options, d, f, __VA_ARGS__, )
+#define eg_dataset_interleave(d, f, ...) EGI_DATASET_CALL_(eg_dataset_interleave, eg_interleave_options, d, f, __VA_ARGS__, )
+#endif
+
 //# 12  FILES ------------------------------------------------------------------
 // Idea: named tensors in the formats that others read: .npy, .npz, safetensors.
 // A checkpoint is such a file with all that training needs to go on. Read first: 9.
@@ -10363,7 +10510,1656 @@ EAGER_API const char *eg_metric_name(eg_metric *m) { return egi_metric_alive("me
 EAGER_API eg_tensor *eg_metric_state(eg_metric *m) { return egi_metric_alive("metric_state", m) ? m->state : NULL; }
 
 //# 30  DATASETS ---------------------------------------------------------------
-// Idea: see chapter 11. Read first: 16.
+// Idea: a dataset is what to do: a tree of stages that never changes. A cursor is one
+// reading of it: a tree of the same form with the places. An iterator holds the
+// root cursor. Each kind of stage is a row of a few functions; whatever is common
+// (opening what is upstream when it is first asked, ends, errors and their place)
+// stands in egi_pull. What a stage hands out is a reference that goes over to
+// whoever asked. Read first: 16.  Entry: eg_iterator_next().  Proof: tests/datasets.c
+
+typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
+typedef struct egi_cursor egi_cursor;
+typedef struct egi_stage {
+    const char *name;                                         // eg_dataset_<name>
+    size_t state;                                             // bytes of a cursor's own state, zero at first
+    bool (*rule)(eg_dataset *d);                              // components, specs and cardinality, from those of d->from
+    eg_status (*next)(egi_cursor *c, eg_tensor **out);
+    int64_t (*skip)(egi_cursor *c, int64_t n);                // steps over n elements; returns how many there were, -1 on an error. NULL: by reading
+    void (*close)(egi_cursor *c);                             // frees what the state holds
+    bool random;                                              // has a seed
+} egi_stage;
+
+struct eg_dataset {
+    int32_t refs;
+    const egi_stage *stage;
+    eg_dataset *from[EG_MAX_COMPONENTS];
+    int n_from, stages;                                       // stages: of the tree, this one included
+    int n;                                                    // components
+    eg_spec spec[EG_MAX_COMPONENTS];
+    int64_t cardinality;
+    int64_t number[3];                                        // what the row says: a size, a count, a range
+    int64_t width;                                            // threads, or elements read ahead: what comes out is the same
+    bool flag;
+    double value;
+    uint64_t seed;
+    int64_t epochs;                                           // of a shuffle: iterators made so far
+    union {                                                   // the callback
+        eg_map_function *map;
+        eg_function1 *one;
+        eg_dataset_function *dataset;
+        eg_generator *generator;
+    } f;
+    void *user;
+    egi_element tensors;                                      // of sources
+    void *data;                                               // the row's own, freed with the dataset by
+    void (*drop)(eg_dataset *d);
+};
+
+struct egi_cursor {
+    eg_dataset *d;                                            // alive as long as the iterator is
+    egi_cursor *from[EG_MAX_COMPONENTS];                      // NULL until first asked
+    int number, total;                                        // stage number of total, for errors
+    bool ended, below;                                        // below: what failed stands upstream and has said so
+    uint64_t epoch, epoch_below;                              // keys of random orders; what is upstream gets the second
+    int64_t element;                                          // elements handed out
+    void *state;
+};
+
+static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);
+static void egi_cursor_close(egi_cursor *c);
+
+static void egi_element_drop(eg_tensor **x) {
+    for (int i = 0; i < EG_MAX_COMPONENTS; i++) {
+        if (x[i]) egi_object_release(&x[i]->object);
+        x[i] = NULL;
+    }
+}
+
+// ---- datasets
+
+EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
+    if (d) __atomic_fetch_add(&d->refs, 1, __ATOMIC_RELAXED);
+    return d;
+}
+EAGER_API void eg_dataset_release(eg_dataset *d) {
+    if (!d || __atomic_sub_fetch(&d->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (d->drop) d->drop(d);
+    for (int i = 0; i < d->n_from; i++) eg_dataset_release(d->from[i]);
+    egi_element_drop(d->tensors.x);
+    egi_free(d->data);
+    egi_free(d);
+}
+// A dataset on top of others, whose references it takes over. The caller sets what the row wants and calls egi_dataset_done.
+static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *from, int n_from) {
+    bool ok = true;
+    for (int i = 0; i < n_from && ok; i++) ok = from[i] != NULL || egi_null_operand(stage->name, i);
+    eg_dataset *d = ok ? (eg_dataset *)egi_alloc(sizeof *d) : NULL;
+    if (!d) {
+        if (ok) egi_no_memory(stage->name, (int64_t)sizeof *d);
+        for (int i = 0; i < n_from; i++) eg_dataset_release(from[i]);
+        return NULL;
+    }
+    memset(d, 0, sizeof *d);
+    d->refs = 1;
+    d->stage = stage;
+    d->stages = 1;
+    for (int i = 0; i < n_from; i++) {
+        d->from[d->n_from++] = from[i];
+        d->stages += from[i]->stages;
+    }
+    if (n_from) {                                             // most stages change little of what they are given
+        d->n = from[0]->n;
+        memcpy(d->spec, from[0]->spec, sizeof d->spec);
+        d->cardinality = from[0]->cardinality;
+    }
+    return d;
+}
+static eg_dataset *egi_dataset_done(eg_dataset *d, bool ok) {
+    if (d && ok && (!d->stage->rule || d->stage->rule(d))) return d;
+    eg_dataset_release(d);
+    return NULL;
+}
+static eg_dataset *egi_dataset_on(const egi_stage *stage, eg_dataset *from) { return egi_dataset_begin(stage, &from, 1); }
+// The same thread's generator gives a dataset its seed where the caller gives none.
+static uint64_t egi_mix(uint64_t a, uint64_t b) {
+    egi_random r = { a, b };
+    uint32_t word[4];
+    egi_random_block(word, r, 0, 0x64617461u);                // a sequence that no tensor is drawn from
+    return egi_random_word64(word, 0);
+}
+static uint64_t egi_dataset_seed(uint64_t seed) {
+    return seed ? seed : egi_mix(egi_this.random.seed, egi_this.random.counter++) | 1;
+}
+
+static const eg_spec egi_unknown_spec = { EG_NO_DTYPE, { -1, { 0 } } };
+static eg_spec egi_spec_of(const eg_tensor *x) {
+    eg_spec s;
+    s.dtype = (eg_dtype)x->dtype;
+    s.shape = egi_shape(x);
+    return s;
+}
+// What is true of both.
+static eg_spec egi_spec_join(eg_spec a, eg_spec b) {
+    if (a.dtype != b.dtype) a.dtype = EG_NO_DTYPE;
+    if (a.shape.rank != b.shape.rank) a.shape.rank = -1;
+    for (int i = 0; i < a.shape.rank; i++) if (a.shape.dims[i] != b.shape.dims[i]) a.shape.dims[i] = -1;
+    return a;
+}
+// May something be of both? What is unknown fits all.
+static bool egi_spec_fits(eg_spec a, eg_spec b) {
+    if (a.dtype != EG_NO_DTYPE && b.dtype != EG_NO_DTYPE && a.dtype != b.dtype) return false;
+    if (a.shape.rank < 0 || b.shape.rank < 0) return true;
+    if (a.shape.rank != b.shape.rank) return false;
+    for (int i = 0; i < a.shape.rank; i++)
+        if (a.shape.dims[i] >= 0 && b.shape.dims[i] >= 0 && a.shape.dims[i] != b.shape.dims[i]) return false;
+    return true;
+}
+static EGI_COLD const char *egi_spec_show(eg_spec s) {
+    char *text = egi_text_buffer();
+    snprintf(text, EGI_TEXT, "%s %s", s.dtype == EG_NO_DTYPE ? "any dtype" : eg_dtype_name(s.dtype), s.shape.rank < 0 ? "of any shape" : egi_show(s.shape));
+    return text;
+}
+static bool egi_specs_given(eg_dataset *d, const eg_spec *specs, int n) {
+    if (n < 1 || n > EG_MAX_COMPONENTS)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_%s: %d components; an element has 1 to %d", d->stage->name + 8, n, EG_MAX_COMPONENTS);
+    d->n = n;
+    for (int i = 0; i < n; i++) d->spec[i] = specs ? specs[i] : egi_unknown_spec;
+    return true;
+}
+static bool egi_specs_agree(const char *function, const eg_spec *a, int n, const eg_spec *b, int m) {
+    if (n != m) return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of %d and of %d components are no one structure", function, n, m);
+    for (int i = 0; i < n; i++)
+        if (!egi_spec_fits(a[i], b[i]))
+            return egi_fail(a[i].dtype != b[i].dtype && a[i].dtype != EG_NO_DTYPE && b[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
+                            "eg_%s: component %d is %s in one dataset and %s in the other", function, i, egi_spec_show(a[i]), egi_spec_show(b[i]));
+    return true;
+}
+static bool egi_dataset_alive(const char *function, const eg_dataset *d) { return d != NULL || egi_null_operand(function, 0); }
+
+EAGER_API int eg_dataset_components(eg_dataset *d) { return egi_dataset_alive("dataset_components", d) ? d->n : -1; }
+EAGER_API eg_spec eg_dataset_spec(eg_dataset *d, int component) {
+    if (!egi_dataset_alive("dataset_spec", d)) return egi_unknown_spec;
+    if (component >= 0 && component < d->n) return d->spec[component];
+    egi_fail(EG_ERROR_INDEX, "eg_dataset_spec: no component %d; the elements have %d", component, d->n);
+    return egi_unknown_spec;
+}
+EAGER_API int64_t eg_dataset_cardinality(eg_dataset *d) { return egi_dataset_alive("dataset_cardinality", d) ? d->cardinality : 0; }
+
+static size_t egi_dataset_words(const eg_dataset *d, char *text, size_t capacity, size_t at) {
+#define EGI_SAY(...) at += (size_t)snprintf(text ? text + (at < capacity ? at : capacity) : NULL, at < capacity ? capacity - at : 0, __VA_ARGS__)
+    if (d->n_from > 1) EGI_SAY("(");
+    for (int i = 0; i < d->n_from; i++) {
+        if (i) EGI_SAY(", ");
+        at = egi_dataset_words(d->from[i], text, capacity, at);
+    }
+    if (d->n_from) EGI_SAY(d->n_from > 1 ? ") > " : " > ");
+    EGI_SAY("%s", d->stage->name + 8);
+    for (int i = 0; i < 3; i++) if (d->number[i]) EGI_SAY(" %lld", (long long)d->number[i]);
+#undef EGI_SAY
+    return at;
+}
+EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) {
+    if (!egi_dataset_alive("dataset_format", d)) return -1;
+    return (int64_t)egi_dataset_words(d, capacity ? text : NULL, capacity, 0);
+}
+
+// ---- cursors
+
+static egi_cursor *egi_cursor_open(eg_dataset *d, uint64_t epoch, int number, int total) {
+    egi_cursor *c = (egi_cursor *)egi_alloc(sizeof *c + d->stage->state);
+    if (!c) { egi_no_memory(d->stage->name, (int64_t)(sizeof *c + d->stage->state)); return NULL; }
+    memset((void *)c, 0, sizeof *c + d->stage->state);
+    c->d = d;
+    c->epoch = c->epoch_below = epoch;
+    c->number = number;
+    c->total = total;
+    c->state = c + 1;
+    return c;
+}
+static void egi_cursor_drop_below(egi_cursor *c, int i) {
+    egi_cursor_close(c->from[i]);
+    c->from[i] = NULL;
+}
+static void egi_cursor_close(egi_cursor *c) {
+    if (!c) return;
+    if (c->d->stage->close) c->d->stage->close(c);            // first: a thread may still read what is upstream
+    for (int i = 0; i < c->d->n_from; i++) egi_cursor_drop_below(c, i);
+    egi_free(c);
+}
+// Writes into the pending error where in the pipeline it happened, once.
+static EGI_COLD void egi_place(egi_cursor *c) {
+    char text[sizeof egi_this.message], own[80];
+    if (c->below) return;
+    int n = snprintf(own, sizeof own, "eg_%s: ", c->d->stage->name);
+    const char *rest = strncmp(egi_this.message, own, (size_t)n) ? egi_this.message : egi_this.message + n;
+    snprintf(text, sizeof text, "eg_%s (stage %d of %d, element %lld): %.900s", c->d->stage->name, c->number, c->total, (long long)c->element, rest);
+    memcpy(egi_this.message, text, sizeof text);
+}
+static eg_status egi_next(egi_cursor *c, eg_tensor **out) {
+    if (c->ended) return EG_END_OF_SEQUENCE;
+    memset((void *)out, 0, EG_MAX_COMPONENTS * sizeof *out);
+    eg_status status = c->d->stage->next(c, out);
+    if (status == EG_NEXT) { c->element++; return status; }
+    egi_element_drop(out);
+    if (status == EG_END_OF_SEQUENCE) c->ended = true;
+    else egi_place(c);
+    return status;
+}
+static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
+    egi_element e;
+    for (int64_t i = 0; i < n; i++) {
+        eg_status status = egi_next(c, e.x);
+        if (status != EG_NEXT) return status == EG_FAILED ? -1 : i;
+        egi_element_drop(e.x);
+    }
+    return n;
+}
+static int64_t egi_skip(egi_cursor *c, int64_t n) {
+    if (n <= 0 || c->ended) return 0;
+    if (!c->d->stage->skip) return egi_skip_by_next(c, n);
+    int64_t done = c->d->stage->skip(c, n);
+    if (done < 0) egi_place(c);
+    else c->element += done, c->ended = c->ended || done < n;
+    return done;
+}
+// For a stage's own skip where it cannot do better.
+static int64_t egi_skip_reading(egi_cursor *c, int64_t n) {
+    int64_t before = c->element, done = egi_skip_by_next(c, n);
+    c->element = before;
+    return done;
+}
+static egi_cursor *egi_below(egi_cursor *c, int i) {
+    if (!c->from[i]) {
+        int number = c->number - 1;                           // the last of the stages below is the one before this
+        for (int j = i + 1; j < c->d->n_from; j++) number -= c->d->from[j]->stages;
+        c->from[i] = egi_cursor_open(c->d->from[i], c->epoch_below, number, c->total);
+    }
+    return c->from[i];
+}
+// The next element of what is upstream.
+static eg_status egi_pull(egi_cursor *c, int i, eg_tensor **out) {
+    egi_cursor *from = egi_below(c, i);
+    eg_status status = from ? egi_next(from, out) : EG_FAILED;
+    if (from && status == EG_FAILED) c->below = true;
+    return status;
+}
+static int64_t egi_pass(egi_cursor *c, int i, int64_t n) {    // steps over n of them
+    egi_cursor *from = egi_below(c, i);
+    int64_t done = from ? egi_skip(from, n) : -1;
+    if (from && done < 0) c->below = true;
+    return done;
+}
+static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_pass(c, 0, n); }        // of stages that give as many as they get
+
+// A tensor on the CPU, to be filled; its reference is the caller's.
+static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) { return egi_new(op, egi_backend_cpu(), dtype, shape); }
+static eg_tensor *egi_host_int64(const char *op, int64_t value) {
+    eg_shape scalar = { 0, { 0 } };
+    eg_tensor *x = egi_host_new(op, EG_INT64, &scalar);
+    if (x) memcpy(x->data, &value, sizeof value);
+    return x;
+}
+
+// ---- callbacks
+
+// Errors wait while a pipeline runs: they get their place before the handler hears of them, and one that was pending before
+// comes back. What is computed is computed on the CPU and not recorded.
+typedef struct egi_hush { eg_error_code code; int64_t errors; bool telling; eg_backend *backend; const char *as; eg_random_state random; char message[sizeof egi_this.message]; } egi_hush;
+static void egi_hush_begin(egi_hush *h) {
+    h->code = egi_this.error;
+    h->errors = egi_this.errors;
+    h->telling = egi_this.telling;
+    h->backend = egi_this.backend;
+    h->as = egi_this.as;
+    h->random = egi_this.random;
+    if (h->code != EG_OK) memcpy(h->message, egi_this.message, sizeof h->message);
+    eg_error_clear();
+    egi_this.telling = true;
+    egi_this.backend = egi_backend_cpu();
+    egi_this.as = NULL;
+    egi_this.paused++;
+}
+// failed: the error that waits is raised.
+static void egi_hush_end(egi_hush *h, bool failed) {
+    char message[sizeof egi_this.message];
+    eg_error_code code = egi_this.error;
+    if (failed) memcpy(message, egi_this.message, sizeof message);
+    egi_this.paused--;
+    egi_this.telling = h->telling;
+    egi_this.backend = h->backend;
+    egi_this.as = h->as;
+    egi_this.random = h->random;
+    egi_this.errors = h->errors;
+    egi_this.error = h->code;
+    if (h->code != EG_OK) memcpy(egi_this.message, h->message, sizeof h->message);
+    else egi_this.message[0] = 0;
+    if (!failed) return;
+    egi_this.at_function = NULL;                              // the message names its place
+    egi_raise_text(code == EG_OK ? EG_ERROR_STATE : code, message);
+}
+
+// What a callback returned, as an element keeps it: on the CPU, no number, no variable. The reference is the caller's.
+static eg_tensor *egi_settle(const char *op, eg_tensor *x) {
+    if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, EG_FLOAT32, egi_backend_cpu());
+    else if (x->flags & EGI_VARIABLE) x = eg_read(x);
+    if (x && egi_backend_of(x) != egi_backend_cpu()) x = egi_to(x, egi_backend_of(x), egi_backend_cpu());
+    return eg_retain(x);
+}
+static bool egi_results(const char *name, const eg_dataset *d, eg_tensor **x, eg_tensor **out) {
+    for (int i = 0; i < d->n; i++) {
+        if (!x[i]) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_%s: the function left component %d of %d NULL", name, i, d->n);
+        if (!egi_alive(name, i, x[i])) return false;
+        out[i] = egi_settle(name, x[i]);
+        if (!out[i]) return false;
+        if (!egi_spec_fits(egi_spec_of(out[i]), d->spec[i]))
+            return egi_fail(out[i]->dtype != (int8_t)d->spec[i].dtype && d->spec[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
+                            "eg_%s: the function gave %s as component %d, which was declared %s", name, egi_describe(out[i]), i, egi_spec_show(d->spec[i]));
+    }
+    return true;
+}
+static void egi_key_random(const egi_cursor *c, int64_t element) {      // 2^32 blocks for each element
+    egi_this.random.seed = egi_mix(__atomic_load_n(&c->d->seed, __ATOMIC_RELAXED), c->epoch);
+    egi_this.random.counter = (uint64_t)element << 32;
+}
+// One call of a map's function, on any thread.
+static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *const *in, eg_tensor **out) {
+    eg_dataset *d = c->d;
+    eg_tensor *x[EG_MAX_COMPONENTS] = { 0 };
+    eg_scope scope = eg_scope_begin();
+    bool ok = scope.position >= 0;
+    egi_key_random(c, element);
+    if (ok && d->flag) x[0] = d->f.one(in, d->user);
+    else if (ok) ok = d->f.map(in, x, d->user);
+    if (ok) ok = egi_results(d->stage->name, d, x, out);
+    else if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the function failed without an error", d->stage->name);
+    eg_scope_end(scope);
+    if (!ok) egi_element_drop(out);
+    return ok ? EG_NEXT : EG_FAILED;
+}
+
+// ---- sources in memory
+
+static bool egi_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
+    if (n < 1 || n > EG_MAX_COMPONENTS)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d components; an element has 1 to %d", d->stage->name, n, EG_MAX_COMPONENTS);
+    d->n = n;
+    eg_scope scope = eg_scope_begin();
+    bool ok = scope.position >= 0;
+    eg_recording_pause();
+    for (int i = 0; i < n && ok; i++) {
+        ok = egi_alive(d->stage->name, i, tensors[i]);
+        eg_tensor *x = ok ? egi_settle(d->stage->name, tensors[i]) : NULL;
+        if (x) d->tensors.x[i] = egi_contiguous(x);
+        eg_release(x);
+        ok = d->tensors.x[i] != NULL;
+        if (ok) d->spec[i] = egi_spec_of(d->tensors.x[i]);
+    }
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return ok;
+}
+static bool egi_from_tensors_rule(eg_dataset *d) {
+    d->cardinality = 1;
+    return true;
+}
+static eg_status egi_from_tensors_next(egi_cursor *c, eg_tensor **out) {
+    if (c->element > 0) return EG_END_OF_SEQUENCE;
+    for (int i = 0; i < c->d->n; i++) out[i] = eg_retain(c->d->tensors.x[i]);
+    return EG_NEXT;
+}
+static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_from_tensors_rule, egi_from_tensors_next, NULL, NULL, false };
+EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n) {
+    eg_dataset *d = egi_dataset_begin(&egi_stage_from_tensors, NULL, 0);
+    return d ? egi_dataset_done(d, egi_sources(d, tensors, n)) : NULL;
+}
+
+// Row `first` of x, or with rows >= 0 the rows from there on, as another handle on the same elements: nothing is copied.
+static eg_tensor *egi_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
+    eg_tensor *y = egi_alias(op, x);
+    if (!y) return NULL;
+    int drop = rows < 0;
+    int64_t row = x->dims[0] ? x->size / x->dims[0] : 0;
+    y->rank = (int8_t)(x->rank - drop);
+    for (int i = 0; i < y->rank; i++) {
+        y->dims[i] = x->dims[i + drop];
+        y->strides[i] = x->strides[i + drop];
+    }
+    if (!drop) y->dims[0] = rows;
+    y->size = drop ? row : rows * row;
+    if (y->size) y->data += first * row * egi_dtypes[x->dtype].size;
+    return y;
+}
+static bool egi_from_slices_rule(eg_dataset *d) {
+    for (int i = 0; i < d->n; i++) {
+        eg_tensor *x = d->tensors.x[i];
+        if (x->rank == 0) return egi_fail(EG_ERROR_SHAPE, "eg_dataset_from_slices: component %d is a scalar, which has no rows", i);
+        if (x->dims[0] != d->tensors.x[0]->dims[0])
+            return egi_fail(EG_ERROR_SHAPE, "eg_dataset_from_slices: lengths differ: component 0 is %s and component %d is %s (%lld against %lld rows)",
+                            egi_describe(d->tensors.x[0]), i, egi_describe(x), (long long)d->tensors.x[0]->dims[0], (long long)x->dims[0]);
+        d->spec[i].shape.rank--;
+        memmove(d->spec[i].shape.dims, d->spec[i].shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
+    }
+    d->number[0] = d->cardinality = d->tensors.x[0]->dims[0];
+    return true;
+}
+static eg_status egi_from_slices_next(egi_cursor *c, eg_tensor **out) {
+    if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
+    for (int i = 0; i < c->d->n; i++) if (!(out[i] = egi_rows("dataset_from_slices", c->d->tensors.x[i], c->element, -1))) return EG_FAILED;
+    return EG_NEXT;
+}
+// Of sources that can begin anywhere, as the element's number is all they know.
+static int64_t egi_jump(egi_cursor *c, int64_t n) {
+    int64_t left = c->d->cardinality - c->element;
+    return n < left ? n : left;
+}
+static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_from_slices_next, egi_jump, NULL, false };
+EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n) {
+    eg_dataset *d = egi_dataset_begin(&egi_stage_from_slices, NULL, 0);
+    return d ? egi_dataset_done(d, egi_sources(d, tensors, n)) : NULL;
+}
+
+static bool egi_from_windows_rule(eg_dataset *d) {
+    const eg_tensor *x = d->tensors.x[0];
+    int64_t size = d->number[0], shift = d->number[1];
+    if (x->rank == 0) return egi_fail(EG_ERROR_SHAPE, "eg_dataset_from_windows: a scalar has no rows");
+    if (size < 1 || shift < 1)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_from_windows: size %lld and shift %lld must be at least 1", (long long)size, (long long)shift);
+    d->cardinality = x->dims[0] < size ? 0 : (x->dims[0] - size) / shift + 1;
+    d->spec[0].shape.dims[0] = size;
+    return true;
+}
+static eg_status egi_from_windows_next(egi_cursor *c, eg_tensor **out) {
+    if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
+    out[0] = egi_rows("dataset_from_windows", c->d->tensors.x[0], c->element * c->d->number[1], c->d->number[0]);
+    return out[0] ? EG_NEXT : EG_FAILED;
+}
+static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule, egi_from_windows_next, egi_jump, NULL, false };
+EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift) {
+    eg_dataset *d = egi_dataset_begin(&egi_stage_from_windows, NULL, 0);
+    if (!d) return NULL;
+    d->number[0] = size;
+    d->number[1] = shift;
+    return egi_dataset_done(d, egi_sources(d, &x, 1));
+}
+
+static bool egi_range_rule_of_dataset(eg_dataset *d) {
+    int64_t start = d->number[0], stop = d->number[1], step = d->number[2];
+    if (step == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_range: the step must not be 0");
+    // The distance as an unsigned number: it fits where the difference of two int64 does not.
+    uint64_t distance = step > 0 ? (stop > start ? (uint64_t)stop - (uint64_t)start : 0) : (start > stop ? (uint64_t)start - (uint64_t)stop : 0);
+    uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, count = distance / stride + (distance % stride != 0);
+    if (count > INT64_MAX) return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_range: more elements than 63 bits count");
+    d->n = 1;
+    d->spec[0].dtype = EG_INT64;
+    d->cardinality = (int64_t)count;
+    return true;
+}
+static eg_status egi_dataset_range_next(egi_cursor *c, eg_tensor **out) {
+    if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
+    out[0] = egi_host_int64("dataset_range", (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]));
+    return out[0] ? EG_NEXT : EG_FAILED;
+}
+static const egi_stage egi_stage_range = { "dataset_range", 0, egi_range_rule_of_dataset, egi_dataset_range_next, egi_jump, NULL, false };
+EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step) {
+    eg_dataset *d = egi_dataset_begin(&egi_stage_range, NULL, 0);
+    if (!d) return NULL;
+    d->number[0] = start;
+    d->number[1] = stop;
+    d->number[2] = step;
+    return egi_dataset_done(d, true);
+}
+
+static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
+    eg_dataset *d = c->d;
+    eg_tensor *x[EG_MAX_COMPONENTS] = { 0 };
+    eg_scope scope = eg_scope_begin();
+    egi_key_random(c, c->element);
+    eg_status status = scope.position < 0 ? EG_FAILED : d->f.generator(c->element, x, d->user);
+    if (status == EG_NEXT && !egi_results("dataset_from_generator", d, x, out)) status = EG_FAILED;
+    if (status != EG_NEXT && status != EG_END_OF_SEQUENCE) {
+        if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_dataset_from_generator: the function failed without an error");
+        status = EG_FAILED;
+    }
+    eg_scope_end(scope);
+    return status;
+}
+static bool egi_unknown_rule(eg_dataset *d) {
+    d->cardinality = EG_UNKNOWN;
+    return true;
+}
+static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_unknown_rule, egi_generator_next, NULL, NULL, true };
+EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs) {
+    if (!f) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_generator: the function is NULL");
+    eg_dataset *d = egi_dataset_begin(&egi_stage_from_generator, NULL, 0);
+    if (!d) return NULL;
+    d->f.generator = f;
+    d->user = user;
+    d->seed = egi_dataset_seed(0);
+    return egi_dataset_done(d, egi_specs_given(d, specs, n));
+}
+
+// ---- map and filter
+
+#ifndef EAGER_NO_THREADS
+// Several threads call a map's function. Whoever asks for an element reads upstream and hands out jobs in order; results
+// wait in a ring until it is their turn. Where no thread could be started, the asking one does the jobs.
+typedef struct egi_job { egi_element in, out; int64_t element; eg_status status; bool done, below; eg_error_code code; char message[sizeof egi_this.message]; } egi_job;
+typedef struct egi_crew {
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+    int threads, made, capacity;
+    bool stop;
+    int64_t oldest, next, filled;                             // jobs: to be delivered, to be begun, to be handed out
+    const egi_cursor *c;
+    pthread_t *thread;
+    egi_job *job;                                             // number i at i % capacity
+} egi_crew;
+
+static void egi_job_do(const egi_cursor *c, egi_job *job) {
+    job->status = egi_map_call(c, job->element, job->in.x, job->out.x);
+    if (job->status == EG_FAILED) {
+        job->code = egi_this.error;
+        memcpy(job->message, egi_this.message, sizeof job->message);
+        eg_error_clear();
+    }
+    egi_element_drop(job->in.x);
+}
+static void *egi_crew_work(void *p) {
+    egi_crew *crew = (egi_crew *)p;
+    egi_this.telling = true;                                  // errors travel to whoever asks
+    pthread_mutex_lock(&crew->lock);
+    for (;;) {
+        while (!crew->stop && crew->next == crew->filled) pthread_cond_wait(&crew->work, &crew->lock);
+        if (crew->stop) break;
+        egi_job *job = &crew->job[crew->next++ % crew->capacity];
+        if (job->done) continue;                              // the last one
+        pthread_mutex_unlock(&crew->lock);
+        egi_job_do(crew->c, job);
+        pthread_mutex_lock(&crew->lock);
+        job->done = true;
+        pthread_cond_signal(&crew->done);
+    }
+    pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+static void egi_crew_end(egi_crew *crew) {
+    pthread_mutex_lock(&crew->lock);
+    crew->stop = true;
+    pthread_cond_broadcast(&crew->work);
+    pthread_mutex_unlock(&crew->lock);
+    for (int i = 0; i < crew->made; i++) pthread_join(crew->thread[i], NULL);
+    for (int i = 0; crew->job && i < crew->capacity; i++) {
+        egi_element_drop(crew->job[i].in.x);
+        egi_element_drop(crew->job[i].out.x);
+    }
+    pthread_cond_destroy(&crew->work);
+    pthread_cond_destroy(&crew->done);
+    pthread_mutex_destroy(&crew->lock);
+    egi_free(crew->thread);
+    egi_free(crew->job);
+    egi_free(crew);
+}
+static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
+    egi_crew *crew = (egi_crew *)egi_alloc(sizeof *crew);
+    if (!crew) { egi_no_memory("dataset_map", (int64_t)sizeof *crew); return NULL; }
+    memset(crew, 0, sizeof *crew);
+    crew->c = c;
+    crew->capacity = 2 * threads;
+    pthread_mutex_init(&crew->lock, NULL);
+    pthread_cond_init(&crew->work, NULL);
+    pthread_cond_init(&crew->done, NULL);
+    size_t bytes = (size_t)crew->capacity * sizeof *crew->job;
+    crew->thread = (pthread_t *)egi_alloc((size_t)threads * sizeof *crew->thread);
+    crew->job = crew->thread ? (egi_job *)egi_alloc(bytes) : NULL;
+    if (!crew->job) {
+        egi_crew_end(crew);
+        egi_no_memory("dataset_map", (int64_t)bytes);
+        return NULL;
+    }
+    memset((void *)crew->job, 0, bytes);
+    while (crew->made < threads && pthread_create(&crew->thread[crew->made], NULL, egi_crew_work, crew) == 0) crew->made++;
+    return crew;
+}
+// Hands out jobs as long as there is room. What ended upstream, or failed there, is the last job, done at once.
+static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
+    while (!*drained && crew->filled - crew->oldest < crew->capacity) {
+        egi_job *job = &crew->job[crew->filled % crew->capacity];
+        job->element = crew->filled;
+        job->status = egi_pull(c, 0, job->in.x);
+        job->done = *drained = job->status != EG_NEXT;
+        if (job->status == EG_FAILED) {
+            job->code = egi_this.error;
+            memcpy(job->message, egi_this.message, sizeof job->message);
+            eg_error_clear();
+        }
+        job->below = c->below;
+        c->below = false;
+        pthread_mutex_lock(&crew->lock);
+        crew->filled++;
+        pthread_cond_signal(&crew->work);
+        pthread_mutex_unlock(&crew->lock);
+    }
+}
+static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, eg_tensor **out) {
+    egi_job *job = &crew->job[crew->oldest % crew->capacity];
+    pthread_mutex_lock(&crew->lock);
+    bool mine = crew->next == crew->oldest && !job->done;
+    if (mine) crew->next++;
+    else while (!job->done) pthread_cond_wait(&crew->done, &crew->lock);
+    pthread_mutex_unlock(&crew->lock);
+    if (mine) egi_job_do(c, job);
+    job->done = false;
+    crew->oldest++;
+    memcpy((void *)out, (void *)job->out.x, sizeof job->out.x);
+    memset((void *)job->out.x, 0, sizeof job->out.x);
+    if (job->status == EG_FAILED) {
+        egi_this.error = job->code;
+        memcpy(egi_this.message, job->message, sizeof job->message);
+        c->below = job->below;
+    }
+    return job->status;
+}
+#endif
+
+typedef struct egi_map_state { struct egi_crew *crew; bool drained; } egi_map_state;
+static eg_status egi_map_next(egi_cursor *c, eg_tensor **out) {
+#ifndef EAGER_NO_THREADS
+    egi_map_state *s = (egi_map_state *)c->state;
+    if (c->d->width > 1) {
+        if (!s->crew && !(s->crew = egi_crew_new(c, (int)c->d->width))) return EG_FAILED;
+        if (s->crew->filled == 0) s->crew->oldest = s->crew->next = s->crew->filled = c->element;
+        egi_crew_fill(s->crew, c, &s->drained);
+        return egi_crew_take(s->crew, c, out);
+    }
+#endif
+    egi_element in;
+    eg_status status = egi_pull(c, 0, in.x);
+    if (status != EG_NEXT) return status;
+    status = egi_map_call(c, c->element, in.x, out);
+    egi_element_drop(in.x);
+    return status;
+}
+static int64_t egi_map_skip(egi_cursor *c, int64_t n) {
+    return ((egi_map_state *)c->state)->crew == NULL ? egi_skip_below(c, n) : egi_skip_reading(c, n);      // jobs are under way
+}
+static void egi_map_close(egi_cursor *c) {
+#ifndef EAGER_NO_THREADS
+    egi_map_state *s = (egi_map_state *)c->state;
+    if (s->crew) egi_crew_end(s->crew);
+#else
+    (void)c;
+#endif
+}
+static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip, egi_map_close, true };
+static eg_dataset *egi_map_new(eg_dataset *from, void *user, eg_map_options o, int components, bool given) {
+    eg_dataset *d = egi_dataset_on(&egi_stage_map, from);
+    if (!d) return NULL;
+    d->user = user;
+    d->seed = egi_dataset_seed(o.seed);
+    d->width = o.threads;
+    if (o.canary) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: name the options, as in .threads = 4");
+    else if (!given) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: the function is NULL");
+    else if (o.threads < 0 || o.threads > 1024) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: %d threads are not between 0 and 1024", o.threads);
+    else return egi_dataset_done(d, egi_specs_given(d, o.specs, o.components ? o.components : components));
+    return egi_dataset_done(d, false);
+}
+EAGER_API eg_dataset *(eg_dataset_map)(eg_dataset *from, eg_map_function *f, void *user, eg_map_options o) {
+    eg_dataset *d = egi_map_new(from, user, o, from ? from->n : 1, f != NULL);
+    if (d) d->f.map = f;
+    return d;
+}
+EAGER_API eg_dataset *(eg_dataset_map_one)(eg_dataset *from, eg_function1 *f, void *user, eg_map_options o) {
+    eg_dataset *d = egi_map_new(from, user, o, 1, f != NULL);
+    if (!d) return NULL;
+    d->f.one = f;
+    d->flag = true;
+    if (d->n == 1) return d;
+    egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: a function that returns one tensor gives 1 component, not %d", d->n);
+    return egi_dataset_done(d, false);
+}
+
+static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
+    for (;;) {
+        eg_status status = egi_pull(c, 0, out);
+        if (status != EG_NEXT) return status;
+        eg_scope scope = eg_scope_begin();
+        egi_key_random(c, *(int64_t *)c->state);
+        ++*(int64_t *)c->state;
+        eg_tensor *keep = scope.position < 0 ? NULL : c->d->f.one(out, c->d->user);
+        double value = keep ? eg_item(keep) : 0;
+        eg_scope_end(scope);
+        if (!keep && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_filter: the function returned NULL");
+        if (egi_this.error != EG_OK) return EG_FAILED;
+        if (value != 0) return EG_NEXT;
+        egi_element_drop(out);
+    }
+}
+static bool egi_filter_rule(eg_dataset *d) {
+    d->cardinality = d->cardinality == 0 ? 0 : EG_UNKNOWN;
+    return true;
+}
+static const egi_stage egi_stage_filter = { "dataset_filter", sizeof(int64_t), egi_filter_rule, egi_filter_next, NULL, NULL, true };
+EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *from, eg_function1 *keep, void *user) {
+    eg_dataset *d = egi_dataset_on(&egi_stage_filter, from);
+    if (!d) return NULL;
+    d->f.one = keep;
+    d->user = user;
+    d->seed = egi_dataset_seed(0);
+    return egi_dataset_done(d, keep || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_filter: the function is NULL"));
+}
+
+// ---- batches
+
+typedef struct egi_batch_state { egi_element *list; int64_t capacity; } egi_batch_state;
+static bool egi_element_room(egi_cursor *c, egi_element **list, int64_t *capacity, int64_t count) {
+    void *grown = *list;
+    if (!egi_grow(&grown, capacity, count, sizeof **list)) return egi_no_memory(c->d->stage->name, count * (int64_t)sizeof **list);
+    *list = (egi_element *)grown;
+    return true;
+}
+// The extents of component k stacked: padded, the longest of each axis; else all must be those of the first.
+static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n, int k, bool padded, eg_shape *shape) {
+    const eg_tensor *first = list[0].x[k];
+    *shape = egi_shape(first);
+    for (int64_t i = 1; i < n; i++) {
+        const eg_tensor *x = list[i].x[k];
+        if (x->dtype != first->dtype)
+            return egi_fail(EG_ERROR_DTYPE, "eg_%s: component %d is %s in one element of the batch and %s in another", c->d->stage->name, k,
+                            egi_describe(first), egi_describe(x));
+        if (padded ? x->rank != first->rank : !egi_same_shape(x, first))
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of a batch differ in shape: component %d is %s in its first and %s in its element %lld%s",
+                            c->d->stage->name, k, egi_show(egi_shape(first)), egi_show(egi_shape(x)), (long long)i,
+                            padded || x->rank != first->rank ? "" : "; eg_dataset_padded_batch fills them up");
+        for (int a = 0; padded && a < x->rank; a++) if (x->dims[a] > shape->dims[a]) shape->dims[a] = x->dims[a];
+    }
+    if (shape->rank == EG_MAX_RANK)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: component %d has rank %d already, a batch of it would have more", c->d->stage->name, k, shape->rank);
+    memmove(shape->dims + 1, shape->dims, (size_t)shape->rank * sizeof(int64_t));
+    shape->dims[0] = n;
+    shape->rank++;
+    return egi_shape_valid(c->d->stage->name, *shape, (eg_dtype)first->dtype);
+}
+// The block x into the corner of a larger one: runs of the last axis.
+static void egi_copy_corner(const char *from, const eg_tensor *x, char *to, const int64_t *dims, size_t element) {
+    int last = x->rank - 1;
+    if (x->size == 0) return;
+    if (x->rank == 0) { memcpy(to, from, element); return; }
+    size_t run = (size_t)x->dims[last] * element;
+    int64_t at[EG_MAX_RANK] = { 0 };
+    for (int64_t r = x->size / x->dims[last]; r > 0; r--, from += run) {
+        int64_t place = 0;
+        for (int a = 0; a <= last; a++) place = place * dims[a] + at[a];
+        memcpy(to + place * (int64_t)element, from, run);
+        for (int a = last - 1; a >= 0 && ++at[a] == x->dims[a]; a--) at[a] = 0;
+    }
+}
+static eg_tensor *egi_stack_elements(egi_cursor *c, const egi_element *list, int64_t n, int k) {
+    bool padded = c->d->flag;
+    eg_shape shape;
+    if (!egi_stacked_shape(c, list, n, k, padded, &shape)) return NULL;
+    eg_dtype dtype = (eg_dtype)list[0].x[k]->dtype;
+    eg_tensor *y = egi_host_new(c->d->stage->name, dtype, &shape);
+    if (!y || !y->size) return y;
+    size_t element = (size_t)egi_dtypes[dtype].size, row = (size_t)(y->size / n) * element;
+    bool ok = !padded || (egi_value_fits(c->d->stage->name, c->d->value, dtype) && egi_fill(y, c->d->value));
+    for (int64_t i = 0; i < n && ok; i++) {
+        const char *from = (const char *)eg_data(list[i].x[k]);
+        ok = from != NULL;
+        if (ok && padded) egi_copy_corner(from, list[i].x[k], y->data + (size_t)i * row, shape.dims + 1, element);
+        else if (ok) memcpy(y->data + (size_t)i * row, from, row);
+    }
+    if (ok) return y;
+    egi_object_release(&y->object);
+    return NULL;
+}
+static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
+    egi_batch_state *s = (egi_batch_state *)c->state;
+    int64_t want = c->d->number[0], n = 0;
+    eg_status status = EG_NEXT;
+    while (n < want && status == EG_NEXT) {
+        if (!egi_element_room(c, &s->list, &s->capacity, n + 1)) status = EG_FAILED;
+        else status = egi_pull(c, 0, s->list[n].x);
+        n += status == EG_NEXT;
+    }
+    bool ok = status != EG_FAILED, some = n == want || (n > 0 && !c->d->number[1]);
+    for (int k = 0; k < c->d->n && ok && some; k++) ok = (out[k] = egi_stack_elements(c, s->list, n, k)) != NULL;
+    while (n > 0) egi_element_drop(s->list[--n].x);
+    return !ok ? EG_FAILED : some ? EG_NEXT : EG_END_OF_SEQUENCE;
+}
+static int64_t egi_batch_skip(egi_cursor *c, int64_t n) {
+    int64_t size = c->d->number[0], elements;
+    if (!egi_checked_product(n, size, &elements)) elements = INT64_MAX;
+    int64_t done = egi_skip_below(c, elements);
+    return done < 0 ? -1 : done / size + (done % size != 0 && !c->d->number[1]);
+}
+static void egi_batch_close(egi_cursor *c) { egi_free(((egi_batch_state *)c->state)->list); }
+static bool egi_batch_rule(eg_dataset *d) {
+    int64_t n = d->number[0], have = d->cardinality;
+    bool drop = d->number[1] != 0;
+    if (n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a batch of %lld elements; it needs at least 1", d->stage->name, (long long)n);
+    if (have >= 0) d->cardinality = have / n + (have % n != 0 && !drop);
+    for (int i = 0; i < d->n; i++) {
+        eg_shape *s = &d->spec[i].shape;
+        if (s->rank < 0) continue;
+        if (s->rank == EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_%s: component %d has rank %d already", d->stage->name, i, EG_MAX_RANK);
+        for (int a = 0; a < s->rank && d->flag; a++) s->dims[a] = -1;      // as long as the longest
+        memmove(s->dims + 1, s->dims, (size_t)s->rank * sizeof(int64_t));
+        s->dims[0] = drop || have == EG_INFINITE || (have >= 0 && have % n == 0) ? n : -1;
+        s->rank++;
+    }
+    return true;
+}
+static const egi_stage egi_stage_batch = { "dataset_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false };
+static const egi_stage egi_stage_padded = { "dataset_padded_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false };
+static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64_t n, eg_batch_options o, bool padded) {
+    eg_dataset *d = egi_dataset_on(stage, from);
+    if (!d) return NULL;
+    d->number[0] = n;
+    d->number[1] = o.drop_remainder;
+    d->flag = padded;
+    d->value = egi_or(o.padding_value, 0);
+    bool ok = !o.canary || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: name the options, as in .drop_remainder = true", stage->name);
+    if (ok && !padded && o.padding_value != 0) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_batch: padding_value is an option of eg_dataset_padded_batch");
+    return egi_dataset_done(d, ok);
+}
+EAGER_API eg_dataset *(eg_dataset_batch)(eg_dataset *d, int64_t n, eg_batch_options o) { return egi_batch_new(&egi_stage_batch, d, n, o, false); }
+EAGER_API eg_dataset *(eg_dataset_padded_batch)(eg_dataset *d, int64_t n, eg_batch_options o) { return egi_batch_new(&egi_stage_padded, d, n, o, true); }
+
+typedef struct egi_unbatch_state { egi_element now; int64_t row; } egi_unbatch_state;
+static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
+    egi_unbatch_state *s = (egi_unbatch_state *)c->state;
+    while (!s->now.x[0] || s->row == s->now.x[0]->dims[0]) {
+        egi_element_drop(s->now.x);
+        eg_status status = egi_pull(c, 0, s->now.x);
+        if (status != EG_NEXT) return status;
+        s->row = 0;
+        for (int i = 0; i < c->d->n; i++) {
+            eg_tensor *x = s->now.x[i];
+            if (x->rank == 0 || x->dims[0] != s->now.x[0]->dims[0]) {
+                egi_fail(EG_ERROR_SHAPE, "eg_dataset_unbatch: components have not as many rows: 0 is %s and %d is %s", egi_show(egi_shape(s->now.x[0])), i,
+                         egi_show(egi_shape(x)));
+                return EG_FAILED;
+            }
+            s->now.x[i] = egi_contiguous(x);
+            egi_object_release(&x->object);
+            if (!s->now.x[i]) return EG_FAILED;
+        }
+    }
+    for (int i = 0; i < c->d->n; i++) if (!(out[i] = egi_rows("dataset_unbatch", s->now.x[i], s->row, -1))) return EG_FAILED;
+    s->row++;
+    return EG_NEXT;
+}
+static void egi_unbatch_close(egi_cursor *c) { egi_element_drop(((egi_unbatch_state *)c->state)->now.x); }
+static bool egi_unbatch_rule(eg_dataset *d) {
+    int64_t rows = -1;
+    for (int i = 0; i < d->n; i++) {
+        eg_shape *s = &d->spec[i].shape;
+        if (s->rank == 0) return egi_fail(EG_ERROR_SHAPE, "eg_dataset_unbatch: component %d is a scalar, which has no rows", i);
+        if (s->rank < 0) continue;
+        if (s->dims[0] >= 0) rows = s->dims[0];
+        s->rank--;
+        memmove(s->dims, s->dims + 1, (size_t)s->rank * sizeof(int64_t));
+    }
+    if (d->cardinality == 0 || rows == 0) d->cardinality = 0;
+    else if (d->cardinality > 0 && (rows < 0 || !egi_checked_product(d->cardinality, rows, &d->cardinality))) d->cardinality = EG_UNKNOWN;
+    return true;
+}
+static const egi_stage egi_stage_unbatch = { "dataset_unbatch", sizeof(egi_unbatch_state), egi_unbatch_rule, egi_unbatch_next, NULL, egi_unbatch_close, false };
+EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) { return egi_dataset_done(egi_dataset_on(&egi_stage_unbatch, d), true); }
+
+// ---- shuffle
+
+// A buffer of the next elements; the drawn one's place is taken by the last. Which place is drawn is a function of the seed,
+// the epoch and the number of the draw, so that the order can be computed without the elements.
+typedef struct egi_shuffle_state { egi_element *buffer; int64_t size, capacity, drawn; bool drained; } egi_shuffle_state;
+static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
+    egi_random r = { key, 0 };
+    uint32_t word[4];
+    egi_random_block(word, r, (uint64_t)i / 2, 0);
+    return (int64_t)egi_random_below(r, (uint64_t)i / 2, (int)(i % 2), egi_random_word64(word, (int)(i % 2)), (uint64_t)n);
+}
+static uint64_t egi_shuffle_key(const egi_cursor *c) {
+    return egi_mix(__atomic_load_n(&c->d->seed, __ATOMIC_RELAXED), c->d->flag ? 0 : c->epoch + 1);
+}
+static eg_status egi_shuffle_next(egi_cursor *c, eg_tensor **out) {
+    egi_shuffle_state *s = (egi_shuffle_state *)c->state;
+    while (!s->drained && s->size < c->d->number[0]) {
+        if (!egi_element_room(c, &s->buffer, &s->capacity, s->size + 1)) return EG_FAILED;
+        eg_status status = egi_pull(c, 0, s->buffer[s->size].x);
+        if (status == EG_FAILED) return status;
+        if (status == EG_NEXT) s->size++;
+        else s->drained = true;
+    }
+    if (s->size == 0) return EG_END_OF_SEQUENCE;
+    int64_t at = egi_shuffle_draw(egi_shuffle_key(c), s->drawn++, s->size);
+    memcpy((void *)out, (void *)s->buffer[at].x, sizeof s->buffer[at].x);
+    s->buffer[at] = s->buffer[--s->size];
+    return EG_NEXT;
+}
+typedef struct egi_place_of { int64_t element, slot; } egi_place_of;
+static int egi_by_element(const void *a, const void *b) {
+    int64_t x = ((const egi_place_of *)a)->element, y = ((const egi_place_of *)b)->element;
+    return (x > y) - (x < y);
+}
+// Draws n times on the elements' numbers, then reads only those elements that are in the buffer at the end.
+static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t most, int64_t n) {
+    int64_t total = c->d->from[0]->cardinality, size = 0, next = 0, done = 0, at = 0;
+    egi_place_of *place = (egi_place_of *)egi_alloc((size_t)most * sizeof *place);
+    if (!place) { egi_no_memory("dataset_shuffle", most * (int64_t)sizeof *place); return -1; }
+    uint64_t key = egi_shuffle_key(c);
+    for (; done < n; done++) {
+        while (size < most && (total < 0 || next < total)) place[size++].element = next++;
+        if (size == 0) break;
+        int64_t drawn = egi_shuffle_draw(key, done, size);
+        place[drawn] = place[--size];
+    }
+    for (int64_t i = 0; i < size; i++) place[i].slot = i;
+    qsort(place, (size_t)size, sizeof *place, egi_by_element);
+    bool ok = egi_element_room(c, &s->buffer, &s->capacity, size);
+    if (ok && size) memset((void *)s->buffer, 0, (size_t)size * sizeof *s->buffer);
+    if (ok) s->size = size;
+    s->drawn = done;
+    for (int64_t i = 0; i <= size && ok; i++) {
+        int64_t to = i < size ? place[i].element : next;      // at last to where the next element will be read
+        ok = egi_pass(c, 0, to - at) == to - at && (i == size || egi_pull(c, 0, s->buffer[place[i].slot].x) == EG_NEXT);
+        at = to + 1;
+    }
+    egi_free(place);
+    return ok ? done : -1;
+}
+static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
+    egi_shuffle_state *s = (egi_shuffle_state *)c->state;
+    int64_t total = c->d->from[0]->cardinality, most = c->d->number[0];
+    if (total >= 0 && most > total) most = total;
+    if (s->drawn == 0 && s->size == 0 && !s->drained && total != EG_UNKNOWN && most < INT64_MAX / 64) return egi_shuffle_replay(c, s, most, n);
+    return egi_skip_reading(c, n);
+}
+static void egi_shuffle_close(egi_cursor *c) {
+    egi_shuffle_state *s = (egi_shuffle_state *)c->state;
+    while (s->size > 0) egi_element_drop(s->buffer[--s->size].x);
+    egi_free(s->buffer);
+}
+static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_shuffle_next, egi_shuffle_skip, egi_shuffle_close, true };
+EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_shuffle_options o) {
+    eg_dataset *d = egi_dataset_on(&egi_stage_shuffle, from);
+    if (!d) return NULL;
+    d->number[0] = buffer;
+    d->flag = o.no_reshuffle;
+    d->seed = egi_dataset_seed(o.seed);
+    bool ok = !o.canary || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_shuffle: name the options, as in .seed = 7");
+    if (ok && buffer < 1) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_shuffle: a buffer of %lld elements; it needs at least 1", (long long)buffer);
+    return egi_dataset_done(d, ok);
+}
+
+// ---- how many: repeat, take, skip, enumerate
+
+// Each round opens what is upstream anew, with an epoch key of its own.
+static void egi_repeat_again(egi_cursor *c) {
+    int64_t *round = (int64_t *)c->state;
+    ++*round;
+    egi_cursor_drop_below(c, 0);
+    c->epoch_below = egi_mix(c->epoch, (uint64_t)*round);
+}
+static eg_status egi_repeat_next(egi_cursor *c, eg_tensor **out) {
+    int64_t *round = (int64_t *)c->state, rounds = c->d->number[0];
+    while (rounds < 0 || *round < rounds) {
+        eg_status status = egi_pull(c, 0, out);
+        if (status != EG_END_OF_SEQUENCE) return status;
+        if (c->from[0]->element == 0) break;                  // nothing comes of nothing, however often
+        egi_repeat_again(c);
+    }
+    return EG_END_OF_SEQUENCE;
+}
+static int64_t egi_repeat_skip(egi_cursor *c, int64_t n) {
+    int64_t *round = (int64_t *)c->state, rounds = c->d->number[0], each = c->d->from[0]->cardinality, done = 0;
+    while (done < n && (rounds < 0 || *round < rounds)) {
+        if (!c->from[0] && each > 0 && n - done >= each) {    // whole rounds, by arithmetic
+            int64_t whole = (n - done) / each;
+            if (rounds >= 0 && whole > rounds - *round) whole = rounds - *round;
+            *round += whole - 1;
+            egi_repeat_again(c);
+            done += whole * each;
+            continue;
+        }
+        int64_t passed = egi_pass(c, 0, n - done);
+        if (passed < 0) return -1;
+        done += passed;
+        if (done == n || c->from[0]->element == 0) break;
+        egi_repeat_again(c);
+    }
+    return done;
+}
+static bool egi_repeat_rule(eg_dataset *d) {
+    int64_t n = d->cardinality, count = d->number[0];
+    if (count == 0 || n == 0) d->cardinality = 0;
+    else if (count < 0) d->cardinality = EG_INFINITE;
+    else if (n > 0 && !egi_checked_product(n, count, &d->cardinality)) d->cardinality = EG_INFINITE;
+    return true;
+}
+static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_repeat_next, egi_repeat_skip, NULL, false };
+// A stage whose one parameter is a number, with -1 for "without limit".
+static eg_dataset *egi_counted_stage(const egi_stage *stage, eg_dataset *from, int64_t n) {
+    eg_dataset *d = egi_dataset_on(stage, from);
+    if (!d) return NULL;
+    d->number[0] = n;
+    return egi_dataset_done(d, n >= -1 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld is no count; -1 stands for all", stage->name, (long long)n));
+}
+EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count) { return egi_counted_stage(&egi_stage_repeat, d, count); }
+
+static eg_status egi_take_next(egi_cursor *c, eg_tensor **out) {
+    return c->d->number[0] >= 0 && c->element >= c->d->number[0] ? EG_END_OF_SEQUENCE : egi_pull(c, 0, out);
+}
+static int64_t egi_take_skip(egi_cursor *c, int64_t n) {
+    int64_t left = c->d->number[0] < 0 ? n : c->d->number[0] - c->element;
+    return egi_pass(c, 0, n < left ? n : left);
+}
+static bool egi_take_rule(eg_dataset *d) {
+    int64_t n = d->number[0];
+    if (n >= 0 && (d->cardinality > n || d->cardinality == EG_INFINITE || n == 0)) d->cardinality = n;
+    return true;
+}
+static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_take_next, egi_take_skip, NULL, false };
+EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n) { return egi_counted_stage(&egi_stage_take, d, n); }
+
+static bool egi_skip_first(egi_cursor *c) {                   // once, before anything else
+    bool *done = (bool *)c->state;
+    if (*done) return true;
+    *done = true;
+    return egi_pass(c, 0, c->d->number[0]) >= 0;
+}
+static eg_status egi_skip_next(egi_cursor *c, eg_tensor **out) {
+    if (c->d->number[0] < 0) return EG_END_OF_SEQUENCE;
+    return egi_skip_first(c) ? egi_pull(c, 0, out) : EG_FAILED;
+}
+static int64_t egi_skip_skip(egi_cursor *c, int64_t n) {
+    if (c->d->number[0] < 0) return 0;
+    return egi_skip_first(c) ? egi_pass(c, 0, n) : -1;
+}
+static bool egi_skip_rule(eg_dataset *d) {
+    int64_t n = d->number[0];
+    if (n < 0) d->cardinality = 0;
+    else if (d->cardinality >= 0) d->cardinality = d->cardinality > n ? d->cardinality - n : 0;
+    return true;
+}
+static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_skip_next, egi_skip_skip, NULL, false };
+EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_counted_stage(&egi_stage_skip, d, n); }
+
+static eg_status egi_enumerate_next(egi_cursor *c, eg_tensor **out) {
+    egi_element e;
+    eg_status status = egi_pull(c, 0, e.x);
+    if (status != EG_NEXT) return status;
+    memcpy((void *)(out + 1), (void *)e.x, (EG_MAX_COMPONENTS - 1) * sizeof *out);
+    out[0] = egi_host_int64("dataset_enumerate", c->element);
+    return out[0] ? EG_NEXT : EG_FAILED;
+}
+static bool egi_enumerate_rule(eg_dataset *d) {
+    if (d->n == EG_MAX_COMPONENTS)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_enumerate: elements of %d components have no room for one more", d->n);
+    memmove(d->spec + 1, d->spec, (size_t)d->n * sizeof *d->spec);
+    memset(&d->spec[0], 0, sizeof d->spec[0]);
+    d->spec[0].dtype = EG_INT64;
+    d->n++;
+    return true;
+}
+static const egi_stage egi_stage_enumerate = { "dataset_enumerate", 0, egi_enumerate_rule, egi_enumerate_next, egi_skip_below, NULL, false };
+EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) { return egi_dataset_done(egi_dataset_on(&egi_stage_enumerate, d), true); }
+
+// ---- several into one: zip, concatenate, interleave
+
+static eg_status egi_zip_next(egi_cursor *c, eg_tensor **out) {
+    int n = 0;
+    for (int i = 0; i < c->d->n_from; i++) {
+        egi_element e;
+        eg_status status = egi_pull(c, i, e.x);
+        if (status != EG_NEXT) return status;
+        for (int k = 0; k < c->d->from[i]->n; k++) out[n++] = e.x[k];
+    }
+    return EG_NEXT;
+}
+static int64_t egi_zip_skip(egi_cursor *c, int64_t n) {
+    int64_t least = n;
+    for (int i = 0; i < c->d->n_from; i++) {
+        int64_t done = egi_pass(c, i, n);
+        if (done < 0) return -1;
+        if (done < least) least = done;
+    }
+    return least;
+}
+static bool egi_zip_rule(eg_dataset *d) {
+    for (int i = 1; i < d->n_from; i++) {
+        eg_dataset *from = d->from[i];
+        if (d->n + from->n > EG_MAX_COMPONENTS)
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_zip: more than %d components together", EG_MAX_COMPONENTS);
+        memcpy(d->spec + d->n, from->spec, (size_t)from->n * sizeof *d->spec);
+        d->n += from->n;
+        if (d->cardinality == 0 || from->cardinality == 0) d->cardinality = 0;
+        else if (d->cardinality == EG_UNKNOWN || from->cardinality == EG_UNKNOWN) d->cardinality = EG_UNKNOWN;
+        else if (d->cardinality < 0 || (from->cardinality >= 0 && from->cardinality < d->cardinality)) d->cardinality = from->cardinality;
+    }
+    return true;
+}
+static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_zip_next, egi_zip_skip, NULL, false };
+EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
+    if (n >= 1 && n <= EG_MAX_COMPONENTS) return egi_dataset_done(egi_dataset_begin(&egi_stage_zip, list, n), true);
+    for (int i = 0; i < n; i++) eg_dataset_release(list[i]);
+    return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_zip: %d datasets are not between 1 and %d", n, EG_MAX_COMPONENTS);
+}
+
+static eg_status egi_concatenate_next(egi_cursor *c, eg_tensor **out) {
+    int *at = (int *)c->state;
+    for (; *at < 2; egi_cursor_drop_below(c, (*at)++)) {
+        eg_status status = egi_pull(c, *at, out);
+        if (status != EG_END_OF_SEQUENCE) return status;
+    }
+    return EG_END_OF_SEQUENCE;
+}
+static int64_t egi_concatenate_skip(egi_cursor *c, int64_t n) {
+    int *at = (int *)c->state;
+    int64_t done = 0;
+    for (; *at < 2; egi_cursor_drop_below(c, (*at)++)) {
+        int64_t passed = egi_pass(c, *at, n - done);
+        if (passed < 0) return -1;
+        done += passed;
+        if (done == n) break;
+    }
+    return done;
+}
+static bool egi_concatenate_rule(eg_dataset *d) {
+    eg_dataset *a = d->from[0], *b = d->from[1];
+    eg_spec any[EG_MAX_COMPONENTS];                           // shapes may differ, as they may within a dataset
+    for (int i = 0; i < b->n; i++) {
+        any[i] = b->spec[i];
+        any[i].shape.rank = -1;
+    }
+    if (!egi_specs_agree("dataset_concatenate", a->spec, a->n, any, b->n)) return false;
+    for (int i = 0; i < d->n; i++) d->spec[i] = egi_spec_join(a->spec[i], b->spec[i]);
+    if (a->cardinality == EG_INFINITE || b->cardinality == EG_INFINITE) d->cardinality = EG_INFINITE;
+    else if (a->cardinality < 0 || b->cardinality < 0 || __builtin_add_overflow(a->cardinality, b->cardinality, &d->cardinality)) d->cardinality = EG_UNKNOWN;
+    return true;
+}
+static const egi_stage egi_stage_concatenate = { "dataset_concatenate", sizeof(int), egi_concatenate_rule, egi_concatenate_next, egi_concatenate_skip, NULL, false };
+EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second) {
+    eg_dataset *list[2] = { first, second };
+    return egi_dataset_done(egi_dataset_begin(&egi_stage_concatenate, list, 2), true);
+}
+
+typedef struct egi_turn { eg_dataset *d; egi_cursor *c; } egi_turn;
+typedef struct egi_interleave_state { egi_turn *turn; int64_t at, taken, asked, open; bool drained; } egi_interleave_state;
+static void egi_turn_end(egi_turn *t) {
+    egi_cursor_close(t->c);
+    eg_dataset_release(t->d);
+    t->c = NULL;
+    t->d = NULL;
+}
+static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
+    egi_element in;
+    egi_turn *t = &s->turn[s->at];
+    eg_status status = egi_pull(c, 0, in.x);
+    if (status != EG_NEXT) return status;
+    eg_scope scope = eg_scope_begin();
+    egi_key_random(c, s->asked);
+    t->d = scope.position < 0 ? NULL : c->d->f.dataset(in.x, c->d->user);
+    eg_scope_end(scope);
+    egi_element_drop(in.x);
+    uint64_t epoch = egi_mix(c->epoch, (uint64_t)s->asked++);
+    if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_interleave: the function returned NULL");
+    if (!t->d || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n)) return EG_FAILED;
+    t->c = egi_cursor_open(t->d, epoch, t->d->stages, t->d->stages);
+    s->open += t->c != NULL;
+    return t->c ? EG_NEXT : EG_FAILED;
+}
+static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
+    egi_interleave_state *s = (egi_interleave_state *)c->state;
+    int64_t cycle = c->d->number[0], block = c->d->number[1];
+    size_t bytes = (size_t)cycle * sizeof *s->turn;
+    if (!s->turn) {
+        s->turn = (egi_turn *)egi_alloc(bytes);
+        if (!s->turn) { egi_no_memory("dataset_interleave", (int64_t)bytes); return EG_FAILED; }
+        memset((void *)s->turn, 0, bytes);
+    }
+    while (!s->drained || s->open > 0) {
+        egi_turn *t = &s->turn[s->at];
+        if (!t->c && !s->drained) {
+            eg_status opened = egi_interleave_open(c, s);
+            if (opened == EG_FAILED) return opened;
+            s->drained = opened == EG_END_OF_SEQUENCE;
+        }
+        eg_status status = t->c ? egi_next(t->c, out) : EG_END_OF_SEQUENCE;
+        if (status == EG_FAILED) { c->below = true; return status; }
+        if (status == EG_END_OF_SEQUENCE && t->c) { egi_turn_end(t); s->open--; }
+        if (status == EG_END_OF_SEQUENCE || ++s->taken == block) { s->at = (s->at + 1) % cycle; s->taken = 0; }
+        if (status == EG_NEXT) return status;
+    }
+    return EG_END_OF_SEQUENCE;
+}
+static void egi_interleave_close(egi_cursor *c) {
+    egi_interleave_state *s = (egi_interleave_state *)c->state;
+    for (int64_t i = 0; s->turn && i < c->d->number[0]; i++) egi_turn_end(&s->turn[i]);
+    egi_free(s->turn);
+}
+static const egi_stage egi_stage_interleave = { "dataset_interleave", sizeof(egi_interleave_state), egi_filter_rule, egi_interleave_next, NULL, egi_interleave_close, true };
+EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_function *f, void *user, eg_interleave_options o) {
+    eg_dataset *d = egi_dataset_on(&egi_stage_interleave, from);
+    if (!d) return NULL;
+    d->f.dataset = f;
+    d->user = user;
+    d->seed = egi_dataset_seed(o.seed);
+    d->number[0] = o.cycle ? o.cycle : 4;
+    d->number[1] = o.block ? o.block : 1;
+    bool ok = !o.canary || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: name the options, as in .cycle = 4");
+    if (ok && !f) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: the function is NULL");
+    if (ok && (d->number[0] < 1 || d->number[0] > 65536 || d->number[1] < 1))
+        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: a cycle of %lld (1 to 65536) and a block of %lld (at least 1)", (long long)d->number[0],
+                      (long long)d->number[1]);
+    return egi_dataset_done(d, ok && egi_specs_given(d, o.specs, o.components ? o.components : 1));
+}
+
+// ---- cache and prefetch
+
+// The elements of one whole reading. The first cursor that gets to the end gives its own to the dataset. What is upstream is
+// always read under the same key, so that it does not matter which epoch fills it.
+typedef struct egi_cache { int64_t n, capacity; egi_element *list; } egi_cache;
+static void egi_cache_empty(egi_cache *cache) {
+    while (cache->n > 0) egi_element_drop(cache->list[--cache->n].x);
+    egi_free(cache->list);
+}
+static egi_cache *egi_cache_full(const egi_cursor *c) { return (egi_cache *)__atomic_load_n(&c->d->data, __ATOMIC_ACQUIRE); }
+static bool egi_cache_publish(egi_cursor *c, egi_cache *own) {
+    egi_cache *full = (egi_cache *)egi_alloc(sizeof *full);
+    if (!full) return egi_no_memory("dataset_cache", (int64_t)sizeof *full);
+    void *none = NULL;
+    *full = *own;
+    if (__atomic_compare_exchange_n(&c->d->data, &none, (void *)full, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) memset((void *)own, 0, sizeof *own);
+    else egi_free(full);                                      // another cursor was first
+    return true;
+}
+static eg_status egi_cache_next(egi_cursor *c, eg_tensor **out) {
+    egi_cache *own = (egi_cache *)c->state, *full = egi_cache_full(c);
+    if (full) {
+        if (c->element >= full->n) return EG_END_OF_SEQUENCE;
+        for (int i = 0; i < c->d->n; i++) out[i] = eg_retain(full->list[c->element].x[i]);
+        return EG_NEXT;
+    }
+    c->epoch_below = 0;
+    eg_status status = egi_pull(c, 0, out);
+    if (status == EG_END_OF_SEQUENCE && !egi_cache_publish(c, own)) return EG_FAILED;
+    if (status != EG_NEXT) return status;
+    if (!egi_element_room(c, &own->list, &own->capacity, own->n + 1)) return EG_FAILED;
+    memcpy((void *)&own->list[own->n], (void *)out, sizeof *own->list);
+    for (int i = 0; i < c->d->n; i++) eg_retain(out[i]);
+    own->n++;
+    return EG_NEXT;
+}
+static int64_t egi_cache_skip(egi_cursor *c, int64_t n) {
+    egi_cache *full = egi_cache_full(c);
+    if (!full) return egi_skip_reading(c, n);
+    int64_t left = full->n - c->element;
+    return n < left ? n : left;
+}
+static void egi_cache_close(egi_cursor *c) { egi_cache_empty((egi_cache *)c->state); }
+static void egi_cache_drop(eg_dataset *d) { if (d->data) egi_cache_empty((egi_cache *)d->data); }
+static const egi_stage egi_stage_cache = { "dataset_cache", sizeof(egi_cache), NULL, egi_cache_next, egi_cache_skip, egi_cache_close, false };
+EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
+    eg_dataset *d = egi_dataset_on(&egi_stage_cache, from);
+    if (d) d->drop = egi_cache_drop;
+    return egi_dataset_done(d, true);
+}
+
+#ifndef EAGER_NO_THREADS
+// One thread reads what is upstream into a ring; whoever asks takes from it.
+typedef struct egi_ahead {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool running, stop, over;
+    egi_cursor *c;
+    int64_t first, size, capacity;
+    eg_status last;                                           // why it is over
+    eg_error_code code;
+    char message[sizeof egi_this.message];
+    egi_element ring[1];                                      // capacity of them
+} egi_ahead;
+static void *egi_ahead_work(void *p) {
+    egi_ahead *a = (egi_ahead *)p;
+    egi_element e;
+    egi_this.telling = true;                                  // errors travel to whoever asks
+    pthread_mutex_lock(&a->lock);
+    for (;;) {
+        while (!a->stop && a->size == a->capacity) pthread_cond_wait(&a->changed, &a->lock);
+        if (a->stop) break;
+        pthread_mutex_unlock(&a->lock);
+        eg_status status = egi_pull(a->c, 0, e.x);
+        pthread_mutex_lock(&a->lock);
+        if (status == EG_NEXT) {
+            a->ring[(a->first + a->size++) % a->capacity] = e;
+            pthread_cond_signal(&a->changed);
+            continue;
+        }
+        a->last = status;
+        a->code = egi_this.error;
+        memcpy(a->message, egi_this.message, sizeof a->message);
+        a->over = true;
+        pthread_cond_signal(&a->changed);
+        break;
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}
+static egi_ahead *egi_ahead_new(egi_cursor *c) {
+    size_t bytes = sizeof(egi_ahead) + (size_t)c->d->width * sizeof(egi_element);
+    egi_ahead *a = (egi_ahead *)egi_alloc(bytes);
+    if (!a) { egi_no_memory("dataset_prefetch", (int64_t)bytes); return NULL; }
+    memset((void *)a, 0, sizeof *a);
+    a->c = c;
+    a->capacity = c->d->width;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->changed, NULL);
+    a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
+    return a;
+}
+static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
+    egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
+    if (!a) return EG_FAILED;
+    if (!a->running) return egi_pull(c, 0, out);              // the system gave no thread
+    eg_status status = EG_NEXT;
+    pthread_mutex_lock(&a->lock);
+    while (a->size == 0 && !a->over) pthread_cond_wait(&a->changed, &a->lock);
+    if (a->size > 0) {
+        memcpy((void *)out, (void *)a->ring[a->first].x, sizeof a->ring[a->first]);
+        a->first = (a->first + 1) % a->capacity;
+        a->size--;
+        pthread_cond_signal(&a->changed);
+    } else if ((status = a->last) == EG_FAILED) {
+        egi_this.error = a->code;
+        memcpy(egi_this.message, a->message, sizeof a->message);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return status;
+}
+static void egi_prefetch_close(egi_cursor *c) {
+    egi_ahead *a = *(egi_ahead **)c->state;
+    if (!a) return;
+    pthread_mutex_lock(&a->lock);
+    a->stop = true;
+    pthread_cond_signal(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    if (a->running) pthread_join(a->thread, NULL);
+    for (; a->size > 0; a->size--, a->first = (a->first + 1) % a->capacity) egi_element_drop(a->ring[a->first].x);
+    pthread_cond_destroy(&a->changed);
+    pthread_mutex_destroy(&a->lock);
+    egi_free(a);
+}
+static bool egi_prefetch_idle(egi_cursor *c) { return *(egi_ahead **)c->state == NULL; }
+typedef egi_ahead *egi_prefetch_state;
+#else
+static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) { return egi_pull(c, 0, out); }
+static void egi_prefetch_close(egi_cursor *c) { (void)c; }
+static bool egi_prefetch_idle(egi_cursor *c) { return c != NULL; }
+typedef char egi_prefetch_state;
+#endif
+static int64_t egi_prefetch_skip(egi_cursor *c, int64_t n) { return egi_prefetch_idle(c) ? egi_skip_below(c, n) : egi_skip_reading(c, n); }
+static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next, egi_prefetch_skip, egi_prefetch_close, false };
+EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
+    eg_dataset *d = egi_dataset_on(&egi_stage_prefetch, from);
+    if (!d) return NULL;
+    d->width = n;
+    return egi_dataset_done(d, (n >= 1 && n <= 1 << 24) || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_prefetch: %lld elements are not between 1 and 2^24", (long long)n));
+}
+
+// ---- iterators
+
+struct eg_iterator {
+    int32_t refs;
+    eg_dataset *d;                                            // NULL before one is given
+    egi_cursor *c;                                            // NULL before the first element is asked for
+    uint64_t epoch;
+    int64_t taken;
+    bool failed;
+    eg_dataset_maker *make;
+    void *user;
+    int n;                                                    // of eg_iterator_from_specs
+    eg_spec spec[EG_MAX_COMPONENTS];
+    int64_t handle;
+    eg_iterator *newer, *older;                               // those with handles
+};
+static struct { int64_t next; eg_iterator *newest; } egi_handles;      // under egi_lock
+
+// Shuffles in the tree count the iterators that were made over them: the number is the iterator's epoch.
+static void egi_epochs(eg_dataset *d, int64_t *most, const int64_t *set) {
+    if (d->stage == &egi_stage_shuffle) {
+        if (set) d->epochs = *set;
+        else if (d->epochs > *most) *most = d->epochs;
+    }
+    for (int i = 0; i < d->n_from; i++) egi_epochs(d->from[i], most, set);
+}
+static void egi_iterator_begin(eg_iterator *it, eg_dataset *d) {      // takes over the reference
+    int64_t epoch = 0, after;
+    egi_cursor_close(it->c);
+    eg_dataset_release(it->d);
+    it->c = NULL;
+    it->d = d;
+    it->taken = 0;
+    it->failed = false;
+    egi_lock();
+    egi_epochs(d, &epoch, NULL);
+    after = epoch + 1;
+    egi_epochs(d, &epoch, &after);
+    egi_unlock();
+    it->epoch = (uint64_t)epoch;
+}
+static eg_iterator *egi_iterator_empty(const char *function) {
+    eg_iterator *it = (eg_iterator *)egi_alloc(sizeof *it);
+    if (!it) { egi_no_memory(function, (int64_t)sizeof *it); return NULL; }
+    memset((void *)it, 0, sizeof *it);
+    it->refs = 1;
+    return it;
+}
+EAGER_API eg_iterator *eg_iterator_new(eg_dataset *d) {
+    eg_iterator *it = egi_dataset_alive("iterator_new", d) ? egi_iterator_empty("iterator_new") : NULL;
+    if (it) egi_iterator_begin(it, eg_dataset_retain(d));
+    return it;
+}
+EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *user) {
+    eg_iterator *it = make || egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_initializable: the function is NULL") ? egi_iterator_empty("iterator_initializable") : NULL;
+    if (!it) return NULL;
+    it->make = make;
+    it->user = user;
+    return it;
+}
+EAGER_API eg_iterator *eg_iterator_from_specs(const eg_spec *specs, int n) {
+    if (!specs || n < 1 || n > EG_MAX_COMPONENTS)
+        return (eg_iterator *)eg_raise(EG_ERROR_ARGUMENT, "eg_iterator_from_specs: %d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
+    eg_iterator *it = egi_iterator_empty("iterator_from_specs");
+    if (!it) return NULL;
+    it->n = n;
+    memcpy(it->spec, specs, (size_t)n * sizeof *specs);
+    return it;
+}
+EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it) {
+    if (it) __atomic_fetch_add(&it->refs, 1, __ATOMIC_RELAXED);
+    return it;
+}
+EAGER_API void eg_iterator_release(eg_iterator *it) {
+    if (!it || __atomic_sub_fetch(&it->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (it->handle) {
+        egi_lock();
+        if (it->newer) it->newer->older = it->older;
+        else egi_handles.newest = it->older;
+        if (it->older) it->older->newer = it->newer;
+        egi_unlock();
+    }
+    egi_cursor_close(it->c);
+    eg_dataset_release(it->d);
+    egi_free(it);
+}
+static bool egi_iterator_alive(const char *function, const eg_iterator *it) { return it != NULL || egi_null_operand(function, 0); }
+EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d) {
+    if (!egi_iterator_alive("iterator_set", it) || !egi_dataset_alive("iterator_set", d)) return false;
+    if (it->make) return egi_fail(EG_ERROR_STATE, "eg_iterator_set: this iterator makes its datasets itself, from what eg_iterator_feed gives it");
+    const eg_spec *spec = it->n ? it->spec : it->d->spec;
+    if (!egi_specs_agree("iterator_set", spec, it->n ? it->n : it->d->n, d->spec, d->n)) return false;
+    egi_iterator_begin(it, eg_dataset_retain(d));
+    return true;
+}
+EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
+    if (!egi_iterator_alive("iterator_feed", it)) return false;
+    if (!it->make) return egi_fail(EG_ERROR_STATE, "eg_iterator_feed: only an iterator of eg_iterator_initializable is fed");
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    eg_dataset *d = scope.position < 0 ? NULL : it->make(feed, it->user);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    if (!d) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_iterator_feed: the function returned NULL");
+    if (it->d && !egi_specs_agree("iterator_feed", it->d->spec, it->d->n, d->spec, d->n)) { eg_dataset_release(d); return false; }
+    egi_iterator_begin(it, d);
+    return true;
+}
+static bool egi_iterator_ready(const char *function, const eg_iterator *it) {
+    if (!egi_iterator_alive(function, it)) return false;
+    if (it->d) return true;
+    return egi_fail(EG_ERROR_STATE, "eg_%s: the iterator was not initialized: %s", function,
+                    it->make ? "eg_iterator_feed makes its dataset" : "eg_iterator_set gives it one");
+}
+static egi_cursor *egi_iterator_cursor(eg_iterator *it) {
+    return it->c ? it->c : (it->c = egi_cursor_open(it->d, it->epoch, it->d->stages, it->d->stages));
+}
+// Elements leave on the asking thread's device, each owned by its scope.
+static bool egi_hand_out(egi_element *e, int n, eg_backend *to, eg_tensor **out) {
+    bool ok = true;
+    for (int i = 0; i < n; i++) {
+        eg_tensor *x = e->x[i];
+        e->x[i] = NULL;
+        if (ok) out[i] = egi_own(x);
+        else egi_object_release(&x->object);
+        if (ok && out[i]) out[i] = egi_to(out[i], egi_backend_of(out[i]), to);
+        ok = ok && out[i];
+    }
+    for (int i = 0; !ok && i < n; i++) out[i] = NULL;
+    return ok;
+}
+EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
+    egi_element e;
+    egi_hush hush;
+    for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
+    if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
+    if (it->failed) {
+        egi_fail(EG_ERROR_STATE, "eg_iterator_next: this iterator failed before; restore it, initialize it, or make another");
+        return EG_FAILED;
+    }
+    egi_hush_begin(&hush);
+    egi_cursor *c = egi_iterator_cursor(it);
+    eg_status status = c ? egi_next(c, e.x) : EG_FAILED;
+    if (status == EG_NEXT && !egi_hand_out(&e, it->d->n, hush.backend ? hush.backend : egi_backend_cpu(), out)) status = EG_FAILED;
+    egi_hush_end(&hush, status == EG_FAILED);
+    it->failed = status == EG_FAILED;
+    it->taken += status == EG_NEXT;
+    return status;
+}
+
+EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it) {
+    if (!egi_iterator_alive("iterator_handle", it)) return NULL;
+    egi_lock();
+    if (!it->handle) {
+        it->handle = ++egi_handles.next;
+        it->older = egi_handles.newest;
+        if (it->older) it->older->newer = it;
+        egi_handles.newest = it;
+    }
+    egi_unlock();
+    eg_shape scalar = { 0, { 0 } };
+    return egi_upload("iterator_handle", EG_INT64, &scalar, &it->handle);
+}
+EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **out) {
+    for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
+    if (!egi_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
+    int64_t number = eg_item_int(handle);
+    egi_lock();
+    eg_iterator *it = egi_handles.newest;
+    while (it && it->handle != number) it = it->older;
+    eg_iterator_retain(it);
+    egi_unlock();
+    if (!it) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_next_by_handle: there is no iterator with the handle %lld (any more)", (long long)number);
+        return EG_FAILED;
+    }
+    eg_status status = eg_iterator_next(it, out);
+    eg_iterator_release(it);
+    return status;
+}
+
+// ---- positions
+
+// "egpos1\n", then as 64-bit little-endian numbers: epoch, elements taken, how many seeds, the seeds, the length of the stages'
+// words; then those words, by which a position of another pipeline is known.
+static void egi_put64(unsigned char *p, uint64_t v) { for (int i = 0; i < 8; i++) p[i] = (unsigned char)(v >> (8 * i)); }
+static uint64_t egi_get64(const unsigned char *p) {
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--) v = v << 8 | p[i];
+    return v;
+}
+// Writes (or sets from there, or with NULL counts) the seeds of the tree.
+static int64_t egi_seeds(eg_dataset *d, int64_t at, unsigned char *write, const unsigned char *read) {
+    for (int i = 0; i < d->n_from; i++) at = egi_seeds(d->from[i], at, write, read);
+    if (!d->stage->random) return at;
+    if (write) egi_put64(write + 8 * at, __atomic_load_n(&d->seed, __ATOMIC_RELAXED));
+    if (read) __atomic_store_n(&d->seed, egi_get64(read + 8 * at), __ATOMIC_RELAXED);
+    return at + 1;
+}
+enum { EGI_POSITION_HEAD = 8 + 4 * 8 };
+EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
+    if (!egi_iterator_ready("iterator_position", it)) return NULL;
+    int64_t seeds = egi_seeds(it->d, 0, NULL, NULL), words = eg_dataset_format(it->d, NULL, 0), size = EGI_POSITION_HEAD + 8 * seeds + words;
+    unsigned char *p = (unsigned char *)egi_alloc((size_t)size + 1);
+    if (!p) { egi_no_memory("iterator_position", size); return NULL; }
+    memcpy(p, "egpos1\n", 8);
+    egi_put64(p + 8, it->epoch);
+    egi_put64(p + 16, (uint64_t)it->taken);
+    egi_put64(p + 24, (uint64_t)seeds);
+    egi_put64(p + 32, (uint64_t)words);
+    egi_seeds(it->d, 0, p + EGI_POSITION_HEAD, NULL);
+    eg_dataset_format(it->d, (char *)p + EGI_POSITION_HEAD + 8 * seeds, (size_t)words + 1);
+    eg_shape shape = { 1, { size } };
+    eg_tensor *x = egi_upload("iterator_position", EG_UINT8, &shape, p);
+    egi_free(p);
+    return x;
+}
+static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsigned char *p) {
+    int64_t size = position->size, seeds = egi_seeds(it->d, 0, NULL, NULL), words = eg_dataset_format(it->d, NULL, 0);
+    if (position->dtype != EG_UINT8 || position->rank != 1 || size < EGI_POSITION_HEAD || memcmp(p, "egpos1\n", 8) != 0 || egi_get64(p + 24) > (uint64_t)size ||
+        egi_get64(p + 32) > (uint64_t)size || EGI_POSITION_HEAD + 8 * egi_get64(p + 24) + egi_get64(p + 32) != (uint64_t)size || egi_get64(p + 16) > INT64_MAX)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_restore: %s is no position of an iterator", egi_describe(position));
+    char *own = (char *)egi_alloc((size_t)words + 1);
+    if (!own) return egi_no_memory("iterator_restore", words);
+    eg_dataset_format(it->d, own, (size_t)words + 1);
+    const char *saved = (const char *)p + size - egi_get64(p + 32);
+    bool same = egi_get64(p + 24) == (uint64_t)seeds && egi_get64(p + 32) == (uint64_t)words && memcmp(saved, own, (size_t)words) == 0;
+    if (!same)
+        egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position belongs to another pipeline: \"%.*s\", while this iterator reads \"%.200s\"",
+                 (int)(egi_get64(p + 32) < 200 ? egi_get64(p + 32) : 200), saved, own);
+    egi_free(own);
+    return same;
+}
+EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
+    if (!egi_iterator_ready("iterator_restore", it) || !egi_alive("iterator_restore", 1, position)) return false;
+    const unsigned char *p = (const unsigned char *)eg_data(position);
+    if (!p || !egi_position_fits(it, position, p)) return false;
+    egi_iterator_begin(it, eg_dataset_retain(it->d));
+    egi_seeds(it->d, 0, NULL, p + EGI_POSITION_HEAD);
+    it->epoch = egi_get64(p + 8);
+    int64_t after = (int64_t)(it->epoch + 1), taken = (int64_t)egi_get64(p + 16);
+    egi_lock();
+    egi_epochs(it->d, NULL, &after);
+    egi_unlock();
+    egi_hush hush;
+    egi_hush_begin(&hush);
+    egi_cursor *c = egi_iterator_cursor(it);
+    it->taken = c ? egi_skip(c, taken) : -1;
+    if (it->taken >= 0 && it->taken < taken)
+        egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)taken, (long long)it->taken);
+    it->failed = it->taken < taken;
+    egi_hush_end(&hush, it->failed);
+    return !it->failed;
+}
 
 //# 31  FILES ------------------------------------------------------------------
 // Idea: see chapter 12. Read first: 16.

@@ -1,0 +1,735 @@
+// Datasets: sources, transformations, iterators, positions. What each pipeline gives was seen in TensorFlow where it has one.
+#include "test.h"
+
+// ---- looking at pipelines ------------------------------------------------------------------------------------------
+
+typedef struct seen { int n; double value[256]; eg_status last; } seen;
+
+// The first component's values, all elements strung together; at most `most` elements. The iterator stays open.
+static seen look_on(eg_iterator *it, int most) {
+    seen s;
+    memset(&s, 0, sizeof s);
+    s.last = EG_NEXT;
+    for (int i = 0; i < most && s.last == EG_NEXT; i++) {
+        EG_SCOPE;
+        eg_tensor *out[EG_MAX_COMPONENTS];
+        s.last = eg_iterator_next(it, out);
+        if (s.last != EG_NEXT) break;
+        const double *v = (const double *)eg_data(eg_cast(out[0], EG_FLOAT64));
+        for (int64_t k = 0; v && k < eg_size(out[0]) && s.n < 256; k++) s.value[s.n++] = v[k];
+    }
+    return s;
+}
+static seen look(eg_dataset *d, int most) {                   // at d, which stays
+    eg_iterator *it = eg_iterator_new(d);
+    seen s = {0, {0}, EG_FAILED};
+    if (!it) return s;
+    s = look_on(it, most);
+    eg_iterator_release(it);
+    return s;
+}
+static void check_seen(int line, seen s, const double *want, int n, eg_status last) {
+    test_int(__FILE__, line, "status at the end", s.last, last);
+    test_int(__FILE__, line, "values", s.n, n);
+    for (int i = 0; i < n && i < s.n; i++)
+        if (s.value[i] != want[i]) { test_near(__FILE__, line, "a value", s.value[i], want[i], 0); break; }
+}
+// d gives just these, and then ends; it is released.
+#define CHECK_GIVES(d, ...)                                                                                           \
+    do {                                                                                                              \
+        const double want_[] = {__VA_ARGS__};                                                                         \
+        eg_dataset *d_ = (d);                                                                                         \
+        check_seen(__LINE__, look(d_, 200), want_, (int)(sizeof want_ / sizeof *want_), EG_END_OF_SEQUENCE);          \
+        eg_dataset_release(d_);                                                                                       \
+    } while (0)
+static int64_t count_of(eg_dataset *d) {                      // its cardinality; it is released
+    int64_t n = eg_dataset_cardinality(d);
+    eg_dataset_release(d);
+    return n;
+}
+static eg_dataset *numbers(int64_t n) { return eg_dataset_range(0, n, 1); }
+
+// ---- sources -------------------------------------------------------------------------------------------------------
+
+TEST(range_counts_up_and_down) {
+    CHECK_GIVES(eg_dataset_range(2, 8, 2), 2, 4, 6);
+    CHECK_GIVES(eg_dataset_range(2, 9, 2), 2, 4, 6, 8);
+    CHECK_GIVES(eg_dataset_range(3, 0, -1), 3, 2, 1);
+    CHECK_INT(count_of(eg_dataset_range(3, 3, 1)), 0);
+    CHECK_INT(count_of(eg_dataset_range(0, 5, -1)), 0);
+    CHECK_INT(count_of(eg_dataset_range(INT64_MAX - 3, INT64_MAX, 2)), 2);
+    CHECK_ERROR(eg_dataset_range(0, 3, 0), EG_ERROR_ARGUMENT, "step must not be 0");
+    CHECK_ERROR(eg_dataset_range(INT64_MIN, INT64_MAX, 1), EG_ERROR_ARGUMENT, "63 bits");
+}
+
+TEST(from_tensors_is_one_element) {
+    eg_dataset *d = eg_dataset_from_tensors(eg_constant(EG_SHAPE(2), 1, 2), eg_scalar(7));
+    CHECK_INT(eg_dataset_cardinality(d), 1);
+    CHECK_INT(eg_dataset_components(d), 2);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_TENSOR(out[0], 0, 1, 2);
+    CHECK_TENSOR(out[1], 0, 7);
+    CHECK(out[2] == NULL);
+    CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
+    CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
+    CHECK(out[0] == NULL && eg_error() == EG_OK);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    CHECK_ERROR(eg_dataset_from_tensors_of(out, 9), EG_ERROR_ARGUMENT, "eg_dataset_from_tensors: 9 components");
+}
+
+TEST(slices_are_rows) {
+    eg_tensor *x = eg_constant(EG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6), *y = eg_constant_of(EG_INT32, EG_SHAPE(3), 7, 8, 9), *out[EG_MAX_COMPONENTS];
+    eg_dataset *d = eg_dataset_from_slices(eg_transpose(eg_transpose(x)), y);
+    eg_iterator *it = eg_iterator_new(d);
+    CHECK_INT(eg_dataset_cardinality(d), 3);
+    eg_iterator_next(it, out);
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_TENSOR(out[0], 0, 3, 4);
+    CHECK_TENSOR(out[1], 0, 8);
+    CHECK_DTYPE(out[1], EG_INT32);
+    CHECK_INT(eg_rank(out[1]), 0);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    CHECK_GIVES(eg_dataset_from_slices(eg_transpose(x)), 1, 3, 5, 2, 4, 6);
+}
+
+TEST(slices_of_different_lengths_name_both) {
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 2)), *y = eg_zeros(EG_INT32, EG_SHAPE(4));
+    CHECK_ERROR(eg_dataset_from_slices(x, y), EG_ERROR_SHAPE, "lengths differ: component 0 is float32 [3, 2]");
+    CHECK_ERROR(eg_dataset_from_slices(x, y), EG_ERROR_SHAPE, "component 1 is int32 [4]");
+    CHECK_ERROR(eg_dataset_from_slices(x, y), EG_ERROR_SHAPE, "(3 against 4 rows)");
+    CHECK_ERROR(eg_dataset_from_slices(eg_scalar(1)), EG_ERROR_SHAPE, "scalar");
+    CHECK_ERROR(eg_dataset_from_slices_of(&x, 0), EG_ERROR_ARGUMENT, "0 components");
+    CHECK_ERROR(eg_dataset_from_slices(x, NULL), EG_ERROR_NULL, "operand 1");
+}
+
+TEST(a_variable_gives_the_values_it_had) {
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "v");
+    eg_dataset *d = eg_dataset_from_slices(v);
+    eg_assign(v, 9);
+    CHECK_GIVES(d, 1, 2);
+    eg_release(v);
+}
+
+TEST(windows_slide_over_rows) {
+    eg_tensor *x = eg_range(EG_INT32, 0, 7, 1);
+    CHECK_GIVES(eg_dataset_from_windows(x, 3, 2), 0, 1, 2, 2, 3, 4, 4, 5, 6);
+    CHECK_INT(count_of(eg_dataset_from_windows(x, 8, 1)), 0);
+    CHECK_INT(count_of(eg_dataset_from_windows(x, 7, 100)), 1);
+    CHECK_ERROR(eg_dataset_from_windows(x, 0, 1), EG_ERROR_ARGUMENT, "at least 1");
+    CHECK_ERROR(eg_dataset_from_windows(eg_scalar(1), 1, 1), EG_ERROR_SHAPE, "scalar");
+}
+
+static eg_status squares(int64_t i, eg_tensor **out, void *user) {
+    if (i == *(int *)user) return EG_END_OF_SEQUENCE;
+    out[0] = eg_mul(eg_integer(i), eg_scalar((double)i));
+    out[1] = eg_integer(i);
+    return EG_NEXT;
+}
+static eg_status breaks_at_2(int64_t i, eg_tensor **out, void *user) {
+    (void)user;
+    if (i == 2) return EG_FAILED;
+    out[0] = eg_scalar(1);
+    return EG_NEXT;
+}
+TEST(generators) {
+    int n = 4;
+    CHECK_GIVES(eg_dataset_from_generator(squares, &n, 2, NULL), 0, 1, 4, 9);
+    CHECK_INT(count_of(eg_dataset_from_generator(squares, &n, 2, NULL)), EG_UNKNOWN);
+    CHECK_GIVES(eg_dataset_repeat(eg_dataset_from_generator(squares, &n, 2, NULL), 2), 0, 1, 4, 9, 0, 1, 4, 9);
+    eg_dataset *d = eg_dataset_from_generator(breaks_at_2, NULL, 1, NULL);
+    CHECK_ERROR(look(d, 9), EG_ERROR_STATE, "eg_dataset_from_generator (stage 1 of 1, element 2): the function failed without an error");
+    eg_dataset_release(d);
+    const eg_spec wrong = {EG_INT32, {0, {0}}};
+    d = eg_dataset_from_generator(breaks_at_2, NULL, 1, &wrong);
+    CHECK_ERROR(look(d, 9), EG_ERROR_DTYPE, "which was declared int32 []");
+    eg_dataset_release(d);
+    d = eg_dataset_from_generator(squares, &n, 3, NULL);
+    CHECK_ERROR(look(d, 9), EG_ERROR_NULL, "left component 2 of 3 NULL");
+    eg_dataset_release(d);
+    CHECK_ERROR(eg_dataset_from_generator(NULL, NULL, 1, NULL), EG_ERROR_ARGUMENT, "NULL");
+    CHECK_ERROR(eg_dataset_from_generator(squares, &n, 9, NULL), EG_ERROR_ARGUMENT, "9 components");
+}
+
+// ---- batches -------------------------------------------------------------------------------------------------------
+
+TEST(range_7_batch_3) {
+    eg_dataset *d = eg_dataset_batch(numbers(7), 3);
+    CHECK_INT(eg_dataset_cardinality(d), 3);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_TENSOR(out[0], 0, 0, 1, 2);
+    CHECK_SHAPE(out[0], 3);
+    CHECK_DTYPE(out[0], EG_INT64);
+    CHECK_STR(eg_device_of(out[0]), test_device());
+    eg_iterator_next(it, out);
+    CHECK_TENSOR(out[0], 0, 3, 4, 5);
+    eg_iterator_next(it, out);
+    CHECK_TENSOR(out[0], 0, 6);
+    CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    CHECK_GIVES(eg_dataset_batch(numbers(7), 3, .drop_remainder = true), 0, 1, 2, 3, 4, 5);
+    CHECK_INT(count_of(eg_dataset_batch(numbers(7), 3, .drop_remainder = true)), 2);
+    CHECK_ERROR(eg_dataset_batch(numbers(7), 0), EG_ERROR_ARGUMENT, "at least 1");
+    CHECK_ERROR(eg_dataset_batch(numbers(7), 2, .padding_value = 1), EG_ERROR_ARGUMENT, "option of eg_dataset_padded_batch");
+}
+
+static eg_tensor *ragged(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_full(EG_FLOAT32, EG_SHAPE(eg_item_int(in[0]), 2), eg_item(in[0]));
+}
+TEST(a_ragged_batch_is_an_error_with_both_shapes) {
+    eg_dataset *d = eg_dataset_batch(eg_dataset_map(eg_dataset_range(3, 6, 1), ragged, NULL), 2);
+    CHECK_ERROR(look(d, 9), EG_ERROR_SHAPE, "eg_dataset_batch (stage 3 of 3, element 0): elements of a batch differ in shape: component 0 is [3, 2] in its first and [4, 2] in its element 1");
+    eg_dataset_release(d);
+}
+TEST(padded_batch_fills_to_the_longest) {
+    CHECK_GIVES(eg_dataset_padded_batch(eg_dataset_map(eg_dataset_range(1, 4, 1), ragged, NULL), 2),
+                1, 1, 0, 0, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3);
+    CHECK_GIVES(eg_dataset_padded_batch(eg_dataset_map(eg_dataset_range(0, 2, 1), ragged, NULL), 2, .padding_value = -1), -1, -1, 1, 1);
+    CHECK_GIVES(eg_dataset_padded_batch(numbers(3), 2), 0, 1, 2);
+    eg_dataset *d = eg_dataset_padded_batch(numbers(3), 2, .padding_value = 0.5);
+    CHECK_ERROR(look(d, 1), EG_ERROR_DTYPE, "0.5");
+    eg_dataset_release(d);
+}
+TEST(unbatch_gives_the_rows) {
+    CHECK_GIVES(eg_dataset_unbatch(eg_dataset_batch(numbers(5), 2)), 0, 1, 2, 3, 4);
+    CHECK_GIVES(eg_dataset_batch(eg_dataset_unbatch(eg_dataset_from_slices(eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6))), 2), 1, 2, 3, 4, 5, 6);
+    CHECK_INT(count_of(eg_dataset_unbatch(eg_dataset_batch(numbers(6), 2))), 6);
+    CHECK_INT(count_of(eg_dataset_unbatch(eg_dataset_batch(numbers(5), 2))), EG_UNKNOWN);
+    CHECK_ERROR(eg_dataset_unbatch(numbers(3)), EG_ERROR_SHAPE, "scalar");
+    eg_dataset *d = eg_dataset_unbatch(eg_dataset_from_tensors(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), eg_zeros(EG_FLOAT32, EG_SHAPE(3))));
+    CHECK_ERROR(look(d, 1), EG_ERROR_SHAPE, "0 is [2] and 1 is [3]");
+    eg_dataset_release(d);
+}
+
+// ---- repeat, take, skip, cardinality -------------------------------------------------------------------------------
+
+TEST(batch_then_repeat_is_not_repeat_then_batch) {
+    CHECK_GIVES(eg_dataset_repeat(eg_dataset_batch(numbers(3), 2), 2), 0, 1, 2, 0, 1, 2);
+    eg_dataset *d = eg_dataset_batch(eg_dataset_repeat(numbers(3), 2), 2);
+    eg_iterator *it = eg_iterator_new(d);
+    const double want[3][2] = {{0, 1}, {2, 0}, {1, 2}};
+    for (int i = 0; i < 3; i++) {
+        eg_tensor *out[EG_MAX_COMPONENTS];
+        CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+        CHECK_VALUES(out[0], 0, want[i], 2);
+    }
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
+TEST(repeat_0_is_empty_and_repeat_minus_1_endless) {
+    eg_dataset *d = eg_dataset_repeat(numbers(3), 0);
+    CHECK_INT(look(d, 9).n, 0);
+    eg_dataset_release(d);
+    d = eg_dataset_repeat(numbers(3), -1);
+    seen s = look(d, 100);
+    CHECK_INT(s.n, 100);
+    CHECK_NEAR(s.value[98], 2, 0);
+    eg_dataset_release(d);
+    d = eg_dataset_repeat(numbers(0), -1);                    // nothing comes of nothing
+    CHECK_INT(look(d, 9).last, EG_END_OF_SEQUENCE);
+    eg_dataset_release(d);
+    CHECK_ERROR(eg_dataset_repeat(numbers(3), -2), EG_ERROR_ARGUMENT, "-2 is no count");
+}
+static eg_tensor *is_odd(eg_tensor *const *in, void *user) { (void)user; return eg_mod(in[0], 2); }
+TEST(cardinalities) {
+    CHECK_INT(count_of(numbers(3)), 3);
+    CHECK_INT(count_of(eg_dataset_repeat(numbers(3), -1)), EG_INFINITE);
+    CHECK_INT(count_of(eg_dataset_repeat(numbers(3), 4)), 12);
+    CHECK_INT(count_of(eg_dataset_repeat(numbers(3), 0)), 0);
+    CHECK_INT(count_of(eg_dataset_filter(numbers(3), is_odd, NULL)), EG_UNKNOWN);
+    CHECK_INT(count_of(eg_dataset_batch(eg_dataset_repeat(numbers(3), -1), 2)), EG_INFINITE);
+    CHECK_INT(count_of(eg_dataset_take(eg_dataset_repeat(numbers(3), -1), 7)), 7);
+    CHECK_INT(count_of(eg_dataset_take(numbers(3), 7)), 3);
+    CHECK_INT(count_of(eg_dataset_take(numbers(3), -1)), 3);
+    CHECK_INT(count_of(eg_dataset_take(eg_dataset_filter(numbers(3), is_odd, NULL), 2)), EG_UNKNOWN);
+    CHECK_INT(count_of(eg_dataset_skip(numbers(3), 2)), 1);
+    CHECK_INT(count_of(eg_dataset_skip(numbers(3), 9)), 0);
+    CHECK_INT(count_of(eg_dataset_skip(numbers(3), -1)), 0);
+    CHECK_INT(count_of(eg_dataset_skip(eg_dataset_repeat(numbers(3), -1), 9)), EG_INFINITE);
+    CHECK_INT(count_of(eg_dataset_zip(numbers(3), eg_dataset_repeat(numbers(2), -1), numbers(5))), 3);
+    CHECK_INT(count_of(eg_dataset_zip(numbers(3), eg_dataset_filter(numbers(2), is_odd, NULL))), EG_UNKNOWN);
+    CHECK_INT(count_of(eg_dataset_concatenate(numbers(3), numbers(2))), 5);
+    CHECK_INT(count_of(eg_dataset_concatenate(numbers(3), eg_dataset_repeat(numbers(2), -1))), EG_INFINITE);
+    CHECK_INT(count_of(eg_dataset_prefetch(eg_dataset_cache(eg_dataset_enumerate(eg_dataset_shuffle(numbers(3), 2))), 1)), 3);
+    CHECK_INT(count_of(eg_dataset_repeat(numbers(INT64_MAX), 2)), EG_INFINITE);
+}
+TEST(take_and_skip) {
+    CHECK_GIVES(eg_dataset_take(numbers(9), 3), 0, 1, 2);
+    CHECK_GIVES(eg_dataset_skip(numbers(5), 3), 3, 4);
+    CHECK_GIVES(eg_dataset_take(eg_dataset_skip(eg_dataset_repeat(numbers(3), -1), 7), 4), 1, 2, 0, 1);
+    eg_dataset *d = eg_dataset_skip(numbers(5), 9);
+    CHECK_INT(look(d, 9).n, 0);
+    eg_dataset_release(d);
+}
+
+// ---- several into one ----------------------------------------------------------------------------------------------
+
+TEST(zip_and_enumerate) {
+    eg_dataset *d = eg_dataset_zip(numbers(3), eg_dataset_enumerate(eg_dataset_range(9, 0, -1)));
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_INT(eg_dataset_components(d), 3);
+    eg_iterator_next(it, out);
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_TENSOR(out[0], 0, 1);
+    CHECK_TENSOR(out[1], 0, 1);
+    CHECK_TENSOR(out[2], 0, 8);
+    eg_iterator_next(it, out);
+    CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    CHECK_ERROR(eg_dataset_zip(numbers(3), NULL), EG_ERROR_NULL, "operand 1");
+    CHECK_ERROR(eg_dataset_zip_of(NULL, 0), EG_ERROR_ARGUMENT, "0 datasets");
+}
+TEST(concatenate_needs_one_structure) {
+    CHECK_GIVES(eg_dataset_concatenate(numbers(2), eg_dataset_range(7, 9, 1)), 0, 1, 7, 8);
+    CHECK_ERROR(eg_dataset_concatenate(numbers(2), eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2)))), EG_ERROR_DTYPE,
+                "component 0 is int64 [] in one dataset and float32 of any shape in the other");
+    CHECK_ERROR(eg_dataset_concatenate(numbers(2), eg_dataset_enumerate(numbers(2))), EG_ERROR_SHAPE, "of 1 and of 2 components");
+}
+static eg_dataset *six_times(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_dataset_repeat(eg_dataset_from_tensors(in[0]), 6);
+}
+TEST(interleave_takes_turns) {
+    CHECK_GIVES(eg_dataset_interleave(eg_dataset_range(1, 6, 1), six_times, NULL, .cycle = 2, .block = 4),
+                1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5);
+    CHECK_ERROR(eg_dataset_interleave(numbers(2), six_times, NULL, .cycle = -1), EG_ERROR_ARGUMENT, "cycle");
+    eg_dataset *d = eg_dataset_interleave(numbers(2), six_times, NULL, .components = 2);
+    CHECK_ERROR(look(d, 1), EG_ERROR_SHAPE, "eg_dataset_interleave (stage 2 of 2, element 0): elements of 1 and of 2 components");
+    eg_dataset_release(d);
+}
+
+// ---- map and filter ------------------------------------------------------------------------------------------------
+
+static bool sum_and_product(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_add(in[0], in[1]);
+    out[1] = eg_mul(in[0], in[1]);
+    ++*(int *)user;
+    return true;
+}
+TEST(map_of_several_components) {
+    int calls = 0;
+    eg_dataset *d = eg_dataset_map(eg_dataset_enumerate(eg_dataset_range(5, 8, 1)), sum_and_product, &calls);
+    eg_iterator *it = eg_iterator_new(d);
+    CHECK_INT(calls, 0);                                      // nothing runs before it is asked for
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    eg_iterator_next(it, out);
+    eg_iterator_next(it, out);
+    eg_iterator_next(it, out);
+    CHECK_INT(calls, 3);
+    CHECK_TENSOR(out[0], 0, 9);
+    CHECK_TENSOR(out[1], 0, 14);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
+static eg_tensor *fails_at_17(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_item_int(in[0]) == 17 ? eg_matmul(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))) : in[0];
+}
+static int told;
+static char told_last[1024];
+static void tell(eg_error_code code, const char *message, void *user) {
+    (void)code, (void)user;
+    told++;
+    snprintf(told_last, sizeof told_last, "%s", message);
+}
+TEST(an_error_in_map_says_its_place) {
+    for (int threads = 0; threads < 4; threads++)
+        for (int ahead = 0; ahead < 2; ahead++) {
+            eg_dataset *d = eg_dataset_map(eg_dataset_shuffle(numbers(100), 1), fails_at_17, NULL, .threads = threads);
+            d = ahead ? eg_dataset_prefetch(d, 3) : eg_dataset_take(d, 99);
+            d = eg_dataset_repeat(d, 2);
+            eg_iterator *it = eg_iterator_new(d);
+            told = 0;
+            eg_set_error_handler(tell, NULL);
+            int64_t count = eg_error_count();
+            seen s = look_on(it, 100);
+            eg_set_error_handler(NULL, NULL);
+            CHECK_INT(s.n, 17);                               // what stands before it comes first
+            CHECK_INT(s.last, EG_FAILED);
+            CHECK_INT(told, 1);                               // on this thread, once
+            CHECK_INT(eg_error_count() - count, 1);
+            CHECK_STR(told_last, eg_error_message());
+            CHECK_INT(eg_error(), EG_ERROR_SHAPE);
+            eg_error_clear();
+            CHECK_ERROR(look_on(it, 1), EG_ERROR_STATE, "failed before");
+            eg_iterator_release(it);
+            CHECK_ERROR(look(d, 100), EG_ERROR_SHAPE, "eg_dataset_map (stage 3 of 5, element 17): eg_matmul: inner dimensions differ: [2, 3] x [4, 5]");
+            eg_dataset_release(d);
+        }
+}
+
+static bool noisy(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_add(eg_cast(in[0], EG_FLOAT32), eg_random_uniform(EG_SCALAR));
+    out[1] = eg_random_integers(EG_SHAPE(3), 0, 100);
+    return true;
+}
+TEST(map_gives_the_same_random_numbers_on_any_number_of_threads) {
+    seen want = {0, {0}, EG_FAILED};
+    for (int threads = 0; threads < 5; threads++)
+        for (int ahead = 0; ahead < 2; ahead++) {
+            eg_dataset *d = eg_dataset_map(numbers(40), noisy, NULL, .components = 2, .seed = 5, .threads = threads);
+            if (ahead) d = eg_dataset_prefetch(d, 4);
+            eg_random_state before = eg_random_get_state();
+            seen s = look(d, 99);
+            CHECK(before.counter == eg_random_get_state().counter && before.seed == eg_random_get_state().seed);
+            CHECK_INT(s.n, 40);
+            if (threads + ahead == 0) want = s;
+            CHECK(memcmp(&s, &want, sizeof s) == 0);
+            CHECK(s.value[0] != s.value[1] - 1);
+            eg_dataset_release(d);
+        }
+}
+TEST(map_is_not_recorded) {
+    eg_tensor *w = eg_variable(eg_scalar(2), "w");
+    eg_dataset *d = eg_dataset_map(eg_dataset_from_slices(eg_constant(EG_SHAPE(2), 1, 2)), fails_at_17, NULL);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    eg_iterator_next(it, out);
+    eg_tensor *y = eg_mul(w, out[0]);
+    CHECK(eg_tape_gradient(tape, y, w) != NULL);
+    CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 0);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    eg_release(w);
+}
+static eg_tensor *gives_null(eg_tensor *const *in, void *user) { (void)in, (void)user; return NULL; }
+static eg_tensor *gives_number(eg_tensor *const *in, void *user) { (void)in, (void)user; return eg_integer(3); }
+static eg_tensor *gives_variable(eg_tensor *const *in, void *user) { (void)in; return (eg_tensor *)user; }
+TEST(what_map_functions_may_return) {
+    eg_dataset *d = eg_dataset_map(numbers(2), gives_null, NULL);
+    CHECK_ERROR(look(d, 1), EG_ERROR_NULL, "eg_dataset_map (stage 2 of 2, element 0): the function left component 0 of 1 NULL");
+    eg_dataset_release(d);
+    CHECK_GIVES(eg_dataset_map(numbers(2), gives_number, NULL), 3, 3);
+    eg_set_device("cpu:0");                                   // map functions run there
+    eg_tensor *v = eg_variable(eg_scalar(4), "v");
+    eg_set_device(test_device());
+    CHECK_GIVES(eg_dataset_map_one(numbers(2), gives_variable, v), 4, 4);
+    eg_release(v);
+    CHECK_ERROR(eg_dataset_map(numbers(2), (eg_function1 *)NULL, NULL), EG_ERROR_ARGUMENT, "NULL");
+    CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .threads = -1), EG_ERROR_ARGUMENT, "-1 threads");
+    CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .components = 2), EG_ERROR_ARGUMENT, "1 component, not 2");
+    CHECK_ERROR(eg_dataset_map(NULL, gives_null, NULL), EG_ERROR_NULL, "eg_dataset_map");
+}
+TEST(filter_keeps_some) {
+    CHECK_GIVES(eg_dataset_filter(numbers(7), is_odd, NULL), 1, 3, 5);
+    eg_dataset *d = eg_dataset_filter(numbers(7), gives_null, NULL);
+    CHECK_ERROR(look(d, 1), EG_ERROR_NULL, "eg_dataset_filter (stage 2 of 2, element 0): the function returned NULL");
+    eg_dataset_release(d);
+    CHECK_ERROR(eg_dataset_filter(numbers(7), NULL, NULL), EG_ERROR_ARGUMENT, "NULL");
+}
+
+// ---- shuffle -------------------------------------------------------------------------------------------------------
+
+TEST(shuffle_1_is_the_identity) { CHECK_GIVES(eg_dataset_shuffle(numbers(5), 1), 0, 1, 2, 3, 4); }
+TEST(with_a_buffer_of_2_a_value_moves_at_most_one_place_forward) {
+    eg_dataset *d = eg_dataset_shuffle(numbers(60), 2, .seed = 3);
+    seen s = look(d, 99);
+    CHECK_INT(s.n, 60);
+    bool moved = false;
+    for (int i = 0; i < s.n; i++) {
+        CHECK(s.value[i] <= i + 1);
+        moved = moved || s.value[i] != i;
+    }
+    CHECK(moved);
+    eg_dataset_release(d);
+}
+static bool same_order(const seen *a, const seen *b) { return a->n == b->n && memcmp(a->value, b->value, (size_t)a->n * sizeof(double)) == 0; }
+TEST(each_epoch_has_an_order_of_its_own) {
+    for (int again = 0; again < 2; again++) {
+        eg_dataset *d = eg_dataset_repeat(eg_dataset_shuffle(numbers(20), 20, .seed = 1, .no_reshuffle = again == 1), 2);
+        seen first = look(d, 99), second = look(d, 99);
+        CHECK_INT(first.n, 40);
+        bool same = same_order(&first, &second), same_rounds = memcmp(first.value, first.value + 20, 20 * sizeof(double)) == 0;
+        CHECK_INT(same, again);
+        CHECK_INT(same_rounds, again);
+        double sum = 0;
+        for (int i = 0; i < 20; i++) sum += first.value[i];
+        CHECK_NEAR(sum, 190, 0);
+        eg_dataset_release(d);
+    }
+}
+TEST(the_seed_decides_the_order) {
+    seen s[3];
+    for (int i = 0; i < 3; i++) {
+        eg_seed(i == 2 ? 8 : 7);
+        eg_dataset *d = eg_dataset_shuffle(numbers(20), 20);
+        s[i] = look(d, 99);
+        eg_dataset_release(d);
+    }
+    CHECK(same_order(&s[0], &s[1]) && !same_order(&s[0], &s[2]));
+    CHECK_ERROR(eg_dataset_shuffle(numbers(20), 0), EG_ERROR_ARGUMENT, "at least 1");
+}
+// A uniform shuffle: each of the 24 orders of four comes about as often (chi-square with 23 degrees of freedom).
+TEST(a_full_buffer_mixes_evenly) {
+    int count[256] = {0};
+    enum { ROUNDS = 4800 };
+    eg_dataset *d = eg_dataset_batch(eg_dataset_repeat(eg_dataset_shuffle(numbers(4), 4, .seed = 11), -1), 4);
+    eg_iterator *it = eg_iterator_new(d);
+    for (int i = 0; i < ROUNDS; i++) {
+        EG_SCOPE;
+        seen s = look_on(it, 1);
+        count[(int)(s.value[0] + 4 * s.value[1] + 16 * s.value[2] + 64 * s.value[3])]++;
+    }
+    double chi = 0, expected = ROUNDS / 24.0;
+    int orders = 0;
+    for (int i = 0; i < 256; i++) if (count[i]) { orders++; chi += (count[i] - expected) * (count[i] - expected) / expected; }
+    CHECK_INT(orders, 24);
+    CHECK(chi < 50);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
+
+// ---- cache and prefetch --------------------------------------------------------------------------------------------
+
+static eg_tensor *counts(eg_tensor *const *in, void *user) {
+    __atomic_fetch_add((int *)user, 1, __ATOMIC_RELAXED);
+    return in[0];
+}
+TEST(cache_reads_once) {
+    int calls = 0;
+    eg_dataset *d = eg_dataset_repeat(eg_dataset_cache(eg_dataset_map(numbers(3), counts, &calls)), 3);
+    eg_dataset_retain(d);
+    CHECK_GIVES(d, 0, 1, 2, 0, 1, 2, 0, 1, 2);
+    CHECK_INT(calls, 3);
+    CHECK_GIVES(d, 0, 1, 2, 0, 1, 2, 0, 1, 2);
+    CHECK_INT(calls, 3);
+    calls = 0;                                                // left half read, it is not kept
+    d = eg_dataset_cache(eg_dataset_map(numbers(3), counts, &calls));
+    look(d, 2);
+    eg_iterator *a = eg_iterator_new(d), *b = eg_iterator_new(d);
+    look_on(a, 2);
+    CHECK_INT(look_on(b, 9).n, 3);
+    CHECK_NEAR(look_on(a, 9).value[0], 2, 0);                 // goes on with what b has filled meanwhile
+    CHECK_INT(calls, 7);
+    eg_iterator_release(a);
+    eg_iterator_release(b);
+    eg_dataset_release(d);
+}
+TEST(prefetch_changes_nothing) {
+    CHECK_GIVES(eg_dataset_prefetch(numbers(5), 2), 0, 1, 2, 3, 4);
+    CHECK_GIVES(eg_dataset_repeat(eg_dataset_prefetch(numbers(3), 100), 2), 0, 1, 2, 0, 1, 2);
+    eg_dataset *d = eg_dataset_prefetch(eg_dataset_repeat(numbers(3), -1), 4);
+    CHECK_INT(look(d, 50).n, 50);                             // and is released while its thread waits
+    eg_iterator *it = eg_iterator_new(d);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    CHECK_ERROR(eg_dataset_prefetch(numbers(3), 0), EG_ERROR_ARGUMENT, "0 elements");
+}
+
+// ---- specifications ------------------------------------------------------------------------------------------------
+
+static void check_spec(int line, eg_dataset *d, int component, const char *want) {
+    eg_spec s = eg_dataset_spec(d, component);
+    char text[2 * EG_SHAPE_TEXT], shape[EG_SHAPE_TEXT];
+    snprintf(text, sizeof text, "%s %s", s.dtype == EG_NO_DTYPE ? "any" : eg_dtype_name(s.dtype), s.shape.rank < 0 ? "?" : eg_shape_text(s.shape, shape));
+    test_str(__FILE__, line, "the specification", text, want);
+}
+#define CHECK_SPEC(d, component, want) check_spec(__LINE__, d, component, want)
+TEST(specifications) {
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(10, 28, 28)), *y = eg_zeros(EG_INT32, EG_SHAPE(10));
+    eg_dataset *d = eg_dataset_from_slices(x, y);
+    CHECK_SPEC(d, 0, "float32 (28, 28)");
+    CHECK_SPEC(d, 1, "int32 ()");
+    d = eg_dataset_batch(eg_dataset_shuffle(d, 5), 3);
+    CHECK_SPEC(d, 0, "float32 (-1, 28, 28)");                 // the last has fewer
+    CHECK_SPEC(d, 1, "int32 (-1,)");
+    d = eg_dataset_unbatch(d);
+    CHECK_SPEC(d, 0, "float32 (28, 28)");
+    d = eg_dataset_batch(eg_dataset_repeat(d, -1), 4, .drop_remainder = true);
+    CHECK_SPEC(d, 0, "float32 (4, 28, 28)");
+    d = eg_dataset_padded_batch(eg_dataset_enumerate(d), 5);
+    CHECK_SPEC(d, 0, "int64 (5,)");                           // an endless dataset has no last batch
+    CHECK_SPEC(d, 1, "float32 (5, -1, -1, -1)");
+    CHECK_ERROR(eg_dataset_spec(d, 3), EG_ERROR_INDEX, "no component 3; the elements have 3");
+    d = eg_dataset_map(d, fails_at_17, NULL);
+    CHECK_SPEC(d, 0, "any ?");
+    const eg_spec spec = {EG_INT64, {1, {-1}}};
+    d = eg_dataset_map(d, fails_at_17, NULL, .specs = &spec);
+    CHECK_SPEC(d, 0, "int64 (-1,)");
+    eg_dataset_release(d);
+    d = eg_dataset_concatenate(eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3))), eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 4))));
+    CHECK_SPEC(d, 0, "float32 (-1,)");
+    eg_dataset_release(d);
+}
+TEST(pipelines_in_words) {
+    eg_dataset *d = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_zip(eg_dataset_range(0, 9, 2), numbers(5)), 100), 32);
+    char text[100];
+    CHECK_INT(eg_dataset_format(d, text, sizeof text), 53);
+    CHECK_STR(text, "(range 9 2, range 5 1) > zip > shuffle 100 > batch 32");
+    CHECK_INT(eg_dataset_format(d, text, 8), 53);
+    CHECK_STR(text, "(range ");
+    eg_dataset_release(d);
+}
+
+// ---- iterators -----------------------------------------------------------------------------------------------------
+
+static eg_dataset *up_to(eg_tensor *const *feed, void *user) {
+    (void)user;
+    return numbers(eg_item_int(feed[0]));
+}
+TEST(an_initializable_iterator_is_fed_its_bound) {
+    eg_iterator *it = eg_iterator_initializable(up_to, NULL);
+    eg_tensor *out[EG_MAX_COMPONENTS], *bound = eg_scalar_of(EG_INT64, 3);
+    CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_STATE, "was not initialized: eg_iterator_feed");
+    CHECK_ERROR(eg_iterator_position(it), EG_ERROR_STATE, "was not initialized");
+    CHECK(eg_iterator_feed(it, &bound));
+    CHECK_INT(look_on(it, 9).n, 3);
+    bound = eg_scalar_of(EG_INT64, 5);
+    CHECK(eg_iterator_feed(it, &bound));
+    CHECK_INT(look_on(it, 9).n, 5);
+    eg_dataset *d = numbers(2);
+    CHECK_ERROR(eg_iterator_set(it, d), EG_ERROR_STATE, "eg_iterator_feed");
+    eg_dataset_release(d);
+    eg_iterator_release(it);
+    CHECK_ERROR(eg_iterator_initializable(NULL, NULL), EG_ERROR_ARGUMENT, "NULL");
+}
+TEST(a_reinitializable_iterator_takes_datasets_of_one_structure) {
+    const eg_spec spec = {EG_INT64, {0, {0}}};
+    eg_iterator *it = eg_iterator_from_specs(&spec, 1);
+    eg_dataset *train = numbers(4), *test = eg_dataset_range(50, 52, 1), *other = eg_dataset_batch(numbers(4), 2);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_STATE, "was not initialized: eg_iterator_set");
+    for (int epoch = 0; epoch < 2; epoch++) {
+        CHECK(eg_iterator_set(it, train));
+        CHECK_INT(look_on(it, 9).n, 4);
+        CHECK(eg_iterator_set(it, test));
+        CHECK_NEAR(look_on(it, 9).value[1], 51, 0);
+    }
+    CHECK_ERROR(eg_iterator_set(it, other), EG_ERROR_SHAPE, "component 0 is int64 [] in one dataset and int64 [2] in the other");
+    CHECK_ERROR(eg_iterator_feed(it, out), EG_ERROR_STATE, "eg_iterator_initializable");
+    CHECK_ERROR(eg_iterator_from_specs(NULL, 1), EG_ERROR_ARGUMENT, "components");
+    eg_dataset_release(train);
+    eg_dataset_release(test);
+    eg_dataset_release(other);
+    eg_iterator_release(eg_iterator_retain(it));
+    eg_iterator_release(it);
+}
+static double by_handle(eg_tensor *handle) {
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    return eg_iterator_next_by_handle(handle, out) == EG_NEXT ? eg_item(out[0]) : -1;
+}
+TEST(iterators_by_handle_keep_their_positions) {
+    eg_dataset *a = numbers(100), *b = eg_dataset_range(100, 200, 1);
+    eg_iterator *ia = eg_iterator_new(a), *ib = eg_iterator_new(b);
+    eg_tensor *ha = eg_iterator_handle(ia), *hb = eg_iterator_handle(ib), *out[EG_MAX_COMPONENTS];
+    CHECK_NEAR(by_handle(ha), 0, 0);
+    CHECK_NEAR(by_handle(ha), 1, 0);
+    CHECK_NEAR(by_handle(hb), 100, 0);
+    CHECK_NEAR(by_handle(ha), 2, 0);
+    CHECK_NEAR(by_handle(hb), 101, 0);
+    CHECK(eg_item_int(eg_iterator_handle(ia)) == eg_item_int(ha));
+    eg_iterator_release(ia);
+    CHECK_ERROR(eg_iterator_next_by_handle(ha, out), EG_ERROR_ARGUMENT, "no iterator with the handle");
+    eg_iterator_release(ib);
+    eg_dataset_release(a);
+    eg_dataset_release(b);
+}
+TEST(null_datasets_and_iterators) {
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    eg_dataset_release(NULL);
+    eg_iterator_release(NULL);
+    CHECK(!eg_dataset_retain(NULL) && !eg_iterator_retain(NULL));
+    CHECK_ERROR(eg_iterator_new(NULL), EG_ERROR_NULL, "eg_iterator_new");
+    CHECK_ERROR(eg_iterator_next(NULL, out), EG_ERROR_NULL, "eg_iterator_next");
+    CHECK_ERROR(eg_iterator_next_by_handle(NULL, out), EG_ERROR_NULL, "handle");
+    CHECK_ERROR(eg_dataset_components(NULL), EG_ERROR_NULL, "components");
+    CHECK_ERROR(eg_dataset_cardinality(NULL), EG_ERROR_NULL, "cardinality");
+    CHECK_ERROR(eg_dataset_batch(eg_dataset_range(0, 1, 0), 3), EG_ERROR_ARGUMENT, "step");     // the first error stays
+}
+
+// ---- positions -----------------------------------------------------------------------------------------------------
+
+// An iterator restored from its position goes on as the one it was taken from; so does the epoch after.
+static void check_resumes(int line, eg_dataset *(*make)(void), int epochs_before, int at) {
+    eg_seed(1);
+    eg_dataset *d = make();
+    for (int i = 0; i < epochs_before; i++) look(d, 5);
+    eg_iterator *it = eg_iterator_new(d);
+    look_on(it, at);
+    eg_tensor *position = eg_iterator_position(it);
+    seen rest = look_on(it, 30), after = look(d, 30);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+
+    eg_seed(2);                                               // as in a new process that was not seeded alike
+    d = make();
+    it = eg_iterator_new(d);
+    look_on(it, 1);
+    test_int(__FILE__, line, "restored", eg_iterator_restore(it, position), 1);
+    seen rest2 = look_on(it, 30), after2 = look(d, 30);
+    test_int(__FILE__, line, "the rest is the same", memcmp(&rest, &rest2, sizeof rest), 0);
+    test_int(__FILE__, line, "the next epoch is the same", memcmp(&after, &after2, sizeof after), 0);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
+static eg_dataset *plain(void) { return eg_dataset_batch(numbers(40), 3); }
+static eg_dataset *shuffled(void) { return eg_dataset_batch(eg_dataset_shuffle(numbers(40), 7), 3); }
+static eg_dataset *in_rounds(void) { return eg_dataset_prefetch(eg_dataset_batch(eg_dataset_repeat(eg_dataset_shuffle(numbers(4), 7), -1), 3), 5); }
+static eg_dataset *with_noise(void) { return eg_dataset_shuffle(eg_dataset_map(eg_dataset_shuffle(eg_dataset_repeat(numbers(20), 3), 9), noisy, NULL, .components = 2, .threads = 2), 5); }
+static eg_dataset *filtered(void) { return eg_dataset_shuffle(eg_dataset_filter(numbers(90), is_odd, NULL), 9); }
+static eg_dataset *mixed(void) {
+    return eg_dataset_take(eg_dataset_skip(eg_dataset_concatenate(eg_dataset_interleave(eg_dataset_shuffle(numbers(5), 5), six_times, NULL),
+        eg_dataset_unbatch(shuffled())), 3), 60);
+}
+static eg_dataset *zipped(void) { return eg_dataset_enumerate(eg_dataset_zip(eg_dataset_shuffle(numbers(40), 40), eg_dataset_cache(with_noise()))); }
+TEST(positions_resume_bit_by_bit) {
+    eg_dataset *(*const all[])(void) = {plain, shuffled, in_rounds, with_noise, filtered, mixed, zipped};
+    for (int k = 0; k < (int)(sizeof all / sizeof *all); k++)
+        for (int epochs = 0; epochs < 3; epochs++)
+            for (int at = 0; at < 14; at += test_share > 1 ? 4 : 1) check_resumes(__LINE__ + 100 * k, all[k], epochs, at);
+}
+TEST(a_position_is_no_reading_of_what_can_be_computed) {
+    int calls = 0;
+    eg_dataset *d = eg_dataset_shuffle(eg_dataset_map(eg_dataset_repeat(numbers(1000000), -1), counts, &calls), 50, .seed = 1);
+    eg_iterator *it = eg_iterator_new(d);
+    look_on(it, 3);
+    eg_tensor *position = eg_iterator_position(it);
+    const unsigned char *p = (const unsigned char *)eg_data(position);
+    unsigned char far[200];
+    memcpy(far, p, (size_t)eg_size(position));
+    far[16] = 0; far[17] = 0; far[18] = 1;                    // as if 65536 had been taken
+    calls = 0;
+    CHECK(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far)));
+    CHECK(calls <= 50);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
+TEST(positions_that_do_not_fit) {
+    eg_dataset *d = shuffled(), *other = plain(), *shorter = eg_dataset_batch(eg_dataset_shuffle(numbers(40), 7), 4);
+    eg_iterator *it = eg_iterator_new(d), *io = eg_iterator_new(other), *is = eg_iterator_new(shorter);
+    look_on(it, 12);
+    eg_tensor *position = eg_iterator_position(it);
+    CHECK_ERROR(eg_iterator_restore(io, position), EG_ERROR_STATE, "belongs to another pipeline: \"range 40 1 > shuffle 7 > batch 3\", while this iterator reads \"range 40 1 > batch 3\"");
+    CHECK_ERROR(eg_iterator_restore(is, position), EG_ERROR_STATE, "batch 4");
+    CHECK_ERROR(eg_iterator_restore(is, eg_zeros(EG_UINT8, EG_SHAPE(100))), EG_ERROR_ARGUMENT, "no position");
+    CHECK_ERROR(eg_iterator_restore(is, eg_scalar(1)), EG_ERROR_ARGUMENT, "no position");
+    unsigned char far[200];
+    memcpy(far, eg_data(position), (size_t)eg_size(position));
+    far[17] = 1;
+    CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far)), EG_ERROR_STATE, "behind 268 elements, but the data ends after 14");
+    for (int i = 0; i < eg_size(position); i++) {             // any byte may be wrong
+        memcpy(far, eg_data(position), (size_t)eg_size(position));
+        far[i] ^= 0x80;
+        eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far));
+        eg_error_clear();
+    }
+    CHECK(eg_iterator_restore(it, position));
+    CHECK_INT(look_on(it, 99).n, 4);
+    eg_iterator_release(it);
+    eg_iterator_release(io);
+    eg_iterator_release(is);
+    eg_dataset_release(d);
+    eg_dataset_release(other);
+    eg_dataset_release(shorter);
+}
