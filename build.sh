@@ -17,7 +17,7 @@ help() { cat <<'END'
 ./build.sh clean                    remove the build folder, .build/
 
 Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: all cores), EAGER_DATA (a folder of real data for
-the tests that want some). Only a C compiler is needed; what else is found (OpenBLAS, zlib, clang, nvcc, Python) is used.
+the tests that want some). Only a C compiler is needed; OpenBLAS, zlib, libpng and libjpeg, clang, nvcc, Python are used where found.
 CONFIG: plain guard (a device the host cannot read) optional debug nothreads c++ clang clang++ address thread leak valgrind;
 default: plain, guard, and optional if found.
 END
@@ -68,7 +68,7 @@ docs)
 deps)
     [ "$(id -u)" = 0 ] && sudo= || sudo=sudo
     $sudo apt-get update
-    $sudo apt-get install -y gcc g++ clang libclang-rt-dev libopenblas-dev zlib1g-dev valgrind python3 python3-numpy ;;
+    $sudo apt-get install -y gcc g++ clang libclang-rt-dev libopenblas-dev zlib1g-dev libpng-dev libjpeg-dev valgrind python3 python3-numpy ;;
 clean) rm -rf $B ;;
 help | -h | --help) help ;;
 *) echo "build.sh: no command '$command'" >&2; help >&2; exit 2 ;;

@@ -34,6 +34,7 @@
  *   EAGER_OPENBLAS        cblas for matrix products; link -lopenblas
  *   EAGER_CUDA            NVIDIA GPUs as "gpu:0", ...; link eager_cuda.o, -lcublas -lcudart
  *   EAGER_ZLIB            gzip files and deflated .npz are read; link -lz
+ *   EAGER_IMAGE           PNG and JPEG files are read; link -lpng -ljpeg
  *   EAGER_NO_THREADS      no thread-local state, no pthread
  *   EAGER_NO_STDIO        no FILE in the interface, no default printing
  *   EAGER_MALLOC(size), EAGER_FREE(pointer)   instead of malloc and free
@@ -1364,6 +1365,135 @@ EAGER_API eg_archive *eg_archive_load(const char *path);
 // Idea: what people and other programs look at: event files for TensorBoard,
 // pictures, tensors lent to other libraries. Read first: 12.
 
+// ---- TensorBoard: `tensorboard --logdir FOLDER` shows what is written here
+
+// Writes an event file in the folder, which is made where it is missing. The caller releases it. One thread at a time.
+typedef struct eg_summary_writer eg_summary_writer;
+EAGER_API eg_summary_writer *eg_summary_writer_open(const char *folder);
+// A further reference, and one given back; the last one closes the file. NULL is fine.
+EAGER_API eg_summary_writer *eg_summary_writer_retain(eg_summary_writer *writer);
+EAGER_API void eg_summary_writer_release(eg_summary_writer *writer);
+// Every summary is handed to the system as it is written, so a crash of the program loses none. flush waits until the disk has it;
+// close ends the file: later summaries to it are errors.
+EAGER_API bool eg_summary_writer_flush(eg_summary_writer *writer);
+EAGER_API bool eg_summary_writer_close(eg_summary_writer *writer);
+EAGER_API const char *eg_summary_writer_path(eg_summary_writer *writer);       // of its file; "" for NULL
+
+// This thread's default writer (a reference is taken), to which summaries go; NULL, as at the start: nothing is written.
+EAGER_API void eg_summary_set_writer(eg_summary_writer *writer);
+// The step that summaries of this thread belong to; a negative one is none, as at the start.
+EAGER_API void eg_summary_set_step(int64_t step);
+EAGER_API int64_t eg_summary_step(void);
+// Summaries to the default writer are written only at steps that this divides (1 at the start: all). An error below 1.
+EAGER_API bool eg_summary_every(int64_t steps);
+// Whether summaries to the default writer are written at this step: for what is costly to compute only to be shown.
+EAGER_API bool eg_summary_due(void);
+
+typedef struct eg_summary_options {
+    int canary;
+    eg_summary_writer *writer;   // instead of the default one
+    int64_t step;                // instead of eg_summary_set_step's; step 0 is EG_ZERO
+    int buckets;                 // histogram: 30
+    int images;                  // image: how many of a batch are shown: 3
+} eg_summary_options;
+// Each is true where nothing is to be written, too; without a step (and with a writer) it is an error.
+// A number, of a tensor of one element.
+EAGER_API bool eg_summary_scalar(const char *tag, eg_tensor *value, eg_summary_options options EGI_DEFAULT(eg_summary_options));
+// The distribution of x's elements; a NaN or an infinity among them is an error.
+EAGER_API bool eg_summary_histogram(const char *tag, eg_tensor *x, eg_summary_options options EGI_DEFAULT(eg_summary_options));
+// x as eg_encode_png takes it, or a batch (N, H, W, C) of such, shown as tag/0, tag/1, ...
+EAGER_API bool eg_summary_image(const char *tag, eg_tensor *x, eg_summary_options options EGI_DEFAULT(eg_summary_options));
+EAGER_API bool eg_summary_text(const char *tag, const char *text, eg_summary_options options EGI_DEFAULT(eg_summary_options));   // Markdown
+// What the tape has recorded, as TensorBoard's graph. Needs no step. Ask before the tape has given its gradients: then it is empty.
+EAGER_API bool eg_summary_graph(eg_tape *tape, eg_summary_options options EGI_DEFAULT(eg_summary_options));
+#ifndef __cplusplus
+#define EGI_SUMMARY_OPTIONS(...) ((eg_summary_options){ .canary = 0, __VA_ARGS__ })
+#define eg_summary_scalar(tag, ...) EGI_CALL(eg_summary_scalar, tag, EGI_1(__VA_ARGS__), EGI_SUMMARY_OPTIONS(EGI_AFTER_1(__VA_ARGS__)))
+#define eg_summary_histogram(tag, ...) EGI_CALL(eg_summary_histogram, tag, EGI_1(__VA_ARGS__), EGI_SUMMARY_OPTIONS(EGI_AFTER_1(__VA_ARGS__)))
+#define eg_summary_image(tag, ...) EGI_CALL(eg_summary_image, tag, EGI_1(__VA_ARGS__), EGI_SUMMARY_OPTIONS(EGI_AFTER_1(__VA_ARGS__)))
+#define eg_summary_text(tag, ...) EGI_SUMMARY_RAW(eg_summary_text, tag, __VA_ARGS__, )
+#define eg_summary_graph(...) EGI_SUMMARY_GRAPH(__VA_ARGS__, )
+#define EGI_SUMMARY_RAW(function, tag, x, ...) EGI_CALL(function, tag, x, EGI_SUMMARY_OPTIONS(__VA_ARGS__))
+#define EGI_SUMMARY_GRAPH(tape, ...) EGI_CALL(eg_summary_graph, tape, EGI_SUMMARY_OPTIONS(__VA_ARGS__))
+#endif
+
+// ---- pictures
+
+// A picture as the bytes of a PNG file: (H, W) or (H, W, C) with C = 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA; uint8, bool (black and
+// white) or floating from 0 to 1 (beyond that it is cut; NaN is 0).
+EAGER_API eg_tensor *eg_encode_png(eg_tensor *x);
+EAGER_API bool eg_save_png(const char *path, eg_tensor *x);
+// The pictures (N, H, W, C) on one sheet, columns beside each other, a pixel of zeros between them. Differentiable.
+EAGER_API eg_tensor *eg_image_grid(eg_tensor *images, int64_t columns);
+// The bytes of a file, as a uint8 vector.
+EAGER_API eg_tensor *eg_read_file(const char *path);
+// The picture that these bytes of a PNG or JPEG file hold: uint8 (H, W, C). Needs EAGER_IMAGE, else it is an error that says so.
+typedef struct eg_decode_options { int canary; int channels; } eg_decode_options;      // 1, 3 or 4: converts; default: as the file has it
+EAGER_API eg_tensor *eg_decode_png(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));
+EAGER_API eg_tensor *eg_decode_jpeg(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));   // 1 or 3 channels
+EAGER_API eg_tensor *eg_decode_image(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));  // whichever it is
+#ifndef __cplusplus
+#define EGI_DECODE(function, bytes, ...) EGI_CALL(function, bytes, ((eg_decode_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_DECODE_(function, ...) EGI_DECODE(function, __VA_ARGS__, )
+#define eg_decode_png(...) EGI_DECODE_(eg_decode_png, __VA_ARGS__)
+#define eg_decode_jpeg(...) EGI_DECODE_(eg_decode_jpeg, __VA_ARGS__)
+#define eg_decode_image(...) EGI_DECODE_(eg_decode_image, __VA_ARGS__)
+#endif
+
+// ---- records: TFRecord files and tf.Example
+
+// Writes a TFRecord file anew, under a temporary name until it is closed. Release closes it; close says, too, whether all of it was
+// written. One thread at a time.
+typedef struct eg_record_writer eg_record_writer;
+EAGER_API eg_record_writer *eg_record_writer_open(const char *path);
+EAGER_API bool eg_record_writer_write(eg_record_writer *writer, const void *data, int64_t size);
+EAGER_API bool eg_record_writer_close(eg_record_writer *writer);
+EAGER_API eg_record_writer *eg_record_writer_retain(eg_record_writer *writer);
+EAGER_API void eg_record_writer_release(eg_record_writer *writer);
+// A tf.Example of n named features as a uint8 vector, a record to write. uint8 becomes bytes, other integers and bool int64,
+// floating dtypes float32; the shape is not kept.
+EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *const *values, int n);
+// What to find in a tf.Example: {"label", EG_INT64} is a number, {"pixels", EG_UINT8, EG_SHAPE(28, 28, 1)} bytes of that shape.
+typedef struct eg_feature {
+    const char *name;
+    eg_dtype dtype;              // EG_FLOAT32, EG_INT64 or EG_UINT8 (bytes), as the record has it
+    eg_shape shape;              // one dimension may be -1. EG_SCALAR of bytes: a vector of as many as there are
+    eg_tensor *missing;          // the value where the record has no such feature; NULL: it must have it
+} eg_feature;
+// Reads n features of a record (a uint8 vector) into out. False and all NULL on an error: one is missing, of another type or size.
+EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, int n, eg_tensor **out);
+
+// ---- DLPack: tensors lent to and borrowed from other libraries, without a copy
+
+// The structs of DLPack 1.x (dlpack.h calls them DLTensor, DLManagedTensorVersioned, DLManagedTensor: cast the pointers).
+typedef struct eg_dlpack_tensor {
+    void *data;
+    struct { int32_t type, id; } device;                   // type: 1 CPU, 2 CUDA
+    int32_t ndim;
+    struct { uint8_t code, bits; uint16_t lanes; } dtype;  // code: 0 integer, 1 unsigned, 2 float, 4 bfloat, 6 bool
+    int64_t *shape, *strides;                              // strides in elements; NULL: row-major
+    uint64_t byte_offset;
+} eg_dlpack_tensor;
+typedef struct eg_dlpack {                                 // "dltensor_versioned"
+    struct { uint32_t major, minor; } version;
+    void *context;
+    void (*deleter)(struct eg_dlpack *self);               // whoever got it calls this once, when done with it
+    uint64_t flags;                                        // 1: read only
+    eg_dlpack_tensor tensor;
+} eg_dlpack;
+typedef struct eg_dlpack_legacy {                          // "dltensor": before version 1
+    eg_dlpack_tensor tensor;
+    void *context;
+    void (*deleter)(struct eg_dlpack_legacy *self);
+} eg_dlpack_legacy;
+// Lends x, marked as read only: its memory lives until the deleter is called, from any thread. Of a variable: its value now.
+EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x);
+EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x);     // which cannot say that it must not be written
+// Borrows what another library lends (it must stay unchanged meanwhile) and calls the deleter when the last user is gone, or at
+// once where it fails: another major version, dtype or device, sizes that overflow. Data that is not aligned for its dtype is copied.
+EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *borrowed);
+EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *borrowed);
+
 //# 14  DEVICES AND BACKENDS ---------------------------------------------------
 // Idea: where a tensor's memory is and who computes there. Read first: 3.
 
@@ -1614,8 +1744,15 @@ typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, coun
 #include <limits.h>
 #include <locale.h>
 #include <stdio.h>
+#include <time.h>
 #ifndef EAGER_NO_THREADS
 #include <pthread.h>
+#endif
+#ifdef EAGER_IMAGE
+#include <jpeglib.h>
+#include <jerror.h>
+#include <png.h>
+#include <setjmp.h>
 #endif
 #ifndef EAGER_NO_STDIO          // what chapter 31 asks of a system beyond C: to sync a file, to make and list a folder
 #include <dirent.h>
@@ -2088,6 +2225,7 @@ static void egi_thread_end(void *unused) {
     egi_context *t = &egi_this;
     (void)unused;
     if (!t->heap) return;
+    eg_summary_set_writer(NULL);
     do egi_scope_end_innermost(); while (t->scope > 0 || t->stack_size > 0);
 #ifdef EAGER_DEBUG
     for (unsigned i = 0; i < 4096; i++) { egi_free(t->quarantine[i]); t->quarantine[i] = NULL; }
@@ -12723,7 +12861,7 @@ static uint32_t egi_crc_masked(const void *data, int64_t n) {
 
 // A record of a TFRecord file: its length (8 bytes), the checksum of that (4), the data, the checksum of the data (4).
 // Adds one to text; false without memory.
-static __attribute__((unused)) bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
+static bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
     unsigned char head[12], tail[4];
     egi_put_little(head, (uint64_t)size, 8);
     egi_put_little(head + 8, egi_crc_masked(head, 8), 4);
@@ -13702,7 +13840,1159 @@ EAGER_API eg_archive *eg_archive_load(const char *path) {
 }
 
 //# 32  SUMMARIES AND EXCHANGE -------------------------------------------------
-// Idea: see chapter 13. Read first: 31.
+// Idea: event files, tf.Example and graphs are protocol buffers, which are a few
+// lines to write; pictures are PNG by a deflate of a screenful. A tensor lent
+// is a reference to its buffer. Read first: 31.  Proof: tests/summaries.c,
+// tests/exchange.c, tests/check_summaries.sh, tests/check_dlpack.sh
+
+// ---- protocol buffers: a message is fields, each a key (number and kind) and a value; messages nest as strings of bytes
+
+enum { EGI_PB_VARINT = 0, EGI_PB_DOUBLE = 1, EGI_PB_BYTES = 2, EGI_PB_FLOAT = 5 };
+
+static void egi_pb_number(egi_text *t, uint64_t v) {       // seven bits a byte, the lowest first; the top bit says that more follow
+    char bytes[10];
+    size_t n = 0;
+    for (; v > 127; v >>= 7) bytes[n++] = (char)(unsigned char)(v | 128);
+    bytes[n++] = (char)v;
+    egi_text_add(t, bytes, n);
+}
+static void egi_pb_key(egi_text *t, int field, int kind) { egi_pb_number(t, (uint64_t)field << 3 | (unsigned)kind); }
+static void egi_pb_varint(egi_text *t, int field, int64_t v) {
+    egi_pb_key(t, field, EGI_PB_VARINT);
+    egi_pb_number(t, (uint64_t)v);
+}
+static void egi_pb_double_bits(egi_text *t, double v) {
+    char bytes[8];
+    uint64_t bits;
+    memcpy(&bits, &v, 8);
+    egi_put_little(bytes, bits, 8);
+    egi_text_add(t, bytes, 8);
+}
+static void egi_pb_double(egi_text *t, int field, double v) {
+    egi_pb_key(t, field, EGI_PB_DOUBLE);
+    egi_pb_double_bits(t, v);
+}
+static void egi_pb_float_bits(egi_text *t, float v) {
+    char bytes[4];
+    uint32_t bits;
+    memcpy(&bits, &v, 4);
+    egi_put_little(bytes, bits, 4);
+    egi_text_add(t, bytes, 4);
+}
+static void egi_pb_bytes(egi_text *t, int field, const void *data, size_t n) {
+    egi_pb_key(t, field, EGI_PB_BYTES);
+    egi_pb_number(t, n);
+    egi_text_add(t, (const char *)data, n);
+}
+static void egi_pb_string(egi_text *t, int field, const char *s) { egi_pb_bytes(t, field, s, strlen(s)); }
+// Puts a message that is done into the one around it, and ends it.
+static void egi_pb_message(egi_text *t, int field, egi_text *inner) {
+    if (inner->failed) t->failed = true;
+    egi_pb_bytes(t, field, inner->data, inner->size);
+    egi_text_free(inner);
+}
+
+// Reading: what is left of a message, and the field at its head.
+typedef struct egi_pb { const unsigned char *at, *end; } egi_pb;
+typedef struct egi_pb_field { int number, kind; uint64_t value; egi_pb inside; } egi_pb_field;
+static bool egi_pb_read_number(egi_pb *p, uint64_t *v) {
+    *v = 0;
+    for (int shift = 0; shift < 64 && p->at < p->end; shift += 7) {
+        unsigned char byte = *p->at++;
+        *v |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) return shift < 63 || byte < 2;
+    }
+    return false;
+}
+static bool egi_pb_read(egi_pb *p, egi_pb_field *f) {      // false: it is broken
+    uint64_t key;
+    if (!egi_pb_read_number(p, &key) || key >> 3 == 0 || key >> 3 > INT32_MAX) return false;
+    f->number = (int)(key >> 3);
+    f->kind = (int)(key & 7);
+    f->inside.at = f->inside.end = NULL;
+    f->value = 0;
+    if (f->kind == EGI_PB_VARINT) return egi_pb_read_number(p, &f->value);
+    if (f->kind == EGI_PB_BYTES) {
+        uint64_t n;
+        if (!egi_pb_read_number(p, &n) || n > (uint64_t)(p->end - p->at)) return false;
+        f->inside.at = p->at;
+        f->inside.end = p->at += n;
+        return true;
+    }
+    int bytes = f->kind == EGI_PB_DOUBLE ? 8 : f->kind == EGI_PB_FLOAT ? 4 : 0;
+    if (!bytes || p->end - p->at < bytes) return false;
+    f->value = egi_little(p->at, bytes);
+    p->at += bytes;
+    return true;
+}
+
+// ---- record files
+
+struct eg_record_writer { int32_t refs; bool open; egi_sink sink; };
+
+EAGER_API eg_record_writer *eg_record_writer_open(const char *path) {
+    eg_record_writer *w = (eg_record_writer *)egi_alloc(sizeof *w);
+    if (!w) { egi_no_memory("record_writer_open", (int64_t)sizeof *w); return NULL; }
+    w->refs = 1;
+    w->open = egi_sink_open(&w->sink, "record_writer_write", path);
+    if (w->open) return w;
+    egi_free(w);
+    return NULL;
+}
+static bool egi_record_writer_alive(const char *function, const eg_record_writer *w) {
+    if (!w) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the writer is NULL", function) : false;
+    return w->open || egi_fail(EG_ERROR_STATE, "eg_%s: the file has been closed", function);
+}
+EAGER_API bool eg_record_writer_write(eg_record_writer *w, const void *data, int64_t size) {
+    egi_text framed;
+    memset(&framed, 0, sizeof framed);
+    if (!egi_record_writer_alive("record_writer_write", w)) return false;
+    if (size < 0 || (!data && size))                       // of a tensor that is not there, as a rule
+        return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_record_writer_write: the record is NULL, or of %lld bytes", (long long)size) : false;
+    if (w->sink.failed) return egi_fail(EG_ERROR_FILE, "eg_record_writer_write: an earlier record could not be written to %s, so none can follow", w->sink.path);
+    bool ok = egi_record_frame(&framed, data, size) ? egi_sink_write(&w->sink, framed.data, (int64_t)framed.size) : egi_no_memory("record_writer_write", size + 16);
+    egi_text_free(&framed);
+    return ok;
+}
+EAGER_API bool eg_record_writer_close(eg_record_writer *w) {
+    if (!egi_record_writer_alive("record_writer_close", w)) return false;
+    w->open = false;
+    w->sink.function = "record_writer_close";
+    return egi_sink_close(&w->sink, true);
+}
+EAGER_API eg_record_writer *eg_record_writer_retain(eg_record_writer *w) {
+    if (w) __atomic_fetch_add(&w->refs, 1, __ATOMIC_RELAXED);
+    return w;
+}
+EAGER_API void eg_record_writer_release(eg_record_writer *w) {
+    if (!w || __atomic_sub_fetch(&w->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (w->open) eg_record_writer_close(w);
+    egi_free(w);
+}
+
+// ---- event files
+
+// Events are not written under a temporary name, for TensorBoard reads while they come; nor are they held back: each is one write.
+#ifdef EAGER_NO_STDIO
+static void *egi_event_file(const char *folder, egi_text *path) {
+    (void)path;
+    egi_no_files("summary_writer_open", folder);
+    return NULL;
+}
+static bool egi_event_append(void *file, const char *data, size_t n) { (void)file; (void)data; (void)n; return false; }
+static bool egi_event_sync(void *file) { (void)file; return false; }
+static void egi_event_close(void *file) { (void)file; }
+static const char *egi_event_reason(void) { return "there are no files"; }
+static double egi_wall_time(void) { return 0; }
+#else
+static double egi_wall_time(void) {
+#ifdef TIME_UTC
+    struct timespec t;
+    if (timespec_get(&t, TIME_UTC) == TIME_UTC) return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+#endif
+    return (double)time(NULL);
+}
+// Two writers of one second have two files: the name is the first of its kind that is free.
+static void *egi_event_file(const char *folder, egi_text *path) {
+    double now = egi_wall_time();
+    for (int i = 0; i < 1000; i++) {
+        path->size = 0;
+        egi_text_printf(path, "%s/events.out.tfevents.%010.0f.eager.%03d", folder, floor(now), i);
+        if (path->failed) { egi_no_memory("summary_writer_open", (int64_t)strlen(folder) + 64); return NULL; }
+        if (i == 0) egi_make_folders(path->data);
+        errno = 0;
+        FILE *file = fopen(path->data, "wbx");
+        if (file) { setvbuf(file, NULL, _IONBF, 0); return file; }
+        if (errno != EEXIST) break;
+    }
+    egi_file_fail("summary_writer_open", path->data, -1, "cannot be written: %s", egi_reason());
+    return NULL;
+}
+static bool egi_event_append(void *file, const char *data, size_t n) {
+    errno = 0;
+    return fwrite(data, 1, n, (FILE *)file) == n;
+}
+static bool egi_event_sync(void *file) {
+    errno = 0;
+    return fflush((FILE *)file) == 0 && egi_sync((FILE *)file);
+}
+static void egi_event_close(void *file) { if (file) fclose((FILE *)file); }
+static const char *egi_event_reason(void) { return egi_reason(); }
+#endif
+
+struct eg_summary_writer {
+    int32_t refs;
+    bool failed;               // an event may be there in part: nothing can follow it
+    void *file;                // NULL once it is closed
+    egi_text path;
+};
+static EGI_THREAD struct { eg_summary_writer *writer; int64_t step, every; bool step_set; } egi_summaries;
+
+static bool egi_writer_alive(const char *function, const eg_summary_writer *w) {
+    if (!w) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the writer is NULL", function) : false;
+    if (!w->file) return egi_fail(EG_ERROR_STATE, "eg_%s: %s has been closed", function, w->path.data);
+    return !w->failed || egi_file_fail(function, w->path.data, -1, "an earlier summary could not be written, so none can follow");
+}
+// Event: 1 time, 2 step, and one field more. The body is used up.
+static bool egi_event_write(const char *function, eg_summary_writer *w, int64_t step, int field, egi_text *body) {
+    egi_text event, framed;
+    memset(&event, 0, sizeof event);
+    memset(&framed, 0, sizeof framed);
+    egi_pb_double(&event, 1, egi_wall_time());
+    if (step) egi_pb_varint(&event, 2, step);
+    egi_pb_message(&event, field, body);
+    bool ok = (!event.failed && egi_record_frame(&framed, event.data, (int64_t)event.size)) || egi_no_memory(function, (int64_t)event.size);
+    if (ok && !egi_event_append(w->file, framed.data, framed.size)) {
+        w->failed = true;
+        ok = egi_file_fail(function, w->path.data, -1, "cannot be written: %s", egi_event_reason());
+    }
+    egi_text_free(&event);
+    egi_text_free(&framed);
+    return ok;
+}
+EAGER_API eg_summary_writer *eg_summary_writer_open(const char *folder) {
+    egi_text version;
+    memset(&version, 0, sizeof version);
+    if (!folder || !*folder) return (eg_summary_writer *)eg_raise(EG_ERROR_ARGUMENT, "eg_summary_writer_open: the folder is %s", folder ? "\"\"; write \".\"" : "NULL");
+    eg_summary_writer *w = (eg_summary_writer *)egi_alloc(sizeof *w);
+    if (!w) { egi_no_memory("summary_writer_open", (int64_t)sizeof *w); return NULL; }
+    memset(w, 0, sizeof *w);
+    w->refs = 1;
+    w->file = egi_event_file(folder, &w->path);
+    egi_text_string(&version, "brain.Event:2");            // what readers look for at the start of a file
+    if (w->file && egi_event_write("summary_writer_open", w, 0, 3, &version)) return w;
+    egi_text_free(&version);
+    eg_summary_writer_release(w);
+    return NULL;
+}
+EAGER_API eg_summary_writer *eg_summary_writer_retain(eg_summary_writer *w) {
+    if (w) __atomic_fetch_add(&w->refs, 1, __ATOMIC_RELAXED);
+    return w;
+}
+EAGER_API void eg_summary_writer_release(eg_summary_writer *w) {
+    if (!w || __atomic_sub_fetch(&w->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    egi_event_close(w->file);
+    egi_text_free(&w->path);
+    egi_free(w);
+}
+EAGER_API bool eg_summary_writer_flush(eg_summary_writer *w) {
+    if (!egi_writer_alive("summary_writer_flush", w)) return false;
+    return egi_event_sync(w->file) || egi_file_fail("summary_writer_flush", w->path.data, -1, "cannot be brought to the disk: %s", egi_event_reason());
+}
+EAGER_API bool eg_summary_writer_close(eg_summary_writer *w) {
+    bool ok = eg_summary_writer_flush(w);
+    if (w) { egi_event_close(w->file); w->file = NULL; }
+    return ok;
+}
+EAGER_API const char *eg_summary_writer_path(eg_summary_writer *w) { return w ? w->path.data : ""; }
+
+EAGER_API void eg_summary_set_writer(eg_summary_writer *w) {
+    eg_summary_writer *former = egi_summaries.writer;
+    egi_heap_get();                                        // a thread that has a heap is told when it ends
+    egi_summaries.writer = eg_summary_writer_retain(w);
+    eg_summary_writer_release(former);
+}
+EAGER_API void eg_summary_set_step(int64_t step) { egi_summaries.step = step; egi_summaries.step_set = step >= 0; }
+EAGER_API int64_t eg_summary_step(void) { return egi_summaries.step_set ? egi_summaries.step : -1; }
+EAGER_API bool eg_summary_every(int64_t steps) {
+    if (steps < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_summary_every: every %lld steps is never", (long long)steps);
+    egi_summaries.every = steps;
+    return true;
+}
+static bool egi_summary_divides(int64_t step) { return egi_summaries.every < 2 || step % egi_summaries.every == 0; }
+EAGER_API bool eg_summary_due(void) { return egi_summaries.writer && egi_summaries.step_set && egi_summary_divides(egi_summaries.step); }
+
+// ---- summaries
+
+enum { EGI_SUMMARY_BUCKETS = 1, EGI_SUMMARY_IMAGES = 2, EGI_SUMMARY_STEP = 4 };       // the options that a kind of summary has
+// To whom a summary goes, and at which step: 1; 0: nowhere; -1 and an error.
+static int egi_summary_where(const char *function, const char *tag, const eg_summary_options *o, int has, eg_summary_writer **w, int64_t *step) {
+    const char *wrong = o->buckets && !(has & EGI_SUMMARY_BUCKETS) ? "buckets" : o->images && !(has & EGI_SUMMARY_IMAGES) ? "images" : o->step && !(has & EGI_SUMMARY_STEP) ? "step" : NULL;
+    *w = o->writer ? o->writer : egi_summaries.writer;
+    *step = o->step == EG_ZERO ? 0 : o->step ? o->step : egi_summaries.step;
+    if (o->canary) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the options were not zeroed", function), -1;
+    if (wrong) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", function, wrong), -1;
+    if (o->buckets < 0 || o->images < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .%s is negative", function, o->buckets < 0 ? "buckets" : "images"), -1;
+    if (!*w) return 0;
+    if (!tag) return egi_fail(EG_ERROR_NULL, "eg_%s: the tag is NULL", function), -1;
+    if (has & EGI_SUMMARY_STEP) {
+        if (!o->step && !egi_summaries.step_set)
+            return egi_fail(EG_ERROR_STATE, "eg_%s: no step is set for '%.100s'; eg_summary_set_step(step), or the option .step", function, tag), -1;
+        if (*step < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: step %lld of '%.100s' is negative", function, (long long)*step, tag), -1;
+        if (!o->writer && !egi_summary_divides(*step)) return 0;
+    }
+    return egi_writer_alive(function, *w) ? 1 : -1;
+}
+// Event 5 Summary { 1 Value { 1 tag, and one field more } }. The value is used up.
+static bool egi_summary_write(const char *function, eg_summary_writer *w, int64_t step, const char *tag, egi_text *value) {
+    egi_text whole, summary;
+    memset(&whole, 0, sizeof whole);
+    memset(&summary, 0, sizeof summary);
+    egi_pb_string(&whole, 1, tag);
+    egi_text_add(&whole, value->data, value->size);        // fields may come in any order, so one message behind another is both
+    whole.failed = whole.failed || value->failed;
+    egi_text_free(value);
+    egi_pb_message(&summary, 1, &whole);
+    return egi_event_write(function, w, step, 5, &summary);
+}
+EAGER_API bool (eg_summary_scalar)(const char *tag, eg_tensor *x, eg_summary_options options) {
+    eg_summary_writer *w;
+    int64_t step;
+    egi_text value;
+    int where = egi_summary_where("summary_scalar", tag, &options, EGI_SUMMARY_STEP, &w, &step);
+    if (where <= 0) return where == 0;
+    if (!egi_alive("summary_scalar", 1, x)) return false;
+    if (x->size != 1) return egi_fail(EG_ERROR_SHAPE, "eg_summary_scalar: '%.100s' needs a tensor of one element, not %s", tag, egi_describe(x));
+    memset(&value, 0, sizeof value);
+    egi_pb_key(&value, 2, EGI_PB_FLOAT);
+    egi_pb_float_bits(&value, (float)eg_item(x));
+    return egi_summary_write("summary_scalar", w, step, tag, &value);
+}
+
+// Buckets of one width from the least element to the greatest, as TensorFlow 2 has them.
+EAGER_API bool (eg_summary_histogram)(const char *tag, eg_tensor *x, eg_summary_options options) {
+    static const char *const function = "summary_histogram";
+    eg_summary_writer *w;
+    int64_t step, strange = 0;
+    int where = egi_summary_where(function, tag, &options, EGI_SUMMARY_STEP | EGI_SUMMARY_BUCKETS, &w, &step);
+    if (where <= 0) return where == 0;
+    const char *p = egi_alive(function, 1, x) ? (const char *)eg_data(x) : NULL;
+    if (!p) return false;
+    double low = 0, high = 0, sum = 0, squares = 0;
+    int64_t size = egi_dtypes[x->dtype].size;
+    for (int64_t i = 0; i < x->size; i++) {
+        double v = egi_load(x->dtype, p + i * size);
+        strange += v - v != 0;
+        low = i == 0 || v < low ? v : low;
+        high = i == 0 || v > high ? v : high;
+        sum += v;
+        squares += v * v;
+    }
+    if (strange)
+        return egi_fail(EG_ERROR_NONFINITE, "eg_summary_histogram: %lld of the %lld elements of '%.100s' are NaN or infinite", (long long)strange, (long long)x->size, tag);
+    int64_t n = x->size == 0 || high == low ? 1 : options.buckets ? options.buckets : 30;
+    int64_t *count = (int64_t *)egi_alloc((size_t)n * sizeof *count);
+    if (!count) return egi_no_memory(function, n * (int64_t)sizeof *count);
+    memset(count, 0, (size_t)n * sizeof *count);
+    for (int64_t i = 0; i < x->size; i++) {                // halves, so that no width overflows
+        double part = n == 1 ? 0 : (egi_load(x->dtype, p + i * size) / 2 - low / 2) / (high / 2 - low / 2) * (double)n;
+        count[part < (double)n ? (int64_t)part : n - 1]++;
+    }
+    egi_text value, histogram, list;
+    memset(&value, 0, sizeof value);
+    memset(&histogram, 0, sizeof histogram);
+    memset(&list, 0, sizeof list);
+    const double facts[5] = { low, high, (double)x->size, sum, squares };
+    for (int i = 0; i < 5; i++) egi_pb_double(&histogram, i + 1, facts[i]);
+    for (int64_t i = 1; i <= n; i++) egi_pb_double_bits(&list, i == n ? high : low + (high / (double)n - low / (double)n) * (double)i);
+    egi_pb_message(&histogram, 6, &list);
+    for (int64_t i = 0; i < n; i++) egi_pb_double_bits(&list, (double)count[i]);
+    egi_pb_message(&histogram, 7, &list);
+    egi_pb_message(&value, 5, &histogram);
+    egi_free(count);
+    return egi_summary_write(function, w, step, tag, &value);
+}
+EAGER_API bool (eg_summary_text)(const char *tag, const char *text, eg_summary_options options) {
+    eg_summary_writer *w;
+    int64_t step;
+    egi_text value, part, plugin;
+    int where = egi_summary_where("summary_text", tag, &options, EGI_SUMMARY_STEP, &w, &step);
+    if (where <= 0) return where == 0;
+    if (!text) return egi_fail(EG_ERROR_NULL, "eg_summary_text: the text of '%.100s' is NULL", tag);
+    memset(&value, 0, sizeof value);
+    memset(&part, 0, sizeof part);
+    memset(&plugin, 0, sizeof plugin);
+    egi_pb_varint(&part, 1, 7);                            // 8 tensor { 1 dtype: string, 2 shape: (), 8 the string }
+    egi_pb_string(&part, 2, "");
+    egi_pb_string(&part, 8, text);
+    egi_pb_message(&value, 8, &part);
+    egi_pb_string(&plugin, 1, "text");                     // 9 metadata { 1 plugin { 1 name }, 4 class: tensor }
+    egi_pb_message(&part, 1, &plugin);
+    egi_pb_varint(&part, 4, 2);
+    egi_pb_message(&value, 9, &part);
+    return egi_summary_write("summary_text", w, step, tag, &value);
+}
+
+// A GraphDef is a list of nodes; edges are the names of what a node reads. Here a node is a line of the tape, or a slot that no
+// line made: a variable or a watched tensor.
+static void egi_graph_name(egi_text *t, const eg_tape *tape, int64_t slot, bool edge) {
+    const egi_slot *s = &tape->slots[slot];
+    if (s->record < 0) {
+        const char *name = s->variable && s->variable->name ? s->variable->name : "watched";
+        for (const char *c = name; *c; c++) egi_text_add(t, (unsigned char)*c < 128 && (strchr("_./-", *c) || (*c >= '0' && *c <= '9') || (*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z')) ? c : "_", 1);
+        egi_text_printf(t, "_%lld", (long long)slot);
+        return;
+    }
+    const egi_line *line = tape->lines[s->record];
+    int64_t output = slot - line->slots[line->n];          // the slots of a line's outputs follow each other
+    egi_text_printf(t, "%s_%lld", line->op->name, (long long)s->record);
+    if (edge && output) egi_text_printf(t, ":%lld", (long long)output);
+}
+// NodeDef { 1 name, 2 op, 3 inputs, 5 attributes { 1 key, 2 value } }, with the shapes of its outputs: AttrValue { 1 list { 7 shapes } }.
+static void egi_graph_node(egi_text *graph, const eg_tape *tape, int64_t slot, const egi_line *line) {
+    egi_text node, part, shapes, shape, dim;
+    memset(&node, 0, sizeof node);
+    memset(&part, 0, sizeof part);
+    memset(&shapes, 0, sizeof shapes);
+    memset(&shape, 0, sizeof shape);
+    memset(&dim, 0, sizeof dim);
+    egi_graph_name(&part, tape, slot, false);
+    egi_pb_message(&node, 1, &part);
+    egi_pb_string(&node, 2, line ? line->op->name : tape->slots[slot].variable ? "variable" : "watched");
+    for (int i = 0; line && i < line->n; i++) {
+        if (line->slots[i] < 0) continue;                  // the tape does not know where it came from
+        egi_graph_name(&part, tape, line->slots[i], true);
+        egi_pb_message(&node, 3, &part);
+    }
+    for (int i = 0; i < (line ? line->n_out : 1); i++) {
+        const eg_shape *s = &tape->slots[slot + i].shape;
+        for (int k = 0; k < s->rank; k++) {
+            egi_pb_varint(&dim, 1, s->dims[k]);
+            egi_pb_message(&shape, 2, &dim);
+        }
+        egi_pb_message(&shapes, 7, &shape);
+    }
+    egi_pb_message(&part, 1, &shapes);
+    egi_pb_string(&shape, 1, "_output_shapes");
+    egi_pb_message(&shape, 2, &part);
+    egi_pb_message(&node, 5, &shape);
+    egi_pb_message(graph, 1, &node);
+}
+EAGER_API bool (eg_summary_graph)(eg_tape *tape, eg_summary_options options) {
+    eg_summary_writer *w;
+    int64_t step;
+    egi_text graph, versions;
+    int where = egi_summary_where("summary_graph", "graph", &options, 0, &w, &step);
+    if (where <= 0) return where == 0;
+    if (!egi_tape_alive("summary_graph", tape)) return false;
+    if (tape->n_lines == 0) return egi_fail(EG_ERROR_TAPE, "eg_summary_graph: %s", tape->used ? "the tape has given its gradients and is empty; ask before that" : "nothing is recorded on the tape yet");
+    memset(&graph, 0, sizeof graph);
+    memset(&versions, 0, sizeof versions);
+    for (int64_t i = 0; i < tape->n_slots; i++) {
+        int32_t record = tape->slots[i].record;
+        const egi_line *line = record < 0 ? NULL : tape->lines[record];
+        if (!line || line->slots[line->n] == i) egi_graph_node(&graph, tape, i, line);
+    }
+    egi_pb_varint(&versions, 1, 22);
+    egi_pb_message(&graph, 4, &versions);
+    return egi_event_write("summary_graph", w, 0, 4, &graph);
+}
+
+// ---- pictures: PNG written
+
+// Deflate with its fixed codes: a run seen before, in the last 32768 bytes, is written as length and distance.
+typedef struct egi_deflate_state { egi_text *out; uint32_t bits; int n; } egi_deflate_state;
+static void egi_deflate_bits(egi_deflate_state *d, uint32_t value, int n) {            // lowest bit first
+    d->bits |= value << d->n;
+    for (d->n += n; d->n >= 8; d->n -= 8, d->bits >>= 8) {
+        char byte = (char)(unsigned char)(d->bits & 255);
+        egi_text_add(d->out, &byte, 1);
+    }
+}
+static void egi_deflate_code(egi_deflate_state *d, uint32_t code, int n) {              // codes stand highest bit first
+    uint32_t turned = 0;
+    for (int i = 0; i < n; i++) turned |= (code >> i & 1) << (n - 1 - i);
+    egi_deflate_bits(d, turned, n);
+}
+static void egi_deflate_symbol(egi_deflate_state *d, uint32_t s) {
+    if (s < 144) egi_deflate_code(d, 0x30 + s, 8);
+    else if (s < 256) egi_deflate_code(d, 0x190 + s - 144, 9);
+    else if (s < 280) egi_deflate_code(d, s - 256, 7);
+    else egi_deflate_code(d, 0xc0 + s - 280, 8);
+}
+// Lengths and distances have 2^keep codes to each doubling, and the rest in extra bits.
+static uint32_t egi_deflate_slot(uint32_t v, int keep, int *extra) {
+    *extra = v >> keep ? 31 - __builtin_clz(v) - keep : 0;
+    return ((uint32_t)*extra << keep) + (v >> *extra);
+}
+static void egi_deflate_match(egi_deflate_state *d, uint32_t length, uint32_t distance) {
+    int extra;
+    uint32_t slot = egi_deflate_slot(length - 3, 2, &extra);
+    if (length == 258) { slot = 28; extra = 0; }           // the longest has a code of its own
+    egi_deflate_symbol(d, 257 + slot);
+    egi_deflate_bits(d, (length - 3) & ((1u << extra) - 1), extra);
+    slot = egi_deflate_slot(distance - 1, 1, &extra);
+    egi_deflate_code(d, slot, 5);
+    egi_deflate_bits(d, (distance - 1) & ((1u << extra) - 1), extra);
+}
+static bool egi_zlib_write(egi_text *out, const unsigned char *data, int64_t n) {
+    enum { HASHES = 4096 };
+    egi_deflate_state d = { out, 0, 0 };
+    uint32_t a = 1, b = 0;                                 // Adler-32
+    int64_t *last = (int64_t *)egi_alloc(HASHES * sizeof *last);   // where three such bytes stood, plus 1
+    if (!last) return false;
+    memset(last, 0, HASHES * sizeof *last);
+    egi_text_add(out, "\x78\x01", 2);
+    egi_deflate_bits(&d, 3, 3);                            // the last block, with fixed codes
+    for (int64_t i = 0; i < n;) {
+        int64_t length = 0, from = 0;
+        if (i + 3 <= n) {
+            int64_t *slot = &last[((data[i] * 0x9E5Fu) ^ (data[i + 1] * 0x3D5u) ^ (data[i + 2] * 0x71u)) % HASHES];
+            from = *slot - 1;
+            *slot = i + 1;
+            if (from >= 0 && i - from <= 32768) while (length < 258 && i + length < n && data[from + length] == data[i + length]) length++;
+        }
+        if (length < 3) { egi_deflate_symbol(&d, data[i++]); continue; }
+        egi_deflate_match(&d, (uint32_t)length, (uint32_t)(i - from));
+        i += length;
+    }
+    egi_deflate_symbol(&d, 256);
+    egi_deflate_bits(&d, 0, 7);                            // up to a whole byte
+    egi_free(last);
+    for (int64_t i = 0; i < n; i++) {
+        a = (a + data[i]) % 65521;
+        b = (b + a) % 65521;
+    }
+    char check[4] = { (char)(b >> 8), (char)b, (char)(a >> 8), (char)a };
+    egi_text_add(out, check, 4);
+    return !out->failed;
+}
+static void egi_png_big(char *to, uint32_t v) { for (int i = 0; i < 4; i++) to[i] = (char)(unsigned char)(v >> (24 - 8 * i) & 255); }
+static void egi_png_chunk(egi_text *t, const char *name, const void *data, size_t n) {
+    char number[4];
+    egi_png_big(number, (uint32_t)n);
+    egi_text_add(t, number, 4);
+    egi_text_add(t, name, 4);
+    egi_text_add(t, (const char *)data, n);
+    egi_png_big(number, egi_crc(EGI_CRC32, egi_crc(EGI_CRC32, 0, name, 4), data, (int64_t)n));
+    egi_text_add(t, number, 4);
+}
+static unsigned char egi_pixel(int dtype, const char *p) {
+    double v = egi_load(dtype, p);
+    if (dtype == EG_UINT8) return (unsigned char)v;
+    return (unsigned char)(v > 0 ? v < 1 ? v * 255 + .5 : 255 : 0);
+}
+// The elements from p on, (H, W, C), as a PNG file. A row is a byte that says how it was filtered (not at all) and its pixels.
+static bool egi_png_write(const char *function, egi_text *png, const char *p, int dtype, int64_t h, int64_t w, int64_t c) {
+    static const char colours[5] = { 0, 0, 4, 2, 6 };
+    int64_t row = 0, bytes = 0, size = egi_dtypes[dtype].size;
+    if (h < 1 || w < 1 || c < 1 || c > 4)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: (%lld, %lld, %lld) is no picture: it takes (H, W) or (H, W, C) with at least a pixel and 1 to 4 channels", function,
+                        (long long)h, (long long)w, (long long)c);
+    if (!egi_checked_product(w, c, &row) || !egi_checked_product(row + 1, h, &bytes) || bytes > INT32_MAX / 9 * 8 - 64)      // what a chunk holds
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: a picture of %lld x %lld pixels is too large", function, (long long)w, (long long)h);
+    unsigned char *rows = (unsigned char *)egi_alloc((size_t)bytes), *at = rows;
+    egi_text data;
+    memset(&data, 0, sizeof data);
+    if (!rows) return egi_no_memory(function, bytes);
+    for (int64_t y = 0; y < h; y++) {
+        *at++ = 0;
+        for (int64_t x = 0; x < row; x++, p += size) *at++ = egi_pixel(dtype, p);
+    }
+    bool ok = egi_zlib_write(&data, rows, bytes);
+    char head[13];
+    egi_png_big(head, (uint32_t)w);
+    egi_png_big(head + 4, (uint32_t)h);
+    memcpy(head + 8, "\10\0\0\0", 5);                      // 8 bits
+    head[9] = colours[c];
+    egi_text_add(png, "\x89PNG\r\n\x1a\n", 8);
+    egi_png_chunk(png, "IHDR", head, 13);
+    if (ok) egi_png_chunk(png, "IDAT", data.data, data.size);
+    egi_png_chunk(png, "IEND", "", 0);
+    ok = ok && !png->failed;
+    egi_text_free(&data);
+    egi_free(rows);
+    return ok || egi_no_memory(function, bytes);
+}
+// (H, W) or (H, W, C) from axis on (behind that of a batch, where one may be), of a dtype that pictures have.
+static bool egi_picture(const char *function, eg_tensor *x, int axis, bool batches, int64_t hwc[3]) {
+    if (x->dtype != EG_UINT8 && x->dtype != EG_BOOL && !egi_is_float(x->dtype))
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: a picture is uint8, or floating from 0 to 1, or bool, not %s", function, egi_describe(x));
+    if (x->rank - axis != 2 && x->rank - axis != 3)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: takes a picture (H, W) or (H, W, C)%s, not %s", function, batches ? ", or a batch (N, H, W, C)" : "", egi_describe(x));
+    for (int i = 0; i < 3; i++) hwc[i] = axis + i < x->rank ? x->dims[axis + i] : 1;
+    return true;
+}
+static bool egi_encode_png(const char *function, eg_tensor *x, egi_text *png) {
+    int64_t hwc[3];
+    memset(png, 0, sizeof *png);
+    if (!egi_alive(function, 0, x) || !egi_picture(function, x, 0, false, hwc)) return false;
+    const char *p = (const char *)eg_data(x);
+    return p && egi_png_write(function, png, p, x->dtype, hwc[0], hwc[1], hwc[2]);
+}
+static eg_tensor *egi_bytes_tensor(const char *op, const void *data, int64_t n) {
+    eg_shape shape = { 1, { n } };
+    return egi_upload(op, EG_UINT8, &shape, data);
+}
+EAGER_API eg_tensor *eg_encode_png(eg_tensor *x) {
+    egi_text png;
+    eg_tensor *bytes = egi_encode_png("encode_png", x, &png) ? egi_bytes_tensor("encode_png", png.data, (int64_t)png.size) : NULL;
+    egi_text_free(&png);
+    return bytes;
+}
+EAGER_API bool eg_save_png(const char *path, eg_tensor *x) {
+    egi_text png;
+    bool ok = egi_encode_png("save_png", x, &png) && egi_file_write("save_png", path, png.data, (int64_t)png.size);
+    egi_text_free(&png);
+    return ok;
+}
+// Image { 1 height, 2 width, 3 channels, 4 PNG } as field 4 of a value.
+EAGER_API bool (eg_summary_image)(const char *tag, eg_tensor *x, eg_summary_options options) {
+    static const char *const function = "summary_image";
+    eg_summary_writer *w;
+    int64_t step, hwc[3];
+    int where = egi_summary_where(function, tag, &options, EGI_SUMMARY_STEP | EGI_SUMMARY_IMAGES, &w, &step);
+    if (where <= 0) return where == 0;
+    if (!egi_alive(function, 1, x)) return false;
+    bool batch = x->rank == 4, ok = egi_picture(function, x, batch, true, hwc);
+    const char *p = ok ? (const char *)eg_data(x) : NULL;
+    int64_t shown = options.images ? options.images : 3, n = !batch ? 1 : x->dims[0] < shown ? x->dims[0] : shown;
+    ok = ok && p;
+    for (int64_t i = 0; i < n && ok; i++) {
+        egi_text name, value, image, png;
+        memset(&name, 0, sizeof name);
+        memset(&value, 0, sizeof value);
+        memset(&image, 0, sizeof image);
+        memset(&png, 0, sizeof png);
+        egi_text_string(&name, tag);
+        if (batch) egi_text_printf(&name, "/%lld", (long long)i);
+        ok = egi_png_write(function, &png, p + i * (hwc[0] * hwc[1] * hwc[2]) * egi_dtypes[x->dtype].size, x->dtype, hwc[0], hwc[1], hwc[2]);
+        for (int k = 0; k < 3; k++) egi_pb_varint(&image, k + 1, hwc[k]);
+        egi_pb_message(&image, 4, &png);
+        egi_pb_message(&value, 4, &image);
+        if (name.failed) ok = ok && egi_no_memory(function, (int64_t)strlen(tag) + 20);
+        if (ok) ok = egi_summary_write(function, w, step, name.data, &value);
+        egi_text_free(&value);
+        egi_text_free(&name);
+    }
+    return ok;
+}
+static eg_tensor *egi_image_grid(eg_tensor *x, int64_t columns) {
+    int64_t n = x->dims[0], h = x->dims[1], w = x->dims[2], c = x->dims[3], rows = (n + columns - 1) / columns;
+    eg_pads pads = { 8, { 0, rows * columns - n, 0, 1, 0, 1, 0, 0 } };
+    eg_shape cells = { 5, { rows, columns, h + 1, w + 1, c } }, sheet = { 3, { rows * (h + 1), columns * (w + 1), c } }, from = { 3, { 0, 0, 0 } };
+    eg_shape inner = { 3, { rows * (h + 1) - 1, columns * (w + 1) - 1, c } };
+    eg_pad_options zeros;
+    eg_transpose_options order;
+    memset(&zeros, 0, sizeof zeros);
+    memset(&order, 0, sizeof order);
+    order.perm.mark = EGI_AXES_MARK;
+    order.perm.count = 5;
+    for (int i = 0; i < 5; i++) order.perm.axes[i] = i == 1 ? 2 : i == 2 ? 1 : i;
+    x = eg_reshape((eg_transpose)(eg_reshape((eg_pad)(x, pads, zeros), cells), order), sheet);
+    return eg_slice(x, from, inner);
+}
+EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
+    if (!egi_alive("image_grid", 0, x)) return NULL;
+    if (x->rank != 4 || x->dims[0] < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_image_grid: takes pictures (N, H, W, C), not %s", egi_describe(x));
+    if (columns < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_image_grid: %lld columns", (long long)columns);
+    if (columns > x->dims[0]) columns = x->dims[0];
+    EGI_AS("image_grid", egi_image_grid(x, columns));
+}
+
+// ---- pictures: read
+
+EAGER_API eg_tensor *eg_read_file(const char *path) {
+    int64_t n = 0;
+    char *data = egi_file_read("read_file", path, &n);
+    eg_tensor *bytes = data ? egi_bytes_tensor("read_file", data, n) : NULL;
+    egi_free(data);
+    return bytes;
+}
+#ifdef EAGER_IMAGE
+// libpng and libjpeg leave by longjmp; all that must survive it is here. Rows come into pixels, of `channels` bytes a pixel.
+typedef struct egi_decoder {
+    const char *function;
+    const unsigned char *at, *end;
+    unsigned char *pixels, **rows;
+    int64_t h, w, c;
+    bool memory;
+    char message[JMSG_LENGTH_MAX > 200 ? JMSG_LENGTH_MAX : 200];
+    struct jpeg_error_mgr jpeg_errors;
+    jmp_buf leave;
+} egi_decoder;
+static bool egi_decode_rows(egi_decoder *d, int64_t most) {     // most: how many pixels the file can hold, at the best of compressions
+    if (d->w > most / d->h) {
+        snprintf(d->message, sizeof d->message, "it claims to be %lld x %lld pixels, which so few bytes cannot hold", (long long)d->w, (long long)d->h);
+        return false;
+    }
+    d->pixels = (unsigned char *)egi_alloc((size_t)(d->h * d->w * d->c));
+    d->rows = (unsigned char **)egi_alloc((size_t)d->h * sizeof *d->rows);
+    d->memory = !d->pixels || !d->rows;
+    for (int64_t y = 0; y < d->h && !d->memory; y++) d->rows[y] = d->pixels + y * d->w * d->c;
+    return !d->memory;
+}
+static void egi_png_error(png_structp png, png_const_charp message) {
+    egi_decoder *d = (egi_decoder *)png_get_error_ptr(png);
+    snprintf(d->message, sizeof d->message, "%s", message);
+    longjmp(d->leave, 1);
+}
+static void egi_png_warning(png_structp png, png_const_charp message) { (void)png; (void)message; }
+static void egi_png_bytes(png_structp png, png_bytep to, size_t n) {
+    egi_decoder *d = (egi_decoder *)png_get_io_ptr(png);
+    if (n > (size_t)(d->end - d->at)) png_error(png, "it ends too early");
+    memcpy(to, d->at, n);
+    d->at += n;
+}
+static bool egi_decode_png(egi_decoder *d) {
+    int64_t file = d->end - d->at;
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, egi_png_error, egi_png_warning);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    if (!info) { png_destroy_read_struct(&png, NULL, NULL); d->memory = true; return false; }
+    if (setjmp(d->leave)) { png_destroy_read_struct(&png, &info, NULL); return false; }
+    png_set_read_fn(png, d, egi_png_bytes);
+    png_set_user_limits(png, 0x7fffffff, 0x7fffffff);
+    png_read_info(png, info);
+    png_set_expand(png);                                    // palettes, fewer bits than 8, a colour that is transparent
+    png_set_strip_16(png);
+    png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    d->h = png_get_image_height(png, info);
+    d->w = png_get_image_width(png, info);
+    d->c = png_get_channels(png, info);
+    bool ok = egi_decode_rows(d, file * 1100 * 8);          // deflate gets to 1032 : 1, and a byte may hold 8 pixels
+    if (ok) {
+        png_read_image(png, d->rows);
+        png_read_end(png, NULL);
+    }
+    png_destroy_read_struct(&png, &info, NULL);
+    return ok;
+}
+static void egi_jpeg_error(j_common_ptr jpeg) {
+    egi_decoder *d = (egi_decoder *)jpeg->client_data;
+    jpeg->err->format_message(jpeg, d->message);
+    longjmp(d->leave, 1);
+}
+// libjpeg only warns of data that is broken or cut off, and makes up the rest.
+static void egi_jpeg_message(j_common_ptr jpeg, int level) {
+    int code = jpeg->err->msg_code;
+    if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC)) egi_jpeg_error(jpeg);
+}
+static bool egi_decode_jpeg(egi_decoder *d, int channels) {
+    struct jpeg_decompress_struct jpeg;
+    int64_t file = d->end - d->at;
+    memset(&jpeg, 0, sizeof jpeg);
+    jpeg.err = jpeg_std_error(&d->jpeg_errors);
+    jpeg.client_data = d;
+    d->jpeg_errors.error_exit = egi_jpeg_error;
+    d->jpeg_errors.emit_message = egi_jpeg_message;
+    if (setjmp(d->leave)) { jpeg_destroy_decompress(&jpeg); return false; }
+    jpeg_create_decompress(&jpeg);
+    jpeg_mem_src(&jpeg, (unsigned char *)(uintptr_t)d->at, (unsigned long)file);
+    jpeg_read_header(&jpeg, TRUE);
+    d->c = channels ? channels : jpeg.num_components == 1 ? 1 : 3;
+    d->h = jpeg.image_height;
+    d->w = jpeg.image_width;
+    jpeg.out_color_space = d->c == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    bool ok = egi_decode_rows(d, file * 1024);              // a bit or more for each 8 x 8 pixels
+    if (ok) {
+        jpeg_start_decompress(&jpeg);
+        while (jpeg.output_scanline < jpeg.output_height) jpeg_read_scanlines(&jpeg, d->rows + jpeg.output_scanline, jpeg.output_height - jpeg.output_scanline);
+        jpeg_finish_decompress(&jpeg);
+    }
+    jpeg_destroy_decompress(&jpeg);
+    return ok;
+}
+// Grey is copied or weighed, alpha left out or full.
+static void egi_convert_pixel(const unsigned char *from, int64_t c, unsigned char *to, int64_t wanted) {
+    bool grey = c < 3;
+    unsigned char rgb[3] = { from[0], from[grey ? 0 : 1], from[grey ? 0 : 2] };
+    if (wanted == 1) to[0] = grey ? from[0] : (unsigned char)((299 * rgb[0] + 587 * rgb[1] + 114 * rgb[2] + 500) / 1000);
+    else memcpy(to, rgb, 3);
+    if (wanted == 4) to[3] = c == 2 || c == 4 ? from[c - 1] : 255;
+}
+static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels) {
+    egi_decoder *d = (egi_decoder *)egi_alloc(sizeof *d);
+    eg_tensor *picture = NULL;
+    if (!d) { egi_no_memory(function, (int64_t)sizeof *d); return NULL; }
+    memset(d, 0, sizeof *d);
+    d->function = function;
+    d->at = bytes;
+    d->end = bytes + n;
+    bool ok = jpeg ? egi_decode_jpeg(d, channels) : egi_decode_png(d);
+    if (ok) {
+        eg_shape shape = { 3, { d->h, d->w, channels ? channels : d->c } };
+        int64_t pixels = d->h * d->w;
+        unsigned char *converted = d->pixels;
+        if (shape.dims[2] != d->c) converted = (unsigned char *)egi_alloc((size_t)(pixels * channels));
+        if (!converted) egi_no_memory(function, pixels * channels);
+        for (int64_t i = 0; converted && converted != d->pixels && i < pixels; i++) egi_convert_pixel(d->pixels + i * d->c, d->c, converted + i * channels, channels);
+        if (converted) picture = egi_upload(function, EG_UINT8, &shape, converted);
+        if (converted != d->pixels) egi_free(converted);
+    } else if (d->memory) egi_no_memory(function, d->h * d->w * d->c);
+    else egi_fail(EG_ERROR_FILE, "eg_%s: broken %s data: %s", function, jpeg ? "JPEG" : "PNG", d->message);
+    egi_free(d->pixels);
+    egi_free(d->rows);
+    egi_free(d);
+    return picture;
+}
+#else
+static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels) {
+    (void)bytes;
+    (void)n;
+    (void)channels;
+    return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_%s: reading %s needs %s; compile with -DEAGER_IMAGE and link with -lpng -ljpeg", function, jpeg ? "JPEG" : "PNG",
+                                 jpeg ? "libjpeg" : "libpng");
+}
+#endif
+enum { EGI_PNG = 1, EGI_JPEG = 2 };
+static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
+    if (!egi_alive(function, 0, x)) return NULL;
+    if (o.canary) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the options were not zeroed", function);
+    if (x->dtype != EG_UINT8 || x->rank != 1) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: takes the bytes of a file, a uint8 vector, not %s", function, egi_describe(x));
+    if (o.channels != 0 && o.channels != 1 && o.channels != 3 && (o.channels != 4 || kinds == EGI_JPEG))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is %d, not 1, 3%s", function, o.channels, kinds == EGI_JPEG ? "" : " or 4");
+    const unsigned char *p = (const unsigned char *)eg_data(x);
+    if (!p) return NULL;
+    bool png = x->size >= 8 && !memcmp(p, "\x89PNG\r\n\x1a\n", 8), jpeg = x->size >= 3 && p[0] == 0xff && p[1] == 0xd8 && p[2] == 0xff;
+    if (!(png && kinds & EGI_PNG) && !(jpeg && kinds & EGI_JPEG))
+        return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_%s: these %lld bytes are no %s file%s", function, (long long)x->size,
+                                     kinds == EGI_PNG ? "PNG" : kinds == EGI_JPEG ? "JPEG" : "PNG or JPEG", png ? " but a PNG file" : jpeg ? " but a JPEG file" : "");
+    if (jpeg && o.channels == 4) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is 4, but a JPEG file has no alpha", function);
+    return egi_decode(function, p, x->size, jpeg, o.channels);
+}
+EAGER_API eg_tensor *(eg_decode_png)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_png", x, EGI_PNG, options); }
+EAGER_API eg_tensor *(eg_decode_jpeg)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_jpeg", x, EGI_JPEG, options); }
+EAGER_API eg_tensor *(eg_decode_image)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_image", x, EGI_PNG | EGI_JPEG, options); }
+
+// ---- tf.Example: Example { 1 Features { 1 entry { 1 name, 2 Feature { 1 bytes, 2 floats or 3 integers { 1 values } } } } }
+
+static bool egi_example_feature(egi_text *features, const char *name, eg_tensor *x) {
+    egi_text entry, feature, list, packed;
+    const char *p = (const char *)eg_data(x);
+    int64_t size = egi_dtypes[x->dtype].size;
+    if (!p) return false;
+    memset(&entry, 0, sizeof entry);
+    memset(&feature, 0, sizeof feature);
+    memset(&list, 0, sizeof list);
+    memset(&packed, 0, sizeof packed);
+    egi_pb_string(&entry, 1, name);
+    if (x->dtype == EG_UINT8) egi_pb_bytes(&list, 1, p, (size_t)x->size);
+    else {
+        for (int64_t i = 0; i < x->size; i++)
+            if (egi_is_float(x->dtype)) egi_pb_float_bits(&packed, (float)egi_load(x->dtype, p + i * size));
+            else egi_pb_number(&packed, (uint64_t)egi_load_int(x->dtype, p + i * size));
+        egi_pb_message(&list, 1, &packed);
+    }
+    egi_pb_message(&feature, x->dtype == EG_UINT8 ? 1 : egi_is_float(x->dtype) ? 2 : 3, &list);
+    egi_pb_message(&entry, 2, &feature);
+    egi_pb_message(features, 1, &entry);
+    return !features->failed || egi_no_memory("example_serialize", x->size * size);
+}
+EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *const *values, int n) {
+    egi_text features, example;
+    bool ok = n >= 0 && (n == 0 || (names && values));
+    if (!ok) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_example_serialize: a list is NULL, or %d features are given", n);
+    memset(&features, 0, sizeof features);
+    memset(&example, 0, sizeof example);
+    for (int i = 0; i < n && ok; i++) {
+        ok = names[i] ? egi_alive("example_serialize", i, values[i]) : egi_fail(EG_ERROR_NULL, "eg_example_serialize: name %d is NULL", i);
+        ok = ok && egi_example_feature(&features, names[i], values[i]);
+    }
+    egi_pb_message(&example, 1, &features);
+    if (ok && example.failed) ok = egi_no_memory("example_serialize", (int64_t)example.size);
+    eg_tensor *bytes = ok ? egi_bytes_tensor("example_serialize", example.data, (int64_t)example.size) : NULL;
+    egi_text_free(&example);
+    return bytes;
+}
+
+// A feature that was found: its values are read twice, once to count them.
+typedef struct egi_found { int kind; egi_pb list; } egi_found;      // kind: the field of Feature, 0: none
+static const char *egi_feature_kind(int kind) { return kind == 1 ? "bytes" : kind == 2 ? "floats" : kind == 3 ? "integers" : "nothing"; }
+// Finds a feature; of two with one name the last counts, as in protocol buffers. False: the record is broken.
+static bool egi_example_find(egi_pb example, const char *name, egi_found *found) {
+    egi_pb_field features, entry, part, list;
+    found->kind = 0;
+    while (example.at < example.end) {
+        if (!egi_pb_read(&example, &features)) return false;
+        if (features.number != 1 || features.kind != EGI_PB_BYTES) continue;
+        while (features.inside.at < features.inside.end) {
+            if (!egi_pb_read(&features.inside, &entry)) return false;
+            if (entry.number != 1 || entry.kind != EGI_PB_BYTES) continue;
+            egi_found here = { 0, { NULL, NULL } };
+            bool named = *name == 0;                        // a name that is left out is ""
+            while (entry.inside.at < entry.inside.end) {
+                if (!egi_pb_read(&entry.inside, &part)) return false;
+                if (part.kind != EGI_PB_BYTES) continue;
+                size_t n = (size_t)(part.inside.end - part.inside.at);
+                if (part.number == 1) named = n == strlen(name) && (n == 0 || !memcmp(part.inside.at, name, n));
+                if (part.number != 2) continue;
+                here.kind = 0;
+                while (part.inside.at < part.inside.end) {
+                    if (!egi_pb_read(&part.inside, &list)) return false;
+                    if (list.kind == EGI_PB_BYTES && list.number <= 3) { here.kind = list.number; here.list = list.inside; }
+                }
+            }
+            if (named) *found = here;
+        }
+    }
+    return true;
+}
+// Values of a list into to, or only counted where that is NULL; -1: broken. Numbers may be packed or not. Of bytes: how many strings
+// there are; *size is the length of the last.
+static int64_t egi_example_values(egi_found f, char *to, int64_t *size) {
+    egi_pb_field field;
+    int64_t n = 0;
+    *size = 0;
+    while (f.list.at < f.list.end) {
+        if (!egi_pb_read(&f.list, &field)) return -1;
+        if (field.number != 1) continue;
+        if (f.kind == 1) {
+            if (field.kind != EGI_PB_BYTES) return -1;
+            *size = field.inside.end - field.inside.at;
+            if (to && *size) memcpy(to, field.inside.at, (size_t)*size);
+            n++;
+            continue;
+        }
+        int single = f.kind == 2 ? EGI_PB_FLOAT : EGI_PB_VARINT, width = f.kind == 2 ? 4 : 8;
+        if (field.kind != single && field.kind != EGI_PB_BYTES) return -1;
+        for (bool first = true; field.kind == EGI_PB_BYTES ? field.inside.at < field.inside.end : first; first = false) {
+            uint64_t v = field.value;
+            if (field.kind == EGI_PB_BYTES && f.kind == 3 && !egi_pb_read_number(&field.inside, &v)) return -1;
+            if (field.kind == EGI_PB_BYTES && f.kind == 2) {
+                if (field.inside.end - field.inside.at < 4) return -1;
+                v = egi_little(field.inside.at, 4);
+                field.inside.at += 4;
+            }
+            uint32_t low = (uint32_t)v;
+            if (to) memcpy(to + n * width, f.kind == 2 ? (const void *)&low : (const void *)&v, (size_t)width);
+            n++;
+        }
+    }
+    return n;
+}
+// The shape with its -1 worked out for n elements.
+static bool egi_feature_shape(const eg_feature *f, int64_t n, eg_shape *shape) {
+    int64_t known = 1;
+    int open = -1;
+    *shape = f->shape;
+    if (f->dtype == EG_UINT8 && f->shape.rank == 0) { shape->rank = 1; shape->dims[0] = n; return true; }
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] == -1 && open < 0) { open = i; continue; }
+        if (shape->dims[i] < 0 || !egi_checked_product(known, shape->dims[i], &known))
+            return egi_fail(EG_ERROR_SHAPE, "eg_example_parse: %s is no shape for '%.100s'", egi_show(f->shape), f->name);
+    }
+    if (open >= 0) shape->dims[open] = known ? n / known : 0;
+    if (open >= 0 ? (known ? n % known == 0 : n == 0) : n == known) return egi_shape_valid("example_parse", *shape, f->dtype);
+    return egi_fail(EG_ERROR_SHAPE, "eg_example_parse: feature '%.100s' has %lld %s, which do not fill shape %s", f->name, (long long)n,
+                    f->dtype == EG_UINT8 ? "bytes" : "values", egi_show(f->shape));
+}
+static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
+    egi_found found;
+    int64_t size, n;
+    int kind = f->dtype == EG_UINT8 ? 1 : f->dtype == EG_FLOAT32 ? 2 : f->dtype == EG_INT64 ? 3 : 0;
+    eg_shape shape;
+    if (!f->name) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_example_parse: the name of a feature is NULL");
+    if (!kind) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_example_parse: feature '%.100s' is asked for as %s; there are float32, int64 and uint8 (bytes)", f->name, eg_dtype_name(f->dtype));
+    if (f->shape.rank < 0 || f->shape.rank > EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_example_parse: '%.100s' has a shape of rank %d", f->name, f->shape.rank);
+    if (!egi_example_find(example, f->name, &found)) return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_example_parse: the record is no tf.Example, or broken");
+    if (!found.kind) {
+        if (f->missing) return egi_alive("example_parse", 1, f->missing) ? egi_again(f->missing) : NULL;
+        return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_example_parse: the record has no feature '%.100s', which has no default either", f->name);
+    }
+    if (found.kind != kind)
+        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_example_parse: feature '%.100s' is asked for as %s, but holds %s", f->name, eg_dtype_name(f->dtype), egi_feature_kind(found.kind));
+    n = egi_example_values(found, NULL, &size);
+    if (n < 0) return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_example_parse: the record is broken at feature '%.100s'", f->name);
+    if (kind == 1 && n != 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_example_parse: feature '%.100s' has %lld strings of bytes; one can be a tensor", f->name, (long long)n);
+    if (kind == 1) n = size;
+    if (!egi_feature_shape(f, n, &shape)) return NULL;
+    int64_t bytes = n * egi_dtypes[f->dtype].size;         // no overflow: each value has a byte or more in the record
+    char *values = (char *)egi_alloc((size_t)bytes);
+    if (!values) { egi_no_memory("example_parse", bytes); return NULL; }
+    egi_example_values(found, values, &size);
+    eg_tensor *x = egi_upload("example_parse", f->dtype, &shape, values);
+    egi_free(values);
+    return x;
+}
+EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, int n, eg_tensor **out) {
+    if (n < 0 || (n && (!features || !out))) return egi_fail(EG_ERROR_ARGUMENT, "eg_example_parse: a list is NULL, or %d features are asked for", n);
+    for (int i = 0; i < n; i++) out[i] = NULL;
+    if (!egi_alive("example_parse", 0, record)) return false;
+    if (record->dtype != EG_UINT8 || record->rank != 1) return egi_fail(EG_ERROR_DTYPE, "eg_example_parse: a record is a uint8 vector, not %s", egi_describe(record));
+    egi_pb example;
+    example.at = (const unsigned char *)eg_data(record);
+    if (!example.at) return false;
+    example.end = example.at + record->size;
+    for (int i = 0; i < n; i++) {
+        out[i] = egi_example_feature_of(example, &features[i]);
+        if (out[i]) continue;
+        while (i-- > 0) out[i] = NULL;                      // the scope has them
+        return false;
+    }
+    return true;
+}
+
+// ---- DLPack
+
+// What is lent stands in one block with its deleter's knowledge: the buffer, which lives as long.
+typedef struct egi_lent {
+    union { eg_dlpack now; eg_dlpack_legacy legacy; } of;  // first: the block's address is that of what is lent
+    egi_buffer *buffer;
+    int64_t shape[EG_MAX_RANK], strides[EG_MAX_RANK];
+} egi_lent;
+enum { EGI_DLPACK_CPU = 1, EGI_DLPACK_CUDA = 2, EGI_DLPACK_CUDA_HOST = 3, EGI_DLPACK_OTHER = 12 };
+static const struct { uint8_t code, bits; } egi_dlpack_dtypes[EGI_DTYPES] = {              // ORDER eg_dtype
+    { 2, 32 }, { 2, 64 }, { 0, 32 }, { 0, 64 }, { 1, 8 }, { 6, 8 }, { 2, 16 }, { 4, 16 }
+};
+static egi_lent *egi_lend(const char *function, eg_tensor *x, size_t at) {
+    if (!egi_alive(function, 0, x)) return NULL;
+    eg_scope scope = eg_scope_begin();
+    egi_lent *l = NULL;
+    if (x->flags & EGI_NUMBER) x = egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here());
+    if (x && !(l = (egi_lent *)egi_alloc(sizeof *l))) egi_no_memory(function, (int64_t)sizeof *l);
+    if (l) {
+        memset(l, 0, sizeof *l);
+        eg_dlpack_tensor *t = (eg_dlpack_tensor *)(void *)((char *)l + at);
+        const char *name = x->buffer->backend->name, *number = strchr(name, ':');
+        t->data = x->size ? x->data : NULL;
+        t->device.type = x->buffer->backend->host_reads ? EGI_DLPACK_CPU : !strncmp(name, "gpu:", 4) ? EGI_DLPACK_CUDA : EGI_DLPACK_OTHER;
+        t->device.id = number ? (int32_t)strtol(number + 1, NULL, 10) : 0;
+        t->ndim = x->rank;
+        t->dtype.code = egi_dlpack_dtypes[x->dtype].code;
+        t->dtype.bits = egi_dlpack_dtypes[x->dtype].bits;
+        t->dtype.lanes = 1;
+        t->shape = l->shape;
+        t->strides = l->strides;
+        for (int i = 0; i < x->rank; i++) { l->shape[i] = x->dims[i]; l->strides[i] = x->strides[i]; }
+        l->buffer = x->buffer;
+        __atomic_fetch_add(&l->buffer->refs, 1, __ATOMIC_RELAXED);
+    }
+    eg_scope_end(scope);
+    return l;
+}
+static void egi_lent_back(egi_lent *l) {
+    egi_buffer_release(l->buffer);
+    egi_free(l);
+}
+static void egi_dlpack_deleter(eg_dlpack *self) { if (self) egi_lent_back((egi_lent *)(void *)self); }
+static void egi_dlpack_legacy_deleter(eg_dlpack_legacy *self) { if (self) egi_lent_back((egi_lent *)(void *)self); }
+EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x) {
+    egi_lent *l = egi_lend("to_dlpack", x, offsetof(eg_dlpack, tensor));
+    if (!l) return NULL;
+    l->of.now.version.major = 1;
+    l->of.now.deleter = egi_dlpack_deleter;
+    l->of.now.flags = 1;
+    return &l->of.now;
+}
+EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x) {
+    egi_lent *l = egi_lend("to_dlpack_legacy", x, offsetof(eg_dlpack_legacy, tensor));
+    if (!l) return NULL;
+    l->of.legacy.deleter = egi_dlpack_legacy_deleter;
+    return &l->of.legacy;
+}
+
+// How a tensor that another library lends lies in memory; x gets dimensions and strides. Elements, bytes and addresses all count in
+// 64 bits, or it is an error.
+static bool egi_dlpack_layout(const char *function, const eg_dlpack_tensor *t, eg_tensor *x) {
+    eg_shape shape = { t->ndim, { 0 } };
+    int64_t extent = 0, size = egi_dtypes[x->dtype].size;
+    bool fits = t->byte_offset <= INT64_MAX / 4;
+    if (t->ndim < 0 || t->ndim > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_%s: rank %d is not between 0 and %d", function, (int)t->ndim, EG_MAX_RANK);
+    if (t->ndim && !t->shape) return egi_fail(EG_ERROR_NULL, "eg_%s: the shape is NULL", function);
+    for (int i = 0; i < t->ndim; i++) shape.dims[i] = t->shape[i];
+    if (!egi_shape_valid(function, shape, (eg_dtype)x->dtype)) return false;
+    egi_set_shape_checked(x, &shape);
+    if (x->size && !t->data) return egi_fail(EG_ERROR_NULL, "eg_%s: the data of %s is NULL", function, egi_show(shape));
+    for (int i = 0; t->strides && x->size && i < t->ndim; i++) {
+        int64_t part, stride = shape.dims[i] == 1 ? 0 : t->strides[i];
+        fits = fits && stride > INT64_MIN && !__builtin_mul_overflow(shape.dims[i] - 1, stride < 0 ? -stride : stride, &part) && !__builtin_add_overflow(extent, part, &extent);
+        x->strides[i] = t->strides[i];
+    }
+    if (!fits || extent > INT64_MAX / 4 / size) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the strides of %s reach farther than memory", function, egi_show(shape));
+    egi_find_contiguous(x);
+    return true;
+}
+// Where element i lies, counted in elements.
+static int64_t egi_position(const eg_tensor *x, int64_t i) {
+    int64_t at = 0;
+    for (int d = x->rank - 1; d >= 0; d--) {
+        at += i % x->dims[d] * x->strides[d];
+        i /= x->dims[d];
+    }
+    return at;
+}
+// Kernels load whole elements, and count on 0 and 1 in bool tensors.
+static bool egi_dlpack_as_it_is(const eg_tensor *x) {
+    if ((uintptr_t)x->data % (uintptr_t)egi_dtypes[x->dtype].size) return false;
+    for (int64_t i = 0; x->dtype == EG_BOOL && i < x->size; i++)
+        if (((const unsigned char *)x->data)[egi_position(x, i)] > 1) return false;
+    return true;
+}
+static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
+    eg_shape shape = egi_shape(x);
+    int64_t size = egi_dtypes[x->dtype].size;
+    eg_tensor *y = egi_new(function, egi_backend_cpu(), (eg_dtype)x->dtype, &shape);
+    for (int64_t i = 0; y && i < x->size; i++) {
+        char *to = y->data + i * size;
+        memcpy(to, x->data + egi_position(x, i) * size, (size_t)size);
+        if (x->dtype == EG_BOOL) *to = *to != 0;
+    }
+    return egi_own(y);
+}
+static eg_backend *egi_backend_named(const char *function, const char *name);
+// Either a tensor that calls done(data, lender) when its memory is no longer used, or an error after it has been called.
+static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, void (*done)(void *data, void *lender), void *lender) {
+    eg_backend *backend = egi_backend_cpu();
+    eg_tensor *x = NULL;
+    egi_buffer *b = NULL;
+    char name[32];
+    int dtype = 0;
+    bool ok = true;
+    while (dtype < EGI_DTYPES && (egi_dlpack_dtypes[dtype].code != t->dtype.code || egi_dlpack_dtypes[dtype].bits != t->dtype.bits)) dtype++;
+    if (dtype == EGI_DTYPES || t->dtype.lanes != 1)
+        ok = egi_fail(EG_ERROR_DTYPE, "eg_%s: there is no dtype for DLPack's code %d with %d bits and %d lanes", function, t->dtype.code, t->dtype.bits, t->dtype.lanes);
+    if (ok && t->device.type == EGI_DLPACK_CUDA) {
+        snprintf(name, sizeof name, "gpu:%d", (int)t->device.id);
+        backend = egi_backend_named(function, name);
+        ok = backend != NULL;
+    } else if (ok && t->device.type != EGI_DLPACK_CPU && t->device.type != EGI_DLPACK_CUDA_HOST)
+        ok = egi_fail(EG_ERROR_DEVICE, "eg_%s: the tensor is on a device of DLPack's type %d; only the CPU (1) and CUDA (2) are known", function, (int)t->device.type);
+    if (ok) {
+        x = egi_tensor_new();
+        b = x ? (egi_buffer *)egi_alloc(sizeof *b) : NULL;
+        ok = b || egi_no_memory(function, (int64_t)sizeof *b);
+    }
+    if (ok) {
+        x->op = function;
+        x->dtype = (int8_t)dtype;
+        ok = egi_dlpack_layout(function, t, x);
+    }
+    if (ok) {
+        x->data = (char *)t->data + (x->size ? t->byte_offset : 0);
+        b->refs = 2;                                       // as in eg_wrap_data: the scope may have no room for x
+        b->on_device = 0;
+        b->backend = backend;
+        b->data = x->data;
+        b->bytes = x->size * egi_dtypes[dtype].size;
+        b->deleter = NULL;
+        b->user = lender;
+        x->buffer = b;
+        bool copy = backend->host_reads && x->size && !egi_dlpack_as_it_is(x);
+        eg_tensor *y = copy ? egi_dlpack_copy(function, x) : egi_own(x);
+        if (copy) egi_object_release(&x->object);
+        if (y && !copy) b->deleter = done;
+        else done(NULL, lender);
+        egi_buffer_release(b);
+        return y;
+    }
+    egi_free(b);
+    if (x) egi_object_release(&x->object);
+    done(NULL, lender);
+    return NULL;
+}
+static void egi_dlpack_done(void *data, void *lender) {
+    eg_dlpack *m = (eg_dlpack *)lender;
+    (void)data;
+    if (m->deleter) m->deleter(m);
+}
+static void egi_dlpack_legacy_done(void *data, void *lender) {
+    eg_dlpack_legacy *m = (eg_dlpack_legacy *)lender;
+    (void)data;
+    if (m->deleter) m->deleter(m);
+}
+EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *m) {
+    if (!m) { egi_null_operand("from_dlpack", 0); return NULL; }
+    if (m->version.major == 1) return egi_borrow("from_dlpack", &m->tensor, egi_dlpack_done, m);
+    egi_fail(EG_ERROR_ARGUMENT, "eg_from_dlpack: the tensor is of DLPack version %u.%u; only major version 1 is known", (unsigned)m->version.major, (unsigned)m->version.minor);
+    egi_dlpack_done(NULL, m);                              // its place is the same in all versions
+    return NULL;
+}
+EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *m) {
+    if (m) return egi_borrow("from_dlpack_legacy", &m->tensor, egi_dlpack_legacy_done, m);
+    egi_null_operand("from_dlpack_legacy", 0);
+    return NULL;
+}
 
 //# 33  DEVICES ----------------------------------------------------------------
 // Idea: a device is a backend with a name; tensors are made on the thread's

@@ -11,7 +11,7 @@ configure() {
     covered='-g -O1 -fno-inline -DTEST_SLOW --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
     case $1 in
     plain) ;;
-    optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='neither OpenBLAS nor zlib found' ;;
+    optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found' ;;
     debug) flags='-O1 -g -DEAGER_DEBUG' ;;
     guard) flags='-O1 -DTEST_GUARD' ;;
     nothreads) flags='-O1 -DEAGER_NO_THREADS' ;;
