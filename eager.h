@@ -950,6 +950,8 @@ typedef enum eg_initializer {
 EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape);
 
 // One options struct for all layers; zero is the layer's default (Keras's), and setting what a layer does not have is an error.
+// How the two outputs of a bidirectional layer become one.
+typedef enum eg_merge { EG_MERGE_CONCAT, EG_MERGE_SUM, EG_MERGE_MUL, EG_MERGE_AVE } eg_merge;
 typedef struct eg_layer_options {
     int canary;
     const char *name;                     // default: the kind of layer, with _1, _2 ... where a model has several
@@ -976,15 +978,37 @@ typedef struct eg_layer_options {
     double momentum;                      // of batch normalization's running mean and variance: .99
     bool no_center, no_scale;             // normalizations without beta, without gamma
     bool mask_zero;                       // embedding: 0 is padding; eg_mask_of its output tells later layers
-    bool return_sequences, return_state, go_backwards;    // recurrent layers: all steps; the last state too; from the end
+    bool return_sequences, go_backwards;  // recurrent layers: all steps; from the end
     bool no_forget_bias;                  // LSTM: the forget gate's bias starts at 0, not 1
     bool reset_before;                    // GRU: the reset gate acts before the matrix product, not after it
     double dropout, recurrent_dropout;    // recurrent layers, attention
     int64_t value_dim;                    // attention: key_dim
+    int64_t output_units;                 // attention: the size of the query
+    int64_t kv_heads;                     // attention: keys and values have fewer heads, each serves several queries (Ainslie et al. 2023); heads
+    eg_merge merge;                       // bidirectional
 } eg_layer_options;
 
 // Fully connected: activation(x W + b), (..., in) -> (..., units). Weights kernel (in, units), bias (units).
 EAGER_API eg_layer *eg_layer_dense(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+
+// Recurrent layers (batch, steps, features) -> the last output (batch, units), or with .return_sequences all of them (batch,
+// steps, units). Further inputs of eg_call_multi are the states to start with (zeros), further outputs those at the end, each
+// (batch, units). A step that the mask leaves out keeps the states and repeats the output before it.
+// h' = tanh(x W + h U + b). Weights kernel (features, units), recurrent_kernel (units, units), bias (units).
+EAGER_API eg_layer *eg_layer_simple_rnn(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// Two states h, c. The gates i f c o stand side by side in kernel (features, 4 units), recurrent_kernel (units, 4 units), bias.
+EAGER_API eg_layer *eg_layer_lstm(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// Gates z r h: kernel (features, 3 units), recurrent_kernel (units, 3 units), bias (2, 3 units): one for x W, one for h U;
+// with .reset_before one (3 units).
+EAGER_API eg_layer *eg_layer_gru(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// A recurrent layer (taken over) and a copy of it that runs the other way, with weights of its own; outputs are merged by
+// .merge. States: those of the layer, then those of the copy.
+EAGER_API eg_layer *eg_layer_bidirectional(eg_layer *layer, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// softmax(q k^T / sqrt(key_dim)) v for each head, then a product that mixes the heads; q, k and v are products of the inputs:
+// query (B, T, C), value (B, S, D) (default: the query), key (B, S, E) (default: the value), and, last, where wanted, a bool mask
+// that broadcasts to (B, T, S): who may look at whom. Masks that come with the inputs count, too. Second output: the softmax
+// (B, heads, T, S). Layers query, key, value, attention_output in it, each with a kernel and a bias.
+EAGER_API eg_layer *eg_layer_multi_head_attention(int64_t heads, int64_t key_dim, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 
 // Layers one behind the other: eg_sequential(eg_layer_dense(32, .activation = EG_RELU), eg_layer_dense(10)). It takes over the
 // references, also where it fails. With none: eg_sequential() is empty, and eg_layer_add adds to it.
@@ -1014,6 +1038,7 @@ EAGER_API eg_tensor *eg_call(eg_layer *layer, eg_tensor *x, eg_call_options opti
 // n inputs, the first n_out outputs: sums, attention, LSTM with its states. False and all NULL on an error.
 EAGER_API bool eg_call_multi(eg_layer *layer, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_call_options options EGI_DEFAULT(eg_call_options));
 EAGER_API bool eg_training(void);                                      // inside a call: whether it is for training
+EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask);         // x with this mask (bool), as Masking and Embedding give one; NULL takes it off
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x);                         // of a layer's output: its mask (borrowed), or NULL
 
 // Makes the weights for inputs of this shape, batch included; -1 is free.
@@ -1050,6 +1075,11 @@ extern "C" {
 #define EGI_LAYER_2(function, ...) EGI_LAYER_2_(function, __VA_ARGS__, )
 #define EGI_LAYER_2_(function, a, b, ...) (function)(a, b, EGI_LAYER_OPTIONS(__VA_ARGS__))
 #define eg_layer_dense(...) EGI_LAYER_1(eg_layer_dense, __VA_ARGS__)
+#define eg_layer_simple_rnn(...) EGI_LAYER_1(eg_layer_simple_rnn, __VA_ARGS__)
+#define eg_layer_lstm(...) EGI_LAYER_1(eg_layer_lstm, __VA_ARGS__)
+#define eg_layer_gru(...) EGI_LAYER_1(eg_layer_gru, __VA_ARGS__)
+#define eg_layer_bidirectional(...) EGI_LAYER_1(eg_layer_bidirectional, __VA_ARGS__)
+#define eg_layer_multi_head_attention(...) EGI_LAYER_2(eg_layer_multi_head_attention, __VA_ARGS__)
 #define eg_sequential(...) eg_sequential_of((eg_layer *[]){ NULL, __VA_ARGS__ } + 1, (int)(sizeof((eg_layer *[]){ NULL, __VA_ARGS__ }) / sizeof(eg_layer *)) - 1)
 #define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
 #define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, ((eg_call_options){ .canary = 0, __VA_ARGS__ }))
@@ -9303,10 +9333,11 @@ typedef enum egi_field_kind { EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_PAIR, EG
     F(groups, EGI_FIELD_INT64, o.groups) F(output_padding, EGI_FIELD_PAIR, o.output_padding) F(depth_multiplier, EGI_FIELD_INT64, o.depth_multiplier) \
     F(bilinear, EGI_FIELD_BOOL, o.bilinear) F(axis, EGI_FIELD_INT, o.axis) F(epsilon, EGI_FIELD_NUMBER, o.epsilon) \
     F(momentum, EGI_FIELD_NUMBER, o.momentum) F(no_center, EGI_FIELD_BOOL, o.no_center) F(no_scale, EGI_FIELD_BOOL, o.no_scale) \
-    F(mask_zero, EGI_FIELD_BOOL, o.mask_zero) F(return_sequences, EGI_FIELD_BOOL, o.return_sequences) F(return_state, EGI_FIELD_BOOL, o.return_state) \
+    F(mask_zero, EGI_FIELD_BOOL, o.mask_zero) F(return_sequences, EGI_FIELD_BOOL, o.return_sequences) \
     F(go_backwards, EGI_FIELD_BOOL, o.go_backwards) F(no_forget_bias, EGI_FIELD_BOOL, o.no_forget_bias) \
     F(reset_before, EGI_FIELD_BOOL, o.reset_before) F(dropout, EGI_FIELD_NUMBER, o.dropout) \
-    F(recurrent_dropout, EGI_FIELD_NUMBER, o.recurrent_dropout) F(value_dim, EGI_FIELD_INT64, o.value_dim) \
+    F(recurrent_dropout, EGI_FIELD_NUMBER, o.recurrent_dropout) F(value_dim, EGI_FIELD_INT64, o.value_dim) F(output_units, EGI_FIELD_INT64, o.output_units) \
+    F(kv_heads, EGI_FIELD_INT64, o.kv_heads) F(merge, EGI_FIELD_INT, o.merge) \
     F(units, EGI_FIELD_INT64, units) F(size, EGI_FIELD_INT64, size) F(count, EGI_FIELD_INT64, count) F(rate, EGI_FIELD_NUMBER, rate) \
     F(target, EGI_FIELD_SHAPE, target) F(pads, EGI_FIELD_PADS, pads) F(n_in, EGI_FIELD_INT, n_in) F(n_out, EGI_FIELD_INT, n_out)
 #define EGI_FIELD_ID(id, kind, member) EGI_F_##id,
@@ -9317,6 +9348,8 @@ static const struct { const char *name; egi_field_kind kind; size_t offset, size
 #define EGI_HAS(id) (UINT64_C(1) << EGI_F_##id)
 #define EGI_HAS_ALWAYS (EGI_HAS(input_shape) | EGI_HAS(frozen))
 #define EGI_HAS_BIAS (EGI_HAS(no_bias) | EGI_HAS(bias_initializer) | EGI_HAS(bias_initializer_value) | EGI_HAS(bias_l1) | EGI_HAS(bias_l2))
+#define EGI_HAS_RECURRENT (EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(activation) | EGI_HAS(recurrent_initializer) | EGI_HAS(recurrent_l1) | \
+    EGI_HAS(recurrent_l2) | EGI_HAS(return_sequences) | EGI_HAS(go_backwards) | EGI_HAS(dropout) | EGI_HAS(recurrent_dropout))
 #define EGI_HAS_KERNEL (EGI_HAS(dtype) | EGI_HAS(kernel_initializer) | EGI_HAS(kernel_initializer_value) | EGI_HAS(kernel_l1) | EGI_HAS(kernel_l2))
 
 // ---- layers and their parts
@@ -9808,6 +9841,11 @@ static eg_tensor *egi_with_mask(eg_tensor *x, eg_tensor *mask) {
     if (x) x->mask = eg_retain(mask);
     return x;
 }
+EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
+    if (!egi_alive("with_mask", 0, x) || (mask && !egi_alive("with_mask", 1, mask))) return NULL;
+    if (mask && mask->dtype != EG_BOOL) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_with_mask: the mask %s is not bool", egi_describe(mask));
+    return egi_with_mask(eg_identity(x), mask);
+}
 static void egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
     memset(run, 0, sizeof *run);
     run->layer = l;
@@ -10031,12 +10069,375 @@ static bool egi_shape_unknown(eg_layer *l, const eg_shape *in, int n, eg_shape *
     return true;
 }
 
+// ---- recurrent layers
+// h' = cell(x W + b, h): the product with the inputs of all steps is made at once; then a loop goes from step to step.
+
+typedef struct egi_recurrence egi_recurrence;
+typedef struct egi_cell {
+    const char *name;
+    int gates, states;
+    bool (*step)(const egi_recurrence *r, eg_tensor *z, eg_tensor **state);    // state[0] is the output
+} egi_cell;
+struct egi_recurrence {
+    const egi_cell *cell;
+    eg_activation activation, gate;     // of what enters the state, and of the gates
+    eg_tensor *recurrent[2];            // U; of a GRU that resets before the product also U of its last gate
+    eg_tensor *bias;                    // of a GRU that resets after the product: that product's own; else NULL
+    eg_tensor *dropout;                 // multiplies the state before the product; or NULL
+};
+
+static eg_tensor *egi_recur(const egi_recurrence *r, eg_tensor *h, int part) {
+    return egi_matmul(r->dropout ? (eg_mul)(h, r->dropout) : h, false, r->recurrent[part], false);
+}
+
+// h' = f(z + h U)
+static bool egi_simple_rnn_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
+    state[0] = eg_activate((eg_add)(z, egi_recur(r, state[0], 0)), r->activation);
+    return state[0] != NULL;
+}
+// c' = forget c + input f(z), h' = output f(c')    (Hochreiter & Schmidhuber 1997; the forget gate: Gers et al. 2000)
+static bool egi_lstm_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
+    eg_tensor *gate[4];                                        // i f c o
+    if (!eg_split((eg_add)(z, egi_recur(r, state[0], 0)), 4, 1, gate)) return false;
+    for (int i = 0; i < 4; i++) gate[i] = eg_activate(gate[i], i == 2 ? r->activation : r->gate);
+    state[1] = (eg_add)((eg_mul)(gate[1], state[1]), (eg_mul)(gate[0], gate[2]));
+    state[0] = (eg_mul)(gate[3], eg_activate(state[1], r->activation));
+    return state[0] != NULL;
+}
+// h' = update h + (1 - update) f(z + reset (h U))    (Cho et al. 2014 have (reset h) U)
+static bool egi_gru_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
+    eg_tensor *in[3], *back[3], *h = state[0], *product = egi_recur(r, h, 0);
+    bool after = !r->recurrent[1];
+    if (!eg_split(z, 3, 1, in)) return false;                  // z r h
+    if (after && r->bias) product = (eg_add)(product, r->bias);
+    if (!eg_split(product, after ? 3 : 2, 1, back)) return false;
+    eg_tensor *update = eg_activate((eg_add)(in[0], back[0]), r->gate), *reset = eg_activate((eg_add)(in[1], back[1]), r->gate);
+    eg_tensor *memory = after ? (eg_mul)(reset, back[2]) : egi_recur(r, (eg_mul)(reset, h), 1);
+    eg_tensor *candidate = eg_activate((eg_add)(in[2], memory), r->activation);
+    state[0] = (eg_add)(candidate, (eg_mul)(update, (eg_sub)(h, candidate)));
+    return state[0] != NULL;
+}
+static const egi_cell egi_cells[] = {
+    { "simple_rnn", 1, 1, egi_simple_rnn_step },
+    { "lstm", 4, 2, egi_lstm_step },
+    { "gru", 3, 1, egi_gru_step },
+};
+
+// Steps through z (T, B, gates x units). mask: (T, B, 1) bool or NULL; a masked step leaves the states as they are and repeats
+// the output before it (0 at the start). outputs: T of them, in the order of the steps taken, or NULL; *last: the last one.
+static bool egi_unroll(const egi_recurrence *r, eg_tensor *z, eg_tensor *mask, bool backwards, eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
+    int64_t steps = z->dims[0];
+    bool ok = (*last = eg_zeros_like(state[0])) != NULL;
+    for (int64_t i = 0; i < steps && ok; i++) {
+        eg_scope scope = eg_scope_begin();
+        int64_t t = backwards ? steps - 1 - i : i;
+        eg_tensor *next[2] = { state[0], state[1] }, *output;
+        ok = r->cell->step(r, eg_index(z, t), next);
+        output = next[0];
+        if (mask && ok) {
+            eg_tensor *runs = eg_index(mask, t);
+            for (int s = 0; s < r->cell->states; s++) next[s] = (eg_where)(runs, next[s], state[s]);
+            output = (eg_where)(runs, output, *last);
+            ok = output && next[r->cell->states - 1];
+        }
+        for (int s = 0; s < r->cell->states && ok; s++) state[s] = eg_keep(next[s]);
+        if (ok) *last = eg_keep(output);
+        if (outputs) outputs[i] = *last;
+        eg_scope_end(scope);
+    }
+    return ok;
+}
+
+static const egi_cell *egi_cell_of(const eg_layer *l) {
+    for (size_t i = 0; i < sizeof egi_cells / sizeof *egi_cells; i++) if (!strcmp(egi_cells[i].name, l->type->name)) return &egi_cells[i];
+    return NULL;
+}
+static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
+    const egi_cell *cell = egi_cell_of(l);
+    const eg_layer_options *o = &l->config.o;
+    int64_t units = l->config.units, width;
+    if (!egi_last_known(in) || !egi_checked_product(units, cell->gates, &width)) return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: too many units", cell->name);
+    bool two = cell->gates == 3 && !o->reset_before;
+    eg_shape kernel = { 2, { in->dims[2], width } }, recurrent = { 2, { units, width } }, bias = { two ? 2 : 1, { two ? 2 : width, width } };
+    (void)n;
+    if (!egi_kernel_weight(l, kernel)) return false;
+    if (!egi_weight(l, "recurrent_kernel", recurrent, o->recurrent_initializer, EG_INIT_ORTHOGONAL, 0, o->recurrent_l1, o->recurrent_l2)) return false;
+    if (o->no_bias) return true;
+    eg_tensor *b = egi_weight(l, "bias", bias, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value, o->bias_l1, o->bias_l2);
+    if (!b || cell->states == 1 || o->no_forget_bias) return b != NULL;
+    eg_shape begin = { 1, { units } };                         // at first, nothing is forgotten
+    return eg_assign_slice(b, begin, begin, eg_number(1)) != NULL;
+}
+static bool egi_shape_recurrent(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    (void)n;
+    out->rank = l->config.o.return_sequences ? 3 : 2;
+    out->dims[1] = in->dims[1];
+    out->dims[out->rank - 1] = l->config.units;
+    return true;
+}
+
+// What a state (or an input) is multiplied by in training: the same for all steps.
+static eg_tensor *egi_step_dropout(const eg_tensor *like, eg_shape shape, double rate) {
+    eg_random_options keep;
+    memset(&keep, 0, sizeof keep);
+    keep.probability = 1 - rate;
+    return (eg_div)(eg_cast((eg_random_bernoulli)(shape, keep), (eg_dtype)like->dtype), eg_number(1 - rate));
+}
+// (batch, steps, ...) to (steps, batch, ...).
+static eg_tensor *egi_steps_first(eg_tensor *x) {
+    eg_transpose_options swap;
+    memset(&swap, 0, sizeof swap);
+    swap.perm.count = 3;
+    swap.perm.axes[0] = 1;
+    swap.perm.axes[2] = 2;
+    return (eg_transpose)(x, swap);
+}
+// The states to start with: those given, or zeros.
+static bool egi_first_states(const eg_layer *l, const egi_layer_run *c, int states, eg_tensor **state) {
+    const eg_tensor *x = c->in[0];
+    eg_shape shape = { 2, { x->dims[0], l->config.units } };
+    if (c->n != 1 && c->n != 1 + states)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; %s takes the sequences, and none or all of its %d states", c->n, l->type->class_name, states);
+    for (int s = 0; s < states; s++) {
+        state[s] = c->n > 1 ? c->in[1 + s] : egi_full_as("zeros", egi_backend_of(x), (eg_dtype)x->dtype, shape, 0);
+        if (!state[s]) return false;
+        if (!egi_equal_shapes(egi_shape(state[s]), shape))
+            return egi_fail(EG_ERROR_SHAPE, "eg_call: state %d of %s is %s; for the sequences %s and %lld units it must be %s", s, l->type->class_name,
+                            egi_describe(state[s]), egi_describe(x), (long long)l->config.units, egi_show(shape));
+    }
+    return true;
+}
+// x W + b for all steps: (steps, batch, gates x units).
+static eg_tensor *egi_all_steps(const eg_layer *l, eg_tensor *x, eg_tensor *bias) {
+    eg_tensor *kernel = egi_part_of(l, "kernel");
+    eg_shape flat = { 2, { x->dims[0] * x->dims[1], x->dims[2] } }, split = { 3, { x->dims[1], x->dims[0], kernel->dims[1] } };
+    eg_tensor *z = egi_matmul(eg_reshape(egi_steps_first(x), flat), false, kernel, false);
+    return eg_reshape(bias ? (eg_add)(z, bias) : z, split);
+}
+static bool egi_recurrence_of(const eg_layer *l, const egi_layer_run *c, egi_recurrence *r, eg_tensor **bias) {
+    const eg_layer_options *o = &l->config.o;
+    int64_t units = l->config.units;
+    eg_shape begin = { 2, { 0, 0 } }, size = { 2, { units, 2 * units } }, state = { 2, { c->in[0]->dims[0], units } };
+    memset(r, 0, sizeof *r);
+    r->cell = egi_cell_of(l);
+    r->activation = o->activation ? o->activation : EG_TANH;
+    r->gate = o->recurrent_activation ? o->recurrent_activation : EG_SIGMOID;
+    r->recurrent[0] = egi_part_of(l, "recurrent_kernel");
+    *bias = egi_part_of(l, "bias");
+    if (*bias && (*bias)->rank == 2) {
+        r->bias = eg_index(*bias, 1);
+        *bias = r->bias ? eg_index(*bias, 0) : NULL;
+    }
+    if (o->reset_before) {
+        eg_tensor *all = r->recurrent[0];
+        r->recurrent[0] = eg_slice(all, begin, size);
+        begin.dims[1] = 2 * units;
+        size.dims[1] = units;
+        r->recurrent[1] = eg_slice(all, begin, size);
+    }
+    bool drops = c->training && o->recurrent_dropout > 0, ok = r->recurrent[0] && (!o->reset_before || r->recurrent[1]) && (o->no_bias || *bias);
+    if (drops) r->dropout = egi_step_dropout(c->in[0], state, o->recurrent_dropout);
+    return ok && (!drops || r->dropout);
+}
+static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
+    egi_recurrence r;
+    eg_tensor *x = c->in[0], *mask = c->mask[0], *bias, *state[2] = { NULL, NULL }, *last, **outputs = NULL;
+    const eg_layer_options *o = &l->config.o;
+    int64_t steps = x->dims[1];
+    eg_shape same = { 3, { x->dims[0], 1, x->dims[2] } };
+    if (steps < 1 || steps > INT_MAX) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s of sequences of %lld steps: %s", l->type->class_name, (long long)steps, egi_describe(x));
+    if (mask && (mask->rank != 2 || mask->dims[0] != x->dims[0] || mask->dims[1] != steps))
+        return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not fit the sequences %s: one bool for each step", egi_describe(mask), egi_describe(x));
+    if (!egi_recurrence_of(l, c, &r, &bias) || !egi_first_states(l, c, r.cell->states, state)) return false;
+    if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
+    eg_tensor *z = x ? egi_all_steps(l, x, bias) : NULL;
+    if (mask) mask = egi_steps_first(eg_expand_dims(mask, 2));
+    if (!z || (c->mask[0] && !mask)) return false;
+    if (o->return_sequences && !(outputs = (eg_tensor **)egi_alloc((size_t)steps * sizeof *outputs))) return egi_no_memory("call", steps * 8);
+    bool ok = egi_unroll(&r, z, mask, o->go_backwards, state, outputs, &last);
+    if (ok) c->out[0] = outputs ? eg_stack(outputs, (int)steps, 1) : last;
+    egi_free(outputs);
+    for (int s = 0; s < r.cell->states && ok; s++) c->out[1 + s] = state[s];
+    c->out_mask[0] = o->return_sequences ? c->mask[0] : NULL;
+    if (c->out_mask[0] && o->go_backwards) {
+        eg_axes time = { EGI_AXES_MARK, 1, { 1 } };
+        c->out_mask[0] = eg_reverse(c->mask[0], time);
+    }
+    return ok && c->out[0];
+}
+
+// ---- both directions
+
+static bool egi_build_bidirectional(eg_layer *l, const eg_shape *in, int n) {
+    eg_shape out;
+    (void)n;
+    return egi_layer_prepare(l->parts[0].child, in, 1, &out) && egi_layer_prepare(l->parts[1].child, in, 1, &out);
+}
+static bool egi_shape_bidirectional(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    if (!egi_shape_recurrent(l->parts[0].child, in, n, out)) return false;
+    if (l->config.o.merge == EG_MERGE_CONCAT) out->dims[out->rank - 1] *= 2;
+    return true;
+}
+static eg_tensor *egi_merged(eg_merge merge, eg_tensor *a, eg_tensor *b) {
+    eg_tensor *both[2] = { a, b };
+    if (merge == EG_MERGE_CONCAT) return eg_concat(both, 2, -1);
+    if (merge == EG_MERGE_MUL) return (eg_mul)(a, b);
+    eg_tensor *sum = (eg_add)(a, b);
+    return merge == EG_MERGE_SUM ? sum : (eg_mul)(sum, eg_number(.5));
+}
+static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
+    const eg_layer *forward = l->parts[0].child;
+    eg_axes time = { EGI_AXES_MARK, 1, { 1 } };
+    int states = egi_cell_of(forward)->states, given = (c->n - 1) / 2;
+    eg_tensor *in[3], *out[2][3];
+    if (c->n != 1 && c->n != 1 + 2 * states)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; Bidirectional takes the sequences, and none or all of its %d states", c->n, 2 * states);
+    for (int k = 0; k < 2; k++) {
+        in[0] = c->in[0];
+        for (int s = 0; s < given; s++) in[1 + s] = c->in[1 + k * given + s];
+        if (!egi_layer_call(l->parts[k].child, in, 1 + given, out[k], c->n_out > 1 ? 1 + states : 1, NULL, c->training)) return false;
+        for (int s = 0; s < states && c->n_out > 1; s++) c->out[1 + k * states + s] = out[k][1 + s];
+        if (!forward->config.o.return_sequences) continue;
+        if (l->parts[k].child->config.o.go_backwards) out[k][0] = eg_reverse(out[k][0], time);
+        if (c->mask[0]) out[k][0] = (eg_where)(eg_expand_dims(c->mask[0], 2), out[k][0], eg_number(0));      // what one way repeats, the other has not seen
+    }
+    c->out_mask[0] = forward->config.o.return_sequences ? c->mask[0] : NULL;
+    return (c->out[0] = egi_merged(l->config.o.merge, out[0][0], out[1][0])) != NULL;
+}
+
+// ---- attention
+
+// Queries, keys and values, without the mask that may come last.
+static int egi_attention_inputs(const egi_layer_run *c, eg_tensor **mask) {
+    *mask = c->in && c->n > 1 && c->in[c->n - 1]->dtype == EG_BOOL ? c->in[c->n - 1] : NULL;
+    return *mask ? c->n - 1 : c->n;
+}
+static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
+    static const char *const names[] = { "query", "key", "value", "attention_output" };
+    const egi_layer_config *k = &l->config;
+    int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size, heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
+    int64_t units[4] = { 0, 0, 0, k->o.output_units ? k->o.output_units : in->dims[2] };
+    eg_tensor *mask;
+    if (n > 1) n = egi_attention_inputs(egi_this.layer, &mask);
+    eg_shape from[4] = { in[0], in[n > 2 ? 2 : n - 1], in[n > 1 ? 1 : 0], in[0] }, out;
+    if (!egi_last_known(in)) return false;
+    if (!egi_checked_product(heads, k->size, &units[0]) || !egi_checked_product(shared, k->size, &units[1]) || !egi_checked_product(shared, value_dim, &units[2]) ||
+        !egi_checked_product(heads, value_dim, &from[3].dims[2])) return egi_fail(EG_ERROR_SHAPE, "eg_layer_multi_head_attention: too many heads");
+    for (int i = 0; i < 4; i++) {
+        eg_layer_options o = k->o;
+        memset(&o.input_shape, 0, sizeof o.input_shape);
+        o.name = NULL;
+        o.causal = false;
+        o.dropout = 0;
+        o.value_dim = o.output_units = o.kv_heads = 0;
+        eg_layer *part = eg_layer_track(l, names[i], (eg_layer_dense)(units[i], o));
+        if (!part || !egi_layer_prepare(part, &from[i], 1, &out)) return false;
+    }
+    return true;
+}
+static bool egi_shape_attention(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    (void)in;
+    (void)n;
+    if (l->config.o.output_units) out->dims[2] = l->config.o.output_units;
+    return true;
+}
+static eg_tensor *egi_swap_heads(eg_tensor *x) {               // (B, T, H, K) to (B, H, T, K), and back
+    eg_transpose_options swap;
+    memset(&swap, 0, sizeof swap);
+    swap.perm.count = 4;
+    swap.perm.axes[1] = 2;
+    swap.perm.axes[2] = 1;
+    swap.perm.axes[3] = 3;
+    return (eg_transpose)(x, swap);
+}
+// The product of an input with all heads' matrices, a head apart: (B, H, T, K).
+static eg_tensor *egi_heads(eg_layer *l, int part, eg_tensor *x, int64_t heads) {
+    eg_tensor *y = egi_layer_call1(l->parts[part].child, x);
+    eg_shape apart = { 4, { x->dims[0], x->dims[1], heads, y ? y->dims[2] / heads : 0 } };
+    return egi_swap_heads(eg_reshape(y, apart));
+}
+static bool egi_narrow(eg_tensor **mask, eg_tensor *by) {
+    *mask = *mask && by ? eg_logical_and(*mask, by) : by;
+    return *mask != NULL;
+}
+// What comes together into one mask that broadcasts to (B, H, T, S); NULL: none. *whole: no row of it can be all false.
+static bool egi_attention_mask(const eg_layer *l, const egi_layer_run *c, int n, eg_tensor *given, eg_tensor **mask, bool *whole) {
+    const eg_tensor *query = c->in[0], *value = c->in[n > 1 ? 1 : 0];
+    *mask = NULL;
+    for (int i = 0; i < (n == 1 ? 2 : n); i++) {               // of the query (B, 1, T, 1); of value and key (B, 1, 1, S)
+        const eg_tensor *x = i ? value : query;
+        eg_tensor *one = c->mask[i < n ? i : 0];
+        if (!one) continue;
+        if (one->rank != 2 || one->dims[0] != x->dims[0] || one->dims[1] != x->dims[1])
+            return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not fit the sequences %s: one bool for each step", egi_describe(one), egi_describe(x));
+        if (!egi_narrow(mask, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
+    }
+    if (given) {
+        eg_shape full = { 3, { query->dims[0], query->dims[1], value->dims[1] } };
+        bool fits = given->rank <= 3;
+        for (int i = 1; i <= given->rank && fits; i++) fits = given->dims[given->rank - i] == 1 || given->dims[given->rank - i] == full.dims[3 - i];
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not broadcast to (batch, queries, keys) %s", egi_describe(given), egi_show(full));
+        if (!egi_narrow(mask, given->rank == 3 ? eg_expand_dims(given, 1) : given)) return false;
+    }
+    *whole = !*mask;
+    if (!l->config.o.causal) return true;
+    eg_tensor *t = eg_expand_dims(eg_range(EG_INT32, 0, (double)query->dims[1], 1), 1), *s = eg_range(EG_INT32, 0, (double)value->dims[1], 1);
+    return egi_narrow(mask, eg_greater_equal(t, s));
+}
+// Keys (or values) of fewer heads than the queries serve several of these: a dimension to broadcast over.
+static eg_tensor *egi_for_groups(eg_tensor *x, int64_t heads, bool few) {
+    if (few) return eg_expand_dims(x, 2);
+    eg_shape grouped = { 5, { x->dims[0], heads, x->dims[1] / heads, x->dims[2], x->dims[3] } };
+    return eg_reshape(x, grouped);
+}
+// a b, or a b^T, for each head.
+static eg_tensor *egi_by_heads(eg_tensor *a, eg_tensor *b, bool transposed) {
+    if (!a || !b || a->dims[1] == b->dims[1]) return egi_matmul(a, false, b, transposed);
+    eg_shape shape = { 4, { a->dims[0], a->dims[1], a->dims[2], b->dims[transposed ? 2 : 3] } };
+    return eg_reshape(egi_matmul(egi_for_groups(a, b->dims[1], false), false, egi_for_groups(b, 0, true), transposed), shape);
+}
+// softmax(q k^T / sqrt(K)): who looks at whom (Vaswani et al. 2017).
+static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_tensor *mask, bool whole) {
+    if (!query || !key) return NULL;
+    eg_tensor *scores = egi_by_heads((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
+    if (!mask) return egi_softmax_last(scores);
+    eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
+    return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // who may look at nobody sees nothing
+}
+static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
+    const egi_layer_config *k = &l->config;
+    int64_t heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
+    bool whole = true;
+    eg_tensor *mask, *given;
+    int n = egi_attention_inputs(c, &given);
+    for (int i = 1; i < n; i++)
+        if (c->in[i]->rank != 3 || c->in[i]->dims[0] != c->in[0]->dims[0] || c->in[i]->dims[1] != c->in[1]->dims[1])
+            return egi_fail(EG_ERROR_SHAPE, "eg_call: query %s, value %s%s%s do not go together: (B, T, C), (B, S, D) and (B, S, E)", egi_describe(c->in[0]),
+                            egi_describe(c->in[1]), n > 2 ? ", key " : "", n > 2 ? egi_describe(c->in[2]) : "");
+    if (!egi_attention_mask(l, c, n, given, &mask, &whole)) return false;
+    eg_tensor *query = egi_heads(l, 0, c->in[0], heads), *key = egi_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), *value = egi_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
+    eg_tensor *weights = egi_attention_weights(query, key, mask, whole);
+    c->out[1] = weights;
+    if (weights && c->training && k->o.dropout > 0) weights = (eg_mul)(weights, egi_step_dropout(weights, egi_shape(weights), k->o.dropout));
+    eg_tensor *seen = egi_by_heads(weights, value, false);
+    eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], seen ? heads * seen->dims[3] : 0 } };
+    return seen && (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(egi_swap_heads(seen), together))) != NULL;
+}
+
 // ---- the table of layers
 
 // Function, class, rank of inputs, inputs, outputs, flags, options, build, call, shape.
 #define EGI_LAYER_TABLE(ROW) \
     ROW(dense, "Dense", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(activation), \
         egi_build_dense, egi_call_dense, egi_shape_dense) \
+    ROW(simple_rnn, "SimpleRNN", 3, 2, 2, EGI_FIXED_LAST, EGI_HAS_RECURRENT, egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
+    ROW(lstm, "LSTM", 3, 3, 3, EGI_FIXED_LAST, EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(no_forget_bias), \
+        egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
+    ROW(gru, "GRU", 3, 2, 2, EGI_FIXED_LAST, EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(reset_before), \
+        egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
+    ROW(bidirectional, "Bidirectional", 3, 5, 5, EGI_CONTAINER, EGI_HAS(merge), egi_build_bidirectional, egi_call_bidirectional, egi_shape_bidirectional) \
+    ROW(multi_head_attention, "MultiHeadAttention", 3, 4, 2, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(size) | \
+        EGI_HAS(causal) | EGI_HAS(dropout) | EGI_HAS(value_dim) | EGI_HAS(output_units) | EGI_HAS(kv_heads), egi_build_attention, egi_call_attention, egi_shape_attention) \
     ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_build_sequential, egi_call_sequential, egi_shape_sequential) \
     ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, egi_call_custom, egi_shape_unknown)
 #define EGI_LAYER_ROW(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) { #name, class_name, rank, n_in, n_out, flags, has, build, call, shape },
@@ -10055,6 +10456,49 @@ EAGER_API eg_layer *(eg_layer_dense)(int64_t units, eg_layer_options o) {
     c.units = units;
     return egi_layer_positive(&egi_layer_types[EGI_LAYER_dense], "units", units) ? egi_layer_make(&egi_layer_types[EGI_LAYER_dense], &c) : NULL;
 }
+// ---- recurrent layers and attention
+
+static bool egi_layer_rate(const egi_layer_type *type, double rate) {
+    return (rate >= 0 && rate < 1) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a dropout of %g is not in [0, 1)", type->name, rate);
+}
+static eg_layer *egi_layer_recurrent(int type, int64_t units, const eg_layer_options *o) {
+    egi_layer_config c = egi_layer_options_of(o);
+    const egi_layer_type *t = &egi_layer_types[type];
+    c.units = units;
+    if (!egi_layer_positive(t, "units", units) || !egi_layer_rate(t, o->dropout) || !egi_layer_rate(t, o->recurrent_dropout)) return NULL;
+    return egi_layer_make(t, &c);
+}
+EAGER_API eg_layer *(eg_layer_simple_rnn)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_simple_rnn, units, &o); }
+EAGER_API eg_layer *(eg_layer_lstm)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_lstm, units, &o); }
+EAGER_API eg_layer *(eg_layer_gru)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_gru, units, &o); }
+EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o) {
+    egi_layer_config c = egi_layer_options_of(&o);
+    char name[2][64];
+    if (!egi_layer_alive("layer_bidirectional", layer)) return NULL;
+    bool fits = egi_cell_of(layer) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: %s is no recurrent layer", layer->type->class_name);
+    if (fits && ((int)o.merge < 0 || o.merge > EG_MERGE_AVE)) fits = egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: there is no merge %d", (int)o.merge);
+    eg_layer *l = fits ? egi_layer_make(&egi_layer_types[EGI_LAYER_bidirectional], &c) : NULL;
+    egi_layer_config other = layer->config;
+    other.o.go_backwards = !other.o.go_backwards;
+    eg_layer *back = l ? egi_layer_make(layer->type, &other) : NULL;
+    for (int k = 0; k < 2; k++) snprintf(name[k], sizeof name[k], "%s_%s", k ? "backward" : "forward", layer->type->name);
+    if (!back) eg_layer_release(layer);
+    else if (eg_layer_track(l, name[0], layer) && eg_layer_track(l, name[1], back)) return l;
+    eg_layer_release(l);
+    return NULL;
+}
+EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_dim, eg_layer_options o) {
+    egi_layer_config c = egi_layer_options_of(&o);
+    const egi_layer_type *t = &egi_layer_types[EGI_LAYER_multi_head_attention];
+    c.units = heads;
+    c.size = key_dim;
+    if (!egi_layer_positive(t, "heads", heads) || !egi_layer_positive(t, "elements a head", key_dim) || !egi_layer_rate(t, o.dropout)) return NULL;
+    if (o.value_dim < 0 || o.output_units < 0) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: a negative size");
+    if (o.kv_heads < 0 || (o.kv_heads && heads % o.kv_heads))
+        return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: %lld heads cannot share the keys of %lld", (long long)heads, (long long)o.kv_heads);
+    return egi_layer_make(t, &c);
+}
+
 EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     if (model && model->type != &egi_layer_types[EGI_LAYER_sequential]) {
         eg_layer_release(layer);

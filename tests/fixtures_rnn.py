@@ -83,9 +83,12 @@ def make():
 
             def call():
                 q, v, k = (ins + ins[-1:] * 2)[:3]
-                m = {k: None if x is None else tf.constant(x) for k, x in masks.items()}
-                m["attention_mask"] = m.pop("pair_mask")
-                return layer(q, v, k, return_attention_scores=bool(o.get("scores")), use_causal_mask=bool(o.get("causal")), **m)
+                for x, m in zip((v, k, q), ("value_mask", "key_mask", "query_mask")):       # as Masking leaves them on what it makes
+                    if masks[m] is not None: keras.src.backend.set_keras_mask(x, tf.constant(masks[m]))
+                pairs = None if masks["pair_mask"] is None else tf.constant(masks["pair_mask"])
+                # Keras has two ways; in the one with scores, a query that may look nowhere sees nothing (in the other, the mean of all).
+                y = layer(q, v, k if len(ins) > 2 else None, attention_mask=pairs, return_attention_scores=True, use_causal_mask=bool(o.get("causal")))
+                return y if o.get("scores") else y[0]
         else:
             inner = o.get("layer", op)
             layer = make_recurrent(keras, inner, o)

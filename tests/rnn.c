@@ -1,0 +1,304 @@
+// Recurrent layers and attention: sizes, states, masks, dropout, directions, gradients of gradients, and what is refused.
+// rnn_fixtures.c holds their numbers against Keras.
+#include "test.h"
+
+enum { MANY = 16 };
+
+static eg_tensor *sequences(int64_t batch, int64_t steps, int64_t features) { return eg_random_normal(EG_SHAPE(batch, steps, features)); }
+static eg_tensor *weight(eg_layer *layer, const char *path) {
+    eg_tensor *all[MANY];
+    char text[128];
+    int n = eg_layer_weights(layer, all, MANY);
+    for (int i = 0; i < n; i++)
+        if (strcmp(eg_layer_weight_path(layer, i, text, sizeof text), path) == 0) return all[i];
+    test_say(__FILE__, __LINE__, path, "there is no such weight");
+    return NULL;
+}
+static eg_tensor *steps_of(eg_tensor *x, int64_t from, int64_t count) { return eg_slice(x, EG_SHAPE(0, from, 0), EG_SHAPE(-1, count, -1)); }
+
+TEST(sizes_and_names) {
+    eg_tensor *x = sequences(2, 5, 3);
+    const struct { eg_layer *layer; int64_t parameters; const char *paths; } all[] = {
+        {eg_layer_simple_rnn(8), 8 * 3 + 8 * 8 + 8, "kernel recurrent_kernel bias "},
+        {eg_layer_lstm(8), 4 * (8 * 3 + 8 * 8 + 8), "kernel recurrent_kernel bias "},
+        {eg_layer_lstm(8, .no_bias = true), 4 * (8 * 3 + 8 * 8), "kernel recurrent_kernel "},
+        {eg_layer_gru(8), 3 * (8 * 3 + 8 * 8 + 2 * 8), "kernel recurrent_kernel bias "},
+        {eg_layer_gru(8, .reset_before = true), 3 * (8 * 3 + 8 * 8 + 8), "kernel recurrent_kernel bias "},
+        {eg_layer_bidirectional(eg_layer_gru(8, .no_bias = true)), 2 * 3 * (8 * 3 + 8 * 8),
+         "forward_gru/kernel forward_gru/recurrent_kernel backward_gru/kernel backward_gru/recurrent_kernel "},
+        {eg_layer_multi_head_attention(2, 4), 3 * (3 * 8 + 8) + 8 * 3 + 3,
+         "query/kernel query/bias key/kernel key/bias value/kernel value/bias attention_output/kernel attention_output/bias "},
+        {eg_layer_multi_head_attention(4, 2, .no_bias = true, .value_dim = 3, .output_units = 5, .kv_heads = 2), 3 * 8 + 3 * 4 + 3 * 6 + 12 * 5,
+         "query/kernel key/kernel value/kernel attention_output/kernel "},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char paths[512] = "", text[128];
+        CHECK(eg_layer_build(all[i].layer, EG_SHAPE(-1, -1, 3)));
+        CHECK_INT(eg_layer_parameters(all[i].layer), all[i].parameters);
+        for (int k = 0; k < eg_layer_weights(all[i].layer, NULL, 0); k++) {
+            strcat(paths, eg_layer_weight_path(all[i].layer, k, text, sizeof text));
+            strcat(paths, " ");
+        }
+        CHECK_STR(paths, all[i].paths);
+        eg_tensor *y = eg_call(all[i].layer, x);
+        if (i < 5) CHECK_SHAPE(y, 2, 8);
+        else if (i == 5) CHECK_SHAPE(y, 2, 16);
+        else CHECK_SHAPE(y, 2, 5, i == 6 ? 3 : 5);
+        eg_layer_release(all[i].layer);
+    }
+}
+
+TEST(how_weights_start) {
+    eg_layer *lstm = eg_layer_lstm(3), *plain = eg_layer_lstm(3, .no_forget_bias = true), *gru = eg_layer_gru(2, .bias_initializer = EG_INIT_ONES);
+    CHECK(eg_layer_build(lstm, EG_SHAPE(-1, -1, 2)) && eg_layer_build(plain, EG_SHAPE(-1, -1, 2)) && eg_layer_build(gru, EG_SHAPE(-1, -1, 2)));
+    CHECK_TENSOR(weight(lstm, "bias"), 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0);
+    CHECK_TENSOR(eg_reduce_sum(weight(plain, "bias")), 0, 0);
+    CHECK_SHAPE(weight(gru, "bias"), 2, 6);
+    CHECK_TENSOR(eg_reduce_sum(weight(gru, "bias")), 0, 12);
+    eg_tensor *u = weight(lstm, "recurrent_kernel");
+    CHECK_SAME(eg_matmul(u, u, .transpose_b = true), eg_eye(EG_FLOAT32, 3, 3), 1e-6);
+    eg_layer_release(lstm);
+    eg_layer_release(plain);
+    eg_layer_release(gru);
+}
+
+TEST(a_sequence_in_two_pieces) {
+    eg_layer *layers[] = {eg_layer_simple_rnn(4, .return_sequences = true), eg_layer_lstm(4, .return_sequences = true), eg_layer_gru(4, .return_sequences = true),
+                          eg_layer_gru(4, .return_sequences = true, .reset_before = true)};
+    eg_tensor *x = sequences(3, 7, 2);
+    for (int i = 0; i < 4; i++) {
+        int n = i == 1 ? 3 : 2;
+        eg_tensor *whole[3], *first[3], *second[3];
+        REQUIRE(eg_call_multi(layers[i], &x, 1, whole, n));
+        eg_tensor *start = steps_of(x, 0, 4);
+        REQUIRE(eg_call_multi(layers[i], &start, 1, first, n));
+        eg_tensor *rest[] = {steps_of(x, 4, 3), first[1], n == 3 ? first[2] : NULL};
+        REQUIRE(eg_call_multi(layers[i], rest, n, second, n));
+        eg_tensor *both[] = {first[0], second[0]};
+        CHECK_SAME(eg_concat(both, 2, 1), whole[0], 1e-6);
+        for (int s = 1; s < n; s++) CHECK_SAME(second[s], whole[s], 1e-6);
+        CHECK_SAME(eg_reshape(steps_of(whole[0], 6, 1), EG_SHAPE(3, 4)), whole[1], 0);
+        eg_layer_release(layers[i]);
+    }
+}
+
+// What padding is masked gives what the sequence alone gives, through layer after layer.
+TEST(masks_hide_padding) {
+    eg_layer *model = eg_sequential(eg_layer_lstm(4, .return_sequences = true), eg_layer_bidirectional(eg_layer_gru(3, .return_sequences = true)),
+                                    eg_layer_multi_head_attention(2, 2), eg_layer_simple_rnn(2));
+    eg_tensor *x = sequences(2, 5, 3), *lengths = eg_constant_of(EG_BOOL, EG_SHAPE(2, 5), 1, 1, 1, 0, 0, 1, 1, 1, 1, 1);
+    eg_tensor *y = eg_call(model, x, .mask = lengths);
+    CHECK_SHAPE(y, 2, 2);
+    CHECK(eg_mask_of(y) == NULL);
+    CHECK_SAME(eg_index(y, 0), eg_index(eg_call(model, eg_slice(x, EG_SHAPE(0, 0, 0), EG_SHAPE(1, 3, 3))), 0), 1e-6);
+    CHECK_SAME(eg_index(y, 1), eg_index(eg_call(model, eg_slice(x, EG_SHAPE(1, 0, 0), EG_SHAPE(1, 5, 3))), 0), 1e-6);
+    CHECK_SAME(eg_call(model, eg_with_mask(x, lengths)), y, 0);
+    eg_layer_release(model);
+
+    eg_layer *back = eg_layer_lstm(2, .return_sequences = true, .go_backwards = true);
+    eg_tensor *turned = eg_call(back, x, .mask = lengths);
+    CHECK_SAME(eg_mask_of(turned), eg_reverse(lengths, EG_AXES(1)), 0);
+    CHECK(eg_mask_of(eg_with_mask(turned, NULL)) == NULL);
+    CHECK_ERROR(eg_with_mask(x, x), EG_ERROR_DTYPE, "eg_with_mask: the mask float32");
+    CHECK_ERROR(eg_with_mask(NULL, lengths), EG_ERROR_NULL, "eg_with_mask");
+    eg_layer_release(back);
+}
+
+TEST(dropout_only_in_training) {
+    eg_layer *layer = eg_layer_gru(64, .dropout = .5, .kernel_initializer = EG_INIT_ONES, .recurrent_initializer = EG_INIT_ZEROS, .activation = EG_LINEAR,
+                                   .recurrent_activation = EG_LINEAR, .no_bias = true);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(200, 1, 1));
+    CHECK_TENSOR(eg_reduce_max(eg_call(layer, x)), 0, 0);                  // z = 1, h = (1 - z) 1
+    eg_tensor *dropped = eg_index(eg_transpose(eg_call(layer, x, .training = true)), 0);
+    for (int i = 0; i < 200; i++) {                                        // an input of 0, or of 2: z = 2, h = -2
+        double h = eg_item(eg_index(dropped, i));
+        CHECK(h == 0 || h == -2);
+    }
+    double share = eg_item(eg_reduce_mean(dropped)) / -2;
+    CHECK(share > .35 && share < .65);
+    eg_layer_release(layer);
+
+    layer = eg_layer_simple_rnn(50, .recurrent_dropout = .5, .recurrent_initializer = EG_INIT_IDENTITY, .kernel_initializer = EG_INIT_ONES, .activation = EG_LINEAR);
+    x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 1));
+    eg_tensor *h = eg_call(layer, x, .training = true);                    // kept: 1 + 2 (1 + 2 (1 + 2)); dropped at every step: 1
+    for (int i = 0; i < 50; i++) {
+        double value = eg_item(eg_index(eg_index(h, 0), i));
+        CHECK(value == 15 || value == 1);
+    }
+    CHECK_TENSOR(eg_reduce_mean(eg_call(layer, x)), 0, 4);
+    eg_layer_release(layer);
+
+    layer = eg_layer_multi_head_attention(2, 4, .dropout = .9);
+    x = sequences(2, 6, 3);
+    eg_tensor *still = eg_call(layer, x);
+    CHECK_SAME(eg_call(layer, x), still, 0);
+    CHECK(eg_item(eg_reduce_max(eg_abs(eg_sub(eg_call(layer, x, .training = true), still)))) > 0);
+    eg_layer_release(layer);
+}
+
+// ---- directions
+
+TEST(both_directions) {
+    eg_layer *lstm = eg_layer_lstm(3, .return_sequences = true), *both = eg_layer_bidirectional(eg_layer_retain(lstm), .merge = EG_MERGE_SUM), *parts[2];
+    eg_tensor *x = sequences(2, 4, 3), *out[5];
+    REQUIRE(eg_call_multi(both, &x, 1, out, 5));
+    CHECK_INT(eg_layer_layers(both, parts, 2), 2);
+    CHECK(parts[0] == lstm);
+    CHECK_STR(eg_layer_name(parts[1]), "backward_lstm");
+    eg_tensor *ahead = eg_call(parts[0], x), *back = eg_reverse(eg_call(parts[1], x), EG_AXES(1));
+    CHECK_SAME(out[0], eg_add(ahead, back), 1e-6);
+    CHECK_SAME(out[1], eg_reshape(steps_of(ahead, 3, 1), EG_SHAPE(2, 3)), 0);
+    CHECK_SAME(out[3], eg_reshape(steps_of(back, 0, 1), EG_SHAPE(2, 3)), 0);
+    eg_layer_release(both);
+    eg_layer_release(lstm);
+
+    lstm = eg_layer_bidirectional(eg_layer_lstm(2, .go_backwards = true, .return_sequences = true), .merge = EG_MERGE_AVE);       // the other way round
+    REQUIRE(eg_call(lstm, x) != NULL);
+    CHECK_INT(eg_layer_layers(lstm, parts, 2), 2);
+    CHECK_SAME(eg_call(lstm, x), eg_mul(eg_add(eg_reverse(eg_call(parts[0], x), EG_AXES(1)), eg_call(parts[1], x)), .5), 1e-6);
+    eg_layer_release(lstm);
+}
+
+// ---- attention
+
+TEST(causal_attention_does_not_look_ahead) {
+    eg_layer *layer = eg_layer_multi_head_attention(2, 4, .causal = true);
+    eg_tensor *x = sequences(1, 5, 6), *changed = eg_add(x, eg_constant(EG_SHAPE(1, 5, 1), 0, 0, 0, 1, 2)), *out[2];
+    CHECK_SAME(steps_of(eg_call(layer, changed), 0, 3), steps_of(eg_call(layer, x), 0, 3), 1e-6);
+    REQUIRE(eg_call_multi(layer, &x, 1, out, 2));
+    CHECK_SHAPE(out[1], 1, 2, 5, 5);
+    CHECK_SAME(eg_reduce_sum(out[1], .axes = EG_AXES(3)), eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 5)), 1e-6);
+    eg_tensor *first = eg_index(eg_index(eg_index(out[1], 0), 0), 0);
+    CHECK_TENSOR(first, 0, 1, 0, 0, 0, 0);
+    eg_layer_release(layer);
+}
+
+TEST(a_mask_of_pairs_is_what_causal_makes) {
+    eg_layer *layer = eg_layer_multi_head_attention(2, 3), *causal = eg_layer_multi_head_attention(2, 3, .causal = true);
+    eg_tensor *x = sequences(2, 3, 4), *vars[8], *same[8], *y = eg_call(causal, x);
+    eg_call(layer, x);
+    CHECK_INT(eg_layer_weights(layer, vars, 8), 8);
+    CHECK_INT(eg_layer_weights(causal, same, 8), 8);
+    for (int i = 0; i < 8; i++) eg_assign(vars[i], same[i]);
+    eg_tensor *mask = eg_constant_of(EG_BOOL, EG_SHAPE(3, 3), 1, 0, 0, 1, 1, 0, 1, 1, 1), *in[] = {x, mask}, *z;
+    CHECK(eg_call_multi(layer, in, 2, &z, 1));
+    CHECK_SAME(z, y, 1e-6);
+    in[1] = eg_expand_dims(mask, 0);
+    CHECK(eg_call_multi(layer, in, 2, &z, 1));
+    CHECK_SAME(z, y, 1e-6);
+    in[1] = eg_zeros(EG_BOOL, EG_SHAPE(2, 3, 3));                          // nobody may look anywhere: only the bias is left
+    CHECK(eg_call_multi(layer, in, 2, &z, 1));
+    CHECK_TENSOR(eg_reduce_max(eg_abs(z)), 0, 0);
+    eg_layer_release(layer);
+    eg_layer_release(causal);
+}
+
+// Few keys that serve several queries are many keys that are alike.
+TEST(grouped_queries) {
+    eg_layer *few = eg_layer_multi_head_attention(4, 3, .kv_heads = 2, .causal = true), *many = eg_layer_multi_head_attention(4, 3, .causal = true);
+    eg_tensor *x = sequences(2, 5, 6), *a[8], *b[8], *y = eg_call(few, x);
+    eg_call(many, x);
+    CHECK_INT(eg_layer_weights(few, a, 8), 8);
+    CHECK_INT(eg_layer_weights(many, b, 8), 8);
+    for (int i = 0; i < 8; i++) {
+        bool shared = i >= 2 && i < 6;
+        int64_t rows = eg_size(a[i]) / (eg_dim(a[i], -1));
+        eg_tensor *w = shared ? eg_repeat(eg_reshape(a[i], EG_SHAPE(rows, 2, 3)), 2, 1) : a[i];
+        eg_assign(b[i], eg_reshape(w, eg_shape_of(b[i])));
+    }
+    CHECK_SAME(eg_call(many, x), y, 1e-6);
+    eg_layer_release(few);
+    eg_layer_release(many);
+}
+
+// ---- gradients of any order
+
+static eg_tensor *summed(eg_tensor *const *in, void *user) {
+    eg_tensor *y = eg_call((eg_layer *)user, in[0]);
+    return eg_reduce_sum(eg_mul(y, eg_square(y)));
+}
+TEST(gradients_of_gradients) {
+    eg_layer *layers[] = {eg_layer_lstm(2), eg_layer_gru(2, .return_sequences = true), eg_layer_bidirectional(eg_layer_simple_rnn(2)),
+                          eg_layer_multi_head_attention(2, 2, .causal = true)};
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 3, 2), .dtype = EG_FLOAT64);
+    for (int i = 0; i < 4; i++) {
+        CHECK(eg_check_gradient(summed, layers[i], &x, 1, .order = 2));
+        CHECK_DTYPE(eg_call(layers[i], x), EG_FLOAT64);
+        eg_layer_release(layers[i]);
+    }
+}
+
+// A bit that came first is told four steps later.
+TEST(an_lstm_remembers) {
+    eg_seed(3);
+    eg_layer *model = eg_sequential(eg_layer_lstm(8), eg_layer_dense(1));
+    eg_optimizer *adam = eg_adam(.learning_rate = .05);
+    double last = 1;
+    for (int step = 0; step < 200; step++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_random_normal(EG_SHAPE(32, 5, 1)), *y = eg_sign(eg_index(eg_transpose(x, .perm = EG_AXES(1, 0, 2)), 0)), *vars[MANY], *grads[MANY];
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *loss = eg_reduce_mean(eg_squared_difference(eg_call(model, x, .training = true), y));
+        int n = eg_layer_trainable_weights(model, vars, MANY);
+        CHECK(eg_tape_gradients(tape, loss, vars, n, grads) && eg_apply_gradients(adam, grads, vars, n));
+        last = eg_item(loss);
+    }
+    CHECK(last < .5);
+    eg_optimizer_release(adam);
+    eg_layer_release(model);
+}
+
+// ---- what is refused
+
+TEST(wrong_options) {
+    CHECK_ERROR(eg_layer_lstm(0), EG_ERROR_ARGUMENT, "eg_layer_lstm: 0 units");
+    CHECK_ERROR(eg_layer_gru(2, .dropout = 1), EG_ERROR_ARGUMENT, "eg_layer_gru: a dropout of 1 is not in [0, 1)");
+    CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_dropout = -.1), EG_ERROR_ARGUMENT, "eg_layer_simple_rnn: a dropout of -0.1");
+    CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_activation = EG_TANH), EG_ERROR_ARGUMENT, "eg_layer_simple_rnn: has no option .recurrent_activation");
+    CHECK_ERROR(eg_layer_lstm(2, .reset_before = true), EG_ERROR_ARGUMENT, "eg_layer_lstm: has no option .reset_before");
+    CHECK_ERROR(eg_layer_multi_head_attention(0, 4), EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: 0 heads");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 0), EG_ERROR_ARGUMENT, "0 elements a head");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .kv_heads = 3), EG_ERROR_ARGUMENT, "4 heads cannot share the keys of 3");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .value_dim = -1), EG_ERROR_ARGUMENT, "negative size");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .dropout = 2), EG_ERROR_ARGUMENT, "a dropout of 2");
+    CHECK_ERROR(eg_layer_bidirectional(eg_layer_dense(2)), EG_ERROR_ARGUMENT, "eg_layer_bidirectional: Dense is no recurrent layer");
+    CHECK_ERROR(eg_layer_bidirectional(NULL), EG_ERROR_NULL, "eg_layer_bidirectional");
+    CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .merge = (eg_merge)7), EG_ERROR_ARGUMENT, "there is no merge 7");
+    CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .no_bias = true), EG_ERROR_ARGUMENT, "eg_layer_bidirectional: has no option .no_bias");
+}
+
+TEST(wrong_inputs) {
+    eg_layer *lstm = eg_layer_lstm(4, .name = "memory"), *both = eg_layer_bidirectional(eg_layer_gru(4)), *attention = eg_layer_multi_head_attention(2, 4);
+    eg_tensor *x = sequences(3, 5, 2), *out[5], *h = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *wide = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 5));
+    CHECK_ERROR(eg_call(lstm, eg_index(x, 0)), EG_ERROR_SHAPE, "LSTM takes inputs of rank 3, not [5, 2]");
+    CHECK_ERROR(eg_call(lstm, eg_zeros(EG_FLOAT32, EG_SHAPE(3, 0, 2))), EG_ERROR_SHAPE, "sequences of 0 steps");
+    eg_tensor *one[] = {x, h}, *wrong[] = {x, h, wide};
+    CHECK_ERROR(eg_call_multi(lstm, one, 2, out, 1), EG_ERROR_ARGUMENT, "2 inputs; LSTM takes the sequences, and none or all of its 2 states");
+    CHECK_ERROR(eg_call_multi(lstm, wrong, 3, out, 3), EG_ERROR_SHAPE, "state 1 of LSTM is float32 [3, 5]");
+    CHECK(out[0] == NULL && out[2] == NULL);
+    CHECK_ERROR(eg_call_multi(lstm, wrong, 3, out, 3), EG_ERROR_SHAPE, "it must be [3, 4]");
+    CHECK_ERROR(eg_call_multi(lstm, wrong, 3, out, 3), EG_ERROR_SHAPE, "in layer memory");
+    CHECK_ERROR(eg_call_multi(lstm, &x, 1, out, 4), EG_ERROR_ARGUMENT, "4 outputs");
+    CHECK_ERROR(eg_call(lstm, x, .mask = eg_ones(EG_BOOL, EG_SHAPE(3, 4))), EG_ERROR_SHAPE, "the mask bool [3, 4]");
+    CHECK_ERROR(eg_call(lstm, x, .mask = h), EG_ERROR_DTYPE, "is not bool");
+    CHECK(eg_call(lstm, x) != NULL);
+    CHECK_ERROR(eg_call(lstm, sequences(3, 5, 3)), EG_ERROR_SHAPE, "2 against 3");
+    CHECK_ERROR(eg_call(lstm, eg_cast(x, EG_FLOAT64)), EG_ERROR_DTYPE, "in layer memory");
+    CHECK_ERROR(eg_layer_build(both, EG_SHAPE(-1, -1, -1)), EG_ERROR_SHAPE, "must be known");
+    CHECK_ERROR(eg_call_multi(both, one, 2, out, 1), EG_ERROR_ARGUMENT, "Bidirectional takes the sequences, and none or all of its 2 states");
+    CHECK_ERROR(eg_call(both, x, .mask = eg_ones(EG_BOOL, EG_SHAPE(3, 4))), EG_ERROR_SHAPE, "in layer bidirectional/forward_gru");
+
+    CHECK_ERROR(eg_call(attention, h), EG_ERROR_SHAPE, "MultiHeadAttention takes inputs of rank 3");
+    eg_tensor *shorter[] = {x, sequences(3, 4, 2), sequences(3, 5, 2)};
+    CHECK_ERROR(eg_call_multi(attention, shorter, 3, out, 1), EG_ERROR_SHAPE, "do not go together");
+    shorter[1] = sequences(2, 5, 2);
+    CHECK_ERROR(eg_call_multi(attention, shorter, 2, out, 1), EG_ERROR_SHAPE, "query float32 [3, 5, 2]");
+    shorter[1] = eg_ones(EG_BOOL, EG_SHAPE(5, 4));
+    CHECK_ERROR(eg_call_multi(attention, shorter, 2, out, 1), EG_ERROR_SHAPE, "the mask bool [5, 4]");
+    CHECK_ERROR(eg_call(attention, x, .mask = eg_ones(EG_BOOL, EG_SHAPE(3, 6))), EG_ERROR_SHAPE, "the mask bool [3, 6]");
+    CHECK(eg_call(attention, x) != NULL);
+    CHECK_ERROR(eg_call(attention, sequences(3, 5, 3)), EG_ERROR_SHAPE, "2 against 3");
+    eg_layer_release(lstm);
+    eg_layer_release(both);
+    eg_layer_release(attention);
+}
