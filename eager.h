@@ -1391,6 +1391,32 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path);
 EAGER_API bool eg_archive_save(eg_archive *archive, const char *path);
 EAGER_API eg_archive *eg_archive_load(const char *path);
 
+// The weights of a layer or model, named by their paths ("dense/kernel"): .safetensors or .npz.
+EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
+// Reads them back into weights that exist (call the model or eg_layer_build it before). All or nothing: what is missing in the file, what
+// the model has no place for and what has another shape is told in one error. Floating dtypes are converted. A file of Keras's paths
+// fits as it is ("lstm/lstm_cell/kernel" is our "lstm/kernel"); .torch reads PyTorch's names and layouts: Linear, Conv, Embedding,
+// BatchNorm, LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
+typedef struct eg_load_options {
+    int canary;
+    bool partial;                // weights that the file has not stay as they are, and it may hold more
+    bool skip_mismatch;          // so do weights whose shape in the file is another
+    bool torch;                  // names and layouts are PyTorch's state_dict's
+    const char *prefix;          // only names that begin so are read, and are looked up without it: "model."
+    const char *const *names;    // pairs, ours and theirs, NULL at the end: EG_NAMES("dense", "fc1", "lstm", "rnn@0", "out/kernel", "head.W").
+                                 // A layer's path or a weight's; rnn@1 is the second layer of a PyTorch RNN, rnn@0_reverse its way back
+} eg_load_options;
+EAGER_API bool eg_load_weights(eg_layer *layer, const char *path, eg_load_options options EGI_DEFAULT(eg_load_options));
+// The same from and to an archive.
+EAGER_API bool eg_archive_add_weights(eg_archive *archive, eg_layer *layer);
+EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_load_options options EGI_DEFAULT(eg_load_options));
+#ifndef __cplusplus
+#define EG_NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define eg_load_weights(layer, ...) EGI_LOAD_WEIGHTS(eg_load_weights, layer, __VA_ARGS__, )
+#define eg_archive_get_weights(archive, ...) EGI_LOAD_WEIGHTS(eg_archive_get_weights, archive, __VA_ARGS__, )
+#define EGI_LOAD_WEIGHTS(function, a, b, ...) EGI_CALL(function, a, b, ((eg_load_options){ .canary = 0, __VA_ARGS__ }))
+#endif
+
 //# 13  SUMMARIES AND EXCHANGE -------------------------------------------------
 // Idea: what people and other programs look at: event files for TensorBoard,
 // pictures, tensors lent to other libraries. Read first: 12.
@@ -13348,6 +13374,8 @@ static int egi_record_read(egi_source *s, egi_text *record) {
     return good > 0 ? 1 : -1;
 }
 
+static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 33
+
 // ---- named tensors
 
 typedef struct egi_item { char *name; eg_tensor *x; } egi_item;
@@ -14281,6 +14309,328 @@ EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
 EAGER_API eg_archive *eg_archive_load(const char *path) {
     int f = egi_format_of("archive_load", path);
     return f >= 0 ? egi_formats[f].load(path) : NULL;
+}
+
+// ---- weights
+
+// What does not fit, of each kind how many and the first few by name, so that one error tells all.
+typedef struct egi_misfits { egi_text names[3]; int64_t count[3]; } egi_misfits;
+enum { EGI_MISSING, EGI_UNEXPECTED, EGI_MISSHAPEN, EGI_MISFITS_SHOWN = 6 };
+static void egi_misfit(egi_misfits *m, int kind, const char *name, const char *more) {
+    int64_t n = m->count[kind]++;
+    if (n < EGI_MISFITS_SHOWN) egi_text_printf(&m->names[kind], "%s'%.80s'%.100s", n ? ", " : "", name, more);
+    else if (n == EGI_MISFITS_SHOWN) egi_text_string(&m->names[kind], " ...");
+}
+static void egi_misfit_shape(egi_misfits *m, const char *name, const eg_tensor *here, const eg_tensor *there) {
+    char more[100];
+    snprintf(more, sizeof more, " (%s %s here, %s %s there)", egi_dtypes[here->dtype].name, egi_show(egi_shape(here)), egi_dtypes[there->dtype].name, egi_show(egi_shape(there)));
+    egi_misfit(m, EGI_MISSHAPEN, name, more);
+}
+// True if all fits; the texts go.
+static bool egi_all_fits(const char *function, const char *path, eg_error_code code, egi_misfits *m) {
+    static const char *const words[] = { "missing", "unexpected", "of another shape" };
+    egi_text all;
+    memset(&all, 0, sizeof all);
+    bool ok = true;
+    for (int k = 0; k < 3; k++) {
+        if (m->count[k]) egi_text_printf(&all, "%s%lld %s: %s", ok ? "" : "; ", (long long)m->count[k], words[k], m->names[k].data ? m->names[k].data : "?");
+        ok = ok && !m->count[k];
+        egi_text_free(&m->names[k]);
+    }
+    if (!ok) egi_fail(code, "eg_%s: %s%s%s", function, path ? path : "", path ? ": " : "", all.data ? all.data : "names do not fit");
+    egi_text_free(&all);
+    return ok;
+}
+
+// The weights of a layer with their paths. The list goes by egi_weights_free.
+typedef struct egi_weights { egi_weight_walk walk; const char *function; egi_item *items; int64_t count, capacity; } egi_weights;
+static bool egi_visit_collect(egi_weight_walk *walk, egi_part *p) {
+    egi_weights *w = (egi_weights *)(void *)walk;
+    void *items = w->items;
+    char *name = egi_copy_string(walk->path, "");
+    if (!name || !egi_grow(&items, &w->capacity, w->count + 1, sizeof *w->items)) { egi_free(name); return egi_no_memory(w->function, 0); }
+    w->items = (egi_item *)items;
+    w->items[w->count].name = name;
+    w->items[w->count++].x = p->variable;
+    return true;
+}
+static void egi_weights_free(egi_weights *w) {
+    for (int64_t i = 0; i < w->count; i++) egi_free(w->items[i].name);
+    egi_free(w->items);
+}
+static bool egi_weights_now(const char *function, eg_layer *l, egi_weights *w) {
+    memset(w, 0, sizeof *w);
+    w->function = function;
+    w->walk.visit = egi_visit_collect;
+    if (egi_walk_from(&w->walk, l)) return true;
+    egi_weights_free(w);
+    return false;
+}
+static bool egi_weights_of(const char *function, eg_layer *l, egi_weights *w) {
+    memset(w, 0, sizeof *w);
+    if (!egi_layer_alive(function, l) || !egi_layer_build_alone(l) || !egi_weights_now(function, l, w)) return false;
+    if (w->count || l->built) return true;
+    egi_weights_free(w);
+    return egi_fail(EG_ERROR_STATE, "eg_%s: layer %.60s has no weights yet; they are made by its first call, or by eg_layer_build", function, l->name);
+}
+static bool egi_add_weights(const char *function, eg_archive *a, eg_layer *l) {
+    egi_weights w;
+    bool ok = egi_weights_of(function, l, &w);
+    if (!ok) return false;
+    for (int64_t i = 0; i < w.count && ok; i++) ok = (eg_archive_add)(a, w.items[i].name, w.items[i].x);
+    egi_weights_free(&w);
+    return ok;
+}
+EAGER_API bool eg_archive_add_weights(eg_archive *a, eg_layer *l) { return egi_archive_alive("archive_add_weights", a) && egi_add_weights("archive_add_weights", a, l); }
+EAGER_API bool eg_save_weights(eg_layer *l, const char *path) {
+    if (egi_format_of("save_weights", path) < 0) return false;
+    eg_archive *a = eg_archive_new();
+    bool ok = a && egi_add_weights("save_weights", a, l) && eg_archive_save(a, path);
+    eg_archive_release(a);
+    return ok;
+}
+
+// -- finding a weight's values in a file
+
+typedef struct egi_import {
+    const char *function, *path;
+    eg_archive *archive;
+    const eg_load_options *o;
+    eg_layer *model;
+    bool *used;                          // of the archive's tensors
+    int64_t errors;                      // of this thread before it began
+} egi_import;
+
+// The tensor of that name behind the prefix, or NULL; whoever asked uses it.
+static eg_tensor *egi_import_get(egi_import *m, const char *name) {
+    const char *prefix = m->o->prefix ? m->o->prefix : "";
+    size_t n = strlen(prefix);
+    for (int64_t i = 0; i < m->archive->count; i++) {
+        const char *there = m->archive->items[i].name;
+        if (strncmp(there, prefix, n) != 0 || strcmp(there + n, name) != 0) continue;
+        m->used[i] = true;
+        return m->archive->items[i].x;
+    }
+    return NULL;
+}
+static eg_tensor *egi_import_get2(egi_import *m, const char *a, const char *b, const char *c) {
+    char name[1024];
+    int n = snprintf(name, sizeof name, "%s%s%s", a, b, c);
+    return n >= 0 && n < (int)sizeof name ? egi_import_get(m, name) : NULL;
+}
+// Theirs for a path of ours: the longest pair that is it or leads to it. What is left of the path goes to *rest ("" where the pair
+// names the weight itself).
+static const char *egi_import_pair(const egi_import *m, const char *path, const char **rest) {
+    const char *theirs = NULL;
+    size_t longest = 0;
+    for (const char *const *p = m->o->names; p && p[0] && p[1]; p += 2) {
+        size_t n = strlen(p[0]);
+        if (strncmp(path, p[0], n) != 0 || (path[n] && path[n] != '/' && n) || (theirs && n < longest)) continue;
+        theirs = p[1];
+        longest = n;
+        *rest = path + n + (path[n] == '/');
+    }
+    return theirs;
+}
+// Our own names, and Keras's, where a recurrent layer's weights are those of a cell in it.
+static eg_tensor *egi_import_keras(egi_import *m, const char *path) {
+    static const char *const cells[] = { "lstm_cell/", "gru_cell/", "simple_rnn_cell/" };
+    char base[600];
+    const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
+    snprintf(base, sizeof base, "%.500s%s", theirs ? theirs : "", theirs && *theirs && *rest ? "/" : "");
+    eg_tensor *x = egi_import_get2(m, base, rest, "");
+    const char *leaf = strrchr(rest, '/');
+    leaf = leaf ? leaf + 1 : rest;
+    size_t n = strlen(base);
+    for (int i = 0; !x && i < 3 && n + (size_t)(leaf - rest) < sizeof base; i++) {
+        snprintf(base + n, sizeof base - n, "%.*s", (int)(leaf - rest), rest);
+        x = egi_import_get2(m, base, cells[i], leaf);
+    }
+    return x;
+}
+
+// What PyTorch calls a weight of ours and how its layout becomes ours. Of several rows the first that the file has.
+typedef enum egi_layout { EGI_AS_IS, EGI_KERNEL, EGI_GATES, EGI_GATES_BIAS, EGI_THIRD, EGI_RESHAPED } egi_layout;
+static const struct { const char *ours, *theirs; egi_layout layout; int third; } egi_torch_names[] = {
+    { "query/kernel", ".in_proj_weight", EGI_THIRD, 0 }, { "key/kernel", ".in_proj_weight", EGI_THIRD, 1 }, { "value/kernel", ".in_proj_weight", EGI_THIRD, 2 },
+    { "query/kernel", ".q_proj_weight", EGI_KERNEL, 0 }, { "key/kernel", ".k_proj_weight", EGI_KERNEL, 0 }, { "value/kernel", ".v_proj_weight", EGI_KERNEL, 0 },
+    { "query/bias", ".in_proj_bias", EGI_THIRD, 0 }, { "key/bias", ".in_proj_bias", EGI_THIRD, 1 }, { "value/bias", ".in_proj_bias", EGI_THIRD, 2 },
+    { "attention_output/kernel", ".out_proj.weight", EGI_KERNEL, 0 }, { "attention_output/bias", ".out_proj.bias", EGI_RESHAPED, 0 },
+    { "kernel", ".weight", EGI_KERNEL, 0 }, { "kernel", ".weight_ih_l", EGI_GATES, 0 }, { "recurrent_kernel", ".weight_hh_l", EGI_GATES, 0 },
+    { "bias", ".bias", EGI_AS_IS, 0 }, { "bias", ".bias_ih_l", EGI_GATES_BIAS, 0 }, { "depthwise_kernel", ".weight", EGI_KERNEL, 0 },
+    { "embeddings", ".weight", EGI_AS_IS, 0 }, { "gamma", ".weight", EGI_AS_IS, 0 }, { "scale", ".weight", EGI_AS_IS, 0 }, { "beta", ".bias", EGI_AS_IS, 0 },
+    { "moving_mean", ".running_mean", EGI_AS_IS, 0 }, { "moving_variance", ".running_var", EGI_AS_IS, 0 }
+};
+static eg_tensor *egi_permuted(eg_tensor *x, int a, int b, int c, int d) {
+    eg_transpose_options o;
+    memset(&o, 0, sizeof o);
+    const int axes[4] = { a, b, c, d };
+    o.perm.mark = EGI_AXES_MARK;
+    o.perm.count = x ? x->rank : 0;
+    for (int i = 0; i < o.perm.count; i++) o.perm.axes[i] = axes[i];
+    return x ? (eg_transpose)(x, o) : NULL;
+}
+static eg_tensor *egi_import_rows(eg_tensor *x, int64_t begin, int64_t n) {
+    eg_shape from = { x->rank, { begin } }, size = { x->rank, { n } };
+    for (int i = 1; i < x->rank; i++) size.dims[i] = x->dims[i];
+    return eg_slice(x, from, size);
+}
+// PyTorch's LSTM has its gates in our order (i f g o). Its GRU has r before z.
+static eg_tensor *egi_gates(eg_tensor *x, int64_t units) {
+    if (!x || !units || x->dims[0] != 3 * units) return x;
+    eg_tensor *parts[3] = { egi_import_rows(x, units, units), egi_import_rows(x, 0, units), egi_import_rows(x, 2 * units, units) };
+    return parts[0] && parts[1] && parts[2] ? eg_concat(parts, 3, 0) : NULL;
+}
+// The image that a Flatten in front of the Dense with this kernel lays out: PyTorch's comes channel by channel. False: there is none.
+static bool egi_import_image(const eg_layer *l, const eg_tensor *kernel, eg_shape *image) {
+    eg_shape open = { 0, { 0 } };
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        const eg_layer *child = l->parts[i].child;
+        if (l->parts[i].variable == kernel) return false;
+        if (!child) continue;
+        if (egi_import_image(child, kernel, image)) return true;
+        if (!strcmp(child->type->name, "flatten")) open = child->input;
+        for (int64_t k = 0; k < child->n_parts; k++) {
+            if (child->parts[k].variable == kernel && open.rank > 2) { *image = open; return true; }
+            if (child->parts[k].variable && child->parts[k].variable->rank >= 2) open.rank = 0;
+        }
+    }
+    return false;
+}
+static eg_tensor *egi_torch_kernel(egi_import *m, eg_tensor *x, const eg_tensor *here) {
+    eg_shape image;
+    int64_t pixels = 1;
+    if (x->rank == 3) return egi_permuted(x, 2, 1, 0, 0);
+    if (x->rank == 4) {
+        eg_shape split = { 4, { 0, here->rank == 4 ? here->dims[3] : 0, x->dims[2], x->dims[3] } };
+        bool depthwise = here->rank == 4 && x->dims[1] == 1 && here->dims[3] > 0 && here->dims[2] * here->dims[3] == x->dims[0] && here->dims[2] != 1;
+        if (!depthwise) return egi_permuted(x, 2, 3, 1, 0);
+        split.dims[0] = here->dims[2];
+        return egi_permuted(eg_reshape(x, split), 2, 3, 0, 1);
+    }
+    if (x->rank != 2) return x;
+    if (here->rank == 2 && egi_import_image(m->model, here, &image) && image.dims[image.rank - 1] > 0) {
+        for (int i = 1; i < image.rank - 1; i++) pixels *= image.dims[i];
+        int64_t channels = image.dims[image.rank - 1];
+        eg_shape split = { 3, { x->dims[0], channels, pixels } }, whole = { 2, { pixels * channels, x->dims[0] } };
+        if (pixels > 0 && pixels * channels == x->dims[1]) return eg_reshape(egi_permuted(eg_reshape(x, split), 2, 1, 0, 0), whole);
+    }
+    x = egi_permuted(x, 1, 0, 0, 0);
+    return x && here->rank > 2 && x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
+}
+// Row k of the table for the module base: the values in our layout, or NULL where the file has them not (or an error is pending).
+static eg_tensor *egi_torch_get(egi_import *m, size_t k, const char *base, const char *layer, const eg_tensor *here) {
+    bool recurrent = egi_torch_names[k].layout == EGI_GATES || egi_torch_names[k].layout == EGI_GATES_BIAS;
+    const char *suffix = recurrent ? layer : "", *theirs = egi_torch_names[k].theirs + (*base ? 0 : 1);
+    eg_tensor *x = egi_import_get2(m, base, theirs, suffix), *other = NULL;
+    if (!x || !x->rank) return x;
+    eg_tensor *hidden = recurrent ? egi_import_get2(m, base, *base ? ".weight_hh_l" : "weight_hh_l", layer) : NULL;
+    int64_t units = hidden && hidden->rank == 2 ? hidden->dims[1] : 0, third = x->dims[0] / 3;
+    switch (egi_torch_names[k].layout) {
+        case EGI_KERNEL: return egi_torch_kernel(m, x, here);
+        case EGI_GATES: x = egi_gates(x, units); return x && x->rank == 2 ? egi_permuted(x, 1, 0, 0, 0) : x;
+        case EGI_GATES_BIAS: {
+            other = egi_import_get2(m, base, *base ? ".bias_hh_l" : "bias_hh_l", layer);
+            eg_tensor *both[2] = { egi_gates(x, units), egi_gates(other, units) };
+            if (!both[0] || !both[1]) return both[0];
+            return here->rank == 2 ? eg_stack(both, 2, 0) : (eg_add)(both[0], both[1]);
+        }
+        case EGI_THIRD:
+            if (x->dims[0] % 3) return x;
+            x = egi_import_rows(x, egi_torch_names[k].third * third, third);
+            if (x && x->rank == 2) x = egi_permuted(x, 1, 0, 0, 0);
+            return x && x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
+        case EGI_RESHAPED: return x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
+        case EGI_AS_IS: default: return x;
+    }
+}
+static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_tensor *here) {
+    const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
+    char base[600], layer[80] = "0";
+    if (theirs && !*rest) {                                // a weight that is named itself: its layout follows from its own name
+        eg_tensor *x = egi_import_get(m, theirs);
+        const char *leaf = strrchr(path, '/');
+        return x && !strcmp(leaf ? leaf + 1 : path, "kernel") ? egi_torch_kernel(m, x, here) : x;
+    }
+    const char *at = theirs ? strchr(theirs, '@') : NULL;
+    if (at) snprintf(layer, sizeof layer, "%.60s", at + 1);
+    for (size_t k = 0; k < sizeof egi_torch_names / sizeof egi_torch_names[0]; k++) {
+        size_t n = strlen(rest), leaf = strlen(egi_torch_names[k].ours);
+        if (n < leaf || strcmp(rest + n - leaf, egi_torch_names[k].ours) != 0 || (n > leaf && rest[n - leaf - 1] != '/')) continue;
+        size_t between = n > leaf ? n - leaf - 1 : 0;      // "forward_lstm" of "bidirectional/forward_lstm/kernel"
+        const char *direction = layer;
+        char back[100];
+        if (egi_torch_names[k].layout == EGI_GATES || egi_torch_names[k].layout == EGI_GATES_BIAS) {
+            const char *last = rest + between;
+            while (last > rest && last[-1] != '/') last--;
+            bool forward = !strncmp(last, "forward_", 8), backward = !strncmp(last, "backward_", 9);
+            if (backward) { snprintf(back, sizeof back, "%s_reverse", layer); direction = back; }
+            if (forward || backward) between = last > rest ? (size_t)(last - rest) - 1 : 0;
+        }
+        int length = theirs ? (int)(at ? at - theirs : (long)strlen(theirs)) : 0;
+        snprintf(base, sizeof base, "%.*s%s%.*s", length > 300 ? 300 : length, theirs ? theirs : "", length && between ? "." : "", (int)between, rest);
+        for (char *p = base; *p; p++) if (*p == '/') *p = '.';
+        eg_tensor *x = egi_torch_get(m, k, base, direction, here);
+        if (x || egi_this.errors != m->errors) return x;
+    }
+    return NULL;
+}
+// One weight's new values, contiguous, in its dtype and on its device, retained; or a misfit is noted. False: an error.
+static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *misfits, eg_tensor **result) {
+    eg_tensor *here = weight->x;
+    eg_scope scope = eg_scope_begin();
+    eg_tensor *x = m->o->torch ? egi_import_torch(m, weight->name, here) : egi_import_keras(m, weight->name);
+    bool failed = egi_this.errors != m->errors;
+    if (x && (!egi_same_shape(x, here) || egi_is_float(x->dtype) != egi_is_float(here->dtype) || (!egi_is_float(x->dtype) && x->dtype != here->dtype))) {
+        if (!m->o->skip_mismatch) egi_misfit_shape(misfits, weight->name, here, x);
+        x = NULL;
+    } else if (x) {
+        if (x->dtype != here->dtype) x = eg_cast(x, (eg_dtype)here->dtype);
+        if (x) x = egi_to(x, egi_backend_of(x), egi_backend_of(here));
+        *result = x ? egi_holdable(m->function, x) : NULL;
+        failed = !*result;
+    } else if (!failed && !m->o->partial) egi_misfit(misfits, EGI_MISSING, weight->name, "");
+    eg_scope_end(scope);
+    return !failed;
+}
+static bool egi_import_weights(const char *function, const char *path, eg_archive *a, eg_layer *l, const eg_load_options *o) {
+    egi_weights w;
+    egi_misfits misfits;
+    if (!egi_weights_of(function, l, &w)) return false;
+    memset(&misfits, 0, sizeof misfits);
+    size_t bytes = (size_t)w.count * sizeof(eg_tensor *) + (size_t)a->count + 1;
+    eg_tensor **values = (eg_tensor **)egi_alloc(bytes);
+    bool ok = values != NULL || egi_no_memory(function, (int64_t)bytes);
+    if (values) memset(values, 0, bytes);
+    egi_import m = { function, path, a, o, l, (bool *)(values + (values ? w.count : 0)), egi_this.errors };
+    eg_recording_pause();
+    for (int64_t i = 0; i < w.count && ok; i++) ok = egi_import_one(&m, &w.items[i], &misfits, &values[i]);
+    eg_recording_unpause();
+    size_t n = o->prefix ? strlen(o->prefix) : 0;
+    for (int64_t i = 0; i < a->count && ok && !o->partial; i++) {
+        const char *name = a->items[i].name;
+        bool counter = o->torch && egi_ends_with(name, "num_batches_tracked");      // of PyTorch's batch normalization; nothing here needs it
+        if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n)) egi_misfit(&misfits, EGI_UNEXPECTED, name, "");
+    }
+    ok = egi_all_fits(function, path, EG_ERROR_SHAPE, &misfits) && ok;
+    for (int64_t i = 0; i < w.count; i++) {
+        if (!values || !values[i]) continue;
+        if (ok) egi_take(w.items[i].x, values[i]);
+        egi_object_release(&values[i]->object);
+    }
+    egi_free(values);
+    egi_weights_free(&w);
+    return ok;
+}
+EAGER_API bool (eg_archive_get_weights)(eg_archive *a, eg_layer *l, eg_load_options o) {
+    return egi_archive_alive("archive_get_weights", a) && egi_layer_alive("archive_get_weights", l) && egi_import_weights("archive_get_weights", NULL, a, l, &o);
+}
+EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options o) {
+    if (!egi_layer_alive("load_weights", l)) return false;
+    eg_archive *a = eg_archive_load(path);
+    bool ok = a && egi_import_weights("load_weights", path, a, l, &o);
+    eg_archive_release(a);
+    return ok;
 }
 
 //# 32  SUMMARIES AND EXCHANGE -------------------------------------------------

@@ -1,0 +1,128 @@
+// Weights in files: saved and loaded by their paths, into parts of models, from the names and layouts of Keras and PyTorch (imports.c
+// holds those against the frameworks' own outputs).
+#include "test.h"
+
+static eg_layer *small_model(void) {
+    eg_layer *m = eg_sequential(eg_layer_dense(4, .activation = EG_RELU), eg_layer_dense(2));
+    CHECK(eg_layer_build(m, EG_SHAPE(-1, 3)));
+    return m;
+}
+static bool same_weights(eg_layer *a, eg_layer *b) {
+    eg_tensor *x[64], *y[64];
+    int n = eg_layer_weights(a, x, 64), same = n == eg_layer_weights(b, y, 64);
+    for (int i = 0; i < n && same; i++)
+        same = eg_size(x[i]) == eg_size(y[i]) && memcmp(eg_data(x[i]), eg_data(y[i]), (size_t)(eg_size(x[i]) * eg_dtype_size(eg_dtype_of(x[i])))) == 0;
+    return same;
+}
+
+TEST(weights_there_and_back) {
+    const char *const names[] = { "w.safetensors", "w.npz" };
+    eg_layer *a = small_model(), *b = small_model();
+    CHECK(!same_weights(a, b));
+    for (int i = 0; i < 2; i++) {
+        CHECK(eg_save_weights(a, test_temp(names[i])));
+        eg_tensor *w[4];
+        CHECK_INT(eg_layer_weights(b, w, 4), 4);
+        eg_assign(w[0], 0);
+        CHECK(eg_load_weights(b, test_temp(names[i])));
+        CHECK(same_weights(a, b));
+    }
+    eg_archive *file = eg_load_safetensors(test_temp("w.safetensors"));
+    CHECK_INT(eg_archive_count(file), 4);
+    CHECK(eg_archive_has(file, "dense/kernel") && eg_archive_has(file, "dense/bias") && eg_archive_has(file, "dense_1/kernel"));
+    eg_archive_release(file);
+    eg_layer_release(a);
+    eg_layer_release(b);
+}
+TEST(misfits_are_told_all_at_once) {
+    eg_layer *m = small_model(), *before = small_model();
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add_weights(a, m) && eg_archive_get_weights(a, before));
+    eg_archive_release(a);
+    a = eg_archive_new();
+    CHECK(eg_archive_add(a, "dense/kernel", eg_ones(EG_FLOAT32, EG_SHAPE(4, 3))));
+    CHECK(eg_archive_add(a, "dense/bias", eg_ones(EG_FLOAT32, EG_SHAPE(4))));
+    CHECK(eg_archive_add(a, "dense_1/bias", eg_ones(EG_INT32, EG_SHAPE(2))));
+    CHECK(eg_archive_add(a, "head/bias", eg_ones(EG_FLOAT32, EG_SHAPE(2))));
+    CHECK(eg_save_safetensors(a, test_temp("misfits.safetensors")));
+    CHECK_ERROR(eg_load_weights(m, test_temp("misfits.safetensors")), EG_ERROR_SHAPE,
+                "misfits.safetensors: 1 missing: 'dense_1/kernel'; 1 unexpected: 'head/bias'; 2 of another shape: "
+                "'dense/kernel' (float32 [3, 4] here, float32 [4, 3] there), 'dense_1/bias' (float32 [2] here, int32 [2] there)");
+    CHECK(same_weights(m, before));                       // nothing was changed by halves
+    CHECK_ERROR(eg_archive_get_weights(a, m, .partial = true), EG_ERROR_SHAPE, "eg_archive_get_weights: 2 of another shape");
+    CHECK(same_weights(m, before));
+    CHECK(eg_archive_get_weights(a, m, .partial = true, .skip_mismatch = true));
+    eg_tensor *w[4];
+    eg_layer_weights(m, w, 4);
+    CHECK_TENSOR(w[1], 0, 1, 1, 1, 1);
+    CHECK(!same_weights(m, before));
+    eg_archive_release(a);
+    eg_layer_release(m);
+    eg_layer_release(before);
+}
+TEST(many_misfits_fit_one_message) {
+    eg_layer *m = eg_sequential();
+    for (int i = 0; i < 40; i++) CHECK(eg_layer_add(m, eg_layer_dense(2)));
+    CHECK(eg_layer_build(m, EG_SHAPE(-1, 2)));
+    eg_archive *a = eg_archive_new();
+    CHECK_ERROR(eg_archive_get_weights(a, m), EG_ERROR_SHAPE, "80 missing: 'dense/kernel', 'dense/bias', 'dense_1/kernel'");
+    CHECK(eg_archive_get_weights(a, m, .partial = true));
+    eg_archive_release(a);
+    eg_layer_release(m);
+}
+TEST(into_a_part_of_a_model) {
+    eg_layer *m = small_model(), *other = small_model(), *parts[2];
+    CHECK(eg_save_weights(m, test_temp("part.safetensors")));
+    CHECK_INT(eg_layer_layers(other, parts, 2), 2);
+    CHECK(eg_load_weights(parts[1], test_temp("part.safetensors"), .prefix = "dense_1/"));
+    eg_tensor *x[4], *y[4];
+    eg_layer_weights(m, x, 4);
+    eg_layer_weights(other, y, 4);
+    CHECK_SAME(y[2], x[2], 0);
+    CHECK_ERROR(eg_load_weights(parts[0], test_temp("part.safetensors"), .prefix = "dense_1/"), EG_ERROR_SHAPE, "2 of another shape: 'kernel'");
+    // By a name map: the second layer's bias from the first's file name, and so on.
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add(a, "enc/k", x[0]) && eg_archive_add(a, "enc2/bias", x[1]) && eg_archive_add(a, "out/kernel", x[2]) && eg_archive_add(a, "out/bias", x[3]));
+    eg_layer *third = small_model();
+    CHECK(eg_archive_get_weights(a, third, .names = EG_NAMES("dense/kernel", "enc/k", "dense", "enc2", "dense_1", "out")));
+    CHECK(same_weights(m, third));
+    eg_archive_release(a);
+    eg_layer_release(m);
+    eg_layer_release(other);
+    eg_layer_release(third);
+}
+TEST(floating_dtypes_are_converted) {
+    eg_layer *m = eg_sequential(eg_layer_dense(2));
+    CHECK(eg_layer_build(m, EG_SHAPE(-1, 1)));
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add(a, "dense/kernel", eg_cast(eg_constant(EG_SHAPE(1, 2), 1.5, -2), EG_BFLOAT16)));
+    CHECK(eg_archive_add(a, "dense/bias", eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 3, 4)));
+    CHECK(eg_archive_get_weights(a, m));
+    eg_tensor *w[2];
+    eg_layer_weights(m, w, 2);
+    CHECK_DTYPE(w[0], EG_FLOAT32);
+    CHECK_TENSOR(w[0], 0, 1.5, -2);
+    CHECK_TENSOR(w[1], 0, 3, 4);
+    eg_archive_release(a);
+    eg_layer_release(m);
+}
+TEST(weights_that_are_not_there_yet) {
+    eg_layer *m = eg_sequential(eg_layer_dense(2));
+    CHECK_ERROR(eg_save_weights(m, test_temp("none.safetensors")), EG_ERROR_STATE, "eg_save_weights: layer sequential has no weights yet");
+    CHECK_ERROR(eg_load_weights(m, test_temp("none.safetensors")), EG_ERROR_FILE, "cannot be opened");
+    CHECK_ERROR(eg_load_weights(NULL, "x.npz"), EG_ERROR_NULL, "layer is NULL");
+    CHECK_ERROR(eg_save_weights(NULL, "x.npz"), EG_ERROR_NULL, "layer is NULL");
+    CHECK_ERROR(eg_save_weights(m, "x.txt"), EG_ERROR_FILE, "x.txt: its ending is neither");
+    CHECK_ERROR(eg_archive_add_weights(NULL, m), EG_ERROR_NULL, "archive is NULL");
+    eg_layer_release(m);
+}
+TEST(loading_is_not_recorded) {
+    eg_layer *m = small_model();
+    CHECK(eg_save_weights(m, test_temp("tape.safetensors")));
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *w[4];
+    CHECK_INT(eg_layer_weights(m, w, 4), 4);
+    CHECK(eg_load_weights(m, test_temp("tape.safetensors")));
+    CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 0);
+    eg_layer_release(m);
+}
