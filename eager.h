@@ -1206,6 +1206,155 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 #define eg_metric_add(metric, ...) EGI_CALL(eg_metric_add, metric, EGI_1(__VA_ARGS__), ((eg_weight_options){ .canary = 0, EGI_AFTER_1(__VA_ARGS__) }))
 #endif
 
+// ---- training
+typedef struct eg_dataset eg_dataset;                                          // chapter 11
+typedef struct eg_iterator eg_iterator;
+
+// What a model learns by. It takes over the references to the optimizer and the metrics, also where it fails.
+// eg_compile(model, eg_adam(), eg_huber, metric, ...); C++: (model, optimizer, loss, metrics, n). Compiling again replaces all of it.
+// The loss gets (labels, predictions) and returns their mean, or one value an example (which sample and class weights need of a
+// function of your own). Where it is eg_binary_crossentropy, on logits, metrics are given sigmoid(predictions).
+EAGER_API bool eg_compile(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n);
+
+// What was learned: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
+// validation, and "learning_rate". It belongs to the model, until its next eg_fit.
+typedef struct eg_history eg_history;
+EAGER_API int64_t eg_history_epochs(const eg_history *history);
+EAGER_API const char *eg_history_name(const eg_history *history, int i);       // of column i; NULL after the last
+EAGER_API double eg_history_value(const eg_history *history, const char *name, int64_t epoch);   // epoch -1 is the last; NaN where there is none
+EAGER_API int64_t eg_history_batches(const eg_history *history);
+EAGER_API double eg_history_batch_loss(const eg_history *history, int64_t batch);                // -1 is the last
+EAGER_API bool eg_history_csv(const eg_history *history, const char *path);    // a line an epoch
+EAGER_API bool eg_history_batches_csv(const eg_history *history, const char *path);              // a line a batch: epoch, batch, loss
+EAGER_API bool eg_history_svg(const eg_history *history, const char *path);    // curves, to look at in a browser
+
+// What a callback sees of a fit; it may set stop.
+typedef struct eg_fit_state {
+    eg_layer *model;
+    eg_optimizer *optimizer;
+    const eg_history *history;
+    eg_iterator *iterator;       // stands in the dataset; its position can be saved
+    int64_t epoch, epochs;       // from 0; how many
+    int64_t batch, batches;      // of this epoch, from 0; how many, -1 while nobody knows
+    double loss;                 // of this batch
+    bool stop;                   // fit ends after this batch
+    const char *reason;          // said where it stops early; NULL: nothing is
+} eg_fit_state;
+// "loss" and metrics over this epoch so far, "val_..." of the last validation, "learning_rate"; NaN where there is none.
+EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name);
+
+// A function of your own: NULL where nothing is to be done. Each runs in a scope of its own, nothing in it is recorded; false ends
+// the fit with the error it raised. release(user) is called when the last reference goes.
+typedef struct eg_callback eg_callback;
+typedef bool eg_callback_function(eg_fit_state *state, void *user);
+typedef struct eg_callback_functions {
+    eg_callback_function *fit_begin, *epoch_begin, *batch_begin, *batch_end, *epoch_end, *fit_end;
+    void (*release)(void *user);
+    void *user;
+} eg_callback_functions;
+EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions);
+
+// One options struct for the callbacks below; setting what one does not have is an error.
+typedef enum eg_mode { EG_AUTO, EG_MIN, EG_MAX } eg_mode;
+typedef struct eg_callback_options {
+    int canary;
+    const char *monitor;         // early stopping, checkpoint, plateau: "val_loss", or "loss" without validation
+    eg_mode mode;                // whether less of it is better; EG_AUTO: unless it is an accuracy or another score
+    double min_delta;            // what counts as better: by more than this (0; plateau 1e-4)
+    int64_t patience;            // early stopping: epochs without a better one (EG_ZERO, the default); plateau: 10
+    bool restore_best;           // early stopping: the best epoch's weights in the end
+    bool save_best;              // checkpoint: only where it is better
+    double factor;               // plateau: .1
+    int64_t cooldown;            // plateau: epochs to wait after a change: 0
+    double min_learning_rate;    // plateau: 0
+    bool append;                 // CSV log: goes on with the file that is there
+    int64_t every;               // TensorBoard: the loss of every so many batches too; default: of none
+    double (*rate)(int64_t epoch, double rate, void *user);   // learning rate: of an epoch, given the one before; needed
+    void *user;                  // handed to it
+} eg_callback_options;
+// Stops when the monitored value has not become better for so many epochs.
+EAGER_API eg_callback *eg_callback_early_stopping(eg_callback_options options EGI_DEFAULT(eg_callback_options));
+EAGER_API eg_callback *eg_callback_csv(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));           // a line after every epoch
+EAGER_API eg_callback *eg_callback_learning_rate(eg_callback_options options EGI_DEFAULT(eg_callback_options));                   // set before every epoch
+EAGER_API eg_callback *eg_callback_plateau(eg_callback_options options EGI_DEFAULT(eg_callback_options));                         // lowers the learning rate
+EAGER_API eg_callback *eg_callback_stop_on_nan(void);                          // when a batch's loss is no finite number
+EAGER_API eg_callback *eg_callback_retain(eg_callback *callback);
+EAGER_API void eg_callback_release(eg_callback *callback);                     // NULL is fine
+
+typedef enum eg_progress { EG_PROGRESS_DEFAULT, EG_PROGRESS_BAR, EG_PROGRESS_LINES } eg_progress;      // a bar on a terminal, else a line an epoch
+typedef struct eg_class_weights { int count; const double *weights; } eg_class_weights;
+typedef struct eg_callbacks { int count; eg_callback *const *list; } eg_callbacks;
+typedef struct eg_fit_options {
+    int canary;
+    int64_t epochs;                        // 1
+    int64_t initial_epoch;                 // to go on with: 0
+    int64_t steps_per_epoch;               // batches; default: to the dataset's end. Needed where it has none
+    eg_dataset *validation;                // after every epoch (borrowed)
+    int64_t validation_steps;              // default: to its end
+    int64_t validation_every;              // after so many epochs: 1
+    eg_callbacks callbacks;                // EG_CALLBACKS(a, b), whose references are taken over
+    eg_class_weights class_weights;        // EG_CLASS_WEIGHTS(1, 2.5): of the labels' classes 0, 1 ...
+    int inputs;                            // of the model: how many of an element's components: 1
+    bool quiet;                            // prints nothing
+    eg_progress progress;
+    int64_t batch_size;                    // eg_fit_arrays: 32
+    bool no_shuffle;                       // eg_fit_arrays
+    eg_tensor *sample_weights;             // eg_fit_arrays: (N)
+    eg_tensor *validation_x, *validation_y;    // eg_fit_arrays: instead of a dataset
+} eg_fit_options;
+// Trains on a dataset of batches (x, y), or (x, y, sample weights) (borrowed). Prints the progress through eg_set_printer's hook, or to
+// stdout. On an error NULL: the message names epoch and batch, and the model is as the last whole batch left it.
+EAGER_API const eg_history *eg_fit(eg_layer *model, eg_dataset *data, eg_fit_options options EGI_DEFAULT(eg_fit_options));
+// The same on arrays, whose rows are shuffled anew in every epoch.
+EAGER_API const eg_history *eg_fit_arrays(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_fit_options options EGI_DEFAULT(eg_fit_options));
+typedef struct eg_evaluate_options {
+    int canary;
+    int64_t steps;                         // batches; default: to the dataset's end
+    int64_t batch_size;                    // of arrays: 32
+    int inputs;                            // 1
+    bool quiet;
+    eg_progress progress;
+} eg_evaluate_options;
+// The loss, as it is without training; NaN with an error. eg_model_result has the metrics.
+EAGER_API double eg_evaluate(eg_layer *model, eg_dataset *data, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
+EAGER_API double eg_evaluate_arrays(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
+// The model's outputs for all rows of x, or for all elements of a dataset, one behind the other. Needs no eg_compile.
+EAGER_API eg_tensor *eg_predict(eg_layer *model, eg_tensor *x, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
+EAGER_API eg_tensor *eg_predict_dataset(eg_layer *model, eg_dataset *data, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
+// One step on one batch; its loss, or NaN with an error. Metrics go on from where they were: eg_model_reset_metrics begins anew.
+typedef struct eg_batch_step_options { int canary; eg_tensor *sample_weights; eg_class_weights class_weights; } eg_batch_step_options;
+EAGER_API double eg_train_on_batch(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options options EGI_DEFAULT(eg_batch_step_options));
+EAGER_API double eg_test_on_batch(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options options EGI_DEFAULT(eg_batch_step_options));
+// "loss", "accuracy", "val_loss" ... of the latest fit, evaluation or step; NaN where there is none.
+EAGER_API double eg_model_result(eg_layer *model, const char *name);
+EAGER_API bool eg_model_reset_metrics(eg_layer *model);
+EAGER_API eg_optimizer *eg_model_optimizer(eg_layer *model);                   // borrowed, as the next two; NULL before eg_compile
+EAGER_API eg_metric *eg_model_metric(eg_layer *model, int i);                  // NULL after the last
+EAGER_API const eg_history *eg_model_history(eg_layer *model);                 // of the latest fit, also of one that failed
+#ifndef __cplusplus
+#define eg_compile(model, optimizer, ...) EGI_COMPILE_(model, optimizer, __VA_ARGS__, )
+#define EGI_COMPILE_(model, optimizer, loss, ...) \
+    (eg_compile)(model, optimizer, loss, (eg_metric *[]){ __VA_ARGS__ NULL }, (int)(sizeof((eg_metric *[]){ __VA_ARGS__ NULL }) / sizeof(eg_metric *)) - 1)
+#define EG_CALLBACKS(...) ((eg_callbacks){ (int)(sizeof((eg_callback *[]){ __VA_ARGS__ }) / sizeof(eg_callback *)), (eg_callback *[]){ __VA_ARGS__ } })
+#define EG_CLASS_WEIGHTS(...) ((eg_class_weights){ (int)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ } })
+#define EGI_CALLBACK_(function, ...) (function)((eg_callback_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_CALLBACK_PATH_(function, path, ...) (function)(path, ((eg_callback_options){ .canary = 0, __VA_ARGS__ }))
+#define eg_callback_early_stopping(...) EGI_CALLBACK_(eg_callback_early_stopping, __VA_ARGS__)
+#define eg_callback_csv(...) EGI_CALLBACK_PATH_(eg_callback_csv, __VA_ARGS__, )
+#define eg_callback_learning_rate(...) EGI_CALLBACK_(eg_callback_learning_rate, __VA_ARGS__)
+#define eg_callback_plateau(...) EGI_CALLBACK_(eg_callback_plateau, __VA_ARGS__)
+#define EGI_FIT_2_(function, type, model, a, ...) (function)(model, a, ((type){ .canary = 0, __VA_ARGS__ }))
+#define EGI_FIT_3_(function, type, model, a, b, ...) (function)(model, a, b, ((type){ .canary = 0, __VA_ARGS__ }))
+#define eg_fit(model, ...) EGI_FIT_2_(eg_fit, eg_fit_options, model, __VA_ARGS__, )
+#define eg_fit_arrays(model, x, ...) EGI_FIT_3_(eg_fit_arrays, eg_fit_options, model, x, __VA_ARGS__, )
+#define eg_evaluate(model, ...) EGI_FIT_2_(eg_evaluate, eg_evaluate_options, model, __VA_ARGS__, )
+#define eg_evaluate_arrays(model, x, ...) EGI_FIT_3_(eg_evaluate_arrays, eg_evaluate_options, model, x, __VA_ARGS__, )
+#define eg_predict(model, ...) EGI_FIT_2_(eg_predict, eg_evaluate_options, model, __VA_ARGS__, )
+#define eg_predict_dataset(model, ...) EGI_FIT_2_(eg_predict_dataset, eg_evaluate_options, model, __VA_ARGS__, )
+#define eg_train_on_batch(model, x, ...) EGI_FIT_3_(eg_train_on_batch, eg_batch_step_options, model, x, __VA_ARGS__, )
+#define eg_test_on_batch(model, x, ...) EGI_FIT_3_(eg_test_on_batch, eg_batch_step_options, model, x, __VA_ARGS__, )
+#endif
+
 //# 11  DATASETS ---------------------------------------------------------------
 // Idea: a pipeline of stages, each of which asks the one before it for the next
 // element; nothing is read before it is needed. Read first: 3.
@@ -1817,6 +1966,7 @@ typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, coun
 #include <direct.h>
 #include <io.h>
 #else
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -1878,6 +2028,7 @@ typedef struct egi_context {
     const char *as;                     // the composed op whose parts run now
     struct egi_layer_run *layer;        // the layer that is called now (28)
     int at_line;
+    int64_t epoch, batch;               // of a training run, from 1: errors say where
     eg_backend *backend;
     eg_precision precision;
     eg_random_state random;
@@ -2097,6 +2248,12 @@ EAGER_API void egi_at(const char *function, const char *file, int line) {
 }
 
 static void egi_layer_mark(char *text, size_t capacity);
+// " (epoch 2, batch 17)" behind a message.
+static EGI_COLD void egi_batch_mark(char *text, size_t size) {
+    size_t length = strlen(text);
+    if (egi_this.epoch > 0) snprintf(text + length, size - length, " (epoch %lld, batch %lld)", (long long)egi_this.epoch, (long long)egi_this.batch);
+    else snprintf(text + length, size - length, " (batch %lld)", (long long)egi_this.batch);
+}
 static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     char full[1024], own[1024];
     const char *rest = egi_this.as && !strncmp(text, "eg_", 3) ? strchr(text, ':') : NULL;
@@ -2107,6 +2264,10 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     int length = snprintf(full, sizeof full, "%s", text);
     if (egi_this.layer && length >= 0) {
         egi_layer_mark(full, sizeof full);
+        length = (int)strlen(full);
+    }
+    if (egi_this.batch > 0 && length >= 0) {
+        egi_batch_mark(full, sizeof full);
         length = (int)strlen(full);
     }
     const char *f = egi_this.at_function;
@@ -11113,9 +11274,1240 @@ EAGER_API eg_tensor *eg_metric_tensor(eg_metric *m) {
     double result = eg_metric_result(m);
     return eg_scalar_of(EG_FLOAT64, result);
 }
-EAGER_API bool eg_metric_reset(eg_metric *m) { return egi_metric_alive("metric_reset", m) && (eg_assign)(m->state, eg_number(0)) != NULL; }
+EAGER_API bool eg_metric_reset(eg_metric *m) {
+    if (!egi_metric_alive("metric_reset", m)) return false;
+    eg_scope scope = eg_scope_begin();
+    bool ok = (eg_assign)(m->state, eg_number(0)) != NULL;
+    eg_scope_end(scope);
+    return ok;
+}
 EAGER_API const char *eg_metric_name(eg_metric *m) { return egi_metric_alive("metric_name", m) ? m->name : ""; }
 EAGER_API eg_tensor *eg_metric_state(eg_metric *m) { return egi_metric_alive("metric_state", m) ? m->state : NULL; }
+
+// ---- history: numbers that grow
+
+struct eg_history {
+    int columns;                        // of an epoch
+    char (*names)[64];
+    double *values, *losses;            // [epoch][column]; of every batch
+    int64_t *ends;                      // how many batches there were at the end of each epoch
+    int64_t epochs, batches, values_capacity, losses_capacity, ends_capacity;
+    int64_t first_epoch;
+};
+static void egi_history_free(eg_history *h) {
+    if (!h) return;
+    egi_free(h->names);
+    egi_free(h->values);
+    egi_free(h->losses);
+    egi_free(h->ends);
+    egi_free(h);
+}
+static bool egi_push_double(double **list, int64_t *capacity, int64_t at, double value) {
+    void *grown = *list;
+    if (!egi_grow(&grown, capacity, at + 1, sizeof **list)) return egi_no_memory("fit", 0);
+    *list = (double *)grown;
+    (*list)[at] = value;
+    return true;
+}
+static bool egi_history_epoch(eg_history *h, const double *values) {
+    void *ends = h->ends;
+    if (!egi_grow(&ends, &h->ends_capacity, h->epochs + 1, sizeof *h->ends)) return egi_no_memory("fit", 0);
+    h->ends = (int64_t *)ends;
+    for (int i = 0; i < h->columns; i++)
+        if (!egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + i, values[i])) return false;
+    h->ends[h->epochs++] = h->batches;
+    return true;
+}
+EAGER_API int64_t eg_history_epochs(const eg_history *h) { return h ? h->epochs : 0; }
+EAGER_API const char *eg_history_name(const eg_history *h, int i) { return h && i >= 0 && i < h->columns ? h->names[i] : NULL; }
+static int egi_history_column(const eg_history *h, const char *name) {
+    for (int i = 0; h && name && i < h->columns; i++) if (strcmp(h->names[i], name) == 0) return i;
+    return -1;
+}
+EAGER_API double eg_history_value(const eg_history *h, const char *name, int64_t epoch) {
+    int column = egi_history_column(h, name);
+    if (h && epoch == -1) epoch = h->epochs - 1;
+    return column >= 0 && epoch >= 0 && epoch < h->epochs ? h->values[epoch * h->columns + column] : (double)NAN;
+}
+EAGER_API int64_t eg_history_batches(const eg_history *h) { return h ? h->batches : 0; }
+EAGER_API double eg_history_batch_loss(const eg_history *h, int64_t batch) {
+    if (h && batch == -1) batch = h->batches - 1;
+    return h && batch >= 0 && batch < h->batches ? h->losses[batch] : (double)NAN;
+}
+static void egi_text_csv(egi_text *t, double value) {                          // what CSV has no number for is left out
+    if (value - value == 0) egi_text_number(t, value);
+    else if (value == value) egi_text_printf(t, value > 0 ? "inf" : "-inf");
+    else egi_text_printf(t, "nan");
+}
+static void egi_history_csv_line(const eg_history *h, egi_text *t, int64_t epoch) {      // epoch -1: the names
+    egi_text_printf(t, epoch < 0 ? "epoch" : "%lld", (long long)(h->first_epoch + epoch + 1));
+    for (int i = 0; i < h->columns; i++) {
+        egi_text_printf(t, ",%s", epoch < 0 ? h->names[i] : "");
+        if (epoch >= 0) egi_text_csv(t, h->values[epoch * h->columns + i]);
+    }
+    egi_text_printf(t, "\n");
+}
+static bool egi_text_save(const char *function, egi_text *t, const char *path) {
+    bool ok = t->failed ? egi_no_memory(function, 0) : egi_file_write(function, path, t->data, (int64_t)t->size);
+    egi_text_free(t);
+    return ok;
+}
+static bool egi_history_ready(const char *function, const eg_history *h, const char *path) {
+    return (h && path) || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, h ? "path" : "history") : false);
+}
+EAGER_API bool eg_history_csv(const eg_history *h, const char *path) {
+    egi_text t;
+    if (!egi_history_ready("history_csv", h, path)) return false;
+    memset(&t, 0, sizeof t);
+    for (int64_t i = -1; i < h->epochs; i++) egi_history_csv_line(h, &t, i);
+    return egi_text_save("history_csv", &t, path);
+}
+EAGER_API bool eg_history_batches_csv(const eg_history *h, const char *path) {
+    egi_text t;
+    if (!egi_history_ready("history_batches_csv", h, path)) return false;
+    memset(&t, 0, sizeof t);
+    egi_text_printf(&t, "epoch,batch,loss\n");
+    for (int64_t i = 0, epoch = 0, first = 0; i < h->batches; i++) {
+        while (epoch < h->epochs && i >= h->ends[epoch]) first = h->ends[epoch++];
+        egi_text_printf(&t, "%lld,%lld,", (long long)(h->first_epoch + epoch + 1), (long long)(i - first + 1));
+        egi_text_csv(&t, h->losses[i]);
+        egi_text_printf(&t, "\n");
+    }
+    return egi_text_save("history_batches_csv", &t, path);
+}
+
+// ---- the curves: a panel for the loss and one for each metric, training and validation in each
+
+typedef struct egi_panel { double left, top, width, height, x_low, x_high, y_low, y_high; } egi_panel;
+static void egi_svg_at(egi_text *t, double v) { egi_text_number(t, floor(v * 10 + 0.5) / 10); }
+static double egi_panel_x(const egi_panel *p, double x) { return p->left + p->width * (x - p->x_low) / (p->x_high - p->x_low); }
+static double egi_panel_y(const egi_panel *p, double y) { return p->top + p->height * (p->y_high - y) / (p->y_high - p->y_low); }
+// 1, 2 or 5 times a power of ten, so that about n steps fit.
+static double egi_nice_step(double range, double n) {
+    double raw = range / n, power = pow(10, floor(log10(raw))), m = raw / power;
+    return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
+}
+static void egi_svg_text(egi_text *t, double x, double y, const char *kind, const char *text) {
+    egi_text_printf(t, "<text class=\"%s\" x=\"", kind);
+    egi_svg_at(t, x);
+    egi_text_printf(t, "\" y=\"");
+    egi_svg_at(t, y);
+    egi_text_printf(t, "\">");
+    for (; *text; text++)
+        if (*text == '<' || *text == '&') egi_text_printf(t, "&#%d;", *text);
+        else egi_text_add(t, text, 1);
+    egi_text_printf(t, "</text>\n");
+}
+static void egi_svg_line(egi_text *t, const char *kind, double x1, double y1, double x2, double y2) {
+    const double at[4] = { x1, y1, x2, y2 };
+    static const char *const names[4] = { "x1", "y1", "x2", "y2" };
+    egi_text_printf(t, "<line class=\"%s\"", kind);
+    for (int i = 0; i < 4; i++) {
+        egi_text_printf(t, " %s=\"", names[i]);
+        egi_svg_at(t, at[i]);
+        egi_text_printf(t, "\"");
+    }
+    egi_text_printf(t, "/>\n");
+}
+// Numbers along an axis, with no more digits than their step has.
+static void egi_svg_ticks(egi_text *t, const egi_panel *p) {
+    double step = egi_nice_step(p->y_high - p->y_low, 5);
+    char text[64];
+    for (double i = ceil(p->y_low / step - 1e-9); i * step <= p->y_high + step * 1e-6; i++) {
+        double y = egi_panel_y(p, i * step);
+        egi_svg_line(t, "grid", p->left, y, p->left + p->width, y);
+        snprintf(text, sizeof text, "%.*f", step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-9), i * step + 0.0);
+        for (char *c = text; *c; c++) if (*c == ',') *c = '.';                  // whatever the locale
+        egi_svg_text(t, p->left - 10, y + 4, "y", text);
+    }
+    step = egi_nice_step(p->x_high - p->x_low, 10);
+    if (step < 1) step = 1;
+    for (double i = ceil(p->x_low / step - 1e-9); i * step <= p->x_high + 1e-9; i++) {
+        double x = egi_panel_x(p, i * step);
+        egi_svg_line(t, "tick", x, p->top + p->height, x, p->top + p->height + 5);
+        snprintf(text, sizeof text, "%.0f", i * step + 0.0);
+        egi_svg_text(t, x, p->top + p->height + 20, "x", text);
+    }
+    egi_svg_line(t, "axis", p->left, p->top + p->height, p->left + p->width, p->top + p->height);
+}
+// A line through n points; a NaN among them leaves a gap. Few points are dotted.
+static void egi_svg_curve(egi_text *t, const egi_panel *p, const char *kind, int64_t n, const double *x, const double *y, int64_t stride) {
+    bool down = false;
+    egi_text_printf(t, "<path class=\"%s\" d=\"", kind);
+    for (int64_t i = 0; i < n; i++) {
+        double v = y[i * stride];
+        if (v - v != 0) { down = false; continue; }
+        egi_text_printf(t, down ? "L" : "M");
+        egi_svg_at(t, egi_panel_x(p, x[i]));
+        egi_text_printf(t, " ");
+        egi_svg_at(t, egi_panel_y(p, v));
+        down = true;
+    }
+    egi_text_printf(t, "\"/>\n");
+    for (int64_t i = 0; i < n && n <= 40 && strcmp(kind, "batch"); i++) {
+        if (y[i * stride] - y[i * stride] != 0) continue;
+        egi_text_printf(t, "<circle class=\"%s\" r=\"3\" cx=\"", kind);
+        egi_svg_at(t, egi_panel_x(p, x[i]));
+        egi_text_printf(t, "\" cy=\"");
+        egi_svg_at(t, egi_panel_y(p, y[i * stride]));
+        egi_text_printf(t, "\"/>\n");
+    }
+}
+static void egi_widen(const double *y, int64_t n, int64_t stride, double *low, double *high) {
+    for (int64_t i = 0; i < n; i++) {
+        double v = y[i * stride];
+        if (v < *low && v - v == 0) *low = v;
+        if (v > *high && v - v == 0) *high = v;
+    }
+}
+enum { EGI_SVG_POINTS = 400, EGI_SVG_WIDTH = 760, EGI_SVG_PANEL = 330 };
+// The batches' losses, at most EGI_SVG_POINTS of them: means of neighbours beyond that. Their place is a part of an epoch.
+static int64_t egi_history_thin(const eg_history *h, double *x, double *y) {
+    int64_t points = h->batches < EGI_SVG_POINTS ? h->batches : (int64_t)EGI_SVG_POINTS, epoch = 0;
+    for (int64_t k = 0; k < points; k++) {
+        int64_t first = k * h->batches / points, last = (k + 1) * h->batches / points;
+        double sum = 0;
+        for (int64_t i = first; i < last; i++) sum += h->losses[i];
+        y[k] = sum / (double)(last - first);
+        while (epoch < h->epochs && last > h->ends[epoch]) epoch++;
+        int64_t begin = epoch ? h->ends[epoch - 1] : 0, length = epoch < h->epochs ? h->ends[epoch] - begin : epoch ? begin - (epoch > 1 ? h->ends[epoch - 2] : 0) : h->batches;
+        x[k] = (double)(h->first_epoch + epoch) + (double)(last - begin) / (double)(length ? length : 1);
+    }
+    return points;
+}
+static void egi_svg_panel(egi_text *t, const eg_history *h, int column, double top, const double *epochs, double *x, double *y) {
+    char other[72];
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    const char *name = h->names[column];
+    int64_t points = column == 0 ? egi_history_thin(h, x, y) : 0;
+    snprintf(other, sizeof other, "val_%s", name);
+    int validation = egi_history_column(h, other);
+    egi_widen(h->values + column, h->epochs, h->columns, &low, &high);
+    if (validation >= 0) egi_widen(h->values + validation, h->epochs, h->columns, &low, &high);
+    egi_widen(y, points, 1, &low, &high);
+    if (low > high) low = 0, high = 1;
+    if (low > 0 && low < 0.5 * high) low = 0;                                  // show the zero where it is not far
+    double step = egi_nice_step(high > low ? high - low : fabs(high) > 0 ? fabs(high) : 1, 5);
+    bool share = low >= 0 && high <= 1;                                        // an accuracy goes no further
+    low = floor(low / step + 1e-9) * step;
+    high = ceil(high / step - 1e-9) * step;
+    if (high <= low) high = low + step;
+    if (share && column && high > 1) high = 1;
+    egi_panel p = { 72, top + 46, EGI_SVG_WIDTH - 72 - 28, EGI_SVG_PANEL - 46 - 44, column == 0 ? (double)h->first_epoch : (double)h->first_epoch + 1,
+                    (double)(h->first_epoch + (h->epochs > 0 ? h->epochs : 1)), low, high };
+    if (p.x_high <= p.x_low) p.x_low -= 1;
+    egi_svg_ticks(t, &p);
+    egi_svg_text(t, p.left, top + 26, "title", name);
+    egi_svg_text(t, p.left + p.width, p.top + p.height + 36, "unit", "epoch");
+    if (points) egi_svg_curve(t, &p, "batch", points, x, y, 1);
+    egi_svg_curve(t, &p, "train", h->epochs, epochs, h->values + column, h->columns);
+    if (validation >= 0) egi_svg_curve(t, &p, "valid", h->epochs, epochs, h->values + validation, h->columns);
+    const struct { const char *kind, *text; bool there; } legend[] = { { "valid", "validation", validation >= 0 }, { "train", "training", true }, { "batch", "batches", points > 0 } };
+    double at = p.left + p.width;
+    for (int i = 0; i < 3; i++) {
+        if (!legend[i].there) continue;
+        at -= 6.4 * (double)strlen(legend[i].text);
+        egi_svg_text(t, at, top + 26, "key", legend[i].text);
+        egi_svg_line(t, legend[i].kind, at - 28, top + 22, at - 8, top + 22);
+        at -= 44;
+    }
+}
+static bool egi_is_validation(const char *name) { return strncmp(name, "val_", 4) == 0; }
+EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
+    egi_text t;
+    int panels = 0;
+    if (!egi_history_ready("history_svg", h, path)) return false;
+    memset(&t, 0, sizeof t);
+    for (int i = 0; i < h->columns; i++) if (!egi_is_validation(h->names[i]) && strcmp(h->names[i], "learning_rate")) panels++;
+    int height = panels * EGI_SVG_PANEL + 12;
+    double *numbers = (double *)egi_alloc((size_t)(2 * EGI_SVG_POINTS + h->epochs) * sizeof(double)), *epochs = numbers + 2 * EGI_SVG_POINTS;
+    if (!numbers) return egi_no_memory("history_svg", 0);
+    for (int64_t i = 0; i < h->epochs; i++) epochs[i] = (double)(h->first_epoch + i + 1);
+    egi_text_printf(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\">\n",
+                    EGI_SVG_WIDTH, height, EGI_SVG_WIDTH, height);
+    egi_text_printf(&t, "<style>.title{font-size:15px;font-weight:600;fill:#1f2937}.key,.x,.y,.unit{font-size:12px;fill:#6b7280}.x{text-anchor:middle}"
+                        ".y,.unit{text-anchor:end}.grid{stroke:#e5e7eb}.axis,.tick{stroke:#9ca3af}path,line.train,line.valid,line.batch{fill:none;stroke-linejoin:round;stroke-linecap:round}"
+                        "path.batch,line.batch{stroke:#93c5fd;stroke-width:1.2}path.train,line.train{stroke:#2563eb;stroke-width:2.2}path.valid,line.valid{stroke:#ea580c;stroke-width:2.2}"
+                        "circle.train{fill:#2563eb}circle.valid{fill:#ea580c}circle{stroke:#fff;stroke-width:1.2}</style>\n"
+                        "<rect width=\"%d\" height=\"%d\" rx=\"8\" fill=\"#fff\"/>\n", EGI_SVG_WIDTH, height);
+    double top = 6;
+    for (int i = 0; i < h->columns; i++) {
+        if (egi_is_validation(h->names[i]) || !strcmp(h->names[i], "learning_rate")) continue;
+        egi_svg_panel(&t, h, i, top, epochs, numbers, numbers + EGI_SVG_POINTS);
+        top += EGI_SVG_PANEL;
+    }
+    egi_text_printf(&t, "</svg>\n");
+    egi_free(numbers);
+    return egi_text_save("history_svg", &t, path);
+}
+
+// ---- what eg_compile makes: it hangs on the model
+
+typedef struct egi_training {
+    eg_optimizer *optimizer;
+    eg_loss *loss;
+    eg_metric **metrics;
+    int n;                              // metrics
+    bool fitting;
+    char (*names)[64];                  // loss, metrics, val_loss, val_metrics, learning_rate
+    double *values;                     // of the latest epoch, evaluation or step
+    double loss_sum, loss_weight;       // over this epoch's examples so far
+    eg_tensor **list;                   // trainable weights, and behind them their gradients
+    int64_t list_capacity;
+    eg_history *history;
+} egi_training;
+
+static void egi_training_free(void *training) {
+    egi_training *t = (egi_training *)training;
+    if (!t) return;
+    eg_optimizer_release(t->optimizer);
+    for (int i = 0; i < t->n; i++) eg_metric_release(t->metrics[i]);
+    egi_free(t->metrics);
+    egi_free(t->names);
+    egi_free(t->values);
+    egi_free(t->list);
+    egi_history_free(t->history);
+    egi_free(t);
+}
+static int egi_result_count(const egi_training *t) { return 2 * (t->n + 1) + 1; }
+static int egi_result_find(const egi_training *t, const char *name) {
+    for (int i = 0; name && i < egi_result_count(t); i++) if (strcmp(t->names[i], name) == 0) return i;
+    return -1;
+}
+static bool egi_compile_into(egi_training *t, eg_loss *loss, eg_metric *const *metrics, int n) {
+    t->loss = loss;
+    t->metrics = (eg_metric **)egi_alloc((size_t)(n ? n : 1) * sizeof(eg_metric *));
+    t->names = (char (*)[64])egi_alloc((size_t)(2 * n + 3) * sizeof *t->names);
+    t->values = (double *)egi_alloc((size_t)(2 * n + 3) * sizeof(double));
+    if (!t->metrics || !t->names || !t->values) return egi_no_memory("compile", 0);
+    for (int i = 0; i < n; i++) t->metrics[i] = metrics[i];
+    t->n = n;
+    for (int i = 0; i <= n; i++) {
+        const char *name = i ? metrics[i - 1]->name : "loss";
+        snprintf(t->names[i], sizeof *t->names, "%s", name);
+        snprintf(t->names[n + 1 + i], sizeof *t->names, "val_%.59s", name);
+    }
+    snprintf(t->names[2 * n + 2], sizeof *t->names, "learning_rate");
+    for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
+    return true;
+}
+EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n) {
+    egi_training *former = model ? (egi_training *)model->training : NULL, *t = NULL;
+    bool ok = model && optimizer && loss;
+    if (n < 0 || !metrics) n = 0;
+    for (int i = 0; i < n; i++) ok = ok && metrics[i];
+    if (!ok) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_compile: the %s is NULL", !model ? "model" : !optimizer ? "optimizer" : !loss ? "loss" : "metric"); }
+    else if (former && former->fitting) ok = egi_fail(EG_ERROR_STATE, "eg_compile: the model is being fitted");
+    else if (!(t = (egi_training *)egi_alloc(sizeof *t))) ok = egi_no_memory("compile", (int64_t)sizeof *t);
+    else {
+        memset(t, 0, sizeof *t);
+        ok = egi_compile_into(t, loss, metrics, n);
+    }
+    if (!ok) {
+        if (t) { t->n = 0; egi_training_free(t); }
+        eg_optimizer_release(optimizer);
+        for (int i = 0; i < n; i++) eg_metric_release(metrics[i]);
+        return false;
+    }
+    t->optimizer = optimizer;
+    egi_training_free(former);
+    model->training = t;
+    model->training_free = egi_training_free;
+    return true;
+}
+static egi_training *egi_compiled(const char *function, eg_layer *model) {
+    if (!model) return egi_this.error == EG_OK ? (egi_training *)eg_raise(EG_ERROR_NULL, "eg_%s: the model is NULL", function) : NULL;
+    if (model->training) return (egi_training *)model->training;
+    return (egi_training *)eg_raise(EG_ERROR_STATE, "eg_%s: the model has no loss and optimizer yet; eg_compile it first", function);
+}
+EAGER_API double eg_model_result(eg_layer *model, const char *name) {
+    egi_training *t = egi_compiled("model_result", model);
+    int i = t ? egi_result_find(t, name) : -1;
+    return i >= 0 ? t->values[i] : (double)NAN;
+}
+static void egi_results_take(egi_training *t, int at) {        // what was summed up to now, to the results from there on
+    t->values[at] = egi_ratio(t->loss_sum, t->loss_weight);
+    for (int i = 0; i < t->n; i++) t->values[at + 1 + i] = eg_metric_result(t->metrics[i]);
+}
+static bool egi_results_reset(egi_training *t) {
+    t->loss_sum = t->loss_weight = 0;
+    for (int i = 0; i < t->n; i++) if (!eg_metric_reset(t->metrics[i])) return false;
+    return true;
+}
+EAGER_API bool eg_model_reset_metrics(eg_layer *model) {
+    egi_training *t = egi_compiled("model_reset_metrics", model);
+    return t && egi_results_reset(t);
+}
+EAGER_API eg_optimizer *eg_model_optimizer(eg_layer *model) { return model && model->training ? ((egi_training *)model->training)->optimizer : NULL; }
+EAGER_API eg_metric *eg_model_metric(eg_layer *model, int i) {
+    egi_training *t = model ? (egi_training *)model->training : NULL;
+    return t && i >= 0 && i < t->n ? t->metrics[i] : NULL;
+}
+EAGER_API const eg_history *eg_model_history(eg_layer *model) { return model && model->training ? ((egi_training *)model->training)->history : NULL; }
+
+// ---- one step
+
+static eg_tensor *egi_model_call(eg_layer *model, eg_tensor *const *inputs, int n, bool training) {
+    eg_call_options o;
+    eg_tensor *y = NULL;
+    memset(&o, 0, sizeof o);
+    o.training = training;
+    o.inference = !training;
+    if (n == 1) return (eg_call)(model, inputs[0], o);
+    return (eg_call_multi)(model, inputs, n, &y, 1, o) ? y : NULL;
+}
+// The weights of the classes that the labels name, one an example. Labels: class numbers, or (of the predictions' shape) one-hot.
+static eg_tensor *egi_class_weights_of(eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
+    eg_shape shape = { 1, { weights.count } };
+    if (y->rank == p->rank && y->rank > 1) {
+        if (y->dims[y->rank - 1] > 1) y = egi_best(y);
+        else {
+            eg_shape flat = egi_shape(y);
+            flat.rank--;
+            y = eg_reshape(y, flat);
+        }
+    }
+    eg_tensor *table = eg_constant_values(EG_FLOAT32, shape, weights.weights, weights.count), *classes = y ? eg_cast(y, EG_INT64) : NULL;
+    eg_gather_options first = { 0, EG_ZERO };
+    return table && classes ? (eg_gather)(table, classes, first) : NULL;
+}
+// Steps that a mask leaves out weigh nothing, the others as much more.
+static eg_tensor *egi_mask_weights(eg_tensor *mask) {
+    eg_tensor *count = eg_cast(mask, EG_FLOAT32);
+    return (eg_divide_no_nan)(count, egi_mean_all(count));
+}
+// All that weighs the examples, as one tensor; *weights stays NULL where nothing does.
+static bool egi_step_weights(const char *function, eg_class_weights classes, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *given, eg_tensor **weights) {
+    eg_tensor *factors[3] = { NULL, NULL, NULL };
+    *weights = NULL;
+    if (mask && !(factors[0] = egi_mask_weights(mask))) return false;
+    if (classes.count > 0 && !(factors[1] = egi_class_weights_of(classes, y, p))) return false;
+    if (given && !(factors[2] = eg_cast(given, EG_FLOAT32))) return false;
+    for (int i = 0; i < 3; i++) {
+        if (!factors[i]) continue;
+        eg_tensor *x = factors[i], *w = *weights;
+        if (w && w->rank > x->rank) x = egi_weights_for(function, x, w);
+        else if (w) w = egi_weights_for(function, w, x);
+        *weights = w && x ? (eg_mul)(w, x) : w ? NULL : x;
+        if (!*weights) return false;
+    }
+    return true;
+}
+static bool egi_step_gradients(egi_training *t, eg_layer *model, eg_tape *tape, eg_tensor *loss) {
+    int n = eg_layer_trainable_weights(model, NULL, 0);
+    if (n < 1) return egi_fail(EG_ERROR_GRADIENT, "eg_fit: the model has no trainable weights");
+    if (2 * (int64_t)n > t->list_capacity) {
+        void *list = t->list;
+        if (!egi_grow(&list, &t->list_capacity, 2 * (int64_t)n, sizeof *t->list)) return egi_no_memory("fit", 0);
+        t->list = (eg_tensor **)list;
+    }
+    eg_layer_trainable_weights(model, t->list, n);
+    return eg_tape_gradients(tape, loss, t->list, n, t->list + n) && eg_apply_gradients(t->optimizer, t->list + n, t->list, n);
+}
+typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; } egi_step;
+// The loss of a batch with all that weighs its examples, and the regularizers'.
+static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step *s, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *given) {
+    eg_loss_options o;
+    memset(&o, 0, sizeof o);
+    if (!egi_step_weights(s->function, s->classes, y, p, mask, given, &o.weights)) return NULL;
+    eg_tensor *loss = egi_loss_run(s->function, t->loss, y, p, o, true);
+    if (!loss && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the loss function returned NULL", s->function);
+    int64_t errors = egi_this.errors;
+    eg_tensor *penalty = loss ? eg_layer_losses(model) : NULL;
+    if (penalty) return (eg_add)(loss, penalty->dtype == loss->dtype ? penalty : eg_cast(penalty, (eg_dtype)loss->dtype));
+    return egi_this.errors == errors ? loss : NULL;
+}
+static bool egi_step_metrics(egi_training *t, eg_tensor *y, eg_tensor *p, eg_tensor *mask) {
+    eg_weight_options weights = { 0, mask };
+    if (t->loss == eg_binary_crossentropy) p = eg_sigmoid(p);
+    for (int i = 0; i < t->n; i++) if (!(eg_metric_update)(t->metrics[i], y, p, weights)) return false;
+    return p != NULL;
+}
+// One batch of n components: forward, and for training backward and update; then loss and metrics. A tape of the caller sees none of it.
+static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
+    if (n != s->inputs + 1 && n != s->inputs + 2)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has %d components; for a model of %d input%s it must have %d, or %d with sample weights", s->function, n,
+                        s->inputs, s->inputs == 1 ? "" : "s (.inputs)", s->inputs + 1, s->inputs + 2);
+    eg_tensor *y = c[s->inputs], *given = n > s->inputs + 1 ? c[n - 1] : NULL;
+    if (!egi_alive(s->function, s->inputs, y)) return false;
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    eg_tape *tape = s->train ? eg_tape_begin() : NULL;
+    eg_tensor *p = tape || !s->train ? egi_model_call(model, c, s->inputs, s->train) : NULL, *mask = p ? eg_mask_of(p) : NULL;
+    if (mask && mask->rank != p->rank - 1) mask = NULL;
+    eg_tensor *loss = p ? egi_step_loss(t, model, s, y, p, mask, given) : NULL;
+    bool ok = loss && (!s->train || egi_step_gradients(t, model, tape, loss));
+    eg_recording_pause();                                  // the new tape, too
+    ok = ok && egi_step_metrics(t, y, p, mask);
+    if (ok) {
+        double examples = y->rank ? (double)y->dims[0] : 1;
+        s->loss = eg_item(loss);
+        t->loss_sum += s->loss * examples;
+        t->loss_weight += examples;
+    }
+    eg_recording_unpause();
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    return ok;
+}
+static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o, bool train) {
+    egi_training *t = egi_compiled(function, model);
+    egi_step s = { function, 1, train, o.class_weights, (double)NAN };
+    eg_tensor *c[3];
+    c[0] = x;
+    c[1] = y;
+    c[2] = o.sample_weights;
+    if (!t || !egi_step_run(t, model, &s, c, o.sample_weights ? 3 : 2)) return (double)NAN;
+    egi_results_take(t, 0);
+    return s.loss;
+}
+EAGER_API double (eg_train_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("train_on_batch", model, x, y, o, true); }
+EAGER_API double (eg_test_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("test_on_batch", model, x, y, o, false); }
+
+// ---- progress: a line that a person likes to watch, or one an epoch for a file
+
+typedef struct egi_bar {
+    bool on, live, blocks, color;
+    int columns, shown;                 // of the terminal; of what stands on the line now
+    double began, drawn;                // this epoch; when it was last drawn
+} egi_bar;
+static double egi_now(void) {
+#ifdef TIME_UTC
+    struct timespec t;
+    if (timespec_get(&t, TIME_UTC)) return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#endif
+    return (double)time(NULL);
+}
+// A terminal is stdout, where nobody took the printing over. What it can show is asked of the environment.
+static void egi_bar_open(egi_bar *b, bool quiet, eg_progress progress) {
+    memset(b, 0, sizeof *b);
+    b->on = !quiet;
+    b->columns = 80;
+    if (!b->on || progress == EG_PROGRESS_LINES) return;
+    bool terminal = false;
+#ifndef EAGER_NO_STDIO
+    const char *names[] = { "LC_ALL", "LC_CTYPE", "LANG" }, *kind = getenv("TERM"), *locale = NULL;
+    for (int i = 0; i < 3 && (!locale || !*locale); i++) locale = getenv(names[i]);
+    egi_lock();
+    terminal = !egi_shared.print && isatty(1) && !(kind && !strcmp(kind, "dumb"));
+    egi_unlock();
+    b->blocks = locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
+    b->color = terminal && !getenv("NO_COLOR");
+#ifdef TIOCGWINSZ
+    struct winsize size;
+    if (terminal && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) b->columns = size.ws_col;
+#endif
+#endif
+    b->live = terminal || progress == EG_PROGRESS_BAR;
+}
+static void egi_bar_flush(void) {
+#ifndef EAGER_NO_STDIO
+    fflush(stdout);
+#endif
+}
+static void egi_bar_cells(egi_text *t, const egi_bar *b, double share, int cells) {
+    static const char *const parts[] = { "", "\xe2\x96\x8f", "\xe2\x96\x8e", "\xe2\x96\x8d", "\xe2\x96\x8c", "\xe2\x96\x8b", "\xe2\x96\x8a", "\xe2\x96\x89" };    // an eighth to seven of a block
+    int eighths = (int)((share < 0 ? 0 : share > 1 ? 1 : share) * cells * 8 + 0.5), cell = 0;
+    if (b->color) egi_text_string(t, "\033[36m");
+    for (; cell < eighths / 8; cell++) egi_text_string(t, b->blocks ? "\xe2\x96\x88" : "#");
+    if (b->blocks && eighths % 8) { egi_text_string(t, parts[eighths % 8]); cell++; }
+    if (b->color) egi_text_string(t, "\033[90m");
+    for (; cell < cells; cell++) egi_text_string(t, b->blocks ? "\xc2\xb7" : ".");
+    if (b->color) egi_text_string(t, "\033[0m");
+}
+// head, a bar where share is not negative, tail; it replaces the line before. A live line is cut to fit, so that it never wraps.
+static void egi_bar_draw(egi_bar *b, const char *head, double share, const char *tail, bool final) {
+    egi_text t;
+    memset(&t, 0, sizeof t);
+    int used = (int)(strlen(head) + strlen(tail)), cells = b->columns - 2 - used;
+    cells = share < 0 || cells < 8 ? 0 : cells > 32 ? 32 : cells;
+    int room = final || !b->live ? (int)strlen(tail) : b->columns - 1 - (int)strlen(head) - cells;
+    if (room > (int)strlen(tail)) room = (int)strlen(tail);
+    int width = (int)strlen(head) + cells + (room > 0 ? room : 0);
+    if (b->live) egi_text_string(&t, "\r");
+    egi_text_string(&t, head);
+    if (cells) egi_bar_cells(&t, b, share, cells);
+    egi_text_add(&t, tail, room > 0 ? (size_t)room : 0);
+    for (int i = width; i < b->shown; i++) egi_text_add(&t, " ", 1);
+    if (final) egi_text_add(&t, "\n", 1);
+    b->shown = final ? 0 : width;
+    if (!t.failed) egi_print_text(t.data);
+    egi_text_free(&t);
+    egi_bar_flush();
+}
+static void egi_show_time(char *text, size_t size, double seconds) {
+    int64_t s = (int64_t)(seconds + 0.5);
+    if (seconds < 0 || seconds > 1e8) snprintf(text, size, "?");
+    else if (s >= 3600) snprintf(text, size, "%lld:%02lld:%02lld", (long long)(s / 3600), (long long)(s / 60 % 60), (long long)(s % 60));
+    else snprintf(text, size, "%lld:%02lld", (long long)(s / 60), (long long)(s % 60));
+}
+static void egi_show_rate(char *text, size_t size, double seconds) {
+    if (seconds < 1e-3) snprintf(text, size, "%.0f us/step", 1e6 * seconds);
+    else if (seconds < 1) snprintf(text, size, "%.1f ms/step", 1e3 * seconds);
+    else snprintf(text, size, "%.1f s/step", seconds);
+}
+static int egi_show_value(char *text, size_t size, const char *name, double value) {
+    bool plain = value == 0 || (fabs(value) >= 1e-3 && fabs(value) < 1e5);
+    int n = snprintf(text, size, plain ? "  %s %.4f" : "  %s %.3e", name, value);
+    return n < (int)size ? n : (int)size - 1;
+}
+
+// ---- eg_fit
+
+struct eg_callback {
+    int32_t refs;
+    eg_callback_functions functions;
+};
+typedef struct egi_fit {
+    eg_fit_state state;                 // first: from it a callback's eg_fit_value finds the rest
+    egi_training *t;
+    eg_fit_options o;
+    egi_bar bar;
+    egi_step step;
+    eg_dataset *data;
+    double began, validating;           // the first step; how long a validation took
+    int64_t steps;                      // since then
+} egi_fit;
+
+EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
+    const egi_training *t = state ? ((const egi_fit *)(const void *)state)->t : NULL;
+    int i = t ? egi_result_find(t, name) : -1;
+    if (i < 0) return (double)NAN;
+    if (i == 2 * t->n + 2) return eg_optimizer_learning_rate(t->optimizer);
+    if (i > t->n) return t->values[i];
+    return i == 0 ? egi_ratio(t->loss_sum, t->loss_weight) : eg_metric_result(t->metrics[i - 1]);
+}
+static int egi_show_results(const egi_training *t, int from, bool now, char *text, size_t size) {
+    int at = 0;
+    text[0] = 0;
+    for (int i = 0; i <= t->n && at < (int)size - 1; i++) {
+        double value = !now ? t->values[from + i] : i ? eg_metric_result(t->metrics[i - 1]) : egi_ratio(t->loss_sum, t->loss_weight);
+        at += egi_show_value(text + at, size - (size_t)at, t->names[from + i], value);
+    }
+    return at;
+}
+enum { EGI_LINE = 1024 };
+static void egi_fit_head(const egi_fit *f, char *head, size_t size) {
+    int64_t last = f->state.epochs;
+    int width = snprintf(NULL, 0, "%lld", (long long)last);
+    snprintf(head, size, "Epoch %*lld/%lld ", width, (long long)(f->state.epoch + 1), (long long)last);
+}
+// A few times a second, on a terminal.
+static void egi_fit_show(egi_fit *f) {
+    egi_bar *b = &f->bar;
+    if (!b->on || !b->live) return;
+    double now = egi_now();
+    if (now >= b->drawn && now - b->drawn < 0.2) return;
+    b->drawn = now;
+    char head[64], rate[32], left[32], tail[EGI_LINE];
+    int64_t done = f->state.batch + 1, all = f->state.batches, epochs = f->state.epochs - f->state.epoch - 1;
+    double each = f->steps > 0 ? (now - f->began) / (double)f->steps : 0;
+    egi_fit_head(f, head, sizeof head);
+    egi_show_rate(rate, sizeof rate, each);
+    egi_show_time(left, sizeof left, each * ((double)(all - done) + (double)epochs * (double)all) + f->validating * (double)(epochs + 1));
+    int at = all < 0 ? snprintf(tail, sizeof tail, " %lld steps  %s", (long long)done, rate)
+                     : snprintf(tail, sizeof tail, " %*lld/%lld  %s  %s left", snprintf(NULL, 0, "%lld", (long long)all), (long long)done, (long long)all, rate, left);
+    egi_show_results(f->t, 0, true, tail + at, sizeof tail - (size_t)at);
+    egi_bar_draw(b, head, all > 0 ? (double)done / (double)all : -1, tail, false);
+}
+static void egi_fit_show_epoch(egi_fit *f, double seconds, int64_t steps, bool validated) {
+    char head[64], rate[32], tail[EGI_LINE];
+    if (!f->bar.on) return;
+    egi_fit_head(f, head, sizeof head);
+    egi_show_rate(rate, sizeof rate, steps ? seconds / (double)steps : 0);
+    int at = snprintf(tail, sizeof tail, " %lld steps  %s  %.1f s", (long long)steps, rate, egi_now() - f->bar.began);
+    at += egi_show_results(f->t, 0, false, tail + at, sizeof tail - (size_t)at);
+    if (validated) egi_show_results(f->t, f->t->n + 1, false, tail + at, sizeof tail - (size_t)at);
+    if (!f->bar.live) head[strlen(head) - 1] = ':';
+    egi_bar_draw(&f->bar, head, f->bar.live ? 1 : -1, tail, true);
+}
+static void egi_say(const egi_bar *b, const char *text) {
+    if (!b->on) return;
+    egi_print_text(text);
+    egi_bar_flush();
+}
+
+static bool egi_tell(egi_fit *f, size_t which) {
+    for (int i = 0; i < f->o.callbacks.count; i++) {
+        eg_callback *callback = f->o.callbacks.list[i];
+        eg_callback_function *function;
+        memcpy(&function, (const char *)&callback->functions + which, sizeof function);
+        if (!function) continue;
+        eg_scope scope = eg_scope_begin();
+        eg_recording_pause();
+        bool ok = function(&f->state, callback->functions.user);
+        eg_recording_unpause();
+        eg_scope_end(scope);
+        if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_fit: a callback failed");
+        if (!ok) return false;
+    }
+    return true;
+}
+#define EGI_TELL_FIT(f, event) egi_tell(f, offsetof(eg_callback_functions, event))
+
+// All batches of a dataset through the model as it is, without a tape; the sums stay in the metrics.
+static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data, egi_step *s, int64_t steps, egi_bar *bar, const char *head, int64_t *done) {
+    eg_iterator *it = egi_results_reset(t) ? eg_iterator_new(data) : NULL;
+    int64_t all = steps > 0 ? steps : eg_dataset_cardinality(data), former = egi_this.batch;
+    eg_status status = it ? EG_NEXT : EG_FAILED;
+    *done = 0;
+    if (it && all == EG_INFINITE) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no end; say how many batches", s->function);
+        status = EG_FAILED;
+    }
+    while (status == EG_NEXT && (steps <= 0 || *done < steps)) {
+        eg_scope scope = eg_scope_begin();
+        eg_tensor *c[EG_MAX_COMPONENTS];
+        egi_this.batch = *done + 1;
+        status = eg_iterator_next(it, c);
+        if (status == EG_NEXT) {
+            if (!egi_step_run(t, model, s, c, eg_dataset_components(data))) status = EG_FAILED;
+            else ++*done;
+        }
+        eg_scope_end(scope);
+        double now = bar && bar->live ? egi_now() : 0;
+        if (status != EG_NEXT || !bar || !bar->live || (now >= bar->drawn && now - bar->drawn < 0.2)) continue;
+        char tail[EGI_LINE];
+        bar->drawn = now;
+        snprintf(tail, sizeof tail, all > 0 ? " %lld/%lld  evaluating" : " %lld  evaluating", (long long)*done, (long long)all);
+        egi_bar_draw(bar, head, all > 0 ? (double)*done / (double)all : -1, tail, false);
+    }
+    egi_this.batch = former;
+    eg_iterator_release(it);
+    if (status != EG_FAILED && *done == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no elements", s->function);
+    return status != EG_FAILED;
+}
+
+// One epoch's batches. The iterator stays for the next epoch where .steps_per_epoch cuts the dataset.
+static bool egi_fit_batches(egi_fit *f) {
+    int64_t most = f->o.steps_per_epoch;
+    eg_fit_state *s = &f->state;
+    bool anew = !s->iterator;
+    for (s->batch = 0; !s->stop && (most <= 0 || s->batch < most);) {
+        if (!s->iterator && !(s->iterator = eg_iterator_new(f->data))) return false;
+        eg_scope scope = eg_scope_begin();
+        eg_tensor *c[EG_MAX_COMPONENTS];
+        egi_this.batch = s->batch + 1;
+        eg_status status = eg_iterator_next(s->iterator, c);
+        bool ok = status != EG_FAILED;
+        if (status == EG_NEXT) {
+            ok = EGI_TELL_FIT(f, batch_begin) && egi_step_run(f->t, s->model, &f->step, c, eg_dataset_components(f->data));
+            s->loss = f->step.loss;
+            ok = ok && egi_push_double(&f->t->history->losses, &f->t->history->losses_capacity, f->t->history->batches, s->loss);
+            if (ok) f->t->history->batches++;
+            f->steps++;
+            ok = ok && EGI_TELL_FIT(f, batch_end);
+        }
+        eg_scope_end(scope);
+        if (!ok) return false;
+        if (status == EG_NEXT) {
+            if (!s->stop) egi_fit_show(f);
+            s->batch++;
+            anew = false;
+            continue;
+        }
+        eg_iterator_release(s->iterator);
+        s->iterator = NULL;
+        if (anew) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no elements");
+        if (most <= 0) break;
+        anew = true;                                       // from its start, for as many batches as are still to do
+    }
+    return true;
+}
+static bool egi_fit_validate(egi_fit *f) {
+    char head[64];
+    int64_t done;
+    egi_step s = { "fit", f->step.inputs, false, { 0, NULL }, 0 };
+    double began = egi_now();
+    egi_fit_head(f, head, sizeof head);
+    if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL, head, &done)) return false;
+    egi_results_take(f->t, f->t->n + 1);
+    f->validating = egi_now() - began;
+    return true;
+}
+static bool egi_fit_epoch(egi_fit *f) {
+    egi_training *t = f->t;
+    eg_fit_state *s = &f->state;
+    int64_t every = f->o.validation_every > 0 ? f->o.validation_every : 1;
+    f->bar.began = egi_now();
+    f->bar.drawn = 0;
+    if (s->epoch == f->o.initial_epoch) f->began = f->bar.began;
+    if (!egi_results_reset(t) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
+    double seconds = egi_now() - f->bar.began;
+    if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
+    egi_results_take(t, 0);
+    t->values[2 * t->n + 2] = eg_optimizer_learning_rate(t->optimizer);
+    bool validate = f->o.validation && (s->epoch + 1) % every == 0;
+    if (validate && !egi_fit_validate(f)) return false;
+    f->began += validate ? f->validating : 0;              // so that it does not count as time of steps
+    double row[3 * 64];
+    eg_history *h = t->history;
+    double *values = h->columns <= (int)(sizeof row / sizeof *row) ? row : (double *)egi_alloc((size_t)h->columns * sizeof *values);
+    if (!values) return egi_no_memory("fit", 0);
+    for (int i = 0; i < h->columns; i++) values[i] = t->values[egi_result_find(t, h->names[i])];
+    bool ok = egi_history_epoch(h, values);
+    if (values != row) egi_free(values);
+    if (ok) egi_fit_show_epoch(f, seconds, s->batch, validate);
+    return ok && EGI_TELL_FIT(f, epoch_end);
+}
+// The columns: what there is without validation has no "val_".
+static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
+    eg_history *h = (eg_history *)egi_alloc(sizeof *h);
+    if (!h) return egi_no_memory("fit", 0);
+    memset(h, 0, sizeof *h);
+    h->first_epoch = o->initial_epoch;
+    h->names = (char (*)[64])egi_alloc((size_t)egi_result_count(t) * sizeof *h->names);
+    if (!h->names) { egi_history_free(h); return egi_no_memory("fit", 0); }
+    for (int i = 0; i < egi_result_count(t); i++)
+        if (o->validation || !egi_is_validation(t->names[i])) memcpy(h->names[h->columns++], t->names[i], sizeof *h->names);
+    egi_history_free(t->history);
+    t->history = h;
+    for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
+    return true;
+}
+static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o) {
+    if (o->batch_size || o->no_shuffle || o->sample_weights || o->validation_x || o->validation_y)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .batch_size, .no_shuffle, .sample_weights, .validation_x and .validation_y are options of eg_fit_arrays; a dataset has them in it");
+    if (o->epochs < 0 || o->initial_epoch < 0 || o->steps_per_epoch < 0 || o->validation_steps < 0 || o->validation_every < 0 || o->inputs < 0 || o->class_weights.count < 0)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: an option that counts something is negative");
+    if (!data) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: the dataset is NULL") : false;
+    for (int i = 0; i < o->callbacks.count; i++)
+        if (!o->callbacks.list[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
+    if (f->t->fitting) return egi_fail(EG_ERROR_STATE, "eg_fit: the model is being fitted already");
+    f->state.batches = o->steps_per_epoch > 0 ? o->steps_per_epoch : eg_dataset_cardinality(data);
+    if (f->state.batches == EG_INFINITE) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no end; give .steps_per_epoch");
+    if (f->state.batches < 0) f->state.batches = -1;
+    return egi_fit_history(f->t, o);
+}
+EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) {
+    egi_fit f;
+    memset(&f, 0, sizeof f);
+    if (o.epochs == 0) o.epochs = 1;
+    if (o.inputs == 0) o.inputs = 1;
+    f.t = egi_compiled("fit", model);
+    f.o = o;
+    f.data = data;
+    f.state.model = model;
+    bool ok = f.t && egi_fit_ready(&f, data, &o);
+    if (ok) {
+        egi_step step = { "fit", o.inputs, true, o.class_weights, 0 };
+        f.step = step;
+        f.state.optimizer = f.t->optimizer;
+        f.state.history = f.t->history;
+        f.state.epochs = o.epochs;
+        eg_layer_retain(model);
+        f.t->fitting = true;
+        egi_bar_open(&f.bar, o.quiet, o.progress);
+        int64_t epoch = egi_this.epoch, batch = egi_this.batch;
+        ok = EGI_TELL_FIT(&f, fit_begin);
+        for (f.state.epoch = o.initial_epoch; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++) {
+            egi_this.epoch = f.state.epoch + 1;
+            ok = egi_fit_epoch(&f);
+        }
+        egi_this.epoch = epoch;
+        egi_this.batch = batch;
+        if (!ok && f.bar.shown) egi_say(&f.bar, "\n");
+        if (ok && f.state.stop && f.state.reason) {
+            char text[EGI_LINE];
+            snprintf(text, sizeof text, "%.1000s\n", f.state.reason);
+            egi_say(&f.bar, text);
+        }
+        ok = ok && EGI_TELL_FIT(&f, fit_end);
+        eg_iterator_release(f.state.iterator);
+        f.t->fitting = false;
+    }
+    for (int i = 0; i < o.callbacks.count; i++) eg_callback_release(o.callbacks.list[i]);
+    const eg_history *history = ok ? f.t->history : NULL;
+    if (f.state.optimizer) eg_layer_release(model);
+    return history;
+}
+static bool egi_arrays(const char *function, eg_tensor *x, eg_tensor *y) {
+    if (!egi_alive(function, 0, x) || !egi_alive(function, 1, y)) return false;
+    return true;
+}
+// Rows in batches; their pipeline is borrowed no longer than the call, so the tensors stay the caller's.
+static eg_dataset *egi_array_batches(eg_tensor *x, eg_tensor *y, eg_tensor *weights, int64_t batch, bool shuffle) {
+    eg_tensor *list[3];
+    list[0] = x;
+    list[1] = y;
+    list[2] = weights;
+    eg_batch_options plain;
+    eg_shuffle_options mixed;
+    memset(&plain, 0, sizeof plain);
+    memset(&mixed, 0, sizeof mixed);
+    eg_dataset *d = eg_dataset_from_slices_of(list, weights ? 3 : y ? 2 : 1);
+    if (d && shuffle && x->rank > 0 && x->dims[0] > 0) d = (eg_dataset_shuffle)(d, x->dims[0], mixed);
+    return d ? (eg_dataset_batch)(d, batch, plain) : NULL;
+}
+static int64_t egi_batch_size(int64_t given) { return given == 0 ? 32 : given; }
+EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_fit_options o) {
+    eg_dataset *data = egi_arrays("fit_arrays", x, y) ? egi_array_batches(x, y, o.sample_weights, egi_batch_size(o.batch_size), !o.no_shuffle) : NULL, *validation = NULL;
+    bool ok = data != NULL;
+    if (ok && (!o.validation_x != !o.validation_y || (o.validation_x && o.validation)))
+        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: give .validation_x and .validation_y, both, or a .validation dataset");
+    if (ok && o.validation_x) {
+        o.validation = validation = egi_array_batches(o.validation_x, o.validation_y, NULL, egi_batch_size(o.batch_size), false);
+        ok = validation != NULL;
+    }
+    o.batch_size = 0;
+    o.no_shuffle = false;
+    o.sample_weights = o.validation_x = o.validation_y = NULL;
+    const eg_history *h = NULL;
+    if (ok) h = (eg_fit)(model, data, o);
+    else for (int i = 0; i < o.callbacks.count; i++) eg_callback_release(o.callbacks.list[i]);
+    eg_dataset_release(data);
+    eg_dataset_release(validation);
+    return h;
+}
+
+// ---- evaluate, predict
+
+EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
+    egi_training *t = egi_compiled("evaluate", model);
+    egi_step s = { "evaluate", o.inputs ? o.inputs : 1, false, { 0, NULL }, 0 };
+    egi_bar bar;
+    int64_t done;
+    if (!t) return (double)NAN;
+    if (!data) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_evaluate: the dataset is NULL"); return (double)NAN; }
+    if (o.batch_size) { egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .batch_size is an option of eg_evaluate_arrays"); return (double)NAN; }
+    if (t->fitting) { egi_fail(EG_ERROR_STATE, "eg_evaluate: the model is being fitted, which sums in the same metrics; use .validation or eg_predict"); return (double)NAN; }
+    egi_bar_open(&bar, o.quiet, o.progress);
+    double began = egi_now();
+    int64_t batch = egi_this.batch;
+    bool ok = egi_evaluate_sums(t, model, data, &s, o.steps, bar.on ? &bar : NULL, "", &done);
+    egi_this.batch = batch;
+    if (!ok) {
+        if (bar.shown) egi_say(&bar, "\n");
+        return (double)NAN;
+    }
+    egi_results_take(t, 0);
+    if (bar.on) {
+        char rate[32], tail[EGI_LINE];
+        double seconds = egi_now() - began;
+        egi_show_rate(rate, sizeof rate, seconds / (double)done);
+        int at = snprintf(tail, sizeof tail, "%s%lld steps  %s  %.1f s", bar.live ? " " : "", (long long)done, rate, seconds);
+        egi_show_results(t, 0, false, tail + at, sizeof tail - (size_t)at);
+        egi_bar_draw(&bar, "", bar.live ? 1 : -1, tail, true);
+    }
+    return t->values[0];
+}
+EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options o) {
+    eg_dataset *data = egi_arrays("evaluate_arrays", x, y) ? egi_array_batches(x, y, NULL, egi_batch_size(o.batch_size), false) : NULL;
+    o.batch_size = 0;
+    double loss = data ? (eg_evaluate)(model, data, o) : (double)NAN;
+    eg_dataset_release(data);
+    return loss;
+}
+EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
+    int inputs = o.inputs ? o.inputs : 1;
+    if (!model || !data) return egi_this.error == EG_OK ? (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_predict: the %s is NULL", model ? "dataset" : "model") : NULL;
+    if (o.batch_size) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict_dataset: .batch_size is an option of eg_predict");
+    if (inputs < 1 || inputs > eg_dataset_components(data))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: a model of %d inputs, and elements of %d components", inputs, eg_dataset_components(data));
+    if (o.steps <= 0 && eg_dataset_cardinality(data) == EG_INFINITE)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: the dataset has no end; give .steps");
+    eg_scope whole = eg_scope_begin();
+    eg_recording_pause();
+    eg_iterator *it = eg_iterator_new(data);
+    eg_status status = it ? EG_NEXT : EG_FAILED;
+    eg_tensor **parts = NULL, *result = NULL;
+    int64_t n = 0, capacity = 0;
+    while (status == EG_NEXT && (o.steps <= 0 || n < o.steps)) {
+        eg_scope scope = eg_scope_begin();
+        eg_tensor *c[EG_MAX_COMPONENTS];
+        status = eg_iterator_next(it, c);
+        if (status == EG_NEXT) {
+            void *grown = parts;
+            eg_tensor *y = egi_model_call(model, c, inputs, false);
+            if (y && egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
+                parts = (eg_tensor **)grown;
+                parts[n++] = eg_retain(y);
+            } else {
+                if (egi_this.error == EG_OK) egi_no_memory("predict", 0);
+                status = EG_FAILED;
+            }
+        }
+        eg_scope_end(scope);
+    }
+    if (status != EG_FAILED && n == 0) egi_fail(EG_ERROR_ARGUMENT, "eg_predict: the dataset has no elements");
+    else if (status != EG_FAILED && n <= INT_MAX) result = eg_keep(n == 1 ? egi_again(parts[0]) : eg_concat(parts, (int)n, 0));
+    for (int64_t i = 0; i < n; i++) eg_release(parts[i]);
+    egi_free(parts);
+    eg_iterator_release(it);
+    eg_recording_unpause();
+    eg_scope_end(whole);
+    return result;
+}
+EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_options o) {
+    if (!egi_alive("predict", 0, x)) return NULL;
+    eg_dataset *data = egi_array_batches(x, NULL, NULL, egi_batch_size(o.batch_size), false);
+    o.batch_size = 0;
+    eg_tensor *y = data ? (eg_predict_dataset)(model, data, o) : NULL;
+    eg_dataset_release(data);
+    return y;
+}
+
+// ---- callbacks
+
+EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions) {
+    eg_callback *callback = (eg_callback *)egi_alloc(sizeof *callback);
+    if (!callback) {
+        egi_no_memory("callback_new", (int64_t)sizeof *callback);
+        if (functions.release) functions.release(functions.user);
+        return NULL;
+    }
+    callback->refs = 1;
+    callback->functions = functions;
+    return callback;
+}
+EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
+    if (callback) __atomic_fetch_add(&callback->refs, 1, __ATOMIC_RELAXED);
+    return callback;
+}
+EAGER_API void eg_callback_release(eg_callback *callback) {
+    if (!callback || __atomic_sub_fetch(&callback->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (callback->functions.release) callback->functions.release(callback->functions.user);
+    egi_free(callback);
+}
+
+// What the library's own callbacks know: their options, and what they have seen.
+typedef struct egi_watch {
+    eg_callback_options o;
+    const char *name;                   // of the function, for errors
+    char *path, *monitor;               // copies
+    bool best_known, set_up;
+    double best;
+    int64_t waited, cooling, best_epoch;
+    eg_tensor **weights;                // of the best epoch: they share their buffers with the variables until these change
+    int n;
+    egi_text text;                      // CSV: the file so far
+    size_t kept;                        // of it, what stood there before
+    char said[256];
+} egi_watch;
+static void egi_watch_forget(egi_watch *w) {
+    for (int i = 0; i < w->n; i++) eg_release(w->weights[i]);
+    egi_free(w->weights);
+    w->weights = NULL;
+    w->n = 0;
+}
+static void egi_watch_release(void *user) {
+    egi_watch *w = (egi_watch *)user;
+    egi_watch_forget(w);
+    egi_text_free(&w->text);
+    egi_free(w->path);
+    egi_free(w->monitor);
+    egi_free(w);
+}
+enum { EGI_C_MONITOR = 1, EGI_C_DELTA = 2, EGI_C_PATIENCE = 4, EGI_C_RESTORE = 8, EGI_C_SAVE = 16, EGI_C_PLATEAU = 32, EGI_C_APPEND = 64, EGI_C_EVERY = 128, EGI_C_RATE = 256 };
+static eg_callback *egi_watch_new(const char *name, const char *path, eg_callback_options o, unsigned has, eg_callback_functions functions) {
+    if (!egi_option_allowed(name, "monitor or .mode", o.monitor || o.mode != EG_AUTO, has & EGI_C_MONITOR) ||
+        !egi_option_allowed(name, "min_delta", o.min_delta != 0, has & EGI_C_DELTA) || !egi_option_allowed(name, "patience", o.patience != 0, has & EGI_C_PATIENCE) ||
+        !egi_option_allowed(name, "restore_best", o.restore_best, has & EGI_C_RESTORE) || !egi_option_allowed(name, "save_best", o.save_best, has & EGI_C_SAVE) ||
+        !egi_option_allowed(name, "factor, .cooldown or .min_learning_rate", o.factor != 0 || o.cooldown != 0 || o.min_learning_rate != 0, has & EGI_C_PLATEAU) ||
+        !egi_option_allowed(name, "append", o.append, has & EGI_C_APPEND) || !egi_option_allowed(name, "every", o.every != 0, has & EGI_C_EVERY) ||
+        !egi_option_allowed(name, "rate or .user", o.rate || o.user, has & EGI_C_RATE))
+        return NULL;
+    bool plateau = has & EGI_C_PLATEAU;
+    o.min_delta = fabs(egi_or(o.min_delta, plateau ? 1e-4 : 0));
+    o.patience = o.patience == EG_ZERO ? 0 : o.patience == 0 && plateau ? 10 : o.patience;
+    o.factor = egi_or(o.factor, 0.1);
+    o.min_learning_rate = egi_or(o.min_learning_rate, 0);
+    if (!(o.factor > 0 && o.factor < 1 && o.min_learning_rate >= 0) || o.patience < 0 || o.cooldown < 0 || o.every < 0)
+        return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: an option is out of its range (.factor is between 0 and 1, the others are not negative)", name);
+    if (has & EGI_C_RATE && !o.rate) return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .rate, a function of the epoch and the rate so far", name);
+    egi_watch *w = (egi_watch *)egi_alloc(sizeof *w);
+    if (!w) { egi_no_memory(name, (int64_t)sizeof *w); return NULL; }
+    memset(w, 0, sizeof *w);
+    w->o = o;
+    w->name = name;
+    if ((path && !(w->path = egi_copy_string(path, ""))) || (o.monitor && !(w->monitor = egi_copy_string(o.monitor, "")))) {
+        egi_watch_release(w);
+        egi_no_memory(name, 0);
+        return NULL;
+    }
+    functions.user = w;
+    functions.release = egi_watch_release;
+    return eg_callback_new(functions);
+}
+// Begins anew with each fit.
+static bool egi_watch_begin(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    (void)s;
+    w->best_known = false;
+    w->waited = w->cooling = 0;
+    egi_watch_forget(w);
+    return true;
+}
+// Scores grow as they become better, losses fall.
+static bool egi_grows(const char *name) {
+    static const char *const scores[] = { "acc", "auc", "precision", "recall", "f1", "r2", "iou", "top_k" };
+    for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) if (strstr(name, scores[i])) return true;
+    return false;
+}
+// The monitored value of the epoch that has just ended, and whether it is the best so far. False where there is none of that name.
+static bool egi_watch_look(egi_watch *w, const eg_fit_state *s, double *value, bool *better) {
+    const char *name = w->monitor ? w->monitor : egi_history_column(s->history, "val_loss") >= 0 ? "val_loss" : "loss";
+    bool grows = w->o.mode == EG_MAX || (w->o.mode == EG_AUTO && egi_grows(name));
+    *better = false;
+    if (egi_history_column(s->history, name) < 0) {
+        char names[512];
+        int at = 0;
+        names[0] = 0;
+        for (int i = 0; i < s->history->columns && at < (int)sizeof names; i++)
+            at += snprintf(names + at, sizeof names - (size_t)at, i ? ", %s" : "%s", s->history->names[i]);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s", w->name, name, names);
+    }
+    *value = eg_history_value(s->history, name, -1);
+    if (*value != *value) return true;                     // no validation in this epoch, or nothing to compare
+    *better = !w->best_known || (grows ? *value > w->best + w->o.min_delta : *value < w->best - w->o.min_delta);
+    if (*better) {
+        w->best = *value;
+        w->best_known = true;
+        w->best_epoch = s->epoch;
+    }
+    return true;
+}
+
+static bool egi_watch_snapshot(egi_watch *w, eg_layer *model) {
+    egi_watch_forget(w);
+    int n = eg_layer_weights(model, NULL, 0);
+    w->weights = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *w->weights);
+    if (!w->weights) return egi_no_memory(w->name, 0);
+    eg_layer_weights(model, w->weights, n);
+    for (; w->n < n; w->n++) {
+        eg_tensor *value = eg_read(w->weights[w->n]);
+        if (!value) return false;
+        w->weights[w->n] = eg_retain(value);
+    }
+    return true;
+}
+static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
+    int n = eg_layer_weights(model, NULL, 0);
+    eg_tensor **now = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *now);
+    if (!now) return egi_no_memory(w->name, 0);
+    eg_layer_weights(model, now, n);
+    bool ok = true;
+    for (int i = 0; i < n && i < w->n && ok; i++) ok = (eg_assign)(now[i], w->weights[i]) != NULL;
+    egi_free(now);
+    return ok;
+}
+static bool egi_early_epoch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    double value;
+    bool better;
+    if (!egi_watch_look(w, s, &value, &better)) return false;
+    if (better && w->o.restore_best && !egi_watch_snapshot(w, s->model)) return false;
+    if (value != value) return true;
+    w->waited = better ? 0 : w->waited + 1;
+    if (better || w->waited < (w->o.patience > 1 ? w->o.patience : 1)) return true;
+    s->stop = true;
+    snprintf(w->said, sizeof w->said, "Stopped after epoch %lld: the best was %.6g, in epoch %lld%s", (long long)s->epoch + 1, w->best, (long long)w->best_epoch + 1,
+             w->o.restore_best ? ", whose weights are back" : "");
+    s->reason = w->said;
+    return true;
+}
+static bool egi_early_end(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    bool ok = !w->n || egi_watch_restore(w, s->model);
+    egi_watch_forget(w);
+    return ok;
+}
+EAGER_API eg_callback *(eg_callback_early_stopping)(eg_callback_options o) {
+    eg_callback_functions f;
+    memset(&f, 0, sizeof f);
+    f.fit_begin = egi_watch_begin;
+    f.epoch_end = egi_early_epoch;
+    f.fit_end = egi_early_end;
+    return egi_watch_new("callback_early_stopping", NULL, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_PATIENCE | EGI_C_RESTORE, f);
+}
+
+static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    double value;
+    bool better;
+    if (!egi_watch_look(w, s, &value, &better)) return false;
+    if (value != value) return true;
+    if (w->cooling > 0) { w->cooling--; w->waited = 0; }
+    if (better) w->waited = 0;
+    else if (w->cooling <= 0 && ++w->waited >= w->o.patience) {
+        double rate = eg_optimizer_learning_rate(s->optimizer), lower = fmax(rate * w->o.factor, w->o.min_learning_rate);
+        if (rate > w->o.min_learning_rate && !eg_optimizer_set_learning_rate(s->optimizer, lower)) return false;
+        w->cooling = w->o.cooldown;
+        w->waited = 0;
+    }
+    return true;
+}
+EAGER_API eg_callback *(eg_callback_plateau)(eg_callback_options o) {
+    eg_callback_functions f;
+    memset(&f, 0, sizeof f);
+    f.fit_begin = egi_watch_begin;
+    f.epoch_end = egi_plateau_epoch;
+    return egi_watch_new("callback_plateau", NULL, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_PATIENCE | EGI_C_PLATEAU, f);
+}
+static bool egi_rate_epoch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    return eg_optimizer_set_learning_rate(s->optimizer, w->o.rate(s->epoch, eg_optimizer_learning_rate(s->optimizer), w->o.user));
+}
+EAGER_API eg_callback *(eg_callback_learning_rate)(eg_callback_options o) {
+    eg_callback_functions f;
+    memset(&f, 0, sizeof f);
+    f.epoch_begin = egi_rate_epoch;
+    return egi_watch_new("callback_learning_rate", NULL, o, EGI_C_RATE, f);
+}
+static bool egi_nan_batch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    if (s->loss - s->loss == 0) return true;
+    s->stop = true;
+    snprintf(w->said, sizeof w->said, "Stopped in epoch %lld at batch %lld: the loss is %s", (long long)s->epoch + 1, (long long)s->batch + 1, s->loss != s->loss ? "not a number" : "infinite");
+    s->reason = w->said;
+    return true;
+}
+EAGER_API eg_callback *eg_callback_stop_on_nan(void) {
+    eg_callback_functions f;
+    eg_callback_options none;
+    memset(&f, 0, sizeof f);
+    memset(&none, 0, sizeof none);
+    f.batch_end = egi_nan_batch;
+    return egi_watch_new("callback_stop_on_nan", NULL, none, 0, f);
+}
+
+static bool egi_file_there(const char *path) {
+#ifdef EAGER_NO_STDIO
+    return path == NULL;
+#else
+    FILE *file = fopen(path, "rb");
+    if (file) fclose(file);
+    return file != NULL;
+#endif
+}
+static bool egi_csv_begin(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    (void)s;
+    egi_text_free(&w->text);
+    w->kept = 0;
+    if (!w->o.append || !egi_file_there(w->path)) return true;
+    int64_t size;
+    char *former = egi_file_read("callback_csv", w->path, &size);
+    if (!former) return false;
+    egi_text_add(&w->text, former, (size_t)size);
+    egi_free(former);
+    w->kept = w->text.size;
+    return !w->text.failed || egi_no_memory("callback_csv", size);
+}
+static bool egi_csv_epoch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    if (!w->text.size) egi_history_csv_line(s->history, &w->text, -1);
+    egi_history_csv_line(s->history, &w->text, s->history->epochs - 1);
+    return w->text.failed ? egi_no_memory("callback_csv", 0) : egi_file_write("callback_csv", w->path, w->text.data, (int64_t)w->text.size);
+}
+EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o) {
+    eg_callback_functions f;
+    memset(&f, 0, sizeof f);
+    if (!path) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_csv: the path is NULL");
+    f.fit_begin = egi_csv_begin;
+    f.epoch_end = egi_csv_epoch;
+    return egi_watch_new("callback_csv", path, o, EGI_C_APPEND, f);
+}
 
 //# 30  DATASETS ---------------------------------------------------------------
 // Idea: a dataset is what to do: a tree of stages that never changes. A cursor is one

@@ -1,0 +1,555 @@
+// Training: compile, fit, evaluate, predict, histories, callbacks, progress. What is printed is caught by eg_set_printer's hook.
+#include "test.h"
+
+enum { ROWS = 64 };
+
+// Points and their class: whether the numbers of a row add up to more than 0.
+static eg_tensor *points(void) {
+    eg_seed(1);
+    return eg_random_normal(EG_SHAPE(ROWS, 4));
+}
+static eg_tensor *classes(eg_tensor *x) { return eg_cast(eg_greater(eg_reduce_sum(x, .axes = EG_AXES(1)), 0), EG_INT32); }
+static eg_layer *small_model(void) {
+    eg_layer *model = eg_sequential(eg_layer_dense(8, .activation = EG_TANH), eg_layer_dense(2));
+    eg_seed(2);
+    CHECK(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 4))) != NULL);
+    return model;
+}
+static eg_layer *compiled(void) {
+    eg_layer *model = small_model();
+    CHECK(eg_compile(model, eg_adam(.learning_rate = 0.02), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY));
+    return model;
+}
+// One weight and no bias: y = w x, w from 0.
+static eg_layer *line_model(eg_optimizer *optimizer, eg_loss *loss) {
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true, .kernel_initializer = EG_INIT_ZEROS));
+    CHECK(eg_compile(model, optimizer, loss));
+    return model;
+}
+static double weight(eg_layer *model) {
+    eg_tensor *w = NULL;
+    CHECK_INT(eg_layer_weights(model, &w, 1), 1);
+    return eg_item(w);
+}
+
+TEST(fit_learns) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    eg_dataset *train = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), ROWS, .seed = 3), 16), *test = eg_dataset_batch(eg_dataset_from_slices(x, y), 20);
+    const eg_history *h = eg_fit(model, train, .epochs = 20, .validation = test, .quiet = true);
+    REQUIRE(h != NULL);
+    CHECK_INT(eg_history_epochs(h), 20);
+    CHECK_INT(eg_history_batches(h), 80);
+    CHECK(eg_history_value(h, "loss", 0) > 0.4 && eg_history_value(h, "loss", -1) < 0.2);
+    CHECK(eg_history_value(h, "accuracy", -1) > 0.95 && eg_history_value(h, "val_accuracy", 19) > 0.95);
+    CHECK_NEAR(eg_history_value(h, "learning_rate", 3), 0.02, 1e-9);
+    CHECK(isnan(eg_history_value(h, "nothing", 0)) && isnan(eg_history_value(h, "loss", 20)));
+    CHECK_STR(eg_history_name(h, 0), "loss");
+    CHECK_STR(eg_history_name(h, 3), "val_accuracy");
+    CHECK_STR(eg_history_name(h, 5), NULL);
+    double mean = 0;
+    for (int64_t i = 76; i < 80; i++) mean += eg_history_batch_loss(h, i) / 4;
+    CHECK_NEAR(mean, eg_history_value(h, "loss", -1), 1e-6);
+    CHECK_NEAR(eg_history_batch_loss(h, -1), eg_history_batch_loss(h, 79), 0);
+    CHECK(eg_model_history(model) == h);
+    double loss = eg_evaluate(model, test, .quiet = true), accuracy = eg_model_result(model, "accuracy");
+    CHECK_NEAR(loss, eg_history_value(h, "val_loss", -1), 1e-9);
+    CHECK_NEAR(accuracy, eg_history_value(h, "val_accuracy", -1), 0);
+    CHECK_NEAR(eg_model_result(model, "loss"), loss, 0);
+    CHECK(isnan(eg_model_result(model, "mistakes")));
+    // The same by hand: the mean over all examples, whatever the batches are.
+    eg_tensor *logits = eg_predict(model, x, .batch_size = 7);
+    CHECK_SHAPE(logits, ROWS, 2);
+    CHECK_NEAR(eg_item(eg_sparse_categorical_crossentropy(y, logits)), loss, 1e-6);
+    CHECK_SAME(eg_predict_dataset(model, test), logits, 1e-6);
+    CHECK_NEAR(eg_evaluate_arrays(model, x, y, .batch_size = 64, .quiet = true), loss, 1e-6);
+    eg_dataset_release(train);
+    eg_dataset_release(test);
+    eg_layer_release(model);
+}
+
+TEST(the_same_by_hand) {                                     // bit by bit
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *fitted = compiled(), *looped = small_model();
+    eg_optimizer *adam = eg_adam(.learning_rate = 0.02);
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y), 16);
+    CHECK(eg_fit(fitted, data, .epochs = 3, .quiet = true) != NULL);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        eg_iterator *it = eg_iterator_new(data);
+        for (eg_tensor *c[EG_MAX_COMPONENTS]; eg_iterator_next(it, c) == EG_NEXT;) {
+            EG_SCOPE;
+            eg_tape *tape = eg_tape_begin();
+            eg_tensor *loss = eg_sparse_categorical_crossentropy(c[1], eg_call(looped, c[0], .training = true)), *vars[8], *grads[8];
+            int n = eg_layer_trainable_weights(looped, vars, 8);
+            CHECK(eg_tape_gradients(tape, loss, vars, n, grads) && eg_apply_gradients(adam, grads, vars, n));
+        }
+        eg_iterator_release(it);
+    }
+    CHECK_SAME(eg_call(fitted, x), eg_call(looped, x), 0);
+    eg_optimizer_release(adam);
+    eg_dataset_release(data);
+    eg_layer_release(fitted);
+    eg_layer_release(looped);
+}
+
+TEST(arrays_are_shuffled_and_validated) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled(), *again = compiled(), *still = compiled();
+    eg_seed(5);
+    const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 2, .batch_size = 10, .validation_x = x, .validation_y = y, .quiet = true);
+    eg_seed(5);
+    const eg_history *same = eg_fit_arrays(again, x, y, .epochs = 2, .batch_size = 10, .quiet = true);
+    const eg_history *ordered = eg_fit_arrays(still, x, y, .epochs = 2, .batch_size = 10, .no_shuffle = true, .quiet = true);
+    REQUIRE(h && same && ordered);
+    CHECK_INT(eg_history_batches(h), 14);
+    CHECK_NEAR(eg_history_batch_loss(h, 13), eg_history_batch_loss(same, 13), 0);
+    CHECK(eg_history_batch_loss(h, 0) != eg_history_batch_loss(ordered, 0));
+    CHECK(isnan(eg_history_value(same, "val_loss", -1)) && !isnan(eg_history_value(h, "val_loss", -1)));
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .validation_x = x), EG_ERROR_ARGUMENT, "both");
+    CHECK_ERROR(eg_fit_arrays(model, x, eg_zeros(EG_INT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "3");
+    CHECK_ERROR(eg_fit_arrays(model, x, NULL), EG_ERROR_NULL, "NULL");
+    eg_layer_release(model);
+    eg_layer_release(again);
+    eg_layer_release(still);
+}
+
+TEST(sample_and_class_weights) {                             // SGD at rate 1 on (w x - y)^2: the step is 2 mean of weight times y
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_constant(EG_SHAPE(2, 1), 0, 1), *w = eg_constant(EG_SHAPE(2), 5, 0.25);
+    eg_layer *plain = line_model(eg_sgd(.learning_rate = 1), eg_mean_squared_error);
+    CHECK_NEAR(eg_train_on_batch(plain, x, y), 0.5, 1e-6);
+    CHECK_NEAR(weight(plain), 1, 1e-6);
+    eg_layer *samples = line_model(eg_sgd(.learning_rate = 1), eg_mean_squared_error);
+    CHECK_NEAR(eg_train_on_batch(samples, x, y, .sample_weights = w), 0.125, 1e-6);
+    CHECK_NEAR(weight(samples), 0.25, 1e-6);
+    eg_layer *by_class = line_model(eg_sgd(.learning_rate = 1), eg_mean_squared_error);
+    CHECK_NEAR(eg_train_on_batch(by_class, x, y, .class_weights = EG_CLASS_WEIGHTS(7, 3)), 1.5, 1e-6);
+    CHECK_NEAR(weight(by_class), 3, 1e-6);
+    eg_layer *both = line_model(eg_sgd(.learning_rate = 1), eg_mean_squared_error);
+    CHECK(eg_fit_arrays(both, x, y, .sample_weights = w, .class_weights = EG_CLASS_WEIGHTS(7, 3), .no_shuffle = true, .quiet = true) != NULL);
+    CHECK_NEAR(weight(both), 0.75, 1e-6);
+    CHECK_NEAR(eg_test_on_batch(both, x, y), 0.5 * (0.75 * 0.75 + 0.0625), 1e-6);
+    CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "1");
+    CHECK_ERROR(eg_train_on_batch(both, x, y, .sample_weights = eg_ones(EG_FLOAT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "[3]");
+    CHECK_NEAR(weight(both), 0.75, 1e-6);
+    // Of sparse and of one-hot labels
+    eg_layer *sparse = compiled(), *hot = small_model();
+    CHECK(eg_compile(hot, eg_adam(.learning_rate = 0.02), eg_categorical_crossentropy));
+    eg_tensor *p = points(), *labels = classes(p);
+    CHECK_NEAR(eg_train_on_batch(sparse, p, labels, .class_weights = EG_CLASS_WEIGHTS(1, 4)),
+               eg_train_on_batch(hot, p, eg_one_hot(labels, 2), .class_weights = EG_CLASS_WEIGHTS(1, 4)), 1e-6);
+    eg_layer_release(plain);
+    eg_layer_release(samples);
+    eg_layer_release(by_class);
+    eg_layer_release(both);
+    eg_layer_release(sparse);
+    eg_layer_release(hot);
+}
+
+TEST(weights_in_the_dataset) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_constant(EG_SHAPE(2, 1), 0, 1), *w = eg_constant(EG_SHAPE(2), 5, 0.25);
+    eg_layer *model = line_model(eg_sgd(.learning_rate = 1), eg_mean_squared_error);
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y, w), 2), *short_one = eg_dataset_batch(eg_dataset_from_slices(x), 2);
+    CHECK(eg_fit(model, data, .quiet = true) != NULL);
+    CHECK_NEAR(weight(model), 0.25, 1e-6);
+    CHECK_ERROR(eg_fit(model, short_one, .quiet = true), EG_ERROR_ARGUMENT, "1 components");
+    eg_dataset_release(data);
+    eg_dataset_release(short_one);
+    eg_layer_release(model);
+}
+
+TEST(accumulated_gradients) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1)), *y = eg_constant(EG_SHAPE(4, 1), 0, 1, 2, 3);
+    eg_layer *whole = line_model(eg_sgd(.learning_rate = 0.5), eg_mean_squared_error), *parts = line_model(eg_sgd(.learning_rate = 0.5, .accumulate_steps = 4), eg_mean_squared_error);
+    CHECK(eg_fit_arrays(whole, x, y, .batch_size = 4, .no_shuffle = true, .quiet = true) != NULL);
+    CHECK(eg_fit_arrays(parts, x, y, .batch_size = 1, .no_shuffle = true, .quiet = true) != NULL);
+    CHECK_NEAR(weight(parts), weight(whole), 1e-6);
+    CHECK_NEAR(weight(whole), 1.5, 1e-6);
+    eg_layer_release(whole);
+    eg_layer_release(parts);
+}
+
+TEST(regularizers_count) {
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true, .kernel_initializer = EG_INIT_ONES, .kernel_l2 = 0.5));
+    CHECK(eg_compile(model, eg_sgd(.learning_rate = 1), eg_mean_squared_error));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1));
+    CHECK_NEAR(eg_train_on_batch(model, x, x), 0.5, 1e-6);   // no error, w = 1: the regularizer alone
+    CHECK_NEAR(weight(model), 0, 1e-6);
+    eg_layer_release(model);
+}
+
+static eg_tensor *more_in_training(eg_tensor *const *in, void *user) { (void)user; return eg_add(in[0], eg_training() ? 1 : 0); }
+
+TEST(training_reaches_the_layers) {
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true, .kernel_initializer = EG_INIT_ONES), eg_layer_custom("more", more_in_training, NULL));
+    CHECK(eg_compile(model, eg_sgd(.learning_rate = EG_ZERO), eg_mean_squared_error));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1));
+    CHECK_NEAR(eg_train_on_batch(model, x, x), 1, 1e-6);
+    CHECK_NEAR(eg_test_on_batch(model, x, x), 0, 1e-6);
+    CHECK_TENSOR(eg_predict(model, x), 1e-6, 1, 1, 1, 1);
+    eg_layer_release(model);
+}
+
+static eg_tensor *absolute(eg_tensor *y, eg_tensor *p) { return eg_abs(eg_sub(y, p)); }
+static eg_tensor *nothing(eg_tensor *y, eg_tensor *p) { (void)y; (void)p; return NULL; }
+
+TEST(losses_of_ones_own) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_constant(EG_SHAPE(2, 1), 1, 3);
+    eg_layer *model = line_model(eg_sgd(.learning_rate = 0.5), absolute);
+    CHECK_NEAR(eg_train_on_batch(model, x, y, .sample_weights = eg_constant(EG_SHAPE(2), 1, 0)), 0.5, 1e-6);
+    CHECK_NEAR(weight(model), 0.25, 1e-6);
+    CHECK(eg_compile(model, eg_sgd(), nothing));
+    CHECK_ERROR(eg_train_on_batch(model, x, y), EG_ERROR_NULL, "the loss function returned NULL");
+    eg_layer_release(model);
+}
+
+TEST(binary_metrics_see_probabilities) {
+    eg_tensor *x = eg_constant(EG_SHAPE(4, 1), -2, -1, 0.2, 3), *y = eg_constant(EG_SHAPE(4, 1), 0, 0, 1, 1);
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true, .kernel_initializer = EG_INIT_ONES));
+    CHECK(eg_compile(model, eg_sgd(), eg_binary_crossentropy, EG_METRIC_ACCURACY, eg_metric_auc()));
+    eg_test_on_batch(model, x, y);
+    CHECK_NEAR(eg_model_result(model, "accuracy"), 1, 0);
+    CHECK_NEAR(eg_model_result(model, "auc"), 1, 1e-6);
+    CHECK_STR(eg_metric_name(eg_model_metric(model, 1)), "auc");
+    CHECK(eg_model_metric(model, 2) == NULL);
+    CHECK(eg_model_reset_metrics(model));
+    CHECK_NEAR(eg_metric_result(eg_model_metric(model, 0)), 0, 0);
+    eg_layer_release(model);
+}
+
+// ---- the end of a dataset
+
+TEST(steps_and_datasets_without_end) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    eg_dataset *endless = eg_dataset_repeat(eg_dataset_batch(eg_dataset_from_slices(x, y), 16), -1), *four = eg_dataset_batch(eg_dataset_from_slices(x, y), 16);
+    CHECK_ERROR(eg_fit(model, endless, .quiet = true), EG_ERROR_ARGUMENT, ".steps_per_epoch");
+    CHECK_ERROR(eg_evaluate(model, endless, .quiet = true), EG_ERROR_ARGUMENT, "no end");
+    CHECK_ERROR(eg_predict_dataset(model, endless), EG_ERROR_ARGUMENT, ".steps");
+    CHECK(!isnan(eg_evaluate(model, endless, .steps = 2, .quiet = true)));
+    CHECK_SHAPE(eg_predict_dataset(model, endless, .steps = 2), 32, 2);
+    const eg_history *h = eg_fit(model, endless, .epochs = 3, .steps_per_epoch = 5, .validation = endless, .validation_steps = 1, .quiet = true);
+    CHECK_INT(eg_history_batches(h), 15);
+    h = eg_fit(model, four, .epochs = 2, .steps_per_epoch = 6, .quiet = true);         // begins again in the middle of an epoch
+    CHECK_INT(eg_history_batches(h), 12);
+    h = eg_fit(model, four, .epochs = 4, .initial_epoch = 2, .validation = four, .validation_every = 2, .quiet = true);
+    CHECK_INT(eg_history_epochs(h), 2);
+    CHECK(isnan(eg_history_value(h, "val_loss", 0)) && !isnan(eg_history_value(h, "val_loss", 1)));
+    eg_dataset *empty = eg_dataset_take(eg_dataset_retain(four), 0);
+    CHECK_ERROR(eg_fit(model, empty, .quiet = true), EG_ERROR_ARGUMENT, "no elements");
+    CHECK_ERROR(eg_evaluate(model, empty, .quiet = true), EG_ERROR_ARGUMENT, "no elements");
+    CHECK_ERROR(eg_predict_dataset(model, empty), EG_ERROR_ARGUMENT, "no elements");
+    eg_dataset_release(empty);
+    eg_dataset_release(endless);
+    eg_dataset_release(four);
+    eg_layer_release(model);
+}
+
+// ---- errors
+
+static eg_status two_good_batches(int64_t i, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_ones(EG_FLOAT32, EG_SHAPE(2, i < 2 ? 1 : 3));
+    out[1] = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1));
+    return EG_NEXT;
+}
+
+TEST(an_error_names_its_place) {
+    eg_layer *model = line_model(eg_sgd(.learning_rate = 0.1), eg_mean_squared_error);
+    eg_dataset *data = eg_dataset_from_generator(two_good_batches, NULL, 2, NULL);
+    CHECK(eg_fit(model, data, .epochs = 1, .steps_per_epoch = 2, .quiet = true) != NULL);
+    double before = weight(model);
+    CHECK(eg_fit(model, data, .epochs = 9, .steps_per_epoch = 5, .quiet = true) == NULL);
+    CHECK_CONTAINS(eg_error_message(), "(epoch 1, batch 3)");
+    CHECK_INT(eg_history_batches(eg_model_history(model)), 2);
+    eg_error_clear();
+    CHECK(weight(model) > before);                           // what went before stays learned
+    CHECK_ERROR(eg_scalar_of(EG_INT32, 0.5), EG_ERROR_DTYPE, "0.5");                  // and later errors are in no batch
+    (void)eg_scalar_of(EG_INT32, 0.5);
+    CHECK(strstr(eg_error_message(), "batch") == NULL);
+    eg_error_clear();
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1));
+    CHECK(!isnan(eg_train_on_batch(model, x, x)));           // it can be used
+    CHECK(isnan(eg_evaluate(model, data, .steps = 4, .quiet = true)));
+    CHECK_CONTAINS(eg_error_message(), "(batch 3)");
+    eg_error_clear();
+    eg_dataset_release(data);
+    eg_layer_release(model);
+}
+
+TEST(what_cannot_be) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = small_model();
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y), 16);
+    CHECK_ERROR(eg_fit(model, data), EG_ERROR_STATE, "eg_compile");
+    CHECK_ERROR(eg_evaluate(model, data), EG_ERROR_STATE, "eg_compile");
+    CHECK_ERROR(eg_train_on_batch(model, x, y), EG_ERROR_STATE, "eg_compile");
+    CHECK_ERROR(eg_compile(NULL, eg_sgd(), eg_huber, EG_METRIC_ACCURACY), EG_ERROR_NULL, "model");
+    CHECK_ERROR(eg_compile(model, NULL, eg_huber), EG_ERROR_NULL, "optimizer");
+    CHECK_ERROR(eg_compile(model, eg_sgd(), NULL), EG_ERROR_NULL, "loss");
+    CHECK_ERROR(eg_compile(model, eg_sgd(), eg_huber, (eg_metric *)NULL), EG_ERROR_NULL, "metric");
+    CHECK(eg_model_optimizer(model) == NULL && eg_model_history(model) == NULL);
+    eg_optimizer *sgd = eg_sgd();
+    CHECK(eg_compile(model, sgd, eg_sparse_categorical_crossentropy));
+    CHECK(eg_model_optimizer(model) == sgd);
+    CHECK_ERROR(eg_fit(model, NULL), EG_ERROR_NULL, "dataset");
+    CHECK_ERROR(eg_fit(NULL, data), EG_ERROR_NULL, "model");
+    CHECK_ERROR(eg_fit(model, data, .batch_size = 3), EG_ERROR_ARGUMENT, "eg_fit_arrays");
+    CHECK_ERROR(eg_fit(model, data, .epochs = -1), EG_ERROR_ARGUMENT, "negative");
+    CHECK_ERROR(eg_fit(model, data, .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan(), NULL)), EG_ERROR_NULL, "callback 1");
+    CHECK_ERROR(eg_predict(NULL, x), EG_ERROR_NULL, "model");
+    CHECK_ERROR(eg_predict(model, NULL), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_evaluate(model, data, .batch_size = 3), EG_ERROR_ARGUMENT, "eg_evaluate_arrays");
+    eg_layer_set_trainable(model, false);
+    CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_GRADIENT, "no trainable weights");
+    eg_dataset_release(data);
+    eg_layer_release(model);
+}
+
+// ---- callbacks
+
+typedef struct diary { char text[256]; int64_t batches; double losses; eg_layer *model; bool fail, stop; } diary;
+static void note(diary *d, const char *word) { strncat(d->text, word, sizeof d->text - strlen(d->text) - 1); }
+static bool on_begin(eg_fit_state *s, void *user) { note((diary *)user, "("); return s->epochs == 2; }
+static bool on_epoch(eg_fit_state *s, void *user) { note((diary *)user, s->epoch == 0 ? "a" : "b"); return true; }
+static bool on_batch_begin(eg_fit_state *s, void *user) { note((diary *)user, "<"); return s->batch < s->batches; }
+static bool on_batch_end(eg_fit_state *s, void *user) {
+    diary *d = (diary *)user;
+    note(d, ">");
+    d->batches++;
+    d->losses += s->loss;
+    CHECK_INT(eg_history_batches(s->history), d->batches);
+    CHECK(s->iterator != NULL && eg_fit_value(s, "loss") > 0 && eg_fit_value(s, "accuracy") >= 0);
+    CHECK(isnan(eg_fit_value(s, "other")));
+    CHECK_NEAR(eg_fit_value(s, "learning_rate"), 0.02, 1e-9);
+    if (d->stop && d->batches == 3) s->stop = true;
+    if (d->fail) return eg_raise(EG_ERROR_ASSERT, "no more") != NULL;
+    return true;
+}
+static bool on_epoch_end(eg_fit_state *s, void *user) {
+    diary *d = (diary *)user;
+    note(d, ".");
+    CHECK_INT(eg_history_epochs(s->history), s->epoch + 1);
+    CHECK_ERROR(eg_fit(s->model, NULL), EG_ERROR_NULL, "");
+    CHECK_ERROR(eg_compile(s->model, eg_sgd(), eg_huber), EG_ERROR_STATE, "being fitted");
+    return true;
+}
+static bool on_end(eg_fit_state *s, void *user) { (void)s; note((diary *)user, ")"); return true; }
+static void on_release(void *user) { note((diary *)user, "!"); }
+static const eg_callback_functions diary_functions = {on_begin, on_epoch, on_batch_begin, on_batch_end, on_epoch_end, on_end, on_release, NULL};
+static eg_callback *diary_new(diary *d) {
+    eg_callback_functions f = diary_functions;
+    f.user = d;
+    return eg_callback_new(f);
+}
+
+TEST(callbacks_of_ones_own) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y), 32);
+    diary d = {.batches = 0};
+    const eg_history *h = eg_fit(model, data, .epochs = 2, .quiet = true, .callbacks = EG_CALLBACKS(diary_new(&d)));
+    REQUIRE(h != NULL);
+    CHECK_STR(d.text, "(a<><>.b<><>.)!");
+    CHECK_NEAR(d.losses, eg_history_batch_loss(h, 0) + eg_history_batch_loss(h, 1) + eg_history_batch_loss(h, 2) + eg_history_batch_loss(h, 3), 1e-9);
+    diary stopped = {.stop = true};
+    h = eg_fit(model, data, .epochs = 2, .quiet = true, .callbacks = EG_CALLBACKS(diary_new(&stopped)));
+    CHECK_STR(stopped.text, "(a<><>.b<>.)!");
+    CHECK_INT(eg_history_batches(h), 3);
+    diary failing = {.fail = true};
+    eg_callback *kept = diary_new(&failing);
+    CHECK_ERROR(eg_fit(model, data, .epochs = 2, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_retain(kept))), EG_ERROR_ASSERT, "no more (epoch 1, batch 1)");
+    CHECK_STR(failing.text, "(a<>");
+    eg_callback_release(kept);
+    CHECK_STR(failing.text, "(a<>!");
+    eg_callback_release(NULL);
+    eg_dataset_release(data);
+    eg_layer_release(model);
+}
+
+static double rate_of(int64_t epoch, double rate, void *user) { return epoch == 0 ? *(double *)user : rate / 2; }
+
+TEST(learning_rates) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    double first = 0.5;
+    const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 3, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_learning_rate(.rate = rate_of, .user = &first)));
+    CHECK_NEAR(eg_history_value(h, "learning_rate", 0), 0.5, 1e-9);
+    CHECK_NEAR(eg_history_value(h, "learning_rate", 2), 0.125, 1e-9);
+    CHECK_ERROR(eg_callback_learning_rate(), EG_ERROR_ARGUMENT, ".rate");
+    CHECK(eg_optimizer_set_learning_rate(eg_model_optimizer(model), 1));
+    // The loss cannot fall by 100: after the first epoch none is better.
+    h = eg_fit_arrays(model, x, y, .epochs = 7, .quiet = true,
+                      .callbacks = EG_CALLBACKS(eg_callback_plateau(.patience = 2, .min_delta = 100, .factor = 0.5, .cooldown = 1, .min_learning_rate = 0.3)));
+    const double rates[] = {1, 1, 1, 0.5, 0.5, 0.3, 0.3};
+    for (int i = 0; i < 7; i++) CHECK_NEAR(eg_history_value(h, "learning_rate", i), rates[i], 1e-9);
+    eg_layer_release(model);
+}
+
+// Validation labels that have nothing to do with the data: its loss rises soon.
+TEST(early_stopping) {
+    eg_tensor *x = points(), *y = classes(x), *noise = eg_sub(1, y);
+    eg_layer *model = compiled();
+    const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 50, .validation_x = x, .validation_y = noise, .quiet = true,
+                                        .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.patience = 3, .restore_best = true)));
+    REQUIRE(h != NULL);
+    CHECK_INT(eg_history_epochs(h), 4);                      // the first was the best
+    CHECK_NEAR(eg_evaluate_arrays(model, x, noise, .quiet = true), eg_history_value(h, "val_loss", 0), 1e-7);
+    h = eg_fit_arrays(model, x, y, .epochs = 6, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping()));
+    CHECK_INT(eg_history_epochs(h), 6);                      // without validation: the loss, which falls
+    h = eg_fit_arrays(model, x, y, .epochs = 6, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "accuracy", .min_delta = 2)));
+    CHECK_INT(eg_history_epochs(h), 2);
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "val_accuracy"))), EG_ERROR_ARGUMENT,
+                "there is no 'val_accuracy' to monitor; this fit has loss, accuracy, learning_rate");
+    h = eg_fit_arrays(model, x, y, .epochs = 6, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "loss", .mode = EG_MAX)));
+    CHECK_INT(eg_history_epochs(h), 2);
+    CHECK_ERROR(eg_callback_early_stopping(.factor = 0.5), EG_ERROR_ARGUMENT, "factor");
+    CHECK_ERROR(eg_callback_plateau(.factor = 2), EG_ERROR_ARGUMENT, "range");
+    eg_layer_release(model);
+}
+
+TEST(stop_on_nan) {
+    eg_tensor *x = eg_constant(EG_SHAPE(4, 1), 1, 1, INFINITY, 1), *y = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1));
+    eg_layer *model = line_model(eg_sgd(), eg_mean_squared_error);
+    const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 5, .batch_size = 1, .no_shuffle = true, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan()));
+    REQUIRE(h != NULL);
+    CHECK_INT(eg_history_batches(h), 3);
+    eg_layer_release(model);
+}
+
+static char *contents(const char *path) {
+    static char text[65536];
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    return text;
+}
+
+TEST(files_of_a_history) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    const char *log = test_temp("log.csv"), *path = test_temp("history.csv");
+    for (int i = 0; i < 2; i++) {
+        const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 2 + 2 * i, .initial_epoch = 2 * i, .validation_x = x, .validation_y = y, .quiet = true,
+                                            .callbacks = EG_CALLBACKS(eg_callback_csv(log, .append = i == 1)));
+        REQUIRE(h != NULL);
+        CHECK(eg_history_csv(h, path));
+    }
+    CHECK_CONTAINS(contents(log), "epoch,loss,accuracy,val_loss,val_accuracy,learning_rate\n1,0.");
+    CHECK_CONTAINS(contents(log), "\n2,0.");
+    CHECK_CONTAINS(contents(log), "\n4,0.");
+    CHECK(strstr(strstr(contents(log), "loss") + 20, "epoch") == NULL);          // one head
+    CHECK_CONTAINS(contents(path), "\n3,0.");
+    CHECK(strstr(contents(path), "\n2,0.") == NULL);
+    const eg_history *h = eg_model_history(model);
+    CHECK(eg_history_batches_csv(h, path));
+    CHECK_CONTAINS(contents(path), "epoch,batch,loss\n3,1,0.");
+    CHECK_CONTAINS(contents(path), "\n4,2,0.");
+    path = test_temp("history.svg");
+    CHECK(eg_history_svg(h, path));
+    CHECK_CONTAINS(contents(path), "<svg ");
+    CHECK_CONTAINS(contents(path), ">accuracy</text>");
+    CHECK_CONTAINS(contents(path), "validation");
+    CHECK_CONTAINS(contents(path), "</svg>\n");
+    CHECK(strstr(contents(path), "nan") == NULL && strstr(contents(path), "inf") == NULL);
+    CHECK_ERROR(eg_history_csv(NULL, path), EG_ERROR_NULL, "history");
+    CHECK_ERROR(eg_history_svg(h, NULL), EG_ERROR_NULL, "path");
+    CHECK_ERROR(eg_callback_csv(NULL), EG_ERROR_NULL, "path");
+    eg_layer_release(model);
+}
+
+TEST(odd_histories_are_drawn) {
+    const char *path = test_temp("odd.svg");
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 1), INFINITY, 1), *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1));
+    eg_layer *model = line_model(eg_sgd(), eg_mean_squared_error);
+    CHECK(eg_fit_arrays(model, x, y, .epochs = 2, .batch_size = 1, .no_shuffle = true, .quiet = true) != NULL);         // nothing but NaN
+    CHECK(eg_history_svg(eg_model_history(model), path));
+    CHECK(strstr(contents(path), "nan") == NULL);
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    for (int n = 0; n < 2; n++) {                            // no epoch; one with a loss that stays 0
+        eg_tensor *w;
+        eg_layer_weights(model, &w, 1);
+        CHECK(eg_assign(w, 1) != NULL);
+        CHECK(eg_fit_arrays(model, y, y, .epochs = n + 1, .initial_epoch = 1 - n, .quiet = true) != NULL);
+        CHECK(eg_history_svg(eg_model_history(model), path));
+        CHECK(strstr(contents(path), "nan") == NULL);
+    }
+    eg_layer_release(model);
+}
+
+// ---- what is printed
+
+static char printed[16384];
+static int writes;
+static void catch_text(const char *text, void *user) {
+    (void)user;
+    writes++;
+    strncat(printed, text, sizeof printed - strlen(printed) - 1);
+}
+static int count(const char *text, char c) {
+    int n = 0;
+    for (; *text; text++) n += *text == c;
+    return n;
+}
+
+TEST(progress) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    printed[0] = 0;
+    eg_set_printer(catch_text, NULL);
+    CHECK(eg_fit_arrays(model, x, y, .epochs = 2, .batch_size = 1, .validation_x = x, .validation_y = y) != NULL);
+    CHECK_INT(count(printed, '\n'), 2);                      // a line an epoch, and no more
+    CHECK_INT(writes, 2);
+    CHECK_CONTAINS(printed, "Epoch 1/2: 64 steps  ");
+    CHECK_CONTAINS(printed, "/step  ");
+    CHECK_CONTAINS(printed, "  loss 0.");
+    CHECK_CONTAINS(printed, "  val_accuracy ");
+    printed[0] = 0;
+    CHECK(eg_fit_arrays(model, x, y, .epochs = 2, .batch_size = 1, .quiet = true) != NULL);
+    CHECK_STR(printed, "");
+    writes = 0;
+    CHECK(eg_fit_arrays(model, x, y, .epochs = 2, .batch_size = 1, .progress = EG_PROGRESS_BAR) != NULL);
+    CHECK_CONTAINS(printed, "\rEpoch 1/2 ");
+    CHECK_CONTAINS(printed, "1/64  ");
+    CHECK_CONTAINS(printed, " left  loss ");
+    CHECK_INT(count(printed, '\n'), 2);
+    CHECK(writes < 128);                                     // not one a step
+    printed[0] = 0;
+    CHECK(eg_fit_arrays(model, x, y, .epochs = 9, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "accuracy", .min_delta = 5))) != NULL);
+    CHECK_CONTAINS(printed, "\nStopped after epoch 2: the best was ");
+    printed[0] = 0;
+    CHECK(!isnan(eg_evaluate_arrays(model, x, y)));
+    CHECK_CONTAINS(printed, "2 steps  ");
+    CHECK_CONTAINS(printed, "  accuracy ");
+    printed[0] = 0;
+    CHECK(!isnan(eg_evaluate_arrays(model, x, y, .progress = EG_PROGRESS_BAR)));
+    CHECK_CONTAINS(printed, "/2  evaluating");
+    eg_set_printer(NULL, NULL);
+    eg_layer_release(model);
+}
+
+// ---- what it costs
+
+TEST(memory_stays_flat) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    eg_dataset *data = eg_dataset_repeat(eg_dataset_batch(eg_dataset_from_slices(x, y), 8), -1);
+    CHECK(eg_fit(model, data, .steps_per_epoch = 20, .quiet = true) != NULL);
+    int64_t steps = 4000 / test_share, tensors = eg_memory().live_tensors, bytes = eg_memory().live_bytes;
+    eg_memory_reset_peak();
+    CHECK(eg_fit(model, data, .epochs = 4, .steps_per_epoch = steps / 4, .validation = data, .validation_steps = 2, .quiet = true) != NULL);
+    CHECK_INT(eg_memory().live_tensors, tensors);
+    CHECK(eg_memory().peak_bytes - bytes < 200000 + 2 * 8 * steps);            // the losses of the history
+    eg_dataset_release(data);
+    eg_layer_release(model);
+}
+
+TEST(a_tape_of_the_caller_sees_nothing) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    eg_tape *tape = eg_tape_begin_persistent();
+    CHECK(eg_fit_arrays(model, x, y, .quiet = true) != NULL);
+    CHECK(!isnan(eg_evaluate_arrays(model, x, y, .quiet = true)) && eg_predict(model, x) != NULL);
+    CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 0);
+    eg_layer_release(model);
+}
