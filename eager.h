@@ -1274,6 +1274,10 @@ typedef struct eg_callback_options {
 } eg_callback_options;
 // Stops when the monitored value has not become better for so many epochs.
 EAGER_API eg_callback *eg_callback_early_stopping(eg_callback_options options EGI_DEFAULT(eg_callback_options));
+// Saves the weights (eg_save_weights) after an epoch. In the path {epoch}, {val_loss} and other names stand for the numbers.
+EAGER_API eg_callback *eg_callback_checkpoint(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));
+// Curves for TensorBoard: runs folder/train and folder/validation.
+EAGER_API eg_callback *eg_callback_tensorboard(const char *folder, eg_callback_options options EGI_DEFAULT(eg_callback_options));
 EAGER_API eg_callback *eg_callback_csv(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));           // a line after every epoch
 EAGER_API eg_callback *eg_callback_learning_rate(eg_callback_options options EGI_DEFAULT(eg_callback_options));                   // set before every epoch
 EAGER_API eg_callback *eg_callback_plateau(eg_callback_options options EGI_DEFAULT(eg_callback_options));                         // lowers the learning rate
@@ -1340,6 +1344,8 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
 #define EGI_CALLBACK_(function, ...) (function)((eg_callback_options){ .canary = 0, __VA_ARGS__ })
 #define EGI_CALLBACK_PATH_(function, path, ...) (function)(path, ((eg_callback_options){ .canary = 0, __VA_ARGS__ }))
 #define eg_callback_early_stopping(...) EGI_CALLBACK_(eg_callback_early_stopping, __VA_ARGS__)
+#define eg_callback_checkpoint(...) EGI_CALLBACK_PATH_(eg_callback_checkpoint, __VA_ARGS__, )
+#define eg_callback_tensorboard(...) EGI_CALLBACK_PATH_(eg_callback_tensorboard, __VA_ARGS__, )
 #define eg_callback_csv(...) EGI_CALLBACK_PATH_(eg_callback_csv, __VA_ARGS__, )
 #define eg_callback_learning_rate(...) EGI_CALLBACK_(eg_callback_learning_rate, __VA_ARGS__)
 #define eg_callback_plateau(...) EGI_CALLBACK_(eg_callback_plateau, __VA_ARGS__)
@@ -12281,7 +12287,8 @@ typedef struct egi_watch {
     eg_tensor **weights;                // of the best epoch: they share their buffers with the variables until these change
     int n;
     egi_text text;                      // CSV: the file so far
-    size_t kept;                        // of it, what stood there before
+    eg_summary_writer *train, *validation;
+    int64_t seen;                       // batches
     char said[256];
 } egi_watch;
 static void egi_watch_forget(egi_watch *w) {
@@ -12294,6 +12301,8 @@ static void egi_watch_release(void *user) {
     egi_watch *w = (egi_watch *)user;
     egi_watch_forget(w);
     egi_text_free(&w->text);
+    eg_summary_writer_release(w->train);
+    eg_summary_writer_release(w->validation);
     egi_free(w->path);
     egi_free(w->monitor);
     egi_free(w);
@@ -12484,14 +12493,12 @@ static bool egi_csv_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     (void)s;
     egi_text_free(&w->text);
-    w->kept = 0;
     if (!w->o.append || !egi_file_there(w->path)) return true;
     int64_t size;
     char *former = egi_file_read("callback_csv", w->path, &size);
     if (!former) return false;
     egi_text_add(&w->text, former, (size_t)size);
     egi_free(former);
-    w->kept = w->text.size;
     return !w->text.failed || egi_no_memory("callback_csv", size);
 }
 static bool egi_csv_epoch(eg_fit_state *s, void *user) {
@@ -12507,6 +12514,105 @@ EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o
     f.fit_begin = egi_csv_begin;
     f.epoch_end = egi_csv_epoch;
     return egi_watch_new("callback_csv", path, o, EGI_C_APPEND, f);
+}
+
+// {epoch} and {name} in a path become numbers; another brace stays as it is.
+static char *egi_fill_path(const egi_watch *w, const eg_fit_state *s) {
+    egi_text t;
+    memset(&t, 0, sizeof t);
+    for (const char *p = w->path; *p;) {
+        const char *end = *p == '{' ? strchr(p, '}') : NULL;
+        char name[64];
+        int column = -1;
+        if (end && end - p < (int)sizeof name) {
+            memcpy(name, p + 1, (size_t)(end - p - 1));
+            name[end - p - 1] = 0;
+            column = strcmp(name, "epoch") ? egi_history_column(s->history, name) : -2;
+        }
+        if (column == -2) egi_text_printf(&t, "%lld", (long long)s->epoch + 1);
+        else if (column >= 0) egi_text_number(&t, floor(eg_history_value(s->history, name, -1) * 1e4 + 0.5) / 1e4);
+        else egi_text_add(&t, p, 1);
+        p = column == -1 ? p + 1 : end + 1;
+    }
+    if (!t.failed) return t.data;
+    egi_text_free(&t);
+    egi_no_memory(w->name, 0);
+    return NULL;
+}
+static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    double value;
+    bool better = true;
+    if (w->o.save_best && !egi_watch_look(w, s, &value, &better)) return false;
+    if (!better) return true;
+    char *path = egi_fill_path(w, s);
+    bool ok = path && eg_save_weights(s->model, path);
+    egi_free(path);
+    return ok;
+}
+EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_options o) {
+    eg_callback_functions f;
+    memset(&f, 0, sizeof f);
+    if (!path) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_checkpoint: the path is NULL");
+    f.fit_begin = egi_watch_begin;
+    f.epoch_end = egi_checkpoint_epoch;
+    return egi_watch_new("callback_checkpoint", path, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_SAVE, f);
+}
+
+// As Keras lays them out: two runs, train and validation, whose curves have one name and so share a chart.
+static bool egi_board_write(eg_summary_writer *writer, const char *prefix, const char *name, double value, int64_t step) {
+    char tag[96];
+    eg_summary_options o;
+    memset(&o, 0, sizeof o);
+    o.writer = writer;
+    o.step = step == 0 ? EG_ZERO : step;
+    snprintf(tag, sizeof tag, "%s_%s", prefix, name);
+    return (eg_summary_scalar)(tag, eg_number(value), o);
+}
+static eg_summary_writer *egi_board_open(egi_watch *w, const char *run) {
+    char *folder = egi_copy_string(w->path, run);
+    eg_summary_writer *writer = folder ? eg_summary_writer_open(folder) : NULL;
+    if (!folder) egi_no_memory(w->name, 0);
+    egi_free(folder);
+    return writer;
+}
+static bool egi_board_begin(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    w->seen = 0;
+    if (!w->train && !(w->train = egi_board_open(w, "/train"))) return false;
+    bool validation = egi_history_column(s->history, "val_loss") >= 0;
+    return !validation || w->validation || (w->validation = egi_board_open(w, "/validation")) != NULL;
+}
+static bool egi_board_batch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    int64_t step = w->seen++;
+    return w->o.every == 0 || step % w->o.every != 0 || egi_board_write(w->train, "batch", "loss", s->loss, step);
+}
+static bool egi_board_epoch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    const eg_history *h = s->history;
+    for (int i = 0; i < h->columns; i++) {
+        bool validation = egi_is_validation(h->names[i]);
+        double value = eg_history_value(h, h->names[i], -1);
+        if (validation && value != value) continue;                            // an epoch without
+        if (!egi_board_write(validation ? w->validation : w->train, "epoch", h->names[i] + (validation ? 4 : 0), value, s->epoch)) return false;
+    }
+    return true;
+}
+static bool egi_board_end(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    (void)s;
+    return eg_summary_writer_flush(w->train) && (!w->validation || eg_summary_writer_flush(w->validation));
+}
+EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback_options o) {
+    eg_callback_functions f;
+    memset(&f, 0, sizeof f);
+    if (!folder) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_tensorboard: the folder is NULL");
+    f.fit_begin = egi_board_begin;
+    f.batch_end = o.every > 0 ? egi_board_batch : NULL;
+    f.epoch_end = egi_board_epoch;
+    f.fit_end = egi_board_end;
+    return egi_watch_new("callback_tensorboard", folder, o, EGI_C_EVERY, f);
 }
 
 //# 30  DATASETS ---------------------------------------------------------------

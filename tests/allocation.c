@@ -430,6 +430,24 @@ static bool run_trap(state *s) {
 }
 SWEEP(trap, true)
 
+// Two steps of eg_fit with all around them, the model made and given back each time.
+static bool setup_fit(state *s) {
+    s->x[0] = eg_random_normal(EG_SHAPE(4, 3));
+    s->x[1] = eg_constant_of(EG_INT32, EG_SHAPE(4), 1, 0, 1, 1);
+    return s->x[0] && s->x[1];
+}
+static bool run_fit(state *s) {
+    EG_SCOPE;
+    eg_layer *model = eg_sequential(eg_layer_dense(2));
+    bool ok = eg_compile(model, eg_adam(), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY);
+    const eg_history *h = eg_fit_arrays(model, s->x[0], s->x[1], .batch_size = 2, .validation_x = s->x[0], .validation_y = s->x[1], .class_weights = EG_CLASS_WEIGHTS(1, 2),
+                                        .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.restore_best = true)));
+    ok = ok && h && eg_history_epochs(h) == 1 && eg_predict(model, s->x[0], .batch_size = 2) != NULL;
+    eg_layer_release(model);
+    return ok;
+}
+SWEEP(fit, false)
+
 #ifndef TEST_GUARD
 // With a NULL for good, even a thread's first call of all is only an error.
 TEST(no_memory_from_the_start) {

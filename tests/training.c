@@ -1,5 +1,6 @@
 // Training: compile, fit, evaluate, predict, histories, callbacks, progress. What is printed is caught by eg_set_printer's hook.
 #include "test.h"
+#include <dirent.h>
 
 enum { ROWS = 64 };
 
@@ -455,6 +456,60 @@ TEST(files_of_a_history) {
     CHECK_ERROR(eg_history_csv(NULL, path), EG_ERROR_NULL, "history");
     CHECK_ERROR(eg_history_svg(h, NULL), EG_ERROR_NULL, "path");
     CHECK_ERROR(eg_callback_csv(NULL), EG_ERROR_NULL, "path");
+    eg_layer_release(model);
+}
+
+TEST(checkpoints) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled(), *other = small_model();
+    const char *best = test_temp("best.safetensors");
+    char pattern[4200], path[4200];
+    snprintf(pattern, sizeof pattern, "%s", test_temp("weights-{epoch}-{nobody}.safetensors"));
+    const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 4, .validation_x = x, .validation_y = eg_sub(1, y), .quiet = true,
+                                        .callbacks = EG_CALLBACKS(eg_callback_checkpoint(pattern), eg_callback_checkpoint(best, .save_best = true)));
+    REQUIRE(h != NULL);
+    snprintf(path, sizeof path, "%s", test_temp("weights-4-{nobody}.safetensors"));
+    CHECK(eg_load_weights(other, path));
+    CHECK_SAME(eg_call(other, x), eg_call(model, x), 0);
+    CHECK(eg_load_weights(other, best));                     // of epoch 1, as the labels are turned round
+    CHECK_NEAR(eg_item(eg_sparse_categorical_crossentropy(eg_sub(1, y), eg_call(other, x))), eg_history_value(h, "val_loss", 0), 1e-6);
+    CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_checkpoint(test_temp("l-{loss}.safetensors")))) != NULL);
+    snprintf(pattern, sizeof pattern, "l-%.4g.safetensors", round(eg_history_value(eg_model_history(model), "loss", -1) * 1e4) / 1e4);
+    CHECK(eg_load_weights(other, test_temp(pattern)));
+    CHECK_ERROR(eg_callback_checkpoint(NULL), EG_ERROR_NULL, "path");
+    CHECK_ERROR(eg_callback_checkpoint("x", .patience = 3), EG_ERROR_ARGUMENT, "patience");
+    eg_layer_release(model);
+    eg_layer_release(other);
+}
+
+// Whether an event file in the folder has this in it.
+static bool events_hold(const char *folder, const char *part) {
+    static char bytes[65536];
+    bool found = false;
+    DIR *list = opendir(folder);
+    for (struct dirent *entry; list && (entry = readdir(list)) != NULL;) {
+        char path[8192];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        FILE *f = strstr(entry->d_name, "tfevents") ? fopen(path, "rb") : NULL;
+        size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+        if (f) fclose(f);
+        for (size_t i = 0; i + strlen(part) <= n; i++) found = found || memcmp(bytes + i, part, strlen(part)) == 0;
+    }
+    if (list) closedir(list);
+    return found;
+}
+
+TEST(tensorboard) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    char folder[4200], run[4300];
+    snprintf(folder, sizeof folder, "%s", test_temp("board"));
+    CHECK(eg_fit_arrays(model, x, y, .epochs = 2, .validation_x = x, .validation_y = y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_tensorboard(folder, .every = 1))) != NULL);
+    snprintf(run, sizeof run, "%s/train", folder);
+    CHECK(events_hold(run, "epoch_accuracy") && events_hold(run, "epoch_learning_rate") && events_hold(run, "batch_loss"));
+    snprintf(run, sizeof run, "%s/validation", folder);
+    CHECK(events_hold(run, "epoch_loss") && !events_hold(run, "batch_loss"));
+    CHECK_ERROR(eg_callback_tensorboard(NULL), EG_ERROR_NULL, "folder");
     eg_layer_release(model);
 }
 
