@@ -10676,7 +10676,8 @@ EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o
     eg_layer *back = l ? egi_layer_make(layer->type, &other) : NULL;
     for (int k = 0; k < 2; k++) snprintf(name[k], sizeof name[k], "%s_%s", k ? "backward" : "forward", layer->type->name);
     if (!back) eg_layer_release(layer);
-    else if (eg_layer_track(l, name[0], layer) && eg_layer_track(l, name[1], back)) return l;
+    else if (!eg_layer_track(l, name[0], layer)) eg_layer_release(back);
+    else if (eg_layer_track(l, name[1], back)) return l;
     eg_layer_release(l);
     return NULL;
 }

@@ -466,3 +466,22 @@ TEST(no_memory_from_the_start) {
     sweep_end();
 }
 #endif
+
+static bool setup_sequences(state *s) {
+    s->x[0] = eg_random_normal(EG_SHAPE(2, 3, 2));
+    s->x[1] = eg_constant_of(EG_BOOL, EG_SHAPE(2, 3), 1, 1, 0, 1, 1, 1);
+    return s->x[0] && s->x[1] && add_variable(s, s->x[0], "x");
+}
+static bool run_sequences(state *s) {
+    EG_SCOPE;
+    eg_layer *model = eg_sequential(eg_layer_lstm(2, .return_sequences = true, .dropout = .1), eg_layer_bidirectional(eg_layer_gru(2, .return_sequences = true)),
+                                    eg_layer_multi_head_attention(2, 2, .causal = true), eg_layer_simple_rnn(1));
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_call(model, s->v[0], .training = true, .mask = s->x[1]), *vars[32], *grads[32];
+    int n = y ? eg_layer_trainable_weights(model, vars, 32) : 0;
+    bool ok = n > 0 && eg_tape_gradients(tape, y, vars, n, grads);
+    if (n) CHECK(is_all(grads, n, ok));
+    eg_layer_release(model);
+    return ok;
+}
+SWEEP(sequences, true)
