@@ -268,6 +268,7 @@ TEST(what_is_borrowed_goes_back_when_the_last_user_is_gone) {
         CHECK_INT(given_back, 0);
     }
     CHECK_INT(given_back, 1);
+    EG_SCOPE;
     m = loan(data, 2, 32, shape, NULL, 2);                   // no strides: row-major
     m.tensor.byte_offset = 4;
     m.deleter = NULL;
