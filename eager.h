@@ -1705,6 +1705,13 @@ EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x);     // which cann
 EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *borrowed);
 EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *borrowed);
 
+// ---- a step under the microscope
+
+// From now on every op of this thread, and every gradient of one, goes into an .npz file: inputs, outputs, attributes.
+// tests/replay.py computes it all again in PyTorch and names the first op that differs. eg_record_stop ends the file.
+EAGER_API bool eg_record(const char *path);
+EAGER_API bool eg_record_stop(void);
+
 //# 14  DEVICES AND BACKENDS ---------------------------------------------------
 // Idea: where a tensor's memory is and who computes there. Read first: 3.
 
@@ -2032,6 +2039,7 @@ typedef struct egi_context {
     uint64_t printed;                           // a hash of the latest line on stderr
     const char *at_function, *at_file;
     const char *as;                     // the composed op whose parts run now
+    struct egi_recorder *recorder;      // of eg_record, or NULL
     struct egi_layer_run *layer;        // the layer that is called now (28)
     int at_line;
     int64_t epoch, batch;               // of a training run, from 1: errors say where
@@ -2444,11 +2452,12 @@ EAGER_API void eg_release(eg_tensor *x) {
     if (egi_counted("release", x)) egi_object_release(&x->object);
 }
 
+static void egi_outputs_end(void);
 static void egi_thread_end(void *unused) {
     egi_context *t = &egi_this;
     (void)unused;
     if (!t->heap) return;
-    eg_summary_set_writer(NULL);
+    egi_outputs_end();
     do egi_scope_end_innermost(); while (t->scope > 0 || t->stack_size > 0);
 #ifdef EAGER_DEBUG
     for (unsigned i = 0; i < 4096; i++) { egi_free(t->quarantine[i]); t->quarantine[i] = NULL; }
@@ -4548,6 +4557,7 @@ static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_
 
 static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
                        eg_tensor *const *saved);
+static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out);
 static bool egi_recording_though_paused(void);
 static bool egi_recording(void) { return egi_this.recording > 0 && (egi_this.paused == 0 || egi_recording_though_paused()); }
 
@@ -4719,6 +4729,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     if (!out) return NULL;
     if (egi_this.trap && !egi_trap_passes(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
     out = egi_own(out);
+    if (out && egi_this.recorder && !egi_recorder_op(op, in, n, NULL, &out, 1)) return NULL;
     if (out && egi_recording() && !egi_record(op, in, n, NULL, &out, 1, NULL)) return NULL;
     return out;
 }
@@ -4820,6 +4831,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         out[i] = egi_own(c.out[i]);
         ok = out[i] != NULL;
     }
+    ok = ok && (!egi_this.recorder || egi_recorder_op(op, in, n, attr, out, c.n_out));
     ok = ok && (!egi_recording() || egi_record(op, in, n, attr, out, c.n_out, NULL));
     if (!ok) for (int i = 0; i < c.n_out; i++) out[i] = NULL;
     if (real != few) egi_free(real);
@@ -7949,9 +7961,9 @@ static bool egi_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx) {
 }
 
 // The gradient of a slice goes straight to its place in the sum: padded to the whole, n pieces of a tensor would cost n times its
-// size. Only where no tape records it, and nobody else can see the sum change.
+// size. Only where no tape records it (nor eg_record), and nobody else can see the sum change.
 static bool egi_sum_is_ours(const eg_tensor *sum) {
-    if (egi_recording()) return false;
+    if (egi_recording() || egi_this.recorder) return false;
     return !sum || (sum->object.refs == 1 && sum->buffer && sum->buffer->refs == 1 && sum->flags & EGI_CONTIGUOUS);
 }
 static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const egi_slice_attr *a, eg_tensor *g) {
@@ -7962,6 +7974,7 @@ static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const egi
     return part && g && egi_copy(g, part);
 }
 
+static EGI_COLD bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_tensor *const *upstream, eg_tensor *const *dx, const bool *needed);
 // One line: from the gradients of its outputs to those of its inputs.
 static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, const unsigned char *wanted) {
     const egi_line *line = t->lines[index];
@@ -8015,6 +8028,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
         ok = ok && egi_accumulate(grads, slot, dx[i]);
     }
+    if (ok && egi_this.recorder) ok = egi_recorder_gradient(t, line, upstream, dx, needed);
     egi_this.gradient_of = outer;
     if (dx != few_dx) egi_free(dx);
     eg_scope_end(scope);
@@ -8362,6 +8376,7 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     // An output that was saved is the op's own result: its gradient is the custom one, not that of the forward's ops.
     for (int k = 0; ok && k < EG_MAX_SAVED; k++)
         for (int i = 0; i < n_out; i++) if (c.saved[k] && c.saved[k] == made[i]) { c.saved[k] = out[i]; break; }
+    if (ok && egi_this.recorder) ok = egi_recorder_op(op, in, n, NULL, out, n_out);
     if (ok && egi_recording()) ok = egi_record(op, in, n, &attr, out, n_out, c.saved);
     eg_scope_end(scope);
     for (int i = 0; i < n_out; i++) {
@@ -17285,6 +17300,212 @@ EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *m) {
     if (m) return egi_borrow("from_dlpack_legacy", &m->tensor, egi_dlpack_legacy_done, m);
     egi_null_operand("from_dlpack_legacy", 0);
     return NULL;
+}
+
+// ---- a step under the microscope: every value once, as t<number of the tensor>, and "ops", a JSON text that says who read and made
+// which. A variable's later values are t<number>.1, .2, ...
+
+typedef struct egi_recorder {
+    egi_sink sink;
+    egi_text list, log;        // the zip file's members; the JSON
+    int64_t members, lines;
+    eg_tape known;             // used as a map alone: a slot for each tensor that was written; its record counts the values of a variable
+    uint32_t *sums;            // of each slot's value, by which a variable that has changed is known
+    int64_t sum_capacity;
+    bool failed, busy;         // it could not go on; it runs now, and what it runs is not for the file
+} egi_recorder;
+
+// What the attributes of a row hold: 'i' int, 'l' int64_t, 'b' bool, 'd' double, 's' eg_shape; count 0: one for each axis of the first input.
+#define EGI_REDUCTIONS "reduce_sum reduce_mean reduce_max reduce_min norm reduce_all reduce_any argmax argmin"
+static const struct { const char *ops, *name; char kind; int count; size_t offset; } egi_attributes[] = {
+    { "reshape", "shape", 's', 1, offsetof(egi_reshape_attr, to) },
+    { "broadcast_to", "shape", 's', 1, 0 },
+    { "transpose", "perm", 'i', 0, offsetof(egi_perm, perm) },
+    { "slice", "begin", 'l', 0, offsetof(egi_slice_attr, begin) },
+    { "slice", "size", 'l', 0, offsetof(egi_slice_attr, size) },
+    { "slice", "step", 'l', 0, offsetof(egi_slice_attr, step) },
+    { "pad", "low", 'l', 0, offsetof(egi_pad_attr, low) },
+    { "pad", "high", 'l', 0, offsetof(egi_pad_attr, high) },
+    { "pad", "step", 'l', 0, offsetof(egi_pad_attr, step) },
+    { "pad", "value", 'd', 1, offsetof(egi_pad_attr, value) },
+    { "reverse", "mask", 'i', 1, 0 },
+    { "cast", "dtype", 'i', 1, offsetof(egi_cast_attr, to) },
+    { "concat", "axis", 'l', 1, 0 },
+    { EGI_REDUCTIONS, "mask", 'i', 1, offsetof(egi_reduce_attr, mask) },
+    { EGI_REDUCTIONS, "keepdims", 'b', 1, offsetof(egi_reduce_attr, keepdims) },
+    { "cumsum argsort softmax log_softmax", "axis", 'i', 1, offsetof(egi_axis_attr, axis) },
+    { "cumsum argsort", "reverse", 'b', 1, offsetof(egi_axis_attr, reverse) },
+    { "cumsum", "exclusive", 'b', 1, offsetof(egi_axis_attr, exclusive) },
+    { "matmul", "transpose_a", 'b', 1, offsetof(egi_matmul_attr, ta) },
+    { "matmul", "transpose_b", 'b', 1, offsetof(egi_matmul_attr, tb) },
+    { "gather scatter_add", "axis", 'i', 1, offsetof(egi_gather_attr, axis) },
+    { "gather scatter_add", "rows", 'l', 1, offsetof(egi_gather_attr, rows) },
+    { "conv2d conv2d_input conv2d_filter", "dims", 'l', (int)(sizeof(egi_conv_dims) / 8), 0 },      // n h w c kh kw oc oh ow sh sw dh dw pt pl groups
+    { "max_pool_index avg_pool2d avg_pool2d_grad", "dims", 'l', (int)(sizeof(egi_pool_dims) / 8), 0 },      // n h w c kh kw oh ow sh sw pt pl
+};
+static bool egi_is_word_of(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return true;
+    return false;
+}
+static void egi_recorder_number(egi_text *log, char kind, const char *p) {
+    int v;
+    if (kind == 'd') { double d; memcpy(&d, p, sizeof d); egi_text_number(log, d); return; }
+    memcpy(&v, p, kind == 'i' ? sizeof v : 1);
+    egi_text_printf(log, "%lld", kind == 'l' ? (long long)egi_load_int(EG_INT64, p) : kind == 'b' ? (long long)*(const bool *)(const void *)p : (long long)v);
+}
+static void egi_recorder_attributes(egi_text *log, const egi_op *op, const void *attr, int rank) {
+    const char *separator = "";
+    egi_text_string(log, ",\"attributes\":{");
+    for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
+        if (!egi_is_word_of(egi_attributes[i].ops, op->name)) continue;
+        const char *p = (const char *)attr + egi_attributes[i].offset;
+        char kind = egi_attributes[i].kind;
+        int count = egi_attributes[i].count ? egi_attributes[i].count : rank, width = kind == 'i' ? (int)sizeof(int) : 8;
+        bool list = kind == 's' || egi_attributes[i].count != 1;
+        egi_text_printf(log, "%s\"%s\":%s", separator, egi_attributes[i].name, list ? "[" : "");
+        separator = ",";
+        if (kind == 's') {
+            eg_shape shape;
+            memcpy(&shape, p, sizeof shape);
+            for (int k = 0; k < shape.rank; k++) egi_text_printf(log, "%s%lld", k ? "," : "", (long long)shape.dims[k]);
+        } else for (int k = 0; k < count; k++) {
+            if (k) egi_text_add(log, ",", 1);
+            egi_recorder_number(log, kind, p + k * width);
+        }
+        if (list) egi_text_add(log, "]", 1);
+    }
+    egi_text_add(log, "}", 1);
+}
+// NumPy has no bfloat16: it goes into the file as float32.
+static bool egi_recorder_store(egi_recorder *r, char *name, eg_tensor *x) {
+    eg_shape shape = egi_shape(x);
+    eg_tensor *wide = NULL;
+    if (x->dtype == EG_BFLOAT16) {
+        wide = egi_new("record", egi_backend_of(x), EG_FLOAT32, &shape);
+        if (!wide || !egi_copy(x, wide)) { if (wide) egi_object_release(&wide->object); return false; }
+    }
+    bool ok = egi_npz_write(&r->sink, &r->list, name, wide ? wide : x);
+    r->members += ok;
+    if (wide) egi_object_release(&wide->object);
+    return ok;
+}
+// The name of a value in the log; the value goes into the file where it is new.
+static bool egi_recorder_value(egi_recorder *r, eg_tensor *x) {
+    char name[64];
+    if (!x) { egi_text_string(&r->log, "null"); return true; }
+    if (x->flags & EGI_NUMBER) {
+        egi_text_string(&r->log, "{\"number\":");
+        egi_text_number(&r->log, x->number);
+        egi_text_string(&r->log, "}");
+        return true;
+    }
+    int32_t slot = egi_find_slot(&r->known, x->id);
+    bool changes = x->flags & EGI_VARIABLE || !strcmp(x->op, "variable"), is_new = slot < 0;      // "variable": a value of one, kept by a tape
+    uint32_t sum = 0;
+    if (is_new || changes) {
+        const void *data = eg_data(x);
+        if (!data && x->size) return false;
+        sum = egi_crc(EGI_CRC32, 0, data, x->size * egi_dtypes[x->dtype].size);
+        void *sums = r->sums;
+        if (is_new && (slot = egi_add_slot(&r->known, x, 0)) < 0) return egi_no_memory("record", 0);
+        if (!egi_grow(&sums, &r->sum_capacity, slot + 1, sizeof *r->sums)) return egi_no_memory("record", 0);
+        r->sums = (uint32_t *)sums;
+        if (!is_new && r->sums[slot] != sum) { r->known.slots[slot].record++; is_new = true; }
+        r->sums[slot] = sum;
+    }
+    int version = r->known.slots[slot].record;
+    snprintf(name, sizeof name, version ? "t%lld.%d" : "t%lld", (long long)x->id, version);
+    egi_text_printf(&r->log, "\"%s\"", name);
+    return !is_new || egi_recorder_store(r, name, x);
+}
+static bool egi_recorder_values(egi_recorder *r, const char *name, eg_tensor *const *x, int n) {
+    egi_text_printf(&r->log, ",\"%s\":[", name);
+    for (int i = 0; i < n; i++) {
+        if (i) egi_text_add(&r->log, ",", 1);
+        if (!egi_recorder_value(r, x[i])) return false;
+    }
+    egi_text_add(&r->log, "]", 1);
+    return true;
+}
+static void egi_recorder_begin(egi_recorder *r, const char *what, const char *name) {
+    r->busy = true;
+    egi_text_printf(&r->log, "%s{\"%s\":\"%s\"", r->lines++ ? ",\n" : "[", what, name);
+}
+static bool egi_recorder_end(egi_recorder *r, bool ok) {
+    egi_text_add(&r->log, "}", 1);
+    if (ok && r->log.failed) ok = egi_no_memory("record", (int64_t)r->log.size);
+    r->busy = false;
+    r->failed = !ok;
+    return ok;
+}
+static bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out) {
+    egi_recorder *r = egi_this.recorder;
+    if (r->busy || r->failed) return true;
+    egi_recorder_begin(r, "op", op->name);
+    if (egi_this.as) egi_text_printf(&r->log, ",\"as\":\"%s\"", egi_this.as);
+    if (egi_this.gradient_of) egi_text_printf(&r->log, ",\"in_gradient_of\":\"%s\"", egi_this.gradient_of);
+    bool ok = egi_recorder_values(r, "in", in, n) && egi_recorder_values(r, "out", out, n_out);
+    egi_recorder_attributes(&r->log, op, attr, n ? in[0]->rank : 0);
+    return egi_recorder_end(r, ok);
+}
+// The gradients of a line that was read backwards: "of" is its first output.
+static bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_tensor *const *upstream, eg_tensor *const *dx, const bool *needed) {
+    egi_recorder *r = egi_this.recorder;
+    if (r->busy || r->failed) return true;
+    egi_recorder_begin(r, "gradient", line->op->name);
+    egi_text_printf(&r->log, ",\"of\":\"t%lld\"", (long long)t->slots[line->slots[line->n]].id);
+    bool ok = egi_recorder_values(r, "upstream", upstream, line->n_out);
+    egi_text_string(&r->log, ",\"dx\":[");
+    for (int i = 0; i < line->n && ok; i++) {
+        if (i) egi_text_add(&r->log, ",", 1);
+        ok = egi_recorder_value(r, needed[i] ? dx[i] : NULL);
+    }
+    egi_text_add(&r->log, "]", 1);
+    return egi_recorder_end(r, ok);
+}
+static bool egi_recorder_close(egi_recorder *r, bool good) {
+    good = egi_sink_close(&r->sink, good);
+    egi_text_free(&r->list);
+    egi_text_free(&r->log);
+    egi_tape_clear(&r->known);
+    egi_free(r->sums);
+    egi_free(r);
+    egi_this.recorder = NULL;
+    return good;
+}
+EAGER_API bool eg_record(const char *path) {
+    if (egi_this.recorder) return egi_fail(EG_ERROR_STATE, "eg_record: this thread records already, to %s; eg_record_stop() first", egi_this.recorder->sink.path);
+    egi_recorder *r = (egi_recorder *)egi_alloc(sizeof *r);
+    if (!r) return egi_no_memory("record", (int64_t)sizeof *r);
+    memset(r, 0, sizeof *r);
+    if (egi_sink_open(&r->sink, "record", path)) { egi_this.recorder = r; return true; }
+    egi_free(r);
+    return false;
+}
+EAGER_API bool eg_record_stop(void) {
+    egi_recorder *r = egi_this.recorder;
+    char name[] = "ops";
+    if (!r) return egi_fail(EG_ERROR_STATE, "eg_record_stop: this thread does not record");
+    r->busy = true;
+    bool ok = !r->failed || egi_fail(EG_ERROR_FILE, "eg_record_stop: not all could be recorded, so there is no %s", r->sink.path);
+    eg_scope scope = eg_scope_begin();
+    egi_text_string(&r->log, r->lines ? "]\n" : "[]\n");
+    if (ok && r->log.failed) ok = egi_no_memory("record_stop", (int64_t)r->log.size);
+    eg_tensor *text = ok ? egi_bytes_tensor("record_stop", r->log.data, (int64_t)r->log.size) : NULL;
+    ok = text && egi_recorder_store(r, name, text);
+    int64_t start = r->sink.offset, size = (int64_t)r->list.size;
+    if (ok) egi_zip_end(&r->list, r->members, start, size);
+    if (ok && r->list.failed) ok = egi_no_memory("record_stop", size);
+    ok = ok && egi_sink_write(&r->sink, r->list.data, (int64_t)r->list.size);
+    eg_scope_end(scope);
+    return egi_recorder_close(r, ok);
+}
+// When a thread ends: its writer is given back, and a recording that nobody stopped goes.
+static void egi_outputs_end(void) {
+    eg_summary_set_writer(NULL);
+    if (egi_this.recorder) egi_recorder_close(egi_this.recorder, false);
 }
 
 //# 33  DEVICES ----------------------------------------------------------------

@@ -451,3 +451,57 @@ TEST(what_is_no_picture_file) {
     memset(&untouched, 1, sizeof untouched);
     CHECK_ERROR((eg_decode_image)(bytes_of("", 0), untouched), EG_ERROR_ARGUMENT, "not zeroed");
 }
+
+// ---- eg_record: check_record.sh reads what is in the file
+
+static eg_tensor *recorded(eg_tensor *v) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *part = eg_slice(v, EG_SHAPE(1), EG_SHAPE(2)), *stored = eg_cast(eg_cast(part, EG_BFLOAT16), EG_FLOAT32);
+    eg_tensor *y = eg_reduce_sum(eg_add(eg_tanh(part), eg_mul(stored, part)));
+    return eg_tape_gradient(tape, y, v);
+}
+TEST(recording_changes_nothing) {
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(3), .25, .5, 1), "v"), *g = recorded(v);
+    CHECK(eg_record(test_temp("recorded/step.npz")));
+    CHECK_SAME(recorded(v), g, 0);
+    eg_assign(v, 2);
+    eg_square(v);
+    CHECK_ERROR(eg_square(eg_zeros(EG_BOOL, EG_SHAPE(2))), EG_ERROR_DTYPE, "bool");      // what fails is not in it
+    CHECK(eg_record_stop());
+    eg_archive *a = eg_load_npz(test_temp("recorded/step.npz"));
+    REQUIRE(a);
+    eg_tensor *ops = eg_archive_get(a, "ops");
+    CHECK_CONTAINS((const char *)eg_data(ops), "{\"op\":\"slice\",\"in\":[\"t");
+    CHECK_CONTAINS((const char *)eg_data(ops), "{\"gradient\":\"tanh\",\"of\":\"t");
+    CHECK_INT(((const char *)eg_data(ops))[eg_size(ops) - 1], '\n');
+    eg_archive_release(a);
+    eg_release(v);
+}
+TEST(what_a_recording_refuses) {
+    CHECK_ERROR(eg_record_stop(), EG_ERROR_STATE, "does not record");
+    CHECK_ERROR(eg_record(NULL), EG_ERROR_ARGUMENT, "NULL");
+    CHECK(eg_record(test_temp("refused.npz")));
+    CHECK_ERROR(eg_record(test_temp("other.npz")), EG_ERROR_STATE, "refused.npz");
+    CHECK(eg_record_stop());
+    CHECK_ERROR(eg_record_stop(), EG_ERROR_STATE, "does not record");
+    CHECK(eg_record(test_temp("forgotten.npz")));
+    eg_square(eg_ones(EG_FLOAT32, EG_SHAPE(2)));
+    eg_shutdown();                                           // ends it, and there is no file
+    CHECK_ERROR(eg_record_stop(), EG_ERROR_STATE, "does not record");
+    CHECK_ERROR(eg_read_file(test_temp("forgotten.npz")), EG_ERROR_FILE, "forgotten.npz");
+}
+static bool act_record(void) {
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(3), .25, .5, 1), "v");
+    bool ok = eg_record(test_temp("faults.npz")), began = ok;
+    ok = v && ok && recorded(v);
+    if (v && ok) ok = eg_assign_add(v, 1) && eg_square(v);
+    if (began) {
+        eg_error_code before = eg_error();
+        bool stopped = eg_record_stop();
+        ok = ok && stopped;
+        if (!stopped && before == EG_OK) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+    }
+    eg_release(v);
+    return ok;
+}
+TEST(recording_without_memory) { faults_sweep(act_record); }
