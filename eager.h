@@ -1572,6 +1572,38 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 #define EGI_LOAD_WEIGHTS(function, a, b, ...) EGI_CALL(function, a, b, ((eg_load_options){ .canary = 0, __VA_ARGS__ }))
 #endif
 
+// A checkpoint saves what it tracks, under a name each, so that training goes on from there with the same bits: layers, optimizers
+// (their steps and slots), variables, numbers of the program, iterators over datasets, this thread's random numbers. What it tracks is
+// retained. Optimizers' slots are saved for variables that are tracked too. Whoever made it releases it.
+typedef struct eg_checkpoint eg_checkpoint;
+typedef struct eg_checkpoint_options { int canary; int keep; } eg_checkpoint_options;         // keep: after a save, only so many of the latest; 0: all
+EAGER_API eg_checkpoint *eg_checkpoint_new(eg_checkpoint_options options EGI_DEFAULT(eg_checkpoint_options));
+#ifndef __cplusplus
+#define eg_checkpoint_new(...) (eg_checkpoint_new)((eg_checkpoint_options){ .canary = 0, __VA_ARGS__ })
+#endif
+EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *checkpoint);
+EAGER_API void eg_checkpoint_release(eg_checkpoint *checkpoint);              // NULL is fine
+EAGER_API bool eg_checkpoint_track(eg_checkpoint *checkpoint, const char *name, eg_tensor *variable);
+EAGER_API bool eg_checkpoint_track_layer(eg_checkpoint *checkpoint, const char *name, eg_layer *layer);
+EAGER_API bool eg_checkpoint_track_optimizer(eg_checkpoint *checkpoint, const char *name, eg_optimizer *optimizer);
+EAGER_API bool eg_checkpoint_track_iterator(eg_checkpoint *checkpoint, const char *name, eg_iterator *iterator);
+EAGER_API bool eg_checkpoint_track_number(eg_checkpoint *checkpoint, const char *name, int64_t *number);      // borrowed: it must stay where it is
+EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *checkpoint);         // the generator of the thread that saves and restores
+// Writes prefix-1.safetensors, then prefix-2 and so on: the number after that of the last save or restore, and after all that are there.
+// A prefix that ends in .npz makes .npz files. Returns the path, valid until the next save; NULL on an error, with the former files whole.
+EAGER_API const char *eg_checkpoint_save(eg_checkpoint *checkpoint, const char *prefix);
+// Takes all values of a file (its path; the ending may be left out), or none on an error; shapes that differ are told all at once. Of
+// path NULL nothing happens. What is not there yet gets its value when it is: layers' weights when they are made (on this thread),
+// anything else when it is tracked.
+EAGER_API bool eg_checkpoint_restore(eg_checkpoint *checkpoint, const char *path);
+// The path of the file with the highest number in a folder, or of a prefix; NULL, and no error, where there is none. Valid until the
+// thread asks again.
+EAGER_API const char *eg_checkpoint_latest(const char *folder_or_prefix);
+// True if all that the file held was taken and all that is tracked was in it; else an error that lists what was not.
+EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *checkpoint);
+// True if all that is tracked (weights as far as they are made) was in the file.
+EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *checkpoint);
+
 //# 13  SUMMARIES AND EXCHANGE -------------------------------------------------
 // Idea: what people and other programs look at: event files for TensorBoard,
 // pictures, tensors lent to other libraries. Read first: 12.
@@ -9496,6 +9528,10 @@ EGI_LATER bool egi_file_write(const char *function, const char *path, const void
 // Makes the folders that lead to a file, where they are missing; what cannot be made shows when the file is opened.
 EGI_LATER void egi_make_folders(const char *path);
 
+// After a weight is made: a checkpoint that was restored before may hold its value. False and an error where that does not fit.
+EGI_LATER bool egi_restore_arrival(void);
+static EGI_THREAD int64_t egi_arrived;                              // counts values that found their place
+
 // JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
 typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
 typedef struct egi_json_node {
@@ -9735,7 +9771,9 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *i
     p->variable = v;
     p->trainable = trainable && eg_trainable(v);
     if (!p->trainable || l->frozen) eg_set_trainable(v, false);
-    return v;
+    if (egi_restore_arrival()) return v;
+    egi_parts_drop(l, l->n_parts - 1);
+    return NULL;
 }
 
 // Whether child is the layer, or somewhere in it.
@@ -10085,12 +10123,14 @@ static bool egi_layer_takes(const eg_layer *l, const eg_shape *in, int n) {
 // Makes the weights, on the first call or before it. Nothing is left of a build that failed.
 static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
     if (l->built || (l->type->flags & EGI_CONTAINER)) return true;
-    int64_t before = l->n_parts;
+    int64_t before = l->n_parts, arrived = egi_arrived;
+    eg_random_state random = egi_this.random;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     bool ok = !l->type->build || l->type->build(l, in, n);
     eg_recording_unpause();
     eg_scope_end(scope);
+    if (egi_arrived != arrived) egi_this.random = random;      // what a checkpoint brings costs no random numbers
     if (!ok) egi_parts_drop(l, before);
     else { l->built = true; l->input = *in; }
     return ok;
@@ -16146,6 +16186,586 @@ EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options 
     eg_archive_release(a);
     return ok;
 }
+
+// ---- checkpoints
+
+// Everything a checkpoint saves is a tensor by name: variables as they are, a layer's weights behind the layer's name, an optimizer's
+// state behind its name (steps, learning_rate, accumulated, and for each tracked variable its slots), positions of iterators as bytes,
+// numbers as int64, the random state as two. Metadata say that it is a checkpoint, and its number.
+typedef enum egi_track_kind { EGI_TRACK_VARIABLE, EGI_TRACK_LAYER, EGI_TRACK_OPTIMIZER, EGI_TRACK_ITERATOR, EGI_TRACK_NUMBER, EGI_TRACK_RANDOM } egi_track_kind;
+typedef struct egi_tracked { egi_track_kind kind; char *name; void *object; } egi_tracked;
+struct eg_checkpoint {
+    int32_t refs;
+    int keep;
+    int64_t number, n_tracked, capacity;                   // of the last save, or of what was restored
+    egi_tracked *tracked;
+    char *path;                                            // of the last save
+    eg_archive *source;                                    // what was restored
+    bool *taken;                                           // which of its tensors have found their place
+    char *source_path;
+    const void *thread;                                    // that restored it; NULL: nothing of it waits for its place
+    eg_checkpoint *next;                                   // of those that wait
+};
+static eg_checkpoint *egi_waiting;                         // under egi_lock
+static const char egi_random_name[] = "random";
+
+static bool egi_checkpoint_alive(const char *function, const eg_checkpoint *c) {
+    return c != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the checkpoint is NULL", function) : false);
+}
+EAGER_API eg_checkpoint *(eg_checkpoint_new)(eg_checkpoint_options o) {
+    if (o.keep < 0) return (eg_checkpoint *)eg_raise(EG_ERROR_ARGUMENT, "eg_checkpoint_new: .keep is %d", o.keep);
+    eg_checkpoint *c = (eg_checkpoint *)egi_alloc(sizeof *c);
+    if (!c) { egi_no_memory("checkpoint_new", (int64_t)sizeof *c); return NULL; }
+    memset(c, 0, sizeof *c);
+    c->refs = 1;
+    c->keep = o.keep;
+    return c;
+}
+EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *c) {
+    if (c) __atomic_fetch_add(&c->refs, 1, __ATOMIC_RELAXED);
+    return c;
+}
+static void egi_untrack(egi_tracked *t) {
+    if (t->kind == EGI_TRACK_VARIABLE) eg_release((eg_tensor *)t->object);
+    else if (t->kind == EGI_TRACK_LAYER) eg_layer_release((eg_layer *)t->object);
+    else if (t->kind == EGI_TRACK_OPTIMIZER) eg_optimizer_release((eg_optimizer *)t->object);
+    else if (t->kind == EGI_TRACK_ITERATOR) eg_iterator_release((eg_iterator *)t->object);
+    egi_free(t->name);
+}
+static void egi_wait(eg_checkpoint *c, bool wait) {
+    egi_lock();
+    eg_checkpoint **at = &egi_waiting;
+    while (*at && *at != c) at = &(*at)->next;
+    if (*at && !wait) *at = c->next;
+    if (!*at && wait) { c->next = egi_waiting; egi_waiting = c; }
+    c->thread = wait ? (const void *)&egi_this : NULL;
+    egi_unlock();
+}
+EAGER_API void eg_checkpoint_release(eg_checkpoint *c) {
+    if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    egi_wait(c, false);
+    for (int64_t i = 0; i < c->n_tracked; i++) egi_untrack(&c->tracked[i]);
+    egi_free(c->tracked);
+    egi_free(c->path);
+    egi_free(c->source_path);
+    egi_free(c->taken);
+    eg_archive_release(c->source);
+    egi_free(c);
+}
+
+// -- variables with the names they have in the file
+
+static bool egi_item_add(egi_weights *w, const char *name, const char *more, const char *last, eg_tensor *x) {
+    int n = snprintf(w->walk.path, sizeof w->walk.path, "%s%s%s", name, more, last);
+    egi_part part;
+    memset(&part, 0, sizeof part);
+    part.variable = x;
+    if (n >= (int)sizeof w->walk.path) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a name of more than %d bytes: %.60s...", w->function, (int)sizeof w->walk.path - 1, name);
+    return egi_visit_collect(&w->walk, &part);
+}
+// Variables and weights: what optimizers can have slots for.
+static bool egi_checkpoint_variables(const eg_checkpoint *c, egi_weights *w) {
+    bool ok = true;
+    for (int64_t i = 0; i < c->n_tracked && ok; i++) {
+        const egi_tracked *t = &c->tracked[i];
+        if (t->kind == EGI_TRACK_VARIABLE) ok = egi_item_add(w, t->name, "", "", (eg_tensor *)t->object);
+        if (t->kind != EGI_TRACK_LAYER) continue;
+        int n = snprintf(w->walk.path, sizeof w->walk.path, "%s", t->name);
+        ok = egi_walk_parts(&w->walk, (const eg_layer *)t->object, n < (int)sizeof w->walk.path ? (size_t)n : sizeof w->walk.path - 1);
+        egi_free((void *)w->walk.shared);
+        w->walk.shared = NULL;
+        w->walk.n_shared = w->walk.capacity = 0;
+    }
+    return ok;
+}
+static const char *egi_name_of_id(const egi_weights *w, int64_t n, int64_t id) {
+    for (int64_t i = 0; i < n; i++) if (w->items[i].x->id == id) return w->items[i].name;
+    return NULL;
+}
+static const char *const egi_slot_names[EGI_MAX_SLOTS] = { "/slot 0", "/slot 1", "/slot 2", "/accumulated" };
+static bool egi_optimizer_items(const char *name, const eg_optimizer *opt, egi_weights *w, int64_t variables) {
+    bool ok = egi_item_add(w, name, "/steps", "", opt->steps) && egi_item_add(w, name, "/learning_rate", "", opt->rate) &&
+              (!opt->accumulated || egi_item_add(w, name, "/accumulated", "", opt->accumulated));
+    char base[600];
+    for (int64_t i = 0; i < opt->n_slots && ok; i++) {
+        const char *variable = egi_name_of_id(w, variables, opt->slots[i].id);
+        if (!variable) continue;                           // what is not tracked is not saved, nor are its slots
+        snprintf(base, sizeof base, "%.80s/%.510s", name, variable);
+        for (int k = 0; k < EGI_MAX_SLOTS && ok; k++) if (opt->slots[i].slot[k]) ok = egi_item_add(w, base, egi_slot_names[k], "", opt->slots[i].slot[k]);
+    }
+    return ok;
+}
+// All variables, those of optimizers behind the others; *variables: how many others.
+static bool egi_checkpoint_items(const char *function, const eg_checkpoint *c, egi_weights *w, int64_t *variables) {
+    memset(w, 0, sizeof *w);
+    w->function = function;
+    w->walk.visit = egi_visit_collect;
+    bool ok = egi_checkpoint_variables(c, w);
+    *variables = w->count;
+    for (int64_t i = 0; i < c->n_tracked && ok; i++)
+        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER) ok = egi_optimizer_items(c->tracked[i].name, (const eg_optimizer *)c->tracked[i].object, w, *variables);
+    if (!ok) egi_weights_free(w);
+    return ok;
+}
+static bool egi_checkpoint_build(const eg_checkpoint *c) {                     // layers that know their input have their weights
+    for (int64_t i = 0; i < c->n_tracked; i++)
+        if (c->tracked[i].kind == EGI_TRACK_LAYER && !egi_layer_build_alone((eg_layer *)c->tracked[i].object)) return false;
+    return true;
+}
+
+// -- restoring
+
+static int64_t egi_source_find(const eg_checkpoint *c, const char *name, const char *more) {
+    size_t n = strlen(name);
+    for (int64_t i = 0; i < c->source->count; i++) {
+        const char *there = c->source->items[i].name;
+        if (!strncmp(there, name, n) && !strcmp(there + n, more)) return i;
+    }
+    return -1;
+}
+// Slots that the file has get their place before they are asked for.
+static bool egi_restore_slots(const eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables) {
+    char base[700];
+    for (int64_t i = 0; i < variables; i++) {
+        snprintf(base, sizeof base, "%.100s/%.510s", t->name, w->items[i].name);
+        bool there = false;
+        for (int k = 0; k < EGI_MAX_SLOTS && !there; k++) there = egi_source_find(c, base, egi_slot_names[k]) >= 0;
+        if (there && egi_slots_of((eg_optimizer *)t->object, w->items[i].x, true) < 0) return false;
+    }
+    return true;
+}
+// Slots that the file has not are made anew when they are needed; of those it has, whether gradients have accumulated in them. What
+// was made since the restore stays.
+static void egi_settle_slots(eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables, bool restores) {
+    eg_optimizer *opt = (eg_optimizer *)t->object;
+    char base[700];
+    for (int64_t i = opt->n_slots - 1; i >= 0; i--) {
+        egi_slots *s = &opt->slots[i];
+        const char *variable = egi_name_of_id(w, variables, s->id);
+        bool there = false;
+        if (!variable) continue;
+        snprintf(base, sizeof base, "%.100s/%.510s", t->name, variable);
+        for (int k = 0; k < EGI_MAX_SLOTS; k++) there = there || (s->slot[k] && egi_source_find(c, base, egi_slot_names[k]) >= 0);
+        int64_t given = egi_source_find(c, base, "/given");
+        if (restores || (given >= 0 && !c->taken[given])) s->given = given >= 0;
+        if (given >= 0) c->taken[given] = true;
+        if (there || !restores) continue;
+        for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(s->slot[k]);
+        *s = opt->slots[--opt->n_slots];
+    }
+    opt->next = 0;
+}
+// What is neither variable nor slot: its tensor must be of this dtype and shape (a dimension of -1: any).
+static eg_tensor *egi_restore_small(eg_checkpoint *c, const char *name, eg_dtype dtype, int rank, int64_t length, egi_misfits *m, int64_t *place) {
+    *place = egi_source_find(c, name, "");
+    if (*place < 0 || c->taken[*place]) return NULL;
+    eg_tensor *x = c->source->items[*place].x;
+    if (x->dtype == dtype && x->rank == rank && (rank == 0 || length < 0 || x->dims[0] == length)) return x;
+    egi_misfit(m, EGI_MISSHAPEN, name, "");
+    return NULL;
+}
+// The iterators go to their positions, or all stay where they are.
+static bool egi_restore_iterators(eg_checkpoint *c, egi_misfits *m, bool check) {
+    int64_t i = 0, at;
+    bool ok = true;
+    eg_archive *former = check ? NULL : eg_archive_new();
+    if (!check && !former) return false;
+    for (; i < c->n_tracked && ok; i++) {
+        const egi_tracked *t = &c->tracked[i];
+        if (t->kind != EGI_TRACK_ITERATOR) continue;
+        eg_tensor *x = egi_restore_small(c, t->name, EG_UINT8, 1, -1, m, &at), *before;
+        if (!x || check) continue;
+        before = eg_iterator_position((eg_iterator *)t->object);
+        ok = before && egi_archive_put("checkpoint_restore", former, t->name, before) && eg_iterator_restore((eg_iterator *)t->object, x);
+        if (ok) c->taken[at] = true;
+    }
+    while (!ok && --i >= 0) {
+        int64_t k = c->tracked[i].kind == EGI_TRACK_ITERATOR ? egi_archive_find(former, c->tracked[i].name) : -1;
+        if (k >= 0) eg_iterator_restore((eg_iterator *)c->tracked[i].object, former->items[k].x);
+    }
+    eg_archive_release(former);
+    return ok;
+}
+static void egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
+    for (int64_t i = 0, at; i < c->n_tracked; i++) {
+        const egi_tracked *t = &c->tracked[i];
+        bool random = t->kind == EGI_TRACK_RANDOM;
+        if (t->kind != EGI_TRACK_NUMBER && !random) continue;
+        eg_tensor *x = egi_restore_small(c, t->name, EG_INT64, random ? 1 : 0, 2, m, &at);
+        const int64_t *values = x ? (const int64_t *)eg_data(x) : NULL;
+        if (!values || check) continue;
+        if (random) {
+            egi_this.random.seed = (uint64_t)values[0];
+            egi_this.random.counter = (uint64_t)values[1];
+        } else *(int64_t *)t->object = values[0];
+        c->taken[at] = true;
+    }
+}
+// Everything in the source that has not found its place and has one now goes there; all of it, or nothing.
+static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool restores) {
+    egi_weights w;
+    egi_misfits misfits;
+    int64_t variables, n = 0;
+    memset(&misfits, 0, sizeof misfits);
+    if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
+    bool ok = true;
+    for (int64_t i = 0; i < c->n_tracked && ok; i++)
+        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER) ok = egi_restore_slots(c, &c->tracked[i], &w, variables);
+    egi_weights_free(&w);
+    if (!ok || !egi_checkpoint_items(function, c, &w, &variables)) return false;
+    eg_tensor **values = (eg_tensor **)egi_alloc((size_t)(w.count + 1) * (sizeof *values + sizeof(int64_t)));
+    int64_t *places = (int64_t *)(void *)(values + (values ? w.count : 0));
+    if (!values) ok = egi_no_memory(function, w.count * (int64_t)sizeof *values);
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    for (; n < w.count && ok; n++) {
+        eg_tensor *here = w.items[n].x, *there;
+        values[n] = NULL;
+        places[n] = egi_source_find(c, w.items[n].name, "");
+        if (places[n] < 0 || c->taken[places[n]]) continue;
+        there = c->source->items[places[n]].x;
+        if (there->dtype != here->dtype || !egi_same_shape(there, here)) { egi_misfit_shape(&misfits, w.items[n].name, here, there); continue; }
+        there = egi_to(there, egi_backend_of(there), egi_backend_of(here));
+        values[n] = there ? egi_holdable(function, there) : NULL;
+        ok = values[n] != NULL;
+    }
+    ok = ok && egi_restore_iterators(c, &misfits, true);
+    egi_restore_numbers(c, &misfits, true);
+    ok = egi_all_fits(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
+    ok = ok && egi_restore_iterators(c, &misfits, false);
+    if (ok) egi_restore_numbers(c, &misfits, false);
+    for (int64_t i = 0; i < n; i++) {
+        if (!values[i]) continue;
+        if (ok) { egi_take(w.items[i].x, values[i]); c->taken[places[i]] = true; egi_arrived++; }
+        egi_object_release(&values[i]->object);
+    }
+    for (int64_t i = 0; i < c->n_tracked && ok; i++)
+        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0) egi_settle_slots(c, &c->tracked[i], &w, variables, restores);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    egi_free(values);
+    egi_weights_free(&w);
+    bool left = false;
+    for (int64_t i = 0; i < c->source->count; i++) left = left || !c->taken[i];
+    if (ok) egi_wait(c, left);
+    return ok;
+}
+// A weight was made: perhaps a checkpoint of this thread has been waiting for it.
+static bool egi_restore_arrival(void) {
+    eg_checkpoint *mine[16];
+    int n = 0;
+    if (!__atomic_load_n(&egi_waiting, __ATOMIC_ACQUIRE)) return true;
+    egi_lock();
+    for (eg_checkpoint *c = egi_waiting; c && n < 16; c = c->next) if (c->thread == (const void *)&egi_this) mine[n++] = eg_checkpoint_retain(c);
+    egi_unlock();
+    bool ok = true;
+    for (int i = 0; i < n; i++) {
+        ok = ok && egi_checkpoint_settle("checkpoint_restore", mine[i], false);
+        eg_checkpoint_release(mine[i]);
+    }
+    return ok;
+}
+static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_track_kind kind, const char *name, void *object) {
+    if (!egi_checkpoint_alive(function, c)) return false;
+    if (!object) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: what is to be tracked is NULL", function) : false;
+    if (!name || !*name || strlen(name) > 100) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the name is %s", function, !name ? "NULL" : *name ? "longer than 100 bytes" : "empty");
+    for (int64_t i = 0; i < c->n_tracked; i++)
+        if (!strcmp(c->tracked[i].name, name)) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: something is tracked as '%s' already", function, name);
+    void *list = c->tracked;
+    char *copy = egi_copy_string(name, "");
+    if (!copy || !egi_grow(&list, &c->capacity, c->n_tracked + 1, sizeof *c->tracked)) { egi_free(copy); return egi_no_memory(function, 0); }
+    c->tracked = (egi_tracked *)list;
+    egi_tracked t = { kind, copy, object };
+    c->tracked[c->n_tracked++] = t;
+    if (kind == EGI_TRACK_VARIABLE) eg_retain((eg_tensor *)object);
+    else if (kind == EGI_TRACK_LAYER) eg_layer_retain((eg_layer *)object);
+    else if (kind == EGI_TRACK_OPTIMIZER) eg_optimizer_retain((eg_optimizer *)object);
+    else if (kind == EGI_TRACK_ITERATOR) eg_iterator_retain((eg_iterator *)object);
+    if (!c->thread || egi_checkpoint_settle(function, c, false)) return true;
+    egi_untrack(&c->tracked[--c->n_tracked]);              // its value does not fit it
+    return false;
+}
+EAGER_API bool eg_checkpoint_track(eg_checkpoint *c, const char *name, eg_tensor *variable) {
+    return (!variable || egi_needs_variable("checkpoint_track", variable)) && egi_checkpoint_track("checkpoint_track", c, EGI_TRACK_VARIABLE, name, variable);
+}
+EAGER_API bool eg_checkpoint_track_layer(eg_checkpoint *c, const char *name, eg_layer *layer) {
+    return egi_checkpoint_track("checkpoint_track_layer", c, EGI_TRACK_LAYER, name, layer);
+}
+EAGER_API bool eg_checkpoint_track_optimizer(eg_checkpoint *c, const char *name, eg_optimizer *optimizer) {
+    return egi_checkpoint_track("checkpoint_track_optimizer", c, EGI_TRACK_OPTIMIZER, name, optimizer);
+}
+EAGER_API bool eg_checkpoint_track_iterator(eg_checkpoint *c, const char *name, eg_iterator *iterator) {
+    return egi_checkpoint_track("checkpoint_track_iterator", c, EGI_TRACK_ITERATOR, name, iterator);
+}
+EAGER_API bool eg_checkpoint_track_number(eg_checkpoint *c, const char *name, int64_t *number) {
+    return egi_checkpoint_track("checkpoint_track_number", c, EGI_TRACK_NUMBER, name, number);
+}
+EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *c) { return egi_checkpoint_track("checkpoint_track_random", c, EGI_TRACK_RANDOM, egi_random_name, c); }
+
+// -- the files of a prefix
+
+typedef struct egi_numbered { int64_t number; char *name; } egi_numbered;
+typedef struct egi_files { egi_numbered *list; int64_t count, capacity; } egi_files;
+// "base-12.safetensors": 12; -1 where the name is another. base NULL: any.
+static int64_t egi_number_in(const char *name, const char *base) {
+    size_t n = strlen(name), end = n;
+    for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(name, egi_formats[f].ending)) end = n - strlen(egi_formats[f].ending);
+    if (end == n) return -1;
+    size_t digits = end;
+    int64_t number = 0;
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') digits--;
+    if (digits == end || end - digits > 18 || digits == 0 || name[digits - 1] != '-') return -1;
+    if (base && (strlen(base) != digits - 1 || strncmp(name, base, digits - 1) != 0)) return -1;
+    for (size_t i = digits; i < end; i++) number = number * 10 + (name[i] - '0');
+    return number;
+}
+static void egi_files_free(egi_files *f) {
+    for (int64_t i = 0; i < f->count; i++) egi_free(f->list[i].name);
+    egi_free(f->list);
+    memset(f, 0, sizeof *f);
+}
+// The numbered files in a folder; a folder that is not there has none.
+static bool egi_files_list(const char *function, const char *folder, const char *base, egi_files *f) {
+    bool ok = true;
+    memset(f, 0, sizeof *f);
+#ifdef EAGER_NO_STDIO
+    (void)function; (void)folder; (void)base; (void)egi_number_in;
+#else
+    DIR *d = opendir(*folder ? folder : ".");
+    for (struct dirent *e; d && ok && (e = readdir(d)) != NULL;) {
+        int64_t number = egi_number_in(e->d_name, base);
+        void *list = f->list;
+        if (number < 0) continue;
+        char *name = egi_copy_string(e->d_name, "");
+        ok = (name && egi_grow(&list, &f->capacity, f->count + 1, sizeof *f->list)) || egi_no_memory(function, 0);
+        if (!ok) { egi_free(name); break; }
+        f->list = (egi_numbered *)list;
+        f->list[f->count].number = number;
+        f->list[f->count++].name = name;
+    }
+    if (d) closedir(d);
+    if (!ok) egi_files_free(f);
+#endif
+    return ok;
+}
+static const egi_numbered *egi_files_last(const egi_files *f) {
+    const egi_numbered *last = NULL;
+    for (int64_t i = 0; i < f->count; i++)
+        if (!last || f->list[i].number > last->number || (f->list[i].number == last->number && strcmp(f->list[i].name, last->name) > 0)) last = &f->list[i];
+    return last;
+}
+// A prefix is a folder ("" or with its slash), a name in it, and how files end.
+typedef struct egi_prefix { char *folder, *base; const char *ending; } egi_prefix;
+static void egi_prefix_free(egi_prefix *p) { egi_free(p->folder); egi_free(p->base); }
+static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p) {
+    memset(p, 0, sizeof *p);
+    if (!text || !*text) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the prefix is %s", function, text ? "empty" : "NULL");
+    const char *slash = strrchr(text, '/');
+#ifdef _WIN32
+    const char *other = strrchr(text, '\\');
+    if (other && (!slash || other > slash)) slash = other;
+#endif
+    p->folder = egi_copy_string(text, "");
+    p->base = egi_copy_string(slash ? slash + 1 : text, "");
+    if (!p->folder || !p->base) { egi_prefix_free(p); return egi_no_memory(function, 0); }
+    p->folder[slash ? slash + 1 - text : 0] = 0;
+    p->ending = egi_formats[EGI_FORMAT_SAFETENSORS].ending;
+    for (int f = 0; f < EGI_FORMATS; f++)
+        if (egi_ends_with(p->base, egi_formats[f].ending)) {
+            p->ending = egi_formats[f].ending;
+            p->base[strlen(p->base) - strlen(p->ending)] = 0;
+        }
+    return true;
+}
+static EGI_THREAD char egi_latest[4096];
+EAGER_API const char *eg_checkpoint_latest(const char *where) {
+    egi_files files;
+    egi_prefix p;
+    const char *result = NULL;
+    if (!egi_prefix_of("checkpoint_latest", where, &p)) return NULL;
+    size_t n = strlen(where);
+    const char *folder = where, *slash = n && where[n - 1] == '/' ? "" : "/";
+    if (!egi_files_list("checkpoint_latest", where, NULL, &files)) { egi_prefix_free(&p); return NULL; }
+    if (!files.count && *p.base) {
+        folder = p.folder;
+        slash = "";
+        egi_files_list("checkpoint_latest", p.folder, p.base, &files);
+    }
+    const egi_numbered *last = egi_files_last(&files);
+    int length = last ? snprintf(egi_latest, sizeof egi_latest, "%s%s%s", folder, slash, last->name) : 0;
+    if (length >= (int)sizeof egi_latest) egi_file_fail("checkpoint_latest", where, -1, "a path of more than %d bytes", (int)sizeof egi_latest - 1);
+    else if (last) result = egi_latest;
+    egi_files_free(&files);
+    egi_prefix_free(&p);
+    return result;
+}
+
+// -- saving
+
+static bool egi_checkpoint_small(eg_archive *a, const egi_tracked *t, eg_dtype dtype, int rank, int64_t length, const void *data) {
+    eg_shape shape = { rank, { length } };
+    eg_tensor *x = eg_from_data(dtype, shape, data);
+    return x && (eg_archive_add)(a, t->name, x);
+}
+static bool egi_checkpoint_add(eg_archive *a, const egi_tracked *t) {
+    char digits[32];
+    int64_t random[2];
+    if (t->kind == EGI_TRACK_ITERATOR) {
+        eg_tensor *x = eg_iterator_position((eg_iterator *)t->object);
+        return x && (eg_archive_add)(a, t->name, x);
+    }
+    if (t->kind == EGI_TRACK_RANDOM) {
+        random[0] = (int64_t)egi_this.random.seed;
+        random[1] = (int64_t)egi_this.random.counter;
+        return egi_checkpoint_small(a, t, EG_INT64, 1, 2, random);
+    }
+    if (t->kind != EGI_TRACK_NUMBER) return true;
+    snprintf(digits, sizeof digits, "%lld", (long long)*(const int64_t *)t->object);
+    return eg_archive_set_text(a, t->name, digits) && egi_checkpoint_small(a, t, EG_INT64, 0, 0, t->object);      // the text is for who looks into the file
+}
+// Whether gradients have accumulated in a slot, where they do that at all.
+static bool egi_checkpoint_given(eg_archive *a, const egi_tracked *t, const egi_weights *w, int64_t variables) {
+    const eg_optimizer *opt = (const eg_optimizer *)t->object;
+    char name[700];
+    for (int64_t i = 0; i < opt->n_slots; i++) {
+        const char *variable = opt->slots[i].given ? egi_name_of_id(w, variables, opt->slots[i].id) : NULL;
+        if (!variable) continue;
+        snprintf(name, sizeof name, "%.100s/%.510s/given", t->name, variable);
+        eg_tensor *yes = eg_scalar_of(EG_BOOL, 1);
+        if (!yes || !(eg_archive_add)(a, name, yes)) return false;
+    }
+    return true;
+}
+static eg_archive *egi_checkpoint_archive(eg_checkpoint *c, int64_t number) {
+    egi_weights w;
+    int64_t variables;
+    char digits[32];
+    eg_archive *a = eg_archive_new();
+    if (!a || !egi_checkpoint_build(c) || !egi_checkpoint_items("checkpoint_save", c, &w, &variables)) { eg_archive_release(a); return NULL; }
+    eg_scope scope = eg_scope_begin();
+    snprintf(digits, sizeof digits, "%lld", (long long)number);
+    bool ok = eg_archive_set_text(a, "eager_checkpoint", "1") && eg_archive_set_text(a, "save_counter", digits);
+    for (int64_t i = 0; i < w.count && ok; i++) ok = (eg_archive_add)(a, w.items[i].name, w.items[i].x);
+    for (int64_t i = 0; i < c->n_tracked && ok; i++)
+        ok = c->tracked[i].kind == EGI_TRACK_OPTIMIZER ? egi_checkpoint_given(a, &c->tracked[i], &w, variables) : egi_checkpoint_add(a, &c->tracked[i]);
+    eg_scope_end(scope);
+    egi_weights_free(&w);
+    if (ok) return a;
+    eg_archive_release(a);
+    return NULL;
+}
+static char *egi_joined(const char *a, const char *b) {
+    char *path = egi_copy_string(a, b);
+    if (!path) egi_no_memory("checkpoint_save", (int64_t)(strlen(a) + strlen(b)));
+    return path;
+}
+// Files older than the last `keep` go. What cannot be removed stays.
+static void egi_checkpoint_tidy(const eg_checkpoint *c, const egi_prefix *p, const egi_files *files) {
+#ifndef EAGER_NO_STDIO
+    for (int64_t i = 0; c->keep && i < files->count; i++) {
+        int64_t newer = 1;                                 // the one just written
+        for (int64_t k = 0; k < files->count; k++) newer += files->list[k].number > files->list[i].number;
+        if (newer < c->keep) continue;
+        char *path = egi_copy_string(p->folder, files->list[i].name);
+        EGI_FILE_STEP();
+        if (path) remove(path);
+        egi_free(path);
+    }
+#else
+    (void)c; (void)p; (void)files;
+#endif
+}
+EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
+    egi_prefix p;
+    egi_files files;
+    char name[64];
+    if (!egi_checkpoint_alive("checkpoint_save", c) || !egi_prefix_of("checkpoint_save", prefix, &p)) return NULL;
+    if (!egi_files_list("checkpoint_save", p.folder, p.base, &files)) { egi_prefix_free(&p); return NULL; }
+    const egi_numbered *last = egi_files_last(&files);
+    int64_t number = 1 + (last && last->number > c->number ? last->number : c->number);
+    snprintf(name, sizeof name, "-%lld%s", (long long)number, p.ending);
+    char *start = egi_joined(p.folder, p.base), *path = start ? egi_joined(start, name) : NULL;
+    eg_archive *a = path ? egi_checkpoint_archive(c, number) : NULL;
+    bool ok = a && eg_archive_save(a, path);
+    eg_archive_release(a);
+    if (ok) {
+        egi_checkpoint_tidy(c, &p, &files);
+        egi_free(c->path);
+        c->path = path;
+        c->number = number;
+    } else egi_free(path);
+    egi_free(start);
+    egi_files_free(&files);
+    egi_prefix_free(&p);
+    return ok ? c->path : NULL;
+}
+
+static bool egi_file_exists(const char *path) {
+#ifdef EAGER_NO_STDIO
+    (void)path;
+    return false;
+#else
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return f != NULL;
+#endif
+}
+// The file that is meant: itself, or with one of the endings.
+static char *egi_checkpoint_path(const char *path) {
+    for (int f = EGI_FORMATS - 1; f >= 0 && !egi_ends_with(path, ".npz") && !egi_ends_with(path, ".safetensors"); f--) {
+        char *full = egi_copy_string(path, egi_formats[f].ending);
+        if (full && egi_file_exists(full)) return full;
+        egi_free(full);
+    }
+    return egi_copy_string(path, "");
+}
+EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
+    if (!egi_checkpoint_alive("checkpoint_restore", c)) return false;
+    if (!path) return true;
+    char *full = egi_checkpoint_path(path);
+    if (!full) return egi_no_memory("checkpoint_restore", (int64_t)strlen(path) + 1);
+    bool known = egi_ends_with(full, ".npz") || egi_ends_with(full, ".safetensors");
+    eg_archive *a = known ? eg_archive_load(full) : NULL, *former = c->source;
+    if (!known) egi_file_fail("checkpoint_restore", full, -1, "there is no such .safetensors or .npz file");
+    const char *version = eg_archive_text(a, "eager_checkpoint"), *counter = eg_archive_text(a, "save_counter");
+    double number = 0;
+    bool ok = a && egi_checkpoint_build(c);
+    if (ok && version && strcmp(version, "1") != 0) ok = egi_file_fail("checkpoint_restore", full, -1, "a checkpoint of version %.20s; this library reads version 1", version);
+    bool *taken = ok ? (bool *)egi_alloc((size_t)a->count + 1) : NULL, *former_taken = c->taken;
+    char *former_path = c->source_path;
+    if (ok && !taken) ok = egi_no_memory("checkpoint_restore", a->count);
+    if (ok) {
+        memset(taken, 0, (size_t)a->count + 1);
+        c->source = a;
+        c->taken = taken;
+        c->source_path = full;
+        ok = egi_checkpoint_settle("checkpoint_restore", c, true);
+        if (!ok) { c->source = former; c->taken = former_taken; c->source_path = former_path; }
+    }
+    if (ok && counter && egi_parse_number(counter, (int64_t)strlen(counter), &number) && number >= 0 && number < 9e15) c->number = (int64_t)number;
+    eg_archive_release(ok ? former : a);
+    egi_free(ok ? former_taken : taken);
+    egi_free(ok ? former_path : full);
+    return ok;
+}
+
+static bool egi_checkpoint_matched(const char *function, eg_checkpoint *c, bool consumed) {
+    egi_weights w;
+    egi_misfits m;
+    int64_t variables;
+    if (!egi_checkpoint_alive(function, c)) return false;
+    if (!c->source) return egi_fail(EG_ERROR_STATE, "eg_%s: nothing was restored", function);
+    memset(&m, 0, sizeof m);
+    if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
+    for (int64_t i = 0; i < w.count; i++) if (egi_source_find(c, w.items[i].name, "") < 0) egi_misfit(&m, EGI_MISSING, w.items[i].name, "");
+    for (int64_t i = 0; i < c->n_tracked; i++)
+        if (c->tracked[i].kind > EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "") < 0) egi_misfit(&m, EGI_MISSING, c->tracked[i].name, "");
+    for (int64_t i = 0; i < c->source->count && consumed; i++) if (!c->taken[i]) egi_misfit(&m, EGI_UNEXPECTED, c->source->items[i].name, "");
+    egi_weights_free(&w);
+    return egi_all_fits(function, c->source_path, EG_ERROR_ASSERT, &m);
+}
+EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *c) { return egi_checkpoint_matched("checkpoint_assert_consumed", c, true); }
+EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *c) { return egi_checkpoint_matched("checkpoint_assert_existing_objects_matched", c, false); }
 
 //# 32  SUMMARIES AND EXCHANGE -------------------------------------------------
 // Idea: event files, tf.Example and graphs are protocol buffers, which are a few

@@ -1,0 +1,393 @@
+// Checkpoints: numbered files, restoring before and after variables exist, what is missing or does not fit, and training that is
+// stopped anywhere and goes on with the same bits. What a crash in a save leaves behind is in checkpoints_kill.c.
+#include "test.h"
+
+static bool there(const char *path) {
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return f != NULL;
+}
+
+TEST(numbers_of_saves) {
+    eg_tensor *x = eg_variable(eg_scalar(2), "x");
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "x", x));
+    CHECK(eg_checkpoint_latest(test_temp("numbers")) == NULL);
+    CHECK(eg_checkpoint_latest(test_temp("numbers/x")) == NULL);
+    CHECK(eg_checkpoint_restore(c, eg_checkpoint_latest(test_temp("numbers"))));          // none: nothing happens
+    CHECK_STR(eg_checkpoint_save(c, test_temp("numbers/x")), test_temp("numbers/x-1.safetensors"));
+    eg_assign(x, 11);
+    CHECK(eg_checkpoint_restore(c, test_temp("numbers/x-1.safetensors")));
+    CHECK_TENSOR(x, 0, 2);
+    eg_assign(x, 3);
+    CHECK_STR(eg_checkpoint_save(c, test_temp("numbers/x")), test_temp("numbers/x-2.safetensors"));
+    CHECK(eg_checkpoint_restore(c, test_temp("numbers/x-1")));                             // the ending may be left out
+    CHECK_TENSOR(x, 0, 2);
+    eg_checkpoint_release(c);
+    c = eg_checkpoint_new();                                                               // another program: the counter is in the file
+    CHECK(eg_checkpoint_track(c, "x", x));
+    CHECK_STR(eg_checkpoint_latest(test_temp("numbers")), test_temp("numbers/x-2.safetensors"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x")), test_temp("numbers/x-2.safetensors"));
+    CHECK(eg_checkpoint_restore(c, eg_checkpoint_latest(test_temp("numbers/"))));
+    CHECK_TENSOR(x, 0, 3);
+    CHECK_STR(eg_checkpoint_save(c, test_temp("numbers/x")), test_temp("numbers/x-3.safetensors"));
+    for (int i = 4; i <= 11; i++) CHECK(eg_checkpoint_save(c, test_temp("numbers/x")));
+    CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x")), test_temp("numbers/x-11.safetensors"));       // by number, not by letters
+    CHECK(eg_checkpoint_latest(test_temp("numbers/y")) == NULL);
+    eg_checkpoint_release(c);
+    c = eg_checkpoint_new();                             // begun anew in a folder with checkpoints: none is overwritten
+    CHECK(eg_checkpoint_track(c, "x", x));
+    CHECK_STR(eg_checkpoint_save(c, test_temp("numbers/x")), test_temp("numbers/x-12.safetensors"));
+    eg_archive *a = eg_load_safetensors(test_temp("numbers/x-12.safetensors"));
+    CHECK_STR(eg_archive_text(a, "save_counter"), "12");
+    CHECK_STR(eg_archive_text(a, "eager_checkpoint"), "1");
+    eg_archive_release(a);
+    eg_checkpoint *again = eg_checkpoint_retain(c);
+    eg_checkpoint_release(c);
+    eg_checkpoint_release(again);
+    eg_checkpoint_release(NULL);
+    eg_release(x);
+}
+TEST(npz_checkpoints) {
+    eg_tensor *x = eg_variable(eg_scalar(2), "x");
+    int64_t step = (int64_t)1 << 62;
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "x", x) && eg_checkpoint_track_number(c, "step", &step));
+    CHECK_STR(eg_checkpoint_save(c, test_temp("z.npz")), test_temp("z-1.npz"));
+    eg_assign(x, 5);
+    step = 0;
+    CHECK(eg_checkpoint_restore(c, test_temp("z-1")));
+    CHECK_TENSOR(x, 0, 2);
+    CHECK(step == (int64_t)1 << 62);
+    CHECK(eg_checkpoint_assert_consumed(c));
+    eg_archive *a = eg_load_npz(test_temp("z-1.npz"));
+    CHECK_STR(eg_archive_text(a, "step"), "4611686018427387904");
+    eg_archive_release(a);
+    eg_checkpoint_release(c);
+    eg_release(x);
+}
+TEST(the_last_n_are_kept) {
+    eg_tensor *x = eg_variable(eg_scalar(0), "x");
+    eg_checkpoint *c = eg_checkpoint_new(.keep = 3);
+    CHECK(eg_checkpoint_track(c, "x", x));
+    for (int i = 1; i <= 5; i++) {
+        char name[64];
+        CHECK(eg_checkpoint_save(c, test_temp("keep/k")));
+        CHECK(eg_checkpoint_save(c, test_temp("keep/other")));          // counts on, and is not touched by the other's tidying
+        snprintf(name, sizeof name, "keep/k-%d.safetensors", 2 * i - 1);
+        CHECK(there(test_temp(name)));
+        snprintf(name, sizeof name, "keep/k-%d.safetensors", 2 * i - 7);
+        CHECK(!there(test_temp(name)));
+        snprintf(name, sizeof name, "keep/k-%d.safetensors", 2 * i - 5);
+        CHECK(i < 3 || there(test_temp(name)));
+    }
+    CHECK(there(test_temp("keep/other-10.safetensors")) && there(test_temp("keep/other-6.safetensors")) && !there(test_temp("keep/other-4.safetensors")));
+    CHECK_ERROR(eg_checkpoint_new(.keep = -1), EG_ERROR_ARGUMENT, ".keep is -1");
+    eg_checkpoint_release(c);
+    eg_release(x);
+}
+TEST(what_cannot_be_tracked_or_restored) {
+    eg_tensor *x = eg_variable(eg_scalar(0), "x");
+    int64_t n = 0;
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "x", x));
+    CHECK_ERROR(eg_checkpoint_track(c, "x", x), EG_ERROR_ARGUMENT, "something is tracked as 'x' already");
+    CHECK_ERROR(eg_checkpoint_track(c, "y", eg_scalar(1)), EG_ERROR_ARGUMENT, "no variable");
+    CHECK_ERROR(eg_checkpoint_track(c, "", x), EG_ERROR_ARGUMENT, "the name is empty");
+    CHECK_ERROR(eg_checkpoint_track(c, NULL, x), EG_ERROR_ARGUMENT, "the name is NULL");
+    CHECK_ERROR(eg_checkpoint_track(c, "y", NULL), EG_ERROR_NULL, "is NULL");
+    CHECK_ERROR(eg_checkpoint_track_layer(c, "y", NULL), EG_ERROR_NULL, "is NULL");
+    CHECK_ERROR(eg_checkpoint_track_optimizer(NULL, "y", NULL), EG_ERROR_NULL, "the checkpoint is NULL");
+    CHECK_ERROR(eg_checkpoint_track_iterator(c, "y", NULL), EG_ERROR_NULL, "is NULL");
+    CHECK_ERROR(eg_checkpoint_track_number(c, "x", &n), EG_ERROR_ARGUMENT, "already");
+    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("missing")), EG_ERROR_FILE, "missing: there is no such .safetensors or .npz file");
+    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("missing-1.npz")), EG_ERROR_FILE, "missing-1.npz: cannot be opened");
+    CHECK_ERROR(eg_checkpoint_save(c, ""), EG_ERROR_ARGUMENT, "the prefix is empty");
+    CHECK_ERROR(eg_checkpoint_save(NULL, "x"), EG_ERROR_NULL, "the checkpoint is NULL");
+    CHECK_ERROR(eg_checkpoint_latest(NULL), EG_ERROR_ARGUMENT, "the prefix is NULL");
+    CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_STATE, "nothing was restored");
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add(a, "x", 1) && eg_archive_set_text(a, "eager_checkpoint", "2") && eg_save_npz(a, test_temp("newer-1.npz")));
+    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("newer-1.npz")), EG_ERROR_FILE, "a checkpoint of version 2; this library reads version 1");
+    CHECK_TENSOR(x, 0, 0);
+    eg_archive_release(a);
+    eg_checkpoint_release(c);
+    eg_release(x);
+}
+TEST(misfits_are_listed_and_nothing_changes) {
+    eg_tensor *a = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "a"), *b = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "b"), *d = eg_variable(eg_scalar(7), "d");
+    int64_t step = 5;
+    eg_archive *file = eg_archive_new();
+    CHECK(eg_archive_add(file, "a", eg_zeros(EG_FLOAT32, EG_SHAPE(2))) && eg_archive_add(file, "b", eg_zeros(EG_FLOAT32, EG_SHAPE(4))) &&
+          eg_archive_add(file, "step", eg_zeros(EG_INT32, EG_SHAPE(1))) && eg_archive_add(file, "old", 1));
+    CHECK(eg_save_safetensors(file, test_temp("m-1.safetensors")));
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "a", a) && eg_checkpoint_track(c, "b", b) && eg_checkpoint_track(c, "d", d) && eg_checkpoint_track_number(c, "step", &step));
+    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("m-1")), EG_ERROR_SHAPE, "m-1.safetensors: 2 of another shape: 'b' (float32 [3] here, float32 [4] there), 'step'");
+    CHECK_TENSOR(a, 0, 1, 1);
+    CHECK_INT(step, 5);
+    CHECK_ERROR(eg_checkpoint_assert_existing_objects_matched(c), EG_ERROR_STATE, "nothing was restored");
+    eg_checkpoint_release(c);
+    c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "a", a) && eg_checkpoint_track(c, "d", d));
+    CHECK(eg_checkpoint_restore(c, test_temp("m-1")));
+    CHECK_TENSOR(a, 0, 0, 0);
+    CHECK_ERROR(eg_checkpoint_assert_existing_objects_matched(c), EG_ERROR_ASSERT, "1 missing: 'd'");
+    CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_ASSERT, "1 missing: 'd'; 3 unexpected: 'b', 'step', 'old'");
+    eg_archive_release(file);
+    eg_checkpoint_release(c);
+    eg_release(a);
+    eg_release(b);
+    eg_release(d);
+}
+
+// ---- restoring before the variables exist
+
+TEST(values_arrive_as_variables_are_tracked) {
+    eg_tensor *x = eg_variable(eg_scalar(4), "x"), *y = eg_variable(eg_scalar(5), "y");
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "x", x) && eg_checkpoint_track(c, "y", y) && eg_checkpoint_save(c, test_temp("late")));
+    eg_checkpoint_release(c);
+    eg_assign(x, 0);
+    eg_assign(y, 0);
+    c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_restore(c, test_temp("late-1")));
+    CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_ASSERT, "2 unexpected: 'x', 'y'");
+    CHECK(eg_checkpoint_assert_existing_objects_matched(c));
+    CHECK(eg_checkpoint_track(c, "x", x));
+    CHECK_TENSOR(x, 0, 4);
+    eg_tensor *wrong = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "y");
+    CHECK_ERROR(eg_checkpoint_track(c, "y", wrong), EG_ERROR_SHAPE, "eg_checkpoint_track: ");
+    eg_release(wrong);
+    CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_ASSERT, "1 unexpected: 'y'");
+    eg_assign(x, 9);                                     // what has its value is left alone
+    CHECK(eg_checkpoint_track(c, "y", y));
+    CHECK_TENSOR(x, 0, 9);
+    CHECK_TENSOR(y, 0, 5);
+    CHECK(eg_checkpoint_assert_consumed(c));
+    eg_checkpoint_release(c);
+    eg_release(x);
+    eg_release(y);
+}
+static eg_tensor *drop(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_training() ? eg_mul(in[0], eg_cast(eg_random_bernoulli(eg_shape_of(in[0]), .probability = 0.6), EG_FLOAT32)) : in[0];
+}
+static eg_layer *dropout_model(void) {
+    return eg_sequential(eg_layer_dense(8, .activation = EG_TANH), eg_layer_custom("drop", drop, NULL), eg_layer_dense(8, .activation = EG_TANH),
+                         eg_layer_custom("drop", drop, NULL), eg_layer_dense(2));
+}
+TEST(values_arrive_as_layers_are_built) {
+    eg_tensor *x = eg_random_normal(EG_SHAPE(4, 3));
+    eg_layer *m = dropout_model(), *late = dropout_model(), *other = eg_sequential(eg_layer_dense(5)), *narrow = eg_sequential(eg_layer_dense(7));
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "model", m) && eg_checkpoint_track_random(c));
+    eg_tensor *first = eg_call(m, x);
+    CHECK(first && eg_checkpoint_save(c, test_temp("layers")));
+    eg_tensor *with_dropout = eg_call(m, x, .training = true);
+    eg_checkpoint_release(c);
+
+    c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "model", late) && eg_checkpoint_track_random(c));
+    CHECK(eg_checkpoint_restore(c, test_temp("layers-1")));
+    CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_ASSERT, "6 unexpected: 'model/dense/kernel', 'model/dense/bias'");
+    CHECK_SAME(eg_call(late, x, .training = true), with_dropout, 0);     // the first call, with the weights and the random numbers restored
+    CHECK(eg_checkpoint_assert_consumed(c));
+    CHECK_SAME(eg_call(late, x), first, 0);
+    eg_checkpoint_release(c);
+
+    c = eg_checkpoint_new();                             // a model of other sizes fails as it is built; one it does not track is not touched
+    CHECK(eg_checkpoint_track_layer(c, "model", narrow) && eg_checkpoint_restore(c, test_temp("layers-1")));
+    CHECK(eg_call(other, x) != NULL);
+    CHECK_ERROR(eg_call(narrow, x), EG_ERROR_SHAPE, "'model/dense/kernel' (float32 [3, 7] here, float32 [3, 8] there)");
+    eg_checkpoint_release(c);
+    CHECK(eg_call(narrow, x) != NULL);
+    eg_layer_release(m);
+    eg_layer_release(late);
+    eg_layer_release(other);
+    eg_layer_release(narrow);
+}
+TEST(layers_made_while_another_waits_are_random) {
+    eg_tensor *x = eg_random_normal(EG_SHAPE(4, 8));
+    eg_layer *m = eg_sequential(eg_layer_dense(2)), *next = eg_sequential(eg_layer_dense(8), eg_layer_dense(8));
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add(a, "model/dense/kernel", eg_zeros(EG_FLOAT32, EG_SHAPE(8, 2))) && eg_save_npz(a, test_temp("wait-1.npz")));
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "model", m) && eg_checkpoint_restore(c, test_temp("wait-1.npz")));
+    eg_tensor *w[4];
+    CHECK(eg_call(next, x) != NULL);
+    CHECK_INT(eg_layer_weights(next, w, 4), 4);
+    CHECK(eg_item(eg_reduce_sum(eg_abs(eg_sub(w[0], w[2])))) > 0.1);
+    eg_checkpoint_release(c);
+    eg_archive_release(a);
+    eg_layer_release(m);
+    eg_layer_release(next);
+}
+
+// ---- training that is stopped and goes on
+
+typedef struct training { eg_layer *model; eg_optimizer *optimizer; eg_iterator *data; int64_t step; eg_checkpoint *checkpoint; double loss; } training;
+
+static eg_dataset *numbers(void) {
+    EG_SCOPE;
+    eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 0, 60, 1), EG_SHAPE(20, 3));
+    eg_tensor *y = eg_cast(eg_mod(eg_range(EG_INT32, 0, 20, 1), 2), EG_INT32);
+    return eg_dataset_batch(eg_dataset_repeat(eg_dataset_shuffle(eg_dataset_from_slices(eg_div(x, 60), y), 8, .seed = 7), -1), 4);
+}
+static void training_begin(training *t, eg_optimizer *optimizer, bool build_first) {
+    t->model = dropout_model();
+    t->optimizer = optimizer;
+    eg_dataset *d = numbers();
+    t->data = eg_iterator_new(d);
+    eg_dataset_release(d);
+    t->step = 0;
+    t->checkpoint = eg_checkpoint_new();
+    EG_SCOPE;
+    if (build_first) CHECK(eg_call(t->model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3))) != NULL);
+    CHECK(eg_checkpoint_track_layer(t->checkpoint, "model", t->model) && eg_checkpoint_track_optimizer(t->checkpoint, "adam", t->optimizer) &&
+          eg_checkpoint_track_iterator(t->checkpoint, "data", t->data) && eg_checkpoint_track_number(t->checkpoint, "step", &t->step) &&
+          eg_checkpoint_track_random(t->checkpoint));
+}
+static void training_step(training *t) {
+    EG_SCOPE;
+    eg_tensor *batch[EG_MAX_COMPONENTS], *vars[8], *grads[8];
+    REQUIRE(eg_iterator_next(t->data, batch) == EG_NEXT);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *loss = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(batch[1], eg_call(t->model, batch[0], .training = true)));
+    int n = eg_layer_trainable_weights(t->model, vars, 8);
+    CHECK(eg_tape_gradients(tape, loss, vars, n, grads) && eg_apply_gradients(t->optimizer, grads, vars, n));
+    t->loss = eg_item(loss);
+    t->step++;
+}
+static void training_end(training *t) {
+    eg_checkpoint_release(t->checkpoint);
+    eg_iterator_release(t->data);
+    eg_optimizer_release(t->optimizer);
+    eg_layer_release(t->model);
+}
+static bool same_training(training *a, training *b) {
+    eg_tensor *x[64], *y[64];
+    int n = eg_layer_weights(a->model, x, 32), m = eg_layer_weights(b->model, y, 32);
+    bool same = n == m && a->step == b->step && a->loss == b->loss;
+    n += eg_optimizer_state(a->optimizer, x + n, 64 - n);
+    m += eg_optimizer_state(b->optimizer, y + m, 64 - m);
+    same = same && n == m;
+    for (int i = 0; i < n && same; i++)
+        same = eg_size(x[i]) == eg_size(y[i]) && memcmp(eg_data(x[i]), eg_data(y[i]), (size_t)(eg_size(x[i]) * eg_dtype_size(eg_dtype_of(x[i])))) == 0;
+    return same;
+}
+static eg_optimizer *optimizers(int kind) {
+    if (kind == 0) return eg_adam(.learning_rate = 0.05);
+    if (kind == 1) return eg_adam(.learning_rate = 0.05, .accumulate_steps = 3, .amsgrad = true);
+    if (kind == 2) return eg_sgd(.schedule = eg_exponential_decay(0.1, 2, 0.9, false), .momentum = 0.9);
+    return eg_ftrl(.learning_rate = 0.1);
+}
+TEST(stopped_at_any_step_it_ends_with_the_same_bits) {
+    enum { STEPS = 12 };
+    for (int kind = 0; kind < 4; kind++)
+        for (int late = 0; late < 2; late++) {
+            eg_seed(5);
+            training whole;
+            char prefix[64], path[80];
+            snprintf(prefix, sizeof prefix, "resume%d%d/t", kind, late);
+            training_begin(&whole, optimizers(kind), true);
+            for (int i = 0; i < STEPS; i++) {
+                CHECK(eg_checkpoint_save(whole.checkpoint, test_temp(prefix)));
+                training_step(&whole);
+            }
+            for (int stop = 0; stop < STEPS; stop += test_share > 1 ? 5 : 1) {
+                training again;
+                eg_seed((uint64_t)stop + 100);
+                training_begin(&again, optimizers(kind), !late);
+                training_step(&again);                   // it did something else before
+                if (late) { training_end(&again); training_begin(&again, optimizers(kind), false); }
+                snprintf(path, sizeof path, "%s-%d", prefix, stop + 1);
+                CHECK(eg_checkpoint_restore(again.checkpoint, test_temp(path)));
+                if (!late) CHECK(eg_checkpoint_assert_consumed(again.checkpoint));
+                CHECK_INT(again.step, stop);
+                while (again.step < STEPS) training_step(&again);
+                CHECK(eg_checkpoint_assert_existing_objects_matched(again.checkpoint) || (stop == 0 && (eg_error_clear(), true)));
+                CHECK(same_training(&again, &whole));
+                if (stop) CHECK(eg_checkpoint_assert_consumed(again.checkpoint));
+                training_end(&again);
+            }
+            training_end(&whole);
+        }
+}
+TEST(a_model_of_100_layers) {
+    EG_SCOPE;
+    enum { LAYERS = 100 };
+    eg_layer *deep[2];
+    eg_optimizer *adam[2];
+    eg_checkpoint *c[2];
+    eg_tensor *x = eg_random_normal(EG_SHAPE(4, 6)), *vars[2][2 * LAYERS], *grads[2 * LAYERS];
+    for (int k = 0; k < 2; k++) {
+        deep[k] = eg_sequential();
+        for (int i = 0; i < LAYERS; i++) CHECK(eg_layer_add(deep[k], eg_layer_dense(6, .activation = EG_TANH)));
+        adam[k] = eg_adam(.learning_rate = 0.01);
+        c[k] = eg_checkpoint_new();
+        CHECK(eg_checkpoint_track_layer(c[k], "deep", deep[k]) && eg_checkpoint_track_optimizer(c[k], "adam", adam[k]));
+    }
+    for (int step = 0; step < 6; step++)
+        for (int k = step < 3 ? 0 : 1; k >= 0; k--) {
+            EG_SCOPE;
+            if (step == 3 && k == 1) {
+                CHECK(eg_checkpoint_save(c[0], test_temp("deep")));
+                CHECK(eg_checkpoint_restore(c[1], test_temp("deep-1")));
+            }
+            eg_tape *tape = eg_tape_begin();
+            eg_tensor *loss = eg_reduce_mean(eg_square(eg_call(deep[k], x)));
+            CHECK_INT(eg_layer_weights(deep[k], vars[k], 2 * LAYERS), 2 * LAYERS);
+            CHECK(eg_tape_gradients(tape, loss, vars[k], 2 * LAYERS, grads) && eg_apply_gradients(adam[k], grads, vars[k], 2 * LAYERS));
+        }
+    CHECK(eg_checkpoint_assert_consumed(c[1]));
+    for (int i = 0; i < 2 * LAYERS; i++) CHECK(memcmp(eg_data(vars[0][i]), eg_data(vars[1][i]), (size_t)eg_size(vars[0][i]) * 4) == 0);
+    CHECK(eg_save_weights(deep[0], test_temp("deep.safetensors")) && eg_load_weights(deep[1], test_temp("deep.safetensors")));
+    for (int k = 0; k < 2; k++) {
+        eg_checkpoint_release(c[k]);
+        eg_optimizer_release(adam[k]);
+        eg_layer_release(deep[k]);
+    }
+}
+TEST(back_to_a_checkpoint_from_before_the_first_step) {
+    eg_tensor *v = eg_variable(eg_scalar(1), "v"), *g = eg_scalar(0.5);
+    eg_optimizer *adam = eg_adam(.learning_rate = 0.1);
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_save(c, test_temp("first")));
+    CHECK(eg_apply_gradients(adam, &g, &v, 1) && eg_apply_gradients(adam, &g, &v, 1));
+    double after = eg_item(v);
+    CHECK(eg_checkpoint_restore(c, test_temp("first-1")));
+    CHECK_INT(eg_optimizer_steps(adam), 0);
+    CHECK(eg_apply_gradients(adam, &g, &v, 1) && eg_apply_gradients(adam, &g, &v, 1));
+    CHECK(eg_item(v) == after);
+    eg_tensor *untracked = eg_variable(eg_scalar(1), "u");              // its slots are not saved, nor taken away
+    CHECK(eg_apply_gradients(adam, &g, &untracked, 1));
+    CHECK(eg_checkpoint_save(c, test_temp("first")) && eg_checkpoint_restore(c, test_temp("first-2")));
+    CHECK(eg_checkpoint_assert_consumed(c));
+    CHECK_INT(eg_optimizer_state(adam, NULL, 0), 6);
+    eg_checkpoint_release(c);
+    eg_optimizer_release(adam);
+    eg_release(v);
+    eg_release(untracked);
+}
+TEST(iterators_go_back_when_another_cannot) {
+    eg_dataset *d = numbers();
+    eg_iterator *a = eg_iterator_new(d), *b = eg_iterator_new(d);
+    eg_tensor *x[EG_MAX_COMPONENTS], *wanted;
+    eg_archive *file = eg_archive_new();
+    CHECK(eg_archive_add(file, "a", eg_iterator_position(a)) && eg_archive_add(file, "b", eg_zeros(EG_UINT8, EG_SHAPE(50))));
+    CHECK(eg_save_npz(file, test_temp("positions-1.npz")));
+    CHECK(eg_iterator_next(a, x) == EG_NEXT && eg_iterator_next(a, x) == EG_NEXT && eg_iterator_next(b, x) == EG_NEXT);
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_iterator(c, "a", a) && eg_checkpoint_track_iterator(c, "b", b));
+    wanted = eg_iterator_position(a);
+    CHECK(!eg_checkpoint_restore(c, test_temp("positions-1.npz")));
+    CHECK(eg_error() != EG_OK);
+    eg_error_clear();
+    CHECK_SAME(eg_iterator_position(a), wanted, 0);
+    eg_archive_release(file);
+    eg_checkpoint_release(c);
+    eg_iterator_release(a);
+    eg_iterator_release(b);
+    eg_dataset_release(d);
+}
