@@ -11596,7 +11596,7 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
     for (int i = 0; i < h->columns; i++) {
         if (egi_is_validation(h->names[i]) || !strcmp(h->names[i], "learning_rate")) continue;
         egi_svg_panel(&t, h, i, top, epochs, numbers, numbers + EGI_SVG_POINTS);
-        top += EGI_SVG_PANEL;
+        top += (double)EGI_SVG_PANEL;
     }
     egi_text_printf(&t, "</svg>\n");
     egi_free(numbers);
