@@ -985,6 +985,7 @@ typedef struct eg_layer_options {
     int64_t value_dim;                    // attention: key_dim
     int64_t output_units;                 // attention: the size of the query
     int64_t kv_heads;                     // attention: keys and values have fewer heads, each serves several queries (Ainslie et al. 2023); heads
+    double rotary_base;                   // attention: queries and keys turn by their positions (Su et al. 2021); none, 10000 is usual
     eg_merge merge;                       // bidirectional
 } eg_layer_options;
 
@@ -1005,9 +1006,11 @@ EAGER_API eg_layer *eg_layer_gru(int64_t units, eg_layer_options options EGI_DEF
 // .merge. States: those of the layer, then those of the copy.
 EAGER_API eg_layer *eg_layer_bidirectional(eg_layer *layer, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // softmax(q k^T / sqrt(key_dim)) v for each head, then a product that mixes the heads; q, k and v are products of the inputs:
-// query (B, T, C), value (B, S, D) (default: the query), key (B, S, E) (default: the value), and, last, where wanted, a bool mask
-// that broadcasts to (B, T, S): who may look at whom. Masks that come with the inputs count, too. Second output: the softmax
-// (B, heads, T, S). Layers query, key, value, attention_output in it, each with a kernel and a bias.
+// query (B, T, C), value (B, S, D) (default: the query), key (B, S, E) (default: the value), and where wanted a bool mask that
+// broadcasts to (B, T, S): who may look at whom. Masks that come with the inputs count, too. Layers query, key, value,
+// attention_output in it, each with a kernel and a bias. Second output: the softmax (B, heads, T, S). Third and fourth: keys and
+// values (B, heads, S, key_dim); as the last two inputs of a later call they are what its queries look at besides themselves,
+// which spares a model that writes a text from reading it again for each letter.
 EAGER_API eg_layer *eg_layer_multi_head_attention(int64_t heads, int64_t key_dim, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 
 // Layers one behind the other: eg_sequential(eg_layer_dense(32, .activation = EG_RELU), eg_layer_dense(10)). It takes over the
@@ -9581,7 +9584,7 @@ typedef enum egi_field_kind { EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_PAIR, EG
     F(go_backwards, EGI_FIELD_BOOL, o.go_backwards) F(no_forget_bias, EGI_FIELD_BOOL, o.no_forget_bias) \
     F(reset_before, EGI_FIELD_BOOL, o.reset_before) F(dropout, EGI_FIELD_NUMBER, o.dropout) \
     F(recurrent_dropout, EGI_FIELD_NUMBER, o.recurrent_dropout) F(value_dim, EGI_FIELD_INT64, o.value_dim) F(output_units, EGI_FIELD_INT64, o.output_units) \
-    F(kv_heads, EGI_FIELD_INT64, o.kv_heads) F(merge, EGI_FIELD_INT, o.merge) \
+    F(kv_heads, EGI_FIELD_INT64, o.kv_heads) F(rotary_base, EGI_FIELD_NUMBER, o.rotary_base) F(merge, EGI_FIELD_INT, o.merge) \
     F(units, EGI_FIELD_INT64, units) F(size, EGI_FIELD_INT64, size) F(count, EGI_FIELD_INT64, count) F(rate, EGI_FIELD_NUMBER, rate) \
     F(target, EGI_FIELD_SHAPE, target) F(pads, EGI_FIELD_PADS, pads) F(n_in, EGI_FIELD_INT, n_in) F(n_out, EGI_FIELD_INT, n_out)
 #define EGI_FIELD_ID(id, kind, member) EGI_F_##id,
@@ -10555,18 +10558,25 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
 
 // ---- attention
 
-// Queries, keys and values, without the mask that may come last.
-static int egi_attention_inputs(const egi_layer_run *c, eg_tensor **mask) {
-    *mask = c->in && c->n > 1 && c->in[c->n - 1]->dtype == EG_BOOL ? c->in[c->n - 1] : NULL;
-    return *mask ? c->n - 1 : c->n;
+// What a call is given: n of query, value, key; then the mask of pairs; then the keys and values so far, told by their rank.
+typedef struct egi_attention_in { int n; eg_tensor *pairs, *past[2]; int64_t before; } egi_attention_in;
+static egi_attention_in egi_attention_inputs(const egi_layer_run *c) {
+    egi_attention_in a = { c->n, NULL, { NULL, NULL }, 0 };
+    if (c->in && a.n > 2 && c->in[a.n - 1]->rank == 4 && c->in[a.n - 2]->rank == 4) {
+        a.n -= 2;
+        a.past[0] = c->in[a.n];
+        a.past[1] = c->in[a.n + 1];
+        a.before = a.past[0]->dims[2];
+    }
+    if (c->in && a.n > 1 && c->in[a.n - 1]->dtype == EG_BOOL) a.pairs = c->in[--a.n];
+    return a;
 }
 static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
     static const char *const names[] = { "query", "key", "value", "attention_output" };
     const egi_layer_config *k = &l->config;
     int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size, heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
     int64_t units[4] = { 0, 0, 0, k->o.output_units ? k->o.output_units : in->dims[2] };
-    eg_tensor *mask;
-    if (n > 1) n = egi_attention_inputs(egi_this.layer, &mask);
+    if (n > 1) n = egi_attention_inputs(egi_this.layer).n;
     eg_shape from[4] = { in[0], in[n > 2 ? 2 : n - 1], in[n > 1 ? 1 : 0], in[0] }, out;
     if (!egi_last_known(in)) return false;
     if (!egi_checked_product(heads, k->size, &units[0]) || !egi_checked_product(shared, k->size, &units[1]) || !egi_checked_product(shared, value_dim, &units[2]) ||
@@ -10578,6 +10588,7 @@ static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
         o.causal = false;
         o.dropout = 0;
         o.value_dim = o.output_units = o.kv_heads = 0;
+        o.rotary_base = 0;
         eg_layer *part = eg_layer_track(l, names[i], (eg_layer_dense)(units[i], o));
         if (!part || !egi_layer_prepare(part, &from[i], 1, &out)) return false;
     }
@@ -10609,28 +10620,54 @@ static bool egi_narrow(eg_tensor **mask, eg_tensor *by) {
     return *mask != NULL;
 }
 // What comes together into one mask that broadcasts to (B, H, T, S); NULL: none. *whole: no row of it can be all false.
-static bool egi_attention_mask(const eg_layer *l, const egi_layer_run *c, int n, eg_tensor *given, eg_tensor **mask, bool *whole) {
-    const eg_tensor *query = c->in[0], *value = c->in[n > 1 ? 1 : 0];
+static bool egi_attention_mask(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a, eg_tensor **mask, bool *whole) {
+    const eg_tensor *query = c->in[0], *value = c->in[a->n > 1 ? 1 : 0], *given = a->pairs;
+    int n = a->n;
+    int64_t keys = value->dims[1] + a->before;
     *mask = NULL;
     for (int i = 0; i < (n == 1 ? 2 : n); i++) {               // of the query (B, 1, T, 1); of value and key (B, 1, 1, S)
         const eg_tensor *x = i ? value : query;
         eg_tensor *one = c->mask[i < n ? i : 0];
         if (!one) continue;
+        if (a->before) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: a mask of steps does not tell about the keys so far; a mask of pairs does");
         if (one->rank != 2 || one->dims[0] != x->dims[0] || one->dims[1] != x->dims[1])
             return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not fit the sequences %s: one bool for each step", egi_describe(one), egi_describe(x));
         if (!egi_narrow(mask, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
     }
     if (given) {
-        eg_shape full = { 3, { query->dims[0], query->dims[1], value->dims[1] } };
+        eg_shape full = { 3, { query->dims[0], query->dims[1], keys } };
         bool fits = given->rank <= 3;
         for (int i = 1; i <= given->rank && fits; i++) fits = given->dims[given->rank - i] == 1 || given->dims[given->rank - i] == full.dims[3 - i];
         if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not broadcast to (batch, queries, keys) %s", egi_describe(given), egi_show(full));
-        if (!egi_narrow(mask, given->rank == 3 ? eg_expand_dims(given, 1) : given)) return false;
+        if (!egi_narrow(mask, given->rank == 3 ? eg_expand_dims(a->pairs, 1) : a->pairs)) return false;
     }
     *whole = !*mask;
     if (!l->config.o.causal) return true;
-    eg_tensor *t = eg_expand_dims(eg_range(EG_INT32, 0, (double)query->dims[1], 1), 1), *s = eg_range(EG_INT32, 0, (double)value->dims[1], 1);
+    double first = (double)a->before;                          // of the positions asked for
+    eg_tensor *t = eg_expand_dims(eg_range(EG_INT32, first, first + (double)query->dims[1], 1), 1), *s = eg_range(EG_INT32, 0, (double)keys, 1);
     return egi_narrow(mask, eg_greater_equal(t, s));
+}
+// Rotary positions (Su et al. 2021): elements i and i + K / 2 turn by position base^(-2 i / K), so that a product of two depends on
+// how far apart they stand.
+static eg_tensor *egi_turned(eg_tensor *x, double base, int64_t first) {
+    eg_tensor *half[2], *turned[2];
+    if (base == 0 || !x || !eg_split(x, 2, 3, half)) return base == 0 ? x : NULL;
+    double n = (double)half[0]->dims[3];
+    eg_tensor *position = eg_expand_dims(eg_range(EG_FLOAT64, (double)first, (double)(first + x->dims[2]), 1), 1);
+    eg_tensor *angle = (eg_mul)(position, eg_exp((eg_mul)(eg_range(EG_FLOAT64, 0, n, 1), eg_number(-log(base) / n))));
+    eg_tensor *cosine = eg_cast(eg_cos(angle), (eg_dtype)x->dtype), *sine = eg_cast(eg_sin(angle), (eg_dtype)x->dtype);
+    turned[0] = (eg_sub)((eg_mul)(half[0], cosine), (eg_mul)(half[1], sine));
+    turned[1] = (eg_add)((eg_mul)(half[1], cosine), (eg_mul)(half[0], sine));
+    return turned[0] && turned[1] ? eg_concat(turned, 2, 3) : NULL;
+}
+// What was there so far and what is new.
+static eg_tensor *egi_after(const egi_attention_in *a, int which, eg_tensor *x, int64_t shared, int64_t elements) {
+    eg_tensor *both[2] = { a->past[which], x };
+    if (!x || !both[0]) return x;
+    eg_shape fits = { 4, { x->dims[0], shared, a->before, elements } };
+    if (!egi_equal_shapes(egi_shape(both[0]), fits))
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_call: the %s so far are %s, and must be %s", which ? "values" : "keys", egi_describe(both[0]), egi_show(fits));
+    return eg_concat(both, 2, 2);
 }
 // Keys (or values) of fewer heads than the queries serve several of these: a dimension to broadcast over.
 static eg_tensor *egi_for_groups(eg_tensor *x, int64_t heads, bool few) {
@@ -10656,16 +10693,23 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
     int64_t heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
     bool whole = true;
-    eg_tensor *mask, *given;
-    int n = egi_attention_inputs(c, &given);
+    eg_tensor *mask;
+    egi_attention_in a = egi_attention_inputs(c);
+    int n = a.n;
     for (int i = 1; i < n; i++)
         if (c->in[i]->rank != 3 || c->in[i]->dims[0] != c->in[0]->dims[0] || c->in[i]->dims[1] != c->in[1]->dims[1])
             return egi_fail(EG_ERROR_SHAPE, "eg_call: query %s, value %s%s%s do not go together: (B, T, C), (B, S, D) and (B, S, E)", egi_describe(c->in[0]),
                             egi_describe(c->in[1]), n > 2 ? ", key " : "", n > 2 ? egi_describe(c->in[2]) : "");
-    if (!egi_attention_mask(l, c, n, given, &mask, &whole)) return false;
-    eg_tensor *query = egi_heads(l, 0, c->in[0], heads), *key = egi_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), *value = egi_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
+    if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: keys and values so far go with a query alone");
+    if (!egi_attention_mask(l, c, &a, &mask, &whole)) return false;
+    eg_tensor *query = egi_turned(egi_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
+    eg_tensor *key = egi_turned(egi_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base, a.before), *value = egi_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
+    key = egi_after(&a, 0, key, shared, k->size);
+    value = egi_after(&a, 1, value, shared, k->o.value_dim ? k->o.value_dim : k->size);
     eg_tensor *weights = egi_attention_weights(query, key, mask, whole);
     c->out[1] = weights;
+    c->out[2] = key;
+    c->out[3] = value;
     if (weights && c->training && k->o.dropout > 0) weights = (eg_mul)(weights, egi_step_dropout(weights, egi_shape(weights), k->o.dropout));
     eg_tensor *seen = egi_by_heads(weights, value, false);
     eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], seen ? heads * seen->dims[3] : 0 } };
@@ -10684,8 +10728,8 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(gru, "GRU", 3, 2, 2, EGI_FIXED_LAST, EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(reset_before), \
         egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
     ROW(bidirectional, "Bidirectional", 3, 5, 5, EGI_CONTAINER, EGI_HAS(merge), egi_build_bidirectional, egi_call_bidirectional, egi_shape_bidirectional) \
-    ROW(multi_head_attention, "MultiHeadAttention", 3, 4, 2, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(size) | \
-        EGI_HAS(causal) | EGI_HAS(dropout) | EGI_HAS(value_dim) | EGI_HAS(output_units) | EGI_HAS(kv_heads), egi_build_attention, egi_call_attention, egi_shape_attention) \
+    ROW(multi_head_attention, "MultiHeadAttention", 3, 6, 4, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(size) | \
+        EGI_HAS(causal) | EGI_HAS(dropout) | EGI_HAS(value_dim) | EGI_HAS(output_units) | EGI_HAS(kv_heads) | EGI_HAS(rotary_base), egi_build_attention, egi_call_attention, egi_shape_attention) \
     ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_build_sequential, egi_call_sequential, egi_shape_sequential) \
     ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, egi_call_custom, egi_shape_unknown)
 #define EGI_LAYER_ROW(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) { #name, class_name, rank, n_in, n_out, flags, has, build, call, shape },
@@ -10743,6 +10787,8 @@ EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_d
     c.size = key_dim;
     if (!egi_layer_positive(t, "heads", heads) || !egi_layer_positive(t, "elements a head", key_dim) || !egi_layer_rate(t, o.dropout)) return NULL;
     if (o.value_dim < 0 || o.output_units < 0) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: a negative size");
+    if (o.rotary_base < 0 || (o.rotary_base > 0 && key_dim % 2))
+        return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: rotary positions need an even key_dim and a positive base, not %lld and %g", (long long)key_dim, o.rotary_base);
     if (o.kv_heads < 0 || (o.kv_heads && heads % o.kv_heads))
         return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: %lld heads cannot share the keys of %lld", (long long)heads, (long long)o.kv_heads);
     return egi_layer_make(t, &c);

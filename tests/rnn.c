@@ -211,6 +211,46 @@ TEST(grouped_queries) {
     eg_layer_release(many);
 }
 
+// Step by step with the keys and values so far is the same as all at once.
+TEST(keys_and_values_are_kept) {
+    eg_layer *layers[] = {eg_layer_multi_head_attention(2, 4, .causal = true), eg_layer_multi_head_attention(4, 2, .causal = true, .kv_heads = 2, .value_dim = 3, .rotary_base = 100)};
+    eg_tensor *x = sequences(2, 6, 3);
+    for (int i = 0; i < 2; i++) {
+        eg_tensor *in[3] = {steps_of(x, 0, 3)}, *out[4], *pieces[4], *whole[4];
+        CHECK(eg_call_multi(layers[i], in, 1, out, 4));
+        pieces[0] = out[0];
+        for (int t = 3; t < 6; t++) {
+            in[0] = steps_of(x, t, 1), in[1] = out[2], in[2] = out[3];
+            REQUIRE(eg_call_multi(layers[i], in, 3, out, 4));
+            pieces[t - 2] = out[0];
+        }
+        CHECK(eg_call_multi(layers[i], &x, 1, whole, 4));
+        CHECK_SAME(eg_concat(pieces, 4, 1), whole[0], 1e-6);
+        CHECK_SAME(out[2], whole[2], 1e-6);
+        CHECK_SHAPE(out[3], 2, 2, 6, i ? 3 : 4);
+        in[2] = whole[2];
+        if (i) CHECK_ERROR(eg_call_multi(layers[i], in, 3, out, 1), EG_ERROR_SHAPE, "and must be [2, 2, 5, 3]");
+        CHECK_ERROR((eg_call_multi)(layers[i], in, 3, out, 1, (eg_call_options){.mask = eg_ones(EG_BOOL, EG_SHAPE(2, 1))}), EG_ERROR_ARGUMENT, "a mask of steps does not tell");
+        eg_tensor *many[] = {in[0], in[0], in[1], in[2]};
+        CHECK_ERROR(eg_call_multi(layers[i], many, 4, out, 1), EG_ERROR_ARGUMENT, "go with a query alone");
+        eg_layer_release(layers[i]);
+    }
+}
+
+// Queries and keys that are all alike see each other by their distance alone.
+TEST(rotary_positions) {
+    eg_layer *layer = eg_layer_multi_head_attention(1, 4, .rotary_base = 100, .no_bias = true, .kernel_initializer = EG_INIT_IDENTITY);
+    eg_tensor *x = eg_mul(eg_constant(EG_SHAPE(4), 2, 0, 0, 3), eg_ones(EG_FLOAT32, EG_SHAPE(1, 3, 4))), *out[2], *scores[9];
+    REQUIRE(eg_call_multi(layer, &x, 1, out, 2));
+    for (int i = 0; i < 9; i++) {                                          // the second pair turns by 100^(-1/2) a step
+        int apart = i / 3 - i % 3;
+        scores[i] = eg_scalar((4 * cos(apart) + 9 * cos(.1 * apart)) / 2);
+    }
+    CHECK_SAME(eg_reshape(out[1], EG_SHAPE(3, 3)), eg_softmax(eg_reshape(eg_stack(scores, 9, 0), EG_SHAPE(3, 3))), 1e-5);
+    eg_layer_release(layer);
+    CHECK_ERROR(eg_layer_multi_head_attention(1, 3, .rotary_base = 100), EG_ERROR_ARGUMENT, "an even key_dim");
+}
+
 // ---- gradients of any order
 
 static eg_tensor *summed(eg_tensor *const *in, void *user) {
@@ -219,7 +259,7 @@ static eg_tensor *summed(eg_tensor *const *in, void *user) {
 }
 TEST(gradients_of_gradients) {
     eg_layer *layers[] = {eg_layer_lstm(2), eg_layer_gru(2, .return_sequences = true), eg_layer_bidirectional(eg_layer_simple_rnn(2)),
-                          eg_layer_multi_head_attention(2, 2, .causal = true)};
+                          eg_layer_multi_head_attention(2, 2, .causal = true, .rotary_base = 10)};
     eg_tensor *x = eg_random_normal(EG_SHAPE(2, 3, 2), .dtype = EG_FLOAT64);
     for (int i = 0; i < 4; i++) {
         CHECK(eg_check_gradient(summed, layers[i], &x, 1, .order = 2));
