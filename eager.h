@@ -992,6 +992,49 @@ typedef struct eg_layer_options {
 // Fully connected: activation(x W + b), (..., in) -> (..., units). Weights kernel (in, units), bias (units).
 EAGER_API eg_layer *eg_layer_dense(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 
+// Convolutions. size: of a square window (0: see .kernel_size). Weights kernel, bias (filters). Shapes (N, H, W, C) and (N, W, C).
+EAGER_API eg_layer *eg_layer_conv1d(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KW, C / groups, filters)
+EAGER_API eg_layer *eg_layer_conv2d(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, C / groups, filters)
+EAGER_API eg_layer *eg_layer_conv1d_transpose(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KW, filters, C)
+EAGER_API eg_layer *eg_layer_conv2d_transpose(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, filters, C)
+EAGER_API eg_layer *eg_layer_depthwise_conv2d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, C, depth_multiplier)
+// Pooling in windows of .pool_size, and over the whole picture: (N, H, W, C) -> (N, C). A mean over time leaves masked steps out.
+EAGER_API eg_layer *eg_layer_max_pooling1d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_max_pooling2d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_average_pooling1d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_average_pooling2d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_global_max_pooling1d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_global_max_pooling2d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_global_average_pooling1d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_global_average_pooling2d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// Shapes; the batch, axis 0, stays.
+EAGER_API eg_layer *eg_layer_flatten(eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, ...) -> (N, all)
+EAGER_API eg_layer *eg_layer_reshape(eg_shape shape, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, ...) -> (N, shape); one dimension may be -1
+EAGER_API eg_layer *eg_layer_zero_padding1d(eg_pads pads, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // EG_PADS(both ends) or EG_PADS(before, after)
+EAGER_API eg_layer *eg_layer_zero_padding2d(eg_pads pads, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // EG_PADS(all), EG_PADS(rows, columns) or EG_PADS(top, bottom, left, right)
+EAGER_API eg_layer *eg_layer_up_sampling1d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // each step size times
+EAGER_API eg_layer *eg_layer_up_sampling2d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // each pixel size x size times, or .bilinear
+// Functions.
+EAGER_API eg_layer *eg_layer_activation(eg_activation activation, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_leaky_relu(double slope, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // 0: .3
+EAGER_API eg_layer *eg_layer_dropout(double rate, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // in training, 0 with probability rate, else x / (1 - rate)
+EAGER_API eg_layer *eg_layer_masking(double value, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // steps all of whose features are value get masked, and 0
+// Normalization along .axis (the last). Weights gamma and beta of that axis's length.
+EAGER_API eg_layer *eg_layer_batch_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));  // over the batch; moving_mean and moving_variance (biased) serve inference
+EAGER_API eg_layer *eg_layer_layer_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));  // over the axis (Ba et al. 2016)
+EAGER_API eg_layer *eg_layer_rms_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));  // x / sqrt(mean(x^2) + epsilon) scale (Zhang & Sennrich 2019)
+EAGER_API eg_layer *eg_layer_group_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));  // over .groups (32) parts of the axis and all but the batch (Wu & He 2018)
+// Rows of a table: integers (...) -> (..., units). Weights embeddings (count, units), uniform within .05.
+EAGER_API eg_layer *eg_layer_embedding(int64_t count, int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// Of two or more inputs (eg_call_multi) of one rank, elementwise; dimensions of 1 stretch. Concatenation is along .axis (the last).
+EAGER_API eg_layer *eg_layer_merge_add(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_merge_subtract(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_merge_multiply(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_merge_average(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_merge_maximum(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_merge_minimum(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+EAGER_API eg_layer *eg_layer_concatenate(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+
 // Recurrent layers (batch, steps, features) -> the last output (batch, units), or with .return_sequences all of them (batch,
 // steps, units). Further inputs of eg_call_multi are the states to start with (zeros), further outputs those at the end, each
 // (batch, units). A step that the mask leaves out keeps the states and repeats the output before it.
@@ -1013,10 +1056,16 @@ EAGER_API eg_layer *eg_layer_bidirectional(eg_layer *layer, eg_layer_options opt
 // which spares a model that writes a text from reading it again for each letter.
 EAGER_API eg_layer *eg_layer_multi_head_attention(int64_t heads, int64_t key_dim, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 
+
 // Layers one behind the other: eg_sequential(eg_layer_dense(32, .activation = EG_RELU), eg_layer_dense(10)). It takes over the
 // references, also where it fails. With none: eg_sequential() is empty, and eg_layer_add adds to it.
 EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n);
 EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer);
+
+// x + f(x); f is taken over.
+EAGER_API eg_layer *eg_layer_residual(eg_layer *f);
+// A function without weights, as a layer.
+EAGER_API eg_layer *eg_layer_lambda(const char *name, eg_function1 *f, void *user);
 
 // A layer of one's own: a C function of the tensor in[0] and a struct of the user's. What it is made of is tracked
 // (eg_layer_track, eg_layer_weight): names, saving, training, freezing and the summary follow from that. The name says what kind
@@ -1056,10 +1105,20 @@ EAGER_API void eg_layer_set_trainable(eg_layer *layer, bool trainable);    // of
 EAGER_API bool eg_layer_trainable(eg_layer *layer);
 EAGER_API const char *eg_layer_name(eg_layer *layer);
 EAGER_API bool eg_layer_set_name(eg_layer *layer, const char *name);
+// Of inputs as it was built for, or first called with; -1 is free. Rank -1: not known yet.
+EAGER_API eg_shape eg_layer_output_shape(eg_layer *layer);
 // The layers it is made of (borrowed), at most capacity; returns how many there are.
 EAGER_API int eg_layer_layers(eg_layer *layer, eg_layer **layers, int capacity);
 // The sum of the regularizers of all trainable weights, for the loss; NULL without an error where there are none.
 EAGER_API eg_tensor *eg_layer_losses(eg_layer *layer);
+// Prints layers, output shapes and parameters as Keras does. -1 is None; ? is not known before a call.
+EAGER_API void eg_layer_summary(eg_layer *layer);
+// The architecture as JSON: kinds, names, options, input shapes, no values. Into text as eg_format does.
+EAGER_API int64_t eg_layer_config(eg_layer *layer, char *text, size_t capacity);
+// The layer that such a text describes, its weights made anew. For layers of your own it asks what was registered.
+EAGER_API eg_layer *eg_layer_from_config(const char *json);
+// make(user) makes the custom or lambda layer of that name (which must stay valid), its parts tracked. For the whole program.
+EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user), void *user);
 // A further reference, and one given back; the last one frees. NULL is fine.
 EAGER_API eg_layer *eg_layer_retain(eg_layer *layer);
 EAGER_API void eg_layer_release(eg_layer *layer);
@@ -1078,6 +1137,41 @@ extern "C" {
 #define EGI_LAYER_2(function, ...) EGI_LAYER_2_(function, __VA_ARGS__, )
 #define EGI_LAYER_2_(function, a, b, ...) (function)(a, b, EGI_LAYER_OPTIONS(__VA_ARGS__))
 #define eg_layer_dense(...) EGI_LAYER_1(eg_layer_dense, __VA_ARGS__)
+#define eg_layer_conv1d(...) EGI_LAYER_2(eg_layer_conv1d, __VA_ARGS__)
+#define eg_layer_conv2d(...) EGI_LAYER_2(eg_layer_conv2d, __VA_ARGS__)
+#define eg_layer_conv1d_transpose(...) EGI_LAYER_2(eg_layer_conv1d_transpose, __VA_ARGS__)
+#define eg_layer_conv2d_transpose(...) EGI_LAYER_2(eg_layer_conv2d_transpose, __VA_ARGS__)
+#define eg_layer_depthwise_conv2d(...) EGI_LAYER_1(eg_layer_depthwise_conv2d, __VA_ARGS__)
+#define eg_layer_max_pooling1d(...) (eg_layer_max_pooling1d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_max_pooling2d(...) (eg_layer_max_pooling2d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_average_pooling1d(...) (eg_layer_average_pooling1d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_average_pooling2d(...) (eg_layer_average_pooling2d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_global_max_pooling1d(...) (eg_layer_global_max_pooling1d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_global_max_pooling2d(...) (eg_layer_global_max_pooling2d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_global_average_pooling1d(...) (eg_layer_global_average_pooling1d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_global_average_pooling2d(...) (eg_layer_global_average_pooling2d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_flatten(...) (eg_layer_flatten)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_reshape(...) EGI_LAYER_1(eg_layer_reshape, __VA_ARGS__)
+#define eg_layer_zero_padding1d(...) EGI_LAYER_1(eg_layer_zero_padding1d, __VA_ARGS__)
+#define eg_layer_zero_padding2d(...) EGI_LAYER_1(eg_layer_zero_padding2d, __VA_ARGS__)
+#define eg_layer_up_sampling1d(...) EGI_LAYER_1(eg_layer_up_sampling1d, __VA_ARGS__)
+#define eg_layer_up_sampling2d(...) EGI_LAYER_1(eg_layer_up_sampling2d, __VA_ARGS__)
+#define eg_layer_activation(...) EGI_LAYER_1(eg_layer_activation, __VA_ARGS__)
+#define eg_layer_leaky_relu(...) EGI_LAYER_1(eg_layer_leaky_relu, __VA_ARGS__)
+#define eg_layer_dropout(...) EGI_LAYER_1(eg_layer_dropout, __VA_ARGS__)
+#define eg_layer_masking(...) EGI_LAYER_1(eg_layer_masking, __VA_ARGS__)
+#define eg_layer_batch_normalization(...) (eg_layer_batch_normalization)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_layer_normalization(...) (eg_layer_layer_normalization)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_rms_normalization(...) (eg_layer_rms_normalization)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_group_normalization(...) (eg_layer_group_normalization)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_embedding(...) EGI_LAYER_2(eg_layer_embedding, __VA_ARGS__)
+#define eg_layer_merge_add(...) (eg_layer_merge_add)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_merge_subtract(...) (eg_layer_merge_subtract)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_merge_multiply(...) (eg_layer_merge_multiply)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_merge_average(...) (eg_layer_merge_average)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_merge_maximum(...) (eg_layer_merge_maximum)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_merge_minimum(...) (eg_layer_merge_minimum)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_concatenate(...) (eg_layer_concatenate)(EGI_LAYER_OPTIONS(__VA_ARGS__))
 #define eg_layer_simple_rnn(...) EGI_LAYER_1(eg_layer_simple_rnn, __VA_ARGS__)
 #define eg_layer_lstm(...) EGI_LAYER_1(eg_layer_lstm, __VA_ARGS__)
 #define eg_layer_gru(...) EGI_LAYER_1(eg_layer_gru, __VA_ARGS__)
@@ -9599,9 +9693,35 @@ static const struct { const char *name; egi_field_kind kind; size_t offset, size
     EGI_HAS(recurrent_l2) | EGI_HAS(return_sequences) | EGI_HAS(go_backwards) | EGI_HAS(dropout) | EGI_HAS(recurrent_dropout))
 #define EGI_HAS_KERNEL (EGI_HAS(dtype) | EGI_HAS(kernel_initializer) | EGI_HAS(kernel_initializer_value) | EGI_HAS(kernel_l1) | EGI_HAS(kernel_l2))
 
+// ---- activations
+
+static eg_tensor *egi_linear(eg_tensor *x) { return x; }
+static eg_tensor *egi_leaky(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(.2)); }
+static eg_tensor *egi_elu_1(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
+static eg_tensor *egi_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, 0 }; return (eg_softmax)(x, last); }
+static eg_tensor *egi_log_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, 0 }; return (eg_log_softmax)(x, last); }
+static const struct { const char *name; eg_tensor *(*f)(eg_tensor *x); } egi_activations[] = {       // ORDER eg_activation
+    { "default", egi_linear }, { "linear", egi_linear }, { "relu", eg_relu }, { "relu6", eg_relu6 }, { "leaky_relu", egi_leaky },
+    { "elu", egi_elu_1 }, { "selu", eg_selu }, { "gelu", eg_gelu }, { "gelu_tanh", eg_gelu_tanh }, { "silu", eg_silu }, { "mish", eg_mish },
+    { "softplus", eg_softplus }, { "softsign", eg_softsign }, { "tanh", eg_tanh }, { "sigmoid", eg_sigmoid }, { "hard_sigmoid", eg_hard_sigmoid },
+    { "softmax", egi_softmax_last }, { "log_softmax", egi_log_softmax_last }, { "exponential", eg_exp }
+};
+enum { EGI_ACTIVATIONS = (int)(sizeof egi_activations / sizeof egi_activations[0]) };
+EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
+    if ((int)a < 0 || (int)a >= EGI_ACTIVATIONS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: %d is no activation", (int)a);
+    return egi_activations[a].f(x);
+}
+
+static const char *const egi_initializers[] = { "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal",       // ORDER eg_initializer
+    "orthogonal", "identity", "zeros", "ones", "constant", "uniform", "normal", "truncated_normal" };
+enum { EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof egi_initializers[0]) };
+
 // ---- layers and their parts
 
-enum { EGI_LAYER_IN = 16, EGI_LAYER_OUT = 8 };
+enum { EGI_LAYER_IN = 16, EGI_LAYER_OUT = 8, EGI_LAYER_KEPT = 3 };     // inputs, outputs; the shapes of how many inputs are kept
+// No window, stride or padding is larger; no dimension of an input that is built for: products of the two fit 64 bits.
+#define EGI_LAYER_LARGE (INT64_C(1) << 20)
+#define EGI_LAYER_LARGEST (INT64_C(1) << 40)
 typedef struct egi_part {                // a weight or a layer
     char *name;                          // unique in its layer: a piece of the path
     eg_tensor *variable;
@@ -9617,7 +9737,8 @@ struct eg_layer {
     bool named;                          // by the user, so that nobody renames it
     bool built, frozen;
     egi_layer_config config;
-    eg_shape input, output;              // of the first build or call; rank -1: not known yet
+    eg_shape inputs[EGI_LAYER_KEPT], output;      // of the first build or call; output.rank -1: not known yet
+    int n_inputs;
     egi_part *parts;
     int64_t n_parts, parts_capacity;
     char *custom;                        // a custom layer: what its maker is called
@@ -9642,10 +9763,11 @@ typedef struct egi_layer_run {
 enum {
     EGI_PASSES_MASK = 1,                 // the mask of the first input is that of the output
     EGI_FIXED_LAST = 2,                  // once built, the last dimension stays
+    EGI_RATE = 8,                        // its rate is a probability
     EGI_CONTAINER = 4                    // calls other layers, so that it has no weights of its own to make
 };
 struct egi_layer_type {
-    const char *name, *class_name;       // eg_layer_<name>, and the automatic name; what the summary and a configuration say
+    const char *name, *class_name;       // eg_layer_<name>; what Keras calls it
     int rank;                            // of inputs: 4 is exactly that, -2 at least 2, 0 any
     int n_in, n_out;                     // at most; n_in -1: two or more
     unsigned flags;
@@ -9712,14 +9834,91 @@ static bool egi_field_given(const egi_layer_config *c, int field) {
     for (size_t i = 0; i < egi_layer_fields[field].size; i++) if (p[i]) return true;
     return false;
 }
+// The name that Keras makes of a class: MaxPooling2D is max_pooling2d, LeakyReLU leaky_re_lu.
+static void egi_layer_base(const egi_layer_type *type, char *name, size_t capacity) {
+    const char *c = type->class_name;
+    size_t at = 0;
+    for (int i = 0; c[i] && at + 2 < capacity; i++) {
+        bool upper = c[i] >= 'A' && c[i] <= 'Z', before = i > 0 && c[i - 1] >= 'a' && c[i - 1] <= 'z', after = c[i + 1] >= 'a' && c[i + 1] <= 'z';
+        if (i && upper && (before || after)) name[at++] = '_';
+        name[at++] = (char)(upper ? c[i] - 'A' + 'a' : c[i]);
+    }
+    name[at] = 0;
+}
+// The size that stands before the options must be at least 1.
+static bool egi_layer_positive(const egi_layer_type *type, const char *what, int64_t value) {
+    return value >= 1 || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld %s; there must be at least 1", type->name, (long long)value, what);
+}
+
+// Whether the values of a field are such that no layer can go wrong by them.
+static bool egi_field_valid(const egi_layer_type *type, const egi_layer_config *c, int field) {
+    const char *p = (const char *)c + egi_layer_fields[field].offset;
+    const int64_t *list = (const int64_t *)(const void *)p;
+    bool ok = true;
+    switch (egi_layer_fields[field].kind) {
+    case EGI_FIELD_PAIR: ok = list[0] >= 0 && list[1] >= 0 && list[0] <= EGI_LAYER_LARGE && list[1] <= EGI_LAYER_LARGE && (list[0] || !list[1]); break;
+    case EGI_FIELD_NUMBER: ok = isfinite(*(const double *)(const void *)p); break;
+    case EGI_FIELD_ACTIVATION: { int v = (int)*(const eg_activation *)(const void *)p; ok = v >= 0 && v < EGI_ACTIVATIONS; break; }
+    case EGI_FIELD_INITIALIZER: { int v = (int)*(const eg_initializer *)(const void *)p; ok = v >= 0 && v < EGI_INITIALIZERS; break; }
+    case EGI_FIELD_PADDING: { int v = (int)*(const eg_padding *)(const void *)p; ok = v == EG_VALID || v == EG_SAME; break; }
+    case EGI_FIELD_SHAPE: {
+        const eg_shape *s = (const eg_shape *)(const void *)p;
+        int unknown = 0;
+        ok = s->rank >= 0 && s->rank < EG_MAX_RANK;
+        for (int i = 0; i < s->rank && ok; i++) { ok = s->dims[i] >= -1 && s->dims[i] <= EGI_LAYER_LARGEST; unknown += s->dims[i] < 0; }
+        if (field == EGI_F_target) ok = ok && unknown < 2;
+        break;
+    }
+    case EGI_FIELD_PADS: {
+        const eg_pads *s = (const eg_pads *)(const void *)p;
+        int axes = type->rank - 2;
+        ok = s->count == 1 || s->count == axes || s->count == 2 * axes;
+        for (int i = 0; i < s->count && ok; i++) ok = s->pads[i] >= 0 && s->pads[i] <= EGI_LAYER_LARGE;
+        break;
+    }
+    case EGI_FIELD_INT: case EGI_FIELD_INT64: case EGI_FIELD_BOOL: case EGI_FIELD_DTYPE: break;
+    }
+    return ok || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: .%s is out of its range", type->name, egi_layer_fields[field].name);
+}
+static bool egi_layer_rate(const egi_layer_type *type, double rate) {
+    return (rate >= 0 && rate < 1) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a dropout of %g is not in [0, 1)", type->name, rate);
+}
+static bool egi_probability(const egi_layer_type *type, const char *what, double p) {
+    return (p >= 0 && p <= 1) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %s %g is not between 0 and 1", type->name, what, p);
+}
+// What every kind asks of its fields, whether a function sets them or a configuration.
+static bool egi_config_valid(const egi_layer_type *type, const egi_layer_config *c) {
+    for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++) {
+        if (!((type->has | EGI_HAS_ALWAYS) >> f & 1)) {
+            if (egi_field_given(c, f)) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: has no option .%s", type->name, egi_layer_fields[f].name);
+        } else if (!egi_field_valid(type, c, f)) return false;
+    }
+    const eg_layer_options *o = &c->o;
+    if (o->dtype != EG_FLOAT32 && o->dtype != EG_FLOAT64)
+        return egi_fail(EG_ERROR_DTYPE, "eg_layer_%s: weights are float32 or float64, not %s", type->name, eg_dtype_name(o->dtype));
+    if ((type->has & EGI_HAS(units)) && !egi_layer_positive(type, type->has & EGI_HAS(strides) ? "filters" : type->has & EGI_HAS(count) ? "features" : "units", c->units)) return false;
+    if ((type->has & EGI_HAS(count)) && !egi_layer_positive(type, "rows", c->count)) return false;
+    if ((type->has & EGI_HAS(size)) && (c->size < (o->kernel_size[0] ? 0 : 1) || c->size > EGI_LAYER_LARGE || (c->size && o->kernel_size[0])))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a size of %lld%s", type->name, (long long)c->size,
+                        c->size && o->kernel_size[0] ? " and .kernel_size; give one of them" : "; there must be at least 1");
+    if (((type->has & EGI_HAS(groups)) && o->groups < -1) || ((type->has & EGI_HAS(depth_multiplier)) && (o->depth_multiplier < 0 || o->depth_multiplier > EGI_LAYER_LARGE)))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld groups, depth multiplier %lld", type->name, (long long)o->groups, (long long)o->depth_multiplier);
+    if (!egi_layer_rate(type, o->dropout) || !egi_layer_rate(type, o->recurrent_dropout)) return false;
+    if (o->value_dim < 0 || o->output_units < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a negative size", type->name);
+    if (o->kv_heads < 0 || (o->kv_heads && c->units % o->kv_heads))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld heads cannot share the keys of %lld", type->name, (long long)c->units, (long long)o->kv_heads);
+    if (o->rotary_base < 0 || (o->rotary_base > 0 && c->size % 2))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: rotary positions need an even key_dim and a positive base, not %lld and %g", type->name, (long long)c->size,
+                        o->rotary_base);
+    if ((int)o->merge < 0 || o->merge > EG_MERGE_AVE) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: there is no merge %d", type->name, (int)o->merge);
+    return !(type->flags & EGI_RATE) || egi_probability(type, "the rate", c->rate);
+}
 // A new layer of this kind. Only what its row has may be set.
 static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_config *config) {
-    for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++)
-        if (!((type->has | EGI_HAS_ALWAYS) >> f & 1) && egi_field_given(config, f))
-            return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_%s: has no option .%s", type->name, egi_layer_fields[f].name);
     const eg_layer_options *o = &config->o;
-    if (o->dtype != EG_FLOAT32 && o->dtype != EG_FLOAT64)
-        return (eg_layer *)eg_raise(EG_ERROR_DTYPE, "eg_layer_%s: weights are float32 or float64, not %s", type->name, eg_dtype_name(o->dtype));
+    char base[64];
+    if (!egi_config_valid(type, config)) return NULL;
+    egi_layer_base(type, base, sizeof base);
     eg_layer *l = (eg_layer *)egi_alloc(sizeof *l);
     if (!l) { egi_no_memory("layer", (int64_t)sizeof *l); return NULL; }
     memset(l, 0, sizeof *l);
@@ -9729,16 +9928,11 @@ static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_conf
     l->config.o.name = NULL;
     l->frozen = o->frozen;
     l->named = o->name != NULL;
-    l->input.rank = l->output.rank = -1;
-    l->name = egi_layer_copy(o->name ? o->name : type->name);
+    l->output.rank = -1;
+    l->name = egi_layer_copy(o->name ? o->name : base);
     if (!l->name) { eg_layer_release(l); return NULL; }
     return l;
 }
-// The size that stands before the options must be at least 1.
-static bool egi_layer_positive(const egi_layer_type *type, const char *what, int64_t value) {
-    return value >= 1 || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld %s; there must be at least 1", type->name, (long long)value, what);
-}
-
 static egi_part *egi_part_new(eg_layer *l, const char *name) {
     void *parts = l->parts;
     for (int64_t i = 0; i < l->n_parts; i++)
@@ -9795,12 +9989,15 @@ static void egi_layer_unique(const eg_layer *l, const char *base, char *name, si
         }
 }
 EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
-    char unique[128];
+    char unique[128], base[64];
     bool ok = egi_layer_alive("layer_track", child) && egi_layer_alive("layer_track", l);
     if (ok && egi_layer_contains(child, l)) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_layer_track: layer %.60s cannot be a part of itself", l->name);
     if (ok && !name) {
         if (child->named) snprintf(unique, sizeof unique, "%.100s", child->name);
-        else egi_layer_unique(l, child->custom ? child->custom : child->type->name, unique, sizeof unique);
+        else {
+            egi_layer_base(child->type, base, sizeof base);
+            egi_layer_unique(l, child->custom ? child->custom : base, unique, sizeof unique);
+        }
     }
     egi_part *p = ok ? egi_part_new(l, name ? name : unique) : NULL;
     char *own = p && !child->named ? egi_layer_copy(p->name) : NULL;
@@ -9823,6 +10020,11 @@ EAGER_API bool eg_layer_set_name(eg_layer *l, const char *name) {
     l->name = copy;
     l->named = true;
     return true;
+}
+static bool egi_layer_build_alone(eg_layer *l);
+EAGER_API eg_shape eg_layer_output_shape(eg_layer *l) {
+    eg_shape none = { -1, { 0 } };
+    return egi_layer_alive("layer_output_shape", l) && egi_layer_build_alone(l) ? l->output : none;
 }
 EAGER_API int eg_layer_layers(eg_layer *l, eg_layer **layers, int capacity) {
     int count = 0;
@@ -9878,7 +10080,6 @@ static bool egi_visit_list(egi_weight_walk *w, egi_part *p) {
 static bool egi_visit_path(egi_weight_walk *w, egi_part *p) { (void)p; return w->i++ < w->wanted; }
 static bool egi_visit_count(egi_weight_walk *w, egi_part *p) { w->i += p->variable->size; return true; }
 
-static bool egi_layer_build_alone(eg_layer *l);
 static int egi_layer_list(const char *function, eg_layer *l, eg_tensor **out, int capacity, bool trainable) {
     egi_weight_walk w;
     if (!egi_layer_alive(function, l) || !egi_layer_build_alone(l)) return 0;
@@ -9947,10 +10148,6 @@ EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
 }
 
 // ---- initializers
-
-static const char *const egi_initializers[] = { "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal",       // ORDER eg_initializer
-    "orthogonal", "identity", "zeros", "ones", "constant", "uniform", "normal", "truncated_normal" };
-enum { EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof egi_initializers[0]) };
 
 static void egi_fans(eg_shape shape, double *in, double *out) {
     double window = 1;
@@ -10059,25 +10256,6 @@ static eg_tensor *egi_part_of(const eg_layer *l, const char *name) {
     return NULL;
 }
 
-// ---- activations
-
-static eg_tensor *egi_linear(eg_tensor *x) { return x; }
-static eg_tensor *egi_leaky(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(.2)); }
-static eg_tensor *egi_elu_1(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
-static eg_tensor *egi_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, 0 }; return (eg_softmax)(x, last); }
-static eg_tensor *egi_log_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, 0 }; return (eg_log_softmax)(x, last); }
-static const struct { const char *name; eg_tensor *(*f)(eg_tensor *x); } egi_activations[] = {       // ORDER eg_activation
-    { "default", egi_linear }, { "linear", egi_linear }, { "relu", eg_relu }, { "relu6", eg_relu6 }, { "leaky_relu", egi_leaky },
-    { "elu", egi_elu_1 }, { "selu", eg_selu }, { "gelu", eg_gelu }, { "gelu_tanh", eg_gelu_tanh }, { "silu", eg_silu }, { "mish", eg_mish },
-    { "softplus", eg_softplus }, { "softsign", eg_softsign }, { "tanh", eg_tanh }, { "sigmoid", eg_sigmoid }, { "hard_sigmoid", eg_hard_sigmoid },
-    { "softmax", egi_softmax_last }, { "log_softmax", egi_log_softmax_last }, { "exponential", eg_exp }
-};
-enum { EGI_ACTIVATIONS = (int)(sizeof egi_activations / sizeof egi_activations[0]) };
-EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
-    if ((int)a < 0 || (int)a >= EGI_ACTIVATIONS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: %d is no activation", (int)a);
-    return egi_activations[a].f(x);
-}
-
 // ---- calling and building
 
 EAGER_API bool eg_training(void) { return egi_this.layer && egi_this.layer->training; }
@@ -10104,8 +10282,9 @@ static void egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
 }
 static void egi_layer_leave(const egi_layer_run *run) { egi_this.layer = run->up; }
 
+static int egi_layer_axis(const eg_layer *l) { return l->config.o.axis == 0 ? -1 : l->config.o.axis == EG_ZERO ? 0 : l->config.o.axis; }
 // Whether inputs of these shapes (-1: free) are what the layer takes, and what it was built for.
-static bool egi_layer_takes(const eg_layer *l, const eg_shape *in, int n) {
+static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     const egi_layer_type *t = l->type;
     int most = t->n_in < 0 ? EGI_LAYER_IN : l->config.n_in ? l->config.n_in : t->n_in;
     if (n > most || n < (t->n_in < 0 ? 2 : 1))
@@ -10117,11 +10296,21 @@ static bool egi_layer_takes(const eg_layer *l, const eg_shape *in, int n) {
     bool fits = !given->rank || in->rank == given->rank + 1;
     for (int i = 0; i < given->rank && fits; i++) fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];
     if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the input %s is not the batch of %s that .input_shape promised", egi_show(*in), egi_show(*given));
+    eg_shape out = *in;
+    if (t->n_in < 0) return t->shape(l, in, n, &out);
     if (!l->built || !(t->flags & EGI_FIXED_LAST)) return true;
-    int64_t now = in->dims[in->rank - 1], built = l->input.dims[l->input.rank - 1];
+    const eg_shape *first = &l->inputs[0];
+    int axis = egi_layer_axis(l), a = axis < 0 ? axis + in->rank : axis, b = axis < 0 ? axis + first->rank : axis;
+    int64_t now = a >= 0 && a < in->rank ? in->dims[a] : -1, built = first->dims[b];
     return now < 0 || now == built ||
-           egi_fail(EG_ERROR_SHAPE, "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)", egi_show(l->input), egi_show(*in),
+           egi_fail(EG_ERROR_SHAPE, "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)", egi_show(*first), egi_show(*in),
                     (long long)built, (long long)now);
+}
+static void egi_layer_remember(eg_layer *l, const eg_shape *in, int n) {
+    // Masks and the keys of earlier calls make no weights.
+    while (n > 1 && egi_this.layer->in && (egi_this.layer->in[n - 1]->dtype == EG_BOOL || in[n - 1].rank > in->rank)) n--;
+    l->n_inputs = n < EGI_LAYER_KEPT ? n : EGI_LAYER_KEPT;
+    for (int i = 0; i < l->n_inputs; i++) l->inputs[i] = in[i];
 }
 // Makes the weights, on the first call or before it. Nothing is left of a build that failed.
 static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
@@ -10135,7 +10324,7 @@ static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
     eg_scope_end(scope);
     if (egi_arrived != arrived) egi_this.random = random;      // what a checkpoint brings costs no random numbers
     if (!ok) egi_parts_drop(l, before);
-    else { l->built = true; l->input = *in; }
+    else { l->built = true; egi_layer_remember(l, in, n); }
     return ok;
 }
 // The shape of the output; rank -1 where only a call can tell.
@@ -10153,7 +10342,7 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     egi_layer_leave(&run);
     if (!ok || out->rank < 0) return ok;
     l->built = true;
-    l->input = *in;
+    egi_layer_remember(l, in, n);
     l->output = *out;
     return true;
 }
@@ -10162,7 +10351,8 @@ EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
     if (!egi_layer_alive("layer_build", l)) return false;
     if (input.rank < 0 || input.rank > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: rank %d is not between 0 and %d", input.rank, EG_MAX_RANK);
     for (int i = 0; i < input.rank; i++)
-        if (input.dims[i] < -1) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of %s is negative", i, egi_show(input));
+        if (input.dims[i] < -1 || input.dims[i] > EGI_LAYER_LARGEST)
+            return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of %s is out of range", i, egi_show(input));
     if (!egi_layer_prepare(l, &input, 1, &out)) return false;
     return out.rank >= 0 || egi_fail(EG_ERROR_STATE, "eg_layer_build: layer %.60s holds a function of yours; its weights are made when it is called", l->name);
 }
@@ -10208,7 +10398,7 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
         if (run->out_mask[i] && !(run->out[i] = egi_with_mask(run->out[i], run->out_mask[i]))) return false;
     }
     l->built = true;
-    if (l->input.rank < 0) l->input = shapes[0];
+    if (!l->n_inputs) egi_layer_remember(l, shapes, run->n);
     if (l->output.rank < 0) l->output = egi_shape(run->out[0]);
     return true;
 }
@@ -10275,6 +10465,511 @@ static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
     out->dims[in->rank - 1] = l->config.units;
     return true;
 }
+
+// ---- convolution and pooling
+
+// Along one axis: how many places a window of `span` takes in `n` with this stride; -1 for an n that is not known.
+static int64_t egi_places(int64_t n, int64_t span, int64_t stride, bool same) {
+    if (n < 0) return -1;
+    if (same) return n / stride + (n % stride != 0);
+    return n < span ? 0 : (n - span) / stride + 1;
+}
+static int64_t egi_pair(const int64_t *pair, int i, int64_t fallback) { return egi_option_or(i ? egi_option_or(pair[1], pair[0]) : pair[0], fallback); }
+static int64_t egi_window_size(const eg_layer *l, int i) { return l->config.size ? l->config.size : egi_pair(l->config.o.kernel_size, i, 1); }
+static int64_t egi_window_span(const eg_layer *l, int i) { return (egi_window_size(l, i) - 1) * egi_pair(l->config.o.dilations, i, 1) + 1; }
+static eg_conv_options egi_conv_options_of(const eg_layer *l) {
+    eg_conv_options c;
+    const eg_layer_options *o = &l->config.o;
+    memset(&c, 0, sizeof c);
+    for (int i = 0; i < 2; i++) {
+        c.strides[i] = egi_pair(o->strides, i, 1);
+        c.dilations[i] = egi_pair(o->dilations, i, 1);
+        c.output_padding[i] = egi_pair(o->output_padding, i, 0);
+    }
+    c.padding = o->padding;
+    c.groups = egi_option_or(o->groups, 1);
+    return c;
+}
+// (KH, KW, a, b), or (KW, a, b) where inputs have rank 3.
+static eg_shape egi_filter_shape(const eg_layer *l, int64_t a, int64_t b) {
+    eg_shape s = { 0, { 0 } };
+    for (int i = 0; i < l->type->rank - 2; i++) s.dims[s.rank++] = egi_window_size(l, i);
+    s.dims[s.rank++] = a;
+    s.dims[s.rank++] = b;
+    return s;
+}
+static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
+    int64_t channels = in->dims[in->rank - 1], groups = egi_option_or(l->config.o.groups, 1);
+    (void)n;
+    if (!egi_last_known(in)) return false;
+    if (groups < 1 || channels % groups || l->config.units % groups)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld groups do not divide %lld channels and %lld filters", l->type->name, (long long)groups,
+                        (long long)channels, (long long)l->config.units);
+    return egi_kernel_weight(l, egi_filter_shape(l, channels / groups, l->config.units)) && egi_bias_weight(l, l->config.units);
+}
+static bool egi_build_conv_transpose(eg_layer *l, const eg_shape *in, int n) {
+    (void)n;
+    return egi_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, l->config.units, in->dims[in->rank - 1])) && egi_bias_weight(l, l->config.units);
+}
+static int64_t egi_multiplier(const eg_layer *l) { return egi_option_or(l->config.o.depth_multiplier, 1); }
+static bool egi_build_depthwise(eg_layer *l, const eg_shape *in, int n) {
+    int64_t channels = in->dims[in->rank - 1];
+    (void)n;
+    return egi_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, channels, egi_multiplier(l))) && egi_bias_weight(l, channels * egi_multiplier(l));
+}
+static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
+    eg_conv_options o = egi_conv_options_of(l);
+    eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
+    if (l->config.o.causal) {                              // nothing but the past: as many zeros before the first step as the window looks back
+        eg_pads pads = { 6, { 0, 0, egi_window_span(l, 0) - 1, 0, 0, 0 } };
+        eg_pad_options zeros;
+        memset(&zeros, 0, sizeof zeros);
+        x = (eg_pad)(x, pads, zeros);
+    }
+    c->out[0] = egi_biased(l, x->rank == 3 ? (eg_conv1d)(x, kernel, o) : (eg_conv2d)(x, kernel, o));
+    return c->out[0] != NULL;
+}
+static bool egi_call_depthwise(eg_layer *l, egi_layer_run *c) {
+    c->out[0] = egi_biased(l, (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "kernel"), egi_conv_options_of(l)));
+    return c->out[0] != NULL;
+}
+static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
+    eg_conv_options o = egi_conv_options_of(l);
+    eg_tensor *kernel = egi_part_of(l, "kernel");
+    // Keras's rows are at least (rows of x) stride, also where the window is smaller than the stride.
+    for (int i = 0; i < l->type->rank - 2 && o.padding == EG_VALID && !l->config.o.output_padding[0]; i++)
+        if (egi_window_span(l, i) < o.strides[i]) o.output_padding[i] = o.strides[i] - egi_window_span(l, i);
+    if (l->type->rank == 3) o.output_padding[1] = 0;
+    c->out[0] = egi_biased(l, l->type->rank == 3 ? (eg_conv1d_transpose)(c->in[0], kernel, o) : (eg_conv2d_transpose)(c->in[0], kernel, o));
+    return c->out[0] != NULL;
+}
+static bool egi_too_small(const eg_layer *l, const eg_shape *in, const eg_shape *out) {
+    for (int i = 1; i < out->rank - 1; i++)
+        if (out->dims[i] == 0 && in->dims[i] != 0)
+            return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: the window is larger than the input %s", l->type->name, egi_show(*in));
+    return true;
+}
+static bool egi_shape_conv(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    const eg_layer_options *o = &l->config.o;
+    (void)n;
+    for (int i = 0; i < in->rank - 2; i++)
+        out->dims[i + 1] = egi_places(in->dims[i + 1], egi_window_span(l, i), egi_pair(o->strides, i, 1), o->padding == EG_SAME || o->causal);
+    out->dims[in->rank - 1] = l->config.units ? l->config.units : in->dims[in->rank - 1] < 0 ? -1 : in->dims[in->rank - 1] * egi_multiplier(l);
+    return egi_too_small(l, in, out);
+}
+static bool egi_shape_conv_transpose(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    const eg_layer_options *o = &l->config.o;
+    (void)n;
+    for (int i = 0; i < in->rank - 2; i++) {
+        int64_t stride = egi_pair(o->strides, i, 1), more = egi_window_span(l, i) - stride;
+        int64_t extra = o->padding == EG_SAME ? 0 : o->output_padding[0] ? more + egi_pair(o->output_padding, i, 0) : more > 0 ? more : 0;
+        out->dims[i + 1] = in->dims[i + 1] < 0 ? -1 : in->dims[i + 1] * stride + extra;
+    }
+    out->dims[in->rank - 1] = l->config.units;
+    return true;
+}
+
+static eg_pool_options egi_pool_options_of(const eg_layer *l) {
+    eg_pool_options p;
+    memset(&p, 0, sizeof p);
+    for (int i = 0; i < 2; i++) {
+        p.size[i] = egi_pair(l->config.o.pool_size, i, 2);
+        p.strides[i] = egi_pair(l->config.o.strides, i, p.size[i]);
+    }
+    p.padding = l->config.o.padding;
+    return p;
+}
+#define EGI_CALL_POOL(name, op) \
+    static bool egi_call_##name(eg_layer *l, egi_layer_run *c) { return (c->out[0] = (op)(c->in[0], egi_pool_options_of(l))) != NULL; }
+EGI_CALL_POOL(max_pooling1d, eg_max_pool1d)
+EGI_CALL_POOL(max_pooling2d, eg_max_pool2d)
+EGI_CALL_POOL(average_pooling1d, eg_avg_pool1d)
+EGI_CALL_POOL(average_pooling2d, eg_avg_pool2d)
+static bool egi_shape_pool(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    eg_pool_options p = egi_pool_options_of(l);
+    (void)n;
+    for (int i = 0; i < in->rank - 2; i++) out->dims[i + 1] = egi_places(in->dims[i + 1], p.size[i], p.strides[i], p.padding == EG_SAME);
+    return egi_too_small(l, in, out);
+}
+// Over all axes but the batch and the channels; a mean leaves out the steps that a mask does not count.
+static eg_reduce_options egi_over_space(const eg_tensor *x) {
+    eg_reduce_options o;
+    memset(&o, 0, sizeof o);
+    for (int i = 1; i < x->rank - 1; i++) o.axes.axes[o.axes.count++] = i;
+    return o;
+}
+static bool egi_call_global_max(eg_layer *l, egi_layer_run *c) {
+    (void)l;
+    return (c->out[0] = (eg_reduce_max)(c->in[0], egi_over_space(c->in[0]))) != NULL;
+}
+static bool egi_call_global_average(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = c->in[0], *weights = c->mask[0] && x->rank == 3 ? eg_expand_dims(eg_cast(c->mask[0], (eg_dtype)x->dtype), 2) : NULL;
+    eg_reduce_options space = egi_over_space(x);
+    (void)l;
+    if (c->mask[0] && x->rank == 3 && !weights) return false;
+    c->out[0] = weights ? (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), space), (eg_reduce_sum)(weights, space)) : (eg_reduce_mean)(x, space);
+    return c->out[0] != NULL;
+}
+static bool egi_shape_global(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    (void)l;
+    (void)n;
+    out->rank = 2;
+    out->dims[1] = in->dims[in->rank - 1];
+    return true;
+}
+
+// ---- shapes
+
+static eg_shape egi_reshaped(const eg_layer *l, const eg_shape *in) {
+    eg_shape out = l->config.target;
+    for (int i = out.rank; i > 0; i--) out.dims[i] = out.dims[i - 1];
+    out.dims[0] = in->dims[0];
+    out.rank++;
+    return out;
+}
+// The -1 of a target shape, from what there is besides the batch (whose size may be 0); not known yet: -1.
+static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    int64_t have = 1, given = 1;
+    int free_at = 0;
+    (void)n;
+    *out = egi_reshaped(l, in);
+    for (int i = 1; i < in->rank; i++) if (in->dims[i] < 0) have = -1;
+    for (int i = 1; i < in->rank && have >= 0; i++) if (!egi_checked_product(have, in->dims[i], &have)) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_show(*in));
+    for (int i = 1; i < out->rank; i++) {
+        if (out->dims[i] < 0) free_at = i;
+        else if (!egi_checked_product(given, out->dims[i], &given)) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_show(*out));
+    }
+    if (have < 0) return true;
+    if (free_at ? given == 0 || have % given : have != given)
+        return egi_fail(EG_ERROR_SHAPE, "eg_call: what %s holds, the batch aside, cannot be reshaped to %s (%lld against %lld elements)", egi_show(*in),
+                        egi_show(l->config.target), (long long)have, (long long)given);
+    if (free_at) out->dims[free_at] = have / given;
+    return true;
+}
+static bool egi_call_reshaped(eg_layer *l, egi_layer_run *c) {
+    eg_shape in = egi_shape(c->in[0]), out;
+    return l->type->shape(l, &in, 1, &out) && (c->out[0] = eg_reshape(c->in[0], out)) != NULL;
+}
+static bool egi_shape_flatten(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    (void)l;
+    (void)n;
+    out->rank = 2;
+    out->dims[0] = in->dims[0];
+    out->dims[1] = 1;
+    for (int i = 1; i < in->rank; i++) {
+        if (in->dims[i] < 0 || out->dims[1] < 0) out->dims[1] = -1;
+        else if (!egi_checked_product(out->dims[1], in->dims[i], &out->dims[1])) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_show(*in));
+    }
+    return true;
+}
+// Before and after each axis between batch and channels: one number for all, one an axis, or all of them.
+static eg_pads egi_layer_pads(const eg_layer *l) {
+    const eg_pads *p = &l->config.pads;
+    int axes = l->type->rank - 2;
+    eg_pads all;
+    memset(&all, 0, sizeof all);
+    all.count = 2 * l->type->rank;
+    for (int i = 0; i < 2 * axes; i++) all.pads[2 + i] = p->pads[p->count == 1 ? 0 : p->count == axes && axes > 1 ? i / 2 : i];
+    return all;
+}
+static bool egi_call_zero_padding(eg_layer *l, egi_layer_run *c) {
+    eg_pad_options zeros;
+    memset(&zeros, 0, sizeof zeros);
+    return (c->out[0] = (eg_pad)(c->in[0], egi_layer_pads(l), zeros)) != NULL;
+}
+static bool egi_shape_zero_padding(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    eg_pads p = egi_layer_pads(l);
+    (void)n;
+    for (int i = 0; i < in->rank; i++) if (in->dims[i] >= 0) out->dims[i] += p.pads[2 * i] + p.pads[2 * i + 1];
+    return true;
+}
+static bool egi_call_up_sampling(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = c->in[0];
+    int64_t times = l->config.size;
+    eg_resize_options bilinear;
+    memset(&bilinear, 0, sizeof bilinear);
+    if (l->config.o.bilinear) c->out[0] = (eg_resize)(x, x->dims[1] * times, x->dims[2] * times, bilinear);
+    else {
+        x = eg_repeat(x, times, 1);
+        c->out[0] = x && x->rank == 4 ? eg_repeat(x, times, 2) : x;
+    }
+    return c->out[0] != NULL;
+}
+static bool egi_shape_up_sampling(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    (void)n;
+    for (int i = 1; i < in->rank - 1; i++) if (in->dims[i] >= 0) out->dims[i] *= l->config.size;
+    return true;
+}
+
+// ---- functions without weights
+
+static bool egi_call_activation(eg_layer *l, egi_layer_run *c) { return (c->out[0] = eg_activate(c->in[0], l->config.o.activation)) != NULL; }
+static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
+    return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(egi_or(l->config.rate, .3)))) != NULL;
+}
+// Each element is 0 with probability `rate` and 1 / (1 - rate) times itself else.
+static eg_tensor *egi_dropout(eg_tensor *x, double rate) {
+    if (rate <= 0) return x;
+    if (rate >= 1) return eg_zeros_like(x);
+    eg_random_options o;
+    memset(&o, 0, sizeof o);
+    o.probability = 1 - rate;
+    eg_tensor *kept = egi_alive("call", 0, x) ? (eg_random_bernoulli)(egi_shape(x), o) : NULL;
+    return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
+}
+static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
+    return (c->out[0] = c->training ? egi_dropout(c->in[0], l->config.rate) : c->in[0]) != NULL;
+}
+// Steps all of whose features are the mask value are zeros, and do not count for the layers after it.
+static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = c->in[0], *counts = (eg_reduce_any)((eg_not_equal)(x, eg_number(l->config.rate)), egi_over_axis(-1, false));
+    eg_tensor *factor = counts ? eg_cast(eg_expand_dims(counts, -1), (eg_dtype)x->dtype) : NULL;
+    c->out[0] = factor ? (eg_mul)(x, factor) : NULL;
+    c->out_mask[0] = counts;
+    return c->out[0] != NULL;
+}
+
+// ---- normalization
+
+// A weight of n numbers along one axis, shaped to meet x.
+static eg_tensor *egi_along(eg_tensor *weight, const eg_tensor *x, int axis) {
+    eg_shape shape = { x->rank, { 0 } };
+    for (int i = 0; i < x->rank; i++) shape.dims[i] = i == axis ? x->dims[i] : 1;
+    return axis == x->rank - 1 || !weight ? weight : eg_reshape(weight, shape);
+}
+static bool egi_norm_axis(const eg_layer *l, int rank, int *axis) {
+    return egi_axis("call", egi_layer_axis(l), rank, axis);
+}
+static bool egi_norm_weights(eg_layer *l, const eg_shape *in, const char *scale, const char *center, int64_t *features) {
+    int axis = 0;
+    if (!egi_norm_axis(l, in->rank, &axis)) return false;
+    eg_shape shape = { 1, { *features = in->dims[axis] } };
+    if (shape.dims[0] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: axis %d of %s must be known, for the weights depend on it", axis, egi_show(*in));
+    return (!scale || l->config.o.no_scale || egi_weight(l, scale, shape, EG_INIT_ONES, EG_INIT_ONES, 0, 0, 0)) &&
+           (!center || l->config.o.no_center || egi_weight(l, center, shape, EG_INIT_ZEROS, EG_INIT_ZEROS, 0, 0, 0));
+}
+static bool egi_build_norm(eg_layer *l, const eg_shape *in, int n) {
+    int64_t features;
+    (void)n;
+    return egi_norm_weights(l, in, "gamma", "beta", &features);
+}
+static bool egi_build_rms(eg_layer *l, const eg_shape *in, int n) {
+    int64_t features;
+    (void)n;
+    return egi_norm_weights(l, in, "scale", NULL, &features);
+}
+static bool egi_build_batch_norm(eg_layer *l, const eg_shape *in, int n) {
+    int64_t features;
+    (void)n;
+    if (!egi_norm_weights(l, in, "gamma", "beta", &features)) return false;
+    eg_shape shape = { 1, { features } };
+    eg_tensor *zeros = eg_zeros(l->config.o.dtype, shape), *ones = eg_ones(l->config.o.dtype, shape);
+    return zeros && ones && eg_layer_weight(l, "moving_mean", zeros, false) && eg_layer_weight(l, "moving_variance", ones, false);
+}
+static bool egi_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
+    int64_t features, groups = egi_option_or(l->config.o.groups, 32);
+    (void)n;
+    if (!egi_norm_weights(l, in, "gamma", "beta", &features)) return false;
+    if (groups == -1) groups = features;
+    return (groups > 0 && features % groups == 0) ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_layer_group_normalization: %lld groups do not divide %lld channels", (long long)groups, (long long)features);
+}
+// (x - mean) / sqrt(variance + epsilon) gamma + beta, with what a layer has of the last two.
+static eg_tensor *egi_normalized(const eg_layer *l, eg_tensor *centered, eg_tensor *variance, eg_tensor *gamma, eg_tensor *beta) {
+    eg_tensor *factor = eg_rsqrt((eg_add)(variance, eg_number(egi_or(l->config.o.epsilon, 1e-3))));
+    eg_tensor *y = (eg_mul)(centered, gamma ? (eg_mul)(factor, gamma) : factor);
+    return beta ? (eg_add)(y, beta) : y;
+}
+// The mean over axes (kept), of those that weights count: sum(x w) / (sum(w) + 1e-7).
+static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
+    if (!weights) return (eg_reduce_mean)(x, over);
+    eg_reduce_options all = over;
+    return (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), over), (eg_add)((eg_reduce_sum)(weights, all), eg_number(1e-7)));
+}
+// moving = momentum moving + (1 - momentum) batch; no part of what a tape records.
+static bool egi_follow(eg_tensor *moving, eg_tensor *batch, double momentum) {
+    eg_recording_pause();
+    eg_tensor *y = (eg_add)((eg_mul)(moving, eg_number(momentum)), (eg_mul)(eg_reshape(batch, egi_shape(moving)), eg_number(1 - momentum)));
+    bool ok = y && (eg_assign)(moving, y);
+    eg_recording_unpause();
+    return ok;
+}
+static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = c->in[0], *mean, *variance, *centered, *weights = NULL;
+    int axis = 0;
+    eg_reduce_options over;
+    memset(&over, 0, sizeof over);
+    if (!egi_norm_axis(l, x->rank, &axis)) return false;
+    for (int i = 0; i < x->rank; i++) if (i != axis) over.axes.axes[over.axes.count++] = i;
+    over.keepdims = true;
+    eg_tensor *gamma = egi_along(egi_part_of(l, "gamma"), x, axis), *beta = egi_along(egi_part_of(l, "beta"), x, axis);
+    eg_tensor *moving_mean = egi_part_of(l, "moving_mean"), *moving_variance = egi_part_of(l, "moving_variance");
+    if (c->training && !l->frozen) {
+        if (c->mask[0] && x->rank > 2) {
+            eg_shape shape = { x->rank, { x->dims[0], x->dims[1], 1, 1, 1, 1, 1, 1 } }, full = egi_shape(x);
+            full.dims[axis] = 1;
+            weights = eg_broadcast_to(eg_reshape(eg_cast(c->mask[0], (eg_dtype)x->dtype), shape), full);
+            if (!weights) return false;
+        }
+        mean = egi_weighted_mean(x, weights, over);
+        centered = (eg_sub)(x, mean);
+        variance = egi_weighted_mean(eg_square(centered), weights, over);
+        double momentum = egi_or(l->config.o.momentum, .99);
+        if (!variance || !egi_follow(moving_mean, mean, momentum) || !egi_follow(moving_variance, variance, momentum)) return false;
+    } else {
+        centered = (eg_sub)(x, egi_along(moving_mean, x, axis));
+        variance = egi_along(moving_variance, x, axis);
+    }
+    return (c->out[0] = egi_normalized(l, centered, variance, gamma, beta)) != NULL;
+}
+static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = c->in[0];
+    int axis = 0;
+    if (!egi_norm_axis(l, x->rank, &axis)) return false;
+    eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_over_axis(axis, true)));
+    eg_tensor *variance = (eg_reduce_mean)(eg_square(centered), egi_over_axis(axis, true));
+    c->out[0] = egi_normalized(l, centered, variance, egi_along(egi_part_of(l, "gamma"), x, axis), egi_along(egi_part_of(l, "beta"), x, axis));
+    return c->out[0] != NULL;
+}
+static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = c->in[0];
+    int axis = 0;
+    if (!egi_norm_axis(l, x->rank, &axis)) return false;
+    eg_tensor *square = (eg_reduce_mean)(eg_square(x), egi_over_axis(axis, true));
+    eg_tensor *factor = eg_rsqrt((eg_add)(square, eg_number(egi_or(l->config.o.epsilon, 1e-6))));
+    return (c->out[0] = (eg_mul)((eg_mul)(x, factor), egi_along(egi_part_of(l, "scale"), x, axis))) != NULL;
+}
+// The axis is parted in groups; statistics of one example's group.
+static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *x = c->in[0];
+    int axis = 0;
+    if (!egi_norm_axis(l, x->rank, &axis)) return false;
+    if (x->rank + 1 > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_layer_group_normalization: rank %d is too high", x->rank);
+    int64_t groups = egi_option_or(l->config.o.groups, 32);
+    if (groups == -1) groups = x->dims[axis];
+    eg_shape parted = { x->rank + 1, { 0 } }, gamma_shape = { x->rank + 1, { 0 } }, shape = egi_shape(x);
+    for (int i = 0; i <= x->rank; i++) {
+        parted.dims[i] = i < axis ? x->dims[i] : i == axis ? groups : i == axis + 1 ? x->dims[axis] / groups : x->dims[i - 1];
+        gamma_shape.dims[i] = i == axis || i == axis + 1 ? parted.dims[i] : 1;
+    }
+    eg_reduce_options over;
+    memset(&over, 0, sizeof over);
+    for (int i = 1; i <= x->rank; i++) if (i != axis) over.axes.axes[over.axes.count++] = i;
+    over.keepdims = true;
+    eg_tensor *gamma = egi_part_of(l, "gamma"), *beta = egi_part_of(l, "beta"), *y = eg_reshape(x, parted);
+    if (gamma) gamma = eg_reshape(gamma, gamma_shape);
+    if (beta) beta = eg_reshape(beta, gamma_shape);
+    eg_tensor *centered = (eg_sub)(y, (eg_reduce_mean)(y, over));
+    y = egi_normalized(l, centered, (eg_reduce_mean)(eg_square(centered), over), gamma, beta);
+    return y && (c->out[0] = eg_reshape(y, shape)) != NULL;
+}
+
+// ---- embedding
+
+static bool egi_build_embedding(eg_layer *l, const eg_shape *in, int n) {
+    const eg_layer_options *o = &l->config.o;
+    eg_shape shape = { 2, { l->config.count, l->config.units } };
+    (void)in;
+    (void)n;
+    return egi_weight(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2) != NULL;
+}
+static bool egi_call_embedding(eg_layer *l, egi_layer_run *c) {
+    eg_gather_options rows;
+    eg_tensor *x = c->in[0];
+    memset(&rows, 0, sizeof rows);
+    if (x->dtype == EG_UINT8) x = eg_cast(x, EG_INT32);               // bytes of a text
+    c->out[0] = (eg_gather)(egi_part_of(l, "embeddings"), x, rows);
+    if (c->out[0] && l->config.o.mask_zero && !(c->out_mask[0] = (eg_not_equal)(x, eg_integer(0)))) return false;
+    return c->out[0] != NULL;
+}
+static bool egi_shape_embedding(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    (void)n;
+    if (in->rank == EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_call: rank %d is too high for an embedding", in->rank);
+    out->dims[out->rank++] = l->config.units;
+    return true;
+}
+
+// ---- several inputs
+
+static eg_tensor *egi_merge(egi_layer_run *c, eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
+    eg_tensor *y = c->in[0];
+    for (int i = 1; i < c->n && y; i++) y = op(y, c->in[i]);
+    return y;
+}
+// A step counts where it counts in all inputs that have a mask.
+static bool egi_merge_masks(egi_layer_run *c) {
+    c->out_mask[0] = NULL;
+    for (int i = 0; i < c->n; i++) {
+        if (!c->mask[i]) continue;
+        c->out_mask[0] = c->out_mask[0] ? (eg_logical_and)(c->out_mask[0], c->mask[i]) : c->mask[i];
+        if (!c->out_mask[0]) return false;
+    }
+    return true;
+}
+#define EGI_CALL_MERGE(name, expression) \
+    static bool egi_call_merge_##name(eg_layer *l, egi_layer_run *c) { \
+        (void)l; \
+        return egi_merge_masks(c) && (c->out[0] = (expression)) != NULL; \
+    }
+EGI_CALL_MERGE(add, egi_merge(c, (eg_add)))
+EGI_CALL_MERGE(subtract, egi_merge(c, (eg_sub)))
+EGI_CALL_MERGE(multiply, egi_merge(c, (eg_mul)))
+EGI_CALL_MERGE(average, (eg_div)(egi_merge(c, (eg_add)), eg_number(c->n)))
+EGI_CALL_MERGE(maximum, egi_merge(c, (eg_maximum)))
+EGI_CALL_MERGE(minimum, egi_merge(c, (eg_minimum)))
+// Of one rank; a dimension of 1 stretches.
+static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    for (int k = 1; k < n; k++) {
+        bool fits = in[k].rank == out->rank;
+        for (int i = 0; i < out->rank && fits; i++) {
+            int64_t a = out->dims[i], b = in[k].dims[i];
+            fits = a == b || a == 1 || b == 1 || a < 0 || b < 0;
+            out->dims[i] = a == 1 || (a < 0 && b > 1) ? b : a;
+        }
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s of %s and %s: shapes do not fit", l->type->class_name, egi_show(in[0]), egi_show(in[k]));
+    }
+    return true;
+}
+static bool egi_call_concatenate(eg_layer *l, egi_layer_run *c) {
+    int axis = 0;
+    if (!egi_axis("call", egi_layer_axis(l), c->in[0]->rank, &axis)) return false;
+    c->out[0] = eg_concat(c->in, c->n, axis);
+    if (axis != 1 || c->in[0]->rank < 3) return c->out[0] && egi_merge_masks(c);
+    eg_tensor *masks[EGI_LAYER_IN], *any = NULL;               // along time, masks stand one behind the other, too
+    for (int i = 0; i < c->n && c->out[0]; i++) {
+        eg_shape steps = { 2, { c->in[i]->dims[0], c->in[i]->dims[1] } };
+        if (c->mask[i]) any = c->mask[i];
+        masks[i] = c->mask[i] ? c->mask[i] : eg_ones(EG_BOOL, steps);
+        if (!masks[i]) return false;
+    }
+    c->out_mask[0] = any && c->out[0] ? eg_concat(masks, c->n, 1) : NULL;
+    return c->out[0] && (!any || c->out_mask[0]);
+}
+static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    int axis = 0;
+    if (!egi_axis("call", egi_layer_axis(l), in->rank, &axis)) return false;
+    for (int k = 1; k < n; k++) {
+        bool fits = in[k].rank == out->rank;
+        for (int i = 0; i < out->rank && fits; i++) {
+            if (i == axis) out->dims[i] = out->dims[i] < 0 || in[k].dims[i] < 0 ? -1 : out->dims[i] + in[k].dims[i];
+            else fits = in[0].dims[i] < 0 || in[k].dims[i] < 0 || in[0].dims[i] == in[k].dims[i];
+        }
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: Concatenate of %s and %s along axis %d: shapes do not fit", egi_show(in[0]), egi_show(in[k]), axis);
+    }
+    return true;
+}
+
+// x + f(x).
+static bool egi_build_residual(eg_layer *l, const eg_shape *in, int n) {
+    eg_shape out;
+    (void)n;
+    return egi_layer_prepare(l->parts[0].child, in, 1, &out);
+}
+static bool egi_call_residual(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *y = egi_layer_call1(l->parts[0].child, c->in[0]);
+    return y && (c->out[0] = (eg_add)(c->in[0], y)) != NULL;
+}
+static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) { return (c->out[0] = l->call(c->in, l->user)) != NULL; }
 
 // ---- layers of layers
 
@@ -10576,7 +11271,7 @@ static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
     const egi_layer_config *k = &l->config;
     int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size, heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
     int64_t units[4] = { 0, 0, 0, k->o.output_units ? k->o.output_units : in->dims[2] };
-    if (n > 1) n = egi_attention_inputs(egi_this.layer).n;
+    if (n > 1 && egi_this.layer->in) n = egi_attention_inputs(egi_this.layer).n;
     eg_shape from[4] = { in[0], in[n > 2 ? 2 : n - 1], in[n > 1 ? 1 : 0], in[0] }, out;
     if (!egi_last_known(in)) return false;
     if (!egi_checked_product(heads, k->size, &units[0]) || !egi_checked_product(shared, k->size, &units[1]) || !egi_checked_product(shared, value_dim, &units[2]) ||
@@ -10719,9 +11414,55 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
 // ---- the table of layers
 
 // Function, class, rank of inputs, inputs, outputs, flags, options, build, call, shape.
+#define EGI_HAS_WINDOW (EGI_HAS(size) | EGI_HAS(kernel_size) | EGI_HAS(strides) | EGI_HAS(dilations) | EGI_HAS(padding) | EGI_HAS(activation))
+#define EGI_HAS_CONV (EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS_WINDOW)
+#define EGI_HAS_POOL (EGI_HAS(pool_size) | EGI_HAS(strides) | EGI_HAS(padding))
+#define EGI_HAS_NORM (EGI_HAS(dtype) | EGI_HAS(axis) | EGI_HAS(epsilon) | EGI_HAS(no_scale))
 #define EGI_LAYER_TABLE(ROW) \
     ROW(dense, "Dense", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(activation), \
         egi_build_dense, egi_call_dense, egi_shape_dense) \
+    ROW(conv1d, "Conv1D", 3, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(groups) | EGI_HAS(causal), egi_build_conv, egi_call_conv, egi_shape_conv) \
+    ROW(conv2d, "Conv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(groups), egi_build_conv, egi_call_conv, egi_shape_conv) \
+    ROW(conv1d_transpose, "Conv1DTranspose", 3, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(output_padding), \
+        egi_build_conv_transpose, egi_call_conv_transpose, egi_shape_conv_transpose) \
+    ROW(conv2d_transpose, "Conv2DTranspose", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(output_padding), \
+        egi_build_conv_transpose, egi_call_conv_transpose, egi_shape_conv_transpose) \
+    ROW(depthwise_conv2d, "DepthwiseConv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(depth_multiplier), \
+        egi_build_depthwise, egi_call_depthwise, egi_shape_conv) \
+    ROW(max_pooling1d, "MaxPooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_max_pooling1d, egi_shape_pool) \
+    ROW(max_pooling2d, "MaxPooling2D", 4, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_max_pooling2d, egi_shape_pool) \
+    ROW(average_pooling1d, "AveragePooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_average_pooling1d, egi_shape_pool) \
+    ROW(average_pooling2d, "AveragePooling2D", 4, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_average_pooling2d, egi_shape_pool) \
+    ROW(global_max_pooling1d, "GlobalMaxPooling1D", 3, 1, 1, 0, 0, NULL, egi_call_global_max, egi_shape_global) \
+    ROW(global_max_pooling2d, "GlobalMaxPooling2D", 4, 1, 1, 0, 0, NULL, egi_call_global_max, egi_shape_global) \
+    ROW(global_average_pooling1d, "GlobalAveragePooling1D", 3, 1, 1, 0, 0, NULL, egi_call_global_average, egi_shape_global) \
+    ROW(global_average_pooling2d, "GlobalAveragePooling2D", 4, 1, 1, 0, 0, NULL, egi_call_global_average, egi_shape_global) \
+    ROW(flatten, "Flatten", -1, 1, 1, 0, 0, NULL, egi_call_reshaped, egi_shape_flatten) \
+    ROW(reshape, "Reshape", -1, 1, 1, 0, EGI_HAS(target), NULL, egi_call_reshaped, egi_shape_reshape_layer) \
+    ROW(zero_padding1d, "ZeroPadding1D", 3, 1, 1, 0, EGI_HAS(pads), NULL, egi_call_zero_padding, egi_shape_zero_padding) \
+    ROW(zero_padding2d, "ZeroPadding2D", 4, 1, 1, 0, EGI_HAS(pads), NULL, egi_call_zero_padding, egi_shape_zero_padding) \
+    ROW(up_sampling1d, "UpSampling1D", 3, 1, 1, 0, EGI_HAS(size), NULL, egi_call_up_sampling, egi_shape_up_sampling) \
+    ROW(up_sampling2d, "UpSampling2D", 4, 1, 1, 0, EGI_HAS(size) | EGI_HAS(bilinear), NULL, egi_call_up_sampling, egi_shape_up_sampling) \
+    ROW(activation, "Activation", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(activation), NULL, egi_call_activation, NULL) \
+    ROW(leaky_relu, "LeakyReLU", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(rate), NULL, egi_call_leaky_relu, NULL) \
+    ROW(dropout, "Dropout", 0, 1, 1, EGI_PASSES_MASK | EGI_RATE, EGI_HAS(rate), NULL, egi_call_dropout, NULL) \
+    ROW(masking, "Masking", -2, 1, 1, 0, EGI_HAS(rate), NULL, egi_call_masking, NULL) \
+    ROW(batch_normalization, "BatchNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(momentum), \
+        egi_build_batch_norm, egi_call_batch_norm, NULL) \
+    ROW(layer_normalization, "LayerNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM | EGI_HAS(no_center), \
+        egi_build_norm, egi_call_layer_norm, NULL) \
+    ROW(rms_normalization, "RMSNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM, egi_build_rms, egi_call_rms_norm, NULL) \
+    ROW(group_normalization, "GroupNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(groups), \
+        egi_build_group_norm, egi_call_group_norm, NULL) \
+    ROW(embedding, "Embedding", 0, 1, 1, 0, EGI_HAS_KERNEL | EGI_HAS(count) | EGI_HAS(units) | EGI_HAS(mask_zero), \
+        egi_build_embedding, egi_call_embedding, egi_shape_embedding) \
+    ROW(merge_add, "Add", 0, -1, 1, 0, 0, NULL, egi_call_merge_add, egi_shape_merge) \
+    ROW(merge_subtract, "Subtract", 0, -1, 1, 0, 0, NULL, egi_call_merge_subtract, egi_shape_merge) \
+    ROW(merge_multiply, "Multiply", 0, -1, 1, 0, 0, NULL, egi_call_merge_multiply, egi_shape_merge) \
+    ROW(merge_average, "Average", 0, -1, 1, 0, 0, NULL, egi_call_merge_average, egi_shape_merge) \
+    ROW(merge_maximum, "Maximum", 0, -1, 1, 0, 0, NULL, egi_call_merge_maximum, egi_shape_merge) \
+    ROW(merge_minimum, "Minimum", 0, -1, 1, 0, 0, NULL, egi_call_merge_minimum, egi_shape_merge) \
+    ROW(concatenate, "Concatenate", -1, -1, 1, 0, EGI_HAS(axis), NULL, egi_call_concatenate, egi_shape_concatenate) \
     ROW(simple_rnn, "SimpleRNN", 3, 2, 2, EGI_FIXED_LAST, EGI_HAS_RECURRENT, egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
     ROW(lstm, "LSTM", 3, 3, 3, EGI_FIXED_LAST, EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(no_forget_bias), \
         egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
@@ -10731,11 +11472,63 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(multi_head_attention, "MultiHeadAttention", 3, 6, 4, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(size) | \
         EGI_HAS(causal) | EGI_HAS(dropout) | EGI_HAS(value_dim) | EGI_HAS(output_units) | EGI_HAS(kv_heads) | EGI_HAS(rotary_base), egi_build_attention, egi_call_attention, egi_shape_attention) \
     ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_build_sequential, egi_call_sequential, egi_shape_sequential) \
+    ROW(residual, "Residual", 0, 1, 1, EGI_CONTAINER | EGI_PASSES_MASK, 0, egi_build_residual, egi_call_residual, NULL) \
+    ROW(lambda, "Lambda", 0, 1, 1, EGI_PASSES_MASK, 0, NULL, egi_call_lambda, egi_shape_unknown) \
     ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, egi_call_custom, egi_shape_unknown)
 #define EGI_LAYER_ROW(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) { #name, class_name, rank, n_in, n_out, flags, has, build, call, shape },
 static const egi_layer_type egi_layer_types[] = { EGI_LAYER_TABLE(EGI_LAYER_ROW) };
 #define EGI_LAYER_ID(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) EGI_LAYER_##name,
 enum { EGI_LAYER_TABLE(EGI_LAYER_ID) EGI_LAYER_TYPES };
+
+// The functions that make them: what stands before the options goes to its field.
+#define EGI_MAKE(name, ...) \
+    do { \
+        egi_layer_config c; \
+        memset(&c, 0, sizeof c); \
+        c.o = o; \
+        __VA_ARGS__ \
+        return egi_layer_make(&egi_layer_types[EGI_LAYER_##name], &c); \
+    } while (0)
+EAGER_API eg_layer *(eg_layer_dense)(int64_t units, eg_layer_options o) { EGI_MAKE(dense, c.units = units;); }
+#define EGI_MAKE_CONV(name) \
+    EAGER_API eg_layer *(eg_layer_##name)(int64_t filters, int64_t size, eg_layer_options o) { EGI_MAKE(name, c.units = filters; c.size = size;); }
+EGI_MAKE_CONV(conv1d)
+EGI_MAKE_CONV(conv2d)
+EGI_MAKE_CONV(conv1d_transpose)
+EGI_MAKE_CONV(conv2d_transpose)
+#define EGI_MAKE_PLAIN(name) \
+    EAGER_API eg_layer *(eg_layer_##name)(eg_layer_options o) { EGI_MAKE(name, ); }
+EGI_MAKE_PLAIN(max_pooling1d)
+EGI_MAKE_PLAIN(max_pooling2d)
+EGI_MAKE_PLAIN(average_pooling1d)
+EGI_MAKE_PLAIN(average_pooling2d)
+EGI_MAKE_PLAIN(global_max_pooling1d)
+EGI_MAKE_PLAIN(global_max_pooling2d)
+EGI_MAKE_PLAIN(global_average_pooling1d)
+EGI_MAKE_PLAIN(global_average_pooling2d)
+EGI_MAKE_PLAIN(flatten)
+EGI_MAKE_PLAIN(batch_normalization)
+EGI_MAKE_PLAIN(layer_normalization)
+EGI_MAKE_PLAIN(rms_normalization)
+EGI_MAKE_PLAIN(group_normalization)
+EGI_MAKE_PLAIN(merge_add)
+EGI_MAKE_PLAIN(merge_subtract)
+EGI_MAKE_PLAIN(merge_multiply)
+EGI_MAKE_PLAIN(merge_average)
+EGI_MAKE_PLAIN(merge_maximum)
+EGI_MAKE_PLAIN(merge_minimum)
+EGI_MAKE_PLAIN(concatenate)
+EAGER_API eg_layer *(eg_layer_depthwise_conv2d)(int64_t size, eg_layer_options o) { EGI_MAKE(depthwise_conv2d, c.size = size;); }
+EAGER_API eg_layer *(eg_layer_reshape)(eg_shape shape, eg_layer_options o) { EGI_MAKE(reshape, c.target = shape;); }
+EAGER_API eg_layer *(eg_layer_zero_padding1d)(eg_pads pads, eg_layer_options o) { EGI_MAKE(zero_padding1d, c.pads = pads;); }
+EAGER_API eg_layer *(eg_layer_zero_padding2d)(eg_pads pads, eg_layer_options o) { EGI_MAKE(zero_padding2d, c.pads = pads;); }
+EAGER_API eg_layer *(eg_layer_up_sampling1d)(int64_t size, eg_layer_options o) { EGI_MAKE(up_sampling1d, c.size = size;); }
+EAGER_API eg_layer *(eg_layer_up_sampling2d)(int64_t size, eg_layer_options o) { EGI_MAKE(up_sampling2d, c.size = size;); }
+EAGER_API eg_layer *(eg_layer_activation)(eg_activation activation, eg_layer_options o) { EGI_MAKE(activation, c.o.activation = activation;); }
+EAGER_API eg_layer *(eg_layer_leaky_relu)(double slope, eg_layer_options o) { EGI_MAKE(leaky_relu, c.rate = slope;); }
+EAGER_API eg_layer *(eg_layer_dropout)(double rate, eg_layer_options o) { EGI_MAKE(dropout, c.rate = rate;); }
+EAGER_API eg_layer *(eg_layer_masking)(double value, eg_layer_options o) { EGI_MAKE(masking, c.rate = value;); }
+EAGER_API eg_layer *(eg_layer_embedding)(int64_t count, int64_t units, eg_layer_options o) { EGI_MAKE(embedding, c.count = count; c.units = units;); }
 
 static egi_layer_config egi_layer_options_of(const eg_layer_options *o) {
     egi_layer_config c;
@@ -10743,21 +11536,10 @@ static egi_layer_config egi_layer_options_of(const eg_layer_options *o) {
     c.o = *o;
     return c;
 }
-EAGER_API eg_layer *(eg_layer_dense)(int64_t units, eg_layer_options o) {
-    egi_layer_config c = egi_layer_options_of(&o);
-    c.units = units;
-    return egi_layer_positive(&egi_layer_types[EGI_LAYER_dense], "units", units) ? egi_layer_make(&egi_layer_types[EGI_LAYER_dense], &c) : NULL;
-}
-// ---- recurrent layers and attention
-
-static bool egi_layer_rate(const egi_layer_type *type, double rate) {
-    return (rate >= 0 && rate < 1) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a dropout of %g is not in [0, 1)", type->name, rate);
-}
 static eg_layer *egi_layer_recurrent(int type, int64_t units, const eg_layer_options *o) {
     egi_layer_config c = egi_layer_options_of(o);
     const egi_layer_type *t = &egi_layer_types[type];
     c.units = units;
-    if (!egi_layer_positive(t, "units", units) || !egi_layer_rate(t, o->dropout) || !egi_layer_rate(t, o->recurrent_dropout)) return NULL;
     return egi_layer_make(t, &c);
 }
 EAGER_API eg_layer *(eg_layer_simple_rnn)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_simple_rnn, units, &o); }
@@ -10768,7 +11550,6 @@ EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o
     char name[2][64];
     if (!egi_layer_alive("layer_bidirectional", layer)) return NULL;
     bool fits = egi_cell_of(layer) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: %s is no recurrent layer", layer->type->class_name);
-    if (fits && ((int)o.merge < 0 || o.merge > EG_MERGE_AVE)) fits = egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: there is no merge %d", (int)o.merge);
     eg_layer *l = fits ? egi_layer_make(&egi_layer_types[EGI_LAYER_bidirectional], &c) : NULL;
     egi_layer_config other = layer->config;
     other.o.go_backwards = !other.o.go_backwards;
@@ -10785,12 +11566,7 @@ EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_d
     const egi_layer_type *t = &egi_layer_types[EGI_LAYER_multi_head_attention];
     c.units = heads;
     c.size = key_dim;
-    if (!egi_layer_positive(t, "heads", heads) || !egi_layer_positive(t, "elements a head", key_dim) || !egi_layer_rate(t, o.dropout)) return NULL;
-    if (o.value_dim < 0 || o.output_units < 0) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: a negative size");
-    if (o.rotary_base < 0 || (o.rotary_base > 0 && key_dim % 2))
-        return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: rotary positions need an even key_dim and a positive base, not %lld and %g", (long long)key_dim, o.rotary_base);
-    if (o.kv_heads < 0 || (o.kv_heads && heads % o.kv_heads))
-        return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: %lld heads cannot share the keys of %lld", (long long)heads, (long long)o.kv_heads);
+    if (!egi_layer_positive(t, "heads", heads) || !egi_layer_positive(t, "elements a head", key_dim)) return NULL;
     return egi_layer_make(t, &c);
 }
 
@@ -10808,7 +11584,7 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     bool ok = egi_layer_prepare(layer, &in, 1, &out);
     egi_layer_leave(&run);
     if (!ok) { egi_parts_drop(model, model->n_parts - 1); return false; }
-    if (model->n_parts == 1) model->input = in;
+    if (model->n_parts == 1) egi_layer_remember(model, &in, 1);
     model->output = out;
     model->built = out.rank >= 0;
     return true;
@@ -10825,10 +11601,19 @@ EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
     if (!ok) { eg_layer_release(model); model = NULL; }
     return model;
 }
-static eg_layer *egi_layer_custom(const char *name, egi_layer_config *c) {
+EAGER_API eg_layer *eg_layer_residual(eg_layer *f) {
+    egi_layer_config c;
+    memset(&c, 0, sizeof c);
+    eg_layer *l = f ? egi_layer_make(&egi_layer_types[EGI_LAYER_residual], &c) : NULL;
+    if (!f) egi_layer_alive("layer_residual", f);
+    else if (!l) eg_layer_release(f);
+    else if (!eg_layer_track(l, NULL, f)) { eg_layer_release(l); l = NULL; }
+    return l;
+}
+static eg_layer *egi_layer_custom(int type, const char *name, egi_layer_config *c) {
     if (!name || !*name || strchr(name, '/'))
         return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: '%.60s' is no name for a kind of layer", name ? name : "NULL");
-    eg_layer *l = egi_layer_make(&egi_layer_types[EGI_LAYER_custom], c);
+    eg_layer *l = egi_layer_make(&egi_layer_types[type], c);
     char *copy = l ? egi_layer_copy(name) : NULL, *own = copy ? egi_layer_copy(name) : NULL;
     if (!own) { egi_free(copy); eg_layer_release(l); return NULL; }
     egi_free(l->name);
@@ -10836,11 +11621,19 @@ static eg_layer *egi_layer_custom(const char *name, egi_layer_config *c) {
     l->custom = copy;
     return l;
 }
+EAGER_API eg_layer *eg_layer_lambda(const char *name, eg_function1 *call, void *user) {
+    egi_layer_config c;
+    memset(&c, 0, sizeof c);
+    if (!call) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_lambda: the function is NULL");
+    eg_layer *l = egi_layer_custom(EGI_LAYER_lambda, name, &c);
+    if (l) { l->call = call; l->user = user; }
+    return l;
+}
 EAGER_API eg_layer *eg_layer_custom(const char *name, eg_function1 *call, void *user) {
     egi_layer_config c;
     memset(&c, 0, sizeof c);
     if (!call) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: the function is NULL");
-    eg_layer *l = egi_layer_custom(name, &c);
+    eg_layer *l = egi_layer_custom(EGI_LAYER_custom, name, &c);
     if (l) { l->call = call; l->user = user; }
     return l;
 }
@@ -10851,11 +11644,427 @@ EAGER_API eg_layer *eg_layer_custom_multi(const char *name, int n_in, int n_out,
     c.n_out = n_out;
     if (!call || n_in < 1 || n_in > EGI_LAYER_IN || n_out < 1 || n_out > EGI_LAYER_OUT)
         return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom_multi: a function, 1 to %d inputs and 1 to %d outputs are needed", EGI_LAYER_IN, EGI_LAYER_OUT);
-    eg_layer *l = egi_layer_custom(name, &c);
+    eg_layer *l = egi_layer_custom(EGI_LAYER_custom, name, &c);
     if (l) { l->call_multi = call; l->user = user; }
     return l;
 }
 EAGER_API void eg_layer_on_release(eg_layer *l, void (*release)(void *user)) { if (egi_layer_alive("layer_on_release", l)) l->user_release = release; }
+
+// ---- configurations: a layer's row, options and parts as JSON, and back
+
+typedef struct egi_maker { const char *name; eg_layer *(*make)(void *user); void *user; } egi_maker;
+static struct { char lock; egi_maker list[128]; int n; } egi_makers;
+static bool egi_maker_find(const char *name, egi_maker *found) {
+    bool is = false;
+    while (__atomic_test_and_set(&egi_makers.lock, __ATOMIC_ACQUIRE)) {}
+    for (int i = 0; i < egi_makers.n && !is; i++)
+        if (strcmp(egi_makers.list[i].name, name) == 0) { *found = egi_makers.list[i]; is = true; }
+    __atomic_clear(&egi_makers.lock, __ATOMIC_RELEASE);
+    return is;
+}
+EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user), void *user) {
+    if (!name || !*name || !make) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_register: a name and a function are needed");
+    while (__atomic_test_and_set(&egi_makers.lock, __ATOMIC_ACQUIRE)) {}
+    int i = 0;
+    while (i < egi_makers.n && strcmp(egi_makers.list[i].name, name) != 0) i++;
+    bool fits = i < (int)(sizeof egi_makers.list / sizeof egi_makers.list[0]);
+    if (fits) {
+        egi_makers.list[i].name = name;
+        egi_makers.list[i].make = make;
+        egi_makers.list[i].user = user;
+        if (i == egi_makers.n) egi_makers.n++;
+    }
+    __atomic_clear(&egi_makers.lock, __ATOMIC_RELEASE);
+    return fits || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_register: %d kinds of layers are registered; there is no room for '%.60s'", i, name);
+}
+
+static void egi_write_list(egi_text *t, const int64_t *list, int n) {
+    egi_text_string(t, "[");
+    for (int i = 0; i < n; i++) egi_text_printf(t, i ? ", %lld" : "%lld", (long long)list[i]);
+    egi_text_string(t, "]");
+}
+static const char *const egi_paddings[] = { "valid", "same" };       // ORDER eg_padding
+static void egi_write_field(egi_text *t, const egi_layer_config *c, int field) {
+    const char *p = (const char *)c + egi_layer_fields[field].offset;
+    egi_text_printf(t, ", \"%s\": ", egi_layer_fields[field].name);
+    switch (egi_layer_fields[field].kind) {
+    case EGI_FIELD_INT: { int v = *(const int *)(const void *)p; egi_text_printf(t, "%d", v == EG_ZERO ? 0 : v); break; }
+    case EGI_FIELD_INT64: egi_text_printf(t, "%lld", (long long)*(const int64_t *)(const void *)p); break;
+    case EGI_FIELD_PAIR: egi_write_list(t, (const int64_t *)(const void *)p, 2); break;
+    case EGI_FIELD_NUMBER: egi_text_number(t, egi_or(*(const double *)(const void *)p, 0)); break;
+    case EGI_FIELD_BOOL: egi_text_string(t, "true"); break;
+    case EGI_FIELD_SHAPE: { const eg_shape *s = (const eg_shape *)(const void *)p; egi_write_list(t, s->dims, s->rank); break; }
+    case EGI_FIELD_PADS: { const eg_pads *s = (const eg_pads *)(const void *)p; egi_write_list(t, s->pads, s->count); break; }
+    case EGI_FIELD_ACTIVATION: egi_text_json(t, egi_activations[*(const eg_activation *)(const void *)p].name); break;
+    case EGI_FIELD_INITIALIZER: egi_text_json(t, egi_initializers[*(const eg_initializer *)(const void *)p]); break;
+    case EGI_FIELD_DTYPE: egi_text_json(t, eg_dtype_name(*(const eg_dtype *)(const void *)p)); break;
+    case EGI_FIELD_PADDING: egi_text_json(t, egi_paddings[*(const eg_padding *)(const void *)p]); break;
+    }
+}
+// Where the layer stands first below another one; false where it does not.
+static bool egi_layer_find(const eg_layer *l, const eg_layer *wanted, char *path, size_t capacity) {
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        const egi_part *p = &l->parts[i];
+        if (!p->child) continue;
+        int n = snprintf(path, capacity, "%s", p->name);
+        if (p->child == wanted) return true;
+        if (n < 0 || (size_t)n + 1 >= capacity) continue;
+        path[n] = '/';
+        if (egi_layer_find(p->child, wanted, path + n + 1, capacity - (size_t)n - 1)) return true;
+    }
+    return false;
+}
+static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l, const egi_part *as, const char *path) {
+    char first[512], here[512];
+    egi_text_string(t, "{");
+    if (as) {
+        egi_text_string(t, "\"part\": ");
+        egi_text_json(t, as->name);
+        egi_text_string(t, ", ");
+    }
+    if (l->tracked > 1 && egi_layer_find(root, l, first, sizeof first) && strcmp(first, path) != 0) {       // a layer in two places is written once
+        egi_text_string(t, "\"same\": ");
+        egi_text_json(t, first);
+        egi_text_string(t, "}");
+        return;
+    }
+    egi_layer_config c = l->config;
+    c.o.frozen = l->frozen;
+    egi_text_string(t, "\"class\": ");
+    egi_text_json(t, l->type->class_name);
+    egi_text_string(t, ", \"name\": ");
+    egi_text_json(t, l->name);
+    if (l->custom) {
+        egi_text_string(t, ", \"kind\": ");
+        egi_text_json(t, l->custom);
+    }
+    for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++) if (egi_field_given(&c, f)) egi_write_field(t, &c, f);
+    if (l->built && l->n_inputs) {
+        egi_text_string(t, ", \"inputs\": [");
+        for (int i = 0; i < l->n_inputs; i++) {
+            eg_shape s = l->inputs[i];
+            if (s.rank) s.dims[0] = -1;
+            if (i) egi_text_string(t, ", ");
+            egi_write_list(t, s.dims, s.rank);
+        }
+        egi_text_string(t, "]");
+    }
+    bool any = false;
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        if (!l->parts[i].child) continue;
+        egi_text_string(t, any ? ", " : ", \"layers\": [");
+        any = true;
+        snprintf(here, sizeof here, *path ? "%s/%s" : "%s%s", path, l->parts[i].name);
+        egi_write_layer(t, root, l->parts[i].child, &l->parts[i], here);
+    }
+    egi_text_string(t, any ? "]}" : "}");
+}
+EAGER_API int64_t eg_layer_config(eg_layer *l, char *text, size_t capacity) {
+    egi_text t;
+    if (text && capacity) text[0] = 0;
+    if (!egi_layer_alive("layer_config", l)) return -1;
+    memset(&t, 0, sizeof t);
+    egi_write_layer(&t, l, l, NULL, "");
+    return egi_text_deliver("layer_config", &t, text, capacity);
+}
+
+static bool egi_read_fail(const egi_json *j, int64_t node, const char *what) {
+    return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: byte %lld: %s", (long long)j->nodes[node].offset, what);
+}
+static bool egi_read_list(const egi_json *j, int64_t node, int64_t *list, int most, int *count) {
+    const egi_json_node *n = &j->nodes[node];
+    if (n->kind != EGI_JSON_ARRAY || n->count > most) return egi_read_fail(j, node, "a list of whole numbers is expected, and not so long");
+    *count = (int)n->count;
+    for (int i = 0; i < *count; i++) {
+        if (!j->nodes[node + 1 + i].whole) return egi_read_fail(j, node + 1 + i, "a whole number is expected");
+        list[i] = j->nodes[node + 1 + i].integer;
+    }
+    return true;
+}
+static bool egi_read_word(const egi_json *j, int64_t node, const char *what, const char *(*name)(int i), int count, int *value) {
+    char text[128];
+    const char *word = egi_json_string(j, node);
+    for (int i = 0; i < count && word; i++) if (strcmp(word, name(i)) == 0) { *value = i; return true; }
+    snprintf(text, sizeof text, "'%.40s' is no %s", word ? word : "?", what);
+    return egi_read_fail(j, node, text);
+}
+static const char *egi_activation_name(int i) { return egi_activations[i].name; }
+static const char *egi_initializer_name(int i) { return egi_initializers[i]; }
+static const char *egi_float_name(int i) { return eg_dtype_name((eg_dtype)i); }
+static const char *egi_padding_name(int i) { return egi_paddings[i]; }
+static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c, int field) {
+    char *p = (char *)c + egi_layer_fields[field].offset;
+    const egi_json_node *n = &j->nodes[node];
+    int count, word = 0;
+    switch (egi_layer_fields[field].kind) {
+    case EGI_FIELD_INT:
+        if (!n->whole || n->integer < -1000 || n->integer > 1000) return egi_read_fail(j, node, "a small whole number is expected");
+        *(int *)(void *)p = n->integer ? (int)n->integer : EG_ZERO;
+        return true;
+    case EGI_FIELD_INT64: *(int64_t *)(void *)p = n->integer; return n->whole || egi_read_fail(j, node, "a whole number is expected");
+    case EGI_FIELD_NUMBER:
+        *(double *)(void *)p = n->number != 0 ? n->number : EG_ZERO;
+        return n->kind == EGI_JSON_NUMBER || egi_read_fail(j, node, "a number is expected");
+    case EGI_FIELD_BOOL: *(bool *)(void *)p = n->integer != 0; return n->kind == EGI_JSON_BOOL || egi_read_fail(j, node, "true or false is expected");
+    case EGI_FIELD_PAIR: return egi_read_list(j, node, (int64_t *)(void *)p, 2, &count);
+    case EGI_FIELD_SHAPE: { eg_shape *s = (eg_shape *)(void *)p; return egi_read_list(j, node, s->dims, EG_MAX_RANK, &s->rank); }
+    case EGI_FIELD_PADS: { eg_pads *s = (eg_pads *)(void *)p; return egi_read_list(j, node, s->pads, 2 * EG_MAX_RANK, &s->count); }
+    case EGI_FIELD_ACTIVATION:
+        if (!egi_read_word(j, node, "activation", egi_activation_name, EGI_ACTIVATIONS, &word)) return false;
+        *(eg_activation *)(void *)p = (eg_activation)word;
+        return true;
+    case EGI_FIELD_INITIALIZER:
+        if (!egi_read_word(j, node, "initializer", egi_initializer_name, EGI_INITIALIZERS, &word)) return false;
+        *(eg_initializer *)(void *)p = (eg_initializer)word;
+        return true;
+    case EGI_FIELD_DTYPE:
+        if (!egi_read_word(j, node, "dtype of weights", egi_float_name, 2, &word)) return false;
+        *(eg_dtype *)(void *)p = (eg_dtype)word;
+        return true;
+    case EGI_FIELD_PADDING:
+        if (!egi_read_word(j, node, "padding", egi_padding_name, 2, &word)) return false;
+        *(eg_padding *)(void *)p = (eg_padding)word;
+        return true;
+    }
+    return true;
+}
+// The layer at a path, "encoder/dense_1".
+static eg_layer *egi_layer_at(eg_layer *l, const char *path) {
+    size_t n = strcspn(path, "/");
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        const egi_part *p = &l->parts[i];
+        if (p->child && strlen(p->name) == n && !memcmp(p->name, path, n)) return path[n] ? egi_layer_at(p->child, path + n + 1) : p->child;
+    }
+    return NULL;
+}
+static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class_name, const char *kind, const egi_layer_config *c) {
+    egi_maker maker;
+    if (kind) {
+        if (egi_maker_find(kind, &maker)) {
+            eg_layer *l = maker.make(maker.user);
+            if (!l && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_layer_from_config: the maker of '%.60s' returned NULL", kind);
+            return l;
+        }
+        egi_fail(EG_ERROR_FILE, "eg_layer_from_config: '%.60s' is a layer of your own; tell how it is made by eg_layer_register", kind);
+        return NULL;
+    }
+    for (int i = 0; i < EGI_LAYER_TYPES; i++)
+        if (strcmp(egi_layer_types[i].class_name, class_name) == 0 && i != EGI_LAYER_custom && i != EGI_LAYER_lambda) return egi_layer_make(&egi_layer_types[i], c);
+    char text[128];
+    snprintf(text, sizeof text, "there is no layer '%.60s'", class_name);
+    egi_read_fail(j, node, text);
+    return NULL;
+}
+// The shapes that a layer was built for: it is built for them again.
+static bool egi_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
+    eg_shape shapes[EGI_LAYER_KEPT], out;
+    int64_t inputs = egi_json_member(j, node, "inputs");
+    int count = 0;
+    if (inputs < 0) return true;
+    if (j->nodes[inputs].kind != EGI_JSON_ARRAY || j->nodes[inputs].count < 1 || j->nodes[inputs].count > EGI_LAYER_KEPT)
+        return egi_read_fail(j, inputs, "a list of shapes is expected");
+    for (int64_t at = inputs + 1; count < (int)j->nodes[inputs].count; at = j->nodes[at].next, count++) {
+        memset(&shapes[count], 0, sizeof shapes[count]);
+        if (!egi_read_list(j, at, shapes[count].dims, EG_MAX_RANK, &shapes[count].rank)) return false;
+        for (int k = 0; k < shapes[count].rank; k++)
+            if (shapes[count].dims[k] < -1 || shapes[count].dims[k] > EGI_LAYER_LARGEST) return egi_read_fail(j, at, "a dimension is out of range");
+    }
+    return egi_layer_prepare(l, shapes, count, &out);
+}
+// Makes the layer of an object, or readies `known`, which a maker made. Members come in any order.
+static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known) {
+    egi_layer_config c;
+    const egi_json_node *n = &j->nodes[node];
+    memset(&c, 0, sizeof c);
+    if (n->kind != EGI_JSON_OBJECT) { egi_read_fail(j, node, "a layer, in braces, is expected"); return NULL; }
+    const char *class_name = egi_json_string(j, egi_json_member(j, node, "class")), *name = egi_json_string(j, egi_json_member(j, node, "name"));
+    const char *kind = egi_json_string(j, egi_json_member(j, node, "kind"));
+    if (!class_name || !name || !*name || strchr(name, '/')) { egi_read_fail(j, node, "a layer needs its \"class\" and its \"name\""); return NULL; }
+    for (int64_t i = 0, at = node + 1; i < n->count; i++, at = j->nodes[at + 1].next) {
+        static const char *const others[] = { "class", "name", "kind", "part", "inputs", "layers" };
+        bool other = false;
+        int f = 0;
+        for (int k = 0; k < 6; k++) other = other || strcmp(j->nodes[at].string, others[k]) == 0;
+        while (!other && f < EGI_LAYER_FIELD_COUNT && strcmp(j->nodes[at].string, egi_layer_fields[f].name) != 0) f++;
+        if (f == EGI_LAYER_FIELD_COUNT) { egi_read_fail(j, at, "no layer has such an option"); return NULL; }
+        if (!other && !egi_read_field(j, at + 1, &c, f)) return NULL;
+    }
+    eg_layer *l = known ? eg_layer_retain(known) : egi_read_new(j, node, class_name, kind, &c);
+    bool ok = l != NULL;
+    if (ok && (strcmp(l->type->class_name, class_name) != 0 || (kind && (!l->custom || strcmp(l->custom, kind) != 0)))) {
+        egi_fail(EG_ERROR_FILE, "eg_layer_from_config: %s '%.60s' is expected where your function made %s '%.60s'", class_name, name, l->type->class_name, l->name);
+        ok = false;
+    }
+    if (ok && strcmp(l->name, name) != 0) ok = eg_layer_set_name(l, name);
+    int64_t layers = ok ? egi_json_member(j, node, "layers") : -1;
+    if (layers >= 0 && j->nodes[layers].kind != EGI_JSON_ARRAY) ok = egi_read_fail(j, layers, "a list of layers is expected");
+    bool container = ok && (l->type->flags & EGI_CONTAINER);
+    if (ok && !container) ok = egi_read_inputs(j, node, l);            // its parts are there when its weights are
+    for (int64_t i = 0, at = layers + 1; ok && layers >= 0 && i < j->nodes[layers].count; i++, at = j->nodes[at].next) {
+        const char *part = egi_json_string(j, egi_json_member(j, at, "part")), *same = egi_json_string(j, egi_json_member(j, at, "same"));
+        if (!part) { ok = egi_read_fail(j, at, "a layer in a layer needs its \"part\""); break; }
+        eg_layer *there = egi_layer_at(l, part), *child;
+        if (!container && !there) ok = egi_read_fail(j, at, "there is no such part");
+        else if (kind && !there) ok = egi_fail(EG_ERROR_FILE, "eg_layer_from_config: the layer '%.60s' that your function made has no part '%.60s'", kind, part);
+        else if (same && there) continue;
+        else if (same) {
+            child = egi_layer_at(root ? root : l, same);
+            ok = child ? eg_layer_track(l, part, eg_layer_retain(child)) != NULL : egi_read_fail(j, at, "\"same\" names no layer before it");
+        } else {
+            child = egi_read_layer(j, at, root ? root : l, there);
+            if (there) { ok = child != NULL; eg_layer_release(child); }
+            else ok = child && eg_layer_track(l, part, child);
+        }
+    }
+    if (container && l->type == &egi_layer_types[EGI_LAYER_residual] && l->n_parts != 1) ok = egi_read_fail(j, node, "one layer is expected in a Residual");
+    if (container && l->type == &egi_layer_types[EGI_LAYER_bidirectional] &&
+        (l->n_parts != 2 || !egi_cell_of(l->parts[0].child) || l->parts[0].child->type != l->parts[1].child->type))
+        ok = egi_read_fail(j, node, "two recurrent layers of one kind are expected in a Bidirectional");
+    if (ok && container && !l->custom) ok = egi_read_inputs(j, node, l);
+    if (ok && c.o.frozen) eg_layer_set_trainable(l, false);
+    if (!ok) { eg_layer_release(l); return NULL; }
+    return l;
+}
+EAGER_API eg_layer *eg_layer_from_config(const char *json) {
+    egi_json j;
+    if (!json) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_from_config: the text is NULL");
+    if (!egi_json_read(&j, "layer_from_config", NULL, 0, json, (int64_t)strlen(json))) return NULL;
+    eg_layer *l = egi_read_layer(&j, 0, NULL, NULL);
+    egi_json_free(&j);
+    return l;
+}
+
+// ---- the summary
+
+// A cell of the table: words, as many in a line as fit; a longer one is cut. Writes line `line`, returns false where there is none.
+static bool egi_cell_line(const char *text, int width, int line, char *out, size_t capacity) {
+    const char *p = text;
+    for (int at = 0; *p; at++) {
+        const char *end = p, *next;
+        for (next = p; *next;) {                            // word by word
+            const char *word = next + strcspn(next, " ");
+            if (word - p > width && end > p) break;
+            end = word;
+            next = word + strspn(word, " ");
+            if (word - p > width) break;
+        }
+        if (at == line) {
+            bool cut = end - p > width;
+            snprintf(out, capacity, "%.*s%s", (int)(cut ? width - 1 : end - p), p, cut ? "…" : "");
+            return true;
+        }
+        p = end + strspn(end, " ");
+    }
+    return false;
+}
+static void egi_summary_cell(egi_text *t, const char *text, int width, int line, bool right) {
+    char out[160];
+    if (!egi_cell_line(text, width, line, out, sizeof out)) out[0] = 0;
+    int shown = (int)strlen(out) - (strstr(out, "…") ? 2 : 0);
+    egi_text_string(t, " ");
+    if (right) egi_text_fill(t, ' ', width - shown);
+    egi_text_string(t, out);
+    if (!right) egi_text_fill(t, ' ', width - shown);
+    egi_text_string(t, " ");
+}
+enum { EGI_SUMMARY_NAME = 31, EGI_SUMMARY_SHAPE = 22, EGI_SUMMARY_COUNT = 13 };
+static void egi_summary_rule(egi_text *t, const char *left, const char *line, const char *middle, const char *right) {
+    const int widths[] = { EGI_SUMMARY_NAME, EGI_SUMMARY_SHAPE, EGI_SUMMARY_COUNT };
+    for (int k = 0; k < 3; k++) {
+        egi_text_string(t, k ? middle : left);
+        for (int i = 0; i < widths[k] + 2; i++) egi_text_string(t, line);
+    }
+    egi_text_string(t, right);
+    egi_text_string(t, "\n");
+}
+static void egi_summary_row(egi_text *t, const char *bar, const char *name, const char *shape, const char *count) {
+    char out[160];
+    for (int line = 0; egi_cell_line(name, EGI_SUMMARY_NAME, line, out, sizeof out) || egi_cell_line(shape, EGI_SUMMARY_SHAPE, line, out, sizeof out); line++) {
+        egi_text_string(t, bar);
+        egi_summary_cell(t, name, EGI_SUMMARY_NAME, line, false);
+        egi_text_string(t, bar);
+        egi_summary_cell(t, shape, EGI_SUMMARY_SHAPE, line, false);
+        egi_text_string(t, bar);
+        egi_summary_cell(t, count, EGI_SUMMARY_COUNT, line, true);
+        egi_text_string(t, bar);
+        egi_text_string(t, "\n");
+    }
+}
+// "(None, 26, 26, 16)", "?"
+static void egi_summary_shape(const eg_shape *s, char *text, size_t capacity) {
+    size_t at = 0;
+    if (s->rank < 0) { snprintf(text, capacity, "?"); return; }
+    at += (size_t)snprintf(text, capacity, "(");
+    for (int i = 0; i < s->rank && at < capacity; i++) {
+        if (i) at += (size_t)snprintf(text + at, capacity - at, ", ");
+        if (at < capacity) at += (size_t)(s->dims[i] < 0 ? snprintf(text + at, capacity - at, "None") : snprintf(text + at, capacity - at, "%lld", (long long)s->dims[i]));
+    }
+    if (at < capacity) snprintf(text + at, capacity - at, s->rank == 1 ? ",)" : ")");
+}
+static char *egi_commas(int64_t n, char *text, size_t capacity) {       // 1234567 as 1,234,567
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)n);
+    size_t at = 0;
+    for (int i = 0; i < length && at + 2 < capacity; i++) {
+        if (i && (length - i) % 3 == 0) text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = 0;
+    return text;
+}
+static void egi_summary_total(egi_text *t, const char *what, int64_t count, int64_t bytes) {
+    static const char *const units[] = { "B", "KB", "MB", "GB", "TB" };
+    double size = (double)bytes;
+    char text[40];
+    int u = 0;
+    for (; size >= 1024 && u < 4; u++) size /= 1024;
+    egi_text_printf(t, " %s params: %s (%.2f %s)\n", what, egi_commas(count, text, sizeof text), size, units[u]);
+}
+static void egi_summary_layer(egi_text *t, eg_layer *l, const char *name) {
+    char title[256], shape[192], count[48];
+    const char *class_name = l->custom && strcmp(l->custom, l->name) != 0 ? l->custom : l->type->class_name;
+    snprintf(title, sizeof title, "%.120s (%.60s)", name, class_name);
+    egi_summary_shape(&l->output, shape, sizeof shape);
+    bool waits = !l->built && (l->type->build || l->custom);
+    egi_commas(eg_layer_parameters(l), count, sizeof count);
+    if (waits) snprintf(count + strlen(count), sizeof count - strlen(count), " (unbuilt)");
+    egi_summary_row(t, "│", title, shape, count);
+}
+static bool egi_visit_bytes(egi_weight_walk *w, egi_part *p) {
+    if (w->trainable && !eg_trainable(p->variable)) return true;
+    w->i += p->variable->size;
+    w->wanted += p->variable->size * egi_dtypes[p->variable->dtype].size;
+    return true;
+}
+EAGER_API void eg_layer_summary(eg_layer *l) {
+    egi_text t;
+    egi_weight_walk all, trained;
+    int64_t rows = 0;
+    if (!egi_layer_alive("layer_summary", l) || !egi_layer_build_alone(l)) return;
+    memset(&t, 0, sizeof t);
+    memset(&all, 0, sizeof all);
+    all.visit = egi_visit_bytes;
+    trained = all;
+    trained.trainable = true;
+    if (!egi_walk_from(&all, l) || !egi_walk_from(&trained, l)) return;
+    egi_text_printf(&t, "Model: \"%s\"\n", l->name);
+    egi_summary_rule(&t, "┏", "━", "┳", "┓");
+    egi_summary_row(&t, "┃", "Layer (type)", "Output Shape", "Param #");
+    egi_summary_rule(&t, "┡", "━", "╇", "┩");
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        if (!l->parts[i].child) continue;
+        if (rows++) egi_summary_rule(&t, "├", "─", "┼", "┤");
+        egi_summary_layer(&t, l->parts[i].child, l->parts[i].name);
+    }
+    if (!rows) egi_summary_layer(&t, l, l->name);
+    egi_summary_rule(&t, "└", "─", "┴", "┘");
+    egi_summary_total(&t, "Total", all.i, all.wanted);
+    egi_summary_total(&t, "Trainable", trained.i, trained.wanted);
+    egi_summary_total(&t, "Non-trainable", all.i - trained.i, all.wanted - trained.wanted);
+    if (t.failed) egi_no_memory("layer_summary", 0);
+    else egi_print_text(t.data);
+    egi_text_free(&t);
+}
 
 //# 29  LOSSES, METRICS, TRAINING ----------------------------------------------
 // Idea: see chapter 10. Read first: 28.
@@ -16089,7 +17298,7 @@ static bool egi_import_image(const eg_layer *l, const eg_tensor *kernel, eg_shap
         if (l->parts[i].variable == kernel) return false;
         if (!child) continue;
         if (egi_import_image(child, kernel, image)) return true;
-        if (!strcmp(child->type->name, "flatten")) open = child->input;
+        if (!strcmp(child->type->name, "flatten")) open = child->inputs[0];
         for (int64_t k = 0; k < child->n_parts; k++) {
             if (child->parts[k].variable == kernel && open.rank > 2) { *image = open; return true; }
             if (child->parts[k].variable && child->parts[k].variable->rank >= 2) open.rank = 0;
