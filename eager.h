@@ -10335,15 +10335,18 @@ static bool egi_layer_shape(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
 // Checks, makes the weights of the layer and all in it, tells the output's shape.
 static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     egi_layer_run run;
+    eg_shape result;                     // out may be in
     egi_layer_enter(&run, l, false);
     bool ok = egi_layer_takes(l, in, n) && egi_layer_make_weights(l, in, n);
     if (ok && (l->type->flags & EGI_CONTAINER) && l->type->build) ok = l->type->build(l, in, n);
-    ok = ok && egi_layer_shape(l, in, n, out);
+    ok = ok && egi_layer_shape(l, in, n, &result);
+    if (ok) egi_layer_remember(l, in, n);
     egi_layer_leave(&run);
-    if (!ok || out->rank < 0) return ok;
+    if (!ok) return false;
+    *out = result;
+    if (result.rank < 0) return true;
     l->built = true;
-    egi_layer_remember(l, in, n);
-    l->output = *out;
+    l->output = result;
     return true;
 }
 EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
@@ -11739,7 +11742,7 @@ static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l
         egi_text_json(t, l->custom);
     }
     for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++) if (egi_field_given(&c, f)) egi_write_field(t, &c, f);
-    if (l->built && l->n_inputs) {
+    if (l->n_inputs) {
         egi_text_string(t, ", \"inputs\": [");
         for (int i = 0; i < l->n_inputs; i++) {
             eg_shape s = l->inputs[i];
@@ -11895,7 +11898,7 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
         egi_fail(EG_ERROR_FILE, "eg_layer_from_config: %s '%.60s' is expected where your function made %s '%.60s'", class_name, name, l->type->class_name, l->name);
         ok = false;
     }
-    if (ok && strcmp(l->name, name) != 0) ok = eg_layer_set_name(l, name);
+    ok = ok && eg_layer_set_name(l, name);
     int64_t layers = ok ? egi_json_member(j, node, "layers") : -1;
     if (layers >= 0 && j->nodes[layers].kind != EGI_JSON_ARRAY) ok = egi_read_fail(j, layers, "a list of layers is expected");
     bool container = ok && (l->type->flags & EGI_CONTAINER);
@@ -11920,7 +11923,7 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
     if (container && l->type == &egi_layer_types[EGI_LAYER_bidirectional] &&
         (l->n_parts != 2 || !egi_cell_of(l->parts[0].child) || l->parts[0].child->type != l->parts[1].child->type))
         ok = egi_read_fail(j, node, "two recurrent layers of one kind are expected in a Bidirectional");
-    if (ok && container && !l->custom) ok = egi_read_inputs(j, node, l);
+    if (ok && container) ok = egi_read_inputs(j, node, l);
     if (ok && c.o.frozen) eg_layer_set_trainable(l, false);
     if (!ok) { eg_layer_release(l); return NULL; }
     return l;

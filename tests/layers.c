@@ -228,3 +228,316 @@ TEST(empty_models_and_failed_lists) {
     eg_layer_release(model);
     eg_layer_release(NULL);
 }
+
+// ---- the digit model, summaries
+
+static char printed[8192];
+static void keep_print(const char *text, void *user) {
+    (void)user;
+    size_t at = strlen(printed);
+    snprintf(printed + at, sizeof printed - at, "%s", text);
+}
+static const char *summary_of(eg_layer *layer) {
+    printed[0] = 0;
+    eg_set_printer(keep_print, NULL);
+    eg_layer_summary(layer);
+    eg_set_printer(NULL, NULL);
+    return printed;
+}
+static eg_layer *digit_model(void) {
+    return eg_sequential(eg_layer_conv2d(16, 3, .activation = EG_RELU), eg_layer_conv2d(16, 3, .activation = EG_RELU),
+                         eg_layer_global_average_pooling2d(), eg_layer_dense(10));
+}
+TEST(digit_model_is_called_and_summed_up) {
+    eg_layer *model = digit_model();
+    CHECK_CONTAINS(summary_of(model), "│ conv2d_1 (Conv2D)               │ ?                      │   0 (unbuilt) │\n");
+    CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 28, 28, 1))), 1, 10);
+    CHECK_INT(eg_layer_parameters(model), 2650);
+    CHECK_STR(summary_of(model),
+              "Model: \"sequential\"\n"
+              "┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┓\n"
+              "┃ Layer (type)                    ┃ Output Shape           ┃       Param # ┃\n"
+              "┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━┩\n"
+              "│ conv2d (Conv2D)                 │ (1, 26, 26, 16)        │           160 │\n"
+              "├─────────────────────────────────┼────────────────────────┼───────────────┤\n"
+              "│ conv2d_1 (Conv2D)               │ (1, 24, 24, 16)        │         2,320 │\n"
+              "├─────────────────────────────────┼────────────────────────┼───────────────┤\n"
+              "│ global_average_pooling2d        │ (1, 16)                │             0 │\n"
+              "│ (GlobalAveragePooling2D)        │                        │               │\n"
+              "├─────────────────────────────────┼────────────────────────┼───────────────┤\n"
+              "│ dense (Dense)                   │ (1, 10)                │           170 │\n"
+              "└─────────────────────────────────┴────────────────────────┴───────────────┘\n"
+              " Total params: 2,650 (10.35 KB)\n"
+              " Trainable params: 2,650 (10.35 KB)\n"
+              " Non-trainable params: 0 (0.00 B)\n");
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 28, 28, 3))), EG_ERROR_SHAPE,
+                "built for inputs [1, 28, 28, 1], but is called with [1, 28, 28, 3] (1 against 3), in layer sequential/conv2d");
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(28, 28, 1))), EG_ERROR_SHAPE, "Conv2D takes inputs of rank 4, not [28, 28, 1] (rank 3)");
+    eg_layer_release(model);
+}
+TEST(free_dimensions_and_frozen_layers) {
+    eg_layer *model = eg_sequential(eg_layer_conv2d(16, 3, .input_shape = EG_SHAPE(-1, -1, 1), .frozen = true), eg_layer_batch_normalization(),
+                                    eg_layer_global_average_pooling2d(), eg_sequential(eg_layer_dense(10)));
+    const char *text = summary_of(model);
+    CHECK_CONTAINS(text, "│ conv2d (Conv2D)                 │ (None, None, None, 16) │           160 │\n");
+    CHECK_CONTAINS(text, "│ batch_normalization             │ (None, None, None, 16) │            64 │\n│ (BatchNormalization)            │");
+    CHECK_CONTAINS(text, "│ sequential (Sequential)         │ (None, 10)             │           170 │\n");
+    CHECK_CONTAINS(text, " Total params: 394 (1.54 KB)\n Trainable params: 202 (808.00 B)\n Non-trainable params: 192 (768.00 B)\n");
+    CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 9, 7, 1))), 2, 10);
+    CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 30, 30, 1))), 1, 10);
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2, 2, 1))), EG_ERROR_SHAPE, "in layer sequential/conv2d");
+    eg_shape out = eg_layer_output_shape(model);
+    CHECK(out.rank == 2 && out.dims[0] == -1 && out.dims[1] == 10);
+    eg_layer_release(model);
+    model = eg_sequential(eg_layer_dense(1000, .input_shape = EG_SHAPE(5000), .name = "a_layer_with_quite_a_long_name_to_wrap_maybe"));
+    CHECK_CONTAINS(summary_of(model), "│ a_layer_with_quite_a_long_name… │ (None, 1000)           │     5,001,000 │\n│ (Dense)                         │");
+    CHECK_CONTAINS(printed, " Total params: 5,001,000 (19.08 MB)\n");
+    eg_layer_release(model);
+}
+
+// ---- randomness, statistics
+
+TEST(dropout_keeps_the_mean_and_does_nothing_in_inference) {
+    eg_layer *dropout = eg_layer_dropout(.25);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(100, 100));
+    CHECK(eg_call(dropout, x) == x);
+    eg_seed(3);
+    eg_tensor *y = eg_call(dropout, x, .training = true);
+    CHECK_NEAR(eg_item(eg_reduce_mean(y)), 1, .03);
+    CHECK_NEAR(eg_item(eg_reduce_max(y)), 4. / 3, 1e-6);
+    CHECK_NEAR(eg_item(eg_reduce_mean(eg_cast(eg_equal(y, 0), EG_FLOAT32))), .25, .02);
+    eg_seed(3);
+    CHECK(eg_assert_equal(eg_call(dropout, x, .training = true), y));
+    eg_layer_release(dropout);
+    dropout = eg_layer_dropout(1);
+    CHECK_NEAR(eg_item(eg_reduce_max(eg_call(dropout, x, .training = true))), 0, 0);
+    eg_layer_release(dropout);
+    dropout = eg_layer_dropout(0);
+    CHECK(eg_call(dropout, x, .training = true) == x);
+    eg_layer_release(dropout);
+    CHECK_ERROR(eg_layer_dropout(1.5), EG_ERROR_ARGUMENT, "the rate 1.5 is not between 0 and 1");
+}
+
+TEST(batch_statistics_move_only_in_training) {
+    eg_layer *norm = eg_layer_batch_normalization();
+    eg_tensor *x = eg_constant(EG_SHAPE(4, 1), 1, 2, 3, 6), *list[4];
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_call(norm, x);
+    CHECK_INT(eg_layer_weights(norm, list, 4), 4);
+    CHECK_TENSOR(list[2], 0, 0);
+    eg_call(norm, x, .training = true);
+    CHECK_TENSOR(list[2], 1e-6, .03);
+    CHECK_TENSOR(list[3], 1e-6, .99 + .01 * 3.5);                          // biased
+    CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 2);               // the statistics are no part of the mathematics
+    eg_layer_set_trainable(norm, false);
+    eg_call(norm, x, .training = true);
+    CHECK_TENSOR(list[2], 1e-6, .03);
+    CHECK_INT(eg_layer_trainable_weights(norm, NULL, 0), 0);
+    eg_layer_set_trainable(norm, true);
+    CHECK_INT(eg_layer_trainable_weights(norm, NULL, 0), 2);               // moving statistics stay out
+    eg_layer_release(norm);
+}
+
+TEST(masks_from_embeddings_reach_pooling) {
+    eg_layer *model = eg_sequential(eg_layer_embedding(5, 2, .mask_zero = true, .kernel_initializer = EG_INIT_ONES), eg_layer_dropout(.5), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES),
+                                    eg_layer_global_average_pooling1d());
+    eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(2, 3), 1, 4, 0, 2, 0, 0), *list[3];
+    CHECK_TENSOR(eg_call(model, x), 1e-6, 2, 2);
+    eg_layer_weights(model, list, 3);
+    eg_assign_slice(list[0], EG_SHAPE(0, 0), EG_SHAPE(1, 2), 50);           // what stands for the padding does not count
+    CHECK_TENSOR(eg_call(model, x), 1e-6, 2, 2);
+    CHECK_TENSOR(eg_call(model, eg_cast(x, EG_UINT8)), 1e-6, 2, 2);
+    CHECK_ERROR(eg_call(model, eg_constant_of(EG_INT32, EG_SHAPE(1, 1), 5)), EG_ERROR_INDEX, "in layer sequential/embedding");
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1))), EG_ERROR_DTYPE, "in layer sequential/embedding");
+    eg_layer_release(model);
+}
+
+TEST(merging_checks_shapes_each_time) {
+    eg_layer *add = eg_layer_merge_add(), *concat = eg_layer_concatenate(.axis = EG_ZERO);
+    eg_tensor *a[] = {eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(3))}, *y;
+    CHECK(eg_call_multi(add, a, 2, &y, 1));
+    CHECK_ERROR(eg_call_multi(add, a, 3, &y, 1), EG_ERROR_SHAPE, "Add of [2, 3] and [3]: shapes do not fit, in layer add");
+    CHECK_ERROR(eg_call(add, a[0]), EG_ERROR_ARGUMENT, "1 inputs; Add takes 2");
+    CHECK(eg_call_multi(concat, a, 2, &y, 1));
+    CHECK_SHAPE(y, 4, 3);
+    CHECK_ERROR(eg_call_multi(concat, a + 1, 2, &y, 1), EG_ERROR_SHAPE, "Concatenate of [2, 3] and [3] along axis 0");
+    eg_tensor *many[17];
+    for (int i = 0; i < 17; i++) many[i] = a[0];
+    CHECK_ERROR(eg_call_multi(add, many, 17, &y, 1), EG_ERROR_ARGUMENT, "17 inputs");
+    eg_layer_release(add);
+    eg_layer_release(concat);
+}
+
+TEST(options_out_of_range) {
+    CHECK_ERROR(eg_layer_conv2d(4, 0), EG_ERROR_ARGUMENT, "eg_layer_conv2d: a size of 0; there must be at least 1");
+    CHECK_ERROR(eg_layer_conv2d(0, 3), EG_ERROR_ARGUMENT, "eg_layer_conv2d: 0 filters");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_size = {3, 3}), EG_ERROR_ARGUMENT, "give one of them");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {-1}), EG_ERROR_ARGUMENT, ".strides is out of its range");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {0, 2}), EG_ERROR_ARGUMENT, ".strides is out of its range");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .activation = (eg_activation)77), EG_ERROR_ARGUMENT, ".activation is out of its range");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_initializer = (eg_initializer)-1), EG_ERROR_ARGUMENT, ".kernel_initializer is out of its range");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .padding = (eg_padding)5), EG_ERROR_ARGUMENT, ".padding is out of its range");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_l2 = (double)INFINITY), EG_ERROR_ARGUMENT, ".kernel_l2 is out of its range");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .causal = true), EG_ERROR_ARGUMENT, "has no option .causal");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .dtype = EG_INT32), EG_ERROR_DTYPE, "weights are float32 or float64, not int32");
+    CHECK_ERROR(eg_layer_reshape(EG_SHAPE(-1, -1)), EG_ERROR_ARGUMENT, ".target is out of its range");
+    CHECK_ERROR(eg_layer_zero_padding2d(EG_PADS(1, 2, 3)), EG_ERROR_ARGUMENT, ".pads is out of its range");
+    CHECK_ERROR(eg_layer_embedding(0, 2), EG_ERROR_ARGUMENT, "0 rows");
+    CHECK_ERROR(eg_layer_up_sampling2d(0), EG_ERROR_ARGUMENT, "a size of 0");
+    CHECK_ERROR(eg_layer_depthwise_conv2d(3, .depth_multiplier = -1), EG_ERROR_ARGUMENT, "depth multiplier -1");
+    CHECK_ERROR(eg_layer_residual(NULL), EG_ERROR_NULL, "the layer is NULL");
+    eg_layer *conv = eg_layer_conv2d(4, 3, .groups = 2), *norm = eg_layer_group_normalization(.groups = 3), *flat = eg_layer_reshape(EG_SHAPE(5));
+    CHECK_ERROR(eg_call(conv, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 5, 5, 3))), EG_ERROR_ARGUMENT, "2 groups do not divide 3 channels");
+    CHECK_ERROR(eg_call(norm, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 4))), EG_ERROR_ARGUMENT, "3 groups do not divide 4 channels");
+    CHECK_ERROR(eg_call(flat, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 6))), EG_ERROR_SHAPE, "cannot be reshaped to [5] (6 against 5 elements)");
+    CHECK_ERROR(eg_layer_build(conv, EG_SHAPE(-1, 2, 2, 4)), EG_ERROR_SHAPE, "the window is larger than the input [-1, 2, 2, 4]");
+    CHECK_ERROR(eg_layer_build(norm, EG_SHAPE(-1, -1)), EG_ERROR_SHAPE, "axis 1 of [-1, -1] must be known");
+    CHECK_ERROR(eg_layer_build(norm, EG_SHAPE(-1, -2)), EG_ERROR_SHAPE, "out of range");
+    CHECK_INT(eg_layer_weights(norm, NULL, 0), 0);
+    eg_layer_release(conv);
+    eg_layer_release(norm);
+    eg_layer_release(flat);
+}
+
+// ---- architectures as text
+
+static eg_tensor *twice_call(eg_tensor *const *in, void *user) { (void)user; return eg_mul(in[0], 2); }
+static eg_layer *twice_make(void *user) { return eg_layer_lambda("twice", twice_call, user); }
+static eg_layer *network_make(void *user) {
+    network *n = (network *)user;
+    n->layer = eg_layer_custom("network", network_call, n);
+    n->first = eg_layer_track(n->layer, "first", eg_layer_dense(4));
+    n->second = eg_layer_track(n->layer, "second", eg_layer_dense(3));
+    return n->layer;
+}
+static void check_same_weights(eg_layer *a, eg_layer *b) {
+    int n = eg_layer_weights(a, NULL, 0);
+    CHECK_INT(eg_layer_weights(b, NULL, 0), n);
+    for (int i = 0; i < n; i++) {
+        CHECK_STR(path_of(b, i), path_of(a, i));
+        char x[EG_SHAPE_TEXT], y[EG_SHAPE_TEXT];
+        CHECK_STR(eg_shape_text(eg_shape_of(weight_of(b, i)), x), eg_shape_text(eg_shape_of(weight_of(a, i)), y));
+        CHECK(eg_trainable(weight_of(a, i)) == eg_trainable(weight_of(b, i)));
+        eg_assign(weight_of(b, i), weight_of(a, i));
+    }
+}
+static eg_layer *read_again(eg_layer *model) {
+    static char text[8192], again[8192];
+    CHECK(eg_layer_config(model, text, sizeof text) < (int64_t)sizeof text);
+    eg_layer *read = eg_layer_from_config(text);
+    if (!read) { CHECK_STR(eg_error_message(), ""); return NULL; }
+    eg_layer_config(read, again, sizeof again);
+    CHECK_STR(again, text);
+    return read;
+}
+TEST(configurations_come_back) {
+    eg_layer *shared = eg_layer_dense(6, .activation = EG_GELU, .kernel_initializer = EG_INIT_HE_NORMAL, .kernel_l2 = 1e-4);
+    eg_layer *model = eg_sequential(
+        eg_layer_conv2d(4, 0, .kernel_size = {3, 2}, .strides = {1, 2}, .padding = EG_SAME, .name = "stem", .input_shape = EG_SHAPE(8, -1, 1), .frozen = true),
+        eg_layer_batch_normalization(.axis = -1, .momentum = .9), eg_layer_max_pooling2d(.pool_size = {2}), eg_layer_zero_padding2d(EG_PADS(1, 2)), eg_layer_leaky_relu(EG_ZERO),
+        eg_layer_global_max_pooling2d(), eg_layer_dense(6), eg_layer_retain(shared), eg_layer_residual(eg_layer_retain(shared)), eg_layer_reshape(EG_SHAPE(-1, 2)),
+        eg_layer_flatten(), eg_layer_dropout(.1), eg_sequential(eg_layer_dense(2, .no_bias = true)));
+    eg_layer *unbuilt = eg_sequential(eg_layer_dense(3), eg_layer_embedding(3, 2));
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 8, 6, 1));
+    CHECK_SHAPE(eg_call(model, x), 2, 2);
+    eg_layer *again = read_again(model);
+    check_same_weights(model, again);
+    CHECK(eg_assert_equal(eg_call(model, x), eg_call(again, x)));
+    eg_layer_release(again);
+    again = read_again(unbuilt);
+    CHECK_INT(eg_layer_weights(again, NULL, 0), 0);
+    char small[8];
+    CHECK(eg_layer_config(unbuilt, small, sizeof small) > 100);
+    CHECK_STR(small, "{\"class");
+    eg_layer_release(again);
+    eg_layer_release(unbuilt);
+    eg_layer_release(shared);
+    eg_layer_release(model);
+}
+TEST(configurations_with_layers_of_ones_own) {
+    network a = {NULL, NULL, NULL, 0, false}, b = a;
+    CHECK_ERROR(eg_layer_from_config("{\"class\": \"Custom\", \"name\": \"n\", \"kind\": \"network\"}"), EG_ERROR_FILE, "'network' is a layer of your own; tell how it is made by eg_layer_register");
+    eg_layer *model = eg_sequential(network_make(&a), eg_layer_lambda("twice", twice_call, NULL), eg_layer_dense(2));
+    eg_tensor *x = eg_random_normal(EG_SHAPE(5, 7));
+    eg_call(model, x);
+    CHECK(eg_layer_register("network", network_make, &b));
+    CHECK(eg_layer_register("twice", twice_make, NULL));
+    CHECK_ERROR(eg_layer_register("", twice_make, NULL), EG_ERROR_ARGUMENT, "a name and a function");
+    eg_layer *again = read_again(model);
+    check_same_weights(model, again);
+    CHECK(eg_assert_equal(eg_call(model, x), eg_call(again, x)));
+    CHECK_INT(b.calls, 1);
+    eg_layer_release(again);
+    eg_layer_release(model);
+}
+TEST(configurations_that_are_wrong) {
+    static const struct { const char *text, *says; } wrong[] = {
+        {"", "ends too early"},
+        {"[]", "a layer, in braces, is expected"},
+        {"{\"name\": \"a\"}", "a layer needs its \"class\" and its \"name\""},
+        {"{\"class\": \"Dense\", \"name\": \"a/b\", \"units\": 1}", "a layer needs its"},
+        {"{\"class\": \"Dens\", \"name\": \"a\"}", "there is no layer 'Dens'"},
+        {"{\"class\": \"Lambda\", \"name\": \"a\"}", "there is no layer 'Lambda'"},
+        {"{\"class\": \"Dense\", \"name\": \"a\"}", "eg_layer_dense: 0 units"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"unitz\": 1}", "no layer has such an option"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1.5}", "a whole number is expected"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"strides\": [1, 1]}", "has no option .strides"},
+        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"strides\": [1, 1, 1]}", "a list of whole numbers is expected"},
+        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"strides\": [1, \"x\"]}", "a whole number is expected"},
+        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"padding\": \"full\"}", "'full' is no padding"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"activation\": \"relo\"}", "'relo' is no activation"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"activation\": 3}", "'?' is no activation"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"no_bias\": 3}", "true or false is expected"},
+        {"{\"class\": \"Dropout\", \"name\": \"a\", \"rate\": \"x\"}", "a number is expected"},
+        {"{\"class\": \"LayerNormalization\", \"name\": \"a\", \"axis\": 99999999999}", "a small whole number is expected"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"inputs\": 3}", "a list of shapes is expected"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"inputs\": [[-1, -5]]}", "a dimension is out of range"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"inputs\": [[-1, 3], [2, 3]]}", "Dense takes"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"layers\": [{\"part\": \"kernel\", \"class\": \"Flatten\", \"name\": \"f\"}]}", "there is no such part"},
+        {"{\"class\": \"Sequential\", \"name\": \"a\", \"layers\": 3}", "a list of layers is expected"},
+        {"{\"class\": \"Sequential\", \"name\": \"a\", \"layers\": [{\"class\": \"Flatten\", \"name\": \"f\"}]}", "needs its \"part\""},
+        {"{\"class\": \"Sequential\", \"name\": \"a\", \"layers\": [{\"part\": \"f\", \"same\": \"g\"}]}", "\"same\" names no layer before it"},
+        {"{\"class\": \"Residual\", \"name\": \"a\"}", "one layer is expected in a Residual"},
+        {"{\"class\": \"Bidirectional\", \"name\": \"a\"}", "two recurrent layers"},
+        {"{\"class\": \"Add\", \"name\": \"a\", \"inputs\": [[-1, 2], [-1, 3]]}", "shapes do not fit"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1} 3", "more stands behind its end"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK(!eg_layer_from_config(wrong[i].text));
+        CHECK(eg_error() != EG_OK);
+        CHECK_CONTAINS(eg_error_message(), wrong[i].says);
+        eg_error_clear();
+    }
+    CHECK_ERROR(eg_layer_from_config(NULL), EG_ERROR_ARGUMENT, "the text is NULL");
+}
+
+// ---- memory
+
+TEST(training_runs_in_constant_memory) {
+    eg_layer *model = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU), eg_layer_batch_normalization(), eg_layer_flatten(), eg_layer_dropout(.5), eg_layer_dense(3));
+    eg_optimizer *adam = eg_adam();
+    int64_t bytes = 0, tensors = 0;
+    for (int step = 0; step < 6; step++) {
+        EG_SCOPE;
+        eg_tensor *list[8], *grads[8];
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *y = eg_call(model, eg_random_normal(EG_SHAPE(4, 6, 6, 1)), .training = true), *loss = eg_reduce_mean(eg_square(y));
+        int n = eg_layer_trainable_weights(model, list, 8);
+        CHECK(eg_tape_gradients(tape, loss, list, n, grads) && eg_apply_gradients(adam, grads, list, n));
+        if (step == 2) { bytes = eg_memory().live_bytes; tensors = eg_memory().live_tensors; }
+        if (step > 2) { CHECK_INT(eg_memory().live_bytes, bytes); CHECK_INT(eg_memory().live_tensors, tensors); }
+    }
+    eg_optimizer_release(adam);
+    eg_layer_release(model);
+}
+TEST(inference_keeps_no_activations) {
+    eg_layer *model = eg_sequential();
+    for (int i = 0; i < 20; i++) eg_layer_add(model, eg_layer_dense(256, .no_bias = true));
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1024, 256));
+    eg_call(model, x);
+    int64_t before = eg_memory().live_bytes;
+    eg_memory_reset_peak();
+    eg_call(model, x);
+    CHECK(eg_memory().peak_bytes - before < 5 * 1024 * 256 * 4);
+    eg_layer_release(model);
+}
