@@ -1491,6 +1491,29 @@ typedef eg_status eg_generator(int64_t i, eg_tensor **out, void *user);
 // specs: of its n components, checked at each element; NULL: not known.
 EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs);
 
+// Files: one after the other, gzip files too with EAGER_ZLIB, never more of them in memory than one element and a block.
+EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n);         // lines as uint8 vectors, without LF or CR LF
+EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n);           // records as uint8 vectors; checksums are checked
+// Arrays in .npy or IDX files (MNIST's): component k is read from file k row by row; as many rows in all.
+EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n);
+EAGER_API eg_tensor *eg_load_idx(const char *path);                                   // a whole IDX file; int8 and int16 become int32
+// What of a row makes a component: one column gives a scalar, several (or all) a vector.
+typedef struct eg_csv_component {
+    const char *columns;       // names in the header, or numbers from 0: "age, height", "0-3, 7"; default: all
+    eg_dtype dtype;            // of its numbers: default float32
+    double missing;            // stands for an empty field, which else is an error (0 is EG_ZERO, NAN is fine)
+    const char *categories;    // "red, green": the fields are these words, each its number from 0, as int64 or the dtype
+    bool text;                 // the field's bytes, as a uint8 vector
+} eg_csv_component;
+typedef struct eg_csv_options {
+    int canary;
+    bool header;               // each file's first row names the columns
+    char delimiter;            // default ','
+    const char *na;            // counts as an empty field too: "NA", "?"
+    eg_csv_component components[EG_MAX_COMPONENTS];       // default: one, of all columns
+} eg_csv_options;
+EAGER_API eg_dataset *eg_dataset_csv(const char *const *paths, int n, eg_csv_options options EGI_DEFAULT(eg_csv_options));
+
 // Transformations. Callbacks run in a scope of their own that keeps only their results. Random numbers in them depend on the
 // seed, the element's index and the epoch alone: they are the same on any number of threads. An error in one says its place:
 // "eg_dataset_map (stage 3 of 5, element 17): eg_matmul: ...".
@@ -1606,6 +1629,8 @@ extern "C" {
     EGI_DATASET_CALL_(_Generic((f), eg_tensor *(*)(eg_tensor *const *, void *): eg_dataset_map_one, default: eg_dataset_map), eg_map_options, d, f, user, __VA_ARGS__)
 #define eg_dataset_map(d, f, ...) EGI_DATASET_MAP_(d, f, __VA_ARGS__, )
 #define eg_dataset_map_one(d, f, ...) EGI_DATASET_CALL_(eg_dataset_map_one, eg_map_options, d, f, __VA_ARGS__, )
+#define eg_dataset_csv(paths, ...) EGI_DATASET_CSV_(paths, __VA_ARGS__, )
+#define EGI_DATASET_CSV_(paths, n, ...) (eg_dataset_csv)(paths, n, ((eg_csv_options){ .canary = 0, __VA_ARGS__ }))
 #define eg_dataset_interleave(d, f, ...) EGI_DATASET_CALL_(eg_dataset_interleave, eg_interleave_options, d, f, __VA_ARGS__, )
 #endif
 
@@ -9607,12 +9632,22 @@ EGI_LATER bool egi_parse_number(const char *text, int64_t n, double *value);
 EGI_LATER EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 // A file to read from. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without).
-typedef struct egi_source { const char *function; char *path; void *file, *gzip; int64_t size, offset; } egi_source;   // size: -1 where it cannot be known
+typedef struct egi_source { const char *function; char *path; void *file, *gzip; int64_t size, most, offset; } egi_source;   // size: -1 where it cannot be known; most: it is no more than that
 EGI_LATER bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip);
 EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // how many bytes; fewer than n only at the end; -1 with an error
 EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
 EGI_LATER void egi_source_close(egi_source *s);                              // of one that is not open: nothing
 EGI_LATER char *egi_file_read(const char *function, const char *path, int64_t *size);     // the whole file and one '\0'; egi_free frees it
+// An array in a .npy or IDX file, its elements along the first axis read one by one. Rank 0 has one row, itself.
+typedef struct egi_array { egi_source source; struct egi_stream *stream; int stored; bool turned; eg_dtype dtype; eg_shape shape; int64_t start, bytes; } egi_array;
+EGI_LATER bool egi_array_open(egi_array *a, const char *function, const char *path);
+EGI_LATER bool egi_array_seek(egi_array *a, int64_t row);
+EGI_LATER eg_tensor *egi_array_row(egi_array *a);                            // not owned by a scope
+EGI_LATER bool egi_array_ends(egi_array *a);                                 // behind the last row: nothing may follow
+EGI_LATER void egi_array_close(egi_array *a);
+// Numbers of 1 to 8 bytes in a file's order, little-endian, whatever the machine's is.
+EGI_LATER uint64_t egi_little(const void *from, int bytes);
+EGI_LATER void egi_put_little(void *to, uint64_t v, int bytes);
 // The next record of a TFRecord file into record, whose former text goes: 1; 0 at the end; -1 and an error that names the offset.
 EGI_LATER int egi_record_read(egi_source *s, egi_text *record);
 
@@ -14458,6 +14493,463 @@ EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int
     return egi_dataset_done(d, egi_specs_given(d, specs, n));
 }
 
+// ---- files: lines, CSV, records, arrays
+
+// A few paths, and what else a source is told, in one block: d->data.
+typedef struct egi_csv_part { eg_csv_component o; char *columns, *categories; int count; } egi_csv_part;      // count: of its columns, -1: all
+typedef struct egi_paths {
+    int n;
+    char **path;
+    char delimiter;                                           // the rest is for CSV
+    bool header;
+    char *na;
+    int parts;
+    egi_csv_part part[EG_MAX_COMPONENTS];
+} egi_paths;
+static void egi_paths_drop(eg_dataset *d) {
+    egi_paths *p = (egi_paths *)d->data;
+    if (!p) return;
+    for (int i = 0; i < p->n && p->path; i++) egi_free(p->path[i]);
+    for (int i = 0; i < EG_MAX_COMPONENTS; i++) { egi_free(p->part[i].columns); egi_free(p->part[i].categories); }
+    egi_free(p->path);
+    egi_free(p->na);
+}
+static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
+    if (n < 1 || !paths) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: no files are given", d->stage->name);
+    egi_paths *p = (egi_paths *)egi_alloc(sizeof *p);
+    if (!p) return egi_no_memory(d->stage->name, (int64_t)sizeof *p);
+    memset((void *)p, 0, sizeof *p);
+    d->data = p;
+    d->drop = egi_paths_drop;
+    p->path = (char **)egi_alloc((size_t)n * sizeof *p->path);
+    for (; p->path && p->n < n; p->n++) {
+        if (!paths[p->n]) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: path %d is NULL", d->stage->name, p->n);
+        if (!(p->path[p->n] = egi_copy_string(paths[p->n], ""))) break;
+    }
+    return p->n == n || egi_no_memory(d->stage->name, (int64_t)n * (int64_t)sizeof *p->path);
+}
+static eg_dataset *egi_dataset_of_files(const egi_stage *stage, const char *const *paths, int n) {
+    eg_dataset *d = egi_dataset_begin(stage, NULL, 0);
+    if (!d) return NULL;
+    if (!egi_paths_set(d, paths, n)) return egi_dataset_done(d, false);
+    d->n = 1;                                                 // a vector of bytes
+    d->spec[0].dtype = EG_UINT8;
+    d->spec[0].shape.rank = 1;
+    d->spec[0].shape.dims[0] = -1;
+    d->cardinality = EG_UNKNOWN;
+    return d;
+}
+static eg_tensor *egi_bytes(const char *op, const char *data, size_t n) {
+    eg_shape shape = { 1, { (int64_t)n } };
+    eg_tensor *x = egi_host_new(op, EG_UINT8, &shape);
+    if (x && n) memcpy(x->data, data, n);
+    return x;
+}
+
+// One file after the other, in blocks.
+typedef struct egi_blocks { egi_source source; bool open; int file; int64_t at, end, line; egi_text text; char block[1 << 16]; } egi_blocks;
+static bool egi_reader_refill(egi_blocks *r) {                // false at the file's end, and with an error
+    int64_t got = egi_source_read(&r->source, r->block, (int64_t)sizeof r->block);
+    r->at = 0;
+    r->end = got > 0 ? got : 0;
+    return got > 0;
+}
+// 1: a file is open, 0: there is none any more, -1: an error.
+static int egi_reader_open(egi_blocks *r, const eg_dataset *d) {
+    const egi_paths *p = (const egi_paths *)d->data;
+    if (r->open) return 1;
+    if (r->file == p->n) return 0;
+    r->open = egi_source_open(&r->source, d->stage->name, p->path[r->file], true);
+    r->file += r->open;
+    r->at = r->end = r->line = 0;
+    return r->open ? 1 : -1;
+}
+static void egi_reader_close(egi_blocks *r) {
+    if (r->open) egi_source_close(&r->source);
+    r->open = false;
+}
+static void egi_reader_end(egi_cursor *c) {
+    egi_blocks *r = (egi_blocks *)c->state;
+    egi_reader_close(r);
+    egi_text_free(&r->text);
+}
+static eg_status egi_text_failed(const char *function, egi_text *t) {
+    t->failed = false;
+    egi_no_memory(function, (int64_t)t->size);
+    return EG_FAILED;
+}
+
+static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
+    egi_blocks *r = (egi_blocks *)c->state;
+    egi_text *t = &r->text;
+    int open;
+    while ((open = egi_reader_open(r, c->d)) > 0) {
+        bool whole = false, any = false;
+        t->size = 0;
+        while (!whole && (r->at < r->end || egi_reader_refill(r))) {
+            const char *from = r->block + r->at, *newline = (const char *)memchr(from, '\n', (size_t)(r->end - r->at));
+            size_t n = newline ? (size_t)(newline - from) : (size_t)(r->end - r->at);
+            whole = newline != NULL;
+            any = true;
+            egi_text_add(t, from, n);
+            r->at += (int64_t)n + whole;
+        }
+        if (t->failed) return egi_text_failed("dataset_text_lines", t);
+        if (egi_this.error != EG_OK) return EG_FAILED;
+        if (!any) { egi_reader_close(r); continue; }
+        if (t->size && t->data[t->size - 1] == '\r') t->size--;
+        out[0] = egi_bytes("dataset_text_lines", t->data, t->size);
+        return out[0] ? EG_NEXT : EG_FAILED;
+    }
+    return open < 0 ? EG_FAILED : EG_END_OF_SEQUENCE;
+}
+static const egi_stage egi_stage_lines = { "dataset_text_lines", sizeof(egi_blocks), NULL, egi_lines_next, NULL, egi_reader_end, false };
+EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n) { return egi_dataset_done(egi_dataset_of_files(&egi_stage_lines, paths, n), true); }
+
+typedef struct egi_records_state { egi_source source; bool open; int file; egi_text text; } egi_records_state;
+static eg_status egi_records_next(egi_cursor *c, eg_tensor **out) {
+    egi_records_state *s = (egi_records_state *)c->state;
+    const egi_paths *p = (const egi_paths *)c->d->data;
+    for (;;) {
+        if (!s->open && s->file == p->n) return EG_END_OF_SEQUENCE;
+        if (!s->open && !(s->open = egi_source_open(&s->source, "dataset_tfrecord", p->path[s->file], true))) return EG_FAILED;
+        int got = egi_record_read(&s->source, &s->text);
+        if (got < 0) return EG_FAILED;
+        if (got > 0) break;
+        egi_source_close(&s->source);
+        s->open = false;
+        s->file++;
+    }
+    out[0] = egi_bytes("dataset_tfrecord", s->text.data, s->text.size);
+    return out[0] ? EG_NEXT : EG_FAILED;
+}
+static void egi_records_close(egi_cursor *c) {
+    egi_records_state *s = (egi_records_state *)c->state;
+    if (s->open) egi_source_close(&s->source);
+    egi_text_free(&s->text);
+}
+static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_records_state), NULL, egi_records_next, NULL, egi_records_close, false };
+EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) { return egi_dataset_done(egi_dataset_of_files(&egi_stage_records, paths, n), true); }
+
+// Arrays as long as files: rows are read one by one, so that what does not fit into memory can be trained on.
+typedef struct egi_rows_state { egi_array *list; int open; int64_t at; } egi_rows_state;
+static bool egi_rows_open(egi_cursor *c, egi_rows_state *s) {
+    const egi_paths *p = (const egi_paths *)c->d->data;
+    size_t bytes = (size_t)p->n * sizeof *s->list;
+    if (s->list) return true;
+    s->list = (egi_array *)egi_alloc(bytes);
+    if (!s->list) return egi_no_memory("dataset_from_files", (int64_t)bytes);
+    for (; s->open < p->n; s->open++) {
+        if (!egi_array_open(&s->list[s->open], "dataset_from_files", p->path[s->open])) return false;
+        eg_spec now = { s->list[s->open].dtype, s->list[s->open].shape };
+        now.shape.rank--;
+        memmove(now.shape.dims, now.shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
+        if (s->list[s->open].shape.dims[0] == c->d->cardinality && egi_spec_fits(now, c->d->spec[s->open])) continue;
+        s->open++;
+        return egi_file_fail("dataset_from_files", p->path[s->open - 1], -1, "another array than when the dataset was made: now %s %s",
+                             eg_dtype_name(now.dtype), egi_show(s->list[s->open - 1].shape));
+    }
+    return true;
+}
+static eg_status egi_rows_next(egi_cursor *c, eg_tensor **out) {
+    egi_rows_state *s = (egi_rows_state *)c->state;
+    if (!egi_rows_open(c, s)) return EG_FAILED;
+    bool over = c->element >= c->d->cardinality;
+    for (int i = 0; i < c->d->n; i++) {
+        if (over && !egi_array_ends(&s->list[i])) return EG_FAILED;
+        if (!over && s->at != c->element && !egi_array_seek(&s->list[i], c->element)) return EG_FAILED;
+        if (!over && !(out[i] = egi_array_row(&s->list[i]))) return EG_FAILED;
+    }
+    s->at = c->element + 1;
+    return over ? EG_END_OF_SEQUENCE : EG_NEXT;
+}
+static void egi_rows_close(egi_cursor *c) {
+    egi_rows_state *s = (egi_rows_state *)c->state;
+    while (s->open > 0) egi_array_close(&s->list[--s->open]);
+    egi_free(s->list);
+}
+// The headers are read when the dataset is made: they say how many rows there are.
+static bool egi_rows_rule(eg_dataset *d) {
+    const egi_paths *p = (const egi_paths *)d->data;
+    for (int i = 0; i < p->n; i++) {
+        egi_array a;
+        if (!egi_array_open(&a, "dataset_from_files", p->path[i])) return false;
+        eg_shape shape = a.shape;
+        d->spec[i].dtype = a.dtype;
+        egi_array_close(&a);
+        if (shape.rank == 0) return egi_file_fail("dataset_from_files", p->path[i], -1, "a scalar, which has no rows");
+        if (i == 0) d->cardinality = d->number[0] = shape.dims[0];
+        if (shape.dims[0] != d->cardinality)
+            return egi_fail(EG_ERROR_SHAPE, "eg_dataset_from_files: lengths differ: %.300s has %lld rows and %.300s has %lld", p->path[0],
+                            (long long)d->cardinality, p->path[i], (long long)shape.dims[0]);
+        d->spec[i].shape.rank = shape.rank - 1;
+        memcpy(d->spec[i].shape.dims, shape.dims + 1, (EG_MAX_RANK - 1) * sizeof(int64_t));
+    }
+    d->n = p->n;
+    return true;
+}
+static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next, egi_jump, egi_rows_close, false };
+EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
+    if (n > EG_MAX_COMPONENTS) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_files: %d files are more than %d components", n, EG_MAX_COMPONENTS);
+    return egi_dataset_done(egi_dataset_of_files(&egi_stage_rows, paths, n), true);
+}
+
+// A row of CSV is its fields' bytes in one text, and where each ends. What a text means is decided as Python's csv does: a quote
+// counts at a field's start, a doubled one inside quotes is one quote, a lone CR ends a row as LF and CR LF do, a blank line is
+// no row. (But a quote that is never closed is an error.)
+typedef struct egi_csv_state {
+    egi_blocks reader;
+    int64_t line;                                             // of the row's beginning
+    int64_t *end, fields, capacity;                           // end[i]: of field i in reader.text
+    int64_t width, first;                                     // how many fields a row of this file has, and the line that said so
+    int64_t *column[EG_MAX_COMPONENTS], columns[EG_MAX_COMPONENTS];      // of each part; NULL: not looked for yet
+} egi_csv_state;
+static EGI_COLD bool egi_csv_fail(const egi_csv_state *s, const char *what) {
+    return egi_file_fail("dataset_csv", s->reader.source.path, -1, "line %lld: %s", (long long)s->line, what);
+}
+// The next byte, -1 at the end; outside quotes each kind of line's end as '\n'.
+static int egi_csv_byte(egi_blocks *r, bool quoted) {
+    if (r->at == r->end && !egi_reader_refill(r)) return -1;
+    int c = (unsigned char)r->block[r->at++];
+    if (c == '\r' && !quoted) {
+        c = '\n';
+        if ((r->at < r->end || egi_reader_refill(r)) && r->block[r->at] == '\n') r->at++;
+    }
+    r->line += c == '\n';
+    return c;
+}
+static bool egi_csv_field_ends(egi_csv_state *s) {
+    void *end = s->end;
+    if (!egi_grow(&end, &s->capacity, s->fields + 1, sizeof *s->end)) return egi_no_memory("dataset_csv", (s->fields + 1) * (int64_t)sizeof *s->end);
+    s->end = (int64_t *)end;
+    s->end[s->fields++] = (int64_t)s->reader.text.size;
+    return true;
+}
+static int egi_csv_row(egi_csv_state *s, char delimiter) {    // 1: a row, 0: the file's end, -1: an error
+    enum { START, PLAIN, QUOTED, AFTER_QUOTE } state = START;
+    egi_blocks *r = &s->reader;
+    int64_t opened = 0;
+    int c;
+    s->fields = 0;
+    r->text.size = 0;
+    do {
+        s->line = r->line + 1;
+        c = egi_csv_byte(r, false);
+    } while (c == '\n');
+    if (c < 0) return egi_this.error != EG_OK ? -1 : 0;
+    for (;; c = egi_csv_byte(r, state == QUOTED)) {
+        char byte = (char)c;
+        bool over = c < 0 || c == '\n';
+        if (c < 0 && egi_this.error != EG_OK) return -1;
+        if (c < 0 && state == QUOTED) { s->line = opened; egi_csv_fail(s, "a quote is opened here and never closed"); return -1; }
+        if (state == QUOTED && c != '"') egi_text_add(&r->text, &byte, 1);
+        else if (state == QUOTED) state = AFTER_QUOTE;
+        else if (over || byte == delimiter) {
+            if (!egi_csv_field_ends(s)) return -1;
+            state = START;
+            if (over) break;
+        } else if (c == '"' && state == START) {
+            state = QUOTED;
+            opened = r->line + 1;
+        } else {
+            egi_text_add(&r->text, &byte, 1);
+            state = c == '"' && state == AFTER_QUOTE ? QUOTED : PLAIN;
+        }
+    }
+    return r->text.failed ? (egi_text_failed("dataset_csv", &r->text), -1) : 1;
+}
+static const char *egi_csv_field(const egi_csv_state *s, int64_t i, size_t *n) {
+    int64_t from = i ? s->end[i - 1] : 0;
+    *n = (size_t)(s->end[i] - from);
+    return s->reader.text.data ? s->reader.text.data + from : "";
+}
+
+// The next of names and numbers separated by commas; a number, or two with a '-' between, sets *first and *last, else these are -1.
+static bool egi_csv_word(const char **at, const char **word, size_t *n, int64_t *first, int64_t *last) {
+    const char *p = *at;
+    if (!*p) return false;
+    size_t length = strcspn(p, ",");
+    *at = p + length + (p[length] == ',');
+    while (length && *p == ' ') p++, length--;
+    while (length && p[length - 1] == ' ') length--;
+    *word = p;
+    *n = length;
+    *first = *last = -1;
+    int64_t v[2] = { 0, 0 };
+    int k = 0, digits = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (p[i] == '-' && k == 0 && digits) { k = 1; digits = 0; }
+        else if (p[i] < '0' || p[i] > '9' || digits++ > 15) return true;
+        else v[k] = v[k] * 10 + (p[i] - '0');
+    }
+    if (digits) { *first = v[0]; *last = v[k]; }
+    return true;
+}
+// Where the columns of a part stand in this file, whose first row (its header, if it has one) has just been read.
+static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
+    const egi_csv_part *part = &p->part[k];
+    const char *at = part->columns, *word;
+    size_t n, length;
+    int64_t first, last, found = 0;
+    char what[300];
+    s->columns[k] = part->count < 0 ? s->width : part->count;
+    egi_free(s->column[k]);
+    s->column[k] = (int64_t *)egi_alloc((size_t)s->columns[k] * sizeof(int64_t));
+    if (!s->column[k]) return egi_no_memory("dataset_csv", s->columns[k] * (int64_t)sizeof(int64_t));
+    if (!at) for (; found < s->width; found++) s->column[k][found] = found;
+    while (at && egi_csv_word(&at, &word, &n, &first, &last)) {
+        if (first < 0 && p->header)
+            for (int64_t i = s->width; i-- > 0;) {
+                const char *field = egi_csv_field(s, i, &length);
+                if (length == n && memcmp(field, word, n) == 0) first = last = i;
+            }
+        if (first >= 0 && last < s->width)
+            while (first <= last) s->column[k][found++] = first++;
+        else {
+            if (first >= 0) snprintf(what, sizeof what, "there is no column %lld; a row has %lld, from 0", (long long)last, (long long)s->width);
+            else snprintf(what, sizeof what, "there is no column '%.*s' in the header '%.150s'", (int)(n < 60 ? n : 60), word, s->reader.text.data ? s->reader.text.data : "");
+            return egi_csv_fail(s, what);
+        }
+    }
+    return true;
+}
+static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {      // the next row of any file
+    const egi_paths *p = (const egi_paths *)c->d->data;
+    egi_blocks *r = &s->reader;
+    int open, row;
+    while ((open = egi_reader_open(r, c->d)) > 0) {
+        bool fresh = r->line == 0 && r->at == 0 && r->end == 0;
+        if (fresh && egi_reader_refill(r) && r->end >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0) r->at = 3;      // what Excel begins UTF-8 with
+        if (egi_this.error != EG_OK || (row = egi_csv_row(s, p->delimiter)) < 0) return EG_FAILED;
+        if (row == 0) { egi_reader_close(r); continue; }
+        if (fresh) {
+            s->width = s->fields;
+            s->first = s->line;
+            for (int k = 0; k < p->parts; k++) if (!egi_csv_find(s, p, k)) return EG_FAILED;
+            if (p->header) continue;
+        }
+        if (s->fields == s->width) return EG_NEXT;
+        char what[120];
+        snprintf(what, sizeof what, "%lld fields, where line %lld has %lld", (long long)s->fields, (long long)s->first, (long long)s->width);
+        egi_csv_fail(s, what);
+        return EG_FAILED;
+    }
+    return open < 0 ? EG_FAILED : EG_END_OF_SEQUENCE;
+}
+
+static bool egi_same_word(const char *field, size_t n, const char *word) {      // of letters, in any case
+    size_t i = 0;
+    for (; i < n && word[i]; i++) if ((field[i] | 32) != word[i]) return false;
+    return i == n && !word[i];
+}
+// A field as a number: *whole where it is written as an integer that fits 64 bits.
+static bool egi_csv_number(const char *field, size_t n, double *value, int64_t *integer, bool *whole) {
+    size_t sign = n && (*field == '-' || *field == '+');
+    bool minus = n && *field == '-';
+    *integer = 0;
+    *whole = n > sign;
+    for (size_t i = sign; i < n && *whole; i++)
+        *whole = field[i] >= '0' && field[i] <= '9' && !__builtin_mul_overflow(*integer, (int64_t)10, integer) &&
+                 !__builtin_add_overflow(*integer, (int64_t)(minus ? '0' - field[i] : field[i] - '0'), integer);
+    if (egi_parse_number(field, (int64_t)n, value)) return true;
+    bool nan = egi_same_word(field + sign, n - sign, "nan"), infinite = egi_same_word(field + sign, n - sign, "inf") || egi_same_word(field + sign, n - sign, "infinity");
+    *value = nan ? (double)NAN : minus ? -(double)INFINITY : (double)INFINITY;
+    return nan || infinite;
+}
+static EGI_COLD bool egi_csv_bad(const egi_csv_state *s, int64_t column, const char *field, size_t n, const char *what, const char *more) {
+    char text[400];
+    snprintf(text, sizeof text, "'%.*s' in column %lld %s%.150s", (int)(n < 60 ? n : 60), field, (long long)column, what, more);
+    return egi_csv_fail(s, text);
+}
+static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_csv_part *part, int64_t column, eg_dtype dtype, char *to) {
+    size_t n;
+    const char *field = egi_csv_field(s, column, &n), *at = part->categories, *word;
+    double value = 0;
+    int64_t integer = 0, first, last;
+    bool whole = false;
+    while (n && (*field == ' ' || *field == '\t')) field++, n--;
+    while (n && (field[n - 1] == ' ' || field[n - 1] == '\t')) n--;
+    if (n == 0 || (p->na && strlen(p->na) == n && memcmp(field, p->na, n) == 0)) {
+        if (part->o.missing == 0) return egi_csv_bad(s, column, field, n, "is a missing value, and the option .missing says nothing to stand for it", "");
+        value = egi_or(part->o.missing, 0);
+    } else if (at) {
+        size_t length;
+        bool found = false;
+        for (; !found && egi_csv_word(&at, &word, &length, &first, &last); integer += !found) found = length == n && memcmp(field, word, n) == 0;
+        if (!found) return egi_csv_bad(s, column, field, n, "is none of the categories ", part->categories);
+        whole = true;
+        value = (double)integer;
+    } else if (!egi_csv_number(field, n, &value, &integer, &whole)) return egi_csv_bad(s, column, field, n, "is no number", "");
+    if (whole && dtype == EG_INT64) { memcpy(to, &integer, sizeof integer); return true; }
+    egi_store(dtype, to, value);
+    double kept = egi_load(dtype, to);
+    bool fits = egi_is_float(dtype) ? kept - kept == 0 || value - value != 0 : kept == value;
+    return fits || egi_csv_bad(s, column, field, n, "does not fit ", eg_dtype_name(dtype));
+}
+static eg_status egi_csv_next(egi_cursor *c, eg_tensor **out) {
+    egi_csv_state *s = (egi_csv_state *)c->state;
+    const egi_paths *p = (const egi_paths *)c->d->data;
+    eg_status status = egi_csv_read(c, s);
+    if (status != EG_NEXT) return status;
+    for (int k = 0; k < p->parts; k++) {
+        eg_dtype dtype = c->d->spec[k].dtype;
+        eg_shape shape = { c->d->spec[k].shape.rank, { s->columns[k] } };
+        size_t n;
+        const char *field = egi_csv_field(s, s->column[k][0], &n);
+        out[k] = p->part[k].o.text ? egi_bytes("dataset_csv", field, n) : egi_host_new("dataset_csv", dtype, &shape);
+        if (!out[k]) return EG_FAILED;
+        for (int64_t i = 0; i < s->columns[k] && !p->part[k].o.text; i++)
+            if (!egi_csv_store(s, p, &p->part[k], s->column[k][i], dtype, out[k]->data + i * egi_dtypes[dtype].size)) return EG_FAILED;
+    }
+    return EG_NEXT;
+}
+static void egi_csv_close(egi_cursor *c) {
+    egi_csv_state *s = (egi_csv_state *)c->state;
+    egi_reader_end(c);
+    egi_free(s->end);
+    for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_free(s->column[k]);
+}
+static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close, false };
+// One component as the caller described it.
+static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component o) {
+    const char *at = o.columns, *word;
+    size_t n;
+    int64_t first, last, count = 0;
+    eg_spec *spec = &d->spec[d->n];
+    part->o = o;
+    if (o.columns && !(part->columns = egi_copy_string(o.columns, ""))) return egi_no_memory("dataset_csv", (int64_t)strlen(o.columns));
+    if (o.categories && !(part->categories = egi_copy_string(o.categories, ""))) return egi_no_memory("dataset_csv", (int64_t)strlen(o.categories));
+    while (at && egi_csv_word(&at, &word, &n, &first, &last)) count += first < 0 ? 1 : last - first + 1;
+    if (at && (count < 1 || count > 1 << 24 || last < first))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_csv: \"%.200s\" names no columns; say \"0-3\", or names of the header", o.columns);
+    part->count = at ? (int)count : -1;
+    spec->dtype = o.text ? EG_UINT8 : o.categories && o.dtype == EG_FLOAT32 ? EG_INT64 : o.dtype;
+    spec->shape.rank = !o.text && part->count == 1 ? 0 : 1;
+    spec->shape.dims[0] = o.text ? -1 : part->count;
+    d->n++;
+    if (!egi_dtype_valid(o.dtype)) return egi_fail(EG_ERROR_DTYPE, "eg_dataset_csv: %d is no dtype", (int)o.dtype);
+    if (o.text && (part->count != 1 || o.missing != 0 || o.categories || (o.dtype != EG_FLOAT32 && o.dtype != EG_UINT8)))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_csv: component %d: a text is one column, uint8, without .missing and .categories", d->n - 1);
+    return true;
+}
+EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_options o) {
+    eg_dataset *d = egi_dataset_of_files(&egi_stage_csv, paths, n);
+    if (!d) return NULL;
+    egi_paths *p = (egi_paths *)d->data;
+    bool ok = !o.canary || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_csv: name the options, as in .header = true");
+    p->delimiter = o.delimiter ? o.delimiter : ',';
+    p->header = o.header;
+    if (ok && (p->delimiter == '"' || p->delimiter == '\n' || p->delimiter == '\r'))
+        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_csv: a quote or a line's end cannot separate fields");
+    if (ok && o.na) ok = (p->na = egi_copy_string(o.na, "")) != NULL || egi_no_memory("dataset_csv", (int64_t)strlen(o.na));
+    for (int k = 0; k < EG_MAX_COMPONENTS; k++)
+        if (o.components[k].columns || o.components[k].text) p->parts = k + 1;
+    if (p->parts == 0) p->parts = 1;                          // all columns, as the first says
+    d->n = 0;
+    for (int k = 0; k < p->parts && ok; k++) ok = egi_csv_part_set(d, &p->part[k], o.components[k]);
+    return egi_dataset_done(d, ok);
+}
+
 // ---- map and filter
 
 #ifndef EAGER_NO_THREADS
@@ -15511,18 +16003,12 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
 
 // "egpos1\n", then as 64-bit little-endian numbers: epoch, elements taken, how many seeds, the seeds, the length of the stages'
 // words; then those words, by which a position of another pipeline is known.
-static void egi_put64(unsigned char *p, uint64_t v) { for (int i = 0; i < 8; i++) p[i] = (unsigned char)(v >> (8 * i)); }
-static uint64_t egi_get64(const unsigned char *p) {
-    uint64_t v = 0;
-    for (int i = 7; i >= 0; i--) v = v << 8 | p[i];
-    return v;
-}
 // Writes (or sets from there, or with NULL counts) the seeds of the tree.
 static int64_t egi_seeds(eg_dataset *d, int64_t at, unsigned char *write, const unsigned char *read) {
     for (int i = 0; i < d->n_from; i++) at = egi_seeds(d->from[i], at, write, read);
     if (!d->stage->random) return at;
-    if (write) egi_put64(write + 8 * at, __atomic_load_n(&d->seed, __ATOMIC_RELAXED));
-    if (read) __atomic_store_n(&d->seed, egi_get64(read + 8 * at), __ATOMIC_RELAXED);
+    if (write) egi_put_little(write + 8 * at, __atomic_load_n(&d->seed, __ATOMIC_RELAXED), 8);
+    if (read) __atomic_store_n(&d->seed, egi_little(read + 8 * at, 8), __ATOMIC_RELAXED);
     return at + 1;
 }
 enum { EGI_POSITION_HEAD = 8 + 4 * 8 };
@@ -15532,10 +16018,10 @@ EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
     unsigned char *p = (unsigned char *)egi_alloc((size_t)size + 1);
     if (!p) { egi_no_memory("iterator_position", size); return NULL; }
     memcpy(p, "egpos1\n", 8);
-    egi_put64(p + 8, it->epoch);
-    egi_put64(p + 16, (uint64_t)it->taken);
-    egi_put64(p + 24, (uint64_t)seeds);
-    egi_put64(p + 32, (uint64_t)words);
+    egi_put_little(p + 8, it->epoch, 8);
+    egi_put_little(p + 16, (uint64_t)it->taken, 8);
+    egi_put_little(p + 24, (uint64_t)seeds, 8);
+    egi_put_little(p + 32, (uint64_t)words, 8);
     egi_seeds(it->d, 0, p + EGI_POSITION_HEAD, NULL);
     eg_dataset_format(it->d, (char *)p + EGI_POSITION_HEAD + 8 * seeds, (size_t)words + 1);
     eg_shape shape = { 1, { size } };
@@ -15545,17 +16031,17 @@ EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
 }
 static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsigned char *p) {
     int64_t size = position->size, seeds = egi_seeds(it->d, 0, NULL, NULL), words = eg_dataset_format(it->d, NULL, 0);
-    if (position->dtype != EG_UINT8 || position->rank != 1 || size < EGI_POSITION_HEAD || memcmp(p, "egpos1\n", 8) != 0 || egi_get64(p + 24) > (uint64_t)size ||
-        egi_get64(p + 32) > (uint64_t)size || EGI_POSITION_HEAD + 8 * egi_get64(p + 24) + egi_get64(p + 32) != (uint64_t)size || egi_get64(p + 16) > INT64_MAX)
+    if (position->dtype != EG_UINT8 || position->rank != 1 || size < EGI_POSITION_HEAD || memcmp(p, "egpos1\n", 8) != 0 || egi_little(p + 24, 8) > (uint64_t)size ||
+        egi_little(p + 32, 8) > (uint64_t)size || EGI_POSITION_HEAD + 8 * egi_little(p + 24, 8) + egi_little(p + 32, 8) != (uint64_t)size || egi_little(p + 16, 8) > INT64_MAX)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_restore: %s is no position of an iterator", egi_describe(position));
     char *own = (char *)egi_alloc((size_t)words + 1);
     if (!own) return egi_no_memory("iterator_restore", words);
     eg_dataset_format(it->d, own, (size_t)words + 1);
-    const char *saved = (const char *)p + size - egi_get64(p + 32);
-    bool same = egi_get64(p + 24) == (uint64_t)seeds && egi_get64(p + 32) == (uint64_t)words && memcmp(saved, own, (size_t)words) == 0;
+    const char *saved = (const char *)p + size - egi_little(p + 32, 8);
+    bool same = egi_little(p + 24, 8) == (uint64_t)seeds && egi_little(p + 32, 8) == (uint64_t)words && memcmp(saved, own, (size_t)words) == 0;
     if (!same)
         egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position belongs to another pipeline: \"%.*s\", while this iterator reads \"%.200s\"",
-                 (int)(egi_get64(p + 32) < 200 ? egi_get64(p + 32) : 200), saved, own);
+                 (int)(egi_little(p + 32, 8) < 200 ? egi_little(p + 32, 8) : 200), saved, own);
     egi_free(own);
     return same;
 }
@@ -15565,8 +16051,8 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
     if (!p || !egi_position_fits(it, position, p)) return false;
     egi_iterator_begin(it, eg_dataset_retain(it->d));
     egi_seeds(it->d, 0, NULL, p + EGI_POSITION_HEAD);
-    it->epoch = egi_get64(p + 8);
-    int64_t after = (int64_t)(it->epoch + 1), taken = (int64_t)egi_get64(p + 16);
+    it->epoch = egi_little(p + 8, 8);
+    int64_t after = (int64_t)(it->epoch + 1), taken = (int64_t)egi_little(p + 16, 8);
     egi_lock();
     egi_epochs(it->d, NULL, &after);
     egi_unlock();
@@ -15743,6 +16229,7 @@ static bool egi_source_open(egi_source *s, const char *function, const char *pat
     memset(s, 0, sizeof *s);
     s->function = function;
     s->size = -1;
+    s->most = INT64_MAX;
     if (!egi_path_given(function, path)) return false;
     if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
     errno = 0;
@@ -15753,11 +16240,16 @@ static bool egi_source_open(egi_source *s, const char *function, const char *pat
     if (s->size == INT64_MAX) s->size = -1;                      // what a folder says
     clearerr(file);
     if (s->size < 0) return true;                                // a pipe: read as it comes
+    s->most = s->size;
     rewind(file);
     if (unzip && fread(magic, 1, 3, file) == 3 && magic[0] == 0x1f && magic[1] == 0x8b && magic[2] == 8) {
 #ifdef EAGER_ZLIB
         s->gzip = (void *)gzopen(path, "rb");
-        if (s->gzip) { s->size = -1; return true; }
+        if (s->gzip) {
+            s->most = s->size < INT64_MAX / 2048 ? s->size * 1032 : INT64_MAX;      // deflate packs no more into a byte
+            s->size = -1;
+            return true;
+        }
         egi_file_fail(function, path, -1, "cannot be opened: %s", egi_reason());
 #else
         egi_file_fail(function, path, -1, "is a gzip file; compile with -DEAGER_ZLIB and link with -lz to read it");
@@ -16096,7 +16588,6 @@ static void egi_json_free(egi_json *j) {
 
 // ---- checksums and records
 
-// Numbers of 1 to 8 bytes in a file's order, little-endian, whatever the machine's is.
 static uint64_t egi_little(const void *from, int bytes) {
     uint64_t v = 0;
     for (int i = bytes - 1; i >= 0; i--) v = v << 8 | ((const unsigned char *)from)[i];
@@ -16523,31 +17014,34 @@ static eg_tensor *egi_from_columns(eg_tensor *x) {
     egi_object_release(&x->object);
     return rows;
 }
-// Not owned by a scope.
-static eg_tensor *egi_npy_read(egi_stream *s) {
+// What stands before the elements; the shape is that in the file, of the transposed array if fortran.
+static bool egi_npy_begin(egi_stream *s, int *stored, bool *turned, bool *fortran, eg_shape *shape) {
     unsigned char magic[12];
     char header[EGI_NPY_MOST + 1];
+    if (s->size < 10) return egi_stream_fail(s, "no .npy file: shorter than its shortest header");
+    if (!egi_stream_read(s, magic, 8)) return false;
+    if (memcmp(magic, "\x93NUMPY", 6) != 0) { s->source->offset -= s->inflates ? 0 : 8; return egi_stream_fail(s, "no .npy file: it does not begin with \\x93NUMPY"); }
+    if (magic[6] < 1 || magic[6] > 3 || magic[7] != 0)
+        return egi_file_fail(s->source->function, s->source->path, -1, ".npy version %d.%d; 1.0, 2.0 and 3.0 are read", magic[6], magic[7]);
+    int bytes = magic[6] == 1 ? 2 : 4;
+    if (!egi_stream_read(s, magic + 8, bytes)) return false;
+    int64_t length = (int64_t)egi_little(magic + 8, bytes), data;
+    if (length > EGI_NPY_MOST) return egi_stream_fail(s, "a .npy header of more than 10000 bytes");
+    egi_npy p = { header, header + length, header, s->source->offset, s };
+    if (!egi_stream_read(s, header, length) || !egi_npy_header(&p, stored, turned, fortran, shape)) return false;
+    if (!egi_stored_bytes(shape, *stored, &data)) return egi_stream_fail(s, "a shape with more bytes than 64 bits count");
+    if (data > s->size - s->given)
+        return egi_file_fail(s->source->function, s->source->path, s->inflates ? -1 : s->source->offset, "truncated: shape %s needs %lld bytes, but %lld follow", egi_show(*shape),
+                             (long long)data, (long long)(s->size - s->given));
+    for (int i = 0, j = shape->rank - 1; *fortran && i < j; i++, j--) { int64_t d = shape->dims[i]; shape->dims[i] = shape->dims[j]; shape->dims[j] = d; }
+    return true;
+}
+// Not owned by a scope.
+static eg_tensor *egi_npy_read(egi_stream *s) {
     int stored = 0;
     bool turned = false, fortran = false;
     eg_shape shape = { 0, { 0 } };
-    if (s->size < 10) { egi_stream_fail(s, "no .npy file: shorter than its shortest header"); return NULL; }
-    if (!egi_stream_read(s, magic, 8)) return NULL;
-    if (memcmp(magic, "\x93NUMPY", 6) != 0) { s->source->offset -= s->inflates ? 0 : 8; egi_stream_fail(s, "no .npy file: it does not begin with \\x93NUMPY"); return NULL; }
-    if (magic[6] < 1 || magic[6] > 3 || magic[7] != 0) { egi_file_fail(s->source->function, s->source->path, -1, ".npy version %d.%d; 1.0, 2.0 and 3.0 are read", magic[6], magic[7]); return NULL; }
-    int bytes = magic[6] == 1 ? 2 : 4;
-    if (!egi_stream_read(s, magic + 8, bytes)) return NULL;
-    int64_t length = (int64_t)egi_little(magic + 8, bytes), data;
-    if (length > EGI_NPY_MOST) { egi_stream_fail(s, "a .npy header of more than 10000 bytes"); return NULL; }
-    egi_npy p = { header, header + length, header, s->source->offset, s };
-    if (!egi_stream_read(s, header, length) || !egi_npy_header(&p, &stored, &turned, &fortran, &shape)) return NULL;
-    if (!egi_stored_bytes(&shape, stored, &data)) { egi_stream_fail(s, "a shape with more bytes than 64 bits count"); return NULL; }
-    if (data > s->size - s->given) {
-        egi_file_fail(s->source->function, s->source->path, s->inflates ? -1 : s->source->offset, "truncated: shape %s needs %lld bytes, but %lld follow", egi_show(shape), (long long)data,
-                      (long long)(s->size - s->given));
-        return NULL;
-    }
-    for (int i = 0, j = shape.rank - 1; fortran && i < j; i++, j--) { int64_t d = shape.dims[i]; shape.dims[i] = shape.dims[j]; shape.dims[j] = d; }
-    eg_tensor *x = egi_stream_tensor(s, stored, &shape, turned);
+    eg_tensor *x = egi_npy_begin(s, &stored, &turned, &fortran, &shape) ? egi_stream_tensor(s, stored, &shape, turned) : NULL;
     return x && fortran ? egi_from_columns(x) : x;
 }
 EAGER_API eg_tensor *eg_load_npy(const char *path) {
@@ -16606,6 +17100,99 @@ EAGER_API bool (eg_save_npy)(eg_tensor *x, const char *path) {
     egi_sink_write(&s, header, egi_npy_write_header(header, x));
     egi_sink_elements(&s, data, x);
     return egi_sink_close(&s, true);
+}
+
+// ---- IDX: two zeros, a type, a rank, as many big-endian dimensions, the elements likewise
+
+static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored, eg_shape *shape) {
+    static const struct { int type, stored; } types[] = {
+        { 0x08, EG_UINT8 }, { 0x09, EGI_STORED_I1 }, { 0x0b, EGI_STORED_I2 }, { 0x0c, EG_INT32 }, { 0x0d, EG_FLOAT32 }, { 0x0e, EG_FLOAT64 }
+    };
+    int64_t bytes;
+    int k = 0;
+    while (k < 6 && types[k].type != magic[2]) k++;
+    if (k == 6) return egi_file_fail(s->source->function, s->source->path, 2, "IDX type 0x%02x is none of 08 09 0B 0C 0D 0E", magic[2]);
+    if (magic[3] > EG_MAX_RANK) return egi_file_fail(s->source->function, s->source->path, 3, "an IDX file of rank %d; at most %d (EG_MAX_RANK)", magic[3], EG_MAX_RANK);
+    *stored = types[k].stored;
+    shape->rank = magic[3];
+    for (int i = 0; i < shape->rank; i++) {
+        unsigned char d[4];
+        if (!egi_stream_read(s, d, 4)) return false;
+        shape->dims[i] = (int64_t)d[0] << 24 | (int64_t)d[1] << 16 | (int64_t)d[2] << 8 | d[3];
+    }
+    if (!egi_stored_bytes(shape, *stored, &bytes)) return egi_stream_fail(s, "a shape with more bytes than 64 bits count");
+    if (bytes <= s->size - s->given) return true;
+    return egi_file_fail(s->source->function, s->source->path, s->source->offset, "truncated: shape %s needs %lld bytes, but at most %lld follow", egi_show(*shape),
+                         (long long)bytes, (long long)(s->size - s->given));
+}
+static void egi_array_close(egi_array *a) {
+    egi_source_close(&a->source);
+    egi_free(a->stream);
+    a->stream = NULL;
+}
+static bool egi_array_header(egi_array *a) {
+    egi_stream *s = a->stream;
+    unsigned char magic[4];
+    bool fortran = false;
+    if (s->size < 4) return egi_stream_fail(s, "neither a .npy nor an IDX file: shorter than four bytes");
+    if (!egi_stream_read(s, magic, 4)) return false;
+    if (magic[0] == 0 && magic[1] == 0) return (a->turned = true, egi_idx_begin(s, magic, &a->stored, &a->shape));
+    s->given = 0;
+    s->left = s->size;
+    if (!egi_source_seek(&a->source, 0)) return false;
+    if (magic[0] != 0x93) return egi_stream_fail(s, "neither a .npy nor an IDX file: it begins otherwise");
+    if (!egi_npy_begin(s, &a->stored, &a->turned, &fortran, &a->shape)) return false;
+    return !fortran || a->shape.rank < 2 || egi_stream_fail(s, "in Fortran's order, whose rows are not together; save it with numpy.ascontiguousarray, or use eg_load_npy");
+}
+static bool egi_array_open(egi_array *a, const char *function, const char *path) {
+    memset((void *)a, 0, sizeof *a);
+    if (!egi_source_open(&a->source, function, path, true)) return false;
+    egi_stream *s = a->stream = (egi_stream *)egi_alloc(sizeof *s);
+    bool ok = s != NULL || egi_no_memory(function, (int64_t)sizeof *s);
+    if (ok) {
+        memset((void *)s, 0, sizeof *s);
+        s->source = &a->source;
+        s->left = s->size = a->source.most;
+        ok = egi_array_header(a);
+    }
+    if (!ok) { egi_array_close(a); return false; }
+    a->start = a->source.offset;
+    a->dtype = egi_stored[a->stored].dtype;
+    a->bytes = egi_stored[a->stored].size;
+    for (int i = 0; i < a->shape.rank; i++) if (a->shape.dims[i] == 0) a->bytes = 0;
+    for (int i = 1; i < a->shape.rank && a->bytes; i++) a->bytes *= a->shape.dims[i];
+    return true;
+}
+static bool egi_array_seek(egi_array *a, int64_t row) {
+    if (!egi_source_seek(&a->source, a->start + row * a->bytes)) return false;
+    a->stream->left = a->stream->size - a->source.offset;
+    return true;
+}
+static eg_tensor *egi_array_rows(egi_array *a, const eg_shape *shape) {
+    a->stream->source = &a->source;                           // it may have been moved since
+    return egi_stream_tensor(a->stream, a->stored, shape, a->turned);
+}
+static eg_tensor *egi_array_row(egi_array *a) {
+    eg_shape shape = a->shape;
+    if (shape.rank) shape.rank--;
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] = a->shape.dims[i + 1];
+    return egi_array_rows(a, &shape);
+}
+static bool egi_array_ends(egi_array *a) {
+    char more;
+    int64_t got = a->turned && a->source.offset == a->start + a->shape.dims[0] * a->bytes ? egi_source_read(&a->source, &more, 1) : 0;      // NumPy reads .npy with more behind
+    if (got > 0) egi_file_fail(a->source.function, a->source.path, a->source.offset - 1, "more follows behind the last element");
+    return got == 0;
+}
+EAGER_API eg_tensor *eg_load_idx(const char *path) {
+    egi_array a;
+    eg_tensor *x = NULL;
+    if (!egi_array_open(&a, "load_idx", path)) return NULL;
+    if (!a.turned) egi_file_fail("load_idx", path, 0, "a .npy file; eg_load_npy reads it");
+    else x = egi_array_rows(&a, &a.shape);
+    if (x && a.shape.rank && !egi_array_ends(&a)) { egi_object_release(&x->object); x = NULL; }
+    egi_array_close(&a);
+    return egi_own(x);
 }
 
 // ---- .npz: a zip file of .npy files
