@@ -1,0 +1,466 @@
+// Datasets read from files: lines, CSV (held against Python's csv), TFRecord, IDX and .npy arrays; streaming; broken files.
+#include "test.h"
+
+static const char *written(const char *name, const void *data, size_t n) {
+    const char *path = test_temp(name);
+    FILE *f = path ? fopen(path, "wb") : NULL;
+    if (!f || fwrite(data, 1, n, f) != n) test_say(__FILE__, __LINE__, name, "cannot be written");
+    if (f) fclose(f);
+    return path;
+}
+static const char *written_text(const char *name, const char *text) { return written(name, text, strlen(text)); }
+
+// All elements' bytes, each followed by '|', until the end or an error; d is released.
+static char gathered[1 << 16];
+static eg_status gather(eg_dataset *d, int components) {
+    eg_iterator *it = d ? eg_iterator_new(d) : NULL;
+    eg_status status = it ? EG_NEXT : EG_FAILED;
+    size_t at = 0;
+    while (status == EG_NEXT) {
+        EG_SCOPE;
+        eg_tensor *out[EG_MAX_COMPONENTS];
+        status = eg_iterator_next(it, out);
+        for (int k = 0; status == EG_NEXT && k < components && at + (size_t)eg_size(out[k]) + 2 < sizeof gathered; k++) {
+            if (eg_size(out[k])) memcpy(gathered + at, eg_data(out[k]), (size_t)eg_size(out[k]));
+            at += (size_t)eg_size(out[k]);
+            gathered[at++] = '|';
+        }
+    }
+    gathered[at] = 0;
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    return status;
+}
+static eg_dataset *file_of(eg_dataset *(*make)(const char *const *, int), const char *path) { return make(&path, 1); }
+
+// ---- lines ---------------------------------------------------------------------------------------------------------
+
+TEST(text_lines_strip_cr_lf) {
+    const char *paths[2];
+    paths[0] = written_text("lines.txt", "l1\r\nl2\n\nl4\r");
+    paths[1] = written_text("more.txt", "l5\n");
+    CHECK_INT(gather(eg_dataset_text_lines(paths, 2), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "l1|l2||l4|l5|");
+    eg_dataset *d = eg_dataset_text_lines(paths, 2);
+    CHECK_INT(eg_dataset_cardinality(d), EG_UNKNOWN);
+    CHECK_INT(eg_dataset_spec(d, 0).dtype, EG_UINT8);
+    CHECK_INT(eg_dataset_spec(d, 0).shape.dims[0], -1);
+    d = eg_dataset_repeat(d, 2);
+    CHECK_INT(gather(d, 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "l1|l2||l4|l5|l1|l2||l4|l5|");
+    paths[0] = written_text("lines.txt", "");
+    CHECK_INT(gather(eg_dataset_text_lines(paths, 1), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "");
+}
+TEST(a_missing_file_names_it) {
+    const char *path = "no/such/file.txt";
+    CHECK_ERROR(gather(file_of(eg_dataset_text_lines, path), 1), EG_ERROR_FILE, "eg_dataset_text_lines (stage 1 of 1, element 0): no/such/file.txt: cannot be opened");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, path), 1), EG_ERROR_FILE, "no/such/file.txt");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE, "no/such/file.txt");
+    CHECK_ERROR(eg_dataset_from_files(&path, 1), EG_ERROR_FILE, "no/such/file.txt");
+    CHECK_ERROR(eg_load_idx(path), EG_ERROR_FILE, "eg_load_idx: no/such/file.txt");
+    CHECK_ERROR(eg_dataset_text_lines(NULL, 1), EG_ERROR_ARGUMENT, "no files");
+    path = NULL;
+    CHECK_ERROR(eg_dataset_text_lines(&path, 1), EG_ERROR_ARGUMENT, "path 0 is NULL");
+}
+TEST(long_lines_cross_blocks) {
+    enum { N = 200000 };
+    char *text = (char *)malloc(N);
+    for (int i = 0; i < N; i++) text[i] = (char)(i % 66000 == 65999 ? '\n' : 'a' + i % 26);
+    const char *path = written("long.txt", text, N);
+    eg_dataset *d = eg_dataset_text_lines(&path, 1);
+    eg_iterator *it = eg_iterator_new(d);
+    for (int at = 0; at < N;) {
+        EG_SCOPE;
+        eg_tensor *out[EG_MAX_COMPONENTS];
+        CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+        int64_t n = at + 66000 <= N ? 65999 : N - at;
+        REQUIRE(eg_size(out[0]) == n);
+        CHECK(memcmp(eg_data(out[0]), text + at, (size_t)n) == 0);
+        at += (int)n + 1;
+    }
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    free(text);
+}
+
+// ---- CSV -----------------------------------------------------------------------------------------------------------
+
+static size_t from_hex(const char *hex, char *bytes) {
+    size_t n = 0;
+    for (unsigned v; *hex != '-' && sscanf(hex, "%2x", &v) == 1 && hex[0] != ' ' && hex[0] != '\n'; hex += 2) bytes[n++] = (char)v;
+    return n;
+}
+// The fixture's rows, each field followed by '|', as gather writes them.
+TEST(csv_is_read_as_python_reads_it) {
+    FILE *f = fopen("tests/fixtures/csv.txt", "rb");
+    char line[400], text[200], want[2000];
+    size_t n = 0, at = 0;
+    int texts = 0, fields = 0;
+    bool open = false, more = true;
+    REQUIRE(f);
+    while (more) {
+        more = fgets(line, sizeof line, f) != NULL;
+        if (more && !strncmp(line, "row ", 4)) {
+            fields = 0;
+            for (char *p = line + 4; *p && *p != '\n'; p += strcspn(p, " \n"), p += *p == ' ', fields++) {
+                at += from_hex(p, want + at);
+                want[at++] = '|';
+            }
+        }
+        if (more && !strncmp(line, "open", 4)) open = true;
+        if (more && strncmp(line, "csv ", 4) != 0) continue;
+        if (texts++) {
+            want[at] = 0;
+            const char *path = written("some.csv", text, n);
+            eg_csv_options o;
+            memset((void *)&o, 0, sizeof o);
+            const char *names[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+            for (int k = 0; k < (fields ? fields : 1); k++) {
+                o.components[k].columns = names[k];
+                o.components[k].text = true;
+            }
+            eg_status status = gather((eg_dataset_csv)(&path, 1, o), fields ? fields : 1);
+            CHECK_INT(status, open ? EG_FAILED : EG_END_OF_SEQUENCE);
+            if (!open) CHECK_STR(gathered, want);
+            else eg_error_clear();
+        }
+        if (more) n = from_hex(line + 4, text);
+        at = 0;
+        fields = 0;
+        open = false;
+    }
+    fclose(f);
+    CHECK(texts > 300);
+}
+TEST(csv_numbers_names_and_categories) {
+    const char *path = written_text("iris.csv", "\xef\xbb\xbfsepal length,width, species ,id\r\n5.1,3.5,setosa,9007199254740993\n\r\n\"4.9\", 3 ,virginica,-2\n");
+    eg_dataset *d = eg_dataset_csv(&path, 1, .header = true, .components = {
+        {"sepal length, width"}, {"species", .categories = "setosa,versicolor,virginica"}, {"id", EG_INT64}, {"1-3", .text = true}});
+    CHECK(!d);
+    CHECK_CONTAINS(eg_error_message(), "a text is one column");
+    eg_error_clear();
+    d = eg_dataset_csv(&path, 1, .header = true, .components = {
+        {"sepal length, width"}, {" species ", .categories = "setosa,versicolor,virginica"}, {"id", EG_INT64}, {"2", .text = true}});
+    CHECK_ERROR(gather(d, 1), EG_ERROR_FILE, "iris.csv: line 1: there is no column 'species' in the header");      // blanks belong to a name in a file
+    d = eg_dataset_csv(&path, 1, .header = true, .components = {
+        {"sepal length, width"}, {"2", .categories = "setosa, versicolor, virginica"}, {"id", EG_INT64}, {"2", .text = true}});
+    CHECK_INT(eg_dataset_components(d), 4);
+    CHECK_INT(eg_dataset_spec(d, 0).shape.dims[0], 2);
+    CHECK_INT(eg_dataset_spec(d, 1).dtype, EG_INT64);
+    CHECK_INT(eg_dataset_spec(d, 1).shape.rank, 0);
+    d = eg_dataset_take(d, 2);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_TENSOR(out[0], 1e-7, 5.1, 3.5);
+    CHECK_TENSOR(out[1], 0, 0);
+    CHECK_INT(eg_item_int(out[2]), 9007199254740993);
+    CHECK_TENSOR(out[3], 0, 's', 'e', 't', 'o', 's', 'a');
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_TENSOR(out[0], 1e-7, 4.9, 3);
+    CHECK_TENSOR(out[1], 0, 2);
+    CHECK_INT(eg_item_int(out[2]), -2);
+    CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
+static eg_tensor *first_of(eg_dataset *d) {                   // the first component of the first element; d is released
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    eg_iterator *it = d ? eg_iterator_new(d) : NULL;
+    if (it) eg_iterator_next(it, out);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    return it ? out[0] : NULL;
+}
+TEST(csv_missing_values_have_defaults) {
+    const char *path = written_text("gaps.csv", "1,,3\n");
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{"0-2", .missing = -1}})), 0, 1, -1, 3);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{"0-2", .missing = EG_ZERO}})), 0, 1, 0, 3);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .missing = (double)NAN}})), 0, 1, (double)NAN, 3);
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "gaps.csv: line 1: '' in column 1 is a missing value, and the option .missing says nothing");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"1", EG_INT32, .missing = (double)NAN}})), EG_ERROR_FILE, "does not fit int32");
+    path = written_text("gaps.csv", "1; NA ;3\n");
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .delimiter = ';', .na = "NA", .components = {{"0-2", EG_INT32, -7}})), 0, 1, -7, 3);
+    path = written_text("inf.csv", "nan,-inf,Infinity,-1e-3,.5,1E5\n");
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1)), 1e-7, (double)NAN, -(double)INFINITY, (double)INFINITY, -1e-3, .5, 1e5);
+}
+TEST(csv_errors_say_the_line) {
+    const char *path = written_text("bad.csv", "a,b\n1,2\n\"x\ny\",4\n5,6,7\n");
+    const char *two[2];
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{"a", .text = true}}), 1), EG_ERROR_FILE,
+                "eg_dataset_csv (stage 1 of 1, element 2): ");
+    CHECK_STR(gathered, "1|x\ny|");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{"a", .text = true}}), 1), EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: 'x\ny' in column 0 is no number");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{"2"}}), 1), EG_ERROR_FILE, "there is no column 2; a row has 2, from 0");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{"c"}}), 1), EG_ERROR_FILE, "no column 'c'");
+    path = written_text("quote.csv", "a\n\n\"b\nc\n");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: a quote is opened here and never closed");
+    path = written_text("numbers.csv", "300,3.5,1e40,99999999999999999999,red\n");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"0", EG_UINT8}})), EG_ERROR_FILE, "'300' in column 0 does not fit uint8");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"1", EG_INT64}})), EG_ERROR_FILE, "'3.5' in column 1 does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"2"}})), EG_ERROR_FILE, "'1e40' in column 2 does not fit float32");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"3", EG_INT64}})), EG_ERROR_FILE, "does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"4", .categories = "green,blue"}})), EG_ERROR_FILE, "'red' in column 4 is none of the categories green,blue");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '"'), EG_ERROR_ARGUMENT, "quote");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{""}}), EG_ERROR_ARGUMENT, "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"3-1"}}), EG_ERROR_ARGUMENT, "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"0", (eg_dtype)99}}), EG_ERROR_DTYPE, "99 is no dtype");
+    two[0] = written_text("one.csv", "x,y\n1,2\n");
+    two[1] = written_text("two.csv", "y,x\n3,4\n");                     // each file's header says where its columns are
+    CHECK_INT(gather(eg_dataset_csv(two, 2, .header = true, .components = {{"x", .text = true}}), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "1|4|");
+}
+
+// ---- TFRecord ------------------------------------------------------------------------------------------------------
+
+static const unsigned char abc[19] = {3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1, 0x21};
+static const char *records(size_t n, size_t at, int flip) {   // the first n bytes of two records "abc", one byte of them changed
+    unsigned char two[38];
+    memcpy(two, abc, 19);
+    memcpy(two + 19, abc, 19);
+    two[at] ^= (unsigned char)flip;
+    return written("some.tfrecord", two, n);
+}
+TEST(tfrecord_is_checked) {
+    CHECK_INT(gather(file_of(eg_dataset_tfrecord, records(38, 0, 0)), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "abc|abc|");
+    const char *twice[2];
+    twice[0] = twice[1] = records(19, 0, 0);
+    CHECK_INT(gather(eg_dataset_tfrecord(twice, 2), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "abc|abc|");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 13, 1)), 1), EG_ERROR_FILE, "corrupted record at 12");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 0, 1)), 1), EG_ERROR_FILE, "corrupted record at 0");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 32, 1)), 1), EG_ERROR_FILE, "corrupted record at 31");
+    CHECK_STR(gathered, "abc|");
+    for (size_t n = 20; n < 38; n++)
+        CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(n, 0, 0)), 1), EG_ERROR_FILE, "eg_dataset_tfrecord (stage 1 of 1, element 1): ");
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(33, 0, 0)), 1), EG_ERROR_FILE, "truncated record at 19");
+}
+
+// ---- arrays --------------------------------------------------------------------------------------------------------
+
+static const unsigned char idx8[] = {0, 0, 8, 2, 0, 0, 0, 3, 0, 0, 0, 2, 1, 2, 3, 4, 5, 255};
+TEST(idx_files_of_every_type) {
+    static const unsigned char i8[] = {0, 0, 9, 1, 0, 0, 0, 2, 0xff, 2}, i16[] = {0, 0, 0x0b, 1, 0, 0, 0, 2, 0xff, 0xfe, 1, 0}, i32[] = {0, 0, 0x0c, 0, 0, 1, 0, 0},
+        f32[] = {0, 0, 0x0d, 1, 0, 0, 0, 1, 0x3f, 0x80, 0, 0}, f64[] = {0, 0, 0x0e, 1, 0, 0, 0, 1, 0xbf, 0xf0, 0, 0, 0, 0, 0, 0}, none[] = {0, 0, 8, 1, 0, 0, 0, 0};
+    eg_tensor *x = eg_load_idx(written("a.idx", idx8, sizeof idx8));
+    CHECK_SHAPE(x, 3, 2);
+    CHECK_DTYPE(x, EG_UINT8);
+    CHECK_TENSOR(x, 0, 1, 2, 3, 4, 5, 255);
+    CHECK_STR(eg_device_of(x), test_device());
+    x = eg_load_idx(written("a.idx", i8, sizeof i8));
+    CHECK_DTYPE(x, EG_INT32);
+    CHECK_TENSOR(x, 0, -1, 2);
+    x = eg_load_idx(written("a.idx", i16, sizeof i16));
+    CHECK_DTYPE(x, EG_INT32);
+    CHECK_TENSOR(x, 0, -2, 256);
+    CHECK_TENSOR(eg_load_idx(written("a.idx", i32, sizeof i32)), 0, 65536);
+    CHECK_TENSOR(eg_load_idx(written("a.idx", f32, sizeof f32)), 0, 1);
+    CHECK_TENSOR(eg_load_idx(written("a.idx", f64, sizeof f64)), 0, -1);
+    CHECK_SHAPE(eg_load_idx(written("a.idx", none, sizeof none)), 0);
+}
+TEST(broken_idx_files) {
+    unsigned char b[40];
+    for (size_t n = 0; n < sizeof idx8; n++) CHECK_ERROR(eg_load_idx(written("b.idx", idx8, n)), EG_ERROR_FILE, "b.idx: ");
+    CHECK_ERROR(eg_load_idx(written("b.idx", idx8, 17)), EG_ERROR_FILE, "byte 12: truncated: shape [3, 2] needs 6 bytes, but at most 5 follow");
+    memcpy(b, idx8, sizeof idx8);
+    b[18] = 0;
+    CHECK_ERROR(eg_load_idx(written("b.idx", b, 19)), EG_ERROR_FILE, "byte 18: more follows behind the last element");
+    b[2] = 7;
+    CHECK_ERROR(eg_load_idx(written("b.idx", b, 18)), EG_ERROR_FILE, "IDX type 0x07");
+    b[2] = 8;
+    b[3] = 9;
+    CHECK_ERROR(eg_load_idx(written("b.idx", b, 18)), EG_ERROR_FILE, "rank 9");
+    b[3] = 2;
+    b[0] = 1;
+    CHECK_ERROR(eg_load_idx(written("b.idx", b, 18)), EG_ERROR_FILE, "neither a .npy nor an IDX file");
+    memset(b, 0xff, sizeof b);                                // 2^256 elements
+    b[0] = b[1] = 0;
+    b[2] = 14;
+    b[3] = 8;
+    eg_memory_reset_peak();
+    int64_t before = eg_memory().peak_bytes;
+    CHECK_ERROR(eg_load_idx(written("b.idx", b, 36)), EG_ERROR_FILE, "more bytes than 64 bits count");
+    b[3] = 1;
+    CHECK_ERROR(eg_load_idx(written("b.idx", b, 36)), EG_ERROR_FILE, "truncated");
+    CHECK(eg_memory().peak_bytes - before < 1 << 19);         // what the header says is not believed
+    eg_save_npy(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), test_temp("c.npy"));
+    CHECK_ERROR(eg_load_idx(test_temp("c.npy")), EG_ERROR_FILE, "eg_load_npy reads it");
+}
+TEST(arrays_are_read_row_by_row) {
+    const char *paths[2];
+    float rows[12];
+    for (int i = 0; i < 12; i++) rows[i] = (float)i / 2;
+    paths[0] = written("x.idx", idx8, sizeof idx8);
+    paths[1] = test_temp("y.npy");
+    eg_save_npy(eg_from_data(EG_FLOAT32, EG_SHAPE(3, 2, 2), rows), paths[1]);
+    eg_dataset *d = eg_dataset_from_files(paths, 2);
+    CHECK_INT(eg_dataset_cardinality(d), 3);
+    CHECK_INT(eg_dataset_spec(d, 1).shape.rank, 2);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    eg_iterator_next(it, out);
+    CHECK_TENSOR(out[0], 0, 1, 2);
+    CHECK_TENSOR(out[1], 0, 0, .5, 1, 1.5);
+    eg_tensor *position = eg_iterator_position(it);
+    eg_iterator_next(it, out);
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_TENSOR(out[0], 0, 5, 255);
+    CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
+    CHECK(eg_iterator_restore(it, position));                 // by a seek
+    eg_iterator_next(it, out);
+    CHECK_TENSOR(out[1], 0, 2, 2.5, 3, 3.5);
+    eg_iterator_release(it);
+    d = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_repeat(d, 5), 4), 15);
+    CHECK_SHAPE(first_of(d), 15, 2);
+
+    eg_save_npy(eg_zeros(EG_FLOAT32, EG_SHAPE(4)), paths[1]);
+    CHECK_ERROR(eg_dataset_from_files(paths, 2), EG_ERROR_SHAPE, "lengths differ: ");
+    CHECK_ERROR(eg_dataset_from_files(paths, 2), EG_ERROR_SHAPE, "y.npy has 4");
+    eg_save_npy(eg_scalar(1), paths[1]);
+    CHECK_ERROR(eg_dataset_from_files(paths + 1, 1), EG_ERROR_FILE, "a scalar, which has no rows");
+    CHECK_ERROR(eg_dataset_from_files(paths, 9), EG_ERROR_ARGUMENT, "9 files");
+    d = eg_dataset_from_files(paths, 1);                      // and what changes between its header and its rows
+    unsigned char b[sizeof idx8];
+    memcpy(b, idx8, sizeof b);
+    b[7] = 2;
+    b[11] = 3;
+    written("x.idx", b, sizeof b);
+    CHECK_ERROR(first_of(d), EG_ERROR_FILE, "another array than when the dataset was made: now uint8 [2, 3]");
+}
+#ifdef EAGER_ZLIB
+#include <zlib.h>
+TEST(gzip_files_are_read) {
+    const char *path = test_temp("z.gz");
+    gzFile z = gzopen(path, "wb");
+    gzwrite(z, idx8, sizeof idx8);
+    gzclose(z);
+    CHECK_TENSOR(eg_load_idx(path), 0, 1, 2, 3, 4, 5, 255);
+    eg_dataset *d = eg_dataset_skip(eg_dataset_from_files(&path, 1), 2);
+    CHECK_TENSOR(first_of(d), 0, 5, 255);
+    z = gzopen(path, "wb");
+    gzwrite(z, idx8, sizeof idx8);
+    gzwrite(z, "x", 1);
+    gzclose(z);
+    CHECK_ERROR(eg_load_idx(path), EG_ERROR_FILE, "more follows");
+    unsigned char b[12] = {0, 0, 8, 2, 0, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff};
+    z = gzopen(path, "wb");
+    gzwrite(z, b, sizeof b);
+    gzclose(z);
+    CHECK_ERROR(eg_load_idx(path), EG_ERROR_FILE, "truncated");
+    z = gzopen(path, "wb");
+    gzprintf(z, "l1\nl2");
+    gzclose(z);
+    CHECK_INT(gather(file_of(eg_dataset_text_lines, path), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "l1|l2|");
+}
+#endif
+TEST(real_digits) {
+    const char *path = test_data("mnist/t10k-images-idx3-ubyte");
+#ifdef EAGER_ZLIB
+    if (!path) path = test_data("mnist/t10k-images-idx3-ubyte.gz");
+#endif
+    if (!path) SKIP("EAGER_DATA names no folder with mnist in it, or it is compressed and this program has no zlib");
+    eg_dataset *d = eg_dataset_from_files(&path, 1);
+    CHECK(eg_dataset_cardinality(d) > 0);
+    CHECK_SHAPE(first_of(eg_dataset_batch(d, 7)), 7, 28, 28);
+}
+
+// ---- streaming -----------------------------------------------------------------------------------------------------
+
+TEST(a_large_file_needs_constant_memory) {
+    const char *path = test_temp("large.csv");
+    FILE *f = fopen(path, "wb");
+    int rows = 400000 / (test_share > 1 ? 10 : 1);
+    for (int i = 0; i < rows; i++) fprintf(f, "%d,%d,0.125,abc\n", i, i % 7);
+    fclose(f);
+    eg_dataset *d = eg_dataset_prefetch(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_csv(&path, 1, .components = {{"0-2"}}), 500, .seed = 1), 64), 2);
+    eg_iterator *it = eg_iterator_new(d);
+    int64_t n = 0, early = 0;
+    double sum = 0;
+    for (eg_status status = EG_NEXT; status == EG_NEXT;) {
+        EG_SCOPE;
+        eg_tensor *out[EG_MAX_COMPONENTS];
+        status = eg_iterator_next(it, out);
+        if (status != EG_NEXT) break;
+        sum += eg_item(eg_reduce_sum(eg_cast(out[0], EG_FLOAT64)));
+        if (++n == 50) { early = eg_memory().live_bytes; eg_memory_reset_peak(); }
+    }
+    CHECK_INT(n, (rows + 63) / 64);
+    double want = (double)rows * (rows - 1) / 2 + rows * .125;
+    for (int i = 0; i < rows; i++) want += i % 7;
+    CHECK_NEAR(sum, want, 1e-9);
+    CHECK(eg_memory().live_bytes < early + (1 << 19));
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
+
+// ---- broken files --------------------------------------------------------------------------------------------------
+
+static uint32_t dice = 1;
+static uint32_t roll(uint32_t n) {
+    dice ^= dice << 13;
+    dice ^= dice >> 17;
+    dice ^= dice << 5;
+    return dice % n;
+}
+static size_t mutate(const unsigned char *from, size_t n, unsigned char *to) {
+    memcpy(to, from, n);
+    for (uint32_t k = 1 + roll(3); k > 0 && n > 0; k--)
+        switch (roll(4)) {
+            case 0: to[roll((uint32_t)n)] ^= (unsigned char)(1u << roll(8)); break;
+            case 1: to[roll((uint32_t)n)] = (unsigned char)roll(256); break;
+            case 2: n = roll((uint32_t)n + 1); break;         // cut
+            default: {                                        // a piece again
+                size_t a = roll((uint32_t)n), b = roll((uint32_t)n), m = n - (a > b ? a : b);
+                memmove(to + a, to + b, m);
+            }
+        }
+    return n;
+}
+// Whatever a file holds: elements, then the end or an error, no more memory than it could hold, nothing left behind.
+static void broken(const unsigned char *seed, size_t n, const char *name, eg_dataset *(*make)(const char *const *, int)) {
+    unsigned char bytes[512];
+    int errors = 0, rounds = 3000 / test_share;
+    for (int i = 0; i < rounds; i++) {
+        size_t size = mutate(seed, n, bytes);
+        const char *path = written(name, bytes, size);
+        eg_memory_reset_peak();
+        int64_t before = eg_memory().live_bytes;
+        eg_status status = gather(make(&path, 1), 1);
+        CHECK(status == EG_END_OF_SEQUENCE ? eg_error() == EG_OK : eg_error() == EG_ERROR_FILE);
+        CHECK(eg_memory().peak_bytes - before < 1 << 20);
+        errors += status == EG_FAILED;
+        eg_error_clear();
+#ifndef EAGER_DEBUG                                           // there, dead handles are kept for a while
+        CHECK_INT(eg_memory().live_bytes, before);
+#endif
+        if (test_fails) return;
+    }
+    CHECK(errors > rounds / 20);
+}
+static eg_dataset *csv_of(const char *const *paths, int n) {
+    return eg_dataset_csv(paths, n, .header = true, .components = {{"b", .text = true}, {"a, c", .missing = 3}});
+}
+TEST(broken_csv_files) {
+    const char text[] = "a,b,c\r\n1,\"x \"\"y\"\"\",3\n,\"l1\nl2\",-2.5e3\n4,,6";
+    broken((const unsigned char *)text, sizeof text - 1, "broken.csv", csv_of);
+}
+TEST(broken_tfrecord_files) {
+    unsigned char two[38];
+    memcpy(two, abc, 19);
+    memcpy(two + 19, abc, 19);
+    broken(two, sizeof two, "broken.tfrecord", eg_dataset_tfrecord);
+}
+TEST(broken_idx_streams) { broken(idx8, sizeof idx8, "broken.idx", eg_dataset_from_files); }
+TEST(broken_npy_streams) {
+    unsigned char bytes[512];
+    const char *path = test_temp("seed.npy");
+    eg_save_npy(eg_range(EG_INT32, 0, 12, 1), path);
+    FILE *f = fopen(path, "rb");
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    broken(bytes, n, "broken.npy", eg_dataset_from_files);
+}
