@@ -2012,7 +2012,6 @@ typedef struct egi_call {
 // Which operands a formula reads, as bits.
 enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16 };
 typedef void egi_loop(int64_t n, const void *const *p, void *out);         // p: a, b, c, y, g, contiguous
-typedef eg_tensor *egi_eager_gradient(int i, eg_tensor *a, eg_tensor *b, eg_tensor *c, eg_tensor *y, eg_tensor *g);
 
 enum {
     EGI_VIEW = 1,                // run() makes the outputs itself, as views of its input
@@ -2022,7 +2021,8 @@ enum {
     EGI_DIVIDES = 16,            // an integer zero as second operand is an error
     EGI_USER = 32,               // gradients come from a user: check them
     EGI_ATTR_PER_INPUT = 64,     // attr is 1 + n_in pieces of attr_size bytes
-    EGI_SAME_SHAPE = 128         // operands broadcast only where one is a scalar
+    EGI_SAME_SHAPE = 128,        // operands broadcast only where one is a scalar
+    EGI_IN_STEPS = 256           // the float32 loops go in whole steps of EGI_STEP elements
 };
 struct egi_op {
     const char *name;                                              // eg_<name>
@@ -2034,10 +2034,8 @@ struct egi_op {
     unsigned char saves[3];                                        // for dx[i]: bits of inputs, EGI_USES_Y for the output
     // Elementwise rows: one formula, stamped for every dtype, and one a gradient.
     unsigned dtypes;                                               // bit set of the dtypes it takes
-    egi_loop *loops[6];                                            // by dtype
+    egi_loop *loops[3];                                            // float32, float64, int64 (bool where the row takes nothing else)
     unsigned char plain[3];                                        // dx[i] is g itself
-    unsigned (*uses)(int i);
-    egi_eager_gradient *dx;
     egi_loop *dx_loops[3];                                         // float32
 };
 
@@ -4105,7 +4103,7 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
 #define EGI_PHI(a) EGI_MUL(EGI_K(0.5), EGI_ADD(EGI_K(1), EGI_ERF(EGI_MUL(a, EGI_K(EGI_SQRT_HALF)))))       /* normal distribution */
 #define EGI_GELU_T(a) EGI_TANH(EGI_MUL(EGI_K(0.7978845608028654), EGI_ADD(a, EGI_MUL(EGI_K(0.044715), EGI_MUL(a, EGI_MUL(a, a))))))
 
-// Kinds: F floats; N numbers; S numbers with a sign; C compares numbers; E compares numbers and bools; P asks floats;
+// Kinds: F floats; M floats, by functions of libm, which have no vectors; N numbers; S numbers with a sign; C compares numbers; E compares numbers and bools; P asks floats;
 // B logic of bools; W the first operand is bool, the others anything.
 // UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  _ND: not differentiable.
 #define EGI_ELEMENTWISE_TABLE(UNARY, UNARY_ND, BINARY, BINARY_ND, TERNARY) \
@@ -4120,18 +4118,18 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     UNARY(F, expm1,       EGI_EXPM1(a),                   EGI_MUL(g, EGI_ADD(y, EGI_K(1)))) \
     UNARY(F, log,         EGI_LOG(a),                     EGI_DIV(g, a)) \
     UNARY(F, log1p,       EGI_LOG1P(a),                   EGI_DIV(g, EGI_ADD(a, EGI_K(1)))) \
-    UNARY(F, sin,         EGI_SIN(a),                     EGI_MUL(g, EGI_COS(a))) \
-    UNARY(F, cos,         EGI_COS(a),                     EGI_NEG(EGI_MUL(g, EGI_SIN(a)))) \
-    UNARY(F, tan,         EGI_TAN(a),                     EGI_MUL(g, EGI_ADD(EGI_K(1), EGI_MUL(y, y)))) \
-    UNARY(F, asin,        EGI_ASIN(a),                    EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a))))) \
-    UNARY(F, acos,        EGI_ACOS(a),                    EGI_NEG(EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a)))))) \
-    UNARY(F, atan,        EGI_ATAN(a),                    EGI_DIV(g, EGI_ADD(EGI_K(1), EGI_MUL(a, a)))) \
-    UNARY(F, sinh,        EGI_SINH(a),                    EGI_MUL(g, EGI_COSH(a))) \
-    UNARY(F, cosh,        EGI_COSH(a),                    EGI_MUL(g, EGI_SINH(a))) \
+    UNARY(M, sin,         EGI_SIN(a),                     EGI_MUL(g, EGI_COS(a))) \
+    UNARY(M, cos,         EGI_COS(a),                     EGI_NEG(EGI_MUL(g, EGI_SIN(a)))) \
+    UNARY(M, tan,         EGI_TAN(a),                     EGI_MUL(g, EGI_ADD(EGI_K(1), EGI_MUL(y, y)))) \
+    UNARY(M, asin,        EGI_ASIN(a),                    EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a))))) \
+    UNARY(M, acos,        EGI_ACOS(a),                    EGI_NEG(EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a)))))) \
+    UNARY(M, atan,        EGI_ATAN(a),                    EGI_DIV(g, EGI_ADD(EGI_K(1), EGI_MUL(a, a)))) \
+    UNARY(M, sinh,        EGI_SINH(a),                    EGI_MUL(g, EGI_COSH(a))) \
+    UNARY(M, cosh,        EGI_COSH(a),                    EGI_MUL(g, EGI_SINH(a))) \
     UNARY(F, tanh,        EGI_TANH(a),                    EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y)))) \
-    UNARY(F, asinh,       EGI_ASINH(a),                   EGI_DIV(g, EGI_SQRT(EGI_ADD(EGI_MUL(a, a), EGI_K(1))))) \
-    UNARY(F, acosh,       EGI_ACOSH(a),                   EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_MUL(a, a), EGI_K(1))))) \
-    UNARY(F, atanh,       EGI_ATANH(a),                   EGI_DIV(g, EGI_SUB(EGI_K(1), EGI_MUL(a, a)))) \
+    UNARY(M, asinh,       EGI_ASINH(a),                   EGI_DIV(g, EGI_SQRT(EGI_ADD(EGI_MUL(a, a), EGI_K(1))))) \
+    UNARY(M, acosh,       EGI_ACOSH(a),                   EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_MUL(a, a), EGI_K(1))))) \
+    UNARY(M, atanh,       EGI_ATANH(a),                   EGI_DIV(g, EGI_SUB(EGI_K(1), EGI_MUL(a, a)))) \
     UNARY(F, erf,         EGI_ERF(a),                     EGI_MUL(g, EGI_MUL(EGI_K(1.1283791670955126), EGI_EXP(EGI_NEG(EGI_MUL(a, a)))))) \
     UNARY_ND(F, floor,    EGI_FLOOR(a)) \
     UNARY_ND(F, ceil,     EGI_CEIL(a)) \
@@ -4174,7 +4172,7 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     BINARY(N, maximum,    EGI_MAX(a, b),                  EGI_SELECT(EGI_GE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GE(a, b), EGI_K(0), g)) \
     BINARY(N, minimum,    EGI_MIN(a, b),                  EGI_SELECT(EGI_LE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_LE(a, b), EGI_K(0), g)) \
     BINARY(N, squared_difference, EGI_SQUARE(EGI_SUB(a, b)), EGI_MUL(g, EGI_MUL(EGI_K(2), EGI_SUB(a, b))), EGI_MUL(g, EGI_MUL(EGI_K(-2), EGI_SUB(a, b)))) \
-    BINARY(F, atan2,      EGI_ATAN2(a, b), \
+    BINARY(M, atan2,      EGI_ATAN2(a, b), \
                           EGI_MUL(g, EGI_DIV(b, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))), EGI_NEG(EGI_MUL(g, EGI_DIV(a, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))))) \
     BINARY(F, leaky_relu, EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(a, b)), \
                           EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, b)), EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_K(0), EGI_MUL(g, a))) \
@@ -4377,14 +4375,11 @@ EGI_EVERYWHERE bool egi_negative(int64_t a) { return a < 0; }
 
 EGI_FLOAT_WORDS(egi_f32, float, f)
 EGI_FLOAT_WORDS(egi_f64, double, )
-EGI_INT_WORDS(egi_i32, int32_t, uint32_t, 1)
 EGI_INT_WORDS(egi_i64, int64_t, uint64_t, 1)
-EGI_INT_WORDS(egi_u8, uint8_t, unsigned, 0)
+EGI_SCALAR_WORDS(egi_bool, uint8_t)
 #define egi_f32_k(value) ((float)(value))
 #define egi_f64_k(value) ((double)(value))
-#define egi_i32_k(value) ((int32_t)(value))
 #define egi_i64_k(value) ((int64_t)(value))
-#define egi_u8_k(value) ((uint8_t)(value))
 #define egi_f32_none 0.0f
 
 #define EGI_ID1(kind, name, f, d0) EGI_OP_##name,
@@ -4504,33 +4499,32 @@ enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3) EG
 
 #define EGI_SKIP_1(kind, name, y)
 #define EGI_SKIP_2(kind, name, y, d0)
-// What the tape must keep for a gradient.
-#define EGI_USES_(name, choice) \
-    static unsigned egi_uses_of_##name(int i) { \
-        enum { a = EGI_USES_A, b = EGI_USES_B, c = EGI_USES_C, y = EGI_USES_Y, g = EGI_USES_G }; \
-        (void)a; (void)b; (void)c; (void)y; (void)g; (void)i; \
-        return choice; \
-    }
-#define EGI_U1(kind, name, f, d0) EGI_USES_(name, (unsigned)(d0))
-#define EGI_U_ND(kind, name, f)
-#define EGI_U2(kind, name, f, d0, d1) EGI_USES_(name, i == 0 ? (unsigned)(d0) : (unsigned)(d1))
-#define EGI_U3(kind, name, f, d0, d1, d2) EGI_USES_(name, i == 0 ? (unsigned)(d0) : i == 1 ? (unsigned)(d1) : (unsigned)(d2))
+// What row `id` reads for dx[i]: the tape must keep it.
+#define EGI_U1(kind, name, f, d0) { d0, 0, 0 },
+#define EGI_U_ND(kind, name, f) { 0, 0, 0 },
+#define EGI_U2(kind, name, f, d0, d1) { d0, d1, 0 },
+#define EGI_U3(kind, name, f, d0, d1, d2) { d0, d1, d2 },
 #define EGI_V egi_uses
-EGI_ELEMENTWISE_TABLE(EGI_U1, EGI_U_ND, EGI_U2, EGI_U_ND, EGI_U3)
+static unsigned egi_uses(int id, int i) {
+    enum { a = EGI_USES_A, b = EGI_USES_B, c = EGI_USES_C, y = EGI_USES_Y, g = EGI_USES_G };
+    static const unsigned char uses[][3] = { EGI_ELEMENTWISE_TABLE(EGI_U1, EGI_U_ND, EGI_U2, EGI_U_ND, EGI_U3) };
+    (void)c;
+    return uses[id][i];
+}
 #undef EGI_V
 
 // The eager gradients.
-#define EGI_E(name, choice) \
-    static eg_tensor *egi_dx_##name(int i, eg_tensor *a, eg_tensor *b, eg_tensor *c, eg_tensor *y, eg_tensor *g) { \
-        (void)a; (void)b; (void)c; (void)y; (void)g; (void)i; \
-        return choice; \
-    }
-#define EGI_E1(kind, name, f, d0) EGI_E(name, d0)
+#define EGI_E1(kind, name, f, d0) case EGI_OP_##name: return d0;
 #define EGI_E_ND(kind, name, f)
-#define EGI_E2(kind, name, f, d0, d1) EGI_E(name, i == 0 ? d0 : d1)
-#define EGI_E3(kind, name, f, d0, d1, d2) EGI_E(name, i == 0 ? d0 : i == 1 ? d1 : d2)
+#define EGI_E2(kind, name, f, d0, d1) case EGI_OP_##name: return i == 0 ? d0 : d1;
+#define EGI_E3(kind, name, f, d0, d1, d2) case EGI_OP_##name: return i == 0 ? d0 : i == 1 ? d1 : d2;
 #define EGI_V egi_eager
-EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
+static eg_tensor *egi_eager_gradient(int id, int i, eg_tensor *a, eg_tensor *b, eg_tensor *c, eg_tensor *y, eg_tensor *g) {
+    switch (id) {
+        EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
+        default: return NULL;
+    }
+}
 #undef EGI_V
 
 // The loops over contiguous elements of type T with results of type TO, which overlap with no operand. Operands that a formula
@@ -4547,66 +4541,71 @@ EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
         TO *q = (TO *)out; \
         EGI_LOOP_BODY(T, TO, formula) \
     }
-// The same for arithmetic, most of the way in steps of a count that the compiler knows: at -O2 it takes vectors then.
-enum { EGI_WIDE = 64 };
-#define EGI_WIDE_STEP(loop, T, TO, n) \
-    loop##_step(n, (const T *)p[0] + o, (const T *)p[1] + o, (const T *)p[2] + o, (const T *)p[3] + o, (const T *)p[4] + o, (TO *)out + o)
-#define EGI_WIDE_LOOP(loop, T, TO, formula) \
+// In steps of a count that the compiler knows: at -O2 it takes vectors then. What is cheap ends in steps of 1; what is a long
+// formula is compiled only once: n is a multiple of EGI_STEP, which egi_run_loop sees to.
+enum { EGI_WIDE = 64, EGI_STEP = 16 };
+#define EGI_STEP_FUNCTION(loop, T, TO, formula) \
     static inline __attribute__((always_inline)) void loop##_step(int64_t n, const T *EGI_RESTRICT pa, const T *EGI_RESTRICT pb, \
         const T *EGI_RESTRICT pc, const T *EGI_RESTRICT py, const T *EGI_RESTRICT pg, TO *EGI_RESTRICT q) { \
         EGI_LOOP_BODY(T, TO, formula) \
-    } \
+    }
+#define EGI_STEP_AT(loop, T, TO, n) \
+    loop##_step(n, (const T *)p[0] + o, (const T *)p[1] + o, (const T *)p[2] + o, (const T *)p[3] + o, (const T *)p[4] + o, (TO *)out + o)
+#define EGI_WIDE_LOOP(loop, T, TO, formula) \
+    EGI_STEP_FUNCTION(loop, T, TO, formula) \
     static void loop(int64_t n, const void *const *p, void *out) { \
         int64_t o = 0; \
-        for (; n - o >= EGI_WIDE; o += EGI_WIDE) EGI_WIDE_STEP(loop, T, TO, EGI_WIDE); \
-        EGI_WIDE_STEP(loop, T, TO, n - o); \
+        for (; n - o >= EGI_WIDE; o += EGI_WIDE) EGI_STEP_AT(loop, T, TO, EGI_WIDE); \
+        EGI_STEP_AT(loop, T, TO, n - o); \
+    }
+#define EGI_STEP_LOOP(loop, T, TO, formula) \
+    EGI_STEP_FUNCTION(loop, T, TO, formula) \
+    static void loop(int64_t n, const void *const *p, void *out) { \
+        for (int64_t o = 0; o < n; o += EGI_STEP) EGI_STEP_AT(loop, T, TO, EGI_STEP); \
     }
 // Kind and dtype decide whether there is a loop, and whether it makes T or bool bytes.
-#define EGI_L_F_f32(name, f) EGI_WIDE_LOOP(egi_f32_loop_##name, float, float, f)
-#define EGI_L_F_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, double, f)
-#define EGI_L_F_i32(name, f)
-#define EGI_L_F_i64(name, f)
-#define EGI_L_F_u8(name, f)
-#define EGI_L_S_f32 EGI_L_F_f32
-#define EGI_L_S_f64 EGI_L_F_f64
-#define EGI_L_S_i32(name, f) EGI_LOOP(egi_i32_loop_##name, int32_t, int32_t, f)
-#define EGI_L_S_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, int64_t, f)
-#define EGI_L_S_u8(name, f)
-#define EGI_L_N_f32 EGI_L_S_f32
-#define EGI_L_N_f64 EGI_L_F_f64
-#define EGI_L_N_i32 EGI_L_S_i32
-#define EGI_L_N_i64 EGI_L_S_i64
-#define EGI_L_N_u8(name, f) EGI_LOOP(egi_u8_loop_##name, uint8_t, uint8_t, f)
-#define EGI_L_W_f32 EGI_L_F_f32
-#define EGI_L_W_f64 EGI_L_F_f64
-#define EGI_L_W_i32 EGI_L_S_i32
-#define EGI_L_W_i64 EGI_L_S_i64
-#define EGI_L_W_u8 EGI_L_N_u8
+#define EGI_L_F_f32(name, f) EGI_STEP_LOOP(egi_f32_loop_##name, float, float, f)
+#define EGI_L_M_f32(name, f) EGI_LOOP(egi_f32_loop_##name, float, float, f)
+#define EGI_L_N_f32(name, f) EGI_WIDE_LOOP(egi_f32_loop_##name, float, float, f)
+#define EGI_L_S_f32 EGI_L_N_f32
+#define EGI_L_W_f32 EGI_L_N_f32
 #define EGI_L_C_f32(name, f) EGI_LOOP(egi_f32_loop_##name, float, uint8_t, f)
-#define EGI_L_C_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, uint8_t, f)
-#define EGI_L_C_i32(name, f) EGI_LOOP(egi_i32_loop_##name, int32_t, uint8_t, f)
-#define EGI_L_C_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, uint8_t, f)
-#define EGI_L_C_u8 EGI_L_N_u8
 #define EGI_L_E_f32 EGI_L_C_f32
-#define EGI_L_E_f64 EGI_L_C_f64
-#define EGI_L_E_i32 EGI_L_C_i32
-#define EGI_L_E_i64 EGI_L_C_i64
-#define EGI_L_E_u8 EGI_L_N_u8
 #define EGI_L_P_f32 EGI_L_C_f32
+#define EGI_L_B_f32(name, f)
+#define EGI_L_F_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, double, f)
+#define EGI_L_M_f64 EGI_L_F_f64
+#define EGI_L_N_f64 EGI_L_F_f64
+#define EGI_L_S_f64 EGI_L_F_f64
+#define EGI_L_W_f64 EGI_L_F_f64
+#define EGI_L_C_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, uint8_t, f)
+#define EGI_L_E_f64 EGI_L_C_f64
 #define EGI_L_P_f64 EGI_L_C_f64
-#define EGI_L_P_i32 EGI_L_F_i32
-#define EGI_L_P_i64 EGI_L_F_i64
-#define EGI_L_P_u8 EGI_L_F_u8
-#define EGI_L_B_f32 EGI_L_F_i32
-#define EGI_L_B_f64 EGI_L_F_i32
-#define EGI_L_B_i32 EGI_L_F_i32
-#define EGI_L_B_i64 EGI_L_F_i32
-#define EGI_L_B_u8 EGI_L_N_u8
+#define EGI_L_B_f64(name, f)
+#define EGI_L_F_i64(name, f)
+#define EGI_L_M_i64(name, f)
+#define EGI_L_P_i64(name, f)
+#define EGI_L_B_i64(name, f)
+#define EGI_L_N_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, int64_t, f)
+#define EGI_L_S_i64 EGI_L_N_i64
+#define EGI_L_W_i64 EGI_L_N_i64
+#define EGI_L_C_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, uint8_t, f)
+#define EGI_L_E_i64 EGI_L_C_i64
+#define EGI_L_F_bool(name, f)
+#define EGI_L_M_bool(name, f)
+#define EGI_L_N_bool(name, f)
+#define EGI_L_S_bool(name, f)
+#define EGI_L_W_bool(name, f)
+#define EGI_L_C_bool(name, f)
+#define EGI_L_E_bool(name, f)
+#define EGI_L_P_bool(name, f)
+#define EGI_L_B_bool(name, f) EGI_LOOP(egi_bool_loop_##name, uint8_t, uint8_t, f)
 #define EGI_L1(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, f)
-#define EGI_D_F(i, name, f) EGI_WIDE_LOOP(egi_f32_dx##i##_##name, float, float, f)
-#define EGI_D_S EGI_D_F
-#define EGI_D_N EGI_D_F
-#define EGI_D_W EGI_D_F
+#define EGI_D_F(i, name, f) EGI_STEP_LOOP(egi_f32_dx##i##_##name, float, float, f)
+#define EGI_D_M(i, name, f) EGI_LOOP(egi_f32_dx##i##_##name, float, float, f)
+#define EGI_D_N(i, name, f) EGI_WIDE_LOOP(egi_f32_dx##i##_##name, float, float, f)
+#define EGI_D_S EGI_D_N
+#define EGI_D_W EGI_D_N
 
 // float32, with the fused gradients
 #define EGI_V egi_f32
@@ -4634,15 +4633,6 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S1_ND
 #undef EGI_S2_ND
 #undef EGI_S3
-#define EGI_V egi_i32
-#define EGI_S1_ND(kind, name, f) EGI_L1(_i32, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L1(_i32, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_i32, kind, name, f)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
-#undef EGI_V
-#undef EGI_S1_ND
-#undef EGI_S2_ND
-#undef EGI_S3
 #define EGI_V egi_i64
 #define EGI_S1_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
 #define EGI_S2_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
@@ -4652,10 +4642,10 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S1_ND
 #undef EGI_S2_ND
 #undef EGI_S3
-#define EGI_V egi_u8
-#define EGI_S1_ND(kind, name, f) EGI_L1(_u8, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L1(_u8, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_u8, kind, name, f)
+#define EGI_V egi_bool
+#define EGI_S1_ND(kind, name, f) EGI_L1(_bool, kind, name, f)
+#define EGI_S2_ND(kind, name, f) EGI_L1(_bool, kind, name, f)
+#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_bool, kind, name, f)
 EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_V
 #undef EGI_S1
@@ -4664,17 +4654,19 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S2_ND
 #undef EGI_S3
 
-// The rows. ORDER eg_dtype: float32, float64, int32, int64, uint8, bool.
-#define EGI_LOOPS_F(name) { egi_f32_loop_##name, egi_f64_loop_##name, NULL, NULL, NULL, NULL }
-#define EGI_LOOPS_S(name) { egi_f32_loop_##name, egi_f64_loop_##name, egi_i32_loop_##name, egi_i64_loop_##name, NULL, NULL }
-#define EGI_LOOPS_N(name) { egi_f32_loop_##name, egi_f64_loop_##name, egi_i32_loop_##name, egi_i64_loop_##name, egi_u8_loop_##name, NULL }
-#define EGI_LOOPS_C EGI_LOOPS_N
+// The rows. Integers of all sizes are computed as int64 and wrap around on their way back.
+#define EGI_LOOPS_F(name) { egi_f32_loop_##name, egi_f64_loop_##name, NULL }
+#define EGI_LOOPS_M EGI_LOOPS_F
 #define EGI_LOOPS_P EGI_LOOPS_F
-#define EGI_LOOPS_E(name) { egi_f32_loop_##name, egi_f64_loop_##name, egi_i32_loop_##name, egi_i64_loop_##name, egi_u8_loop_##name, egi_u8_loop_##name }
-#define EGI_LOOPS_W EGI_LOOPS_E
-#define EGI_LOOPS_B(name) { NULL, NULL, NULL, NULL, NULL, egi_u8_loop_##name }
+#define EGI_LOOPS_N(name) { egi_f32_loop_##name, egi_f64_loop_##name, egi_i64_loop_##name }
+#define EGI_LOOPS_S EGI_LOOPS_N
+#define EGI_LOOPS_C EGI_LOOPS_N
+#define EGI_LOOPS_E EGI_LOOPS_N
+#define EGI_LOOPS_W EGI_LOOPS_N
+#define EGI_LOOPS_B(name) { NULL, NULL, egi_bool_loop_##name }
 enum {
-    EGI_FLAGS_F = 0,
+    EGI_FLAGS_F = EGI_IN_STEPS,
+    EGI_FLAGS_M = 0,
     EGI_FLAGS_S = 0,
     EGI_FLAGS_N = 0,
     EGI_FLAGS_W = EGI_BOOL_FIRST,
@@ -4683,6 +4675,7 @@ enum {
     EGI_FLAGS_E = EGI_TO_BOOL,
     EGI_FLAGS_B = EGI_TO_BOOL,
     EGI_DTYPES_F = 3,
+    EGI_DTYPES_M = 3,
     EGI_DTYPES_P = 3,
     EGI_DTYPES_S = 15,
     EGI_DTYPES_N = 31,
@@ -4695,14 +4688,38 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 #define EGI_DIVISION(name) ((int)EGI_OP_##name == (int)EGI_OP_floordiv || (int)EGI_OP_##name == (int)EGI_OP_mod ? EGI_DIVIDES : 0)
 #define EGI_LOSS(name) ((int)EGI_OP_##name == (int)EGI_OP_sigmoid_cross_entropy_with_logits ? EGI_SAME_SHAPE : 0)
 #define EGI_PLAIN(formula) (sizeof(#formula) == 2)       /* the formula is the single letter g */
-#define EGI_ROW(n, kind, name, flags, grad, p0, p1, p2, uses, dx, l0, l1, l2) \
-    { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_DTYPES_##kind, EGI_LOOPS_##kind(name), { p0, p1, p2 }, uses, dx, { l0, l1, l2 } },
-#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_PLAIN(d0), 0, 0, egi_uses_of_##name, egi_dx_##name, egi_f32_dx0_##name, NULL, NULL)
-#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)
-#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, EGI_DIVISION(name) | EGI_LOSS(name), egi_grad_elementwise, EGI_PLAIN(d0), EGI_PLAIN(d1), 0, egi_uses_of_##name, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
-#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)
-#define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, 0, 0, 0, egi_uses_of_##name, egi_dx_##name, egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
+#define EGI_ROW(n, kind, name, flags, grad, p0, p1, p2, l0, l1, l2) \
+    { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_DTYPES_##kind, EGI_LOOPS_##kind(name), { p0, p1, p2 }, { l0, l1, l2 } },
+#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_PLAIN(d0), 0, 0, egi_f32_dx0_##name, NULL, NULL)
+#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, 0, 0, 0, NULL, NULL, NULL)
+#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, EGI_DIVISION(name) | EGI_LOSS(name), egi_grad_elementwise, EGI_PLAIN(d0), EGI_PLAIN(d1), 0, egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
+#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, 0, 0, 0, NULL, NULL, NULL)
+#define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, 0, 0, 0, egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
 static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3) };
+
+// The dtype in which an elementwise row computes what it is given.
+static int egi_computes_in(const egi_op *op, int dtype) { return dtype <= EG_FLOAT64 ? dtype : op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_INT64; }
+// Runs a row's loop for a dtype it computes in, or that of a gradient; n > 0. A last step that is not whole runs on copies.
+static void egi_run_loop(const egi_op *op, int variant, int dtype, int64_t n, const void *const *p, void *out) {
+    egi_loop *loop = variant ? op->dx_loops[variant - 1] : op->loops[dtype <= EG_FLOAT64 ? dtype : 2];
+    if (dtype != EG_FLOAT32 || !(op->flags & EGI_IN_STEPS)) { loop(n, p, out); return; }
+    float block[5][EGI_STEP], result[EGI_STEP];
+    const void *last[5];
+    int64_t whole = n / EGI_STEP * EGI_STEP;
+    size_t rest = (size_t)(n - whole) * sizeof(float);
+    if (whole) loop(whole, p, out);
+    if (!rest) return;
+    for (int i = 0; i < 5; i++) {
+        int same = 0;                           // most point at the elements of one
+        while (p[same] != p[i]) same++;
+        last[i] = block[same];
+        if (same < i) continue;
+        memset(block[i], 0, sizeof block[i]);
+        memcpy(block[i], (const float *)p[i] + whole, rest);
+    }
+    loop(EGI_STEP, last, result);
+    memcpy((float *)out + whole, result, rest);
+}
 
 //# 21  RUNNING AN OP ----------------------------------------------------------
 // Idea: every op goes through one of two doors: egi_elementwise for formulas,
@@ -4871,13 +4888,13 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     const eg_tensor *x = in[0];
     int n = op->n_in;
     // The common case needs next to no checks, and on the CPU no more than the loop.
-    if (n <= 2 && egi_is_plain(x) && x->dtype < EGI_COMPUTED && op->loops[x->dtype] && !(op->flags & EGI_DIVIDES) &&
+    if (n <= 2 && egi_is_plain(x) && op->dtypes >> x->dtype & 1 && egi_computes_in(op, x->dtype) == x->dtype && !(op->flags & EGI_DIVIDES) &&
         (n == 1 || egi_are_twins(x, in[1]))) {
         out = egi_new_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
         if (out->buffer->backend->kernel[EGI_ELEMENTWISE] == egi_cpu_elementwise) {
             const void *p[5] = { x->data, in[n - 1]->data, x->data, x->data, x->data };
-            op->loops[x->dtype](x->size, p, out->data);
+            if (x->size) egi_run_loop(op, 0, x->dtype, x->size, p, out->data);
         } else if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
     } else out = egi_elementwise_any(op, in);
     if (!out) return NULL;
@@ -4918,7 +4935,8 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
     for (int i = 0; i < c->n_inputs; i++) {
         if (!c->needed[i]) continue;
         if (op->plain[i]) { dx[i] = g; continue; }
-        unsigned uses = op->uses(i);
+        int id = (int)(op - egi_elementwise_ops);
+        unsigned uses = egi_uses(id, i);
         if (!uses && (op->flags & EGI_BOOL_FIRST)) continue;
         if (egi_recording() || g->dtype != EG_FLOAT32 || (uses & EGI_USES_A && op->flags & EGI_BOOL_FIRST && c->inputs[0]->flags & EGI_NUMBER)) {
             // A plain number would make float32 where it meets another one; here it has the dtype it had in the op.
@@ -4926,7 +4944,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
                 if (operand[j] && operand[j]->flags & EGI_NUMBER &&
                     !(operand[j] = egi_number_tensor(op->name, operand[j], (eg_dtype)g->dtype, egi_backend_of(g))))
                     return false;
-            dx[i] = op->dx(i, operand[0], operand[1], operand[2], operand[3], g);
+            dx[i] = egi_eager_gradient(id, i, operand[0], operand[1], operand[2], operand[3], g);
             if (!dx[i]) return false;
             continue;
         }
@@ -5312,6 +5330,8 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
         case EG_FLOAT64 * 16 + EG_FLOAT32: EGI_CONVERT(double, float)
         case EG_INT32 * 16 + EG_FLOAT32: EGI_CONVERT(int32_t, float)
         case EG_INT32 * 16 + EG_INT64: EGI_CONVERT(int32_t, int64_t)
+        case EG_INT64 * 16 + EG_INT32: EGI_CONVERT(int64_t, int32_t)        // wraps around, as all compilers here have it
+        case EG_INT64 * 16 + EG_UINT8: EGI_CONVERT(int64_t, uint8_t)
         case EG_INT64 * 16 + EG_FLOAT32: EGI_CONVERT(int64_t, float)        // by way of double it would be rounded twice
         case EG_UINT8 * 16 + EG_FLOAT32: case EG_BOOL * 16 + EG_FLOAT32: EGI_CONVERT(uint8_t, float)
         case EG_UINT8 * 16 + EG_FLOAT64: case EG_BOOL * 16 + EG_FLOAT64: EGI_CONVERT(uint8_t, double)
@@ -5348,7 +5368,7 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
         egi_splat(block, value, n, r->size);
         return;
     }
-    r->convert = x->dtype != dtype && !(x->dtype == EG_BOOL && dtype == EG_UINT8);
+    r->convert = x->dtype != dtype;
     egi_walk_make(&r->walk, x, out->rank, out->dims);
     if (r->walk.rank == 1 && r->walk.strides[0] == 0) {
         unsigned char value[8];
@@ -5380,27 +5400,28 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     const void *p[5];
     int64_t n = out->size;
     int dtype = args->variant ? out->dtype : -1;
-    bool direct = true;
     (void)b;
     if (dtype < 0) {                            // the dtype of the first operand that has one
         for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
             if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
         if (dtype < 0) dtype = op->flags & EGI_TO_BOOL && op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
     }
-    egi_loop *loop = args->variant ? op->dx_loops[args->variant - 1] : op->loops[dtype];
+    dtype = egi_computes_in(op, dtype);
+    bool narrow = !(op->flags & EGI_TO_BOOL) && out->dtype != dtype;       // it computes in a wider dtype
     int some = 0;                               // an operand that is read; the others point at its elements
     while (!args->in[some]) some++;
+    bool direct = !narrow;
     for (int i = 0; i < 5 && direct; i++) {
         const eg_tensor *x = args->in[args->in[i] ? i : some];
         direct = x->size == n && x->dtype == dtype && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS;
         p[i] = x->data;
     }
     if (direct) {
-        loop(n, p, out->data);
+        egi_run_loop(op, args->variant, dtype, n, p, out->data);
         return true;
     }
-    if (dtype == EG_BOOL) dtype = EG_UINT8;
     egi_reader readers[5];
+    int64_t wide[EGI_BLOCK];
     char blocks[5][EGI_BLOCK * 8] __attribute__((aligned(64)));
     int out_size = egi_dtypes[out->dtype].size;
     int64_t step = EGI_BLOCK, period = 1;
@@ -5414,7 +5435,9 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
         int64_t count = egi_min64(n - start, step);
         const void *read = egi_reader_block(&readers[some], blocks[some], dtype, start, count);
         for (int i = 0; i < 5; i++) p[i] = i == some || !args->in[i] ? read : egi_reader_block(&readers[i], blocks[i], dtype, start, count);
-        loop(count, p, out->data + start * out_size);
+        void *to = out->data + start * out_size;
+        egi_run_loop(op, args->variant, dtype, count, p, narrow ? wide : to);
+        if (narrow) egi_convert(dtype, wide, out->dtype, to, count);
     }
     return true;
 }
@@ -5747,7 +5770,7 @@ EAGER_API const egi_op *egi_elementwise_rows(void) { return egi_elementwise_ops;
 
 // ROW(name, inputs, flags, attributes, saves for dx[0], for dx[1]): its functions are egi_shape_<name>, egi_run_<name>, egi_grad_<name>.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
-    static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+    static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 #define EGI_OP(name, n, flags, attributes, s0, s1) EGI_ROW_(name, n, flags, attributes, s0, s1, egi_grad_##name)
 #define EGI_OP_ND(name, n, flags, attributes) EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
 #define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
@@ -6463,7 +6486,7 @@ EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
 #define EGI_REDUCTION(name, kind, save) \
     EGI_REDUCTION_(name, kind, save, egi_grad_##name, 0)
 #define EGI_REDUCTION_(name, kind, save, grad, flags) \
-    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, egi_run_reduce, grad, { save, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, egi_run_reduce, grad, { save, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 EGI_REDUCTION(reduce_sum, EGI_SUM, 0)
 EGI_REDUCTION(reduce_mean, EGI_MEAN, 0)
 EGI_REDUCTION(reduce_max, EGI_MAX_, EGI_USES_A | EGI_USES_Y)
@@ -6918,7 +6941,7 @@ EGI_GRAD(scatter_add) {
     (void)op;
     return egi_set_dx(c, 0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
 }
-static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add, { EGI_USES_B, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add, { EGI_USES_B, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
     egi_gather_attr a;
@@ -7105,7 +7128,7 @@ EGI_GRAD(conv2d_filter) {    // f(x, dy)
     return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->inputs[1], c->upstream[0]) &&
            egi_conv_grad(c, 1, dx, EGI_CONV_FORWARD, c->inputs[0], c->upstream[0]);
 }
-#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } }
+#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } }
 static const egi_op egi_op_conv2d = EGI_CONV_ROW(conv2d);
 static const egi_op egi_op_conv2d_input = EGI_CONV_ROW(conv2d_input);
 static const egi_op egi_op_conv2d_filter = EGI_CONV_ROW(conv2d_filter);
@@ -7282,7 +7305,7 @@ EGI_OP(avg_pool2d, 1, 0, sizeof(egi_pool_dims), 0, 0)
 static bool egi_shape_avg_pool2d_grad(egi_call *c) { return egi_shape_pooled(c, true, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d_grad(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG_GRAD); }
 EGI_GRAD(avg_pool2d_grad) { (void)op; return egi_set_dx(c, 0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes)); }
-static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
 static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
@@ -8016,7 +8039,7 @@ static eg_tensor *egi_snapshot(eg_tensor *x) {
     return y;
 }
 static unsigned egi_saves(const egi_op *op, int i) {
-    if (op->uses) return op->plain[i < 3 ? i : 0] ? 0 : op->uses(i) & ~(unsigned)EGI_USES_G;
+    if (op->grad == egi_grad_elementwise) return op->plain[i] ? 0 : egi_uses((int)(op - egi_elementwise_ops), i) & ~(unsigned)EGI_USES_G;
     return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
 }
 static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
@@ -8497,7 +8520,7 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     return egi_this.errors == errors || egi_this.error == EG_OK;      // it may have dealt with an error of its own
 }
 static bool egi_no_shape(egi_call *c) { (void)c; return false; }
-static const egi_op egi_op_custom = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, NULL, NULL, { 0 } };
+static const egi_op egi_op_custom = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 
 static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_custom_forward *single, eg_custom_backward *backward, void *user,
                        eg_tensor *const *in, int n, eg_tensor **out, int n_out) {

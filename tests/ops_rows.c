@@ -60,9 +60,9 @@ TEST(a_row_is_differentiable_or_says_that_it_is_not) {
         CHECK((op->grad == NULL) == ((op->flags & EGI_NOT_DIFFERENTIABLE) != 0));
         CHECK(!(op->flags & EGI_TO_BOOL) || op->flags & EGI_NOT_DIFFERENTIABLE);
         if (i < (int)EGI_ELEMENTWISE_OPS)
-            for (int t = 0; t < 6; t++) CHECK((op->loops[t] != NULL) == (op->dtypes >> t & 1));
+            for (int t = 0; t < 3; t++) CHECK((op->loops[t] != NULL) == ((op->dtypes & (t < 2 ? 1u << t : ~3u)) != 0));
         else CHECK(op->shape && op->run);
-        for (int k = 0; k < op->n_in && op->dx; k++) CHECK(op->dx_loops[k] != NULL);
+        for (int k = 0; k < op->n_in && i < (int)EGI_ELEMENTWISE_OPS && op->grad; k++) CHECK(op->dx_loops[k] != NULL);
         if (test_fails) { printf("    eg_%s\n", op->name); return; }
     }
 }
