@@ -9154,52 +9154,64 @@ typedef struct egi_update_parameters { egi_rule rule; eg_optimizer_options optio
 #define EGI_IMPLEMENTED_AFTER_RULES_SHARED
 
 typedef void egi_update_scalars(const eg_optimizer_options *o, double lr, double t, double *k);
-typedef void egi_update_loop(int64_t n, const double *k, const void *const *in, void *const *out);      // w, g, slots -> w, slots
-// In steps of a count that the compiler knows, on copies, since the outputs may be the inputs' memory: at -O2 it takes vectors then.
-#define EGI_UPDATE_LOOP(V, name, slots, body) \
-    static inline __attribute__((always_inline)) void V##_step_##name(int64_t n, int64_t o, const EGI_T *k, const void *const *in, void *const *out) { \
-        const EGI_T k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3], k4 = k[4], k5 = k[5], decay = k[7]; \
-        EGI_T x[5][EGI_WIDE]; \
-        (void)k0; (void)k1; (void)k2; (void)k3; (void)k4; (void)k5; \
-        for (int j = 0; j < 2 + slots; j++) memcpy(x[j], (const EGI_T *)in[j] + o, (size_t)n * sizeof(EGI_T)); \
-        for (int64_t i = 0; i < n; i++) { \
-            EGI_T w = x[0][i], g = x[1][i], s0 = slots > 0 ? x[2][i] : 0, s1 = slots > 1 ? x[3][i] : 0, s2 = slots > 2 ? x[4][i] : 0; \
+typedef void egi_update_step(const double *k, void *w, const void *g, void *s0, void *s1, void *s2);
+// A step updates EGI_UPDATE_BYTES of each array in place, a count that the compiler knows: at -O2 it takes vectors then.
+enum { EGI_UPDATE_BYTES = 256 };
+#define EGI_UPDATE_STEP(V, name, slots, body) \
+    static inline __attribute__((always_inline)) void V##_elements_##name(const double *k, EGI_T *EGI_RESTRICT pw, const EGI_T *EGI_RESTRICT pg, \
+        EGI_T *EGI_RESTRICT p0, EGI_T *EGI_RESTRICT p1, EGI_T *EGI_RESTRICT p2) { \
+        const EGI_T k0 = (EGI_T)k[0], k1 = (EGI_T)k[1], k2 = (EGI_T)k[2], k3 = (EGI_T)k[3], k4 = (EGI_T)k[4], k5 = (EGI_T)k[5]; \
+        const EGI_T decay = (EGI_T)k[7]; \
+        (void)k0; (void)k1; (void)k2; (void)k3; (void)k4; (void)k5; (void)p0; (void)p1; (void)p2; \
+        for (size_t i = 0; i < EGI_UPDATE_BYTES / sizeof(EGI_T); i++) { \
+            EGI_T w = pw[i], g = pg[i], s0 = slots > 0 ? p0[i] : 0, s1 = slots > 1 ? p1[i] : 0, s2 = slots > 2 ? p2[i] : 0; \
             (void)s0; (void)s1; (void)s2; \
             w = EGI_SUB(w, EGI_MUL(w, decay)); \
             body \
-            x[0][i] = w; \
-            if (slots > 0) x[2][i] = s0; \
-            if (slots > 1) x[3][i] = s1; \
-            if (slots > 2) x[4][i] = s2; \
+            pw[i] = w; \
+            if (slots > 0) p0[i] = s0; \
+            if (slots > 1) p1[i] = s1; \
+            if (slots > 2) p2[i] = s2; \
         } \
-        for (int j = 0; j <= slots; j++) memcpy((EGI_T *)out[j] + o, x[j ? j + 1 : 0], (size_t)n * sizeof(EGI_T)); \
     } \
-    static void V##_update_##name(int64_t n, const double *scalars, const void *const *in, void *const *out) { \
-        EGI_T k[8]; \
-        int64_t o = 0; \
-        for (int i = 0; i < 8; i++) k[i] = (EGI_T)scalars[i]; \
-        for (; n - o >= EGI_WIDE; o += EGI_WIDE) V##_step_##name(EGI_WIDE, o, k, in, out); \
-        V##_step_##name(n - o, o, k, in, out); \
+    static void V##_update_##name(const double *k, void *w, const void *g, void *s0, void *s1, void *s2) { \
+        V##_elements_##name(k, (EGI_T *)w, (const EGI_T *)g, (EGI_T *)s0, (EGI_T *)s1, (EGI_T *)s2); \
     }
+// Updates arrays of some bytes: in is w, g, slots, and out w, slots, which may be the same memory. What is left over at the end
+// is updated in copies filled up with zeros.
+static void egi_update(egi_update_step *step, int slots, size_t bytes, const double *k, const char *const *in, char *const *out) {
+    char blocks[5][EGI_UPDATE_BYTES] __attribute__((aligned(64))), *to[5];
+    for (size_t o = 0; o < bytes; o += EGI_UPDATE_BYTES) {
+        const bool whole = bytes - o >= EGI_UPDATE_BYTES;
+        const size_t count = whole ? EGI_UPDATE_BYTES : bytes - o;
+        for (int j = 0; j < 5; j++) {           // ORDER w, g, slots
+            to[j] = whole && j != 1 && j < 2 + slots ? out[j ? j - 1 : 0] + o : blocks[j];
+            if (!whole) memset(blocks[j], 0, sizeof blocks[j]);
+            if (j < 2 + slots && to[j] != in[j] + o && !(whole && j == 1)) memcpy(to[j], in[j] + o, count);
+        }
+        step(k, to[0], whole ? in[1] + o : to[1], to[2], to[3], to[4]);
+        for (int j = 0; j < 2 + slots && !whole; j++) if (j != 1) memcpy(out[j ? j - 1 : 0] + o, to[j], count);
+    }
+}
 #define EGI_V egi_f32
 #define EGI_T float
-#define EGI_RULE_F32(name, slots, scalars, body) EGI_UPDATE_LOOP(egi_f32, name, slots, body)
+#define EGI_RULE_F32(name, slots, scalars, body) EGI_UPDATE_STEP(egi_f32, name, slots, body)
 EGI_UPDATE_TABLE(EGI_RULE_F32)
 #undef EGI_T
 #undef EGI_V
 #define EGI_V egi_f64
 #define EGI_T double
-#define EGI_RULE_F64(name, slots, scalars, body) EGI_UPDATE_LOOP(egi_f64, name, slots, body)
+#define EGI_RULE_F64(name, slots, scalars, body) EGI_UPDATE_STEP(egi_f64, name, slots, body)
 EGI_UPDATE_TABLE(EGI_RULE_F64)
 #undef EGI_T
 #undef EGI_V
 #define EGI_RULE_ROW(name, slots, scalars, body) { #name, slots, egi_scalars_##name, egi_f32_update_##name, egi_f64_update_##name },
-static const struct { const char *name; int slots; egi_update_scalars *scalars; egi_update_loop *f32, *f64; } egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
+static const struct { const char *name; int slots; egi_update_scalars *scalars; egi_update_step *f32, *f64; } egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
 static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
     const eg_tensor *w = args->in[0];
-    const void *in[5];
-    void *out[4];
+    const char *in[5];
+    char *out[4];
     double k[8] = { 0 }, lr = egi_load(EG_FLOAT64, args->in[2]->data);
     int slots = egi_rules[p->rule].slots;
     (void)b;
@@ -9209,7 +9221,8 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     in[1] = args->in[1]->data;
     for (int i = 0; i < slots; i++) in[2 + i] = args->in[4 + i]->data;
     for (int i = 0; i <= slots; i++) out[i] = args->out[i]->data;
-    (w->dtype == EG_FLOAT32 ? egi_rules[p->rule].f32 : egi_rules[p->rule].f64)(w->size, k, in, out);
+    egi_update(w->dtype == EG_FLOAT32 ? egi_rules[p->rule].f32 : egi_rules[p->rule].f64, slots,
+               (size_t)(w->size * egi_dtypes[w->dtype].size), k, in, out);
     return true;
 }
 
