@@ -4699,10 +4699,8 @@ static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_
 
 // The dtype in which an elementwise row computes what it is given.
 static int egi_computes_in(const egi_op *op, int dtype) { return dtype <= EG_FLOAT64 ? dtype : op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_INT64; }
-// Runs a row's loop for a dtype it computes in, or that of a gradient; n > 0. A last step that is not whole runs on copies.
-static void egi_run_loop(const egi_op *op, int variant, int dtype, int64_t n, const void *const *p, void *out) {
-    egi_loop *loop = variant ? op->dx_loops[variant - 1] : op->loops[dtype <= EG_FLOAT64 ? dtype : 2];
-    if (dtype != EG_FLOAT32 || !(op->flags & EGI_IN_STEPS)) { loop(n, p, out); return; }
+// Whole steps; what is left over is computed in copies filled up with zeros.
+static void egi_run_steps(egi_loop *loop, int64_t n, const void *const *p, void *out) {
     float block[5][EGI_STEP], result[EGI_STEP];
     const void *last[5];
     int64_t whole = n / EGI_STEP * EGI_STEP;
@@ -4719,6 +4717,12 @@ static void egi_run_loop(const egi_op *op, int variant, int dtype, int64_t n, co
     }
     loop(EGI_STEP, last, result);
     memcpy((float *)out + whole, result, rest);
+}
+// Runs a row's loop for a dtype it computes in, or that of a gradient.
+static inline void egi_run_loop(const egi_op *op, int variant, int dtype, int64_t n, const void *const *p, void *out) {
+    egi_loop *loop = variant ? op->dx_loops[variant - 1] : op->loops[dtype <= EG_FLOAT64 ? dtype : 2];
+    if (op->flags & EGI_IN_STEPS && dtype == EG_FLOAT32) egi_run_steps(loop, n, p, out);
+    else loop(n, p, out);
 }
 
 //# 21  RUNNING AN OP ----------------------------------------------------------
@@ -4894,7 +4898,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         if (!out) return NULL;
         if (out->buffer->backend->kernel[EGI_ELEMENTWISE] == egi_cpu_elementwise) {
             const void *p[5] = { x->data, in[n - 1]->data, x->data, x->data, x->data };
-            if (x->size) egi_run_loop(op, 0, x->dtype, x->size, p, out->data);
+            egi_run_loop(op, 0, x->dtype, x->size, p, out->data);
         } else if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
     } else out = egi_elementwise_any(op, in);
     if (!out) return NULL;
