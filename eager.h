@@ -9187,7 +9187,7 @@ static void egi_update(egi_update_step *step, int slots, size_t bytes, const dou
     char blocks[5][EGI_UPDATE_BYTES] __attribute__((aligned(64))), *to[5];
     for (size_t o = 0; o < bytes; o += EGI_UPDATE_BYTES) {
         const bool whole = bytes - o >= EGI_UPDATE_BYTES;
-        const size_t count = whole ? EGI_UPDATE_BYTES : bytes - o;
+        const size_t count = whole ? (size_t)EGI_UPDATE_BYTES : bytes - o;
         for (int j = 0; j < 5; j++) {           // ORDER w, g, slots
             to[j] = whole && j != 1 && j < 2 + slots ? out[j ? j - 1 : 0] + o : blocks[j];
             if (!whole) memset(blocks[j], 0, sizeof blocks[j]);
