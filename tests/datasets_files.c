@@ -373,7 +373,7 @@ TEST(real_digits) {
 TEST(a_large_file_needs_constant_memory) {
     const char *path = test_temp("large.csv");
     FILE *f = fopen(path, "wb");
-    int rows = 400000 / (test_share > 1 ? 10 : 1);
+    int rows = 60000 / (test_share > 1 ? 10 : 1);
     for (int i = 0; i < rows; i++) fprintf(f, "%d,%d,0.125,abc\n", i, i % 7);
     fclose(f);
     eg_dataset *d = eg_dataset_prefetch(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_csv(&path, 1, .components = {{"0-2"}}), 500, .seed = 1), 64), 2);
@@ -423,7 +423,7 @@ static size_t mutate(const unsigned char *from, size_t n, unsigned char *to) {
 // Whatever a file holds: elements, then the end or an error, no more memory than it could hold, nothing left behind.
 static void broken(const unsigned char *seed, size_t n, const char *name, eg_dataset *(*make)(const char *const *, int)) {
     unsigned char bytes[512];
-    int errors = 0, rounds = 3000 / test_share;
+    int errors = 0, rounds = 1000 / test_share;
     for (int i = 0; i < rounds; i++) {
         size_t size = mutate(seed, n, bytes);
         const char *path = written(name, bytes, size);
