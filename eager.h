@@ -3435,7 +3435,7 @@ EGI_EVERYWHERE void egi_random_advance(egi_random *r, int64_t count, int per_blo
 EGI_EVERYWHERE void egi_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 10  // twice as fast; clang does it unasked
 #endif
     for (int round = 0; round < 10; round++) {
@@ -3547,7 +3547,7 @@ EGI_EVERYWHERE void egi_random_permutation(int64_t *out, int64_t count, egi_rand
 #define EGI_FP_EXACT _Pragma("clang fp contract(off)")
 #else
 #define EGI_FP_EXACT
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(__CUDACC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
 #endif
@@ -3683,7 +3683,7 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
     }
 }
 
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC pop_options
 #endif
 #endif // EGI_RANDOM_NUMBERS

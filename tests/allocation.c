@@ -33,6 +33,9 @@ static void faults_begin(way how, int64_t at) {
     faults.on = true;
 #ifdef TEST_GUARD
     guard_fail_at = how == ON_THE_DEVICE ? at : 0;
+#elif defined(TEST_CUDA_HOST)
+    cuda_host_malloc_fail_at = how == ON_THE_DEVICE ? at : 0;
+    cuda_host_malloc_fails = 2;                          // it tries again when it has freed its cache
 #endif
 }
 static void faults_end(void) {
@@ -40,6 +43,9 @@ static void faults_end(void) {
 #ifdef TEST_GUARD
     if (faults.how == ON_THE_DEVICE) faults.failed = guard_fail_at == 0;
     guard_fail_at = 0;
+#elif defined(TEST_CUDA_HOST)
+    if (faults.how == ON_THE_DEVICE) faults.failed = cuda_host_malloc_fail_at == 0;
+    cuda_host_malloc_fail_at = 0;
 #endif
 }
 
@@ -448,7 +454,7 @@ static bool run_fit(state *s) {
 }
 SWEEP(fit, false)
 
-#ifndef TEST_GUARD
+#ifndef TEST_DEVICE
 // With a NULL for good, even a thread's first call of all is only an error.
 TEST(no_memory_from_the_start) {
     REQUIRE(sweep_begin());

@@ -132,6 +132,7 @@ TEST(odd_operands_give_a_result_or_an_error) {
                     eg_tape *tape = eg_tape_begin();
                     bool watched = dtype < EG_INT32 && eg_tape_watch(tape, odd);
                     eg_tensor *y = calls[k].call(x);
+                    if (y && !eg_synchronize()) y = NULL;             // a GPU may notice only now
                     bool fine = y ? eg_error() == EG_OK : eg_error() != EG_OK && !strncmp(eg_error_message(), calls[k].name, strlen(calls[k].name));
                     if (!fine) printf("    %s, operand %d, shape %d of %s: %s\n", calls[k].name, i, s, dtype <= EG_BFLOAT16 ? eg_dtype_name((eg_dtype)dtype) : "number", eg_error_message());
                     CHECK(fine);

@@ -1,6 +1,7 @@
 // The op table itself, row by row: what each promises. Compiled with a copy of the implementation, to see the tables; the
 // gradient tests (tests/ops.c) and the declarations (eager.h) are read as text. The copy has the portable matrix kernels, which
 // the processor's own hide in the other tests.
+#undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
 #define EGI_X86 0
 #define EAGER_STATIC
 #define EAGER_IMPLEMENTATION

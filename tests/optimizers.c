@@ -164,7 +164,7 @@ TEST(read_is_differentiable) {
 }
 
 TEST(optimizers_write_in_place_only_when_alone) {
-#ifdef TEST_GUARD
+#ifdef TEST_DEVICE
     SKIP("eg_data shows copies there");
 #endif
     eg_optimizer *sgd = eg_sgd(.learning_rate = 1.0);

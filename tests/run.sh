@@ -6,7 +6,7 @@ WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
 # How configuration $1 compiles eager.c, tests in C and in C++, and links; lacks: why it cannot be.
 configure() {
     eager="$CC -std=c11 -x c" c="$CC -std=c11" cpp=${CXX:+$CXX -std=c++17} link=$CC flags=-O2 libs=$LIBS wrap='' lacks=''
-    clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1 library=$B/$1/eager.o
+    clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1 library=$B/$1/eager.o gpu=''
     sanitized='-g -O1 -fno-omit-frame-pointer -DTEST_NO_SIGNALS -DTEST_SLOW'
     covered='-g -O1 -fno-inline -DTEST_SLOW --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
     case $1 in
@@ -14,6 +14,10 @@ configure() {
     optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found' ;;
     debug) flags='-O1 -g -DEAGER_DEBUG' ;;
     guard) flags='-O1 -DTEST_GUARD' ;;
+    cuda-host) flags='-O1 -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW' gpu=$out/cuda.o libs="$out/cuda.o -lstdc++ $LIBS"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
+    cuda-address) flags="$sanitized -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -fsanitize=address,undefined -fno-sanitize-recover=all" gpu=$out/cuda.o
+        libs="$out/cuda.o -lstdc++ $LIBS"
+        [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     nothreads) flags='-O1 -DEAGER_NO_THREADS' ;;
     c++) eager="$cpp -x c++" link=$CXX; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     clang) eager="$CLANG -std=c11 -x c" c="$CLANG -std=c11" cpp=$clangpp link=$CLANG; [ -n "$CLANG" ] || lacks='no clang found' ;;
@@ -53,7 +57,11 @@ core() {                                                       # eager.o of conf
         echo "0 0 1" >"$out/eager.count"
         return
     fi
-    compile "$out/eager.o" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" >"$out/eager.log" && return
+    {   compile "$out/eager.o" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" && case $1 in cuda-*)
+            compile "$out/cuda.o" "eager.h eager_cuda.cu tests/cuda_host/cuda_runtime.h tests/cuda_host/cublas_v2.h" $CXX -std=c++17 -x c++ -Wall -Wextra $flags \
+                -Itests/cuda_host -I. -c eager_cuda.cu ;;
+        esac
+    } >"$out/eager.log" && return
     printf '%s: eager.o does not build cleanly: 1 failed\n%s\n' "$1" "$(cat "$out/eager.log")"
     echo "0 1 0" >"$out/eager.count"
 }
@@ -71,7 +79,7 @@ one() {                                                        # configuration $
     case $source in *.c | *.cpp)
         wrap="$wrap $program"
         { compile "$program.o" "$source eager.h $(find tests -name "*.h" | tr "\n" " ")" $compiler $WARN $fast -I. -Itests -c "$source" &&
-            compile "$program" "$program.o $library" $link $flags "$program.o" "$library" $libs; } >"$program.log" || {
+            compile "$program" "$program.o $library $gpu" $link $flags "$program.o" "$library" $libs; } >"$program.log" || {
             printf '%s %s: does not build cleanly: 1 failed\n%s\n' "$config" "$name" "$(cat "$program.log")"
             echo "0 1 0" >"$program.count"
             exit 0

@@ -728,7 +728,7 @@ TEST(a_tape_keeps_only_saved_values_of_what_the_scope_let_go) {
 }
 
 TEST(memory_falls_during_backward) {
-#ifdef TEST_GUARD
+#ifdef TEST_DEVICE
     SKIP("what is on a device is not counted");
 #endif
     enum { N = 64 * 1024, DEPTH = 32 };

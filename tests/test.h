@@ -9,7 +9,8 @@
 //
 // A failed check prints where it stands, what was expected and what came, and the test goes on (REQUIRE leaves it).
 // Each test runs in a scope of its own; afterwards no error may be pending and no tensor more alive than before.
-// With TEST_GUARD the tests run on the device of guard.h: test_device() is the name of the device that threads should set.
+// With TEST_GUARD the tests run on the device of guard.h, with TEST_CUDA on gpu:0 (TEST_CUDA_HOST: what cuda_host/ makes of it):
+// test_device() is the name of the device that threads should set.
 // Arguments: only tests whose names contain one of them run; --list names them all.
 #ifndef TEST_H
 #define TEST_H
@@ -28,9 +29,18 @@
 #include <string.h>
 
 #ifdef TEST_GUARD
+#define TEST_DEVICE
 #include "guard.h"
 enum { test_on_host = 0 };
 static inline const char *test_device(void) { return "guard:0"; }
+#elif defined(TEST_CUDA)
+#define TEST_DEVICE
+enum { test_on_host = 0 };
+static inline const char *test_device(void) { return "gpu:0"; }
+#ifdef TEST_CUDA_HOST
+extern int64_t cuda_host_malloc_fail_at;                // tests/cuda_host/cuda_runtime.h says what they are
+extern int cuda_host_malloc_fails;
+#endif
 #else
 enum { test_on_host = 1 };                           // the host can read what tests make
 static inline const char *test_device(void) { return "cpu:0"; }
@@ -206,6 +216,7 @@ static inline void test_before_error(const char *file, int line, const char *wha
 }
 
 static inline void test_error(const char *file, int line, const char *what, int code, const char *name, const char *part) {
+    if (!test_on_host && eg_error() == EG_OK) eg_synchronize();            // what only the device could notice
     int got = (int)eg_error();
     const char *message = eg_error_message();
     if ((got != code || !strstr(message, part)) && test_fail(file, line, what))
@@ -249,14 +260,21 @@ static inline void test_run(const test_case *t) {
 #ifdef TEST_GUARD
     int64_t blocks = guard_blocks;
     guard_trouble = NULL;
+#endif
+#ifdef TEST_DEVICE
+    int64_t bytes = eg_memory().device_bytes;
     eg_set_device(test_device());
 #endif
     eg_scope scope = eg_scope_begin();
     t->run();
+    eg_synchronize();
     eg_scope_end(scope);
     if (eg_error() != EG_OK) { test_say(t->file, 0, "at its end", "an error is pending that no check expected"); eg_error_clear(); }
     int64_t more = eg_memory().live_tensors - tensors;
     if (more && test_fail(t->file, 0, "at its end")) printf("    %lld tensors more are alive than before it\n", (long long)more);
+#ifdef TEST_DEVICE
+    if (eg_memory().device_bytes != bytes) test_int(t->file, 0, "bytes on the device at its end", eg_memory().device_bytes, bytes);
+#endif
 #ifdef TEST_GUARD
     if (guard_trouble) test_say(t->file, 0, "on the device", guard_trouble);
     if (guard_blocks != blocks) test_int(t->file, 0, "blocks on the device at its end", guard_blocks, blocks);
@@ -275,6 +293,8 @@ int main(int argc, char **argv) {
     eg_set_error_handler(NULL, NULL);                // tests expect errors; a failed check prints the pending one itself
 #ifdef TEST_GUARD
     if (!list && !guard_start()) { printf("the device does not start: %s\n", eg_error_message()); return 1; }
+#elif defined(TEST_CUDA)
+    if (!list && !eg_set_device("gpu:0")) { printf("the device does not start: %s\n", eg_error_message()); return 1; }
 #endif
 #ifndef TEST_NO_SIGNALS                              // sanitizers report crashes better themselves
     const int signals[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL};

@@ -1,0 +1,1761 @@
+/* eager_cuda.cu - NVIDIA GPUs for eager.h, as devices "gpu:0", "gpu:1", ...
+ *
+ *   nvcc -O2 -c eager_cuda.cu                                       CUDA 12 or later
+ *   cc -DEAGER_CUDA program.c eager_cuda.o -L/usr/local/cuda/lib64 -lcublas -lcudart -lstdc++ -lm -lpthread
+ *
+ * The table of chapter 15 of eager.h, filled in. What runs in order on a GPU is one stream for each; the program goes on
+ * meanwhile, until it reads a value. No sum depends on which thread comes first: the same program gives the same bits.
+ *
+ *   1  THE DEVICE     2  MEMORY AND COPIES     3  ELEMENTWISE, COPY, FILL     4  REDUCTIONS AND ROWS     5  PRODUCTS
+ *   6  CONVOLUTION AND POOLING     7  INDICES AND SORTING     8  RANDOM NUMBERS, UPDATES     9  THE TABLE
+ *
+ * Kernels are started by EGI_LAUNCH, those that have barriers by EGI_LAUNCH_WITH_BARRIERS, and declare shared memory by
+ * EGI_SHARED: then g++ compiles this file, too, and the tests run it without a GPU (tests/cuda_host/).
+ */
+#define EAGER_BACKEND
+#include "eager.h"
+
+#include <cuda_runtime.h>
+#include <cublas_v2.h>
+#include <pthread.h>
+
+#ifdef __CUDACC__
+#define EGI_SHARED(type, name, count) __shared__ type name[count]
+#define EGI_BARRIER() __syncthreads()
+#define EGI_LAUNCH(kernel, blocks, threads, stream, ...) (kernel)<<<(unsigned)(blocks), threads, 0, stream>>>(__VA_ARGS__)
+#define EGI_LAUNCH_WITH_BARRIERS EGI_LAUNCH
+#endif
+#ifdef EGI_CUDA_BREAK_BARRIER                    // the tests prove that they would see a missing one
+#define EGI_BARRIER_TO_BREAK() ((void)0)
+#else
+#define EGI_BARRIER_TO_BREAK() EGI_BARRIER()
+#endif
+
+//# 1  THE DEVICE -------------------------------------------------------------
+// Idea: a device is two streams, a cuBLAS handle, free blocks of memory by size, pinned memory for copies, and a word
+// that kernels write where they find an index out of range.
+
+enum { EGI_GPU_THREADS = 256, EGI_GPU_CLASSES = 8 * 48, EGI_GPU_SITES = 4096, EGI_GPU_STAGE = 4 << 20, EGI_GPU_MOST = 16 };
+
+typedef struct egi_gpu_block { struct egi_gpu_block *next; void *data; int64_t bytes; } egi_gpu_block;
+// Where an index was checked, for the sentence that says so later.
+typedef struct egi_gpu_site { const char *name; unsigned serial; int dtype; eg_shape shape; } egi_gpu_site;
+// The first bad index since the last look. Pinned memory: kernels write it, the host reads it once they are done.
+typedef struct egi_gpu_fault { unsigned taken, serial; int64_t value, position, limit; } egi_gpu_fault;
+
+typedef struct egi_gpu {
+    eg_backend backend;                          // first: a backend's address is its device's
+    int ordinal;
+    char name[16];
+    cudaStream_t compute, copy;
+    cudaEvent_t computed, staged[2];
+    cublasHandle_t blas;
+    pthread_mutex_t lock;                        // what stands below, and cuBLAS
+    pthread_mutex_t reading;                     // the stage for reads
+    egi_gpu_block *free[EGI_GPU_CLASSES], *spare;        // cached blocks by size class; nodes without a block
+    char *stage[2], *read_stage;
+    int next_stage;
+    egi_gpu_site sites[EGI_GPU_SITES];
+    unsigned next_site;
+    egi_gpu_fault *fault;
+    bool dead;                                   // its context is lost
+    char why_dead[200];
+} egi_gpu;
+
+static int64_t egi_gpu_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t egi_gpu_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t egi_gpu_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t egi_gpu_power(int64_t n, int64_t most) {         // the least power of two that is >= n, or most
+    int64_t p = 1;
+    while (p < n && p < most) p *= 2;
+    return p;
+}
+
+// After these, every later call of the process fails too: the context is lost.
+static bool egi_gpu_fatal(cudaError_t e) {
+    return e == cudaErrorIllegalAddress || e == cudaErrorLaunchTimeout || e == cudaErrorAssert || e == cudaErrorHardwareStackError ||
+           e == cudaErrorIllegalInstruction || e == cudaErrorMisalignedAddress || e == cudaErrorInvalidAddressSpace || e == cudaErrorInvalidPc ||
+           e == cudaErrorLaunchFailure || e == cudaErrorECCUncorrectable;
+}
+static bool egi_gpu_fail(egi_gpu *g, const char *op, cudaError_t e) {
+    cudaGetLastError();                          // what is not fatal is forgotten with this
+    if (g->dead) return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s", op, g->why_dead) != NULL;
+    if (e == cudaErrorMemoryAllocation) return eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory on %s", op, g->name) != NULL;
+    if (!egi_gpu_fatal(e)) return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s: %s (CUDA error %d)", op, g->name, cudaGetErrorString(e), (int)e) != NULL;
+    snprintf(g->why_dead, sizeof g->why_dead, "%s is lost: %s (CUDA error %d). Nothing can be computed or read there until the program is started anew",
+             g->name, cudaGetErrorString(e), (int)e);
+    g->dead = true;
+    return eg_raise(EG_ERROR_DEVICE, "eg_%s, or an op before it: %s", op, g->why_dead) != NULL;
+}
+#define EGI_GPU_TRY(g, op, call) do { cudaError_t egi_e = (call); if (egi_e != cudaSuccess) return egi_gpu_fail(g, op, egi_e); } while (0)
+
+static egi_gpu *egi_gpu_of(eg_backend *b) { return (egi_gpu *)(void *)b; }
+// Makes the device the calling thread's, which launches and allocations are about.
+static egi_gpu *egi_gpu_enter(eg_backend *b) {
+    egi_gpu *g = egi_gpu_of(b);
+    cudaSetDevice(g->ordinal);
+    return g;
+}
+static const char *egi_gpu_op(const egi_args *args) { return args->op ? args->op->name : args->in[0] ? "copy" : "fill"; }
+// True if what was launched could be.
+static bool egi_gpu_launched(egi_gpu *g, const egi_args *args) {
+    EGI_GPU_TRY(g, egi_gpu_op(args), cudaGetLastError());
+    return true;
+}
+static int64_t egi_gpu_blocks(int64_t units) { return egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(units, EGI_GPU_THREADS), 1 << 16)); }
+// The loop of a kernel without barriers over its units.
+#define EGI_GPU_EACH(i, n) \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, egi_step = (int64_t)gridDim.x * blockDim.x; i < (n); i += egi_step)
+
+//# 2  MEMORY AND COPIES ------------------------------------------------------
+// Idea: freed blocks are kept by size and given out again. All work of a device runs in one stream, so a block that is
+// freed here can be used by the next kernel at once. Copies go through pinned memory.
+
+// Eight sizes for each power of two, from 512 bytes up.
+static int egi_gpu_class(int64_t bytes, int64_t *size) {
+    int64_t base = 512;
+    int c = 0;
+    for (; base * 2 <= bytes; base *= 2) c += 8;
+    int64_t step = base / 8, k = bytes <= base ? 0 : egi_gpu_ceil(bytes - base, step);
+    *size = base + k * step;
+    return c + (int)k;
+}
+static void egi_gpu_trim_locked(egi_gpu *g) {
+    for (int c = 0; c < EGI_GPU_CLASSES; c++)
+        while (g->free[c]) {
+            egi_gpu_block *b = g->free[c];
+            g->free[c] = b->next;
+            cudaFree(b->data);                   // waits for the kernels that use it
+            free(b);
+        }
+}
+static void egi_gpu_trim(eg_backend *backend) {
+    egi_gpu *g = egi_gpu_enter(backend);
+    pthread_mutex_lock(&g->lock);
+    egi_gpu_trim_locked(g);
+    while (g->spare) { egi_gpu_block *b = g->spare; g->spare = b->next; free(b); }
+    pthread_mutex_unlock(&g->lock);
+}
+// A node for each block that is given out waits in spare, so that freeing needs no memory.
+static void *egi_gpu_allocate(eg_backend *backend, int64_t bytes) {
+    egi_gpu *g = egi_gpu_of(backend);
+    int64_t size;
+    if (bytes < 0 || bytes > (int64_t)1 << 50) return NULL;
+    int c = egi_gpu_class(bytes, &size);
+    void *data = NULL;
+    pthread_mutex_lock(&g->lock);
+    egi_gpu_block *b = g->free[c];
+    if (b) {
+        g->free[c] = b->next;
+        data = b->data;
+    } else if ((b = (egi_gpu_block *)malloc(sizeof *b)) != NULL) {
+        cudaSetDevice(g->ordinal);
+        cudaError_t e = cudaMalloc(&data, (size_t)size);
+        if (e == cudaErrorMemoryAllocation) {    // what is cached may be enough
+            cudaGetLastError();
+            egi_gpu_trim_locked(g);
+            e = cudaMalloc(&data, (size_t)size);
+        }
+        if (e != cudaSuccess) {
+            cudaGetLastError();
+            data = NULL;
+            free(b);
+            b = NULL;
+        }
+    }
+    if (b) { b->next = g->spare; g->spare = b; }
+    pthread_mutex_unlock(&g->lock);
+    return data;
+}
+static void egi_gpu_deallocate(eg_backend *backend, void *data, int64_t bytes) {
+    egi_gpu *g = egi_gpu_of(backend);
+    int64_t size;
+    int c = egi_gpu_class(bytes, &size);
+    if (!data) return;
+    pthread_mutex_lock(&g->lock);
+    egi_gpu_block *b = g->spare;
+    if (b) {
+        g->spare = b->next;
+        b->data = data;
+        b->bytes = size;
+        b->next = g->free[c];
+        g->free[c] = b;
+    } else cudaFree(data);                       // after a trim: the nodes are gone
+    pthread_mutex_unlock(&g->lock);
+}
+// A workspace for the kernels of one op: given back as soon as they are launched.
+static void *egi_gpu_workspace(egi_gpu *g, const char *op, int64_t bytes) {
+    void *p = egi_gpu_allocate(&g->backend, bytes);
+    if (!p) eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory: %lld bytes on %s", op, (long long)bytes, g->name);
+    return p;
+}
+
+// What kernels have found since the last look is raised now; the stream has been waited for.
+static bool egi_gpu_check(egi_gpu *g) {
+    egi_gpu_fault f = *g->fault;
+    if (!f.taken) return true;
+    memset(g->fault, 0, sizeof *g->fault);
+    pthread_mutex_lock(&g->lock);
+    egi_gpu_site s = g->sites[f.serial % EGI_GPU_SITES];
+    pthread_mutex_unlock(&g->lock);
+    if (s.serial != f.serial) return eg_raise(EG_ERROR_INDEX, "%s: an index, %lld, is out of range [0, %lld)", g->name, (long long)f.value, (long long)f.limit) != NULL;
+    char text[EG_SHAPE_TEXT], at[EG_SHAPE_TEXT] = "[";
+    size_t length = 1;
+    int64_t rest = f.position, index[EG_MAX_RANK];
+    for (int d = s.shape.rank - 1; d >= 0; d--) { index[d] = rest % s.shape.dims[d]; rest /= s.shape.dims[d]; }
+    for (int d = 0; d < s.shape.rank; d++) length += (size_t)snprintf(at + length, sizeof at - length, d ? ", %lld" : "%lld", (long long)index[d]);
+    snprintf(at + length, sizeof at - length, "]");
+    return eg_raise(EG_ERROR_INDEX, "eg_%s: index %lld at position %s of %s %s is out of range [0, %lld) (%s found it later)", s.name, (long long)f.value, at,
+                    eg_dtype_name((eg_dtype)s.dtype), eg_shape_text(s.shape, text), (long long)f.limit, g->name) != NULL;
+}
+static bool egi_gpu_wait(egi_gpu *g, const char *op) {
+    EGI_GPU_TRY(g, op, cudaStreamSynchronize(g->compute));
+    return egi_gpu_check(g);
+}
+static bool egi_gpu_synchronize(eg_backend *b) {
+    egi_gpu *g = egi_gpu_enter(b);
+    pthread_mutex_lock(&g->reading);
+    bool ok = egi_gpu_wait(g, "synchronize");
+    pthread_mutex_unlock(&g->reading);
+    return ok;
+}
+
+template <class U> static __global__ void egi_gpu_poke(U *to, U value) { *to = value; }
+
+// Through two pinned buffers in turn, on the stream for copies: it begins when what was launched before is done (the memory may
+// have been another tensor's), and what is launched after begins when it is done.
+static bool egi_gpu_write_staged(egi_gpu *g, char *to, const char *from, int64_t bytes) {
+    EGI_GPU_TRY(g, "write", cudaEventRecord(g->computed, g->compute));
+    EGI_GPU_TRY(g, "write", cudaStreamWaitEvent(g->copy, g->computed, 0));
+    int s = 0;
+    for (int64_t at = 0; at < bytes; at += EGI_GPU_STAGE) {
+        size_t part = (size_t)egi_gpu_min(bytes - at, EGI_GPU_STAGE);
+        s = g->next_stage;
+        g->next_stage = !s;
+        EGI_GPU_TRY(g, "write", cudaEventSynchronize(g->staged[s]));
+        memcpy(g->stage[s], from + at, part);
+        EGI_GPU_TRY(g, "write", cudaMemcpyAsync(to + at, g->stage[s], part, cudaMemcpyHostToDevice, g->copy));
+        EGI_GPU_TRY(g, "write", cudaEventRecord(g->staged[s], g->copy));
+    }
+    EGI_GPU_TRY(g, "write", cudaStreamWaitEvent(g->compute, g->staged[s], 0));
+    return true;
+}
+static bool egi_gpu_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
+    egi_gpu *g = egi_gpu_enter(b);
+    uint64_t value = 0;
+    if (bytes <= 0) return true;
+    if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) {          // a number travels as a kernel's parameter
+        memcpy(&value, from, (size_t)bytes);
+        uint8_t v8;
+        uint16_t v16;
+        uint32_t v32;
+        memcpy(&v8, from, 1);
+        if (bytes == 1) EGI_LAUNCH(egi_gpu_poke<uint8_t>, 1, 1, g->compute, (uint8_t *)to, v8);
+        if (bytes == 2) { memcpy(&v16, from, 2); EGI_LAUNCH(egi_gpu_poke<uint16_t>, 1, 1, g->compute, (uint16_t *)to, v16); }
+        if (bytes == 4) { memcpy(&v32, from, 4); EGI_LAUNCH(egi_gpu_poke<uint32_t>, 1, 1, g->compute, (uint32_t *)to, v32); }
+        if (bytes == 8) EGI_LAUNCH(egi_gpu_poke<uint64_t>, 1, 1, g->compute, (uint64_t *)to, value);
+        EGI_GPU_TRY(g, "write", cudaGetLastError());
+        return true;
+    }
+    pthread_mutex_lock(&g->lock);
+    bool ok = egi_gpu_write_staged(g, (char *)to, (const char *)from, bytes);
+    pthread_mutex_unlock(&g->lock);
+    return ok;
+}
+static bool egi_gpu_read_staged(egi_gpu *g, char *to, const char *from, int64_t bytes) {
+    for (int64_t at = 0; at < bytes; at += EGI_GPU_STAGE) {
+        size_t part = (size_t)egi_gpu_min(bytes - at, EGI_GPU_STAGE);
+        EGI_GPU_TRY(g, "read", cudaMemcpyAsync(g->read_stage, from + at, part, cudaMemcpyDeviceToHost, g->compute));
+        EGI_GPU_TRY(g, "read", cudaStreamSynchronize(g->compute));
+        memcpy(to + at, g->read_stage, part);
+    }
+    return egi_gpu_check(g);
+}
+static bool egi_gpu_read(eg_backend *b, void *to, const void *from, int64_t bytes) {
+    egi_gpu *g = egi_gpu_enter(b);
+    pthread_mutex_lock(&g->reading);
+    bool ok = bytes <= 0 || egi_gpu_read_staged(g, (char *)to, (const char *)from, bytes);
+    pthread_mutex_unlock(&g->reading);
+    return ok;
+}
+// One number from wherever it is: an optimizer's rate and step may be on this device, or another.
+static bool egi_gpu_number(const eg_tensor *x, void *to, int64_t bytes) {
+    eg_backend *b = x->buffer->backend;
+    if (!b->host_reads) return b->read(b, to, x->data, bytes);
+    memcpy(to, x->data, (size_t)bytes);
+    return true;
+}
+
+//# 3  ELEMENTWISE, COPY, FILL ------------------------------------------------
+// Idea: element i of the result, in row-major order, is read from where each operand's strides say. Axes that lie one
+// behind the other in all operands are merged first: most often one is left, and nothing is divided. The kernels are
+// stamped out of eager.h's table; float32 gets one for each row and each gradient and moves four elements at once.
+
+// n / d by a product and a shift, for n < 2^31.
+typedef struct egi_gpu_divisor { uint32_t multiplier, shift; } egi_gpu_divisor;
+static egi_gpu_divisor egi_gpu_divide_by(int64_t d) {
+    egi_gpu_divisor r = { 0, 0 };
+    if (d < 1 || d > INT32_MAX) return r;
+    while (((int64_t)1 << r.shift) < d) r.shift++;
+    r.multiplier = (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << r.shift) - (uint64_t)d)) / (uint64_t)d + 1);
+    return r;
+}
+EGI_EVERYWHERE uint32_t egi_gpu_quotient(uint32_t n, egi_gpu_divisor d) {
+    return (uint32_t)((((uint64_t)n * d.multiplier) >> 32) + n) >> d.shift;
+}
+
+enum { EGI_GPU_OPERANDS = 5 };
+typedef struct egi_gpu_walk {
+    int64_t size;
+    int rank;
+    bool wide;                                   // 2^31 elements or more
+    int64_t dims[EG_MAX_RANK], strides[EGI_GPU_OPERANDS][EG_MAX_RANK];
+    egi_gpu_divisor by[EG_MAX_RANK];
+} egi_gpu_walk;
+// n operands (NULL: none) that broadcast to a shape.
+static void egi_gpu_walk_make(egi_gpu_walk *w, const eg_tensor *shape, const eg_tensor *const *x, int n) {
+    memset(w, 0, sizeof *w);
+    w->size = shape->size;
+    w->wide = shape->size > INT32_MAX;
+    for (int d = 0; d < shape->rank; d++) {
+        int64_t stride[EGI_GPU_OPERANDS] = { 0 }, dim = shape->dims[d];
+        if (dim == 1) continue;
+        bool continues = w->rank > 0;
+        for (int o = 0; o < n; o++) {
+            int k = x[o] ? d - (shape->rank - x[o]->rank) : -1;
+            stride[o] = k < 0 || x[o]->dims[k] == 1 ? 0 : x[o]->strides[k];
+            continues = continues && w->strides[o][w->rank - 1] == stride[o] * dim;
+        }
+        if (!continues) { w->rank++; w->dims[w->rank - 1] = 1; }
+        w->dims[w->rank - 1] *= dim;
+        for (int o = 0; o < n; o++) w->strides[o][w->rank - 1] = stride[o];
+    }
+    if (!w->rank) { w->rank = 1; w->dims[0] = 1; }
+    for (int d = 0; d < w->rank; d++) w->by[d] = egi_gpu_divide_by(w->dims[d]);
+}
+// Where element i of the walk lies in each of N operands.
+template <int N> static __device__ __forceinline__ void egi_gpu_locate(const egi_gpu_walk &w, int64_t i, int64_t *at) {
+    for (int o = 0; o < N; o++) at[o] = 0;
+    for (int d = w.rank - 1; d > 0; d--) {
+        int64_t q = w.wide ? i / w.dims[d] : (int64_t)egi_gpu_quotient((uint32_t)i, w.by[d]), r = i - q * w.dims[d];
+        for (int o = 0; o < N; o++) at[o] += r * w.strides[o][d];
+        i = q;
+    }
+    for (int o = 0; o < N; o++) at[o] += i * w.strides[o][0];
+}
+
+typedef struct egi_gpu_elementwise {
+    egi_gpu_walk walk;
+    int64_t units, fours;                        // the first units are four elements each, the others one
+    const void *in[5];                           // a, b, c, y, g
+    uint64_t number[5];                          // of those that are plain numbers
+    unsigned numbers, bytes;                     // bits: plain numbers; bool operands among others
+    int op;
+    bool to_bool;
+    void *out;
+} egi_gpu_elementwise;
+
+template <class T> static __device__ __forceinline__ T egi_gpu_number_of(const egi_gpu_elementwise &p, int o) {
+    T v;
+    memcpy(&v, &p.number[o], sizeof v);
+    return v;
+}
+template <class T> static __device__ __forceinline__ T egi_gpu_operand(const egi_gpu_elementwise &p, int o, int64_t at) {
+    if (p.numbers >> o & 1) return egi_gpu_number_of<T>(p, o);
+    if (p.bytes >> o & 1) return (T)((const uint8_t *)p.in[o])[at];
+    return ((const T *)p.in[o])[at];
+}
+static __device__ __forceinline__ float4 egi_gpu_four(const egi_gpu_elementwise &p, int o, int64_t at) {
+    if ((p.numbers >> o & 1) || p.walk.strides[o][p.walk.rank - 1] == 0) {
+        float v = egi_gpu_operand<float>(p, o, at);
+        return make_float4(v, v, v, v);
+    }
+    if (p.bytes >> o & 1) {
+        uchar4 v = *(const uchar4 *)((const uint8_t *)p.in[o] + at);
+        return make_float4((float)v.x, (float)v.y, (float)v.z, (float)v.w);
+    }
+    return *(const float4 *)((const float *)p.in[o] + at);
+}
+static __device__ __forceinline__ void egi_gpu_put_four(void *out, int64_t at, float x, float y, float z, float w) {
+    *(float4 *)((float *)out + at) = make_float4(x, y, z, w);
+}
+static __device__ __forceinline__ void egi_gpu_put_four(void *out, int64_t at, int x, int y, int z, int w) {
+    *(uchar4 *)((uint8_t *)out + at) = make_uchar4((unsigned char)x, (unsigned char)y, (unsigned char)z, (unsigned char)w);
+}
+static __device__ __forceinline__ void egi_gpu_put(void *out, int64_t at, float x) { ((float *)out)[at] = x; }
+static __device__ __forceinline__ void egi_gpu_put(void *out, int64_t at, int x) { ((uint8_t *)out)[at] = (uint8_t)x; }
+
+template <class F> static __global__ void egi_gpu_f32(egi_gpu_elementwise p) {
+    EGI_GPU_EACH(i, p.units) {
+        bool four = i < p.fours;
+        int64_t e = four ? 4 * i : 3 * p.fours + i, at[5];
+        egi_gpu_locate<5>(p.walk, e, at);
+        if (four) {
+            const float4 a = egi_gpu_four(p, 0, at[0]), b = egi_gpu_four(p, 1, at[1]), c = egi_gpu_four(p, 2, at[2]), y = egi_gpu_four(p, 3, at[3]),
+                         g = egi_gpu_four(p, 4, at[4]);
+            egi_gpu_put_four(p.out, e, F::of(a.x, b.x, c.x, y.x, g.x), F::of(a.y, b.y, c.y, y.y, g.y), F::of(a.z, b.z, c.z, y.z, g.z),
+                             F::of(a.w, b.w, c.w, y.w, g.w));
+        } else
+            egi_gpu_put(p.out, e, F::of(egi_gpu_operand<float>(p, 0, at[0]), egi_gpu_operand<float>(p, 1, at[1]), egi_gpu_operand<float>(p, 2, at[2]),
+                                        egi_gpu_operand<float>(p, 3, at[3]), egi_gpu_operand<float>(p, 4, at[4])));
+    }
+}
+// The formulas of the table, each as a type with a function: value, and gradient by operand.
+#define EGI_GPU_FORMULA(T, name, formula) \
+    struct name { \
+        static __device__ __forceinline__ T of(const float a, const float b, const float c, const float y, const float g) { \
+            (void)a; (void)b; (void)c; (void)y; (void)g; \
+            return formula; \
+        } \
+    };
+#define EGI_GPU_VALUE_F(name, f) EGI_GPU_FORMULA(float, egi_gpu_value_##name, f)
+#define EGI_GPU_VALUE_S EGI_GPU_VALUE_F
+#define EGI_GPU_VALUE_N EGI_GPU_VALUE_F
+#define EGI_GPU_VALUE_W EGI_GPU_VALUE_F
+#define EGI_GPU_VALUE_C(name, f) EGI_GPU_FORMULA(int, egi_gpu_value_##name, f)
+#define EGI_GPU_VALUE_E EGI_GPU_VALUE_C
+#define EGI_GPU_VALUE_P EGI_GPU_VALUE_C
+#define EGI_GPU_VALUE_B(name, f) struct egi_gpu_value_##name;
+#define EGI_GPU_F1(kind, name, f, d0) EGI_GPU_VALUE_##kind(name, f) EGI_GPU_FORMULA(float, egi_gpu_d0_##name, d0)
+#define EGI_GPU_F_ND(kind, name, f) EGI_GPU_VALUE_##kind(name, f)
+#define EGI_GPU_F2(kind, name, f, d0, d1) EGI_GPU_F1(kind, name, f, d0) EGI_GPU_FORMULA(float, egi_gpu_d1_##name, d1)
+#define EGI_GPU_F3(kind, name, f, d0, d1, d2) EGI_GPU_F2(kind, name, f, d0, d1) EGI_GPU_FORMULA(float, egi_gpu_d2_##name, d2)
+#define EGI_V egi_f32
+EGI_ELEMENTWISE_TABLE(EGI_GPU_F1, EGI_GPU_F_ND, EGI_GPU_F2, EGI_GPU_F_ND, EGI_GPU_F3)
+#undef EGI_V
+// Their kernels, by row and variant.
+typedef void egi_gpu_kernel(egi_gpu_elementwise p);
+#define EGI_GPU_ENTRY_F(name) egi_gpu_f32<egi_gpu_value_##name>
+#define EGI_GPU_ENTRY_S EGI_GPU_ENTRY_F
+#define EGI_GPU_ENTRY_N EGI_GPU_ENTRY_F
+#define EGI_GPU_ENTRY_W EGI_GPU_ENTRY_F
+#define EGI_GPU_ENTRY_C EGI_GPU_ENTRY_F
+#define EGI_GPU_ENTRY_E EGI_GPU_ENTRY_F
+#define EGI_GPU_ENTRY_P EGI_GPU_ENTRY_F
+#define EGI_GPU_ENTRY_B(name) NULL
+#define EGI_GPU_R1(kind, name, f, d0) { EGI_GPU_ENTRY_##kind(name), egi_gpu_f32<egi_gpu_d0_##name>, NULL, NULL },
+#define EGI_GPU_R_ND(kind, name, f) { EGI_GPU_ENTRY_##kind(name), NULL, NULL, NULL },
+#define EGI_GPU_R2(kind, name, f, d0, d1) { EGI_GPU_ENTRY_##kind(name), egi_gpu_f32<egi_gpu_d0_##name>, egi_gpu_f32<egi_gpu_d1_##name>, NULL },
+#define EGI_GPU_R3(kind, name, f, d0, d1, d2) { EGI_GPU_ENTRY_##kind(name), egi_gpu_f32<egi_gpu_d0_##name>, egi_gpu_f32<egi_gpu_d1_##name>, egi_gpu_f32<egi_gpu_d2_##name> },
+static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(EGI_GPU_R1, EGI_GPU_R_ND, EGI_GPU_R2, EGI_GPU_R_ND, EGI_GPU_R3) };
+
+// The other dtypes have one kernel each, which asks for the op.
+#define EGI_GPU_CASE(name, f) case EGI_OP_##name: return f;
+#define EGI_GPU_NO_CASE(name, f)
+#define EGI_GPU_C_ND(kind, name, f) EGI_GPU_CASE_##kind(name, f)
+#define EGI_GPU_C1(kind, name, f, d0) EGI_GPU_CASE_##kind(name, f)
+#define EGI_GPU_C2(kind, name, f, d0, d1) EGI_GPU_CASE_##kind(name, f)
+#define EGI_GPU_C3(kind, name, f, d0, d1, d2) EGI_GPU_CASE_##kind(name, f)
+#define EGI_GPU_SWITCH(T) \
+    static __device__ T egi_gpu_compute(int op, const T a, const T b, const T c) { \
+        switch (op) { EGI_ELEMENTWISE_TABLE(EGI_GPU_C1, EGI_GPU_C_ND, EGI_GPU_C2, EGI_GPU_C_ND, EGI_GPU_C3) default: return a; } \
+    }
+#define EGI_GPU_CASE_N(name, f) case EGI_OP_##name: return (egi_gpu_t)(f);
+#define EGI_GPU_CASE_C EGI_GPU_CASE_N
+#define EGI_GPU_CASE_E EGI_GPU_CASE_N
+#define EGI_GPU_CASE_W EGI_GPU_CASE_N
+#define EGI_GPU_CASE_B EGI_GPU_NO_CASE
+#define EGI_GPU_CASE_S EGI_GPU_CASE_N
+#define EGI_GPU_CASE_F EGI_GPU_CASE_N
+#define EGI_GPU_CASE_P EGI_GPU_CASE_N
+#define EGI_V egi_f64
+#define egi_gpu_t double
+EGI_GPU_SWITCH(double)
+#undef EGI_V
+#undef egi_gpu_t
+#undef EGI_GPU_CASE_F
+#undef EGI_GPU_CASE_P
+#define EGI_GPU_CASE_F EGI_GPU_NO_CASE
+#define EGI_GPU_CASE_P EGI_GPU_NO_CASE
+#define EGI_V egi_i32
+#define egi_gpu_t int32_t
+EGI_GPU_SWITCH(int32_t)
+#undef EGI_V
+#undef egi_gpu_t
+#define EGI_V egi_i64
+#define egi_gpu_t int64_t
+EGI_GPU_SWITCH(int64_t)
+#undef EGI_V
+#undef egi_gpu_t
+#undef EGI_GPU_CASE_S
+#undef EGI_GPU_CASE_B
+#define EGI_GPU_CASE_S EGI_GPU_NO_CASE
+#define EGI_GPU_CASE_B EGI_GPU_CASE_N
+#define EGI_V egi_u8
+#define egi_gpu_t uint8_t
+EGI_GPU_SWITCH(uint8_t)
+#undef EGI_V
+#undef egi_gpu_t
+
+template <class T> static __global__ void egi_gpu_any(egi_gpu_elementwise p) {
+    EGI_GPU_EACH(i, p.units) {
+        int64_t at[3];
+        egi_gpu_locate<3>(p.walk, i, at);
+        T y = egi_gpu_compute(p.op, egi_gpu_operand<T>(p, 0, at[0]), egi_gpu_operand<T>(p, 1, at[1]), egi_gpu_operand<T>(p, 2, at[2]));
+        if (p.to_bool) ((uint8_t *)p.out)[i] = (uint8_t)y;
+        else ((T *)p.out)[i] = y;
+    }
+}
+
+// Can the operands be read in fours? The last axis must be whole fours (or the only one), and be read in steps of 1 or not at all.
+static bool egi_gpu_in_fours(const egi_gpu_elementwise *p) {
+    const egi_gpu_walk *w = &p->walk;
+    int last = w->rank - 1;
+    if (last > 0 && w->dims[last] % 4) return false;
+    for (int o = 0; o < 5; o++) {
+        if (p->numbers >> o & 1) continue;
+        if (w->strides[o][last] != 1) { if (w->strides[o][last] == 0) continue; return false; }
+        if ((uintptr_t)p->in[o] % (p->bytes >> o & 1 ? 4 : 16)) return false;
+        for (int d = 0; d < last; d++) if (w->strides[o][d] % 4) return false;
+    }
+    return true;
+}
+static bool egi_gpu_run_elementwise(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_op *op = args->op;
+    const eg_tensor *out = args->out[0], *x[5];
+    egi_gpu_elementwise p;
+    int dtype = args->variant ? out->dtype : -1, some = 0;
+    if (dtype < 0) {                             // the dtype of the first operand that has one
+        for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
+            if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
+        if (dtype < 0) dtype = op->flags & EGI_TO_BOOL && op->dtypes == 1u << EG_BOOL ? EG_BOOL : EG_FLOAT32;
+    }
+    while (!args->in[some]) some++;              // an operand that is read; the others stand for it
+    for (int i = 0; i < 5; i++) x[i] = args->in[args->in[i] ? i : some];
+    egi_gpu_walk_make(&p.walk, out, x, 5);
+    p.numbers = p.bytes = 0;
+    for (int i = 0; i < 5; i++) {
+        p.in[i] = x[i]->data;
+        p.number[i] = 0;
+        if (x[i]->flags & EGI_NUMBER) {
+            p.numbers |= 1u << i;
+            if (x[i]->flags & EGI_INTEGER_NUMBER) egi_store_int(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->integer);
+            else egi_store(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->number);
+        } else if (x[i]->dtype == EG_BOOL && dtype != EG_BOOL) p.bytes |= 1u << i;
+    }
+    p.op = (int)(op - egi_elementwise_rows());
+    p.to_bool = out->dtype == EG_BOOL;
+    p.out = out->data;
+    p.fours = dtype == EG_FLOAT32 && egi_gpu_in_fours(&p) ? out->size / 4 : 0;
+    p.units = out->size - 3 * p.fours;
+    egi_gpu_kernel *kernel = dtype == EG_FLOAT32 ? egi_gpu_f32_kernels[p.op][args->variant] :
+                             dtype == EG_FLOAT64 ? egi_gpu_any<double> :
+                             dtype == EG_INT32   ? egi_gpu_any<int32_t> :
+                             dtype == EG_INT64   ? egi_gpu_any<int64_t> :
+                                                   egi_gpu_any<uint8_t>;
+    EGI_LAUNCH(kernel, egi_gpu_blocks(p.units), EGI_GPU_THREADS, g->compute, p);
+    return egi_gpu_launched(g, args);
+}
+
+// ---- copies of any strides
+
+template <class U> static __global__ void egi_gpu_move(egi_gpu_walk w, const U *from, U *to) {
+    EGI_GPU_EACH(i, w.size) {
+        int64_t at[2];
+        egi_gpu_locate<2>(w, i, at);
+        to[at[1]] = from[at[0]];
+    }
+}
+template <class U> static __global__ void egi_gpu_set(egi_gpu_walk w, U value, U *to) {
+    EGI_GPU_EACH(i, w.size) {
+        int64_t at[1];
+        egi_gpu_locate<1>(w, i, at);
+        to[at[0]] = value;
+    }
+}
+// As eg_cast says: whole numbers to smaller ones keep their low bits, everything else goes by way of the value.
+static __device__ void egi_gpu_convert(int dtype_from, const void *from, int dtype_to, void *to) {
+    if (egi_is_float(dtype_from)) egi_store(dtype_to, to, egi_load(dtype_from, from));
+    else {
+        int64_t v = egi_load_int(dtype_from, from);
+        if (dtype_to == EG_FLOAT32) { float f = (float)v; memcpy(to, &f, 4); }
+        else if (dtype_to == EG_INT32) { uint32_t low = (uint32_t)(uint64_t)v; memcpy(to, &low, 4); }
+        else if (dtype_to == EG_UINT8) *(uint8_t *)to = (uint8_t)((uint64_t)v & 255);
+        else if (dtype_to == EG_BOOL) *(uint8_t *)to = v != 0;
+        else if (dtype_to == EG_INT64) memcpy(to, &v, 8);
+        else egi_store(dtype_to, to, (double)v);
+    }
+}
+static __global__ void egi_gpu_convert_all(egi_gpu_walk w, int dtype_from, int size_from, const char *from, int dtype_to, int size_to, char *to) {
+    EGI_GPU_EACH(i, w.size) {
+        int64_t at[2];
+        egi_gpu_locate<2>(w, i, at);
+        egi_gpu_convert(dtype_from, from + at[0] * size_from, dtype_to, to + at[1] * size_to);
+    }
+}
+// A transposition: tiles of 32 x 32 pass through shared memory, so that both sides are read and written along their lines.
+typedef struct egi_gpu_transposition { int64_t batches, rows, columns, from_batch, to_batch, from_row, to_column; } egi_gpu_transposition;
+template <class U> static __global__ void egi_gpu_transpose(egi_gpu_transposition p, const U *from, U *to) {
+    EGI_SHARED(U, tile, 32 * 33);
+    int64_t across = (p.columns + 31) / 32, down = (p.rows + 31) / 32, block = blockIdx.x;
+    int64_t c0 = block % across * 32, r0 = block / across % down * 32, batch = block / across / down;
+    int x = (int)threadIdx.x % 32, y = (int)threadIdx.x / 32;
+    // from[r][c] lies at r + c from_row: neighbours in r are neighbours in memory. to[r][c] lies at r to_column + c.
+    for (int k = y; k < 32; k += EGI_GPU_THREADS / 32)
+        if (r0 + x < p.rows && c0 + k < p.columns) tile[k * 33 + x] = from[batch * p.from_batch + (c0 + k) * p.from_row + r0 + x];
+    EGI_BARRIER();
+    for (int k = y; k < 32; k += EGI_GPU_THREADS / 32)
+        if (r0 + k < p.rows && c0 + x < p.columns) to[batch * p.to_batch + (r0 + k) * p.to_column + c0 + x] = tile[x * 33 + k];
+}
+// The last two axes of the walk, the first of them running along the source's memory; both large enough to be worth it.
+static bool egi_gpu_is_transposition(const egi_gpu_walk *w, egi_gpu_transposition *t) {
+    if (w->rank < 2 || w->rank > 3) return false;
+    int r = w->rank - 2, c = w->rank - 1;
+    if (w->strides[0][r] != 1 || w->strides[1][c] != 1 || w->dims[r] < 16 || w->dims[c] < 16) return false;
+    t->batches = w->rank == 3 ? w->dims[0] : 1;
+    t->from_batch = w->rank == 3 ? w->strides[0][0] : 0;
+    t->to_batch = w->rank == 3 ? w->strides[1][0] : 0;
+    t->rows = w->dims[r];
+    t->columns = w->dims[c];
+    t->from_row = w->strides[0][c];
+    t->to_column = w->strides[1][r];
+    return t->batches * egi_gpu_ceil(t->rows, 32) * egi_gpu_ceil(t->columns, 32) <= INT32_MAX;
+}
+template <class U> static void egi_gpu_move_launch(egi_gpu *g, const egi_gpu_walk *w, const void *from, void *to) {
+    egi_gpu_transposition t;
+    if (egi_gpu_is_transposition(w, &t))
+        EGI_LAUNCH_WITH_BARRIERS(egi_gpu_transpose<U>, t.batches * egi_gpu_ceil(t.rows, 32) * egi_gpu_ceil(t.columns, 32), EGI_GPU_THREADS, g->compute, t,
+                                 (const U *)from, (U *)to);
+    else EGI_LAUNCH(egi_gpu_move<U>, egi_gpu_blocks(w->size), EGI_GPU_THREADS, g->compute, *w, (const U *)from, (U *)to);
+}
+static bool egi_gpu_fill_with(egi_gpu *g, const egi_args *args, uint64_t bits) {
+    const eg_tensor *out = args->out[0];
+    int64_t size = eg_dtype_size((eg_dtype)out->dtype);
+    egi_gpu_walk w;
+    egi_gpu_walk_make(&w, out, &out, 1);
+    int64_t blocks = egi_gpu_blocks(w.size);
+    if (bits == 0 && (out->flags & EGI_CONTIGUOUS)) EGI_GPU_TRY(g, egi_gpu_op(args), cudaMemsetAsync(out->data, 0, (size_t)(out->size * size), g->compute));
+    else if (size == 1) EGI_LAUNCH(egi_gpu_set<uint8_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint8_t)bits, (uint8_t *)out->data);
+    else if (size == 2) EGI_LAUNCH(egi_gpu_set<uint16_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint16_t)bits, (uint16_t *)(void *)out->data);
+    else if (size == 4) EGI_LAUNCH(egi_gpu_set<uint32_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint32_t)bits, (uint32_t *)(void *)out->data);
+    else EGI_LAUNCH(egi_gpu_set<uint64_t>, blocks, EGI_GPU_THREADS, g->compute, w, bits, (uint64_t *)(void *)out->data);
+    return egi_gpu_launched(g, args);
+}
+static bool egi_gpu_run_fill(eg_backend *b, const egi_args *args) {
+    uint64_t bits = 0;
+    egi_store(args->out[0]->dtype, &bits, *(const double *)args->parameters);
+    return egi_gpu_fill_with(egi_gpu_enter(b), args, bits);
+}
+static bool egi_gpu_run_copy(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const eg_tensor *x = args->in[0], *out = args->out[0], *both[2];
+    int64_t size = eg_dtype_size((eg_dtype)out->dtype);
+    egi_gpu_walk w;
+    both[0] = x;
+    both[1] = out;
+    if (x->flags & EGI_NUMBER) {
+        uint64_t bits = 0;
+        if (x->flags & EGI_INTEGER_NUMBER) egi_store_int(out->dtype, &bits, x->integer);
+        else egi_store(out->dtype, &bits, x->number);
+        return egi_gpu_fill_with(g, args, bits);
+    }
+    egi_gpu_walk_make(&w, out, both, 2);
+    if (x->dtype != out->dtype) {
+        EGI_LAUNCH(egi_gpu_convert_all, egi_gpu_blocks(w.size), EGI_GPU_THREADS, g->compute, w, (int)x->dtype, (int)eg_dtype_size((eg_dtype)x->dtype),
+                   (const char *)x->data, (int)out->dtype, (int)size, out->data);
+        return egi_gpu_launched(g, args);
+    }
+    if (w.rank == 1 && w.strides[0][0] == 1 && w.strides[1][0] == 1)
+        EGI_GPU_TRY(g, egi_gpu_op(args), cudaMemcpyAsync(out->data, x->data, (size_t)(w.size * size), cudaMemcpyDeviceToDevice, g->compute));
+    else if (size == 1) egi_gpu_move_launch<uint8_t>(g, &w, x->data, out->data);
+    else if (size == 2) egi_gpu_move_launch<uint16_t>(g, &w, x->data, out->data);
+    else if (size == 4) egi_gpu_move_launch<uint32_t>(g, &w, x->data, out->data);
+    else egi_gpu_move_launch<uint64_t>(g, &w, x->data, out->data);
+    return egi_gpu_launched(g, args);
+}
+
+//# 4  REDUCTIONS AND ROWS ----------------------------------------------------
+// Idea: (outer, n, inner) over its middle axis. A block's threads are X along inner, Y along n and Z along outer, so that
+// neighbours read neighbours; each adds up every Y-th element, and then the Y sums are added pairwise. Where that would
+// give too few blocks the axis is cut into chunks, and their results are reduced in turn: always in the same order.
+
+template <class T> struct egi_gpu_sum_of { typedef uint64_t acc; };
+template <> struct egi_gpu_sum_of<float> { typedef double acc; };
+template <> struct egi_gpu_sum_of<double> { typedef double acc; };
+
+template <class T> static __device__ __forceinline__ bool egi_gpu_nan(T v) { return v != v; }
+static __device__ __forceinline__ double egi_gpu_quotient_of(double sum, int64_t n) { return sum / (double)n; }
+static __device__ __forceinline__ uint64_t egi_gpu_quotient_of(uint64_t sum, int64_t n) { return n > 0 ? (uint64_t)((int64_t)sum / n) : 0; }
+static __device__ __forceinline__ double egi_gpu_to_sum(float v, double) { return (double)v; }
+static __device__ __forceinline__ double egi_gpu_to_sum(double v, double) { return v; }
+static __device__ __forceinline__ uint64_t egi_gpu_to_sum(int64_t v, uint64_t) { return (uint64_t)v; }
+
+// Sum, mean, norm. Floating point is added up in double, integers modulo 2^64.
+template <class T> struct egi_gpu_sum {
+    typedef typename egi_gpu_sum_of<T>::acc acc;
+    static __device__ acc none() { return 0; }
+    static __device__ acc of(T v, int64_t, int kind) {
+        acc a = egi_gpu_to_sum(v, acc());
+        return kind == EGI_NORM2 ? a * a : a;
+    }
+    static __device__ acc add(acc a, acc b, int) { return a + b; }
+    static __device__ void put(void *out, int64_t at, acc a, int kind, int64_t n) {
+        if (kind == EGI_MEAN) a = egi_gpu_quotient_of(a, n);
+        ((T *)out)[at] = kind == EGI_NORM2 ? (T)sqrt((double)a) : (T)a;
+    }
+};
+// The greatest or least element and where the first such one is. A NaN comes before all.
+template <class T> struct egi_gpu_extreme {
+    struct acc { T v; int64_t i; };
+    static __device__ acc none() { acc a = { 0, -1 }; return a; }
+    static __device__ acc of(T v, int64_t i, int) { acc a = { v, i }; return a; }
+    static __device__ acc add(acc a, acc b, int kind) {
+        if (a.i < 0 || b.i < 0) return a.i < 0 ? b : a;
+        bool less = kind == EGI_MIN_ || kind == EGI_ARGMIN || kind == EGI_ALL, na = egi_gpu_nan(a.v), nb = egi_gpu_nan(b.v);
+        if (na != nb) return na ? a : b;
+        if (na || a.v == b.v) return a.i < b.i ? a : b;
+        return (less ? b.v < a.v : b.v > a.v) ? b : a;
+    }
+    static __device__ void put(void *out, int64_t at, acc a, int kind, int64_t) {
+        if (kind == EGI_ARGMAX || kind == EGI_ARGMIN) ((int64_t *)out)[at] = a.i;
+        else ((T *)out)[at] = a.v;
+    }
+};
+typedef struct egi_gpu_reduction {
+    int kind, x, y, z;
+    int64_t outer, n, inner, total, chunks, chunk, tiles_inner, tiles_outer;     // total: elements that made one result, for the mean
+    bool parts;                                  // in holds the results of chunks
+    const void *in;
+    void *out;
+} egi_gpu_reduction;
+template <class T, class R> static __global__ void egi_gpu_reduce(egi_gpu_reduction p) {
+    EGI_SHARED(typename R::acc, s, EGI_GPU_THREADS);
+    int t = (int)threadIdx.x, x = t % p.x, y = t / p.x % p.y, z = t / (p.x * p.y);
+    int64_t b = blockIdx.x, j = b % p.tiles_inner * p.x + x, o = b / p.tiles_inner % p.tiles_outer * p.z + z, chunk = b / p.tiles_inner / p.tiles_outer;
+    bool here = j < p.inner && o < p.outer;
+    typename R::acc a = R::none();
+    if (here) {
+        int64_t end = (chunk + 1) * p.chunk < p.n ? (chunk + 1) * p.chunk : p.n;
+        for (int64_t i = chunk * p.chunk + y; i < end; i += p.y) {
+            int64_t at = (o * p.n + i) * p.inner + j;
+            a = R::add(a, p.parts ? ((const typename R::acc *)p.in)[at] : R::of(((const T *)p.in)[at], i, p.kind), p.kind);
+        }
+    }
+    s[t] = a;
+    for (int h = p.y / 2; h > 0; h /= 2) {
+        EGI_BARRIER_TO_BREAK();
+        if (y < h) s[t] = R::add(s[t], s[t + h * p.x], p.kind);
+    }
+    if (!here || y) return;
+    if (p.chunks > 1) ((typename R::acc *)p.out)[chunk * p.outer * p.inner + o * p.inner + j] = s[t];
+    else R::put(p.out, o * p.inner + j, s[t], p.kind, p.total);
+}
+// The block's form for a reduction; true if it fits a launch.
+static bool egi_gpu_form(egi_gpu_reduction *p, int64_t most_chunks) {
+    p->x = (int)egi_gpu_power(p->inner, 32);
+    p->y = (int)egi_gpu_power(p->n, EGI_GPU_THREADS / p->x);
+    p->z = EGI_GPU_THREADS / (p->x * p->y);
+    p->tiles_inner = egi_gpu_ceil(p->inner, p->x);
+    p->tiles_outer = egi_gpu_ceil(p->outer, p->z);
+    int64_t tiles = p->tiles_inner * p->tiles_outer, each = (int64_t)p->y * 16;      // elements that are worth a chunk
+    p->chunks = egi_gpu_max(1, egi_gpu_min(egi_gpu_min(most_chunks, 512 / tiles), p->n / each));
+    p->chunk = egi_gpu_ceil(p->n, p->chunks);
+    return tiles * p->chunks <= INT32_MAX;
+}
+template <class T, class R> static bool egi_gpu_reduce_all(egi_gpu *g, const egi_args *args, egi_gpu_reduction *p) {
+    void *parts = NULL, *out = p->out;
+    if (!egi_gpu_form(p, 512)) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many results for %s", args->op->name, g->name) != NULL;
+    int64_t results = p->outer * p->inner, bytes = p->chunks * results * (int64_t)sizeof(typename R::acc);
+    if (p->chunks > 1) {
+        if (!(parts = egi_gpu_workspace(g, args->op->name, bytes))) return false;
+        p->out = parts;
+    }
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_reduce<T, R>), p->tiles_inner * p->tiles_outer * p->chunks, EGI_GPU_THREADS, g->compute, *p);
+    if (parts) {
+        p->parts = true;
+        p->in = parts;
+        p->out = out;
+        p->n = p->chunks;
+        p->inner = results;
+        p->outer = 1;
+        egi_gpu_form(p, 1);
+        EGI_LAUNCH_WITH_BARRIERS((egi_gpu_reduce<T, R>), p->tiles_inner * p->tiles_outer, EGI_GPU_THREADS, g->compute, *p);
+        egi_gpu_deallocate(&g->backend, parts, bytes);
+    }
+    return egi_gpu_launched(g, args);
+}
+template <class T> static bool egi_gpu_reduce_type(egi_gpu *g, const egi_args *args, egi_gpu_reduction *p) {
+    if (p->kind == EGI_SUM || p->kind == EGI_MEAN || p->kind == EGI_NORM2) return egi_gpu_reduce_all<T, egi_gpu_sum<T>>(g, args, p);
+    return egi_gpu_reduce_all<T, egi_gpu_extreme<T>>(g, args, p);
+}
+static bool egi_gpu_run_reduce(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
+    egi_gpu_reduction p;
+    memset(&p, 0, sizeof p);
+    p.kind = r->kind;
+    p.outer = r->outer;
+    p.n = p.total = r->n;
+    p.inner = r->inner;
+    p.in = args->in[0]->data;
+    p.out = args->out[0]->data;
+    switch (args->in[0]->dtype) {
+        case EG_FLOAT32: return egi_gpu_reduce_type<float>(g, args, &p);
+        case EG_FLOAT64: return egi_gpu_reduce_type<double>(g, args, &p);
+        case EG_INT32: return egi_gpu_reduce_type<int32_t>(g, args, &p);
+        case EG_INT64: return egi_gpu_reduce_type<int64_t>(g, args, &p);
+        default: return egi_gpu_reduce_type<uint8_t>(g, args, &p);       // bools too: all is the least, any the greatest
+    }
+}
+
+// Running sums: a block for each line if there are few of them, else a thread.
+typedef struct egi_gpu_scan { int64_t outer, n, inner; bool exclusive, reverse; const void *in; void *out; } egi_gpu_scan;
+template <class T> static __global__ void egi_gpu_cumsum_lines(egi_gpu_scan p) {
+    typedef typename egi_gpu_sum_of<T>::acc acc;
+    EGI_GPU_EACH(line, p.outer * p.inner) {
+        int64_t base = line / p.inner * p.n * p.inner + line % p.inner;
+        acc a = 0;
+        for (int64_t i = 0; i < p.n; i++) {
+            int64_t at = base + (p.reverse ? p.n - 1 - i : i) * p.inner;
+            acc before = a;
+            a += egi_gpu_to_sum(((const T *)p.in)[at], acc());
+            ((T *)p.out)[at] = (T)(p.exclusive ? before : a);
+        }
+    }
+}
+template <class T> static __global__ void egi_gpu_cumsum_blocks(egi_gpu_scan p) {
+    typedef typename egi_gpu_sum_of<T>::acc acc;
+    EGI_SHARED(acc, s, EGI_GPU_THREADS);
+    int t = (int)threadIdx.x;
+    int64_t line = blockIdx.x, base = line / p.inner * p.n * p.inner + line % p.inner;
+    acc carry = 0;
+    for (int64_t first = 0; first < p.n; first += EGI_GPU_THREADS) {
+        int64_t i = first + t, at = base + (p.reverse ? p.n - 1 - i : i) * p.inner;
+        acc own = i < p.n ? egi_gpu_to_sum(((const T *)p.in)[at], acc()) : 0;
+        s[t] = own;
+        for (int h = 1; h < EGI_GPU_THREADS; h *= 2) {
+            EGI_BARRIER();
+            acc left = t >= h ? s[t - h] : 0;
+            EGI_BARRIER();
+            s[t] += left;
+        }
+        EGI_BARRIER();
+        if (i < p.n) ((T *)p.out)[at] = (T)(p.exclusive ? carry + (t ? s[t - 1] : 0) : carry + s[t]);
+        carry += s[EGI_GPU_THREADS - 1];
+        EGI_BARRIER();
+    }
+}
+template <class T> static bool egi_gpu_cumsum(egi_gpu *g, const egi_args *args, const egi_gpu_scan *p) {
+    int64_t lines = p->outer * p->inner;
+    if (p->n < 64 || lines > 4096) EGI_LAUNCH(egi_gpu_cumsum_lines<T>, egi_gpu_blocks(lines), EGI_GPU_THREADS, g->compute, *p);
+    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_cumsum_blocks<T>, lines, EGI_GPU_THREADS, g->compute, *p);
+    return egi_gpu_launched(g, args);
+}
+static bool egi_gpu_run_cumsum(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
+    egi_gpu_scan p = { r->outer, r->n, r->inner, r->exclusive, r->reverse, args->in[0]->data, args->out[0]->data };
+    switch (args->in[0]->dtype) {
+        case EG_FLOAT32: return egi_gpu_cumsum<float>(g, args, &p);
+        case EG_FLOAT64: return egi_gpu_cumsum<double>(g, args, &p);
+        case EG_INT32: return egi_gpu_cumsum<int32_t>(g, args, &p);
+        case EG_INT64: return egi_gpu_cumsum<int64_t>(g, args, &p);
+        default: return egi_gpu_cumsum<uint8_t>(g, args, &p);
+    }
+}
+
+// Softmax, log-softmax and the cross entropy of a label: Y threads share a row, a block has Z rows.
+enum { EGI_GPU_CROSS_ENTROPY = 100 };
+typedef struct egi_gpu_rows { int kind, y; int64_t rows, n; const void *in, *labels; int label_dtype, label_size; unsigned site; egi_gpu_fault *fault; void *out; } egi_gpu_rows;
+static __device__ void egi_gpu_bad_index(egi_gpu_fault *fault, unsigned site, int64_t value, int64_t position, int64_t limit) {
+    if (atomicCAS(&fault->taken, 0u, 1u)) return;                      // the first stays
+    fault->serial = site;
+    fault->value = value;
+    fault->position = position;
+    fault->limit = limit;
+}
+template <class A> static __device__ A egi_gpu_row_reduce(A *s, A own, int y, int width, bool largest) {
+    int t = (int)threadIdx.x;
+    EGI_BARRIER();                               // the row's last result has been read
+    s[t] = own;
+    for (int h = width / 2; h > 0; h /= 2) {
+        EGI_BARRIER();
+        if (y < h) s[t] = largest ? (s[t + h] > s[t] ? s[t + h] : s[t]) : s[t] + s[t + h];
+    }
+    EGI_BARRIER();
+    return s[t - y];
+}
+static __device__ __forceinline__ float egi_gpu_exp(float x) { return egi_expf(x); }
+static __device__ __forceinline__ double egi_gpu_exp(double x) { return exp(x); }
+template <class T> static __global__ void egi_gpu_softmax(egi_gpu_rows p) {
+    EGI_SHARED(T, top, EGI_GPU_THREADS);
+    EGI_SHARED(double, sums, EGI_GPU_THREADS);
+    int y = (int)threadIdx.x % p.y;
+    int64_t row = (int64_t)blockIdx.x * (EGI_GPU_THREADS / p.y) + threadIdx.x / p.y;
+    bool here = row < p.rows;
+    const T *x = (const T *)p.in + (here ? row : 0) * p.n;
+    T m = -(T)INFINITY;
+    for (int64_t i = y; here && i < p.n; i += p.y) m = x[i] > m ? x[i] : m;
+    m = egi_gpu_row_reduce(top, m, y, p.y, true);
+    double sum = 0;
+    for (int64_t i = y; here && i < p.n; i += p.y) sum += (double)egi_gpu_exp(x[i] - m);
+    sum = egi_gpu_row_reduce(sums, sum, y, p.y, false);
+    if (!here) return;
+    T l = (T)log(sum), scale = (T)(1 / sum), *out = (T *)p.out;
+    if (p.kind != EGI_GPU_CROSS_ENTROPY) {
+        for (int64_t i = y; i < p.n; i += p.y) out[row * p.n + i] = p.kind == EGI_SOFTMAX_ ? egi_gpu_exp(x[i] - m) * scale : x[i] - m - l;
+        return;
+    }
+    if (y) return;
+    int64_t label = egi_load_int(p.label_dtype, (const char *)p.labels + row * p.label_size);
+    if (label >= 0 && label < p.n) out[row] = (m - x[label]) + l;
+    else {
+        egi_gpu_bad_index(p.fault, p.site, label, row, p.n);
+        out[row] = 0;
+    }
+}
+// Remembers what an index error will have to say. Its number comes with the error.
+static unsigned egi_gpu_note(egi_gpu *g, const char *name, const eg_tensor *indices) {
+    pthread_mutex_lock(&g->lock);
+    unsigned serial = ++g->next_site;
+    egi_gpu_site *s = &g->sites[serial % EGI_GPU_SITES];
+    s->name = name;
+    s->serial = serial;
+    s->dtype = indices->dtype;
+    s->shape.rank = indices->rank;
+    memcpy(s->shape.dims, indices->dims, sizeof s->shape.dims);
+    pthread_mutex_unlock(&g->lock);
+    return serial;
+}
+static bool egi_gpu_rows_launch(egi_gpu *g, const egi_args *args, egi_gpu_rows *p, int dtype) {
+    p->y = (int)egi_gpu_power(egi_gpu_ceil(p->n, 4), EGI_GPU_THREADS);
+    p->fault = g->fault;
+    int64_t blocks = egi_gpu_ceil(p->rows, EGI_GPU_THREADS / p->y);
+    if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
+    if (dtype == EG_FLOAT32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax<float>, blocks, EGI_GPU_THREADS, g->compute, *p);
+    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax<double>, blocks, EGI_GPU_THREADS, g->compute, *p);
+    return egi_gpu_launched(g, args);
+}
+static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
+    egi_gpu_rows p;
+    memset(&p, 0, sizeof p);
+    p.kind = r->kind;
+    p.rows = r->outer;
+    p.n = r->n;
+    p.in = args->in[0]->data;
+    p.out = args->out[0]->data;
+    return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[0]->dtype);
+}
+static bool egi_gpu_run_sparse_xent(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const eg_tensor *labels = args->in[0], *x = args->in[1];
+    egi_gpu_rows p;
+    memset(&p, 0, sizeof p);
+    p.kind = EGI_GPU_CROSS_ENTROPY;
+    p.rows = labels->size;
+    p.n = x->dims[x->rank - 1];
+    p.in = x->data;
+    p.labels = labels->data;
+    p.label_dtype = labels->dtype;
+    p.label_size = (int)eg_dtype_size((eg_dtype)labels->dtype);
+    p.site = egi_gpu_note(g, args->op->name, labels);
+    p.out = args->out[0]->data;
+    return egi_gpu_rows_launch(g, args, &p, x->dtype);
+}
+
+//# 5  PRODUCTS ---------------------------------------------------------------
+// Idea: cuBLAS, which counts columns first: row-major C = A B is column-major C' = B' A', and every row-major matrix is
+// its own transpose there. Batches whose matrices lie at even distances are one call. Integers, which cuBLAS does not
+// know, go through tiles of 16 x 16 in shared memory.
+
+typedef struct egi_gpu_product { bool ta, tb; int64_t m, n, k, lda, ldb; egi_gpu_walk batch; const void *a, *b; void *c; } egi_gpu_product;
+template <class T, class U> static __global__ void egi_gpu_integer_product(egi_gpu_product p) {
+    EGI_SHARED(U, sa, 16 * 17);
+    EGI_SHARED(U, sb, 16 * 17);
+    int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
+    int64_t across = (p.n + 15) / 16, down = (p.m + 15) / 16, block = blockIdx.x, at[2];
+    int64_t j = block % across * 16 + x, i = block / across % down * 16 + y, batch = block / across / down;
+    egi_gpu_locate<2>(p.batch, batch, at);
+    const T *a = (const T *)p.a + at[0], *b = (const T *)p.b + at[1];
+    U sum = 0;
+    for (int64_t k0 = 0; k0 < p.k; k0 += 16) {
+        int64_t ka = k0 + x, kb = k0 + y;
+        sa[y * 17 + x] = i < p.m && ka < p.k ? (U)a[p.ta ? ka * p.lda + i : i * p.lda + ka] : 0;
+        sb[y * 17 + x] = j < p.n && kb < p.k ? (U)b[p.tb ? j * p.ldb + kb : kb * p.ldb + j] : 0;
+        EGI_BARRIER();
+        for (int q = 0; q < 16; q++) sum += sa[y * 17 + q] * sb[q * 17 + x];
+        EGI_BARRIER();
+    }
+    if (i < p.m && j < p.n) ((T *)p.c)[(batch * p.m + i) * p.n + j] = (T)sum;
+}
+static bool egi_gpu_blas_fail(egi_gpu *g, cublasStatus_t s) {
+    cudaError_t e = cudaGetLastError();
+    if (e != cudaSuccess) return egi_gpu_fail(g, "matmul", e);
+    if (s == CUBLAS_STATUS_ALLOC_FAILED) return eg_raise(EG_ERROR_MEMORY, "eg_matmul: out of memory on %s", g->name) != NULL;
+    return eg_raise(EG_ERROR_DEVICE, "eg_matmul: %s: %s (cuBLAS status %d)", g->name, cublasGetStatusString(s), (int)s) != NULL;
+}
+static bool egi_gpu_blas(egi_gpu *g, const egi_matmul_parameters *p, int dtype, const char *a, const char *b, char *c, int64_t sa, int64_t sb, int64_t count) {
+    const float one = 1, zero = 0;
+    const double one64 = 1, zero64 = 0;
+    bool f = dtype == EG_FLOAT32;
+    cudaDataType type = f ? CUDA_R_32F : CUDA_R_64F;
+    const void *alpha = f ? (const void *)&one : (const void *)&one64, *beta = f ? (const void *)&zero : (const void *)&zero64;
+    cublasComputeType_t compute = !f                                             ? CUBLAS_COMPUTE_64F
+                                  : p->precision == EG_PRECISION_TF32     ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                  : p->precision == EG_PRECISION_BFLOAT16 ? CUBLAS_COMPUTE_32F_FAST_16BF
+                                                                          : CUBLAS_COMPUTE_32F;
+    cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasStatus_t s = count == 1
+        ? cublasGemmEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, a, type, p->lda, beta, c, type, p->n, compute, CUBLAS_GEMM_DEFAULT)
+        : cublasGemmStridedBatchedEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, sb, a, type, p->lda, sa, beta, c, type, p->n, p->m * p->n,
+                                        count, compute, CUBLAS_GEMM_DEFAULT);
+    return s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, s);
+}
+static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(backend);
+    const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
+    const eg_tensor *a = args->in[0], *b = args->in[1], *out = args->out[0];
+    // The batch as a walk of two operands: merged, one axis is most often left.
+    eg_tensor shape, x[2];
+    const eg_tensor *both[2] = { &x[0], &x[1] };
+    memset(&shape, 0, sizeof shape);
+    shape.rank = (int8_t)p->batch_rank;
+    shape.size = 1;
+    for (int i = 0; i < p->batch_rank; i++) shape.size *= shape.dims[i] = p->batch[i];
+    x[0] = x[1] = shape;
+    memcpy(x[0].strides, p->a_strides, sizeof p->a_strides);
+    memcpy(x[1].strides, p->b_strides, sizeof p->b_strides);
+    egi_gpu_walk w;
+    egi_gpu_walk_make(&w, &shape, both, 2);
+    int64_t size = eg_dtype_size((eg_dtype)out->dtype);
+    if (p->k == 0) {
+        EGI_GPU_TRY(g, "matmul", cudaMemsetAsync(out->data, 0, (size_t)(out->size * size), g->compute));
+        return true;
+    }
+    if (out->dtype != EG_FLOAT32 && out->dtype != EG_FLOAT64) {
+        egi_gpu_product q = { p->ta, p->tb, p->m, p->n, p->k, p->lda, p->ldb, w, a->data, b->data, out->data };
+        int64_t blocks = egi_gpu_ceil(p->m, 16) * egi_gpu_ceil(p->n, 16) * shape.size;
+        if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_matmul: the product of integers is too large for %s", g->name) != NULL;
+        if (out->dtype == EG_INT32) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_integer_product<int32_t, uint32_t>), blocks, EGI_GPU_THREADS, g->compute, q);
+        else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_integer_product<int64_t, uint64_t>), blocks, EGI_GPU_THREADS, g->compute, q);
+        return egi_gpu_launched(g, args);
+    }
+    int last = w.rank - 1;
+    int64_t count = w.dims[last], calls = shape.size / count;
+    bool ok = true;
+    pthread_mutex_lock(&g->lock);
+    for (int64_t i = 0; i < calls && ok; i++) {
+        int64_t at[2] = { 0, 0 }, rest = i;
+        for (int d = last - 1; d >= 0; d--) {
+            at[0] += rest % w.dims[d] * w.strides[0][d];
+            at[1] += rest % w.dims[d] * w.strides[1][d];
+            rest /= w.dims[d];
+        }
+        ok = egi_gpu_blas(g, p, out->dtype, a->data + at[0] * size, b->data + at[1] * size, out->data + i * count * p->m * p->n * size, w.strides[0][last],
+                          w.strides[1][last], count);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return ok;
+}
+
+//# 6  CONVOLUTION AND POOLING ------------------------------------------------
+// Idea: a convolution and both its gradients are matrix products whose left matrix is never stored: element (i, k) is
+// fetched from where the filter's tap k looks at output i. A block makes a tile of 64 x 64 in steps of 16, its threads 4 x 4
+// each. What is summed over is long and the result small for the filter's gradient: there the sum is cut into parts, which
+// are then added in order.
+
+typedef struct egi_gpu_conv {
+    egi_conv_dims d;
+    int64_t cg, og, m, n, k;                     // channels in and out of a group; the product's sizes
+    int64_t down, across, parts, part;           // tiles; the sum in parts
+    egi_gpu_divisor by_w, by_h, by_c, by_kw, by_sh, by_sw;
+    const void *a, *b;
+    void *c;
+} egi_gpu_conv;
+enum { EGI_GPU_TILE = 64, EGI_GPU_STEP = 16 };
+
+// A place in an image, and a tap of the filter with a channel.
+typedef struct egi_gpu_place { int64_t image, at; int y, x; bool ok; } egi_gpu_place;
+typedef struct egi_gpu_tap { int y, x, channel, number; bool ok; } egi_gpu_tap;
+static __device__ __forceinline__ egi_gpu_place egi_gpu_place_of(const egi_gpu_conv &p, int64_t i, int64_t count, int64_t w, int64_t h) {
+    egi_gpu_place r;
+    uint32_t n = (uint32_t)i, q = egi_gpu_quotient(n, p.by_w), image = egi_gpu_quotient(q, p.by_h);
+    r.ok = i < count;
+    r.x = (int)(n - q * (uint32_t)w);
+    r.y = (int)(q - image * (uint32_t)h);
+    r.image = image;
+    r.at = i;
+    return r;
+}
+static __device__ __forceinline__ egi_gpu_tap egi_gpu_tap_of(const egi_gpu_conv &p, int64_t k, int64_t count, int64_t channels) {
+    egi_gpu_tap r;
+    uint32_t n = (uint32_t)k, q = egi_gpu_quotient(n, p.by_c), ky = egi_gpu_quotient(q, p.by_kw);
+    r.ok = k < count;
+    r.channel = (int)(n - q * (uint32_t)channels);
+    r.number = (int)q;
+    r.x = (int)((q - ky * (uint32_t)p.d.kw) * (uint32_t)p.d.dw);
+    r.y = (int)(ky * (uint32_t)p.d.dh);
+    return r;
+}
+// x as output place and tap see it.
+template <class T> static __device__ __forceinline__ T egi_gpu_seen(const egi_gpu_conv &p, const T *x, int64_t group, egi_gpu_place o, egi_gpu_tap t) {
+    int64_t y = o.y * p.d.sh - p.d.pt + t.y, c = o.x * p.d.sw - p.d.pl + t.x;
+    if (!o.ok || !t.ok || y < 0 || y >= p.d.h || c < 0 || c >= p.d.w) return 0;
+    return x[((o.image * p.d.h + y) * p.d.w + c) * p.d.c + group * p.cg + t.channel];
+}
+// The output gradient at the place that saw input place i through a tap, if there is one.
+template <class T> static __device__ __forceinline__ T egi_gpu_seer(const egi_gpu_conv &p, const T *dy, int64_t group, egi_gpu_place i, egi_gpu_tap t) {
+    int64_t y = i.y + p.d.pt - t.y, c = i.x + p.d.pl - t.x;
+    if (!i.ok || !t.ok || y < 0 || c < 0 || y > INT32_MAX || c > INT32_MAX) return 0;
+    int64_t oy = egi_gpu_quotient((uint32_t)y, p.by_sh), ox = egi_gpu_quotient((uint32_t)c, p.by_sw);
+    if (oy * p.d.sh != y || ox * p.d.sw != c || oy >= p.d.oh || ox >= p.d.ow) return 0;
+    return dy[((i.image * p.d.oh + oy) * p.d.ow + ox) * p.d.oc + group * p.og + t.channel];
+}
+template <class T, int WHAT> static __global__ void egi_gpu_convolve(egi_gpu_conv p) {
+    EGI_SHARED(T, sa, EGI_GPU_STEP * (EGI_GPU_TILE + 4));
+    EGI_SHARED(T, sb, EGI_GPU_STEP * (EGI_GPU_TILE + 4));
+    const int t = (int)threadIdx.x, tx = t % 16, ty = t / 16, wide = EGI_GPU_TILE + 4;
+    int64_t block = blockIdx.x;
+    const int64_t j0 = block % p.across * EGI_GPU_TILE, i0 = block / p.across % p.down * EGI_GPU_TILE;
+    block = block / p.across / p.down;
+    const int64_t group = block % p.d.groups, part = block / p.d.groups;
+    const int64_t first = part * p.part, end = first + p.part < p.k ? first + p.part : p.k;
+    const T *a = (const T *)p.a, *b = (const T *)p.b;
+    T sum[4][4] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 } };
+    // Which elements of the two tiles this thread fetches: l steps it through four of each. Neighbours fetch neighbours in memory.
+    egi_gpu_place rows[4];
+    egi_gpu_tap row = { 0, 0, 0, 0, false };
+    for (int l = 0; l < 4; l++) {
+        if (WHAT == EGI_CONV_FORWARD) rows[l] = egi_gpu_place_of(p, i0 + t / 16 + 16 * l, p.m, p.d.ow, p.d.oh);
+        if (WHAT == EGI_CONV_INPUT) rows[l] = egi_gpu_place_of(p, i0 + t / 16 + 16 * l, p.m, p.d.w, p.d.h);
+    }
+    if (WHAT == EGI_CONV_FILTER) row = egi_gpu_tap_of(p, i0 + t % 64, p.m, p.cg);
+    for (int64_t k0 = first; k0 < end; k0 += EGI_GPU_STEP) {
+        if (WHAT == EGI_CONV_FILTER) {
+            for (int l = 0; l < 4; l++) {
+                const int k = t / 64 + 4 * l;
+                const egi_gpu_place o = egi_gpu_place_of(p, k0 + k, end, p.d.ow, p.d.oh);
+                sa[k * wide + t % 64] = egi_gpu_seen(p, a, group, o, row);
+                sb[k * wide + t % 64] = o.ok && j0 + t % 64 < p.n ? b[o.at * p.d.oc + group * p.og + j0 + t % 64] : (T)0;
+            }
+        } else if (WHAT == EGI_CONV_FORWARD) {
+            const egi_gpu_tap tap = egi_gpu_tap_of(p, k0 + t % 16, end, p.cg);
+            for (int l = 0; l < 4; l++) {
+                const int64_t k = k0 + t / 64 + 4 * l;
+                sa[t % 16 * wide + t / 16 + 16 * l] = egi_gpu_seen(p, a, group, rows[l], tap);
+                sb[(t / 64 + 4 * l) * wide + t % 64] = k < end && j0 + t % 64 < p.n ? b[k * p.d.oc + group * p.og + j0 + t % 64] : (T)0;
+            }
+        } else {
+            const egi_gpu_tap tap = egi_gpu_tap_of(p, k0 + t % 16, end, p.og);
+            for (int l = 0; l < 4; l++) {
+                const int64_t j = j0 + t / 16 + 16 * l;
+                sa[t % 16 * wide + t / 16 + 16 * l] = egi_gpu_seer(p, a, group, rows[l], tap);
+                sb[t % 16 * wide + t / 16 + 16 * l] = tap.ok && j < p.n ? b[((int64_t)tap.number * p.cg + j) * p.d.oc + group * p.og + tap.channel] : (T)0;
+            }
+        }
+        EGI_BARRIER();
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+        for (int k = 0; k < EGI_GPU_STEP; k++) {
+            T u[4], v[4];
+            for (int q = 0; q < 4; q++) { u[q] = sa[k * wide + ty * 4 + q]; v[q] = sb[k * wide + tx * 4 + q]; }
+            for (int q = 0; q < 4; q++)
+                for (int r = 0; r < 4; r++) sum[q][r] += u[q] * v[r];
+        }
+        EGI_BARRIER();
+    }
+    for (int q = 0; q < 4; q++)
+        for (int r = 0; r < 4; r++) {
+            const int64_t i = i0 + ty * 4 + q, j = j0 + tx * 4 + r;
+            if (i >= p.m || j >= p.n) continue;
+            // The result's rows hold the columns of all groups; the parts of a sum lie one behind the other.
+            ((T *)p.c)[(part * p.m + i) * (p.n * p.d.groups) + group * p.n + j] = sum[q][r];
+        }
+}
+template <class T> static __global__ void egi_gpu_add_parts(int64_t n, int64_t parts, const T *from, T *to) {
+    EGI_GPU_EACH(i, n) {
+        T sum = 0;
+        for (int64_t k = 0; k < parts; k++) sum += from[k * n + i];
+        to[i] = sum;
+    }
+}
+// Where each group has one channel in there is nothing to multiply matrices of: one thread for each result.
+template <class T, int WHAT> static __global__ void egi_gpu_depthwise(egi_gpu_conv p, int64_t results) {
+    const T *a = (const T *)p.a, *b = (const T *)p.b;
+    const egi_conv_dims &d = p.d;
+    EGI_GPU_EACH(i, results) {
+        T sum = 0;
+        int64_t q = i;
+        if (WHAT == EGI_CONV_FORWARD) {
+            const int64_t o = q % d.oc; q /= d.oc;
+            const int64_t ox = q % d.ow; q /= d.ow;
+            const int64_t oy = q % d.oh, image = q / d.oh;
+            for (int64_t ky = 0; ky < d.kh; ky++)
+                for (int64_t kx = 0; kx < d.kw; kx++) {
+                    const int64_t y = oy * d.sh - d.pt + ky * d.dh, x = ox * d.sw - d.pl + kx * d.dw;
+                    if (y >= 0 && y < d.h && x >= 0 && x < d.w) sum += a[((image * d.h + y) * d.w + x) * d.c + o / p.og] * b[(ky * d.kw + kx) * d.oc + o];
+                }
+        } else {
+            const int64_t c = q % d.c; q /= d.c;
+            const int64_t x = q % d.w; q /= d.w;
+            const int64_t y = q % d.h, image = q / d.h;
+            for (int64_t ky = 0; ky < d.kh; ky++)
+                for (int64_t kx = 0; kx < d.kw; kx++) {
+                    const int64_t ty = y + d.pt - ky * d.dh, tx = x + d.pl - kx * d.dw;
+                    if (ty < 0 || tx < 0 || ty % d.sh || tx % d.sw || ty / d.sh >= d.oh || tx / d.sw >= d.ow) continue;
+                    const int64_t at = ((image * d.oh + ty / d.sh) * d.ow + tx / d.sw) * d.oc + c * p.og;
+                    for (int64_t o = 0; o < p.og; o++) sum += a[at + o] * b[(ky * d.kw + kx) * d.oc + c * p.og + o];
+                }
+        }
+        ((T *)p.c)[i] = sum;
+    }
+}
+// The depthwise filter's gradient: a block adds up all places for one element.
+template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv p) {
+    EGI_SHARED(T, s, EGI_GPU_THREADS);
+    const T *a = (const T *)p.a, *b = (const T *)p.b;
+    const egi_conv_dims &d = p.d;
+    const int t = (int)threadIdx.x;
+    const int64_t o = blockIdx.x % d.oc, ky = blockIdx.x / d.oc / d.kw, kx = blockIdx.x / d.oc % d.kw, places = d.n * d.oh * d.ow;
+    T sum = 0;
+    for (int64_t i = t; i < places; i += EGI_GPU_THREADS) {
+        const int64_t ox = i % d.ow, oy = i / d.ow % d.oh, image = i / d.ow / d.oh, y = oy * d.sh - d.pt + ky * d.dh, x = ox * d.sw - d.pl + kx * d.dw;
+        if (y >= 0 && y < d.h && x >= 0 && x < d.w) sum += a[((image * d.h + y) * d.w + x) * d.c + o / p.og] * b[i * d.oc + o];
+    }
+    s[t] = sum;
+    for (int h = EGI_GPU_THREADS / 2; h > 0; h /= 2) {
+        EGI_BARRIER();
+        if (t < h) s[t] += s[t + h];
+    }
+    if (t == 0) ((T *)p.c)[blockIdx.x] = s[0];
+}
+template <class T> static bool egi_gpu_conv_type(egi_gpu *g, const egi_args *args, egi_gpu_conv *p, egi_conv_kind kind) {
+    const eg_tensor *out = args->out[0];
+    if (p->cg == 1 && p->d.groups > 1) {
+        if (kind == EGI_CONV_FORWARD) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_FORWARD>), egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, *p, out->size);
+        else if (kind == EGI_CONV_INPUT) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_INPUT>), egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, *p, out->size);
+        else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_depthwise_filter<T>, out->size, EGI_GPU_THREADS, g->compute, *p);
+        return egi_gpu_launched(g, args);
+    }
+    int64_t tiles = p->across * p->down * p->d.groups, bytes = 0;
+    void *parts = NULL;
+    p->parts = kind == EGI_CONV_FILTER ? egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(512, tiles), p->k / 512)) : 1;
+    p->part = egi_gpu_max(1, egi_gpu_ceil(p->k, p->parts));
+    if (tiles * p->parts > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    if (p->parts > 1) {
+        bytes = p->parts * out->size * (int64_t)sizeof(T);
+        if (!(parts = egi_gpu_workspace(g, args->op->name, bytes))) return false;
+        p->c = parts;
+    }
+    if (kind == EGI_CONV_FORWARD) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FORWARD>), tiles, EGI_GPU_THREADS, g->compute, *p);
+    else if (kind == EGI_CONV_INPUT) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_INPUT>), tiles, EGI_GPU_THREADS, g->compute, *p);
+    else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FILTER>), tiles * p->parts, EGI_GPU_THREADS, g->compute, *p);
+    if (parts) {
+        EGI_LAUNCH(egi_gpu_add_parts<T>, egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, out->size, p->parts, (const T *)parts, (T *)(void *)out->data);
+        egi_gpu_deallocate(&g->backend, parts, bytes);
+    }
+    return egi_gpu_launched(g, args);
+}
+static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_conv_parameters *q = (const egi_conv_parameters *)args->parameters;
+    const egi_conv_dims *d = &q->dims;
+    egi_gpu_conv p;
+    memset(&p, 0, sizeof p);
+    p.d = *d;
+    p.cg = d->c / d->groups;
+    p.og = d->oc / d->groups;
+    int64_t places = d->n * d->oh * d->ow, pixels = d->n * d->h * d->w, taps = d->kh * d->kw;
+    p.m = q->kind == EGI_CONV_FORWARD ? places : q->kind == EGI_CONV_INPUT ? pixels : taps * p.cg;
+    p.n = q->kind == EGI_CONV_INPUT ? p.cg : p.og;
+    p.k = q->kind == EGI_CONV_FORWARD ? taps * p.cg : q->kind == EGI_CONV_INPUT ? taps * p.og : places;
+    p.down = egi_gpu_ceil(p.m, EGI_GPU_TILE);
+    p.across = egi_gpu_ceil(p.n, EGI_GPU_TILE);
+    p.by_w = egi_gpu_divide_by(q->kind == EGI_CONV_INPUT ? d->w : d->ow);
+    p.by_h = egi_gpu_divide_by(q->kind == EGI_CONV_INPUT ? d->h : d->oh);
+    p.by_c = egi_gpu_divide_by(q->kind == EGI_CONV_INPUT ? p.og : p.cg);
+    p.by_kw = egi_gpu_divide_by(d->kw);
+    p.by_sh = egi_gpu_divide_by(d->sh);
+    p.by_sw = egi_gpu_divide_by(d->sw);
+    p.a = args->in[0]->data;
+    p.b = args->in[1]->data;
+    p.c = args->out[0]->data;
+    const eg_tensor *out = args->out[0];
+    if (p.m > INT32_MAX - 64 || p.k > INT32_MAX - 64 || d->h + d->pt > INT32_MAX || d->w + d->pl > INT32_MAX || d->sh > INT32_MAX || d->sw > INT32_MAX)
+        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    if (p.k == 0) {
+        EGI_GPU_TRY(g, args->op->name, cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)), g->compute));
+        return true;
+    }
+    return out->dtype == EG_FLOAT32 ? egi_gpu_conv_type<float>(g, args, &p, q->kind) : egi_gpu_conv_type<double>(g, args, &p, q->kind);
+}
+
+// Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their order.
+template <class T> static __global__ void egi_gpu_pool(egi_pool_dims d, int kind, int64_t results, const T *from, void *to) {
+    EGI_GPU_EACH(i, results) {
+        int64_t q = i;
+        const int64_t c = q % d.c; q /= d.c;
+        if (kind == EGI_POOL_AVG_GRAD) {
+            const int64_t x = q % d.w; q /= d.w;
+            const int64_t y = q % d.h, image = q / d.h;
+            // Windows oy with oy sh - pt <= y < oy sh - pt + kh.
+            int64_t first_y = y + d.pt - d.kh + 1, first_x = x + d.pl - d.kw + 1, last_y = (y + d.pt) / d.sh, last_x = (x + d.pl) / d.sw;
+            first_y = first_y <= 0 ? 0 : (first_y + d.sh - 1) / d.sh;
+            first_x = first_x <= 0 ? 0 : (first_x + d.sw - 1) / d.sw;
+            T sum = 0;
+            for (int64_t oy = first_y; oy <= last_y && oy < d.oh; oy++)
+                for (int64_t ox = first_x; ox <= last_x && ox < d.ow; ox++) {
+                    int64_t y0 = oy * d.sh - d.pt, x0 = ox * d.sw - d.pl, y1 = y0 + d.kh < d.h ? y0 + d.kh : d.h, x1 = x0 + d.kw < d.w ? x0 + d.kw : d.w;
+                    y0 = y0 > 0 ? y0 : 0;
+                    x0 = x0 > 0 ? x0 : 0;
+                    sum += (T)1 / (T)((y1 - y0) * (x1 - x0)) * from[((image * d.oh + oy) * d.ow + ox) * d.c + c];
+                }
+            ((T *)to)[i] = sum;
+            continue;
+        }
+        const int64_t ox = q % d.ow; q /= d.ow;
+        const int64_t oy = q % d.oh, image = q / d.oh;
+        int64_t y0 = oy * d.sh - d.pt, x0 = ox * d.sw - d.pl;
+        const int64_t y1 = y0 + d.kh < d.h ? y0 + d.kh : d.h, x1 = x0 + d.kw < d.w ? x0 + d.kw : d.w;
+        y0 = y0 > 0 ? y0 : 0;
+        x0 = x0 > 0 ? x0 : 0;
+        int64_t best = -1;
+        T top = 0, sum = 0;
+        for (int64_t y = y0; y < y1; y++)
+            for (int64_t x = x0; x < x1; x++) {
+                const int64_t at = ((image * d.h + y) * d.w + x) * d.c + c;
+                const T v = from[at];
+                sum += v;
+                if (best < 0 || v > top || (v != v && top == top)) { best = at; top = v; }
+            }
+        if (kind == EGI_POOL_MAX_INDEX) ((int64_t *)to)[i] = best;
+        else ((T *)to)[i] = y0 < y1 && x0 < x1 ? sum / (T)((y1 - y0) * (x1 - x0)) : (T)0;
+    }
+}
+static bool egi_gpu_run_pool(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
+    const eg_tensor *x = args->in[0], *out = args->out[0];
+    if (x->dtype == EG_FLOAT32)
+        EGI_LAUNCH(egi_gpu_pool<float>, egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, p->dims, (int)p->kind, out->size, (const float *)(const void *)x->data, (void *)out->data);
+    else
+        EGI_LAUNCH(egi_gpu_pool<double>, egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, p->dims, (int)p->kind, out->size, (const double *)(const void *)x->data, (void *)out->data);
+    return egi_gpu_launched(g, args);
+}
+
+//# 7  INDICES AND SORTING ----------------------------------------------------
+// Idea: an index that is out of range is noted in the device's fault and skipped; the next read reports it. Sorting is
+// by value and then by place, so that no two elements are equal: stable, and the same whatever the order of threads. Tiles
+// of 512 are sorted in shared memory; then neighbouring runs are merged, each element finding its new place by counting
+// those of the other run before it. What is scattered is sorted by index first: then one thread adds up all of a row's
+// updates, in their order.
+
+typedef struct egi_gpu_pick { int64_t outer, rows, inner, count; int index_dtype, index_size; unsigned site; egi_gpu_fault *fault; const void *from, *indices; void *to; } egi_gpu_pick;
+static __device__ __forceinline__ int64_t egi_gpu_index(const egi_gpu_pick &p, int64_t i) {
+    return egi_load_int(p.index_dtype, (const char *)p.indices + i * p.index_size);
+}
+template <class U> static __global__ void egi_gpu_gather(egi_gpu_pick p) {
+    EGI_GPU_EACH(i, p.outer * p.count * p.inner) {
+        int64_t j = i % p.inner, q = i / p.inner, k = q % p.count, o = q / p.count, index = egi_gpu_index(p, k);
+        U v;
+        memset(&v, 0, sizeof v);
+        if (index >= 0 && index < p.rows) v = ((const U *)p.from)[(o * p.rows + index) * p.inner + j];
+        else egi_gpu_bad_index(p.fault, p.site, index, k, p.rows);
+        ((U *)p.to)[i] = v;
+    }
+}
+static bool egi_gpu_run_gather(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_gather_parameters *q = (const egi_gather_parameters *)args->parameters;
+    const eg_tensor *x = args->in[0], *indices = args->in[1], *out = args->out[0];
+    egi_gpu_pick p;
+    memset(&p, 0, sizeof p);
+    int64_t row = q->inner * eg_dtype_size((eg_dtype)x->dtype), unit = 16;
+    while (row % unit || (uintptr_t)x->data % (uintptr_t)unit || (uintptr_t)out->data % (uintptr_t)unit) unit /= 2;      // the widest that moves whole rows
+    p.outer = q->outer;
+    p.rows = q->rows;
+    p.inner = row / unit;
+    p.count = indices->size;
+    p.index_dtype = indices->dtype;
+    p.index_size = (int)eg_dtype_size((eg_dtype)indices->dtype);
+    p.site = egi_gpu_note(g, q->name, indices);
+    p.fault = g->fault;
+    p.from = x->data;
+    p.indices = indices->data;
+    p.to = out->data;
+    int64_t blocks = egi_gpu_blocks(p.outer * p.count * p.inner);
+    if (p.outer * p.count * p.inner == 0) return true;
+    if (unit == 16) EGI_LAUNCH(egi_gpu_gather<uint4>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (unit == 8) EGI_LAUNCH(egi_gpu_gather<uint64_t>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (unit == 4) EGI_LAUNCH(egi_gpu_gather<uint32_t>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (unit == 2) EGI_LAUNCH(egi_gpu_gather<uint16_t>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else EGI_LAUNCH(egi_gpu_gather<uint8_t>, blocks, EGI_GPU_THREADS, g->compute, p);
+    return egi_gpu_launched(g, args);
+}
+
+enum { EGI_GPU_RUN = 2 * EGI_GPU_THREADS };
+// Does element i stand before element j? NaN stands last.
+template <class T> static __device__ __forceinline__ bool egi_gpu_before(T a, int64_t i, T b, int64_t j, bool descending) {
+    bool na = egi_gpu_nan(a), nb = egi_gpu_nan(b);
+    if (na != nb) return nb;
+    if (na || a == b) return i < j;
+    return descending ? a > b : a < b;
+}
+// Rows of n, each in tiles of EGI_GPU_RUN: Batcher's bitonic sort of a tile.
+template <class T> static __global__ void egi_gpu_sort_tiles(int64_t n, bool descending, const T *x, int64_t *order) {
+    EGI_SHARED(T, key, EGI_GPU_RUN);
+    EGI_SHARED(int, place, EGI_GPU_RUN);
+    const int t = (int)threadIdx.x;
+    const int64_t tiles = (n + EGI_GPU_RUN - 1) / EGI_GPU_RUN, row = blockIdx.x / tiles, first = blockIdx.x % tiles * EGI_GPU_RUN;
+    const int count = n - first < EGI_GPU_RUN ? (int)(n - first) : (int)EGI_GPU_RUN;
+    for (int i = t; i < EGI_GPU_RUN; i += EGI_GPU_THREADS) {
+        key[i] = i < count ? x[row * n + first + i] : (T)0;
+        place[i] = i;
+    }
+    for (int size = 2; size <= EGI_GPU_RUN; size *= 2)
+        for (int step = size / 2; step > 0; step /= 2) {
+            EGI_BARRIER();
+            const int i = t / step * (2 * step) + t % step, j = i + step;
+            const bool i_in = place[i] < count, j_in = place[j] < count;      // what is beyond the end stands last
+            const bool before = i_in && j_in ? egi_gpu_before(key[i], place[i], key[j], place[j], descending) : i_in != j_in ? i_in : place[i] < place[j];
+            if (before != ((i & size) == 0)) {
+                const T k = key[i];
+                const int q = place[i];
+                key[i] = key[j];
+                place[i] = place[j];
+                key[j] = k;
+                place[j] = q;
+            }
+        }
+    EGI_BARRIER();
+    for (int i = t; i < count; i += EGI_GPU_THREADS) order[row * n + first + i] = first + place[i];
+}
+template <class T> static __global__ void egi_gpu_merge(int64_t rows, int64_t n, int64_t width, bool descending, const T *x, const int64_t *from, int64_t *to) {
+    EGI_GPU_EACH(at, rows * n) {
+        const int64_t row = at / n, i = at % n, run = i / width, pair = run / 2 * 2 * width, middle = pair + width < n ? pair + width : n;
+        const int64_t end = pair + 2 * width < n ? pair + 2 * width : n, e = from[at];
+        const T *keys = x + row * n;
+        const T key = keys[e];
+        int64_t low = run % 2 ? pair : middle, high = run % 2 ? middle : end;
+        const int64_t start = low;
+        while (low < high) {                     // how many of the other run stand before it
+            const int64_t half = low + (high - low) / 2, other = from[row * n + half];
+            if (egi_gpu_before(keys[other], other, key, e, descending)) low = half + 1;
+            else high = half;
+        }
+        to[row * n + pair + (i - run * width) + (low - start)] = e;
+    }
+}
+template <class T> static bool egi_gpu_argsort(egi_gpu *g, const char *op, int64_t rows, int64_t n, bool descending, const void *x, int64_t *order) {
+    int64_t tiles = rows * egi_gpu_ceil(n, EGI_GPU_RUN), *other = NULL, *from = order, *to;
+    if (tiles > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", op, g->name) != NULL;
+    if (n > EGI_GPU_RUN && !(other = (int64_t *)egi_gpu_workspace(g, op, rows * n * 8))) return false;
+    to = other;
+    int passes = 0;
+    for (int64_t width = EGI_GPU_RUN; width < n; width *= 2) passes++;
+    if (passes % 2) { from = other; to = order; }                        // so that the last pass ends in order
+    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_sort_tiles<T>, tiles, EGI_GPU_THREADS, g->compute, n, descending, (const T *)x, from);
+    for (int64_t width = EGI_GPU_RUN; width < n; width *= 2) {
+        EGI_LAUNCH(egi_gpu_merge<T>, egi_gpu_blocks(rows * n), EGI_GPU_THREADS, g->compute, rows, n, width, descending, (const T *)x, (const int64_t *)from, to);
+        int64_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (other) egi_gpu_deallocate(&g->backend, other, rows * n * 8);
+    EGI_GPU_TRY(g, op, cudaGetLastError());
+    return true;
+}
+static bool egi_gpu_run_argsort(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
+    const void *x = args->in[0]->data;
+    int64_t *order = (int64_t *)(void *)args->out[0]->data;
+    switch (args->in[0]->dtype) {
+        case EG_FLOAT32: return egi_gpu_argsort<float>(g, "argsort", r->outer, r->n, r->reverse, x, order);
+        case EG_FLOAT64: return egi_gpu_argsort<double>(g, "argsort", r->outer, r->n, r->reverse, x, order);
+        case EG_INT32: return egi_gpu_argsort<int32_t>(g, "argsort", r->outer, r->n, r->reverse, x, order);
+        case EG_INT64: return egi_gpu_argsort<int64_t>(g, "argsort", r->outer, r->n, r->reverse, x, order);
+        default: return egi_gpu_argsort<uint8_t>(g, "argsort", r->outer, r->n, r->reverse, x, order);
+    }
+}
+
+static __global__ void egi_gpu_check_indices(egi_gpu_pick p, int64_t *to) {
+    EGI_GPU_EACH(i, p.count) {
+        int64_t index = egi_gpu_index(p, i);
+        if (index < 0 || index >= p.rows) {
+            egi_gpu_bad_index(p.fault, p.site, index, i, p.rows);
+            index = -1;
+        }
+        to[i] = index;
+    }
+}
+template <class T, class U> static __global__ void egi_gpu_scatter(egi_gpu_pick p, const int64_t *index, const int64_t *order) {
+    EGI_GPU_EACH(i, p.outer * p.count * p.inner) {
+        int64_t j = i % p.inner, q = i / p.inner, k = q % p.count, o = q / p.count, row = index[order[k]];
+        if (row < 0 || (k > 0 && index[order[k - 1]] == row)) continue;        // another thread's
+        U sum = 0;
+        for (; k < p.count && index[order[k]] == row; k++) sum = (U)(T)(sum + (U)((const T *)p.from)[(o * p.count + order[k]) * p.inner + j]);
+        ((T *)p.to)[(o * p.rows + row) * p.inner + j] = (T)sum;
+    }
+}
+static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_gather_parameters *q = (const egi_gather_parameters *)args->parameters;
+    const eg_tensor *indices = args->in[1], *out = args->out[0];
+    egi_gpu_pick p;
+    memset(&p, 0, sizeof p);
+    p.outer = q->outer;
+    p.rows = q->rows;
+    p.inner = q->inner;
+    p.count = indices->size;
+    p.index_dtype = indices->dtype;
+    p.index_size = (int)eg_dtype_size((eg_dtype)indices->dtype);
+    p.site = egi_gpu_note(g, q->name, indices);
+    p.fault = g->fault;
+    p.from = args->in[0]->data;
+    p.indices = indices->data;
+    p.to = out->data;
+    EGI_GPU_TRY(g, q->name, cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)), g->compute));
+    int64_t units = p.outer * p.count * p.inner, blocks = egi_gpu_blocks(units), bytes = p.count * 16;
+    if (p.count == 0) return true;
+    int64_t *index = (int64_t *)egi_gpu_workspace(g, q->name, bytes), *order = index + p.count;
+    if (!index) return false;
+    EGI_LAUNCH(egi_gpu_check_indices, egi_gpu_blocks(p.count), EGI_GPU_THREADS, g->compute, p, index);
+    bool ok = egi_gpu_argsort<int64_t>(g, q->name, 1, p.count, false, index, order);
+    if (ok && units) switch (out->dtype) {
+        case EG_FLOAT32: EGI_LAUNCH((egi_gpu_scatter<float, float>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
+        case EG_FLOAT64: EGI_LAUNCH((egi_gpu_scatter<double, double>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
+        case EG_INT32: EGI_LAUNCH((egi_gpu_scatter<int32_t, uint32_t>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
+        case EG_INT64: EGI_LAUNCH((egi_gpu_scatter<int64_t, uint64_t>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
+        default: EGI_LAUNCH((egi_gpu_scatter<uint8_t, unsigned>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
+    }
+    egi_gpu_deallocate(&g->backend, index, bytes);
+    return ok && egi_gpu_launched(g, args);
+}
+
+//# 8  RANDOM NUMBERS, UPDATES ------------------------------------------------
+// Idea: eager.h's own functions compute any part of a draw alone; here each thread makes the four elements of a block.
+// Bits, uniforms and integers are the CPU's. Normals may differ in the last bits, where nvcc fuses products and sums: to
+// 4 ulp for float64, and to 1 ulp for float32, which is rounded from that. An optimizer's rules come out of its table.
+
+typedef struct egi_gpu_draw { egi_random r; double a, b, cut; int64_t low, high, n; int dtype, size; void *out; } egi_gpu_draw;
+template <int KIND> static __global__ void egi_gpu_random(egi_gpu_draw p) {
+    const int64_t each = KIND == EGI_INTEGERS || p.dtype == EG_FLOAT64 ? 2 : 4;
+    EGI_GPU_EACH(i, (p.n + each - 1) / each) {
+        const int64_t first = i * each, count = p.n - first < each ? p.n - first : each;
+        if (KIND == EGI_BERNOULLI) egi_random_bernoulli((unsigned char *)p.out + first, first, count, p.r, p.a);
+        else if (KIND == EGI_INTEGERS) {
+            int64_t v[2];
+            egi_random_int64(v, first, count, p.r, p.low, p.high);
+            for (int64_t k = 0; k < count; k++) egi_gpu_convert(EG_INT64, &v[k], p.dtype, (char *)p.out + (first + k) * p.size);
+        } else if (KIND == EGI_UNIFORM) {
+            if (p.dtype == EG_FLOAT32) egi_random_uniform_f32((float *)p.out + first, first, count, p.r, p.a, p.b);
+            else egi_random_uniform_f64((double *)p.out + first, first, count, p.r, p.a, p.b);
+        } else if (p.dtype == EG_FLOAT32) egi_random_normal_f32((float *)p.out + first, first, count, p.r, p.a, p.b, p.cut);
+        else egi_random_normal_f64((double *)p.out + first, first, count, p.r, p.a, p.b, p.cut);
+    }
+}
+static bool egi_gpu_run_random(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_random_parameters *r = (const egi_random_parameters *)args->parameters;
+    const eg_tensor *out = args->out[0];
+    egi_gpu_draw p;
+    memset(&p, 0, sizeof p);
+    p.r.seed = r->seed;
+    p.r.counter = r->counter;
+    p.a = r->a;
+    p.b = r->b;
+    p.cut = r->kind == EGI_TRUNCATED_NORMAL ? 2 : HUGE_VAL;
+    p.low = r->low;
+    p.high = r->high;
+    p.n = out->size;
+    p.dtype = out->dtype;
+    p.size = (int)eg_dtype_size((eg_dtype)out->dtype);
+    p.out = out->data;
+    if (r->kind == EGI_PERMUTATION) {            // each place depends on those before it: the host does it
+        int64_t *host = (int64_t *)malloc((size_t)p.n * sizeof *host);
+        if (!host) return eg_raise(EG_ERROR_MEMORY, "eg_random_permutation: out of memory") != NULL;
+        egi_random_permutation(host, p.n, p.r);
+        bool ok = egi_gpu_write(b, out->data, host, p.n * 8);
+        free(host);
+        return ok;
+    }
+    int64_t blocks = egi_gpu_blocks(egi_gpu_ceil(p.n, 2));
+    if (r->kind == EGI_BERNOULLI) EGI_LAUNCH(egi_gpu_random<EGI_BERNOULLI>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (r->kind == EGI_INTEGERS) EGI_LAUNCH(egi_gpu_random<EGI_INTEGERS>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (r->kind == EGI_UNIFORM) EGI_LAUNCH(egi_gpu_random<EGI_UNIFORM>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else EGI_LAUNCH(egi_gpu_random<EGI_NORMAL>, blocks, EGI_GPU_THREADS, g->compute, p);
+    return egi_gpu_launched(g, args);
+}
+
+// The rate and the step are read by the kernel where they live on its device, and sent along where they do not. Thread 0 of each
+// block makes the rule's scalars of them.
+typedef struct egi_gpu_update { int64_t n; eg_optimizer_options options; double rate; int64_t step; const double *rate_at; const int64_t *step_at; const void *in[5]; void *out[4]; } egi_gpu_update;
+#define EGI_GPU_RULE(name, slots, scalars, body) \
+    static __global__ void EGI_PASTE(EGI_PASTE(EGI_V, _gpu_update_), name)(egi_gpu_update p) { \
+        EGI_SHARED(EGI_T, k, 8); \
+        if (threadIdx.x == 0) { \
+            double s[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, rate = p.rate_at ? *p.rate_at : p.rate; \
+            egi_scalars_##name(&p.options, rate, (double)(p.step_at ? *p.step_at : p.step), s); \
+            s[7] = rate * p.options.weight_decay; \
+            for (int i = 0; i < 8; i++) k[i] = (EGI_T)s[i]; \
+        } \
+        EGI_BARRIER(); \
+        const EGI_T k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3], k4 = k[4], k5 = k[5], decay = k[7]; \
+        (void)k0; (void)k1; (void)k2; (void)k3; (void)k4; (void)k5; \
+        EGI_GPU_EACH(i, p.n) { \
+            EGI_T w = ((const EGI_T *)p.in[0])[i], g = ((const EGI_T *)p.in[1])[i], s0 = slots > 0 ? ((const EGI_T *)p.in[2])[i] : 0, \
+                  s1 = slots > 1 ? ((const EGI_T *)p.in[3])[i] : 0, s2 = slots > 2 ? ((const EGI_T *)p.in[4])[i] : 0; \
+            (void)s0; (void)s1; (void)s2; \
+            w = EGI_SUB(w, EGI_MUL(w, decay)); \
+            body \
+            ((EGI_T *)p.out[0])[i] = w; \
+            if (slots > 0) ((EGI_T *)p.out[1])[i] = s0; \
+            if (slots > 1) ((EGI_T *)p.out[2])[i] = s1; \
+            if (slots > 2) ((EGI_T *)p.out[3])[i] = s2; \
+        } \
+    }
+#define EGI_V egi_f32
+#define EGI_T float
+EGI_UPDATE_TABLE(EGI_GPU_RULE)
+#undef EGI_V
+#undef EGI_T
+#define EGI_V egi_f64
+#define EGI_T double
+EGI_UPDATE_TABLE(EGI_GPU_RULE)
+#undef EGI_V
+#undef EGI_T
+#define EGI_GPU_RULE_ROW(name, slots, scalars, body) { slots, egi_f32_gpu_update_##name, egi_f64_gpu_update_##name },
+static const struct { int slots; void (*f32)(egi_gpu_update p), (*f64)(egi_gpu_update p); } egi_gpu_rules[] = { EGI_UPDATE_TABLE(EGI_GPU_RULE_ROW) };
+static bool egi_gpu_run_update(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const egi_update_parameters *u = (const egi_update_parameters *)args->parameters;
+    const eg_tensor *w = args->in[0], *rate = args->in[2], *step = args->in[3];
+    int slots = egi_gpu_rules[u->rule].slots;
+    egi_gpu_update p;
+    memset(&p, 0, sizeof p);
+    p.n = w->size;
+    p.options = u->options;
+    if (rate->buffer->backend == b) p.rate_at = (const double *)(const void *)rate->data;
+    else if (!egi_gpu_number(rate, &p.rate, 8)) return false;
+    if (step->buffer->backend == b) p.step_at = (const int64_t *)(const void *)step->data;
+    else if (!egi_gpu_number(step, &p.step, 8)) return false;
+    cudaSetDevice(g->ordinal);
+    p.in[0] = w->data;
+    p.in[1] = args->in[1]->data;
+    for (int i = 0; i < slots; i++) p.in[2 + i] = args->in[4 + i]->data;
+    for (int i = 0; i <= slots; i++) p.out[i] = args->out[i]->data;
+    int64_t blocks = egi_gpu_min(egi_gpu_blocks(p.n), 2048);
+    EGI_LAUNCH_WITH_BARRIERS((w->dtype == EG_FLOAT32 ? egi_gpu_rules[u->rule].f32 : egi_gpu_rules[u->rule].f64), blocks, EGI_GPU_THREADS, g->compute, p);
+    EGI_GPU_TRY(g, "apply_gradients", cudaGetLastError());
+    return true;
+}
+
+template <class T> static __global__ void egi_gpu_count_nonfinite(int64_t n, const T *x, unsigned long long *count) {
+    unsigned long long mine = 0;
+    EGI_GPU_EACH(i, n) mine += !(x[i] - x[i] == 0);
+    if (mine) atomicAdd(count, mine);
+}
+static bool egi_gpu_run_nonfinite(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    const eg_tensor *x = args->in[0];
+    unsigned long long *count = (unsigned long long *)egi_gpu_workspace(g, "trap_nonfinite", 8);
+    uint64_t zero = 0;
+    if (!count) return false;
+    bool ok = egi_gpu_write(b, count, &zero, 8);
+    if (ok && x->dtype == EG_FLOAT32)
+        EGI_LAUNCH(egi_gpu_count_nonfinite<float>, egi_gpu_blocks(x->size), EGI_GPU_THREADS, g->compute, x->size, (const float *)(const void *)x->data, count);
+    if (ok && x->dtype == EG_FLOAT64)
+        EGI_LAUNCH(egi_gpu_count_nonfinite<double>, egi_gpu_blocks(x->size), EGI_GPU_THREADS, g->compute, x->size, (const double *)(const void *)x->data, count);
+    ok = ok && egi_gpu_launched(g, args) && egi_gpu_read(b, (void *)(uintptr_t)args->parameters, count, 8);
+    egi_gpu_deallocate(b, count, 8);
+    return ok;
+}
+
+//# 9  THE TABLE --------------------------------------------------------------
+// Idea: each GPU that there is gets its struct when one is first asked for, and registers.
+
+static egi_gpu egi_gpus[EGI_GPU_MOST];
+static pthread_mutex_t egi_gpu_start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool egi_gpu_started;
+static char egi_gpu_why[200];
+
+static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
+    egi_gpu_run_elementwise, egi_gpu_run_copy, egi_gpu_run_fill, egi_gpu_run_reduce, egi_gpu_run_cumsum, egi_gpu_run_argsort, egi_gpu_run_softmax,
+    egi_gpu_run_sparse_xent, egi_gpu_run_matmul, egi_gpu_run_conv, egi_gpu_run_pool, egi_gpu_run_gather, egi_gpu_run_scatter_add, egi_gpu_run_random,
+    egi_gpu_run_update, egi_gpu_run_nonfinite
+};
+static_assert(sizeof egi_gpu_kernels / sizeof *egi_gpu_kernels == EGI_KERNELS, "a kernel is missing here, or one too many");
+
+static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
+    cudaError_t e;
+    void *p = NULL;
+    memset(g, 0, sizeof *g);
+    g->ordinal = ordinal;
+    snprintf(g->name, sizeof g->name, "gpu:%d", ordinal);
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_mutex_init(&g->reading, NULL);
+    if ((e = cudaSetDevice(ordinal)) != cudaSuccess) return e;
+    if ((e = cudaStreamCreateWithFlags(&g->compute, cudaStreamNonBlocking)) != cudaSuccess) return e;
+    if ((e = cudaStreamCreateWithFlags(&g->copy, cudaStreamNonBlocking)) != cudaSuccess) return e;
+    if ((e = cudaEventCreateWithFlags(&g->computed, cudaEventDisableTiming)) != cudaSuccess) return e;
+    for (int i = 0; i < 2; i++) {
+        if ((e = cudaEventCreateWithFlags(&g->staged[i], cudaEventDisableTiming)) != cudaSuccess) return e;
+        if ((e = cudaHostAlloc(&p, EGI_GPU_STAGE, cudaHostAllocPortable)) != cudaSuccess) return e;
+        g->stage[i] = (char *)p;
+    }
+    if ((e = cudaHostAlloc(&p, EGI_GPU_STAGE, cudaHostAllocPortable)) != cudaSuccess) return e;
+    g->read_stage = (char *)p;
+    if ((e = cudaHostAlloc(&p, sizeof *g->fault, cudaHostAllocPortable | cudaHostAllocMapped)) != cudaSuccess) return e;
+    g->fault = (egi_gpu_fault *)p;
+    memset(g->fault, 0, sizeof *g->fault);
+    if (cublasCreate(&g->blas) != CUBLAS_STATUS_SUCCESS || cublasSetStream(g->blas, g->compute) != CUBLAS_STATUS_SUCCESS) return cudaErrorUnknown;
+    g->backend = *egi_backend_cpu();
+    g->backend.name = g->name;
+    g->backend.host_reads = false;
+    g->backend.state = g;
+    g->backend.allocate = egi_gpu_allocate;
+    g->backend.deallocate = egi_gpu_deallocate;
+    g->backend.write = egi_gpu_write;
+    g->backend.read = egi_gpu_read;
+    for (int k = 0; k < EGI_KERNELS; k++) g->backend.kernel[k] = egi_gpu_kernels[k];
+    g->backend.synchronize = egi_gpu_synchronize;
+    g->backend.trim = egi_gpu_trim;
+    return cudaSuccess;
+}
+static void egi_gpu_unmake(egi_gpu *g) {
+    if (g->blas) cublasDestroy(g->blas);
+    if (g->fault) cudaFreeHost(g->fault);
+    if (g->read_stage) cudaFreeHost(g->read_stage);
+    for (int i = 0; i < 2; i++) {
+        if (g->stage[i]) cudaFreeHost(g->stage[i]);
+        if (g->staged[i]) cudaEventDestroy(g->staged[i]);
+    }
+    if (g->computed) cudaEventDestroy(g->computed);
+    if (g->copy) cudaStreamDestroy(g->copy);
+    if (g->compute) cudaStreamDestroy(g->compute);
+    cudaGetLastError();
+}
+// Registers the GPUs there are, once; what could not be is tried again. Why there is none, or NULL.
+static const char *egi_gpu_find(void) {
+    int count = 0, driver = 0;
+    cudaError_t e = cudaDriverGetVersion(&driver);
+    if (e == cudaSuccess && driver > 0) e = cudaGetDeviceCount(&count);
+    if (e == cudaErrorInsufficientDriver || (e == cudaSuccess && driver == 0)) {
+        cudaGetLastError();
+        return driver ? "no NVIDIA driver as new as this program's CUDA is installed" : "no NVIDIA driver is installed";
+    }
+    if (e == cudaErrorNoDevice || (e == cudaSuccess && count == 0)) { cudaGetLastError(); return "no GPU is found, though there is a driver"; }
+    for (int i = 0; i < count && i < EGI_GPU_MOST; i++) {
+        cudaError_t here = egi_gpu_make(&egi_gpus[i], i);
+        if (here == cudaSuccess && egi_backend_register(&egi_gpus[i].backend)) egi_gpu_started = true;
+        else {
+            egi_gpu_unmake(&egi_gpus[i]);
+            e = here;
+        }
+    }
+    if (egi_gpu_started) return NULL;
+    cudaGetLastError();
+    snprintf(egi_gpu_why, sizeof egi_gpu_why, "no GPU could be used: %s (CUDA error %d)", cudaGetErrorString(e), (int)e);
+    return egi_gpu_why;
+}
+extern "C" const char *egi_cuda_start(void);
+extern "C" const char *egi_cuda_start(void) {
+    pthread_mutex_lock(&egi_gpu_start_lock);
+    const char *why = egi_gpu_started ? NULL : egi_gpu_find();
+    pthread_mutex_unlock(&egi_gpu_start_lock);
+    return why;
+}

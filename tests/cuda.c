@@ -1,0 +1,447 @@
+// A GPU (or tests/cuda_host/, which stands in for one) against the CPU: each op on shapes that end inside a block, at its end
+// and far beyond it, on views and on broadcast operands. Compiled with -DTEST_CUDA; otherwise there is nothing to do.
+#define EAGER_BACKEND
+#include "test.h"
+
+#ifdef TEST_CUDA
+
+// ---- the same on both
+
+typedef struct given { eg_tensor *x[4]; int n; int64_t i[8]; double d[4]; } given;
+typedef eg_tensor *work(const given *w);
+
+static double worst(const void *a, const void *b, eg_dtype dtype, int64_t n, int64_t *at) {
+    double most = 0;
+    *at = -1;
+    for (int64_t i = 0; i < n; i++) {
+        double u = egi_load(dtype, (const char *)a + i * eg_dtype_size(dtype)), v = egi_load(dtype, (const char *)b + i * eg_dtype_size(dtype));
+        if (u == v || (isnan(u) && isnan(v))) continue;
+        double d = fabs(u - v) / fmax(1, fabs(v));
+        if (!(d <= most)) { most = isnan(d) ? HUGE_VAL : d; *at = i; }
+    }
+    return most;
+}
+// What work makes of inputs on the CPU and of copies of them on the device, gradients (where asked for) included, is within tol.
+static void compare(const char *what, int line, work *f, const given *w, bool gradients, double tol) {
+    EG_SCOPE;
+    eg_tensor *y[2], *dx[2][4] = { { NULL } }, *made[2][4];
+    given here = *w;
+    for (int d = 0; d < 2; d++) {
+        eg_set_device(d ? test_device() : "cpu:0");
+        for (int i = 0; i < w->n; i++) {
+            // The device gets the view's whole source, so that it sees the same strides: copies are made of what cpu_view keeps.
+            here.x[i] = made[d][i] = d ? eg_to(w->x[i], test_device()) : w->x[i];
+        }
+        eg_tape *tape = gradients ? eg_tape_begin() : NULL;
+        if (gradients) for (int i = 0; i < w->n; i++) if (eg_dtype_of(here.x[i]) == EG_FLOAT32 || eg_dtype_of(here.x[i]) == EG_FLOAT64) eg_tape_watch(tape, here.x[i]);
+        eg_seed(5);
+        y[d] = f(&here);
+        if (gradients && y[d]) {
+            eg_tape_stop(tape);
+            eg_tensor *weights = eg_add(eg_mul(eg_cast(eg_reshape(eg_range(EG_INT32, 0, (double)eg_size(y[d]), 1), eg_shape_of(y[d])), eg_dtype_of(y[d])), 1e-3), 1), *source[4], *got[4];
+            int n = 0;
+            for (int i = 0; i < w->n; i++) if (eg_dtype_of(here.x[i]) == EG_FLOAT32 || eg_dtype_of(here.x[i]) == EG_FLOAT64) source[n++] = here.x[i];
+            if (eg_tape_gradients_from(tape, &y[d], 1, &weights, source, n, got)) for (int i = 0; i < n; i++) dx[d][i] = got[i];
+        }
+    }
+    eg_set_device(test_device());
+    (void)made;
+    if (!y[0] || !y[1] || eg_error() != EG_OK) {
+        if (test_fail(__FILE__, line, what)) printf("    did not work on both: %s\n", eg_error_message());
+        eg_error_clear();
+        return;
+    }
+    for (int k = -1; k < 4; k++) {
+        eg_tensor *a = k < 0 ? y[0] : dx[0][k], *b = k < 0 ? y[1] : dx[1][k];
+        if (!a && !b) continue;
+        if (!a || !b || eg_size(a) != eg_size(b)) { test_say(__FILE__, line, what, "gradients or shapes differ"); continue; }
+        int64_t at;
+        double d = worst(eg_data(b), eg_data(a), eg_dtype_of(a), eg_size(a), &at);
+        if (d <= tol || !test_fail(__FILE__, line, what)) continue;
+        char text[EG_SHAPE_TEXT];
+        printf("    %s%d of %s differs by %.3g at %lld: %.9g on the CPU, %.9g here\n", k < 0 ? "result " : "gradient ", k < 0 ? 0 : k, eg_shape_text(eg_shape_of(a), text), d, (long long)at,
+               egi_load(eg_dtype_of(a), (const char *)eg_data(a) + at * eg_dtype_size(eg_dtype_of(a))), egi_load(eg_dtype_of(b), (const char *)eg_data(b) + at * eg_dtype_size(eg_dtype_of(b))));
+    }
+}
+#define COMPARE(f, w, gradients, tol) compare(#f, __LINE__, f, w, gradients, tol)
+
+static eg_tensor *made(eg_dtype dtype, eg_shape shape, double low, double high) {            // on the CPU
+    eg_with_device("cpu:0");
+    return eg_cast(eg_random_uniform(shape, .minval = low, .maxval = high), dtype);
+}
+
+// ---- every row of the table
+
+typedef struct row { const char *name; int n; char kind; void (*f)(void); } row;
+#define ROW1(kind, name, f, d0) { #name, 1, (#kind)[0], (void (*)(void))(eg_##name) },
+#define ROW1_ND(kind, name, f) { #name, 1, (#kind)[0], (void (*)(void))(eg_##name) },
+#define ROW2(kind, name, f, d0, d1) { #name, 2, (#kind)[0], (void (*)(void))(eg_##name) },
+#define ROW2_ND(kind, name, f) { #name, 2, (#kind)[0], (void (*)(void))(eg_##name) },
+#define ROW3(kind, name, f, d0, d1, d2) { #name, 3, (#kind)[0], (void (*)(void))(eg_##name) },
+static const row rows[] = { EGI_ELEMENTWISE_TABLE(ROW1, ROW1_ND, ROW2, ROW2_ND, ROW3) };
+static const row *row_now;
+static int layout_now;
+
+// Contiguous; rows that are read backwards in their axes; every other column, at an odd address; one value for each row.
+static eg_tensor *laid(eg_tensor *x) {
+    int64_t r = eg_dim(x, 0), c = eg_dim(x, 1);
+    if (layout_now == 1) return eg_transpose(eg_reshape(x, EG_SHAPE(c, r)));
+    if (layout_now == 2) return eg_strided_slice(eg_concat(EG_TENSORS(x, x), 1), EG_SHAPE(0, 1), EG_SHAPE(EG_END, EG_END), EG_SHAPE(1, 2));
+    if (layout_now == 3) return eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(1, c));
+    if (layout_now == 4) return eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(r, 1));
+    return x;
+}
+static eg_tensor *run_row(const given *w) {
+    eg_tensor *x[3];
+    for (int i = 0; i < w->n; i++) x[i] = layout_now < 3 || i == w->n - 1 ? (layout_now >= 3 && w->n > 1 ? laid(w->x[i]) : layout_now < 3 ? laid(w->x[i]) : w->x[i]) : w->x[i];
+    if (row_now->n == 1) return ((eg_tensor * (*)(eg_tensor *)) row_now->f)(x[0]);
+    if (row_now->n == 2) return ((eg_tensor * (*)(eg_tensor *, eg_tensor *)) row_now->f)(x[0], x[1]);
+    return ((eg_tensor * (*)(eg_tensor *, eg_tensor *, eg_tensor *)) row_now->f)(x[0], x[1], x[2]);
+}
+static void all_rows(eg_dtype dtype, const char *kinds, double low, double high, double tol) {
+    static const int64_t sizes[][2] = { { 1, 1 }, { 3, 4 }, { 5, 7 }, { 33, 20 }, { 64, 128 } };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        row_now = &rows[k];
+        if (!strchr(kinds, row_now->kind)) continue;
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (layout_now = 0; layout_now < 5; layout_now++) {
+                EG_SCOPE;
+                given w = { { NULL }, row_now->n, { 0 }, { 0 } };
+                for (int i = 0; i < row_now->n; i++) {
+                    eg_seed((uint64_t)(i + 1));
+                    bool condition = row_now->kind == 'W' && i == 0;
+                    w.x[i] = made(condition ? EG_FLOAT32 : dtype, EG_SHAPE(sizes[s][0], sizes[s][1]), low, high);
+                    eg_with_device("cpu:0");
+                    if (condition) w.x[i] = eg_greater(w.x[i], (low + high) / 2);
+                }
+                char what[80];
+                snprintf(what, sizeof what, "eg_%s, layout %d, %s", row_now->name, layout_now, eg_dtype_name(dtype));
+                compare(what, __LINE__, run_row, &w, strchr("FSNW", row_now->kind) && dtype <= EG_FLOAT64, tol);
+            }
+    }
+}
+TEST(cuda_rows_float32) { all_rows(EG_FLOAT32, "FSNCEPW", 0.1, 0.9, 2e-5); }
+TEST(cuda_rows_float32_any_sign) { all_rows(EG_FLOAT32, "SNCEPW", -3, 3, 2e-4); }
+TEST(cuda_rows_float64) { all_rows(EG_FLOAT64, "FSNCEPW", 0.1, 0.9, 1e-12); }
+TEST(cuda_rows_int32) { all_rows(EG_INT32, "SNCEW", 1, 9, 0); }
+TEST(cuda_rows_int64) { all_rows(EG_INT64, "SNCEW", 1, 9, 0); }
+TEST(cuda_rows_uint8) { all_rows(EG_UINT8, "NCEW", 1, 9, 0); }
+TEST(cuda_rows_bool) { all_rows(EG_BOOL, "EBW", 0, 1.5, 0); }
+static eg_tensor *with_number(const given *w) { return eg_where(eg_greater(w->x[0], 0.25), eg_mul(w->x[0], 3), eg_sub(1, w->x[0])); }
+TEST(cuda_numbers) {
+    for (int64_t n = 1; n < 9000; n = n * 3 + 1) {
+        given w = { { made(EG_FLOAT32, EG_SHAPE(n), 0, 1) }, 1, { 0 }, { 0 } };
+        COMPARE(with_number, &w, true, 1e-6);
+    }
+}
+
+// ---- copies
+
+static eg_tensor *transposed(const given *w) { return eg_reshape(eg_transpose(w->x[0], .perm = EG_AXES((int)w->i[0], (int)w->i[1], (int)w->i[2])), EG_SHAPE(-1)); }
+static eg_tensor *cast(const given *w) { return eg_cast(eg_cast(w->x[0], (eg_dtype)w->i[0]), (eg_dtype)w->i[1]); }
+TEST(cuda_copies) {
+    static const int perms[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_UINT8 };
+    for (int t = 0; t < 3; t++)
+        for (int k = 0; k < 6; k++) {
+            EG_SCOPE;
+            given w = { { made(dtypes[t], EG_SHAPE(3, 35, 66), 0, 200) }, 1, { perms[k][0], perms[k][1], perms[k][2] }, { 0 } };
+            COMPARE(transposed, &w, false, 0);
+        }
+    for (int64_t from = 0; from < 8; from++)
+        for (int64_t to = 0; to < 8; to++) {
+            EG_SCOPE;
+            given w = { { made(EG_FLOAT64, EG_SHAPE(301), -300.5, 300.5) }, 1, { from, to }, { 0 } };
+            COMPARE(cast, &w, false, 0);
+        }
+    for (int64_t bytes = 1; bytes < 20000000; bytes = bytes * 7 + 3) {                // through the stage, in several parts
+        EG_SCOPE;
+        eg_tensor *x = made(EG_UINT8, EG_SHAPE(bytes), 0, 255);
+        eg_tensor *back = eg_cpu(eg_gpu(x));
+        CHECK(memcmp(eg_data(x), eg_data(back), (size_t)bytes) == 0);
+        if (test_share > 1 && bytes > 5000000) break;
+    }
+}
+
+// ---- reductions and rows
+
+static eg_tensor *reduced(const given *w) {
+    eg_reduce_options o;
+    memset(&o, 0, sizeof o);
+    o.axes = EG_AXES((int)w->i[1]);
+    switch (w->i[0]) {
+        case 0: return (eg_reduce_sum)(w->x[0], o);
+        case 1: return (eg_reduce_mean)(w->x[0], o);
+        case 2: return (eg_reduce_max)(w->x[0], o);
+        case 3: return (eg_reduce_min)(w->x[0], o);
+        case 4: return eg_norm(w->x[0], .axes = EG_AXES((int)w->i[1]));
+        case 5: return eg_argmax(w->x[0], .axis = w->i[1] ? (int)w->i[1] : EG_ZERO);
+        default: return eg_argmin(w->x[0], .axis = w->i[1] ? (int)w->i[1] : EG_ZERO);
+    }
+}
+static eg_tensor *all_or_any(const given *w) {
+    eg_tensor *c = eg_greater(w->x[0], 0.001);
+    return eg_logical_xor(eg_reduce_all(c, .axes = EG_AXES((int)w->i[1])), eg_reduce_any(eg_logical_not(c), .axes = EG_AXES((int)w->i[1])));
+}
+static const int64_t shapes[][3] = { { 1, 1, 1 }, { 2, 31, 3 }, { 3, 257, 1 }, { 1, 70001, 1 }, { 1, 20000, 2 }, { 70, 10, 1 }, { 5, 40, 33 }, { 300, 3, 2 } };
+TEST(cuda_reductions) {
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int t = 0; t < 5; t++)
+            for (int64_t kind = 0; kind < 7; kind++) {
+                EG_SCOPE;
+                if (kind == 4 && t > 1) continue;
+                given w = { { made(dtypes[t], EG_SHAPE(shapes[s][0], shapes[s][1], shapes[s][2]), 0, 200) }, 1, { kind, 1 }, { 0 } };
+                COMPARE(reduced, &w, t < 2 && kind < 5, t == 0 ? 1e-6 : 1e-12);
+                if (t == 0 && kind == 0) COMPARE(all_or_any, &w, false, 0);
+            }
+}
+TEST(cuda_reductions_of_nan) {
+    float nan = NAN;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1000));
+    x = eg_concat(EG_TENSORS(x, eg_from_data(EG_FLOAT32, EG_SHAPE(1), &nan), x), 0);
+    CHECK(isnan(eg_item(eg_reduce_max(x))));
+    CHECK(isnan(eg_item(eg_reduce_min(x))));
+    CHECK(isnan(eg_item(eg_reduce_sum(x))));
+    CHECK_INT(eg_item_int(eg_argmax(x, .axis = EG_ZERO)), 1000);
+    CHECK_INT(eg_item_int(eg_argmin(eg_zeros(EG_FLOAT32, EG_SHAPE(5000)), .axis = EG_ZERO)), 0);
+}
+static eg_tensor *softmax(const given *w) { return eg_softmax(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO); }
+static eg_tensor *log_softmax(const given *w) { return eg_log_softmax(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO); }
+static eg_tensor *cumsum(const given *w) { return eg_cumsum(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO, .exclusive = w->i[1] & 1, .reverse = w->i[1] & 2); }
+static eg_tensor *argsort(const given *w) { return eg_argsort(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO, .descending = w->i[1] & 1); }
+static eg_tensor *sparse(const given *w) { return eg_sparse_softmax_cross_entropy_with_logits(w->x[1], w->x[0]); }
+TEST(cuda_rows_of_softmax) {
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int axis = 0; axis < 3; axis++) {
+            EG_SCOPE;
+            given w = { { made(EG_FLOAT32, EG_SHAPE(shapes[s][0], shapes[s][1], shapes[s][2]), -5, 5) }, 1, { axis }, { 0 } };
+            COMPARE(softmax, &w, true, 1e-5);
+            COMPARE(log_softmax, &w, true, 2e-5);
+            w.x[0] = made(EG_FLOAT64, EG_SHAPE(shapes[s][0], shapes[s][1], shapes[s][2]), -5, 5);
+            COMPARE(softmax, &w, true, 1e-12);
+        }
+    for (int64_t n = 1; n < 3000; n = n * 5 + 2) {
+        EG_SCOPE;
+        given w = { { made(EG_FLOAT32, EG_SHAPE(37, n), -5, 5), made(EG_INT32, EG_SHAPE(37), 0, (double)n) }, 2, { 0 }, { 0 } };
+        COMPARE(sparse, &w, true, 1e-5);
+    }
+}
+TEST(cuda_cumsum) {
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int64_t how = 0; how < 4; how++) {
+            EG_SCOPE;
+            given w = { { made(EG_FLOAT32, EG_SHAPE(shapes[s][0], shapes[s][1], shapes[s][2]), -1, 1) }, 1, { 1, how }, { 0 } };
+            COMPARE(cumsum, &w, shapes[s][1] < 1000, 1e-5);
+            w.x[0] = eg_cast(w.x[0], EG_INT64);
+            COMPARE(cumsum, &w, false, 0);
+        }
+}
+TEST(cuda_argsort) {
+    for (int64_t n = 1; n < 6000; n = n * 3 + 1)
+        for (int64_t how = 0; how < 2; how++) {
+            EG_SCOPE;
+            given w = { { made(EG_INT32, EG_SHAPE(3, n), 0, 50) }, 1, { 1, how }, { 0 } };           // many equal ones: stable
+            COMPARE(argsort, &w, false, 0);
+            w.x[0] = made(EG_FLOAT32, EG_SHAPE(2, n), 0, 1);
+            COMPARE(argsort, &w, false, 0);
+        }
+}
+
+// ---- products
+
+static eg_tensor *product(const given *w) { return eg_matmul(w->x[0], w->x[1], .transpose_a = w->i[0] != 0, .transpose_b = w->i[1] != 0); }
+TEST(cuda_matmul) {
+    static const int64_t sizes[][3] = { { 1, 1, 1 }, { 3, 5, 7 }, { 17, 33, 16 }, { 70, 1, 20 }, { 1, 90, 40 } };
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int ta = 0; ta < 2; ta++)
+            for (int tb = 0; tb < 2; tb++)
+                for (int t = 0; t < 4; t++) {
+                    EG_SCOPE;
+                    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64 };
+                    int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+                    eg_shape a = ta ? EG_SHAPE(k, m) : EG_SHAPE(m, k), b = tb ? EG_SHAPE(n, k) : EG_SHAPE(k, n);
+                    given w = { { made(dtypes[t], a, -9, 9), made(dtypes[t], b, -9, 9) }, 2, { ta, tb }, { 0 } };
+                    COMPARE(product, &w, t < 2, t == 0 ? 1e-5 : 1e-12);
+                }
+    static const int64_t batches[][4] = { { 4, 1, 4, 1 }, { 3, 2, 1, 2 }, { 1, 2, 3, 1 }, { 2, 3, 1, 1 } };
+    for (size_t s = 0; s < sizeof batches / sizeof *batches; s++)
+        for (int t = 0; t < 2; t++) {
+            EG_SCOPE;
+            eg_dtype dtype = t ? EG_INT32 : EG_FLOAT32;
+            given w = { { made(dtype, EG_SHAPE(batches[s][0], batches[s][1], 5, 6), -9, 9), made(dtype, EG_SHAPE(batches[s][2], batches[s][3], 6, 4), -9, 9) }, 2, { 0 }, { 0 } };
+            COMPARE(product, &w, !t, 1e-5);
+        }
+}
+
+// ---- convolution and pooling
+
+static eg_tensor *conv(const given *w) {
+    return eg_conv2d(w->x[0], w->x[1], .strides = { (int)w->i[0], (int)w->i[1] }, .dilations = { (int)w->i[2], (int)w->i[2] }, .groups = (int)w->i[3],
+                     .padding = w->i[4] ? EG_SAME : EG_VALID);
+}
+static eg_tensor *pool(const given *w) {
+    eg_pool_options o;
+    memset(&o, 0, sizeof o);
+    o.strides[0] = (int)w->i[1];
+    o.strides[1] = (int)w->i[2];
+    o.padding = w->i[3] ? EG_SAME : EG_VALID;
+    return w->i[0] ? (eg_max_pool2d)(w->x[0], (int)w->i[4], (int)w->i[5], o) : (eg_avg_pool2d)(w->x[0], (int)w->i[4], (int)w->i[5], o);
+}
+TEST(cuda_convolution) {
+    // n h w c, kh kw oc, strides, dilation, groups
+    static const int64_t all[][11] = { { 1, 5, 5, 1, 3, 3, 1, 1, 1, 1, 1 },   { 2, 9, 8, 3, 3, 3, 5, 1, 1, 1, 1 },  { 2, 12, 11, 4, 3, 2, 70, 2, 1, 1, 1 }, { 1, 20, 20, 8, 5, 5, 16, 3, 2, 1, 1 },
+                                       { 1, 13, 13, 6, 3, 3, 8, 1, 1, 2, 2 }, { 2, 10, 9, 4, 3, 3, 4, 1, 2, 1, 4 }, { 1, 8, 8, 3, 3, 3, 9, 1, 1, 1, 3 },     { 3, 30, 30, 2, 1, 1, 66, 1, 1, 1, 1 } };
+    for (size_t s = 0; s < sizeof all / sizeof *all; s++)
+        for (int same = 0; same < 2; same++)
+            for (int t = 0; t < 2; t++) {
+                EG_SCOPE;
+                const int64_t *d = all[s];
+                eg_dtype dtype = t ? EG_FLOAT64 : EG_FLOAT32;
+                given w = { { made(dtype, EG_SHAPE(d[0], d[1], d[2], d[3]), -1, 1), made(dtype, EG_SHAPE(d[4], d[5], d[3] / d[10], d[6]), -1, 1) }, 2, { d[7], d[8], d[9], d[10], same }, { 0 } };
+                if (t && test_share > 1 && s % 2) continue;
+                COMPARE(conv, &w, true, t ? 1e-11 : 5e-5);
+            }
+}
+TEST(cuda_pooling) {
+    for (int64_t kind = 0; kind < 2; kind++)
+        for (int64_t stride = 1; stride < 4; stride++)
+            for (int64_t size = 1; size < 4; size++)
+                for (int64_t same = 0; same < 2; same++) {
+                    EG_SCOPE;
+                    given w = { { made(EG_FLOAT32, EG_SHAPE(2, 11, 8, 5), -1, 1) }, 1, { kind, stride, 2, same, size, 3 }, { 0 } };
+                    COMPARE(pool, &w, true, 1e-5);
+                    w.x[0] = eg_cast(w.x[0], EG_FLOAT64);
+                    if (stride == 2) COMPARE(pool, &w, true, 1e-12);
+                }
+}
+
+// ---- indices
+
+static eg_tensor *gather(const given *w) { return eg_gather(w->x[0], w->x[1], .axis = (int)w->i[0]); }
+static eg_tensor *segments(const given *w) { return eg_segment_sum(w->x[0], w->x[1], w->i[0]); }
+TEST(cuda_gather_and_scatter) {
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
+    for (int t = 0; t < 5; t++)
+        for (int64_t inner = 1; inner < 40; inner = inner * 2 + 1)
+            for (int axis = 0; axis < 2; axis++) {
+                EG_SCOPE;
+                given w = { { made(dtypes[t], EG_SHAPE(6, 9, inner), 0, 100), made(EG_INT64, EG_SHAPE(17, 3), 0, 6) }, 2, { axis }, { 0 } };
+                COMPARE(gather, &w, t < 2, 1e-6);
+            }
+    for (int64_t n = 1; n < 5000; n = n * 4 + 3) {
+        EG_SCOPE;
+        given w = { { made(EG_FLOAT32, EG_SHAPE(n, 3), 0, 1), made(EG_INT32, EG_SHAPE(n), 0, 20) }, 2, { 20 }, { 0 } };
+        COMPARE(segments, &w, true, 0);                   // the same order of additions
+    }
+}
+TEST(cuda_a_bad_index_is_told_later) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 2)), *bad = eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 0, 1, 9, -7);
+    CHECK(eg_synchronize());
+    eg_tensor *y = eg_gather(x, bad);
+    CHECK(y != NULL);
+    CHECK_ERROR(eg_item(eg_index(x, 0)), EG_ERROR_SHAPE, "one element");            // not this one: nothing was read
+    CHECK_ERROR(eg_synchronize(), EG_ERROR_INDEX, "eg_gather: index 9 at position [1, 0] of int32 (2, 2) is out of range [0, 4)");
+    CHECK(eg_synchronize());                              // told once
+    eg_gather(x, bad);
+    CHECK_ERROR(eg_data(x), EG_ERROR_INDEX, "is out of range");
+    CHECK(eg_data(x) != NULL);
+}
+
+// ---- random numbers, optimizers
+
+static eg_tensor *drawn(const given *w) {
+    eg_dtype dtype = w->i[2] ? EG_FLOAT64 : EG_FLOAT32;
+    switch (w->i[0]) {
+        case 0: return eg_random_uniform(EG_SHAPE(w->i[1]), .dtype = dtype, .minval = -2, .maxval = 5);
+        case 1: return eg_random_bernoulli(EG_SHAPE(w->i[1]), .probability = 0.3);
+        case 2: return eg_random_integers(EG_SHAPE(w->i[1]), -5, 1000);
+        case 3: return eg_random_integers(EG_SHAPE(w->i[1]), -5, (int64_t)1 << 40);
+        case 4: return eg_random_permutation(w->i[1]);
+        case 5: return eg_random_normal(EG_SHAPE(w->i[1]), .dtype = dtype);
+        default: return eg_random_truncated_normal(EG_SHAPE(w->i[1]), .dtype = dtype, .mean = 1, .stddev = 2);
+    }
+}
+TEST(cuda_random) {
+    for (int64_t kind = 0; kind < 7; kind++)
+        for (int64_t n = 1; n < 5000; n = n * 6 + 5)
+            for (int64_t wide = 0; wide < 2; wide++) {
+                EG_SCOPE;
+                given w = { { NULL }, 0, { kind, n, wide }, { 0 } };
+                COMPARE(drawn, &w, false, kind < 5 ? 0 : wide ? 4 * 2.3e-16 : 1.2e-7);
+            }
+}
+static eg_optimizer *made_optimizer(int i) {
+    switch (i) {
+        case 0: return eg_sgd(.learning_rate = 0.1);
+        case 1: return eg_sgd(.learning_rate = 0.1, .momentum = 0.9);
+        case 2: return eg_sgd(.learning_rate = 0.1, .momentum = 0.9, .nesterov = true);
+        case 3: return eg_rmsprop();
+        case 4: return eg_rmsprop(.centered = true, .momentum = 0.5);
+        case 5: return eg_adam();
+        case 6: return eg_adam(.amsgrad = true, .schedule = eg_cosine_decay(0.1, 100, 0.1, 0, 0));
+        case 7: return eg_adamw(.weight_decay = 0.1);
+        case 8: return eg_adagrad();
+        case 9: return eg_adadelta();
+        case 10: return eg_adamax();
+        case 11: return eg_nadam();
+        case 12: return eg_ftrl(.l1 = 0.01, .l2 = 0.01);
+        case 13: return eg_lion();
+        default: return NULL;
+    }
+}
+TEST(cuda_optimizers) {
+    for (int wide = 0; wide < 2; wide++)
+        for (int elsewhere = 0; elsewhere < 2; elsewhere++)        // the optimizer's rate and step on the other device
+            for (int i = 0; i < 14; i++) {
+                EG_SCOPE;
+                eg_tensor *first = made(wide ? EG_FLOAT64 : EG_FLOAT32, EG_SHAPE(1000), -1, 1), *result[2];
+                for (int d = 0; d < 2; d++) {
+                    eg_set_device(d && !elsewhere ? test_device() : "cpu:0");
+                    eg_optimizer *o = made_optimizer(i);
+                    eg_set_device(d ? test_device() : "cpu:0");
+                    eg_tensor *v = eg_variable(d ? eg_gpu(first) : first, "v");
+                    for (int step = 0; step < 4; step++) {
+                        eg_tensor *g = eg_sub(eg_mul(v, 0.5), 0.1);
+                        CHECK(eg_apply_gradients(o, &g, &v, 1));
+                    }
+                    CHECK_INT(eg_optimizer_steps(o), 4);
+                    result[d] = eg_cpu(eg_add(v, 0));
+                    eg_release(v);
+                    eg_optimizer_release(o);
+                }
+                eg_set_device(test_device());
+                int64_t at;
+                double d = worst(eg_data(result[1]), eg_data(result[0]), eg_dtype_of(result[0]), 1000, &at);
+                if (d > (wide ? 1e-12 : 2e-6) && test_fail(__FILE__, __LINE__, "an optimizer")) printf("    number %d differs by %g\n", i, d);
+            }
+}
+TEST(cuda_nonfinite) {
+    eg_tensor *x = eg_constant(EG_SHAPE(3), 1, 0, 2);
+    eg_trap_nonfinite(true);
+    CHECK_ERROR(eg_log(x), EG_ERROR_NONFINITE, "eg_log: made 1 NaN or infinite");
+    eg_trap_nonfinite(false);
+}
+
+// ---- the device
+
+TEST(cuda_two_devices_do_not_mix) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2)), *y = eg_cpu(x);
+    CHECK_ERROR(eg_add(x, y), EG_ERROR_DEVICE, "operand 0 is on gpu:0 and operand 1 on cpu:0; copy one of them, as in eg_to(x, \"gpu:0\")");
+    if (eg_device_count("gpu") < 2) return;
+    eg_tensor *z = eg_to(x, "gpu:1");
+    CHECK_STR(eg_device_of(z), "gpu:1");
+    CHECK_TENSOR(eg_add(z, 1), 0, 2, 2);
+    CHECK_ERROR(eg_add(x, z), EG_ERROR_DEVICE, "operand 0 is on gpu:0 and operand 1 on gpu:1");
+}
+TEST(cuda_memory_is_used_again) {
+    for (int i = 0; i < 3; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1000, 1000));
+        for (int k = 0; k < 20; k++) { EG_SCOPE; eg_add(x, k); }
+        CHECK_NEAR(eg_item(eg_reduce_max(x)), 0, 0);
+    }
+    eg_memory_trim();
+    CHECK_NEAR(eg_item(eg_scalar(3)), 3, 0);
+}
+#endif
