@@ -45,7 +45,7 @@ typedef struct egi_gpu_fault { unsigned taken, serial; int64_t value, position, 
 
 typedef struct egi_gpu {
     eg_backend backend;                          // first: a backend's address is its device's
-    int ordinal;
+    int ordinal, multiprocessors;
     char name[16];
     cudaStream_t compute, copy;
     cudaEvent_t computed, staged[2];
@@ -93,12 +93,13 @@ static egi_gpu *egi_gpu_of(eg_backend *b) { return (egi_gpu *)(void *)b; }
 // Makes the device the calling thread's, which launches and allocations are about.
 static egi_gpu *egi_gpu_enter(eg_backend *b) {
     egi_gpu *g = egi_gpu_of(b);
-    cudaSetDevice(g->ordinal);
+    if (cudaSetDevice(g->ordinal) != cudaSuccess) cudaGetLastError();        // the launch will tell
     return g;
 }
 static const char *egi_gpu_op(const egi_args *args) { return args->op ? args->op->name : args->in[0] ? "copy" : "fill"; }
 // True if what was launched could be.
 static bool egi_gpu_launched(egi_gpu *g, const egi_args *args) {
+    if (g->dead) return egi_gpu_fail(g, egi_gpu_op(args), cudaSuccess);
     EGI_GPU_TRY(g, egi_gpu_op(args), cudaGetLastError());
     return true;
 }
@@ -120,12 +121,15 @@ static int egi_gpu_class(int64_t bytes, int64_t *size) {
     *size = base + k * step;
     return c + (int)k;
 }
+static void egi_gpu_give_back(void *data) {      // waits for the kernels that use it
+    if (cudaFree(data) != cudaSuccess) cudaGetLastError();
+}
 static void egi_gpu_trim_locked(egi_gpu *g) {
     for (int c = 0; c < EGI_GPU_CLASSES; c++)
         while (g->free[c]) {
             egi_gpu_block *b = g->free[c];
             g->free[c] = b->next;
-            cudaFree(b->data);                   // waits for the kernels that use it
+            egi_gpu_give_back(b->data);
             free(b);
         }
 }
@@ -133,7 +137,6 @@ static void egi_gpu_trim(eg_backend *backend) {
     egi_gpu *g = egi_gpu_enter(backend);
     pthread_mutex_lock(&g->lock);
     egi_gpu_trim_locked(g);
-    while (g->spare) { egi_gpu_block *b = g->spare; g->spare = b->next; free(b); }
     pthread_mutex_unlock(&g->lock);
 }
 // A node for each block that is given out waits in spare, so that freeing needs no memory.
@@ -149,7 +152,7 @@ static void *egi_gpu_allocate(eg_backend *backend, int64_t bytes) {
         g->free[c] = b->next;
         data = b->data;
     } else if ((b = (egi_gpu_block *)malloc(sizeof *b)) != NULL) {
-        cudaSetDevice(g->ordinal);
+        egi_gpu_enter(backend);
         cudaError_t e = cudaMalloc(&data, (size_t)size);
         if (e == cudaErrorMemoryAllocation) {    // what is cached may be enough
             cudaGetLastError();
@@ -180,7 +183,7 @@ static void egi_gpu_deallocate(eg_backend *backend, void *data, int64_t bytes) {
         b->bytes = size;
         b->next = g->free[c];
         g->free[c] = b;
-    } else cudaFree(data);                       // after a trim: the nodes are gone
+    } else egi_gpu_give_back(data);
     pthread_mutex_unlock(&g->lock);
 }
 // A workspace for the kernels of one op: given back as soon as they are launched.
@@ -209,6 +212,7 @@ static bool egi_gpu_check(egi_gpu *g) {
                     eg_dtype_name((eg_dtype)s.dtype), eg_shape_text(s.shape, text), (long long)f.limit, g->name) != NULL;
 }
 static bool egi_gpu_wait(egi_gpu *g, const char *op) {
+    if (g->dead) return egi_gpu_fail(g, op, cudaSuccess);
     EGI_GPU_TRY(g, op, cudaStreamSynchronize(g->compute));
     return egi_gpu_check(g);
 }
@@ -263,6 +267,7 @@ static bool egi_gpu_write(eg_backend *b, void *to, const void *from, int64_t byt
     return ok;
 }
 static bool egi_gpu_read_staged(egi_gpu *g, char *to, const char *from, int64_t bytes) {
+    if (g->dead) return egi_gpu_fail(g, "read", cudaSuccess);
     for (int64_t at = 0; at < bytes; at += EGI_GPU_STAGE) {
         size_t part = (size_t)egi_gpu_min(bytes - at, EGI_GPU_STAGE);
         EGI_GPU_TRY(g, "read", cudaMemcpyAsync(g->read_stage, from + at, part, cudaMemcpyDeviceToHost, g->compute));
@@ -1633,12 +1638,12 @@ static bool egi_gpu_run_update(eg_backend *b, const egi_args *args) {
     else if (!egi_gpu_number(rate, &p.rate, 8)) return false;
     if (step->buffer->backend == b) p.step_at = (const int64_t *)(const void *)step->data;
     else if (!egi_gpu_number(step, &p.step, 8)) return false;
-    cudaSetDevice(g->ordinal);
+    egi_gpu_enter(b);                            // reading may have gone to another device
     p.in[0] = w->data;
     p.in[1] = args->in[1]->data;
     for (int i = 0; i < slots; i++) p.in[2 + i] = args->in[4 + i]->data;
     for (int i = 0; i <= slots; i++) p.out[i] = args->out[i]->data;
-    int64_t blocks = egi_gpu_min(egi_gpu_blocks(p.n), 2048);
+    int64_t blocks = egi_gpu_min(egi_gpu_blocks(p.n), g->multiprocessors * 16);      // the scalars are made once a block
     EGI_LAUNCH_WITH_BARRIERS((w->dtype == EG_FLOAT32 ? egi_gpu_rules[u->rule].f32 : egi_gpu_rules[u->rule].f64), blocks, EGI_GPU_THREADS, g->compute, p);
     EGI_GPU_TRY(g, "apply_gradients", cudaGetLastError());
     return true;
@@ -1689,6 +1694,7 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     pthread_mutex_init(&g->lock, NULL);
     pthread_mutex_init(&g->reading, NULL);
     if ((e = cudaSetDevice(ordinal)) != cudaSuccess) return e;
+    if ((e = cudaDeviceGetAttribute(&g->multiprocessors, cudaDevAttrMultiProcessorCount, ordinal)) != cudaSuccess) return e;
     if ((e = cudaStreamCreateWithFlags(&g->compute, cudaStreamNonBlocking)) != cudaSuccess) return e;
     if ((e = cudaStreamCreateWithFlags(&g->copy, cudaStreamNonBlocking)) != cudaSuccess) return e;
     if ((e = cudaEventCreateWithFlags(&g->computed, cudaEventDisableTiming)) != cudaSuccess) return e;

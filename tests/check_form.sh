@@ -93,8 +93,6 @@ check include_after_implementation implementation_twice $CC -std=c11
 check every_function_is_declared_and_defined declared_and_defined
 check every_function_is_documented documented
 check every_function_is_tested tested
-if [ ! -f eager_cuda.cu ] || [ -z "$NVCC" ]; then skip cuda_compiles "no nvcc, or no eager_cuda.cu"
-else check cuda_compiles $NVCC -I. -c eager_cuda.cu -o "$T/cuda.o"; fi
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
 if [ -n "$CXX" ]; then
     check symbols_are_prefixed_in_cpp symbols $CXX -std=c++17 -x c++

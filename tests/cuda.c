@@ -24,14 +24,11 @@ static double worst(const void *a, const void *b, eg_dtype dtype, int64_t n, int
 // What work makes of inputs on the CPU and of copies of them on the device, gradients (where asked for) included, is within tol.
 static void compare(const char *what, int line, work *f, const given *w, bool gradients, double tol) {
     EG_SCOPE;
-    eg_tensor *y[2], *dx[2][4] = { { NULL } }, *made[2][4];
+    eg_tensor *y[2], *dx[2][4] = { { NULL } };
     given here = *w;
     for (int d = 0; d < 2; d++) {
         eg_set_device(d ? test_device() : "cpu:0");
-        for (int i = 0; i < w->n; i++) {
-            // The device gets the view's whole source, so that it sees the same strides: copies are made of what cpu_view keeps.
-            here.x[i] = made[d][i] = d ? eg_to(w->x[i], test_device()) : w->x[i];
-        }
+        for (int i = 0; i < w->n; i++) here.x[i] = d ? eg_gpu(w->x[i]) : w->x[i];
         eg_tape *tape = gradients ? eg_tape_begin() : NULL;
         if (gradients) for (int i = 0; i < w->n; i++) if (eg_dtype_of(here.x[i]) == EG_FLOAT32 || eg_dtype_of(here.x[i]) == EG_FLOAT64) eg_tape_watch(tape, here.x[i]);
         eg_seed(5);
@@ -45,7 +42,6 @@ static void compare(const char *what, int line, work *f, const given *w, bool gr
         }
     }
     eg_set_device(test_device());
-    (void)made;
     if (!y[0] || !y[1] || eg_error() != EG_OK) {
         if (test_fail(__FILE__, line, what)) printf("    did not work on both: %s\n", eg_error_message());
         eg_error_clear();
@@ -93,7 +89,7 @@ static eg_tensor *laid(eg_tensor *x) {
 }
 static eg_tensor *run_row(const given *w) {
     eg_tensor *x[3];
-    for (int i = 0; i < w->n; i++) x[i] = layout_now < 3 || i == w->n - 1 ? (layout_now >= 3 && w->n > 1 ? laid(w->x[i]) : layout_now < 3 ? laid(w->x[i]) : w->x[i]) : w->x[i];
+    for (int i = 0; i < w->n; i++) x[i] = layout_now < 3 || (i > 0 && i == w->n - 1) ? laid(w->x[i]) : w->x[i];      // the last one is broadcast
     if (row_now->n == 1) return ((eg_tensor * (*)(eg_tensor *)) row_now->f)(x[0]);
     if (row_now->n == 2) return ((eg_tensor * (*)(eg_tensor *, eg_tensor *)) row_now->f)(x[0], x[1]);
     return ((eg_tensor * (*)(eg_tensor *, eg_tensor *, eg_tensor *)) row_now->f)(x[0], x[1], x[2]);
@@ -106,6 +102,7 @@ static void all_rows(eg_dtype dtype, const char *kinds, double low, double high,
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (layout_now = 0; layout_now < 5; layout_now++) {
                 EG_SCOPE;
+                if (layout_now > 2 && egi_elementwise_rows()[k].flags & EGI_SAME_SHAPE) continue;
                 given w = { { NULL }, row_now->n, { 0 }, { 0 } };
                 for (int i = 0; i < row_now->n; i++) {
                     eg_seed((uint64_t)(i + 1));
@@ -262,7 +259,7 @@ TEST(cuda_matmul) {
                     int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
                     eg_shape a = ta ? EG_SHAPE(k, m) : EG_SHAPE(m, k), b = tb ? EG_SHAPE(n, k) : EG_SHAPE(k, n);
                     given w = { { made(dtypes[t], a, -9, 9), made(dtypes[t], b, -9, 9) }, 2, { ta, tb }, { 0 } };
-                    COMPARE(product, &w, t < 2, t == 0 ? 1e-5 : 1e-12);
+                    COMPARE(product, &w, t < 2, t == 0 ? 1e-4 : 1e-11);
                 }
     static const int64_t batches[][4] = { { 4, 1, 4, 1 }, { 3, 2, 1, 2 }, { 1, 2, 3, 1 }, { 2, 3, 1, 1 } };
     for (size_t s = 0; s < sizeof batches / sizeof *batches; s++)
@@ -270,7 +267,7 @@ TEST(cuda_matmul) {
             EG_SCOPE;
             eg_dtype dtype = t ? EG_INT32 : EG_FLOAT32;
             given w = { { made(dtype, EG_SHAPE(batches[s][0], batches[s][1], 5, 6), -9, 9), made(dtype, EG_SHAPE(batches[s][2], batches[s][3], 6, 4), -9, 9) }, 2, { 0 }, { 0 } };
-            COMPARE(product, &w, !t, 1e-5);
+            COMPARE(product, &w, !t, 1e-4);
         }
 }
 
@@ -286,7 +283,9 @@ static eg_tensor *pool(const given *w) {
     o.strides[0] = (int)w->i[1];
     o.strides[1] = (int)w->i[2];
     o.padding = w->i[3] ? EG_SAME : EG_VALID;
-    return w->i[0] ? (eg_max_pool2d)(w->x[0], (int)w->i[4], (int)w->i[5], o) : (eg_avg_pool2d)(w->x[0], (int)w->i[4], (int)w->i[5], o);
+    o.size[0] = w->i[4];
+    o.size[1] = w->i[5];
+    return w->i[0] ? (eg_max_pool2d)(w->x[0], o) : (eg_avg_pool2d)(w->x[0], o);
 }
 TEST(cuda_convolution) {
     // n h w c, kh kw oc, strides, dilation, groups

@@ -14,9 +14,9 @@ configure() {
     optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found' ;;
     debug) flags='-O1 -g -DEAGER_DEBUG' ;;
     guard) flags='-O1 -DTEST_GUARD' ;;
-    cuda-host) flags='-O1 -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW' gpu=$out/cuda.o libs="$out/cuda.o -lstdc++ $LIBS"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
-    cuda-address) flags="$sanitized -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -fsanitize=address,undefined -fno-sanitize-recover=all" gpu=$out/cuda.o
-        libs="$out/cuda.o -lstdc++ $LIBS"
+    cuda-host) flags='-O1 -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW' gpu=$out/eager_cuda.o libs="$out/eager_cuda.o -lstdc++ $LIBS"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
+    cuda-address) flags="$sanitized -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -fsanitize=address,undefined -fno-sanitize-recover=all" gpu=$out/eager_cuda.o
+        libs="$out/eager_cuda.o -lstdc++ $LIBS"
         [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     nothreads) flags='-O1 -DEAGER_NO_THREADS' ;;
     c++) eager="$cpp -x c++" link=$CXX; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
@@ -58,7 +58,7 @@ core() {                                                       # eager.o of conf
         return
     fi
     {   compile "$out/eager.o" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" && case $1 in cuda-*)
-            compile "$out/cuda.o" "eager.h eager_cuda.cu tests/cuda_host/cuda_runtime.h tests/cuda_host/cublas_v2.h" $CXX -std=c++17 -x c++ -Wall -Wextra $flags \
+            compile "$out/eager_cuda.o" "eager.h eager_cuda.cu tests/cuda_host/cuda_runtime.h tests/cuda_host/cublas_v2.h" $CXX -std=c++17 -x c++ -Wall -Wextra $flags \
                 -Itests/cuda_host -I. -c eager_cuda.cu ;;
         esac
     } >"$out/eager.log" && return

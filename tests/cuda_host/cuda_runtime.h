@@ -5,7 +5,7 @@
 //   to wait, reads too early.
 // - The threads of a block run one after the other, each up to the next barrier, in a random order: a missing barrier shows.
 //   A barrier that not all threads reach ends the program, as does one in a kernel launched as one without.
-// - Device memory can be touched by kernels and copies only; at any other time it is protected. Fresh memory and shared memory
+// - Device memory is for kernels and copies only; between them it is protected, now and then. Fresh memory and shared memory
 //   are all ones. With the address sanitizer each block ends at its last byte.
 // - Each call of the runtime can fail on request, and each cudaMalloc (the cuda_host_ variables below).
 //
@@ -203,12 +203,15 @@ enum : size_t { CUDA_HOST_ARENA = (size_t)1 << 30 };
 static char *cuda_host_arena;
 static size_t cuda_host_top;                    // how far it has ever been used
 static int cuda_host_open_depth;
+static bool cuda_host_is_open;
 struct cuda_host_block { size_t size, at; };
 static std::map<char *, cuda_host_block> cuda_host_used;
 static std::multimap<size_t, char *> cuda_host_free_blocks;
 static inline void cuda_host_open(bool yes) {
     if (yes ? cuda_host_open_depth++ : --cuda_host_open_depth) return;
-    if (cuda_host_top) mprotect(cuda_host_arena, cuda_host_top, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (yes == cuda_host_is_open || (!yes && cuda_host_random(64))) return;         // closing is dear: now and then is enough
+    cuda_host_is_open = yes;
+    mprotect(cuda_host_arena, CUDA_HOST_ARENA, yes ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 // ---- streams
@@ -343,8 +346,8 @@ static inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
 static inline cudaError_t cudaMalloc(void **p, size_t bytes) {
     CUDA_HOST_CALL;
     *p = nullptr;
-    if (cuda_host_malloc_fail_at > 0 && --cuda_host_malloc_fail_at < (cuda_host_malloc_fails > 1)) {
-        if (cuda_host_malloc_fails > 1) { cuda_host_malloc_fails--; cuda_host_malloc_fail_at = 1; }
+    if (cuda_host_malloc_fail_at > 0 && --cuda_host_malloc_fail_at == 0) {
+        if (--cuda_host_malloc_fails > 0) cuda_host_malloc_fail_at = 1;
         return cuda_host_error = cudaErrorMemoryAllocation;
     }
     if (!cuda_host_arena) cuda_host_arena = (char *)mmap(nullptr, CUDA_HOST_ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -379,6 +382,7 @@ static inline cudaError_t cudaFree(void *p) {
     auto b = cuda_host_used.find((char *)p);
     if (b == cuda_host_used.end()) cuda_host_die("cudaFree of what is no block");
     ASAN_POISON_MEMORY_REGION(p, b->second.size);
+    if (b->second.size >= 65536) madvise(p, b->second.size, MADV_DONTNEED);        // protecting costs what pages there are
     cuda_host_free_blocks.insert({b->second.size, (char *)p});
     cuda_host_used.erase(b);
     cuda_host_blocks--;

@@ -1,0 +1,53 @@
+# eager_cuda.cu without a GPU: nvcc compiles it for the architectures that are in use, without a word; no kernel that matters
+# spills registers; it links; and the stand-in of tests/cuda_host/ would see a barrier that is missing.
+. tests/check.sh
+T=$TEST_TEMP
+HOT='egi_gpu_f32|egi_gpu_convolveIf|egi_gpu_softmaxIf|egi_gpu_reduceIf|egi_f32_gpu_update|egi_gpu_transpose'
+
+# nvcc is slow: what was compiled from the same text is not compiled again.
+compiles() {
+    set -- $NVCC -I. -O2 -c eager_cuda.cu -o "$B/eager_cuda.o" -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 \
+        -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 -Xcompiler -Wall,-Wextra -Werror all-warnings -Xptxas -v
+    text=$(cat eager.h eager_cuda.cu | cksum)
+    [ -f "$B/eager_cuda.said" ] && [ "$(cat "$B/eager_cuda.how" 2>/dev/null)" = "$text $*" ] && return
+    rm -f "$B/eager_cuda.how"
+    "$@" >"$B/eager_cuda.said" 2>&1 || { grep -v '^ptxas info' "$B/eager_cuda.said"; return 1; }
+    echo "$text $*" >"$B/eager_cuda.how"
+}
+quiet() { ! grep -iE 'warning|error' "$B/eager_cuda.said"; }
+# ptxas names a kernel, then says what it spills.
+spills() {
+    awk -v hot="$HOT" '/Compiling entry function/ { name = $0 } / bytes spill stores/ && !/ 0 bytes spill stores/ && name ~ hot { print name; print; bad = 1 } END { exit bad }' \
+        "$B/eager_cuda.said"
+}
+# With g++: the device code and the runtime bring C++ along.
+links() {
+    printf '%s\n' '#define EAGER_CUDA' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' \
+        'int main(void) { return eg_device_count("gpu") < 0; }' >"$T/link.c"
+    home=$(dirname "$(dirname "$(command -v "$NVCC")")")
+    $CC -std=c11 -O0 -I. "$T/link.c" "$B/eager_cuda.o" -L"$home/lib64" -L"$home/targets/x86_64-linux/lib" -lcublas -lcudart -lstdc++ $LIBS -o "$T/link" &&
+        LD_LIBRARY_PATH="$home/lib64" "$T/link"
+}
+broken_barrier() {
+    printf '%s\n' '#define EAGER_CUDA' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' 'int main(void) {' \
+        '    if (!eg_set_device("gpu:0")) return 2;' \
+        '    return eg_item(eg_reduce_sum(eg_ones(EG_FLOAT32, EG_SHAPE(1000)))) == 1000 ? 0 : 1; }' >"$T/barrier.c"
+    [ -f "$T/barrier.o" ] || $CC -std=c11 -O0 -I. -c "$T/barrier.c" -o "$T/barrier.o" || return 9
+    $CXX -std=c++17 -x c++ -O0 "$@" -Itests/cuda_host -I. -c eager_cuda.cu -o "$T/broken.o" && $CC "$T/barrier.o" "$T/broken.o" -lstdc++ $LIBS -o "$T/barrier" || return 9
+    "$T/barrier"
+}
+is_seen() { broken_barrier -DEGI_CUDA_BREAK_BARRIER; [ $? = 1 ]; }
+
+if [ -z "$NVCC" ]; then skip cuda_compiles "no nvcc"
+else
+    check cuda_compiles compiles
+    check cuda_compiles_quietly quiet
+    check cuda_hot_kernels_do_not_spill spills
+    check cuda_links links
+fi
+if [ -z "$CXX" ] || [ "$(uname -s)" != Linux ]; then skip a_missing_barrier_is_seen "no C++ compiler, or not Linux"
+else
+    check a_barrier_works broken_barrier
+    check a_missing_barrier_is_seen is_seen
+fi
+finish

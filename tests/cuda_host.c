@@ -1,0 +1,125 @@
+// What only the stand-in for CUDA can show (tests/cuda_host/): each call of the runtime failing in turn, no memory, a lost
+// device. Compiled with -DTEST_CUDA_HOST; otherwise there is nothing to do.
+#include "test.h"
+
+#ifdef TEST_CUDA_HOST
+extern int64_t cuda_host_calls, cuda_host_fail_at, cuda_host_launches, cuda_host_blocks;
+extern int cuda_host_fail_with;
+enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, UNKNOWN = 999 };
+
+// A bit of everything: copies both ways, convolution, gather and its gradient, softmax, an optimizer's step, random numbers.
+typedef struct net { eg_tensor *filter, *table, *w; eg_optimizer *adam; } net;
+static bool step(net *n, double *loss) {
+    EG_SCOPE;
+    eg_seed(3);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 6, 6, 1)), *y = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 0), *v[] = { n->filter, n->table, n->w }, *g[3];
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *h = eg_max_pool2d(eg_relu(eg_conv2d(x, n->filter)));
+    h = eg_add(eg_reshape(h, EG_SHAPE(2, 8)), eg_gather(n->table, y));
+    eg_tensor *l = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(y, eg_matmul(h, n->w)));
+    if (!eg_tape_gradients(tape, l, v, 3, g) || !eg_apply_gradients(n->adam, g, v, 3)) return false;
+    *loss = eg_item(l);
+    return eg_error() == EG_OK;
+}
+static bool net_begin(net *n) {
+    eg_seed(1);
+    n->filter = eg_variable(eg_random_normal(EG_SHAPE(3, 3, 1, 2)), "filter");
+    n->table = eg_variable(eg_random_normal(EG_SHAPE(3, 8)), "table");
+    n->w = eg_variable(eg_random_normal(EG_SHAPE(8, 2)), "w");
+    n->adam = eg_adam();
+    return n->filter && n->table && n->w && n->adam;
+}
+static void net_end(net *n) {
+    eg_release(n->filter);
+    eg_release(n->table);
+    eg_release(n->w);
+    eg_optimizer_release(n->adam);
+}
+static void sweep(int with) {
+    double right = 0, loss;
+    int64_t calls, share = test_share > 1 ? 3 : 1;
+    net n;
+    REQUIRE(net_begin(&n));
+    calls = cuda_host_calls;
+    CHECK(step(&n, &right));
+    calls = cuda_host_calls - calls;
+    net_end(&n);
+    CHECK(calls > 50);
+    for (int64_t at = 1; at < calls + 10; at += share) {
+        EG_SCOPE;
+        REQUIRE(net_begin(&n));
+        if (at % 2) eg_memory_trim();
+        cuda_host_fail_with = with;
+        cuda_host_fail_at = at;
+        loss = NAN;
+        bool ok = step(&n, &loss);
+        bool reached = cuda_host_fail_at == 0;
+        cuda_host_fail_at = 0;
+        if (!reached) eg_synchronize();
+        if (ok) CHECK_NEAR(loss, right, 1e-6);             // an error that nothing depends on, such as of cudaFree
+        else {
+            CHECK(eg_error() == EG_ERROR_DEVICE || eg_error() == EG_ERROR_MEMORY);
+            CHECK(eg_error_message()[0] != 0);
+        }
+        eg_error_clear();
+        net_end(&n);
+        eg_synchronize();
+        eg_error_clear();
+    }
+    REQUIRE(net_begin(&n));                                 // and everything works again
+    CHECK(step(&n, &loss));
+    CHECK_NEAR(loss, right, 1e-6);
+    net_end(&n);
+}
+TEST(host_each_call_fails) { sweep(UNKNOWN); }
+TEST(host_each_call_has_no_memory) { sweep(OUT_OF_MEMORY); }
+
+TEST(host_no_memory_frees_the_cache_first) {
+    for (int i = 0; i < 4; i++) { EG_SCOPE; eg_zeros(EG_FLOAT32, EG_SHAPE(10000 * (i + 1))); }
+    int64_t blocks = cuda_host_blocks;
+    cuda_host_malloc_fails = 1;
+    cuda_host_malloc_fail_at = 1;
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(77777));
+    CHECK(x != NULL);
+    CHECK(cuda_host_blocks < blocks);                      // what was cached is gone
+    cuda_host_malloc_fails = 2;
+    cuda_host_malloc_fail_at = 1;
+    CHECK_ERROR(eg_zeros(EG_FLOAT32, EG_SHAPE(777777)), EG_ERROR_MEMORY, "out of memory");
+    cuda_host_malloc_fail_at = 0;
+    CHECK(eg_zeros(EG_FLOAT32, EG_SHAPE(777777)) != NULL);
+    CHECK_ERROR(eg_zeros(EG_FLOAT32, EG_SHAPE((int64_t)1 << 45)), EG_ERROR_MEMORY, "out of memory");
+}
+TEST(host_work_waits_until_it_is_read) {
+    eg_synchronize();
+    int64_t launches = cuda_host_launches, copies = eg_memory().host_copies;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(64));
+    for (int i = 0; i < 100; i++) x = eg_add(x, x);
+    CHECK_INT(cuda_host_launches - launches, 101);
+    CHECK_INT(eg_memory().host_copies, copies);
+    CHECK_NEAR(eg_item(eg_index(eg_log(x), 0)), 100 * log(2.0), 1e-3);
+}
+
+// A device whose context is lost stays so: that needs a process of its own.
+TEST(host_child_that_loses_its_device) {
+    if (!getenv("TEST_LOSES")) SKIP("started by the test below");
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3));
+    cuda_host_fail_with = ILLEGAL_ADDRESS;
+    cuda_host_fail_at = 4;
+    eg_exp(eg_add(x, x));
+    eg_item(eg_reduce_sum(x));
+    CHECK_CONTAINS(eg_error_message(), "gpu:0 is lost: an illegal memory access was encountered (CUDA error 700)");
+    eg_error_clear();
+    CHECK_ERROR(eg_data(x), EG_ERROR_DEVICE, "is lost");
+    CHECK_ERROR(eg_add(x, 1), EG_ERROR_DEVICE, "is lost");
+    CHECK_ERROR(eg_synchronize(), EG_ERROR_DEVICE, "is lost");
+    eg_set_device("cpu:0");
+    CHECK_TENSOR(eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(1)), 1), 0, 2);
+    _Exit(test_fails > 0);
+}
+TEST(host_a_lost_device_says_so) {
+    char command[4096];
+    snprintf(command, sizeof command, "TEST_LOSES=1 '%s' host_child_that_loses >/dev/null", test_program);
+    if (getenv("TEST_LOSES")) SKIP("is that child");
+    CHECK_INT(system(command), 0);
+}
+#endif
