@@ -72,3 +72,30 @@ TEST(custom_gradient) {
         CHECK_TENSOR(eg_tape_gradient(tape, y, x), 1e-6, slope[i]);
     }
 }
+
+static char kept_text[4096];
+static void keep_text(const char *text, void *user) { (void)user; strncat(kept_text, text, sizeof kept_text - strlen(kept_text) - 1); }
+
+TEST(model) {
+    eg_seed(1);
+    eg_tensor *images = eg_random_uniform(EG_SHAPE(64, 28, 28, 1)), *labels = eg_random_integers(EG_SHAPE(64), 0, 10);
+    eg_dataset *test = eg_dataset_batch(eg_dataset_from_slices(images, labels), 32);
+    eg_layer *model = eg_sequential(
+        eg_layer_conv2d(16, 3, .activation = EG_RELU),
+        eg_layer_conv2d(16, 3, .activation = EG_RELU),
+        eg_layer_global_average_pooling2d(),
+        eg_layer_dense(10));
+    eg_dataset *train = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(images, labels), 1000), 32);
+    eg_set_printer(keep_text, NULL);
+    eg_compile(model, eg_adam(.learning_rate = 1e-3), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY);
+    eg_fit(model, train, .epochs = 3, .validation = test);     // a progress bar, loss, accuracy, time per step
+    eg_set_printer(NULL, NULL);
+    CHECK_CONTAINS(kept_text, "Epoch 3/3");
+    CHECK_CONTAINS(kept_text, "val_accuracy");
+    CHECK_INT(eg_layer_parameters(model), 2650);
+    CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 28, 28, 1))), 1, 10);
+    CHECK_NEAR(eg_history_batch_loss(eg_model_history(model), 0), 2.302585, 0.1);
+    eg_dataset_release(test);
+    eg_dataset_release(train);
+    eg_layer_release(model);
+}
