@@ -196,4 +196,16 @@ static inline const char *fixture_text(const fixture_file *f, const char *name, 
     return o && o->word ? o->word : otherwise;
 }
 
+// Uniforms and normals from splitmix64, the same that class Stream of fixtures.py draws; k is the last element drawn.
+static inline double fixture_uniform(uint64_t *k) {
+    uint64_t z = ++*k * 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+static inline double fixture_normal(uint64_t *k) {
+    double u = fixture_uniform(k), v = fixture_uniform(k);
+    return sqrt(-2 * log1p(-u)) * cos(2 * 3.141592653589793 * v);
+}
+
 #endif

@@ -358,20 +358,12 @@ TEST(every_case_has_a_row) {
 
 // ---- the guide's model against PyTorch, step by step --------------------------------------------------------------
 
-// Normals from splitmix64, the same that class Stream of fixtures.py draws.
-static double next_uniform(uint64_t *k) {
-    uint64_t z = ++*k * 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
 static eg_tensor *weights(eg_shape shape, double scale, uint64_t *k) {
     double values[3 * 3 * 16 * 16];
     int64_t count = 1;
     for (int i = 0; i < shape.rank; i++) count *= shape.dims[i];
     for (int64_t i = 0; i < count; i++) {
-        double u = next_uniform(k), v = next_uniform(k);
-        values[i] = scale * sqrt(-2 * log1p(-u)) * cos(2 * 3.141592653589793 * v);
+        values[i] = scale * fixture_normal(k);
     }
     return eg_variable(eg_constant_values(EG_FLOAT32, shape, values, count), "w");
 }
