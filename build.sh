@@ -9,6 +9,8 @@ help() { cat <<'END'
 ./build.sh run [FOLDER] [--guide]   train a digit classifier: on digits it draws itself, or on MNIST's IDX files in FOLDER
 ./build.sh test [CONFIG...] [NAME...]  build and run the tests; a NAME is a chapter (tests/NAME.c) or part of a test's name
 ./build.sh bench [WORKLOAD...]      measure, and compare with what PYTHON has of PyTorch, TensorFlow and JAX
+./build.sh test-cuda [NAME...]      the tests on a GPU (nvcc and a GPU are needed): some minutes, a table at the end
+./build.sh bench-cuda               measure on a GPU, beside PyTorch and JAX there: some minutes, a table at the end
 ./build.sh examples [NAME...]       build and run the examples, showing what they print
 ./build.sh fixtures [numpy|...]     make the tests' reference values again (Python with NumPy, TensorFlow, PyTorch)
 ./build.sh docs                     write docs/reference.md from the declarations in eager.h, and draw the pictures
@@ -18,7 +20,8 @@ help() { cat <<'END'
 
 Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: all cores), EAGER_DATA (a folder of real data for
 the tests that want some). Only a C compiler is needed; OpenBLAS, zlib, libpng and libjpeg, clang, nvcc, Python are used where found.
-CONFIG: plain guard (a device the host cannot read) optional debug nothreads c++ clang clang++ address thread leak valgrind;
+CONFIG: plain guard (a device the host cannot read) optional debug nothreads c++ clang clang++ address thread leak valgrind
+cuda-host cuda-address (eager_cuda.cu on a stand-in for CUDA, on the processor; the other one under sanitizers);
 default: plain, guard, and optional if found.
 END
 }
@@ -44,6 +47,12 @@ test)
 bench)
     . tests/find.sh
     sh tests/bench/run.sh "$@" ;;
+test-cuda)
+    . tests/find.sh
+    sh tests/cuda.sh "$@" ;;
+bench-cuda)
+    . tests/find.sh
+    sh tests/bench/cuda.sh "$@" ;;
 examples)
     . tests/find.sh
     [ $# -gt 0 ] || set -- ''

@@ -113,13 +113,13 @@ static void all_rows(eg_dtype dtype, const char *kinds, double low, double high,
                 }
                 char what[80];
                 snprintf(what, sizeof what, "eg_%s, layout %d, %s", row_now->name, layout_now, eg_dtype_name(dtype));
-                compare(what, __LINE__, run_row, &w, strchr("FSNW", row_now->kind) && dtype <= EG_FLOAT64, tol);
+                compare(what, __LINE__, run_row, &w, strchr("FMSNW", row_now->kind) && dtype <= EG_FLOAT64, tol);
             }
     }
 }
-TEST(cuda_rows_float32) { all_rows(EG_FLOAT32, "FSNCEPW", 0.1, 0.9, 2e-5); }
+TEST(cuda_rows_float32) { all_rows(EG_FLOAT32, "FMSNCEPW", 0.1, 0.9, 2e-5); }
 TEST(cuda_rows_float32_any_sign) { all_rows(EG_FLOAT32, "SNCEPW", -3, 3, 2e-4); }
-TEST(cuda_rows_float64) { all_rows(EG_FLOAT64, "FSNCEPW", 0.1, 0.9, 1e-12); }
+TEST(cuda_rows_float64) { all_rows(EG_FLOAT64, "FMSNCEPW", 0.1, 0.9, 1e-12); }
 TEST(cuda_rows_int32) { all_rows(EG_INT32, "SNCEW", 1, 9, 0); }
 TEST(cuda_rows_int64) { all_rows(EG_INT64, "SNCEW", 1, 9, 0); }
 TEST(cuda_rows_uint8) { all_rows(EG_UINT8, "NCEW", 1, 9, 0); }

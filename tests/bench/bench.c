@@ -3,6 +3,7 @@
 //     bench                                 every workload briefly, as a table
 //     bench NAME...                         these
 //     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it: one line of JSON (eager.h's own kernels use one thread)
+//     BENCH_DEVICE=gpu:0 bench ...          on that device, where it was compiled with it
 //     bench memory                          the most bytes that a step of the digits' network holds; memory.py reads this
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -381,13 +382,16 @@ static result measure(const workload *w, double min_time, int warmup) {
     EG_SCOPE;
     w->make();
     for (int i = 0; i < warmup; i++) r.check = run_and_check(w);
+    eg_synchronize();
     double start = now();
     run(w);
+    eg_synchronize();
     double once = now() - start;
     int64_t calls = once > 0 && once < .002 ? (int64_t)(.002 / once) : 1;       // a sample lasts 2 ms or more
     for (double end = now() + min_time; r.runs < SAMPLES && (now() < end || r.runs < (once < 1 ? 3 : 1));) {
         start = now();
         for (int64_t i = 0; i < calls; i++) run(w);
+        eg_synchronize();
         samples[r.runs++] = (now() - start) / (double)calls;
     }
     qsort(samples, (size_t)r.runs, sizeof *samples, ascending);
@@ -454,6 +458,7 @@ static bool print_row(const char *name, const char *unit, double units, result r
 }
 
 int main(int argc, char **argv) {
+    if (getenv("BENCH_DEVICE") && !eg_set_device(getenv("BENCH_DEVICE"))) return 1;
     if (argc == 2 && !strcmp(argv[1], "memory")) return measure_memory();
     if (argc == 2 && !strcmp(argv[1], "gradient")) {
         eg_tensor *out[OUTPUTS];

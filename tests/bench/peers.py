@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times the same small workloads in several tensor frameworks, for side-by-side comparison.
 
-  peers.py [--peers eager,torch,...] [--work NAME,...] [--threads 1|2] [--min-time 1.0] [--rounds 1] [--json | --markdown] [--best]
+  peers.py [--peers eager,torch,...] [--work NAME,...] [--threads 1|2] [--gpu] [--min-time 1.0] [--rounds 1] [--json | --markdown] [--best]
 
 Every (workload, peer) pair runs in a process of its own, pinned to exactly --threads cores. One row a pair:
   workload <TAB> peer <TAB> threads <TAB> unit <TAB> median <TAB> min <TAB> runs <TAB> check
@@ -21,6 +21,7 @@ import numpy as np
 
 PEERS = "eager,eager-openblas,tf,tf.function,tf.xla,torch,torch.compile,jax.jit,jax,tinygrad".split(",")   # and numpy, libtorch
 COMPILED = {"eager", "eager-openblas", "libtorch"}
+GPU = "--gpu" in sys.argv or "PEERS_GPU" in os.environ         # eager, torch and jax on the first GPU; cuda.sh says how eager is linked
 JIT = {"tf.function", "tf.xla", "torch.compile", "jax.jit", "tinygrad"}
 
 # workload: unit, units in a second of one call, warm-up calls
@@ -279,7 +280,10 @@ def torch_peer(peer, work, threads):
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(threads)
     graph = torch.compile if peer == "torch.compile" else lambda f: f
-    T = lambda a: torch.from_numpy(np.array(a))
+    if GPU:                                         # float32 means float32, as it does in eager.h
+        torch.set_default_device("cuda")
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    T = lambda a: torch.from_numpy(np.array(a)).to("cuda" if GPU else "cpu")
     d = data(work)
 
     def mlp(p, x):
@@ -613,6 +617,7 @@ def size(r):
     """Sum of |x| over everything in a result."""
     if isinstance(r, (list, tuple)): return sum(size(a) for a in r)
     if hasattr(r, "detach"): r = r.detach()
+    if hasattr(r, "cpu"): r = r.cpu()
     if hasattr(r, "numpy"): r = r.numpy()
     return float(np.abs(np.asarray(r).astype(np.float64)).sum())
 
@@ -628,16 +633,21 @@ def child(peer, work, threads, min_time):
     except Skip as e:
         print(json.dumps({"skip": str(e)}))
         return
-    t = now(); r = run(); first = now() - t
+    def wait():
+        if GPU and peer.startswith("torch"):
+            import torch
+            torch.cuda.synchronize()
+    t = now(); r = run(); wait(); first = now() - t
     for _ in range(max(WORK[work][2] - 1, 0)): r = run()
     check = size(r)
     del r
-    t = now(); run(); once = now() - t
+    t = now(); run(); wait(); once = now() - t
     k = max(1, int(.002 / once))                    # calls a sample: a sample lasts 2 ms or more
     ts, end = [], now() + min_time
     while now() < end or len(ts) < (3 if once < 1 else 1):
         t = now()
         for _ in range(k): run()
+        wait()
         ts.append((now() - t) / k)
     print(json.dumps({"median": median(ts), "min": min(ts), "runs": len(ts), "check": check, "compile": first}))
 
@@ -660,6 +670,7 @@ def build(peer, built={}):
         else:
             cmd = [os.environ.get("CC", "cc"), "-std=c11", "-O2", "-I" + os.path.join(HERE, "..", ".."), os.path.join(HERE, "bench.c"), "-o", out]
             if peer == "eager-openblas": cmd += ["-DEAGER_OPENBLAS", "-I/usr/include/openblas", "-lopenblas"]
+            if GPU: cmd += ["-DEAGER_CUDA"] + os.environ["EAGER_CUDA_LINK"].split()
             cmd += ["-lm", "-lpthread"]
         p = subprocess.run(cmd, stderr=subprocess.PIPE, text=True)
         built[peer] = out if p.returncode == 0 else Skip("does not compile here: " + p.stderr.split("\n")[0][:100])
@@ -673,7 +684,11 @@ def pair(peer, work, threads, min_time):
     env = dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n, TF_NUM_INTRAOP_THREADS=n, TF_NUM_INTEROP_THREADS=n,
                TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu", NPROC=n, DEV="CPU", NUM_CPU_THREADS=n,
                KERAS_BACKEND="tensorflow", TORCHINDUCTOR_CACHE_DIR=tmp, TORCHINDUCTOR_COMPILE_THREADS=n, CACHEDB=tmp + "/tinygrad.db")
-    if threads == 1: env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    if GPU:
+        for name in "CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "DEV": env.pop(name)
+        if "CUDA_VISIBLE_DEVICES" in os.environ: env["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+        env.update(PEERS_GPU="1", BENCH_DEVICE="gpu:0")
+    elif threads == 1: env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     try:
         cmd = ([build(peer), work, n, str(min_time), str(WORK[work][2])] if peer in COMPILED else
                [sys.executable, os.path.abspath(__file__), "--child", peer, work, n, str(min_time)])
@@ -699,6 +714,7 @@ def main():
     ap.add_argument("--threads", type=int, choices=(1, 2), default=1)
     ap.add_argument("--min-time", type=float, default=1.0, help="seconds of timed runs a pair")
     ap.add_argument("--rounds", type=int, default=1, help="how often each pair is run, the peers taking turns")
+    ap.add_argument("--gpu", action="store_true", help="eager, torch and jax on the first GPU (EAGER_CUDA_LINK: how eager is linked)")
     ap.add_argument("--json", action="store_true", help="one JSON object a row")
     ap.add_argument("--markdown", action="store_true", help="one table")
     ap.add_argument("--best", action="store_true", help="the table shows the best runs, not the medians")
