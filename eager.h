@@ -1314,7 +1314,8 @@ typedef struct eg_iterator eg_iterator;
 EAGER_API bool eg_compile(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n);
 
 // What was learned: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
-// validation, and "learning_rate". It belongs to the model, until its next eg_fit.
+// validation, and "learning_rate". It belongs to the model, until its next eg_fit
+// or eg_compile.
 typedef struct eg_history eg_history;
 EAGER_API int64_t eg_history_epochs(const eg_history *history);
 EAGER_API const char *eg_history_name(const eg_history *history, int i);       // of column i; NULL after the last
@@ -13121,7 +13122,7 @@ static bool egi_step_metrics(egi_training *t, eg_tensor *y, eg_tensor *p, eg_ten
 // One batch of n components: forward, and for training backward and update; then loss and metrics. A tape of the caller sees none of it.
 static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
     if (n != s->inputs + 1 && n != s->inputs + 2)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has %d components; for a model of %d input%s it must have %d, or %d with sample weights", s->function, n,
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has %d component(s); for a model of %d input%s it must have %d, or %d with sample weights", s->function, n,
                         s->inputs, s->inputs == 1 ? "" : "s (.inputs)", s->inputs + 1, s->inputs + 2);
     eg_tensor *y = c[s->inputs], *given = n > s->inputs + 1 ? c[n - 1] : NULL;
     if (!egi_alive(s->function, s->inputs, y)) return false;

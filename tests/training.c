@@ -152,7 +152,7 @@ TEST(weights_in_the_dataset) {
     eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y, w), 2), *short_one = eg_dataset_batch(eg_dataset_from_slices(x), 2);
     CHECK(eg_fit(model, data, .quiet = true) != NULL);
     CHECK_NEAR(weight(model), 0.25, 1e-6);
-    CHECK_ERROR(eg_fit(model, short_one, .quiet = true), EG_ERROR_ARGUMENT, "1 components");
+    CHECK_ERROR(eg_fit(model, short_one, .quiet = true), EG_ERROR_ARGUMENT, "1 component(s)");
     eg_dataset_release(data);
     eg_dataset_release(short_one);
     eg_layer_release(model);
@@ -214,6 +214,42 @@ TEST(binary_metrics_see_probabilities) {
     CHECK(eg_model_metric(model, 2) == NULL);
     CHECK(eg_model_reset_metrics(model));
     CHECK_NEAR(eg_metric_result(eg_model_metric(model, 0)), 0, 0);
+    eg_layer_release(model);
+}
+
+static eg_tensor *first_step_only(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_with_mask(in[0], eg_reshape(eg_constant_of(EG_BOOL, EG_SHAPE(4), 1, 0, 1, 0), EG_SHAPE(2, 2)));
+}
+
+TEST(masked_steps_do_not_count) {                            // two sequences of two steps, of which the second is padding
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true, .kernel_initializer = EG_INIT_ONES), eg_layer_custom("masking", first_step_only, NULL));
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error, eg_metric_mean_absolute_error()));
+    eg_tensor *x = eg_reshape(eg_constant(EG_SHAPE(4), 1, 50, 3, 70), EG_SHAPE(2, 2, 1)), *y = eg_zeros_like(x);
+    CHECK_NEAR(eg_test_on_batch(model, x, y), 5, 1e-6);
+    CHECK_NEAR(eg_model_result(model, "mean_absolute_error"), 2, 1e-6);
+    CHECK_NEAR(eg_test_on_batch(model, x, y, .sample_weights = eg_constant(EG_SHAPE(2), 2, 0)), 1, 1e-6);
+    eg_layer_release(model);
+}
+
+static bool weighted_sum(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_mul(*(eg_tensor **)user, eg_add(in[0], in[1]));
+    return out[0] != NULL;
+}
+
+TEST(several_inputs) {
+    eg_tensor *w = NULL, *a = eg_constant(EG_SHAPE(2, 1), 1, 2), *b = eg_constant(EG_SHAPE(2, 1), 3, 4);
+    eg_layer *model = eg_layer_custom_multi("sum", 2, 1, weighted_sum, &w);
+    w = eg_layer_weight(model, "w", eg_ones(EG_FLOAT32, EG_SHAPE(1)), true);
+    CHECK(eg_compile(model, eg_sgd(.learning_rate = 0.01), eg_mean_squared_error));
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(a, b, eg_mul(2, eg_add(a, b))), 2);
+    CHECK_NEAR(eg_evaluate(model, data, .inputs = 2, .quiet = true), 26, 1e-5);
+    CHECK_TENSOR(eg_predict_dataset(model, data, .inputs = 2), 1e-6, 4, 6);
+    CHECK(eg_fit(model, data, .inputs = 2, .epochs = 50, .quiet = true) != NULL);
+    CHECK_TENSOR(w, 1e-3, 2);
+    CHECK_ERROR(eg_predict_dataset(model, data, .inputs = 4), EG_ERROR_ARGUMENT, "4 inputs");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_NULL, "operand 1 is NULL");
+    eg_dataset_release(data);
     eg_layer_release(model);
 }
 
