@@ -2352,11 +2352,19 @@ static void *egi_alloc(size_t bytes) {
     return block + 1;
 }
 
+// What a thread frees that has no heap of its own, as there was no memory for one.
+static EGI_COLD void egi_count_apart(int64_t tensors, int64_t bytes) {
+    egi_lock();
+    egi_shared.past.live_tensors -= tensors;
+    egi_shared.past.live_bytes -= bytes;
+    egi_unlock();
+}
 static void egi_free(void *pointer) {
     if (!pointer) return;
     egi_block *block = (egi_block *)pointer - 1;
     egi_heap *heap = block->b.heap, *mine = egi_this.heap ? egi_this.heap : egi_heap_get();
     if (mine) egi_count(&mine->live_bytes, -block->b.bytes);
+    else egi_count_apart(0, block->b.bytes);
 #ifdef EAGER_DEBUG
     (void)heap;
     if (mine) egi_count(&mine->held_bytes, -block->b.bytes);
@@ -3003,6 +3011,7 @@ static void egi_tensor_destroy(eg_tensor *x) {
     if (x->name) egi_free(x->name);
     if (x->mask) egi_object_release(&x->mask->object);
     if (egi_heap_get()) egi_count(&egi_this.heap->live_tensors, -1);
+    else egi_count_apart(1, 0);
     x->object.kind = EGI_DEAD;
 #ifdef EAGER_DEBUG
     egi_debug_remove(x);
@@ -15057,6 +15066,7 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     if (!crew) { egi_no_memory("dataset_map", (int64_t)sizeof *crew); return NULL; }
     memset(crew, 0, sizeof *crew);
     crew->c = c;
+    crew->oldest = crew->next = crew->filled = c->element;
     crew->capacity = 2 * threads;
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->work, NULL);
@@ -15101,7 +15111,6 @@ static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, eg_tensor **out) {
     else while (!job->done) pthread_cond_wait(&crew->done, &crew->lock);
     pthread_mutex_unlock(&crew->lock);
     if (mine) egi_job_do(c, job);
-    job->done = false;
     crew->oldest++;
     memcpy((void *)out, (void *)job->out.x, sizeof job->out.x);
     memset((void *)job->out.x, 0, sizeof job->out.x);
@@ -15120,7 +15129,6 @@ static eg_status egi_map_next(egi_cursor *c, eg_tensor **out) {
     egi_map_state *s = (egi_map_state *)c->state;
     if (c->d->width > 1) {
         if (!s->crew && !(s->crew = egi_crew_new(c, (int)c->d->width))) return EG_FAILED;
-        if (s->crew->filled == 0) s->crew->oldest = s->crew->next = s->crew->filled = c->element;
         egi_crew_fill(s->crew, c, &s->drained);
         return egi_crew_take(s->crew, c, out);
     }
