@@ -1,5 +1,5 @@
 // Layers and models: what they make, name, count, pass on and refuse. Their values stand against Keras in layers_fixtures.c.
-#include "test.h"
+#include "faults.h"
 
 static const char *path_of(eg_layer *layer, int i) {
     static char text[4][128];
@@ -541,3 +541,30 @@ TEST(inference_keeps_no_activations) {
     CHECK(eg_memory().peak_bytes - before < 5 * 1024 * 256 * 4);
     eg_layer_release(model);
 }
+
+// ---- out of memory
+
+static bool act_of_layers(void) {
+    eg_layer *model = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_ORTHOGONAL, .kernel_l2 = .1), eg_layer_batch_normalization(), eg_layer_global_average_pooling2d(),
+                                    eg_layer_residual(eg_layer_dense(2)), eg_layer_dropout(.5), eg_layer_group_normalization(.groups = 1), eg_layer_dense(3));
+    char text[4096];
+    bool right = model && eg_call(model, eg_ones(EG_FLOAT32, EG_SHAPE(2, 5, 5, 1)), .training = true) && eg_layer_losses(model) && eg_layer_weights(model, NULL, 0) == 12 &&
+                 eg_layer_config(model, text, sizeof text) > 0;
+    eg_layer *again = right ? eg_layer_from_config(text) : NULL;
+    right = right && again && *summary_of(again);
+    eg_layer_release(again);
+    eg_layer_release(model);
+    return right;
+}
+static bool act_of_masks(void) {
+    network n = {NULL, NULL, NULL, 0, false};
+    eg_layer *embedding = eg_layer_embedding(4, 2, .mask_zero = true), *own = network_make(&n), *add = eg_layer_merge_add();
+    eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(1, 3), 1, 2, 0), *y = embedding ? eg_call(embedding, x) : NULL, *in[] = {y, y}, *z = NULL;
+    bool right = y && own && add && eg_call_multi(add, in, 2, &z, 1) && eg_call(own, z, .mask = eg_mask_of(y));
+    eg_layer_release(embedding);
+    eg_layer_release(own);
+    eg_layer_release(add);
+    return right;
+}
+TEST(out_of_memory_in_layers) { faults_sweep(act_of_layers); }
+TEST(out_of_memory_with_masks) { faults_sweep(act_of_masks); }
