@@ -33,8 +33,41 @@ broken_barrier() {
         '    if (!eg_set_device("gpu:0")) return 2;' \
         '    return eg_item(eg_reduce_sum(eg_ones(EG_FLOAT32, EG_SHAPE(1000)))) == 1000 ? 0 : 1; }' >"$T/barrier.c"
     [ -f "$T/barrier.o" ] || $CC -std=c11 -O0 -I. -c "$T/barrier.c" -o "$T/barrier.o" || return 9
-    $CXX -std=c++17 -x c++ -O0 "$@" -Itests/cuda_host -I. -c eager_cuda.cu -o "$T/broken.o" && $CC "$T/barrier.o" "$T/broken.o" -lstdc++ $LIBS -o "$T/barrier" || return 9
+    $CXX -std=c++17 -x c++ -O0 "$@" -Itests/cuda_host -I. -c eager_cuda.cu -o "$T/${1:-good}.o" && $CC "$T/barrier.o" "$T/${1:-good}.o" -lstdc++ $LIBS -o "$T/barrier" || return 9
     "$T/barrier"
+}
+# Each thing that can be missing is named; starting the device can fail at each call of the runtime, and be tried again.
+starts() {
+    cat >"$T/start.c" <<'END'
+#define EAGER_CUDA
+#define EAGER_IMPLEMENTATION
+#include "eager.h"
+extern int cuda_host_driver, cuda_host_devices;
+extern int64_t cuda_host_fail_at;
+static int says(const char *device, const char *part) {
+    eg_error_clear();
+    bool failed = !eg_set_device(device) && eg_error() == EG_ERROR_DEVICE && strstr(eg_error_message(), part);
+    if (!failed) printf("%s, expected: %s\n", eg_error_message(), part);
+    return !failed;
+}
+int main(void) {
+    eg_set_error_handler(NULL, NULL);
+    cuda_host_driver = 0;
+    int bad = eg_device_count("gpu") != 0 || eg_error() != EG_OK || says("gpu:0", "\"gpu:0\": no NVIDIA driver is installed");
+    cuda_host_driver = 1;
+    cuda_host_devices = 0;
+    bad |= eg_device_count("gpu") != 0 || says("gpu:0", "\"gpu:0\": no GPU is found");
+    cuda_host_devices = 1;
+    int failures = 0;
+    for (cuda_host_fail_at = 1; !eg_set_device("gpu:0") && failures < 100; cuda_host_fail_at = ++failures + 1) {}
+    cuda_host_fail_at = 0;
+    bad |= failures < 10 || failures == 100;
+    bad |= says("gpu:1", "no device \"gpu:1\"") || eg_device_count("gpu") != 1;
+    eg_error_clear();
+    return bad || eg_item(eg_reduce_sum(eg_ones(EG_FLOAT32, EG_SHAPE(3)))) != 3;
+}
+END
+    $CC -std=c11 -O0 -I. -c "$T/start.c" -o "$T/start.o" && $CC "$T/start.o" "$T/good.o" -lstdc++ $LIBS -o "$T/start" && "$T/start"
 }
 is_seen() { broken_barrier -DEGI_CUDA_BREAK_BARRIER; [ $? = 1 ]; }
 
@@ -49,5 +82,6 @@ if [ -z "$CXX" ] || [ "$(uname -s)" != Linux ]; then skip a_missing_barrier_is_s
 else
     check a_barrier_works broken_barrier
     check a_missing_barrier_is_seen is_seen
+    check what_is_missing_is_said starts
 fi
 finish
