@@ -1331,7 +1331,8 @@ typedef struct eg_fit_state {
     eg_layer *model;
     eg_optimizer *optimizer;
     const eg_history *history;
-    eg_iterator *iterator;       // stands in the dataset; its position can be saved
+    eg_dataset *data;
+    eg_iterator *iterator;       // stands in the dataset; NULL between two epochs
     int64_t epoch, epochs;       // from 0; how many
     int64_t batch, batches;      // of this epoch, from 0; how many, -1 while nobody knows
     double loss;                 // of this batch
@@ -1374,6 +1375,9 @@ typedef struct eg_callback_options {
 EAGER_API eg_callback *eg_callback_early_stopping(eg_callback_options options EGI_DEFAULT(eg_callback_options));
 // Saves the weights (eg_save_weights) after an epoch. In the path {epoch}, {val_loss} and other names stand for the numbers.
 EAGER_API eg_callback *eg_callback_checkpoint(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));
+// Saves after each epoch all that the next one depends on (prefix-N.safetensors, see eg_checkpoint_save), the latest file alone. A fit that
+// finds such a file goes on behind it, and ends with the bits of one that ran through. Name it last. When all epochs are done, delete the file to begin anew.
+EAGER_API eg_callback *eg_callback_backup(const char *prefix);
 // Curves for TensorBoard: runs folder/train and folder/validation.
 EAGER_API eg_callback *eg_callback_tensorboard(const char *folder, eg_callback_options options EGI_DEFAULT(eg_callback_options));
 EAGER_API eg_callback *eg_callback_csv(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));           // a line after every epoch
@@ -13269,9 +13273,9 @@ typedef struct egi_fit {
     eg_fit_options o;
     egi_bar bar;
     egi_step step;
-    eg_dataset *data;
     double began, validating;           // the first step; how long a validation took
     int64_t steps;                      // since then
+    int64_t first;                      // epoch
 } egi_fit;
 
 EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
@@ -13389,14 +13393,14 @@ static bool egi_fit_batches(egi_fit *f) {
     eg_fit_state *s = &f->state;
     bool anew = !s->iterator;
     for (s->batch = 0; !s->stop && (most <= 0 || s->batch < most);) {
-        if (!s->iterator && !(s->iterator = eg_iterator_new(f->data))) return false;
+        if (!s->iterator && !(s->iterator = eg_iterator_new(s->data))) return false;
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
         egi_this.batch = s->batch + 1;
         eg_status status = eg_iterator_next(s->iterator, c);
         bool ok = status != EG_FAILED;
         if (status == EG_NEXT) {
-            ok = EGI_TELL_FIT(f, batch_begin) && egi_step_run(f->t, s->model, &f->step, c, eg_dataset_components(f->data));
+            ok = EGI_TELL_FIT(f, batch_begin) && egi_step_run(f->t, s->model, &f->step, c, eg_dataset_components(s->data));
             s->loss = f->step.loss;
             ok = ok && egi_push_double(&f->t->history->losses, &f->t->history->losses_capacity, f->t->history->batches, s->loss);
             if (ok) f->t->history->batches++;
@@ -13436,7 +13440,7 @@ static bool egi_fit_epoch(egi_fit *f) {
     int64_t every = f->o.validation_every > 0 ? f->o.validation_every : 1;
     f->bar.began = egi_now();
     f->bar.drawn = 0;
-    if (s->epoch == f->o.initial_epoch) f->began = f->bar.began;
+    if (s->epoch == f->first) f->began = f->bar.began;
     if (!egi_results_reset(t) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
     double seconds = egi_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
@@ -13491,8 +13495,9 @@ EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_o
     if (o.inputs == 0) o.inputs = 1;
     f.t = egi_compiled("fit", model);
     f.o = o;
-    f.data = data;
+    f.state.data = data;
     f.state.model = model;
+    f.state.epoch = o.initial_epoch;
     bool ok = f.t && egi_fit_ready(&f, data, &o);
     if (ok) {
         egi_step step = { "fit", o.inputs, true, o.class_weights, 0 };
@@ -13504,8 +13509,9 @@ EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_o
         f.t->fitting = true;
         egi_bar_open(&f.bar, o.quiet, o.progress);
         int64_t epoch = egi_this.epoch, batch = egi_this.batch;
-        ok = EGI_TELL_FIT(&f, fit_begin);
-        for (f.state.epoch = o.initial_epoch; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++) {
+        ok = EGI_TELL_FIT(&f, fit_begin);                  // which may move on to a later epoch
+        f.first = f.t->history->first_epoch = f.state.epoch;
+        for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++) {
             egi_this.epoch = f.state.epoch + 1;
             ok = egi_fit_epoch(&f);
         }
@@ -13688,6 +13694,8 @@ typedef struct egi_watch {
     egi_text text;                      // CSV: the file so far
     eg_summary_writer *train, *validation;
     int64_t seen;                       // batches
+    eg_checkpoint *checkpoint;
+    int64_t epoch;
     char said[256];
 } egi_watch;
 static void egi_watch_forget(egi_watch *w) {
@@ -13702,6 +13710,7 @@ static void egi_watch_release(void *user) {
     egi_text_free(&w->text);
     eg_summary_writer_release(w->train);
     eg_summary_writer_release(w->validation);
+    eg_checkpoint_release(w->checkpoint);
     egi_free(w->path);
     egi_free(w->monitor);
     egi_free(w);
@@ -13879,20 +13888,12 @@ EAGER_API eg_callback *eg_callback_stop_on_nan(void) {
     return egi_watch_new("callback_stop_on_nan", NULL, none, 0, f);
 }
 
-static bool egi_file_there(const char *path) {
-#ifdef EAGER_NO_STDIO
-    return path == NULL;
-#else
-    FILE *file = fopen(path, "rb");
-    if (file) fclose(file);
-    return file != NULL;
-#endif
-}
+static bool egi_file_exists(const char *path);              // chapter 31
 static bool egi_csv_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     (void)s;
     egi_text_free(&w->text);
-    if (!w->o.append || !egi_file_there(w->path)) return true;
+    if (!w->o.append || !egi_file_exists(w->path)) return true;
     int64_t size;
     char *former = egi_file_read("callback_csv", w->path, &size);
     if (!former) return false;
@@ -13956,6 +13957,43 @@ EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_op
     f.fit_begin = egi_watch_begin;
     f.epoch_end = egi_checkpoint_epoch;
     return egi_watch_new("callback_checkpoint", path, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_SAVE, f);
+}
+
+// All that the next epoch depends on, in a checkpoint: with the iterator that will read it. Each epoch has an iterator of its own, so
+// each save has a checkpoint of its own.
+static bool egi_backup_track(egi_watch *w, eg_fit_state *s) {
+    eg_checkpoint_options o = { 0, 1 };
+    eg_checkpoint_release(w->checkpoint);
+    w->checkpoint = (eg_checkpoint_new)(o);
+    if (!s->iterator) s->iterator = eg_iterator_new(s->data);
+    return w->checkpoint && s->iterator && eg_checkpoint_track_layer(w->checkpoint, "model", s->model) &&
+           eg_checkpoint_track_optimizer(w->checkpoint, "optimizer", s->optimizer) && eg_checkpoint_track_iterator(w->checkpoint, "data", s->iterator) &&
+           eg_checkpoint_track_number(w->checkpoint, "epoch", &w->epoch) && eg_checkpoint_track_random(w->checkpoint);
+}
+static bool egi_backup_begin(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    const char *latest = eg_checkpoint_latest(w->path);
+    if (!latest) return true;
+    char *path = egi_copy_string(latest, "");
+    bool ok = path ? egi_backup_track(w, s) && eg_checkpoint_restore(w->checkpoint, path) : egi_no_memory(w->name, 0);
+    egi_free(path);
+    if (ok && w->epoch > s->epoch) s->epoch = w->epoch;
+    return ok;
+}
+static bool egi_backup_epoch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    w->epoch = s->epoch + 1;
+    return egi_backup_track(w, s) && eg_checkpoint_save(w->checkpoint, w->path) != NULL;
+}
+EAGER_API eg_callback *eg_callback_backup(const char *prefix) {
+    eg_callback_functions f;
+    eg_callback_options none;
+    memset(&f, 0, sizeof f);
+    memset(&none, 0, sizeof none);
+    if (!prefix) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_backup: the prefix is NULL");
+    f.fit_begin = egi_backup_begin;
+    f.epoch_end = egi_backup_epoch;
+    return egi_watch_new("callback_backup", prefix, none, 0, f);
 }
 
 // As Keras lays them out: two runs, train and validation, whose curves have one name and so share a chart.

@@ -518,6 +518,52 @@ TEST(checkpoints) {
     eg_layer_release(other);
 }
 
+static bool stop_in_epoch(eg_fit_state *s, void *user) {
+    if (s->epoch == *(int *)user && s->batch == 1) return eg_raise(EG_ERROR_STATE, "the power fails") != NULL;
+    return true;
+}
+static bool power_fails(eg_layer *model, eg_dataset *data, const char *prefix, int epoch, const eg_history **h) {
+    *h = eg_fit(model, data, .epochs = 5, .quiet = true, .callbacks = EG_CALLBACKS(
+        eg_callback_new((eg_callback_functions){.batch_end = stop_in_epoch, .user = &epoch}), eg_callback_backup(prefix)));
+    return eg_error() != EG_OK;
+}
+static eg_tensor *shaky(eg_tensor *const *in, void *user) { (void)user; return eg_training() ? eg_add(in[0], eg_random_normal(EG_SHAPE(1, 4), .stddev = 0.1)) : in[0]; }
+static eg_layer *shaky_model(void) {
+    eg_layer *model = eg_sequential(eg_layer_custom("shaky", shaky, NULL), eg_layer_dense(8, .activation = EG_TANH), eg_layer_dense(2));
+    CHECK(eg_compile(model, eg_adam(.learning_rate = 0.02), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY));
+    return model;
+}
+
+TEST(a_fit_that_was_stopped_goes_on) {                       // twice, each time as a program that starts anew; with the same bits
+    eg_tensor *x = points(), *y = classes(x), *want = NULL;
+    double losses[2] = {0};
+    char prefix[4200];
+    snprintf(prefix, sizeof prefix, "%s", test_temp("backup"));
+    for (int run = 0; run < 2; run++) {
+        const eg_history *h = NULL;
+        for (int at = run ? 1 : 9; !h; at += 2) {
+            eg_seed(7);
+            eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), ROWS), 16);
+            eg_layer *model = shaky_model();
+            if (run == 0) h = eg_fit(model, data, .epochs = 5, .quiet = true);
+            else CHECK_INT(power_fails(model, data, prefix, at, &h), at < 5);
+            eg_error_clear();
+            if (h) losses[run] = eg_history_batch_loss(h, -1);
+            if (h && run == 0) want = eg_call(model, x);
+            if (h && run == 1) {
+                CHECK_SAME(eg_call(model, x), want, 0);
+                CHECK_INT(eg_history_epochs(h), 2);          // the others were before
+                CHECK(power_fails(model, data, prefix, 9, &h) == false);         // nothing is left to do
+                CHECK_INT(eg_history_epochs(h), 0);
+            }
+            eg_dataset_release(data);
+            eg_layer_release(model);
+        }
+    }
+    CHECK_NEAR(losses[1], losses[0], 0);
+    CHECK_ERROR(eg_callback_backup(NULL), EG_ERROR_NULL, "prefix");
+}
+
 // Whether an event file in the folder has this in it.
 static bool events_hold(const char *folder, const char *part) {
     static char bytes[65536];
