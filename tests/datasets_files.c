@@ -454,7 +454,11 @@ TEST(broken_tfrecord_files) {
     memcpy(two + 19, abc, 19);
     broken(two, sizeof two, "broken.tfrecord", eg_dataset_tfrecord);
 }
-TEST(broken_idx_streams) { broken(idx8, sizeof idx8, "broken.idx", eg_dataset_from_files); }
+static eg_dataset *arrays_of(const char *const *paths, int n) {     // a broken header may well announce millions of empty rows
+    eg_dataset *d = eg_dataset_from_files(paths, n);
+    return d ? eg_dataset_take(d, 100) : NULL;
+}
+TEST(broken_idx_streams) { broken(idx8, sizeof idx8, "broken.idx", arrays_of); }
 TEST(broken_npy_streams) {
     unsigned char bytes[512];
     const char *path = test_temp("seed.npy");
@@ -462,5 +466,5 @@ TEST(broken_npy_streams) {
     FILE *f = fopen(path, "rb");
     size_t n = fread(bytes, 1, sizeof bytes, f);
     fclose(f);
-    broken(bytes, n, "broken.npy", eg_dataset_from_files);
+    broken(bytes, n, "broken.npy", arrays_of);
 }
