@@ -1055,6 +1055,9 @@ EAGER_API eg_layer *eg_layer_bidirectional(eg_layer *layer, eg_layer_options opt
 // values (B, heads, S, key_dim); as the last two inputs of a later call they are what its queries look at besides themselves,
 // which spares a model that writes a text from reading it again for each letter.
 EAGER_API eg_layer *eg_layer_multi_head_attention(int64_t heads, int64_t key_dim, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// (batch, steps, features) plus a learned row for each position, for attention, which does not see the order by itself. Weight
+// embeddings (longest, features); longer sequences are an error.
+EAGER_API eg_layer *eg_layer_position_embedding(int64_t longest, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 
 
 // Layers one behind the other: eg_sequential(eg_layer_dense(32, .activation = EG_RELU), eg_layer_dense(10)). It takes over the
@@ -1176,6 +1179,7 @@ extern "C" {
 #define eg_layer_lstm(...) EGI_LAYER_1(eg_layer_lstm, __VA_ARGS__)
 #define eg_layer_gru(...) EGI_LAYER_1(eg_layer_gru, __VA_ARGS__)
 #define eg_layer_bidirectional(...) EGI_LAYER_1(eg_layer_bidirectional, __VA_ARGS__)
+#define eg_layer_position_embedding(...) EGI_LAYER_1(eg_layer_position_embedding, __VA_ARGS__)
 #define eg_layer_multi_head_attention(...) EGI_LAYER_2(eg_layer_multi_head_attention, __VA_ARGS__)
 #define eg_sequential(...) eg_sequential_of((eg_layer *[]){ NULL, __VA_ARGS__ } + 1, (int)(sizeof((eg_layer *[]){ NULL, __VA_ARGS__ }) / sizeof(eg_layer *)) - 1)
 #define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
@@ -11345,6 +11349,20 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
 
 // ---- attention
 
+static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
+    const eg_layer_options *o = &l->config.o;
+    eg_shape shape = { 2, { l->config.count, in->dims[2] } };
+    (void)n;
+    return egi_last_known(in) && egi_weight(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2);
+}
+static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
+    eg_tensor *rows = egi_part_of(l, "embeddings");
+    eg_shape begin = { 2, { 0, 0 } }, size = { 2, { c->in[0]->dims[1], -1 } };
+    if (size.dims[0] > l->config.count)
+        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s has more than the %lld positions that are embedded", egi_describe(c->in[0]), (long long)l->config.count);
+    return (c->out[0] = (eg_add)(c->in[0], eg_slice(rows, begin, size))) != NULL;
+}
+
 // What a call is given: n of query, value, key; then the mask of pairs; then the keys and values so far, told by their rank.
 typedef struct egi_attention_in { int n; eg_tensor *pairs, *past[2]; int64_t before; } egi_attention_in;
 static egi_attention_in egi_attention_inputs(const egi_layer_run *c) {
@@ -11561,6 +11579,8 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(gru, "GRU", 3, 2, 2, EGI_FIXED_LAST, EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(reset_before), \
         egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
     ROW(bidirectional, "Bidirectional", 3, 5, 5, EGI_CONTAINER, EGI_HAS(merge), egi_build_bidirectional, egi_call_bidirectional, egi_shape_bidirectional) \
+    ROW(position_embedding, "PositionEmbedding", 3, 1, 1, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS(count), \
+        egi_build_positions, egi_call_positions, NULL) \
     ROW(multi_head_attention, "MultiHeadAttention", 3, 6, 4, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(size) | \
         EGI_HAS(causal) | EGI_HAS(dropout) | EGI_HAS(value_dim) | EGI_HAS(output_units) | EGI_HAS(kv_heads) | EGI_HAS(rotary_base), egi_build_attention, egi_call_attention, egi_shape_attention) \
     ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_build_sequential, egi_call_sequential, egi_shape_sequential) \
@@ -11653,6 +11673,7 @@ EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o
     eg_layer_release(l);
     return NULL;
 }
+EAGER_API eg_layer *(eg_layer_position_embedding)(int64_t longest, eg_layer_options o) { EGI_MAKE(position_embedding, c.count = longest;); }
 EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_dim, eg_layer_options o) {
     egi_layer_config c = egi_layer_options_of(&o);
     const egi_layer_type *t = &egi_layer_types[EGI_LAYER_multi_head_attention];

@@ -251,6 +251,39 @@ TEST(rotary_positions) {
     CHECK_ERROR(eg_layer_multi_head_attention(1, 3, .rotary_base = 100), EG_ERROR_ARGUMENT, "an even key_dim");
 }
 
+TEST(positions) {
+    eg_layer *layer = eg_layer_position_embedding(5);
+    eg_tensor *x = sequences(2, 3, 4), *y = eg_call(layer, x);
+    CHECK_SHAPE(weight(layer, "embeddings"), 5, 4);
+    CHECK_SAME(y, eg_add(x, eg_slice(weight(layer, "embeddings"), EG_SHAPE(0, 0), EG_SHAPE(3, 4))), 0);
+    CHECK_ERROR(eg_call(layer, sequences(2, 6, 4)), EG_ERROR_SHAPE, "has more than the 5 positions");
+    CHECK_ERROR(eg_layer_position_embedding(0), EG_ERROR_ARGUMENT, "eg_layer_position_embedding: 0");
+    eg_layer_release(layer);
+}
+
+// A model of all these layers, from its configuration and its weights again.
+TEST(configurations) {
+    eg_layer *block = eg_layer_residual(eg_sequential(eg_layer_layer_normalization(), eg_layer_multi_head_attention(4, 2, .causal = true, .kv_heads = 2, .rotary_base = 100, .no_bias = true)));
+    eg_layer *model = eg_sequential(eg_layer_embedding(7, 6, .mask_zero = true), eg_layer_position_embedding(5), block,
+                                    eg_layer_bidirectional(eg_layer_lstm(3, .return_sequences = true, .no_forget_bias = true, .dropout = .1), .merge = EG_MERGE_AVE),
+                                    eg_layer_gru(3, .go_backwards = true, .reset_before = true, .recurrent_activation = EG_HARD_SIGMOID), eg_layer_dense(2));
+    eg_tensor *ids = eg_constant_of(EG_INT32, EG_SHAPE(2, 4), 1, 2, 3, 0, 6, 5, 4, 3), *y = eg_call(model, ids), *vars[32], *same[32];
+    char text[8192], again[8192];
+    int64_t length = eg_layer_config(model, text, sizeof text);
+    REQUIRE(length > 0 && length < (int64_t)sizeof text);
+    eg_layer *copy = eg_layer_from_config(text);
+    REQUIRE(copy != NULL);
+    CHECK(eg_call(copy, ids) != NULL);
+    eg_layer_config(copy, again, sizeof again);
+    CHECK_STR(again, text);
+    int n = eg_layer_weights(model, vars, 32);
+    CHECK_INT(eg_layer_weights(copy, same, 32), n);
+    for (int i = 0; i < n; i++) eg_assign(same[i], vars[i]);
+    CHECK_SAME(eg_call(copy, ids), y, 0);
+    eg_layer_release(model);
+    eg_layer_release(copy);
+}
+
 // ---- gradients of any order
 
 static eg_tensor *summed(eg_tensor *const *in, void *user) {
