@@ -2157,6 +2157,19 @@ extern "C" {
 // a few hundred size classes that go back to the heap of the thread that made
 // them. A scope is a stretch of a stack of references. Proof: tests/memory.c
 
+// Compile time. What checks, decides, reads and writes gains little from gcc's later passes, and they are what it spends its time
+// on: between these two lines functions are compiled by fewer. Loops over elements, what an op or a tape entry costs, and
+// whatever is compiled without optimization stay as the flags say. (clang has no such pragma.)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
+#define EGI_FEWER_PASSES _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\")")
+#define EGI_FEWEST_PASSES _Pragma("GCC push_options") _Pragma("GCC optimize(\"Og\")")
+#define EGI_ALL_PASSES _Pragma("GCC pop_options")
+#else
+#define EGI_FEWER_PASSES
+#define EGI_FEWEST_PASSES
+#define EGI_ALL_PASSES
+#endif
+
 #ifndef EAGER_MALLOC
 #define EAGER_MALLOC(size) malloc(size)
 #define EAGER_FREE(pointer) free(pointer)
@@ -3714,6 +3727,8 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
 // the point; all cells are as wide as the widest. So three walks over the elements
 // that will be seen: how large are they, how wide is the text, and then the text.
 
+EGI_FEWEST_PASSES
+
 typedef struct egi_text {
     char *data;  // ends in '\0' where not NULL
     size_t size, capacity;
@@ -4047,6 +4062,8 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     p.walk = 2;
     egi_print_axis(&p, 0, 0, size);
 }
+
+EGI_ALL_PASSES
 
 //# 20  THE OP TABLE -----------------------------------------------------------
 // Idea: an op is one row: what it computes, and what each input's gradient is.
@@ -5789,6 +5806,8 @@ EAGER_API const egi_op *egi_elementwise_rows(void) { return egi_elementwise_ops;
 // Idea: a row that is no formula brings its own shape rule, kernel call and
 // gradient, side by side. Many functions are composed of others and need no row
 // at all. Read first: 20, 21.  Proof: tests/ops.c, tests/fixtures.c
+
+EGI_FEWER_PASSES
 
 // ROW(name, inputs, flags, attributes, saves for dx[0], for dx[1]): its functions are egi_shape_<name>, egi_run_<name>, egi_grad_<name>.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
@@ -7835,6 +7854,8 @@ EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
 }
 #endif
 
+EGI_ALL_PASSES
+
 //# 25  THE TAPE ---------------------------------------------------------------
 // Idea: running an op also writes one line: the op, where its inputs came from,
 // and the values its gradient will read. Reading the lines backwards, each
@@ -8647,6 +8668,8 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 // gradient is made of eager ops, the same few lines nest to any order.
 // Read first: 25.  Proof: tests/functions.c
 
+EGI_FEWEST_PASSES
+
 // f's value; NULL is an error, whether f raised one or not, and a variable counts as its value now.
 static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
     eg_tensor *y = f(in, user);
@@ -8936,11 +8959,15 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     return ok;
 }
 
+EGI_ALL_PASSES
+
 //# 27  VARIABLES AND OPTIMIZERS -----------------------------------------------
 // Idea: a variable keeps its id and changes its buffer. Who still holds the old
 // buffer (a tape, a view) keeps the old values. An optimizer's rule is a formula
 // in the words of the op table, stamped into one loop over a variable, its
 // gradient and its slots. Read first: 20, 25.  Proof: tests/optimizers.c
+
+EGI_FEWER_PASSES
 
 // x as a variable can hold it, not owned by a scope: contiguous, and neither borrowed nor a part of something larger that
 // it would keep alive. Who made x and lets go of it hands its buffer over.
@@ -9101,6 +9128,8 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     return value;
 }
 
+EGI_ALL_PASSES
+
 #endif // EGI_IMPLEMENTED
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_RULES_SHARED)   // a GPU has the rules, too
 #define EGI_RULES_SHARED
@@ -9249,6 +9278,8 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
 }
 
 // ---- optimizers
+
+EGI_FEWER_PASSES
 
 enum { EGI_MAX_SLOTS = 4 };      // the last one accumulates gradients
 typedef struct egi_slots {
@@ -9665,6 +9696,8 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
     return count;
 }
 
+EGI_ALL_PASSES
+
 //# 28  LAYERS AND MODELS ------------------------------------------------------
 // Idea: a kind of layer is a row of a table: name, the options it has, and three
 // functions: make the weights, call, tell the output's shape. What every layer
@@ -9672,6 +9705,8 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
 // around the rows. A layer holds a list of parts, its weights and its layers;
 // paths, saving, counting and training are walks over parts.
 // Read first: 27.  Proof: tests/layers.c, tests/layers_fixtures.c
+
+EGI_FEWEST_PASSES
 
 // Texts, files and JSON, which this chapter and the next ones use before chapter 31 has their code.
 
@@ -20207,6 +20242,8 @@ static bool egi_op_exists(const char *name) {
     for (int i = 0; i < egi_n_user_ops; i++) if (!strcmp(egi_user_ops[i].name, name)) return true;
     return false;
 }
+
+EGI_ALL_PASSES
 
 #ifdef __cplusplus
 }
