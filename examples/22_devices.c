@@ -4,7 +4,7 @@
 // that is asked for. A GPU works on while the program goes on: eg_synchronize() waits for it, or the clock would show only how long
 // it takes to hand over the work. With a GPU (the guide's sizes are 1000):
 //
-//     nvcc -O2 -c eager_cuda.cu
+//     nvcc -O2 -arch=native -c eager_cuda.cu
 //     cc -O2 -I. -DEAGER_CUDA examples/22_devices.c eager_cuda.o -L/usr/local/cuda/lib64 -lcublas -lcudart -lstdc++ -lm -o devices
 //     ./devices 1000
 #define EAGER_IMPLEMENTATION
