@@ -17982,7 +17982,7 @@ static const char *egi_import_pair(const egi_import *m, const char *path, const 
     return theirs;
 }
 // Our own names, and Keras's, where a recurrent layer's weights are those of a cell in it.
-static eg_tensor *egi_import_keras(egi_import *m, const char *path) {
+static eg_tensor *egi_import_keras(egi_import *m, const char *path, const eg_tensor *here) {
     static const char *const cells[] = { "lstm_cell/", "gru_cell/", "simple_rnn_cell/" };
     char base[600];
     const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
@@ -17995,7 +17995,9 @@ static eg_tensor *egi_import_keras(egi_import *m, const char *path) {
         snprintf(base + n, sizeof base - n, "%.*s", (int)(leaf - rest), rest);
         x = egi_import_get2(m, base, cells[i], leaf);
     }
-    return x;
+    // Keras's attention has an axis of its own for the heads.
+    bool heads = strstr(path, "query/") || strstr(path, "key/") || strstr(path, "value/") || strstr(path, "attention_output/");
+    return x && heads && x->rank > here->rank && x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
 }
 
 // What PyTorch calls a weight of ours and how its layout becomes ours. Of several rows the first that the file has.
@@ -18128,7 +18130,7 @@ static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_ten
 static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *misfits, eg_tensor **result) {
     eg_tensor *here = weight->x;
     eg_scope scope = eg_scope_begin();
-    eg_tensor *x = m->o->torch ? egi_import_torch(m, weight->name, here) : egi_import_keras(m, weight->name);
+    eg_tensor *x = m->o->torch ? egi_import_torch(m, weight->name, here) : egi_import_keras(m, weight->name, here);
     bool failed = egi_this.errors != m->errors;
     if (x && (!egi_same_shape(x, here) || egi_is_float(x->dtype) != egi_is_float(here->dtype) || (!egi_is_float(x->dtype) && x->dtype != here->dtype))) {
         if (!m->o->skip_mismatch) egi_misfit_shape(misfits, weight->name, here, x);

@@ -1,0 +1,145 @@
+// Every reader of files against bytes that somebody else made. As a test: files of our own, spoiled a few thousand times by changed,
+// cut, doubled and moved bytes. With clang's libFuzzer, for as long as one likes (the first byte says which reader):
+//
+//   clang -g -O1 -fsanitize=fuzzer,address,undefined -DFUZZ -I. -Itests tests/fuzz_files.c -lm -o fuzz_files && ./fuzz_files -max_len=4096
+//
+// Whatever the bytes: a result and no error, or none and an error of a file; nothing leaks; and no more memory than the file could fill.
+#ifdef FUZZ
+#define EAGER_IMPLEMENTATION
+#define TEST_NO_MAIN
+#endif
+#include "test.h"
+
+static char fuzz_path[5000] = "fuzz.safetensors";
+
+static bool read_npy(void) { EG_SCOPE; return eg_load_npy(fuzz_path) != NULL; }
+static bool read_archive(eg_archive *a) {
+    bool ok = a != NULL;
+    for (int64_t i = 0; i < eg_archive_count(a); i++) {
+        EG_SCOPE;
+        ok = ok && eg_archive_get(a, eg_archive_name(a, i)) != NULL;
+    }
+    eg_archive_release(a);
+    return ok;
+}
+static bool read_npz(void) { return read_archive(eg_load_npz(fuzz_path)); }
+static bool read_safetensors(void) { return read_archive(eg_load_safetensors(fuzz_path)); }
+static bool read_checkpoint(void) {
+    EG_SCOPE;
+    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), "v");
+    eg_optimizer *adam = eg_adam();
+    int64_t step = 0;
+    eg_checkpoint *c = eg_checkpoint_new();
+    bool ok = eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_track_number(c, "step", &step) &&
+              eg_checkpoint_restore(c, fuzz_path);
+    eg_checkpoint_release(c);
+    eg_optimizer_release(adam);
+    eg_release(v);
+    return ok;
+}
+typedef struct reader { const char *name; bool (*read)(void); int64_t times; } reader;        // times: bytes of memory a byte of the file may ask for
+static const reader readers[] = { { "a.npy", read_npy, 16 }, { "a.npz", read_npz, 1200 }, { "a.safetensors", read_safetensors, 300 }, { "c.safetensors", read_checkpoint, 300 } };
+enum { READERS = (int)(sizeof readers / sizeof readers[0]) };
+
+static bool fuzz(const reader *r, const unsigned char *bytes, size_t n) {
+    FILE *f = fopen(fuzz_path, "wb");
+    if (!f || fwrite(bytes, 1, n, f) != n) { if (f) fclose(f); return false; }
+    fclose(f);
+    int64_t live = eg_memory().live_tensors, before = eg_memory().live_bytes;
+    eg_memory_reset_peak();
+    bool ok = r->read();
+    eg_error_code code = eg_error();
+    eg_error_clear();
+    bool good = ok ? code == EG_OK : code == EG_ERROR_FILE || (r->read == read_checkpoint && code == EG_ERROR_SHAPE);
+    good = good && eg_memory().live_tensors == live && eg_memory().peak_bytes - before < (1 << 18) + r->times * (int64_t)n;
+    return good;
+}
+
+#ifdef FUZZ
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static bool begun;
+    if (!begun) eg_set_error_handler(NULL, NULL);
+    begun = true;
+    if (size && !fuzz(&readers[data[0] % READERS], data + 1, size - 1)) __builtin_trap();
+    return 0;
+}
+#else
+static uint64_t state = 1;
+static uint64_t dice(uint64_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % n;
+}
+// One way to spoil a file of n bytes, with room for as many again; returns its new size.
+static size_t spoil(unsigned char *b, size_t n) {
+    static const unsigned char odd[] = { 0, 1, 0x7f, 0x80, 0xff, '"', '{', '[', ']', '}', ',', ':', '-', '9', '\\', 'e' };
+    size_t at = dice(n), to = dice(n), length = 1 + dice(n - at < 16 ? n - at : 16);
+    switch (dice(8)) {
+        case 0: b[at] ^= (unsigned char)(1u << dice(8)); return n;
+        case 1: b[at] = odd[dice(sizeof odd)]; return n;
+        case 2: return at;
+        case 3: memmove(b + at, b + at + length, n - at - length); return n - length;
+        case 4: memmove(b + at + length, b + at, n - at); return n + length;
+        case 5: if (to + length <= n) memmove(b + to, b + at, length); return n;
+        case 6: for (size_t i = 0; i < 8 && at + i < n; i++) b[at + i] = i < 7 || dice(2) ? 0xff : 0x7f; return n;
+        default: for (size_t i = at; i < n && i < at + 20; i++) if (b[i] >= '0' && b[i] <= '9') { b[i] = (unsigned char)('0' + dice(10)); return n; } return n;
+    }
+}
+static void seeds(void) {
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add(a, "x", eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6)) && eg_archive_add(a, "y/\xc3\xa9", eg_constant_of(EG_BOOL, EG_SHAPE(3), 0, 1, 1)));
+    CHECK(eg_archive_add(a, "empty", eg_zeros(EG_INT64, EG_SHAPE(0, 4))) && eg_archive_set_text(a, "note", "a \"b\" \\ c"));
+    CHECK(eg_save_npz(a, test_temp("a.npz")) && eg_save_safetensors(a, test_temp("a.safetensors")));
+    CHECK(eg_save_npy(eg_archive_get(a, "x"), test_temp("a.npy")));
+    eg_archive_release(a);
+    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), "v"), *g = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    eg_optimizer *adam = eg_adam();
+    int64_t step = 3;
+    CHECK(eg_apply_gradients(adam, &g, &v, 1));
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_track_number(c, "step", &step));
+    const char *path = eg_checkpoint_save(c, test_temp("c"));
+    CHECK(path && rename(path, test_temp("c.safetensors")) == 0);
+    eg_checkpoint_release(c);
+    eg_optimizer_release(adam);
+    eg_release(v);
+}
+static void mutations(const reader *r) {
+    static unsigned char good[1 << 14], bytes[1 << 15];
+    char path[5000];
+    seeds();
+    snprintf(path, sizeof path, "%s", test_temp(r->name));
+    FILE *f = fopen(path, "rb");
+    REQUIRE(f);
+    size_t n = fread(good, 1, sizeof good, f);
+    fclose(f);
+    snprintf(fuzz_path, sizeof fuzz_path, "%s", test_temp("spoiled.safetensors"));
+    CHECK(fuzz(r, good, n));
+    for (int i = 0, bad = 0; i < 4000 / test_share && bad < 3; i++) {
+        memcpy(bytes, good, n);
+        size_t m = n;
+        uint64_t turn = state;
+        for (uint64_t k = 1 + dice(3); k && m; k--) m = spoil(bytes, m);
+        if (fuzz(r, bytes, m)) continue;
+        printf("%s spoiled from state %llu\n", r->name, (unsigned long long)turn);
+        CHECK(!"a broken file was not refused as it should be");
+        bad++;
+    }
+}
+TEST(spoiled_npy) { mutations(&readers[0]); }
+TEST(spoiled_npz) { mutations(&readers[1]); }
+TEST(spoiled_safetensors) { mutations(&readers[2]); }
+TEST(spoiled_checkpoints) { mutations(&readers[3]); }
+TEST(noise) {
+    unsigned char bytes[256];
+    seeds();
+    snprintf(fuzz_path, sizeof fuzz_path, "%s", test_temp("noise.safetensors"));
+    for (int i = 0; i < 1000 / test_share; i++)
+        for (int r = 0; r < READERS; r++) {
+            size_t n = dice(sizeof bytes);
+            for (size_t k = 0; k < n; k++) bytes[k] = (unsigned char)dice(256);
+            if (r >= 2 && n > 8) { memset(bytes, 0, 8); bytes[0] = (unsigned char)dice(n); }
+            CHECK(fuzz(&readers[r], bytes, n));
+        }
+}
+#endif
