@@ -1703,6 +1703,11 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 #define EGI_LOAD_WEIGHTS(function, a, b, ...) EGI_CALL(function, a, b, ((eg_load_options){ .canary = 0, __VA_ARGS__ }))
 #endif
 
+// A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of one's own is made by what was registered
+// with eg_layer_register before the load. Whoever loads a model releases it.
+EAGER_API bool eg_model_save(eg_layer *model, const char *path);
+EAGER_API eg_layer *eg_model_load(const char *path);
+
 // A checkpoint saves what it tracks, under a name each, so that training goes on from there with the same bits: layers, optimizers
 // (their steps and slots), variables, numbers of the program, iterators over datasets, this thread's random numbers. What it tracks is
 // retained. Optimizers' slots are saved for variables that are tracked too. Whoever made it releases it.
@@ -18182,6 +18187,36 @@ EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options 
     bool ok = a && egi_import_weights("load_weights", path, a, l, &o);
     eg_archive_release(a);
     return ok;
+}
+
+// ---- whole models
+
+static const char egi_model_key[] = "eager_model";
+EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
+    egi_text config;
+    if (!egi_layer_alive("model_save", l) || egi_format_of("model_save", path) < 0) return false;
+    memset(&config, 0, sizeof config);
+    eg_archive *a = eg_archive_new();
+    bool ok = a && egi_add_weights("model_save", a, l);
+    if (ok) egi_write_layer(&config, l, l, NULL, "");
+    ok = ok && (!config.failed || egi_no_memory("model_save", 0)) && eg_archive_set_text(a, egi_model_key, config.data) && eg_archive_save(a, path);
+    egi_text_free(&config);
+    eg_archive_release(a);
+    return ok;
+}
+EAGER_API eg_layer *eg_model_load(const char *path) {
+    eg_load_options all;
+    memset(&all, 0, sizeof all);
+    if (egi_format_of("model_load", path) < 0) return NULL;
+    eg_archive *a = eg_archive_load(path);
+    const char *config = eg_archive_text(a, egi_model_key);
+    if (a && !config) egi_file_fail("model_load", path, -1, "holds weights, but no architecture; eg_load_weights reads it");
+    eg_random_state random = egi_this.random;                        // weights that are read cost no random numbers
+    eg_layer *l = config ? eg_layer_from_config(config) : NULL;
+    egi_this.random = random;
+    if (l && !egi_import_weights("model_load", path, a, l, &all)) { eg_layer_release(l); l = NULL; }
+    eg_archive_release(a);
+    return l;
 }
 
 // ---- checkpoints

@@ -126,3 +126,59 @@ TEST(loading_is_not_recorded) {
     CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 0);
     eg_layer_release(m);
 }
+
+// ---- whole models
+
+static eg_tensor *twice(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_mul(in[0], 2);
+}
+static eg_layer *make_twice(void *user) {
+    (void)user;
+    return eg_layer_custom("twice", twice, NULL);
+}
+static void model_there_and_back(eg_layer *m, eg_tensor *x, const char *name) {
+    eg_tensor *y = eg_call(m, x);
+    REQUIRE(y && eg_model_save(m, test_temp(name)));
+    eg_random_state before = eg_random_get_state();
+    eg_layer *n = eg_model_load(test_temp(name));
+    REQUIRE(n);
+    CHECK(eg_random_get_state().counter == before.counter && eg_random_get_state().seed == before.seed);
+    CHECK_SAME(eg_call(n, x), y, 0);
+    CHECK(same_weights(m, n));
+    char one[4096], two[4096];
+    CHECK(eg_layer_config(m, one, sizeof one) > 0 && eg_layer_config(n, two, sizeof two) > 0);
+    CHECK_STR(two, one);
+    eg_layer_release(m);
+    eg_layer_release(n);
+}
+TEST(models_there_and_back) {
+    CHECK(eg_layer_register("twice", make_twice, NULL));
+    eg_tensor *image = eg_random_normal(EG_SHAPE(2, 8, 8, 1)), *text = eg_constant_of(EG_INT32, EG_SHAPE(2, 4), 1, 2, 3, 0, 4, 5, 6, 7);
+    model_there_and_back(eg_sequential(eg_layer_conv2d(4, 3, .activation = EG_RELU, .kernel_l2 = 0.1), eg_layer_batch_normalization(), eg_layer_custom("twice", twice, NULL),
+                                       eg_layer_global_average_pooling2d(), eg_layer_dropout(0.5), eg_layer_dense(10, .name = "head")), image, "image.safetensors");
+    model_there_and_back(eg_sequential(eg_layer_embedding(8, 6), eg_sequential(eg_layer_lstm(5, .return_sequences = true), eg_layer_gru(4)), eg_layer_dense(2)), text, "text.npz");
+}
+TEST(models_that_cannot_be) {
+    eg_layer *m = eg_sequential(eg_layer_dense(2)), *custom = eg_sequential(eg_layer_custom("never registered", twice, NULL), eg_layer_dense(2));
+    CHECK_ERROR(eg_model_save(m, test_temp("m.safetensors")), EG_ERROR_STATE, "eg_model_save: layer sequential has no weights yet");
+    CHECK(eg_layer_build(m, EG_SHAPE(-1, 3)));
+    CHECK_ERROR(eg_model_save(m, "m.h5"), EG_ERROR_FILE, "m.h5: its ending");
+    CHECK_ERROR(eg_model_save(NULL, "m.npz"), EG_ERROR_NULL, "layer is NULL");
+    CHECK(eg_save_weights(m, test_temp("only.safetensors")));
+    CHECK_ERROR(eg_model_load(test_temp("only.safetensors")), EG_ERROR_FILE, "only.safetensors: holds weights, but no architecture");
+    CHECK_ERROR(eg_model_load(test_temp("none.safetensors")), EG_ERROR_FILE, "cannot be opened");
+    CHECK_ERROR(eg_model_load("m.h5"), EG_ERROR_FILE, "m.h5: its ending");
+    CHECK(eg_call(custom, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3))) != NULL && eg_model_save(custom, test_temp("custom.safetensors")));
+    CHECK_ERROR(eg_model_load(test_temp("custom.safetensors")), EG_ERROR_FILE, "'never registered' is a layer of your own");
+    eg_archive *a = eg_load_safetensors(test_temp("custom.safetensors")), *b = eg_archive_new();
+    char config[2048];
+    CHECK(eg_layer_config(m, config, sizeof config) > 0 && eg_archive_set_text(b, "eager_model", config) && eg_save_safetensors(b, test_temp("empty.safetensors")));
+    CHECK_ERROR(eg_model_load(test_temp("empty.safetensors")), EG_ERROR_SHAPE, "2 missing: 'dense/kernel', 'dense/bias'");
+    CHECK(eg_archive_set_text(b, "eager_model", "{\"class\": ") && eg_save_safetensors(b, test_temp("broken.safetensors")));
+    CHECK_ERROR(eg_model_load(test_temp("broken.safetensors")), EG_ERROR_FILE, "broken JSON");
+    eg_archive_release(a);
+    eg_archive_release(b);
+    eg_layer_release(m);
+    eg_layer_release(custom);
+}
