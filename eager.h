@@ -9997,7 +9997,7 @@ static bool egi_field_valid(const egi_layer_type *type, const egi_layer_config *
     bool ok = true;
     switch (egi_layer_fields[field].kind) {
     case EGI_FIELD_PAIR: ok = list[0] >= 0 && list[1] >= 0 && list[0] <= EGI_LAYER_LARGE && list[1] <= EGI_LAYER_LARGE && (list[0] || !list[1]); break;
-    case EGI_FIELD_NUMBER: ok = isfinite(*(const double *)(const void *)p); break;
+    case EGI_FIELD_NUMBER: { double v = *(const double *)(const void *)p; ok = v - v == 0; break; }      // finite
     case EGI_FIELD_ACTIVATION: { int v = (int)*(const eg_activation *)(const void *)p; ok = v >= 0 && v < EGI_ACTIVATIONS; break; }
     case EGI_FIELD_INITIALIZER: { int v = (int)*(const eg_initializer *)(const void *)p; ok = v >= 0 && v < EGI_INITIALIZERS; break; }
     case EGI_FIELD_PADDING: { int v = (int)*(const eg_padding *)(const void *)p; ok = v == EG_VALID || v == EG_SAME; break; }

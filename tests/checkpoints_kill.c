@@ -1,20 +1,20 @@
-// A save that dies: a copy of the library of this file's own calls step() before each of a save's system calls, and the n-th step is the
+// A save that dies: a copy of the library of this file's own calls a_step() before each of a save's system calls, and the n-th step is the
 // last for every n. What was there before must load afterwards, and be found as the latest.
 #include <stdio.h>
-static void step(void);
-#define EGI_FILE_STEP() step()
+static void a_step(void);
+#define EGI_FILE_STEP() a_step()
 #define EAGER_STATIC
 #define EAGER_IMPLEMENTATION
 #include "test.h"
 
 #ifndef __linux__
-static void step(void) {}
+static void a_step(void) {}
 TEST(saves_that_die) { SKIP("fork is used"); }
 #else
 #include <sys/wait.h>
 
 static int64_t steps, last = -1;
-static void step(void) { if (++steps == last) raise(SIGKILL); }
+static void a_step(void) { if (++steps == last) raise(SIGKILL); }
 
 static void save(int64_t value, const char *prefix, int64_t dies_at) {
     eg_tensor *x = eg_variable(eg_full(EG_INT64, EG_SHAPE(5000), (double)value), "x");
