@@ -75,3 +75,17 @@ TEST(nothing_is_recorded_in_a_quiet_block) {
     }
     CHECK_TENSOR(eg_tape_gradient(tape, eg_add(y, quiet), x), 1e-6, 6);
 }
+
+TEST(datasets_are_built_alike) {
+    eg_map_options options{};
+    options.threads = 2;
+    eg_dataset *d = eg_dataset_zip(eg_dataset_range(0, 5, 1), eg_dataset_from_slices(eg_constant(EG_SHAPE(5), 1, 2, 3, 4, 5)));
+    d = eg_dataset_map_one(d, [](eg_tensor *const *in, void *) -> eg_tensor * { return eg_mul(eg_cast(in[0], EG_FLOAT32), in[1]); }, nullptr, options);
+    d = eg_dataset_batch(eg_dataset_shuffle(d, 1), 5);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK(eg_iterator_next(it, out) == EG_NEXT);
+    CHECK_TENSOR(out[0], 0, 0, 2, 6, 12, 20);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}

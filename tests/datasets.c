@@ -733,3 +733,37 @@ TEST(positions_that_do_not_fit) {
     eg_dataset_release(other);
     eg_dataset_release(shorter);
 }
+
+// ---- several threads -----------------------------------------------------------------------------------------------
+
+#ifndef EAGER_NO_THREADS
+#include <pthread.h>
+
+typedef struct job { eg_dataset *d; double sum; } job;
+static void *sums_all(void *p) {
+    job *j = (job *)p;
+    eg_iterator *it = eg_iterator_new(j->d);
+    seen s = look_on(it, 99);
+    for (int i = 0; i < s.n; i++) j->sum += s.value[i];
+    eg_iterator_release(it);
+    eg_dataset_release(j->d);
+    return NULL;
+}
+TEST(threads_may_share_a_dataset) {
+    int calls = 0;
+    eg_dataset *d = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_cache(eg_dataset_map(numbers(60), counts, &calls, .threads = 2)), 10), 7);
+    job jobs[4];
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++) {
+        jobs[i].sum = 0;
+        jobs[i].d = eg_dataset_retain(d);
+        REQUIRE(pthread_create(&thread[i], NULL, sums_all, &jobs[i]) == 0);
+    }
+    eg_dataset_release(d);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK_NEAR(jobs[i].sum, 1770, 0);
+    }
+    CHECK(calls >= 60 && calls <= 240);
+}
+#endif
