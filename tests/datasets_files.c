@@ -239,6 +239,45 @@ TEST(tfrecord_is_checked) {
     CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(33, 0, 0)), 1), EG_ERROR_FILE, "truncated record at 19");
 }
 
+// A picture and a label in each record: parsed, decoded where the program can, resized, batched.
+static bool parse_digit(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_tensor *default_label = eg_scalar_of(EG_INT64, -1), *found[2];
+    const eg_feature features[] = {{"pixels", EG_UINT8, {3, {4, 4, 1}}, NULL}, {*(const char **)user, EG_INT64, {0, {0}}, default_label}};
+    if (!eg_example_parse(in[0], features, 2, found)) return false;
+    out[0] = eg_squeeze(eg_resize(eg_expand_dims(eg_div(eg_cast(found[0], EG_FLOAT32), 255), 0), 8, 8), .axes = EG_AXES(0));
+    out[1] = found[1];
+    return true;
+}
+TEST(examples_are_parsed_in_map) {
+    const char *names[] = {"label", "pixels"}, *path = test_temp("digits.tfrecord"), *label = "label";
+    eg_record_writer *w = eg_record_writer_open(path);
+    for (int i = 0; i < 5; i++) {
+        eg_tensor *values[] = {eg_scalar_of(EG_INT64, i), eg_full(EG_UINT8, EG_SHAPE(4, 4, 1), 51 * i)}, *record = eg_example_serialize(names, values, 2);
+        CHECK(eg_record_writer_write(w, eg_data(record), eg_size(record)));
+    }
+    CHECK(eg_record_writer_close(w));
+    eg_record_writer_release(w);
+    eg_dataset *d = eg_dataset_batch(eg_dataset_map(eg_dataset_tfrecord(&path, 1), parse_digit, &label, .components = 2, .threads = 2), 3);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_SHAPE(out[0], 3, 8, 8, 1);
+    CHECK_TENSOR(out[1], 0, 0, 1, 2);
+    CHECK_NEAR(eg_item(eg_reduce_max(out[0])), .4, 1e-6);
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_SHAPE(out[0], 2, 8, 8, 1);
+    eg_iterator_release(it);
+    label = "nowhere";
+    it = eg_iterator_new(d);
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_TENSOR(out[1], 0, -1, -1, -1);                      // the default
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    path = records(19, 0, 0);                                 // "abc" is no Example
+    d = eg_dataset_map(eg_dataset_tfrecord(&path, 1), parse_digit, &label, .components = 2);
+    CHECK_ERROR(gather(d, 2), EG_ERROR_FILE, "eg_dataset_map (stage 2 of 2, element 0): ");
+}
+
 // ---- arrays --------------------------------------------------------------------------------------------------------
 
 static const unsigned char idx8[] = {0, 0, 8, 2, 0, 0, 0, 3, 0, 0, 0, 2, 1, 2, 3, 4, 5, 255};
