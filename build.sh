@@ -60,7 +60,7 @@ examples)
         for source in examples/*"$name"*.c; do
             [ -f "$source" ] || { echo "build.sh: no examples/*$name*.c" >&2; exit 1; }
             printf '\n== %s\n' "$source"
-            $CC -std=c11 -O2 $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && $B/program
+            $CC -std=c11 -O2 $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && (cd $B && ./program)
         done
     done ;;
 coverage)

@@ -1832,7 +1832,8 @@ EAGER_API void eg_record_writer_release(eg_record_writer *writer);
 // A tf.Example of n named features as a uint8 vector, a record to write. uint8 becomes bytes, other integers and bool int64,
 // floating dtypes float32; the shape is not kept.
 EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *const *values, int n);
-// What to find in a tf.Example: {"label", EG_INT64} is a number, {"pixels", EG_UINT8, EG_SHAPE(28, 28, 1)} bytes of that shape.
+// What to find in a tf.Example: {.name = "label", .dtype = EG_INT64} is a number, {.name = "pixels", .dtype = EG_UINT8, .shape =
+// EG_SHAPE(28, 28, 1)} bytes of that shape.
 typedef struct eg_feature {
     const char *name;
     eg_dtype dtype;              // EG_FLOAT32, EG_INT64 or EG_UINT8 (bytes), as the record has it
