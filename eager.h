@@ -4562,6 +4562,7 @@ static unsigned egi_uses(int id, int i) {
 #undef EGI_V
 
 // The eager gradients.
+EGI_FEWER_PASSES
 #define EGI_E1(kind, name, f, d0) case EGI_OP_##name: return d0;
 #define EGI_E_ND(kind, name, f)
 #define EGI_E2(kind, name, f, d0, d1) case EGI_OP_##name: return i == 0 ? d0 : d1;
@@ -4574,6 +4575,7 @@ static eg_tensor *egi_eager_gradient(int id, int i, eg_tensor *a, eg_tensor *b, 
     }
 }
 #undef EGI_V
+EGI_ALL_PASSES
 
 // The loops over contiguous elements of type T with results of type TO, which overlap with no operand. Operands that a formula
 // does not read point at another's elements, and the compiler drops the load.
@@ -4669,7 +4671,8 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S2
 #undef EGI_S2_ND
 #undef EGI_S3
-// the other dtypes
+// the other dtypes, element after element
+EGI_FEWER_PASSES
 #define EGI_S1(kind, name, f, d0) EGI_S1_ND(kind, name, f)
 #define EGI_S2(kind, name, f, d0, d1) EGI_S2_ND(kind, name, f)
 #define EGI_V egi_f64
@@ -4701,6 +4704,8 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #undef EGI_S2
 #undef EGI_S2_ND
 #undef EGI_S3
+
+EGI_ALL_PASSES
 
 // The rows. Integers of all sizes are computed as int64 and wrap around on their way back.
 #define EGI_LOOPS_F(name) { egi_f32_loop_##name, egi_f64_loop_##name, NULL }
@@ -5070,9 +5075,9 @@ static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, cons
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again: EGI_STAMP 1 is a tile of a matrix
-// product, 2 what only floating point has, 3 what every number has. So each
-// stays an ordinary function in which a debugger can step. A kernel returns false
-// where it got no workspace. Proof: tests/ops_values.c
+// product, 2 what only floating point has, 3 reductions, 4 what is done in 64 bits
+// alone. So each stays an ordinary function in which a debugger can step. A kernel
+// returns false where it got no workspace. Proof: tests/ops_values.c
 
 #ifndef EAGER_HEADER_NAME
 #define EAGER_HEADER_NAME "eager.h"
@@ -5251,6 +5256,10 @@ enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
 #define EGI_T double
 #define EGI_SUFFIX _f64
 #include EAGER_HEADER_NAME
+#undef EGI_STAMP
+#define EGI_STAMP 4
+#include EAGER_HEADER_NAME
+#undef EGI_STAMP
 #undef EGI_T
 #undef EGI_SUFFIX
 #undef EGI_IS_FLOAT
@@ -5258,23 +5267,17 @@ enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
 #undef EGI_ACC
 #undef EGI_TO_ACC
 #undef EGI_QUOTIENT
+#define EGI_STAMP 3
 #define EGI_IS_FLOAT 0
 #define EGI_ISNAN(v) false
 #define EGI_ACC uint64_t
-#define EGI_TO_ACC(v) ((uint64_t)(int64_t)(v))
+#define EGI_TO_ACC(v) ((uint64_t)(v))
 #define EGI_QUOTIENT(acc, n) ((n) > 0 ? (int64_t)(acc) / (n) : 0)
-#define EGI_T int32_t
-#define EGI_SUFFIX _i32
-#include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_SUFFIX
 #define EGI_T int64_t
 #define EGI_SUFFIX _i64
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_SUFFIX
-#define EGI_T uint8_t
-#define EGI_SUFFIX _u8
+#undef EGI_STAMP
+#define EGI_STAMP 4
 #include EAGER_HEADER_NAME
 #undef EGI_T
 #undef EGI_SUFFIX
@@ -5547,6 +5550,35 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
         case EGI_ARGMIN: egi_argmin_##S(p->outer, p->n, p->inner, (const T *)x, (int64_t *)y); return true; \
         default: break; \
     }
+// Runs a kernel over (outer, n, inner) in a wider dtype, as many of the outer at a time as fill some pages.
+static bool egi_cpu_widened(eg_backend *b, const egi_args *args, bool (*kernel)(eg_backend *b, const egi_args *args), int dtype) {
+    enum { AT_A_TIME = 4096 };
+    const eg_tensor *x = args->in[0];
+    eg_tensor *y = args->out[0], wide_x, wide_y;
+    egi_reduce_parameters p = *(const egi_reduce_parameters *)args->parameters;
+    const int64_t outer = p.outer, n = p.n * p.inner, made = y->size / egi_max64(outer, 1), most = egi_min64(outer, AT_A_TIME / egi_max64(n, 1) + 1);
+    egi_args wide = *args;
+    char *space = (char *)egi_alloc((size_t)(most * (n + made) + 1) * 8);
+    if (!space) return egi_no_memory(args->op->name, most * (n + made) * 8);
+    memset(&wide_x, 0, sizeof wide_x);
+    memset(&wide_y, 0, sizeof wide_y);
+    wide_x.dtype = (int8_t)dtype;
+    wide_y.dtype = y->dtype == x->dtype ? (int8_t)dtype : y->dtype;
+    wide_x.data = space;
+    wide_y.data = space + most * n * 8;
+    wide.in[0] = &wide_x;
+    wide.out[0] = &wide_y;
+    wide.parameters = &p;
+    bool ok = true;
+    for (int64_t o = 0; o < outer && ok; o += most) {
+        p.outer = egi_min64(most, outer - o);
+        egi_convert(x->dtype, x->data + o * n * egi_dtypes[x->dtype].size, dtype, wide_x.data, p.outer * n);
+        ok = kernel(b, &wide);
+        egi_convert(wide_y.dtype, wide_y.data, y->dtype, y->data + o * made * egi_dtypes[y->dtype].size, p.outer * made);
+    }
+    egi_free(space);
+    return ok;
+}
 static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const void *x = args->in[0]->data;
@@ -5557,9 +5589,8 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     switch (args->in[0]->dtype) {
         case EG_FLOAT32: EGI_REDUCE_FLOAT(f32, float) EGI_REDUCE_ANY_TYPE(f32, float) break;
         case EG_FLOAT64: EGI_REDUCE_FLOAT(f64, double) EGI_REDUCE_ANY_TYPE(f64, double) break;
-        case EG_INT32: EGI_REDUCE_ANY_TYPE(i32, int32_t) break;
         case EG_INT64: EGI_REDUCE_ANY_TYPE(i64, int64_t) break;
-        case EG_UINT8: EGI_REDUCE_ANY_TYPE(u8, uint8_t) break;
+        case EG_INT32: case EG_UINT8: return egi_cpu_widened(b, args, egi_cpu_reduce, EG_INT64);
         default: break;
     }
     return egi_fail(EG_ERROR_DTYPE, "eg_%s: no kernel for dtype %s", args->op->name, egi_dtypes[args->in[0]->dtype].name);
@@ -5568,31 +5599,22 @@ static bool egi_cpu_cumsum(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     const void *x = args->in[0]->data;
     void *y = args->out[0]->data;
-    (void)b;
     switch (args->in[0]->dtype) {
-        case EG_FLOAT32: egi_cumsum_f32(p->outer, p->n, p->inner, (const float *)x, (float *)y, p->exclusive, p->reverse); break;
-        case EG_FLOAT64: egi_cumsum_f64(p->outer, p->n, p->inner, (const double *)x, (double *)y, p->exclusive, p->reverse); break;
-        case EG_INT32: egi_cumsum_i32(p->outer, p->n, p->inner, (const int32_t *)x, (int32_t *)y, p->exclusive, p->reverse); break;
-        case EG_INT64: egi_cumsum_i64(p->outer, p->n, p->inner, (const int64_t *)x, (int64_t *)y, p->exclusive, p->reverse); break;
-        default: egi_cumsum_u8(p->outer, p->n, p->inner, (const uint8_t *)x, (uint8_t *)y, p->exclusive, p->reverse); break;
+        case EG_FLOAT64: egi_cumsum_f64(p->outer, p->n, p->inner, (const double *)x, (double *)y, p->exclusive, p->reverse); return true;
+        case EG_INT64: egi_cumsum_i64(p->outer, p->n, p->inner, (const int64_t *)x, (int64_t *)y, p->exclusive, p->reverse); return true;
+        default: return egi_cpu_widened(b, args, egi_cpu_cumsum, args->in[0]->dtype == EG_FLOAT32 ? EG_FLOAT64 : EG_INT64);
     }
-    return true;
 }
 static bool egi_cpu_argsort(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const int dtype = args->in[0]->dtype;
+    if (dtype != EG_FLOAT64 && dtype != EG_INT64) return egi_cpu_widened(b, args, egi_cpu_argsort, dtype == EG_FLOAT32 ? EG_FLOAT64 : EG_INT64);
     int64_t *to = (int64_t *)(void *)args->out[0]->data, *tmp = (int64_t *)egi_alloc((size_t)(p->n ? p->n : 1) * sizeof *tmp);
-    (void)b;
     if (!tmp) return egi_no_memory("argsort", p->n * 8);
-    int size = egi_dtypes[args->in[0]->dtype].size;
     for (int64_t r = 0; r < p->outer; r++, to += p->n) {
-        const void *x = args->in[0]->data + r * p->n * size;
-        switch (args->in[0]->dtype) {
-            case EG_FLOAT32: egi_argsort_f32((const float *)x, p->n, p->reverse, to, tmp); break;
-            case EG_FLOAT64: egi_argsort_f64((const double *)x, p->n, p->reverse, to, tmp); break;
-            case EG_INT32: egi_argsort_i32((const int32_t *)x, p->n, p->reverse, to, tmp); break;
-            case EG_INT64: egi_argsort_i64((const int64_t *)x, p->n, p->reverse, to, tmp); break;
-            default: egi_argsort_u8((const uint8_t *)x, p->n, p->reverse, to, tmp); break;
-        }
+        const void *x = args->in[0]->data + r * p->n * 8;
+        if (dtype == EG_FLOAT64) egi_argsort_f64((const double *)x, p->n, p->reverse, to, tmp);
+        else egi_argsort_i64((const int64_t *)x, p->n, p->reverse, to, tmp);
     }
     egi_free(tmp);
     return true;
@@ -20796,7 +20818,7 @@ static void EGI_TN(egi_sparse_xent)(int64_t rows, int64_t n, const EGI_T *x, con
     }
 }
 
-#elif EGI_STAMP == 3  // --------------------------------------------------------------- all five number types
+#elif EGI_STAMP == 3  // --------------------------------------------------------------- float, double and int64_t
 
 // Sum of a row, or of its squares.
 EGI_NOINLINE static EGI_ACC EGI_TN(egi_row_sum)(int64_t n, const EGI_T *x, bool squares) {
@@ -20915,6 +20937,8 @@ EGI_EXTREME(egi_reduce_min, egi_argmin, EGI_LESS, <)
 #undef EGI_EXTREME
 #undef EGI_MORE
 #undef EGI_LESS
+
+#elif EGI_STAMP == 4  // ---------------------------------------------------------------------- double and int64_t
 
 // Running sums along the middle axis. exclusive: without the element itself; reverse: from the end. y may be x.
 static void EGI_TN(egi_cumsum)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y, bool exclusive, bool reverse) {
