@@ -301,6 +301,21 @@ static eg_tensor *gpt_loss(void) {
 }
 static int run_gpt(eg_tensor **out) { return learn(gpt_loss, out); }
 
+// Where the CNN's batches come from: 10,000 pictures through a shuffle, a batch, and a thread that reads ahead.
+static eg_iterator *reading;
+static void make_batches(void) {
+    eg_dataset *d = eg_dataset_from_slices(normal(EG_SHAPE(10000, 28, 28), 1), integers(10, EG_SHAPE(10000)));
+    d = eg_dataset_prefetch(eg_dataset_batch(eg_dataset_repeat(eg_dataset_shuffle(d, 1000, .seed = 1), -1), 32), 2);
+    reading = eg_iterator_new(d);
+    eg_dataset_release(d);
+}
+static int run_batches(eg_tensor **out) {
+    eg_tensor *batch[EG_MAX_COMPONENTS];
+    bool there = eg_iterator_next(reading, batch) == EG_NEXT;
+    out[0] = batch[0];
+    return there;
+}
+
 static int run_startup(eg_tensor **out) {
     eg_tensor *three = eg_scalar(3);
     eg_tape *tape = eg_tape_begin();
@@ -339,6 +354,7 @@ static const workload work[] = {
     {"conv_64", "ms", 1e3, 3, make_conv, run_conv},
     {"lstm_128", "ms", 1e3, 3, make_lstm, run_lstm},
     {"gpt_small", "ms", 1e3, 3, make_gpt, run_gpt},
+    {"batch_32", "us", 1e6, 10, make_batches, run_batches},
     {"hvp_mlp", "us", 1e6, 3, make_hvp, run_hvp},
     {"third_derivative", "us", 1e6, 3, make_1000, run_third},
     {"digits_32", "us", 1e6, 10, make_digits, run_digits},
@@ -397,6 +413,8 @@ static result measure(const workload *w, double min_time, int warmup) {
     qsort(samples, (size_t)r.runs, sizeof *samples, ascending);
     r.median = r.runs % 2 ? samples[r.runs / 2] : (samples[r.runs / 2 - 1] + samples[r.runs / 2]) / 2;
     r.min = samples[0];
+    eg_iterator_release(reading);
+    reading = NULL;
     for (int i = 0; i < n_p; i++) eg_release(p[i]);
     eg_optimizer_release(optimizer);
     return r;
