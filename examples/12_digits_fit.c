@@ -18,12 +18,12 @@ static eg_layer *guide_model(void) {
         eg_layer_dense(10));
 }
 
-// Example 11's: pooling halves the picture twice, and the dense layer sees what is left where.
+// Example 11's: pooling halves the picture twice, and the dense layer sees what is left where. He's rule for the first weights, as there.
 static eg_layer *plain_model(void) {
     return eg_sequential(
-        eg_layer_conv2d(16, 3, .activation = EG_RELU, .input_shape = EG_SHAPE(28, 28, 1)),
+        eg_layer_conv2d(16, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_HE_NORMAL, .input_shape = EG_SHAPE(28, 28, 1)),
         eg_layer_max_pooling2d(),
-        eg_layer_conv2d(32, 3, .activation = EG_RELU),
+        eg_layer_conv2d(32, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_HE_NORMAL),
         eg_layer_max_pooling2d(),
         eg_layer_flatten(),
         eg_layer_dense(10));
