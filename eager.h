@@ -11250,7 +11250,7 @@ static bool egi_unroll(const egi_recurrence *r, eg_tensor *z, eg_tensor *mask, b
             eg_tensor *runs = eg_index(mask, t);
             for (int s = 0; s < r->cell->states; s++) next[s] = (eg_where)(runs, next[s], state[s]);
             output = (eg_where)(runs, output, *last);
-            ok = output && next[r->cell->states - 1];
+            ok = output && next[0] && next[r->cell->states - 1];
         }
         for (int s = 0; s < r->cell->states && ok; s++) state[s] = eg_keep(next[s]);
         if (ok) *last = eg_keep(output);
