@@ -6,23 +6,31 @@ cd "$(dirname "$0")"
 B=.build
 
 help() { cat <<'END'
-./build.sh run [FOLDER] [--guide]   train a digit classifier: on digits it draws itself, or on MNIST's IDX files in FOLDER
-./build.sh test [CONFIG...] [NAME...]  build and run the tests; a NAME is a chapter (tests/NAME.c) or part of a test's name
-./build.sh bench [WORKLOAD...]      measure, and compare with what PYTHON has of PyTorch, TensorFlow and JAX
-./build.sh test-cuda [NAME...]      the tests on a GPU (nvcc and a GPU are needed): some minutes, a table at the end
-./build.sh bench-cuda               measure on a GPU, beside PyTorch and JAX there: some minutes, a table at the end
-./build.sh examples [NAME...]       build and run the examples, showing what they print
-./build.sh fixtures [numpy|...]     make the tests' reference values again (Python with NumPy, TensorFlow, PyTorch)
-./build.sh docs                     write docs/reference.md from the declarations in eager.h, and draw the pictures
-./build.sh coverage [NAME...]       branches of eager.h that the tests take; the missed ones are listed
-./build.sh deps                     install what is optional, on Debian and Ubuntu (apt-get)
-./build.sh clean                    remove the build folder, .build/
+./build.sh run [FOLDER] [--guide]  train a digit classifier, on digits it draws
+                                  itself or on MNIST's IDX files in FOLDER
+./build.sh test [CONFIG...] [NAME...]
+                                  build and run the tests; a NAME is a chapter
+                                  (tests/NAME.c) or part of a test's name
+./build.sh test-cuda [NAME...]    the tests on a GPU (needs nvcc and a GPU)
+./build.sh bench [WORKLOAD...]    measure, and compare with what PYTHON has of
+                                  PyTorch, TensorFlow and JAX
+./build.sh bench-cuda             measure on a GPU, beside PyTorch and JAX there
+./build.sh examples [NAME...]     build and run the examples
+./build.sh fixtures [numpy|...]   make the tests' reference values again
+                                  (Python with NumPy, TensorFlow, PyTorch)
+./build.sh docs                   write docs/reference.md, draw the pictures
+./build.sh coverage [NAME...]     list branches of eager.h that no test takes
+./build.sh deps                   install what is optional (Debian, Ubuntu)
+./build.sh clean                  remove the build folder, .build/
 
-Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: all cores), EAGER_DATA (a folder of real data for
-the tests that want some). Only a C compiler is needed; OpenBLAS, zlib, libpng and libjpeg, clang, nvcc, Python are used where found.
-CONFIG: plain guard (a device the host cannot read) optional debug nothreads c++ clang clang++ address thread leak valgrind
-cuda-host cuda-address (eager_cuda.cu on a stand-in for CUDA, on the processor; the other one under sanitizers);
-default: plain, guard, and optional if found.
+Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: all cores),
+EAGER_DATA (a folder of real data for the tests that want some). Only a C
+compiler is needed; OpenBLAS, zlib, libpng and libjpeg, clang, nvcc and Python
+are used where they are found.
+CONFIG: plain, guard (a device the host cannot read), optional, debug,
+nothreads, c++, clang, clang++, address, thread, leak, valgrind, cuda-host,
+cuda-address (eager_cuda.cu on a stand-in for CUDA, on the processor; the other
+one under sanitizers); default: plain, guard, and optional if found.
 END
 }
 
@@ -30,6 +38,9 @@ command=${1:-help}
 [ $# -eq 0 ] || shift
 case $command in
 run)
+    for word; do
+        case $word in */*) [ -d "$from/$word" ] || [ -d "$word" ] || { echo "build.sh: no folder '$word'" >&2; exit 1; } ;; esac
+    done
     . tests/find.sh
     set -- "$(ls examples/*digits_cnn*.c | head -n 1)" "$@"
     echo "Building $1 (-O2)"
