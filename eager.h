@@ -10066,7 +10066,7 @@ static bool egi_config_valid(const egi_layer_type *type, const egi_layer_config 
                         c->size && o->kernel_size[0] ? " and .kernel_size; give one of them" : "; there must be at least 1");
     if (((type->has & EGI_HAS(groups)) && o->groups < -1) || ((type->has & EGI_HAS(depth_multiplier)) && (o->depth_multiplier < 0 || o->depth_multiplier > EGI_LAYER_LARGE)))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld groups, depth multiplier %lld", type->name, (long long)o->groups, (long long)o->depth_multiplier);
-    if (!egi_layer_rate(type, o->dropout) || !egi_layer_rate(type, o->recurrent_dropout)) return false;
+    if (!egi_layer_rate(type, egi_or(o->dropout, 0)) || !egi_layer_rate(type, egi_or(o->recurrent_dropout, 0))) return false;
     if (o->value_dim < 0 || o->output_units < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a negative size", type->name);
     if (o->kv_heads < 0 || (o->kv_heads && c->units % o->kv_heads))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld heads cannot share the keys of %lld", type->name, (long long)c->units, (long long)o->kv_heads);
@@ -10074,7 +10074,7 @@ static bool egi_config_valid(const egi_layer_type *type, const egi_layer_config 
         return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: rotary positions need an even key_dim and a positive base, not %lld and %g", type->name, (long long)c->size,
                         o->rotary_base);
     if ((int)o->merge < 0 || o->merge > EG_MERGE_AVE) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: there is no merge %d", type->name, (int)o->merge);
-    return !(type->flags & EGI_RATE) || egi_probability(type, "the rate", c->rate);
+    return !(type->flags & EGI_RATE) || egi_probability(type, "the rate", egi_or(c->rate, 0));
 }
 // A new layer of this kind. Only what its row has may be set.
 static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_config *config) {
@@ -10088,6 +10088,8 @@ static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_conf
     l->refs = 1;
     l->type = type;
     l->config = *config;
+    l->config.o.dropout = egi_or(o->dropout, 0);
+    l->config.o.recurrent_dropout = egi_or(o->recurrent_dropout, 0);
     l->config.o.name = NULL;
     l->frozen = o->frozen;
     l->named = o->name != NULL;
@@ -10394,9 +10396,19 @@ EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype d
     EGI_AS("initialize", egi_initialize(kind, value, dtype, shape));
 }
 
+// While an architecture is read that came with a file, weights may not have more numbers than the file can hold; 0: no limit.
+static EGI_THREAD int64_t egi_weights_left;
+static bool egi_weight_fits(eg_shape shape) {
+    int64_t count = 1;
+    if (!egi_weights_left) return true;
+    for (int i = 0; i < shape.rank; i++) if (!egi_checked_product(count, shape.dims[i], &count)) count = INT64_MAX;
+    if (count >= egi_weights_left) return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: the weights of this architecture are larger than the file that should hold them");
+    egi_weights_left -= count;
+    return true;
+}
 // A weight of a built-in layer, from what its options say and the layer's own default.
 static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind, eg_initializer fallback, double value, double l1, double l2) {
-    eg_tensor *initial = eg_initialize(kind ? kind : fallback, value, l->config.o.dtype, shape);
+    eg_tensor *initial = egi_weight_fits(shape) ? eg_initialize(kind ? kind : fallback, value, l->config.o.dtype, shape) : NULL;
     eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
     if (!v) return NULL;
     egi_part *p = &l->parts[l->n_parts - 1];
@@ -10563,7 +10575,7 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
         if (!run->out[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: output %d of the layer is NULL", i) : false;
         if (run->out_mask[i] && !(run->out[i] = egi_with_mask(run->out[i], run->out_mask[i]))) return false;
     }
-    l->built = true;
+    if (!l->built) l->built = true;                        // two threads may call one model: nothing is written then
     if (!l->n_inputs) egi_layer_remember(l, shapes, run->n);
     if (l->output.rank < 0) l->output = egi_shape(run->out[0]);
     return true;
@@ -10884,11 +10896,11 @@ static eg_tensor *egi_dropout(eg_tensor *x, double rate) {
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
 }
 static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
-    return (c->out[0] = c->training ? egi_dropout(c->in[0], l->config.rate) : c->in[0]) != NULL;
+    return (c->out[0] = c->training ? egi_dropout(c->in[0], egi_or(l->config.rate, 0)) : c->in[0]) != NULL;
 }
 // Steps all of whose features are the mask value are zeros, and do not count for the layers after it.
 static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
-    eg_tensor *x = c->in[0], *counts = (eg_reduce_any)((eg_not_equal)(x, eg_number(l->config.rate)), egi_over_axis(-1, false));
+    eg_tensor *x = c->in[0], *counts = (eg_reduce_any)((eg_not_equal)(x, eg_number(egi_or(l->config.rate, 0))), egi_over_axis(-1, false));
     eg_tensor *factor = counts ? eg_cast(eg_expand_dims(counts, -1), (eg_dtype)x->dtype) : NULL;
     c->out[0] = factor ? (eg_mul)(x, factor) : NULL;
     c->out_mask[0] = counts;
@@ -12072,8 +12084,10 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
         if (f == EGI_LAYER_FIELD_COUNT) { egi_read_fail(j, at, "no layer has such an option"); return NULL; }
         if (!other && !egi_read_field(j, at + 1, &c, f)) return NULL;
     }
+    bool frozen = c.o.frozen, ok;
+    c.o.frozen = false;                  // its layers say for themselves
     eg_layer *l = known ? eg_layer_retain(known) : egi_read_new(j, node, class_name, kind, &c);
-    bool ok = l != NULL;
+    ok = l != NULL;
     if (ok && (strcmp(l->type->class_name, class_name) != 0 || (kind && (!l->custom || strcmp(l->custom, kind) != 0)))) {
         egi_fail(EG_ERROR_FILE, "eg_layer_from_config: %s '%.60s' is expected where your function made %s '%.60s'", class_name, name, l->type->class_name, l->name);
         ok = false;
@@ -12104,17 +12118,27 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
         (l->n_parts != 2 || !egi_cell_of(l->parts[0].child) || l->parts[0].child->type != l->parts[1].child->type))
         ok = egi_read_fail(j, node, "two recurrent layers of one kind are expected in a Bidirectional");
     if (ok && container) ok = egi_read_inputs(j, node, l);
-    if (ok && c.o.frozen) eg_layer_set_trainable(l, false);
-    if (!ok) { eg_layer_release(l); return NULL; }
+    if (ok && frozen) {
+        l->frozen = true;
+        for (int64_t i = 0; i < l->n_parts; i++) if (l->parts[i].variable) eg_set_trainable(l->parts[i].variable, false);
+    }
+    if (ok) return l;
+    eg_layer_release(l);
+    return NULL;
+}
+// The layer that n bytes of text describe; its weights have at most `most` numbers (0: any number).
+static eg_layer *egi_layer_from_text(const char *text, int64_t n, int64_t most) {
+    egi_json j;
+    if (!egi_json_read(&j, "layer_from_config", NULL, 0, text, n)) return NULL;
+    egi_weights_left = most ? most + 1 : 0;
+    eg_layer *l = egi_read_layer(&j, 0, NULL, NULL);
+    egi_weights_left = 0;
+    egi_json_free(&j);
     return l;
 }
 EAGER_API eg_layer *eg_layer_from_config(const char *json) {
-    egi_json j;
     if (!json) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_from_config: the text is NULL");
-    if (!egi_json_read(&j, "layer_from_config", NULL, 0, json, (int64_t)strlen(json))) return NULL;
-    eg_layer *l = egi_read_layer(&j, 0, NULL, NULL);
-    egi_json_free(&j);
-    return l;
+    return egi_layer_from_text(json, (int64_t)strlen(json), 0);
 }
 
 // ---- the summary

@@ -89,3 +89,17 @@ TEST(datasets_are_built_alike) {
     eg_iterator_release(it);
     eg_dataset_release(d);
 }
+
+TEST(models_are_made_and_called) {
+    eg_layer_options relu{};
+    relu.activation = EG_RELU;
+    eg_layer *model = eg_sequential(eg_layer_conv2d(4, 3, relu), eg_layer_global_average_pooling2d(), eg_layer_dense(2)), *empty = eg_sequential();
+    eg_call_options training{};
+    training.training = true;
+    CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(3, 8, 8, 1)), training), 3, 2);
+    CHECK_INT(eg_layer_parameters(model), 4 * 9 + 4 + 4 * 2 + 2);
+    CHECK(eg_layer_add(empty, eg_layer_reshape(EG_SHAPE(2, -1))));
+    CHECK_SHAPE(eg_call(empty, eg_zeros(EG_FLOAT32, EG_SHAPE(3, 8))), 3, 2, 4);
+    eg_layer_release(empty);
+    eg_layer_release(model);
+}

@@ -573,3 +573,69 @@ static bool act_of_masks(void) {
 }
 TEST(out_of_memory_in_layers) { faults_sweep(act_of_layers); }
 TEST(out_of_memory_with_masks) { faults_sweep(act_of_masks); }
+
+// ---- faults and threads
+
+TEST(configurations_that_were_tampered_with) {
+    eg_layer *model = eg_sequential(eg_layer_conv1d(3, 2, .causal = true, .input_shape = EG_SHAPE(4, 2)), eg_layer_batch_normalization(.axis = 1), eg_layer_bidirectional(eg_layer_gru(2)),
+                                    eg_layer_residual(eg_layer_dense(4)), eg_layer_dropout(.5), eg_layer_reshape(EG_SHAPE(2, -1)), eg_layer_multi_head_attention(1, 2), eg_layer_flatten());
+    char good[4096], bad[4096];
+    int64_t length = eg_layer_config(model, good, sizeof good);
+    CHECK(length > 0 && length < (int64_t)sizeof good);
+    eg_layer_release(model);
+    static const char letters[] = "0123456789-.eE\"{}[],:truefalsnul ";
+    uint64_t random = 1;
+    int read = 0;
+    for (int i = 0; i < 4000 / test_share; i++) {
+        EG_SCOPE;
+        memcpy(bad, good, (size_t)length + 1);
+        for (int k = 0; k <= i % 3; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            bad[(random >> 33) % (uint64_t)length] = letters[(random >> 20) % (sizeof letters - 1)];
+        }
+        if (i % 7 == 0) bad[(random >> 30) % (uint64_t)length] = 0;
+        char *dims = strstr(bad, "99");                                       // large sizes are another test's
+        eg_layer *layer = dims ? NULL : eg_layer_from_config(bad);
+        if (layer) { eg_call(layer, eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 2))); eg_layer_weights(layer, NULL, 0); read++; }
+        eg_layer_release(layer);
+        eg_error_clear();
+    }
+    CHECK(read > 0);
+}
+TEST(frozen_layers_come_back_frozen) {
+    eg_layer *model = eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(2)), eg_sequential(eg_layer_dense(2), eg_layer_batch_normalization())), *list[2], *inner[2];
+    eg_layer_set_trainable(model, false);
+    eg_layer_layers(model, list, 2);
+    eg_layer_layers(list[1], inner, 2);
+    eg_layer_set_trainable(inner[1], true);
+    eg_layer *again = read_again(model);
+    check_same_weights(model, again);
+    CHECK_INT(eg_layer_trainable_weights(again, NULL, 0), 2);
+    CHECK(!eg_layer_trainable(again));
+    eg_layer_release(again);
+    eg_layer_release(model);
+}
+
+#ifndef EAGER_NO_THREADS
+#include <pthread.h>
+static eg_layer *common;
+static void *infer(void *argument) {
+    eg_set_device(test_device());
+    for (int i = 0; i < 20; i++) {
+        EG_SCOPE;
+        eg_tensor *y = eg_call(common, eg_ones(EG_FLOAT32, EG_SHAPE(2, 6, 6, 1)));
+        if (!y) return NULL;
+        *(double *)argument = eg_item(eg_reduce_sum(y));
+    }
+    eg_shutdown();
+    return argument;
+}
+TEST(threads_share_a_model_for_inference) {
+    common = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU), eg_layer_batch_normalization(), eg_layer_flatten(), eg_layer_dropout(.5), eg_layer_dense(3));
+    double first = eg_item(eg_reduce_sum(eg_call(common, eg_ones(EG_FLOAT32, EG_SHAPE(2, 6, 6, 1))))), sums[2] = {0, 0};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) REQUIRE(pthread_create(&threads[i], NULL, infer, &sums[i]) == 0);
+    for (int i = 0; i < 2; i++) { pthread_join(threads[i], NULL); CHECK(sums[i] == first); }
+    eg_layer_release(common);
+}
+#endif
