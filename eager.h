@@ -10941,6 +10941,7 @@ static bool egi_build_batch_norm(eg_layer *l, const eg_shape *in, int n) {
     (void)n;
     if (!egi_norm_weights(l, in, "gamma", "beta", &features)) return false;
     eg_shape shape = { 1, { features } };
+    if (!egi_weight_fits(shape) || !egi_weight_fits(shape)) return false;
     eg_tensor *zeros = eg_zeros(l->config.o.dtype, shape), *ones = eg_ones(l->config.o.dtype, shape);
     return zeros && ones && eg_layer_weight(l, "moving_mean", zeros, false) && eg_layer_weight(l, "moving_variance", ones, false);
 }
@@ -18259,7 +18260,9 @@ EAGER_API eg_layer *eg_model_load(const char *path) {
     const char *config = eg_archive_text(a, egi_model_key);
     if (a && !config) egi_file_fail("model_load", path, -1, "holds weights, but no architecture; eg_load_weights reads it");
     eg_random_state random = egi_this.random;                        // weights that are read cost no random numbers
-    eg_layer *l = config ? eg_layer_from_config(config) : NULL;
+    int64_t numbers = 1 << 20;                                       // a small model may miss its weights: that is told below
+    for (int64_t i = 0; config && i < a->count; i++) numbers += a->items[i].x->size;
+    eg_layer *l = config ? egi_layer_from_text(config, (int64_t)strlen(config), numbers) : NULL;
     egi_this.random = random;
     if (l && !egi_import_weights("model_load", path, a, l, &all)) { eg_layer_release(l); l = NULL; }
     eg_archive_release(a);

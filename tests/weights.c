@@ -177,6 +177,9 @@ TEST(models_that_cannot_be) {
     CHECK_ERROR(eg_model_load(test_temp("empty.safetensors")), EG_ERROR_SHAPE, "2 missing: 'dense/kernel', 'dense/bias'");
     CHECK(eg_archive_set_text(b, "eager_model", "{\"class\": ") && eg_save_safetensors(b, test_temp("broken.safetensors")));
     CHECK_ERROR(eg_model_load(test_temp("broken.safetensors")), EG_ERROR_FILE, "broken JSON");
+    const char *huge = "{\"class\": \"Dense\", \"name\": \"d\", \"units\": 1000000000, \"inputs\": [[-1, 1000]]}";
+    CHECK(eg_archive_set_text(b, "eager_model", huge) && eg_save_safetensors(b, test_temp("huge.safetensors")));
+    CHECK_ERROR(eg_model_load(test_temp("huge.safetensors")), EG_ERROR_FILE, "larger than the file that should hold them");
     eg_archive_release(a);
     eg_archive_release(b);
     eg_layer_release(m);
