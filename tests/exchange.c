@@ -505,3 +505,60 @@ static bool act_record(void) {
     return ok;
 }
 TEST(recording_without_memory) { faults_sweep(act_record); }
+
+// ---- TFRecord files that are broken, read by the dataset
+
+static int records_of(const char *path) {                    // how many come before the end or an error
+    int count = 0;
+    eg_dataset *d = eg_dataset_tfrecord(&path, 1);
+    eg_iterator *it = d ? eg_iterator_new(d) : NULL;
+    for (eg_tensor *record[EG_MAX_COMPONENTS]; it && eg_iterator_next(it, record) == EG_NEXT;) count++;
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    return count;
+}
+TEST(broken_records_are_named_by_their_place) {
+    static const unsigned char abc[] = {3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1, 0x21};
+    unsigned char two[38], wrong[38];
+    char path[4096], said[64];
+    snprintf(path, sizeof path, "%s", test_temp("two.tfrecord"));
+    memcpy(two, abc, 19);
+    memcpy(two + 19, abc, 19);
+    for (size_t n = 0; n <= 38; n++) {                       // cut off anywhere
+        EG_SCOPE;
+        REQUIRE(write_bytes(path, two, n));
+        CHECK_INT(records_of(path), n / 19);
+        snprintf(said, sizeof said, "truncated record at %d", (int)(n / 19 * 19));
+        if (n % 19) CHECK_CONTAINS(eg_error_message(), said);
+        else CHECK_INT(eg_error(), EG_OK);
+        eg_error_clear();
+    }
+    for (size_t i = 0; i < 38; i++) {                        // one bit wrong anywhere
+        EG_SCOPE;
+        memcpy(wrong, two, 38);
+        wrong[i] ^= 1;
+        REQUIRE(write_bytes(path, wrong, 38));
+        CHECK_INT(records_of(path), i / 19);
+        snprintf(said, sizeof said, "corrupted record at %d", (int)(i / 19 * 19 + (i % 19 < 12 ? 0 : 12)));
+        CHECK_CONTAINS(eg_error_message(), said);
+        eg_error_clear();
+    }
+    // a length that 64 bits hold and no memory does, its checksum right
+    static const unsigned char huge[] = {255, 255, 255, 255, 255, 255, 255, 127, 0, 0, 0, 0, 'a', 'b', 'c'};
+    memcpy(wrong, huge, sizeof huge);
+    uint32_t crc = ~0u;
+    for (int i = 0; i < 8; i++) {
+        crc ^= huge[i];
+        for (int k = 0; k < 8; k++) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+    }
+    crc = ~crc;
+    crc = (crc >> 15 | crc << 17) + 0xa282ead8u;
+    for (int i = 0; i < 4; i++) wrong[8 + i] = (unsigned char)(crc >> 8 * i);
+    REQUIRE(write_bytes(path, wrong, sizeof huge));
+    eg_memory_reset_peak();
+    int64_t before = eg_memory().live_bytes;
+    CHECK_INT(records_of(path), 0);
+    CHECK_CONTAINS(eg_error_message(), "truncated record at 0");
+    eg_error_clear();
+    CHECK(eg_memory().peak_bytes - before < 1 << 20);
+}
