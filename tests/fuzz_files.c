@@ -37,8 +37,33 @@ static bool read_checkpoint(void) {
     eg_release(v);
     return ok;
 }
+static bool read_records(void) {
+    EG_SCOPE;
+    const char *path = fuzz_path;
+    eg_dataset *d = eg_dataset_tfrecord(&path, 1);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_status status = EG_NEXT;
+    for (eg_tensor *record[EG_MAX_COMPONENTS]; status == EG_NEXT;) status = eg_iterator_next(it, record);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    return status == EG_END_OF_SEQUENCE;
+}
+static bool read_example(void) {
+    EG_SCOPE;
+    eg_feature features[] = { { "b", EG_UINT8, { 0, { 0 } }, NULL }, { "i", EG_INT64, { 1, { -1 } }, NULL }, { "f", EG_FLOAT32, { 2, { 2, -1 } }, NULL } };
+    eg_tensor *out[3];
+    return eg_example_parse(eg_read_file(fuzz_path), features, 3, out);
+}
+#ifdef EAGER_IMAGE
+static bool read_image(void) { EG_SCOPE; return eg_decode_image(eg_read_file(fuzz_path)) != NULL; }
+#endif
 typedef struct reader { const char *name; bool (*read)(void); int64_t times; } reader;        // times: bytes of memory a byte of the file may ask for
-static const reader readers[] = { { "a.npy", read_npy, 16 }, { "a.npz", read_npz, 1200 }, { "a.safetensors", read_safetensors, 300 }, { "c.safetensors", read_checkpoint, 300 } };
+static const reader readers[] = { { "a.npy", read_npy, 16 }, { "a.npz", read_npz, 1200 }, { "a.safetensors", read_safetensors, 300 }, { "c.safetensors", read_checkpoint, 300 },
+                                  { "a.tfrecord", read_records, 16 }, { "a.example", read_example, 32 },
+#ifdef EAGER_IMAGE
+                                  { "a.png", read_image, 20000 }       // deflate gives 1032 bytes for one, and a bit becomes a byte
+#endif
+};
 enum { READERS = (int)(sizeof readers / sizeof readers[0]) };
 
 static bool fuzz(const reader *r, const unsigned char *bytes, size_t n) {
@@ -50,7 +75,7 @@ static bool fuzz(const reader *r, const unsigned char *bytes, size_t n) {
     bool ok = r->read();
     eg_error_code code = eg_error();
     eg_error_clear();
-    bool good = ok ? code == EG_OK : code == EG_ERROR_FILE || (r->read == read_checkpoint && code == EG_ERROR_SHAPE);
+    bool good = ok ? code == EG_OK : code == EG_ERROR_FILE || (r->read == read_checkpoint && code == EG_ERROR_SHAPE) || (r->read == read_example && (code == EG_ERROR_SHAPE || code == EG_ERROR_DTYPE));
     good = good && eg_memory().live_tensors == live && eg_memory().peak_bytes - before < (1 << 18) + r->times * (int64_t)n;
     return good;
 }
@@ -98,6 +123,14 @@ static void seeds(void) {
     CHECK(eg_apply_gradients(adam, &g, &v, 1));
     eg_checkpoint *c = eg_checkpoint_new();
     CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_track_number(c, "step", &step));
+    eg_record_writer *w = eg_record_writer_open(test_temp("a.tfrecord"));
+    CHECK(eg_record_writer_write(w, "abc", 3) && eg_record_writer_write(w, "", 0) && eg_record_writer_write(w, "0123456789", 10) && eg_record_writer_close(w));
+    eg_record_writer_release(w);
+    static const char *const names[] = { "b", "i", "f" };
+    eg_tensor *values[] = { eg_ones(EG_UINT8, EG_SHAPE(9)), eg_constant_of(EG_INT64, EG_SHAPE(3), 1, -1, 1e15), eg_ones(EG_FLOAT32, EG_SHAPE(6)) }, *example = eg_example_serialize(names, values, 3);
+    FILE *f = fopen(test_temp("a.example"), "wb");
+    CHECK(f && fwrite(eg_data(example), 1, (size_t)eg_size(example), f) == (size_t)eg_size(example) && fclose(f) == 0);
+    CHECK(eg_save_png(test_temp("a.png"), eg_reshape(eg_linspace(EG_FLOAT32, 0, 1, 60), EG_SHAPE(5, 4, 3))));
     const char *path = eg_checkpoint_save(c, test_temp("c"));
     CHECK(path && rename(path, test_temp("c.safetensors")) == 0);
     eg_checkpoint_release(c);
@@ -130,6 +163,11 @@ TEST(spoiled_npy) { mutations(&readers[0]); }
 TEST(spoiled_npz) { mutations(&readers[1]); }
 TEST(spoiled_safetensors) { mutations(&readers[2]); }
 TEST(spoiled_checkpoints) { mutations(&readers[3]); }
+TEST(spoiled_records) { mutations(&readers[4]); }
+TEST(spoiled_examples) { mutations(&readers[5]); }
+#ifdef EAGER_IMAGE
+TEST(spoiled_pictures) { mutations(&readers[6]); }
+#endif
 TEST(noise) {
     unsigned char bytes[256];
     seeds();
