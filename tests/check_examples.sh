@@ -21,6 +21,7 @@ example() {
     awk -f tests/compare.awk "tests/examples/$name.expected" "$T/$name.out"
 }
 first=''
+cp examples/*.safetensors "$T"                       # what examples read lies where they run
 for file in examples/*.c; do
     [ -f "$file" ] || continue
     name=$(basename "$file" .c) first=${first:-$name}

@@ -6,7 +6,7 @@
 A file holds several models: NAME.WEIGHT... as the framework calls its weights, NAME.in and NAME.out, an input and the output
 for it. Images are stored as we have them, (N, H, W, C).
 """
-import os, subprocess, sys
+import os, subprocess, sys, tempfile
 import numpy as np
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures")
@@ -92,16 +92,56 @@ def keras_models():
     return out
 
 
-def save(path, tensors):
+def drawn(count, seed):
+    """The digits that examples/digits.h draws."""
+    with tempfile.TemporaryDirectory() as t:
+        with open(t + "/draw.c", "w") as f:
+            f.write('#include "digits.h"\nint main(void) { digits d; if (!digits_draw(&d, %d, %d)) return 1;'
+                    'fwrite(d.pixels, 784, %d, stdout); for (int i = 0; i < %d; i++) putchar(d.labels[i]); return 0; }' % (count, seed, count, count))
+        subprocess.run(["cc", "-O2", "-I", EXAMPLES, t + "/draw.c", "-o", t + "/draw", "-lm"], check=True)
+        b = np.frombuffer(subprocess.run([t + "/draw"], check=True, capture_output=True).stdout, np.uint8)
+    return b[:count * 784].reshape(count, 1, 28, 28).astype("float32") / 255, b[count * 784:].astype("int64")
+
+
+def transfer():
+    """A digit model trained by PyTorch, saved as people save them: state_dict(), in half precision."""
+    import torch
+    from torch import nn
+    torch.manual_seed(3)
+    torch.set_num_threads(1)
+    x, y = map(torch.from_numpy, drawn(8000, 1))
+    tx, ty = map(torch.from_numpy, drawn(1000, 2))
+
+    class Digits(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, stride=2), nn.Conv2d(6, 8, 3, stride=2)
+            self.fc1, self.fc2 = nn.Linear(8 * 5 * 5, 16), nn.Linear(16, 10)
+        def forward(self, x):
+            x = self.conv2(self.conv1(x).relu()).relu()
+            return self.fc2(self.fc1(x.flatten(1)).relu())
+    model = Digits()
+    adam = torch.optim.Adam(model.parameters(), 3e-3)
+    for epoch in range(8):
+        for rows in torch.randperm(len(x)).split(64):
+            loss = nn.functional.cross_entropy(model(x[rows]), y[rows])
+            adam.zero_grad(); loss.backward(); adam.step()
+    model.half().float()
+    right = (model(tx).argmax(1) == ty).float().mean().item()
+    print(f"held out: {right:.3f}")
+    return {k: v.half().numpy() for k, v in model.state_dict().items()}, {"format": "pt", "accuracy": f"{right:.3f}"}
+
+
+def save(path, tensors, metadata=None):
     from safetensors.numpy import save_file
-    save_file(tensors, path)
+    save_file(tensors, path, metadata)
     print(f"{path}: {len(tensors)} tensors, {os.path.getsize(path)} bytes")
 
 
 def main(what):
     if what == "all":
         for each in ("torch", "keras", "transfer"): subprocess.run([sys.executable, __file__, each], check=True)
-    elif what == "transfer": save(os.path.normpath(os.path.join(EXAMPLES, "transfer.safetensors")), transfer())
+    elif what == "transfer": save(os.path.normpath(os.path.join(EXAMPLES, "transfer.safetensors")), *transfer())
     else: save(os.path.join(HERE, f"{what}.safetensors"), {"torch": torch_models, "keras": keras_models}[what]())
 
 
