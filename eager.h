@@ -14529,6 +14529,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
     egi_key_random(c, element);
     if (ok && d->flag) x[0] = d->f.one(in, d->user);
     else if (ok) ok = d->f.map(in, x, d->user);
+    ok = ok && egi_this.error == EG_OK;                       // an error that the function passed over is one all the same
     if (ok) ok = egi_results(d->stage->name, d, x, out);
     else if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the function failed without an error", d->stage->name);
     eg_scope_end(scope);
@@ -14674,7 +14675,7 @@ static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
     eg_scope scope = eg_scope_begin();
     egi_key_random(c, c->element);
     eg_status status = scope.position < 0 ? EG_FAILED : d->f.generator(c->element, x, d->user);
-    if (status == EG_NEXT && !egi_results("dataset_from_generator", d, x, out)) status = EG_FAILED;
+    if (egi_this.error != EG_OK || (status == EG_NEXT && !egi_results("dataset_from_generator", d, x, out))) status = EG_FAILED;
     if (status != EG_NEXT && status != EG_END_OF_SEQUENCE) {
         if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_dataset_from_generator: the function failed without an error");
         status = EG_FAILED;
@@ -15088,6 +15089,7 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
     egi_store(dtype, to, value);
     double kept = egi_load(dtype, to);
     bool fits = egi_is_float(dtype) ? kept - kept == 0 || value - value != 0 : kept == value;
+    if (dtype == EG_INT64) fits = fits && fabs(value) < 9223372036854775808.0;      // that as a double is what the greatest int64 is, too
     return fits || egi_csv_bad(s, column, field, n, "does not fit ", eg_dtype_name(dtype));
 }
 static eg_status egi_csv_next(egi_cursor *c, eg_tensor **out) {
@@ -15119,12 +15121,16 @@ static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component
     const char *at = o.columns, *word;
     size_t n;
     int64_t first, last, count = 0;
+    bool ordered = true;
     eg_spec *spec = &d->spec[d->n];
     part->o = o;
     if (o.columns && !(part->columns = egi_copy_string(o.columns, ""))) return egi_no_memory("dataset_csv", (int64_t)strlen(o.columns));
     if (o.categories && !(part->categories = egi_copy_string(o.categories, ""))) return egi_no_memory("dataset_csv", (int64_t)strlen(o.categories));
-    while (at && egi_csv_word(&at, &word, &n, &first, &last)) count += first < 0 ? 1 : last - first + 1;
-    if (at && (count < 1 || count > 1 << 24 || last < first))
+    while (at && ordered && count <= 1 << 24 && egi_csv_word(&at, &word, &n, &first, &last)) {
+        ordered = first <= last;                              // of each, for the count is how many places are filled
+        count += last - first + 1;
+    }
+    if (at && (count < 1 || count > 1 << 24 || !ordered))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_csv: \"%.200s\" names no columns; say \"0-3\", or names of the header", o.columns);
     part->count = at ? (int)count : -1;
     spec->dtype = o.text ? EG_UINT8 : o.categories && o.dtype == EG_FLOAT32 ? EG_INT64 : o.dtype;
@@ -15582,17 +15588,23 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
     egi_free(place);
     return ok ? done : -1;
 }
-static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
-    egi_shuffle_state *s = (egi_shuffle_state *)c->state;
-    int64_t total = c->d->from[0]->cardinality, most = c->d->number[0];
-    if (total >= 0 && most > total) most = total;
-    if (s->drawn == 0 && s->size == 0 && !s->drained && total != EG_UNKNOWN && most < INT64_MAX / 64) return egi_shuffle_replay(c, s, most, n);
-    return egi_skip_reading(c, n);
-}
 static void egi_shuffle_close(egi_cursor *c) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
     while (s->size > 0) egi_element_drop(s->buffer[--s->size].x);
     egi_free(s->buffer);
+}
+static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
+    egi_shuffle_state *s = (egi_shuffle_state *)c->state;
+    int64_t total = c->d->from[0]->cardinality, most = c->d->number[0];
+    if (total >= 0 && most > total) most = total;
+    if (s->drawn == 0 && s->size == 0 && !s->drained && total != EG_UNKNOWN && most < INT64_MAX / 64) {
+        int64_t done = egi_shuffle_replay(c, s, most, n);
+        if (done >= 0 || egi_this.error != EG_OK) return done;
+        egi_shuffle_close(c);                                 // upstream ended before it should, as nothing repeated without end does
+        memset((void *)s, 0, sizeof *s);
+        egi_cursor_drop_below(c, 0);
+    }
+    return egi_skip_reading(c, n);
 }
 static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_shuffle_next, egi_shuffle_skip, egi_shuffle_close, true };
 EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_shuffle_options o) {
@@ -15818,7 +15830,7 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     egi_element_drop(in.x);
     uint64_t epoch = egi_mix(c->epoch, (uint64_t)s->asked++);
     if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_interleave: the function returned NULL");
-    if (!t->d || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n)) return EG_FAILED;
+    if (egi_this.error != EG_OK || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n)) return EG_FAILED;
     t->c = egi_cursor_open(t->d, epoch, t->d->stages, t->d->stages);
     s->open += t->c != NULL;
     return t->c ? EG_NEXT : EG_FAILED;
@@ -16191,7 +16203,9 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     egi_lock();
     eg_iterator *it = egi_handles.newest;
     while (it && it->handle != number) it = it->older;
-    eg_iterator_retain(it);
+    int32_t refs = it ? __atomic_load_n(&it->refs, __ATOMIC_RELAXED) : 0;      // 0: another thread is about to take it off the list
+    while (refs > 0 && !__atomic_compare_exchange_n(&it->refs, &refs, refs + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    if (refs == 0) it = NULL;
     egi_unlock();
     if (!it) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_next_by_handle: there is no iterator with the handle %lld (any more)", (long long)number);
@@ -17523,7 +17537,10 @@ EAGER_API bool eg_save_npz(eg_archive *a, const char *path) {
     memset(&list, 0, sizeof list);
     memset(&notes, 0, sizeof notes);
     memcpy(metadata, egi_metadata_name, sizeof metadata);
-    if (!egi_archive_alive("save_npz", a) || !egi_sink_open(&s, "save_npz", path)) return false;
+    if (!egi_archive_alive("save_npz", a)) return false;
+    if (a->n_notes && egi_archive_find(a, egi_metadata_name) >= 0)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_save_npz: no tensor can be named %s beside texts, which are kept under that name", egi_metadata_name);
+    if (!egi_sink_open(&s, "save_npz", path)) return false;
     bool ok = true;
     int64_t count = a->count + (a->n_notes > 0);
     for (int64_t i = 0; i < a->count && ok; i++) ok = egi_npz_write(&s, &list, a->items[i].name, a->items[i].x);
@@ -18368,11 +18385,11 @@ static const char *const egi_slot_names[EGI_MAX_SLOTS] = { "/slot 0", "/slot 1",
 static bool egi_optimizer_items(const char *name, const eg_optimizer *opt, egi_weights *w, int64_t variables) {
     bool ok = egi_item_add(w, name, "/steps", "", opt->steps) && egi_item_add(w, name, "/learning_rate", "", opt->rate) &&
               (!opt->accumulated || egi_item_add(w, name, "/accumulated", "", opt->accumulated));
-    char base[600];
+    char base[700];
     for (int64_t i = 0; i < opt->n_slots && ok; i++) {
         const char *variable = egi_name_of_id(w, variables, opt->slots[i].id);
         if (!variable) continue;                           // what is not tracked is not saved, nor are its slots
-        snprintf(base, sizeof base, "%.80s/%.510s", name, variable);
+        snprintf(base, sizeof base, "%.100s/%.510s", name, variable);
         for (int k = 0; k < EGI_MAX_SLOTS && ok; k++) if (opt->slots[i].slot[k]) ok = egi_item_add(w, base, egi_slot_names[k], "", opt->slots[i].slot[k]);
     }
     return ok;
@@ -19484,7 +19501,7 @@ static eg_tensor *egi_image_grid(eg_tensor *x, int64_t columns) {
 }
 EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
     if (!egi_alive("image_grid", 0, x)) return NULL;
-    if (x->rank != 4 || x->dims[0] < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_image_grid: takes pictures (N, H, W, C), not %s", egi_describe(x));
+    if (x->rank != 4 || x->size < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_image_grid: takes pictures (N, H, W, C), not %s", egi_describe(x));
     if (columns < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_image_grid: %lld columns", (long long)columns);
     if (columns > x->dims[0]) columns = x->dims[0];
     EGI_AS("image_grid", egi_image_grid(x, columns));
@@ -19897,7 +19914,7 @@ static bool egi_dlpack_layout(const char *function, const eg_dlpack_tensor *t, e
     for (int i = 0; t->strides && x->size && i < t->ndim; i++) {
         int64_t part, stride = shape.dims[i] == 1 ? 0 : t->strides[i];
         fits = fits && stride > INT64_MIN && !__builtin_mul_overflow(shape.dims[i] - 1, stride < 0 ? -stride : stride, &part) && !__builtin_add_overflow(extent, part, &extent);
-        x->strides[i] = t->strides[i];
+        if (shape.dims[i] != 1) x->strides[i] = t->strides[i];      // the stride of an axis of one is anything
     }
     if (!fits || extent > INT64_MAX / 4 / size) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the strides of %s reach farther than memory", function, egi_show(shape));
     egi_find_contiguous(x);
@@ -19959,7 +19976,7 @@ static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, vo
         ok = egi_dlpack_layout(function, t, x);
     }
     if (ok) {
-        x->data = (char *)t->data + (x->size ? t->byte_offset : 0);
+        x->data = x->size ? (char *)t->data + t->byte_offset : (char *)b;      // NULL would be an error to who reads it
         b->refs = 2;                                       // as in eg_wrap_data: the scope may have no room for x
         b->on_device = 0;
         b->backend = backend;

@@ -314,6 +314,30 @@ TEST(stopped_at_any_step_it_ends_with_the_same_bits) {
             training_end(&whole);
         }
 }
+TEST(slots_come_back_behind_long_names) {
+    char name[101];
+    memset(name, 'n', 100);
+    name[100] = 0;
+    for (int length = 79; length <= 100; length += 21) {
+        EG_SCOPE;
+        eg_tensor *v = eg_variable(eg_scalar(1), "v"), *g = eg_scalar(1), *state[8];
+        for (int load = 0; load < 2; load++) {
+            eg_optimizer *o = eg_sgd(.learning_rate = 0.1, .momentum = 0.9);
+            eg_checkpoint *c = eg_checkpoint_new();
+            name[99] = length == 100 ? 'n' : 0;
+            CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, name, o));
+            if (!load) CHECK(eg_apply_gradients(o, &g, &v, 1) && eg_checkpoint_save(c, test_temp("long/names")));
+            else {
+                CHECK(eg_checkpoint_restore(c, eg_checkpoint_latest(test_temp("long/names"))) && eg_checkpoint_assert_consumed(c));
+                int n = eg_optimizer_state(o, state, 8);
+                CHECK(n >= 2);
+            }
+            eg_checkpoint_release(c);
+            eg_optimizer_release(o);
+        }
+        eg_release(v);
+    }
+}
 TEST(a_model_of_100_layers) {
     EG_SCOPE;
     enum { LAYERS = 100 };

@@ -260,12 +260,18 @@ TEST(cardinalities) {
     CHECK_INT(count_of(eg_dataset_prefetch(eg_dataset_cache(eg_dataset_enumerate(eg_dataset_shuffle(numbers(3), 2))), 1)), 3);
     CHECK_INT(count_of(eg_dataset_repeat(numbers(INT64_MAX), 2)), EG_INFINITE);
 }
+static eg_tensor *gives_none(eg_tensor *const *in, void *user) { (void)in; (void)user; return eg_scalar(0); }
 TEST(take_and_skip) {
     CHECK_GIVES(eg_dataset_take(numbers(9), 3), 0, 1, 2);
     CHECK_GIVES(eg_dataset_skip(numbers(5), 3), 3, 4);
     CHECK_GIVES(eg_dataset_take(eg_dataset_skip(eg_dataset_repeat(numbers(3), -1), 7), 4), 1, 2, 0, 1);
     eg_dataset *d = eg_dataset_skip(numbers(5), 9);
     CHECK_INT(look(d, 9).n, 0);
+    eg_dataset_release(d);
+    d = eg_dataset_skip(eg_dataset_shuffle(eg_dataset_repeat(eg_dataset_filter(numbers(5), gives_none, NULL), -1), 4), 2);
+    seen s = look(d, 9);                                      // "endless", and empty
+    CHECK_INT(s.n, 0);
+    CHECK_INT(s.last, EG_END_OF_SEQUENCE);
     eg_dataset_release(d);
 }
 
@@ -406,6 +412,28 @@ TEST(map_is_not_recorded) {
 static eg_tensor *gives_null(eg_tensor *const *in, void *user) { (void)in, (void)user; return NULL; }
 static eg_tensor *gives_number(eg_tensor *const *in, void *user) { (void)in, (void)user; return eg_integer(3); }
 static eg_tensor *gives_variable(eg_tensor *const *in, void *user) { (void)in; return (eg_tensor *)user; }
+static bool passes_over(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    eg_matmul(in[0], in[0]);                                  // fails
+    out[0] = in[0];
+    return true;
+}
+static eg_status generates_and_passes_over(int64_t i, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_scalar(1);
+    eg_matmul(out[0], out[0]);
+    return i < 3 ? EG_NEXT : EG_END_OF_SEQUENCE;
+}
+TEST(errors_that_a_callback_passes_over_are_heard_of) {
+    for (int threads = 0; threads < 3; threads += 2) {
+        eg_dataset *d = eg_dataset_map(numbers(2), passes_over, NULL, .threads = threads);
+        CHECK_ERROR(look(d, 1), EG_ERROR_SHAPE, "eg_dataset_map (stage 2 of 2, element 0): eg_matmul");
+        eg_dataset_release(d);
+    }
+    eg_dataset *d = eg_dataset_from_generator(generates_and_passes_over, NULL, 1, NULL);
+    CHECK_ERROR(look(d, 1), EG_ERROR_SHAPE, "eg_dataset_from_generator (stage 1 of 1, element 0): eg_matmul");
+    eg_dataset_release(d);
+}
 TEST(what_map_functions_may_return) {
     eg_dataset *d = eg_dataset_map(numbers(2), gives_null, NULL);
     CHECK_ERROR(look(d, 1), EG_ERROR_NULL, "eg_dataset_map (stage 2 of 2, element 0): the function left component 0 of 1 NULL");

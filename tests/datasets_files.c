@@ -206,7 +206,13 @@ TEST(csv_errors_say_the_line) {
     CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '"'), EG_ERROR_ARGUMENT, "quote");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{""}}), EG_ERROR_ARGUMENT, "names no columns");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"3-1"}}), EG_ERROR_ARGUMENT, "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"5-3, 0-4"}}), EG_ERROR_ARGUMENT, "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"0-9999999999999999, 0"}}), EG_ERROR_ARGUMENT, "names no columns");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"0", (eg_dtype)99}}), EG_ERROR_DTYPE, "99 is no dtype");
+    path = written_text("edges.csv", "9223372036854775808,-9223372036854775809,-9223372036854775808,9223372036854775807\n");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"0", EG_INT64}})), EG_ERROR_FILE, "'9223372036854775808' in column 0 does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"1", EG_INT64}})), EG_ERROR_FILE, "does not fit int64");
+    CHECK(first_of(eg_dataset_csv(&path, 1, .components = {{"2-3", EG_INT64}})) != NULL);
     two[0] = written_text("one.csv", "x,y\n1,2\n");
     two[1] = written_text("two.csv", "y,x\n3,4\n");                     // each file's header says where its columns are
     CHECK_INT(gather(eg_dataset_csv(two, 2, .header = true, .components = {{"x", .text = true}}), 1), EG_END_OF_SEQUENCE);

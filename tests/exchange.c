@@ -290,6 +290,16 @@ TEST(borrowed_data_that_kernels_cannot_take_is_copied) {
     CHECK_DTYPE(x, EG_BOOL);
     CHECK_INT(given_back, 1);
 }
+TEST(strides_that_say_nothing) {
+    float values[2] = {1.5f, -2};
+    int64_t shape[2] = {1, 2}, strides[2] = {INT64_MAX, 1}, none[1] = {0};
+    eg_dlpack m = loan(values, 2, 32, shape, strides, 2);
+    eg_tensor *x = eg_from_dlpack(&m);
+    CHECK_TENSOR(eg_add(eg_transpose(x), eg_ones(EG_FLOAT32, EG_SHAPE(2, 3))), 0, 2.5, 2.5, 2.5, -1, -1, -1);
+    m = loan(NULL, 2, 32, none, NULL, 1);
+    x = eg_from_dlpack(&m);
+    CHECK(eg_data(x) != NULL && eg_size(x) == 0);
+}
 
 TEST(loans_that_cannot_be_taken_go_back_at_once) {
     float data[4] = {1, 2, 3, 4};

@@ -455,6 +455,9 @@ TEST(metadata_of_npz_that_is_none) {
     eg_archive_release(a);
     a = eg_archive_new();
     CHECK(eg_archive_add(a, "__metadata__", 3));            // not ours: a tensor like any other
+    CHECK(eg_archive_set_text(a, "key", "a text"));
+    CHECK_ERROR(eg_save_npz(a, test_temp("meta.npz")), EG_ERROR_ARGUMENT, "no tensor can be named __metadata__ beside texts");
+    CHECK(eg_archive_set_text(a, "key", NULL));
     CHECK(eg_save_npz(a, test_temp("meta.npz")));
     eg_archive_release(a);
     a = eg_load_npz(test_temp("meta.npz"));
