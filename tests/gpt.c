@@ -72,8 +72,7 @@ TEST(gpt_follows_pytorch) {
     double worst = 0, worst_valid = fabs(validation(gpt, &l, train, l.length - train) - want_valid->values[0]);
     uint64_t k = 2 * SEED;
     int steps = 0;
-    // All steps in an ordinary build; what sanitizers and valgrind manage in a minute.
-    const double patience = 60;
+    const double patience = test_patience();
     for (clock_t start = clock(); steps < STEPS && (double)(clock() - start) / CLOCKS_PER_SEC < patience; steps++) {
         EG_SCOPE;
         eg_tensor *x, *y;

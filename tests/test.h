@@ -64,6 +64,9 @@ enum { test_share = 20 };                            // under sanitizers and val
 enum { test_share = 1 };
 #endif
 
+// Seconds for a test that trains for long: all it wants where EAGER_LONG is set (CI does so for one configuration), else a few.
+static inline double test_patience(void) { return getenv("EAGER_LONG") ? 600 : 8; }
+
 static inline void test_register(test_case *t) { *test_last = t; test_last = &t->next; }
 
 #define TEST(name)                                                                                                    \
