@@ -19028,7 +19028,13 @@ static void *egi_event_file(const char *folder, egi_text *path) {
         if (path->failed) { egi_no_memory("summary_writer_open", (int64_t)strlen(folder) + 64); return NULL; }
         if (i == 0) egi_make_folders(path->data);
         errno = 0;
+#ifdef _WIN32                                              // whose C library does not know "x" everywhere
+        FILE *file = fopen(path->data, "rb");
+        if (file) { fclose(file); continue; }
+        file = fopen(path->data, "wb");
+#else
         FILE *file = fopen(path->data, "wbx");
+#endif
         if (file) { setvbuf(file, NULL, _IONBF, 0); return file; }
         if (errno != EEXIST) break;
     }

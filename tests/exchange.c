@@ -437,6 +437,27 @@ TEST(a_jpeg_is_read) {
     CHECK_ERROR(eg_decode_jpeg(eg_slice(file, EG_SHAPE(0), EG_SHAPE(eg_size(file) / 2))), EG_ERROR_FILE, "broken JPEG data");
 }
 TEST(broken_jpegs) { mutate(bytes_of(picture_jpeg, sizeof picture_jpeg), 3000); }
+// Names of files become pictures of one size, on two threads: as one reads a folder of photographs.
+static eg_tensor *load_picture(eg_tensor *const *in, void *user) {
+    const char *const *paths = (const char *const *)user;
+    eg_tensor *x = eg_cast(eg_decode_image(eg_read_file(paths[eg_item_int(in[0])]), .channels = 3), EG_FLOAT32);
+    return eg_squeeze(eg_resize(eg_expand_dims(x, 0), 6, 8), .axes = EG_AXES(0));
+}
+TEST(pictures_are_read_in_a_dataset) {
+    static char paths[2][4096];
+    const char *list[2] = {paths[0], paths[1]};
+    snprintf(paths[0], sizeof paths[0], "%s", test_temp("picture.jpeg"));
+    snprintf(paths[1], sizeof paths[1], "%s", test_temp("picture.png"));
+    REQUIRE(write_bytes(paths[0], picture_jpeg, sizeof picture_jpeg) && eg_save_png(paths[1], eg_full(EG_UINT8, EG_SHAPE(9, 9), 100)));
+    eg_dataset *d = eg_dataset_batch(eg_dataset_map(eg_dataset_range(0, 2, 1), load_picture, (void *)list, .threads = 2), 2);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    CHECK_SHAPE(out[0], 2, 6, 8, 3);
+    CHECK_TENSOR(eg_slice(out[0], EG_SHAPE(1, 2, 3, 0), EG_SHAPE(1, 1, 1, 3)), 1e-6, 100, 100, 100);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
 static bool act_decode(void) {
     eg_tensor *png = eg_encode_png(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4))), *x = eg_decode_png(png), *y = eg_decode_png(png, .channels = 3);
     eg_tensor *z = eg_decode_jpeg(bytes_of(picture_jpeg, sizeof picture_jpeg));
