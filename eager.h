@@ -18545,7 +18545,12 @@ static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool r
     egi_free(values);
     egi_weights_free(&w);
     bool left = false;
-    for (int64_t i = 0; i < c->source->count; i++) left = left || !c->taken[i];
+    for (int64_t i = 0; i < c->source->count && ok; i++) {
+        left = left || !c->taken[i];
+        if (!c->taken[i]) continue;
+        eg_release(c->source->items[i].x);                           // its name is all that is still asked for
+        c->source->items[i].x = NULL;
+    }
     if (ok) egi_wait(c, left);
     return ok;
 }
@@ -18813,7 +18818,7 @@ static bool egi_file_exists(const char *path) {
 static char *egi_checkpoint_path(const char *path) {
     for (int f = EGI_FORMATS - 1; f >= 0 && !egi_ends_with(path, ".npz") && !egi_ends_with(path, ".safetensors"); f--) {
         char *full = egi_copy_string(path, egi_formats[f].ending);
-        if (full && egi_file_exists(full)) return full;
+        if (!full || egi_file_exists(full)) return full;
         egi_free(full);
     }
     return egi_copy_string(path, "");

@@ -415,3 +415,93 @@ TEST(iterators_go_back_when_another_cannot) {
     eg_iterator_release(b);
     eg_dataset_release(d);
 }
+
+// ---- no memory: every allocation of a save, a restore and a load fails once
+
+static struct { int64_t count, at, live; } faults;
+static void *faulty_allocate(size_t size, void *user) {
+    (void)user;
+    int64_t past = ++faults.count - faults.at;
+    if (faults.at && (past == 0 || past == 1)) return NULL;              // the library trims and tries once more
+    void *p = malloc(size);
+    if (p) faults.live++;
+    return p;
+}
+static void faulty_free(void *p, void *user) {
+    (void)user;
+    faults.live--;
+    free(p);
+}
+static bool act_save(training *t) { return eg_checkpoint_save(t->checkpoint, test_temp("faults")) != NULL; }
+static bool act_restore(training *t) { return eg_checkpoint_restore(t->checkpoint, test_temp("given-1")); }
+static bool act_track(training *t) {
+    eg_checkpoint *c = eg_checkpoint_new();
+    bool ok = c && eg_checkpoint_restore(c, test_temp("given-1")) && eg_checkpoint_track_layer(c, "model", t->model) && eg_checkpoint_track_optimizer(c, "adam", t->optimizer) &&
+              eg_checkpoint_assert_existing_objects_matched(c);
+    eg_checkpoint_release(c);
+    return ok;
+}
+static bool act_late(training *t) {                        // weights are made and arrive
+    eg_layer *late = dropout_model();
+    eg_checkpoint *c = eg_checkpoint_new();
+    EG_SCOPE;
+    (void)t;
+    bool ok = late && c && eg_checkpoint_track_layer(c, "model", late) && eg_checkpoint_restore(c, test_temp("given-1")) &&
+              eg_call(late, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))) != NULL;
+    eg_checkpoint_release(c);
+    eg_layer_release(late);
+    return ok;
+}
+static bool act_weights(training *t) { return eg_save_weights(t->model, test_temp("fw.npz")) && eg_load_weights(t->model, test_temp("given-1.safetensors"), .partial = true, .prefix = "model/"); }
+static bool act_model(training *t) {
+    eg_layer *dense = eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(3))), *again = NULL;
+    (void)t;
+    bool ok = dense && eg_model_save(dense, test_temp("fm.safetensors")) && (again = eg_model_load(test_temp("fm.safetensors"))) != NULL;
+    eg_layer_release(dense);
+    eg_layer_release(again);
+    return ok;
+}
+TEST(no_memory) {
+    bool (*const acts[])(training *) = { act_save, act_restore, act_track, act_late, act_weights, act_model };
+    if (!test_on_host) SKIP("the device keeps memory of its own");
+    for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++)
+        for (int64_t at = 1;; at += test_share > 1 ? 7 : 1) {
+            training t;
+            eg_shutdown();
+            faults.at = faults.live = 0;
+            if (!eg_set_allocator(faulty_allocate, faulty_free, NULL)) { eg_error_clear(); SKIP("memory of an earlier test is still held"); }
+            eg_seed(3);
+            training_begin(&t, optimizers(1), true);
+            for (int k = 0; k < 2; k++) training_step(&t);
+            remove(test_temp("given-1.safetensors"));
+            CHECK(eg_checkpoint_save(t.checkpoint, test_temp("given")));
+            training_step(&t);
+            eg_tensor *state[64], *weights[8];
+            int n = eg_layer_weights(t.model, weights, 8), m = eg_optimizer_state(t.optimizer, state, 64);
+            double sum = 0, now = 0;
+            for (int k = 0; k < n; k++) { EG_SCOPE; sum += eg_item(eg_reduce_sum(eg_abs(weights[k]))); }
+            eg_memory_trim();
+            int64_t tensors = eg_memory().live_tensors;
+            faults.count = 0;
+            faults.at = at;
+            bool ok = acts[i](&t);
+            bool failed = faults.count >= at;
+            faults.at = 0;
+            if (failed && !ok) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+            if (!failed) CHECK(ok);
+            eg_error_clear();
+            CHECK_INT(eg_memory().live_tensors, tensors);
+            for (int k = 0; k < n; k++) { EG_SCOPE; now += eg_item(eg_reduce_sum(eg_abs(weights[k]))); }
+            if (!ok && i != 2 && i != 4) CHECK(now == sum && t.step == 3);      // nothing is half restored; acts 2 and 4 do two things, of which the first may be done
+            CHECK_INT(eg_optimizer_state(t.optimizer, state, 64), m);
+            if (ok && i == 1) { CHECK_INT(t.step, 2); CHECK(now != sum); }
+            training_end(&t);
+            eg_shutdown();
+            CHECK_INT(faults.live, 0);
+            CHECK(eg_set_allocator(NULL, NULL, NULL));
+            if (!failed || at > 1500 || test_fails > 5) {
+                if (test_fails) printf("    act %d, allocation %lld\n", (int)i, (long long)at);
+                break;
+            }
+        }
+}
