@@ -10156,6 +10156,10 @@ static void egi_layer_unique(const eg_layer *l, const char *base, char *name, si
 EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
     char unique[128], base[64];
     bool ok = egi_layer_alive("layer_track", child) && egi_layer_alive("layer_track", l);
+    if (ok && child->tracked >= child->refs) {             // no reference is left to take over
+        egi_fail(EG_ERROR_STATE, "eg_layer_track: layer %.60s belongs to another layer already; eg_layer_retain it to use it twice", child->name);
+        return NULL;
+    }
     if (ok && egi_layer_contains(child, l)) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_layer_track: layer %.60s cannot be a part of itself", l->name);
     if (ok && !name) {
         if (child->named) snprintf(unique, sizeof unique, "%.100s", child->name);
@@ -12433,12 +12437,15 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
     if (!egi_alive(name, 0, y) || !egi_alive(name, 1, p)) return false;
     bool fits = y->rank == p->rank - (kind == EGI_SPARSE ? 1 : 0);
     for (int i = 0; i < y->rank && fits; i++) fits = y->dims[i] == p->dims[i];
+    if (fits && kind == EGI_SPARSE && egi_is_float(y->dtype))
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: class numbers must be integers, not %s; eg_cast them to EG_INT32", name, egi_describe(y));
     if (fits) return true;
     if (kind == EGI_SPARSE)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must be class numbers, of the shape of the predictions %s without the last axis", name,
                         egi_describe(y), egi_describe(p));
     return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s and predictions %s must have one shape%s", name, egi_describe(y), egi_describe(p),
-                    y->rank == p->rank ? "" : "; eg_reshape one of them (nothing is broadcast here)");
+                    y->rank == p->rank ? "" : y->rank == p->rank - 1 && !egi_is_float(y->dtype)
+                        ? " (class numbers are for the sparse losses, or for eg_one_hot)" : " (nothing is broadcast here)");
 }
 static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
     if (kind == EGI_SPARSE) return y->dtype == EG_UINT8 || y->dtype == EG_BOOL ? eg_cast(y, EG_INT32) : y;
@@ -14189,7 +14196,7 @@ typedef struct egi_stage {
 } egi_stage;
 
 struct eg_dataset {
-    int32_t refs;
+    int32_t refs, given;                                      // given: how many of them stages on top of it hold
     const egi_stage *stage;
     eg_dataset *from[EG_MAX_COMPONENTS];
     int n_from, stages;                                       // stages: of the tree, this one included
@@ -14243,7 +14250,10 @@ EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
 EAGER_API void eg_dataset_release(eg_dataset *d) {
     if (!d || __atomic_sub_fetch(&d->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (d->drop) d->drop(d);
-    for (int i = 0; i < d->n_from; i++) eg_dataset_release(d->from[i]);
+    for (int i = 0; i < d->n_from; i++) {
+        __atomic_fetch_sub(&d->from[i]->given, 1, __ATOMIC_RELAXED);
+        eg_dataset_release(d->from[i]);
+    }
     egi_element_drop(d->tensors.x);
     egi_free(d->data);
     egi_free(d);
@@ -14251,11 +14261,18 @@ EAGER_API void eg_dataset_release(eg_dataset *d) {
 // A dataset on top of others, whose references it takes over. The caller sets what the row wants and calls egi_dataset_done.
 static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *from, int n_from) {
     bool ok = true;
+    int whole = 0;                                            // how many references are ours
+    for (; whole < n_from && (!from[whole] || from[whole]->given < from[whole]->refs); whole++)
+        if (from[whole]) __atomic_fetch_add(&from[whole]->given, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < n_from && ok; i++) ok = from[i] != NULL || egi_null_operand(stage->name, i);
+    if (whole < n_from && ok) ok = egi_fail(EG_ERROR_STATE, "eg_%s: the dataset belongs to another stage already; eg_dataset_retain it to use it twice", stage->name);
     eg_dataset *d = ok ? (eg_dataset *)egi_alloc(sizeof *d) : NULL;
     if (!d) {
         if (ok) egi_no_memory(stage->name, (int64_t)sizeof *d);
-        for (int i = 0; i < n_from; i++) eg_dataset_release(from[i]);
+        for (int i = 0; i < whole; i++) {
+            if (from[i]) __atomic_fetch_sub(&from[i]->given, 1, __ATOMIC_RELAXED);
+            eg_dataset_release(from[i]);
+        }
         return NULL;
     }
     memset(d, 0, sizeof *d);
@@ -15012,7 +15029,14 @@ static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
             while (first <= last) s->column[k][found++] = first++;
         else {
             if (first >= 0) snprintf(what, sizeof what, "there is no column %lld; a row has %lld, from 0", (long long)last, (long long)s->width);
-            else snprintf(what, sizeof what, "there is no column '%.*s' in the header '%.150s'", (int)(n < 60 ? n : 60), word, s->reader.text.data ? s->reader.text.data : "");
+            else {
+                int end = snprintf(what, sizeof what, "there is no column '%.*s' in the header '", (int)(n < 60 ? n : 60), word);
+                for (int64_t i = 0; i < s->width && end > 0 && end < (int)sizeof what; i++) {
+                    const char *field = egi_csv_field(s, i, &length);
+                    end += snprintf(what + end, sizeof what - (size_t)end, "%s%.*s", i ? "," : "", (int)(length < 40 ? length : 40), field);
+                }
+                if (end > 0 && end < (int)sizeof what) snprintf(what + end, sizeof what - (size_t)end, "'");
+            }
             return egi_csv_fail(s, what);
         }
     }

@@ -795,3 +795,15 @@ TEST(threads_may_share_a_dataset) {
     CHECK(calls >= 60 && calls <= 240);
 }
 #endif
+
+TEST(a_dataset_given_away_twice_is_refused) {
+    eg_dataset *range = eg_dataset_range(0, 7, 1), *batches = eg_dataset_batch(range, 3);
+    CHECK_ERROR(eg_dataset_batch(range, 2), EG_ERROR_STATE, "eg_dataset_batch: the dataset belongs to another stage already; eg_dataset_retain it");
+    eg_dataset *other = eg_dataset_take(eg_dataset_retain(range), 1);
+    CHECK(other != NULL);
+    eg_dataset_release(batches);
+    eg_dataset *again = eg_dataset_batch(eg_dataset_retain(range), 2);
+    CHECK(again != NULL);
+    eg_dataset_release(other);
+    eg_dataset_release(again);
+}

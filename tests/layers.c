@@ -639,3 +639,15 @@ TEST(threads_share_a_model_for_inference) {
     eg_layer_release(common);
 }
 #endif
+
+TEST(a_layer_given_away_twice_is_refused) {
+    eg_layer *dense = eg_layer_dense(2), *model = eg_sequential(dense);
+    CHECK_ERROR(eg_sequential(dense), EG_ERROR_STATE, "layer dense belongs to another layer already; eg_layer_retain it");
+    eg_layer *shared = eg_sequential(eg_layer_retain(dense));
+    CHECK(shared != NULL);
+    eg_layer_release(model);
+    CHECK_SHAPE(eg_call(shared, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), 1, 2);
+    eg_layer_release(shared);
+    eg_layer *twice = eg_layer_dense(2);
+    CHECK_ERROR(eg_sequential(twice, twice), EG_ERROR_STATE, "belongs to another layer");
+}

@@ -132,3 +132,9 @@ TEST(errors) {
     CHECK_ERROR(eg_loss_mean(own, p, p, .gamma = 2), EG_ERROR_ARGUMENT, "gamma");
     CHECK_ERROR(eg_loss_mean(NULL, p, p), EG_ERROR_ARGUMENT, "NULL");
 }
+
+TEST(labels_of_the_wrong_kind_are_told_what_they_need) {
+    eg_tensor *logits = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), *classes = eg_zeros(EG_INT32, EG_SHAPE(2));
+    CHECK_ERROR(eg_categorical_crossentropy(classes, logits), EG_ERROR_SHAPE, "class numbers are for the sparse losses, or for eg_one_hot");
+    CHECK_ERROR(eg_sparse_categorical_crossentropy(eg_cast(classes, EG_FLOAT32), logits), EG_ERROR_DTYPE, "class numbers must be integers");
+}
