@@ -10412,7 +10412,8 @@ static bool egi_weight_fits(eg_shape shape) {
 }
 // A weight of a built-in layer, from what its options say and the layer's own default.
 static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind, eg_initializer fallback, double value, double l1, double l2) {
-    eg_tensor *initial = egi_weight_fits(shape) ? eg_initialize(kind ? kind : fallback, value, l->config.o.dtype, shape) : NULL;
+    eg_initializer with = egi_weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;      // the file has the values
+    eg_tensor *initial = egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
     eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
     if (!v) return NULL;
     egi_part *p = &l->parts[l->n_parts - 1];

@@ -416,6 +416,71 @@ TEST(iterators_go_back_when_another_cannot) {
     eg_dataset_release(d);
 }
 
+// ---- files of former versions: what once was written is read for ever. WRITE_FIXTURES makes them anew; a new format gets new names.
+
+static void former(const char *name, bool write, char *path) {
+    snprintf(path, 4096, write ? "%s" : "tests/fixtures/%s", write ? test_temp(name) : name);
+}
+static eg_layer *former_model(void) {
+    return eg_sequential(eg_layer_dense(3, .activation = EG_TANH, .kernel_initializer = EG_INIT_CONSTANT, .kernel_initializer_value = 0.25, .input_shape = EG_SHAPE(2)),
+                         eg_layer_batch_normalization(), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
+}
+static void former_step(eg_layer *model, eg_optimizer *adam, eg_iterator *it) {
+    EG_SCOPE;
+    eg_tensor *batch[EG_MAX_COMPONENTS], *vars[8], *grads[8];
+    REQUIRE(eg_iterator_next(it, batch) == EG_NEXT);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_call(model, batch[0], .training = true)));
+    int n = eg_layer_trainable_weights(model, vars, 8);
+    CHECK(eg_tape_gradients(tape, loss, vars, n, grads) && eg_apply_gradients(adam, grads, vars, n));
+}
+static void former_files(bool write) {
+    char path[3][4096];
+    former("checkpoint_1.safetensors", write, path[0]);
+    former("checkpoint_1.npz", write, path[1]);
+    former("model_1.safetensors", write, path[2]);
+    for (int k = 0; k < 2; k++) {
+        eg_layer *model = former_model();
+        eg_optimizer *adam = eg_adam(.learning_rate = 0.01, .accumulate_steps = 2);
+        eg_dataset *d = eg_dataset_batch(eg_dataset_repeat(eg_dataset_from_slices(eg_reshape(eg_range(EG_FLOAT32, 0, 16, 1), EG_SHAPE(8, 2))), -1), 2);
+        eg_iterator *it = eg_iterator_new(d);
+        int64_t step = 5;
+        eg_seed(9);
+        eg_checkpoint *c = eg_checkpoint_new();
+        CHECK(eg_checkpoint_track_layer(c, "model", model) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_track_iterator(c, "data", it) &&
+              eg_checkpoint_track_number(c, "step", &step) && eg_checkpoint_track_random(c));
+        if (write) {
+            for (int i = 0; i < 5; i++) former_step(model, adam, it);
+            CHECK(eg_checkpoint_save(c, k ? test_temp("former.npz") : test_temp("former")));
+            CHECK(rename(eg_checkpoint_latest(test_temp("former")), path[k]) == 0);
+            if (!k) CHECK(eg_model_save(model, path[2]));
+        } else {
+            step = 0;
+            eg_seed(1);
+            CHECK(eg_checkpoint_restore(c, path[k]) && eg_checkpoint_assert_consumed(c));
+            CHECK_INT(step, 5);
+            CHECK_INT(eg_optimizer_steps(adam), 2);
+            CHECK(eg_random_get_state().seed == 9);
+            eg_tensor *batch[EG_MAX_COMPONENTS];
+            CHECK(eg_iterator_next(it, batch) == EG_NEXT);
+            CHECK_TENSOR(batch[0], 0, 4, 5, 6, 7);
+            eg_layer *whole = eg_model_load(path[2]);
+            REQUIRE(whole);
+            CHECK_SAME(eg_call(whole, batch[0]), eg_call(model, batch[0]), 0);
+            eg_layer_release(whole);
+        }
+        eg_checkpoint_release(c);
+        eg_iterator_release(it);
+        eg_dataset_release(d);
+        eg_optimizer_release(adam);
+        eg_layer_release(model);
+    }
+}
+TEST(files_of_former_versions) {
+    if (getenv("WRITE_FIXTURES")) former_files(true);
+    former_files(false);
+}
+
 // ---- no memory: every allocation of a save, a restore and a load fails once
 
 static struct { int64_t count, at, live; } faults;
