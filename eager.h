@@ -18360,8 +18360,11 @@ static void egi_wait(eg_checkpoint *c, bool wait) {
     egi_lock();
     eg_checkpoint **at = &egi_waiting;
     while (*at && *at != c) at = &(*at)->next;
-    if (*at && !wait) *at = c->next;
-    if (!*at && wait) { c->next = egi_waiting; egi_waiting = c; }
+    if (*at && !wait) __atomic_store_n(at, c->next, __ATOMIC_RELEASE);
+    else if (!*at && wait) {
+        c->next = egi_waiting;
+        __atomic_store_n(&egi_waiting, c, __ATOMIC_RELEASE);
+    }
     c->thread = wait ? (const void *)&egi_this : NULL;
     egi_unlock();
 }

@@ -2,6 +2,10 @@
 // stopped anywhere and goes on with the same bits. What a crash in a save leaves behind is in checkpoints_kill.c.
 #include "test.h"
 
+#ifndef EAGER_NO_THREADS
+#include <pthread.h>
+#endif
+
 static bool there(const char *path) {
     FILE *f = fopen(path, "rb");
     if (f) fclose(f);
@@ -223,6 +227,38 @@ TEST(layers_made_while_another_waits_are_random) {
     eg_layer_release(m);
     eg_layer_release(next);
 }
+
+#ifndef EAGER_NO_THREADS
+// Each thread restores before its model is made; a weight finds the checkpoint of its own thread.
+static char late_path[4096];
+static void *restore_late(void *user) {
+    bool *good = (bool *)user;
+    eg_set_device(test_device());
+    for (int i = 0; i < 20 && *good; i++) {
+        EG_SCOPE;
+        eg_layer *m = eg_sequential(eg_layer_dense(3), eg_layer_dense(1));
+        eg_checkpoint *c = eg_checkpoint_new();
+        eg_tensor *y;
+        *good = eg_checkpoint_track_layer(c, "m", m) && eg_checkpoint_restore(c, late_path) &&
+                (y = eg_call(m, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2)))) != NULL && eg_item(y) == 6 && eg_checkpoint_assert_consumed(c);
+        eg_checkpoint_release(c);
+        eg_layer_release(m);
+    }
+    return NULL;
+}
+TEST(threads_restore_their_own) {
+    eg_layer *m = eg_sequential(eg_layer_dense(3, .kernel_initializer = EG_INIT_ONES), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_layer_build(m, EG_SHAPE(-1, 2)) && eg_checkpoint_track_layer(c, "m", m) && eg_checkpoint_save(c, test_temp("threads")));
+    snprintf(late_path, sizeof late_path, "%s", test_temp("threads-1.safetensors"));
+    pthread_t threads[4];
+    bool good[4] = { true, true, true, true };
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, restore_late, &good[i]);
+    for (int i = 0; i < 4; i++) { pthread_join(threads[i], NULL); CHECK(good[i]); }
+    eg_checkpoint_release(c);
+    eg_layer_release(m);
+}
+#endif
 
 // ---- training that is stopped and goes on
 
