@@ -16310,7 +16310,13 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 }
 
 //# 31  FILES ------------------------------------------------------------------
-// Idea: see chapter 12. Read first: 16.
+// Idea: what is saved is an archive, a list of named tensors with texts, and a
+// format is a way to write and to read one; weights, models and checkpoints are
+// archives whose names are agreed. A reader believes no number before it was held
+// against the file's size. A writer writes under another name, syncs and renames,
+// so that the old file or the new one stands there, whole.
+// Read first: 16, 28.  Entry: eg_archive_load(), egi_checkpoint_settle().
+// Proof: tests/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c
 
 // ---- texts
 
@@ -17587,29 +17593,29 @@ EAGER_API bool eg_save_npz(eg_archive *a, const char *path) {
 }
 
 typedef struct egi_zip { egi_source *source; egi_member *members; int64_t count, capacity; char *text; int64_t start, size, offset; } egi_zip;
-static bool egi_zip_fail(const egi_zip *z, int64_t offset, const char *what) { return egi_file_fail(z->source->function, z->source->path, offset, "%s", what); }
+#define EGI_ZIP_FAIL(z, offset, ...) egi_file_fail((z)->source->function, (z)->source->path, offset, __VA_ARGS__)
 static bool egi_zip_bytes(egi_zip *z, int64_t offset, void *to, int64_t n) {
-    if (offset < 0 || n < 0 || offset > z->source->size - n) return egi_zip_fail(z, offset, "broken zip file: it points beyond its end");
+    if (offset < 0 || n < 0 || offset > z->source->size - n) return EGI_ZIP_FAIL(z, offset, "broken zip file: it points beyond its end");
     if (!egi_source_seek(z->source, offset)) return false;
     int64_t got = egi_source_read(z->source, to, n);
-    return got == n || (got >= 0 && egi_zip_fail(z, offset + got, "truncated: the file ends too early"));
+    return got == n || (got >= 0 && EGI_ZIP_FAIL(z, offset + got, "truncated: the file ends too early"));
 }
 // The end record says where the list of members is. It is searched from the end, for a comment may follow it.
 static bool egi_zip_find(egi_zip *z, int64_t *count) {
     int64_t size = z->source->size, most = size < 65557 ? size : 65557, at = most - 22;
     unsigned char wide[56];
-    if (size < 22) return egi_zip_fail(z, -1, "no .npz file: shorter than an empty zip file");
+    if (size < 22) return EGI_ZIP_FAIL(z, -1, "no .npz file: shorter than an empty zip file");
     unsigned char *tail = (unsigned char *)egi_alloc((size_t)most);
     if (!tail) return egi_no_memory(z->source->function, most);
     bool ok = egi_zip_bytes(z, size - most, tail, most);
     while (ok && at >= 0 && !(egi_little(tail + at, 4) == 0x06054b50 && at + 22 + (int64_t)egi_little(tail + at + 20, 2) <= most)) at--;
-    if (ok && at < 0) ok = egi_zip_fail(z, -1, "no .npz file: a zip file's end record is missing");
+    if (ok && at < 0) ok = EGI_ZIP_FAIL(z, -1, "no .npz file: a zip file's end record is missing");
     int64_t end = size - most + at;
     if (ok) {
         *count = (int64_t)egi_little(tail + at + 10, 2);
         z->size = (int64_t)egi_little(tail + at + 12, 4);
         z->start = (int64_t)egi_little(tail + at + 16, 4);
-        if (egi_little(tail + at + 4, 4) != 0 || egi_little(tail + at + 8, 2) != egi_little(tail + at + 10, 2)) ok = egi_zip_fail(z, end, "a zip file in several parts");
+        if (egi_little(tail + at + 4, 4) != 0 || egi_little(tail + at + 8, 2) != egi_little(tail + at + 10, 2)) ok = EGI_ZIP_FAIL(z, end, "a zip file in several parts");
     }
     egi_free(tail);
     if (ok && (*count == 0xffff || z->size == 0xffffffff || z->start == 0xffffffff) && end >= 20) {
@@ -17617,14 +17623,14 @@ static bool egi_zip_find(egi_zip *z, int64_t *count) {
         if (egi_little(wide, 4) == 0x07064b50) {
             end = (int64_t)egi_little(wide + 8, 8);
             if (!egi_zip_bytes(z, end, wide, 56)) return false;
-            if (egi_little(wide, 4) != 0x06064b50) return egi_zip_fail(z, end, "broken zip file: its 64 bit end record is missing");
+            if (egi_little(wide, 4) != 0x06064b50) return EGI_ZIP_FAIL(z, end, "broken zip file: its 64 bit end record is missing");
             *count = (int64_t)egi_little(wide + 32, 8);
             z->size = (int64_t)egi_little(wide + 40, 8);
             z->start = (int64_t)egi_little(wide + 48, 8);
         }
     }
-    if (ok && (z->size < 0 || z->start < 0 || z->start > end - z->size)) ok = egi_zip_fail(z, end, "broken zip file: its list of members is not in it");
-    if (ok && (*count < 0 || *count > z->size / 46)) ok = egi_zip_fail(z, end, "broken zip file: it counts more members than it lists");
+    if (ok && (z->size < 0 || z->start < 0 || z->start > end - z->size)) ok = EGI_ZIP_FAIL(z, end, "broken zip file: its list of members is not in it");
+    if (ok && (*count < 0 || *count > z->size / 46)) ok = EGI_ZIP_FAIL(z, end, "broken zip file: it counts more members than it lists");
     return ok;
 }
 static bool egi_zip_wide(egi_member *m, const unsigned char *extra, int64_t n) {
@@ -17649,6 +17655,37 @@ static int egi_compare_places(const void *a, const void *b) {
     const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
     return x->local < y->local ? -1 : x->local > y->local;
 }
+// One entry of the list, at *at; a member that is no .npy is left out.
+static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
+    const unsigned char *p = list + *at;
+    int64_t here = z->start + *at, left = z->size - *at;
+    egi_member *m = &z->members[z->count];
+    if (left < 46 || egi_little(p, 4) != 0x02014b50) return EGI_ZIP_FAIL(z, here, "broken zip file: a member's entry is missing");
+    int64_t name = (int64_t)egi_little(p + 28, 2), extra = (int64_t)egi_little(p + 30, 2), comment = (int64_t)egi_little(p + 32, 2);
+    if (left < 46 + name + extra + comment) return EGI_ZIP_FAIL(z, here, "broken zip file: a member's entry is cut off");
+    *at += 46 + name + extra + comment;
+    memset(m, 0, sizeof *m);
+    m->method = (int)egi_little(p + 10, 2);
+    m->crc = (uint32_t)egi_little(p + 16, 4);
+    m->packed = (int64_t)egi_little(p + 20, 4);
+    m->size = (int64_t)egi_little(p + 24, 4);
+    m->local = (int64_t)egi_little(p + 42, 4);
+    if (!egi_zip_wide(m, p + 46 + name, extra)) return EGI_ZIP_FAIL(z, here, "broken zip file: a member's 64 bit sizes are missing");
+    if (name < 4 || memcmp(p + 46 + name - 4, ".npy", 4) != 0) return true;
+    m->name = (char *)egi_alloc((size_t)name - 3);
+    if (!m->name) return egi_no_memory(z->source->function, name);
+    memcpy(m->name, p + 46, (size_t)name - 4);
+    m->name[name - 4] = 0;
+    z->count++;
+    if (strlen(m->name) != (size_t)name - 4 || egi_utf8_fault(m->name, name - 4) != name - 4) return EGI_ZIP_FAIL(z, here + 46, "a name that is not UTF-8");
+    if (egi_little(p + 8, 2) & 1) return EGI_ZIP_FAIL(z, here, "an encrypted member");
+    if (m->method != 0 && m->method != 8)
+        return EGI_ZIP_FAIL(z, here, "member '%.100s' is compressed by method %d; stored (0) and deflated (8) are read", m->name, m->method);
+    if (m->method == 0 && m->size != m->packed) return EGI_ZIP_FAIL(z, here, "broken zip file: a stored member has two sizes");
+    if (m->packed > z->start || m->size / 1032 > m->packed)                // deflate makes at most 1032 bytes of one
+        return EGI_ZIP_FAIL(z, here, "member '%.100s' says it has %lld bytes, which the file cannot hold", m->name, (long long)m->size);
+    return true;
+}
 // The list of members. What it says of sizes is held against the file's, so that none of it can ask for more memory than fits.
 static bool egi_zip_list(egi_zip *z) {
     int64_t count = 0, at = 0;
@@ -17658,45 +17695,18 @@ static bool egi_zip_list(egi_zip *z) {
     if (!list) return egi_no_memory(z->source->function, z->size);
     bool ok = egi_zip_bytes(z, z->start, list, z->size) && (egi_grow(&members, &z->capacity, count + 1, sizeof *z->members) || egi_no_memory(z->source->function, 0));
     z->members = (egi_member *)members;
-    for (int64_t i = 0; ok && i < count; i++) {
-        const unsigned char *p = list + at;
-        egi_member *m = &z->members[z->count];
-        if (z->size - at < 46 || egi_little(p, 4) != 0x02014b50) { ok = egi_zip_fail(z, z->start + at, "broken zip file: a member's entry is missing"); break; }
-        int64_t name = (int64_t)egi_little(p + 28, 2), extra = (int64_t)egi_little(p + 30, 2), comment = (int64_t)egi_little(p + 32, 2);
-        if (z->size - at < 46 + name + extra + comment) { ok = egi_zip_fail(z, z->start + at, "broken zip file: a member's entry is cut off"); break; }
-        memset(m, 0, sizeof *m);
-        m->method = (int)egi_little(p + 10, 2);
-        m->crc = (uint32_t)egi_little(p + 16, 4);
-        m->packed = (int64_t)egi_little(p + 20, 4);
-        m->size = (int64_t)egi_little(p + 24, 4);
-        m->local = (int64_t)egi_little(p + 42, 4);
-        if (!egi_zip_wide(m, p + 46 + name, extra)) ok = egi_zip_fail(z, z->start + at, "broken zip file: a member's 64 bit sizes are missing");
-        else if (name >= 4 && !memcmp(p + 46 + name - 4, ".npy", 4)) {
-            m->name = (char *)egi_alloc((size_t)name - 3);
-            if (!m->name) { ok = egi_no_memory(z->source->function, name); break; }
-            memcpy(m->name, p + 46, (size_t)name - 4);
-            m->name[name - 4] = 0;
-            z->count++;
-            if (strlen(m->name) != (size_t)name - 4 || egi_utf8_fault(m->name, name - 4) != name - 4) ok = egi_zip_fail(z, z->start + at + 46, "a name that is not UTF-8");
-            else if (egi_little(p + 8, 2) & 1) ok = egi_zip_fail(z, z->start + at, "an encrypted member");
-            else if (m->method != 0 && m->method != 8) ok = egi_file_fail(z->source->function, z->source->path, z->start + at, "member '%.100s' is compressed by method %d; stored (0) and deflated (8) are read", m->name, m->method);
-            else if (m->method == 0 && m->size != m->packed) ok = egi_zip_fail(z, z->start + at, "broken zip file: a stored member has two sizes");
-            // Deflate makes at most 1032 bytes of one.
-            else if (m->packed > z->start || m->size / 1032 > m->packed) ok = egi_file_fail(z->source->function, z->source->path, z->start + at, "member '%.100s' says it has %lld bytes, which the file cannot hold", m->name, (long long)m->size);
-        }
-        at += 46 + name + extra + comment;
-    }
+    for (int64_t i = 0; ok && i < count; i++) ok = egi_zip_entry(z, list, &at);
     egi_free(list);
     // In the order of the list they are given back; by name none may come twice, by place none may lie in another.
     for (int64_t i = 0; ok && i < z->count; i++) z->members[i].next = i;
     if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_members);
     for (int64_t i = 1; ok && i < z->count; i++)
-        if (!strcmp(z->members[i - 1].name, z->members[i].name)) ok = egi_file_fail(z->source->function, z->source->path, z->start, "the name '%.200s' stands there twice", z->members[i].name);
+        if (!strcmp(z->members[i - 1].name, z->members[i].name)) ok = EGI_ZIP_FAIL(z, z->start, "the name '%.200s' stands there twice", z->members[i].name);
     if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_places);
     for (int64_t i = 0; ok && i < z->count; i++) {
         int64_t end = i + 1 < z->count ? z->members[i + 1].local : z->start;
         if (z->members[i].local > end || z->members[i].packed + 30 > end - z->members[i].local)
-            ok = egi_file_fail(z->source->function, z->source->path, z->members[i].local, "broken zip file: member '%.100s' overlaps what follows", z->members[i].name);
+            ok = EGI_ZIP_FAIL(z, z->members[i].local, "broken zip file: member '%.100s' overlaps what follows", z->members[i].name);
     }
     return ok;
 }
@@ -17705,9 +17715,9 @@ static eg_tensor *egi_zip_tensor(egi_zip *z, egi_stream *s, const egi_member *m)
     unsigned char local[30], rest[256];
     eg_tensor *x = NULL;
     if (!egi_zip_bytes(z, m->local, local, 30)) return NULL;
-    if (egi_little(local, 4) != 0x04034b50) { egi_zip_fail(z, m->local, "broken zip file: a member is not where the list says"); return NULL; }
+    if (egi_little(local, 4) != 0x04034b50) { EGI_ZIP_FAIL(z, m->local, "broken zip file: a member is not where the list says"); return NULL; }
     int64_t data = m->local + 30 + (int64_t)egi_little(local + 26, 2) + (int64_t)egi_little(local + 28, 2);
-    if (data > z->start - m->packed) { egi_zip_fail(z, m->local, "broken zip file: a member lies beyond its end"); return NULL; }
+    if (data > z->start - m->packed) { EGI_ZIP_FAIL(z, m->local, "broken zip file: a member lies beyond its end"); return NULL; }
     if (!egi_source_seek(z->source, data)) return NULL;
     memset(s, 0, sizeof *s);
     s->source = z->source;
@@ -17718,7 +17728,7 @@ static eg_tensor *egi_zip_tensor(egi_zip *z, egi_stream *s, const egi_member *m)
     if (s->inflates && inflateInit2(&s->z, -15) != Z_OK) { egi_no_memory(z->source->function, 0); return NULL; }
 #else
     if (s->inflates) {
-        egi_file_fail(z->source->function, z->source->path, m->local, "member '%.100s' is compressed; compile with -DEAGER_ZLIB and link with -lz to read it", m->name);
+        EGI_ZIP_FAIL(z, m->local, "member '%.100s' is compressed; compile with -DEAGER_ZLIB and link with -lz to read it", m->name);
         return NULL;
     }
 #endif
@@ -17729,7 +17739,7 @@ static eg_tensor *egi_zip_tensor(egi_zip *z, egi_stream *s, const egi_member *m)
         if (!egi_stream_read(s, rest, part)) { egi_object_release(&x->object); x = NULL; }
     }
     if (x && s->crc != m->crc) {
-        egi_file_fail(z->source->function, z->source->path, m->local, "member '%.100s' is corrupted: its checksum is %08lx, not %08lx", m->name, (unsigned long)s->crc, (unsigned long)m->crc);
+        EGI_ZIP_FAIL(z, m->local, "member '%.100s' is corrupted: its checksum is %08lx, not %08lx", m->name, (unsigned long)s->crc, (unsigned long)m->crc);
         egi_object_release(&x->object);
         x = NULL;
     }
@@ -17760,7 +17770,7 @@ EAGER_API eg_archive *eg_load_npz(const char *path) {
     eg_archive *a = eg_archive_new();
     egi_stream *s = a ? (egi_stream *)egi_alloc(sizeof *s) : NULL;
     if (a && !s) egi_no_memory("load_npz", (int64_t)sizeof *s);
-    bool ok = s && (source.size >= 0 || egi_zip_fail(&z, -1, "cannot be read: its size is not known (a pipe, or a folder)")) && egi_zip_list(&z);
+    bool ok = s && (source.size >= 0 || EGI_ZIP_FAIL(&z, -1, "cannot be read: its size is not known (a pipe, or a folder)")) && egi_zip_list(&z);
     if (z.count) qsort(z.members, (size_t)z.count, sizeof *z.members, egi_compare_turns);
     for (int64_t i = 0; ok && i < z.count; i++) {
         eg_tensor *x = egi_zip_tensor(&z, s, &z.members[i]);
