@@ -101,7 +101,8 @@ def safetensors():
 {"npy": npy, "npz": npz, "compressed": compressed, "safetensors": safetensors}[what]()
 END
 tool() { $CC -std=c11 -w -O0 $OPTIONS -I. "$T/tool.c" -o "$T/tool" $OPTION_LIBS $LIBS; }
-check the_tool_builds tool
+tool >"$T/tool.log" 2>&1                             # whichever checks are wanted
+check the_tool_builds sh -c 'cat "$1/tool.log"; test -x "$1/tool"' sh "$T"
 python_has() { [ -n "$PYTHON" ] && "$PYTHON" -c "import $1" 2>/dev/null; }
 for what in npy npz compressed safetensors; do
     name=${what}_with_python
