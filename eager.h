@@ -3044,6 +3044,7 @@ static void egi_tensor_destroy(eg_tensor *x) {
     egi_debug_remove(x);
     // The handle stays as it is for a while, so that using it can be told.
     x->buffer = NULL;
+    if (!egi_this.heap) { egi_free(x); return; }           // nobody would ever free it
     unsigned slot = egi_this.quarantined++ % 4096u;
     eg_tensor *oldest = egi_this.quarantine[slot];
     egi_this.quarantine[slot] = x;

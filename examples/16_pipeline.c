@@ -44,7 +44,7 @@ static eg_tensor *warm(eg_tensor *const *in, void *user) {        // the stall o
 
 static eg_dataset *days(void) {
     return eg_dataset_csv(files, 2, .header = true, .na = "?", .components = {
-        {"temperature, wind", .missing = 10}, {"sky", .categories = "sunny, cloudy, rain"}, {"sold"}, {"day", .text = true}});
+        {.columns = "temperature, wind", .missing = 10}, {.columns = "sky", .categories = "sunny, cloudy, rain"}, {.columns = "sold"}, {.columns = "day", .text = true}});
 }
 
 int main(void) {

@@ -97,7 +97,7 @@ static eg_dataset *with_threads(void) {
 }
 static eg_dataset *from_text(void) {
     const char *path = test_temp("some.csv");
-    return eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .na = "?", .components = {{"a, 1"}, {"c", .categories = "x,y"}}), 3);
+    return eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .na = "?", .components = {{.columns = "a, 1"}, {.columns = "c", .categories = "x,y"}}), 3);
 }
 static eg_dataset *from_others(void) {
     const char *lines = test_temp("some.csv"), *arrays[2];

@@ -136,15 +136,15 @@ TEST(csv_is_read_as_python_reads_it) {
 TEST(csv_numbers_names_and_categories) {
     const char *path = written_text("iris.csv", "\xef\xbb\xbfsepal length,width, species ,id\r\n5.1,3.5,setosa,9007199254740993\n\r\n\"4.9\", 3 ,virginica,-2\n");
     eg_dataset *d = eg_dataset_csv(&path, 1, .header = true, .components = {
-        {"sepal length, width"}, {"species", .categories = "setosa,versicolor,virginica"}, {"id", EG_INT64}, {"1-3", .text = true}});
+        {.columns = "sepal length, width"}, {.columns = "species", .categories = "setosa,versicolor,virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "1-3", .text = true}});
     CHECK(!d);
     CHECK_CONTAINS(eg_error_message(), "a text is one column");
     eg_error_clear();
     d = eg_dataset_csv(&path, 1, .header = true, .components = {
-        {"sepal length, width"}, {" species ", .categories = "setosa,versicolor,virginica"}, {"id", EG_INT64}, {"2", .text = true}});
+        {.columns = "sepal length, width"}, {.columns = " species ", .categories = "setosa,versicolor,virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
     CHECK_ERROR(gather(d, 1), EG_ERROR_FILE, "iris.csv: line 1: there is no column 'species' in the header");      // blanks belong to a name in a file
     d = eg_dataset_csv(&path, 1, .header = true, .components = {
-        {"sepal length, width"}, {"2", .categories = "setosa, versicolor, virginica"}, {"id", EG_INT64}, {"2", .text = true}});
+        {.columns = "sepal length, width"}, {.columns = "2", .categories = "setosa, versicolor, virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
     CHECK_INT(eg_dataset_components(d), 4);
     CHECK_INT(eg_dataset_spec(d, 0).shape.dims[0], 2);
     CHECK_INT(eg_dataset_spec(d, 1).dtype, EG_INT64);
@@ -175,47 +175,47 @@ static eg_tensor *first_of(eg_dataset *d) {                   // the first compo
 }
 TEST(csv_missing_values_have_defaults) {
     const char *path = written_text("gaps.csv", "1,,3\n");
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{"0-2", .missing = -1}})), 0, 1, -1, 3);
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{"0-2", .missing = EG_ZERO}})), 0, 1, 0, 3);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0-2", .missing = -1}})), 0, 1, -1, 3);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0-2", .missing = EG_ZERO}})), 0, 1, 0, 3);
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .missing = (double)NAN}})), 0, 1, (double)NAN, 3);
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "gaps.csv: line 1: '' in column 1 is a missing value, and the option .missing says nothing");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"1", EG_INT32, .missing = (double)NAN}})), EG_ERROR_FILE, "does not fit int32");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT32, .missing = (double)NAN}})), EG_ERROR_FILE, "does not fit int32");
     path = written_text("gaps.csv", "1; NA ;3\n");
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .delimiter = ';', .na = "NA", .components = {{"0-2", EG_INT32, -7}})), 0, 1, -7, 3);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .delimiter = ';', .na = "NA", .components = {{.columns = "0-2", .dtype = EG_INT32, .missing = -7}})), 0, 1, -7, 3);
     path = written_text("inf.csv", "nan,-inf,Infinity,-1e-3,.5,1E5\n");
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1)), 1e-7, (double)NAN, -(double)INFINITY, (double)INFINITY, -1e-3, .5, 1e5);
 }
 TEST(csv_errors_say_the_line) {
     const char *path = written_text("bad.csv", "a,b\n1,2\n\"x\ny\",4\n5,6,7\n");
     const char *two[2];
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{"a", .text = true}}), 1), EG_ERROR_FILE,
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1), EG_ERROR_FILE,
                 "eg_dataset_csv (stage 1 of 1, element 2): ");
     CHECK_STR(gathered, "1|x\ny|");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{"a", .text = true}}), 1), EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1), EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: 'x\ny' in column 0 is no number");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{"2"}}), 1), EG_ERROR_FILE, "there is no column 2; a row has 2, from 0");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{"c"}}), 1), EG_ERROR_FILE, "no column 'c'");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}}), 1), EG_ERROR_FILE, "there is no column 2; a row has 2, from 0");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "c"}}), 1), EG_ERROR_FILE, "no column 'c'");
     path = written_text("quote.csv", "a\n\n\"b\nc\n");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: a quote is opened here and never closed");
     path = written_text("numbers.csv", "300,3.5,1e40,99999999999999999999,red\n");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"0", EG_UINT8}})), EG_ERROR_FILE, "'300' in column 0 does not fit uint8");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"1", EG_INT64}})), EG_ERROR_FILE, "'3.5' in column 1 does not fit int64");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"2"}})), EG_ERROR_FILE, "'1e40' in column 2 does not fit float32");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"3", EG_INT64}})), EG_ERROR_FILE, "does not fit int64");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"4", .categories = "green,blue"}})), EG_ERROR_FILE, "'red' in column 4 is none of the categories green,blue");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_UINT8}})), EG_ERROR_FILE, "'300' in column 0 does not fit uint8");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT64}})), EG_ERROR_FILE, "'3.5' in column 1 does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}})), EG_ERROR_FILE, "'1e40' in column 2 does not fit float32");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "3", .dtype = EG_INT64}})), EG_ERROR_FILE, "does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "4", .categories = "green,blue"}})), EG_ERROR_FILE, "'red' in column 4 is none of the categories green,blue");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '"'), EG_ERROR_ARGUMENT, "quote");
-    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{""}}), EG_ERROR_ARGUMENT, "names no columns");
-    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"3-1"}}), EG_ERROR_ARGUMENT, "names no columns");
-    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"5-3, 0-4"}}), EG_ERROR_ARGUMENT, "names no columns");
-    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"0-9999999999999999, 0"}}), EG_ERROR_ARGUMENT, "names no columns");
-    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{"0", (eg_dtype)99}}), EG_ERROR_DTYPE, "99 is no dtype");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = ""}}), EG_ERROR_ARGUMENT, "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "3-1"}}), EG_ERROR_ARGUMENT, "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "5-3, 0-4"}}), EG_ERROR_ARGUMENT, "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "0-9999999999999999, 0"}}), EG_ERROR_ARGUMENT, "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = (eg_dtype)99}}), EG_ERROR_DTYPE, "99 is no dtype");
     path = written_text("edges.csv", "9223372036854775808,-9223372036854775809,-9223372036854775808,9223372036854775807\n");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"0", EG_INT64}})), EG_ERROR_FILE, "'9223372036854775808' in column 0 does not fit int64");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{"1", EG_INT64}})), EG_ERROR_FILE, "does not fit int64");
-    CHECK(first_of(eg_dataset_csv(&path, 1, .components = {{"2-3", EG_INT64}})) != NULL);
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_INT64}})), EG_ERROR_FILE, "'9223372036854775808' in column 0 does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT64}})), EG_ERROR_FILE, "does not fit int64");
+    CHECK(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "2-3", .dtype = EG_INT64}})) != NULL);
     two[0] = written_text("one.csv", "x,y\n1,2\n");
     two[1] = written_text("two.csv", "y,x\n3,4\n");                     // each file's header says where its columns are
-    CHECK_INT(gather(eg_dataset_csv(two, 2, .header = true, .components = {{"x", .text = true}}), 1), EG_END_OF_SEQUENCE);
+    CHECK_INT(gather(eg_dataset_csv(two, 2, .header = true, .components = {{.columns = "x", .text = true}}), 1), EG_END_OF_SEQUENCE);
     CHECK_STR(gathered, "1|4|");
 }
 
@@ -421,7 +421,7 @@ TEST(a_large_file_needs_constant_memory) {
     int rows = 60000 / (test_share > 1 ? 10 : 1);
     for (int i = 0; i < rows; i++) fprintf(f, "%d,%d,0.125,abc\n", i, i % 7);
     fclose(f);
-    eg_dataset *d = eg_dataset_prefetch(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_csv(&path, 1, .components = {{"0-2"}}), 500, .seed = 1), 64), 2);
+    eg_dataset *d = eg_dataset_prefetch(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_csv(&path, 1, .components = {{.columns = "0-2"}}), 500, .seed = 1), 64), 2);
     eg_iterator *it = eg_iterator_new(d);
     int64_t n = 0, early = 0;
     double sum = 0;
@@ -487,7 +487,7 @@ static void broken(const unsigned char *seed, size_t n, const char *name, eg_dat
     CHECK(errors > rounds / 20);
 }
 static eg_dataset *csv_of(const char *const *paths, int n) {
-    return eg_dataset_csv(paths, n, .header = true, .components = {{"b", .text = true}, {"a, c", .missing = 3}});
+    return eg_dataset_csv(paths, n, .header = true, .components = {{.columns = "b", .text = true}, {.columns = "a, c", .missing = 3}});
 }
 TEST(broken_csv_files) {
     const char text[] = "a,b,c\r\n1,\"x \"\"y\"\"\",3\n,\"l1\nl2\",-2.5e3\n4,,6";

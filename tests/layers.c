@@ -347,7 +347,9 @@ TEST(masks_from_embeddings_reach_pooling) {
     eg_assign_slice(list[0], EG_SHAPE(0, 0), EG_SHAPE(1, 2), 50);           // what stands for the padding does not count
     CHECK_TENSOR(eg_call(model, x), 1e-6, 2, 2);
     CHECK_TENSOR(eg_call(model, eg_cast(x, EG_UINT8)), 1e-6, 2, 2);
+#ifndef TEST_CUDA                    // a GPU tells it later, when the layer is done
     CHECK_ERROR(eg_call(model, eg_constant_of(EG_INT32, EG_SHAPE(1, 1), 5)), EG_ERROR_INDEX, "in layer sequential/embedding");
+#endif
     CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1))), EG_ERROR_DTYPE, "in layer sequential/embedding");
     eg_layer_release(model);
 }
