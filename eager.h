@@ -4152,8 +4152,8 @@ EGI_ALL_PASSES
 #define EGI_PHI(a) EGI_MUL(EGI_K(0.5), EGI_ADD(EGI_K(1), EGI_ERF(EGI_MUL(a, EGI_K(EGI_SQRT_HALF)))))       /* normal distribution */
 #define EGI_GELU_T(a) EGI_TANH(EGI_MUL(EGI_K(0.7978845608028654), EGI_ADD(a, EGI_MUL(EGI_K(0.044715), EGI_MUL(a, EGI_MUL(a, a))))))
 
-// Kinds: F floats; M floats, by functions of libm, which have no vectors; N numbers; S numbers with a sign; C compares numbers; E compares numbers and bools; P asks floats;
-// B logic of bools; W the first operand is bool, the others anything.
+// Kinds: F floats; M floats, by functions of libm, which have no vectors; N numbers; S numbers with a sign; C compares numbers;
+// E compares numbers and bools; P asks floats; B logic of bools; W the first operand is bool, the others anything.
 // UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  _ND: not differentiable.
 #define EGI_ELEMENTWISE_TABLE(UNARY, UNARY_ND, BINARY, BINARY_ND, TERNARY) \
     UNARY(S, negative,    EGI_NEG(a),                     EGI_NEG(g)) \
