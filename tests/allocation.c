@@ -1,36 +1,15 @@
 // Out of memory at every allocation: each act below runs with its 1st, 2nd, ... n-th allocation failing until it gets through.
 // Each failure must be a clean EG_ERROR_MEMORY (the act's results NULL), leak nothing, and leave no variable half-written.
-#include "test.h"
+#include "faults.h"
 
 // ---- an allocator that fails on purpose
 
 typedef enum way { ONCE, TWICE, FOR_EVER, ON_THE_DEVICE, WAYS } way;      // once is not enough: the library trims and tries again
-static struct { int64_t count, at, live; way how; bool on, failed; } faults;
+static way faults_how;
 
-static void *faulty_allocate(size_t size, void *user) {
-    (void)user;
-    if (faults.on && faults.how != ON_THE_DEVICE) {
-        int64_t past = ++faults.count - faults.at;
-        if (past >= 0 && (past == 0 || faults.how == FOR_EVER || (past == 1 && faults.how == TWICE))) {
-            faults.failed = true;
-            return NULL;
-        }
-    }
-    void *p = malloc(size);
-    if (p) faults.live++;
-    return p;
-}
-static void faulty_free(void *p, void *user) {
-    (void)user;
-    faults.live--;
-    free(p);
-}
 static void faults_begin(way how, int64_t at) {
-    faults.count = 0;
-    faults.at = at;
-    faults.how = how;
-    faults.failed = false;
-    faults.on = true;
+    faults_how = how;
+    faults_start(at, how == ON_THE_DEVICE ? 0 : how == FOR_EVER ? FAULTS_FOR_EVER : how == TWICE ? FAULTS_TWICE : 1);
 #ifdef TEST_GUARD
     guard_fail_at = how == ON_THE_DEVICE ? at : 0;
 #elif defined(TEST_CUDA_HOST)
@@ -39,12 +18,12 @@ static void faults_begin(way how, int64_t at) {
 #endif
 }
 static void faults_end(void) {
-    faults.on = false;
+    faults_stop();
 #ifdef TEST_GUARD
-    if (faults.how == ON_THE_DEVICE) faults.failed = guard_fail_at == 0;
+    if (faults_how == ON_THE_DEVICE) faults.failed = guard_fail_at == 0;
     guard_fail_at = 0;
 #elif defined(TEST_CUDA_HOST)
-    if (faults.how == ON_THE_DEVICE) faults.failed = cuda_host_malloc_fail_at == 0;
+    if (faults_how == ON_THE_DEVICE) faults.failed = cuda_host_malloc_fail_at == 0;
     cuda_host_malloc_fail_at = 0;
 #endif
 }
@@ -140,7 +119,7 @@ static void sweep(act a, bool atomic) {
 }
 static bool sweep_begin(void) {
     eg_shutdown();
-    return eg_set_allocator(faulty_allocate, faulty_free, NULL);
+    return eg_set_allocator(faults_allocate, faults_free, NULL);
 }
 static void sweep_end(void) {
     eg_shutdown();

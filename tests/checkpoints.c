@@ -1,6 +1,6 @@
 // Checkpoints: numbered files, restoring before and after variables exist, what is missing or does not fit, and training that is
 // stopped anywhere and goes on with the same bits. What a crash in a save leaves behind is in checkpoints_kill.c.
-#include "test.h"
+#include "faults.h"
 
 #ifndef EAGER_NO_THREADS
 #include <pthread.h>
@@ -519,20 +519,6 @@ TEST(files_of_former_versions) {
 
 // ---- no memory: every allocation of a save, a restore and a load fails once
 
-static struct { int64_t count, at, live; } faults;
-static void *faulty_allocate(size_t size, void *user) {
-    (void)user;
-    int64_t past = ++faults.count - faults.at;
-    if (faults.at && (past == 0 || past == 1)) return NULL;              // the library trims and tries once more
-    void *p = malloc(size);
-    if (p) faults.live++;
-    return p;
-}
-static void faulty_free(void *p, void *user) {
-    (void)user;
-    faults.live--;
-    free(p);
-}
 static bool act_save(training *t) { return eg_checkpoint_save(t->checkpoint, test_temp("faults")) != NULL; }
 static bool act_restore(training *t) { return eg_checkpoint_restore(t->checkpoint, test_temp("given-1")); }
 static bool act_track(training *t) {
@@ -569,8 +555,8 @@ TEST(no_memory) {
         for (int64_t at = 1;; at += test_share > 1 ? 7 : 1) {
             training t;
             eg_shutdown();
-            faults.at = faults.live = 0;
-            if (!eg_set_allocator(faulty_allocate, faulty_free, NULL)) { eg_error_clear(); SKIP("memory of an earlier test is still held"); }
+            faults.live = 0;
+            if (!eg_set_allocator(faults_allocate, faults_free, NULL)) { eg_error_clear(); SKIP("memory of an earlier test is still held"); }
             eg_seed(3);
             training_begin(&t, optimizers(1), true);
             for (int k = 0; k < 2; k++) training_step(&t);
@@ -583,11 +569,10 @@ TEST(no_memory) {
             for (int k = 0; k < n; k++) { EG_SCOPE; sum += eg_item(eg_reduce_sum(eg_abs(weights[k]))); }
             eg_memory_trim();
             int64_t tensors = eg_memory().live_tensors;
-            faults.count = 0;
-            faults.at = at;
+            faults_start(at, FAULTS_TWICE);
             bool ok = acts[i](&t);
-            bool failed = faults.count >= at;
-            faults.at = 0;
+            faults_stop();
+            bool failed = faults.failed;
             if (failed && !ok) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
             if (!failed) CHECK(ok);
             eg_error_clear();

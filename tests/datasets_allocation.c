@@ -1,24 +1,6 @@
 // Datasets without memory: each pipeline runs with its 1st, 2nd, ... n-th allocation failing until it gets through. Each failure
 // is a clean EG_ERROR_MEMORY and leaks nothing.
-#include "test.h"
-
-static struct { int64_t count, at, live; bool on, for_ever, failed; } faults;      // several threads allocate
-static void *faulty_allocate(size_t size, void *user) {
-    (void)user;
-    int64_t past = __atomic_load_n(&faults.on, __ATOMIC_ACQUIRE) ? __atomic_add_fetch(&faults.count, 1, __ATOMIC_RELAXED) - faults.at : -1;
-    if (past >= 0 && (past < 2 || faults.for_ever)) {          // once is not enough: the library trims and tries again
-        __atomic_store_n(&faults.failed, true, __ATOMIC_RELAXED);
-        return NULL;
-    }
-    void *p = malloc(size);
-    if (p) __atomic_fetch_add(&faults.live, 1, __ATOMIC_RELAXED);
-    return p;
-}
-static void faulty_free(void *p, void *user) {
-    (void)user;
-    __atomic_fetch_sub(&faults.live, 1, __ATOMIC_RELAXED);
-    free(p);
-}
+#include "faults.h"
 
 // Reads d to its end, or up to an error; the sum of what came. d is released.
 static double total(eg_dataset *d, int restart) {
@@ -42,21 +24,17 @@ static double total(eg_dataset *d, int restart) {
 }
 static void sweep(eg_dataset *(*make)(void), int restart) {
     eg_shutdown();
-    REQUIRE(eg_set_allocator(faulty_allocate, faulty_free, NULL));
+    REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
     double want = 0;
     for (int for_ever = 0; for_ever < 2; for_ever++) {
         int64_t n = 0;
         for (bool through = false; !through && n < 100000; n += n < 60 || !for_ever ? test_share > 1 ? 3 : 1 : 7) {
-            faults.count = 0;
-            faults.at = n ? n : INT64_MAX;                     // at first none fails
-            faults.for_ever = for_ever;
-            faults.failed = false;
             eg_seed(1);
             eg_scope scope = eg_scope_begin();
             CHECK_INT(eg_error(), EG_OK);
-            __atomic_store_n(&faults.on, true, __ATOMIC_RELEASE);
+            faults_start(n ? n : INT64_MAX, for_ever ? FAULTS_FOR_EVER : FAULTS_TWICE);       // at first none fails
             double sum = total(make(), restart);
-            __atomic_store_n(&faults.on, false, __ATOMIC_RELEASE);
+            faults_stop();
             through = n > 0 && !faults.failed;
             if (n == 0) want = sum;
             if (sum == sum) CHECK_NEAR(sum, want, 0);
@@ -135,16 +113,13 @@ static double kinds_of_iterators(void) {
 }
 TEST(iterators_without_memory) {
     eg_shutdown();
-    REQUIRE(eg_set_allocator(faulty_allocate, faulty_free, NULL));
+    REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
     double sum = 0;
     for (int64_t n = 1; n < 1000; n++) {
-        faults.count = 0;
-        faults.at = n;
-        faults.for_ever = faults.failed = false;
-        faults.on = true;
+        faults_start(n, FAULTS_TWICE);
         eg_scope scope = eg_scope_begin();
         sum = kinds_of_iterators();
-        faults.on = false;
+        faults_stop();
         if (sum != sum) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
         eg_error_clear();
         eg_scope_end(scope);

@@ -1,24 +1,39 @@
-// tests/faults.h: out of memory at every allocation, for tests of one chapter (tests/allocation.c does it for the core).
-// `faults_sweep(act)` runs act with its 1st, 2nd, ... n-th allocation failing until it gets through. Each failure must be a clean
+// tests/faults.h: out of memory at every allocation, for the tests of every chapter. `faults_sweep(act)` runs act with its 1st, 2nd, ... n-th allocation failing until it gets through. Each failure must be a clean
 // EG_ERROR_MEMORY, and nothing may be left allocated at the end.
 #ifndef FAULTS_H
 #define FAULTS_H
 #include "test.h"
+#include <limits.h>
 
-static struct { int64_t count, at; bool on, once, failed; } faults;
+// The allocator: from call number `at` on, `in_a_row` calls fail (once is not enough: the library trims and tries again). Threads may call it.
+enum { FAULTS_TWICE = 2, FAULTS_FOR_EVER = INT_MAX };
+static struct { int64_t count, at, live; int in_a_row; bool on, failed; } faults;
 
 static void *faults_allocate(size_t size, void *user) {
     (void)user;
-    if (faults.on && ++faults.count >= faults.at && (!faults.once || faults.count <= faults.at + 1)) {      // the library trims and tries again
-        faults.failed = true;
+    int64_t past = __atomic_load_n(&faults.on, __ATOMIC_ACQUIRE) ? __atomic_add_fetch(&faults.count, 1, __ATOMIC_RELAXED) - faults.at : -1;
+    if (past >= 0 && past < faults.in_a_row) {
+        __atomic_store_n(&faults.failed, true, __ATOMIC_RELAXED);
         return NULL;
     }
-    return malloc(size);
+    void *p = malloc(size);
+    if (p) __atomic_fetch_add(&faults.live, 1, __ATOMIC_RELAXED);
+    return p;
 }
 static void faults_free(void *p, void *user) {
     (void)user;
+    __atomic_fetch_sub(&faults.live, 1, __ATOMIC_RELAXED);
     free(p);
 }
+static inline void faults_start(int64_t at, int in_a_row) {
+    faults.count = 0;
+    faults.at = at;
+    faults.in_a_row = in_a_row;
+    faults.failed = false;
+    __atomic_store_n(&faults.on, true, __ATOMIC_RELEASE);
+}
+static inline void faults_stop(void) { __atomic_store_n(&faults.on, false, __ATOMIC_RELEASE); }
+
 static inline void faults_sweep(bool (*act)(void)) {
     eg_shutdown();
     REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
@@ -29,13 +44,9 @@ static inline void faults_sweep(bool (*act)(void)) {
             int64_t tensors = eg_memory().live_tensors;
             eg_scope scope = eg_scope_begin();
             eg_memory_trim();
-            faults.count = 0;
-            faults.at = n;
-            faults.once = once;
-            faults.failed = false;
-            faults.on = true;
+            faults_start(n, once ? FAULTS_TWICE : FAULTS_FOR_EVER);
             bool right = act();
-            faults.on = false;
+            faults_stop();
             through = !faults.failed;
             if (right) CHECK_INT(eg_error(), EG_OK);
             else CHECK_INT(eg_error(), EG_ERROR_MEMORY);

@@ -1,6 +1,6 @@
 // Files: named tensors in .npy, .npz and safetensors, there and back; what a broken file says; sizes that lie; full disks, no memory.
 // What others read and write is held against them in check_files.sh; checkpoints and weights have files of their own.
-#include "test.h"
+#include "faults.h"
 
 #ifdef __linux__
 #include <sys/resource.h>
@@ -503,20 +503,6 @@ TEST(devices_are_written_to_and_not_replaced) {
 #endif
 
 // Every allocation of a save and a load fails once: a clean error each time, nothing leaks, and the old file stays.
-static struct { int64_t count, at, live; } faults;
-static void *faulty_allocate(size_t size, void *user) {
-    (void)user;
-    int64_t past = ++faults.count - faults.at;
-    if (faults.at && (past == 0 || past == 1)) return NULL;              // the library trims and tries once more
-    void *p = malloc(size);
-    if (p) faults.live++;
-    return p;
-}
-static void faulty_free(void *p, void *user) {
-    (void)user;
-    faults.live--;
-    free(p);
-}
 typedef bool act(eg_archive *a);
 static bool act_npz(eg_archive *a) { return eg_save_npz(a, test_temp("act.npz")); }
 static bool act_safetensors(eg_archive *a) { return eg_save_safetensors(a, test_temp("act.safetensors")); }
@@ -547,16 +533,15 @@ TEST(no_memory) {
     for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++)
         for (int64_t at = 1;; at++) {
             eg_shutdown();
-            faults.at = faults.live = 0;
-            if (!eg_set_allocator(faulty_allocate, faulty_free, NULL)) { eg_error_clear(); SKIP("memory of an earlier test is still held"); }
+            faults.live = 0;
+            if (!eg_set_allocator(faults_allocate, faults_free, NULL)) { eg_error_clear(); SKIP("memory of an earlier test is still held"); }
             eg_archive *a = every_dtype(false);
             eg_memory_trim();
             int64_t tensors = eg_memory().live_tensors;
-            faults.count = 0;
-            faults.at = at;
+            faults_start(at, FAULTS_TWICE);
             bool ok = acts[i](a);
-            bool failed = faults.count >= at;
-            faults.at = 0;
+            faults_stop();
+            bool failed = faults.failed;
             if (failed && !ok) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
             if (!failed) CHECK(ok);
             eg_error_clear();

@@ -64,6 +64,7 @@ core() {                                                       # eager.o of conf
     } >"$out/eager.log" && return
     printf '%s: eager.o does not build cleanly: 1 failed\n%s\n' "$1" "$(cat "$out/eager.log")"
     echo "0 1 0" >"$out/eager.count"
+    { echo "$1 eager.o:"; head -n 40 "$out/eager.log"; } >"$out/eager.failed"
 }
 
 one() {                                                        # configuration $1, test file $2; its counts go to NAME.count
@@ -82,6 +83,7 @@ one() {                                                        # configuration $
             compile "$program" "$program.o $library $gpu" $link $flags "$program.o" "$library" $libs; } >"$program.log" || {
             printf '%s %s: does not build cleanly: 1 failed\n%s\n' "$config" "$name" "$(cat "$program.log")"
             echo "0 1 0" >"$program.count"
+            head -n 40 "$program.log" >"$program.failed"
             exit 0
         } ;;
     esac
@@ -96,6 +98,7 @@ one() {                                                        # configuration $
         set -- "$1" "$(($2 + 1))" "$3"
     fi
     echo "$1 $2 $3" >"$program.count"
+    [ "$2" = 0 ] || { echo "$config $name:"; tail -n 40 "$program.log"; } >"$program.failed"
     [ "$1 $2 $3" = "0 0 0" ] || printf '%s\n' "$(tail -n 200 "$program.log" | sed "s/^$name: /$config $name: /")"
 }
 
@@ -116,7 +119,7 @@ export NAMES LIMIT
 
 printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$B/eager.c.new"
 cmp -s "$B/eager.c.new" "$B/eager.c" || cp "$B/eager.c.new" "$B/eager.c"
-for config in $configs; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count; done
+for config in $configs; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed; done
 printf '%s\n' $configs | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
 for config in $configs; do
     for file in $files; do
@@ -126,5 +129,8 @@ done | xargs -n 2 -P "$JOBS" sh tests/run.sh --one
 
 set --
 for config in $configs; do set -- "$@" "$B/$config"/*.count; done
+for config in $configs; do cat "$B/$config"/*.failed 2>/dev/null; done | sed '1i\
+-- what failed:
+'
 cat "$@" 2>/dev/null | awk '{ p += $1; f += $2; s += $3 }
     END { printf "%d passed, %d failed%s\n", p, f, s ? ", " s " skipped" : ""; exit f > 0 || p + f == 0 }'
