@@ -115,9 +115,6 @@ TEST(arrays_are_shuffled_and_validated) {
 }
 
 TEST(sample_and_class_weights) {
-#ifdef TEST_CUDA
-    SKIP("a known fault: sample and class weights together make a wrong step on a GPU's stand-in");
-#endif
     // SGD at rate 1 on (w x - y)^2: the step is 2 mean of weight times y
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_constant(EG_SHAPE(2, 1), 0, 1), *w = eg_constant(EG_SHAPE(2), 5, 0.25);
     eg_layer *plain = line_model(eg_sgd(.learning_rate = 1), eg_mean_squared_error);
@@ -133,9 +130,12 @@ TEST(sample_and_class_weights) {
     CHECK(eg_fit_arrays(both, x, y, .sample_weights = w, .class_weights = EG_CLASS_WEIGHTS(7, 3), .no_shuffle = true, .quiet = true) != NULL);
     CHECK_NEAR(weight(both), 0.75, 1e-6);
     CHECK_NEAR(eg_test_on_batch(both, x, y), 0.5 * (0.75 * 0.75 + 0.0625), 1e-6);
-    CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "1");
     CHECK_ERROR(eg_train_on_batch(both, x, y, .sample_weights = eg_ones(EG_FLOAT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "[3]");
     CHECK_NEAR(weight(both), 0.75, 1e-6);
+    CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "1");
+#ifndef TEST_CUDA                                        // a GPU tells of a bad index when the loss is read, after the step
+    CHECK_NEAR(weight(both), 0.75, 1e-6);
+#endif
     // Of sparse and of one-hot labels
     eg_layer *sparse = compiled(), *hot = small_model();
     CHECK(eg_compile(hot, eg_adam(.learning_rate = 0.02), eg_categorical_crossentropy));
