@@ -1136,24 +1136,25 @@ extern "C" {
 #else
 #define EGI_LAYER_OPTIONS(...) ((eg_layer_options){ .canary = 0, __VA_ARGS__ })
 #define EGI_LAYER_1(function, ...) EGI_LAYER_1_(function, __VA_ARGS__, )
-#define EGI_LAYER_1_(function, a, ...) (function)(a, EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define EGI_LAYER_1_(function, a, ...) EGI_CALL(function, a, EGI_LAYER_OPTIONS(__VA_ARGS__))
 #define EGI_LAYER_2(function, ...) EGI_LAYER_2_(function, __VA_ARGS__, )
-#define EGI_LAYER_2_(function, a, b, ...) (function)(a, b, EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define EGI_LAYER_2_(function, a, b, ...) EGI_CALL(function, a, b, EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define EGI_LAYER_0(function, ...) EGI_CALL(function, EGI_LAYER_OPTIONS(__VA_ARGS__))
 #define eg_layer_dense(...) EGI_LAYER_1(eg_layer_dense, __VA_ARGS__)
 #define eg_layer_conv1d(...) EGI_LAYER_2(eg_layer_conv1d, __VA_ARGS__)
 #define eg_layer_conv2d(...) EGI_LAYER_2(eg_layer_conv2d, __VA_ARGS__)
 #define eg_layer_conv1d_transpose(...) EGI_LAYER_2(eg_layer_conv1d_transpose, __VA_ARGS__)
 #define eg_layer_conv2d_transpose(...) EGI_LAYER_2(eg_layer_conv2d_transpose, __VA_ARGS__)
 #define eg_layer_depthwise_conv2d(...) EGI_LAYER_1(eg_layer_depthwise_conv2d, __VA_ARGS__)
-#define eg_layer_max_pooling1d(...) (eg_layer_max_pooling1d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_max_pooling2d(...) (eg_layer_max_pooling2d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_average_pooling1d(...) (eg_layer_average_pooling1d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_average_pooling2d(...) (eg_layer_average_pooling2d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_global_max_pooling1d(...) (eg_layer_global_max_pooling1d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_global_max_pooling2d(...) (eg_layer_global_max_pooling2d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_global_average_pooling1d(...) (eg_layer_global_average_pooling1d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_global_average_pooling2d(...) (eg_layer_global_average_pooling2d)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_flatten(...) (eg_layer_flatten)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_max_pooling1d(...) EGI_LAYER_0(eg_layer_max_pooling1d, __VA_ARGS__)
+#define eg_layer_max_pooling2d(...) EGI_LAYER_0(eg_layer_max_pooling2d, __VA_ARGS__)
+#define eg_layer_average_pooling1d(...) EGI_LAYER_0(eg_layer_average_pooling1d, __VA_ARGS__)
+#define eg_layer_average_pooling2d(...) EGI_LAYER_0(eg_layer_average_pooling2d, __VA_ARGS__)
+#define eg_layer_global_max_pooling1d(...) EGI_LAYER_0(eg_layer_global_max_pooling1d, __VA_ARGS__)
+#define eg_layer_global_max_pooling2d(...) EGI_LAYER_0(eg_layer_global_max_pooling2d, __VA_ARGS__)
+#define eg_layer_global_average_pooling1d(...) EGI_LAYER_0(eg_layer_global_average_pooling1d, __VA_ARGS__)
+#define eg_layer_global_average_pooling2d(...) EGI_LAYER_0(eg_layer_global_average_pooling2d, __VA_ARGS__)
+#define eg_layer_flatten(...) EGI_LAYER_0(eg_layer_flatten, __VA_ARGS__)
 #define eg_layer_reshape(...) EGI_LAYER_1(eg_layer_reshape, __VA_ARGS__)
 #define eg_layer_zero_padding1d(...) EGI_LAYER_1(eg_layer_zero_padding1d, __VA_ARGS__)
 #define eg_layer_zero_padding2d(...) EGI_LAYER_1(eg_layer_zero_padding2d, __VA_ARGS__)
@@ -1163,18 +1164,18 @@ extern "C" {
 #define eg_layer_leaky_relu(...) EGI_LAYER_1(eg_layer_leaky_relu, __VA_ARGS__)
 #define eg_layer_dropout(...) EGI_LAYER_1(eg_layer_dropout, __VA_ARGS__)
 #define eg_layer_masking(...) EGI_LAYER_1(eg_layer_masking, __VA_ARGS__)
-#define eg_layer_batch_normalization(...) (eg_layer_batch_normalization)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_layer_normalization(...) (eg_layer_layer_normalization)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_rms_normalization(...) (eg_layer_rms_normalization)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_group_normalization(...) (eg_layer_group_normalization)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_batch_normalization(...) EGI_LAYER_0(eg_layer_batch_normalization, __VA_ARGS__)
+#define eg_layer_layer_normalization(...) EGI_LAYER_0(eg_layer_layer_normalization, __VA_ARGS__)
+#define eg_layer_rms_normalization(...) EGI_LAYER_0(eg_layer_rms_normalization, __VA_ARGS__)
+#define eg_layer_group_normalization(...) EGI_LAYER_0(eg_layer_group_normalization, __VA_ARGS__)
 #define eg_layer_embedding(...) EGI_LAYER_2(eg_layer_embedding, __VA_ARGS__)
-#define eg_layer_merge_add(...) (eg_layer_merge_add)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_merge_subtract(...) (eg_layer_merge_subtract)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_merge_multiply(...) (eg_layer_merge_multiply)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_merge_average(...) (eg_layer_merge_average)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_merge_maximum(...) (eg_layer_merge_maximum)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_merge_minimum(...) (eg_layer_merge_minimum)(EGI_LAYER_OPTIONS(__VA_ARGS__))
-#define eg_layer_concatenate(...) (eg_layer_concatenate)(EGI_LAYER_OPTIONS(__VA_ARGS__))
+#define eg_layer_merge_add(...) EGI_LAYER_0(eg_layer_merge_add, __VA_ARGS__)
+#define eg_layer_merge_subtract(...) EGI_LAYER_0(eg_layer_merge_subtract, __VA_ARGS__)
+#define eg_layer_merge_multiply(...) EGI_LAYER_0(eg_layer_merge_multiply, __VA_ARGS__)
+#define eg_layer_merge_average(...) EGI_LAYER_0(eg_layer_merge_average, __VA_ARGS__)
+#define eg_layer_merge_maximum(...) EGI_LAYER_0(eg_layer_merge_maximum, __VA_ARGS__)
+#define eg_layer_merge_minimum(...) EGI_LAYER_0(eg_layer_merge_minimum, __VA_ARGS__)
+#define eg_layer_concatenate(...) EGI_LAYER_0(eg_layer_concatenate, __VA_ARGS__)
 #define eg_layer_simple_rnn(...) EGI_LAYER_1(eg_layer_simple_rnn, __VA_ARGS__)
 #define eg_layer_lstm(...) EGI_LAYER_1(eg_layer_lstm, __VA_ARGS__)
 #define eg_layer_gru(...) EGI_LAYER_1(eg_layer_gru, __VA_ARGS__)
@@ -1283,7 +1284,7 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 #define EGI_LOSS_CALL(function, loss, ...) EGI_CALL(function, loss, EGI_2(__VA_ARGS__), ((eg_loss_options){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
 #define eg_loss_per_example(loss, ...) EGI_LOSS_CALL(eg_loss_per_example, loss, __VA_ARGS__)
 #define eg_loss_mean(loss, ...) EGI_LOSS_CALL(eg_loss_mean, loss, __VA_ARGS__)
-#define EGI_METRIC(function, ...) (function)((eg_metric_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_METRIC(function, ...) EGI_CALL(function, (eg_metric_options){ .canary = 0, __VA_ARGS__ })
 #define eg_metric_mean(...) EGI_METRIC(eg_metric_mean, __VA_ARGS__)
 #define eg_metric_sum(...) EGI_METRIC(eg_metric_sum, __VA_ARGS__)
 #define eg_metric_accuracy(...) EGI_METRIC(eg_metric_accuracy, __VA_ARGS__)
@@ -1302,7 +1303,7 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 #define eg_metric_mean_iou(...) EGI_METRIC(eg_metric_mean_iou, __VA_ARGS__)
 #define eg_metric_confusion_matrix(...) EGI_METRIC(eg_metric_confusion_matrix, __VA_ARGS__)
 #define eg_metric_of(...) EGI_METRIC_OF_(__VA_ARGS__, )
-#define EGI_METRIC_OF_(function, ...) (eg_metric_of)(function, ((eg_metric_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_METRIC_OF_(function, ...) EGI_CALL(eg_metric_of, function, ((eg_metric_options){ .canary = 0, __VA_ARGS__ }))
 #define eg_metric_update(metric, ...) EGI_CALL(eg_metric_update, metric, EGI_2(__VA_ARGS__), ((eg_weight_options){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
 #define eg_metric_add(metric, ...) EGI_CALL(eg_metric_add, metric, EGI_1(__VA_ARGS__), ((eg_weight_options){ .canary = 0, EGI_AFTER_1(__VA_ARGS__) }))
 #endif
@@ -1444,19 +1445,19 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
 #ifndef __cplusplus
 #define eg_compile(model, optimizer, ...) EGI_COMPILE_(model, optimizer, __VA_ARGS__, )
 #define EGI_COMPILE_(model, optimizer, loss, ...) \
-    (eg_compile)(model, optimizer, loss, (eg_metric *[]){ __VA_ARGS__ NULL }, (int)(sizeof((eg_metric *[]){ __VA_ARGS__ NULL }) / sizeof(eg_metric *)) - 1)
+    EGI_CALL(eg_compile, model, optimizer, loss, (eg_metric *[]){ __VA_ARGS__ NULL }, (int)(sizeof((eg_metric *[]){ __VA_ARGS__ NULL }) / sizeof(eg_metric *)) - 1)
 #define EG_CALLBACKS(...) ((eg_callbacks){ (int)(sizeof((eg_callback *[]){ __VA_ARGS__ }) / sizeof(eg_callback *)), (eg_callback *[]){ __VA_ARGS__ } })
 #define EG_CLASS_WEIGHTS(...) ((eg_class_weights){ (int)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ } })
-#define EGI_CALLBACK_(function, ...) (function)((eg_callback_options){ .canary = 0, __VA_ARGS__ })
-#define EGI_CALLBACK_PATH_(function, path, ...) (function)(path, ((eg_callback_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_CALLBACK_(function, ...) EGI_CALL(function, (eg_callback_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_CALLBACK_PATH_(function, path, ...) EGI_CALL(function, path, ((eg_callback_options){ .canary = 0, __VA_ARGS__ }))
 #define eg_callback_early_stopping(...) EGI_CALLBACK_(eg_callback_early_stopping, __VA_ARGS__)
 #define eg_callback_checkpoint(...) EGI_CALLBACK_PATH_(eg_callback_checkpoint, __VA_ARGS__, )
 #define eg_callback_tensorboard(...) EGI_CALLBACK_PATH_(eg_callback_tensorboard, __VA_ARGS__, )
 #define eg_callback_csv(...) EGI_CALLBACK_PATH_(eg_callback_csv, __VA_ARGS__, )
 #define eg_callback_learning_rate(...) EGI_CALLBACK_(eg_callback_learning_rate, __VA_ARGS__)
 #define eg_callback_plateau(...) EGI_CALLBACK_(eg_callback_plateau, __VA_ARGS__)
-#define EGI_FIT_2_(function, type, model, a, ...) (function)(model, a, ((type){ .canary = 0, __VA_ARGS__ }))
-#define EGI_FIT_3_(function, type, model, a, b, ...) (function)(model, a, b, ((type){ .canary = 0, __VA_ARGS__ }))
+#define EGI_FIT_2_(function, type, model, a, ...) EGI_CALL(function, model, a, ((type){ .canary = 0, __VA_ARGS__ }))
+#define EGI_FIT_3_(function, type, model, a, b, ...) EGI_CALL(function, model, a, b, ((type){ .canary = 0, __VA_ARGS__ }))
 #define eg_fit(model, ...) EGI_FIT_2_(eg_fit, eg_fit_options, model, __VA_ARGS__, )
 #define eg_fit_arrays(model, x, ...) EGI_FIT_3_(eg_fit_arrays, eg_fit_options, model, x, __VA_ARGS__, )
 #define eg_evaluate(model, ...) EGI_FIT_2_(eg_evaluate, eg_evaluate_options, model, __VA_ARGS__, )
@@ -2450,10 +2451,11 @@ EAGER_API void egi_at(const char *function, const char *file, int line) {
 }
 
 static void egi_layer_mark(char *text, size_t capacity);
-// " (epoch 2, batch 17)" behind a message.
+// " (epoch 2, batch 17)" behind a message; between the batches " (epoch 2)".
 static EGI_COLD void egi_batch_mark(char *text, size_t size) {
     size_t length = strlen(text);
-    if (egi_this.epoch > 0) snprintf(text + length, size - length, " (epoch %lld, batch %lld)", (long long)egi_this.epoch, (long long)egi_this.batch);
+    if (egi_this.batch <= 0) snprintf(text + length, size - length, " (epoch %lld)", (long long)egi_this.epoch);
+    else if (egi_this.epoch > 0) snprintf(text + length, size - length, " (epoch %lld, batch %lld)", (long long)egi_this.epoch, (long long)egi_this.batch);
     else snprintf(text + length, size - length, " (batch %lld)", (long long)egi_this.batch);
 }
 static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
@@ -2468,7 +2470,7 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
         egi_layer_mark(full, sizeof full);
         length = (int)strlen(full);
     }
-    if (egi_this.batch > 0 && length >= 0) {
+    if ((egi_this.batch > 0 || egi_this.epoch > 0) && length >= 0) {
         egi_batch_mark(full, sizeof full);
         length = (int)strlen(full);
     }
@@ -12721,21 +12723,27 @@ enum { EGI_M_THRESHOLD = 1, EGI_M_K = 2, EGI_M_CLASSES = 4, EGI_M_AUC = 8 };
     X(r2,                            "r2",                           0,               egi_shape_r2,         egi_delta_r2,                   egi_result_r2) \
     X(mean_iou,                      "mean_iou",                     EGI_M_CLASSES,   egi_shape_confusion,  egi_delta_confusion,            egi_result_mean_iou) \
     X(confusion_matrix,              "confusion_matrix",             EGI_M_CLASSES,   egi_shape_confusion,  egi_delta_confusion,            egi_result_confusion)
-static const egi_metric_row egi_metric_function = { "function", 0, egi_shape_pair, egi_delta_function, egi_result_mean };
-static const egi_metric_row egi_metric_root = { "function", 0, egi_shape_pair, egi_delta_function, egi_result_root };
+static const egi_metric_row egi_metric_function = { "of", 0, egi_shape_pair, egi_delta_function, egi_result_mean };
+static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, egi_shape_pair, egi_delta_function, egi_result_root };
 
 static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, const char *name, eg_metric_options o) {
     int has = row->options;
-    if (!egi_option_allowed("metric", "threshold here", o.threshold != 0, has & EGI_M_THRESHOLD) || !egi_option_allowed("metric", "k here", o.k != 0, has & EGI_M_K) ||
-        !egi_option_allowed("metric", "classes here", o.classes != 0, has & EGI_M_CLASSES) ||
-        !egi_option_allowed("metric", "thresholds or .curve here", o.thresholds != 0 || o.curve != EG_ROC, has & EGI_M_AUC))
+    char title[64];
+    snprintf(title, sizeof title, "metric_%s", row->name);
+    if (!egi_option_allowed(title, "threshold", o.threshold != 0, has & EGI_M_THRESHOLD) || !egi_option_allowed(title, "k", o.k != 0, has & EGI_M_K) ||
+        !egi_option_allowed(title, "classes", o.classes != 0, has & EGI_M_CLASSES) ||
+        !egi_option_allowed(title, "thresholds or .curve", o.thresholds != 0 || o.curve != EG_ROC, has & EGI_M_AUC))
         return NULL;
     o.threshold = egi_or(o.threshold, 0.5);
     if (o.k == 0) o.k = 5;
     if (has & EGI_M_AUC && o.thresholds == 0) o.thresholds = 200;
-    if (o.k < 1 || (o.thresholds && (o.thresholds < 3 || o.thresholds > 1000000)) || (has & EGI_M_CLASSES && (o.classes < 1 || o.classes > 1000000)))
-        return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_metric_%s: .k %lld, .thresholds %lld or .classes %lld is out of its range%s", row->name, (long long)o.k,
-                                     (long long)o.thresholds, (long long)o.classes, has & EGI_M_CLASSES && o.classes == 0 ? "; say how many .classes there are" : "");
+    if (has & EGI_M_CLASSES && o.classes == 0) return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: say how many .classes there are", title);
+    const struct { const char *option; int64_t value, least, most; bool has; } ranges[] = {
+        { "k", o.k, 1, 1000000000, has & EGI_M_K }, { "thresholds", o.thresholds, 3, 1000000, has & EGI_M_AUC }, { "classes", o.classes, 1, 1000000, has & EGI_M_CLASSES } };
+    for (int i = 0; i < 3; i++)
+        if (ranges[i].has && (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most))
+            return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .%s is %lld; it must be between %lld and %lld", title, ranges[i].option, (long long)ranges[i].value,
+                                         (long long)ranges[i].least, (long long)ranges[i].most);
     eg_metric *m = (eg_metric *)egi_alloc(sizeof *m);
     if (!m) { egi_no_memory("metric", (int64_t)sizeof *m); return NULL; }
     m->refs = 1;
@@ -12817,6 +12825,14 @@ EAGER_API bool eg_metric_reset(eg_metric *m) {
 }
 EAGER_API const char *eg_metric_name(eg_metric *m) { return egi_metric_alive("metric_name", m) ? m->name : ""; }
 EAGER_API eg_tensor *eg_metric_state(eg_metric *m) { return egi_metric_alive("metric_state", m) ? m->state : NULL; }
+
+// Options that count something.
+typedef struct egi_number_of { const char *option; int64_t value; } egi_number_of;
+static bool egi_counts_valid(const char *function, const egi_number_of *counts, int n) {
+    for (int i = 0; i < n; i++)
+        if (counts[i].value < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .%s is %lld; it cannot be negative", function, counts[i].option, (long long)counts[i].value);
+    return true;
+}
 
 // ---- history: numbers that grow
 
@@ -13566,7 +13582,9 @@ static bool egi_fit_epoch(egi_fit *f) {
     f->bar.began = egi_now();
     f->bar.drawn = 0;
     if (s->epoch == f->first) f->began = f->bar.began;
+    egi_this.batch = 0;
     if (!egi_results_reset(t) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
+    egi_this.batch = 0;
     double seconds = egi_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
     egi_results_take(t, 0);
@@ -13602,8 +13620,10 @@ static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
 static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o) {
     if (o->batch_size || o->no_shuffle || o->sample_weights || o->validation_x || o->validation_y)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .batch_size, .no_shuffle, .sample_weights, .validation_x and .validation_y are options of eg_fit_arrays; a dataset has them in it");
-    if (o->epochs < 0 || o->initial_epoch < 0 || o->steps_per_epoch < 0 || o->validation_steps < 0 || o->validation_every < 0 || o->inputs < 0 || o->class_weights.count < 0)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: an option that counts something is negative");
+    const egi_number_of counts[] = { { "epochs", o->epochs }, { "initial_epoch", o->initial_epoch }, { "steps_per_epoch", o->steps_per_epoch }, { "inputs", o->inputs },
+                                 { "validation_steps", o->validation_steps }, { "validation_every", o->validation_every },
+                                 { "class_weights", o->class_weights.count } };
+    if (!egi_counts_valid("fit", counts, 7)) return false;
     if (!data) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: the dataset is NULL") : false;
     for (int i = 0; i < o->callbacks.count; i++)
         if (!o->callbacks.list[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
@@ -13854,8 +13874,10 @@ static eg_callback *egi_watch_new(const char *name, const char *path, eg_callbac
     o.patience = o.patience == EG_ZERO ? 0 : o.patience == 0 && plateau ? 10 : o.patience;
     o.factor = egi_or(o.factor, 0.1);
     o.min_learning_rate = egi_or(o.min_learning_rate, 0);
-    if (!(o.factor > 0 && o.factor < 1 && o.min_learning_rate >= 0) || o.patience < 0 || o.cooldown < 0 || o.every < 0)
-        return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: an option is out of its range (.factor is between 0 and 1, the others are not negative)", name);
+    const egi_number_of counts[] = { { "patience", o.patience }, { "cooldown", o.cooldown }, { "every", o.every } };
+    if (!egi_counts_valid(name, counts, 3)) return NULL;
+    if (!(o.factor > 0 && o.factor < 1)) return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .factor is %g; it must be between 0 and 1", name, o.factor);
+    if (!(o.min_learning_rate >= 0)) return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .min_learning_rate is %g; it cannot be negative", name, o.min_learning_rate);
     if (has & EGI_C_RATE && !o.rate) return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .rate, a function of the epoch and the rate so far", name);
     egi_watch *w = (egi_watch *)egi_alloc(sizeof *w);
     if (!w) { egi_no_memory(name, (int64_t)sizeof *w); return NULL; }
@@ -13871,14 +13893,24 @@ static eg_callback *egi_watch_new(const char *name, const char *path, eg_callbac
     functions.release = egi_watch_release;
     return eg_callback_new(functions);
 }
-// Begins anew with each fit.
+static const char *egi_watch_name(const egi_watch *w, const eg_history *h) {
+    return w->monitor ? w->monitor : egi_history_column(h, "val_loss") >= 0 ? "val_loss" : "loss";
+}
+// Begins anew with each fit. What there will be to monitor is known before the first batch, so a wrong name is told here.
 static bool egi_watch_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    (void)s;
+    const char *name = egi_watch_name(w, s->history);
     w->best_known = false;
     w->waited = w->cooling = 0;
     egi_watch_forget(w);
-    return true;
+    if (egi_history_column(s->history, name) >= 0) return true;
+    char names[512];
+    int at = 0;
+    names[0] = 0;
+    for (int i = 0; i < s->history->columns && at < (int)sizeof names; i++)
+        at += snprintf(names + at, sizeof names - (size_t)at, i ? ", %s" : "%s", s->history->names[i]);
+    bool validation = egi_is_validation(name) && egi_history_column(s->history, "val_loss") < 0;
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s%s", w->name, name, names, validation ? " (no .validation was given)" : "");
 }
 // Scores grow as they become better, losses fall.
 static bool egi_grows(const char *name) {
@@ -13886,28 +13918,18 @@ static bool egi_grows(const char *name) {
     for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) if (strstr(name, scores[i])) return true;
     return false;
 }
-// The monitored value of the epoch that has just ended, and whether it is the best so far. False where there is none of that name.
-static bool egi_watch_look(egi_watch *w, const eg_fit_state *s, double *value, bool *better) {
-    const char *name = w->monitor ? w->monitor : egi_history_column(s->history, "val_loss") >= 0 ? "val_loss" : "loss";
+// The monitored value of the epoch that has just ended, and whether it is the best so far; NaN where this epoch has none.
+static double egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
+    const char *name = egi_watch_name(w, s->history);
     bool grows = w->o.mode == EG_MAX || (w->o.mode == EG_AUTO && egi_grows(name));
-    *better = false;
-    if (egi_history_column(s->history, name) < 0) {
-        char names[512];
-        int at = 0;
-        names[0] = 0;
-        for (int i = 0; i < s->history->columns && at < (int)sizeof names; i++)
-            at += snprintf(names + at, sizeof names - (size_t)at, i ? ", %s" : "%s", s->history->names[i]);
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s", w->name, name, names);
-    }
-    *value = eg_history_value(s->history, name, -1);
-    if (*value != *value) return true;                     // no validation in this epoch, or nothing to compare
-    *better = !w->best_known || (grows ? *value > w->best + w->o.min_delta : *value < w->best - w->o.min_delta);
+    double value = eg_history_value(s->history, name, -1);
+    *better = value == value && (!w->best_known || (grows ? value > w->best + w->o.min_delta : value < w->best - w->o.min_delta));
     if (*better) {
-        w->best = *value;
+        w->best = value;
         w->best_known = true;
         w->best_epoch = s->epoch;
     }
-    return true;
+    return value;
 }
 
 static bool egi_watch_snapshot(egi_watch *w, eg_layer *model) {
@@ -13935,9 +13957,8 @@ static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
 }
 static bool egi_early_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    double value;
     bool better;
-    if (!egi_watch_look(w, s, &value, &better)) return false;
+    double value = egi_watch_look(w, s, &better);
     if (better && w->o.restore_best && !egi_watch_snapshot(w, s->model)) return false;
     if (value != value) return true;
     w->waited = better ? 0 : w->waited + 1;
@@ -13965,9 +13986,8 @@ EAGER_API eg_callback *(eg_callback_early_stopping)(eg_callback_options o) {
 
 static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    double value;
     bool better;
-    if (!egi_watch_look(w, s, &value, &better)) return false;
+    double value = egi_watch_look(w, s, &better);
     if (value != value) return true;
     if (w->cooling > 0) { w->cooling--; w->waited = 0; }
     if (better) w->waited = 0;
@@ -14066,9 +14086,8 @@ static char *egi_fill_path(const egi_watch *w, const eg_fit_state *s) {
 }
 static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    double value;
     bool better = true;
-    if (w->o.save_best && !egi_watch_look(w, s, &value, &better)) return false;
+    if (w->o.save_best) egi_watch_look(w, s, &better);
     if (!better) return true;
     char *path = egi_fill_path(w, s);
     bool ok = path && eg_save_weights(s->model, path);

@@ -335,7 +335,8 @@ TEST(what_cannot_be) {
     CHECK_ERROR(eg_fit(model, NULL), EG_ERROR_NULL, "dataset");
     CHECK_ERROR(eg_fit(NULL, data), EG_ERROR_NULL, "model");
     CHECK_ERROR(eg_fit(model, data, .batch_size = 3), EG_ERROR_ARGUMENT, "eg_fit_arrays");
-    CHECK_ERROR(eg_fit(model, data, .epochs = -1), EG_ERROR_ARGUMENT, "negative");
+    CHECK_ERROR(eg_fit(model, data, .epochs = -1), EG_ERROR_ARGUMENT, "eg_fit: .epochs is -1; it cannot be negative (at training.c:");
+    CHECK_ERROR(eg_fit(model, data, .validation_every = -2), EG_ERROR_ARGUMENT, ".validation_every is -2");
     CHECK_ERROR(eg_fit(model, data, .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan(), NULL)), EG_ERROR_NULL, "callback 1");
     CHECK_ERROR(eg_predict(NULL, x), EG_ERROR_NULL, "model");
     CHECK_ERROR(eg_predict(model, NULL), EG_ERROR_NULL, "NULL");
@@ -444,7 +445,30 @@ TEST(early_stopping) {
     h = eg_fit_arrays(model, x, y, .epochs = 6, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "loss", .mode = EG_MAX)));
     CHECK_INT(eg_history_epochs(h), 2);
     CHECK_ERROR(eg_callback_early_stopping(.factor = 0.5), EG_ERROR_ARGUMENT, "factor");
-    CHECK_ERROR(eg_callback_plateau(.factor = 2), EG_ERROR_ARGUMENT, "range");
+    CHECK_ERROR(eg_callback_plateau(.factor = 2), EG_ERROR_ARGUMENT, ".factor is 2; it must be between 0 and 1");
+    CHECK_ERROR(eg_callback_plateau(.min_learning_rate = -1), EG_ERROR_ARGUMENT, ".min_learning_rate is -1");
+    CHECK_ERROR(eg_callback_early_stopping(.patience = -3), EG_ERROR_ARGUMENT, "eg_callback_early_stopping: .patience is -3; it cannot be negative (at training.c:");
+    eg_layer_release(model);
+}
+
+// Told before the first batch, of each callback that monitors; errors between the batches name the epoch alone.
+static bool fails(eg_fit_state *s, void *user) { (void)s; (void)user; return eg_raise(EG_ERROR_ASSERT, "no more") != NULL; }
+TEST(a_misspelt_monitor) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    eg_callback *wrong[] = {eg_callback_early_stopping(.monitor = "val_acuracy"), eg_callback_plateau(.monitor = "val_acuracy"),
+                            eg_callback_checkpoint(test_temp("never.safetensors"), .monitor = "val_acuracy", .save_best = true)};
+    static const char *const names[] = {"early_stopping", "plateau", "checkpoint"};
+    for (int i = 0; i < 3; i++) {
+        char want[200];
+        snprintf(want, sizeof want, "eg_callback_%s: there is no 'val_acuracy' to monitor; this fit has loss, accuracy, val_loss, val_accuracy, learning_rate", names[i]);
+        diary d = {.batches = 0};
+        CHECK_ERROR(eg_fit_arrays(model, x, y, .epochs = 2, .validation_x = x, .validation_y = y, .quiet = true, .callbacks = EG_CALLBACKS(diary_new(&d), wrong[i])), EG_ERROR_ARGUMENT, want);
+        CHECK_STR(d.text, "(!");
+        CHECK_INT(eg_history_batches(eg_model_history(model)), 0);
+    }
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_plateau(.monitor = "val_loss"))), EG_ERROR_ARGUMENT, "(no .validation was given)");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.epoch_end = fails}))), EG_ERROR_ASSERT, "no more (epoch 1)");
     eg_layer_release(model);
 }
 
