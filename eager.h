@@ -1608,7 +1608,9 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
 // Where the iterator stands, as a uint8 vector to be saved: how many elements were taken, and the seeds. An iterator over
 // datasets built alike (in another process, say), restored from it, goes on with the same elements, bit by bit. It gets there by
 // reading again what cannot be computed: ranges, slices, known rounds of repeat and maps are stepped over, a shuffled buffer is
-// filled again, while files, generators, filters, unbatch and interleave run again from the epoch's start.
+// filled again, while files, generators, filters, unbatch and interleave run again from the epoch's start. Iterators of the
+// dataset that begin later follow it (the epochs after are the same too), others go on as they were. Where it fails, this one
+// does so, too.
 EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it);
 EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position);
 
@@ -14214,6 +14216,7 @@ typedef struct egi_stage {
     int64_t (*skip)(egi_cursor *c, int64_t n);                // steps over n elements; returns how many there were, -1 on an error. NULL: by reading
     void (*close)(egi_cursor *c);                             // frees what the state holds
     bool random;                                              // has a seed
+    void (*rest)(egi_cursor *c);                              // waits until no thread works for the cursor, before it is asked again
 } egi_stage;
 
 struct eg_dataset {
@@ -14221,6 +14224,7 @@ struct eg_dataset {
     const egi_stage *stage;
     eg_dataset *from[EG_MAX_COMPONENTS];
     int n_from, stages;                                       // stages: of the tree, this one included
+    int seeds;                                                // how many of them have a seed
     int n;                                                    // components
     eg_spec spec[EG_MAX_COMPONENTS];
     int64_t cardinality;
@@ -14228,7 +14232,7 @@ struct eg_dataset {
     int64_t width;                                            // threads, or elements read ahead: what comes out is the same
     bool flag;
     double value;
-    uint64_t seed;
+    uint64_t seed;                                            // of iterators that begin from now on, under egi_lock once there are any
     int64_t epochs;                                           // of a shuffle: iterators made so far
     union {                                                   // the callback
         eg_map_function *map;
@@ -14248,12 +14252,14 @@ struct egi_cursor {
     int number, total;                                        // stage number of total, for errors
     bool ended, below;                                        // below: what failed stands upstream and has said so
     uint64_t epoch, epoch_below;                              // keys of random orders; what is upstream gets the second
+    const uint64_t *seeds;                                    // of the stages from here up, this one's the last; the iterator's
     int64_t element;                                          // elements handed out
     void *state;
 };
 
 static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);
 static void egi_cursor_close(egi_cursor *c);
+static void egi_cursor_rest(egi_cursor *c);
 
 static void egi_element_drop(eg_tensor **x) {
     for (int i = 0; i < EG_MAX_COMPONENTS; i++) {
@@ -14300,9 +14306,11 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
     d->refs = 1;
     d->stage = stage;
     d->stages = 1;
+    d->seeds = stage->random;
     for (int i = 0; i < n_from; i++) {
         d->from[d->n_from++] = from[i];
         d->stages += from[i]->stages;
+        d->seeds += from[i]->seeds;
     }
     if (n_from) {                                             // most stages change little of what they are given
         d->n = from[0]->n;
@@ -14402,17 +14410,19 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) 
 
 // ---- cursors
 
-static egi_cursor *egi_cursor_open(eg_dataset *d, uint64_t epoch, int number, int total) {
+static egi_cursor *egi_cursor_open(eg_dataset *d, const uint64_t *seeds, uint64_t epoch, int number, int total) {
     egi_cursor *c = (egi_cursor *)egi_alloc(sizeof *c + d->stage->state);
     if (!c) { egi_no_memory(d->stage->name, (int64_t)(sizeof *c + d->stage->state)); return NULL; }
     memset((void *)c, 0, sizeof *c + d->stage->state);
     c->d = d;
+    c->seeds = seeds;
     c->epoch = c->epoch_below = epoch;
     c->number = number;
     c->total = total;
     c->state = c + 1;
     return c;
 }
+static uint64_t egi_cursor_seed(const egi_cursor *c) { return c->seeds[c->d->seeds - 1]; }      // of stages that have one
 static void egi_cursor_drop_below(egi_cursor *c, int i) {
     egi_cursor_close(c->from[i]);
     c->from[i] = NULL;
@@ -14422,6 +14432,12 @@ static void egi_cursor_close(egi_cursor *c) {
     if (c->d->stage->close) c->d->stage->close(c);            // first: a thread may still read what is upstream
     for (int i = 0; i < c->d->n_from; i++) egi_cursor_drop_below(c, i);
     egi_free(c);
+}
+// From here on no function of the caller's runs on this cursor's behalf, until its next element is asked for.
+static void egi_cursor_rest(egi_cursor *c) {
+    if (!c) return;
+    if (c->d->stage->rest) c->d->stage->rest(c);              // first: a thread may be reading what is upstream
+    for (int i = 0; i < c->d->n_from; i++) egi_cursor_rest(c->from[i]);
 }
 // Writes into the pending error where in the pipeline it happened, once.
 static EGI_COLD void egi_place(egi_cursor *c) {
@@ -14467,9 +14483,10 @@ static int64_t egi_skip_reading(egi_cursor *c, int64_t n) {
 }
 static egi_cursor *egi_below(egi_cursor *c, int i) {
     if (!c->from[i]) {
-        int number = c->number - 1;                           // the last of the stages below is the one before this
+        int number = c->number - 1, seeds = 0;                // the last of the stages below is the one before this
         for (int j = i + 1; j < c->d->n_from; j++) number -= c->d->from[j]->stages;
-        c->from[i] = egi_cursor_open(c->d->from[i], c->epoch_below, number, c->total);
+        for (int j = 0; j < i; j++) seeds += c->d->from[j]->seeds;
+        c->from[i] = egi_cursor_open(c->d->from[i], c->seeds ? c->seeds + seeds : NULL, c->epoch_below, number, c->total);
     }
     return c->from[i];
 }
@@ -14555,7 +14572,7 @@ static bool egi_results(const char *name, const eg_dataset *d, eg_tensor **x, eg
     return true;
 }
 static void egi_key_random(const egi_cursor *c, int64_t element) {      // 2^32 blocks for each element
-    egi_this.random.seed = egi_mix(__atomic_load_n(&c->d->seed, __ATOMIC_RELAXED), c->epoch);
+    egi_this.random.seed = egi_mix(egi_cursor_seed(c), c->epoch);
     egi_this.random.counter = (uint64_t)element << 32;
 }
 // One call of a map's function, on any thread.
@@ -14605,7 +14622,7 @@ static eg_status egi_from_tensors_next(egi_cursor *c, eg_tensor **out) {
     for (int i = 0; i < c->d->n; i++) out[i] = eg_retain(c->d->tensors.x[i]);
     return EG_NEXT;
 }
-static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_from_tensors_rule, egi_from_tensors_next, NULL, NULL, false };
+static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_from_tensors_rule, egi_from_tensors_next, NULL, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_tensors, NULL, 0);
     return d ? egi_dataset_done(d, egi_sources(d, tensors, n)) : NULL;
@@ -14650,7 +14667,7 @@ static int64_t egi_jump(egi_cursor *c, int64_t n) {
     int64_t left = c->d->cardinality - c->element;
     return n < left ? n : left;
 }
-static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_from_slices_next, egi_jump, NULL, false };
+static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_from_slices_next, egi_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_slices, NULL, 0);
     return d ? egi_dataset_done(d, egi_sources(d, tensors, n)) : NULL;
@@ -14671,7 +14688,7 @@ static eg_status egi_from_windows_next(egi_cursor *c, eg_tensor **out) {
     out[0] = egi_rows("dataset_from_windows", c->d->tensors.x[0], c->element * c->d->number[1], c->d->number[0]);
     return out[0] ? EG_NEXT : EG_FAILED;
 }
-static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule, egi_from_windows_next, egi_jump, NULL, false };
+static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule, egi_from_windows_next, egi_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_windows, NULL, 0);
     if (!d) return NULL;
@@ -14697,7 +14714,7 @@ static eg_status egi_dataset_range_next(egi_cursor *c, eg_tensor **out) {
     out[0] = egi_host_int64("dataset_range", (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]));
     return out[0] ? EG_NEXT : EG_FAILED;
 }
-static const egi_stage egi_stage_range = { "dataset_range", 0, egi_range_rule_of_dataset, egi_dataset_range_next, egi_jump, NULL, false };
+static const egi_stage egi_stage_range = { "dataset_range", 0, egi_range_rule_of_dataset, egi_dataset_range_next, egi_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_range, NULL, 0);
     if (!d) return NULL;
@@ -14725,7 +14742,7 @@ static bool egi_unknown_rule(eg_dataset *d) {
     d->cardinality = EG_UNKNOWN;
     return true;
 }
-static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_unknown_rule, egi_generator_next, NULL, NULL, true };
+static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_unknown_rule, egi_generator_next, NULL, NULL, true, NULL };
 EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs) {
     if (!f) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_generator: the function is NULL");
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_generator, NULL, 0);
@@ -14846,7 +14863,7 @@ static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
     }
     return open < 0 ? EG_FAILED : EG_END_OF_SEQUENCE;
 }
-static const egi_stage egi_stage_lines = { "dataset_text_lines", sizeof(egi_blocks), NULL, egi_lines_next, NULL, egi_reader_end, false };
+static const egi_stage egi_stage_lines = { "dataset_text_lines", sizeof(egi_blocks), NULL, egi_lines_next, NULL, egi_reader_end, false, NULL };
 EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n) { return egi_dataset_done(egi_dataset_of_files(&egi_stage_lines, paths, n), true); }
 
 typedef struct egi_records_state { egi_source source; bool open; int file; egi_text text; } egi_records_state;
@@ -14871,7 +14888,7 @@ static void egi_records_close(egi_cursor *c) {
     if (s->open) egi_source_close(&s->source);
     egi_text_free(&s->text);
 }
-static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_records_state), NULL, egi_records_next, NULL, egi_records_close, false };
+static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_records_state), NULL, egi_records_next, NULL, egi_records_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) { return egi_dataset_done(egi_dataset_of_files(&egi_stage_records, paths, n), true); }
 
 // Arrays as long as files: rows are read one by one, so that what does not fit into memory can be trained on.
@@ -14931,7 +14948,7 @@ static bool egi_rows_rule(eg_dataset *d) {
     d->n = p->n;
     return true;
 }
-static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next, egi_jump, egi_rows_close, false };
+static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next, egi_jump, egi_rows_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     if (n > EG_MAX_COMPONENTS) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_files: %d files are more than %d components", n, EG_MAX_COMPONENTS);
     return egi_dataset_done(egi_dataset_of_files(&egi_stage_rows, paths, n), true);
@@ -15160,7 +15177,7 @@ static void egi_csv_close(egi_cursor *c) {
     egi_free(s->end);
     for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_free(s->column[k]);
 }
-static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close, false };
+static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close, false, NULL };
 // One component as the caller described it.
 static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component o) {
     const char *at = o.columns, *word;
@@ -15266,6 +15283,15 @@ static void egi_crew_end(egi_crew *crew) {
     egi_free(crew->job);
     egi_free(crew);
 }
+static void egi_crew_rest(egi_crew *crew) {
+    pthread_mutex_lock(&crew->lock);
+    for (int64_t i = crew->oldest; i < crew->filled;) {
+        egi_job *job = &crew->job[i % crew->capacity];
+        if (job->done || crew->made == 0) i++;
+        else pthread_cond_wait(&crew->done, &crew->lock);
+    }
+    pthread_mutex_unlock(&crew->lock);
+}
 static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     egi_crew *crew = (egi_crew *)egi_alloc(sizeof *crew);
     if (!crew) { egi_no_memory("dataset_map", (int64_t)sizeof *crew); return NULL; }
@@ -15356,7 +15382,15 @@ static void egi_map_close(egi_cursor *c) {
     (void)c;
 #endif
 }
-static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip, egi_map_close, true };
+static void egi_map_rest(egi_cursor *c) {
+#ifndef EAGER_NO_THREADS
+    egi_map_state *s = (egi_map_state *)c->state;
+    if (s->crew) egi_crew_rest(s->crew);
+#else
+    (void)c;
+#endif
+}
+static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip, egi_map_close, true, egi_map_rest };
 static eg_dataset *egi_map_new(eg_dataset *from, void *user, eg_map_options o, int components, bool given) {
     eg_dataset *d = egi_dataset_on(&egi_stage_map, from);
     if (!d) return NULL;
@@ -15404,7 +15438,7 @@ static bool egi_filter_rule(eg_dataset *d) {
     d->cardinality = d->cardinality == 0 ? 0 : EG_UNKNOWN;
     return true;
 }
-static const egi_stage egi_stage_filter = { "dataset_filter", sizeof(int64_t), egi_filter_rule, egi_filter_next, NULL, NULL, true };
+static const egi_stage egi_stage_filter = { "dataset_filter", sizeof(int64_t), egi_filter_rule, egi_filter_next, NULL, NULL, true, NULL };
 EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *from, eg_function1 *keep, void *user) {
     eg_dataset *d = egi_dataset_on(&egi_stage_filter, from);
     if (!d) return NULL;
@@ -15515,8 +15549,8 @@ static bool egi_batch_rule(eg_dataset *d) {
     }
     return true;
 }
-static const egi_stage egi_stage_batch = { "dataset_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false };
-static const egi_stage egi_stage_padded = { "dataset_padded_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false };
+static const egi_stage egi_stage_batch = { "dataset_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false, NULL };
+static const egi_stage egi_stage_padded = { "dataset_padded_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false, NULL };
 static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64_t n, eg_batch_options o, bool padded) {
     eg_dataset *d = egi_dataset_on(stage, from);
     if (!d) return NULL;
@@ -15570,7 +15604,7 @@ static bool egi_unbatch_rule(eg_dataset *d) {
     else if (d->cardinality > 0 && (rows < 0 || !egi_checked_product(d->cardinality, rows, &d->cardinality))) d->cardinality = EG_UNKNOWN;
     return true;
 }
-static const egi_stage egi_stage_unbatch = { "dataset_unbatch", sizeof(egi_unbatch_state), egi_unbatch_rule, egi_unbatch_next, NULL, egi_unbatch_close, false };
+static const egi_stage egi_stage_unbatch = { "dataset_unbatch", sizeof(egi_unbatch_state), egi_unbatch_rule, egi_unbatch_next, NULL, egi_unbatch_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) { return egi_dataset_done(egi_dataset_on(&egi_stage_unbatch, d), true); }
 
 // ---- shuffle
@@ -15585,7 +15619,7 @@ static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
     return (int64_t)egi_random_below(r, (uint64_t)i / 2, (int)(i % 2), egi_random_word64(word, (int)(i % 2)), (uint64_t)n);
 }
 static uint64_t egi_shuffle_key(const egi_cursor *c) {
-    return egi_mix(__atomic_load_n(&c->d->seed, __ATOMIC_RELAXED), c->d->flag ? 0 : c->epoch + 1);
+    return egi_mix(egi_cursor_seed(c), c->d->flag ? 0 : c->epoch + 1);
 }
 static eg_status egi_shuffle_next(egi_cursor *c, eg_tensor **out) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
@@ -15651,7 +15685,7 @@ static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     }
     return egi_skip_reading(c, n);
 }
-static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_shuffle_next, egi_shuffle_skip, egi_shuffle_close, true };
+static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_shuffle_next, egi_shuffle_skip, egi_shuffle_close, true, NULL };
 EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_shuffle_options o) {
     eg_dataset *d = egi_dataset_on(&egi_stage_shuffle, from);
     if (!d) return NULL;
@@ -15708,7 +15742,7 @@ static bool egi_repeat_rule(eg_dataset *d) {
     else if (n > 0 && !egi_checked_product(n, count, &d->cardinality)) d->cardinality = EG_INFINITE;
     return true;
 }
-static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_repeat_next, egi_repeat_skip, NULL, false };
+static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_repeat_next, egi_repeat_skip, NULL, false, NULL };
 // A stage whose one parameter is a number, with -1 for "without limit".
 static eg_dataset *egi_counted_stage(const egi_stage *stage, eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(stage, from);
@@ -15730,7 +15764,7 @@ static bool egi_take_rule(eg_dataset *d) {
     if (n >= 0 && (d->cardinality > n || d->cardinality == EG_INFINITE || n == 0)) d->cardinality = n;
     return true;
 }
-static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_take_next, egi_take_skip, NULL, false };
+static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_take_next, egi_take_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n) { return egi_counted_stage(&egi_stage_take, d, n); }
 
 static bool egi_skip_first(egi_cursor *c) {                   // once, before anything else
@@ -15753,7 +15787,7 @@ static bool egi_skip_rule(eg_dataset *d) {
     else if (d->cardinality >= 0) d->cardinality = d->cardinality > n ? d->cardinality - n : 0;
     return true;
 }
-static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_skip_next, egi_skip_skip, NULL, false };
+static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_skip_next, egi_skip_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_counted_stage(&egi_stage_skip, d, n); }
 
 static eg_status egi_enumerate_next(egi_cursor *c, eg_tensor **out) {
@@ -15773,7 +15807,7 @@ static bool egi_enumerate_rule(eg_dataset *d) {
     d->n++;
     return true;
 }
-static const egi_stage egi_stage_enumerate = { "dataset_enumerate", 0, egi_enumerate_rule, egi_enumerate_next, egi_skip_below, NULL, false };
+static const egi_stage egi_stage_enumerate = { "dataset_enumerate", 0, egi_enumerate_rule, egi_enumerate_next, egi_skip_below, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) { return egi_dataset_done(egi_dataset_on(&egi_stage_enumerate, d), true); }
 
 // ---- several into one: zip, concatenate, interleave
@@ -15810,7 +15844,7 @@ static bool egi_zip_rule(eg_dataset *d) {
     }
     return true;
 }
-static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_zip_next, egi_zip_skip, NULL, false };
+static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_zip_next, egi_zip_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
     if (n >= 1 && n <= EG_MAX_COMPONENTS) return egi_dataset_done(egi_dataset_begin(&egi_stage_zip, list, n), true);
     for (int i = 0; i < n; i++) eg_dataset_release(list[i]);
@@ -15849,19 +15883,39 @@ static bool egi_concatenate_rule(eg_dataset *d) {
     else if (a->cardinality < 0 || b->cardinality < 0 || __builtin_add_overflow(a->cardinality, b->cardinality, &d->cardinality)) d->cardinality = EG_UNKNOWN;
     return true;
 }
-static const egi_stage egi_stage_concatenate = { "dataset_concatenate", sizeof(int), egi_concatenate_rule, egi_concatenate_next, egi_concatenate_skip, NULL, false };
+static const egi_stage egi_stage_concatenate = { "dataset_concatenate", sizeof(int), egi_concatenate_rule, egi_concatenate_next, egi_concatenate_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second) {
     eg_dataset *list[2] = { first, second };
     return egi_dataset_done(egi_dataset_begin(&egi_stage_concatenate, list, 2), true);
 }
 
-typedef struct egi_turn { eg_dataset *d; egi_cursor *c; } egi_turn;
+// The tree's seeds, those of what is upstream first, or where set is given: they become these.
+static int egi_seeds(eg_dataset *d, int at, uint64_t *get, const uint64_t *set) {
+    for (int i = 0; i < d->n_from; i++) at = egi_seeds(d->from[i], at, get, set);
+    if (!d->stage->random) return at;
+    if (set) d->seed = set[at];
+    else get[at] = d->seed;
+    return at + 1;
+}
+static bool egi_seeds_new(const char *function, const eg_dataset *d, uint64_t **seeds) {
+    *seeds = d->seeds ? (uint64_t *)egi_alloc((size_t)d->seeds * sizeof **seeds) : NULL;
+    return !d->seeds || *seeds || egi_no_memory(function, d->seeds * (int64_t)sizeof **seeds);
+}
+// A reading keeps the seeds it began with: egi_iterator_move changes those of the dataset.
+static bool egi_seeds_now(const char *function, eg_dataset *d, uint64_t **seeds) {
+    if (!egi_seeds_new(function, d, seeds)) return false;
+    egi_lock();
+    egi_seeds(d, 0, *seeds, NULL);
+    egi_unlock();
+    return true;
+}
+typedef struct egi_turn { eg_dataset *d; egi_cursor *c; uint64_t *seeds; } egi_turn;
 typedef struct egi_interleave_state { egi_turn *turn; int64_t at, taken, asked, open; bool drained; } egi_interleave_state;
 static void egi_turn_end(egi_turn *t) {
     egi_cursor_close(t->c);
     eg_dataset_release(t->d);
-    t->c = NULL;
-    t->d = NULL;
+    egi_free(t->seeds);
+    memset((void *)t, 0, sizeof *t);
 }
 static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     egi_element in;
@@ -15876,7 +15930,8 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     uint64_t epoch = egi_mix(c->epoch, (uint64_t)s->asked++);
     if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_interleave: the function returned NULL");
     if (egi_this.error != EG_OK || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n)) return EG_FAILED;
-    t->c = egi_cursor_open(t->d, epoch, t->d->stages, t->d->stages);
+    if (!egi_seeds_now("dataset_interleave", t->d, &t->seeds)) return EG_FAILED;
+    t->c = egi_cursor_open(t->d, t->seeds, epoch, t->d->stages, t->d->stages);
     s->open += t->c != NULL;
     return t->c ? EG_NEXT : EG_FAILED;
 }
@@ -15909,7 +15964,11 @@ static void egi_interleave_close(egi_cursor *c) {
     for (int64_t i = 0; s->turn && i < c->d->number[0]; i++) egi_turn_end(&s->turn[i]);
     egi_free(s->turn);
 }
-static const egi_stage egi_stage_interleave = { "dataset_interleave", sizeof(egi_interleave_state), egi_filter_rule, egi_interleave_next, NULL, egi_interleave_close, true };
+static void egi_interleave_rest(egi_cursor *c) {
+    egi_interleave_state *s = (egi_interleave_state *)c->state;
+    for (int64_t i = 0; s->turn && i < c->d->number[0]; i++) egi_cursor_rest(s->turn[i].c);
+}
+static const egi_stage egi_stage_interleave = { "dataset_interleave", sizeof(egi_interleave_state), egi_filter_rule, egi_interleave_next, NULL, egi_interleave_close, true, egi_interleave_rest };
 EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_function *f, void *user, eg_interleave_options o) {
     eg_dataset *d = egi_dataset_on(&egi_stage_interleave, from);
     if (!d) return NULL;
@@ -15929,32 +15988,63 @@ EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_funct
 // ---- cache and prefetch
 
 // The elements of one whole reading. The first cursor that gets to the end gives its own to the dataset. What is upstream is
-// always read under the same key, so that it does not matter which epoch fills it.
-typedef struct egi_cache { int64_t n, capacity; egi_element *list; } egi_cache;
-static void egi_cache_empty(egi_cache *cache) {
+// always read under the same key, so that it does not matter which epoch fills it; under other seeds (of an iterator that was
+// restored) it is another reading, which takes the former's place.
+typedef struct egi_cache { int32_t refs; uint64_t key; int64_t n, capacity; egi_element *list; } egi_cache;
+typedef struct egi_cache_state { egi_cache *own, *full; } egi_cache_state;      // what is being read; what was read to its end
+static void egi_cache_release(egi_cache *cache) {
+    if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     while (cache->n > 0) egi_element_drop(cache->list[--cache->n].x);
     egi_free(cache->list);
+    egi_free(cache);
 }
-static egi_cache *egi_cache_full(const egi_cursor *c) { return (egi_cache *)__atomic_load_n(&c->d->data, __ATOMIC_ACQUIRE); }
-static bool egi_cache_publish(egi_cursor *c, egi_cache *own) {
-    egi_cache *full = (egi_cache *)egi_alloc(sizeof *full);
-    if (!full) return egi_no_memory("dataset_cache", (int64_t)sizeof *full);
-    void *none = NULL;
-    *full = *own;
-    if (__atomic_compare_exchange_n(&c->d->data, &none, (void *)full, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) memset((void *)own, 0, sizeof *own);
-    else egi_free(full);                                      // another cursor was first
-    return true;
+static uint64_t egi_cache_key(const egi_cursor *c) {          // one number that stands for the seeds
+    uint64_t key = 0;
+    for (int i = 0; i < c->d->seeds; i++) key = egi_mix(key, c->seeds[i]);
+    return key;
+}
+static egi_cache *egi_cache_full(egi_cursor *c) {             // who has got it keeps it
+    egi_cache_state *s = (egi_cache_state *)c->state;
+    if (s->full || !__atomic_load_n(&c->d->data, __ATOMIC_RELAXED)) return s->full;
+    uint64_t key = egi_cache_key(c);
+    egi_lock();
+    egi_cache *there = (egi_cache *)c->d->data;
+    if (there && there->key == key) {
+        s->full = there;
+        __atomic_fetch_add(&there->refs, 1, __ATOMIC_RELAXED);
+    }
+    egi_unlock();
+    return s->full;
+}
+static void egi_cache_publish(egi_cursor *c, egi_cache *own) {
+    egi_lock();
+    egi_cache *former = (egi_cache *)c->d->data;
+    bool news = !former || former->key != own->key;           // else another cursor was first
+    if (news) {
+        __atomic_fetch_add(&own->refs, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&c->d->data, (void *)own, __ATOMIC_RELAXED);
+    }
+    egi_unlock();
+    if (news) egi_cache_release(former);
 }
 static eg_status egi_cache_next(egi_cursor *c, eg_tensor **out) {
-    egi_cache *own = (egi_cache *)c->state, *full = egi_cache_full(c);
+    egi_cache_state *s = (egi_cache_state *)c->state;
+    egi_cache *full = egi_cache_full(c), *own = s->own;
     if (full) {
         if (c->element >= full->n) return EG_END_OF_SEQUENCE;
         for (int i = 0; i < c->d->n; i++) out[i] = eg_retain(full->list[c->element].x[i]);
         return EG_NEXT;
     }
+    if (!own) {
+        own = s->own = (egi_cache *)egi_alloc(sizeof *own);
+        if (!own) { egi_no_memory("dataset_cache", (int64_t)sizeof *own); return EG_FAILED; }
+        memset((void *)own, 0, sizeof *own);
+        own->refs = 1;
+        own->key = egi_cache_key(c);
+    }
     c->epoch_below = 0;
     eg_status status = egi_pull(c, 0, out);
-    if (status == EG_END_OF_SEQUENCE && !egi_cache_publish(c, own)) return EG_FAILED;
+    if (status == EG_END_OF_SEQUENCE) egi_cache_publish(c, own);
     if (status != EG_NEXT) return status;
     if (!egi_element_room(c, &own->list, &own->capacity, own->n + 1)) return EG_FAILED;
     memcpy((void *)&own->list[own->n], (void *)out, sizeof *own->list);
@@ -15968,9 +16058,16 @@ static int64_t egi_cache_skip(egi_cursor *c, int64_t n) {
     int64_t left = full->n - c->element;
     return n < left ? n : left;
 }
-static void egi_cache_close(egi_cursor *c) { egi_cache_empty((egi_cache *)c->state); }
-static void egi_cache_drop(eg_dataset *d) { if (d->data) egi_cache_empty((egi_cache *)d->data); }
-static const egi_stage egi_stage_cache = { "dataset_cache", sizeof(egi_cache), NULL, egi_cache_next, egi_cache_skip, egi_cache_close, false };
+static void egi_cache_close(egi_cursor *c) {
+    egi_cache_state *s = (egi_cache_state *)c->state;
+    egi_cache_release(s->own);
+    egi_cache_release(s->full);
+}
+static void egi_cache_drop(eg_dataset *d) {
+    egi_cache_release((egi_cache *)d->data);
+    d->data = NULL;
+}
+static const egi_stage egi_stage_cache = { "dataset_cache", sizeof(egi_cache_state), NULL, egi_cache_next, egi_cache_skip, egi_cache_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
     eg_dataset *d = egi_dataset_on(&egi_stage_cache, from);
     if (d) d->drop = egi_cache_drop;
@@ -16026,13 +16123,24 @@ static egi_ahead *egi_ahead_new(egi_cursor *c) {
     a->capacity = c->d->width;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);
-    a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
     return a;
+}
+static void egi_ahead_rest(egi_ahead *a) {
+    if (!a->running) return;
+    pthread_mutex_lock(&a->lock);
+    a->stop = true;
+    pthread_cond_signal(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    pthread_join(a->thread, NULL);
+    a->running = a->stop = false;
 }
 static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
     egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
     if (!a) return EG_FAILED;
-    if (!a->running) return egi_pull(c, 0, out);              // the system gave no thread
+    if (!a->running && !a->size && !a->over) {                // at first, and after a rest
+        a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
+        if (!a->running) return egi_pull(c, 0, out);          // the system gave no thread
+    }
     eg_status status = EG_NEXT;
     pthread_mutex_lock(&a->lock);
     while (a->size == 0 && !a->over) pthread_cond_wait(&a->changed, &a->lock);
@@ -16051,26 +16159,24 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
     if (!a) return;
-    pthread_mutex_lock(&a->lock);
-    a->stop = true;
-    pthread_cond_signal(&a->changed);
-    pthread_mutex_unlock(&a->lock);
-    if (a->running) pthread_join(a->thread, NULL);
+    egi_ahead_rest(a);
     for (; a->size > 0; a->size--, a->first = (a->first + 1) % a->capacity) egi_element_drop(a->ring[a->first].x);
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     egi_free(a);
 }
+static void egi_prefetch_rest(egi_cursor *c) { if (*(egi_ahead **)c->state) egi_ahead_rest(*(egi_ahead **)c->state); }
 static bool egi_prefetch_idle(egi_cursor *c) { return *(egi_ahead **)c->state == NULL; }
 typedef egi_ahead *egi_prefetch_state;
 #else
 static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) { return egi_pull(c, 0, out); }
 static void egi_prefetch_close(egi_cursor *c) { (void)c; }
+static void egi_prefetch_rest(egi_cursor *c) { (void)c; }
 static bool egi_prefetch_idle(egi_cursor *c) { return c != NULL; }
 typedef char egi_prefetch_state;
 #endif
 static int64_t egi_prefetch_skip(egi_cursor *c, int64_t n) { return egi_prefetch_idle(c) ? egi_skip_below(c, n) : egi_skip_reading(c, n); }
-static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next, egi_prefetch_skip, egi_prefetch_close, false };
+static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next, egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest };
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(&egi_stage_prefetch, from);
     if (!d) return NULL;
@@ -16080,13 +16186,17 @@ EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
 
 // ---- iterators
 
+// Where an iterator stands.
+typedef struct egi_stand {
+    egi_cursor *c;                                            // NULL before the first element is asked for
+    uint64_t *seeds, epoch;
+    int64_t taken;
+    bool failed;
+} egi_stand;
 struct eg_iterator {
     int32_t refs;
     eg_dataset *d;                                            // NULL before one is given
-    egi_cursor *c;                                            // NULL before the first element is asked for
-    uint64_t epoch;
-    int64_t taken;
-    bool failed;
+    egi_stand at;
     eg_dataset_maker *make;
     void *user;
     int n;                                                    // of eg_iterator_from_specs
@@ -16104,20 +16214,27 @@ static void egi_epochs(eg_dataset *d, int64_t *most, const int64_t *set) {
     }
     for (int i = 0; i < d->n_from; i++) egi_epochs(d->from[i], most, set);
 }
-static void egi_iterator_begin(eg_iterator *it, eg_dataset *d) {      // takes over the reference
+static void egi_stand_end(egi_stand *s) {
+    egi_cursor_close(s->c);
+    egi_free(s->seeds);
+    memset((void *)s, 0, sizeof *s);
+}
+static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset *d) {      // takes over the reference
     int64_t epoch = 0, after;
-    egi_cursor_close(it->c);
-    eg_dataset_release(it->d);
-    it->c = NULL;
-    it->d = d;
-    it->taken = 0;
-    it->failed = false;
+    egi_stand start;
+    memset((void *)&start, 0, sizeof start);
+    if (!egi_seeds_now(function, d, &start.seeds)) { eg_dataset_release(d); return false; }
     egi_lock();
     egi_epochs(d, &epoch, NULL);
     after = epoch + 1;
     egi_epochs(d, &epoch, &after);
     egi_unlock();
-    it->epoch = (uint64_t)epoch;
+    start.epoch = (uint64_t)epoch;
+    egi_stand_end(&it->at);
+    eg_dataset_release(it->d);
+    it->d = d;
+    it->at = start;
+    return true;
 }
 static eg_iterator *egi_iterator_empty(const char *function) {
     eg_iterator *it = (eg_iterator *)egi_alloc(sizeof *it);
@@ -16128,8 +16245,9 @@ static eg_iterator *egi_iterator_empty(const char *function) {
 }
 EAGER_API eg_iterator *eg_iterator_new(eg_dataset *d) {
     eg_iterator *it = egi_dataset_alive("iterator_new", d) ? egi_iterator_empty("iterator_new") : NULL;
-    if (it) egi_iterator_begin(it, eg_dataset_retain(d));
-    return it;
+    if (!it || egi_iterator_begin("iterator_new", it, eg_dataset_retain(d))) return it;
+    eg_iterator_release(it);
+    return NULL;
 }
 EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *user) {
     eg_iterator *it = make || egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_initializable: the function is NULL") ? egi_iterator_empty("iterator_initializable") : NULL;
@@ -16160,7 +16278,7 @@ EAGER_API void eg_iterator_release(eg_iterator *it) {
         if (it->older) it->older->newer = it->newer;
         egi_unlock();
     }
-    egi_cursor_close(it->c);
+    egi_stand_end(&it->at);
     eg_dataset_release(it->d);
     egi_free(it);
 }
@@ -16170,8 +16288,7 @@ EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d) {
     if (it->make) return egi_fail(EG_ERROR_STATE, "eg_iterator_set: this iterator makes its datasets itself, from what eg_iterator_feed gives it");
     const eg_spec *spec = it->n ? it->spec : it->d->spec;
     if (!egi_specs_agree("iterator_set", spec, it->n ? it->n : it->d->n, d->spec, d->n)) return false;
-    egi_iterator_begin(it, eg_dataset_retain(d));
-    return true;
+    return egi_iterator_begin("iterator_set", it, eg_dataset_retain(d));
 }
 EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
     if (!egi_iterator_alive("iterator_feed", it)) return false;
@@ -16183,8 +16300,7 @@ EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
     eg_scope_end(scope);
     if (!d) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_iterator_feed: the function returned NULL");
     if (it->d && !egi_specs_agree("iterator_feed", it->d->spec, it->d->n, d->spec, d->n)) { eg_dataset_release(d); return false; }
-    egi_iterator_begin(it, d);
-    return true;
+    return egi_iterator_begin("iterator_feed", it, d);
 }
 static bool egi_iterator_ready(const char *function, const eg_iterator *it) {
     if (!egi_iterator_alive(function, it)) return false;
@@ -16193,7 +16309,8 @@ static bool egi_iterator_ready(const char *function, const eg_iterator *it) {
                     it->make ? "eg_iterator_feed makes its dataset" : "eg_iterator_set gives it one");
 }
 static egi_cursor *egi_iterator_cursor(eg_iterator *it) {
-    return it->c ? it->c : (it->c = egi_cursor_open(it->d, it->epoch, it->d->stages, it->d->stages));
+    if (!it->at.c) it->at.c = egi_cursor_open(it->d, it->at.seeds, it->at.epoch, it->d->stages, it->d->stages);
+    return it->at.c;
 }
 // Elements leave on the asking thread's device, each owned by its scope.
 static bool egi_hand_out(egi_element *e, int n, eg_backend *to, eg_tensor **out) {
@@ -16214,7 +16331,7 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_hush hush;
     for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
     if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
-    if (it->failed) {
+    if (it->at.failed) {
         egi_fail(EG_ERROR_STATE, "eg_iterator_next: this iterator failed before; restore it, initialize it, or make another");
         return EG_FAILED;
     }
@@ -16223,8 +16340,8 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     eg_status status = c ? egi_next(c, e.x) : EG_FAILED;
     if (status == EG_NEXT && !egi_hand_out(&e, it->d->n, hush.backend ? hush.backend : egi_backend_cpu(), out)) status = EG_FAILED;
     egi_hush_end(&hush, status == EG_FAILED);
-    it->failed = status == EG_FAILED;
-    it->taken += status == EG_NEXT;
+    it->at.failed = status == EG_FAILED;
+    it->at.taken += status == EG_NEXT;
     return status;
 }
 
@@ -16265,26 +16382,18 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
 
 // "egpos1\n", then as 64-bit little-endian numbers: epoch, elements taken, how many seeds, the seeds, the length of the stages'
 // words; then those words, by which a position of another pipeline is known.
-// Writes (or sets from there, or with NULL counts) the seeds of the tree.
-static int64_t egi_seeds(eg_dataset *d, int64_t at, unsigned char *write, const unsigned char *read) {
-    for (int i = 0; i < d->n_from; i++) at = egi_seeds(d->from[i], at, write, read);
-    if (!d->stage->random) return at;
-    if (write) egi_put_little(write + 8 * at, __atomic_load_n(&d->seed, __ATOMIC_RELAXED), 8);
-    if (read) __atomic_store_n(&d->seed, egi_little(read + 8 * at, 8), __ATOMIC_RELAXED);
-    return at + 1;
-}
 enum { EGI_POSITION_HEAD = 8 + 4 * 8 };
 EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
     if (!egi_iterator_ready("iterator_position", it)) return NULL;
-    int64_t seeds = egi_seeds(it->d, 0, NULL, NULL), words = eg_dataset_format(it->d, NULL, 0), size = EGI_POSITION_HEAD + 8 * seeds + words;
+    int64_t seeds = it->d->seeds, words = eg_dataset_format(it->d, NULL, 0), size = EGI_POSITION_HEAD + 8 * seeds + words;
     unsigned char *p = (unsigned char *)egi_alloc((size_t)size + 1);
     if (!p) { egi_no_memory("iterator_position", size); return NULL; }
     memcpy(p, "egpos1\n", 8);
-    egi_put_little(p + 8, it->epoch, 8);
-    egi_put_little(p + 16, (uint64_t)it->taken, 8);
+    egi_put_little(p + 8, it->at.epoch, 8);
+    egi_put_little(p + 16, (uint64_t)it->at.taken, 8);
     egi_put_little(p + 24, (uint64_t)seeds, 8);
     egi_put_little(p + 32, (uint64_t)words, 8);
-    egi_seeds(it->d, 0, p + EGI_POSITION_HEAD, NULL);
+    for (int64_t i = 0; i < seeds; i++) egi_put_little(p + EGI_POSITION_HEAD + 8 * i, it->at.seeds[i], 8);
     eg_dataset_format(it->d, (char *)p + EGI_POSITION_HEAD + 8 * seeds, (size_t)words + 1);
     eg_shape shape = { 1, { size } };
     eg_tensor *x = egi_upload("iterator_position", EG_UINT8, &shape, p);
@@ -16292,7 +16401,7 @@ EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
     return x;
 }
 static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsigned char *p) {
-    int64_t size = position->size, seeds = egi_seeds(it->d, 0, NULL, NULL), words = eg_dataset_format(it->d, NULL, 0);
+    int64_t size = position->size, seeds = it->d->seeds, words = eg_dataset_format(it->d, NULL, 0);
     if (position->dtype != EG_UINT8 || position->rank != 1 || size < EGI_POSITION_HEAD || memcmp(p, "egpos1\n", 8) != 0 || egi_little(p + 24, 8) > (uint64_t)size ||
         egi_little(p + 32, 8) > (uint64_t)size || EGI_POSITION_HEAD + 8 * egi_little(p + 24, 8) + egi_little(p + 32, 8) != (uint64_t)size || egi_little(p + 16, 8) > INT64_MAX)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_restore: %s is no position of an iterator", egi_describe(position));
@@ -16307,26 +16416,42 @@ static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsign
     egi_free(own);
     return same;
 }
-EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
+// Reads up to the position from the dataset's start, beside the iterator, which stays where it is.
+static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *to) {
+    memset((void *)to, 0, sizeof *to);
     if (!egi_iterator_ready("iterator_restore", it) || !egi_alive("iterator_restore", 1, position)) return false;
     const unsigned char *p = (const unsigned char *)eg_data(position);
-    if (!p || !egi_position_fits(it, position, p)) return false;
-    egi_iterator_begin(it, eg_dataset_retain(it->d));
-    egi_seeds(it->d, 0, NULL, p + EGI_POSITION_HEAD);
-    it->epoch = egi_little(p + 8, 8);
-    int64_t after = (int64_t)(it->epoch + 1), taken = (int64_t)egi_little(p + 16, 8);
-    egi_lock();
-    egi_epochs(it->d, NULL, &after);
-    egi_unlock();
+    if (!p || !egi_position_fits(it, position, p) || !egi_seeds_new("iterator_restore", it->d, &to->seeds)) return false;
+    for (int i = 0; i < it->d->seeds; i++) to->seeds[i] = egi_little(p + EGI_POSITION_HEAD + 8 * i, 8);
+    to->epoch = egi_little(p + 8, 8);
+    to->taken = (int64_t)egi_little(p + 16, 8);
+    egi_cursor_rest(it->at.c);                                // functions that one thread calls are called by no second one
     egi_hush hush;
     egi_hush_begin(&hush);
-    egi_cursor *c = egi_iterator_cursor(it);
-    it->taken = c ? egi_skip(c, taken) : -1;
-    if (it->taken >= 0 && it->taken < taken)
-        egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)taken, (long long)it->taken);
-    it->failed = it->taken < taken;
-    egi_hush_end(&hush, it->failed);
-    return !it->failed;
+    to->c = egi_cursor_open(it->d, to->seeds, to->epoch, it->d->stages, it->d->stages);
+    int64_t taken = to->c ? egi_skip(to->c, to->taken) : -1;
+    bool ok = taken == to->taken;
+    if (!ok && taken >= 0)
+        egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)to->taken, (long long)taken);
+    if (!ok) egi_stand_end(to);
+    egi_hush_end(&hush, !ok);
+    return ok;
+}
+// Iterators that begin from now on, those of the epochs after, go on as they did where the position was taken; those that have begun do not notice.
+static void egi_iterator_move(eg_iterator *it, egi_stand *to) {
+    int64_t after = (int64_t)(to->epoch + 1);
+    egi_lock();
+    egi_seeds(it->d, 0, NULL, to->seeds);
+    egi_epochs(it->d, NULL, &after);
+    egi_unlock();
+    egi_stand_end(&it->at);
+    it->at = *to;
+}
+EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
+    egi_stand to;
+    if (!egi_iterator_find(it, position, &to)) return false;
+    egi_iterator_move(it, &to);
+    return true;
 }
 
 //# 31  FILES ------------------------------------------------------------------

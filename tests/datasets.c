@@ -717,6 +717,99 @@ TEST(positions_resume_bit_by_bit) {
         for (int epochs = 0; epochs < 3; epochs++)
             for (int at = 0; at < 14; at += test_share > 1 ? 4 : 1) check_resumes(__LINE__ + 100 * k, all[k], epochs, at);
 }
+// Another pipeline's seeds reach the restored iterator and those that begin later, not one that has begun, asked or not yet asked.
+TEST(a_restored_iterator_disturbs_no_other) {
+    eg_dataset *(*const all[])(void) = {shuffled, in_rounds, with_noise, mixed, zipped};
+    for (int k = 0; k < (int)(sizeof all / sizeof *all); k++) {
+        eg_seed(1);
+        eg_dataset *d = all[k]();
+        eg_iterator *it = eg_iterator_new(d);
+        look_on(it, 3);
+        eg_tensor *position = eg_iterator_position(it);
+        seen rest = look_on(it, 30);
+        eg_iterator_release(it);
+        eg_dataset_release(d);
+
+        eg_seed(2);
+        d = all[k]();
+        it = eg_iterator_new(d);
+        eg_iterator *asked = eg_iterator_new(d), *unasked = eg_iterator_new(d), *wanted = eg_iterator_new(d);
+        look_on(asked, 2);
+        CHECK(eg_iterator_restore(wanted, eg_iterator_position(asked)));
+        seen asked_rest = look_on(wanted, 30);
+        CHECK(eg_iterator_restore(wanted, eg_iterator_position(unasked)));
+        seen unasked_rest = look_on(wanted, 30);
+        CHECK(eg_iterator_restore(it, position));
+        seen is = look_on(asked, 30);
+        CHECK(!memcmp(&is, &asked_rest, sizeof is));
+        is = look_on(unasked, 30);
+        CHECK(!memcmp(&is, &unasked_rest, sizeof is));
+        is = look_on(it, 30);
+        CHECK(!memcmp(&is, &rest, sizeof is));
+        eg_iterator_release(it);
+        eg_iterator_release(asked);
+        eg_iterator_release(unasked);
+        eg_iterator_release(wanted);
+        eg_dataset_release(d);
+    }
+}
+// What one iterator has put into a cache is not what another with other seeds would have.
+static eg_tensor *noise_alone(eg_tensor *const *in, void *user) { (void)in; (void)user; return eg_random_uniform(EG_SHAPE(1)); }
+static eg_dataset *cached_noise(void) { return eg_dataset_cache(eg_dataset_map_one(numbers(12), noise_alone, NULL)); }
+TEST(a_cache_belongs_to_the_seeds_it_was_read_with) {
+    eg_seed(1);
+    eg_dataset *d = cached_noise();
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *position = eg_iterator_position(it);
+    seen first = look_on(it, 99);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+
+    eg_seed(2);
+    d = cached_noise();
+    seen second = look(d, 99), is;
+    CHECK(memcmp(&first, &second, sizeof first) != 0);
+    eg_iterator *other = eg_iterator_new(d);
+    look_on(other, 4);
+    it = eg_iterator_new(d);
+    CHECK(eg_iterator_restore(it, position));
+    is = look_on(it, 99);                                     // fills the cache anew
+    CHECK(!memcmp(&is, &first, sizeof is));
+    is = look(d, 99);
+    CHECK(!memcmp(&is, &first, sizeof is));
+    CHECK_INT(look_on(other, 99).n, 8);
+    eg_iterator_release(it);
+    eg_iterator_release(other);
+    eg_dataset_release(d);
+}
+// A position that cannot be reached changes nothing: not the place, nor what comes, nor the epochs after.
+TEST(a_failed_restore_leaves_the_iterator_where_it_was) {
+    eg_dataset *(*const all[])(void) = {shuffled, with_noise, mixed, zipped};
+    for (int k = 0; k < (int)(sizeof all / sizeof *all); k++) {
+        seen rest[2], after[2];
+        for (int fails = 0; fails < 2; fails++) {
+            unsigned char far[600];
+            eg_seed(1);
+            eg_dataset *d = eg_dataset_prefetch(all[k](), 3);
+            eg_iterator *it = eg_iterator_new(d);
+            look_on(it, 5);
+            eg_tensor *position = eg_iterator_position(it);
+            for (int byte = 8; byte < 41 && fails; byte += byte < 17 ? 1 : 23) {       // another epoch, another count, another seed; always too many
+                memcpy(far, eg_data(position), (size_t)eg_size(position));
+                far[byte] ^= 1;
+                far[17] = 1;
+                CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far)), EG_ERROR_STATE, "but the data ends after");
+                CHECK_SAME(eg_iterator_position(it), position, 0);
+            }
+            rest[fails] = look_on(it, 99);
+            after[fails] = look(d, 99);
+            eg_iterator_release(it);
+            eg_dataset_release(d);
+        }
+        CHECK(!memcmp(&rest[0], &rest[1], sizeof rest[0]));
+        CHECK(!memcmp(&after[0], &after[1], sizeof after[0]));
+    }
+}
 TEST(a_position_is_no_reading_of_what_can_be_computed) {
     int calls = 0;
     eg_dataset *d = eg_dataset_shuffle(eg_dataset_map(eg_dataset_repeat(numbers(1000000), -1), counts, &calls), 50, .seed = 1);
