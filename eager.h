@@ -1732,7 +1732,7 @@ EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *checkpoint);         //
 // A prefix that ends in .npz makes .npz files. Returns the path, valid until the next save; NULL on an error, with the former files whole.
 EAGER_API const char *eg_checkpoint_save(eg_checkpoint *checkpoint, const char *prefix);
 // Takes all values of a file (its path; the ending may be left out), or none on an error; shapes that differ are told all at once. Of
-// path NULL nothing happens. What is not there yet gets its value when it is: layers' weights when they are made (on this thread),
+// path NULL nothing happens. (Layers that know their input have their weights afterwards, even if it fails.) What is not there yet gets its value when it is: layers' weights when they are made (on this thread),
 // anything else when it is tracked.
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *checkpoint, const char *path);
 // The path of the file with the highest number in a folder, or of a prefix; NULL, and no error, where there is none. Valid until the
@@ -18472,7 +18472,7 @@ EAGER_API eg_layer *eg_model_load(const char *path) {
 // state behind its name (steps, learning_rate, accumulated, and for each tracked variable its slots), positions of iterators as bytes,
 // numbers as int64, the random state as two. Metadata say that it is a checkpoint, and its number.
 typedef enum egi_track_kind { EGI_TRACK_VARIABLE, EGI_TRACK_LAYER, EGI_TRACK_OPTIMIZER, EGI_TRACK_ITERATOR, EGI_TRACK_NUMBER, EGI_TRACK_RANDOM } egi_track_kind;
-typedef struct egi_tracked { egi_track_kind kind; char *name; void *object; } egi_tracked;
+typedef struct egi_tracked { egi_track_kind kind; char *name; void *object; int64_t slots; } egi_tracked;      // slots: an optimizer's before a restore makes more
 struct eg_checkpoint {
     int32_t refs;
     int keep;
@@ -18605,16 +18605,27 @@ static int64_t egi_source_find(const eg_checkpoint *c, const char *name, const c
     }
     return -1;
 }
-// Slots that the file has get their place before they are asked for.
-static bool egi_restore_slots(const eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables) {
+// Slots that the file has get their place before they are asked for; should the restore fail, they lose it.
+static bool egi_make_slots(eg_checkpoint *c, const egi_weights *w, int64_t variables) {
     char base[700];
-    for (int64_t i = 0; i < variables; i++) {
-        snprintf(base, sizeof base, "%.100s/%.510s", t->name, w->items[i].name);
-        bool there = false;
-        for (int k = 0; k < EGI_MAX_SLOTS && !there; k++) there = egi_source_find(c, base, egi_slot_names[k]) >= 0;
-        if (there && egi_slots_of((eg_optimizer *)t->object, w->items[i].x, true) < 0) return false;
+    bool ok = true;
+    for (int64_t i = 0; i < c->n_tracked; i++) {
+        egi_tracked *t = &c->tracked[i];
+        if (t->kind != EGI_TRACK_OPTIMIZER) continue;
+        eg_optimizer *opt = (eg_optimizer *)t->object;
+        t->slots = opt->n_slots;
+        for (int64_t v = 0; v < variables && ok; v++) {
+            bool there = false;
+            snprintf(base, sizeof base, "%.100s/%.510s", t->name, w->items[v].name);
+            for (int k = 0; k < EGI_MAX_SLOTS && !there; k++) there = egi_source_find(c, base, egi_slot_names[k]) >= 0;
+            ok = !there || egi_slots_of(opt, w->items[v].x, true) >= 0;
+        }
     }
-    return true;
+    return ok;
+}
+static void egi_unmake_slots(eg_checkpoint *c) {
+    for (int64_t i = c->n_tracked - 1; i >= 0; i--)
+        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER) egi_drop_slots((eg_optimizer *)c->tracked[i].object, c->tracked[i].slots);
 }
 // Slots that the file has not are made anew when they are needed; of those it has, whether gradients have accumulated in them. What
 // was made since the restore stays.
@@ -18646,27 +18657,24 @@ static eg_tensor *egi_restore_small(eg_checkpoint *c, const char *name, eg_dtype
     egi_misfit(m, EGI_MISSHAPEN, name, "");
     return NULL;
 }
-// The iterators go to their positions, or all stay where they are.
-static bool egi_restore_iterators(eg_checkpoint *c, egi_misfits *m, bool check) {
-    int64_t i = 0, at;
+// Finds where the iterators shall go, to[i] for what is tracked as i, while they stay; of to NULL only whether the file has positions.
+static bool egi_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_stand *to) {
     bool ok = true;
-    eg_archive *former = check ? NULL : eg_archive_new();
-    if (!check && !former) return false;
-    for (; i < c->n_tracked && ok; i++) {
+    for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
         const egi_tracked *t = &c->tracked[i];
-        if (t->kind != EGI_TRACK_ITERATOR) continue;
-        eg_tensor *x = egi_restore_small(c, t->name, EG_UINT8, 1, -1, m, &at), *before;
-        if (!x || check) continue;
-        before = eg_iterator_position((eg_iterator *)t->object);
-        ok = before && egi_archive_put("checkpoint_restore", former, t->name, before) && eg_iterator_restore((eg_iterator *)t->object, x);
-        if (ok) c->taken[at] = true;
+        eg_tensor *x = t->kind == EGI_TRACK_ITERATOR ? egi_restore_small(c, t->name, EG_UINT8, 1, -1, m, &at) : NULL;
+        if (x && to) ok = egi_iterator_find((eg_iterator *)t->object, x, &to[i]);
     }
-    while (!ok && --i >= 0) {
-        int64_t k = c->tracked[i].kind == EGI_TRACK_ITERATOR ? egi_archive_find(former, c->tracked[i].name) : -1;
-        if (k >= 0) eg_iterator_restore((eg_iterator *)c->tracked[i].object, former->items[k].x);
-    }
-    eg_archive_release(former);
     return ok;
+}
+// There they go, or what was found goes.
+static void egi_move_iterators(eg_checkpoint *c, egi_stand *to, bool move) {
+    for (int64_t i = 0; i < c->n_tracked; i++) {
+        if (!to[i].c) continue;
+        if (!move) { egi_stand_end(&to[i]); continue; }
+        egi_iterator_move((eg_iterator *)c->tracked[i].object, &to[i]);
+        c->taken[egi_source_find(c, c->tracked[i].name, "")] = true;
+    }
 }
 static void egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
     for (int64_t i = 0, at; i < c->n_tracked; i++) {
@@ -18683,59 +18691,71 @@ static void egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
         c->taken[at] = true;
     }
 }
-// Everything in the source that has not found its place and has one now goes there; all of it, or nothing.
-static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool restores) {
-    egi_weights w;
-    egi_misfits misfits;
-    int64_t variables, n = 0;
-    memset(&misfits, 0, sizeof misfits);
-    if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
-    bool ok = true;
-    for (int64_t i = 0; i < c->n_tracked && ok; i++)
-        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER) ok = egi_restore_slots(c, &c->tracked[i], &w, variables);
-    egi_weights_free(&w);
-    if (!ok || !egi_checkpoint_items(function, c, &w, &variables)) return false;
-    eg_tensor **values = (eg_tensor **)egi_alloc((size_t)(w.count + 1) * (sizeof *values + sizeof(int64_t)));
-    int64_t *places = (int64_t *)(void *)(values + (values ? w.count : 0));
-    if (!values) ok = egi_no_memory(function, w.count * (int64_t)sizeof *values);
-    eg_scope scope = eg_scope_begin();
-    eg_recording_pause();
-    for (; n < w.count && ok; n++) {
-        eg_tensor *here = w.items[n].x, *there;
-        values[n] = NULL;
-        places[n] = egi_source_find(c, w.items[n].name, "");
-        if (places[n] < 0 || c->taken[places[n]]) continue;
-        there = c->source->items[places[n]].x;
-        if (there->dtype != here->dtype || !egi_same_shape(there, here)) { egi_misfit_shape(&misfits, w.items[n].name, here, there); continue; }
+// The values for all variables of the list, retained, and where in the source they stand; NULL where there is none.
+static bool egi_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values, int64_t *places) {
+    for (int64_t i = 0; i < w->count; i++) {
+        eg_tensor *here = w->items[i].x, *there;
+        places[i] = egi_source_find(c, w->items[i].name, "");
+        if (places[i] < 0 || c->taken[places[i]]) continue;
+        there = c->source->items[places[i]].x;
+        if (there->dtype != here->dtype || !egi_same_shape(there, here)) { egi_misfit_shape(m, w->items[i].name, here, there); continue; }
         there = egi_to(there, egi_backend_of(there), egi_backend_of(here));
-        values[n] = there ? egi_holdable(function, there) : NULL;
-        ok = values[n] != NULL;
+        values[i] = there ? egi_holdable(w->function, there) : NULL;
+        if (!values[i]) return false;
     }
-    ok = ok && egi_restore_iterators(c, &misfits, true);
+    return true;
+}
+// Everything in the source that has not found its place and has one now goes there; all of it, or nothing: first all is found, what
+// can fail is in that.
+static bool egi_settle_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables, bool restores) {
+    egi_misfits misfits;
+    memset(&misfits, 0, sizeof misfits);
+    size_t stands = (size_t)(c->n_tracked + 1) * sizeof(egi_stand), bytes = stands + (size_t)(w->count + 1) * (sizeof(eg_tensor *) + sizeof(int64_t));
+    egi_stand *to = (egi_stand *)egi_alloc(bytes);
+    if (!to) return egi_no_memory(function, (int64_t)bytes);
+    memset((void *)to, 0, bytes);
+    int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
+    eg_tensor **values = (eg_tensor **)(void *)(places + w->count + 1);
+    bool ok = egi_find_values(c, w, &misfits, values, places) && egi_find_iterators(c, &misfits, NULL);
     egi_restore_numbers(c, &misfits, true);
     ok = egi_all_fits(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
-    ok = ok && egi_restore_iterators(c, &misfits, false);
+    ok = ok && egi_find_iterators(c, &misfits, to);
+    egi_move_iterators(c, to, ok);
     if (ok) egi_restore_numbers(c, &misfits, false);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < w->count; i++) {
         if (!values[i]) continue;
-        if (ok) { egi_take(w.items[i].x, values[i]); c->taken[places[i]] = true; egi_arrived++; }
+        if (ok) { egi_take(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_arrived++; }
         egi_object_release(&values[i]->object);
     }
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
-        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0) egi_settle_slots(c, &c->tracked[i], &w, variables, restores);
-    eg_recording_unpause();
-    eg_scope_end(scope);
-    egi_free(values);
+        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0) egi_settle_slots(c, &c->tracked[i], w, variables, restores);
+    egi_free(to);
+    return ok;
+}
+static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool restores) {
+    egi_weights w;
+    int64_t variables;
+    if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
+    bool ok = egi_make_slots(c, &w, variables);
     egi_weights_free(&w);
+    if (ok && (ok = egi_checkpoint_items(function, c, &w, &variables)) != false) {
+        eg_scope scope = eg_scope_begin();
+        eg_recording_pause();
+        ok = egi_settle_all(function, c, &w, variables, restores);
+        eg_recording_unpause();
+        eg_scope_end(scope);
+        egi_weights_free(&w);
+    }
+    if (!ok) { egi_unmake_slots(c); return false; }
     bool left = false;
-    for (int64_t i = 0; i < c->source->count && ok; i++) {
+    for (int64_t i = 0; i < c->source->count; i++) {
         left = left || !c->taken[i];
         if (!c->taken[i]) continue;
         eg_release(c->source->items[i].x);                           // its name is all that is still asked for
         c->source->items[i].x = NULL;
     }
-    if (ok) egi_wait(c, left);
-    return ok;
+    egi_wait(c, left);
+    return true;
 }
 // A weight was made: perhaps a checkpoint of this thread has been waiting for it.
 static bool egi_restore_arrival(void) {
@@ -18762,7 +18782,7 @@ static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_tra
     char *copy = egi_copy_string(name, "");
     if (!copy || !egi_grow(&list, &c->capacity, c->n_tracked + 1, sizeof *c->tracked)) { egi_free(copy); return egi_no_memory(function, 0); }
     c->tracked = (egi_tracked *)list;
-    egi_tracked t = { kind, copy, object };
+    egi_tracked t = { kind, copy, object, 0 };
     c->tracked[c->n_tracked++] = t;
     if (kind == EGI_TRACK_VARIABLE) eg_retain((eg_tensor *)object);
     else if (kind == EGI_TRACK_LAYER) eg_layer_retain((eg_layer *)object);
@@ -19016,8 +19036,9 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     if (!known) egi_file_fail("checkpoint_restore", full, -1, "there is no such .safetensors or .npz file");
     const char *version = eg_archive_text(a, "eager_checkpoint"), *counter = eg_archive_text(a, "save_counter");
     double number = 0;
-    bool ok = a && egi_checkpoint_build(c);
+    bool ok = a != NULL;
     if (ok && version && strcmp(version, "1") != 0) ok = egi_file_fail("checkpoint_restore", full, -1, "a checkpoint of version %.20s; this library reads version 1", version);
+    ok = ok && egi_checkpoint_build(c);
     bool *taken = ok ? (bool *)egi_alloc((size_t)a->count + 1) : NULL, *former_taken = c->taken;
     char *former_path = c->source_path;
     if (ok && !taken) ok = egi_no_memory("checkpoint_restore", a->count);

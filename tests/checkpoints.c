@@ -430,6 +430,50 @@ TEST(back_to_a_checkpoint_from_before_the_first_step) {
     eg_release(v);
     eg_release(untracked);
 }
+// A file with slots for variables that have none yet, and something that does not fit: nothing of it is left behind.
+TEST(a_failed_restore_leaves_no_slots) {
+    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "v"), *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "w"), *g[2];
+    eg_tensor *both[2] = { v, w };
+    int64_t step = 1;
+    g[0] = eg_ones(EG_FLOAT32, EG_SHAPE(3));
+    g[1] = eg_ones(EG_FLOAT32, EG_SHAPE(2));
+    eg_dataset *d = numbers();
+    for (int turn = 0; turn < 4; turn++) {                                // 0 writes the file; then a shape, an iterator and a number do not fit
+        eg_optimizer *adam = eg_adam();
+        eg_iterator *it = eg_iterator_new(d);
+        eg_dataset *shorter = eg_dataset_take(eg_dataset_retain(d), 1);
+        eg_iterator *other = eg_iterator_new(shorter);
+        eg_tensor *u = eg_variable(eg_zeros(EG_FLOAT32, turn == 1 ? EG_SHAPE(5) : EG_SHAPE(4)), "u"), *x[EG_MAX_COMPONENTS];
+        eg_checkpoint *c = eg_checkpoint_new();
+        CHECK(eg_apply_gradients(adam, g, both, turn ? 1 : 2));           // slots of w are not there when it is restored
+        CHECK(eg_iterator_next(it, x) == EG_NEXT && (turn || eg_iterator_next(it, x) == EG_NEXT));
+        CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track(c, "w", w) && eg_checkpoint_track_optimizer(c, "adam", adam) &&
+              eg_checkpoint_track_iterator(c, "it", it) && eg_checkpoint_track_iterator(c, "z", turn == 2 ? other : it) && eg_checkpoint_track(c, "u", u) &&
+              (turn == 3 ? eg_checkpoint_track(c, "step", u) : eg_checkpoint_track_number(c, "step", &step)));
+        if (turn == 0) CHECK(eg_checkpoint_save(c, test_temp("slots")));
+        else {
+            eg_tensor *before = eg_iterator_position(it), *v_before = eg_read(v), *w_before = eg_read(w);
+            int64_t live = eg_memory().live_tensors;
+            CHECK_INT(eg_optimizer_state(adam, NULL, 0), 4);
+            CHECK_ERROR(eg_checkpoint_restore(c, test_temp("slots-1")), turn == 2 ? EG_ERROR_STATE : EG_ERROR_SHAPE, turn == 1 ? "'u'" : turn == 2 ? "another pipeline" : "'step'");
+            CHECK_INT(eg_memory().live_tensors, live);
+            CHECK_INT(eg_optimizer_state(adam, NULL, 0), 4);
+            CHECK_INT(eg_optimizer_steps(adam), 1);
+            CHECK_SAME(eg_iterator_position(it), before, 0);
+            CHECK_SAME(v, v_before, 0);
+            CHECK_SAME(w, w_before, 0);
+        }
+        eg_checkpoint_release(c);
+        eg_iterator_release(it);
+        eg_iterator_release(other);
+        eg_dataset_release(shorter);
+        eg_optimizer_release(adam);
+        eg_release(u);
+    }
+    eg_dataset_release(d);
+    eg_release(v);
+    eg_release(w);
+}
 TEST(iterators_go_back_when_another_cannot) {
     eg_dataset *d = numbers();
     eg_iterator *a = eg_iterator_new(d), *b = eg_iterator_new(d);
