@@ -2098,6 +2098,9 @@ struct eg_backend {
     bool (*kernel[EGI_KERNELS])(eg_backend *b, const egi_args *args);            // false with an error raised
     bool (*synchronize)(eg_backend *b);                     // waits for its work; false with an error it only now knows of. NULL: none
     void (*trim)(eg_backend *b);                            // gives cached memory back. NULL: there is none
+    // n runs of EGI_UPDATE by one rule at once; clipnorm > 0: the gradients are scaled to that global norm first. What can lack
+    // memory comes before anything is changed. NULL: they run one by one.
+    bool (*updates)(eg_backend *b, const egi_args *args, int64_t n, double clipnorm);
 };
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's.
 EAGER_API bool egi_backend_register(eg_backend *backend);
@@ -5837,7 +5840,7 @@ static eg_backend egi_cpu = {
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
     { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
       egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite },
-    NULL, NULL
+    NULL, NULL, NULL
 };
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
 EAGER_API const egi_op *egi_elementwise_rows(void) { return egi_elementwise_ops; }
@@ -9593,24 +9596,50 @@ static bool egi_prepare(eg_optimizer *opt, egi_prepared *p) {
     }
     return ok;
 }
-static bool egi_launch_update(eg_optimizer *opt, const egi_prepared *p, eg_tensor *rate, eg_tensor *steps) {
-    egi_update_parameters parameters = { opt->rule, opt->options };
-    egi_args args;
-    memset(&args, 0, sizeof args);
-    args.in[0] = p->variable;
-    args.in[1] = p->gradient;
-    args.in[2] = rate;
-    args.in[3] = steps;
-    for (int k = 0; k < egi_rules[opt->rule].slots; k++) args.in[4 + k] = opt->slots[p->slots].slot[k];
-    for (int k = 0; k <= egi_rules[opt->rule].slots; k++) args.out[k] = p->out[k];
-    args.parameters = &parameters;
-    if (p->variable->size && !egi_launch(egi_backend_of(p->variable), EGI_UPDATE, &args)) return false;
-    if (!egi_this.trap) return true;
+// What one launch updates, and with what.
+static void egi_update_args(const eg_optimizer *opt, const egi_prepared *p, const egi_update_parameters *parameters, eg_tensor *rate, eg_tensor *steps, egi_args *args) {
+    memset(args, 0, sizeof *args);
+    args->in[0] = p->variable;
+    args->in[1] = p->gradient;
+    args->in[2] = rate;
+    args->in[3] = steps;
+    for (int k = 0; k < egi_rules[opt->rule].slots; k++) args->in[4 + k] = opt->slots[p->slots].slot[k];
+    for (int k = 0; k <= egi_rules[opt->rule].slots; k++) args->out[k] = p->out[k];
+    args->parameters = parameters;
+}
+static bool egi_update_passes_trap(const eg_optimizer *opt, const egi_prepared *p) {
     eg_tensor *in[2 + EGI_MAX_SLOTS];
+    int slots = egi_rules[opt->rule].slots;
+    if (!egi_this.trap) return true;
     in[0] = p->variable;
     in[1] = p->gradient;
-    for (int k = 0; k < egi_rules[opt->rule].slots; k++) in[2 + k] = opt->slots[p->slots].slot[k];
-    return egi_trap_passes(opt->name, in, 2 + egi_rules[opt->rule].slots, p->out, 1 + egi_rules[opt->rule].slots);
+    for (int k = 0; k < slots; k++) in[2 + k] = opt->slots[p->slots].slot[k];
+    return egi_trap_passes(opt->name, in, 2 + slots, p->out, 1 + slots);
+}
+// The device of all these variables, if it updates them all at once.
+static eg_backend *egi_updates_at_once(const egi_prepared *p, int n) {
+    eg_backend *b = NULL;
+    for (int i = 0; i < n; i++) {
+        if (!p[i].gradient) continue;
+        if (b && egi_backend_of(p[i].variable) != b) return NULL;
+        b = egi_backend_of(p[i].variable);
+    }
+    return b && b->updates && !egi_this.trap ? b : NULL;
+}
+static bool egi_launch_updates(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate, eg_tensor *steps) {
+    egi_update_parameters parameters = { opt->rule, opt->options };
+    egi_args one, *all = at_once ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
+    int64_t count = 0;
+    bool ok = !at_once || all || egi_no_memory("apply_gradients", n * (int64_t)sizeof *all);
+    for (int i = 0; i < n && ok; i++) {
+        if (!p[i].gradient) continue;
+        egi_update_args(opt, &p[i], &parameters, rate, steps, all ? &all[count++] : &one);
+        if (all) continue;
+        ok = (!p[i].variable->size || egi_launch(egi_backend_of(p[i].variable), EGI_UPDATE, &one)) && egi_update_passes_trap(opt, &p[i]);
+    }
+    if (ok && count) ok = at_once->updates(at_once, all, count, opt->options.global_clipnorm);
+    egi_free(all);
+    return ok;
 }
 EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
     int given = 0;
@@ -9652,12 +9681,13 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     }
     if (ok && update) {
         for (int i = 0; i < n; i++) list[i] = p[i].gradient;
-        ok = egi_clip_gradients(opt, list, n);
+        eg_backend *at_once = egi_updates_at_once(p, n);
+        ok = (at_once && opt->options.global_clipnorm > 0) || egi_clip_gradients(opt, list, n);         // the launch clips, or this does
         steps = ok ? (eg_add)(opt->steps, eg_integer(1)) : NULL;
         rate = steps ? egi_current_rate(opt) : NULL;
         ok = rate != NULL;
         for (int i = 0; i < n && ok; i++) if ((p[i].gradient = list[i])) ok = egi_prepare(opt, &p[i]);
-        for (int i = 0; i < n && ok; i++) if (p[i].gradient) ok = egi_launch_update(opt, &p[i], rate, steps);
+        ok = ok && egi_launch_updates(opt, p, n, at_once, rate, steps);
         for (int i = 0; i < n && ok; i++) {
             if (!p[i].gradient) continue;
             egi_take(p[i].variable, p[i].out[0]);

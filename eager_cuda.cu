@@ -1607,31 +1607,55 @@ static bool egi_gpu_run_random(eg_backend *b, const egi_args *args) {
     return egi_gpu_launched(g, args);
 }
 
-// The rate and the step are read by the kernel where they live on its device, and sent along where they do not. Thread 0 of each
-// block makes the rule's scalars of them.
-typedef struct egi_gpu_update { int64_t n; eg_optimizer_options options; double rate; int64_t step; const double *rate_at; const int64_t *step_at; const void *in[5]; void *out[4]; } egi_gpu_update;
+// All variables of an optimizer are updated together: a launch has a table of up to EGI_GPU_ROWS of them, each cut into chunks, a
+// block a chunk. The rate and the step are read by the kernel where they live on its device, and sent along where they do not.
+// Thread 0 of each block makes the rule's scalars of them.
+enum { EGI_GPU_ROWS = 40 };
+typedef struct egi_gpu_update_row { int64_t n, first; const void *in[5]; void *out[4]; } egi_gpu_update_row;      // first: its first block
+typedef struct egi_gpu_update {
+    eg_optimizer_options options;
+    double rate;
+    int64_t step, chunk;
+    const double *rate_at, *scale;               // scale: what clipping leaves of the gradients, or NULL
+    const int64_t *step_at;
+    double *parts;                               // sums of squares, a block each
+    int rows;
+    egi_gpu_update_row row[EGI_GPU_ROWS];
+} egi_gpu_update;
+static_assert(sizeof(egi_gpu_update) <= 4096, "more than a kernel's parameters hold");
+// Which row is this block's, and which of its elements.
+static __device__ __forceinline__ int egi_gpu_update_chunk(const egi_gpu_update &p, int64_t *begin, int64_t *end) {
+    int r = 0;
+    while (r + 1 < p.rows && blockIdx.x >= p.row[r + 1].first) r++;
+    *begin = (blockIdx.x - p.row[r].first) * p.chunk;
+    *end = *begin + p.chunk < p.row[r].n ? *begin + p.chunk : p.row[r].n;
+    return r;
+}
 #define EGI_GPU_RULE(name, slots, scalars, body) \
     static __global__ void EGI_PASTE(EGI_PASTE(EGI_V, _gpu_update_), name)(egi_gpu_update p) { \
         EGI_SHARED(EGI_T, k, 8); \
         if (threadIdx.x == 0) { \
             double s[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, rate = p.rate_at ? *p.rate_at : p.rate; \
             egi_scalars_##name(&p.options, rate, (double)(p.step_at ? *p.step_at : p.step), s); \
+            s[6] = p.scale ? *p.scale : 1; \
             s[7] = rate * p.options.weight_decay; \
             for (int i = 0; i < 8; i++) k[i] = (EGI_T)s[i]; \
         } \
         EGI_BARRIER(); \
-        const EGI_T k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3], k4 = k[4], k5 = k[5], decay = k[7]; \
+        const EGI_T k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3], k4 = k[4], k5 = k[5], scale = k[6], decay = k[7]; \
         (void)k0; (void)k1; (void)k2; (void)k3; (void)k4; (void)k5; \
-        EGI_GPU_EACH(i, p.n) { \
-            EGI_T w = ((const EGI_T *)p.in[0])[i], g = ((const EGI_T *)p.in[1])[i], s0 = slots > 0 ? ((const EGI_T *)p.in[2])[i] : 0, \
-                  s1 = slots > 1 ? ((const EGI_T *)p.in[3])[i] : 0, s2 = slots > 2 ? ((const EGI_T *)p.in[4])[i] : 0; \
+        int64_t begin, end; \
+        const egi_gpu_update_row &row = p.row[egi_gpu_update_chunk(p, &begin, &end)]; \
+        for (int64_t i = begin + threadIdx.x; i < end; i += EGI_GPU_THREADS) { \
+            EGI_T w = ((const EGI_T *)row.in[0])[i], g = EGI_MUL(((const EGI_T *)row.in[1])[i], scale), s0 = slots > 0 ? ((const EGI_T *)row.in[2])[i] : 0, \
+                  s1 = slots > 1 ? ((const EGI_T *)row.in[3])[i] : 0, s2 = slots > 2 ? ((const EGI_T *)row.in[4])[i] : 0; \
             (void)s0; (void)s1; (void)s2; \
             w = EGI_SUB(w, EGI_MUL(w, decay)); \
             body \
-            ((EGI_T *)p.out[0])[i] = w; \
-            if (slots > 0) ((EGI_T *)p.out[1])[i] = s0; \
-            if (slots > 1) ((EGI_T *)p.out[2])[i] = s1; \
-            if (slots > 2) ((EGI_T *)p.out[3])[i] = s2; \
+            ((EGI_T *)row.out[0])[i] = w; \
+            if (slots > 0) ((EGI_T *)row.out[1])[i] = s0; \
+            if (slots > 1) ((EGI_T *)row.out[2])[i] = s1; \
+            if (slots > 2) ((EGI_T *)row.out[3])[i] = s2; \
         } \
     }
 #define EGI_V egi_f32
@@ -1644,31 +1668,94 @@ EGI_UPDATE_TABLE(EGI_GPU_RULE)
 EGI_UPDATE_TABLE(EGI_GPU_RULE)
 #undef EGI_V
 #undef EGI_T
-#define EGI_GPU_RULE_ROW(name, slots, scalars, body) { slots, egi_f32_gpu_update_##name, egi_f64_gpu_update_##name },
-static const struct { int slots; void (*f32)(egi_gpu_update p), (*f64)(egi_gpu_update p); } egi_gpu_rules[] = { EGI_UPDATE_TABLE(EGI_GPU_RULE_ROW) };
-static bool egi_gpu_run_update(eg_backend *b, const egi_args *args) {
+// The global norm: each block's sum of squares, then all of them in their order.
+static __device__ double egi_gpu_block_sum(double *s, double own) {
+    const int t = (int)threadIdx.x;
+    s[t] = own;
+    for (int h = EGI_GPU_THREADS / 2; h > 0; h /= 2) {
+        EGI_BARRIER();
+        if (t < h) s[t] += s[t + h];
+    }
+    return s[0];                                 // thread 0's to read
+}
+template <class T> static __global__ void egi_gpu_update_squares(egi_gpu_update p) {
+    EGI_SHARED(double, s, EGI_GPU_THREADS);
+    int64_t begin, end;
+    const T *g = (const T *)p.row[egi_gpu_update_chunk(p, &begin, &end)].in[1];
+    double sum = 0;
+    for (int64_t i = begin + threadIdx.x; i < end; i += EGI_GPU_THREADS) sum += (double)g[i] * (double)g[i];
+    sum = egi_gpu_block_sum(s, sum);
+    if (threadIdx.x == 0) p.parts[blockIdx.x] = sum;
+}
+static __global__ void egi_gpu_update_scale(const double *parts, int64_t n, double most, double *scale) {
+    EGI_SHARED(double, s, EGI_GPU_THREADS);
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < n; i += EGI_GPU_THREADS) sum += parts[i];
+    sum = egi_gpu_block_sum(s, sum);
+    if (threadIdx.x == 0) *scale = sqrt(sum) <= most ? 1 : most / sqrt(sum);           // NaN stays NaN
+}
+typedef void egi_gpu_update_kernel(egi_gpu_update p);
+#define EGI_GPU_RULE_ROW(name, slots, scalars, body) { slots, { egi_f32_gpu_update_##name, egi_f64_gpu_update_##name } },
+static const struct { int slots; egi_gpu_update_kernel *kernel[2]; } egi_gpu_rules[] = { EGI_UPDATE_TABLE(EGI_GPU_RULE_ROW) };
+// Runs a kernel over all variables of float32, then another over all of float64; p->parts moves on.
+static void egi_gpu_update_tables(egi_gpu *g, const egi_args *args, int64_t n, int slots, egi_gpu_update *p, egi_gpu_update_kernel *const *kernel) {
+    for (int wide = 0; wide < 2; wide++) {
+        int64_t blocks = 0;
+        p->rows = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const egi_args *a = &args[i];
+            if (a->in[0]->dtype == (wide ? EG_FLOAT64 : EG_FLOAT32) && a->in[0]->size) {
+                egi_gpu_update_row *r = &p->row[p->rows++];
+                r->n = a->in[0]->size;
+                r->first = blocks;
+                r->in[0] = a->in[0]->data;
+                r->in[1] = a->in[1]->data;
+                for (int k = 0; k < slots; k++) r->in[2 + k] = a->in[4 + k]->data;
+                for (int k = 0; k <= slots; k++) r->out[k] = a->out[k]->data;
+                blocks += egi_gpu_ceil(r->n, p->chunk);
+            }
+            if (!p->rows || (p->rows < EGI_GPU_ROWS && i < n - 1)) continue;
+            EGI_LAUNCH_WITH_BARRIERS(kernel[wide], blocks, EGI_GPU_THREADS, g->compute, *p);
+            if (p->parts) p->parts += blocks;
+            p->rows = 0;
+            blocks = 0;
+        }
+    }
+}
+static bool egi_gpu_updates(eg_backend *b, const egi_args *args, int64_t n, double clipnorm) {
+    static egi_gpu_update_kernel *const squares[2] = { egi_gpu_update_squares<float>, egi_gpu_update_squares<double> };
     egi_gpu *g = egi_gpu_enter(b);
     const egi_update_parameters *u = (const egi_update_parameters *)args->parameters;
-    const eg_tensor *w = args->in[0], *rate = args->in[2], *step = args->in[3];
+    const eg_tensor *rate = args->in[2], *step = args->in[3];
     int slots = egi_gpu_rules[u->rule].slots;
+    int64_t all = 0, blocks = 0;
     egi_gpu_update p;
     memset(&p, 0, sizeof p);
-    p.n = w->size;
     p.options = u->options;
     if (rate->buffer->backend == b) p.rate_at = (const double *)(const void *)rate->data;
     else if (!egi_gpu_number(rate, &p.rate, 8)) return false;
     if (step->buffer->backend == b) p.step_at = (const int64_t *)(const void *)step->data;
     else if (!egi_gpu_number(step, &p.step, 8)) return false;
     egi_gpu_enter(b);                            // reading may have gone to another device
-    p.in[0] = w->data;
-    p.in[1] = args->in[1]->data;
-    for (int i = 0; i < slots; i++) p.in[2 + i] = args->in[4 + i]->data;
-    for (int i = 0; i <= slots; i++) p.out[i] = args->out[i]->data;
-    int64_t blocks = egi_gpu_min(egi_gpu_blocks(p.n), g->multiprocessors * 16);      // the scalars are made once a block
-    EGI_LAUNCH_WITH_BARRIERS((w->dtype == EG_FLOAT32 ? egi_gpu_rules[u->rule].f32 : egi_gpu_rules[u->rule].f64), blocks, EGI_GPU_THREADS, g->compute, p);
+    for (int64_t i = 0; i < n; i++) all += args[i].in[0]->size;
+    p.chunk = egi_gpu_max(EGI_GPU_THREADS * 4, egi_gpu_ceil(all, g->multiprocessors * 16));          // the scalars are made once a block
+    double *parts = NULL;
+    if (clipnorm > 0) {
+        for (int64_t i = 0; i < n; i++) blocks += egi_gpu_ceil(args[i].in[0]->size, p.chunk);
+        if (!(parts = (double *)egi_gpu_workspace(g, "apply_gradients", (blocks + 1) * 8))) return false;
+        p.parts = parts + 1;
+        egi_gpu_update_tables(g, args, n, 0, &p, squares);
+        EGI_LAUNCH_WITH_BARRIERS(egi_gpu_update_scale, 1, EGI_GPU_THREADS, g->compute, (const double *)parts + 1, blocks, clipnorm, parts);
+        p.parts = NULL;
+        p.scale = parts;
+    }
+    egi_gpu_update_tables(g, args, n, slots, &p, egi_gpu_rules[u->rule].kernel);
+    if (parts) egi_gpu_deallocate(b, parts, (blocks + 1) * 8);
+    if (g->dead) return egi_gpu_fail(g, "apply_gradients", cudaSuccess);
     EGI_GPU_TRY(g, "apply_gradients", cudaGetLastError());
     return true;
 }
+static bool egi_gpu_run_update(eg_backend *b, const egi_args *args) { return egi_gpu_updates(b, args, 1, 0); }
 
 template <class T> static __global__ void egi_gpu_count_nonfinite(int64_t n, const T *x, unsigned long long *count) {
     unsigned long long mine = 0;
@@ -1741,6 +1828,7 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     for (int k = 0; k < EGI_KERNELS; k++) g->backend.kernel[k] = egi_gpu_kernels[k];
     g->backend.synchronize = egi_gpu_synchronize;
     g->backend.trim = egi_gpu_trim;
+    g->backend.updates = egi_gpu_updates;
     return cudaSuccess;
 }
 static void egi_gpu_unmake(egi_gpu *g) {

@@ -415,6 +415,45 @@ TEST(cuda_optimizers) {
                 if (d > (wide ? 1e-12 : 2e-6) && test_fail(__FILE__, __LINE__, "an optimizer")) printf("    number %d differs by %g\n", i, d);
             }
 }
+// Many variables at once, more than one launch's table holds, of sizes around a chunk's, of both dtypes, some without a gradient;
+// with clipping by the global norm, which one launch more measures.
+static void step_many(int which, double clip, int n, eg_tensor **result) {
+    eg_tensor *v[100], *g[100];
+    eg_optimizer_options o;
+    memset(&o, 0, sizeof o);
+    o.global_clipnorm = clip;
+    eg_optimizer *opt = clip > 0 ? (which ? (eg_adam)(o) : (eg_sgd)(o)) : made_optimizer(which);
+    for (int i = 0; i < n; i++) {
+        eg_seed((uint64_t)i + 1);
+        v[i] = eg_variable(eg_random_normal(EG_SHAPE(i == 50 ? 0 : i % 7 == 6 ? 3000 + i : 1 + 13 * (i % 5)), .dtype = i % 3 == 2 ? EG_FLOAT64 : EG_FLOAT32), "v");
+    }
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < n; i++) g[i] = i % 11 == 10 ? NULL : eg_sub(eg_mul(v[i], 0.5), 0.1);
+        CHECK(eg_apply_gradients(opt, g, v, n));
+    }
+    for (int i = 0; i < n; i++) {
+        result[i] = eg_cpu(eg_add(v[i], 0));
+        eg_release(v[i]);
+    }
+    eg_optimizer_release(opt);
+}
+TEST(cuda_optimizers_of_many_variables) {
+    static const double clips[] = { 0, 0.5, 1e6 };
+    for (int which = 0; which < 14; which++)
+        for (int c = 0; c < (which < 2 ? 3 : 1); c++) {
+            EG_SCOPE;
+            eg_tensor *result[2][100];
+            for (int d = 0; d < 2; d++) {
+                eg_set_device(d ? test_device() : "cpu:0");
+                step_many(which, clips[c], 100, result[d]);
+            }
+            for (int i = 0; i < 100; i++) {
+                int64_t at;
+                double d = worst(eg_data(result[1][i]), eg_data(result[0][i]), eg_dtype_of(result[0][i]), eg_size(result[0][i]), &at);
+                if (d > 3e-6 && test_fail(__FILE__, __LINE__, "an optimizer of many")) printf("    number %d, clip %g, variable %d differs by %g\n", which, clips[c], i, d);
+            }
+        }
+}
 TEST(cuda_nonfinite) {
     eg_tensor *x = eg_constant(EG_SHAPE(3), 1, 0, 2);
     eg_trap_nonfinite(true);

@@ -98,6 +98,38 @@ TEST(host_work_waits_until_it_is_read) {
     CHECK_INT(eg_memory().host_copies, copies);
     CHECK_NEAR(eg_item(eg_index(eg_log(x), 0)), 100 * log(2.0), 1e-3);
 }
+// All variables of an optimizer are updated by one launch, clipping by two more; and where there is no memory, none is changed.
+TEST(host_an_optimizer_updates_at_once) {
+    for (int clip = 0; clip < 2; clip++) {
+        eg_tensor *v[30], *g[30];
+        eg_optimizer *opt = clip ? eg_adam(.global_clipnorm = 0.1) : eg_adam();
+        for (int i = 0; i < 30; i++) {
+            v[i] = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(100 + i), 1), "v");
+            g[i] = eg_full(EG_FLOAT32, EG_SHAPE(100 + i), 2);
+        }
+        CHECK(eg_apply_gradients(opt, g, v, 30));            // makes the slots
+        int64_t launches = cuda_host_launches;
+        CHECK(eg_apply_gradients(opt, g, v, 30));
+        CHECK_INT(cuda_host_launches - launches, clip ? 4 : 2);          // and one counts the steps
+        float before = *(const float *)eg_data(v[29]);
+        eg_tensor *held[30];
+        for (int i = 0; i < 30; i++) held[i] = eg_read(v[i]);            // their buffers are shared: each update needs a fresh one
+        for (int at = 1, ok = 0; at < 200 && !ok; at++) {
+            eg_memory_trim();
+            cuda_host_malloc_fails = 2;
+            cuda_host_malloc_fail_at = at;
+            ok = eg_apply_gradients(opt, g, v, 30);
+            cuda_host_malloc_fail_at = 0;
+            if (ok) CHECK(at > 30);
+            else CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+            eg_error_clear();
+            for (int i = 0; i < 30; i++) CHECK(ok ? *(const float *)eg_data(v[i]) < before : *(const float *)eg_data(v[i]) == before);
+            CHECK_INT(eg_optimizer_steps(opt), ok ? 3 : 2);
+        }
+        for (int i = 0; i < 30; i++) { CHECK_NEAR(*(const float *)eg_data(held[i]), before, 0); eg_release(v[i]); }
+        eg_optimizer_release(opt);
+    }
+}
 
 // A device whose context is lost stays so: that needs a process of its own.
 TEST(host_child_that_loses_its_device) {
