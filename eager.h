@@ -1108,7 +1108,7 @@ EAGER_API void eg_layer_set_trainable(eg_layer *layer, bool trainable);    // of
 EAGER_API bool eg_layer_trainable(eg_layer *layer);
 EAGER_API const char *eg_layer_name(eg_layer *layer);
 EAGER_API bool eg_layer_set_name(eg_layer *layer, const char *name);
-// Of inputs as it was built for, or first called with; -1 is free. Rank -1: not known yet.
+// Of inputs as it was built for, or first called with (then the batch is free); -1 is free. Rank -1: not known yet.
 EAGER_API eg_shape eg_layer_output_shape(eg_layer *layer);
 // The layers it is made of (borrowed), at most capacity; returns how many there are.
 EAGER_API int eg_layer_layers(eg_layer *layer, eg_layer **layers, int capacity);
@@ -1209,7 +1209,7 @@ EAGER_API eg_tensor *eg_squared_hinge(eg_tensor *labels, eg_tensor *predictions)
 EAGER_API eg_tensor *eg_categorical_hinge(eg_tensor *labels, eg_tensor *predictions);                 // max(1 + largest wrong score - right score, 0), y one-hot
 EAGER_API eg_tensor *eg_cosine_similarity(eg_tensor *labels, eg_tensor *predictions);                 // -cos of the angle between the two along the last axis
 EAGER_API eg_tensor *eg_dice(eg_tensor *labels, eg_tensor *predictions);                              // 1 - 2 |y p| / (|y| + |p|), an example's elements together
-// Cross entropies take logits; probabilities where the name says so. Sparse: labels (N...) are class numbers for (N..., C).
+// Cross entropies take logits, and refuse what comes from eg_softmax or eg_sigmoid; probabilities where the name says so. Sparse: labels (N...) are class numbers for (N..., C).
 EAGER_API eg_tensor *eg_binary_crossentropy(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_binary_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_categorical_crossentropy(eg_tensor *labels, eg_tensor *predictions);
@@ -1315,7 +1315,7 @@ typedef struct eg_iterator eg_iterator;
 // What a model learns by. It takes over the references to the optimizer and the metrics, also where it fails.
 // eg_compile(model, eg_adam(), eg_huber, metric, ...); C++: (model, optimizer, loss, metrics, n). Compiling again replaces all of it.
 // The loss gets (labels, predictions) and returns their mean, or one value an example (which sample and class weights need of a
-// function of your own). Where it is eg_binary_crossentropy, on logits, metrics are given sigmoid(predictions).
+// function of your own). Where it is a binary cross entropy on logits, metrics are given sigmoid(predictions).
 EAGER_API bool eg_compile(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n);
 
 // What was learned: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
@@ -2229,6 +2229,7 @@ typedef struct egi_context {
     struct egi_layer_run *layer;        // the layer that is called now (28)
     int at_line;
     int64_t epoch, batch;               // of a training run, from 1: errors say where
+    const char *hint;                   // what a wrong shape may come from; NULL: nobody has an idea
     eg_backend *backend;
     eg_precision precision;
     eg_random_state random;
@@ -2473,6 +2474,10 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     int length = snprintf(full, sizeof full, "%s", text);
     if (egi_this.layer && length >= 0) {
         egi_layer_mark(full, sizeof full);
+        length = (int)strlen(full);
+    }
+    if (egi_this.hint && code == EG_ERROR_SHAPE && length >= 0 && length < (int)sizeof full) {
+        snprintf(full + length, sizeof full - (size_t)length, "; %s", egi_this.hint);
         length = (int)strlen(full);
     }
     if ((egi_this.batch > 0 || egi_this.epoch > 0) && length >= 0) {
@@ -2938,6 +2943,15 @@ static EGI_COLD const char *egi_show(eg_shape shape) {
     int at = snprintf(text, EGI_TEXT, "[");
     for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
         at += snprintf(text + at, (size_t)(EGI_TEXT - at), i ? ", %lld" : "%lld", (long long)shape.dims[i]);
+    snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
+    return text;
+}
+// "[?, 3]": where -1 is a dimension that is free.
+static EGI_COLD const char *egi_show_free(eg_shape shape) {
+    char *text = egi_text_buffer();
+    int at = snprintf(text, EGI_TEXT, "[");
+    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
+        at += shape.dims[i] < 0 ? snprintf(text + at, (size_t)(EGI_TEXT - at), i ? ", ?" : "?") : snprintf(text + at, (size_t)(EGI_TEXT - at), i ? ", %lld" : "%lld", (long long)shape.dims[i]);
     snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
     return text;
 }
@@ -5640,7 +5654,7 @@ static bool egi_cpu_softmax(eg_backend *b, const egi_args *args) {
     return true;
 }
 // Indices as int64, checked against [0, limit); NULL with an error. Freed by egi_free.
-static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit) {
+static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes) {
     int64_t *index = (int64_t *)egi_alloc((size_t)(x->size ? x->size : 1) * sizeof *index);
     if (!index) { egi_no_memory(name, x->size * 8); return NULL; }
     egi_convert(x->dtype, x->data, EG_INT64, index, x->size);
@@ -5649,8 +5663,8 @@ static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t li
             int64_t rest = i, value = index[i];
             eg_shape at = { x->rank, { 0 } };
             for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
-            egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld at position %s of %s is out of range [0, %lld)", name, (long long)value, egi_show(at),
-                     egi_describe(x), (long long)limit);
+            egi_fail(EG_ERROR_INDEX, classes ? "eg_%s: label %lld at position %s of %s is none of the %lld classes, which count from 0" : "eg_%s: index %lld at position %s of %s is out of range [0, %lld)",
+                     name, (long long)value, egi_show(at), egi_describe(x), (long long)limit);
             egi_free(index);
             return NULL;
         }
@@ -5658,7 +5672,7 @@ static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t li
 }
 static bool egi_cpu_sparse_xent(eg_backend *b, const egi_args *args) {
     const eg_tensor *labels = args->in[0], *x = args->in[1];
-    int64_t n = x->dims[x->rank - 1], *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n);
+    int64_t n = x->dims[x->rank - 1], *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n, true);
     (void)b;
     if (!label) return false;
     if (x->dtype == EG_FLOAT32)
@@ -5742,7 +5756,7 @@ static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *indices = args->in[1];
     char *to = args->out[0]->data;
-    int64_t *index = egi_cpu_indices(p->name, indices, p->rows);
+    int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
     int64_t row = p->inner * egi_dtypes[x->dtype].size;
     (void)b;
     if (!index) return false;
@@ -5770,7 +5784,7 @@ static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
 static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *indices = args->in[1];
-    int64_t *index = egi_cpu_indices(p->name, indices, p->rows);
+    int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
     (void)b;
     if (!index) return false;
     memset(args->out[0]->data, 0, (size_t)(args->out[0]->size * egi_dtypes[args->out[0]->dtype].size));
@@ -10305,7 +10319,9 @@ EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_
     w.visit = egi_visit_path;
     w.wanted = i;
     if (i < 0 || egi_walk_from(&w, l)) {
-        egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weight %d", l->name, i);
+        int count = eg_layer_weights(l, NULL, 0);
+        if (!count) egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weights%s", l->name, l->built ? "" : " yet; eg_layer_build or its first call makes them");
+        else egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weight %d; it has %d, from 0 to %d", l->name, i, count, count - 1);
         return NULL;
     }
     snprintf(text, capacity, "%s", w.path);
@@ -10506,11 +10522,11 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
         return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; %s takes %s%d", n, t->class_name, n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
     if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
         return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)", t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "",
-                        egi_show(*in), in->rank);
+                        egi_show_free(*in), in->rank);
     const eg_shape *given = &l->config.o.input_shape;
     bool fits = !given->rank || in->rank == given->rank + 1;
     for (int i = 0; i < given->rank && fits; i++) fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];
-    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the input %s is not the batch of %s that .input_shape promised", egi_show(*in), egi_show(*given));
+    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the input %s is not the batch of %s that .input_shape promised", egi_show_free(*in), egi_show_free(*given));
     eg_shape out = *in;
     if (t->n_in < 0) return t->shape(l, in, n, &out);
     if (!l->built || !(t->flags & EGI_FIXED_LAST)) return true;
@@ -10518,14 +10534,22 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     int axis = egi_layer_axis(l), a = axis < 0 ? axis + in->rank : axis, b = axis < 0 ? axis + first->rank : axis;
     int64_t now = a >= 0 && a < in->rank ? in->dims[a] : -1, built = first->dims[b];
     return now < 0 || now == built ||
-           egi_fail(EG_ERROR_SHAPE, "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)", egi_show(*first), egi_show(*in),
+           egi_fail(EG_ERROR_SHAPE, "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)", egi_show_free(*first), egi_show_free(*in),
                     (long long)built, (long long)now);
+}
+// Of a call the batch, axis 0, is free: the next one may have another. (A layer that normalizes along it keeps it.)
+static void egi_layer_free_batch(const eg_layer *l, eg_shape *shape) {
+    int axis = egi_layer_axis(l);
+    if (shape->rank > 0 && !(l->type->flags & EGI_FIXED_LAST && (axis == 0 || axis == -shape->rank))) shape->dims[0] = -1;
 }
 static void egi_layer_remember(eg_layer *l, const eg_shape *in, int n) {
     // Masks and the keys of earlier calls make no weights.
     while (n > 1 && egi_this.layer->in && (egi_this.layer->in[n - 1]->dtype == EG_BOOL || in[n - 1].rank > in->rank)) n--;
     l->n_inputs = n < EGI_LAYER_KEPT ? n : EGI_LAYER_KEPT;
-    for (int i = 0; i < l->n_inputs; i++) l->inputs[i] = in[i];
+    for (int i = 0; i < l->n_inputs; i++) {
+        l->inputs[i] = in[i];
+        if (egi_this.layer && egi_this.layer->in) egi_layer_free_batch(l, &l->inputs[i]);
+    }
 }
 // Makes the weights, on the first call or before it. Nothing is left of a build that failed.
 static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
@@ -10617,7 +10641,10 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     }
     if (!l->built) l->built = true;                        // two threads may call one model: nothing is written then
     if (!l->n_inputs) egi_layer_remember(l, shapes, run->n);
-    if (l->output.rank < 0) l->output = egi_shape(run->out[0]);
+    if (l->output.rank < 0) {
+        l->output = egi_shape(run->out[0]);
+        egi_layer_free_batch(l, &l->output);
+    }
     return true;
 }
 // What eg_call does, for layers that call layers: mask NULL is the one that in[0] carries.
@@ -12329,7 +12356,7 @@ static eg_tensor *egi_mean_all(eg_tensor *x) {
 }
 static eg_tensor *egi_from_1(eg_tensor *x) { return (eg_sub)(eg_number(1), x); }
 static eg_tensor *egi_at_least(eg_tensor *x, double least) { return (eg_maximum)(x, eg_number(least)); }
-enum { EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8 };
+enum { EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_LOGITS = 16, EGI_L_BINARY = 32 };
 static const double egi_loss_epsilon = 1e-7;                // Keras's
 static eg_tensor *egi_probabilities(eg_tensor *p) { return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon)); }
 
@@ -12448,15 +12475,15 @@ enum { EGI_DENSE, EGI_SPARSE };                             // labels of the pre
     X(categorical_hinge,                                EGI_DENSE,  0) \
     X(cosine_similarity,                                EGI_DENSE,  0) \
     X(dice,                                             EGI_DENSE,  0) \
-    X(binary_crossentropy,                              EGI_DENSE,  EGI_L_SMOOTHING) \
+    X(binary_crossentropy,                              EGI_DENSE,  EGI_L_LOGITS | EGI_L_BINARY | EGI_L_SMOOTHING) \
     X(binary_crossentropy_from_probabilities,           EGI_DENSE,  EGI_L_SMOOTHING) \
-    X(categorical_crossentropy,                         EGI_DENSE,  EGI_L_SMOOTHING) \
+    X(categorical_crossentropy,                         EGI_DENSE,  EGI_L_LOGITS | EGI_L_SMOOTHING) \
     X(categorical_crossentropy_from_probabilities,      EGI_DENSE,  EGI_L_SMOOTHING) \
-    X(sparse_categorical_crossentropy,                  EGI_SPARSE, 0) \
+    X(sparse_categorical_crossentropy,                  EGI_SPARSE, EGI_L_LOGITS) \
     X(sparse_categorical_crossentropy_from_probabilities, EGI_SPARSE, 0) \
-    X(binary_focal_crossentropy,                        EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
+    X(binary_focal_crossentropy,                        EGI_DENSE,  EGI_L_LOGITS | EGI_L_BINARY | EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
     X(binary_focal_crossentropy_from_probabilities,     EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
-    X(categorical_focal_crossentropy,                   EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
+    X(categorical_focal_crossentropy,                   EGI_DENSE,  EGI_L_LOGITS | EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
     X(categorical_focal_crossentropy_from_probabilities, EGI_DENSE, EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA)
 #define EGI_LOSS_NUMBER(name, labels, options) EGI_LOSS_##name,
 enum { EGI_LOSSES(EGI_LOSS_NUMBER) EGI_N_LOSSES };
@@ -12467,6 +12494,10 @@ static const egi_loss_row egi_losses[] = { EGI_LOSSES(EGI_LOSS_ROW) };
 static const egi_loss_row *egi_loss_find(eg_loss *loss) {
     for (int i = 0; i < EGI_N_LOSSES; i++) if (egi_losses[i].mean == loss) return &egi_losses[i];
     return NULL;
+}
+static bool egi_loss_is(eg_loss *loss, int what) {
+    const egi_loss_row *row = egi_loss_find(loss);
+    return row && row->options & what;
 }
 // Whether labels and predictions belong together. Broadcasting (N) against (N, 1) to (N, N) would give a number, and a wrong one.
 static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const eg_tensor *p) {
@@ -12483,12 +12514,19 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
                     y->rank == p->rank ? "" : y->rank == p->rank - 1 && !egi_is_float(y->dtype)
                         ? " (class numbers are for the sparse losses, or for eg_one_hot)" : " (nothing is broadcast here)");
 }
+// Logits of what is a probability already would be squeezed once more: training goes on, and learns little.
+static bool egi_are_logits(const egi_loss_row *row, const eg_tensor *p) {
+    bool shares = p->op && (!strcmp(p->op, "softmax") || !strcmp(p->op, "sigmoid"));
+    return !(row->options & EGI_L_LOGITS) || !shares ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: it takes logits, and the predictions %s are probabilities already: leave that activation out (EG_LINEAR), or use eg_%s_from_probabilities",
+                    row->name, egi_describe(p), row->name);
+}
 static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
     if (kind == EGI_SPARSE) return y->dtype == EG_UINT8 || y->dtype == EG_BOOL ? eg_cast(y, EG_INT32) : y;
     return y->dtype != p->dtype && egi_is_float(p->dtype) ? eg_cast(y, (eg_dtype)p->dtype) : y;
 }
 static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor *p, const eg_loss_options *o) {
-    if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p)) return NULL;
+    if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p) || !egi_are_logits(row, p)) return NULL;
     if (p->rank == 0 && (row->each == egi_each_categorical_hinge || row->each == egi_each_cosine_similarity))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis of classes", row->name, egi_describe(p));
     y = egi_labels_as(row->labels, y, p);
@@ -13286,13 +13324,22 @@ static bool egi_step_gradients(egi_training *t, eg_layer *model, eg_tape *tape, 
     eg_layer_trainable_weights(model, t->list, n);
     return eg_tape_gradients(tape, loss, t->list, n, t->list + n) && eg_apply_gradients(t->optimizer, t->list + n, t->list, n);
 }
-typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; } egi_step;
+typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; } egi_step;
+static bool egi_dataset_batches(const eg_dataset *data);       // chapter 30
+// What an error of shapes says where no stage of the dataset makes batches (a generator may hand them out itself).
+static const char *egi_batch_hint(const eg_dataset *data) {
+    return egi_dataset_batches(data) ? NULL : "is the dataset in batches? eg_dataset_batch(data, 32) makes some of single elements";
+}
 // The loss of a batch with all that weighs its examples, and the regularizers'.
 static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step *s, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *given) {
     eg_loss_options o;
     memset(&o, 0, sizeof o);
     if (!egi_step_weights(s->function, s->classes, y, p, mask, given, &o.weights)) return NULL;
+    const egi_loss_row *row = egi_loss_find(t->loss);
+    const char *former = egi_this.as;
+    if (row) egi_this.as = row->name;                      // errors of what it is made of are its own
     eg_tensor *loss = egi_loss_run(s->function, t->loss, y, p, o, true);
+    egi_this.as = former;
     if (!loss && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the loss function returned NULL", s->function);
     int64_t errors = egi_this.errors;
     eg_tensor *penalty = loss ? eg_layer_losses(model) : NULL;
@@ -13301,9 +13348,10 @@ static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step
 }
 static bool egi_step_metrics(egi_training *t, eg_tensor *y, eg_tensor *p, eg_tensor *mask) {
     eg_weight_options weights = { 0, mask };
-    if (t->loss == eg_binary_crossentropy) p = eg_sigmoid(p);
-    for (int i = 0; i < t->n; i++) if (!(eg_metric_update)(t->metrics[i], y, p, weights)) return false;
-    return p != NULL;
+    eg_tensor *shares = egi_loss_is(t->loss, EGI_L_BINARY) ? eg_sigmoid(p) : p;
+    for (int i = 0; i < t->n; i++)
+        if (!(eg_metric_update)(t->metrics[i], y, egi_loss_is(t->metrics[i]->function, EGI_L_LOGITS) ? p : shares, weights)) return false;
+    return shares != NULL;
 }
 // One batch of n components: forward, and for training backward and update; then loss and metrics. A tape of the caller sees none of it.
 static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
@@ -13314,6 +13362,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     if (!egi_alive(s->function, s->inputs, y)) return false;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
+    egi_this.hint = s->hint;
     eg_tape *tape = s->train ? eg_tape_begin() : NULL;
     eg_tensor *p = tape || !s->train ? egi_model_call(model, c, s->inputs, s->train) : NULL, *mask = p ? eg_mask_of(p) : NULL;
     if (mask && mask->rank != p->rank - 1) mask = NULL;
@@ -13327,6 +13376,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
         t->loss_sum += s->loss * examples;
         t->loss_weight += examples;
     }
+    egi_this.hint = NULL;
     eg_recording_unpause();
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -13334,7 +13384,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
 }
 static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o, bool train) {
     egi_training *t = egi_compiled(function, model);
-    egi_step s = { function, 1, train, o.class_weights, (double)NAN };
+    egi_step s = { function, 1, train, o.class_weights, (double)NAN, NULL };
     eg_tensor *c[3];
     c[0] = x;
     c[1] = y;
@@ -13599,7 +13649,7 @@ static bool egi_fit_batches(egi_fit *f) {
 static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
-    egi_step s = { "fit", f->step.inputs, false, { 0, NULL }, 0 };
+    egi_step s = { "fit", f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation) };
     double began = egi_now();
     egi_fit_head(f, head, sizeof head);
     if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL, head, &done)) return false;
@@ -13677,7 +13727,7 @@ EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_o
     f.state.epoch = o.initial_epoch;
     bool ok = f.t && egi_fit_ready(&f, data, &o);
     if (ok) {
-        egi_step step = { "fit", o.inputs, true, o.class_weights, 0 };
+        egi_step step = { "fit", o.inputs, true, o.class_weights, 0, egi_batch_hint(data) };
         f.step = step;
         f.state.optimizer = f.t->optimizer;
         f.state.history = f.t->history;
@@ -13752,13 +13802,14 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
 
 EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     egi_training *t = egi_compiled("evaluate", model);
-    egi_step s = { "evaluate", o.inputs ? o.inputs : 1, false, { 0, NULL }, 0 };
+    egi_step s = { "evaluate", o.inputs ? o.inputs : 1, false, { 0, NULL }, 0, NULL };
     egi_bar bar;
     int64_t done;
     if (!t) return (double)NAN;
     if (!data) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_evaluate: the dataset is NULL"); return (double)NAN; }
     if (o.batch_size) { egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .batch_size is an option of eg_evaluate_arrays"); return (double)NAN; }
     if (t->fitting) { egi_fail(EG_ERROR_STATE, "eg_evaluate: the model is being fitted, which sums in the same metrics; use .validation or eg_predict"); return (double)NAN; }
+    s.hint = egi_batch_hint(data);
     egi_bar_open(&bar, o.quiet, o.progress);
     double began = egi_now();
     int64_t batch = egi_this.batch;
@@ -13806,7 +13857,9 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
         status = eg_iterator_next(it, c);
         if (status == EG_NEXT) {
             void *grown = parts;
+            egi_this.hint = egi_batch_hint(data);
             eg_tensor *y = egi_model_call(model, c, inputs, false);
+            egi_this.hint = NULL;
             if (y && egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
                 parts = (eg_tensor **)grown;
                 parts[n++] = eg_retain(y);
@@ -15581,6 +15634,12 @@ static bool egi_batch_rule(eg_dataset *d) {
 }
 static const egi_stage egi_stage_batch = { "dataset_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false, NULL };
 static const egi_stage egi_stage_padded = { "dataset_padded_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false, NULL };
+// Whether a stage of the pipeline makes batches.
+static bool egi_dataset_batches(const eg_dataset *d) {
+    bool yes = d->stage->next == egi_batch_next;
+    for (int i = 0; i < d->n_from && !yes; i++) yes = egi_dataset_batches(d->from[i]);
+    return yes;
+}
 static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64_t n, eg_batch_options o, bool padded) {
     eg_dataset *d = egi_dataset_on(stage, from);
     if (!d) return NULL;

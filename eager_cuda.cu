@@ -208,8 +208,10 @@ static bool egi_gpu_check(egi_gpu *g) {
     for (int d = s.shape.rank - 1; d >= 0; d--) { index[d] = rest % s.shape.dims[d]; rest /= s.shape.dims[d]; }
     for (int d = 0; d < s.shape.rank; d++) length += (size_t)snprintf(at + length, sizeof at - length, d ? ", %lld" : "%lld", (long long)index[d]);
     snprintf(at + length, sizeof at - length, "]");
-    return eg_raise(EG_ERROR_INDEX, "eg_%s: index %lld at position %s of %s %s is out of range [0, %lld) (%s found it later)", s.name, (long long)f.value, at,
-                    eg_dtype_name((eg_dtype)s.dtype), eg_shape_text(s.shape, text), (long long)f.limit, g->name) != NULL;
+    bool classes = strcmp(s.name, "sparse_softmax_cross_entropy_with_logits") == 0;
+    return eg_raise(EG_ERROR_INDEX, "eg_%s: %s %lld at position %s of %s %s is %s%lld%s (%s found it later)", s.name, classes ? "label" : "index", (long long)f.value, at,
+                    eg_dtype_name((eg_dtype)s.dtype), eg_shape_text(s.shape, text), classes ? "none of the " : "out of range [0, ", (long long)f.limit,
+                    classes ? " classes, which count from 0" : ")", g->name) != NULL;
 }
 static bool egi_gpu_wait(egi_gpu *g, const char *op) {
     if (g->dead) return egi_gpu_fail(g, op, cudaSuccess);

@@ -27,11 +27,14 @@ TEST(dense) {
     CHECK_INT(eg_layer_parameters(dense), 9);
     CHECK_SHAPE(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5, 2))), 4, 5, 3);
     CHECK_SHAPE(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 0, 2))), 4, 0, 3);
-    CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))), EG_ERROR_SHAPE, "built for inputs [2, 2], but is called with [4, 5] (2 against 5), in layer dense");
+    CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))), EG_ERROR_SHAPE, "built for inputs [?, 2], but is called with [4, 5] (2 against 5), in layer dense");
     CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_SHAPE, "Dense takes inputs of rank 2 or more, not [2] (rank 1), in layer dense");
     CHECK_ERROR(eg_layer_dense(0), EG_ERROR_ARGUMENT, "eg_layer_dense: 0 units");
     CHECK_ERROR(eg_layer_dense(2, .strides = {2}), EG_ERROR_ARGUMENT, "eg_layer_dense: has no option .strides");
-    CHECK_ERROR(eg_layer_weight_path(dense, 2, (char[8]){0}, 8), EG_ERROR_INDEX, "has no weight 2");
+    CHECK_ERROR(eg_layer_weight_path(dense, 2, (char[8]){0}, 8), EG_ERROR_INDEX, "layer dense has no weight 2; it has 2, from 0 to 1");
+    eg_layer *unbuilt = eg_layer_dense(1);
+    CHECK_ERROR(eg_layer_weight_path(unbuilt, 0, (char[8]){0}, 8), EG_ERROR_INDEX, "layer dense has no weights yet; eg_layer_build or its first call makes them");
+    eg_layer_release(unbuilt);
     eg_layer_release(dense);
 }
 
@@ -258,20 +261,20 @@ TEST(digit_model_is_called_and_summed_up) {
               "┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┓\n"
               "┃ Layer (type)                    ┃ Output Shape           ┃       Param # ┃\n"
               "┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━┩\n"
-              "│ conv2d (Conv2D)                 │ (1, 26, 26, 16)        │           160 │\n"
+              "│ conv2d (Conv2D)                 │ (None, 26, 26, 16)     │           160 │\n"
               "├─────────────────────────────────┼────────────────────────┼───────────────┤\n"
-              "│ conv2d_1 (Conv2D)               │ (1, 24, 24, 16)        │         2,320 │\n"
+              "│ conv2d_1 (Conv2D)               │ (None, 24, 24, 16)     │         2,320 │\n"
               "├─────────────────────────────────┼────────────────────────┼───────────────┤\n"
-              "│ global_average_pooling2d        │ (1, 16)                │             0 │\n"
+              "│ global_average_pooling2d        │ (None, 16)             │             0 │\n"
               "│ (GlobalAveragePooling2D)        │                        │               │\n"
               "├─────────────────────────────────┼────────────────────────┼───────────────┤\n"
-              "│ dense (Dense)                   │ (1, 10)                │           170 │\n"
+              "│ dense (Dense)                   │ (None, 10)             │           170 │\n"
               "└─────────────────────────────────┴────────────────────────┴───────────────┘\n"
               " Total params: 2,650 (10.35 KB)\n"
               " Trainable params: 2,650 (10.35 KB)\n"
               " Non-trainable params: 0 (0.00 B)\n");
     CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 28, 28, 3))), EG_ERROR_SHAPE,
-                "built for inputs [1, 28, 28, 1], but is called with [1, 28, 28, 3] (1 against 3), in layer sequential/conv2d");
+                "built for inputs [?, 28, 28, 1], but is called with [1, 28, 28, 3] (1 against 3), in layer sequential/conv2d");
     CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(28, 28, 1))), EG_ERROR_SHAPE, "Conv2D takes inputs of rank 4, not [28, 28, 1] (rank 3)");
     eg_layer_release(model);
 }

@@ -347,6 +347,60 @@ TEST(what_cannot_be) {
     eg_layer_release(model);
 }
 
+// Probabilities where logits are wanted: an error that names both and the two ways out, in training, evaluation and by hand.
+TEST(a_softmax_before_a_loss_on_logits) {
+    eg_tensor *x = points(), *y = classes(x), *hot = eg_one_hot(y, 2), *column = eg_cast(eg_reshape(y, EG_SHAPE(ROWS, 1)), EG_FLOAT32);
+    struct { eg_loss *logits, *shares; const char *name; eg_tensor *y; eg_activation activation; } cases[] = {
+        {eg_sparse_categorical_crossentropy, eg_sparse_categorical_crossentropy_from_probabilities, "sparse_categorical_crossentropy", y, EG_SOFTMAX},
+        {eg_categorical_crossentropy, eg_categorical_crossentropy_from_probabilities, "categorical_crossentropy", hot, EG_SOFTMAX},
+        {eg_categorical_focal_crossentropy, eg_categorical_focal_crossentropy_from_probabilities, "categorical_focal_crossentropy", hot, EG_SOFTMAX},
+        {eg_binary_crossentropy, eg_binary_crossentropy_from_probabilities, "binary_crossentropy", column, EG_SIGMOID},
+        {eg_binary_focal_crossentropy, eg_binary_focal_crossentropy_from_probabilities, "binary_focal_crossentropy", column, EG_SIGMOID}};
+    for (int i = 0; i < 5; i++) {
+        char want[200];
+        eg_layer *model = eg_sequential(eg_layer_dense(cases[i].y == column ? 1 : 2), eg_layer_activation(cases[i].activation));
+        CHECK(eg_compile(model, eg_adam(), cases[i].logits));
+        snprintf(want, sizeof want, "eg_%s: it takes logits, and the predictions float32 [16, %d] (from eg_%s) are probabilities already", cases[i].name, cases[i].y == column ? 1 : 2,
+                 cases[i].y == column ? "sigmoid" : "softmax");
+        CHECK_ERROR(eg_fit_arrays(model, x, cases[i].y, .batch_size = 16, .quiet = true), EG_ERROR_ARGUMENT, want);
+        snprintf(want, sizeof want, "or use eg_%s_from_probabilities (batch 1)", cases[i].name);
+        CHECK_ERROR(eg_evaluate_arrays(model, x, cases[i].y, .quiet = true), EG_ERROR_ARGUMENT, want);
+        CHECK_ERROR(cases[i].logits(cases[i].y, eg_call(model, x)), EG_ERROR_ARGUMENT, "EG_LINEAR");
+        CHECK(eg_compile(model, eg_adam(), cases[i].shares, EG_METRIC_ACCURACY));
+        CHECK(eg_fit_arrays(model, x, cases[i].y, .quiet = true) != NULL);
+        eg_layer_release(model);
+    }
+    // A metric on logits gets logits, beside one that is given probabilities.
+    eg_layer *model = eg_sequential(eg_layer_dense(1));
+    CHECK(eg_compile(model, eg_adam(), eg_binary_focal_crossentropy, eg_metric_of(eg_binary_crossentropy), eg_metric_auc()));
+    CHECK(eg_fit_arrays(model, x, column, .quiet = true) != NULL);
+    CHECK(eg_evaluate_arrays(model, x, column, .quiet = true) > 0);
+    CHECK_NEAR(eg_model_result(model, "binary_crossentropy"), eg_item(eg_binary_crossentropy(column, eg_call(model, x))), 1e-6);
+    eg_layer_release(model);
+}
+
+TEST(what_newcomers_feed) {                                  // single elements for batches, labels of another count
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    eg_dataset *single = eg_dataset_from_slices(x, y), *good = eg_dataset_batch(eg_dataset_from_slices(x, eg_add(y, 1)), 16), *flat = eg_dataset_batch(eg_dataset_from_slices(y, y), 16);
+    CHECK_ERROR(eg_fit(model, single, .quiet = true), EG_ERROR_SHAPE,
+                "Dense takes inputs of rank 2 or more, not [4] (rank 1), in layer sequential/dense; is the dataset in batches? eg_dataset_batch(data, 32) makes some of single elements (epoch 1, batch 1)");
+    CHECK_ERROR(eg_evaluate(model, single, .quiet = true), EG_ERROR_SHAPE, "eg_dataset_batch(data, 32)");
+    CHECK_ERROR(eg_predict_dataset(model, single), EG_ERROR_SHAPE, "eg_dataset_batch(data, 32)");
+    eg_fit(model, flat, .quiet = true);
+    CHECK(eg_error() == EG_ERROR_SHAPE && !strstr(eg_error_message(), "eg_dataset_batch"));
+    eg_error_clear();
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(4))), EG_ERROR_SHAPE, "(rank 1), in layer sequential/dense (at training.c:");     // no hint behind a fit
+#ifndef TEST_CUDA                                        // a GPU tells of a bad label when the loss is read
+    CHECK_ERROR(eg_fit(model, good, .quiet = true), EG_ERROR_INDEX, "eg_sparse_categorical_crossentropy: label 2 at position [");
+    CHECK_ERROR(eg_fit(model, good, .quiet = true), EG_ERROR_INDEX, "is none of the 2 classes, which count from 0 (epoch 1, batch 1)");
+#endif
+    eg_dataset_release(single);
+    eg_dataset_release(good);
+    eg_dataset_release(flat);
+    eg_layer_release(model);
+}
+
 // ---- callbacks
 
 typedef struct diary { char text[256]; int64_t batches; double losses; eg_layer *model; bool fail, stop; } diary;
