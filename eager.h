@@ -18512,11 +18512,15 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     egi_weights_free(&w);
     return ok;
 }
+static bool egi_load_options_named(const char *function, const eg_load_options *o) {
+    return !o->canary || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: name the options, as in .partial = true", function);
+}
 EAGER_API bool (eg_archive_get_weights)(eg_archive *a, eg_layer *l, eg_load_options o) {
-    return egi_archive_alive("archive_get_weights", a) && egi_layer_alive("archive_get_weights", l) && egi_import_weights("archive_get_weights", NULL, a, l, &o);
+    return egi_archive_alive("archive_get_weights", a) && egi_layer_alive("archive_get_weights", l) && egi_load_options_named("archive_get_weights", &o) &&
+           egi_import_weights("archive_get_weights", NULL, a, l, &o);
 }
 EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options o) {
-    if (!egi_layer_alive("load_weights", l)) return false;
+    if (!egi_layer_alive("load_weights", l) || !egi_load_options_named("load_weights", &o)) return false;
     eg_archive *a = eg_archive_load(path);
     bool ok = a && egi_import_weights("load_weights", path, a, l, &o);
     eg_archive_release(a);
@@ -18581,6 +18585,7 @@ static bool egi_checkpoint_alive(const char *function, const eg_checkpoint *c) {
     return c != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the checkpoint is NULL", function) : false);
 }
 EAGER_API eg_checkpoint *(eg_checkpoint_new)(eg_checkpoint_options o) {
+    if (o.canary) return (eg_checkpoint *)eg_raise(EG_ERROR_ARGUMENT, "eg_checkpoint_new: name the options, as in .keep = 3");
     if (o.keep < 0) return (eg_checkpoint *)eg_raise(EG_ERROR_ARGUMENT, "eg_checkpoint_new: .keep is %d", o.keep);
     eg_checkpoint *c = (eg_checkpoint *)egi_alloc(sizeof *c);
     if (!c) { egi_no_memory("checkpoint_new", (int64_t)sizeof *c); return NULL; }

@@ -106,6 +106,20 @@ TEST(floating_dtypes_are_converted) {
     eg_archive_release(a);
     eg_layer_release(m);
 }
+TEST(options_must_be_zeroed) {
+    eg_layer *m = small_model(), *before = small_model();
+    eg_load_options untouched;
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add_weights(a, m) && eg_archive_get_weights(a, before) && eg_save_weights(before, test_temp("options.npz")));
+    memset(&untouched, 0, sizeof untouched);
+    untouched.canary = 0x55;
+    CHECK_ERROR((eg_load_weights)(m, test_temp("options.npz"), untouched), EG_ERROR_ARGUMENT, "eg_load_weights: name the options");
+    CHECK_ERROR((eg_archive_get_weights)(a, m, untouched), EG_ERROR_ARGUMENT, "eg_archive_get_weights: name the options");
+    CHECK(same_weights(m, before));
+    eg_archive_release(a);
+    eg_layer_release(m);
+    eg_layer_release(before);
+}
 TEST(weights_that_are_not_there_yet) {
     eg_layer *m = eg_sequential(eg_layer_dense(2));
     CHECK_ERROR(eg_save_weights(m, test_temp("none.safetensors")), EG_ERROR_STATE, "eg_save_weights: layer sequential has no weights yet");
