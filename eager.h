@@ -15654,12 +15654,25 @@ static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64
 EAGER_API eg_dataset *(eg_dataset_batch)(eg_dataset *d, int64_t n, eg_batch_options o) { return egi_batch_new(&egi_stage_batch, d, n, o, false); }
 EAGER_API eg_dataset *(eg_dataset_padded_batch)(eg_dataset *d, int64_t n, eg_batch_options o) { return egi_batch_new(&egi_stage_padded, d, n, o, true); }
 
+// Elements of which nothing comes, one after the other and from what has no end, would be read for ever.
+enum { EGI_MOST_IN_VAIN = 100000 };
+static bool egi_endless(const eg_dataset *d) {
+    bool endless = d->cardinality == EG_INFINITE;
+    for (int i = 0; i < d->n_from && d->cardinality == EG_UNKNOWN; i++) endless = endless || egi_endless(d->from[i]);
+    return endless;
+}
+static bool egi_not_in_vain(const egi_cursor *c, int64_t n, const char *what) {
+    return n < EGI_MOST_IN_VAIN || !egi_endless(c->d->from[0]) ||
+           egi_fail(EG_ERROR_STATE, "eg_%s: %lld elements in a row %s, and there is no end of them", c->d->stage->name, (long long)n, what);
+}
+
 typedef struct egi_unbatch_state { egi_element now; int64_t row; } egi_unbatch_state;
 static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
     egi_unbatch_state *s = (egi_unbatch_state *)c->state;
-    while (!s->now.x[0] || s->row == s->now.x[0]->dims[0]) {
+    if (c->d->cardinality == 0) return EG_END_OF_SEQUENCE;
+    for (int64_t vain = 0; !s->now.x[0] || s->row == s->now.x[0]->dims[0]; vain++) {
         egi_element_drop(s->now.x);
-        eg_status status = egi_pull(c, 0, s->now.x);
+        eg_status status = egi_not_in_vain(c, vain, "have no rows") ? egi_pull(c, 0, s->now.x) : EG_FAILED;
         if (status != EG_NEXT) return status;
         s->row = 0;
         for (int i = 0; i < c->d->n; i++) {
@@ -16033,10 +16046,10 @@ static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
         if (!s->turn) { egi_no_memory("dataset_interleave", (int64_t)bytes); return EG_FAILED; }
         memset((void *)s->turn, 0, bytes);
     }
-    while (!s->drained || s->open > 0) {
+    for (int64_t vain = 0; !s->drained || s->open > 0;) {
         egi_turn *t = &s->turn[s->at];
         if (!t->c && !s->drained) {
-            eg_status opened = egi_interleave_open(c, s);
+            eg_status opened = egi_not_in_vain(c, vain++, "made empty datasets") ? egi_interleave_open(c, s) : EG_FAILED;
             if (opened == EG_FAILED) return opened;
             s->drained = opened == EG_END_OF_SEQUENCE;
         }

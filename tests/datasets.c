@@ -208,6 +208,37 @@ TEST(unbatch_gives_the_rows) {
     eg_dataset_release(d);
 }
 
+static bool rows_of(eg_tensor *const *in, eg_tensor **out, void *user) {       // as many as the element says
+    (void)user;
+    out[0] = eg_zeros(EG_FLOAT32, EG_SHAPE(eg_item_int(in[0]), 2));
+    return true;
+}
+static eg_tensor *keeps_all(eg_tensor *const *in, void *user) { (void)in; (void)user; return eg_scalar(1); }
+static eg_dataset *no_numbers(eg_tensor *const *in, void *user) {
+    (void)in;
+    (void)user;
+    return numbers(0);
+}
+TEST(rows_that_never_come_are_not_waited_for) {
+    eg_dataset *d = eg_dataset_unbatch(eg_dataset_repeat(eg_dataset_from_tensors(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3))), -1));      // known before
+    CHECK_INT(eg_dataset_cardinality(d), 0);
+    CHECK_INT(look(d, 1).last, EG_END_OF_SEQUENCE);
+    eg_dataset_release(d);
+    d = eg_dataset_unbatch(eg_dataset_filter(eg_dataset_repeat(eg_dataset_map(eg_dataset_range(0, 1, 1), rows_of, NULL), -1), keeps_all, NULL));
+    CHECK_INT(look(d, 1).last, EG_FAILED);
+    CHECK_CONTAINS(eg_error_message(), "eg_dataset_unbatch (stage 5 of 5, element 0): 100000 elements in a row have no rows, and there is no end of them");
+    eg_error_clear();
+    eg_dataset_release(d);
+    d = eg_dataset_interleave(eg_dataset_repeat(numbers(2), -1), no_numbers, NULL);
+    CHECK_INT(look(d, 1).last, EG_FAILED);
+    CHECK_CONTAINS(eg_error_message(), "100000 elements in a row made empty datasets");
+    eg_error_clear();
+    eg_dataset_release(d);
+    d = eg_dataset_unbatch(eg_dataset_map(eg_dataset_take(eg_dataset_repeat(eg_dataset_range(0, 2, 1), -1), 6), rows_of, NULL));      // some come
+    CHECK_INT(look(d, 99).n, 6);
+    eg_dataset_release(d);
+}
+
 // ---- repeat, take, skip, cardinality -------------------------------------------------------------------------------
 
 TEST(batch_then_repeat_is_not_repeat_then_batch) {
