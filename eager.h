@@ -1707,7 +1707,7 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 #endif
 
 // A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of one's own is made by what was registered
-// with eg_layer_register before the load. Whoever loads a model releases it.
+// with eg_layer_register, before the save (which else is an error) and before the load. Whoever loads a model releases it.
 EAGER_API bool eg_model_save(eg_layer *model, const char *path);
 EAGER_API eg_layer *eg_model_load(const char *path);
 
@@ -16642,6 +16642,12 @@ static char *egi_copy_string(const char *string, const char *behind) {
     return copy;
 }
 
+// What a file holds that was copied or downloaded in part.
+static bool egi_file_short(const char *function, const char *path, int64_t bytes, int64_t needed, const char *what, const char *name) {
+    return egi_file_fail(function, path, -1, "the file is shorter (%lld bytes) than its header needs (%lld bytes, for %s '%.200s'): probably truncated", (long long)bytes,
+                         (long long)needed, what, name);
+}
+
 // Tests make this something that ends the process, to see what a crash leaves behind.
 #ifndef EGI_FILE_STEP
 #define EGI_FILE_STEP() ((void)0)
@@ -16719,6 +16725,11 @@ static const char *egi_reason(void) { return errno ? strerror(errno) : "input or
 static bool egi_path_given(const char *function, const char *path) {
     return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is %s", function, path ? "empty" : "NULL");
 }
+static bool egi_is_folder(const char *path) {
+    DIR *d = opendir(path);
+    if (d) closedir(d);
+    return d != NULL;
+}
 static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
     unsigned char magic[3] = { 0, 0, 0 };
     memset(s, 0, sizeof *s);
@@ -16726,13 +16737,13 @@ static bool egi_source_open(egi_source *s, const char *function, const char *pat
     s->size = -1;
     s->most = INT64_MAX;
     if (!egi_path_given(function, path)) return false;
+    if (egi_is_folder(path)) return egi_file_fail(function, path, -1, "is a folder, not a file");      // which some systems open and none reads
     if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
     errno = 0;
     FILE *file = fopen(path, "rb");
     s->file = file;
     if (!file) { egi_file_fail(function, path, -1, "cannot be opened: %s", egi_reason()); egi_source_close(s); return false; }
     if (EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
-    if (s->size == INT64_MAX) s->size = -1;                      // what a folder says
     clearerr(file);
     if (s->size < 0) return true;                                // a pipe: read as it comes
     s->most = s->size;
@@ -17548,7 +17559,7 @@ EAGER_API eg_tensor *eg_load_npy(const char *path) {
         memset(s, 0, sizeof *s);
         s->source = &source;
         s->left = s->size = source.size < 0 ? INT64_MAX : source.size;
-        x = source.size < 0 ? (egi_stream_fail(s, "cannot be read: its size is not known (a pipe, or a folder)"), (eg_tensor *)NULL) : egi_npy_read(s);
+        x = source.size < 0 ? (egi_stream_fail(s, "cannot be read: its size is not known (a pipe)"), (eg_tensor *)NULL) : egi_npy_read(s);
         egi_free(s);
     } else egi_no_memory("load_npy", (int64_t)sizeof *s);
     egi_source_close(&source);
@@ -17847,6 +17858,46 @@ static bool egi_zip_bytes(egi_zip *z, int64_t offset, void *to, int64_t n) {
     int64_t got = egi_source_read(z->source, to, n);
     return got == n || (got >= 0 && EGI_ZIP_FAIL(z, offset + got, "truncated: the file ends too early"));
 }
+static bool egi_zip_wide(egi_member *m, const unsigned char *extra, int64_t n) {
+    int64_t *const fields[] = { &m->size, &m->packed, &m->local };
+    int needed = 0;
+    for (int k = 0; k < 3; k++) needed += *fields[k] == 0xffffffff;
+    for (int64_t at = 0; needed && at + 4 <= n; at += 4 + (int64_t)egi_little(extra + at + 2, 2)) {
+        int64_t bytes = (int64_t)egi_little(extra + at + 2, 2), from = at + 4;
+        if (egi_little(extra + at, 2) != 1 || from + bytes > n) continue;
+        for (int k = 0; k < 3; k++) {
+            if (*fields[k] != 0xffffffff) continue;
+            if (from + 8 > at + 4 + bytes) return false;
+            *fields[k] = (int64_t)egi_little(extra + from, 8);
+            from += 8;
+        }
+        needed = 0;
+    }
+    return !needed && m->size >= 0 && m->packed >= 0 && m->local >= 0;
+}
+// Says what is wrong with a file without an end record: where it begins with members, it has been cut off, in one of them or behind.
+static bool egi_zip_cut(egi_zip *z) {
+    unsigned char p[30], rest[256];
+    char name[200];
+    int64_t at = 0, size = z->source->size, end;
+    if (!egi_zip_bytes(z, 0, p, 4)) return false;
+    if (egi_little(p, 4) != 0x04034b50) return EGI_ZIP_FAIL(z, -1, "no .npz file: a zip file's end record is missing");
+    while (size - at >= 30 && egi_zip_bytes(z, at, p, 30) && egi_little(p, 4) == 0x04034b50 && !(egi_little(p + 6, 2) & 8)) {      // 8: its size stands behind it
+        egi_member m;
+        int64_t n = (int64_t)egi_little(p + 26, 2), extra = (int64_t)egi_little(p + 28, 2), read = n + extra < size - at - 30 ? n + extra : size - at - 30;
+        memset(&m, 0, sizeof m);
+        m.packed = (int64_t)egi_little(p + 18, 4);
+        m.size = (int64_t)egi_little(p + 22, 4);
+        if (read > (int64_t)sizeof rest) read = (int64_t)sizeof rest;
+        if (!egi_zip_bytes(z, at + 30, rest, read)) return false;
+        if (read < n + extra || !egi_zip_wide(&m, rest + n, extra)) break;
+        if (__builtin_add_overflow(at + 30 + n + extra, m.packed, &end)) end = INT64_MAX;
+        snprintf(name, sizeof name, "%.*s", (int)(n < 190 ? n : 190), (const char *)rest);
+        if (end > size) return egi_file_short(z->source->function, z->source->path, size, end, "member", name);
+        at = end;
+    }
+    return EGI_ZIP_FAIL(z, -1, "a zip file's end record is missing: probably truncated");
+}
 // The end record says where the list of members is. It is searched from the end, for a comment may follow it.
 static bool egi_zip_find(egi_zip *z, int64_t *count) {
     int64_t size = z->source->size, most = size < 65557 ? size : 65557, at = most - 22;
@@ -17856,7 +17907,7 @@ static bool egi_zip_find(egi_zip *z, int64_t *count) {
     if (!tail) return egi_no_memory(z->source->function, most);
     bool ok = egi_zip_bytes(z, size - most, tail, most);
     while (ok && at >= 0 && !(egi_little(tail + at, 4) == 0x06054b50 && at + 22 + (int64_t)egi_little(tail + at + 20, 2) <= most)) at--;
-    if (ok && at < 0) ok = EGI_ZIP_FAIL(z, -1, "no .npz file: a zip file's end record is missing");
+    if (ok && at < 0) ok = egi_zip_cut(z);
     int64_t end = size - most + at;
     if (ok) {
         *count = (int64_t)egi_little(tail + at + 10, 2);
@@ -17879,23 +17930,6 @@ static bool egi_zip_find(egi_zip *z, int64_t *count) {
     if (ok && (z->size < 0 || z->start < 0 || z->start > end - z->size)) ok = EGI_ZIP_FAIL(z, end, "broken zip file: its list of members is not in it");
     if (ok && (*count < 0 || *count > z->size / 46)) ok = EGI_ZIP_FAIL(z, end, "broken zip file: it counts more members than it lists");
     return ok;
-}
-static bool egi_zip_wide(egi_member *m, const unsigned char *extra, int64_t n) {
-    int64_t *const fields[] = { &m->size, &m->packed, &m->local };
-    int needed = 0;
-    for (int k = 0; k < 3; k++) needed += *fields[k] == 0xffffffff;
-    for (int64_t at = 0; needed && at + 4 <= n; at += 4 + (int64_t)egi_little(extra + at + 2, 2)) {
-        int64_t bytes = (int64_t)egi_little(extra + at + 2, 2), from = at + 4;
-        if (egi_little(extra + at, 2) != 1 || from + bytes > n) continue;
-        for (int k = 0; k < 3; k++) {
-            if (*fields[k] != 0xffffffff) continue;
-            if (from + 8 > at + 4 + bytes) return false;
-            *fields[k] = (int64_t)egi_little(extra + from, 8);
-            from += 8;
-        }
-        needed = 0;
-    }
-    return !needed && m->size >= 0 && m->packed >= 0 && m->local >= 0;
 }
 static int egi_compare_members(const void *a, const void *b) { return strcmp(((const egi_member *)a)->name, ((const egi_member *)b)->name); }
 static int egi_compare_places(const void *a, const void *b) {
@@ -18017,7 +18051,7 @@ EAGER_API eg_archive *eg_load_npz(const char *path) {
     eg_archive *a = eg_archive_new();
     egi_stream *s = a ? (egi_stream *)egi_alloc(sizeof *s) : NULL;
     if (a && !s) egi_no_memory("load_npz", (int64_t)sizeof *s);
-    bool ok = s && (source.size >= 0 || EGI_ZIP_FAIL(&z, -1, "cannot be read: its size is not known (a pipe, or a folder)")) && egi_zip_list(&z);
+    bool ok = s && (source.size >= 0 || EGI_ZIP_FAIL(&z, -1, "cannot be read: its size is not known (a pipe)")) && egi_zip_list(&z);
     if (z.count) qsort(z.members, (size_t)z.count, sizeof *z.members, egi_compare_turns);
     for (int64_t i = 0; ok && i < z.count; i++) {
         eg_tensor *x = egi_zip_tensor(&z, s, &z.members[i]);
@@ -18093,7 +18127,7 @@ static bool egi_safe_fail(const egi_json *j, int64_t node, const char *name, con
     return egi_file_fail(j->function, j->path, j->base + j->nodes[node].offset, "tensor '%.200s': %s", name, what);
 }
 // One tensor's dtype, shape and place, as far as they can be judged alone.
-static bool egi_safe_entry(const egi_json *j, int64_t node, int64_t data, egi_safe *t) {
+static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
     int64_t dtype = egi_json_member(j, node, "dtype"), shape = egi_json_member(j, node, "shape"), offsets = egi_json_member(j, node, "data_offsets"), bytes;
     char what[160];
     if (j->nodes[node].kind != EGI_JSON_OBJECT) return egi_safe_fail(j, node, t->name, "its entry is no object");
@@ -18118,7 +18152,6 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, int64_t data, egi_sa
     t->begin = place[1].integer;
     t->end = place[2].integer;
     if (t->begin < 0 || t->end < t->begin) return egi_safe_fail(j, offsets, t->name, "its data ends before it begins");
-    if (t->end > data) return egi_safe_fail(j, offsets, t->name, "its data lies beyond the file's end");
     if (!egi_stored_bytes(&t->shape, t->stored, &bytes)) return egi_safe_fail(j, shape, t->name, "its shape has more bytes than 64 bits count");
     if (bytes == t->end - t->begin) return true;
     snprintf(what, sizeof what, "its shape and dtype need %lld bytes, its data_offsets say %lld", (long long)bytes, (long long)(t->end - t->begin));
@@ -18126,16 +18159,21 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, int64_t data, egi_sa
 }
 // The data must be covered by the tensors without holes and overlaps; then they are read in the order of their places.
 static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data) {
-    int64_t most = j->nodes[0].count, n = 0, at = 1, end = 0;
+    int64_t most = j->nodes[0].count, n = 0, at = 1, end = 0, last = 0, needed;
     egi_safe *list = (egi_safe *)egi_alloc((size_t)(most + 1) * sizeof *list);
     if (!list) return egi_no_memory(j->function, most * (int64_t)sizeof *list);
     bool ok = true;
     for (int64_t i = 0; ok && i < most; i++, at = j->nodes[at + 1].next) {
         list[n].name = j->nodes[at].string;
         list[n].node = at;
-        if (strcmp(list[n].name, egi_metadata_name) != 0) { ok = egi_safe_entry(j, at + 1, data, &list[n]); n++; }
+        if (strcmp(list[n].name, egi_metadata_name) != 0) { ok = egi_safe_entry(j, at + 1, &list[n]); n++; }
         else if (j->nodes[at + 1].kind != EGI_JSON_OBJECT) ok = egi_safe_fail(j, at + 1, egi_metadata_name, "is no object of texts");
         else ok = egi_notes_read(j->function, a, j, at + 1);
+    }
+    for (int64_t i = 1; i < n; i++) if (list[i].end > list[last].end) last = i;
+    if (ok && n && list[last].end > data) {
+        if (__builtin_add_overflow(list[last].end, s->size - data, &needed)) needed = INT64_MAX;
+        ok = egi_file_short(j->function, j->path, s->size, needed, "tensor", list[last].name);
     }
     if (ok && n) qsort(list, (size_t)n, sizeof *list, egi_compare_safes);
     for (int64_t i = 0; ok && i < n; end = list[i++].end)
@@ -18164,13 +18202,14 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
         memset(s, 0, sizeof *s);
         s->source = &source;
         s->left = s->size = source.size;
-        if (source.size < 0) ok = egi_stream_fail(s, "cannot be read: its size is not known (a pipe, or a folder)");
+        if (source.size < 0) ok = egi_stream_fail(s, "cannot be read: its size is not known (a pipe)");
         else if (source.size < 8) ok = egi_stream_fail(s, "no safetensors file: shorter than 8 bytes");
         else ok = egi_stream_read(s, size, 8);
     }
     uint64_t n = ok ? egi_little(size, 8) : 0;
     if (ok && n > EGI_SAFE_MOST) ok = egi_file_fail(function, path, 0, "a header of %llu bytes; at most %d are allowed", (unsigned long long)n, EGI_SAFE_MOST);
-    if (ok && (int64_t)n > source.size - 8) ok = egi_file_fail(function, path, 0, "truncated: a header of %llu bytes, but %lld follow", (unsigned long long)n, (long long)(source.size - 8));
+    if (ok && (int64_t)n > source.size - 8) ok = egi_file_fail(function, path, 0, "truncated: a header of %llu bytes, but %lld follow; the file is shorter (%lld bytes) than its header needs (%lld bytes)", (unsigned long long)n,
+                                                                   (long long)(source.size - 8), (long long)source.size, (long long)n + 8);
     if (ok) ok = (text = (char *)egi_alloc((size_t)n + 1)) != NULL ? egi_stream_read(s, text, (int64_t)n) : egi_no_memory(function, (int64_t)n);
     if (ok) {
         ok = egi_json_read(&j, function, path, 8, text, (int64_t)n);
@@ -18543,9 +18582,21 @@ EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options 
 // ---- whole models
 
 static const char egi_model_key[] = "eager_model";
+// The first layer of the caller's own that no load could make: what is in one is made with it.
+static const eg_layer *egi_layer_unregistered(const eg_layer *l) {
+    egi_maker maker;
+    if (l->custom) return egi_maker_find(l->custom, &maker) ? NULL : l;
+    const eg_layer *found = NULL;
+    for (int64_t i = 0; i < l->n_parts && !found; i++) if (l->parts[i].child) found = egi_layer_unregistered(l->parts[i].child);
+    return found;
+}
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     egi_text config;
     if (!egi_layer_alive("model_save", l) || egi_format_of("model_save", path) < 0) return false;
+    const eg_layer *own = egi_layer_unregistered(l);
+    if (own)
+        return egi_fail(EG_ERROR_STATE, "eg_model_save: '%.60s' is a layer of your own, whose code no file holds: tell how it is made by eg_layer_register(\"%.60s\", make, user), here and "
+                        "before the load; or save the weights alone by eg_save_weights", own->custom, own->custom);
     memset(&config, 0, sizeof config);
     eg_archive *a = eg_archive_new();
     bool ok = a && egi_add_weights("model_save", a, l);

@@ -55,6 +55,10 @@ TEST(text_lines_strip_cr_lf) {
 TEST(a_missing_file_names_it) {
     const char *path = "no/such/file.txt";
     CHECK_ERROR(gather(file_of(eg_dataset_text_lines, path), 1), EG_ERROR_FILE, "eg_dataset_text_lines (stage 1 of 1, element 0): no/such/file.txt: cannot be opened");
+    const char *folder = ".";
+    CHECK_ERROR(gather(file_of(eg_dataset_text_lines, folder), 1), EG_ERROR_FILE, ".: is a folder, not a file");
+    CHECK_ERROR(gather(eg_dataset_csv(&folder, 1), 1), EG_ERROR_FILE, ".: is a folder, not a file");
+    CHECK_ERROR(file_of(eg_dataset_from_files, folder), EG_ERROR_FILE, ".: is a folder, not a file");
     CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, path), 1), EG_ERROR_FILE, "no/such/file.txt");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE, "no/such/file.txt");
     CHECK_ERROR(eg_dataset_from_files(&path, 1), EG_ERROR_FILE, "no/such/file.txt");

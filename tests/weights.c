@@ -183,9 +183,13 @@ TEST(models_that_cannot_be) {
     CHECK_ERROR(eg_model_load(test_temp("only.safetensors")), EG_ERROR_FILE, "only.safetensors: holds weights, but no architecture");
     CHECK_ERROR(eg_model_load(test_temp("none.safetensors")), EG_ERROR_FILE, "cannot be opened");
     CHECK_ERROR(eg_model_load("m.h5"), EG_ERROR_FILE, "m.h5: its ending");
-    CHECK(eg_call(custom, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3))) != NULL && eg_model_save(custom, test_temp("custom.safetensors")));
+    CHECK(eg_call(custom, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3))) != NULL);
+    CHECK_ERROR(eg_model_save(custom, test_temp("custom.safetensors")), EG_ERROR_STATE, "tell how it is made by eg_layer_register(\"never registered\", make, user)");
+    CHECK_ERROR(eg_load_safetensors(test_temp("custom.safetensors")), EG_ERROR_FILE, "cannot be opened");
+    eg_archive *a = eg_archive_new(), *b = eg_archive_new();
+    CHECK(eg_archive_set_text(a, "eager_model", "{\"class\": \"Custom\", \"name\": \"n\", \"kind\": \"never registered\"}") &&      // saved where it was registered
+          eg_save_safetensors(a, test_temp("custom.safetensors")));
     CHECK_ERROR(eg_model_load(test_temp("custom.safetensors")), EG_ERROR_FILE, "'never registered' is a layer of your own");
-    eg_archive *a = eg_load_safetensors(test_temp("custom.safetensors")), *b = eg_archive_new();
     char config[2048];
     CHECK(eg_layer_config(m, config, sizeof config) > 0 && eg_archive_set_text(b, "eager_model", config) && eg_save_safetensors(b, test_temp("empty.safetensors")));
     CHECK_ERROR(eg_model_load(test_temp("empty.safetensors")), EG_ERROR_SHAPE, "2 missing: 'dense/kernel', 'dense/bias'");
