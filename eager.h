@@ -1319,8 +1319,7 @@ typedef struct eg_iterator eg_iterator;
 EAGER_API bool eg_compile(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n);
 
 // What was learned: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
-// validation, and "learning_rate". It belongs to the model, until its next eg_fit
-// or eg_compile.
+// validation, and "learning_rate". It belongs to the model, until its next eg_fit or eg_compile.
 typedef struct eg_history eg_history;
 EAGER_API int64_t eg_history_epochs(const eg_history *history);
 EAGER_API const char *eg_history_name(const eg_history *history, int i);       // of column i; NULL after the last
@@ -1372,7 +1371,7 @@ typedef struct eg_callback_options {
     int64_t cooldown;            // plateau: epochs to wait after a change: 0
     double min_learning_rate;    // plateau: 0
     bool append;                 // CSV log: goes on with the file that is there
-    int64_t every;               // TensorBoard: the loss of every so many batches too; default: of none
+    int64_t every;               // TensorBoard, backup: after every so many batches, too; default: after epochs alone
     double (*rate)(int64_t epoch, double rate, void *user);   // learning rate: of an epoch, given the one before; needed
     void *user;                  // handed to it
 } eg_callback_options;
@@ -1380,9 +1379,10 @@ typedef struct eg_callback_options {
 EAGER_API eg_callback *eg_callback_early_stopping(eg_callback_options options EGI_DEFAULT(eg_callback_options));
 // Saves the weights (eg_save_weights) after an epoch. In the path {epoch}, {val_loss} and other names stand for the numbers.
 EAGER_API eg_callback *eg_callback_checkpoint(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));
-// Saves after each epoch all that the next one depends on (prefix-N.safetensors, see eg_checkpoint_save), the latest file alone. A fit that
-// finds such a file goes on behind it, and ends with the bits of one that ran through. Name it last. When all epochs are done, delete the file to begin anew.
-EAGER_API eg_callback *eg_callback_backup(const char *prefix);
+// Saves after each epoch, and with .every within one, all that the next step depends on (prefix-N.safetensors, see eg_checkpoint_save),
+// the latest file alone. A fit that finds such a file goes on behind it, with the history of what was before (by which other callbacks
+// count on), and ends with the bits of one that ran through. Name it last. When all epochs are done, delete the file to begin anew.
+EAGER_API eg_callback *eg_callback_backup(const char *prefix, eg_callback_options options EGI_DEFAULT(eg_callback_options));
 // Curves for TensorBoard: runs folder/train and folder/validation.
 EAGER_API eg_callback *eg_callback_tensorboard(const char *folder, eg_callback_options options EGI_DEFAULT(eg_callback_options));
 EAGER_API eg_callback *eg_callback_csv(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));           // a line after every epoch
@@ -1453,6 +1453,7 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
 #define eg_callback_early_stopping(...) EGI_CALLBACK_(eg_callback_early_stopping, __VA_ARGS__)
 #define eg_callback_checkpoint(...) EGI_CALLBACK_PATH_(eg_callback_checkpoint, __VA_ARGS__, )
 #define eg_callback_tensorboard(...) EGI_CALLBACK_PATH_(eg_callback_tensorboard, __VA_ARGS__, )
+#define eg_callback_backup(...) EGI_CALLBACK_PATH_(eg_callback_backup, __VA_ARGS__, )
 #define eg_callback_csv(...) EGI_CALLBACK_PATH_(eg_callback_csv, __VA_ARGS__, )
 #define eg_callback_learning_rate(...) EGI_CALLBACK_(eg_callback_learning_rate, __VA_ARGS__)
 #define eg_callback_plateau(...) EGI_CALLBACK_(eg_callback_plateau, __VA_ARGS__)
@@ -12929,12 +12930,17 @@ static bool egi_push_double(double **list, int64_t *capacity, int64_t at, double
     (*list)[at] = value;
     return true;
 }
-static bool egi_history_epoch(eg_history *h, const double *values) {
+static bool egi_history_batch(eg_history *h, double loss) {
+    if (!egi_push_double(&h->losses, &h->losses_capacity, h->batches, loss)) return false;
+    h->batches++;
+    return true;
+}
+static bool egi_history_put(eg_history *h, int column, double value) { return egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + column, value); }
+// An epoch is over whose columns have been put.
+static bool egi_history_epoch(eg_history *h) {
     void *ends = h->ends;
     if (!egi_grow(&ends, &h->ends_capacity, h->epochs + 1, sizeof *h->ends)) return egi_no_memory("fit", 0);
     h->ends = (int64_t *)ends;
-    for (int i = 0; i < h->columns; i++)
-        if (!egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + i, values[i])) return false;
     h->ends[h->epochs++] = h->batches;
     return true;
 }
@@ -13615,7 +13621,7 @@ static bool egi_fit_batches(egi_fit *f) {
     int64_t most = f->o.steps_per_epoch;
     eg_fit_state *s = &f->state;
     bool anew = !s->iterator;
-    for (s->batch = 0; !s->stop && (most <= 0 || s->batch < most);) {
+    while (!s->stop && (most <= 0 || s->batch < most)) {
         if (!s->iterator && !(s->iterator = eg_iterator_new(s->data))) return false;
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
@@ -13625,10 +13631,8 @@ static bool egi_fit_batches(egi_fit *f) {
         if (status == EG_NEXT) {
             ok = EGI_TELL_FIT(f, batch_begin) && egi_step_run(f->t, s->model, &f->step, c, eg_dataset_components(s->data));
             s->loss = f->step.loss;
-            ok = ok && egi_push_double(&f->t->history->losses, &f->t->history->losses_capacity, f->t->history->batches, s->loss);
-            if (ok) f->t->history->batches++;
             f->steps++;
-            ok = ok && EGI_TELL_FIT(f, batch_end);
+            ok = ok && egi_history_batch(f->t->history, s->loss) && EGI_TELL_FIT(f, batch_end);
         }
         eg_scope_end(scope);
         if (!ok) return false;
@@ -13660,12 +13664,12 @@ static bool egi_fit_validate(egi_fit *f) {
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
     eg_fit_state *s = &f->state;
-    int64_t every = f->o.validation_every > 0 ? f->o.validation_every : 1;
+    int64_t every = f->o.validation_every > 0 ? f->o.validation_every : 1, before = s->batch;       // batches that a backup brought
     f->bar.began = egi_now();
     f->bar.drawn = 0;
     if (s->epoch == f->first) f->began = f->bar.began;
     egi_this.batch = 0;
-    if (!egi_results_reset(t) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
+    if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
     egi_this.batch = 0;
     double seconds = egi_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
@@ -13674,15 +13678,11 @@ static bool egi_fit_epoch(egi_fit *f) {
     bool validate = f->o.validation && (s->epoch + 1) % every == 0;
     if (validate && !egi_fit_validate(f)) return false;
     f->began += validate ? f->validating : 0;              // so that it does not count as time of steps
-    double row[3 * 64];
     eg_history *h = t->history;
-    double *values = h->columns <= (int)(sizeof row / sizeof *row) ? row : (double *)egi_alloc((size_t)h->columns * sizeof *values);
-    if (!values) return egi_no_memory("fit", 0);
-    for (int i = 0; i < h->columns; i++) values[i] = t->values[egi_result_find(t, h->names[i])];
-    bool ok = egi_history_epoch(h, values);
-    if (values != row) egi_free(values);
-    if (ok) egi_fit_show_epoch(f, seconds, s->batch, validate);
-    return ok && EGI_TELL_FIT(f, epoch_end);
+    for (int i = 0; i < h->columns; i++) if (!egi_history_put(h, i, t->values[egi_result_find(t, h->names[i])])) return false;
+    if (!egi_history_epoch(h)) return false;
+    egi_fit_show_epoch(f, seconds, s->batch - before, validate);
+    return EGI_TELL_FIT(f, epoch_end);
 }
 // The columns: what there is without validation has no "val_".
 static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
@@ -13736,9 +13736,10 @@ EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_o
         f.t->fitting = true;
         egi_bar_open(&f.bar, o.quiet, o.progress);
         int64_t epoch = egi_this.epoch, batch = egi_this.batch;
-        ok = EGI_TELL_FIT(&f, fit_begin);                  // which may move on to a later epoch
-        f.first = f.t->history->first_epoch = f.state.epoch;
-        for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++) {
+        ok = EGI_TELL_FIT(&f, fit_begin);                  // which may move on to a later epoch and batch
+        f.first = f.state.epoch;
+        f.t->history->first_epoch = f.state.epoch - f.t->history->epochs;
+        for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++, f.state.batch = 0) {
             egi_this.epoch = f.state.epoch + 1;
             ok = egi_fit_epoch(&f);
         }
@@ -13911,6 +13912,11 @@ EAGER_API void eg_callback_release(eg_callback *callback) {
     egi_free(callback);
 }
 
+// A list of numbers that grows, and that a checkpoint can hold.
+typedef struct egi_numbers { double *values; int64_t count, capacity; } egi_numbers;
+static bool egi_numbers_push(egi_numbers *list, double value) { return egi_push_double(&list->values, &list->capacity, list->count, value) && ++list->count; }
+static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list);     // chapter 31
+
 // What the library's own callbacks know: their options, and what they have seen.
 typedef struct egi_watch {
     eg_callback_options o;
@@ -13918,14 +13924,15 @@ typedef struct egi_watch {
     char *path, *monitor;               // copies
     bool best_known, set_up;
     double best;
-    int64_t waited, cooling, best_epoch;
+    int64_t looked, waited, cooling, best_epoch;   // looked: at how many epochs of the history
     eg_tensor **weights;                // of the best epoch: they share their buffers with the variables until these change
     int n;
     egi_text text;                      // CSV: the file so far
     eg_summary_writer *train, *validation;
-    int64_t seen;                       // batches
     eg_checkpoint *checkpoint;
-    int64_t epoch;
+    int64_t epoch, batch;               // where a backup goes on
+    egi_numbers *lists;                 // of a backup
+    int n_lists;
     char said[256];
 } egi_watch;
 static void egi_watch_forget(egi_watch *w) {
@@ -13934,6 +13941,12 @@ static void egi_watch_forget(egi_watch *w) {
     w->weights = NULL;
     w->n = 0;
 }
+static void egi_lists_free(egi_watch *w) {
+    for (int i = 0; i < w->n_lists; i++) egi_free(w->lists[i].values);
+    egi_free(w->lists);
+    w->lists = NULL;
+    w->n_lists = 0;
+}
 static void egi_watch_release(void *user) {
     egi_watch *w = (egi_watch *)user;
     egi_watch_forget(w);
@@ -13941,6 +13954,7 @@ static void egi_watch_release(void *user) {
     eg_summary_writer_release(w->train);
     eg_summary_writer_release(w->validation);
     eg_checkpoint_release(w->checkpoint);
+    egi_lists_free(w);
     egi_free(w->path);
     egi_free(w->monitor);
     egi_free(w);
@@ -13986,7 +14000,7 @@ static bool egi_watch_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     const char *name = egi_watch_name(w, s->history);
     w->best_known = false;
-    w->waited = w->cooling = 0;
+    w->looked = w->waited = w->cooling = 0;
     egi_watch_forget(w);
     if (egi_history_column(s->history, name) >= 0) return true;
     char names[512];
@@ -14003,16 +14017,17 @@ static bool egi_grows(const char *name) {
     for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) if (strstr(name, scores[i])) return true;
     return false;
 }
-// The monitored value of the epoch that has just ended, and whether it is the best so far; NaN where this epoch has none.
+// The next epoch's monitored value, and whether it is the best so far; NaN where that epoch has none. After an epoch there is one to
+// look at, after the first one also those that a backup brought.
 static double egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
     const char *name = egi_watch_name(w, s->history);
     bool grows = w->o.mode == EG_MAX || (w->o.mode == EG_AUTO && egi_grows(name));
-    double value = eg_history_value(s->history, name, -1);
+    double value = eg_history_value(s->history, name, w->looked++);
     *better = value == value && (!w->best_known || (grows ? value > w->best + w->o.min_delta : value < w->best - w->o.min_delta));
     if (*better) {
         w->best = value;
         w->best_known = true;
-        w->best_epoch = s->epoch;
+        w->best_epoch = s->history->first_epoch + w->looked;
     }
     return value;
 }
@@ -14042,15 +14057,16 @@ static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
 }
 static bool egi_early_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    bool better;
-    double value = egi_watch_look(w, s, &better);
+    bool better = false;
+    while (w->looked < s->history->epochs) {
+        double value = egi_watch_look(w, s, &better);
+        if (value == value) w->waited = better ? 0 : w->waited + 1;
+    }
     if (better && w->o.restore_best && !egi_watch_snapshot(w, s->model)) return false;
-    if (value != value) return true;
-    w->waited = better ? 0 : w->waited + 1;
     if (better || w->waited < (w->o.patience > 1 ? w->o.patience : 1)) return true;
     s->stop = true;
-    snprintf(w->said, sizeof w->said, "Stopped after epoch %lld: the best was %.6g, in epoch %lld%s", (long long)s->epoch + 1, w->best, (long long)w->best_epoch + 1,
-             w->o.restore_best ? ", whose weights are back" : "");
+    snprintf(w->said, sizeof w->said, "Stopped after epoch %lld: the best was %.6g, in epoch %lld%s", (long long)s->epoch + 1, w->best, (long long)w->best_epoch,
+             w->n ? ", whose weights are back" : "");
     s->reason = w->said;
     return true;
 }
@@ -14069,20 +14085,25 @@ EAGER_API eg_callback *(eg_callback_early_stopping)(eg_callback_options o) {
     return egi_watch_new("callback_early_stopping", NULL, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_PATIENCE | EGI_C_RESTORE, f);
 }
 
-static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
-    egi_watch *w = (egi_watch *)user;
-    bool better;
-    double value = egi_watch_look(w, s, &better);
-    if (value != value) return true;
+// Whether the rate is to fall after this value.
+static bool egi_plateau_due(egi_watch *w, double value, bool better) {
+    if (value != value) return false;
     if (w->cooling > 0) { w->cooling--; w->waited = 0; }
     if (better) w->waited = 0;
-    else if (w->cooling <= 0 && ++w->waited >= w->o.patience) {
-        double rate = eg_optimizer_learning_rate(s->optimizer), lower = fmax(rate * w->o.factor, w->o.min_learning_rate);
-        if (rate > w->o.min_learning_rate && !eg_optimizer_set_learning_rate(s->optimizer, lower)) return false;
-        w->cooling = w->o.cooldown;
-        w->waited = 0;
-    }
+    if (better || w->cooling > 0 || ++w->waited < w->o.patience) return false;
+    w->cooling = w->o.cooldown;
+    w->waited = 0;
     return true;
+}
+static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    bool better, due = false;
+    while (w->looked < s->history->epochs) {
+        double value = egi_watch_look(w, s, &better);
+        due = egi_plateau_due(w, value, better);
+    }
+    double rate = eg_optimizer_learning_rate(s->optimizer), lower = fmax(rate * w->o.factor, w->o.min_learning_rate);
+    return !due || rate <= w->o.min_learning_rate || eg_optimizer_set_learning_rate(s->optimizer, lower);
 }
 EAGER_API eg_callback *(eg_callback_plateau)(eg_callback_options o) {
     eg_callback_functions f;
@@ -14093,7 +14114,7 @@ EAGER_API eg_callback *(eg_callback_plateau)(eg_callback_options o) {
 }
 static bool egi_rate_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    return eg_optimizer_set_learning_rate(s->optimizer, w->o.rate(s->epoch, eg_optimizer_learning_rate(s->optimizer), w->o.user));
+    return s->batch > 0 || eg_optimizer_set_learning_rate(s->optimizer, w->o.rate(s->epoch, eg_optimizer_learning_rate(s->optimizer), w->o.user));
 }
 EAGER_API eg_callback *(eg_callback_learning_rate)(eg_callback_options o) {
     eg_callback_functions f;
@@ -14133,8 +14154,8 @@ static bool egi_csv_begin(eg_fit_state *s, void *user) {
 }
 static bool egi_csv_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    if (!w->text.size) egi_history_csv_line(s->history, &w->text, -1);
-    egi_history_csv_line(s->history, &w->text, s->history->epochs - 1);
+    int64_t first = w->text.size ? s->history->epochs - 1 : -1;        // a new file has all, also what a backup brought
+    for (int64_t i = first; i < s->history->epochs; i++) egi_history_csv_line(s->history, &w->text, i);
     return w->text.failed ? egi_no_memory("callback_csv", 0) : egi_file_write("callback_csv", w->path, w->text.data, (int64_t)w->text.size);
 }
 EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o) {
@@ -14172,7 +14193,7 @@ static char *egi_fill_path(const egi_watch *w, const eg_fit_state *s) {
 static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better = true;
-    if (w->o.save_best) egi_watch_look(w, s, &better);
+    while (w->o.save_best && w->looked < s->history->epochs) egi_watch_look(w, s, &better);
     if (!better) return true;
     char *path = egi_fill_path(w, s);
     bool ok = path && eg_save_weights(s->model, path);
@@ -14188,41 +14209,106 @@ EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_op
     return egi_watch_new("callback_checkpoint", path, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_SAVE, f);
 }
 
-// All that the next epoch depends on, in a checkpoint: with the iterator that will read it. Each epoch has an iterator of its own, so
-// each save has a checkpoint of its own.
-static bool egi_backup_track(egi_watch *w, eg_fit_state *s) {
+// What a backup holds besides weights, optimizer, random state and the dataset's position: lists of numbers. Those of the history go by
+// their names, so that a fit with other metrics finds what it has, too.
+enum { EGI_BACKUP_LOSSES, EGI_BACKUP_ENDS, EGI_BACKUP_SUMS, EGI_BACKUP_COLUMNS };
+static egi_training *egi_training_of(eg_fit_state *s) { return ((egi_fit *)(void *)s)->t; }
+static bool egi_backup_lists(egi_watch *w, const eg_history *h) {
+    egi_lists_free(w);
+    w->lists = (egi_numbers *)egi_alloc((size_t)(EGI_BACKUP_COLUMNS + h->columns) * sizeof *w->lists);
+    if (!w->lists) return egi_no_memory(w->name, 0);
+    w->n_lists = EGI_BACKUP_COLUMNS + h->columns;
+    memset(w->lists, 0, (size_t)w->n_lists * sizeof *w->lists);
+    bool ok = egi_checkpoint_track_numbers(w->checkpoint, "history of batches", &w->lists[EGI_BACKUP_LOSSES]) &&
+              egi_checkpoint_track_numbers(w->checkpoint, "ends of epochs", &w->lists[EGI_BACKUP_ENDS]);
+    for (int i = 0; i < h->columns && ok; i++) {
+        char name[80];
+        snprintf(name, sizeof name, "history/%s", h->names[i]);
+        ok = egi_history_column(h, h->names[i]) != i || egi_checkpoint_track_numbers(w->checkpoint, name, &w->lists[EGI_BACKUP_COLUMNS + i]);
+    }
+    return ok;
+}
+static bool egi_backup_pack(egi_watch *w, const egi_training *t) {
+    const eg_history *h = t->history;
+    bool ok = egi_numbers_push(&w->lists[EGI_BACKUP_SUMS], t->loss_sum) && egi_numbers_push(&w->lists[EGI_BACKUP_SUMS], t->loss_weight);
+    for (int64_t i = 0; i < h->batches && ok; i++) ok = egi_numbers_push(&w->lists[EGI_BACKUP_LOSSES], h->losses[i]);
+    for (int64_t i = 0; i < h->epochs && ok; i++) ok = egi_numbers_push(&w->lists[EGI_BACKUP_ENDS], (double)h->ends[i]);
+    for (int64_t i = 0; i < h->epochs * h->columns && ok; i++) ok = egi_numbers_push(&w->lists[EGI_BACKUP_COLUMNS + i % h->columns], h->values[i]);
+    return ok;
+}
+static bool egi_backup_unpack(const egi_watch *w, egi_training *t) {
+    const egi_numbers *losses = &w->lists[EGI_BACKUP_LOSSES], *ends = &w->lists[EGI_BACKUP_ENDS], *sums = &w->lists[EGI_BACKUP_SUMS];
+    eg_history *h = t->history;
+    bool ok = true;
+    for (int64_t e = 0, next = 0; e < ends->count && ok; e++) {
+        double end = ends->values[e];
+        for (; next < losses->count && (double)next < end && ok; next++) ok = egi_history_batch(h, losses->values[next]);
+        for (int i = 0; i < h->columns && ok; i++) {
+            const egi_numbers *column = &w->lists[EGI_BACKUP_COLUMNS + egi_history_column(h, h->names[i])];
+            t->values[egi_result_find(t, h->names[i])] = e < column->count ? column->values[e] : (double)NAN;
+            ok = egi_history_put(h, i, t->values[egi_result_find(t, h->names[i])]);
+        }
+        ok = ok && egi_history_epoch(h);
+    }
+    while (h->batches < losses->count && ok) ok = egi_history_batch(h, losses->values[h->batches]);
+    if (sums->count == 2) {
+        t->loss_sum = sums->values[0];
+        t->loss_weight = sums->values[1];
+    }
+    return ok;
+}
+// All that the next step depends on, in a checkpoint: with the iterator that will read it. Each epoch has an iterator of its own, so
+// each save has a checkpoint of its own. Within an epoch, the sums of the loss and of the metrics belong to it.
+static bool egi_backup_track(egi_watch *w, eg_fit_state *s, bool within) {
     eg_checkpoint_options o = { 0, 1 };
+    egi_training *t = egi_training_of(s);
     eg_checkpoint_release(w->checkpoint);
     w->checkpoint = (eg_checkpoint_new)(o);
     if (!s->iterator) s->iterator = eg_iterator_new(s->data);
-    return w->checkpoint && s->iterator && eg_checkpoint_track_layer(w->checkpoint, "model", s->model) &&
-           eg_checkpoint_track_optimizer(w->checkpoint, "optimizer", s->optimizer) && eg_checkpoint_track_iterator(w->checkpoint, "data", s->iterator) &&
-           eg_checkpoint_track_number(w->checkpoint, "epoch", &w->epoch) && eg_checkpoint_track_random(w->checkpoint);
+    bool ok = w->checkpoint && s->iterator && eg_checkpoint_track_layer(w->checkpoint, "model", s->model) &&
+              eg_checkpoint_track_optimizer(w->checkpoint, "optimizer", s->optimizer) && eg_checkpoint_track_iterator(w->checkpoint, "data", s->iterator) &&
+              eg_checkpoint_track_number(w->checkpoint, "epoch", &w->epoch) && eg_checkpoint_track_number(w->checkpoint, "batch", &w->batch) &&
+              eg_checkpoint_track_random(w->checkpoint) && egi_backup_lists(w, s->history);
+    if (!within) return ok;
+    ok = ok && egi_checkpoint_track_numbers(w->checkpoint, "sums", &w->lists[EGI_BACKUP_SUMS]);
+    for (int i = 0; i < t->n && ok; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "metrics/%d", i);
+        ok = eg_checkpoint_track(w->checkpoint, name, t->metrics[i]->state);
+    }
+    return ok;
 }
 static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     const char *latest = eg_checkpoint_latest(w->path);
     if (!latest) return true;
     char *path = egi_copy_string(latest, "");
-    bool ok = path ? egi_backup_track(w, s) && eg_checkpoint_restore(w->checkpoint, path) : egi_no_memory(w->name, 0);
+    w->epoch = w->batch = 0;
+    bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) && egi_backup_unpack(w, egi_training_of(s)) : egi_no_memory(w->name, 0);
     egi_free(path);
-    if (ok && w->epoch > s->epoch) s->epoch = w->epoch;
-    return ok;
+    if (!ok || w->epoch < s->epoch) return ok;
+    s->epoch = w->epoch;
+    s->batch = w->batch;
+    return true;
 }
-static bool egi_backup_epoch(eg_fit_state *s, void *user) {
+static bool egi_backup_save(egi_watch *w, eg_fit_state *s, int64_t epoch, int64_t batch) {
+    w->epoch = epoch;
+    w->batch = batch;
+    return egi_backup_track(w, s, batch > 0) && egi_backup_pack(w, egi_training_of(s)) && eg_checkpoint_save(w->checkpoint, w->path) != NULL;
+}
+static bool egi_backup_batch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    w->epoch = s->epoch + 1;
-    return egi_backup_track(w, s) && eg_checkpoint_save(w->checkpoint, w->path) != NULL;
+    return (s->batch + 1) % w->o.every != 0 || egi_backup_save(w, s, s->epoch, s->batch + 1);
 }
-EAGER_API eg_callback *eg_callback_backup(const char *prefix) {
+static bool egi_backup_epoch(eg_fit_state *s, void *user) { return egi_backup_save((egi_watch *)user, s, s->epoch + 1, 0); }
+EAGER_API eg_callback *(eg_callback_backup)(const char *prefix, eg_callback_options o) {
     eg_callback_functions f;
-    eg_callback_options none;
     memset(&f, 0, sizeof f);
-    memset(&none, 0, sizeof none);
     if (!prefix) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_backup: the prefix is NULL");
     f.fit_begin = egi_backup_begin;
+    f.batch_end = o.every > 0 ? egi_backup_batch : NULL;
     f.epoch_end = egi_backup_epoch;
-    return egi_watch_new("callback_backup", prefix, none, 0, f);
+    return egi_watch_new("callback_backup", prefix, o, EGI_C_EVERY, f);
 }
 
 // As Keras lays them out: two runs, train and validation, whose curves have one name and so share a chart.
@@ -14244,14 +14330,13 @@ static eg_summary_writer *egi_board_open(egi_watch *w, const char *run) {
 }
 static bool egi_board_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    w->seen = 0;
     if (!w->train && !(w->train = egi_board_open(w, "/train"))) return false;
     bool validation = egi_history_column(s->history, "val_loss") >= 0;
     return !validation || w->validation || (w->validation = egi_board_open(w, "/validation")) != NULL;
 }
 static bool egi_board_batch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    int64_t step = w->seen++;
+    int64_t step = s->history->batches - 1;
     return w->o.every == 0 || step % w->o.every != 0 || egi_board_write(w->train, "batch", "loss", s->loss, step);
 }
 static bool egi_board_epoch(eg_fit_state *s, void *user) {
@@ -18627,8 +18712,8 @@ EAGER_API eg_layer *eg_model_load(const char *path) {
 
 // Everything a checkpoint saves is a tensor by name: variables as they are, a layer's weights behind the layer's name, an optimizer's
 // state behind its name (steps, learning_rate, accumulated, and for each tracked variable its slots), positions of iterators as bytes,
-// numbers as int64, the random state as two. Metadata say that it is a checkpoint, and its number.
-typedef enum egi_track_kind { EGI_TRACK_VARIABLE, EGI_TRACK_LAYER, EGI_TRACK_OPTIMIZER, EGI_TRACK_ITERATOR, EGI_TRACK_NUMBER, EGI_TRACK_RANDOM } egi_track_kind;
+// numbers as int64, lists of them as float64, the random state as two int64. Metadata say that it is a checkpoint, and its number.
+typedef enum egi_track_kind { EGI_TRACK_VARIABLE, EGI_TRACK_LAYER, EGI_TRACK_OPTIMIZER, EGI_TRACK_ITERATOR, EGI_TRACK_NUMBER, EGI_TRACK_NUMBERS, EGI_TRACK_RANDOM } egi_track_kind;
 typedef struct egi_tracked { egi_track_kind kind; char *name; void *object; int64_t slots; } egi_tracked;      // slots: an optimizer's before a restore makes more
 struct eg_checkpoint {
     int32_t refs;
@@ -18834,10 +18919,27 @@ static void egi_move_iterators(eg_checkpoint *c, egi_stand *to, bool move) {
         c->taken[egi_source_find(c, c->tracked[i].name, "")] = true;
     }
 }
-static void egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
-    for (int64_t i = 0, at; i < c->n_tracked; i++) {
+// Where this checks, lists get their room, so that nothing fails later.
+static bool egi_restore_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits *m, bool check) {
+    int64_t at;
+    egi_numbers *list = (egi_numbers *)t->object;
+    eg_tensor *x = egi_restore_small(c, t->name, EG_FLOAT64, 1, -1, m, &at);
+    void *values = list->values;
+    if (!x) return true;
+    if (!egi_grow(&values, &list->capacity, x->size, sizeof *list->values)) return egi_no_memory("checkpoint_restore", x->size * 8);
+    list->values = (double *)values;
+    if (check) return true;
+    if (x->size) memcpy(list->values, eg_data(x), (size_t)x->size * sizeof *list->values);
+    list->count = x->size;
+    c->taken[at] = true;
+    return true;
+}
+static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
+    bool ok = true;
+    for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
         const egi_tracked *t = &c->tracked[i];
         bool random = t->kind == EGI_TRACK_RANDOM;
+        if (t->kind == EGI_TRACK_NUMBERS) ok = egi_restore_list(c, t, m, check);
         if (t->kind != EGI_TRACK_NUMBER && !random) continue;
         eg_tensor *x = egi_restore_small(c, t->name, EG_INT64, random ? 1 : 0, 2, m, &at);
         const int64_t *values = x ? (const int64_t *)eg_data(x) : NULL;
@@ -18848,6 +18950,7 @@ static void egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
         } else *(int64_t *)t->object = values[0];
         c->taken[at] = true;
     }
+    return ok;
 }
 // The values for all variables of the list, retained, and where in the source they stand; NULL where there is none.
 static bool egi_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values, int64_t *places) {
@@ -18875,11 +18978,11 @@ static bool egi_settle_all(const char *function, eg_checkpoint *c, egi_weights *
     int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
     eg_tensor **values = (eg_tensor **)(void *)(places + w->count + 1);
     bool ok = egi_find_values(c, w, &misfits, values, places) && egi_find_iterators(c, &misfits, NULL);
-    egi_restore_numbers(c, &misfits, true);
+    ok = egi_restore_numbers(c, &misfits, true) && ok;
     ok = egi_all_fits(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
     ok = ok && egi_find_iterators(c, &misfits, to);
     egi_move_iterators(c, to, ok);
-    if (ok) egi_restore_numbers(c, &misfits, false);
+    ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) {
         if (!values[i]) continue;
         if (ok) { egi_take(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_arrived++; }
@@ -18964,6 +19067,9 @@ EAGER_API bool eg_checkpoint_track_iterator(eg_checkpoint *c, const char *name, 
 }
 EAGER_API bool eg_checkpoint_track_number(eg_checkpoint *c, const char *name, int64_t *number) {
     return egi_checkpoint_track("checkpoint_track_number", c, EGI_TRACK_NUMBER, name, number);
+}
+static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list) {
+    return egi_checkpoint_track("checkpoint_track_number", c, EGI_TRACK_NUMBERS, name, list);
 }
 EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *c) { return egi_checkpoint_track("checkpoint_track_random", c, EGI_TRACK_RANDOM, egi_random_name, c); }
 
@@ -19078,6 +19184,10 @@ static bool egi_checkpoint_add(eg_archive *a, const egi_tracked *t) {
     if (t->kind == EGI_TRACK_ITERATOR) {
         eg_tensor *x = eg_iterator_position((eg_iterator *)t->object);
         return x && (eg_archive_add)(a, t->name, x);
+    }
+    if (t->kind == EGI_TRACK_NUMBERS) {
+        const egi_numbers *list = (const egi_numbers *)t->object;
+        return egi_checkpoint_small(a, t, EG_FLOAT64, 1, list->count, list->values ? (const void *)list->values : "");
     }
     if (t->kind == EGI_TRACK_RANDOM) {
         random[0] = (int64_t)egi_this.random.seed;

@@ -634,9 +634,11 @@ TEST(a_fit_that_was_stopped_goes_on) {                       // twice, each time
             if (h && run == 0) want = eg_call(model, x);
             if (h && run == 1) {
                 CHECK_SAME(eg_call(model, x), want, 0);
-                CHECK_INT(eg_history_epochs(h), 2);          // the others were before
+                CHECK_INT(eg_history_epochs(h), 5);          // three of them were before
                 CHECK(power_fails(model, data, prefix, 9, &h) == false);         // nothing is left to do
-                CHECK_INT(eg_history_epochs(h), 0);
+                CHECK_INT(eg_history_epochs(h), 5);
+                CHECK_NEAR(eg_history_batch_loss(h, -1), losses[1], 0);
+                CHECK_NEAR(eg_model_result(model, "accuracy"), eg_history_value(h, "accuracy", 4), 0);
             }
             eg_dataset_release(data);
             eg_layer_release(model);
@@ -644,6 +646,110 @@ TEST(a_fit_that_was_stopped_goes_on) {                       // twice, each time
     }
     CHECK_NEAR(losses[1], losses[0], 0);
     CHECK_ERROR(eg_callback_backup(NULL), EG_ERROR_NULL, "prefix");
+}
+
+// The same within epochs, after any batch, with callbacks that count over epochs. Where it fails, a program starts anew.
+enum { BACKUP_EPOCHS = 6, BACKUP_BATCHES = 4 };
+typedef struct outage { int64_t at, batches; } outage;
+static bool outage_batch(eg_fit_state *s, void *user) {
+    outage *o = (outage *)user;
+    CHECK_INT(eg_history_batches(s->history), s->epoch * BACKUP_BATCHES + s->batch + 1);
+    o->batches++;
+    return eg_history_batches(s->history) != o->at || eg_raise(EG_ERROR_STATE, "the power fails") != NULL;
+}
+static double falling(int64_t epoch, double rate, void *user) { (void)user; return epoch ? rate * 0.9 : 0.02; }
+static eg_layer *backed_up(const char *prefix, const char *csv, uint64_t seed, int64_t at, int64_t every, int64_t *batches) {
+    eg_tensor *x = points(), *y = classes(x);
+    outage o = {at, 0};
+    eg_seed(seed);
+    eg_dataset *data = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(x, y), ROWS, .seed = 11), 16), *other = eg_dataset_batch(eg_dataset_from_slices(x, eg_sub(1, y)), 16);
+    eg_layer *model = shaky_model();
+    eg_callback *breaks = eg_callback_new((eg_callback_functions){.batch_end = outage_batch, .user = &o});
+    if (prefix) eg_fit(model, data, .epochs = BACKUP_EPOCHS, .validation = other, .quiet = true,
+        .callbacks = EG_CALLBACKS(eg_callback_learning_rate(.rate = falling), eg_callback_plateau(.patience = 2, .cooldown = 1), eg_callback_early_stopping(.patience = 4), eg_callback_csv(csv),
+                                  eg_callback_backup(prefix, .every = every), breaks));
+    else eg_fit(model, data, .epochs = BACKUP_EPOCHS, .validation = other, .quiet = true,
+        .callbacks = EG_CALLBACKS(eg_callback_learning_rate(.rate = falling), eg_callback_plateau(.patience = 2, .cooldown = 1), eg_callback_early_stopping(.patience = 4), eg_callback_csv(csv), breaks));
+    *batches = o.batches;
+    eg_dataset_release(data);
+    eg_dataset_release(other);
+    return model;
+}
+TEST(a_fit_goes_on_within_an_epoch) {
+    char prefix[4200], csv[4200], want_csv[16384];
+    int64_t n;
+    snprintf(csv, sizeof csv, "%s", test_temp("backup.csv"));
+    eg_layer *want = backed_up(NULL, csv, 7, -1, 0, &n);
+    CHECK(eg_error() == EG_OK);
+    const eg_history *h = eg_model_history(want);
+    snprintf(want_csv, sizeof want_csv, "%s", contents(csv));
+    int64_t epochs = eg_history_epochs(h);
+    CHECK_INT(epochs, 5);                                    // early stopping
+    CHECK_INT(n, epochs * BACKUP_BATCHES);
+    for (int64_t at = 1; at <= n; at += test_share > 1 ? 7 : 1) {
+        eg_error_clear();
+        snprintf(prefix, sizeof prefix, "%s-%d", test_temp("within"), (int)at);
+        int64_t every = 1 + at % 3, before, after, last;
+        eg_layer *first = backed_up(prefix, csv, 7, at, every, &before);
+        CHECK(eg_error() == EG_ERROR_STATE);
+        eg_error_clear();
+        int64_t begun = (at - 1) / BACKUP_BATCHES, within = at - begun * BACKUP_BATCHES, kept = begun * BACKUP_BATCHES + within / every * every;
+        eg_layer *model = backed_up(prefix, csv, kept ? 99 : 7, -1, every, &after);       // the backup knows better than this seed
+        CHECK(eg_error() == EG_OK);
+        CHECK_INT(before + after, n + at - kept);                            // no more is done twice than was lost
+        const eg_history *now = eg_model_history(model);
+        CHECK_INT(eg_history_epochs(now), epochs);
+        REQUIRE(eg_history_batches(now) == n);
+        for (int64_t i = 0; i < n; i++) CHECK_NEAR(eg_history_batch_loss(now, i), eg_history_batch_loss(h, i), 0);
+        for (int k = 0; eg_history_name(h, k); k++)
+            for (int64_t e = 0; e < epochs; e++) CHECK_NEAR(eg_history_value(now, eg_history_name(h, k), e), eg_history_value(h, eg_history_name(h, k), e), 0);
+        CHECK_STR(contents(csv), want_csv);
+        eg_tensor *a[4], *b[4];
+        CHECK_INT(eg_layer_weights(want, a, 4), eg_layer_weights(model, b, 4));
+        for (int i = 0; i < 4; i++) CHECK_SAME(b[i], a[i], 0);
+        eg_layer *done = backed_up(prefix, csv, 99, -1, every, &last);            // it was stopped early: once more, the epoch after
+        CHECK_INT(last, BACKUP_BATCHES);
+        eg_layer_release(first);
+        eg_layer_release(model);
+        eg_layer_release(done);
+    }
+    eg_layer_release(want);
+    CHECK_ERROR(eg_callback_backup("x", .every = -1), EG_ERROR_ARGUMENT, ".every is -1");
+    CHECK_ERROR(eg_callback_backup("x", .patience = 1), EG_ERROR_ARGUMENT, "has no option .patience");
+}
+// A fit with another metric goes on, too: what was not there before is NaN for the epochs before. Of an older library there is no history.
+TEST(a_backup_of_another_kind) {
+    eg_tensor *x = points(), *y = classes(x);
+    char prefix[4200];
+    snprintf(prefix, sizeof prefix, "%s", test_temp("kinds"));
+    eg_layer *model = compiled();
+    CHECK(eg_fit_arrays(model, x, y, .epochs = 2, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_backup(prefix))) != NULL);
+    CHECK(eg_compile(model, eg_adam(.learning_rate = 0.02), eg_sparse_categorical_crossentropy, eg_metric_top_k(.k = 1), EG_METRIC_ACCURACY));
+    const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 3, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_backup(prefix)));
+    REQUIRE(h != NULL && eg_history_epochs(h) == 3);
+    CHECK(isnan(eg_history_value(h, "top_k", 1)) && eg_history_value(h, "accuracy", 1) > 0 && eg_history_value(h, "top_k", 2) > 0);
+    char path[4300];
+    snprintf(path, sizeof path, "%s", eg_checkpoint_latest(prefix));
+    eg_archive *old = eg_archive_load(path), *without = eg_archive_new();
+    REQUIRE(old != NULL);
+    for (int64_t i = 0; i < eg_archive_count(old); i++) {
+        const char *name = eg_archive_name(old, i);
+        if (!strstr(name, "history") && strcmp(name, "batch") && strcmp(name, "ends of epochs")) CHECK(eg_archive_add(without, name, eg_archive_get(old, name)));
+    }
+    CHECK(eg_archive_save(without, path));
+    h = eg_fit_arrays(model, x, y, .epochs = 5, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_backup(prefix)));
+    REQUIRE(h != NULL);
+    CHECK_INT(eg_history_epochs(h), 2);
+    eg_archive *wrong = eg_archive_new();                    // damaged: none of it is taken
+    for (int64_t i = 0; i < eg_archive_count(old); i++)
+        CHECK(eg_archive_add(wrong, eg_archive_name(old, i), strstr(eg_archive_name(old, i), "ends") ? eg_zeros(EG_FLOAT32, EG_SHAPE(2, 2)) : eg_archive_get(old, eg_archive_name(old, i))));
+    snprintf(path, sizeof path, "%s", eg_checkpoint_latest(prefix));
+    CHECK(eg_archive_save(wrong, path));
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .epochs = 9, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_backup(prefix))), EG_ERROR_SHAPE, "ends of epochs");
+    eg_archive_release(old);
+    eg_archive_release(without);
+    eg_archive_release(wrong);
+    eg_layer_release(model);
 }
 
 // Whether an event file in the folder has this in it.
