@@ -2076,7 +2076,7 @@ typedef enum egi_kernel {
     EGI_ARGSORT,          // egi_reduce_parameters: rows of n, out[0] int64
     EGI_SOFTMAX,          // egi_reduce_parameters: rows of n
     EGI_SPARSE_XENT,      // in[0] labels, in[1] logits (rows, n); out[0] losses
-    EGI_MATMUL,           // egi_matmul_parameters
+    EGI_MATMUL,           // egi_matmul_parameters; where the backend folds, in[2] is a row to add, or NULL
     EGI_CONV,             // egi_conv_parameters
     EGI_POOL,             // egi_pool_parameters
     EGI_GATHER,           // egi_gather_parameters
@@ -2091,6 +2091,7 @@ struct eg_backend {
     uint32_t backend_size, tensor_size, kernels, version;   // compared when it registers
     const char *name;                                       // "cpu:0"
     bool host_reads;                                        // the host may read and write its memory
+    bool folds;                                             // EGI_MATMUL takes a bias and relu along
     void *state;
     void *(*allocate)(eg_backend *b, int64_t bytes);        // 64-byte aligned, or NULL
     void (*deallocate)(eg_backend *b, void *data, int64_t bytes);
@@ -2113,7 +2114,7 @@ typedef enum egi_reduction {
     EGI_SOFTMAX_, EGI_LOG_SOFTMAX
 } egi_reduction;
 typedef struct egi_reduce_parameters { egi_reduction kind; int64_t outer, n, inner; bool exclusive, reverse; } egi_reduce_parameters;
-typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; eg_precision precision; } egi_matmul_parameters;
+typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; eg_precision precision; bool relu; } egi_matmul_parameters;
 typedef struct egi_conv_dims { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_conv_dims;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
 typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; } egi_conv_parameters;
@@ -5851,7 +5852,7 @@ static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t 
 }
 static bool egi_cpu_update(eg_backend *b, const egi_args *args);
 static eg_backend egi_cpu = {
-    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, NULL,
+    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
     { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
       egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite },
@@ -6852,7 +6853,7 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 
 // ---- matmul
 
-typedef struct egi_matmul_attr { bool ta, tb; } egi_matmul_attr;
+typedef struct egi_matmul_attr { bool ta, tb, relu; } egi_matmul_attr;
 // What the rules for shapes and the errors read of x, its last two axes left out. Not *x: another thread may be counting its users.
 static eg_tensor egi_without_matrix(const eg_tensor *x) {
     eg_tensor y;
@@ -6938,7 +6939,9 @@ static bool egi_run_matmul(egi_call *c) {
         args.op = c->op;
         args.in[0] = a;
         args.in[1] = b;
+        args.in[2] = c->n > 2 ? c->in[2] : NULL;
         args.out[0] = c->out[0];
+        p.relu = t->relu;
         args.parameters = &p;
     }
     bool ok = a && b && egi_launch(c->backend, EGI_MATMUL, &args);
@@ -6957,11 +6960,47 @@ EGI_GRAD(matmul) {
 }
 EGI_OP(matmul, 2, 0, sizeof(egi_matmul_attr), EGI_USES_B, EGI_USES_A)
 static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb) {
-    egi_matmul_attr attr = { ta, tb };
+    egi_matmul_attr attr = { ta, tb, false };
     eg_tensor *in[2];
     in[0] = a;
     in[1] = b;
     return egi_apply1(&egi_op_matmul, in, 2, &attr);
+}
+// x A + bias, and relu of it: one launch, for layers on a device that can. In the trap and in recordings it stays three ops.
+EGI_GRAD(dense) {
+    const egi_matmul_attr *t = (const egi_matmul_attr *)c->attributes;
+    eg_tensor *x = c->inputs[0], *a = c->inputs[1], *g[3];
+    (void)op;
+    g[0] = c->upstream[0];
+    if (t->relu) {                             // relu's own gradient asks for its result only
+        eg_grad_context of_relu = *c;
+        of_relu.inputs = c->outputs;
+        of_relu.n_inputs = 1;
+        static const bool yes = true;
+        of_relu.needed = &yes;
+        if (!egi_grad_elementwise(&of_relu, &egi_elementwise_ops[EGI_OP_relu], g)) return false;
+    }
+    if (c->needed[0] && !egi_set_dx(c, 0, dx, egi_matmul(g[0], false, a, true))) return false;
+    if (c->needed[1] && !egi_set_dx(c, 1, dx, egi_matmul(x, true, g[0], false))) return false;
+    eg_reduce_options rows;
+    memset(&rows, 0, sizeof rows);
+    rows.axes.count = 1;
+    return !c->needed[2] || egi_set_dx(c, 2, dx, (eg_reduce_sum)(g[0], rows));
+}
+static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+static const egi_op egi_op_dense_relu = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
+                                          { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
+    return bias && egi_backend_of(x)->folds && !egi_this.trap && !egi_this.recorder && x->rank == 2 && a->rank == 2 && bias->rank == 1 && bias->dims[0] == a->dims[1] &&
+           (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) && bias->dtype == x->dtype && egi_backend_of(bias) == egi_backend_of(x) && (bias->flags & EGI_CONTIGUOUS);
+}
+static eg_tensor *egi_dense(eg_tensor *x, eg_tensor *a, eg_tensor *bias, bool relu) {
+    egi_matmul_attr attr = { false, false, relu };
+    eg_tensor *in[3];
+    in[0] = x;
+    in[1] = a;
+    in[2] = bias;
+    return egi_apply1(relu ? &egi_op_dense_relu : &egi_op_dense, in, 3, &attr);
 }
 EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o) { return egi_matmul(a, o.transpose_a, b, o.transpose_b); }
 
@@ -10701,9 +10740,12 @@ static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
     eg_shape flat = { 2, { -1, 0 } }, shape = egi_shape(x);
     flat.dims[1] = shape.dims[shape.rank - 1];
     shape.dims[shape.rank - 1] = l->config.units;
-    if (x->rank == 2) c->out[0] = egi_biased(l, egi_matmul(x, false, kernel, false));
-    else if (x->size) c->out[0] = egi_biased(l, eg_reshape(egi_matmul(eg_reshape(x, flat), false, kernel, false), shape));     // one large product
-    else c->out[0] = egi_biased(l, egi_matmul(x, false, kernel, false));
+    eg_tensor *bias = egi_part_of(l, "bias"), *y = x->rank > 2 && x->size ? eg_reshape(x, flat) : x;                  // one large product
+    eg_activation activation = l->config.o.activation;
+    bool folded = y && egi_is_folded(y, kernel, bias);
+    y = folded ? egi_dense(y, kernel, bias, activation == EG_RELU) : y ? egi_matmul(y, false, kernel, false) : NULL;
+    if (y && shape.rank > 2) y = eg_reshape(y, shape);
+    c->out[0] = !folded ? egi_biased(l, y) : activation == EG_RELU || !y ? y : eg_activate(y, activation);
     return c->out[0] != NULL;
 }
 static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {

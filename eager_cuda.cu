@@ -3,6 +3,8 @@
  *   nvcc -O2 -arch=native -c eager_cuda.cu                          CUDA 12 or later; for other GPUs than this machine's: -arch=all-major
  *   cc -DEAGER_CUDA program.c eager_cuda.o -L/usr/local/cuda/lib64 -lcublas -lcudart -lstdc++ -lm -lpthread
  *
+ * nvcc -DEAGER_CUBLASLT, and -lcublasLt behind -lcublas: then a dense layer's bias and relu are part of its product.
+ *
  * The table of chapter 15 of eager.h, filled in. What runs in order on a GPU is one stream for each; the program goes on
  * meanwhile, until it reads a value. No sum depends on which thread comes first: the same program gives the same bits.
  *
@@ -17,6 +19,9 @@
 
 #include <cuda_runtime.h>
 #include <cublas_v2.h>
+#ifdef EAGER_CUBLASLT
+#include <cublasLt.h>
+#endif
 #include <pthread.h>
 
 #ifdef __CUDACC__
@@ -43,6 +48,19 @@ typedef struct egi_gpu_site { const char *name; unsigned serial; int dtype; eg_s
 // The first bad index since the last look. Pinned memory: kernels write it, the host reads it once they are done.
 typedef struct egi_gpu_fault { unsigned taken, serial; int64_t value, position, limit; } egi_gpu_fault;
 
+#ifdef EAGER_CUBLASLT
+// How cublasLt computes one kind of product with a bias: asking it takes longer than a small product.
+typedef struct egi_gpu_plan_key { int64_t m, n, k, lda, ldb, ta, tb, dtype, precision, relu, alignment; } egi_gpu_plan_key;
+typedef struct egi_gpu_plan {
+    egi_gpu_plan_key key;                        // m 0: there is none
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t a, b, c;
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace;
+} egi_gpu_plan;
+enum { EGI_GPU_PLANS = 64 };
+#endif
+
 typedef struct egi_gpu {
     eg_backend backend;                          // first: a backend's address is its device's
     int ordinal, multiprocessors;
@@ -50,6 +68,11 @@ typedef struct egi_gpu {
     cudaStream_t compute, copy;
     cudaEvent_t computed, staged[2];
     cublasHandle_t blas;
+#ifdef EAGER_CUBLASLT
+    cublasLtHandle_t lt;
+    egi_gpu_plan plans[EGI_GPU_PLANS];
+    int next_plan;
+#endif
     pthread_mutex_t lock;                        // what stands below, and cuBLAS
     pthread_mutex_t reading;                     // the stage for reads
     egi_gpu_block *free[EGI_GPU_CLASSES], *spare;        // cached blocks by size class; nodes without a block
@@ -997,16 +1020,19 @@ static bool egi_gpu_blas_fail(egi_gpu *g, cublasStatus_t s) {
     if (s == CUBLAS_STATUS_ALLOC_FAILED) return eg_raise(EG_ERROR_MEMORY, "eg_matmul: out of memory on %s", g->name) != NULL;
     return eg_raise(EG_ERROR_DEVICE, "eg_matmul: %s: %s (cuBLAS status %d)", g->name, cublasGetStatusString(s), (int)s) != NULL;
 }
+static cublasComputeType_t egi_gpu_blas_type(int dtype, eg_precision precision) {
+    return dtype == EG_FLOAT64                     ? CUBLAS_COMPUTE_64F
+           : precision == EG_PRECISION_TF32        ? CUBLAS_COMPUTE_32F_FAST_TF32
+           : precision == EG_PRECISION_BFLOAT16    ? CUBLAS_COMPUTE_32F_FAST_16BF
+                                                   : CUBLAS_COMPUTE_32F;
+}
 static bool egi_gpu_blas(egi_gpu *g, const egi_matmul_parameters *p, int dtype, const char *a, const char *b, char *c, int64_t sa, int64_t sb, int64_t count) {
     const float one = 1, zero = 0;
     const double one64 = 1, zero64 = 0;
     bool f = dtype == EG_FLOAT32;
     cudaDataType type = f ? CUDA_R_32F : CUDA_R_64F;
     const void *alpha = f ? (const void *)&one : (const void *)&one64, *beta = f ? (const void *)&zero : (const void *)&zero64;
-    cublasComputeType_t compute = !f                                             ? CUBLAS_COMPUTE_64F
-                                  : p->precision == EG_PRECISION_TF32     ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                  : p->precision == EG_PRECISION_BFLOAT16 ? CUBLAS_COMPUTE_32F_FAST_16BF
-                                                                          : CUBLAS_COMPUTE_32F;
+    cublasComputeType_t compute = egi_gpu_blas_type(dtype, p->precision);
     cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t s = count == 1
         ? cublasGemmEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, a, type, p->lda, beta, c, type, p->n, compute, CUBLAS_GEMM_DEFAULT)
@@ -1014,6 +1040,86 @@ static bool egi_gpu_blas(egi_gpu *g, const egi_matmul_parameters *p, int dtype, 
                                         count, compute, CUBLAS_GEMM_DEFAULT);
     return s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, s);
 }
+// A row added to each row of the product, and relu: by cublasLt in the product itself, else by a launch behind it.
+template <class T> static __global__ void egi_gpu_bias(int64_t size, int64_t n, bool relu, const T *bias, T *c) {
+    EGI_GPU_EACH(i, size) {
+        const int64_t j = size <= UINT32_MAX ? (uint32_t)i % (uint32_t)n : i % n;
+        const T y = c[i] + bias[j];
+        c[i] = relu && y < 0 ? (T)0 : y;         // a NaN stays one
+    }
+}
+static bool egi_gpu_add_bias(egi_gpu *g, const egi_args *args, bool relu) {
+    const eg_tensor *bias = args->in[2], *out = args->out[0];
+    int64_t blocks = egi_gpu_blocks(out->size);
+    if (out->dtype == EG_FLOAT32)
+        EGI_LAUNCH(egi_gpu_bias<float>, blocks, EGI_GPU_THREADS, g->compute, out->size, bias->size, relu, (const float *)(const void *)bias->data, (float *)(void *)out->data);
+    else
+        EGI_LAUNCH(egi_gpu_bias<double>, blocks, EGI_GPU_THREADS, g->compute, out->size, bias->size, relu, (const double *)(const void *)bias->data, (double *)(void *)out->data);
+    return egi_gpu_launched(g, args);
+}
+#ifdef EAGER_CUBLASLT
+#define EGI_GPU_LT(call) do { if ((call) != CUBLAS_STATUS_SUCCESS) return false; } while (0)
+#define EGI_GPU_LT_SET(attribute, value) EGI_GPU_LT(cublasLtMatmulDescSetAttribute(&p->product, CUBLASLT_MATMUL_DESC_##attribute, &value, sizeof value))
+static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_key *k) {
+    cudaDataType type = k->dtype == EG_FLOAT32 ? CUDA_R_32F : CUDA_R_64F;
+    cublasOperation_t ta = k->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = k->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasLtEpilogue_t epilogue = k->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+    cublasLtMatmulPreferenceOpaque_t preference;
+    cublasLtMatmulHeuristicResult_t result;
+    size_t most = (size_t)32 << 20;
+    uint32_t alignment = (uint32_t)k->alignment;
+    int found = 0;
+    EGI_GPU_LT(cublasLtMatmulDescInit(&p->product, egi_gpu_blas_type((int)k->dtype, (eg_precision)k->precision), type));
+    EGI_GPU_LT_SET(TRANSA, tb);                  // columns first: B is the left matrix
+    EGI_GPU_LT_SET(TRANSB, ta);
+    EGI_GPU_LT_SET(EPILOGUE, epilogue);
+    EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->b, type, (uint64_t)(k->tb ? k->k : k->n), (uint64_t)(k->tb ? k->n : k->k), k->ldb));
+    EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->a, type, (uint64_t)(k->ta ? k->m : k->k), (uint64_t)(k->ta ? k->k : k->m), k->lda));
+    EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->c, type, (uint64_t)k->n, (uint64_t)k->m, k->n));
+    EGI_GPU_LT(cublasLtMatmulPreferenceInit(&preference));
+    EGI_GPU_LT(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
+    for (int i = CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; i <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++)
+        EGI_GPU_LT(cublasLtMatmulPreferenceSetAttribute(&preference, (cublasLtMatmulPreferenceAttributes_t)i, &alignment, sizeof alignment));
+    EGI_GPU_LT(cublasLtMatmulAlgoGetHeuristic(g->lt, &p->product, &p->b, &p->a, &p->c, &p->c, &preference, 1, &result, &found));
+    if (found < 1) return false;
+    p->algorithm = result.algo;
+    p->workspace = result.workspaceSize;
+    p->key = *k;
+    return true;
+}
+// The plan for a product, or NULL where there can be none. The caller holds g->lock.
+static egi_gpu_plan *egi_gpu_plan_for(egi_gpu *g, const egi_args *args) {
+    const egi_matmul_parameters *q = (const egi_matmul_parameters *)args->parameters;
+    uintptr_t at = (uintptr_t)args->in[0]->data | (uintptr_t)args->in[1]->data | (uintptr_t)args->out[0]->data | 256;
+    egi_gpu_plan_key key = { q->m, q->n, q->k, q->lda, q->ldb, q->ta, q->tb, args->out[0]->dtype, (int64_t)q->precision, q->relu, (int64_t)(at & (~at + 1)) };
+    for (int i = 0; i < EGI_GPU_PLANS; i++) if (!memcmp(&g->plans[i].key, &key, sizeof key)) return &g->plans[i];
+    egi_gpu_plan *p = &g->plans[g->next_plan];
+    memset(p, 0, sizeof *p);
+    if (!egi_gpu_plan_make(g, p, &key)) { p->key.m = 0; return NULL; }
+    g->next_plan = (g->next_plan + 1) % EGI_GPU_PLANS;
+    return p;
+}
+// True if it was computed, or an error raised; false: another way must be found.
+static bool egi_gpu_product_with_bias(egi_gpu *g, const egi_args *args, bool *ok) {
+    const void *bias = args->in[2]->data, *a = args->in[0]->data, *b = args->in[1]->data;
+    const float one = 1, zero = 0;
+    const double one64 = 1, zero64 = 0;
+    bool f = args->out[0]->dtype == EG_FLOAT32;
+    egi_gpu_plan plan;
+    pthread_mutex_lock(&g->lock);
+    egi_gpu_plan *p = egi_gpu_plan_for(g, args);
+    if (p) plan = *p;
+    pthread_mutex_unlock(&g->lock);
+    if (!p || cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias) != CUBLAS_STATUS_SUCCESS) return false;
+    void *workspace = plan.workspace ? egi_gpu_workspace(g, "matmul", (int64_t)plan.workspace) : NULL;
+    if (plan.workspace && !workspace) { *ok = false; return true; }
+    cublasStatus_t s = cublasLtMatmul(g->lt, &plan.product, f ? (const void *)&one : (const void *)&one64, b, &plan.b, a, &plan.a, f ? (const void *)&zero : (const void *)&zero64,
+                                      args->out[0]->data, &plan.c, args->out[0]->data, &plan.c, &plan.algorithm, workspace, plan.workspace, g->compute);
+    if (workspace) egi_gpu_deallocate(&g->backend, workspace, (int64_t)plan.workspace);
+    *ok = s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, s);
+    return true;
+}
+#endif
 static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(backend);
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
@@ -1033,8 +1139,12 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
     int64_t size = eg_dtype_size((eg_dtype)out->dtype);
     if (p->k == 0) {
         EGI_GPU_TRY(g, "matmul", cudaMemsetAsync(out->data, 0, (size_t)(out->size * size), g->compute));
-        return true;
+        return !args->in[2] || egi_gpu_add_bias(g, args, p->relu);
     }
+#ifdef EAGER_CUBLASLT
+    bool done;
+    if (args->in[2] && egi_gpu_product_with_bias(g, args, &done)) return done;
+#endif
     if (out->dtype != EG_FLOAT32 && out->dtype != EG_FLOAT64) {
         egi_gpu_product q = { p->ta, p->tb, p->m, p->n, p->k, p->lda, p->ldb, w, a->data, b->data, out->data };
         int64_t blocks = egi_gpu_ceil(p->m, 16) * egi_gpu_ceil(p->n, 16) * shape.size;
@@ -1058,7 +1168,7 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
                           w.strides[1][last], count);
     }
     pthread_mutex_unlock(&g->lock);
-    return ok;
+    return ok && (!args->in[2] || egi_gpu_add_bias(g, args, p->relu));
 }
 
 //# 6  CONVOLUTION AND POOLING ------------------------------------------------
@@ -1819,9 +1929,13 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     g->fault = (egi_gpu_fault *)p;
     memset(g->fault, 0, sizeof *g->fault);
     if (cublasCreate(&g->blas) != CUBLAS_STATUS_SUCCESS || cublasSetStream(g->blas, g->compute) != CUBLAS_STATUS_SUCCESS) return cudaErrorUnknown;
+#ifdef EAGER_CUBLASLT
+    if (cublasLtCreate(&g->lt) != CUBLAS_STATUS_SUCCESS) return cudaErrorUnknown;
+#endif
     g->backend = *egi_backend_cpu();
     g->backend.name = g->name;
     g->backend.host_reads = false;
+    g->backend.folds = true;
     g->backend.state = g;
     g->backend.allocate = egi_gpu_allocate;
     g->backend.deallocate = egi_gpu_deallocate;
@@ -1834,6 +1948,9 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     return cudaSuccess;
 }
 static void egi_gpu_unmake(egi_gpu *g) {
+#ifdef EAGER_CUBLASLT
+    if (g->lt) cublasLtDestroy(g->lt);
+#endif
     if (g->blas) cublasDestroy(g->blas);
     if (g->fault) cudaFreeHost(g->fault);
     if (g->read_stage) cudaFreeHost(g->read_stage);

@@ -6,9 +6,9 @@ HOT='egi_gpu_f32|egi_gpu_convolveIf|egi_gpu_softmaxIf|egi_gpu_reduceIf|egi_f32_g
 
 # nvcc is slow: what was compiled from the same text (with what it sees of eager.h) is not compiled again.
 compiles() {
-    set -- $NVCC -I. -O2 -c eager_cuda.cu -o "$B/eager_cuda.o" -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 \
+    set -- $NVCC -I. -O2 -DEAGER_CUBLASLT -c eager_cuda.cu -o "$B/eager_cuda.o" -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 \
         -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90 -Xcompiler -Wall,-Wextra -Werror all-warnings -Xptxas -v
-    text=$(${CXX:-$CC} -x c++ -E -P -Itests/cuda_host -I. eager_cuda.cu | cksum)
+    text=$(${CXX:-$CC} -x c++ -E -P -DEAGER_CUBLASLT -Itests/cuda_host -I. eager_cuda.cu | cksum)
     [ -f "$B/eager_cuda.said" ] && [ "$(cat "$B/eager_cuda.how" 2>/dev/null)" = "$text $*" ] && return
     rm -f "$B/eager_cuda.how"
     "$@" >"$B/eager_cuda.said" 2>&1 || { grep -v '^ptxas info' "$B/eager_cuda.said"; return 1; }
@@ -25,7 +25,7 @@ links() {
     printf '%s\n' '#define EAGER_CUDA' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' \
         'int main(void) { return eg_device_count("gpu") < 0; }' >"$T/link.c"
     home=$(dirname "$(dirname "$(command -v "$NVCC")")")
-    $CC -std=c11 -O0 -I. "$T/link.c" "$B/eager_cuda.o" -L"$home/lib64" -L"$home/targets/x86_64-linux/lib" -lcublas -lcudart -lstdc++ $LIBS -o "$T/link" &&
+    $CC -std=c11 -O0 -I. "$T/link.c" "$B/eager_cuda.o" -L"$home/lib64" -L"$home/targets/x86_64-linux/lib" -lcublas -lcublasLt -lcudart -lstdc++ $LIBS -o "$T/link" &&
         LD_LIBRARY_PATH="$home/lib64" "$T/link"
 }
 broken_barrier() {

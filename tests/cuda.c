@@ -271,6 +271,43 @@ TEST(cuda_matmul) {
         }
 }
 
+// A dense layer's product takes its bias and relu along: against the CPU's three ops. One input is NaN: it must not get lost.
+static eg_tensor *dense(const given *w) {
+    eg_layer *l = eg_layer_dense(eg_dim(w->x[1], 1), .activation = (eg_activation)w->i[0], .dtype = eg_dtype_of(w->x[1]), .no_bias = w->i[1] != 0);
+    eg_layer_build(l, eg_shape_of(w->x[0]));
+    eg_tensor *part[2], *y = NULL;
+    int n = eg_layer_weights(l, part, 2);
+    if (n == 2 - (int)w->i[1] && eg_assign(part[0], w->x[1]) && (n == 1 || eg_assign(part[1], w->x[2]))) y = eg_call(l, w->x[0]);
+    if (y) {                                              // the gradients of the weights are part of what is compared
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *again = eg_reduce_sum(eg_square(eg_call(l, w->x[0]))), *g[2];
+        eg_tape_gradients(tape, again, part, n, g);
+        y = eg_concat(EG_TENSORS(eg_reshape(y, EG_SHAPE(-1)), eg_reshape(g[0], EG_SHAPE(-1))), 0);
+        if (n == 2) y = eg_concat(EG_TENSORS(y, g[1]), 0);
+    }
+    eg_keep(y);
+    eg_layer_release(l);
+    return y;
+}
+TEST(cuda_dense) {
+    static const int64_t sizes[][3] = { { 1, 1, 1 }, { 5, 3, 8 }, { 33, 14, 20 }, { 64, 65, 17 }, { 3, 7, 1 } };
+    static const eg_activation activations[] = { EG_LINEAR, EG_RELU, EG_GELU };
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int a = 0; a < 3; a++)
+            for (int kind = 0; kind < 4; kind++) {        // float32 and float64; rank 3; without a bias
+                EG_SCOPE;
+                eg_dtype dtype = kind == 1 ? EG_FLOAT64 : EG_FLOAT32;
+                int64_t m = sizes[s][0], k = sizes[s][1], n = sizes[s][2];
+                given w = { { made(dtype, kind == 2 ? EG_SHAPE(2, m, k) : EG_SHAPE(m, k), -1, 1), made(dtype, EG_SHAPE(k, n), -1, 1), made(dtype, EG_SHAPE(n), -1, 1) },
+                            3, { activations[a], kind == 3 }, { 0 } };
+                COMPARE(dense, &w, false, dtype == EG_FLOAT32 ? 2e-4 : 1e-10);
+            }
+    eg_layer *l = eg_layer_dense(4, .activation = EG_RELU);
+    eg_tensor *y = eg_call(l, eg_full(EG_FLOAT32, EG_SHAPE(2, 3), NAN));
+    CHECK(isnan(eg_item(eg_reduce_sum(y))));
+    eg_layer_release(l);
+}
+
 // ---- convolution and pooling
 
 static eg_tensor *conv(const given *w) {

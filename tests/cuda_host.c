@@ -98,6 +98,16 @@ TEST(host_work_waits_until_it_is_read) {
     CHECK_INT(eg_memory().host_copies, copies);
     CHECK_NEAR(eg_item(eg_index(eg_log(x), 0)), 100 * log(2.0), 1e-3);
 }
+// A dense layer is one product that takes its bias and relu along, or one launch behind it.
+TEST(host_a_dense_layer_is_one_call) {
+    eg_layer *l = eg_layer_dense(5, .activation = EG_RELU);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(3, 4));
+    eg_call(l, x);
+    int64_t launches = cuda_host_launches;
+    CHECK(eg_call(l, x) != NULL);
+    CHECK(cuda_host_launches - launches < 2);
+    eg_layer_release(l);
+}
 // All variables of an optimizer are updated by one launch, clipping by two more; and where there is no memory, none is changed.
 TEST(host_an_optimizer_updates_at_once) {
     for (int clip = 0; clip < 2; clip++) {
