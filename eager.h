@@ -1505,7 +1505,8 @@ EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int
 // Files: one after the other, gzip files too with EAGER_ZLIB, never more of them in memory than one element and a block.
 EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n);         // lines as uint8 vectors, without LF or CR LF
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n);           // records as uint8 vectors; checksums are checked
-// Arrays in .npy or IDX files (MNIST's): component k is read from file k row by row; as many rows in all.
+// Arrays in .npy or IDX files (MNIST's), or of .npz files: component k is read from file k row by row; as many rows in all.
+// "data.npz" stands for all its arrays in their order, each a component, "data.npz/x" for the one named x.
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n);
 EAGER_API eg_tensor *eg_load_idx(const char *path);                                   // a whole IDX file; int8 and int16 become int32
 // What of a row makes a component: one column gives a scalar, several (or all) a vector.
@@ -9855,13 +9856,24 @@ EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // 
 EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
 EGI_LATER void egi_source_close(egi_source *s);                              // of one that is not open: nothing
 EGI_LATER char *egi_file_read(const char *function, const char *path, int64_t *size);     // the whole file and one '\0'; egi_free frees it
-// An array in a .npy or IDX file, its elements along the first axis read one by one. Rank 0 has one row, itself.
-typedef struct egi_array { egi_source source; struct egi_stream *stream; int stored; bool turned; eg_dtype dtype; eg_shape shape; int64_t start, bytes; } egi_array;
+// An array in a .npy or IDX file, or of a .npz file, its elements along the first axis read one by one. Rank 0 has one row, itself.
+typedef struct egi_array {
+    egi_source source;
+    struct egi_stream *stream;
+    int stored;
+    bool turned, member, skipped;                          // member: of a .npz file; skipped: not all of it was read
+    eg_dtype dtype;
+    eg_shape shape;
+    int64_t start, end, header, bytes;                     // in the file: where the rows begin, where all ends; bytes of the header, of a row
+    uint32_t crc;
+} egi_array;
 EGI_LATER bool egi_array_open(egi_array *a, const char *function, const char *path);
-EGI_LATER bool egi_array_seek(egi_array *a, int64_t row);
+EGI_LATER bool egi_array_seek(egi_array *a, int64_t row);                    // forward
 EGI_LATER eg_tensor *egi_array_row(egi_array *a);                            // not owned by a scope
 EGI_LATER bool egi_array_ends(egi_array *a);                                 // behind the last row: nothing may follow
 EGI_LATER void egi_array_close(egi_array *a);
+// What egi_array_open opens of a path: itself, or of a .npz file its arrays, as "data.npz/x". Adds copies to list, which egi_free frees.
+EGI_LATER bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n);
 // Numbers of 1 to 8 bytes in a file's order, little-endian, whatever the machine's is.
 EGI_LATER uint64_t egi_little(const void *from, int bytes);
 EGI_LATER void egi_put_little(void *to, uint64_t v, int bytes);
@@ -15160,8 +15172,14 @@ static bool egi_rows_rule(eg_dataset *d) {
 }
 static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next, egi_jump, egi_rows_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
+    char *list[EG_MAX_COMPONENTS];
+    int count = 0;
+    bool ok = true;
     if (n > EG_MAX_COMPONENTS) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_files: %d files are more than %d components", n, EG_MAX_COMPONENTS);
-    return egi_dataset_done(egi_dataset_of_files(&egi_stage_rows, paths, n), true);
+    for (int i = 0; i < n && paths && ok; i++) ok = egi_array_paths("dataset_from_files", paths[i], list, EG_MAX_COMPONENTS, &count);
+    eg_dataset *d = ok ? egi_dataset_of_files(&egi_stage_rows, (const char *const *)list, count) : NULL;
+    while (count > 0) egi_free(list[--count]);
+    return egi_dataset_done(d, true);
 }
 
 // A row of CSV is its fields' bytes in one text, and where each ends. What a text means is decided as Python's csv does: a quote
@@ -16762,6 +16780,15 @@ static bool egi_file_fail(const char *function, const char *path, int64_t offset
     return egi_fail(EG_ERROR_FILE, "eg_%s: %s%s%s%s%s", function, length > 300 ? "..." : "", path ? path + (length > 300 ? length - 300 : 0) : "",
                     path ? ": " : "", place, text);
 }
+static char *egi_joined_path(const char *folder, const char *name) {     // folder/name; name "": the folder
+    size_t n = strlen(folder), more = strlen(name);
+    char *path = (char *)egi_alloc(n + more + 2);
+    if (!path) return NULL;
+    memcpy(path, folder, n);
+    if (more) { path[n++] = '/'; memcpy(path + n, name, more); }
+    path[n + more] = 0;
+    return path;
+}
 static char *egi_copy_string(const char *string, const char *behind) {
     size_t n = strlen(string), more = strlen(behind);
     char *copy = (char *)egi_alloc(n + more + 1);
@@ -16792,6 +16819,7 @@ static bool egi_source_open(egi_source *s, const char *function, const char *pat
 static int64_t egi_source_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
 static bool egi_source_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
 static void egi_source_close(egi_source *s) { (void)s; }
+static bool egi_is_folder(const char *path) { (void)path; return false; }
 static void egi_make_folders(const char *path) { (void)path; }
 static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     memset(s, 0, sizeof *s);
@@ -17735,99 +17763,6 @@ EAGER_API bool (eg_save_npy)(eg_tensor *x, const char *path) {
     return egi_sink_close(&s, true);
 }
 
-// ---- IDX: two zeros, a type, a rank, as many big-endian dimensions, the elements likewise
-
-static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored, eg_shape *shape) {
-    static const struct { int type, stored; } types[] = {
-        { 0x08, EG_UINT8 }, { 0x09, EGI_STORED_I1 }, { 0x0b, EGI_STORED_I2 }, { 0x0c, EG_INT32 }, { 0x0d, EG_FLOAT32 }, { 0x0e, EG_FLOAT64 }
-    };
-    int64_t bytes;
-    int k = 0;
-    while (k < 6 && types[k].type != magic[2]) k++;
-    if (k == 6) return egi_file_fail(s->source->function, s->source->path, 2, "IDX type 0x%02x is none of 08 09 0B 0C 0D 0E", magic[2]);
-    if (magic[3] > EG_MAX_RANK) return egi_file_fail(s->source->function, s->source->path, 3, "an IDX file of rank %d; at most %d (EG_MAX_RANK)", magic[3], EG_MAX_RANK);
-    *stored = types[k].stored;
-    shape->rank = magic[3];
-    for (int i = 0; i < shape->rank; i++) {
-        unsigned char d[4];
-        if (!egi_stream_read(s, d, 4)) return false;
-        shape->dims[i] = (int64_t)d[0] << 24 | (int64_t)d[1] << 16 | (int64_t)d[2] << 8 | d[3];
-    }
-    if (!egi_stored_bytes(shape, *stored, &bytes)) return egi_stream_fail(s, "a shape with more bytes than 64 bits count");
-    if (bytes <= s->size - s->given) return true;
-    return egi_file_fail(s->source->function, s->source->path, s->source->offset, "truncated: shape %s needs %lld bytes, but at most %lld follow", egi_show(*shape),
-                         (long long)bytes, (long long)(s->size - s->given));
-}
-static void egi_array_close(egi_array *a) {
-    egi_source_close(&a->source);
-    egi_free(a->stream);
-    a->stream = NULL;
-}
-static bool egi_array_header(egi_array *a) {
-    egi_stream *s = a->stream;
-    unsigned char magic[4];
-    bool fortran = false;
-    if (s->size < 4) return egi_stream_fail(s, "neither a .npy nor an IDX file: shorter than four bytes");
-    if (!egi_stream_read(s, magic, 4)) return false;
-    if (magic[0] == 0 && magic[1] == 0) return (a->turned = true, egi_idx_begin(s, magic, &a->stored, &a->shape));
-    s->given = 0;
-    s->left = s->size;
-    if (!egi_source_seek(&a->source, 0)) return false;
-    if (magic[0] != 0x93) return egi_stream_fail(s, "neither a .npy nor an IDX file: it begins otherwise");
-    if (!egi_npy_begin(s, &a->stored, &a->turned, &fortran, &a->shape)) return false;
-    return !fortran || a->shape.rank < 2 || egi_stream_fail(s, "in Fortran's order, whose rows are not together; save it with numpy.ascontiguousarray, or use eg_load_npy");
-}
-static bool egi_array_open(egi_array *a, const char *function, const char *path) {
-    memset((void *)a, 0, sizeof *a);
-    if (!egi_source_open(&a->source, function, path, true)) return false;
-    egi_stream *s = a->stream = (egi_stream *)egi_alloc(sizeof *s);
-    bool ok = s != NULL || egi_no_memory(function, (int64_t)sizeof *s);
-    if (ok) {
-        memset((void *)s, 0, sizeof *s);
-        s->source = &a->source;
-        s->left = s->size = a->source.most;
-        ok = egi_array_header(a);
-    }
-    if (!ok) { egi_array_close(a); return false; }
-    a->start = a->source.offset;
-    a->dtype = egi_stored[a->stored].dtype;
-    a->bytes = egi_stored[a->stored].size;
-    for (int i = 0; i < a->shape.rank; i++) if (a->shape.dims[i] == 0) a->bytes = 0;
-    for (int i = 1; i < a->shape.rank && a->bytes; i++) a->bytes *= a->shape.dims[i];
-    return true;
-}
-static bool egi_array_seek(egi_array *a, int64_t row) {
-    if (!egi_source_seek(&a->source, a->start + row * a->bytes)) return false;
-    a->stream->left = a->stream->size - a->source.offset;
-    return true;
-}
-static eg_tensor *egi_array_rows(egi_array *a, const eg_shape *shape) {
-    a->stream->source = &a->source;                           // it may have been moved since
-    return egi_stream_tensor(a->stream, a->stored, shape, a->turned);
-}
-static eg_tensor *egi_array_row(egi_array *a) {
-    eg_shape shape = a->shape;
-    if (shape.rank) shape.rank--;
-    for (int i = 0; i < shape.rank; i++) shape.dims[i] = a->shape.dims[i + 1];
-    return egi_array_rows(a, &shape);
-}
-static bool egi_array_ends(egi_array *a) {
-    char more;
-    int64_t got = a->turned && a->source.offset == a->start + a->shape.dims[0] * a->bytes ? egi_source_read(&a->source, &more, 1) : 0;      // NumPy reads .npy with more behind
-    if (got > 0) egi_file_fail(a->source.function, a->source.path, a->source.offset - 1, "more follows behind the last element");
-    return got == 0;
-}
-EAGER_API eg_tensor *eg_load_idx(const char *path) {
-    egi_array a;
-    eg_tensor *x = NULL;
-    if (!egi_array_open(&a, "load_idx", path)) return NULL;
-    if (!a.turned) egi_file_fail("load_idx", path, 0, "a .npy file; eg_load_npy reads it");
-    else x = egi_array_rows(&a, &a.shape);
-    if (x && a.shape.rank && !egi_array_ends(&a)) { egi_object_release(&x->object); x = NULL; }
-    egi_array_close(&a);
-    return egi_own(x);
-}
-
 // ---- .npz: a zip file of .npy files
 
 // Sizes and places that 32 bits do not hold stand in an extra field of 64 bit numbers (zip64); all ones stand in their place.
@@ -18027,6 +17962,7 @@ static bool egi_zip_cut(egi_zip *z) {
 }
 // The end record says where the list of members is. It is searched from the end, for a comment may follow it.
 static bool egi_zip_find(egi_zip *z, int64_t *count) {
+    if (z->source->size < 0) return EGI_ZIP_FAIL(z, -1, "cannot be read: its size is not known (a pipe)");
     int64_t size = z->source->size, most = size < 65557 ? size : 65557, at = most - 22;
     unsigned char wide[56];
     if (size < 22) return EGI_ZIP_FAIL(z, -1, "no .npz file: shorter than an empty zip file");
@@ -18062,6 +17998,10 @@ static int egi_compare_members(const void *a, const void *b) { return strcmp(((c
 static int egi_compare_places(const void *a, const void *b) {
     const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
     return x->local < y->local ? -1 : x->local > y->local;
+}
+static int egi_compare_turns(const void *a, const void *b) {
+    const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
+    return x->next < y->next ? -1 : x->next > y->next;
 }
 // One entry of the list, at *at; a member that is no .npy is left out.
 static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
@@ -18116,45 +18056,62 @@ static bool egi_zip_list(egi_zip *z) {
         if (z->members[i].local > end || z->members[i].packed + 30 > end - z->members[i].local)
             ok = EGI_ZIP_FAIL(z, z->members[i].local, "broken zip file: member '%.100s' overlaps what follows", z->members[i].name);
     }
+    if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_turns);
     return ok;
 }
-// Not owned by a scope.
-static eg_tensor *egi_zip_tensor(egi_zip *z, egi_stream *s, const egi_member *m) {
-    unsigned char local[30], rest[256];
-    eg_tensor *x = NULL;
-    if (!egi_zip_bytes(z, m->local, local, 30)) return NULL;
-    if (egi_little(local, 4) != 0x04034b50) { EGI_ZIP_FAIL(z, m->local, "broken zip file: a member is not where the list says"); return NULL; }
+// The stream of a member's bytes.
+static bool egi_zip_enter(egi_zip *z, egi_stream *s, const egi_member *m) {
+    unsigned char local[30];
+    memset((void *)s, 0, sizeof *s);
+    if (!egi_zip_bytes(z, m->local, local, 30)) return false;
+    if (egi_little(local, 4) != 0x04034b50) return EGI_ZIP_FAIL(z, m->local, "broken zip file: a member is not where the list says");
     int64_t data = m->local + 30 + (int64_t)egi_little(local + 26, 2) + (int64_t)egi_little(local + 28, 2);
-    if (data > z->start - m->packed) { EGI_ZIP_FAIL(z, m->local, "broken zip file: a member lies beyond its end"); return NULL; }
-    if (!egi_source_seek(z->source, data)) return NULL;
-    memset(s, 0, sizeof *s);
+    if (data > z->start - m->packed) return EGI_ZIP_FAIL(z, m->local, "broken zip file: a member lies beyond its end");
+    if (!egi_source_seek(z->source, data)) return false;
     s->source = z->source;
     s->left = m->packed;
     s->size = m->size;
-    s->inflates = m->method == 8;
+    if (m->method != 8) return true;
 #ifdef EAGER_ZLIB
-    if (s->inflates && inflateInit2(&s->z, -15) != Z_OK) { egi_no_memory(z->source->function, 0); return NULL; }
+    s->inflates = inflateInit2(&s->z, -15) == Z_OK;
+    return s->inflates || egi_no_memory(z->source->function, 0);
 #else
-    if (s->inflates) {
-        EGI_ZIP_FAIL(z, m->local, "member '%.100s' is compressed; compile with -DEAGER_ZLIB and link with -lz to read it", m->name);
-        return NULL;
-    }
+    return EGI_ZIP_FAIL(z, m->local, "member '%.100s' is compressed; compile with -DEAGER_ZLIB and link with -lz to read it", m->name);
 #endif
-    x = egi_npy_read(s);
-    // The checksum is that of all bytes, those behind the array too.
-    for (int64_t part; x && s->given < s->size;) {
-        part = s->size - s->given < (int64_t)sizeof rest ? s->size - s->given : (int64_t)sizeof rest;
-        if (!egi_stream_read(s, rest, part)) { egi_object_release(&x->object); x = NULL; }
-    }
-    if (x && s->crc != m->crc) {
-        EGI_ZIP_FAIL(z, m->local, "member '%.100s' is corrupted: its checksum is %08lx, not %08lx", m->name, (unsigned long)s->crc, (unsigned long)m->crc);
-        egi_object_release(&x->object);
-        x = NULL;
-    }
+}
+static void egi_zip_leave(egi_stream *s) {
 #ifdef EAGER_ZLIB
     if (s->inflates) inflateEnd(&s->z);
 #endif
+    s->inflates = false;
+}
+// Reads up to there and forgets it.
+static bool egi_stream_pass(egi_stream *s, int64_t to) {
+    unsigned char rest[1024];
+    bool ok = true;
+    for (int64_t part; ok && s->given < to;) {
+        part = to - s->given < (int64_t)sizeof rest ? to - s->given : (int64_t)sizeof rest;
+        ok = egi_stream_read(s, rest, part);
+    }
+    return ok;
+}
+// The checksum is that of all bytes, those behind the array too.
+static bool egi_zip_whole(egi_stream *s, uint32_t crc, const char *name) {
+    if (!egi_stream_pass(s, s->size)) return false;
+    return s->crc == crc || egi_file_fail(s->source->function, s->source->path, -1, "member '%.100s' is corrupted: its checksum is %08lx, not %08lx", name,
+                                          (unsigned long)s->crc, (unsigned long)crc);
+}
+// Not owned by a scope.
+static eg_tensor *egi_zip_tensor(egi_zip *z, egi_stream *s, const egi_member *m) {
+    eg_tensor *x = egi_zip_enter(z, s, m) ? egi_npy_read(s) : NULL;
+    if (x && !egi_zip_whole(s, m->crc, m->name)) { egi_object_release(&x->object); x = NULL; }
+    egi_zip_leave(s);
     return x;
+}
+static void egi_zip_free(egi_zip *z) {
+    for (int64_t i = 0; i < z->count; i++) egi_free(z->members[i].name);
+    egi_free(z->members);
+    memset((void *)z, 0, sizeof *z);
 }
 static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tensor *x) {
     if (strcmp(m->name, egi_metadata_name) != 0 || x->dtype != EG_UINT8 || x->rank != 1) return egi_archive_put("load_npz", a, m->name, x);
@@ -18165,10 +18122,6 @@ static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tens
     egi_json_free(&j);
     return ok;
 }
-static int egi_compare_turns(const void *a, const void *b) {
-    const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
-    return x->next < y->next ? -1 : x->next > y->next;
-}
 EAGER_API eg_archive *eg_load_npz(const char *path) {
     egi_source source;
     egi_zip z;
@@ -18178,20 +18131,196 @@ EAGER_API eg_archive *eg_load_npz(const char *path) {
     eg_archive *a = eg_archive_new();
     egi_stream *s = a ? (egi_stream *)egi_alloc(sizeof *s) : NULL;
     if (a && !s) egi_no_memory("load_npz", (int64_t)sizeof *s);
-    bool ok = s && (source.size >= 0 || EGI_ZIP_FAIL(&z, -1, "cannot be read: its size is not known (a pipe)")) && egi_zip_list(&z);
-    if (z.count) qsort(z.members, (size_t)z.count, sizeof *z.members, egi_compare_turns);
+    bool ok = s && egi_zip_list(&z);
     for (int64_t i = 0; ok && i < z.count; i++) {
         eg_tensor *x = egi_zip_tensor(&z, s, &z.members[i]);
         ok = x && egi_npz_take(&z, a, &z.members[i], x);
         if (x) egi_object_release(&x->object);
     }
-    for (int64_t i = 0; i < z.count; i++) egi_free(z.members[i].name);
-    egi_free(z.members);
+    egi_zip_free(&z);
     egi_free(s);
     egi_source_close(&source);
     if (ok) return a;
     eg_archive_release(a);
     return NULL;
+}
+
+// ---- IDX: two zeros, a type, a rank, as many big-endian dimensions, the elements likewise
+
+static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored, eg_shape *shape) {
+    static const struct { int type, stored; } types[] = {
+        { 0x08, EG_UINT8 }, { 0x09, EGI_STORED_I1 }, { 0x0b, EGI_STORED_I2 }, { 0x0c, EG_INT32 }, { 0x0d, EG_FLOAT32 }, { 0x0e, EG_FLOAT64 }
+    };
+    int64_t bytes;
+    int k = 0;
+    while (k < 6 && types[k].type != magic[2]) k++;
+    if (k == 6) return egi_file_fail(s->source->function, s->source->path, 2, "IDX type 0x%02x is none of 08 09 0B 0C 0D 0E", magic[2]);
+    if (magic[3] > EG_MAX_RANK) return egi_file_fail(s->source->function, s->source->path, 3, "an IDX file of rank %d; at most %d (EG_MAX_RANK)", magic[3], EG_MAX_RANK);
+    *stored = types[k].stored;
+    shape->rank = magic[3];
+    for (int i = 0; i < shape->rank; i++) {
+        unsigned char d[4];
+        if (!egi_stream_read(s, d, 4)) return false;
+        shape->dims[i] = (int64_t)d[0] << 24 | (int64_t)d[1] << 16 | (int64_t)d[2] << 8 | d[3];
+    }
+    if (!egi_stored_bytes(shape, *stored, &bytes)) return egi_stream_fail(s, "a shape with more bytes than 64 bits count");
+    if (bytes <= s->size - s->given) return true;
+    return egi_file_fail(s->source->function, s->source->path, s->source->offset, "truncated: shape %s needs %lld bytes, but at most %lld follow", egi_show(*shape),
+                         (long long)bytes, (long long)(s->size - s->given));
+}
+
+// ---- arrays row by row: IDX, .npy, a member of .npz
+
+// How long the name of a .npz file at the path's beginning is; 0: it names none. Behind it the path ends, or a '/' and a member's name follow.
+static size_t egi_npz_name(const char *path) {
+    bool is = false;
+    const char *p = path;
+    while (!is && (p = strstr(p, ".npz")) != NULL) {
+        p += 4;
+        if (*p && *p != '/') continue;
+        char *name = egi_copy_string(path, "");
+        if (!name) return 0;                                  // who opens it will say so
+        name[p - path] = 0;
+        is = !egi_is_folder(name);
+        egi_free(name);
+    }
+    return is ? (size_t)(p - path) : 0;
+}
+static bool egi_array_path_add(const char *function, const char *path, const char *more, char **list, int most, int *n) {
+    if (*n == most) return egi_file_fail(function, path, -1, "more than %d arrays in all; name those that are wanted, as in \"data.npz/x\"", most);
+    list[*n] = path ? egi_joined_path(path, more) : NULL;
+    *n += 1;
+    return !path || list[*n - 1] || egi_no_memory(function, (int64_t)strlen(path));
+}
+static bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n) {
+    size_t name = path ? egi_npz_name(path) : 0;
+    egi_source source;
+    egi_zip z;
+    if (!name || path[name]) return egi_array_path_add(function, path, "", list, most, n);
+    memset((void *)&z, 0, sizeof z);
+    if (!egi_source_open(&source, function, path, false)) return false;
+    z.source = &source;
+    bool ok = egi_zip_list(&z);
+    int before = *n;
+    for (int64_t i = 0; ok && i < z.count; i++)
+        if (strcmp(z.members[i].name, egi_metadata_name) != 0) ok = egi_array_path_add(function, path, z.members[i].name, list, most, n);
+    if (ok && *n == before) ok = EGI_ZIP_FAIL(&z, -1, "a .npz file without arrays");
+    egi_zip_free(&z);
+    egi_source_close(&source);
+    return ok;
+}
+// The member's stream takes the place of the file's, its name that of the file's in errors.
+static bool egi_array_member(egi_array *a, const char *path, size_t name) {
+    egi_zip z;
+    memset((void *)&z, 0, sizeof z);
+    z.source = &a->source;
+    bool ok = egi_zip_list(&z);
+    int64_t i = 0;
+    const char *wanted = path[name] ? path + name + 1 : "";
+    while (i < z.count && strcmp(z.members[i].name, wanted) != 0) i++;
+    if (ok && i == z.count)
+        ok = egi_file_fail(a->source.function, path, -1, "there is no array '%.100s' in the .npz file; it has %lld%s%.100s%s", wanted, (long long)z.count, z.count ? ", first '" : "",
+                           z.count ? z.members[0].name : "", z.count ? "'" : "");
+    char *full = ok ? egi_copy_string(path, "") : NULL;
+    if (ok && !full) ok = egi_no_memory(a->source.function, (int64_t)strlen(path));
+    if (full) { egi_free(a->source.path); a->source.path = full; }
+    ok = ok && egi_zip_enter(&z, a->stream, &z.members[i]);
+    if (ok) { a->member = true; a->crc = z.members[i].crc; }
+    egi_zip_free(&z);
+    return ok;
+}
+static void egi_array_close(egi_array *a) {
+    if (a->stream) egi_zip_leave(a->stream);
+    egi_source_close(&a->source);
+    egi_free(a->stream);
+    a->stream = NULL;
+}
+static bool egi_array_by_rows(const egi_array *a, bool fortran) {
+    return !fortran || a->shape.rank < 2 ||
+           egi_stream_fail(a->stream, "in Fortran's order, whose rows are not together; save it with numpy.ascontiguousarray, or use eg_load_npy");
+}
+static bool egi_array_header(egi_array *a) {
+    egi_stream *s = a->stream;
+    unsigned char magic[4];
+    bool fortran = false;
+    if (a->member) return egi_npy_begin(s, &a->stored, &a->turned, &fortran, &a->shape) && egi_array_by_rows(a, fortran);
+    if (s->size < 4) return egi_stream_fail(s, "neither a .npy nor an IDX file: shorter than four bytes");
+    if (!egi_stream_read(s, magic, 4)) return false;
+    if (magic[0] == 0 && magic[1] == 0) return (a->turned = true, egi_idx_begin(s, magic, &a->stored, &a->shape));
+    s->given = 0;
+    s->left = s->size;
+    if (!egi_source_seek(&a->source, 0)) return false;
+    if (magic[0] != 0x93) return egi_stream_fail(s, "neither a .npy nor an IDX file: it begins otherwise");
+    return egi_npy_begin(s, &a->stored, &a->turned, &fortran, &a->shape) && egi_array_by_rows(a, fortran);
+}
+static bool egi_array_open(egi_array *a, const char *function, const char *path) {
+    size_t name = path ? egi_npz_name(path) : 0;
+    char *file = name ? egi_copy_string(path, "") : NULL;
+    memset((void *)a, 0, sizeof *a);
+    if (name && !file) return egi_no_memory(function, (int64_t)name);
+    if (name) file[name] = 0;
+    bool there = egi_source_open(&a->source, function, name ? file : path, !name);
+    egi_free(file);
+    if (!there) return false;
+    egi_stream *s = a->stream = (egi_stream *)egi_alloc(sizeof *s);
+    bool ok = s != NULL || egi_no_memory(function, (int64_t)sizeof *s);
+    if (ok) {
+        memset((void *)s, 0, sizeof *s);
+        s->source = &a->source;
+        s->left = s->size = a->source.most;
+        ok = !name || egi_array_member(a, path, name);
+        a->end = a->source.offset + s->left;
+        ok = ok && egi_array_header(a);
+    }
+    if (!ok) { egi_array_close(a); return false; }
+    a->start = a->source.offset;
+    a->header = s->given;
+    a->dtype = egi_stored[a->stored].dtype;
+    a->bytes = egi_stored[a->stored].size;
+    for (int i = 0; i < a->shape.rank; i++) if (a->shape.dims[i] == 0) a->bytes = 0;
+    for (int i = 1; i < a->shape.rank && a->bytes; i++) a->bytes *= a->shape.dims[i];
+    return true;
+}
+static bool egi_array_seek(egi_array *a, int64_t row) {
+    egi_stream *s = a->stream;
+    s->source = &a->source;                                   // it may have been moved since
+    if (s->inflates) return egi_stream_pass(s, a->header + row * a->bytes);
+    if (!egi_source_seek(&a->source, a->start + row * a->bytes)) return false;
+    s->left = a->end - a->source.offset;
+    s->given = a->header + row * a->bytes;
+    a->skipped = true;
+    return true;
+}
+static eg_tensor *egi_array_rows(egi_array *a, const eg_shape *shape) {
+    a->stream->source = &a->source;
+    return egi_stream_tensor(a->stream, a->stored, shape, a->turned);
+}
+static eg_tensor *egi_array_row(egi_array *a) {
+    eg_shape shape = a->shape;
+    if (shape.rank) shape.rank--;
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] = a->shape.dims[i + 1];
+    return egi_array_rows(a, &shape);
+}
+static bool egi_array_ends(egi_array *a) {
+    char more;
+    if (a->member) {
+        const char *path = a->source.path;
+        a->stream->source = &a->source;
+        return a->skipped || a->stream->given != a->header + a->shape.dims[0] * a->bytes || egi_zip_whole(a->stream, a->crc, path + egi_npz_name(path) + 1);
+    }
+    int64_t got = a->turned && a->source.offset == a->start + a->shape.dims[0] * a->bytes ? egi_source_read(&a->source, &more, 1) : 0;      // NumPy reads .npy with more behind
+    if (got > 0) egi_file_fail(a->source.function, a->source.path, a->source.offset - 1, "more follows behind the last element");
+    return got == 0;
+}
+EAGER_API eg_tensor *eg_load_idx(const char *path) {
+    egi_array a;
+    eg_tensor *x = NULL;
+    if (!egi_array_open(&a, "load_idx", path)) return NULL;
+    if (!a.turned) egi_file_fail("load_idx", path, 0, "a .npy file; eg_load_npy reads it");
+    else x = egi_array_rows(&a, &a.shape);
+    if (x && a.shape.rank && !egi_array_ends(&a)) { egi_object_release(&x->object); x = NULL; }
+    egi_array_close(&a);
+    return egi_own(x);
 }
 
 // ---- safetensors: a length, JSON, data

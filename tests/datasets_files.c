@@ -379,8 +379,164 @@ TEST(arrays_are_read_row_by_row) {
     written("x.idx", b, sizeof b);
     CHECK_ERROR(first_of(d), EG_ERROR_FILE, "another array than when the dataset was made: now uint8 [2, 3]");
 }
+
+// .npz files: every array, or one by its name, row by row from where it is.
+static void check_npz(const char *path) {
+    char both[2][5000];
+    const char *paths[2] = { both[0], both[1] };
+    for (int twice = 0; twice < 2; twice++) {                 // the file, then its two arrays by name
+        snprintf(both[0], sizeof both[0], twice ? "%.4900s/x" : "%.4900s", path);
+        snprintf(both[1], sizeof both[1], "%.4900s/deep/y", path);
+        eg_dataset *d = eg_dataset_from_files(paths, 1 + twice);
+        REQUIRE(d);
+        CHECK_INT(eg_dataset_components(d), 2);
+        CHECK_INT(eg_dataset_cardinality(d), 5);
+        CHECK(eg_dataset_spec(d, 0).dtype == EG_FLOAT32 && eg_dataset_spec(d, 0).shape.rank == 1 && eg_dataset_spec(d, 1).dtype == EG_INT64);
+        eg_iterator *it = eg_iterator_new(d);
+        eg_tensor *out[EG_MAX_COMPONENTS], *position = NULL;
+        for (int i = 0; i < 5; i++) {
+            CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+            CHECK_TENSOR(out[0], 0, 2 * i, 2 * i + 1);
+            CHECK_INT(eg_item_int(out[1]), 10 * i);
+            if (i == 2) position = eg_iterator_position(it);
+        }
+        CHECK_INT(eg_iterator_next(it, out), EG_END_OF_SEQUENCE);
+        CHECK(eg_iterator_restore(it, position));
+        CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+        CHECK_TENSOR(out[0], 0, 6, 7);
+        CHECK_INT(eg_item_int(out[1]), 30);
+        CHECK(eg_iterator_next(it, out) == EG_NEXT && eg_iterator_next(it, out) == EG_END_OF_SEQUENCE);
+        eg_iterator_release(it);
+        CHECK_SHAPE(first_of(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_repeat(d, 3), 4), 15)), 15, 2);
+    }
+}
+static eg_archive *rows_of_two(void) {
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add(a, "x", eg_reshape(eg_range(EG_FLOAT32, 0, 10, 1), EG_SHAPE(5, 2))) && eg_archive_add(a, "deep/y", eg_range(EG_INT64, 0, 50, 10)) &&
+          eg_archive_set_text(a, "note", "is no array"));
+    return a;
+}
+TEST(npz_files_are_read_row_by_row) {
+    char path[5000], inner[5000];
+    const char *p = path;
+    eg_archive *a = rows_of_two();
+    snprintf(path, sizeof path, "%s", test_temp("rows.npz"));
+    CHECK(eg_save_npz(a, path));
+    check_npz(path);
+    snprintf(inner, sizeof inner, "%.4900s/z", path);
+    p = inner;
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "rows.npz/z: there is no array 'z' in the .npz file; it has 3, first 'x'");
+    CHECK(eg_archive_add(a, "longer", eg_zeros(EG_FLOAT32, EG_SHAPE(6))) && eg_save_npz(a, path));
+    p = path;
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_SHAPE, "lengths differ: ");
+    CHECK_CONTAINS((eg_dataset_from_files(&p, 1), eg_error_message()), "rows.npz/longer has 6");
+    eg_error_clear();
+    for (int i = 0; i < 9; i++) {
+        snprintf(inner, sizeof inner, "more %d", i);
+        CHECK(eg_archive_add(a, inner, eg_zeros(EG_FLOAT32, EG_SHAPE(5))));
+    }
+    CHECK(eg_save_npz(a, path));
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "rows.npz: more than 8 arrays in all; name those that are wanted, as in \"data.npz/x\"");
+    eg_archive_release(a);
+    snprintf(path, sizeof path, "%s", test_temp("folder.npz/rows.npz"));      // a folder may be called so
+    a = rows_of_two();
+    CHECK(eg_save_npz(a, path));
+    eg_archive_release(a);
+    check_npz(path);
+    unsigned char bytes[3000];
+    FILE *f = fopen(path, "rb");
+    REQUIRE(f);
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    bytes[30 + 5 + 128 + 39] ^= 1;                            // in the last row of x
+    p = written("bad.npz", bytes, n);
+    CHECK_INT(gather(eg_dataset_take(eg_dataset_from_files(&p, 1), 5), 1), EG_END_OF_SEQUENCE);
+    CHECK_ERROR(gather(eg_dataset_from_files(&p, 1), 1), EG_ERROR_FILE, "bad.npz/x: member 'x' is corrupted: its checksum is");
+    p = written("bad.npz", bytes, n / 2);
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "probably truncated");
+}
 #ifdef EAGER_ZLIB
 #include <zlib.h>
+// The same .npz file with its members deflated: what numpy.savez_compressed makes.
+static const char *compressed(const char *name, eg_archive *a) {
+    unsigned char list[400], end[22] = { 'P', 'K', 5, 6 };
+    size_t listed = 0, at = 0;
+    int count = 0;
+    FILE *f = fopen(test_temp(name), "wb");
+    for (int64_t i = 0; i < eg_archive_count(a); i++, count++) {
+        char member[64];
+        const char *npy = test_temp("member.npy");
+        size_t length = (size_t)snprintf(member, sizeof member, "%s.npy", eg_archive_name(a, i)), size = 0;
+        CHECK(eg_save_npy(eg_archive_get(a, eg_archive_name(a, i)), npy));
+        FILE *in = fopen(npy, "rb");
+        size_t capacity = (size_t)1 << 24, room = compressBound(capacity);
+        unsigned char *data = (unsigned char *)malloc(capacity), *packed = (unsigned char *)malloc(room);
+        if (in) { size = fread(data, 1, capacity, in); fclose(in); }
+        z_stream z;
+        memset(&z, 0, sizeof z);
+        CHECK(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+        z.next_in = data;
+        z.avail_in = (uInt)size;
+        z.next_out = packed;
+        z.avail_out = (uInt)room;
+        CHECK(deflate(&z, Z_FINISH) == Z_STREAM_END);
+        unsigned char head[46] = { 'P', 'K', 1, 2, 20, 0, 20, 0, 0, 0, 8 };
+        unsigned long numbers[3] = { crc32(0, data, (uInt)size), z.total_out, (unsigned long)size };
+        for (int k = 0; k < 12; k++) head[16 + k] = (unsigned char)(numbers[k / 4] >> 8 * (k % 4));
+        head[28] = (unsigned char)length;
+        for (int k = 0; k < 4; k++) head[42 + k] = (unsigned char)(at >> 8 * k);
+        unsigned char local[30] = { 'P', 'K', 3, 4 };
+        memcpy(local + 4, head + 6, 26);                      // the same, from the version on
+        at += fwrite(local, 1, 30, f) + fwrite(member, 1, length, f) + fwrite(packed, 1, z.total_out, f);
+        memcpy(list + listed, head, 46);
+        memcpy(list + listed + 46, member, length);
+        listed += 46 + length;
+        deflateEnd(&z);
+        free(data);
+        free(packed);
+    }
+    end[8] = end[10] = (unsigned char)count;
+    for (int k = 0; k < 4; k++) { end[12 + k] = (unsigned char)(listed >> 8 * k); end[16 + k] = (unsigned char)(at >> 8 * k); }
+    fwrite(list, 1, listed, f);
+    fwrite(end, 1, 22, f);
+    fclose(f);
+    return test_temp(name);
+}
+TEST(compressed_npz_files_are_read_row_by_row) {
+    char path[5000];
+    eg_archive *a = rows_of_two();
+    snprintf(path, sizeof path, "%s", compressed("packed.npz", a));
+    check_npz(path);
+    eg_archive *b = eg_load_npz(path);
+    CHECK_SAME(eg_archive_get(b, "x"), eg_archive_get(a, "x"), 0);
+    eg_archive_release(a);
+    eg_archive_release(b);
+    a = eg_archive_new();                                     // larger than what it may need
+    CHECK(eg_archive_add(a, "x", eg_reshape(eg_range(EG_FLOAT32, 0, 1 << 20, 1), EG_SHAPE(1 << 12, 1 << 8))));
+    for (int packed = 0; packed < 2; packed++) {
+        const char *p = path;
+        if (packed) compressed("packed.npz", a);
+        else CHECK(eg_save_npz(a, path));
+        eg_memory_reset_peak();
+        int64_t before = eg_memory().live_bytes;
+        eg_dataset *d = eg_dataset_from_files(&p, 1);
+        eg_iterator *it = eg_iterator_new(d);
+        int64_t n = 0;
+        eg_status status;
+        for (;; n++) {
+            EG_SCOPE;
+            eg_tensor *out[EG_MAX_COMPONENTS];
+            if ((status = eg_iterator_next(it, out)) != EG_NEXT) break;
+            if (n == 4095) CHECK_NEAR(eg_item(eg_reduce_max(out[0])), (1 << 20) - 1, 0);
+        }
+        CHECK_INT(status, EG_END_OF_SEQUENCE);
+        CHECK_INT(n, 4096);
+        CHECK(eg_memory().peak_bytes - before < 1 << 18);
+        eg_iterator_release(it);
+        eg_dataset_release(d);
+    }
+    eg_archive_release(a);
+}
 TEST(gzip_files_are_read) {
     const char *path = test_temp("z.gz");
     gzFile z = gzopen(path, "wb");
@@ -516,4 +672,14 @@ TEST(broken_npy_streams) {
     size_t n = fread(bytes, 1, sizeof bytes, f);
     fclose(f);
     broken(bytes, n, "broken.npy", arrays_of);
+}
+TEST(broken_npz_streams) {
+    unsigned char bytes[512];
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add(a, "x", eg_range(EG_INT32, 0, 4, 1)) && eg_save_npz(a, test_temp("seed.npz")));
+    eg_archive_release(a);
+    FILE *f = fopen(test_temp("seed.npz"), "rb");
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    broken(bytes, n, "broken.npz", arrays_of);
 }
