@@ -12864,7 +12864,7 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     if (has & EGI_M_AUC && o.thresholds == 0) o.thresholds = 200;
     if (has & EGI_M_CLASSES && o.classes == 0) return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: say how many .classes there are", title);
     const struct { const char *option; int64_t value, least, most; bool has; } ranges[] = {
-        { "k", o.k, 1, 1000000000, has & EGI_M_K }, { "thresholds", o.thresholds, 3, 1000000, has & EGI_M_AUC }, { "classes", o.classes, 1, 1000000, has & EGI_M_CLASSES } };
+        { "k", o.k, 1, 1000000000, (has & EGI_M_K) != 0 }, { "thresholds", o.thresholds, 3, 1000000, (has & EGI_M_AUC) != 0 }, { "classes", o.classes, 1, 1000000, (has & EGI_M_CLASSES) != 0 } };
     for (int i = 0; i < 3; i++)
         if (ranges[i].has && (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most))
             return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .%s is %lld; it must be between %lld and %lld", title, ranges[i].option, (long long)ranges[i].value,
