@@ -2085,6 +2085,11 @@ typedef enum egi_kernel {
     EGI_RANDOM,           // egi_random_parameters
     EGI_UPDATE,           // egi_update_parameters
     EGI_NONFINITE,        // int64_t *: counts the NaN and Inf of in[0]
+    // A backend may lack these (NULL): layers are composed of other ops then. float32.
+    EGI_LAYER_NORM,       // egi_norm_parameters: in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x
+    EGI_LAYER_NORM_GRAD,  // egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL
+    EGI_ATTENTION,        // egi_attention_parameters: in[0..2] q, k, v; out[0] y, out[1] log of each row's sum
+    EGI_ATTENTION_GRAD,   // egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its logs, in[5] g; out[0..2] dq, dk, dv
     EGI_KERNELS
 } egi_kernel;
 
@@ -2116,6 +2121,11 @@ typedef enum egi_reduction {
 } egi_reduction;
 typedef struct egi_reduce_parameters { egi_reduction kind; int64_t outer, n, inner; bool exclusive, reverse; } egi_reduce_parameters;
 typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; eg_precision precision; bool relu; } egi_matmul_parameters;
+typedef struct egi_norm_parameters { int64_t rows, n; double epsilon; } egi_norm_parameters;
+// q (B, H, T, K), k (B, G, S, K), v (B, G, S, V) with any strides but the last; y, g (B, T, H, V) and dq (B, T, H, K), dk, dv (B, S, G, ..).
+// Query t sees the keys up to before + t if it is causal. K and V are at most EGI_ATTENTION_SIZE.
+enum { EGI_ATTENTION_SIZE = 64 };
+typedef struct egi_attention_parameters { double scale; bool causal; int64_t before; } egi_attention_parameters;
 typedef struct egi_conv_dims { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_conv_dims;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
 typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; } egi_conv_parameters;
@@ -6983,10 +6993,7 @@ EGI_GRAD(dense) {
     }
     if (c->needed[0] && !egi_set_dx(c, 0, dx, egi_matmul(g[0], false, a, true))) return false;
     if (c->needed[1] && !egi_set_dx(c, 1, dx, egi_matmul(x, true, g[0], false))) return false;
-    eg_reduce_options rows;
-    memset(&rows, 0, sizeof rows);
-    rows.axes.count = 1;
-    return !c->needed[2] || egi_set_dx(c, 2, dx, (eg_reduce_sum)(g[0], rows));
+    return !c->needed[2] || egi_set_dx(c, 2, dx, (eg_reduce_sum)(g[0], egi_over_axis(0, false)));
 }
 static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 static const egi_op egi_op_dense_relu = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
@@ -11123,10 +11130,83 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     }
     return (c->out[0] = egi_normalized(l, centered, variance, gamma, beta)) != NULL;
 }
+// On a device that can, over the last axis, in one launch: y = (x - mean) r gamma + beta with r = 1 / sqrt(variance + epsilon).
+static bool egi_shape_layer_norm(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
+static egi_norm_parameters egi_norm_of(const eg_tensor *x, double epsilon) {
+    egi_norm_parameters p = { x->size / x->dims[x->rank - 1], x->dims[x->rank - 1], epsilon };
+    return p;
+}
+static bool egi_run_layer_norm(egi_call *c) {
+    egi_norm_parameters p = egi_norm_of(c->in[0], *(const double *)c->attr);
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    eg_tensor *x = egi_contiguous(c->in[0]);
+    args.op = c->op;
+    args.in[0] = x;
+    args.in[1] = c->in[1];
+    args.in[2] = c->in[2];
+    args.out[0] = c->out[0];
+    args.parameters = &p;
+    bool ok = x && egi_launch(c->backend, EGI_LAYER_NORM, &args);
+    if (x) egi_object_release(&x->object);
+    return ok;
+}
+// With n = (x - mean) r and h = g gamma: dx = r (h - mean(h) - n mean(h n)).
+static bool egi_layer_norm_gradient(const eg_grad_context *c, double epsilon, eg_tensor **dx) {
+    eg_tensor *x = c->inputs[0], *g = c->upstream[0], *h = (eg_mul)(g, c->inputs[1]);
+    eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_over_axis(-1, true)));
+    eg_tensor *r = eg_rsqrt((eg_add)((eg_reduce_mean)(eg_square(centered), egi_over_axis(-1, true)), eg_number(epsilon))), *n = (eg_mul)(centered, r);
+    eg_tensor *even = (eg_reduce_mean)(h, egi_over_axis(-1, true)), *along = (eg_mul)(n, (eg_reduce_mean)((eg_mul)(h, n), egi_over_axis(-1, true)));
+    eg_reduce_options rows;
+    memset(&rows, 0, sizeof rows);
+    for (int i = 0; i < x->rank - 1; i++) rows.axes.axes[rows.axes.count++] = i;
+    bool many = rows.axes.count > 0;                           // of a vector there are no rows to sum
+    if (c->needed[0] && !egi_set_dx(c, 0, dx, (eg_mul)(r, (eg_sub)((eg_sub)(h, even), along)))) return false;
+    if (c->needed[1] && !egi_set_dx(c, 1, dx, many ? (eg_reduce_sum)((eg_mul)(g, n), rows) : (eg_mul)(g, n))) return false;
+    return !c->needed[2] || egi_set_dx(c, 2, dx, many ? (eg_reduce_sum)(g, rows) : g);
+}
+EGI_GRAD(layer_norm) {
+    eg_tensor *x = c->inputs[0], *gamma = c->inputs[1];
+    double epsilon = *(const double *)c->attributes;
+    if (egi_recording() || egi_this.trap) return egi_layer_norm_gradient(c, epsilon, dx);
+    egi_norm_parameters p = egi_norm_of(x, epsilon);
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    eg_tensor *packed = egi_own(egi_contiguous(x)), *g = egi_own(egi_contiguous(c->upstream[0]));
+    bool ok = packed && g;
+    for (int i = 0; i < 3 && ok; i++) {
+        eg_shape shape = egi_shape(i ? gamma : x);
+        if (c->needed[i]) ok = (args.out[i] = egi_own(egi_new(op->name, egi_backend_of(x), EG_FLOAT32, &shape))) != NULL;
+    }
+    args.op = op;
+    args.in[0] = packed;
+    args.in[1] = gamma;
+    args.in[2] = g;
+    args.parameters = &p;
+    ok = ok && egi_launch(egi_backend_of(x), EGI_LAYER_NORM_GRAD, &args);
+    for (int i = 0; i < 3; i++) dx[i] = ok ? args.out[i] : NULL;
+    return ok;
+}
+static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double), egi_shape_layer_norm, egi_run_layer_norm, egi_grad_layer_norm,
+                                          { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+// May a layer's ops on x run as one? The trap and recordings want to see each.
+static bool egi_runs_as_one(const eg_tensor *x, egi_kernel kernel) {
+    return x && x->size && x->dtype == EG_FLOAT32 && egi_backend_of(x)->kernel[kernel] && !egi_this.trap && !egi_this.recorder;
+}
+static bool egi_goes_with(const eg_tensor *x, const eg_tensor *weight) {
+    return weight && weight->dtype == x->dtype && egi_backend_of(weight) == egi_backend_of(x) && (weight->flags & EGI_CONTIGUOUS);
+}
 static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
-    eg_tensor *x = c->in[0];
+    eg_tensor *x = c->in[0], *in[3];
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
+    in[0] = x;
+    in[1] = egi_part_of(l, "gamma");
+    in[2] = egi_part_of(l, "beta");
+    if (axis == x->rank - 1 && egi_runs_as_one(x, EGI_LAYER_NORM) && egi_goes_with(x, in[1]) && egi_goes_with(x, in[2])) {
+        double epsilon = egi_or(l->config.o.epsilon, 1e-3);
+        return (c->out[0] = egi_apply1(&egi_op_layer_norm, in, 3, &epsilon)) != NULL;
+    }
     eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_over_axis(axis, true)));
     eg_tensor *variance = (eg_reduce_mean)(eg_square(centered), egi_over_axis(axis, true));
     c->out[0] = egi_normalized(l, centered, variance, egi_along(egi_part_of(l, "gamma"), x, axis), egi_along(egi_part_of(l, "beta"), x, axis));
@@ -11699,6 +11779,89 @@ static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_ten
     eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
     return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // who may look at nobody sees nothing
 }
+// On a device that can, all of it is one op, which keeps no weights: its gradient computes them again (Dao 2023). y (B, T, H, V),
+// and the log of the sum of each row's exponentials (B, H, T).
+static bool egi_shape_attention_as_one(egi_call *c) {
+    const eg_tensor *q = c->in[0], *v = c->in[2];
+    eg_shape y = { 4, { q->dims[0], q->dims[2], q->dims[1], v->dims[3] } }, rows = { 3, { q->dims[0], q->dims[1], q->dims[2] } };
+    c->shape[0] = y;
+    c->shape[1] = rows;
+    return true;
+}
+// x, or a copy if its rows have holes.
+static eg_tensor *egi_whole_rows(const eg_tensor *x) {
+    return x->strides[3] == 1 || x->dims[3] == 1 ? eg_retain((eg_tensor *)(uintptr_t)x) : egi_contiguous(x);
+}
+static bool egi_run_attention_as_one(egi_call *c) {
+    egi_args args;
+    eg_tensor *in[3];
+    bool ok = true;
+    memset(&args, 0, sizeof args);
+    for (int i = 0; i < 3; i++) {
+        args.in[i] = in[i] = egi_whole_rows(c->in[i]);
+        ok = ok && in[i];
+    }
+    args.op = c->op;
+    args.out[0] = c->out[0];
+    args.out[1] = c->out[1];
+    args.parameters = c->attr;
+    ok = ok && egi_launch(c->backend, EGI_ATTENTION, &args);
+    for (int i = 0; i < 3; i++) if (in[i]) egi_object_release(&in[i]->object);
+    return ok;
+}
+// The sum over the queries' heads that one head of keys (or values) serves.
+static eg_tensor *egi_over_groups(eg_tensor *x, int64_t heads) {
+    if (!x || x->dims[1] == heads) return x;
+    return (eg_reduce_sum)(egi_for_groups(x, heads, false), egi_over_axis(2, false));
+}
+// With P the weights and dP = g v^T: dS = P (dP - sum(dP P)), dq = dS k, dk = dS^T q, dv = P^T g.
+static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
+    const egi_attention_parameters *a = (const egi_attention_parameters *)c->attributes;
+    eg_tensor *q = c->inputs[0], *k = c->inputs[1], *v = c->inputs[2], *g = egi_swap_heads(c->upstream[0]), *mask = NULL;
+    if (a->causal) {
+        double first = (double)a->before;
+        mask = (eg_greater_equal)(eg_expand_dims(eg_range(EG_INT32, first, first + (double)q->dims[2], 1), 1), eg_range(EG_INT32, 0, (double)k->dims[2], 1));
+        if (!mask) return false;
+    }
+    eg_tensor *weights = egi_attention_weights(q, k, mask, true), *dp = egi_by_heads(g, v, true);
+    eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
+    ds = (eg_mul)(ds, eg_number(a->scale));
+    if (c->needed[0] && !egi_set_dx(c, 0, dx, egi_by_heads(ds, k, false))) return false;
+    if (c->needed[1] && !egi_set_dx(c, 1, dx, egi_over_groups(egi_matmul(ds, true, q, false), k->dims[1]))) return false;
+    return !c->needed[2] || egi_set_dx(c, 2, dx, egi_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
+}
+static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    if (egi_recording() || egi_this.trap) return egi_attention_gradient(c, dx);
+    egi_args args;
+    bool ok = true;
+    memset(&args, 0, sizeof args);
+    for (int i = 0; i < 3 && ok; i++) {
+        const eg_tensor *x = c->inputs[i];
+        eg_shape shape = { 4, { x->dims[0], x->dims[2], x->dims[1], x->dims[3] } };
+        args.in[i] = egi_own(egi_whole_rows(x));
+        args.out[i] = egi_own(egi_new(op->name, egi_backend_of(x), EG_FLOAT32, &shape));
+        ok = args.in[i] && args.out[i];
+    }
+    args.op = op;
+    args.in[3] = c->outputs[0];
+    args.in[4] = c->outputs[1];
+    args.in[5] = ok ? egi_own(egi_contiguous(c->upstream[0])) : NULL;
+    args.parameters = c->attributes;
+    ok = ok && args.in[5] && egi_launch(egi_backend_of(c->inputs[0]), EGI_ATTENTION_GRAD, &args);
+    for (int i = 0; i < 3 && ok; i++) if (c->needed[i]) ok = (dx[i] = egi_swap_heads(args.out[i])) != NULL;
+    return ok;
+}
+enum { EGI_USES_ABCY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y };
+static const egi_op egi_op_attention = { "attention", 3, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
+                                         { EGI_USES_ABCY, EGI_USES_ABCY, EGI_USES_ABCY }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+// What is asked of the layer can be one op: no mask but the causal one, no weights to return or to drop, heads that are not too large.
+static bool egi_attends_as_one(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a) {
+    const egi_layer_config *k = &l->config;
+    int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size;
+    bool masked = a->pairs != NULL;
+    for (int i = 0; i < a->n; i++) masked = masked || c->mask[i] || !c->in[i]->size;
+    return !masked && c->n_out < 2 && !(c->training && k->o.dropout > 0) && k->size <= EGI_ATTENTION_SIZE && value_dim <= EGI_ATTENTION_SIZE && egi_runs_as_one(c->in[0], EGI_ATTENTION);
+}
 static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
     int64_t heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
@@ -11711,18 +11874,30 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
             return egi_fail(EG_ERROR_SHAPE, "eg_call: query %s, value %s%s%s do not go together: (B, T, C), (B, S, D) and (B, S, E)", egi_describe(c->in[0]),
                             egi_describe(c->in[1]), n > 2 ? ", key " : "", n > 2 ? egi_describe(c->in[2]) : "");
     if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: keys and values so far go with a query alone");
-    if (!egi_attention_mask(l, c, &a, &mask, &whole)) return false;
+    bool as_one = egi_attends_as_one(l, c, &a);
+    if (!as_one && !egi_attention_mask(l, c, &a, &mask, &whole)) return false;
     eg_tensor *query = egi_turned(egi_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
     eg_tensor *key = egi_turned(egi_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base, a.before), *value = egi_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
     key = egi_after(&a, 0, key, shared, k->size);
     value = egi_after(&a, 1, value, shared, k->o.value_dim ? k->o.value_dim : k->size);
+    eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], 0 } };
+    if (as_one) {
+        egi_attention_parameters p = { 1 / sqrt((double)k->size), k->o.causal, a.before };
+        eg_tensor *in[3], *out[EGI_MAX_OUT];
+        in[0] = query;
+        in[1] = key;
+        in[2] = value;
+        if (!query || !key || !value || !egi_apply(&egi_op_attention, in, 3, &p, out)) return false;
+        together.dims[2] = heads * out[0]->dims[3];
+        return (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(out[0], together))) != NULL;
+    }
     eg_tensor *weights = egi_attention_weights(query, key, mask, whole);
     c->out[1] = weights;
     c->out[2] = key;
     c->out[3] = value;
     if (weights && c->training && k->o.dropout > 0) weights = (eg_mul)(weights, egi_step_dropout(weights, egi_shape(weights), k->o.dropout));
     eg_tensor *seen = egi_by_heads(weights, value, false);
-    eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], seen ? heads * seen->dims[3] : 0 } };
+    if (seen) together.dims[2] = heads * seen->dims[3];
     return seen && (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(egi_swap_heads(seen), together))) != NULL;
 }
 

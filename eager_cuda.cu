@@ -9,7 +9,7 @@
  * meanwhile, until it reads a value. No sum depends on which thread comes first: the same program gives the same bits.
  *
  *   1  THE DEVICE     2  MEMORY AND COPIES     3  ELEMENTWISE, COPY, FILL     4  REDUCTIONS AND ROWS     5  PRODUCTS
- *   6  CONVOLUTION AND POOLING     7  INDICES AND SORTING     8  RANDOM NUMBERS, UPDATES     9  THE TABLE
+ *   6  CONVOLUTION AND POOLING     7  INDICES AND SORTING     8  RANDOM NUMBERS, UPDATES     9  LAYERS AS ONE     10  THE TABLE
  *
  * Kernels are started by EGI_LAUNCH, those that have barriers by EGI_LAUNCH_WITH_BARRIERS, and declare shared memory by
  * EGI_SHARED: then g++ compiles this file, too, and the tests run it without a GPU (tests/cuda_host/).
@@ -27,6 +27,7 @@
 #ifdef __CUDACC__
 #define EGI_SHARED(type, name, count) __shared__ type name[count]
 #define EGI_BARRIER() __syncthreads()
+#define EGI_SHUFFLE(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)       /* what the thread at the place ^ mask of the warp has */
 #define EGI_LAUNCH(kernel, blocks, threads, stream, ...) (kernel)<<<(unsigned)(blocks), threads, 0, stream>>>(__VA_ARGS__)
 #define EGI_LAUNCH_WITH_BARRIERS EGI_LAUNCH
 #endif
@@ -1890,7 +1891,385 @@ static bool egi_gpu_run_nonfinite(eg_backend *b, const egi_args *args) {
     return ok;
 }
 
-//# 9  THE TABLE --------------------------------------------------------------
+//# 9  LAYERS AS ONE ----------------------------------------------------------
+// Idea: what eager.h composes of many ops, each of which goes through memory, is one kernel here. Layer norm: a warp has a row,
+// and adds up by shuffles. Attention: a block has some queries, goes through the keys in tiles and keeps of the weights only the
+// largest and the sum so far (Milakov & Gimelshein 2018); the gradient makes them again of the sum's logarithm (Dao 2023).
+// Keys' gradients come from a kernel that goes through the queries, in their order: the same bits each time.
+
+static __device__ __forceinline__ float egi_gpu_warp_sum(float v, int width) {
+    for (int h = width / 2; h > 0; h /= 2) v += EGI_SHUFFLE(v, h);
+    return v;
+}
+static __device__ __forceinline__ float egi_gpu_warp_max(float v, int width) {
+    for (int h = width / 2; h > 0; h /= 2) {
+        const float other = EGI_SHUFFLE(v, h);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+enum { EGI_GPU_WARPS = EGI_GPU_THREADS / 32 };
+typedef struct egi_gpu_norm { int64_t rows, n, part; float epsilon; const float *x, *gamma, *beta, *g; float *out, *stats, *dgamma, *dbeta; } egi_gpu_norm;
+// Mean and 1 / sqrt(variance + epsilon) of a row, known to the whole warp.
+static __device__ __forceinline__ void egi_gpu_row_stats(const float *x, int64_t n, float epsilon, float *mean, float *r) {
+    const int lane = (int)threadIdx.x % 32;
+    float sum = 0, squares = 0;
+    for (int64_t i = lane; i < n; i += 32) sum += x[i];
+    *mean = egi_gpu_warp_sum(sum, 32) / (float)n;
+    for (int64_t i = lane; i < n; i += 32) squares += (x[i] - *mean) * (x[i] - *mean);
+    *r = 1 / sqrtf(egi_gpu_warp_sum(squares, 32) / (float)n + epsilon);
+}
+static __global__ void egi_gpu_layer_norm(egi_gpu_norm p) {
+    const int64_t row = (int64_t)blockIdx.x * EGI_GPU_WARPS + threadIdx.x / 32;
+    if (row >= p.rows) return;
+    const float *x = p.x + row * p.n;
+    float mean, r;
+    egi_gpu_row_stats(x, p.n, p.epsilon, &mean, &r);
+    for (int64_t i = threadIdx.x % 32; i < p.n; i += 32) p.out[row * p.n + i] = (x[i] - mean) * (r * p.gamma[i]) + p.beta[i];
+}
+static __global__ void egi_gpu_layer_norm_dx(egi_gpu_norm p) {
+    const int64_t row = (int64_t)blockIdx.x * EGI_GPU_WARPS + threadIdx.x / 32;
+    const int lane = (int)threadIdx.x % 32;
+    if (row >= p.rows) return;
+    const float *x = p.x + row * p.n, *g = p.g + row * p.n;
+    float mean, r, even = 0, along = 0;
+    egi_gpu_row_stats(x, p.n, p.epsilon, &mean, &r);
+    if (p.stats && lane == 0) { p.stats[2 * row] = mean; p.stats[2 * row + 1] = r; }
+    if (!p.out) return;
+    for (int64_t i = lane; i < p.n; i += 32) {
+        even += g[i] * p.gamma[i];
+        along += g[i] * p.gamma[i] * ((x[i] - mean) * r);
+    }
+    even = egi_gpu_warp_sum(even, 32) / (float)p.n;
+    along = egi_gpu_warp_sum(along, 32) / (float)p.n;
+    for (int64_t i = lane; i < p.n; i += 32) p.out[row * p.n + i] = r * (g[i] * p.gamma[i] - even - (x[i] - mean) * r * along);
+}
+// Sums over some rows: 32 columns a block, a warp every eighth row.
+static __global__ void egi_gpu_layer_norm_columns(egi_gpu_norm p) {
+    EGI_SHARED(float, sg, EGI_GPU_THREADS);
+    EGI_SHARED(float, sb, EGI_GPU_THREADS);
+    const int t = (int)threadIdx.x;
+    const int64_t across = (p.n + 31) / 32, column = blockIdx.x % across * 32 + t % 32, part = blockIdx.x / across;
+    const int64_t end = (part + 1) * p.part < p.rows ? (part + 1) * p.part : p.rows;
+    float gamma = 0, beta = 0;
+    for (int64_t row = part * p.part + t / 32; row < end && column < p.n; row += EGI_GPU_WARPS) {
+        const float g = p.g[row * p.n + column];
+        gamma += g * ((p.x[row * p.n + column] - p.stats[2 * row]) * p.stats[2 * row + 1]);
+        beta += g;
+    }
+    sg[t] = gamma;
+    sb[t] = beta;
+    EGI_BARRIER();
+    if (t >= 32 || column >= p.n) return;
+    for (int w = 1; w < EGI_GPU_WARPS; w++) { gamma += sg[t + 32 * w]; beta += sb[t + 32 * w]; }
+    if (p.dgamma) p.dgamma[part * p.n + column] = gamma;
+    if (p.dbeta) p.dbeta[part * p.n + column] = beta;
+}
+static bool egi_gpu_norm_make(egi_gpu *g, const egi_args *args, egi_gpu_norm *p, int64_t *blocks) {
+    const egi_norm_parameters *q = (const egi_norm_parameters *)args->parameters;
+    memset(p, 0, sizeof *p);
+    p->rows = q->rows;
+    p->n = q->n;
+    p->epsilon = (float)q->epsilon;
+    p->x = (const float *)(const void *)args->in[0]->data;
+    p->gamma = (const float *)(const void *)args->in[1]->data;
+    p->out = args->out[0] ? (float *)(void *)args->out[0]->data : NULL;
+    *blocks = egi_gpu_ceil(q->rows, EGI_GPU_WARPS);
+    return *blocks <= INT32_MAX || eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
+}
+static bool egi_gpu_run_layer_norm(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    egi_gpu_norm p;
+    int64_t blocks;
+    if (!egi_gpu_norm_make(g, args, &p, &blocks)) return false;
+    p.beta = (const float *)(const void *)args->in[2]->data;
+    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_layer_norm, blocks, EGI_GPU_THREADS, g->compute, p);
+    return egi_gpu_launched(g, args);
+}
+static bool egi_gpu_run_layer_norm_grad(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    egi_gpu_norm p;
+    int64_t blocks, bytes = 0;
+    float *work = NULL, *dgamma = args->out[1] ? (float *)(void *)args->out[1]->data : NULL, *dbeta = args->out[2] ? (float *)(void *)args->out[2]->data : NULL;
+    if (!egi_gpu_norm_make(g, args, &p, &blocks)) return false;
+    p.g = (const float *)(const void *)args->in[2]->data;
+    int64_t across = egi_gpu_ceil(p.n, 32), parts = egi_gpu_max(1, egi_gpu_min(512 / across, p.rows / 64));
+    if (dgamma || dbeta) {                       // means and r of the rows, then the sums of the parts
+        bytes = (2 * p.rows + (parts > 1 ? 2 * parts * p.n : 0)) * 4;
+        if (!(work = (float *)egi_gpu_workspace(g, args->op->name, bytes))) return false;
+        p.stats = work;
+    }
+    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_layer_norm_dx, blocks, EGI_GPU_THREADS, g->compute, p);
+    if (work) {
+        float *sums = work + 2 * p.rows;
+        p.part = egi_gpu_ceil(p.rows, parts);
+        p.dgamma = parts > 1 ? sums : dgamma;
+        p.dbeta = parts > 1 ? sums + parts * p.n : dbeta;
+        EGI_LAUNCH_WITH_BARRIERS(egi_gpu_layer_norm_columns, across * parts, EGI_GPU_THREADS, g->compute, p);
+        if (parts > 1 && dgamma) EGI_LAUNCH(egi_gpu_add_parts<float>, egi_gpu_blocks(p.n), EGI_GPU_THREADS, g->compute, p.n, parts, (const float *)sums, dgamma);
+        if (parts > 1 && dbeta) EGI_LAUNCH(egi_gpu_add_parts<float>, egi_gpu_blocks(p.n), EGI_GPU_THREADS, g->compute, p.n, parts, (const float *)sums + parts * p.n, dbeta);
+        egi_gpu_deallocate(b, work, bytes);
+    }
+    return egi_gpu_launched(g, args);
+}
+
+// Tiles of shared memory have rows of D + 1: then neither rows nor columns of them meet in a bank. Thread (ty, tx) of 16 x 16 has rows
+// ty + 16 r and columns tx + 16 c; the 16 threads of a row are neighbours in a warp.
+enum { EGI_GPU_QUERIES = 64, EGI_GPU_KEYS = 32 };
+typedef struct egi_gpu_heads { const float *data; int64_t batch, head, row; } egi_gpu_heads;            // strides
+typedef struct egi_gpu_attend {
+    int64_t heads, shared, queries, keys, size, value_size, before, tiles;
+    float scale;
+    bool causal;
+    egi_gpu_heads q, k, v, y, g;
+    float *out, *log_sums, *delta, *dq, *dk, *dv;
+} egi_gpu_attend;
+// Rows from first on, up to count, into a tile; what is beyond is 0.
+template <int D, int ROWS> static __device__ __forceinline__ void egi_gpu_load_tile(float *tile, const egi_gpu_heads &x, int64_t batch, int64_t head, int64_t first, int64_t count, int64_t size, float scale) {
+    const float *from = x.data + batch * x.batch + head * x.head + first * x.row;
+    for (int i = (int)threadIdx.x; i < ROWS * D; i += EGI_GPU_THREADS) {
+        const int r = i / D, c = i % D;
+        tile[r * (D + 1) + c] = first + r < count && c < size ? from[r * x.row + c] * scale : 0;
+    }
+}
+template <int D> static __global__ void egi_gpu_attention(egi_gpu_attend p) {
+    EGI_SHARED(float, sq, EGI_GPU_QUERIES * (D + 1));
+    EGI_SHARED(float, sk, EGI_GPU_KEYS * (D + 1));
+    EGI_SHARED(float, sv, EGI_GPU_KEYS * (D + 1));
+    EGI_SHARED(float, sp, EGI_GPU_QUERIES * (EGI_GPU_KEYS + 1));
+    const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
+    const int64_t first = blockIdx.x % p.tiles * EGI_GPU_QUERIES, head = blockIdx.x / p.tiles % p.heads, batch = blockIdx.x / p.tiles / p.heads;
+    const int64_t served = head / (p.heads / p.shared), seen = p.before + first + EGI_GPU_QUERIES, end = p.causal && seen < p.keys ? seen : p.keys;
+    float o[4][D / 16], top[4], sum[4];
+    for (int r = 0; r < 4; r++) {
+        top[r] = -INFINITY;
+        sum[r] = 0;
+        for (int c = 0; c < D / 16; c++) o[r][c] = 0;
+    }
+    egi_gpu_load_tile<D, EGI_GPU_QUERIES>(sq, p.q, batch, head, first, p.queries, p.size, p.scale);
+    for (int64_t k0 = 0; k0 < end; k0 += EGI_GPU_KEYS) {
+        EGI_BARRIER();                           // the last tile has been read
+        egi_gpu_load_tile<D, EGI_GPU_KEYS>(sk, p.k, batch, served, k0, p.keys, p.size, 1);
+        egi_gpu_load_tile<D, EGI_GPU_KEYS>(sv, p.v, batch, served, k0, p.keys, p.value_size, 1);
+        EGI_BARRIER();
+        float s[4][2] = { { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 } };
+        for (int c = 0; c < D; c++) {
+            const float k_0 = sk[tx * W + c], k_1 = sk[(tx + 16) * W + c];
+            for (int r = 0; r < 4; r++) {
+                const float q = sq[(ty + 16 * r) * W + c];
+                s[r][0] += q * k_0;
+                s[r][1] += q * k_1;
+            }
+        }
+        for (int r = 0; r < 4; r++) {
+            for (int j = 0; j < 2; j++) {
+                const int64_t key = k0 + tx + 16 * j;
+                if (key >= p.keys || (p.causal && key > p.before + first + ty + 16 * r)) s[r][j] = -INFINITY;
+            }
+            const float here = egi_gpu_warp_max(s[r][0] > s[r][1] ? s[r][0] : s[r][1], 16), next = here > top[r] ? here : top[r];
+            const float kept = top[r] == -INFINITY ? 0 : egi_gpu_exp(top[r] - next);
+            float weight[2];
+            for (int j = 0; j < 2; j++) {
+                weight[j] = s[r][j] == -INFINITY ? 0 : egi_gpu_exp(s[r][j] - next);
+                sp[(ty + 16 * r) * (EGI_GPU_KEYS + 1) + tx + 16 * j] = weight[j];
+            }
+            sum[r] = sum[r] * kept + egi_gpu_warp_sum(weight[0] + weight[1], 16);
+            top[r] = next;
+            for (int c = 0; c < D / 16; c++) o[r][c] *= kept;
+        }
+        EGI_BARRIER();
+        for (int k = 0; k < EGI_GPU_KEYS; k++) {
+            float v[D / 16];
+            for (int c = 0; c < D / 16; c++) v[c] = sv[k * W + tx + 16 * c];
+            for (int r = 0; r < 4; r++) {
+                const float weight = sp[(ty + 16 * r) * (EGI_GPU_KEYS + 1) + k];
+                for (int c = 0; c < D / 16; c++) o[r][c] += weight * v[c];
+            }
+        }
+    }
+    for (int r = 0; r < 4; r++) {
+        const int64_t row = first + ty + 16 * r;
+        if (row >= p.queries) continue;
+        for (int c = 0; c < D / 16; c++)
+            if (tx + 16 * c < p.value_size) p.out[((batch * p.queries + row) * p.heads + head) * p.value_size + tx + 16 * c] = o[r][c] / sum[r];
+        if (tx == 0) p.log_sums[(batch * p.heads + head) * p.queries + row] = top[r] + logf(sum[r]);
+    }
+}
+// Weight and gradient of the score of two rows and two columns each, of a tile of queries from q0 on and one of keys from k0 on.
+template <int D> static __device__ __forceinline__ void egi_gpu_scores(const egi_gpu_attend &p, const float *sq, const float *sg, const float *sk, const float *sv, int64_t q0, int64_t k0,
+                                                                       const float *log_sum, const float *delta, float weight[2][2], float ds[2][2]) {
+    const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
+    float s[2][2] = { { 0, 0 }, { 0, 0 } }, d[2][2] = { { 0, 0 }, { 0, 0 } };
+    for (int c = 0; c < D; c++)
+        for (int r = 0; r < 2; r++)
+            for (int j = 0; j < 2; j++) {
+                s[r][j] += sq[(ty + 16 * r) * W + c] * sk[(tx + 16 * j) * W + c];
+                d[r][j] += sg[(ty + 16 * r) * W + c] * sv[(tx + 16 * j) * W + c];
+            }
+    for (int r = 0; r < 2; r++)
+        for (int j = 0; j < 2; j++) {
+            const int64_t row = q0 + ty + 16 * r, key = k0 + tx + 16 * j;
+            const bool sees = row < p.queries && key < p.keys && !(p.causal && key > p.before + row);
+            weight[r][j] = sees ? egi_gpu_exp(s[r][j] - log_sum[r]) : 0;
+            ds[r][j] = sees ? weight[r][j] * (d[r][j] - delta[r]) : 0;
+        }
+}
+template <int D> static __global__ void egi_gpu_attention_dq(egi_gpu_attend p) {
+    enum { ROWS = EGI_GPU_KEYS };
+    EGI_SHARED(float, sq, ROWS * (D + 1));
+    EGI_SHARED(float, sg, ROWS * (D + 1));
+    EGI_SHARED(float, sk, ROWS * (D + 1));
+    EGI_SHARED(float, sv, ROWS * (D + 1));
+    EGI_SHARED(float, ss, ROWS * (ROWS + 1));
+    const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
+    const int64_t first = blockIdx.x % p.tiles * ROWS, head = blockIdx.x / p.tiles % p.heads, batch = blockIdx.x / p.tiles / p.heads;
+    const int64_t served = head / (p.heads / p.shared), seen = p.before + first + ROWS, end = p.causal && seen < p.keys ? seen : p.keys;
+    float dq[2][D / 16], log_sum[2], delta[2];
+    egi_gpu_load_tile<D, ROWS>(sq, p.q, batch, head, first, p.queries, p.size, p.scale);
+    egi_gpu_load_tile<D, ROWS>(sg, p.g, batch, head, first, p.queries, p.value_size, 1);
+    EGI_BARRIER();
+    for (int r = 0; r < 2; r++) {                // delta: the sum over a row of g y, which is that of the weights and their gradients
+        const int64_t row = first + ty + 16 * r;
+        const bool here = row < p.queries;
+        const float *y = p.y.data + batch * p.y.batch + head * p.y.head + row * p.y.row;
+        float own = 0;
+        for (int c = tx; here && c < p.value_size; c += 16) own += sg[(ty + 16 * r) * W + c] * y[c];
+        delta[r] = egi_gpu_warp_sum(own, 16);
+        log_sum[r] = here ? p.log_sums[(batch * p.heads + head) * p.queries + row] : 0;
+        if (here && tx == 0) p.delta[(batch * p.heads + head) * p.queries + row] = delta[r];
+        for (int c = 0; c < D / 16; c++) dq[r][c] = 0;
+    }
+    for (int64_t k0 = 0; k0 < end; k0 += ROWS) {
+        float weight[2][2], ds[2][2];
+        EGI_BARRIER();
+        egi_gpu_load_tile<D, ROWS>(sk, p.k, batch, served, k0, p.keys, p.size, 1);
+        egi_gpu_load_tile<D, ROWS>(sv, p.v, batch, served, k0, p.keys, p.value_size, 1);
+        EGI_BARRIER();
+        egi_gpu_scores<D>(p, sq, sg, sk, sv, first, k0, log_sum, delta, weight, ds);
+        for (int r = 0; r < 2; r++)
+            for (int j = 0; j < 2; j++) ss[(ty + 16 * r) * (ROWS + 1) + tx + 16 * j] = ds[r][j];
+        EGI_BARRIER();
+        for (int k = 0; k < ROWS; k++)
+            for (int r = 0; r < 2; r++)
+                for (int c = 0; c < D / 16; c++) dq[r][c] += ss[(ty + 16 * r) * (ROWS + 1) + k] * sk[k * W + tx + 16 * c];
+    }
+    for (int r = 0; r < 2; r++)
+        for (int c = 0; c < D / 16; c++) {
+            const int64_t row = first + ty + 16 * r;
+            if (row < p.queries && tx + 16 * c < p.size) p.dq[((batch * p.queries + row) * p.heads + head) * p.size + tx + 16 * c] = dq[r][c] * p.scale;
+        }
+}
+template <int D> static __global__ void egi_gpu_attention_dkv(egi_gpu_attend p) {
+    enum { ROWS = EGI_GPU_KEYS };
+    EGI_SHARED(float, sq, ROWS * (D + 1));
+    EGI_SHARED(float, sg, ROWS * (D + 1));
+    EGI_SHARED(float, sk, ROWS * (D + 1));
+    EGI_SHARED(float, sv, ROWS * (D + 1));
+    EGI_SHARED(float, sp, ROWS * (ROWS + 1));
+    EGI_SHARED(float, ss, ROWS * (ROWS + 1));
+    const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
+    const int64_t first = blockIdx.x % p.tiles * ROWS, served = blockIdx.x / p.tiles % p.shared, batch = blockIdx.x / p.tiles / p.shared, group = p.heads / p.shared;
+    const int64_t begin = p.causal && first > p.before ? (first - p.before) / ROWS * ROWS : 0;             // queries before do not see these keys
+    float dk[2][D / 16], dv[2][D / 16];
+    for (int r = 0; r < 2; r++)
+        for (int c = 0; c < D / 16; c++) dk[r][c] = dv[r][c] = 0;
+    egi_gpu_load_tile<D, ROWS>(sk, p.k, batch, served, first, p.keys, p.size, 1);
+    egi_gpu_load_tile<D, ROWS>(sv, p.v, batch, served, first, p.keys, p.value_size, 1);
+    for (int64_t head = served * group; head < (served + 1) * group; head++)
+        for (int64_t q0 = begin; q0 < p.queries; q0 += ROWS) {
+            float weight[2][2], ds[2][2], log_sum[2], delta[2];
+            EGI_BARRIER();
+            egi_gpu_load_tile<D, ROWS>(sq, p.q, batch, head, q0, p.queries, p.size, p.scale);
+            egi_gpu_load_tile<D, ROWS>(sg, p.g, batch, head, q0, p.queries, p.value_size, 1);
+            for (int r = 0; r < 2; r++) {
+                const int64_t row = q0 + ty + 16 * r, at = (batch * p.heads + head) * p.queries + row;
+                log_sum[r] = row < p.queries ? p.log_sums[at] : 0;
+                delta[r] = row < p.queries ? p.delta[at] : 0;
+            }
+            EGI_BARRIER();
+            egi_gpu_scores<D>(p, sq, sg, sk, sv, q0, first, log_sum, delta, weight, ds);
+            for (int r = 0; r < 2; r++)
+                for (int j = 0; j < 2; j++) {
+                    sp[(ty + 16 * r) * (ROWS + 1) + tx + 16 * j] = weight[r][j];
+                    ss[(ty + 16 * r) * (ROWS + 1) + tx + 16 * j] = ds[r][j];
+                }
+            EGI_BARRIER();
+            for (int q = 0; q < ROWS; q++)
+                for (int r = 0; r < 2; r++)
+                    for (int c = 0; c < D / 16; c++) {
+                        dk[r][c] += ss[q * (ROWS + 1) + ty + 16 * r] * sq[q * W + tx + 16 * c];            // sq is scaled
+                        dv[r][c] += sp[q * (ROWS + 1) + ty + 16 * r] * sg[q * W + tx + 16 * c];
+                    }
+        }
+    for (int r = 0; r < 2; r++)
+        for (int c = 0; c < D / 16; c++) {
+            const int64_t key = first + ty + 16 * r, at = (batch * p.keys + key) * p.shared + served;
+            if (key < p.keys && tx + 16 * c < p.size) p.dk[at * p.size + tx + 16 * c] = dk[r][c];
+            if (key < p.keys && tx + 16 * c < p.value_size) p.dv[at * p.value_size + tx + 16 * c] = dv[r][c];
+        }
+}
+static egi_gpu_heads egi_gpu_heads_of(const eg_tensor *x, bool rows_first) {         // (B, H, T, K), or (B, T, H, K)
+    egi_gpu_heads h = { (const float *)(const void *)x->data, x->strides[0], x->strides[rows_first ? 2 : 1], x->strides[rows_first ? 1 : 2] };
+    return h;
+}
+static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, egi_gpu_attend *p) {
+    const egi_attention_parameters *a = (const egi_attention_parameters *)args->parameters;
+    const eg_tensor *q = args->in[0], *k = args->in[1], *v = args->in[2];
+    memset(p, 0, sizeof *p);
+    p->heads = q->dims[1];
+    p->shared = k->dims[1];
+    p->queries = q->dims[2];
+    p->keys = k->dims[2];
+    p->size = q->dims[3];
+    p->value_size = v->dims[3];
+    p->before = a->before;
+    p->scale = (float)a->scale;
+    p->causal = a->causal;
+    p->q = egi_gpu_heads_of(q, false);
+    p->k = egi_gpu_heads_of(k, false);
+    p->v = egi_gpu_heads_of(v, false);
+    bool fits = q->dims[0] * p->heads * egi_gpu_ceil(egi_gpu_max(p->queries, p->keys), EGI_GPU_KEYS) <= INT32_MAX;
+    return fits || eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+}
+static bool egi_gpu_run_attention(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    egi_gpu_attend p;
+    if (!egi_gpu_attend_make(g, args, &p)) return false;
+    p.tiles = egi_gpu_ceil(p.queries, EGI_GPU_QUERIES);
+    p.out = (float *)(void *)args->out[0]->data;
+    p.log_sums = (float *)(void *)args->out[1]->data;
+    int64_t blocks = p.tiles * p.heads * args->in[0]->dims[0];
+    if (egi_gpu_max(p.size, p.value_size) <= 32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention<32>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention<EGI_ATTENTION_SIZE>, blocks, EGI_GPU_THREADS, g->compute, p);
+    return egi_gpu_launched(g, args);
+}
+static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    egi_gpu_attend p;
+    if (!egi_gpu_attend_make(g, args, &p)) return false;
+    const eg_tensor *log_sums = args->in[4];
+    int64_t batch = args->in[0]->dims[0], bytes = log_sums->size * 4;
+    if (!(p.delta = (float *)egi_gpu_workspace(g, args->op->name, bytes))) return false;
+    p.y = egi_gpu_heads_of(args->in[3], true);
+    p.g = egi_gpu_heads_of(args->in[5], true);
+    p.log_sums = (float *)(void *)log_sums->data;
+    p.dq = (float *)(void *)args->out[0]->data;
+    p.dk = (float *)(void *)args->out[1]->data;
+    p.dv = (float *)(void *)args->out[2]->data;
+    bool narrow = egi_gpu_max(p.size, p.value_size) <= 32;
+    p.tiles = egi_gpu_ceil(p.queries, EGI_GPU_KEYS);
+    int64_t blocks = p.tiles * p.heads * batch;
+    if (narrow) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention_dq<32>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention_dq<EGI_ATTENTION_SIZE>, blocks, EGI_GPU_THREADS, g->compute, p);
+    p.tiles = egi_gpu_ceil(p.keys, EGI_GPU_KEYS);
+    blocks = p.tiles * p.shared * batch;
+    if (narrow) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention_dkv<32>, blocks, EGI_GPU_THREADS, g->compute, p);
+    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention_dkv<EGI_ATTENTION_SIZE>, blocks, EGI_GPU_THREADS, g->compute, p);
+    egi_gpu_deallocate(b, p.delta, bytes);
+    return egi_gpu_launched(g, args);
+}
+
+//# 10  THE TABLE -------------------------------------------------------------
 // Idea: each GPU that there is gets its struct when one is first asked for, and registers.
 
 static egi_gpu egi_gpus[EGI_GPU_MOST];
@@ -1901,7 +2280,7 @@ static char egi_gpu_why[200];
 static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
     egi_gpu_run_elementwise, egi_gpu_run_copy, egi_gpu_run_fill, egi_gpu_run_reduce, egi_gpu_run_cumsum, egi_gpu_run_argsort, egi_gpu_run_softmax,
     egi_gpu_run_sparse_xent, egi_gpu_run_matmul, egi_gpu_run_conv, egi_gpu_run_pool, egi_gpu_run_gather, egi_gpu_run_scatter_add, egi_gpu_run_random,
-    egi_gpu_run_update, egi_gpu_run_nonfinite
+    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad, egi_gpu_run_attention, egi_gpu_run_attention_grad
 };
 static_assert(sizeof egi_gpu_kernels / sizeof *egi_gpu_kernels == EGI_KERNELS, "a kernel is missing here, or one too many");
 

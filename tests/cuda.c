@@ -308,6 +308,65 @@ TEST(cuda_dense) {
     eg_layer_release(l);
 }
 
+// ---- layers that are one kernel there
+
+static eg_layer *made_layer(const given *w) {
+    if (w->i[0] == 0) return eg_layer_layer_normalization();
+    if (w->i[0] == 1) return eg_layer_layer_normalization(.epsilon = 0.5);
+    return eg_layer_multi_head_attention(w->i[1], w->i[2], .kv_heads = w->i[3], .causal = w->i[4] != 0, .value_dim = w->i[5]);
+}
+static eg_tensor *call_layer(eg_layer *l, const given *w) {
+    eg_tensor *in[2] = { w->x[0], w->x[1] }, *out = NULL;
+    eg_call_options o;
+    memset(&o, 0, sizeof o);
+    return (eg_call_multi)(l, in, w->n, &out, 1, o) ? out : NULL;
+}
+static eg_tensor *layer(const given *w) {
+    eg_layer *l = made_layer(w);
+    eg_tensor *y = eg_keep(call_layer(l, w));
+    eg_layer_release(l);
+    return y;
+}
+// All weights' gradients in a row; where an outer tape records, those that are composed.
+static eg_tensor *layer_gradients(const given *w) {
+    eg_layer *l = made_layer(w);
+    if (!call_layer(l, w)) return NULL;                   // builds it
+    eg_tensor *v[16], *g[16];
+    int n = eg_layer_weights(l, v, 16);
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = call_layer(l, w), *weights = y ? eg_add(eg_mul(eg_cast(eg_reshape(eg_range(EG_INT32, 0, (double)eg_size(y), 1), eg_shape_of(y)), EG_FLOAT32), 1e-3), 1) : NULL;
+    if (!weights || !eg_tape_gradients(tape, eg_reduce_sum(eg_mul(eg_square(y), weights)), v, n, g)) return NULL;
+    for (int i = 0; i < n; i++) g[i] = eg_reshape(g[i], EG_SHAPE(-1));
+    y = eg_keep(eg_concat(g, n, 0));
+    eg_layer_release(l);
+    return y;
+}
+TEST(cuda_layer_norm) {
+    static const int64_t all[][3] = { { 1, 1, 1 }, { 1, 3, 5 }, { 2, 9, 33 }, { 1, 300, 40 }, { 1, 2, 1000 } };
+    for (size_t s = 0; s < sizeof all / sizeof *all; s++)
+        for (int64_t kind = 0; kind < 2; kind++) {
+            EG_SCOPE;
+            given w = { { made(EG_FLOAT32, EG_SHAPE(all[s][0], all[s][1], all[s][2]), -2, 3) }, 1, { kind }, { 0 } };
+            COMPARE(layer, &w, true, 2e-5);
+            COMPARE(layer_gradients, &w, false, 1e-4);
+            if (s < 3) COMPARE(layer_gradients, &w, true, 5e-4);
+        }
+}
+TEST(cuda_attention) {
+    // batch, queries, keys (0: of the queries), features; heads, their size, heads of keys, causal, size of values
+    static const int64_t all[][9] = { { 1, 1, 0, 4, 1, 4, 0, 0, 0 },    { 2, 5, 0, 8, 2, 4, 0, 1, 0 },     { 2, 33, 0, 12, 3, 16, 0, 1, 0 }, { 1, 70, 0, 16, 4, 8, 2, 1, 0 },
+                                      { 2, 7, 40, 8, 2, 40, 0, 0, 20 }, { 1, 100, 35, 8, 2, 64, 1, 1, 33 }, { 1, 6, 0, 8, 1, 65, 0, 1, 0 } };
+    for (size_t s = 0; s < sizeof all / sizeof *all; s++) {
+        EG_SCOPE;
+        const int64_t *a = all[s];
+        given w = { { made(EG_FLOAT32, EG_SHAPE(a[0], a[1], a[3]), -1, 1), a[2] ? made(EG_FLOAT32, EG_SHAPE(a[0], a[2], a[3]), -1, 1) : NULL }, a[2] ? 2 : 1,
+                    { 2, a[4], a[5], a[6], a[7], a[8] }, { 0 } };
+        COMPARE(layer, &w, true, 5e-5);
+        COMPARE(layer_gradients, &w, false, 2e-4);
+        if (s < 2 || s == 4) COMPARE(layer_gradients, &w, true, 2e-3);
+    }
+}
+
 // ---- convolution and pooling
 
 static eg_tensor *conv(const given *w) {

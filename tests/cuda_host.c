@@ -108,6 +108,26 @@ TEST(host_a_dense_layer_is_one_call) {
     CHECK(cuda_host_launches - launches < 2);
     eg_layer_release(l);
 }
+// Layer norm is one launch; attention is so, but for who asks for its weights, too.
+TEST(host_layers_are_one_launch) {
+    eg_layer *norm = eg_layer_layer_normalization(), *attention = eg_layer_multi_head_attention(2, 4, .causal = true);
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3, 8)), *out[2];
+    eg_call_options o;
+    memset(&o, 0, sizeof o);
+    eg_call(norm, x);
+    eg_call(attention, x);
+    int64_t launches = cuda_host_launches;
+    CHECK(eg_call(norm, x) != NULL);
+    CHECK_INT(cuda_host_launches - launches, 1);
+    launches = cuda_host_launches;
+    CHECK(eg_call(attention, x) != NULL);
+    int64_t as_one = cuda_host_launches - launches;
+    launches = cuda_host_launches;
+    CHECK((eg_call_multi)(attention, &x, 1, out, 2, o));
+    CHECK(as_one + 3 < cuda_host_launches - launches);
+    eg_layer_release(norm);
+    eg_layer_release(attention);
+}
 // All variables of an optimizer are updated by one launch, clipping by two more; and where there is no memory, none is changed.
 TEST(host_an_optimizer_updates_at_once) {
     for (int clip = 0; clip < 2; clip++) {

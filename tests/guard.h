@@ -80,8 +80,8 @@ static bool guard_start(void) {
     guard_backend.deallocate = guard_deallocate;
     guard_backend.write = guard_write;
     guard_backend.read = guard_read;
-    if ((int)EGI_KERNELS > (int)(sizeof guard_kernel_list / sizeof *guard_kernel_list)) { printf("guard.h: a kernel is missing\n"); return false; }
-    for (int k = 0; k < (int)EGI_KERNELS; k++) guard_backend.kernel[k] = guard_kernel_list[k];
+    if ((int)EGI_LAYER_NORM > (int)(sizeof guard_kernel_list / sizeof *guard_kernel_list)) { printf("guard.h: a kernel is missing\n"); return false; }
+    for (int k = 0; k < (int)EGI_LAYER_NORM; k++) guard_backend.kernel[k] = guard_kernel_list[k];          // those after it the CPU lacks, too
     return egi_backend_register(&guard_backend) && eg_set_device("guard:0");
 }
 #endif

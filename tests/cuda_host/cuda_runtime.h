@@ -93,7 +93,9 @@ struct cuda_host_fiber {
     char *stack = nullptr;
     bool finished = false;
     size_t shared = 0;                          // how much shared memory it has declared so far
-    unsigned value[4];                          // for its warp to read
+    bool shuffles = false;                      // waits for its warp, not for the block
+    float given, taken;                         // what it gives its warp; what its neighbour in the shuffle gave
+    int mask;
     void *sanitizer = nullptr;
 };
 enum : size_t { CUDA_HOST_STACK = 256 * 1024, CUDA_HOST_SHARED = 48 * 1024, CUDA_HOST_THREADS = 1024 };
@@ -139,7 +141,7 @@ static void cuda_host_enter() {
 }
 static inline void cuda_host_prepare(cuda_host_fiber *f) {
     if (!f->stack) f->stack = (char *)mmap(nullptr, CUDA_HOST_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    f->finished = false;
+    f->finished = f->shuffles = false;
     f->shared = 0;
 #if defined(__x86_64__)
     void **top = (void **)(f->stack + CUDA_HOST_STACK - 64);
@@ -155,23 +157,47 @@ static inline void cuda_host_prepare(cuda_host_fiber *f) {
     makecontext(&f->context, cuda_host_enter, 0);
 #endif
 }
+// Warps that all wait in a shuffle get each other's values; true if there are such.
+static inline bool cuda_host_shuffle_warps(unsigned threads) {
+    bool any = false;
+    for (unsigned w = 0; w < threads; w += 32) {
+        cuda_host_fiber *f = &cuda_host_fibers[w];
+        unsigned waiting = 0;
+        for (unsigned i = 0; i < 32 && w + i < threads; i++) waiting += f[i].shuffles;
+        if (!waiting) continue;
+        if (waiting != 32) cuda_host_die("a shuffle that not all threads of the warp reach");
+        for (unsigned i = 0; i < 32; i++) {
+            if (f[i].mask != f[0].mask) cuda_host_die("a shuffle whose threads do not agree");
+            f[i].taken = f[i ^ (unsigned)f[i].mask].given;
+        }
+        for (unsigned i = 0; i < 32; i++) f[i].shuffles = false;
+        any = true;
+    }
+    return any;
+}
 // Runs all threads of a block, from barrier to barrier.
 static inline void cuda_host_run_block(unsigned threads) {
     static std::vector<unsigned> order;
     order.resize(threads);
     for (unsigned t = 0; t < threads; t++) { order[t] = t; cuda_host_prepare(&cuda_host_fibers[t]); }
     memset(cuda_host_shared_memory, 0xff, sizeof cuda_host_shared_memory);
+    static std::vector<char> at_barrier;
+    at_barrier.assign(threads, 0);
     for (bool more = true; more;) {
         unsigned waiting = 0;
         for (unsigned t = threads; t-- > 1;) std::swap(order[t], order[cuda_host_random(t + 1)]);
         for (unsigned i = 0; i < threads; i++) {
             cuda_host_fiber *f = &cuda_host_fibers[order[i]];
             if (f->finished) continue;
+            if (at_barrier[order[i]]) { waiting++; continue; }
             threadIdx.x = order[i];
             cuda_host_running = f;
             cuda_host_switch(&cuda_host_main, f);
+            at_barrier[order[i]] = !f->finished && !f->shuffles;
             if (!f->finished) waiting++;
         }
+        if (cuda_host_shuffle_warps(threads)) continue;
+        at_barrier.assign(threads, 0);
         if (waiting && waiting < threads) cuda_host_die("a barrier that not all threads of the block reach");
         more = waiting > 0;
     }
@@ -180,6 +206,15 @@ static inline void cuda_host_run_block(unsigned threads) {
 static inline void cuda_host_barrier() {
     if (!cuda_host_running) cuda_host_die("a barrier in a kernel that was launched as one without");
     cuda_host_switch(cuda_host_running, &cuda_host_main);
+}
+static inline float cuda_host_shuffle(float v, int mask) {
+    cuda_host_fiber *f = cuda_host_running;
+    if (!f) cuda_host_die("a shuffle in a kernel that was launched as one without barriers");
+    f->given = v;
+    f->mask = mask;
+    f->shuffles = true;
+    cuda_host_switch(f, &cuda_host_main);
+    return f->taken;
 }
 static inline void *cuda_host_shared(size_t bytes) {
     cuda_host_fiber *f = cuda_host_running;
@@ -191,6 +226,7 @@ static inline void *cuda_host_shared(size_t bytes) {
 }
 #define EGI_SHARED(type, name, count) type *name = (type *)cuda_host_shared(sizeof(type) * (count))
 #define EGI_BARRIER() cuda_host_barrier()
+#define EGI_SHUFFLE(v, mask) cuda_host_shuffle(v, mask)
 #define EGI_LAUNCH(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, false, __VA_ARGS__)
 #define EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, true, __VA_ARGS__)
 
