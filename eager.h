@@ -894,16 +894,16 @@ EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *optimizer);
 EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 #ifndef __cplusplus
 #define EGI_OPTIMIZER_OPTIONS(...) ((eg_optimizer_options){ .canary = 0, __VA_ARGS__ })
-#define eg_sgd(...) (eg_sgd)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_rmsprop(...) (eg_rmsprop)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_adam(...) (eg_adam)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_adamw(...) (eg_adamw)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_adagrad(...) (eg_adagrad)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_adadelta(...) (eg_adadelta)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_adamax(...) (eg_adamax)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_nadam(...) (eg_nadam)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_ftrl(...) (eg_ftrl)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
-#define eg_lion(...) (eg_lion)(EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_sgd(...) EGI_CALL(eg_sgd, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_rmsprop(...) EGI_CALL(eg_rmsprop, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adam(...) EGI_CALL(eg_adam, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adamw(...) EGI_CALL(eg_adamw, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adagrad(...) EGI_CALL(eg_adagrad, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adadelta(...) EGI_CALL(eg_adadelta, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_adamax(...) EGI_CALL(eg_adamax, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_nadam(...) EGI_CALL(eg_nadam, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_ftrl(...) EGI_CALL(eg_ftrl, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
+#define eg_lion(...) EGI_CALL(eg_lion, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
 #endif
 // Changes each variable by its gradient. A NULL gradient is skipped; all NULL is an error, as is a NULL while an error is
 // pending; on an error nothing is changed. Slots of a variable are made when it is first seen.
@@ -971,7 +971,7 @@ typedef struct eg_layer_options {
     bool causal;                          // Conv1D: no step sees a later one; attention: likewise
     int64_t groups;                       // convolutions: 1; group normalization: 32, -1 for one a channel
     int64_t output_padding[2];            // transposed convolutions
-    int64_t depth_multiplier;             // depthwise convolution: 1
+    int64_t depth_multiplier;             // depthwise and separable convolution: 1
     bool bilinear;                        // up-sampling 2D: interpolates instead of repeating
     int axis;                             // normalizations, softmax, concatenation: the last (0 is EG_ZERO)
     double epsilon;                       // of normalizations: 1e-3 (RMS 1e-6)
@@ -998,6 +998,9 @@ EAGER_API eg_layer *eg_layer_conv2d(int64_t filters, int64_t size, eg_layer_opti
 EAGER_API eg_layer *eg_layer_conv1d_transpose(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KW, filters, C)
 EAGER_API eg_layer *eg_layer_conv2d_transpose(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, filters, C)
 EAGER_API eg_layer *eg_layer_depthwise_conv2d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, C, depth_multiplier)
+// A window in each channel, then a mix of channels at each pixel. Weights depthwise_kernel (KH, KW, C, depth_multiplier),
+// pointwise_kernel (1, 1, C depth_multiplier, filters), bias (filters); .kernel_... are for both kernels.
+EAGER_API eg_layer *eg_layer_separable_conv2d(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Pooling in windows of .pool_size, and over the whole picture: (N, H, W, C) -> (N, C). A mean over time leaves masked steps out.
 EAGER_API eg_layer *eg_layer_max_pooling1d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
 EAGER_API eg_layer *eg_layer_max_pooling2d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
@@ -1010,6 +1013,8 @@ EAGER_API eg_layer *eg_layer_global_average_pooling2d(eg_layer_options options E
 // Shapes; the batch, axis 0, stays.
 EAGER_API eg_layer *eg_layer_flatten(eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, ...) -> (N, all)
 EAGER_API eg_layer *eg_layer_reshape(eg_shape shape, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, ...) -> (N, shape); one dimension may be -1
+EAGER_API eg_layer *eg_layer_permute(eg_axes order, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // EG_AXES(2, 1): (N, A, B) -> (N, B, A)
+EAGER_API eg_layer *eg_layer_repeat_vector(int64_t steps, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, C) -> (N, steps, C)
 EAGER_API eg_layer *eg_layer_zero_padding1d(eg_pads pads, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // EG_PADS(both ends) or EG_PADS(before, after)
 EAGER_API eg_layer *eg_layer_zero_padding2d(eg_pads pads, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // EG_PADS(all), EG_PADS(rows, columns) or EG_PADS(top, bottom, left, right)
 EAGER_API eg_layer *eg_layer_up_sampling1d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // each step size times
@@ -1146,6 +1151,7 @@ extern "C" {
 #define eg_layer_conv1d_transpose(...) EGI_LAYER_2(eg_layer_conv1d_transpose, __VA_ARGS__)
 #define eg_layer_conv2d_transpose(...) EGI_LAYER_2(eg_layer_conv2d_transpose, __VA_ARGS__)
 #define eg_layer_depthwise_conv2d(...) EGI_LAYER_1(eg_layer_depthwise_conv2d, __VA_ARGS__)
+#define eg_layer_separable_conv2d(...) EGI_LAYER_2(eg_layer_separable_conv2d, __VA_ARGS__)
 #define eg_layer_max_pooling1d(...) EGI_LAYER_0(eg_layer_max_pooling1d, __VA_ARGS__)
 #define eg_layer_max_pooling2d(...) EGI_LAYER_0(eg_layer_max_pooling2d, __VA_ARGS__)
 #define eg_layer_average_pooling1d(...) EGI_LAYER_0(eg_layer_average_pooling1d, __VA_ARGS__)
@@ -1156,6 +1162,8 @@ extern "C" {
 #define eg_layer_global_average_pooling2d(...) EGI_LAYER_0(eg_layer_global_average_pooling2d, __VA_ARGS__)
 #define eg_layer_flatten(...) EGI_LAYER_0(eg_layer_flatten, __VA_ARGS__)
 #define eg_layer_reshape(...) EGI_LAYER_1(eg_layer_reshape, __VA_ARGS__)
+#define eg_layer_permute(...) EGI_LAYER_1(eg_layer_permute, __VA_ARGS__)
+#define eg_layer_repeat_vector(...) EGI_LAYER_1(eg_layer_repeat_vector, __VA_ARGS__)
 #define eg_layer_zero_padding1d(...) EGI_LAYER_1(eg_layer_zero_padding1d, __VA_ARGS__)
 #define eg_layer_zero_padding2d(...) EGI_LAYER_1(eg_layer_zero_padding2d, __VA_ARGS__)
 #define eg_layer_up_sampling1d(...) EGI_LAYER_1(eg_layer_up_sampling1d, __VA_ARGS__)
@@ -10531,10 +10539,11 @@ static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_i
     p->l2 = egi_or(l2, 0);
     return v;
 }
-static bool egi_kernel_weight(eg_layer *l, eg_shape shape) {
+static bool egi_named_kernel(eg_layer *l, const char *name, eg_shape shape) {
     const eg_layer_options *o = &l->config.o;
-    return egi_weight(l, "kernel", shape, o->kernel_initializer, EG_INIT_GLOROT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2) != NULL;
+    return egi_weight(l, name, shape, o->kernel_initializer, EG_INIT_GLOROT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2) != NULL;
 }
+static bool egi_kernel_weight(eg_layer *l, eg_shape shape) { return egi_named_kernel(l, "kernel", shape); }
 static bool egi_bias_weight(eg_layer *l, int64_t n) {
     const eg_layer_options *o = &l->config.o;
     eg_shape shape = { 1, { n } };
@@ -10840,6 +10849,20 @@ static bool egi_call_depthwise(eg_layer *l, egi_layer_run *c) {
     c->out[0] = egi_biased(l, (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "kernel"), egi_conv_options_of(l)));
     return c->out[0] != NULL;
 }
+static bool egi_build_separable(eg_layer *l, const eg_shape *in, int n) {
+    int64_t channels = in->dims[in->rank - 1];
+    eg_shape point = { 4, { 1, 1, channels * egi_multiplier(l), l->config.units } };
+    (void)n;
+    return egi_last_known(in) && egi_named_kernel(l, "depthwise_kernel", egi_filter_shape(l, channels, egi_multiplier(l))) &&
+           egi_named_kernel(l, "pointwise_kernel", point) && egi_bias_weight(l, l->config.units);
+}
+static bool egi_call_separable(eg_layer *l, egi_layer_run *c) {
+    eg_conv_options plain;
+    memset(&plain, 0, sizeof plain);
+    eg_tensor *x = (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "depthwise_kernel"), egi_conv_options_of(l));
+    c->out[0] = egi_biased(l, (eg_conv2d)(x, egi_part_of(l, "pointwise_kernel"), plain));
+    return c->out[0] != NULL;
+}
 static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
     eg_conv_options o = egi_conv_options_of(l);
     eg_tensor *kernel = egi_part_of(l, "kernel");
@@ -10968,6 +10991,41 @@ static bool egi_shape_flatten(eg_layer *l, const eg_shape *in, int n, eg_shape *
         else if (!egi_checked_product(out->dims[1], in->dims[i], &out->dims[1])) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_show(*in));
     }
     return true;
+}
+// Where each axis comes from, the batch aside, from 1; checked where there is an input, which says how many there are.
+static bool egi_shape_permute(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    const eg_shape *order = &l->config.target;
+    unsigned seen = 0;
+    (void)n;
+    for (int i = 0; i < order->rank; i++) if (order->dims[i] >= 1 && order->dims[i] <= order->rank) seen |= 1u << (order->dims[i] - 1);
+    if (order->rank != in->rank - 1 || seen != (1u << order->rank) - 1)
+        return egi_fail(EG_ERROR_SHAPE, "eg_layer_permute: %s is no order of the axes 1 to %d of the input %s", egi_show(*order), in->rank - 1, egi_show_free(*in));
+    *out = *in;
+    for (int i = 0; i < order->rank; i++) out->dims[i + 1] = in->dims[order->dims[i]];
+    return true;
+}
+static bool egi_call_permute(eg_layer *l, egi_layer_run *c) {
+    eg_shape in = egi_shape(c->in[0]), out;
+    eg_transpose_options o;
+    memset(&o, 0, sizeof o);
+    if (!egi_shape_permute(l, &in, 1, &out)) return false;
+    o.perm.mark = EGI_AXES_MARK;
+    o.perm.count = in.rank;
+    for (int i = 1; i < in.rank; i++) o.perm.axes[i] = (int)l->config.target.dims[i - 1];
+    return (c->out[0] = (eg_transpose)(c->in[0], o)) != NULL;
+}
+static bool egi_shape_repeat_vector(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
+    int64_t features = in->dims[1];                        // out may be in
+    (void)n;
+    out->rank = 3;
+    out->dims[0] = in->dims[0];
+    out->dims[1] = l->config.size;
+    out->dims[2] = features;
+    return true;
+}
+static bool egi_call_repeat_vector(eg_layer *l, egi_layer_run *c) {
+    eg_shape in = egi_shape(c->in[0]), out;
+    return egi_shape_repeat_vector(l, &in, 1, &out) && (c->out[0] = eg_broadcast_to(eg_expand_dims(c->in[0], 1), out)) != NULL;
 }
 // Before and after each axis between batch and channels: one number for all, one an axis, or all of them.
 static eg_pads egi_layer_pads(const eg_layer *l) {
@@ -11919,6 +11977,8 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
         egi_build_conv_transpose, egi_call_conv_transpose, egi_shape_conv_transpose) \
     ROW(depthwise_conv2d, "DepthwiseConv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(depth_multiplier), \
         egi_build_depthwise, egi_call_depthwise, egi_shape_conv) \
+    ROW(separable_conv2d, "SeparableConv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(depth_multiplier), \
+        egi_build_separable, egi_call_separable, egi_shape_conv) \
     ROW(max_pooling1d, "MaxPooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_max_pooling1d, egi_shape_pool) \
     ROW(max_pooling2d, "MaxPooling2D", 4, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_max_pooling2d, egi_shape_pool) \
     ROW(average_pooling1d, "AveragePooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_average_pooling1d, egi_shape_pool) \
@@ -11929,6 +11989,8 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(global_average_pooling2d, "GlobalAveragePooling2D", 4, 1, 1, 0, 0, NULL, egi_call_global_average, egi_shape_global) \
     ROW(flatten, "Flatten", -1, 1, 1, 0, 0, NULL, egi_call_reshaped, egi_shape_flatten) \
     ROW(reshape, "Reshape", -1, 1, 1, 0, EGI_HAS(target), NULL, egi_call_reshaped, egi_shape_reshape_layer) \
+    ROW(permute, "Permute", -2, 1, 1, 0, EGI_HAS(target), NULL, egi_call_permute, egi_shape_permute) \
+    ROW(repeat_vector, "RepeatVector", 2, 1, 1, 0, EGI_HAS(size), NULL, egi_call_repeat_vector, egi_shape_repeat_vector) \
     ROW(zero_padding1d, "ZeroPadding1D", 3, 1, 1, 0, EGI_HAS(pads), NULL, egi_call_zero_padding, egi_shape_zero_padding) \
     ROW(zero_padding2d, "ZeroPadding2D", 4, 1, 1, 0, EGI_HAS(pads), NULL, egi_call_zero_padding, egi_shape_zero_padding) \
     ROW(up_sampling1d, "UpSampling1D", 3, 1, 1, 0, EGI_HAS(size), NULL, egi_call_up_sampling, egi_shape_up_sampling) \
@@ -11988,6 +12050,7 @@ EGI_MAKE_CONV(conv1d)
 EGI_MAKE_CONV(conv2d)
 EGI_MAKE_CONV(conv1d_transpose)
 EGI_MAKE_CONV(conv2d_transpose)
+EGI_MAKE_CONV(separable_conv2d)
 #define EGI_MAKE_PLAIN(name) \
     EAGER_API eg_layer *(eg_layer_##name)(eg_layer_options o) { EGI_MAKE(name, ); }
 EGI_MAKE_PLAIN(max_pooling1d)
@@ -12012,6 +12075,10 @@ EGI_MAKE_PLAIN(merge_minimum)
 EGI_MAKE_PLAIN(concatenate)
 EAGER_API eg_layer *(eg_layer_depthwise_conv2d)(int64_t size, eg_layer_options o) { EGI_MAKE(depthwise_conv2d, c.size = size;); }
 EAGER_API eg_layer *(eg_layer_reshape)(eg_shape shape, eg_layer_options o) { EGI_MAKE(reshape, c.target = shape;); }
+EAGER_API eg_layer *(eg_layer_permute)(eg_axes order, eg_layer_options o) {
+    EGI_MAKE(permute, c.target.rank = order.count; for (int i = 0; i < order.count && i < EG_MAX_RANK; i++) c.target.dims[i] = order.axes[i];);
+}
+EAGER_API eg_layer *(eg_layer_repeat_vector)(int64_t steps, eg_layer_options o) { EGI_MAKE(repeat_vector, c.size = steps;); }
 EAGER_API eg_layer *(eg_layer_zero_padding1d)(eg_pads pads, eg_layer_options o) { EGI_MAKE(zero_padding1d, c.pads = pads;); }
 EAGER_API eg_layer *(eg_layer_zero_padding2d)(eg_pads pads, eg_layer_options o) { EGI_MAKE(zero_padding2d, c.pads = pads;); }
 EAGER_API eg_layer *(eg_layer_up_sampling1d)(int64_t size, eg_layer_options o) { EGI_MAKE(up_sampling1d, c.size = size;); }

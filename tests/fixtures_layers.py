@@ -73,6 +73,10 @@ for label, k, c in (("valid", dict(), dict()), ("same_strides", dict(strides=2, 
 case("layer_depthwise_conv2d/valid", lambda L: L.DepthwiseConv2D(3), dict(size=3), (2, 5, 5, 3))
 case("layer_depthwise_conv2d/multiplier", lambda L: L.DepthwiseConv2D(2, strides=2, padding="same", depth_multiplier=2, activation="tanh"),
      dict(size=2, strides=[2, 2], padding="same", depth_multiplier=2, activation="tanh"), (2, 5, 5, 2))
+case("layer_separable_conv2d/valid", lambda L: L.SeparableConv2D(4, 3), dict(units=4, size=3), (2, 5, 5, 3))
+case("layer_separable_conv2d/multiplier", lambda L: L.SeparableConv2D(3, (2, 3), strides=2, padding="same", depth_multiplier=2, activation="tanh", use_bias=False),
+     dict(units=3, kernel_size=[2, 3], strides=[2, 2], padding="same", depth_multiplier=2, activation="tanh", no_bias=True), (2, 5, 5, 2))
+case("layer_separable_conv2d/dilations", lambda L: L.SeparableConv2D(2, 2, dilation_rate=2), dict(units=2, size=2, dilations=[2, 2]), (2, 5, 5, 2))
 
 # Pooling.
 for kind in ("Max", "Average"):
@@ -90,6 +94,9 @@ case("layer_flatten/rank4", lambda L: L.Flatten(), dict(), (2, 3, 4, 2))
 case("layer_flatten/rank2", lambda L: L.Flatten(), dict(), (2, 3))
 case("layer_reshape/plain", lambda L: L.Reshape((3, 4)), dict(target=[3, 4]), (2, 2, 6))
 case("layer_reshape/free", lambda L: L.Reshape((-1, 2, 3)), dict(target=[-1, 2, 3]), (2, 12))
+case("layer_permute/two", lambda L: L.Permute((2, 1)), dict(target=[2, 1]), (2, 3, 4))
+case("layer_permute/three", lambda L: L.Permute((3, 1, 2)), dict(target=[3, 1, 2]), (2, 3, 4, 2))
+case("layer_repeat_vector/three", lambda L: L.RepeatVector(3), dict(size=3), (2, 4))
 case("layer_zero_padding1d/one", lambda L: L.ZeroPadding1D(2), dict(pads=[2]), (2, 3, 2))
 case("layer_zero_padding1d/two", lambda L: L.ZeroPadding1D((1, 2)), dict(pads=[1, 2]), (2, 3, 2))
 case("layer_zero_padding2d/one", lambda L: L.ZeroPadding2D(1), dict(pads=[1]), (2, 3, 2, 2))

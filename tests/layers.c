@@ -47,6 +47,30 @@ TEST(dense_without_bias_in_float64) {
     eg_layer_release(dense);
 }
 
+TEST(orders_and_repetitions) {
+    eg_layer *permute = eg_layer_permute(EG_AXES(2, 1)), *repeat = eg_layer_repeat_vector(2), *separable = eg_layer_separable_conv2d(4, 3, .depth_multiplier = 2, .input_shape = EG_SHAPE(5, 5, 3));
+    CHECK_TENSOR(eg_call(permute, eg_constant(EG_SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6)), 0, 1, 4, 2, 5, 3, 6);
+    CHECK_TENSOR(eg_call(repeat, eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)), 0, 1, 2, 1, 2, 3, 4, 3, 4);
+    CHECK_SHAPE(eg_call(repeat, eg_zeros(EG_FLOAT32, EG_SHAPE(0, 7))), 0, 2, 7);
+    CHECK_STR(path_of(separable, 0), "depthwise_kernel");
+    CHECK_STR(path_of(separable, 1), "pointwise_kernel");
+    CHECK_INT(eg_layer_parameters(separable), 3 * 3 * 3 * 2 + 6 * 4 + 4);
+    CHECK_ERROR(eg_call(permute, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_SHAPE, "eg_layer_permute: [2, 1] is no order of the axes 1 to 1 of the input [1, 2]");
+    eg_layer *twice = eg_layer_permute(EG_AXES(1, 1)), *zero = eg_layer_permute(EG_AXES(0, 1));
+    CHECK(!eg_layer_build(twice, EG_SHAPE(-1, 2, 3)));
+    CHECK_CONTAINS(eg_error_message(), "[1, 1] is no order of the axes 1 to 2 of the input [?, 2, 3]");
+    eg_error_clear();
+    CHECK_ERROR(eg_call(zero, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2, 3))), EG_ERROR_SHAPE, "no order");
+    CHECK_ERROR(eg_layer_permute(EG_AXES(-2, 1)), EG_ERROR_ARGUMENT, ".target is out of its range");
+    CHECK_ERROR(eg_layer_repeat_vector(0), EG_ERROR_ARGUMENT, "eg_layer_repeat_vector: a size of 0; there must be at least 1");
+    CHECK_ERROR(eg_layer_separable_conv2d(0, 3), EG_ERROR_ARGUMENT, "0 filters");
+    eg_layer_release(permute);
+    eg_layer_release(repeat);
+    eg_layer_release(separable);
+    eg_layer_release(twice);
+    eg_layer_release(zero);
+}
+
 // ---- models
 
 TEST(sequential_names_builds_and_grows) {

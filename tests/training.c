@@ -329,6 +329,7 @@ TEST(what_cannot_be) {
     CHECK_ERROR(eg_compile(model, eg_sgd(), NULL), EG_ERROR_NULL, "loss");
     CHECK_ERROR(eg_compile(model, eg_sgd(), eg_huber, (eg_metric *)NULL), EG_ERROR_NULL, "metric");
     CHECK(eg_model_optimizer(model) == NULL && eg_model_history(model) == NULL);
+    CHECK_ERROR(eg_adam(.rho = 1), EG_ERROR_ARGUMENT, "eg_adam: has no option .rho (at training.c:");
     eg_optimizer *sgd = eg_sgd();
     CHECK(eg_compile(model, sgd, eg_sparse_categorical_crossentropy));
     CHECK(eg_model_optimizer(model) == sgd);
