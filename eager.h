@@ -1587,7 +1587,8 @@ typedef eg_dataset *eg_dataset_function(eg_tensor *const *in, void *user);
 EAGER_API eg_dataset *eg_dataset_interleave(eg_dataset *d, eg_dataset_function *f, void *user, eg_interleave_options options EGI_DEFAULT(eg_interleave_options));
 // Keeps the elements in memory once they were read to the end; later iterators read them there.
 EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *d);
-// A thread of its own reads up to n elements ahead. Errors come at their place.
+// A thread of its own reads up to n elements ahead. Errors come at their place. As the last stage of a dataset that is read on
+// a GPU it copies them there, too, while the GPU computes.
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *d, int64_t n);
 
 // What is known without reading.
@@ -2117,6 +2118,10 @@ struct eg_backend {
     // n runs of EGI_UPDATE by one rule at once; clipnorm > 0: the gradients are scaled to that global norm first. What can lack
     // memory comes before anything is changed. NULL: they run one by one.
     bool (*updates)(eg_backend *b, const egi_args *args, int64_t n, double clipnorm);
+    // A copy from the host beside what is computed meanwhile: what is launched after arrived(ticket) sees it, and so may its memory
+    // be used otherwise. NULL: there is write.
+    bool (*upload)(eg_backend *b, void *to, const void *from, int64_t bytes, int64_t *ticket);
+    bool (*arrived)(eg_backend *b, int64_t ticket);
 };
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's.
 EAGER_API bool egi_backend_register(eg_backend *backend);
@@ -5875,7 +5880,7 @@ static eg_backend egi_cpu = {
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
     { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
       egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite },
-    NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL
 };
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
 EAGER_API const egi_op *egi_elementwise_rows(void) { return egi_elementwise_ops; }
@@ -14718,6 +14723,7 @@ struct egi_cursor {
     uint64_t epoch, epoch_below;                              // keys of random orders; what is upstream gets the second
     const uint64_t *seeds;                                    // of the stages from here up, this one's the last; the iterator's
     int64_t element;                                          // elements handed out
+    eg_backend *to;                                           // of an iterator's own cursor: the device that its elements go to
     void *state;
 };
 
@@ -16564,29 +16570,50 @@ EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
 }
 
 #ifndef EAGER_NO_THREADS
-// One thread reads what is upstream into a ring; whoever asks takes from it.
+// One thread reads what is upstream into a ring; whoever asks takes from it. What goes to a device that copies beside its work is
+// copied by that thread, too, and has arrived when it is taken.
+typedef struct egi_ahead_element { egi_element e; int64_t ticket; } egi_ahead_element;      // ticket: of its copies, or 0
 typedef struct egi_ahead {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
     bool running, stop, over;
     egi_cursor *c;
+    eg_backend *to;                                           // where elements go, or NULL
     int64_t first, size, capacity;
     eg_status last;                                           // why it is over
     eg_error_code code;
     char message[sizeof egi_this.message];
-    egi_element ring[1];                                      // capacity of them
+    egi_ahead_element ring[1];                                // capacity of them
 } egi_ahead;
+// Replaces x by a copy on the device that is under way. Where that fails x stays, and is copied when it is asked for.
+static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
+    int64_t bytes = (*x)->size * egi_dtypes[(*x)->dtype].size;
+    eg_shape shape = egi_shape(*x);
+    if (egi_backend_of(*x) == to || !egi_backend_of(*x)->host_reads) return;
+    eg_tensor *packed = egi_contiguous(*x), *y = packed ? egi_new("to", to, (eg_dtype)(*x)->dtype, &shape) : NULL;
+    if (y && (!bytes || to->upload(to, y->data, packed->data, bytes, ticket))) {
+        egi_count(&egi_this.heap->device_copies, 1);
+        eg_tensor *former = *x;
+        *x = y;
+        y = former;
+    }
+    if (y) egi_object_release(&y->object);
+    if (packed) egi_object_release(&packed->object);
+    eg_error_clear();
+}
 static void *egi_ahead_work(void *p) {
     egi_ahead *a = (egi_ahead *)p;
-    egi_element e;
+    egi_ahead_element e;
     egi_this.telling = true;                                  // errors travel to whoever asks
     pthread_mutex_lock(&a->lock);
     for (;;) {
         while (!a->stop && a->size == a->capacity) pthread_cond_wait(&a->changed, &a->lock);
         if (a->stop) break;
         pthread_mutex_unlock(&a->lock);
-        eg_status status = egi_pull(a->c, 0, e.x);
+        eg_status status = egi_pull(a->c, 0, e.e.x);
+        e.ticket = 0;
+        for (int i = 0; status == EG_NEXT && a->to && i < a->c->d->n; i++) egi_ahead_upload(a->to, &e.e.x[i], &e.ticket);
         pthread_mutex_lock(&a->lock);
         if (status == EG_NEXT) {
             a->ring[(a->first + a->size++) % a->capacity] = e;
@@ -16604,7 +16631,7 @@ static void *egi_ahead_work(void *p) {
     return NULL;
 }
 static egi_ahead *egi_ahead_new(egi_cursor *c) {
-    size_t bytes = sizeof(egi_ahead) + (size_t)c->d->width * sizeof(egi_element);
+    size_t bytes = sizeof(egi_ahead) + (size_t)c->d->width * sizeof(egi_ahead_element);
     egi_ahead *a = (egi_ahead *)egi_alloc(bytes);
     if (!a) { egi_no_memory("dataset_prefetch", (int64_t)bytes); return NULL; }
     memset((void *)a, 0, sizeof *a);
@@ -16626,7 +16653,9 @@ static void egi_ahead_rest(egi_ahead *a) {
 static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
     egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
     if (!a) return EG_FAILED;
+    int64_t ticket = 0;
     if (!a->running && !a->size && !a->over) {                // at first, and after a rest
+        a->to = c->to && c->to->upload ? c->to : NULL;
         a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
         if (!a->running) return egi_pull(c, 0, out);          // the system gave no thread
     }
@@ -16634,7 +16663,8 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
     pthread_mutex_lock(&a->lock);
     while (a->size == 0 && !a->over) pthread_cond_wait(&a->changed, &a->lock);
     if (a->size > 0) {
-        memcpy((void *)out, (void *)a->ring[a->first].x, sizeof a->ring[a->first]);
+        memcpy((void *)out, (void *)a->ring[a->first].e.x, sizeof a->ring[a->first].e);
+        ticket = a->ring[a->first].ticket;
         a->first = (a->first + 1) % a->capacity;
         a->size--;
         pthread_cond_signal(&a->changed);
@@ -16643,13 +16673,18 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
         memcpy(egi_this.message, a->message, sizeof a->message);
     }
     pthread_mutex_unlock(&a->lock);
-    return status;
+    if (!ticket || a->to->arrived(a->to, ticket)) return status;
+    egi_element_drop(out);
+    return EG_FAILED;
 }
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
     if (!a) return;
     egi_ahead_rest(a);
-    for (; a->size > 0; a->size--, a->first = (a->first + 1) % a->capacity) egi_element_drop(a->ring[a->first].x);
+    for (; a->size > 0; a->size--, a->first = (a->first + 1) % a->capacity) {
+        if (a->ring[a->first].ticket) a->to->arrived(a->to, a->ring[a->first].ticket);       // before its memory is another's
+        egi_element_drop(a->ring[a->first].e.x);
+    }
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     egi_free(a);
@@ -16826,6 +16861,7 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     }
     egi_hush_begin(&hush);
     egi_cursor *c = egi_iterator_cursor(it);
+    if (c) c->to = hush.backend;
     eg_status status = c ? egi_next(c, e.x) : EG_FAILED;
     if (status == EG_NEXT && !egi_hand_out(&e, it->d->n, hush.backend ? hush.backend : egi_backend_cpu(), out)) status = EG_FAILED;
     egi_hush_end(&hush, status == EG_FAILED);

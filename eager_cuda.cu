@@ -38,7 +38,7 @@
 #endif
 
 //# 1  THE DEVICE -------------------------------------------------------------
-// Idea: a device is two streams, a cuBLAS handle, free blocks of memory by size, pinned memory for copies, and a word
+// Idea: a device is three streams, a cuBLAS handle, free blocks of memory by size, pinned memory for copies, and a word
 // that kernels write where they find an index out of range.
 
 enum { EGI_GPU_THREADS = 256, EGI_GPU_CLASSES = 8 * 48, EGI_GPU_SITES = 4096, EGI_GPU_STAGE = 4 << 20, EGI_GPU_MOST = 16 };
@@ -48,6 +48,16 @@ typedef struct egi_gpu_block { struct egi_gpu_block *next; void *data; int64_t b
 typedef struct egi_gpu_site { const char *name; unsigned serial; int dtype; eg_shape shape; } egi_gpu_site;
 // The first bad index since the last look. Pinned memory: kernels write it, the host reads it once they are done.
 typedef struct egi_gpu_fault { unsigned taken, serial; int64_t value, position, limit; } egi_gpu_fault;
+
+// Two pinned buffers, used in turn, and the stream that copies out of them.
+typedef struct egi_gpu_stage {
+    pthread_mutex_t lock;
+    cudaStream_t stream;
+    cudaEvent_t computed, copied[2];
+    char *part[2];
+    int next;
+} egi_gpu_stage;
+enum { EGI_GPU_ARRIVALS = 32 };
 
 #ifdef EAGER_CUBLASLT
 // How cublasLt computes one kind of product with a bias: asking it takes longer than a small product.
@@ -66,8 +76,10 @@ typedef struct egi_gpu {
     eg_backend backend;                          // first: a backend's address is its device's
     int ordinal, multiprocessors;
     char name[16];
-    cudaStream_t compute, copy;
-    cudaEvent_t computed, staged[2];
+    cudaStream_t compute;
+    egi_gpu_stage writes, uploads;               // what is waited for at once, and what is sent ahead
+    cudaEvent_t arrivals[EGI_GPU_ARRIVALS];      // of uploads, by their tickets
+    int64_t tickets;
     cublasHandle_t blas;
 #ifdef EAGER_CUBLASLT
     cublasLtHandle_t lt;
@@ -77,8 +89,7 @@ typedef struct egi_gpu {
     pthread_mutex_t lock;                        // what stands below, and cuBLAS
     pthread_mutex_t reading;                     // the stage for reads
     egi_gpu_block *free[EGI_GPU_CLASSES], *spare;        // cached blocks by size class; nodes without a block
-    char *stage[2], *read_stage;
-    int next_stage;
+    char *read_stage;
     egi_gpu_site sites[EGI_GPU_SITES];
     unsigned next_site;
     egi_gpu_fault *fault;
@@ -134,7 +145,8 @@ static int64_t egi_gpu_blocks(int64_t units) { return egi_gpu_max(1, egi_gpu_min
 
 //# 2  MEMORY AND COPIES ------------------------------------------------------
 // Idea: freed blocks are kept by size and given out again. All work of a device runs in one stream, so a block that is
-// freed here can be used by the next kernel at once. Copies go through pinned memory.
+// freed here can be used by the next kernel at once. Copies go through pinned memory, in streams of their own that events order:
+// a write before what is launched after it, an upload beside it.
 
 // Eight sizes for each power of two, from 512 bytes up.
 static int egi_gpu_class(int64_t bytes, int64_t *size) {
@@ -252,22 +264,48 @@ static bool egi_gpu_synchronize(eg_backend *b) {
 
 template <class U> static __global__ void egi_gpu_poke(U *to, U value) { *to = value; }
 
-// Through two pinned buffers in turn, on the stream for copies: it begins when what was launched before is done (the memory may
-// have been another tensor's), and what is launched after begins when it is done.
-static bool egi_gpu_write_staged(egi_gpu *g, char *to, const char *from, int64_t bytes) {
-    EGI_GPU_TRY(g, "write", cudaEventRecord(g->computed, g->compute));
-    EGI_GPU_TRY(g, "write", cudaStreamWaitEvent(g->copy, g->computed, 0));
-    int s = 0;
+// A copy begins when what was launched before is done: the memory may have been another tensor's. `last` is its end.
+static bool egi_gpu_send(egi_gpu *g, egi_gpu_stage *s, char *to, const char *from, int64_t bytes, cudaEvent_t *last) {
+    EGI_GPU_TRY(g, "write", cudaEventRecord(s->computed, g->compute));
+    EGI_GPU_TRY(g, "write", cudaStreamWaitEvent(s->stream, s->computed, 0));
     for (int64_t at = 0; at < bytes; at += EGI_GPU_STAGE) {
         size_t part = (size_t)egi_gpu_min(bytes - at, EGI_GPU_STAGE);
-        s = g->next_stage;
-        g->next_stage = !s;
-        EGI_GPU_TRY(g, "write", cudaEventSynchronize(g->staged[s]));
-        memcpy(g->stage[s], from + at, part);
-        EGI_GPU_TRY(g, "write", cudaMemcpyAsync(to + at, g->stage[s], part, cudaMemcpyHostToDevice, g->copy));
-        EGI_GPU_TRY(g, "write", cudaEventRecord(g->staged[s], g->copy));
+        int i = s->next;
+        s->next = !i;
+        EGI_GPU_TRY(g, "write", cudaEventSynchronize(s->copied[i]));
+        memcpy(s->part[i], from + at, part);
+        EGI_GPU_TRY(g, "write", cudaMemcpyAsync(to + at, s->part[i], part, cudaMemcpyHostToDevice, s->stream));
+        EGI_GPU_TRY(g, "write", cudaEventRecord(s->copied[i], s->stream));
+        *last = s->copied[i];
     }
-    EGI_GPU_TRY(g, "write", cudaStreamWaitEvent(g->compute, g->staged[s], 0));
+    return true;
+}
+// What is launched after it begins when it is done.
+static bool egi_gpu_write_staged(egi_gpu *g, char *to, const char *from, int64_t bytes) {
+    cudaEvent_t last = NULL;
+    if (!egi_gpu_send(g, &g->writes, to, from, bytes, &last)) return false;
+    EGI_GPU_TRY(g, "write", cudaStreamWaitEvent(g->compute, last, 0));
+    return true;
+}
+static bool egi_gpu_upload_staged(egi_gpu *g, char *to, const char *from, int64_t bytes, int64_t *ticket) {
+    cudaEvent_t last = NULL;
+    if (!egi_gpu_send(g, &g->uploads, to, from, bytes, &last)) return false;
+    EGI_GPU_TRY(g, "upload", cudaEventRecord(g->arrivals[(g->tickets + 1) % EGI_GPU_ARRIVALS], g->uploads.stream));
+    *ticket = ++g->tickets;
+    return true;
+}
+static bool egi_gpu_upload(eg_backend *b, void *to, const void *from, int64_t bytes, int64_t *ticket) {
+    egi_gpu *g = egi_gpu_enter(b);
+    pthread_mutex_lock(&g->uploads.lock);
+    bool ok = egi_gpu_upload_staged(g, (char *)to, (const char *)from, bytes, ticket);
+    if (!ok) cudaStreamSynchronize(g->uploads.stream);         // what was begun must not write into memory that is given back
+    pthread_mutex_unlock(&g->uploads.lock);
+    return ok;
+}
+// An event that later uploads have taken over stands for these, which come after.
+static bool egi_gpu_arrived(eg_backend *b, int64_t ticket) {
+    egi_gpu *g = egi_gpu_enter(b);
+    EGI_GPU_TRY(g, "upload", cudaStreamWaitEvent(g->compute, g->arrivals[ticket % EGI_GPU_ARRIVALS], 0));
     return true;
 }
 static bool egi_gpu_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
@@ -287,9 +325,9 @@ static bool egi_gpu_write(eg_backend *b, void *to, const void *from, int64_t byt
         EGI_GPU_TRY(g, "write", cudaGetLastError());
         return true;
     }
-    pthread_mutex_lock(&g->lock);
+    pthread_mutex_lock(&g->writes.lock);
     bool ok = egi_gpu_write_staged(g, (char *)to, (const char *)from, bytes);
-    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_unlock(&g->writes.lock);
     return ok;
 }
 static bool egi_gpu_read_staged(egi_gpu *g, char *to, const char *from, int64_t bytes) {
@@ -2284,6 +2322,27 @@ static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = { 
 };
 static_assert(sizeof egi_gpu_kernels / sizeof *egi_gpu_kernels == EGI_KERNELS, "a kernel is missing here, or one too many");
 
+static cudaError_t egi_gpu_stage_make(egi_gpu_stage *s) {
+    cudaError_t e;
+    void *p = NULL;
+    pthread_mutex_init(&s->lock, NULL);
+    if ((e = cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking)) != cudaSuccess) return e;
+    if ((e = cudaEventCreateWithFlags(&s->computed, cudaEventDisableTiming)) != cudaSuccess) return e;
+    for (int i = 0; i < 2; i++) {
+        if ((e = cudaEventCreateWithFlags(&s->copied[i], cudaEventDisableTiming)) != cudaSuccess) return e;
+        if ((e = cudaHostAlloc(&p, EGI_GPU_STAGE, cudaHostAllocPortable)) != cudaSuccess) return e;
+        s->part[i] = (char *)p;
+    }
+    return cudaSuccess;
+}
+static void egi_gpu_stage_unmake(egi_gpu_stage *s) {
+    for (int i = 0; i < 2; i++) {
+        if (s->part[i]) cudaFreeHost(s->part[i]);
+        if (s->copied[i]) cudaEventDestroy(s->copied[i]);
+    }
+    if (s->computed) cudaEventDestroy(s->computed);
+    if (s->stream) cudaStreamDestroy(s->stream);
+}
 static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     cudaError_t e;
     void *p = NULL;
@@ -2295,13 +2354,9 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     if ((e = cudaSetDevice(ordinal)) != cudaSuccess) return e;
     if ((e = cudaDeviceGetAttribute(&g->multiprocessors, cudaDevAttrMultiProcessorCount, ordinal)) != cudaSuccess) return e;
     if ((e = cudaStreamCreateWithFlags(&g->compute, cudaStreamNonBlocking)) != cudaSuccess) return e;
-    if ((e = cudaStreamCreateWithFlags(&g->copy, cudaStreamNonBlocking)) != cudaSuccess) return e;
-    if ((e = cudaEventCreateWithFlags(&g->computed, cudaEventDisableTiming)) != cudaSuccess) return e;
-    for (int i = 0; i < 2; i++) {
-        if ((e = cudaEventCreateWithFlags(&g->staged[i], cudaEventDisableTiming)) != cudaSuccess) return e;
-        if ((e = cudaHostAlloc(&p, EGI_GPU_STAGE, cudaHostAllocPortable)) != cudaSuccess) return e;
-        g->stage[i] = (char *)p;
-    }
+    if ((e = egi_gpu_stage_make(&g->writes)) != cudaSuccess || (e = egi_gpu_stage_make(&g->uploads)) != cudaSuccess) return e;
+    for (int i = 0; i < EGI_GPU_ARRIVALS; i++)
+        if ((e = cudaEventCreateWithFlags(&g->arrivals[i], cudaEventDisableTiming)) != cudaSuccess) return e;
     if ((e = cudaHostAlloc(&p, EGI_GPU_STAGE, cudaHostAllocPortable)) != cudaSuccess) return e;
     g->read_stage = (char *)p;
     if ((e = cudaHostAlloc(&p, sizeof *g->fault, cudaHostAllocPortable | cudaHostAllocMapped)) != cudaSuccess) return e;
@@ -2324,6 +2379,8 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     g->backend.synchronize = egi_gpu_synchronize;
     g->backend.trim = egi_gpu_trim;
     g->backend.updates = egi_gpu_updates;
+    g->backend.upload = egi_gpu_upload;
+    g->backend.arrived = egi_gpu_arrived;
     return cudaSuccess;
 }
 static void egi_gpu_unmake(egi_gpu *g) {
@@ -2333,12 +2390,9 @@ static void egi_gpu_unmake(egi_gpu *g) {
     if (g->blas) cublasDestroy(g->blas);
     if (g->fault) cudaFreeHost(g->fault);
     if (g->read_stage) cudaFreeHost(g->read_stage);
-    for (int i = 0; i < 2; i++) {
-        if (g->stage[i]) cudaFreeHost(g->stage[i]);
-        if (g->staged[i]) cudaEventDestroy(g->staged[i]);
-    }
-    if (g->computed) cudaEventDestroy(g->computed);
-    if (g->copy) cudaStreamDestroy(g->copy);
+    egi_gpu_stage_unmake(&g->writes);
+    egi_gpu_stage_unmake(&g->uploads);
+    for (int i = 0; i < EGI_GPU_ARRIVALS; i++) if (g->arrivals[i]) cudaEventDestroy(g->arrivals[i]);
     if (g->compute) cudaStreamDestroy(g->compute);
     cudaGetLastError();
 }

@@ -568,6 +568,40 @@ TEST(cuda_two_devices_do_not_mix) {
     CHECK_TENSOR(eg_add(z, 1), 0, 2, 2);
     CHECK_ERROR(eg_add(x, z), EG_ERROR_DEVICE, "operand 0 is on gpu:0 and operand 1 on gpu:1");
 }
+// Prefetched elements are on the device before they are asked for, whole when they are read, also while other work uses memory
+// that they had; and those that nobody takes do not write into it later.
+static eg_dataset *numbered(int64_t n, int64_t columns) {
+    eg_with_device("cpu:0");
+    eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 0, (double)(n * columns), 1), EG_SHAPE(n, columns)), *y = eg_range(EG_INT64, 0, (double)n, 1);
+    return eg_dataset_prefetch(eg_dataset_batch(eg_dataset_from_slices(x, y), 2), 3);
+}
+TEST(cuda_prefetched_to_the_device) {
+    enum { COLUMNS = 5000 };
+    eg_dataset *d = numbered(40, COLUMNS);
+    for (int most = 1; most < 30; most += 19) {           // the first time it is left at once
+        eg_iterator *it = eg_iterator_new(d);
+        eg_tensor *out[EG_MAX_COMPONENTS], *sum = eg_zeros(EG_FLOAT64, EG_SHAPE(2));
+        int64_t copies = eg_memory().device_copies;
+        int taken = 0;
+        while (taken < most && eg_iterator_next(it, out) == EG_NEXT) {
+            CHECK_STR(eg_device_of(out[0]), test_device());
+            for (int k = 0; k < 3; k++) { EG_SCOPE; eg_add(out[0], eg_full(EG_FLOAT32, EG_SHAPE(2, COLUMNS), 1)); }
+            sum = eg_add(sum, eg_reduce_sum(eg_cast(out[0], EG_FLOAT64), .axes = EG_AXES(1)));
+            taken++;
+        }
+        CHECK_INT(taken, most < 20 ? most : 20);
+        int64_t last = 2 * taken - 1;                     // the sum of all odd rows' elements
+        double want = 0;
+        for (int64_t r = 1; r <= last; r += 2) want += COLUMNS * ((double)r * COLUMNS + (COLUMNS - 1) / 2.0);
+        CHECK_NEAR(eg_item(eg_index(sum, 1)), want, 0);
+        CHECK(eg_memory().device_copies - copies >= 2 * taken);
+        if (most > 20) CHECK_INT(eg_memory().device_copies - copies, 2 * taken);
+        eg_iterator_release(it);
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(20, COLUMNS), 7);
+        CHECK_NEAR(eg_item(eg_reduce_max(x)), 7, 0);
+    }
+    eg_dataset_release(d);
+}
 TEST(cuda_memory_is_used_again) {
     for (int i = 0; i < 3; i++) {
         EG_SCOPE;
