@@ -1328,6 +1328,18 @@ typedef struct eg_iterator eg_iterator;
 // The loss gets (labels, predictions) and returns their mean, or one value an example (which sample and class weights need of a
 // function of your own). Where it is a binary cross entropy on logits, metrics are given sigmoid(predictions).
 EAGER_API bool eg_compile(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n);
+// The same for a model of several outputs (eg_layer_custom_multi): eg_compile_outputs(model, eg_adam(), EG_OUTPUT("digit",
+// eg_sparse_categorical_crossentropy, .metrics = EG_METRICS(EG_METRIC_ACCURACY)), EG_OUTPUT("slant", eg_huber, .weight = 0.1)). The loss
+// is the sum of theirs times their weights. Elements of datasets have a component of labels for each (and sample weights for all);
+// results are called "loss", "digit_loss", "slant_loss", "digit_accuracy". C++: an array of them and how many.
+typedef struct eg_metrics { int count; eg_metric *const *list; } eg_metrics;
+typedef struct eg_output {
+    const char *name;            // unique; default output_1, output_2 ...
+    eg_loss *loss;
+    double weight;               // in the sum: 1
+    eg_metrics metrics;          // EG_METRICS(a, b), whose references are taken over
+} eg_output;
+EAGER_API bool eg_compile_outputs(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n);
 
 // What was learned: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
 // validation, and "learning_rate". It belongs to the model, until its next eg_fit or eg_compile.
@@ -1424,7 +1436,7 @@ typedef struct eg_fit_options {
     eg_tensor *sample_weights;             // eg_fit_arrays: (N)
     eg_tensor *validation_x, *validation_y;    // eg_fit_arrays: instead of a dataset
 } eg_fit_options;
-// Trains on a dataset of batches (x, y), or (x, y, sample weights) (borrowed). Prints the progress through eg_set_printer's hook, or to
+// Trains on a dataset of batches (x, y), or (x, y, sample weights), with as many x and y as the model has inputs and outputs (borrowed). Prints the progress through eg_set_printer's hook, or to
 // stdout. On an error NULL: the message names epoch and batch, and the model is as the last whole batch left it.
 EAGER_API const eg_history *eg_fit(eg_layer *model, eg_dataset *data, eg_fit_options options EGI_DEFAULT(eg_fit_options));
 // The same on arrays, whose rows are shuffled anew in every epoch.
@@ -1434,13 +1446,14 @@ typedef struct eg_evaluate_options {
     int64_t steps;                         // batches; default: to the dataset's end
     int64_t batch_size;                    // of arrays: 32
     int inputs;                            // 1
+    int output;                            // eg_predict: which one of several; 0
     bool quiet;
     eg_progress progress;
 } eg_evaluate_options;
 // The loss, as it is without training; NaN with an error. eg_model_result has the metrics.
 EAGER_API double eg_evaluate(eg_layer *model, eg_dataset *data, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
 EAGER_API double eg_evaluate_arrays(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
-// The model's outputs for all rows of x, or for all elements of a dataset, one behind the other. Needs no eg_compile.
+// The model's output for all rows of x, or for all elements of a dataset, one behind the other. Needs no eg_compile.
 EAGER_API eg_tensor *eg_predict(eg_layer *model, eg_tensor *x, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
 EAGER_API eg_tensor *eg_predict_dataset(eg_layer *model, eg_dataset *data, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
 // One step on one batch; its loss, or NaN with an error. Metrics go on from where they were: eg_model_reset_metrics begins anew.
@@ -1457,6 +1470,11 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
 #define eg_compile(model, optimizer, ...) EGI_COMPILE_(model, optimizer, __VA_ARGS__, )
 #define EGI_COMPILE_(model, optimizer, loss, ...) \
     EGI_CALL(eg_compile, model, optimizer, loss, (eg_metric *[]){ __VA_ARGS__ NULL }, (int)(sizeof((eg_metric *[]){ __VA_ARGS__ NULL }) / sizeof(eg_metric *)) - 1)
+#define EG_METRICS(...) ((eg_metrics){ (int)(sizeof((eg_metric *[]){ __VA_ARGS__ }) / sizeof(eg_metric *)), (eg_metric *[]){ __VA_ARGS__ } })
+#define EG_OUTPUT(name, ...) EGI_OUTPUT_(name, __VA_ARGS__, )
+#define EGI_OUTPUT_(name_, loss_, ...) { .name = name_, .loss = loss_, __VA_ARGS__ }
+#define eg_compile_outputs(model, optimizer, ...) \
+    EGI_CALL(eg_compile_outputs, model, optimizer, (const eg_output[]){ __VA_ARGS__ }, (int)(sizeof((const eg_output[]){ __VA_ARGS__ }) / sizeof(eg_output)))
 #define EG_CALLBACKS(...) ((eg_callbacks){ (int)(sizeof((eg_callback *[]){ __VA_ARGS__ }) / sizeof(eg_callback *)), (eg_callback *[]){ __VA_ARGS__ } })
 #define EG_CLASS_WEIGHTS(...) ((eg_class_weights){ (int)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ } })
 #define EGI_CALLBACK_(function, ...) EGI_CALL(function, (eg_callback_options){ .canary = 0, __VA_ARGS__ })
@@ -13490,10 +13508,13 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
 
 // ---- what eg_compile makes: it hangs on the model
 
+typedef struct egi_output { eg_loss *loss; double weight; } egi_output;
 typedef struct egi_training {
     eg_optimizer *optimizer;
-    eg_loss *loss;
-    eg_metric **metrics;
+    egi_output outputs[EGI_LAYER_OUT];
+    int n_outputs;
+    eg_metric **metrics;                // of several outputs first the mean of the loss of each
+    int *of;                            // which output a metric looks at
     int n;                              // metrics
     bool fitting;
     char (*names)[64];                  // loss, metrics, val_loss, val_metrics, learning_rate
@@ -13510,6 +13531,7 @@ static void egi_training_free(void *training) {
     eg_optimizer_release(t->optimizer);
     for (int i = 0; i < t->n; i++) eg_metric_release(t->metrics[i]);
     egi_free(t->metrics);
+    egi_free(t->of);
     egi_free(t->names);
     egi_free(t->values);
     egi_free(t->list);
@@ -13521,39 +13543,82 @@ static int egi_result_find(const egi_training *t, const char *name) {
     for (int i = 0; name && i < egi_result_count(t); i++) if (strcmp(t->names[i], name) == 0) return i;
     return -1;
 }
-static bool egi_compile_into(egi_training *t, eg_loss *loss, eg_metric *const *metrics, int n) {
-    t->loss = loss;
-    t->metrics = (eg_metric **)egi_alloc((size_t)(n ? n : 1) * sizeof(eg_metric *));
-    t->names = (char (*)[64])egi_alloc((size_t)(2 * n + 3) * sizeof *t->names);
-    t->values = (double *)egi_alloc((size_t)(2 * n + 3) * sizeof(double));
-    if (!t->metrics || !t->names || !t->values) return egi_no_memory("compile", 0);
-    for (int i = 0; i < n; i++) t->metrics[i] = metrics[i];
-    t->n = n;
-    for (int i = 0; i <= n; i++) {
-        const char *name = i ? metrics[i - 1]->name : "loss";
-        snprintf(t->names[i], sizeof *t->names, "%s", name);
-        snprintf(t->names[n + 1 + i], sizeof *t->names, "val_%.59s", name);
+static void egi_result_name(egi_training *t, int i, const char *prefix, const char *name) {
+    if (*prefix) snprintf(t->names[i], sizeof *t->names, "%.30s_%.32s", prefix, name);
+    else snprintf(t->names[i], sizeof *t->names, "%.63s", name);
+    snprintf(t->names[t->n + 1 + i], sizeof *t->names, "val_%.59s", t->names[i]);
+}
+// The names of all results, and a metric for the mean of each of several losses.
+static bool egi_compile_names(egi_training *t, const eg_output *outputs, char (*names)[31]) {
+    bool several = t->n_outputs > 1;
+    int at = 0;
+    t->n = 0;
+    for (int k = 0; k < t->n_outputs; k++) t->n += outputs[k].metrics.count + several;
+    egi_result_name(t, 0, "", "loss");
+    snprintf(t->names[2 * t->n + 2], sizeof *t->names, "learning_rate");
+    for (int k = 0; k < t->n_outputs && several; k++) {
+        eg_metric_options o;
+        memset(&o, 0, sizeof o);
+        t->of[at] = k;
+        if (!(t->metrics[at++] = (eg_metric_mean)(o))) { t->n = at - 1; return false; }
+        egi_result_name(t, at, names[k], "loss");
     }
-    snprintf(t->names[2 * n + 2], sizeof *t->names, "learning_rate");
+    for (int k = 0; k < t->n_outputs; k++)
+        for (int i = 0; i < outputs[k].metrics.count; i++) {
+            t->of[at] = k;
+            t->metrics[at++] = eg_metric_retain(outputs[k].metrics.list[i]);
+            egi_result_name(t, at, several ? names[k] : "", t->metrics[at - 1]->name);
+        }
+    return true;
+}
+static bool egi_compile_into(egi_training *t, const char *function, const eg_output *outputs, int n) {
+    char names[EGI_LAYER_OUT][31];                         // cut to what a result's name has room for
+    int64_t most = 0;
+    t->n_outputs = n;
+    for (int k = 0; k < n; k++) {
+        t->outputs[k].loss = outputs[k].loss;
+        t->outputs[k].weight = egi_or(outputs[k].weight, 1);
+        most += outputs[k].metrics.count + 1;
+        if (outputs[k].name) snprintf(names[k], sizeof names[k], "%.30s", outputs[k].name);
+        else snprintf(names[k], sizeof names[k], "output_%d", k + 1);
+        for (int i = 0; i < k; i++)
+            if (strcmp(names[i], names[k]) == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: outputs %d and %d are both called '%s'", function, i, k, names[k]);
+    }
+    t->metrics = (eg_metric **)egi_alloc((size_t)most * sizeof(eg_metric *));
+    t->of = (int *)egi_alloc((size_t)most * sizeof *t->of);
+    t->names = (char (*)[64])egi_alloc((size_t)(2 * most + 3) * sizeof *t->names);
+    t->values = (double *)egi_alloc((size_t)(2 * most + 3) * sizeof(double));
+    if (!t->metrics || !t->of || !t->names || !t->values) return egi_no_memory(function, 0);
+    if (!egi_compile_names(t, outputs, names)) return false;
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
     return true;
 }
-EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n) {
+static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *optimizer, const eg_output *outputs, int n) {
+    if (!model || !optimizer) return !model ? "model" : "optimizer";
+    for (int k = 0; k < n; k++) {
+        if (!outputs[k].loss) return "loss";
+        for (int i = 0; i < outputs[k].metrics.count; i++) if (!outputs[k].metrics.list[i]) return "metric";
+    }
+    return NULL;
+}
+static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n) {
     egi_training *former = model ? (egi_training *)model->training : NULL, *t = NULL;
-    bool ok = model && optimizer && loss;
-    if (n < 0 || !metrics) n = 0;
-    for (int i = 0; i < n; i++) ok = ok && metrics[i];
-    if (!ok) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_compile: the %s is NULL", !model ? "model" : !optimizer ? "optimizer" : !loss ? "loss" : "metric"); }
-    else if (former && former->fitting) ok = egi_fail(EG_ERROR_STATE, "eg_compile: the model is being fitted");
-    else if (!(t = (egi_training *)egi_alloc(sizeof *t))) ok = egi_no_memory("compile", (int64_t)sizeof *t);
+    const char *lacks = egi_compile_lacks(model, optimizer, outputs, n);
+    int has = model && model->config.n_out ? model->config.n_out : model ? model->type->n_out : 0;
+    bool ok = false;
+    if (lacks) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, lacks); }
+    else if (n < 1 || n > has) egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d outputs; the model, a %s, has %d", function, n, model->type->class_name, has);
+    else if (former && former->fitting) egi_fail(EG_ERROR_STATE, "eg_%s: the model is being fitted", function);
+    else if (!(t = (egi_training *)egi_alloc(sizeof *t))) egi_no_memory(function, (int64_t)sizeof *t);
     else {
         memset(t, 0, sizeof *t);
-        ok = egi_compile_into(t, loss, metrics, n);
+        ok = egi_compile_into(t, function, outputs, n);
     }
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < outputs[k].metrics.count; i++) eg_metric_release(outputs[k].metrics.list[i]);
     if (!ok) {
-        if (t) { t->n = 0; egi_training_free(t); }
+        egi_training_free(t);
         eg_optimizer_release(optimizer);
-        for (int i = 0; i < n; i++) eg_metric_release(metrics[i]);
         return false;
     }
     t->optimizer = optimizer;
@@ -13561,6 +13626,13 @@ EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *l
     model->training = t;
     model->training_free = egi_training_free;
     return true;
+}
+EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n) {
+    eg_output output = { NULL, loss, 0, { metrics && n > 0 ? n : 0, metrics } };
+    return egi_compile("compile", model, optimizer, &output, 1);
+}
+EAGER_API bool (eg_compile_outputs)(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n) {
+    return egi_compile("compile_outputs", model, optimizer, outputs, outputs ? n : 0);
 }
 static egi_training *egi_compiled(const char *function, eg_layer *model) {
     if (!model) return egi_this.error == EG_OK ? (egi_training *)eg_raise(EG_ERROR_NULL, "eg_%s: the model is NULL", function) : NULL;
@@ -13594,14 +13666,12 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model) { return model && 
 
 // ---- one step
 
-static eg_tensor *egi_model_call(eg_layer *model, eg_tensor *const *inputs, int n, bool training) {
+static bool egi_model_call(eg_layer *model, eg_tensor *const *inputs, int n, eg_tensor **out, int n_out, bool training) {
     eg_call_options o;
-    eg_tensor *y = NULL;
     memset(&o, 0, sizeof o);
     o.training = training;
     o.inference = !training;
-    if (n == 1) return (eg_call)(model, inputs[0], o);
-    return (eg_call_multi)(model, inputs, n, &y, 1, o) ? y : NULL;
+    return (eg_call_multi)(model, inputs, n, out, n_out, o);
 }
 // The weights of the classes that the labels name, one an example. Labels: class numbers, or (of the predictions' shape) one-hot.
 static eg_tensor *egi_class_weights_of(eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
@@ -13657,48 +13727,83 @@ static bool egi_dataset_batches(const eg_dataset *data);       // chapter 30
 static const char *egi_batch_hint(const eg_dataset *data) {
     return egi_dataset_batches(data) ? NULL : "is the dataset in batches? eg_dataset_batch(data, 32) makes some of single elements";
 }
-// The loss of a batch with all that weighs its examples, and the regularizers'.
-static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step *s, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *given) {
+// What one output gave for a batch, and what it should have.
+typedef struct egi_answer { eg_tensor *y, *p, *mask, *loss; } egi_answer;
+// The loss of an output with all that weighs its examples.
+static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, const egi_answer *a, eg_tensor *given) {
+    const egi_loss_row *row = egi_loss_find(output->loss);
+    const char *former = egi_this.as;
     eg_loss_options o;
     memset(&o, 0, sizeof o);
-    if (!egi_step_weights(s->function, s->classes, y, p, mask, given, &o.weights)) return NULL;
-    const egi_loss_row *row = egi_loss_find(t->loss);
-    const char *former = egi_this.as;
+    if (!egi_step_weights(s->function, s->classes, a->y, a->p, a->mask, given, &o.weights)) return NULL;
     if (row) egi_this.as = row->name;                      // errors of what it is made of are its own
-    eg_tensor *loss = egi_loss_run(s->function, t->loss, y, p, o, true);
+    eg_tensor *loss = egi_loss_run(s->function, output->loss, a->y, a->p, o, true);
     egi_this.as = former;
     if (!loss && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the loss function returned NULL", s->function);
-    int64_t errors = egi_this.errors;
-    eg_tensor *penalty = loss ? eg_layer_losses(model) : NULL;
-    if (penalty) return (eg_add)(loss, penalty->dtype == loss->dtype ? penalty : eg_cast(penalty, (eg_dtype)loss->dtype));
-    return egi_this.errors == errors ? loss : NULL;
+    return loss;
 }
-static bool egi_step_metrics(egi_training *t, eg_tensor *y, eg_tensor *p, eg_tensor *mask) {
-    eg_weight_options weights = { 0, mask };
-    eg_tensor *shares = egi_loss_is(t->loss, EGI_L_BINARY) ? eg_sigmoid(p) : p;
-    for (int i = 0; i < t->n; i++)
-        if (!(eg_metric_update)(t->metrics[i], y, egi_loss_is(t->metrics[i]->function, EGI_L_LOGITS) ? p : shares, weights)) return false;
-    return shares != NULL;
+// Of all outputs together, and with what the regularizers add.
+static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step *s, egi_answer *answers, eg_tensor *given) {
+    eg_tensor *sum = NULL;
+    for (int k = 0; k < t->n_outputs; k++) {
+        eg_tensor *loss = answers[k].loss = egi_answer_loss(&t->outputs[k], s, &answers[k], given);
+        if (loss && t->outputs[k].weight != 1) loss = (eg_mul)(loss, eg_number(t->outputs[k].weight));
+        if (loss && sum) loss = (eg_add)(sum, loss->dtype == sum->dtype ? loss : eg_cast(loss, (eg_dtype)sum->dtype));
+        if (!loss) return NULL;
+        sum = loss;
+    }
+    int64_t errors = egi_this.errors;
+    eg_tensor *penalty = eg_layer_losses(model);
+    if (penalty) return (eg_add)(sum, penalty->dtype == sum->dtype ? penalty : eg_cast(penalty, (eg_dtype)sum->dtype));
+    return egi_this.errors == errors ? sum : NULL;
+}
+static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double examples) {
+    for (int i = 0; i < t->n; i++) {
+        const egi_answer *a = &answers[t->of[i]];
+        eg_metric *m = t->metrics[i];
+        eg_weight_options weights = { 0, a->mask };
+        bool ok;
+        if (t->n_outputs > 1 && i < t->n_outputs) {
+            weights.weights = eg_scalar_of(EG_FLOAT64, examples);
+            ok = weights.weights && (eg_metric_add)(m, a->loss, weights);
+        } else {
+            bool shares = egi_loss_is(t->outputs[t->of[i]].loss, EGI_L_BINARY) && !egi_loss_is(m->function, EGI_L_LOGITS);
+            ok = (eg_metric_update)(m, a->y, shares ? eg_sigmoid(a->p) : a->p, weights);
+        }
+        if (!ok) return false;
+    }
+    return true;
+}
+static bool egi_step_fits(const egi_training *t, const egi_step *s, int n) {
+    int want = s->inputs + t->n_outputs;
+    if (n != want && n != want + 1)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has %d component(s); for a model of %d input%s and %d output%s it must have %d, or %d with sample weights", s->function,
+                        n, s->inputs, s->inputs == 1 ? "" : "s (.inputs)", t->n_outputs, t->n_outputs == 1 ? "" : "s", want, want + 1);
+    return t->n_outputs == 1 || s->classes.count <= 0 ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .class_weights are for models of one output, and this one has %d; sample weights can do the same", s->function, t->n_outputs);
 }
 // One batch of n components: forward, and for training backward and update; then loss and metrics. A tape of the caller sees none of it.
 static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
-    if (n != s->inputs + 1 && n != s->inputs + 2)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has %d component(s); for a model of %d input%s it must have %d, or %d with sample weights", s->function, n,
-                        s->inputs, s->inputs == 1 ? "" : "s (.inputs)", s->inputs + 1, s->inputs + 2);
-    eg_tensor *y = c[s->inputs], *given = n > s->inputs + 1 ? c[n - 1] : NULL;
-    if (!egi_alive(s->function, s->inputs, y)) return false;
+    if (!egi_step_fits(t, s, n)) return false;
+    egi_answer answers[EGI_LAYER_OUT];
+    eg_tensor *out[EGI_LAYER_OUT], *given = n > s->inputs + t->n_outputs ? c[n - 1] : NULL;
+    for (int k = 0; k < t->n_outputs; k++) if (!egi_alive(s->function, s->inputs + k, c[s->inputs + k])) return false;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_this.hint = s->hint;
     eg_tape *tape = s->train ? eg_tape_begin() : NULL;
-    eg_tensor *p = tape || !s->train ? egi_model_call(model, c, s->inputs, s->train) : NULL, *mask = p ? eg_mask_of(p) : NULL;
-    if (mask && mask->rank != p->rank - 1) mask = NULL;
-    eg_tensor *loss = p ? egi_step_loss(t, model, s, y, p, mask, given) : NULL;
-    bool ok = loss && (!s->train || egi_step_gradients(t, model, tape, loss));
+    bool ok = (tape || !s->train) && egi_model_call(model, c, s->inputs, out, t->n_outputs, s->train);
+    for (int k = 0; k < t->n_outputs && ok; k++) {
+        egi_answer a = { c[s->inputs + k], out[k], eg_mask_of(out[k]), NULL };
+        if (a.mask && a.mask->rank != a.p->rank - 1) a.mask = NULL;
+        answers[k] = a;
+    }
+    eg_tensor *loss = ok ? egi_step_loss(t, model, s, answers, given) : NULL, *y = c[s->inputs];
+    double examples = y->rank ? (double)y->dims[0] : 1;
+    ok = loss && (!s->train || egi_step_gradients(t, model, tape, loss));
     eg_recording_pause();                                  // the new tape, too
-    ok = ok && egi_step_metrics(t, y, p, mask);
+    ok = ok && egi_step_metrics(t, answers, examples);
     if (ok) {
-        double examples = y->rank ? (double)y->dims[0] : 1;
         s->loss = eg_item(loss);
         t->loss_sum += s->loss * examples;
         t->loss_weight += examples;
@@ -14165,6 +14270,7 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
     if (o.batch_size) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict_dataset: .batch_size is an option of eg_predict");
     if (inputs < 1 || inputs > eg_dataset_components(data))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: a model of %d inputs, and elements of %d components", inputs, eg_dataset_components(data));
+    if (o.output < 0 || o.output >= EGI_LAYER_OUT) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: there is no output %d", o.output);
     if (o.steps <= 0 && eg_dataset_cardinality(data) == EG_INFINITE)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: the dataset has no end; give .steps");
     eg_scope whole = eg_scope_begin();
@@ -14180,7 +14286,7 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
         if (status == EG_NEXT) {
             void *grown = parts;
             egi_this.hint = egi_batch_hint(data);
-            eg_tensor *y = egi_model_call(model, c, inputs, false);
+            eg_tensor *out[EGI_LAYER_OUT], *y = egi_model_call(model, c, inputs, out, o.output + 1, false) ? out[o.output] : NULL;
             egi_this.hint = NULL;
             if (y && egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
                 parts = (eg_tensor **)grown;
@@ -14334,6 +14440,8 @@ static bool egi_watch_begin(eg_fit_state *s, void *user) {
 }
 // Scores grow as they become better, losses fall.
 static bool egi_grows(const char *name) {
+    size_t length = strlen(name);
+    if (length >= 4 && strcmp(name + length - 4, "loss") == 0) return false;     // of an output that may be called anything
     static const char *const scores[] = { "acc", "auc", "precision", "recall", "f1", "r2", "iou", "top_k" };
     for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) if (strstr(name, scores[i])) return true;
     return false;

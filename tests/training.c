@@ -259,6 +259,78 @@ TEST(several_inputs) {
 
 // ---- the end of a dataset
 
+// Two outputs: a class and a number. Values by Keras 3 (SGD at .1, loss_weights 1 and .5, two epochs of one batch).
+typedef struct heads { eg_layer *a, *b; } heads;
+static bool both_heads(eg_tensor *const *in, eg_tensor **out, void *user) {
+    heads *h = (heads *)user;
+    out[0] = eg_call(h->a, in[0]);
+    out[1] = eg_call(h->b, in[0]);
+    return out[0] && out[1];
+}
+static eg_layer *two_headed(heads *h) {
+    eg_layer *model = eg_layer_custom_multi("heads", 1, 2, both_heads, h), *parts[2] = {h->a = eg_layer_dense(3), h->b = eg_layer_dense(1)};
+    for (int i = 0; i < 2; i++) {
+        CHECK(eg_layer_track(model, i ? "b" : "a", parts[i]) != NULL);
+        CHECK(eg_layer_build(parts[i], EG_SHAPE(-1, 2)));
+    }
+    eg_tensor *w[4];
+    CHECK_INT(eg_layer_weights(model, w, 4), 4);
+    eg_assign(w[0], eg_constant(EG_SHAPE(2, 3), .1, .2, .3, -.1, .4, 0));
+    eg_assign(w[1], eg_constant(EG_SHAPE(3), .1, 0, -.1));
+    eg_assign(w[2], eg_constant(EG_SHAPE(2, 1), .5, -.5));
+    eg_assign(w[3], eg_constant(EG_SHAPE(1), .25));
+    return model;
+}
+TEST(several_outputs) {
+    eg_tensor *x = eg_constant(EG_SHAPE(4, 2), 1, 2, 3, -1, -2, .5, .5, .5), *y1 = eg_constant_of(EG_INT32, EG_SHAPE(4), 0, 2, 1, 2), *y2 = eg_constant(EG_SHAPE(4, 1), 1, 0, 2, -1);
+    heads h;
+    eg_layer *model = two_headed(&h);
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y1, y2), 4), *uneven = eg_dataset_batch(eg_dataset_from_slices(x, y1, y2), 3), *single = eg_dataset_batch(eg_dataset_from_slices(x, y1), 4);
+    CHECK(eg_compile_outputs(model, eg_sgd(.learning_rate = 0.1), EG_OUTPUT("a", eg_sparse_categorical_crossentropy, .metrics = EG_METRICS(EG_METRIC_ACCURACY)),
+                             EG_OUTPUT("b", eg_mean_squared_error, .weight = 0.5, .metrics = EG_METRICS(eg_metric_mean_absolute_error(.name = "mae")))));
+    CHECK_NEAR(eg_evaluate(model, uneven, .quiet = true), 3.3003757, 1e-5);
+    CHECK_NEAR(eg_model_result(model, "a_loss"), 1.1519382, 1e-5);           // however the batches are cut
+    CHECK_NEAR(eg_model_result(model, "b_mae"), 1.9375, 1e-5);
+    const eg_history *history = eg_fit(model, data, .epochs = 2, .validation = data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "val_b_loss", .patience = 3)));
+    REQUIRE(history != NULL);
+    static const struct { const char *name; double values[2]; } want[] = {{"loss", {3.3003757, 2.2716248}}, {"a_loss", {1.1519382, 1.0494480}}, {"b_loss", {4.2968750, 2.4443536}},
+                                                                          {"a_accuracy", {.25, .5}}, {"b_mae", {1.9375, 1.4910157}}};
+    for (int i = 0; i < 5; i++) {
+        CHECK_STR(eg_history_name(history, i), want[i].name);
+        for (int e = 0; e < 2; e++) CHECK_NEAR(eg_history_value(history, want[i].name, e), want[i].values[e], 1e-5);
+    }
+    CHECK_NEAR(eg_history_value(history, "val_loss", 0), want[0].values[1], 1e-5);
+    eg_tensor *w[4];
+    CHECK_INT(eg_layer_weights(model, w, 4), 4);
+    CHECK_TENSOR(w[0], 1e-6, .12324373, .07173049, .40502581, -.02357636, .36356485, -.03998849);
+    CHECK_TENSOR(w[3], 1e-6, .29753909);
+    CHECK_SAME(eg_predict(model, x, .batch_size = 3), eg_call(h.a, x), 1e-6);
+    CHECK_SAME(eg_predict(model, x, .output = 1), eg_call(h.b, x), 1e-6);
+    CHECK_ERROR(eg_predict(model, x, .output = 2), EG_ERROR_ARGUMENT, "3 outputs asked for; the layer has 2");
+    CHECK_ERROR(eg_predict(model, x, .output = -1), EG_ERROR_ARGUMENT, "no output -1");
+    // Sample weights are for both; what does not fit is told.
+    eg_dataset *weighted = eg_dataset_batch(eg_dataset_from_slices(x, y1, y2, eg_constant(EG_SHAPE(4), 0, 0, 0, 0)), 4);
+    CHECK_NEAR(eg_evaluate(model, weighted, .quiet = true), 0, 0);
+    CHECK_ERROR(eg_fit(model, single, .quiet = true), EG_ERROR_ARGUMENT, "an element has 2 component(s); for a model of 1 input and 2 outputs it must have 3, or 4 with sample weights");
+    CHECK_ERROR(eg_train_on_batch(model, x, y1), EG_ERROR_ARGUMENT, "2 outputs");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .class_weights = EG_CLASS_WEIGHTS(1, 2, 3)), EG_ERROR_ARGUMENT, ".class_weights are for models of one output");
+    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_huber), EG_OUTPUT("a", eg_huber)), EG_ERROR_ARGUMENT, "outputs 0 and 1 are both called 'a'");
+    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_huber, .metrics = EG_METRICS(eg_metric_auc(), NULL))), EG_ERROR_NULL, "metric");
+    CHECK_ERROR(eg_compile_outputs(h.a, eg_sgd(), EG_OUTPUT("a", eg_huber), EG_OUTPUT("b", eg_huber)), EG_ERROR_ARGUMENT, "2 outputs; the model, a Dense, has 1");
+    CHECK(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT(NULL, eg_sparse_categorical_crossentropy), EG_OUTPUT(NULL, eg_huber, .weight = EG_ZERO)));
+    double loss = eg_evaluate(model, data, .quiet = true);
+    CHECK_NEAR(loss, eg_model_result(model, "output_1_loss"), 1e-6);
+    CHECK(eg_model_result(model, "output_2_loss") > 0);
+    CHECK(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("first", eg_sparse_categorical_crossentropy, .metrics = EG_METRICS(EG_METRIC_ACCURACY))));     // of the others nothing is learned
+    CHECK_NEAR(eg_evaluate(model, single, .quiet = true), eg_item(eg_sparse_categorical_crossentropy(y1, eg_call(h.a, x))), 1e-6);
+    CHECK(!isnan(eg_model_result(model, "accuracy")));
+    eg_dataset_release(data);
+    eg_dataset_release(uneven);
+    eg_dataset_release(single);
+    eg_dataset_release(weighted);
+    eg_layer_release(model);
+}
+
 TEST(steps_and_datasets_without_end) {
     eg_tensor *x = points(), *y = classes(x);
     eg_layer *model = compiled();
