@@ -13544,9 +13544,11 @@ static int egi_result_find(const egi_training *t, const char *name) {
     return -1;
 }
 static void egi_result_name(egi_training *t, int i, const char *prefix, const char *name) {
-    if (*prefix) snprintf(t->names[i], sizeof *t->names, "%.30s_%.32s", prefix, name);
-    else snprintf(t->names[i], sizeof *t->names, "%.63s", name);
-    snprintf(t->names[t->n + 1 + i], sizeof *t->names, "val_%.59s", t->names[i]);
+    char own[sizeof *t->names];
+    if (*prefix) snprintf(own, sizeof own, "%.30s_%.32s", prefix, name);
+    else snprintf(own, sizeof own, "%.63s", name);
+    memcpy(t->names[i], own, sizeof own);
+    snprintf(t->names[t->n + 1 + i], sizeof *t->names, "val_%.59s", own);
 }
 // The names of all results, and a metric for the mean of each of several losses.
 static bool egi_compile_names(egi_training *t, const eg_output *outputs, char (*names)[31]) {
