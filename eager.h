@@ -12682,7 +12682,11 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
 }
 
 //# 29  LOSSES, METRICS, TRAINING ----------------------------------------------
-// Idea: see chapter 10. Read first: 28.
+// Idea: a loss is a row with the formula for one example; a metric is a row that
+// says what a batch adds to its sums, and what they come to. One step (forward,
+// backward, update, metrics) serves eg_fit, eg_evaluate and single batches;
+// eg_fit repeats it and tells the callbacks at each turn. Read first: 28.
+// Proof: tests/losses.c, tests/metrics.c, tests/training.c
 
 // ---- losses: a row each, with the formula for one value an example
 
