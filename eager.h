@@ -313,7 +313,8 @@ EAGER_API bool eg_set_allocator(void *(*allocate)(size_t size, void *user), void
 // Where eg_print and the other printing functions send their text; NULL restores stdout.
 EAGER_API void eg_set_printer(void (*print)(const char *text, void *user), void *user);
 // While on, the first op (forward, backward or optimizer) of this thread that makes a NaN or an infinity from finite
-// inputs fails with EG_ERROR_NONFINITE, naming itself and its inputs. Returns the former setting.
+// inputs fails with EG_ERROR_NONFINITE, naming itself and its inputs. On a GPU the op goes on, and the error comes when this thread
+// next reads a value or waits (eg_synchronize); an optimizer waits for it before it changes a variable. Returns the former setting.
 EAGER_API bool eg_trap_nonfinite(bool on);
 
 //# 3  TENSORS -----------------------------------------------------------------
@@ -2144,6 +2145,9 @@ struct eg_backend {
     // be used otherwise. NULL: there is write.
     bool (*upload)(eg_backend *b, void *to, const void *from, int64_t bytes, int64_t *ticket);
     bool (*arrived)(eg_backend *b, int64_t ticket);
+    // The NaN trap without waiting: where out[] holds a NaN or Inf and in[] does not, the error "eg_name: made (so many) NaN or infinite
+    // elements of (what)" comes with this thread's next read. All are contiguous and of floats. NULL: EGI_NONFINITE counts at once.
+    bool (*trap)(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out, const char *name, const char *what);
 };
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's.
 EAGER_API bool egi_backend_register(eg_backend *backend);
@@ -4869,7 +4873,51 @@ static int64_t egi_nonfinite(const eg_tensor *x) {
     egi_object_release(&c->object);
     return count;
 }
+// What the trap says behind "eg_log: made 1 NaN or infinite elements of ".
+static void egi_trap_text(char *text, size_t size, const eg_tensor *out, eg_tensor *const *in, int n) {
+    size_t at = (size_t)snprintf(text, size, "%s from finite inputs: ", egi_show(egi_shape(out))), start = at;
+    for (int i = 0; i < n && at < size - 1; i++)
+        if (in[i]) at += (size_t)snprintf(text + at, size - at, "%s%.100s", at > start ? ", " : "", egi_describe(in[i]));
+    const char *of = egi_this.gradient_of;
+    if (at < size - 1) snprintf(text + at, size - at, "%s%s", of ? ", in the gradient of eg_" : "", of ? of : "");
+}
+// Those of x that can hold a NaN, contiguous, into list; how many, or -1 where the trap has to look at once. *nan: a number is one.
+enum { EGI_TRAP_MOST = 16 };
+static int egi_trap_list(eg_backend *b, eg_tensor *const *x, int n, eg_tensor **list, bool *nan) {
+    int count = 0;
+    if (n > EGI_TRAP_MOST) return -1;
+    for (int i = 0; i < n; i++) {
+        if (!x[i]) continue;
+        if (x[i]->flags & EGI_NUMBER) { *nan = *nan || !(x[i]->number - x[i]->number == 0); continue; }
+        if (egi_backend_of(x[i]) != b) return -1;
+        if (!egi_is_float(x[i]->dtype) || !x[i]->size) continue;
+        list[count] = egi_own(egi_contiguous(x[i]));
+        if (!list[count++]) return -1;
+    }
+    return count;
+}
+static bool egi_trap_passes_now(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
 static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out) {
+    eg_backend *b = n_out > 0 && out[0] ? egi_backend_of(out[0]) : NULL;
+    if (!b || !b->trap) return egi_trap_passes_now(name, in, n, out, n_out);
+    eg_tensor *given[EGI_TRAP_MOST + 1], *made[EGI_TRAP_MOST + 1];
+    char text[512], own[96], path[200] = "";
+    bool nan = false, ok = true;
+    eg_scope scope = eg_scope_begin();
+    int inputs = egi_trap_list(b, in, n, given, &nan), outputs = egi_trap_list(b, out, n_out, made, &nan);
+    if (inputs < 0 || outputs < 0) ok = egi_this.error == EG_OK && egi_trap_passes_now(name, in, n, out, n_out);
+    else if (outputs > 0 && !nan) {
+        egi_trap_text(text, sizeof text, out[0], in, n);
+        egi_layer_mark(path, sizeof path);
+        size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, "%s", path);
+        snprintf(own, sizeof own, "%.90s", egi_this.as ? egi_this.as : name);
+        ok = b->trap(b, (const eg_tensor *const *)given, inputs, (const eg_tensor *const *)made, outputs, own, text);
+    }
+    eg_scope_end(scope);
+    return ok;
+}
+static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out) {
     int bad = -1;
     int64_t count = 0;
     for (int i = 0; i < n_out && bad < 0; i++) if (out[i] && (count = egi_nonfinite(out[i])) != 0) bad = i;
@@ -4880,13 +4928,8 @@ static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int
         if (before) return before > 0;                         // it came in from outside
     }
     char text[512];
-    size_t at = 0;
-    text[0] = 0;
-    for (int i = 0; i < n && at < sizeof text - 1; i++)
-        if (in[i]) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.100s", at ? ", " : "", egi_describe(in[i]));
-    const char *of = egi_this.gradient_of;
-    return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s from finite inputs: %s%s%s", name,
-                    (long long)count, egi_show(egi_shape(out[bad])), text, of ? ", in the gradient of eg_" : "", of ? of : "");
+    egi_trap_text(text, sizeof text, out[bad], in, n);
+    return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s", name, (long long)count, text);
 }
 
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
@@ -5897,7 +5940,7 @@ static eg_backend egi_cpu = {
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
     { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
       egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite },
-    NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL
 };
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
 EAGER_API const egi_op *egi_elementwise_rows(void) { return egi_elementwise_ops; }
@@ -9706,7 +9749,7 @@ static bool egi_update_passes_trap(const eg_optimizer *opt, const egi_prepared *
     in[0] = p->variable;
     in[1] = p->gradient;
     for (int k = 0; k < slots; k++) in[2 + k] = opt->slots[p->slots].slot[k];
-    return egi_trap_passes(opt->name, in, 2 + slots, p->out, 1 + slots);
+    return egi_trap_passes_now(opt->name, in, 2 + slots, p->out, 1 + slots);
 }
 // The device of all these variables, if it updates them all at once.
 static eg_backend *egi_updates_at_once(const egi_prepared *p, int n) {

@@ -49,6 +49,12 @@ typedef struct egi_gpu_site { const char *name; unsigned serial; int dtype; eg_s
 // The first bad index since the last look. Pinned memory: kernels write it, the host reads it once they are done.
 typedef struct egi_gpu_fault { unsigned taken, serial; int64_t value, position, limit; } egi_gpu_fault;
 
+// What the NaN trap will have to say, by number. A thread hears of its own ops: it has a fault of its own.
+typedef struct egi_gpu_trap { unsigned serial; char name[96], what[512]; } egi_gpu_trap;
+enum { EGI_GPU_TRAPS = 256, EGI_GPU_TRAP_THREADS = 64, EGI_GPU_TRAP_LIST = 16 };
+static int egi_gpu_trap_threads;
+static thread_local int egi_gpu_trap_thread = -1;                     // -1: it has set no trap yet
+
 // Two pinned buffers, used in turn, and the stream that copies out of them.
 typedef struct egi_gpu_stage {
     pthread_mutex_t lock;
@@ -92,7 +98,9 @@ typedef struct egi_gpu {
     char *read_stage;
     egi_gpu_site sites[EGI_GPU_SITES];
     unsigned next_site;
-    egi_gpu_fault *fault;
+    egi_gpu_fault *fault;                        // of indices; behind it those of the trap, by thread
+    egi_gpu_trap *traps;                         // NULL before one is set
+    unsigned next_trap, looked_trap;             // the number of the next one; of the first that may not have been looked for
     bool dead;                                   // its context is lost
     char why_dead[200];
 } egi_gpu;
@@ -229,10 +237,22 @@ static void *egi_gpu_workspace(egi_gpu *g, const char *op, int64_t bytes) {
     return p;
 }
 
+static bool egi_gpu_check_trap(egi_gpu *g) {
+    if (egi_gpu_trap_thread < 0) return true;
+    egi_gpu_fault *fault = &g->fault[1 + egi_gpu_trap_thread], f = *fault;
+    egi_gpu_trap t;
+    if (!f.taken) return true;
+    memset(fault, 0, sizeof *fault);
+    pthread_mutex_lock(&g->lock);
+    t = g->traps[f.serial % EGI_GPU_TRAPS];
+    pthread_mutex_unlock(&g->lock);
+    if (t.serial != f.serial) return eg_raise(EG_ERROR_NONFINITE, "%s: an op made %lld NaN or infinite elements", g->name, (long long)f.value) != NULL;
+    return eg_raise(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s (%s found it later)", t.name, (long long)f.value, t.what, g->name) != NULL;
+}
 // What kernels have found since the last look is raised now; the stream has been waited for.
 static bool egi_gpu_check(egi_gpu *g) {
     egi_gpu_fault f = *g->fault;
-    if (!f.taken) return true;
+    if (!f.taken) return egi_gpu_check_trap(g);
     memset(g->fault, 0, sizeof *g->fault);
     pthread_mutex_lock(&g->lock);
     egi_gpu_site s = g->sites[f.serial % EGI_GPU_SITES];
@@ -1929,6 +1949,70 @@ static bool egi_gpu_run_nonfinite(eg_backend *b, const egi_args *args) {
     return ok;
 }
 
+// The trap that nobody waits for: one launch counts what is not finite in all results and inputs, another notes the op if there is
+// some in the results alone.
+typedef struct egi_gpu_trap_list { int n; unsigned long long *counts; struct { const void *x; int64_t n; bool wide, given; } list[EGI_GPU_TRAP_LIST]; } egi_gpu_trap_list;
+static __global__ void egi_gpu_trap_count(egi_gpu_trap_list p) {
+    for (int k = 0; k < p.n; k++) {
+        unsigned long long mine = 0;
+        EGI_GPU_EACH(i, p.list[k].n) {
+            const double v = p.list[k].wide ? ((const double *)p.list[k].x)[i] : (double)((const float *)p.list[k].x)[i];
+            mine += !(v - v == 0);
+        }
+        if (mine) atomicAdd(&p.counts[p.list[k].given], mine);
+    }
+}
+static __global__ void egi_gpu_trap_note(const unsigned long long *counts, unsigned serial, egi_gpu_fault *fault) {
+    if (counts[0] && !counts[1]) egi_gpu_bad_index(fault, serial, (int64_t)counts[0], 0, 0);
+}
+// A number for the op and what it will say. Before the texts run out the thread looks whether one is wanted.
+static bool egi_gpu_trap_set(egi_gpu *g, const char *name, const char *what, unsigned *serial) {
+    static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
+    if (egi_gpu_trap_thread < 0) {
+        pthread_mutex_lock(&threads);
+        egi_gpu_trap_thread = egi_gpu_trap_threads++ % EGI_GPU_TRAP_THREADS;
+        pthread_mutex_unlock(&threads);
+    }
+    if (g->next_trap - g->looked_trap >= EGI_GPU_TRAPS) {
+        g->looked_trap = g->next_trap;
+        if (!egi_gpu_synchronize(&g->backend)) return false;
+    }
+    pthread_mutex_lock(&g->lock);
+    if (!g->traps) g->traps = (egi_gpu_trap *)calloc(EGI_GPU_TRAPS, sizeof *g->traps);
+    egi_gpu_trap *t = g->traps ? &g->traps[(*serial = ++g->next_trap) % EGI_GPU_TRAPS] : NULL;
+    if (t) {
+        t->serial = *serial;
+        snprintf(t->name, sizeof t->name, "%s", name);
+        snprintf(t->what, sizeof t->what, "%s", what);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return t || eg_raise(EG_ERROR_MEMORY, "eg_trap_nonfinite: out of memory") != NULL;
+}
+static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out, const char *name, const char *what) {
+    egi_gpu *g = egi_gpu_enter(b);
+    egi_gpu_trap_list p;
+    unsigned serial = 0;
+    if (!egi_gpu_trap_set(g, name, what, &serial)) return false;
+    memset(&p, 0, sizeof p);
+    if (!(p.counts = (unsigned long long *)egi_gpu_workspace(g, name, 16))) return false;
+    bool ok = cudaMemsetAsync(p.counts, 0, 16, g->compute) == cudaSuccess;
+    for (int i = 0; i < n + n_out && ok; i++) {
+        const eg_tensor *x = i < n_out ? out[i] : in[i - n_out];
+        p.list[p.n].x = x->data;
+        p.list[p.n].n = x->size;
+        p.list[p.n].wide = x->dtype == EG_FLOAT64;
+        p.list[p.n++].given = i >= n_out;
+        if (p.n < EGI_GPU_TRAP_LIST && i < n + n_out - 1) continue;
+        EGI_LAUNCH(egi_gpu_trap_count, egi_gpu_blocks(out[0]->size), EGI_GPU_THREADS, g->compute, p);
+        p.n = 0;
+    }
+    if (ok) EGI_LAUNCH(egi_gpu_trap_note, 1, 1, g->compute, (const unsigned long long *)p.counts, serial, &g->fault[1 + egi_gpu_trap_thread]);
+    egi_gpu_deallocate(b, p.counts, 16);
+    if (g->dead) return egi_gpu_fail(g, name, cudaSuccess);
+    EGI_GPU_TRY(g, name, cudaGetLastError());
+    return true;
+}
+
 //# 9  LAYERS AS ONE ----------------------------------------------------------
 // Idea: what eager.h composes of many ops, each of which goes through memory, is one kernel here. Layer norm: a warp has a row,
 // and adds up by shuffles. Attention: a block has some queries, goes through the keys in tiles and keeps of the weights only the
@@ -2359,9 +2443,9 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
         if ((e = cudaEventCreateWithFlags(&g->arrivals[i], cudaEventDisableTiming)) != cudaSuccess) return e;
     if ((e = cudaHostAlloc(&p, EGI_GPU_STAGE, cudaHostAllocPortable)) != cudaSuccess) return e;
     g->read_stage = (char *)p;
-    if ((e = cudaHostAlloc(&p, sizeof *g->fault, cudaHostAllocPortable | cudaHostAllocMapped)) != cudaSuccess) return e;
+    if ((e = cudaHostAlloc(&p, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault, cudaHostAllocPortable | cudaHostAllocMapped)) != cudaSuccess) return e;
     g->fault = (egi_gpu_fault *)p;
-    memset(g->fault, 0, sizeof *g->fault);
+    memset(g->fault, 0, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault);
     if (cublasCreate(&g->blas) != CUBLAS_STATUS_SUCCESS || cublasSetStream(g->blas, g->compute) != CUBLAS_STATUS_SUCCESS) return cudaErrorUnknown;
 #ifdef EAGER_CUBLASLT
     if (cublasLtCreate(&g->lt) != CUBLAS_STATUS_SUCCESS) return cudaErrorUnknown;
@@ -2378,6 +2462,7 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     for (int k = 0; k < EGI_KERNELS; k++) g->backend.kernel[k] = egi_gpu_kernels[k];
     g->backend.synchronize = egi_gpu_synchronize;
     g->backend.trim = egi_gpu_trim;
+    g->backend.trap = egi_gpu_set_trap;
     g->backend.updates = egi_gpu_updates;
     g->backend.upload = egi_gpu_upload;
     g->backend.arrived = egi_gpu_arrived;

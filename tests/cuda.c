@@ -553,7 +553,19 @@ TEST(cuda_optimizers_of_many_variables) {
 TEST(cuda_nonfinite) {
     eg_tensor *x = eg_constant(EG_SHAPE(3), 1, 0, 2);
     eg_trap_nonfinite(true);
-    CHECK_ERROR(eg_log(x), EG_ERROR_NONFINITE, "eg_log: made 1 NaN or infinite");
+    CHECK_TRAPPED(eg_log(x), "eg_log: made 1 NaN or infinite");
+    // Nothing waits for it: the op that was first is named at the next read, after many others, once.
+    eg_tensor *y = eg_sqrt(eg_sub(x, 1)), *z = eg_exp(y);
+    CHECK(y && z && eg_error() == EG_OK);
+    for (int i = 0; i < 700; i++) { EG_SCOPE; eg_add(x, 1); }
+    CHECK_INT(eg_error(), EG_ERROR_NONFINITE);                // the texts are for so many
+    CHECK_CONTAINS(eg_error_message(), "eg_sqrt: made 1 NaN or infinite elements of [3] from finite inputs: float32 [3] (from eg_sub) (gpu:0 found it later)");
+    eg_error_clear();
+    CHECK_TENSOR(y, 0, 0, NAN, 1);
+    eg_layer *l = eg_layer_dense(1, .name = "large", .kernel_initializer = EG_INIT_CONSTANT, .kernel_initializer_value = 3e38);
+    eg_call(l, eg_ones(EG_FLOAT32, EG_SHAPE(1, 4)));
+    CHECK_ERROR(eg_item(eg_scalar(1)), EG_ERROR_NONFINITE, "in layer large");
+    eg_layer_release(l);
     eg_trap_nonfinite(false);
 }
 

@@ -731,21 +731,21 @@ static bool overflowing(eg_tensor *const *in, eg_tensor **out, eg_grad_context *
 TEST(nonfinite_trap_forward) {
     eg_tensor *x = eg_constant(EG_SHAPE(2), -1, 4), *nan = eg_constant(EG_SHAPE(2), (double)NAN, 1);
     CHECK(!eg_trap_nonfinite(true));
-    CHECK_ERROR(eg_log(x), EG_ERROR_NONFINITE, "eg_log: made 1 NaN or infinite elements of [2] from finite inputs: float32 [2] (from eg_constant)");
-    CHECK_ERROR(eg_div(x, 0), EG_ERROR_NONFINITE, "eg_div: made 2");
-    CHECK_ERROR(eg_div(x, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_NONFINITE, "(from eg_zeros)");
-    CHECK_ERROR(eg_matmul(eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30), eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30)), EG_ERROR_NONFINITE, "eg_matmul");
-    CHECK_ERROR(eg_exp(eg_scalar_of(EG_FLOAT64, 1e6)), EG_ERROR_NONFINITE, "float64");
-    CHECK_ERROR(eg_reduce_sum(eg_full(EG_FLOAT32, EG_SHAPE(2), 3e38)), EG_ERROR_NONFINITE, "eg_reduce_sum");
-    CHECK_ERROR(eg_log(eg_transpose(eg_reshape(x, EG_SHAPE(2, 1)))), EG_ERROR_NONFINITE, "eg_log");
+    CHECK_TRAPPED(eg_log(x), "eg_log: made 1 NaN or infinite elements of [2] from finite inputs: float32 [2] (from eg_constant)");
+    CHECK_TRAPPED(eg_div(x, 0), "eg_div: made 2");
+    CHECK_TRAPPED(eg_div(x, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), "(from eg_zeros)");
+    CHECK_TRAPPED(eg_matmul(eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30), eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30)), "eg_matmul");
+    CHECK_TRAPPED(eg_exp(eg_scalar_of(EG_FLOAT64, 1e6)), "float64");
+    CHECK_TRAPPED(eg_reduce_sum(eg_full(EG_FLOAT32, EG_SHAPE(2), 3e38)), "eg_reduce_sum");
+    CHECK_TRAPPED(eg_log(eg_transpose(eg_reshape(x, EG_SHAPE(2, 1)))), "eg_log");
     CHECK_TENSOR(eg_add(nan, 1), 0, (double)NAN, 2);         // it came in from outside
     CHECK_TENSOR(eg_sqrt(eg_square(x)), 0, 1, 4);
     CHECK_TENSOR(eg_div(x, eg_constant(EG_SHAPE(2), (double)INFINITY, 1)), 0, 0, 4);
     const eg_op_definition definition = {"overflowing", 1, 1, overflowing, NULL, NULL};
     int op = eg_op_register(&definition);
     eg_tensor *y = NULL;
-    CHECK_ERROR(eg_op_run(op, &x, 1, &y, 1), EG_ERROR_NONFINITE, "eg_overflowing: made 2");
-    CHECK(y == NULL);
+    CHECK_TRAPPED(eg_op_run(op, &x, 1, &y, 1), "eg_overflowing: made 2");
+    CHECK(y == NULL || test_traps_later);
     CHECK(eg_trap_nonfinite(false));
     CHECK_TENSOR(eg_log(x), 1e-6, (double)NAN, log(4));
 }
@@ -767,7 +767,8 @@ TEST(nonfinite_trap_backward) {
         eg_trap_nonfinite(true);
         eg_tensor *g = eg_tape_gradient(tape, y, v);
         eg_trap_nonfinite(false);
-        CHECK(g == NULL);
+        eg_synchronize();
+        CHECK(g == NULL || test_traps_later);
         CHECK_INT(eg_error(), EG_ERROR_NONFINITE);
         CHECK_CONTAINS(eg_error_message(), "from finite inputs");
         CHECK_CONTAINS(eg_error_message(), "eg_sqrt");

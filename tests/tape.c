@@ -1270,8 +1270,8 @@ TEST(the_trap_names_ops_of_ones_own) {
     if (op < 0) op = eg_op_register(&d);
     in[0] = eg_scalar(1); in[1] = eg_scalar(2);
     bool former = eg_trap_nonfinite(true);
-    CHECK_ERROR(eg_op_run(op, in, 1, &y, 1), EG_ERROR_NONFINITE, "eg_test_nan: made 1 NaN or infinite elements");
-    CHECK(y == NULL);
+    CHECK_TRAPPED(eg_op_run(op, in, 1, &y, 1), "eg_test_nan: made 1 NaN or infinite elements");
+    CHECK(y == NULL || test_traps_later);
     eg_trap_nonfinite(former);
 }
 
@@ -1283,9 +1283,9 @@ TEST(the_trap_covers_backward) {
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     y = eg_sqrt(x);
-    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_NONFINITE, "in the gradient of eg_sqrt");
+    CHECK_TRAPPED(eg_tape_gradient(tape, y, x), "in the gradient of eg_sqrt");
     y = eg_custom_gradient(same, infinite, NULL, &x, 1);
-    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_NONFINITE, "eg_custom_gradient: made 1");
+    CHECK_TRAPPED(eg_tape_gradient(tape, y, x), "eg_custom_gradient: made 1");
     eg_trap_nonfinite(former);
     CHECK_TENSOR(eg_tape_gradient(tape, y, x), 0, (double)INFINITY);
 }

@@ -106,6 +106,14 @@ static inline void test_register(test_case *t) { *test_last = t; test_last = &t-
         test_error(__FILE__, __LINE__, #expr, (int)(code), #code, part);                                              \
     } while (0)
 
+// An op that the NaN trap catches: a GPU goes on, and says so when it is waited for.
+#define CHECK_TRAPPED(expr, part)    CHECK_ERROR(((void)(expr), eg_synchronize()), EG_ERROR_NONFINITE, part)
+#ifdef TEST_CUDA
+enum { test_traps_later = 1 };
+#else
+enum { test_traps_later = 0 };
+#endif
+
 // ---- what the checks call -----------------------------------------------------------------------------------------
 
 // Counts a failed check; true while its details are still worth printing.
