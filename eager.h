@@ -1438,7 +1438,8 @@ typedef struct eg_fit_options {
     eg_tensor *validation_x, *validation_y;    // eg_fit_arrays: instead of a dataset
 } eg_fit_options;
 // Trains on a dataset of batches (x, y), or (x, y, sample weights), with as many x and y as the model has inputs and outputs (borrowed). Prints the progress through eg_set_printer's hook, or to
-// stdout. On an error NULL: the message names epoch and batch, and the model is as the last whole batch left it.
+// stdout. On an error NULL: the message names epoch and batch, and the weights are as the last whole batch left them (moving means
+// and variances may have seen the one that failed).
 EAGER_API const eg_history *eg_fit(eg_layer *model, eg_dataset *data, eg_fit_options options EGI_DEFAULT(eg_fit_options));
 // The same on arrays, whose rows are shuffled anew in every epoch.
 EAGER_API const eg_history *eg_fit_arrays(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_fit_options options EGI_DEFAULT(eg_fit_options));
@@ -13759,7 +13760,7 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     }
     return true;
 }
-static bool egi_step_gradients(egi_training *t, eg_layer *model, eg_tape *tape, eg_tensor *loss) {
+static bool egi_step_gradients(egi_training *t, eg_layer *model, eg_tape *tape, eg_tensor *loss, int *count) {
     int n = eg_layer_trainable_weights(model, NULL, 0);
     if (n < 1) return egi_fail(EG_ERROR_GRADIENT, "eg_fit: the model has no trainable weights");
     if (2 * (int64_t)n > t->list_capacity) {
@@ -13768,7 +13769,8 @@ static bool egi_step_gradients(egi_training *t, eg_layer *model, eg_tape *tape, 
         t->list = (eg_tensor **)list;
     }
     eg_layer_trainable_weights(model, t->list, n);
-    return eg_tape_gradients(tape, loss, t->list, n, t->list + n) && eg_apply_gradients(t->optimizer, t->list + n, t->list, n);
+    *count = n;
+    return eg_tape_gradients(tape, loss, t->list, n, t->list + n);
 }
 typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; } egi_step;
 static bool egi_dataset_batches(const eg_dataset *data);       // chapter 30
@@ -13849,9 +13851,11 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     }
     eg_tensor *loss = ok ? egi_step_loss(t, model, s, answers, given) : NULL, *y = c[s->inputs];
     double examples = y->rank ? (double)y->dims[0] : 1;
-    ok = loss && (!s->train || egi_step_gradients(t, model, tape, loss));
+    int weights = 0;
+    ok = loss && (!s->train || egi_step_gradients(t, model, tape, loss, &weights));
     eg_recording_pause();                                  // the new tape, too
-    ok = ok && egi_step_metrics(t, answers, examples);
+    ok = ok && egi_step_metrics(t, answers, examples);     // before the update, so that a metric that fails leaves the weights as they were
+    ok = ok && (!s->train || eg_apply_gradients(t->optimizer, t->list + weights, t->list, weights));
     if (ok) {
         s->loss = eg_item(loss);
         t->loss_sum += s->loss * examples;
@@ -14125,6 +14129,9 @@ static bool egi_fit_batches(egi_fit *f) {
     }
     return true;
 }
+static bool egi_fit_validates(const egi_fit *f, int64_t epoch) {
+    return f->o.validation && (f->o.validation_every <= 1 || (epoch + 1) % f->o.validation_every == 0);
+}
 static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
@@ -14139,7 +14146,7 @@ static bool egi_fit_validate(egi_fit *f) {
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
     eg_fit_state *s = &f->state;
-    int64_t every = f->o.validation_every > 0 ? f->o.validation_every : 1, before = s->batch;       // batches that a backup brought
+    int64_t before = s->batch;                             // batches that a backup brought
     f->bar.began = egi_now();
     f->bar.drawn = 0;
     if (s->epoch == f->first) f->began = f->bar.began;
@@ -14150,11 +14157,14 @@ static bool egi_fit_epoch(egi_fit *f) {
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
     egi_results_take(t, 0);
     t->values[2 * t->n + 2] = eg_optimizer_learning_rate(t->optimizer);
-    bool validate = f->o.validation && (s->epoch + 1) % every == 0;
+    bool validate = egi_fit_validates(f, s->epoch);
     if (validate && !egi_fit_validate(f)) return false;
     f->began += validate ? f->validating : 0;              // so that it does not count as time of steps
     eg_history *h = t->history;
-    for (int i = 0; i < h->columns; i++) if (!egi_history_put(h, i, t->values[egi_result_find(t, h->names[i])])) return false;
+    for (int i = 0; i < h->columns; i++) {
+        bool none = !validate && egi_is_validation(h->names[i]);           // the results still have those of the last validation
+        if (!egi_history_put(h, i, none ? (double)NAN : t->values[egi_result_find(t, h->names[i])])) return false;
+    }
     if (!egi_history_epoch(h)) return false;
     egi_fit_show_epoch(f, seconds, s->batch - before, validate);
     return EGI_TELL_FIT(f, epoch_end);
@@ -14283,7 +14293,11 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     int64_t done;
     if (!t) return (double)NAN;
     if (!data) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_evaluate: the dataset is NULL"); return (double)NAN; }
-    if (o.batch_size) { egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .batch_size is an option of eg_evaluate_arrays"); return (double)NAN; }
+    if (o.batch_size || o.output) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .%s is an option of %s", o.output ? "output" : "batch_size", o.output ? "eg_predict" : "eg_evaluate_arrays");
+        return (double)NAN;
+    }
+    if (o.steps < 0) { egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .steps is %lld; it cannot be negative", (long long)o.steps); return (double)NAN; }
     if (t->fitting) { egi_fail(EG_ERROR_STATE, "eg_evaluate: the model is being fitted, which sums in the same metrics; use .validation or eg_predict"); return (double)NAN; }
     s.hint = egi_batch_hint(data);
     egi_bar_open(&bar, o.quiet, o.progress);
@@ -14317,6 +14331,7 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
     int inputs = o.inputs ? o.inputs : 1;
     if (!model || !data) return egi_this.error == EG_OK ? (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_predict: the %s is NULL", model ? "dataset" : "model") : NULL;
     if (o.batch_size) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict_dataset: .batch_size is an option of eg_predict");
+    if (o.steps < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: .steps is %lld; it cannot be negative", (long long)o.steps);
     if (inputs < 1 || inputs > eg_dataset_components(data))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: a model of %d inputs, and elements of %d components", inputs, eg_dataset_components(data));
     if (o.output < 0 || o.output >= EGI_LAYER_OUT) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: there is no output %d", o.output);
@@ -14495,19 +14510,20 @@ static bool egi_grows(const char *name) {
     for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) if (strstr(name, scores[i])) return true;
     return false;
 }
-// The next epoch's monitored value, and whether it is the best so far; NaN where that epoch has none. After an epoch there is one to
-// look at, after the first one also those that a backup brought.
-static double egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
+// Looks at the next epoch's monitored value: whether it is the best so far, which NaN never is. False where that epoch has none, being
+// without validation. After an epoch there is one to look at, after the first one also those that a backup brought.
+static bool egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
     const char *name = egi_watch_name(w, s->history);
     bool grows = w->o.mode == EG_MAX || (w->o.mode == EG_AUTO && egi_grows(name));
     double value = eg_history_value(s->history, name, w->looked++);
+    bool there = value == value || !egi_is_validation(name) || egi_fit_validates((const egi_fit *)(const void *)s, s->history->first_epoch + w->looked - 1);
     *better = value == value && (!w->best_known || (grows ? value > w->best + w->o.min_delta : value < w->best - w->o.min_delta));
     if (*better) {
         w->best = value;
         w->best_known = true;
         w->best_epoch = s->history->first_epoch + w->looked;
     }
-    return value;
+    return there;
 }
 
 static bool egi_watch_snapshot(egi_watch *w, eg_layer *model) {
@@ -14537,15 +14553,15 @@ static bool egi_early_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better = false;
     while (w->looked < s->history->epochs) {
-        double value = egi_watch_look(w, s, &better);
-        if (value == value) w->waited = better ? 0 : w->waited + 1;
+        if (egi_watch_look(w, s, &better)) w->waited = better ? 0 : w->waited + 1;
     }
     if (better && w->o.restore_best && !egi_watch_snapshot(w, s->model)) return false;
     if (better || w->waited < (w->o.patience > 1 ? w->o.patience : 1)) return true;
     s->stop = true;
-    snprintf(w->said, sizeof w->said, "Stopped after epoch %lld: the best was %.6g, in epoch %lld%s", (long long)s->epoch + 1, w->best, (long long)w->best_epoch,
-             w->n ? ", whose weights are back" : "");
     s->reason = w->said;
+    if (!w->best_known) snprintf(w->said, sizeof w->said, "Stopped after epoch %lld: %.64s was never a number", (long long)s->epoch + 1, egi_watch_name(w, s->history));
+    else snprintf(w->said, sizeof w->said, "Stopped after epoch %lld: the best was %.6g, in epoch %lld%s", (long long)s->epoch + 1, w->best, (long long)w->best_epoch,
+             w->n ? ", whose weights are back" : "");
     return true;
 }
 static bool egi_early_end(eg_fit_state *s, void *user) {
@@ -14563,9 +14579,8 @@ EAGER_API eg_callback *(eg_callback_early_stopping)(eg_callback_options o) {
     return egi_watch_new("callback_early_stopping", NULL, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_PATIENCE | EGI_C_RESTORE, f);
 }
 
-// Whether the rate is to fall after this value.
-static bool egi_plateau_due(egi_watch *w, double value, bool better) {
-    if (value != value) return false;
+// Whether the rate is to fall after a value that was better, or not.
+static bool egi_plateau_due(egi_watch *w, bool better) {
     if (w->cooling > 0) { w->cooling--; w->waited = 0; }
     if (better) w->waited = 0;
     if (better || w->cooling > 0 || ++w->waited < w->o.patience) return false;
@@ -14577,8 +14592,7 @@ static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better, due = false;
     while (w->looked < s->history->epochs) {
-        double value = egi_watch_look(w, s, &better);
-        due = egi_plateau_due(w, value, better);
+        due = egi_watch_look(w, s, &better) && egi_plateau_due(w, better);
     }
     double rate = eg_optimizer_learning_rate(s->optimizer), lower = fmax(rate * w->o.factor, w->o.min_learning_rate);
     return !due || rate <= w->o.min_learning_rate || eg_optimizer_set_learning_rate(s->optimizer, lower);
@@ -14723,8 +14737,9 @@ static bool egi_backup_unpack(const egi_watch *w, egi_training *t) {
         for (; next < losses->count && (double)next < end && ok; next++) ok = egi_history_batch(h, losses->values[next]);
         for (int i = 0; i < h->columns && ok; i++) {
             const egi_numbers *column = &w->lists[EGI_BACKUP_COLUMNS + egi_history_column(h, h->names[i])];
-            t->values[egi_result_find(t, h->names[i])] = e < column->count ? column->values[e] : (double)NAN;
-            ok = egi_history_put(h, i, t->values[egi_result_find(t, h->names[i])]);
+            double value = e < column->count ? column->values[e] : (double)NAN;
+            if (value == value || !egi_is_validation(h->names[i])) t->values[egi_result_find(t, h->names[i])] = value;
+            ok = egi_history_put(h, i, value);
         }
         ok = ok && egi_history_epoch(h);
     }

@@ -347,6 +347,11 @@ TEST(steps_and_datasets_without_end) {
     h = eg_fit(model, four, .epochs = 4, .initial_epoch = 2, .validation = four, .validation_every = 2, .quiet = true);
     CHECK_INT(eg_history_epochs(h), 2);
     CHECK(isnan(eg_history_value(h, "val_loss", 0)) && !isnan(eg_history_value(h, "val_loss", 1)));
+    h = eg_fit(model, four, .epochs = 5, .validation = four, .validation_every = 2, .quiet = true);
+    for (int epoch = 0; epoch < 5; epoch++) CHECK_INT(isnan(eg_history_value(h, "val_loss", epoch)), epoch % 2 == 0);
+    CHECK_NEAR(eg_model_result(model, "val_loss"), eg_history_value(h, "val_loss", 3), 0);     // of the last validation
+    h = eg_fit(model, four, .epochs = 8, .validation = four, .validation_every = 3, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.min_delta = 9)));
+    CHECK_INT(eg_history_epochs(h), 6);                      // epochs without a validation do not count
     eg_dataset *empty = eg_dataset_take(eg_dataset_retain(four), 0);
     CHECK_ERROR(eg_fit(model, empty, .quiet = true), EG_ERROR_ARGUMENT, "no elements");
     CHECK_ERROR(eg_evaluate(model, empty, .quiet = true), EG_ERROR_ARGUMENT, "no elements");
@@ -414,6 +419,9 @@ TEST(what_cannot_be) {
     CHECK_ERROR(eg_predict(NULL, x), EG_ERROR_NULL, "model");
     CHECK_ERROR(eg_predict(model, NULL), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_evaluate(model, data, .batch_size = 3), EG_ERROR_ARGUMENT, "eg_evaluate_arrays");
+    CHECK_ERROR(eg_evaluate(model, data, .output = 1), EG_ERROR_ARGUMENT, ".output is an option of eg_predict");
+    CHECK_ERROR(eg_evaluate(model, data, .steps = -1), EG_ERROR_ARGUMENT, "eg_evaluate: .steps is -1");
+    CHECK_ERROR(eg_predict(model, x, .steps = -1), EG_ERROR_ARGUMENT, "eg_predict: .steps is -1");
     eg_layer_set_trainable(model, false);
     CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_GRADIENT, "no trainable weights");
     eg_dataset_release(data);
@@ -575,6 +583,48 @@ TEST(early_stopping) {
     CHECK_ERROR(eg_callback_plateau(.factor = 2), EG_ERROR_ARGUMENT, ".factor is 2; it must be between 0 and 1");
     CHECK_ERROR(eg_callback_plateau(.min_learning_rate = -1), EG_ERROR_ARGUMENT, ".min_learning_rate is -1");
     CHECK_ERROR(eg_callback_early_stopping(.patience = -3), EG_ERROR_ARGUMENT, "eg_callback_early_stopping: .patience is -3; it cannot be negative (at training.c:");
+    eg_layer_release(model);
+}
+
+// What is no number is no better, so patience ends; nothing is the best then.
+static int finite_batches;
+static eg_tensor *breaking_loss(eg_tensor *y, eg_tensor *p) {
+    eg_tensor *loss = eg_sparse_categorical_crossentropy(y, p);
+    return --finite_batches >= 0 ? loss : eg_mul(loss, (double)NAN);
+}
+static bool hear_reason(eg_fit_state *s, void *user) {
+    snprintf((char *)user, 128, "%s", s->reason ? s->reason : "");
+    return true;
+}
+TEST(patience_ends_without_numbers) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = small_model();
+    CHECK(eg_compile(model, eg_sgd(), breaking_loss));
+    for (finite_batches = 8; finite_batches >= 0; finite_batches = finite_batches == 8 ? 0 : -1) {      // two epochs, or none
+        int good = finite_batches / 4;
+        char said[128] = "";
+        eg_callback *hears = eg_callback_new((eg_callback_functions){.fit_end = hear_reason, .user = said});
+        const eg_history *h = eg_fit_arrays(model, x, y, .batch_size = 16, .epochs = 9, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.patience = 2), hears));
+        CHECK_INT(eg_history_epochs(h), good + 2);
+        CHECK_CONTAINS(said, good ? "Stopped after epoch 4: the best was" : "Stopped after epoch 2: loss was never a number");
+        if (good) finite_batches = 8;
+    }
+    finite_batches = 0;
+    CHECK(eg_fit_arrays(model, x, y, .batch_size = 16, .epochs = 4, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_plateau(.patience = 2))) != NULL);
+    CHECK_NEAR(eg_optimizer_learning_rate(eg_model_optimizer(model)), 1e-4, 1e-12);
+    eg_layer_release(model);
+}
+
+// A metric that fails does so before the update.
+TEST(a_metric_that_fails_moves_no_weight) {
+    eg_tensor *x = points(), *y = classes(x), *w[4], *before[4];
+    eg_layer *model = small_model();
+    CHECK(eg_compile(model, eg_sgd(), eg_sparse_categorical_crossentropy, eg_metric_mean_iou(.classes = 1)));
+    CHECK_INT(eg_layer_weights(model, w, 4), 4);
+    for (int i = 0; i < 4; i++) before[i] = eg_read(w[i]);
+    CHECK(isnan(eg_train_on_batch(model, x, y)));
+    eg_error_clear();
+    for (int i = 0; i < 4; i++) CHECK_SAME(w[i], before[i], 0);
     eg_layer_release(model);
 }
 
