@@ -597,7 +597,9 @@ TEST(a_large_file_needs_constant_memory) {
     double want = (double)rows * (rows - 1) / 2 + rows * .125;
     for (int i = 0; i < rows; i++) want += i % 7;
     CHECK_NEAR(sum, want, 1e-9);
+#ifndef EAGER_DEBUG                                      // which keeps the handles of the dead for a while, 4096 a thread
     CHECK(eg_memory().live_bytes < early + (1 << 19));
+#endif
     eg_iterator_release(it);
     eg_dataset_release(d);
 }
