@@ -9997,17 +9997,22 @@ static EGI_THREAD int64_t egi_arrived;                              // counts va
 
 // JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
 typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
+// A value is two numbers beside the text: where it stands in it, and which node comes behind it and all in it. A header of 100 MB is
+// often thousands of short numbers; the first byte says its kind, and the rest is read again when it is asked for.
+typedef struct egi_json_place { uint32_t offset, next; } egi_json_place;
 typedef struct egi_json_node {
     egi_json_kind kind;
     bool whole;                    // a number without fraction and exponent that fits an int64: integer is exact
-    int64_t count, next;           // members; the node after this one and all in it
-    int64_t offset, integer;       // where it stands in the text; of a bool 0 or 1
+    int64_t integer;               // of a bool 0 or 1
     double number;
     const char *string;            // decoded, '\0' behind it
 } egi_json_node;
-typedef struct egi_json { char *text; egi_json_node *nodes; int64_t count, capacity; const char *function, *path; int64_t base; } egi_json;
+typedef struct egi_json { char *text; egi_json_place *nodes; int64_t count, capacity; const char *function, *path; int64_t base; } egi_json;
 // Reads text (n bytes that stand at offset base of the file path; path may be NULL). An error names the place.
 EGI_LATER bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n);
+EGI_LATER egi_json_node egi_json_at(const egi_json *j, int64_t node);
+EGI_LATER int64_t egi_json_count(const egi_json *j, int64_t node);                        // of members: node + 1 is the first, nodes[it].next the second (of
+                                                                                          // objects name, value, name: nodes[name + 1].next)
 EGI_LATER int64_t egi_json_member(const egi_json *j, int64_t object, const char *name);   // the value's node; -1 where there is none
 EGI_LATER const char *egi_json_string(const egi_json *j, int64_t node);                   // NULL of anything else
 EGI_LATER void egi_json_free(egi_json *j);
@@ -12419,12 +12424,13 @@ static bool egi_read_fail(const egi_json *j, int64_t node, const char *what) {
     return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: byte %lld: %s", (long long)j->nodes[node].offset, what);
 }
 static bool egi_read_list(const egi_json *j, int64_t node, int64_t *list, int most, int *count) {
-    const egi_json_node *n = &j->nodes[node];
-    if (n->kind != EGI_JSON_ARRAY || n->count > most) return egi_read_fail(j, node, "a list of whole numbers is expected, and not so long");
-    *count = (int)n->count;
+    int64_t n = egi_json_count(j, node);
+    if (egi_json_at(j, node).kind != EGI_JSON_ARRAY || n > most) return egi_read_fail(j, node, "a list of whole numbers is expected, and not so long");
+    *count = (int)n;
     for (int i = 0; i < *count; i++) {
-        if (!j->nodes[node + 1 + i].whole) return egi_read_fail(j, node + 1 + i, "a whole number is expected");
-        list[i] = j->nodes[node + 1 + i].integer;
+        egi_json_node number = egi_json_at(j, node + 1 + i);
+        if (!number.whole) return egi_read_fail(j, node + 1 + i, "a whole number is expected");
+        list[i] = number.integer;
     }
     return true;
 }
@@ -12441,18 +12447,18 @@ static const char *egi_float_name(int i) { return eg_dtype_name((eg_dtype)i); }
 static const char *egi_padding_name(int i) { return egi_paddings[i]; }
 static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c, int field) {
     char *p = (char *)c + egi_layer_fields[field].offset;
-    const egi_json_node *n = &j->nodes[node];
+    egi_json_node n = egi_json_at(j, node);
     int count, word = 0;
     switch (egi_layer_fields[field].kind) {
     case EGI_FIELD_INT:
-        if (!n->whole || n->integer < -1000 || n->integer > 1000) return egi_read_fail(j, node, "a small whole number is expected");
-        *(int *)(void *)p = n->integer ? (int)n->integer : EG_ZERO;
+        if (!n.whole || n.integer < -1000 || n.integer > 1000) return egi_read_fail(j, node, "a small whole number is expected");
+        *(int *)(void *)p = n.integer ? (int)n.integer : EG_ZERO;
         return true;
-    case EGI_FIELD_INT64: *(int64_t *)(void *)p = n->integer; return n->whole || egi_read_fail(j, node, "a whole number is expected");
+    case EGI_FIELD_INT64: *(int64_t *)(void *)p = n.integer; return n.whole || egi_read_fail(j, node, "a whole number is expected");
     case EGI_FIELD_NUMBER:
-        *(double *)(void *)p = n->number != 0 ? n->number : EG_ZERO;
-        return n->kind == EGI_JSON_NUMBER || egi_read_fail(j, node, "a number is expected");
-    case EGI_FIELD_BOOL: *(bool *)(void *)p = n->integer != 0; return n->kind == EGI_JSON_BOOL || egi_read_fail(j, node, "true or false is expected");
+        *(double *)(void *)p = n.number != 0 ? n.number : EG_ZERO;
+        return n.kind == EGI_JSON_NUMBER || egi_read_fail(j, node, "a number is expected");
+    case EGI_FIELD_BOOL: *(bool *)(void *)p = n.integer != 0; return n.kind == EGI_JSON_BOOL || egi_read_fail(j, node, "true or false is expected");
     case EGI_FIELD_PAIR: return egi_read_list(j, node, (int64_t *)(void *)p, 2, &count);
     case EGI_FIELD_SHAPE: { eg_shape *s = (eg_shape *)(void *)p; return egi_read_list(j, node, s->dims, EG_MAX_RANK, &s->rank); }
     case EGI_FIELD_PADS: { eg_pads *s = (eg_pads *)(void *)p; return egi_read_list(j, node, s->pads, 2 * EG_MAX_RANK, &s->count); }
@@ -12508,9 +12514,9 @@ static bool egi_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
     int64_t inputs = egi_json_member(j, node, "inputs");
     int count = 0;
     if (inputs < 0) return true;
-    if (j->nodes[inputs].kind != EGI_JSON_ARRAY || j->nodes[inputs].count < 1 || j->nodes[inputs].count > EGI_LAYER_KEPT)
-        return egi_read_fail(j, inputs, "a list of shapes is expected");
-    for (int64_t at = inputs + 1; count < (int)j->nodes[inputs].count; at = j->nodes[at].next, count++) {
+    int64_t n = egi_json_count(j, inputs);
+    if (egi_json_at(j, inputs).kind != EGI_JSON_ARRAY || n < 1 || n > EGI_LAYER_KEPT) return egi_read_fail(j, inputs, "a list of shapes is expected");
+    for (int64_t at = inputs + 1; count < (int)n; at = j->nodes[at].next, count++) {
         memset(&shapes[count], 0, sizeof shapes[count]);
         if (!egi_read_list(j, at, shapes[count].dims, EG_MAX_RANK, &shapes[count].rank)) return false;
         for (int k = 0; k < shapes[count].rank; k++)
@@ -12521,18 +12527,17 @@ static bool egi_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
 // Makes the layer of an object, or readies `known`, which a maker made. Members come in any order.
 static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known) {
     egi_layer_config c;
-    const egi_json_node *n = &j->nodes[node];
     memset(&c, 0, sizeof c);
-    if (n->kind != EGI_JSON_OBJECT) { egi_read_fail(j, node, "a layer, in braces, is expected"); return NULL; }
+    if (egi_json_at(j, node).kind != EGI_JSON_OBJECT) { egi_read_fail(j, node, "a layer, in braces, is expected"); return NULL; }
     const char *class_name = egi_json_string(j, egi_json_member(j, node, "class")), *name = egi_json_string(j, egi_json_member(j, node, "name"));
     const char *kind = egi_json_string(j, egi_json_member(j, node, "kind"));
     if (!class_name || !name || !*name || strchr(name, '/')) { egi_read_fail(j, node, "a layer needs its \"class\" and its \"name\""); return NULL; }
-    for (int64_t i = 0, at = node + 1; i < n->count; i++, at = j->nodes[at + 1].next) {
+    for (int64_t at = node + 1; at < j->nodes[node].next; at = j->nodes[at + 1].next) {
         static const char *const others[] = { "class", "name", "kind", "part", "inputs", "layers" };
         bool other = false;
         int f = 0;
-        for (int k = 0; k < 6; k++) other = other || strcmp(j->nodes[at].string, others[k]) == 0;
-        while (!other && f < EGI_LAYER_FIELD_COUNT && strcmp(j->nodes[at].string, egi_layer_fields[f].name) != 0) f++;
+        for (int k = 0; k < 6; k++) other = other || strcmp(egi_json_string(j, at), others[k]) == 0;
+        while (!other && f < EGI_LAYER_FIELD_COUNT && strcmp(egi_json_string(j, at), egi_layer_fields[f].name) != 0) f++;
         if (f == EGI_LAYER_FIELD_COUNT) { egi_read_fail(j, at, "no layer has such an option"); return NULL; }
         if (!other && !egi_read_field(j, at + 1, &c, f)) return NULL;
     }
@@ -12546,10 +12551,10 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
     }
     ok = ok && eg_layer_set_name(l, name);
     int64_t layers = ok ? egi_json_member(j, node, "layers") : -1;
-    if (layers >= 0 && j->nodes[layers].kind != EGI_JSON_ARRAY) ok = egi_read_fail(j, layers, "a list of layers is expected");
+    if (layers >= 0 && egi_json_at(j, layers).kind != EGI_JSON_ARRAY) ok = egi_read_fail(j, layers, "a list of layers is expected");
     bool container = ok && (l->type->flags & EGI_CONTAINER);
     if (ok && !container) ok = egi_read_inputs(j, node, l);            // its parts are there when its weights are
-    for (int64_t i = 0, at = layers + 1; ok && layers >= 0 && i < j->nodes[layers].count; i++, at = j->nodes[at].next) {
+    for (int64_t at = layers + 1; ok && layers >= 0 && at < j->nodes[layers].next; at = j->nodes[at].next) {
         const char *part = egi_json_string(j, egi_json_member(j, at, "part")), *same = egi_json_string(j, egi_json_member(j, at, "same"));
         if (!part) { ok = egi_read_fail(j, at, "a layer in a layer needs its \"part\""); break; }
         eg_layer *there = egi_layer_at(l, part), *child;
@@ -17550,7 +17555,7 @@ static char *egi_utf8_put(char *to, unsigned c) {
     return to;
 }
 // Decoded where it stands: it gets no longer.
-static bool egi_json_quoted(egi_json_reader *r, const char **string) {
+static bool egi_json_quoted(egi_json_reader *r) {
     char *start = r->at, *to = r->at + 1, *p = r->at + 1;
     for (;; p++) {
         if (p >= r->end) return egi_json_fault(r, start, "broken JSON: a string does not end");
@@ -17574,52 +17579,51 @@ static bool egi_json_quoted(egi_json_reader *r, const char **string) {
     }
     *to = 0;
     r->at = p + 1;
-    *string = start + 1;
     return true;
 }
-static bool egi_json_number(egi_json_reader *r, egi_json_node *node) {
+// The number that begins at text, which a number has been found to be.
+static void egi_json_decode(const char *text, egi_json_node *node) {
+    const char *end = text + strspn(text, "+-0123456789.eE");
+    egi_parse_number(text, end - text, &node->number);
+    bool minus = *text == '-';
+    node->whole = true;
+    for (const char *d = text + minus; node->whole && d < end; d++)
+        node->whole = *d >= '0' && *d <= '9' && !__builtin_mul_overflow(node->integer, (int64_t)10, &node->integer) &&
+                      !__builtin_add_overflow(node->integer, (int64_t)(minus ? '0' - *d : *d - '0'), &node->integer);
+}
+static bool egi_json_number(egi_json_reader *r) {
     char *p = r->at, *digits;
-    bool whole = true;
+    double number;
     if (*p == '-') p++;
     for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
     if (p == digits || (*digits == '0' && p - digits > 1)) return egi_json_fault(r, r->at, "broken JSON: no value stands here");
     if (p < r->end && *p == '.') {
-        whole = false;
         for (digits = ++p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
         if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without digits behind its point");
     }
     if (p < r->end && (*p == 'e' || *p == 'E')) {
-        whole = false;
         if (++p < r->end && (*p == '+' || *p == '-')) p++;
         for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
         if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without an exponent");
     }
-    if (!egi_parse_number(r->at, p - r->at, &node->number)) return egi_json_fault(r, r->at, "a number of too many digits");
-    for (char *d = r->at + (*r->at == '-'); whole && d < p; d++)
-        whole = !__builtin_mul_overflow(node->integer, (int64_t)10, &node->integer) &&
-                !__builtin_add_overflow(node->integer, (int64_t)(*r->at == '-' ? '0' - *d : *d - '0'), &node->integer);
-    node->whole = whole;
-    node->kind = EGI_JSON_NUMBER;
+    if (!egi_parse_number(r->at, p - r->at, &number)) return egi_json_fault(r, r->at, "a number of too many digits");
     r->at = p;
     return true;
 }
-static int egi_compare_names(const void *a, const void *b) {
-    const char *x = (*(const egi_json_node *const *)a)->string, *y = (*(const egi_json_node *const *)b)->string;
-    return strcmp(x, y);
-}
+static int egi_compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
     const egi_json *j = r->j;
-    int64_t n = j->nodes[object].count, at = object + 1, i = 0;
+    int64_t n = egi_json_count(j, object), at = object + 1, i = 0;
     if (n < 2) return true;
-    const egi_json_node **list = (const egi_json_node **)egi_alloc((size_t)n * sizeof *list);
+    const char **list = (const char **)egi_alloc((size_t)n * sizeof *list);
     if (!list) return egi_no_memory(j->function, n * (int64_t)sizeof *list);
-    for (; i < n; at = j->nodes[at + 1].next) list[i++] = &j->nodes[at];
-    qsort(list, (size_t)n, sizeof *list, egi_compare_names);
-    for (i = 1; i < n && strcmp(list[i - 1]->string, list[i]->string) != 0; i++) {}
+    for (; i < n; at = j->nodes[at + 1].next) list[i++] = egi_json_string(j, at);
+    qsort((void *)list, (size_t)n, sizeof *list, egi_compare_names);
+    for (i = 1; i < n && strcmp(list[i - 1], list[i]) != 0; i++) {}
     bool ok = i == n;
     if (!ok) {
-        int64_t second = list[i]->offset > list[i - 1]->offset ? list[i]->offset : list[i - 1]->offset;
-        egi_file_fail(j->function, j->path, j->base + second, "the name '%.200s' stands there twice", list[i]->string);
+        const char *second = list[i] > list[i - 1] ? list[i] : list[i - 1];
+        egi_file_fail(j->function, j->path, j->base + (second - 1 - j->text), "the name '%.200s' stands there twice", second);
     }
     egi_free(list);
     return ok;
@@ -17628,10 +17632,9 @@ static bool egi_json_value(egi_json_reader *r);
 static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
     egi_json *j = r->j;
     if (++r->depth > EGI_JSON_DEPTH) return egi_json_fault(r, r->at, "JSON nested too deeply");
-    j->nodes[node].kind = close == '}' ? EGI_JSON_OBJECT : EGI_JSON_ARRAY;
     for (r->at++;; r->at++) {
         egi_json_blank(r);
-        if (r->at < r->end && *r->at == close && j->nodes[node].count == 0) break;
+        if (r->at < r->end && *r->at == close && j->count == node + 1) break;
         if (close == '}') {
             if (r->at >= r->end || *r->at != '"') return egi_json_fault(r, r->at, "broken JSON: a name in quotes is missing");
             if (!egi_json_value(r)) return false;
@@ -17640,77 +17643,105 @@ static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
             r->at++;
         }
         if (!egi_json_value(r)) return false;
-        j->nodes[node].count++;
         egi_json_blank(r);
         if (r->at < r->end && *r->at == close) break;
         if (r->at >= r->end || *r->at != ',') return egi_json_fault(r, r->at, close == '}' ? "broken JSON: a ',' or '}' is missing" : "broken JSON: a ',' or ']' is missing");
     }
     r->at++;
     r->depth--;
+    j->nodes[node].next = (uint32_t)j->count;
     return close == ']' || egi_json_names_differ(r, node);
 }
 static bool egi_json_value(egi_json_reader *r) {
     egi_json *j = r->j;
-    void *nodes = j->nodes;
-    static const struct { const char *word; egi_json_kind kind; int64_t value; } words[] = {
-        { "null", EGI_JSON_NULL, 0 }, { "false", EGI_JSON_BOOL, 0 }, { "true", EGI_JSON_BOOL, 1 }
-    };
+    static const char *const words[] = { "null", "false", "true" };
     egi_json_blank(r);
     if (r->at >= r->end) return egi_json_fault(r, r->at, "broken JSON: it ends too early");
-    int64_t at = j->count;
-    if (!egi_grow(&nodes, &j->capacity, at + 1, sizeof *j->nodes)) return egi_no_memory(j->function, (at + 1) * (int64_t)sizeof *j->nodes);
-    j->nodes = (egi_json_node *)nodes;
-    j->count++;
-    memset(&j->nodes[at], 0, sizeof *j->nodes);
-    j->nodes[at].offset = r->at - r->start;
-    bool ok = true, word = false;
-    for (int i = 0; i < 3 && !word; i++) {
-        size_t n = strlen(words[i].word);
-        word = (size_t)(r->end - r->at) >= n && !memcmp(r->at, words[i].word, n);
-        if (!word) continue;
-        j->nodes[at].kind = words[i].kind;
-        j->nodes[at].integer = words[i].value;
+    int64_t at = j->count++;                                  // there is room: see egi_json_take
+    j->nodes[at].offset = (uint32_t)(r->at - r->start);
+    j->nodes[at].next = (uint32_t)j->count;
+    for (int i = 0; i < 3; i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(r->end - r->at) < n || memcmp(r->at, words[i], n) != 0) continue;
         r->at += n;
+        return true;
     }
-    if (word) {}
-    else if (*r->at == '{') ok = egi_json_container(r, at, '}');
-    else if (*r->at == '[') ok = egi_json_container(r, at, ']');
-    else if (*r->at != '"') ok = egi_json_number(r, &j->nodes[at]);
-    else {
-        j->nodes[at].kind = EGI_JSON_STRING;
-        ok = egi_json_quoted(r, &j->nodes[at].string);
-    }
-    j->nodes[at].next = j->count;
-    return ok;
+    if (*r->at == '{') return egi_json_container(r, at, '}');
+    if (*r->at == '[') return egi_json_container(r, at, ']');
+    return *r->at == '"' ? egi_json_quoted(r) : egi_json_number(r);
 }
-static bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n) {
+// In front of each value but the first stands one of these, outside strings.
+static int64_t egi_json_most(const char *text, int64_t n) {
+    int64_t most = 1;
+    bool quoted = false;
+    for (int64_t i = 0; i < n; i++) {
+        if (text[i] == '"') quoted = !quoted;
+        else if (quoted) i += text[i] == '\\';
+        else most += text[i] == ',' || text[i] == ':' || text[i] == '[' || text[i] == '{';
+    }
+    return most;
+}
+// Takes over the text, which egi_json_free frees and a '\0' ends.
+static bool egi_json_take(egi_json *j, const char *function, const char *path, int64_t base, char *text, int64_t n) {
     egi_json_reader r;
     memset(j, 0, sizeof *j);
     j->function = function;
     j->path = path;
     j->base = base;
-    if (!(j->text = (char *)egi_alloc((size_t)n + 1))) return egi_no_memory(function, n + 1);
-    if (n) memcpy(j->text, text, (size_t)n);
-    j->text[n] = 0;
+    j->text = text;
     r.j = j;
     r.at = r.start = j->text;
     r.end = r.at + n;
     r.depth = 0;
     int64_t fault = egi_utf8_fault(text, n);
-    bool ok = fault == n ? egi_json_value(&r) : egi_json_fault(&r, r.start + fault, "bytes that are not UTF-8");
+    bool ok = fault == n || egi_json_fault(&r, r.start + fault, "bytes that are not UTF-8");
+    if (ok && n > (int64_t)(UINT32_MAX / 2)) ok = egi_json_fault(&r, r.start, "JSON of more than 2 GB");
+    j->capacity = ok ? egi_json_most(text, n) : 0;
+    if (ok && !(j->nodes = (egi_json_place *)egi_alloc((size_t)j->capacity * sizeof *j->nodes))) ok = egi_no_memory(function, j->capacity * (int64_t)sizeof *j->nodes);
+    ok = ok && egi_json_value(&r);
     egi_json_blank(&r);
     if (ok && r.at < r.end) ok = egi_json_fault(&r, r.at, "broken JSON: more stands behind its end");
     if (!ok) egi_json_free(j);
     return ok;
 }
+static bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n) {
+    char *copy = (char *)egi_alloc((size_t)n + 1);
+    if (!copy) return egi_no_memory(function, n + 1);
+    if (n) memcpy(copy, text, (size_t)n);
+    copy[n] = 0;
+    return egi_json_take(j, function, path, base, copy, n);
+}
+static egi_json_node egi_json_at(const egi_json *j, int64_t node) {
+    const char *text = j->text + j->nodes[node].offset;
+    egi_json_node value;
+    memset(&value, 0, sizeof value);
+    switch (*text) {
+        case '{': value.kind = EGI_JSON_OBJECT; break;
+        case '[': value.kind = EGI_JSON_ARRAY; break;
+        case '"': value.kind = EGI_JSON_STRING; value.string = text + 1; break;
+        case 'n': value.kind = EGI_JSON_NULL; break;
+        case 't': case 'f': value.kind = EGI_JSON_BOOL; value.integer = *text == 't'; break;
+        default: value.kind = EGI_JSON_NUMBER; egi_json_decode(text, &value);
+    }
+    return value;
+}
+static int64_t egi_json_count(const egi_json *j, int64_t node) {
+    char kind = j->text[j->nodes[node].offset];
+    int64_t count = 0;
+    if (kind != '{' && kind != '[') return 0;
+    for (int64_t at = node + 1; at < j->nodes[node].next; at = j->nodes[at + (kind == '{')].next) count++;
+    return count;
+}
 static int64_t egi_json_member(const egi_json *j, int64_t object, const char *name) {
-    if (object < 0 || j->nodes[object].kind != EGI_JSON_OBJECT) return -1;
-    int64_t at = object + 1;
-    for (int64_t i = 0; i < j->nodes[object].count; i++, at = j->nodes[at + 1].next)
-        if (!strcmp(j->nodes[at].string, name)) return at + 1;
+    if (object < 0 || j->text[j->nodes[object].offset] != '{') return -1;
+    for (int64_t at = object + 1; at < j->nodes[object].next; at = j->nodes[at + 1].next)
+        if (!strcmp(egi_json_string(j, at), name)) return at + 1;
     return -1;
 }
-static const char *egi_json_string(const egi_json *j, int64_t node) { return node >= 0 ? j->nodes[node].string : NULL; }
+static const char *egi_json_string(const egi_json *j, int64_t node) {
+    const char *text = node >= 0 ? j->text + j->nodes[node].offset : "";
+    return *text == '"' ? text + 1 : NULL;
+}
 static void egi_json_free(egi_json *j) {
     egi_free(j->text);
     egi_free(j->nodes);
@@ -18313,11 +18344,10 @@ static void egi_notes_json(egi_text *t, const eg_archive *a) {
     if (a->n_notes) egi_text_add(t, "}", 1);
 }
 static bool egi_notes_read(const char *function, eg_archive *a, const egi_json *j, int64_t object) {
-    int64_t at = object + 1;
-    for (int64_t i = 0; i < j->nodes[object].count; i++, at = j->nodes[at + 1].next) {
-        const char *value = egi_json_string(j, at + 1);
-        if (!value) return egi_file_fail(function, j->path, j->base + j->nodes[at + 1].offset, "metadata '%.100s' is no text", j->nodes[at].string);
-        if (!eg_archive_set_text(a, j->nodes[at].string, value)) return false;
+    for (int64_t at = object + 1; at < j->nodes[object].next; at = j->nodes[at + 1].next) {
+        const char *key = egi_json_string(j, at), *value = egi_json_string(j, at + 1);
+        if (!value) return egi_file_fail(function, j->path, j->base + j->nodes[at + 1].offset, "metadata '%.100s' is no text", key);
+        if (!eg_archive_set_text(a, key, value)) return false;
     }
     return true;
 }
@@ -18588,7 +18618,7 @@ static bool egi_npz_take(egi_zip *z, eg_archive *a, const egi_member *m, eg_tens
     egi_json j;
     const char *text = (const char *)eg_data(x);
     if (!text || !egi_json_read(&j, "load_npz", z->source->path, -1, text, x->size)) return false;
-    bool ok = j.nodes[0].kind == EGI_JSON_OBJECT ? egi_notes_read("load_npz", a, &j, 0) : egi_file_fail("load_npz", z->source->path, m->local, "__metadata__ is no JSON object");
+    bool ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_notes_read("load_npz", a, &j, 0) : egi_file_fail("load_npz", z->source->path, m->local, "__metadata__ is no JSON object");
     egi_json_free(&j);
     return ok;
 }
@@ -18856,7 +18886,7 @@ static bool egi_safe_fail(const egi_json *j, int64_t node, const char *name, con
 static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
     int64_t dtype = egi_json_member(j, node, "dtype"), shape = egi_json_member(j, node, "shape"), offsets = egi_json_member(j, node, "data_offsets"), bytes;
     char what[160];
-    if (j->nodes[node].kind != EGI_JSON_OBJECT) return egi_safe_fail(j, node, t->name, "its entry is no object");
+    if (egi_json_at(j, node).kind != EGI_JSON_OBJECT) return egi_safe_fail(j, node, t->name, "its entry is no object");
     if (dtype < 0 || shape < 0 || offsets < 0) return egi_safe_fail(j, node, t->name, dtype < 0 ? "without a dtype" : shape < 0 ? "without a shape" : "without data_offsets");
     const char *code = egi_json_string(j, dtype);
     for (t->stored = 0; code && t->stored < EGI_STORED; t->stored++) if (!strcmp(egi_stored[t->stored].safetensors, code)) break;
@@ -18864,19 +18894,24 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
         snprintf(what, sizeof what, "dtype '%.20s' is none that can be read (%s, bfloat16)", code ? code : "?", EGI_READABLE);
         return egi_safe_fail(j, dtype, t->name, what);
     }
-    if (j->nodes[shape].kind != EGI_JSON_ARRAY) return egi_safe_fail(j, shape, t->name, "its shape is no list");
-    if (j->nodes[shape].count > EG_MAX_RANK) return egi_safe_fail(j, shape, t->name, "more than 8 dimensions (EG_MAX_RANK)");
-    t->shape.rank = (int)j->nodes[shape].count;
+    int64_t rank = egi_json_count(j, shape);
+    if (egi_json_at(j, shape).kind != EGI_JSON_ARRAY) return egi_safe_fail(j, shape, t->name, "its shape is no list");
+    if (rank > EG_MAX_RANK) return egi_safe_fail(j, shape, t->name, "more than 8 dimensions (EG_MAX_RANK)");
+    t->shape.rank = (int)rank;
     for (int i = 0; i < t->shape.rank; i++) {
-        const egi_json_node *d = &j->nodes[shape + 1 + i];
-        if (d->kind != EGI_JSON_NUMBER || !d->whole || d->integer < 0) return egi_safe_fail(j, shape, t->name, "a dimension is no size");
-        t->shape.dims[i] = d->integer;
+        egi_json_node d = egi_json_at(j, shape + 1 + i);
+        if (!d.whole || d.integer < 0) return egi_safe_fail(j, shape, t->name, "a dimension is no size");
+        t->shape.dims[i] = d.integer;
     }
-    const egi_json_node *place = &j->nodes[offsets];
-    if (place->kind != EGI_JSON_ARRAY || place->count != 2 || !place[1].whole || place[1].kind != EGI_JSON_NUMBER || !place[2].whole || place[2].kind != EGI_JSON_NUMBER)
-        return egi_safe_fail(j, offsets, t->name, "data_offsets are not two whole numbers");
-    t->begin = place[1].integer;
-    t->end = place[2].integer;
+    bool two = egi_json_at(j, offsets).kind == EGI_JSON_ARRAY && egi_json_count(j, offsets) == 2;
+    egi_json_node place[2];
+    for (int i = 0; i < 2 && two; i++) {
+        place[i] = egi_json_at(j, offsets + 1 + i);
+        two = place[i].whole;
+    }
+    if (!two) return egi_safe_fail(j, offsets, t->name, "data_offsets are not two whole numbers");
+    t->begin = place[0].integer;
+    t->end = place[1].integer;
     if (t->begin < 0 || t->end < t->begin) return egi_safe_fail(j, offsets, t->name, "its data ends before it begins");
     if (!egi_stored_bytes(&t->shape, t->stored, &bytes)) return egi_safe_fail(j, shape, t->name, "its shape has more bytes than 64 bits count");
     if (bytes == t->end - t->begin) return true;
@@ -18885,15 +18920,19 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
 }
 // The data must be covered by the tensors without holes and overlaps; then they are read in the order of their places.
 static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data) {
-    int64_t most = j->nodes[0].count, n = 0, at = 1, end = 0, last = 0, needed;
-    egi_safe *list = (egi_safe *)egi_alloc((size_t)(most + 1) * sizeof *list);
-    if (!list) return egi_no_memory(j->function, most * (int64_t)sizeof *list);
+    int64_t capacity = 0, n = 0, end = 0, last = 0, needed;
+    void *grown = NULL;
+    egi_safe *list = NULL;
     bool ok = true;
-    for (int64_t i = 0; ok && i < most; i++, at = j->nodes[at + 1].next) {
-        list[n].name = j->nodes[at].string;
-        list[n].node = at;
-        if (strcmp(list[n].name, egi_metadata_name) != 0) { ok = egi_safe_entry(j, at + 1, &list[n]); n++; }
-        else if (j->nodes[at + 1].kind != EGI_JSON_OBJECT) ok = egi_safe_fail(j, at + 1, egi_metadata_name, "is no object of texts");
+    for (int64_t at = 1; ok && at < j->nodes[0].next; at = j->nodes[at + 1].next) {
+        const char *name = egi_json_string(j, at);
+        if (strcmp(name, egi_metadata_name) != 0) {
+            if (!egi_grow(&grown, &capacity, n + 1, sizeof *list)) { ok = egi_no_memory(j->function, (n + 1) * (int64_t)sizeof *list); break; }
+            list = (egi_safe *)grown;
+            list[n].name = name;
+            list[n].node = at;
+            ok = egi_safe_entry(j, at + 1, &list[n++]);
+        } else if (egi_json_at(j, at + 1).kind != EGI_JSON_OBJECT) ok = egi_safe_fail(j, at + 1, egi_metadata_name, "is no object of texts");
         else ok = egi_notes_read(j->function, a, j, at + 1);
     }
     for (int64_t i = 1; i < n; i++) if (list[i].end > list[last].end) last = i;
@@ -18938,11 +18977,11 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
                                                                    (long long)(source.size - 8), (long long)source.size, (long long)n + 8);
     if (ok) ok = (text = (char *)egi_alloc((size_t)n + 1)) != NULL ? egi_stream_read(s, text, (int64_t)n) : egi_no_memory(function, (int64_t)n);
     if (ok) {
-        ok = egi_json_read(&j, function, path, 8, text, (int64_t)n);
-        egi_free(text);
+        text[n] = 0;
+        ok = egi_json_take(&j, function, path, 8, text, (int64_t)n);
         text = NULL;
         if (ok) {
-            ok = j.nodes[0].kind == EGI_JSON_OBJECT ? egi_safe_read(s, &j, a, source.size - 8 - (int64_t)n) : egi_file_fail(function, path, 8, "the header is no JSON object");
+            ok = egi_json_at(&j, 0).kind == EGI_JSON_OBJECT ? egi_safe_read(s, &j, a, source.size - 8 - (int64_t)n) : egi_file_fail(function, path, 8, "the header is no JSON object");
             egi_json_free(&j);
         }
     }

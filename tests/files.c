@@ -376,9 +376,39 @@ TEST(broken_safetensors_headers) {
     eg_archive_release(a);
 }
 
+static void put(unsigned char *p, unsigned long long v, int n) { for (int i = 0; i < n; i++, v >>= 8) p[i] = (unsigned char)(v & 255); }
+// A header costs a few times its bytes, whatever stands in it.
+TEST(headers_of_many_small_things) {
+    static const char *const parts[][3] = { { "{\"a\":[", "0,", "0]}" }, { "{\"a\":[", "[],", "0]}" }, { "{", "\"%07d\":1,", "\"a\":1}" }, { "{\"__metadata__\":{", "\"%07d\":\"\",", "\"a\":\"\"}}" },
+                                            { "{", "\"%07d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},", "\"a\":{}}" } };
+    size_t room = (size_t)1 << 20;
+    char *bytes = (char *)malloc(room + 200);
+    for (int k = 0; k < 5; k++) {
+        size_t n = 8 + (size_t)snprintf(bytes + 8, 100, "%s", parts[k][0]), each = k < 3 ? room : room / 16;       // texts are looked up one by one
+        for (int i = 0; n < each; i++) {
+            char part[100], digits[16];
+            const char *at = strstr(parts[k][1], "%07d");
+            snprintf(digits, sizeof digits, "%07d", i);
+            snprintf(part, sizeof part, "%.*s%s%s", (int)(at ? at - parts[k][1] : 0), parts[k][1], at ? digits : "", at ? at + 4 : parts[k][1]);
+            n += (size_t)snprintf(bytes + n, 100, "%s", part);
+        }
+        n += (size_t)snprintf(bytes + n, 100, "%s", parts[k][2]);
+        put((unsigned char *)bytes, n - 8, 8);
+        write_bytes(test_temp("many.safetensors"), bytes, n);
+        int64_t before = eg_memory().live_bytes;
+        eg_memory_reset_peak();
+        eg_archive *a = eg_load_safetensors(test_temp("many.safetensors"));
+        CHECK((a != NULL) == (k == 3));
+        eg_error_clear();
+        int64_t peak = eg_memory().peak_bytes - before;
+        if (peak > 8 * (int64_t)n + (1 << 18)) test_near(__FILE__, __LINE__, parts[k][1], (double)peak, 8 * (double)n, 1 << 18);
+        eg_archive_release(a);
+    }
+    free(bytes);
+}
+
 // ---- zip files, broken byte by byte where something stands
 
-static void put(unsigned char *p, unsigned long long v, int n) { for (int i = 0; i < n; i++, v >>= 8) p[i] = (unsigned char)(v & 255); }
 typedef void spoil(unsigned char *file, size_t *n, size_t list, size_t end);
 #define SPOIL(name) static void spoil_##name(unsigned char *file, size_t *n, size_t list, size_t end) { (void)file; (void)n; (void)list; (void)end;
 SPOIL(nothing) }

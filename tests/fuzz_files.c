@@ -129,7 +129,7 @@ static bool read_architecture(void) {
 #define OR(code) (1u << EG_ERROR_##code)
 typedef struct reader { const char *name; bool (*read)(void); int64_t times; unsigned others; } reader;
 static const reader readers[] = {
-    { "a.npy", read_npy, 16, 0 }, { "a.npz", read_npz, 1200, 0 }, { "a.safetensors", read_safetensors, 300, 0 }, { "c.safetensors", read_checkpoint, 300, OR(SHAPE) },
+    { "a.npy", read_npy, 16, 0 }, { "a.npz", read_npz, 1200, 0 }, { "a.safetensors", read_safetensors, 64, 0 }, { "c.safetensors", read_checkpoint, 64, OR(SHAPE) },
     { "a.tfrecord", read_records, 16, 0 }, { "a.example", read_example, 32, OR(SHAPE) | OR(DTYPE) }, { "a.txt", read_lines, 16, 0 }, { "a.csv", read_csv, 64, 0 },
     { "a.idx", read_idx, 16, 0 }, { "a.idx", read_rows, 16, 0 }, { "b.npy", read_rows, 16, 0 }, { "b.npz", read_rows, 1200, OR(SHAPE) | OR(ARGUMENT) },
     { "a.position", read_position, 64, OR(STATE) | OR(ARGUMENT) | OR(DTYPE) }, { "a.model", read_architecture, 100000, OR(SHAPE) | OR(ARGUMENT) | OR(STATE) },
