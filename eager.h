@@ -6412,7 +6412,14 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
             return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: paddings %lld and %lld of axis %d do not fit %s in this mode",
                                          (long long)a.low[i], (long long)a.high[i], i, egi_describe(x));
     }
-    if (options.mode == EG_PAD_CONSTANT) return egi_value_fits("pad", options.value, (eg_dtype)x->dtype) ? egi_pad(x, &a) : NULL;
+    if (options.mode == EG_PAD_CONSTANT) {
+        bool trap = egi_this.trap;                         // an infinity that was asked for is none that appeared
+        if (!egi_value_fits("pad", options.value, (eg_dtype)x->dtype)) return NULL;
+        egi_this.trap = trap && a.value - a.value == 0;
+        x = egi_pad(x, &a);
+        egi_this.trap = trap;
+        return x;
+    }
     for (int axis = 0; x && axis < x->rank; axis++) {
         if (!a.low[axis] && !a.high[axis]) continue;
         int64_t n = x->dims[axis];
@@ -8749,6 +8756,7 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     eg_grad_context c;
     egi_user_attr attr = { backward, user };
     if (n_out < 1 || n_out > EGI_MAX_OUT) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: between 1 and %d outputs, not %d", op->name, EGI_MAX_OUT, n_out);
+    if (n < 0 || (n > 0 && !in) || !out) return egi_fail(EG_ERROR_NULL, "eg_%s: the list of %s is NULL, or has %d", op->name, out ? "inputs" : "outputs", out ? n : n_out);
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     for (int i = 0; i < n; i++) if (!egi_alive(op->name, i, in[i])) return false;
     memset(&c, 0, sizeof c);

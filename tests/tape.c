@@ -1088,6 +1088,9 @@ TEST(a_forward_that_fails) {
     CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, out, 2), 0), EG_ERROR_NULL, "NULL");
     CHECK(!out[0] && !out[1]);
     CHECK_ERROR(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, out, 0), EG_ERROR_ARGUMENT, "outputs");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, NULL, 1, out, 2), 0), EG_ERROR_NULL, "inputs is NULL");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, -1, out, 2), 0), EG_ERROR_NULL, "-1");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, NULL, 2), 0), EG_ERROR_NULL, "outputs is NULL");
     CHECK_ERROR(eg_custom_gradient(NULL, log1pexp_grad, NULL, &x, 1), EG_ERROR_ARGUMENT, "a function is NULL");
     CHECK_ERROR(eg_custom_gradient(same, NULL, NULL, &x, 1), EG_ERROR_ARGUMENT, "a function is NULL");
     CHECK_CONTAINS(tape_text(tape), "0 lines");
