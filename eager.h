@@ -977,7 +977,7 @@ typedef struct eg_layer_options {
     int64_t output_padding[2];            // transposed convolutions
     int64_t depth_multiplier;             // depthwise and separable convolution: 1
     bool bilinear;                        // up-sampling 2D: interpolates instead of repeating
-    int axis;                             // normalizations, softmax, concatenation: the last (0 is EG_ZERO)
+    int axis;                             // normalizations, concatenation: the last (0 is EG_ZERO)
     double epsilon;                       // of normalizations: 1e-3 (RMS 1e-6)
     double momentum;                      // of batch normalization's running mean and variance: .99
     bool no_center, no_scale;             // normalizations without beta, without gamma
@@ -1273,7 +1273,7 @@ EAGER_API eg_metric *eg_metric_auc(eg_metric_options options EGI_DEFAULT(eg_metr
 EAGER_API eg_metric *eg_metric_mean_squared_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_root_mean_squared_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_mean_absolute_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-EAGER_API eg_metric *eg_metric_r2(eg_metric_options options EGI_DEFAULT(eg_metric_options));          // 1 - squared errors / squared distances from the labels' mean
+EAGER_API eg_metric *eg_metric_r2(eg_metric_options options EGI_DEFAULT(eg_metric_options));          // 1 - squared errors / squared distances from the labels' mean, of all elements together
 EAGER_API eg_metric *eg_metric_mean_iou(eg_metric_options options EGI_DEFAULT(eg_metric_options));    // class numbers (or scores of one axis more): |both| / |either|, mean over classes
 EAGER_API eg_metric *eg_metric_confusion_matrix(eg_metric_options options EGI_DEFAULT(eg_metric_options));   // [label, prediction] counts; its number is the accuracy
 // The mean of a loss, or of the values that a function of your own returns.
@@ -1769,8 +1769,8 @@ EAGER_API const char *eg_checkpoint_save(eg_checkpoint *checkpoint, const char *
 // path NULL nothing happens. (Layers that know their input have their weights afterwards, even if it fails.) What is not there yet gets its value when it is: layers' weights when they are made (on this thread),
 // anything else when it is tracked.
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *checkpoint, const char *path);
-// The path of the file with the highest number in a folder, or of a prefix; NULL, and no error, where there is none. Valid until the
-// thread asks again.
+// The path of the file with the highest number of a prefix, or where that has none in a folder; NULL, and no error, where there is
+// none. Valid until the thread asks again.
 EAGER_API const char *eg_checkpoint_latest(const char *folder_or_prefix);
 // True if all that the file held was taken and all that is tracked was in it; else an error that lists what was not.
 EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *checkpoint);
@@ -14419,7 +14419,8 @@ EAGER_API void eg_callback_release(eg_callback *callback) {
 // A list of numbers that grows, and that a checkpoint can hold.
 typedef struct egi_numbers { double *values; int64_t count, capacity; } egi_numbers;
 static bool egi_numbers_push(egi_numbers *list, double value) { return egi_push_double(&list->values, &list->capacity, list->count, value) && ++list->count; }
-static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list);     // chapter 31
+static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list);     // chapter 31, as the next
+static const char *egi_checkpoint_last(const char *where, bool folders);
 
 // What the library's own callbacks know: their options, and what they have seen.
 typedef struct egi_watch {
@@ -14778,16 +14779,19 @@ static bool egi_backup_track(egi_watch *w, eg_fit_state *s, bool within) {
     if (!within) return ok;
     ok = ok && egi_checkpoint_track_numbers(w->checkpoint, "sums", &w->lists[EGI_BACKUP_SUMS]);
     for (int i = 0; i < t->n && ok; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "metrics/%d", i);
+        char name[100];
+        const char *metric = t->names[i + 1];
+        if (egi_result_find(t, metric) == i + 1) snprintf(name, sizeof name, "metrics/%s", metric);
+        else snprintf(name, sizeof name, "metrics/%s/%d", metric, i);          // a second one of the name
         ok = eg_checkpoint_track(w->checkpoint, name, t->metrics[i]->state);
     }
     return ok;
 }
 static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    const char *latest = eg_checkpoint_latest(w->path);
-    if (!latest) return true;
+    int64_t errors = egi_this.errors;
+    const char *latest = egi_checkpoint_last(w->path, false);
+    if (!latest) return egi_this.errors == errors;
     char *path = egi_copy_string(latest, "");
     w->epoch = w->batch = 0;
     bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) && egi_backup_unpack(w, egi_training_of(s)) : egi_no_memory(w->name, 0);
@@ -19837,18 +19841,19 @@ static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p)
     return true;
 }
 static EGI_THREAD char egi_latest[4096];
-EAGER_API const char *eg_checkpoint_latest(const char *where) {
+// Those of a prefix come before those of a folder of that name, which may hold anything.
+static const char *egi_checkpoint_last(const char *where, bool folders) {
     egi_files files;
     egi_prefix p;
     const char *result = NULL;
+    memset(&files, 0, sizeof files);
     if (!egi_prefix_of("checkpoint_latest", where, &p)) return NULL;
-    size_t n = strlen(where);
-    const char *folder = where, *slash = n && where[n - 1] == '/' ? "" : "/";
-    if (!egi_files_list("checkpoint_latest", where, NULL, &files)) { egi_prefix_free(&p); return NULL; }
-    if (!files.count && *p.base) {
-        folder = p.folder;
-        slash = "";
-        egi_files_list("checkpoint_latest", p.folder, p.base, &files);
+    const char *folder = p.folder, *slash = "";
+    bool ok = !*p.base || egi_files_list("checkpoint_latest", p.folder, p.base, &files);
+    if (ok && folders && !files.count) {
+        folder = where;
+        slash = where[strlen(where) - 1] == '/' ? "" : "/";
+        egi_files_list("checkpoint_latest", where, NULL, &files);
     }
     const egi_numbered *last = egi_files_last(&files);
     int length = last ? snprintf(egi_latest, sizeof egi_latest, "%s%s%s", folder, slash, last->name) : 0;
@@ -19858,6 +19863,7 @@ EAGER_API const char *eg_checkpoint_latest(const char *where) {
     egi_prefix_free(&p);
     return result;
 }
+EAGER_API const char *eg_checkpoint_latest(const char *where) { return egi_checkpoint_last(where, true); }
 
 // -- saving
 

@@ -38,6 +38,9 @@ TEST(numbers_of_saves) {
     for (int i = 4; i <= 11; i++) CHECK(eg_checkpoint_save(c, test_temp("numbers/x")));
     CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x")), test_temp("numbers/x-11.safetensors"));       // by number, not by letters
     CHECK(eg_checkpoint_latest(test_temp("numbers/y")) == NULL);
+    CHECK(eg_checkpoint_save(c, test_temp("numbers/x/other")) != NULL);                // a folder of the prefix's name, with files of a higher number
+    CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x")), test_temp("numbers/x-11.safetensors"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x/")), test_temp("numbers/x/other-12.safetensors"));
     eg_checkpoint_release(c);
     c = eg_checkpoint_new();                             // begun anew in a folder with checkpoints: none is overwritten
     CHECK(eg_checkpoint_track(c, "x", x));

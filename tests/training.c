@@ -840,6 +840,36 @@ TEST(a_fit_goes_on_within_an_epoch) {
     CHECK_ERROR(eg_callback_backup("x", .every = -1), EG_ERROR_ARGUMENT, ".every is -1");
     CHECK_ERROR(eg_callback_backup("x", .patience = 1), EG_ERROR_ARGUMENT, "has no option .patience");
 }
+// Within an epoch as well, each metric from its own sums. A folder of the backup's name is no business of its.
+TEST(a_backup_knows_its_own) {
+    eg_tensor *x = points(), *y = classes(x);
+    char prefix[4200], path[4300];
+    snprintf(prefix, sizeof prefix, "%s", test_temp("own"));
+    double want = 0;
+    for (int round = 0; round < 3; round++) {
+        outage o = {round == 1 ? 3 : 0, 0};
+        eg_layer *model = small_model();
+        if (round == 2) CHECK(eg_compile(model, eg_sgd(), eg_sparse_categorical_crossentropy, eg_metric_top_k(.k = 2, .name = "other"), EG_METRIC_ACCURACY));
+        else CHECK(eg_compile(model, eg_sgd(), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY));
+        eg_callback *breaks = eg_callback_new((eg_callback_functions){.batch_end = outage_batch, .user = &o});
+        eg_callback *backup = round ? eg_callback_backup(prefix, .every = 1) : eg_callback_stop_on_nan();
+        const eg_history *h = eg_fit_arrays(model, x, y, .batch_size = 16, .epochs = 1, .no_shuffle = true, .quiet = true, .callbacks = EG_CALLBACKS(backup, breaks));
+        CHECK((h == NULL) == (round == 1));
+        eg_error_clear();
+        if (round == 0) want = eg_history_value(h, "accuracy", 0);
+        if (round == 2) CHECK_NEAR(eg_history_value(h, "accuracy", 0), want, 0);
+        eg_layer_release(model);
+    }
+    eg_layer *model = compiled();
+    snprintf(prefix, sizeof prefix, "%s", test_temp("both"));
+    snprintf(path, sizeof path, "%s/w-{epoch}.safetensors", prefix);
+    for (int epochs = 1; epochs <= 3; epochs++) {
+        int64_t before = eg_optimizer_steps(eg_model_optimizer(model));
+        CHECK(eg_fit_arrays(model, x, y, .epochs = epochs, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_checkpoint(path), eg_callback_backup(prefix))) != NULL);
+        CHECK_INT(eg_optimizer_steps(eg_model_optimizer(model)) - before, 2);
+    }
+    eg_layer_release(model);
+}
 // A fit with another metric goes on, too: what was not there before is NaN for the epochs before. Of an older library there is no history.
 TEST(a_backup_of_another_kind) {
     eg_tensor *x = points(), *y = classes(x);
