@@ -13644,6 +13644,8 @@ static bool egi_compile_into(egi_training *t, const char *function, const eg_out
         most += outputs[k].metrics.count + 1;
         if (outputs[k].name) snprintf(names[k], sizeof names[k], "%.30s", outputs[k].name);
         else snprintf(names[k], sizeof names[k], "output_%d", k + 1);
+        if (!strcmp(names[k], "val") || egi_is_validation(names[k]))
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: output %d cannot be called '%s', as results of the validation are", function, k, names[k]);
         for (int i = 0; i < k; i++)
             if (strcmp(names[i], names[k]) == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: outputs %d and %d are both called '%s'", function, i, k, names[k]);
     }
@@ -14791,7 +14793,7 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     int64_t errors = egi_this.errors;
     const char *latest = egi_checkpoint_last(w->path, false);
-    if (!latest) return egi_this.errors == errors;
+    if (!latest) return egi_this.errors == errors;         // one that cannot be looked for is no reason to begin anew
     char *path = egi_copy_string(latest, "");
     w->epoch = w->batch = 0;
     bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) && egi_backup_unpack(w, egi_training_of(s)) : egi_no_memory(w->name, 0);

@@ -131,6 +131,17 @@ TEST(errors) {
     CHECK_ERROR(eg_loss_mean(eg_categorical_crossentropy, p, p, .label_smoothing = 2), EG_ERROR_ARGUMENT, "between 0 and 1");
     CHECK_ERROR(eg_loss_mean(own, p, p, .gamma = 2), EG_ERROR_ARGUMENT, "gamma");
     CHECK_ERROR(eg_loss_mean(NULL, p, p), EG_ERROR_ARGUMENT, "NULL");
+    CHECK_ERROR(eg_loss_per_example(NULL, p, p), EG_ERROR_ARGUMENT, "eg_loss_per_example");
+    CHECK_ERROR(eg_mean_squared_error(p, NULL), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_categorical_hinge(eg_scalar(1), eg_scalar(1)), EG_ERROR_SHAPE, "no axis");
+    CHECK_ERROR(eg_loss_mean(eg_huber, p, p, .delta = -1), EG_ERROR_ARGUMENT, "must be positive");
+    CHECK_ERROR(eg_loss_mean(eg_binary_focal_crossentropy, p, p, .gamma = -1), EG_ERROR_ARGUMENT, "must be positive");
+    CHECK_ERROR(eg_loss_mean(eg_binary_crossentropy, p, p, .label_smoothing = -1), EG_ERROR_ARGUMENT, "between 0 and 1");
+    CHECK_ERROR(eg_loss_mean(eg_huber, p, p, .alpha = 1), EG_ERROR_ARGUMENT, "alpha");
+    CHECK_ERROR(eg_loss_mean(eg_huber, p, p, .weights = eg_ones(EG_FLOAT32, EG_SHAPE(4, 3, 1))), EG_ERROR_SHAPE, "weights float32 [4, 3, 1]");
+    CHECK_ERROR(eg_loss_mean(eg_huber, p, p, .weights = eg_ones(EG_FLOAT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "one an example");
+    CHECK_NEAR(eg_item(eg_mean_squared_error(eg_scalar(1), eg_scalar(3))), 4, 0);              // an element is an example
+    CHECK_NEAR(eg_item(eg_loss_mean(eg_huber, p, p, .weights = eg_ones(EG_FLOAT32, EG_SHAPE(1)))), 0, 0);
 }
 
 TEST(labels_of_the_wrong_kind_are_told_what_they_need) {

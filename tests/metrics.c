@@ -165,6 +165,30 @@ TEST(options_and_errors) {
     CHECK_NEAR(eg_metric_result(precision), 0, 0);
     eg_metric_release(auc);
     eg_metric_release(precision);
+    eg_metric *all[] = {eg_metric_accuracy(), eg_metric_binary_accuracy(), eg_metric_categorical_accuracy(), eg_metric_top_k(), eg_metric_r2(), eg_metric_mean_iou(.classes = 3), eg_metric_auc(), eg_metric_of(eg_huber)};
+    eg_tensor *empty = eg_zeros(EG_FLOAT32, EG_SHAPE(0)), *none = eg_zeros(EG_INT32, EG_SHAPE(0)), *cube = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3, 4));
+    for (int i = 0; i < 8; i++) {
+        CHECK_ERROR(eg_metric_update(all[i], NULL, y), EG_ERROR_NULL, "NULL");
+        CHECK_ERROR(eg_metric_update(all[i], y, NULL), EG_ERROR_NULL, "NULL");
+        CHECK_ERROR(eg_metric_update(all[i], eg_zeros(EG_FLOAT32, EG_SHAPE(5)), cube), EG_ERROR_SHAPE, "[5]");
+        CHECK_NEAR(eg_metric_result(all[i]), 0, 0);
+    }
+    CHECK(eg_metric_update(all[5], none, none) && eg_metric_update(all[6], empty, empty) && eg_metric_update(all[1], empty, empty));
+    CHECK_ERROR(eg_metric_update(all[6], none, none), EG_ERROR_DTYPE, "");
+    CHECK(eg_metric_update(all[4], eg_ones(EG_FLOAT32, EG_SHAPE(3)), eg_ones(EG_FLOAT32, EG_SHAPE(3))));
+    CHECK_NEAR(eg_metric_result(all[4]), 0, 0);                     // labels that do not differ explain nothing
+    for (int i = 0; i < 8; i++) eg_metric_release(all[i]);
+    CHECK_ERROR(eg_metric_add(NULL, y), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_metric_tensor(NULL), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_metric_name(NULL)[0], EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_metric_state(NULL), EG_ERROR_NULL, "NULL");
+    CHECK(eg_metric_retain(NULL) == NULL);
+    CHECK_ERROR(eg_metric_mean_iou(.classes = -1), EG_ERROR_ARGUMENT, ".classes is -1");
+    CHECK_ERROR(eg_metric_auc(.thresholds = 10000000), EG_ERROR_ARGUMENT, ".thresholds is 10000000");
+    (void)eg_scalar_of(EG_INT32, 0.5);
+    CHECK(isnan(eg_metric_result(NULL)));                            // says nothing of its own
+    CHECK_CONTAINS(eg_error_message(), "0.5");
+    eg_error_clear();
     CHECK_ERROR(eg_metric_update(NULL, y, y), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_metric_result(NULL), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_metric_reset(NULL), EG_ERROR_NULL, "NULL");

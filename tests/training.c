@@ -1,6 +1,7 @@
 // Training: compile, fit, evaluate, predict, histories, callbacks, progress. What is printed is caught by eg_set_printer's hook.
 #include "test.h"
 #include <dirent.h>
+#include <time.h>
 
 enum { ROWS = 64 };
 
@@ -315,6 +316,7 @@ TEST(several_outputs) {
     CHECK_ERROR(eg_train_on_batch(model, x, y1), EG_ERROR_ARGUMENT, "2 outputs");
     CHECK_ERROR(eg_fit(model, data, .quiet = true, .class_weights = EG_CLASS_WEIGHTS(1, 2, 3)), EG_ERROR_ARGUMENT, ".class_weights are for models of one output");
     CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_huber), EG_OUTPUT("a", eg_huber)), EG_ERROR_ARGUMENT, "outputs 0 and 1 are both called 'a'");
+    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("val", eg_huber)), EG_ERROR_ARGUMENT, "output 0 cannot be called 'val'");
     CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_huber, .metrics = EG_METRICS(eg_metric_auc(), NULL))), EG_ERROR_NULL, "metric");
     CHECK_ERROR(eg_compile_outputs(h.a, eg_sgd(), EG_OUTPUT("a", eg_huber), EG_OUTPUT("b", eg_huber)), EG_ERROR_ARGUMENT, "2 outputs; the model, a Dense, has 1");
     CHECK(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT(NULL, eg_sparse_categorical_crossentropy), EG_OUTPUT(NULL, eg_huber, .weight = EG_ZERO)));
@@ -1003,6 +1005,195 @@ TEST(progress) {
     CHECK(!isnan(eg_evaluate_arrays(model, x, y, .progress = EG_PROGRESS_BAR)));
     CHECK_CONTAINS(printed, "/2  evaluating");
     eg_set_printer(NULL, NULL);
+    eg_layer_release(model);
+}
+
+// ---- mistakes, and what is rare
+
+static bool quiet_failure(eg_fit_state *s, void *user) { (void)s; (void)user; return false; }
+static bool asks_too_much(eg_fit_state *s, void *user) {
+    eg_dataset *data = (eg_dataset *)user;
+    CHECK_ERROR(eg_fit(s->model, data), EG_ERROR_STATE, "being fitted already");
+    CHECK_ERROR(eg_evaluate(s->model, data), EG_ERROR_STATE, "use .validation or eg_predict");
+    CHECK(eg_predict_dataset(s->model, data) != NULL);
+    return true;
+}
+static int released;
+static void count_release(void *user) { (void)user; released++; }
+TEST(mistakes_around_a_fit) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y), 32), *endless = eg_dataset_repeat(eg_dataset_batch(eg_dataset_from_slices(x, y), 32), -1);
+    eg_callback *own = eg_callback_new((eg_callback_functions){.epoch_end = asks_too_much, .user = data, .release = count_release}), *again = eg_callback_retain(own);
+    CHECK(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(own)) != NULL);
+    CHECK_INT(released, 0);
+    eg_callback_release(again);
+    CHECK_INT(released, 1);
+    CHECK(eg_callback_retain(NULL) == NULL && isnan(eg_fit_value(NULL, "loss")));
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_begin = quiet_failure}))), EG_ERROR_STATE, "a callback failed (epoch 1, batch 1)");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.fit_end = quiet_failure}))), EG_ERROR_STATE, "a callback failed");
+    CHECK_ERROR(eg_fit(model, endless), EG_ERROR_ARGUMENT, "the dataset has no end; give .steps_per_epoch");
+    CHECK_ERROR(eg_evaluate(model, endless, .quiet = true), EG_ERROR_ARGUMENT, "has no end");
+    CHECK_ERROR(eg_predict_dataset(model, endless), EG_ERROR_ARGUMENT, "give .steps");
+    CHECK_SHAPE(eg_predict_dataset(model, endless, .steps = 3), 96, 2);
+    CHECK_ERROR(eg_predict_dataset(model, data, .inputs = 3), EG_ERROR_ARGUMENT, "a model of 3 inputs, and elements of 2 components");
+    CHECK_ERROR(eg_predict_dataset(model, data, .batch_size = 3), EG_ERROR_ARGUMENT, "eg_predict");
+    CHECK_ERROR(eg_predict_dataset(model, NULL), EG_ERROR_NULL, "dataset");
+    CHECK_ERROR(eg_evaluate(model, NULL), EG_ERROR_NULL, "dataset");
+    CHECK_ERROR(eg_evaluate(NULL, data), EG_ERROR_NULL, "model");
+    CHECK_ERROR(eg_evaluate_arrays(model, NULL, y), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_evaluate_arrays(model, x, NULL), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_model_reset_metrics(NULL), EG_ERROR_NULL, "model");
+    CHECK_ERROR(eg_model_result(NULL, "loss"), EG_ERROR_NULL, "model");
+    CHECK(isnan(eg_model_result(model, NULL)));
+    CHECK_ERROR((eg_compile_outputs)(model, eg_sgd(), NULL, 2), EG_ERROR_ARGUMENT, "0 outputs");
+    CHECK_ERROR(eg_fit(model, data, .no_shuffle = true), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
+    CHECK_ERROR(eg_fit(model, data, .sample_weights = x), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
+    CHECK_ERROR(eg_fit(model, data, .validation_x = x), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
+    CHECK_ERROR(eg_fit(model, data, .validation_y = x), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .validation = data, .validation_x = x, .validation_y = y), EG_ERROR_ARGUMENT, "or a .validation dataset");
+    CHECK_ERROR(eg_fit_arrays(model, eg_scalar(1), y), EG_ERROR_SHAPE, "");
+    CHECK(eg_model_optimizer(NULL) == NULL && eg_model_metric(NULL, 0) == NULL && eg_model_metric(model, -1) == NULL && eg_model_metric(model, 1) == NULL && eg_model_history(NULL) == NULL);
+    // With an error that is pending, what fails for want of what failed says nothing of its own.
+    (void)eg_scalar_of(EG_INT32, 0.5);
+    CHECK(eg_fit(model, NULL) == NULL && eg_predict(model, NULL) == NULL && isnan(eg_evaluate(model, NULL)) && isnan(eg_model_result(NULL, "loss")) && !eg_history_csv(NULL, "x"));
+    CHECK(eg_fit(model, data, .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan(), NULL)) == NULL && !eg_compile(model, eg_sgd(), NULL));
+    CHECK(eg_predict_dataset(NULL, data) == NULL);
+    CHECK_CONTAINS(eg_error_message(), "0.5");
+    eg_error_clear();
+    eg_dataset_release(data);
+    eg_dataset_release(endless);
+    eg_layer_release(model);
+}
+
+TEST(options_that_a_callback_has_not) {
+    CHECK_ERROR(eg_callback_backup("x", .monitor = "loss"), EG_ERROR_ARGUMENT, "monitor");
+    CHECK_ERROR(eg_callback_backup("x", .mode = EG_MAX), EG_ERROR_ARGUMENT, "mode");
+    CHECK_ERROR(eg_callback_backup("x", .min_delta = 1), EG_ERROR_ARGUMENT, "min_delta");
+    CHECK_ERROR(eg_callback_backup("x", .restore_best = true), EG_ERROR_ARGUMENT, "restore_best");
+    CHECK_ERROR(eg_callback_backup("x", .save_best = true), EG_ERROR_ARGUMENT, "save_best");
+    CHECK_ERROR(eg_callback_backup("x", .cooldown = 1), EG_ERROR_ARGUMENT, "cooldown");
+    CHECK_ERROR(eg_callback_backup("x", .min_learning_rate = 1), EG_ERROR_ARGUMENT, "min_learning_rate");
+    CHECK_ERROR(eg_callback_backup("x", .append = true), EG_ERROR_ARGUMENT, "append");
+    CHECK_ERROR(eg_callback_backup("x", .rate = rate_of), EG_ERROR_ARGUMENT, "rate");
+    CHECK_ERROR(eg_callback_csv("x", .every = 1), EG_ERROR_ARGUMENT, "every");
+    CHECK_ERROR(eg_callback_csv("x", .user = &released), EG_ERROR_ARGUMENT, "user");
+    CHECK_ERROR(eg_callback_plateau(.cooldown = -1), EG_ERROR_ARGUMENT, ".cooldown is -1");
+    CHECK_ERROR(eg_callback_plateau(.factor = -1), EG_ERROR_ARGUMENT, ".factor is -1");
+    CHECK_ERROR(eg_callback_learning_rate(.user = &released), EG_ERROR_ARGUMENT, "give .rate");
+}
+
+// No history, a history of nothing, one with numbers that are none, an epoch that was cut.
+static bool cut(eg_fit_state *s, void *user) { (void)user; s->stop = s->epoch == 1 && s->batch == 0; return true; }
+static bool grow_loss(eg_fit_state *s, void *user) { return eg_optimizer_set_learning_rate(s->optimizer, *(double *)user); }
+TEST(rare_histories) {
+    const char *path = test_temp("rare.csv");
+    CHECK(eg_history_epochs(NULL) == 0 && eg_history_batches(NULL) == 0 && eg_history_name(NULL, 0) == NULL);
+    CHECK(isnan(eg_history_value(NULL, "loss", -1)) && isnan(eg_history_batch_loss(NULL, -1)) && isnan(eg_history_batch_loss(NULL, 0)));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1));
+    eg_layer *model = line_model(eg_sgd(.learning_rate = 1e30), eg_mean_squared_error);
+    const eg_history *h = eg_fit_arrays(model, x, x, .epochs = 3, .batch_size = 1, .quiet = true);
+    REQUIRE(h != NULL);
+    CHECK(isnan(eg_history_value(h, NULL, 0)) && isnan(eg_history_batch_loss(h, -2)) && isnan(eg_history_batch_loss(h, 99)) && eg_history_name(h, -1) == NULL && isnan(eg_history_value(h, "loss", -2)));
+    CHECK(eg_history_batches_csv(h, path) && eg_history_csv(h, path));
+    CHECK_CONTAINS(contents(path), "nan");
+    CHECK_ERROR(eg_history_csv(h, NULL), EG_ERROR_NULL, "path");
+    CHECK_ERROR(eg_history_batches_csv(h, NULL), EG_ERROR_NULL, "path");
+    CHECK_ERROR(eg_history_csv(h, test_temp("rare.csv/inside")), EG_ERROR_FILE, "rare.csv");
+    double rate = 1e30;
+    eg_callback *stop = eg_callback_stop_on_nan(), *wild = eg_callback_new((eg_callback_functions){.batch_end = grow_loss, .user = &rate});
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    eg_tensor *w;
+    eg_layer_weights(model, &w, 1);
+    CHECK(eg_assign(w, 1e25) != NULL);
+    h = eg_fit_arrays(model, x, x, .batch_size = 1, .quiet = true, .callbacks = EG_CALLBACKS(wild, stop));
+    REQUIRE(h != NULL);
+    CHECK_INT(eg_history_batches(h), 1);                     // infinite
+    CHECK(eg_history_csv(h, path));
+    CHECK_CONTAINS(contents(path), ",inf");
+    CHECK(eg_assign(w, 0) != NULL);
+    for (int n = 0; n < 2; n++) {
+        h = eg_fit_arrays(model, x, x, .epochs = 3, .batch_size = 1, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = n ? cut : NULL, .batch_begin = n ? NULL : fails})));
+        CHECK_INT(n ? eg_history_batches(h) : eg_error() == EG_ERROR_ASSERT, n ? 5 : 1);
+        eg_error_clear();
+        CHECK(eg_history_svg(eg_model_history(model), test_temp("rare.svg")) && eg_history_batches_csv(eg_model_history(model), path));
+    }
+    CHECK_CONTAINS(contents(path), "\n2,1,");
+    eg_layer_release(model);
+}
+
+// Validation in every other epoch: what looks for val_loss waits for the next one.
+TEST(callbacks_without_a_value) {
+    eg_tensor *x = points(), *y = classes(x), *noise = eg_sub(1, y);
+    eg_layer *model = compiled();
+    char board[4200];
+    snprintf(board, sizeof board, "%s", test_temp("every_other"));
+    const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 9, .validation_x = x, .validation_y = noise, .validation_every = 2, .quiet = true, .callbacks = EG_CALLBACKS(
+        eg_callback_plateau(.patience = 1, .factor = 0.5), eg_callback_tensorboard(board), eg_callback_checkpoint(test_temp("every_{epoch"), .save_best = true), eg_callback_early_stopping(.patience = 2)));
+    CHECK(h == NULL);                                        // the path is no weights' file
+    CHECK_CONTAINS(eg_error_message(), "every_{epoch");
+    eg_error_clear();
+    h = eg_fit_arrays(model, x, y, .epochs = 9, .validation_x = x, .validation_y = noise, .validation_every = 2, .quiet = true,
+                      .callbacks = EG_CALLBACKS(eg_callback_plateau(.patience = 1, .factor = 0.5), eg_callback_early_stopping(.patience = 2)));
+    REQUIRE(h != NULL);
+    CHECK_INT(eg_history_epochs(h), 6);
+    for (int e = 0; e < 6; e++) CHECK_INT(isnan(eg_history_value(h, "val_loss", e)), e % 2 == 0);
+    CHECK_NEAR(eg_history_value(h, "learning_rate", 5), 0.01, 1e-9);         // behind epoch 4
+    CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_csv(test_temp("folder/new.csv"), .append = true))) != NULL);
+    eg_layer_release(model);
+}
+
+// Labels that stand in a column, or one-hot, and steps of masks have weights of classes too.
+TEST(class_weights_of_columns) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_constant(EG_SHAPE(2), 0, 1);
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true, .kernel_initializer = EG_INIT_ZEROS), eg_layer_reshape(EG_SCALAR));
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    CHECK_NEAR(eg_test_on_batch(model, x, y, .class_weights = EG_CLASS_WEIGHTS(7, 3)), 1.5, 1e-6);         // of labels of rank 1
+    eg_layer_release(model);
+}
+
+// The bar, where a terminal can draw blocks, and where something fails in the middle of it.
+int setenv(const char *name, const char *value, int overwrite);
+int unsetenv(const char *name);
+static bool slow(eg_fit_state *s, void *user) {
+    (void)s;
+    for (double until = (double)clock() + 0.25 * CLOCKS_PER_SEC; (double)clock() < until;) {}
+    return user == NULL || s->batch < 1 || eg_raise(EG_ERROR_STATE, "in the middle") != NULL;
+}
+TEST(bars) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    const char *former = getenv("LC_ALL");
+    char kept[100];
+    snprintf(kept, sizeof kept, "%s", former ? former : "");
+    eg_dataset *unknown = eg_dataset_from_generator(two_good_batches, NULL, 2, NULL);
+    eg_layer *line = line_model(eg_sgd(), eg_mean_squared_error);
+    eg_set_printer(catch_text, NULL);
+    for (int blocks = 0; blocks < 2; blocks++) {
+        setenv("LC_ALL", blocks ? "C.UTF-8" : "C", 1);
+        printed[0] = 0;
+        CHECK(eg_fit_arrays(model, x, y, .batch_size = 16, .progress = EG_PROGRESS_BAR, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = slow}))) != NULL);
+        CHECK_CONTAINS(printed, blocks ? "\xe2\x96\x88" : "###");
+        CHECK_CONTAINS(printed, blocks ? "\xc2\xb7" : "...");
+        CHECK_CONTAINS(printed, "ms/step");
+    }
+    if (former) setenv("LC_ALL", kept, 1);
+    else unsetenv("LC_ALL");
+    printed[0] = 0;
+    CHECK(eg_fit_arrays(model, x, y, .batch_size = 16, .progress = EG_PROGRESS_BAR, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = slow, .user = model}))) == NULL);
+    CHECK(printed[0] && printed[strlen(printed) - 1] == '\n');                // what is printed next begins a line
+    eg_error_clear();
+    printed[0] = 0;
+    CHECK(eg_fit(line, unknown, .progress = EG_PROGRESS_BAR) == NULL);         // its third batch fails; nobody knew how many there are
+    CHECK_CONTAINS(printed, " 1 steps  ");
+    eg_error_clear();
+    printed[0] = 0;
+    CHECK(isnan(eg_evaluate(line, unknown, .progress = EG_PROGRESS_BAR)));
+    CHECK_CONTAINS(printed, " 1  evaluating");
+    eg_error_clear();
+    eg_set_printer(NULL, NULL);
+    eg_dataset_release(unknown);
+    eg_layer_release(line);
     eg_layer_release(model);
 }
 
