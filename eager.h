@@ -13612,7 +13612,7 @@ static void egi_result_name(egi_training *t, int i, const char *prefix, const ch
     snprintf(t->names[t->n + 1 + i], sizeof *t->names, "val_%.59s", own);
 }
 // The names of all results, and a metric for the mean of each of several losses.
-static bool egi_compile_names(egi_training *t, const eg_output *outputs, char (*names)[31]) {
+static bool egi_compile_names(egi_training *t, const char *function, const eg_output *outputs, char (*names)[31]) {
     bool several = t->n_outputs > 1;
     int at = 0;
     t->n = 0;
@@ -13632,6 +13632,12 @@ static bool egi_compile_names(egi_training *t, const eg_output *outputs, char (*
             t->metrics[at++] = eg_metric_retain(outputs[k].metrics.list[i]);
             egi_result_name(t, at, several ? names[k] : "", t->metrics[at - 1]->name);
         }
+    for (int i = 1; i <= t->n; i++) {                      // two metrics of one name are fine, and the first is found by it
+        int first = egi_result_find(t, t->names[i]);
+        if (egi_is_validation(t->names[i]) || strcmp(t->names[i], "learning_rate") == 0 || (first < i && first <= (several ? t->n_outputs : 0)))
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a result would be called '%s', which means something else; name the %s otherwise", function, t->names[i],
+                            several ? "output or its metric" : "metric");
+    }
     return true;
 }
 static bool egi_compile_into(egi_training *t, const char *function, const eg_output *outputs, int n) {
@@ -13644,8 +13650,6 @@ static bool egi_compile_into(egi_training *t, const char *function, const eg_out
         most += outputs[k].metrics.count + 1;
         if (outputs[k].name) snprintf(names[k], sizeof names[k], "%.30s", outputs[k].name);
         else snprintf(names[k], sizeof names[k], "output_%d", k + 1);
-        if (!strcmp(names[k], "val") || egi_is_validation(names[k]))
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: output %d cannot be called '%s', as results of the validation are", function, k, names[k]);
         for (int i = 0; i < k; i++)
             if (strcmp(names[i], names[k]) == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: outputs %d and %d are both called '%s'", function, i, k, names[k]);
     }
@@ -13654,7 +13658,7 @@ static bool egi_compile_into(egi_training *t, const char *function, const eg_out
     t->names = (char (*)[64])egi_alloc((size_t)(2 * most + 3) * sizeof *t->names);
     t->values = (double *)egi_alloc((size_t)(2 * most + 3) * sizeof(double));
     if (!t->metrics || !t->of || !t->names || !t->values) return egi_no_memory(function, 0);
-    if (!egi_compile_names(t, outputs, names)) return false;
+    if (!egi_compile_names(t, function, outputs, names)) return false;
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
     return true;
 }

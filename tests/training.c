@@ -316,7 +316,9 @@ TEST(several_outputs) {
     CHECK_ERROR(eg_train_on_batch(model, x, y1), EG_ERROR_ARGUMENT, "2 outputs");
     CHECK_ERROR(eg_fit(model, data, .quiet = true, .class_weights = EG_CLASS_WEIGHTS(1, 2, 3)), EG_ERROR_ARGUMENT, ".class_weights are for models of one output");
     CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_huber), EG_OUTPUT("a", eg_huber)), EG_ERROR_ARGUMENT, "outputs 0 and 1 are both called 'a'");
-    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("val", eg_huber)), EG_ERROR_ARGUMENT, "output 0 cannot be called 'val'");
+    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("val", eg_huber), EG_OUTPUT("b", eg_huber)), EG_ERROR_ARGUMENT, "eg_compile_outputs: a result would be called 'val_loss', which means something else");
+    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("", eg_huber), EG_OUTPUT("b", eg_huber)), EG_ERROR_ARGUMENT, "called 'loss'");
+    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_huber), EG_OUTPUT("b", eg_huber, .metrics = EG_METRICS(eg_metric_mean_absolute_error(.name = "loss")))), EG_ERROR_ARGUMENT, "called 'b_loss'");
     CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_huber, .metrics = EG_METRICS(eg_metric_auc(), NULL))), EG_ERROR_NULL, "metric");
     CHECK_ERROR(eg_compile_outputs(h.a, eg_sgd(), EG_OUTPUT("a", eg_huber), EG_OUTPUT("b", eg_huber)), EG_ERROR_ARGUMENT, "2 outputs; the model, a Dense, has 1");
     CHECK(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT(NULL, eg_sparse_categorical_crossentropy), EG_OUTPUT(NULL, eg_huber, .weight = EG_ZERO)));
@@ -407,6 +409,8 @@ TEST(what_cannot_be) {
     CHECK_ERROR(eg_compile(model, NULL, eg_huber), EG_ERROR_NULL, "optimizer");
     CHECK_ERROR(eg_compile(model, eg_sgd(), NULL), EG_ERROR_NULL, "loss");
     CHECK_ERROR(eg_compile(model, eg_sgd(), eg_huber, (eg_metric *)NULL), EG_ERROR_NULL, "metric");
+    CHECK_ERROR(eg_compile(model, eg_sgd(), eg_huber, eg_metric_mean_absolute_error(.name = "loss")), EG_ERROR_ARGUMENT, "eg_compile: a result would be called 'loss'");
+    CHECK_ERROR(eg_compile(model, eg_sgd(), eg_huber, eg_metric_mean_absolute_error(.name = "val_mae")), EG_ERROR_ARGUMENT, "called 'val_mae'");
     CHECK(eg_model_optimizer(model) == NULL && eg_model_history(model) == NULL);
     CHECK_ERROR(eg_adam(.rho = 1), EG_ERROR_ARGUMENT, "eg_adam: has no option .rho (at training.c:");
     eg_optimizer *sgd = eg_sgd();
