@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times the same small workloads in several tensor frameworks, for side-by-side comparison.
 
-  peers.py [--peers eager,torch,...] [--work NAME,...] [--threads 1|2] [--gpu] [--min-time 1.0] [--rounds 1] [--json | --markdown] [--best]
+  peers.py [--peers eager,torch,...] [--work NAME,...] [--threads 1|2] [--gpu] [--min-time 1.0] [--rounds 1] [--seconds N] [--json | --markdown] [--best]
 
 Every (workload, peer) pair runs in a process of its own, pinned to exactly --threads cores. One row a pair:
   workload <TAB> peer <TAB> threads <TAB> unit <TAB> median <TAB> min <TAB> runs <TAB> check
@@ -678,27 +678,30 @@ def build(peer, built={}):
     return built[peer]
 
 
-def pair(peer, work, threads, min_time):
+def pair(peer, work, threads, min_time, end):
+    left = min(300, end - time.time())
+    if left < 5: return {"skip": "no time was left"}
     cores = sorted(os.sched_getaffinity(0))[-threads:]
     n, tmp = str(threads), tempfile.mkdtemp(prefix="peers")
     env = dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, OPENBLAS_NUM_THREADS=n, TF_NUM_INTRAOP_THREADS=n, TF_NUM_INTEROP_THREADS=n,
                TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu", NPROC=n, DEV="CPU", NUM_CPU_THREADS=n,
                KERAS_BACKEND="tensorflow", TORCHINDUCTOR_CACHE_DIR=tmp, TORCHINDUCTOR_COMPILE_THREADS=n, CACHEDB=tmp + "/tinygrad.db")
-    if GPU:
-        for name in "CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "DEV": env.pop(name)
+    if GPU:                                         # all cores for all: a GPU's frameworks compile, launch and differentiate in threads of their own
+        cores = sorted(os.sched_getaffinity(0))
+        for name in "CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "DEV", "TORCHINDUCTOR_COMPILE_THREADS": env.pop(name)
         if "CUDA_VISIBLE_DEVICES" in os.environ: env["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
         env.update(PEERS_GPU="1", BENCH_DEVICE="gpu:0")
     elif threads == 1: env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     try:
         cmd = ([build(peer), work, n, str(min_time), str(WORK[work][2])] if peer in COMPILED else
                [sys.executable, os.path.abspath(__file__), "--child", peer, work, n, str(min_time)])
-        p = subprocess.run(cmd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
+        p = subprocess.run(cmd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=left,
                            preexec_fn=lambda: os.sched_setaffinity(0, cores))
         lines = [l for l in p.stdout.splitlines() if l.startswith("{")]
         if p.returncode == 0 and lines: return json.loads(lines[-1])
         return {"skip": ("exit %d: " % p.returncode) + " ".join(p.stderr.split("\n")[-3:]).strip()[-150:]}
     except subprocess.TimeoutExpired:
-        return {"skip": "longer than 300 s"}
+        return {"skip": "longer than %.0f s" % left}
     except Skip as e:
         return {"skip": str(e)}
     finally:
@@ -714,12 +717,13 @@ def main():
     ap.add_argument("--threads", type=int, choices=(1, 2), default=1)
     ap.add_argument("--min-time", type=float, default=1.0, help="seconds of timed runs a pair")
     ap.add_argument("--rounds", type=int, default=1, help="how often each pair is run, the peers taking turns")
+    ap.add_argument("--seconds", type=float, default=1e9, help="what is not measured by then is left out")
     ap.add_argument("--gpu", action="store_true", help="eager, torch and jax on the first GPU (EAGER_CUDA_LINK: how eager is linked)")
     ap.add_argument("--json", action="store_true", help="one JSON object a row")
     ap.add_argument("--markdown", action="store_true", help="one table")
     ap.add_argument("--best", action="store_true", help="the table shows the best runs, not the medians")
     a = ap.parse_args()
-    key = "min" if a.best else "median"
+    key, end = "min" if a.best else "median", time.time() + a.seconds
     a.work, a.peers = a.work.split(","), a.peers.split(",")
     for w in a.work:
         if w not in WORK: ap.error("no workload " + w)
@@ -738,15 +742,17 @@ def main():
 
     if a.markdown: print("| workload | unit |" + "".join(" %s |" % p for p in a.peers) + "\n|---|---|" + "---:|" * len(a.peers), flush=True)
     elif not a.json: print("\t".join(names), flush=True)
+    why = []
     for work in a.work:
         unit, scale, _ = WORK[work]
-        rounds = [[pair(peer, work, a.threads, a.min_time) for peer in a.peers] for _ in range(a.rounds)]
+        rounds = [[pair(peer, work, a.threads, a.min_time, end) for peer in a.peers] for _ in range(a.rounds)]
         result = {}
         for peer, rs in zip(a.peers, zip(*rounds)):
             r = result[peer] = dict(rs[0])
             if any("skip" in q for q in rs):
                 r["skip"] = next(q["skip"] for q in rs if "skip" in q)
                 row(work, peer, a.threads, "-", "-", "-", "-", r["skip"].replace("\t", " ").replace("\n", " "))
+                if a.markdown: why.append("%s, %s: %s" % (work, peer, r["skip"].replace("\n", " ")))
                 continue
             r.update(median=median(q["median"] for q in rs), min=min(q["min"] for q in rs), runs=sum(q["runs"] for q in rs))
             row(work, peer, a.threads, unit, r["median"] * scale, r["min"] * scale, r["runs"], r["check"])
@@ -756,6 +762,7 @@ def main():
         if checks and max(checks) - min(checks) > 1e-3 * max(checks): print("%s: the checks differ: %s" % (work, checks), file=sys.stderr)
         eager = result.get("eager", {})
         if a.markdown: print("| %s | %s |" % (work, unit) + "".join(" %s |" % cell(result[p], scale, eager) for p in a.peers), flush=True)
+    if why: print("\nLeft out:\n" + "\n".join(why))
     return 0
 
 
