@@ -71,7 +71,7 @@ static void check_all(const fixture_file *f, const char *kind, eg_tensor *const 
     for (int i = 0; i < n; i++) {
         const fixture_array *want = fixture_get(f, kind, i);
         if (!want) test_say(__FILE__, __LINE__, f->name, "a row is missing");
-        else CHECK_VALUES(got[i], 2e-6, want->values, want->count);
+        else CHECK_VALUES(got[i], test_on_host ? 2e-6 : 4e-6, want->values, want->count);          // a device's kernels add up in another order
     }
 }
 

@@ -144,6 +144,7 @@ static inline void cuda_host_prepare(cuda_host_fiber *f) {
     f->finished = f->shuffles = false;
     f->shared = 0;
 #if defined(__x86_64__)
+    ASAN_UNPOISON_MEMORY_REGION(f->stack + CUDA_HOST_STACK - 1024, 1024);          // the last thread's function never returned
     void **top = (void **)(f->stack + CUDA_HOST_STACK - 64);
     *--top = nullptr;                           // as if called: the stack is 8 off a multiple of 16 at the entry
     *--top = (void *)cuda_host_enter;
