@@ -149,3 +149,15 @@ TEST(labels_of_the_wrong_kind_are_told_what_they_need) {
     CHECK_ERROR(eg_categorical_crossentropy(classes, logits), EG_ERROR_SHAPE, "class numbers are for the sparse losses, or for eg_one_hot");
     CHECK_ERROR(eg_sparse_categorical_crossentropy(eg_cast(classes, EG_FLOAT32), logits), EG_ERROR_DTYPE, "class numbers must be integers");
 }
+
+// A loss of one's own that is made of the library's: its errors are its own, its values theirs.
+static eg_loss *inner;
+static eg_tensor *outer(eg_tensor *labels, eg_tensor *predictions) { return inner(labels, predictions); }
+TEST(losses_within_losses) {
+    eg_tensor *p = eg_random_uniform(EG_SHAPE(4, 3)), *dense = eg_random_uniform(EG_SHAPE(4, 3)), *sparse = eg_constant_of(EG_INT32, EG_SHAPE(4), 0, 2, 1, 1);
+    for (int i = 0; i < ROWS; i++) {
+        eg_tensor *y = strstr(rows[i].name, "sparse") ? sparse : dense;
+        inner = rows[i].loss;
+        CHECK_SAME(eg_loss_mean(outer, y, p), inner(y, p), 0);
+    }
+}

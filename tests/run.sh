@@ -8,7 +8,7 @@ configure() {
     eager="$CC -std=c11 -x c" c="$CC -std=c11" cpp=${CXX:+$CXX -std=c++17} link=$CC flags=-O2 libs=$LIBS wrap='' lacks=''
     clangpp=${CLANGXX:+$CLANGXX -std=c++17} out=$B/$1 library=$B/$1/eager.o gpu=''
     sanitized='-g -O1 -fno-omit-frame-pointer -DTEST_NO_SIGNALS -DTEST_SLOW'
-    covered='-g -O1 -fno-inline -DTEST_SLOW --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
+    covered='-g -O1 -fno-inline -DTEST_SLOW -DTEST_COVERED --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
     case $1 in
     plain) ;;
     optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found' ;;
