@@ -1405,7 +1405,7 @@ EAGER_API eg_callback *eg_callback_early_stopping(eg_callback_options options EG
 EAGER_API eg_callback *eg_callback_checkpoint(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));
 // Saves after each epoch, and with .every within one, all that the next step depends on (prefix-N.safetensors, see eg_checkpoint_save),
 // the latest file alone. A fit that finds such a file goes on behind it, with the history of what was before (by which other callbacks
-// count on), and ends with the bits of one that ran through. Name it last. When all epochs are done, delete the file to begin anew.
+// count on) and the best weights that early stopping shall restore, and ends with the bits of one that ran through. Name it last. When all epochs are done, delete the file to begin anew.
 EAGER_API eg_callback *eg_callback_backup(const char *prefix, eg_callback_options options EGI_DEFAULT(eg_callback_options));
 // Curves for TensorBoard: runs folder/train and folder/validation.
 EAGER_API eg_callback *eg_callback_tensorboard(const char *folder, eg_callback_options options EGI_DEFAULT(eg_callback_options));
@@ -14438,6 +14438,7 @@ typedef struct egi_watch {
     int64_t looked, waited, cooling, best_epoch;   // looked: at how many epochs of the history
     eg_tensor **weights;                // of the best epoch: they share their buffers with the variables until these change
     int n;
+    egi_numbers kept;                   // the same, all in a row, where a backup brought them
     egi_text text;                      // CSV: the file so far
     eg_summary_writer *train, *validation;
     eg_checkpoint *checkpoint;
@@ -14451,6 +14452,7 @@ static void egi_watch_forget(egi_watch *w) {
     egi_free(w->weights);
     w->weights = NULL;
     w->n = 0;
+    w->kept.count = 0;
 }
 static void egi_lists_free(egi_watch *w) {
     for (int i = 0; i < w->n_lists; i++) egi_free(w->lists[i].values);
@@ -14466,6 +14468,7 @@ static void egi_watch_release(void *user) {
     eg_summary_writer_release(w->validation);
     eg_checkpoint_release(w->checkpoint);
     egi_lists_free(w);
+    egi_free(w->kept.values);
     egi_free(w->path);
     egi_free(w->monitor);
     egi_free(w);
@@ -14565,7 +14568,14 @@ static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
     if (!now) return egi_no_memory(w->name, 0);
     eg_layer_weights(model, now, n);
     bool ok = true;
+    int64_t at = 0;
     for (int i = 0; i < n && i < w->n && ok; i++) ok = (eg_assign)(now[i], w->weights[i]) != NULL;
+    for (int i = 0; i < n && w->kept.count && ok; at += now[i++]->size) {
+        bool there = now[i]->size <= w->kept.count - at;
+        eg_tensor *value = there ? eg_constant_values((eg_dtype)now[i]->dtype, egi_shape(now[i]), w->kept.values + at, now[i]->size) : NULL;
+        if (!there) egi_fail(EG_ERROR_SHAPE, "eg_%s: the best weights in the backup are %lld numbers, fewer than the model has now", w->name, (long long)w->kept.count);
+        ok = value && (eg_assign)(now[i], value) != NULL;
+    }
     egi_free(now);
     return ok;
 }
@@ -14581,12 +14591,12 @@ static bool egi_early_epoch(eg_fit_state *s, void *user) {
     s->reason = w->said;
     if (!w->best_known) snprintf(w->said, sizeof w->said, "Stopped after epoch %lld: %.64s was never a number", (long long)s->epoch + 1, egi_watch_name(w, s->history));
     else snprintf(w->said, sizeof w->said, "Stopped after epoch %lld: the best was %.6g, in epoch %lld%s", (long long)s->epoch + 1, w->best, (long long)w->best_epoch,
-             w->n ? ", whose weights are back" : "");
+             w->n || w->kept.count ? ", whose weights are back" : "");
     return true;
 }
 static bool egi_early_end(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    bool ok = !w->n || egi_watch_restore(w, s->model);
+    bool ok = (!w->n && !w->kept.count) || egi_watch_restore(w, s->model);
     egi_watch_forget(w);
     return ok;
 }
@@ -14725,11 +14735,23 @@ EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_op
 // their names, so that a fit with other metrics finds what it has, too.
 enum { EGI_BACKUP_LOSSES, EGI_BACKUP_ENDS, EGI_BACKUP_SUMS, EGI_BACKUP_COLUMNS };
 static egi_training *egi_training_of(eg_fit_state *s) { return ((egi_fit *)(void *)s)->t; }
-static bool egi_backup_lists(egi_watch *w, const eg_history *h) {
+// The i-th callback that keeps the weights of the best epoch, which are in the backup, too.
+static egi_watch *egi_backup_best(eg_fit_state *s, int i) {
+    const eg_callbacks *list = &((egi_fit *)(void *)s)->o.callbacks;
+    for (int k = 0; k < list->count; k++) {
+        egi_watch *best = list->list[k]->functions.epoch_end == egi_early_epoch ? (egi_watch *)list->list[k]->functions.user : NULL;
+        if (best && best->o.restore_best && i-- == 0) return best;
+    }
+    return NULL;
+}
+static bool egi_backup_lists(egi_watch *w, eg_fit_state *s) {
+    const eg_history *h = s->history;
+    int best = 0;
+    while (egi_backup_best(s, best)) best++;
     egi_lists_free(w);
-    w->lists = (egi_numbers *)egi_alloc((size_t)(EGI_BACKUP_COLUMNS + h->columns) * sizeof *w->lists);
+    w->lists = (egi_numbers *)egi_alloc((size_t)(EGI_BACKUP_COLUMNS + h->columns + best) * sizeof *w->lists);
     if (!w->lists) return egi_no_memory(w->name, 0);
-    w->n_lists = EGI_BACKUP_COLUMNS + h->columns;
+    w->n_lists = EGI_BACKUP_COLUMNS + h->columns + best;
     memset(w->lists, 0, (size_t)w->n_lists * sizeof *w->lists);
     bool ok = egi_checkpoint_track_numbers(w->checkpoint, "history of batches", &w->lists[EGI_BACKUP_LOSSES]) &&
               egi_checkpoint_track_numbers(w->checkpoint, "ends of epochs", &w->lists[EGI_BACKUP_ENDS]);
@@ -14738,17 +14760,36 @@ static bool egi_backup_lists(egi_watch *w, const eg_history *h) {
         snprintf(name, sizeof name, "history/%s", h->names[i]);
         ok = egi_history_column(h, h->names[i]) != i || egi_checkpoint_track_numbers(w->checkpoint, name, &w->lists[EGI_BACKUP_COLUMNS + i]);
     }
+    for (int i = 0; i < best && ok; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "best weights/%d", i);
+        ok = egi_checkpoint_track_numbers(w->checkpoint, name, &w->lists[EGI_BACKUP_COLUMNS + h->columns + i]);
+    }
     return ok;
 }
-static bool egi_backup_pack(egi_watch *w, const egi_training *t) {
+static bool egi_backup_pack_best(const egi_watch *best, egi_numbers *list) {
+    bool ok = true;
+    for (int64_t i = 0; i < best->kept.count && ok; i++) ok = egi_numbers_push(list, best->kept.values[i]);
+    for (int k = 0; k < best->n && ok; k++) {
+        const eg_tensor *x = best->weights[k];
+        const char *data = (const char *)eg_data(best->weights[k]);
+        ok = data != NULL;
+        for (int64_t i = 0; i < x->size && ok; i++) ok = egi_numbers_push(list, egi_load((eg_dtype)x->dtype, data + i * egi_dtypes[x->dtype].size));
+    }
+    return ok;
+}
+static bool egi_backup_pack(egi_watch *w, eg_fit_state *s) {
+    const egi_training *t = egi_training_of(s);
     const eg_history *h = t->history;
     bool ok = egi_numbers_push(&w->lists[EGI_BACKUP_SUMS], t->loss_sum) && egi_numbers_push(&w->lists[EGI_BACKUP_SUMS], t->loss_weight);
     for (int64_t i = 0; i < h->batches && ok; i++) ok = egi_numbers_push(&w->lists[EGI_BACKUP_LOSSES], h->losses[i]);
     for (int64_t i = 0; i < h->epochs && ok; i++) ok = egi_numbers_push(&w->lists[EGI_BACKUP_ENDS], (double)h->ends[i]);
     for (int64_t i = 0; i < h->epochs * h->columns && ok; i++) ok = egi_numbers_push(&w->lists[EGI_BACKUP_COLUMNS + i % h->columns], h->values[i]);
+    for (int i = EGI_BACKUP_COLUMNS + h->columns; i < w->n_lists && ok; i++) ok = egi_backup_pack_best(egi_backup_best(s, i - EGI_BACKUP_COLUMNS - h->columns), &w->lists[i]);
     return ok;
 }
-static bool egi_backup_unpack(const egi_watch *w, egi_training *t) {
+static bool egi_backup_unpack(const egi_watch *w, eg_fit_state *s) {
+    egi_training *t = egi_training_of(s);
     const egi_numbers *losses = &w->lists[EGI_BACKUP_LOSSES], *ends = &w->lists[EGI_BACKUP_ENDS], *sums = &w->lists[EGI_BACKUP_SUMS];
     eg_history *h = t->history;
     bool ok = true;
@@ -14768,6 +14809,12 @@ static bool egi_backup_unpack(const egi_watch *w, egi_training *t) {
         t->loss_sum = sums->values[0];
         t->loss_weight = sums->values[1];
     }
+    for (int i = EGI_BACKUP_COLUMNS + h->columns; i < w->n_lists; i++) {
+        egi_watch *best = egi_backup_best(s, i - EGI_BACKUP_COLUMNS - h->columns);
+        egi_numbers former = best->kept;                   // empty: a fit begins
+        best->kept = w->lists[i];
+        w->lists[i] = former;
+    }
     return ok;
 }
 // All that the next step depends on, in a checkpoint: with the iterator that will read it. Each epoch has an iterator of its own, so
@@ -14781,7 +14828,7 @@ static bool egi_backup_track(egi_watch *w, eg_fit_state *s, bool within) {
     bool ok = w->checkpoint && s->iterator && eg_checkpoint_track_layer(w->checkpoint, "model", s->model) &&
               eg_checkpoint_track_optimizer(w->checkpoint, "optimizer", s->optimizer) && eg_checkpoint_track_iterator(w->checkpoint, "data", s->iterator) &&
               eg_checkpoint_track_number(w->checkpoint, "epoch", &w->epoch) && eg_checkpoint_track_number(w->checkpoint, "batch", &w->batch) &&
-              eg_checkpoint_track_random(w->checkpoint) && egi_backup_lists(w, s->history);
+              eg_checkpoint_track_random(w->checkpoint) && egi_backup_lists(w, s);
     if (!within) return ok;
     ok = ok && egi_checkpoint_track_numbers(w->checkpoint, "sums", &w->lists[EGI_BACKUP_SUMS]);
     for (int i = 0; i < t->n && ok; i++) {
@@ -14800,7 +14847,7 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
     if (!latest) return egi_this.errors == errors;         // one that cannot be looked for is no reason to begin anew
     char *path = egi_copy_string(latest, "");
     w->epoch = w->batch = 0;
-    bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) && egi_backup_unpack(w, egi_training_of(s)) : egi_no_memory(w->name, 0);
+    bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) && egi_backup_unpack(w, s) : egi_no_memory(w->name, 0);
     egi_free(path);
     if (!ok || w->epoch < s->epoch) return ok;
     s->epoch = w->epoch;
@@ -14810,7 +14857,7 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
 static bool egi_backup_save(egi_watch *w, eg_fit_state *s, int64_t epoch, int64_t batch) {
     w->epoch = epoch;
     w->batch = batch;
-    return egi_backup_track(w, s, batch > 0) && egi_backup_pack(w, egi_training_of(s)) && eg_checkpoint_save(w->checkpoint, w->path) != NULL;
+    return egi_backup_track(w, s, batch > 0) && egi_backup_pack(w, s) && eg_checkpoint_save(w->checkpoint, w->path) != NULL;
 }
 static bool egi_backup_batch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;

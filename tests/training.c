@@ -846,6 +846,28 @@ TEST(a_fit_goes_on_within_an_epoch) {
     CHECK_ERROR(eg_callback_backup("x", .every = -1), EG_ERROR_ARGUMENT, ".every is -1");
     CHECK_ERROR(eg_callback_backup("x", .patience = 1), EG_ERROR_ARGUMENT, "has no option .patience");
 }
+// The best epoch's weights are those of before, where the best epoch was before the power failed, twice.
+TEST(a_backup_has_the_best_weights) {
+    eg_tensor *x = points(), *y = classes(x), *noise = eg_sub(1, y);
+    char prefix[4200];
+    snprintf(prefix, sizeof prefix, "%s", test_temp("best"));
+    double want = 0;
+    for (int round = 0; round < 4; round++) {
+        outage o = {round == 1 ? 6 : round == 2 ? 9 : 0, 0};
+        eg_seed(2);
+        eg_layer *model = eg_sequential(eg_layer_dense(8, .activation = EG_TANH), eg_layer_batch_normalization(), eg_layer_dense(2));
+        CHECK(eg_compile(model, eg_adam(.learning_rate = 0.02), eg_sparse_categorical_crossentropy));
+        eg_callback *breaks = eg_callback_new((eg_callback_functions){.batch_end = outage_batch, .user = &o});
+        eg_callback *backup = round ? eg_callback_backup(prefix, .every = 2) : eg_callback_stop_on_nan();
+        eg_callback *plain = eg_callback_early_stopping(.patience = 20), *best = eg_callback_early_stopping(.patience = 5, .restore_best = true);
+        const eg_history *h = eg_fit_arrays(model, x, y, .batch_size = 16, .epochs = 9, .quiet = true, .validation_x = x, .validation_y = noise, .callbacks = EG_CALLBACKS(plain, best, backup, breaks));
+        CHECK((h == NULL) == (round == 1 || round == 2));
+        eg_error_clear();
+        if (round == 0) want = eg_evaluate_arrays(model, x, noise, .quiet = true);
+        if (round == 3) CHECK_NEAR(eg_evaluate_arrays(model, x, noise, .quiet = true), want, 0);
+        eg_layer_release(model);
+    }
+}
 // Within an epoch as well, each metric from its own sums. A folder of the backup's name is no business of its.
 TEST(a_backup_knows_its_own) {
     eg_tensor *x = points(), *y = classes(x);
