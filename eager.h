@@ -19470,6 +19470,7 @@ struct eg_checkpoint {
     bool *taken;                                           // which of its tensors have found their place
     char *source_path;
     const void *thread;                                    // that restored it; NULL: nothing of it waits for its place
+    int64_t asked;                                         // at which arrival of a weight it was last asked for its value
     eg_checkpoint *next;                                   // of those that wait
 };
 static eg_checkpoint *egi_waiting;                         // under egi_lock
@@ -19765,17 +19766,21 @@ static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool r
 }
 // A weight was made: perhaps a checkpoint of this thread has been waiting for it.
 static bool egi_restore_arrival(void) {
-    eg_checkpoint *mine[16];
-    int n = 0;
+    static int64_t arrivals;                               // under egi_lock
+    eg_checkpoint *c = NULL;
+    bool ok = true;
     if (!__atomic_load_n(&egi_waiting, __ATOMIC_ACQUIRE)) return true;
     egi_lock();
-    for (eg_checkpoint *c = egi_waiting; c && n < 16; c = c->next) if (c->thread == (const void *)&egi_this) mine[n++] = eg_checkpoint_retain(c);
+    int64_t arrival = ++arrivals;
     egi_unlock();
-    bool ok = true;
-    for (int i = 0; i < n; i++) {
-        ok = ok && egi_checkpoint_settle("checkpoint_restore", mine[i], false);
-        eg_checkpoint_release(mine[i]);
-    }
+    do {                                                   // one after the other, for what is given its value leaves the list
+        egi_lock();
+        for (c = egi_waiting; c && (c->thread != (const void *)&egi_this || c->asked >= arrival);) c = c->next;
+        if (c) eg_checkpoint_retain(c)->asked = arrival;
+        egi_unlock();
+        ok = !c || egi_checkpoint_settle("checkpoint_restore", c, false);
+        eg_checkpoint_release(c);
+    } while (c && ok);
     return ok;
 }
 static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_track_kind kind, const char *name, void *object) {

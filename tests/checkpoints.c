@@ -12,6 +12,26 @@ static bool there(const char *path) {
     return f != NULL;
 }
 
+TEST(many_that_wait) {                                       // each layer gets its value, however many checkpoints wait
+    enum { MANY = 40 };
+    eg_layer *all[MANY], *first = eg_layer_dense(2, .input_shape = EG_SHAPE(3), .kernel_initializer = EG_INIT_CONSTANT, .kernel_initializer_value = 7);
+    eg_checkpoint *waiting[MANY], *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "m", first) && eg_checkpoint_save(c, test_temp("many")) != NULL);
+    for (int i = 0; i < MANY; i++) {
+        all[i] = eg_layer_dense(2);
+        waiting[i] = eg_checkpoint_new();
+        CHECK(eg_checkpoint_track_layer(waiting[i], "m", all[i]) && eg_checkpoint_restore(waiting[i], test_temp("many-1")));
+    }
+    for (int i = 0; i < MANY; i++) {
+        CHECK_TENSOR(eg_call(all[i], eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), 0, 21, 21);
+        CHECK(eg_checkpoint_assert_consumed(waiting[i]));
+        eg_checkpoint_release(waiting[i]);
+        eg_layer_release(all[i]);
+    }
+    eg_checkpoint_release(c);
+    eg_layer_release(first);
+}
+
 TEST(numbers_of_saves) {
     eg_tensor *x = eg_variable(eg_scalar(2), "x");
     eg_checkpoint *c = eg_checkpoint_new();
