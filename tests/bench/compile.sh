@@ -21,9 +21,11 @@ for cc in gcc clang; do
     command -v $cc >/dev/null 2>&1 || continue
     empty=$(cost 20 $cc -std=c11 -c "$T/empty.c" -o "$T/o")
     include=$(cost 20 $cc -std=c11 -I. -c "$T/include.c" -o "$T/o")
-    row="| $($cc --version | head -n 1 | sed 's/ (.*) / /') | $include ms | $((include - empty)) ms |"
-    for level in -O0 -O1 -O2; do
-        row="$row $(cost 1 $cc -std=c11 $level -I. -c "$T/eager.c" -o "$T/eager.o") ms |"
+    for switch in '' -DEAGER_CORE; do
+        row="| $($cc --version | head -n 1 | sed 's/ (.*) / /') $switch | $include ms | $((include - empty)) ms |"
+        for level in -O0 -O1 -O2; do
+            row="$row $(cost 1 $cc -std=c11 $level $switch -I. -c "$T/eager.c" -o "$T/eager.o") ms |"
+        done
+        echo "$row $(size "$T/eager.o" | awk 'NR == 2 { printf "%.0f", $1 / 1024 }') KB |"
     done
-    echo "$row $(size "$T/eager.o" | awk 'NR == 2 { printf "%.0f", $1 / 1024 }') KB |"
 done
