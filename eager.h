@@ -13142,6 +13142,15 @@ static double egi_result_r2(const eg_metric *m, const double *s) {
 
 // Confusion: a count at [label, prediction].
 static eg_shape egi_shape_confusion(const eg_metric_options *o) { eg_shape s = { 2, { o->classes, o->classes } }; return s; }
+static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) {
+    const int64_t *values = x ? (const int64_t *)eg_data(x) : NULL;
+    if (!values) return false;
+    for (int64_t i = 0; i < x->size; i++)
+        if (values[i] < 0 || values[i] >= m->options.classes)
+            return egi_fail(EG_ERROR_INDEX, "eg_metric_update: %s: %s %lld (number %lld of the batch, from 0) is none of the %lld classes, which count from 0", m->name, what,
+                            (long long)values[i], (long long)i, (long long)m->options.classes);
+    return true;
+}
 static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
     if (p->rank == y->rank + 1 && egi_is_float(p->dtype)) p = egi_best(p);
@@ -13153,7 +13162,7 @@ static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tenso
     if (!y->size) return eg_zeros(EG_FLOAT64, shape);
     at[0] = eg_reshape(eg_cast(y, EG_INT64), flat);
     at[1] = eg_reshape(eg_cast(p, EG_INT64), flat);
-    return at[0] && at[1] ? eg_scatter_nd(eg_stack(at, 2, -1), eg_reshape(count, flat), shape) : NULL;
+    return egi_are_classes(m, "label", at[0]) && egi_are_classes(m, "prediction", at[1]) ? eg_scatter_nd(eg_stack(at, 2, -1), eg_reshape(count, flat), shape) : NULL;
 }
 static double egi_result_confusion(const eg_metric *m, const double *s) {
     double right = 0, all = 0;

@@ -184,6 +184,12 @@ TEST(options_and_errors) {
     CHECK_ERROR(eg_metric_state(NULL), EG_ERROR_NULL, "NULL");
     CHECK(eg_metric_retain(NULL) == NULL);
     CHECK_ERROR(eg_metric_mean_iou(.classes = -1), EG_ERROR_ARGUMENT, ".classes is -1");
+    eg_metric *iou = eg_metric_mean_iou(.classes = 2);
+    eg_tensor *known = eg_constant(EG_SHAPE(2), 0, 1), *unknown = eg_constant(EG_SHAPE(2), 0, 5);
+    CHECK_ERROR(eg_metric_update(iou, unknown, known), EG_ERROR_INDEX, "eg_metric_update: mean_iou: label 5 (number 1 of the batch, from 0) is none of the 2 classes");
+    CHECK_ERROR(eg_metric_update(iou, known, eg_negative(known)), EG_ERROR_INDEX, "eg_metric_update: mean_iou: prediction -1 ");
+    CHECK_NEAR(eg_metric_result(iou), 0, 0);
+    eg_metric_release(iou);
     CHECK_ERROR(eg_metric_auc(.thresholds = 10000000), EG_ERROR_ARGUMENT, ".thresholds is 10000000");
     (void)eg_scalar_of(EG_INT32, 0.5);
     CHECK(isnan(eg_metric_result(NULL)));                            // says nothing of its own
