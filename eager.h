@@ -13722,9 +13722,11 @@ EAGER_API double eg_model_result(eg_layer *model, const char *name) {
     int i = t ? egi_result_find(t, name) : -1;
     return i >= 0 ? t->values[i] : (double)NAN;
 }
-static void egi_results_take(egi_training *t, int at) {        // what was summed up to now, to the results from there on
+static bool egi_results_take(egi_training *t, int at) {        // what was summed up to now, to the results from there on
+    int64_t errors = egi_this.errors;
     t->values[at] = egi_ratio(t->loss_sum, t->loss_weight);
     for (int i = 0; i < t->n; i++) t->values[at + 1 + i] = eg_metric_result(t->metrics[i]);
+    return egi_this.errors == errors;
 }
 static bool egi_results_reset(egi_training *t) {
     t->loss_sum = t->loss_weight = 0;
@@ -13781,9 +13783,10 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     for (int i = 0; i < 3; i++) {
         if (!factors[i]) continue;
         eg_tensor *x = factors[i], *w = *weights;
-        if (w && w->rank > x->rank) x = egi_weights_for(function, x, w);
-        else if (w) w = egi_weights_for(function, w, x);
-        *weights = w && x ? (eg_mul)(w, x) : w ? NULL : x;
+        if (!w) { *weights = x; continue; }
+        if (w->rank > x->rank) x = egi_weights_for(function, x, w);
+        else w = egi_weights_for(function, w, x);
+        *weights = w && x ? (eg_mul)(w, x) : NULL;
         if (!*weights) return false;
     }
     return true;
@@ -13884,8 +13887,10 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     eg_recording_pause();                                  // the new tape, too
     ok = ok && egi_step_metrics(t, answers, examples);     // before the update, so that a metric that fails leaves the weights as they were
     ok = ok && (!s->train || eg_apply_gradients(t->optimizer, t->list + weights, t->list, weights));
+    int64_t errors = egi_this.errors;
+    if (ok) s->loss = eg_item(loss);                       // which waits for a device, and hears of what went wrong there
+    ok = ok && egi_this.errors == errors;
     if (ok) {
-        s->loss = eg_item(loss);
         t->loss_sum += s->loss * examples;
         t->loss_weight += examples;
     }
@@ -13903,8 +13908,7 @@ static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, 
     c[1] = y;
     c[2] = o.sample_weights;
     if (!t || !egi_step_run(t, model, &s, c, o.sample_weights ? 3 : 2)) return (double)NAN;
-    egi_results_take(t, 0);
-    return s.loss;
+    return egi_results_take(t, 0) ? s.loss : (double)NAN;
 }
 EAGER_API double (eg_train_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("train_on_batch", model, x, y, o, true); }
 EAGER_API double (eg_test_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("test_on_batch", model, x, y, o, false); }
@@ -14144,7 +14148,9 @@ static bool egi_fit_batches(egi_fit *f) {
         eg_scope_end(scope);
         if (!ok) return false;
         if (status == EG_NEXT) {
+            int64_t errors = egi_this.errors;
             if (!s->stop) egi_fit_show(f);
+            if (egi_this.errors != errors) return false;       // a metric that cannot be read
             s->batch++;
             anew = false;
             continue;
@@ -14167,9 +14173,8 @@ static bool egi_fit_validate(egi_fit *f) {
     double began = egi_now();
     egi_fit_head(f, head, sizeof head);
     if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL, head, &done)) return false;
-    egi_results_take(f->t, f->t->n + 1);
     f->validating = egi_now() - began;
-    return true;
+    return egi_results_take(f->t, f->t->n + 1);
 }
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
@@ -14183,7 +14188,7 @@ static bool egi_fit_epoch(egi_fit *f) {
     egi_this.batch = 0;
     double seconds = egi_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
-    egi_results_take(t, 0);
+    if (!egi_results_take(t, 0)) return false;
     t->values[2 * t->n + 2] = eg_optimizer_learning_rate(t->optimizer);
     bool validate = egi_fit_validates(f, s->epoch);
     if (validate && !egi_fit_validate(f)) return false;
@@ -14333,11 +14338,11 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     int64_t batch = egi_this.batch;
     bool ok = egi_evaluate_sums(t, model, data, &s, o.steps, bar.on ? &bar : NULL, "", &done);
     egi_this.batch = batch;
+    ok = ok && egi_results_take(t, 0);
     if (!ok) {
         if (bar.shown) egi_say(&bar, "\n");
         return (double)NAN;
     }
-    egi_results_take(t, 0);
     if (bar.on) {
         char rate[32], tail[EGI_LINE];
         double seconds = egi_now() - began;
@@ -18940,7 +18945,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
         for (int64_t i = 0; i < a->count && ok; i++) {
             eg_tensor *x = a->items[i].x;
             if (egi_dtypes[x->dtype].size != size) continue;
-            const void *data = eg_data(x);
+            const void *data = x->size ? eg_data(x) : NULL;
             ok = (data || !x->size) && egi_sink_elements(&s, data, x);
         }
     return egi_sink_close(&s, ok);
@@ -19681,10 +19686,12 @@ static bool egi_restore_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits
     eg_tensor *x = egi_restore_small(c, t->name, EG_FLOAT64, 1, -1, m, &at);
     void *values = list->values;
     if (!x) return true;
+    const void *data = x->size ? eg_data(x) : NULL;
+    if (x->size && !data) return false;
     if (!egi_grow(&values, &list->capacity, x->size, sizeof *list->values)) return egi_no_memory("checkpoint_restore", x->size * 8);
     list->values = (double *)values;
     if (check) return true;
-    if (x->size) memcpy(list->values, eg_data(x), (size_t)x->size * sizeof *list->values);
+    if (data) memcpy(list->values, data, (size_t)x->size * sizeof *list->values);
     list->count = x->size;
     c->taken[at] = true;
     return true;
@@ -19698,6 +19705,7 @@ static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
         if (t->kind != EGI_TRACK_NUMBER && !random) continue;
         eg_tensor *x = egi_restore_small(c, t->name, EG_INT64, random ? 1 : 0, 2, m, &at);
         const int64_t *values = x ? (const int64_t *)eg_data(x) : NULL;
+        if (x && !values) return false;
         if (!values || check) continue;
         if (random) {
             egi_this.random.seed = (uint64_t)values[0];

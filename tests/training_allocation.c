@@ -14,10 +14,10 @@ static bool act_of_fit(void) {
     snprintf(csv, sizeof csv, "%s", test_temp("faults.csv"));
     snprintf(weights, sizeof weights, "%s", test_temp("faults-{epoch}-{loss}.npz"));
     eg_layer *model = small();
-    eg_tensor *x = some_x(), *y = some_y();
-    bool right = eg_compile(model, eg_adam(.clipnorm = 1), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY, eg_metric_top_k(.k = 1)) && x && y;
+    eg_tensor *x = some_x(), *y = some_y(), *w = eg_ones(EG_FLOAT32, EG_SHAPE(4));
+    bool right = eg_compile(model, eg_adam(.clipnorm = 1), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY, eg_metric_top_k(.k = 1)) && x && y && w;
     const eg_history *h = right ? eg_fit_arrays(model, x, y, .epochs = 2, .batch_size = 2, .validation_x = x, .validation_y = y, .class_weights = EG_CLASS_WEIGHTS(1, 2),
-        .sample_weights = eg_ones(EG_FLOAT32, EG_SHAPE(4)), .progress = EG_PROGRESS_BAR,
+        .sample_weights = w, .progress = EG_PROGRESS_BAR,
         .callbacks = EG_CALLBACKS(eg_callback_learning_rate(.rate = halved), eg_callback_plateau(.patience = 1, .min_delta = 9), eg_callback_stop_on_nan(), eg_callback_csv(csv, .append = true),
                                   eg_callback_checkpoint(weights, .save_best = true), eg_callback_early_stopping(.restore_best = true, .monitor = "val_loss"))) : NULL;
     right = h && !isnan(eg_evaluate_arrays(model, x, y)) && eg_predict(model, x, .batch_size = 3) && !isnan(eg_train_on_batch(model, x, y)) && eg_model_reset_metrics(model);
