@@ -249,6 +249,11 @@ static bool egi_gpu_check_trap(egi_gpu *g) {
     if (t.serial != f.serial) return eg_raise(EG_ERROR_NONFINITE, "%s: an op made %lld NaN or infinite elements", g->name, (long long)f.value) != NULL;
     return eg_raise(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s (%s found it later)", t.name, (long long)f.value, t.what, g->name) != NULL;
 }
+static void egi_gpu_list(char *text, const int64_t *x, int n) {           // [1, 0], as errors on the CPU have it; EG_SHAPE_TEXT bytes
+    size_t length = (size_t)snprintf(text, EG_SHAPE_TEXT, "[");
+    for (int i = 0; i < n; i++) length += (size_t)snprintf(text + length, EG_SHAPE_TEXT - length, i ? ", %lld" : "%lld", (long long)x[i]);
+    snprintf(text + length, EG_SHAPE_TEXT - length, "]");
+}
 // What kernels have found since the last look is raised now; the stream has been waited for.
 static bool egi_gpu_check(egi_gpu *g) {
     egi_gpu_fault f = *g->fault;
@@ -258,15 +263,14 @@ static bool egi_gpu_check(egi_gpu *g) {
     egi_gpu_site s = g->sites[f.serial % EGI_GPU_SITES];
     pthread_mutex_unlock(&g->lock);
     if (s.serial != f.serial) return eg_raise(EG_ERROR_INDEX, "%s: an index, %lld, is out of range [0, %lld)", g->name, (long long)f.value, (long long)f.limit) != NULL;
-    char text[EG_SHAPE_TEXT], at[EG_SHAPE_TEXT] = "[";
-    size_t length = 1;
+    char text[EG_SHAPE_TEXT], at[EG_SHAPE_TEXT];
     int64_t rest = f.position, index[EG_MAX_RANK];
     for (int d = s.shape.rank - 1; d >= 0; d--) { index[d] = rest % s.shape.dims[d]; rest /= s.shape.dims[d]; }
-    for (int d = 0; d < s.shape.rank; d++) length += (size_t)snprintf(at + length, sizeof at - length, d ? ", %lld" : "%lld", (long long)index[d]);
-    snprintf(at + length, sizeof at - length, "]");
+    egi_gpu_list(at, index, s.shape.rank);
+    egi_gpu_list(text, s.shape.dims, s.shape.rank);
     bool classes = strcmp(s.name, "sparse_softmax_cross_entropy_with_logits") == 0;
     return eg_raise(EG_ERROR_INDEX, "eg_%s: %s %lld at position %s of %s %s is %s%lld%s (%s found it later)", s.name, classes ? "label" : "index", (long long)f.value, at,
-                    eg_dtype_name((eg_dtype)s.dtype), eg_shape_text(s.shape, text), classes ? "none of the " : "out of range [0, ", (long long)f.limit,
+                    eg_dtype_name((eg_dtype)s.dtype), text, classes ? "none of the " : "out of range [0, ", (long long)f.limit,
                     classes ? " classes, which count from 0" : ")", g->name) != NULL;
 }
 static bool egi_gpu_wait(egi_gpu *g, const char *op) {

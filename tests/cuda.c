@@ -436,7 +436,7 @@ TEST(cuda_a_bad_index_is_told_later) {
     eg_tensor *y = eg_gather(x, bad);
     CHECK(y != NULL);
     CHECK_ERROR(eg_item(eg_index(x, 0)), EG_ERROR_SHAPE, "one element");            // not this one: nothing was read
-    CHECK_ERROR(eg_synchronize(), EG_ERROR_INDEX, "eg_gather: index 9 at position [1, 0] of int32 (2, 2) is out of range [0, 4)");
+    CHECK_ERROR(eg_synchronize(), EG_ERROR_INDEX, "eg_gather: index 9 at position [1, 0] of int32 [2, 2] is out of range [0, 4)");
     CHECK(eg_synchronize());                              // told once
     eg_gather(x, bad);
     CHECK_ERROR(eg_data(x), EG_ERROR_INDEX, "is out of range");

@@ -7,17 +7,34 @@ extern int64_t cuda_host_calls, cuda_host_fail_at, cuda_host_launches, cuda_host
 extern int cuda_host_fail_with;
 enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, UNKNOWN = 999 };
 
-// A bit of everything: copies both ways, convolution, gather and its gradient, softmax, an optimizer's step, random numbers.
-typedef struct net { eg_tensor *filter, *table, *w; eg_optimizer *adam; } net;
+// A bit of everything: copies both ways, convolution, gather and its gradient, softmax, layers that are one launch, an optimizer's
+// step with clipping, random numbers.
+enum { LAYERS = 3, VARIABLES = 20 };
+typedef struct net { eg_tensor *filter, *table, *w; eg_layer *layer[LAYERS]; eg_optimizer *adam; } net;
+static int net_variables(net *n, eg_tensor **v) {
+    int count = 3;
+    v[0] = n->filter;
+    v[1] = n->table;
+    v[2] = n->w;
+    for (int i = 0; i < LAYERS; i++) count += eg_layer_weights(n->layer[i], v + count, VARIABLES - count);
+    return count;
+}
+static eg_tensor *net_layers(net *n, eg_tensor *h) {
+    h = eg_reshape(h, EG_SHAPE(1, 2, 8));
+    for (int i = 0; i < LAYERS; i++) h = eg_call(n->layer[i], h);
+    return eg_reshape(h, EG_SHAPE(2, 8));
+}
 static bool step(net *n, double *loss) {
     EG_SCOPE;
     eg_seed(3);
-    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 6, 6, 1)), *y = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 0), *v[] = { n->filter, n->table, n->w }, *g[3];
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 6, 6, 1)), *y = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 0), *v[VARIABLES], *g[VARIABLES];
+    int count = net_variables(n, v);
     eg_tape *tape = eg_tape_begin();
     eg_tensor *h = eg_max_pool2d(eg_relu(eg_conv2d(x, n->filter)));
     h = eg_add(eg_reshape(h, EG_SHAPE(2, 8)), eg_gather(n->table, y));
+    h = net_layers(n, h);
     eg_tensor *l = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(y, eg_matmul(h, n->w)));
-    if (!eg_tape_gradients(tape, l, v, 3, g) || !eg_apply_gradients(n->adam, g, v, 3)) return false;
+    if (!eg_tape_gradients(tape, l, v, count, g) || !eg_apply_gradients(n->adam, g, v, count)) return false;
     *loss = eg_item(l);
     return eg_error() == EG_OK;
 }
@@ -26,13 +43,17 @@ static bool net_begin(net *n) {
     n->filter = eg_variable(eg_random_normal(EG_SHAPE(3, 3, 1, 2)), "filter");
     n->table = eg_variable(eg_random_normal(EG_SHAPE(3, 8)), "table");
     n->w = eg_variable(eg_random_normal(EG_SHAPE(8, 2)), "w");
-    n->adam = eg_adam();
-    return n->filter && n->table && n->w && n->adam;
+    n->adam = eg_adam(.global_clipnorm = 0.1);
+    n->layer[0] = eg_layer_multi_head_attention(2, 4, .causal = true);
+    n->layer[1] = eg_layer_layer_normalization();
+    n->layer[2] = eg_layer_dense(8, .activation = EG_RELU);
+    return n->filter && n->table && n->w && n->adam && net_layers(n, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 8)));      // which builds them
 }
 static void net_end(net *n) {
     eg_release(n->filter);
     eg_release(n->table);
     eg_release(n->w);
+    for (int i = 0; i < LAYERS; i++) eg_layer_release(n->layer[i]);
     eg_optimizer_release(n->adam);
 }
 static void sweep(int with) {

@@ -511,7 +511,7 @@ TEST(label_out_of_range_is_an_error) {
     eg_tensor *logits = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4));
     CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT32, EG_SHAPE(3), 0, 4, 1), logits), EG_ERROR_INDEX,
                 test_on_host ? "eg_sparse_softmax_cross_entropy_with_logits: label 4 at position [1] of int32 [3] (from eg_constant) is none of the 4 classes, which count from 0"
-                             : "eg_sparse_softmax_cross_entropy_with_logits: label 4 at position [1] of int32 ");
+                             : "eg_sparse_softmax_cross_entropy_with_logits: label 4 at position [1] of int32 [3] ");
     CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(3), 0, 3, -1), logits), EG_ERROR_INDEX, "label -1 at position [2]");
 }
 TEST(labels_of_another_rank_are_an_error) {
