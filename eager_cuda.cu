@@ -74,6 +74,7 @@ typedef struct egi_gpu_plan {
     cublasLtMatrixLayoutOpaque_t a, b, c;
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace;
+    bool none;                                   // cublasLt has no way to do it
 } egi_gpu_plan;
 enum { EGI_GPU_PLANS = 64 };
 #endif
@@ -1132,6 +1133,7 @@ static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_ke
     size_t most = (size_t)32 << 20;
     uint32_t alignment = (uint32_t)k->alignment;
     int found = 0;
+    memset(&result, 0, sizeof result);
     EGI_GPU_LT(cublasLtMatmulDescInit(&p->product, egi_gpu_blas_type((int)k->dtype, (eg_precision)k->precision), type));
     EGI_GPU_LT_SET(TRANSA, tb);                  // columns first: B is the left matrix
     EGI_GPU_LT_SET(TRANSB, ta);
@@ -1144,23 +1146,22 @@ static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_ke
     for (int i = CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; i <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++)
         EGI_GPU_LT(cublasLtMatmulPreferenceSetAttribute(&preference, (cublasLtMatmulPreferenceAttributes_t)i, &alignment, sizeof alignment));
     EGI_GPU_LT(cublasLtMatmulAlgoGetHeuristic(g->lt, &p->product, &p->b, &p->a, &p->c, &p->c, &preference, 1, &result, &found));
-    if (found < 1) return false;
     p->algorithm = result.algo;
     p->workspace = result.workspaceSize;
-    p->key = *k;
-    return true;
+    return found > 0;
 }
 // The plan for a product, or NULL where there can be none. The caller holds g->lock.
 static egi_gpu_plan *egi_gpu_plan_for(egi_gpu *g, const egi_args *args) {
     const egi_matmul_parameters *q = (const egi_matmul_parameters *)args->parameters;
     uintptr_t at = (uintptr_t)args->in[0]->data | (uintptr_t)args->in[1]->data | (uintptr_t)args->out[0]->data | 256;
     egi_gpu_plan_key key = { q->m, q->n, q->k, q->lda, q->ldb, q->ta, q->tb, args->out[0]->dtype, (int64_t)q->precision, q->relu, (int64_t)(at & (~at + 1)) };
-    for (int i = 0; i < EGI_GPU_PLANS; i++) if (!memcmp(&g->plans[i].key, &key, sizeof key)) return &g->plans[i];
+    for (int i = 0; i < EGI_GPU_PLANS; i++) if (!memcmp(&g->plans[i].key, &key, sizeof key)) return g->plans[i].none ? NULL : &g->plans[i];
     egi_gpu_plan *p = &g->plans[g->next_plan];
-    memset(p, 0, sizeof *p);
-    if (!egi_gpu_plan_make(g, p, &key)) { p->key.m = 0; return NULL; }
     g->next_plan = (g->next_plan + 1) % EGI_GPU_PLANS;
-    return p;
+    memset(p, 0, sizeof *p);
+    p->none = !egi_gpu_plan_make(g, p, &key);
+    p->key = key;
+    return p->none ? NULL : p;
 }
 // True if it was computed, or an error raised; false: another way must be found.
 static bool egi_gpu_product_with_bias(egi_gpu *g, const egi_args *args, bool *ok) {
