@@ -13778,6 +13778,8 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     eg_tensor *factors[3] = { NULL, NULL, NULL };
     *weights = NULL;
     if (mask && !(factors[0] = egi_mask_weights(mask))) return false;
+    for (int k = 0; k < classes.count; k++)
+        if (!(classes.weights[k] >= 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .class_weights: class %d weighs %g; a weight is 0 or more", function, k, classes.weights[k]);
     if (classes.count > 0 && !(factors[1] = egi_class_weights_of(classes, y, p))) return false;
     if (given && !(factors[2] = eg_cast(given, EG_FLOAT32))) return false;
     for (int i = 0; i < 3; i++) {
@@ -14225,6 +14227,8 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o)
                                  { "class_weights", o->class_weights.count } };
     if (!egi_counts_valid("fit", counts, 7)) return false;
     if (!data) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: the dataset is NULL") : false;
+    if (!o->validation && (o->validation_steps || o->validation_every))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", o->validation_steps ? "validation_steps" : "validation_every");
     for (int i = 0; i < o->callbacks.count; i++)
         if (!o->callbacks.list[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
     if (f->t->fitting) return egi_fail(EG_ERROR_STATE, "eg_fit: the model is being fitted already");
@@ -14235,6 +14239,7 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o)
 }
 EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) {
     egi_fit f;
+    if (o.callbacks.count > 0 && !o.callbacks.list) return (const eg_history *)eg_raise(EG_ERROR_NULL, "eg_fit: the list of %d callbacks is NULL", o.callbacks.count);
     memset(&f, 0, sizeof f);
     if (o.epochs == 0) o.epochs = 1;
     if (o.inputs == 0) o.inputs = 1;
@@ -14311,7 +14316,7 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
     o.sample_weights = o.validation_x = o.validation_y = NULL;
     const eg_history *h = NULL;
     if (ok) h = (eg_fit)(model, data, o);
-    else for (int i = 0; i < o.callbacks.count; i++) eg_callback_release(o.callbacks.list[i]);
+    else for (int i = 0; o.callbacks.list && i < o.callbacks.count; i++) eg_callback_release(o.callbacks.list[i]);
     eg_dataset_release(data);
     eg_dataset_release(validation);
     return h;

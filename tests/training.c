@@ -133,6 +133,15 @@ TEST(sample_and_class_weights) {
     CHECK_NEAR(eg_test_on_batch(both, x, y), 0.5 * (0.75 * 0.75 + 0.0625), 1e-6);
     CHECK_ERROR(eg_train_on_batch(both, x, y, .sample_weights = eg_ones(EG_FLOAT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "[3]");
     CHECK_NEAR(weight(both), 0.75, 1e-6);
+    CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7, -3)), EG_ERROR_ARGUMENT, "class 1 weighs -3");
+    CHECK_NEAR(weight(both), 0.75, 1e-6);
+    CHECK_ERROR(eg_fit_arrays(both, x, y, .quiet = true, .validation_every = 3), EG_ERROR_ARGUMENT, ".validation_every is given, but no .validation");
+    CHECK_ERROR(eg_fit_arrays(both, x, y, .quiet = true, .validation_steps = 1), EG_ERROR_ARGUMENT, ".validation_steps");
+    eg_fit_options missing;
+    memset(&missing, 0, sizeof missing);
+    missing.callbacks.count = 1;
+    missing.quiet = true;
+    CHECK_ERROR((eg_fit_arrays)(both, x, y, missing), EG_ERROR_NULL, "list of 1 callbacks is NULL");
     CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "1");
 #ifndef TEST_CUDA                                        // a GPU tells of a bad index when the loss is read, after the step
     CHECK_NEAR(weight(both), 0.75, 1e-6);
