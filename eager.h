@@ -10485,7 +10485,10 @@ EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_
     memset(&w, 0, sizeof w);
     w.visit = egi_visit_path;
     w.wanted = i;
-    if (i < 0 || egi_walk_from(&w, l)) {
+    int64_t errors = egi_this.errors;
+    bool past = i < 0 || egi_walk_from(&w, l);             // a walk ends early where it has found the weight, or no memory
+    if (egi_this.errors != errors) return NULL;
+    if (past) {
         int count = eg_layer_weights(l, NULL, 0);
         if (!count) egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weights%s", l->name, l->built ? "" : " yet; eg_layer_build or its first call makes them");
         else egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weight %d; it has %d, from 0 to %d", l->name, i, count, count - 1);
@@ -10940,7 +10943,7 @@ static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
         eg_pads pads = { 6, { 0, 0, egi_window_span(l, 0) - 1, 0, 0, 0 } };
         eg_pad_options zeros;
         memset(&zeros, 0, sizeof zeros);
-        x = (eg_pad)(x, pads, zeros);
+        if (!(x = (eg_pad)(x, pads, zeros))) return false;
     }
     c->out[0] = egi_biased(l, x->rank == 3 ? (eg_conv1d)(x, kernel, o) : (eg_conv2d)(x, kernel, o));
     return c->out[0] != NULL;
@@ -11202,6 +11205,13 @@ static eg_tensor *egi_along(eg_tensor *weight, const eg_tensor *x, int axis) {
     for (int i = 0; i < x->rank; i++) shape.dims[i] = i == axis ? x->dims[i] : 1;
     return axis == x->rank - 1 || !weight ? weight : eg_reshape(weight, shape);
 }
+// gamma and beta, as far as the layer has them, along the axis; false where it has one that could not be turned.
+static bool egi_gamma_beta(const eg_layer *l, const eg_tensor *x, int axis, eg_tensor **gamma, eg_tensor **beta) {
+    eg_tensor *g = egi_part_of(l, "gamma"), *b = egi_part_of(l, "beta");
+    *gamma = egi_along(g, x, axis);
+    *beta = egi_along(b, x, axis);
+    return (*gamma || !g) && (*beta || !b);
+}
 static bool egi_norm_axis(const eg_layer *l, int rank, int *axis) {
     return egi_axis("call", egi_layer_axis(l), rank, axis);
 }
@@ -11268,7 +11278,8 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
     for (int i = 0; i < x->rank; i++) if (i != axis) over.axes.axes[over.axes.count++] = i;
     over.keepdims = true;
-    eg_tensor *gamma = egi_along(egi_part_of(l, "gamma"), x, axis), *beta = egi_along(egi_part_of(l, "beta"), x, axis);
+    eg_tensor *gamma, *beta;
+    if (!egi_gamma_beta(l, x, axis, &gamma, &beta)) return false;
     eg_tensor *moving_mean = egi_part_of(l, "moving_mean"), *moving_variance = egi_part_of(l, "moving_variance");
     if (c->training && !l->frozen) {
         if (c->mask[0] && x->rank > 2) {
@@ -11367,7 +11378,9 @@ static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     }
     eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_over_axis(axis, true)));
     eg_tensor *variance = (eg_reduce_mean)(eg_square(centered), egi_over_axis(axis, true));
-    c->out[0] = egi_normalized(l, centered, variance, egi_along(egi_part_of(l, "gamma"), x, axis), egi_along(egi_part_of(l, "beta"), x, axis));
+    eg_tensor *gamma, *beta;
+    if (!egi_gamma_beta(l, x, axis, &gamma, &beta)) return false;
+    c->out[0] = egi_normalized(l, centered, variance, gamma, beta);
     return c->out[0] != NULL;
 }
 static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
@@ -11396,8 +11409,7 @@ static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
     for (int i = 1; i <= x->rank; i++) if (i != axis) over.axes.axes[over.axes.count++] = i;
     over.keepdims = true;
     eg_tensor *gamma = egi_part_of(l, "gamma"), *beta = egi_part_of(l, "beta"), *y = eg_reshape(x, parted);
-    if (gamma) gamma = eg_reshape(gamma, gamma_shape);
-    if (beta) beta = eg_reshape(beta, gamma_shape);
+    if ((gamma && !(gamma = eg_reshape(gamma, gamma_shape))) || (beta && !(beta = eg_reshape(beta, gamma_shape)))) return false;
     eg_tensor *centered = (eg_sub)(y, (eg_reduce_mean)(y, over));
     y = egi_normalized(l, centered, (eg_reduce_mean)(eg_square(centered), over), gamma, beta);
     return y && (c->out[0] = eg_reshape(y, shape)) != NULL;
@@ -12942,7 +12954,7 @@ EGI_LOSSES(EGI_LOSS_FUNCTION)
 
 // Weights as a tensor of the values' shape and dtype: of as many leading axes as there are, the rest broadcast.
 static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_tensor *values) {
-    if (!egi_alive(function, 2, weights)) return NULL;
+    if (!values || !egi_alive(function, 2, weights)) return NULL;
     eg_shape shape = egi_shape(values), own = egi_shape(weights);
     bool fits = own.rank <= shape.rank;
     for (int i = 0; i < own.rank && fits; i++) fits = own.dims[i] == shape.dims[i] || own.dims[i] == 1;

@@ -32,8 +32,8 @@ static inline void faults_start(int64_t at, int in_a_row) {
     faults.failed = false;
     __atomic_store_n(&faults.on, true, __ATOMIC_RELEASE);
 }
-// Beyond the first ones, one allocation of so many fails; where branches are counted, more of them.
-#ifdef TEST_COVERED
+// Beyond the first ones, one allocation of so many fails; where branches are counted, more of them if the file says so.
+#if defined(TEST_COVERED) && defined(FAULTS_DENSE)
 enum { faults_stride = 2 };
 #else
 enum { faults_stride = test_share > 1 ? 13 : 3 };

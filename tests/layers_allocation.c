@@ -1,5 +1,6 @@
 // Every kind of layer without memory: made, called, differentiated; at every allocation an error, nothing left behind.
 #include "test.h"
+#define FAULTS_DENSE
 #include "faults.h"
 
 // The layer on these inputs, in training, with the gradients of its weights; it is released.

@@ -1,5 +1,6 @@
 // Losses, metrics and training without memory: at every allocation an error, nothing left behind.
 #include "test.h"
+#define FAULTS_DENSE
 #include "faults.h"
 
 static void no_print(const char *text, void *user) { (void)text; (void)user; }
