@@ -9475,7 +9475,7 @@ typedef struct egi_slots {
     eg_tensor *slot[EGI_MAX_SLOTS];
 } egi_slots;
 struct eg_optimizer {
-    int32_t refs;
+    int32_t refs, taken;         // of the references, so many were taken over by models
     const char *name;
     egi_rule rule;
     eg_optimizer_options options;
@@ -13003,7 +13003,7 @@ EAGER_API eg_tensor *(eg_loss_mean)(eg_loss *loss, eg_tensor *labels, eg_tensor 
 
 typedef struct egi_metric_row egi_metric_row;
 struct eg_metric {
-    int32_t refs;
+    int32_t refs, taken;            // as an optimizer's
     const egi_metric_row *row;
     eg_metric_options options;
     eg_loss *function;              // of eg_metric_of
@@ -13239,6 +13239,7 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     eg_metric *m = (eg_metric *)egi_alloc(sizeof *m);
     if (!m) { egi_no_memory("metric", (int64_t)sizeof *m); return NULL; }
     m->refs = 1;
+    m->taken = 0;
     m->row = row;
     m->options = o;
     m->function = function;
@@ -13610,8 +13611,12 @@ typedef struct egi_training {
 static void egi_training_free(void *training) {
     egi_training *t = (egi_training *)training;
     if (!t) return;
+    if (t->optimizer) __atomic_fetch_sub(&t->optimizer->taken, 1, __ATOMIC_RELAXED);
     eg_optimizer_release(t->optimizer);
-    for (int i = 0; i < t->n; i++) eg_metric_release(t->metrics[i]);
+    for (int i = 0; i < t->n; i++) {
+        __atomic_fetch_sub(&t->metrics[i]->taken, 1, __ATOMIC_RELAXED);
+        eg_metric_release(t->metrics[i]);
+    }
     egi_free(t->metrics);
     egi_free(t->of);
     egi_free(t->names);
@@ -13645,12 +13650,14 @@ static bool egi_compile_names(egi_training *t, const char *function, const eg_ou
         memset(&o, 0, sizeof o);
         t->of[at] = k;
         if (!(t->metrics[at++] = (eg_metric_mean)(o))) { t->n = at - 1; return false; }
+        t->metrics[at - 1]->taken = 1;
         egi_result_name(t, at, names[k], "loss");
     }
     for (int k = 0; k < t->n_outputs; k++)
         for (int i = 0; i < outputs[k].metrics.count; i++) {
             t->of[at] = k;
             t->metrics[at++] = eg_metric_retain(outputs[k].metrics.list[i]);
+            __atomic_fetch_add(&t->metrics[at - 1]->taken, 1, __ATOMIC_RELAXED);
             egi_result_name(t, at, several ? names[k] : "", t->metrics[at - 1]->name);
         }
     for (int i = 1; i <= t->n; i++) {                      // two metrics of one name are fine, and the first is found by it
@@ -13691,11 +13698,40 @@ static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *
     }
     return NULL;
 }
+// Whether there is a reference to take over of an optimizer, or of a metric as often as it is listed: other models may have them all.
+static bool egi_optimizer_free(const eg_optimizer *o) { return __atomic_load_n(&o->taken, __ATOMIC_RELAXED) < __atomic_load_n(&o->refs, __ATOMIC_RELAXED); }
+static bool egi_metric_free(const eg_metric *m, const eg_output *outputs, int n) {
+    int listed = 0;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < outputs[k].metrics.count; i++) listed += outputs[k].metrics.list[i] == m;
+    return __atomic_load_n(&m->taken, __ATOMIC_RELAXED) + listed <= __atomic_load_n(&m->refs, __ATOMIC_RELAXED);
+}
+// If not, what there is a reference of is released, as on every failure.
+static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, const eg_output *outputs, int n) {
+    const eg_metric *other = NULL;
+    bool ok = !optimizer || egi_optimizer_free(optimizer);
+    if (!ok) egi_fail(EG_ERROR_STATE, "eg_%s: the optimizer (%s) belongs to another model already; make one for each, or eg_optimizer_retain it to share its state", function, optimizer->name);
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < outputs[k].metrics.count; i++) {
+            const eg_metric *m = outputs[k].metrics.list[i];
+            if (m && !egi_metric_free(m, outputs, n)) other = m;
+        }
+    if (ok && !other) return true;
+    if (other) egi_fail(EG_ERROR_STATE, "eg_%s: metric %.60s belongs to another model already; make one for each, or eg_metric_retain it", function, other->name);
+    if (ok) eg_optimizer_release(optimizer);
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < outputs[k].metrics.count; i++) {
+            eg_metric *m = outputs[k].metrics.list[i];
+            if (m && egi_metric_free(m, outputs, n)) eg_metric_release(m);
+        }
+    return false;
+}
 static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n) {
     egi_training *former = model ? (egi_training *)model->training : NULL, *t = NULL;
     const char *lacks = egi_compile_lacks(model, optimizer, outputs, n);
     int has = model && model->config.n_out ? model->config.n_out : model ? model->type->n_out : 0;
     bool ok = false;
+    if (!egi_compile_takes(function, optimizer, outputs, n)) return false;
     if (lacks) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, lacks); }
     else if (n < 1 || n > has) egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d outputs; the model, a %s, has %d", function, n, model->type->class_name, has);
     else if (former && former->fitting) egi_fail(EG_ERROR_STATE, "eg_%s: the model is being fitted", function);
@@ -13712,6 +13748,7 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
         return false;
     }
     t->optimizer = optimizer;
+    __atomic_fetch_add(&optimizer->taken, 1, __ATOMIC_RELAXED);
     egi_training_free(former);
     model->training = t;
     model->training_free = egi_training_free;

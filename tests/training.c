@@ -160,6 +160,26 @@ TEST(sample_and_class_weights) {
     eg_layer_release(hot);
 }
 
+TEST(optimizers_and_metrics_belong_to_one_model) {
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 1);
+    eg_metric *error = eg_metric_mean_absolute_error();
+    eg_layer *a = line_model(sgd, eg_mean_squared_error), *b = line_model(eg_sgd(), eg_mean_squared_error);
+    CHECK_ERROR(eg_compile(b, sgd, eg_mean_squared_error), EG_ERROR_STATE, "the optimizer (sgd) belongs to another model already");
+    CHECK_ERROR(eg_compile(a, sgd, eg_mean_squared_error), EG_ERROR_STATE, "eg_optimizer_retain it");
+    CHECK(eg_compile(a, eg_sgd(), eg_mean_squared_error, error));          // and sgd is gone
+    CHECK_ERROR(eg_compile(b, eg_sgd(), eg_mean_squared_error, error), EG_ERROR_STATE, "metric mean_absolute_error belongs to another model already");
+    eg_metric *twice = eg_metric_mean_absolute_error();
+    CHECK_ERROR(eg_compile(b, eg_sgd(), eg_mean_squared_error, twice, twice), EG_ERROR_STATE, "belongs to another model");
+    sgd = eg_sgd(.learning_rate = 0.5);
+    CHECK(eg_compile(b, sgd, eg_mean_squared_error, twice, eg_metric_retain(twice)));
+    CHECK(eg_compile(a, eg_optimizer_retain(sgd), eg_mean_squared_error));             // two references, two models
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1));
+    CHECK_NEAR(eg_train_on_batch(a, x, x), 1, 1e-6);
+    eg_layer_release(a);
+    CHECK_NEAR(eg_train_on_batch(b, x, x), 1, 1e-6);
+    CHECK_INT(eg_optimizer_steps(sgd), 2);
+    eg_layer_release(b);
+}
 TEST(weights_in_the_dataset) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_constant(EG_SHAPE(2, 1), 0, 1), *w = eg_constant(EG_SHAPE(2), 5, 0.25);
     eg_layer *model = line_model(eg_sgd(.learning_rate = 1), eg_mean_squared_error);
