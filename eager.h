@@ -916,7 +916,7 @@ EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *optimizer, const eg_gradien
 EAGER_API eg_tensor *eg_minimize(eg_optimizer *optimizer, eg_function1 *loss, void *user, eg_tensor *const *in);
 EAGER_API int64_t eg_optimizer_steps(eg_optimizer *optimizer);                 // updates made
 EAGER_API double eg_optimizer_learning_rate(eg_optimizer *optimizer);          // of the next update
-EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *optimizer, double learning_rate);
+EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *optimizer, double learning_rate);      // an error where it has a .schedule
 // The optimizer's state as variables (borrowed): step count, learning rate, calls accumulated if it does that, slots. At most capacity; returns how many.
 EAGER_API int eg_optimizer_state(eg_optimizer *optimizer, eg_tensor **state, int capacity);
 // Clipping of gradients, for loops of one's own.
@@ -1401,7 +1401,8 @@ typedef struct eg_callback_options {
 } eg_callback_options;
 // Stops when the monitored value has not become better for so many epochs.
 EAGER_API eg_callback *eg_callback_early_stopping(eg_callback_options options EGI_DEFAULT(eg_callback_options));
-// Saves the weights (eg_save_weights) after an epoch. In the path {epoch}, {val_loss} and other names stand for the numbers.
+// Saves the weights (eg_save_weights) after an epoch. In the path {epoch}, {val_loss} and other names stand for the numbers, also
+// formatted: {epoch:02d}, {loss:.2f}. A name that the fit does not have is an error before the first batch.
 EAGER_API eg_callback *eg_callback_checkpoint(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));
 // Saves after each epoch, and with .every within one, all that the next step depends on (prefix-N.safetensors, see eg_checkpoint_save),
 // the latest file alone. A fit that finds such a file goes on behind it, with the history of what was before (by which other callbacks
@@ -9889,13 +9890,17 @@ EAGER_API double eg_optimizer_learning_rate(eg_optimizer *opt) {
     eg_scope_end(scope);
     return rate;
 }
+static bool egi_rate_settable(const char *function, const eg_optimizer *opt) {
+    return !opt->options.schedule.rate ||
+           egi_fail(EG_ERROR_STATE, "eg_%s: the learning rate of this eg_%s comes from its .schedule; give it .learning_rate instead to set it yourself", function, opt->name);
+}
 EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *opt, double rate) {
     if (!egi_optimizer_alive("optimizer_set_learning_rate", opt)) return false;
     if (!(rate >= 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_optimizer_set_learning_rate: %g is no learning rate", rate);
+    if (!egi_rate_settable("optimizer_set_learning_rate", opt)) return false;
     eg_scope scope = eg_scope_begin();
     bool ok = (eg_assign)(opt->rate, eg_number(rate)) != NULL;
     eg_scope_end(scope);
-    if (ok) opt->options.schedule.rate = NULL;
     return ok;
 }
 EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capacity) {
@@ -9950,6 +9955,7 @@ static EGI_COLD const char *egi_show_free(eg_shape shape) {
 // More for the texts of chapter 19. After a failure (no memory; nothing is raised) the rest is ignored: look at failed, at the end.
 EGI_LATER void egi_text_printf(egi_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 EGI_LATER void egi_text_json(egi_text *t, const char *string);       // in quotes, escaped
+EGI_LATER void egi_plain_point(char *text);                              // a locale's decimal point becomes '.'
 EGI_LATER void egi_text_number(egi_text *t, double value);           // the shortest that reads back the same; '.' in any locale
 // string and what is to stand behind it, in memory of its own; NULL without memory, nothing raised.
 EGI_LATER char *egi_copy_string(const char *string, const char *behind);
@@ -13018,6 +13024,7 @@ struct egi_metric_row {
     double (*result)(const eg_metric *m, const double *s);
 };
 static double egi_ratio(double a, double b) { return b != 0 ? a / b : 0; }
+static double egi_no_sign(double v) { return v == v ? v : (double)NAN; }       // of NaN, which some print as -nan
 
 // Means and sums of values: [sum of w v, sum of w].
 static eg_shape egi_shape_pair(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 2 } }; return s; }
@@ -13353,11 +13360,11 @@ static bool egi_push_double(double **list, int64_t *capacity, int64_t at, double
     return true;
 }
 static bool egi_history_batch(eg_history *h, double loss) {
-    if (!egi_push_double(&h->losses, &h->losses_capacity, h->batches, loss)) return false;
+    if (!egi_push_double(&h->losses, &h->losses_capacity, h->batches, egi_no_sign(loss))) return false;
     h->batches++;
     return true;
 }
-static bool egi_history_put(eg_history *h, int column, double value) { return egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + column, value); }
+static bool egi_history_put(eg_history *h, int column, double value) { return egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + column, egi_no_sign(value)); }
 // An epoch is over whose columns have been put.
 static bool egi_history_epoch(eg_history *h) {
     void *ends = h->ends;
@@ -13773,8 +13780,8 @@ EAGER_API double eg_model_result(eg_layer *model, const char *name) {
 }
 static bool egi_results_take(egi_training *t, int at) {        // what was summed up to now, to the results from there on
     int64_t errors = egi_this.errors;
-    t->values[at] = egi_ratio(t->loss_sum, t->loss_weight);
-    for (int i = 0; i < t->n; i++) t->values[at + 1 + i] = eg_metric_result(t->metrics[i]);
+    t->values[at] = egi_no_sign(egi_ratio(t->loss_sum, t->loss_weight));
+    for (int i = 0; i < t->n; i++) t->values[at + 1 + i] = egi_no_sign(eg_metric_result(t->metrics[i]));
     return egi_this.errors == errors;
 }
 static bool egi_results_reset(egi_training *t) {
@@ -13939,7 +13946,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     ok = ok && egi_step_metrics(t, answers, examples);     // before the update, so that a metric that fails leaves the weights as they were
     ok = ok && (!s->train || eg_apply_gradients(t->optimizer, t->list + weights, t->list, weights));
     int64_t errors = egi_this.errors;
-    if (ok) s->loss = eg_item(loss);                       // which waits for a device, and hears of what went wrong there
+    if (ok) s->loss = egi_no_sign(eg_item(loss));                       // which waits for a device, and hears of what went wrong there
     ok = ok && egi_this.errors == errors;
     if (ok) {
         t->loss_sum += s->loss * examples;
@@ -14048,7 +14055,7 @@ static void egi_show_rate(char *text, size_t size, double seconds) {
 }
 static int egi_show_value(char *text, size_t size, const char *name, double value) {
     bool plain = value == 0 || (fabs(value) >= 1e-3 && fabs(value) < 1e5);
-    int n = snprintf(text, size, plain ? "  %s %.4f" : "  %s %.3e", name, value);
+    int n = snprintf(text, size, plain ? "  %s %.4f" : "  %s %.3e", name, egi_no_sign(value));
     return n < (int)size ? n : (int)size - 1;
 }
 
@@ -14075,7 +14082,7 @@ EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
     if (i < 0) return (double)NAN;
     if (i == 2 * t->n + 2) return eg_optimizer_learning_rate(t->optimizer);
     if (i > t->n) return t->values[i];
-    return i == 0 ? egi_ratio(t->loss_sum, t->loss_weight) : eg_metric_result(t->metrics[i - 1]);
+    return egi_no_sign(i == 0 ? egi_ratio(t->loss_sum, t->loss_weight) : eg_metric_result(t->metrics[i - 1]));
 }
 static int egi_show_results(const egi_training *t, int from, bool now, char *text, size_t size) {
     int at = 0;
@@ -14577,6 +14584,14 @@ static eg_callback *egi_watch_new(const char *name, const char *path, eg_callbac
 static const char *egi_watch_name(const egi_watch *w, const eg_history *h) {
     return w->monitor ? w->monitor : egi_history_column(h, "val_loss") >= 0 ? "val_loss" : "loss";
 }
+static void egi_history_names(const eg_history *h, char *names, size_t size) {           // for errors
+    size_t at = 0;
+    names[0] = 0;
+    for (int i = 0; i < h->columns && at < size; i++) at += (size_t)snprintf(names + at, size - at, i ? ", %s" : "%s", h->names[i]);
+}
+static const char *egi_why_missing(const eg_history *h, const char *name) {
+    return egi_is_validation(name) && egi_history_column(h, "val_loss") < 0 ? " (no .validation was given)" : "";
+}
 // Begins anew with each fit. What there will be to monitor is known before the first batch, so a wrong name is told here.
 static bool egi_watch_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
@@ -14586,12 +14601,8 @@ static bool egi_watch_begin(eg_fit_state *s, void *user) {
     egi_watch_forget(w);
     if (egi_history_column(s->history, name) >= 0) return true;
     char names[512];
-    int at = 0;
-    names[0] = 0;
-    for (int i = 0; i < s->history->columns && at < (int)sizeof names; i++)
-        at += snprintf(names + at, sizeof names - (size_t)at, i ? ", %s" : "%s", s->history->names[i]);
-    bool validation = egi_is_validation(name) && egi_history_column(s->history, "val_loss") < 0;
-    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s%s", w->name, name, names, validation ? " (no .validation was given)" : "");
+    egi_history_names(s->history, names, sizeof names);
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s%s", w->name, name, names, egi_why_missing(s->history, name));
 }
 // Scores grow as they become better, losses fall.
 static bool egi_grows(const char *name) {
@@ -14686,6 +14697,8 @@ static bool egi_plateau_due(egi_watch *w, bool better) {
     w->waited = 0;
     return true;
 }
+// Who sets the rate finds out before the first batch that a schedule does.
+static bool egi_plateau_begin(eg_fit_state *s, void *user) { return egi_rate_settable("callback_plateau", s->optimizer) && egi_watch_begin(s, user); }
 static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     bool better, due = false;
@@ -14698,10 +14711,11 @@ static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_plateau)(eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    f.fit_begin = egi_watch_begin;
+    f.fit_begin = egi_plateau_begin;
     f.epoch_end = egi_plateau_epoch;
     return egi_watch_new("callback_plateau", NULL, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_PATIENCE | EGI_C_PLATEAU, f);
 }
+static bool egi_rate_begin(eg_fit_state *s, void *user) { (void)user; return egi_rate_settable("callback_learning_rate", s->optimizer); }
 static bool egi_rate_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     return s->batch > 0 || eg_optimizer_set_learning_rate(s->optimizer, w->o.rate(s->epoch, eg_optimizer_learning_rate(s->optimizer), w->o.user));
@@ -14709,6 +14723,7 @@ static bool egi_rate_epoch(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_learning_rate)(eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
+    f.fit_begin = egi_rate_begin;
     f.epoch_begin = egi_rate_epoch;
     return egi_watch_new("callback_learning_rate", NULL, o, EGI_C_RATE, f);
 }
@@ -14757,28 +14772,88 @@ EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o
     return egi_watch_new("callback_csv", path, o, EGI_C_APPEND, f);
 }
 
-// {epoch} and {name} in a path become numbers; another brace stays as it is.
+// {epoch} and {name} in a path become numbers, in a format of Python's where they have one: {epoch:02d}, {val_loss:.2f}. A brace that is
+// never closed stays as it is.
+enum { EGI_BLANK_EPOCH = -2 };
+typedef struct egi_blank {
+    char name[64];
+    int column, width, digits;          // column: of the history, EGI_BLANK_EPOCH, or -1: there is none; digits: -1, not given
+    bool zeros;
+    char kind;                          // of number: 0 where there is no format
+    const char *end;                    // behind the brace
+} egi_blank;
+static int egi_blank_digits(const char **p) {
+    int value = 0;
+    for (; **p >= '0' && **p <= '9' && value < 100; ++*p) value = value * 10 + (**p - '0');
+    return value;
+}
+// What begins at p, where a '{' stands: false where none ends there. *fits: whether its format is one.
+static bool egi_blank_read(const eg_history *h, const char *p, egi_blank *place, bool *fits) {
+    const char *end = strchr(p, '}'), *colon = end ? (const char *)memchr(p, ':', (size_t)(end - p)) : NULL;
+    if (!end) return false;
+    int n = (int)((colon ? colon : end) - p) - 1;
+    snprintf(place->name, sizeof place->name, "%.*s", n, p + 1);
+    place->column = strcmp(place->name, "epoch") == 0 ? EGI_BLANK_EPOCH : n < (int)sizeof place->name ? egi_history_column(h, place->name) : -1;
+    place->end = end + 1;
+    place->width = 0;
+    place->digits = -1;
+    place->zeros = false;
+    place->kind = 0;
+    *fits = true;
+    if (!colon) return true;
+    p = colon + 1;
+    place->zeros = *p == '0';
+    place->width = egi_blank_digits(&p);
+    if (*p == '.') { p++; place->digits = egi_blank_digits(&p); }
+    place->kind = *p;
+    *fits = p + 1 == end && place->width < 100 && place->digits < 100 &&
+            (place->column == EGI_BLANK_EPOCH ? place->kind == 'd' && place->digits < 0 : place->kind && strchr("feg", place->kind));
+    return true;
+}
+static void egi_blank_write(const egi_blank *p, const eg_fit_state *s, egi_text *t) {
+    char text[600];
+    double value = p->column >= 0 ? eg_history_value(s->history, s->history->names[p->column], -1) : 0;
+    int digits = p->digits < 0 ? 6 : p->digits;
+    if (p->column < 0) snprintf(text, sizeof text, p->zeros ? "%0*lld" : "%*lld", p->width, (long long)s->epoch + 1);
+    else if (p->kind == 0 || value - value != 0) { egi_text_csv(t, floor(value * 1e4 + 0.5) / 1e4); return; }
+    else if (p->kind == 'f') snprintf(text, sizeof text, p->zeros ? "%0*.*f" : "%*.*f", p->width, digits, value);
+    else if (p->kind == 'e') snprintf(text, sizeof text, p->zeros ? "%0*.*e" : "%*.*e", p->width, digits, value);
+    else snprintf(text, sizeof text, p->zeros ? "%0*.*g" : "%*.*g", p->width, digits, value);
+    egi_plain_point(text);
+    egi_text_string(t, text);
+}
 static char *egi_fill_path(const egi_watch *w, const eg_fit_state *s) {
     egi_text t;
+    egi_blank place;
+    bool fits;
     memset(&t, 0, sizeof t);
     for (const char *p = w->path; *p;) {
-        const char *end = *p == '{' ? strchr(p, '}') : NULL;
-        char name[64];
-        int column = -1;
-        if (end && end - p < (int)sizeof name) {
-            memcpy(name, p + 1, (size_t)(end - p - 1));
-            name[end - p - 1] = 0;
-            column = strcmp(name, "epoch") ? egi_history_column(s->history, name) : -2;
-        }
-        if (column == -2) egi_text_printf(&t, "%lld", (long long)s->epoch + 1);
-        else if (column >= 0) egi_text_number(&t, floor(eg_history_value(s->history, name, -1) * 1e4 + 0.5) / 1e4);
-        else egi_text_add(&t, p, 1);
-        p = column == -1 ? p + 1 : end + 1;
+        if (*p == '{' && egi_blank_read(s->history, p, &place, &fits)) {
+            egi_blank_write(&place, s, &t);
+            p = place.end;
+        } else egi_text_add(&t, p++, 1);
     }
     if (!t.failed) return t.data;
     egi_text_free(&t);
     egi_no_memory(w->name, 0);
     return NULL;
+}
+// A path in which nothing is filled in would be written over in every epoch, so this is told before the first.
+static bool egi_checkpoint_begin(eg_fit_state *s, void *user) {
+    egi_watch *w = (egi_watch *)user;
+    egi_blank place;
+    bool fits;
+    for (const char *p = strchr(w->path, '{'); p && egi_blank_read(s->history, p, &place, &fits); p = strchr(place.end, '{')) {
+        if (place.column == -1) {
+            char names[512];
+            egi_history_names(s->history, names, sizeof names);
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to stand for {%s} in the path '%.200s'; this fit has epoch, %s%s", w->name, place.name, place.name, w->path,
+                            names, egi_why_missing(s->history, place.name));
+        }
+        if (!fits) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: '%.*s' in the path '%.200s' has a format that is not known; these are: {epoch:02d}, {loss:.2f}, {loss:.3e}, {loss:.4g}", w->name,
+                                   (int)(place.end - p < 60 ? place.end - p : 60), p, w->path);
+    }
+    return egi_watch_begin(s, user);
 }
 static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
@@ -14794,7 +14869,7 @@ EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_op
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
     if (!path) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_checkpoint: the path is NULL");
-    f.fit_begin = egi_watch_begin;
+    f.fit_begin = egi_checkpoint_begin;
     f.epoch_end = egi_checkpoint_epoch;
     return egi_watch_new("callback_checkpoint", path, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_SAVE, f);
 }
@@ -14908,6 +14983,14 @@ static bool egi_backup_track(egi_watch *w, eg_fit_state *s, bool within) {
     }
     return ok;
 }
+static void egi_backup_tell(const egi_watch *w, const eg_fit_state *s, const char *path) {
+    char text[EGI_LINE];
+    if (w->epoch >= s->epochs) snprintf(text, sizeof text, "%.800s: all %lld epochs are done; remove it to begin anew\n", path, (long long)s->epochs);
+    else if (w->epoch < s->epoch) return;
+    else if (w->batch) snprintf(text, sizeof text, "%.800s: going on in epoch %lld, behind batch %lld\n", path, (long long)w->epoch + 1, (long long)w->batch);
+    else snprintf(text, sizeof text, "%.800s: going on with epoch %lld\n", path, (long long)w->epoch + 1);
+    egi_say(&((const egi_fit *)(const void *)s)->bar, text);
+}
 static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     int64_t errors = egi_this.errors;
@@ -14916,6 +14999,7 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
     char *path = egi_copy_string(latest, "");
     w->epoch = w->batch = 0;
     bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) && egi_backup_unpack(w, s) : egi_no_memory(w->name, 0);
+    if (ok) egi_backup_tell(w, s, path);
     egi_free(path);
     if (!ok || w->epoch < s->epoch) return ok;
     s->epoch = w->epoch;
@@ -15830,16 +15914,20 @@ static const char *egi_csv_field(const egi_csv_state *s, int64_t i, size_t *n) {
     return s->reader.text.data ? s->reader.text.data + from : "";
 }
 
+static const char *egi_csv_trim(const char *p, size_t *length) {
+    while (*length && *p == ' ') p++, --*length;
+    while (*length && p[*length - 1] == ' ') --*length;
+    return p;
+}
 // The next of names and numbers separated by commas; a number, or two with a '-' between, sets *first and *last, else these are -1.
 static bool egi_csv_word(const char **at, const char **word, size_t *n, int64_t *first, int64_t *last) {
     const char *p = *at;
     if (!*p) return false;
     size_t length = strcspn(p, ",");
     *at = p + length + (p[length] == ',');
-    while (length && *p == ' ') p++, length--;
-    while (length && p[length - 1] == ' ') length--;
-    *word = p;
+    *word = egi_csv_trim(p, &length);
     *n = length;
+    p = *word;
     *first = *last = -1;
     int64_t v[2] = { 0, 0 };
     int k = 0, digits = 0;
@@ -15866,7 +15954,7 @@ static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
     while (at && egi_csv_word(&at, &word, &n, &first, &last)) {
         if (first < 0 && p->header)
             for (int64_t i = s->width; i-- > 0;) {
-                const char *field = egi_csv_field(s, i, &length);
+                const char *field = egi_csv_trim(egi_csv_field(s, i, &length), &length);
                 if (length == n && memcmp(field, word, n) == 0) first = last = i;
             }
         if (first >= 0 && last < s->width)
@@ -17360,18 +17448,22 @@ static bool egi_parse_number(const char *text, int64_t n, double *value) {
     *value = strtod(copy, &end);
     return end == copy + at;
 }
+static void egi_plain_point(char *text) {
+    const char *point = localeconv()->decimal_point;
+    char *at = strcmp(point, ".") ? strstr(text, point) : NULL;
+    if (!at) return;
+    *at = '.';
+    memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
+}
 static void egi_text_number(egi_text *t, double value) {
     char text[64];
-    const char *point = localeconv()->decimal_point;
-    size_t length = strlen(point);
     if (value != value) { egi_text_string(t, "null"); return; }                 // JSON has neither; 1e999 is read as infinity
     if (value - value != 0) { egi_text_printf(t, "%s1e999", value < 0 ? "-" : ""); return; }
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }
-    char *at = strcmp(point, ".") ? strstr(text, point) : NULL;
-    if (at) { *at = '.'; memmove(at + 1, at + length, strlen(at + length) + 1); }
+    egi_plain_point(text);
     egi_text_string(t, text);
 }
 

@@ -146,9 +146,9 @@ TEST(csv_numbers_names_and_categories) {
     eg_error_clear();
     d = eg_dataset_csv(&path, 1, .header = true, .components = {
         {.columns = "sepal length, width"}, {.columns = " species ", .categories = "setosa,versicolor,virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
-    CHECK_ERROR(gather(d, 1), EG_ERROR_FILE, "iris.csv: line 1: there is no column 'species' in the header");      // blanks belong to a name in a file
+    eg_dataset_release(d);
     d = eg_dataset_csv(&path, 1, .header = true, .components = {
-        {.columns = "sepal length, width"}, {.columns = "2", .categories = "setosa, versicolor, virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
+        {.columns = "sepal length, width"}, {.columns = "species", .categories = "setosa, versicolor, virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
     CHECK_INT(eg_dataset_components(d), 4);
     CHECK_INT(eg_dataset_spec(d, 0).shape.dims[0], 2);
     CHECK_INT(eg_dataset_spec(d, 1).dtype, EG_INT64);

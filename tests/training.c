@@ -580,6 +580,20 @@ TEST(callbacks_of_ones_own) {
 
 static double rate_of(int64_t epoch, double rate, void *user) { return epoch == 0 ? *(double *)user : rate / 2; }
 
+// A schedule sets the rate: who wants to set it, too, is told so, before anything has changed.
+TEST(learning_rates_and_a_schedule) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = small_model();
+    double first = 0.5;
+    CHECK(eg_compile(model, eg_adam(.schedule = eg_exponential_decay(0.1, 10, 0.5, false)), eg_sparse_categorical_crossentropy));
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_learning_rate(.rate = rate_of, .user = &first))), EG_ERROR_STATE,
+                "eg_callback_learning_rate: the learning rate of this eg_adam comes from its .schedule");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_plateau(.patience = 1))), EG_ERROR_STATE, "eg_callback_plateau: the learning rate");
+    CHECK_INT(eg_optimizer_steps(eg_model_optimizer(model)), 0);
+    CHECK_NEAR(eg_optimizer_learning_rate(eg_model_optimizer(model)), 0.1, 1e-9);
+    eg_layer_release(model);
+}
+
 TEST(learning_rates) {
     eg_tensor *x = points(), *y = classes(x);
     eg_layer *model = compiled();
@@ -740,11 +754,13 @@ TEST(checkpoints) {
     eg_layer *model = compiled(), *other = small_model();
     const char *best = test_temp("best.safetensors");
     char pattern[4200], path[4200];
-    snprintf(pattern, sizeof pattern, "%s", test_temp("weights-{epoch}-{nobody}.safetensors"));
+    snprintf(pattern, sizeof pattern, "%s", test_temp("weights-{epoch:02d}-{val_accuracy:.1f}.safetensors"));
     const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 4, .validation_x = x, .validation_y = eg_sub(1, y), .quiet = true,
                                         .callbacks = EG_CALLBACKS(eg_callback_checkpoint(pattern), eg_callback_checkpoint(best, .save_best = true)));
     REQUIRE(h != NULL);
-    snprintf(path, sizeof path, "%s", test_temp("weights-4-{nobody}.safetensors"));
+    char name[64];
+    snprintf(name, sizeof name, "weights-04-%.1f.safetensors", eg_history_value(h, "val_accuracy", 3));
+    snprintf(path, sizeof path, "%s", test_temp(name));
     CHECK(eg_load_weights(other, path));
     CHECK_SAME(eg_call(other, x), eg_call(model, x), 0);
     CHECK(eg_load_weights(other, best));                     // of epoch 1, as the labels are turned round
@@ -752,6 +768,16 @@ TEST(checkpoints) {
     CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_checkpoint(test_temp("l-{loss}.safetensors")))) != NULL);
     snprintf(pattern, sizeof pattern, "l-%.4g.safetensors", round(eg_history_value(eg_model_history(model), "loss", -1) * 1e4) / 1e4);
     CHECK(eg_load_weights(other, test_temp(pattern)));
+    CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_checkpoint(test_temp("e{epoch:3d}_{epoch}_{epoch:3d}{learning_rate:.0e}{learning_rate:8.3g}{learning_rate:08.3f}.npz")))) != NULL);
+    CHECK(eg_load_weights(other, test_temp("e  1_1_  12e-02    0.020000.020.npz")));
+    int64_t steps = eg_optimizer_steps(eg_model_optimizer(model));
+    const char *wrong[][2] = {
+        {"{epoch}-{val_los}.npz", "eg_callback_checkpoint: there is no 'val_los' to stand for {val_los} in the path '{epoch}-{val_los}.npz'; this fit has epoch, loss, accuracy, learning_rate (no .validation was given)"},
+        {"{epoch:02d}-{nobody:.2f}.npz", "there is no 'nobody'"}, {"{}.npz", "there is no ''"}, {"{epoch:.2f}.npz", "'{epoch:.2f}' in the path '{epoch:.2f}.npz' has a format that is not known"},
+        {"{loss:d}.npz", "{loss:d}"}, {"{loss:}.npz", "{loss:}"}, {"{loss:.2}.npz", "{loss:.2}"}, {"{loss:.200f}.npz", "{loss:.200f}"}, {"{loss:2fx}.npz", "{loss:2fx}"}, {"{epoch:200d}", "{epoch:200d}"}};
+    for (int i = 0; i < (int)(sizeof wrong / sizeof *wrong); i++)
+        CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_checkpoint(wrong[i][0]))), EG_ERROR_ARGUMENT, wrong[i][1]);
+    CHECK_INT(eg_optimizer_steps(eg_model_optimizer(model)), steps);         // all told before the first batch
     CHECK_ERROR(eg_callback_checkpoint(NULL), EG_ERROR_NULL, "path");
     CHECK_ERROR(eg_callback_checkpoint("x", .patience = 3), EG_ERROR_ARGUMENT, "patience");
     eg_layer_release(model);
@@ -1027,10 +1053,60 @@ static int count(const char *text, char c) {
     return n;
 }
 
+// A backup says from where it goes on, and that there is nothing to do.
+static bool power_is_out(eg_fit_state *s, void *user) {
+    return eg_history_batches(s->history) != ((outage *)user)->at || eg_raise(EG_ERROR_STATE, "the power fails") != NULL;
+}
+TEST(a_backup_says_where_it_goes_on) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = compiled();
+    char prefix[4200];
+    snprintf(prefix, sizeof prefix, "%s", test_temp("told/run"));
+    const int64_t every[] = {0, 0, 0, 3};
+    const char *want[] = {"Epoch 1/2:", "-2.safetensors: going on with epoch 3\nEpoch 3/4:", "-4.safetensors: all 4 epochs are done; remove it to begin anew\n", ": going on in epoch 5, behind batch 3\nEpoch 5/5:"};
+    const int64_t epochs[] = {2, 4, 4, 5};
+    for (int i = 0; i < 4; i++) {
+        int64_t fails = i == 3 ? 4 : 0;
+        outage o = {fails ? eg_history_batches(eg_model_history(model)) + fails : 0, 0};
+        if (i == 3) {
+            CHECK(!eg_fit_arrays(model, x, y, .batch_size = 8, .epochs = 5, .quiet = true,
+                                 .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = power_is_out, .user = &o}), eg_callback_backup(prefix, .every = every[i]))));
+            eg_error_clear();
+        }
+        printed[0] = 0;
+        eg_set_printer(catch_text, NULL);
+        CHECK(eg_fit_arrays(model, x, y, .batch_size = 8, .epochs = epochs[i], .callbacks = EG_CALLBACKS(eg_callback_backup(prefix, .every = every[i]))) != NULL);
+        eg_set_printer(NULL, NULL);
+        CHECK_CONTAINS(printed, want[i]);
+        if (i == 2) CHECK_INT(count(printed, '\n'), 1);
+    }
+    eg_layer_release(model);
+}
+// A NaN has no sign, wherever it is written.
+static eg_tensor *minus_nan(eg_tensor *labels, eg_tensor *predictions) { (void)labels; return eg_mul(eg_reduce_sum(predictions), -(double)NAN); }
+TEST(nan_is_written_as_nan) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = small_model();
+    char text[64];
+    CHECK(eg_compile(model, eg_sgd(), minus_nan, eg_metric_of(minus_nan, .name = "none")));
+    printed[0] = 0;
+    eg_set_printer(catch_text, NULL);
+    const eg_history *h = eg_fit_arrays(model, x, y, .callbacks = EG_CALLBACKS(eg_callback_csv(test_temp("nan.csv"))));
+    CHECK(isnan(eg_evaluate_arrays(model, x, y)));
+    eg_set_printer(NULL, NULL);
+    REQUIRE(h != NULL);
+    CHECK_CONTAINS(printed, "  loss nan  none nan");
+    CHECK(!strstr(printed, "-nan") && !strstr(contents(test_temp("nan.csv")), "-nan"));
+    snprintf(text, sizeof text, "%f %f %f", eg_history_value(h, "loss", 0), eg_history_batch_loss(h, 0), eg_model_result(model, "none"));
+    CHECK_STR(text, "nan nan nan");
+    eg_layer_release(model);
+}
+
 TEST(progress) {
     eg_tensor *x = points(), *y = classes(x);
     eg_layer *model = compiled();
     printed[0] = 0;
+    writes = 0;
     eg_set_printer(catch_text, NULL);
     CHECK(eg_fit_arrays(model, x, y, .epochs = 2, .batch_size = 1, .validation_x = x, .validation_y = y) != NULL);
     CHECK_INT(count(printed, '\n'), 2);                      // a line an epoch, and no more
@@ -1184,11 +1260,13 @@ TEST(odd_metrics_in_files) {
     eg_layer *model = small_model();
     char path[4300], log[4200];
     CHECK(eg_compile(model, eg_sgd(), eg_sparse_categorical_crossentropy, eg_metric_of(minus_infinity, .name = "a<b&c"), eg_metric_accuracy(.name = "same"), eg_metric_accuracy(.name = "same")));
-    snprintf(path, sizeof path, "%s", test_temp("odd-{a_name_that_is_longer_than_any_name_of_a_result_can_be_so_that_it_stays_as_it_is}.npz"));
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_checkpoint("odd-{a_name_that_is_longer_than_any_name_of_a_result_can_be_so_that_it_is_none}.npz"))),
+                EG_ERROR_ARGUMENT, "there is no 'a_name_that_is_longer");
+    snprintf(path, sizeof path, "%s", test_temp("odd-{a<b&c:.2f}.npz"));
     snprintf(log, sizeof log, "%s", test_temp("odd.csv"));
     const eg_history *h = eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_checkpoint(path), eg_callback_csv(log), eg_callback_backup(test_temp("odd"), .every = 1)));
     REQUIRE(h != NULL);
-    CHECK(eg_load_weights(model, path));
+    CHECK(eg_load_weights(model, test_temp("odd--inf.npz")));
     CHECK_CONTAINS(contents(log), ",-inf,");
     CHECK(eg_history_svg(h, test_temp("odd_names.svg")));
     CHECK_CONTAINS(contents(test_temp("odd_names.svg")), "a&#60;b&#38;c");
