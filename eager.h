@@ -2285,6 +2285,7 @@ typedef struct egi_context {
     const char *as;                     // the composed op whose parts run now
     struct egi_recorder *recorder;      // of eg_record, or NULL
     struct egi_layer_run *layer;        // the layer that is called now (28)
+    eg_layer *born;                     // a list of the layers that this call has found unbuilt
     int at_line;
     int64_t epoch, batch;               // of a training run, from 1: errors say where
     const char *hint;                   // what a wrong shape may come from; NULL: nobody has an idea
@@ -10114,6 +10115,8 @@ typedef struct egi_part {                // a weight or a layer
     double l1, l2;
     eg_layer *child;
 } egi_part;
+// Of the call that found a layer unbuilt: the next one in its list, and what there was before.
+typedef struct egi_born { eg_layer *next; int64_t parts; eg_dtype dtype; eg_shape output; int n_inputs; bool listed; } egi_born;
 typedef struct egi_layer_type egi_layer_type;
 struct eg_layer {
     int32_t refs, tracked;               // how many layers it is a part of
@@ -10126,6 +10129,7 @@ struct eg_layer {
     int n_inputs;
     egi_part *parts;
     int64_t n_parts, parts_capacity;
+    egi_born born;
     char *custom;                        // a custom layer: what its maker is called
     eg_function1 *call;
     eg_layer_function *call_multi;
@@ -10138,6 +10142,8 @@ struct eg_layer {
 typedef struct egi_layer_run {
     eg_layer *layer;
     struct egi_layer_run *up;
+    eg_layer *born;                      // the list when it began
+    int64_t arrived;
     bool training;
     int n, n_out;                        // inputs given, outputs asked for
     eg_tensor *const *in;
@@ -10686,9 +10692,35 @@ static void egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
     run->layer = l;
     run->up = egi_this.layer;
     run->training = training;
+    run->born = egi_this.born;
+    run->arrived = egi_arrived;
     egi_this.layer = run;
+    if (l->built || l->born.listed) return;
+    egi_born born = { egi_this.born, l->n_parts, l->config.o.dtype, l->output, l->n_inputs, true };
+    l->born = born;
+    egi_this.born = eg_layer_retain(l);
 }
-static void egi_layer_leave(const egi_layer_run *run) { egi_this.layer = run->up; }
+// As before its first call. What a layer of the user's holds was made by the user's functions, which know of it: that stays.
+static void egi_layer_unbuild(eg_layer *l) {
+    l->built = false;
+    l->n_inputs = l->born.n_inputs;
+    l->output = l->born.output;
+    l->config.o.dtype = l->born.dtype;
+    if (!(l->type->flags & EGI_CONTAINER)) egi_parts_drop(l, l->born.parts);
+}
+// A call that fails leaves the layers unbuilt that it found so, so that another may bring inputs of another shape. One that gave a
+// checkpoint's values their place keeps them, for they arrive only once.
+static void egi_layer_leave(const egi_layer_run *run, bool ok) {
+    bool undo = !ok && run->arrived == egi_arrived;
+    egi_this.layer = run->up;
+    while (egi_this.born != run->born && (!run->up || !ok)) {
+        eg_layer *l = egi_this.born;
+        if (undo) egi_layer_unbuild(l);
+        egi_this.born = l->born.next;
+        l->born.listed = false;
+        eg_layer_release(l);
+    }
+}
 
 static int egi_layer_axis(const eg_layer *l) { return l->config.o.axis == 0 ? -1 : l->config.o.axis == EG_ZERO ? 0 : l->config.o.axis; }
 // Whether inputs of these shapes (-1: free) are what the layer takes, and what it was built for.
@@ -10757,7 +10789,7 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     if (ok && (l->type->flags & EGI_CONTAINER) && l->type->build) ok = l->type->build(l, in, n);
     ok = ok && egi_layer_shape(l, in, n, &result);
     if (ok) egi_layer_remember(l, in, n);
-    egi_layer_leave(&run);
+    egi_layer_leave(&run, ok);
     if (!ok) return false;
     *out = result;
     if (result.rank < 0) return true;
@@ -10838,7 +10870,7 @@ static bool egi_layer_call(eg_layer *l, eg_tensor *const *in, int n, eg_tensor *
     ok = ok && egi_layer_inputs(&run, in, own, n, mask) && egi_layer_run_inputs(&run);
     for (int i = 0; i < n_out && ok; i++) ok = eg_keep(run.out[i]) != NULL;
     eg_scope_end(scope);
-    egi_layer_leave(&run);
+    egi_layer_leave(&run, ok);
     for (int i = 0; i < n_out && ok; i++) out[i] = run.out[i];
     return ok;
 }
@@ -12260,7 +12292,7 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     egi_layer_run run;
     egi_layer_enter(&run, model, false);
     bool ok = egi_layer_prepare(layer, &in, 1, &out);
-    egi_layer_leave(&run);
+    egi_layer_leave(&run, true);         // of the new layer nothing is left anyway, and the model is as it was
     if (!ok) { egi_parts_drop(model, model->n_parts - 1); return false; }
     if (model->n_parts == 1) egi_layer_remember(model, &in, 1);
     model->output = out;
@@ -15402,7 +15434,7 @@ static eg_tensor *egi_host_int64(const char *op, int64_t value) {
 
 // Errors wait while a pipeline runs: they get their place before the handler hears of them, and one that was pending before
 // comes back. What is computed is computed on the CPU and not recorded.
-typedef struct egi_hush { eg_error_code code; int64_t errors; bool telling; eg_backend *backend; const char *as; eg_random_state random; char message[sizeof egi_this.message]; } egi_hush;
+typedef struct egi_hush { eg_error_code code; int64_t errors, epoch, batch; bool telling; eg_backend *backend; const char *as; eg_random_state random; char message[sizeof egi_this.message]; } egi_hush;
 static void egi_hush_begin(egi_hush *h) {
     h->code = egi_this.error;
     h->errors = egi_this.errors;
@@ -15410,6 +15442,9 @@ static void egi_hush_begin(egi_hush *h) {
     h->backend = egi_this.backend;
     h->as = egi_this.as;
     h->random = egi_this.random;
+    h->epoch = egi_this.epoch;
+    h->batch = egi_this.batch;
+    egi_this.epoch = egi_this.batch = 0;                      // said once, when the error is raised
     if (h->code != EG_OK) memcpy(h->message, egi_this.message, sizeof h->message);
     eg_error_clear();
     egi_this.telling = true;
@@ -15427,6 +15462,8 @@ static void egi_hush_end(egi_hush *h, bool failed) {
     egi_this.backend = h->backend;
     egi_this.as = h->as;
     egi_this.random = h->random;
+    egi_this.epoch = h->epoch;
+    egi_this.batch = h->batch;
     egi_this.errors = h->errors;
     egi_this.error = h->code;
     if (h->code != EG_OK) memcpy(egi_this.message, h->message, sizeof h->message);

@@ -302,6 +302,39 @@ TEST(digit_model_is_called_and_summed_up) {
     CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(28, 28, 1))), EG_ERROR_SHAPE, "Conv2D takes inputs of rank 4, not [28, 28, 1] (rank 3)");
     eg_layer_release(model);
 }
+TEST(a_failed_first_call_leaves_nothing) {
+    eg_layer *conv = eg_layer_conv2d(4, 3), *halves = eg_layer_dense(2), *w[1];
+    eg_tensor *bad = eg_zeros(EG_FLOAT32, EG_SHAPE(8, 3, 2, 2)), *good = eg_zeros(EG_FLOAT32, EG_SHAPE(8, 6, 6, 1));
+    CHECK_ERROR(eg_call(conv, bad), EG_ERROR_SHAPE, "in layer conv2d");
+    CHECK_INT(eg_layer_parameters(conv), 0);
+    CHECK(eg_call(conv, good) != NULL);
+    CHECK_INT(eg_layer_parameters(conv), 40);
+    CHECK_ERROR(eg_call(conv, bad), EG_ERROR_SHAPE, "built for inputs [?, 6, 6, 1]");      // what is built stays so
+    CHECK_INT(eg_layer_parameters(conv), 40);
+    // A layer that was built goes with the model that could not be, one that was built before does not.
+    eg_layer *model = eg_sequential(halves, eg_layer_conv2d(4, 3), eg_layer_flatten());
+    CHECK_ERROR(eg_call(model, eg_cast(bad, EG_FLOAT64)), EG_ERROR_SHAPE, "in layer sequential/conv2d");
+    CHECK_INT(eg_layer_parameters(model), 0);
+    CHECK_INT(eg_layer_output_shape(halves).rank, -1);
+    CHECK_DTYPE(eg_call(model, good), EG_FLOAT32);
+    CHECK_INT(eg_layer_parameters(model), 4 + 76);
+    eg_layer *known = eg_layer_dense(3), *around = eg_sequential(known, eg_layer_conv2d(4, 3));
+    CHECK(eg_layer_build(known, EG_SHAPE(-1, 2)));
+    CHECK_ERROR(eg_layer_build(around, EG_SHAPE(-1, 2)), EG_ERROR_SHAPE, "Conv2D");
+    CHECK_INT(eg_layer_layers(around, w, 1), 2);
+    CHECK_INT(eg_layer_parameters(around), 9);
+    // Inside of a layer there are layers that it made itself.
+    eg_layer *attention = eg_layer_multi_head_attention(2, 4);
+    eg_tensor *in[2] = { eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3, 8)), eg_zeros(EG_FLOAT32, EG_SHAPE(5, 3, 8)) }, *out = NULL;
+    CHECK_ERROR(eg_call_multi(attention, in, 2, &out, 1), EG_ERROR_SHAPE, "");
+    CHECK_INT(eg_layer_parameters(attention), 0);
+    CHECK_INT(eg_layer_layers(attention, w, 1), 0);
+    CHECK(eg_call(attention, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3, 6))) != NULL);
+    eg_layer_release(conv);
+    eg_layer_release(model);
+    eg_layer_release(around);
+    eg_layer_release(attention);
+}
 TEST(free_dimensions_and_frozen_layers) {
     eg_layer *model = eg_sequential(eg_layer_conv2d(16, 3, .input_shape = EG_SHAPE(-1, -1, 1), .frozen = true), eg_layer_batch_normalization(),
                                     eg_layer_global_average_pooling2d(), eg_sequential(eg_layer_dense(10)));

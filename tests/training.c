@@ -517,6 +517,20 @@ TEST(what_newcomers_feed) {                                  // single elements 
     eg_layer_release(model);
 }
 
+static eg_tensor *gives_nothing(eg_tensor *const *in, void *user) { (void)in; (void)user; return NULL; }
+TEST(an_error_of_a_stage_names_its_batch_once) {
+    eg_tensor *x = points();
+    eg_layer *model = compiled();
+    eg_dataset *data = eg_dataset_batch(eg_dataset_map_one(eg_dataset_from_slices(x, classes(x)), gives_nothing, NULL), 16);
+    CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_NULL, "(epoch 1, batch 1)");
+    eg_fit(model, data, .quiet = true);
+    const char *mark = strstr(eg_error_message(), "(epoch 1, batch 1)");
+    CHECK(mark && !strstr(mark + 1, "(epoch 1, batch 1)"));
+    eg_error_clear();
+    eg_dataset_release(data);
+    eg_layer_release(model);
+}
+
 // ---- callbacks
 
 typedef struct diary { char text[256]; int64_t batches; double losses; eg_layer *model; bool fail, stop; } diary;
