@@ -1267,6 +1267,32 @@ TEST(rare_histories) {
     eg_layer_release(model);
 }
 
+static bool sees_validation(eg_fit_state *s, void *user) {
+    (void)user;
+    CHECK(eg_fit_value(s, "val_loss") > 0 && isnan(eg_fit_value(s, NULL)));
+    return true;
+}
+static bool stop_at_once(eg_fit_state *s, void *user) { (void)user; CHECK_INT(s->batches, -1); return s->stop = true; }
+TEST(rare_arguments) {
+    eg_tensor *x = points(), *y = classes(x), *none = eg_zeros(EG_FLOAT32, EG_SHAPE(0, 4)), *nobody = eg_zeros(EG_INT32, EG_SHAPE(0));
+    eg_layer *model = compiled(), *line = line_model(eg_sgd(), eg_mean_squared_error);
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y), 32), *unknown = eg_dataset_from_generator(two_good_batches, NULL, 2, NULL);
+    eg_set_printer(catch_text, NULL);
+    printed[0] = 0;
+    CHECK(eg_fit(model, data, .validation = data, .progress = EG_PROGRESS_LINES, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.epoch_end = sees_validation}))) != NULL);
+    CHECK_INT(count(printed, '\n'), 1);
+    eg_set_printer(NULL, NULL);
+    const eg_history *h = eg_fit(line, unknown, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = stop_at_once})));
+    CHECK_INT(eg_history_batches(h), 1);
+    CHECK_ERROR(eg_fit_arrays(model, none, nobody, .quiet = true), EG_ERROR_ARGUMENT, "the dataset has no elements");
+    CHECK_ERROR(eg_predict_dataset(model, data, .inputs = -1), EG_ERROR_ARGUMENT, "a model of -1 inputs");
+    CHECK_ERROR(eg_train_on_batch(model, x, NULL), EG_ERROR_NULL, "NULL");
+    eg_dataset_release(data);
+    eg_dataset_release(unknown);
+    eg_layer_release(line);
+    eg_layer_release(model);
+}
+
 // Names of metrics that need care, numbers that are none.
 static eg_tensor *minus_infinity(eg_tensor *labels, eg_tensor *predictions) { (void)labels; return eg_mul(eg_ones_like(predictions), -INFINITY); }
 TEST(odd_metrics_in_files) {
