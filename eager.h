@@ -1437,6 +1437,7 @@ typedef struct eg_fit_options {
     bool no_shuffle;                       // eg_fit_arrays
     eg_tensor *sample_weights;             // eg_fit_arrays: (N)
     eg_tensor *validation_x, *validation_y;    // eg_fit_arrays: instead of a dataset
+    double validation_split;               // eg_fit_arrays: this part of the rows, the last ones, is for validation (0.2: a fifth)
 } eg_fit_options;
 // Trains on a dataset of batches (x, y), or (x, y, sample weights), with as many x and y as the model has inputs and outputs (borrowed). Prints the progress through eg_set_printer's hook, or to
 // stdout. On an error NULL: the message names epoch and batch, and the weights are as the last whole batch left them (moving means
@@ -14310,6 +14311,8 @@ static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
 static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o) {
     if (o->batch_size || o->no_shuffle || o->sample_weights || o->validation_x || o->validation_y)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .batch_size, .no_shuffle, .sample_weights, .validation_x and .validation_y are options of eg_fit_arrays; a dataset has them in it");
+    if (o->validation_split != 0)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .validation_split is an option of eg_fit_arrays; part a dataset by eg_dataset_take and eg_dataset_skip, and give one as .validation");
     const egi_number_of counts[] = { { "epochs", o->epochs }, { "initial_epoch", o->initial_epoch }, { "steps_per_epoch", o->steps_per_epoch }, { "inputs", o->inputs },
                                  { "validation_steps", o->validation_steps }, { "validation_every", o->validation_every },
                                  { "class_weights", o->class_weights.count } };
@@ -14390,17 +14393,49 @@ static eg_dataset *egi_array_batches(eg_tensor *x, eg_tensor *y, eg_tensor *weig
     return d ? (eg_dataset_batch)(d, batch, plain) : NULL;
 }
 static int64_t egi_batch_size(int64_t given) { return given == 0 ? 32 : given; }
-EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_fit_options o) {
-    eg_dataset *data = egi_arrays("fit_arrays", x, y) ? egi_array_batches(x, y, o.sample_weights, egi_batch_size(o.batch_size), !o.no_shuffle) : NULL, *validation = NULL;
-    bool ok = data != NULL;
-    if (ok && (!o.validation_x != !o.validation_y || (o.validation_x && o.validation)))
-        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: give .validation_x and .validation_y, both, or a .validation dataset");
-    if (ok && o.validation_x) {
-        o.validation = validation = egi_array_batches(o.validation_x, o.validation_y, NULL, egi_batch_size(o.batch_size), false);
-        ok = validation != NULL;
+// Parts x, y and the weights, in place, where .validation_split says so: held[i] gets the last rows, the first stay. Arrays that do not
+// belong together stay whole, as making a dataset of them says why. The parts belong to the scope.
+static bool egi_split_arrays(double split, eg_tensor **list, eg_tensor **held) {
+    int64_t n = list[0]->rank ? list[0]->dims[0] : 0, first = (int64_t)floor((double)n * (1 - split));
+    for (int i = 0; i < 3; i++) if (list[i] && (!egi_alive("fit_arrays", i, list[i]) || list[i]->rank == 0 || list[i]->dims[0] != n)) return egi_this.error == EG_OK;
+    if (first < 1 || first >= n)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: .validation_split = %g of %lld rows leaves %lld for training and %lld for validation", split, (long long)n, (long long)first, (long long)(n - first));
+    for (int i = 0; i < 3; i++) {
+        if (!list[i]) continue;
+        eg_shape begin = egi_shape(list[i]), size = begin;
+        memset(begin.dims, 0, sizeof begin.dims);
+        size.dims[0] = first;
+        eg_tensor *rows = eg_slice(list[i], begin, size);
+        begin.dims[0] = first;
+        size.dims[0] = n - first;
+        held[i] = eg_slice(list[i], begin, size);
+        if (!rows || !held[i]) return false;
+        list[i] = rows;
     }
+    return true;
+}
+static bool egi_fit_arrays_options(const eg_fit_options *o) {
+    bool x = o->validation_x != NULL, y = o->validation_y != NULL, split = o->validation_split != 0;
+    if (split && (x || y || o->validation)) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: give .validation_split, or what to validate on, not both");
+    if (split && !(o->validation_split > 0 && o->validation_split < 1))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: .validation_split is %g; it is a part of the rows, between 0 and 1", o->validation_split);
+    return (x == y && !(x && o->validation)) || egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: give .validation_x and .validation_y, both, or a .validation dataset");
+}
+EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_fit_options o) {
+    eg_tensor *list[3] = { x, y, o.sample_weights }, *held[3] = { o.validation_x, o.validation_y, NULL };
+    eg_dataset *data = NULL, *validation = NULL;
+    int64_t batch = egi_batch_size(o.batch_size);
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    bool ok = egi_arrays("fit_arrays", x, y) && egi_fit_arrays_options(&o) && (o.validation_split == 0 || egi_split_arrays(o.validation_split, list, held));
+    ok = ok && (data = egi_array_batches(list[0], list[1], list[2], batch, !o.no_shuffle)) != NULL;
+    ok = ok && (!held[0] || (validation = egi_array_batches(held[0], held[1], held[2], batch, false)) != NULL);
+    eg_recording_unpause();
+    eg_scope_end(scope);
+    if (validation) o.validation = validation;
     o.batch_size = 0;
     o.no_shuffle = false;
+    o.validation_split = 0;
     o.sample_weights = o.validation_x = o.validation_y = NULL;
     const eg_history *h = NULL;
     if (ok) h = (eg_fit)(model, data, o);

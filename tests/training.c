@@ -594,6 +594,46 @@ TEST(callbacks_of_ones_own) {
 
 static double rate_of(int64_t epoch, double rate, void *user) { return epoch == 0 ? *(double *)user : rate / 2; }
 
+// The last rows, before anything is shuffled, as they were given by hand; with their weights.
+TEST(a_split_for_validation) {
+    eg_tensor *x = points(), *y = classes(x), *w = eg_random_uniform(EG_SHAPE(ROWS), .minval = 0.5, .maxval = 2);
+    int64_t first = (int64_t)(ROWS * 0.7);
+    double losses[2][2];
+    for (int by_hand = 0; by_hand < 2; by_hand++) {
+        eg_seed(5);
+        eg_layer *model = compiled();
+        const eg_history *h;
+        if (by_hand) {
+            eg_tensor *rows[3] = {x, y, w}, *held[3];
+            for (int i = 0; i < 3; i++) {
+                eg_tensor *all = rows[i];
+                rows[i] = eg_strided_slice(all, EG_SHAPE(0), EG_SHAPE(first), EG_SHAPE(1));
+                held[i] = eg_strided_slice(all, EG_SHAPE(first), EG_SHAPE(EG_END), EG_SHAPE(1));
+            }
+            eg_dataset *validation = eg_dataset_batch(eg_dataset_from_slices(held[0], held[1], held[2]), 8);
+            h = eg_fit_arrays(model, rows[0], rows[1], .epochs = 3, .batch_size = 8, .sample_weights = rows[2], .validation = validation, .quiet = true);
+            eg_dataset_release(validation);
+        } else h = eg_fit_arrays(model, x, y, .epochs = 3, .batch_size = 8, .sample_weights = w, .validation_split = 0.3, .quiet = true);
+        REQUIRE(h != NULL);
+        CHECK_INT(eg_history_batches(h), 3 * ((first + 7) / 8));
+        losses[by_hand][0] = eg_history_value(h, "loss", -1);
+        losses[by_hand][1] = eg_history_value(h, "val_loss", -1);
+        eg_layer_release(model);
+    }
+    for (int i = 0; i < 2; i++) CHECK_NEAR(losses[0][i], losses[1][i], 0);
+    eg_layer *model = compiled();
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y), 8);
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = 1), EG_ERROR_ARGUMENT, "eg_fit_arrays: .validation_split is 1; it is a part of the rows, between 0 and 1");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = -0.1), EG_ERROR_ARGUMENT, ".validation_split is -0.1");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = NAN), EG_ERROR_ARGUMENT, ".validation_split is nan");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = 0.999), EG_ERROR_ARGUMENT, "of 64 rows leaves 0 for training and 64 for validation");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = 0.5, .validation = data), EG_ERROR_ARGUMENT, "not both");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = 0.5, .validation_x = x, .validation_y = y), EG_ERROR_ARGUMENT, "not both");
+    CHECK_ERROR(eg_fit_arrays(model, x, eg_slice(y, EG_SHAPE(0), EG_SHAPE(9)), .quiet = true, .validation_split = 0.5), EG_ERROR_SHAPE, "");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .validation_split = 0.5), EG_ERROR_ARGUMENT, "eg_fit: .validation_split is an option of eg_fit_arrays; part a dataset by eg_dataset_take");
+    eg_dataset_release(data);
+    eg_layer_release(model);
+}
 // A schedule sets the rate: who wants to set it, too, is told so, before anything has changed.
 TEST(learning_rates_and_a_schedule) {
     eg_tensor *x = points(), *y = classes(x);
