@@ -10724,6 +10724,12 @@ static void egi_layer_leave(const egi_layer_run *run, bool ok) {
 }
 
 static int egi_layer_axis(const eg_layer *l) { return l->config.o.axis == 0 ? -1 : l->config.o.axis == EG_ZERO ? 0 : l->config.o.axis; }
+// Whether an input that lacks an axis may be an example without its batch: the one that the caller gave lacks it, too, and is of no dataset.
+static bool egi_is_single(int rank) {
+    const egi_layer_run *outer = egi_this.layer;
+    while (outer && outer->up) outer = outer->up;
+    return outer && outer->in && outer->in[0]->rank == rank && !egi_this.hint && egi_this.batch <= 0;
+}
 // Whether inputs of these shapes (-1: free) are what the layer takes, and what it was built for.
 static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     const egi_layer_type *t = l->type;
@@ -10731,8 +10737,8 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     if (n > most || n < (t->n_in < 0 ? 2 : 1))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; %s takes %s%d", n, t->class_name, n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
     if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)", t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "",
-                        egi_show_free(*in), in->rank);
+        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)%s", t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "",
+                        egi_show_free(*in), in->rank, in->rank == abs(t->rank) - 1 && egi_is_single(in->rank) ? "; if it is one example, eg_expand_dims(x, 0) makes a batch of it" : "");
     const eg_shape *given = &l->config.o.input_shape;
     bool fits = !given->rank || in->rank == given->rank + 1;
     for (int i = 0; i < given->rank && fits; i++) fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];
@@ -12962,7 +12968,10 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
     if (kind == EGI_SPARSE)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must be class numbers, of the shape of the predictions %s without the last axis", name,
                         egi_describe(y), egi_describe(p));
+    bool flat = y->rank == p->rank - 1 && p->dims[y->rank] == 1;
+    for (int i = 0; i < y->rank && flat; i++) flat = y->dims[i] == p->dims[i];
     return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s and predictions %s must have one shape%s", name, egi_describe(y), egi_describe(p),
+                    flat ? ": eg_expand_dims(labels, -1) gives them that axis (in a dataset, such as a CSV file's column, by eg_dataset_map)" :
                     y->rank == p->rank ? "" : y->rank == p->rank - 1 && !egi_is_float(y->dtype)
                         ? " (class numbers are for the sparse losses, or for eg_one_hot)" : " (nothing is broadcast here)");
 }
@@ -13843,7 +13852,7 @@ static bool egi_model_call(eg_layer *model, eg_tensor *const *inputs, int n, eg_
     return (eg_call_multi)(model, inputs, n, out, n_out, o);
 }
 // The weights of the classes that the labels name, one an example. Labels: class numbers, or (of the predictions' shape) one-hot.
-static eg_tensor *egi_class_weights_of(eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
+static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
     eg_shape shape = { 1, { weights.count } };
     if (y->rank == p->rank && y->rank > 1) {
         if (y->dims[y->rank - 1] > 1) y = egi_best(y);
@@ -13855,6 +13864,11 @@ static eg_tensor *egi_class_weights_of(eg_class_weights weights, eg_tensor *y, e
     }
     eg_tensor *table = eg_constant_values(EG_FLOAT32, shape, weights.weights, weights.count), *classes = y ? eg_cast(y, EG_INT64) : NULL;
     eg_gather_options first = { 0, EG_ZERO };
+    const int64_t *labels = classes && !egi_backend_of(classes)->synchronize ? (const int64_t *)eg_data(classes) : NULL;      // else the gather tells, later
+    for (int64_t i = 0; labels && i < classes->size; i++)
+        if (labels[i] < 0 || labels[i] >= weights.count)
+            return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_%s: EG_CLASS_WEIGHTS gives %d weight%s, but label %lld occurs", function, weights.count,
+                                         weights.count == 1 ? "" : "s", (long long)labels[i]);
     return table && classes ? (eg_gather)(table, classes, first) : NULL;
 }
 // Steps that a mask leaves out weigh nothing, the others as much more.
@@ -13869,7 +13883,7 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     if (mask && !(factors[0] = egi_mask_weights(mask))) return false;
     for (int k = 0; k < classes.count; k++)
         if (!(classes.weights[k] >= 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .class_weights: class %d weighs %g; a weight is 0 or more", function, k, classes.weights[k]);
-    if (classes.count > 0 && !(factors[1] = egi_class_weights_of(classes, y, p))) return false;
+    if (classes.count > 0 && !(factors[1] = egi_class_weights_of(function, classes, y, p))) return false;
     if (given && !(factors[2] = eg_cast(given, EG_FLOAT32))) return false;
     for (int i = 0; i < 3; i++) {
         if (!factors[i]) continue;

@@ -28,7 +28,7 @@ TEST(dense) {
     CHECK_SHAPE(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5, 2))), 4, 5, 3);
     CHECK_SHAPE(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 0, 2))), 4, 0, 3);
     CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))), EG_ERROR_SHAPE, "built for inputs [?, 2], but is called with [4, 5] (2 against 5), in layer dense");
-    CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_SHAPE, "Dense takes inputs of rank 2 or more, not [2] (rank 1), in layer dense");
+    CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_SHAPE, "Dense takes inputs of rank 2 or more, not [2] (rank 1); if it is one example, eg_expand_dims(x, 0) makes a batch of it, in layer dense");
     CHECK_ERROR(eg_layer_dense(0), EG_ERROR_ARGUMENT, "eg_layer_dense: 0 units");
     CHECK_ERROR(eg_layer_dense(2, .strides = {2}), EG_ERROR_ARGUMENT, "eg_layer_dense: has no option .strides");
     CHECK_ERROR(eg_layer_weight_path(dense, 2, (char[8]){0}, 8), EG_ERROR_INDEX, "layer dense has no weight 2; it has 2, from 0 to 1");

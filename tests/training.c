@@ -144,6 +144,8 @@ TEST(sample_and_class_weights) {
     CHECK_ERROR((eg_fit_arrays)(both, x, y, missing), EG_ERROR_NULL, "list of 1 callbacks is NULL");
     CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "1");
 #ifndef TEST_CUDA                                        // a GPU tells of a bad index when the loss is read, after the step
+    CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "eg_train_on_batch: EG_CLASS_WEIGHTS gives 1 weight, but label 1 occurs");
+    CHECK_ERROR(eg_fit_arrays(both, x, eg_mul(y, 3), .class_weights = EG_CLASS_WEIGHTS(7, 3), .quiet = true), EG_ERROR_INDEX, "eg_fit: EG_CLASS_WEIGHTS gives 2 weights, but label 3 occurs");
     CHECK_NEAR(weight(both), 0.75, 1e-6);
 #endif
     // Of sparse and of one-hot labels
@@ -506,7 +508,7 @@ TEST(what_newcomers_feed) {                                  // single elements 
     eg_fit(model, flat, .quiet = true);
     CHECK(eg_error() == EG_ERROR_SHAPE && !strstr(eg_error_message(), "eg_dataset_batch"));
     eg_error_clear();
-    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(4))), EG_ERROR_SHAPE, "(rank 1), in layer sequential/dense (at training.c:");     // no hint behind a fit
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(4))), EG_ERROR_SHAPE, "makes a batch of it, in layer sequential/dense (at training.c:");     // no hint behind a fit
 #ifndef TEST_CUDA                                        // a GPU tells of a bad label when the loss is read
     CHECK_ERROR(eg_fit(model, good, .quiet = true), EG_ERROR_INDEX, "eg_sparse_categorical_crossentropy: label 2 at position [");
     CHECK_ERROR(eg_fit(model, good, .quiet = true), EG_ERROR_INDEX, "is none of the 2 classes, which count from 0 (epoch 1, batch 1)");
@@ -514,6 +516,20 @@ TEST(what_newcomers_feed) {                                  // single elements 
     eg_dataset_release(single);
     eg_dataset_release(good);
     eg_dataset_release(flat);
+    eg_layer_release(model);
+}
+
+TEST(what_newcomers_leave_out) {                              // an axis of the labels, or that of the batch
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = line_model(eg_sgd(), eg_mean_squared_error);
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true), EG_ERROR_SHAPE, "must have one shape: eg_expand_dims(labels, -1)");
+    CHECK_ERROR(eg_mean_squared_error(y, eg_zeros(EG_FLOAT32, EG_SHAPE(ROWS, 2))), EG_ERROR_SHAPE, "class numbers are for the sparse losses");
+    CHECK_ERROR(eg_call(model, eg_index(x, 0)), EG_ERROR_SHAPE, "(rank 1); if it is one example, eg_expand_dims(x, 0) makes a batch of it, in layer sequential/dense");
+    CHECK_ERROR(eg_predict(model, eg_index(x, 0)), EG_ERROR_SHAPE, "eg_expand_dims(x, 0)");
+    CHECK(eg_predict(model, eg_expand_dims(eg_index(x, 0), 0)) != NULL);
+    eg_fit_arrays(model, y, y, .quiet = true);                 // many rows, each without an axis: no example at all
+    CHECK(eg_error() == EG_ERROR_SHAPE && !strstr(eg_error_message(), "eg_expand_dims(x, 0)"));
+    eg_error_clear();
     eg_layer_release(model);
 }
 
