@@ -13001,13 +13001,17 @@ static const eg_loss_options egi_loss_defaults = { 0, 1, 0, 2, 0, NULL };
 EGI_LOSSES(EGI_LOSS_FUNCTION)
 
 // Weights as a tensor of the values' shape and dtype: of as many leading axes as there are, the rest broadcast.
+static EGI_THREAD int egi_weights_component;               // of a dataset's element, which was taken for sample weights; 0: none was
 static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_tensor *values) {
     if (!values || !egi_alive(function, 2, weights)) return NULL;
     eg_shape shape = egi_shape(values), own = egi_shape(weights);
     bool fits = own.rank <= shape.rank;
     for (int i = 0; i < own.rank && fits; i++) fits = own.dims[i] == shape.dims[i] || own.dims[i] == 1;
-    if (!fits)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: weights %s do not fit values of shape %s (one an example)", function, egi_describe(weights), egi_show(shape));
+    if (!fits) {
+        char read[80] = "";
+        if (egi_weights_component) snprintf(read, sizeof read, "; component %d of the dataset was read as sample weights", egi_weights_component);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: weights %s do not fit values of shape %s (one an example)%s", function, egi_describe(weights), egi_show(shape), read);
+    }
     for (int i = own.rank; i < shape.rank; i++) own.dims[i] = 1;
     own.rank = shape.rank;
     return eg_broadcast_to(eg_reshape(eg_cast(weights, (eg_dtype)values->dtype), own), shape);
@@ -13645,6 +13649,7 @@ typedef struct egi_training {
     eg_optimizer *optimizer;
     egi_output outputs[EGI_LAYER_OUT];
     int n_outputs;
+    bool plain;                         // by eg_compile, which does not say that other outputs are left out
     eg_metric **metrics;                // of several outputs first the mean of the loss of each
     int *of;                            // which output a metric looks at
     int n;                              // metrics
@@ -13797,6 +13802,7 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
         return false;
     }
     t->optimizer = optimizer;
+    t->plain = strcmp(function, "compile") == 0;
     __atomic_fetch_add(&optimizer->taken, 1, __ATOMIC_RELAXED);
     egi_training_free(former);
     model->training = t;
@@ -13908,7 +13914,7 @@ static bool egi_step_gradients(egi_training *t, eg_layer *model, eg_tape *tape, 
     *count = n;
     return eg_tape_gradients(tape, loss, t->list, n, t->list + n);
 }
-typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; } egi_step;
+typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; bool arrays; } egi_step;     // arrays: the caller gave x, y and weights by name
 static bool egi_dataset_batches(const eg_dataset *data);       // chapter 30
 // What an error of shapes says where no stage of the dataset makes batches (a generator may hand them out itself).
 static const char *egi_batch_hint(const eg_dataset *data) {
@@ -13961,8 +13967,10 @@ static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double 
     }
     return true;
 }
-static bool egi_step_fits(const egi_training *t, const egi_step *s, int n) {
-    int want = s->inputs + t->n_outputs;
+static bool egi_step_fits(const egi_training *t, const eg_layer *model, const egi_step *s, int n) {
+    int want = s->inputs + t->n_outputs, has = model->config.n_out;
+    if (t->plain && !s->arrays && has > 1 && n == s->inputs + has)      // the labels of the second would weigh the first's examples
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has labels for %d outputs, as many as the model has, and eg_compile gave one loss; eg_compile_outputs takes one for each", s->function, has);
     if (n != want && n != want + 1)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has %d component(s); for a model of %d input%s and %d output%s it must have %d, or %d with sample weights", s->function,
                         n, s->inputs, s->inputs == 1 ? "" : "s (.inputs)", t->n_outputs, t->n_outputs == 1 ? "" : "s", want, want + 1);
@@ -13971,13 +13979,14 @@ static bool egi_step_fits(const egi_training *t, const egi_step *s, int n) {
 }
 // One batch of n components: forward, and for training backward and update; then loss and metrics. A tape of the caller sees none of it.
 static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
-    if (!egi_step_fits(t, s, n)) return false;
+    if (!egi_step_fits(t, model, s, n)) return false;
     egi_answer answers[EGI_LAYER_OUT];
     eg_tensor *out[EGI_LAYER_OUT], *given = n > s->inputs + t->n_outputs ? c[n - 1] : NULL;
     for (int k = 0; k < t->n_outputs; k++) if (!egi_alive(s->function, s->inputs + k, c[s->inputs + k])) return false;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_this.hint = s->hint;
+    egi_weights_component = given && !s->arrays ? n - 1 : 0;
     eg_tape *tape = s->train ? eg_tape_begin() : NULL;
     bool ok = (tape || !s->train) && egi_model_call(model, c, s->inputs, out, t->n_outputs, s->train);
     for (int k = 0; k < t->n_outputs && ok; k++) {
@@ -14000,6 +14009,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
         t->loss_weight += examples;
     }
     egi_this.hint = NULL;
+    egi_weights_component = 0;
     eg_recording_unpause();
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -14007,7 +14017,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
 }
 static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o, bool train) {
     egi_training *t = egi_compiled(function, model);
-    egi_step s = { function, 1, train, o.class_weights, (double)NAN, NULL };
+    egi_step s = { function, 1, train, o.class_weights, (double)NAN, NULL, true };
     eg_tensor *c[3];
     c[0] = x;
     c[1] = y;
@@ -14204,9 +14214,11 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
     eg_iterator *it = egi_results_reset(t) ? eg_iterator_new(data) : NULL;
     int64_t all = steps > 0 ? steps : eg_dataset_cardinality(data), former = egi_this.batch;
     eg_status status = it ? EG_NEXT : EG_FAILED;
+    bool of_fit = strcmp(s->function, "fit") == 0;
+    const char *what = of_fit ? "validation dataset" : "dataset";
     *done = 0;
     if (it && all == EG_INFINITE) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no end; say how many batches", s->function);
+        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s has no end; give %s", s->function, what, of_fit ? ".validation_steps" : ".steps");
         status = EG_FAILED;
     }
     while (status == EG_NEXT && (steps <= 0 || *done < steps)) {
@@ -14228,7 +14240,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
     }
     egi_this.batch = former;
     eg_iterator_release(it);
-    if (status != EG_FAILED && *done == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no elements", s->function);
+    if (status != EG_FAILED && *done == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s has no elements", s->function, what);
     return status != EG_FAILED;
 }
 
@@ -14274,7 +14286,7 @@ static bool egi_fit_validates(const egi_fit *f, int64_t epoch) {
 static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
-    egi_step s = { "fit", f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation) };
+    egi_step s = { "fit", f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation), false };
     double began = egi_now();
     egi_fit_head(f, head, sizeof head);
     if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL, head, &done)) return false;
@@ -14342,7 +14354,7 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o)
     if (f->state.batches < 0) f->state.batches = -1;
     return egi_fit_history(f->t, o);
 }
-EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) {
+static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_options o, bool arrays) {
     egi_fit f;
     if (o.callbacks.count > 0 && !o.callbacks.list) return (const eg_history *)eg_raise(EG_ERROR_NULL, "eg_fit: the list of %d callbacks is NULL", o.callbacks.count);
     memset(&f, 0, sizeof f);
@@ -14355,7 +14367,7 @@ EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_o
     f.state.epoch = o.initial_epoch;
     bool ok = f.t && egi_fit_ready(&f, data, &o);
     if (ok) {
-        egi_step step = { "fit", o.inputs, true, o.class_weights, 0, egi_batch_hint(data) };
+        egi_step step = { "fit", o.inputs, true, o.class_weights, 0, egi_batch_hint(data), arrays };
         f.step = step;
         f.state.optimizer = f.t->optimizer;
         f.state.history = f.t->history;
@@ -14388,6 +14400,7 @@ EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_o
     if (f.state.optimizer) eg_layer_release(model);
     return history;
 }
+EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) { return egi_fit_on(model, data, o, false); }
 static bool egi_arrays(const char *function, eg_tensor *x, eg_tensor *y) {
     if (!egi_alive(function, 0, x) || !egi_alive(function, 1, y)) return false;
     return true;
@@ -14452,7 +14465,7 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
     o.validation_split = 0;
     o.sample_weights = o.validation_x = o.validation_y = NULL;
     const eg_history *h = NULL;
-    if (ok) h = (eg_fit)(model, data, o);
+    if (ok) h = egi_fit_on(model, data, o, true);
     else for (int i = 0; o.callbacks.list && i < o.callbacks.count; i++) eg_callback_release(o.callbacks.list[i]);
     eg_dataset_release(data);
     eg_dataset_release(validation);
@@ -14463,7 +14476,7 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
 
 EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     egi_training *t = egi_compiled("evaluate", model);
-    egi_step s = { "evaluate", o.inputs ? o.inputs : 1, false, { 0, NULL }, 0, NULL };
+    egi_step s = { "evaluate", o.inputs ? o.inputs : 1, false, { 0, NULL }, 0, NULL, false };
     egi_bar bar;
     int64_t done;
     if (!t) return (double)NAN;
@@ -19593,6 +19606,18 @@ static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_ten
     }
     return NULL;
 }
+// Of a weight that was not found: " (the map asks for 'fc3', and the file has none)", if nothing is called so or leads on from it.
+static const char *egi_import_asked(const egi_import *m, const char *path, char *text, size_t size) {
+    const char *rest = path, *theirs = egi_import_pair(m, path, &rest), *prefix = m->o->prefix ? m->o->prefix : "";
+    size_t n = theirs && m->o->torch ? strcspn(theirs, "@") : theirs ? strlen(theirs) : 0, before = strlen(prefix);
+    if (!n) return "";
+    for (int64_t i = 0; i < m->archive->count; i++) {
+        const char *there = m->archive->items[i].name;
+        if (strncmp(there, prefix, before) == 0 && strncmp(there + before, theirs, n) == 0 && (!there[before + n] || strchr("/.", there[before + n]))) return "";
+    }
+    snprintf(text, size, " (the map asks for '%.*s', and the %s has none)", n > 40 ? 40 : (int)n, theirs, m->path ? "file" : "archive");
+    return text;
+}
 // One weight's new values, contiguous, in its dtype and on its device, retained; or a misfit is noted. False: an error.
 static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *misfits, eg_tensor **result) {
     eg_tensor *here = weight->x;
@@ -19607,7 +19632,10 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
         if (x) x = egi_to(x, egi_backend_of(x), egi_backend_of(here));
         *result = x ? egi_holdable(m->function, x) : NULL;
         failed = !*result;
-    } else if (!failed && !m->o->partial) egi_misfit(misfits, EGI_MISSING, weight->name, "");
+    } else if (!failed && !m->o->partial) {
+        char asked[96];
+        egi_misfit(misfits, EGI_MISSING, weight->name, egi_import_asked(m, weight->name, asked, sizeof asked));
+    }
     eg_scope_end(scope);
     return !failed;
 }

@@ -189,6 +189,19 @@ TEST(weights_in_the_dataset) {
     CHECK(eg_fit(model, data, .quiet = true) != NULL);
     CHECK_NEAR(weight(model), 0.25, 1e-6);
     CHECK_ERROR(eg_fit(model, short_one, .quiet = true), EG_ERROR_ARGUMENT, "1 component(s)");
+    eg_tensor *wide = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3));
+    eg_dataset *odd = eg_dataset_batch(eg_dataset_from_slices(x, y, wide), 2);
+    CHECK_ERROR(eg_fit(model, odd, .quiet = true), EG_ERROR_SHAPE, "component 2 of the dataset was read as sample weights");
+    eg_fit_arrays(model, x, y, .sample_weights = wide, .quiet = true);
+    CHECK(eg_error() == EG_ERROR_SHAPE && !strstr(eg_error_message(), "of the dataset"));
+    eg_error_clear();
+    eg_dataset_release(odd);
+    eg_dataset *none = eg_dataset_batch(eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 1)), eg_zeros(EG_FLOAT32, EG_SHAPE(0, 1))), 2), *endless = eg_dataset_repeat(eg_dataset_retain(data), -1);
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .validation = none), EG_ERROR_ARGUMENT, "eg_fit: the validation dataset has no elements");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .validation = endless), EG_ERROR_ARGUMENT, "eg_fit: the validation dataset has no end; give .validation_steps");
+    CHECK_ERROR(eg_evaluate(model, none, .quiet = true), EG_ERROR_ARGUMENT, "eg_evaluate: the dataset has no elements");
+    eg_dataset_release(none);
+    eg_dataset_release(endless);
     eg_dataset_release(data);
     eg_dataset_release(short_one);
     eg_layer_release(model);
@@ -359,6 +372,9 @@ TEST(several_outputs) {
     CHECK(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("first", eg_sparse_categorical_crossentropy, .metrics = EG_METRICS(EG_METRIC_ACCURACY))));     // of the others nothing is learned
     CHECK_NEAR(eg_evaluate(model, single, .quiet = true), eg_item(eg_sparse_categorical_crossentropy(y1, eg_call(h.a, x))), 1e-6);
     CHECK(!isnan(eg_model_result(model, "accuracy")));
+    CHECK(eg_compile(model, eg_sgd(), eg_sparse_categorical_crossentropy));
+    CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_ARGUMENT, "an element has labels for 2 outputs, as many as the model has, and eg_compile gave one loss; eg_compile_outputs takes one for each");
+    CHECK(eg_fit_arrays(model, x, y1, .sample_weights = eg_ones(EG_FLOAT32, EG_SHAPE(4)), .quiet = true) != NULL);
     eg_dataset_release(data);
     eg_dataset_release(uneven);
     eg_dataset_release(single);

@@ -86,6 +86,10 @@ TEST(into_a_part_of_a_model) {
     eg_layer *third = small_model();
     CHECK(eg_archive_get_weights(a, third, .names = EG_NAMES("dense/kernel", "enc/k", "dense", "enc2", "dense_1", "out")));
     CHECK(same_weights(m, third));
+    CHECK_ERROR(eg_archive_get_weights(a, third, .names = EG_NAMES("dense/kernel", "enc/k", "dense", "enc2", "dense_1", "fc3")), EG_ERROR_SHAPE,
+                "2 missing: 'dense_1/kernel' (the map asks for 'fc3', and the archive has none), 'dense_1/bias' (");
+    CHECK_ERROR(eg_load_weights(third, test_temp("part.safetensors"), .torch = true, .names = EG_NAMES("dense", "dense", "dense_1", "fc3@0")), EG_ERROR_SHAPE, "(the map asks for 'fc3', and the file has none)");
+    CHECK(same_weights(m, third));
     eg_archive_release(a);
     eg_layer_release(m);
     eg_layer_release(other);
