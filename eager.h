@@ -14286,7 +14286,7 @@ static bool egi_fit_validates(const egi_fit *f, int64_t epoch) {
 static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
-    egi_step s = { "fit", f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation), false };
+    egi_step s = { "fit", f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation), f->step.arrays };
     double began = egi_now();
     egi_fit_head(f, head, sizeof head);
     if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL, head, &done)) return false;
@@ -14402,21 +14402,35 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
 }
 EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) { return egi_fit_on(model, data, o, false); }
 static bool egi_arrays(const char *function, eg_tensor *x, eg_tensor *y) {
-    if (!egi_alive(function, 0, x) || !egi_alive(function, 1, y)) return false;
-    return true;
+    if ((!x || !y) && egi_this.error == EG_OK) return egi_fail(EG_ERROR_NULL, "eg_%s: %s is NULL", function, x ? "y" : "x");
+    return egi_alive(function, 0, x) && egi_alive(function, 1, y);
+}
+// Whether they have rows, as many each, to be cut into batches: said in the words of the function that got them.
+static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *list, int64_t batch) {
+    static const char *const names[2][3] = { { "x", "y", ".sample_weights" }, { ".validation_x", ".validation_y", ".sample_weights" } };
+    for (int i = 0; i < 3; i++) {
+        if (!list[i]) continue;
+        if (!egi_alive(function, i, list[i])) return false;
+        if (list[i]->rank == 0) return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s is a scalar, which has no rows", function, names[held][i]);
+        if (list[i]->dims[0] != list[0]->dims[0])
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s %s has %lld rows, and %s %s has %lld", function, names[held][0], egi_describe(list[0]), (long long)list[0]->dims[0],
+                            names[held][i], egi_describe(list[i]), (long long)list[i]->dims[0]);
+    }
+    return batch > 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .batch_size is %lld; it must be 1 or more", function, (long long)batch);
 }
 // Rows in batches; their pipeline is borrowed no longer than the call, so the tensors stay the caller's.
-static eg_dataset *egi_array_batches(eg_tensor *x, eg_tensor *y, eg_tensor *weights, int64_t batch, bool shuffle) {
+static eg_dataset *egi_array_batches(const char *function, bool held, eg_tensor *x, eg_tensor *y, eg_tensor *weights, int64_t batch, bool shuffle) {
     eg_tensor *list[3];
     list[0] = x;
     list[1] = y;
     list[2] = weights;
+    if (!egi_arrays_fit(function, held, list, batch)) return NULL;
     eg_batch_options plain;
     eg_shuffle_options mixed;
     memset(&plain, 0, sizeof plain);
     memset(&mixed, 0, sizeof mixed);
     eg_dataset *d = eg_dataset_from_slices_of(list, weights ? 3 : y ? 2 : 1);
-    if (d && shuffle && x->rank > 0 && x->dims[0] > 0) d = (eg_dataset_shuffle)(d, x->dims[0], mixed);
+    if (d && shuffle && x->dims[0] > 0) d = (eg_dataset_shuffle)(d, x->dims[0], mixed);
     return d ? (eg_dataset_batch)(d, batch, plain) : NULL;
 }
 static int64_t egi_batch_size(int64_t given) { return given == 0 ? 32 : given; }
@@ -14455,8 +14469,8 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     bool ok = egi_arrays("fit_arrays", x, y) && egi_fit_arrays_options(&o) && (o.validation_split == 0 || egi_split_arrays(o.validation_split, list, held));
-    ok = ok && (data = egi_array_batches(list[0], list[1], list[2], batch, !o.no_shuffle)) != NULL;
-    ok = ok && (!held[0] || (validation = egi_array_batches(held[0], held[1], held[2], batch, false)) != NULL);
+    ok = ok && (data = egi_array_batches("fit_arrays", false, list[0], list[1], list[2], batch, !o.no_shuffle)) != NULL;
+    ok = ok && (!held[0] || (validation = egi_array_batches("fit_arrays", true, held[0], held[1], held[2], batch, false)) != NULL);
     eg_recording_unpause();
     eg_scope_end(scope);
     if (validation) o.validation = validation;
@@ -14509,7 +14523,7 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     return t->values[0];
 }
 EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options o) {
-    eg_dataset *data = egi_arrays("evaluate_arrays", x, y) ? egi_array_batches(x, y, NULL, egi_batch_size(o.batch_size), false) : NULL;
+    eg_dataset *data = egi_arrays("evaluate_arrays", x, y) ? egi_array_batches("evaluate_arrays", false, x, y, NULL, egi_batch_size(o.batch_size), false) : NULL;
     o.batch_size = 0;
     double loss = data ? (eg_evaluate)(model, data, o) : (double)NAN;
     eg_dataset_release(data);
@@ -14561,7 +14575,7 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
 }
 EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_options o) {
     if (!egi_alive("predict", 0, x)) return NULL;
-    eg_dataset *data = egi_array_batches(x, NULL, NULL, egi_batch_size(o.batch_size), false);
+    eg_dataset *data = egi_array_batches("predict", false, x, NULL, NULL, egi_batch_size(o.batch_size), false);
     o.batch_size = 0;
     eg_tensor *y = data ? (eg_predict_dataset)(model, data, o) : NULL;
     eg_dataset_release(data);

@@ -549,6 +549,22 @@ TEST(what_newcomers_leave_out) {                              // an axis of the 
     eg_layer_release(model);
 }
 
+TEST(arrays_are_named_in_errors) {
+    eg_tensor *x = points(), *y = classes(x), *few = eg_zeros(EG_FLOAT32, EG_SHAPE(3)), *one = eg_scalar(1);
+    eg_layer *model = compiled();
+    CHECK_ERROR(eg_fit_arrays(model, x, NULL), EG_ERROR_NULL, "eg_fit_arrays: y is NULL");
+    CHECK_ERROR(eg_fit_arrays(model, x, few), EG_ERROR_SHAPE, "(from eg_random_normal) has 64 rows, and y float32 [3] (from eg_zeros) has 3");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .sample_weights = few), EG_ERROR_SHAPE, "has 64 rows, and .sample_weights float32 [3]");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .validation_x = x, .validation_y = few), EG_ERROR_SHAPE, "has 64 rows, and .validation_y float32 [3]");
+    CHECK_ERROR(eg_fit_arrays(model, one, y), EG_ERROR_SHAPE, "eg_fit_arrays: x is a scalar, which has no rows");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .batch_size = -2), EG_ERROR_ARGUMENT, "eg_fit_arrays: .batch_size is -2; it must be 1 or more");
+    CHECK_ERROR(eg_evaluate_arrays(model, x, few), EG_ERROR_SHAPE, "eg_evaluate_arrays: x float32");
+    CHECK_ERROR(eg_evaluate_arrays(model, x, y, .batch_size = -1), EG_ERROR_ARGUMENT, "eg_evaluate_arrays: .batch_size is -1");
+    CHECK_ERROR(eg_predict(model, one), EG_ERROR_SHAPE, "eg_predict: x is a scalar");
+    CHECK_ERROR(eg_predict(model, x, .batch_size = -1), EG_ERROR_ARGUMENT, "eg_predict: .batch_size is -1");
+    eg_layer_release(model);
+}
+
 static eg_tensor *gives_nothing(eg_tensor *const *in, void *user) { (void)in; (void)user; return NULL; }
 TEST(an_error_of_a_stage_names_its_batch_once) {
     eg_tensor *x = points();
