@@ -335,6 +335,25 @@ TEST(a_failed_first_call_leaves_nothing) {
     eg_layer_release(around);
     eg_layer_release(attention);
 }
+static eg_tensor *scaled(eg_tensor *const *in, void *user) {    // makes its weight when it is called
+    eg_layer *own = *(eg_layer **)user, *child = NULL;
+    static eg_tensor *w;
+    if (!eg_layer_layers(own, &child, 1)) {
+        w = eg_layer_weight(own, "scale", eg_scalar(2), true);
+        child = eg_layer_track(own, NULL, eg_layer_dense(2));
+    }
+    eg_tensor *y = w ? eg_mul(eg_call(child, in[0]), w) : NULL;
+    return y ? eg_add(y, in[0]) : NULL;
+}
+TEST(what_a_layer_of_ones_own_has_made_stays) {
+    eg_layer *own = NULL;
+    own = eg_layer_custom("scaled", scaled, &own);
+    CHECK_ERROR(eg_call(own, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 5))), EG_ERROR_SHAPE, "");
+    CHECK_INT(eg_layer_parameters(own), 1);                    // the function knows of it; the Dense in it is as new
+    CHECK(eg_call(own, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 2))) != NULL);
+    CHECK_INT(eg_layer_parameters(own), 1 + 6);
+    eg_layer_release(own);
+}
 TEST(free_dimensions_and_frozen_layers) {
     eg_layer *model = eg_sequential(eg_layer_conv2d(16, 3, .input_shape = EG_SHAPE(-1, -1, 1), .frozen = true), eg_layer_batch_normalization(),
                                     eg_layer_global_average_pooling2d(), eg_sequential(eg_layer_dense(10)));
