@@ -206,6 +206,20 @@ static eg_layer *dropout_model(void) {
     return eg_sequential(eg_layer_dense(8, .activation = EG_TANH), eg_layer_custom("drop", drop, NULL), eg_layer_dense(8, .activation = EG_TANH),
                          eg_layer_custom("drop", drop, NULL), eg_layer_dense(2));
 }
+TEST(values_that_arrived_outlive_a_call_that_fails) {
+    eg_layer *first = eg_sequential(eg_layer_dense(3), eg_layer_conv2d(4, 3)), *second = eg_sequential(eg_layer_dense(3), eg_layer_conv2d(4, 3));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 5, 5, 2)), *y = eg_call(first, x);
+    eg_checkpoint *c = eg_checkpoint_new(), *d = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "m", first) && eg_checkpoint_save(c, test_temp("outlive")));
+    CHECK(eg_checkpoint_track_layer(d, "m", second) && eg_checkpoint_restore(d, test_temp("outlive-1")));
+    CHECK_ERROR(eg_call(second, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_SHAPE, "Conv2D");       // behind the Dense
+    CHECK_SAME(eg_call(second, x), y, 0);
+    CHECK(eg_checkpoint_assert_consumed(d));
+    eg_checkpoint_release(c);
+    eg_checkpoint_release(d);
+    eg_layer_release(first);
+    eg_layer_release(second);
+}
 TEST(values_arrive_as_layers_are_built) {
     eg_tensor *x = eg_random_normal(EG_SHAPE(4, 3));
     eg_layer *m = dropout_model(), *late = dropout_model(), *other = eg_sequential(eg_layer_dense(5)), *narrow = eg_sequential(eg_layer_dense(7));
