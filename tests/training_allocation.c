@@ -33,6 +33,18 @@ TEST(out_of_memory_in_a_fit) {
     eg_set_printer(NULL, NULL);
 }
 
+static bool act_of_split(void) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s", test_temp("split-{epoch:02d}-{val_loss:.2f}.npz"));
+    eg_layer *model = small();
+    eg_tensor *x = some_x(), *y = some_y(), *w = eg_ones(EG_FLOAT32, EG_SHAPE(4));
+    bool right = eg_compile(model, eg_sgd(), eg_sparse_categorical_crossentropy) && x && y && w;
+    right = right && eg_fit_arrays(model, x, y, .sample_weights = w, .validation_split = 0.5, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_checkpoint(path)));
+    eg_layer_release(model);
+    return right;
+}
+TEST(out_of_memory_in_a_split) { faults_sweep(act_of_split); }
+
 // A model of two outputs, stopped and gone on with.
 static bool twice(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_call((eg_layer *)user, in[0]);
