@@ -2286,7 +2286,7 @@ typedef struct egi_context {
     const char *as;                     // the composed op whose parts run now
     struct egi_recorder *recorder;      // of eg_record, or NULL
     struct egi_layer_run *layer;        // the layer that is called now (28)
-    eg_layer *born;                     // a list of the layers that this call has found unbuilt
+    struct eg_layer *born;              // a list of the layers that this call has found unbuilt
     int at_line;
     int64_t epoch, batch;               // of a training run, from 1: errors say where
     const char *hint;                   // what a wrong shape may come from; NULL: nobody has an idea
