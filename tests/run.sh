@@ -91,8 +91,14 @@ one() {                                                        # configuration $
     esac
     export TEST_TEMP="$program.temp"
     rm -rf "$TEST_TEMP"; mkdir -p "$TEST_TEMP"
-    $LIMIT $wrap $NAMES >"$program.log" 2>&1 </dev/null
-    status=$?
+    # LeakSanitizer's own list of threads has a race (gcc 12): of two threads that create and join others at once, one may find the
+    # entry of a thread that the other has just joined, since handles are used again. It ends the program, whatever that is; another run tells.
+    for try in 1 2 3; do
+        $LIMIT $wrap $NAMES >"$program.log" 2>&1 </dev/null
+        status=$?
+        grep -q 'LeakSanitizer: CHECK failed: sanitizer_thread_registry' "$program.log" || break
+        echo "$config $name: LeakSanitizer tripped over its own list of threads (run $try of 3)"
+    done
     # A program says its counts in its last line; one that does not, or ends badly after it, has failed once more.
     set -- $(sed -n "s/^$name: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped\$/\1 \2 \3/p" "$program.log" | tail -n 1) 0 0 0
     if [ $# -lt 6 ] || { [ $status != 0 ] && [ "$2" = 0 ]; }; then
