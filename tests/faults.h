@@ -32,13 +32,20 @@ static inline void faults_start(int64_t at, int in_a_row) {
     faults.failed = false;
     __atomic_store_n(&faults.on, true, __ATOMIC_RELEASE);
 }
+static inline void faults_stop(void) { __atomic_store_n(&faults.on, false, __ATOMIC_RELEASE); }
+// Behind an act that began with so many live tensors: where no allocation failed it got through, else it may have failed, cleanly.
+static inline void faults_judge(bool ok, int64_t tensors) {
+    if (faults.failed && !ok) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+    if (!faults.failed) CHECK(ok);
+    eg_error_clear();
+    CHECK_INT(eg_memory().live_tensors, tensors);
+}
 // Beyond the first ones, one allocation of so many fails; where branches are counted, more of them if the file says so.
 #if defined(TEST_COVERED) && defined(FAULTS_DENSE)
 enum { faults_stride = 2 };
 #else
 enum { faults_stride = test_share > 1 ? 13 : 3 };
 #endif
-static inline void faults_stop(void) { __atomic_store_n(&faults.on, false, __ATOMIC_RELEASE); }
 
 static inline void faults_sweep(bool (*act)(void)) {
     eg_shutdown();
