@@ -2998,14 +2998,18 @@ EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
 enum { EGI_TEXT = (int)sizeof egi_this.texts[0] };
 // "[2, 3]", as errors show shapes.
-static EGI_COLD const char *egi_show(eg_shape shape) {
+static EGI_COLD const char *egi_show_shape(eg_shape shape, bool free) {
     char *text = egi_text_buffer();
     int at = snprintf(text, EGI_TEXT, "[");
-    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
-        at += snprintf(text + at, (size_t)(EGI_TEXT - at), i ? ", %lld" : "%lld", (long long)shape.dims[i]);
+    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) {
+        if (i) at += snprintf(text + at, (size_t)(EGI_TEXT - at), ", ");
+        if (free && shape.dims[i] < 0) at += snprintf(text + at, (size_t)(EGI_TEXT - at), "?");
+        else at += snprintf(text + at, (size_t)(EGI_TEXT - at), "%lld", (long long)shape.dims[i]);
+    }
     snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
     return text;
 }
+static EGI_COLD const char *egi_show(eg_shape shape) { return egi_show_shape(shape, false); }
 static eg_shape egi_shape(const eg_tensor *x) {
     eg_shape s;
     s.rank = x->rank;
@@ -9942,14 +9946,7 @@ static bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_ten
 EGI_FEWEST_PASSES
 
 // "[?, 3]": where -1 is a dimension that is free.
-static EGI_COLD const char *egi_show_free(eg_shape shape) {
-    char *text = egi_text_buffer();
-    int at = snprintf(text, EGI_TEXT, "[");
-    for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
-        at += shape.dims[i] < 0 ? snprintf(text + at, (size_t)(EGI_TEXT - at), i ? ", ?" : "?") : snprintf(text + at, (size_t)(EGI_TEXT - at), i ? ", %lld" : "%lld", (long long)shape.dims[i]);
-    snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
-    return text;
-}
+static EGI_COLD const char *egi_show_free(eg_shape shape) { return egi_show_shape(shape, true); }
 // Texts, files and JSON, which this chapter and the next ones use before chapter 31 has their code.
 
 #define EGI_LATER __attribute__((unused)) static      // not every program's switches leave a use of each
@@ -13406,11 +13403,11 @@ static bool egi_push_double(double **list, int64_t *capacity, int64_t at, double
     return true;
 }
 static bool egi_history_batch(eg_history *h, double loss) {
-    if (!egi_push_double(&h->losses, &h->losses_capacity, h->batches, egi_no_sign(loss))) return false;
+    if (!egi_push_double(&h->losses, &h->losses_capacity, h->batches, loss)) return false;
     h->batches++;
     return true;
 }
-static bool egi_history_put(eg_history *h, int column, double value) { return egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + column, egi_no_sign(value)); }
+static bool egi_history_put(eg_history *h, int column, double value) { return egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + column, value); }
 // An epoch is over whose columns have been put.
 static bool egi_history_epoch(eg_history *h) {
     void *ends = h->ends;
@@ -13802,7 +13799,6 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
         return false;
     }
     t->optimizer = optimizer;
-    t->plain = strcmp(function, "compile") == 0;
     __atomic_fetch_add(&optimizer->taken, 1, __ATOMIC_RELAXED);
     egi_training_free(former);
     model->training = t;
@@ -13811,7 +13807,9 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
 }
 EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n) {
     eg_output output = { NULL, loss, 0, { metrics && n > 0 ? n : 0, metrics } };
-    return egi_compile("compile", model, optimizer, &output, 1);
+    if (!egi_compile("compile", model, optimizer, &output, 1)) return false;
+    ((egi_training *)model->training)->plain = true;
+    return true;
 }
 EAGER_API bool (eg_compile_outputs)(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n) {
     return egi_compile("compile_outputs", model, optimizer, outputs, outputs ? n : 0);
@@ -13826,10 +13824,11 @@ EAGER_API double eg_model_result(eg_layer *model, const char *name) {
     int i = t ? egi_result_find(t, name) : -1;
     return i >= 0 ? t->values[i] : (double)NAN;
 }
+// The i-th result of what was summed up to now: the loss, or a metric.
+static double egi_result_now(const egi_training *t, int i) { return egi_no_sign(i ? eg_metric_result(t->metrics[i - 1]) : egi_ratio(t->loss_sum, t->loss_weight)); }
 static bool egi_results_take(egi_training *t, int at) {        // what was summed up to now, to the results from there on
     int64_t errors = egi_this.errors;
-    t->values[at] = egi_no_sign(egi_ratio(t->loss_sum, t->loss_weight));
-    for (int i = 0; i < t->n; i++) t->values[at + 1 + i] = egi_no_sign(eg_metric_result(t->metrics[i]));
+    for (int i = 0; i <= t->n; i++) t->values[at + i] = egi_result_now(t, i);
     return egi_this.errors == errors;
 }
 static bool egi_results_reset(egi_training *t) {
@@ -14112,7 +14111,7 @@ static void egi_show_rate(char *text, size_t size, double seconds) {
 }
 static int egi_show_value(char *text, size_t size, const char *name, double value) {
     bool plain = value == 0 || (fabs(value) >= 1e-3 && fabs(value) < 1e5);
-    int n = snprintf(text, size, plain ? "  %s %.4f" : "  %s %.3e", name, egi_no_sign(value));
+    int n = snprintf(text, size, plain ? "  %s %.4f" : "  %s %.3e", name, value);
     return n < (int)size ? n : (int)size - 1;
 }
 
@@ -14139,14 +14138,13 @@ EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
     if (i < 0) return (double)NAN;
     if (i == 2 * t->n + 2) return eg_optimizer_learning_rate(t->optimizer);
     if (i > t->n) return t->values[i];
-    return egi_no_sign(i == 0 ? egi_ratio(t->loss_sum, t->loss_weight) : eg_metric_result(t->metrics[i - 1]));
+    return egi_result_now(t, i);
 }
 static int egi_show_results(const egi_training *t, int from, bool now, char *text, size_t size) {
     int at = 0;
     text[0] = 0;
     for (int i = 0; i <= t->n && at < (int)size - 1; i++) {
-        double value = !now ? t->values[from + i] : i ? eg_metric_result(t->metrics[i - 1]) : egi_ratio(t->loss_sum, t->loss_weight);
-        at += egi_show_value(text + at, size - (size_t)at, t->names[from + i], value);
+        at += egi_show_value(text + at, size - (size_t)at, t->names[from + i], now ? egi_result_now(t, i) : t->values[from + i]);
     }
     return at;
 }
