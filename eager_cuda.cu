@@ -2159,14 +2159,20 @@ template <int D, int ROWS> static __device__ __forceinline__ void egi_gpu_load_t
         tile[r * (D + 1) + c] = first + r < count && c < size ? from[r * x.row + c] * scale : 0;
     }
 }
+// What a block of threads with a tile of so many queries works on, and up to which key it sees any.
+struct egi_gpu_query_tile { int64_t first, head, batch, served, end; };
+static __device__ __forceinline__ egi_gpu_query_tile egi_gpu_query_tile_of(const egi_gpu_attend &p, int rows) {
+    const int64_t first = blockIdx.x % p.tiles * rows, head = blockIdx.x / p.tiles % p.heads, seen = p.before + first + rows;
+    return { first, head, (int64_t)(blockIdx.x / p.tiles / p.heads), head / (p.heads / p.shared), p.causal && seen < p.keys ? seen : p.keys };
+}
 template <int D> static __global__ void egi_gpu_attention(egi_gpu_attend p) {
     EGI_SHARED(float, sq, EGI_GPU_QUERIES * (D + 1));
     EGI_SHARED(float, sk, EGI_GPU_KEYS * (D + 1));
     EGI_SHARED(float, sv, EGI_GPU_KEYS * (D + 1));
     EGI_SHARED(float, sp, EGI_GPU_QUERIES * (EGI_GPU_KEYS + 1));
     const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
-    const int64_t first = blockIdx.x % p.tiles * EGI_GPU_QUERIES, head = blockIdx.x / p.tiles % p.heads, batch = blockIdx.x / p.tiles / p.heads;
-    const int64_t served = head / (p.heads / p.shared), seen = p.before + first + EGI_GPU_QUERIES, end = p.causal && seen < p.keys ? seen : p.keys;
+    const egi_gpu_query_tile at = egi_gpu_query_tile_of(p, EGI_GPU_QUERIES);
+    const int64_t first = at.first, head = at.head, batch = at.batch, served = at.served, end = at.end;
     float o[4][D / 16], top[4], sum[4];
     for (int r = 0; r < 4; r++) {
         top[r] = -INFINITY;
@@ -2249,8 +2255,8 @@ template <int D> static __global__ void egi_gpu_attention_dq(egi_gpu_attend p) {
     EGI_SHARED(float, sv, ROWS * (D + 1));
     EGI_SHARED(float, ss, ROWS * (ROWS + 1));
     const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
-    const int64_t first = blockIdx.x % p.tiles * ROWS, head = blockIdx.x / p.tiles % p.heads, batch = blockIdx.x / p.tiles / p.heads;
-    const int64_t served = head / (p.heads / p.shared), seen = p.before + first + ROWS, end = p.causal && seen < p.keys ? seen : p.keys;
+    const egi_gpu_query_tile at = egi_gpu_query_tile_of(p, ROWS);
+    const int64_t first = at.first, head = at.head, batch = at.batch, served = at.served, end = at.end;
     float dq[2][D / 16], log_sum[2], delta[2];
     egi_gpu_load_tile<D, ROWS>(sq, p.q, batch, head, first, p.queries, p.size, p.scale);
     egi_gpu_load_tile<D, ROWS>(sg, p.g, batch, head, first, p.queries, p.value_size, 1);
