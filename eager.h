@@ -19779,6 +19779,12 @@ EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *c) {
     if (c) __atomic_fetch_add(&c->refs, 1, __ATOMIC_RELAXED);
     return c;
 }
+// Retains what the list of those that wait names, unless another thread is releasing its last reference and waits for the lock.
+static bool egi_checkpoint_still(eg_checkpoint *c) {
+    int32_t refs = __atomic_load_n(&c->refs, __ATOMIC_RELAXED);
+    while (refs > 0 && !__atomic_compare_exchange_n(&c->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) { }
+    return refs > 0;
+}
 static void egi_untrack(egi_tracked *t) {
     if (t->kind == EGI_TRACK_VARIABLE) eg_release((eg_tensor *)t->object);
     else if (t->kind == EGI_TRACK_LAYER) eg_layer_release((eg_layer *)t->object);
@@ -20064,8 +20070,8 @@ static bool egi_restore_arrival(void) {
     egi_unlock();
     do {                                                   // one after the other, for what is given its value leaves the list
         egi_lock();
-        for (c = egi_waiting; c && (c->thread != (const void *)&egi_this || c->asked >= arrival);) c = c->next;
-        if (c) eg_checkpoint_retain(c)->asked = arrival;
+        for (c = egi_waiting; c && (c->thread != (const void *)&egi_this || c->asked >= arrival || !egi_checkpoint_still(c));) c = c->next;
+        if (c) c->asked = arrival;
         egi_unlock();
         ok = !c || egi_checkpoint_settle("checkpoint_restore", c, false);
         eg_checkpoint_release(c);
