@@ -27,8 +27,9 @@ configure() {
     leak) flags="$sanitized -fsanitize=leak" ;;
     valgrind) flags='-g -O1 -DTEST_SLOW' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
         command -v valgrind >/dev/null || lacks='no valgrind found' ;;
-    coverage) flags="$covered" ;;
-    coverage-guard) flags="$covered -DTEST_GUARD" library=$B/coverage/eager.o ;;
+    # Both with the readers of packed files and pictures; without OpenBLAS, which takes the products away from eager.h's own tiles.
+    coverage) flags="$covered $READERS" libs="$READER_LIBS $LIBS" ;;
+    coverage-guard) flags="$covered $READERS -DTEST_GUARD" library=$B/coverage/eager.o libs="$READER_LIBS $LIBS" ;;
     *) return 1 ;;
     esac
     flags="$flags $CFLAGS" fast="$flags -O0 $CFLAGS"         # the tests themselves need no speed, but a quick build
