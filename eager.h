@@ -9941,7 +9941,7 @@ static bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_ten
 // does (scopes, names, masks, checks, freezing, configuration) is written once
 // around the rows. A layer holds a list of parts, its weights and its layers;
 // paths, saving, counting and training are walks over parts.
-// Read first: 27.  Proof: tests/layers.c, tests/layers_fixtures.c
+// Read first: 27.  Proof: tests/layers.c, tests/layers_fixtures.c, tests/layers_errors.c
 
 EGI_FEWEST_PASSES
 
@@ -10792,6 +10792,8 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     bool ok = egi_layer_takes(l, in, n) && egi_layer_make_weights(l, in, n);
     if (ok && (l->type->flags & EGI_CONTAINER) && l->type->build) ok = l->type->build(l, in, n);
     ok = ok && egi_layer_shape(l, in, n, &result);
+    for (int i = 0; ok && i < result.rank; i++)
+        if (result.dims[i] > EGI_LAYER_LARGEST) ok = egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of the output %s is out of range", i, egi_show(result));
     if (ok) egi_layer_remember(l, in, n);
     egi_layer_leave(&run, ok);
     if (!ok) return false;
@@ -12085,6 +12087,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
         if (c->in[i]->rank != 3 || c->in[i]->dims[0] != c->in[0]->dims[0] || c->in[i]->dims[1] != c->in[1]->dims[1])
             return egi_fail(EG_ERROR_SHAPE, "eg_call: query %s, value %s%s%s do not go together: (B, T, C), (B, S, D) and (B, S, E)", egi_describe(c->in[0]),
                             egi_describe(c->in[1]), n > 2 ? ", key " : "", n > 2 ? egi_describe(c->in[2]) : "");
+    if (n > 3) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs of attention; it takes query, value and key, a mask of pairs, and keys and values so far", c->n);
     if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: keys and values so far go with a query alone");
     bool as_one = egi_attends_as_one(l, c, &a);
     if (!as_one && !egi_attention_mask(l, c, &a, &mask, &whole)) return false;
