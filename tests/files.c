@@ -73,6 +73,7 @@ TEST(archives_hold_names_and_texts) {
     CHECK_ERROR(eg_archive_add(a, "\xff", 3), EG_ERROR_ARGUMENT, "not UTF-8");
     CHECK_ERROR(eg_archive_add(a, NULL, 3), EG_ERROR_ARGUMENT, "name is NULL");
     CHECK_ERROR(eg_archive_get(a, "w"), EG_ERROR_ARGUMENT, "no tensor 'w' among the 1, first 'v'");
+    CHECK_ERROR(eg_archive_get(a, NULL), EG_ERROR_ARGUMENT, "no tensor 'NULL' among the 1");
     CHECK_ERROR(eg_archive_add(NULL, "v", 3), EG_ERROR_NULL, "archive is NULL");
     CHECK_ERROR(eg_archive_add(a, "x", NULL), EG_ERROR_NULL, "operand 2 is NULL");
     CHECK(eg_archive_text(a, "k") == NULL);
@@ -82,7 +83,10 @@ TEST(archives_hold_names_and_texts) {
     CHECK(eg_archive_text(a, "k") == NULL);
     CHECK_STR(eg_archive_text(a, "l"), "2");
     CHECK_ERROR(eg_archive_set_text(a, "k", "\x80"), EG_ERROR_ARGUMENT, "not UTF-8");
+    CHECK_ERROR(eg_archive_set_text(a, "\xc3", "1"), EG_ERROR_ARGUMENT, "not UTF-8");
     CHECK_ERROR(eg_archive_set_text(a, NULL, ""), EG_ERROR_ARGUMENT, "key is NULL");
+    CHECK(eg_archive_text(a, "\xc3") == NULL && eg_archive_text(a, NULL) == NULL && eg_archive_text(NULL, "k") == NULL);
+    CHECK(!eg_archive_has(a, NULL) && !eg_archive_has(NULL, "v") && eg_archive_name(NULL, 0) == NULL);
     eg_archive *again = eg_archive_retain(a);
     eg_archive_release(a);
     CHECK_INT(eg_archive_count(again), 1);
@@ -143,6 +147,7 @@ TEST(empty_archives) {
     eg_archive_release(b);
     CHECK(b = eg_load_safetensors(test_temp("empty.safetensors")));
     CHECK_INT(eg_archive_count(b), 0);
+    CHECK_ERROR(eg_archive_get(b, "x"), EG_ERROR_ARGUMENT, "there is no tensor 'x' among the 0");
     eg_archive_release(b);
     eg_archive_release(a);
 }
@@ -157,6 +162,14 @@ TEST(paths_that_cannot_be) {
     CHECK_ERROR(eg_save_safetensors(NULL, "x"), EG_ERROR_NULL, "archive is NULL");
     CHECK_ERROR(eg_archive_load("weights.h5"), EG_ERROR_FILE, "weights.h5: its ending is neither .safetensors nor .npz");
     CHECK_ERROR(eg_archive_save(NULL, NULL), EG_ERROR_ARGUMENT, "the path is NULL");
+    char deep[700] = "", *at = deep;                             // of a long path the end is told
+    for (int i = 0; i < 60; i++) at += sprintf(at, "none/none/");
+    strcpy(at, "x.npy");
+    CHECK_ERROR(eg_load_npy(deep), EG_ERROR_FILE, "eg_load_npy: ...none/none/");
+    CHECK_ERROR(eg_load_npy(deep), EG_ERROR_FILE, "none/x.npy: cannot be opened: ");
+    CHECK_ERROR(eg_archive_save(NULL, "x.npz"), EG_ERROR_NULL, "archive is NULL");
+    CHECK_ERROR(eg_save_npy(eg_cast(x, EG_BFLOAT16), test_temp("bfloat.npy")), EG_ERROR_DTYPE, "NumPy has no bfloat16");
+    CHECK_ERROR(eg_load_npy(test_temp("bfloat.npy")), EG_ERROR_FILE, "cannot be opened");
 #ifdef __linux__
     const char *folder = test_temp("");
     CHECK_ERROR(eg_load_npz(folder), EG_ERROR_FILE, "is a folder, not a file");
@@ -217,6 +230,18 @@ static const struct { const char *header; int data; const char *error; } npy_row
     { "{'descr': '<f4' 'fortran_order': False, 'shape': (3,), }\n", 12, "a ',' or '}' is missing" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), } {}\n", 12, "more stands behind the dictionary" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), ", 12, "with a key that is not" },
+    { "{'descr': '<f4', 'fortran_order': True, 'shape': (3,)\t\r\f\n}", 12, NULL },
+    { "{'descr': '', 'fortran_order': False, 'shape': (3,), }\n", 12, "dtype '' is none" },
+    { "{'descr': '<', 'fortran_order': False, 'shape': (3,), }\n", 12, "dtype '<' is none" },
+    { "{'descr': '<f4' }\n", 12, "without fortran_order" },
+    { "{'descr': 'a text that is longer than any dtype', 'fortran_order': False, 'shape': (3,), }\n", 12, "descr is no text" },
+    { "{'descr': '<f\\x34', 'fortran_order': False, 'shape': (3,), }\n", 12, "descr is no text" },
+    { "{'a key that is longer than any of the three': 1}", 12, "with a key that is not" },
+    { "{'descr\": '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12, "with a key that is not" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,), }\n", 4, "does not fit 64 bits" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3L,), 'shape': (3,)}\n", 12, "a key twice" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (:,), }\n", 12, "a dimension is no number" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,) ;}\n", 12, "a ',' or '}' is missing" },
     { "[1, 2]\n", 12, "no dictionary" },
     { "", 12, "no dictionary" }
 };
@@ -232,6 +257,14 @@ TEST(broken_npy_headers) {
         if (npy_rows[i].error && (eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), npy_rows[i].error) || !strstr(eg_error_message(), "row.npy: ")))
             test_contains(__FILE__, __LINE__, npy_rows[i].header, eg_error_message(), npy_rows[i].error);
         eg_error_clear();
+    }
+    // A header that ends early: each time an error, which says where.
+    const char *whole = "{'descr': '>f4', 'fortran_order': False, 'shape': (3L, 12), }";
+    for (int64_t n = 0, cut = (int64_t)strlen(whole); n < cut; n++) {
+        char header[100] = "";
+        memcpy(header, whole, (size_t)n);
+        write_bytes(test_temp("row.npy"), bytes, (size_t)npy_file(bytes, header, 200));
+        CHECK_ERROR(eg_load_npy(test_temp("row.npy")), EG_ERROR_FILE, "row.npy: byte ");
     }
 }
 TEST(broken_npy_files) {
@@ -341,10 +374,56 @@ static const struct { const char *header; int data; const char *error; } safe_ro
     { "{\"\xc0\xaf\":1}", 0, "not UTF-8" },
     { "{\"\xed\xa0\x80\":1}", 0, "not UTF-8" },
     { "{\"\xf4\x90\x80\x80\":1}", 0, "not UTF-8" },
-    { "{\"\xe2\x82", 0, "not UTF-8" }
+    { "{\"\xe2\x82", 0, "not UTF-8" },
+    { "{\"\x80\":1}", 0, "byte 10: bytes that are not UTF-8" },
+    { "{\"\xc2z\":1}", 0, "not UTF-8" },
+    { "{\"\xe0\x9f\xbf\":1}", 0, "not UTF-8" },                                                   // three bytes for what two hold
+    { "{\"\xf0\x8f\xbf\xbf\":1}", 0, "not UTF-8" },                                               // four for what three hold
+    { "{\"\xf5\x80\x80\x80\":1}", 0, "not UTF-8" },
+    { "{\"__metadata__\":{\"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf1\x80\x80\x80\xf4\x8f\xbf\xbf\":\"\"}}", 0, NULL },      // at the edges of UTF-8
+    { "{\"__metadata__\":{\"\\u007F\\u0439\\u20aC\\ufFfF\\uDBFF\\uDFFF\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"}}", 0, NULL },
+    { "\t{\r\n\"__metadata__\" :\t{ } }\r", 0, NULL },
+    { "{\"a\":\"\\", 0, "broken JSON: no such escape" },
+    { "{\"a\":\"\\u12", 0, "no such escape" },
+    { "{\"a\":\"\\u12g4\"}", 0, "no such escape" },
+    { "{\"a\":\"\\u12/4\"}", 0, "no such escape" },
+    { "{\"a\":\"\\u12:4\"}", 0, "no such escape" },
+    { "{\"a\":\"\\u12@4\"}", 0, "no such escape" },
+    { "{\"a\":\"\\ud800\\u", 0, "half of a surrogate pair" },
+    { "{\"a\":\"\\ud800 and more\"}", 0, "half of a surrogate pair" },
+    { "{\"a\":\"\\ud800\\n a line\"}", 0, "half of a surrogate pair" },
+    { "{\"a\":\"\\ud800\\u0041 \"}", 0, "half of a surrogate pair" },
+    { "{\"a\":\"\\ud800\\ue000 \"}", 0, "half of a surrogate pair" },
+    { "{\"a\":\"\\ud800\\u00x0 \"}", 0, "half of a surrogate pair" },
+    { "7", 0, "the header is no JSON object" },
+    { "-7.25", 0, "the header is no JSON object" },
+    { "1E+5", 0, "the header is no JSON object" },
+    { "true", 0, "the header is no JSON object" },
+    { "\"text\"", 0, "the header is no JSON object" },
+    { "-", 0, "no value stands here" },
+    { "1.", 0, "without digits behind its point" },
+    { "1e", 0, "without an exponent" },
+    { "1e-", 0, "without an exponent" },
+    { "1e+x", 0, "without an exponent" },
+    { "{\"a\"", 0, "a ':' is missing" },
+    { "{\"a\":", 0, "it ends too early" },
+    { "{\"a\":1", 0, "a ',' or '}' is missing" },
+    { "[1", 0, "a ',' or ']' is missing" },
+    { "[", 0, "it ends too early" },
+    { "{", 0, "a name in quotes is missing" },
+    { "{" F32("a", "[9223372036854775808]", 0, 4) "}", 4, "a dimension is no size" },
+    { "{" F32("a", "[1e0]", 0, 4) "}", 4, "a dimension is no size" },
+    { "{" F32("a", "[\"1\"]", 0, 4) "}", 4, "a dimension is no size" },
+    { "{" F32("a", "[1]", -4, 0) "}", 4, "its data ends before it begins" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":\"04\"}}", 4, "data_offsets are not two whole numbers" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[null,4]}}", 4, "data_offsets are not two whole numbers" },
+    { "{" F32("c", "[0]", 0, 0) "," F32("b", "[1]", 0, 4) "," F32("a", "[0]", 0, 0) "," F32("d", "[0]", 4, 4) "}", 4, NULL },       // several at one place
+    { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846975],\"data_offsets\":[8070450532247928832,9223372036854775807]}}", 4,
+      "than its header needs (9223372036854775807 bytes, for tensor 'a')" },
+    { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846976],\"data_offsets\":[0,1152921504606846976]}}", 4, "more bytes than 64 bits count" }
 };
 TEST(broken_safetensors_headers) {
-    static char bytes[600];
+    static char bytes[700];
     for (size_t i = 0; i < sizeof safe_rows / sizeof safe_rows[0]; i++) {
         write_bytes(test_temp("row.safetensors"), bytes, safe_file(bytes, safe_rows[i].header, safe_rows[i].data));
         eg_archive *a = eg_load_safetensors(test_temp("row.safetensors"));
@@ -355,10 +434,13 @@ TEST(broken_safetensors_headers) {
         eg_error_clear();
         eg_archive_release(a);
     }
-    char deep[400] = "";
+    char deep[600] = "";
     memset(deep, '[', 300);
     write_bytes(test_temp("deep.safetensors"), bytes, safe_file(bytes, deep, 0));
     CHECK_ERROR(eg_load_safetensors(test_temp("deep.safetensors")), EG_ERROR_FILE, "nested too deeply");
+    memset(deep, '1', 500);
+    write_bytes(test_temp("digits.safetensors"), bytes, safe_file(bytes, deep, 0));
+    CHECK_ERROR(eg_load_safetensors(test_temp("digits.safetensors")), EG_ERROR_FILE, "byte 8: a number of too many digits");
     const row rows[] = {
         { "empty", BYTES(""), "shorter than 8 bytes" },
         { "seven", BYTES("1234567"), "shorter than 8 bytes" },
@@ -497,6 +579,216 @@ TEST(metadata_of_npz_that_is_none) {
     a = eg_load_npz(test_temp("meta.npz"));
     CHECK(eg_archive_has(a, "__metadata__"));
     eg_archive_release(a);
+}
+
+// ---- zip files as others make them: compressed, with 64 bit sizes, with fields and members that say nothing to us
+
+enum { ZIP_WIDE = 1, ZIP_DEFLATED = 2, ZIP_STAMPED = 4, ZIP_BEHIND = 8 };      // 64 bit sizes; stored blocks of deflate; another field first; sizes behind the data
+typedef struct zip_place { size_t list, wide_end, locator, end, n; } zip_place;
+static uint32_t zip_crc(const unsigned char *p, size_t n) {
+    uint32_t crc = 0xffffffffu;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= p[i];
+        for (int k = 0; k < 8; k++) crc = crc & 1 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
+    }
+    return ~crc;
+}
+// One member in a file; returns where its parts are.
+static zip_place zip_file(unsigned char *to, const char *name, const void *bytes, size_t n, unsigned how) {
+    zip_place z;
+    size_t packed = n + (how & ZIP_DEFLATED ? 5 : 0), length = strlen(name), at = 0;
+    for (int central = 0; central < 2; central++) {
+        bool wide = how & ZIP_WIDE;
+        size_t extra = (wide ? central ? 28u : 20u : 0u) + (how & ZIP_STAMPED ? 9u : 0u);
+        if (central) z.list = at;
+        put(to + at, central ? 0x02014b50 : 0x04034b50, 4);
+        at += 4;
+        if (central) { put(to + at, 45, 2); at += 2; }
+        put(to + at, 45, 2);
+        put(to + at + 2, how & ZIP_BEHIND ? 8 : 0, 2);
+        put(to + at + 4, how & ZIP_DEFLATED ? 8 : 0, 2);
+        put(to + at + 6, 0, 4);
+        put(to + at + 10, zip_crc((const unsigned char *)bytes, n), 4);
+        put(to + at + 14, wide ? 0xffffffffu : packed, 4);
+        put(to + at + 18, wide ? 0xffffffffu : n, 4);
+        put(to + at + 22, length, 2);
+        put(to + at + 24, extra, 2);
+        at += 26;
+        if (central) { put(to + at, 0, 10); put(to + at + 10, wide ? 0xffffffffu : 0, 4); at += 14; }
+        memcpy(to + at, name, length);
+        at += length;
+        if (how & ZIP_STAMPED) { put(to + at, 0x5455, 2); put(to + at + 2, 5, 2); memset(to + at + 4, 1, 5); at += 9; }
+        if (wide) { put(to + at, 1, 2); put(to + at + 2, central ? 24 : 16, 2); put(to + at + 4, n, 8); put(to + at + 12, packed, 8); at += 20; }
+        if (wide && central) { put(to + at, 0, 8); at += 8; }
+        if (central) break;
+        if (how & ZIP_DEFLATED) { to[at] = 1; put(to + at + 1, n, 2); put(to + at + 3, ~(unsigned long long)n, 2); at += 5; }      // the last block, as it is
+        memcpy(to + at, bytes, n);
+        at += n;
+    }
+    z.wide_end = z.locator = z.end = at;
+    if (how & ZIP_WIDE) {
+        put(to + at, 0x06064b50, 4); put(to + at + 4, 44, 8); put(to + at + 12, 45, 2); put(to + at + 14, 45, 2); put(to + at + 16, 0, 8);
+        put(to + at + 24, 1, 8); put(to + at + 32, 1, 8); put(to + at + 40, z.wide_end - z.list, 8); put(to + at + 48, z.list, 8);
+        z.locator = at + 56;
+        put(to + z.locator, 0x07064b50, 4); put(to + z.locator + 4, 0, 4); put(to + z.locator + 8, z.wide_end, 8); put(to + z.locator + 16, 1, 4);
+        z.end = z.locator + 20;
+    }
+    put(to + z.end, 0x06054b50, 4); put(to + z.end + 4, 0, 4);
+    put(to + z.end + 8, how & ZIP_WIDE ? 0xffff : 1, 2); put(to + z.end + 10, how & ZIP_WIDE ? 0xffff : 1, 2);
+    put(to + z.end + 12, how & ZIP_WIDE ? 0xffffffffu : z.wide_end - z.list, 4); put(to + z.end + 16, how & ZIP_WIDE ? 0xffffffffu : z.list, 4);
+    put(to + z.end + 20, 0, 2);
+    z.n = z.end + 22;
+    return z;
+}
+static const char *zip_lacks(unsigned how) {
+#ifdef EAGER_ZLIB
+    (void)how;
+    return NULL;
+#else
+    return how & ZIP_DEFLATED ? "is compressed; compile with -DEAGER_ZLIB" : NULL;
+#endif
+}
+TEST(npz_files_of_others) {
+    static char bytes[400];
+    static unsigned char zip[1000];
+    for (unsigned how = 0; how < 16; how++)
+        for (size_t i = 0; i < sizeof npy_rows / sizeof npy_rows[0]; i++) {
+            const char *error = zip_lacks(how) ? zip_lacks(how) : npy_rows[i].error;
+            size_t n = (size_t)npy_file(bytes, npy_rows[i].header, npy_rows[i].data);
+            zip_place z = zip_file(zip, "a.npy", bytes, n, how);
+            write_bytes(test_temp("row.npz"), zip, z.n);
+            eg_archive *a = eg_load_npz(test_temp("row.npz"));
+            if (error && !strncmp(error, "byte ", 5)) error = strchr(error, ':') + 2;      // another byte of this file, or none
+            if (!error && !a) test_contains(__FILE__, __LINE__, npy_rows[i].header, eg_error_message(), "no error");
+            else if (!error) CHECK(eg_archive_has(a, "a") && eg_archive_count(a) == 1);
+            else if (a || eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), error)) test_contains(__FILE__, __LINE__, npy_rows[i].header, eg_error_message(), error);
+            eg_error_clear();
+            eg_archive_release(a);
+        }
+}
+#define WIDE(name) static void wide_##name(unsigned char *b, size_t *n, const zip_place *z) { (void)b; (void)n; (void)z;
+WIDE(nothing) }
+WIDE(comment) put(b + z->end + 20, 4, 2); memcpy(b + *n, "PK\5\6", 4); *n += 4; }
+WIDE(comment_cut) put(b + z->end + 20, 40, 2); }
+WIDE(locator) b[z->locator] = 'x'; }
+WIDE(locator_far) put(b + z->locator + 8, 100000, 8); }
+WIDE(locator_below) put(b + z->locator + 8, 1ull << 63, 8); }
+WIDE(end) b[z->wide_end] = 'x'; }
+WIDE(count) put(b + z->wide_end + 32, 2, 8); }
+WIDE(count_below) put(b + z->wide_end + 32, ~0ull, 8); }
+WIDE(size_below) put(b + z->wide_end + 40, ~0ull, 8); }
+WIDE(start_below) put(b + z->wide_end + 48, ~0ull, 8); }
+WIDE(field_short) put(b + z->list + 46 + 5 + 2, 16, 2); }
+WIDE(field_long) put(b + z->list + 46 + 5 + 2, 100, 2); }
+WIDE(field_other) put(b + z->list + 46 + 5, 7, 2); }
+WIDE(whole_size_below) put(b + z->list + 46 + 5 + 4, ~0ull, 8); }
+WIDE(packed_below) put(b + z->list + 46 + 5 + 12, 1ull << 63, 8); }
+WIDE(place_below) put(b + z->list + 46 + 5 + 20, ~0ull, 8); }
+WIDE(place_far) put(b + z->list + 46 + 5 + 20, ~0ull >> 1, 8); }
+WIDE(narrow_place) put(b + z->list + 42, 0, 4); }
+WIDE(short_name) put(b + z->list + 28, 3, 2); put(b + z->list + 30, 30, 2); memmove(b + z->list + 46, "xyz\7\0\2\0", 7); memmove(b + z->list + 53, "\1\0\x18\0", 4); }
+WIDE(list_beyond) b[z->end + 10] = 1; b[z->end + 11] = 0; put(b + z->end + 8, 1, 2); put(b + z->end + 12, 47, 4); put(b + z->end + 16, 9, 4); }
+TEST(zip_files_of_64_bits) {
+    static const struct { const char *what; void (*spoil)(unsigned char *, size_t *, const zip_place *); const char *error; } rows[] = {
+        { "whole", wide_nothing, NULL }, { "with a comment that looks like an end", wide_comment, NULL }, { "a comment that is longer than the file", wide_comment_cut, "probably truncated" },
+        { "no locator", wide_locator, "list of members is not in it" }, { "a locator that points beyond", wide_locator_far, "it points beyond its end" },
+        { "a locator that points before", wide_locator_below, "it points beyond its end" }, { "no end record", wide_end, "its 64 bit end record is missing" },
+        { "more members", wide_count, "it counts more members than it lists" }, { "a negative count", wide_count_below, "it counts more members than it lists" },
+        { "a negative size", wide_size_below, "list of members is not in it" }, { "a negative start", wide_start_below, "list of members is not in it" },
+        { "a short field", wide_field_short, "64 bit sizes are missing" }, { "a long field", wide_field_long, "64 bit sizes are missing" },
+        { "another field", wide_field_other, "64 bit sizes are missing" }, { "a member's size below zero", wide_whole_size_below, "64 bit sizes are missing" },
+        { "its packed size below zero", wide_packed_below, "64 bit sizes are missing" }, { "its place below zero", wide_place_below, "64 bit sizes are missing" },
+        { "its place far away", wide_place_far, "overlaps what follows" }, { "its place in 32 bits", wide_narrow_place, NULL },
+        { "a member of three letters", wide_short_name, "" }, { "32 bits without their numbers", wide_list_beyond, "a member's entry is missing" } };
+    static char npy[400];
+    static unsigned char good[1000], bytes[1100];
+    size_t n = (size_t)npy_file(npy, "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12);
+    zip_place z = zip_file(good, "a.npy", npy, n, ZIP_WIDE);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t m = z.n;
+        memcpy(bytes, good, z.n);
+        rows[i].spoil(bytes, &m, &z);
+        write_bytes(test_temp("wide.npz"), bytes, m);
+        eg_archive *a = eg_load_npz(test_temp("wide.npz"));
+        if (!rows[i].error ? !a || !eg_archive_has(a, "a") : *rows[i].error ? a || !strstr(eg_error_message(), rows[i].error) : !a || eg_archive_count(a))
+            test_contains(__FILE__, __LINE__, rows[i].what, eg_error_message(), rows[i].error);
+        eg_error_clear();
+        eg_archive_release(a);
+    }
+    for (unsigned how = 0; how < 16; how++)                 // cut at every byte: an error each time, which names the member where its size is known
+        for (size_t m = 0, end = (z = zip_file(good, "a.npy", npy, n, how)).n; m < end; m++) {
+            write_bytes(test_temp("wide.npz"), good, m);
+            CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, m < 22 ? "shorter than an empty zip file" :
+                        m > 100 && m < z.list && !(how & ZIP_BEHIND) ? "for member 'a.npy'): probably truncated" : "probably truncated");
+        }
+    zip_file(good, "a.npy", npy, n, ZIP_WIDE);
+    put(good + 30 + 5 + 12, ~0ull >> 1, 8);                 // a size that no file has
+    write_bytes(test_temp("wide.npz"), good, 200);
+    CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, "needs (9223372036854775807 bytes, for member 'a.npy')");
+    write_bytes(test_temp("wide.npz"), good, 60);           // its 64 bit sizes are those of a field that is cut
+    put(good + 30 + 5 + 2, 8, 2);
+    write_bytes(test_temp("wide.npz"), good, 100);
+    CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, "a zip file's end record is missing: probably truncated");
+    write_bytes(test_temp("wide.npz"), "PK no zip file, though it begins so", 35);
+    CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, "no .npz file: a zip file's end record is missing");
+    static unsigned char more[2000];
+    char name[400] = "";
+    memset(name, 'n', 300);
+    z = zip_file(more, name, npy, n, 0);                    // a name longer than what is told of it
+    write_bytes(test_temp("wide.npz"), more, 400);
+    CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, "probably truncated");
+}
+#ifdef EAGER_ZLIB
+TEST(compressed_members_that_are_broken) {
+    const struct { const char *what; size_t at; unsigned long long value; int bytes; unsigned promised; const char *error; } rows[] = {
+        { "a block of no kind", 35, 7, 1, 0, "broken compressed data" }, { "a block with another length", 38, 0, 2, 0, "broken compressed data" },
+        { "not the last block", 35, 0, 1, 1, "truncated compressed data" }, { "an empty last block", 36, 0xffff0000u, 4, 0, "truncated: the compressed data ends too early" },
+        { "a byte more than there is", 35, 1, 1, 1, "truncated: the compressed data ends too early" }, { "a value", 110, 7, 1, 0, "member 'a' is corrupted" } };
+    static char npy[400];
+    static unsigned char good[1000], bytes[1000];
+    size_t n = (size_t)npy_file(npy, "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12);
+    zip_place z = zip_file(good, "a.npy", npy, n, ZIP_DEFLATED);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        memcpy(bytes, good, z.n);
+        put(bytes + rows[i].at, rows[i].value, rows[i].bytes);
+        put(bytes + z.list + 24, n + rows[i].promised, 4);
+        write_bytes(test_temp("deflated.npz"), bytes, z.n);
+        eg_archive *a = eg_load_npz(test_temp("deflated.npz"));
+        if (a || eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), rows[i].error)) test_contains(__FILE__, __LINE__, rows[i].what, eg_error_message(), rows[i].error);
+        eg_error_clear();
+        eg_archive_release(a);
+    }
+}
+#endif
+// A list of 65535 members and more takes the 64 bit end record.
+TEST(npz_files_of_very_many_arrays) {
+    enum { MANY = 65535, EACH = 60 };
+    char *text = (char *)malloc(MANY * EACH + 20), name[16];
+    REQUIRE(text);
+    for (int many = MANY - 1; many <= MANY; many++) {
+        char *at = text + 8;
+        for (int i = 0; i < many; i++) at += snprintf(at, EACH, "%c\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? ',' : '{', i);
+        *at++ = '}';
+        put((unsigned char *)text, (unsigned long long)(at - text - 8), 8);
+        write_bytes(test_temp("very_many.safetensors"), text, (size_t)(at - text));
+        eg_archive *a = eg_load_safetensors(test_temp("very_many.safetensors")), *b;
+        CHECK_INT(eg_archive_count(a), many);
+        CHECK(eg_save_npz(a, test_temp("very_many.npz")));
+        b = eg_load_npz(test_temp("very_many.npz"));
+        CHECK_INT(eg_archive_count(b), many);
+        snprintf(name, sizeof name, "%d", many - 1);
+        CHECK_STR(eg_archive_name(b, many - 1), name);
+        eg_archive_release(a);
+        eg_archive_release(b);
+    }
+    free(text);
+    size_t n;
+    unsigned char *bytes = read_bytes(test_temp("very_many.npz"), &n);
+    REQUIRE(bytes);
+    CHECK(n > 98 && !memcmp(bytes + n - 22 - 20 - 56, "PK\6\6", 4) && !memcmp(bytes + n - 22 - 20, "PK\6\7", 4));
+    free(bytes);
+    remove(test_temp("very_many.npz"));
+    remove(test_temp("very_many.safetensors"));
 }
 
 // ---- what can go wrong outside
