@@ -134,6 +134,13 @@ typedef struct eg_axes { int mark, count; int axes[EG_MAX_RANK]; } eg_axes;
 #define EGI_AXES_MARK 0x61786573
 typedef struct eg_pads { int count; int64_t pads[2 * EG_MAX_RANK]; } eg_pads;
 
+// How a struct of options begins. In one filled by hand both members stay 0. A call by name, eg_softmax(x, .axis = 1), is a macro
+// that marks both and puts the options behind canary: a value without a name lands on the pointer, which the compiler warns of, and
+// the function raises an error where the two do not have one mark.
+#define EG_BY_NAME int canary; struct egi_option_without_a_name *name_your_options
+struct egi_option_without_a_name;
+#define EGI_BY_NAME_MARK 0x6e616d65
+
 // A number that must be zero where zero would mean the default: .axis = EG_ZERO, .momentum = EG_ZERO.
 #define EG_ZERO (-0x7f5e)
 // As the end of a strided slice: up to the end of the axis, whatever the direction.
@@ -199,7 +206,8 @@ extern "C" {
 // A list of tensors with its length, as two arguments: eg_concat(EG_TENSORS(a, b), 0).
 #define EG_TENSORS(...) (eg_tensor *[]){ __VA_ARGS__ }, (int)(sizeof((eg_tensor *[]){ __VA_ARGS__ }) / sizeof(eg_tensor *))
 #define EGI_DEFAULT(type)
-// f(x, .option = value): the operands, then an options literal that starts with a member nobody sets.
+// f(x, .option = value): the operands, then an options literal (EG_BY_NAME).
+#define EGI_OPTIONS(type, ...) ((type){ .name_your_options = (struct egi_option_without_a_name *)(uintptr_t)EGI_BY_NAME_MARK, .canary = EGI_BY_NAME_MARK, __VA_ARGS__ })
 #define EGI_1(...) EGI_1_(__VA_ARGS__, 0)
 #define EGI_1_(a, ...) EG_T(a)
 #define EGI_2(...) EGI_2_(__VA_ARGS__, 0)
@@ -208,11 +216,11 @@ extern "C" {
 #define EGI_AFTER_1_(a, ...) __VA_ARGS__
 #define EGI_AFTER_2(...) EGI_AFTER_2_(__VA_ARGS__, )
 #define EGI_AFTER_2_(a, b, ...) __VA_ARGS__
-#define EGI_OPTIONS_1(function, type, ...) EGI_CALL(function, EGI_1(__VA_ARGS__), ((type){ .canary = 0, EGI_AFTER_1(__VA_ARGS__) }))
-#define EGI_OPTIONS_2(function, type, ...) EGI_CALL(function, EGI_2(__VA_ARGS__), ((type){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
+#define EGI_OPTIONS_1(function, type, ...) EGI_CALL(function, EGI_1(__VA_ARGS__), EGI_OPTIONS(type, EGI_AFTER_1(__VA_ARGS__)))
+#define EGI_OPTIONS_2(function, type, ...) EGI_CALL(function, EGI_2(__VA_ARGS__), EGI_OPTIONS(type, EGI_AFTER_2(__VA_ARGS__)))
 #define EGI_RAW_2(...) EGI_RAW_2_(__VA_ARGS__, 0)
 #define EGI_RAW_2_(a, b, ...) EG_T(a), b
-#define EGI_OPTIONS_1_RAW(function, type, ...) EGI_CALL(function, EGI_RAW_2(__VA_ARGS__), ((type){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
+#define EGI_OPTIONS_1_RAW(function, type, ...) EGI_CALL(function, EGI_RAW_2(__VA_ARGS__), EGI_OPTIONS(type, EGI_AFTER_2(__VA_ARGS__)))
 #endif
 
 //# 2  SCOPES, MEMORY, ERRORS --------------------------------------------------
@@ -393,7 +401,7 @@ EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype);
 // Random numbers: Philox 4x32-10 (Salmon et al. 2011) on this thread's generator {seed, counter}. Each draw advances the
 // counter; the same seed gives the same bits, uniforms and integers everywhere, and the same normals on every CPU.
 typedef struct eg_random_options {
-    int canary;
+    EG_BY_NAME;
     eg_dtype dtype;            // float32 or float64
     double mean, stddev;       // normals: default 0 and 1 (a stddev of 0 is EG_ZERO)
     double minval, maxval;     // uniforms: default 0 and 1 (both left out)
@@ -412,7 +420,7 @@ EAGER_API void eg_seed(uint64_t seed);                    // seeds this thread's
 EAGER_API eg_random_state eg_random_get_state(void);
 EAGER_API void eg_random_set_state(eg_random_state state);
 #ifndef __cplusplus
-#define EGI_RANDOM_(function, shape, ...) (function)(shape, ((eg_random_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_RANDOM_(function, shape, ...) (function)(shape, EGI_OPTIONS(eg_random_options, __VA_ARGS__))
 #define EGI_RANDOM(function, ...) EGI_RANDOM_(function, __VA_ARGS__, )
 #define eg_random_normal(...) EGI_RANDOM(eg_random_normal, __VA_ARGS__)
 #define eg_random_truncated_normal(...) EGI_RANDOM(eg_random_truncated_normal, __VA_ARGS__)
@@ -528,7 +536,7 @@ EAGER_API eg_tensor *eg_elu(eg_tensor *x, eg_tensor *alpha);          // x, or a
 #define eg_elu(x, alpha) EGI_CALL(eg_elu, EG_T(x), EG_T(alpha))
 
 // Along one axis. An axis that is left out is the last one (axis 0 is EG_ZERO).
-typedef struct eg_axis_options { int canary; int axis; } eg_axis_options;
+typedef struct eg_axis_options { EG_BY_NAME; int axis; } eg_axis_options;
 EAGER_API eg_tensor *eg_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));      // exp(x) / sum(exp(x)), without overflow
 EAGER_API eg_tensor *eg_log_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));  // x - logsumexp(x)
 
@@ -541,7 +549,7 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 EAGER_API eg_tensor *eg_sigmoid_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits);
 
 // Reductions: over all axes, or those given.
-typedef struct eg_reduce_options { int canary; eg_axes axes; bool keepdims; } eg_reduce_options;
+typedef struct eg_reduce_options { EG_BY_NAME; eg_axes axes; bool keepdims; } eg_reduce_options;
 EAGER_API eg_tensor *eg_reduce_sum(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));      // of integers: an integer, truncated; of nothing: NaN
 EAGER_API eg_tensor *eg_reduce_max(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // ties share the gradient; of nothing: -inf, or the least integer
@@ -553,35 +561,35 @@ EAGER_API eg_tensor *eg_reduce_logsumexp(eg_tensor *x, eg_reduce_options options
 EAGER_API eg_tensor *eg_reduce_variance(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // mean((x - mean(x))^2)
 EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // sqrt(variance)
 // Vector norm over the axes. The gradient at 0 is 0 (TensorFlow's is NaN).
-typedef struct eg_norm_options { int canary; double ord; eg_axes axes; bool keepdims; } eg_norm_options;      // ord: 1, 2 (default) or INFINITY
+typedef struct eg_norm_options { EG_BY_NAME; double ord; eg_axes axes; bool keepdims; } eg_norm_options;      // ord: 1, 2 (default) or INFINITY
 EAGER_API eg_tensor *eg_norm(eg_tensor *x, eg_norm_options options EGI_DEFAULT(eg_norm_options));
 // The index of the first largest (smallest) element along an axis (default 0), int64; not differentiable.
-typedef struct eg_arg_options { int canary; int axis; bool keepdims; } eg_arg_options;
+typedef struct eg_arg_options { EG_BY_NAME; int axis; bool keepdims; } eg_arg_options;
 EAGER_API eg_tensor *eg_argmax(eg_tensor *x, eg_arg_options options EGI_DEFAULT(eg_arg_options));
 EAGER_API eg_tensor *eg_argmin(eg_tensor *x, eg_arg_options options EGI_DEFAULT(eg_arg_options));
 // Running sums along an axis (default 0). exclusive: without the element itself; reverse: from the end.
-typedef struct eg_cumsum_options { int canary; int axis; bool exclusive, reverse; } eg_cumsum_options;
+typedef struct eg_cumsum_options { EG_BY_NAME; int axis; bool exclusive, reverse; } eg_cumsum_options;
 EAGER_API eg_tensor *eg_cumsum(eg_tensor *x, eg_cumsum_options options EGI_DEFAULT(eg_cumsum_options));
 
 // Sorting, stable, along an axis (default: the last; axis 0 is EG_ZERO). NaN comes last.
-typedef struct eg_sort_options { int canary; int axis; bool descending; } eg_sort_options;
+typedef struct eg_sort_options { EG_BY_NAME; int axis; bool descending; } eg_sort_options;
 EAGER_API eg_tensor *eg_sort(eg_tensor *x, eg_sort_options options EGI_DEFAULT(eg_sort_options));
 EAGER_API eg_tensor *eg_argsort(eg_tensor *x, eg_sort_options options EGI_DEFAULT(eg_sort_options));           // int64, not differentiable
 // The k largest along the last axis, largest first; their positions (int64) go to *indices unless it is NULL.
 EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
 
 // Products. (..., m, k) x (..., k, n) -> (..., m, n); the leading dimensions broadcast.
-typedef struct eg_matmul_options { int canary; bool transpose_a, transpose_b; } eg_matmul_options;
+typedef struct eg_matmul_options { EG_BY_NAME; bool transpose_a, transpose_b; } eg_matmul_options;
 EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
 // Einstein summation: "ij,jk->ik", "bij->bji", "ii->i", "...ij,...jk->...ik"; without "->" the letters that occur once, in order.
 EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands, int n);
 
 // Shape. Views share their source's memory.
 EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape);                    // one dimension may be -1; a view where x is contiguous
-typedef struct eg_transpose_options { int canary; eg_axes perm; } eg_transpose_options;
+typedef struct eg_transpose_options { EG_BY_NAME; eg_axes perm; } eg_transpose_options;
 EAGER_API eg_tensor *eg_transpose(eg_tensor *x, eg_transpose_options options EGI_DEFAULT(eg_transpose_options));  // default: axes in reverse; a view
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis);                      // inserts a dimension of 1; a view
-typedef struct eg_squeeze_options { int canary; eg_axes axes; } eg_squeeze_options;
+typedef struct eg_squeeze_options { EG_BY_NAME; eg_axes axes; } eg_squeeze_options;
 EAGER_API eg_tensor *eg_squeeze(eg_tensor *x, eg_squeeze_options options EGI_DEFAULT(eg_squeeze_options));        // removes dimensions of 1 (those given must be 1)
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape);               // a view
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis);             // of one dtype; shapes agree but for the axis
@@ -598,14 +606,14 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
 EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i);                           // x[i]: a view without the first axis
 EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes);                      // a view
 typedef enum eg_pad_mode { EG_PAD_CONSTANT, EG_PAD_REFLECT, EG_PAD_SYMMETRIC } eg_pad_mode;
-typedef struct eg_pad_options { int canary; eg_pad_mode mode; double value; } eg_pad_options;
+typedef struct eg_pad_options { EG_BY_NAME; eg_pad_mode mode; double value; } eg_pad_options;
 EAGER_API eg_tensor *eg_pad(eg_tensor *x, eg_pads pads, eg_pad_options options EGI_DEFAULT(eg_pad_options));      // EG_PADS(before 0, after 0, before 1, ...)
 EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples);                   // the whole tensor repeated, multiples[i] times along axis i: [1 2] twice is [1 2 1 2]
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis);          // each element repeated: [1 2] twice is [1 1 2 2]
 
 // Picking. Indices are int32 or int64, from 0; one out of range (a negative one is) is an error that names it and its place. Gradients
 // of what is picked twice add.
-typedef struct eg_gather_options { int canary; int axis; } eg_gather_options;     // axis: default 0
+typedef struct eg_gather_options { EG_BY_NAME; int axis; } eg_gather_options;     // axis: default 0
 // Rows of x along the axis: x (A, B, C), indices (I, J), axis 1: (A, I, J, C).
 EAGER_API eg_tensor *eg_gather(eg_tensor *x, eg_tensor *indices, eg_gather_options options EGI_DEFAULT(eg_gather_options));
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices);              // indices (..., depth): x[row of indices], one position (of the first depth axes) a row
@@ -614,13 +622,13 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape);    // zeros with updates[i] added in at indices[i]
 EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates);   // x with the updates added in
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n);             // rows of x added up by segment number (any order)
-typedef struct eg_one_hot_options { int canary; int axis; eg_dtype dtype; double on_value, off_value; } eg_one_hot_options;  // default: last axis, float32, 1 and 0
+typedef struct eg_one_hot_options { EG_BY_NAME; int axis; eg_dtype dtype; double on_value, off_value; } eg_one_hot_options;  // default: last axis, float32, 1 and 0
 EAGER_API eg_tensor *eg_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options options EGI_DEFAULT(eg_one_hot_options));  // an index out of range gives a row of off
 
 // Convolution, NHWC. Filters (KH, KW, C / groups, O) as TensorFlow has them; SAME pads the extra row at the bottom and right.
 typedef enum eg_padding { EG_VALID, EG_SAME } eg_padding;
 typedef struct eg_conv_options {
-    int canary;
+    EG_BY_NAME;
     int64_t strides[2], dilations[2];      // default 1; one number {s} is for both axes
     eg_padding padding;                    // default EG_VALID
     int64_t groups;                        // default 1
@@ -633,13 +641,13 @@ EAGER_API eg_tensor *eg_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_con
 // The gradient of conv2d with respect to its input, as an op: filter (KH, KW, O, C), y has (H - 1) stride + KH rows (VALID) or H stride (SAME).
 EAGER_API eg_tensor *eg_conv2d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 EAGER_API eg_tensor *eg_conv1d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
-typedef struct eg_pool_options { int canary; int64_t size[2], strides[2]; eg_padding padding; } eg_pool_options;  // size: default 2; strides: default size
+typedef struct eg_pool_options { EG_BY_NAME; int64_t size[2], strides[2]; eg_padding padding; } eg_pool_options;  // size: default 2; strides: default size
 EAGER_API eg_tensor *eg_max_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // (N, H, W, C); a tie's gradient goes to the first
 EAGER_API eg_tensor *eg_avg_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // padding does not count
 EAGER_API eg_tensor *eg_max_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // (N, W, C)
 EAGER_API eg_tensor *eg_avg_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));
 typedef enum eg_resize_method { EG_BILINEAR, EG_NEAREST } eg_resize_method;
-typedef struct eg_resize_options { int canary; eg_resize_method method; } eg_resize_options;
+typedef struct eg_resize_options { EG_BY_NAME; eg_resize_method method; } eg_resize_options;
 EAGER_API eg_tensor *eg_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options options EGI_DEFAULT(eg_resize_options));  // (N, H, W, C), half-pixel centres
 
 // The value without a gradient: nothing flows back through it.
@@ -687,7 +695,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 #define eg_max_pool1d(...) EGI_OPTIONS_1(eg_max_pool1d, eg_pool_options, __VA_ARGS__)
 #define eg_avg_pool1d(...) EGI_OPTIONS_1(eg_avg_pool1d, eg_pool_options, __VA_ARGS__)
 #define eg_resize(x, height, ...) EGI_CALL(eg_resize, EG_T(x), height, EGI_RESIZE_(__VA_ARGS__, ))
-#define EGI_RESIZE_(width, ...) width, ((eg_resize_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_RESIZE_(width, ...) width, EGI_OPTIONS(eg_resize_options, __VA_ARGS__)
 #endif
 
 //# 5  THE TAPE ----------------------------------------------------------------
@@ -820,11 +828,11 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
 EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x);
 // Compares gradients with central differences along random directions, in float64 (other floating inputs are cast), for
 // orders 1 to options.order. False and EG_ERROR_GRADIENT with both numbers where they differ.
-typedef struct eg_check_options { int canary; int order; double step, tolerance; int directions; uint64_t seed; } eg_check_options;  // 1; 1e-5 (higher orders too); 1e-5; 2; 1
+typedef struct eg_check_options { EG_BY_NAME; int order; double step, tolerance; int directions; uint64_t seed; } eg_check_options;  // 1; 1e-5 (higher orders too); 1e-5; 2; 1
 EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_check_options options EGI_DEFAULT(eg_check_options));
 #ifndef __cplusplus
 #define eg_check_gradient(f, user, xs, ...) EGI_CHECK_(f, user, xs, __VA_ARGS__, )
-#define EGI_CHECK_(f, user, xs, n, ...) EGI_CALL(eg_check_gradient, f, user, xs, n, ((eg_check_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_CHECK_(f, user, xs, n, ...) EGI_CALL(eg_check_gradient, f, user, xs, n, EGI_OPTIONS(eg_check_options, __VA_ARGS__))
 #endif
 
 //# 8  VARIABLES AND OPTIMIZERS ------------------------------------------------
@@ -864,7 +872,7 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step);
 
 // One options struct for all; zero is the optimizer's default (Keras's), and setting what an optimizer does not have is an error.
 typedef struct eg_optimizer_options {
-    int canary;
+    EG_BY_NAME;
     double learning_rate;                 // .001 (SGD .01)
     eg_schedule schedule;                 // instead of learning_rate
     double momentum;                      // SGD, RMSprop: 0
@@ -896,7 +904,7 @@ EAGER_API eg_optimizer *eg_lion(eg_optimizer_options options EGI_DEFAULT(eg_opti
 EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *optimizer);
 EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 #ifndef __cplusplus
-#define EGI_OPTIMIZER_OPTIONS(...) ((eg_optimizer_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_OPTIMIZER_OPTIONS(...) EGI_OPTIONS(eg_optimizer_options, __VA_ARGS__)
 #define eg_sgd(...) EGI_CALL(eg_sgd, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
 #define eg_rmsprop(...) EGI_CALL(eg_rmsprop, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
 #define eg_adam(...) EGI_CALL(eg_adam, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
@@ -957,7 +965,7 @@ EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype d
 // How the two outputs of a bidirectional layer become one.
 typedef enum eg_merge { EG_MERGE_CONCAT, EG_MERGE_SUM, EG_MERGE_MUL, EG_MERGE_AVE } eg_merge;
 typedef struct eg_layer_options {
-    int canary;
+    EG_BY_NAME;
     const char *name;                     // default: the kind of layer, with _1, _2 ... where a model has several
     eg_shape input_shape;                 // without the batch; -1 is free. Given on the first layer, a model is built at once
     eg_dtype dtype;                       // of the weights: the first input's if that is floating, else float32
@@ -1097,7 +1105,7 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *layer, const char *name, eg_tenso
 // Calls the layer in a scope of its own that keeps the result; on the first call it makes its weights. training: as in
 // training (dropout, batch statistics); inside a call, a layer's own layers are called as it is, unless .inference says no.
 // mask: bool (batch, time), which steps count; default: the one that came with x (eg_mask_of).
-typedef struct eg_call_options { int canary; bool training, inference; eg_tensor *mask; } eg_call_options;
+typedef struct eg_call_options { EG_BY_NAME; bool training, inference; eg_tensor *mask; } eg_call_options;
 EAGER_API eg_tensor *eg_call(eg_layer *layer, eg_tensor *x, eg_call_options options EGI_DEFAULT(eg_call_options));
 // n inputs, the first n_out outputs: sums, attention, LSTM with its states. False and all NULL on an error.
 EAGER_API bool eg_call_multi(eg_layer *layer, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_call_options options EGI_DEFAULT(eg_call_options));
@@ -1143,7 +1151,7 @@ template <class... T> static inline eg_layer *eg_sequential(T... layers) {
 }
 extern "C" {
 #else
-#define EGI_LAYER_OPTIONS(...) ((eg_layer_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_LAYER_OPTIONS(...) EGI_OPTIONS(eg_layer_options, __VA_ARGS__)
 #define EGI_LAYER_1(function, ...) EGI_LAYER_1_(function, __VA_ARGS__, )
 #define EGI_LAYER_1_(function, a, ...) EGI_CALL(function, a, EGI_LAYER_OPTIONS(__VA_ARGS__))
 #define EGI_LAYER_2(function, ...) EGI_LAYER_2_(function, __VA_ARGS__, )
@@ -1196,9 +1204,9 @@ extern "C" {
 #define eg_layer_multi_head_attention(...) EGI_LAYER_2(eg_layer_multi_head_attention, __VA_ARGS__)
 #define eg_sequential(...) eg_sequential_of((eg_layer *[]){ NULL, __VA_ARGS__ } + 1, (int)(sizeof((eg_layer *[]){ NULL, __VA_ARGS__ }) / sizeof(eg_layer *)) - 1)
 #define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
-#define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, ((eg_call_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
 #define eg_call_multi(layer, in, n, out, ...) EGI_CALL_MULTI(layer, in, n, out, __VA_ARGS__, )
-#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) EGI_CALL(eg_call_multi, layer, in, n, out, n_out, ((eg_call_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) EGI_CALL(eg_call_multi, layer, in, n, out, n_out, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
 #endif
 
 //# 10  LOSSES, METRICS, TRAINING ----------------------------------------------
@@ -1235,7 +1243,7 @@ EAGER_API eg_tensor *eg_categorical_focal_crossentropy(eg_tensor *labels, eg_ten
 EAGER_API eg_tensor *eg_categorical_focal_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
 // The same losses with options; setting one that a loss does not have is an error. loss: one of those above, or a function of your own.
 typedef struct eg_loss_options {
-    int canary;
+    EG_BY_NAME;
     double delta;              // eg_huber: 1
     double label_smoothing;    // cross entropies on dense labels: 0
     double gamma, alpha;       // focal ones: 2, and .25 (binary: none unless given)
@@ -1250,7 +1258,7 @@ EAGER_API eg_tensor *eg_loss_mean(eg_loss *loss, eg_tensor *labels, eg_tensor *p
 typedef struct eg_metric eg_metric;
 typedef enum eg_curve { EG_ROC, EG_PR } eg_curve;
 typedef struct eg_metric_options {
-    int canary;
+    EG_BY_NAME;
     const char *name;          // its own, such as "accuracy"
     double threshold;          // what counts as 1: above .5 (binary accuracy, precision, recall, F1)
     int64_t k;                 // top-k: 5
@@ -1282,7 +1290,7 @@ EAGER_API eg_metric *eg_metric_of(eg_loss *function, eg_metric_options options E
 EAGER_API eg_metric *eg_metric_retain(eg_metric *metric);
 EAGER_API void eg_metric_release(eg_metric *metric);                           // NULL is fine
 // Takes a batch in; weights (N), or of the values' shape. False on an error, with nothing changed.
-typedef struct eg_weight_options { int canary; eg_tensor *weights; } eg_weight_options;
+typedef struct eg_weight_options { EG_BY_NAME; eg_tensor *weights; } eg_weight_options;
 EAGER_API bool eg_metric_update(eg_metric *metric, eg_tensor *labels, eg_tensor *predictions, eg_weight_options options EGI_DEFAULT(eg_weight_options));
 // Values, for eg_metric_mean and eg_metric_sum; a plain number is one.
 EAGER_API bool eg_metric_add(eg_metric *metric, eg_tensor *values, eg_weight_options options EGI_DEFAULT(eg_weight_options));
@@ -1293,10 +1301,10 @@ EAGER_API const char *eg_metric_name(eg_metric *metric);
 // What it sums, a float64 variable (borrowed).
 EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 #ifndef __cplusplus
-#define EGI_LOSS_CALL(function, loss, ...) EGI_CALL(function, loss, EGI_2(__VA_ARGS__), ((eg_loss_options){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
+#define EGI_LOSS_CALL(function, loss, ...) EGI_CALL(function, loss, EGI_2(__VA_ARGS__), EGI_OPTIONS(eg_loss_options, EGI_AFTER_2(__VA_ARGS__)))
 #define eg_loss_per_example(loss, ...) EGI_LOSS_CALL(eg_loss_per_example, loss, __VA_ARGS__)
 #define eg_loss_mean(loss, ...) EGI_LOSS_CALL(eg_loss_mean, loss, __VA_ARGS__)
-#define EGI_METRIC(function, ...) EGI_CALL(function, (eg_metric_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_METRIC(function, ...) EGI_CALL(function, EGI_OPTIONS(eg_metric_options, __VA_ARGS__))
 #define eg_metric_mean(...) EGI_METRIC(eg_metric_mean, __VA_ARGS__)
 #define eg_metric_sum(...) EGI_METRIC(eg_metric_sum, __VA_ARGS__)
 #define eg_metric_accuracy(...) EGI_METRIC(eg_metric_accuracy, __VA_ARGS__)
@@ -1315,9 +1323,9 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 #define eg_metric_mean_iou(...) EGI_METRIC(eg_metric_mean_iou, __VA_ARGS__)
 #define eg_metric_confusion_matrix(...) EGI_METRIC(eg_metric_confusion_matrix, __VA_ARGS__)
 #define eg_metric_of(...) EGI_METRIC_OF_(__VA_ARGS__, )
-#define EGI_METRIC_OF_(function, ...) EGI_CALL(eg_metric_of, function, ((eg_metric_options){ .canary = 0, __VA_ARGS__ }))
-#define eg_metric_update(metric, ...) EGI_CALL(eg_metric_update, metric, EGI_2(__VA_ARGS__), ((eg_weight_options){ .canary = 0, EGI_AFTER_2(__VA_ARGS__) }))
-#define eg_metric_add(metric, ...) EGI_CALL(eg_metric_add, metric, EGI_1(__VA_ARGS__), ((eg_weight_options){ .canary = 0, EGI_AFTER_1(__VA_ARGS__) }))
+#define EGI_METRIC_OF_(function, ...) EGI_CALL(eg_metric_of, function, EGI_OPTIONS(eg_metric_options, __VA_ARGS__))
+#define eg_metric_update(metric, ...) EGI_CALL(eg_metric_update, metric, EGI_2(__VA_ARGS__), EGI_OPTIONS(eg_weight_options, EGI_AFTER_2(__VA_ARGS__)))
+#define eg_metric_add(metric, ...) EGI_CALL(eg_metric_add, metric, EGI_1(__VA_ARGS__), EGI_OPTIONS(eg_weight_options, EGI_AFTER_1(__VA_ARGS__)))
 #endif
 
 // ---- training
@@ -1384,7 +1392,7 @@ EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions);
 // One options struct for the callbacks below; setting what one does not have is an error.
 typedef enum eg_mode { EG_AUTO, EG_MIN, EG_MAX } eg_mode;
 typedef struct eg_callback_options {
-    int canary;
+    EG_BY_NAME;
     const char *monitor;         // early stopping, checkpoint, plateau: "val_loss", or "loss" without validation
     eg_mode mode;                // whether less of it is better; EG_AUTO: unless it is an accuracy or another score
     double min_delta;            // what counts as better: by more than this (0; plateau 1e-4)
@@ -1421,7 +1429,7 @@ typedef enum eg_progress { EG_PROGRESS_DEFAULT, EG_PROGRESS_BAR, EG_PROGRESS_LIN
 typedef struct eg_class_weights { int count; const double *weights; } eg_class_weights;
 typedef struct eg_callbacks { int count; eg_callback *const *list; } eg_callbacks;
 typedef struct eg_fit_options {
-    int canary;
+    EG_BY_NAME;
     int64_t epochs;                        // 1
     int64_t initial_epoch;                 // to go on with: 0
     int64_t steps_per_epoch;               // batches; default: to the dataset's end. Needed where it has none
@@ -1446,7 +1454,7 @@ EAGER_API const eg_history *eg_fit(eg_layer *model, eg_dataset *data, eg_fit_opt
 // The same on arrays, whose rows are shuffled anew in every epoch.
 EAGER_API const eg_history *eg_fit_arrays(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_fit_options options EGI_DEFAULT(eg_fit_options));
 typedef struct eg_evaluate_options {
-    int canary;
+    EG_BY_NAME;
     int64_t steps;                         // batches; default: to the dataset's end
     int64_t batch_size;                    // of arrays: 32
     int inputs;                            // 1
@@ -1461,7 +1469,7 @@ EAGER_API double eg_evaluate_arrays(eg_layer *model, eg_tensor *x, eg_tensor *y,
 EAGER_API eg_tensor *eg_predict(eg_layer *model, eg_tensor *x, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
 EAGER_API eg_tensor *eg_predict_dataset(eg_layer *model, eg_dataset *data, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
 // One step on one batch; its loss, or NaN with an error. Metrics go on from where they were: eg_model_reset_metrics begins anew.
-typedef struct eg_batch_step_options { int canary; eg_tensor *sample_weights; eg_class_weights class_weights; } eg_batch_step_options;
+typedef struct eg_batch_step_options { EG_BY_NAME; eg_tensor *sample_weights; eg_class_weights class_weights; } eg_batch_step_options;
 EAGER_API double eg_train_on_batch(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options options EGI_DEFAULT(eg_batch_step_options));
 EAGER_API double eg_test_on_batch(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options options EGI_DEFAULT(eg_batch_step_options));
 // "loss", "accuracy", "val_loss" ... of the latest fit, evaluation or step; NaN where there is none.
@@ -1481,8 +1489,8 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
     EGI_CALL(eg_compile_outputs, model, optimizer, (const eg_output[]){ __VA_ARGS__ }, (int)(sizeof((const eg_output[]){ __VA_ARGS__ }) / sizeof(eg_output)))
 #define EG_CALLBACKS(...) ((eg_callbacks){ (int)(sizeof((eg_callback *[]){ __VA_ARGS__ }) / sizeof(eg_callback *)), (eg_callback *[]){ __VA_ARGS__ } })
 #define EG_CLASS_WEIGHTS(...) ((eg_class_weights){ (int)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ } })
-#define EGI_CALLBACK_(function, ...) EGI_CALL(function, (eg_callback_options){ .canary = 0, __VA_ARGS__ })
-#define EGI_CALLBACK_PATH_(function, path, ...) EGI_CALL(function, path, ((eg_callback_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_CALLBACK_(function, ...) EGI_CALL(function, EGI_OPTIONS(eg_callback_options, __VA_ARGS__))
+#define EGI_CALLBACK_PATH_(function, path, ...) EGI_CALL(function, path, EGI_OPTIONS(eg_callback_options, __VA_ARGS__))
 #define eg_callback_early_stopping(...) EGI_CALLBACK_(eg_callback_early_stopping, __VA_ARGS__)
 #define eg_callback_checkpoint(...) EGI_CALLBACK_PATH_(eg_callback_checkpoint, __VA_ARGS__, )
 #define eg_callback_tensorboard(...) EGI_CALLBACK_PATH_(eg_callback_tensorboard, __VA_ARGS__, )
@@ -1490,8 +1498,8 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
 #define eg_callback_csv(...) EGI_CALLBACK_PATH_(eg_callback_csv, __VA_ARGS__, )
 #define eg_callback_learning_rate(...) EGI_CALLBACK_(eg_callback_learning_rate, __VA_ARGS__)
 #define eg_callback_plateau(...) EGI_CALLBACK_(eg_callback_plateau, __VA_ARGS__)
-#define EGI_FIT_2_(function, type, model, a, ...) EGI_CALL(function, model, a, ((type){ .canary = 0, __VA_ARGS__ }))
-#define EGI_FIT_3_(function, type, model, a, b, ...) EGI_CALL(function, model, a, b, ((type){ .canary = 0, __VA_ARGS__ }))
+#define EGI_FIT_2_(function, type, model, a, ...) EGI_CALL(function, model, a, EGI_OPTIONS(type, __VA_ARGS__))
+#define EGI_FIT_3_(function, type, model, a, b, ...) EGI_CALL(function, model, a, b, EGI_OPTIONS(type, __VA_ARGS__))
 #define eg_fit(model, ...) EGI_FIT_2_(eg_fit, eg_fit_options, model, __VA_ARGS__, )
 #define eg_fit_arrays(model, x, ...) EGI_FIT_3_(eg_fit_arrays, eg_fit_options, model, x, __VA_ARGS__, )
 #define eg_evaluate(model, ...) EGI_FIT_2_(eg_evaluate, eg_evaluate_options, model, __VA_ARGS__, )
@@ -1551,7 +1559,7 @@ typedef struct eg_csv_component {
     bool text;                 // the field's bytes, as a uint8 vector
 } eg_csv_component;
 typedef struct eg_csv_options {
-    int canary;
+    EG_BY_NAME;
     bool header;               // each file's first row names the columns
     char delimiter;            // default ','
     const char *na;            // counts as an empty field too: "NA", "?"
@@ -1563,7 +1571,7 @@ EAGER_API eg_dataset *eg_dataset_csv(const char *const *paths, int n, eg_csv_opt
 // seed, the element's index and the epoch alone: they are the same on any number of threads. An error in one says its place:
 // "eg_dataset_map (stage 3 of 5, element 17): eg_matmul: ...".
 typedef struct eg_map_options {
-    int canary;
+    EG_BY_NAME;
     int threads;               // so many call the function at once; the order stays. Default: this thread alone
     int components;            // of the results: default as many as it is given (eg_dataset_map_one: 1)
     const eg_spec *specs;      // of the results, checked at each element; default: not known
@@ -1577,7 +1585,7 @@ EAGER_API eg_dataset *eg_dataset_map_one(eg_dataset *d, eg_function1 *f, void *u
 // Only the elements for which keep, a tensor of one element, is not 0.
 EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *d, eg_function1 *keep, void *user);
 typedef struct eg_batch_options {
-    int canary;
+    EG_BY_NAME;
     bool drop_remainder;       // leave out a last batch of fewer elements
     double padding_value;      // eg_dataset_padded_batch: default 0
 } eg_batch_options;
@@ -1587,7 +1595,7 @@ EAGER_API eg_dataset *eg_dataset_batch(eg_dataset *d, int64_t n, eg_batch_option
 EAGER_API eg_dataset *eg_dataset_padded_batch(eg_dataset *d, int64_t n, eg_batch_options options EGI_DEFAULT(eg_batch_options));
 EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d);      // the rows of each element, one by one
 typedef struct eg_shuffle_options {
-    int canary;
+    EG_BY_NAME;
     uint64_t seed;             // default: drawn from this thread's generator, so that eg_seed decides
     bool no_reshuffle;         // the same order in every epoch
 } eg_shuffle_options;
@@ -1602,7 +1610,7 @@ EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n);      //
 EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second);    // of one structure
 // Makes a dataset of each element and reads `cycle` of them at a time in turns, `block` elements each turn.
 typedef struct eg_interleave_options {
-    int canary;
+    EG_BY_NAME;
     int64_t cycle, block;      // default 4 and 1
     int components;            // of the datasets it makes: default 1
     const eg_spec *specs;      // of them; default: not known
@@ -1668,17 +1676,17 @@ extern "C" {
 #define eg_dataset_from_tensors(...) eg_dataset_from_tensors_of(EG_TENSORS(__VA_ARGS__))
 #define eg_dataset_from_slices(...) eg_dataset_from_slices_of(EG_TENSORS(__VA_ARGS__))
 #define eg_dataset_zip(...) eg_dataset_zip_of((eg_dataset *[]){ __VA_ARGS__ }, (int)(sizeof((eg_dataset *[]){ __VA_ARGS__ }) / sizeof(eg_dataset *)))
-#define EGI_DATASET_OPTIONS_(function, type, d, n, ...) (function)(d, n, ((type){ .canary = 0, __VA_ARGS__ }))
+#define EGI_DATASET_OPTIONS_(function, type, d, n, ...) (function)(d, n, EGI_OPTIONS(type, __VA_ARGS__))
 #define eg_dataset_batch(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_batch, eg_batch_options, d, __VA_ARGS__, )
 #define eg_dataset_padded_batch(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_padded_batch, eg_batch_options, d, __VA_ARGS__, )
 #define eg_dataset_shuffle(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_shuffle, eg_shuffle_options, d, __VA_ARGS__, )
-#define EGI_DATASET_CALL_(function, type, d, f, user, ...) (function)(d, f, user, ((type){ .canary = 0, __VA_ARGS__ }))
+#define EGI_DATASET_CALL_(function, type, d, f, user, ...) (function)(d, f, user, EGI_OPTIONS(type, __VA_ARGS__))
 #define EGI_DATASET_MAP_(d, f, user, ...) \
     EGI_DATASET_CALL_(_Generic((f), eg_tensor *(*)(eg_tensor *const *, void *): eg_dataset_map_one, default: eg_dataset_map), eg_map_options, d, f, user, __VA_ARGS__)
 #define eg_dataset_map(d, f, ...) EGI_DATASET_MAP_(d, f, __VA_ARGS__, )
 #define eg_dataset_map_one(d, f, ...) EGI_DATASET_CALL_(eg_dataset_map_one, eg_map_options, d, f, __VA_ARGS__, )
 #define eg_dataset_csv(paths, ...) EGI_DATASET_CSV_(paths, __VA_ARGS__, )
-#define EGI_DATASET_CSV_(paths, n, ...) (eg_dataset_csv)(paths, n, ((eg_csv_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_DATASET_CSV_(paths, n, ...) (eg_dataset_csv)(paths, n, EGI_OPTIONS(eg_csv_options, __VA_ARGS__))
 #define eg_dataset_interleave(d, f, ...) EGI_DATASET_CALL_(eg_dataset_interleave, eg_interleave_options, d, f, __VA_ARGS__, )
 #endif
 
@@ -1723,7 +1731,7 @@ EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
 // fits as it is ("lstm/lstm_cell/kernel" is our "lstm/kernel"); .torch reads PyTorch's names and layouts: Linear, Conv, Embedding,
 // BatchNorm, LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
 typedef struct eg_load_options {
-    int canary;
+    EG_BY_NAME;
     bool partial;                // weights that the file has not stay as they are, and it may hold more
     bool skip_mismatch;          // so do weights whose shape in the file is another
     bool torch;                  // names and layouts are PyTorch's state_dict's
@@ -1739,7 +1747,7 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 #define EG_NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define eg_load_weights(layer, ...) EGI_LOAD_WEIGHTS(eg_load_weights, layer, __VA_ARGS__, )
 #define eg_archive_get_weights(archive, ...) EGI_LOAD_WEIGHTS(eg_archive_get_weights, archive, __VA_ARGS__, )
-#define EGI_LOAD_WEIGHTS(function, a, b, ...) EGI_CALL(function, a, b, ((eg_load_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_LOAD_WEIGHTS(function, a, b, ...) EGI_CALL(function, a, b, EGI_OPTIONS(eg_load_options, __VA_ARGS__))
 #endif
 
 // A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of one's own is made by what was registered
@@ -1751,10 +1759,10 @@ EAGER_API eg_layer *eg_model_load(const char *path);
 // (their steps and slots), variables, numbers of the program, iterators over datasets, this thread's random numbers. What it tracks is
 // retained. Optimizers' slots are saved for variables that are tracked too. Whoever made it releases it.
 typedef struct eg_checkpoint eg_checkpoint;
-typedef struct eg_checkpoint_options { int canary; int keep; } eg_checkpoint_options;         // keep: after a save, only so many of the latest; 0: all
+typedef struct eg_checkpoint_options { EG_BY_NAME; int keep; } eg_checkpoint_options;         // keep: after a save, only so many of the latest; 0: all
 EAGER_API eg_checkpoint *eg_checkpoint_new(eg_checkpoint_options options EGI_DEFAULT(eg_checkpoint_options));
 #ifndef __cplusplus
-#define eg_checkpoint_new(...) (eg_checkpoint_new)((eg_checkpoint_options){ .canary = 0, __VA_ARGS__ })
+#define eg_checkpoint_new(...) (eg_checkpoint_new)EGI_OPTIONS(eg_checkpoint_options, __VA_ARGS__)
 #endif
 EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *checkpoint);
 EAGER_API void eg_checkpoint_release(eg_checkpoint *checkpoint);              // NULL is fine
@@ -1808,7 +1816,7 @@ EAGER_API bool eg_summary_every(int64_t steps);
 EAGER_API bool eg_summary_due(void);
 
 typedef struct eg_summary_options {
-    int canary;
+    EG_BY_NAME;
     eg_summary_writer *writer;   // instead of the default one
     int64_t step;                // instead of eg_summary_set_step's; step 0 is EG_ZERO
     int buckets;                 // histogram: 30
@@ -1825,7 +1833,7 @@ EAGER_API bool eg_summary_text(const char *tag, const char *text, eg_summary_opt
 // What the tape has recorded, as TensorBoard's graph. Needs no step. Ask before the tape has given its gradients: then it is empty.
 EAGER_API bool eg_summary_graph(eg_tape *tape, eg_summary_options options EGI_DEFAULT(eg_summary_options));
 #ifndef __cplusplus
-#define EGI_SUMMARY_OPTIONS(...) ((eg_summary_options){ .canary = 0, __VA_ARGS__ })
+#define EGI_SUMMARY_OPTIONS(...) EGI_OPTIONS(eg_summary_options, __VA_ARGS__)
 #define eg_summary_scalar(tag, ...) EGI_CALL(eg_summary_scalar, tag, EGI_1(__VA_ARGS__), EGI_SUMMARY_OPTIONS(EGI_AFTER_1(__VA_ARGS__)))
 #define eg_summary_histogram(tag, ...) EGI_CALL(eg_summary_histogram, tag, EGI_1(__VA_ARGS__), EGI_SUMMARY_OPTIONS(EGI_AFTER_1(__VA_ARGS__)))
 #define eg_summary_image(tag, ...) EGI_CALL(eg_summary_image, tag, EGI_1(__VA_ARGS__), EGI_SUMMARY_OPTIONS(EGI_AFTER_1(__VA_ARGS__)))
@@ -1846,12 +1854,12 @@ EAGER_API eg_tensor *eg_image_grid(eg_tensor *images, int64_t columns);
 // The bytes of a file, as a uint8 vector.
 EAGER_API eg_tensor *eg_read_file(const char *path);
 // The picture that these bytes of a PNG or JPEG file hold: uint8 (H, W, C). Needs EAGER_IMAGE, else it is an error that says so.
-typedef struct eg_decode_options { int canary; int channels; } eg_decode_options;      // 1, 3 or 4: converts; default: as the file has it
+typedef struct eg_decode_options { EG_BY_NAME; int channels; } eg_decode_options;      // 1, 3 or 4: converts; default: as the file has it
 EAGER_API eg_tensor *eg_decode_png(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));
 EAGER_API eg_tensor *eg_decode_jpeg(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));   // 1 or 3 channels
 EAGER_API eg_tensor *eg_decode_image(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));  // whichever it is
 #ifndef __cplusplus
-#define EGI_DECODE(function, bytes, ...) EGI_CALL(function, bytes, ((eg_decode_options){ .canary = 0, __VA_ARGS__ }))
+#define EGI_DECODE(function, bytes, ...) EGI_CALL(function, bytes, EGI_OPTIONS(eg_decode_options, __VA_ARGS__))
 #define EGI_DECODE_(function, ...) EGI_DECODE(function, __VA_ARGS__, )
 #define eg_decode_png(...) EGI_DECODE_(eg_decode_png, __VA_ARGS__)
 #define eg_decode_jpeg(...) EGI_DECODE_(eg_decode_jpeg, __VA_ARGS__)
@@ -2610,6 +2618,12 @@ static EGI_COLD bool egi_no_memory(const char *what, int64_t bytes) {
 static EGI_COLD bool egi_null_operand(const char *function, int i) {
     if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: operand %d is NULL", function, i);
     return false;
+}
+
+// Whether options came by their names, or in a struct that was zeroed before it was filled (EG_BY_NAME); else an error that shows how.
+#define EGI_NAMED(function, options, example) ((uintptr_t)(options).name_your_options == (uintptr_t)(options).canary || egi_unnamed(function, example))
+static EGI_COLD bool egi_unnamed(const char *function, const char *example) {
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: options are given by name, as in .%s; a value without one came, or a struct that was not zeroed", function, example);
 }
 
 // ---- references and scopes
@@ -6105,7 +6119,7 @@ static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsig
 }
 EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
     unsigned mask;
-    if (!egi_alive("squeeze", 0, x) || !egi_axes_mask("squeeze", &options.axes, x->rank, &mask)) return NULL;
+    if (!EGI_NAMED("squeeze", options, "axes = EG_AXES(0)") || !egi_alive("squeeze", 0, x) || !egi_axes_mask("squeeze", &options.axes, x->rank, &mask)) return NULL;
     eg_shape shape = { 0, { 0 } };
     for (int i = 0; i < x->rank; i++) {
         if (mask >> i & 1 && x->dims[i] != 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_squeeze: axis %d of %s is not 1", i, egi_describe(x));
@@ -6144,7 +6158,7 @@ static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_ap
 EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) {
     egi_perm p;
     unsigned mask;
-    if (!egi_alive("transpose", 0, x)) return NULL;
+    if (!EGI_NAMED("transpose", options, "perm = EG_AXES(1, 0)") || !egi_alive("transpose", 0, x)) return NULL;
     if (options.perm.count && options.perm.count != x->rank)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_transpose: %d axes in perm, but %s has %d", options.perm.count, egi_describe(x), x->rank);
     if (!egi_axes_mask("transpose", &options.perm, x->rank, &mask)) return NULL;
@@ -6403,7 +6417,7 @@ static int64_t egi_mirror(int64_t i, int64_t n, bool symmetric) {
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
     egi_pad_attr a;
     const eg_tensor *source = x;
-    if (!egi_alive("pad", 0, x)) return NULL;
+    if (!EGI_NAMED("pad", options, "value = 1") || !egi_alive("pad", 0, x)) return NULL;
     if (pads.count != 2 * x->rank)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x));
     if (options.mode != EG_PAD_CONSTANT && options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC)
@@ -6704,14 +6718,18 @@ static eg_tensor *egi_reduce(const egi_op *op, egi_reduction kind, eg_tensor *x,
     attr.from = egi_shape(x);
     return egi_apply1(op, &x, 1, &attr);
 }
-EAGER_API eg_tensor *(eg_reduce_sum)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_sum, EGI_SUM, x, &o.axes, o.keepdims); }
-EAGER_API eg_tensor *(eg_reduce_mean)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_mean, EGI_MEAN, x, &o.axes, o.keepdims); }
-EAGER_API eg_tensor *(eg_reduce_max)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_max, EGI_MAX_, x, &o.axes, o.keepdims); }
-EAGER_API eg_tensor *(eg_reduce_min)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_min, EGI_MIN_, x, &o.axes, o.keepdims); }
-EAGER_API eg_tensor *(eg_reduce_all)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_all, EGI_ALL, x, &o.axes, o.keepdims); }
-EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) { return egi_reduce(&egi_op_reduce_any, EGI_ANY, x, &o.axes, o.keepdims); }
+static eg_tensor *egi_reduce_by(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_reduce_options *o) {
+    return EGI_NAMED(op->name, *o, "axes = EG_AXES(0)") ? egi_reduce(op, kind, x, &o->axes, o->keepdims) : NULL;
+}
+EAGER_API eg_tensor *(eg_reduce_sum)(eg_tensor *x, eg_reduce_options o) { return egi_reduce_by(&egi_op_reduce_sum, EGI_SUM, x, &o); }
+EAGER_API eg_tensor *(eg_reduce_mean)(eg_tensor *x, eg_reduce_options o) { return egi_reduce_by(&egi_op_reduce_mean, EGI_MEAN, x, &o); }
+EAGER_API eg_tensor *(eg_reduce_max)(eg_tensor *x, eg_reduce_options o) { return egi_reduce_by(&egi_op_reduce_max, EGI_MAX_, x, &o); }
+EAGER_API eg_tensor *(eg_reduce_min)(eg_tensor *x, eg_reduce_options o) { return egi_reduce_by(&egi_op_reduce_min, EGI_MIN_, x, &o); }
+EAGER_API eg_tensor *(eg_reduce_all)(eg_tensor *x, eg_reduce_options o) { return egi_reduce_by(&egi_op_reduce_all, EGI_ALL, x, &o); }
+EAGER_API eg_tensor *(eg_reduce_any)(eg_tensor *x, eg_reduce_options o) { return egi_reduce_by(&egi_op_reduce_any, EGI_ANY, x, &o); }
 static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg_arg_options o) {
     eg_axes axes = { 0, 1, { o.axis == EG_ZERO ? 0 : o.axis } };
+    if (!EGI_NAMED(op->name, o, "axis = 1")) return NULL;
     if (x && x->object.kind == EGI_TENSOR && x->rank == 0)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
     return egi_reduce(op, kind, x, &axes, o.keepdims);
@@ -6723,7 +6741,7 @@ EAGER_API eg_tensor *(eg_argmin)(eg_tensor *x, eg_arg_options o) { return egi_ar
 static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
-    if (!egi_alive("reduce_variance", 0, x) || !egi_needs_float("reduce_variance", x)) return NULL;
+    if (!EGI_NAMED("reduce_variance", o, "axes = EG_AXES(0)") || !egi_alive("reduce_variance", 0, x) || !egi_needs_float("reduce_variance", x)) return NULL;
     return (eg_reduce_mean)((eg_squared_difference)(x, (eg_reduce_mean)(x, keep)), o);
 }
 EAGER_API eg_tensor *(eg_reduce_variance)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_variance", egi_compose_reduce_variance(x, o)); }
@@ -6733,7 +6751,9 @@ static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o
     eg_reduce_options keep = o;
     keep.keepdims = true;
     egi_reduce_attr a;
-    if (!egi_alive("reduce_logsumexp", 0, x) || !egi_needs_float("reduce_logsumexp", x) || !egi_axes_mask("reduce_logsumexp", &o.axes, x->rank, &a.mask)) return NULL;
+    if (!EGI_NAMED("reduce_logsumexp", o, "axes = EG_AXES(0)") || !egi_alive("reduce_logsumexp", 0, x) || !egi_needs_float("reduce_logsumexp", x) ||
+        !egi_axes_mask("reduce_logsumexp", &o.axes, x->rank, &a.mask))
+        return NULL;
     eg_tensor *m = eg_stop_gradient((eg_reduce_max)(x, keep));
     m = (eg_where)(eg_is_finite(m), m, eg_number(0));
     eg_tensor *y = eg_log((eg_reduce_sum)(eg_exp((eg_sub)(x, m)), keep));
@@ -6771,7 +6791,8 @@ static eg_tensor *egi_prod_axis(eg_tensor *x, int axis) {
 }
 EAGER_API eg_tensor *(eg_reduce_prod)(eg_tensor *x, eg_reduce_options o) {
     egi_reduce_attr a;
-    if (!egi_alive("reduce_prod", 0, x) || !egi_needs_number("reduce_prod", x) || !egi_axes_mask("reduce_prod", &o.axes, x->rank, &a.mask))
+    if (!EGI_NAMED("reduce_prod", o, "axes = EG_AXES(0)") || !egi_alive("reduce_prod", 0, x) || !egi_needs_number("reduce_prod", x) ||
+        !egi_axes_mask("reduce_prod", &o.axes, x->rank, &a.mask))
         return NULL;
     if (!o.axes.count) a.mask = (1u << x->rank) - 1;
     a.from = egi_shape(x);
@@ -6783,6 +6804,7 @@ static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
     memset(&o, 0, sizeof o);
     o.axes = options.axes;
     o.keepdims = options.keepdims;
+    if (!EGI_NAMED("norm", options, "ord = 1")) return NULL;
     if (options.ord == 0 || options.ord == 2) return egi_reduce(&egi_op_norm, EGI_NORM2, x, &o.axes, o.keepdims);
     if (options.ord == 1) return (eg_reduce_sum)(eg_abs(x), o);
     if (options.ord > DBL_MAX) return (eg_reduce_max)(eg_abs(x), o);
@@ -6821,14 +6843,14 @@ static bool egi_shape_cumsum(egi_call *c) { egi_same_out(c, c->in[0]); return eg
 static bool egi_run_cumsum(egi_call *c) { return egi_run_along(c, EGI_CUMSUM); }
 EGI_GRAD(cumsum) {
     const egi_axis_attr *a = (const egi_axis_attr *)c->attributes;
-    eg_cumsum_options o = { 0, a->axis, a->exclusive, !a->reverse };
+    eg_cumsum_options o = { 0, NULL, a->axis, a->exclusive, !a->reverse };
     (void)op;
     return egi_set_dx(c, 0, dx, (eg_cumsum)(c->upstream[0], o));
 }
 EGI_OP(cumsum, 1, 0, sizeof(egi_axis_attr), 0, 0)
 EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
     egi_axis_attr a = { 0, o.exclusive, o.reverse, EGI_SUM };
-    if (!egi_alive("cumsum", 0, x) || !egi_axis("cumsum", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis)) return NULL;
+    if (!EGI_NAMED("cumsum", o, "axis = 1") || !egi_alive("cumsum", 0, x) || !egi_axis("cumsum", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis)) return NULL;
     return egi_apply1(&egi_op_cumsum, &x, 1, &a);
 }
 
@@ -6849,17 +6871,18 @@ EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
     return egi_set_dx(c, 0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
 }
 EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
-static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, int axis) {
+static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axis_options *o) {
     egi_axis_attr a = { 0, false, false, kind };
-    if (!egi_alive(op->name, 0, x)) return NULL;
+    int axis = o->axis;
+    if (!EGI_NAMED(op->name, *o, "axis = 1") || !egi_alive(op->name, 0, x)) return NULL;
     if (x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
     if (!egi_axis(op->name, axis == 0 ? -1 : axis == EG_ZERO ? 0 : axis, x->rank, &axis)) return NULL;
     a.axis = x->rank - 1;
     x = egi_axis_to_end(x, axis, false);
     return egi_axis_to_end(egi_apply1(op, &x, 1, &a), axis, true);
 }
-EAGER_API eg_tensor *(eg_softmax)(eg_tensor *x, eg_axis_options o) { return egi_softmax(&egi_op_softmax, EGI_SOFTMAX_, x, o.axis); }
-EAGER_API eg_tensor *(eg_log_softmax)(eg_tensor *x, eg_axis_options o) { return egi_softmax(&egi_op_log_softmax, EGI_LOG_SOFTMAX, x, o.axis); }
+EAGER_API eg_tensor *(eg_softmax)(eg_tensor *x, eg_axis_options o) { return egi_softmax(&egi_op_softmax, EGI_SOFTMAX_, x, &o); }
+EAGER_API eg_tensor *(eg_log_softmax)(eg_tensor *x, eg_axis_options o) { return egi_softmax(&egi_op_log_softmax, EGI_LOG_SOFTMAX, x, &o); }
 
 static bool egi_shape_argsort(egi_call *c) { egi_same_out(c, c->in[0]); c->dtype[0] = EG_INT64; return egi_needs_number("argsort", c->in[0]); }
 static bool egi_run_argsort(egi_call *c) { return egi_run_along(c, EGI_ARGSORT); }
@@ -6867,18 +6890,20 @@ EGI_OP_ND(argsort, 1, 0, sizeof(egi_axis_attr))
 EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
     egi_axis_attr a = { 0, false, o.descending, EGI_SUM };
     int axis = 0;
-    if (!egi_alive("argsort", 0, x) || !egi_axis("argsort", o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis, x->rank, &axis)) return NULL;
+    if (!EGI_NAMED("argsort", o, "descending = true") || !egi_alive("argsort", 0, x) ||
+        !egi_axis("argsort", o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis, x->rank, &axis))
+        return NULL;
     a.axis = x->rank - 1;
     x = egi_axis_to_end(x, axis, false);
     return egi_axis_to_end(egi_apply1(&egi_op_argsort, &x, 1, &a), axis, true);
 }
 static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
-    if (!egi_alive("sort", 0, x)) return NULL;
+    if (!EGI_NAMED("sort", o, "descending = true") || !egi_alive("sort", 0, x)) return NULL;
     return eg_take_along_axis(x, (eg_argsort)(x, o), o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis);
 }
 EAGER_API eg_tensor *(eg_sort)(eg_tensor *x, eg_sort_options o) { EGI_AS("sort", egi_compose_sort(x, o)); }
 static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
-    eg_sort_options o = { 0, -1, true };
+    eg_sort_options o = { 0, NULL, -1, true };
     if (indices) *indices = NULL;
     if (!egi_alive("top_k", 0, x)) return NULL;
     if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1])
@@ -6902,7 +6927,7 @@ EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_
                                      "eg_%s: labels %s and logits %s must have one shape (..., classes); for class numbers there is eg_sparse_%s",
                                      name, egi_describe(labels), egi_describe(logits), name);
     if (!egi_needs_float(name, logits) || !egi_same_dtype(name, labels, logits)) return NULL;
-    eg_axis_options last = { 0, -1 };
+    eg_axis_options last = { 0, NULL, -1 };
     return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
 }
 static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
@@ -6934,7 +6959,7 @@ static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
 EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one_hot(label))
     (void)op;
     eg_tensor *x = c->inputs[1];
-    eg_axis_options last = { 0, -1 };
+    eg_axis_options last = { 0, NULL, -1 };
     eg_one_hot_options hot;
     memset(&hot, 0, sizeof hot);
     hot.dtype = (eg_dtype)x->dtype;
@@ -7095,7 +7120,9 @@ static eg_tensor *egi_dense(eg_tensor *x, eg_tensor *a, eg_tensor *bias, bool re
     in[2] = bias;
     return egi_apply1(relu ? &egi_op_dense_relu : &egi_op_dense, in, 3, &attr);
 }
-EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o) { return egi_matmul(a, o.transpose_a, b, o.transpose_b); }
+EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o) {
+    return EGI_NAMED("matmul", o, "transpose_b = true") ? egi_matmul(a, o.transpose_a, b, o.transpose_b) : NULL;
+}
 
 // ---- gather and scatter_add: each the other's gradient
 
@@ -7173,7 +7200,8 @@ static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_ga
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
     egi_gather_attr a;
-    if (!egi_alive("gather", 0, x) || !egi_alive("gather", 1, indices) || !egi_axis("gather", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis))
+    if (!EGI_NAMED("gather", o, "axis = 1") || !egi_alive("gather", 0, x) || !egi_alive("gather", 1, indices) ||
+        !egi_axis("gather", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis))
         return NULL;
     a.index_rank = indices->flags & EGI_NUMBER ? 0 : indices->rank;
     a.rows = x->dims[a.axis];
@@ -7281,7 +7309,7 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
     return egi_pick(&egi_op_scatter_add, x, segments, a);
 }
 static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
-    if (!egi_alive("one_hot", 0, indices)) return NULL;
+    if (!EGI_NAMED("one_hot", o, "axis = 1") || !egi_alive("one_hot", 0, indices)) return NULL;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
     if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
     if (depth < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_one_hot: depth %lld", (long long)depth);
@@ -7386,6 +7414,7 @@ static bool egi_span(const char *name, const eg_tensor *f, int64_t k, int64_t di
     return true;
 }
 static bool egi_conv_options_valid(const char *name, const eg_conv_options *o) {
+    if (!EGI_NAMED(name, *o, "padding = EG_SAME")) return false;
     for (int i = 0; i < 2; i++)
         if (o->strides[i] < 0 || o->dilations[i] < 0 || o->output_padding[i] < 0 || o->strides[i] > INT32_MAX || o->dilations[i] > INT32_MAX ||
             o->output_padding[i] > INT32_MAX)
@@ -7539,7 +7568,7 @@ static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeo
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
 static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
-    if (!egi_alive(name, 0, x)) return false;
+    if (!EGI_NAMED(name, *o, "size = {3}") || !egi_alive(name, 0, x)) return false;
     if (x->rank != 4) return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, H, W, C), not %s", name, egi_describe(x));
     for (int i = 0; i < 2; i++)
         if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX)
@@ -7617,7 +7646,7 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
     return y;
 }
 static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
-    if (!egi_alive("resize", 0, x)) return NULL;
+    if (!EGI_NAMED("resize", o, "method = EG_NEAREST") || !egi_alive("resize", 0, x)) return NULL;
     if (x->rank != 4 || height < 0 || width < 0 || ((height || width) && (x->dims[1] == 0 || x->dims[2] == 0)))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C) %lld x %lld", egi_describe(x), (long long)height,
                                      (long long)width);
@@ -7935,17 +7964,20 @@ static bool egi_random_float(const char *name, eg_dtype dtype) {
 }
 EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
+    if (!EGI_NAMED("random_normal", o, "stddev = 2")) return NULL;
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_normal: stddev %g is negative", p.b);
     return egi_random_float("random_normal", o.dtype) ? egi_draw("random_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_TRUNCATED_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
+    if (!EGI_NAMED("random_truncated_normal", o, "stddev = 2")) return NULL;
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_truncated_normal: stddev %g is negative", p.b);
     return egi_random_float("random_truncated_normal", o.dtype) ? egi_draw("random_truncated_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_or(o.minval, 0), o.minval == 0 && o.maxval == 0 ? 1 : egi_or(o.maxval, 0), 0, 0 };
     double most = o.dtype == EG_FLOAT32 ? (double)FLT_MAX : HUGE_VAL;
+    if (!EGI_NAMED("random_uniform", o, "maxval = 2")) return NULL;
     if (!(p.a <= p.b)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: minval %g is not below maxval %g", p.a, p.b);
     if (!(p.b - p.a < HUGE_VAL) || fabs(p.a) > most || fabs(p.b) > most)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: the range from %g to %g is too wide for %s", p.a, p.b,
@@ -7954,6 +7986,7 @@ EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
 }
 EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_BERNOULLI, 0, 0, egi_or(o.probability, 0.5), 0, 0, 0 };
+    if (!EGI_NAMED("random_bernoulli", o, "probability = 0.3")) return NULL;
     if (!(p.a >= 0 && p.a <= 1))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_bernoulli: the probability %g is not between 0 and 1", p.a);
     return egi_draw("random_bernoulli", EG_BOOL, shape, &p);
@@ -9128,6 +9161,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
 EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_check_options o) {
     egi_check k = { f, user, NULL, NULL, NULL, n, o.seed ? o.seed : 1 };
     int order = o.order > 0 ? o.order : 1;
+    if (!EGI_NAMED("check_gradient", o, "order = 2")) return false;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: a function and at least one input are needed");
     for (int i = 0; i < n; i++) if (!egi_alive("check_gradient", i, xs[i])) return false;
     eg_scope scope = eg_scope_begin();
@@ -9500,6 +9534,7 @@ static bool egi_option_allowed(const char *name, const char *option, bool set, b
 static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *given, unsigned has,
                                    const eg_optimizer_options *defaults) {
     eg_optimizer_options o = *given;
+    if (!EGI_NAMED(name, o, "learning_rate = 0.01")) return NULL;
     if (!egi_option_allowed(name, "momentum", o.momentum != 0, has & EGI_O_MOMENTUM) ||
         !egi_option_allowed(name, "nesterov", o.nesterov, has & EGI_O_NESTEROV) ||
         !egi_option_allowed(name, "beta_1 or .beta_2", o.beta_1 != 0 || o.beta_2 != 0, has & EGI_O_BETAS) ||
@@ -10078,8 +10113,8 @@ static const struct { const char *name; egi_field_kind kind; size_t offset, size
 static eg_tensor *egi_linear(eg_tensor *x) { return x; }
 static eg_tensor *egi_leaky(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(.2)); }
 static eg_tensor *egi_elu_1(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
-static eg_tensor *egi_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, 0 }; return (eg_softmax)(x, last); }
-static eg_tensor *egi_log_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, 0 }; return (eg_log_softmax)(x, last); }
+static eg_tensor *egi_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_softmax)(x, last); }
+static eg_tensor *egi_log_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_log_softmax)(x, last); }
 static const struct { const char *name; eg_tensor *(*f)(eg_tensor *x); } egi_activations[] = {       // ORDER eg_activation
     { "default", egi_linear }, { "linear", egi_linear }, { "relu", eg_relu }, { "relu6", eg_relu6 }, { "leaky_relu", egi_leaky },
     { "elu", egi_elu_1 }, { "selu", eg_selu }, { "gelu", eg_gelu }, { "gelu_tanh", eg_gelu_tanh }, { "silu", eg_silu }, { "mish", eg_mish },
@@ -10301,8 +10336,9 @@ static bool egi_config_valid(const egi_layer_type *type, const egi_layer_config 
 // A new layer of this kind. Only what its row has may be set.
 static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_config *config) {
     const eg_layer_options *o = &config->o;
-    char base[64];
-    if (!egi_config_valid(type, config)) return NULL;
+    char base[64], maker[64];
+    snprintf(maker, sizeof maker, "layer_%s", type->name);
+    if (!EGI_NAMED(maker, *o, type->has & EGI_HAS(activation) ? "activation = EG_RELU" : "name = \"first\"") || !egi_config_valid(type, config)) return NULL;
     egi_layer_base(type, base, sizeof base);
     eg_layer *l = (eg_layer *)egi_alloc(sizeof *l);
     if (!l) { egi_no_memory("layer", (int64_t)sizeof *l); return NULL; }
@@ -10881,9 +10917,9 @@ static eg_tensor *egi_layer_call1(eg_layer *l, eg_tensor *x) {
     return egi_layer_call(l, &x, 1, &y, 1, NULL, eg_training()) ? y : NULL;
 }
 EAGER_API bool (eg_call_multi)(eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_call_options o) {
-    if (o.training && o.inference) {
+    if (!EGI_NAMED("call", o, "training = true") || (o.training && o.inference)) {
         for (int i = 0; i < n_out; i++) out[i] = NULL;
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: .training and .inference cannot both be");
+        return o.training && o.inference && egi_fail(EG_ERROR_ARGUMENT, "eg_call: .training and .inference cannot both be");
     }
     return egi_layer_call(l, in, n, out, n_out, o.mask, o.training || (!o.inference && eg_training()));
 }
@@ -12909,7 +12945,7 @@ EGI_LOSS_FORMULA(categorical_focal_crossentropy_from_probabilities) {
     return egi_sum_last((eg_mul)((eg_mul)((eg_pow)(egi_from_1(p), eg_number(o->gamma)), eg_number(o->alpha == 0 ? 0.25 : o->alpha)), e));
 }
 EGI_LOSS_FORMULA(categorical_focal_crossentropy) {
-    eg_axis_options last = { 0, -1 };
+    eg_axis_options last = { 0, NULL, -1 };
     return egi_each_categorical_focal_crossentropy_from_probabilities(y, (eg_softmax)(p, last), o);
 }
 
@@ -12989,7 +13025,7 @@ static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor
     y = egi_labels_as(row->labels, y, p);
     return y ? row->each(y, p, o) : NULL;
 }
-static const eg_loss_options egi_loss_defaults = { 0, 1, 0, 2, 0, NULL };
+static const eg_loss_options egi_loss_defaults = { 0, NULL, 1, 0, 2, 0, NULL };
 #define EGI_LOSS_FUNCTION(name, labels_, options_) \
     EAGER_API eg_tensor *eg_##name(eg_tensor *labels, eg_tensor *predictions) { \
         EGI_AS(#name, egi_mean_all(egi_loss_each(&egi_losses[EGI_LOSS_##name], labels, predictions, &egi_loss_defaults))); \
@@ -13016,6 +13052,7 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     const egi_loss_row *row = egi_loss_find(loss);
     int has = row ? row->options : 0;
     const char *name = row ? row->name : function;
+    if (!EGI_NAMED(name, o, mean ? "weights = w" : "delta = 2")) return NULL;
     if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the loss is NULL", function);
     if (!egi_option_allowed(name, "delta", o.delta != 0, has & EGI_L_DELTA) || !egi_option_allowed(name, "gamma", o.gamma != 0, has & EGI_L_GAMMA) ||
         !egi_option_allowed(name, "alpha", o.alpha != 0, has & EGI_L_ALPHA) ||
@@ -13092,7 +13129,7 @@ static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor
 
 // Accuracies: 1 where the answer is right.
 static eg_tensor *egi_best(eg_tensor *x) {
-    eg_arg_options last = { 0, -1, false };
+    eg_arg_options last = { 0, NULL, -1, false };
     return (eg_argmax)(x, last);
 }
 static eg_tensor *egi_right_binary(const eg_metric *m, eg_tensor *y, eg_tensor *p) {
@@ -13155,7 +13192,7 @@ static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tens
     sides[1] = egi_from_1(sides[0]);
     for (int i = 0; i < 2; i++) sides[i] = eg_reshape(w ? (eg_mul)(sides[i], w) : sides[i], row);
     eg_tensor *above = eg_cast((eg_greater)(eg_reshape(p, row), thresholds), EG_FLOAT64), *both = eg_concat(sides, 2, 0);
-    eg_matmul_options turned = { 0, false, true };
+    eg_matmul_options turned = { 0, NULL, false, true };
     return above && both ? (eg_matmul)(above, both, turned) : NULL;
 }
 static double egi_result_precision(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[2], s[2] + s[3]); }
@@ -13271,7 +13308,8 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     int has = row->options;
     char title[64];
     snprintf(title, sizeof title, "metric_%s", row->name);
-    if (!egi_option_allowed(title, "threshold", o.threshold != 0, has & EGI_M_THRESHOLD) || !egi_option_allowed(title, "k", o.k != 0, has & EGI_M_K) ||
+    if (!EGI_NAMED(title, o, "name = \"mine\"") ||
+        !egi_option_allowed(title, "threshold", o.threshold != 0, has & EGI_M_THRESHOLD) || !egi_option_allowed(title, "k", o.k != 0, has & EGI_M_K) ||
         !egi_option_allowed(title, "classes", o.classes != 0, has & EGI_M_CLASSES) ||
         !egi_option_allowed(title, "thresholds or .curve", o.thresholds != 0 || o.curve != EG_ROC, has & EGI_M_AUC))
         return NULL;
@@ -13329,7 +13367,7 @@ static bool egi_metric_alive(const char *function, const eg_metric *m) {
 }
 static bool egi_metric_take(eg_metric *m, eg_tensor *delta) { return delta && (eg_assign_add)(m->state, delta) != NULL; }
 EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *predictions, eg_weight_options o) {
-    if (!egi_metric_alive("metric_update", m)) return false;
+    if (!egi_metric_alive("metric_update", m) || !EGI_NAMED("metric_update", o, "weights = w")) return false;
     if (!m->row->delta) return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes values, by eg_metric_add", m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -13339,7 +13377,7 @@ EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *pr
     return ok;
 }
 EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_options o) {
-    if (!egi_metric_alive("metric_add", m) || !egi_alive("metric_add", 0, values)) return false;
+    if (!egi_metric_alive("metric_add", m) || !EGI_NAMED("metric_add", o, "weights = w") || !egi_alive("metric_add", 0, values)) return false;
     if (m->row->delta) return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_add: %s takes labels and predictions, by eg_metric_update", m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -13867,7 +13905,7 @@ static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights we
         }
     }
     eg_tensor *table = eg_constant_values(EG_FLOAT32, shape, weights.weights, weights.count), *classes = y ? eg_cast(y, EG_INT64) : NULL;
-    eg_gather_options first = { 0, EG_ZERO };
+    eg_gather_options first = { 0, NULL, EG_ZERO };
     const int64_t *labels = classes && !egi_backend_of(classes)->synchronize ? (const int64_t *)eg_data(classes) : NULL;      // else the gather tells, later
     for (int64_t i = 0; labels && i < classes->size; i++)
         if (labels[i] < 0 || labels[i] >= weights.count)
@@ -13952,7 +13990,7 @@ static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double 
     for (int i = 0; i < t->n; i++) {
         const egi_answer *a = &answers[t->of[i]];
         eg_metric *m = t->metrics[i];
-        eg_weight_options weights = { 0, a->mask };
+        eg_weight_options weights = { 0, NULL, a->mask };
         bool ok;
         if (t->n_outputs > 1 && i < t->n_outputs) {
             weights.weights = eg_scalar_of(EG_FLOAT64, examples);
@@ -14020,7 +14058,7 @@ static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, 
     c[0] = x;
     c[1] = y;
     c[2] = o.sample_weights;
-    if (!t || !egi_step_run(t, model, &s, c, o.sample_weights ? 3 : 2)) return (double)NAN;
+    if (!t || !EGI_NAMED(function, o, "sample_weights = w") || !egi_step_run(t, model, &s, c, o.sample_weights ? 3 : 2)) return (double)NAN;
     return egi_results_take(t, 0) ? s.loss : (double)NAN;
 }
 EAGER_API double (eg_train_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("train_on_batch", model, x, y, o, true); }
@@ -14332,6 +14370,7 @@ static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
     return true;
 }
 static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o) {
+    if (!EGI_NAMED("fit", *o, "epochs = 3")) return false;
     if (o->batch_size || o->no_shuffle || o->sample_weights || o->validation_x || o->validation_y)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .batch_size, .no_shuffle, .sample_weights, .validation_x and .validation_y are options of eg_fit_arrays; a dataset has them in it");
     if (o->validation_split != 0)
@@ -14454,6 +14493,7 @@ static bool egi_split_arrays(double split, eg_tensor **list, eg_tensor **held) {
 }
 static bool egi_fit_arrays_options(const eg_fit_options *o) {
     bool x = o->validation_x != NULL, y = o->validation_y != NULL, split = o->validation_split != 0;
+    if (!EGI_NAMED("fit_arrays", *o, "epochs = 3")) return false;
     if (split && (x || y || o->validation)) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: give .validation_split, or what to validate on, not both");
     if (split && !(o->validation_split > 0 && o->validation_split < 1))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: .validation_split is %g; it is a part of the rows, between 0 and 1", o->validation_split);
@@ -14490,7 +14530,7 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     egi_step s = { "evaluate", o.inputs ? o.inputs : 1, false, { 0, NULL }, 0, NULL, false };
     egi_bar bar;
     int64_t done;
-    if (!t) return (double)NAN;
+    if (!t || !EGI_NAMED("evaluate", o, "steps = 10")) return (double)NAN;
     if (!data) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_evaluate: the dataset is NULL"); return (double)NAN; }
     if (o.batch_size || o.output) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .%s is an option of %s", o.output ? "output" : "batch_size", o.output ? "eg_predict" : "eg_evaluate_arrays");
@@ -14520,7 +14560,8 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     return t->values[0];
 }
 EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options o) {
-    eg_dataset *data = egi_arrays("evaluate_arrays", x, y) ? egi_array_batches("evaluate_arrays", false, x, y, NULL, egi_batch_size(o.batch_size), false) : NULL;
+    bool ok = EGI_NAMED("evaluate_arrays", o, "batch_size = 64") && egi_arrays("evaluate_arrays", x, y);
+    eg_dataset *data = ok ? egi_array_batches("evaluate_arrays", false, x, y, NULL, egi_batch_size(o.batch_size), false) : NULL;
     o.batch_size = 0;
     double loss = data ? (eg_evaluate)(model, data, o) : (double)NAN;
     eg_dataset_release(data);
@@ -14528,6 +14569,7 @@ EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *
 }
 EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     int inputs = o.inputs ? o.inputs : 1;
+    if (!EGI_NAMED("predict", o, "steps = 10")) return NULL;
     if (!model || !data) return egi_this.error == EG_OK ? (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_predict: the %s is NULL", model ? "dataset" : "model") : NULL;
     if (o.batch_size) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict_dataset: .batch_size is an option of eg_predict");
     if (o.steps < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: .steps is %lld; it cannot be negative", (long long)o.steps);
@@ -14571,7 +14613,7 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
     return result;
 }
 EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_options o) {
-    if (!egi_alive("predict", 0, x)) return NULL;
+    if (!EGI_NAMED("predict", o, "batch_size = 64") || !egi_alive("predict", 0, x)) return NULL;
     eg_dataset *data = egi_array_batches("predict", false, x, NULL, NULL, egi_batch_size(o.batch_size), false);
     o.batch_size = 0;
     eg_tensor *y = data ? (eg_predict_dataset)(model, data, o) : NULL;
@@ -14655,7 +14697,8 @@ static void egi_watch_release(void *user) {
 }
 enum { EGI_C_MONITOR = 1, EGI_C_DELTA = 2, EGI_C_PATIENCE = 4, EGI_C_RESTORE = 8, EGI_C_SAVE = 16, EGI_C_PLATEAU = 32, EGI_C_APPEND = 64, EGI_C_EVERY = 128, EGI_C_RATE = 256 };
 static eg_callback *egi_watch_new(const char *name, const char *path, eg_callback_options o, unsigned has, eg_callback_functions functions) {
-    if (!egi_option_allowed(name, "monitor or .mode", o.monitor || o.mode != EG_AUTO, has & EGI_C_MONITOR) ||
+    const char *example = has & EGI_C_MONITOR ? "monitor = \"loss\"" : has & EGI_C_RATE ? "rate = f" : has & EGI_C_APPEND ? "append = true" : "every = 100";
+    if (!EGI_NAMED(name, o, example) || !egi_option_allowed(name, "monitor or .mode", o.monitor || o.mode != EG_AUTO, has & EGI_C_MONITOR) ||
         !egi_option_allowed(name, "min_delta", o.min_delta != 0, has & EGI_C_DELTA) || !egi_option_allowed(name, "patience", o.patience != 0, has & EGI_C_PATIENCE) ||
         !egi_option_allowed(name, "restore_best", o.restore_best, has & EGI_C_RESTORE) || !egi_option_allowed(name, "save_best", o.save_best, has & EGI_C_SAVE) ||
         !egi_option_allowed(name, "factor, .cooldown or .min_learning_rate", o.factor != 0 || o.cooldown != 0 || o.min_learning_rate != 0, has & EGI_C_PLATEAU) ||
@@ -15068,7 +15111,7 @@ static bool egi_backup_unpack(const egi_watch *w, eg_fit_state *s) {
 // All that the next step depends on, in a checkpoint: with the iterator that will read it. Each epoch has an iterator of its own, so
 // each save has a checkpoint of its own. Within an epoch, the sums of the loss and of the metrics belong to it.
 static bool egi_backup_track(egi_watch *w, eg_fit_state *s, bool within) {
-    eg_checkpoint_options o = { 0, 1 };
+    eg_checkpoint_options o = { 0, NULL, 1 };
     egi_training *t = egi_training_of(s);
     eg_checkpoint_release(w->checkpoint);
     w->checkpoint = (eg_checkpoint_new)(o);
@@ -16212,7 +16255,7 @@ EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_o
     eg_dataset *d = egi_dataset_of_files(&egi_stage_csv, paths, n);
     if (!d) return NULL;
     egi_paths *p = (egi_paths *)d->data;
-    bool ok = !o.canary || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_csv: name the options, as in .header = true");
+    bool ok = EGI_NAMED("dataset_csv", o, "header = true");
     p->delimiter = o.delimiter ? o.delimiter : ',';
     p->header = o.header;
     if (ok && (p->delimiter == '"' || p->delimiter == '\n' || p->delimiter == '\r'))
@@ -16401,8 +16444,8 @@ static eg_dataset *egi_map_new(eg_dataset *from, void *user, eg_map_options o, i
     d->user = user;
     d->seed = egi_dataset_seed(o.seed);
     d->width = o.threads;
-    if (o.canary) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: name the options, as in .threads = 4");
-    else if (!given) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: the function is NULL");
+    if (!EGI_NAMED("dataset_map", o, "threads = 4")) return egi_dataset_done(d, false);
+    if (!given) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: the function is NULL");
     else if (o.threads < 0 || o.threads > 1024) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: %d threads are not between 0 and 1024", o.threads);
     else return egi_dataset_done(d, egi_specs_given(d, o.specs, o.components ? o.components : components));
     return egi_dataset_done(d, false);
@@ -16568,7 +16611,7 @@ static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64
     d->number[1] = o.drop_remainder;
     d->flag = padded;
     d->value = egi_or(o.padding_value, 0);
-    bool ok = !o.canary || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: name the options, as in .drop_remainder = true", stage->name);
+    bool ok = EGI_NAMED(stage->name, o, "drop_remainder = true");
     if (ok && !padded && o.padding_value != 0) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_batch: padding_value is an option of eg_dataset_padded_batch");
     return egi_dataset_done(d, ok);
 }
@@ -16715,7 +16758,7 @@ EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_
     d->number[0] = buffer;
     d->flag = o.no_reshuffle;
     d->seed = egi_dataset_seed(o.seed);
-    bool ok = !o.canary || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_shuffle: name the options, as in .seed = 7");
+    bool ok = EGI_NAMED("dataset_shuffle", o, "seed = 7");
     if (ok && buffer < 1) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_shuffle: a buffer of %lld elements; it needs at least 1", (long long)buffer);
     return egi_dataset_done(d, ok);
 }
@@ -17000,7 +17043,7 @@ EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_funct
     d->seed = egi_dataset_seed(o.seed);
     d->number[0] = o.cycle ? o.cycle : 4;
     d->number[1] = o.block ? o.block : 1;
-    bool ok = !o.canary || egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: name the options, as in .cycle = 4");
+    bool ok = EGI_NAMED("dataset_interleave", o, "cycle = 4");
     if (ok && !f) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: the function is NULL");
     if (ok && (d->number[0] < 1 || d->number[0] > 65536 || d->number[1] < 1))
         ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: a cycle of %lld (1 to 65536) and a block of %lld (at least 1)", (long long)d->number[0],
@@ -19680,7 +19723,7 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     return ok;
 }
 static bool egi_load_options_named(const char *function, const eg_load_options *o) {
-    return !o->canary || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: name the options, as in .partial = true", function);
+    return EGI_NAMED(function, *o, "partial = true");
 }
 EAGER_API bool (eg_archive_get_weights)(eg_archive *a, eg_layer *l, eg_load_options o) {
     return egi_archive_alive("archive_get_weights", a) && egi_layer_alive("archive_get_weights", l) && egi_load_options_named("archive_get_weights", &o) &&
@@ -19765,7 +19808,7 @@ static bool egi_checkpoint_alive(const char *function, const eg_checkpoint *c) {
     return c != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the checkpoint is NULL", function) : false);
 }
 EAGER_API eg_checkpoint *(eg_checkpoint_new)(eg_checkpoint_options o) {
-    if (o.canary) return (eg_checkpoint *)eg_raise(EG_ERROR_ARGUMENT, "eg_checkpoint_new: name the options, as in .keep = 3");
+    if (!EGI_NAMED("checkpoint_new", o, "keep = 3")) return NULL;
     if (o.keep < 0) return (eg_checkpoint *)eg_raise(EG_ERROR_ARGUMENT, "eg_checkpoint_new: .keep is %d", o.keep);
     eg_checkpoint *c = (eg_checkpoint *)egi_alloc(sizeof *c);
     if (!c) { egi_no_memory("checkpoint_new", (int64_t)sizeof *c); return NULL; }
@@ -20666,7 +20709,7 @@ static int egi_summary_where(const char *function, const char *tag, const eg_sum
     const char *wrong = o->buckets && !(has & EGI_SUMMARY_BUCKETS) ? "buckets" : o->images && !(has & EGI_SUMMARY_IMAGES) ? "images" : o->step && !(has & EGI_SUMMARY_STEP) ? "step" : NULL;
     *w = o->writer ? o->writer : egi_summaries.writer;
     *step = o->step == EG_ZERO ? 0 : o->step ? o->step : egi_summaries.step;
-    if (o->canary) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the options were not zeroed", function), -1;
+    if (!EGI_NAMED(function, *o, "writer = w")) return -1;
     if (wrong) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", function, wrong), -1;
     if (o->buckets < 0 || o->images < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .%s is negative", function, o->buckets < 0 ? "buckets" : "images"), -1;
     if (!*w) return 0;
@@ -21183,8 +21226,7 @@ static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, i
 #endif
 enum { EGI_PNG = 1, EGI_JPEG = 2 };
 static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
-    if (!egi_alive(function, 0, x)) return NULL;
-    if (o.canary) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the options were not zeroed", function);
+    if (!EGI_NAMED(function, o, "channels = 3") || !egi_alive(function, 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: takes the bytes of a file, a uint8 vector, not %s", function, egi_describe(x));
     if (o.channels != 0 && o.channels != 1 && o.channels != 3 && (o.channels != 4 || kinds == EGI_JPEG))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is %d, not 1, 3%s", function, o.channels, kinds == EGI_JPEG ? "" : " or 4");

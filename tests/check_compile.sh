@@ -19,6 +19,55 @@ for compiler in "$CC" "$CXX" "$CLANG" "$CLANGXX"; do
         check "$(basename "$compiler")_${language}_header_alone" $compiler -std=$language $WARN -I. -fsyntax-only $form "$T/header.c"
     done
 done
+# A value where a named option belongs is told by every C compiler: what is not 0 without any flag, a 0 by -Wextra (gcc) or always (clang).
+# What it says shows the name that reads as advice.
+refused() {                                # the compiler and its flags; calls on standard input
+    while read -r call; do
+        printf '#include "eager.h"\nvoid f(eg_tensor *x, eg_layer *model, eg_dataset *data);\nvoid f(eg_tensor *x, eg_layer *model, eg_dataset *data) { (void)x; (void)model; (void)data; (void)%s; }\n' \
+            "$call" >"$T/bare.c"
+        ! "$@" -std=c11 -Werror -I. -fsyntax-only "$T/bare.c" >"$T/said" 2>&1 && grep -qE "option_without_a_name|name_your_options" "$T/said" || { echo "$call:"; cat "$T/said"; return 1; }
+    done
+}
+bare_values() {
+    refused "$@" <<'END' && refused "$@" -Wextra <<'END_OF_ZEROS'
+eg_softmax(x, 1)
+eg_softmax(x, EG_RELU)
+eg_softmax(x, 1.5)
+eg_softmax(x, "axis")
+eg_softmax(x, x)
+eg_reduce_sum(x, EG_AXES(0))
+eg_reduce_sum(x, 1, .keepdims = true)
+eg_matmul(x, x, true)
+eg_random_normal(EG_SHAPE(2), 1)
+eg_adam(0.001)
+eg_layer_dense(10, EG_RELU)
+eg_layer_dense(10, "first")
+eg_layer_flatten(3)
+eg_call(model, x, true)
+eg_loss_mean(eg_huber, x, x, 2.0)
+eg_metric_top_k(3)
+eg_callback_early_stopping("val_loss")
+eg_callback_csv("log.csv", true)
+eg_fit(model, data, 3)
+eg_fit_arrays(model, x, x, 3)
+eg_dataset_batch(data, 32, true)
+eg_dataset_shuffle(data, 1000, 7)
+eg_load_weights(model, "x.npz", true)
+eg_checkpoint_new(3)
+eg_summary_scalar("x", 1, 10)
+END
+eg_softmax(x, 0)
+eg_softmax(x, NULL)
+eg_reduce_sum(x, 0)
+eg_reduce_sum(x, false)
+eg_layer_dense(10, 0)
+eg_fit(model, data, 0)
+eg_dataset_batch(data, 32, false)
+END_OF_ZEROS
+}
+for compiler in "$CC" "$CLANG"; do
+    [ -z "$compiler" ] || check "$(basename "$compiler")_refuses_bare_values" bare_values $compiler
+done
 core() { $CC -std=c11 -O0 -DEAGER_CORE -I. examples/05_tape.c -o "$T/core" $LIBS && "$T/core"; }
 check core_alone core
 finish

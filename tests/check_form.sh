@@ -74,6 +74,22 @@ tested() {
     ! grep . "$T/untested"
 }
 
+# A struct of options begins with EG_BY_NAME, so that a value without a name is noticed; that each function with options does so,
+# tests/options.c holds against it.
+guarded() {
+    awk '/^#ifdef EAGER_IMPLEMENTATION/ { exit }
+        /^typedef struct eg_[a-z0-9_]*_options/ { struct = $3; count++; if (!/[{]$/) check($0); next }
+        struct { check($0) }
+        function check(line) { if (line !~ /^(typedef struct [a-z0-9_]+ [{])? *EG_BY_NAME;/) { print struct ": does not begin with EG_BY_NAME"; bad = 1 } struct = "" }
+        END { exit bad || count < 30 }' eager.h
+}
+refusing() {
+    awk '/^#ifdef EAGER_IMPLEMENTATION/ { exit }
+        /^EAGER_API.*EGI_DEFAULT\(eg_[a-z0-9_]*_options\)/ { match($0, /eg_[a-z0-9_]+\(/); print substr($0, RSTART, RLENGTH - 1) }' eager.h | sort >"$T/with_options"
+    grep -E 'BARE(_AS)?\(' tests/options.c | grep -oE 'eg_[a-z0-9_]+' | sort -u | comm -23 "$T/with_options" - >"$T/unasked"
+    [ -s "$T/with_options" ] && ! grep . "$T/unasked"
+}
+
 # What it costs to compile, in milliseconds of CPU: figures to look at, no test, for a busy machine must not fail one.
 milliseconds() { tr 'ms' '  ' | awk -v n="$1" 'END { printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'; }
 cost() { sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do "$@" || exit 1; done; times' sh "$@" 2>&1 | milliseconds 10; }
@@ -93,6 +109,8 @@ check include_after_implementation implementation_twice $CC -std=c11
 check every_function_is_declared_and_defined declared_and_defined
 check every_function_is_documented documented
 check every_function_is_tested tested
+check every_struct_of_options_is_guarded guarded
+check every_function_with_options_refuses_bare_values refusing
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
 if [ -n "$CXX" ]; then
     check symbols_are_prefixed_in_cpp symbols $CXX -std=c++17 -x c++

@@ -132,8 +132,8 @@ TEST(what_cannot_be_tracked_or_restored) {
     CHECK_ERROR(eg_checkpoint_save(c, ""), EG_ERROR_ARGUMENT, "the prefix is empty");
     CHECK_ERROR(eg_checkpoint_save(NULL, "x"), EG_ERROR_NULL, "the checkpoint is NULL");
     CHECK_ERROR(eg_checkpoint_latest(NULL), EG_ERROR_ARGUMENT, "the prefix is NULL");
-    eg_checkpoint_options three = { 3, 0 };                                                // a 3 where a name is missing
-    CHECK_ERROR((eg_checkpoint_new)(three), EG_ERROR_ARGUMENT, "eg_checkpoint_new: name the options, as in .keep = 3");
+    eg_checkpoint_options three = { .canary = 3 };                                               // a 3 where a name is missing
+    CHECK_ERROR((eg_checkpoint_new)(three), EG_ERROR_ARGUMENT, "eg_checkpoint_new: options are given by name, as in .keep = 3");
     CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_STATE, "nothing was restored");
     eg_archive *a = eg_archive_new();
     CHECK(eg_archive_add(a, "x", 1) && eg_archive_set_text(a, "eager_checkpoint", "2") && eg_save_npz(a, test_temp("newer-1.npz")));

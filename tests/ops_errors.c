@@ -278,8 +278,8 @@ TEST(axis_errors) {
     CHECK_ERROR(eg_split(x, 2, 2, part), EG_ERROR_ARGUMENT, "eg_split: axis 2");
     CHECK_ERROR(eg_unstack(x, 2, 2, part), EG_ERROR_ARGUMENT, "eg_unstack: axis 2");
     eg_axes many = { 0, 9, { 0 } }, fewer = { 0, -1, { 0 } };
-    CHECK_ERROR((eg_reduce_sum)(x, (eg_reduce_options){ 0, many, false }), EG_ERROR_ARGUMENT, "9 axes");
-    CHECK_ERROR((eg_reduce_sum)(x, (eg_reduce_options){ 0, fewer, false }), EG_ERROR_ARGUMENT, "-1 axes");
+    CHECK_ERROR((eg_reduce_sum)(x, (eg_reduce_options){ .axes = many }), EG_ERROR_ARGUMENT, "9 axes");
+    CHECK_ERROR((eg_reduce_sum)(x, (eg_reduce_options){ .axes = fewer }), EG_ERROR_ARGUMENT, "-1 axes");
 }
 TEST(shape_op_errors) {
     eg_tensor *x = f(2, 3), *part[4];

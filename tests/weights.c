@@ -117,8 +117,8 @@ TEST(options_must_be_zeroed) {
     CHECK(eg_archive_add_weights(a, m) && eg_archive_get_weights(a, before) && eg_save_weights(before, test_temp("options.npz")));
     memset(&untouched, 0, sizeof untouched);
     untouched.canary = 0x55;
-    CHECK_ERROR((eg_load_weights)(m, test_temp("options.npz"), untouched), EG_ERROR_ARGUMENT, "eg_load_weights: name the options");
-    CHECK_ERROR((eg_archive_get_weights)(a, m, untouched), EG_ERROR_ARGUMENT, "eg_archive_get_weights: name the options");
+    CHECK_ERROR((eg_load_weights)(m, test_temp("options.npz"), untouched), EG_ERROR_ARGUMENT, "eg_load_weights: options are given by name");
+    CHECK_ERROR((eg_archive_get_weights)(a, m, untouched), EG_ERROR_ARGUMENT, "eg_archive_get_weights: options are given by name");
     CHECK(same_weights(m, before));
     eg_archive_release(a);
     eg_layer_release(m);
