@@ -9891,6 +9891,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     return ok;
 }
 EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair *pairs, int n) {
+    if (n > 0 && !pairs) return egi_fail(EG_ERROR_NULL, "eg_apply_gradient_pairs: the list is NULL");
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *list);
     if (!list) return egi_no_memory("apply_gradient_pairs", 0);
     for (int i = 0; i < n; i++) { list[i] = pairs[i].gradient; list[n + i] = pairs[i].variable; }

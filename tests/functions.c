@@ -1,6 +1,7 @@
 // Functions of functions: gradients, values and gradients, higher orders, products with Jacobians and Hessians, and the
 // check of a gradient against differences.
-#include "test.h"
+#define FAULTS_DENSE
+#include "faults.h"
 
 // ---- the functions ------------------------------------------------------------------------------------------------
 
@@ -341,3 +342,63 @@ TEST(check_gradient_leaves_variables_alone) {
     CHECK_DTYPE(v, EG_FLOAT32);
     eg_release(v);
 }
+
+// ---- odd arguments, no memory -------------------------------------------------------------------------------------
+
+static eg_tensor *five(eg_tensor *const *in, void *user) { (void)in; (void)user; return eg_scalar(5); }
+static eg_tensor *the_variable(eg_tensor *const *in, void *user) { (void)in; return eg_square((eg_tensor *)user); }
+static eg_tensor *picked(eg_tensor *const *in, void *user) { (void)user; return eg_gather(in[0], in[1]); }
+TEST(directions_and_inputs_that_do_not_fit) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *wide = eg_constant(EG_SHAPE(3), 1, 2, 3), *twice = eg_cast(x, EG_FLOAT64), *none = NULL, *g = x;
+    CHECK_ERROR(eg_jvp(first, NULL, &none, &x, 1), EG_ERROR_NULL, "eg_jvp: operand 0 is NULL");
+    CHECK_ERROR(eg_jvp(first, NULL, &x, &none, 1), EG_ERROR_NULL, "eg_jvp: operand 1 is NULL");
+    CHECK_ERROR(eg_jvp(first, NULL, &x, &wide, 1), EG_ERROR_SHAPE, "eg_jvp: direction 0 is float32 [3]");
+    CHECK_ERROR(eg_jvp(NULL, NULL, &x, &x, 1), EG_ERROR_ARGUMENT, "eg_jvp: a function and at least one input are needed");
+    CHECK_ERROR(eg_hvp(first, NULL, &x, &twice, 1, &g), EG_ERROR_SHAPE, "eg_hvp: direction 0 is float64 [2]");
+    CHECK(g == NULL);
+    CHECK_ERROR(eg_hvp(NULL, NULL, &x, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
+    CHECK_ERROR(eg_hvp(first, NULL, &x, &x, 0, &g), EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
+    CHECK_ERROR(eg_nth_gradient(NULL, NULL, x, 1), EG_ERROR_ARGUMENT, "eg_nth_gradient: a function");
+    CHECK_ERROR(eg_check_gradient(first, NULL, &x, 0), EG_ERROR_ARGUMENT, "eg_check_gradient: a function and at least one input are needed");
+    CHECK_ERROR(eg_check_gradient(first, NULL, &none, 1), EG_ERROR_NULL, "eg_check_gradient: operand 0 is NULL");
+    CHECK_TENSOR(eg_nth_gradient(five, NULL, x, 3), 0, 0, 0);
+    CHECK(eg_check_gradient(five, NULL, &x, 1, .order = 3));             // what depends on nothing has the gradient 0
+    CHECK(eg_hvp(five, NULL, &x, &x, 1, &g));
+    CHECK_TENSOR(g, 0, 0, 0);
+}
+TEST(implicit_gradients_of_nobody) {
+    eg_tensor *x = eg_scalar(3), *v = eg_variable(x, "v");
+    eg_gradient_pair pair = {NULL, NULL};
+    int count = 7;
+    CHECK_TENSOR(eg_implicit_value_and_gradients(fourth, NULL, &x, &pair, 1, &count), 0, 81);
+    CHECK_INT(count, 0);
+    CHECK(!pair.variable);
+    CHECK_TENSOR(eg_implicit_value_and_gradients(the_variable, v, &x, &pair, 1, NULL), 0, 9);
+    CHECK(pair.variable == v);
+    CHECK_TENSOR(pair.gradient, 0, 6);
+    CHECK_INT(eg_implicit_gradients(the_variable, v, &x, NULL, 0), 1);        // how many there are
+    CHECK_ERROR(eg_implicit_value_and_gradients(NULL, NULL, &x, &pair, 1, NULL), EG_ERROR_ARGUMENT, "the function is NULL");
+    eg_release(v);
+}
+TEST(integers_among_the_inputs_are_left_alone) {
+    eg_tensor *in[] = {eg_constant(EG_SHAPE(3), 1, 2, 3), eg_constant_of(EG_INT32, EG_SHAPE(2), 2, 0)};
+    CHECK(eg_check_gradient(picked, NULL, in, 2, .order = 2));
+}
+
+static eg_tensor *cubes(eg_tensor *const *in, void *user) { (void)user; return eg_mul(eg_square(in[0]), eg_mul(in[1], in[0])); }
+static bool with_inputs(bool (*act)(eg_tensor *x, eg_tensor *y)) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y = x ? eg_constant(EG_SHAPE(2), 3, 4) : NULL;
+    return y && act(x, y) && eg_error() == EG_OK;
+}
+#define ACT(name, ...)                                                                                                \
+    static bool name##_of(eg_tensor *x, eg_tensor *y) { eg_tensor *in[] = {x, y}, *out[2] = {y, x}; (void)in; (void)out; return __VA_ARGS__; } \
+    static bool act_of_##name(void) { return with_inputs(name##_of); }                                                \
+    TEST(out_of_memory_in_##name) { faults_sweep(act_of_##name); }
+ACT(gradients, eg_gradients_function(cubes, NULL, in, 2, out) && out[1])
+ACT(implicit, eg_implicit_gradients(cubes, NULL, in, NULL, 0) == 0)
+ACT(nth, eg_nth_gradient(fourth, NULL, x, 2) != NULL)
+ACT(jvp, eg_jvp(cubes, NULL, in, in, 2) != NULL)
+ACT(hvp, eg_hvp(cubes, NULL, in, in, 2, out) && out[1])
+ACT(hessian, eg_hessian(fourth, NULL, x) != NULL)
+ACT(check, eg_check_gradient(cubes, NULL, in, 2, .directions = 1))
+ACT(second_check, eg_check_gradient(cubes, NULL, in, 2, .order = 2, .directions = 1))

@@ -560,6 +560,12 @@ TEST(options_that_an_optimizer_lacks) {
     CHECK_ERROR(eg_lion(.epsilon = 1), EG_ERROR_ARGUMENT, "eg_lion: has no option .epsilon");
     CHECK_ERROR(eg_adagrad(.l1 = 1), EG_ERROR_ARGUMENT, "eg_adagrad: has no option");
     CHECK_ERROR(eg_adamax(.initial_accumulator_value = 1), EG_ERROR_ARGUMENT, "eg_adamax: has no option .initial_accumulator_value");
+    CHECK_ERROR(eg_sgd(.beta_2 = .5), EG_ERROR_ARGUMENT, "eg_sgd: has no option .beta_1 or .beta_2");
+    static const char ftrl[] = "eg_adam: has no option .learning_rate_power, .l1, .l2, .l2_shrinkage or .beta";
+    CHECK_ERROR(eg_adam(.learning_rate_power = -1), EG_ERROR_ARGUMENT, ftrl);
+    CHECK_ERROR(eg_adam(.l2 = 1), EG_ERROR_ARGUMENT, ftrl);
+    CHECK_ERROR(eg_adam(.l2_shrinkage = 1), EG_ERROR_ARGUMENT, ftrl);
+    CHECK_ERROR(eg_adam(.beta = 1), EG_ERROR_ARGUMENT, ftrl);
 }
 
 TEST(options_out_of_range) {
@@ -575,6 +581,11 @@ TEST(options_out_of_range) {
     CHECK_ERROR(eg_adagrad(.initial_accumulator_value = -1), EG_ERROR_ARGUMENT, "out of its range");
     CHECK_ERROR(eg_sgd(.clipnorm = -1), EG_ERROR_ARGUMENT, "must be positive");
     CHECK_ERROR(eg_sgd(.accumulate_steps = -1), EG_ERROR_ARGUMENT, "must be positive");
+    CHECK_ERROR(eg_sgd(.clipvalue = -1), EG_ERROR_ARGUMENT, "must be positive");
+    CHECK_ERROR(eg_sgd(.global_clipnorm = NAN), EG_ERROR_ARGUMENT, "must be positive");
+    CHECK_ERROR(eg_sgd(.global_clipnorm = -1), EG_ERROR_ARGUMENT, "must be positive");
+    CHECK_ERROR(eg_ftrl(.l2 = -1), EG_ERROR_ARGUMENT, ".l2 is out of its range");
+    CHECK_ERROR(eg_ftrl(.l2_shrinkage = -1), EG_ERROR_ARGUMENT, ".l2_shrinkage is out of its range");
     CHECK_ERROR(eg_sgd(.clipnorm = 1, .clipvalue = 1), EG_ERROR_ARGUMENT, "only one of");
     CHECK_ERROR(eg_sgd(.learning_rate = .1, .schedule = eg_exponential_decay(.1, 10, .5, false)), EG_ERROR_ARGUMENT, "not both");
 }
@@ -830,4 +841,81 @@ TEST(large_variables_are_updated_as_small_ones) {
             eg_optimizer_release(whole);
             eg_optimizer_release(split);
         }
+}
+
+// ---- odd arguments ------------------------------------------------------------------------------------------------
+
+TEST(what_is_no_variable) {
+    eg_tensor *x = eg_scalar(1), *i = eg_variable(eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2), NULL), *v = eg_variable(x, NULL);
+    CHECK(!eg_is_variable(NULL) && !eg_is_variable(x) && eg_is_variable(v));
+    CHECK_ERROR(CHECK_INT(eg_trainable(x), 0), EG_ERROR_ARGUMENT, "eg_trainable: float32 []");
+    CHECK_ERROR(eg_set_trainable(x, true), EG_ERROR_ARGUMENT, "is no variable; tensors do not change");
+    CHECK_ERROR(eg_set_trainable(i, true), EG_ERROR_DTYPE, "only float32 and float64 can be trained");
+    CHECK(!eg_trainable(i));
+    eg_set_trainable(i, false);
+    CHECK_ERROR(eg_variable(NULL, "v"), EG_ERROR_NULL, "eg_variable");
+    CHECK_ERROR((eg_assign)(v, NULL), EG_ERROR_NULL, "eg_assign");
+    CHECK_ERROR((eg_assign_add)(v, NULL), EG_ERROR_NULL, "eg_assign_add");
+    CHECK_ERROR((eg_assign_slice)(i, EG_SHAPE(0), EG_SHAPE(1), NULL), EG_ERROR_NULL, "eg_assign_slice");
+    CHECK_ERROR(eg_assign_slice(i, EG_SHAPE(0), EG_SHAPE(1), 0.5), EG_ERROR_DTYPE, "0.5");
+    CHECK_ERROR(eg_assign_slice(i, EG_SHAPE(0), EG_SHAPE(1), x), EG_ERROR_DTYPE, "cannot be assigned");
+    CHECK_TENSOR(i, 0, 1, 2);
+    CHECK_TENSOR(eg_assign_slice(i, EG_SHAPE(1), EG_SHAPE(1), 7), 0, 1, 7);
+    eg_release(i);
+    eg_release(v);
+}
+TEST(schedules_and_lists_that_are_none) {
+    const double two[] = {1, 2};
+    CHECK_ERROR((void)eg_piecewise_constant(two, two, -1), EG_ERROR_ARGUMENT, "eg_piecewise_constant: a list is NULL");
+    CHECK_ERROR((void)eg_piecewise_constant(NULL, two, 1), EG_ERROR_ARGUMENT, "eg_piecewise_constant: a list is NULL");
+    CHECK_ERROR((void)eg_piecewise_constant(two, NULL, 1), EG_ERROR_ARGUMENT, "eg_piecewise_constant: a list is NULL");
+    eg_optimizer *constant = eg_sgd(.schedule = eg_piecewise_constant(NULL, two, 0)), *sgd = eg_sgd();
+    CHECK_NEAR(eg_optimizer_learning_rate(constant), 1, 0);
+    CHECK_ERROR(eg_optimizer_set_learning_rate(constant, 1), EG_ERROR_STATE, "the learning rate of this eg_sgd comes from its .schedule");
+    CHECK_ERROR(eg_apply_gradient_pairs(sgd, NULL, 1), EG_ERROR_NULL, "eg_apply_gradient_pairs: the list is NULL");
+    CHECK_INT(eg_optimizer_steps(sgd), 0);
+    eg_tensor *state[3] = {NULL, NULL, NULL};
+    CHECK_INT(eg_optimizer_state(sgd, state, 1), 2);
+    CHECK(state[0] && !state[1]);
+    CHECK_INT(eg_optimizer_state(sgd, NULL, 0), 2);
+    CHECK(eg_optimizer_retain(NULL) == NULL);
+    eg_optimizer_release(constant);
+    eg_optimizer_release(sgd);
+}
+static eg_tensor *without_variables(eg_tensor *const *in, void *user) { (void)user; return eg_square(in[0]); }
+TEST(minimize_without_variables) {
+    eg_tensor *x = eg_scalar(3);
+    eg_optimizer *sgd = eg_sgd();
+    CHECK_ERROR(eg_minimize(sgd, without_variables, NULL, &x), EG_ERROR_GRADIENT, "");
+    CHECK_ERROR(eg_minimize(sgd, NULL, NULL, &x), EG_ERROR_ARGUMENT, "eg_minimize: the loss function is NULL");
+    CHECK_ERROR(eg_minimize(NULL, without_variables, NULL, &x), EG_ERROR_NULL, "eg_minimize");
+    CHECK_INT(eg_optimizer_steps(sgd), 0);
+    eg_optimizer_release(sgd);
+}
+TEST(variables_without_names_have_slots_with_names) {
+    eg_tensor *v = eg_variable(eg_scalar(1), NULL), *g = eg_scalar(1), *state[4];
+    eg_optimizer *adamw = eg_adamw(.amsgrad = true);
+    CHECK(eg_apply_gradients(adamw, &g, &v, 1));
+    CHECK_INT(eg_optimizer_state(adamw, state, 4), 5);
+    CHECK_STR(eg_name_of(state[2]), "variable/slot 0");
+    eg_optimizer_release(adamw);
+    eg_release(v);
+}
+// Nadam's product of momentums falls to 0 in time, and what follows is the formula without it.
+TEST(nadam_goes_on_for_long) {
+    eg_tensor *v = eg_variable(eg_scalar_of(EG_FLOAT64, 1), "v"), *g = eg_scalar_of(EG_FLOAT64, .5);
+    eg_optimizer *nadam = eg_nadam(.learning_rate = .01, .beta_1 = .5);
+    double m = 0, n = 0, product = 1, w = 1;
+    for (int t = 1; t <= 150; t++) {
+        double now = .5 * (1 - .5 * pow(.96, t)), next = .5 * (1 - .5 * pow(.96, t + 1));
+        product *= now;
+        m = .5 * m + .5 * .5;
+        n = .999 * n + .001 * .25;
+        w -= .01 * (next * m / (1 - product * next) + (1 - now) * .5 / (1 - product)) / (sqrt(n / (1 - pow(.999, t))) + 1e-7);
+        CHECK(eg_apply_gradients(nadam, &g, &v, 1));
+    }
+    CHECK(product < 1e-30);
+    CHECK_TENSOR(v, 1e-9, w);
+    eg_optimizer_release(nadam);
+    eg_release(v);
 }

@@ -1362,3 +1362,126 @@ TEST(a_sum_that_others_hold_is_not_written) {
     CHECK_TENSOR(grad, 0, 10, 21, 31, 40);
     CHECK_TENSOR(up, 0, 10, 20, 30, 40);
 }
+
+// ---- what is no tape, no list, no op ------------------------------------------------------------------------------
+
+// A NULL tape is an error in every function; where one is pending already, it adds none.
+TEST(every_function_of_a_tape_needs_one) {
+    eg_tensor *x = ones(), *list[1] = {NULL};
+    char text[8] = "before";
+    for (int pending = 0; pending < 2; pending++) {
+        if (pending) eg_raise(EG_ERROR_STATE, "the first error");
+        int64_t before = eg_error_count();
+        CHECK(!eg_tape_resume(NULL));
+        CHECK(!eg_tape_stop(NULL));
+        CHECK(!eg_tape_reset(NULL));
+        CHECK(!eg_tape_watch_variables(NULL, true));
+        CHECK(!eg_tape_unconnected_zeros(NULL, true));
+        CHECK_INT(eg_tape_watched_variables(NULL, list, 1), 0);
+        CHECK_STR(tape_text(NULL), "");
+        CHECK_INT(eg_tape_dot(NULL, text, sizeof text), -1);
+        CHECK(!eg_tape_jacobian(NULL, x, x));
+        CHECK(!eg_tape_batch_jacobian(NULL, x, x));
+        CHECK_INT(eg_error(), pending ? EG_ERROR_STATE : EG_ERROR_NULL);
+        CHECK_CONTAINS(eg_error_message(), pending ? "the first error" : "eg_tape_resume: the tape is NULL");
+        CHECK(!pending || eg_error_count() == before);
+        eg_error_clear();
+    }
+    CHECK_STR(text, "before");
+}
+TEST(lists_that_are_none) {
+    eg_tensor *x = ones(), *g = x, *v = eg_variable(eg_constant(EG_SHAPE(1, 1), 7), "v"), *number = eg_number(3);
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tape_watch(tape, x);
+    eg_tensor *y = cube(x);
+    CHECK_ERROR(eg_tape_gradients_from(tape, &y, -1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradient: a list is NULL");
+    CHECK_ERROR(eg_tape_gradients_from(tape, &y, 1, NULL, &x, -1, &g), EG_ERROR_ARGUMENT, "a list is NULL");
+    CHECK_ERROR(eg_tape_gradients_from(tape, NULL, 1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "a list is NULL");
+    CHECK(eg_tape_gradients_from(tape, NULL, 0, NULL, NULL, 0, NULL));        // nothing of nothing
+    CHECK(eg_tape_gradients_from(tape, &y, 1, &number, &x, 1, &g));            // a number is that everywhere, a variable what it is now
+    CHECK_TENSOR(g, 0, 9);
+    CHECK(eg_tape_gradients_from(tape, &y, 1, &v, &x, 1, &g));
+    CHECK_TENSOR(g, 0, 21);
+    CHECK(!eg_tape_gradient(tape, y, number));
+    CHECK(!eg_tape_gradient(tape, number, x));
+    CHECK_ERROR(eg_tape_jacobian(tape, NULL, x), EG_ERROR_NULL, "eg_tape_jacobian");
+    CHECK_ERROR(eg_tape_jacobian(tape, y, NULL), EG_ERROR_NULL, "eg_tape_jacobian");
+    CHECK_ERROR(eg_tape_batch_jacobian(tape, y, eg_reduce_sum(x)), EG_ERROR_SHAPE, "must be the same batch");
+    eg_tensor *none = eg_ones(EG_FLOAT32, EG_SHAPE(0, 2));
+    eg_tape_watch(tape, none);
+    CHECK_SHAPE(eg_tape_batch_jacobian(tape, eg_square(none), none), 0, 2, 2);
+    CHECK_SHAPE(eg_tape_jacobian(tape, eg_square(none), none), 0, 2, 0, 2);
+    eg_release(v);
+}
+static bool two_of_one(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)user;
+    out[0] = c->saved[0] = eg_square(in[0]);
+    out[1] = c->saved[1] = eg_number(4);
+    return true;
+}
+static void two_of_one_grad(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = eg_add(c->upstream[0], c->upstream[1]); }
+TEST(a_tape_of_nameless_things_printed) {
+    char long_name[100], text[4096];
+    memset(long_name, 'n', 99);
+    long_name[99] = 0;
+    eg_tensor *w = eg_variable(eg_constant(EG_SHAPE(1, 1), 2), NULL), *v = eg_variable(eg_constant(EG_SHAPE(1, 1), 2), long_name), *out[2];
+    eg_tape *tape = eg_tape_begin_persistent();
+    CHECK(eg_custom_gradient_multi(two_of_one, two_of_one_grad, NULL, &w, 1, out, 2));
+    eg_mul(v, out[0]);
+    eg_tape_stop(tape);
+    CHECK_TENSOR(out[1], 0, 4);
+    const char *shown = tape_text(tape);
+    CHECK_CONTAINS(shown, "persistent\n");
+    CHECK_CONTAINS(shown, "%2, %3 = custom_gradient(variable)");
+    CHECK_CONTAINS(shown, "float32 [1, 1], float32 []");
+    CHECK_CONTAINS(shown, "saved[0]");
+    CHECK_CONTAINS(shown, "saved[1]");
+    CHECK(eg_tape_dot(tape, text, sizeof text) > 0);
+    CHECK_CONTAINS(text, "label=\"watched\\n[1, 1]\"");
+    long_name[63] = 0;
+    CHECK_CONTAINS(text, long_name);
+    CHECK(!strstr(text, "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"));       // 65 of them
+    eg_release(w);
+    eg_release(v);
+}
+static eg_tensor *of_nothing(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)in; (void)c; (void)user; return eg_number(5); }
+TEST(an_op_of_no_inputs) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_custom_gradient(of_nothing, two_of_one_grad, NULL, NULL, 0), *x = ones();
+    CHECK_TENSOR(y, 0, 5);
+    CHECK_DTYPE(y, EG_FLOAT32);
+    CHECK(!eg_tape_gradient(tape, y, x));
+    CHECK_ERROR(eg_custom_gradient_multi(NULL, two_of_one_grad, NULL, &x, 1, &y, 1), EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
+    CHECK_ERROR(eg_custom_gradient_multi(two_of_one, NULL, NULL, &x, 1, &y, 1), EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
+}
+// The last test: what is registered stays.
+TEST(the_list_of_ops_has_an_end) {
+    eg_op_definition d = {"test_many", -2, 1, two_of_one, NULL, NULL};
+    CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "eg_op_register: test_many: between 1 and 4 outputs, and -1 or more inputs");
+    d.n_inputs = 1;
+    d.n_outputs = 5;
+    CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "between 1 and 4 outputs");
+    d.n_outputs = 2;
+    d.forward = NULL;
+    CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "a name and a forward function are needed");
+    d.forward = two_of_one;
+    d.name = NULL;
+    CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "a name and a forward function are needed");
+    char name[16];
+    int last = -1, op = 0;
+    d.name = name;
+    for (int i = 0; op >= 0 && i < 300; i++) {
+        snprintf(name, sizeof name, "test_%d", i);
+        op = eg_op_register(&d);
+        if (op >= 0) last = op;
+    }
+    CHECK_INT(eg_error(), EG_ERROR_STATE);
+    CHECK_CONTAINS(eg_error_message(), "eg_op_register: no more than 256 ops can be registered");
+    eg_error_clear();
+    CHECK_INT(last, 255);
+    eg_tensor *x = ones(), *out[2];
+    CHECK(eg_op_run(last, &x, 1, out, 2));
+    CHECK_TENSOR(out[0], 0, 1);
+    CHECK_ERROR(eg_op_run(256, &x, 1, out, 2), EG_ERROR_ARGUMENT, "there is no op number 256");
+    CHECK_ERROR(eg_op_run(-1, &x, 1, out, 2), EG_ERROR_ARGUMENT, "there is no op number -1");
+}

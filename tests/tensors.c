@@ -77,6 +77,62 @@ TEST(filled_and_ruled) {
     CHECK_ERROR(eg_linspace(EG_INT32, 0, 1, 2), EG_ERROR_DTYPE, "eg_linspace");
 }
 
+// What a plain number can be in a tensor's dtype, and what a value can be in a constructor's: each bound from both sides.
+TEST(numbers_at_the_ends_of_dtypes) {
+    eg_tensor *i = eg_ones(EG_INT32, EG_SHAPE(1)), *u = eg_ones(EG_UINT8, EG_SHAPE(1)), *b = eg_ones(EG_BOOL, EG_SHAPE(1)), *l = eg_ones(EG_INT64, EG_SHAPE(1));
+    CHECK_TENSOR(eg_minimum(i, -2147483648.0), 0, -2147483648.0);
+    CHECK_ERROR(eg_minimum(i, -2147483649.0), EG_ERROR_DTYPE, "is out of the range of dtype int32");
+    CHECK_TENSOR(eg_maximum(u, 255), 0, 255);
+    CHECK_TENSOR(eg_equal(b, 1), 0, 1);
+    CHECK_TENSOR(eg_equal(b, 0), 0, 0);
+    CHECK_ERROR(eg_equal(b, 2), EG_ERROR_DTYPE, "2 is out of the range of dtype bool");
+    CHECK_INT(eg_item_int(eg_minimum(l, INT64_MIN)), INT64_MIN);
+    CHECK_TENSOR(eg_minimum(l, -9223372036854775808.0), 0, -9223372036854775808.0);
+    CHECK_ERROR(eg_minimum(l, -1e19), EG_ERROR_DTYPE, "-1e+19 is out of the range of dtype int64");
+    CHECK_NEAR(eg_item(eg_add(eg_scalar_of(EG_FLOAT64, 0), 18446744073709551615u)), 18446744073709551616.0, 0);
+    CHECK_ERROR(eg_add(l, 18446744073709551615u), EG_ERROR_DTYPE, "is out of the range of dtype int64");
+    CHECK_INT(eg_item_int(eg_number(2.75)), 2);
+    CHECK_INT(eg_item_int(eg_integer(INT64_MAX)), INT64_MAX);
+    CHECK_NEAR(eg_item(eg_integer(3)), 3, 0);
+    CHECK_ERROR(eg_item(NULL), EG_ERROR_NULL, "eg_item");
+    CHECK_ERROR(eg_item_int(NULL), EG_ERROR_NULL, "eg_item_int");
+    CHECK_ERROR(eg_full(EG_FLOAT16, EG_SHAPE(1), 65520), EG_ERROR_DTYPE, "65520 does not fit dtype float16");
+    CHECK_ERROR(eg_full(EG_FLOAT32, EG_SHAPE(1), -1e39), EG_ERROR_DTYPE, "does not fit dtype float32");
+    CHECK_TENSOR(eg_full(EG_FLOAT16, EG_SHAPE(1), (double)INFINITY), 0, (double)INFINITY);
+    CHECK_TENSOR(eg_full(EG_FLOAT64, EG_SHAPE(1), -1e308), 0, -1e308);
+    CHECK_ERROR(eg_full(EG_INT32, EG_SHAPE(1), (double)INFINITY), EG_ERROR_DTYPE, "does not fit dtype int32");
+    CHECK_ERROR(eg_full(EG_UINT8, EG_SHAPE(1), -1), EG_ERROR_DTYPE, "-1 does not fit dtype uint8");
+    CHECK_ERROR(eg_range((eg_dtype)77, 0, 2, 1), EG_ERROR_DTYPE, "eg_range: 77 is no dtype");
+    CHECK_ERROR(eg_range(EG_UINT8, -1, 2, 1), EG_ERROR_DTYPE, "eg_range: the value -1 does not fit dtype uint8");
+    CHECK_ERROR(eg_range(EG_INT32, 0, 2, .5), EG_ERROR_DTYPE, "eg_range: the value 0.5 does not fit dtype int32");
+    CHECK_ERROR(eg_range(EG_UINT8, 5, 0, -.5), EG_ERROR_DTYPE, "eg_range: the value 0.5 does not fit dtype uint8");
+    CHECK_ERROR(eg_linspace((eg_dtype)77, 0, 1, 2), EG_ERROR_DTYPE, "77 is no dtype");
+    char text[EG_SHAPE_TEXT];
+    eg_shape nine = {9, {1, 2, 3, 4, 5, 6, 7, 8}};
+    CHECK_STR(eg_shape_text(nine, text), "(1, 2, 3, 4, 5, 6, 7, 8)");
+}
+static int deleted;
+static void count_deleted(void *data, void *user) { (void)data; (void)user; deleted++; }
+TEST(data_that_must_be_copied_is_not_borrowed) {
+    static const unsigned char bools[4] = {0, 1, 2, 255};
+    static const double aligned[3] = {1, 2, 3};
+    char bytes[sizeof aligned + 1];
+    memcpy(bytes + 1, aligned, sizeof aligned);
+    deleted = 0;
+    CHECK_TENSOR(eg_wrap_data(EG_BOOL, EG_SHAPE(4), bools, count_deleted, NULL), 0, 0, 1, 1, 1);
+    CHECK_INT(deleted, 1);
+    CHECK_TENSOR(eg_wrap_data(EG_FLOAT64, EG_SHAPE(3), bytes + 1, count_deleted, NULL), 0, 1, 2, 3);
+    CHECK_INT(deleted, 2);
+    CHECK_TENSOR(eg_wrap_data(EG_FLOAT64, EG_SHAPE(3), bytes + 1, NULL, NULL), 0, 1, 2, 3);
+    eg_scope scope = eg_scope_begin();
+    CHECK_TENSOR(eg_wrap_data(EG_BOOL, EG_SHAPE(2), bools, count_deleted, NULL), 0, 0, 1);
+    if (test_on_host) CHECK_INT(deleted, 2);
+    eg_scope_end(scope);
+    CHECK_INT(deleted, 3);
+    CHECK_ERROR(eg_wrap_data(EG_BOOL, EG_SHAPE(2), NULL, count_deleted, NULL), EG_ERROR_NULL, "eg_wrap_data: data is NULL");
+    CHECK_INT(deleted, 3);
+}
+
 // Every constructor and reader with every dtype: the values survive the way in and out.
 TEST(every_dtype) {
     const char *names[] = {"float32", "float64", "int32", "int64", "uint8", "bool", "float16", "bfloat16"};
