@@ -3675,7 +3675,7 @@ EGI_EVERYWHERE void egi_random_permutation(int64_t *out, int64_t count, egi_rand
 #define EGI_FP_EXACT _Pragma("clang fp contract(off)")
 #else
 #define EGI_FP_EXACT
-#if defined(__GNUC__) && !defined(__CUDACC__)
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(CUDA_HOST_MATH)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
 #endif
@@ -3684,7 +3684,7 @@ EGI_EVERYWHERE void egi_random_permutation(int64_t *out, int64_t count, egi_rand
 // nvcc has no such switch for a file: products that must be rounded before a sum say so.
 #ifdef __CUDA_ARCH__
 #define EGI_PRODUCT(a, b) __dmul_rn(a, b)
-#else
+#elif !defined(EGI_PRODUCT)
 #define EGI_PRODUCT(a, b) ((a) * (b))
 #endif
 
@@ -3818,7 +3818,7 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
     }
 }
 
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && !defined(CUDA_HOST_MATH)
 #pragma GCC pop_options
 #endif
 #endif // EGI_RANDOM_NUMBERS

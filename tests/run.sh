@@ -61,7 +61,9 @@ core() {                                                       # eager.o of conf
     {   compile "$out/eager.o" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" && case $1 in cuda-*)
             # One of the two with cublasLt, so that what is there without it is tested, too.
             [ $1 = cuda-address ] || lt=-DEAGER_CUBLASLT
-            compile "$out/eager_cuda.o" "eager.h eager_cuda.cu $(find tests/cuda_host -name '*.h' | tr '\n' ' ')" $CXX ${lt-} -std=c++17 -x c++ -Wall -Wextra $flags \
+            # As nvcc does: a product and a sum are fused, where the processor can.
+            ! grep -qsw fma /proc/cpuinfo || fused='-mfma -fexpensive-optimizations'
+            compile "$out/eager_cuda.o" "eager.h eager_cuda.cu $(find tests/cuda_host -name '*.h' | tr '\n' ' ')" $CXX ${lt-} ${fused-} -ffp-contract=fast -std=c++17 -x c++ -Wall -Wextra $flags \
                 -Itests/cuda_host -I. -c eager_cuda.cu ;;
         esac
     } >"$out/eager.log" && return

@@ -3,12 +3,12 @@
 #define CUDA_HOST_CUBLAS
 #include "cuda_runtime.h"
 
-enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_ALLOC_FAILED = 3, CUBLAS_STATUS_EXECUTION_FAILED = 13, CUBLAS_STATUS_NOT_SUPPORTED = 15 };
+enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_ALLOC_FAILED = 3, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_EXECUTION_FAILED = 13, CUBLAS_STATUS_NOT_SUPPORTED = 15 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cudaDataType { CUDA_R_32F, CUDA_R_64F };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF, CUBLAS_COMPUTE_64F };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1 };
-struct cublasContext { cudaStream_t stream; };
+struct cublasContext { cudaStream_t stream; int device = cuda_host_device; };
 typedef cublasContext *cublasHandle_t;
 
 #define CUBLAS_HOST_CALL \
@@ -21,7 +21,7 @@ static inline cublasStatus_t cublasCreate(cublasHandle_t *h) { CUBLAS_HOST_CALL 
 static inline cublasStatus_t cublasDestroy(cublasHandle_t h) { CUBLAS_HOST_CALL delete h; return CUBLAS_STATUS_SUCCESS; }
 static inline cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s) { CUBLAS_HOST_CALL h->stream = s; return CUBLAS_STATUS_SUCCESS; }
 
-// Column-major: C (m, n) = alpha op(A) op(B) + beta C. The sums are double, cut to the precision asked for first.
+// Column-major: C (m, n) = alpha op(A) op(B) + beta C. Summed in the matrices' own precision, cut to that asked for first.
 template <class T> static inline T cublas_host_cut(T v, cublasComputeType_t compute) {
     if (compute != CUBLAS_COMPUTE_32F_FAST_TF32 && compute != CUBLAS_COMPUTE_32F_FAST_16BF) return v;
     float f = (float)v;
@@ -35,10 +35,9 @@ template <class T> static inline void cublas_host_gemm(bool ta, bool tb, int64_t
                                                       T *c, int64_t ldc, cublasComputeType_t compute) {
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) {
-            double sum = 0;
-            for (int64_t p = 0; p < k; p++)
-                sum += (double)cublas_host_cut(ta ? a[p + i * lda] : a[i + p * lda], compute) * (double)cublas_host_cut(tb ? b[j + p * ldb] : b[p + j * ldb], compute);
-            c[i + j * ldc] = (T)sum;
+            T sum = 0;
+            for (int64_t p = 0; p < k; p++) sum += cublas_host_cut(ta ? a[p + i * lda] : a[i + p * lda], compute) * cublas_host_cut(tb ? b[j + p * ldb] : b[p + j * ldb], compute);
+            c[i + j * ldc] = sum;
         }
 }
 static inline cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int64_t m, int64_t n, int64_t k,
@@ -46,6 +45,7 @@ static inline cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t h, cub
     void *c, cudaDataType, int64_t ldc, long long sc, int64_t count, cublasComputeType_t compute, cublasGemmAlgo_t) {
     CUBLAS_HOST_CALL
     bool f = ta_ == CUDA_R_32F;
+    if (h->device != cuda_host_device || h->stream->device != h->device) cuda_host_die("cuBLAS on another device than its handle's");
     if ((f ? (double)*(const float *)alpha : *(const double *)alpha) != 1 || (f ? (double)*(const float *)beta : *(const double *)beta) != 0)
         cuda_host_die("cuBLAS with other factors than 1 and 0");
     if (lda < 1 || ldb < 1 || ldc < m || lda < (ta == CUBLAS_OP_N ? m : k) || ldb < (tb == CUBLAS_OP_N ? k : n)) cuda_host_die("cuBLAS with a leading dimension that is too small");

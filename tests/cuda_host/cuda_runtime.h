@@ -7,6 +7,10 @@
 //   A barrier that not all threads reach ends the program, as does one in a kernel launched as one without.
 // - Device memory is for kernels and copies only; between them it is protected, now and then. Fresh memory and shared memory
 //   are all ones. With the address sanitizer each block ends at its last byte.
+// - A stream and an event are of the device that was the thread's when they were made: a launch into another device's stream, or
+//   an event recorded there, fails. So does all in a process forked from one that has called the runtime. Copies to and from the
+//   device take addresses of its memory, and of pinned memory.
+// - Functions are as exact as CUDA's, not more (math.h here).
 // - Each call of the runtime can fail on request, and each cudaMalloc (the cuda_host_ variables below).
 //
 // It is slow, and knows what eager_cuda.cu uses and nothing else. Include it in one file of a program.
@@ -26,6 +30,7 @@
 
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -53,8 +58,8 @@ int cuda_host_driver = 1;                       // 0: there is none
 #define __forceinline__ inline
 
 enum cudaError_t {
-    cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100,
-    cudaErrorECCUncorrectable = 214, cudaErrorIllegalAddress = 700, cudaErrorLaunchTimeout = 702, cudaErrorAssert = 710,
+    cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInitializationError = 3, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101, cudaErrorECCUncorrectable = 214, cudaErrorInvalidResourceHandle = 400, cudaErrorIllegalAddress = 700, cudaErrorLaunchTimeout = 702, cudaErrorAssert = 710,
     cudaErrorHardwareStackError = 714, cudaErrorIllegalInstruction = 715, cudaErrorMisalignedAddress = 716, cudaErrorInvalidAddressSpace = 717,
     cudaErrorInvalidPc = 718, cudaErrorLaunchFailure = 719, cudaErrorUnknown = 999
 };
@@ -253,13 +258,14 @@ static inline void cuda_host_open(bool yes) {
 
 // ---- streams
 
-struct cuda_host_event_ { int64_t recorded = 0, done = 0; };
+static thread_local int cuda_host_device;      // what cudaSetDevice said
+struct cuda_host_event_ { int64_t recorded = 0, done = 0; int device = cuda_host_device; };
 struct cuda_host_work {
     std::function<void()> run;
     cuda_host_event_ *event;
     int64_t target;                             // run: 0; wait for it: > 0; reach it: < 0
 };
-struct cuda_host_stream_ { std::deque<cuda_host_work> queue; };
+struct cuda_host_stream_ { std::deque<cuda_host_work> queue; int device = cuda_host_device; };
 typedef cuda_host_event_ *cudaEvent_t;
 typedef cuda_host_stream_ *cudaStream_t;
 static std::vector<cuda_host_stream_ *> cuda_host_streams;
@@ -296,8 +302,19 @@ static inline void cuda_host_drain() {
     cuda_host_run_until([] { for (auto *s : cuda_host_streams) if (!s->queue.empty()) return false; return true; });
 }
 
+// Pieces of work that have not run yet.
+extern "C" int64_t cuda_host_pending(void);
+extern "C" int64_t cuda_host_pending(void) {
+    std::lock_guard<std::recursive_mutex> guard(cuda_host_lock);
+    int64_t n = 0;
+    for (auto *s : cuda_host_streams) n += (int64_t)s->queue.size();
+    return n;
+}
+
 static inline bool cuda_host_fails(cudaError_t *error) {
+    static const pid_t process = getpid();
     cuda_host_calls++;
+    if (getpid() != process) { *error = cuda_host_error = cudaErrorInitializationError; return true; }
     if (cuda_host_fail_at <= 0 || --cuda_host_fail_at) return false;
     *error = cuda_host_fail_with ? (cudaError_t)cuda_host_fail_with : cudaErrorUnknown;
     cuda_host_error = *error;
@@ -313,6 +330,7 @@ static inline void cuda_host_launch(void (*kernel)(P...), int64_t blocks, unsign
     std::lock_guard<std::recursive_mutex> guard(cuda_host_lock);
     cudaError_t failure;
     if (cuda_host_fails(&failure)) return;
+    if (stream->device != cuda_host_device) { cuda_host_error = cudaErrorInvalidResourceHandle; return; }
     if (blocks < 1 || blocks > 2147483647 || threads < 1 || threads > CUDA_HOST_THREADS) { cuda_host_error = cudaErrorInvalidValue; return; }
     cuda_host_launches++;
     std::tuple<P...> arguments(a...);
@@ -347,7 +365,12 @@ static inline cudaError_t cudaGetDeviceCount(int *n) {
     *n = cuda_host_devices;
     return !cuda_host_driver ? cudaErrorInsufficientDriver : cuda_host_devices ? cudaSuccess : cudaErrorNoDevice;
 }
-static inline cudaError_t cudaSetDevice(int) { CUDA_HOST_CALL; return cudaSuccess; }
+static inline cudaError_t cudaSetDevice(int device) {
+    CUDA_HOST_CALL;
+    if (device < 0 || device >= cuda_host_devices) return cuda_host_error = cudaErrorInvalidDevice;
+    cuda_host_device = device;
+    return cudaSuccess;
+}
 static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) { CUDA_HOST_CALL; *value = 2; return cudaSuccess; }
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
     CUDA_HOST_CALL;
@@ -366,9 +389,15 @@ static inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     cuda_host_run_until([s] { return s->queue.empty(); });
     return cudaSuccess;
 }
+static inline cudaError_t cudaDeviceSynchronize() { CUDA_HOST_CALL; cuda_host_drain(); return cudaSuccess; }
 static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned) { CUDA_HOST_CALL; *e = new cuda_host_event_; return cudaSuccess; }
 static inline cudaError_t cudaEventDestroy(cudaEvent_t e) { CUDA_HOST_CALL; cuda_host_drain(); delete e; return cudaSuccess; }
-static inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) { CUDA_HOST_CALL; cuda_host_put(s, nullptr, e, -++e->recorded); return cudaSuccess; }
+static inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+    CUDA_HOST_CALL;
+    if (e->device != s->device) return cuda_host_error = cudaErrorInvalidResourceHandle;
+    cuda_host_put(s, nullptr, e, -++e->recorded);
+    return cudaSuccess;
+}
 static inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
     CUDA_HOST_CALL;
     if (e->recorded) cuda_host_put(s, nullptr, e, e->recorded);
@@ -425,20 +454,33 @@ static inline cudaError_t cudaFree(void *p) {
     cuda_host_blocks--;
     return cudaSuccess;
 }
+static std::map<const char *, size_t> cuda_host_pinned;
 static inline cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned) {
     CUDA_HOST_CALL;
     *p = malloc(bytes);
-    if (*p) memset(*p, 0xff, bytes);
-    return *p ? cudaSuccess : (cuda_host_error = cudaErrorMemoryAllocation);
+    if (!*p) return cuda_host_error = cudaErrorMemoryAllocation;
+    memset(*p, 0xff, bytes);
+    cuda_host_pinned[(const char *)*p] = bytes;
+    return cudaSuccess;
 }
-static inline cudaError_t cudaFreeHost(void *p) { CUDA_HOST_CALL; cuda_host_drain(); free(p); return cudaSuccess; }
-static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t s) {
+static inline cudaError_t cudaFreeHost(void *p) { CUDA_HOST_CALL; cuda_host_drain(); cuda_host_pinned.erase((const char *)p); free(p); return cudaSuccess; }
+// Does all of it lie in one block, of the device or of pinned memory?
+static inline bool cuda_host_holds(const void *p, size_t bytes, bool device) {
+    const char *at = (const char *)p;
+    auto b = cuda_host_used.upper_bound((char *)p);
+    if (device) return b != cuda_host_used.begin() && (--b, at + bytes <= b->first + b->second.at);
+    auto h = cuda_host_pinned.upper_bound(at);
+    return h != cuda_host_pinned.begin() && (--h, at + bytes <= h->first + h->second);
+}
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t s) {
     CUDA_HOST_CALL;
+    if (!cuda_host_holds(to, bytes, kind != cudaMemcpyDeviceToHost) || !cuda_host_holds(from, bytes, kind != cudaMemcpyHostToDevice)) cuda_host_die("a copy between other memory than it says");
     cuda_host_put(s, [=] { memcpy(to, from, bytes); });
     return cudaSuccess;
 }
 static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t s) {
     CUDA_HOST_CALL;
+    if (!cuda_host_holds(to, bytes, true)) cuda_host_die("memory is set that is not the device's");
     cuda_host_put(s, [=] { memset(to, value, bytes); });
     return cudaSuccess;
 }
