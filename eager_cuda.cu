@@ -1124,7 +1124,7 @@ static bool egi_gpu_add_bias(egi_gpu *g, const egi_args *args, bool relu) {
 #ifdef EAGER_CUBLASLT
 #define EGI_GPU_LT(call) do { if ((call) != CUBLAS_STATUS_SUCCESS) return false; } while (0)
 #define EGI_GPU_LT_SET(attribute, value) EGI_GPU_LT(cublasLtMatmulDescSetAttribute(&p->product, CUBLASLT_MATMUL_DESC_##attribute, &value, sizeof value))
-static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_key *k) {
+static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_key *k, const void *bias) {
     cudaDataType type = k->dtype == EG_FLOAT32 ? CUDA_R_32F : CUDA_R_64F;
     cublasOperation_t ta = k->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = k->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = k->relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
@@ -1138,6 +1138,7 @@ static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_ke
     EGI_GPU_LT_SET(TRANSA, tb);                  // columns first: B is the left matrix
     EGI_GPU_LT_SET(TRANSB, ta);
     EGI_GPU_LT_SET(EPILOGUE, epilogue);
+    EGI_GPU_LT_SET(BIAS_POINTER, bias);
     EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->b, type, (uint64_t)(k->tb ? k->k : k->n), (uint64_t)(k->tb ? k->n : k->k), k->ldb));
     EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->a, type, (uint64_t)(k->ta ? k->m : k->k), (uint64_t)(k->ta ? k->k : k->m), k->lda));
     EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->c, type, (uint64_t)k->n, (uint64_t)k->m, k->n));
@@ -1150,16 +1151,18 @@ static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_ke
     p->workspace = result.workspaceSize;
     return found > 0;
 }
-// The plan for a product, or NULL where there can be none. The caller holds g->lock.
+// The plan for a product, or NULL where there can be none. The caller holds g->lock. What is said of the result's alignment holds
+// for the bias, too: a kernel may read it in the same pieces.
 static egi_gpu_plan *egi_gpu_plan_for(egi_gpu *g, const egi_args *args) {
     const egi_matmul_parameters *q = (const egi_matmul_parameters *)args->parameters;
-    uintptr_t at = (uintptr_t)args->in[0]->data | (uintptr_t)args->in[1]->data | (uintptr_t)args->out[0]->data | 256;
+    const void *bias = args->in[2]->data;
+    uintptr_t at = (uintptr_t)args->in[0]->data | (uintptr_t)args->in[1]->data | (uintptr_t)bias | (uintptr_t)args->out[0]->data | 256;
     egi_gpu_plan_key key = { q->m, q->n, q->k, q->lda, q->ldb, q->ta, q->tb, args->out[0]->dtype, (int64_t)q->precision, q->relu, (int64_t)(at & (~at + 1)) };
     for (int i = 0; i < EGI_GPU_PLANS; i++) if (!memcmp(&g->plans[i].key, &key, sizeof key)) return g->plans[i].none ? NULL : &g->plans[i];
     egi_gpu_plan *p = &g->plans[g->next_plan];
     g->next_plan = (g->next_plan + 1) % EGI_GPU_PLANS;
     memset(p, 0, sizeof *p);
-    p->none = !egi_gpu_plan_make(g, p, &key);
+    p->none = !egi_gpu_plan_make(g, p, &key, bias);
     p->key = key;
     return p->none ? NULL : p;
 }
@@ -1180,6 +1183,12 @@ static bool egi_gpu_product_with_bias(egi_gpu *g, const egi_args *args, bool *ok
     cublasStatus_t s = cublasLtMatmul(g->lt, &plan.product, f ? (const void *)&one : (const void *)&one64, b, &plan.b, a, &plan.a, f ? (const void *)&zero : (const void *)&zero64,
                                       args->out[0]->data, &plan.c, args->out[0]->data, &plan.c, &plan.algorithm, workspace, plan.workspace, g->compute);
     if (workspace) egi_gpu_deallocate(&g->backend, workspace, (int64_t)plan.workspace);
+    if (s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_INVALID_VALUE) {       // it had promised more than it can do
+        pthread_mutex_lock(&g->lock);
+        if ((p = egi_gpu_plan_for(g, args)) != NULL) p->none = true;
+        pthread_mutex_unlock(&g->lock);
+        return false;
+    }
     *ok = s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, s);
     return true;
 }

@@ -51,7 +51,8 @@ static inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cu
     uint64_t m = d->ta == CUBLAS_OP_T ? a->columns : a->rows, k = d->ta == CUBLAS_OP_T ? a->rows : a->columns;
     uint64_t n = d->tb == CUBLAS_OP_T ? b->rows : b->columns, k2 = d->tb == CUBLAS_OP_T ? b->columns : b->rows;
     if (k != k2 || m != c->rows || n != c->columns) cuda_host_die("cublasLt with matrices that do not fit");
-    *found = k % 7 != 0;                        // some products it does not know
+    if (d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && (!d->bias || (uintptr_t)d->bias % p->alignment)) cuda_host_die("cublasLt is asked about a bias that is not aligned as was said");
+    *found = k % 7 != 0;                        // some products it does not know, of others it finds out too late
     *result = {{p->alignment}, k % 2 ? 300u : 0u};
     return *found ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
@@ -66,6 +67,8 @@ static inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc
     const void *, cublasLtMatrixLayout_t, void *c, cublasLtMatrixLayout_t lc, const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t bytes, cudaStream_t stream) {
     CUBLAS_HOST_CALL
     if (((uintptr_t)a | (uintptr_t)b | (uintptr_t)c) % algorithm->alignment) cuda_host_die("cublasLt with a pointer that is not aligned as was said");
+    if ((uintptr_t)d->bias % algorithm->alignment) cuda_host_die("cublasLt with a bias that is not aligned as was said");
+    if ((d->ta == CUBLAS_OP_T ? la->rows : la->columns) % 5 == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
     cublasLtMatmulDescOpaque_t p = *d;
     cublasLtMatrixLayoutOpaque_t x = *la, y = *lb, z = *lc;
     cuda_host_put(stream, [=] {
