@@ -1913,11 +1913,13 @@ typedef struct eg_dlpack_legacy {                          // "dltensor": before
     void *context;
     void (*deleter)(struct eg_dlpack_legacy *self);
 } eg_dlpack_legacy;
-// Lends x, marked as read only: its memory lives until the deleter is called, from any thread. Of a variable: its value now.
+// Lends x, marked as read only: its memory lives until the deleter is called, from any thread. Of a variable: its value now. A device is
+// waited for, all its streams, when its memory is lent, borrowed and given back: neither side needs to know the other's streams.
 EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x);
 EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x);     // which cannot say that it must not be written
 // Borrows what another library lends (it must stay unchanged meanwhile) and calls the deleter when the last user is gone, or at
-// once where it fails: another major version, dtype or device, sizes that overflow. Data that is not aligned for its dtype is copied.
+// once where it fails: another major version, dtype or device, sizes that overflow. Data that is not aligned for its dtype is copied;
+// on a GPU that is an error.
 EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *borrowed);
 EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *borrowed);
 
@@ -3099,7 +3101,10 @@ static eg_tensor *egi_tensor_new(void) {                   // a handle with noth
 static void egi_buffer_release(egi_buffer *b) {
     if (!b) return;
     if (__atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    if (b->deleter) b->deleter(b->data, b->user);
+    if (b->deleter) {
+        if (!b->backend->host_reads && b->backend->synchronize) b->backend->synchronize(b->backend);    // its kernels may still read what is given back
+        b->deleter(b->data, b->user);
+    }
     if (b->on_device) {
         b->backend->deallocate(b->backend, b->data, b->bytes);
         if (egi_heap_get()) egi_count(&egi_this.heap->device_bytes, -b->bytes);
@@ -21424,11 +21429,13 @@ enum { EGI_DLPACK_CPU = 1, EGI_DLPACK_CUDA = 2, EGI_DLPACK_CUDA_HOST = 3, EGI_DL
 static const struct { uint8_t code, bits; } egi_dlpack_dtypes[EGI_DTYPES] = {              // ORDER eg_dtype
     { 2, 32 }, { 2, 64 }, { 0, 32 }, { 0, 64 }, { 1, 8 }, { 6, 8 }, { 2, 16 }, { 4, 16 }
 };
+static bool egi_device_waited(eg_backend *b) { return !b->synchronize || b->synchronize(b); }
 static egi_lent *egi_lend(const char *function, eg_tensor *x, size_t at) {
     if (!egi_alive(function, 0, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     egi_lent *l = NULL;
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here());
+    if (x && !egi_device_waited(x->buffer->backend)) x = NULL;
     if (x && !(l = (egi_lent *)egi_alloc(sizeof *l))) egi_no_memory(function, (int64_t)sizeof *l);
     if (l) {
         memset(l, 0, sizeof *l);
@@ -21451,6 +21458,7 @@ static egi_lent *egi_lend(const char *function, eg_tensor *x, size_t at) {
     return l;
 }
 static void egi_lent_back(egi_lent *l) {
+    egi_device_waited(l->buffer->backend);                 // who had it may still be at work with it there
     egi_buffer_release(l->buffer);
     egi_free(l);
 }
@@ -21534,7 +21542,7 @@ static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, vo
     if (ok && t->device.type == EGI_DLPACK_CUDA) {
         snprintf(name, sizeof name, "gpu:%d", (int)t->device.id);
         backend = egi_backend_named(function, name);
-        ok = backend != NULL;
+        ok = backend && egi_device_waited(backend);
     } else if (ok && t->device.type != EGI_DLPACK_CPU && t->device.type != EGI_DLPACK_CUDA_HOST)
         ok = egi_fail(EG_ERROR_DEVICE, "eg_%s: the tensor is on a device of DLPack's type %d; only the CPU (1) and CUDA (2) are known", function, (int)t->device.type);
     if (ok) {
@@ -21549,6 +21557,10 @@ static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, vo
     }
     if (ok) {
         x->data = x->size ? (char *)t->data + t->byte_offset : (char *)b;      // NULL would be an error to who reads it
+        if (!backend->host_reads && (uintptr_t)x->data % (uintptr_t)egi_dtypes[dtype].size)
+            ok = egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the data, on %s, is not aligned for %s, and cannot be copied from here", function, backend->name, egi_dtypes[dtype].name);
+    }
+    if (ok) {
         b->refs = 2;                                       // as in eg_wrap_data: the scope may have no room for x
         b->on_device = 0;
         b->backend = backend;

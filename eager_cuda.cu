@@ -274,15 +274,15 @@ static bool egi_gpu_check(egi_gpu *g) {
                     eg_dtype_name((eg_dtype)s.dtype), text, classes ? "none of the " : "out of range [0, ", (long long)f.limit,
                     classes ? " classes, which count from 0" : ")", g->name) != NULL;
 }
-static bool egi_gpu_wait(egi_gpu *g, const char *op) {
-    if (g->dead) return egi_gpu_fail(g, op, cudaSuccess);
-    EGI_GPU_TRY(g, op, cudaStreamSynchronize(g->compute));
+static bool egi_gpu_wait(egi_gpu *g) {
+    if (g->dead) return egi_gpu_fail(g, "synchronize", cudaSuccess);
+    EGI_GPU_TRY(g, "synchronize", cudaDeviceSynchronize());              // all streams, those of other libraries that memory is lent to, too
     return egi_gpu_check(g);
 }
 static bool egi_gpu_synchronize(eg_backend *b) {
     egi_gpu *g = egi_gpu_enter(b);
     pthread_mutex_lock(&g->reading);
-    bool ok = egi_gpu_wait(g, "synchronize");
+    bool ok = egi_gpu_wait(g);
     pthread_mutex_unlock(&g->reading);
     return ok;
 }

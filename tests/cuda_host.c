@@ -182,6 +182,38 @@ TEST(host_an_optimizer_updates_at_once) {
     }
 }
 
+// Memory that goes between libraries, each with streams of its own, does so when nobody works with it.
+extern int64_t cuda_host_pending(void);
+static int64_t pending_then = -1;
+static void given_back(eg_dlpack *m) { (void)m; pending_then = cuda_host_pending(); }
+TEST(host_what_is_lent_is_waited_for) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(6));
+    CHECK(cuda_host_pending() > 0);
+    eg_dlpack *lent = eg_to_dlpack(x), borrowed;
+    REQUIRE(lent);
+    CHECK_INT(cuda_host_pending(), 0);
+    borrowed = *lent;
+    borrowed.deleter = given_back;
+    borrowed.tensor.byte_offset = 2;
+    CHECK_ERROR(eg_from_dlpack(&borrowed), EG_ERROR_ARGUMENT, "eg_from_dlpack: the data, on gpu:0, is not aligned for float32");
+    CHECK_INT(pending_then, 0);
+    borrowed.tensor.byte_offset = 0;
+    {
+        EG_SCOPE;
+        eg_add(x, x);
+        eg_tensor *y = eg_from_dlpack(&borrowed);
+        CHECK_INT(cuda_host_pending(), 0);
+        CHECK_TENSOR(eg_add(y, 1), 0, 2, 2, 2, 2, 2, 2);
+        pending_then = -1;
+        eg_add(y, y);
+    }
+    CHECK_INT(pending_then, 0);
+    eg_add(x, x);
+    CHECK(cuda_host_pending() > 0);
+    lent->deleter(lent);
+    CHECK_INT(cuda_host_pending(), 0);
+}
+
 // A device whose context is lost stays so: that needs a process of its own.
 TEST(host_child_that_loses_its_device) {
     if (!getenv("TEST_LOSES")) SKIP("started by the test below");
