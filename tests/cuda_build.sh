@@ -9,7 +9,8 @@ if command -v nvidia-smi >/dev/null 2>&1; then nvidia-smi --query-gpu=name,drive
 else echo "nvidia-smi is not there: perhaps no NVIDIA driver is installed"; fi
 C=$B/cuda
 mkdir -p "$C"
-home=$(cd "$(dirname "$(command -v "$NVCC")")/.." && pwd)
+home=$(command -v "$NVCC")
+home=$(cd "$(dirname "$(readlink -f "$home" 2>/dev/null || echo "$home")")/.." && pwd)
 anywhere() { find / -path /proc -prune -o -path /sys -prune -o -name "$1" -print 2>/dev/null | head -n 1; }
 cuda_lib=''
 for folder in lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib; do
@@ -33,11 +34,14 @@ blas=$(library libcublas) runtime=$(library libcudart)
 lt='' lt_flag=''
 for folder in $(echo "$cuda_include" | sed 's/-I//'); do [ ! -f "$folder/cublasLt.h" ] || lt=$(library libcublasLt); done
 [ -z "$lt" ] || lt_flag=-DEAGER_CUBLASLT
-export LD_LIBRARY_PATH="$cuda_lib:$(dirname "$runtime")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-CUDA_LINK="$C/eager_cuda.o $blas $lt $runtime -Wl,-rpath,$cuda_lib -Wl,-rpath,$(dirname "$runtime") -lstdc++"
-# -arch=native: for the GPU of this machine alone, which takes a quarter of the time.
-echo "Compiling eager_cuda.cu for this machine's GPU${lt:+, with cublasLt}"
-how="$NVCC -O2 -I. -I$cuda_include $lt_flag -arch=native -c eager_cuda.cu -o $C/eager_cuda.o"
+# The programs know their folders themselves, for the libraries' own needs, too (that is what the old tags are for). LD_LIBRARY_PATH would
+# give PyTorch and JAX this CUDA instead of the one they bring along, and JAX then works on the CPU.
+CUDA_LINK="$C/eager_cuda.o $blas $lt $runtime -Wl,--disable-new-dtags,-rpath,$cuda_lib,-rpath,$(dirname "$runtime") -lstdc++"
+# For the GPU of this machine alone, which takes a quarter of the time. A CUDA from a package for Python may lack what nvcc asks for it.
+arch=native
+[ -e "$home/bin/__nvcc_device_query" ] || arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | sed 's/\.//; s/^/sm_/')
+echo "Compiling eager_cuda.cu for this machine's GPU (-arch=$arch)${lt:+, with cublasLt}"
+how="$NVCC -O2 -I. -I$cuda_include $lt_flag -arch=${arch:-native} -c eager_cuda.cu -o $C/eager_cuda.o"
 if [ "$(cat "$C/eager_cuda.how" 2>/dev/null)" != "$how" ] || [ -n "$(find eager.h eager_cuda.cu -newer "$C/eager_cuda.o")" ]; then
     rm -f "$C/eager_cuda.how"
     { $how >"$C/eager_cuda.said" 2>&1 && echo "$how" >"$C/eager_cuda.how"; } &
@@ -48,7 +52,7 @@ if [ ! -f "$C/eager.o" ] || [ -n "$(find eager.h -newer "$C/eager.o")" ]; then
 fi
 cuda_ready() {
     wait
-    [ -f "$C/eager_cuda.how" ] || { head -n 20 "$C/eager_cuda.said"; echo "eager_cuda.cu does not compile here (without a GPU, -arch=native cannot)"; exit 1; }
+    [ -f "$C/eager_cuda.how" ] || { head -n 20 "$C/eager_cuda.said"; echo "eager_cuda.cu does not compile here (without a GPU it cannot be told for which)"; exit 1; }
     [ -f "$C/eager.o" ] || exit 1
     printf '#include "eager.h"\nint main(void) { return !eg_set_device("gpu:0"); }\n' >"$C/probe.c"
     $CC -std=c11 -I. "$C/probe.c" "$C/eager.o" $CUDA_LINK $LIBS -o "$C/probe" || exit 1

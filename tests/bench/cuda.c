@@ -91,8 +91,8 @@ static void products(void) {
         a = eg_random_normal(EG_SHAPE(size, size));
         b = eg_random_normal(EG_SHAPE(size, size));
         for (int k = 0; k < 3; k++) if (cudaMalloc((void **)&raw[k], n)) { printf("products skipped: no memory\n"); return; }
-        cudaMemset(raw[0], 0, n);
-        cudaMemset(raw[1], 0, n);
+        cudaMemcpy(raw[0], eg_data(a), n, cudaMemcpyHostToDevice);             // the same numbers: zeros take less power, and go faster
+        cudaMemcpy(raw[1], eg_data(b), n, cudaMemcpyHostToDevice);
         int times = size == 1000 ? 200 : 10;
         double flops = 2.0 * size * size * size, ours = best(product, times), theirs = best(bare, times);
         printf("matmul_%d %.1f TFLOP/s %.1f%% of bare cuBLAS's %.1f (aim: 98%%); 200 of them take %.3f s\n", size, flops / ours * 1e-12, 100 * theirs / ours, flops / theirs * 1e-12, 200 * ours);

@@ -1,6 +1,6 @@
 # ./build.sh bench-cuda: on the GPU of this machine, bandwidth, overhead and products against the bare CUDA libraries, then the workloads of
 # peers.py beside what $PYTHON has of PyTorch and JAX. A table at the end; the full figures are in .build/cuda/bench.txt.
-# Ends after $limit seconds, whatever is left: the training steps come first.
+# Ends after $limit seconds, whatever is left: the training steps come first, and what takes long to compile last.
 set -u
 limit=${CUDA_SECONDS:-520}
 . tests/cuda_build.sh
@@ -32,9 +32,10 @@ measure() {
     CC=$CC $PYTHON tests/bench/peers.py --gpu --peers "$1" --work "$2" --seconds "$3" --min-time 0.5 --markdown 2>&1 | tee -a "$out"
 }
 if [ -n "$PYTHON" ] && $PYTHON -c 'import numpy' 2>/dev/null; then
-    measure "eager$peers" mlp_32,cnn_32,gpt_small,lstm_128,mlp_256,conv_64 $(($(left) - 100))
-    some=$(echo "$peers" | sed 's/,torch.compile//; s/,jax.jit//')
-    measure "eager$some" op_add_4,tape_chain_4,ew_add_10m,ew_gelu_1m,sum_10m,softmax_1024x1000,matmul_1000 $(left)
+    quick=$(echo "$peers" | sed 's/,torch.compile//')
+    measure "eager$quick" mlp_32,cnn_32,gpt_small,lstm_128,mlp_256,conv_64 $(($(left) - 60))
+    measure "eager$(echo "$quick" | sed 's/,jax.jit//')" op_add_4,tape_chain_4,ew_add_10m,ew_gelu_1m,sum_10m,softmax_1024x1000,matmul_1000 $(($(left) - 30))
+    [ "$quick" = "$peers" ] || measure eager,torch.compile mlp_32,cnn_32,gpt_small,lstm_128 $(left)
 else echo "No Python with NumPy: the workloads of tests/bench/peers.py are not measured" | tee -a "$out"
 fi
 printf '\n== on a GPU, after %s s\n' $((limit - $(left))); cat "$out"
