@@ -9,7 +9,7 @@
 #include "eager.h"
 #include <time.h>
 
-enum { PARAMETERS = 64, OUTPUTS = 4, LAYERS = 4, WIDTH = 128, HEADS = 4, VOCABULARY = 65, TIME = 64 };
+enum { PARAMETERS = 72, OUTPUTS = 4, LAYERS = 4, WIDTH = 128, HEADS = 4, VOCABULARY = 65, TIME = 64 };
 
 // What a workload made at its start. Training steps use p, x and y; the others use x, y and z as they like.
 static eg_tensor *p[PARAMETERS], *x, *y, *z;
@@ -253,51 +253,48 @@ static eg_tensor *lstm_loss(void) {
 }
 static int run_lstm(eg_tensor **out) { return learn(lstm_loss, out); }
 
+// Layers, as one would write it: on a GPU each is a launch or a few. A block's are norm, attention, norm, and two dense ones.
+static eg_layer *layers[5 * LAYERS + 1];
+static int n_layers;
+static void layer(eg_layer *l, eg_tensor *const *kernels) {         // biases are 0 and gains 1 already
+    eg_tensor *w[8];
+    layers[n_layers++] = l;
+    eg_layer_build(l, kernels && eg_dim(kernels[0], 0) != WIDTH ? EG_SHAPE(8, TIME, 4 * WIDTH) : EG_SHAPE(8, TIME, WIDTH));
+    int n = eg_layer_weights(l, w, 8);
+    for (int i = 0; i < n; i++) {
+        if (kernels && i % 2 == 0) eg_assign(w[i], kernels[i / 2]);
+        p[n_p++] = eg_retain(w[i]);
+    }
+}
 static void make_gpt(void) {
-    float mask[TIME * TIME];
     x = integers(VOCABULARY, EG_SHAPE(8, TIME));
     y = eg_reshape(integers(VOCABULARY, EG_SHAPE(8, TIME)), EG_SHAPE(-1));
-    for (int i = 0; i < TIME * TIME; i++) mask[i] = i % TIME > i / TIME ? -1e9f : 0;
-    z = eg_from_data(EG_FLOAT32, EG_SHAPE(TIME, TIME), mask);
     parameter(normal(EG_SHAPE(VOCABULARY, WIDTH), .02));
     parameter(normal(EG_SHAPE(TIME, WIDTH), .02));
     for (int l = 0; l < LAYERS; l++) {
-        for (int half = 0; half < 2; half++) {
-            int64_t between = (half ? 4 : 3) * WIDTH;
-            parameter_full(1, WIDTH);
-            parameter_full(0, WIDTH);
-            parameter(normal(EG_SHAPE(WIDTH, between), .02));
-            parameter_full(0, between);
-            parameter(normal(EG_SHAPE(half ? between : WIDTH, WIDTH), .02));
-            parameter_full(0, WIDTH);
-        }
+        eg_tensor *kernel[4];
+        eg_split(normal(EG_SHAPE(WIDTH, 3 * WIDTH), .02), 3, 1, kernel);
+        kernel[3] = normal(EG_SHAPE(WIDTH, WIDTH), .02);
+        layer(eg_layer_layer_normalization(.epsilon = 1e-5), NULL);
+        layer(eg_layer_multi_head_attention(HEADS, WIDTH / HEADS, .causal = true), kernel);
+        kernel[0] = normal(EG_SHAPE(WIDTH, 4 * WIDTH), .02);
+        kernel[1] = normal(EG_SHAPE(4 * WIDTH, WIDTH), .02);
+        layer(eg_layer_layer_normalization(.epsilon = 1e-5), NULL);
+        layer(eg_layer_dense(4 * WIDTH, .activation = EG_GELU_TANH), kernel);
+        layer(eg_layer_dense(WIDTH), kernel + 1);
     }
-    parameter_full(1, WIDTH);
-    parameter_full(0, WIDTH);
+    layer(eg_layer_layer_normalization(.epsilon = 1e-5), NULL);
     parameter(normal(EG_SHAPE(WIDTH, VOCABULARY), .02));
     optimizer = eg_adamw(.learning_rate = 1e-3, .weight_decay = .01, .epsilon = 1e-8);
 }
-static eg_tensor *layer_norm(eg_tensor *v, eg_tensor *gain, eg_tensor *bias) {
-    eg_tensor *centred = eg_sub(v, eg_reduce_mean(v, .axes = EG_AXES(-1), .keepdims = true));
-    eg_tensor *variance = eg_reduce_mean(eg_square(centred), .axes = EG_AXES(-1), .keepdims = true);
-    return eg_add(eg_mul(eg_mul(centred, eg_rsqrt(eg_add(variance, 1e-5))), gain), bias);
-}
-static eg_tensor *heads(eg_tensor *v) {         // (B T, WIDTH) to (B, HEADS, T, WIDTH / HEADS)
-    return eg_transpose(eg_reshape(v, EG_SHAPE(8, TIME, HEADS, WIDTH / HEADS)), .perm = EG_AXES(0, 2, 1, 3));
-}
 static eg_tensor *gpt_loss(void) {
-    eg_tensor *h = eg_reshape(eg_add(eg_gather(p[0], x), p[1]), EG_SHAPE(-1, WIDTH));
+    eg_tensor *h = eg_add(eg_gather(p[0], x), p[1]);
     for (int l = 0; l < LAYERS; l++) {
-        eg_tensor *const *v = p + 2 + 12 * l, *qkv[3];
-        eg_split(eg_add(eg_matmul(layer_norm(h, v[0], v[1]), v[2]), v[3]), 3, 1, qkv);
-        eg_tensor *scores = eg_mul(eg_matmul(heads(qkv[0]), heads(qkv[1]), .transpose_b = true), 1 / sqrt(WIDTH / HEADS));
-        eg_tensor *a = eg_matmul(eg_softmax(eg_add(scores, z)), heads(qkv[2]));
-        a = eg_reshape(eg_transpose(a, .perm = EG_AXES(0, 2, 1, 3)), EG_SHAPE(-1, WIDTH));
-        h = eg_add(h, eg_add(eg_matmul(a, v[4]), v[5]));
-        a = eg_gelu_tanh(eg_add(eg_matmul(layer_norm(h, v[6], v[7]), v[8]), v[9]));
-        h = eg_add(h, eg_add(eg_matmul(a, v[10]), v[11]));
+        eg_layer *const *b = layers + 5 * l;
+        h = eg_add(h, eg_call(b[1], eg_call(b[0], h)));
+        h = eg_add(h, eg_call(b[4], eg_call(b[3], eg_call(b[2], h))));
     }
-    return cross_entropy(eg_matmul(layer_norm(h, p[n_p - 3], p[n_p - 2]), p[n_p - 1]));
+    return cross_entropy(eg_matmul(eg_reshape(eg_call(layers[n_layers - 1], h), EG_SHAPE(-1, WIDTH)), p[n_p - 1]));
 }
 static int run_gpt(eg_tensor **out) { return learn(gpt_loss, out); }
 
@@ -416,6 +413,7 @@ static result measure(const workload *w, double min_time, int warmup) {
     eg_iterator_release(reading);
     reading = NULL;
     for (int i = 0; i < n_p; i++) eg_release(p[i]);
+    for (; n_layers > 0; n_layers--) eg_layer_release(layers[n_layers - 1]);
     eg_optimizer_release(optimizer);
     return r;
 }
