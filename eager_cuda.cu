@@ -839,7 +839,8 @@ template <class T, class R> static __global__ void egi_gpu_reduce(egi_gpu_reduct
     if (p.chunks > 1) ((typename R::acc *)p.out)[chunk * p.outer * p.inner + o * p.inner + j] = s[t];
     else R::put(p.out, o * p.inner + j, s[t], p.kind, p.total);
 }
-// The block's form for a reduction; true if it fits a launch.
+// The block's form for a reduction; true if it fits a launch. So many blocks keep a large GPU's memory busy: 132 multiprocessors with 8 each.
+enum { EGI_GPU_FILLED = 1056 };
 static bool egi_gpu_form(egi_gpu_reduction *p, int64_t most_chunks) {
     p->x = (int)egi_gpu_power(p->inner, 32);
     p->y = (int)egi_gpu_power(p->n, EGI_GPU_THREADS / p->x);
@@ -847,13 +848,13 @@ static bool egi_gpu_form(egi_gpu_reduction *p, int64_t most_chunks) {
     p->tiles_inner = egi_gpu_ceil(p->inner, p->x);
     p->tiles_outer = egi_gpu_ceil(p->outer, p->z);
     int64_t tiles = p->tiles_inner * p->tiles_outer, each = (int64_t)p->y * 16;      // elements that are worth a chunk
-    p->chunks = egi_gpu_max(1, egi_gpu_min(egi_gpu_min(most_chunks, 512 / tiles), p->n / each));
+    p->chunks = egi_gpu_max(1, egi_gpu_min(egi_gpu_min(most_chunks, EGI_GPU_FILLED / tiles), p->n / each));
     p->chunk = egi_gpu_ceil(p->n, p->chunks);
     return tiles * p->chunks <= INT32_MAX;
 }
 template <class T, class R> static bool egi_gpu_reduce_all(egi_gpu *g, const egi_args *args, egi_gpu_reduction *p) {
     void *parts = NULL, *out = p->out;
-    if (!egi_gpu_form(p, 512)) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many results for %s", args->op->name, g->name) != NULL;
+    if (!egi_gpu_form(p, EGI_GPU_FILLED)) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many results for %s", args->op->name, g->name) != NULL;
     int64_t results = p->outer * p->inner, bytes = p->chunks * results * (int64_t)sizeof(typename R::acc);
     if (p->chunks > 1) {
         if (!(parts = egi_gpu_workspace(g, args->op->name, bytes))) return false;
