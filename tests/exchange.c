@@ -535,7 +535,7 @@ static bool act_record(void) {
         eg_error_code before = eg_error();
         bool stopped = eg_record_stop();
         ok = ok && stopped;
-        if (!stopped && before == EG_OK) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+        if (!stopped && before == EG_OK) CHECK(eg_error() == EG_ERROR_MEMORY || eg_error() == EG_ERROR_DEVICE);
     }
     eg_release(v);
     return ok;

@@ -47,6 +47,27 @@ enum { faults_stride = 2 };
 enum { faults_stride = test_share > 1 ? 13 : 3 };
 #endif
 
+#ifdef TEST_GUARD
+// The same where the device fails for good, at its 1st, 2nd, ... n-th kernel or copy: an error of the device, and nothing left behind.
+static inline void faults_of_the_device(bool (*act)(void)) {
+    bool through = false;
+    for (int64_t n = 0; !through && n < 100000; n += n < 40 ? 1 : faults_stride) {
+        EG_SCOPE;
+        int64_t tensors = eg_memory().live_tensors;
+        eg_scope scope = eg_scope_begin();
+        guard_works = n;
+        bool right = act();
+        through = guard_works > 0;
+        guard_works = -1;
+        CHECK_INT(eg_error(), right ? EG_OK : EG_ERROR_DEVICE);
+        CHECK(right || !through);
+        eg_error_clear();
+        eg_scope_end(scope);
+        CHECK_INT(eg_memory().live_tensors, tensors);
+    }
+    CHECK(through);
+}
+#endif
 static inline void faults_sweep(bool (*act)(void)) {
     eg_shutdown();
     REQUIRE(eg_set_allocator(faults_allocate, faults_free, NULL));
@@ -73,5 +94,8 @@ static inline void faults_sweep(bool (*act)(void)) {
     }
     eg_shutdown();
     CHECK(eg_set_allocator(NULL, NULL, NULL));
+#ifdef TEST_GUARD
+    faults_of_the_device(act);
+#endif
 }
 #endif

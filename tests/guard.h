@@ -10,6 +10,7 @@
 
 static int64_t guard_blocks, guard_kernels;             // allocated now; kernels run so far
 static int64_t guard_fail_at;                           // > 0: that allocation from now on fails, once
+static int64_t guard_works = -1;                        // >= 0: so many kernels and copies more, and then none any longer
 static const char *guard_trouble;                       // what a kernel was given that it should not have been
 
 static void *guard_flip(const void *p) { return (void *)((uintptr_t)p ^ GUARD_BIT); }
@@ -32,13 +33,21 @@ static void guard_deallocate(eg_backend *b, void *data, int64_t bytes) {
     free(p - p[-1]);
     __atomic_fetch_sub(&guard_blocks, 1, __ATOMIC_RELAXED);
 }
+static bool guard_is_gone(void) {
+    if (guard_works < 0 || guard_works-- > 0) return false;
+    guard_works = 0;
+    eg_raise(EG_ERROR_DEVICE, "guard:0 is gone");
+    return true;
+}
 static bool guard_write(eg_backend *b, void *to, const void *from, int64_t bytes) {
     (void)b;
+    if (guard_is_gone()) return false;
     memcpy(guard_flip(to), from, (size_t)bytes);
     return true;
 }
 static bool guard_read(eg_backend *b, void *to, const void *from, int64_t bytes) {
     (void)b;
+    if (guard_is_gone()) return false;
     memcpy(to, guard_flip(from), (size_t)bytes);
     return true;
 }
@@ -58,6 +67,7 @@ static bool guard_run(egi_kernel kernel, const egi_args *args) {
     eg_tensor in[8], out[EGI_MAX_OUT];
     int n_in = kernel == EGI_ELEMENTWISE ? 5 : 8, n_out = kernel == EGI_ELEMENTWISE ? 1 : EGI_MAX_OUT;      // the others are not set
     egi_args shown = *args;
+    if (guard_is_gone()) return false;
     for (int i = 0; i < n_in; i++) if (args->in[i]) { guard_show(&in[i], args->in[i]); shown.in[i] = &in[i]; }
     for (int i = 0; i < n_out; i++) if (args->out[i]) { guard_show(&out[i], args->out[i]); shown.out[i] = &out[i]; }
     __atomic_fetch_add(&guard_kernels, 1, __ATOMIC_RELAXED);
