@@ -1281,7 +1281,7 @@ EAGER_API eg_metric *eg_metric_auc(eg_metric_options options EGI_DEFAULT(eg_metr
 EAGER_API eg_metric *eg_metric_mean_squared_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_root_mean_squared_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_mean_absolute_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-EAGER_API eg_metric *eg_metric_r2(eg_metric_options options EGI_DEFAULT(eg_metric_options));          // 1 - squared errors / squared distances from the labels' mean, of all elements together
+EAGER_API eg_metric *eg_metric_r2(eg_metric_options options EGI_DEFAULT(eg_metric_options));          // 1 - squared errors / squared distances from the labels' mean, for each column of the last axis; the columns' mean
 EAGER_API eg_metric *eg_metric_mean_iou(eg_metric_options options EGI_DEFAULT(eg_metric_options));    // class numbers (or scores of one axis more): |both| / |either|, mean over classes
 EAGER_API eg_metric *eg_metric_confusion_matrix(eg_metric_options options EGI_DEFAULT(eg_metric_options));   // [label, prediction] counts; its number is the accuracy
 // The mean of a loss, or of the values that a function of your own returns.
@@ -2039,7 +2039,8 @@ enum {
     EGI_NUMBER = 2,         // a plain number: rank 0, no buffer, takes the dtype it meets
     EGI_INTEGER_NUMBER = 4, // and it was an integer in C
     EGI_VARIABLE = 8,
-    EGI_TRAINABLE = 16
+    EGI_TRAINABLE = 16,
+    EGI_WIDENS = 32         // a variable whose first values say how long its last axis is
 };
 
 struct eg_tensor {
@@ -9250,6 +9251,18 @@ static void egi_take(eg_tensor *v, eg_tensor *x) {
     v->data = x->data;
     if (v->host) { egi_free(v->host); v->host = NULL; }
 }
+// The same of one with EGI_WIDENS, whose last axis becomes as long as that of x.
+static void egi_take_wide(eg_tensor *v, eg_tensor *x) {
+    egi_take(v, x);
+    memcpy(v->dims, x->dims, sizeof v->dims);
+    memcpy(v->strides, x->strides, sizeof v->strides);
+    v->size = x->size;
+}
+static bool egi_may_take(const eg_tensor *v, const eg_tensor *x) {
+    bool fits = v->rank == x->rank;
+    for (int i = 0; i < v->rank && fits; i++) fits = v->dims[i] == x->dims[i] || (v->flags & EGI_WIDENS && i == v->rank - 1);
+    return fits;
+}
 static bool egi_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1; }
 
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
@@ -13219,14 +13232,15 @@ static double egi_result_auc(const eg_metric *m, const double *s) {
     return area;
 }
 
-// R2: [sum of w, of w y, of w y^2, of w (y - p)^2].
-static eg_shape egi_shape_r2(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 4 } }; return s; }
+// R2: for each column [sum of w], of w y, of w y^2, of w (y - p)^2. How many there are, the first batch says.
+static eg_shape egi_shape_r2(const eg_metric_options *o) { (void)o; eg_shape s = { 2, { 4, 1 } }; return s; }
 static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     (void)m;
     if (!egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
     eg_tensor *parts[4];
-    eg_reduce_options all;
-    memset(&all, 0, sizeof all);
+    eg_shape table = { 2, { y->size, 1 } };
+    if (y->rank > 1) table.dims[1] = y->dims[y->rank - 1];
+    if (table.dims[1]) table.dims[0] /= table.dims[1];
     y = eg_cast(y, EG_FLOAT64);
     p = eg_cast(p, EG_FLOAT64);
     w = !y ? NULL : w ? egi_weights_for("metric_update", w, y) : eg_ones_like(y);
@@ -13235,13 +13249,20 @@ static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, e
     parts[1] = (eg_mul)(w, y);
     parts[2] = (eg_mul)(parts[1], y);
     parts[3] = (eg_mul)(w, (eg_squared_difference)(y, p));
-    for (int i = 0; i < 4; i++) if (!(parts[i] = (eg_reduce_sum)(parts[i], all))) return NULL;
+    for (int i = 0; i < 4; i++) {
+        parts[i] = parts[i] ? eg_reshape(parts[i], table) : NULL;
+        if (!parts[i] || !(parts[i] = (eg_reduce_sum)(parts[i], egi_over_axis(0, false)))) return NULL;
+    }
     return eg_stack(parts, 4, 0);
 }
 static double egi_result_r2(const eg_metric *m, const double *s) {
-    (void)m;
-    double spread = s[2] - egi_ratio(s[1] * s[1], s[0]);
-    return spread > 0 ? 1 - s[3] / spread : 0;
+    int64_t n = m->state->dims[1];
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double spread = s[2 * n + i] - egi_ratio(s[n + i] * s[n + i], s[i]);
+        if (spread > 0) sum += 1 - s[3 * n + i] / spread;
+    }
+    return egi_ratio(sum, (double)n);
 }
 
 // Confusion: a count at [label, prediction].
@@ -13343,6 +13364,7 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     eg_scope_end(scope);
     if (!m->state) { egi_free(m); return NULL; }
     eg_set_trainable(m->state, false);
+    if (row->delta == egi_delta_r2) m->state->flags = (uint16_t)(m->state->flags | EGI_WIDENS);
     return m;
 }
 #define EGI_METRIC_NEW(function, name, options_, shape, delta, result) \
@@ -13371,7 +13393,23 @@ EAGER_API void eg_metric_release(eg_metric *m) {
 static bool egi_metric_alive(const char *function, const eg_metric *m) {
     return m != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the metric is NULL", function) : false);
 }
-static bool egi_metric_take(eg_metric *m, eg_tensor *delta) { return delta && (eg_assign_add)(m->state, delta) != NULL; }
+// The state as wide as the batch is, as long as nothing was seen.
+static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
+    const double *seen = (const double *)eg_data(m->state);
+    if (!seen) return false;
+    for (int64_t i = 0; i < m->state->dims[1]; i++)
+        if (seen[i] != 0) return egi_fail(EG_ERROR_SHAPE, "eg_metric_update: %s has seen rows of %lld columns, and these have %lld; eg_metric_reset begins anew", m->name,
+                                          (long long)m->state->dims[1], (long long)delta->dims[1]);
+    eg_tensor *zeros = eg_to(eg_zeros(EG_FLOAT64, egi_shape(delta)), eg_device_of(m->state)), *packed = zeros ? egi_holdable("metric_update", zeros) : NULL;
+    if (!packed) return false;
+    egi_take_wide(m->state, packed);
+    egi_object_release(&packed->object);
+    return true;
+}
+static bool egi_metric_take(eg_metric *m, eg_tensor *delta) {
+    if (!delta || (m->state->flags & EGI_WIDENS && delta->dims[1] != m->state->dims[1] && !egi_metric_widen(m, delta))) return false;
+    return (eg_assign_add)(m->state, delta) != NULL;
+}
 EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *predictions, eg_weight_options o) {
     if (!egi_metric_alive("metric_update", m) || !EGI_NAMED("metric_update", o, "weights = w")) return false;
     if (!m->row->delta) return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes values, by eg_metric_add", m->name);
@@ -20048,7 +20086,7 @@ static bool egi_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits 
         places[i] = egi_source_find(c, w->items[i].name, "");
         if (places[i] < 0 || c->taken[places[i]]) continue;
         there = c->source->items[places[i]].x;
-        if (there->dtype != here->dtype || !egi_same_shape(there, here)) { egi_misfit_shape(m, w->items[i].name, here, there); continue; }
+        if (there->dtype != here->dtype || !egi_may_take(here, there)) { egi_misfit_shape(m, w->items[i].name, here, there); continue; }
         there = egi_to(there, egi_backend_of(there), egi_backend_of(here));
         values[i] = there ? egi_holdable(w->function, there) : NULL;
         if (!values[i]) return false;
@@ -20074,7 +20112,7 @@ static bool egi_settle_all(const char *function, eg_checkpoint *c, egi_weights *
     ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) {
         if (!values[i]) continue;
-        if (ok) { egi_take(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_arrived++; }
+        if (ok) { egi_take_wide(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_arrived++; }
         egi_object_release(&values[i]->object);
     }
     for (int64_t i = 0; i < c->n_tracked && ok; i++)

@@ -85,6 +85,7 @@ METRICS = [                                                     # ours, Keras's 
     ("auc", "AUC", "binary", "unit", dict(curve="PR"), (12,)),
     ("mean_squared_error", "MeanSquaredError", "any", "any", {}, (5, 2)), ("mean_absolute_error", "MeanAbsoluteError", "any", "any", {}, (5, 2)),
     ("root_mean_squared_error", "RootMeanSquaredError", "any", "any", {}, (5, 2)), ("r2", "R2Score", "any", "any", {}, (7, 1)),
+    ("r2", "R2Score", "any", "any", {}, (7, 3)),
     ("mean_iou", "MeanIoU", "classes", "classes", dict(num_classes=4), (9, 4)),
 ]
 

@@ -81,7 +81,7 @@ TEST(keras) {
         cases++;
     }
     CHECK_STR(f.error, "");
-    CHECK_INT(cases, 39);
+    CHECK_INT(cases, 41);
     fixture_close(&f);
 }
 
@@ -119,6 +119,31 @@ TEST(confusion_matrix) {
     CHECK_ERROR(eg_metric_update(m, eg_constant_of(EG_INT32, EG_SHAPE(1), 3), eg_constant_of(EG_INT32, EG_SHAPE(1), 0)), EG_ERROR_INDEX, "3");
     CHECK_ERROR(eg_metric_confusion_matrix(), EG_ERROR_ARGUMENT, ".classes");
     eg_metric_release(m);
+}
+
+TEST(r2_is_a_mean_over_columns) {
+    eg_metric *m = eg_metric_r2(), *cube = eg_metric_r2(), *flat = eg_metric_r2();
+    eg_tensor *y = eg_constant(EG_SHAPE(3, 2), 1, 100, 2, 200, 3, 300), *p = eg_constant(EG_SHAPE(3, 2), 1, 150, 2, 200, 2, 300);
+    CHECK_NEAR(eg_metric_result(m), 0, 0);
+    CHECK(eg_metric_update(m, y, p));
+    CHECK_NEAR(eg_metric_result(m), ((1 - 1 / 2.0) + (1 - 2500 / 20000.0)) / 2, 1e-12);           // all together it would be .8751
+    CHECK_SHAPE(eg_metric_state(m), 4, 2);
+    CHECK_ERROR(eg_metric_update(m, eg_slice(y, EG_SHAPE(0, 0), EG_SHAPE(3, 1)), eg_slice(p, EG_SHAPE(0, 0), EG_SHAPE(3, 1))), EG_ERROR_SHAPE,
+                "eg_metric_update: r2 has seen rows of 2 columns, and these have 1; eg_metric_reset begins anew");
+    CHECK_NEAR(eg_metric_result(m), 0.6875, 1e-12);
+    CHECK(eg_metric_update(cube, eg_reshape(y, EG_SHAPE(3, 1, 2)), eg_reshape(p, EG_SHAPE(3, 1, 2))));
+    CHECK_NEAR(eg_metric_result(cube), 0.6875, 1e-12);
+    CHECK(eg_metric_reset(cube) && eg_metric_update(cube, eg_reshape(y, EG_SHAPE(6)), eg_reshape(p, EG_SHAPE(6))));
+    CHECK(eg_metric_update(flat, eg_reshape(y, EG_SHAPE(6, 1)), eg_reshape(p, EG_SHAPE(6, 1))));
+    CHECK_NEAR(eg_metric_result(cube), eg_metric_result(flat), 1e-12);
+    CHECK(eg_metric_reset(m) && eg_metric_update(m, eg_zeros(EG_FLOAT32, EG_SHAPE(0, 2)), eg_zeros(EG_FLOAT32, EG_SHAPE(0, 2))));
+    CHECK(eg_metric_update(m, eg_zeros(EG_FLOAT32, EG_SHAPE(3, 0)), eg_zeros(EG_FLOAT32, EG_SHAPE(3, 0))));
+    CHECK_NEAR(eg_metric_result(m), 0, 0);
+    CHECK(eg_metric_update(m, y, p));
+    CHECK_NEAR(eg_metric_result(m), 0.6875, 1e-12);
+    eg_metric_release(m);
+    eg_metric_release(cube);
+    eg_metric_release(flat);
 }
 
 static eg_tensor *share_above_one(eg_tensor *y, eg_tensor *p) { (void)y; return eg_greater(p, 1); }

@@ -1003,6 +1003,31 @@ TEST(a_fit_goes_on_within_an_epoch) {
     CHECK_ERROR(eg_callback_backup("x", .every = -1), EG_ERROR_ARGUMENT, ".every is -1");
     CHECK_ERROR(eg_callback_backup("x", .patience = 1), EG_ERROR_ARGUMENT, "has no option .patience");
 }
+// R2's sums are as wide as its first batch, which a program that starts anew has not seen when it reads the backup.
+static bool third_batch_fails(eg_fit_state *s, void *user) { (void)user; return s->batch < 2 || eg_raise(EG_ERROR_STATE, "the power fails") != NULL; }
+static eg_layer *fit_with_r2(const char *prefix, bool fails) {
+    eg_tensor *x = points();
+    eg_seed(7);
+    eg_layer *model = eg_sequential(eg_layer_dense(4));
+    eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, eg_mul(x, 3)), 16);
+    eg_callback *ends = eg_callback_new((eg_callback_functions){.batch_end = fails ? third_batch_fails : NULL});
+    CHECK(eg_compile(model, eg_adam(.learning_rate = 0.1), eg_mean_squared_error, eg_metric_r2()));
+    if (prefix) eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_backup(prefix, .every = 1), ends));
+    else eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(ends));
+    eg_dataset_release(data);
+    return model;
+}
+TEST(a_backup_of_r2) {
+    eg_layer *want = fit_with_r2(NULL, false), *stopped = fit_with_r2(test_temp("r2"), true);
+    CHECK(eg_error() == EG_ERROR_STATE);
+    eg_error_clear();
+    eg_layer *model = fit_with_r2(test_temp("r2"), false);
+    CHECK_SHAPE(eg_metric_state(eg_model_metric(model, 0)), 4, 4);
+    CHECK_NEAR(eg_model_result(model, "r2"), eg_model_result(want, "r2"), 0);
+    eg_layer_release(want);
+    eg_layer_release(stopped);
+    eg_layer_release(model);
+}
 // The best epoch's weights are those of before, where the best epoch was before the power failed, twice.
 TEST(a_backup_has_the_best_weights) {
     eg_tensor *x = points(), *y = classes(x), *noise = eg_sub(1, y);
