@@ -17201,11 +17201,10 @@ typedef struct egi_ahead {
     char message[sizeof egi_this.message];
     egi_ahead_element ring[1];                                // capacity of them
 } egi_ahead;
-// Replaces x by a copy on the device that is under way. Where that fails x stays, and is copied when it is asked for.
+// Replaces x, which is on the CPU as all elements are, by a copy on the device that is under way. Where that fails x stays, and is copied when it is asked for.
 static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
     int64_t bytes = (*x)->size * egi_dtypes[(*x)->dtype].size;
     eg_shape shape = egi_shape(*x);
-    if (egi_backend_of(*x) == to || !egi_backend_of(*x)->host_reads) return;
     eg_tensor *packed = egi_contiguous(*x), *y = packed ? egi_new("to", to, (eg_dtype)(*x)->dtype, &shape) : NULL;
     if (y && (!bytes || to->upload(to, y->data, packed->data, bytes, ticket))) {
         egi_count(&egi_this.heap->device_copies, 1);

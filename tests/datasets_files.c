@@ -223,6 +223,78 @@ TEST(csv_errors_say_the_line) {
     CHECK_STR(gathered, "1|4|");
 }
 
+// What is refused or fails, of one component each, with "1,2.5, red ,inf,-,+,infinit,infx,nan" below the header "a,b,c,d,e,f,g,h,i".
+TEST(csv_words_and_numbers) {
+    const char *path = written_text("words.csv", "a,b,c,d,e,f,g,h,i\n1,2.5,\t red ,+inf,-,+,infinit,infx,-NaN\n");
+    const struct { eg_csv_component c; eg_error_code code; const char *error; } rows[] = {
+        { { .columns = "c", .categories = "red" }, EG_OK, NULL }, { { .columns = "0 , 3-3" }, EG_OK, NULL }, { { .columns = "i" }, EG_OK, NULL },
+        { { .columns = "c", .categories = "red", .dtype = EG_INT32 }, EG_OK, NULL }, { { .columns = "c", .text = true, .dtype = EG_UINT8 }, EG_OK, NULL },
+        { { .columns = "1", .dtype = EG_FLOAT16 }, EG_OK, NULL }, { { .columns = "a", .dtype = EG_BOOL }, EG_OK, NULL },
+        { { .columns = "c", .categories = "green,re" }, EG_ERROR_FILE, "'red' in column 2 is none of the categories green,re" },
+        { { .columns = "e" }, EG_ERROR_FILE, "line 2: '-' in column 4 is no number" }, { { .columns = "f", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+' in column 5 is no number" },
+        { { .columns = "g" }, EG_ERROR_FILE, "'infinit' in column 6 is no number" }, { { .columns = "h" }, EG_ERROR_FILE, "'infx' in column 7 is no number" },
+        { { .columns = "d", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+inf' in column 3 does not fit int64" }, { { .columns = "b", .dtype = EG_BOOL }, EG_ERROR_FILE, "does not fit bool" },
+        { { .columns = "1-2-3" }, EG_ERROR_FILE, "there is no column '1-2-3' in the header 'a,b,c,d,e,f,g,h,i'" }, { { .columns = "-3" }, EG_ERROR_FILE, "there is no column '-3'" },
+        { { .columns = "3-" }, EG_ERROR_FILE, "there is no column '3-'" }, { { .columns = "12345678901234567" }, EG_ERROR_FILE, "there is no column '12345678901234567'" },
+        { { .columns = "3/" }, EG_ERROR_FILE, "there is no column '3/'" }, { { .columns = "7-9" }, EG_ERROR_FILE, "there is no column 9; a row has 9, from 0" },
+        { { .columns = "a column whose name is far too long for any message to tell all of it" }, EG_ERROR_FILE, "no column 'a column whose name is far too long for any message to tell ' in" },
+        { { .columns = "0-16777216" }, EG_ERROR_ARGUMENT, "\"0-16777216\" names no columns" },
+        { { .columns = "a", .text = true, .missing = 1 }, EG_ERROR_ARGUMENT, "a text is one column" }, { { .columns = "a", .text = true, .categories = "x" }, EG_ERROR_ARGUMENT, "a text is one column" },
+        { { .columns = "a", .text = true, .dtype = EG_INT64 }, EG_ERROR_ARGUMENT, "a text is one column" }, { { .text = true }, EG_ERROR_ARGUMENT, "a text is one column" } };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        eg_tensor *x = first_of(eg_dataset_csv(&path, 1, .header = true, .components = { rows[k].c }));
+        CHECK_INT(eg_error(), rows[k].code);
+        CHECK((x != NULL) == !rows[k].error);
+        if (rows[k].error) CHECK_CONTAINS(eg_error_message(), rows[k].error);
+        eg_error_clear();
+    }
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .header = true, .components = { { .columns = "3,8,a" } })), 0, (double)INFINITY, (double)NAN, 1);
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '\n'), EG_ERROR_ARGUMENT, "a line's end cannot separate fields");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '\r'), EG_ERROR_ARGUMENT, "a line's end cannot separate fields");
+    char wide[4000] = "", *at = wide;                         // of a long header as much as there is room for is told
+    for (int i = 0; i < 60; i++) at += sprintf(at, "%sa name of a column that is of some length, %d", i ? ";" : "", i);
+    path = written_text("wide.csv", wide);
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .header = true, .delimiter = ';', .components = { { .columns = "none" } })), EG_ERROR_FILE,
+                "there is no column 'none' in the header 'a name of a column that is of some lengt,a name");
+    path = written_text("long.csv", "a word of far more than the sixty letters that an error would show of what it found\n");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "line 1: 'a word of far more than the sixty letters that an error woul' in column 0 is no number");
+    static char blocks[(1 << 16) + 40];                       // CR and LF in two blocks; a CR that ends the file
+    memset(blocks, '1', sizeof blocks);
+    memcpy(blocks + (1 << 16) - 3, "\n2\r\n3\r4\r", 8);
+    path = written("blocks.csv", blocks, (1 << 16) + 5);
+    CHECK_INT(gather(eg_dataset_skip(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "2|3|4|");
+}
+#ifdef __linux__
+#include <fcntl.h>
+#include <unistd.h>
+// What has no size, and what cannot be read to its end.
+TEST(pipes_are_read_as_they_come) {
+    char path[64];
+    const char *p = path;
+    for (int k = 0; k < 7; k++) {
+        int ends[2];
+        static const char text[] = "1,2\n3,4\n";
+        REQUIRE(pipe(ends) == 0 && write(ends[1], text, sizeof text - 1) == (ssize_t)sizeof text - 1 && close(ends[1]) == 0);
+        snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+        if (k == 0) { CHECK_INT(gather(eg_dataset_text_lines(&p, 1), 1), EG_END_OF_SEQUENCE); CHECK_STR(gathered, "1,2|3,4|"); }
+        if (k == 1) CHECK_TENSOR(first_of(eg_dataset_csv(&p, 1)), 0, 1, 2);
+        if (k == 2) CHECK_TENSOR(eg_read_file(p), 0, '1', ',', '2', '\n', '3', ',', '4', '\n');
+        if (k == 3) CHECK_ERROR(eg_load_npy(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe)");
+        if (k == 4) CHECK_ERROR(eg_load_npz(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe)");
+        if (k == 5) CHECK_ERROR(eg_load_safetensors(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe)");
+        if (k == 6) CHECK_ERROR(eg_load_idx(p), EG_ERROR_FILE, "byte 0: cannot be read from here: ");
+        close(ends[0]);
+    }
+    const char *memory = "/proc/self/mem";                    // whose first page cannot be read
+    if (access(memory, R_OK) != 0) return;
+    CHECK_ERROR(eg_read_file(memory), EG_ERROR_FILE, "/proc/self/mem: byte 0: cannot be read: ");
+    CHECK_ERROR(gather(eg_dataset_text_lines(&memory, 1), 1), EG_ERROR_FILE, "cannot be read: ");
+    CHECK_ERROR(first_of(eg_dataset_csv(&memory, 1)), EG_ERROR_FILE, "cannot be read: ");
+    CHECK_ERROR(gather(eg_dataset_tfrecord(&memory, 1), 1), EG_ERROR_FILE, "cannot be read: ");
+}
+#endif
+
 // ---- TFRecord ------------------------------------------------------------------------------------------------------
 
 static const unsigned char abc[19] = {3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1, 0x21};
@@ -455,6 +527,58 @@ TEST(npz_files_are_read_row_by_row) {
     p = written("bad.npz", bytes, n / 2);
     CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "probably truncated");
 }
+TEST(arrays_that_have_no_rows_to_read) {
+    static const char fortran[] = "\x93NUMPY\1\0\x38\0{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}\0\1\2\3\4\5\6";
+    char path[5000], member[5000];
+    const char *p = path;
+    char bytes[80];
+    memcpy(bytes, fortran, 10);
+    bytes[8] = (char)strlen(fortran + 10);
+    memcpy(bytes + 10, fortran + 10, sizeof fortran - 11);
+    size_t header = 10 + strlen(fortran + 10);
+    memcpy(bytes + header, "\1\2\3\4\5\6", 6);
+    snprintf(path, sizeof path, "%s", written("columns.npy", bytes, header + 6));
+    CHECK_TENSOR(eg_load_npy(path), 0, 1, 3, 5, 2, 4, 6);
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "in Fortran's order, whose rows are not together");
+    char *at = strstr(bytes + 10, "(2, 3)");
+    memcpy(at, "(6,)  ", 6);                                 // a vector has one order
+    snprintf(path, sizeof path, "%s", written("columns.npy", bytes, header + 6));
+    CHECK_INT(gather(eg_dataset_from_files(&p, 1), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "\1|\2|\3|\4|\5|\6|");
+    eg_archive *a = eg_archive_new();
+    snprintf(path, sizeof path, "%s", test_temp("nothing.npz"));
+    CHECK(eg_save_npz(a, path));
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "nothing.npz: a .npz file without arrays");
+    CHECK_ERROR(eg_load_idx(path), EG_ERROR_FILE, "there is no array '' in the .npz file; it has 0");
+    CHECK(eg_archive_set_text(a, "only", "texts") && eg_save_npz(a, path));
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "nothing.npz: a .npz file without arrays");
+    CHECK(eg_archive_add(a, "s", 3) && eg_archive_add(a, "v", eg_range(EG_FLOAT32, 0, 3, 1)) && eg_save_npz(a, path));
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "nothing.npz/s: a scalar, which has no rows");
+    snprintf(member, sizeof member, "%.4900s/v", path);
+    p = member;
+    eg_dataset *d = eg_dataset_from_files(&p, 1);
+    CHECK_INT(eg_dataset_cardinality(d), 3);
+    CHECK_TENSOR(first_of(d), 0, 0);
+    CHECK_ERROR(eg_load_idx(member), EG_ERROR_FILE, "a .npy file; eg_load_npy reads it");
+    eg_archive_release(a);
+    p = "no/such.npz";
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "no/such.npz: cannot be opened: ");
+    p = "no/such.npz/x";
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "no/such.npz: cannot be opened: ");
+    p = "such.npzip";                                         // no .npz file's name
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "such.npzip: cannot be opened: ");
+    p = NULL;
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_ARGUMENT, "path 0 is NULL");
+    p = written("magic.txt", "\x1f", 1);                     // what begins as a gzip file does is one from its third byte on
+    CHECK_INT(gather(file_of(eg_dataset_text_lines, p), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "\x1f|");
+    p = written("magic.txt", "\x1f\x8b\n\x08", 4);
+    CHECK_INT(gather(file_of(eg_dataset_text_lines, p), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "\x1f\x8b|\x08|");
+    p = written("magic.txt", "\x1f\x8a\x08", 3);
+    CHECK_INT(gather(file_of(eg_dataset_text_lines, p), 1), EG_END_OF_SEQUENCE);
+    CHECK_STR(gathered, "\x1f\x8a\x08|");
+}
 #ifdef EAGER_ZLIB
 #include <zlib.h>
 // The same .npz file with its members deflated: what numpy.savez_compressed makes.
@@ -564,6 +688,38 @@ TEST(gzip_files_are_read) {
     gzclose(z);
     CHECK_INT(gather(file_of(eg_dataset_text_lines, path), 1), EG_END_OF_SEQUENCE);
     CHECK_STR(gathered, "l1|l2|");
+}
+// A gzip file that is cut or spoiled is an error where its bytes end, in the midst of a line, a row or a record, too.
+TEST(gzip_files_that_break) {
+    static char text[30000];
+    static unsigned char packed[40000];
+    const char *path = test_temp("breaks.gz");
+    for (size_t i = 0; i < sizeof text; i++) text[i] = i % 61 == 60 ? '\n' : (char)('0' + i * i / 7 % 10);
+    gzFile z = gzopen(path, "wb");
+    gzwrite(z, text, sizeof text);
+    gzclose(z);
+    FILE *f = fopen(path, "rb");
+    size_t n = fread(packed, 1, sizeof packed, f);
+    fclose(f);
+    CHECK_INT(gather(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1), EG_END_OF_SEQUENCE);
+    for (int k = 0; k < 12; k++) {
+        size_t to = k < 10 ? n * (size_t)(k + 1) / 11 : n;
+        if (k == 10) packed[n / 2] ^= 0xff;
+        if (k == 11) { packed[n / 2] ^= 0xff; packed[n - 6] ^= 1; }        // the checksum
+        path = written("breaks.gz", packed, to);
+        CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1), EG_ERROR_FILE, "broken gzip data: ");
+        CHECK_ERROR(gather(file_of(eg_dataset_text_lines, path), 1), EG_ERROR_FILE, "broken gzip data: ");
+        CHECK_ERROR(gather(eg_dataset_skip(eg_dataset_csv(&path, 1, .header = true, .components = { { .columns = "0", .text = true } }), 600), 1), EG_ERROR_FILE, "broken gzip data: ");
+    }
+    gzFile rec = gzopen(path, "wb");                          // records likewise
+    for (int i = 0; i < 500; i++) gzwrite(rec, abc, sizeof abc);
+    gzclose(rec);
+    CHECK_INT(gather(eg_dataset_take(file_of(eg_dataset_tfrecord, path), 400), 1), EG_END_OF_SEQUENCE);
+    f = fopen(path, "rb");
+    n = fread(packed, 1, sizeof packed, f);
+    fclose(f);
+    path = written("breaks.gz", packed, n - 9);
+    CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, path), 1), EG_ERROR_FILE, "broken gzip data: ");
 }
 #endif
 TEST(real_digits) {

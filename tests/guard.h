@@ -2,6 +2,7 @@
 // by reading it. Its addresses are those of ordinary blocks with a bit flipped that no mapped address has: using one faults.
 // A kernel of its table turns the addresses of just the tensors it is given back and runs the CPU's; that every view lies
 // inside its buffer is checked on the way. Fresh memory is all ones (NaN, and indices out of range), not zeros.
+// What is uploaded beside its work arrives when it is asked for, and not before.
 // test.h includes this where TEST_GUARD is defined, and makes the device the main thread's own.
 #ifndef GUARD_H
 #define GUARD_H
@@ -27,9 +28,56 @@ static void *guard_allocate(eg_backend *b, int64_t bytes) {
     __atomic_fetch_add(&guard_blocks, 1, __ATOMIC_RELAXED);
     return guard_flip(base + gap);
 }
+// Uploads under way, the newest first.
+typedef struct guard_upload { struct guard_upload *older; char *to; int64_t bytes, ticket; char data[1]; } guard_upload;
+static guard_upload *guard_uploads;
+static int64_t guard_tickets, guard_arrivals;           // uploads so far; those that arrived
+static int guard_uploads_fail, guard_arrivals_fail;     // so many of the next ones do
+static char guard_uploads_lock;
+static void guard_hold(void) { while (__atomic_test_and_set(&guard_uploads_lock, __ATOMIC_ACQUIRE)) {} }
+static void guard_let_go(void) { __atomic_clear(&guard_uploads_lock, __ATOMIC_RELEASE); }
+static bool guard_upload_begin(eg_backend *b, void *to, const void *from, int64_t bytes, int64_t *ticket) {
+    (void)b;
+    guard_upload *u = (guard_upload *)malloc(sizeof *u + (size_t)bytes);
+    guard_hold();
+    bool ok = u && guard_uploads_fail <= 0;
+    guard_uploads_fail -= !ok;
+    if (ok) {
+        u->older = guard_uploads;
+        u->to = (char *)guard_flip(to);
+        u->bytes = bytes;
+        *ticket = u->ticket = ++guard_tickets;
+        memcpy(u->data, from, (size_t)bytes);
+        guard_uploads = u;
+    }
+    guard_let_go();
+    if (!ok) { free(u); eg_raise(EG_ERROR_DEVICE, "guard:0: no upload can be begun"); }
+    return ok;
+}
+static bool guard_arrived(eg_backend *b, int64_t ticket) {
+    (void)b;
+    guard_hold();
+    for (guard_upload **at = &guard_uploads; *at;) {
+        guard_upload *u = *at;
+        if (u->ticket > ticket) { at = &u->older; continue; }
+        memcpy(u->to, u->data, (size_t)u->bytes);
+        *at = u->older;
+        free(u);
+        guard_arrivals++;
+    }
+    bool ok = guard_arrivals_fail <= 0;
+    guard_arrivals_fail -= !ok;
+    guard_let_go();
+    if (!ok) eg_raise(EG_ERROR_DEVICE, "guard:0: what was uploaded is lost");
+    return ok;
+}
+
 static void guard_deallocate(eg_backend *b, void *data, int64_t bytes) {
     char *p = (char *)guard_flip(data);
     (void)b, (void)bytes;
+    guard_hold();
+    for (guard_upload *u = guard_uploads; u; u = u->older) if (u->to == p) guard_trouble = "memory was given back that an upload is still to be written to";
+    guard_let_go();
     free(p - p[-1]);
     __atomic_fetch_sub(&guard_blocks, 1, __ATOMIC_RELAXED);
 }
@@ -90,6 +138,8 @@ static bool guard_start(void) {
     guard_backend.deallocate = guard_deallocate;
     guard_backend.write = guard_write;
     guard_backend.read = guard_read;
+    guard_backend.upload = guard_upload_begin;
+    guard_backend.arrived = guard_arrived;
     if ((int)EGI_LAYER_NORM > (int)(sizeof guard_kernel_list / sizeof *guard_kernel_list)) { printf("guard.h: a kernel is missing\n"); return false; }
     for (int k = 0; k < (int)EGI_LAYER_NORM; k++) guard_backend.kernel[k] = guard_kernel_list[k];          // those after it the CPU lacks, too
     return egi_backend_register(&guard_backend) && eg_set_device("guard:0");
