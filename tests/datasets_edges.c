@@ -50,12 +50,12 @@ TEST(options_are_named) {
     const char *path = "no.csv";
     memset(&m, 0, sizeof m); memset(&b, 0, sizeof b); memset(&s, 0, sizeof s); memset(&i, 0, sizeof i); memset(&c, 0, sizeof c);
     m.canary = b.canary = s.canary = i.canary = c.canary = 3;
-    CHECK_ERROR((eg_dataset_map_one)(numbers(2), same, NULL, m), EG_ERROR_ARGUMENT, "eg_dataset_map: name the options, as in .threads = 4");
-    CHECK_ERROR((eg_dataset_batch)(numbers(2), 2, b), EG_ERROR_ARGUMENT, "eg_dataset_batch: name the options");
-    CHECK_ERROR((eg_dataset_padded_batch)(numbers(2), 2, b), EG_ERROR_ARGUMENT, "eg_dataset_padded_batch: name the options");
-    CHECK_ERROR((eg_dataset_shuffle)(numbers(2), 2, s), EG_ERROR_ARGUMENT, "eg_dataset_shuffle: name the options");
-    CHECK_ERROR((eg_dataset_interleave)(numbers(2), twice, NULL, i), EG_ERROR_ARGUMENT, "eg_dataset_interleave: name the options");
-    CHECK_ERROR((eg_dataset_csv)(&path, 1, c), EG_ERROR_ARGUMENT, "eg_dataset_csv: name the options");
+    CHECK_ERROR((eg_dataset_map_one)(numbers(2), same, NULL, m), EG_ERROR_ARGUMENT, "eg_dataset_map: options are given by name");
+    CHECK_ERROR((eg_dataset_batch)(numbers(2), 2, b), EG_ERROR_ARGUMENT, "eg_dataset_batch: options are given by name");
+    CHECK_ERROR((eg_dataset_padded_batch)(numbers(2), 2, b), EG_ERROR_ARGUMENT, "eg_dataset_padded_batch: options are given by name");
+    CHECK_ERROR((eg_dataset_shuffle)(numbers(2), 2, s), EG_ERROR_ARGUMENT, "eg_dataset_shuffle: options are given by name");
+    CHECK_ERROR((eg_dataset_interleave)(numbers(2), twice, NULL, i), EG_ERROR_ARGUMENT, "eg_dataset_interleave: options are given by name");
+    CHECK_ERROR((eg_dataset_csv)(&path, 1, c), EG_ERROR_ARGUMENT, "eg_dataset_csv: options are given by name");
 }
 TEST(numbers_that_are_refused) {
     eg_tensor *eight[9];
