@@ -1,6 +1,7 @@
 // Chapters 14 and 33: which device there is, where tensors are made, copies and what they count. On cpu:0, on guard:0 and on
 // the GPU (or what stands in for one): here is test_device(), there is the other.
-#include "test.h"
+#define FAULTS_DENSE
+#include "faults.h"
 
 TEST(with_device_ends_with_the_block) {
     {
@@ -72,3 +73,49 @@ TEST(precision_is_this_threads) {
     CHECK_NEAR(eg_item(eg_reduce_sum(eg_matmul(x, x))), 16, 1e-1);
     CHECK_INT(eg_matmul_precision(EG_PRECISION_FLOAT32), EG_PRECISION_BFLOAT16);
 }
+
+// ---- no memory, and a device that is lost, in the middle of what no other file sweeps
+
+static bool act_of_reading(void) {
+    char text[200];
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y = x ? eg_transpose(x) : NULL, *whole = eg_ones(EG_INT32, EG_SHAPE(2));
+    return y && whole && eg_format(y, text, sizeof text) > 0 && eg_data(y) && eg_assert_equal(x, x) && eg_assert_near(y, y, 1) && eg_item(eg_index(eg_index(y, 0), 0)) == 1 &&
+           eg_floordiv(whole, whole) && eg_mod(whole, 2) && eg_gather_nd(x, eg_zeros(EG_INT32, EG_SHAPE(1, 2))) && eg_error() == EG_OK;
+}
+static bool act_of_random_numbers(void) {
+    return eg_random_normal(EG_SHAPE(2, 3)) && eg_random_integers(EG_SHAPE(3), 0, 9) && eg_random_permutation(5) && eg_random_bernoulli(EG_SHAPE(2)) && eg_error() == EG_OK;
+}
+static bool act_of_the_trap(void) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4)), *y = x ? eg_reverse(x, EG_AXES(0)) : NULL;
+    bool former = eg_trap_nonfinite(true), right = y && eg_exp(y) && eg_mul(y, 2) && eg_reduce_sum(y);
+    right = right && eg_synchronize();
+    eg_trap_nonfinite(former);
+    return right && eg_error() == EG_OK;
+}
+static bool act_of_variables(void) {
+    eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "v"), *g = eg_full(EG_FLOAT32, EG_SHAPE(2, 3), .5);
+    eg_optimizer *optimizer = eg_adam(.clipnorm = 1, .schedule = eg_exponential_decay(.1, 2, .5, false));
+    bool right = v && g && optimizer && eg_assign(v, eg_transpose(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 2)))) && eg_assign_add(v, 1) && eg_assign_slice(v, EG_SHAPE(0, 1), EG_SHAPE(2, 1), 5) &&
+                 eg_apply_gradients(optimizer, &g, &v, 1) && eg_apply_gradient_pairs(optimizer, (eg_gradient_pair[]){{g, v}}, 1) && eg_optimizer_learning_rate(optimizer) < .1;
+    right = right && eg_item(eg_reduce_sum(v)) > 0;
+    eg_optimizer_release(optimizer);
+    eg_release(v);
+    return right && eg_error() == EG_OK;
+}
+static bool act_of_jacobians(void) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *list[20];
+    eg_tape *tape = eg_tape_begin_persistent();
+    bool right = x && tape && eg_tape_watch(tape, x) && eg_tape_jacobian(tape, eg_square(x), x) && eg_tape_batch_jacobian(tape, eg_square(x), x);
+    for (int i = 0; i < 20; i++) list[i] = x;
+    return right && eg_tape_gradient(tape, eg_concat(list, 20, 0), x) && eg_error() == EG_OK;
+}
+static bool act_of_copies(void) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
+    return x && eg_cpu(eg_transpose(x)) && eg_to(eg_cpu(x), test_device()) && eg_wrap_data(EG_BOOL, EG_SHAPE(2), "\1\2", NULL, NULL) && eg_pad(x, EG_PADS(1, 1, 0, 0)) && eg_error() == EG_OK;
+}
+TEST(faults_in_reading) { faults_sweep(act_of_reading); }
+TEST(faults_in_random_numbers) { faults_sweep(act_of_random_numbers); }
+TEST(faults_in_the_trap) { faults_sweep(act_of_the_trap); }
+TEST(faults_in_variables) { faults_sweep(act_of_variables); }
+TEST(faults_in_jacobians) { faults_sweep(act_of_jacobians); }
+TEST(faults_in_copies) { faults_sweep(act_of_copies); }
