@@ -11622,7 +11622,7 @@ static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) { return (c->out[0] =
 static bool egi_build_sequential(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = *in;
     (void)n;
-    for (int64_t i = 0; i < l->n_parts && shape.rank >= 0; i++) if (!egi_layer_prepare(l->parts[i].child, &shape, 1, &shape)) return false;
+    for (int64_t i = 0; i < l->n_parts && shape.rank >= 0; i++) if (l->parts[i].child && !egi_layer_prepare(l->parts[i].child, &shape, 1, &shape)) return false;
     return true;
 }
 static bool egi_shape_sequential(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -11630,7 +11630,7 @@ static bool egi_shape_sequential(eg_layer *l, const eg_shape *in, int n, eg_shap
     (void)n;
     for (int64_t i = 0; i < l->n_parts && out->rank >= 0; i++) {
         eg_shape shape = *out;
-        if (!egi_layer_shape(l->parts[i].child, &shape, 1, out)) return false;
+        if (l->parts[i].child && !egi_layer_shape(l->parts[i].child, &shape, 1, out)) return false;
     }
     return true;
 }
@@ -11639,6 +11639,7 @@ static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = eg_retain(c->in[0]);
     if (!l->n_parts) { eg_release(x); return egi_fail(EG_ERROR_STATE, "eg_call: the model has no layers"); }
     for (int64_t i = 0; i < l->n_parts && x; i++) {
+        if (!l->parts[i].child) continue;                  // a weight that a user gave it
         eg_scope scope = eg_scope_begin();
         eg_tensor *y = eg_retain(egi_layer_call1(l->parts[i].child, x));
         eg_scope_end(scope);

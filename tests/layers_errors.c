@@ -5,6 +5,34 @@
 static eg_tensor *ones(eg_shape shape) { return eg_ones(EG_FLOAT32, shape); }
 static void check_null(const void *p) { CHECK(p == NULL); }
 
+static char printed[8192];
+static void keep_print(const char *text, void *user) {
+    (void)user;
+    size_t at = strlen(printed);
+    snprintf(printed + at, sizeof printed - at, "%s", text);
+}
+static const char *summary_of(eg_layer *layer) {
+    printed[0] = 0;
+    eg_set_printer(keep_print, NULL);
+    eg_layer_summary(layer);
+    eg_set_printer(NULL, NULL);
+    return printed;
+}
+
+static const char *config_of(eg_layer *layer) {
+    static char text[4096];
+    return layer && eg_layer_config(layer, text, sizeof text) < (int64_t)sizeof text ? text : "";
+}
+// Reading what was written gives the same text again; a layer that is given is released.
+static void check_config(eg_layer *layer, const char *part, bool given) {
+    char text[4096];
+    snprintf(text, sizeof text, "%s", config_of(layer));
+    CHECK_CONTAINS(text, part);
+    eg_layer *again = eg_layer_from_config(text);
+    CHECK_STR(config_of(again), text);
+    eg_layer_release(again);
+    if (given) eg_layer_release(layer);
+}
 // ---- options
 
 TEST(each_option_has_a_range) {
@@ -145,21 +173,34 @@ TEST(errors_deep_inside_name_the_way) {
     eg_layer_release(model);
 }
 
-// ---- layers that cannot be built
+TEST(layers_that_are_shared_are_met_once) {
+    eg_layer *a = eg_layer_dense(2), *b = eg_layer_dense(2), *model = eg_sequential(a, b, eg_layer_retain(b), eg_layer_retain(a));
+    char path[32];
+    CHECK(eg_layer_build(model, EG_SHAPE(-1, 2)));
+    CHECK_INT(eg_layer_weights(model, NULL, 0), 4);
+    CHECK_STR(eg_layer_weight_path(model, 2, path, sizeof path), "dense_1/kernel");
+    check_config(a, "{\"class\": \"Dense\", \"name\": \"dense\"", false);         // by itself it is no part of anything
+    eg_layer *flat = eg_layer_flatten();
+    CHECK(eg_layer_build(flat, EG_SHAPE(-1, 2)));
+    CHECK_ERROR(eg_layer_weight_path(flat, 0, path, sizeof path), EG_ERROR_INDEX, "layer flatten has no weights");
+    eg_layer_release(flat);
+    eg_layer_release(model);
+}
+TEST(a_model_may_have_weights_of_its_own) {
+    eg_layer *model = eg_sequential();
+    eg_tensor *w = eg_layer_weight(model, "scale", eg_scalar(2), true), *x = ones(EG_SHAPE(1, 3));
+    CHECK(w && eg_layer_add(model, eg_layer_dense(2, .kernel_initializer = EG_INIT_ONES)));
+    CHECK(eg_layer_build(model, EG_SHAPE(-1, 3)));
+    CHECK_INT(eg_layer_parameters(model), 9);
+    CHECK_INT(eg_layer_output_shape(model).dims[1], 2);
+    CHECK_TENSOR(eg_call(model, x), 0, 3, 3);
+    eg_layer *list[2];
+    CHECK_INT(eg_layer_layers(model, list, 2), 1);
+    CHECK_CONTAINS(summary_of(model), "Total params: 9");
+    eg_layer_release(model);
+}
 
-static char printed[8192];
-static void keep_print(const char *text, void *user) {
-    (void)user;
-    size_t at = strlen(printed);
-    snprintf(printed + at, sizeof printed - at, "%s", text);
-}
-static const char *summary_of(eg_layer *layer) {
-    printed[0] = 0;
-    eg_set_printer(keep_print, NULL);
-    eg_layer_summary(layer);
-    eg_set_printer(NULL, NULL);
-    return printed;
-}
+// ---- layers that cannot be built
 
 // Whoever looks at a layer that knows its input has it built; where that fails each look says so and finds nothing.
 TEST(looking_at_what_cannot_be_built) {
@@ -238,6 +279,21 @@ TEST(shapes_that_no_layer_is_built_for) {
     CHECK_ERROR(eg_layer_build(to, EG_SHAPE(-1, large, large)), EG_ERROR_SHAPE, "eg_call: [-1, 1099511627776, 1099511627776] is too large");
     CHECK_ERROR(eg_layer_build(to, EG_SHAPE(-1, 2)), EG_ERROR_SHAPE, "is too large");
     CHECK_ERROR(eg_layer_build(repeat, EG_SHAPE(-1, large, 1)), EG_ERROR_SHAPE, "out of range");
+    const struct { eg_layer *layer; const char *says; } too_many[] = {
+        {eg_layer_lstm(INT64_MAX / 2), "eg_layer_lstm: too many units"},
+        {eg_layer_multi_head_attention(INT64_C(1) << 50, 1 << 20), "too many heads"},
+        {eg_layer_multi_head_attention(INT64_C(1) << 40, 1, .value_dim = INT64_C(1) << 40), "too many heads"},
+        {eg_layer_multi_head_attention(INT64_C(1) << 40, 1, .value_dim = INT64_C(1) << 40, .kv_heads = 1), "too many heads"},
+    };
+    for (int i = 0; i < 4; i++) {
+        CHECK_ERROR(eg_layer_build(too_many[i].layer, EG_SHAPE(-1, 3, 2)), EG_ERROR_SHAPE, too_many[i].says);
+        CHECK_INT(eg_layer_parameters(too_many[i].layer), 0);
+        eg_layer_release(too_many[i].layer);
+    }
+    eg_layer *none = eg_layer_reshape(EG_SHAPE(0, -1));
+    CHECK_ERROR(eg_call(none, ones(EG_SHAPE(2, 3))), EG_ERROR_SHAPE, "cannot be reshaped to [0, -1] (3 against 0 elements)");
+    CHECK_ERROR(eg_call(none, ones(EG_SHAPE(2, 0))), EG_ERROR_SHAPE, "cannot be reshaped to [0, -1] (0 against 0 elements)");
+    eg_layer_release(none);
     CHECK_INT(eg_layer_output_shape(repeat).rank, -1);
     eg_layer_release(dense);
     eg_layer_release(flat);
@@ -412,35 +468,21 @@ TEST(what_attention_is_given) {
 
 // ---- configurations
 
-static const char *config_of(eg_layer *layer) {
-    static char text[4096];
-    return layer && eg_layer_config(layer, text, sizeof text) < (int64_t)sizeof text ? text : "";
-}
-// Reading what was written gives the same text again.
-static void check_config(eg_layer *layer, const char *part) {
-    char text[4096];
-    snprintf(text, sizeof text, "%s", config_of(layer));
-    CHECK_CONTAINS(text, part);
-    eg_layer *again = eg_layer_from_config(text);
-    CHECK_STR(config_of(again), text);
-    eg_layer_release(again);
-    eg_layer_release(layer);
-}
 TEST(configurations_tell_each_kind_of_option) {
-    check_config(eg_layer_batch_normalization(.axis = EG_ZERO, .momentum = EG_ZERO), "\"axis\": 0, \"momentum\": 0");
-    check_config(eg_layer_dense(2, .dtype = EG_FLOAT64, .bias_initializer = EG_INIT_ONES), "\"dtype\": \"float64\", \"bias_initializer\": \"ones\", \"units\": 2");
-    check_config(eg_layer_conv2d(2, 0, .kernel_size = {3, 2}, .padding = EG_SAME, .groups = 2), "\"kernel_size\": [3, 2], \"padding\": \"same\", \"groups\": 2");
-    check_config(eg_layer_zero_padding2d(EG_PADS(1, 2, 3, 4)), "\"pads\": [1, 2, 3, 4]");
-    check_config(eg_layer_reshape(EG_SHAPE(2, -1)), "\"target\": [2, -1]");
-    check_config(eg_layer_bidirectional(eg_layer_gru(2, .reset_before = true), .merge = EG_MERGE_AVE), "\"merge\": 3");
-    check_config(eg_layer_embedding(3, 2, .mask_zero = true, .frozen = true), "\"frozen\": true");
+    check_config(eg_layer_batch_normalization(.axis = EG_ZERO, .momentum = EG_ZERO), "\"axis\": 0, \"momentum\": 0", true);
+    check_config(eg_layer_dense(2, .dtype = EG_FLOAT64, .bias_initializer = EG_INIT_ONES), "\"dtype\": \"float64\", \"bias_initializer\": \"ones\", \"units\": 2", true);
+    check_config(eg_layer_conv2d(2, 0, .kernel_size = {3, 2}, .padding = EG_SAME, .groups = 2), "\"kernel_size\": [3, 2], \"padding\": \"same\", \"groups\": 2", true);
+    check_config(eg_layer_zero_padding2d(EG_PADS(1, 2, 3, 4)), "\"pads\": [1, 2, 3, 4]", true);
+    check_config(eg_layer_reshape(EG_SHAPE(2, -1)), "\"target\": [2, -1]", true);
+    check_config(eg_layer_bidirectional(eg_layer_gru(2, .reset_before = true), .merge = EG_MERGE_AVE), "\"merge\": 3", true);
+    check_config(eg_layer_embedding(3, 2, .mask_zero = true, .frozen = true), "\"frozen\": true", true);
     eg_layer *add = eg_layer_merge_add();
     eg_tensor *two[] = {ones(EG_SHAPE(2, 3)), ones(EG_SHAPE(2, 1))}, *y;
     CHECK(eg_call_multi(add, two, 2, &y, 1));
-    check_config(add, "\"inputs\": [[-1, 3], [-1, 1]]");
+    check_config(add, "\"inputs\": [[-1, 3], [-1, 1]]", true);
     eg_layer *act = eg_layer_activation(EG_TANH);
     CHECK_NEAR(eg_item(eg_call(act, eg_scalar(0))), 0, 0);
-    check_config(act, "\"inputs\": [[]]");
+    check_config(act, "\"inputs\": [[]]", true);
 }
 TEST(configurations_of_merges_have_shapes) {
     static const struct { const char *text; int64_t out[2]; } right[] = {
@@ -460,6 +502,28 @@ TEST(configurations_of_merges_have_shapes) {
         CHECK_INT(out.dims[1], right[i].out[1]);
         eg_layer_release(layer);
     }
+}
+
+static eg_layer *twins_make(void *user) {                // one layer in two places of its own
+    (void)user;
+    eg_layer *twins = eg_layer_custom("twins", same_call, NULL), *one = eg_layer_dense(2);
+    eg_layer_track(twins, "left", one);
+    eg_layer_track(twins, "right", eg_layer_retain(one));
+    return twins;
+}
+TEST(configurations_of_shared_layers) {
+    eg_layer *deep = eg_layer_from_config("{\"class\": \"Sequential\", \"name\": \"m\", \"layers\": [{\"part\": \"a\", \"class\": \"Sequential\", \"name\": \"a\", \"layers\": "
+                                          "[{\"part\": \"d\", \"class\": \"Dense\", \"name\": \"d\", \"units\": 2}]}, {\"part\": \"b\", \"same\": \"a/d\"}]}");
+    eg_layer *list[2] = {NULL, NULL};
+    CHECK_INT(eg_layer_layers(deep, list, 2), 2);
+    CHECK_STR(eg_layer_name(list[1]), "d");
+    CHECK(eg_layer_build(deep, EG_SHAPE(-1, 2)));
+    CHECK_INT(eg_layer_parameters(deep), 6);
+    check_config(deep, "{\"part\": \"b\", \"same\": \"a/d\"}", true);
+    CHECK_ERROR(eg_layer_from_config("{\"class\": \"Sequential\", \"name\": \"m\", \"layers\": [{\"part\": \"a\", \"class\": \"Flatten\", \"name\": \"a\"}, {\"part\": \"b\", \"same\": \"a/d\"}]}"),
+                EG_ERROR_FILE, "\"same\" names no layer before it");
+    CHECK(eg_layer_register("twins", twins_make, NULL));
+    check_config(eg_sequential(twins_make(NULL), eg_layer_dense(1)), "\"part\": \"right\", \"same\": \"twins/left\"", true);
 }
 
 static int made;                                       // how the maker below goes wrong
@@ -547,6 +611,11 @@ TEST(summaries_of_odd_layers) {
     eg_layer *around = eg_sequential(own);
     CHECK_CONTAINS(summary_of(around), "│ mine (kind)                     │ (None,)                │         1,500 │");
     eg_layer_release(around);
+    // A shape that is longer than the name goes on in further lines.
+    eg_layer *wide = eg_layer_lambda("f", same_call, NULL);
+    CHECK(eg_call(wide, eg_broadcast_to(eg_scalar(1), EG_SHAPE(1, 1000000, 20000, 30000, 4, 5))) != NULL);
+    CHECK_CONTAINS(summary_of(wide), "│ f (Lambda)                      │ (None, 1000000, 20000, │             0 │\n│                                 │ 30000, 4, 5)           │               │\n");
+    eg_layer_release(wide);
 }
 
 // The last test: the registry is the program's, and full behind it.
