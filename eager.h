@@ -632,13 +632,14 @@ typedef struct eg_conv_options {
     int64_t strides[2], dilations[2];      // default 1; one number {s} is for both axes
     eg_padding padding;                    // default EG_VALID
     int64_t groups;                        // default 1
-    int64_t output_padding[2];             // transposed convolution with EG_VALID only: rows and columns to add
+    int64_t output_padding[2];             // transposed convolution: rows and columns to add (with EG_SAME, EG_ZERO is not what 0 is)
 } eg_conv_options;
 // y[n, i, j, o] = sum over p, q, c of x[n, i s + p d, j s + q d, c] filter[p, q, c, o], strides s, dilations d: (N, H, W, C) -> (N, OH, OW, O).
 EAGER_API eg_tensor *eg_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 EAGER_API eg_tensor *eg_conv1d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));            // (N, W, C) and (KW, C / groups, O)
 EAGER_API eg_tensor *eg_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));  // filter (KH, KW, C, multiplier)
-// The gradient of conv2d with respect to its input, as an op: filter (KH, KW, O, C), y has (H - 1) stride + KH rows (VALID) or H stride (SAME).
+// The gradient of conv2d with respect to its input, as an op: filter (KH, KW, O, C), y has (H - 1) stride + KH + padding rows (VALID),
+// or H stride, with an output padding (H - 1) stride + KH % 2 + padding (SAME).
 EAGER_API eg_tensor *eg_conv2d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 EAGER_API eg_tensor *eg_conv1d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 typedef struct eg_pool_options { EG_BY_NAME; int64_t size[2], strides[2]; eg_padding padding; } eg_pool_options;  // size: default 2; strides: default size
@@ -982,7 +983,7 @@ typedef struct eg_layer_options {
     eg_padding padding;                   // EG_VALID
     bool causal;                          // Conv1D: no step sees a later one; attention: likewise
     int64_t groups;                       // convolutions: 1; group normalization: 32, -1 for one a channel
-    int64_t output_padding[2];            // transposed convolutions
+    int64_t output_padding[2];            // transposed convolutions: as eg_conv2d_transpose has it; with EG_VALID such that (rows of x) stride is the least (EG_ZERO: 0)
     int64_t depth_multiplier;             // depthwise and separable convolution: 1
     bool bilinear;                        // up-sampling 2D: interpolates instead of repeating
     int axis;                             // normalizations, concatenation: the last (0 is EG_ZERO)
@@ -7422,8 +7423,8 @@ static bool egi_span(const char *name, const eg_tensor *f, int64_t k, int64_t di
 static bool egi_conv_options_valid(const char *name, const eg_conv_options *o) {
     if (!EGI_NAMED(name, *o, "padding = EG_SAME")) return false;
     for (int i = 0; i < 2; i++)
-        if (o->strides[i] < 0 || o->dilations[i] < 0 || o->output_padding[i] < 0 || o->strides[i] > INT32_MAX || o->dilations[i] > INT32_MAX ||
-            o->output_padding[i] > INT32_MAX)
+        if (o->strides[i] < 0 || o->dilations[i] < 0 || (o->output_padding[i] < 0 && o->output_padding[i] != EG_ZERO) || o->strides[i] > INT32_MAX ||
+            o->dilations[i] > INT32_MAX || o->output_padding[i] > INT32_MAX)
             return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: strides, dilations and paddings must be between 1 and 2^31", name);
     if (o->padding != EG_VALID && o->padding != EG_SAME)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
@@ -7472,6 +7473,18 @@ static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, 
 EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     EGI_AS("depthwise_conv2d", egi_compose_depthwise_conv2d(x, filter, o));
 }
+// How many rows a transposed convolution has more than (rows of x) stride, for a window of k rows (dilated). With EG_SAME it is those
+// that Keras has, where a convolution of the result would have the rows of x again.
+static int64_t egi_transpose_extra(int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
+    int64_t more = output_padding == EG_ZERO ? 0 : output_padding;
+    return padding == EG_VALID ? k - stride + more : output_padding ? k % 2 - stride + more : 0;
+}
+static bool egi_output_padding_fits(const char *name, int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
+    int64_t more = output_padding == EG_ZERO ? 0 : output_padding, least = padding == EG_SAME ? 1 - k % 2 : 0, most = padding == EG_SAME ? stride - k % 2 : stride - 1;
+    return !output_padding || (more >= least && more <= most) ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an output padding of %lld, and for a window of %lld and a stride of %lld with %s it must be between %lld and %lld", name, (long long)more,
+                    (long long)k, (long long)stride, padding == EG_SAME ? "EG_SAME" : "EG_VALID", (long long)least, (long long)most);
+}
 static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
     egi_conv_dims d;
     eg_tensor *in[2];
@@ -7486,15 +7499,11 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f));
     int64_t kh, kw, oh, ow;
     if (!egi_span(name, f, d.kh, d.dh, &kh) || !egi_span(name, f, d.kw, d.dw, &kw)) return NULL;
-    bool same = o->padding == EG_SAME;
-    int64_t ph = o->output_padding[0], pw = o->output_padding[1];
-    if (same && (ph || pw)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .output_padding goes with EG_VALID alone", name);
-    if (ph >= d.sh || pw >= d.sw)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: output padding (%lld, %lld) must be less than the strides (%lld, %lld)", name,
-                                     (long long)ph, (long long)pw, (long long)d.sh, (long long)d.sw);
+    if (!egi_output_padding_fits(name, kh, d.sh, o->padding, o->output_padding[0]) || !egi_output_padding_fits(name, kw, d.sw, o->padding, o->output_padding[1])) return NULL;
     if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w) || d.h > INT64_MAX / 4 || d.w > INT64_MAX / 4)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
-    if (!same) { d.h = d.oh ? d.h - d.sh + kh + ph : 0; d.w = d.ow ? d.w - d.sw + kw + pw : 0; }
+    if (d.oh) d.h += egi_transpose_extra(kh, d.sh, o->padding, o->output_padding[0]);
+    if (d.ow) d.w += egi_transpose_extra(kw, d.sw, o->padding, o->output_padding[1]);
     d.pt = d.pl = 0;
     if (d.oh && d.ow) {                                    // the windows fit: h and w are made so
         egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt);
@@ -10295,7 +10304,10 @@ static bool egi_field_valid(const egi_layer_type *type, const egi_layer_config *
     const int64_t *list = (const int64_t *)(const void *)p;
     bool ok = true;
     switch (egi_layer_fields[field].kind) {
-    case EGI_FIELD_PAIR: ok = list[0] >= 0 && list[1] >= 0 && list[0] <= EGI_LAYER_LARGE && list[1] <= EGI_LAYER_LARGE && (list[0] || !list[1]); break;
+    case EGI_FIELD_PAIR:
+        for (int i = 0; i < 2; i++) ok = ok && (list[i] >= 0 || (field == EGI_F_output_padding && list[i] == EG_ZERO));
+        ok = ok && list[0] <= EGI_LAYER_LARGE && list[1] <= EGI_LAYER_LARGE && (list[0] || !list[1]);
+        break;
     case EGI_FIELD_NUMBER: { double v = *(const double *)(const void *)p; ok = v - v == 0; break; }      // finite
     case EGI_FIELD_ACTIVATION: { int v = (int)*(const eg_activation *)(const void *)p; ok = v >= 0 && v < EGI_ACTIVATIONS; break; }
     case EGI_FIELD_INITIALIZER: { int v = (int)*(const eg_initializer *)(const void *)p; ok = v >= 0 && v < EGI_INITIALIZERS; break; }
@@ -11089,8 +11101,9 @@ static bool egi_shape_conv_transpose(eg_layer *l, const eg_shape *in, int n, eg_
     const eg_layer_options *o = &l->config.o;
     (void)n;
     for (int i = 0; i < in->rank - 2; i++) {
-        int64_t stride = egi_pair(o->strides, i, 1), more = egi_window_span(l, i) - stride;
-        int64_t extra = o->padding == EG_SAME ? 0 : o->output_padding[0] ? more + egi_pair(o->output_padding, i, 0) : more > 0 ? more : 0;
+        int64_t stride = egi_pair(o->strides, i, 1), span = egi_window_span(l, i), padding = egi_pair(o->output_padding, i, 0), extra;
+        extra = egi_transpose_extra(span, stride, o->padding, padding);
+        if (!padding && extra < 0) extra = 0;
         out->dims[i + 1] = in->dims[i + 1] < 0 ? -1 : in->dims[i + 1] * stride + extra;
     }
     out->dims[in->rank - 1] = l->config.units;

@@ -13,6 +13,7 @@ import numpy as np
 from fixtures import R, b, i32, save, write_case
 
 CASES = []
+ZERO = -0x7f5e                              # EG_ZERO: an output padding of 0 that was given
 STEPS = b([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [0, 1, 1, 0, 1]])          # ends early, is whole, has gaps
 
 
@@ -65,11 +66,17 @@ for label, k, c in (("valid", dict(), dict()), ("same_strides", dict(strides=2, 
     case("layer_conv1d/" + label, lambda L, k=k: L.Conv1D(4, 3, **k), dict(units=4, size=3, **c), (2, 7, 2))
 for label, k, c in (("valid", dict(), dict()), ("same", dict(padding="same"), dict(padding="same")), ("strides", dict(strides=2), dict(strides=[2, 0])),
                     ("same_strides", dict(strides=(2, 3), padding="same", activation="relu"), dict(strides=[2, 3], padding="same", activation="relu")),
-                    ("wide_strides", dict(strides=4), dict(strides=[4, 0])), ("output_padding", dict(strides=2, output_padding=1), dict(strides=[2, 2], output_padding=[1, 1]))):
+                    ("wide_strides", dict(strides=4), dict(strides=[4, 0])), ("output_padding", dict(strides=2, output_padding=1), dict(strides=[2, 2], output_padding=[1, 1])),
+                    ("same_output_padding", dict(strides=(2, 3), padding="same", output_padding=(1, 2)), dict(strides=[2, 3], padding="same", output_padding=[1, 2])),
+                    ("same_without", dict(strides=(2, 3), padding="same", output_padding=0), dict(strides=[2, 3], padding="same", output_padding=[ZERO, ZERO])),
+                    ("without", dict(strides=4, output_padding=0), dict(strides=[4, 0], output_padding=[ZERO, ZERO]))):
     case("layer_conv2d_transpose/" + label, lambda L, k=k: L.Conv2DTranspose(2, 3, **k), dict(units=2, size=3, **c), (2, 3, 4, 3))
 for label, k, c in (("valid", dict(), dict()), ("same_strides", dict(strides=2, padding="same"), dict(strides=[2, 0], padding="same")),
-                    ("wide_strides", dict(strides=5), dict(strides=[5, 0]))):
+                    ("wide_strides", dict(strides=5), dict(strides=[5, 0])),
+                    ("same_output_padding", dict(strides=2, padding="same", output_padding=0), dict(strides=[2, 0], padding="same", output_padding=[ZERO, 0]))):
     case("layer_conv1d_transpose/" + label, lambda L, k=k: L.Conv1DTranspose(2, 3, **k), dict(units=2, size=3, **c), (2, 4, 3))
+case("layer_conv2d_transpose/same_even_window", lambda L: L.Conv2DTranspose(2, (2, 4), strides=3, padding="same", output_padding=1),
+     dict(units=2, kernel_size=[2, 4], strides=[3, 0], padding="same", output_padding=[1, 1]), (2, 3, 4, 3))
 case("layer_depthwise_conv2d/valid", lambda L: L.DepthwiseConv2D(3), dict(size=3), (2, 5, 5, 3))
 case("layer_depthwise_conv2d/multiplier", lambda L: L.DepthwiseConv2D(2, strides=2, padding="same", depth_multiplier=2, activation="tanh"),
      dict(size=2, strides=[2, 2], padding="same", depth_multiplier=2, activation="tanh"), (2, 5, 5, 2))

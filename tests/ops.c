@@ -347,6 +347,7 @@ typedef struct gradient_case { const char *name; eg_function1 *f; const char *sh
     G(conv2d_input, 1, eg_square(eg_conv2d_transpose(x[0], x[1])), 2, -1, 1, "1 3 2 2", "2 3 1 2") \
     G(conv2d_input, 2, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2 }, .padding = EG_SAME)), 2, -1, 1, "1 3 2 2", "3 3 2 2") \
     G(conv2d_input, 3, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2, 3 }, .output_padding = { 1, 2 })), 2, -1, 1, "1 2 2 1", "2 2 2 1") \
+    G(conv2d_input, 5, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2, 3 }, .padding = EG_SAME, .output_padding = { 1, 2 })), 2, -1, 1, "1 2 2 1", "2 2 2 1") \
     G(conv2d_input, 4, eg_square(eg_conv2d_transpose(x[0], x[1], .groups = 2, .dilations = { 2 })), 2, -1, 1, "1 3 2 4", "2 2 1 4") \
     G(conv1d_transpose, 1, eg_square(eg_conv1d_transpose(x[0], x[1], .strides = { 2 })), 2, -1, 1, "2 3 1", "3 2 1") \
     G(conv2d_filter, 1, filter_gradient(x[0], x[1]), 2, -1, 1, "1 4 4 2", "2 2 2 2") \

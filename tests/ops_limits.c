@@ -118,9 +118,13 @@ TEST(each_bound_of_convolution) {
     eg_tensor *wide = eg_broadcast_to(one, EG_SHAPE(1, INT64_C(1) << 40, 1, 1));
     CHECK_ERROR(eg_conv2d(one, wide, .dilations = {1 << 30}, .padding = EG_SAME), EG_ERROR_SHAPE, "dilated by 1073741824, is too large");
     CHECK_ERROR(eg_conv2d_transpose(one, wide, .dilations = {1, 1 << 30}), EG_ERROR_SHAPE, "dilated by 1073741824, is too large");
-    CHECK_ERROR(eg_conv2d_transpose(x, t, .padding = EG_SAME, .output_padding = {1}, .strides = {2}), EG_ERROR_ARGUMENT, ".output_padding goes with EG_VALID alone");
-    CHECK_ERROR(eg_conv2d_transpose(x, t, .padding = EG_SAME, .output_padding = {0, 1}, .strides = {2}), EG_ERROR_ARGUMENT, ".output_padding goes with EG_VALID alone");
-    CHECK_ERROR(eg_conv2d_transpose(x, t, .output_padding = {0, 2}, .strides = {2}), EG_ERROR_ARGUMENT, "output padding (0, 2) must be less than the strides (2, 2)");
+    eg_tensor *even = ones(EG_SHAPE(2, 2, 2, 4));
+    CHECK_ERROR(eg_conv2d_transpose(x, t, .padding = EG_SAME, .output_padding = {2}, .strides = {2}), EG_ERROR_ARGUMENT,
+                "an output padding of 2, and for a window of 3 and a stride of 2 with EG_SAME it must be between 0 and 1");
+    CHECK_ERROR(eg_conv2d_transpose(x, even, .padding = EG_SAME, .output_padding = {0, EG_ZERO}, .strides = {2}), EG_ERROR_ARGUMENT,
+                "an output padding of 0, and for a window of 2 and a stride of 2 with EG_SAME it must be between 1 and 2");
+    CHECK_ERROR(eg_conv2d_transpose(x, even, .padding = EG_SAME, .output_padding = {0, 3}, .strides = {2}), EG_ERROR_ARGUMENT, "an output padding of 3, and for a window of 2");
+    CHECK_ERROR(eg_conv2d_transpose(x, t, .output_padding = {0, 2}, .strides = {2}), EG_ERROR_ARGUMENT, "an output padding of 2, and for a window of 3 and a stride of 2 with EG_VALID it must be between 0 and 1");
     eg_tensor *tall = eg_broadcast_to(one, EG_SHAPE(1, INT64_C(1) << 57, 1, 1)), *broad = eg_broadcast_to(one, EG_SHAPE(1, 1, INT64_C(1) << 57, 1));
     CHECK_ERROR(eg_conv2d_transpose(tall, one, .strides = {1 << 20}), EG_ERROR_SHAPE, "the result is too large");
     CHECK_ERROR(eg_conv2d_transpose(broad, one, .strides = {1, 1 << 20}), EG_ERROR_SHAPE, "the result is too large");

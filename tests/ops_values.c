@@ -936,6 +936,15 @@ TEST(conv2d_transpose_output_padding) {
     CHECK_SHAPE(eg_conv2d_transpose(x, f, .strides = { 3 }), 1, 5, 5, 1);
     CHECK_SHAPE(eg_conv2d_transpose(x, f, .strides = { 3 }, .output_padding = { 1, 2 }), 1, 6, 7, 1);
     CHECK_SHAPE(eg_conv2d_transpose(x, f, .strides = { 3 }, .padding = EG_SAME), 1, 6, 6, 1);
+    // A convolution of as many rows, 4 to 6 of them, would have 2 again: each of the possible ones.
+    for (int64_t more = 1; more <= 3; more++) {
+        eg_tensor *y = eg_conv2d_transpose(x, f, .strides = { 3 }, .padding = EG_SAME, .output_padding = { more, more });
+        CHECK_SHAPE(y, 1, 3 + more, 3 + more, 1);
+        CHECK_SHAPE(eg_conv2d(y, f, .strides = { 3 }, .padding = EG_SAME), 1, 2, 2, 1);
+    }
+    eg_tensor *odd = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 1, 1));
+    CHECK_SHAPE(eg_conv2d_transpose(x, odd, .strides = { 2 }, .padding = EG_SAME, .output_padding = { EG_ZERO, 1 }), 1, 3, 4, 1);
+    CHECK_SHAPE(eg_conv2d_transpose(x, odd, .strides = { 4 }, .output_padding = { EG_ZERO, 3 }), 1, 7, 10, 1);
     CHECK_NEAR(eg_item(eg_reduce_sum(eg_conv2d_transpose(x, f, .strides = { 3 }, .output_padding = { 1, 2 }))), 16, 0);
 }
 TEST(pool_values) {
