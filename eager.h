@@ -1752,7 +1752,8 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 #endif
 
 // A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of one's own is made by what was registered
-// with eg_layer_register, before the save (which else is an error) and before the load. Whoever loads a model releases it.
+// with eg_layer_register, before the save (which else is an error) and before the load; its maker makes all its parts, also those that
+// another would make in its first call (else that is an error of the save, too). Whoever loads a model releases it.
 EAGER_API bool eg_model_save(eg_layer *model, const char *path);
 EAGER_API eg_layer *eg_model_load(const char *path);
 
@@ -1763,7 +1764,7 @@ typedef struct eg_checkpoint eg_checkpoint;
 typedef struct eg_checkpoint_options { EG_BY_NAME; int keep; } eg_checkpoint_options;         // keep: after a save, only so many of the latest; 0: all
 EAGER_API eg_checkpoint *eg_checkpoint_new(eg_checkpoint_options options EGI_DEFAULT(eg_checkpoint_options));
 #ifndef __cplusplus
-#define eg_checkpoint_new(...) (eg_checkpoint_new)EGI_OPTIONS(eg_checkpoint_options, __VA_ARGS__)
+#define eg_checkpoint_new(...) (eg_checkpoint_new)(EGI_OPTIONS(eg_checkpoint_options, __VA_ARGS__))
 #endif
 EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *checkpoint);
 EAGER_API void eg_checkpoint_release(eg_checkpoint *checkpoint);              // NULL is fine
@@ -10169,6 +10170,7 @@ typedef struct egi_part {                // a weight or a layer
     char *name;                          // unique in its layer: a piece of the path
     eg_tensor *variable;
     bool trainable;                      // when the layer is not frozen
+    bool late;                           // made while the layer was called
     double l1, l2;
     eg_layer *child;
 } egi_part;
@@ -10404,6 +10406,7 @@ static egi_part *egi_part_new(eg_layer *l, const char *name) {
     memset(p, 0, sizeof *p);
     p->name = egi_layer_copy(name);
     if (!p->name) return NULL;
+    for (const egi_layer_run *run = egi_this.layer; run; run = run->up) p->late = p->late || run->layer == l;
     l->n_parts++;
     return p;
 }
@@ -19805,6 +19808,32 @@ static const eg_layer *egi_layer_unregistered(const eg_layer *l) {
     for (int64_t i = 0; i < l->n_parts && !found; i++) if (l->parts[i].child) found = egi_layer_unregistered(l->parts[i].child);
     return found;
 }
+static bool egi_has_part(const eg_layer *l, const char *name) {
+    for (int64_t i = 0; i < l->n_parts; i++) if (strcmp(l->parts[i].name, name) == 0) return true;
+    return false;
+}
+// What a layer of one's own made while it was called, a load has only if its maker makes it, too: that is tried.
+static bool egi_remade(const eg_layer *l) {
+    egi_maker maker;
+    int64_t late = 0;
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        if (l->parts[i].child && !egi_remade(l->parts[i].child)) return false;
+        late += l->parts[i].late;
+    }
+    if (!late || !l->custom || !egi_maker_find(l->custom, &maker)) return true;
+    eg_random_state random = egi_this.random;
+    eg_scope scope = eg_scope_begin();
+    eg_layer *made = maker.make(maker.user);
+    egi_this.random = random;
+    bool ok = made || egi_this.error != EG_OK || egi_fail(EG_ERROR_NULL, "eg_model_save: the maker of '%.60s' returned NULL", l->custom);
+    for (int64_t i = 0; i < l->n_parts && made && ok; i++)
+        if (l->parts[i].late && !egi_has_part(made, l->parts[i].name))
+            ok = egi_fail(EG_ERROR_STATE, "eg_model_save: layer %.60s makes '%.60s' when it is called, so that a load would miss it: make it in the function that eg_layer_register(\"%.60s\", make, user) "
+                          "was given; or save the weights alone by eg_save_weights", l->name, l->parts[i].name, l->custom);
+    eg_layer_release(made);
+    eg_scope_end(scope);
+    return ok && made;
+}
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     egi_text config;
     if (!egi_layer_alive("model_save", l) || egi_format_of("model_save", path) < 0) return false;
@@ -19812,6 +19841,7 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     if (own)
         return egi_fail(EG_ERROR_STATE, "eg_model_save: '%.60s' is a layer of your own, whose code no file holds: tell how it is made by eg_layer_register(\"%.60s\", make, user), here and "
                         "before the load; or save the weights alone by eg_save_weights", own->custom, own->custom);
+    if (!egi_remade(l)) return false;
     memset(&config, 0, sizeof config);
     eg_archive *a = eg_archive_new();
     bool ok = a && egi_add_weights("model_save", a, l);

@@ -177,6 +177,41 @@ TEST(models_there_and_back) {
                                        eg_layer_global_average_pooling2d(), eg_layer_dropout(0.5), eg_layer_dense(10, .name = "head")), image, "image.safetensors");
     model_there_and_back(eg_sequential(eg_layer_embedding(8, 6), eg_sequential(eg_layer_lstm(5, .return_sequences = true), eg_layer_gru(4)), eg_layer_dense(2)), text, "text.npz");
 }
+// A layer that makes its weight when it is called. One that is loaded has it only if its maker makes it.
+static eg_tensor *scaled(eg_tensor *const *in, void *user) {
+    eg_layer *l = *(eg_layer **)user;
+    eg_tensor *w;
+    return eg_mul(in[0], eg_layer_weights(l, &w, 1) ? w : eg_layer_weight(l, "scale", eg_full(EG_FLOAT32, EG_SHAPE(3), 2), true));
+}
+static eg_layer *scalers[4];
+static int n_scalers;
+static eg_layer *make_scaled(void *user) {
+    eg_layer *l = scalers[n_scalers] = eg_layer_custom("scaled", scaled, &scalers[n_scalers]);
+    n_scalers = (n_scalers + 1) % 4;
+    if (user) eg_layer_weight(l, "scale", eg_random_normal(EG_SHAPE(3)), true);
+    return l;
+}
+static eg_layer *make_none(void *user) { (void)user; return NULL; }
+TEST(weights_made_in_a_call) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 3));
+    eg_layer *m = eg_sequential(make_scaled(NULL), eg_layer_dense(2));
+    int early = 1;
+    CHECK(eg_layer_register("scaled", make_scaled, NULL));
+    eg_tensor *y = eg_call(m, x);
+    CHECK_ERROR(eg_model_save(m, test_temp("late.safetensors")), EG_ERROR_STATE,
+                "eg_model_save: layer scaled makes 'scale' when it is called, so that a load would miss it: make it in the function that eg_layer_register(\"scaled\"");
+    CHECK_ERROR(eg_load_safetensors(test_temp("late.safetensors")), EG_ERROR_FILE, "cannot be opened");
+    CHECK(eg_layer_register("scaled", make_none, NULL));
+    CHECK_ERROR(eg_model_save(m, test_temp("late.safetensors")), EG_ERROR_NULL, "eg_model_save: the maker of 'scaled' returned NULL");
+    CHECK(eg_layer_register("scaled", make_scaled, &early));
+    eg_random_state before = eg_random_get_state();
+    REQUIRE(eg_model_save(m, test_temp("late.safetensors")));
+    CHECK_INT(eg_random_get_state().counter, before.counter);
+    eg_layer *n = eg_model_load(test_temp("late.safetensors"));
+    CHECK_SAME(eg_call(n, x), y, 0);
+    eg_layer_release(m);
+    eg_layer_release(n);
+}
 TEST(models_that_cannot_be) {
     eg_layer *m = eg_sequential(eg_layer_dense(2)), *custom = eg_sequential(eg_layer_custom("never registered", twice, NULL), eg_layer_dense(2));
     CHECK_ERROR(eg_model_save(m, test_temp("m.safetensors")), EG_ERROR_STATE, "eg_model_save: layer sequential has no weights yet");
