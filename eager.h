@@ -21918,14 +21918,14 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
     egi_unlock();
     return ok || egi_fail(EG_ERROR_DEVICE, "egi_backend_register: %s exists already, or there are too many devices", b->name);
 }
-// The GPUs register when one is first asked for. Why there is none, or NULL.
+// The GPUs register when one is first asked for, and that one starts. Why it cannot, or NULL.
 #ifdef EAGER_CUDA
-extern const char *egi_cuda_start(void);                // in eager_cuda.cu
+extern const char *egi_cuda_start(const char *name);    // in eager_cuda.cu
 #endif
 static const char *egi_no_gpu(const char *name) {
     if (!name || strncmp(name, "gpu", 3)) return NULL;
 #ifdef EAGER_CUDA
-    return egi_cuda_start();
+    return egi_cuda_start(name);
 #else
     return "the program was compiled without -DEAGER_CUDA";
 #endif
@@ -21933,7 +21933,7 @@ static const char *egi_no_gpu(const char *name) {
 static eg_backend *egi_backend_named(const char *function, const char *name) {
     const char *why = egi_no_gpu(name);
     int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
-    for (int i = 0; name && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
+    for (int i = 0; name && !why && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
     egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s%s", function, name ? name : "NULL", why ? ": " : "", why ? why : "");
     return NULL;
 }

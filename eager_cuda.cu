@@ -81,8 +81,10 @@ enum { EGI_GPU_PLANS = 64 };
 
 typedef struct egi_gpu {
     eg_backend backend;                          // first: a backend's address is its device's
-    int ordinal, multiprocessors;
+    int ordinal;
     char name[16];
+    int ready;                                   // it has been started: what follows is there
+    int multiprocessors;
     cudaStream_t compute;
     egi_gpu_stage writes, uploads;               // what is waited for at once, and what is sent ahead
     cudaEvent_t arrivals[EGI_GPU_ARRIVALS];      // of uploads, by their tickets
@@ -178,7 +180,9 @@ static void egi_gpu_trim_locked(egi_gpu *g) {
             free(b);
         }
 }
+static bool egi_gpu_ready(eg_backend *b) { return __atomic_load_n(&egi_gpu_of(b)->ready, __ATOMIC_ACQUIRE); }
 static void egi_gpu_trim(eg_backend *backend) {
+    if (!egi_gpu_ready(backend)) return;
     egi_gpu *g = egi_gpu_enter(backend);
     pthread_mutex_lock(&g->lock);
     egi_gpu_trim_locked(g);
@@ -280,6 +284,7 @@ static bool egi_gpu_wait(egi_gpu *g) {
     return egi_gpu_check(g);
 }
 static bool egi_gpu_synchronize(eg_backend *b) {
+    if (!egi_gpu_ready(b)) return true;
     egi_gpu *g = egi_gpu_enter(b);
     pthread_mutex_lock(&g->reading);
     bool ok = egi_gpu_wait(g);
@@ -2413,11 +2418,12 @@ static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
 }
 
 //# 10  THE TABLE -------------------------------------------------------------
-// Idea: each GPU that there is gets its struct when one is first asked for, and registers.
+// Idea: all GPUs that there are register when one is first asked for; each starts when it is asked for itself: starting takes time, and
+// memory on a GPU that others may use.
 
 static egi_gpu egi_gpus[EGI_GPU_MOST];
 static pthread_mutex_t egi_gpu_start_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool egi_gpu_started;
+static int egi_gpu_count;                        // of those registered
 static char egi_gpu_why[200];
 
 static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
@@ -2448,16 +2454,14 @@ static void egi_gpu_stage_unmake(egi_gpu_stage *s) {
     if (s->computed) cudaEventDestroy(s->computed);
     if (s->stream) cudaStreamDestroy(s->stream);
 }
-static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
+static cudaError_t egi_gpu_make(egi_gpu *g) {
     cudaError_t e;
     void *p = NULL;
-    memset(g, 0, sizeof *g);
-    g->ordinal = ordinal;
-    snprintf(g->name, sizeof g->name, "gpu:%d", ordinal);
+    memset((char *)g + offsetof(egi_gpu, ready), 0, sizeof *g - offsetof(egi_gpu, ready));
     pthread_mutex_init(&g->lock, NULL);
     pthread_mutex_init(&g->reading, NULL);
-    if ((e = cudaSetDevice(ordinal)) != cudaSuccess) return e;
-    if ((e = cudaDeviceGetAttribute(&g->multiprocessors, cudaDevAttrMultiProcessorCount, ordinal)) != cudaSuccess) return e;
+    if ((e = cudaSetDevice(g->ordinal)) != cudaSuccess) return e;
+    if ((e = cudaDeviceGetAttribute(&g->multiprocessors, cudaDevAttrMultiProcessorCount, g->ordinal)) != cudaSuccess) return e;
     if ((e = cudaStreamCreateWithFlags(&g->compute, cudaStreamNonBlocking)) != cudaSuccess) return e;
     if ((e = egi_gpu_stage_make(&g->writes)) != cudaSuccess || (e = egi_gpu_stage_make(&g->uploads)) != cudaSuccess) return e;
     for (int i = 0; i < EGI_GPU_ARRIVALS; i++)
@@ -2471,6 +2475,24 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
 #ifdef EAGER_CUBLASLT
     if (cublasLtCreate(&g->lt) != CUBLAS_STATUS_SUCCESS) return cudaErrorUnknown;
 #endif
+    return cudaSuccess;
+}
+static void egi_gpu_unmake(egi_gpu *g) {
+#ifdef EAGER_CUBLASLT
+    if (g->lt) cublasLtDestroy(g->lt);
+#endif
+    if (g->blas) cublasDestroy(g->blas);
+    if (g->fault) cudaFreeHost(g->fault);
+    if (g->read_stage) cudaFreeHost(g->read_stage);
+    egi_gpu_stage_unmake(&g->writes);
+    egi_gpu_stage_unmake(&g->uploads);
+    for (int i = 0; i < EGI_GPU_ARRIVALS; i++) if (g->arrivals[i]) cudaEventDestroy(g->arrivals[i]);
+    if (g->compute) cudaStreamDestroy(g->compute);
+    cudaGetLastError();
+}
+static bool egi_gpu_register(egi_gpu *g, int ordinal) {
+    g->ordinal = ordinal;
+    snprintf(g->name, sizeof g->name, "gpu:%d", ordinal);
     g->backend = *egi_backend_cpu();
     g->backend.name = g->name;
     g->backend.host_reads = false;
@@ -2487,48 +2509,39 @@ static cudaError_t egi_gpu_make(egi_gpu *g, int ordinal) {
     g->backend.updates = egi_gpu_updates;
     g->backend.upload = egi_gpu_upload;
     g->backend.arrived = egi_gpu_arrived;
-    return cudaSuccess;
+    return egi_backend_register(&g->backend);
 }
-static void egi_gpu_unmake(egi_gpu *g) {
-#ifdef EAGER_CUBLASLT
-    if (g->lt) cublasLtDestroy(g->lt);
-#endif
-    if (g->blas) cublasDestroy(g->blas);
-    if (g->fault) cudaFreeHost(g->fault);
-    if (g->read_stage) cudaFreeHost(g->read_stage);
-    egi_gpu_stage_unmake(&g->writes);
-    egi_gpu_stage_unmake(&g->uploads);
-    for (int i = 0; i < EGI_GPU_ARRIVALS; i++) if (g->arrivals[i]) cudaEventDestroy(g->arrivals[i]);
-    if (g->compute) cudaStreamDestroy(g->compute);
-    cudaGetLastError();
-}
-// Registers the GPUs there are, once; what could not be is tried again. Why there is none, or NULL.
+// Registers the GPUs there are. Why there is none, or NULL; then it is tried again.
 static const char *egi_gpu_find(void) {
     int count = 0, driver = 0;
     cudaError_t e = cudaDriverGetVersion(&driver);
     if (e == cudaSuccess && driver > 0) e = cudaGetDeviceCount(&count);
-    if (e == cudaErrorInsufficientDriver || (e == cudaSuccess && driver == 0)) {
-        cudaGetLastError();
+    if (e != cudaSuccess) cudaGetLastError();
+    if (e == cudaErrorInsufficientDriver || (e == cudaSuccess && driver == 0))
         return driver ? "no NVIDIA driver as new as this program's CUDA is installed" : "no NVIDIA driver is installed";
-    }
-    if (e == cudaErrorNoDevice || (e == cudaSuccess && count == 0)) { cudaGetLastError(); return "no GPU is found, though there is a driver"; }
-    for (int i = 0; i < count && i < EGI_GPU_MOST; i++) {
-        cudaError_t here = egi_gpu_make(&egi_gpus[i], i);
-        if (here == cudaSuccess && egi_backend_register(&egi_gpus[i].backend)) egi_gpu_started = true;
-        else {
-            egi_gpu_unmake(&egi_gpus[i]);
-            e = here;
-        }
-    }
-    if (egi_gpu_started) return NULL;
-    cudaGetLastError();
+    if (e == cudaErrorNoDevice || (e == cudaSuccess && count == 0)) return "no GPU is found, though there is a driver";
+    while (e == cudaSuccess && egi_gpu_count < count && egi_gpu_count < EGI_GPU_MOST && egi_gpu_register(&egi_gpus[egi_gpu_count], egi_gpu_count)) egi_gpu_count++;
+    if (egi_gpu_count) return NULL;
     snprintf(egi_gpu_why, sizeof egi_gpu_why, "no GPU could be used: %s (CUDA error %d)", cudaGetErrorString(e), (int)e);
     return egi_gpu_why;
 }
-extern "C" const char *egi_cuda_start(void);
-extern "C" const char *egi_cuda_start(void) {
+static const char *egi_gpu_start(egi_gpu *g) {
+    if (g->ready) return NULL;
+    cudaError_t e = egi_gpu_make(g);
+    if (e == cudaSuccess) {
+        __atomic_store_n(&g->ready, 1, __ATOMIC_RELEASE);
+        return NULL;
+    }
+    egi_gpu_unmake(g);
+    snprintf(egi_gpu_why, sizeof egi_gpu_why, "%s could not be started: %s (CUDA error %d)", g->name, cudaGetErrorString(e), (int)e);
+    return egi_gpu_why;
+}
+// Starts the GPU of that name; "gpu" just looks how many there are. Why not, or NULL.
+extern "C" const char *egi_cuda_start(const char *name);
+extern "C" const char *egi_cuda_start(const char *name) {
     pthread_mutex_lock(&egi_gpu_start_lock);
-    const char *why = egi_gpu_started ? NULL : egi_gpu_find();
+    const char *why = egi_gpu_count ? NULL : egi_gpu_find();
+    for (int i = 0; i < egi_gpu_count; i++) if (!strcmp(egi_gpus[i].name, name)) why = egi_gpu_start(&egi_gpus[i]);
     pthread_mutex_unlock(&egi_gpu_start_lock);
     return why;
 }

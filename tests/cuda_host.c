@@ -182,6 +182,15 @@ TEST(host_an_optimizer_updates_at_once) {
     }
 }
 
+// On a machine with several GPUs, those that nobody asks for are left alone.
+TEST(host_a_gpu_starts_when_it_is_asked_for) {
+    int64_t calls = cuda_host_calls;
+    CHECK_INT(eg_device_count("gpu"), 2);
+    CHECK_INT(cuda_host_calls, calls);
+    eg_tensor *x = eg_to(eg_cpu(eg_scalar(3)), "gpu:1");
+    CHECK(cuda_host_calls > calls + 40);
+    CHECK_NEAR(eg_item(eg_add(x, 1)), 4, 0);
+}
 // Memory that goes between libraries, each with streams of its own, does so when nobody works with it.
 extern int64_t cuda_host_pending(void);
 static int64_t pending_then = -1;
