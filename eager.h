@@ -30,7 +30,7 @@
  *   EAGER_IMPLEMENTATION  compile the implementation here
  *   EAGER_STATIC          everything static: a private copy for this file
  *   EAGER_API             what stands before every public declaration (visibility)
- *   EAGER_DEBUG           catch tensors used after their scope, list leaks at exit
+ *   EAGER_DEBUG           catch tensors and callbacks used after their end, list leaks at exit
  *   EAGER_OPENBLAS        cblas for matrix products; link -lopenblas
  *   EAGER_CUDA            NVIDIA GPUs as "gpu:0", ...; link eager_cuda.o, -lcublas -lcudart
  *   EAGER_ZLIB            gzip files and deflated .npz are read; link -lz
@@ -2312,7 +2312,7 @@ typedef struct egi_context {
     unsigned next_text;
     char message[1024];
 #ifdef EAGER_DEBUG
-    eg_tensor *quarantine[4096];
+    void *quarantine[4096];                     // handles whose last reference is gone
     unsigned quarantined;
 #endif
 } egi_context;
@@ -2486,6 +2486,18 @@ static void egi_free(void *pointer) {
     do block->b.next = head;
     while (!__atomic_compare_exchange_n(&heap->remote, &head, block, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 #endif
+}
+
+// Frees what a handle points to. In a debug build it stays as it is for a while, so that using it can be told.
+static void egi_free_handle(void *handle) {
+#ifdef EAGER_DEBUG
+    if (egi_this.heap) {                                   // else nobody would ever free it
+        void **slot = &egi_this.quarantine[egi_this.quarantined++ % 4096u], *oldest = *slot;
+        *slot = handle;
+        handle = oldest;
+    }
+#endif
+    egi_free(handle);
 }
 
 // Grows *array to hold count elements; false without memory, with nothing changed.
@@ -3140,16 +3152,9 @@ static void egi_tensor_destroy(eg_tensor *x) {
     x->object.kind = EGI_DEAD;
 #ifdef EAGER_DEBUG
     egi_debug_remove(x);
-    // The handle stays as it is for a while, so that using it can be told.
     x->buffer = NULL;
-    if (!egi_this.heap) { egi_free(x); return; }           // nobody would ever free it
-    unsigned slot = egi_this.quarantined++ % 4096u;
-    eg_tensor *oldest = egi_this.quarantine[slot];
-    egi_this.quarantine[slot] = x;
-    egi_free(oldest);
-#else
-    egi_free(x);
 #endif
+    egi_free_handle(x);
 }
 
 // Dimensions with row-major strides, and the element count. The shape has been checked.
@@ -14219,6 +14224,15 @@ struct eg_callback {
     int32_t refs;
     eg_callback_functions functions;
 };
+// Whether a reference to it is left: known in a debug build.
+static bool egi_callback_counted(const eg_callback *callback) {
+#ifdef EAGER_DEBUG
+    return __atomic_load_n(&callback->refs, __ATOMIC_ACQUIRE) > 0;
+#else
+    (void)callback;
+    return true;
+#endif
+}
 typedef struct egi_fit {
     eg_fit_state state;                 // first: from it a callback's eg_fit_value finds the rest
     egi_training *t;
@@ -14443,8 +14457,11 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o)
     if (!data) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: the dataset is NULL") : false;
     if (!o->validation && (o->validation_steps || o->validation_every))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", o->validation_steps ? "validation_steps" : "validation_every");
-    for (int i = 0; i < o->callbacks.count; i++)
+    for (int i = 0; i < o->callbacks.count; i++) {
         if (!o->callbacks.list[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
+        if (!egi_callback_counted(o->callbacks.list[i]))
+            return egi_fail(EG_ERROR_STATE, "eg_fit: callback %d was used after its last reference was gone; a fit releases those that it is given, so eg_callback_retain one that two shall have", i);
+    }
     if (f->t->fitting) return egi_fail(EG_ERROR_STATE, "eg_fit: the model is being fitted already");
     f->state.batches = o->steps_per_epoch > 0 ? o->steps_per_epoch : eg_dataset_cardinality(data);
     if (f->state.batches == EG_INFINITE) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no end; give .steps_per_epoch");
@@ -14700,9 +14717,9 @@ EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
     return callback;
 }
 EAGER_API void eg_callback_release(eg_callback *callback) {
-    if (!callback || __atomic_sub_fetch(&callback->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!callback || !egi_callback_counted(callback) || __atomic_sub_fetch(&callback->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (callback->functions.release) callback->functions.release(callback->functions.user);
-    egi_free(callback);
+    egi_free_handle(callback);
 }
 
 // A list of numbers that grows, and that a checkpoint can hold.

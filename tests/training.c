@@ -1003,6 +1003,22 @@ TEST(a_fit_goes_on_within_an_epoch) {
     CHECK_ERROR(eg_callback_backup("x", .every = -1), EG_ERROR_ARGUMENT, ".every is -1");
     CHECK_ERROR(eg_callback_backup("x", .patience = 1), EG_ERROR_ARGUMENT, "has no option .patience");
 }
+TEST(a_callback_given_to_two_fits) {
+#ifndef EAGER_DEBUG
+    SKIP("only with EAGER_DEBUG");
+#else
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = shaky_model();
+    eg_callback *once = eg_callback_stop_on_nan(), *twice = eg_callback_retain(eg_callback_stop_on_nan());
+    CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(once, twice)) != NULL);
+    int64_t steps = eg_optimizer_steps(eg_model_optimizer(model));
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_retain(twice), once)), EG_ERROR_STATE,
+                "eg_fit: callback 1 was used after its last reference was gone; a fit releases those that it is given, so eg_callback_retain one");
+    CHECK_INT(eg_optimizer_steps(eg_model_optimizer(model)), steps);
+    CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(twice)) != NULL);
+    eg_layer_release(model);
+#endif
+}
 // R2's sums are as wide as its first batch, which a program that starts anew has not seen when it reads the backup.
 static bool third_batch_fails(eg_fit_state *s, void *user) { (void)user; return s->batch < 2 || eg_raise(EG_ERROR_STATE, "the power fails") != NULL; }
 static eg_layer *fit_with_r2(const char *prefix, bool fails) {
