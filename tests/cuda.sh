@@ -1,10 +1,11 @@
 # ./build.sh test-cuda [NAME...]: all tests on the GPU of this machine, the comparisons with the CPU first; compute-sanitizer's memcheck,
-# racecheck and synccheck where it is found; an example. A short table at the end; everything that was said is in .build/cuda/test.log.
+# racecheck and synccheck where it is found; an example. A short table at the end; everything that was said is in test.log,
+# in the folder OUT or .build/cuda.
 # Ends after $limit seconds, whatever is left.
 set -u
 limit=${CUDA_SECONDS:-520}
 . tests/cuda_build.sh
-log=$C/test.log table=$C/test.table
+log=$figures/test.log table=$figures/test.table
 : >"$log"; : >"$table"
 row() { printf '%-28s %s\n' "$1" "$2" >>"$table"; }
 files="tests/cuda.c tests/devices.c $(ls tests/*.c | grep -v -e tests/cuda -e tests/devices.c)"

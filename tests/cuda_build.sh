@@ -8,7 +8,8 @@ left() { echo $((limit - $(date +%s) + begun)); }
 if command -v nvidia-smi >/dev/null 2>&1; then nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || true
 else echo "nvidia-smi is not there: perhaps no NVIDIA driver is installed"; fi
 C=$B/cuda
-mkdir -p "$C"
+figures=${OUT:-$C}
+mkdir -p "$C" "$figures"
 home=$(command -v "$NVCC")
 home=$(cd "$(dirname "$(readlink -f "$home" 2>/dev/null || echo "$home")")/.." && pwd)
 anywhere() { find / -path /proc -prune -o -path /sys -prune -o -name "$1" -print 2>/dev/null | head -n 1; }

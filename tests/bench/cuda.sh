@@ -1,12 +1,12 @@
 # ./build.sh bench-cuda: on the GPU of this machine, bandwidth, overhead and products against the bare CUDA libraries, then the workloads of
-# peers.py beside what $PYTHON has of PyTorch and JAX. A table at the end; the full figures are in .build/cuda/bench.txt.
+# peers.py beside what $PYTHON has of PyTorch and JAX. A table at the end; the full figures are in bench.txt, in the folder OUT or .build/cuda.
 # Ends after $limit seconds, whatever is left: the training steps come first, and what takes long to compile last.
 set -u
 limit=${CUDA_SECONDS:-520}
 . tests/cuda_build.sh
-out=$C/bench.txt
+out=$figures/bench.txt
 : >"$out"
-peers=$([ -z "$PYTHON" ] || timeout 60 $PYTHON - <<'PYTHON_END' 2>/dev/null
+peers=$([ -z "$PYTHON" ] || timeout 120 $PYTHON - <<'PYTHON_END' 2>/dev/null
 from importlib.util import find_spec
 import numpy
 if find_spec("torch"):

@@ -691,7 +691,7 @@ def pair(peer, work, threads, min_time, end):
         cores = sorted(os.sched_getaffinity(0))
         for name in "CUDA_VISIBLE_DEVICES", "JAX_PLATFORMS", "DEV", "TORCHINDUCTOR_COMPILE_THREADS": env.pop(name)
         if "CUDA_VISIBLE_DEVICES" in os.environ: env["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
-        env.update(PEERS_GPU="1", BENCH_DEVICE="gpu:0")
+        env.update(PEERS_GPU="1", BENCH_DEVICE="gpu:0", XLA_PYTHON_CLIENT_PREALLOCATE="false")
     elif threads == 1: env["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     try:
         cmd = ([build(peer), work, n, str(min_time), str(WORK[work][2])] if peer in COMPILED else
