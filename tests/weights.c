@@ -242,3 +242,140 @@ TEST(models_that_cannot_be) {
     eg_layer_release(m);
     eg_layer_release(custom);
 }
+
+// ---- names and layouts that do not fit
+
+enum { DENSE, CONV, DEPTHWISE, GRU, LSTM, IMAGE, ATTENTION, CONV1D };
+static eg_layer *model_of(int kind) {
+    eg_layer *l = kind == DENSE ? eg_sequential(eg_layer_dense(2)) : kind == CONV ? eg_sequential(eg_layer_conv2d(2, 2)) : kind == DEPTHWISE ? eg_sequential(eg_layer_depthwise_conv2d(2, .depth_multiplier = 3)) :
+                  kind == GRU ? eg_sequential(eg_layer_gru(2)) : kind == LSTM ? eg_sequential(eg_layer_lstm(2)) : kind == IMAGE ? eg_sequential(eg_layer_flatten(), eg_layer_dense(2)) :
+                  kind == CONV1D ? eg_sequential(eg_layer_conv1d(2, 2)) : eg_layer_multi_head_attention(2, 2);
+    eg_tensor *x = kind == DENSE ? eg_ones(EG_FLOAT32, EG_SHAPE(1, 3)) : kind == CONV ? eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 4, 1)) : kind == DEPTHWISE ? eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 4, 2)) :
+                   kind == IMAGE ? eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 2, 3)) : kind == ATTENTION ? eg_ones(EG_FLOAT32, EG_SHAPE(1, 3, 4)) : eg_ones(EG_FLOAT32, EG_SHAPE(1, 3, 2));
+    eg_tensor *both[2] = { x, x }, *out;
+    CHECK(eg_call_multi(l, both, kind == ATTENTION ? 2 : 1, &out, 1));
+    return l;
+}
+// A file of PyTorch's with so few tensors, each 0, 1, 2, ...: what weight number `weight` becomes, or the error, which changes nothing.
+typedef struct torch_case {
+    int line, model;
+    const char *names[5], *prefix;
+    struct { const char *name; int64_t dims[5]; } file[4];            // dims end with a 0
+    const char *error;
+    int weight, n;
+    double values[12];
+} torch_case;
+#define MAP(...) { __VA_ARGS__ }
+static const torch_case torch_cases[] = {
+    { __LINE__, DENSE, MAP("dense/kernel", "W"), NULL, { { "W", { 2, 3 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },                    // named itself, and turned all the same
+    { __LINE__, DENSE, MAP("dense/bias", "B"), NULL, { { "B", { 2 } } }, NULL, 1, 2, { 0, 1 } },
+    { __LINE__, DENSE, MAP("dense", ""), NULL, { { "weight", { 2, 3 } }, { "bias", { 2 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },       // a model that is a single module
+    { __LINE__, DENSE, MAP("", "net"), NULL, { { "net.dense.weight", { 2, 3 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },
+    { __LINE__, DENSE, MAP("den", "wrong", "dense", "right"), NULL, { { "right.weight", { 2, 3 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },   // no part of a word
+    { __LINE__, DENSE, MAP("dense/bias", "b", "dense", "fc"), NULL, { { "b", { 2 } }, { "fc.bias", { 2 } } }, NULL, 1, 2, { 0, 1 } },
+    { __LINE__, DENSE, MAP("dense", "fc"), "model.", { { "model.fc.weight", { 2, 3 } }, { "other.fc.bias", { 2 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },
+    { __LINE__, DENSE, MAP("dense", "fc"), NULL, { { "fc.weight", { 6 } } }, "'dense/kernel' (float32 [3, 2] here, float32 [6] there)", 0, 0, { 0 } },
+    { __LINE__, DENSE, MAP("dense", "fc"), NULL, { { "fc.weight", { 0 } } }, "'dense/kernel' (float32 [3, 2] here, float32 [] there)", 0, 0, { 0 } },
+    { __LINE__, DENSE, MAP("dense", "fc"), NULL, { { "fc.weight", { 2, 1, 3, 1 } } }, "'dense/kernel' (float32 [3, 2] here, float32 [3, 1, 1, 2] there)", 0, 0, { 0 } },
+    { __LINE__, DENSE, MAP("dense", "fc"), NULL, { { "fc.weight", { 2, 3, 1 } } }, "'dense/kernel' (float32 [3, 2] here, float32 [1, 3, 2] there)", 0, 0, { 0 } },
+    { __LINE__, CONV, MAP("conv2d", "c"), NULL, { { "c.weight", { 2, 1, 2, 2 } } }, NULL, 0, 8, { 0, 4, 1, 5, 2, 6, 3, 7 } },          // of one channel, which looks like a depthwise one
+    { __LINE__, CONV, MAP("conv2d", "c"), NULL, { { "c.weight", { 2, 3, 2, 2 } } }, "'conv2d/kernel' (float32 [2, 2, 1, 2] here, float32 [2, 2, 3, 2] there)", 0, 0, { 0 } },
+    { __LINE__, DEPTHWISE, MAP("depthwise_conv2d", "c"), NULL, { { "c.weight", { 7, 1, 2, 2 } } }, "float32 [2, 2, 1, 7] there)", 0, 0, { 0 } },
+    { __LINE__, DEPTHWISE, MAP("depthwise_conv2d", "c"), NULL, { { "c.weight", { 6, 2, 2, 2 } } }, "float32 [2, 2, 2, 6] there)", 0, 0, { 0 } },
+    { __LINE__, CONV1D, MAP("conv1d", "c"), NULL, { { "c.weight", { 2, 2, 2 } } }, NULL, 0, 8, { 0, 4, 2, 6, 1, 5, 3, 7 } },
+    { __LINE__, CONV1D, MAP("conv1d", "c"), NULL, { { "c.weight", { 2, 4 } } }, NULL, 0, 8, { 0, 4, 1, 5, 2, 6, 3, 7 } },              // of a Linear over the whole window
+    { __LINE__, CONV1D, MAP("conv1d", "c"), NULL, { { "c.weight", { 2, 3 } } }, "'conv1d/kernel' (float32 [2, 2, 2] here, float32 [3, 2] there)", 0, 0, { 0 } },
+    { __LINE__, GRU, MAP("gru", "rnn"), NULL, { { "rnn.weight_ih_l0", { 6, 2 } }, { "rnn.weight_hh_l0", { 6, 2 } } }, NULL, 0, 12, { 4, 6, 0, 2, 8, 10, 5, 7, 1, 3, 9, 11 } },      // r before z
+    { __LINE__, GRU, MAP("gru", ""), NULL, { { "weight_hh_l0", { 6, 2 } } }, NULL, 1, 12, { 4, 6, 0, 2, 8, 10, 5, 7, 1, 3, 9, 11 } },
+    { __LINE__, GRU, MAP("gru", "rnn"), NULL, { { "rnn.weight_ih_l0", { 6, 2 } }, { "rnn.weight_hh_l0", { 12 } } }, "'gru/recurrent_kernel' (float32 [2, 6] here, float32 [12] there)", 0, 0, { 0 } },
+    { __LINE__, GRU, MAP("gru", "rnn"), NULL, { { "rnn.weight_ih_l0", { 8, 2 } }, { "rnn.weight_hh_l0", { 6, 2 } } }, "'gru/kernel' (float32 [2, 6] here, float32 [2, 8] there)", 0, 0, { 0 } },
+    { __LINE__, GRU, MAP("gru", "rnn"), NULL, { { "rnn.bias_ih_l0", { 6 } }, { "rnn.weight_hh_l0", { 6, 2 } } }, "'gru/bias' (float32 [2, 6] here, float32 [6] there)", 0, 0, { 0 } },
+    { __LINE__, LSTM, MAP("lstm", "rnn"), NULL, { { "rnn.bias_ih_l0", { 8 } }, { "rnn.bias_hh_l0", { 8 } } }, NULL, 2, 8, { 0, 2, 4, 6, 8, 10, 12, 14 } },       // two, which are added
+    { __LINE__, LSTM, MAP("lstm", "rnn"), NULL, { { "rnn.bias_ih_l0", { 8 } } }, NULL, 2, 8, { 0, 1, 2, 3, 4, 5, 6, 7 } },
+    { __LINE__, LSTM, MAP("lstm", "rnn@1"), NULL, { { "rnn.bias_ih_l1", { 8 } }, { "rnn.weight_ih_l0", { 8, 2 } } }, NULL, 2, 8, { 0, 1, 2, 3, 4, 5, 6, 7 } },
+    { __LINE__, LSTM, MAP("lstm", "rnn"), NULL, { { "rnn.weight_ih_l0", { 16 } } }, "'lstm/kernel' (float32 [2, 8] here, float32 [16] there)", 0, 0, { 0 } },
+    { __LINE__, IMAGE, MAP("dense", "fc"), NULL, { { "fc.weight", { 1, 12 } } }, "'dense/kernel' (float32 [12, 2] here, float32 [12, 1] there)", 0, 0, { 0 } },
+    { __LINE__, IMAGE, MAP("dense", "fc"), NULL, { { "fc.weight", { 2, 11 } } }, "'dense/kernel' (float32 [12, 2] here, float32 [11, 2] there)", 0, 0, { 0 } },
+    { __LINE__, ATTENTION, MAP("", "mha"), NULL, { { "mha.in_proj_bias", { 12 } } }, NULL, 1, 4, { 0, 1, 2, 3 } },
+    { __LINE__, ATTENTION, MAP("", "mha"), NULL, { { "mha.in_proj_bias", { 11 } } }, "'query/bias' (float32 [4] here, float32 [11] there)", 0, 0, { 0 } },
+    { __LINE__, ATTENTION, MAP("", "mha"), NULL, { { "mha.in_proj_weight", { 9, 4 } } }, "'query/kernel' (float32 [4, 4] here, float32 [4, 3] there)", 0, 0, { 0 } },
+    { __LINE__, ATTENTION, MAP("", "mha"), NULL, { { "mha.in_proj_bias", { 15 } } }, "'query/bias' (float32 [4] here, float32 [5] there)", 0, 0, { 0 } },
+    { __LINE__, ATTENTION, MAP("", "mha"), NULL, { { "mha.q_proj_weight", { 3, 4 } } }, "'query/kernel' (float32 [4, 4] here, float32 [4, 3] there)", 0, 0, { 0 } },
+    { __LINE__, ATTENTION, MAP("", "mha"), NULL, { { "mha.out_proj.bias", { 3 } } }, "'attention_output/bias' (float32 [4] here, float32 [3] there)", 0, 0, { 0 } } };
+TEST(pytorch_files_of_odd_shapes) {
+    for (size_t k = 0; k < sizeof torch_cases / sizeof *torch_cases; k++) {
+        EG_SCOPE;
+        const torch_case *c = &torch_cases[k];
+        eg_layer *m = model_of(c->model);
+        eg_archive *a = eg_archive_new(), *before = eg_archive_new();
+        for (int i = 0; i < 4 && c->file[i].name; i++) {
+            eg_shape shape = { 0, { 0 } };
+            int64_t size = 1;
+            while (c->file[i].dims[shape.rank]) { shape.dims[shape.rank] = c->file[i].dims[shape.rank]; size *= shape.dims[shape.rank++]; }
+            CHECK(eg_archive_add(a, c->file[i].name, eg_reshape(eg_range(EG_FLOAT32, 0, (double)size, 1), shape)));
+        }
+        CHECK(eg_archive_add_weights(before, m));
+        bool ok = eg_archive_get_weights(a, m, .torch = true, .partial = true, .names = c->names, .prefix = c->prefix);
+        eg_tensor *w[16];
+        int n = eg_layer_weights(m, w, 16);
+        if (ok != !c->error) test_say(__FILE__, c->line, ok ? "is taken" : "is refused", eg_error_message());
+        else if (ok && c->weight < n) test_values(__FILE__, c->line, "the weight", w[c->weight], 0, c->values, c->n);
+        else {
+            test_contains(__FILE__, c->line, "the error", eg_error_message(), c->error);
+            for (int i = 0; i < n; i++) CHECK_SAME(w[i], eg_archive_get(before, eg_archive_name(before, i)), 0);
+        }
+        eg_error_clear();
+        eg_archive_release(a);
+        eg_archive_release(before);
+        eg_layer_release(m);
+    }
+}
+TEST(maps_that_ask_for_what_is_not_there) {
+    const struct { const char *name, *prefix, *theirs, *said; bool torch; } rows[] = {
+        { "fc.weight", NULL, "fc", "1 missing: 'dense/bias'", true }, { "fc3.weight", NULL, "fc", "'dense/kernel' (the map asks for 'fc', and the archive has none)", true },
+        { "m.fc/kernel", "m.", "fc", "1 missing: 'dense/bias'", false }, { "m.fcx/kernel", "m.", "fc", "(the map asks for 'fc', and the archive has none)", false },
+        { "n.fc/kernel", "m.", "fc", "(the map asks for 'fc', and the archive has none)", false }, { "fc", NULL, "fc", "2 missing: 'dense/kernel', 'dense/bias'", false },
+        { "x", NULL, "a_module.whose_name_is_longer_than_an_error.shows_of_it", "(the map asks for 'a_module.whose_name_is_longer_than_an_e", true } };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        EG_SCOPE;
+        eg_layer *m = model_of(DENSE);
+        eg_archive *a = eg_archive_new();
+        CHECK(eg_archive_add(a, rows[k].name, eg_ones(EG_FLOAT32, rows[k].torch ? EG_SHAPE(2, 3) : EG_SHAPE(3, 2))));
+        CHECK_ERROR(eg_archive_get_weights(a, m, .torch = rows[k].torch, .prefix = rows[k].prefix, .names = EG_NAMES("dense", rows[k].theirs)), EG_ERROR_SHAPE, rows[k].said);
+        eg_archive_release(a);
+        eg_layer_release(m);
+    }
+    // Names longer than any that are looked up: not found, and nothing overruns.
+    char longest[1200];
+    memset(longest, 'n', sizeof longest);
+    longest[1199] = 0;
+    for (int torch = 0; torch < 2; torch++) {
+        eg_layer *m = model_of(DENSE);
+        eg_archive *a = eg_archive_new();
+        CHECK(eg_archive_add(a, longest, eg_ones(EG_FLOAT32, EG_SHAPE(3, 2))));
+        CHECK_ERROR(eg_archive_get_weights(a, m, .torch = torch == 1, .names = EG_NAMES("dense", longest)), EG_ERROR_SHAPE, "2 missing: 'dense/kernel'");
+        CHECK_ERROR(eg_archive_get_weights(a, m, .prefix = longest), EG_ERROR_SHAPE, "missing");
+        eg_archive_release(a);
+        eg_layer_release(m);
+    }
+}
+static eg_tensor *counts(eg_tensor *const *in, void *user) { (void)user; return in[0]; }
+TEST(whole_numbers_must_be_of_their_dtype) {
+    const eg_dtype dtypes[] = { EG_INT32, EG_INT64, EG_FLOAT32 };
+    for (int here = 0; here < 2; here++)
+        for (int there = 0; there < 3; there++) {
+            eg_layer *l = eg_layer_custom("counts", counts, NULL);
+            eg_archive *a = eg_archive_new();
+            CHECK(eg_layer_weight(l, "n", eg_zeros(dtypes[here], EG_SHAPE(2)), false) != NULL);
+            CHECK(eg_archive_add(a, "n", eg_cast(eg_constant(EG_SHAPE(2), 3, 4), dtypes[there])));
+            eg_tensor *w[1];
+            bool ok = eg_archive_get_weights(a, l);
+            CHECK_INT(eg_layer_weights(l, w, 1), 1);
+            CHECK(ok == (here == there));
+            CHECK_TENSOR(w[0], 0, ok ? 3 : 0, ok ? 4 : 0);
+            if (!ok) CHECK_CONTAINS(eg_error_message(), "of another shape: 'n' (");
+            eg_error_clear();
+            eg_archive_release(a);
+            eg_layer_release(l);
+        }
+}
