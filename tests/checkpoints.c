@@ -535,6 +535,153 @@ TEST(iterators_go_back_when_another_cannot) {
     eg_dataset_release(d);
 }
 
+// ---- odd names, odd counters, no room
+
+static void touch(const char *name) {
+    FILE *f = fopen(name, "wb");
+    CHECK(f != NULL);
+    if (f) fclose(f);
+}
+TEST(files_that_are_no_checkpoints_of_a_prefix) {
+    static const char *const others[] = { "x-.safetensors", "x-1234567890123456789.safetensors", "5.safetensors", "x5.npz", "y-30.npz", "x-40.txt", "xx-50.npz", "x-60.npz.part", "-70.npz", "x--4.npz", "x/" };
+    eg_tensor *v = eg_variable(eg_scalar(1), "v");
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "v", v));
+    CHECK_STR(eg_checkpoint_save(c, test_temp("odd/x")), test_temp("odd/x-1.safetensors"));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "odd/%s", others[i]);
+        if (!strchr(others[i], '/')) touch(test_temp(name));
+    }
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd/x")), test_temp("odd/x-1.safetensors"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd/x.npz")), test_temp("odd/x-1.safetensors"));      // the numbers of a prefix are one row
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd")), test_temp("odd/-70.npz"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd/y")), test_temp("odd/y-30.npz"));
+    touch(test_temp("odd/x-7.npz"));
+    touch(test_temp("odd/x-7.safetensors"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd/x")), test_temp("odd/x-7.safetensors"));
+    CHECK_STR(eg_checkpoint_save(c, test_temp("odd/x.npz")), test_temp("odd/x-8.npz"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd/x")), test_temp("odd/x-8.npz"));
+    eg_checkpoint_release(c);
+    eg_release(v);
+}
+TEST(counters_that_are_no_numbers) {
+    const struct { const char *counter; int64_t next; } rows[] = { { "12", 13 }, { "", 2 }, { "twelve", 2 }, { "-3", 2 }, { "9e15", 2 }, { "3.0", 4 }, { NULL, 2 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        eg_tensor *v = eg_variable(eg_scalar(1), "v");
+        eg_archive *a = eg_archive_new();
+        char name[64], next[64];
+        snprintf(name, sizeof name, "counter/%d-1.npz", (int)i);
+        snprintf(next, sizeof next, "counter/%d-%d.npz", (int)i, (int)rows[i].next);
+        CHECK(eg_archive_add(a, "v", 5) && eg_archive_set_text(a, "save_counter", rows[i].counter) && eg_save_npz(a, test_temp(name)));
+        eg_checkpoint *c = eg_checkpoint_new();
+        CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_restore(c, test_temp(name)));
+        CHECK_NEAR(eg_item(v), 5, 0);
+        snprintf(name, sizeof name, "counter/%d.npz", (int)i);
+        CHECK_STR(eg_checkpoint_save(c, test_temp(name)), test_temp(next));
+        eg_checkpoint_release(c);
+        eg_archive_release(a);
+        eg_release(v);
+    }
+}
+TEST(random_states_that_are_none) {
+    eg_random_state before = eg_random_get_state();
+    for (int k = 0; k < 4; k++) {
+        eg_archive *a = eg_archive_new();
+        eg_tensor *x[] = { eg_zeros(EG_INT64, EG_SHAPE(3)), eg_zeros(EG_INT32, EG_SHAPE(2)), eg_zeros(EG_INT64, EG_SHAPE(2, 1)), eg_constant_of(EG_INT64, EG_SHAPE(2), 77, 5) };
+        CHECK(eg_archive_add(a, "random", x[k]) && eg_save_npz(a, test_temp("random-1.npz")));
+        eg_checkpoint *c = eg_checkpoint_new();
+        CHECK(eg_checkpoint_track_random(c));
+        if (k < 3) {
+            CHECK_ERROR(eg_checkpoint_restore(c, test_temp("random-1.npz")), EG_ERROR_SHAPE, "1 of another shape: 'random'");
+            CHECK(eg_random_get_state().seed == before.seed && eg_random_get_state().counter == before.counter);
+        } else {
+            CHECK(eg_checkpoint_restore(c, test_temp("random-1.npz")));
+            CHECK(eg_random_get_state().seed == 77 && eg_random_get_state().counter == 5);
+        }
+        eg_checkpoint_release(c);
+        eg_archive_release(a);
+    }
+    eg_random_set_state(before);
+}
+TEST(layers_that_cannot_be_built) {
+    eg_layer *l = eg_layer_conv2d(2, 5, .input_shape = EG_SHAPE(3, 3, 1));
+    eg_tensor *v = eg_variable(eg_scalar(1), "v");
+    eg_checkpoint *c = eg_checkpoint_new(), *good = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(good, "v", v) && eg_checkpoint_save(good, test_temp("unbuilt")));
+    CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_layer(c, "l", l));
+    eg_assign(v, 2);
+    CHECK_ERROR(eg_checkpoint_save(c, test_temp("never")), EG_ERROR_SHAPE, "conv2d");
+    CHECK(!there(test_temp("never-1.safetensors")));
+    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("unbuilt-1")), EG_ERROR_SHAPE, "conv2d");
+    CHECK_NEAR(eg_item(v), 2, 0);
+    CHECK_ERROR(eg_save_weights(l, test_temp("never.npz")), EG_ERROR_SHAPE, "conv2d");
+    CHECK_ERROR(eg_model_save(l, test_temp("never.npz")), EG_ERROR_SHAPE, "conv2d");
+    CHECK(!there(test_temp("never.npz")));
+    eg_checkpoint_release(c);
+    eg_checkpoint_release(good);
+    eg_layer_release(l);
+    eg_release(v);
+}
+TEST(gradients_that_accumulate_for_what_is_not_tracked) {
+    eg_tensor *v[2] = { eg_variable(eg_scalar(1), "v"), eg_variable(eg_scalar(1), "u") }, *g[2] = { eg_scalar(1), eg_scalar(1) };
+    eg_optimizer *o = eg_sgd(.learning_rate = 0.5, .accumulate_steps = 2);
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track(c, "v", v[0]) && eg_checkpoint_track_optimizer(c, "o", o) && eg_apply_gradients(o, g, v, 2) && eg_checkpoint_save(c, test_temp("halfway")));
+    eg_archive *a = eg_archive_load(test_temp("halfway-1.safetensors"));
+    CHECK(eg_archive_has(a, "o/v/given") && eg_archive_has(a, "o/v/accumulated"));
+    for (int64_t i = 0; i < eg_archive_count(a); i++) CHECK(!strstr(eg_archive_name(a, i), "/u"));
+    eg_archive_release(a);
+    CHECK(eg_apply_gradients(o, g, v, 2));
+    CHECK_NEAR(eg_item(v[0]), 0.5, 0);
+    CHECK(eg_checkpoint_restore(c, test_temp("halfway-1")) && eg_checkpoint_assert_consumed(c));
+    CHECK_NEAR(eg_item(v[0]), 1, 0);
+    CHECK(eg_apply_gradients(o, g, v, 1));
+    CHECK_NEAR(eg_item(v[0]), 0.5, 0);
+    eg_checkpoint_release(c);
+    eg_optimizer_release(o);
+    eg_release(v[0]);
+    eg_release(v[1]);
+}
+#ifdef __linux__
+#include <sys/resource.h>
+#include <unistd.h>
+TEST(checkpoints_beside_the_program_and_on_full_disks) {
+    char here[4096], name[32];
+    eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3000)), "v");
+    eg_checkpoint *c = eg_checkpoint_new(.keep = 2);
+    CHECK(eg_checkpoint_track(c, "v", v));
+    REQUIRE(getcwd(here, sizeof here) && chdir(test_temp("")) == 0);
+    for (int i = 1; i <= 3; i++) {
+        snprintf(name, sizeof name, "beside-%d.npz", i);
+        CHECK_STR(eg_checkpoint_save(c, "beside.npz"), name);
+    }
+    CHECK(!there("beside-1.npz") && there("beside-2.npz"));
+    CHECK_STR(eg_checkpoint_latest("beside"), "beside-3.npz");
+    CHECK(eg_save_npy(v, "beside.npy") && eg_load_npy("beside.npy"));
+    struct rlimit old, few;
+    getrlimit(RLIMIT_FSIZE, &old);
+    few = old;
+    signal(SIGXFSZ, SIG_IGN);
+    for (int k = 0; k < 13; k++) {                            // no room for the whole file: nothing is counted, kept or thrown away
+        few.rlim_cur = (rlim_t)k * 1000;
+        setrlimit(RLIMIT_FSIZE, &few);
+        const char *path = eg_checkpoint_save(c, k % 2 ? "beside.npz" : "beside");
+        setrlimit(RLIMIT_FSIZE, &old);
+        CHECK(path == NULL);
+        CHECK_CONTAINS(eg_error_message(), "cannot be written: ");
+        eg_error_clear();
+        CHECK(there("beside-2.npz") && there("beside-3.npz") && !there("beside-4.npz") && !there("beside-4.npz.part") && !there("beside-4.safetensors") && !there("beside-4.safetensors.part"));
+    }
+    CHECK_STR(eg_checkpoint_save(c, "beside.npz"), "beside-4.npz");
+    CHECK(!there("beside-2.npz"));
+    CHECK_ERROR(eg_checkpoint_save(c, "beside.npy/x"), EG_ERROR_FILE, "cannot be written: ");
+    CHECK(chdir(here) == 0);
+    eg_checkpoint_release(c);
+    eg_release(v);
+}
+#endif
+
 // ---- files of former versions: what once was written is read for ever. WRITE_FIXTURES makes them anew; a new format gets new names.
 
 static void former(const char *name, bool write, char *path) {

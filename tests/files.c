@@ -815,6 +815,67 @@ TEST(full_disks) {
     CHECK_TENSOR(eg_load_npy(path), 0, 5);
     CHECK(access(test_temp("limited.npy.part"), F_OK) != 0);
 }
+// A disk that is full wherever the file ends: an error, the old file stays, and nothing lies beside it.
+static eg_archive *full_archive;
+static eg_tensor *full_tensor;
+static bool full_npy(const char *path) { return eg_save_npy(full_tensor, path); }
+static bool full_npz(const char *path) { return eg_save_npz(full_archive, path); }
+static bool full_safetensors(const char *path) { return eg_save_safetensors(full_archive, path); }
+static bool full_png(const char *path) { return eg_save_png(path, full_tensor); }
+TEST(disks_that_are_full_anywhere) {
+    const struct { const char *name; bool (*save)(const char *path); } formats[] = {
+        { "full.npy", full_npy }, { "full.npz", full_npz }, { "full.safetensors", full_safetensors }, { "full.png", full_png } };
+    struct rlimit old, few;
+    full_tensor = eg_random_uniform(EG_SHAPE(50, 40, 3));
+    full_archive = eg_archive_new();
+    CHECK(eg_archive_add(full_archive, "large", full_tensor) && eg_archive_add(full_archive, "small", 3) && eg_archive_add(full_archive, "large, too", eg_ones(EG_FLOAT64, EG_SHAPE(900))));
+    for (int i = 0; i < 40; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "key %d", i);
+        CHECK(eg_archive_set_text(full_archive, key, "a text of many that fill what is written of them, and more than one block of it, too"));
+    }
+    getrlimit(RLIMIT_FSIZE, &old);
+    few = old;
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
+        char path[4096], part[4200];
+        size_t n, m;
+        snprintf(path, sizeof path, "%s", test_temp(formats[k].name));
+        snprintf(part, sizeof part, "%s.part", path);
+        REQUIRE(formats[k].save(path));
+        unsigned char *bytes = read_bytes(path, &n), *after;
+        REQUIRE(bytes);
+        for (size_t room = 0; room < n; room += room + 400 > n && room + 1 < n ? n - 1 - room : 397) {
+            few.rlim_cur = (rlim_t)room;
+            setrlimit(RLIMIT_FSIZE, &few);
+            bool ok = formats[k].save(path);
+            setrlimit(RLIMIT_FSIZE, &old);
+            CHECK(!ok && eg_error() == EG_ERROR_FILE && access(part, F_OK) != 0);
+            CHECK_CONTAINS(eg_error_message(), "cannot be written: ");
+            eg_error_clear();
+            if (room + 1 == n) break;
+        }
+        after = read_bytes(path, &m);
+        CHECK(after && n == m && !memcmp(bytes, after, n));
+        free(bytes);
+        free(after);
+    }
+    char longest[65100];
+    memset(longest, 'n', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    CHECK(eg_archive_add(full_archive, longest, 1));
+    CHECK_ERROR(eg_save_npz(full_archive, test_temp("full.npz")), EG_ERROR_ARGUMENT, "eg_save_npz: a name of 65099 bytes; a zip file has no room for it");
+    CHECK(access(test_temp("full.npz.part"), F_OK) != 0);
+    eg_archive_release(full_archive);
+    full_archive = NULL;
+    full_tensor = NULL;
+}
+TEST(names_that_cannot_be_taken) {
+    CHECK(mkdir(test_temp("taken.npy"), 0700) == 0 || access(test_temp("taken.npy"), F_OK) == 0);
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), test_temp("taken.npy")), EG_ERROR_FILE, "taken.npy: cannot take its name: ");
+    CHECK(access(test_temp("taken.npy.part"), F_OK) != 0);
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), "/proc/x.npy"), EG_ERROR_FILE, "/proc/x.npy: cannot be written: ");
+}
 TEST(files_that_cannot_be_written) {
     if (geteuid() == 0) SKIP("root may write anywhere");
     CHECK(mkdir(test_temp("closed"), 0500) == 0 || access(test_temp("closed"), F_OK) == 0);
@@ -845,6 +906,17 @@ static bool act_load_npy(eg_archive *a) {
     (void)a;
     return eg_load_npy(test_temp("act.npy")) != NULL;
 }
+static bool act_narrow(eg_archive *a) { (void)a; return done(eg_load_npz(test_temp("narrow.npz"))); }
+static bool act_columns(eg_archive *a) {
+    EG_SCOPE;
+    (void)a;
+    return eg_load_npy(test_temp("columns.npy")) != NULL;
+}
+static bool act_read(eg_archive *a) {
+    EG_SCOPE;
+    (void)a;
+    return eg_read_file(test_temp("columns.npy")) != NULL;
+}
 static bool act_build(eg_archive *a) {
     EG_SCOPE;
     (void)a;
@@ -854,8 +926,14 @@ static bool act_build(eg_archive *a) {
     return ok;
 }
 TEST(no_memory) {
-    act *const acts[] = { act_npz, act_load_npz, act_safetensors, act_load_safetensors, act_npy, act_load_npy, act_build };
+    act *const acts[] = { act_npz, act_load_npz, act_safetensors, act_load_safetensors, act_npy, act_load_npy, act_build, act_narrow, act_columns, act_read };
     if (!test_on_host) SKIP("the device keeps memory of its own");
+    char bytes[200];
+    unsigned char zip[400];
+    size_t length = (size_t)npy_file(bytes, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }", 12);      // widened, turned, transposed
+    write_bytes(test_temp("columns.npy"), bytes, length);
+    zip_place place = zip_file(zip, "narrow.npy", bytes, length, zip_lacks(ZIP_DEFLATED) ? 0 : ZIP_DEFLATED);
+    write_bytes(test_temp("narrow.npz"), zip, place.n);
     for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++)
         for (int64_t at = 1;; at++) {
             eg_shutdown();
