@@ -10041,7 +10041,8 @@ typedef struct egi_array {
     egi_source source;
     struct egi_stream *stream;
     int stored;
-    bool turned, member, skipped;                          // member: of a .npz file; skipped: not all of it was read
+    bool turned, skipped;                                  // skipped: not all of it was read
+    int64_t member;                                        // where in the source's path the name of a member of a .npz file begins; 0: it is a file of its own
     eg_dtype dtype;
     eg_shape shape;
     int64_t start, end, header, bytes;                     // in the file: where the rows begin, where all ends; bytes of the header, of a row
@@ -19126,20 +19127,20 @@ static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored
 
 // ---- arrays row by row: IDX, .npy, a member of .npz
 
-// How long the name of a .npz file at the path's beginning is; 0: it names none. Behind it the path ends, or a '/' and a member's name follow.
-static size_t egi_npz_name(const char *path) {
-    bool is = false;
-    const char *p = path;
-    while (!is && (p = strstr(p, ".npz")) != NULL) {
+// How long the name of a .npz file at the path's beginning is; 0: it names none; -1: an error. Behind it the path ends, or a '/' and a
+// member's name follow.
+static int64_t egi_npz_name(const char *function, const char *path) {
+    for (const char *p = path; p && (p = strstr(p, ".npz")) != NULL;) {
         p += 4;
         if (*p && *p != '/') continue;
         char *name = egi_copy_string(path, "");
-        if (!name) return 0;                                  // who opens it will say so
+        if (!name) return egi_no_memory(function, (int64_t)strlen(path)), -1;
         name[p - path] = 0;
-        is = !egi_is_folder(name);
+        bool folder = egi_is_folder(name);
         egi_free(name);
+        if (!folder) return p - path;
     }
-    return is ? (size_t)(p - path) : 0;
+    return 0;
 }
 static bool egi_array_path_add(const char *function, const char *path, const char *more, char **list, int most, int *n) {
     if (*n == most) return egi_file_fail(function, path, -1, "more than %d arrays in all; name those that are wanted, as in \"data.npz/x\"", most);
@@ -19148,9 +19149,10 @@ static bool egi_array_path_add(const char *function, const char *path, const cha
     return !path || list[*n - 1] || egi_no_memory(function, (int64_t)strlen(path));
 }
 static bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n) {
-    size_t name = path ? egi_npz_name(path) : 0;
+    int64_t name = egi_npz_name(function, path);
     egi_source source;
     egi_zip z;
+    if (name < 0) return false;
     if (!name || path[name]) return egi_array_path_add(function, path, "", list, most, n);
     memset((void *)&z, 0, sizeof z);
     if (!egi_source_open(&source, function, path, false)) return false;
@@ -19165,7 +19167,7 @@ static bool egi_array_paths(const char *function, const char *path, char **list,
     return ok;
 }
 // The member's stream takes the place of the file's, its name that of the file's in errors.
-static bool egi_array_member(egi_array *a, const char *path, size_t name) {
+static bool egi_array_member(egi_array *a, const char *path, int64_t name) {
     egi_zip z;
     memset((void *)&z, 0, sizeof z);
     z.source = &a->source;
@@ -19180,7 +19182,7 @@ static bool egi_array_member(egi_array *a, const char *path, size_t name) {
     if (ok && !full) ok = egi_no_memory(a->source.function, (int64_t)strlen(path));
     if (full) { egi_free(a->source.path); a->source.path = full; }
     ok = ok && egi_zip_enter(&z, a->stream, &z.members[i]);
-    if (ok) { a->member = true; a->crc = z.members[i].crc; }
+    if (ok) { a->member = name + (path[name] != 0); a->crc = z.members[i].crc; }
     egi_zip_free(&z);
     return ok;
 }
@@ -19209,10 +19211,11 @@ static bool egi_array_header(egi_array *a) {
     return egi_npy_begin(s, &a->stored, &a->turned, &fortran, &a->shape) && egi_array_by_rows(a, fortran);
 }
 static bool egi_array_open(egi_array *a, const char *function, const char *path) {
-    size_t name = path ? egi_npz_name(path) : 0;
-    char *file = name ? egi_copy_string(path, "") : NULL;
+    int64_t name = egi_npz_name(function, path);
+    char *file = name > 0 ? egi_copy_string(path, "") : NULL;
     memset((void *)a, 0, sizeof *a);
-    if (name && !file) return egi_no_memory(function, (int64_t)name);
+    if (name < 0) return false;
+    if (name && !file) return egi_no_memory(function, name);
     if (name) file[name] = 0;
     bool there = egi_source_open(&a->source, function, name ? file : path, !name);
     egi_free(file);
@@ -19259,9 +19262,8 @@ static eg_tensor *egi_array_row(egi_array *a) {
 static bool egi_array_ends(egi_array *a) {
     char more;
     if (a->member) {
-        const char *path = a->source.path;
         a->stream->source = &a->source;
-        return a->skipped || a->stream->given != a->header + a->shape.dims[0] * a->bytes || egi_zip_whole(a->stream, a->crc, path + egi_npz_name(path) + 1);
+        return a->skipped || a->stream->given != a->header + a->shape.dims[0] * a->bytes || egi_zip_whole(a->stream, a->crc, a->source.path + a->member);
     }
     int64_t got = a->turned && a->source.offset == a->start + a->shape.dims[0] * a->bytes ? egi_source_read(&a->source, &more, 1) : 0;      // NumPy reads .npy with more behind
     if (got > 0) egi_file_fail(a->source.function, a->source.path, a->source.offset - 1, "more follows behind the last element");

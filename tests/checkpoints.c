@@ -782,7 +782,7 @@ TEST(no_memory) {
     bool (*const acts[])(training *) = { act_save, act_restore, act_track, act_late, act_weights, act_model };
     if (!test_on_host) SKIP("the device keeps memory of its own");
     for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++)
-        for (int64_t at = 1;; at += test_share > 1 ? 7 : 1) {
+        for (int64_t at = 1;; at += FAULTS_STEP(7)) {
             training t;
             eg_shutdown();
             faults.live = 0;
