@@ -1549,3 +1549,84 @@ TEST(a_tape_of_the_caller_sees_nothing) {
     CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 0);
     eg_layer_release(model);
 }
+
+// ---- labels, weights and names that do not fit
+
+static eg_tensor *first_step(eg_tensor *const *in, void *user) { (void)user; return eg_index(eg_transpose(in[0], .perm = EG_AXES(1, 0, 2)), 0); }
+TEST(labels_that_a_loss_cannot_take) {
+    eg_tensor *four = eg_zeros(EG_FLOAT32, EG_SHAPE(4)), *pairs = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 2)), *p = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 3));
+    CHECK_ERROR(eg_mean_squared_error(pairs, p), EG_ERROR_SHAPE, "labels float32 [4, 2] (from eg_zeros) and predictions float32 [4, 3] (from eg_zeros) must have one shape");
+    CHECK_ERROR(eg_mean_squared_error(four, p), EG_ERROR_SHAPE, "must have one shape (nothing is broadcast here)");
+    CHECK_ERROR(eg_mean_squared_error(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), eg_zeros(EG_FLOAT32, EG_SHAPE(4, 1))), EG_ERROR_SHAPE, "must have one shape (nothing is broadcast here)");
+    CHECK_ERROR(eg_loss_mean(eg_binary_crossentropy, eg_scalar(1), eg_scalar_of(EG_INT32, 1)), EG_ERROR_DTYPE, "eg_binary_crossentropy");
+    CHECK_TENSOR(eg_loss_mean(eg_binary_crossentropy, eg_scalar(1), eg_scalar(0), .label_smoothing = .5), 1e-6, log(2));      // one number: an example
+}
+TEST(names_and_weights_that_a_fit_refuses) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(8, 4)), *y = eg_constant_of(EG_INT32, EG_SHAPE(8), 0, 1, 0, 1, 0, 1, 0, 1), *w = eg_constant(EG_SHAPE(8), 1, 1, 1, 1, 1, 1, 1, 5);
+    eg_layer *model = compiled();
+    CHECK_ERROR(eg_compile(model, eg_sgd(), eg_huber, eg_metric_mean_absolute_error(.name = "learning_rate")), EG_ERROR_ARGUMENT, "a result would be called 'learning_rate'");
+    CHECK_ERROR(eg_train_on_batch(model, x, eg_sub(y, 1), .class_weights = EG_CLASS_WEIGHTS(1, 2)), EG_ERROR_INDEX, "label -1 occurs");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_y = y), EG_ERROR_ARGUMENT, "give .validation_x and .validation_y, both, or a .validation dataset");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation = (eg_dataset *)(void *)model, .validation_x = x, .validation_y = y), EG_ERROR_ARGUMENT, "both, or a .validation dataset");
+    CHECK_ERROR(eg_fit_arrays(model, eg_scalar(1), y, .quiet = true, .validation_split = .5), EG_ERROR_SHAPE, "x is a scalar");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .sample_weights = eg_scalar(1), .validation_split = .5), EG_ERROR_SHAPE, ".sample_weights is a scalar");
+    CHECK_INT(eg_optimizer_steps(eg_model_optimizer(model)), 0);
+    // The weights are parted as the rows are: those that are held out weigh in the validation.
+    const eg_history *h = eg_fit_arrays(model, x, y, .quiet = true, .sample_weights = w, .validation_split = .25, .no_shuffle = true);
+    REQUIRE(h != NULL);
+    eg_tensor *last = eg_slice(x, EG_SHAPE(6, 0), EG_SHAPE(2, -1)), *labels = eg_slice(y, EG_SHAPE(6), EG_SHAPE(2)), *weights = eg_slice(w, EG_SHAPE(6), EG_SHAPE(2));
+    CHECK_NEAR(eg_item(eg_loss_mean(eg_sparse_categorical_crossentropy, labels, eg_call(model, last), .weights = weights)), eg_history_value(h, "val_loss", 0), 1e-5);
+    eg_layer_release(model);
+}
+// A mask of steps says nothing about an output that has none.
+TEST(masks_end_where_steps_do) {
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2, 1), 1, 0, 3, 4), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
+    eg_layer *model = eg_sequential(eg_layer_masking(EG_ZERO), eg_layer_lambda("first", first_step, NULL), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    CHECK_NEAR(eg_test_on_batch(model, x, y), (1 + 9) / 2., 1e-6);
+    eg_layer_release(model);
+}
+// What grows as it becomes better is known by its name, however short.
+TEST(short_names_to_monitor) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = small_model();
+    CHECK(eg_compile(model, eg_adam(.learning_rate = .02), eg_sparse_categorical_crossentropy, eg_metric_accuracy(.name = "f1"), eg_metric_accuracy(.name = "x")));
+    const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 8, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "f1", .patience = 3)));
+    REQUIRE(h != NULL);
+    CHECK(eg_history_epochs(h) > 4 || eg_history_value(h, "f1", 0) == 1);      // it rises
+    h = eg_fit_arrays(model, x, y, .epochs = 9, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "x", .patience = 3)));
+    REQUIRE(h != NULL);
+    CHECK(eg_history_epochs(h) < 9);                         // nobody knows that of "x", so it should fall
+    eg_layer_release(model);
+}
+static bool hears_reason(eg_fit_state *s, void *user) { snprintf((char *)user, 128, "%s", s->reason ? s->reason : ""); return true; }
+TEST(infinities_stop_a_fit_by_their_name) {
+    eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2, 1), 1e30), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
+    char said[128] = "";
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan(), eg_callback_new((eg_callback_functions){.fit_end = hears_reason, .user = said}))) != NULL);
+    CHECK_STR(said, "Stopped in epoch 1 at batch 1: the loss is infinite");
+    eg_layer_release(model);
+}
+// Large and small losses are shown with a power of ten; numbers in paths have their zeros in every format.
+TEST(numbers_of_every_size_are_shown) {
+    eg_tensor *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1)), *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *w;
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true)), *other = eg_sequential(eg_layer_dense(1, .no_bias = true));
+    CHECK(eg_layer_build(other, EG_SHAPE(-1, 1)) && eg_layer_build(model, EG_SHAPE(-1, 1)) && eg_compile(model, eg_sgd(.learning_rate = EG_ZERO), eg_mean_squared_error));
+    eg_layer_weights(model, &w, 1);
+    static const struct { double w; const char *shown, *file; } cases[] = {
+        {2000, "  loss 4.000e+06", "size-04.00e+06-04e+06-   4e+06.npz"}, {.01, "  loss 1.000e-04", "size-01.00e-04-0.0001-  0.0001.npz"}, {2, "  loss 4.0000", "size-04.00e+00-000004-       4.npz"}, {0, "  loss 0.0000", "size-00.00e+00-000000-       0.npz"}};
+    for (int i = 0; i < 4; i++) {
+        CHECK(eg_assign(w, cases[i].w) != NULL);
+        printed[0] = 0;
+        eg_set_printer(catch_text, NULL);
+        CHECK(eg_fit_arrays(model, x, y, .callbacks = EG_CALLBACKS(eg_callback_checkpoint(test_temp("size-{loss:09.2e}-{loss:06.3g}-{loss:8.3g}.npz")))) != NULL);
+        eg_set_printer(NULL, NULL);
+        CHECK_CONTAINS(printed, cases[i].shown);
+        CHECK(eg_load_weights(other, test_temp(cases[i].file)));
+        CHECK_SAME(eg_call(other, x), eg_call(model, x), 0);
+    }
+    eg_layer_release(model);
+    eg_layer_release(other);
+}
