@@ -64,6 +64,36 @@ TEST(a_disk_that_is_full_is_an_error) {
     eg_record_writer_release(w);
 }
 
+#ifdef __linux__
+#include <signal.h>
+#include <sys/resource.h>
+TEST(a_writer_stops_at_the_first_record_that_does_not_fit) {
+    static char large[6000];
+    struct rlimit old, few;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    few = old;
+    few.rlim_cur = 1000;
+    CHECK(eg_save_npy(eg_scalar(1), test_temp("full.tfrecord")));
+    eg_record_writer *w = eg_record_writer_open(test_temp("full.tfrecord"));
+    CHECK(eg_record_writer_write(w, "abc", 3));
+    setrlimit(RLIMIT_FSIZE, &few);
+    bool ok = eg_record_writer_write(w, large, sizeof large);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CHECK(!ok);
+    CHECK_CONTAINS(eg_error_message(), "full.tfrecord: byte 19: cannot be written: ");
+    eg_error_clear();
+    CHECK_ERROR(eg_record_writer_write(w, "abc", 3), EG_ERROR_FILE, "an earlier record could not be written to ");
+    CHECK(!eg_record_writer_close(w));
+    eg_error_clear();
+    CHECK_ERROR(eg_record_writer_write(w, "abc", 3), EG_ERROR_STATE, "eg_record_writer_write: the file has been closed");
+    CHECK_ERROR(eg_record_writer_close(w), EG_ERROR_STATE, "eg_record_writer_close: the file has been closed");
+    eg_record_writer_release(w);
+    CHECK(eg_record_writer_retain(NULL) == NULL);
+    CHECK_NEAR(eg_item(eg_load_npy(test_temp("full.tfrecord"))), 1, 0);        // what stood there stays
+}
+#endif
+
 // ---- tf.Example
 
 static eg_tensor *example(void) {
@@ -145,6 +175,68 @@ TEST(examples_of_other_writers_are_read) {
     CHECK_ERROR(eg_example_parse(bytes_of(two, sizeof two), strings, 1, out), EG_ERROR_SHAPE, "2 strings");
 }
 
+// One feature "x" whose list of a kind (1 bytes, 2 floats, 3 integers) has these bytes.
+static eg_tensor *feature_x(int kind, const char *list, int n) {
+    unsigned char bytes[128] = { 0x0a, (unsigned char)(n + 9), 0x0a, (unsigned char)(n + 7), 0x0a, 1, 'x', 0x12, (unsigned char)(n + 2), (unsigned char)(kind << 3 | 2), (unsigned char)n };
+    memcpy(bytes + 11, list, (size_t)n);
+    return eg_from_data(EG_UINT8, EG_SHAPE(n + 11), bytes);
+}
+TEST(lists_of_values_that_are_odd) {
+    const struct { int line, kind; const char *list; int n; eg_dtype dtype; eg_error_code code; const char *error; int64_t size; } rows[] = {
+        { __LINE__, 1, "\x0a\3abc", 5, EG_UINT8, EG_OK, NULL, 3 }, { __LINE__, 1, "\x0a\0", 2, EG_UINT8, EG_OK, NULL, 0 }, { __LINE__, 1, "\x10\5\x0a\1a", 5, EG_UINT8, EG_OK, NULL, 1 },
+        { __LINE__, 1, "", 0, EG_UINT8, EG_ERROR_SHAPE, "feature 'x' has 0 strings of bytes", 0 }, { __LINE__, 1, "\x0a\0\x0a\0", 4, EG_UINT8, EG_ERROR_SHAPE, "has 2 strings", 0 },
+        { __LINE__, 1, "\x08\5", 2, EG_UINT8, EG_ERROR_FILE, "the record is broken at feature 'x'", 0 }, { __LINE__, 1, "\x0a\5a", 3, EG_UINT8, EG_ERROR_FILE, "broken", 0 },
+        { __LINE__, 2, "\x0a\4\0\0\x80\x3f\x0d\0\0\0\x40", 11, EG_FLOAT32, EG_OK, NULL, 2 }, { __LINE__, 2, "\x0a\3abc", 5, EG_FLOAT32, EG_ERROR_FILE, "broken at feature 'x'", 0 },
+        { __LINE__, 2, "\x08\1", 2, EG_FLOAT32, EG_ERROR_FILE, "broken at feature 'x'", 0 }, { __LINE__, 3, "\x0d\0\0\0\0", 5, EG_INT64, EG_ERROR_FILE, "broken at feature 'x'", 0 },
+        { __LINE__, 3, "\x0a\1\x80", 3, EG_INT64, EG_ERROR_FILE, "broken at feature 'x'", 0 }, { __LINE__, 3, "\x0a\2\1\2\x08\3", 6, EG_INT64, EG_OK, NULL, 3 },
+        { __LINE__, 3, "", 0, EG_INT64, EG_OK, NULL, 0 }, { __LINE__, 4, "", 0, EG_INT64, EG_ERROR_FILE, "the record has no feature 'x'", 0 },
+        { __LINE__, 1, "\x0a\1a", 3, EG_INT64, EG_ERROR_DTYPE, "asked for as int64, but holds bytes", 0 }, { __LINE__, 2, "", 0, EG_UINT8, EG_ERROR_DTYPE, "asked for as uint8, but holds floats", 0 },
+        { __LINE__, 3, "", 0, EG_FLOAT32, EG_ERROR_DTYPE, "asked for as float32, but holds integers", 0 } };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        EG_SCOPE;
+        eg_feature f = { "x", rows[k].dtype, { rows[k].dtype != EG_UINT8, { -1 } }, NULL };
+        eg_tensor *out = NULL;
+        bool ok = eg_example_parse(feature_x(rows[k].kind, rows[k].list, rows[k].n), &f, 1, &out);
+        test_int(__FILE__, rows[k].line, "the error", eg_error(), rows[k].code);
+        if (rows[k].error) test_contains(__FILE__, rows[k].line, "its words", eg_error_message(), rows[k].error);
+        eg_error_clear();
+        CHECK(ok == !rows[k].error && (out != NULL) == ok);
+        if (ok) test_int(__FILE__, rows[k].line, "its size", eg_size(out), rows[k].size);
+    }
+}
+TEST(shapes_that_a_feature_may_have) {
+    const struct { int64_t n; eg_shape shape; const char *error; } rows[] = {
+        { 6, { 2, { 2, -1 } }, NULL }, { 6, { 3, { 1, 2, 3 } }, NULL }, { 0, { 2, { 0, -1 } }, NULL }, { 0, { 2, { 4, -1 } }, NULL }, { 1, { 0, { 0 } }, NULL },
+        { 6, { 2, { 4, -1 } }, "has 6 values, which do not fill shape [4, -1]" }, { 3, { 2, { 0, -1 } }, "do not fill shape" }, { 6, { 1, { 5 } }, "do not fill shape [5]" },
+        { 6, { 2, { -1, -1 } }, "[-1, -1] is no shape for 'x'" }, { 6, { 1, { -2 } }, "[-2] is no shape for 'x'" }, { 6, { 3, { 1ll << 40, 1ll << 40, -1 } }, "is no shape for 'x'" },
+        { 6, { 9, { 1 } }, "'x' has a shape of rank 9" }, { 6, { -1, { 1 } }, "'x' has a shape of rank -1" } };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        EG_SCOPE;
+        char list[40] = "\x0a";
+        list[1] = (char)rows[k].n;
+        memset(list + 2, 1, (size_t)rows[k].n);
+        eg_feature f = { "x", EG_INT64, rows[k].shape, NULL };
+        eg_tensor *out = NULL;
+        bool ok = eg_example_parse(feature_x(3, list, (int)rows[k].n + 2), &f, 1, &out);
+        CHECK(ok == !rows[k].error);
+        if (ok) CHECK_INT(eg_size(out), rows[k].n);
+        else CHECK_CONTAINS(eg_error_message(), rows[k].error);
+        CHECK_INT(eg_error(), ok ? EG_OK : EG_ERROR_SHAPE);
+        eg_error_clear();
+    }
+    eg_tensor *record = feature_x(3, "", 0), *out = NULL, *empty;
+    const char *name = "x";
+    eg_feature f = { "y", EG_INT64, { 0, { 0 } }, NULL };
+    CHECK_ERROR(eg_example_parse(record, NULL, 1, &out), EG_ERROR_ARGUMENT, "a list is NULL");
+    CHECK_ERROR(eg_example_parse(record, &f, 1, NULL), EG_ERROR_ARGUMENT, "a list is NULL");
+    CHECK_ERROR(eg_example_parse(record, &f, -1, &out), EG_ERROR_ARGUMENT, "-1 features are asked for");
+    CHECK(eg_example_parse(record, NULL, 0, NULL));
+    CHECK_ERROR(eg_example_serialize(&name, &record, -1), EG_ERROR_ARGUMENT, "-1 features are given");
+    CHECK_ERROR(eg_example_serialize(NULL, &record, 1), EG_ERROR_ARGUMENT, "a list is NULL");
+    CHECK_ERROR(eg_example_serialize(&name, NULL, 1), EG_ERROR_ARGUMENT, "a list is NULL");
+    REQUIRE((empty = eg_example_serialize(NULL, NULL, 0)) != NULL);
+    CHECK_ERROR(eg_example_parse(empty, &f, 1, &out), EG_ERROR_FILE, "the record has no feature 'y'");
+}
 TEST(broken_examples_are_errors_or_examples) {
     eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL}, {"weights", EG_FLOAT32, EG_SHAPE(-1), NULL}};
     eg_tensor *e = example(), *out[3];

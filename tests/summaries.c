@@ -371,3 +371,46 @@ static bool act_png(void) {
     return eg_save_png(test_temp("faults.png"), eg_zeros(EG_FLOAT32, EG_SHAPE(20, 30))) && eg_encode_png(eg_image_grid(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4, 4, 1)), 2));
 }
 TEST(pictures_without_memory) { faults_sweep(act_png); }
+
+TEST(pictures_and_counts_that_cannot_be) {
+    eg_summary_writer *w = eg_summary_writer_open(test_temp("cannot"));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 4, 1));
+    eg_summary_set_writer(w);
+    eg_summary_set_step(1);
+    CHECK_ERROR(eg_summary_histogram("h", x, .buckets = -1), EG_ERROR_ARGUMENT, "eg_summary_histogram: .buckets is negative");
+    CHECK_ERROR(eg_summary_image("i", x, .images = -1), EG_ERROR_ARGUMENT, "eg_summary_image: .images is negative");
+    CHECK_ERROR(eg_summary_image("i", NULL), EG_ERROR_NULL, "eg_summary_image");
+    CHECK_ERROR(eg_image_grid(x, 2), EG_ERROR_SHAPE, "eg_image_grid: takes pictures (N, H, W, C), not float32 [4, 4, 1]");
+    CHECK_ERROR(eg_image_grid(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 4, 4, 1)), 2), EG_ERROR_SHAPE, "takes pictures (N, H, W, C)");
+    CHECK_ERROR(eg_image_grid(eg_expand_dims(x, 0), 0), EG_ERROR_ARGUMENT, "0 columns");
+    CHECK_SHAPE(eg_image_grid(eg_expand_dims(x, 0), 5), 4, 4, 1);
+    eg_summary_set_writer(NULL);
+    CHECK(eg_summary_writer_close(w));
+    CHECK_ERROR(eg_summary_writer_flush(w), EG_ERROR_STATE, "has been closed");
+    eg_summary_writer_release(w);
+    CHECK(!eg_summary_due());
+}
+#ifdef __linux__
+#include <signal.h>
+#include <sys/resource.h>
+TEST(summaries_on_a_full_disk) {
+    struct rlimit old, few;
+    eg_summary_writer *w = eg_summary_writer_open(test_temp("full"));
+    REQUIRE(w && eg_summary_writer_flush(w));
+    eg_summary_set_writer(w);
+    eg_summary_set_step(1);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    few = old;
+    few.rlim_cur = 60;
+    setrlimit(RLIMIT_FSIZE, &few);
+    bool ok = eg_summary_text("t", "a text that is longer than there is room for, and so is not to be written at all") && eg_summary_writer_flush(w);
+    setrlimit(RLIMIT_FSIZE, &old);
+    CHECK(!ok && eg_error() == EG_ERROR_FILE);
+    CHECK_CONTAINS(eg_error_message(), "cannot be ");
+    eg_error_clear();
+    CHECK_ERROR(eg_summary_scalar("s", 1), EG_ERROR_FILE, "an earlier summary could not be written, so none can follow");
+    eg_summary_set_writer(NULL);
+    eg_summary_writer_release(w);
+}
+#endif
