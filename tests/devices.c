@@ -119,3 +119,81 @@ TEST(faults_in_the_trap) { faults_sweep(act_of_the_trap); }
 TEST(faults_in_variables) { faults_sweep(act_of_variables); }
 TEST(faults_in_jacobians) { faults_sweep(act_of_jacobians); }
 TEST(faults_in_copies) { faults_sweep(act_of_copies); }
+
+#ifdef TEST_GUARD
+// ---- a second device that the host cannot read
+
+static eg_backend second_guard;
+static bool second_fails;
+static int second_trims;
+static bool second_synchronize(eg_backend *b) { (void)b; return !second_fails || (eg_raise(EG_ERROR_DEVICE, "guard:1 is lost"), false); }
+static void second_trim(eg_backend *b) { (void)b; second_trims++; }
+
+TEST(backends_that_are_refused) {
+    static const char other_file[] = "the backend was compiled against another eager.h, or with other switches";
+    eg_backend b = guard_backend;
+    CHECK_ERROR(egi_backend_register(NULL), EG_ERROR_DEVICE, other_file);
+    b.backend_size--;
+    CHECK_ERROR(egi_backend_register(&b), EG_ERROR_DEVICE, other_file);
+    b = guard_backend;
+    b.tensor_size++;
+    CHECK_ERROR(egi_backend_register(&b), EG_ERROR_DEVICE, other_file);
+    b = guard_backend;
+    b.kernels--;
+    CHECK_ERROR(egi_backend_register(&b), EG_ERROR_DEVICE, other_file);
+    b = guard_backend;
+    b.version++;
+    CHECK_ERROR(egi_backend_register(&b), EG_ERROR_DEVICE, other_file);
+    b = guard_backend;
+    CHECK_ERROR(egi_backend_register(&b), EG_ERROR_DEVICE, "guard:0 exists already");
+    CHECK_INT(eg_device_count("guard"), 1);
+}
+TEST(two_devices_that_no_host_reads) {
+    second_guard = guard_backend;
+    second_guard.name = "guard:1";
+    second_guard.synchronize = second_synchronize;
+    second_guard.trim = second_trim;
+    REQUIRE(egi_backend_register(&second_guard));
+    CHECK_INT(eg_device_count("guard"), 2);
+    eg_tensor *x = eg_transpose(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)), *y, *none = eg_to(eg_zeros(EG_INT32, EG_SHAPE(0, 3)), "guard:1");
+    CHECK_SHAPE(none, 0, 3);
+    CHECK_STR(eg_device_of(none), "guard:1");
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    y = eg_to(x, "guard:1");
+    CHECK_STR(eg_device_of(y), "guard:1");
+    CHECK_TENSOR(y, 0, 1, 3, 2, 4);
+    CHECK(eg_to(y, "guard:1") == y || eg_item(eg_reduce_sum(eg_to(y, "guard:1"))) == 10);
+    {
+        eg_with_device("guard:1");
+        y = eg_reduce_sum(eg_square(y));
+    }
+    eg_tensor *dx = eg_tape_gradient(tape, y, x);
+    CHECK_STR(eg_device_of(dx), "guard:0");
+    CHECK_TENSOR(dx, 0, 2, 6, 4, 8);
+    CHECK_ERROR(eg_add(x, eg_to(x, "guard:1")), EG_ERROR_DEVICE, "guard:1");
+    second_fails = true;
+    CHECK_ERROR(eg_synchronize(), EG_ERROR_DEVICE, "guard:1 is lost");
+    second_fails = false;
+    CHECK(eg_synchronize());
+    int before = second_trims;
+    eg_memory_trim();
+    CHECK(second_trims > before);
+}
+TEST(more_devices_than_there_is_room_for) {
+    static eg_backend many[40];
+    static char names[40][16];
+    int n = 0;
+    for (; n < 40; n++) {
+        many[n] = guard_backend;
+        snprintf(names[n], sizeof names[n], "spare:%d", n);
+        many[n].name = names[n];
+        if (!egi_backend_register(&many[n])) break;
+    }
+    eg_error_clear();
+    CHECK(n < 32);
+    CHECK_ERROR(egi_backend_register(&many[n]), EG_ERROR_DEVICE, "or there are too many devices");
+    CHECK_INT(eg_device_count("spare"), n);
+    CHECK_STR(eg_device_of(eg_to(eg_scalar(1), "spare:0")), "spare:0");
+}
+#endif
