@@ -6002,9 +6002,8 @@ EGI_FEWER_PASSES
 #define EGI_OP(name, n, flags, attributes, s0, s1) EGI_ROW_(name, n, flags, attributes, s0, s1, egi_grad_##name)
 #define EGI_OP_ND(name, n, flags, attributes) EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
 #define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
-// `return egi_set_dx(c, i, dx, value)` in a gradient: false where it failed.
-static bool egi_set_dx(const eg_grad_context *c, int i, eg_tensor **dx, eg_tensor *value) {
-    (void)c;
+// `return egi_set_dx(i, dx, value)` in a gradient: false where it failed.
+static bool egi_set_dx(int i, eg_tensor **dx, eg_tensor *value) {
     dx[i] = value;
     return value != NULL;
 }
@@ -6042,7 +6041,7 @@ static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
 
 static bool egi_shape_identity(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
 static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_alias(c->op->name, c->in[0])) != NULL; }
-EGI_GRAD(identity) { (void)op; return egi_set_dx(c, 0, dx, c->upstream[0]); }
+EGI_GRAD(identity) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
 EGI_OP(identity, 1, EGI_VIEW, 0, 0, 0)
 EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_identity, &x, 1, NULL); }
 #define egi_shape_stop_gradient egi_shape_identity
@@ -6088,7 +6087,7 @@ static bool egi_run_reshape(egi_call *c) {
     if (c->out[0]) egi_set_shape_checked(c->out[0], &c->shape[0]);
     return c->out[0] != NULL;
 }
-EGI_GRAD(reshape) { (void)op; return egi_set_dx(c, 0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from)); }
+EGI_GRAD(reshape) { (void)op; return egi_set_dx(0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from)); }
 EGI_OP(reshape, 1, EGI_VIEW, sizeof(egi_reshape_attr), 0, 0)
 EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
     if (!egi_alive("reshape", 0, x)) return NULL;
@@ -6173,7 +6172,7 @@ EGI_GRAD(transpose) {
     egi_perm back;
     (void)op;
     for (int i = 0; i < c->upstream[0]->rank; i++) back.perm[p->perm[i]] = i;
-    return egi_set_dx(c, 0, dx, egi_transpose(c->upstream[0], &back));
+    return egi_set_dx(0, dx, egi_transpose(c->upstream[0], &back));
 }
 EGI_OP(transpose, 1, EGI_VIEW, sizeof(egi_perm), 0, 0)
 static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_apply1(&egi_op_transpose, &x, 1, p); }
@@ -6216,7 +6215,7 @@ static bool egi_run_broadcast_to(egi_call *c) {
     egi_find_contiguous(y);
     return true;
 }
-EGI_GRAD(broadcast_to) { (void)op; return egi_set_dx(c, 0, dx, c->upstream[0]); }       // the tape undoes broadcasting
+EGI_GRAD(broadcast_to) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }       // the tape undoes broadcasting
 EGI_OP(broadcast_to, 1, EGI_VIEW, sizeof(eg_shape), 0, 0)
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
     if (!egi_alive("broadcast_to", 0, x) || !egi_shape_valid("broadcast_to", shape, EG_FLOAT64)) return NULL;
@@ -6265,7 +6264,7 @@ EGI_GRAD(slice) {
         p.low[i] = a->size[i] ? a->begin[i] : 0;
         p.high[i] = a->size[i] ? a->from.dims[i] - (a->begin[i] + (a->size[i] - 1) * a->step[i] + 1) : a->from.dims[i];
     }
-    return egi_set_dx(c, 0, dx, egi_pad(c->upstream[0], &p));
+    return egi_set_dx(0, dx, egi_pad(c->upstream[0], &p));
 }
 EGI_OP(slice, 1, EGI_VIEW, sizeof(egi_slice_attr), 0, 0)
 static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) { return egi_apply1(&egi_op_slice, &x, 1, attr); }
@@ -6306,7 +6305,7 @@ EGI_GRAD(pad) {
         s.step[i] = a->step[i];
         s.size[i] = extent > 0 ? (extent - 1) / a->step[i] + 1 : 0;
     }
-    return egi_set_dx(c, 0, dx, egi_slice(c->upstream[0], &s));
+    return egi_set_dx(0, dx, egi_slice(c->upstream[0], &s));
 }
 EGI_OP(pad, 1, 0, sizeof(egi_pad_attr), 0, 0)
 static eg_tensor *egi_pad(eg_tensor *x, const egi_pad_attr *attr) { return egi_apply1(&egi_op_pad, &x, 1, attr); }
@@ -6326,7 +6325,7 @@ static bool egi_run_reverse(egi_call *c) {
     return true;
 }
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask);
-EGI_GRAD(reverse) { (void)op; return egi_set_dx(c, 0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes)); }
+EGI_GRAD(reverse) { (void)op; return egi_set_dx(0, dx, egi_reverse(c->upstream[0], *(const unsigned *)c->attributes)); }
 EGI_OP(reverse, 1, EGI_VIEW, sizeof(unsigned), 0, 0)
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask) { return egi_apply1(&egi_op_reverse, &x, 1, &mask); }
 EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
@@ -6485,7 +6484,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
 typedef struct egi_cast_attr { int from, to; } egi_cast_attr;
 static bool egi_shape_cast(egi_call *c) { egi_same_out(c, c->in[0]); c->dtype[0] = (eg_dtype)((const egi_cast_attr *)c->attr)->to; return true; }
 static bool egi_run_cast(egi_call *c) { return egi_copy(c->in[0], c->out[0]); }
-EGI_GRAD(cast) { (void)op; return egi_set_dx(c, 0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from)); }
+EGI_GRAD(cast) { (void)op; return egi_set_dx(0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from)); }
 EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
     if (!egi_alive("cast", 0, x)) return NULL;
@@ -6538,7 +6537,7 @@ EGI_GRAD(concat) {
     for (int d = 0; d < s.from.rank; d++) { s.size[d] = s.from.dims[d]; s.step[d] = 1; }
     for (int i = 0; i < c->n_inputs; i++) {
         s.size[a[0]] = a[1 + i];
-        if (c->needed[i] && !egi_set_dx(c, i, dx, egi_slice(c->upstream[0], &s))) return false;
+        if (c->needed[i] && !egi_set_dx(i, dx, egi_slice(c->upstream[0], &s))) return false;
         s.begin[a[0]] += a[1 + i];
     }
     return true;
@@ -6692,14 +6691,14 @@ static eg_tensor *egi_unreduced(eg_tensor *g, const egi_reduce_attr *a) { return
 EGI_GRAD(reduce_sum) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
-    return egi_set_dx(c, 0, dx, eg_broadcast_to(egi_unreduced(c->upstream[0], a), a->from));
+    return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced(c->upstream[0], a), a->from));
 }
 EGI_GRAD(reduce_mean) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     double n = 1;
     (void)op;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
-    return egi_set_dx(c, 0, dx, eg_broadcast_to(egi_unreduced((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
+    return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
 }
 EGI_GRAD(reduce_max) {                    // ties share: g mask / count
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
@@ -6710,12 +6709,12 @@ EGI_GRAD(reduce_max) {                    // ties share: g mask / count
     o.keepdims = true;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) o.axes.axes[o.axes.count++] = i;
     eg_tensor *count = o.axes.count ? (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o) : eg_number(1);
-    return egi_set_dx(c, 0, dx, (eg_where)(mask, (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), count), eg_number(0)));
+    return egi_set_dx(0, dx, (eg_where)(mask, (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), count), eg_number(0)));
 }
 EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
-    return egi_set_dx(c, 0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), egi_unreduced(c->outputs[0], a))));
+    return egi_set_dx(0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), egi_unreduced(c->outputs[0], a))));
 }
 #define egi_grad_reduce_min egi_grad_reduce_max
 #define EGI_REDUCTION(name, kind, save) \
@@ -6867,7 +6866,7 @@ EGI_GRAD(cumsum) {
     const egi_axis_attr *a = (const egi_axis_attr *)c->attributes;
     eg_cumsum_options o = { 0, NULL, a->axis, a->exclusive, !a->reverse };
     (void)op;
-    return egi_set_dx(c, 0, dx, (eg_cumsum)(c->upstream[0], o));
+    return egi_set_dx(0, dx, (eg_cumsum)(c->upstream[0], o));
 }
 EGI_OP(cumsum, 1, 0, sizeof(egi_axis_attr), 0, 0)
 EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
@@ -6882,7 +6881,7 @@ static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, EGI_SOFTMAX);
 EGI_GRAD(softmax) {                       // y (g - sum(g y))
     (void)op;
     eg_tensor *y = c->outputs[0], *g = c->upstream[0];
-    return egi_set_dx(c, 0, dx, (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_over_axis(-1, true)))));
+    return egi_set_dx(0, dx, (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_over_axis(-1, true)))));
 }
 EGI_OP(softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 #define egi_shape_log_softmax egi_shape_softmax
@@ -6890,7 +6889,7 @@ EGI_OP(softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
     (void)op;
     eg_tensor *y = c->outputs[0], *g = c->upstream[0];
-    return egi_set_dx(c, 0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
+    return egi_set_dx(0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
 }
 EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axis_options *o) {
@@ -6986,7 +6985,7 @@ EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one
     memset(&hot, 0, sizeof hot);
     hot.dtype = (eg_dtype)x->dtype;
     eg_tensor *difference = (eg_sub)((eg_softmax)(x, last), (eg_one_hot)(c->inputs[0], x->dims[x->rank - 1], hot));
-    return egi_set_dx(c, 1, dx, (eg_mul)(difference, eg_expand_dims(c->upstream[0], -1)));
+    return egi_set_dx(1, dx, (eg_mul)(difference, eg_expand_dims(c->upstream[0], -1)));
 }
 EGI_OP(sparse_softmax_cross_entropy_with_logits, 2, 0, 0, 0, EGI_USES_A | EGI_USES_B)
 EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
@@ -7098,8 +7097,8 @@ EGI_GRAD(matmul) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attributes;
     eg_tensor *a = c->inputs[0], *b = c->inputs[1], *g = c->upstream[0];
     (void)op;
-    if (c->needed[0] && !egi_set_dx(c, 0, dx, t->ta ? egi_matmul(b, t->tb, g, true) : egi_matmul(g, false, b, !t->tb))) return false;
-    return !c->needed[1] || egi_set_dx(c, 1, dx, t->tb ? egi_matmul(g, true, a, t->ta) : egi_matmul(a, !t->ta, g, false));
+    if (c->needed[0] && !egi_set_dx(0, dx, t->ta ? egi_matmul(b, t->tb, g, true) : egi_matmul(g, false, b, !t->tb))) return false;
+    return !c->needed[1] || egi_set_dx(1, dx, t->tb ? egi_matmul(g, true, a, t->ta) : egi_matmul(a, !t->ta, g, false));
 }
 EGI_OP(matmul, 2, 0, sizeof(egi_matmul_attr), EGI_USES_B, EGI_USES_A)
 static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb) {
@@ -7123,9 +7122,9 @@ EGI_GRAD(dense) {
         of_relu.needed = &yes;
         if (!egi_grad_elementwise(&of_relu, &egi_elementwise_ops[EGI_OP_relu], g)) return false;
     }
-    if (c->needed[0] && !egi_set_dx(c, 0, dx, egi_matmul(g[0], false, a, true))) return false;
-    if (c->needed[1] && !egi_set_dx(c, 1, dx, egi_matmul(x, true, g[0], false))) return false;
-    return !c->needed[2] || egi_set_dx(c, 2, dx, (eg_reduce_sum)(g[0], egi_over_axis(0, false)));
+    if (c->needed[0] && !egi_set_dx(0, dx, egi_matmul(g[0], false, a, true))) return false;
+    if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul(x, true, g[0], false))) return false;
+    return !c->needed[2] || egi_set_dx(2, dx, (eg_reduce_sum)(g[0], egi_over_axis(0, false)));
 }
 static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 static const egi_op egi_op_dense_relu = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
@@ -7193,7 +7192,7 @@ static eg_tensor *egi_pick(const egi_op *op, eg_tensor *x, eg_tensor *index, egi
 static const egi_op *egi_row_scatter_add(void);
 EGI_GRAD(gather) {
     (void)op;
-    return egi_set_dx(c, 0, dx, egi_pick(egi_row_scatter_add(), c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
+    return egi_set_dx(0, dx, egi_pick(egi_row_scatter_add(), c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
 }
 EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
 static bool egi_shape_scatter_add(egi_call *c) {
@@ -7216,7 +7215,7 @@ static bool egi_run_scatter_add(egi_call *c) {
 }
 EGI_GRAD(scatter_add) {
     (void)op;
-    return egi_set_dx(c, 0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
+    return egi_set_dx(0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
 }
 static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add, { EGI_USES_B, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
@@ -7389,7 +7388,7 @@ static bool egi_conv_grad(const eg_grad_context *c, int i, eg_tensor **dx, egi_c
     eg_tensor *in[2];
     in[0] = a;
     in[1] = b;
-    return !c->needed[i] || egi_set_dx(c, i, dx, egi_apply1(egi_row_conv(kind), in, 2, c->attributes));
+    return !c->needed[i] || egi_set_dx(i, dx, egi_apply1(egi_row_conv(kind), in, 2, c->attributes));
 }
 EGI_GRAD(conv2d) {           // y(x, f): dx = input(g, f), df = filter(x, g)
     (void)op;
@@ -7589,11 +7588,11 @@ EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_pool_dims))
 static const egi_op *egi_row_avg_pool2d_grad(void);
 static bool egi_shape_avg_pool2d(egi_call *c) { return egi_shape_pooled(c, false, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG); }
-EGI_GRAD(avg_pool2d) { (void)op; return egi_set_dx(c, 0, dx, egi_apply1(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes)); }
+EGI_GRAD(avg_pool2d) { (void)op; return egi_set_dx(0, dx, egi_apply1(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes)); }
 EGI_OP(avg_pool2d, 1, 0, sizeof(egi_pool_dims), 0, 0)
 static bool egi_shape_avg_pool2d_grad(egi_call *c) { return egi_shape_pooled(c, true, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d_grad(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG_GRAD); }
-EGI_GRAD(avg_pool2d_grad) { (void)op; return egi_set_dx(c, 0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes)); }
+EGI_GRAD(avg_pool2d_grad) { (void)op; return egi_set_dx(0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes)); }
 static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
@@ -11456,9 +11455,9 @@ static bool egi_layer_norm_gradient(const eg_grad_context *c, double epsilon, eg
     memset(&rows, 0, sizeof rows);
     for (int i = 0; i < x->rank - 1; i++) rows.axes.axes[rows.axes.count++] = i;
     bool many = rows.axes.count > 0;                           // of a vector there are no rows to sum
-    if (c->needed[0] && !egi_set_dx(c, 0, dx, (eg_mul)(r, (eg_sub)((eg_sub)(h, even), along)))) return false;
-    if (c->needed[1] && !egi_set_dx(c, 1, dx, many ? (eg_reduce_sum)((eg_mul)(g, n), rows) : (eg_mul)(g, n))) return false;
-    return !c->needed[2] || egi_set_dx(c, 2, dx, many ? (eg_reduce_sum)(g, rows) : g);
+    if (c->needed[0] && !egi_set_dx(0, dx, (eg_mul)(r, (eg_sub)((eg_sub)(h, even), along)))) return false;
+    if (c->needed[1] && !egi_set_dx(1, dx, many ? (eg_reduce_sum)((eg_mul)(g, n), rows) : (eg_mul)(g, n))) return false;
+    return !c->needed[2] || egi_set_dx(2, dx, many ? (eg_reduce_sum)(g, rows) : g);
 }
 EGI_GRAD(layer_norm) {
     eg_tensor *x = c->inputs[0], *gamma = c->inputs[1];
@@ -12123,9 +12122,9 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *weights = egi_attention_weights(q, k, mask, true), *dp = egi_by_heads(g, v, true);
     eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
     ds = (eg_mul)(ds, eg_number(a->scale));
-    if (c->needed[0] && !egi_set_dx(c, 0, dx, egi_by_heads(ds, k, false))) return false;
-    if (c->needed[1] && !egi_set_dx(c, 1, dx, egi_over_groups(egi_matmul(ds, true, q, false), k->dims[1]))) return false;
-    return !c->needed[2] || egi_set_dx(c, 2, dx, egi_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
+    if (c->needed[0] && !egi_set_dx(0, dx, egi_by_heads(ds, k, false))) return false;
+    if (c->needed[1] && !egi_set_dx(1, dx, egi_over_groups(egi_matmul(ds, true, q, false), k->dims[1]))) return false;
+    return !c->needed[2] || egi_set_dx(2, dx, egi_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
 }
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     if (egi_recording() || egi_this.trap) return egi_attention_gradient(c, dx);
@@ -14334,7 +14333,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
     eg_iterator *it = egi_results_reset(t) ? eg_iterator_new(data) : NULL;
     int64_t all = steps > 0 ? steps : eg_dataset_cardinality(data), former = egi_this.batch;
     eg_status status = it ? EG_NEXT : EG_FAILED;
-    bool of_fit = strcmp(s->function, "fit") == 0;
+    bool of_fit = t->fitting;                              // eg_evaluate refuses such a model
     const char *what = of_fit ? "validation dataset" : "dataset";
     *done = 0;
     if (it && all == EG_INFINITE) {
@@ -22028,7 +22027,7 @@ static bool egi_run_to(egi_call *c) {
 EGI_GRAD(to) {
     const egi_to_attr *a = (const egi_to_attr *)c->attributes;
     (void)op;
-    return egi_set_dx(c, 0, dx, egi_to(c->upstream[0], a->to, a->from));
+    return egi_set_dx(0, dx, egi_to(c->upstream[0], a->to, a->from));
 }
 EGI_OP(to, 1, 0, sizeof(egi_to_attr), 0, 0)
 static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to) {
