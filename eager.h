@@ -81,6 +81,8 @@
  * LICENSE: public domain (Unlicense) or MIT, as you like; see the end.
  */
 #ifndef EGI_STAMP
+#undef EGI_AT
+#define EGI_AT(name, ...) __VA_ARGS__                   // the library's own calls leave no note; at the file's end the user's begin
 #ifndef EAGER_H
 #define EAGER_H
 
@@ -156,13 +158,9 @@ static inline eg_tensor *egi_null(const void *x) { return (eg_tensor *)(uintptr_
 EAGER_API eg_tensor *egi_unsigned(unsigned long long value);
 EAGER_API void egi_at(const char *function, const char *file, int line);
 
-// Notes where a call stands, so that its error can say so. NDEBUG leaves it out.
+// A call that notes where it stands, so that its error can say so.
 #define EGI_CALL(function, ...) EGI_CALL_AS(function, function, __VA_ARGS__)
-#ifdef NDEBUG
-#define EGI_CALL_AS(name, function, ...) (function)(__VA_ARGS__)
-#else
-#define EGI_CALL_AS(name, function, ...) (egi_at(#name, __FILE__, __LINE__), (function)(__VA_ARGS__))
-#endif
+#define EGI_CALL_AS(name, function, ...) EGI_AT(name, (function)(__VA_ARGS__))
 
 #ifdef __cplusplus
 }
@@ -427,6 +425,27 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 #define eg_random_uniform(...) EGI_RANDOM(eg_random_uniform, __VA_ARGS__)
 #define eg_random_bernoulli(...) EGI_RANDOM(eg_random_bernoulli, __VA_ARGS__)
 #endif
+
+// Calls that note their place.
+#define eg_constant_values(...) EGI_CALL_AS(eg_constant, eg_constant_values, __VA_ARGS__)
+#define eg_from_data(...) EGI_CALL(eg_from_data, __VA_ARGS__)
+#define eg_wrap_data(...) EGI_CALL(eg_wrap_data, __VA_ARGS__)
+#define eg_zeros(...) EGI_CALL(eg_zeros, __VA_ARGS__)
+#define eg_ones(...) EGI_CALL(eg_ones, __VA_ARGS__)
+#define eg_full(...) EGI_CALL(eg_full, __VA_ARGS__)
+#define eg_zeros_like(...) EGI_CALL(eg_zeros_like, __VA_ARGS__)
+#define eg_ones_like(...) EGI_CALL(eg_ones_like, __VA_ARGS__)
+#define eg_full_like(...) EGI_CALL(eg_full_like, __VA_ARGS__)
+#define eg_eye(...) EGI_CALL(eg_eye, __VA_ARGS__)
+#define eg_range(...) EGI_CALL(eg_range, __VA_ARGS__)
+#define eg_linspace(...) EGI_CALL(eg_linspace, __VA_ARGS__)
+#define eg_item(...) EGI_CALL(eg_item, __VA_ARGS__)
+#define eg_item_int(...) EGI_CALL(eg_item_int, __VA_ARGS__)
+#define eg_data(...) EGI_CALL(eg_data, __VA_ARGS__)
+#define eg_dim(...) EGI_CALL(eg_dim, __VA_ARGS__)
+#define eg_cast(...) EGI_CALL(eg_cast, __VA_ARGS__)
+#define eg_random_integers(...) EGI_CALL(eg_random_integers, __VA_ARGS__)
+#define eg_random_permutation(...) EGI_CALL(eg_random_permutation, __VA_ARGS__)
 
 //# 4  OPERATIONS --------------------------------------------------------------
 // Idea: functions of tensors, named as TensorFlow names them. All broadcast as
@@ -699,6 +718,78 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 #define EGI_RESIZE_(width, ...) width, EGI_OPTIONS(eg_resize_options, __VA_ARGS__)
 #endif
 
+// Calls that note their place.
+#define eg_logical_not(...) EGI_CALL(eg_logical_not, __VA_ARGS__)
+#define eg_negative(...) EGI_CALL(eg_negative, __VA_ARGS__)
+#define eg_abs(...) EGI_CALL(eg_abs, __VA_ARGS__)
+#define eg_sign(...) EGI_CALL(eg_sign, __VA_ARGS__)
+#define eg_square(...) EGI_CALL(eg_square, __VA_ARGS__)
+#define eg_sqrt(...) EGI_CALL(eg_sqrt, __VA_ARGS__)
+#define eg_rsqrt(...) EGI_CALL(eg_rsqrt, __VA_ARGS__)
+#define eg_reciprocal(...) EGI_CALL(eg_reciprocal, __VA_ARGS__)
+#define eg_exp(...) EGI_CALL(eg_exp, __VA_ARGS__)
+#define eg_expm1(...) EGI_CALL(eg_expm1, __VA_ARGS__)
+#define eg_log(...) EGI_CALL(eg_log, __VA_ARGS__)
+#define eg_log1p(...) EGI_CALL(eg_log1p, __VA_ARGS__)
+#define eg_sin(...) EGI_CALL(eg_sin, __VA_ARGS__)
+#define eg_cos(...) EGI_CALL(eg_cos, __VA_ARGS__)
+#define eg_tan(...) EGI_CALL(eg_tan, __VA_ARGS__)
+#define eg_asin(...) EGI_CALL(eg_asin, __VA_ARGS__)
+#define eg_acos(...) EGI_CALL(eg_acos, __VA_ARGS__)
+#define eg_atan(...) EGI_CALL(eg_atan, __VA_ARGS__)
+#define eg_sinh(...) EGI_CALL(eg_sinh, __VA_ARGS__)
+#define eg_cosh(...) EGI_CALL(eg_cosh, __VA_ARGS__)
+#define eg_tanh(...) EGI_CALL(eg_tanh, __VA_ARGS__)
+#define eg_asinh(...) EGI_CALL(eg_asinh, __VA_ARGS__)
+#define eg_acosh(...) EGI_CALL(eg_acosh, __VA_ARGS__)
+#define eg_atanh(...) EGI_CALL(eg_atanh, __VA_ARGS__)
+#define eg_erf(...) EGI_CALL(eg_erf, __VA_ARGS__)
+#define eg_floor(...) EGI_CALL(eg_floor, __VA_ARGS__)
+#define eg_ceil(...) EGI_CALL(eg_ceil, __VA_ARGS__)
+#define eg_round(...) EGI_CALL(eg_round, __VA_ARGS__)
+#define eg_is_nan(...) EGI_CALL(eg_is_nan, __VA_ARGS__)
+#define eg_is_inf(...) EGI_CALL(eg_is_inf, __VA_ARGS__)
+#define eg_is_finite(...) EGI_CALL(eg_is_finite, __VA_ARGS__)
+#define eg_sigmoid(...) EGI_CALL(eg_sigmoid, __VA_ARGS__)
+#define eg_softplus(...) EGI_CALL(eg_softplus, __VA_ARGS__)
+#define eg_softsign(...) EGI_CALL(eg_softsign, __VA_ARGS__)
+#define eg_relu(...) EGI_CALL(eg_relu, __VA_ARGS__)
+#define eg_relu6(...) EGI_CALL(eg_relu6, __VA_ARGS__)
+#define eg_selu(...) EGI_CALL(eg_selu, __VA_ARGS__)
+#define eg_silu(...) EGI_CALL(eg_silu, __VA_ARGS__)
+#define eg_mish(...) EGI_CALL(eg_mish, __VA_ARGS__)
+#define eg_gelu(...) EGI_CALL(eg_gelu, __VA_ARGS__)
+#define eg_gelu_tanh(...) EGI_CALL(eg_gelu_tanh, __VA_ARGS__)
+#define eg_hard_sigmoid(...) EGI_CALL(eg_hard_sigmoid, __VA_ARGS__)
+#define eg_softmax_cross_entropy_with_logits(...) EGI_CALL(eg_softmax_cross_entropy_with_logits, __VA_ARGS__)
+#define eg_sparse_softmax_cross_entropy_with_logits(...) EGI_CALL(eg_sparse_softmax_cross_entropy_with_logits, __VA_ARGS__)
+#define eg_sigmoid_cross_entropy_with_logits(...) EGI_CALL(eg_sigmoid_cross_entropy_with_logits, __VA_ARGS__)
+#define eg_top_k(...) EGI_CALL(eg_top_k, __VA_ARGS__)
+#define eg_einsum(...) EGI_CALL(eg_einsum, __VA_ARGS__)
+#define eg_reshape(...) EGI_CALL(eg_reshape, __VA_ARGS__)
+#define eg_expand_dims(...) EGI_CALL(eg_expand_dims, __VA_ARGS__)
+#define eg_broadcast_to(...) EGI_CALL(eg_broadcast_to, __VA_ARGS__)
+#define eg_concat(...) EGI_CALL(eg_concat, __VA_ARGS__)
+#define eg_stack(...) EGI_CALL(eg_stack, __VA_ARGS__)
+#define eg_split(...) EGI_CALL(eg_split, __VA_ARGS__)
+#define eg_unstack(...) EGI_CALL(eg_unstack, __VA_ARGS__)
+#define eg_slice(...) EGI_CALL(eg_slice, __VA_ARGS__)
+#define eg_strided_slice(...) EGI_CALL(eg_strided_slice, __VA_ARGS__)
+#define eg_index(...) EGI_CALL(eg_index, __VA_ARGS__)
+#define eg_reverse(...) EGI_CALL(eg_reverse, __VA_ARGS__)
+#define eg_tile(...) EGI_CALL(eg_tile, __VA_ARGS__)
+#define eg_repeat(...) EGI_CALL(eg_repeat, __VA_ARGS__)
+#define eg_gather_nd(...) EGI_CALL(eg_gather_nd, __VA_ARGS__)
+#define eg_take_along_axis(...) EGI_CALL(eg_take_along_axis, __VA_ARGS__)
+#define eg_scatter_nd(...) EGI_CALL(eg_scatter_nd, __VA_ARGS__)
+#define eg_tensor_scatter_add(...) EGI_CALL(eg_tensor_scatter_add, __VA_ARGS__)
+#define eg_segment_sum(...) EGI_CALL(eg_segment_sum, __VA_ARGS__)
+#define eg_stop_gradient(...) EGI_CALL(eg_stop_gradient, __VA_ARGS__)
+#define eg_identity(...) EGI_CALL(eg_identity, __VA_ARGS__)
+#define eg_assert_equal(...) EGI_CALL(eg_assert_equal, __VA_ARGS__)
+#define eg_assert_near(...) EGI_CALL(eg_assert_near, __VA_ARGS__)
+#define eg_assert_shape(...) EGI_CALL(eg_assert_shape, __VA_ARGS__)
+
 //# 5  THE TAPE ----------------------------------------------------------------
 // Idea: running an op also writes one line on every tape that watches one of
 // its inputs. Reading the lines backwards, each hands its upstream gradient g
@@ -765,6 +856,14 @@ static inline void egi_quiet_leave(char *quiet) { (void)quiet; eg_recording_unpa
 #define EG_NO_RECORDING __attribute__((cleanup(egi_quiet_leave), unused)) char EGI_PASTE(egi_quiet_, __LINE__) = egi_quiet_enter()
 #endif
 
+// Calls that note their place.
+#define eg_tape_watch(...) EGI_CALL(eg_tape_watch, __VA_ARGS__)
+#define eg_tape_gradient(...) EGI_CALL(eg_tape_gradient, __VA_ARGS__)
+#define eg_tape_gradients(...) EGI_CALL_AS(eg_tape_gradient, eg_tape_gradients, __VA_ARGS__)
+#define eg_tape_gradients_from(...) EGI_CALL_AS(eg_tape_gradient, eg_tape_gradients_from, __VA_ARGS__)
+#define eg_tape_jacobian(...) EGI_CALL(eg_tape_jacobian, __VA_ARGS__)
+#define eg_tape_batch_jacobian(...) EGI_CALL(eg_tape_batch_jacobian, __VA_ARGS__)
+
 //# 6  CUSTOM GRADIENTS AND OPS ------------------------------------------------
 // Idea: a function with a gradient of one's own is one line on the tape, like
 // any op. Read first: 5.
@@ -802,6 +901,11 @@ typedef struct eg_op_definition {
 EAGER_API int eg_op_register(const eg_op_definition *definition);
 EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 
+// Calls that note their place.
+#define eg_custom_gradient(...) EGI_CALL(eg_custom_gradient, __VA_ARGS__)
+#define eg_custom_gradient_multi(...) EGI_CALL(eg_custom_gradient_multi, __VA_ARGS__)
+#define eg_op_run(...) EGI_CALL(eg_op_run, __VA_ARGS__)
+
 //# 7  FUNCTIONS OF FUNCTIONS --------------------------------------------------
 // Idea: given a function of tensors, a gradient function. f may use any ops,
 // loops and branches of C. Each runs in a scope of its own that keeps only the
@@ -835,6 +939,16 @@ EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *
 #define eg_check_gradient(f, user, xs, ...) EGI_CHECK_(f, user, xs, __VA_ARGS__, )
 #define EGI_CHECK_(f, user, xs, n, ...) EGI_CALL(eg_check_gradient, f, user, xs, n, EGI_OPTIONS(eg_check_options, __VA_ARGS__))
 #endif
+
+// Calls that note their place.
+#define eg_gradients_function(...) EGI_CALL(eg_gradients_function, __VA_ARGS__)
+#define eg_value_and_gradients_function(...) EGI_CALL_AS(eg_gradients_function, eg_value_and_gradients_function, __VA_ARGS__)
+#define eg_implicit_gradients(...) EGI_CALL(eg_implicit_gradients, __VA_ARGS__)
+#define eg_implicit_value_and_gradients(...) EGI_CALL_AS(eg_implicit_gradients, eg_implicit_value_and_gradients, __VA_ARGS__)
+#define eg_nth_gradient(...) EGI_CALL(eg_nth_gradient, __VA_ARGS__)
+#define eg_jvp(...) EGI_CALL(eg_jvp, __VA_ARGS__)
+#define eg_hvp(...) EGI_CALL(eg_hvp, __VA_ARGS__)
+#define eg_hessian(...) EGI_CALL(eg_hessian, __VA_ARGS__)
 
 //# 8  VARIABLES AND OPTIMIZERS ------------------------------------------------
 // Idea: a variable is the one kind of tensor that changes; an optimizer is a
@@ -932,6 +1046,16 @@ EAGER_API int eg_optimizer_state(eg_optimizer *optimizer, eg_tensor **state, int
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm);               // x norm / max(|x|, norm)
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n);              // sqrt of the sum of all squares; NULL entries are skipped
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out);     // each x norm / max(global norm, norm)
+
+// Calls that note their place.
+#define eg_variable(...) EGI_CALL(eg_variable, __VA_ARGS__)
+#define eg_read(...) EGI_CALL_AS(eg_identity, eg_read, __VA_ARGS__)
+#define eg_apply_gradients(...) EGI_CALL(eg_apply_gradients, __VA_ARGS__)
+#define eg_apply_gradient_pairs(...) EGI_CALL_AS(eg_apply_gradients, eg_apply_gradient_pairs, __VA_ARGS__)
+#define eg_minimize(...) EGI_CALL(eg_minimize, __VA_ARGS__)
+#define eg_clip_by_norm(...) EGI_CALL(eg_clip_by_norm, __VA_ARGS__)
+#define eg_global_norm(...) EGI_CALL(eg_global_norm, __VA_ARGS__)
+#define eg_clip_by_global_norm(...) EGI_CALL(eg_clip_by_global_norm, __VA_ARGS__)
 
 #ifndef EAGER_CORE
 //# 9  LAYERS AND MODELS -------------------------------------------------------
@@ -1242,6 +1366,29 @@ EAGER_API eg_tensor *eg_binary_focal_crossentropy(eg_tensor *labels, eg_tensor *
 EAGER_API eg_tensor *eg_binary_focal_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_categorical_focal_crossentropy(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_categorical_focal_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
+#define eg_mean_squared_error(...) EGI_CALL(eg_mean_squared_error, __VA_ARGS__)
+#define eg_mean_absolute_error(...) EGI_CALL(eg_mean_absolute_error, __VA_ARGS__)
+#define eg_mean_absolute_percentage_error(...) EGI_CALL(eg_mean_absolute_percentage_error, __VA_ARGS__)
+#define eg_mean_squared_logarithmic_error(...) EGI_CALL(eg_mean_squared_logarithmic_error, __VA_ARGS__)
+#define eg_huber(...) EGI_CALL(eg_huber, __VA_ARGS__)
+#define eg_log_cosh(...) EGI_CALL(eg_log_cosh, __VA_ARGS__)
+#define eg_poisson(...) EGI_CALL(eg_poisson, __VA_ARGS__)
+#define eg_kl_divergence(...) EGI_CALL(eg_kl_divergence, __VA_ARGS__)
+#define eg_hinge(...) EGI_CALL(eg_hinge, __VA_ARGS__)
+#define eg_squared_hinge(...) EGI_CALL(eg_squared_hinge, __VA_ARGS__)
+#define eg_categorical_hinge(...) EGI_CALL(eg_categorical_hinge, __VA_ARGS__)
+#define eg_cosine_similarity(...) EGI_CALL(eg_cosine_similarity, __VA_ARGS__)
+#define eg_dice(...) EGI_CALL(eg_dice, __VA_ARGS__)
+#define eg_binary_crossentropy(...) EGI_CALL(eg_binary_crossentropy, __VA_ARGS__)
+#define eg_binary_crossentropy_from_probabilities(...) EGI_CALL(eg_binary_crossentropy_from_probabilities, __VA_ARGS__)
+#define eg_categorical_crossentropy(...) EGI_CALL(eg_categorical_crossentropy, __VA_ARGS__)
+#define eg_categorical_crossentropy_from_probabilities(...) EGI_CALL(eg_categorical_crossentropy_from_probabilities, __VA_ARGS__)
+#define eg_sparse_categorical_crossentropy(...) EGI_CALL(eg_sparse_categorical_crossentropy, __VA_ARGS__)
+#define eg_sparse_categorical_crossentropy_from_probabilities(...) EGI_CALL(eg_sparse_categorical_crossentropy_from_probabilities, __VA_ARGS__)
+#define eg_binary_focal_crossentropy(...) EGI_CALL(eg_binary_focal_crossentropy, __VA_ARGS__)
+#define eg_binary_focal_crossentropy_from_probabilities(...) EGI_CALL(eg_binary_focal_crossentropy_from_probabilities, __VA_ARGS__)
+#define eg_categorical_focal_crossentropy(...) EGI_CALL(eg_categorical_focal_crossentropy, __VA_ARGS__)
+#define eg_categorical_focal_crossentropy_from_probabilities(...) EGI_CALL(eg_categorical_focal_crossentropy_from_probabilities, __VA_ARGS__)
 // The same losses with options; setting one that a loss does not have is an error. loss: one of those above, or a function of your own.
 typedef struct eg_loss_options {
     EG_BY_NAME;
@@ -1964,7 +2111,7 @@ struct eg_value {
     eg_tensor *tensor;
     eg_value(eg_tensor *x) : tensor(x) {}
     operator eg_tensor *() const { return tensor; }
-    eg_value operator-() const { return eg_negative(tensor); }
+    eg_value operator-() const { return (eg_negative)(tensor); }
 };
 static inline eg_tensor *egi_arg(eg_value x) { return x.tensor; }
 struct egi_device_guard {
@@ -2280,6 +2427,8 @@ struct egi_heap {
     int64_t live_tensors, live_bytes, peak_bytes, held_bytes, allocations, tensors_made, host_copies, device_copies, device_bytes;
 };
 
+enum { EGI_NOTES = 16, EGI_LINES_OF_A_CALL = 16 };
+typedef struct egi_call_note { const char *function, *file; int line; } egi_call_note;
 typedef struct egi_context {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
@@ -2295,12 +2444,12 @@ typedef struct egi_context {
     eg_error_code error;
     int64_t errors;
     uint64_t printed;                           // a hash of the latest line on stderr
-    const char *at_function, *at_file;
+    egi_call_note notes[EGI_NOTES];                  // where the latest calls stand; a ring, since calls nest
+    unsigned noted;
     const char *as;                     // the composed op whose parts run now
     struct egi_recorder *recorder;      // of eg_record, or NULL
     struct egi_layer_run *layer;        // the layer that is called now (28)
     struct eg_layer *born;              // a list of the layers that this call has found unbuilt
-    int at_line;
     int64_t epoch, batch;               // of a training run, from 1: errors say where
     const char *hint;                   // what a wrong shape may come from; NULL: nobody has an idea
     eg_backend *backend;
@@ -2536,9 +2685,10 @@ EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
     egi_unlock();
 }
 EAGER_API void egi_at(const char *function, const char *file, int line) {
-    egi_this.at_function = function;
-    egi_this.at_file = file;
-    egi_this.at_line = line;
+    egi_call_note *note = &egi_this.notes[egi_this.noted++ % EGI_NOTES];
+    note->function = function;
+    note->file = file;
+    note->line = line;
 }
 
 static void egi_layer_mark(char *text, size_t capacity);
@@ -2548,6 +2698,19 @@ static EGI_COLD void egi_batch_mark(char *text, size_t size) {
     if (egi_this.batch <= 0) snprintf(text + length, size - length, " (epoch %lld)", (long long)egi_this.epoch);
     else if (egi_this.epoch > 0) snprintf(text + length, size - length, " (epoch %lld, batch %lld)", (long long)egi_this.epoch, (long long)egi_this.batch);
     else snprintf(text + length, size - length, " (batch %lld)", (long long)egi_this.batch);
+}
+// The note of the call that fails with this text, or NULL. It is the latest one, or one whose arguments are calls that came later: these
+// stand on its line or, if it is the user's own and no layer's or gradient's, on one of the next.
+static EGI_COLD const egi_call_note *egi_note_of_call(const char *text) {
+    const egi_call_note *last = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
+    const int lines = egi_this.layer || egi_this.gradient_of || egi_this.epoch || egi_this.batch ? 0 : EGI_LINES_OF_A_CALL;
+    for (unsigned i = 1; i <= EGI_NOTES; i++) {
+        const egi_call_note *note = &egi_this.notes[(egi_this.noted - i) % EGI_NOTES];
+        const size_t n = note->function ? strlen(note->function) : 0;
+        if (!n || note->file != last->file || note->line > last->line || note->line < last->line - lines) continue;
+        if (!strncmp(text, note->function, n) && text[n] == ':') return note;
+    }
+    return NULL;
 }
 static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     char full[1024], own[1024];
@@ -2569,11 +2732,10 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
         egi_batch_mark(full, sizeof full);
         length = (int)strlen(full);
     }
-    const char *f = egi_this.at_function;
-    // The place is known only if the latest call that left its mark is the one that fails.
-    if (f && length >= 0 && length < (int)sizeof full && !strncmp(text, f, strlen(f)) && text[strlen(f)] == ':') {
-        const char *file = strrchr(egi_this.at_file, '/');
-        snprintf(full + length, sizeof full - (size_t)length, " (at %s:%d)", file ? file + 1 : egi_this.at_file, egi_this.at_line);
+    const egi_call_note *note = egi_note_of_call(text);
+    if (note && length >= 0 && length < (int)sizeof full) {
+        const char *file = strrchr(note->file, '/');
+        snprintf(full + length, sizeof full - (size_t)length, " (at %s:%d)", file ? file + 1 : note->file, note->line);
     }
     egi_this.errors++;
     if (egi_this.error == EG_OK) {
@@ -8569,7 +8731,6 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     if (nx < 0 || ny < 0 || (nx && (!xs || !out)) || (ny && !ys)) return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_gradient: a list is NULL");
     for (int i = 0; i < nx; i++) out[i] = NULL;
     egi_this.reason[0] = 0;
-    egi_this.at_function = NULL;
     if (!egi_tape_alive("tape_gradient", t)) return false;
     if (t->used)
         return egi_fail(
@@ -15672,7 +15833,7 @@ static void egi_hush_end(egi_hush *h, bool failed) {
     if (h->code != EG_OK) memcpy(egi_this.message, h->message, sizeof h->message);
     else egi_this.message[0] = 0;
     if (!failed) return;
-    egi_this.at_function = NULL;                              // the message names its place
+    memset(egi_this.notes, 0, sizeof egi_this.notes);         // the message names its place
     egi_raise_text(code == EG_OK ? EG_ERROR_STATE : code, message);
 }
 
@@ -22059,6 +22220,13 @@ EGI_ALL_PASSES
 }
 #endif
 #endif // EGI_IMPLEMENTED
+
+#undef EGI_AT
+#ifdef NDEBUG
+#define EGI_AT(name, ...) __VA_ARGS__
+#else
+#define EGI_AT(name, ...) (egi_at(#name, __FILE__, __LINE__), __VA_ARGS__)
+#endif
 
 //# 34  KERNEL TEXTS -----------------------------------------------------------
 // Idea: what chapter 22 stamps. Compiled only there. Read first: 22.

@@ -10,6 +10,8 @@ T=$TEST_TEMP
 # Writes every program of page $1 to $T/PAGE_N.c, what it prints to $T/PAGE_N.expected.
 extract() {
     awk -v out="$T/$(basename "$1" .md)" '
+    function place() { return "#line " row " \"program.c\"\n" }
+    function to_body() { body = body (row - 1 == in_body && row > 1 ? "" : place()) $0 "\n"; in_body = row }
     function flush() {
         if (n && (top != "" || body != "")) {
             if (whole) printf "%s%s", top, body >file
@@ -21,19 +23,20 @@ extract() {
     /^```/ && !inside {
         language = $0; sub(/^``` */, "", language)
         inside = language == "" ? "other" : language
-        if (inside == "c" || inside == "cpp") { flush(); n++; file = out "_" n "." inside; top = body = want = ""; whole = inside == "cpp"; global = output = 0 }
+        if (inside == "c" || inside == "cpp") { flush(); n++; file = out "_" n "." inside; top = body = want = ""; whole = inside == "cpp"; global = output = row = in_top = in_body = 0 }
         next
     }
     /^```/ { inside = ""; output = global = 0; next }
     inside == "text" && n { want = want $0 "\n" }
     inside != "c" && inside != "c more" && inside != "cpp" { next }
+    { row++ }                                  # of the program as the page shows it, which errors say
     /^ *\/\/ output:/ { output = 1; next }
     output && /^ *\/\// { line = $0; sub(/^ *\/\/ ?/, "", line); want = want line "\n"; next }
     /^int main/ { whole = 1 }
-    whole { body = body $0 "\n"; next }
+    whole { to_body(); next }
     /^(static|typedef|struct|enum|#)/ { global = 1 }
-    global { top = top $0 "\n"; if (/^}/ || /^#/ || /^[^ ].*[;}]( *\/\/.*)?$/) global = 0; next }
-    { body = body $0 "\n" }
+    global { top = top (row - 1 == in_top && row > 1 ? "" : place()) $0 "\n"; in_top = row; if (/^}/ || /^#/ || /^[^ ].*[;}]( *\/\/.*)?$/) global = 0; next }
+    { to_body() }
     END { flush() }' "$1"
 }
 program() {                                # one that holds the implementation is compiled as a reader would, others with eager.o

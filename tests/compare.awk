@@ -1,6 +1,7 @@
 # awk -f tests/compare.awk EXPECTED OUTPUT: whether a program printed what is expected of it; says where not.
 # White space does not count. A number in EXPECTED stands for any within 1e-4 * max(1, |number|); a line `# tolerance 0.01` changes
-# that for the lines below it. {0.9..1.1} is a number in that range, {*} any number, a line of three dots any lines.
+# that for the lines below it. {0.9..1.1} is a number in that range, {*} any number, {time} one
+# with a unit of time, a line of three dots any lines.
 BEGIN { tolerance = 1e-4; number = "^[-+]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?" }
 { sub(/\r$/, "") }
 FNR == NR && /^# tolerance / { tolerance = $3; next }
@@ -15,7 +16,8 @@ function same(w, g, tol,    a, b, range) {
             range = substr(w, 2, RLENGTH - 2); w = substr(w, RLENGTH + 1)
             if (!match(g, number)) return 0
             b = substr(g, 1, RLENGTH) + 0; g = substr(g, RLENGTH + 1)
-            if (range == "*") continue
+            if (range == "time" && !sub(/^ *(us|ms|s|min)/, "", g)) return 0
+            if (range == "*" || range == "time") continue
             a = index(range, "..")
             if (b < substr(range, 1, a - 1) + 0 || b > substr(range, a + 2) + 0) return 0
         } else if (match(w, number)) {

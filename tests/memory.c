@@ -618,9 +618,39 @@ TEST(errors_name_the_place) {
     snprintf(place, sizeof place, "(at memory.c:%d)", __LINE__ + 1);
     CHECK_ERROR(eg_constant(EG_SHAPE(3), 1, 2), EG_ERROR_SHAPE, place);
     eg_mul(x, x);
-    eg_index(x, 9);                                          // this one does not know, and names no other's place
+    eg_dataset_take(NULL, 9);                                // this one does not know, and names no other's place
     CHECK(!strstr(eg_error_message(), "(at "));
     eg_error_clear();
+}
+// Calls nest, also over several lines, which count as one; and what runs inside a call takes nothing from those around it.
+TEST(errors_name_the_place_of_nested_calls) {
+#ifdef NDEBUG
+    SKIP("NDEBUG leaves it out");
+#endif
+    char place[80];
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y, *grads[1];
+    snprintf(place, sizeof place, "(at memory.c:%d)", __LINE__ + 1);
+    CHECK_ERROR(eg_add(eg_relu(eg_mul(x, 2)), eg_reshape(eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(4)), 1), EG_SHAPE(4))), EG_ERROR_SHAPE, place);
+    snprintf(place, sizeof place, "(at memory.c:%d)", __LINE__ + 1);
+    y = eg_matmul(eg_reshape(x,
+                             EG_SHAPE(3, 2)), eg_square(eg_tanh(eg_tanh(eg_tanh(eg_mul(x,
+        3))))));
+    CHECK(y != NULL && eg_error() == EG_OK);
+    y = eg_concat(EG_TENSORS(
+        eg_mul(x, 2),
+        eg_ones(EG_FLOAT32, EG_SHAPE(2, 2))), 0);
+    CHECK(!y && (strstr(eg_error_message(), "eg_concat") != NULL));
+    int line = 0;
+    const char *at = strstr(eg_error_message(), "(at memory.c:");
+    CHECK(at && sscanf(at, "(at memory.c:%d)", &line) == 1 && line >= __LINE__ - 6 && line <= __LINE__ - 4);
+    eg_error_clear();
+    eg_tape *tape = eg_tape_begin();
+    y = eg_reduce_sum(x);
+    CHECK_ERROR(eg_tape_gradients(tape, y, NULL, 1, grads), EG_ERROR_ARGUMENT, "(at memory.c:");
+    CHECK_ERROR(eg_read(NULL), EG_ERROR_NULL, "(at memory.c:");
+    CHECK_ERROR(eg_constant_values(EG_FLOAT32, EG_SHAPE(2), NULL, 3), EG_ERROR_SHAPE, "(at memory.c:");
+    CHECK_ERROR(eg_mean_squared_error(x, NULL), EG_ERROR_NULL, "(at memory.c:");
+    CHECK_ERROR(eg_variable(NULL, "v"), EG_ERROR_NULL, "(at memory.c:");
 }
 
 static eg_tensor *only_positive(eg_tensor *x) {
