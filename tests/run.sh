@@ -27,9 +27,12 @@ configure() {
     leak) flags="$sanitized -fsanitize=leak" ;;
     valgrind) flags='-g -O1 -DTEST_SLOW' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
         command -v valgrind >/dev/null || lacks='no valgrind found' ;;
-    # Both with the readers of packed files and pictures; without OpenBLAS, which takes the products away from eager.h's own tiles.
-    coverage) flags="$covered $READERS" libs="$READER_LIBS $LIBS" ;;
-    coverage-guard) flags="$covered $READERS -DTEST_GUARD" library=$B/coverage/eager.o libs="$READER_LIBS $LIBS" ;;
+    # All with the readers of packed files and pictures; without OpenBLAS, which takes the products away from eager.h's own tiles. One
+    # eager.o, which counts what the tests take of it on the processor, on the guarded device and on the stand-in for CUDA.
+    coverage | coverage-guard | coverage-cuda)
+        flags="$covered $READERS" libs="$READER_LIBS $LIBS" library=$B/coverage/eager.o
+        [ -z "$CXX" ] || { flags="$flags -DEAGER_CUDA" gpu=$B/coverage/eager_cuda.o; libs="$gpu -lstdc++ $libs"; }
+        case $1 in *-guard) flags="$flags -DTEST_GUARD" ;; *-cuda) flags="$flags -DTEST_CUDA -DTEST_CUDA_HOST" ;; esac ;;
     *) return 1 ;;
     esac
     flags="$flags $CFLAGS" fast="$flags -O0 $CFLAGS"         # the tests themselves need no speed, but a quick build
@@ -58,11 +61,12 @@ core() {                                                       # eager.o of conf
         echo "0 0 1" >"$out/eager.count"
         return
     fi
-    {   compile "$out/eager.o" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" && case $1 in cuda-*)
+    {   compile "$out/eager.o" "eager.h $B/eager.c" $eager $WARN $flags -I. -c "$B/eager.c" && case $1${CXX:+.} in cuda-*. | coverage.)
             # One of the two with cublasLt, so that what is there without it is tested, too.
             [ $1 = cuda-address ] || lt=-DEAGER_CUBLASLT
             # As nvcc does: a product and a sum are fused, where the processor can.
             ! grep -qsw fma /proc/cpuinfo || fused='-mfma -fexpensive-optimizations'
+            case $1 in coverage) flags="-O1 -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST $CFLAGS" ;; esac       # nothing is counted in it
             compile "$out/eager_cuda.o" "eager.h eager_cuda.cu $(find tests/cuda_host -name '*.h' | tr '\n' ' ')" $CXX ${lt-} ${fused-} -ffp-contract=fast -std=c++17 -x c++ -Wall -Wextra $flags \
                 -Itests/cuda_host -I. -c eager_cuda.cu ;;
         esac
