@@ -1,0 +1,166 @@
+// Chapter 34 at every size and place: each kernel against the plain loop that it stands for, in every dtype that it is stamped out for.
+// What is special about floats and large sizes is in ops_values.c and ops_edges.c.
+#include "test.h"
+
+static double value_of(int64_t i) { return (double)(i * 37 % 23) - 11; }      // no order, and exact in every dtype once it is not negative
+
+// ---- the greatest and the least, and where they are: the extreme one, or a NaN, at each place of rows that are shorter and longer than a block
+
+static void check_extremes(eg_dtype dtype, int64_t n, int64_t inner, int64_t place, int odd) {
+    EG_SCOPE;
+    double x[60], most[4], least[4], at_most[4], at_least[4];
+    bool floating = dtype == EG_FLOAT32 || dtype == EG_FLOAT64;
+    if (odd == 2 && !floating) return;
+    for (int64_t i = 0; i < n * inner; i++) x[i] = value_of(i) + 12;
+    for (int64_t j = 0; j < inner; j++) x[place * inner + j] = odd == 0 ? 99 : odd == 1 ? 0 : (double)NAN;
+    for (int64_t j = 0; j < inner; j++) {
+        at_most[j] = at_least[j] = 0;
+        for (int64_t i = 1; i < n; i++) {
+            double v = x[i * inner + j], top = x[(int64_t)at_most[j] * inner + j], low = x[(int64_t)at_least[j] * inner + j];
+            if (v > top || (v != v && top == top)) at_most[j] = (double)i;
+            if (v < low || (v != v && low == low)) at_least[j] = (double)i;
+        }
+        most[j] = x[(int64_t)at_most[j] * inner + j];
+        least[j] = x[(int64_t)at_least[j] * inner + j];
+    }
+    eg_tensor *t = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n, inner), x), dtype);
+    CHECK_VALUES(eg_reduce_max(t, .axes = EG_AXES(0)), 0, most, inner);
+    CHECK_VALUES(eg_reduce_min(t, .axes = EG_AXES(0)), 0, least, inner);
+    CHECK_VALUES(eg_argmax(t), 0, at_most, inner);
+    CHECK_VALUES(eg_argmin(t), 0, at_least, inner);
+}
+TEST(extremes_at_every_place) {
+    const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64 };
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (int64_t inner = 1; inner <= 3; inner += 2)
+            for (int64_t n = 1; n <= 13; n += n < 6 ? 1 : 7)
+                for (int64_t place = 0; place < n; place++)
+                    for (int odd = 0; odd < 3; odd++) check_extremes(dtypes[d], n, inner, place, odd);
+}
+
+// ---- rows of softmax, from one element to several blocks
+
+TEST(softmax_of_rows_of_every_length) {
+    for (int64_t n = 1; n <= 200; n += n < 20 ? 1 : 9) {
+        EG_SCOPE;
+        double x[2][200], soft[2][200], logs[2][200], all[2];
+        for (int r = 0; r < 2; r++) {
+            double most = -1e9, sum = 0;
+            for (int64_t i = 0; i < n; i++) { x[r][i] = value_of(i + r * 5) / 3 + (i == n / 2 ? 9 * r : 0); most = fmax(most, x[r][i]); }
+            for (int64_t i = 0; i < n; i++) sum += exp(x[r][i] - most);
+            for (int64_t i = 0; i < n; i++) { soft[r][i] = exp(x[r][i] - most) / sum; logs[r][i] = x[r][i] - most - log(sum); }
+            all[r] = most + log(sum);
+        }
+        for (int r = 0; r < 2; r++)
+            for (int wide = 0; wide < 2; wide++) {
+                eg_tensor *t = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(1, n), x[r]), wide ? EG_FLOAT64 : EG_FLOAT32);
+                CHECK_VALUES(eg_softmax(t), wide ? 1e-14 : 2e-6, soft[r], n);
+                CHECK_VALUES(eg_log_softmax(t), wide ? 1e-13 : 4e-6, logs[r], n);
+                CHECK_VALUES(eg_reduce_logsumexp(t, .axes = EG_AXES(-1)), wide ? 1e-14 : 2e-6, &all[r], 1);
+            }
+    }
+}
+
+// ---- products of every form: exact, for all numbers are small and whole
+
+static void check_product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, eg_dtype dtype) {
+    EG_SCOPE;
+    static double a[90 * 90], b[90 * 90], c[90 * 90];
+    for (int64_t i = 0; i < m * k; i++) a[i] = value_of(i);
+    for (int64_t i = 0; i < k * n; i++) b[i] = value_of(i + 3);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double s = 0;
+            for (int64_t p = 0; p < k; p++) s += (ta ? a[p * m + i] : a[i * k + p]) * (tb ? b[j * k + p] : b[p * n + j]);
+            c[i * n + j] = s;
+        }
+    eg_tensor *x = eg_cast(eg_from_data(EG_FLOAT64, ta ? EG_SHAPE(k, m) : EG_SHAPE(m, k), a), dtype), *y = eg_cast(eg_from_data(EG_FLOAT64, tb ? EG_SHAPE(n, k) : EG_SHAPE(k, n), b), dtype);
+    CHECK_VALUES(eg_matmul(x, y, .transpose_a = ta, .transpose_b = tb), 0, c, m * n);
+}
+TEST(products_of_every_form) {
+    const int64_t sizes[] = { 1, 2, 3, 7, 16, 33, 64, 81 };
+    for (int wide = 0; wide < 2; wide++)
+        for (int form = 0; form < 4; form++)
+            for (int m = 0; m < 8; m++)
+                for (int n = 0; n < 8; n++)
+                    for (int k = (m + n) % 2; k < 8; k += 2) check_product(sizes[m], sizes[n], sizes[k], form & 1, form & 2, wide ? EG_FLOAT64 : EG_FLOAT32);
+}
+
+// ---- convolutions and pools: windows of one pixel, wider than the picture, with strides, groups and padding, forth and back
+
+typedef struct conv { int64_t n, h, w, c, kh, kw, o, stride, dilation, groups; bool same; } conv;
+static const conv convs[] = {
+    { 2, 5, 6, 3, 1, 1, 4, 1, 1, 1, false }, { 2, 5, 6, 3, 1, 1, 4, 2, 1, 1, false }, { 1, 5, 6, 4, 1, 1, 4, 1, 1, 2, true }, { 2, 5, 6, 3, 1, 2, 4, 1, 1, 1, true },
+    { 2, 5, 6, 3, 2, 1, 4, 1, 1, 1, true }, { 1, 7, 5, 2, 3, 3, 6, 1, 1, 1, true }, { 1, 7, 5, 2, 3, 3, 6, 2, 1, 2, false }, { 1, 9, 9, 2, 3, 3, 3, 1, 3, 1, true },
+    { 1, 2, 3, 2, 5, 5, 3, 1, 1, 1, true }, { 1, 1, 1, 3, 1, 1, 2, 1, 1, 1, true }, { 1, 3, 1, 2, 3, 7, 2, 3, 1, 1, true }, { 1, 4, 4, 2, 3, 3, 4, 4, 2, 1, true }, { 0, 4, 4, 2, 3, 3, 4, 1, 1, 1, true } };
+static double conv_at(const conv *c, const double *x, const double *f, int64_t oh, int64_t ow, int64_t i) {
+    int64_t o = i % c->o, q = i / c->o % ow, p = i / c->o / ow % oh, n = i / c->o / ow / oh, each = c->c / c->groups, from = o / (c->o / c->groups) * each;
+    int64_t need_h = (oh - 1) * c->stride + (c->kh - 1) * c->dilation + 1 - c->h, need_w = (ow - 1) * c->stride + (c->kw - 1) * c->dilation + 1 - c->w;
+    int64_t top = c->same && need_h > 0 ? need_h / 2 : 0, left = c->same && need_w > 0 ? need_w / 2 : 0;
+    double s = 0;
+    for (int64_t a = 0; a < c->kh; a++)
+        for (int64_t b = 0; b < c->kw; b++) {
+            int64_t y = p * c->stride + a * c->dilation - top, z = q * c->stride + b * c->dilation - left;
+            for (int64_t k = 0; k < each && y >= 0 && y < c->h && z >= 0 && z < c->w; k++)
+                s += x[((n * c->h + y) * c->w + z) * c->c + from + k] * f[((a * c->kw + b) * each + k) * c->o + o];
+        }
+    return s;
+}
+TEST(convolutions_of_every_form) {
+    static double x[1000], f[1000], want[2000];
+    for (size_t k = 0; k < sizeof convs / sizeof *convs; k++)
+        for (int wide = 0; wide < 2; wide++) {
+            EG_SCOPE;
+            const conv *c = &convs[k];
+            eg_dtype dtype = wide ? EG_FLOAT64 : EG_FLOAT32;
+            int64_t each = c->c / c->groups, n_x = c->n * c->h * c->w * c->c, n_f = c->kh * c->kw * each * c->o;
+            for (int64_t i = 0; i < n_x; i++) x[i] = value_of(i);
+            for (int64_t i = 0; i < n_f; i++) f[i] = value_of(i + 5);
+            eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->n, c->h, c->w, c->c), x), dtype), *filter = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->kh, c->kw, each, c->o), f), dtype);
+            eg_tape *tape = eg_tape_begin_persistent();
+            eg_tape_watch(tape, in);
+            eg_tape_watch(tape, filter);
+            eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride }, .dilations = { c->dilation }, .groups = c->groups, .padding = c->same ? EG_SAME : EG_VALID), *s = eg_reduce_sum(eg_mul(y, y));
+            REQUIRE(y);
+            int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), n_y = eg_size(y);
+            for (int64_t i = 0; i < n_y; i++) want[i] = conv_at(c, x, f, oh, ow, i);
+            CHECK_VALUES(y, 0, want, n_y);
+            // sum(y^2)'s gradient along x and along the filter: by Euler twice the sum, for y is linear in each.
+            double twice = 2 * eg_item(s);
+            CHECK_NEAR(eg_item(eg_reduce_sum(eg_mul(eg_tape_gradient(tape, s, in), in))), twice, 1e-6);
+            CHECK_NEAR(eg_item(eg_reduce_sum(eg_mul(eg_tape_gradient(tape, s, filter), filter))), twice, 1e-6);
+        }
+}
+TEST(pools_of_every_form) {
+    static double x[4000], most[4000], mean[4000];
+    for (int wide = 0; wide < 2; wide++)
+        for (int64_t size = 1; size <= 4; size++)
+            for (int64_t stride = 1; stride <= 3; stride++)
+                for (int same = 0; same < 2; same++)
+                    for (int64_t channels = 1; channels <= 37; channels += 12) {
+                        EG_SCOPE;
+                        enum { H = 5, W = 7 };
+                        for (int64_t i = 0; i < H * W * channels; i++) x[i] = value_of(i * 3);
+                        eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(1, H, W, channels), x), wide ? EG_FLOAT64 : EG_FLOAT32);
+                        eg_tensor *y = eg_max_pool2d(in, .size = { size }, .strides = { stride }, .padding = same ? EG_SAME : EG_VALID);
+                        eg_tensor *z = eg_avg_pool2d(in, .size = { size }, .strides = { stride }, .padding = same ? EG_SAME : EG_VALID);
+                        int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), need_h = (oh - 1) * stride + size - H, need_w = (ow - 1) * stride + size - W;
+                        int64_t top = same && need_h > 0 ? need_h / 2 : 0, left = same && need_w > 0 ? need_w / 2 : 0;
+                        for (int64_t i = 0; i < oh * ow * channels; i++) {
+                            int64_t c = i % channels, q = i / channels % ow, p = i / channels / ow, n = 0;
+                            double sum = 0, top_value = -1e9;
+                            for (int64_t a = p * stride - top; a < p * stride - top + size; a++)
+                                for (int64_t b = q * stride - left; b < q * stride - left + size; b++) {
+                                    if (a < 0 || a >= H || b < 0 || b >= W) continue;
+                                    double v = x[(a * W + b) * channels + c];
+                                    top_value = fmax(top_value, v);
+                                    sum += v;
+                                    n++;
+                                }
+                            most[i] = top_value;
+                            mean[i] = sum / (double)n;
+                        }
+                        CHECK_VALUES(y, 0, most, oh * ow * channels);
+                        CHECK_VALUES(z, wide ? 1e-14 : 1e-6, mean, oh * ow * channels);
+                    }
+}
