@@ -9089,6 +9089,9 @@ static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_te
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
     return eg_is_variable(y) ? eg_read(y) : y;
 }
+static bool egi_lists_given(const char *name, int n, const void *a, const void *b, const void *c) {
+    return (n >= 0 && (n == 0 || (a && b && c))) || egi_fail(EG_ERROR_ARGUMENT, n < 0 ? "eg_%s: a list of %d" : "eg_%s: a list of %d is NULL", name, n);
+}
 // The inputs, each with an id of its own: a tensor given twice has a gradient for each place. fresh: all with new ones.
 static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few, bool fresh) {
     eg_tensor **own = n <= n_few ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
@@ -9106,6 +9109,7 @@ static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, e
 }
 EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
     eg_tensor *few[8];
+    if (!egi_lists_given("gradients_function", n, xs, grads, grads)) return NULL;
     for (int i = 0; i < n; i++) grads[i] = NULL;
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_gradients_function: the function is NULL");
     eg_scope scope = eg_scope_begin();
@@ -9204,7 +9208,7 @@ static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tens
 EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     eg_tensor *few[8], *few_own[8], **grads = few, *result = NULL;
     if (!f || n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_jvp: a function and at least one input are needed");
-    if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
+    if (!egi_lists_given("jvp", n, xs, vs, vs) || !egi_check_directions("jvp", xs, vs, n)) return NULL;
     if (n > 8 && !(grads = (eg_tensor **)egi_alloc((size_t)n * sizeof *grads))) { egi_no_memory("jvp", 0); return NULL; }
     eg_scope scope = eg_scope_begin();
     eg_tensor **own = egi_distinct("jvp", xs, n, few_own, 8, false);
@@ -9226,6 +9230,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
     return result;
 }
 EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out) {
+    if (!egi_lists_given("hvp", n, xs, vs, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
     if (!egi_check_directions("hvp", xs, vs, n)) return false;

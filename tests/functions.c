@@ -99,6 +99,11 @@ TEST(functions_that_fail) {
     int count = 7;
     eg_gradient_pair pair;
     CHECK_ERROR(eg_gradients_function(NULL, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "function is NULL");
+    CHECK_ERROR(eg_gradients_function(first, NULL, NULL, 1, &g), EG_ERROR_ARGUMENT, "eg_gradients_function: a list of 1 is NULL");
+    CHECK_ERROR(eg_value_and_gradients_function(first, NULL, &x, 1, NULL), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
+    CHECK_ERROR(eg_value_and_gradients_function(first, NULL, &x, -2, &g), EG_ERROR_ARGUMENT, "a list of -2");
+    CHECK_ERROR(eg_jvp(first, NULL, &x, NULL, 1), EG_ERROR_ARGUMENT, "eg_jvp: a list of 1 is NULL");
+    CHECK_ERROR(eg_hvp(first, NULL, &x, &x, 1, NULL), EG_ERROR_ARGUMENT, "eg_hvp: a list of 1 is NULL");
     CHECK(g == NULL);
     CHECK_ERROR(eg_gradients_function(null_quietly, NULL, &x, 1, &g), EG_ERROR_NULL, "returned NULL");
     CHECK_ERROR(eg_gradients_function(null_loudly, NULL, &x, 1, &g), EG_ERROR_SHAPE, "eg_matmul");
