@@ -15488,7 +15488,7 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
 // root cursor. Each kind of stage is a row of a few functions; whatever is common
 // (opening what is upstream when it is first asked, ends, errors and their place)
 // stands in egi_pull. What a stage hands out is a reference that goes over to
-// whoever asked. Read first: 16.  Entry: eg_iterator_next().  Proof: tests/datasets.c
+// whoever asked. Read first: 16.  Entry: eg_iterator_next().  Proof: tests/datasets*.c
 
 typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
 typedef struct egi_cursor egi_cursor;
@@ -22234,7 +22234,7 @@ EGI_ALL_PASSES
 #endif
 
 //# 34  KERNEL TEXTS -----------------------------------------------------------
-// Idea: what chapter 22 stamps. Compiled only there. Read first: 22.
+// Idea: what chapter 22 stamps. Compiled only there. Read first: 22.  Proof: tests/kernels.c
 
 #elif EGI_STAMP == 1  // ------------------------------------------------------------------------- a GEMM tile
 
