@@ -159,7 +159,7 @@ EAGER_API eg_tensor *egi_unsigned(unsigned long long value);
 EAGER_API void egi_at(const char *function, const char *file, int line);
 
 // A call that notes where it stands, so that its error can say so.
-#define EGI_CALL(function, ...) EGI_CALL_AS(function, function, __VA_ARGS__)
+#define EGI_CALL(function, ...) EGI_AT(function, (function)(__VA_ARGS__))
 #define EGI_CALL_AS(name, function, ...) EGI_AT(name, (function)(__VA_ARGS__))
 
 #ifdef __cplusplus
