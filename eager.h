@@ -345,8 +345,10 @@ extern "C" {
 // A float32 tensor of rank 0.
 EAGER_API eg_tensor *eg_scalar(double value);
 EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value);
-// Copies row-major elements of that dtype from data (float16 and bfloat16 as uint16_t, bool as bytes).
+// Copies row-major elements of that dtype from data (float16 and bfloat16 as uint16_t, bool as bytes). In C, a pointer to numbers of
+// another dtype is an error; a void * is taken as it is.
 EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data);
+EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, eg_dtype pointed);
 // Borrows data on the host without a copy; when the last user is gone deleter(data, user) is called (NULL: nothing is).
 // data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at once.
 EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *data, void *user), void *user);
@@ -418,7 +420,7 @@ EAGER_API void eg_seed(uint64_t seed);                    // seeds this thread's
 EAGER_API eg_random_state eg_random_get_state(void);
 EAGER_API void eg_random_set_state(eg_random_state state);
 #ifndef __cplusplus
-#define EGI_RANDOM_(function, shape, ...) (function)(shape, EGI_OPTIONS(eg_random_options, __VA_ARGS__))
+#define EGI_RANDOM_(function, shape, ...) EGI_CALL(function, shape, EGI_OPTIONS(eg_random_options, __VA_ARGS__))
 #define EGI_RANDOM(function, ...) EGI_RANDOM_(function, __VA_ARGS__, )
 #define eg_random_normal(...) EGI_RANDOM(eg_random_normal, __VA_ARGS__)
 #define eg_random_truncated_normal(...) EGI_RANDOM(eg_random_truncated_normal, __VA_ARGS__)
@@ -428,7 +430,14 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 
 // Calls that note their place.
 #define eg_constant_values(...) EGI_CALL_AS(eg_constant, eg_constant_values, __VA_ARGS__)
+#define eg_scalar_of(...) EGI_CALL(eg_scalar_of, __VA_ARGS__)
+#ifdef __cplusplus
 #define eg_from_data(...) EGI_CALL(eg_from_data, __VA_ARGS__)
+#else                                                     // a pointer to another type than the dtype's is an error
+#define eg_from_data(dtype, shape, data) EGI_CALL_AS(eg_from_data, egi_from_typed, dtype, shape, data, EGI_POINTED(data))
+#define EGI_POINTED(p) _Generic((p), float *: EG_FLOAT32, const float *: EG_FLOAT32, double *: EG_FLOAT64, const double *: EG_FLOAT64, \
+    int32_t *: EG_INT32, const int32_t *: EG_INT32, int64_t *: EG_INT64, const int64_t *: EG_INT64, default: EG_NO_DTYPE)
+#endif
 #define eg_wrap_data(...) EGI_CALL(eg_wrap_data, __VA_ARGS__)
 #define eg_zeros(...) EGI_CALL(eg_zeros, __VA_ARGS__)
 #define eg_ones(...) EGI_CALL(eg_ones, __VA_ARGS__)
@@ -1085,6 +1094,8 @@ typedef enum eg_initializer {
 } eg_initializer;
 // A new tensor of this kind; value 0 is the kind's own.
 EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape);
+#define eg_activate(...) EGI_CALL(eg_activate, __VA_ARGS__)
+#define eg_initialize(...) EGI_CALL(eg_initialize, __VA_ARGS__)
 
 // One options struct for all layers; zero is the layer's default (Keras's), and setting what a layer does not have is an error.
 // How the two outputs of a bidirectional layer become one.
@@ -1331,7 +1342,7 @@ extern "C" {
 #define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
 #define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
 #define eg_call_multi(layer, in, n, out, ...) EGI_CALL_MULTI(layer, in, n, out, __VA_ARGS__, )
-#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) EGI_CALL(eg_call_multi, layer, in, n, out, n_out, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
+#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) EGI_CALL_AS(eg_call, eg_call_multi, layer, in, n, out, n_out, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
 #endif
 
 //# 10  LOSSES, METRICS, TRAINING ----------------------------------------------
@@ -1653,7 +1664,8 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
 #define eg_evaluate(model, ...) EGI_FIT_2_(eg_evaluate, eg_evaluate_options, model, __VA_ARGS__, )
 #define eg_evaluate_arrays(model, x, ...) EGI_FIT_3_(eg_evaluate_arrays, eg_evaluate_options, model, x, __VA_ARGS__, )
 #define eg_predict(model, ...) EGI_FIT_2_(eg_predict, eg_evaluate_options, model, __VA_ARGS__, )
-#define eg_predict_dataset(model, ...) EGI_FIT_2_(eg_predict_dataset, eg_evaluate_options, model, __VA_ARGS__, )
+#define EGI_PREDICT_(model, a, ...) EGI_CALL_AS(eg_predict, eg_predict_dataset, model, a, EGI_OPTIONS(eg_evaluate_options, __VA_ARGS__))
+#define eg_predict_dataset(model, ...) EGI_PREDICT_(model, __VA_ARGS__, )
 #define eg_train_on_batch(model, x, ...) EGI_FIT_3_(eg_train_on_batch, eg_batch_step_options, model, x, __VA_ARGS__, )
 #define eg_test_on_batch(model, x, ...) EGI_FIT_3_(eg_test_on_batch, eg_batch_step_options, model, x, __VA_ARGS__, )
 #endif
@@ -1911,7 +1923,7 @@ typedef struct eg_checkpoint eg_checkpoint;
 typedef struct eg_checkpoint_options { EG_BY_NAME; int keep; } eg_checkpoint_options;         // keep: after a save, only so many of the latest; 0: all
 EAGER_API eg_checkpoint *eg_checkpoint_new(eg_checkpoint_options options EGI_DEFAULT(eg_checkpoint_options));
 #ifndef __cplusplus
-#define eg_checkpoint_new(...) (eg_checkpoint_new)(EGI_OPTIONS(eg_checkpoint_options, __VA_ARGS__))
+#define eg_checkpoint_new(...) EGI_CALL(eg_checkpoint_new, EGI_OPTIONS(eg_checkpoint_options, __VA_ARGS__))
 #endif
 EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *checkpoint);
 EAGER_API void eg_checkpoint_release(eg_checkpoint *checkpoint);              // NULL is fine
@@ -2427,7 +2439,7 @@ struct egi_heap {
     int64_t live_tensors, live_bytes, peak_bytes, held_bytes, allocations, tensors_made, host_copies, device_copies, device_bytes;
 };
 
-enum { EGI_NOTES = 16, EGI_LINES_OF_A_CALL = 16 };
+enum { EGI_NOTES = 16 };
 typedef struct egi_call_note { const char *function, *file; int line; } egi_call_note;
 typedef struct egi_context {
     egi_heap *heap;
@@ -2699,16 +2711,15 @@ static EGI_COLD void egi_batch_mark(char *text, size_t size) {
     else if (egi_this.epoch > 0) snprintf(text + length, size - length, " (epoch %lld, batch %lld)", (long long)egi_this.epoch, (long long)egi_this.batch);
     else snprintf(text + length, size - length, " (batch %lld)", (long long)egi_this.batch);
 }
-// The note of the call that fails with this text, or NULL. It is the latest one, or one whose arguments are calls that came later: these
-// stand on its line or, if it is the user's own and no layer's or gradient's, on one of the next.
+// The note of the call that fails with this text, or NULL: the latest one, or one of its line, for the arguments of a call may be calls. A
+// layer's mistake is that of eg_call. Older notes may be of calls that are long done, or of a library that is gone.
 static EGI_COLD const egi_call_note *egi_note_of_call(const char *text) {
     const egi_call_note *last = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
-    const int lines = egi_this.layer || egi_this.gradient_of || egi_this.epoch || egi_this.batch ? 0 : EGI_LINES_OF_A_CALL;
-    for (unsigned i = 1; i <= EGI_NOTES; i++) {
+    for (unsigned i = 1; i <= EGI_NOTES && last->function; i++) {
         const egi_call_note *note = &egi_this.notes[(egi_this.noted - i) % EGI_NOTES];
-        const size_t n = note->function ? strlen(note->function) : 0;
-        if (!n || note->file != last->file || note->line > last->line || note->line < last->line - lines) continue;
-        if (!strncmp(text, note->function, n) && text[n] == ':') return note;
+        if (note->file != last->file || note->line != last->line) continue;
+        const size_t n = strlen(note->function);
+        if ((!strncmp(text, note->function, n) && text[n] == ':') || (egi_this.layer && !strcmp(note->function, "eg_call"))) return note;
     }
     return NULL;
 }
@@ -3493,7 +3504,7 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
 static bool egi_alive(const char *function, int i, const eg_tensor *x) {
     if (!x) return egi_null_operand(function, i);
     if (x->object.kind != EGI_TENSOR)
-        return egi_fail(EG_ERROR_STATE, "eg_%s: operand %d, made by eg_%s, was used after its scope ended; eg_keep or eg_retain it", function, i,
+        return egi_fail(EG_ERROR_STATE, "eg_%s: operand %d, made by eg_%s, was used after its scope ended or its last reference was released; eg_keep or eg_retain it", function, i,
                         x->op);
     return true;
 }
@@ -3544,7 +3555,12 @@ static bool egi_are_bools(const void *data, eg_shape shape) {
     for (int64_t i = 0; i < n; i++) if (((const unsigned char *)data)[i] > 1) return false;
     return true;
 }
-EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data) {
+EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, eg_dtype pointed) {
+    if (pointed != EG_NO_DTYPE && dtype != pointed && (int)dtype >= 0 && (int)dtype < EGI_DTYPES)
+        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_from_data: the pointer is to %s, not to %s; give the dtype that the data has, and eg_cast the tensor", egi_dtypes[pointed].name, egi_dtypes[dtype].name);
+    return (eg_from_data)(dtype, shape, data);
+}
+EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *data) {
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
@@ -8745,7 +8761,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
             return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g),
                             egi_describe(ys[i]));
     }
-    for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", 0, xs[i])) return false;
+    for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", i, xs[i])) return false;
     enum { WANTED = 1, ASKED = 2 };             // a source leads here; it is a source
     if (!t->persistent) {                       // from here on the tape is spent: what the gradients run is not for it
         egi_tape_unlist(t);
@@ -10040,8 +10056,9 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         if (grads[i]) given++;
     }
     if (!given)
-        return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)", n,
-                        n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "");
+        return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)%s%.200s", n,
+                        n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "", n == 0 || egi_this.reason[0] ? "; " : "",
+                        n == 0 ? "a layer makes its weights in its first call, or in eg_layer_build" : egi_this.reason);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
@@ -13285,7 +13302,7 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     if (!values || !mean) return values;
     if (o.weights) {
         if (!row && values->rank == 0)
-            return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the loss function returned one number; with weights it must return one value an example", function);
+            return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the loss function returned one number; with weights, as those of a mask, it must return one value an example (a step)", function);
         eg_tensor *weights = egi_weights_for(function, o.weights, values);
         values = weights ? (eg_mul)(values, weights) : NULL;
     }
@@ -13456,8 +13473,9 @@ static double egi_result_r2(const eg_metric *m, const double *s) {
     int64_t n = m->state->dims[1];
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
+        // Of labels that are all the same, rounding leaves a spread that is none.
         double spread = s[2 * n + i] - egi_ratio(s[n + i] * s[n + i], s[i]);
-        if (spread > 0) sum += 1 - s[3 * n + i] / spread;
+        if (spread > 1e-13 * s[2 * n + i]) sum += 1 - s[3 * n + i] / spread;
     }
     return egi_ratio(sum, (double)n);
 }
@@ -14888,6 +14906,8 @@ EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions) {
     return callback;
 }
 EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
+    if (callback && !egi_callback_counted(callback))
+        return (eg_callback *)eg_raise(EG_ERROR_STATE, "eg_callback_retain: the last reference to the callback is gone; retain it before the fit that releases it");
     if (callback) __atomic_fetch_add(&callback->refs, 1, __ATOMIC_RELAXED);
     return callback;
 }
@@ -15851,7 +15871,7 @@ static eg_tensor *egi_settle(const char *op, eg_tensor *x) {
 }
 static bool egi_results(const char *name, const eg_dataset *d, eg_tensor **x, eg_tensor **out) {
     for (int i = 0; i < d->n; i++) {
-        if (!x[i]) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_%s: the function left component %d of %d NULL", name, i, d->n);
+        if (!x[i]) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_%s: the function left component %d of %d NULL; .components says how many there are", name, i, d->n);
         if (!egi_alive(name, i, x[i])) return false;
         out[i] = egi_settle(name, x[i]);
         if (!out[i]) return false;

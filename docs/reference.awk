@@ -72,6 +72,6 @@ END {
     for (i = 2; i <= count; i++)
         for (j = i; j > 1 && names[j] < names[j - 1]; j--) { name = names[j]; names[j] = names[j - 1]; names[j - 1] = name }
     print "\n## By name\n"
-    for (i = 1; i <= count; i++) printf "%s[`%s`](#%s)", (i > 1 ? " · " : ""), names[i], chapter_of[names[i]]
+    for (i = 1; i <= count; i++) printf "%s[`%s`](#%s)", (i > 1 ? " ·\n" : ""), names[i], chapter_of[names[i]]
     print ""
 }

@@ -53,7 +53,7 @@ implementation_twice() {                    # the header once more after the imp
 # Every function that the library defines is declared in the public part with a comment, beside it or above, and used in some test.
 public_names() { nm -g --defined-only "$B/plain/eager.o" | sed -n 's/.* T _*\(eg_.*\)/\1/p' | sort; }
 documented() {
-    awk '/^#ifdef EAGER_IMPLEMENTATION/ { exit }
+    awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { exit }
         /^ *$/ { said = 0 }
         /\/\// { said = 1 }
         said { while (match($0, /eg_[a-z0-9_]+/)) { print substr($0, RSTART, RLENGTH); $0 = substr($0, RSTART + RLENGTH) } }' eager.h |
@@ -62,7 +62,7 @@ documented() {
     ! grep . "$T/undocumented"
 }
 declared_and_defined() {                    # what the reference page lists is what eager.o has, and macros
-    awk -f docs/reference.awk eager.h | tail -n 1 | grep -o '`eg_[a-z0-9_]*`' | tr -d '`' | sort >"$T/declared"
+    awk -f docs/reference.awk eager.h | sed -n '/^## By name/,$p' | grep -o '`eg_[a-z0-9_]*`' | tr -d '`' | sort >"$T/declared"
     { public_names; sed -n 's/^#define \(eg_[a-z0-9_]*\)(.*/\1/p' eager.h; } | sort -u >"$T/defined"
     public_names | comm -13 "$T/declared" - >"$T/missing"
     comm -23 "$T/declared" "$T/defined" >>"$T/missing"
@@ -77,14 +77,14 @@ tested() {
 # A struct of options begins with EG_BY_NAME, so that a value without a name is noticed; that each function with options does so,
 # tests/options.c holds against it.
 guarded() {
-    awk '/^#ifdef EAGER_IMPLEMENTATION/ { exit }
+    awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { exit }
         /^typedef struct eg_[a-z0-9_]*_options/ { struct = $3; count++; if (!/[{]$/) check($0); next }
         struct { check($0) }
         function check(line) { if (line !~ /^(typedef struct [a-z0-9_]+ [{])? *EG_BY_NAME;/) { print struct ": does not begin with EG_BY_NAME"; bad = 1 } struct = "" }
         END { exit bad || count < 30 }' eager.h
 }
 refusing() {
-    awk '/^#ifdef EAGER_IMPLEMENTATION/ { exit }
+    awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { exit }
         /^EAGER_API.*EGI_DEFAULT\(eg_[a-z0-9_]*_options\)/ { match($0, /eg_[a-z0-9_]+\(/); print substr($0, RSTART, RLENGTH - 1) }' eager.h | sort >"$T/with_options"
     grep -E 'BARE(_AS)?\(' tests/options.c | grep -oE 'eg_[a-z0-9_]+' | sort -u | comm -23 "$T/with_options" - >"$T/unasked"
     [ -s "$T/with_options" ] && ! grep . "$T/unasked"

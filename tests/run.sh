@@ -97,10 +97,10 @@ one() {                                                        # configuration $
         } ;;
     esac
     export TEST_TEMP="$program.temp"
-    rm -rf "$TEST_TEMP"; mkdir -p "$TEST_TEMP"
     # LeakSanitizer's own list of threads has a race (gcc 12): of two threads that create and join others at once, one may find the
     # entry of a thread that the other has just joined, since handles are used again. It ends the program, whatever that is; another run tells.
     for try in 1 2 3; do
+        rm -rf "$TEST_TEMP"; mkdir -p "$TEST_TEMP"
         $LIMIT $wrap $NAMES >"$program.log" 2>&1 </dev/null
         status=$?
         grep -q 'LeakSanitizer: CHECK failed: sanitizer_thread_registry' "$program.log" || break

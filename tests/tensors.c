@@ -502,3 +502,15 @@ TEST(two_devices) {
     CHECK(guard_kernels > 0);
 }
 #endif
+
+// What a pointer is to is known in C, so a dtype that the data does not have is noticed before anything is read.
+TEST(data_of_another_type_than_the_dtype) {
+    const double d[] = {1, 2};
+    int32_t labels[] = {0, 1, 2, 3};
+    const void *any = d;
+    CHECK_ERROR(eg_from_data(EG_FLOAT32, EG_SHAPE(2), d), EG_ERROR_DTYPE, "eg_from_data: the pointer is to float64, not to float32");
+    CHECK_ERROR(eg_from_data(EG_INT64, EG_SHAPE(2), labels), EG_ERROR_DTYPE, "the pointer is to int32, not to int64; give the dtype that the data has, and eg_cast the tensor (at tensors.c:");
+    CHECK_TENSOR(eg_from_data(EG_FLOAT64, EG_SHAPE(2), d), 1e-12, 1, 2);
+    CHECK_TENSOR(eg_from_data(EG_FLOAT64, EG_SHAPE(2), any), 1e-12, 1, 2);
+    CHECK_TENSOR(eg_from_data(EG_INT32, EG_SHAPE(4), labels), 0, 0, 1, 2, 3);
+}
