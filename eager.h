@@ -434,7 +434,7 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 #ifdef __cplusplus
 #define eg_from_data(...) EGI_CALL(eg_from_data, __VA_ARGS__)
 #else                                                     // a pointer to another type than the dtype's is an error
-#define eg_from_data(dtype, shape, data) EGI_CALL_AS(eg_from_data, egi_from_typed, dtype, shape, data, EGI_POINTED(data))
+#define eg_from_data(dtype, shape, ...) EGI_CALL_AS(eg_from_data, egi_from_typed, dtype, shape, (__VA_ARGS__), EGI_POINTED((__VA_ARGS__)))
 #define EGI_POINTED(p) _Generic((p), float *: EG_FLOAT32, const float *: EG_FLOAT32, double *: EG_FLOAT64, const double *: EG_FLOAT64, \
     int32_t *: EG_INT32, const int32_t *: EG_INT32, int64_t *: EG_INT64, const int64_t *: EG_INT64, default: EG_NO_DTYPE)
 #endif

@@ -512,5 +512,7 @@ TEST(data_of_another_type_than_the_dtype) {
     CHECK_ERROR(eg_from_data(EG_INT64, EG_SHAPE(2), labels), EG_ERROR_DTYPE, "the pointer is to int32, not to int64; give the dtype that the data has, and eg_cast the tensor (at tensors.c:");
     CHECK_TENSOR(eg_from_data(EG_FLOAT64, EG_SHAPE(2), d), 1e-12, 1, 2);
     CHECK_TENSOR(eg_from_data(EG_FLOAT64, EG_SHAPE(2), any), 1e-12, 1, 2);
+    eg_tensor *literal = eg_from_data(EG_FLOAT32, EG_SHAPE(2, 1), (float[]){3, 4});
+    CHECK_TENSOR(literal, 0, 3, 4);
     CHECK_TENSOR(eg_from_data(EG_INT32, EG_SHAPE(4), labels), 0, 0, 1, 2, 3);
 }
