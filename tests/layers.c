@@ -1,5 +1,6 @@
 // Layers and models: what they make, name, count, pass on and refuse. Their values stand against Keras in layers_fixtures.c.
 #include "faults.h"
+#include "printed.h"
 
 static const char *path_of(eg_layer *layer, int i) {
     static char text[4][128];
@@ -258,19 +259,6 @@ TEST(empty_models_and_failed_lists) {
 
 // ---- the digit model, summaries
 
-static char printed[8192];
-static void keep_print(const char *text, void *user) {
-    (void)user;
-    size_t at = strlen(printed);
-    snprintf(printed + at, sizeof printed - at, "%s", text);
-}
-static const char *summary_of(eg_layer *layer) {
-    printed[0] = 0;
-    eg_set_printer(keep_print, NULL);
-    eg_layer_summary(layer);
-    eg_set_printer(NULL, NULL);
-    return printed;
-}
 static eg_layer *digit_model(void) {
     return eg_sequential(eg_layer_conv2d(16, 3, .activation = EG_RELU), eg_layer_conv2d(16, 3, .activation = EG_RELU),
                          eg_layer_global_average_pooling2d(), eg_layer_dense(10));

@@ -1,23 +1,10 @@
 // Layers asked for what they cannot do: options, shapes, masks, names, functions of the user's and configurations, each with the sentence that
 // comes and with what stays as it was. And the odd things that they can do.
 #include "test.h"
+#include "printed.h"
 
 static eg_tensor *ones(eg_shape shape) { return eg_ones(EG_FLOAT32, shape); }
 static void check_null(const void *p) { CHECK(p == NULL); }
-
-static char printed[8192];
-static void keep_print(const char *text, void *user) {
-    (void)user;
-    size_t at = strlen(printed);
-    snprintf(printed + at, sizeof printed - at, "%s", text);
-}
-static const char *summary_of(eg_layer *layer) {
-    printed[0] = 0;
-    eg_set_printer(keep_print, NULL);
-    eg_layer_summary(layer);
-    eg_set_printer(NULL, NULL);
-    return printed;
-}
 
 static const char *config_of(eg_layer *layer) {
     static char text[4096];
