@@ -1410,7 +1410,7 @@ typedef struct eg_loss_options {
 } eg_loss_options;
 // One value an example: an (N, T, C) loss has (N, T) of them, an (N) one N. A function of your own returns what it returns.
 EAGER_API eg_tensor *eg_loss_per_example(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options options EGI_DEFAULT(eg_loss_options));
-// The mean of those values times their weights.
+// The mean of those values times their weights; where the predictions have a mask of steps (eg_mask_of), of the steps that count.
 EAGER_API eg_tensor *eg_loss_mean(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options options EGI_DEFAULT(eg_loss_options));
 
 // ---- metrics: sums over all that was seen since the last reset, and a number made of them. Nothing here is recorded on tapes.
@@ -1448,7 +1448,8 @@ EAGER_API eg_metric *eg_metric_of(eg_loss *function, eg_metric_options options E
 #define EG_METRIC_ACCURACY eg_metric_accuracy()
 EAGER_API eg_metric *eg_metric_retain(eg_metric *metric);
 EAGER_API void eg_metric_release(eg_metric *metric);                           // NULL is fine
-// Takes a batch in; weights (N), or of the values' shape. False on an error, with nothing changed.
+// Takes a batch in; weights (N), or of the values' shape. Steps that the predictions' mask leaves out do not count. False on an
+// error, with nothing changed.
 typedef struct eg_weight_options { EG_BY_NAME; eg_tensor *weights; } eg_weight_options;
 EAGER_API bool eg_metric_update(eg_metric *metric, eg_tensor *labels, eg_tensor *predictions, eg_weight_options options EGI_DEFAULT(eg_weight_options));
 // Values, for eg_metric_mean and eg_metric_sum; a plain number is one.
@@ -1494,7 +1495,8 @@ typedef struct eg_iterator eg_iterator;
 // What a model learns by. It takes over the references to the optimizer and the metrics, also where it fails.
 // eg_compile(model, eg_adam(), eg_huber, metric, ...); C++: (model, optimizer, loss, metrics, n). Compiling again replaces all of it.
 // The loss gets (labels, predictions) and returns their mean, or one value an example (which sample and class weights need of a
-// function of your own). Where it is a binary cross entropy on logits, metrics are given sigmoid(predictions).
+// function of your own). Where it is a binary cross entropy on logits, metrics are given sigmoid(predictions). Where the predictions
+// have a mask, values one a step are weighed by it; a function that takes the steps together asks eg_mask_of(predictions) itself.
 EAGER_API bool eg_compile(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n);
 // The same for a model of several outputs (eg_layer_custom_multi): eg_compile_outputs(model, eg_adam(), EG_OUTPUT("digit",
 // eg_sparse_categorical_crossentropy, .metrics = EG_METRICS(EG_METRIC_ACCURACY)), EG_OUTPUT("slant", eg_huber, .weight = 0.1)). The loss
@@ -8185,7 +8187,8 @@ EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_or(o.minval, 0), o.minval == 0 && o.maxval == 0 ? 1 : egi_or(o.maxval, 0), 0, 0 };
     double most = o.dtype == EG_FLOAT32 ? (double)FLT_MAX : HUGE_VAL;
     if (!EGI_NAMED("random_uniform", o, "maxval = 2")) return NULL;
-    if (!(p.a <= p.b)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: minval %g is not below maxval %g", p.a, p.b);
+    if (!(p.a <= p.b)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: minval %g is not below maxval %g%s", p.a, p.b,
+                                                     o.maxval == 0 ? "; give .maxval, which is 1 only where .minval is left out, too" : "");
     if (!(p.b - p.a < HUGE_VAL) || fabs(p.a) > most || fabs(p.b) > most)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: the range from %g to %g is too wide for %s", p.a, p.b,
                                      eg_dtype_name(o.dtype));
@@ -10934,7 +10937,11 @@ static eg_tensor *egi_part_of(const eg_layer *l, const char *name) {
 // ---- calling and building
 
 EAGER_API bool eg_training(void) { return egi_this.layer && egi_this.layer->training; }
-EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) { return x && egi_alive("mask_of", 0, x) ? x->mask : NULL; }
+static EGI_THREAD int64_t egi_masks_asked;                  // how often somebody wanted to know a mask: a loss that did has minded it
+EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) {
+    egi_masks_asked++;
+    return x && egi_alive("mask_of", 0, x) ? x->mask : NULL;
+}
 
 // A result with this mask: a handle of its own where somebody else may see x.
 static eg_tensor *egi_with_mask(eg_tensor *x, eg_tensor *mask) {
@@ -13281,6 +13288,37 @@ static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_t
     own.rank = shape.rank;
     return eg_broadcast_to(eg_reshape(eg_cast(weights, (eg_dtype)values->dtype), own), shape);
 }
+// The product of two weights, either of which may be NULL; the one of fewer axes goes along those of the other.
+static bool egi_weights_join(const char *function, eg_tensor *a, eg_tensor *b, eg_tensor **out) {
+    if (a && b) {
+        if (a->rank > b->rank) b = egi_weights_for(function, b, a);
+        else a = egi_weights_for(function, a, b);
+        *out = a && b ? (eg_mul)(a, b) : NULL;
+        return *out != NULL;
+    }
+    *out = a ? a : b;
+    return true;
+}
+// The mask that came with predictions; one of steps says nothing about an output that has none.
+static eg_tensor *egi_steps_mask(const eg_tensor *p) { return p && p->mask && p->mask->rank == p->rank - 1 ? p->mask : NULL; }
+// Steps that a mask leaves out weigh nothing, the others as much more.
+static eg_tensor *egi_mask_weights(eg_tensor *mask) {
+    eg_tensor *count = eg_cast(mask, EG_FLOAT32);
+    return (eg_divide_no_nan)(count, egi_mean_all(count));
+}
+// The mean of values under the weights, and under the mask unless the function that gave them has minded it.
+static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_tensor *weights, eg_tensor *mask, bool own) {
+    eg_tensor *factor = mask ? egi_mask_weights(mask) : NULL;
+    if (weights && !egi_alive(function, 2, weights)) return NULL;
+    if ((mask && !factor) || !egi_weights_join(function, factor, weights, &factor)) return NULL;
+    if (factor && own && values->rank == 0)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the loss function returned one number; with %s it must return one value an example (a step), as eg_loss_per_example does%s", function,
+                                     mask ? "a mask" : "weights", mask && !weights ? ", or mind eg_mask_of(predictions) itself" : "");
+    factor = factor ? egi_weights_for(function, factor, values) : NULL;
+    if (factor) values = (eg_mul)(values, factor);
+    else if (mask || weights) return NULL;
+    return values && values->rank ? egi_mean_all(values) : values;
+}
 static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y, eg_tensor *p, eg_loss_options o, bool mean) {
     const egi_loss_row *row = egi_loss_find(loss);
     int has = row ? row->options : 0;
@@ -13298,15 +13336,14 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     o.alpha = egi_or(o.alpha, 0);
     if (!(o.delta >= 0 && o.gamma >= 0 && o.label_smoothing >= 0 && o.label_smoothing <= 1))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .delta and .gamma must be positive, .label_smoothing between 0 and 1", name);
-    eg_tensor *values = row ? egi_loss_each(row, y, p, &o) : loss(y, p);
+    int64_t asked = egi_masks_asked;
+    eg_tensor *values = row ? egi_loss_each(row, y, p, &o) : loss(y, p), *mask = values && mean ? egi_steps_mask(p) : NULL;
     if (!values || !mean) return values;
-    if (o.weights) {
-        if (!row && values->rank == 0)
-            return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the loss function returned one number; with weights, as those of a mask, it must return one value an example (a step)", function);
-        eg_tensor *weights = egi_weights_for(function, o.weights, values);
-        values = weights ? (eg_mul)(values, weights) : NULL;
+    if (mask) {
+        if (!row && values->rank < mask->rank && egi_masks_asked != asked) mask = NULL;
+        egi_masks_asked++;                                  // of a loss around this one, too
     }
-    return values && values->rank ? egi_mean_all(values) : values;
+    return egi_loss_weighed(function, values, o.weights, mask, !row);
 }
 EAGER_API eg_tensor *(eg_loss_per_example)(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options o) {
     const egi_loss_row *row = egi_loss_find(loss);
@@ -13625,15 +13662,20 @@ static bool egi_metric_take(eg_metric *m, eg_tensor *delta) {
     if (!delta || (m->state->flags & EGI_WIDENS && delta->dims[1] != m->state->dims[1] && !egi_metric_widen(m, delta))) return false;
     return (eg_assign_add)(m->state, delta) != NULL;
 }
-EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *predictions, eg_weight_options o) {
-    if (!egi_metric_alive("metric_update", m) || !EGI_NAMED("metric_update", o, "weights = w")) return false;
+static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *weights) {
     if (!m->row->delta) return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes values, by eg_metric_add", m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
-    bool ok = egi_metric_take(m, m->row->delta(m, labels, predictions, o.weights));
+    bool ok = !mask || ((mask = eg_cast(mask, EG_FLOAT64)) && (!weights || egi_alive("metric_update", 2, weights)));
+    ok = ok && egi_weights_join("metric_update", mask, weights, &weights) && egi_metric_take(m, m->row->delta(m, y, p, weights));
     eg_recording_unpause();
     eg_scope_end(scope);
     return ok;
+}
+EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *predictions, eg_weight_options o) {
+    if (!egi_metric_alive("metric_update", m) || !EGI_NAMED("metric_update", o, "weights = w")) return false;
+    if (predictions && !egi_alive("metric_update", 1, predictions)) return false;
+    return egi_metric_batch(m, labels, predictions, egi_steps_mask(predictions), o.weights);
 }
 EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_options o) {
     if (!egi_metric_alive("metric_add", m) || !EGI_NAMED("metric_add", o, "weights = w") || !egi_alive("metric_add", 0, values)) return false;
@@ -14172,30 +14214,14 @@ static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights we
                                          weights.count == 1 ? "" : "s", (long long)labels[i]);
     return table && classes ? (eg_gather)(table, classes, first) : NULL;
 }
-// Steps that a mask leaves out weigh nothing, the others as much more.
-static eg_tensor *egi_mask_weights(eg_tensor *mask) {
-    eg_tensor *count = eg_cast(mask, EG_FLOAT32);
-    return (eg_divide_no_nan)(count, egi_mean_all(count));
-}
-// All that weighs the examples, as one tensor; *weights stays NULL where nothing does.
-static bool egi_step_weights(const char *function, eg_class_weights classes, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *given, eg_tensor **weights) {
-    eg_tensor *factors[3] = { NULL, NULL, NULL };
-    *weights = NULL;
-    if (mask && !(factors[0] = egi_mask_weights(mask))) return false;
+// What weighs the examples besides a mask, as one tensor; *weights stays NULL where nothing does.
+static bool egi_step_weights(const char *function, eg_class_weights classes, eg_tensor *y, eg_tensor *p, eg_tensor *given, eg_tensor **weights) {
+    eg_tensor *by_class = NULL;
     for (int k = 0; k < classes.count; k++)
         if (!(classes.weights[k] >= 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .class_weights: class %d weighs %g; a weight is 0 or more", function, k, classes.weights[k]);
-    if (classes.count > 0 && !(factors[1] = egi_class_weights_of(function, classes, y, p))) return false;
-    if (given && !(factors[2] = eg_cast(given, EG_FLOAT32))) return false;
-    for (int i = 0; i < 3; i++) {
-        if (!factors[i]) continue;
-        eg_tensor *x = factors[i], *w = *weights;
-        if (!w) { *weights = x; continue; }
-        if (w->rank > x->rank) x = egi_weights_for(function, x, w);
-        else w = egi_weights_for(function, w, x);
-        *weights = w && x ? (eg_mul)(w, x) : NULL;
-        if (!*weights) return false;
-    }
-    return true;
+    if (classes.count > 0 && !(by_class = egi_class_weights_of(function, classes, y, p))) return false;
+    if (given && !(given = eg_cast(given, EG_FLOAT32))) return false;
+    return egi_weights_join(function, by_class, given, weights);
 }
 static bool egi_step_gradients(egi_training *t, eg_layer *model, eg_tape *tape, eg_tensor *loss, int *count) {
     int n = eg_layer_trainable_weights(model, NULL, 0);
@@ -14216,14 +14242,14 @@ static const char *egi_batch_hint(const eg_dataset *data) {
     return egi_dataset_batches(data) ? NULL : "is the dataset in batches? eg_dataset_batch(data, 32) makes some of single elements";
 }
 // What one output gave for a batch, and what it should have.
-typedef struct egi_answer { eg_tensor *y, *p, *mask, *loss; } egi_answer;
+typedef struct egi_answer { eg_tensor *y, *p, *loss; } egi_answer;
 // The loss of an output with all that weighs its examples.
 static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, const egi_answer *a, eg_tensor *given) {
     const egi_loss_row *row = egi_loss_find(output->loss);
     const char *former = egi_this.as;
     eg_loss_options o;
     memset(&o, 0, sizeof o);
-    if (!egi_step_weights(s->function, s->classes, a->y, a->p, a->mask, given, &o.weights)) return NULL;
+    if (!egi_step_weights(s->function, s->classes, a->y, a->p, given, &o.weights)) return NULL;
     if (row) egi_this.as = row->name;                      // errors of what it is made of are its own
     eg_tensor *loss = egi_loss_run(s->function, output->loss, a->y, a->p, o, true);
     egi_this.as = former;
@@ -14249,14 +14275,13 @@ static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double 
     for (int i = 0; i < t->n; i++) {
         const egi_answer *a = &answers[t->of[i]];
         eg_metric *m = t->metrics[i];
-        eg_weight_options weights = { 0, NULL, a->mask };
         bool ok;
         if (t->n_outputs > 1 && i < t->n_outputs) {
-            weights.weights = eg_scalar_of(EG_FLOAT64, examples);
+            eg_weight_options weights = { 0, NULL, eg_scalar_of(EG_FLOAT64, examples) };
             ok = weights.weights && (eg_metric_add)(m, a->loss, weights);
         } else {
             bool shares = egi_loss_is(t->outputs[t->of[i]].loss, EGI_L_BINARY) && !egi_loss_is(m->function, EGI_L_LOGITS);
-            ok = (eg_metric_update)(m, a->y, shares ? eg_sigmoid(a->p) : a->p, weights);
+            ok = egi_metric_batch(m, a->y, shares ? eg_sigmoid(a->p) : a->p, egi_steps_mask(a->p), NULL);
         }
         if (!ok) return false;
     }
@@ -14285,8 +14310,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     eg_tape *tape = s->train ? eg_tape_begin() : NULL;
     bool ok = (tape || !s->train) && egi_model_call(model, c, s->inputs, out, t->n_outputs, s->train);
     for (int k = 0; k < t->n_outputs && ok; k++) {
-        egi_answer a = { c[s->inputs + k], out[k], eg_mask_of(out[k]), NULL };
-        if (a.mask && a.mask->rank != a.p->rank - 1) a.mask = NULL;
+        egi_answer a = { c[s->inputs + k], out[k], NULL };
         answers[k] = a;
     }
     eg_tensor *loss = ok ? egi_step_loss(t, model, s, answers, given) : NULL, *y = c[s->inputs];

@@ -281,6 +281,47 @@ TEST(masked_steps_do_not_count) {                            // two sequences of
     eg_layer_release(model);
 }
 
+// Losses of one's own: values a step are weighed by the mask; what takes the steps together has to have seen it.
+static eg_tensor *step_errors(eg_tensor *y, eg_tensor *p) { return eg_reduce_mean(eg_squared_difference(p, y), .axes = EG_AXES(-1)); }
+static eg_tensor *one_number(eg_tensor *y, eg_tensor *p) { return eg_reduce_mean(step_errors(y, p)); }
+static eg_tensor *masked_number(eg_tensor *y, eg_tensor *p) {
+    eg_tensor *count = eg_cast(eg_mask_of(p), EG_FLOAT32);
+    return eg_div(eg_reduce_sum(eg_mul(step_errors(y, p), count)), eg_reduce_sum(count));
+}
+static eg_tensor *by_loss_mean(eg_tensor *y, eg_tensor *p) { return eg_loss_mean(eg_mean_squared_error, y, p); }
+static eg_tensor *by_sequence(eg_tensor *y, eg_tensor *p) { return eg_reduce_sum(eg_mul(step_errors(y, p), eg_cast(eg_mask_of(p), EG_FLOAT32)), .axes = EG_AXES(1)); }
+TEST(losses_of_ones_own_mind_masks) {
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true, .kernel_initializer = EG_INIT_ONES), eg_layer_custom("masking", first_step_only, NULL));
+    eg_tensor *x = eg_reshape(eg_constant(EG_SHAPE(4), 1, 50, 3, 70), EG_SHAPE(2, 2, 1)), *y = eg_zeros_like(x), *weights = eg_constant(EG_SHAPE(2), 2, 0);
+    static eg_loss *const losses[] = {step_errors, masked_number, by_loss_mean, by_sequence};
+    for (int i = 0; i < 4; i++) {
+        CHECK(eg_compile(model, eg_sgd(.learning_rate = EG_ZERO), losses[i]));
+        CHECK_NEAR(eg_test_on_batch(model, x, y), 5, 1e-6);
+        CHECK_NEAR(eg_train_on_batch(model, x, y), 5, 1e-6);
+    }
+    CHECK_NEAR(eg_test_on_batch(model, x, y, .sample_weights = weights), 1, 1e-6);
+    CHECK(eg_compile(model, eg_sgd(), masked_number));
+    CHECK_ERROR(isnan(eg_test_on_batch(model, x, y, .sample_weights = weights)), EG_ERROR_SHAPE, "with weights it must return one value an example");
+    CHECK(eg_compile(model, eg_sgd(), one_number));
+    CHECK_ERROR(isnan(eg_test_on_batch(model, x, y)), EG_ERROR_SHAPE, "with a mask it must return one value an example (a step), as eg_loss_per_example does, or mind eg_mask_of(predictions) itself");
+    eg_layer_release(model);
+}
+TEST(a_loop_of_ones_own_minds_masks) {
+    eg_tensor *x = eg_reshape(eg_constant(EG_SHAPE(4), 1, 50, 3, 70), EG_SHAPE(2, 2, 1)), *y = eg_zeros_like(x), *weights = eg_constant(EG_SHAPE(2), 2, 0);
+    eg_tensor *p = first_step_only(&x, NULL);
+    eg_metric *m = eg_metric_mean_absolute_error();
+    CHECK_NEAR(eg_item(eg_loss_mean(eg_mean_squared_error, y, p)), 5, 1e-6);
+    CHECK_NEAR(eg_item(eg_loss_mean(step_errors, y, p)), 5, 1e-6);
+    CHECK_NEAR(eg_item(eg_loss_mean(eg_mean_squared_error, y, p, .weights = weights)), 1, 1e-6);
+    CHECK(eg_metric_update(m, y, p));
+    CHECK_NEAR(eg_metric_result(m), 2, 1e-6);
+    CHECK(eg_metric_update(m, y, p, .weights = weights));
+    CHECK_NEAR(eg_metric_result(m), (1 + 3 + 2 * 1) / 4., 1e-6);
+    CHECK_ERROR(eg_metric_update(m, y, p, .weights = eg_ones(EG_FLOAT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "weights");
+    CHECK_ERROR(eg_loss_mean(eg_mean_squared_error, y, p, .weights = eg_ones(EG_FLOAT32, EG_SHAPE(3))), EG_ERROR_SHAPE, "weights");
+    eg_metric_release(m);
+}
+
 static bool weighted_sum(eg_tensor *const *in, eg_tensor **out, void *user) {
     out[0] = eg_mul(*(eg_tensor **)user, eg_add(in[0], in[1]));
     return out[0] != NULL;
