@@ -12,7 +12,8 @@
  *   6  CONVOLUTION AND POOLING     7  INDICES AND SORTING     8  RANDOM NUMBERS, UPDATES     9  LAYERS AS ONE     10  THE TABLE
  *
  * Kernels are started by EGI_LAUNCH, those that have barriers by EGI_LAUNCH_WITH_BARRIERS, and declare shared memory by
- * EGI_SHARED: then g++ compiles this file, too, and the tests run it without a GPU (tests/cuda_host/).
+ * EGI_SHARED: then g++ compiles this file, too, and the tests run it without a GPU (tests/cuda_host/). What finds no memory, be
+ * it a launch, cuBLAS or the runtime, is called once more when our cache is free: EGI_GPU_TWICE.
  */
 #define EAGER_BACKEND
 #include "eager.h"
@@ -28,8 +29,14 @@
 #define EGI_SHARED(type, name, count) __shared__ type name[count]
 #define EGI_BARRIER() __syncthreads()
 #define EGI_SHUFFLE(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)       /* what the thread at the place ^ mask of the warp has */
-#define EGI_LAUNCH(kernel, blocks, threads, stream, ...) (kernel)<<<(unsigned)(blocks), threads, 0, stream>>>(__VA_ARGS__)
-#define EGI_LAUNCH_WITH_BARRIERS EGI_LAUNCH
+template <class T> struct egi_gpu_same { typedef T type; };
+// What <<<>>> does, but it says whether it could.
+template <class... P> static cudaError_t egi_gpu_start(void (*kernel)(P...), int64_t blocks, unsigned threads, cudaStream_t stream, typename egi_gpu_same<P>::type... p) {
+    void *parameters[] = { (void *)&p... };
+    return cudaLaunchKernel((const void *)kernel, dim3((unsigned)blocks), dim3(threads), parameters, 0, stream);
+}
+#define EGI_START egi_gpu_start
+#define EGI_START_WITH_BARRIERS egi_gpu_start
 #endif
 #ifdef EGI_CUDA_BREAK_BARRIER                    // the tests prove that they would see a missing one
 #define EGI_BARRIER_TO_BREAK() ((void)0)
@@ -90,12 +97,14 @@ typedef struct egi_gpu {
     cudaEvent_t arrivals[EGI_GPU_ARRIVALS];      // of uploads, by their tickets
     int64_t tickets;
     cublasHandle_t blas;
+    void *blas_workspace;
 #ifdef EAGER_CUBLASLT
     cublasLtHandle_t lt;
     egi_gpu_plan plans[EGI_GPU_PLANS];
     int next_plan;
 #endif
-    pthread_mutex_t lock;                        // what stands below, and cuBLAS
+    pthread_mutex_t product;                     // cuBLAS and the plans
+    pthread_mutex_t lock;                        // what stands below
     pthread_mutex_t reading;                     // the stage for reads
     egi_gpu_block *free[EGI_GPU_CLASSES], *spare;        // cached blocks by size class; nodes without a block
     char *read_stage;
@@ -107,6 +116,8 @@ typedef struct egi_gpu {
     bool dead;                                   // its context is lost
     char why_dead[200];
 } egi_gpu;
+static egi_gpu egi_gpus[EGI_GPU_MOST];
+static int egi_gpu_count;                        // of those registered
 
 static int64_t egi_gpu_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t egi_gpu_max(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -133,7 +144,35 @@ static bool egi_gpu_fail(egi_gpu *g, const char *op, cudaError_t e) {
     g->dead = true;
     return eg_raise(EG_ERROR_DEVICE, "eg_%s, or an op before it: %s", op, g->why_dead) != NULL;
 }
-#define EGI_GPU_TRY(g, op, call) do { cudaError_t egi_e = (call); if (egi_e != cudaSuccess) return egi_gpu_fail(g, op, egi_e); } while (0)
+
+static void egi_gpu_make_room(egi_gpu *g);
+static bool egi_gpu_no_memory(cudaError_t e) { return e == cudaErrorMemoryAllocation; }
+static bool egi_gpu_no_memory(cublasStatus_t s) {                      // its own, or of a kernel of its that was to be loaded
+    return s == CUBLAS_STATUS_ALLOC_FAILED || (s != CUBLAS_STATUS_SUCCESS && cudaPeekAtLastError() == cudaErrorMemoryAllocation);
+}
+// A call that finds no memory has done nothing: it is made once more when what we have cached is free. g->lock must not be held.
+#define EGI_GPU_TWICE(g, result, call) \
+    do { \
+        (result) = (call); \
+        if (!egi_gpu_no_memory(result)) break; \
+        egi_gpu_make_room(g); \
+        (result) = (call); \
+    } while (0)
+#define EGI_GPU_TRY(g, op, call) \
+    do { \
+        cudaError_t egi_e; \
+        EGI_GPU_TWICE(g, egi_e, call); \
+        if (egi_e != cudaSuccess) return egi_gpu_fail(g, op, egi_e); \
+    } while (0)
+// A kernel's code may be loaded when it is first wanted, and its local memory be made then.
+#define EGI_GPU_LAUNCH_BY(start, stream, ...) do { cudaError_t egi_e; EGI_GPU_TWICE(egi_gpu_with(stream), egi_e, start(__VA_ARGS__)); } while (0)
+#define EGI_LAUNCH(kernel, blocks, threads, stream, ...) EGI_GPU_LAUNCH_BY(EGI_START, stream, kernel, blocks, threads, stream, __VA_ARGS__)
+#define EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, threads, stream, ...) EGI_GPU_LAUNCH_BY(EGI_START_WITH_BARRIERS, stream, kernel, blocks, threads, stream, __VA_ARGS__)
+static egi_gpu *egi_gpu_with(cudaStream_t compute) {
+    int i = 0;
+    while (egi_gpus[i].compute != compute) i++;
+    return &egi_gpus[i];
+}
 
 static egi_gpu *egi_gpu_of(eg_backend *b) { return (egi_gpu *)(void *)b; }
 // Makes the device the calling thread's, which launches and allocations are about.
@@ -144,11 +183,11 @@ static egi_gpu *egi_gpu_enter(eg_backend *b) {
 }
 static const char *egi_gpu_op(const egi_args *args) { return args->op ? args->op->name : args->in[0] ? "copy" : "fill"; }
 // True if what was launched could be.
-static bool egi_gpu_launched(egi_gpu *g, const egi_args *args) {
-    if (g->dead) return egi_gpu_fail(g, egi_gpu_op(args), cudaSuccess);
-    EGI_GPU_TRY(g, egi_gpu_op(args), cudaGetLastError());
-    return true;
+static bool egi_gpu_launched_for(egi_gpu *g, const char *op) {
+    cudaError_t e = g->dead ? cudaSuccess : cudaGetLastError();
+    return (!g->dead && e == cudaSuccess) || egi_gpu_fail(g, op, e);
 }
+static bool egi_gpu_launched(egi_gpu *g, const egi_args *args) { return egi_gpu_launched_for(g, egi_gpu_op(args)); }
 static int64_t egi_gpu_blocks(int64_t units) { return egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(units, EGI_GPU_THREADS), 1 << 16)); }
 // The loop of a kernel without barriers over its units.
 #define EGI_GPU_EACH(i, n) \
@@ -188,6 +227,13 @@ static void egi_gpu_trim(eg_backend *backend) {
     egi_gpu_trim_locked(g);
     pthread_mutex_unlock(&g->lock);
 }
+// For a device that starts, all caches of the process: it has none yet, and pinned memory is the host's.
+static void egi_gpu_make_room(egi_gpu *g) {
+    cudaGetLastError();
+    if (egi_gpu_ready(&g->backend)) egi_gpu_trim(&g->backend);
+    else (eg_memory_trim)();
+    egi_gpu_enter(&g->backend);
+}
 // A node for each block that is given out waits in spare, so that freeing needs no memory.
 static void *egi_gpu_allocate(eg_backend *backend, int64_t bytes) {
     egi_gpu *g = egi_gpu_of(backend);
@@ -200,22 +246,22 @@ static void *egi_gpu_allocate(eg_backend *backend, int64_t bytes) {
     if (b) {
         g->free[c] = b->next;
         data = b->data;
-    } else if ((b = (egi_gpu_block *)malloc(sizeof *b)) != NULL) {
-        egi_gpu_enter(backend);
-        cudaError_t e = cudaMalloc(&data, (size_t)size);
-        if (e == cudaErrorMemoryAllocation) {    // what is cached may be enough
-            cudaGetLastError();
-            egi_gpu_trim_locked(g);
-            e = cudaMalloc(&data, (size_t)size);
-        }
-        if (e != cudaSuccess) {
-            cudaGetLastError();
-            data = NULL;
-            free(b);
-            b = NULL;
-        }
+        b->next = g->spare;
+        g->spare = b;
     }
-    if (b) { b->next = g->spare; g->spare = b; }
+    pthread_mutex_unlock(&g->lock);
+    if (data || !(b = (egi_gpu_block *)malloc(sizeof *b))) return data;
+    cudaError_t e;
+    egi_gpu_enter(backend);
+    EGI_GPU_TWICE(g, e, cudaMalloc(&data, (size_t)size));
+    if (e != cudaSuccess) {
+        cudaGetLastError();
+        free(b);
+        return NULL;
+    }
+    pthread_mutex_lock(&g->lock);
+    b->next = g->spare;
+    g->spare = b;
     pthread_mutex_unlock(&g->lock);
     return data;
 }
@@ -352,8 +398,7 @@ static bool egi_gpu_write(eg_backend *b, void *to, const void *from, int64_t byt
         if (bytes == 2) { memcpy(&v16, from, 2); EGI_LAUNCH(egi_gpu_poke<uint16_t>, 1, 1, g->compute, (uint16_t *)to, v16); }
         if (bytes == 4) { memcpy(&v32, from, 4); EGI_LAUNCH(egi_gpu_poke<uint32_t>, 1, 1, g->compute, (uint32_t *)to, v32); }
         if (bytes == 8) EGI_LAUNCH(egi_gpu_poke<uint64_t>, 1, 1, g->compute, (uint64_t *)to, value);
-        EGI_GPU_TRY(g, "write", cudaGetLastError());
-        return true;
+        return egi_gpu_launched_for(g, "write");
     }
     pthread_mutex_lock(&g->writes.lock);
     bool ok = egi_gpu_write_staged(g, (char *)to, (const char *)from, bytes);
@@ -1104,10 +1149,11 @@ static bool egi_gpu_blas(egi_gpu *g, const egi_matmul_parameters *p, int dtype, 
     const void *alpha = f ? (const void *)&one : (const void *)&one64, *beta = f ? (const void *)&zero : (const void *)&zero64;
     cublasComputeType_t compute = egi_gpu_blas_type(dtype, p->precision);
     cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasStatus_t s = count == 1
+    cublasStatus_t s;
+    EGI_GPU_TWICE(g, s, count == 1
         ? cublasGemmEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, a, type, p->lda, beta, c, type, p->n, compute, CUBLAS_GEMM_DEFAULT)
         : cublasGemmStridedBatchedEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, sb, a, type, p->lda, sa, beta, c, type, p->n, p->m * p->n,
-                                        count, compute, CUBLAS_GEMM_DEFAULT);
+                                        count, compute, CUBLAS_GEMM_DEFAULT));
     return s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, s);
 }
 // A row added to each row of the product, and relu: by cublasLt in the product itself, else by a launch behind it.
@@ -1128,7 +1174,12 @@ static bool egi_gpu_add_bias(egi_gpu *g, const egi_args *args, bool relu) {
     return egi_gpu_launched(g, args);
 }
 #ifdef EAGER_CUBLASLT
-#define EGI_GPU_LT(call) do { if ((call) != CUBLAS_STATUS_SUCCESS) return false; } while (0)
+#define EGI_GPU_LT(call) \
+    do { \
+        cublasStatus_t egi_s; \
+        EGI_GPU_TWICE(g, egi_s, call); \
+        if (egi_s != CUBLAS_STATUS_SUCCESS) return false; \
+    } while (0)
 #define EGI_GPU_LT_SET(attribute, value) EGI_GPU_LT(cublasLtMatmulDescSetAttribute(&p->product, CUBLASLT_MATMUL_DESC_##attribute, &value, sizeof value))
 static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_key *k, const void *bias) {
     cudaDataType type = k->dtype == EG_FLOAT32 ? CUDA_R_32F : CUDA_R_64F;
@@ -1157,7 +1208,7 @@ static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_ke
     p->workspace = result.workspaceSize;
     return found > 0;
 }
-// The plan for a product, or NULL where there can be none. The caller holds g->lock. What is said of the result's alignment holds
+// The plan for a product, or NULL where there can be none. The caller holds g->product. What is said of the result's alignment holds
 // for the bias, too: a kernel may read it in the same pieces.
 static egi_gpu_plan *egi_gpu_plan_for(egi_gpu *g, const egi_args *args) {
     const egi_matmul_parameters *q = (const egi_matmul_parameters *)args->parameters;
@@ -1179,20 +1230,21 @@ static bool egi_gpu_product_with_bias(egi_gpu *g, const egi_args *args, bool *ok
     const double one64 = 1, zero64 = 0;
     bool f = args->out[0]->dtype == EG_FLOAT32;
     egi_gpu_plan plan;
-    pthread_mutex_lock(&g->lock);
+    pthread_mutex_lock(&g->product);
     egi_gpu_plan *p = egi_gpu_plan_for(g, args);
     if (p) plan = *p;
-    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_unlock(&g->product);
     if (!p || cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias) != CUBLAS_STATUS_SUCCESS) return false;
     void *workspace = plan.workspace ? egi_gpu_workspace(g, "matmul", (int64_t)plan.workspace) : NULL;
     if (plan.workspace && !workspace) { *ok = false; return true; }
-    cublasStatus_t s = cublasLtMatmul(g->lt, &plan.product, f ? (const void *)&one : (const void *)&one64, b, &plan.b, a, &plan.a, f ? (const void *)&zero : (const void *)&zero64,
-                                      args->out[0]->data, &plan.c, args->out[0]->data, &plan.c, &plan.algorithm, workspace, plan.workspace, g->compute);
+    cublasStatus_t s;
+    EGI_GPU_TWICE(g, s, cublasLtMatmul(g->lt, &plan.product, f ? (const void *)&one : (const void *)&one64, b, &plan.b, a, &plan.a, f ? (const void *)&zero : (const void *)&zero64,
+                                       args->out[0]->data, &plan.c, args->out[0]->data, &plan.c, &plan.algorithm, workspace, plan.workspace, g->compute));
     if (workspace) egi_gpu_deallocate(&g->backend, workspace, (int64_t)plan.workspace);
     if (s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_INVALID_VALUE) {       // it had promised more than it can do
-        pthread_mutex_lock(&g->lock);
+        pthread_mutex_lock(&g->product);
         if ((p = egi_gpu_plan_for(g, args)) != NULL) p->none = true;
-        pthread_mutex_unlock(&g->lock);
+        pthread_mutex_unlock(&g->product);
         return false;
     }
     *ok = s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, s);
@@ -1235,7 +1287,7 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
     int last = w.rank - 1;
     int64_t count = w.dims[last], calls = shape.size / count;
     bool ok = true;
-    pthread_mutex_lock(&g->lock);
+    pthread_mutex_lock(&g->product);
     for (int64_t i = 0; i < calls && ok; i++) {
         int64_t at[2] = { 0, 0 }, rest = i;
         for (int d = last - 1; d >= 0; d--) {
@@ -1246,7 +1298,7 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
         ok = egi_gpu_blas(g, p, out->dtype, a->data + at[0] * size, b->data + at[1] * size, out->data + i * count * p->m * p->n * size, w.strides[0][last],
                           w.strides[1][last], count);
     }
-    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_unlock(&g->product);
     return ok && (!args->in[2] || egi_gpu_add_bias(g, args, p->relu));
 }
 
@@ -1670,8 +1722,7 @@ template <class T> static bool egi_gpu_argsort(egi_gpu *g, const char *op, int64
         to = swap;
     }
     if (other) egi_gpu_deallocate(&g->backend, other, rows * n * 8);
-    EGI_GPU_TRY(g, op, cudaGetLastError());
-    return true;
+    return egi_gpu_launched_for(g, op);
 }
 static bool egi_gpu_run_argsort(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
@@ -1942,9 +1993,7 @@ static bool egi_gpu_updates(eg_backend *b, const egi_args *args, int64_t n, doub
     }
     egi_gpu_update_tables(g, args, n, slots, &p, egi_gpu_rules[u->rule].kernel);
     if (parts) egi_gpu_deallocate(b, parts, (blocks + 1) * 8);
-    if (g->dead) return egi_gpu_fail(g, "apply_gradients", cudaSuccess);
-    EGI_GPU_TRY(g, "apply_gradients", cudaGetLastError());
-    return true;
+    return egi_gpu_launched_for(g, "apply_gradients");
 }
 static bool egi_gpu_run_update(eg_backend *b, const egi_args *args) { return egi_gpu_updates(b, args, 1, 0); }
 
@@ -2015,7 +2064,9 @@ static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, c
     if (!egi_gpu_trap_set(g, name, what, &serial)) return false;
     memset(&p, 0, sizeof p);
     if (!(p.counts = (unsigned long long *)egi_gpu_workspace(g, name, 16))) return false;
-    bool ok = cudaMemsetAsync(p.counts, 0, 16, g->compute) == cudaSuccess;
+    cudaError_t e;
+    EGI_GPU_TWICE(g, e, cudaMemsetAsync(p.counts, 0, 16, g->compute));
+    bool ok = e == cudaSuccess;
     for (int i = 0; i < n + n_out && ok; i++) {
         const eg_tensor *x = i < n_out ? out[i] : in[i - n_out];
         p.list[p.n].x = x->data;
@@ -2028,9 +2079,7 @@ static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, c
     }
     if (ok) EGI_LAUNCH(egi_gpu_trap_note, 1, 1, g->compute, (const unsigned long long *)p.counts, serial, &g->fault[1 + egi_gpu_trap_thread]);
     egi_gpu_deallocate(b, p.counts, 16);
-    if (g->dead) return egi_gpu_fail(g, name, cudaSuccess);
-    EGI_GPU_TRY(g, name, cudaGetLastError());
-    return true;
+    return egi_gpu_launched_for(g, name);
 }
 
 //# 9  LAYERS AS ONE ----------------------------------------------------------
@@ -2421,9 +2470,7 @@ static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
 // Idea: all GPUs that there are register when one is first asked for; each starts when it is asked for itself: starting takes time, and
 // memory on a GPU that others may use.
 
-static egi_gpu egi_gpus[EGI_GPU_MOST];
 static pthread_mutex_t egi_gpu_start_lock = PTHREAD_MUTEX_INITIALIZER;
-static int egi_gpu_count;                        // of those registered
 static char egi_gpu_why[200];
 
 static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
@@ -2454,11 +2501,27 @@ static void egi_gpu_stage_unmake(egi_gpu_stage *s) {
     if (s->computed) cudaEventDestroy(s->computed);
     if (s->stream) cudaStreamDestroy(s->stream);
 }
+// cuBLAS works in memory that it is given here, as much as NVIDIA advises: later it needs none.
+static cudaError_t egi_gpu_blas_make(egi_gpu *g) {
+    cudaError_t e;
+    int major = 0;
+    if ((e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, g->ordinal)) != cudaSuccess) return e;
+    size_t bytes = (size_t)(major >= 9 ? 32 : 4) << 20;
+    if ((e = cudaMalloc(&g->blas_workspace, bytes)) != cudaSuccess) return e;
+    cublasStatus_t s = cublasCreate(&g->blas);
+    if (s == CUBLAS_STATUS_SUCCESS) s = cublasSetStream(g->blas, g->compute);
+    if (s == CUBLAS_STATUS_SUCCESS) s = cublasSetWorkspace(g->blas, g->blas_workspace, bytes);
+#ifdef EAGER_CUBLASLT
+    if (s == CUBLAS_STATUS_SUCCESS) s = cublasLtCreate(&g->lt);
+#endif
+    return s == CUBLAS_STATUS_SUCCESS ? cudaSuccess : egi_gpu_no_memory(s) ? cudaErrorMemoryAllocation : cudaErrorUnknown;
+}
 static cudaError_t egi_gpu_make(egi_gpu *g) {
     cudaError_t e;
     void *p = NULL;
     memset((char *)g + offsetof(egi_gpu, ready), 0, sizeof *g - offsetof(egi_gpu, ready));
     pthread_mutex_init(&g->lock, NULL);
+    pthread_mutex_init(&g->product, NULL);
     pthread_mutex_init(&g->reading, NULL);
     if ((e = cudaSetDevice(g->ordinal)) != cudaSuccess) return e;
     if ((e = cudaDeviceGetAttribute(&g->multiprocessors, cudaDevAttrMultiProcessorCount, g->ordinal)) != cudaSuccess) return e;
@@ -2471,17 +2534,14 @@ static cudaError_t egi_gpu_make(egi_gpu *g) {
     if ((e = cudaHostAlloc(&p, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault, cudaHostAllocPortable | cudaHostAllocMapped)) != cudaSuccess) return e;
     g->fault = (egi_gpu_fault *)p;
     memset(g->fault, 0, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault);
-    if (cublasCreate(&g->blas) != CUBLAS_STATUS_SUCCESS || cublasSetStream(g->blas, g->compute) != CUBLAS_STATUS_SUCCESS) return cudaErrorUnknown;
-#ifdef EAGER_CUBLASLT
-    if (cublasLtCreate(&g->lt) != CUBLAS_STATUS_SUCCESS) return cudaErrorUnknown;
-#endif
-    return cudaSuccess;
+    return egi_gpu_blas_make(g);
 }
 static void egi_gpu_unmake(egi_gpu *g) {
 #ifdef EAGER_CUBLASLT
     if (g->lt) cublasLtDestroy(g->lt);
 #endif
     if (g->blas) cublasDestroy(g->blas);
+    if (g->blas_workspace) cudaFree(g->blas_workspace);
     if (g->fault) cudaFreeHost(g->fault);
     if (g->read_stage) cudaFreeHost(g->read_stage);
     egi_gpu_stage_unmake(&g->writes);
@@ -2525,14 +2585,19 @@ static const char *egi_gpu_find(void) {
     snprintf(egi_gpu_why, sizeof egi_gpu_why, "no GPU could be used: %s (CUDA error %d)", cudaGetErrorString(e), (int)e);
     return egi_gpu_why;
 }
-static const char *egi_gpu_start(egi_gpu *g) {
-    if (g->ready) return NULL;
+static cudaError_t egi_gpu_made(egi_gpu *g) {
     cudaError_t e = egi_gpu_make(g);
+    if (e != cudaSuccess) egi_gpu_unmake(g);
+    return e;
+}
+static const char *egi_gpu_begin(egi_gpu *g) {
+    cudaError_t e;
+    if (g->ready) return NULL;
+    EGI_GPU_TWICE(g, e, egi_gpu_made(g));
     if (e == cudaSuccess) {
         __atomic_store_n(&g->ready, 1, __ATOMIC_RELEASE);
         return NULL;
     }
-    egi_gpu_unmake(g);
     snprintf(egi_gpu_why, sizeof egi_gpu_why, "%s could not be started: %s (CUDA error %d)", g->name, cudaGetErrorString(e), (int)e);
     return egi_gpu_why;
 }
@@ -2541,7 +2606,7 @@ extern "C" const char *egi_cuda_start(const char *name);
 extern "C" const char *egi_cuda_start(const char *name) {
     pthread_mutex_lock(&egi_gpu_start_lock);
     const char *why = egi_gpu_count ? NULL : egi_gpu_find();
-    for (int i = 0; i < egi_gpu_count; i++) if (!strcmp(egi_gpus[i].name, name)) why = egi_gpu_start(&egi_gpus[i]);
+    for (int i = 0; i < egi_gpu_count; i++) if (!strcmp(egi_gpus[i].name, name)) why = egi_gpu_begin(&egi_gpus[i]);
     pthread_mutex_unlock(&egi_gpu_start_lock);
     return why;
 }

@@ -36,13 +36,14 @@ broken_barrier() {
     $CXX -std=c++17 -x c++ -O0 "$@" -Itests/cuda_host -I. -c eager_cuda.cu -o "$T/${1:-good}.o" && $CC "$T/barrier.o" "$T/${1:-good}.o" -lstdc++ $LIBS -o "$T/barrier" || return 9
     "$T/barrier"
 }
-# Each thing that can be missing is named; starting the device can fail at each call of the runtime, and be tried again.
+# Each thing that can be missing is named; starting the device can fail at each call of the runtime, and be tried again; where
+# there is no memory, it tries so itself.
 starts() {
     cat >"$T/start.c" <<'END'
 #define EAGER_CUDA
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
-extern int cuda_host_driver, cuda_host_devices;
+extern int cuda_host_driver, cuda_host_devices, cuda_host_fail_with;
 extern int64_t cuda_host_fail_at;
 static int says(const char *device, const char *part) {
     eg_error_clear();
@@ -50,7 +51,13 @@ static int says(const char *device, const char *part) {
     if (!failed) printf("%s, expected: %s\n", eg_error_message(), part);
     return !failed;
 }
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1) {                              // at that call there is no memory, once
+        if (eg_device_count("gpu") != 2) return 1;
+        cuda_host_fail_with = 2;
+        cuda_host_fail_at = atoi(argv[1]);
+        return !eg_set_device("gpu:0") || cuda_host_fail_at;
+    }
     eg_set_error_handler(NULL, NULL);
     cuda_host_driver = 0;
     int bad = eg_device_count("gpu") != 0 || eg_error() != EG_OK || says("gpu:0", "\"gpu:0\": no NVIDIA driver is installed");
@@ -67,7 +74,8 @@ int main(void) {
     return bad || eg_item(eg_reduce_sum(eg_ones(EG_FLOAT32, EG_SHAPE(3)))) != 3;
 }
 END
-    $CC -std=c11 -O0 -I. -c "$T/start.c" -o "$T/start.o" && $CC "$T/start.o" "$T/good.o" -lstdc++ $LIBS -o "$T/start" && "$T/start"
+    $CC -std=c11 -O0 -I. -c "$T/start.c" -o "$T/start.o" && $CC "$T/start.o" "$T/good.o" -lstdc++ $LIBS -o "$T/start" && "$T/start" || return
+    for at in 1 2 3 7 9 13 20 40 48 50 51 52; do "$T/start" $at || { echo "call $at has no memory"; return 1; }; done
 }
 is_seen() { broken_barrier -DEGI_CUDA_BREAK_BARRIER; [ $? = 1 ]; }
 

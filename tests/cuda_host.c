@@ -4,7 +4,7 @@
 
 #ifdef TEST_CUDA_HOST
 extern int64_t cuda_host_calls, cuda_host_fail_at, cuda_host_launches, cuda_host_blocks;
-extern int cuda_host_fail_with;
+extern int cuda_host_fail_with, cuda_host_failures;
 enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, UNKNOWN = 999 };
 
 // A bit of everything: copies both ways, convolution, gather and its gradient, softmax, layers that are one launch, an optimizer's
@@ -77,6 +77,7 @@ static void sweep(int with) {
         bool reached = cuda_host_fail_at == 0;
         cuda_host_fail_at = 0;
         if (!reached) eg_synchronize();
+        if (with == OUT_OF_MEMORY) CHECK(ok);              // it was asked again
         if (ok) CHECK_NEAR(loss, right, 1e-6);             // an error that nothing depends on, such as of cudaFree
         else {
             CHECK(eg_error() == EG_ERROR_DEVICE || eg_error() == EG_ERROR_MEMORY);
@@ -94,7 +95,45 @@ static void sweep(int with) {
 }
 TEST(host_each_call_fails) { sweep(UNKNOWN); }
 TEST(host_each_call_has_no_memory) { sweep(OUT_OF_MEMORY); }
-
+// Each call that finds no memory is made once more with the cache freed, and what it launches is launched once; where there is no
+// memory then either, it is an error.
+static eg_tensor *bit_of_everything(eg_tensor *v, eg_optimizer *opt) {
+    eg_tensor *g = eg_full(EG_FLOAT32, EG_SHAPE(6, 4), 2), *b = eg_ones(EG_FLOAT32, EG_SHAPE(4));
+    if (!eg_apply_gradients(opt, &g, &v, 1)) return NULL;
+    eg_tensor *y = eg_matmul(eg_matmul(v, eg_ones(EG_FLOAT32, EG_SHAPE(4, 4))), eg_reshape(eg_cumsum(b), EG_SHAPE(4, 1)));
+    return y ? eg_reduce_sum(y) : NULL;
+}
+TEST(host_no_memory_anywhere_frees_the_cache_and_tries_again) {
+    int64_t most = 0;
+    for (int lasting = 0; lasting < 2; lasting++)            // else there is memory when something has been given back
+        for (int at = 1, failed = 1; at < 200 && failed; at++) {
+            EG_SCOPE;
+            eg_tensor *v = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(6, 4), 1), "v");
+            eg_optimizer *opt = eg_sgd(.learning_rate = 0.25);
+            { EG_SCOPE; eg_item(eg_reduce_sum(eg_zeros(EG_FLOAT32, EG_SHAPE(100000)))); }              // something to free
+            cuda_host_fail_with = OUT_OF_MEMORY;
+            cuda_host_failures = lasting ? 1000 : -1;
+            cuda_host_fail_at = at;
+            eg_tensor *y = bit_of_everything(v, opt);
+            double sum = y ? eg_item(y) : NAN;
+            failed = lasting ? cuda_host_failures != 1000 : cuda_host_fail_at == 0;          // was that call reached?
+            cuda_host_fail_at = 0;
+            cuda_host_failures = 1;
+            if (lasting && failed) {
+                CHECK_INT(eg_error(), EG_ERROR_MEMORY);
+                CHECK_CONTAINS(eg_error_message(), "out of memory");
+            } else {
+                CHECK_INT(eg_error(), EG_OK);
+                CHECK_NEAR(sum, 6 * 4 * 0.5 * (1 + 2 + 3 + 4), 0);
+                CHECK_NEAR(*(const float *)eg_data(v), 0.5, 0);
+            }
+            eg_error_clear();
+            if (!lasting && failed) most = at;
+            eg_release(v);
+            eg_optimizer_release(opt);
+        }
+    CHECK(most > 15);
+}
 TEST(host_no_memory_frees_the_cache_first) {
     for (int i = 0; i < 4; i++) { EG_SCOPE; eg_zeros(EG_FLOAT32, EG_SHAPE(10000 * (i + 1))); }
     int64_t blocks = cuda_host_blocks;

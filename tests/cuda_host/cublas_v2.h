@@ -8,18 +8,28 @@ enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cudaDataType { CUDA_R_32F, CUDA_R_64F };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF, CUBLAS_COMPUTE_64F };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1 };
-struct cublasContext { cudaStream_t stream; int device = cuda_host_device; };
+struct cublasContext { cudaStream_t stream; void *workspace = nullptr; size_t bytes = 0; int device = cuda_host_device; };
 typedef cublasContext *cublasHandle_t;
 
 #define CUBLAS_HOST_CALL \
     std::lock_guard<std::recursive_mutex> guard(cuda_host_lock); \
     cudaError_t failure; \
-    if (cuda_host_fails(&failure)) { cuda_host_error = cudaSuccess; return CUBLAS_STATUS_EXECUTION_FAILED; }
+    if (cuda_host_fails(&failure)) { \
+        cuda_host_error = cudaSuccess; \
+        return failure == cudaErrorMemoryAllocation ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_EXECUTION_FAILED; \
+    }
 
 static inline const char *cublasGetStatusString(cublasStatus_t) { return "an error of the stand-in"; }
 static inline cublasStatus_t cublasCreate(cublasHandle_t *h) { CUBLAS_HOST_CALL *h = new cublasContext; return CUBLAS_STATUS_SUCCESS; }
 static inline cublasStatus_t cublasDestroy(cublasHandle_t h) { CUBLAS_HOST_CALL delete h; return CUBLAS_STATUS_SUCCESS; }
-static inline cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s) { CUBLAS_HOST_CALL h->stream = s; return CUBLAS_STATUS_SUCCESS; }
+static inline cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t s) { CUBLAS_HOST_CALL h->stream = s; h->workspace = nullptr; return CUBLAS_STATUS_SUCCESS; }
+static inline cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *workspace, size_t bytes) {
+    CUBLAS_HOST_CALL
+    if (!cuda_host_holds(workspace, bytes, true) || (uintptr_t)workspace % 256) return CUBLAS_STATUS_INVALID_VALUE;
+    h->workspace = workspace;
+    h->bytes = bytes;
+    return CUBLAS_STATUS_SUCCESS;
+}
 
 // Column-major: C (m, n) = alpha op(A) op(B) + beta C. Summed in the matrices' own precision, cut to that asked for first.
 template <class T> static inline T cublas_host_cut(T v, cublasComputeType_t compute) {
@@ -49,7 +59,10 @@ static inline cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t h, cub
     if ((f ? (double)*(const float *)alpha : *(const double *)alpha) != 1 || (f ? (double)*(const float *)beta : *(const double *)beta) != 0)
         cuda_host_die("cuBLAS with other factors than 1 and 0");
     if (lda < 1 || ldb < 1 || ldc < m || lda < (ta == CUBLAS_OP_N ? m : k) || ldb < (tb == CUBLAS_OP_N ? k : n)) cuda_host_die("cuBLAS with a leading dimension that is too small");
+    void *workspace = h->workspace;
+    if (!workspace) cuda_host_die("cuBLAS without a workspace of the program's");
     cuda_host_put(h->stream, [=] {
+        memset(workspace, 0xff, 256);
         for (int64_t i = 0; i < count; i++)
             if (f) cublas_host_gemm(ta == CUBLAS_OP_T, tb == CUBLAS_OP_T, m, n, k, (const float *)a + i * sa, lda, (const float *)b + i * sb, ldb, (float *)c + i * sc, ldc, compute);
             else cublas_host_gemm(ta == CUBLAS_OP_T, tb == CUBLAS_OP_T, m, n, k, (const double *)a + i * sa, lda, (const double *)b + i * sb, ldb, (double *)c + i * sc, ldc, compute);

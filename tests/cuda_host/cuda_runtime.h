@@ -44,6 +44,7 @@ extern "C" {
 int64_t cuda_host_calls;                        // calls of the runtime so far
 int64_t cuda_host_fail_at;                      // > 0: that call from now on fails
 int cuda_host_fail_with;                        // with this error (0: cudaErrorUnknown)
+int cuda_host_failures = 1;                     // so many in a row; < 0: until something is freed
 int64_t cuda_host_malloc_fail_at;               // > 0: that cudaMalloc from now on finds no memory
 int cuda_host_malloc_fails = 1;                 // so many in a row
 int64_t cuda_host_launches, cuda_host_blocks;   // kernels launched; blocks of device memory alive
@@ -65,7 +66,7 @@ enum cudaError_t {
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2 };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75 };
 
 struct dim3 { unsigned x = 1, y = 1, z = 1; };
 struct alignas(16) float4 { float x, y, z, w; };
@@ -233,8 +234,8 @@ static inline void *cuda_host_shared(size_t bytes) {
 #define EGI_SHARED(type, name, count) type *name = (type *)cuda_host_shared(sizeof(type) * (count))
 #define EGI_BARRIER() cuda_host_barrier()
 #define EGI_SHUFFLE(v, mask) cuda_host_shuffle(v, mask)
-#define EGI_LAUNCH(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, false, __VA_ARGS__)
-#define EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, true, __VA_ARGS__)
+#define EGI_START(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, false, __VA_ARGS__)
+#define EGI_START_WITH_BARRIERS(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, true, __VA_ARGS__)
 
 template <class T> static inline T atomicAdd(T *p, T v) { T old = *p; *p = (T)(old + v); return old; }
 template <class T> static inline T atomicCAS(T *p, T want, T v) { T old = *p; if (old == want) *p = v; return old; }
@@ -311,11 +312,15 @@ extern "C" int64_t cuda_host_pending(void) {
     return n;
 }
 
+static bool cuda_host_out_of_memory;            // until something is freed
 static inline bool cuda_host_fails(cudaError_t *error) {
     static const pid_t process = getpid();
     cuda_host_calls++;
     if (getpid() != process) { *error = cuda_host_error = cudaErrorInitializationError; return true; }
     if (cuda_host_fail_at <= 0 || --cuda_host_fail_at) return false;
+    if (cuda_host_failures < 0) cuda_host_out_of_memory = true;
+    if (cuda_host_failures < 0 || --cuda_host_failures > 0) cuda_host_fail_at = 1;
+    else cuda_host_failures = 1;
     *error = cuda_host_fail_with ? (cudaError_t)cuda_host_fail_with : cudaErrorUnknown;
     cuda_host_error = *error;
     return true;
@@ -326,12 +331,10 @@ static inline bool cuda_host_fails(cudaError_t *error) {
     if (cuda_host_fails(&failure)) return failure
 
 template <class... P, class... A>
-static inline void cuda_host_launch(void (*kernel)(P...), int64_t blocks, unsigned threads, cudaStream_t stream, bool barriers, A... a) {
-    std::lock_guard<std::recursive_mutex> guard(cuda_host_lock);
-    cudaError_t failure;
-    if (cuda_host_fails(&failure)) return;
-    if (stream->device != cuda_host_device) { cuda_host_error = cudaErrorInvalidResourceHandle; return; }
-    if (blocks < 1 || blocks > 2147483647 || threads < 1 || threads > CUDA_HOST_THREADS) { cuda_host_error = cudaErrorInvalidValue; return; }
+static inline cudaError_t cuda_host_launch(void (*kernel)(P...), int64_t blocks, unsigned threads, cudaStream_t stream, bool barriers, A... a) {
+    CUDA_HOST_CALL;
+    if (stream->device != cuda_host_device) return cuda_host_error = cudaErrorInvalidResourceHandle;
+    if (blocks < 1 || blocks > 2147483647 || threads < 1 || threads > CUDA_HOST_THREADS) return cuda_host_error = cudaErrorInvalidValue;
     cuda_host_launches++;
     std::tuple<P...> arguments(a...);
     static_assert(sizeof arguments <= 4096, "more parameters than a kernel takes");
@@ -346,6 +349,7 @@ static inline void cuda_host_launch(void (*kernel)(P...), int64_t blocks, unsign
             for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++) std::apply(kernel, arguments);
         }
     });
+    return cudaSuccess;
 }
 
 // ---- the runtime
@@ -359,6 +363,10 @@ static inline cudaError_t cudaGetLastError() {
     cuda_host_error = cudaSuccess;
     return e;
 }
+static inline cudaError_t cudaPeekAtLastError() {
+    std::lock_guard<std::recursive_mutex> guard(cuda_host_lock);
+    return cuda_host_error;
+}
 static inline cudaError_t cudaDriverGetVersion(int *version) { CUDA_HOST_CALL; *version = cuda_host_driver ? 13000 : 0; return cudaSuccess; }
 static inline cudaError_t cudaGetDeviceCount(int *n) {
     CUDA_HOST_CALL;
@@ -371,7 +379,7 @@ static inline cudaError_t cudaSetDevice(int device) {
     cuda_host_device = device;
     return cudaSuccess;
 }
-static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int) { CUDA_HOST_CALL; *value = 2; return cudaSuccess; }
+static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int) { CUDA_HOST_CALL; *value = a == cudaDevAttrMultiProcessorCount ? 2 : 8; return cudaSuccess; }
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
     CUDA_HOST_CALL;
     cuda_host_streams.push_back(*s = new cuda_host_stream_);
@@ -442,6 +450,8 @@ static inline cudaError_t cudaMalloc(void **p, size_t bytes) {
     return cudaSuccess;
 }
 static inline cudaError_t cudaFree(void *p) {
+    if (cuda_host_out_of_memory) cuda_host_fail_at = 0;
+    cuda_host_out_of_memory = false;
     CUDA_HOST_CALL;
     if (!p) return cudaSuccess;
     cuda_host_drain();
