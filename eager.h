@@ -1041,7 +1041,8 @@ EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 #define eg_lion(...) EGI_CALL(eg_lion, EGI_OPTIMIZER_OPTIONS(__VA_ARGS__))
 #endif
 // Changes each variable by its gradient. A NULL gradient is skipped; all NULL is an error, as is a NULL while an error is
-// pending; on an error nothing is changed. Slots of a variable are made when it is first seen.
+// pending; on an error nothing is changed. Slots of a variable are made when it is first seen and stay as long as the optimizer, which may
+// outlive the variable: a new model is better given a new optimizer.
 EAGER_API bool eg_apply_gradients(eg_optimizer *optimizer, eg_tensor *const *grads, eg_tensor *const *variables, int n);
 EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *optimizer, const eg_gradient_pair *pairs, int n);
 // Runs loss(in, user) on a tape and applies the gradients of all trainable variables it used. Returns the loss.
@@ -1251,10 +1252,12 @@ EAGER_API eg_tensor *eg_mask_of(eg_tensor *x);                         // of a l
 
 // Makes the weights for inputs of this shape, batch included; -1 is free.
 EAGER_API bool eg_layer_build(eg_layer *layer, eg_shape input);
-// All variables (borrowed), in the order of layers and in each as it made them; at most capacity. Returns how many there are.
+// All variables (borrowed), in the order of layers and in each as it made them; at most capacity. Returns how many there are:
+// 0 before the first call or eg_layer_build makes them.
 EAGER_API int eg_layer_weights(eg_layer *layer, eg_tensor **weights, int capacity);
 EAGER_API int eg_layer_trainable_weights(eg_layer *layer, eg_tensor **weights, int capacity);
-// Where weight i of eg_layer_weights is, seen from the layer: "kernel", "dense_1/kernel". Into text, cut to capacity; NULL if there is none.
+// Where weight i of eg_layer_weights is, seen from the layer: "kernel", "dense_1/kernel". Into text, cut to capacity. If there is none
+// an error: NULL, and an empty text.
 EAGER_API const char *eg_layer_weight_path(eg_layer *layer, int i, char *text, size_t capacity);
 EAGER_API int64_t eg_layer_parameters(eg_layer *layer);                // numbers in all weights
 EAGER_API void eg_layer_set_trainable(eg_layer *layer, bool trainable);    // of the layer and all in it; false also stops batch statistics
@@ -1365,6 +1368,7 @@ EAGER_API eg_tensor *eg_squared_hinge(eg_tensor *labels, eg_tensor *predictions)
 EAGER_API eg_tensor *eg_categorical_hinge(eg_tensor *labels, eg_tensor *predictions);                 // max(1 + largest wrong score - right score, 0), y one-hot
 EAGER_API eg_tensor *eg_cosine_similarity(eg_tensor *labels, eg_tensor *predictions);                 // -cos of the angle between the two along the last axis
 EAGER_API eg_tensor *eg_dice(eg_tensor *labels, eg_tensor *predictions);                              // 1 - 2 |y p| / (|y| + |p|), an example's elements together
+// Labels of binary ones are from 0 to 1; on the host others are an error.
 // Cross entropies take logits, and refuse what comes from eg_softmax or eg_sigmoid; probabilities where the name says so. Sparse: labels (N...) are class numbers for (N..., C).
 EAGER_API eg_tensor *eg_binary_crossentropy(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_binary_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
@@ -1633,7 +1637,7 @@ EAGER_API eg_tensor *eg_predict_dataset(eg_layer *model, eg_dataset *data, eg_ev
 typedef struct eg_batch_step_options { EG_BY_NAME; eg_tensor *sample_weights; eg_class_weights class_weights; } eg_batch_step_options;
 EAGER_API double eg_train_on_batch(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options options EGI_DEFAULT(eg_batch_step_options));
 EAGER_API double eg_test_on_batch(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options options EGI_DEFAULT(eg_batch_step_options));
-// "loss", "accuracy", "val_loss" ... of the latest fit, evaluation or step; NaN where there is none.
+// "loss", "accuracy", "val_loss" ... of the latest fit, evaluation or step; NaN before one, and with an error for a name that it has not.
 EAGER_API double eg_model_result(eg_layer *model, const char *name);
 EAGER_API bool eg_model_reset_metrics(eg_layer *model);
 EAGER_API eg_optimizer *eg_model_optimizer(eg_layer *model);                   // borrowed, as the next two; NULL before eg_compile
@@ -2223,6 +2227,7 @@ struct eg_tensor {
     eg_tensor *mask;        // of a layer's output: which steps count, or NULL
 #ifdef EAGER_DEBUG
     eg_tensor *newer, *older;   // all live tensors, for the report at exit
+    const char *owner;          // the optimizer whose state it is
 #endif
 };
 
@@ -3046,9 +3051,13 @@ static void egi_debug_report(void) {
 #ifndef EAGER_NO_STDIO
     if (count) fprintf(stderr, "eager: %lld tensors were not released:\n", (long long)count);
     int shown = 0;
-    for (eg_tensor *x = egi_shared.newest; x && shown < 20; x = x->older, shown++)
-        fprintf(stderr, "eager:   made by eg_%s%s%s, %lld elements, %d references\n", x->op, x->name ? ", named " : "", x->name ? x->name : "",
-                (long long)x->size, (int)x->object.refs);
+    for (eg_tensor *x = egi_shared.newest; x && shown < 20; x = x->older) {
+        if (x->owner && strcmp(x->name, "steps")) continue;        // its optimizer stands for it
+        shown++;
+        if (x->owner) fprintf(stderr, "eager:   optimizer %s and its variables; eg_optimizer_release lets it go\n", x->owner);
+        else fprintf(stderr, "eager:   made by eg_%s%s%s, %lld elements, %d references\n", x->op, x->name ? ", named " : "", x->name ? x->name : "",
+                     (long long)x->size, (int)x->object.refs);
+    }
 #endif
     egi_unlock();
 }
@@ -3057,6 +3066,7 @@ static void egi_debug_add(eg_tensor *x) {
     bool first = !egi_shared.exit_set;
     egi_shared.exit_set = true;
     x->newer = NULL;
+    x->owner = NULL;
     x->older = egi_shared.newest;
     if (x->older) x->older->newer = x;
     egi_shared.newest = x;
@@ -3529,25 +3539,26 @@ static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: the value %g does not fit dtype %s", function, v, egi_dtypes[dtype].name);
     return true;
 }
-EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count) {
-    if (!egi_shape_valid("constant", shape, dtype)) return NULL;
+static eg_tensor *egi_constant(const char *op, eg_dtype dtype, eg_shape shape, const double *values, int64_t count) {
+    if (!egi_shape_valid(op, shape, dtype)) return NULL;
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_constant: shape %s needs %lld values, but %lld are given", egi_show(shape), (long long)size,
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: shape %s needs %lld values, but %lld are given", op, egi_show(shape), (long long)size,
                                      (long long)count);
-    for (int64_t i = 0; i < count; i++) if (!egi_value_fits("constant", values[i], dtype)) return NULL;
+    for (int64_t i = 0; i < count; i++) if (!egi_value_fits(op, values[i], dtype)) return NULL;
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)count * element);
-    if (!bytes) { egi_no_memory("constant", count * (int64_t)element); return NULL; }
+    if (!bytes) { egi_no_memory(op, count * (int64_t)element); return NULL; }
     for (int64_t i = 0; i < count; i++) egi_store(dtype, bytes + (size_t)i * element, values[i]);
-    eg_tensor *x = egi_upload("constant", dtype, &shape, bytes);
+    eg_tensor *x = egi_upload(op, dtype, &shape, bytes);
     egi_free(bytes);
     return x;
 }
+EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count) { return egi_constant("constant", dtype, shape, values, count); }
 EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value) {
     eg_shape scalar = { 0, { 0 } };
-    return eg_constant_values(dtype, scalar, &value, 1);
+    return egi_constant("scalar", dtype, scalar, &value, 1);
 }
 EAGER_API eg_tensor *eg_scalar(double value) { return eg_scalar_of(EG_FLOAT32, value); }
 // Kernels count on 0 and 1 in bool tensors.
@@ -5973,8 +5984,8 @@ static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t li
             int64_t rest = i, value = index[i];
             eg_shape at = { x->rank, { 0 } };
             for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
-            egi_fail(EG_ERROR_INDEX, classes ? "eg_%s: label %lld at position %s of %s is none of the %lld classes, which count from 0" : "eg_%s: index %lld at position %s of %s is out of range [0, %lld)",
-                     name, (long long)value, egi_show(at), egi_describe(x), (long long)limit);
+            egi_fail(EG_ERROR_INDEX, classes ? "eg_%s: label %lld at position %s of %s%s is none of the %lld classes, which count from 0" : "eg_%s: index %lld at position %s of %s%s is out of range [0, %lld)",
+                     name, (long long)value, egi_show(at), egi_this.batch > 0 ? "this batch, " : "", egi_describe(x), (long long)limit);
             egi_free(index);
             return NULL;
         }
@@ -7178,15 +7189,11 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 // ---- matmul
 
 typedef struct egi_matmul_attr { bool ta, tb, relu; } egi_matmul_attr;
-// What the rules for shapes and the errors read of x, its last two axes left out. Not *x: another thread may be counting its users.
+// What the rule for shapes reads of x, its last two axes left out. Not *x: another thread may be counting its users.
 static eg_tensor egi_without_matrix(const eg_tensor *x) {
     eg_tensor y;
     memset(&y, 0, sizeof y);
-    y.dtype = x->dtype;
     y.rank = (int8_t)(x->rank - 2);
-    y.flags = x->flags;
-    y.op = x->op;
-    y.name = x->name;
     memcpy(y.dims, x->dims, sizeof y.dims);
     return y;
 }
@@ -7207,6 +7214,11 @@ static bool egi_shape_matmul(egi_call *c) {
                         k == n    ? "; .transpose_b?"
                         : m == k2 ? "; .transpose_a?"
                                   : "");
+    for (int i = 3; i <= a->rank && i <= b->rank; i++) {
+        int64_t da = a->dims[a->rank - i], db = b->dims[b->rank - i];
+        if (da != db && da != 1 && db != 1)
+            return egi_fail(EG_ERROR_SHAPE, "eg_matmul: batch axes do not broadcast: %s and %s (axis -%d: %lld against %lld)", egi_describe(a), egi_describe(b), i, (long long)da, (long long)db);
+    }
     eg_tensor batch_a = egi_without_matrix(a), batch_b = egi_without_matrix(b), *pair[] = {&batch_a, &batch_b};
     c->dtype[0] = (eg_dtype)a->dtype;
     if (!egi_broadcast("matmul", pair, 2, &c->shape[0])) return false;
@@ -9749,6 +9761,19 @@ struct eg_optimizer {
     int64_t next;                // where the next variable's slots should be, if the order is that of the call before
 };
 
+// Says in the report of what was not released that this variable is the optimizer's.
+static void egi_set_owner(eg_tensor *x, const char *owner) {
+#ifdef EAGER_DEBUG
+    if (x) x->owner = owner;
+#else
+    (void)x, (void)owner;
+#endif
+}
+static void egi_own_state(const eg_optimizer *opt, const char *owner) {
+    egi_set_owner(opt->steps, owner);
+    egi_set_owner(opt->rate, owner);
+    egi_set_owner(opt->accumulated, owner);
+}
 // What an optimizer has, as bits; setting another option is an error.
 enum {
     EGI_O_MOMENTUM = 1, EGI_O_NESTEROV = 2, EGI_O_BETAS = 4, EGI_O_EPSILON = 8, EGI_O_RHO = 16, EGI_O_CENTERED = 32, EGI_O_AMSGRAD = 64,
@@ -9819,6 +9844,7 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
     eg_scope_end(scope);
     if (!opt->steps || !opt->rate || (o.accumulate_steps > 1 && !opt->accumulated)) { eg_optimizer_release(opt); return NULL; }
     eg_set_trainable(opt->rate, false);
+    egi_own_state(opt, name);
     return opt;
 }
 #define EGI_OPTIMIZER(name, rule, has, lr, b1, b2, rho_, decay) \
@@ -9855,13 +9881,17 @@ EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
 static void egi_drop_slots(eg_optimizer *opt, int64_t keep) {
     while (opt->n_slots > keep) {
         egi_slots *s = &opt->slots[--opt->n_slots];
-        for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(s->slot[k]);
+        for (int k = 0; k < EGI_MAX_SLOTS; k++) {
+            egi_set_owner(s->slot[k], NULL);
+            eg_release(s->slot[k]);
+        }
     }
 }
 EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
     if (!opt || __atomic_sub_fetch(&opt->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     egi_drop_slots(opt, 0);
     egi_free(opt->slots);
+    egi_own_state(opt, NULL);
     eg_release(opt->steps);
     eg_release(opt->rate);
     eg_release(opt->accumulated);
@@ -9895,7 +9925,9 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
         snprintf(name, sizeof name, "%.64s/%s", v->name ? v->name : "variable", names[k]);
         s->slot[k] = x ? eg_variable(x, name) : NULL;
         ok = s->slot[k] != NULL;
-        if (ok) eg_set_trainable(s->slot[k], false);
+        if (!ok) break;
+        eg_set_trainable(s->slot[k], false);
+        egi_set_owner(s->slot[k], opt->name);
     }
     eg_scope_end(scope);
     if (!ok) { for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(s->slot[k]); return -1; }
@@ -10413,8 +10445,9 @@ typedef struct egi_layer_run {
 enum {
     EGI_PASSES_MASK = 1,                 // the mask of the first input is that of the output
     EGI_FIXED_LAST = 2,                  // once built, the last dimension stays
+    EGI_CONTAINER = 4,                   // calls other layers, so that it has no weights of its own to make
     EGI_RATE = 8,                        // its rate is a probability
-    EGI_CONTAINER = 4                    // calls other layers, so that it has no weights of its own to make
+    EGI_TAKES_INDICES = 16               // integers, whatever the dtype of the weights
 };
 struct egi_layer_type {
     const char *name, *class_name;       // eg_layer_<name>; what Keras calls it
@@ -10757,6 +10790,7 @@ EAGER_API int eg_layer_trainable_weights(eg_layer *l, eg_tensor **out, int capac
 }
 EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_t capacity) {
     egi_weight_walk w;
+    if (capacity) text[0] = 0;
     if (!egi_layer_alive("layer_weight_path", l) || !egi_layer_build_alone(l)) return NULL;
     memset(&w, 0, sizeof w);
     w.visit = egi_visit_path;
@@ -11113,12 +11147,25 @@ static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor
     run->out_mask[0] = run->layer->type->flags & EGI_PASSES_MASK ? run->mask[0] : NULL;
     return true;
 }
+// Said here, and not by the first op that meets both: the weights are what they are, the inputs are the caller's to cast.
+static bool egi_layer_dtypes_fit(const egi_layer_run *run) {
+    const eg_layer *l = run->layer;
+    const char *weights = egi_dtypes[l->config.o.dtype].name, *macro = l->config.o.dtype == EG_FLOAT64 ? "EG_FLOAT64" : "EG_FLOAT32";
+    if (!(l->type->has & EGI_HAS(dtype)) || !l->n_parts || (l->type->flags & EGI_TAKES_INDICES)) return true;
+    for (int i = 0; i < run->n; i++) {
+        const eg_tensor *x = run->in[i];
+        if (x->dtype == l->config.o.dtype || x->dtype == EG_BOOL) continue;
+        return egi_fail(EG_ERROR_DTYPE, "eg_call: the weights are %s, and the input is %s; eg_cast(x, %s) makes it fit%s", weights, egi_describe(x), macro,
+                        x->dtype == EG_FLOAT64 ? ", or a layer made with .dtype = EG_FLOAT64" : "");
+    }
+    return true;
+}
 static bool egi_layer_run_inputs(egi_layer_run *run) {
     eg_layer *l = run->layer;
     eg_shape shapes[EGI_LAYER_IN];
     for (int i = 0; i < run->n; i++) shapes[i] = egi_shape(run->in[i]);
     if (!l->built && (l->type->has & EGI_HAS(dtype)) && run->in[0]->dtype == EG_FLOAT64) l->config.o.dtype = EG_FLOAT64;
-    if (!egi_layer_takes(l, shapes, run->n) || !egi_layer_make_weights(l, shapes, run->n)) return false;
+    if (!egi_layer_takes(l, shapes, run->n) || !egi_layer_make_weights(l, shapes, run->n) || !egi_layer_dtypes_fit(run)) return false;
     if (!l->type->call(l, run)) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: the layer's function failed") : false;
     for (int i = 0; i < run->n_out; i++) {
         if (!run->out[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: output %d of the layer is NULL", i) : false;
@@ -12435,7 +12482,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(rms_normalization, "RMSNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM, egi_build_rms, egi_call_rms_norm, NULL) \
     ROW(group_normalization, "GroupNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(groups), \
         egi_build_group_norm, egi_call_group_norm, NULL) \
-    ROW(embedding, "Embedding", 0, 1, 1, 0, EGI_HAS_KERNEL | EGI_HAS(count) | EGI_HAS(units) | EGI_HAS(mask_zero), \
+    ROW(embedding, "Embedding", 0, 1, 1, EGI_TAKES_INDICES, EGI_HAS_KERNEL | EGI_HAS(count) | EGI_HAS(units) | EGI_HAS(mask_zero), \
         egi_build_embedding, egi_call_embedding, egi_shape_embedding) \
     ROW(merge_add, "Add", 0, -1, 1, 0, 0, NULL, egi_call_merge_add, egi_shape_merge) \
     ROW(merge_subtract, "Subtract", 0, -1, 1, 0, 0, NULL, egi_call_merge_subtract, egi_shape_merge) \
@@ -13086,7 +13133,7 @@ static eg_tensor *egi_mean_all(eg_tensor *x) {
 }
 static eg_tensor *egi_from_1(eg_tensor *x) { return (eg_sub)(eg_number(1), x); }
 static eg_tensor *egi_at_least(eg_tensor *x, double least) { return (eg_maximum)(x, eg_number(least)); }
-enum { EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_LOGITS = 16, EGI_L_BINARY = 32 };
+enum { EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_LOGITS = 16, EGI_L_BINARY = 32, EGI_L_SHARES = 64 };    // shares: labels are from 0 to 1
 static const double egi_loss_epsilon = 1e-7;                // Keras's
 static eg_tensor *egi_probabilities(eg_tensor *p) { return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon)); }
 
@@ -13205,14 +13252,14 @@ enum { EGI_DENSE, EGI_SPARSE };                             // labels of the pre
     X(categorical_hinge,                                EGI_DENSE,  0) \
     X(cosine_similarity,                                EGI_DENSE,  0) \
     X(dice,                                             EGI_DENSE,  0) \
-    X(binary_crossentropy,                              EGI_DENSE,  EGI_L_LOGITS | EGI_L_BINARY | EGI_L_SMOOTHING) \
-    X(binary_crossentropy_from_probabilities,           EGI_DENSE,  EGI_L_SMOOTHING) \
+    X(binary_crossentropy,                              EGI_DENSE,  EGI_L_LOGITS | EGI_L_BINARY | EGI_L_SMOOTHING | EGI_L_SHARES) \
+    X(binary_crossentropy_from_probabilities,           EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_SHARES) \
     X(categorical_crossentropy,                         EGI_DENSE,  EGI_L_LOGITS | EGI_L_SMOOTHING) \
     X(categorical_crossentropy_from_probabilities,      EGI_DENSE,  EGI_L_SMOOTHING) \
     X(sparse_categorical_crossentropy,                  EGI_SPARSE, EGI_L_LOGITS) \
     X(sparse_categorical_crossentropy_from_probabilities, EGI_SPARSE, 0) \
-    X(binary_focal_crossentropy,                        EGI_DENSE,  EGI_L_LOGITS | EGI_L_BINARY | EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
-    X(binary_focal_crossentropy_from_probabilities,     EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
+    X(binary_focal_crossentropy,                        EGI_DENSE,  EGI_L_LOGITS | EGI_L_BINARY | EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA | EGI_L_SHARES) \
+    X(binary_focal_crossentropy_from_probabilities,     EGI_DENSE,  EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA | EGI_L_SHARES) \
     X(categorical_focal_crossentropy,                   EGI_DENSE,  EGI_L_LOGITS | EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA) \
     X(categorical_focal_crossentropy_from_probabilities, EGI_DENSE, EGI_L_SMOOTHING | EGI_L_GAMMA | EGI_L_ALPHA)
 #define EGI_LOSS_NUMBER(name, labels, options) EGI_LOSS_##name,
@@ -13258,12 +13305,27 @@ static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
     if (kind == EGI_SPARSE) return y->dtype == EG_UINT8 || y->dtype == EG_BOOL ? eg_cast(y, EG_INT32) : y;
     return y->dtype != p->dtype && egi_is_float(p->dtype) ? eg_cast(y, (eg_dtype)p->dtype) : y;
 }
+// Labels of -1 and 1, or 1 and 2, would give a loss that falls without end. One pass where the host can read them; a device is not waited for.
+static bool egi_are_shares(const egi_loss_row *row, const eg_tensor *y) {
+    if (!(row->options & EGI_L_SHARES) || y->flags & EGI_NUMBER || !egi_backend_of(y)->host_reads) return true;
+    eg_tensor *packed = egi_contiguous(y);
+    int64_t i = 0, n = packed ? packed->size : 0;
+    const float *f = packed && y->dtype == EG_FLOAT32 ? (const float *)packed->data : NULL;
+    const double *d = packed && y->dtype == EG_FLOAT64 ? (const double *)packed->data : NULL;
+    if (f) while (i < n && !(f[i] < 0 || f[i] > 1)) i++;
+    else if (d) while (i < n && !(d[i] < 0 || d[i] > 1)) i++;
+    else i = n;
+    if (packed && i < n)
+        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: label %g (number %lld of %s%s) is not between 0 and 1", row->name, f ? (double)f[i] : d[i], (long long)i, egi_this.batch > 0 ? "this batch, " : "", egi_describe(y));
+    if (packed) egi_object_release(&packed->object);
+    return packed && i == n;
+}
 static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor *p, const eg_loss_options *o) {
     if (!egi_labels_fit(row->name, row->labels, y, p) || !egi_needs_float(row->name, p) || !egi_are_logits(row, p)) return NULL;
     if (p->rank == 0 && (row->each == egi_each_categorical_hinge || row->each == egi_each_cosine_similarity))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis of classes", row->name, egi_describe(p));
     y = egi_labels_as(row->labels, y, p);
-    return y ? row->each(y, p, o) : NULL;
+    return y && egi_are_shares(row, y) ? row->each(y, p, o) : NULL;
 }
 static const eg_loss_options egi_loss_defaults = { 0, NULL, 1, 0, 2, 0, NULL };
 #define EGI_LOSS_FUNCTION(name, labels_, options_) \
@@ -14160,7 +14222,12 @@ static egi_training *egi_compiled(const char *function, eg_layer *model) {
 EAGER_API double eg_model_result(eg_layer *model, const char *name) {
     egi_training *t = egi_compiled("model_result", model);
     int i = t ? egi_result_find(t, name) : -1;
-    return i >= 0 ? t->values[i] : (double)NAN;
+    if (i >= 0) return t->values[i];
+    if (!t) return (double)NAN;
+    char names[300] = "";
+    for (int k = 0, at = 0; k <= t->n && at < (int)sizeof names - 1; k++) at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", k ? ", " : "", t->names[k]);
+    egi_fail(EG_ERROR_ARGUMENT, "eg_model_result: the model has no result '%.60s'; there are %s, the same with val_ before it, and learning_rate", name ? name : "NULL", names);
+    return (double)NAN;
 }
 // The i-th result of what was summed up to now: the loss, or a metric.
 static double egi_result_now(const egi_training *t, int i) { return egi_no_sign(i ? eg_metric_result(t->metrics[i - 1]) : egi_ratio(t->loss_sum, t->loss_weight)); }

@@ -618,3 +618,40 @@ TEST(the_registry_of_makers_has_an_end) {
     eg_error_clear();
     CHECK(eg_layer_register("kind0", maker, NULL));         // one that is known may still change
 }
+
+// Weights are what they are: it is the input that a caller can cast, and one sentence says so, whichever op would have met both first.
+TEST(inputs_of_another_dtype) {
+    eg_layer *layers[] = {eg_layer_dense(2), eg_layer_lstm(2), eg_layer_layer_normalization(), eg_layer_batch_normalization(), eg_layer_multi_head_attention(2, 2),
+                          eg_layer_position_embedding(6), eg_layer_conv1d(2, 3), eg_layer_simple_rnn(2), eg_layer_gru(2)};
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 5, 3));
+        CHECK(eg_call(layers[i], x) != NULL);
+        int64_t errors = eg_error_count();
+        CHECK_ERROR(eg_call(layers[i], eg_cast(x, EG_FLOAT64)), EG_ERROR_DTYPE, "eg_call: the weights are float32, and the input is float64 [1, 5, 3]");
+        CHECK_INT(eg_error_count() - errors, 1);
+        CHECK_ERROR(eg_call(layers[i], eg_cast(x, EG_UINT8)), EG_ERROR_DTYPE, "; eg_cast(x, EG_FLOAT32) makes it fit, in layer ");
+        CHECK(eg_call(layers[i], x) != NULL);
+        eg_layer_release(layers[i]);
+    }
+    eg_layer *wide = eg_layer_dense(2, .dtype = EG_FLOAT64);
+    CHECK_ERROR(eg_call(wide, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), EG_ERROR_DTYPE, "the weights are float64, and the input is float32 [1, 3] (from eg_ones); eg_cast(x, EG_FLOAT64) makes it fit");
+    eg_layer_release(wide);
+}
+TEST(weights_that_are_not_made_yet) {
+    char text[16] = "before";
+    eg_tensor *w[4];
+    eg_layer *model = eg_sequential(eg_layer_dense(2), eg_layer_flatten()), *none = eg_sequential(eg_layer_flatten()), *frozen = eg_layer_dense(2, .frozen = true, .input_shape = EG_SHAPE(3));
+    CHECK_INT(eg_layer_weights(model, w, 4), 0);             // an empty list, as in Keras
+    CHECK_INT(eg_layer_trainable_weights(model, w, 4), 0);
+    CHECK_ERROR(eg_layer_weight_path(model, 0, text, sizeof text), EG_ERROR_INDEX, "has no weights yet");
+    CHECK_STR(text, "");
+    CHECK_INT(eg_layer_weights(none, w, 4), 0);
+    CHECK_INT(eg_layer_trainable_weights(frozen, w, 4), 0);
+    CHECK_INT(eg_error(), EG_OK);
+    CHECK(eg_layer_build(model, EG_SHAPE(-1, 3)));
+    CHECK_INT(eg_layer_trainable_weights(model, w, 4), 2);
+    CHECK_STR(eg_layer_weight_path(model, 1, text, sizeof text), "dense/bias");
+    eg_layer_release(model);
+    eg_layer_release(none);
+    eg_layer_release(frozen);
+}

@@ -27,6 +27,27 @@ static eg_tensor *mean_of_case(eg_tensor *const *in, void *user) {
     return (eg_loss_mean)(c->loss, c->labels, in[0], c->options);
 }
 
+TEST(binary_labels_are_from_0_to_1) {
+    static eg_loss *const losses[] = {eg_binary_crossentropy, eg_binary_crossentropy_from_probabilities, eg_binary_focal_crossentropy, eg_binary_focal_crossentropy_from_probabilities};
+    static const eg_dtype dtypes[] = {EG_FLOAT32, EG_FLOAT64, EG_INT32};
+    for (int i = 0; i < 4; i++) {
+        eg_tensor *p = eg_full(EG_FLOAT32, EG_SHAPE(2, 3), .5);
+        for (int k = 0; k < 3; k++) {
+            eg_tensor *good = eg_cast(eg_constant(EG_SHAPE(2, 3), 0, 1, 1, 0, 1, 0), dtypes[k]);
+            eg_tensor *high = eg_add(good, 1), *low = eg_sub(eg_mul(good, 2), 1);
+            CHECK(losses[i](good, p) != NULL);
+            if (!test_on_host) continue;
+            CHECK_ERROR(losses[i](high, p), EG_ERROR_ARGUMENT, "label 2 (number 1 of float32 [2, 3]");
+            CHECK_ERROR(losses[i](low, p), EG_ERROR_ARGUMENT, "label -1 (number 0 of float32 [2, 3]");
+            CHECK_ERROR(losses[i](low, eg_cast(p, EG_FLOAT64)), EG_ERROR_ARGUMENT, ") is not between 0 and 1");
+        }
+        CHECK(losses[i](eg_constant(EG_SHAPE(2), .25, NAN), eg_full(EG_FLOAT32, EG_SHAPE(2), .5)) != NULL);
+    }
+    if (test_on_host)                                        // columns of a transposed tensor are read in its order
+        CHECK_ERROR(eg_binary_crossentropy(eg_transpose(eg_constant(EG_SHAPE(2, 2), 0, 1, 3, 0)), eg_zeros(EG_FLOAT32, EG_SHAPE(2, 2))), EG_ERROR_ARGUMENT, "label 3 (number 1 of");
+    CHECK(eg_loss_mean(eg_binary_crossentropy, 2, eg_scalar(1)) != NULL);
+}
+
 TEST(keras) {
     fixture_file f;
     int cases = 0;

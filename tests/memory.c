@@ -713,6 +713,16 @@ TEST(child_that_leaks) {
     eg_variable(eg_scalar(1), "forgotten");
     eg_retain(eg_exp(eg_scalar(1)));
 }
+TEST(child_that_forgets_optimizers) {
+    if (!getenv("TEST_CHILD")) SKIP("started by the test below");
+    eg_tensor *v = eg_variable(eg_scalar(1), "w"), *g = eg_scalar(1), *state[8];
+    eg_optimizer *gone = eg_sgd(.momentum = .9), *kept = eg_adam(.accumulate_steps = 2);
+    CHECK(eg_apply_gradients(gone, &g, &v, 1) && eg_apply_gradients(kept, &g, &v, 1));
+    CHECK_INT(eg_optimizer_state(gone, state, 8), 3);
+    eg_retain(state[0]);                                     // an optimizer's variable may outlive it
+    eg_optimizer_release(gone);
+    eg_release(v);
+}
 TEST(debug_builds_list_leaks_at_exit) {
     REQUIRE(child("child_that_leaks", said, sizeof said));
 #ifdef EAGER_DEBUG
@@ -723,6 +733,12 @@ TEST(debug_builds_list_leaks_at_exit) {
     CHECK_CONTAINS(said, "made by eg_exp");
 #else
     CHECK(!strstr(said, "eager:"));
+#endif
+    REQUIRE(child("child_that_forgets_optimizers", said, sizeof said));
+#ifdef EAGER_DEBUG
+    CHECK_CONTAINS(said, "eager:   optimizer adam and its variables; eg_optimizer_release lets it go\n");
+    CHECK_CONTAINS(said, "named steps");
+    CHECK(!strstr(said, "learning_rate") && !strstr(said, "slot") && !strstr(said, "optimizer sgd"));
 #endif
     REQUIRE(child("scopes_like_their_model", said, sizeof said));
     CHECK(!strstr(said, "not released"));

@@ -240,10 +240,12 @@ TEST(variables_are_named_in_errors) {
 }
 TEST(matmul_errors) {
     CHECK_ERROR(eg_matmul(f(32, 784), f(128, 10)), EG_ERROR_SHAPE, "eg_matmul: inner dimensions differ: [32, 784] x [128, 10] (784 against 128)");
+    CHECK_ERROR(eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(4, 1, 2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(5, 7, 3, 2))), EG_ERROR_SHAPE,
+                "eg_matmul: batch axes do not broadcast: float32 [4, 1, 2, 3] (from eg_ones) and float32 [5, 7, 3, 2] (from eg_ones) (axis -4: 4 against 5)");
     CHECK_ERROR(eg_matmul(f(2, 3), f(4, 3)), EG_ERROR_SHAPE, "transpose_b?");
     CHECK_ERROR(eg_matmul(f(3, 2), f(3, 4)), EG_ERROR_SHAPE, "transpose_a?");
     CHECK_ERROR(eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(3)), f(3, 4)), EG_ERROR_SHAPE, "[3]");
-    CHECK_ERROR(eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(2, 1, 2)), eg_ones(EG_FLOAT32, EG_SHAPE(3, 2, 2))), EG_ERROR_SHAPE, "eg_matmul: shapes do not broadcast");
+    CHECK_ERROR(eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(2, 1, 2)), eg_ones(EG_FLOAT32, EG_SHAPE(3, 2, 2))), EG_ERROR_SHAPE, "eg_matmul: batch axes do not broadcast");
     CHECK_ERROR(eg_matmul(f(2, 2), eg_ones(EG_FLOAT64, EG_SHAPE(2, 2))), EG_ERROR_DTYPE, "float64");
     CHECK_ERROR(eg_matmul(eg_ones(EG_BOOL, EG_SHAPE(2, 2)), eg_ones(EG_BOOL, EG_SHAPE(2, 2))), EG_ERROR_DTYPE, "bool");
 }

@@ -412,6 +412,8 @@ TEST(distributions) {
     CHECK(least < -9.2e18 && most > 9.2e18 && fabs(mean) < 5e16);
     CHECK_ERROR(eg_random_integers(EG_SHAPE(2), 3, 3), EG_ERROR_ARGUMENT, "[3, 3)");
     CHECK_ERROR(eg_random_uniform(EG_SHAPE(2), .minval = 3, .maxval = 1), EG_ERROR_ARGUMENT, "eg_random_uniform");
+    CHECK_ERROR(eg_add(eg_scalar(3), eg_scalar_of(EG_INT32, 3)), EG_ERROR_DTYPE, "float32 [] (from eg_scalar) and int32 [] (from eg_scalar)");
+    CHECK_ERROR(eg_scalar_of(EG_INT32, .5), EG_ERROR_DTYPE, "eg_scalar: the value 0.5");
     CHECK_ERROR(eg_random_uniform(EG_SHAPE(2), .minval = 0.1), EG_ERROR_ARGUMENT, "give .maxval, which is 1 only where");
     CHECK_ERROR(eg_random_uniform(EG_SHAPE(2), .minval = -1e308, .maxval = 1e308, .dtype = EG_FLOAT64), EG_ERROR_ARGUMENT, "eg_random_uniform");
     CHECK_ERROR(eg_random_uniform(EG_SHAPE(2), .maxval = 1e300), EG_ERROR_ARGUMENT, "eg_random_uniform");

@@ -58,7 +58,7 @@ TEST(fit_learns) {
     CHECK_NEAR(loss, eg_history_value(h, "val_loss", -1), 1e-9);
     CHECK_NEAR(accuracy, eg_history_value(h, "val_accuracy", -1), 0);
     CHECK_NEAR(eg_model_result(model, "loss"), loss, 0);
-    CHECK(isnan(eg_model_result(model, "mistakes")));
+    CHECK_ERROR(eg_model_result(model, "mistakes"), EG_ERROR_ARGUMENT, "there are loss, accuracy");
     // The same by hand: the mean over all examples, whatever the batches are.
     eg_tensor *logits = eg_predict(model, x, .batch_size = 7);
     CHECK_SHAPE(logits, ROWS, 2);
@@ -569,6 +569,7 @@ TEST(what_newcomers_feed) {                                  // single elements 
 #ifndef TEST_CUDA                                        // a GPU tells of a bad label when the loss is read
     CHECK_ERROR(eg_fit(model, good, .quiet = true), EG_ERROR_INDEX, "eg_sparse_categorical_crossentropy: label 2 at position [");
     CHECK_ERROR(eg_fit(model, good, .quiet = true), EG_ERROR_INDEX, "is none of the 2 classes, which count from 0 (epoch 1, batch 1)");
+    CHECK_ERROR(eg_fit(model, good, .quiet = true), EG_ERROR_INDEX, "] of this batch, int32 [16]");      // not of the shuffled data's
 #endif
     eg_dataset_release(single);
     eg_dataset_release(good);
@@ -1360,7 +1361,7 @@ TEST(mistakes_around_a_fit) {
     CHECK_ERROR(eg_evaluate_arrays(model, x, NULL), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_model_reset_metrics(NULL), EG_ERROR_NULL, "model");
     CHECK_ERROR(eg_model_result(NULL, "loss"), EG_ERROR_NULL, "model");
-    CHECK(isnan(eg_model_result(model, NULL)));
+    CHECK_ERROR(eg_model_result(model, NULL), EG_ERROR_ARGUMENT, "'NULL'");
     CHECK_ERROR((eg_compile_outputs)(model, eg_sgd(), NULL, 2), EG_ERROR_ARGUMENT, "0 outputs");
     CHECK_ERROR(eg_fit(model, data, .no_shuffle = true), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
     CHECK_ERROR(eg_fit(model, data, .sample_weights = x), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
@@ -1642,6 +1643,19 @@ TEST(short_names_to_monitor) {
     eg_layer_release(model);
 }
 static bool hears_reason(eg_fit_state *s, void *user) { snprintf((char *)user, 128, "%s", s->reason ? s->reason : ""); return true; }
+TEST(results_that_there_are_not) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = small_model();
+    CHECK(eg_compile(model, eg_adam(), eg_sparse_categorical_crossentropy, eg_metric_accuracy()));
+    CHECK(isnan(eg_model_result(model, "val_accuracy")) && eg_error() == EG_OK);        // none yet, but it is a name
+    CHECK(isnan(eg_model_result(model, "acc")));
+    CHECK(eg_error() == EG_ERROR_ARGUMENT);
+    CHECK_STR(eg_error_message(), "eg_model_result: the model has no result 'acc'; there are loss, accuracy, the same with val_ before it, and learning_rate");
+    eg_error_clear();
+    eg_train_on_batch(model, x, y);
+    CHECK(eg_model_result(model, "accuracy") >= 0);
+    eg_layer_release(model);
+}
 TEST(infinities_stop_a_fit_by_their_name) {
     eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2, 1), 1e30), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
     eg_layer *model = eg_sequential(eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
