@@ -1592,30 +1592,31 @@ static bool egi_gpu_run_pool(eg_backend *b, const egi_args *args) {
 // Idea: an index that is out of range is noted in the device's fault and skipped; the next read reports it. Sorting is
 // by value and then by place, so that no two elements are equal: stable, and the same whatever the order of threads. Tiles
 // of 512 are sorted in shared memory; then neighbouring runs are merged, each element finding its new place by counting
-// those of the other run before it. What is scattered is sorted by index first: then one thread adds up all of a row's
-// updates, in their order.
+// those of the other run before it. What is scattered is sorted by index first, and then cut into chunks of even length: what
+// lies in a chunk is added up there, what goes across its borders is a shorter list of the same kind. So a row that all updates
+// are for takes no longer than others.
 
-typedef struct egi_gpu_pick { int64_t outer, rows, inner, count; int index_dtype, index_size; unsigned site; egi_gpu_fault *fault; const void *from, *indices; void *to; } egi_gpu_pick;
+typedef struct egi_gpu_pick { int64_t outer, rows, inner, count; const char *name; int index_dtype, index_size; unsigned site; egi_gpu_fault *fault; const void *from, *indices; void *to; } egi_gpu_pick;
 static __device__ __forceinline__ int64_t egi_gpu_index(const egi_gpu_pick &p, int64_t i) {
     return egi_gpu_load_int(p.index_dtype, (const char *)p.indices + i * p.index_size);
 }
 // Element i of (outer, count, inner): 32 bits divide several times faster, where they are enough.
-static __device__ __forceinline__ void egi_gpu_split(const egi_gpu_pick &p, int64_t i, int64_t *o, int64_t *k, int64_t *j) {
-    if (p.outer * p.count * p.inner <= UINT32_MAX) {
-        uint32_t n = (uint32_t)i, inner = (uint32_t)p.inner, count = (uint32_t)p.count, q = n / inner;
-        *j = n - q * inner;
-        *o = q / count;
-        *k = q % count;
+static __device__ __forceinline__ void egi_gpu_split(int64_t outer, int64_t count, int64_t inner, int64_t i, int64_t *o, int64_t *k, int64_t *j) {
+    if (outer * count * inner <= UINT32_MAX) {
+        uint32_t n = (uint32_t)i, q = n / (uint32_t)inner;
+        *j = n - q * (uint32_t)inner;
+        *o = q / (uint32_t)count;
+        *k = q % (uint32_t)count;
         return;
     }
-    *j = i % p.inner;
-    *k = i / p.inner % p.count;
-    *o = i / p.inner / p.count;
+    *j = i % inner;
+    *k = i / inner % count;
+    *o = i / inner / count;
 }
 template <class U> static __global__ void egi_gpu_gather(egi_gpu_pick p) {
     EGI_GPU_EACH(i, p.outer * p.count * p.inner) {
         int64_t o, k, j;
-        egi_gpu_split(p, i, &o, &k, &j);
+        egi_gpu_split(p.outer, p.count, p.inner, i, &o, &k, &j);
         const int64_t index = egi_gpu_index(p, k);
         U v;
         memset(&v, 0, sizeof v);
@@ -1661,8 +1662,8 @@ template <class T> static __device__ __forceinline__ bool egi_gpu_before(T a, in
     if (na || a == b) return i < j;
     return descending ? a > b : a < b;
 }
-// Rows of n, each in tiles of EGI_GPU_RUN: Batcher's bitonic sort of a tile.
-template <class T> static __global__ void egi_gpu_sort_tiles(int64_t n, bool descending, const T *x, int64_t *order) {
+// Rows of n, each in tiles of EGI_GPU_RUN: Batcher's bitonic sort of a tile. Places in a row are of type K.
+template <class T, class K> static __global__ void egi_gpu_sort_tiles(int64_t n, bool descending, const T *x, K *order) {
     EGI_SHARED(T, key, EGI_GPU_RUN);
     EGI_SHARED(int, place, EGI_GPU_RUN);
     const int t = (int)threadIdx.x;
@@ -1688,9 +1689,9 @@ template <class T> static __global__ void egi_gpu_sort_tiles(int64_t n, bool des
             }
         }
     EGI_BARRIER();
-    for (int i = t; i < count; i += EGI_GPU_THREADS) order[row * n + first + i] = first + place[i];
+    for (int i = t; i < count; i += EGI_GPU_THREADS) order[row * n + first + i] = (K)(first + place[i]);
 }
-template <class T> static __global__ void egi_gpu_merge(int64_t rows, int64_t n, int64_t width, bool descending, const T *x, const int64_t *from, int64_t *to) {
+template <class T, class K> static __global__ void egi_gpu_merge(int64_t rows, int64_t n, int64_t width, bool descending, const T *x, const K *from, K *to) {
     EGI_GPU_EACH(at, rows * n) {
         const int64_t row = at / n, i = at % n, run = i / width, pair = run / 2 * 2 * width, middle = pair + width < n ? pair + width : n;
         const int64_t end = pair + 2 * width < n ? pair + 2 * width : n, e = from[at];
@@ -1703,25 +1704,26 @@ template <class T> static __global__ void egi_gpu_merge(int64_t rows, int64_t n,
             if (egi_gpu_before(keys[other], other, key, e, descending)) low = half + 1;
             else high = half;
         }
-        to[row * n + pair + (i - run * width) + (low - start)] = e;
+        to[row * n + pair + (i - run * width) + (low - start)] = (K)e;
     }
 }
-template <class T> static bool egi_gpu_argsort(egi_gpu *g, const char *op, int64_t rows, int64_t n, bool descending, const void *x, int64_t *order) {
-    int64_t tiles = rows * egi_gpu_ceil(n, EGI_GPU_RUN), *other = NULL, *from = order, *to;
+template <class T, class K> static bool egi_gpu_argsort(egi_gpu *g, const char *op, int64_t rows, int64_t n, bool descending, const void *x, K *order) {
+    int64_t tiles = rows * egi_gpu_ceil(n, EGI_GPU_RUN), bytes = rows * n * (int64_t)sizeof(K);
+    K *other = NULL, *from = order, *to;
     if (tiles > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", op, g->name) != NULL;
-    if (n > EGI_GPU_RUN && !(other = (int64_t *)egi_gpu_workspace(g, op, rows * n * 8))) return false;
+    if (n > EGI_GPU_RUN && !(other = (K *)egi_gpu_workspace(g, op, bytes))) return false;
     to = other;
     int passes = 0;
     for (int64_t width = EGI_GPU_RUN; width < n; width *= 2) passes++;
     if (passes % 2) { from = other; to = order; }                        // so that the last pass ends in order
-    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_sort_tiles<T>, tiles, EGI_GPU_THREADS, g->compute, n, descending, (const T *)x, from);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_sort_tiles<T, K>), tiles, EGI_GPU_THREADS, g->compute, n, descending, (const T *)x, from);
     for (int64_t width = EGI_GPU_RUN; width < n; width *= 2) {
-        EGI_LAUNCH(egi_gpu_merge<T>, egi_gpu_blocks(rows * n), EGI_GPU_THREADS, g->compute, rows, n, width, descending, (const T *)x, (const int64_t *)from, to);
-        int64_t *swap = from;
+        EGI_LAUNCH((egi_gpu_merge<T, K>), egi_gpu_blocks(rows * n), EGI_GPU_THREADS, g->compute, rows, n, width, descending, (const T *)x, (const K *)from, to);
+        K *swap = from;
         from = to;
         to = swap;
     }
-    if (other) egi_gpu_deallocate(&g->backend, other, rows * n * 8);
+    if (other) egi_gpu_deallocate(&g->backend, other, bytes);
     return egi_gpu_launched_for(g, op);
 }
 static bool egi_gpu_run_argsort(eg_backend *b, const egi_args *args) {
@@ -1738,26 +1740,148 @@ static bool egi_gpu_run_argsort(eg_backend *b, const egi_args *args) {
     }
 }
 
-static __global__ void egi_gpu_check_indices(egi_gpu_pick p, int64_t *to) {
+// ---- scatter_add
+
+template <class K> static __global__ void egi_gpu_check_indices(egi_gpu_pick p, K *to) {
     EGI_GPU_EACH(i, p.count) {
         int64_t index = egi_gpu_index(p, i);
         if (index < 0 || index >= p.rows) {
             egi_gpu_bad_index(p.fault, p.site, index, i, p.rows);
             index = -1;
         }
-        to[i] = index;
+        if (to) to[i] = (K)index;
     }
 }
-template <class T, class U> static __global__ void egi_gpu_scatter(egi_gpu_pick p, const int64_t *index, const int64_t *order) {
-    EGI_GPU_EACH(i, p.outer * p.count * p.inner) {
-        int64_t o, k, j;
-        egi_gpu_split(p, i, &o, &k, &j);
-        const int64_t row = index[order[k]];
-        if (row < 0 || (k > 0 && index[order[k - 1]] == row)) continue;        // another thread's
-        U sum = 0;
-        for (; k < p.count && index[order[k]] == row; k++) sum = (U)(T)(sum + (U)((const T *)p.from)[(o * p.count + order[k]) * p.inner + j]);
-        ((T *)p.to)[(o * p.rows + row) * p.inner + j] = (T)sum;
+template <class K> static __global__ void egi_gpu_sorted(int64_t n, const K *index, const K *order, K *row) {
+    EGI_GPU_EACH(i, n) row[i] = index[order[i]];
+}
+// n updates of (outer, n, inner), with their rows; equal rows are neighbours, and -1 is nobody's. A chunk puts what it has of a run
+// that comes from before into the next list at 2 chunk, and of one that goes on behind it at 2 chunk + 1. For a run that does both
+// there is a 0 at the latter, so that runs have no gaps.
+typedef struct egi_gpu_runs { int64_t outer, rows, inner, n, chunk, chunks; const void *from, *row, *place; void *to, *next, *next_row; } egi_gpu_runs;
+enum { EGI_GPU_CHUNK = 32, EGI_GPU_AHEAD = 4 };
+template <class T, class U, class K> static __global__ void egi_gpu_scatter(egi_gpu_runs p) {
+    const K *rows = (const K *)p.row, *place = (const K *)p.place;
+    EGI_GPU_EACH(i, p.outer * p.chunks * p.inner) {
+        int64_t o, c, j;
+        egi_gpu_split(p.outer, p.chunks, p.inner, i, &o, &c, &j);
+        const int64_t begin = c * p.chunk, end = begin + p.chunk < p.n ? begin + p.chunk : p.n;
+        const T *from = (const T *)p.from + o * p.n * p.inner + j;
+        T *to = (T *)p.to + o * p.rows * p.inner + j;
+        K row = rows[begin], before = -1, behind = -1;
+        bool joined = begin > 0 && row >= 0 && rows[begin - 1] == row;
+        U sum = 0, sum_before = 0, sum_behind = 0;
+        for (int64_t k0 = begin; k0 < end; k0 += EGI_GPU_AHEAD) {
+            K r[EGI_GPU_AHEAD];
+            U v[EGI_GPU_AHEAD];
+            for (int q = 0; q < EGI_GPU_AHEAD; q++) {                    // several at once are on their way
+                const int64_t k = k0 + q < end ? k0 + q : end - 1;
+                r[q] = rows[k];
+                v[q] = r[q] >= 0 ? (U)from[(place ? (int64_t)place[k] : k) * p.inner] : (U)0;
+            }
+            for (int q = 0; q < EGI_GPU_AHEAD; q++) {
+                if (k0 + q >= end) continue;
+                if (r[q] != row) {
+                    if (joined) { before = row; sum_before = sum; }
+                    else if (row >= 0) to[row * p.inner] = (T)sum;
+                    joined = false;
+                    row = r[q];
+                    sum = 0;
+                }
+                sum = (U)(T)(sum + v[q]);
+            }
+        }
+        const bool goes_on = end < p.n && row >= 0 && rows[end] == row;
+        if (joined) { before = row; sum_before = sum; }
+        else if (goes_on) sum_behind = sum;
+        else if (row >= 0) to[row * p.inner] = (T)sum;
+        if (goes_on) behind = row;
+        if (p.chunks == 1) continue;
+        T *next = (T *)p.next + (o * p.chunks + c) * 2 * p.inner + j;
+        next[0] = (T)sum_before;
+        next[p.inner] = (T)sum_behind;
+        if (o || j) continue;
+        ((K *)p.next_row)[2 * c] = before;
+        ((K *)p.next_row)[2 * c + 1] = behind;
     }
+}
+// Where there are few rows nothing is sorted: each of them looks through all updates. In parts, which are added up then.
+enum { EGI_GPU_FEW_ROWS = 8 };
+template <class T, class U, class K> static __global__ void egi_gpu_scatter_few(egi_gpu_runs p) {
+    const K *rows = (const K *)p.row;
+    EGI_GPU_EACH(i, p.chunks * p.outer * p.rows * p.inner) {
+        int64_t o, row, j;
+        egi_gpu_split(p.chunks * p.outer, p.rows, p.inner, i, &o, &row, &j);
+        const int64_t part = o / p.outer, begin = part * p.chunk, end = begin + p.chunk < p.n ? begin + p.chunk : p.n;
+        const T *from = (const T *)p.from + (o - part * p.outer) * p.n * p.inner + j;
+        U sum = 0;
+        for (int64_t k = begin; k < end; k++) if (rows[k] == row) sum = (U)(T)(sum + (U)from[k * p.inner]);
+        ((T *)p.to)[i] = (T)sum;
+    }
+}
+static int64_t egi_gpu_chunk_of(int64_t n) { return n <= 2 * EGI_GPU_CHUNK ? n : (int64_t)EGI_GPU_CHUNK; }
+static int64_t egi_gpu_even(int64_t bytes) { return egi_gpu_ceil(bytes, 16) * 16; }
+template <class T, class U, class K> static bool egi_gpu_scatter_few_rows(egi_gpu *g, const egi_args *args, egi_gpu_pick *pick) {
+    int64_t results = pick->outer * pick->rows * pick->inner, parts = egi_gpu_max(1, egi_gpu_min((1 << 18) / results, pick->count / EGI_GPU_CHUNK));
+    int64_t index_bytes = egi_gpu_even(pick->count * (int64_t)sizeof(K)), bytes = index_bytes + (parts > 1 ? parts * results * (int64_t)sizeof(T) : 0);
+    char *work = (char *)egi_gpu_workspace(g, args->op->name, bytes);
+    if (!work) return false;
+    egi_gpu_runs p = { pick->outer, pick->rows, pick->inner, pick->count, egi_gpu_ceil(pick->count, parts), parts, pick->from, work, NULL, parts > 1 ? work + index_bytes : pick->to, NULL, NULL };
+    EGI_LAUNCH(egi_gpu_check_indices<K>, egi_gpu_blocks(pick->count), EGI_GPU_THREADS, g->compute, *pick, (K *)(void *)work);
+    EGI_LAUNCH((egi_gpu_scatter_few<T, U, K>), egi_gpu_blocks(parts * results), EGI_GPU_THREADS, g->compute, p);
+    bool ok = true;
+    if (parts > 1) {
+        egi_gpu_reduction r;
+        memset(&r, 0, sizeof r);
+        r.kind = EGI_SUM;
+        r.outer = 1;
+        r.n = r.total = parts;
+        r.inner = results;
+        r.in = p.to;
+        r.out = pick->to;
+        ok = egi_gpu_reduce_all<T, egi_gpu_sum<T>>(g, args, &r);
+    }
+    egi_gpu_deallocate(&g->backend, work, bytes);
+    return egi_gpu_launched(g, args) && ok;
+}
+template <class T, class U, class K> static bool egi_gpu_scatter_sorted(egi_gpu *g, const egi_args *args, egi_gpu_pick *pick) {
+    // Rows as they come, their order, and so ordered; then two lists in turn, of which the first is the longest.
+    int64_t keys = egi_gpu_even(pick->count * (int64_t)sizeof(K)), slots[2], rows[2], sums[2], n = pick->count, chunk = egi_gpu_chunk_of(n);
+    slots[0] = 2 * egi_gpu_ceil(n, chunk);
+    slots[1] = 2 * egi_gpu_ceil(slots[0], egi_gpu_chunk_of(slots[0]));
+    for (int i = 0; i < 2; i++) {
+        rows[i] = egi_gpu_even(slots[i] * (int64_t)sizeof(K));
+        sums[i] = egi_gpu_even(pick->outer * slots[i] * pick->inner * (int64_t)sizeof(T));
+    }
+    int64_t bytes = 3 * keys + rows[0] + sums[0] + rows[1] + sums[1];
+    char *work = (char *)egi_gpu_workspace(g, args->op->name, bytes), *list[2];
+    if (!work) return false;
+    list[0] = work + 3 * keys;
+    list[1] = list[0] + rows[0] + sums[0];
+    K *index = (K *)(void *)work, *order = (K *)(void *)(work + keys), *sorted = (K *)(void *)(work + 2 * keys);
+    EGI_LAUNCH(egi_gpu_check_indices<K>, egi_gpu_blocks(n), EGI_GPU_THREADS, g->compute, *pick, index);
+    bool ok = egi_gpu_argsort<K>(g, pick->name, 1, n, false, index, order);
+    EGI_LAUNCH(egi_gpu_sorted<K>, egi_gpu_blocks(n), EGI_GPU_THREADS, g->compute, n, (const K *)index, (const K *)order, sorted);
+    egi_gpu_runs p = { pick->outer, pick->rows, pick->inner, n, chunk, egi_gpu_ceil(n, chunk), pick->from, sorted, order, pick->to, NULL, NULL };
+    for (int i = 0; ok; i = !i) {
+        p.next_row = list[i];
+        p.next = list[i] + rows[i];
+        EGI_LAUNCH((egi_gpu_scatter<T, U, K>), egi_gpu_blocks(p.outer * p.chunks * p.inner), EGI_GPU_THREADS, g->compute, p);
+        if (p.chunks == 1) break;
+        p.row = p.next_row;
+        p.from = p.next;
+        p.place = NULL;
+        p.n = 2 * p.chunks;
+        p.chunk = egi_gpu_chunk_of(p.n);
+        p.chunks = egi_gpu_ceil(p.n, p.chunk);
+    }
+    egi_gpu_deallocate(&g->backend, work, bytes);
+    return ok && egi_gpu_launched(g, args);
+}
+template <class T, class U> static bool egi_gpu_scatter_type(egi_gpu *g, const egi_args *args, egi_gpu_pick *p) {
+    bool narrow = p->rows <= INT32_MAX && p->count <= INT32_MAX;
+    if (p->rows <= EGI_GPU_FEW_ROWS) return narrow ? egi_gpu_scatter_few_rows<T, U, int32_t>(g, args, p) : egi_gpu_scatter_few_rows<T, U, int64_t>(g, args, p);
+    return narrow ? egi_gpu_scatter_sorted<T, U, int32_t>(g, args, p) : egi_gpu_scatter_sorted<T, U, int64_t>(g, args, p);
 }
 static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
@@ -1769,6 +1893,7 @@ static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
     p.rows = q->rows;
     p.inner = q->inner;
     p.count = indices->size;
+    p.name = q->name;
     p.index_dtype = indices->dtype;
     p.index_size = (int)eg_dtype_size((eg_dtype)indices->dtype);
     p.site = egi_gpu_note(g, q->name, indices);
@@ -1777,21 +1902,18 @@ static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
     p.indices = indices->data;
     p.to = out->data;
     EGI_GPU_TRY(g, q->name, cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)), g->compute));
-    int64_t units = p.outer * p.count * p.inner, blocks = egi_gpu_blocks(units), bytes = p.count * 16;
     if (p.count == 0) return true;
-    int64_t *index = (int64_t *)egi_gpu_workspace(g, q->name, bytes), *order = index + p.count;
-    if (!index) return false;
-    EGI_LAUNCH(egi_gpu_check_indices, egi_gpu_blocks(p.count), EGI_GPU_THREADS, g->compute, p, index);
-    bool ok = egi_gpu_argsort<int64_t>(g, q->name, 1, p.count, false, index, order);
-    if (ok && units) switch (out->dtype) {
-        case EG_FLOAT32: EGI_LAUNCH((egi_gpu_scatter<float, float>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
-        case EG_FLOAT64: EGI_LAUNCH((egi_gpu_scatter<double, double>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
-        case EG_INT32: EGI_LAUNCH((egi_gpu_scatter<int32_t, uint32_t>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
-        case EG_INT64: EGI_LAUNCH((egi_gpu_scatter<int64_t, uint64_t>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
-        default: EGI_LAUNCH((egi_gpu_scatter<uint8_t, unsigned>), blocks, EGI_GPU_THREADS, g->compute, p, (const int64_t *)index, (const int64_t *)order); break;
+    if (out->size == 0) {                        // a bad index is told, though there is nothing to add
+        EGI_LAUNCH(egi_gpu_check_indices<int64_t>, egi_gpu_blocks(p.count), EGI_GPU_THREADS, g->compute, p, (int64_t *)NULL);
+        return egi_gpu_launched(g, args);
     }
-    egi_gpu_deallocate(&g->backend, index, bytes);
-    return ok && egi_gpu_launched(g, args);
+    switch (out->dtype) {
+        case EG_FLOAT32: return egi_gpu_scatter_type<float, float>(g, args, &p);
+        case EG_FLOAT64: return egi_gpu_scatter_type<double, double>(g, args, &p);
+        case EG_INT32: return egi_gpu_scatter_type<int32_t, uint32_t>(g, args, &p);
+        case EG_INT64: return egi_gpu_scatter_type<int64_t, uint64_t>(g, args, &p);
+        default: return egi_gpu_scatter_type<uint8_t, unsigned>(g, args, &p);
+    }
 }
 
 //# 8  RANDOM NUMBERS, UPDATES ------------------------------------------------

@@ -427,7 +427,66 @@ TEST(cuda_gather_and_scatter) {
     for (int64_t n = 1; n < 5000; n = n * 4 + 3) {
         EG_SCOPE;
         given w = { { made(EG_FLOAT32, EG_SHAPE(n, 3), 0, 1), made(EG_INT32, EG_SHAPE(n), 0, 20) }, 2, { 20 }, { 0 } };
-        COMPARE(segments, &w, true, 0);                   // the same order of additions
+        COMPARE(segments, &w, true, 1e-6);
+    }
+}
+// What is scattered, by how often its rows occur: all updates for one row, each row once, runs of all lengths around a chunk's; for so
+// many rows that they are sorted, and for so few that they are not. The same bits each time, integers' sums exactly.
+static eg_tensor *scattered(const given *w) { return eg_segment_sum(w->x[0], w->x[1], w->i[0]); }
+static eg_tensor *gather_gradient(const given *w) {          // of a table of shape i[0], i[1], i[2], of which i[3] is gathered from
+    eg_tensor *table = eg_zeros(eg_dtype_of(w->x[0]), EG_SHAPE(w->i[0], w->i[1], w->i[2])), *g = NULL, *x = w->x[0];
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, table);
+    eg_tensor *y = eg_gather(table, w->x[1], .axis = (int)w->i[3]);
+    eg_tape_gradients_from(tape, &y, 1, &x, &table, 1, &g);
+    return g;
+}
+static eg_tensor *rows_of(int kind, int64_t n, int64_t high) {
+    int64_t *v = (int64_t *)malloc((size_t)n * sizeof *v), length = 1, at = 0, at_row = 0;
+    if (!v) return NULL;
+    for (int64_t i = 0; i < n; i++) {
+        if (kind == 2 && i - at == length) { at = i; length = (length * 3 + 1) % 97 + 1; at_row++; }
+        v[i] = kind == 0 ? high - 1 : kind == 1 ? (i * 7919) % high : kind == 2 ? at_row % high : (i * i * 31 + 7) % high * (i % 3 != 0);
+    }
+    eg_with_device("cpu:0");
+    eg_tensor *index = kind % 2 ? eg_from_data(EG_INT64, EG_SHAPE(n), v) : eg_cast(eg_from_data(EG_INT64, EG_SHAPE(n), v), EG_INT32);
+    free(v);
+    return index;
+}
+TEST(cuda_scatter) {
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
+    static const int64_t counts[] = { 1, 2, 31, 32, 33, 64, 65, 100, 511, 2500 };
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (int kind = 0; kind < 4; kind++)
+            for (int few = 0; few < 2; few++)
+                for (int t = 0; t < 5; t++) {
+                    EG_SCOPE;
+                    int64_t n = counts[c], high = few ? 1 + (int64_t)c % 8 : n + 9, inner = t == 0 && n < 100 ? 300 : 1 + (int64_t)(c + (size_t)t) % 3;
+                    given w = { { made(dtypes[t], EG_SHAPE(n, inner), 0, 200), rows_of(kind, n, high) }, 2, { high }, { 0 } };
+                    COMPARE(scattered, &w, t < 2 && n < 100, t == 0 ? 5e-6 : t == 1 ? 1e-14 : 0);
+                    w.x[0] = eg_gpu(w.x[0]);
+                    w.x[1] = eg_gpu(w.x[1]);
+                    eg_tensor *y = scattered(&w), *z = scattered(&w);
+                    CHECK(memcmp(eg_data(y), eg_data(z), (size_t)(eg_size(y) * eg_dtype_size(dtypes[t]))) == 0);
+                }
+    for (int64_t high = 5; high < 50; high += 40)            // rows along an axis in the middle
+        for (int64_t n = 40; n < 400; n += 150) {
+            EG_SCOPE;
+            given w = { { made(EG_FLOAT32, EG_SHAPE(3, n, 7), -1, 1), rows_of(3, n, high) }, 2, { 3, high, 7, 1 }, { 0 } };
+            COMPARE(gather_gradient, &w, false, 5e-6);
+        }
+}
+TEST(cuda_scatter_of_bad_indices_and_of_nothing) {
+    for (int64_t high = 4; high < 20; high += 10) {
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(5, 2)), *bad = eg_constant_of(EG_INT32, EG_SHAPE(5), 0, 1, 90, 1, 1);
+        CHECK(eg_synchronize());
+        CHECK(eg_segment_sum(x, bad, high) != NULL);
+        CHECK_ERROR(eg_synchronize(), EG_ERROR_INDEX, "eg_segment_sum: index 90 at position [2] of int32 [5] is out of range [0, ");
+        eg_tensor *nothing = eg_segment_sum(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 2)), eg_zeros(EG_INT32, EG_SHAPE(0)), high);
+        CHECK_NEAR(eg_item(eg_reduce_max(nothing)), 0, 0);
+        CHECK_INT(eg_size(eg_segment_sum(eg_zeros(EG_FLOAT32, EG_SHAPE(5, 0)), eg_zeros(EG_INT32, EG_SHAPE(5)), high)), 0);
+        CHECK(eg_segment_sum(eg_zeros(EG_FLOAT32, EG_SHAPE(5, 0)), bad, high) != NULL);
+        CHECK_ERROR(eg_synchronize(), EG_ERROR_INDEX, "index 90");
     }
 }
 TEST(cuda_a_bad_index_is_told_later) {
