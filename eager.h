@@ -2244,7 +2244,7 @@ typedef struct egi_call {
 } egi_call;
 
 // Which operands a formula reads, as bits.
-enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16 };
+enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16, EGI_USES_D = 32 };       // D: a fourth input
 typedef void egi_loop(int64_t n, const void *const *p, void *out);         // p: a, b, c, y, g, contiguous
 
 enum {
@@ -2256,7 +2256,8 @@ enum {
     EGI_USER = 32,               // gradients come from a user: check them
     EGI_ATTR_PER_INPUT = 64,     // attr is 1 + n_in pieces of attr_size bytes
     EGI_SAME_SHAPE = 128,        // operands broadcast only where one is a scalar
-    EGI_IN_STEPS = 256           // the float32 loops go in whole steps of EGI_STEP elements
+    EGI_IN_STEPS = 256,          // the float32 loops go in whole steps of EGI_STEP elements
+    EGI_UPSTREAM_NULL = 512      // the upstream gradient of an output that leads nowhere is NULL, not zeros
 };
 struct egi_op {
     const char *name;                                              // eg_<name>
@@ -2304,6 +2305,12 @@ typedef enum egi_kernel {
     EGI_LAYER_NORM_GRAD,  // egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL
     EGI_ATTENTION,        // egi_attention_parameters: in[0..2] q, k, v; out[0] y, out[1] log of each row's sum
     EGI_ATTENTION_GRAD,   // egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its logs, in[5] g; out[0..2] dq, dk, dv
+    // These two float64, too, and all is contiguous. in[0] z, in[1] U, in[2] h at the start, in[3] c of an LSTM at the start, a GRU's
+    // own bias of the product or NULL; out[0] all h, out[1] what the gradient needs, out[2] the last h, out[3] an LSTM's last c.
+    EGI_RECURRENT,        // egi_recurrent_parameters
+    // in[0] U, in[1] what was kept, in[2..4] the gradients of all h, of the last h and c, each may be NULL; out[0] dz, out[1] of a GRU
+    // that of the products h U + bias, else NULL, out[2..3] those of the states at the start.
+    EGI_RECURRENT_GRAD,   // egi_recurrent_parameters
     EGI_KERNELS
 } egi_kernel;
 
@@ -2347,6 +2354,11 @@ typedef struct egi_norm_parameters { int64_t rows, n; double epsilon; } egi_norm
 // Query t sees the keys up to before + t if it is causal. K and V are at most EGI_ATTENTION_SIZE.
 enum { EGI_ATTENTION_SIZE = 64 };
 typedef struct egi_attention_parameters { double scale; bool causal; int64_t before; } egi_attention_parameters;
+// z = x W + b (B, T, gates x U); all h (B, T, U), in the order of the steps taken, of no steps where nobody asks for them; states (B, U).
+// What is kept (B T, pieces x U), of no rows where no tape records: of each step in z's order an RNN's h, an LSTM's gates i f c o and
+// c before it, a GRU's gates z r h and what r is multiplied by; then h before it, the same for all.
+typedef enum egi_recurrent_kind { EGI_SIMPLE_RNN, EGI_LSTM, EGI_GRU } egi_recurrent_kind;     // ORDER egi_cells
+typedef struct egi_recurrent_parameters { egi_recurrent_kind kind; int64_t batch, steps, units, gates, pieces; bool backwards, sequences, keeps; eg_precision precision; } egi_recurrent_parameters;
 typedef struct egi_conv_dims { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_conv_dims;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
 typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; } egi_conv_parameters;
@@ -5419,7 +5431,7 @@ static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, cons
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again: EGI_STAMP 1 is a tile of a matrix
 // product, 2 what only floating point has, 3 reductions, 4 what is done in 64 bits
-// alone. So each stays an ordinary function in which a debugger can step. A kernel
+// alone, 5 a step of a recurrent layer. So each stays an ordinary function in which a debugger can step. A kernel
 // returns false where it got no workspace. Proof: tests/ops_values.c
 
 #ifndef EAGER_HEADER_NAME
@@ -5557,6 +5569,58 @@ static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t 
 }
 
 enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
+
+enum { EGI_LANES = 16 };
+#define EGI_STAMP 5
+#define EGI_TILE_TARGET
+#define EGI_T float
+#define EGI_SUFFIX _f32
+#define EGI_CELL_ROW egi_cell_row_f32
+#define EGI_CELL_ROW_IS_NEW 1
+#define EGI_TANH_T egi_tanhf
+#define EGI_SIGMOID_T egi_sigmoidf
+#include EAGER_HEADER_NAME
+#undef EGI_TILE_TARGET
+#undef EGI_SUFFIX
+#undef EGI_CELL_ROW_IS_NEW
+#if EGI_X86                     // without fma: the same bits
+#define EGI_TILE_TARGET __attribute__((target("avx2")))
+#define EGI_SUFFIX _avx2_f32
+#define EGI_CELL_ROW_IS_NEW 0
+#include EAGER_HEADER_NAME
+#undef EGI_TILE_TARGET
+#undef EGI_SUFFIX
+#undef EGI_CELL_ROW_IS_NEW
+#endif
+#undef EGI_T
+#undef EGI_CELL_ROW
+#undef EGI_TANH_T
+#undef EGI_SIGMOID_T
+#define EGI_TILE_TARGET
+#define EGI_T double
+#define EGI_SUFFIX _f64
+#define EGI_CELL_ROW egi_cell_row_f64
+#define EGI_CELL_ROW_IS_NEW 1
+#define EGI_TANH_T egi_tanh
+#define EGI_SIGMOID_T egi_sigmoid
+#include EAGER_HEADER_NAME
+#undef EGI_TILE_TARGET
+#undef EGI_T
+#undef EGI_SUFFIX
+#undef EGI_CELL_ROW
+#undef EGI_CELL_ROW_IS_NEW
+#undef EGI_TANH_T
+#undef EGI_SIGMOID_T
+#undef EGI_STAMP
+typedef void egi_cell_f32(const egi_cell_row_f32 *r);
+typedef void egi_cell_f64(const egi_cell_row_f64 *r);
+static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
+#if EGI_X86
+    if (egi_cpu_has_avx2()) return egi_cell_kernels_avx2_f32[back][kind];
+#endif
+    return egi_cell_kernels_f32[back][kind];
+}
+static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { return egi_cell_kernels_f64[back][kind]; }
 
 #define EGI_STAMP 2
 #define EGI_T float
@@ -6162,6 +6226,37 @@ static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
     *(int64_t *)(uintptr_t)args->parameters = count;
     return true;
 }
+// out[k] with the values of in, or zeros.
+static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
+    if (!out) return NULL;
+    size_t bytes = (size_t)(out->size * egi_dtypes[out->dtype].size);
+    if (in) memcpy(out->data, in->data, bytes);
+    else memset(out->data, 0, bytes);
+    return out->data;
+}
+static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
+static bool egi_cpu_recurrent(eg_backend *b, const egi_args *args) {
+    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
+    const void *z = args->in[0]->data, *u = args->in[1]->data, *bias = p->kind == EGI_GRU ? egi_cpu_data_of(args->in[3]) : NULL;
+    void *all = egi_cpu_data_of(args->out[0]), *kept = egi_cpu_data_of(args->out[1]);
+    void *h = egi_cpu_begin_with(args->out[2], args->in[2]), *c = egi_cpu_begin_with(args->out[3], args->in[3]);
+    (void)b;
+    bool ok = args->in[0]->dtype == EG_FLOAT32
+        ? egi_recurrent_f32(p, (const float *)z, (const float *)u, (const float *)bias, (float *)all, (float *)kept, (float *)h, (float *)c)
+        : egi_recurrent_f64(p, (const double *)z, (const double *)u, (const double *)bias, (double *)all, (double *)kept, (double *)h, (double *)c);
+    return ok || egi_no_memory(args->op->name, 0);
+}
+static bool egi_cpu_recurrent_grad(eg_backend *b, const egi_args *args) {
+    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
+    const void *u = args->in[0]->data, *g = egi_cpu_data_of(args->in[2]);
+    void *kept = args->in[1]->data, *dz = args->out[0]->data, *dp = egi_cpu_data_of(args->out[1]);
+    void *dh = egi_cpu_begin_with(args->out[2], args->in[3]), *dc = egi_cpu_begin_with(args->out[3], args->in[4]);
+    (void)b;
+    bool ok = args->in[0]->dtype == EG_FLOAT32
+        ? egi_recurrent_grad_f32(p, (const float *)u, (float *)kept, (const float *)g, (float *)dz, (float *)dp, (float *)dh, (float *)dc)
+        : egi_recurrent_grad_f64(p, (const double *)u, (double *)kept, (const double *)g, (double *)dz, (double *)dp, (double *)dh, (double *)dc);
+    return ok || egi_no_memory(args->op->name, 0);
+}
 static void *egi_cpu_allocate(eg_backend *b, int64_t bytes) { (void)b; return egi_alloc((size_t)bytes); }
 static void egi_cpu_deallocate(eg_backend *b, void *data, int64_t bytes) { (void)b; (void)bytes; egi_free(data); }
 static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t bytes) {
@@ -6174,7 +6269,8 @@ static eg_backend egi_cpu = {
     (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
     { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
-      egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite },
+      egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite,
+      NULL, NULL, NULL, NULL, egi_cpu_recurrent, egi_cpu_recurrent_grad },
     NULL, NULL, NULL, NULL, NULL, NULL
 };
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
@@ -8556,7 +8652,7 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
         line->slots[i] = slots[i];
-        if (i < 3 && keep >> i & 1) ok = (line->in[i] = egi_snapshot(in[i])) != NULL;
+        if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D)) ok = (line->in[i] = egi_snapshot(in[i])) != NULL;
     }
     for (int i = 0; i < n_out && ok; i++) {
         if (keep & EGI_USES_Y) line->out[i] = eg_retain(out[i]);
@@ -8655,8 +8751,9 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     for (int i = 0; i < line->n_out; i++) if (grads[line->slots[line->n + i]]) backend = egi_backend_of(grads[line->slots[line->n + i]]);
     for (int i = 0; i < line->n_out && ok; i++) {
         int32_t slot = line->slots[line->n + i];
-        upstream[i] = grads[slot] ? grads[slot] : egi_full_as("zeros", backend, (eg_dtype)t->slots[slot].dtype, t->slots[slot].shape, 0);
-        ok = upstream[i] != NULL;
+        bool null = !grads[slot] && line->op->flags & EGI_UPSTREAM_NULL;
+        upstream[i] = grads[slot] || null ? grads[slot] : egi_full_as("zeros", backend, (eg_dtype)t->slots[slot].dtype, t->slots[slot].shape, 0);
+        ok = null || upstream[i];
     }
     for (int i = 0; i < line->n; i++) {
         dx[i] = NULL;
@@ -11721,9 +11818,10 @@ EGI_GRAD(layer_norm) {
 static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double), egi_shape_layer_norm, egi_run_layer_norm, egi_grad_layer_norm,
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 // May a layer's ops on x run as one? The trap and recordings want to see each.
-static bool egi_runs_as_one(const eg_tensor *x, egi_kernel kernel) {
-    return x && x->size && x->dtype == EG_FLOAT32 && egi_backend_of(x)->kernel[kernel] && !egi_this.trap && !egi_this.recorder;
+static bool egi_has_as_one(const eg_tensor *x, egi_kernel kernel) {
+    return x && x->size && egi_backend_of(x)->kernel[kernel] && !egi_this.trap && !egi_this.recorder;
 }
+static bool egi_runs_as_one(const eg_tensor *x, egi_kernel kernel) { return egi_has_as_one(x, kernel) && x->dtype == EG_FLOAT32; }
 static bool egi_goes_with(const eg_tensor *x, const eg_tensor *weight) {
     return weight && weight->dtype == x->dtype && egi_backend_of(weight) == egi_backend_of(x) && (weight->flags & EGI_CONTIGUOUS);
 }
@@ -11930,12 +12028,13 @@ static bool egi_shape_unknown(eg_layer *l, const eg_shape *in, int n, eg_shape *
 }
 
 // ---- recurrent layers
-// h' = cell(x W + b, h): the product with the inputs of all steps is made at once; then a loop goes from step to step.
+// h' = cell(x W + b, h): the product with the inputs of all steps is made at once; then a loop goes from step to step. Most often
+// the loop is inside one op, which comes below; written in ops of its own it is what that one must agree with.
 
 typedef struct egi_recurrence egi_recurrence;
 typedef struct egi_cell {
     const char *name;
-    int gates, states;
+    int gates, states, pieces;          // pieces: of a row that is kept for the gradient
     bool (*step)(const egi_recurrence *r, eg_tensor *z, eg_tensor **state);    // state[0] is the output
 } egi_cell;
 struct egi_recurrence {
@@ -11977,10 +12076,10 @@ static bool egi_gru_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **stat
     state[0] = (eg_add)(candidate, (eg_mul)(update, (eg_sub)(h, candidate)));
     return state[0] != NULL;
 }
-static const egi_cell egi_cells[] = {
-    { "simple_rnn", 1, 1, egi_simple_rnn_step },
-    { "lstm", 4, 2, egi_lstm_step },
-    { "gru", 3, 1, egi_gru_step },
+static const egi_cell egi_cells[] = {                          // ORDER egi_recurrent_kind
+    { "simple_rnn", 1, 1, 2, egi_simple_rnn_step },
+    { "lstm", 4, 2, 6, egi_lstm_step },
+    { "gru", 3, 1, 5, egi_gru_step },
 };
 
 // Steps through z (T, B, gates x units). mask: (T, B, 1) bool or NULL; a masked step leaves the states as they are and repeats
@@ -12067,11 +12166,14 @@ static bool egi_first_states(const eg_layer *l, const egi_layer_run *c, int stat
     }
     return true;
 }
-// x W + b for all steps: (steps, batch, gates x units).
+// x W + b for all steps: (.., .., gates x units).
 static eg_tensor *egi_all_steps(const eg_layer *l, eg_tensor *x, eg_tensor *bias) {
     eg_tensor *kernel = egi_part_of(l, "kernel");
-    eg_shape flat = { 2, { x->dims[0] * x->dims[1], x->dims[2] } }, split = { 3, { x->dims[1], x->dims[0], kernel->dims[1] } };
-    eg_tensor *z = egi_matmul(eg_reshape(egi_steps_first(x), flat), false, kernel, false);
+    if (!x) return NULL;
+    eg_shape flat = { 2, { x->dims[0] * x->dims[1], x->dims[2] } }, split = { 3, { x->dims[0], x->dims[1], kernel->dims[1] } };
+    if (!(x = eg_reshape(x, flat))) return NULL;
+    if (egi_is_folded(x, kernel, bias)) return eg_reshape(egi_dense(x, kernel, bias, false), split);
+    eg_tensor *z = egi_matmul(x, false, kernel, false);
     return eg_reshape(bias ? (eg_add)(z, bias) : z, split);
 }
 static bool egi_recurrence_of(const eg_layer *l, const egi_layer_run *c, egi_recurrence *r, eg_tensor **bias) {
@@ -12099,6 +12201,126 @@ static bool egi_recurrence_of(const eg_layer *l, const egi_layer_run *c, egi_rec
     if (drops) r->dropout = egi_step_dropout(c->in[0], state, o->recurrent_dropout);
     return ok && (!drops || r->dropout);
 }
+
+// All steps as one op: z (B, T, gates x units), U, h, and an LSTM's c or a GRU's bias if it has one.
+static bool egi_shape_recurrent_as_one(egi_call *c) {
+    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attr;
+    eg_shape all = { 3, { p->batch, p->sequences ? p->steps : 0, p->units } }, kept = { 2, { p->keeps ? p->batch * p->steps : 0, p->pieces * p->units } }, state = { 2, { p->batch, p->units } };
+    for (int i = 0; i < c->n_out; i++) {
+        c->dtype[i] = (eg_dtype)c->in[0]->dtype;
+        c->shape[i] = i == 0 ? all : i == 1 ? kept : state;
+    }
+    return true;
+}
+static bool egi_run_recurrent_as_one(egi_call *c) {
+    egi_args args;
+    eg_tensor *in[4] = { NULL, NULL, NULL, NULL };
+    bool ok = true;
+    memset(&args, 0, sizeof args);
+    for (int i = 0; i < c->n && ok; i++) {
+        args.in[i] = in[i] = egi_contiguous(c->in[i]);
+        ok = in[i] != NULL;
+    }
+    for (int i = 0; i < c->n_out; i++) args.out[i] = c->out[i];
+    args.op = c->op;
+    args.parameters = c->attr;
+    ok = ok && egi_launch(c->backend, EGI_RECURRENT, &args);
+    for (int i = 0; i < c->n; i++) if (in[i]) egi_object_release(&in[i]->object);
+    return ok;
+}
+// The gradient in ops of their own, of the steps in ops of their own: for an outer tape, or the trap.
+static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
+    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attributes;
+    egi_recurrence r;
+    eg_tensor *state[2] = { c->inputs[2], NULL }, *last, **outputs = NULL, *y[3], *g[3], *all = NULL;
+    int n = 0;
+    memset(&r, 0, sizeof r);
+    r.cell = &egi_cells[p->kind];
+    r.activation = EG_TANH;
+    r.gate = EG_SIGMOID;
+    r.recurrent[0] = c->inputs[1];
+    if (c->n_inputs > 3) *(p->kind == EGI_LSTM ? &state[1] : &r.bias) = c->inputs[3];
+    eg_tape *tape = egi_tape_new(false);
+    bool ok = tape != NULL;
+    for (int i = 0; i < c->n_inputs && ok; i++) ok = eg_tape_watch(tape, c->inputs[i]);
+    if (ok && c->upstream[0] && !(outputs = (eg_tensor **)egi_alloc((size_t)p->steps * sizeof *outputs))) ok = egi_no_memory("tape_gradient", p->steps * 8);
+    eg_tensor *z = ok ? egi_steps_first(c->inputs[0]) : NULL;
+    ok = z && egi_unroll(&r, z, NULL, p->backwards, state, outputs, &last);
+    if (ok && outputs) ok = (all = eg_stack(outputs, (int)p->steps, 1)) != NULL;
+    egi_free(outputs);
+    for (int i = 0; i < c->n_outputs && ok; i++) {
+        if (i == 1 || !c->upstream[i]) continue;               // what was kept leads nowhere
+        y[n] = i == 0 ? all : state[i - 2];
+        g[n++] = c->upstream[i];
+    }
+    return ok && eg_tape_gradients_from(tape, y, n, g, c->inputs, c->n_inputs, dx);
+}
+// dU = sum over the steps of h^T dp, where p = h U; of a GRU p is not what z is added to, as r multiplies it (and its bias).
+static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attributes;
+    if (egi_recording() || egi_this.trap) return egi_recurrent_gradient(c, dx);
+    eg_tensor *z = c->inputs[0], *kept = c->outputs[1];
+    eg_shape state = { 2, { p->batch, p->units } }, whole = egi_shape(z), flat = { 2, { p->batch * p->steps, p->gates * p->units } };
+    eg_shape begin = { 2, { 0, (p->pieces - 1) * p->units } }, size = { 2, { -1, p->units } };
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    args.op = op;
+    args.in[0] = egi_own(egi_contiguous(c->inputs[1]));
+    args.in[1] = kept;
+    bool ok = args.in[0] != NULL;
+    for (int i = 0; i < c->n_outputs && ok; i++)
+        if (i != 1 && c->upstream[i]) ok = (args.in[i == 0 ? 2 : i + 1] = egi_own(egi_contiguous(c->upstream[i]))) != NULL;
+    for (int i = 0; i < 4 && ok; i++) {
+        if ((i == 1 && p->kind != EGI_GRU) || (i == 3 && p->kind != EGI_LSTM)) continue;
+        ok = (args.out[i] = egi_own(egi_new(op->name, egi_backend_of(z), (eg_dtype)z->dtype, i < 2 ? &whole : &state))) != NULL;
+    }
+    args.parameters = p;
+    if (!ok || !egi_launch(egi_backend_of(z), EGI_RECURRENT_GRAD, &args)) return false;
+    eg_tensor *dp = eg_reshape(args.out[p->kind == EGI_GRU], flat);
+    dx[0] = args.out[0];
+    if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul((eg_slice)(kept, begin, size), true, dp, false))) return false;
+    dx[2] = args.out[2];
+    if (p->kind == EGI_LSTM) dx[3] = args.out[3];
+    return p->kind != EGI_GRU || c->n_inputs < 4 || !c->needed[3] || egi_set_dx(3, dx, (eg_reduce_sum)(dp, egi_over_axis(0, false)));
+}
+enum { EGI_USES_ABCY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y, EGI_USES_ABCDY = EGI_USES_ABCY | EGI_USES_D };
+#define EGI_RECURRENT_ROW(name, outputs) \
+    { name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, egi_run_recurrent_as_one, egi_grad_recurrent_as_one, \
+      { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, 0, { 0 }, { 0, 0, 0 }, { 0 } },
+static const egi_op egi_recurrent_ops[] = { EGI_RECURRENT_ROW("simple_rnn", 3) EGI_RECURRENT_ROW("lstm", 4) EGI_RECURRENT_ROW("gru", 3) };
+// What is asked of the layer can be one op: the usual activations, nothing masked or dropped on the way from step to step.
+static bool egi_recurs_as_one(const eg_layer *l, const egi_layer_run *c, const egi_recurrence *r, eg_tensor *const *state) {
+    const eg_tensor *x = c->in[0];
+    if (c->mask[0] || r->dropout || l->config.o.reset_before || r->activation != EG_TANH || r->gate != EG_SIGMOID) return false;
+    if (!egi_has_as_one(x, EGI_RECURRENT) || !egi_is_float(x->dtype) || !egi_goes_with(x, r->recurrent[0]) || (r->bias && !egi_goes_with(x, r->bias))) return false;
+    for (int s = 0; s < r->cell->states; s++) if (state[s]->dtype != x->dtype || egi_backend_of(state[s]) != egi_backend_of(x)) return false;
+    return true;
+}
+static bool egi_recur_as_one(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z, eg_tensor *const *state) {
+    const eg_layer_options *o = &l->config.o;
+    egi_recurrent_parameters p;
+    eg_tensor *in[4], *out[EGI_MAX_OUT];
+    int n = 3;
+    memset(&p, 0, sizeof p);
+    p.kind = (egi_recurrent_kind)(r->cell - egi_cells);
+    p.batch = z->dims[0];
+    p.steps = z->dims[1];
+    p.units = l->config.units;
+    p.gates = r->cell->gates;
+    p.pieces = r->cell->pieces;
+    p.backwards = o->go_backwards;
+    p.sequences = o->return_sequences;
+    p.keeps = egi_recording();
+    p.precision = egi_this.precision;
+    in[0] = z;
+    in[1] = r->recurrent[0];
+    in[2] = state[0];
+    if (state[1] || r->bias) in[n++] = state[1] ? state[1] : r->bias;
+    if (!egi_apply(&egi_recurrent_ops[p.kind], in, n, &p, out)) return false;
+    c->out[0] = out[p.sequences ? 0 : 2];
+    for (int s = 0; s < r->cell->states; s++) c->out[1 + s] = out[2 + s];
+    return true;
+}
 static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     egi_recurrence r;
     eg_tensor *x = c->in[0], *mask = c->mask[0], *bias, *state[2] = { NULL, NULL }, *last, **outputs = NULL;
@@ -12110,7 +12332,9 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
         return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not fit the sequences %s: one bool for each step", egi_describe(mask), egi_describe(x));
     if (!egi_recurrence_of(l, c, &r, &bias) || !egi_first_states(l, c, r.cell->states, state)) return false;
     if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
-    eg_tensor *z = x ? egi_all_steps(l, x, bias) : NULL;
+    bool as_one = egi_recurs_as_one(l, c, &r, state);
+    eg_tensor *z = x ? egi_all_steps(l, as_one ? x : egi_steps_first(x), bias) : NULL;
+    if (as_one) return z && egi_recur_as_one(l, c, &r, z, state);
     if (mask) mask = egi_steps_first(eg_expand_dims(mask, 2));
     if (!z || (c->mask[0] && !mask)) return false;
     if (o->return_sequences && !(outputs = (eg_tensor **)egi_alloc((size_t)steps * sizeof *outputs))) return egi_no_memory("call", steps * 8);
@@ -12384,7 +12608,6 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
     for (int i = 0; i < 3 && ok; i++) if (c->needed[i]) ok = (dx[i] = egi_swap_heads(args.out[i])) != NULL;
     return ok;
 }
-enum { EGI_USES_ABCY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y };
 static const egi_op egi_op_attention = { "attention", 3, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
                                          { EGI_USES_ABCY, EGI_USES_ABCY, EGI_USES_ABCY }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 // What is asked of the layer can be one op: no mask but the causal one, no weights to return or to drop, heads that are not too large.
@@ -22473,6 +22696,31 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
     for (int64_t p = 0; p < k; p++) EGI_TN(egi_axpy)(m, x[p], a + p * lda, y);
 }
 
+static EGI_TN(egi_tile_fn) *EGI_TN(egi_best_tile)(int64_t *nr) {
+    *nr = (int64_t)(32 / sizeof(EGI_T));
+#if EGI_X86
+    if (egi_cpu_has_avx2()) {
+        *nr *= 2;
+        return EGI_TN(egi_tile_avx2);
+    }
+#endif
+    return EGI_TN(egi_tile);
+}
+// rows x cols of C by a tile; one that hangs over C's border is made aside.
+static void EGI_TN(egi_put_tile)(EGI_TN(egi_tile_fn) *tile, int64_t nr, int64_t rows, int64_t cols, int64_t k, const EGI_T *a, int64_t row_step, int64_t astep,
+                                 const EGI_T *b, int64_t bstep, EGI_T *c, int64_t ldc, bool add) {
+    const EGI_T *row[EGI_MR];
+    for (int64_t r = 0; r < EGI_MR; r++) row[r] = a + egi_min64(r, rows - 1) * row_step;
+    if (rows == EGI_MR && cols == nr) {
+        tile(k, row, astep, b, bstep, c, ldc, add);
+        return;
+    }
+    EGI_T edge[EGI_MR * 16] __attribute__((aligned(64)));
+    tile(k, row, astep, b, bstep, edge, nr, false);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t q = 0; q < cols; q++) c[r * ldc + q] = add ? c[r * ldc + q] + edge[r * nr + q] : edge[r * nr + q];
+}
+
 // C (m,n) = op(A) (m,k) · op(B) (k,n), or C += where accumulate. Row-major; ld* is the distance between stored rows.
 // The order of summation depends on the sizes, the layout and the instruction set, never on threads or values.
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
@@ -22503,11 +22751,8 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         return true;
     }
 #endif
-    EGI_TN(egi_tile_fn) *tile = EGI_TN(egi_tile);
-    int64_t nr = (int64_t)(32 / sizeof(EGI_T));
-#if EGI_X86
-    if (egi_cpu_has_avx2()) tile = EGI_TN(egi_tile_avx2), nr *= 2;
-#endif
+    int64_t nr;
+    EGI_TN(egi_tile_fn) *tile = EGI_TN(egi_best_tile)(&nr);
     // Packing pays where a block is read again often, or where reading it in place would touch a page per element.
     bool pack_a = n > 6 * nr;
     bool pack_b = tb || n % nr != 0 || (m > 4 * EGI_MR && ldb > 2 * nr);
@@ -22522,7 +22767,6 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
         if (space == NULL) return false;
     }
     EGI_T *packed_a = space, *packed_b = space + need_a;
-    EGI_T edge[EGI_MR * 16] __attribute__((aligned(64)));  // a tile that hangs over C's border is made here
 
     for (int64_t jc = 0; jc < n; jc += EGI_NC) {
         int64_t nc = egi_min64(EGI_NC, n - jc);
@@ -22542,17 +22786,7 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
                         int64_t rows = egi_min64(EGI_MR, mc - i);
                         const EGI_T *ai = pack_a ? packed_a + i * kc : ta ? block_a + i : block_a + i * lda;
                         int64_t row_step = pack_a || ta ? 1 : lda, step = pack_a ? (int64_t)EGI_MR : ta ? lda : 1;
-                        const EGI_T *row[EGI_MR];
-                        for (int64_t r = 0; r < EGI_MR; r++) row[r] = ai + egi_min64(r, rows - 1) * row_step;
-                        EGI_T *cij = c + (ic + i) * ldc + jc + j;
-                        if (rows == EGI_MR && cols == nr) {
-                            tile(kc, row, step, bj, pack_b ? nr : ldb, cij, ldc, add);
-                            continue;
-                        }
-                        tile(kc, row, step, bj, pack_b ? nr : ldb, edge, nr, false);
-                        for (int64_t r = 0; r < rows; r++)
-                            for (int64_t q = 0; q < cols; q++)
-                                cij[r * ldc + q] = add ? cij[r * ldc + q] + edge[r * nr + q] : edge[r * nr + q];
+                        EGI_TN(egi_put_tile)(tile, nr, rows, cols, kc, ai, row_step, step, bj, pack_b ? nr : ldb, c + (ic + i) * ldc + jc + j, ldc, add);
                     }
                 }
             }
@@ -22573,6 +22807,103 @@ EGI_NOINLINE static void EGI_TN(egi_muladd)(int64_t n, const EGI_T *EGI_RESTRICT
 
 static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
     if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
+}
+
+// A right operand of many products, op(B) (k,n), packed once: panels of nr columns that have all k rows. What its space must hold is
+// told by egi_right_size.
+typedef struct EGI_TN(egi_right) { bool tb; int64_t k, n, ldb; const EGI_T *b; int64_t nr; EGI_TN(egi_tile_fn) *tile; } EGI_TN(egi_right);
+static int64_t EGI_TN(egi_right_size)(int64_t k, int64_t n) { return (n + 15) / 16 * 16 * k; }
+static EGI_TN(egi_right) EGI_TN(egi_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
+    EGI_TN(egi_right) r = { tb, k, n, ldb, b, 0, NULL };
+#ifndef EAGER_OPENBLAS
+    r.tile = EGI_TN(egi_best_tile)(&r.nr);
+    EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.nr);
+    r.b = space;
+#else
+    (void)space;
+#endif
+    return r;
+}
+// C (m,n) = A (m,k) · op(B), or C += where accumulate; A and C are contiguous.
+static bool EGI_TN(egi_gemm_by)(const EGI_TN(egi_right) *r, int64_t m, const EGI_T *a, EGI_T *c, bool accumulate) {
+#ifdef EAGER_OPENBLAS
+    return EGI_TN(egi_gemm)(false, r->tb, m, r->n, r->k, a, r->k, r->b, r->ldb, c, r->n, accumulate);
+#else
+    for (int64_t pc = 0; pc < r->k; pc += EGI_KC)
+        for (int64_t ic = 0; ic < m; ic += EGI_MC)
+            for (int64_t j = 0; j < r->n; j += r->nr)
+                for (int64_t i = ic; i < egi_min64(ic + EGI_MC, m); i += EGI_MR)
+                    EGI_TN(egi_put_tile)(r->tile, r->nr, egi_min64(EGI_MR, egi_min64(ic + EGI_MC, m) - i), egi_min64(r->nr, r->n - j), egi_min64(EGI_KC, r->k - pc),
+                                         a + i * r->k + pc, r->k, 1, r->b + j * r->k + pc * r->nr, r->nr, c + i * r->n + j, r->n, accumulate || pc > 0);
+    return true;
+#endif
+}
+
+// RECURRENCE. Idea: a step is a product for the whole batch, p = h · U, and a cell for each row of it. The gradient goes through the
+// steps the other way round: a cell for each row, which makes dz, and dh = dz · Uᵀ for the step before; what U itself gets is one
+// product over all steps, left to the caller.
+
+// bias and c may be NULL, all and kept, too; h and c have the states at the start, and get the last ones.
+static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent, const EGI_T *bias, EGI_T *all, EGI_T *kept, EGI_T *h, EGI_T *c) {
+    const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
+    const int64_t right = EGI_TN(egi_right_size)(u, width), product = q->batch * width;
+    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + width + pieces + u) * sizeof *space), *p = space + right, *zeros = p + product, *nowhere = zeros + width;
+    EGI_TN(egi_cell) *cell = EGI_TN(egi_cell_of_kind)(q->kind, false);
+    bool ok = space != NULL;
+    if (!ok) return false;
+    memset(zeros, 0, (size_t)width * sizeof *zeros);
+    EGI_TN(egi_right) by = EGI_TN(egi_right_make)(false, u, width, recurrent, width, space);
+    for (int64_t i = 0; i < q->steps && ok; i++) {
+        const int64_t t = q->backwards ? q->steps - 1 - i : i;
+        ok = EGI_TN(egi_gemm_by)(&by, q->batch, h, p, false);
+        for (int64_t b = 0; b < q->batch && ok; b++) {
+            const int64_t row = b * q->steps + t;
+            EGI_TN(egi_cell_row) r;
+            memset(&r, 0, sizeof r);
+            r.units = u;
+            r.z = z + row * width;
+            r.p = p + b * width;
+            r.bias = bias ? bias : zeros;
+            r.kept = kept ? kept + row * pieces : nowhere;
+            r.h = h + b * u;
+            r.c = c ? c + b * u : NULL;
+            r.y = all ? all + (b * q->steps + i) * u : nowhere + pieces;
+            cell(&r);
+        }
+    }
+    egi_free(space);
+    return ok;
+}
+// g may be NULL; dh and dc have the gradients of the last states, and get those of the first; dp of all products, or NULL.
+static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept, const EGI_T *g, EGI_T *dz, EGI_T *dp, EGI_T *dh, EGI_T *dc) {
+    const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
+    const int64_t right = EGI_TN(egi_right_size)(width, u), product = q->batch * width;
+    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + u) * sizeof *space), *step = space + right, *zeros = step + product;
+    EGI_TN(egi_cell) *cell = EGI_TN(egi_cell_of_kind)(q->kind, true);
+    bool ok = space != NULL;
+    if (!ok) return false;
+    memset(zeros, 0, (size_t)u * sizeof *zeros);
+    EGI_TN(egi_right) by = EGI_TN(egi_right_make)(true, width, u, recurrent, width, space);
+    for (int64_t i = q->steps - 1; i >= 0 && ok; i--) {
+        const int64_t t = q->backwards ? q->steps - 1 - i : i;
+        for (int64_t b = 0; b < q->batch; b++) {
+            const int64_t row = b * q->steps + t;
+            EGI_TN(egi_cell_row) r;
+            memset(&r, 0, sizeof r);
+            r.units = u;
+            r.kept = kept + row * pieces;
+            r.g = g ? g + (b * q->steps + i) * u : zeros;
+            r.dh = dh + b * u;
+            r.dc = dc ? dc + b * u : NULL;
+            r.dz = dz + row * width;
+            r.dp = step + b * width;
+            cell(&r);
+            if (dp) memcpy(dp + row * width, r.dp, (size_t)width * sizeof *dp);
+        }
+        ok = EGI_TN(egi_gemm_by)(&by, q->batch, step, dh, q->kind == EGI_GRU);
+    }
+    egi_free(space);
+    return ok;
 }
 
 // CONVOLUTION. Idea: write what the filter sees at each output position into one row of a matrix ("columns"); then it is a
@@ -23015,6 +23346,166 @@ static void EGI_TN(egi_argsort)(const EGI_T *x, int64_t n, bool descending, int6
     }
     if (from != index && n > 0) memcpy(index, from, (size_t)n * sizeof *index);
 }
+
+#elif EGI_STAMP == 5  // ------------------------------------------------------------- a step of a recurrent layer
+
+// CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in copies: so each loop's length is known to the compiler, and
+// what is left over at the end needs no other loop.
+
+#if EGI_CELL_ROW_IS_NEW
+// What a cell works on: a row of the batch. What nobody asks for goes to a row that nobody reads, what is not there is a row of zeros.
+typedef struct EGI_CELL_ROW {
+    int64_t units;
+    const EGI_T *z, *p, *bias;      // x W + b; h U, and what is added to that
+    EGI_T *kept, *h, *c, *y;
+    const EGI_T *g;                 // gradients: of y, from outside
+    EGI_T *dh, *dc, *dz, *dp;       // of h and c from the next step, and then for the one before
+} EGI_CELL_ROW;
+#endif
+
+EGI_TILE_TARGET static inline void EGI_TN(egi_lanes_in)(int64_t n, const EGI_T *from, EGI_T *to) {
+    if (n == EGI_LANES) { memcpy(to, from, EGI_LANES * sizeof *to); return; }
+    memset(to, 0, EGI_LANES * sizeof *to);
+    memcpy(to, from, (size_t)n * sizeof *to);
+}
+EGI_TILE_TARGET static inline void EGI_TN(egi_lanes_out)(int64_t n, const EGI_T *from, EGI_T *to) {
+    if (n == EGI_LANES) memcpy(to, from, EGI_LANES * sizeof *to);
+    else memcpy(to, from, (size_t)n * sizeof *to);
+}
+// x = f(x), or f(a + b).
+EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_tanh)(EGI_T *x) { for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_TANH_T(x[l]); }
+EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sigmoid)(EGI_T *x) { for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_SIGMOID_T(x[l]); }
+EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sum)(int64_t n, const EGI_T *a, const EGI_T *b, EGI_T *x) {
+    EGI_T y[EGI_LANES];
+    EGI_TN(egi_lanes_in)(n, a, x);
+    EGI_TN(egi_lanes_in)(n, b, y);
+    for (int l = 0; l < EGI_LANES; l++) x[l] += y[l];
+}
+
+EGI_TILE_TARGET static void EGI_TN(egi_simple_rnn_cell)(const EGI_CELL_ROW *r) {
+    const int64_t u = r->units;
+    for (int64_t j = 0, n; j < u; j += n) {
+        EGI_T h[EGI_LANES];
+        n = egi_min64(EGI_LANES, u - j);
+        EGI_TN(egi_lanes_out)(n, r->h + j, r->kept + u + j);
+        EGI_TN(egi_lanes_sum)(n, r->z + j, r->p + j, h);
+        EGI_TN(egi_lanes_tanh)(h);
+        EGI_TN(egi_lanes_out)(n, h, r->kept + j);
+        EGI_TN(egi_lanes_out)(n, h, r->h + j);
+        EGI_TN(egi_lanes_out)(n, h, r->y + j);
+    }
+}
+EGI_TILE_TARGET static void EGI_TN(egi_lstm_cell)(const EGI_CELL_ROW *r) {
+    const int64_t u = r->units;
+    for (int64_t j = 0, n; j < u; j += n) {
+        EGI_T gate[4][EGI_LANES], c[EGI_LANES], h[EGI_LANES];              // i f c o
+        n = egi_min64(EGI_LANES, u - j);
+        EGI_TN(egi_lanes_out)(n, r->c + j, r->kept + 4 * u + j);
+        EGI_TN(egi_lanes_out)(n, r->h + j, r->kept + 5 * u + j);
+        for (int i = 0; i < 4; i++) {
+            EGI_TN(egi_lanes_sum)(n, r->z + i * u + j, r->p + i * u + j, gate[i]);
+            if (i == 2) EGI_TN(egi_lanes_tanh)(gate[i]);
+            else EGI_TN(egi_lanes_sigmoid)(gate[i]);
+            EGI_TN(egi_lanes_out)(n, gate[i], r->kept + i * u + j);
+        }
+        EGI_TN(egi_lanes_in)(n, r->c + j, c);
+        for (int l = 0; l < EGI_LANES; l++) h[l] = c[l] = gate[1][l] * c[l] + gate[0][l] * gate[2][l];
+        EGI_TN(egi_lanes_tanh)(h);
+        for (int l = 0; l < EGI_LANES; l++) h[l] *= gate[3][l];
+        EGI_TN(egi_lanes_out)(n, c, r->c + j);
+        EGI_TN(egi_lanes_out)(n, h, r->h + j);
+        EGI_TN(egi_lanes_out)(n, h, r->y + j);
+    }
+}
+EGI_TILE_TARGET static void EGI_TN(egi_gru_cell)(const EGI_CELL_ROW *r) {
+    const int64_t u = r->units;
+    for (int64_t j = 0, n; j < u; j += n) {
+        EGI_T gate[3][EGI_LANES], z[EGI_LANES], p[EGI_LANES], h[EGI_LANES];        // z r h
+        n = egi_min64(EGI_LANES, u - j);
+        EGI_TN(egi_lanes_out)(n, r->h + j, r->kept + 4 * u + j);
+        for (int i = 0; i < 3; i++) {
+            EGI_TN(egi_lanes_sum)(n, r->p + i * u + j, r->bias + i * u + j, p);
+            EGI_TN(egi_lanes_in)(n, r->z + i * u + j, z);
+            for (int l = 0; l < EGI_LANES; l++) gate[i][l] = i < 2 ? z[l] + p[l] : z[l] + gate[1][l] * p[l];
+            if (i == 2) EGI_TN(egi_lanes_tanh)(gate[i]);
+            else EGI_TN(egi_lanes_sigmoid)(gate[i]);
+            EGI_TN(egi_lanes_out)(n, gate[i], r->kept + i * u + j);
+        }
+        EGI_TN(egi_lanes_out)(n, p, r->kept + 3 * u + j);
+        EGI_TN(egi_lanes_in)(n, r->h + j, h);
+        for (int l = 0; l < EGI_LANES; l++) h[l] = gate[2][l] + gate[0][l] * (h[l] - gate[2][l]);
+        EGI_TN(egi_lanes_out)(n, h, r->h + j);
+        EGI_TN(egi_lanes_out)(n, h, r->y + j);
+    }
+}
+// With h = tanh(a): da = dh (1 - h h).
+EGI_TILE_TARGET static void EGI_TN(egi_simple_rnn_back)(const EGI_CELL_ROW *r) {
+    for (int64_t j = 0, n; j < r->units; j += n) {
+        EGI_T h[EGI_LANES], dh[EGI_LANES];
+        n = egi_min64(EGI_LANES, r->units - j);
+        EGI_TN(egi_lanes_sum)(n, r->dh + j, r->g + j, dh);
+        EGI_TN(egi_lanes_in)(n, r->kept + j, h);
+        for (int l = 0; l < EGI_LANES; l++) dh[l] *= 1 - h[l] * h[l];
+        EGI_TN(egi_lanes_out)(n, dh, r->dz + j);
+        EGI_TN(egi_lanes_out)(n, dh, r->dp + j);
+    }
+}
+// With c' the state before, c = f c' + i n, t = tanh(c), h = o t: do = dh t, dc += dh o (1 - t t), di = dc n, df = dc c', dn = dc i,
+// dc' = dc f; and through the gates.
+EGI_TILE_TARGET static void EGI_TN(egi_lstm_back)(const EGI_CELL_ROW *r) {
+    const int64_t u = r->units;
+    for (int64_t j = 0, n; j < u; j += n) {
+        EGI_T gate[5][EGI_LANES], d[4][EGI_LANES], t[EGI_LANES], dh[EGI_LANES], dc[EGI_LANES];         // i f n o c'
+        n = egi_min64(EGI_LANES, u - j);
+        EGI_TN(egi_lanes_sum)(n, r->dh + j, r->g + j, dh);
+        EGI_TN(egi_lanes_in)(n, r->dc + j, dc);
+        for (int i = 0; i < 5; i++) EGI_TN(egi_lanes_in)(n, r->kept + i * u + j, gate[i]);
+        const EGI_T *a = gate[0], *f = gate[1], *c = gate[2], *o = gate[3], *before = gate[4];
+        for (int l = 0; l < EGI_LANES; l++) t[l] = f[l] * before[l] + a[l] * c[l];
+        EGI_TN(egi_lanes_tanh)(t);
+        for (int l = 0; l < EGI_LANES; l++) {
+            dc[l] += dh[l] * o[l] * (1 - t[l] * t[l]);
+            d[0][l] = dc[l] * c[l] * (a[l] * (1 - a[l]));
+            d[1][l] = dc[l] * before[l] * (f[l] * (1 - f[l]));
+            d[2][l] = dc[l] * a[l] * (1 - c[l] * c[l]);
+            d[3][l] = dh[l] * t[l] * (o[l] * (1 - o[l]));
+            dc[l] *= f[l];
+        }
+        EGI_TN(egi_lanes_out)(n, dc, r->dc + j);
+        for (int i = 0; i < 4; i++) {
+            EGI_TN(egi_lanes_out)(n, d[i], r->dz + i * u + j);
+            EGI_TN(egi_lanes_out)(n, d[i], r->dp + i * u + j);
+        }
+    }
+}
+// With p = h' U + bias, n = tanh(. + r p), h = n + z (h' - n): dz = dh (h' - n), dn = dh (1 - z), dr = dn p, dp = dn r, dh' = dh z;
+// and through the gates.
+EGI_TILE_TARGET static void EGI_TN(egi_gru_back)(const EGI_CELL_ROW *r) {
+    const int64_t u = r->units;
+    for (int64_t j = 0, n; j < u; j += n) {
+        EGI_T kept[5][EGI_LANES], d[4][EGI_LANES], dh[EGI_LANES];                  // z r n p h'
+        n = egi_min64(EGI_LANES, u - j);
+        EGI_TN(egi_lanes_sum)(n, r->dh + j, r->g + j, dh);
+        for (int i = 0; i < 5; i++) EGI_TN(egi_lanes_in)(n, r->kept + i * u + j, kept[i]);
+        const EGI_T *z = kept[0], *reset = kept[1], *c = kept[2], *p = kept[3], *before = kept[4];
+        for (int l = 0; l < EGI_LANES; l++) {
+            d[0][l] = dh[l] * (before[l] - c[l]) * (z[l] * (1 - z[l]));
+            d[2][l] = dh[l] * (1 - z[l]) * (1 - c[l] * c[l]);
+            d[1][l] = d[2][l] * p[l] * (reset[l] * (1 - reset[l]));
+            d[3][l] = d[2][l] * reset[l];
+            dh[l] *= z[l];
+        }
+        EGI_TN(egi_lanes_out)(n, dh, r->dh + j);
+        for (int i = 0; i < 3; i++) {
+            EGI_TN(egi_lanes_out)(n, d[i], r->dz + i * u + j);
+            EGI_TN(egi_lanes_out)(n, d[i == 2 ? 3 : i], r->dp + i * u + j);
+        }
+    }
+}
+
+static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {          // ORDER egi_recurrent_kind
+    { EGI_TN(egi_simple_rnn_cell), EGI_TN(egi_lstm_cell), EGI_TN(egi_gru_cell) }, { EGI_TN(egi_simple_rnn_back), EGI_TN(egi_lstm_back), EGI_TN(egi_gru_back) }
+};
 
 #endif // EGI_STAMP
 

@@ -2598,7 +2598,7 @@ static char egi_gpu_why[200];
 static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
     egi_gpu_run_elementwise, egi_gpu_run_copy, egi_gpu_run_fill, egi_gpu_run_reduce, egi_gpu_run_cumsum, egi_gpu_run_argsort, egi_gpu_run_softmax,
     egi_gpu_run_sparse_xent, egi_gpu_run_matmul, egi_gpu_run_conv, egi_gpu_run_pool, egi_gpu_run_gather, egi_gpu_run_scatter_add, egi_gpu_run_random,
-    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad, egi_gpu_run_attention, egi_gpu_run_attention_grad
+    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad, egi_gpu_run_attention, egi_gpu_run_attention_grad, NULL, NULL
 };
 static_assert(sizeof egi_gpu_kernels / sizeof *egi_gpu_kernels == EGI_KERNELS, "a kernel is missing here, or one too many");
 

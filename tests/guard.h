@@ -124,9 +124,11 @@ static bool guard_run(egi_kernel kernel, const egi_args *args) {
 #define GUARD_KERNEL(k) static bool guard_kernel_##k(eg_backend *b, const egi_args *args) { (void)b; return guard_run((egi_kernel)k, args); }
 GUARD_KERNEL(0) GUARD_KERNEL(1) GUARD_KERNEL(2) GUARD_KERNEL(3) GUARD_KERNEL(4) GUARD_KERNEL(5) GUARD_KERNEL(6) GUARD_KERNEL(7)
 GUARD_KERNEL(8) GUARD_KERNEL(9) GUARD_KERNEL(10) GUARD_KERNEL(11) GUARD_KERNEL(12) GUARD_KERNEL(13) GUARD_KERNEL(14) GUARD_KERNEL(15)
+GUARD_KERNEL(16) GUARD_KERNEL(17) GUARD_KERNEL(18) GUARD_KERNEL(19) GUARD_KERNEL(20) GUARD_KERNEL(21)
 static bool (*const guard_kernel_list[])(eg_backend *b, const egi_args *args) = {
     guard_kernel_0, guard_kernel_1, guard_kernel_2, guard_kernel_3, guard_kernel_4, guard_kernel_5, guard_kernel_6, guard_kernel_7,
-    guard_kernel_8, guard_kernel_9, guard_kernel_10, guard_kernel_11, guard_kernel_12, guard_kernel_13, guard_kernel_14, guard_kernel_15};
+    guard_kernel_8, guard_kernel_9, guard_kernel_10, guard_kernel_11, guard_kernel_12, guard_kernel_13, guard_kernel_14, guard_kernel_15,
+    guard_kernel_16, guard_kernel_17, guard_kernel_18, guard_kernel_19, guard_kernel_20, guard_kernel_21};
 
 static eg_backend guard_backend;
 // Registers the device and makes it this thread's; false with an error where that fails.
@@ -140,8 +142,8 @@ static bool guard_start(void) {
     guard_backend.read = guard_read;
     guard_backend.upload = guard_upload_begin;
     guard_backend.arrived = guard_arrived;
-    if ((int)EGI_LAYER_NORM > (int)(sizeof guard_kernel_list / sizeof *guard_kernel_list)) { printf("guard.h: a kernel is missing\n"); return false; }
-    for (int k = 0; k < (int)EGI_LAYER_NORM; k++) guard_backend.kernel[k] = guard_kernel_list[k];          // those after it the CPU lacks, too
+    if ((int)EGI_KERNELS > (int)(sizeof guard_kernel_list / sizeof *guard_kernel_list)) { printf("guard.h: a kernel is missing\n"); return false; }
+    for (int k = 0; k < (int)EGI_KERNELS; k++) if (guard_backend.kernel[k]) guard_backend.kernel[k] = guard_kernel_list[k];      // what the CPU lacks, it lacks, too
     return egi_backend_register(&guard_backend) && eg_set_device("guard:0");
 }
 #endif

@@ -43,6 +43,18 @@ static bool act_of_recurrence(void) {
     return mask && trained(eg_layer_lstm(2, .return_sequences = true, .dropout = 0.1, .recurrent_dropout = 0.1), &x, 1, mask) && on(eg_layer_gru(2, .reset_before = true), sequences()) &&
            trained(eg_layer_bidirectional(eg_layer_gru(2), .merge = EG_MERGE_AVE), &x, 1, mask) && on(eg_layer_simple_rnn(2, .go_backwards = true, .no_bias = true), sequences());
 }
+// All steps as one op: with states given and returned, and its gradient where an outer tape records it.
+static bool act_of_recurrence_as_one(void) {
+    eg_tensor *x = sequences(), *h = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *given[] = {x, h, h}, *y[3];
+    bool right = h && trained(eg_layer_lstm(2, .return_sequences = true), given, 3, NULL) && trained(eg_layer_gru(2), given, 2, NULL) && trained(eg_layer_simple_rnn(2), &x, 1, NULL);
+    eg_layer *layer = right ? eg_layer_gru(2) : NULL;
+    eg_tape *outer = layer ? eg_tape_begin() : NULL, *inner = outer ? eg_tape_begin() : NULL;
+    right = inner && eg_tape_watch(outer, x) && eg_tape_watch(inner, x) && eg_call_multi(layer, &x, 1, y, 2);
+    eg_tensor *dx = right ? eg_tape_gradient(inner, eg_reduce_sum(eg_mul(y[0], y[1])), x) : NULL;
+    right = dx && eg_tape_gradient(outer, dx, x) && eg_error() == EG_OK;
+    eg_layer_release(layer);
+    return right;
+}
 static bool act_of_attention(void) {
     eg_tensor *x = sequences(), *cross[] = {x, sequences()}, *mask = steps_mask();
     return mask && trained(eg_layer_multi_head_attention(2, 2, .causal = true, .dropout = 0.1, .rotary_base = 100), &x, 1, mask) && trained(eg_layer_multi_head_attention(2, 2, .kv_heads = 1), cross, 2, NULL) &&
@@ -72,6 +84,7 @@ TEST(out_of_memory_in_convolutions) { faults_sweep(act_of_convolutions); }
 TEST(out_of_memory_in_shapes) { faults_sweep(act_of_shapes); }
 TEST(out_of_memory_in_norms) { faults_sweep(act_of_norms); }
 TEST(out_of_memory_in_recurrence) { faults_sweep(act_of_recurrence); }
+TEST(out_of_memory_in_recurrence_as_one) { faults_sweep(act_of_recurrence_as_one); }
 TEST(out_of_memory_in_attention) { faults_sweep(act_of_attention); }
 TEST(out_of_memory_in_merges) { faults_sweep(act_of_merges); }
 TEST(out_of_memory_in_questions) { faults_sweep(act_of_questions); }

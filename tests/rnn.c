@@ -1,5 +1,8 @@
 // Recurrent layers and attention: sizes, states, masks, dropout, directions, gradients of gradients, and what is refused.
 // rnn_fixtures.c holds their numbers against Keras.
+#ifndef EAGER_BACKEND
+#define EAGER_BACKEND
+#endif
 #include "test.h"
 
 enum { MANY = 16 };
@@ -319,6 +322,211 @@ TEST(an_lstm_remembers) {
     CHECK(last < .5);
     eg_optimizer_release(adam);
     eg_layer_release(model);
+}
+
+// ---- all steps as one op, against the same in ops of their own (which the trap asks for)
+
+static int64_t as_one[2];                                // runs of the two kernels so far, where they are the CPU's
+static bool (*as_one_kernel[2])(eg_backend *b, const egi_args *args);
+static bool count_forward(eg_backend *b, const egi_args *args) { as_one[0]++; return as_one_kernel[0](b, args); }
+static bool count_gradient(eg_backend *b, const egi_args *args) { as_one[1]++; return as_one_kernel[1](b, args); }
+static void count_as_one(void) {
+    eg_backend *cpu = egi_backend_cpu();
+    if (!as_one_kernel[0]) {
+        as_one_kernel[0] = cpu->kernel[EGI_RECURRENT];
+        as_one_kernel[1] = cpu->kernel[EGI_RECURRENT_GRAD];
+        cpu->kernel[EGI_RECURRENT] = count_forward;
+        cpu->kernel[EGI_RECURRENT_GRAD] = count_gradient;
+    }
+    as_one[0] = as_one[1] = 0;
+}
+#ifdef TEST_CUDA
+#define CHECK_AS_ONE(forward, gradient) count_as_one()
+#else
+#define CHECK_AS_ONE(forward, gradient) do { CHECK_INT(as_one[0], forward); CHECK_INT(as_one[1], gradient); count_as_one(); } while (0)
+#endif
+
+enum { RNN, LSTM, GRU, KINDS };
+typedef struct variant { int kind; bool sequences, backwards, given, no_bias; int outputs; int64_t batch, steps, features, units; eg_dtype dtype; } variant;
+static eg_layer *recurrent(const variant *v) {
+    eg_layer_options o;
+    memset(&o, 0, sizeof o);
+    o.return_sequences = v->sequences;
+    o.go_backwards = v->backwards;
+    o.no_bias = v->no_bias;
+    o.bias_initializer = EG_INIT_UNIFORM;
+    o.bias_initializer_value = .5;
+    return v->kind == RNN ? (eg_layer_simple_rnn)(v->units, o) : v->kind == LSTM ? (eg_layer_lstm)(v->units, o) : (eg_layer_gru)(v->units, o);
+}
+// The sum of all outputs asked for, each times numbers of its own. in: x and the states; *y: the outputs.
+static eg_tensor *weighed(eg_layer *layer, const variant *v, eg_tensor *const *in, eg_tensor **y) {
+    eg_tensor *sum = NULL;
+    int states = v->kind == LSTM ? 2 : 1;
+    if (!eg_call_multi(layer, in, v->given ? 1 + states : 1, y, v->outputs > 1 ? 1 + states : 1)) return NULL;
+    for (int i = 0; i < (v->outputs > 1 ? 1 + states : 1); i++) {
+        if (v->outputs == 3 && i == 0) continue;         // the states alone
+        eg_tensor *w = eg_reshape(eg_sin(eg_range(v->dtype, 1 + 100 * i, 1 + 100 * i + (double)eg_size(y[i]), 1)), eg_shape_of(y[i]));
+        eg_tensor *part = eg_reduce_sum(eg_mul(eg_add(y[i], eg_square(y[i])), w));
+        sum = sum ? eg_add(sum, part) : part;
+    }
+    return sum;
+}
+// The outputs, the gradients of the weights, of x and of the states; order 2: those of the sum of squares of all these.
+static int all_of(eg_layer *layer, const variant *v, eg_tensor *const *in, int order, eg_tensor **out) {
+    eg_tensor *xs[MANY], *grads[MANY], *y[3] = {NULL, NULL, NULL}, *sum = NULL;
+    int n = eg_layer_weights(layer, xs, MANY), states = v->kind == LSTM ? 2 : 1;
+    for (int i = 0; i < (v->given ? 1 + states : 1); i++) xs[n++] = in[i];
+    eg_tape *outer = order == 2 ? eg_tape_begin() : NULL, *tape = eg_tape_begin();
+    for (int i = 0; i < n; i++) if (!eg_is_variable(xs[i])) {
+        eg_tape_watch(tape, xs[i]);
+        if (outer) eg_tape_watch(outer, xs[i]);
+    }
+    eg_tensor *loss = weighed(layer, v, in, y);
+    if (!loss || !eg_tape_gradients(tape, loss, xs, n, grads)) return 0;
+    for (int i = 0; i < n && outer; i++) {
+        eg_tensor *part = eg_reduce_sum(eg_square(grads[i]));
+        sum = sum ? eg_add(sum, part) : part;
+    }
+    if (outer && !eg_tape_gradients(outer, sum, xs, n, grads)) return 0;
+    for (int i = 0; i < n; i++) out[i] = grads[i];
+    for (int i = 0; i < 3; i++) if (y[i]) out[n++] = y[i];
+    return n;
+}
+static void as_one_and_step_by_step(const variant *v, int order, double tolerance) {
+    EG_SCOPE;
+    eg_layer *layer = recurrent(v);
+    eg_tensor *in[3], *got[MANY], *want[MANY];
+    eg_shape state = EG_SHAPE(v->batch, v->units);
+    in[0] = eg_random_normal(EG_SHAPE(v->batch, v->steps, v->features), .dtype = v->dtype);
+    in[1] = eg_random_uniform(state, .minval = -1, .maxval = 1, .dtype = v->dtype);
+    in[2] = eg_random_uniform(state, .minval = -1, .maxval = 1, .dtype = v->dtype);
+    CHECK(eg_call(layer, in[0]) != NULL);
+    count_as_one();
+    int n = all_of(layer, v, in, order, got);
+    CHECK_AS_ONE(1, 1);                                      // of order 2, on the way back to what came before
+    eg_trap_nonfinite(true);
+    CHECK_INT(all_of(layer, v, in, order, want), n);
+    eg_trap_nonfinite(false);
+    CHECK_AS_ONE(0, 0);
+    CHECK(n > 0);
+    for (int i = 0; i < n; i++) CHECK_SAME(got[i], want[i], tolerance);
+    eg_layer_release(layer);
+}
+
+TEST(as_one_is_step_by_step) {
+    static const int64_t sizes[][4] = {{1, 1, 1, 1}, {2, 5, 3, 4}, {7, 4, 2, 17}, {3, 2, 33, 40}};
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int bits = 0; bits < 32; bits++)
+            for (int s = 0; s < 4; s++) {
+                if (test_share > 1 && (bits + s + kind) % 4) continue;
+                variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 5 == 0, bits & 8 ? 3 : bits & 16 ? 2 : 1,
+                             sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3], EG_FLOAT64};
+                as_one_and_step_by_step(&v, 1, 1e-11);
+                v.dtype = EG_FLOAT32;
+                as_one_and_step_by_step(&v, 1, 2e-4);
+            }
+}
+TEST(as_one_has_gradients_of_gradients) {
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int bits = 0; bits < 32; bits++) {
+            if (test_share > 1 && bits % 5) continue;
+            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 3 == 0, bits & 8 ? 3 : bits & 16 ? 2 : 1, 2, 3, 2, 3, EG_FLOAT64};
+            as_one_and_step_by_step(&v, 2, 1e-10);
+        }
+}
+// Against differences of values: x and the states; weights are asked for by name.
+typedef struct differences { eg_layer *layer; const variant *v; } differences;
+static eg_tensor *differences_of(eg_tensor *const *in, void *user) {
+    const differences *d = (const differences *)user;
+    eg_tensor *y[3] = {NULL, NULL, NULL}, *w[MANY], *sum = weighed(d->layer, d->v, in, y);
+    int n = eg_layer_weights(d->layer, w, MANY);
+    for (int i = 0; i < n && sum; i++) sum = eg_add(sum, eg_mul(eg_reduce_sum(w[i]), 0.1));
+    return sum;
+}
+TEST(as_one_against_differences) {
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int bits = 0; bits < 8; bits++) {
+            EG_SCOPE;
+            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, true, false, bits & 4 ? 2 : 1, 2, 4, 3, 5, EG_FLOAT64};
+            differences d = {recurrent(&v), &v};
+            eg_tensor *in[3], *w[MANY], *grads[MANY], *y[3];
+            for (int i = 0; i < 3; i++) in[i] = eg_random_normal(i ? EG_SHAPE(2, 5) : EG_SHAPE(2, 4, 3), .dtype = EG_FLOAT64);
+            CHECK(eg_check_gradient(differences_of, &d, in, kind == LSTM ? 3 : 2, .order = 2));
+            int n = eg_layer_weights(d.layer, w, MANY);
+            eg_tape *tape = eg_tape_begin();
+            REQUIRE(eg_tape_gradients(tape, weighed(d.layer, &v, in, y), w, n, grads));
+            for (int i = 0; i < n; i++) {                // along a direction of each weight
+                eg_tensor *was = eg_read(w[i]), *along = eg_random_normal(eg_shape_of(w[i]), .dtype = EG_FLOAT64);
+                double by[2];
+                for (int side = 0; side < 2; side++) {
+                    eg_assign(w[i], eg_add(was, eg_mul(along, side ? 1e-5 : -1e-5)));
+                    by[side] = eg_item(weighed(d.layer, &v, in, y));
+                }
+                eg_assign(w[i], was);
+                CHECK_NEAR((by[1] - by[0]) / 2e-5, eg_item(eg_reduce_sum(eg_mul(grads[i], along))), 1e-6);
+            }
+            eg_layer_release(d.layer);
+        }
+}
+// The same bits with a tape and without, each time; a persistent tape that records its own gradients; what only some outputs lead to.
+TEST(as_one_and_tapes) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        EG_SCOPE;
+        variant v = {kind, true, false, false, false, 2, 3, 6, 4, 5, EG_FLOAT32};
+        eg_layer *layer = recurrent(&v);
+        eg_tensor *x = sequences(3, 6, 4), *without[3], *with[3], *w[MANY], *first[MANY], *again[MANY];
+        REQUIRE(eg_call_multi(layer, &x, 1, without, 2));
+        eg_tape *tape = eg_tape_begin_persistent();
+        eg_tape_watch(tape, x);
+        REQUIRE(eg_call_multi(layer, &x, 1, with, 2));
+        for (int i = 0; i < 2; i++) CHECK_SAME(with[i], without[i], 0);
+        int n = eg_layer_weights(layer, w, MANY);
+        eg_tensor *loss = eg_reduce_sum(eg_square(with[0]));
+        eg_tape_stop(tape);
+        count_as_one();
+        REQUIRE(eg_tape_gradients(tape, loss, w, n, first) && eg_tape_gradients(tape, loss, w, n, again));
+        CHECK_AS_ONE(0, 2);
+        for (int i = 0; i < n; i++) CHECK_SAME(first[i], again[i], 0);
+        eg_tape_resume(tape);
+        eg_tensor *dx = eg_tape_gradient(tape, loss, x);
+        CHECK_AS_ONE(0, 0);
+        CHECK(eg_tape_gradient(tape, eg_reduce_sum(eg_square(dx)), x) != NULL);
+        eg_tape_stop(tape);
+        CHECK(eg_tape_gradient(tape, with[1], x) != NULL);
+        eg_layer_release(layer);
+    }
+}
+TEST(what_goes_step_by_step) {
+    eg_tensor *x = sequences(2, 3, 4), *mask = eg_ones(EG_BOOL, EG_SHAPE(2, 3)), *h = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), *given[] = {x, h, h};
+    const struct { eg_layer *layer; eg_tensor *mask; bool training; int as_one; } all[] = {
+        {eg_layer_lstm(3), NULL, true, 1},
+        {eg_layer_lstm(3, .activation = EG_TANH, .recurrent_activation = EG_SIGMOID, .dropout = .5), NULL, true, 1},
+        {eg_layer_bidirectional(eg_layer_gru(3, .return_sequences = true)), NULL, true, 2},
+        {eg_layer_simple_rnn(3, .go_backwards = true), NULL, false, 1},
+        {eg_layer_lstm(3, .recurrent_dropout = .5), NULL, false, 1},
+        {eg_layer_lstm(3, .recurrent_dropout = .5), NULL, true, 0},
+        {eg_layer_lstm(3), mask, false, 0},
+        {eg_layer_lstm(3, .activation = EG_RELU), NULL, false, 0},
+        {eg_layer_gru(3, .recurrent_activation = EG_HARD_SIGMOID), NULL, false, 0},
+        {eg_layer_gru(3, .reset_before = true), NULL, false, 0},
+        {eg_layer_simple_rnn(3, .activation = EG_RELU), NULL, false, 0},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        count_as_one();
+        CHECK(eg_call(all[i].layer, x, .training = all[i].training, .mask = all[i].mask) != NULL);
+        CHECK_AS_ONE(all[i].as_one, 0);
+        eg_layer_release(all[i].layer);
+    }
+    // No sequences at all; states that do not belong to them: as ever.
+    eg_layer *layer = eg_layer_lstm(3, .return_sequences = true), *wide = eg_layer_gru(3);
+    CHECK_SHAPE(eg_call(layer, sequences(0, 3, 4)), 0, 3, 3);
+    CHECK_SHAPE(eg_call(wide, sequences(2, 3, 0)), 2, 3);
+    eg_tensor *y[3];
+    CHECK(eg_call_multi(layer, given, 3, y, 3));
+    given[1] = eg_cast(h, EG_FLOAT64);
+    CHECK_ERROR(eg_call_multi(layer, given, 3, y, 3), EG_ERROR_DTYPE, "the input is float64");
+    eg_layer_release(layer);
+    eg_layer_release(wide);
 }
 
 // ---- what is refused
