@@ -228,31 +228,6 @@ static int run_conv(eg_tensor **out) {
 
 // ---------------------------------------------------------------- sequences
 
-static void make_lstm(void) {
-    double s = sqrt(1.0 / WIDTH);
-    x = eg_transpose(integers(VOCABULARY, EG_SHAPE(32, TIME)));
-    y = eg_reshape(integers(VOCABULARY, EG_SHAPE(32, TIME)), EG_SHAPE(-1));
-    parameter(normal(EG_SHAPE(VOCABULARY, WIDTH), 1));
-    parameter(normal(EG_SHAPE(WIDTH, 4 * WIDTH), s));
-    parameter(normal(EG_SHAPE(WIDTH, 4 * WIDTH), s));
-    parameter_full(0, 4 * WIDTH);
-    parameter(normal(EG_SHAPE(WIDTH, VOCABULARY), s));
-    parameter_full(0, VOCABULARY);
-    optimizer = eg_sgd(.learning_rate = 0.1);
-}
-static eg_tensor *lstm_loss(void) {
-    eg_tensor *h = eg_zeros(EG_FLOAT32, EG_SHAPE(32, WIDTH)), *c = h, *hs[TIME];
-    for (int t = 0; t < TIME; t++) {
-        eg_tensor *gate[4], *xt = eg_gather(p[0], eg_index(x, t));
-        eg_split(eg_add(eg_add(eg_matmul(xt, p[1]), eg_matmul(h, p[2])), p[3]), 4, 1, gate);
-        c = eg_add(eg_mul(eg_sigmoid(gate[1]), c), eg_mul(eg_sigmoid(gate[0]), eg_tanh(gate[2])));
-        hs[t] = h = eg_mul(eg_sigmoid(gate[3]), eg_tanh(c));
-    }
-    h = eg_reshape(eg_stack(hs, TIME, 1), EG_SHAPE(-1, WIDTH));
-    return cross_entropy(eg_add(eg_matmul(h, p[4]), p[5]));
-}
-static int run_lstm(eg_tensor **out) { return learn(lstm_loss, out); }
-
 // Layers, as one would write it: on a GPU each is a launch or a few. A block's are norm, attention, norm, and two dense ones.
 static eg_layer *layers[5 * LAYERS + 1];
 static int n_layers;
@@ -262,10 +237,28 @@ static void layer(eg_layer *l, eg_tensor *const *kernels) {         // biases ar
     eg_layer_build(l, kernels && eg_dim(kernels[0], 0) != WIDTH ? EG_SHAPE(8, TIME, 4 * WIDTH) : EG_SHAPE(8, TIME, WIDTH));
     int n = eg_layer_weights(l, w, 8);
     for (int i = 0; i < n; i++) {
-        if (kernels && i % 2 == 0) eg_assign(w[i], kernels[i / 2]);
+        if (eg_rank(w[i]) == 2) eg_assign(w[i], *kernels++);
         p[n_p++] = eg_retain(w[i]);
     }
 }
+static void make_lstm(void) {
+    double s = sqrt(1.0 / WIDTH);
+    x = integers(VOCABULARY, EG_SHAPE(32, TIME));
+    y = eg_reshape(integers(VOCABULARY, EG_SHAPE(32, TIME)), EG_SHAPE(-1));
+    parameter(normal(EG_SHAPE(VOCABULARY, WIDTH), 1));
+    eg_tensor *kernels[2];
+    for (int i = 0; i < 2; i++) kernels[i] = normal(EG_SHAPE(WIDTH, 4 * WIDTH), s);
+    layer(eg_layer_lstm(WIDTH, .return_sequences = true, .no_forget_bias = true), kernels);
+    kernels[0] = normal(EG_SHAPE(WIDTH, VOCABULARY), s);
+    layer(eg_layer_dense(VOCABULARY), kernels);
+    optimizer = eg_sgd(.learning_rate = 0.1);
+}
+static eg_tensor *lstm_loss(void) {
+    eg_tensor *h = eg_call(layers[0], eg_gather(p[0], x));
+    return cross_entropy(eg_reshape(eg_call(layers[1], h), EG_SHAPE(-1, VOCABULARY)));
+}
+static int run_lstm(eg_tensor **out) { return learn(lstm_loss, out); }
+
 static void make_gpt(void) {
     x = integers(VOCABULARY, EG_SHAPE(8, TIME));
     y = eg_reshape(integers(VOCABULARY, EG_SHAPE(8, TIME)), EG_SHAPE(-1));
