@@ -1720,7 +1720,7 @@ EAGER_API eg_tensor *eg_load_idx(const char *path);                             
 typedef struct eg_csv_component {
     const char *columns;       // names in the header, or numbers from 0: "age, height", "0-3, 7"; default: all
     eg_dtype dtype;            // of its numbers: default float32
-    double missing;            // stands for an empty field, which else is an error (0 is EG_ZERO, NAN is fine)
+    double missing;            // stands for a missing value, which else is an error (0 is EG_ZERO, NAN is fine): an empty field, NA, N/A, #N/A, null, none, nan (which is NaN without it)
     const char *categories;    // "red, green": the fields are these words, each its number from 0, as int64 or the dtype
     bool text;                 // the field's bytes, as a uint8 vector
 } eg_csv_component;
@@ -1728,7 +1728,7 @@ typedef struct eg_csv_options {
     EG_BY_NAME;
     bool header;               // each file's first row names the columns
     char delimiter;            // default ','
-    const char *na;            // counts as an empty field too: "NA", "?"
+    const char *na;            // is a missing value, too: "?", "-999"
     eg_csv_component components[EG_MAX_COMPONENTS];       // default: one, of all columns
 } eg_csv_options;
 EAGER_API eg_dataset *eg_dataset_csv(const char *const *paths, int n, eg_csv_options options EGI_DEFAULT(eg_csv_options));
@@ -16592,6 +16592,7 @@ typedef struct egi_csv_state {
     int64_t line;                                             // of the row's beginning
     int64_t *end, fields, capacity;                           // end[i]: of field i in reader.text
     int64_t width, first;                                     // how many fields a row of this file has, and the line that said so
+    int64_t *names;                                           // of its header: where each field ends, and behind that the bytes; NULL without one
     int64_t *column[EG_MAX_COMPONENTS], columns[EG_MAX_COMPONENTS];      // of each part; NULL: not looked for yet
 } egi_csv_state;
 static EGI_COLD bool egi_csv_fail(const egi_csv_state *s, const char *what) {
@@ -16714,6 +16715,15 @@ static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
     }
     return true;
 }
+static bool egi_csv_keep_names(egi_csv_state *s) {           // of the header that has just been read, for errors
+    size_t ends = (size_t)s->fields * sizeof *s->names, bytes = (size_t)s->end[s->fields - 1];
+    egi_free(s->names);
+    s->names = (int64_t *)egi_alloc(ends + bytes);
+    if (!s->names) return egi_no_memory("dataset_csv", (int64_t)(ends + bytes));
+    memcpy(s->names, s->end, ends);
+    if (bytes) memcpy(s->names + s->fields, s->reader.text.data, bytes);
+    return true;
+}
 static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {      // the next row of any file
     const egi_paths *p = (const egi_paths *)c->d->data;
     egi_blocks *r = &s->reader;
@@ -16722,11 +16732,16 @@ static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {      // the nex
         bool fresh = r->line == 0 && r->at == 0 && r->end == 0;
         if (fresh && egi_reader_refill(r) && r->end >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0) r->at = 3;      // what Excel begins UTF-8 with
         if (egi_this.error != EG_OK || (row = egi_csv_row(s, p->delimiter)) < 0) return EG_FAILED;
+        if (row == 0 && fresh && p->header) {
+            egi_csv_fail(s, "the file is empty, and .header = true says that its first row names the columns");
+            return EG_FAILED;
+        }
         if (row == 0) { egi_reader_close(r); continue; }
         if (fresh) {
             s->width = s->fields;
             s->first = s->line;
             for (int k = 0; k < p->parts; k++) if (!egi_csv_find(s, p, k)) return EG_FAILED;
+            if (p->header && !egi_csv_keep_names(s)) return EG_FAILED;
             if (p->header) continue;
         }
         if (s->fields == s->width) return EG_NEXT;
@@ -16758,29 +16773,41 @@ static bool egi_csv_number(const char *field, size_t n, double *value, int64_t *
     return nan || infinite;
 }
 static EGI_COLD bool egi_csv_bad(const egi_csv_state *s, int64_t column, const char *field, size_t n, const char *what, const char *more) {
-    char text[400];
-    snprintf(text, sizeof text, "'%.*s' in column %lld %s%.150s", (int)(n < 60 ? n : 60), field, (long long)column, what, more);
+    char text[400], name[80] = "";
+    int64_t from = column && s->names ? s->names[column - 1] : 0, length = s->names ? s->names[column] - from : 0;
+    if (s->names) snprintf(name, sizeof name, " (%.*s)", (int)(length < 60 ? length : 60), (const char *)(s->names + s->width) + from);
+    snprintf(text, sizeof text, "'%.*s' in column %lld%s %s%.150s", (int)(n < 60 ? n : 60), field, (long long)column, name, what, more);
     return egi_csv_fail(s, text);
 }
+// How others write that there is nothing; pandas reads these so.
+static bool egi_csv_says_nothing(const char *field, size_t n) {
+    static const char *const words[] = { "na", "n/a", "null", "none", "<na>" };
+    if (n && *field == '#') field++, n--;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) if (egi_same_word(field, n, words[i])) return true;
+    return n == 0;
+}
 static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_csv_part *part, int64_t column, eg_dtype dtype, char *to) {
-    size_t n;
+    size_t n, length;
     const char *field = egi_csv_field(s, column, &n), *at = part->categories, *word;
     double value = 0;
     int64_t integer = 0, first, last;
     bool whole = false;
     while (n && (*field == ' ' || *field == '\t')) field++, n--;
     while (n && (field[n - 1] == ' ' || field[n - 1] == '\t')) n--;
-    if (n == 0 || (p->na && strlen(p->na) == n && memcmp(field, p->na, n) == 0)) {
-        if (part->o.missing == 0) return egi_csv_bad(s, column, field, n, "is a missing value, and the option .missing says nothing to stand for it", "");
-        value = egi_or(part->o.missing, 0);
-    } else if (at) {
-        size_t length;
-        bool found = false;
-        for (; !found && egi_csv_word(&at, &word, &length, &first, &last); integer += !found) found = length == n && memcmp(field, word, n) == 0;
-        if (!found) return egi_csv_bad(s, column, field, n, "is none of the categories ", part->categories);
+    bool found = false, missing = n == 0 || (p->na && strlen(p->na) == n && memcmp(field, p->na, n) == 0);
+    while (!missing && !found && at && egi_csv_word(&at, &word, &length, &first, &last)) {
+        found = length == n && memcmp(field, word, n) == 0;
+        integer += !found;
+    }
+    if (found) {
         whole = true;
         value = (double)integer;
-    } else if (!egi_csv_number(field, n, &value, &integer, &whole)) return egi_csv_bad(s, column, field, n, "is no number", "");
+    } else if (missing || egi_csv_says_nothing(field, n)) {
+        if (part->o.missing == 0) return egi_csv_bad(s, column, field, n, "is a missing value, and the option .missing says nothing to stand for it", "");
+        value = egi_or(part->o.missing, 0);
+    } else if (part->categories) return egi_csv_bad(s, column, field, n, "is none of the categories ", part->categories);
+    else if (!egi_csv_number(field, n, &value, &integer, &whole)) return egi_csv_bad(s, column, field, n, "is no number", "");
+    else if (value != value && part->o.missing != 0) value = egi_or(part->o.missing, 0);
     if (whole && dtype == EG_INT64) { memcpy(to, &integer, sizeof integer); return true; }
     egi_store(dtype, to, value);
     double kept = egi_load(dtype, to);
@@ -16809,6 +16836,7 @@ static void egi_csv_close(egi_cursor *c) {
     egi_csv_state *s = (egi_csv_state *)c->state;
     egi_reader_end(c);
     egi_free(s->end);
+    egi_free(s->names);
     for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_free(s->column[k]);
 }
 static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close, false, NULL };

@@ -189,6 +189,28 @@ TEST(csv_missing_values_have_defaults) {
     path = written_text("inf.csv", "nan,-inf,Infinity,-1e-3,.5,1E5\n");
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1)), 1e-7, (double)NAN, -(double)INFINITY, (double)INFINITY, -1e-3, .5, 1e5);
 }
+// What pandas reads as missing is so here, too; nan alone is a number where nothing stands for what is missing.
+TEST(csv_missing_values_as_others_write_them) {
+    const char *path = written_text("others.csv", "size,kind\n1,red\nNA,NA\n n/a ,null\n#N/A,None\nnan,<NA>\n?,?\n-NaN,\n");
+    eg_dataset *d = eg_dataset_csv(&path, 1, .header = true, .na = "?", .components = {{"size", .missing = -1}, {"kind", .categories = "red, blue", .missing = 7}});
+    CHECK_TENSOR(first_of(eg_dataset_batch(d, 7)), 0, 1, -1, -1, -1, -1, -1, -1);
+    d = eg_dataset_csv(&path, 1, .header = true, .na = "?", .components = {{"kind", .categories = "red, NA", .missing = 7}});
+    CHECK_TENSOR(first_of(eg_dataset_batch(d, 7)), 0, 0, 1, 7, 7, 7, 7, 7);                    // NA is a word of this column
+    CHECK_ERROR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{"size"}}), 7)), EG_ERROR_FILE,
+                "line 3: 'NA' in column 0 (size) is a missing value, and the option .missing says nothing");
+    path = written_text("others.csv", "x\nnan\n2\n");
+    CHECK_TENSOR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true), 2)), 0, (double)NAN, 2);
+    CHECK_TENSOR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{"x", .missing = EG_ZERO}}), 2)), 0, 0, 2);
+}
+TEST(csv_without_a_header) {
+    const char *paths[] = {written_text("empty.csv", "\n\r\n"), NULL};
+    CHECK_ERROR(first_of(eg_dataset_csv(paths, 1, .header = true, .components = {{"age"}})), EG_ERROR_FILE,
+                "empty.csv: line 3: the file is empty, and .header = true says that its first row names the columns");
+    CHECK_INT(gather(eg_dataset_csv(paths, 1), 1), EG_END_OF_SEQUENCE);
+    paths[1] = paths[0];
+    paths[0] = written_text("full.csv", "age\n3\n");
+    CHECK_ERROR(gather(eg_dataset_csv(paths, 2, .header = true, .components = {{"age", .text = true}}), 1), EG_ERROR_FILE, "empty.csv: ");
+}
 TEST(csv_errors_say_the_line) {
     const char *path = written_text("bad.csv", "a,b\n1,2\n\"x\ny\",4\n5,6,7\n");
     const char *two[2];
@@ -196,7 +218,7 @@ TEST(csv_errors_say_the_line) {
                 "eg_dataset_csv (stage 1 of 1, element 2): ");
     CHECK_STR(gathered, "1|x\ny|");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1), EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: 'x\ny' in column 0 is no number");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: 'x\ny' in column 0 (a) is no number");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}}), 1), EG_ERROR_FILE, "there is no column 2; a row has 2, from 0");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "c"}}), 1), EG_ERROR_FILE, "no column 'c'");
     path = written_text("quote.csv", "a\n\n\"b\nc\n");
@@ -230,10 +252,10 @@ TEST(csv_words_and_numbers) {
         { { .columns = "c", .categories = "red" }, EG_OK, NULL }, { { .columns = "0 , 3-3" }, EG_OK, NULL }, { { .columns = "i" }, EG_OK, NULL },
         { { .columns = "c", .categories = "red", .dtype = EG_INT32 }, EG_OK, NULL }, { { .columns = "c", .text = true, .dtype = EG_UINT8 }, EG_OK, NULL },
         { { .columns = "1", .dtype = EG_FLOAT16 }, EG_OK, NULL }, { { .columns = "a", .dtype = EG_BOOL }, EG_OK, NULL },
-        { { .columns = "c", .categories = "green,re" }, EG_ERROR_FILE, "'red' in column 2 is none of the categories green,re" },
-        { { .columns = "e" }, EG_ERROR_FILE, "line 2: '-' in column 4 is no number" }, { { .columns = "f", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+' in column 5 is no number" },
-        { { .columns = "g" }, EG_ERROR_FILE, "'infinit' in column 6 is no number" }, { { .columns = "h" }, EG_ERROR_FILE, "'infx' in column 7 is no number" },
-        { { .columns = "d", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+inf' in column 3 does not fit int64" }, { { .columns = "b", .dtype = EG_BOOL }, EG_ERROR_FILE, "does not fit bool" },
+        { { .columns = "c", .categories = "green,re" }, EG_ERROR_FILE, "'red' in column 2 (c) is none of the categories green,re" },
+        { { .columns = "e" }, EG_ERROR_FILE, "line 2: '-' in column 4 (e) is no number" }, { { .columns = "f", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+' in column 5 (f) is no number" },
+        { { .columns = "g" }, EG_ERROR_FILE, "'infinit' in column 6 (g) is no number" }, { { .columns = "h" }, EG_ERROR_FILE, "'infx' in column 7 (h) is no number" },
+        { { .columns = "d", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+inf' in column 3 (d) does not fit int64" }, { { .columns = "b", .dtype = EG_BOOL }, EG_ERROR_FILE, "does not fit bool" },
         { { .columns = "1-2-3" }, EG_ERROR_FILE, "there is no column '1-2-3' in the header 'a,b,c,d,e,f,g,h,i'" }, { { .columns = "-3" }, EG_ERROR_FILE, "there is no column '-3'" },
         { { .columns = "3-" }, EG_ERROR_FILE, "there is no column '3-'" }, { { .columns = "12345678901234567" }, EG_ERROR_FILE, "there is no column '12345678901234567'" },
         { { .columns = "3/" }, EG_ERROR_FILE, "there is no column '3/'" }, { { .columns = "7-9" }, EG_ERROR_FILE, "there is no column 9; a row has 9, from 0" },
