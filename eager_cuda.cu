@@ -1141,12 +1141,13 @@ static cublasComputeType_t egi_gpu_blas_type(int dtype, eg_precision precision) 
            : precision == EG_PRECISION_BFLOAT16    ? CUBLAS_COMPUTE_32F_FAST_16BF
                                                    : CUBLAS_COMPUTE_32F;
 }
-static bool egi_gpu_blas(egi_gpu *g, const egi_matmul_parameters *p, int dtype, const char *a, const char *b, char *c, int64_t sa, int64_t sb, int64_t count) {
-    const float one = 1, zero = 0;
-    const double one64 = 1, zero64 = 0;
+// C = A B, or C += A B. The caller holds g->product.
+static bool egi_gpu_blas(egi_gpu *g, const egi_matmul_parameters *p, int dtype, const char *a, const char *b, char *c, int64_t sa, int64_t sb, int64_t count, bool add) {
+    const float one = 1, kept = add;
+    const double one64 = 1, kept64 = add;
     bool f = dtype == EG_FLOAT32;
     cudaDataType type = f ? CUDA_R_32F : CUDA_R_64F;
-    const void *alpha = f ? (const void *)&one : (const void *)&one64, *beta = f ? (const void *)&zero : (const void *)&zero64;
+    const void *alpha = f ? (const void *)&one : (const void *)&one64, *beta = f ? (const void *)&kept : (const void *)&kept64;
     cublasComputeType_t compute = egi_gpu_blas_type(dtype, p->precision);
     cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t s;
@@ -1296,7 +1297,7 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
             rest /= w.dims[d];
         }
         ok = egi_gpu_blas(g, p, out->dtype, a->data + at[0] * size, b->data + at[1] * size, out->data + i * count * p->m * p->n * size, w.strides[0][last],
-                          w.strides[1][last], count);
+                          w.strides[1][last], count, false);
     }
     pthread_mutex_unlock(&g->product);
     return ok && (!args->in[2] || egi_gpu_add_bias(g, args, p->relu));
@@ -2208,7 +2209,8 @@ static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, c
 // Idea: what eager.h composes of many ops, each of which goes through memory, is one kernel here. Layer norm: a warp has a row,
 // and adds up by shuffles. Attention: a block has some queries, goes through the keys in tiles and keeps of the weights only the
 // largest and the sum so far (Milakov & Gimelshein 2018); the gradient makes them again of the sum's logarithm (Dao 2023).
-// Keys' gradients come from a kernel that goes through the queries, in their order: the same bits each time.
+// Keys' gradients come from a kernel that goes through the queries, in their order: the same bits each time. A recurrent layer is two
+// launches a step, a product and all that is left of the step; cuBLAS makes the one.
 
 static __device__ __forceinline__ float egi_gpu_warp_sum(float v, int width) {
     for (int h = width / 2; h > 0; h /= 2) v += EGI_SHUFFLE(v, h);
@@ -2588,6 +2590,182 @@ static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
     return egi_gpu_launched(g, args);
 }
 
+// What a step does beyond the product h U: a thread has an element of the state. What is NULL is not there, or nobody asks for it; what
+// was there before the step may lie where the step's results go.
+template <class T> struct egi_gpu_cell {
+    int64_t size, units, steps, step, place;     // of z, and of y in the order of the steps taken
+    const T *z, *product, *bias, *h_before, *c_before;
+    T *kept, *h, *c, *y;
+    const T *kept_then, *g, *dh_after, *dc_after;
+    T *dz, *dp, *dp_step, *dh, *dc;
+};
+static __device__ __forceinline__ float egi_gpu_sigmoid(float x) { return egi_sigmoidf(x); }
+static __device__ __forceinline__ double egi_gpu_sigmoid(double x) { return egi_sigmoid(x); }
+static __device__ __forceinline__ float egi_gpu_tanh(float x) { return egi_tanhf(x); }
+static __device__ __forceinline__ double egi_gpu_tanh(double x) { return egi_tanh(x); }
+// i is the element; b its row of the batch, j its unit.
+#define EGI_GPU_CELL_PLACE(i, p) \
+    const int64_t b = p.size <= UINT32_MAX ? (uint32_t)i / (uint32_t)p.units : i / p.units, j = i - b * p.units, row = b * p.steps + p.step, u = p.units
+template <class T, int KIND> static __global__ void egi_gpu_cell_forward(egi_gpu_cell<T> p) {
+    EGI_GPU_EACH(i, p.size) {
+        EGI_GPU_CELL_PLACE(i, p);
+        const int GATES = KIND == EGI_LSTM ? 4 : KIND == EGI_GRU ? 3 : 1, PIECES = KIND == EGI_SIMPLE_RNN ? 2 : GATES + 2;
+        const T *z = p.z + row * GATES * u + j, *q = p.product + b * GATES * u + j, before = p.h_before[i];
+        T gate[4], piece = 0, h;                 // piece: what is kept beside the gates
+        if (KIND == EGI_LSTM) {
+            for (int k = 0; k < 4; k++) gate[k] = k == 2 ? egi_gpu_tanh(z[k * u] + q[k * u]) : egi_gpu_sigmoid(z[k * u] + q[k * u]);
+            piece = p.c_before[i];
+            const T c = gate[1] * piece + gate[0] * gate[2];
+            h = gate[3] * egi_gpu_tanh(c);
+            p.c[i] = c;
+        } else if (KIND == EGI_GRU) {
+            T own[3];
+            for (int k = 0; k < 3; k++) own[k] = p.bias ? q[k * u] + p.bias[k * u + j] : q[k * u];
+            for (int k = 0; k < 2; k++) gate[k] = egi_gpu_sigmoid(z[k * u] + own[k]);
+            gate[2] = egi_gpu_tanh(z[2 * u] + gate[1] * own[2]);
+            piece = own[2];
+            h = gate[2] + gate[0] * (before - gate[2]);
+        } else h = gate[0] = egi_gpu_tanh(z[0] + q[0]);
+        p.h[i] = h;
+        if (p.y) p.y[(b * p.steps + p.place) * u + j] = h;
+        if (!p.kept) continue;
+        T *kept = p.kept + row * PIECES * u + j;
+        for (int k = 0; k < GATES; k++) kept[k * u] = gate[k];
+        if (PIECES > GATES + 1) kept[GATES * u] = piece;
+        kept[(PIECES - 1) * u] = before;
+    }
+}
+// eager.h has the formulas beside the CPU's cells.
+template <class T, int KIND> static __global__ void egi_gpu_cell_back(egi_gpu_cell<T> p) {
+    EGI_GPU_EACH(i, p.size) {
+        EGI_GPU_CELL_PLACE(i, p);
+        const int GATES = KIND == EGI_LSTM ? 4 : KIND == EGI_GRU ? 3 : 1, PIECES = KIND == EGI_SIMPLE_RNN ? 2 : GATES + 2;
+        const T *kept = p.kept_then + row * PIECES * u + j;
+        T d[4], dh = p.dh_after ? p.dh_after[i] : 0;
+        if (p.g) dh += p.g[(b * p.steps + p.place) * u + j];
+        if (KIND == EGI_LSTM) {
+            const T in = kept[0], f = kept[u], n = kept[2 * u], o = kept[3 * u], before = kept[4 * u], t = egi_gpu_tanh(f * before + in * n);
+            const T dc = (p.dc_after ? p.dc_after[i] : 0) + dh * o * (1 - t * t);
+            d[0] = dc * n * (in * (1 - in));
+            d[1] = dc * before * (f * (1 - f));
+            d[2] = dc * in * (1 - n * n);
+            d[3] = dh * t * (o * (1 - o));
+            p.dc[i] = dc * f;
+        } else if (KIND == EGI_GRU) {
+            const T z = kept[0], r = kept[u], n = kept[2 * u], own = kept[3 * u], before = kept[4 * u];
+            d[0] = dh * (before - n) * (z * (1 - z));
+            d[2] = dh * (1 - z) * (1 - n * n);
+            d[1] = d[2] * own * (r * (1 - r));
+            d[3] = d[2] * r;
+            p.dh[i] = dh * z;                    // to which the product adds
+        } else d[0] = dh * (1 - kept[0] * kept[0]);
+        for (int k = 0; k < GATES; k++) {
+            const T own = KIND == EGI_GRU && k == 2 ? d[3] : d[k];
+            p.dz[(row * GATES + k) * u + j] = d[k];
+            p.dp_step[(b * GATES + k) * u + j] = own;
+            if (KIND == EGI_GRU) p.dp[(row * GATES + k) * u + j] = own;
+        }
+    }
+}
+template <class T> static T *egi_gpu_elements(const eg_tensor *x) { return x && x->size ? (T *)(void *)x->data : NULL; }
+template <class T> static void egi_gpu_cell_launch(egi_gpu *g, egi_recurrent_kind kind, bool back, const egi_gpu_cell<T> &p) {
+    const int64_t blocks = egi_gpu_blocks(p.size);
+    if (kind == EGI_LSTM && back) EGI_LAUNCH((egi_gpu_cell_back<T, EGI_LSTM>), blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (kind == EGI_LSTM) EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_LSTM>), blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (kind == EGI_GRU && back) EGI_LAUNCH((egi_gpu_cell_back<T, EGI_GRU>), blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (kind == EGI_GRU) EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_GRU>), blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (back) EGI_LAUNCH((egi_gpu_cell_back<T, EGI_SIMPLE_RNN>), blocks, EGI_GPU_THREADS, g->compute, p);
+    else EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_SIMPLE_RNN>), blocks, EGI_GPU_THREADS, g->compute, p);
+}
+template <class T> static bool egi_gpu_step_product(egi_gpu *g, const egi_matmul_parameters *m, int dtype, const T *a, const T *b, T *c, bool add) {
+    pthread_mutex_lock(&g->product);
+    bool ok = egi_gpu_blas(g, m, dtype, (const char *)a, (const char *)b, (char *)c, 0, 0, 1, add);
+    pthread_mutex_unlock(&g->product);
+    return ok;
+}
+template <class T> static bool egi_gpu_recur(egi_gpu *g, const egi_args *args) {
+    const egi_recurrent_parameters *q = (const egi_recurrent_parameters *)args->parameters;
+    const T *u = egi_gpu_elements<T>(args->in[1]);
+    const int64_t width = q->gates * q->units, bytes = q->batch * width * (int64_t)sizeof(T);
+    egi_matmul_parameters m;
+    egi_gpu_cell<T> p;
+    memset(&m, 0, sizeof m);
+    memset(&p, 0, sizeof p);
+    m.m = q->batch;
+    m.n = m.ldb = width;
+    m.k = m.lda = q->units;
+    m.precision = q->precision;
+    T *product = (T *)egi_gpu_workspace(g, args->op->name, bytes);
+    bool ok = product != NULL;
+    p.size = q->batch * q->units;
+    p.units = q->units;
+    p.steps = q->steps;
+    p.z = egi_gpu_elements<T>(args->in[0]);
+    p.product = product;
+    p.bias = q->kind == EGI_GRU ? egi_gpu_elements<T>(args->in[3]) : NULL;
+    p.h_before = egi_gpu_elements<T>(args->in[2]);
+    p.c_before = q->kind == EGI_LSTM ? egi_gpu_elements<T>(args->in[3]) : NULL;
+    p.y = egi_gpu_elements<T>(args->out[0]);
+    p.kept = egi_gpu_elements<T>(args->out[1]);
+    p.h = egi_gpu_elements<T>(args->out[2]);
+    p.c = egi_gpu_elements<T>(args->out[3]);
+    for (int64_t i = 0; i < q->steps && ok; i++) {
+        p.place = i;
+        p.step = q->backwards ? q->steps - 1 - i : i;
+        ok = egi_gpu_step_product(g, &m, args->out[2]->dtype, p.h_before, u, product, false);
+        if (ok) egi_gpu_cell_launch(g, q->kind, false, p);
+        p.h_before = p.h;
+        p.c_before = p.c;
+    }
+    egi_gpu_deallocate(&g->backend, product, bytes);
+    return ok && egi_gpu_launched(g, args);
+}
+template <class T> static bool egi_gpu_recur_back(egi_gpu *g, const egi_args *args) {
+    const egi_recurrent_parameters *q = (const egi_recurrent_parameters *)args->parameters;
+    const T *u = egi_gpu_elements<T>(args->in[0]);
+    const int64_t width = q->gates * q->units, bytes = q->batch * width * (int64_t)sizeof(T);
+    egi_matmul_parameters m;
+    egi_gpu_cell<T> p;
+    memset(&m, 0, sizeof m);
+    memset(&p, 0, sizeof p);
+    m.tb = true;
+    m.m = q->batch;
+    m.n = q->units;
+    m.k = m.lda = m.ldb = width;
+    m.precision = q->precision;
+    p.dp_step = (T *)egi_gpu_workspace(g, args->op->name, bytes);
+    bool ok = p.dp_step != NULL;
+    p.size = q->batch * q->units;
+    p.units = q->units;
+    p.steps = q->steps;
+    p.kept_then = egi_gpu_elements<T>(args->in[1]);
+    p.g = egi_gpu_elements<T>(args->in[2]);
+    p.dh_after = egi_gpu_elements<T>(args->in[3]);
+    p.dc_after = egi_gpu_elements<T>(args->in[4]);
+    p.dz = egi_gpu_elements<T>(args->out[0]);
+    p.dp = egi_gpu_elements<T>(args->out[1]);
+    p.dh = egi_gpu_elements<T>(args->out[2]);
+    p.dc = egi_gpu_elements<T>(args->out[3]);
+    for (int64_t i = q->steps - 1; i >= 0 && ok; i--) {
+        p.place = i;
+        p.step = q->backwards ? q->steps - 1 - i : i;
+        egi_gpu_cell_launch(g, q->kind, true, p);
+        ok = egi_gpu_step_product(g, &m, args->out[2]->dtype, (const T *)p.dp_step, u, p.dh, q->kind == EGI_GRU);
+        p.dh_after = p.dh;
+        p.dc_after = p.dc;
+    }
+    egi_gpu_deallocate(&g->backend, p.dp_step, bytes);
+    return ok && egi_gpu_launched(g, args);
+}
+static bool egi_gpu_run_recurrent(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    return args->out[2]->dtype == EG_FLOAT32 ? egi_gpu_recur<float>(g, args) : egi_gpu_recur<double>(g, args);
+}
+static bool egi_gpu_run_recurrent_grad(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    return args->out[2]->dtype == EG_FLOAT32 ? egi_gpu_recur_back<float>(g, args) : egi_gpu_recur_back<double>(g, args);
+}
+
 //# 10  THE TABLE -------------------------------------------------------------
 // Idea: all GPUs that there are register when one is first asked for; each starts when it is asked for itself: starting takes time, and
 // memory on a GPU that others may use.
@@ -2598,7 +2776,8 @@ static char egi_gpu_why[200];
 static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
     egi_gpu_run_elementwise, egi_gpu_run_copy, egi_gpu_run_fill, egi_gpu_run_reduce, egi_gpu_run_cumsum, egi_gpu_run_argsort, egi_gpu_run_softmax,
     egi_gpu_run_sparse_xent, egi_gpu_run_matmul, egi_gpu_run_conv, egi_gpu_run_pool, egi_gpu_run_gather, egi_gpu_run_scatter_add, egi_gpu_run_random,
-    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad, egi_gpu_run_attention, egi_gpu_run_attention_grad, NULL, NULL
+    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad, egi_gpu_run_attention, egi_gpu_run_attention_grad,
+    egi_gpu_run_recurrent, egi_gpu_run_recurrent_grad
 };
 static_assert(sizeof egi_gpu_kernels / sizeof *egi_gpu_kernels == EGI_KERNELS, "a kernel is missing here, or one too many");
 

@@ -2,7 +2,7 @@
 # spills registers; it links; and the stand-in of tests/cuda_host/ would see a barrier that is missing.
 . tests/check.sh
 T=$TEST_TEMP
-HOT='egi_gpu_f32|egi_gpu_convolveIf|egi_gpu_softmaxIf|egi_gpu_reduceIf|egi_f32_gpu_update|egi_gpu_transpose|egi_gpu_layer_norm|egi_gpu_attention'
+HOT='egi_gpu_f32|egi_gpu_convolveIf|egi_gpu_softmaxIf|egi_gpu_reduceIf|egi_f32_gpu_update|egi_gpu_transpose|egi_gpu_layer_norm|egi_gpu_attention|egi_gpu_cell'
 
 # nvcc is slow: what was compiled from the same text (with what it sees of eager.h) is not compiled again.
 compiles() {

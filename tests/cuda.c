@@ -313,13 +313,25 @@ TEST(cuda_dense) {
 static eg_layer *made_layer(const given *w) {
     if (w->i[0] == 0) return eg_layer_layer_normalization();
     if (w->i[0] == 1) return eg_layer_layer_normalization(.epsilon = 0.5);
+    eg_layer_options o;
+    memset(&o, 0, sizeof o);
+    o.return_sequences = (w->i[2] & 1) != 0;
+    o.go_backwards = (w->i[2] & 2) != 0;
+    o.no_bias = (w->i[2] & 4) != 0;
+    if (w->i[0] == 3) return (eg_layer_simple_rnn)(w->i[1], o);
+    if (w->i[0] == 4) return (eg_layer_lstm)(w->i[1], o);
+    if (w->i[0] == 5) return (eg_layer_gru)(w->i[1], o);
     return eg_layer_multi_head_attention(w->i[1], w->i[2], .kv_heads = w->i[3], .causal = w->i[4] != 0, .value_dim = w->i[5]);
 }
 static eg_tensor *call_layer(eg_layer *l, const given *w) {
-    eg_tensor *in[2] = { w->x[0], w->x[1] }, *out = NULL;
+    eg_tensor *in[3] = { w->x[0], w->x[1], w->x[2] }, *out[3] = { NULL, NULL, NULL };
     eg_call_options o;
     memset(&o, 0, sizeof o);
-    return (eg_call_multi)(l, in, w->n, &out, 1, o) ? out : NULL;
+    if (w->i[0] < 3) return (eg_call_multi)(l, in, w->n, out, 1, o) ? out[0] : NULL;
+    int n = w->i[0] == 4 ? 3 : 2;               // recurrent ones with their states
+    if (!(eg_call_multi)(l, in, w->n, out, n, o)) return NULL;
+    for (int i = 0; i < n; i++) out[i] = eg_reshape(out[i], EG_SHAPE(-1));
+    return w->i[2] & 8 ? out[n - 1] : eg_concat(out, n, 0);
 }
 static eg_tensor *layer(const given *w) {
     eg_layer *l = made_layer(w);
@@ -334,7 +346,7 @@ static eg_tensor *layer_gradients(const given *w) {
     eg_tensor *v[16], *g[16];
     int n = eg_layer_weights(l, v, 16);
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *y = call_layer(l, w), *weights = y ? eg_add(eg_mul(eg_cast(eg_reshape(eg_range(EG_INT32, 0, (double)eg_size(y), 1), eg_shape_of(y)), EG_FLOAT32), 1e-3), 1) : NULL;
+    eg_tensor *y = call_layer(l, w), *weights = y ? eg_add(eg_mul(eg_cast(eg_reshape(eg_range(EG_INT32, 0, (double)eg_size(y), 1), eg_shape_of(y)), eg_dtype_of(y)), 1e-3), 1) : NULL;
     if (!weights || !eg_tape_gradients(tape, eg_reduce_sum(eg_mul(eg_square(y), weights)), v, n, g)) return NULL;
     for (int i = 0; i < n; i++) g[i] = eg_reshape(g[i], EG_SHAPE(-1));
     y = eg_keep(eg_concat(g, n, 0));
@@ -365,6 +377,22 @@ TEST(cuda_attention) {
         COMPARE(layer_gradients, &w, false, 2e-4);
         if (s < 2 || s == 4) COMPARE(layer_gradients, &w, true, 2e-3);
     }
+}
+TEST(cuda_recurrent) {
+    static const int64_t all[][4] = { { 1, 1, 1, 1 }, { 2, 5, 3, 4 }, { 3, 4, 6, 33 }, { 17, 3, 2, 20 } };       // batch, steps, features, units
+    for (int64_t kind = 3; kind < 6; kind++)
+        for (int64_t bits = 0; bits < 32; bits++) {
+            EG_SCOPE;
+            const int64_t *a = all[bits % 4];
+            eg_dtype dtype = bits % 3 ? EG_FLOAT32 : EG_FLOAT64;
+            given w = { { made(dtype, EG_SHAPE(a[0], a[1], a[2]), -1, 1), made(dtype, EG_SHAPE(a[0], a[3]), -1, 1), kind == 4 ? made(dtype, EG_SHAPE(a[0], a[3]), -1, 1) : NULL }, 1,
+                        { kind, a[3], bits / 2 }, { 0 } };
+            if (bits & 1) w.n = kind == 4 ? 3 : 2;
+            double share = dtype == EG_FLOAT32 ? 1 : 1e-8;
+            COMPARE(layer, &w, true, 2e-5 * share);
+            COMPARE(layer_gradients, &w, false, 2e-4 * share);
+            if (bits % 5 == 0) COMPARE(layer_gradients, &w, true, 1e-3 * share);
+        }
 }
 
 // ---- convolution and pooling

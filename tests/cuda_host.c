@@ -3,13 +3,13 @@
 #include "test.h"
 
 #ifdef TEST_CUDA_HOST
-extern int64_t cuda_host_calls, cuda_host_fail_at, cuda_host_launches, cuda_host_blocks;
+extern int64_t cuda_host_calls, cuda_host_fail_at, cuda_host_launches, cuda_host_products, cuda_host_blocks;
 extern int cuda_host_fail_with, cuda_host_failures;
 enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, UNKNOWN = 999 };
 
 // A bit of everything: copies both ways, convolution, gather and its gradient, softmax, layers that are one launch, an optimizer's
 // step with clipping, random numbers.
-enum { LAYERS = 3, VARIABLES = 20 };
+enum { LAYERS = 4, VARIABLES = 24 };
 typedef struct net { eg_tensor *filter, *table, *w; eg_layer *layer[LAYERS]; eg_optimizer *adam; } net;
 static int net_variables(net *n, eg_tensor **v) {
     int count = 3;
@@ -47,6 +47,7 @@ static bool net_begin(net *n) {
     n->layer[0] = eg_layer_multi_head_attention(2, 4, .causal = true);
     n->layer[1] = eg_layer_layer_normalization();
     n->layer[2] = eg_layer_dense(8, .activation = EG_RELU);
+    n->layer[3] = eg_layer_gru(8, .return_sequences = true);
     return n->filter && n->table && n->w && n->adam && net_layers(n, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 8)));      // which builds them
 }
 static void net_end(net *n) {
@@ -187,6 +188,28 @@ TEST(host_layers_are_one_launch) {
     CHECK(as_one + 3 < cuda_host_launches - launches);
     eg_layer_release(norm);
     eg_layer_release(attention);
+}
+// A step of a recurrent layer is a product and a launch, there and back.
+TEST(host_recurrence_is_two_launches_a_step) {
+    for (int kind = 0; kind < 3; kind++) {
+        EG_SCOPE;
+        eg_layer *model = eg_sequential(kind == 0 ? eg_layer_lstm(4, .return_sequences = true) : kind == 1 ? eg_layer_gru(4, .return_sequences = true) :
+                                        eg_layer_simple_rnn(4, .return_sequences = true), eg_layer_dense(3));
+        eg_optimizer *sgd = eg_sgd(.learning_rate = 0.1);
+        eg_tensor *x = eg_random_normal(EG_SHAPE(2, 64, 5)), *v[16], *g[16];
+        CHECK(eg_call(model, x) != NULL);
+        int n = eg_layer_weights(model, v, 16);
+        int64_t launches = cuda_host_launches, products = cuda_host_products;
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *loss = eg_reduce_sum(eg_square(eg_call(model, x, .training = true)));
+        CHECK(eg_tape_gradients(tape, loss, v, n, g) && eg_apply_gradients(sgd, g, v, n));
+        launches = cuda_host_launches - launches;
+        products = cuda_host_products - products;
+        CHECK(launches + products < 2 * 2 * 64 + 40);
+        CHECK(products >= 2 * 64 && launches >= 2 * 64);
+        eg_optimizer_release(sgd);
+        eg_layer_release(model);
+    }
 }
 // All variables of an optimizer are updated by one launch, clipping by two more; and where there is no memory, none is changed.
 TEST(host_an_optimizer_updates_at_once) {

@@ -76,10 +76,10 @@ static inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc
         int64_t m = (int64_t)z.rows, n = (int64_t)z.columns, k = (int64_t)(ta ? x.rows : x.columns);
         if (bytes) memset(workspace, 0xff, bytes);
         if (x.type == CUDA_R_32F) {
-            cublas_host_gemm(ta, tb, m, n, k, (const float *)a, x.ld, (const float *)b, y.ld, (float *)c, z.ld, p.compute);
+            cublas_host_gemm(ta, tb, m, n, k, (const float *)a, x.ld, (const float *)b, y.ld, (float *)c, z.ld, false, p.compute);
             cublas_host_epilogue((float *)c, z.rows, z.columns, (const float *)p.bias, relu);
         } else {
-            cublas_host_gemm(ta, tb, m, n, k, (const double *)a, x.ld, (const double *)b, y.ld, (double *)c, z.ld, p.compute);
+            cublas_host_gemm(ta, tb, m, n, k, (const double *)a, x.ld, (const double *)b, y.ld, (double *)c, z.ld, false, p.compute);
             cublas_host_epilogue((double *)c, z.rows, z.columns, (const double *)p.bias, relu);
         }
     });

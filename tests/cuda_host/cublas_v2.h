@@ -42,12 +42,12 @@ template <class T> static inline T cublas_host_cut(T v, cublasComputeType_t comp
     return (T)f;
 }
 template <class T> static inline void cublas_host_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb,
-                                                      T *c, int64_t ldc, cublasComputeType_t compute) {
+                                                      T *c, int64_t ldc, bool add, cublasComputeType_t compute) {
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) {
             T sum = 0;
             for (int64_t p = 0; p < k; p++) sum += cublas_host_cut(ta ? a[p + i * lda] : a[i + p * lda], compute) * cublas_host_cut(tb ? b[j + p * ldb] : b[p + j * ldb], compute);
-            c[i + j * ldc] = sum;
+            c[i + j * ldc] = add ? c[i + j * ldc] + sum : sum;
         }
 }
 static inline cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int64_t m, int64_t n, int64_t k,
@@ -56,16 +56,17 @@ static inline cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t h, cub
     CUBLAS_HOST_CALL
     bool f = ta_ == CUDA_R_32F;
     if (h->device != cuda_host_device || h->stream->device != h->device) cuda_host_die("cuBLAS on another device than its handle's");
-    if ((f ? (double)*(const float *)alpha : *(const double *)alpha) != 1 || (f ? (double)*(const float *)beta : *(const double *)beta) != 0)
-        cuda_host_die("cuBLAS with other factors than 1 and 0");
+    const double times = f ? (double)*(const float *)beta : *(const double *)beta;
+    if ((f ? (double)*(const float *)alpha : *(const double *)alpha) != 1 || (times != 0 && times != 1)) cuda_host_die("cuBLAS with other factors than 1, and 0 or 1");
     if (lda < 1 || ldb < 1 || ldc < m || lda < (ta == CUBLAS_OP_N ? m : k) || ldb < (tb == CUBLAS_OP_N ? k : n)) cuda_host_die("cuBLAS with a leading dimension that is too small");
+    cuda_host_products++;
     void *workspace = h->workspace;
     if (!workspace) cuda_host_die("cuBLAS without a workspace of the program's");
     cuda_host_put(h->stream, [=] {
         memset(workspace, 0xff, 256);
         for (int64_t i = 0; i < count; i++)
-            if (f) cublas_host_gemm(ta == CUBLAS_OP_T, tb == CUBLAS_OP_T, m, n, k, (const float *)a + i * sa, lda, (const float *)b + i * sb, ldb, (float *)c + i * sc, ldc, compute);
-            else cublas_host_gemm(ta == CUBLAS_OP_T, tb == CUBLAS_OP_T, m, n, k, (const double *)a + i * sa, lda, (const double *)b + i * sb, ldb, (double *)c + i * sc, ldc, compute);
+            if (f) cublas_host_gemm(ta == CUBLAS_OP_T, tb == CUBLAS_OP_T, m, n, k, (const float *)a + i * sa, lda, (const float *)b + i * sb, ldb, (float *)c + i * sc, ldc, times == 1, compute);
+            else cublas_host_gemm(ta == CUBLAS_OP_T, tb == CUBLAS_OP_T, m, n, k, (const double *)a + i * sa, lda, (const double *)b + i * sb, ldb, (double *)c + i * sc, ldc, times == 1, compute);
     });
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -48,6 +48,7 @@ int cuda_host_failures = 1;                     // so many in a row; < 0: until 
 int64_t cuda_host_malloc_fail_at;               // > 0: that cudaMalloc from now on finds no memory
 int cuda_host_malloc_fails = 1;                 // so many in a row
 int64_t cuda_host_launches, cuda_host_blocks;   // kernels launched; blocks of device memory alive
+int64_t cuda_host_products;                     // calls of cuBLAS that are one
 unsigned cuda_host_seed = 1;
 int cuda_host_devices = 2;
 int cuda_host_driver = 1;                       // 0: there is none
