@@ -131,7 +131,8 @@ typedef enum eg_dtype {
 } eg_dtype;
 
 typedef struct eg_shape { int rank; int64_t dims[EG_MAX_RANK]; } eg_shape;
-// mark is set by EG_AXES (or 0), so that .axes = 1, which C would take for a count, is an error.
+// mark is set by EG_AXES (or 0), so that .axes = 1, which C would take for a count, is an error. (.axes = 0 cannot be told from no axes,
+// which are all of them: only the compiler warns, with -Wmissing-braces, part of -Wall.)
 typedef struct eg_axes { int mark, count; int axes[EG_MAX_RANK]; } eg_axes;
 #define EGI_AXES_MARK 0x61786573
 typedef struct eg_pads { int count; int64_t pads[2 * EG_MAX_RANK]; } eg_pads;
@@ -576,7 +577,7 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 // max(x, 0) - x z + log(1 + exp(-|x|)), elementwise; labels z of the logits' shape.
 EAGER_API eg_tensor *eg_sigmoid_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits);
 
-// Reductions: over all axes, or those given.
+// Reductions: over all axes, or those given: .axes = EG_AXES(0), never .axes = 0.
 typedef struct eg_reduce_options { EG_BY_NAME; eg_axes axes; bool keepdims; } eg_reduce_options;
 EAGER_API eg_tensor *eg_reduce_sum(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));      // of integers: an integer, truncated; of nothing: NaN
@@ -641,7 +642,7 @@ EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis);        
 
 // Picking. Indices are int32 or int64, from 0; one out of range (a negative one is) is an error that names it and its place. Gradients
 // of what is picked twice add.
-typedef struct eg_gather_options { EG_BY_NAME; int axis; } eg_gather_options;     // axis: default 0
+typedef struct eg_gather_options { EG_BY_NAME; int axis; } eg_gather_options;     // axis: default 0, so that 0 and EG_ZERO are the same
 // Rows of x along the axis: x (A, B, C), indices (I, J), axis 1: (A, I, J, C).
 EAGER_API eg_tensor *eg_gather(eg_tensor *x, eg_tensor *indices, eg_gather_options options EGI_DEFAULT(eg_gather_options));
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices);              // indices (..., depth): x[row of indices], one position (of the first depth axes) a row
@@ -650,7 +651,7 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape);    // zeros with updates[i] added in at indices[i]
 EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates);   // x with the updates added in
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n);             // rows of x added up by segment number (any order)
-typedef struct eg_one_hot_options { EG_BY_NAME; int axis; eg_dtype dtype; double on_value, off_value; } eg_one_hot_options;  // default: last axis, float32, 1 and 0
+typedef struct eg_one_hot_options { EG_BY_NAME; int axis; eg_dtype dtype; double on_value, off_value; } eg_one_hot_options;  // default: last axis (axis 0 is EG_ZERO), float32, 1 and 0 (0 is EG_ZERO)
 EAGER_API eg_tensor *eg_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options options EGI_DEFAULT(eg_one_hot_options));  // an index out of range gives a row of off
 
 // Convolution, NHWC. Filters (KH, KW, C / groups, O) as TensorFlow has them; SAME pads the extra row at the bottom and right.

@@ -1,7 +1,8 @@
 # awk -f docs/reference.awk eager.h: docs/reference.md, the public part of the header as a page. ./build.sh docs runs it, a test holds
 # the page against it. The header's text is taken as it stands, paragraph by paragraph (blank lines part them): one of comments alone
 # becomes prose, any other a block of code; plumbing (conditionals, macros over functions, EGI_ and egi_, what is for C++ alone) is
-# left out, and with it a comment that has nothing else below it.
+# left out, and with it a comment that has nothing else below it. A function of a list, eg_..._of, has the macro before it that takes
+# the list's members, for that is what programs say.
 function flush(    i, code) {
     for (i = 1; i <= lines; i++) if (paragraph[i] !~ /^\/\//) code = i
     if (dropped) lines = code
@@ -14,13 +15,16 @@ function flush(    i, code) {
     lines = dropped = 0
 }
 function remember(line,    name) {         # a function's declaration: for the index
-    if (line !~ /^[a-zA-Z].*eg_[a-z0-9_]+\)?\(/ || line ~ /^typedef/) return
+    if (line !~ /^([a-zA-Z].*)?eg_[a-z0-9_]+\)?\(/ || line ~ /^typedef/) return
     match(line, /eg_[a-z0-9_]+\)?\(/)
     name = substr(line, RSTART, RLENGTH)
     sub(/\)?\($/, "", name)
     if (!(name in chapter_of)) { names[++count] = name; chapter_of[name] = anchor }
 }
 BEGIN {
+    while ((getline line < ARGV[1]) > 0)
+        if (line ~ /^#define eg_[a-z0-9_]+\(\.\.\.\) eg_[a-z0-9_]+_of\(/) { split(line, word, /[ (]/); written[word[2] "_of"] = word[2] }
+    close(ARGV[1])
     print "# Reference"
     print "\nEvery declaration of `eager.h` with what its comment says, in the header's order; at the end, [all functions by name](#by-name)."
     print "This page is made from the header by `./build.sh docs`: change the comment there, not here."
@@ -42,9 +46,10 @@ hidden { next }
 !title { next }
 /^ *# *define EG_ERRORS/ { table = 1 }
 table { paragraph[++lines] = $0; table = /\\$/; next }
-/^ *# *define eg_constant(_of)?\(/ {       # two that are macros alone
-    match($0, /eg_constant(_of)?\([^)]*/)
-    $0 = "eg_tensor *" substr($0, RSTART, RLENGTH) ");"
+/^ *# *define eg_(constant(_of)?|with_device)\(/ {       # three that are macros alone
+    continued = /\\$/
+    match($0, /eg_[a-z_]*\([^)]*/)
+    $0 = (/eg_with/ ? "" : "eg_tensor *") substr($0, RSTART, RLENGTH) ");"
     sub(/\.\.\.\);/, "values...);")
     if (!hidden) { paragraph[++lines] = $0; remember($0) }
     next
@@ -63,6 +68,13 @@ table { paragraph[++lines] = $0; table = /\\$/; next }
     if (!sub(/^EAGER_API /, "")) sub(/^                              /, "                    ")
     gsub(/ EGI_DEFAULT\([a-z0-9_]*\)/, "")
     sub(/ __attribute__\(\(.*\)\);/, ";")
+    if (match($0, /eg_[a-z0-9_]+_of\(/) && (substr($0, RSTART, RLENGTH - 1) in written)) {
+        line = substr($0, 1, RSTART - 1) written[substr($0, RSTART, RLENGTH - 1)]
+        match($0, /[a-z]+, int n\)/)
+        line = line "(" substr($0, RSTART, RLENGTH - 8) "...);"
+        paragraph[++lines] = line
+        remember(line)
+    }
     paragraph[++lines] = $0
     inside += gsub(/\{/, "{") - gsub(/\}/, "}")
     remember($0)

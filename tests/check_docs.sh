@@ -66,5 +66,9 @@ check pictures_are_drawn_by_the_library pictures
 if [ -f docs/reference.md ]; then
     awk -f docs/reference.awk eager.h >"$T/reference"
     check reference_is_up_to_date diff docs/reference.md "$T/reference"
+    # What a program writes is in the list by name, where it is a macro over a function of another name, too.
+    awk '/defined\(EAGER_IMPLEMENTATION\)/ { exit } sub(/^# *define eg_/, "eg_") { sub(/[^a-z0-9_].*/, ""); print }' eager.h | sort -u >"$T/macros"
+    sed -n 's/^\[`\(eg_[a-z0-9_]*\)`.*/\1/p' docs/reference.md | sort -u >"$T/listed"
+    check reference_lists_what_programs_write sh -c "comm -23 '$T/macros' '$T/listed' >'$T/unlisted'; cat '$T/unlisted'; [ -s '$T/macros' ] && [ ! -s '$T/unlisted' ]"
 fi
 finish
