@@ -2301,6 +2301,8 @@ typedef enum egi_kernel {
     EGI_RANDOM,           // egi_random_parameters
     EGI_UPDATE,           // egi_update_parameters
     EGI_NONFINITE,        // int64_t *: counts the NaN and Inf of in[0]
+    EGI_SOFTMAX_GRAD,     // egi_reduce_parameters: rows of n; in[0] what the softmax or log-softmax made, in[1] g; out[0] dx
+    EGI_SPARSE_XENT_GRAD, // in[0] labels, in[1] logits (rows, n), in[2] g, a row's or all one number (strides 0); out[0] dx
     // A backend may lack these (NULL): layers are composed of other ops then. float32.
     EGI_LAYER_NORM,       // egi_norm_parameters: in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x
     EGI_LAYER_NORM_GRAD,  // egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL
@@ -3476,6 +3478,11 @@ static eg_tensor *egi_contiguous(const eg_tensor *x) {
     eg_tensor *y = egi_new(x->op, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
     if (y && !egi_copy(x, y)) { egi_object_release(&y->object); y = NULL; }
     return y;
+}
+// One number in memory that all elements show, as the gradient of a mean is.
+static bool egi_repeats_one(const eg_tensor *x) {
+    for (int i = 0; i < x->rank; i++) if (x->dims[i] > 1 && x->strides[i]) return false;
+    return !(x->flags & EGI_NUMBER);
 }
 
 // ---- plain numbers
@@ -6067,6 +6074,28 @@ static bool egi_cpu_sparse_xent(eg_backend *b, const egi_args *args) {
     egi_free(label);
     return true;
 }
+static bool egi_cpu_softmax_grad(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const void *y = args->in[0]->data, *g = args->in[1]->data;
+    void *dx = args->out[0]->data;
+    bool logs = p->kind == EGI_LOG_SOFTMAX;
+    (void)b;
+    if (args->out[0]->dtype == EG_FLOAT32) egi_softmax_grad_f32(p->outer, p->n, logs, (const float *)y, (const float *)g, (float *)dx);
+    else egi_softmax_grad_f64(p->outer, p->n, logs, (const double *)y, (const double *)g, (double *)dx);
+    return true;
+}
+static bool egi_cpu_sparse_xent_grad(eg_backend *b, const egi_args *args) {
+    const eg_tensor *labels = args->in[0], *x = args->in[1], *g = args->in[2];
+    const char *label = labels->data;
+    int64_t n = x->dims[x->rank - 1], step = egi_repeats_one(g) ? 0 : 1;
+    (void)b;
+    for (int64_t r = 0; r < labels->size; r++, label += egi_dtypes[labels->dtype].size) {
+        int64_t k = egi_load_int(labels->dtype, label);        // the op has checked it
+        if (x->dtype == EG_FLOAT32) egi_sparse_xent_grad_f32(n, (const float *)(const void *)x->data + r * n, k, ((const float *)(const void *)g->data)[r * step], (float *)(void *)args->out[0]->data + r * n);
+        else egi_sparse_xent_grad_f64(n, (const double *)(const void *)x->data + r * n, k, ((const double *)(const void *)g->data)[r * step], (double *)(void *)args->out[0]->data + r * n);
+    }
+    return true;
+}
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
@@ -6271,7 +6300,7 @@ static eg_backend egi_cpu = {
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
     { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
       egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite,
-      NULL, NULL, NULL, NULL, egi_cpu_recurrent, egi_cpu_recurrent_grad },
+      egi_cpu_softmax_grad, egi_cpu_sparse_xent_grad, NULL, NULL, NULL, NULL, egi_cpu_recurrent, egi_cpu_recurrent_grad },
     NULL, NULL, NULL, NULL, NULL, NULL
 };
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
@@ -7166,17 +7195,34 @@ EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
 // The softmax rows work on the last axis; another is brought there.
 static bool egi_shape_softmax(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_float(c->op->name, c->in[0]); }
 static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, EGI_SOFTMAX); }
+// Gradients that are several ops where somebody looks at these: a tape that records them, eg_record, the NaN trap. Else a launch.
+static bool egi_ops_are_seen(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
+static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad_context *c, eg_tensor **dx) {
+    eg_tensor *y = c->outputs[0];
+    eg_shape shape = egi_shape(y);
+    egi_reduce_parameters p = egi_split_at(y, y->rank - 1);
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    p.kind = kind;
+    args.op = op;
+    args.in[0] = egi_own(egi_contiguous(y));
+    args.in[1] = egi_own(egi_contiguous(c->upstream[0]));
+    args.out[0] = egi_own(egi_new(op->name, egi_backend_of(y), (eg_dtype)y->dtype, &shape));
+    args.parameters = &p;
+    bool ok = args.in[0] && args.in[1] && args.out[0] && (y->size == 0 || egi_launch(egi_backend_of(y), EGI_SOFTMAX_GRAD, &args));
+    return egi_set_dx(0, dx, ok ? args.out[0] : NULL);
+}
 EGI_GRAD(softmax) {                       // y (g - sum(g y))
-    (void)op;
     eg_tensor *y = c->outputs[0], *g = c->upstream[0];
+    if (!egi_ops_are_seen()) return egi_softmax_grad(op, EGI_SOFTMAX_, c, dx);
     return egi_set_dx(0, dx, (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_over_axis(-1, true)))));
 }
 EGI_OP(softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 #define egi_shape_log_softmax egi_shape_softmax
 #define egi_run_log_softmax egi_run_softmax
 EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
-    (void)op;
     eg_tensor *y = c->outputs[0], *g = c->upstream[0];
+    if (!egi_ops_are_seen()) return egi_softmax_grad(op, EGI_LOG_SOFTMAX, c, dx);
     return egi_set_dx(0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
 }
 EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
@@ -7265,9 +7311,22 @@ static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     if (x) egi_object_release(&x->object);
     return ok;
 }
+static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_tensor **dx) {
+    eg_tensor *x = c->inputs[1], *g = c->upstream[0];
+    eg_shape shape = egi_shape(x);
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    args.op = op;
+    args.in[0] = egi_own(egi_contiguous(c->inputs[0]));
+    args.in[1] = egi_own(egi_contiguous(x));
+    args.in[2] = egi_repeats_one(g) ? g : egi_own(egi_contiguous(g));
+    args.out[0] = egi_own(egi_new(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
+    bool ok = args.in[0] && args.in[1] && args.in[2] && args.out[0] && (x->size == 0 || egi_launch(egi_backend_of(x), EGI_SPARSE_XENT_GRAD, &args));
+    return egi_set_dx(1, dx, ok ? args.out[0] : NULL);
+}
 EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one_hot(label))
-    (void)op;
     eg_tensor *x = c->inputs[1];
+    if (!egi_ops_are_seen()) return egi_sparse_xent_grad(op, c, dx);
     eg_axis_options last = { 0, NULL, -1 };
     eg_one_hot_options hot;
     memset(&hot, 0, sizeof hot);
@@ -23203,6 +23262,40 @@ static void EGI_TN(egi_sparse_xent)(int64_t rows, int64_t n, const EGI_T *x, con
         EGI_T m = EGI_TN(egi_row_max)(n, x);
         loss[r] = (m - x[label[r]]) + EGI_TN(egi_row_logsum)(n, x, m);
     }
+}
+
+// From y, what a row's softmax is, or the log of it, and the gradient g of that, to the row's: y (g - sum(g y)), or g - exp(y) sum(g).
+static void EGI_TN(egi_softmax_grad)(int64_t rows, int64_t n, bool logs, const EGI_T *y, const EGI_T *g, EGI_T *EGI_RESTRICT dx) {
+    for (int64_t r = 0; r < rows; r++, y += n, g += n, dx += n) {
+        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        int64_t i = 0;
+        for (; n - i >= 4; i += 4) {
+            s0 += logs ? (double)g[i] : (double)(g[i] * y[i]);
+            s1 += logs ? (double)g[i + 1] : (double)(g[i + 1] * y[i + 1]);
+            s2 += logs ? (double)g[i + 2] : (double)(g[i + 2] * y[i + 2]);
+            s3 += logs ? (double)g[i + 3] : (double)(g[i + 3] * y[i + 3]);
+        }
+        for (; i < n; i++) s0 += logs ? (double)g[i] : (double)(g[i] * y[i]);
+        EGI_T sum = (EGI_T)((s0 + s1) + (s2 + s3));
+        if (logs) {
+            for (i = 0; n - i >= 64; i += 64)
+                for (int l = 0; l < 64; l++) dx[i + l] = g[i + l] - EGI_EXP_T(y[i + l]) * sum;
+            for (; i < n; i++) dx[i] = g[i] - EGI_EXP_T(y[i]) * sum;
+            continue;
+        }
+        for (i = 0; n - i >= 16; i += 16)
+            for (int l = 0; l < 16; l++) dx[i + l] = y[i + l] * (g[i + l] - sum);
+        for (; i < n; i++) dx[i] = y[i] * (g[i] - sum);
+    }
+}
+// A row's g (softmax(x) - one_hot(label)).
+static void EGI_TN(egi_sparse_xent_grad)(int64_t n, const EGI_T *x, int64_t label, EGI_T g, EGI_T *dx) {
+    EGI_TN(egi_softmax)(1, n, x, dx);
+    dx[label] -= 1;
+    int64_t i = 0;
+    for (; n - i >= 16; i += 16)
+        for (int l = 0; l < 16; l++) dx[i + l] *= g;
+    for (; i < n; i++) dx[i] *= g;
 }
 
 #elif EGI_STAMP == 3  // --------------------------------------------------------------- float, double and int64_t

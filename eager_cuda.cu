@@ -1005,8 +1005,8 @@ static bool egi_gpu_run_cumsum(eg_backend *b, const egi_args *args) {
 }
 
 // Softmax, log-softmax and the cross entropy of a label: Y threads share a row, a block has Z rows.
-enum { EGI_GPU_CROSS_ENTROPY = 100 };
-typedef struct egi_gpu_rows { int kind, y; int64_t rows, n; const void *in, *labels; int label_dtype, label_size; unsigned site; egi_gpu_fault *fault; void *out; } egi_gpu_rows;
+enum { EGI_GPU_CROSS_ENTROPY = 100, EGI_GPU_CROSS_ENTROPY_GRAD };
+typedef struct egi_gpu_rows { int kind, y; int64_t rows, n; const void *in, *labels, *g; int label_dtype, label_size, g_step; unsigned site; egi_gpu_fault *fault; void *out; } egi_gpu_rows;
 static __device__ void egi_gpu_bad_index(egi_gpu_fault *fault, unsigned site, int64_t value, int64_t position, int64_t limit) {
     if (atomicCAS(&fault->taken, 0u, 1u)) return;                      // the first stays
     fault->serial = site;
@@ -1042,6 +1042,16 @@ template <class T> static __global__ void egi_gpu_softmax(egi_gpu_rows p) {
     sum = egi_gpu_row_reduce(sums, sum, y, p.y, false);
     if (!here) return;
     T l = (T)log(sum), scale = (T)(1 / sum), *out = (T *)p.out;
+    if (p.kind == EGI_GPU_CROSS_ENTROPY_GRAD) {
+        const int64_t label = egi_gpu_load_int(p.label_dtype, (const char *)p.labels + row * p.label_size);
+        const T g = ((const T *)p.g)[row * p.g_step];
+        for (int64_t i = y; i < p.n; i += p.y) {
+            T share = egi_gpu_exp(x[i] - m) * scale;
+            if (i == label) share -= 1;
+            out[row * p.n + i] = share * g;
+        }
+        return;
+    }
     if (p.kind != EGI_GPU_CROSS_ENTROPY) {
         for (int64_t i = y; i < p.n; i += p.y) out[row * p.n + i] = p.kind == EGI_SOFTMAX_ ? egi_gpu_exp(x[i] - m) * scale : x[i] - m - l;
         return;
@@ -1053,6 +1063,19 @@ template <class T> static __global__ void egi_gpu_softmax(egi_gpu_rows p) {
         egi_gpu_bad_index(p.fault, p.site, label, row, p.n);
         out[row] = 0;
     }
+}
+// From what a softmax or a log-softmax made to its gradient.
+template <class T> static __global__ void egi_gpu_softmax_grad(egi_gpu_rows p) {
+    EGI_SHARED(double, sums, EGI_GPU_THREADS);
+    const int t = (int)threadIdx.x % p.y;
+    const int64_t row = (int64_t)blockIdx.x * (EGI_GPU_THREADS / p.y) + threadIdx.x / p.y;
+    const bool here = row < p.rows, logs = p.kind == EGI_LOG_SOFTMAX;
+    const T *y = (const T *)p.in + (here ? row : 0) * p.n, *g = (const T *)p.g + (here ? row : 0) * p.n;
+    double own = 0;
+    for (int64_t i = t; here && i < p.n; i += p.y) own += logs ? (double)g[i] : (double)g[i] * (double)y[i];
+    const T sum = (T)egi_gpu_row_reduce(sums, own, t, p.y, false);
+    T *dx = (T *)p.out + (here ? row : 0) * p.n;
+    for (int64_t i = t; here && i < p.n; i += p.y) dx[i] = logs ? g[i] - egi_gpu_exp(y[i]) * sum : y[i] * (g[i] - sum);
 }
 // Remembers what an index error will have to say. Its number comes with the error.
 static unsigned egi_gpu_note(egi_gpu *g, const char *name, const eg_tensor *indices) {
@@ -1072,7 +1095,10 @@ static bool egi_gpu_rows_launch(egi_gpu *g, const egi_args *args, egi_gpu_rows *
     p->fault = g->fault;
     int64_t blocks = egi_gpu_ceil(p->rows, EGI_GPU_THREADS / p->y);
     if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
-    if (dtype == EG_FLOAT32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax<float>, blocks, EGI_GPU_THREADS, g->compute, *p);
+    if (p->g && !p->labels) {
+        if (dtype == EG_FLOAT32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax_grad<float>, blocks, EGI_GPU_THREADS, g->compute, *p);
+        else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax_grad<double>, blocks, EGI_GPU_THREADS, g->compute, *p);
+    } else if (dtype == EG_FLOAT32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax<float>, blocks, EGI_GPU_THREADS, g->compute, *p);
     else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax<double>, blocks, EGI_GPU_THREADS, g->compute, *p);
     return egi_gpu_launched(g, args);
 }
@@ -1087,21 +1113,44 @@ static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {
     p.out = args->out[0]->data;
     return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[0]->dtype);
 }
-static bool egi_gpu_run_sparse_xent(eg_backend *b, const egi_args *args) {
-    egi_gpu *g = egi_gpu_enter(b);
+static bool egi_gpu_run_softmax_grad(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
+    egi_gpu_rows p;
+    memset(&p, 0, sizeof p);
+    p.kind = r->kind;
+    p.rows = r->outer;
+    p.n = r->n;
+    p.in = args->in[0]->data;
+    p.g = args->in[1]->data;
+    p.out = args->out[0]->data;
+    return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[0]->dtype);
+}
+static egi_gpu_rows egi_gpu_labelled(const egi_args *args, int kind) {
     const eg_tensor *labels = args->in[0], *x = args->in[1];
     egi_gpu_rows p;
     memset(&p, 0, sizeof p);
-    p.kind = EGI_GPU_CROSS_ENTROPY;
+    p.kind = kind;
     p.rows = labels->size;
     p.n = x->dims[x->rank - 1];
     p.in = x->data;
     p.labels = labels->data;
     p.label_dtype = labels->dtype;
     p.label_size = (int)eg_dtype_size((eg_dtype)labels->dtype);
-    p.site = egi_gpu_note(g, args->op->name, labels);
     p.out = args->out[0]->data;
-    return egi_gpu_rows_launch(g, args, &p, x->dtype);
+    return p;
+}
+static bool egi_gpu_run_sparse_xent(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    egi_gpu_rows p = egi_gpu_labelled(args, EGI_GPU_CROSS_ENTROPY);
+    p.site = egi_gpu_note(g, args->op->name, args->in[0]);
+    return egi_gpu_rows_launch(g, args, &p, args->in[1]->dtype);
+}
+static bool egi_gpu_run_sparse_xent_grad(eg_backend *b, const egi_args *args) {
+    egi_gpu_rows p = egi_gpu_labelled(args, EGI_GPU_CROSS_ENTROPY_GRAD);
+    const eg_tensor *g = args->in[2];
+    p.g = g->data;
+    for (int d = 0; d < g->rank; d++) if (g->dims[d] > 1 && g->strides[d]) p.g_step = 1;
+    return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[1]->dtype);
 }
 
 //# 5  PRODUCTS ---------------------------------------------------------------
@@ -2776,8 +2825,8 @@ static char egi_gpu_why[200];
 static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
     egi_gpu_run_elementwise, egi_gpu_run_copy, egi_gpu_run_fill, egi_gpu_run_reduce, egi_gpu_run_cumsum, egi_gpu_run_argsort, egi_gpu_run_softmax,
     egi_gpu_run_sparse_xent, egi_gpu_run_matmul, egi_gpu_run_conv, egi_gpu_run_pool, egi_gpu_run_gather, egi_gpu_run_scatter_add, egi_gpu_run_random,
-    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad, egi_gpu_run_attention, egi_gpu_run_attention_grad,
-    egi_gpu_run_recurrent, egi_gpu_run_recurrent_grad
+    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_softmax_grad, egi_gpu_run_sparse_xent_grad, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad,
+    egi_gpu_run_attention, egi_gpu_run_attention_grad, egi_gpu_run_recurrent, egi_gpu_run_recurrent_grad
 };
 static_assert(sizeof egi_gpu_kernels / sizeof *egi_gpu_kernels == EGI_KERNELS, "a kernel is missing here, or one too many");
 

@@ -208,6 +208,7 @@ static eg_tensor *log_softmax(const given *w) { return eg_log_softmax(w->x[0], .
 static eg_tensor *cumsum(const given *w) { return eg_cumsum(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO, .exclusive = w->i[1] & 1, .reverse = w->i[1] & 2); }
 static eg_tensor *argsort(const given *w) { return eg_argsort(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO, .descending = w->i[1] & 1); }
 static eg_tensor *sparse(const given *w) { return eg_sparse_softmax_cross_entropy_with_logits(w->x[1], w->x[0]); }
+static eg_tensor *sparse_mean(const given *w) { return eg_reduce_mean(sparse(w)); }
 TEST(cuda_rows_of_softmax) {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (int axis = 0; axis < 3; axis++) {
@@ -217,11 +218,15 @@ TEST(cuda_rows_of_softmax) {
             COMPARE(log_softmax, &w, true, 2e-5);
             w.x[0] = made(EG_FLOAT64, EG_SHAPE(shapes[s][0], shapes[s][1], shapes[s][2]), -5, 5);
             COMPARE(softmax, &w, true, 1e-12);
+            COMPARE(log_softmax, &w, true, 1e-12);
         }
     for (int64_t n = 1; n < 3000; n = n * 5 + 2) {
         EG_SCOPE;
         given w = { { made(EG_FLOAT32, EG_SHAPE(37, n), -5, 5), made(EG_INT32, EG_SHAPE(37), 0, (double)n) }, 2, { 0 }, { 0 } };
         COMPARE(sparse, &w, true, 1e-5);
+        COMPARE(sparse_mean, &w, true, 1e-5);
+        w.x[0] = made(EG_FLOAT64, EG_SHAPE(37, n), -5, 5);
+        COMPARE(sparse_mean, &w, true, 1e-12);
     }
 }
 TEST(cuda_cumsum) {

@@ -169,6 +169,18 @@ TEST(host_a_dense_layer_is_one_call) {
     CHECK(cuda_host_launches - launches < 2);
     eg_layer_release(l);
 }
+// A cross entropy and its mean are two; their gradient is two: the mean's share, and the rows.
+TEST(host_gradients_of_rows_are_one_launch) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 8)), *labels = eg_zeros(EG_INT32, EG_SHAPE(4));
+    for (int i = 0; i < 2; i++) {
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        eg_tensor *loss = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(labels, x));
+        int64_t launches = cuda_host_launches;
+        CHECK(eg_tape_gradient(tape, loss, x) != NULL);
+        if (i) CHECK(cuda_host_launches - launches <= 3);
+    }
+}
 // Layer norm is one launch; attention is so, but for who asks for its weights, too.
 TEST(host_layers_are_one_launch) {
     eg_layer *norm = eg_layer_layer_normalization(), *attention = eg_layer_multi_head_attention(2, 4, .causal = true);

@@ -61,6 +61,49 @@ TEST(softmax_of_rows_of_every_length) {
     }
 }
 
+// ---- gradients of rows: a launch, where nobody sees the ops that they are otherwise
+
+static eg_tensor *row_labels;
+static eg_tensor *rows_cross_entropy(eg_tensor *x) { return eg_sparse_softmax_cross_entropy_with_logits(row_labels, x); }
+static eg_tensor *mean_cross_entropy(eg_tensor *x) { return eg_reduce_mean(rows_cross_entropy(x)); }
+static eg_tensor *rows_softmax(eg_tensor *x) { return eg_softmax(x); }
+static eg_tensor *rows_log_softmax(eg_tensor *x) { return eg_log_softmax(x); }
+static eg_tensor *row_gradient(eg_tensor *(*f)(eg_tensor *), eg_tensor *x, eg_tensor *weights, bool seen) {
+    eg_tape *outer = seen ? eg_tape_begin() : NULL;
+    if (outer) eg_tape_watch(outer, x);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *y = f(x), *g = eg_tape_gradient(tape, eg_rank(y) == eg_rank(weights) ? eg_mul(y, weights) : y, x);
+    if (outer) eg_tape_stop(outer);
+    return g;
+}
+TEST(gradients_of_rows_are_those_of_their_ops) {
+    static eg_tensor *(*const f[])(eg_tensor *) = { rows_softmax, rows_log_softmax, rows_cross_entropy, mean_cross_entropy };
+    for (int64_t n = 1; n <= 200; n += n < 20 ? 1 : 19)
+        for (int wide = 0; wide < 2; wide++)
+            for (int k = 0; k < 4; k++) {
+                EG_SCOPE;
+                eg_dtype dtype = wide ? EG_FLOAT64 : EG_FLOAT32;
+                eg_tensor *x = eg_random_normal(EG_SHAPE(5, n), .stddev = 3, .dtype = dtype), *w = eg_random_normal(k < 2 ? EG_SHAPE(5, n) : EG_SHAPE(5), .dtype = dtype);
+                row_labels = eg_random_integers(EG_SHAPE(5), 0, n);
+                eg_tensor *at_once = row_gradient(f[k], x, w, false), *op_by_op = row_gradient(f[k], x, w, true);
+                CHECK(eg_item(eg_reduce_max(eg_abs(eg_sub(at_once, op_by_op)))) <= (wide ? 1e-14 : 4e-6));
+                CHECK(n < 2 || eg_item(eg_reduce_max(eg_abs(at_once))) > 1e-3);
+            }
+}
+TEST(gradients_of_rows_keep_nan_and_infinity) {
+    float v[] = { 1, INFINITY, 2, NAN, 0, 1, -INFINITY, 3, 3 };
+    eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(3, 3), v), *w = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *empty = eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3));
+    row_labels = eg_constant_of(EG_INT32, EG_SHAPE(3), 0, 1, 2);
+    eg_tensor *g = row_gradient(rows_cross_entropy, x, w, false);
+    const float *d = eg_data(g);
+    for (int i = 0; i < 6; i++) CHECK(isnan(d[i]));
+    CHECK(d[6] == 0 && fabsf(d[7] - .5f) < 1e-6f && fabsf(d[8] + .5f) < 1e-6f);
+    row_labels = eg_zeros(EG_INT32, EG_SHAPE(0));
+    CHECK_INT(eg_dim(row_gradient(rows_cross_entropy, empty, eg_zeros(EG_FLOAT32, EG_SHAPE(0)), false), 0), 0);
+    CHECK_INT(eg_size(row_gradient(rows_softmax, empty, eg_ones(EG_FLOAT32, EG_SHAPE(0, 3)), false)), 0);
+}
+
 // ---- products of every form: exact, for all numbers are small and whole
 
 static void check_product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, eg_dtype dtype) {
