@@ -164,8 +164,13 @@ static bool egi_gpu_no_memory(cublasStatus_t s) {                      // its ow
         EGI_GPU_TWICE(g, egi_e, call); \
         if (egi_e != cudaSuccess) return egi_gpu_fail(g, op, egi_e); \
     } while (0)
-// A kernel's code may be loaded when it is first wanted, and its local memory be made then.
-#define EGI_GPU_LAUNCH_BY(start, stream, ...) do { cudaError_t egi_e; EGI_GPU_TWICE(egi_gpu_with(stream), egi_e, start(__VA_ARGS__)); } while (0)
+// A kernel's code may be loaded when it is first wanted, and its local memory be made then. Behind a launch that failed nothing is launched
+// until the error is taken: it would read what was never made.
+#define EGI_GPU_LAUNCH_BY(start, stream, ...) \
+    do { \
+        cudaError_t egi_e = cudaPeekAtLastError(); \
+        if (egi_e == cudaSuccess) EGI_GPU_TWICE(egi_gpu_with(stream), egi_e, start(__VA_ARGS__)); \
+    } while (0)
 #define EGI_LAUNCH(kernel, blocks, threads, stream, ...) EGI_GPU_LAUNCH_BY(EGI_START, stream, kernel, blocks, threads, stream, __VA_ARGS__)
 #define EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, threads, stream, ...) EGI_GPU_LAUNCH_BY(EGI_START_WITH_BARRIERS, stream, kernel, blocks, threads, stream, __VA_ARGS__)
 static egi_gpu *egi_gpu_with(cudaStream_t compute) {
@@ -1911,7 +1916,7 @@ template <class T, class U, class K> static bool egi_gpu_scatter_sorted(egi_gpu 
     K *index = (K *)(void *)work, *order = (K *)(void *)(work + keys), *sorted = (K *)(void *)(work + 2 * keys);
     EGI_LAUNCH(egi_gpu_check_indices<K>, egi_gpu_blocks(n), EGI_GPU_THREADS, g->compute, *pick, index);
     bool ok = egi_gpu_argsort<K>(g, pick->name, 1, n, false, index, order);
-    EGI_LAUNCH(egi_gpu_sorted<K>, egi_gpu_blocks(n), EGI_GPU_THREADS, g->compute, n, (const K *)index, (const K *)order, sorted);
+    if (ok) EGI_LAUNCH(egi_gpu_sorted<K>, egi_gpu_blocks(n), EGI_GPU_THREADS, g->compute, n, (const K *)index, (const K *)order, sorted);
     egi_gpu_runs p = { pick->outer, pick->rows, pick->inner, n, chunk, egi_gpu_ceil(n, chunk), pick->from, sorted, order, pick->to, NULL, NULL };
     for (int i = 0; ok; i = !i) {
         p.next_row = list[i];
