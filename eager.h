@@ -3541,6 +3541,11 @@ static bool egi_alive(const char *function, int i, const eg_tensor *x) {
     return true;
 }
 
+// Lists of n that are not NULL (one of none may be).
+static bool egi_lists_given(const char *name, int n, const void *a, const void *b, const void *c) {
+    return (n >= 0 && (n == 0 || (a && b && c))) || egi_fail(EG_ERROR_ARGUMENT, n < 0 ? "eg_%s: a list of %d" : "eg_%s: a list of %d is NULL", name, n);
+}
+
 // ---- constructors
 
 static eg_tensor *egi_upload(const char *op, eg_dtype dtype, const eg_shape *shape, const void *data) {
@@ -8916,7 +8921,7 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
 
 EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs, int nx,
                                       eg_tensor **out) {
-    if (nx < 0 || ny < 0 || (nx && (!xs || !out)) || (ny && !ys)) return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_gradient: a list is NULL");
+    if (!egi_lists_given("tape_gradient", nx, xs, out, out) || !egi_lists_given("tape_gradient", ny, ys, ys, ys)) return false;
     for (int i = 0; i < nx; i++) out[i] = NULL;
     egi_this.reason[0] = 0;
     if (!egi_tape_alive("tape_gradient", t)) return false;
@@ -9170,8 +9175,9 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     eg_grad_context c;
     egi_user_attr attr = { backward, user };
     if (n_out < 1 || n_out > EGI_MAX_OUT) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: between 1 and %d outputs, not %d", op->name, EGI_MAX_OUT, n_out);
-    if (n < 0 || (n > 0 && !in) || !out) return egi_fail(EG_ERROR_NULL, "eg_%s: the list of %s is NULL, or has %d", op->name, out ? "inputs" : "outputs", out ? n : n_out);
+    if (!egi_lists_given(op->name, n_out, out, out, out)) return false;
     for (int i = 0; i < n_out; i++) out[i] = NULL;
+    if (!egi_lists_given(op->name, n, in, in, in)) return false;
     for (int i = 0; i < n; i++) if (!egi_alive(op->name, i, in[i])) return false;
     memset(&c, 0, sizeof c);
     c.n_inputs = n;
@@ -9276,9 +9282,6 @@ static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_te
     eg_tensor *y = f(in, user);
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
     return eg_is_variable(y) ? eg_read(y) : y;
-}
-static bool egi_lists_given(const char *name, int n, const void *a, const void *b, const void *c) {
-    return (n >= 0 && (n == 0 || (a && b && c))) || egi_fail(EG_ERROR_ARGUMENT, n < 0 ? "eg_%s: a list of %d" : "eg_%s: a list of %d is NULL", name, n);
 }
 // The inputs, each with an id of its own: a tensor given twice has a gradient for each place. fresh: all with new ones.
 static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few, bool fresh) {
@@ -9709,7 +9712,8 @@ static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
     return rate;
 }
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n) {
-    if (n < 0 || !values || (n && !boundaries)) { egi_fail(EG_ERROR_ARGUMENT, "eg_piecewise_constant: a list is NULL"); n = 0; }
+    if (!egi_lists_given("piecewise_constant", n, boundaries, values, values)) n = 0;
+    else if (!values) egi_lists_given("piecewise_constant", 1, values, values, values);         // of one more
     eg_schedule s = { values ? egi_rate_piecewise : NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries, n };
     return s;
 }
@@ -10241,7 +10245,7 @@ static bool egi_launch_updates(eg_optimizer *opt, const egi_prepared *p, int n, 
 EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
     int given = 0;
     if (!egi_optimizer_alive("apply_gradients", opt)) return false;
-    if (n > 0 && (!grads || !variables)) return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: a list is NULL");
+    if (!egi_lists_given("apply_gradients", n, grads, variables, variables)) return false;
     for (int i = 0; i < n; i++) {
         if (!grads[i] && egi_this.error != EG_OK) return false;       // the trace of an earlier error: nothing is changed
         if (!egi_check_pair(opt, grads[i], variables[i], i)) return false;
@@ -10307,7 +10311,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     return ok;
 }
 EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair *pairs, int n) {
-    if (n > 0 && !pairs) return egi_fail(EG_ERROR_NULL, "eg_apply_gradient_pairs: the list is NULL");
+    if (!egi_lists_given("apply_gradient_pairs", n, pairs, pairs, pairs)) return false;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *list);
     if (!list) return egi_no_memory("apply_gradient_pairs", 0);
     for (int i = 0; i < n; i++) { list[i] = pairs[i].gradient; list[n + i] = pairs[i].variable; }
@@ -15026,6 +15030,8 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", o->validation_steps ? "validation_steps" : "validation_every");
     for (int i = 0; i < o->callbacks.count; i++) {
         if (!o->callbacks.list[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
+        for (int j = 0; j < i; j++)
+            if (o->callbacks.list[j] == o->callbacks.list[i]) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: callback %d is callback %d once more; each is called at every turn", i, j);
         if (!egi_callback_counted(o->callbacks.list[i]))
             return egi_fail(EG_ERROR_STATE, "eg_fit: callback %d was used after its last reference was gone; a fit releases those that it is given, so eg_callback_retain one that two shall have", i);
     }
@@ -15034,6 +15040,19 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o)
     if (f->state.batches == EG_INFINITE) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no end; give .steps_per_epoch");
     if (f->state.batches < 0) f->state.batches = -1;
     return egi_fit_history(f->t, o);
+}
+// Gives back what the list holds: of a callback that stands in it twice by mistake no more than there is.
+static void egi_callbacks_release(const eg_callbacks *callbacks) {
+    for (int i = 0; i < callbacks->count; i++) {
+        eg_callback *c = callbacks->list[i];
+        int times = 0, before = 0;
+        for (int j = 0; j < callbacks->count && c; j++) {
+            before += j < i && callbacks->list[j] == c;
+            times += callbacks->list[j] == c;
+        }
+        int refs = c && !before && egi_callback_counted(c) ? (int)__atomic_load_n(&c->refs, __ATOMIC_ACQUIRE) : 0;
+        for (int k = 0; k < times && k < refs; k++) eg_callback_release(c);
+    }
 }
 static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_options o, bool arrays) {
     egi_fit f;
@@ -15076,7 +15095,7 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
         eg_iterator_release(f.state.iterator);
         f.t->fitting = false;
     }
-    for (int i = 0; i < o.callbacks.count; i++) eg_callback_release(o.callbacks.list[i]);
+    egi_callbacks_release(&o.callbacks);
     const eg_history *history = ok ? f.t->history : NULL;
     if (f.state.optimizer) eg_layer_release(model);
     return history;
@@ -15162,7 +15181,7 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
     o.sample_weights = o.validation_x = o.validation_y = NULL;
     const eg_history *h = NULL;
     if (ok) h = egi_fit_on(model, data, o, true);
-    else for (int i = 0; o.callbacks.list && i < o.callbacks.count; i++) eg_callback_release(o.callbacks.list[i]);
+    else if (o.callbacks.list) egi_callbacks_release(&o.callbacks);
     eg_dataset_release(data);
     eg_dataset_release(validation);
     return h;
@@ -21971,8 +21990,8 @@ static bool egi_example_feature(egi_text *features, const char *name, eg_tensor 
 }
 EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *const *values, int n) {
     egi_text features, example;
-    bool ok = n >= 0 && (n == 0 || (names && values));
-    if (!ok) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_example_serialize: a list is NULL, or %d features are given", n);
+    bool ok = egi_lists_given("example_serialize", n, names, values, values);
+    if (!ok) return NULL;
     memset(&features, 0, sizeof features);
     memset(&example, 0, sizeof example);
     for (int i = 0; i < n && ok; i++) {
@@ -22096,7 +22115,7 @@ static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     return x;
 }
 EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, int n, eg_tensor **out) {
-    if (n < 0 || (n && (!features || !out))) return egi_fail(EG_ERROR_ARGUMENT, "eg_example_parse: a list is NULL, or %d features are asked for", n);
+    if (!egi_lists_given("example_parse", n, features, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_alive("example_parse", 0, record)) return false;
     if (record->dtype != EG_UINT8 || record->rank != 1) return egi_fail(EG_ERROR_DTYPE, "eg_example_parse: a record is a uint8 vector, not %s", egi_describe(record));

@@ -227,13 +227,13 @@ TEST(shapes_that_a_feature_may_have) {
     eg_tensor *record = feature_x(3, "", 0), *out = NULL, *empty;
     const char *name = "x";
     eg_feature f = { "y", EG_INT64, { 0, { 0 } }, NULL };
-    CHECK_ERROR(eg_example_parse(record, NULL, 1, &out), EG_ERROR_ARGUMENT, "a list is NULL");
-    CHECK_ERROR(eg_example_parse(record, &f, 1, NULL), EG_ERROR_ARGUMENT, "a list is NULL");
-    CHECK_ERROR(eg_example_parse(record, &f, -1, &out), EG_ERROR_ARGUMENT, "-1 features are asked for");
+    CHECK_ERROR(eg_example_parse(record, NULL, 1, &out), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
+    CHECK_ERROR(eg_example_parse(record, &f, 1, NULL), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
+    CHECK_ERROR(eg_example_parse(record, &f, -1, &out), EG_ERROR_ARGUMENT, "a list of -1");
     CHECK(eg_example_parse(record, NULL, 0, NULL));
-    CHECK_ERROR(eg_example_serialize(&name, &record, -1), EG_ERROR_ARGUMENT, "-1 features are given");
-    CHECK_ERROR(eg_example_serialize(NULL, &record, 1), EG_ERROR_ARGUMENT, "a list is NULL");
-    CHECK_ERROR(eg_example_serialize(&name, NULL, 1), EG_ERROR_ARGUMENT, "a list is NULL");
+    CHECK_ERROR(eg_example_serialize(&name, &record, -1), EG_ERROR_ARGUMENT, "a list of -1");
+    CHECK_ERROR(eg_example_serialize(NULL, &record, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
+    CHECK_ERROR(eg_example_serialize(&name, NULL, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     REQUIRE((empty = eg_example_serialize(NULL, NULL, 0)) != NULL);
     CHECK_ERROR(eg_example_parse(empty, &f, 1, &out), EG_ERROR_FILE, "the record has no feature 'y'");
 }

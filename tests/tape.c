@@ -1,5 +1,6 @@
 // The tape: what it records, what comes out of it, what it holds and for how long; custom gradients and ops of one's own.
 #include "test.h"
+#include "printed.h"
 
 // ---- first gradients ----------------------------------------------------------------------------------------------
 
@@ -640,14 +641,9 @@ TEST(high_orders_of_exp) {
 
 // ---- what a tape holds --------------------------------------------------------------------------------------------
 
-static char printed[4096];
-static void print_here(const char *text, void *user) {
-    (void)user;
-    snprintf(printed + strlen(printed), sizeof printed - strlen(printed), "%s", text);
-}
 static const char *tape_text(eg_tape *tape) {
     printed[0] = 0;
-    eg_set_printer(print_here, NULL);
+    eg_set_printer(keep_print, NULL);
     eg_tape_print(tape);
     eg_set_printer(NULL, NULL);
     return printed;
@@ -1088,9 +1084,9 @@ TEST(a_forward_that_fails) {
     CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, out, 2), 0), EG_ERROR_NULL, "NULL");
     CHECK(!out[0] && !out[1]);
     CHECK_ERROR(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, out, 0), EG_ERROR_ARGUMENT, "outputs");
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, NULL, 1, out, 2), 0), EG_ERROR_NULL, "inputs is NULL");
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, -1, out, 2), 0), EG_ERROR_NULL, "-1");
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, NULL, 2), 0), EG_ERROR_NULL, "outputs is NULL");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, NULL, 1, out, 2), 0), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, -1, out, 2), 0), EG_ERROR_ARGUMENT, "a list of -1");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, NULL, 2), 0), EG_ERROR_ARGUMENT, "a list of 2 is NULL");
     CHECK_ERROR(eg_custom_gradient(NULL, log1pexp_grad, NULL, &x, 1), EG_ERROR_ARGUMENT, "a function is NULL");
     CHECK_ERROR(eg_custom_gradient(same, NULL, NULL, &x, 1), EG_ERROR_ARGUMENT, "a function is NULL");
     CHECK_CONTAINS(tape_text(tape), "0 lines");
@@ -1394,9 +1390,9 @@ TEST(lists_that_are_none) {
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     eg_tensor *y = cube(x);
-    CHECK_ERROR(eg_tape_gradients_from(tape, &y, -1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradient: a list is NULL");
-    CHECK_ERROR(eg_tape_gradients_from(tape, &y, 1, NULL, &x, -1, &g), EG_ERROR_ARGUMENT, "a list is NULL");
-    CHECK_ERROR(eg_tape_gradients_from(tape, NULL, 1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "a list is NULL");
+    CHECK_ERROR(eg_tape_gradients_from(tape, &y, -1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradient: a list of -1");
+    CHECK_ERROR(eg_tape_gradients_from(tape, &y, 1, NULL, &x, -1, &g), EG_ERROR_ARGUMENT, "a list of -1");
+    CHECK_ERROR(eg_tape_gradients_from(tape, NULL, 1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradient: a list of 1 is NULL");
     CHECK(eg_tape_gradients_from(tape, NULL, 0, NULL, NULL, 0, NULL));        // nothing of nothing
     CHECK(eg_tape_gradients_from(tape, &y, 1, &number, &x, 1, &g));            // a number is that everywhere, a variable what it is now
     CHECK_TENSOR(g, 0, 9);

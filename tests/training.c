@@ -1045,6 +1045,22 @@ TEST(a_fit_goes_on_within_an_epoch) {
     CHECK_ERROR(eg_callback_backup("x", .every = -1), EG_ERROR_ARGUMENT, ".every is -1");
     CHECK_ERROR(eg_callback_backup("x", .patience = 1), EG_ERROR_ARGUMENT, "has no option .patience");
 }
+static void count_one(void *user) { ++*(int *)user; }
+TEST(a_callback_given_twice_to_one_fit) {
+    eg_tensor *x = points(), *y = classes(x);
+    eg_layer *model = small_model();
+    int gone = 0;
+    CHECK(eg_compile(model, eg_adam(), eg_sparse_categorical_crossentropy));
+    eg_callback_functions f = {.release = count_one, .user = &gone};
+    eg_callback *one = eg_callback_new(f), *kept = eg_callback_retain(eg_callback_retain(eg_callback_new(f)));
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(one, eg_callback_stop_on_nan(), one)), EG_ERROR_ARGUMENT, "eg_fit: callback 2 is callback 0 once more");
+    CHECK_INT(gone, 1);
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(kept, kept)), EG_ERROR_ARGUMENT, "callback 1 is callback 0");
+    CHECK_INT(gone, 1);
+    eg_callback_release(kept);
+    CHECK_INT(gone, 2);
+    eg_layer_release(model);
+}
 TEST(a_callback_given_to_two_fits) {
 #ifndef EAGER_DEBUG
     SKIP("only with EAGER_DEBUG");
