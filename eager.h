@@ -2306,8 +2306,8 @@ typedef enum egi_kernel {
     // A backend may lack these (NULL): layers are composed of other ops then. float32.
     EGI_LAYER_NORM,       // egi_norm_parameters: in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x
     EGI_LAYER_NORM_GRAD,  // egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL
-    EGI_ATTENTION,        // egi_attention_parameters: in[0..2] q, k, v; out[0] y, out[1] log of each row's sum
-    EGI_ATTENTION_GRAD,   // egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its logs, in[5] g; out[0..2] dq, dk, dv
+    EGI_ATTENTION,        // egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL; out[0] y, out[1] log of each row's sum
+    EGI_ATTENTION_GRAD,   // egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its logs, in[5] g, in[6] mask or NULL; out[0..2] dq, dk, dv
     // These two float64, too, and all is contiguous. in[0] z, in[1] U, in[2] h at the start, in[3] c of an LSTM at the start, a GRU's
     // own bias of the product or NULL; out[0] all h, out[1] what the gradient needs, out[2] the last h, out[3] an LSTM's last c.
     EGI_RECURRENT,        // egi_recurrent_parameters
@@ -2355,7 +2355,8 @@ typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; i
 typedef struct egi_norm_parameters { int64_t rows, n; double epsilon; } egi_norm_parameters;
 // q (B, H, T, K), k (B, G, S, K), v (B, G, S, V) with any strides but the last; y, g (B, T, H, V) and dq (B, T, H, K), dk, dv (B, S, G, ..).
 // Query t sees the keys up to before + t if it is causal. K and V are at most EGI_ATTENTION_SIZE.
-enum { EGI_ATTENTION_SIZE = 64 };
+// The mask is of bools (B, H, T, S), with any strides: who sees nobody gets zeros.
+enum { EGI_ATTENTION_SIZE = 128 };
 typedef struct egi_attention_parameters { double scale; bool causal; int64_t before; } egi_attention_parameters;
 // z = x W + b (B, T, gates x U); all h (B, T, U), in the order of the steps taken, of no steps where nobody asks for them; states (B, U).
 // What is kept (B T, pieces x U), of no rows where no tape records: of each step in z's order an RNN's h, an LSTM's gates i f c o and
@@ -12347,7 +12348,7 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
     if (p->kind == EGI_LSTM) dx[3] = args.out[3];
     return p->kind != EGI_GRU || c->n_inputs < 4 || !c->needed[3] || egi_set_dx(3, dx, (eg_reduce_sum)(dp, egi_over_axis(0, false)));
 }
-enum { EGI_USES_ABCY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y, EGI_USES_ABCDY = EGI_USES_ABCY | EGI_USES_D };
+enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y };
 #define EGI_RECURRENT_ROW(name, outputs) \
     { name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, egi_run_recurrent_as_one, egi_grad_recurrent_as_one, \
       { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, 0, { 0 }, { 0, 0, 0 }, { 0 } },
@@ -12530,8 +12531,8 @@ static bool egi_narrow(eg_tensor **mask, eg_tensor *by) {
     *mask = *mask && by ? eg_logical_and(*mask, by) : by;
     return *mask != NULL;
 }
-// What comes together into one mask that broadcasts to (B, H, T, S); NULL: none. *whole: no row of it can be all false.
-static bool egi_attention_mask(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a, eg_tensor **mask, bool *whole) {
+// What is given comes together into one mask that broadcasts to (B, H, T, S); NULL: none.
+static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a, eg_tensor **mask) {
     const eg_tensor *query = c->in[0], *value = c->in[a->n > 1 ? 1 : 0], *given = a->pairs;
     int n = a->n;
     int64_t keys = value->dims[1] + a->before;
@@ -12552,11 +12553,13 @@ static bool egi_attention_mask(const eg_layer *l, const egi_layer_run *c, const 
         if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not broadcast to (batch, queries, keys) %s", egi_describe(given), egi_show(full));
         if (!egi_narrow(mask, given->rank == 3 ? eg_expand_dims(a->pairs, 1) : a->pairs)) return false;
     }
-    *whole = !*mask;
-    if (!l->config.o.causal) return true;
-    double first = (double)a->before;                          // of the positions asked for
-    eg_tensor *t = eg_expand_dims(eg_range(EG_INT32, first, first + (double)query->dims[1], 1), 1), *s = eg_range(EG_INT32, 0, (double)keys, 1);
-    return egi_narrow(mask, eg_greater_equal(t, s));
+    return true;
+}
+// The same, narrowed to keys that are no later than the query, of which the first stands behind `before` keys.
+static bool egi_narrow_causal(eg_tensor **mask, int64_t queries, int64_t keys, int64_t before) {
+    double first = (double)before;
+    eg_tensor *t = eg_expand_dims(eg_range(EG_INT32, first, first + (double)queries, 1), 1), *s = eg_range(EG_INT32, 0, (double)keys, 1);
+    return egi_narrow(mask, (eg_greater_equal)(t, s));
 }
 // Rotary positions (Su et al. 2021): elements i and i + K / 2 turn by position base^(-2 i / K), so that a product of two depends on
 // how far apart they stand.
@@ -12592,7 +12595,7 @@ static eg_tensor *egi_by_heads(eg_tensor *a, eg_tensor *b, bool transposed) {
     eg_shape shape = { 4, { a->dims[0], a->dims[1], a->dims[2], b->dims[transposed ? 2 : 3] } };
     return eg_reshape(egi_matmul(egi_for_groups(a, b->dims[1], false), false, egi_for_groups(b, 0, true), transposed), shape);
 }
-// softmax(q k^T / sqrt(K)): who looks at whom (Vaswani et al. 2017).
+// softmax(q k^T / sqrt(K)): who looks at whom (Vaswani et al. 2017). whole: no row of the mask can be all false.
 static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_tensor *mask, bool whole) {
     if (!query || !key) return NULL;
     eg_tensor *scores = egi_by_heads((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
@@ -12622,6 +12625,7 @@ static bool egi_run_attention_as_one(egi_call *c) {
         args.in[i] = in[i] = egi_whole_rows(c->in[i]);
         ok = ok && in[i];
     }
+    args.in[3] = c->n > 3 ? c->in[3] : NULL;
     args.op = c->op;
     args.out[0] = c->out[0];
     args.out[1] = c->out[1];
@@ -12638,13 +12642,10 @@ static eg_tensor *egi_over_groups(eg_tensor *x, int64_t heads) {
 // With P the weights and dP = g v^T: dS = P (dP - sum(dP P)), dq = dS k, dk = dS^T q, dv = P^T g.
 static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     const egi_attention_parameters *a = (const egi_attention_parameters *)c->attributes;
-    eg_tensor *q = c->inputs[0], *k = c->inputs[1], *v = c->inputs[2], *g = egi_swap_heads(c->upstream[0]), *mask = NULL;
-    if (a->causal) {
-        double first = (double)a->before;
-        mask = (eg_greater_equal)(eg_expand_dims(eg_range(EG_INT32, first, first + (double)q->dims[2], 1), 1), eg_range(EG_INT32, 0, (double)k->dims[2], 1));
-        if (!mask) return false;
-    }
-    eg_tensor *weights = egi_attention_weights(q, k, mask, true), *dp = egi_by_heads(g, v, true);
+    eg_tensor *q = c->inputs[0], *k = c->inputs[1], *v = c->inputs[2], *g = egi_swap_heads(c->upstream[0]), *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
+    bool whole = !mask;
+    if (a->causal && !egi_narrow_causal(&mask, q->dims[2], k->dims[2], a->before)) return false;
+    eg_tensor *weights = egi_attention_weights(q, k, mask, whole), *dp = egi_by_heads(g, v, true);
     eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
     ds = (eg_mul)(ds, eg_number(a->scale));
     if (c->needed[0] && !egi_set_dx(0, dx, egi_by_heads(ds, k, false))) return false;
@@ -12667,26 +12668,25 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
     args.in[3] = c->outputs[0];
     args.in[4] = c->outputs[1];
     args.in[5] = ok ? egi_own(egi_contiguous(c->upstream[0])) : NULL;
+    args.in[6] = c->n_inputs > 3 ? c->inputs[3] : NULL;
     args.parameters = c->attributes;
     ok = ok && args.in[5] && egi_launch(egi_backend_of(c->inputs[0]), EGI_ATTENTION_GRAD, &args);
     for (int i = 0; i < 3 && ok; i++) if (c->needed[i]) ok = (dx[i] = egi_swap_heads(args.out[i])) != NULL;
     return ok;
 }
-static const egi_op egi_op_attention = { "attention", 3, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
-                                         { EGI_USES_ABCY, EGI_USES_ABCY, EGI_USES_ABCY }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
-// What is asked of the layer can be one op: no mask but the causal one, no weights to return or to drop, heads that are not too large.
+static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
+                                         { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+// What is asked of the layer can be one op: no weights to return or to drop, heads that are not too large.
 static bool egi_attends_as_one(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a) {
     const egi_layer_config *k = &l->config;
     int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size;
-    bool masked = a->pairs != NULL;
-    for (int i = 0; i < a->n; i++) masked = masked || c->mask[i] || !c->in[i]->size;
-    return !masked && c->n_out < 2 && !(c->training && k->o.dropout > 0) && k->size <= EGI_ATTENTION_SIZE && value_dim <= EGI_ATTENTION_SIZE && egi_runs_as_one(c->in[0], EGI_ATTENTION);
+    for (int i = 0; i < a->n; i++) if (!c->in[i]->size) return false;
+    return c->n_out < 2 && !(c->training && k->o.dropout > 0) && k->size <= EGI_ATTENTION_SIZE && value_dim <= EGI_ATTENTION_SIZE && egi_runs_as_one(c->in[0], EGI_ATTENTION);
 }
 static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
     int64_t heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
-    bool whole = true;
-    eg_tensor *mask;
+    eg_tensor *mask = NULL;
     egi_attention_in a = egi_attention_inputs(c);
     int n = a.n;
     for (int i = 1; i < n; i++)
@@ -12696,7 +12696,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     if (n > 3) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs of attention; it takes query, value and key, a mask of pairs, and keys and values so far", c->n);
     if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: keys and values so far go with a query alone");
     bool as_one = egi_attends_as_one(l, c, &a);
-    if (!as_one && !egi_attention_mask(l, c, &a, &mask, &whole)) return false;
+    if (!egi_attention_mask(c, &a, &mask)) return false;
     eg_tensor *query = egi_turned(egi_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
     eg_tensor *key = egi_turned(egi_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base, a.before), *value = egi_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
     key = egi_after(&a, 0, key, shared, k->size);
@@ -12704,14 +12704,20 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], 0 } };
     if (as_one) {
         egi_attention_parameters p = { 1 / sqrt((double)k->size), k->o.causal, a.before };
-        eg_tensor *in[3], *out[EGI_MAX_OUT];
+        eg_tensor *in[4], *out[EGI_MAX_OUT];
         in[0] = query;
         in[1] = key;
         in[2] = value;
-        if (!query || !key || !value || !egi_apply(&egi_op_attention, in, 3, &p, out)) return false;
+        if (!query || !key || !value) return false;
+        eg_shape pairs = { 4, { query->dims[0], heads, query->dims[2], key->dims[2] } };
+        in[3] = mask ? eg_broadcast_to(mask, pairs) : NULL;
+        if ((mask && !in[3]) || !egi_apply(&egi_op_attention, in, mask ? 4 : 3, &p, out)) return false;
         together.dims[2] = heads * out[0]->dims[3];
         return (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(out[0], together))) != NULL;
     }
+    if (!query || !key) return false;
+    bool whole = !mask;
+    if (k->o.causal && !egi_narrow_causal(&mask, query->dims[2], key->dims[2], a.before)) return false;
     eg_tensor *weights = egi_attention_weights(query, key, mask, whole);
     c->out[1] = weights;
     c->out[2] = key;

@@ -2383,14 +2383,17 @@ static bool egi_gpu_run_layer_norm_grad(eg_backend *b, const egi_args *args) {
 }
 
 // Tiles of shared memory have rows of D + 1: then neither rows nor columns of them meet in a bank. Thread (ty, tx) of 16 x 16 has rows
-// ty + 16 r and columns tx + 16 c; the 16 threads of a row are neighbours in a warp.
-enum { EGI_GPU_QUERIES = 64, EGI_GPU_KEYS = 32 };
+// ty + 16 r and columns tx + 16 c; the 16 threads of a row are neighbours in a warp. A block has 48 KiB: heads of more than 64 elements
+// get smaller tiles, and keys and values take turns in one.
+enum { EGI_GPU_KEYS = 32 };
 typedef struct egi_gpu_heads { const float *data; int64_t batch, head, row; } egi_gpu_heads;            // strides
+typedef struct egi_gpu_pairs { const uint8_t *data; int64_t batch, head, row, key; } egi_gpu_pairs;     // strides, 0 where it broadcasts; data NULL: all see all
 typedef struct egi_gpu_attend {
     int64_t heads, shared, queries, keys, size, value_size, before, tiles;
     float scale;
     bool causal;
     egi_gpu_heads q, k, v, y, g;
+    egi_gpu_pairs mask;
     float *out, *log_sums, *delta, *dq, *dk, *dv;
 } egi_gpu_attend;
 // Rows from first on, up to count, into a tile; what is beyond is 0.
@@ -2401,46 +2404,51 @@ template <int D, int ROWS> static __device__ __forceinline__ void egi_gpu_load_t
         tile[r * (D + 1) + c] = first + r < count && c < size ? from[r * x.row + c] * scale : 0;
     }
 }
+static __device__ __forceinline__ bool egi_gpu_sees(const egi_gpu_attend &p, int64_t batch, int64_t head, int64_t row, int64_t key) {
+    if (row >= p.queries || key >= p.keys || (p.causal && key > p.before + row)) return false;
+    return !p.mask.data || p.mask.data[batch * p.mask.batch + head * p.mask.head + row * p.mask.row + key * p.mask.key];
+}
 // What a block of threads with a tile of so many queries works on, and up to which key it sees any.
 struct egi_gpu_query_tile { int64_t first, head, batch, served, end; };
 static __device__ __forceinline__ egi_gpu_query_tile egi_gpu_query_tile_of(const egi_gpu_attend &p, int rows) {
     const int64_t first = blockIdx.x % p.tiles * rows, head = blockIdx.x / p.tiles % p.heads, seen = p.before + first + rows;
     return { first, head, (int64_t)(blockIdx.x / p.tiles / p.heads), head / (p.heads / p.shared), p.causal && seen < p.keys ? seen : p.keys };
 }
-template <int D> static __global__ void egi_gpu_attention(egi_gpu_attend p) {
-    EGI_SHARED(float, sq, EGI_GPU_QUERIES * (D + 1));
+template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_attend p) {
+    enum { R = QUERIES / 16, APART = D <= 64 };
+    EGI_SHARED(float, sq, QUERIES * (D + 1));
     EGI_SHARED(float, sk, EGI_GPU_KEYS * (D + 1));
-    EGI_SHARED(float, sv, EGI_GPU_KEYS * (D + 1));
-    EGI_SHARED(float, sp, EGI_GPU_QUERIES * (EGI_GPU_KEYS + 1));
+    EGI_SHARED(float, apart, APART ? EGI_GPU_KEYS * (D + 1) : 1);
+    EGI_SHARED(float, sp, QUERIES * (EGI_GPU_KEYS + 1));
+    float *const sv = APART ? apart : sk;
     const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
-    const egi_gpu_query_tile at = egi_gpu_query_tile_of(p, EGI_GPU_QUERIES);
+    const egi_gpu_query_tile at = egi_gpu_query_tile_of(p, QUERIES);
     const int64_t first = at.first, head = at.head, batch = at.batch, served = at.served, end = at.end;
-    float o[4][D / 16], top[4], sum[4];
-    for (int r = 0; r < 4; r++) {
+    float o[R][D / 16], top[R], sum[R];
+    for (int r = 0; r < R; r++) {
         top[r] = -INFINITY;
         sum[r] = 0;
         for (int c = 0; c < D / 16; c++) o[r][c] = 0;
     }
-    egi_gpu_load_tile<D, EGI_GPU_QUERIES>(sq, p.q, batch, head, first, p.queries, p.size, p.scale);
+    egi_gpu_load_tile<D, QUERIES>(sq, p.q, batch, head, first, p.queries, p.size, p.scale);
     for (int64_t k0 = 0; k0 < end; k0 += EGI_GPU_KEYS) {
         EGI_BARRIER();                           // the last tile has been read
         egi_gpu_load_tile<D, EGI_GPU_KEYS>(sk, p.k, batch, served, k0, p.keys, p.size, 1);
-        egi_gpu_load_tile<D, EGI_GPU_KEYS>(sv, p.v, batch, served, k0, p.keys, p.value_size, 1);
+        if (APART) egi_gpu_load_tile<D, EGI_GPU_KEYS>(sv, p.v, batch, served, k0, p.keys, p.value_size, 1);
         EGI_BARRIER();
-        float s[4][2] = { { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 0 } };
+        float s[R][2];
+        for (int r = 0; r < R; r++) s[r][0] = s[r][1] = 0;
         for (int c = 0; c < D; c++) {
             const float k_0 = sk[tx * W + c], k_1 = sk[(tx + 16) * W + c];
-            for (int r = 0; r < 4; r++) {
+            for (int r = 0; r < R; r++) {
                 const float q = sq[(ty + 16 * r) * W + c];
                 s[r][0] += q * k_0;
                 s[r][1] += q * k_1;
             }
         }
-        for (int r = 0; r < 4; r++) {
-            for (int j = 0; j < 2; j++) {
-                const int64_t key = k0 + tx + 16 * j;
-                if (key >= p.keys || (p.causal && key > p.before + first + ty + 16 * r)) s[r][j] = -INFINITY;
-            }
+        for (int r = 0; r < R; r++) {
+            for (int j = 0; j < 2; j++)
+                if (!egi_gpu_sees(p, batch, head, first + ty + 16 * r, k0 + tx + 16 * j)) s[r][j] = -INFINITY;
             const float here = egi_gpu_warp_max(s[r][0] > s[r][1] ? s[r][0] : s[r][1], 16), next = here > top[r] ? here : top[r];
             const float kept = top[r] == -INFINITY ? 0 : egi_gpu_exp(top[r] - next);
             float weight[2];
@@ -2453,44 +2461,50 @@ template <int D> static __global__ void egi_gpu_attention(egi_gpu_attend p) {
             for (int c = 0; c < D / 16; c++) o[r][c] *= kept;
         }
         EGI_BARRIER();
+        if (!APART) {
+            egi_gpu_load_tile<D, EGI_GPU_KEYS>(sv, p.v, batch, served, k0, p.keys, p.value_size, 1);
+            EGI_BARRIER();
+        }
         for (int k = 0; k < EGI_GPU_KEYS; k++) {
             float v[D / 16];
             for (int c = 0; c < D / 16; c++) v[c] = sv[k * W + tx + 16 * c];
-            for (int r = 0; r < 4; r++) {
+            for (int r = 0; r < R; r++) {
                 const float weight = sp[(ty + 16 * r) * (EGI_GPU_KEYS + 1) + k];
                 for (int c = 0; c < D / 16; c++) o[r][c] += weight * v[c];
             }
         }
     }
-    for (int r = 0; r < 4; r++) {
+    for (int r = 0; r < R; r++) {
         const int64_t row = first + ty + 16 * r;
         if (row >= p.queries) continue;
+        const bool blind = p.mask.data && sum[r] == 0;                   // who may look at nobody sees nothing
         for (int c = 0; c < D / 16; c++)
-            if (tx + 16 * c < p.value_size) p.out[((batch * p.queries + row) * p.heads + head) * p.value_size + tx + 16 * c] = o[r][c] / sum[r];
+            if (tx + 16 * c < p.value_size) p.out[((batch * p.queries + row) * p.heads + head) * p.value_size + tx + 16 * c] = blind ? 0 : o[r][c] / sum[r];
         if (tx == 0) p.log_sums[(batch * p.heads + head) * p.queries + row] = top[r] + logf(sum[r]);
     }
 }
-// Weight and gradient of the score of two rows and two columns each, of a tile of queries from q0 on and one of keys from k0 on.
-template <int D> static __device__ __forceinline__ void egi_gpu_scores(const egi_gpu_attend &p, const float *sq, const float *sg, const float *sk, const float *sv, int64_t q0, int64_t k0,
-                                                                       const float *log_sum, const float *delta, float weight[2][2], float ds[2][2]) {
+// Weight and gradient of the score of R rows and columns each, of a tile of queries from q0 on and one of keys from k0 on.
+template <int D, int R> static __device__ __forceinline__ void egi_gpu_scores(const egi_gpu_attend &p, const float *sq, const float *sg, const float *sk, const float *sv, int64_t batch, int64_t head,
+                                                                              int64_t q0, int64_t k0, const float *log_sum, const float *delta, float weight[R][R], float ds[R][R]) {
     const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
-    float s[2][2] = { { 0, 0 }, { 0, 0 } }, d[2][2] = { { 0, 0 }, { 0, 0 } };
+    float s[R][R], d[R][R];
+    for (int r = 0; r < R; r++)
+        for (int j = 0; j < R; j++) s[r][j] = d[r][j] = 0;
     for (int c = 0; c < D; c++)
-        for (int r = 0; r < 2; r++)
-            for (int j = 0; j < 2; j++) {
+        for (int r = 0; r < R; r++)
+            for (int j = 0; j < R; j++) {
                 s[r][j] += sq[(ty + 16 * r) * W + c] * sk[(tx + 16 * j) * W + c];
                 d[r][j] += sg[(ty + 16 * r) * W + c] * sv[(tx + 16 * j) * W + c];
             }
-    for (int r = 0; r < 2; r++)
-        for (int j = 0; j < 2; j++) {
-            const int64_t row = q0 + ty + 16 * r, key = k0 + tx + 16 * j;
-            const bool sees = row < p.queries && key < p.keys && !(p.causal && key > p.before + row);
+    for (int r = 0; r < R; r++)
+        for (int j = 0; j < R; j++) {
+            const bool sees = egi_gpu_sees(p, batch, head, q0 + ty + 16 * r, k0 + tx + 16 * j);
             weight[r][j] = sees ? egi_gpu_exp(s[r][j] - log_sum[r]) : 0;
             ds[r][j] = sees ? weight[r][j] * (d[r][j] - delta[r]) : 0;
         }
 }
-template <int D> static __global__ void egi_gpu_attention_dq(egi_gpu_attend p) {
-    enum { ROWS = EGI_GPU_KEYS };
+template <int D, int ROWS> static __global__ void egi_gpu_attention_dq(egi_gpu_attend p) {
+    enum { R = ROWS / 16 };
     EGI_SHARED(float, sq, ROWS * (D + 1));
     EGI_SHARED(float, sg, ROWS * (D + 1));
     EGI_SHARED(float, sk, ROWS * (D + 1));
@@ -2499,11 +2513,11 @@ template <int D> static __global__ void egi_gpu_attention_dq(egi_gpu_attend p) {
     const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
     const egi_gpu_query_tile at = egi_gpu_query_tile_of(p, ROWS);
     const int64_t first = at.first, head = at.head, batch = at.batch, served = at.served, end = at.end;
-    float dq[2][D / 16], log_sum[2], delta[2];
+    float dq[R][D / 16], log_sum[R], delta[R];
     egi_gpu_load_tile<D, ROWS>(sq, p.q, batch, head, first, p.queries, p.size, p.scale);
     egi_gpu_load_tile<D, ROWS>(sg, p.g, batch, head, first, p.queries, p.value_size, 1);
     EGI_BARRIER();
-    for (int r = 0; r < 2; r++) {                // delta: the sum over a row of g y, which is that of the weights and their gradients
+    for (int r = 0; r < R; r++) {                // delta: the sum over a row of g y, which is that of the weights and their gradients
         const int64_t row = first + ty + 16 * r;
         const bool here = row < p.queries;
         const float *y = p.y.data + batch * p.y.batch + head * p.y.head + row * p.y.row;
@@ -2515,27 +2529,27 @@ template <int D> static __global__ void egi_gpu_attention_dq(egi_gpu_attend p) {
         for (int c = 0; c < D / 16; c++) dq[r][c] = 0;
     }
     for (int64_t k0 = 0; k0 < end; k0 += ROWS) {
-        float weight[2][2], ds[2][2];
+        float weight[R][R], ds[R][R];
         EGI_BARRIER();
         egi_gpu_load_tile<D, ROWS>(sk, p.k, batch, served, k0, p.keys, p.size, 1);
         egi_gpu_load_tile<D, ROWS>(sv, p.v, batch, served, k0, p.keys, p.value_size, 1);
         EGI_BARRIER();
-        egi_gpu_scores<D>(p, sq, sg, sk, sv, first, k0, log_sum, delta, weight, ds);
-        for (int r = 0; r < 2; r++)
-            for (int j = 0; j < 2; j++) ss[(ty + 16 * r) * (ROWS + 1) + tx + 16 * j] = ds[r][j];
+        egi_gpu_scores<D, R>(p, sq, sg, sk, sv, batch, head, first, k0, log_sum, delta, weight, ds);
+        for (int r = 0; r < R; r++)
+            for (int j = 0; j < R; j++) ss[(ty + 16 * r) * (ROWS + 1) + tx + 16 * j] = ds[r][j];
         EGI_BARRIER();
         for (int k = 0; k < ROWS; k++)
-            for (int r = 0; r < 2; r++)
+            for (int r = 0; r < R; r++)
                 for (int c = 0; c < D / 16; c++) dq[r][c] += ss[(ty + 16 * r) * (ROWS + 1) + k] * sk[k * W + tx + 16 * c];
     }
-    for (int r = 0; r < 2; r++)
+    for (int r = 0; r < R; r++)
         for (int c = 0; c < D / 16; c++) {
             const int64_t row = first + ty + 16 * r;
             if (row < p.queries && tx + 16 * c < p.size) p.dq[((batch * p.queries + row) * p.heads + head) * p.size + tx + 16 * c] = dq[r][c] * p.scale;
         }
 }
-template <int D> static __global__ void egi_gpu_attention_dkv(egi_gpu_attend p) {
-    enum { ROWS = EGI_GPU_KEYS };
+template <int D, int ROWS> static __global__ void egi_gpu_attention_dkv(egi_gpu_attend p) {
+    enum { R = ROWS / 16 };
     EGI_SHARED(float, sq, ROWS * (D + 1));
     EGI_SHARED(float, sg, ROWS * (D + 1));
     EGI_SHARED(float, sk, ROWS * (D + 1));
@@ -2545,38 +2559,38 @@ template <int D> static __global__ void egi_gpu_attention_dkv(egi_gpu_attend p) 
     const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
     const int64_t first = blockIdx.x % p.tiles * ROWS, served = blockIdx.x / p.tiles % p.shared, batch = blockIdx.x / p.tiles / p.shared, group = p.heads / p.shared;
     const int64_t begin = p.causal && first > p.before ? (first - p.before) / ROWS * ROWS : 0;             // queries before do not see these keys
-    float dk[2][D / 16], dv[2][D / 16];
-    for (int r = 0; r < 2; r++)
+    float dk[R][D / 16], dv[R][D / 16];
+    for (int r = 0; r < R; r++)
         for (int c = 0; c < D / 16; c++) dk[r][c] = dv[r][c] = 0;
     egi_gpu_load_tile<D, ROWS>(sk, p.k, batch, served, first, p.keys, p.size, 1);
     egi_gpu_load_tile<D, ROWS>(sv, p.v, batch, served, first, p.keys, p.value_size, 1);
     for (int64_t head = served * group; head < (served + 1) * group; head++)
         for (int64_t q0 = begin; q0 < p.queries; q0 += ROWS) {
-            float weight[2][2], ds[2][2], log_sum[2], delta[2];
+            float weight[R][R], ds[R][R], log_sum[R], delta[R];
             EGI_BARRIER();
             egi_gpu_load_tile<D, ROWS>(sq, p.q, batch, head, q0, p.queries, p.size, p.scale);
             egi_gpu_load_tile<D, ROWS>(sg, p.g, batch, head, q0, p.queries, p.value_size, 1);
-            for (int r = 0; r < 2; r++) {
+            for (int r = 0; r < R; r++) {
                 const int64_t row = q0 + ty + 16 * r, at = (batch * p.heads + head) * p.queries + row;
                 log_sum[r] = row < p.queries ? p.log_sums[at] : 0;
                 delta[r] = row < p.queries ? p.delta[at] : 0;
             }
             EGI_BARRIER();
-            egi_gpu_scores<D>(p, sq, sg, sk, sv, q0, first, log_sum, delta, weight, ds);
-            for (int r = 0; r < 2; r++)
-                for (int j = 0; j < 2; j++) {
+            egi_gpu_scores<D, R>(p, sq, sg, sk, sv, batch, head, q0, first, log_sum, delta, weight, ds);
+            for (int r = 0; r < R; r++)
+                for (int j = 0; j < R; j++) {
                     sp[(ty + 16 * r) * (ROWS + 1) + tx + 16 * j] = weight[r][j];
                     ss[(ty + 16 * r) * (ROWS + 1) + tx + 16 * j] = ds[r][j];
                 }
             EGI_BARRIER();
             for (int q = 0; q < ROWS; q++)
-                for (int r = 0; r < 2; r++)
+                for (int r = 0; r < R; r++)
                     for (int c = 0; c < D / 16; c++) {
                         dk[r][c] += ss[q * (ROWS + 1) + ty + 16 * r] * sq[q * W + tx + 16 * c];            // sq is scaled
                         dv[r][c] += sp[q * (ROWS + 1) + ty + 16 * r] * sg[q * W + tx + 16 * c];
                     }
         }
-    for (int r = 0; r < 2; r++)
+    for (int r = 0; r < R; r++)
         for (int c = 0; c < D / 16; c++) {
             const int64_t key = first + ty + 16 * r, at = (batch * p.keys + key) * p.shared + served;
             if (key < p.keys && tx + 16 * c < p.size) p.dk[at * p.size + tx + 16 * c] = dk[r][c];
@@ -2587,7 +2601,7 @@ static egi_gpu_heads egi_gpu_heads_of(const eg_tensor *x, bool rows_first) {    
     egi_gpu_heads h = { (const float *)(const void *)x->data, x->strides[0], x->strides[rows_first ? 2 : 1], x->strides[rows_first ? 1 : 2] };
     return h;
 }
-static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, egi_gpu_attend *p) {
+static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, const eg_tensor *mask, egi_gpu_attend *p) {
     const egi_attention_parameters *a = (const egi_attention_parameters *)args->parameters;
     const eg_tensor *q = args->in[0], *k = args->in[1], *v = args->in[2];
     memset(p, 0, sizeof *p);
@@ -2603,27 +2617,38 @@ static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, egi_gpu_attend
     p->q = egi_gpu_heads_of(q, false);
     p->k = egi_gpu_heads_of(k, false);
     p->v = egi_gpu_heads_of(v, false);
-    bool fits = q->dims[0] * p->heads * egi_gpu_ceil(egi_gpu_max(p->queries, p->keys), EGI_GPU_KEYS) <= INT32_MAX;
+    if (mask) p->mask = { (const uint8_t *)mask->data, mask->strides[0], mask->strides[1], mask->strides[2], mask->strides[3] };
+    bool fits = q->dims[0] * p->heads * egi_gpu_ceil(egi_gpu_max(p->queries, p->keys), 16) <= INT32_MAX;
     return fits || eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+}
+template <int D, int QUERIES> static void egi_gpu_attention_launch(egi_gpu *g, int64_t batch, egi_gpu_attend *p) {
+    p->tiles = egi_gpu_ceil(p->queries, QUERIES);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention<D, QUERIES>), p->tiles * p->heads * batch, EGI_GPU_THREADS, g->compute, *p);
 }
 static bool egi_gpu_run_attention(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     egi_gpu_attend p;
-    if (!egi_gpu_attend_make(g, args, &p)) return false;
-    p.tiles = egi_gpu_ceil(p.queries, EGI_GPU_QUERIES);
+    if (!egi_gpu_attend_make(g, args, args->in[3], &p)) return false;
     p.out = (float *)(void *)args->out[0]->data;
     p.log_sums = (float *)(void *)args->out[1]->data;
-    int64_t blocks = p.tiles * p.heads * args->in[0]->dims[0];
-    if (egi_gpu_max(p.size, p.value_size) <= 32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention<32>, blocks, EGI_GPU_THREADS, g->compute, p);
-    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention<EGI_ATTENTION_SIZE>, blocks, EGI_GPU_THREADS, g->compute, p);
+    int64_t size = egi_gpu_max(p.size, p.value_size), batch = args->in[0]->dims[0];
+    if (size <= 32) egi_gpu_attention_launch<32, 64>(g, batch, &p);
+    else if (size <= 64) egi_gpu_attention_launch<64, 64>(g, batch, &p);
+    else egi_gpu_attention_launch<EGI_ATTENTION_SIZE, 32>(g, batch, &p);
     return egi_gpu_launched(g, args);
+}
+template <int D, int ROWS> static void egi_gpu_attention_grad_launch(egi_gpu *g, int64_t batch, egi_gpu_attend *p) {
+    p->tiles = egi_gpu_ceil(p->queries, ROWS);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention_dq<D, ROWS>), p->tiles * p->heads * batch, EGI_GPU_THREADS, g->compute, *p);
+    p->tiles = egi_gpu_ceil(p->keys, ROWS);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention_dkv<D, ROWS>), p->tiles * p->shared * batch, EGI_GPU_THREADS, g->compute, *p);
 }
 static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     egi_gpu_attend p;
-    if (!egi_gpu_attend_make(g, args, &p)) return false;
+    if (!egi_gpu_attend_make(g, args, args->in[6], &p)) return false;
     const eg_tensor *log_sums = args->in[4];
-    int64_t batch = args->in[0]->dims[0], bytes = log_sums->size * 4;
+    int64_t size = egi_gpu_max(p.size, p.value_size), batch = args->in[0]->dims[0], bytes = log_sums->size * 4;
     if (!(p.delta = (float *)egi_gpu_workspace(g, args->op->name, bytes))) return false;
     p.y = egi_gpu_heads_of(args->in[3], true);
     p.g = egi_gpu_heads_of(args->in[5], true);
@@ -2631,15 +2656,9 @@ static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
     p.dq = (float *)(void *)args->out[0]->data;
     p.dk = (float *)(void *)args->out[1]->data;
     p.dv = (float *)(void *)args->out[2]->data;
-    bool narrow = egi_gpu_max(p.size, p.value_size) <= 32;
-    p.tiles = egi_gpu_ceil(p.queries, EGI_GPU_KEYS);
-    int64_t blocks = p.tiles * p.heads * batch;
-    if (narrow) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention_dq<32>, blocks, EGI_GPU_THREADS, g->compute, p);
-    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention_dq<EGI_ATTENTION_SIZE>, blocks, EGI_GPU_THREADS, g->compute, p);
-    p.tiles = egi_gpu_ceil(p.keys, EGI_GPU_KEYS);
-    blocks = p.tiles * p.shared * batch;
-    if (narrow) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention_dkv<32>, blocks, EGI_GPU_THREADS, g->compute, p);
-    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_attention_dkv<EGI_ATTENTION_SIZE>, blocks, EGI_GPU_THREADS, g->compute, p);
+    if (size <= 32) egi_gpu_attention_grad_launch<32, 32>(g, batch, &p);
+    else if (size <= 64) egi_gpu_attention_grad_launch<64, 32>(g, batch, &p);
+    else egi_gpu_attention_grad_launch<EGI_ATTENTION_SIZE, 16>(g, batch, &p);
     egi_gpu_deallocate(b, p.delta, bytes);
     return egi_gpu_launched(g, args);
 }

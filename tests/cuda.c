@@ -332,7 +332,8 @@ static eg_tensor *call_layer(eg_layer *l, const given *w) {
     eg_tensor *in[3] = { w->x[0], w->x[1], w->x[2] }, *out[3] = { NULL, NULL, NULL };
     eg_call_options o;
     memset(&o, 0, sizeof o);
-    if (w->i[0] < 3) return (eg_call_multi)(l, in, w->n, out, 1, o) ? out[0] : NULL;
+    if (w->i[0] < 3 && w->i[6]) o.mask = w->x[w->n - 1];                 // the last input is the mask of the steps
+    if (w->i[0] < 3) return (eg_call_multi)(l, in, o.mask ? w->n - 1 : w->n, out, 1, o) ? out[0] : NULL;
     int n = w->i[0] == 4 ? 3 : 2;               // recurrent ones with their states
     if (!(eg_call_multi)(l, in, w->n, out, n, o)) return NULL;
     for (int i = 0; i < n; i++) out[i] = eg_reshape(out[i], EG_SHAPE(-1));
@@ -372,7 +373,8 @@ TEST(cuda_layer_norm) {
 TEST(cuda_attention) {
     // batch, queries, keys (0: of the queries), features; heads, their size, heads of keys, causal, size of values
     static const int64_t all[][9] = { { 1, 1, 0, 4, 1, 4, 0, 0, 0 },    { 2, 5, 0, 8, 2, 4, 0, 1, 0 },     { 2, 33, 0, 12, 3, 16, 0, 1, 0 }, { 1, 70, 0, 16, 4, 8, 2, 1, 0 },
-                                      { 2, 7, 40, 8, 2, 40, 0, 0, 20 }, { 1, 100, 35, 8, 2, 64, 1, 1, 33 }, { 1, 6, 0, 8, 1, 65, 0, 1, 0 } };
+                                      { 2, 7, 40, 8, 2, 40, 0, 0, 20 }, { 1, 100, 35, 8, 2, 64, 1, 1, 33 }, { 1, 6, 0, 8, 1, 65, 0, 1, 0 },
+                                      { 2, 50, 0, 8, 2, 128, 1, 1, 0 }, { 1, 37, 70, 8, 1, 100, 0, 0, 7 },   { 1, 6, 0, 8, 1, 129, 0, 1, 0 } };
     for (size_t s = 0; s < sizeof all / sizeof *all; s++) {
         EG_SCOPE;
         const int64_t *a = all[s];
@@ -398,6 +400,28 @@ TEST(cuda_recurrent) {
             COMPARE(layer_gradients, &w, false, 2e-4 * share);
             if (bits % 5 == 0) COMPARE(layer_gradients, &w, true, 1e-3 * share);
         }
+}
+// Masks of pairs, of all shapes that broadcast, and of steps; some queries see nobody: their results and gradients are 0, as those of
+// the composition are.
+TEST(cuda_attention_with_masks) {
+    // batch, queries, keys (0: of the queries), heads, their size, heads of keys, causal; the mask's shape, or 0: of steps
+    static const int64_t all[][10] = { { 2, 5, 0, 2, 4, 0, 0, 0, 0, 0 },    { 3, 40, 0, 2, 8, 1, 1, 0, 0, 0 },   { 2, 5, 0, 2, 4, 0, 0, 1, 5, 5 },     { 2, 37, 70, 4, 16, 2, 0, 2, 37, 70 },
+                                       { 2, 70, 0, 2, 33, 0, 1, 2, 1, 70 }, { 2, 33, 9, 1, 4, 0, 1, 1, 33, 1 },  { 2, 20, 36, 2, 128, 1, 0, 2, 20, 36 }, { 2, 37, 0, 2, 100, 0, 1, 0, 0, 0 },
+                                       { 1, 3, 0, 1, 200, 0, 0, 1, 3, 3 } };
+    for (size_t s = 0; s < sizeof all / sizeof *all; s++) {
+        EG_SCOPE;
+        const int64_t *a = all[s], keys = a[2] ? a[2] : a[1];
+        eg_tensor *mask = a[7] ? made(EG_FLOAT32, EG_SHAPE(a[7], a[8], a[9]), 0, 1) : made(EG_FLOAT32, EG_SHAPE(a[0], a[1]), 0, 1);
+        given w = { { made(EG_FLOAT32, EG_SHAPE(a[0], a[1], 8), -1, 1), made(EG_FLOAT32, EG_SHAPE(a[0], keys, 8), -1, 1) }, a[2] ? 2 : 1, { 2, a[3], a[4], a[5], a[6], 0, a[7] == 0 }, { 0 } };
+        eg_with_device("cpu:0");
+        mask = eg_greater(mask, 0.4);
+        if (a[7]) mask = eg_logical_and(mask, eg_greater(eg_reshape(eg_range(EG_INT32, 0, (double)a[8], 1), EG_SHAPE(1, a[8], 1)), a[8] > 1 ? 1 : -1));      // the first two see nobody
+        else mask = eg_logical_and(mask, eg_greater(eg_reshape(eg_range(EG_INT32, 0, (double)a[0], 1), EG_SHAPE(a[0], 1)), 0));         // nor do all of the first sequence
+        w.x[w.n++] = mask;
+        COMPARE(layer, &w, true, 5e-5);
+        COMPARE(layer_gradients, &w, false, 2e-4);
+        if (s == 0 || s == 2) COMPARE(layer_gradients, &w, true, 2e-3);
+    }
 }
 
 // ---- convolution and pooling

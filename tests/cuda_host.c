@@ -198,6 +198,10 @@ TEST(host_layers_are_one_launch) {
     launches = cuda_host_launches;
     CHECK((eg_call_multi)(attention, &x, 1, out, 2, o));
     CHECK(as_one + 3 < cuda_host_launches - launches);
+    eg_tensor *in[2] = { x, eg_constant_of(EG_BOOL, EG_SHAPE(3, 3), 1, 0, 1, 0, 0, 0, 1, 1, 1) };
+    launches = cuda_host_launches;
+    CHECK((eg_call_multi)(attention, in, 2, out, 1, o));     // nor is a mask a launch more
+    CHECK_INT(cuda_host_launches - launches, as_one);
     eg_layer_release(norm);
     eg_layer_release(attention);
 }
