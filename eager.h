@@ -1721,7 +1721,7 @@ EAGER_API eg_tensor *eg_load_idx(const char *path);                             
 typedef struct eg_csv_component {
     const char *columns;       // names in the header, or numbers from 0: "age, height", "0-3, 7"; default: all
     eg_dtype dtype;            // of its numbers: default float32
-    double missing;            // stands for a missing value, which else is an error (0 is EG_ZERO, NAN is fine): an empty field, NA, N/A, #N/A, null, none, nan (which is NaN without it)
+    double missing;            // stands for a missing value, which else is an error (0 is EG_ZERO, NAN of <math.h> is fine): an empty field, NA, N/A, #N/A, null, none, nan (which is NaN without it)
     const char *categories;    // "red, green": the fields are these words, each its number from 0, as int64 or the dtype
     bool text;                 // the field's bytes, as a uint8 vector
 } eg_csv_component;
@@ -6345,7 +6345,7 @@ static bool egi_needs_number(const char *name, const eg_tensor *x) {
 }
 static bool egi_needs_index(const char *name, const eg_tensor *x) {
     if (x->dtype == EG_INT32 || x->dtype == EG_INT64) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: indices must be int32 or int64, not %s", name, egi_describe(x));
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: indices must be int32 or int64, not %s; eg_cast(indices, EG_INT32) makes them so", name, egi_describe(x));
 }
 static bool egi_same_dtype(const char *name, const eg_tensor *a, const eg_tensor *b) {
     if (a->dtype == b->dtype) return true;
@@ -10152,6 +10152,8 @@ static eg_tensor *egi_current_rate(eg_optimizer *opt) {
     return rate ? eg_cast(rate, EG_FLOAT64) : NULL;
 }
 static bool egi_check_pair(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, int i) {
+    if (g && g->object.kind == EGI_TENSOR && (g->flags & EGI_VARIABLE) && !(v && v->object.kind == EGI_TENSOR && (v->flags & EGI_VARIABLE)))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %s stands where gradient %d should; the list of gradients comes first, then that of variables", egi_describe(g), i);
     if (!egi_needs_variable("apply_gradients", v)) return false;
     if (!g) return true;
     if (!egi_alive("apply_gradients", i, g)) return false;
@@ -13577,14 +13579,15 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
     if (fits && kind == EGI_SPARSE && egi_is_float(y->dtype))
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: class numbers must be integers, not %s; eg_cast them to EG_INT32", name, egi_describe(y));
     if (fits) return true;
+    const char *swapped = y->rank > p->rank ? " (labels come first, then predictions)" : "";
     if (kind == EGI_SPARSE)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must be class numbers, of the shape of the predictions %s without the last axis", name,
-                        egi_describe(y), egi_describe(p));
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must be class numbers, of the shape of the predictions %s without the last axis%s", name,
+                        egi_describe(y), egi_describe(p), swapped);
     bool flat = y->rank == p->rank - 1 && p->dims[y->rank] == 1;
     for (int i = 0; i < y->rank && flat; i++) flat = y->dims[i] == p->dims[i];
     return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s and predictions %s must have one shape%s", name, egi_describe(y), egi_describe(p),
                     flat ? ": eg_expand_dims(labels, -1) gives them that axis (in a dataset, such as a CSV file's column, by eg_dataset_map)" :
-                    y->rank == p->rank ? "" : y->rank == p->rank - 1 && !egi_is_float(y->dtype)
+                    y->rank == p->rank ? "" : *swapped ? swapped : y->rank == p->rank - 1 && !egi_is_float(y->dtype)
                         ? " (class numbers are for the sparse losses, or for eg_one_hot)" : " (nothing is broadcast here)");
 }
 // Logits of what is a probability already would be squeezed once more: training goes on, and learns little.

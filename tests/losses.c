@@ -27,6 +27,14 @@ static eg_tensor *mean_of_case(eg_tensor *const *in, void *user) {
     return (eg_loss_mean)(c->loss, c->labels, in[0], c->options);
 }
 
+TEST(labels_come_first) {
+    eg_tensor *p = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 3)), *y = eg_zeros(EG_INT32, EG_SHAPE(4));
+    eg_metric *m = eg_metric_accuracy();
+    CHECK_ERROR(eg_sparse_categorical_crossentropy(p, y), EG_ERROR_SHAPE, "without the last axis (labels come first, then predictions)");
+    CHECK_ERROR(eg_mean_squared_error(p, eg_zeros(EG_FLOAT32, EG_SHAPE(4))), EG_ERROR_SHAPE, "must have one shape (labels come first, then predictions)");
+    CHECK_ERROR(eg_metric_update(m, p, y), EG_ERROR_SHAPE, "(labels come first, then predictions)");
+    eg_metric_release(m);
+}
 TEST(binary_labels_are_from_0_to_1) {
     static eg_loss *const losses[] = {eg_binary_crossentropy, eg_binary_crossentropy_from_probabilities, eg_binary_focal_crossentropy, eg_binary_focal_crossentropy_from_probabilities};
     static const eg_dtype dtypes[] = {EG_FLOAT32, EG_FLOAT64, EG_INT32};

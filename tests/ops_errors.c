@@ -337,7 +337,7 @@ TEST(shape_op_errors) {
 }
 TEST(picking_errors) {
     eg_tensor *x = f(2, 3), *i = eg_zeros(EG_INT32, EG_SHAPE(2));
-    CHECK_ERROR(eg_gather(x, f(1, 1)), EG_ERROR_DTYPE, "eg_gather: indices must be int32 or int64, not float32 [1, 1]");
+    CHECK_ERROR(eg_gather(x, f(1, 1)), EG_ERROR_DTYPE, "eg_gather: indices must be int32 or int64, not float32 [1, 1] (from eg_ones); eg_cast(indices, EG_INT32) makes them so");
     CHECK_ERROR(eg_gather(x, 0.5), EG_ERROR_DTYPE, "0.5");
     CHECK_ERROR(eg_gather(eg_scalar(1), i), EG_ERROR_ARGUMENT, "eg_gather");
     CHECK_ERROR(eg_gather_nd(x, f(1, 1)), EG_ERROR_DTYPE, "eg_gather_nd");

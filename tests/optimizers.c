@@ -388,6 +388,7 @@ TEST(all_null_is_an_error) {
     CHECK_ERROR(CHECK_INT(eg_apply_gradients(sgd, g, v, 2), 0), EG_ERROR_GRADIENT, "No gradients provided for any variable");
     CHECK_ERROR(eg_apply_gradients(sgd, g, v, 2), EG_ERROR_GRADIENT, "first");
     CHECK_ERROR(eg_apply_gradients(sgd, NULL, NULL, 0), EG_ERROR_GRADIENT, "No gradients provided for any variable");
+    CHECK_ERROR(eg_apply_gradients(sgd, v, g, 2), EG_ERROR_ARGUMENT, "stands where gradient 0 should; the list of gradients comes first");
     CHECK_ERROR(eg_apply_gradients(sgd, NULL, v, 2), EG_ERROR_ARGUMENT, "eg_apply_gradients: a list of 2 is NULL");
     CHECK_ERROR(eg_apply_gradients(NULL, g, v, 2), EG_ERROR_NULL, "the optimizer is NULL");
     CHECK_INT(eg_optimizer_steps(sgd), 0);
