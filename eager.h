@@ -2118,7 +2118,8 @@ EAGER_API eg_tensor *eg_gpu(eg_tensor *x);                                     /
 // A GPU works on while the program goes on, until a value is read. This waits for all devices. What only they could notice
 // (an index out of range) is an error here or at the next read, with the op's name; later ops may have run by then. False then.
 EAGER_API bool eg_synchronize(void);
-// What float32 products on a GPU may be rounded to inside, for speed: by default nothing; TF32 keeps 10 bits, bfloat16 7.
+// What the factors of float32 products and convolutions on a GPU may be rounded to inside, for speed: by default nothing; TF32 keeps
+// 10 bits, bfloat16 7.
 typedef enum eg_precision { EG_PRECISION_FLOAT32, EG_PRECISION_TF32, EG_PRECISION_BFLOAT16 } eg_precision;
 // Sets it for this thread and returns the former setting.
 EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
@@ -2365,7 +2366,7 @@ typedef enum egi_recurrent_kind { EGI_SIMPLE_RNN, EGI_LSTM, EGI_GRU } egi_recurr
 typedef struct egi_recurrent_parameters { egi_recurrent_kind kind; int64_t batch, steps, units, gates, pieces; bool backwards, sequences, keeps; eg_precision precision; } egi_recurrent_parameters;
 typedef struct egi_conv_dims { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_conv_dims;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
-typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; } egi_conv_parameters;
+typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; eg_precision precision; } egi_conv_parameters;
 typedef struct egi_pool_dims { int64_t n, h, w, c, kh, kw, oh, ow, sh, sw, pt, pl; } egi_pool_dims;
 typedef enum egi_pool_kind { EGI_POOL_MAX_INDEX, EGI_POOL_AVG, EGI_POOL_AVG_GRAD } egi_pool_kind;
 typedef struct egi_pool_parameters { egi_pool_kind kind; egi_pool_dims dims; } egi_pool_parameters;
@@ -7719,6 +7720,7 @@ static bool egi_conv_run(egi_call *c, egi_conv_kind kind) {
     if (c->out[0]->size == 0) return true;
     p.kind = kind;
     p.dims = *(const egi_conv_dims *)c->attr;
+    p.precision = egi_this.precision;
     memset(&args, 0, sizeof args);
     eg_tensor *a = egi_contiguous(c->in[0]), *b = egi_contiguous(c->in[1]);
     args.op = c->op;

@@ -20,14 +20,18 @@
 
 #include <cuda_runtime.h>
 #include <cublas_v2.h>
+#include <mma.h>
 #ifdef EAGER_CUBLASLT
 #include <cublasLt.h>
 #endif
 #include <pthread.h>
 
 #ifdef __CUDACC__
-#define EGI_SHARED(type, name, count) __shared__ type name[count]
+#define EGI_SHARED(type, name, count) __shared__ __align__(32) type name[count]
 #define EGI_BARRIER() __syncthreads()
+#define EGI_WARP_BARRIER() __syncwarp()
+#define EGI_UNROLL _Pragma("unroll")
+#define EGI_UNROLL_EIGHT _Pragma("unroll 8")
 #define EGI_SHUFFLE(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)       /* what the thread at the place ^ mask of the warp has */
 template <class T> struct egi_gpu_same { typedef T type; };
 // What <<<>>> does, but it says whether it could.
@@ -38,10 +42,10 @@ template <class... P> static cudaError_t egi_gpu_start(void (*kernel)(P...), int
 #define EGI_START egi_gpu_start
 #define EGI_START_WITH_BARRIERS egi_gpu_start
 #endif
-#ifdef EGI_CUDA_BREAK_BARRIER                    // the tests prove that they would see a missing one
-#define EGI_BARRIER_TO_BREAK() ((void)0)
+#ifdef EGI_CUDA_BREAK_BARRIER                    // the tests prove that they would see a missing one: that of this number
+#define EGI_BARRIER_TO_BREAK(number) do { if ((number) != EGI_CUDA_BREAK_BARRIER) EGI_BARRIER(); } while (0)
 #else
-#define EGI_BARRIER_TO_BREAK() EGI_BARRIER()
+#define EGI_BARRIER_TO_BREAK(number) EGI_BARRIER()
 #endif
 
 //# 1  THE DEVICE -------------------------------------------------------------
@@ -92,6 +96,7 @@ typedef struct egi_gpu {
     char name[16];
     int ready;                                   // it has been started: what follows is there
     int multiprocessors;
+    bool cores;                                  // tensor cores for TF32 and bfloat16, and kernels compiled for them
     cudaStream_t compute;
     egi_gpu_stage writes, uploads;               // what is waited for at once, and what is sent ahead
     cudaEvent_t arrivals[EGI_GPU_ARRIVALS];      // of uploads, by their tickets
@@ -887,7 +892,7 @@ template <class T, class R> static __global__ void egi_gpu_reduce(egi_gpu_reduct
     }
     s[t] = a;
     for (int h = p.y / 2; h > 0; h /= 2) {
-        EGI_BARRIER_TO_BREAK();
+        EGI_BARRIER_TO_BREAK(1);
         if (y < h) s[t] = R::add(s[t], s[t + h * p.x], p.kind);
     }
     if (!here || y) return;
@@ -1183,11 +1188,11 @@ template <class T, class U> static __global__ void egi_gpu_integer_product(egi_g
     }
     if (i < p.m && j < p.n) ((T *)p.c)[(batch * p.m + i) * p.n + j] = (T)sum;
 }
-static bool egi_gpu_blas_fail(egi_gpu *g, cublasStatus_t s) {
+static bool egi_gpu_blas_fail(egi_gpu *g, const char *op, cublasStatus_t s) {
     cudaError_t e = cudaGetLastError();
-    if (e != cudaSuccess) return egi_gpu_fail(g, "matmul", e);
-    if (s == CUBLAS_STATUS_ALLOC_FAILED) return eg_raise(EG_ERROR_MEMORY, "eg_matmul: out of memory on %s", g->name) != NULL;
-    return eg_raise(EG_ERROR_DEVICE, "eg_matmul: %s: %s (cuBLAS status %d)", g->name, cublasGetStatusString(s), (int)s) != NULL;
+    if (e != cudaSuccess) return egi_gpu_fail(g, op, e);
+    if (s == CUBLAS_STATUS_ALLOC_FAILED) return eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory on %s", op, g->name) != NULL;
+    return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s: %s (cuBLAS status %d)", op, g->name, cublasGetStatusString(s), (int)s) != NULL;
 }
 static cublasComputeType_t egi_gpu_blas_type(int dtype, eg_precision precision) {
     return dtype == EG_FLOAT64                     ? CUBLAS_COMPUTE_64F
@@ -1196,7 +1201,7 @@ static cublasComputeType_t egi_gpu_blas_type(int dtype, eg_precision precision) 
                                                    : CUBLAS_COMPUTE_32F;
 }
 // C = A B, or C += A B. The caller holds g->product.
-static bool egi_gpu_blas(egi_gpu *g, const egi_matmul_parameters *p, int dtype, const char *a, const char *b, char *c, int64_t sa, int64_t sb, int64_t count, bool add) {
+static bool egi_gpu_blas(egi_gpu *g, const char *op, const egi_matmul_parameters *p, int dtype, const char *a, const char *b, char *c, int64_t sa, int64_t sb, int64_t count, bool add) {
     const float one = 1, kept = add;
     const double one64 = 1, kept64 = add;
     bool f = dtype == EG_FLOAT32;
@@ -1209,7 +1214,7 @@ static bool egi_gpu_blas(egi_gpu *g, const egi_matmul_parameters *p, int dtype, 
         ? cublasGemmEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, a, type, p->lda, beta, c, type, p->n, compute, CUBLAS_GEMM_DEFAULT)
         : cublasGemmStridedBatchedEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, sb, a, type, p->lda, sa, beta, c, type, p->n, p->m * p->n,
                                         count, compute, CUBLAS_GEMM_DEFAULT));
-    return s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, s);
+    return s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, op, s);
 }
 // A row added to each row of the product, and relu: by cublasLt in the product itself, else by a launch behind it.
 template <class T> static __global__ void egi_gpu_bias(int64_t size, int64_t n, bool relu, const T *bias, T *c) {
@@ -1302,7 +1307,7 @@ static bool egi_gpu_product_with_bias(egi_gpu *g, const egi_args *args, bool *ok
         pthread_mutex_unlock(&g->product);
         return false;
     }
-    *ok = s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, s);
+    *ok = s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, "matmul", s);
     return true;
 }
 #endif
@@ -1350,7 +1355,7 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
             at[1] += rest % w.dims[d] * w.strides[1][d];
             rest /= w.dims[d];
         }
-        ok = egi_gpu_blas(g, p, out->dtype, a->data + at[0] * size, b->data + at[1] * size, out->data + i * count * p->m * p->n * size, w.strides[0][last],
+        ok = egi_gpu_blas(g, "matmul", p, out->dtype, a->data + at[0] * size, b->data + at[1] * size, out->data + i * count * p->m * p->n * size, w.strides[0][last],
                           w.strides[1][last], count, false);
     }
     pthread_mutex_unlock(&g->product);
@@ -1358,126 +1363,442 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
 }
 
 //# 6  CONVOLUTION AND POOLING ------------------------------------------------
-// Idea: a convolution and both its gradients are matrix products whose left matrix is never stored: element (i, k) is
-// fetched from where the filter's tap k looks at output i. A block makes a tile of 64 x 64 in steps of 16, its threads 4 x 4
-// each. What is summed over is long and the result small for the filter's gradient: there the sum is cut into parts, which
-// are then added in order.
+// Idea: a convolution and both its gradients are matrix products C = A B whose left matrix is never stored: where its element
+// (i, k) lies is the sum of what a place in the picture and a tap of the filter say. Each block makes one tile of C, its threads
+// 4 x 4, 8 x 4 or 8 x 8 elements each: the next step of A and B is on its way from memory while this one is multiplied.
+//
+//   what it is                                      what computes it
+//   a matrix product as it stands: 1 x 1 with       cuBLAS
+//   step 1, or one window that is all the picture
+//   one channel in for each group                   egi_gpu_depthwise, a thread for one or four results
+//   the rest: float32 by default, float64, or       egi_gpu_convolve
+//   channels that are no multiples of four
+//   float32 by EG_PRECISION_TF32 or BFLOAT16        egi_gpu_convolve_cores
+//
+// Of the tiles that the last two have, that one is taken which keeps the busiest multiprocessor busy for the shortest time. Where
+// there are too few tiles for all of them, the sum is cut into parts, which are then added in their order. Channels that are
+// multiples of four are fetched four at a time. The gradient of the input with strides is several smaller products: pixels whose
+// distances to a window's begin leave the same remainder see the same taps, one by one, and no others.
 
 typedef struct egi_gpu_conv {
     egi_conv_dims d;
-    int64_t cg, og, m, n, k;                     // channels in and out of a group; the product's sizes
-    int64_t down, across, parts, part;           // tiles; the sum in parts
-    egi_gpu_divisor by_w, by_h, by_c, by_kw, by_sh, by_sw;
+    int64_t cg, og, m, n, k;                     // channels in and out of a group; the product's sizes (m and k at most, where there are phases)
+    int64_t rows;                                // of the result
+    int64_t down, across, parts, part, phases;   // tiles; the sum in parts; kinds of pixels
+    int step_y, step_x, jump_y, jump_x;          // between a pixel's taps, and between the places that they see
+    egi_gpu_divisor by_w, by_h, by_c, by_kw;
     const void *a, *b;
     void *c;
 } egi_gpu_conv;
-enum { EGI_GPU_TILE = 64, EGI_GPU_STEP = 16 };
+template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) egi_gpu_four_of { T v[4]; };
 
-// A place in an image, and a tap of the filter with a channel.
-typedef struct egi_gpu_place { int64_t image, at; int y, x; bool ok; } egi_gpu_place;
-typedef struct egi_gpu_tap { int y, x, channel, number; bool ok; } egi_gpu_tap;
-static __device__ __forceinline__ egi_gpu_place egi_gpu_place_of(const egi_gpu_conv &p, int64_t i, int64_t count, int64_t w, int64_t h) {
-    egi_gpu_place r;
-    uint32_t n = (uint32_t)i, q = egi_gpu_quotient(n, p.by_w), image = egi_gpu_quotient(q, p.by_h);
-    r.ok = i < count;
-    r.x = (int)(n - q * (uint32_t)w);
-    r.y = (int)(q - image * (uint32_t)h);
-    r.image = image;
-    r.at = i;
+// What a place and a tap each add to where an element is. One that is beyond the end has a y with which all sums are outside:
+// coordinates are less than 2^30.
+typedef struct egi_gpu_spot { int64_t at; uint32_t y, x; } egi_gpu_spot;
+// The pixels of a row (or column) that see the same taps: from pixel, every strideth; taps from tap, every stepth.
+typedef struct egi_gpu_phase { int pixel, pixels, tap, taps, base; } egi_gpu_phase;
+static __device__ __forceinline__ egi_gpu_phase egi_gpu_phase_of(int pixel, int size, int stride, int dilation, int taps, int padding, int step) {
+    egi_gpu_phase r;
+    const int most = step < taps ? step : taps, rest = (pixel + padding) % stride;
+    r.pixel = pixel;
+    r.pixels = (size - pixel + stride - 1) / stride;
+    r.tap = 0;
+    while (r.tap < most && r.tap * dilation % stride != rest) r.tap++;
+    r.taps = r.tap < most ? (taps - 1 - r.tap) / step + 1 : 0;
+    r.base = r.taps ? (pixel + padding - r.tap * dilation) / stride : 0;
     return r;
 }
-static __device__ __forceinline__ egi_gpu_tap egi_gpu_tap_of(const egi_gpu_conv &p, int64_t k, int64_t count, int64_t channels) {
-    egi_gpu_tap r;
-    uint32_t n = (uint32_t)k, q = egi_gpu_quotient(n, p.by_c), ky = egi_gpu_quotient(q, p.by_kw);
-    r.ok = k < count;
-    r.channel = (int)(n - q * (uint32_t)channels);
-    r.number = (int)q;
-    r.x = (int)((q - ky * (uint32_t)p.d.kw) * (uint32_t)p.d.dw);
-    r.y = (int)(ky * (uint32_t)p.d.dh);
-    return r;
-}
-// x as output place and tap see it.
-template <class T> static __device__ __forceinline__ T egi_gpu_seen(const egi_gpu_conv &p, const T *x, int64_t group, egi_gpu_place o, egi_gpu_tap t) {
-    int64_t y = o.y * p.d.sh - p.d.pt + t.y, c = o.x * p.d.sw - p.d.pl + t.x;
-    if (!o.ok || !t.ok || y < 0 || y >= p.d.h || c < 0 || c >= p.d.w) return 0;
-    return x[((o.image * p.d.h + y) * p.d.w + c) * p.d.c + group * p.cg + t.channel];
-}
-// The output gradient at the place that saw input place i through a tap, if there is one.
-template <class T> static __device__ __forceinline__ T egi_gpu_seer(const egi_gpu_conv &p, const T *dy, int64_t group, egi_gpu_place i, egi_gpu_tap t) {
-    int64_t y = i.y + p.d.pt - t.y, c = i.x + p.d.pl - t.x;
-    if (!i.ok || !t.ok || y < 0 || c < 0 || y > INT32_MAX || c > INT32_MAX) return 0;
-    int64_t oy = egi_gpu_quotient((uint32_t)y, p.by_sh), ox = egi_gpu_quotient((uint32_t)c, p.by_sw);
-    if (oy * p.d.sh != y || ox * p.d.sw != c || oy >= p.d.oh || ox >= p.d.ow) return 0;
-    return dy[((i.image * p.d.oh + oy) * p.d.ow + ox) * p.d.oc + group * p.og + t.channel];
-}
-template <class T, int WHAT> static __global__ void egi_gpu_convolve(egi_gpu_conv p) {
-    EGI_SHARED(T, sa, EGI_GPU_STEP * (EGI_GPU_TILE + 4));
-    EGI_SHARED(T, sb, EGI_GPU_STEP * (EGI_GPU_TILE + 4));
-    const int t = (int)threadIdx.x, tx = t % 16, ty = t / 16, wide = EGI_GPU_TILE + 4;
-    int64_t block = blockIdx.x;
-    const int64_t j0 = block % p.across * EGI_GPU_TILE, i0 = block / p.across % p.down * EGI_GPU_TILE;
-    block = block / p.across / p.down;
-    const int64_t group = block % p.d.groups, part = block / p.d.groups;
-    const int64_t first = part * p.part, end = first + p.part < p.k ? first + p.part : p.k;
-    const T *a = (const T *)p.a, *b = (const T *)p.b;
-    T sum[4][4] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 } };
-    // Which elements of the two tiles this thread fetches: l steps it through four of each. Neighbours fetch neighbours in memory.
-    egi_gpu_place rows[4];
-    egi_gpu_tap row = { 0, 0, 0, 0, false };
-    for (int l = 0; l < 4; l++) {
-        if (WHAT == EGI_CONV_FORWARD) rows[l] = egi_gpu_place_of(p, i0 + t / 16 + 16 * l, p.m, p.d.ow, p.d.oh);
-        if (WHAT == EGI_CONV_INPUT) rows[l] = egi_gpu_place_of(p, i0 + t / 16 + 16 * l, p.m, p.d.w, p.d.h);
+// The part of the product that a block makes. Asked for once more behind the sum rather than kept in registers meanwhile: the compiler
+// must not know that the answer is the same.
+typedef struct egi_gpu_block_of { int i0, j0, m, group, part, first, end; egi_gpu_phase y, x; } egi_gpu_block_of;
+template <int WHAT, int TM, int TN> static __device__ __forceinline__ egi_gpu_block_of egi_gpu_conv_block(const egi_gpu_conv &p) {
+    egi_gpu_block_of b;
+    uint32_t block = blockIdx.x, rest;
+    __asm__ volatile("" : "+r"(block));
+    rest = block / (uint32_t)p.across;
+    b.j0 = (int)(block - rest * (uint32_t)p.across) * TN;
+    block = rest / (uint32_t)p.down;
+    b.i0 = (int)(rest - block * (uint32_t)p.down) * TM;
+    b.group = (int)(block % (uint32_t)p.d.groups);
+    block /= (uint32_t)p.d.groups;
+    b.m = (int)p.m;
+    int k = (int)p.k;
+    if (WHAT == EGI_CONV_INPUT) {
+        const int phase = (int)(block % (uint32_t)p.phases), sw = (int)p.d.sw;
+        block /= (uint32_t)p.phases;
+        b.y = egi_gpu_phase_of(phase / sw, (int)p.d.h, (int)p.d.sh, (int)p.d.dh, (int)p.d.kh, (int)p.d.pt, p.step_y);
+        b.x = egi_gpu_phase_of(phase % sw, (int)p.d.w, sw, (int)p.d.dw, (int)p.d.kw, (int)p.d.pl, p.step_x);
+        b.m = (int)p.d.n * b.y.pixels * b.x.pixels;
+        k = (int)p.og * b.y.taps * b.x.taps;
     }
-    if (WHAT == EGI_CONV_FILTER) row = egi_gpu_tap_of(p, i0 + t % 64, p.m, p.cg);
-    for (int64_t k0 = first; k0 < end; k0 += EGI_GPU_STEP) {
-        if (WHAT == EGI_CONV_FILTER) {
-            for (int l = 0; l < 4; l++) {
-                const int k = t / 64 + 4 * l;
-                const egi_gpu_place o = egi_gpu_place_of(p, k0 + k, end, p.d.ow, p.d.oh);
-                sa[k * wide + t % 64] = egi_gpu_seen(p, a, group, o, row);
-                sb[k * wide + t % 64] = o.ok && j0 + t % 64 < p.n ? b[o.at * p.d.oc + group * p.og + j0 + t % 64] : (T)0;
-            }
-        } else if (WHAT == EGI_CONV_FORWARD) {
-            const egi_gpu_tap tap = egi_gpu_tap_of(p, k0 + t % 16, end, p.cg);
-            for (int l = 0; l < 4; l++) {
-                const int64_t k = k0 + t / 64 + 4 * l;
-                sa[t % 16 * wide + t / 16 + 16 * l] = egi_gpu_seen(p, a, group, rows[l], tap);
-                sb[(t / 64 + 4 * l) * wide + t % 64] = k < end && j0 + t % 64 < p.n ? b[k * p.d.oc + group * p.og + j0 + t % 64] : (T)0;
-            }
-        } else {
-            const egi_gpu_tap tap = egi_gpu_tap_of(p, k0 + t % 16, end, p.og);
-            for (int l = 0; l < 4; l++) {
-                const int64_t j = j0 + t / 16 + 16 * l;
-                sa[t % 16 * wide + t / 16 + 16 * l] = egi_gpu_seer(p, a, group, rows[l], tap);
-                sb[t % 16 * wide + t / 16 + 16 * l] = tap.ok && j < p.n ? b[((int64_t)tap.number * p.cg + j) * p.d.oc + group * p.og + tap.channel] : (T)0;
+    b.part = (int)block;
+    b.first = b.part * (int)p.part;
+    b.end = k - b.first > (int)p.part ? b.first + (int)p.part : k;
+    return b;
+}
+// Row i of the result: the pixels of a phase lie between those of others.
+template <int WHAT> static __device__ __forceinline__ int64_t egi_gpu_conv_row(const egi_gpu_conv &p, const egi_gpu_block_of &b, int i) {
+    if (WHAT != EGI_CONV_INPUT || p.phases == 1) return i;
+    const uint32_t n = (uint32_t)i, q = n / (uint32_t)b.x.pixels, image = q / (uint32_t)b.y.pixels;
+    const int64_t y = b.y.pixel + (q - image * (uint32_t)b.y.pixels) * p.d.sh, x = b.x.pixel + (n - q * (uint32_t)b.x.pixels) * p.d.sw;
+    return (image * p.d.h + y) * p.d.w + x;
+}
+
+// What one of 256 threads fetches of A and B: for each step of KS columns of A and rows of B pa and pb units of V elements that lie
+// side by side. That is along k in A, where neighbouring channels are neighbouring k, and in B for the input's gradient; else along
+// i and j. V = 1 knows no channels: along k always.
+template <class T, int WHAT, int V, int TM, int TN, int KS> struct egi_gpu_fetch {
+    enum {
+        A_ALONG_K = V == 1 || WHAT != EGI_CONV_FILTER, B_ALONG_K = WHAT == EGI_CONV_INPUT, UNITS = KS / V, ROWS = EGI_GPU_THREADS / UNITS,
+        A_UNITS = TM / V, A_ROWS = EGI_GPU_THREADS / A_UNITS, B_UNITS = TN / V, B_ROWS = EGI_GPU_THREADS / B_UNITS,
+        PA = TM * KS / V / EGI_GPU_THREADS, ALL_B = TN * KS / V >= EGI_GPU_THREADS, PB = ALL_B ? TN * KS / V / EGI_GPU_THREADS : 1,
+        SPOTS = A_ALONG_K ? PA : 1
+    };
+    typedef egi_gpu_four_of<T> four;
+    const T *a, *b;                              // from the first channel of the group on
+    int64_t b_at;
+    int end, j0;
+    egi_gpu_spot rows[SPOTS], column;            // of A; of the step
+    int unit, row, channel;
+    egi_gpu_phase py, px;
+    T fa[PA * V], fb[PB * V];
+
+    // A place of the output as the input sees it, or, for the input's gradient, the other way round.
+    __device__ __forceinline__ egi_gpu_spot place_of(const egi_gpu_conv &p, int i, int count) const {
+        egi_gpu_spot r;
+        const uint32_t n = (uint32_t)i;
+        if (WHAT == EGI_CONV_INPUT) {
+            if (i >= count) { r.at = 0; r.y = r.x = 0xffffffffu; return r; }       // taps are subtracted
+            const uint32_t q = n / (uint32_t)px.pixels, image = q / (uint32_t)py.pixels;
+            const int y = (int)(q - image * (uint32_t)py.pixels) + py.base, x = (int)(n - q * (uint32_t)px.pixels) + px.base;
+            r.at = (((int64_t)image * (int)p.d.oh + y) * (int)p.d.ow + x) * (int)p.d.oc;
+            r.y = (uint32_t)y;
+            r.x = (uint32_t)x;
+            return r;
+        }
+        const uint32_t q = egi_gpu_quotient(n, p.by_w), image = egi_gpu_quotient(q, p.by_h);
+        const int y = (int)(q - image * (uint32_t)p.d.oh) * (int)p.d.sh - (int)p.d.pt, x = (int)(n - q * (uint32_t)p.d.ow) * (int)p.d.sw - (int)p.d.pl;
+        r.at = (((int64_t)image * (int)p.d.h + y) * (int)p.d.w + x) * (int)p.d.c;
+        r.y = i < count ? (uint32_t)y : 0x80000000u;
+        r.x = (uint32_t)x;
+        return r;
+    }
+    __device__ __forceinline__ egi_gpu_spot tap_of(const egi_gpu_conv &p, int k, int count) {
+        egi_gpu_spot r;
+        const uint32_t n = (uint32_t)k, q = egi_gpu_quotient(n, p.by_c);
+        if (WHAT == EGI_CONV_INPUT) {
+            channel = (int)(n - q * (uint32_t)p.og);
+            const uint32_t ky = q / (uint32_t)px.taps, kx = q - ky * (uint32_t)px.taps;
+            const int y = -(int)ky * p.jump_y, x = -(int)kx * p.jump_x;
+            r.at = ((int64_t)y * (int)p.d.ow + x) * (int)p.d.oc + channel;
+            r.y = k < count ? (uint32_t)y : 0x80000001u;
+            r.x = (uint32_t)x;
+            b_at = ((int64_t)(py.tap + (int)ky * p.step_y) * (int)p.d.kw + px.tap + (int)kx * p.step_x) * (int)p.cg * (int)p.d.oc + channel;
+            return r;
+        }
+        channel = (int)(n - q * (uint32_t)p.cg);
+        const uint32_t ky = egi_gpu_quotient(q, p.by_kw), kx = q - ky * (uint32_t)p.d.kw;
+        const int y = (int)ky * (int)p.d.dh, x = (int)kx * (int)p.d.dw;
+        r.at = ((int64_t)y * (int)p.d.w + x) * (int)p.d.c + channel;
+        r.y = k < count ? (uint32_t)y : 0x7fffffffu;
+        r.x = (uint32_t)x;
+        return r;
+    }
+    __device__ __forceinline__ void begin(const egi_gpu_conv &p, const egi_gpu_block_of &w) {
+        const int t = (int)threadIdx.x;
+        a = (const T *)p.a + w.group * (WHAT == EGI_CONV_INPUT ? p.og : p.cg);
+        b = (const T *)p.b + w.group * p.og;
+        end = w.end;
+        j0 = w.j0;
+        py = w.y;
+        px = w.x;
+        if (V == 1) { unit = t % UNITS; row = t / UNITS; }
+        // Pairs of lanes fetch 32 bytes of a row; how they write them down meets no bank of shared memory twice.
+        else { unit = t % 2 + t / 32 % (UNITS / 2) * 2; row = t / 2 % 16 + t / 32 / (UNITS / 2) * 16; }
+        if (A_ALONG_K) {
+            EGI_UNROLL
+            for (int l = 0; l < SPOTS; l++)
+                rows[l] = WHAT == EGI_CONV_FILTER ? tap_of(p, w.i0 + row + l * ROWS, w.m) : place_of(p, w.i0 + row + l * ROWS, w.m);
+        } else rows[0] = tap_of(p, w.i0 + t % A_UNITS * V, w.m);
+        channel = WHAT == EGI_CONV_INPUT ? (int)p.og : (int)p.cg;                  // the first step finds its tap
+        if (!B_ALONG_K) b_at = (int64_t)(w.first + t / B_UNITS) * (int)p.d.oc + j0 + t % B_UNITS * V;
+    }
+    // The k of this thread in the step from k0 on, as a tap with a channel. A step that stays in its tap needs no division.
+    __device__ __forceinline__ void advance(const egi_gpu_conv &p, int k0) {
+        const int k = k0 + unit * V;
+        if (channel + KS < (WHAT == EGI_CONV_INPUT ? (int)p.og : (int)p.cg) && k < end) {
+            channel += KS;
+            column.at += KS;
+            if (B_ALONG_K) b_at += KS;
+        } else column = tap_of(p, k, end);
+    }
+    __device__ __forceinline__ void take(T *to, const T *from, bool there) const {
+        if (V == 4) {
+            four v = { { 0, 0, 0, 0 } };
+            if (there) v = *(const four *)(const void *)from;
+            for (int e = 0; e < V; e++) to[e] = v.v[e];
+        } else to[0] = there ? *from : (T)0;
+    }
+    __device__ __forceinline__ void take_a(const egi_gpu_conv &p, T *to, const egi_gpu_spot &r, const egi_gpu_spot &s) const {
+        const uint32_t h = (uint32_t)(WHAT == EGI_CONV_INPUT ? p.d.oh : p.d.h), w = (uint32_t)(WHAT == EGI_CONV_INPUT ? p.d.ow : p.d.w);
+        take(to, a + (r.at + s.at), r.y + s.y < h && r.x + s.x < w);
+    }
+    __device__ __forceinline__ void step(const egi_gpu_conv &p, int k0) {
+        const int t = (int)threadIdx.x;
+        if (WHAT != EGI_CONV_FILTER) advance(p, k0);
+        else if (A_ALONG_K) column = place_of(p, k0 + unit, end);
+        EGI_UNROLL
+        for (int l = 0; l < PA; l++) {
+            if (A_ALONG_K) take_a(p, fa + l * V, rows[A_ALONG_K ? l : 0], column);
+            else take_a(p, fa + l * V, rows[0], place_of(p, k0 + t / A_UNITS + l * A_ROWS, end));
+        }
+        EGI_UNROLL
+        for (int l = 0; l < PB; l++) {
+            if (B_ALONG_K) {
+                const int j = j0 + row + l * ROWS;
+                take(fb + l * V, b + (b_at + (int64_t)j * (int)p.d.oc), k0 + unit * V < end && j < (int)p.n && (ALL_B || row < TN));
+            } else {
+                const int k = k0 + t / B_UNITS + l * B_ROWS, j = j0 + t % B_UNITS * V;
+                take(fb + l * V, b + (b_at + l * B_ROWS * p.d.oc), k < end && j < (int)p.n && (ALL_B || t / B_UNITS < KS));
             }
         }
-        EGI_BARRIER();
-#ifdef __CUDACC__
-#pragma unroll
+        if (!B_ALONG_K) b_at += KS * p.d.oc;
+    }
+    // To shared memory, row k of both holding what is multiplied at once; WA and WB are the rows' widths there.
+    template <int WA, int WB> __device__ __forceinline__ void put(T *sa, T *sb) const {
+        const int t = (int)threadIdx.x;
+        EGI_UNROLL
+        for (int l = 0; l < PA; l++) {
+            if (A_ALONG_K) { for (int e = 0; e < V; e++) sa[(unit * V + e) * WA + row + l * ROWS] = fa[l * V + e]; }
+            else put_unit(sa + (t / A_UNITS + l * A_ROWS) * WA + t % A_UNITS * V, fa + l * V);
+        }
+        EGI_UNROLL
+        for (int l = 0; l < PB; l++) {
+            if (!ALL_B && (B_ALONG_K ? row >= TN : t / B_UNITS >= KS)) continue;
+            if (B_ALONG_K) { for (int e = 0; e < V; e++) sb[(unit * V + e) * WB + row + l * ROWS] = fb[l * V + e]; }
+            else put_unit(sb + (t / B_UNITS + l * B_ROWS) * WB + t % B_UNITS * V, fb + l * V);
+        }
+    }
+    static __device__ __forceinline__ void put_unit(T *to, const T *from) {
+        if (V == 4) {
+            four v;
+            for (int e = 0; e < V; e++) v.v[e] = from[e];
+            *(four *)(void *)to = v;
+        } else to[0] = from[0];
+    }
+};
+
+// GX x (256 / GX) threads, each with QM x QN fours by four of the tile's elements; steps of KS.
+template <int GX, int QM, int QN, int KS> struct egi_gpu_tile { enum { ACROSS = GX, DOWN = EGI_GPU_THREADS / GX, FOURS_M = QM, FOURS_N = QN, M = 4 * QM * DOWN, N = 4 * QN * GX, K = KS }; };
+typedef egi_gpu_tile<16, 2, 2, 8> egi_gpu_tile_128x128;
+typedef egi_gpu_tile<16, 2, 1, 16> egi_gpu_tile_128x64;
+typedef egi_gpu_tile<16, 1, 1, 16> egi_gpu_tile_64x64;
+typedef egi_gpu_tile<8, 1, 1, 16> egi_gpu_tile_128x32;
+
+// Two tiles of A and B in turn: one is multiplied while the other is written, which makes one barrier a step. A warp's threads are
+// 8 across and 4 down, so that each of their loads of four is 64 or 128 bytes of shared memory side by side.
+template <class T, int WHAT, int V, class S> static __global__ void __launch_bounds__(EGI_GPU_THREADS, sizeof(T) == 8 ? 1 : 2) egi_gpu_convolve(egi_gpu_conv p) {
+    enum { WA = S::M + 4, WB = S::N + 4, QM = S::FOURS_M, QN = S::FOURS_N };
+    EGI_SHARED(T, sa, 2 * S::K * WA);
+    EGI_SHARED(T, sb, 2 * S::K * WB);
+    typedef egi_gpu_four_of<T> four;
+    const int t = (int)threadIdx.x, warp = t / 32, tx = t % 8 + warp % (S::ACROSS / 8) * 8, ty = t / 8 % 4 + warp / (S::ACROSS / 8) * 4;
+    egi_gpu_block_of w = egi_gpu_conv_block<WHAT, S::M, S::N>(p);
+    if (w.i0 >= w.m) return;                     // a phase with fewer pixels than others
+    egi_gpu_fetch<T, WHAT, V, S::M, S::N, S::K> f;
+    const int first = w.first, end = w.end;
+    T sum[4 * QM][4 * QN];
+    EGI_UNROLL
+    for (int q = 0; q < 4 * QM; q++)
+        for (int r = 0; r < 4 * QN; r++) sum[q][r] = 0;
+    f.begin(p, w);
+    if (first < end) {
+        f.step(p, first);
+        f.template put<WA, WB>(sa, sb);
+    }
+    EGI_BARRIER();
+    int now = 0;
+    for (int k0 = first; k0 < end; k0 += S::K) {
+        const bool more = k0 + S::K < end;
+        if (more) f.step(p, k0 + S::K);
+        const T *u = sa + now * (S::K * WA) + ty * 4, *v = sb + now * (S::K * WB) + tx * 4;
+        EGI_UNROLL
+        for (int k = 0; k < S::K; k++) {
+            four x[QM], y[QN];
+            EGI_UNROLL
+            for (int q = 0; q < QM; q++) x[q] = *(const four *)(const void *)(u + k * WA + q * (4 * S::DOWN));
+            EGI_UNROLL
+            for (int r = 0; r < QN; r++) y[r] = *(const four *)(const void *)(v + k * WB + r * (4 * S::ACROSS));
+            EGI_UNROLL
+            for (int q = 0; q < 4 * QM; q++)
+                for (int r = 0; r < 4 * QN; r++) sum[q][r] += x[q / 4].v[q % 4] * y[r / 4].v[r % 4];
+        }
+        now ^= 1;
+        if (more) f.template put<WA, WB>(sa + now * (S::K * WA), sb + now * (S::K * WB));
+        EGI_BARRIER_TO_BREAK(2);
+    }
+    w = egi_gpu_conv_block<WHAT, S::M, S::N>(p);
+    EGI_UNROLL
+    for (int q = 0; q < 4 * QM; q++) {
+        const int i = w.i0 + ty * 4 + q / 4 * (4 * S::DOWN) + q % 4;
+        if (i >= w.m) continue;
+        // The result's rows hold the columns of all groups; the parts of a sum lie one behind the other.
+        T *to = (T *)p.c + (w.part * p.rows + egi_gpu_conv_row<WHAT>(p, w, i)) * (p.n * p.d.groups) + w.group * p.n;
+        EGI_UNROLL
+        for (int r = 0; r < QN; r++) {
+            const int j = w.j0 + tx * 4 + r * (4 * S::ACROSS);
+            four v;
+            EGI_UNROLL
+            for (int e = 0; e < 4; e++) v.v[e] = sum[q][4 * r + e];
+            if (V == 4) { if (j < (int)p.n) *(four *)(void *)(to + j) = v; }
+            else for (int e = 0; e < 4; e++) if (j + e < (int)p.n) to[j + e] = v.v[e];
+        }
+    }
+}
+// The same on tensor cores: what is fetched is rounded to TF32 or bfloat16 on its way to shared memory, products are added up as
+// float32. Eight warps, 4 x 2, make 128 x 32 FN elements: 2 x FN fragments of 16 x 16 each. Shared memory holds what lies side by
+// side outside side by side, too.
+struct egi_gpu_tf32 { typedef float element; enum { DEEP = 8 }; };
+struct egi_gpu_bfloat16 { typedef __nv_bfloat16 element; enum { DEEP = 16 }; };
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+namespace egi_wmma = nvcuda::wmma;
+template <class E> struct egi_gpu_factor_of { typedef egi_wmma::precision::tf32 type; };
+template <> struct egi_gpu_factor_of<egi_gpu_bfloat16> { typedef __nv_bfloat16 type; };
+template <bool ROWS> struct egi_gpu_order { typedef egi_wmma::row_major type; };
+template <> struct egi_gpu_order<false> { typedef egi_wmma::col_major type; };
+static __device__ __forceinline__ void egi_gpu_cut(float *to, float x) { *to = egi_wmma::__float_to_tf32(x); }
+static __device__ __forceinline__ void egi_gpu_cut(__nv_bfloat16 *to, float x) { *to = __float2bfloat16(x); }
+template <class U> static __device__ __forceinline__ void egi_gpu_cut_four(U *to, const float *from) {
+    egi_gpu_four_of<U> v;
+    for (int e = 0; e < 4; e++) egi_gpu_cut(&v.v[e], from[e]);
+    *(egi_gpu_four_of<U> *)(void *)to = v;
+}
+template <int WHAT, int TM, int TN, int KS, int WA, int WB, class U, class F> static __device__ __forceinline__ void egi_gpu_put_cut(const F &f, U *sa, U *sb) {
+    const int t = (int)threadIdx.x;
+    EGI_UNROLL
+    for (int l = 0; l < F::PA; l++) {
+        if (F::A_ALONG_K) egi_gpu_cut_four(sa + (f.row + l * F::ROWS) * WA + f.unit * 4, f.fa + l * 4);
+        else egi_gpu_cut_four(sa + (t / F::A_UNITS + l * F::A_ROWS) * WA + t % F::A_UNITS * 4, f.fa + l * 4);
+    }
+    EGI_UNROLL
+    for (int l = 0; l < F::PB; l++) {
+        if (F::B_ALONG_K) egi_gpu_cut_four(sb + (f.row + l * F::ROWS) * WB + f.unit * 4, f.fb + l * 4);
+        else egi_gpu_cut_four(sb + (t / F::B_UNITS + l * F::B_ROWS) * WB + t % F::B_UNITS * 4, f.fb + l * 4);
+    }
+}
 #endif
-        for (int k = 0; k < EGI_GPU_STEP; k++) {
-            T u[4], v[4];
-            for (int q = 0; q < 4; q++) { u[q] = sa[k * wide + ty * 4 + q]; v[q] = sb[k * wide + tx * 4 + q]; }
-            for (int q = 0; q < 4; q++)
-                for (int r = 0; r < 4; r++) sum[q][r] += u[q] * v[r];
-        }
-        EGI_BARRIER();
+template <class E, int WHAT, int FN> static __global__ void __launch_bounds__(EGI_GPU_THREADS, FN == 4 ? 1 : 2) egi_gpu_convolve_cores(egi_gpu_conv p) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800        // for older ones the host takes the kernel above
+    typedef typename E::element U;
+    enum { TM = 128, TN = 32 * FN, KS = FN == 4 ? 16 : 64 / sizeof(U), PAD = 16 / sizeof(U), A_ROWS = WHAT != EGI_CONV_FILTER, B_ROWS = WHAT != EGI_CONV_INPUT };
+    enum { WA = (A_ROWS ? KS : TM) + PAD, WB = (B_ROWS ? TN : KS) + PAD, ALL_A = (A_ROWS ? TM : KS) * WA, ALL_B = (B_ROWS ? KS : TN) * WB };
+    typedef typename egi_gpu_factor_of<E>::type factor;
+    EGI_SHARED(U, sa, 2 * ALL_A);
+    EGI_SHARED(U, sb, 2 * ALL_B);
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, m0 = warp / 2 * 32, n0 = warp % 2 * (16 * FN);
+    egi_gpu_block_of w = egi_gpu_conv_block<WHAT, TM, TN>(p);
+    if (w.i0 >= w.m) return;
+    egi_gpu_fetch<float, WHAT, 4, TM, TN, KS> f;
+    const int first = w.first, end = w.end;
+    egi_wmma::fragment<egi_wmma::accumulator, 16, 16, E::DEEP, float> sum[2][FN];
+    EGI_UNROLL
+    for (int q = 0; q < 2; q++)
+        EGI_UNROLL
+        for (int r = 0; r < FN; r++) egi_wmma::fill_fragment(sum[q][r], 0.0f);
+    f.begin(p, w);
+    if (first < end) {
+        f.step(p, first);
+        egi_gpu_put_cut<WHAT, TM, TN, KS, WA, WB>(f, sa, sb);
     }
-    for (int q = 0; q < 4; q++)
-        for (int r = 0; r < 4; r++) {
-            const int64_t i = i0 + ty * 4 + q, j = j0 + tx * 4 + r;
-            if (i >= p.m || j >= p.n) continue;
-            // The result's rows hold the columns of all groups; the parts of a sum lie one behind the other.
-            ((T *)p.c)[(part * p.m + i) * (p.n * p.d.groups) + group * p.n + j] = sum[q][r];
+    EGI_BARRIER();
+    int now = 0;
+    for (int k0 = first; k0 < end; k0 += KS) {
+        const bool more = k0 + KS < end;
+        if (more) f.step(p, k0 + KS);
+        const U *u = sa + now * ALL_A, *v = sb + now * ALL_B;
+        EGI_UNROLL
+        for (int k = 0; k < KS; k += E::DEEP) {
+            egi_wmma::fragment<egi_wmma::matrix_a, 16, 16, E::DEEP, factor, typename egi_gpu_order<A_ROWS>::type> x[2];
+            EGI_UNROLL
+            for (int q = 0; q < 2; q++) egi_wmma::load_matrix_sync(x[q], u + (A_ROWS ? (m0 + 16 * q) * WA + k : k * WA + m0 + 16 * q), WA);
+            EGI_UNROLL
+            for (int r = 0; r < FN; r++) {
+                egi_wmma::fragment<egi_wmma::matrix_b, 16, 16, E::DEEP, factor, typename egi_gpu_order<B_ROWS>::type> y;
+                egi_wmma::load_matrix_sync(y, v + (B_ROWS ? k * WB + n0 + 16 * r : (n0 + 16 * r) * WB + k), WB);
+                EGI_UNROLL
+                for (int q = 0; q < 2; q++) egi_wmma::mma_sync(sum[q][r], x[q], y, sum[q][r]);
+            }
         }
+        now ^= 1;
+        if (more) egi_gpu_put_cut<WHAT, TM, TN, KS, WA, WB>(f, sa + now * ALL_A, sb + now * ALL_B);
+        EGI_BARRIER_TO_BREAK(3);
+    }
+    // Which lane holds which element only the fragments know: each goes through 16 x 16 floats of its warp's own.
+    float *patch = (float *)(void *)sa + warp * 256;
+    w = egi_gpu_conv_block<WHAT, TM, TN>(p);
+    EGI_UNROLL
+    for (int q = 0; q < 2; q++)
+        EGI_UNROLL
+        for (int r = 0; r < FN; r++) {
+            egi_wmma::store_matrix_sync(patch, sum[q][r], 16, egi_wmma::mem_row_major);
+            EGI_WARP_BARRIER();
+            for (int half = 0; half < 2; half++) {
+                const int down = lane / 4 + 8 * half, across = lane % 4 * 4;
+                const int i = w.i0 + m0 + 16 * q + down, j = w.j0 + n0 + 16 * r + across;
+                if (i >= w.m || j >= (int)p.n) continue;
+                float *to = (float *)p.c + (w.part * p.rows + egi_gpu_conv_row<WHAT>(p, w, i)) * (p.n * p.d.groups) + w.group * p.n + j;
+                *(egi_gpu_four_of<float> *)(void *)to = *(const egi_gpu_four_of<float> *)(const void *)(patch + 16 * down + across);
+            }
+            EGI_WARP_BARRIER();
+        }
+#else
+    (void)p;
+#endif
 }
+// The parts of a sum, added up by 8 rows of threads, then the rows: in the same order each time.
 template <class T> static __global__ void egi_gpu_add_parts(int64_t n, int64_t parts, const T *from, T *to) {
-    EGI_GPU_EACH(i, n) {
-        T sum = 0;
-        for (int64_t k = 0; k < parts; k++) sum += from[k * n + i];
-        to[i] = sum;
+    EGI_SHARED(T, s, EGI_GPU_THREADS);
+    const int t = (int)threadIdx.x;
+    const int64_t i = (int64_t)blockIdx.x * 32 + t % 32;
+    T sum = 0;
+    EGI_UNROLL_EIGHT
+    for (int64_t k = t / 32; k < parts; k += 8) if (i < n) sum += from[k * n + i];
+    s[t] = sum;
+    EGI_BARRIER();
+    if (t >= 32 || i >= n) return;
+    for (int k = 1; k < 8; k++) sum += s[t + 32 * k];
+    to[i] = sum;
+}
+
+// A tile: how many products a multiprocessor makes of it in a clock, about; whether it is for channels that are multiples of four.
+typedef struct egi_gpu_tile_row { int64_t m, n; double speed; bool fours; } egi_gpu_tile_row;
+static const egi_gpu_tile_row egi_gpu_tiles[] = { { 128, 128, 100, true }, { 128, 64, 90, true }, { 64, 64, 75, false }, { 128, 32, 70, false } },
+                              egi_gpu_core_tiles[] = { { 128, 128, 400, true }, { 128, 64, 320, true } };
+// Chooses among n tiles, and the parts of the sum: the fewest clocks of the busiest multiprocessor. A sum in parts costs a launch, and
+// writes and reads each part.
+static int egi_gpu_conv_plan(const egi_gpu *g, egi_gpu_conv *p, const egi_gpu_tile_row *tile, int n, bool fours) {
+    const double launch = 7000, floats = 5;      // clocks; elements moved in a clock by a multiprocessor
+    double least = HUGE_VAL;
+    int best = -1;
+    for (int i = 0; i < n; i++) {
+        const int64_t down = egi_gpu_ceil(p->m, tile[i].m), across = egi_gpu_ceil(p->n, tile[i].n), tiles = down * across * p->d.groups * p->phases;
+        if (tile[i].fours && !fours) continue;
+        for (int64_t cut = 1;; cut += 1 + cut / 2) {
+            const int64_t part = egi_gpu_ceil(egi_gpu_ceil(p->k, cut), 32) * 32, parts = egi_gpu_ceil(p->k, part);
+            double clocks = (double)egi_gpu_ceil(tiles * parts, g->multiprocessors) * (double)(tile[i].m * tile[i].n) * (double)(egi_gpu_min(part, p->k) + 32) / tile[i].speed;
+            if (parts > 1) clocks += launch + (double)(p->rows * p->n * p->d.groups) * (double)(2 * parts + 1) / (floats * g->multiprocessors);
+            if (clocks < least) {
+                least = clocks;
+                best = i;
+                p->down = down;
+                p->across = across;
+                p->parts = parts;
+                p->part = part;
+            }
+            if (part <= 128 || tiles * parts > 4 * g->multiprocessors) break;
+        }
     }
+    return best;
 }
 // Where each group has one channel in there is nothing to multiply matrices of: one thread for each result.
 template <class T, int WHAT> static __global__ void egi_gpu_depthwise(egi_gpu_conv p, int64_t results) {
@@ -1529,65 +1850,126 @@ template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv 
     }
     if (t == 0) ((T *)p.c)[blockIdx.x] = s[0];
 }
-template <class T> static bool egi_gpu_conv_type(egi_gpu *g, const egi_args *args, egi_gpu_conv *p, egi_conv_kind kind) {
+template <class T> static bool egi_gpu_conv_depthwise(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, egi_conv_kind kind) {
     const eg_tensor *out = args->out[0];
-    if (p->cg == 1 && p->d.groups > 1) {
-        if (kind == EGI_CONV_FORWARD) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_FORWARD>), egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, *p, out->size);
-        else if (kind == EGI_CONV_INPUT) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_INPUT>), egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, *p, out->size);
-        else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_depthwise_filter<T>, out->size, EGI_GPU_THREADS, g->compute, *p);
-        return egi_gpu_launched(g, args);
-    }
-    int64_t tiles = p->across * p->down * p->d.groups, bytes = 0;
-    void *parts = NULL;
-    p->parts = kind == EGI_CONV_FILTER ? egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(512, tiles), p->k / 512)) : 1;
-    p->part = egi_gpu_max(1, egi_gpu_ceil(p->k, p->parts));
-    if (tiles * p->parts > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
-    if (p->parts > 1) {
-        bytes = p->parts * out->size * (int64_t)sizeof(T);
-        if (!(parts = egi_gpu_workspace(g, args->op->name, bytes))) return false;
-        p->c = parts;
-    }
-    if (kind == EGI_CONV_FORWARD) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FORWARD>), tiles, EGI_GPU_THREADS, g->compute, *p);
-    else if (kind == EGI_CONV_INPUT) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_INPUT>), tiles, EGI_GPU_THREADS, g->compute, *p);
-    else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FILTER>), tiles * p->parts, EGI_GPU_THREADS, g->compute, *p);
-    if (parts) {
-        EGI_LAUNCH(egi_gpu_add_parts<T>, egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, out->size, p->parts, (const T *)parts, (T *)(void *)out->data);
-        egi_gpu_deallocate(&g->backend, parts, bytes);
-    }
+    if (kind == EGI_CONV_FORWARD) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_FORWARD>), egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, *p, out->size);
+    else if (kind == EGI_CONV_INPUT) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_INPUT>), egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, *p, out->size);
+    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_depthwise_filter<T>, out->size, EGI_GPU_THREADS, g->compute, *p);
     return egi_gpu_launched(g, args);
+}
+template <class T, int V, class S> static void egi_gpu_conv_tile(egi_gpu *g, const egi_gpu_conv *p, egi_conv_kind kind, int64_t blocks) {
+    if (kind == EGI_CONV_FORWARD) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FORWARD, V, S>), blocks, EGI_GPU_THREADS, g->compute, *p);
+    else if (kind == EGI_CONV_INPUT) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_INPUT, V, S>), blocks, EGI_GPU_THREADS, g->compute, *p);
+    else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FILTER, V, S>), blocks, EGI_GPU_THREADS, g->compute, *p);
+}
+template <class E, int FN> static void egi_gpu_conv_cores(egi_gpu *g, const egi_gpu_conv *p, egi_conv_kind kind, int64_t blocks) {
+    if (kind == EGI_CONV_FORWARD) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_FORWARD, FN>), blocks, EGI_GPU_THREADS, g->compute, *p);
+    else if (kind == EGI_CONV_INPUT) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_INPUT, FN>), blocks, EGI_GPU_THREADS, g->compute, *p);
+    else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_FILTER, FN>), blocks, EGI_GPU_THREADS, g->compute, *p);
+}
+// Tile number `tile` of the table that the plan was made with.
+static void egi_gpu_conv_start(egi_gpu *g, const egi_gpu_conv *p, const egi_conv_parameters *q, int dtype, bool fours, bool cores, int tile, int64_t blocks) {
+    const bool tf32 = q->precision == EG_PRECISION_TF32;
+    if (dtype == EG_FLOAT64) egi_gpu_conv_tile<double, 1, egi_gpu_tile_64x64>(g, p, q->kind, blocks);
+    else if (cores && tile == 0 && tf32) egi_gpu_conv_cores<egi_gpu_tf32, 4>(g, p, q->kind, blocks);
+    else if (cores && tile == 0) egi_gpu_conv_cores<egi_gpu_bfloat16, 4>(g, p, q->kind, blocks);
+    else if (cores && tf32) egi_gpu_conv_cores<egi_gpu_tf32, 2>(g, p, q->kind, blocks);
+    else if (cores) egi_gpu_conv_cores<egi_gpu_bfloat16, 2>(g, p, q->kind, blocks);
+    else if (tile == 0) egi_gpu_conv_tile<float, 4, egi_gpu_tile_128x128>(g, p, q->kind, blocks);
+    else if (tile == 1) egi_gpu_conv_tile<float, 4, egi_gpu_tile_128x64>(g, p, q->kind, blocks);
+    else if (tile == 2 && fours) egi_gpu_conv_tile<float, 4, egi_gpu_tile_64x64>(g, p, q->kind, blocks);
+    else if (tile == 2) egi_gpu_conv_tile<float, 1, egi_gpu_tile_64x64>(g, p, q->kind, blocks);
+    else if (fours) egi_gpu_conv_tile<float, 4, egi_gpu_tile_128x32>(g, p, q->kind, blocks);
+    else egi_gpu_conv_tile<float, 1, egi_gpu_tile<8, 1, 1, 8> >(g, p, q->kind, blocks);
+}
+static bool egi_gpu_conv_product(egi_gpu *g, const egi_args *args, egi_gpu_conv *p) {
+    const egi_conv_parameters *q = (const egi_conv_parameters *)args->parameters;
+    const eg_tensor *out = args->out[0];
+    const int64_t size = eg_dtype_size((eg_dtype)out->dtype);
+    const uintptr_t at = (uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c;
+    const bool fours = out->dtype == EG_FLOAT32 && p->cg % 4 == 0 && p->og % 4 == 0 && at % 16 == 0;
+    const bool cores = fours && g->cores && q->precision != EG_PRECISION_FLOAT32;
+    const int tile = out->dtype == EG_FLOAT64 ? egi_gpu_conv_plan(g, p, &egi_gpu_tiles[2], 1, false)
+                     : cores                  ? egi_gpu_conv_plan(g, p, egi_gpu_core_tiles, 2, true)
+                                              : egi_gpu_conv_plan(g, p, egi_gpu_tiles, 4, fours);
+    const int64_t bytes = p->parts > 1 ? p->parts * out->size * size : 0, blocks = p->down * p->across * p->d.groups * p->phases * p->parts;
+    if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    if (bytes && !(p->c = egi_gpu_workspace(g, args->op->name, bytes))) return false;
+    egi_gpu_conv_start(g, p, q, out->dtype, fours, cores, tile, blocks);
+    if (!bytes) return egi_gpu_launched(g, args);
+    const int64_t adders = egi_gpu_ceil(out->size, 32);
+    if (size == 4) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<float>, adders, EGI_GPU_THREADS, g->compute, out->size, p->parts, (const float *)p->c, (float *)(void *)out->data);
+    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<double>, adders, EGI_GPU_THREADS, g->compute, out->size, p->parts, (const double *)p->c, (double *)(void *)out->data);
+    egi_gpu_deallocate(&g->backend, p->c, bytes);
+    return egi_gpu_launched(g, args);
+}
+// A filter of one pixel that looks at each, or one as large as the picture: x and y are matrices as they lie in memory.
+static bool egi_gpu_conv_is_product(const egi_conv_dims *d) {
+    const bool pixel = d->kh == 1 && d->kw == 1 && d->sh == 1 && d->sw == 1 && d->oh == d->h && d->ow == d->w;
+    const bool picture = d->kh == d->h && d->kw == d->w && d->oh == 1 && d->ow == 1 && (d->dh == 1 || d->kh == 1) && (d->dw == 1 || d->kw == 1);
+    return d->groups == 1 && d->pt == 0 && d->pl == 0 && (pixel || picture);
+}
+static bool egi_gpu_conv_blas(egi_gpu *g, const egi_args *args) {
+    const egi_conv_parameters *q = (const egi_conv_parameters *)args->parameters;
+    const egi_conv_dims *d = &q->dims;
+    const int64_t rows = d->n * d->oh * d->ow, inner = d->kh * d->kw * d->c;      // (rows, inner) (inner, oc) = (rows, oc)
+    egi_matmul_parameters m;
+    memset(&m, 0, sizeof m);
+    m.precision = q->precision;
+    m.ta = q->kind == EGI_CONV_FILTER;
+    m.tb = q->kind == EGI_CONV_INPUT;
+    m.m = m.ta ? inner : rows;
+    m.n = m.tb ? inner : d->oc;
+    m.k = m.ta ? rows : m.tb ? d->oc : inner;
+    m.lda = m.tb ? d->oc : inner;
+    m.ldb = d->oc;
+    pthread_mutex_lock(&g->product);
+    const bool ok = egi_gpu_blas(g, args->op->name, &m, args->out[0]->dtype, args->in[0]->data, args->in[1]->data, args->out[0]->data, 0, 0, 1, false);
+    pthread_mutex_unlock(&g->product);
+    return ok;
+}
+static int64_t egi_gpu_gcd(int64_t a, int64_t b) {
+    while (b) { const int64_t r = a % b; a = b; b = r; }
+    return a;
 }
 static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     const egi_conv_parameters *q = (const egi_conv_parameters *)args->parameters;
     const egi_conv_dims *d = &q->dims;
+    const eg_tensor *out = args->out[0];
+    const bool input = q->kind == EGI_CONV_INPUT;
     egi_gpu_conv p;
     memset(&p, 0, sizeof p);
     p.d = *d;
     p.cg = d->c / d->groups;
     p.og = d->oc / d->groups;
-    int64_t places = d->n * d->oh * d->ow, pixels = d->n * d->h * d->w, taps = d->kh * d->kw;
-    p.m = q->kind == EGI_CONV_FORWARD ? places : q->kind == EGI_CONV_INPUT ? pixels : taps * p.cg;
-    p.n = q->kind == EGI_CONV_INPUT ? p.cg : p.og;
-    p.k = q->kind == EGI_CONV_FORWARD ? taps * p.cg : q->kind == EGI_CONV_INPUT ? taps * p.og : places;
-    p.down = egi_gpu_ceil(p.m, EGI_GPU_TILE);
-    p.across = egi_gpu_ceil(p.n, EGI_GPU_TILE);
-    p.by_w = egi_gpu_divide_by(q->kind == EGI_CONV_INPUT ? d->w : d->ow);
-    p.by_h = egi_gpu_divide_by(q->kind == EGI_CONV_INPUT ? d->h : d->oh);
-    p.by_c = egi_gpu_divide_by(q->kind == EGI_CONV_INPUT ? p.og : p.cg);
+    const int64_t places = d->n * d->oh * d->ow, taps = d->kh * d->kw, gy = egi_gpu_gcd(d->sh, d->dh), gx = egi_gpu_gcd(d->sw, d->dw), far = (int64_t)1 << 30;
+    if (d->h + d->pt + d->kh * d->dh > far || d->w + d->pl + d->kw * d->dw > far || d->sh > far || d->sw > far || d->oh > far || d->ow > far || p.cg > far || p.og > far)
+        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    p.step_y = (int)(d->sh / gy);
+    p.step_x = (int)(d->sw / gx);
+    p.jump_y = (int)(d->dh / gy);
+    p.jump_x = (int)(d->dw / gx);
+    p.phases = input ? d->sh * d->sw : 1;
+    p.rows = q->kind == EGI_CONV_FORWARD ? places : input ? d->n * d->h * d->w : taps * p.cg;
+    p.m = input ? d->n * egi_gpu_ceil(d->h, d->sh) * egi_gpu_ceil(d->w, d->sw) : p.rows;
+    p.n = input ? p.cg : p.og;
+    p.k = q->kind == EGI_CONV_FORWARD ? taps * p.cg : input ? egi_gpu_ceil(d->kh, p.step_y) * egi_gpu_ceil(d->kw, p.step_x) * p.og : places;
+    p.by_w = egi_gpu_divide_by(d->ow);
+    p.by_h = egi_gpu_divide_by(d->oh);
+    p.by_c = egi_gpu_divide_by(input ? p.og : p.cg);
     p.by_kw = egi_gpu_divide_by(d->kw);
-    p.by_sh = egi_gpu_divide_by(d->sh);
-    p.by_sw = egi_gpu_divide_by(d->sw);
     p.a = args->in[0]->data;
     p.b = args->in[1]->data;
-    p.c = args->out[0]->data;
-    const eg_tensor *out = args->out[0];
-    if (p.m > INT32_MAX - 64 || p.k > INT32_MAX - 64 || d->h + d->pt > INT32_MAX || d->w + d->pl > INT32_MAX || d->sh > INT32_MAX || d->sw > INT32_MAX)
-        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    p.c = out->data;
+    if (p.m > INT32_MAX - 256 || p.k > INT32_MAX - 256) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
     if (p.k == 0) {
         EGI_GPU_TRY(g, args->op->name, cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)), g->compute));
         return true;
     }
-    return out->dtype == EG_FLOAT32 ? egi_gpu_conv_type<float>(g, args, &p, q->kind) : egi_gpu_conv_type<double>(g, args, &p, q->kind);
+    if (egi_gpu_conv_is_product(d)) return egi_gpu_conv_blas(g, args);
+    if (p.cg > 1 || d->groups == 1) return egi_gpu_conv_product(g, args, &p);
+    return out->dtype == EG_FLOAT32 ? egi_gpu_conv_depthwise<float>(g, args, &p, q->kind) : egi_gpu_conv_depthwise<double>(g, args, &p, q->kind);
 }
 
 // Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their order.
@@ -2752,7 +3134,7 @@ template <class T> static void egi_gpu_cell_launch(egi_gpu *g, egi_recurrent_kin
 }
 template <class T> static bool egi_gpu_step_product(egi_gpu *g, const egi_matmul_parameters *m, int dtype, const T *a, const T *b, T *c, bool add) {
     pthread_mutex_lock(&g->product);
-    bool ok = egi_gpu_blas(g, m, dtype, (const char *)a, (const char *)b, (char *)c, 0, 0, 1, add);
+    bool ok = egi_gpu_blas(g, "matmul", m, dtype, (const char *)a, (const char *)b, (char *)c, 0, 0, 1, add);
     pthread_mutex_unlock(&g->product);
     return ok;
 }
@@ -2908,6 +3290,11 @@ static cudaError_t egi_gpu_make(egi_gpu *g) {
     if ((e = cudaHostAlloc(&p, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault, cudaHostAllocPortable | cudaHostAllocMapped)) != cudaSuccess) return e;
     g->fault = (egi_gpu_fault *)p;
     memset(g->fault, 0, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault);
+    // What the driver would translate of an older text has no tensor cores, whatever this GPU has.
+    cudaFuncAttributes cores;
+    memset(&cores, 0, sizeof cores);
+    if ((e = cudaFuncGetAttributes(&cores, egi_gpu_convolve_cores<egi_gpu_tf32, EGI_CONV_FORWARD, 2>)) != cudaSuccess) return e;
+    g->cores = cores.ptxVersion >= 80;
     return egi_gpu_blas_make(g);
 }
 static void egi_gpu_unmake(egi_gpu *g) {

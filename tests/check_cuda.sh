@@ -2,7 +2,7 @@
 # spills registers; it links; and the stand-in of tests/cuda_host/ would see a barrier that is missing.
 . tests/check.sh
 T=$TEST_TEMP
-HOT='egi_gpu_f32|egi_gpu_convolveIf|egi_gpu_softmaxIf|egi_gpu_reduceIf|egi_f32_gpu_update|egi_gpu_transpose|egi_gpu_layer_norm|egi_gpu_attention|egi_gpu_cell'
+HOT='egi_gpu_f32|egi_gpu_convolveIf|egi_gpu_add_parts|egi_gpu_depthwise|egi_gpu_pool|egi_gpu_softmaxIf|egi_gpu_reduceIf|egi_f32_gpu_update|egi_gpu_transpose|egi_gpu_layer_norm|egi_gpu_attention|egi_gpu_cell'
 
 # nvcc is slow: what was compiled from the same text (with what it sees of eager.h) is not compiled again.
 compiles() {
@@ -31,7 +31,14 @@ links() {
 broken_barrier() {
     printf '%s\n' '#define EAGER_CUDA' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' 'int main(void) {' \
         '    if (!eg_set_device("gpu:0")) return 2;' \
-        '    return eg_item(eg_reduce_sum(eg_ones(EG_FLOAT32, EG_SHAPE(1000)))) == 1000 ? 0 : 1; }' >"$T/barrier.c"
+        '    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 9, 9, 64)), *f = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 64, 64));' \
+        '    int bad = eg_item(eg_reduce_sum(eg_ones(EG_FLOAT32, EG_SHAPE(1000)))) != 1000;' \
+        '    for (int p = EG_PRECISION_FLOAT32; p <= EG_PRECISION_BFLOAT16; p++) {' \
+        '        eg_matmul_precision((eg_precision)p);' \
+        '        const float *y = (const float *)eg_data(eg_conv2d(x, f));' \
+        '        for (int i = 0; i < 7 * 7 * 64; i++) if (!(y[i] == 576)) bad |= 2 << p;' \
+        '    }' \
+        '    return bad; }' >"$T/barrier.c"
     [ -f "$T/barrier.o" ] || $CC -std=c11 -O0 -I. -c "$T/barrier.c" -o "$T/barrier.o" || return 9
     $CXX -std=c++17 -x c++ -O0 "$@" -Itests/cuda_host -I. -c eager_cuda.cu -o "$T/${1:-good}.o" && $CC "$T/barrier.o" "$T/${1:-good}.o" -lstdc++ $LIBS -o "$T/barrier" || return 9
     "$T/barrier"
@@ -77,7 +84,13 @@ END
     $CC -std=c11 -O0 -I. -c "$T/start.c" -o "$T/start.o" && $CC "$T/start.o" "$T/good.o" -lstdc++ $LIBS -o "$T/start" && "$T/start" || return
     for at in 1 2 3 7 9 13 20 40 48 50 51 52; do "$T/start" $at || { echo "call $at has no memory"; return 1; }; done
 }
-is_seen() { broken_barrier -DEGI_CUDA_BREAK_BARRIER; [ $? = 1 ]; }
+# In reductions; convolutions; convolutions on tensor cores, by both kinds of rounding.
+is_seen() {
+    for barrier in '1 1' '2 2' '3 12'; do
+        broken_barrier -DEGI_CUDA_BREAK_BARRIER="${barrier% *}"
+        [ $? = "${barrier#* }" ] || return
+    done
+}
 
 if [ -z "$NVCC" ]; then skip cuda_compiles "no nvcc"
 else

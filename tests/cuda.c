@@ -440,10 +440,46 @@ static eg_tensor *pool(const given *w) {
     o.size[1] = w->i[5];
     return w->i[0] ? (eg_max_pool2d)(w->x[0], o) : (eg_avg_pool2d)(w->x[0], o);
 }
+// Products of small whole numbers, with both gradients: each must be the CPU's to the last bit, whatever the order of additions and
+// whatever the factors are rounded to.
+static eg_tensor *whole(eg_shape shape) {
+    eg_with_device("cpu:0");
+    return eg_cast(eg_random_integers(shape, -4, 5), EG_FLOAT32);
+}
+static eg_tensor *conv_and_gradients(const given *w) {           // w->i[5]: of numbers that are not whole
+    eg_tensor *dx[2], *flat[3];
+    eg_tape *tape = eg_tape_begin();
+    for (int i = 0; i < 2; i++) eg_tape_watch(tape, w->x[i]);
+    eg_tensor *y = conv(w);
+    if (!y) return NULL;
+    eg_tape_stop(tape);
+    eg_tensor *g = eg_to(w->i[5] ? made(EG_FLOAT32, eg_shape_of(y), -1, 1) : whole(eg_shape_of(y)), eg_device_of(y));
+    if (!eg_tape_gradients_from(tape, &y, 1, &g, (eg_tensor *const *)w->x, 2, dx)) return NULL;
+    flat[0] = eg_reshape(y, EG_SHAPE(-1));
+    for (int i = 0; i < 2; i++) flat[i + 1] = eg_reshape(dx[i], EG_SHAPE(-1));
+    return eg_concat(EG_TENSORS(flat[0], flat[1], flat[2]), 0);
+}
+// n h w c, kh kw oc, strides, dilation, groups
+typedef int64_t conv_shape[11];
+static void whole_convs(const conv_shape *all, size_t count) {
+    for (size_t s = 0; s < count; s++)
+        for (int same = 0; same < 2; same++)
+            for (int precision = EG_PRECISION_FLOAT32; precision <= EG_PRECISION_BFLOAT16; precision++) {
+                EG_SCOPE;
+                const int64_t *d = all[s];
+                given w = { { whole(EG_SHAPE(d[0], d[1], d[2], d[3])), whole(EG_SHAPE(d[4], d[5], d[3] / d[10], d[6])) }, 2, { d[7], d[8], d[9], d[10], same }, { 0 } };
+                char what[200];
+                snprintf(what, sizeof what, "convolution of (%d %d %d %d) by (%d %d %d), strides %d %d, dilation %d, groups %d, padding %d, precision %d", (int)d[0], (int)d[1], (int)d[2], (int)d[3],
+                         (int)d[4], (int)d[5], (int)d[6], (int)d[7], (int)d[8], (int)d[9], (int)d[10], same, precision);
+                eg_matmul_precision((eg_precision)precision);
+                if (!same && (d[1] < (d[4] - 1) * d[9] + 1 || d[2] < (d[5] - 1) * d[9] + 1)) continue;
+                compare(what, __LINE__, conv_and_gradients, &w, false, 0);
+            }
+    eg_matmul_precision(EG_PRECISION_FLOAT32);
+}
 TEST(cuda_convolution) {
-    // n h w c, kh kw oc, strides, dilation, groups
-    static const int64_t all[][11] = { { 1, 5, 5, 1, 3, 3, 1, 1, 1, 1, 1 },   { 2, 9, 8, 3, 3, 3, 5, 1, 1, 1, 1 },  { 2, 12, 11, 4, 3, 2, 70, 2, 1, 1, 1 }, { 1, 20, 20, 8, 5, 5, 16, 3, 2, 1, 1 },
-                                       { 1, 13, 13, 6, 3, 3, 8, 1, 1, 2, 2 }, { 2, 10, 9, 4, 3, 3, 4, 1, 2, 1, 4 }, { 1, 8, 8, 3, 3, 3, 9, 1, 1, 1, 3 },     { 3, 30, 30, 2, 1, 1, 66, 1, 1, 1, 1 } };
+    static const conv_shape all[] = { { 1, 5, 5, 1, 3, 3, 1, 1, 1, 1, 1 },   { 2, 9, 8, 3, 3, 3, 5, 1, 1, 1, 1 },  { 2, 12, 11, 4, 3, 2, 70, 2, 1, 1, 1 }, { 1, 20, 20, 8, 5, 5, 16, 3, 2, 1, 1 },
+                                      { 1, 13, 13, 6, 3, 3, 8, 1, 1, 2, 2 }, { 2, 10, 9, 4, 3, 3, 4, 1, 2, 1, 4 }, { 1, 8, 8, 3, 3, 3, 9, 1, 1, 1, 3 },     { 3, 30, 30, 2, 1, 1, 66, 1, 1, 1, 1 } };
     for (size_t s = 0; s < sizeof all / sizeof *all; s++)
         for (int same = 0; same < 2; same++)
             for (int t = 0; t < 2; t++) {
@@ -454,6 +490,63 @@ TEST(cuda_convolution) {
                 if (t && test_share > 1 && s % 2) continue;
                 COMPARE(conv, &w, true, t ? 1e-11 : 5e-5);
             }
+    whole_convs(all, test_share > 1 ? 3 : sizeof all / sizeof *all);
+}
+// What is chosen by size: each of the tiles, also by steps that begin in the middle of a tap; sums in parts; pixels of the input that
+// no window sees, or those of some phases only; products by cuBLAS.
+TEST(cuda_convolution_tiles) {
+    static const conv_shape all[] = { { 2, 17, 16, 8, 3, 3, 132, 1, 1, 1, 1 },  { 2, 18, 16, 20, 2, 3, 64, 1, 1, 1, 1 }, { 1, 9, 9, 36, 3, 3, 36, 1, 1, 1, 1 },  { 4, 17, 17, 12, 3, 3, 28, 2, 2, 1, 1 },
+                                      { 2, 6, 6, 128, 3, 3, 16, 1, 1, 1, 1 },   { 3, 6, 5, 16, 3, 3, 160, 1, 2, 1, 1 },  { 1, 11, 13, 8, 3, 2, 12, 3, 2, 1, 1 },  { 1, 10, 10, 8, 1, 1, 12, 2, 3, 1, 1 },
+                                      { 2, 7, 7, 4, 7, 7, 8, 1, 1, 1, 1 },      { 2, 5, 5, 12, 1, 1, 20, 1, 1, 1, 1 },   { 1, 13, 13, 16, 3, 3, 24, 1, 1, 2, 2 }, { 2, 1, 40, 8, 1, 5, 12, 1, 1, 1, 1 },
+                                      { 4, 21, 20, 1, 5, 5, 16, 1, 1, 1, 1 },   { 2, 13, 12, 3, 7, 7, 64, 2, 2, 1, 1 },  { 1, 12, 12, 8, 4, 4, 16, 4, 4, 1, 1 },  { 2, 8, 8, 256, 1, 1, 8, 2, 2, 1, 1 } };
+    whole_convs(all, test_share > 1 ? 6 : sizeof all / sizeof *all);
+}
+static int64_t drawn_from(uint64_t *state, const int64_t *from, int64_t n) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return from[(*state >> 33) % (uint64_t)n];
+}
+TEST(cuda_convolution_of_any_shape) {
+    static const int64_t channels[] = { 1, 2, 3, 4, 5, 8, 12, 16, 20, 33, 64 }, groups[] = { 1, 1, 1, 1, 2, 3, 4 }, small[] = { 1, 2, 3, 4 }, sizes[] = { 1, 3, 7, 10, 13, 16 };
+    uint64_t state = 7;
+    for (int i = 0; i < 60 / test_share; i++) {
+        conv_shape d;
+        d[0] = drawn_from(&state, small, 3);
+        d[10] = drawn_from(&state, groups, 7);
+        for (int k = 1; k < 3; k++) d[k] = drawn_from(&state, sizes, 6);
+        for (int k = 4; k < 6; k++) d[k] = drawn_from(&state, small, 4);
+        for (int k = 7; k < 9; k++) d[k] = drawn_from(&state, small, 3);
+        d[9] = drawn_from(&state, small, 2);
+        d[3] = d[10] * drawn_from(&state, channels, d[10] == 1 ? 11 : 7);
+        d[6] = d[10] * drawn_from(&state, channels, d[10] == 1 ? 11 : 7);
+        whole_convs((const conv_shape *)&d, 1);
+    }
+}
+// A view that begins in the middle of four elements is not fetched four at a time.
+static eg_tensor *conv_of_a_view(const given *w) {
+    given v = *w;
+    int64_t n = eg_size(w->x[0]) / 17;
+    v.x[0] = eg_reshape(eg_slice(w->x[0], EG_SHAPE(1), EG_SHAPE(16 * n)), EG_SHAPE(1, 16, n / 8, 8));
+    return conv_and_gradients(&v);
+}
+TEST(cuda_convolution_of_a_view) {
+    given w = { { whole(EG_SHAPE(17 * 80)), whole(EG_SHAPE(3, 3, 8, 8)) }, 2, { 1, 1, 1, 1, 1 }, { 0 } };
+    COMPARE(conv_of_a_view, &w, false, 0);
+}
+// On request, factors are rounded, sums are not.
+TEST(cuda_convolution_by_tensor_cores) {
+    static const conv_shape all[] = { { 2, 17, 16, 8, 3, 3, 132, 1, 1, 1, 1 }, { 2, 12, 12, 64, 3, 3, 64, 1, 1, 1, 1 }, { 2, 13, 13, 16, 3, 3, 20, 2, 2, 1, 1 } };
+    for (size_t s = 0; s < sizeof all / sizeof *all; s++)
+        for (int same = 0; same < 2; same++) {
+            EG_SCOPE;
+            const int64_t *d = all[s];
+            given w = { { made(EG_FLOAT32, EG_SHAPE(d[0], d[1], d[2], d[3]), -1, 1), made(EG_FLOAT32, EG_SHAPE(d[4], d[5], d[3] / d[10], d[6]), -0.1, 0.1) }, 2, { d[7], d[8], d[9], d[10], same, 1 }, { 0 } };
+            eg_matmul_precision(EG_PRECISION_TF32);
+            COMPARE(conv_and_gradients, &w, false, 1e-2);
+            eg_matmul_precision(EG_PRECISION_BFLOAT16);
+            COMPARE(conv_and_gradients, &w, false, 8e-2);
+            eg_matmul_precision(EG_PRECISION_FLOAT32);
+            COMPARE(conv_and_gradients, &w, false, 1e-5);
+        }
 }
 TEST(cuda_pooling) {
     for (int64_t kind = 0; kind < 2; kind++)

@@ -261,13 +261,32 @@ TEST(host_an_optimizer_updates_at_once) {
 }
 
 // On a machine with several GPUs, those that nobody asks for are left alone.
+// Factors are rounded on request alone, where channels are multiples of four and the kernels' text knows tensor cores.
+extern int cuda_host_text;
+static double conv_sum(int64_t channels, eg_precision precision, const char *device) {      // 72 products of x and 1, for 8 channels
+    eg_with_device(device);
+    EG_SCOPE;
+    eg_matmul_precision(precision);
+    eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1, 3, 4, channels), 1 + ldexp(1, -12)), *y = eg_conv2d(x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, channels, 4)));
+    eg_matmul_precision(EG_PRECISION_FLOAT32);
+    return eg_item(eg_reduce_max(y));
+}
+TEST(host_convolutions_are_rounded_on_request) {
+    CHECK_NEAR(conv_sum(8, EG_PRECISION_FLOAT32, "gpu:0"), 72 + 72 * ldexp(1, -12), 0);
+    CHECK_NEAR(conv_sum(8, EG_PRECISION_TF32, "gpu:0"), 72, 0);
+    CHECK_NEAR(conv_sum(8, EG_PRECISION_BFLOAT16, "gpu:0"), 72, 0);
+    CHECK_NEAR(conv_sum(2, EG_PRECISION_TF32, "gpu:0"), 18 + 18 * ldexp(1, -12), 0);
+}
 TEST(host_a_gpu_starts_when_it_is_asked_for) {
     int64_t calls = cuda_host_calls;
     CHECK_INT(eg_device_count("gpu"), 2);
     CHECK_INT(cuda_host_calls, calls);
+    cuda_host_text = 75;
     eg_tensor *x = eg_to(eg_cpu(eg_scalar(3)), "gpu:1");
+    cuda_host_text = 90;
     CHECK(cuda_host_calls > calls + 40);
     CHECK_NEAR(eg_item(eg_add(x, 1)), 4, 0);
+    CHECK_NEAR(conv_sum(8, EG_PRECISION_TF32, "gpu:1"), 72 + 72 * ldexp(1, -12), 0);
 }
 // Memory that goes between libraries, each with streams of its own, does so when nobody works with it.
 extern int64_t cuda_host_pending(void);

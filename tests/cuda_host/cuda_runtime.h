@@ -10,7 +10,7 @@
 // - A stream and an event are of the device that was the thread's when they were made: a launch into another device's stream, or
 //   an event recorded there, fails. So does all in a process forked from one that has called the runtime. Copies to and from the
 //   device take addresses of its memory, and of pinned memory.
-// - Functions are as exact as CUDA's, not more (math.h here).
+// - Functions are as exact as CUDA's, not more (math.h here), and so are the products of tensor cores (mma.h here).
 // - Each call of the runtime can fail on request, and each cudaMalloc (the cuda_host_ variables below).
 //
 // It is slow, and knows what eager_cuda.cu uses and nothing else. Include it in one file of a program.
@@ -51,6 +51,7 @@ int64_t cuda_host_launches, cuda_host_blocks;   // kernels launched; blocks of d
 int64_t cuda_host_products;                     // calls of cuBLAS that are one
 unsigned cuda_host_seed = 1;
 int cuda_host_devices = 2;
+int cuda_host_text = 90;                        // the architecture whose text the kernels are translated from; 75: tensor cores are not in it
 int cuda_host_driver = 1;                       // 0: there is none
 }
 
@@ -58,6 +59,7 @@ int cuda_host_driver = 1;                       // 0: there is none
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __launch_bounds__(...)
 
 enum cudaError_t {
     cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInitializationError = 3, cudaErrorInsufficientDriver = 35, cudaErrorNoDevice = 100,
@@ -108,7 +110,7 @@ struct cuda_host_fiber {
 enum : size_t { CUDA_HOST_STACK = 256 * 1024, CUDA_HOST_SHARED = 48 * 1024, CUDA_HOST_THREADS = 1024 };
 static cuda_host_fiber cuda_host_fibers[CUDA_HOST_THREADS], cuda_host_main;
 static cuda_host_fiber *cuda_host_running;      // NULL: a kernel without barriers, or none
-static char cuda_host_shared_memory[CUDA_HOST_SHARED + 16];
+alignas(32) static char cuda_host_shared_memory[CUDA_HOST_SHARED];
 static std::function<void()> *cuda_host_body;
 
 #if defined(__x86_64__)
@@ -176,7 +178,7 @@ static inline bool cuda_host_shuffle_warps(unsigned threads) {
         if (waiting != 32) cuda_host_die("a shuffle that not all threads of the warp reach");
         for (unsigned i = 0; i < 32; i++) {
             if (f[i].mask != f[0].mask) cuda_host_die("a shuffle whose threads do not agree");
-            f[i].taken = f[i ^ (unsigned)f[i].mask].given;
+            if (f[i].mask >= 0) f[i].taken = f[i ^ (unsigned)f[i].mask].given;
         }
         for (unsigned i = 0; i < 32; i++) f[i].shuffles = false;
         any = true;
@@ -191,20 +193,25 @@ static inline void cuda_host_run_block(unsigned threads) {
     memset(cuda_host_shared_memory, 0xff, sizeof cuda_host_shared_memory);
     static std::vector<char> at_barrier;
     at_barrier.assign(threads, 0);
+    uint32_t idle = 0;                          // warps that take a rest: those that meet within themselves would all keep step otherwise
     for (bool more = true; more;) {
         unsigned waiting = 0;
+        bool rested = false;
         for (unsigned t = threads; t-- > 1;) std::swap(order[t], order[cuda_host_random(t + 1)]);
         for (unsigned i = 0; i < threads; i++) {
             cuda_host_fiber *f = &cuda_host_fibers[order[i]];
             if (f->finished) continue;
             if (at_barrier[order[i]]) { waiting++; continue; }
+            if (idle >> order[i] / 32 & 1) { rested = true; continue; }
             threadIdx.x = order[i];
             cuda_host_running = f;
             cuda_host_switch(&cuda_host_main, f);
             at_barrier[order[i]] = !f->finished && !f->shuffles;
             if (!f->finished) waiting++;
         }
-        if (cuda_host_shuffle_warps(threads)) continue;
+        bool together = cuda_host_shuffle_warps(threads);
+        idle = together || rested ? cuda_host_random(1u << 31) : 0;
+        if (together || rested) continue;
         at_barrier.assign(threads, 0);
         if (waiting && waiting < threads) cuda_host_die("a barrier that not all threads of the block reach");
         more = waiting > 0;
@@ -224,17 +231,28 @@ static inline float cuda_host_shuffle(float v, int mask) {
     cuda_host_switch(f, &cuda_host_main);
     return f->taken;
 }
+// All lanes of the warp, or none; saying the same.
+static inline void cuda_host_together(int what) {
+    cuda_host_fiber *f = cuda_host_running;
+    if (!f) cuda_host_die("what a warp does together in a kernel that was launched as one without barriers");
+    f->mask = -1 - what;
+    f->shuffles = true;
+    cuda_host_switch(f, &cuda_host_main);
+}
 static inline void *cuda_host_shared(size_t bytes) {
     cuda_host_fiber *f = cuda_host_running;
     if (!f) cuda_host_die("shared memory in a kernel that was launched as one without barriers");
-    char *base = cuda_host_shared_memory + (16 - (uintptr_t)cuda_host_shared_memory % 16) % 16, *p = base + f->shared;
-    f->shared += (bytes + 15) / 16 * 16;
+    char *p = cuda_host_shared_memory + f->shared;
+    f->shared += (bytes + 31) / 32 * 32;
     if (f->shared > CUDA_HOST_SHARED) cuda_host_die("more than 48 KiB of shared memory");
     return p;
 }
 #define EGI_SHARED(type, name, count) type *name = (type *)cuda_host_shared(sizeof(type) * (count))
 #define EGI_BARRIER() cuda_host_barrier()
 #define EGI_SHUFFLE(v, mask) cuda_host_shuffle(v, mask)
+#define EGI_WARP_BARRIER() cuda_host_together(0)
+#define EGI_UNROLL
+#define EGI_UNROLL_EIGHT
 #define EGI_START(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, false, __VA_ARGS__)
 #define EGI_START_WITH_BARRIERS(kernel, blocks, threads, stream, ...) cuda_host_launch(kernel, (int64_t)(blocks), threads, stream, true, __VA_ARGS__)
 
@@ -381,6 +399,8 @@ static inline cudaError_t cudaSetDevice(int device) {
     return cudaSuccess;
 }
 static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int) { CUDA_HOST_CALL; *value = a == cudaDevAttrMultiProcessorCount ? 2 : 8; return cudaSuccess; }
+struct cudaFuncAttributes { int ptxVersion; };
+template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, F *) { CUDA_HOST_CALL; a->ptxVersion = cuda_host_text; return cudaSuccess; }
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
     CUDA_HOST_CALL;
     cuda_host_streams.push_back(*s = new cuda_host_stream_);
