@@ -2109,7 +2109,8 @@ EAGER_API bool eg_set_device(const char *device);
 typedef struct egi_device_scope { void *former; } egi_device_scope;
 EAGER_API egi_device_scope egi_device_enter(const char *device);
 EAGER_API void egi_device_leave(egi_device_scope *scope);
-// How many devices of a kind ("cpu", "gpu") there are; 0 is no error.
+// How many devices of a kind ("cpu", "gpu") there are; 0 is no error. GPUs are counted, not started: whether one can be used says
+// the first eg_set_device that asks for it.
 EAGER_API int eg_device_count(const char *kind);
 // A copy on that device, with a gradient that comes back; x itself if it is there. Counted in eg_memory().device_copies.
 EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device);

@@ -339,12 +339,16 @@ static bool egi_gpu_wait(egi_gpu *g) {
     EGI_GPU_TRY(g, "synchronize", cudaDeviceSynchronize());              // all streams, those of other libraries that memory is lent to, too
     return egi_gpu_check(g);
 }
+// Another library's thread may come by here, to give back what it was lent: it keeps the device that it works with.
 static bool egi_gpu_synchronize(eg_backend *b) {
     if (!egi_gpu_ready(b)) return true;
+    int former = -1;
+    if (cudaGetDevice(&former) != cudaSuccess) cudaGetLastError();
     egi_gpu *g = egi_gpu_enter(b);
     pthread_mutex_lock(&g->reading);
     bool ok = egi_gpu_wait(g);
     pthread_mutex_unlock(&g->reading);
+    if (former >= 0 && former != g->ordinal && cudaSetDevice(former) != cudaSuccess) cudaGetLastError();
     return ok;
 }
 

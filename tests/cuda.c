@@ -789,6 +789,26 @@ TEST(cuda_two_devices_do_not_mix) {
     CHECK_TENSOR(eg_add(z, 1), 0, 2, 2);
     CHECK_ERROR(eg_add(x, z), EG_ERROR_DEVICE, "operand 0 is on gpu:0 and operand 1 on gpu:1");
 }
+// From one GPU to another and back, in several parts, of a view, while both are at work; the gradient takes the way back.
+TEST(cuda_copies_between_devices) {
+    if (eg_device_count("gpu") < 2) SKIP("one GPU");
+    for (int64_t n = 1; n < 3000000; n = n * 1300 + 7) {
+        EG_SCOPE;
+        eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 0, (double)(2 * n), 1), EG_SHAPE(2, n)), *y, *g;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        y = eg_to(eg_add(eg_transpose(eg_mul(x, 2)), 1), "gpu:1");
+        y = eg_add(y, y);
+        eg_tensor *back = eg_mul(eg_to(y, "gpu:0"), 0.5);
+        CHECK(eg_tape_gradients(tape, back, &x, 1, &g));
+        CHECK_STR(eg_device_of(y), "gpu:1");
+        CHECK_STR(eg_device_of(back), "gpu:0");
+        CHECK_STR(eg_device_of(g), "gpu:0");
+        CHECK_NEAR(eg_item(eg_reduce_max(eg_abs(eg_sub(back, eg_add(eg_transpose(eg_mul(x, 2)), 1))))), 0, 0);
+        CHECK_NEAR(eg_item(eg_reduce_min(g)), 2, 0);
+        CHECK_NEAR(eg_item(eg_reduce_max(g)), 2, 0);
+    }
+}
 // Prefetched elements are on the device before they are asked for, whole when they are read, also while other work uses memory
 // that they had; and those that nobody takes do not write into it later.
 static eg_dataset *numbered(int64_t n, int64_t columns) {

@@ -319,6 +319,19 @@ TEST(host_what_is_lent_is_waited_for) {
     lent->deleter(lent);
     CHECK_INT(cuda_host_pending(), 0);
 }
+// Whoever gives it back goes on with the device of its own.
+extern int cuda_host_current(void);
+TEST(host_giving_back_leaves_the_thread_its_device) {
+    eg_dlpack *lent = eg_to_dlpack(eg_ones(EG_FLOAT32, EG_SHAPE(6)));
+    REQUIRE(lent);
+    eg_tensor *y = eg_to(eg_cpu(eg_scalar(3)), "gpu:1");
+    CHECK_NEAR(eg_item(eg_add(y, 1)), 4, 0);
+    CHECK_INT(cuda_host_current(), 1);
+    lent->deleter(lent);
+    CHECK_INT(cuda_host_current(), 1);
+    CHECK(eg_synchronize());
+    CHECK_INT(cuda_host_current(), 1);
+}
 
 // A device whose context is lost stays so: that needs a process of its own.
 TEST(host_child_that_loses_its_device) {

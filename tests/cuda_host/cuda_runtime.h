@@ -398,6 +398,9 @@ static inline cudaError_t cudaSetDevice(int device) {
     cuda_host_device = device;
     return cudaSuccess;
 }
+static inline cudaError_t cudaGetDevice(int *device) { CUDA_HOST_CALL; *device = cuda_host_device; return cudaSuccess; }
+extern "C" int cuda_host_current(void);
+extern "C" int cuda_host_current(void) { return cuda_host_device; }
 static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr a, int) { CUDA_HOST_CALL; *value = a == cudaDevAttrMultiProcessorCount ? 2 : 8; return cudaSuccess; }
 struct cudaFuncAttributes { int ptxVersion; };
 template <class F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *a, F *) { CUDA_HOST_CALL; a->ptxVersion = cuda_host_text; return cudaSuccess; }
