@@ -2247,7 +2247,7 @@ typedef struct egi_call {
 } egi_call;
 
 // Which operands a formula reads, as bits.
-enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16, EGI_USES_D = 32 };       // D: a fourth input
+enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16, EGI_USES_D = 32, EGI_USES_E = 64 };       // D, E: a fourth and fifth input
 typedef void egi_loop(int64_t n, const void *const *p, void *out);         // p: a, b, c, y, g, contiguous
 
 enum {
@@ -2311,10 +2311,11 @@ typedef enum egi_kernel {
     EGI_ATTENTION,        // egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL; out[0] y, out[1] log of each row's sum
     EGI_ATTENTION_GRAD,   // egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its logs, in[5] g, in[6] mask or NULL; out[0..2] dq, dk, dv
     // These two float64, too, and all is contiguous. in[0] z, in[1] U, in[2] h at the start, in[3] c of an LSTM at the start, a GRU's
-    // own bias of the product or NULL; out[0] all h, out[1] what the gradient needs, out[2] the last h, out[3] an LSTM's last c.
+    // own bias of the product or NULL, in[4] bool (B, T), which steps count, or NULL; out[0] all h, out[1] what the gradient needs, out[2]
+    // the last h, out[3] an LSTM's last c.
     EGI_RECURRENT,        // egi_recurrent_parameters
-    // in[0] U, in[1] what was kept, in[2..4] the gradients of all h, of the last h and c, each may be NULL; out[0] dz, out[1] of a GRU
-    // that of the products h U + bias, else NULL, out[2..3] those of the states at the start.
+    // in[0] U, in[1] what was kept, in[2..4] the gradients of all h, of the last h and c, each may be NULL, in[5] the mask or NULL; out[0]
+    // dz, out[1] of a GRU that of the products h U + bias, else NULL, out[2..3] those of the states at the start.
     EGI_RECURRENT_GRAD,   // egi_recurrent_parameters
     EGI_KERNELS
 } egi_kernel;
@@ -2364,7 +2365,7 @@ typedef struct egi_attention_parameters { double scale; bool causal; int64_t bef
 // What is kept (B T, pieces x U), of no rows where no tape records: of each step in z's order an RNN's h, an LSTM's gates i f c o and
 // c before it, a GRU's gates z r h and what r is multiplied by; then h before it, the same for all.
 typedef enum egi_recurrent_kind { EGI_SIMPLE_RNN, EGI_LSTM, EGI_GRU } egi_recurrent_kind;     // ORDER egi_cells
-typedef struct egi_recurrent_parameters { egi_recurrent_kind kind; int64_t batch, steps, units, gates, pieces; bool backwards, sequences, keeps; eg_precision precision; } egi_recurrent_parameters;
+typedef struct egi_recurrent_parameters { egi_recurrent_kind kind; int64_t batch, steps, units, gates, pieces; bool backwards, sequences, keeps, masked; eg_precision precision; } egi_recurrent_parameters;
 typedef struct egi_conv_dims { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_conv_dims;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
 typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; eg_precision precision; } egi_conv_parameters;
@@ -6278,10 +6279,11 @@ static bool egi_cpu_recurrent(eg_backend *b, const egi_args *args) {
     const void *z = args->in[0]->data, *u = args->in[1]->data, *bias = p->kind == EGI_GRU ? egi_cpu_data_of(args->in[3]) : NULL;
     void *all = egi_cpu_data_of(args->out[0]), *kept = egi_cpu_data_of(args->out[1]);
     void *h = egi_cpu_begin_with(args->out[2], args->in[2]), *c = egi_cpu_begin_with(args->out[3], args->in[3]);
+    const uint8_t *mask = (const uint8_t *)egi_cpu_data_of(args->in[4]);
     (void)b;
     bool ok = args->in[0]->dtype == EG_FLOAT32
-        ? egi_recurrent_f32(p, (const float *)z, (const float *)u, (const float *)bias, (float *)all, (float *)kept, (float *)h, (float *)c)
-        : egi_recurrent_f64(p, (const double *)z, (const double *)u, (const double *)bias, (double *)all, (double *)kept, (double *)h, (double *)c);
+        ? egi_recurrent_f32(p, (const float *)z, (const float *)u, (const float *)bias, mask, (float *)all, (float *)kept, (float *)h, (float *)c)
+        : egi_recurrent_f64(p, (const double *)z, (const double *)u, (const double *)bias, mask, (double *)all, (double *)kept, (double *)h, (double *)c);
     return ok || egi_no_memory(args->op->name, 0);
 }
 static bool egi_cpu_recurrent_grad(eg_backend *b, const egi_args *args) {
@@ -6289,10 +6291,11 @@ static bool egi_cpu_recurrent_grad(eg_backend *b, const egi_args *args) {
     const void *u = args->in[0]->data, *g = egi_cpu_data_of(args->in[2]);
     void *kept = args->in[1]->data, *dz = args->out[0]->data, *dp = egi_cpu_data_of(args->out[1]);
     void *dh = egi_cpu_begin_with(args->out[2], args->in[3]), *dc = egi_cpu_begin_with(args->out[3], args->in[4]);
+    const uint8_t *mask = (const uint8_t *)egi_cpu_data_of(args->in[5]);
     (void)b;
     bool ok = args->in[0]->dtype == EG_FLOAT32
-        ? egi_recurrent_grad_f32(p, (const float *)u, (float *)kept, (const float *)g, (float *)dz, (float *)dp, (float *)dh, (float *)dc)
-        : egi_recurrent_grad_f64(p, (const double *)u, (double *)kept, (const double *)g, (double *)dz, (double *)dp, (double *)dh, (double *)dc);
+        ? egi_recurrent_grad_f32(p, (const float *)u, (float *)kept, mask, (const float *)g, (float *)dz, (float *)dp, (float *)dh, (float *)dc)
+        : egi_recurrent_grad_f64(p, (const double *)u, (double *)kept, mask, (const double *)g, (double *)dz, (double *)dp, (double *)dh, (double *)dc);
     return ok || egi_no_memory(args->op->name, 0);
 }
 static void *egi_cpu_allocate(eg_backend *b, int64_t bytes) { (void)b; return egi_alloc((size_t)bytes); }
@@ -8721,7 +8724,7 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
         line->slots[i] = slots[i];
-        if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D)) ok = (line->in[i] = egi_snapshot(in[i])) != NULL;
+        if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D) || (i == 4 && keep & EGI_USES_E)) ok = (line->in[i] = egi_snapshot(in[i])) != NULL;
     }
     for (int i = 0; i < n_out && ok; i++) {
         if (keep & EGI_USES_Y) line->out[i] = eg_retain(out[i]);
@@ -12272,7 +12275,7 @@ static bool egi_recurrence_of(const eg_layer *l, const egi_layer_run *c, egi_rec
     return ok && (!drops || r->dropout);
 }
 
-// All steps as one op: z (B, T, gates x units), U, h, and an LSTM's c or a GRU's bias if it has one.
+// All steps as one op: z (B, T, gates x units), U, h, an LSTM's c or a GRU's bias if it has one, and the mask if there is one.
 static bool egi_shape_recurrent_as_one(egi_call *c) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attr;
     eg_shape all = { 3, { p->batch, p->sequences ? p->steps : 0, p->units } }, kept = { 2, { p->keeps ? p->batch * p->steps : 0, p->pieces * p->units } }, state = { 2, { p->batch, p->units } };
@@ -12284,11 +12287,11 @@ static bool egi_shape_recurrent_as_one(egi_call *c) {
 }
 static bool egi_run_recurrent_as_one(egi_call *c) {
     egi_args args;
-    eg_tensor *in[4] = { NULL, NULL, NULL, NULL };
-    bool ok = true;
+    eg_tensor *in[5] = { NULL, NULL, NULL, NULL, NULL };
+    bool ok = true, masked = ((const egi_recurrent_parameters *)c->attr)->masked;
     memset(&args, 0, sizeof args);
     for (int i = 0; i < c->n && ok; i++) {
-        args.in[i] = in[i] = egi_contiguous(c->in[i]);
+        args.in[masked && i == c->n - 1 ? 4 : i] = in[i] = egi_contiguous(c->in[i]);
         ok = in[i] != NULL;
     }
     for (int i = 0; i < c->n_out; i++) args.out[i] = c->out[i];
@@ -12302,20 +12305,21 @@ static bool egi_run_recurrent_as_one(egi_call *c) {
 static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attributes;
     egi_recurrence r;
-    eg_tensor *state[2] = { c->inputs[2], NULL }, *last, **outputs = NULL, *y[3], *g[3], *all = NULL;
-    int n = 0;
+    eg_tensor *state[2] = { c->inputs[2], NULL }, *last, **outputs = NULL, *y[3], *g[3], *all = NULL, *mask = NULL;
+    int n = 0, n_in = c->n_inputs - p->masked;
     memset(&r, 0, sizeof r);
     r.cell = &egi_cells[p->kind];
     r.activation = EG_TANH;
     r.gate = EG_SIGMOID;
     r.recurrent[0] = c->inputs[1];
-    if (c->n_inputs > 3) *(p->kind == EGI_LSTM ? &state[1] : &r.bias) = c->inputs[3];
+    if (n_in > 3) *(p->kind == EGI_LSTM ? &state[1] : &r.bias) = c->inputs[3];
+    if (p->masked && !(mask = egi_steps_first(eg_expand_dims(c->inputs[n_in], 2)))) return false;
     eg_tape *tape = egi_tape_new(false);
     bool ok = tape != NULL;
-    for (int i = 0; i < c->n_inputs && ok; i++) ok = eg_tape_watch(tape, c->inputs[i]);
+    for (int i = 0; i < n_in && ok; i++) ok = eg_tape_watch(tape, c->inputs[i]);
     if (ok && c->upstream[0] && !(outputs = (eg_tensor **)egi_alloc((size_t)p->steps * sizeof *outputs))) ok = egi_no_memory("tape_gradient", p->steps * 8);
     eg_tensor *z = ok ? egi_steps_first(c->inputs[0]) : NULL;
-    ok = z && egi_unroll(&r, z, NULL, p->backwards, state, outputs, &last);
+    ok = z && egi_unroll(&r, z, mask, p->backwards, state, outputs, &last);
     if (ok && outputs) ok = (all = eg_stack(outputs, (int)p->steps, 1)) != NULL;
     egi_free(outputs);
     for (int i = 0; i < c->n_outputs && ok; i++) {
@@ -12323,7 +12327,7 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
         y[n] = i == 0 ? all : state[i - 2];
         g[n++] = c->upstream[i];
     }
-    return ok && eg_tape_gradients_from(tape, y, n, g, c->inputs, c->n_inputs, dx);
+    return ok && eg_tape_gradients_from(tape, y, n, g, c->inputs, n_in, dx);
 }
 // dU = sum over the steps of h^T dp, where p = h U; of a GRU p is not what z is added to, as r multiplies it (and its bias).
 static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
@@ -12337,7 +12341,8 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
     args.op = op;
     args.in[0] = egi_own(egi_contiguous(c->inputs[1]));
     args.in[1] = kept;
-    bool ok = args.in[0] != NULL;
+    if (p->masked) args.in[5] = egi_own(egi_contiguous(c->inputs[c->n_inputs - 1]));
+    bool ok = args.in[0] && (args.in[5] || !p->masked);
     for (int i = 0; i < c->n_outputs && ok; i++)
         if (i != 1 && c->upstream[i]) ok = (args.in[i == 0 ? 2 : i + 1] = egi_own(egi_contiguous(c->upstream[i]))) != NULL;
     for (int i = 0; i < 4 && ok; i++) {
@@ -12351,17 +12356,19 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
     if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul((eg_slice)(kept, begin, size), true, dp, false))) return false;
     dx[2] = args.out[2];
     if (p->kind == EGI_LSTM) dx[3] = args.out[3];
-    return p->kind != EGI_GRU || c->n_inputs < 4 || !c->needed[3] || egi_set_dx(3, dx, (eg_reduce_sum)(dp, egi_over_axis(0, false)));
+    return p->kind != EGI_GRU || c->n_inputs - p->masked < 4 || !c->needed[3] || egi_set_dx(3, dx, (eg_reduce_sum)(dp, egi_over_axis(0, false)));
 }
-enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y };
+enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y, EGI_USES_ALL = EGI_USES_ABCDY | EGI_USES_E };
 #define EGI_RECURRENT_ROW(name, outputs) \
     { name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, egi_run_recurrent_as_one, egi_grad_recurrent_as_one, \
-      { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, 0, { 0 }, { 0, 0, 0 }, { 0 } },
+      { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, 0, { 0 }, { 0, 0, 0 }, { 0 } },
 static const egi_op egi_recurrent_ops[] = { EGI_RECURRENT_ROW("simple_rnn", 3) EGI_RECURRENT_ROW("lstm", 4) EGI_RECURRENT_ROW("gru", 3) };
-// What is asked of the layer can be one op: the usual activations, nothing masked or dropped on the way from step to step.
+// What is asked of the layer can be one op: the usual activations, nothing dropped on the way from step to step. A masked step there
+// has the state for its output, which is that of the step before unless the state at the start was given.
 static bool egi_recurs_as_one(const eg_layer *l, const egi_layer_run *c, const egi_recurrence *r, eg_tensor *const *state) {
     const eg_tensor *x = c->in[0];
-    if (c->mask[0] || r->dropout || l->config.o.reset_before || r->activation != EG_TANH || r->gate != EG_SIGMOID) return false;
+    if (c->mask[0] && (c->n > 1 || egi_backend_of(c->mask[0]) != egi_backend_of(x))) return false;
+    if (r->dropout || l->config.o.reset_before || r->activation != EG_TANH || r->gate != EG_SIGMOID) return false;
     if (!egi_has_as_one(x, EGI_RECURRENT) || !egi_is_float(x->dtype) || !egi_goes_with(x, r->recurrent[0]) || (r->bias && !egi_goes_with(x, r->bias))) return false;
     for (int s = 0; s < r->cell->states; s++) if (state[s]->dtype != x->dtype || egi_backend_of(state[s]) != egi_backend_of(x)) return false;
     return true;
@@ -12369,7 +12376,7 @@ static bool egi_recurs_as_one(const eg_layer *l, const egi_layer_run *c, const e
 static bool egi_recur_as_one(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z, eg_tensor *const *state) {
     const eg_layer_options *o = &l->config.o;
     egi_recurrent_parameters p;
-    eg_tensor *in[4], *out[EGI_MAX_OUT];
+    eg_tensor *in[5], *out[EGI_MAX_OUT];
     int n = 3;
     memset(&p, 0, sizeof p);
     p.kind = (egi_recurrent_kind)(r->cell - egi_cells);
@@ -12381,19 +12388,33 @@ static bool egi_recur_as_one(const eg_layer *l, egi_layer_run *c, const egi_recu
     p.backwards = o->go_backwards;
     p.sequences = o->return_sequences;
     p.keeps = egi_recording();
+    p.masked = c->mask[0] != NULL;
     p.precision = egi_this.precision;
     in[0] = z;
     in[1] = r->recurrent[0];
     in[2] = state[0];
     if (state[1] || r->bias) in[n++] = state[1] ? state[1] : r->bias;
+    if (p.masked) in[n++] = c->mask[0];
     if (!egi_apply(&egi_recurrent_ops[p.kind], in, n, &p, out)) return false;
     c->out[0] = out[p.sequences ? 0 : 2];
     for (int s = 0; s < r->cell->states; s++) c->out[1 + s] = out[2 + s];
     return true;
 }
+static bool egi_recur_by_steps(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
+    const eg_layer_options *o = &l->config.o;
+    eg_tensor *mask = c->mask[0] ? egi_steps_first(eg_expand_dims(c->mask[0], 2)) : NULL, *last, **outputs = NULL;
+    int64_t steps = z->dims[0];
+    if (c->mask[0] && !mask) return false;
+    if (o->return_sequences && !(outputs = (eg_tensor **)egi_alloc((size_t)steps * sizeof *outputs))) return egi_no_memory("call", steps * 8);
+    bool ok = egi_unroll(r, z, mask, o->go_backwards, state, outputs, &last);
+    if (ok) c->out[0] = outputs ? eg_stack(outputs, (int)steps, 1) : last;
+    egi_free(outputs);
+    for (int s = 0; s < r->cell->states && ok; s++) c->out[1 + s] = state[s];
+    return ok;
+}
 static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     egi_recurrence r;
-    eg_tensor *x = c->in[0], *mask = c->mask[0], *bias, *state[2] = { NULL, NULL }, *last, **outputs = NULL;
+    eg_tensor *x = c->in[0], *mask = c->mask[0], *bias, *state[2] = { NULL, NULL };
     const eg_layer_options *o = &l->config.o;
     int64_t steps = x->dims[1];
     eg_shape same = { 3, { x->dims[0], 1, x->dims[2] } };
@@ -12403,21 +12424,14 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     if (!egi_recurrence_of(l, c, &r, &bias) || !egi_first_states(l, c, r.cell->states, state)) return false;
     if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
     bool as_one = egi_recurs_as_one(l, c, &r, state);
-    eg_tensor *z = x ? egi_all_steps(l, as_one ? x : egi_steps_first(x), bias) : NULL;
-    if (as_one) return z && egi_recur_as_one(l, c, &r, z, state);
-    if (mask) mask = egi_steps_first(eg_expand_dims(mask, 2));
-    if (!z || (c->mask[0] && !mask)) return false;
-    if (o->return_sequences && !(outputs = (eg_tensor **)egi_alloc((size_t)steps * sizeof *outputs))) return egi_no_memory("call", steps * 8);
-    bool ok = egi_unroll(&r, z, mask, o->go_backwards, state, outputs, &last);
-    if (ok) c->out[0] = outputs ? eg_stack(outputs, (int)steps, 1) : last;
-    egi_free(outputs);
-    for (int s = 0; s < r.cell->states && ok; s++) c->out[1 + s] = state[s];
+    eg_tensor *z = egi_all_steps(l, as_one || !x ? x : egi_steps_first(x), bias);
+    if (!z || !(as_one ? egi_recur_as_one(l, c, &r, z, state) : egi_recur_by_steps(l, c, &r, z, state))) return false;
     c->out_mask[0] = o->return_sequences ? c->mask[0] : NULL;
     if (c->out_mask[0] && o->go_backwards) {
         eg_axes time = { EGI_AXES_MARK, 1, { 1 } };
         c->out_mask[0] = eg_reverse(c->mask[0], time);
     }
-    return ok && c->out[0];
+    return c->out[0] != NULL;
 }
 
 // ---- both directions
@@ -22962,8 +22976,9 @@ static bool EGI_TN(egi_gemm_by)(const EGI_TN(egi_right) *r, int64_t m, const EGI
 // steps the other way round: a cell for each row, which makes dz, and dh = dz · Uᵀ for the step before; what U itself gets is one
 // product over all steps, left to the caller.
 
-// bias and c may be NULL, all and kept, too; h and c have the states at the start, and get the last ones.
-static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent, const EGI_T *bias, EGI_T *all, EGI_T *kept, EGI_T *h, EGI_T *c) {
+// bias, mask and c may be NULL, all and kept, too; h and c have the states at the start, and get the last ones.
+static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent, const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept,
+                                  EGI_T *h, EGI_T *c) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
     const int64_t right = EGI_TN(egi_right_size)(u, width), product = q->batch * width;
     EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + width + pieces + u) * sizeof *space), *p = space + right, *zeros = p + product, *nowhere = zeros + width;
@@ -22987,14 +23002,17 @@ static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T
             r.h = h + b * u;
             r.c = c ? c + b * u : NULL;
             r.y = all ? all + (b * q->steps + i) * u : nowhere + pieces;
-            cell(&r);
+            if (!mask || mask[row]) { cell(&r); continue; }
+            memcpy(r.y, r.h, (size_t)u * sizeof *h);           // the states stay, and nothing comes of the product
+            memset(r.kept + pieces - u, 0, (size_t)u * sizeof *h);
         }
     }
     egi_free(space);
     return ok;
 }
-// g may be NULL; dh and dc have the gradients of the last states, and get those of the first; dp of all products, or NULL.
-static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept, const EGI_T *g, EGI_T *dz, EGI_T *dp, EGI_T *dh, EGI_T *dc) {
+// mask and g may be NULL; dh and dc have the gradients of the last states, and get those of the first; dp of all products, or NULL.
+static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept, const uint8_t *mask, const EGI_T *g, EGI_T *dz, EGI_T *dp,
+                                       EGI_T *dh, EGI_T *dc) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
     const int64_t right = EGI_TN(egi_right_size)(width, u), product = q->batch * width;
     EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + u) * sizeof *space), *step = space + right, *zeros = step + product;
@@ -23016,10 +23034,15 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
             r.dc = dc ? dc + b * u : NULL;
             r.dz = dz + row * width;
             r.dp = step + b * width;
-            cell(&r);
+            if (!mask || mask[row]) cell(&r);
+            else {
+                EGI_TN(egi_axpy)(u, 1, r.g, r.dh);
+                memset(r.dz, 0, (size_t)width * sizeof *dz);
+                memset(r.dp, 0, (size_t)width * sizeof *dp);
+            }
             if (dp) memcpy(dp + row * width, r.dp, (size_t)width * sizeof *dp);
         }
-        ok = EGI_TN(egi_gemm_by)(&by, q->batch, step, dh, q->kind == EGI_GRU);
+        ok = EGI_TN(egi_gemm_by)(&by, q->batch, step, dh, true);
     }
     egi_free(space);
     return ok;
@@ -23512,7 +23535,7 @@ typedef struct EGI_CELL_ROW {
     const EGI_T *z, *p, *bias;      // x W + b; h U, and what is added to that
     EGI_T *kept, *h, *c, *y;
     const EGI_T *g;                 // gradients: of y, from outside
-    EGI_T *dh, *dc, *dz, *dp;       // of h and c from the next step, and then for the one before
+    EGI_T *dh, *dc, *dz, *dp;       // of h and c from the next step, then for the one before, to whose dh comes dp · Uᵀ
 } EGI_CELL_ROW;
 #endif
 
@@ -23599,6 +23622,7 @@ EGI_TILE_TARGET static void EGI_TN(egi_simple_rnn_back)(const EGI_CELL_ROW *r) {
         EGI_TN(egi_lanes_sum)(n, r->dh + j, r->g + j, dh);
         EGI_TN(egi_lanes_in)(n, r->kept + j, h);
         for (int l = 0; l < EGI_LANES; l++) dh[l] *= 1 - h[l] * h[l];
+        memset(r->dh + j, 0, (size_t)n * sizeof *dh);
         EGI_TN(egi_lanes_out)(n, dh, r->dz + j);
         EGI_TN(egi_lanes_out)(n, dh, r->dp + j);
     }
@@ -23624,6 +23648,7 @@ EGI_TILE_TARGET static void EGI_TN(egi_lstm_back)(const EGI_CELL_ROW *r) {
             d[3][l] = dh[l] * t[l] * (o[l] * (1 - o[l]));
             dc[l] *= f[l];
         }
+        memset(r->dh + j, 0, (size_t)n * sizeof *dh);
         EGI_TN(egi_lanes_out)(n, dc, r->dc + j);
         for (int i = 0; i < 4; i++) {
             EGI_TN(egi_lanes_out)(n, d[i], r->dz + i * u + j);

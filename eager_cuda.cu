@@ -3053,6 +3053,7 @@ static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
 // was there before the step may lie where the step's results go.
 template <class T> struct egi_gpu_cell {
     int64_t size, units, steps, step, place;     // of z, and of y in the order of the steps taken
+    const uint8_t *mask;
     const T *z, *product, *bias, *h_before, *c_before;
     T *kept, *h, *c, *y;
     const T *kept_then, *g, *dh_after, *dc_after;
@@ -3070,6 +3071,13 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_forward(egi_gpu
         EGI_GPU_CELL_PLACE(i, p);
         const int GATES = KIND == EGI_LSTM ? 4 : KIND == EGI_GRU ? 3 : 1, PIECES = KIND == EGI_SIMPLE_RNN ? 2 : GATES + 2;
         const T *z = p.z + row * GATES * u + j, *q = p.product + b * GATES * u + j, before = p.h_before[i];
+        if (p.mask && !p.mask[row]) {            // the states stay, and nothing comes of the product
+            p.h[i] = before;
+            if (KIND == EGI_LSTM) p.c[i] = p.c_before[i];
+            if (p.y) p.y[(b * p.steps + p.place) * u + j] = before;
+            if (p.kept) p.kept[(row * PIECES + PIECES - 1) * u + j] = 0;
+            continue;
+        }
         T gate[4], piece = 0, h;                 // piece: what is kept beside the gates
         if (KIND == EGI_LSTM) {
             for (int k = 0; k < 4; k++) gate[k] = k == 2 ? egi_gpu_tanh(z[k * u] + q[k * u]) : egi_gpu_sigmoid(z[k * u] + q[k * u]);
@@ -3102,6 +3110,14 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_back(egi_gpu_ce
         const T *kept = p.kept_then + row * PIECES * u + j;
         T d[4], dh = p.dh_after ? p.dh_after[i] : 0;
         if (p.g) dh += p.g[(b * p.steps + p.place) * u + j];
+        if (p.mask && !p.mask[row]) {
+            p.dh[i] = dh;
+            if (KIND == EGI_LSTM) p.dc[i] = p.dc_after ? p.dc_after[i] : 0;
+            for (int k = 0; k < GATES; k++) p.dz[(row * GATES + k) * u + j] = p.dp_step[(b * GATES + k) * u + j] = 0;
+            for (int k = 0; k < GATES && KIND == EGI_GRU; k++) p.dp[(row * GATES + k) * u + j] = 0;
+            continue;
+        }
+        p.dh[i] = KIND == EGI_GRU ? dh * kept[0] : 0;          // to which the product adds
         if (KIND == EGI_LSTM) {
             const T in = kept[0], f = kept[u], n = kept[2 * u], o = kept[3 * u], before = kept[4 * u], t = egi_gpu_tanh(f * before + in * n);
             const T dc = (p.dc_after ? p.dc_after[i] : 0) + dh * o * (1 - t * t);
@@ -3116,7 +3132,6 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_back(egi_gpu_ce
             d[2] = dh * (1 - z) * (1 - n * n);
             d[1] = d[2] * own * (r * (1 - r));
             d[3] = d[2] * r;
-            p.dh[i] = dh * z;                    // to which the product adds
         } else d[0] = dh * (1 - kept[0] * kept[0]);
         for (int k = 0; k < GATES; k++) {
             const T own = KIND == EGI_GRU && k == 2 ? d[3] : d[k];
@@ -3164,6 +3179,7 @@ template <class T> static bool egi_gpu_recur(egi_gpu *g, const egi_args *args) {
     p.bias = q->kind == EGI_GRU ? egi_gpu_elements<T>(args->in[3]) : NULL;
     p.h_before = egi_gpu_elements<T>(args->in[2]);
     p.c_before = q->kind == EGI_LSTM ? egi_gpu_elements<T>(args->in[3]) : NULL;
+    p.mask = egi_gpu_elements<uint8_t>(args->in[4]);
     p.y = egi_gpu_elements<T>(args->out[0]);
     p.kept = egi_gpu_elements<T>(args->out[1]);
     p.h = egi_gpu_elements<T>(args->out[2]);
@@ -3201,6 +3217,7 @@ template <class T> static bool egi_gpu_recur_back(egi_gpu *g, const egi_args *ar
     p.g = egi_gpu_elements<T>(args->in[2]);
     p.dh_after = egi_gpu_elements<T>(args->in[3]);
     p.dc_after = egi_gpu_elements<T>(args->in[4]);
+    p.mask = egi_gpu_elements<uint8_t>(args->in[5]);
     p.dz = egi_gpu_elements<T>(args->out[0]);
     p.dp = egi_gpu_elements<T>(args->out[1]);
     p.dh = egi_gpu_elements<T>(args->out[2]);
@@ -3209,7 +3226,7 @@ template <class T> static bool egi_gpu_recur_back(egi_gpu *g, const egi_args *ar
         p.place = i;
         p.step = q->backwards ? q->steps - 1 - i : i;
         egi_gpu_cell_launch(g, q->kind, true, p);
-        ok = egi_gpu_step_product(g, &m, args->out[2]->dtype, (const T *)p.dp_step, u, p.dh, q->kind == EGI_GRU);
+        ok = egi_gpu_step_product(g, &m, args->out[2]->dtype, (const T *)p.dp_step, u, p.dh, true);
         p.dh_after = p.dh;
         p.dc_after = p.dc;
     }

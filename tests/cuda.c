@@ -335,6 +335,7 @@ static eg_tensor *call_layer(eg_layer *l, const given *w) {
     if (w->i[0] < 3 && w->i[6]) o.mask = w->x[w->n - 1];                 // the last input is the mask of the steps
     if (w->i[0] < 3) return (eg_call_multi)(l, in, o.mask ? w->n - 1 : w->n, out, 1, o) ? out[0] : NULL;
     int n = w->i[0] == 4 ? 3 : 2;               // recurrent ones with their states
+    if (w->i[3]) o.mask = eg_reshape(eg_not_equal(eg_mod(eg_range(EG_INT32, 0, (double)(eg_dim(in[0], 0) * eg_dim(in[0], 1)), 1), 3), 1), EG_SHAPE(eg_dim(in[0], 0), eg_dim(in[0], 1)));
     if (!(eg_call_multi)(l, in, w->n, out, n, o)) return NULL;
     for (int i = 0; i < n; i++) out[i] = eg_reshape(out[i], EG_SHAPE(-1));
     return w->i[2] & 8 ? out[n - 1] : eg_concat(out, n, 0);
@@ -395,6 +396,7 @@ TEST(cuda_recurrent) {
             given w = { { made(dtype, EG_SHAPE(a[0], a[1], a[2]), -1, 1), made(dtype, EG_SHAPE(a[0], a[3]), -1, 1), kind == 4 ? made(dtype, EG_SHAPE(a[0], a[3]), -1, 1) : NULL }, 1,
                         { kind, a[3], bits / 2 }, { 0 } };
             if (bits & 1) w.n = kind == 4 ? 3 : 2;
+            else w.i[3] = bits % 4 == 0;
             double share = dtype == EG_FLOAT32 ? 1 : 1e-8;
             COMPARE(layer, &w, true, 2e-5 * share);
             COMPARE(layer_gradients, &w, false, 2e-4 * share);

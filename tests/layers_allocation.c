@@ -46,10 +46,10 @@ static bool act_of_recurrence(void) {
 // All steps as one op: with states given and returned, and its gradient where an outer tape records it.
 static bool act_of_recurrence_as_one(void) {
     eg_tensor *x = sequences(), *h = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *given[] = {x, h, h}, *y[3];
-    bool right = h && trained(eg_layer_lstm(2, .return_sequences = true), given, 3, NULL) && trained(eg_layer_gru(2), given, 2, NULL) && trained(eg_layer_simple_rnn(2), &x, 1, NULL);
+    bool right = h && trained(eg_layer_lstm(2, .return_sequences = true), given, 3, NULL) && trained(eg_layer_gru(2), given, 2, NULL) && trained(eg_layer_simple_rnn(2), &x, 1, steps_mask());
     eg_layer *layer = right ? eg_layer_gru(2) : NULL;
     eg_tape *outer = layer ? eg_tape_begin() : NULL, *inner = outer ? eg_tape_begin() : NULL;
-    right = inner && eg_tape_watch(outer, x) && eg_tape_watch(inner, x) && eg_call_multi(layer, &x, 1, y, 2);
+    right = inner && eg_tape_watch(outer, x) && eg_tape_watch(inner, x) && eg_call_multi(layer, &x, 1, y, 2, .mask = steps_mask());
     eg_tensor *dx = right ? eg_tape_gradient(inner, eg_reduce_sum(eg_mul(y[0], y[1])), x) : NULL;
     right = dx && eg_tape_gradient(outer, dx, x) && eg_error() == EG_OK;
     eg_layer_release(layer);

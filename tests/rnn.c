@@ -347,7 +347,7 @@ static void count_as_one(void) {
 #endif
 
 enum { RNN, LSTM, GRU, KINDS };
-typedef struct variant { int kind; bool sequences, backwards, given, no_bias; int outputs; int64_t batch, steps, features, units; eg_dtype dtype; } variant;
+typedef struct variant { int kind; bool sequences, backwards, given, no_bias; int outputs; int64_t batch, steps, features, units; eg_dtype dtype; bool masked; } variant;
 static eg_layer *recurrent(const variant *v) {
     eg_layer_options o;
     memset(&o, 0, sizeof o);
@@ -362,7 +362,12 @@ static eg_layer *recurrent(const variant *v) {
 static eg_tensor *weighed(eg_layer *layer, const variant *v, eg_tensor *const *in, eg_tensor **y) {
     eg_tensor *sum = NULL;
     int states = v->kind == LSTM ? 2 : 1;
-    if (!eg_call_multi(layer, in, v->given ? 1 + states : 1, y, v->outputs > 1 ? 1 + states : 1)) return NULL;
+    eg_tensor *mask = NULL;                              // some steps in the middle, all of one sequence
+    if (v->masked) {
+        eg_tensor *row = eg_expand_dims(eg_range(EG_INT32, 0, (double)v->batch, 1), 1);
+        mask = eg_logical_and(eg_not_equal(eg_mod(eg_add(row, eg_range(EG_INT32, 0, (double)v->steps, 1)), 3), 1), eg_not_equal(row, 1));
+    }
+    if (!eg_call_multi(layer, in, v->given ? 1 + states : 1, y, v->outputs > 1 ? 1 + states : 1, .mask = mask)) return NULL;
     for (int i = 0; i < (v->outputs > 1 ? 1 + states : 1); i++) {
         if (v->outputs == 3 && i == 0) continue;         // the states alone
         eg_tensor *w = eg_reshape(eg_sin(eg_range(v->dtype, 1 + 100 * i, 1 + 100 * i + (double)eg_size(y[i]), 1)), eg_shape_of(y[i]));
@@ -420,9 +425,12 @@ TEST(as_one_is_step_by_step) {
             for (int s = 0; s < 4; s++) {
                 if (test_share > 1 && (bits + s + kind) % 4) continue;
                 variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 5 == 0, bits & 8 ? 3 : bits & 16 ? 2 : 1,
-                             sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3], EG_FLOAT64};
+                             sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3], EG_FLOAT64, false};
                 as_one_and_step_by_step(&v, 1, 1e-11);
                 v.dtype = EG_FLOAT32;
+                as_one_and_step_by_step(&v, 1, 2e-4);
+                if (v.given) continue;
+                v.masked = true;
                 as_one_and_step_by_step(&v, 1, 2e-4);
             }
 }
@@ -430,8 +438,10 @@ TEST(as_one_has_gradients_of_gradients) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int bits = 0; bits < 32; bits++) {
             if (test_share > 1 && bits % 5) continue;
-            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 3 == 0, bits & 8 ? 3 : bits & 16 ? 2 : 1, 2, 3, 2, 3, EG_FLOAT64};
+            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 3 == 0, bits & 8 ? 3 : bits & 16 ? 2 : 1, 2, 3, 2, 3, EG_FLOAT64, false};
             as_one_and_step_by_step(&v, 2, 1e-10);
+            v.masked = true;
+            if (!v.given) as_one_and_step_by_step(&v, 2, 1e-10);
         }
 }
 // Against differences of values: x and the states; weights are asked for by name.
@@ -447,7 +457,7 @@ TEST(as_one_against_differences) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int bits = 0; bits < 8; bits++) {
             EG_SCOPE;
-            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, true, false, bits & 4 ? 2 : 1, 2, 4, 3, 5, EG_FLOAT64};
+            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, true, false, bits & 4 ? 2 : 1, 2, 4, 3, 5, EG_FLOAT64, false};
             differences d = {recurrent(&v), &v};
             eg_tensor *in[3], *w[MANY], *grads[MANY], *y[3];
             for (int i = 0; i < 3; i++) in[i] = eg_random_normal(i ? EG_SHAPE(2, 5) : EG_SHAPE(2, 4, 3), .dtype = EG_FLOAT64);
@@ -472,7 +482,7 @@ TEST(as_one_against_differences) {
 TEST(as_one_and_tapes) {
     for (int kind = 0; kind < KINDS; kind++) {
         EG_SCOPE;
-        variant v = {kind, true, false, false, false, 2, 3, 6, 4, 5, EG_FLOAT32};
+        variant v = {kind, true, false, false, false, 2, 3, 6, 4, 5, EG_FLOAT32, false};
         eg_layer *layer = recurrent(&v);
         eg_tensor *x = sequences(3, 6, 4), *without[3], *with[3], *w[MANY], *first[MANY], *again[MANY];
         REQUIRE(eg_call_multi(layer, &x, 1, without, 2));
@@ -505,7 +515,8 @@ TEST(what_goes_step_by_step) {
         {eg_layer_simple_rnn(3, .go_backwards = true), NULL, false, 1},
         {eg_layer_lstm(3, .recurrent_dropout = .5), NULL, false, 1},
         {eg_layer_lstm(3, .recurrent_dropout = .5), NULL, true, 0},
-        {eg_layer_lstm(3), mask, false, 0},
+        {eg_layer_lstm(3), mask, false, 1},
+        {eg_layer_bidirectional(eg_layer_gru(3, .return_sequences = true)), mask, true, 2},
         {eg_layer_lstm(3, .activation = EG_RELU), NULL, false, 0},
         {eg_layer_gru(3, .recurrent_activation = EG_HARD_SIGMOID), NULL, false, 0},
         {eg_layer_gru(3, .reset_before = true), NULL, false, 0},
@@ -523,6 +534,9 @@ TEST(what_goes_step_by_step) {
     CHECK_SHAPE(eg_call(wide, sequences(2, 3, 0)), 2, 3);
     eg_tensor *y[3];
     CHECK(eg_call_multi(layer, given, 3, y, 3));
+    count_as_one();
+    CHECK(eg_call_multi(layer, given, 3, y, 3, .mask = mask));             // before the first step that counts the output is 0, not the state
+    CHECK_AS_ONE(0, 0);
     given[1] = eg_cast(h, EG_FLOAT64);
     CHECK_ERROR(eg_call_multi(layer, given, 3, y, 3), EG_ERROR_DTYPE, "the input is float64");
     eg_layer_release(layer);
