@@ -1192,7 +1192,9 @@ EAGER_API eg_layer *eg_layer_concatenate(eg_layer_options options EGI_DEFAULT(eg
 
 // Recurrent layers (batch, steps, features) -> the last output (batch, units), or with .return_sequences all of them (batch,
 // steps, units). Further inputs of eg_call_multi are the states to start with (zeros), further outputs those at the end, each
-// (batch, units). A step that the mask leaves out keeps the states and repeats the output before it.
+// (batch, units). A step that the mask leaves out keeps the states and repeats the output before it. With tanh and sigmoid, no
+// .recurrent_dropout, no .reset_before and no mask beside given states all steps run as one op (a gradient that is recorded, and
+// what eg_trap_nonfinite or eg_record watches, goes step by step).
 // h' = tanh(x W + h U + b). Weights kernel (features, units), recurrent_kernel (units, units), bias (units).
 EAGER_API eg_layer *eg_layer_simple_rnn(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Two states h, c. The gates i f c o stand side by side in kernel (features, 4 units), recurrent_kernel (units, 4 units), bias.

@@ -3142,7 +3142,8 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_back(egi_gpu_ce
     }
 }
 template <class T> static T *egi_gpu_elements(const eg_tensor *x) { return x && x->size ? (T *)(void *)x->data : NULL; }
-template <class T> static void egi_gpu_cell_launch(egi_gpu *g, egi_recurrent_kind kind, bool back, const egi_gpu_cell<T> &p) {
+// False if that failed: behind it nothing must run.
+template <class T> static bool egi_gpu_cell_launch(egi_gpu *g, egi_recurrent_kind kind, bool back, const egi_gpu_cell<T> &p) {
     const int64_t blocks = egi_gpu_blocks(p.size);
     if (kind == EGI_LSTM && back) EGI_LAUNCH((egi_gpu_cell_back<T, EGI_LSTM>), blocks, EGI_GPU_THREADS, g->compute, p);
     else if (kind == EGI_LSTM) EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_LSTM>), blocks, EGI_GPU_THREADS, g->compute, p);
@@ -3150,6 +3151,7 @@ template <class T> static void egi_gpu_cell_launch(egi_gpu *g, egi_recurrent_kin
     else if (kind == EGI_GRU) EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_GRU>), blocks, EGI_GPU_THREADS, g->compute, p);
     else if (back) EGI_LAUNCH((egi_gpu_cell_back<T, EGI_SIMPLE_RNN>), blocks, EGI_GPU_THREADS, g->compute, p);
     else EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_SIMPLE_RNN>), blocks, EGI_GPU_THREADS, g->compute, p);
+    return cudaPeekAtLastError() == cudaSuccess;
 }
 template <class T> static bool egi_gpu_step_product(egi_gpu *g, const egi_matmul_parameters *m, int dtype, const T *a, const T *b, T *c, bool add) {
     pthread_mutex_lock(&g->product);
@@ -3188,12 +3190,12 @@ template <class T> static bool egi_gpu_recur(egi_gpu *g, const egi_args *args) {
         p.place = i;
         p.step = q->backwards ? q->steps - 1 - i : i;
         ok = egi_gpu_step_product(g, &m, args->out[2]->dtype, p.h_before, u, product, false);
-        if (ok) egi_gpu_cell_launch(g, q->kind, false, p);
+        if (ok) ok = egi_gpu_cell_launch(g, q->kind, false, p);
         p.h_before = p.h;
         p.c_before = p.c;
     }
     egi_gpu_deallocate(&g->backend, product, bytes);
-    return ok && egi_gpu_launched(g, args);
+    return egi_gpu_launched(g, args) && ok;
 }
 template <class T> static bool egi_gpu_recur_back(egi_gpu *g, const egi_args *args) {
     const egi_recurrent_parameters *q = (const egi_recurrent_parameters *)args->parameters;
@@ -3225,13 +3227,12 @@ template <class T> static bool egi_gpu_recur_back(egi_gpu *g, const egi_args *ar
     for (int64_t i = q->steps - 1; i >= 0 && ok; i--) {
         p.place = i;
         p.step = q->backwards ? q->steps - 1 - i : i;
-        egi_gpu_cell_launch(g, q->kind, true, p);
-        ok = egi_gpu_step_product(g, &m, args->out[2]->dtype, (const T *)p.dp_step, u, p.dh, true);
+        ok = egi_gpu_cell_launch(g, q->kind, true, p) && egi_gpu_step_product(g, &m, args->out[2]->dtype, (const T *)p.dp_step, u, p.dh, true);
         p.dh_after = p.dh;
         p.dc_after = p.dc;
     }
     egi_gpu_deallocate(&g->backend, p.dp_step, bytes);
-    return ok && egi_gpu_launched(g, args);
+    return egi_gpu_launched(g, args) && ok;
 }
 static bool egi_gpu_run_recurrent(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
