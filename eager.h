@@ -13860,7 +13860,8 @@ static double egi_result_auc(const eg_metric *m, const double *s) {
     return area;
 }
 
-// R2: for each column [sum of w], of w y, of w y^2, of w (y - p)^2. How many there are, the first batch says.
+// R2: for each column [sum of w], the mean of y, the sum of w (y - mean)^2, of w (y - p)^2. How many there are, the first batch says.
+// Around the mean, for w y^2 less its part would leave no digits of labels whose mean is far larger than their spread.
 static eg_shape egi_shape_r2(const eg_metric_options *o) { (void)o; eg_shape s = { 2, { 4, 1 } }; return s; }
 static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     (void)m;
@@ -13873,14 +13874,26 @@ static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, e
     p = eg_cast(p, EG_FLOAT64);
     w = !y ? NULL : w ? egi_weights_for("metric_update", w, y) : eg_ones_like(y);
     if (!w || !p) return NULL;
-    parts[0] = w;
-    parts[1] = (eg_mul)(w, y);
-    parts[2] = (eg_mul)(parts[1], y);
-    parts[3] = (eg_mul)(w, (eg_squared_difference)(y, p));
-    for (int i = 0; i < 4; i++) {
-        parts[i] = parts[i] ? eg_reshape(parts[i], table) : NULL;
-        if (!parts[i] || !(parts[i] = (eg_reduce_sum)(parts[i], egi_over_axis(0, false)))) return NULL;
-    }
+    y = eg_reshape(y, table);
+    p = eg_reshape(p, table);
+    w = eg_reshape(w, table);
+    eg_tensor *total = (eg_reduce_sum)(w, egi_over_axis(0, true)), *mean = (eg_divide_no_nan)((eg_reduce_sum)((eg_mul)(w, y), egi_over_axis(0, true)), total);
+    parts[0] = total;
+    parts[1] = mean;
+    parts[2] = (eg_reduce_sum)((eg_mul)(w, (eg_squared_difference)(y, mean)), egi_over_axis(0, true));
+    parts[3] = (eg_reduce_sum)((eg_mul)(w, (eg_squared_difference)(y, p)), egi_over_axis(0, true));
+    for (int i = 0; i < 4; i++) if (!parts[i]) return NULL;
+    return eg_concat(parts, 4, 0);
+}
+// Two such states as one (Chan et al. 1979).
+static eg_tensor *egi_r2_join(eg_tensor *a, eg_tensor *b) {
+    eg_tensor *x[4], *y[4], *parts[4];
+    for (int i = 0; i < 4; i++) if (!(x[i] = eg_index(a, i)) || !(y[i] = eg_index(b, i))) return NULL;
+    eg_tensor *total = parts[0] = (eg_add)(x[0], y[0]), *share = (eg_divide_no_nan)(y[0], total), *apart = (eg_sub)(y[1], x[1]);
+    parts[1] = (eg_add)(x[1], (eg_mul)(apart, share));
+    parts[2] = (eg_add)((eg_add)(x[2], y[2]), (eg_mul)((eg_mul)(eg_square(apart), x[0]), share));
+    parts[3] = (eg_add)(x[3], y[3]);
+    for (int i = 0; i < 4; i++) if (!parts[i]) return NULL;
     return eg_stack(parts, 4, 0);
 }
 static double egi_result_r2(const eg_metric *m, const double *s) {
@@ -13888,8 +13901,8 @@ static double egi_result_r2(const eg_metric *m, const double *s) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
         // Of labels that are all the same, rounding leaves a spread that is none.
-        double spread = s[2 * n + i] - egi_ratio(s[n + i] * s[n + i], s[i]);
-        if (spread > 1e-13 * s[2 * n + i]) sum += 1 - s[3 * n + i] / spread;
+        double spread = s[2 * n + i], rounding = 1e-13 * s[n + i];
+        if (spread > s[i] * rounding * rounding) sum += 1 - s[3 * n + i] / spread;
     }
     return egi_ratio(sum, (double)n);
 }
@@ -14037,6 +14050,7 @@ static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
 }
 static bool egi_metric_take(eg_metric *m, eg_tensor *delta) {
     if (!delta || (m->state->flags & EGI_WIDENS && delta->dims[1] != m->state->dims[1] && !egi_metric_widen(m, delta))) return false;
+    if (m->row->delta == egi_delta_r2) return (delta = egi_r2_join(m->state, delta)) != NULL && (eg_assign)(m->state, delta) != NULL;
     return (eg_assign_add)(m->state, delta) != NULL;
 }
 static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *mask, eg_tensor *weights) {

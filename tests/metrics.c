@@ -121,6 +121,39 @@ TEST(confusion_matrix) {
     eg_metric_release(m);
 }
 
+// Labels whose mean is a million times their spread, and more: no digits are lost, however they come in batches.
+TEST(r2_of_labels_far_from_zero) {
+    enum { N = 60 };
+    double near[N], said[N], far[N], far_said[N], weight[N];
+    for (int i = 0; i < N; i++) {
+        near[i] = sin(1.3 * i);
+        said[i] = near[i] + .25 * cos(2.1 * i);
+        far[i] = near[i] + 1e7;
+        far_said[i] = said[i] + 1e7;
+        weight[i] = 1 + i % 3;
+    }
+    eg_shape shape = EG_SHAPE(N, 1);
+    eg_tensor *y = eg_from_data(EG_FLOAT64, shape, near), *p = eg_from_data(EG_FLOAT64, shape, said), *w = eg_from_data(EG_FLOAT64, EG_SHAPE(N), weight);
+    eg_tensor *high = eg_from_data(EG_FLOAT64, shape, far), *high_p = eg_from_data(EG_FLOAT64, shape, far_said);
+    eg_metric *one = eg_metric_r2(), *parts = eg_metric_r2(), *heavy = eg_metric_r2(), *heavy_parts = eg_metric_r2();
+    CHECK(eg_metric_update(one, y, p) && eg_metric_update(heavy, y, p, .weights = w));
+    for (int i = 0; i < N; i += 7) {
+        int64_t n = N - i < 7 ? N - i : 7;
+        eg_tensor *labels = eg_slice(high, EG_SHAPE(i, 0), EG_SHAPE(n, 1)), *predictions = eg_slice(high_p, EG_SHAPE(i, 0), EG_SHAPE(n, 1));
+        CHECK(eg_metric_update(parts, labels, predictions));
+        CHECK(eg_metric_update(heavy_parts, labels, predictions, .weights = eg_slice(w, EG_SHAPE(i), EG_SHAPE(n))));
+    }
+    CHECK_NEAR(eg_metric_result(parts), eg_metric_result(one), 1e-7);
+    CHECK_NEAR(eg_metric_result(heavy_parts), eg_metric_result(heavy), 1e-7);
+    CHECK(eg_metric_result(one) > .9 && eg_metric_result(one) < .97);
+    CHECK(eg_metric_reset(one));
+    for (int i = 0; i < 5; i++) CHECK(eg_metric_update(one, eg_full(EG_FLOAT64, EG_SHAPE(3 + i, 1), .1), eg_full(EG_FLOAT64, EG_SHAPE(3 + i, 1), .2)));
+    CHECK_NEAR(eg_metric_result(one), 0, 0);                 // labels that are all the same have no spread, whatever rounding leaves
+    eg_metric_release(one);
+    eg_metric_release(parts);
+    eg_metric_release(heavy);
+    eg_metric_release(heavy_parts);
+}
 TEST(r2_is_a_mean_over_columns) {
     eg_metric *m = eg_metric_r2(), *cube = eg_metric_r2(), *flat = eg_metric_r2();
     eg_tensor *y = eg_constant(EG_SHAPE(3, 2), 1, 100, 2, 200, 3, 300), *p = eg_constant(EG_SHAPE(3, 2), 1, 150, 2, 200, 2, 300);
