@@ -18256,6 +18256,11 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     for (int i = 0; i < it->d->seeds; i++) to->seeds[i] = egi_little(p + EGI_POSITION_HEAD + 8 * i, 8);
     to->epoch = egi_little(p + 8, 8);
     to->taken = (int64_t)egi_little(p + 16, 8);
+    int64_t all = eg_dataset_cardinality(it->d);
+    if (all >= 0 && to->taken > all) {                        // said before reading up to there
+        egi_free(to->seeds);
+        return egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)to->taken, (long long)all);
+    }
     egi_cursor_rest(it->at.c);                                // functions that one thread calls are called by no second one
     egi_hush hush;
     egi_hush_begin(&hush);
@@ -18963,6 +18968,7 @@ struct eg_archive {
     egi_item *items;
     egi_note *notes;
     int64_t count, capacity, n_notes, notes_capacity;
+    int64_t *slots, n_slots;             // by the hash of a name its number from 1, or 0; a power of two, at most half full
 };
 static bool egi_archive_alive(const char *function, const eg_archive *a) {
     return a != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the archive is NULL", function) : false);
@@ -18984,20 +18990,45 @@ EAGER_API void eg_archive_release(eg_archive *a) {
     for (int64_t i = 0; i < a->n_notes; i++) { egi_free(a->notes[i].key); egi_free(a->notes[i].value); }
     egi_free(a->items);
     egi_free(a->notes);
+    egi_free(a->slots);
     egi_free(a);
 }
-static int64_t egi_archive_find(const eg_archive *a, const char *name) {
-    for (int64_t i = 0; i < a->count; i++) if (!strcmp(a->items[i].name, name)) return i;
-    return -1;
+// Where a name's number stands, or belongs. FNV-1a; places that are taken are passed over.
+static int64_t *egi_archive_slot(const eg_archive *a, const char *name) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *p = name; *p; p++) hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
+    for (;; hash++) {
+        int64_t *slot = &a->slots[hash & (uint64_t)(a->n_slots - 1)];
+        if (!*slot || !strcmp(a->items[*slot - 1].name, name)) return slot;
+    }
+}
+static int64_t egi_archive_find(const eg_archive *a, const char *name) { return a->n_slots ? *egi_archive_slot(a, name) - 1 : -1; }
+// Room for one more name.
+static bool egi_archive_room(eg_archive *a) {
+    if (2 * (a->count + 1) <= a->n_slots) return true;
+    int64_t n = a->n_slots ? 2 * a->n_slots : 16;
+    int64_t *slots = (int64_t *)egi_alloc((size_t)n * sizeof *slots);
+    if (!slots) return false;
+    memset(slots, 0, (size_t)n * sizeof *slots);
+    egi_free(a->slots);
+    a->slots = slots;
+    a->n_slots = n;
+    for (int64_t i = 0; i < a->count; i++) {
+        int64_t *slot = egi_archive_slot(a, a->items[i].name);
+        if (!*slot) *slot = i + 1;                       // of a name that a file has twice, the first
+    }
+    return true;
 }
 // Adds a name that is not there yet; the caller keeps its reference.
 static bool egi_archive_put(const char *function, eg_archive *a, const char *name, eg_tensor *x) {
     void *items = a->items;
     char *copy = egi_copy_string(name, "");
-    if (!copy || !egi_grow(&items, &a->capacity, a->count + 1, sizeof *a->items)) { egi_free(copy); return egi_no_memory(function, 0); }
+    if (!copy || !egi_archive_room(a) || !egi_grow(&items, &a->capacity, a->count + 1, sizeof *a->items)) { egi_free(copy); return egi_no_memory(function, 0); }
     a->items = (egi_item *)items;
     a->items[a->count].name = copy;
     a->items[a->count++].x = eg_retain(x);
+    int64_t *slot = egi_archive_slot(a, name);
+    if (!*slot) *slot = a->count;
     return true;
 }
 // x with values that do not change any more; not owned by a scope.

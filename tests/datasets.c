@@ -857,6 +857,20 @@ TEST(a_position_is_no_reading_of_what_can_be_computed) {
     eg_iterator_release(it);
     eg_dataset_release(d);
 }
+// A count that no data has is not read up to: here there would be a million million elements to draw.
+TEST(positions_behind_all_data_cost_nothing) {
+    eg_dataset *d = eg_dataset_shuffle(eg_dataset_range(0, (int64_t)1 << 40, 1), 100, .seed = 1);
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *position = eg_iterator_position(it), *out[EG_MAX_COMPONENTS];
+    unsigned char bytes[400];
+    REQUIRE(eg_size(position) <= 400);
+    memcpy(bytes, eg_data(position), (size_t)eg_size(position));
+    bytes[16 + 6] = 1;                                      // 2^48
+    CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), bytes)), EG_ERROR_STATE, "behind 281474976710656 elements, but the data ends after 1099511627776");
+    CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+}
 TEST(positions_that_do_not_fit) {
     eg_dataset *d = shuffled(), *other = plain(), *shorter = eg_dataset_batch(eg_dataset_shuffle(numbers(40), 7), 4);
     eg_iterator *it = eg_iterator_new(d), *io = eg_iterator_new(other), *is = eg_iterator_new(shorter);

@@ -139,6 +139,29 @@ TEST(equal_tensors_make_equal_files) {
     eg_archive_release(b);
 }
 
+// Names are found by their hash; the list grows many times over, the order stays.
+TEST(archives_of_many_names) {
+    enum { N = 3000 };
+    eg_archive *a = eg_archive_new();
+    char name[32];
+    CHECK(!eg_archive_has(a, "x0"));
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        if (!eg_archive_add(a, name, i)) test_fails++;
+    }
+    CHECK_INT(eg_archive_count(a), N);
+    for (int i = 0; i < N; i++) {
+        EG_SCOPE;
+        snprintf(name, sizeof name, "x%d", i);
+        CHECK_STR(eg_archive_name(a, i), name);
+        CHECK_INT(eg_item_int(eg_archive_get(a, name)), i);
+        snprintf(name, sizeof name, "x%dy", i);
+        if (eg_archive_has(a, name)) test_fails++;
+    }
+    CHECK_ERROR(eg_archive_add(a, "x2999", 1), EG_ERROR_ARGUMENT, "a tensor 'x2999' is there already");
+    CHECK(eg_archive_add(a, "", 5) && eg_archive_has(a, ""));
+    eg_archive_release(a);
+}
 TEST(empty_archives) {
     eg_archive *a = eg_archive_new(), *b;
     CHECK(eg_save_npz(a, test_temp("empty.npz")) && eg_save_safetensors(a, test_temp("empty.safetensors")));
