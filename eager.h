@@ -12307,20 +12307,23 @@ static bool egi_run_recurrent_as_one(egi_call *c) {
 static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attributes;
     egi_recurrence r;
-    eg_tensor *state[2] = { c->inputs[2], NULL }, *last, **outputs = NULL, *y[3], *g[3], *all = NULL, *mask = NULL;
     int n = 0, n_in = c->n_inputs - p->masked;
+    eg_tensor *own[4], **in = egi_distinct(egi_cells[p->kind].name, c->inputs, n_in, own, 4, false);        // one tensor may be both states
+    eg_tensor *state[2] = { NULL, NULL }, *last, **outputs = NULL, *y[3], *g[3], *all = NULL, *mask = NULL;
+    if (!in) return false;
     memset(&r, 0, sizeof r);
     r.cell = &egi_cells[p->kind];
     r.activation = EG_TANH;
     r.gate = EG_SIGMOID;
-    r.recurrent[0] = c->inputs[1];
-    if (n_in > 3) *(p->kind == EGI_LSTM ? &state[1] : &r.bias) = c->inputs[3];
+    r.recurrent[0] = in[1];
+    state[0] = in[2];
+    if (n_in > 3) *(p->kind == EGI_LSTM ? &state[1] : &r.bias) = in[3];
     if (p->masked && !(mask = egi_steps_first(eg_expand_dims(c->inputs[n_in], 2)))) return false;
     eg_tape *tape = egi_tape_new(false);
     bool ok = tape != NULL;
-    for (int i = 0; i < n_in && ok; i++) ok = eg_tape_watch(tape, c->inputs[i]);
+    for (int i = 0; i < n_in && ok; i++) ok = eg_tape_watch(tape, in[i]);
     if (ok && c->upstream[0] && !(outputs = (eg_tensor **)egi_alloc((size_t)p->steps * sizeof *outputs))) ok = egi_no_memory("tape_gradient", p->steps * 8);
-    eg_tensor *z = ok ? egi_steps_first(c->inputs[0]) : NULL;
+    eg_tensor *z = ok ? egi_steps_first(in[0]) : NULL;
     ok = z && egi_unroll(&r, z, mask, p->backwards, state, outputs, &last);
     if (ok && outputs) ok = (all = eg_stack(outputs, (int)p->steps, 1)) != NULL;
     egi_free(outputs);
@@ -12329,7 +12332,7 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
         y[n] = i == 0 ? all : state[i - 2];
         g[n++] = c->upstream[i];
     }
-    return ok && eg_tape_gradients_from(tape, y, n, g, c->inputs, n_in, dx);
+    return ok && eg_tape_gradients_from(tape, y, n, g, in, n_in, dx);
 }
 // dU = sum over the steps of h^T dp, where p = h U; of a GRU p is not what z is added to, as r multiplies it (and its bias).
 static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {

@@ -506,6 +506,24 @@ TEST(as_one_and_tapes) {
         eg_layer_release(layer);
     }
 }
+// One tensor as both states has the sum of the gradients of both, with a tape around as without.
+TEST(one_tensor_as_both_states) {
+    eg_layer *layer = eg_layer_lstm(3, .dtype = EG_FLOAT64);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 4, 3), .dtype = EG_FLOAT64), *s = eg_random_normal(EG_SHAPE(2, 3), .dtype = EG_FLOAT64);
+    eg_tensor *in[] = {x, s, s}, *g[2];
+    REQUIRE(eg_call(layer, x));
+    for (int order = 1; order <= 2; order++) {
+        eg_tape *outer = order == 2 ? eg_tape_begin() : NULL, *tape = eg_tape_begin();
+        eg_tape_watch(tape, s);
+        if (outer) eg_tape_watch(outer, s);
+        eg_tensor *y;
+        REQUIRE(eg_call_multi(layer, in, 3, &y, 1));
+        g[order - 1] = eg_tape_gradient(tape, eg_reduce_sum(eg_square(y)), s);
+        if (outer) CHECK(eg_tape_gradient(outer, eg_reduce_sum(eg_square(g[1])), s) != NULL);
+    }
+    CHECK_SAME(g[0], g[1], 1e-12);
+    eg_layer_release(layer);
+}
 TEST(what_goes_step_by_step) {
     eg_tensor *x = sequences(2, 3, 4), *mask = eg_ones(EG_BOOL, EG_SHAPE(2, 3)), *h = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), *given[] = {x, h, h};
     const struct { eg_layer *layer; eg_tensor *mask; bool training; int as_one; } all[] = {
