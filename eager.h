@@ -8482,6 +8482,7 @@ typedef struct egi_slot {
     int32_t record;            // the line that made it, -1: watched
     int8_t dtype;
     eg_shape shape;
+    eg_backend *backend;
     eg_tensor *variable;       // a reference, if it is one
 } egi_slot;
 typedef struct egi_line {      // one op that ran; everything in one block
@@ -8544,6 +8545,7 @@ static int32_t egi_add_slot(eg_tape *t, const eg_tensor *x, int32_t record) {
     s->dtype = x->dtype;
     s->shape.rank = x->rank;
     for (int i = 0; i < x->rank; i++) s->shape.dims[i] = x->dims[i];
+    s->backend = egi_backend_of(x);
     s->variable = NULL;
     egi_map_put(t, x->id, (int32_t)t->n_slots);
     return (int32_t)t->n_slots++;
@@ -8821,12 +8823,10 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         if (!dx) { eg_scope_end(scope); return egi_no_memory("tape_gradient", 0); }
         needed = (bool *)(void *)(dx + line->n);
     }
-    eg_backend *backend = egi_backend_here();
-    for (int i = 0; i < line->n_out; i++) if (grads[line->slots[line->n + i]]) backend = egi_backend_of(grads[line->slots[line->n + i]]);
     for (int i = 0; i < line->n_out && ok; i++) {
         int32_t slot = line->slots[line->n + i];
         bool null = !grads[slot] && line->op->flags & EGI_UPSTREAM_NULL;
-        upstream[i] = grads[slot] || null ? grads[slot] : egi_full_as("zeros", backend, (eg_dtype)t->slots[slot].dtype, t->slots[slot].shape, 0);
+        upstream[i] = grads[slot] || null ? grads[slot] : egi_full_as("zeros", t->slots[slot].backend, (eg_dtype)t->slots[slot].dtype, t->slots[slot].shape, 0);
         ok = null || upstream[i];
     }
     for (int i = 0; i < line->n; i++) {
@@ -8845,19 +8845,23 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     const char *outer = egi_this.gradient_of;
     egi_this.gradient_of = line->op->name;
     if (ok && line->op == &egi_op_slice && needed[0] && egi_sum_is_ours(grads[line->slots[0]]))
-        ok = egi_accumulate_slice(&grads[line->slots[0]], backend, (const egi_slice_attr *)line->attr, upstream[0]);
+        ok = egi_accumulate_slice(&grads[line->slots[0]], t->slots[line->slots[0]].backend, (const egi_slice_attr *)line->attr, upstream[0]);
     else ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
         int32_t slot = line->slots[i];
         eg_shape shape = t->slots[slot].shape;
         int dtype = t->slots[slot].dtype;
+        eg_backend *backend = t->slots[slot].backend;
         if (eg_is_variable(dx[i])) dx[i] = eg_read(dx[i]);      // what comes out must not change with the variable
         if (!egi_alive(line->op->name, i, dx[i])) { ok = false; break; }
         if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx[i]->number);
         else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
             ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]),
                           egi_dtypes[dtype].name, egi_show(shape));
+        else if ((line->op->flags & EGI_USER) && egi_backend_of(dx[i]) != backend)
+            ok = egi_fail(EG_ERROR_DEVICE, "eg_%s: the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")", line->op->name, i, egi_backend_of(dx[i])->name,
+                          backend->name, backend->name);
         else dx[i] = egi_unbroadcast(dx[i], &shape);
         // The eager ops of a user's gradient are trapped one by one; what it made by hand is not.
         if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
@@ -8946,6 +8950,9 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
             return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g),
                             egi_describe(ys[i]));
+        if (!(g->flags & EGI_NUMBER) && egi_backend_of(g) != egi_backend_of(ys[i]))
+            return egi_fail(EG_ERROR_DEVICE, "eg_tape_gradient: output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")", i, egi_backend_of(g)->name,
+                            egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
     for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", i, xs[i])) return false;
     enum { WANTED = 1, ASKED = 2 };             // a source leads here; it is a source

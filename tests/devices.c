@@ -180,6 +180,35 @@ TEST(two_devices_that_no_host_reads) {
     eg_memory_trim();
     CHECK(second_trims > before);
 }
+static eg_tensor *twice(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c, (void)user;
+    return eg_mul(in[0], 2);
+}
+static void twice_on_the_host(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_cpu(eg_mul(c->upstream[0], 2));
+}
+static void twice_as_a_number(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)c, (void)user;
+    dx[0] = eg_number(2);
+}
+TEST(gradients_from_another_device) {
+    eg_tensor *x = eg_constant(EG_SHAPE(1, 2), 1, 3), *y, *g = eg_cpu(eg_constant(EG_SHAPE(1, 2), 1, 0)), *dx;
+    eg_tape *tape = eg_tape_begin_persistent();
+    eg_tape_watch(tape, x);
+    y = eg_softmax(x);
+    CHECK_ERROR(eg_tape_gradients_from(tape, &y, 1, &g, &x, 1, &dx), EG_ERROR_DEVICE, "output gradient 0 is on cpu:0, but its target is on guard:0; eg_to(g, \"guard:0\")");
+    CHECK(dx == NULL);
+    g = eg_to(g, "guard:0");
+    CHECK(eg_tape_gradients_from(tape, &y, 1, &g, &x, 1, &dx));
+    y = eg_custom_gradient(twice, twice_on_the_host, NULL, &x, 1);
+    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_DEVICE, "the gradient for input 0 is on cpu:0, but the input is on guard:0");
+    {
+        eg_with_device("cpu:0");
+        y = eg_custom_gradient(twice, twice_as_a_number, NULL, &x, 1);
+        CHECK_STR(eg_device_of(eg_tape_gradient(tape, y, x)), "guard:0");
+    }
+}
 TEST(more_devices_than_there_is_room_for) {
     static eg_backend many[40];
     static char names[40][16];
