@@ -58,7 +58,7 @@ else
     some=$(($(left) - 30)); [ $some -lt 200 ] || some=200
     for tool in memcheck racecheck synccheck; do
         { timeout $some "$sanitizer" $only --tool $tool --error-exitcode 9 "$C/cuda.test" cuda_reductions cuda_rows_of cuda_cumsum cuda_argsort cuda_matmul cuda_dense cuda_convolution \
-            cuda_pooling cuda_gather cuda_scatter cuda_optimizers cuda_layer_norm cuda_attention cuda_prefetched >"$C/$tool.out" 2>&1; echo $? >"$C/$tool.status"; } &
+            cuda_pooling cuda_gather cuda_scatter cuda_optimizers cuda_layer_norm cuda_attention cuda_recurrent cuda_prefetched >"$C/$tool.out" 2>&1; echo $? >"$C/$tool.status"; } &
     done
     wait
     for tool in memcheck racecheck synccheck; do

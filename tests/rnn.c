@@ -434,6 +434,15 @@ TEST(as_one_is_step_by_step) {
                 as_one_and_step_by_step(&v, 1, 2e-4);
             }
 }
+// More sequences and more units than a block of a product takes.
+TEST(as_one_across_blocks) {
+    static const int64_t sizes[][2] = {{100, 70}, {2, 260}};
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int s = 0; s < 2; s++) {
+            variant v = {kind, true, s > 0, s == 0, false, 2, sizes[s][0], 2, 3, sizes[s][1], kind == GRU ? EG_FLOAT32 : EG_FLOAT64, false};
+            as_one_and_step_by_step(&v, 1, kind == GRU ? 1e-3 : 1e-10);
+        }
+}
 TEST(as_one_has_gradients_of_gradients) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int bits = 0; bits < 32; bits++) {
