@@ -1804,62 +1804,129 @@ static int egi_gpu_conv_plan(const egi_gpu *g, egi_gpu_conv *p, const egi_gpu_ti
     }
     return best;
 }
-// Where each group has one channel in there is nothing to multiply matrices of: one thread for each result.
-template <class T, int WHAT> static __global__ void egi_gpu_depthwise(egi_gpu_conv p, int64_t results) {
-    const T *a = (const T *)p.a, *b = (const T *)p.b;
+// Where each group has one channel in there is nothing to multiply matrices of: a thread for each result, or for V = 4 results of
+// neighbouring channels, which then see as many neighbours.
+typedef struct egi_gpu_depthwise_conv { egi_gpu_conv p; egi_gpu_divisor by_units, by_sh, by_sw; int64_t units, results; bool wide; } egi_gpu_depthwise_conv;
+// What is left of i when it is divided by n, which becomes the quotient.
+static __device__ __forceinline__ int64_t egi_gpu_split_off(int64_t *i, int64_t n, egi_gpu_divisor by, bool wide) {
+    const int64_t q = wide ? *i / n : (int64_t)egi_gpu_quotient((uint32_t)*i, by), r = *i - q * n;
+    *i = q;
+    return r;
+}
+template <class T, int V> static __device__ __forceinline__ void egi_gpu_add_products(T *sum, const T *a, const T *b) {
+    if (V == 4) {
+        const egi_gpu_four_of<T> x = *(const egi_gpu_four_of<T> *)(const void *)a, y = *(const egi_gpu_four_of<T> *)(const void *)b;
+        for (int e = 0; e < V; e++) sum[e] += x.v[e] * y.v[e];
+    } else sum[0] += *a * *b;
+}
+template <class T, int WHAT, int V> static __global__ void egi_gpu_depthwise(egi_gpu_depthwise_conv q) {
+    const egi_gpu_conv &p = q.p;
     const egi_conv_dims &d = p.d;
-    EGI_GPU_EACH(i, results) {
-        T sum = 0;
-        int64_t q = i;
+    const T *a = (const T *)p.a, *b = (const T *)p.b;
+    const int h = (int)d.h, w = (int)d.w, oh = (int)d.oh, ow = (int)d.ow, sh = (int)d.sh, sw = (int)d.sw, og = (int)p.og;
+    EGI_GPU_EACH(i, q.results) {
+        T sum[V];
+        int64_t image = i;
+        for (int e = 0; e < V; e++) sum[e] = 0;
+        const int64_t c = egi_gpu_split_off(&image, q.units, q.by_units, q.wide) * V;
         if (WHAT == EGI_CONV_FORWARD) {
-            const int64_t o = q % d.oc; q /= d.oc;
-            const int64_t ox = q % d.ow; q /= d.ow;
-            const int64_t oy = q % d.oh, image = q / d.oh;
-            for (int64_t ky = 0; ky < d.kh; ky++)
-                for (int64_t kx = 0; kx < d.kw; kx++) {
-                    const int64_t y = oy * d.sh - d.pt + ky * d.dh, x = ox * d.sw - d.pl + kx * d.dw;
-                    if (y >= 0 && y < d.h && x >= 0 && x < d.w) sum += a[((image * d.h + y) * d.w + x) * d.c + o / p.og] * b[(ky * d.kw + kx) * d.oc + o];
+            const int x0 = (int)egi_gpu_split_off(&image, ow, p.by_w, q.wide) * sw - (int)d.pl, y0 = (int)egi_gpu_split_off(&image, oh, p.by_h, q.wide) * sh - (int)d.pt;
+            const int64_t channel = V == 1 ? c / og : c;
+            for (int ky = 0; ky < (int)d.kh; ky++)
+                for (int kx = 0; kx < (int)d.kw; kx++) {
+                    const int y = y0 + ky * (int)d.dh, x = x0 + kx * (int)d.dw;
+                    if (y < 0 || y >= h || x < 0 || x >= w) continue;
+                    egi_gpu_add_products<T, V>(sum, a + ((image * h + y) * w + x) * d.c + channel, b + (int64_t)(ky * (int)d.kw + kx) * d.oc + c);
                 }
         } else {
-            const int64_t c = q % d.c; q /= d.c;
-            const int64_t x = q % d.w; q /= d.w;
-            const int64_t y = q % d.h, image = q / d.h;
-            for (int64_t ky = 0; ky < d.kh; ky++)
-                for (int64_t kx = 0; kx < d.kw; kx++) {
-                    const int64_t ty = y + d.pt - ky * d.dh, tx = x + d.pl - kx * d.dw;
-                    if (ty < 0 || tx < 0 || ty % d.sh || tx % d.sw || ty / d.sh >= d.oh || tx / d.sw >= d.ow) continue;
-                    const int64_t at = ((image * d.oh + ty / d.sh) * d.ow + tx / d.sw) * d.oc + c * p.og;
-                    for (int64_t o = 0; o < p.og; o++) sum += a[at + o] * b[(ky * d.kw + kx) * d.oc + c * p.og + o];
+            const int x0 = (int)egi_gpu_split_off(&image, w, p.by_w, q.wide) + (int)d.pl, y0 = (int)egi_gpu_split_off(&image, h, p.by_h, q.wide) + (int)d.pt;
+            for (int ky = 0; ky < (int)d.kh; ky++)
+                for (int kx = 0; kx < (int)d.kw; kx++) {
+                    const int y = y0 - ky * (int)d.dh, x = x0 - kx * (int)d.dw;
+                    if (y < 0 || x < 0) continue;
+                    const int oy = (int)egi_gpu_quotient((uint32_t)y, q.by_sh), ox = (int)egi_gpu_quotient((uint32_t)x, q.by_sw);
+                    if (oy * sh != y || ox * sw != x || oy >= oh || ox >= ow) continue;
+                    const T *g = a + ((image * oh + oy) * ow + ox) * d.oc + c * og, *f = b + (int64_t)(ky * (int)d.kw + kx) * d.oc + c * og;
+                    for (int o = 0; o < og; o++) egi_gpu_add_products<T, V>(sum, g + o, f + o);
                 }
         }
-        ((T *)p.c)[i] = sum;
+        T *to = (T *)p.c + i * V;
+        if (V == 4) {
+            egi_gpu_four_of<T> v;
+            for (int e = 0; e < V; e++) v.v[e] = sum[e];
+            *(egi_gpu_four_of<T> *)(void *)to = v;
+        } else to[0] = sum[0];
     }
 }
-// The depthwise filter's gradient: a block adds up all places for one element.
-template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv p) {
+// The filter's gradient: a block for one tap, a part of the places and `wide` channels, so that neighbours fetch neighbours; its rows of
+// threads take turns at the places.
+template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv p, int wide) {
     EGI_SHARED(T, s, EGI_GPU_THREADS);
     const T *a = (const T *)p.a, *b = (const T *)p.b;
     const egi_conv_dims &d = p.d;
-    const int t = (int)threadIdx.x;
-    const int64_t o = blockIdx.x % d.oc, ky = blockIdx.x / d.oc / d.kw, kx = blockIdx.x / d.oc % d.kw, places = d.n * d.oh * d.ow;
+    const int t = (int)threadIdx.x, rows = EGI_GPU_THREADS / wide, kw = (int)d.kw, taps = (int)d.kh * kw;
+    const uint32_t across = (uint32_t)p.across, rest = blockIdx.x / across;
+    const int tap = (int)(rest % (uint32_t)taps), part = (int)(rest / (uint32_t)taps);
+    const int64_t o = (int64_t)(blockIdx.x - rest * across) * wide + t % wide, first = part * p.part, end = first + p.part < p.k ? first + p.part : p.k;
+    const int dy = tap / kw * (int)d.dh - (int)d.pt, dx = tap % kw * (int)d.dw - (int)d.pl;
     T sum = 0;
-    for (int64_t i = t; i < places; i += EGI_GPU_THREADS) {
-        const int64_t ox = i % d.ow, oy = i / d.ow % d.oh, image = i / d.ow / d.oh, y = oy * d.sh - d.pt + ky * d.dh, x = ox * d.sw - d.pl + kx * d.dw;
-        if (y >= 0 && y < d.h && x >= 0 && x < d.w) sum += a[((image * d.h + y) * d.w + x) * d.c + o / p.og] * b[i * d.oc + o];
+    if (o < d.oc) {
+        const T *from = a + o / p.og;
+        for (int64_t i = first + t / wide; i < end; i += rows) {
+            const uint32_t q = egi_gpu_quotient((uint32_t)i, p.by_w), image = egi_gpu_quotient(q, p.by_h);
+            const int y = (int)(q - image * (uint32_t)d.oh) * (int)d.sh + dy, x = (int)((uint32_t)i - q * (uint32_t)d.ow) * (int)d.sw + dx;
+            if (y >= 0 && y < (int)d.h && x >= 0 && x < (int)d.w) sum += from[(((int64_t)image * (int)d.h + y) * (int)d.w + x) * d.c] * b[i * d.oc + o];
+        }
     }
     s[t] = sum;
-    for (int h = EGI_GPU_THREADS / 2; h > 0; h /= 2) {
-        EGI_BARRIER();
-        if (t < h) s[t] += s[t + h];
-    }
-    if (t == 0) ((T *)p.c)[blockIdx.x] = s[0];
+    EGI_BARRIER();
+    if (t >= wide || o >= d.oc) return;
+    for (int k = 1; k < rows; k++) sum += s[t + wide * k];
+    ((T *)p.c)[((int64_t)part * taps + tap) * d.oc + o] = sum;
 }
-template <class T> static bool egi_gpu_conv_depthwise(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, egi_conv_kind kind) {
+// Adds up the parts that were made in p->c, of so many bytes, and gives them back.
+static bool egi_gpu_conv_add(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, int64_t bytes) {
     const eg_tensor *out = args->out[0];
-    if (kind == EGI_CONV_FORWARD) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_FORWARD>), egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, *p, out->size);
-    else if (kind == EGI_CONV_INPUT) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_INPUT>), egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, *p, out->size);
-    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_depthwise_filter<T>, out->size, EGI_GPU_THREADS, g->compute, *p);
+    const int64_t blocks = egi_gpu_ceil(out->size, 32);
+    if (out->dtype == EG_FLOAT32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<float>, blocks, EGI_GPU_THREADS, g->compute, out->size, p->parts, (const float *)p->c, (float *)(void *)out->data);
+    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<double>, blocks, EGI_GPU_THREADS, g->compute, out->size, p->parts, (const double *)p->c, (double *)(void *)out->data);
+    egi_gpu_deallocate(&g->backend, p->c, bytes);
     return egi_gpu_launched(g, args);
+}
+template <class T> static bool egi_gpu_conv_depthwise_filter(egi_gpu *g, const egi_args *args, egi_gpu_conv *p) {
+    const int wide = (int)egi_gpu_power(p->d.oc, 32);
+    const int64_t taps = p->d.kh * p->d.kw;
+    p->across = egi_gpu_ceil(p->d.oc, wide);
+    p->parts = egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(8 * g->multiprocessors, p->across * taps), p->k / 256));
+    p->part = egi_gpu_ceil(p->k, p->parts);
+    const int64_t blocks = p->across * taps * p->parts, bytes = p->parts > 1 ? p->parts * args->out[0]->size * (int64_t)sizeof(T) : 0;
+    if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    if (bytes && !(p->c = egi_gpu_workspace(g, args->op->name, bytes))) return false;
+    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_depthwise_filter<T>, blocks, EGI_GPU_THREADS, g->compute, *p, wide);
+    return bytes ? egi_gpu_conv_add(g, args, p, bytes) : egi_gpu_launched(g, args);
+}
+template <class T, int V> static bool egi_gpu_conv_depthwise_by(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, bool input) {
+    const egi_conv_dims *d = &p->d;
+    egi_gpu_depthwise_conv q;
+    q.p = *p;
+    q.p.by_w = egi_gpu_divide_by(input ? d->w : d->ow);
+    q.p.by_h = egi_gpu_divide_by(input ? d->h : d->oh);
+    q.units = (input ? d->c : d->oc) / V;
+    q.by_units = egi_gpu_divide_by(q.units);
+    q.by_sh = egi_gpu_divide_by(d->sh);
+    q.by_sw = egi_gpu_divide_by(d->sw);
+    q.results = args->out[0]->size / V;
+    q.wide = q.results > INT32_MAX;
+    if (input) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_INPUT, V>), egi_gpu_blocks(q.results), EGI_GPU_THREADS, g->compute, q);
+    else EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_FORWARD, V>), egi_gpu_blocks(q.results), EGI_GPU_THREADS, g->compute, q);
+    return egi_gpu_launched(g, args);
+}
+static bool egi_gpu_conv_depthwise(egi_gpu *g, const egi_args *args, egi_gpu_conv *p, egi_conv_kind kind) {
+    const bool f = args->out[0]->dtype == EG_FLOAT32, input = kind == EGI_CONV_INPUT;
+    const bool fours = f && p->og == 1 && p->d.c % 4 == 0 && ((uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c) % 16 == 0;
+    if (kind == EGI_CONV_FILTER) return f ? egi_gpu_conv_depthwise_filter<float>(g, args, p) : egi_gpu_conv_depthwise_filter<double>(g, args, p);
+    if (fours) return egi_gpu_conv_depthwise_by<float, 4>(g, args, p, input);
+    return f ? egi_gpu_conv_depthwise_by<float, 1>(g, args, p, input) : egi_gpu_conv_depthwise_by<double, 1>(g, args, p, input);
 }
 template <class T, int V, class S> static void egi_gpu_conv_tile(egi_gpu *g, const egi_gpu_conv *p, egi_conv_kind kind, int64_t blocks) {
     if (kind == EGI_CONV_FORWARD) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FORWARD, V, S>), blocks, EGI_GPU_THREADS, g->compute, *p);
@@ -1900,12 +1967,7 @@ static bool egi_gpu_conv_product(egi_gpu *g, const egi_args *args, egi_gpu_conv 
     if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
     if (bytes && !(p->c = egi_gpu_workspace(g, args->op->name, bytes))) return false;
     egi_gpu_conv_start(g, p, q, out->dtype, fours, cores, tile, blocks);
-    if (!bytes) return egi_gpu_launched(g, args);
-    const int64_t adders = egi_gpu_ceil(out->size, 32);
-    if (size == 4) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<float>, adders, EGI_GPU_THREADS, g->compute, out->size, p->parts, (const float *)p->c, (float *)(void *)out->data);
-    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<double>, adders, EGI_GPU_THREADS, g->compute, out->size, p->parts, (const double *)p->c, (double *)(void *)out->data);
-    egi_gpu_deallocate(&g->backend, p->c, bytes);
-    return egi_gpu_launched(g, args);
+    return bytes ? egi_gpu_conv_add(g, args, p, bytes) : egi_gpu_launched(g, args);
 }
 // A filter of one pixel that looks at each, or one as large as the picture: x and y are matrices as they lie in memory.
 static bool egi_gpu_conv_is_product(const egi_conv_dims *d) {
@@ -1972,8 +2034,7 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
         return true;
     }
     if (egi_gpu_conv_is_product(d)) return egi_gpu_conv_blas(g, args);
-    if (p.cg > 1 || d->groups == 1) return egi_gpu_conv_product(g, args, &p);
-    return out->dtype == EG_FLOAT32 ? egi_gpu_conv_depthwise<float>(g, args, &p, q->kind) : egi_gpu_conv_depthwise<double>(g, args, &p, q->kind);
+    return p.cg == 1 && d->groups > 1 ? egi_gpu_conv_depthwise(g, args, &p, q->kind) : egi_gpu_conv_product(g, args, &p);
 }
 
 // Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their order.

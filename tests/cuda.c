@@ -503,6 +503,12 @@ TEST(cuda_convolution_tiles) {
                                       { 4, 21, 20, 1, 5, 5, 16, 1, 1, 1, 1 },   { 2, 13, 12, 3, 7, 7, 64, 2, 2, 1, 1 },  { 1, 12, 12, 8, 4, 4, 16, 4, 4, 1, 1 },  { 2, 8, 8, 256, 1, 1, 8, 2, 2, 1, 1 } };
     whole_convs(all, test_share > 1 ? 6 : sizeof all / sizeof *all);
 }
+// One channel in for each group.
+TEST(cuda_convolution_depthwise) {
+    static const conv_shape all[] = { { 2, 9, 8, 4, 3, 3, 4, 1, 1, 1, 4 },  { 3, 11, 12, 40, 3, 3, 40, 2, 2, 1, 40 }, { 2, 7, 7, 6, 3, 2, 6, 1, 2, 1, 6 }, { 1, 12, 10, 8, 3, 3, 24, 2, 1, 1, 8 },
+                                      { 2, 10, 9, 5, 5, 3, 10, 1, 1, 2, 5 }, { 5, 24, 24, 2, 3, 3, 2, 1, 1, 1, 2 },   { 1, 3, 3, 36, 3, 3, 36, 3, 3, 1, 36 } };
+    whole_convs(all, test_share > 1 ? 4 : sizeof all / sizeof *all);
+}
 static int64_t drawn_from(uint64_t *state, const int64_t *from, int64_t n) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return from[(*state >> 33) % (uint64_t)n];

@@ -211,11 +211,16 @@ static eg_tensor *digits_loss(void) {
 }
 static int run_digits(eg_tensor **out) { return learn(digits_loss, out); }
 
-static void make_conv(void) {
-    x = normal(EG_SHAPE(16, 32, 32, 64), 1);
-    y = normal(EG_SHAPE(3, 3, 64, 64), sqrt(1.0 / 576));
-    z = normal(EG_SHAPE(16, 32, 32, 64), 1);
+static void make_convolution(int64_t n, int64_t side, int64_t c, int64_t k, int64_t oc) {
+    x = normal(EG_SHAPE(n, side, side, c), 1);
+    y = normal(EG_SHAPE(k, k, c, oc), sqrt(1.0 / (double)(k * k * c)));
+    z = normal(EG_SHAPE(n, side, side, oc), 1);
 }
+static void make_conv_64(void) { make_convolution(16, 32, 64, 3, 64); }
+static void make_conv_56(void) { make_convolution(32, 56, 64, 3, 64); }
+static void make_conv_56_tf32(void) { eg_matmul_precision(EG_PRECISION_TF32); make_conv_56(); }
+static void make_conv_1x1(void) { make_convolution(32, 56, 256, 1, 64); }
+static void make_conv_mnist(void) { make_convolution(128, 28, 1, 3, 32); }
 static int run_conv(eg_tensor **out) {
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
@@ -341,7 +346,11 @@ static const workload work[] = {
     {"mlp_32", "us", 1e6, 10, make_mlp_32, run_mlp},
     {"mlp_256", "us", 1e6, 10, make_mlp_256, run_mlp},
     {"cnn_32", "us", 1e6, 10, make_cnn, run_cnn},
-    {"conv_64", "ms", 1e3, 3, make_conv, run_conv},
+    {"conv_64", "ms", 1e3, 3, make_conv_64, run_conv},
+    {"conv_56", "ms", 1e3, 3, make_conv_56, run_conv},
+    {"conv_56_tf32", "ms", 1e3, 3, make_conv_56_tf32, run_conv},
+    {"conv_1x1", "ms", 1e3, 3, make_conv_1x1, run_conv},
+    {"conv_mnist", "ms", 1e3, 3, make_conv_mnist, run_conv},
     {"lstm_128", "ms", 1e3, 3, make_lstm, run_lstm},
     {"gpt_small", "ms", 1e3, 3, make_gpt, run_gpt},
     {"batch_32", "us", 1e6, 10, make_batches, run_batches},
@@ -386,6 +395,7 @@ static result measure(const workload *w, double min_time, int warmup) {
     drawn = 0;
     optimizer = NULL;
     EG_SCOPE;
+    eg_matmul_precision(EG_PRECISION_FLOAT32);
     w->make();
     for (int i = 0; i < warmup; i++) r.check = run_and_check(w);
     eg_synchronize();

@@ -33,7 +33,7 @@ measure() {
 }
 if [ -n "$PYTHON" ] && $PYTHON -c 'import numpy' 2>/dev/null; then
     quick=$(echo "$peers" | sed 's/,torch.compile//')
-    measure "eager$quick" mlp_32,cnn_32,gpt_small,lstm_128,mlp_256,conv_64 $(($(left) - 60))
+    measure "eager$quick" mlp_32,cnn_32,gpt_small,lstm_128,mlp_256,conv_64,conv_56,conv_56_tf32,conv_1x1,conv_mnist $(($(left) - 60))
     measure "eager$(echo "$quick" | sed 's/,jax.jit//')" op_add_4,tape_chain_4,ew_add_10m,ew_gelu_1m,sum_10m,softmax_1024x1000,matmul_1000 $(($(left) - 30))
     [ "$quick" = "$peers" ] || measure eager,torch.compile mlp_32,cnn_32,gpt_small,lstm_128 $(left)
 else echo "No Python with NumPy: the workloads of tests/bench/peers.py are not measured" | tee -a "$out"

@@ -43,7 +43,11 @@ WORK = {
     "mlp_32": ("us", 1e6, 10),                  # 784-128-10, relu, sparse softmax cross entropy, SGD 0.01: per step
     "mlp_256": ("us", 1e6, 10),
     "cnn_32": ("us", 1e6, 10),                  # conv16 3x3 relu, conv16 3x3 relu, mean over pixels, dense 10, Adam 1e-3
-    "conv_64": ("ms", 1e3, 3),                  # y = conv(x, w), 64->64 3x3 same; y, and dx and dw for a given dy
+    "conv_64": ("ms", 1e3, 3),                  # y = conv(x, w), 64->64 3x3 same, 16 pictures of 32x32; y, and dx and dw for a given dy
+    "conv_56": ("ms", 1e3, 3),                  # 32 pictures of 56x56, as in the first stage of a ResNet
+    "conv_56_tf32": ("ms", 1e3, 3),             # the same, its factors rounded to TF32 (on a GPU; elsewhere float32)
+    "conv_1x1": ("ms", 1e3, 3),                 # 256->64 1x1
+    "conv_mnist": ("ms", 1e3, 3),               # 1->32 3x3, 128 pictures of 28x28
     "lstm_128": ("ms", 1e3, 3),                 # embedding 65->128, LSTM 128, dense 65, 64 steps of 32, SGD 0.1
     "gpt_small": ("ms", 1e3, 3),                # 4 layers, d=128, 4 heads, T=64, batch 8, AdamW 1e-3
     "hvp_mlp": ("us", 1e6, 3),                  # gradient of (gradient of the mlp_32 loss . v)
@@ -105,8 +109,9 @@ def data(work):
         x = n(r, 32, 28, 28, 1); y = r.ints(10, 32)
         return [n(r, 3, 3, 1, 16, scale=(2 / 9) ** .5), zeros(16), n(r, 3, 3, 16, 16, scale=(2 / 144) ** .5), zeros(16),
                 n(r, 16, 10, scale=(1 / 16) ** .5), zeros(10)], x, y
-    if work == "conv_64":   # x, w, dy
-        return [n(r, 16, 32, 32, 64), n(r, 3, 3, 64, 64, scale=(1 / 576) ** .5), n(r, 16, 32, 32, 64)]
+    if work in CONV:        # x, w, dy
+        b, size, c, k, oc = CONV[work]
+        return [n(r, b, size, size, c), n(r, k, k, c, oc, scale=(1 / (k * k * c)) ** .5), n(r, b, size, size, oc)]
     if work == "lstm_128":  # gates in the order i, f, g, o; x and y are ids [batch, time]
         s = 128 ** -.5
         x = r.ints(65, 32, 64); y = r.ints(65, 32, 64)
@@ -124,6 +129,8 @@ def data(work):
     raise SystemExit("unknown workload " + work)
 
 
+CONV = {"conv_64": (16, 32, 64, 3, 64), "conv_56": (32, 56, 64, 3, 64), "conv_56_tf32": (32, 56, 64, 3, 64), "conv_1x1": (32, 56, 256, 1, 64),
+        "conv_mnist": (128, 28, 1, 3, 32)}                                     # pictures, their size, channels in, the filter's size, channels out
 LR = {"linreg_2000": .01, "mlp_32": .01, "mlp_256": .01, "lstm_128": .1}   # plain SGD
 SKIP_JIT = "a chain of single ops has no meaning when compiled"
 
@@ -220,7 +227,7 @@ def tf_peer(peer, work, threads):
                 for _ in range(50): y = tf.tanh(y * w)
             return t.gradient(y, w)
         return lambda: chain().numpy()
-    if work == "conv_64":
+    if work in CONV:
         @graph
         def conv(x, w, g):
             with tf.GradientTape() as t:
@@ -282,7 +289,7 @@ def torch_peer(peer, work, threads):
     graph = torch.compile if peer == "torch.compile" else lambda f: f
     if GPU:                                         # float32 means float32, as it does in eager.h
         torch.set_default_device("cuda")
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = work.endswith("_tf32")
     T = lambda a: torch.from_numpy(np.array(a)).to("cuda" if GPU else "cpu")
     d = data(work)
 
@@ -353,11 +360,11 @@ def torch_peer(peer, work, threads):
         g1 = torch.func.grad(lambda p: F.cross_entropy(mlp(p, x), y))   # .backward() twice is not supported by torch.compile
         g2 = torch.compile(torch.func.grad(lambda p: sum((a * b).sum() for a, b in zip(g1(p), v))))
         return lambda: g2(p)
-    if work == "conv_64":
+    if work in CONV:
         d = [d[0].transpose(0, 3, 1, 2), d[1].transpose(3, 2, 0, 1), d[2].transpose(0, 3, 1, 2)]
     c = [T(np.ascontiguousarray(a)) for a in d]
-    if work == "conv_64":
-        f = graph(lambda x, w: F.conv2d(x, w, padding=1))
+    if work in CONV:
+        f = graph(lambda x, w: F.conv2d(x, w, padding=CONV[work][3] // 2))
         c[0].requires_grad_(), c[1].requires_grad_()
         def conv():
             y = f(c[0], c[1])
@@ -407,7 +414,8 @@ def torch_peer(peer, work, threads):
 def jax_peer(peer, work, threads):
     import jax, jax.numpy as jnp
     from functools import partial
-    jax.config.update("jax_default_matmul_precision", "highest")        # float32 means float32: on a GPU the default is TF32
+    # float32 means float32: on a GPU the default is TF32
+    jax.config.update("jax_default_matmul_precision", "tensorfloat32" if work.endswith("_tf32") else "highest")
     graph = jax.jit if peer == "jax.jit" else lambda f: f
     ready = jax.block_until_ready
     d = data(work)
@@ -500,7 +508,7 @@ def jax_peer(peer, work, threads):
             for _ in range(50): y = jnp.tanh(y * w)
             return y.sum()
         f = graph(jax.grad(chain))
-    elif work == "conv_64":
+    elif work in CONV:
         def conv(x, w, g):
             y, back = jax.vjp(partial(conv2d, padding="SAME"), x, w)
             return y, back(g)
