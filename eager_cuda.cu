@@ -1428,10 +1428,10 @@ template <int WHAT, int TM, int TN> static __device__ __forceinline__ egi_gpu_bl
     b.m = (int)p.m;
     int k = (int)p.k;
     if (WHAT == EGI_CONV_INPUT) {
-        const int phase = (int)(block % (uint32_t)p.phases), sw = (int)p.d.sw;
+        const int phase = (int)(block % (uint32_t)p.phases), sw = (int)p.d.sw, kinds = (int)(p.d.w < p.d.sw ? p.d.w : p.d.sw);
         block /= (uint32_t)p.phases;
-        b.y = egi_gpu_phase_of(phase / sw, (int)p.d.h, (int)p.d.sh, (int)p.d.dh, (int)p.d.kh, (int)p.d.pt, p.step_y);
-        b.x = egi_gpu_phase_of(phase % sw, (int)p.d.w, sw, (int)p.d.dw, (int)p.d.kw, (int)p.d.pl, p.step_x);
+        b.y = egi_gpu_phase_of(phase / kinds, (int)p.d.h, (int)p.d.sh, (int)p.d.dh, (int)p.d.kh, (int)p.d.pt, p.step_y);
+        b.x = egi_gpu_phase_of(phase % kinds, (int)p.d.w, sw, (int)p.d.dw, (int)p.d.kw, (int)p.d.pl, p.step_x);
         b.m = (int)p.d.n * b.y.pixels * b.x.pixels;
         k = (int)p.og * b.y.taps * b.x.taps;
     }
@@ -2016,7 +2016,7 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
     p.step_x = (int)(d->sw / gx);
     p.jump_y = (int)(d->dh / gy);
     p.jump_x = (int)(d->dw / gx);
-    p.phases = input ? d->sh * d->sw : 1;
+    p.phases = input ? egi_gpu_min(d->sh, d->h) * egi_gpu_min(d->sw, d->w) : 1;           // strides may be larger than the picture
     p.rows = q->kind == EGI_CONV_FORWARD ? places : input ? d->n * d->h * d->w : taps * p.cg;
     p.m = input ? d->n * egi_gpu_ceil(d->h, d->sh) * egi_gpu_ceil(d->w, d->sw) : p.rows;
     p.n = input ? p.cg : p.og;
