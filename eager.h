@@ -12343,7 +12343,7 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
 }
 // dU = sum over the steps of h^T dp, where p = h U; of a GRU p is not what z is added to, as r multiplies it (and its bias).
 static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
-    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attributes;
+    egi_recurrent_parameters now = *(const egi_recurrent_parameters *)c->attributes, *p = &now;
     if (egi_recording() || egi_this.trap) return egi_recurrent_gradient(c, dx);
     eg_tensor *z = c->inputs[0], *kept = c->outputs[1];
     eg_shape state = { 2, { p->batch, p->units } }, whole = egi_shape(z), flat = { 2, { p->batch * p->steps, p->gates * p->units } };
@@ -12361,6 +12361,7 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
         if ((i == 1 && p->kind != EGI_GRU) || (i == 3 && p->kind != EGI_LSTM)) continue;
         ok = (args.out[i] = egi_own(egi_new(op->name, egi_backend_of(z), (eg_dtype)z->dtype, i < 2 ? &whole : &state))) != NULL;
     }
+    p->precision = egi_this.precision;                         // not that of the forward: as in other gradients
     args.parameters = p;
     if (!ok || !egi_launch(egi_backend_of(z), EGI_RECURRENT_GRAD, &args)) return false;
     eg_tensor *dp = eg_reshape(args.out[p->kind == EGI_GRU], flat);

@@ -327,9 +327,10 @@ TEST(an_lstm_remembers) {
 // ---- all steps as one op, against the same in ops of their own (which the trap asks for)
 
 static int64_t as_one[2];                                // runs of the two kernels so far, where they are the CPU's
+static eg_precision as_one_precision;                    // of the latest
 static bool (*as_one_kernel[2])(eg_backend *b, const egi_args *args);
-static bool count_forward(eg_backend *b, const egi_args *args) { as_one[0]++; return as_one_kernel[0](b, args); }
-static bool count_gradient(eg_backend *b, const egi_args *args) { as_one[1]++; return as_one_kernel[1](b, args); }
+static bool count_forward(eg_backend *b, const egi_args *args) { as_one[0]++; as_one_precision = ((const egi_recurrent_parameters *)args->parameters)->precision; return as_one_kernel[0](b, args); }
+static bool count_gradient(eg_backend *b, const egi_args *args) { as_one[1]++; as_one_precision = ((const egi_recurrent_parameters *)args->parameters)->precision; return as_one_kernel[1](b, args); }
 static void count_as_one(void) {
     eg_backend *cpu = egi_backend_cpu();
     if (!as_one_kernel[0]) {
@@ -515,6 +516,25 @@ TEST(as_one_and_tapes) {
         eg_layer_release(layer);
     }
 }
+#ifndef TEST_CUDA
+// Gradients obey the setting of the moment when they are computed, as those of products do.
+TEST(as_one_in_the_precision_of_the_moment) {
+    eg_layer *layer = eg_layer_gru(3);
+    eg_tensor *x = sequences(2, 3, 4);
+    REQUIRE(eg_call(layer, x));
+    count_as_one();
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_matmul_precision(EG_PRECISION_TF32);
+    eg_tensor *y = eg_call(layer, x);
+    CHECK_INT(as_one_precision, EG_PRECISION_TF32);
+    eg_matmul_precision(EG_PRECISION_FLOAT32);
+    CHECK(eg_tape_gradient(tape, y, x) != NULL);
+    CHECK_INT(as_one_precision, EG_PRECISION_FLOAT32);
+    CHECK_AS_ONE(1, 1);
+    eg_layer_release(layer);
+}
+#endif
 // One tensor as both states has the sum of the gradients of both, with a tape around as without.
 TEST(one_tensor_as_both_states) {
     eg_layer *layer = eg_layer_lstm(3, .dtype = EG_FLOAT64);
