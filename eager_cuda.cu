@@ -1773,6 +1773,9 @@ template <class T> static __global__ void egi_gpu_add_parts(int64_t n, int64_t p
     for (int k = 1; k < 8; k++) sum += s[t + 32 * k];
     to[i] = sum;
 }
+template <class T> static void egi_gpu_add_up(egi_gpu *g, int64_t n, int64_t parts, const void *from, void *to) {
+    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<T>, egi_gpu_ceil(n, 32), EGI_GPU_THREADS, g->compute, n, parts, (const T *)from, (T *)to);
+}
 
 // A tile: how many products a multiprocessor makes of it in a clock, about; whether it is for channels that are multiples of four.
 typedef struct egi_gpu_tile_row { int64_t m, n; double speed; bool fours; } egi_gpu_tile_row;
@@ -1887,9 +1890,8 @@ template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv 
 // Adds up the parts that were made in p->c, of so many bytes, and gives them back.
 static bool egi_gpu_conv_add(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, int64_t bytes) {
     const eg_tensor *out = args->out[0];
-    const int64_t blocks = egi_gpu_ceil(out->size, 32);
-    if (out->dtype == EG_FLOAT32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<float>, blocks, EGI_GPU_THREADS, g->compute, out->size, p->parts, (const float *)p->c, (float *)(void *)out->data);
-    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<double>, blocks, EGI_GPU_THREADS, g->compute, out->size, p->parts, (const double *)p->c, (double *)(void *)out->data);
+    if (out->dtype == EG_FLOAT32) egi_gpu_add_up<float>(g, out->size, p->parts, p->c, out->data);
+    else egi_gpu_add_up<double>(g, out->size, p->parts, p->c, out->data);
     egi_gpu_deallocate(&g->backend, p->c, bytes);
     return egi_gpu_launched(g, args);
 }
@@ -2822,8 +2824,8 @@ static bool egi_gpu_run_layer_norm_grad(eg_backend *b, const egi_args *args) {
         p.dgamma = parts > 1 ? sums : dgamma;
         p.dbeta = parts > 1 ? sums + parts * p.n : dbeta;
         EGI_LAUNCH_WITH_BARRIERS(egi_gpu_layer_norm_columns, across * parts, EGI_GPU_THREADS, g->compute, p);
-        if (parts > 1 && dgamma) EGI_LAUNCH(egi_gpu_add_parts<float>, egi_gpu_blocks(p.n), EGI_GPU_THREADS, g->compute, p.n, parts, (const float *)sums, dgamma);
-        if (parts > 1 && dbeta) EGI_LAUNCH(egi_gpu_add_parts<float>, egi_gpu_blocks(p.n), EGI_GPU_THREADS, g->compute, p.n, parts, (const float *)sums + parts * p.n, dbeta);
+        if (parts > 1 && dgamma) egi_gpu_add_up<float>(g, p.n, parts, sums, dgamma);
+        if (parts > 1 && dbeta) egi_gpu_add_up<float>(g, p.n, parts, sums + parts * p.n, dbeta);
         egi_gpu_deallocate(b, work, bytes);
     }
     return egi_gpu_launched(g, args);
