@@ -11878,7 +11878,7 @@ static bool egi_layer_norm_gradient(const eg_grad_context *c, double epsilon, eg
 EGI_GRAD(layer_norm) {
     eg_tensor *x = c->inputs[0], *gamma = c->inputs[1];
     double epsilon = *(const double *)c->attributes;
-    if (egi_recording() || egi_this.trap) return egi_layer_norm_gradient(c, epsilon, dx);
+    if (egi_ops_are_seen()) return egi_layer_norm_gradient(c, epsilon, dx);
     egi_norm_parameters p = egi_norm_of(x, epsilon);
     egi_args args;
     memset(&args, 0, sizeof args);
@@ -12344,7 +12344,7 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
 // dU = sum over the steps of h^T dp, where p = h U; of a GRU p is not what z is added to, as r multiplies it (and its bias).
 static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_recurrent_parameters now = *(const egi_recurrent_parameters *)c->attributes, *p = &now;
-    if (egi_recording() || egi_this.trap) return egi_recurrent_gradient(c, dx);
+    if (egi_ops_are_seen()) return egi_recurrent_gradient(c, dx);
     eg_tensor *z = c->inputs[0], *kept = c->outputs[1];
     eg_shape state = { 2, { p->batch, p->units } }, whole = egi_shape(z), flat = { 2, { p->batch * p->steps, p->gates * p->units } };
     eg_shape begin = { 2, { 0, (p->pieces - 1) * p->units } }, size = { 2, { -1, p->units } };
@@ -12685,7 +12685,7 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     return !c->needed[2] || egi_set_dx(2, dx, egi_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
 }
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
-    if (egi_recording() || egi_this.trap) return egi_attention_gradient(c, dx);
+    if (egi_ops_are_seen()) return egi_attention_gradient(c, dx);
     egi_args args;
     bool ok = true;
     memset(&args, 0, sizeof args);

@@ -535,6 +535,24 @@ TEST(as_one_in_the_precision_of_the_moment) {
     eg_layer_release(layer);
 }
 #endif
+// What eg_record sees goes step by step, the gradient of what came before it, too.
+TEST(as_one_and_a_recording) {
+    eg_layer *layer = eg_layer_lstm(3);
+    eg_tensor *x = sequences(2, 3, 4), *dx[2];
+    REQUIRE(eg_call(layer, x));
+    for (int recorded = 0; recorded < 2; recorded++) {
+        count_as_one();
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        eg_tensor *y = eg_call(layer, x);
+        if (recorded) REQUIRE(eg_record(test_temp("recurrent.npz")));
+        dx[recorded] = eg_tape_gradient(tape, y, x);
+        if (recorded) CHECK(eg_record_stop());
+        CHECK_AS_ONE(1, !recorded);
+    }
+    CHECK_SAME(dx[0], dx[1], 1e-6);
+    eg_layer_release(layer);
+}
 // One tensor as both states has the sum of the gradients of both, with a tape around as without.
 TEST(one_tensor_as_both_states) {
     eg_layer *layer = eg_layer_lstm(3, .dtype = EG_FLOAT64);
