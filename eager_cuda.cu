@@ -2040,17 +2040,22 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
 }
 
 // Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their order.
-template <class T> static __global__ void egi_gpu_pool(egi_pool_dims d, int kind, int64_t results, const T *from, void *to) {
-    EGI_GPU_EACH(i, results) {
-        int64_t q = i;
-        const int64_t c = q % d.c; q /= d.c;
-        if (kind == EGI_POOL_AVG_GRAD) {
-            const int64_t x = q % d.w; q /= d.w;
-            const int64_t y = q % d.h, image = q / d.h;
+typedef struct egi_gpu_pooling { egi_pool_dims d; int kind; bool wide; int64_t results; egi_gpu_divisor by_c, by_w, by_h, by_sh, by_sw; } egi_gpu_pooling;
+template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const T *from, void *to) {
+    const egi_pool_dims &d = p.d;
+    EGI_GPU_EACH(i, p.results) {
+        int64_t image = i;
+        const int64_t c = egi_gpu_split_off(&image, d.c, p.by_c, p.wide);
+        if (p.kind == EGI_POOL_AVG_GRAD) {
+            const int64_t x = egi_gpu_split_off(&image, d.w, p.by_w, p.wide), y = egi_gpu_split_off(&image, d.h, p.by_h, p.wide);
             // Windows oy with oy sh - pt <= y < oy sh - pt + kh.
-            int64_t first_y = y + d.pt - d.kh + 1, first_x = x + d.pl - d.kw + 1, last_y = (y + d.pt) / d.sh, last_x = (x + d.pl) / d.sw;
-            first_y = first_y <= 0 ? 0 : (first_y + d.sh - 1) / d.sh;
-            first_x = first_x <= 0 ? 0 : (first_x + d.sw - 1) / d.sw;
+            int64_t last_y = y + d.pt, last_x = x + d.pl, first_y = last_y - d.kh + d.sh, first_x = last_x - d.kw + d.sw;
+            first_y = first_y > 0 ? first_y : 0;
+            first_x = first_x > 0 ? first_x : 0;
+            egi_gpu_split_off(&last_y, d.sh, p.by_sh, p.wide);
+            egi_gpu_split_off(&last_x, d.sw, p.by_sw, p.wide);
+            egi_gpu_split_off(&first_y, d.sh, p.by_sh, p.wide);
+            egi_gpu_split_off(&first_x, d.sw, p.by_sw, p.wide);
             T sum = 0;
             for (int64_t oy = first_y; oy <= last_y && oy < d.oh; oy++)
                 for (int64_t ox = first_x; ox <= last_x && ox < d.ow; ox++) {
@@ -2062,8 +2067,7 @@ template <class T> static __global__ void egi_gpu_pool(egi_pool_dims d, int kind
             ((T *)to)[i] = sum;
             continue;
         }
-        const int64_t ox = q % d.ow; q /= d.ow;
-        const int64_t oy = q % d.oh, image = q / d.oh;
+        const int64_t ox = egi_gpu_split_off(&image, d.ow, p.by_w, p.wide), oy = egi_gpu_split_off(&image, d.oh, p.by_h, p.wide);
         int64_t y0 = oy * d.sh - d.pt, x0 = ox * d.sw - d.pl;
         const int64_t y1 = y0 + d.kh < d.h ? y0 + d.kh : d.h, x1 = x0 + d.kw < d.w ? x0 + d.kw : d.w;
         y0 = y0 > 0 ? y0 : 0;
@@ -2077,18 +2081,28 @@ template <class T> static __global__ void egi_gpu_pool(egi_pool_dims d, int kind
                 sum += v;
                 if (best < 0 || v > top || (v != v && top == top)) { best = at; top = v; }
             }
-        if (kind == EGI_POOL_MAX_INDEX) ((int64_t *)to)[i] = best;
+        if (p.kind == EGI_POOL_MAX_INDEX) ((int64_t *)to)[i] = best;
         else ((T *)to)[i] = y0 < y1 && x0 < x1 ? sum / (T)((y1 - y0) * (x1 - x0)) : (T)0;
     }
 }
 static bool egi_gpu_run_pool(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
-    const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
+    const egi_pool_parameters *q = (const egi_pool_parameters *)args->parameters;
+    const egi_pool_dims *d = &q->dims;
     const eg_tensor *x = args->in[0], *out = args->out[0];
-    if (x->dtype == EG_FLOAT32)
-        EGI_LAUNCH(egi_gpu_pool<float>, egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, p->dims, (int)p->kind, out->size, (const float *)(const void *)x->data, (void *)out->data);
-    else
-        EGI_LAUNCH(egi_gpu_pool<double>, egi_gpu_blocks(out->size), EGI_GPU_THREADS, g->compute, p->dims, (int)p->kind, out->size, (const double *)(const void *)x->data, (void *)out->data);
+    const bool back = q->kind == EGI_POOL_AVG_GRAD;
+    egi_gpu_pooling p;
+    p.d = *d;
+    p.kind = (int)q->kind;
+    p.results = out->size;
+    p.wide = p.results > INT32_MAX || d->h + d->pt + d->sh > INT32_MAX || d->w + d->pl + d->sw > INT32_MAX;
+    p.by_c = egi_gpu_divide_by(d->c);
+    p.by_w = egi_gpu_divide_by(back ? d->w : d->ow);
+    p.by_h = egi_gpu_divide_by(back ? d->h : d->oh);
+    p.by_sh = egi_gpu_divide_by(d->sh);
+    p.by_sw = egi_gpu_divide_by(d->sw);
+    if (x->dtype == EG_FLOAT32) EGI_LAUNCH(egi_gpu_pool<float>, egi_gpu_blocks(p.results), EGI_GPU_THREADS, g->compute, p, (const float *)(const void *)x->data, (void *)out->data);
+    else EGI_LAUNCH(egi_gpu_pool<double>, egi_gpu_blocks(p.results), EGI_GPU_THREADS, g->compute, p, (const double *)(const void *)x->data, (void *)out->data);
     return egi_gpu_launched(g, args);
 }
 
