@@ -1041,55 +1041,69 @@ template <class A> static __device__ A egi_gpu_row_reduce(A *s, A own, int y, in
 }
 static __device__ __forceinline__ float egi_gpu_exp(float x) { return egi_expf(x); }
 static __device__ __forceinline__ double egi_gpu_exp(double x) { return exp(x); }
-template <class T> static __global__ void egi_gpu_softmax(egi_gpu_rows p) {
+// A thread's elements of a row of n. Where they are few (HELD) they stay in registers, all on their way at once, and are read but once.
+enum { EGI_GPU_HELD = 4 };
+#define EGI_GPU_ROW_EACH(i, k, first, step, n) for (int64_t k = 0, i = (first); HELD ? k < EGI_GPU_HELD : i < (n); k++, i += (step)) if (!HELD || i < (n))
+template <class T, bool HELD> static __global__ void egi_gpu_softmax(egi_gpu_rows p) {
     EGI_SHARED(T, top, EGI_GPU_THREADS);
     EGI_SHARED(double, sums, EGI_GPU_THREADS);
     int y = (int)threadIdx.x % p.y;
     int64_t row = (int64_t)blockIdx.x * (EGI_GPU_THREADS / p.y) + threadIdx.x / p.y;
-    bool here = row < p.rows;
+    const bool here = row < p.rows, shares = p.kind == EGI_SOFTMAX_ || p.kind == EGI_GPU_CROSS_ENTROPY_GRAD;
+    const int64_t n = here ? p.n : 0;
     const T *x = (const T *)p.in + (here ? row : 0) * p.n;
-    T m = -(T)INFINITY;
-    for (int64_t i = y; here && i < p.n; i += p.y) m = x[i] > m ? x[i] : m;
+    T v[EGI_GPU_HELD], m = -(T)INFINITY;
+    if (HELD) EGI_GPU_ROW_EACH(i, k, y, p.y, n) v[k % EGI_GPU_HELD] = x[i];
+    EGI_GPU_ROW_EACH(i, k, y, p.y, n) {
+        const T own = HELD ? v[k % EGI_GPU_HELD] : x[i];
+        m = own > m ? own : m;
+    }
     m = egi_gpu_row_reduce(top, m, y, p.y, true);
     double sum = 0;
-    for (int64_t i = y; here && i < p.n; i += p.y) sum += (double)egi_gpu_exp(x[i] - m);
+    EGI_GPU_ROW_EACH(i, k, y, p.y, n) {
+        const T share = egi_gpu_exp((HELD ? v[k % EGI_GPU_HELD] : x[i]) - m);
+        sum += (double)share;
+        if (HELD && shares) v[k % EGI_GPU_HELD] = share;
+    }
     sum = egi_gpu_row_reduce(sums, sum, y, p.y, false);
     if (!here) return;
-    T l = (T)log(sum), scale = (T)(1 / sum), *out = (T *)p.out;
-    if (p.kind == EGI_GPU_CROSS_ENTROPY_GRAD) {
-        const int64_t label = egi_gpu_load_int(p.label_dtype, (const char *)p.labels + row * p.label_size);
-        const T g = ((const T *)p.g)[row * p.g_step];
-        for (int64_t i = y; i < p.n; i += p.y) {
-            T share = egi_gpu_exp(x[i] - m) * scale;
-            if (i == label) share -= 1;
-            out[row * p.n + i] = share * g;
-        }
+    T *out = (T *)p.out + row * p.n;
+    const int64_t label = p.labels ? egi_gpu_load_int(p.label_dtype, (const char *)p.labels + row * p.label_size) : -1;
+    if (p.kind == EGI_GPU_CROSS_ENTROPY) {
+        if (y) return;
+        const bool ok = label >= 0 && label < n;
+        if (!ok) egi_gpu_bad_index(p.fault, p.site, label, row, n);
+        ((T *)p.out)[row] = ok ? (m - x[label]) + (T)log(sum) : 0;
         return;
     }
-    if (p.kind != EGI_GPU_CROSS_ENTROPY) {
-        for (int64_t i = y; i < p.n; i += p.y) out[row * p.n + i] = p.kind == EGI_SOFTMAX_ ? egi_gpu_exp(x[i] - m) * scale : x[i] - m - l;
-        return;
-    }
-    if (y) return;
-    int64_t label = egi_gpu_load_int(p.label_dtype, (const char *)p.labels + row * p.label_size);
-    if (label >= 0 && label < p.n) out[row] = (m - x[label]) + l;
-    else {
-        egi_gpu_bad_index(p.fault, p.site, label, row, p.n);
-        out[row] = 0;
+    const T l = shares ? 0 : (T)log(sum), scale = (T)(1 / sum), g = p.kind == EGI_GPU_CROSS_ENTROPY_GRAD ? ((const T *)p.g)[row * p.g_step] : 1;
+    EGI_GPU_ROW_EACH(i, k, y, p.y, n) {
+        const T own = HELD ? v[k % EGI_GPU_HELD] : x[i];
+        const T share = !shares ? own - m - l : (HELD ? own : egi_gpu_exp(own - m)) * scale;
+        out[i] = i == label ? (share - 1) * g : share * g;
     }
 }
 // From what a softmax or a log-softmax made to its gradient.
-template <class T> static __global__ void egi_gpu_softmax_grad(egi_gpu_rows p) {
+template <class T, bool HELD> static __global__ void egi_gpu_softmax_grad(egi_gpu_rows p) {
     EGI_SHARED(double, sums, EGI_GPU_THREADS);
     const int t = (int)threadIdx.x % p.y;
     const int64_t row = (int64_t)blockIdx.x * (EGI_GPU_THREADS / p.y) + threadIdx.x / p.y;
     const bool here = row < p.rows, logs = p.kind == EGI_LOG_SOFTMAX;
-    const T *y = (const T *)p.in + (here ? row : 0) * p.n, *g = (const T *)p.g + (here ? row : 0) * p.n;
+    const int64_t n = here ? p.n : 0, at = here ? row * p.n : 0;
+    const T *y = (const T *)p.in + at, *g = (const T *)p.g + at;
+    T held_y[EGI_GPU_HELD], held_g[EGI_GPU_HELD];
+    if (HELD) EGI_GPU_ROW_EACH(i, k, t, p.y, n) { held_y[k % EGI_GPU_HELD] = y[i]; held_g[k % EGI_GPU_HELD] = g[i]; }
     double own = 0;
-    for (int64_t i = t; here && i < p.n; i += p.y) own += logs ? (double)g[i] : (double)g[i] * (double)y[i];
+    EGI_GPU_ROW_EACH(i, k, t, p.y, n) {
+        const double one = (double)(HELD ? held_g[k % EGI_GPU_HELD] : g[i]);
+        own += logs ? one : one * (double)(HELD ? held_y[k % EGI_GPU_HELD] : y[i]);
+    }
     const T sum = (T)egi_gpu_row_reduce(sums, own, t, p.y, false);
-    T *dx = (T *)p.out + (here ? row : 0) * p.n;
-    for (int64_t i = t; here && i < p.n; i += p.y) dx[i] = logs ? g[i] - egi_gpu_exp(y[i]) * sum : y[i] * (g[i] - sum);
+    T *dx = (T *)p.out + at;
+    EGI_GPU_ROW_EACH(i, k, t, p.y, n) {
+        const T one_y = HELD ? held_y[k % EGI_GPU_HELD] : y[i], one_g = HELD ? held_g[k % EGI_GPU_HELD] : g[i];
+        dx[i] = logs ? one_g - egi_gpu_exp(one_y) * sum : one_y * (one_g - sum);
+    }
 }
 // Remembers what an index error will have to say. Its number comes with the error.
 static unsigned egi_gpu_note(egi_gpu *g, const char *name, const eg_tensor *indices) {
@@ -1104,16 +1118,18 @@ static unsigned egi_gpu_note(egi_gpu *g, const char *name, const eg_tensor *indi
     pthread_mutex_unlock(&g->lock);
     return serial;
 }
+typedef void egi_gpu_rows_kernel(egi_gpu_rows p);
+static egi_gpu_rows_kernel *const egi_gpu_rows_kernels[2][2][2] = {                  // by what is made of a row; float64; held
+    { { egi_gpu_softmax<float, false>, egi_gpu_softmax<float, true> }, { egi_gpu_softmax<double, false>, egi_gpu_softmax<double, true> } },
+    { { egi_gpu_softmax_grad<float, false>, egi_gpu_softmax_grad<float, true> }, { egi_gpu_softmax_grad<double, false>, egi_gpu_softmax_grad<double, true> } }
+};
 static bool egi_gpu_rows_launch(egi_gpu *g, const egi_args *args, egi_gpu_rows *p, int dtype) {
-    p->y = (int)egi_gpu_power(egi_gpu_ceil(p->n, 4), EGI_GPU_THREADS);
+    p->y = (int)egi_gpu_power(egi_gpu_ceil(p->n, EGI_GPU_HELD), EGI_GPU_THREADS);
     p->fault = g->fault;
     int64_t blocks = egi_gpu_ceil(p->rows, EGI_GPU_THREADS / p->y);
     if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
-    if (p->g && !p->labels) {
-        if (dtype == EG_FLOAT32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax_grad<float>, blocks, EGI_GPU_THREADS, g->compute, *p);
-        else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax_grad<double>, blocks, EGI_GPU_THREADS, g->compute, *p);
-    } else if (dtype == EG_FLOAT32) EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax<float>, blocks, EGI_GPU_THREADS, g->compute, *p);
-    else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_softmax<double>, blocks, EGI_GPU_THREADS, g->compute, *p);
+    egi_gpu_rows_kernel *kernel = egi_gpu_rows_kernels[p->g && !p->labels][dtype == EG_FLOAT64][p->n <= EGI_GPU_HELD * p->y];
+    EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, EGI_GPU_THREADS, g->compute, *p);
     return egi_gpu_launched(g, args);
 }
 static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {
@@ -2776,6 +2792,78 @@ static __global__ void egi_gpu_layer_norm_dx(egi_gpu_norm p) {
     along = egi_gpu_warp_sum(along, 32) / (float)p.n;
     for (int64_t i = lane; i < p.n; i += 32) p.out[row * p.n + i] = r * (g[i] * p.gamma[i] - even - (x[i] - mean) * r * along);
 }
+// The same for rows of up to 128 FOURS elements: a lane has every 32nd four of neighbours in registers, and reads them once.
+static __device__ __forceinline__ int64_t egi_gpu_four_at(int k) { return 4 * ((int64_t)threadIdx.x % 32 + 32 * k); }
+template <int FOURS> static __device__ __forceinline__ void egi_gpu_hold(const float *x, int64_t n, float v[FOURS][4]) {
+    for (int k = 0; k < FOURS; k++) {
+        const float4 four = egi_gpu_four_at(k) < n ? *(const float4 *)(x + egi_gpu_four_at(k)) : make_float4(0, 0, 0, 0);
+        v[k][0] = four.x;
+        v[k][1] = four.y;
+        v[k][2] = four.z;
+        v[k][3] = four.w;
+    }
+}
+template <int FOURS> static __device__ __forceinline__ void egi_gpu_held_stats(float v[FOURS][4], int64_t n, float epsilon, float *mean, float *r) {
+    float sum = 0, squares = 0;
+    for (int k = 0; k < FOURS; k++)
+        for (int c = 0; c < 4; c++) sum += v[k][c];
+    *mean = egi_gpu_warp_sum(sum, 32) / (float)n;
+    for (int k = 0; k < FOURS; k++)
+        for (int c = 0; c < 4; c++) squares += egi_gpu_four_at(k) < n ? (v[k][c] - *mean) * (v[k][c] - *mean) : 0;
+    *r = 1 / sqrtf(egi_gpu_warp_sum(squares, 32) / (float)n + epsilon);
+}
+template <int FOURS> static __global__ void egi_gpu_layer_norm_held(egi_gpu_norm p) {
+    const int64_t row = (int64_t)blockIdx.x * EGI_GPU_WARPS + threadIdx.x / 32;
+    if (row >= p.rows) return;
+    float v[FOURS][4], mean, r;
+    egi_gpu_hold<FOURS>(p.x + row * p.n, p.n, v);
+    egi_gpu_held_stats<FOURS>(v, p.n, p.epsilon, &mean, &r);
+    for (int k = 0; k < FOURS; k++) {
+        const int64_t i = egi_gpu_four_at(k);
+        if (i >= p.n) continue;
+        const float4 gamma = *(const float4 *)(p.gamma + i), beta = *(const float4 *)(p.beta + i);
+        *(float4 *)(p.out + row * p.n + i) = make_float4((v[k][0] - mean) * (r * gamma.x) + beta.x, (v[k][1] - mean) * (r * gamma.y) + beta.y,
+                                                         (v[k][2] - mean) * (r * gamma.z) + beta.z, (v[k][3] - mean) * (r * gamma.w) + beta.w);
+    }
+}
+template <int FOURS> static __global__ void egi_gpu_layer_norm_dx_held(egi_gpu_norm p) {
+    const int64_t row = (int64_t)blockIdx.x * EGI_GPU_WARPS + threadIdx.x / 32;
+    if (row >= p.rows) return;
+    float v[FOURS][4], d[FOURS][4], gamma[FOURS][4], mean, r, even = 0, along = 0;
+    egi_gpu_hold<FOURS>(p.x + row * p.n, p.n, v);
+    if (p.out) {
+        egi_gpu_hold<FOURS>(p.g + row * p.n, p.n, d);
+        egi_gpu_hold<FOURS>(p.gamma, p.n, gamma);
+    }
+    egi_gpu_held_stats<FOURS>(v, p.n, p.epsilon, &mean, &r);
+    if (p.stats && threadIdx.x % 32 == 0) { p.stats[2 * row] = mean; p.stats[2 * row + 1] = r; }
+    if (!p.out) return;
+    for (int k = 0; k < FOURS; k++)
+        for (int c = 0; c < 4; c++) {            // beyond the end d is 0
+            v[k][c] = (v[k][c] - mean) * r;
+            d[k][c] *= gamma[k][c];
+            even += d[k][c];
+            along += d[k][c] * v[k][c];
+        }
+    even = egi_gpu_warp_sum(even, 32) / (float)p.n;
+    along = egi_gpu_warp_sum(along, 32) / (float)p.n;
+    for (int k = 0; k < FOURS; k++) {
+        const int64_t i = egi_gpu_four_at(k);
+        if (i < p.n)
+            *(float4 *)(p.out + row * p.n + i) = make_float4(r * (d[k][0] - even - v[k][0] * along), r * (d[k][1] - even - v[k][1] * along),
+                                                             r * (d[k][2] - even - v[k][2] * along), r * (d[k][3] - even - v[k][3] * along));
+    }
+}
+typedef void egi_gpu_norm_kernel(egi_gpu_norm p);
+static egi_gpu_norm_kernel *const egi_gpu_norm_kernels[2][5] = {
+    { egi_gpu_layer_norm, egi_gpu_layer_norm_held<1>, egi_gpu_layer_norm_held<2>, egi_gpu_layer_norm_held<4>, egi_gpu_layer_norm_held<8> },
+    { egi_gpu_layer_norm_dx, egi_gpu_layer_norm_dx_held<1>, egi_gpu_layer_norm_dx_held<2>, egi_gpu_layer_norm_dx_held<4>, egi_gpu_layer_norm_dx_held<8> }
+};
+static egi_gpu_norm_kernel *egi_gpu_norm_kernel_for(const egi_gpu_norm *p, bool gradient) {
+    uintptr_t at = (uintptr_t)p->x | (uintptr_t)p->gamma | (uintptr_t)p->beta | (uintptr_t)p->g | (uintptr_t)p->out;
+    int held = p->n % 4 || at % 16 || p->n > 1024 ? 0 : p->n <= 128 ? 1 : p->n <= 256 ? 2 : p->n <= 512 ? 3 : 4;
+    return egi_gpu_norm_kernels[gradient][held];
+}
 // Sums over some rows: 32 columns a block, a warp every eighth row.
 static __global__ void egi_gpu_layer_norm_columns(egi_gpu_norm p) {
     EGI_SHARED(float, sg, EGI_GPU_THREADS);
@@ -2815,7 +2903,7 @@ static bool egi_gpu_run_layer_norm(eg_backend *b, const egi_args *args) {
     int64_t blocks;
     if (!egi_gpu_norm_make(g, args, &p, &blocks)) return false;
     p.beta = (const float *)(const void *)args->in[2]->data;
-    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_layer_norm, blocks, EGI_GPU_THREADS, g->compute, p);
+    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_norm_kernel_for(&p, false), blocks, EGI_GPU_THREADS, g->compute, p);
     return egi_gpu_launched(g, args);
 }
 static bool egi_gpu_run_layer_norm_grad(eg_backend *b, const egi_args *args) {
@@ -2831,7 +2919,7 @@ static bool egi_gpu_run_layer_norm_grad(eg_backend *b, const egi_args *args) {
         if (!(work = (float *)egi_gpu_workspace(g, args->op->name, bytes))) return false;
         p.stats = work;
     }
-    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_layer_norm_dx, blocks, EGI_GPU_THREADS, g->compute, p);
+    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_norm_kernel_for(&p, true), blocks, EGI_GPU_THREADS, g->compute, p);
     if (work) {
         float *sums = work + 2 * p.rows;
         p.part = egi_gpu_ceil(p.rows, parts);

@@ -361,7 +361,7 @@ static eg_tensor *layer_gradients(const given *w) {
     return y;
 }
 TEST(cuda_layer_norm) {
-    static const int64_t all[][3] = { { 1, 1, 1 }, { 1, 3, 5 }, { 2, 9, 33 }, { 1, 300, 40 }, { 1, 2, 1000 } };
+    static const int64_t all[][3] = { { 1, 1, 1 }, { 1, 3, 5 }, { 2, 9, 33 }, { 1, 300, 40 }, { 1, 2, 1000 }, { 1, 9, 128 }, { 1, 3, 132 }, { 1, 3, 260 }, { 1, 3, 768 }, { 1, 2, 1028 } };
     for (size_t s = 0; s < sizeof all / sizeof *all; s++)
         for (int64_t kind = 0; kind < 2; kind++) {
             EG_SCOPE;
