@@ -33,6 +33,7 @@
  *   EAGER_DEBUG           catch tensors and callbacks used after their end, list leaks at exit
  *   EAGER_OPENBLAS        cblas for matrix products; link -lopenblas
  *   EAGER_CUDA            NVIDIA GPUs as "gpu:0", ...; link eager_cuda.o, -lcublas -lcudart
+ *                         -lstdc++ (with -L/usr/local/cuda/lib64, where they are)
  *   EAGER_ZLIB            gzip files and deflated .npz are read; link -lz
  *   EAGER_IMAGE           PNG and JPEG files are read; link -lpng -ljpeg
  *   EAGER_CORE            tensors, operations, the tape, optimizers, devices; without
