@@ -6102,7 +6102,7 @@ static bool egi_cpu_sparse_xent_grad(eg_backend *b, const egi_args *args) {
     int64_t n = x->dims[x->rank - 1], step = egi_repeats_one(g) ? 0 : 1;
     (void)b;
     for (int64_t r = 0; r < labels->size; r++, label += egi_dtypes[labels->dtype].size) {
-        int64_t k = egi_load_int(labels->dtype, label);        // the op has checked it
+        int64_t k = egi_load_int(labels->dtype, label);
         if (x->dtype == EG_FLOAT32) egi_sparse_xent_grad_f32(n, (const float *)(const void *)x->data + r * n, k, ((const float *)(const void *)g->data)[r * step], (float *)(void *)args->out[0]->data + r * n);
         else egi_sparse_xent_grad_f64(n, (const double *)(const void *)x->data + r * n, k, ((const double *)(const void *)g->data)[r * step], (double *)(void *)args->out[0]->data + r * n);
     }
@@ -23404,7 +23404,7 @@ static void EGI_TN(egi_softmax_grad)(int64_t rows, int64_t n, bool logs, const E
 // A row's g (softmax(x) - one_hot(label)).
 static void EGI_TN(egi_sparse_xent_grad)(int64_t n, const EGI_T *x, int64_t label, EGI_T g, EGI_T *dx) {
     EGI_TN(egi_softmax)(1, n, x, dx);
-    dx[label] -= 1;
+    if (label >= 0 && label < n) dx[label] -= 1;                 // the loss has checked it; memory that was lent may have changed since
     int64_t i = 0;
     for (; n - i >= 16; i += 16)
         for (int l = 0; l < 16; l++) dx[i + l] *= g;
