@@ -9719,8 +9719,12 @@ static eg_tensor *egi_rate_exponential(eg_tensor *step, const eg_schedule *s) {
     if (s->numbers[3] != 0) p = eg_floor(p);
     return (eg_mul)(eg_number(s->numbers[0]), (eg_pow)(eg_scalar_of(EG_FLOAT64, s->numbers[2]), p));
 }
+// A schedule over no steps is none; whoever is given it says so again.
+static bool egi_steps_given(const char *function, double steps) {
+    return steps > 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %g steps; there must be more than 0", function, steps);
+}
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase) {
-    eg_schedule s = { egi_rate_exponential, { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL, 0 };
+    eg_schedule s = { egi_steps_given("exponential_decay", steps) ? egi_rate_exponential : NULL, { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
 static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
@@ -9744,7 +9748,7 @@ static eg_tensor *egi_rate_cosine(eg_tensor *step, const eg_schedule *s) {
     return (eg_where)((eg_less)(step, eg_number(warmup)), (eg_add)((eg_mul)(step, eg_number((target - initial) / warmup)), eg_number(initial)), rate);
 }
 EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target, double warmup_steps) {
-    eg_schedule s = { egi_rate_cosine, { initial, steps, alpha, warmup_target, warmup_steps, 0, 0, 0 }, NULL, NULL, 0 };
+    eg_schedule s = { egi_steps_given("cosine_decay", steps) ? egi_rate_cosine : NULL, { initial, steps, alpha, warmup_target, warmup_steps, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
 static eg_tensor *egi_rate_polynomial(eg_tensor *step, const eg_schedule *s) {
@@ -9755,7 +9759,7 @@ static eg_tensor *egi_rate_polynomial(eg_tensor *step, const eg_schedule *s) {
     return (eg_add)((eg_mul)((eg_pow)((eg_sub)(eg_number(1), (eg_div)(step, length)), eg_number(power)), eg_number(initial - end)), eg_number(end));
 }
 EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double end, double power, bool cycle) {
-    eg_schedule s = { egi_rate_polynomial, { initial, steps, end, power, cycle ? 1.0 : 0.0, 0, 0, 0 }, NULL, NULL, 0 };
+    eg_schedule s = { egi_steps_given("polynomial_decay", steps) ? egi_rate_polynomial : NULL, { initial, steps, end, power, cycle ? 1.0 : 0.0, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
 EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
@@ -11164,10 +11168,20 @@ static eg_tensor *egi_with_mask(eg_tensor *x, eg_tensor *mask) {
     if (x) x->mask = eg_retain(mask);
     return x;
 }
+// A mask is one bool for each step: it has x's first dimensions.
+static bool egi_mask_fits(const eg_tensor *x, const eg_tensor *mask) {
+    bool fits = mask->rank <= x->rank;
+    for (int i = 0; i < mask->rank && fits; i++) fits = mask->dims[i] == x->dims[i];
+    return fits;
+}
+static bool egi_mask_is_one(const char *function, const eg_tensor *x, const eg_tensor *mask) {
+    if (mask->dtype != EG_BOOL) return egi_fail(EG_ERROR_DTYPE, "eg_%s: the mask %s is not bool", function, egi_describe(mask));
+    return egi_mask_fits(x, mask) || egi_fail(EG_ERROR_SHAPE, "eg_%s: the mask %s does not fit %s: one bool for each step, so it has the first dimensions of that", function,
+                                              egi_describe(mask), egi_describe(x));
+}
 EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
     if (!egi_alive("with_mask", 0, x) || (mask && !egi_alive("with_mask", 1, mask))) return NULL;
-    if (mask && mask->dtype != EG_BOOL) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_with_mask: the mask %s is not bool", egi_describe(mask));
-    return egi_with_mask(eg_identity(x), mask);
+    return !mask || egi_mask_is_one("with_mask", x, mask) ? egi_with_mask(eg_identity(x), mask) : NULL;
 }
 static void egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
     memset(run, 0, sizeof *run);
@@ -11318,8 +11332,7 @@ static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor
         if (!egi_alive("call", i, in[i])) return false;
         own[i] = in[i];
     }
-    if (mask && (!egi_alive("call", n, mask) || mask->dtype != EG_BOOL))
-        return egi_fail(EG_ERROR_DTYPE, "eg_call: the mask %s is not bool", egi_describe(mask));
+    if (mask && (!egi_alive("call", n, mask) || !egi_mask_is_one("call", own[0], mask))) return false;
     if (mask && mask != own[0]->mask && !(own[0] = egi_with_mask(eg_identity(own[0]), mask))) return false;
     for (int i = 0; i < n; i++) run->mask[i] = own[i]->mask;
     run->in = own;
@@ -11349,7 +11362,9 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     if (!l->type->call(l, run)) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: the layer's function failed") : false;
     for (int i = 0; i < run->n_out; i++) {
         if (!run->out[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: output %d of the layer is NULL", i) : false;
-        if (run->out_mask[i] && !(run->out[i] = egi_with_mask(run->out[i], run->out_mask[i]))) return false;
+        // What a function of the user's made of the steps may have none any more.
+        bool keeps = run->out_mask[i] && egi_mask_fits(run->out[i], run->out_mask[i]);
+        if (keeps && !(run->out[i] = egi_with_mask(run->out[i], run->out_mask[i]))) return false;
     }
     if (!l->built) l->built = true;                        // two threads may call one model: nothing is written then
     if (!l->n_inputs) egi_layer_remember(l, shapes, run->n);
@@ -13700,6 +13715,9 @@ static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_t
     eg_tensor *factor = mask ? egi_mask_weights(mask) : NULL;
     if (weights && !egi_alive(function, 2, weights)) return NULL;
     if ((mask && !factor) || !egi_weights_join(function, factor, weights, &factor)) return NULL;
+    if (mask && own && values->rank && values->rank < mask->rank)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the loss function returned %s, and the predictions have a mask %s; it must return one value a step, or mind eg_mask_of(predictions) itself", function,
+                                     egi_describe(values), egi_describe(mask));
     if (factor && own && values->rank == 0)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the loss function returned one number; with %s it must return one value an example (a step), as eg_loss_per_example does%s", function,
                                      mask ? "a mask" : "weights", mask && !weights ? ", or mind eg_mask_of(predictions) itself" : "");
@@ -16836,7 +16854,7 @@ static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
         else {
             if (first >= 0) snprintf(what, sizeof what, "there is no column %lld; a row has %lld, from 0", (long long)last, (long long)s->width);
             else {
-                int end = snprintf(what, sizeof what, "there is no column '%.*s' in the header '", (int)(n < 60 ? n : 60), word);
+                int end = snprintf(what, sizeof what, p->header ? "there is no column '%.*s' in the header '" : "column '%.*s' is no number, and names want .header = true; the first row is '", (int)(n < 60 ? n : 60), word);
                 for (int64_t i = 0; i < s->width && end > 0 && end < (int)sizeof what; i++) {
                     const char *field = egi_csv_field(s, i, &length);
                     end += snprintf(what + end, sizeof what - (size_t)end, "%s%.*s", i ? "," : "", (int)(length < 40 ? length : 40), field);
@@ -16936,10 +16954,11 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
         whole = true;
         value = (double)integer;
     } else if (missing || egi_csv_says_nothing(field, n)) {
-        if (part->o.missing == 0) return egi_csv_bad(s, column, field, n, "is a missing value, and the option .missing says nothing to stand for it", "");
+        if (part->o.missing == 0) return egi_csv_bad(s, column, field, n, "is a missing value, and the option .missing says nothing to stand for it (a zero is .missing = EG_ZERO)", "");
         value = egi_or(part->o.missing, 0);
     } else if (part->categories) return egi_csv_bad(s, column, field, n, "is none of the categories ", part->categories);
-    else if (!egi_csv_number(field, n, &value, &integer, &whole)) return egi_csv_bad(s, column, field, n, "is no number", "");
+    else if (!egi_csv_number(field, n, &value, &integer, &whole))
+        return egi_csv_bad(s, column, field, n, "is no number", s->line == s->first && !p->header ? "; if that row is a header, give .header = true" : "");
     else if (value != value && part->o.missing != 0) value = egi_or(part->o.missing, 0);
     if (whole && dtype == EG_INT64) { memcpy(to, &integer, sizeof integer); return true; }
     egi_store(dtype, to, value);
@@ -22646,14 +22665,14 @@ static const char *egi_no_gpu(const char *name) {
 #ifdef EAGER_CUDA
     return egi_cuda_start(name);
 #else
-    return "the program was compiled without -DEAGER_CUDA";
+    return "eager.h's implementation was compiled without -DEAGER_CUDA";
 #endif
 }
 static eg_backend *egi_backend_named(const char *function, const char *name) {
     const char *why = egi_no_gpu(name);
     int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
     for (int i = 0; name && !why && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
-    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s%s", function, name ? name : "NULL", why ? ": " : "", why ? why : "");
+    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s%s", function, name ? name : "NULL", why ? ": " : "; there are \"cpu:0\" and, with CUDA, \"gpu:0\", \"gpu:1\", ...", why ? why : "");
     return NULL;
 }
 EAGER_API bool eg_set_device(const char *device) {
@@ -22687,7 +22706,8 @@ static void egi_backends_trim(void) {
 }
 EAGER_API eg_precision eg_matmul_precision(eg_precision precision) {
     eg_precision former = egi_this.precision;
-    egi_this.precision = precision;
+    if (precision == EG_PRECISION_FLOAT32 || precision == EG_PRECISION_TF32 || precision == EG_PRECISION_BFLOAT16) egi_this.precision = precision;
+    else egi_fail(EG_ERROR_ARGUMENT, "eg_matmul_precision: %d is none of EG_PRECISION_FLOAT32, EG_PRECISION_TF32 and EG_PRECISION_BFLOAT16", (int)precision);
     return former;
 }
 // The same values on another device; the gradient comes back to this one.

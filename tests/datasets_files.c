@@ -137,6 +137,13 @@ TEST(csv_is_read_as_python_reads_it) {
     fclose(f);
     CHECK(texts > 300);
 }
+TEST(csv_header_that_nobody_announced) {
+    const char *path = written_text("rooms.csv", "rooms,price\n3,100\n,5\n");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "rooms"}}), 1), EG_ERROR_FILE,
+                "column 'rooms' is no number, and names want .header = true; the first row is 'rooms,price'");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE, "'rooms' in column 0 is no number; if that row is a header, give .header = true");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "rooms"}}), 1), EG_ERROR_FILE, "a zero is .missing = EG_ZERO");
+}
 TEST(csv_numbers_names_and_categories) {
     const char *path = written_text("iris.csv", "\xef\xbb\xbfsepal length,width, species ,id\r\n5.1,3.5,setosa,9007199254740993\n\r\n\"4.9\", 3 ,virginica,-2\n");
     eg_dataset *d = eg_dataset_csv(&path, 1, .header = true, .components = {
@@ -220,7 +227,7 @@ TEST(csv_errors_say_the_line) {
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1), EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: 'x\ny' in column 0 (a) is no number");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}}), 1), EG_ERROR_FILE, "there is no column 2; a row has 2, from 0");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "c"}}), 1), EG_ERROR_FILE, "no column 'c'");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "c"}}), 1), EG_ERROR_FILE, "column 'c' is no number");
     path = written_text("quote.csv", "a\n\n\"b\nc\n");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: a quote is opened here and never closed");
     path = written_text("numbers.csv", "300,3.5,1e40,99999999999999999999,red\n");

@@ -32,13 +32,16 @@ TEST(a_missing_gpu_is_an_error_that_says_why) {
 #ifdef EAGER_CUDA
         const char *why = "\"gpu:0\": no ";              // no driver, or no GPU
 #else
-        const char *why = "\"gpu:0\": the program was compiled without -DEAGER_CUDA";
+        const char *why = "\"gpu:0\": eager.h's implementation was compiled without -DEAGER_CUDA";
 #endif
         CHECK_ERROR(eg_set_device("gpu:0"), EG_ERROR_DEVICE, why);
         CHECK_ERROR(eg_gpu(eg_scalar(1)), EG_ERROR_DEVICE, why);
     }
     CHECK_ERROR(eg_set_device("gpu:77"), EG_ERROR_DEVICE, "eg_set_device: there is no device \"gpu:77\"");
     CHECK_STR(eg_device_of(eg_scalar(1)), test_device());
+    CHECK_ERROR(eg_set_device("cuda:0"), EG_ERROR_DEVICE, "there is no device \"cuda:0\"; there are \"cpu:0\" and, with CUDA, \"gpu:0\"");
+    CHECK_ERROR(eg_matmul_precision((eg_precision)7), EG_ERROR_ARGUMENT, "eg_matmul_precision: 7 is none of");
+    CHECK_INT(eg_matmul_precision(EG_PRECISION_FLOAT32), EG_PRECISION_FLOAT32);
 }
 
 TEST(copies_are_explicit_and_counted) {

@@ -403,9 +403,27 @@ TEST(masks_are_put_on_and_taken_off) {
     // Over pictures a mask says nothing.
     eg_layer *mean = eg_layer_global_average_pooling2d(), *norm = eg_layer_batch_normalization();
     CHECK_TENSOR(eg_call(mean, ones(EG_SHAPE(1, 2, 2, 1)), .mask = mask), 0, 1);
-    CHECK_SHAPE(eg_call(norm, ones(EG_SHAPE(2, 3)), .mask = mask, .training = true), 2, 3);
+    CHECK_SHAPE(eg_call(norm, ones(EG_SHAPE(1, 3)), .mask = eg_ones(EG_BOOL, EG_SHAPE(1)), .training = true), 1, 3);
+    CHECK_ERROR(eg_call(norm, ones(EG_SHAPE(2, 3)), .mask = mask), EG_ERROR_SHAPE, "eg_call: the mask bool [1, 2] (from eg_constant) does not fit float32 [2, 3]");
     eg_layer_release(mean);
     eg_layer_release(norm);
+}
+static eg_tensor *mean_of_steps(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_reduce_mean(in[0], .axes = EG_AXES(1));
+}
+static eg_tensor *twice(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_mul(in[0], 2);
+}
+TEST(masks_of_steps_that_are_no_more) {
+    eg_tensor *x = eg_with_mask(ones(EG_SHAPE(2, 3, 4)), eg_ones(EG_BOOL, EG_SHAPE(2, 3)));
+    eg_layer *mean = eg_layer_lambda("mean", mean_of_steps, NULL), *product = eg_layer_lambda("twice", twice, NULL);
+    CHECK(eg_mask_of(eg_call(product, x)) != NULL);
+    CHECK(eg_mask_of(eg_call(mean, x)) == NULL);
+    CHECK_INT(eg_error(), EG_OK);
+    eg_layer_release(mean);
+    eg_layer_release(product);
 }
 TEST(masks_that_do_not_fit) {
     eg_tensor *x = ones(EG_SHAPE(2, 3, 4)), *y;
@@ -413,7 +431,8 @@ TEST(masks_that_do_not_fit) {
     const eg_shape wrong[] = {EG_SHAPE(6), EG_SHAPE(3, 3), EG_SHAPE(2, 4)};
     for (int i = 0; i < 3; i++) {
         eg_tensor *mask = eg_ones(EG_BOOL, wrong[i]);
-        CHECK_ERROR(eg_call(lstm, x, .mask = mask), EG_ERROR_SHAPE, "does not fit the sequences");
+        CHECK_ERROR(eg_call(lstm, x, .mask = mask), EG_ERROR_SHAPE, "does not fit float32 [2, 3, 4]");
+        CHECK_ERROR(eg_with_mask(x, mask), EG_ERROR_SHAPE, "eg_with_mask: the mask bool");
         CHECK_ERROR(eg_call(attention, x, .mask = mask), EG_ERROR_SHAPE, "one bool for each step");
     }
     CHECK_ERROR(eg_call(lstm, ones(EG_SHAPE(2, 0, 4))), EG_ERROR_SHAPE, "LSTM of sequences of 0 steps");

@@ -686,6 +686,12 @@ TEST(updates_are_not_recorded) {
 
 #define SCHEDULE(schedule, step, want) do { eg_schedule s_ = schedule; CHECK_NEAR(eg_schedule_value(&s_, step), want, 1e-12); } while (0)
 
+TEST(schedules_over_no_steps) {
+    eg_schedule s = {0};
+    CHECK_ERROR((s = eg_exponential_decay(.5, 0, .9, false)).rate == NULL, EG_ERROR_ARGUMENT, "eg_exponential_decay: 0 steps");
+    CHECK_ERROR((s = eg_cosine_decay(.5, -1, 0, 0, 0)).rate == NULL, EG_ERROR_ARGUMENT, "eg_cosine_decay: -1 steps");
+    CHECK_ERROR((s = eg_polynomial_decay(.5, NAN, 0, 1, false)).rate == NULL, EG_ERROR_ARGUMENT, "eg_polynomial_decay: nan steps");
+}
 TEST(schedules) {
     const double boundaries[] = {10, 20}, values[] = {1, .5, .1};
     SCHEDULE(eg_exponential_decay(.1, 10, .5, false), 0, .1);

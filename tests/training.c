@@ -290,6 +290,14 @@ static eg_tensor *masked_number(eg_tensor *y, eg_tensor *p) {
 }
 static eg_tensor *by_loss_mean(eg_tensor *y, eg_tensor *p) { return eg_loss_mean(eg_mean_squared_error, y, p); }
 static eg_tensor *by_sequence(eg_tensor *y, eg_tensor *p) { return eg_reduce_sum(eg_mul(step_errors(y, p), eg_cast(eg_mask_of(p), EG_FLOAT32)), .axes = EG_AXES(1)); }
+static eg_tensor *blind_by_sequence(eg_tensor *y, eg_tensor *p) { return eg_reduce_sum(step_errors(y, p), .axes = EG_AXES(1)); }
+TEST(losses_that_sum_over_masked_steps) {
+    eg_layer *model = eg_sequential(eg_layer_dense(1), eg_layer_custom("masking", first_step_only, NULL));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2, 1));
+    CHECK(eg_compile(model, eg_sgd(), blind_by_sequence));
+    CHECK_ERROR(isnan(eg_test_on_batch(model, x, x)), EG_ERROR_SHAPE, "and the predictions have a mask bool [2, 2]");
+    eg_layer_release(model);
+}
 TEST(losses_of_ones_own_mind_masks) {
     eg_layer *model = eg_sequential(eg_layer_dense(1, .no_bias = true, .kernel_initializer = EG_INIT_ONES), eg_layer_custom("masking", first_step_only, NULL));
     eg_tensor *x = eg_reshape(eg_constant(EG_SHAPE(4), 1, 50, 3, 70), EG_SHAPE(2, 2, 1)), *y = eg_zeros_like(x), *weights = eg_constant(EG_SHAPE(2), 2, 0);
