@@ -1,6 +1,6 @@
 /* eager_cuda.cu - NVIDIA GPUs for eager.h, as devices "gpu:0", "gpu:1", ...
  *
- *   nvcc -O2 -arch=native -c eager_cuda.cu                          CUDA 12 or later; for other GPUs than this machine's: -arch=all-major
+ *   nvcc -O2 -arch=native -c eager_cuda.cu                          CUDA 13 (12 was not tried); for other GPUs than this machine's: -arch=all-major
  *   cc -DEAGER_CUDA program.c eager_cuda.o -L/usr/local/cuda/lib64 -lcublas -lcudart -lstdc++ -lm -lpthread
  *
  * nvcc -DEAGER_CUBLASLT, and -lcublasLt behind -lcublas: then a dense layer's bias and relu are part of its product.

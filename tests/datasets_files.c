@@ -203,7 +203,7 @@ TEST(csv_missing_values_as_others_write_them) {
     CHECK_TENSOR(first_of(eg_dataset_batch(d, 7)), 0, 1, -1, -1, -1, -1, -1, -1);
     d = eg_dataset_csv(&path, 1, .header = true, .na = "?", .components = {{"kind", .categories = "red, NA", .missing = 7}});
     CHECK_TENSOR(first_of(eg_dataset_batch(d, 7)), 0, 0, 1, 7, 7, 7, 7, 7);                    // NA is a word of this column
-    CHECK_ERROR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{"size"}}), 7)), EG_ERROR_FILE,
+    CHECK_ERROR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "size"}}), 7)), EG_ERROR_FILE,
                 "line 3: 'NA' in column 0 (size) is a missing value, and the option .missing says nothing");
     path = written_text("others.csv", "x\nnan\n2\n");
     CHECK_TENSOR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true), 2)), 0, (double)NAN, 2);
@@ -211,7 +211,7 @@ TEST(csv_missing_values_as_others_write_them) {
 }
 TEST(csv_without_a_header) {
     const char *paths[] = {written_text("empty.csv", "\n\r\n"), NULL};
-    CHECK_ERROR(first_of(eg_dataset_csv(paths, 1, .header = true, .components = {{"age"}})), EG_ERROR_FILE,
+    CHECK_ERROR(first_of(eg_dataset_csv(paths, 1, .header = true, .components = {{.columns = "age"}})), EG_ERROR_FILE,
                 "empty.csv: line 3: the file is empty, and .header = true says that its first row names the columns");
     CHECK_INT(gather(eg_dataset_csv(paths, 1), 1), EG_END_OF_SEQUENCE);
     paths[1] = paths[0];
