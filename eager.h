@@ -2307,7 +2307,7 @@ typedef enum egi_kernel {
     EGI_UPDATE,           // egi_update_parameters
     EGI_NONFINITE,        // int64_t *: counts the NaN and Inf of in[0]
     EGI_SOFTMAX_GRAD,     // egi_reduce_parameters: rows of n; in[0] what the softmax or log-softmax made, in[1] g; out[0] dx
-    EGI_SPARSE_XENT_GRAD, // in[0] labels, in[1] logits (rows, n), in[2] g, a row's or all one number (strides 0); out[0] dx
+    EGI_SPARSE_XENT_GRAD, // int: 1, or 0 where in[2] is one number for all rows; in[0] labels, in[1] logits (rows, n), in[2] g; out[0] dx
     // A backend may lack these (NULL): layers are composed of other ops then. float32.
     EGI_LAYER_NORM,       // egi_norm_parameters: in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x
     EGI_LAYER_NORM_GRAD,  // egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL
@@ -6099,7 +6099,7 @@ static bool egi_cpu_softmax_grad(eg_backend *b, const egi_args *args) {
 static bool egi_cpu_sparse_xent_grad(eg_backend *b, const egi_args *args) {
     const eg_tensor *labels = args->in[0], *x = args->in[1], *g = args->in[2];
     const char *label = labels->data;
-    int64_t n = x->dims[x->rank - 1], step = egi_repeats_one(g) ? 0 : 1;
+    int64_t n = x->dims[x->rank - 1], step = *(const int *)args->parameters;
     (void)b;
     for (int64_t r = 0; r < labels->size; r++, label += egi_dtypes[labels->dtype].size) {
         int64_t k = egi_load_int(labels->dtype, label);
@@ -7328,12 +7328,14 @@ static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
 static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *x = c->inputs[1], *g = c->upstream[0];
     eg_shape shape = egi_shape(x);
+    int step = !egi_repeats_one(g);
     egi_args args;
     memset(&args, 0, sizeof args);
     args.op = op;
     args.in[0] = egi_own(egi_contiguous(c->inputs[0]));
     args.in[1] = egi_own(egi_contiguous(x));
-    args.in[2] = egi_repeats_one(g) ? g : egi_own(egi_contiguous(g));
+    args.in[2] = step ? egi_own(egi_contiguous(g)) : g;
+    args.parameters = &step;
     args.out[0] = egi_own(egi_new(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
     bool ok = args.in[0] && args.in[1] && args.in[2] && args.out[0] && (x->size == 0 || egi_launch(egi_backend_of(x), EGI_SPARSE_XENT_GRAD, &args));
     return egi_set_dx(1, dx, ok ? args.out[0] : NULL);

@@ -1132,7 +1132,7 @@ static bool egi_gpu_rows_launch(egi_gpu *g, const egi_args *args, egi_gpu_rows *
     EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, EGI_GPU_THREADS, g->compute, *p);
     return egi_gpu_launched(g, args);
 }
-static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {
+static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {           // and its gradient, which has a second operand
     const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
     egi_gpu_rows p;
     memset(&p, 0, sizeof p);
@@ -1140,18 +1140,7 @@ static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {
     p.rows = r->outer;
     p.n = r->n;
     p.in = args->in[0]->data;
-    p.out = args->out[0]->data;
-    return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[0]->dtype);
-}
-static bool egi_gpu_run_softmax_grad(eg_backend *b, const egi_args *args) {
-    const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
-    egi_gpu_rows p;
-    memset(&p, 0, sizeof p);
-    p.kind = r->kind;
-    p.rows = r->outer;
-    p.n = r->n;
-    p.in = args->in[0]->data;
-    p.g = args->in[1]->data;
+    p.g = args->in[1] ? args->in[1]->data : NULL;
     p.out = args->out[0]->data;
     return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[0]->dtype);
 }
@@ -1177,9 +1166,8 @@ static bool egi_gpu_run_sparse_xent(eg_backend *b, const egi_args *args) {
 }
 static bool egi_gpu_run_sparse_xent_grad(eg_backend *b, const egi_args *args) {
     egi_gpu_rows p = egi_gpu_labelled(args, EGI_GPU_CROSS_ENTROPY_GRAD);
-    const eg_tensor *g = args->in[2];
-    p.g = g->data;
-    for (int d = 0; d < g->rank; d++) if (g->dims[d] > 1 && g->strides[d]) p.g_step = 1;
+    p.g = args->in[2]->data;
+    p.g_step = *(const int *)args->parameters;
     return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[1]->dtype);
 }
 
@@ -3418,7 +3406,7 @@ static char egi_gpu_why[200];
 static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
     egi_gpu_run_elementwise, egi_gpu_run_copy, egi_gpu_run_fill, egi_gpu_run_reduce, egi_gpu_run_cumsum, egi_gpu_run_argsort, egi_gpu_run_softmax,
     egi_gpu_run_sparse_xent, egi_gpu_run_matmul, egi_gpu_run_conv, egi_gpu_run_pool, egi_gpu_run_gather, egi_gpu_run_scatter_add, egi_gpu_run_random,
-    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_softmax_grad, egi_gpu_run_sparse_xent_grad, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad,
+    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_softmax, egi_gpu_run_sparse_xent_grad, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad,
     egi_gpu_run_attention, egi_gpu_run_attention_grad, egi_gpu_run_recurrent, egi_gpu_run_recurrent_grad
 };
 static_assert(sizeof egi_gpu_kernels / sizeof *egi_gpu_kernels == EGI_KERNELS, "a kernel is missing here, or one too many");
