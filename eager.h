@@ -354,6 +354,11 @@ EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *
 // Borrows data on the host without a copy; when the last user is gone deleter(data, user) is called (NULL: nothing is).
 // data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at once.
 EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *data, void *user), void *user);
+// Texts, such as file names, are uint8 vectors of their bytes, without the closing 0. Of several texts each is a row, filled up with zeros.
+EAGER_API eg_tensor *eg_from_text(const char *text);
+EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n);      // (n, bytes of the longest)
+// The text in a uint8 vector, up to its first 0 or its end, as C has it: valid until the innermost scope ends. NULL with an error.
+EAGER_API const char *eg_text(eg_tensor *x);
 EAGER_API eg_tensor *eg_zeros(eg_dtype dtype, eg_shape shape);            // of a bool: false
 EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape);
 // All elements are value, which must be representable in the dtype.
@@ -1747,7 +1752,7 @@ typedef struct eg_map_options {
     const eg_spec *specs;      // of the results, checked at each element; default: not known
     uint64_t seed;             // of the random numbers in it; default: drawn from this thread's generator
 } eg_map_options;
-// Sets out[0 .. components-1] from in[0 ..]; false with an error.
+// Sets out[0 .. components-1] from in[0 ..], and no more than these; false with an error.
 typedef bool eg_map_function(eg_tensor *const *in, eg_tensor **out, void *user);
 EAGER_API eg_dataset *eg_dataset_map(eg_dataset *d, eg_map_function *f, void *user, eg_map_options options EGI_DEFAULT(eg_map_options));
 // The same for a function that returns the one component of its result. In C eg_dataset_map takes both kinds of function.
@@ -1777,7 +1782,8 @@ EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n);              //
 EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n);              // all but the first n; -1: none are left
 EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d);                    // (0, 1, 2 ... as int64, components)
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n);      // the components of all, as long as the shortest
-EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second);    // of one structure
+// As many components, each of one dtype (what a dataset does not say of itself, its elements are asked as they come); shapes may differ.
+EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second);
 // Makes a dataset of each element and reads `cycle` of them at a time in turns, `block` elements each turn.
 typedef struct eg_interleave_options {
     EG_BY_NAME;
@@ -1810,7 +1816,9 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out);
 EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it);
 EAGER_API void eg_iterator_release(eg_iterator *it);          // NULL is fine
 // Two kinds that have no dataset yet; to ask for an element before one is given is an error. The first makes its datasets
-// from what eg_iterator_feed gives it, the second takes any dataset with these components by eg_iterator_set.
+// from what eg_iterator_feed gives it (numbers, file names by eg_from_text), the second takes any dataset with these components by
+// eg_iterator_set. All datasets of one iterator have one structure. A component whose dtype neither specs nor its first dataset say
+// takes dtype and rank from the first element that the iterator gives; a later one that does not fit is an error then.
 typedef eg_dataset *eg_dataset_maker(eg_tensor *const *feed, void *user);
 EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *user);
 EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed);
@@ -3561,6 +3569,46 @@ static eg_tensor *egi_upload(const char *op, eg_dtype dtype, const eg_shape *sha
     if (x && x->size && !b->write(b, x->data, data, x->size * egi_dtypes[dtype].size)) { egi_object_release(&x->object); return NULL; }
     return egi_own(x);
 }
+// ---- texts
+
+EAGER_API eg_tensor *eg_from_text(const char *text) {
+    if (!text) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_text: the text is NULL");
+    eg_shape shape = { 1, { (int64_t)strlen(text) } };
+    return egi_upload("from_text", EG_UINT8, &shape, text);
+}
+EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
+    eg_shape shape = { 2, { n, 0 } };
+    if (!texts || n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_from_texts: no texts are given");
+    for (int i = 0; i < n; i++) {
+        if (!texts[i]) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_texts: text %d is NULL", i);
+        int64_t length = (int64_t)strlen(texts[i]);
+        if (length > shape.dims[1]) shape.dims[1] = length;
+    }
+    if (!egi_shape_valid("from_texts", shape, EG_UINT8)) return NULL;
+    size_t row = (size_t)shape.dims[1], size = (size_t)n * row;
+    char *bytes = (char *)egi_alloc(size + 1);
+    if (!bytes) { egi_no_memory("from_texts", (int64_t)size); return NULL; }
+    memset(bytes, 0, size + 1);
+    for (int i = 0; i < n; i++) memcpy(bytes + (size_t)i * row, texts[i], strlen(texts[i]));
+    eg_tensor *x = egi_upload("from_texts", EG_UINT8, &shape, bytes);
+    egi_free(bytes);
+    return x;
+}
+EAGER_API const char *eg_text(eg_tensor *x) {
+    if (!egi_alive("text", 0, x)) return NULL;
+    if (x->dtype != EG_UINT8 || x->rank != 1) return (const char *)eg_raise(x->dtype != EG_UINT8 ? EG_ERROR_DTYPE : EG_ERROR_SHAPE, "eg_text: a text is a vector of uint8, not %s", egi_describe(x));
+    const void *from = x->size ? eg_data(x) : "";
+    eg_shape shape = { 1, { x->size + 1 } };
+    eg_tensor *copy = from ? egi_new("text", egi_backend_cpu(), EG_UINT8, &shape) : NULL;
+    if (!copy) return NULL;
+    memcpy(copy->data, from, (size_t)x->size);
+    copy->data[x->size] = 0;
+    copy = egi_own(copy);
+    return copy ? copy->data : NULL;
+}
+
+// ---- numbers
+
 static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
     double most = dtype == EG_FLOAT16 ? 65520.0 : dtype == EG_FLOAT64 ? HUGE_VAL : 3.4028235677973366e38;      // what rounds to infinity
     if (egi_is_float(dtype) && v - v == 0 && fabs(v) >= most) return egi_fail(EG_ERROR_DTYPE, "eg_%s: the value %g does not fit dtype %s", function, v, egi_dtypes[dtype].name);
@@ -16151,6 +16199,23 @@ static bool egi_specs_agree(const char *function, const eg_spec *a, int n, const
                             "eg_%s: component %d is %s in one dataset and %s in the other", function, i, egi_spec_show(a[i]), egi_spec_show(b[i]));
     return true;
 }
+// The first component of x that does not fit what is known of it, or -1. What is not known before, x says: the dtype, and with it the
+// rank where ranks count. (Extents may vary from element to element.)
+static int egi_specs_meet(eg_spec *spec, int n, eg_tensor *const *x, bool ranks) {
+    for (int i = 0; i < n; i++) {
+        bool unknown = spec[i].dtype == EG_NO_DTYPE;
+        if (!egi_spec_fits(spec[i], egi_spec_of(x[i]))) return i;
+        if (unknown) spec[i].dtype = (eg_dtype)x[i]->dtype;
+        if (!unknown || !ranks || spec[i].shape.rank >= 0) continue;
+        spec[i].shape.rank = x[i]->rank;
+        for (int k = 0; k < x[i]->rank; k++) spec[i].shape.dims[k] = -1;
+    }
+    return -1;
+}
+static EGI_COLD bool egi_specs_differ(const char *function, const eg_spec *spec, int component, const eg_tensor *x, const char *whose) {
+    return egi_fail(spec->dtype == (eg_dtype)x->dtype || spec->dtype == EG_NO_DTYPE ? EG_ERROR_SHAPE : EG_ERROR_DTYPE, "eg_%s: component %d is %s, but elements of %s are %s",
+                    function, component, egi_describe(x), whose, egi_spec_show(*spec));
+}
 static bool egi_dataset_alive(const char *function, const eg_dataset *d) { return d != NULL || egi_null_operand(function, 0); }
 
 EAGER_API int eg_dataset_components(eg_dataset *d) { return egi_dataset_alive("dataset_components", d) ? d->n : -1; }
@@ -16346,6 +16411,9 @@ static bool egi_results(const char *name, const eg_dataset *d, eg_tensor **x, eg
             return egi_fail(out[i]->dtype != (int8_t)d->spec[i].dtype && d->spec[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
                             "eg_%s: the function gave %s as component %d, which was declared %s", name, egi_describe(out[i]), i, egi_spec_show(d->spec[i]));
     }
+    for (int i = d->n; i < EG_MAX_COMPONENTS; i++)
+        if (x[i]) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the function set component %d, but elements have %d here; %s says how many there are", name, i, d->n,
+                                  d->n_from ? ".components" : "n");
     return true;
 }
 static void egi_key_random(const egi_cursor *c, int64_t element) {      // 2^32 blocks for each element
@@ -17686,16 +17754,27 @@ EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
     return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_zip: %d datasets are not between 1 and %d", n, EG_MAX_COMPONENTS);
 }
 
+typedef struct egi_concatenate_state { int at; bool begun; eg_spec spec[EG_MAX_COMPONENTS]; } egi_concatenate_state;      // spec: of the dtypes that are known by now
 static eg_status egi_concatenate_next(egi_cursor *c, eg_tensor **out) {
-    int *at = (int *)c->state;
-    for (; *at < 2; egi_cursor_drop_below(c, (*at)++)) {
-        eg_status status = egi_pull(c, *at, out);
-        if (status != EG_END_OF_SEQUENCE) return status;
+    egi_concatenate_state *s = (egi_concatenate_state *)c->state;
+    eg_dataset *d = c->d;
+    for (int i = 0; i < d->n && !s->begun; i++) {
+        s->spec[i] = egi_unknown_spec;
+        s->spec[i].dtype = d->spec[i].dtype;
+    }
+    s->begun = true;
+    for (; s->at < 2; egi_cursor_drop_below(c, s->at++)) {
+        eg_status status = egi_pull(c, s->at, out);
+        if (status == EG_END_OF_SEQUENCE) continue;
+        int misfit = status == EG_NEXT ? egi_specs_meet(s->spec, d->n, out, false) : -1;
+        if (misfit < 0) return status;
+        egi_specs_differ("dataset_concatenate", &s->spec[misfit], misfit, out[misfit], "these datasets");
+        return EG_FAILED;
     }
     return EG_END_OF_SEQUENCE;
 }
 static int64_t egi_concatenate_skip(egi_cursor *c, int64_t n) {
-    int *at = (int *)c->state;
+    int *at = &((egi_concatenate_state *)c->state)->at;
     int64_t done = 0;
     for (; *at < 2; egi_cursor_drop_below(c, (*at)++)) {
         int64_t passed = egi_pass(c, *at, n - done);
@@ -17713,12 +17792,15 @@ static bool egi_concatenate_rule(eg_dataset *d) {
         any[i].shape.rank = -1;
     }
     if (!egi_specs_agree("dataset_concatenate", a->spec, a->n, any, b->n)) return false;
-    for (int i = 0; i < d->n; i++) d->spec[i] = egi_spec_join(a->spec[i], b->spec[i]);
+    for (int i = 0; i < d->n; i++) {
+        d->spec[i] = egi_spec_join(a->spec[i], b->spec[i]);
+        d->spec[i].dtype = a->spec[i].dtype != EG_NO_DTYPE ? a->spec[i].dtype : b->spec[i].dtype;      // elements are held against it
+    }
     if (a->cardinality == EG_INFINITE || b->cardinality == EG_INFINITE) d->cardinality = EG_INFINITE;
     else if (a->cardinality < 0 || b->cardinality < 0 || __builtin_add_overflow(a->cardinality, b->cardinality, &d->cardinality)) d->cardinality = EG_UNKNOWN;
     return true;
 }
-static const egi_stage egi_stage_concatenate = { "dataset_concatenate", sizeof(int), egi_concatenate_rule, egi_concatenate_next, egi_concatenate_skip, NULL, false, NULL };
+static const egi_stage egi_stage_concatenate = { "dataset_concatenate", sizeof(egi_concatenate_state), egi_concatenate_rule, egi_concatenate_next, egi_concatenate_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second) {
     eg_dataset *list[2] = { first, second };
     return egi_dataset_done(egi_dataset_begin(&egi_stage_concatenate, list, 2), true);
@@ -18062,8 +18144,8 @@ struct eg_iterator {
     egi_stand at;
     eg_dataset_maker *make;
     void *user;
-    int n;                                                    // of eg_iterator_from_specs
-    eg_spec spec[EG_MAX_COMPONENTS];
+    int n;                                                    // the structure of all its datasets: of eg_iterator_from_specs, else of the first;
+    eg_spec spec[EG_MAX_COMPONENTS];                          // what was unknown there comes from the first element
     int64_t handle;
     eg_iterator *newer, *older;                               // those with handles
 };
@@ -18095,6 +18177,8 @@ static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset
     start.epoch = (uint64_t)epoch;
     egi_stand_end(&it->at);
     eg_dataset_release(it->d);
+    if (!it->n) memcpy(it->spec, d->spec, sizeof it->spec);
+    if (!it->n) it->n = d->n;
     it->d = d;
     it->at = start;
     return true;
@@ -18149,8 +18233,7 @@ static bool egi_iterator_alive(const char *function, const eg_iterator *it) { re
 EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d) {
     if (!egi_iterator_alive("iterator_set", it) || !egi_dataset_alive("iterator_set", d)) return false;
     if (it->make) return egi_fail(EG_ERROR_STATE, "eg_iterator_set: this iterator makes its datasets itself, from what eg_iterator_feed gives it");
-    const eg_spec *spec = it->n ? it->spec : it->d->spec;
-    if (!egi_specs_agree("iterator_set", spec, it->n ? it->n : it->d->n, d->spec, d->n)) return false;
+    if (!egi_specs_agree("iterator_set", it->spec, it->n, d->spec, d->n)) return false;
     return egi_iterator_begin("iterator_set", it, eg_dataset_retain(d));
 }
 EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
@@ -18162,7 +18245,7 @@ EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
     eg_recording_unpause();
     eg_scope_end(scope);
     if (!d) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_iterator_feed: the function returned NULL");
-    if (it->d && !egi_specs_agree("iterator_feed", it->d->spec, it->d->n, d->spec, d->n)) { eg_dataset_release(d); return false; }
+    if (it->d && !egi_specs_agree("iterator_feed", it->spec, it->n, d->spec, d->n)) { eg_dataset_release(d); return false; }
     return egi_iterator_begin("iterator_feed", it, d);
 }
 static bool egi_iterator_ready(const char *function, const eg_iterator *it) {
@@ -18202,6 +18285,12 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_cursor *c = egi_iterator_cursor(it);
     if (c) c->to = hush.backend;
     eg_status status = c ? egi_next(c, e.x) : EG_FAILED;
+    int misfit = status == EG_NEXT ? egi_specs_meet(it->spec, it->n, e.x, true) : -1;
+    if (misfit >= 0) {
+        egi_specs_differ("iterator_next", &it->spec[misfit], misfit, e.x[misfit], "this iterator");
+        egi_element_drop(e.x);
+        status = EG_FAILED;
+    }
     if (status == EG_NEXT && !egi_hand_out(&e, it->d->n, hush.backend ? hush.backend : egi_backend_cpu(), out)) status = EG_FAILED;
     egi_hush_end(&hush, status == EG_FAILED);
     it->at.failed = status == EG_FAILED;

@@ -128,8 +128,9 @@ static double kinds_of_iterators(void) {
     eg_iterator *a = eg_iterator_initializable(counted, NULL), *b = eg_iterator_from_specs(&spec, 1);
     eg_dataset *d = eg_dataset_range(5, 9, 1);
     eg_tensor *handle = a && b ? eg_iterator_handle(a) : NULL;
+    const char *text = eg_text(eg_from_text("a text"));
     double sum = (double)NAN;
-    if (feed && d && handle && eg_iterator_feed(a, &feed) && eg_iterator_set(b, d) && eg_iterator_next(b, out) == EG_NEXT) {
+    if (feed && d && handle && text && eg_from_texts(&text, 1) && eg_iterator_feed(a, &feed) && eg_iterator_set(b, d) && eg_iterator_next(b, out) == EG_NEXT) {
         sum = eg_item(out[0]);
         sum = eg_iterator_next_by_handle(handle, out) == EG_NEXT ? sum + eg_item(out[0]) : (double)NAN;
     }

@@ -138,8 +138,8 @@ TEST(specifications_of_what_is_joined) {
     given g = { x, 2 };
     const eg_spec open = { EG_FLOAT32, { 1, { -1 } } };
     eg_dataset *d = eg_dataset_concatenate(generated(&g), numbers(2));
-    CHECK(eg_dataset_spec(d, 0).dtype == EG_NO_DTYPE && eg_dataset_spec(d, 0).shape.rank == -1);
-    CHECK_INT(look(d).n, 5);
+    CHECK(eg_dataset_spec(d, 0).dtype == EG_INT64 && eg_dataset_spec(d, 0).shape.rank == -1);
+    CHECK_ERROR(look(d), EG_ERROR_DTYPE, "eg_dataset_concatenate (stage 3 of 3, element 0): component 0 is float32 [] (from eg_scalar), but elements of these datasets are int64 of any shape");
     d = eg_dataset_concatenate(rows(2, 3), eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2))));
     CHECK(eg_dataset_spec(d, 0).dtype == EG_FLOAT32 && eg_dataset_spec(d, 0).shape.rank == -1);
     CHECK_INT(look(d).n, 8);
@@ -148,10 +148,88 @@ TEST(specifications_of_what_is_joined) {
     CHECK_INT(look(d).n, 12);
     d = eg_dataset_batch(generated(&g), 1);                   // of what is unknown a batch is
     CHECK(eg_dataset_spec(d, 0).dtype == EG_NO_DTYPE && eg_dataset_spec(d, 0).shape.rank == -1);
-    CHECK_INT(look(d).n, 3);
+    CHECK_ERROR(look(d), EG_ERROR_DTYPE, "eg_iterator_next: component 0 is int32 [1, 2] (from eg_dataset_batch), but elements of this iterator are float32 [-1]");
     d = eg_dataset_unbatch(eg_dataset_batch(generated(&g), 1));
     CHECK(eg_dataset_spec(d, 0).shape.rank == -1);
-    CHECK_INT(look(d).n, 3);
+    CHECK_ERROR(look(d), EG_ERROR_DTYPE, "component 0 is int32 [2]");
+}
+
+static eg_tensor *as_float(eg_tensor *const *in, void *user) {
+    ++*(int *)user;
+    return eg_cast(in[0], EG_FLOAT32);
+}
+static eg_tensor *as_pair(eg_tensor *const *in, void *user) {
+    ++*(int *)user;
+    return eg_stack(EG_TENSORS(in[0], in[0]), 0);
+}
+TEST(what_is_concatenated_has_one_dtype_also_where_it_comes_out_late) {
+    int calls = 0;
+    eg_dataset *d = eg_dataset_concatenate(eg_dataset_map(numbers(2), as_float, &calls), eg_dataset_map(numbers(2), as_pair, &calls));
+    d = eg_dataset_map(d, as_float, &calls);                  // which would hide it
+    CHECK_INT(calls, 0);                                      // nothing runs before it is asked for
+    eg_iterator *it = eg_iterator_new(d);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    CHECK(eg_iterator_next(it, out) == EG_NEXT && eg_iterator_next(it, out) == EG_NEXT);
+    CHECK_INT(calls, 4);
+    CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_DTYPE, "eg_dataset_concatenate (stage 5 of 6, element 2): component 0 is int64 [2]");
+    eg_iterator_release(it);
+    eg_dataset_release(d);
+    const eg_spec unknown = { EG_NO_DTYPE, { -1, { 0 } } };   // shapes may differ, as they may where they are known
+    d = eg_dataset_concatenate(numbers(2), eg_dataset_map(numbers(2), as_pair, &calls, .specs = &unknown));
+    CHECK(eg_dataset_spec(d, 0).dtype == EG_INT64);
+    CHECK_INT(look(d).n, 6);
+    d = eg_dataset_concatenate(eg_dataset_map(numbers(2), as_float, &calls), numbers(2));      // the second's dtype is known from the start
+    CHECK_ERROR(look(d), EG_ERROR_DTYPE, "element 0): component 0 is float32 [] (from eg_cast), but elements of these datasets are int64");
+}
+TEST(an_iterator_learns_its_structure_from_its_first_element) {
+    int calls = 0;
+    const eg_spec unknown = { EG_NO_DTYPE, { -1, { 0 } } };
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    eg_dataset *floats = eg_dataset_map(numbers(3), as_float, &calls), *pairs = eg_dataset_map(numbers(3), as_pair, &calls);
+    eg_dataset *known = numbers(3), *wide = eg_dataset_batch(eg_dataset_map(numbers(4), as_pair, &calls), 3);
+    for (int kind = 0; kind < 2; kind++) {
+        eg_iterator *it = kind ? eg_iterator_from_specs(&unknown, 1) : eg_iterator_new(floats);
+        CHECK(eg_iterator_set(it, pairs) && eg_iterator_set(it, floats));      // nothing has come yet
+        CHECK(eg_iterator_next(it, out) == EG_NEXT);
+        CHECK_ERROR(eg_iterator_set(it, known), EG_ERROR_DTYPE, "eg_iterator_set: component 0 is float32 [] in one dataset and int64 [] in the other");
+        CHECK(eg_iterator_next(it, out) == EG_NEXT && eg_item(out[0]) == 1);   // it stays where it was
+        int before = calls;
+        CHECK(eg_iterator_set(it, pairs));                    // nobody knows yet
+        CHECK_INT(calls, before);
+        CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_DTYPE, "eg_iterator_next: component 0 is int64 [2]");
+        CHECK(!out[0]);
+        CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_STATE, "failed before");
+        CHECK(eg_iterator_set(it, floats) && eg_iterator_next(it, out) == EG_NEXT);
+        eg_iterator_release(it);
+    }
+    eg_iterator *it = eg_iterator_new(wide);                  // extents may vary: the last batch is smaller, other datasets have others
+    CHECK_INT(look_on(it, 9).n, 8);
+    CHECK_ERROR(eg_iterator_set(it, known), EG_ERROR_SHAPE, "component 0 is int64 [-1, -1] in one dataset and int64 [] in the other");
+    eg_iterator_release(it);
+    eg_dataset_release(floats);
+    eg_dataset_release(pairs);
+    eg_dataset_release(known);
+    eg_dataset_release(wide);
+}
+static bool gives_three(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = out[1] = out[2] = in[0];
+    return true;
+}
+static eg_status makes_two(int64_t i, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = out[1] = eg_scalar(1);
+    return i < 2 ? EG_NEXT : EG_END_OF_SEQUENCE;
+}
+TEST(a_function_gives_no_more_than_was_announced) {
+    for (int threads = 0; threads < 3; threads += 2) {
+        CHECK_ERROR(look(eg_dataset_map(numbers(2), gives_three, NULL, .threads = threads)), EG_ERROR_ARGUMENT,
+                    "eg_dataset_map (stage 2 of 2, element 0): the function set component 1, but elements have 1 here; .components says how many there are");
+        CHECK_ERROR(look(eg_dataset_map(numbers(2), gives_three, NULL, .components = 2, .threads = threads)), EG_ERROR_ARGUMENT, "the function set component 2, but elements have 2 here");
+        CHECK_INT(look(eg_dataset_map(numbers(2), gives_three, NULL, .components = 3, .threads = threads)).n, 2);
+    }
+    CHECK_ERROR(look(eg_dataset_from_generator(makes_two, NULL, 1, NULL)), EG_ERROR_ARGUMENT,
+                "eg_dataset_from_generator (stage 1 of 1, element 0): the function set component 1, but elements have 1 here; n says how many there are");
 }
 TEST(what_a_function_gives_is_held_against_its_specification) {
     const struct { eg_spec spec; eg_error_code code; const char *error; } cases[] = {

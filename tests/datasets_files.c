@@ -52,6 +52,44 @@ TEST(text_lines_strip_cr_lf) {
     CHECK_INT(gather(eg_dataset_text_lines(paths, 1), 1), EG_END_OF_SEQUENCE);
     CHECK_STR(gathered, "");
 }
+static eg_dataset *lines_of(eg_tensor *const *in, void *user) {
+    (void)user;
+    const char *path = eg_text(in[0]);
+    return eg_dataset_text_lines(&path, 1);
+}
+static eg_dataset *lines_of_all(eg_tensor *const *in, void *user) {
+    return eg_dataset_interleave(eg_dataset_from_slices(in[0]), lines_of, user, .cycle = 1);
+}
+TEST(file_names_are_fed_as_texts) {
+    const char *paths[3];
+    paths[0] = written_text("first.txt", "a\nb\n");
+    paths[1] = written_text("of a longer name.txt", "c\nd\ne\n");
+    paths[2] = test_temp("missing.txt");
+    eg_iterator *it = eg_iterator_initializable(lines_of, NULL);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    for (int round = 0; round < 2; round++)
+        for (int k = 0; k < 2; k++) {
+            eg_tensor *name = eg_from_text(paths[k]);
+            CHECK(eg_iterator_feed(it, &name) && eg_iterator_next(it, out) == EG_NEXT);
+            CHECK_STR(eg_text(out[0]), k ? "c" : "a");
+        }
+    eg_tensor *name = eg_from_text(paths[2]);
+    CHECK(eg_iterator_feed(it, &name));                       // nothing is opened before it is asked for
+    CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_FILE, "missing.txt");
+    name = eg_scalar(1);
+    CHECK_ERROR(eg_iterator_feed(it, &name), EG_ERROR_DTYPE, "eg_text: a text is a vector of uint8, not float32 []");
+    eg_iterator_release(it);
+    it = eg_iterator_initializable(lines_of_all, NULL);       // a list of files
+    name = eg_from_texts(paths, 2);
+    CHECK(eg_iterator_feed(it, &name));
+    for (int i = 0; i < 5; i++) {
+        CHECK(eg_iterator_next(it, out) == EG_NEXT);
+        const char want[2] = { (char)('a' + i), 0 };
+        CHECK_STR(eg_text(out[0]), want);
+    }
+    CHECK(eg_iterator_next(it, out) == EG_END_OF_SEQUENCE);
+    eg_iterator_release(it);
+}
 TEST(a_missing_file_names_it) {
     const char *path = "no/such/file.txt";
     CHECK_ERROR(gather(file_of(eg_dataset_text_lines, path), 1), EG_ERROR_FILE, "eg_dataset_text_lines (stage 1 of 1, element 0): no/such/file.txt: cannot be opened");

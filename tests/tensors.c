@@ -519,3 +519,25 @@ TEST(data_of_another_type_than_the_dtype) {
     CHECK_TENSOR(literal, 0, 3, 4);
     CHECK_TENSOR(eg_from_data(EG_INT32, EG_SHAPE(4), labels), 0, 0, 1, 2, 3);
 }
+
+TEST(texts_are_vectors_of_bytes) {
+    const char *const list[] = { "one", "", "three" };
+    eg_tensor *x = eg_from_text("a.csv"), *all = eg_from_texts(list, 3);
+    CHECK_INT(eg_dtype_of(x), EG_UINT8);
+    CHECK_SHAPE(x, 5);
+    CHECK_STR(eg_text(x), "a.csv");
+    CHECK_STR(eg_text(eg_from_text("")), "");
+    CHECK_SHAPE(all, 3, 5);
+    CHECK_TENSOR(eg_index(all, 0), 0, 'o', 'n', 'e', 0, 0);
+    for (int i = 0; i < 3; i++) CHECK_STR(eg_text(eg_index(all, i)), list[i]);      // up to its first 0
+    CHECK_STR(eg_text(eg_slice(x, EG_SHAPE(2), EG_SHAPE(3))), "csv");
+    const char *const none[] = { "", NULL };
+    CHECK_SHAPE(eg_from_texts(none, 1), 1, 0);
+    CHECK_ERROR(eg_from_texts(none, 2), EG_ERROR_NULL, "eg_from_texts: text 1 is NULL");
+    CHECK_ERROR(eg_from_texts(NULL, 2), EG_ERROR_ARGUMENT, "no texts");
+    CHECK_ERROR(eg_from_texts(list, 0), EG_ERROR_ARGUMENT, "no texts");
+    CHECK_ERROR(eg_from_text(NULL), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_text(all), EG_ERROR_SHAPE, "eg_text: a text is a vector of uint8, not uint8 [3, 5]");
+    CHECK_ERROR(eg_text(eg_scalar(1)), EG_ERROR_DTYPE, "float32 []");
+    CHECK_ERROR(eg_text(NULL), EG_ERROR_NULL, "eg_text");
+}
