@@ -137,6 +137,10 @@ typedef struct eg_shape { int rank; int64_t dims[EG_MAX_RANK]; } eg_shape;
 typedef struct eg_axes { int mark, count; int axes[EG_MAX_RANK]; } eg_axes;
 #define EGI_AXES_MARK 0x61786573
 typedef struct eg_pads { int count; int64_t pads[2 * EG_MAX_RANK]; } eg_pads;
+// A list of tensors with its length. A function whose name ends in _list takes and returns whole lists where the one without that
+// ending takes an array of the caller's: eg_layer_weights_list(model) for eg_layer_weights(model, array, capacity). The array is
+// lent: its function says how long it is valid. count is -1 after an error. EG_LIST(a, b) is a list of these tensors.
+typedef struct eg_list { int count; eg_tensor *const *tensors; } eg_list;
 
 // How a struct of options begins. In one filled by hand both members stay 0. A call by name, eg_softmax(x, .axis = 1), is a macro
 // that marks both and puts the options behind canary: a value without a name lands on the pointer, which the compiler warns of, and
@@ -191,7 +195,13 @@ template <class... T> static inline eg_pads egi_pads_of(T... p) {
 }
 #define EG_SHAPE(...) egi_shape_of(__VA_ARGS__)
 #define EG_AXES(...) egi_axes_of(__VA_ARGS__)
+template <int N> struct egi_list_cpp {                     // lives as long as the call that it is an argument of
+    eg_tensor *tensors[N];
+    operator eg_list() const { return eg_list{N, tensors}; }
+};
+template <class... T> static inline egi_list_cpp<static_cast<int>(sizeof...(T))> egi_list_of(T... x) { return {{x...}}; }
 #define EG_PADS(...) egi_pads_of(__VA_ARGS__)
+#define EG_LIST(...) egi_list_of(__VA_ARGS__)
 #define EG_SCALAR eg_shape()
 #define EGI_DEFAULT(type) = type()
 extern "C" {
@@ -203,6 +213,8 @@ extern "C" {
 #define EG_AXES(...) ((eg_axes){ EGI_AXES_MARK, (int)(sizeof((int[]){ __VA_ARGS__ }) / sizeof(int)), { __VA_ARGS__ } })
 #define EG_PADS(...) ((eg_pads){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
 #define EG_SCALAR ((eg_shape){ 0, { 0 } })
+static inline eg_list egi_list_of(eg_tensor *const *tensors, int count) { eg_list list = { count, tensors }; return list; }
+#define EG_LIST(...) egi_list_of(EG_TENSORS(__VA_ARGS__))
 // A list of tensors with its length, as two arguments: eg_concat(EG_TENSORS(a, b), 0).
 #define EG_TENSORS(...) (eg_tensor *[]){ __VA_ARGS__ }, (int)(sizeof((eg_tensor *[]){ __VA_ARGS__ }) / sizeof(eg_tensor *))
 #define EGI_DEFAULT(type)
@@ -826,14 +838,19 @@ EAGER_API bool eg_tape_resume(eg_tape *tape);
 EAGER_API bool eg_tape_reset(eg_tape *tape);
 // While off, trainable variables are not watched by themselves (on from the start). Returns the former setting.
 EAGER_API bool eg_tape_watch_variables(eg_tape *tape, bool on);
-// Writes at most capacity of the variables that were used or watched, in the order of first use; returns how many there are.
+// The variables that were used or watched, in the order of first use, into an array with room for capacity of them. Returns how many
+// there are, with NULL and 0 too; -1 on an error, with nothing written: an array that is too small is one. So do all functions with
+// a capacity of elements.
 EAGER_API int eg_tape_watched_variables(eg_tape *tape, eg_tensor **variables, int capacity);
+EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *tape);               // valid until the tape ends or is reset
 
 // dy/dx, of x's shape; y that is no scalar is summed. NULL without an error if y does not depend on x:
 // eg_tape_unconnected_reason() then says why.
 EAGER_API eg_tensor *eg_tape_gradient(eg_tape *tape, eg_tensor *y, eg_tensor *x);
 // The gradients of y for n sources. False and all NULL on an error.
 EAGER_API bool eg_tape_gradients(eg_tape *tape, eg_tensor *y, eg_tensor *const *xs, int n, eg_tensor **grads);
+// The list belongs to the innermost scope, as the gradients do; NULL is one where there is none.
+EAGER_API eg_list eg_tape_gradients_list(eg_tape *tape, eg_tensor *y, eg_list xs);
 // Several targets are summed. output_gradients[i] (or output_gradients itself) may be NULL: ones.
 EAGER_API bool eg_tape_gradients_from(eg_tape *tape, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients,
                                       eg_tensor *const *xs, int nx, eg_tensor **grads);
@@ -876,6 +893,7 @@ static inline void egi_quiet_leave(char *quiet) { (void)quiet; eg_recording_unpa
 #define eg_tape_watch(...) EGI_CALL(eg_tape_watch, __VA_ARGS__)
 #define eg_tape_gradient(...) EGI_CALL(eg_tape_gradient, __VA_ARGS__)
 #define eg_tape_gradients(...) EGI_CALL_AS(eg_tape_gradient, eg_tape_gradients, __VA_ARGS__)
+#define eg_tape_gradients_list(...) EGI_CALL_AS(eg_tape_gradient, eg_tape_gradients_list, __VA_ARGS__)
 #define eg_tape_gradients_from(...) EGI_CALL_AS(eg_tape_gradient, eg_tape_gradients_from, __VA_ARGS__)
 #define eg_tape_jacobian(...) EGI_CALL(eg_tape_jacobian, __VA_ARGS__)
 #define eg_tape_batch_jacobian(...) EGI_CALL(eg_tape_batch_jacobian, __VA_ARGS__)
@@ -935,8 +953,10 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
 // A gradient and the variable it belongs to.
 typedef struct eg_gradient_pair { eg_tensor *gradient, *variable; } eg_gradient_pair;
 // The gradients of f for all trainable variables that it used, in the order of first use; unused ones are left out.
-// At most capacity pairs; returns how many there are, -1 on an error.
+// Into pairs, with room for capacity of them; returns how many there are (with NULL and 0, too), -1 on an error.
 EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity);
+// The gradients, and in *variables what they are of: for eg_apply_gradients_list. Both lists belong to the innermost scope.
+EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_tensor *const *in, eg_list *variables);
 EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity, int *count);
 // The order-th derivative of the sum of f with respect to x, element by element (order 0: the value of f); zeros where
 // nothing is left.
@@ -960,6 +980,7 @@ EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *
 #define eg_gradients_function(...) EGI_CALL(eg_gradients_function, __VA_ARGS__)
 #define eg_value_and_gradients_function(...) EGI_CALL_AS(eg_gradients_function, eg_value_and_gradients_function, __VA_ARGS__)
 #define eg_implicit_gradients(...) EGI_CALL(eg_implicit_gradients, __VA_ARGS__)
+#define eg_implicit_gradients_list(...) EGI_CALL_AS(eg_implicit_gradients, eg_implicit_gradients_list, __VA_ARGS__)
 #define eg_implicit_value_and_gradients(...) EGI_CALL_AS(eg_implicit_gradients, eg_implicit_value_and_gradients, __VA_ARGS__)
 #define eg_nth_gradient(...) EGI_CALL(eg_nth_gradient, __VA_ARGS__)
 #define eg_jvp(...) EGI_CALL(eg_jvp, __VA_ARGS__)
@@ -1051,28 +1072,37 @@ EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 // pending; on an error nothing is changed. Slots of a variable are made when it is first seen and stay as long as the optimizer, which may
 // outlive the variable: a new model is better given a new optimizer.
 EAGER_API bool eg_apply_gradients(eg_optimizer *optimizer, eg_tensor *const *grads, eg_tensor *const *variables, int n);
+EAGER_API bool eg_apply_gradients_list(eg_optimizer *optimizer, eg_list grads, eg_list variables);
 EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *optimizer, const eg_gradient_pair *pairs, int n);
+// A step of a loop by hand: the gradients of loss for these variables, applied. eg_tape_minimize(tape, loss, EG_LIST(W, B), sgd).
+EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variables, eg_optimizer *optimizer);
 // Runs loss(in, user) on a tape and applies the gradients of all trainable variables it used. Returns the loss.
 EAGER_API eg_tensor *eg_minimize(eg_optimizer *optimizer, eg_function1 *loss, void *user, eg_tensor *const *in);
 EAGER_API int64_t eg_optimizer_steps(eg_optimizer *optimizer);                 // updates made
 EAGER_API double eg_optimizer_learning_rate(eg_optimizer *optimizer);          // of the next update
 EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *optimizer, double learning_rate);      // an error where it has a .schedule
-// The optimizer's state as variables (borrowed): step count, learning rate, calls accumulated if it does that, slots. At most capacity; returns how many.
+// The optimizer's state as variables (borrowed): step count, learning rate, calls accumulated if it does that, slots. Into an array with
+// room for capacity; returns how many there are (with NULL and 0, too), -1 on an error.
 EAGER_API int eg_optimizer_state(eg_optimizer *optimizer, eg_tensor **state, int capacity);
+EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *optimizer);            // valid until it sees a new variable, or is released
 // Clipping of gradients, for loops of one's own.
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm);               // x norm / max(|x|, norm)
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n);              // sqrt of the sum of all squares; NULL entries are skipped
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out);     // each x norm / max(global norm, norm)
+EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm);        // the list belongs to the innermost scope
 
 // Calls that note their place.
 #define eg_variable(...) EGI_CALL(eg_variable, __VA_ARGS__)
 #define eg_read(...) EGI_CALL_AS(eg_identity, eg_read, __VA_ARGS__)
 #define eg_apply_gradients(...) EGI_CALL(eg_apply_gradients, __VA_ARGS__)
+#define eg_apply_gradients_list(...) EGI_CALL_AS(eg_apply_gradients, eg_apply_gradients_list, __VA_ARGS__)
+#define eg_tape_minimize(...) EGI_CALL(eg_tape_minimize, __VA_ARGS__)
 #define eg_apply_gradient_pairs(...) EGI_CALL_AS(eg_apply_gradients, eg_apply_gradient_pairs, __VA_ARGS__)
 #define eg_minimize(...) EGI_CALL(eg_minimize, __VA_ARGS__)
 #define eg_clip_by_norm(...) EGI_CALL(eg_clip_by_norm, __VA_ARGS__)
 #define eg_global_norm(...) EGI_CALL(eg_global_norm, __VA_ARGS__)
 #define eg_clip_by_global_norm(...) EGI_CALL(eg_clip_by_global_norm, __VA_ARGS__)
+#define eg_clip_by_global_norm_list(...) EGI_CALL_AS(eg_clip_by_global_norm, eg_clip_by_global_norm_list, __VA_ARGS__)
 
 #ifndef EAGER_CORE
 //# 9  LAYERS AND MODELS -------------------------------------------------------
@@ -1261,10 +1291,13 @@ EAGER_API eg_tensor *eg_mask_of(eg_tensor *x);                         // of a l
 
 // Makes the weights for inputs of this shape, batch included; -1 is free.
 EAGER_API bool eg_layer_build(eg_layer *layer, eg_shape input);
-// All variables (borrowed), in the order of layers and in each as it made them; at most capacity. Returns how many there are:
-// 0 before the first call or eg_layer_build makes them.
+// All variables (borrowed), in the order of layers and in each as it made them: 0 of them before the first call or eg_layer_build makes
+// them. Into an array with room for capacity; returns how many there are (with NULL and 0, too), -1 on an error.
 EAGER_API int eg_layer_weights(eg_layer *layer, eg_tensor **weights, int capacity);
 EAGER_API int eg_layer_trainable_weights(eg_layer *layer, eg_tensor **weights, int capacity);
+// The same, lent by the layer: valid until it is built, changed or released.
+EAGER_API eg_list eg_layer_weights_list(eg_layer *layer);
+EAGER_API eg_list eg_layer_trainable_weights_list(eg_layer *layer);
 // Where weight i of eg_layer_weights is, seen from the layer: "kernel", "dense_1/kernel". Into text, cut to capacity. If there is none
 // an error: NULL, and an empty text.
 EAGER_API const char *eg_layer_weight_path(eg_layer *layer, int i, char *text, size_t capacity);
@@ -1275,8 +1308,10 @@ EAGER_API const char *eg_layer_name(eg_layer *layer);
 EAGER_API bool eg_layer_set_name(eg_layer *layer, const char *name);
 // Of inputs as it was built for, or first called with (then the batch is free); -1 is free. Rank -1: not known yet.
 EAGER_API eg_shape eg_layer_output_shape(eg_layer *layer);
-// The layers it is made of (borrowed), at most capacity; returns how many there are.
+// The layers it is made of (borrowed), into an array or as a list, as weights are.
 EAGER_API int eg_layer_layers(eg_layer *layer, eg_layer **layers, int capacity);
+typedef struct eg_layer_list { int count; eg_layer *const *layers; } eg_layer_list;
+EAGER_API eg_layer_list eg_layer_layers_list(eg_layer *layer);
 // The sum of the regularizers of all trainable weights, for the loss; NULL without an error where there are none.
 EAGER_API eg_tensor *eg_layer_losses(eg_layer *layer);
 // Prints layers, output shapes and parameters as Keras does. -1 is None; ? is not known before a call.
@@ -2201,7 +2236,7 @@ extern "C" {
 // is a view of a buffer, an op is a row of facts, a call is one run of an op,
 // a backend is a table of kernels. Read first: 3, 5.
 
-typedef enum egi_kind { EGI_DEAD, EGI_TENSOR, EGI_TAPE } egi_kind;
+typedef enum egi_kind { EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST } egi_kind;
 typedef struct egi_object { int32_t refs; int32_t kind; } egi_object;      // what a scope can own
 typedef struct eg_backend eg_backend;
 
@@ -2864,6 +2899,7 @@ static void egi_object_release(egi_object *o) {
     if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (o->kind == EGI_TENSOR) egi_tensor_destroy((eg_tensor *)(void *)o);
     else if (o->kind == EGI_TAPE) egi_tape_destroy((eg_tape *)(void *)o);
+    else if (o->kind == EGI_LIST) egi_free(o);
 }
 
 enum { EGI_TAG_KEEP = 1, EGI_TAG_SCOPE = 2, EGI_TAG_SERIAL = 3, EGI_TAGS = 3 };
@@ -3556,9 +3592,64 @@ static bool egi_alive(const char *function, int i, const eg_tensor *x) {
     return true;
 }
 
-// Lists of n that are not NULL (one of none may be).
-static bool egi_lists_given(const char *name, int n, const void *a, const void *b, const void *c) {
-    return (n >= 0 && (n == 0 || (a && b && c))) || egi_fail(EG_ERROR_ARGUMENT, n < 0 ? "eg_%s: a list of %d" : "eg_%s: a list of %d is NULL", name, n);
+// Lists of n that are not NULL (one of none may be). While an error is pending they may be its trace: nothing is said then.
+static bool egi_lists_given(const char *name, int64_t n, const void *a, const void *b, const void *c) {
+    if (n >= 0 && (n == 0 || (a && b && c))) return true;
+    return egi_this.error == EG_OK ? egi_fail(EG_ERROR_ARGUMENT, n < 0 ? "eg_%s: a list of %lld" : "eg_%s: a list of %lld is NULL", name, (long long)n) : false;
+}
+// Whether `count` elements may be written to a caller's array with room for capacity; without an array they are only counted.
+static bool egi_room_given(const char *function, int64_t count, const void *array, int capacity) {
+    if (!egi_lists_given(function, capacity, array, array, array)) return false;
+    return !array || count <= capacity ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the array has room for %d, but there are %lld; nothing was written (NULL and 0 ask how many; eg_%s_list lends them all)",
+                    function, capacity, (long long)count, function);
+}
+
+// ---- lists that are lent
+
+// The array of an eg_list (its elements stand behind this). It belongs to a scope, or to the list of those that a layer, an
+// optimizer or a tape has lent.
+typedef struct egi_list { egi_object object; struct egi_list *next; int64_t count; } egi_list;
+static void **egi_list_elements(egi_list *list) { return (void **)(void *)(list + 1); }
+static egi_list *egi_list_new(const char *function, int64_t count) {
+    size_t bytes = sizeof(egi_list) + (size_t)count * sizeof(void *);
+    egi_list *list = (egi_list *)egi_alloc(bytes);
+    if (!list) { egi_no_memory(function, (int64_t)bytes); return NULL; }
+    memset(list, 0, bytes);
+    list->object.refs = 1;
+    list->object.kind = EGI_LIST;
+    list->count = count;
+    return list;
+}
+// What an owner lends as it is now: an array like those lent before is the same one, so that asking again costs no memory. Others stay
+// where they are until the owner goes. Several threads may ask at once.
+static egi_list *egi_list_lend(egi_list **lent, egi_list *list) {
+    if (!list) return NULL;
+    egi_lock();
+    egi_list *same = *lent;
+    while (same && (same->count != list->count || memcmp(same + 1, list + 1, (size_t)list->count * sizeof(void *)) != 0)) same = same->next;
+    if (!same) { list->next = *lent; *lent = list; }
+    egi_unlock();
+    if (same) egi_free(list);
+    return same ? same : list;
+}
+static void egi_lent_free(egi_list **lent) {
+    while (*lent) {
+        egi_list *next = (*lent)->next;
+        egi_free(*lent);
+        *lent = next;
+    }
+}
+// The innermost scope's from now on.
+static egi_list *egi_list_own(const char *function, egi_list *list) {
+    if (!list || egi_stack_push((uintptr_t)list)) return list;
+    egi_free(list);
+    egi_no_memory(function, 0);
+    return NULL;
+}
+static eg_list egi_list_tensors(egi_list *list) {
+    eg_list tensors = { list ? (int)list->count : -1, list ? (eg_tensor *const *)(void *)(list + 1) : NULL };
+    return tensors;
 }
 
 // ---- constructors
@@ -8558,6 +8649,7 @@ struct eg_tape {
     int64_t n_slots, slot_capacity;
     egi_line **lines;
     int64_t n_lines, line_capacity;
+    egi_list *lent;
 };
 
 static int64_t egi_hash(const eg_tape *t, int64_t id) { return (int64_t)(((uint64_t)id * 0x9E3779B97F4A7C15u) >> 20) & (t->map_size - 1); }
@@ -8639,6 +8731,7 @@ static void egi_tape_unlist(eg_tape *t) {
 static void egi_tape_destroy(eg_tape *t) {
     egi_tape_unlist(t);
     egi_tape_clear(t);
+    egi_lent_free(&t->lent);
     t->object.kind = EGI_DEAD;
     egi_free(t);
 }
@@ -8699,6 +8792,7 @@ EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (!egi_tape_alive("tape_reset", t)) return false;
     if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
     egi_tape_clear(t);
+    egi_lent_free(&t->lent);
     t->used = false;
     t->paused = egi_this.paused;
     if (!t->listed) { t->outer = egi_this.tapes; egi_this.tapes = t; t->listed = true; }
@@ -8717,15 +8811,23 @@ EAGER_API bool eg_tape_unconnected_zeros(eg_tape *t, bool on) {
     t->zeros = on;
     return former;
 }
-EAGER_API int eg_tape_watched_variables(eg_tape *t, eg_tensor **variables, int capacity) {
+static int egi_tape_variables(const eg_tape *t, eg_tensor **variables) {        // NULL: only counts
     int count = 0;
-    if (!egi_tape_alive("tape_watched_variables", t)) return 0;
     for (int64_t i = 0; i < t->n_slots; i++)
         if (t->slots[i].variable) {
-            if (count < capacity) variables[count] = t->slots[i].variable;
+            if (variables) variables[count] = t->slots[i].variable;
             count++;
         }
     return count;
+}
+EAGER_API int eg_tape_watched_variables(eg_tape *t, eg_tensor **variables, int capacity) {
+    if (!egi_tape_alive("tape_watched_variables", t) || !egi_room_given("tape_watched_variables", egi_tape_variables(t, NULL), variables, capacity)) return -1;
+    return egi_tape_variables(t, variables);
+}
+EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *t) {
+    egi_list *list = egi_tape_alive("tape_watched_variables", t) ? egi_list_new("tape_watched_variables", egi_tape_variables(t, NULL)) : NULL;
+    if (list) egi_tape_variables(t, (eg_tensor **)egi_list_elements(list));
+    return egi_list_tensors(list ? egi_list_lend(&t->lent, list) : NULL);
 }
 EAGER_API bool eg_executing_eagerly(void) { return true; }
 EAGER_API void eg_recording_pause(void) { egi_this.paused++; }
@@ -9080,6 +9182,11 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
 EAGER_API bool eg_tape_gradients(eg_tape *t, eg_tensor *y, eg_tensor *const *xs, int n, eg_tensor **grads) {
     return eg_tape_gradients_from(t, &y, 1, NULL, xs, n, grads);
 }
+EAGER_API eg_list eg_tape_gradients_list(eg_tape *t, eg_tensor *y, eg_list xs) {
+    egi_list *grads = egi_lists_given("tape_gradient", xs.count, xs.tensors, xs.tensors, xs.tensors) ? egi_list_new("tape_gradient", xs.count) : NULL;
+    if (grads && !eg_tape_gradients(t, y, xs.tensors, xs.count, (eg_tensor **)egi_list_elements(grads))) { egi_free(grads); grads = NULL; }
+    return egi_list_tensors(egi_list_own("tape_gradient", grads));
+}
 EAGER_API eg_tensor *eg_tape_gradient(eg_tape *t, eg_tensor *y, eg_tensor *x) {
     eg_tensor *g = NULL;
     eg_tape_gradients_from(t, &y, 1, NULL, &x, 1, &g);
@@ -9388,43 +9495,77 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
 EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
     return eg_value_and_gradients_function(f, user, xs, n, grads) != NULL;
 }
-EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity,
-                                                     int *count) {
-    if (count) *count = 0;
+// f's value, and its gradients for the variables that it used: as pairs where there is room for them, or in two new lists.
+typedef struct egi_implicit { eg_gradient_pair *pairs; int capacity, count; bool lent; egi_list *gradients, *variables; } egi_implicit;
+static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg_tensor *const *grads, int n) {
+    bool ok = true;
+    for (int i = 0; i < n; i++) to->count += grads[i] != NULL;
+    if (to->lent) {
+        to->gradients = egi_list_new("implicit_gradients", to->count);
+        to->variables = to->gradients ? egi_list_new("implicit_gradients", to->count) : NULL;
+        ok = to->variables != NULL;
+    } else ok = egi_room_given("implicit_gradients", to->count, to->pairs, to->capacity);
+    for (int i = 0, k = 0; i < n && ok; i++) {
+        if (!grads[i]) continue;
+        if (to->lent) {
+            egi_list_elements(to->gradients)[k] = grads[i];
+            egi_list_elements(to->variables)[k] = variables[i];
+        } else if (to->pairs) {
+            to->pairs[k].gradient = grads[i];
+            to->pairs[k].variable = variables[i];
+        } else continue;
+        ok = eg_keep(grads[i]) != NULL;
+        k++;
+    }
+    return ok;
+}
+static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const *in, egi_implicit *to) {
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_implicit_gradients: the function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = tape ? egi_value("implicit_gradients", f, user, in) : NULL, **list = NULL;
-    int n = y ? eg_tape_watched_variables(tape, NULL, 0) : 0, used = 0;
+    int n = y ? egi_tape_variables(tape, NULL) : 0;
     bool ok = y != NULL;
-    if (ok && n) {
-        list = (eg_tensor **)egi_alloc((size_t)n * 2 * sizeof *list);
+    if (ok) {
+        list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * 2 * sizeof *list);
         ok = list != NULL || egi_no_memory("implicit_gradients", 0);
     }
     if (ok) {
-        if (n) eg_tape_watched_variables(tape, list, n);
+        egi_tape_variables(tape, list);
         for (int i = 0; i < n; i++) eg_retain(list[i]);       // the tape lets go of them
-        ok = eg_tape_gradients(tape, y, list, n, list + n);
-        for (int i = 0; i < n && ok; i++) {
-            if (!list[n + i]) continue;
-            if (used < capacity) {
-                pairs[used].variable = list[i];
-                pairs[used].gradient = eg_keep(list[n + i]);
-                ok = pairs[used].gradient != NULL;
-            }
-            used++;
-        }
+        ok = eg_tape_gradients(tape, y, list, n, list + n) && egi_implicit_write(to, list, list + n, n);
         for (int i = 0; i < n; i++) eg_release(list[i]);
     }
-    if (list) egi_free(list);
+    egi_free(list);
     if (!ok || !eg_keep(y)) y = NULL;
     eg_scope_end(scope);
-    if (count && y) *count = used;
+    return y;
+}
+EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity,
+                                                     int *count) {
+    egi_implicit to = { pairs, capacity, 0, false, NULL, NULL };
+    if (count) *count = 0;
+    if (!egi_room_given("implicit_gradients", 0, pairs, capacity)) return NULL;
+    eg_tensor *y = egi_implicit_run(f, user, in, &to);
+    if (count && y) *count = to.count;
     return y;
 }
 EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity) {
     int count;
     return eg_implicit_value_and_gradients(f, user, in, pairs, capacity, &count) ? count : -1;
+}
+EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_tensor *const *in, eg_list *variables) {
+    egi_implicit to = { NULL, 0, 0, true, NULL, NULL };
+    if (variables) *variables = egi_list_tensors(NULL);
+    if (!egi_lists_given("implicit_gradients", 1, variables, variables, variables)) return egi_list_tensors(NULL);
+    if (!egi_implicit_run(f, user, in, &to)) {
+        egi_free(to.gradients);
+        egi_free(to.variables);
+        return egi_list_tensors(NULL);
+    }
+    egi_list *gradients = egi_list_own("implicit_gradients", to.gradients), *own = egi_list_own("implicit_gradients", to.variables);
+    if (gradients && own) *variables = egi_list_tensors(own);
+    return egi_list_tensors(own ? gradients : NULL);
 }
 
 EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order) {
@@ -9990,6 +10131,7 @@ struct eg_optimizer {
     eg_tensor *accumulated;      // int64, calls since the latest update; NULL where each call is one
     egi_slots *slots;
     int64_t n_slots, slots_capacity, turn;
+    egi_list *lent;
     int64_t next;                // where the next variable's slots should be, if the order is that of the call before
 };
 
@@ -10127,6 +10269,7 @@ EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
     eg_release(opt->steps);
     eg_release(opt->rate);
     eg_release(opt->accumulated);
+    egi_lent_free(&opt->lent);
     egi_free(opt);
 }
 static bool egi_optimizer_alive(const char *function, const eg_optimizer *opt) {
@@ -10170,6 +10313,7 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
     eg_reduce_options all;
     eg_tensor *sum = NULL;
+    if (!egi_lists_given("global_norm", n, xs, xs, xs)) return NULL;
     memset(&all, 0, sizeof all);
     for (int i = 0; i < n; i++) {
         if (!xs[i]) continue;
@@ -10192,6 +10336,7 @@ EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm) {
     return egi_clip_to(x, (eg_norm)(x, all), norm);
 }
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out) {
+    if (!egi_lists_given("clip_by_global_norm", n, xs, out, out)) return false;
     if (!(norm > 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_clip_by_global_norm: the norm %g is not positive", norm);
     eg_tensor *own = eg_global_norm(xs, n);
     bool ok = own != NULL;
@@ -10202,6 +10347,11 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
     }
     for (int i = 0; i < n && !ok; i++) out[i] = NULL;
     return ok;
+}
+EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm) {
+    egi_list *out = egi_lists_given("clip_by_global_norm", xs.count, xs.tensors, xs.tensors, xs.tensors) ? egi_list_new("clip_by_global_norm", xs.count) : NULL;
+    if (out && !eg_clip_by_global_norm(xs.tensors, xs.count, norm, (eg_tensor **)egi_list_elements(out))) { egi_free(out); out = NULL; }
+    return egi_list_tensors(egi_list_own("clip_by_global_norm", out));
 }
 
 // One variable's update. Everything that can fail comes first; then all is taken over at once.
@@ -10383,6 +10533,22 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     eg_scope_end(scope);
     return ok;
 }
+EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list variables) {
+    if (!egi_lists_given("apply_gradients", grads.count, grads.tensors, grads.tensors, grads.tensors)) return false;
+    if (grads.count != variables.count)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %d gradients for %d variables", grads.count, variables.count);
+    return eg_apply_gradients(opt, grads.tensors, variables.tensors, variables.count);
+}
+EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variables, eg_optimizer *opt) {
+    if (!egi_optimizer_alive("tape_minimize", opt) || !egi_lists_given("tape_minimize", variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
+    for (int i = 0; i < variables.count; i++) if (!egi_alive("tape_minimize", i, variables.tensors[i])) return false;
+    eg_scope scope = eg_scope_begin();
+    for (int i = 0; i < variables.count; i++) egi_again(variables.tensors[i]);        // the tape may have the last reference, and lets go of it
+    eg_list grads = eg_tape_gradients_list(tape, loss, variables);
+    bool ok = grads.count >= 0 && eg_apply_gradients_list(opt, grads, variables);
+    eg_scope_end(scope);
+    return ok;
+}
 EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair *pairs, int n) {
     if (!egi_lists_given("apply_gradient_pairs", n, pairs, pairs, pairs)) return false;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *list);
@@ -10398,16 +10564,9 @@ EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *us
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = tape ? egi_value("minimize", loss, user, in) : NULL, *result = NULL;
-    int n = y ? eg_tape_watched_variables(tape, NULL, 0) : 0;
-    eg_tensor **list = y ? (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * 2 * sizeof *list) : NULL;
-    if (y && !list) egi_no_memory("minimize", 0);
-    if (list) {
-        eg_tape_watched_variables(tape, list, n);
-        for (int i = 0; i < n; i++) eg_retain(list[i]);
-        if (eg_tape_gradients(tape, y, list, n, list + n) && eg_apply_gradients(opt, list + n, list, n)) result = eg_keep(y);
-        for (int i = 0; i < n; i++) eg_release(list[i]);
-    }
-    egi_free(list);
+    eg_list variables = egi_list_tensors(NULL);
+    if (y) variables = eg_tape_watched_variables_list(tape);
+    if (variables.count >= 0 && eg_tape_minimize(tape, y, variables, opt)) result = eg_keep(y);
     eg_scope_end(scope);
     return result;
 }
@@ -10434,16 +10593,24 @@ EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *opt, double rate) {
     eg_scope_end(scope);
     return ok;
 }
-EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capacity) {
+static int egi_optimizer_variables(const eg_optimizer *opt, eg_tensor **state) {       // NULL: only counts
+    eg_tensor *own[] = { opt->steps, opt->rate, opt->accumulated };
     int count = 0;
-    if (!egi_optimizer_alive("optimizer_state", opt)) return 0;
-    if (count++ < capacity) state[0] = opt->steps;
-    if (count++ < capacity) state[1] = opt->rate;
-    if (opt->accumulated && count++ < capacity) state[2] = opt->accumulated;
+    for (int i = 0; i < 3; i++)
+        if (own[i]) { if (state) state[count] = own[i]; count++; }
     for (int64_t i = 0; i < opt->n_slots; i++)
         for (int k = 0; k < EGI_MAX_SLOTS; k++)
-            if (opt->slots[i].slot[k]) { if (count < capacity) state[count] = opt->slots[i].slot[k]; count++; }
+            if (opt->slots[i].slot[k]) { if (state) state[count] = opt->slots[i].slot[k]; count++; }
     return count;
+}
+EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capacity) {
+    if (!egi_optimizer_alive("optimizer_state", opt) || !egi_room_given("optimizer_state", egi_optimizer_variables(opt, NULL), state, capacity)) return -1;
+    return egi_optimizer_variables(opt, state);
+}
+EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *opt) {
+    egi_list *list = egi_optimizer_alive("optimizer_state", opt) ? egi_list_new("optimizer_state", egi_optimizer_variables(opt, NULL)) : NULL;
+    if (list) egi_optimizer_variables(opt, (eg_tensor **)egi_list_elements(list));
+    return egi_list_tensors(list ? egi_list_lend(&opt->lent, list) : NULL);
 }
 
 EGI_ALL_PASSES
@@ -10654,6 +10821,7 @@ struct eg_layer {
     int n_inputs;
     egi_part *parts;
     int64_t n_parts, parts_capacity;
+    egi_list *lent;
     egi_born born;
     char *custom;                        // a custom layer: what its maker is called
     eg_function1 *call;
@@ -10737,6 +10905,7 @@ EAGER_API void eg_layer_release(eg_layer *l) {
     egi_parts_drop(l, 0);
     if (l->user_release) l->user_release(l->user);
     egi_free(l->parts);
+    egi_lent_free(&l->lent);
     egi_free(l->custom);
     egi_free(l->name);
     egi_free(l);
@@ -10954,15 +11123,25 @@ EAGER_API eg_shape eg_layer_output_shape(eg_layer *l) {
     eg_shape none = { -1, { 0 } };
     return egi_layer_alive("layer_output_shape", l) && egi_layer_build_alone(l) ? l->output : none;
 }
-EAGER_API int eg_layer_layers(eg_layer *l, eg_layer **layers, int capacity) {
+static int egi_layer_children(const eg_layer *l, eg_layer **layers) {          // NULL: only counts
     int count = 0;
-    if (!egi_layer_alive("layer_layers", l)) return 0;
     for (int64_t i = 0; i < l->n_parts; i++) {
         if (!l->parts[i].child) continue;
-        if (count < capacity) layers[count] = l->parts[i].child;
+        if (layers) layers[count] = l->parts[i].child;
         count++;
     }
     return count;
+}
+EAGER_API int eg_layer_layers(eg_layer *l, eg_layer **layers, int capacity) {
+    if (!egi_layer_alive("layer_layers", l) || !egi_room_given("layer_layers", egi_layer_children(l, NULL), layers, capacity)) return -1;
+    return egi_layer_children(l, layers);
+}
+EAGER_API eg_layer_list eg_layer_layers_list(eg_layer *l) {
+    egi_list *list = egi_layer_alive("layer_layers", l) ? egi_list_new("layer_layers", egi_layer_children(l, NULL)) : NULL;
+    if (list) egi_layer_children(l, (eg_layer **)egi_list_elements(list));
+    list = list ? egi_list_lend(&l->lent, list) : NULL;
+    eg_layer_list layers = { list ? (int)list->count : -1, list ? (eg_layer *const *)(void *)(list + 1) : NULL };
+    return layers;
 }
 
 // ---- walks
@@ -11001,27 +11180,35 @@ static bool egi_walk_from(egi_weight_walk *w, const eg_layer *l) {
 }
 static bool egi_visit_list(egi_weight_walk *w, egi_part *p) {
     if (w->trainable && !eg_trainable(p->variable)) return true;
-    if (w->i < w->wanted) w->out[w->i] = p->variable;
+    if (w->out) w->out[w->i] = p->variable;
     w->i++;
     return true;
 }
 static bool egi_visit_path(egi_weight_walk *w, egi_part *p) { (void)p; return w->i++ < w->wanted; }
 static bool egi_visit_count(egi_weight_walk *w, egi_part *p) { w->i += p->variable->size; return true; }
 
-static int egi_layer_list(const char *function, eg_layer *l, eg_tensor **out, int capacity, bool trainable) {
+static int egi_layer_variables(eg_layer *l, bool trainable, eg_tensor **out) {  // NULL: only counts. -1 without memory
     egi_weight_walk w;
-    if (!egi_layer_alive(function, l) || !egi_layer_build_alone(l)) return 0;
     memset(&w, 0, sizeof w);
     w.visit = egi_visit_list;
     w.out = out;
-    w.wanted = capacity;
     w.trainable = trainable;
-    return egi_walk_from(&w, l) ? (int)w.i : 0;
+    return egi_walk_from(&w, l) ? (int)w.i : -1;
 }
-EAGER_API int eg_layer_weights(eg_layer *l, eg_tensor **out, int capacity) { return egi_layer_list("layer_weights", l, out, capacity, false); }
-EAGER_API int eg_layer_trainable_weights(eg_layer *l, eg_tensor **out, int capacity) {
-    return egi_layer_list("layer_trainable_weights", l, out, capacity, true);
+static int egi_layer_fill(const char *function, eg_layer *l, bool trainable, eg_tensor **out, int capacity) {
+    int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
+    return count >= 0 && egi_room_given(function, count, out, capacity) ? egi_layer_variables(l, trainable, out) : -1;
 }
+static eg_list egi_layer_lend(const char *function, eg_layer *l, bool trainable) {
+    int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
+    egi_list *list = count >= 0 ? egi_list_new(function, count) : NULL;
+    if (list && egi_layer_variables(l, trainable, (eg_tensor **)egi_list_elements(list)) < 0) { egi_free(list); list = NULL; }
+    return egi_list_tensors(list ? egi_list_lend(&l->lent, list) : NULL);
+}
+EAGER_API int eg_layer_weights(eg_layer *l, eg_tensor **out, int capacity) { return egi_layer_fill("layer_weights", l, false, out, capacity); }
+EAGER_API int eg_layer_trainable_weights(eg_layer *l, eg_tensor **out, int capacity) { return egi_layer_fill("layer_trainable_weights", l, true, out, capacity); }
+EAGER_API eg_list eg_layer_weights_list(eg_layer *l) { return egi_layer_lend("layer_weights", l, false); }
+EAGER_API eg_list eg_layer_trainable_weights_list(eg_layer *l) { return egi_layer_lend("layer_trainable_weights", l, true); }
 EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_t capacity) {
     egi_weight_walk w;
     if (capacity) text[0] = 0;
@@ -11034,7 +11221,7 @@ EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_
     if (egi_this.errors != errors) return NULL;
     if (past) {
         int count = eg_layer_weights(l, NULL, 0);
-        if (!count) egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weights%s", l->name, l->built ? "" : " yet; eg_layer_build or its first call makes them");
+        if (count < 1) egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weights%s", l->name, l->built ? "" : " yet; eg_layer_build or its first call makes them");
         else egi_fail(EG_ERROR_INDEX, "eg_layer_weight_path: layer %.60s has no weight %d; it has %d, from 0 to %d", l->name, i, count, count - 1);
         return NULL;
     }
@@ -14463,8 +14650,6 @@ typedef struct egi_training {
     char (*names)[64];                  // loss, metrics, val_loss, val_metrics, learning_rate
     double *values;                     // of the latest epoch, evaluation or step
     double loss_sum, loss_weight;       // over this epoch's examples so far
-    eg_tensor **list;                   // trainable weights, and behind them their gradients
-    int64_t list_capacity;
     eg_history *history;
 } egi_training;
 
@@ -14481,7 +14666,6 @@ static void egi_training_free(void *training) {
     egi_free(t->of);
     egi_free(t->names);
     egi_free(t->values);
-    egi_free(t->list);
     egi_history_free(t->history);
     egi_free(t);
 }
@@ -14699,17 +14883,10 @@ static bool egi_step_weights(const char *function, eg_class_weights classes, eg_
     if (given && !(given = eg_cast(given, EG_FLOAT32))) return false;
     return egi_weights_join(function, by_class, given, weights);
 }
-static bool egi_step_gradients(egi_training *t, eg_layer *model, eg_tape *tape, eg_tensor *loss, int *count) {
-    int n = eg_layer_trainable_weights(model, NULL, 0);
-    if (n < 1) return egi_fail(EG_ERROR_GRADIENT, "eg_fit: the model has no trainable weights");
-    if (2 * (int64_t)n > t->list_capacity) {
-        void *list = t->list;
-        if (!egi_grow(&list, &t->list_capacity, 2 * (int64_t)n, sizeof *t->list)) return egi_no_memory("fit", 0);
-        t->list = (eg_tensor **)list;
-    }
-    eg_layer_trainable_weights(model, t->list, n);
-    *count = n;
-    return eg_tape_gradients(tape, loss, t->list, n, t->list + n);
+static bool egi_step_gradients(eg_layer *model, eg_tape *tape, eg_tensor *loss, eg_list *weights, eg_list *grads) {
+    *weights = eg_layer_trainable_weights_list(model);
+    if (weights->count == 0) egi_fail(EG_ERROR_GRADIENT, "eg_fit: the model has no trainable weights");
+    return weights->count > 0 && (*grads = eg_tape_gradients_list(tape, loss, *weights)).count >= 0;
 }
 typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; bool arrays; } egi_step;     // arrays: the caller gave x, y and weights by name
 static bool egi_dataset_batches(const eg_dataset *data);       // chapter 30
@@ -14791,11 +14968,11 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     }
     eg_tensor *loss = ok ? egi_step_loss(t, model, s, answers, given) : NULL, *y = c[s->inputs];
     double examples = y->rank ? (double)y->dims[0] : 1;
-    int weights = 0;
-    ok = loss && (!s->train || egi_step_gradients(t, model, tape, loss, &weights));
+    eg_list weights = egi_list_tensors(NULL), grads = weights;
+    ok = loss && (!s->train || egi_step_gradients(model, tape, loss, &weights, &grads));
     eg_recording_pause();                                  // the new tape, too
     ok = ok && egi_step_metrics(t, answers, examples);     // before the update, so that a metric that fails leaves the weights as they were
-    ok = ok && (!s->train || eg_apply_gradients(t->optimizer, t->list + weights, t->list, weights));
+    ok = ok && (!s->train || eg_apply_gradients_list(t->optimizer, grads, weights));
     int64_t errors = egi_this.errors;
     if (ok) s->loss = egi_no_sign(eg_item(loss));                       // which waits for a device, and hears of what went wrong there
     ok = ok && egi_this.errors == errors;
@@ -15566,32 +15743,29 @@ static bool egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
 
 static bool egi_watch_snapshot(egi_watch *w, eg_layer *model) {
     egi_watch_forget(w);
-    int n = eg_layer_weights(model, NULL, 0);
-    w->weights = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *w->weights);
+    eg_list now = eg_layer_weights_list(model);
+    if (now.count < 0) return false;
+    w->weights = (eg_tensor **)egi_alloc((size_t)(now.count ? now.count : 1) * sizeof *w->weights);
     if (!w->weights) return egi_no_memory(w->name, 0);
-    eg_layer_weights(model, w->weights, n);
-    for (; w->n < n; w->n++) {
-        eg_tensor *value = eg_read(w->weights[w->n]);
+    for (; w->n < now.count; w->n++) {
+        eg_tensor *value = eg_read(now.tensors[w->n]);
         if (!value) return false;
         w->weights[w->n] = eg_retain(value);
     }
     return true;
 }
 static bool egi_watch_restore(egi_watch *w, eg_layer *model) {
-    int n = eg_layer_weights(model, NULL, 0);
-    eg_tensor **now = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *now);
-    if (!now) return egi_no_memory(w->name, 0);
-    eg_layer_weights(model, now, n);
-    bool ok = true;
+    eg_list now = eg_layer_weights_list(model);
+    bool ok = now.count >= 0;
     int64_t at = 0;
-    for (int i = 0; i < n && i < w->n && ok; i++) ok = (eg_assign)(now[i], w->weights[i]) != NULL;
-    for (int i = 0; i < n && w->kept.count && ok; at += now[i++]->size) {
-        bool there = now[i]->size <= w->kept.count - at;
-        eg_tensor *value = there ? eg_constant_values((eg_dtype)now[i]->dtype, egi_shape(now[i]), w->kept.values + at, now[i]->size) : NULL;
+    for (int i = 0; i < now.count && i < w->n && ok; i++) ok = (eg_assign)(now.tensors[i], w->weights[i]) != NULL;
+    for (int i = 0; i < now.count && w->kept.count && ok; at += now.tensors[i++]->size) {
+        eg_tensor *x = now.tensors[i];
+        bool there = x->size <= w->kept.count - at;
+        eg_tensor *value = there ? eg_constant_values((eg_dtype)x->dtype, egi_shape(x), w->kept.values + at, x->size) : NULL;
         if (!there) egi_fail(EG_ERROR_SHAPE, "eg_%s: the best weights in the backup are %lld numbers, fewer than the model has now", w->name, (long long)w->kept.count);
-        ok = value && (eg_assign)(now[i], value) != NULL;
+        ok = value && (eg_assign)(x, value) != NULL;
     }
-    egi_free(now);
     return ok;
 }
 static bool egi_early_epoch(eg_fit_state *s, void *user) {

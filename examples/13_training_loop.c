@@ -16,7 +16,7 @@ static eg_dataset *dataset_of(int64_t count, uint64_t seed, int64_t shuffle) {
 }
 
 int main(void) {
-    enum { EPOCHS = 3, MOST = 16 };
+    enum { EPOCHS = 3 };
     eg_seed(1);
     eg_dataset *train = dataset_of(4000, 1, 1000), *test = dataset_of(1000, 2, 1);
     eg_layer *model = eg_sequential(
@@ -28,8 +28,7 @@ int main(void) {
         eg_layer_dense(10));
     eg_optimizer *adam = eg_adam(.learning_rate = 1e-3);
     eg_metric *loss_so_far = eg_metric_mean(), *accuracy = eg_metric_accuracy();
-    eg_tensor *weights[MOST], *grads[MOST];
-    int n = eg_layer_trainable_weights(model, weights, MOST);
+    eg_list weights = eg_layer_trainable_weights_list(model);       // lent by the model, which has them already: the input's shape is known
 
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
         eg_iterator *batches = eg_iterator_new(train);
@@ -40,8 +39,8 @@ int main(void) {
             eg_tape *tape = eg_tape_begin();
             eg_tensor *logits = eg_call(model, batch[0], .training = true);
             eg_tensor *loss = eg_sparse_categorical_crossentropy(batch[1], logits);
-            eg_tape_gradients(tape, loss, weights, n, grads);
-            if (!eg_apply_gradients(adam, grads, weights, n)) break;
+            eg_list grads = eg_tape_gradients_list(tape, loss, weights);
+            if (!eg_apply_gradients_list(adam, grads, weights)) break;
             eg_metric_add(loss_so_far, loss);
             eg_metric_update(accuracy, batch[1], logits);
         }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 16, STEPS = 48, WIDTH = 24, WEIGHTS = 8 };
+enum { BATCH = 16, STEPS = 48, WIDTH = 24 };
 
 typedef struct {
     eg_layer *all, *embedding, *lstm, *dense;       // the model, and the layers it is made of
@@ -33,11 +33,9 @@ static double learn(const writer *w, eg_optimizer *adam, eg_tensor *text) {
 
     eg_tape *tape = eg_tape_begin();
     eg_tensor *loss = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(y, eg_call(w->all, x, .training = true)));
-    eg_tensor *vars[WEIGHTS], *grads[WEIGHTS], *clipped[WEIGHTS];
-    int n = eg_layer_trainable_weights(w->all, vars, WEIGHTS);
-    eg_tape_gradients(tape, loss, vars, n, grads);
-    eg_clip_by_global_norm(grads, n, 1, clipped);          // a long memory can have a steep slope: no step is larger than this
-    eg_apply_gradients(adam, clipped, vars, n);
+    eg_list weights = eg_layer_trainable_weights_list(w->all), grads = eg_tape_gradients_list(tape, loss, weights);
+    grads = eg_clip_by_global_norm_list(grads, 1);         // a long memory can have a steep slope: no step is larger than this
+    eg_apply_gradients_list(adam, grads, weights);
     return eg_item(loss);
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 15, STEPS = LONGEST + 1, EDGE = 27, KINDS = 28, UNITS = 64, BATCH = 32, MADE = 10, WEIGHTS = 8 };
+enum { LONGEST = 15, STEPS = LONGEST + 1, EDGE = 27, KINDS = 28, UNITS = 64, BATCH = 32, MADE = 10 };
 
 static const char few[] =
     "ada adam adele agnes aida albert alice alma amanda amelia amos anna anton april ariel arthur astrid august aurora "
@@ -72,10 +72,8 @@ static eg_tensor *surprise(eg_layer *model, eg_tensor *rows, bool training) {
 static double learn(eg_layer *model, eg_optimizer *adam, eg_tensor *rows) {
     EG_SCOPE;
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *loss = surprise(model, rows, true), *vars[WEIGHTS], *grads[WEIGHTS];
-    int n = eg_layer_trainable_weights(model, vars, WEIGHTS);
-    eg_tape_gradients(tape, loss, vars, n, grads);
-    eg_apply_gradients(adam, grads, vars, n);
+    eg_tensor *loss = surprise(model, rows, true);
+    eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(model), adam);
     return eg_item(loss);
 }
 

@@ -9,7 +9,7 @@
 #include "eager.h"
 #include "digits.h"
 
-enum { STEPS = 60, EVERY = 10, MOST = 16 };
+enum { STEPS = 60, EVERY = 10 };
 
 typedef struct {
     eg_layer *model;
@@ -51,15 +51,13 @@ static void training_end(training *t) {
 }
 static bool training_step(training *t) {
     EG_SCOPE;
-    eg_tensor *batch[EG_MAX_COMPONENTS], *weights[MOST], *grads[MOST];
+    eg_tensor *batch[EG_MAX_COMPONENTS];
     if (eg_iterator_next(t->batches, batch) != EG_NEXT) return false;
     eg_tape *tape = eg_tape_begin();
     eg_tensor *loss = eg_sparse_categorical_crossentropy(batch[1], eg_call(t->model, batch[0], .training = true));
-    int n = eg_layer_trainable_weights(t->model, weights, MOST);
-    eg_tape_gradients(tape, loss, weights, n, grads);
     t->loss = eg_item(loss);
     t->step++;
-    return eg_apply_gradients(t->adam, grads, weights, n);
+    return eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(t->model), t->adam);
 }
 // Goes on from the latest checkpoint of the prefix (where there is none: from the beginning) up to a step.
 static bool train(training *t, const char *prefix, int64_t until) {
@@ -76,12 +74,11 @@ static bool train(training *t, const char *prefix, int64_t until) {
 }
 // A number that any changed bit of any weight would change.
 static uint64_t fingerprint(training *t) {
-    eg_tensor *weights[MOST];
-    int n = eg_layer_weights(t->model, weights, MOST);
+    eg_list weights = eg_layer_weights_list(t->model);
     uint64_t hash = 14695981039346656037u;
-    for (int i = 0; i < n; i++) {
-        const unsigned char *bytes = (const unsigned char *)eg_data(weights[i]);
-        for (int64_t k = 0; k < 4 * eg_size(weights[i]); k++) hash = (hash ^ bytes[k]) * 1099511628211u;
+    for (int i = 0; i < weights.count; i++) {
+        const unsigned char *bytes = (const unsigned char *)eg_data(weights.tensors[i]);
+        for (int64_t k = 0; k < 4 * eg_size(weights.tensors[i]); k++) hash = (hash ^ bytes[k]) * 1099511628211u;
     }
     return hash;
 }

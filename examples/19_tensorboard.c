@@ -44,22 +44,20 @@ int main(int argc, char **argv) {
         eg_tape *tape = eg_tape_begin();
         eg_tensor *logits = eg_call(model, points), *loss = eg_reduce_mean(eg_sigmoid_cross_entropy_with_logits(labels, logits));
         if (step == 0) eg_summary_graph(tape);
-        eg_tensor *weights[6], *grads[6];
-        int n = eg_layer_trainable_weights(model, weights, 6);
-        eg_tape_gradients(tape, loss, weights, n, grads);
-        eg_apply_gradients(adam, grads, weights, n);
+        eg_list weights = eg_layer_trainable_weights_list(model), grads = eg_tape_gradients_list(tape, loss, weights);
+        eg_apply_gradients_list(adam, grads, weights);
 
         eg_summary_scalar("loss", loss);
         if (!eg_summary_due()) continue;                               // only at every 50th step is the rest worth computing
         eg_tensor *right = eg_equal(eg_greater(logits, 0), eg_greater(labels, .5));
         double accuracy = eg_item(eg_reduce_mean(eg_cast(right, EG_FLOAT32)));
         eg_summary_scalar("accuracy", accuracy);
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < weights.count; i++) {
             char path[64], tag[80];
             eg_layer_weight_path(model, i, path, sizeof path);
-            eg_summary_histogram(path, weights[i]);
+            eg_summary_histogram(path, weights.tensors[i]);
             snprintf(tag, sizeof tag, "gradients/%s", path);
-            eg_summary_histogram(tag, grads[i]);
+            eg_summary_histogram(tag, grads.tensors[i]);
         }
         eg_summary_image("plane", plane(model));
         if (step % 500 == 0) printf("Step %4d: loss %.3f, %.1f%% right\n", step, eg_item(loss), 100 * accuracy);

@@ -67,13 +67,9 @@ static eg_tensor *gpt_loss(eg_layer *gpt, eg_tensor *x, eg_tensor *y) {
 // One step on a batch; returns the loss before it, NaN on an error.
 static double gpt_step(eg_layer *gpt, eg_optimizer *optimizer, eg_tensor *x, eg_tensor *y) {
     EG_SCOPE;
-    enum { MOST = 16 * GPT_MAX_BLOCKS + 8 };
-    eg_tensor *weights[MOST], *grads[MOST];
     eg_tape *tape = eg_tape_begin();
     eg_tensor *loss = gpt_loss(gpt, x, y);
-    const int n = eg_layer_trainable_weights(gpt, weights, MOST);
-    eg_tape_gradients(tape, loss, weights, n, grads);
-    return eg_apply_gradients(optimizer, grads, weights, n) ? eg_item(loss) : eg_item(NULL);
+    return eg_tape_minimize(tape, loss, eg_layer_trainable_weights_list(gpt), optimizer) ? eg_item(loss) : eg_item(NULL);
 }
 
 #endif

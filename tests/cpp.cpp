@@ -50,6 +50,13 @@ TEST(training_step) {
     eg_tensor *gradient = eg_tape_gradient(tape, eg_square(w), w);
     CHECK(eg_apply_gradients(sgd, &gradient, &w, 1));
     CHECK_NEAR(eg_item(w), 0.8, 1e-6);
+    eg_tensor *b = eg_variable(eg_scalar(1.0), "b");
+    tape = eg_tape_begin();
+    CHECK(eg_tape_minimize(tape, eg_add(w, b), EG_LIST(w, b), sgd));
+    CHECK_NEAR(eg_item(b), 0.9, 1e-6);
+    eg_list state = eg_optimizer_state_list(sgd);
+    CHECK_INT(state.count, 2);
+    eg_release(b);
     eg_optimizer_release(sgd);
     eg_release(w);
 }

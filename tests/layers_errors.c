@@ -194,8 +194,8 @@ TEST(looking_at_what_cannot_be_built) {
     eg_layer *conv = eg_layer_conv2d(4, 3, .input_shape = EG_SHAPE(2, 2, 1));
     static const char says[] = "the window is larger than the input";
     char text[100];
-    CHECK_ERROR(CHECK_INT(eg_layer_weights(conv, NULL, 0), 0), EG_ERROR_SHAPE, says);
-    CHECK_ERROR(CHECK_INT(eg_layer_trainable_weights(conv, NULL, 0), 0), EG_ERROR_SHAPE, says);
+    CHECK_ERROR(CHECK_INT(eg_layer_weights(conv, NULL, 0), -1), EG_ERROR_SHAPE, says);
+    CHECK_ERROR(CHECK_INT(eg_layer_trainable_weights(conv, NULL, 0), -1), EG_ERROR_SHAPE, says);
     CHECK_ERROR(check_null(eg_layer_weight_path(conv, 0, text, sizeof text)), EG_ERROR_SHAPE, says);
     CHECK_ERROR(CHECK_INT(eg_layer_parameters(conv), 0), EG_ERROR_SHAPE, says);
     CHECK_ERROR(check_null(eg_layer_losses(conv)), EG_ERROR_SHAPE, says);
@@ -203,7 +203,7 @@ TEST(looking_at_what_cannot_be_built) {
     CHECK_ERROR(CHECK_STR(summary_of(conv), ""), EG_ERROR_SHAPE, says);
     eg_layer_release(conv);
     CHECK_ERROR(CHECK_STR(summary_of(NULL), ""), EG_ERROR_NULL, "eg_layer_summary: the layer is NULL");
-    CHECK_ERROR(CHECK_INT(eg_layer_weights(NULL, NULL, 0), 0), EG_ERROR_NULL, "eg_layer_weights: the layer is NULL");
+    CHECK_ERROR(CHECK_INT(eg_layer_weights(NULL, NULL, 0), -1), EG_ERROR_NULL, "eg_layer_weights: the layer is NULL");
     CHECK_ERROR(CHECK_INT(eg_layer_output_shape(NULL).rank, -1), EG_ERROR_NULL, "eg_layer_output_shape: the layer is NULL");
     CHECK_ERROR(CHECK_INT(eg_layer_config(NULL, text, sizeof text), -1), EG_ERROR_NULL, "eg_layer_config: the layer is NULL");
     CHECK_STR(text, "");
