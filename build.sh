@@ -10,7 +10,9 @@ help() { cat <<'END'
                                   itself or on MNIST's IDX files in FOLDER
 ./build.sh test [CONFIG...] [NAME...]
                                   build and run the tests; a NAME is a chapter
-                                  (tests/NAME.c) or part of a test's name
+                                  (tests/NAME.c) or part of a test's name.
+                                  check_cuda (nvcc compiles eager_cuda.cu for all
+                                  GPUs in use: minutes) runs where it is named
 ./build.sh test-cuda [NAME...]    the tests on a GPU (needs nvcc and a GPU)
 ./build.sh bench [WORKLOAD...]    measure, and compare with what PYTHON has of
                                   PyTorch, TensorFlow and JAX
@@ -24,8 +26,9 @@ help() { cat <<'END'
 ./build.sh clean                  remove the build folder, .build/
 
 Environment: CC, CXX, CFLAGS, JOBS (how much runs at once; default: all cores),
-EAGER_DATA (a folder of real data for the tests that want some), OUT (a folder
-for the full figures of test-cuda and bench-cuda). Only a C compiler is needed;
+EAGER_DATA (a folder of real data for the tests that want some), EAGER_LONG (set:
+also what takes minutes more), OUT (a folder for the full figures of test-cuda
+and bench-cuda). Only a C compiler is needed;
 OpenBLAS, zlib, libpng and libjpeg, clang, nvcc and Python are used where they
 are found.
 CONFIG: plain, guard (a device the host cannot read), optional, debug,

@@ -1,5 +1,6 @@
 # eager.h compiles without a word: every compiler, language and switch; only what the compiler says is looked at. The core alone
-# is linked and run, too.
+# is linked and run, too. Every switch is tried with both C compilers as C11; with gnu11 and as C++17 the quick test tries those that
+# differ most, and EAGER_LONG asks for all.
 . tests/check.sh
 T=$TEST_TEMP
 WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror'
@@ -11,8 +12,14 @@ for compiler in "$CC" "$CXX" "$CLANG" "$CLANGXX"; do
     [ -n "$compiler" ] || continue
     case $compiler in *++*) languages='c++17' form='-x c++' ;; *) languages='c11 gnu11' form='-x c' ;; esac
     for language in $languages; do
-        for switch in '' EAGER_DEBUG EAGER_NO_THREADS EAGER_NO_STDIO EAGER_STATIC EAGER_CORE ${OPTIONS:+OPTIONS}; do
-            case $switch in '') defines='' ;; OPTIONS) defines=$OPTIONS ;; *) defines=-D$switch ;; esac
+        case $language${EAGER_LONG:+ long} in
+        c11 | *long) switches='none EAGER_DEBUG EAGER_NO_THREADS EAGER_NO_STDIO EAGER_STATIC EAGER_CORE OPTIONS' ;;
+        gnu11) switches=none ;;
+        *) switches='none EAGER_CORE OPTIONS' ;;
+        esac
+        for switch in $switches; do
+            [ "$switch$OPTIONS" != OPTIONS ] || continue
+            case $switch in none) defines='' switch='' ;; OPTIONS) defines=$OPTIONS ;; *) defines=-D$switch ;; esac
             name=$(basename "$compiler")_$language${switch:+_$switch}
             check "$name" $compiler -std=$language $WARN $defines -I. -fsyntax-only $form "$T/implementation.c"
         done

@@ -12,14 +12,11 @@ contents() {
 
 # Whatever eager.o defines for a linker begins with eg_ or egi_: in C++ too, where everything public is extern "C" and only the
 # standard library's inline functions come along.
-symbols() {
-    "$@" -I. -c "$B/eager.c" -o "$T/symbols.o" &&
-        nm -g --defined-only "$T/symbols.o" >"$T/nm" && grep -q ' T eg_' "$T/nm" &&
+symbols() {                                 # of an object file
+    nm -g --defined-only "$1" >"$T/nm" && grep -q ' T eg_' "$T/nm" &&
         ! awk '$2 ~ /^[A-Z]$/ { print $3 }' "$T/nm" | grep -vE '^_?egi?_|^_+ZN?K?S'
 }
-static_symbols() {
-    "$@" -I. -DEAGER_STATIC -c "$B/eager.c" -o "$T/static.o" && ! nm -g --defined-only "$T/static.o" | grep .
-}
+symbols_of() { "$@" -I. -c "$B/eager.c" -o "$T/symbols.o" && symbols "$T/symbols.o"; }
 
 # The macros after including eager.h are those of the standard headers it includes, and EG_, EGI_, EAGER_, eg_, egi_.
 macros() {                                 # what to define before, the compiler
@@ -44,10 +41,16 @@ two_files() {
         'int main(void) { return eg_item(eg_add(two(), 1)) == 3 ? 0 : 1; }' >"$T/main.c"
     "$@" -I. "$T/two.c" "$T/main.c" "$B/plain/eager.o" -o "$T/two" $LIBS && "$T/two"
 }
-implementation_twice() {                    # the header once more after the implementation, in one file
+# The header once more after the implementation, in one file. With EAGER_STATIC the program's own symbol is the only one.
+one_file() {
     printf '%s\n' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' '#include "eager.h"' \
         'int main(void) { return eg_item(eg_scalar(3)) == 3 ? 0 : 1; }' >"$T/once.c"
-    "$@" -I. "$T/once.c" -o "$T/once" -lm && "$T/once"
+    "$@" -I. -DEAGER_STATIC -c "$T/once.c" -o "$T/once.o" && $CC "$T/once.o" -o "$T/once" $LIBS && "$T/once"
+}
+static_symbols() {
+    [ -f "$T/once.o" ] || one_file $CC -std=c11 -w || return
+    nm -g --defined-only "$T/once.o" | awk '{ print $3 }' | sed 's/^_//' >"$T/nm"
+    [ "$(cat "$T/nm")" = main ] || { cat "$T/nm"; return 1; }
 }
 
 # Every function that the library defines is declared in the public part with a comment, beside it or above, and used in some test.
@@ -100,12 +103,12 @@ if [ "$wanted" = "  " ]; then
 fi
 
 check contents_list_equals_banners contents
-check symbols_are_prefixed symbols $CC -std=c11
-check static_leaves_no_symbol static_symbols $CC -std=c11 -w
+check symbols_are_prefixed symbols "$B/plain/eager.o"
 check macros_are_prefixed macros '' $CC -std=c11
 check macros_of_implementation_are_prefixed macros '#define EAGER_IMPLEMENTATION' $CC -std=c11
 check two_files_of_one_program two_files $CC -std=c11
-check include_after_implementation implementation_twice $CC -std=c11
+check include_after_implementation one_file $CC -std=c11 -w
+check static_leaves_no_symbol static_symbols
 check every_function_is_declared_and_defined declared_and_defined
 check every_function_is_documented documented
 check every_function_is_tested tested
@@ -113,7 +116,7 @@ check every_struct_of_options_is_guarded guarded
 check every_function_with_options_refuses_bare_values refusing
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
 if [ -n "$CXX" ]; then
-    check symbols_are_prefixed_in_cpp symbols $CXX -std=c++17 -x c++
+    check symbols_are_prefixed_in_cpp symbols_of $CXX -std=c++17 -x c++
     check macros_are_prefixed_in_cpp macros '#define EAGER_IMPLEMENTATION' $CXX -std=c++17 -x c++
 fi
 finish

@@ -1,6 +1,6 @@
-// The op table itself, row by row: what each promises. Compiled with a copy of the implementation, to see the tables; the
-// gradient tests (tests/ops.c) and the declarations (eager.h) are read as text. The copy has the portable matrix kernels, which
-// the processor's own hide in the other tests.
+// What only the inside of the library shows, in a copy of it: the op table, row by row, and what each promises (the gradient tests,
+// tests/ops.c, and the declarations, eager.h, are read as text); the portable matrix kernels, which the processor's own hide in the
+// other tests; the random generator's known answers.
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
 #define EGI_X86 0
 #define EAGER_STATIC
@@ -89,5 +89,17 @@ TEST(portable_matrix_kernels) {
         y = eg_from_data(dtype, eg_shape_of(y), eg_data(y));
         CHECK_VALUES(eg_matmul(x, y, .transpose_a = ta, .transpose_b = tb), k & 4 ? 1e-12 : 1e-4, want, m * n);
         free(want);
+    }
+}
+// The answers that the generator's authors publish (Random123, kat_vectors); most need counters that only the inside can be given.
+TEST(the_generators_known_answers) {
+    static const uint32_t rows[3][10] = {                    // counter, key, answer
+        {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+        {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
+        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}};
+    for (int i = 0; i < 3; i++) {
+        uint32_t out[4];
+        egi_philox(out, rows[i], rows[i] + 4);
+        for (int k = 0; k < 4; k++) CHECK_INT(out[k], rows[i][6 + k]);
     }
 }

@@ -1,5 +1,6 @@
 # tests/run.sh [CONFIG...] [NAME...]: for each configuration builds eager.o once, links every tests/*.c and tests/*.cpp with it and
-# runs them; with plain it runs tests/check_*.sh too; adds up. build.sh starts it and says what the names mean and what tools were found.
+# runs them; with plain it runs tests/check_*.sh too (check_cuda only where it is named: nvcc takes minutes); adds up. build.sh starts it
+# and says what the names mean and what tools were found.
 set -u
 WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
 
@@ -127,8 +128,12 @@ for word; do
         [ -n "$chapter" ] && files="$files $chapter" || NAMES="$NAMES $word"
     fi
 done
+named=$files$NAMES
 [ -n "$configs" ] || configs="plain guard${OPTIONS:+ optional}"
 [ -n "$files" ] || files=$(ls tests/check_*.sh tests/*.c tests/*.cpp 2>/dev/null)
+[ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
+# A file that compiles a copy of the library for itself takes its time, and shows nothing more on another device or beside other libraries.
+copies=$(grep -l '^#define EAGER_STATIC' tests/*.c)
 LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
 export NAMES LIMIT
 
@@ -138,7 +143,12 @@ for config in $configs; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B
 printf '%s\n' $configs | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
 for config in $configs; do
     for file in $files; do
-        case $config$file in plain* | *.c | *.cpp) echo "$config $file" ;; esac
+        case $config:$file in
+        plain:*) ;;
+        *.sh) continue ;;
+        guard:* | optional:*) [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue ;;
+        esac
+        echo "$config $file"
     done
 done | xargs -n 2 -P "$JOBS" sh tests/run.sh --one
 

@@ -1,5 +1,5 @@
 // Making, reading and converting tensors, random numbers, devices: chapters 3, 9, 12 and 13.
-// Printing is in printing.c, the generator's known answers are in philox.c.
+// Printing is in printing.c, the generator's known answers are in ops_rows.c.
 #ifndef EAGER_BACKEND
 #define EAGER_BACKEND
 #endif
@@ -322,7 +322,7 @@ TEST(casts_saturate_and_wrap) {
 
 // ---- random numbers
 
-TEST(draws_are_blocks_of_philox) {                            // counter 0, key 0; philox.c has the other answers
+TEST(draws_are_blocks_of_philox) {                            // counter 0, key 0; ops_rows.c has the other answers
     eg_seed(0);
     CHECK_TENSOR(eg_random_uniform(EG_SHAPE(4)), 0, 0x6627e8 / 16777216.0, 0xe169c5 / 16777216.0, 0xbc57ac / 16777216.0, 0x9b00db / 16777216.0);
     eg_seed(0);
