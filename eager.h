@@ -1764,7 +1764,7 @@ EAGER_API eg_tensor *eg_load_idx(const char *path);                             
 typedef struct eg_csv_component {
     const char *columns;       // names in the header, or numbers from 0: "age, height", "0-3, 7"; default: all
     eg_dtype dtype;            // of its numbers: default float32
-    double missing;            // stands for a missing value, which else is an error (0 is EG_ZERO, NAN of <math.h> is fine): an empty field, NA, N/A, #N/A, null, none, nan (which is NaN without it)
+    double missing;            // stands for a missing value, which else is an error (0 is EG_ZERO, NAN of <math.h> is fine where the dtype is a float's): an empty field, NA, N/A, #N/A, null, none, nan (which is NaN without it)
     const char *categories;    // "red, green": the fields are these words, each its number from 0, as int64 or the dtype
     bool text;                 // the field's bytes, as a uint8 vector
 } eg_csv_component;
@@ -1933,7 +1933,8 @@ EAGER_API bool eg_save_npz(eg_archive *archive, const char *path);            //
 EAGER_API eg_archive *eg_load_npz(const char *path);                          // compressed ones need EAGER_ZLIB; members that are no .npy are left out
 EAGER_API bool eg_save_safetensors(eg_archive *archive, const char *path);
 EAGER_API eg_archive *eg_load_safetensors(const char *path);
-// By the path's ending: .npz, .safetensors.
+// By the path's ending: .npz, .safetensors. A name without any ('.' is not in it) is saved with .safetensors, and read as what is there
+// with one of the two; so in all functions below.
 EAGER_API bool eg_archive_save(eg_archive *archive, const char *path);
 EAGER_API eg_archive *eg_archive_load(const char *path);
 
@@ -1993,8 +1994,8 @@ EAGER_API const char *eg_checkpoint_save(eg_checkpoint *checkpoint, const char *
 // path NULL nothing happens. (Layers that know their input have their weights afterwards, even if it fails.) What is not there yet gets its value when it is: layers' weights when they are made (on this thread),
 // anything else when it is tracked.
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *checkpoint, const char *path);
-// The path of the file with the highest number of a prefix, or where that has none in a folder; NULL, and no error, where there is
-// none. Valid until the thread asks again.
+// The path of the file with the highest number of a prefix, or where that has none in a folder (where files of several prefixes stand
+// there: of the prefix whose highest number was written last); NULL, and no error, where there is none. Valid until the thread asks again.
 EAGER_API const char *eg_checkpoint_latest(const char *folder_or_prefix);
 // True if all that the file held was taken and all that is tracked was in it; else an error that lists what was not.
 EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *checkpoint);
@@ -2148,7 +2149,8 @@ EAGER_API bool eg_record_stop(void);
 //# 14  DEVICES AND BACKENDS ---------------------------------------------------
 // Idea: where a tensor's memory is and who computes there. Read first: 3.
 
-// Makes new tensors on this device ("cpu:0", "gpu:0") from now on in this thread. False and an error if it is not there.
+// Makes new tensors on this device ("cpu:0", "gpu:0") from now on in this thread. False and an error if it is not there. Here and
+// wherever a device is named, TensorFlow's "/gpu:0", "GPU:0" and "/device:GPU:0" are understood too, and "gpu" is the first of them.
 EAGER_API bool eg_set_device(const char *device);
 // eg_with_device("gpu:0"); does so for the rest of the block, however that is left. Where there is no such device, that is an
 // error and the device stays.
@@ -2451,12 +2453,12 @@ typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, coun
 #ifndef EAGER_NO_STDIO          // what chapter 31 asks of a system beyond C: to sync a file, to make and list a folder
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #ifdef _WIN32
 #include <direct.h>
 #include <io.h>
 #else
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #endif
 #endif
@@ -17189,7 +17191,7 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
     bool whole = false;
     while (n && (*field == ' ' || *field == '\t')) field++, n--;
     while (n && (field[n - 1] == ' ' || field[n - 1] == '\t')) n--;
-    bool found = false, missing = n == 0 || (p->na && strlen(p->na) == n && memcmp(field, p->na, n) == 0);
+    bool found = false, replaced = false, missing = n == 0 || (p->na && strlen(p->na) == n && memcmp(field, p->na, n) == 0);
     while (!missing && !found && at && egi_csv_word(&at, &word, &length, &first, &last)) {
         found = length == n && memcmp(field, word, n) == 0;
         integer += !found;
@@ -17200,16 +17202,24 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
     } else if (missing || egi_csv_says_nothing(field, n)) {
         if (part->o.missing == 0) return egi_csv_bad(s, column, field, n, "is a missing value, and the option .missing says nothing to stand for it (a zero is .missing = EG_ZERO)", "");
         value = egi_or(part->o.missing, 0);
+        replaced = true;
     } else if (part->categories) return egi_csv_bad(s, column, field, n, "is none of the categories ", part->categories);
     else if (!egi_csv_number(field, n, &value, &integer, &whole))
         return egi_csv_bad(s, column, field, n, "is no number", s->line == s->first && !p->header ? "; if that row is a header, give .header = true" : "");
-    else if (value != value && part->o.missing != 0) value = egi_or(part->o.missing, 0);
+    else if (value != value && part->o.missing != 0) {
+        value = egi_or(part->o.missing, 0);
+        replaced = true;
+    }
     if (whole && dtype == EG_INT64) { memcpy(to, &integer, sizeof integer); return true; }
     egi_store(dtype, to, value);
     double kept = egi_load(dtype, to);
     bool fits = egi_is_float(dtype) ? kept - kept == 0 || value - value != 0 : kept == value;
     if (dtype == EG_INT64) fits = fits && fabs(value) < 9223372036854775808.0;      // that as a double is what the greatest int64 is, too
-    return fits || egi_csv_bad(s, column, field, n, "does not fit ", eg_dtype_name(dtype));
+    if (fits || !replaced) return fits || egi_csv_bad(s, column, field, n, "does not fit ", eg_dtype_name(dtype));
+    char what[120], stands[32] = "NaN";
+    if (value == value) snprintf(stands, sizeof stands, "%g", value);
+    snprintf(what, sizeof what, "%s that .missing gives for it does not fit %s; give %s", stands, eg_dtype_name(dtype), egi_is_float(dtype) ? "another number" : "a whole number, or .dtype = EG_FLOAT64");
+    return egi_csv_bad(s, column, field, n, "is a missing value, and the ", what);
 }
 static eg_status egi_csv_next(egi_cursor *c, eg_tensor **out) {
     egi_csv_state *s = (egi_csv_state *)c->state;
@@ -18728,6 +18738,7 @@ static bool egi_rename(const char *from, const char *to) { return MoveFileExA(fr
 static bool egi_is_device(const char *path) { (void)path; return false; }
 static bool egi_sync(FILE *file) { return _commit(_fileno(file)) == 0; }
 static void egi_sync_folder(const char *path) { (void)path; }
+static void egi_file_date(const char *path, int64_t time) { (void)path; (void)time; }
 #else
 #define EGI_SEEK(file, offset, from) fseek(file, (long)(offset), from)
 #define EGI_TELL(file) (int64_t)ftell(file)
@@ -18735,6 +18746,7 @@ static void egi_sync_folder(const char *path) { (void)path; }
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus)      // the headers hide what is not ISO C
 int fileno(FILE *file);
 int fsync(int file);
+int futimens(int file, const struct timespec times[2]);
 #endif
 static bool egi_rename(const char *from, const char *to) { return rename(from, to) == 0; }
 // Something like /dev/stdout, which a file must not replace.
@@ -18753,7 +18765,30 @@ static void egi_sync_folder(const char *path) {
     if (file >= 0) { fsync(file); close(file); }
     egi_free(folder);
 }
+static void egi_file_date(const char *path, int64_t time) {      // as if it had been written then
+    int file = open(path, O_WRONLY);
+    struct timespec t[2];
+    memset(t, 0, sizeof t);
+    t[1].tv_sec = (time_t)(time / 1000000000);
+    t[1].tv_nsec = (long)(time % 1000000000);
+    t[0] = t[1];
+    if (file >= 0) { (void)!futimens(file, t); close(file); }
+}
 #endif
+// When a file was written last: nanoseconds since 1970, as fine as the system tells; 0 where there is none.
+static int64_t egi_file_written(const char *path) {
+    struct stat s;
+    if (stat(path, &s) != 0 || s.st_mtime < 0 || s.st_mtime > INT64_MAX / 1000000000 - 1) return 0;
+    int64_t time = (int64_t)s.st_mtime * 1000000000;
+#if defined(__APPLE__)
+    time += (int64_t)s.st_mtimespec.tv_nsec;
+#elif defined(st_mtime)                                       // a macro for the seconds of st_mtim
+    time += (int64_t)s.st_mtim.tv_nsec;
+#elif defined(__GLIBC__)
+    time += (int64_t)s.st_mtimensec;
+#endif
+    return time;
+}
 static void egi_make_folders(const char *path) {
     char *part = egi_copy_string(path, "");
     for (char *p = part; p && *p; p++) {
@@ -20442,19 +20477,59 @@ enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
 static const struct { const char *ending; bool (*save)(eg_archive *, const char *); eg_archive *(*load)(const char *); } egi_formats[] = {
     { ".npz", eg_save_npz, eg_load_npz }, { ".safetensors", eg_save_safetensors, eg_load_safetensors }
 };
-static int egi_format_of(const char *function, const char *path) {
-    if (!path) { egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is NULL", function); return -1; }
+static bool egi_file_exists(const char *path) {
+#ifdef EAGER_NO_STDIO
+    (void)path;
+    return false;
+#else
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return f != NULL;
+#endif
+}
+static int egi_format_of(const char *path) {                  // -1: of none
     for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(path, egi_formats[f].ending)) return f;
-    egi_file_fail(function, path, -1, "its ending is neither .safetensors nor .npz");
     return -1;
 }
+// The path, for the caller to free, with the ending under which a file is there, or as it is.
+static char *egi_path_found(const char *path) {
+    for (int f = EGI_FORMATS - 1; f >= 0 && egi_format_of(path) < 0; f--) {
+        char *full = egi_copy_string(path, egi_formats[f].ending);
+        if (!full || egi_file_exists(full)) return full;
+        egi_free(full);
+    }
+    return egi_copy_string(path, "");
+}
+// A name without an ending gets one.
+static bool egi_archive_path_fits(const char *function, const char *path) {
+    if (!path) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is NULL", function);
+    const char *name = path + strlen(path);
+    while (name > path && name[-1] != '/' && name[-1] != '\\') name--;
+    return egi_format_of(path) >= 0 || (*name && !strchr(name, '.')) ||
+           egi_file_fail(function, path, -1, "its ending is neither .safetensors nor .npz; a name without an ending is given .safetensors");
+}
+// The whole path, for the caller to free: to be read, that of the file that is there.
+static char *egi_archive_path(const char *function, const char *path, bool read) {
+    if (!egi_archive_path_fits(function, path)) return NULL;
+    char *full = read ? egi_path_found(path) : egi_copy_string(path, "");
+    if (full && egi_format_of(full) < 0) {
+        egi_free(full);
+        full = egi_copy_string(path, egi_formats[EGI_FORMAT_SAFETENSORS].ending);
+    }
+    if (!full) egi_no_memory(function, (int64_t)strlen(path));
+    return full;
+}
 EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
-    int f = egi_format_of("archive_save", path);
-    return f >= 0 && egi_formats[f].save(a, path);
+    char *full = egi_archive_path("archive_save", path, false);
+    bool ok = full && egi_formats[egi_format_of(full)].save(a, full);
+    egi_free(full);
+    return ok;
 }
 EAGER_API eg_archive *eg_archive_load(const char *path) {
-    int f = egi_format_of("archive_load", path);
-    return f >= 0 ? egi_formats[f].load(path) : NULL;
+    char *full = egi_archive_path("archive_load", path, true);
+    eg_archive *a = full ? egi_formats[egi_format_of(full)].load(full) : NULL;
+    egi_free(full);
+    return a;
 }
 
 // ---- weights
@@ -20529,7 +20604,7 @@ static bool egi_add_weights(const char *function, eg_archive *a, eg_layer *l) {
 }
 EAGER_API bool eg_archive_add_weights(eg_archive *a, eg_layer *l) { return egi_archive_alive("archive_add_weights", a) && egi_add_weights("archive_add_weights", a, l); }
 EAGER_API bool eg_save_weights(eg_layer *l, const char *path) {
-    if (egi_format_of("save_weights", path) < 0) return false;
+    if (!egi_archive_path_fits("save_weights", path)) return false;
     eg_archive *a = eg_archive_new();
     bool ok = a && egi_add_weights("save_weights", a, l) && eg_archive_save(a, path);
     eg_archive_release(a);
@@ -20839,7 +20914,7 @@ static bool egi_remade(const eg_layer *l) {
 }
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     egi_text config;
-    if (!egi_layer_alive("model_save", l) || egi_format_of("model_save", path) < 0) return false;
+    if (!egi_layer_alive("model_save", l) || !egi_archive_path_fits("model_save", path)) return false;
     const eg_layer *own = egi_layer_unregistered(l);
     if (own)
         return egi_fail(EG_ERROR_STATE, "eg_model_save: '%.60s' is a layer of your own, whose code no file holds: tell how it is made by eg_layer_register(\"%.60s\", make, user), here and "
@@ -20857,7 +20932,7 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
 EAGER_API eg_layer *eg_model_load(const char *path) {
     eg_load_options all;
     memset(&all, 0, sizeof all);
-    if (egi_format_of("model_load", path) < 0) return NULL;
+    if (!egi_archive_path_fits("model_load", path)) return NULL;
     eg_archive *a = eg_archive_load(path);
     const char *config = eg_archive_text(a, egi_model_key);
     if (a && !config) egi_file_fail("model_load", path, -1, "holds weights, but no architecture; eg_load_weights reads it");
@@ -21252,10 +21327,10 @@ EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *c) { return egi_checkpo
 
 // -- the files of a prefix
 
-typedef struct egi_numbered { int64_t number; char *name; } egi_numbered;
+typedef struct egi_numbered { int64_t number; char *name; size_t base; } egi_numbered;      // base: bytes of the name before the number's '-'
 typedef struct egi_files { egi_numbered *list; int64_t count, capacity; } egi_files;
-// "base-12.safetensors": 12; -1 where the name is another. base NULL: any.
-static int64_t egi_number_in(const char *name, const char *base) {
+// "base-12.safetensors": 12; -1 where the name is another. base NULL: any; *length is that of the one it is.
+static int64_t egi_number_in(const char *name, const char *base, size_t *length) {
     size_t n = strlen(name), end = n;
     for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(name, egi_formats[f].ending)) end = n - strlen(egi_formats[f].ending);
     if (end == n) return -1;
@@ -21265,6 +21340,7 @@ static int64_t egi_number_in(const char *name, const char *base) {
     if (digits == end || end - digits > 18 || digits == 0 || name[digits - 1] != '-') return -1;
     if (base && (strlen(base) != digits - 1 || strncmp(name, base, digits - 1) != 0)) return -1;
     for (size_t i = digits; i < end; i++) number = number * 10 + (name[i] - '0');
+    *length = digits - 1;
     return number;
 }
 static void egi_files_free(egi_files *f) {
@@ -21281,7 +21357,8 @@ static bool egi_files_list(const char *function, const char *folder, const char 
 #else
     DIR *d = opendir(*folder ? folder : ".");
     for (struct dirent *e; d && ok && (e = readdir(d)) != NULL;) {
-        int64_t number = egi_number_in(e->d_name, base);
+        size_t length = 0;
+        int64_t number = egi_number_in(e->d_name, base, &length);
         void *list = f->list;
         if (number < 0) continue;
         char *name = egi_copy_string(e->d_name, "");
@@ -21289,6 +21366,7 @@ static bool egi_files_list(const char *function, const char *folder, const char 
         if (!ok) { egi_free(name); break; }
         f->list = (egi_numbered *)list;
         f->list[f->count].number = number;
+        f->list[f->count].base = length;
         f->list[f->count++].name = name;
     }
     if (d) closedir(d);
@@ -21296,10 +21374,35 @@ static bool egi_files_list(const char *function, const char *folder, const char 
 #endif
     return ok;
 }
-static const egi_numbered *egi_files_last(const egi_files *f) {
+// By prefix, then by number, then by name.
+static int egi_files_order(const void *a, const void *b) {
+    const egi_numbered *x = (const egi_numbered *)a, *y = (const egi_numbered *)b;
+    int order = strncmp(x->name, y->name, x->base < y->base ? x->base : y->base);
+    if (order == 0) order = (x->base > y->base) - (x->base < y->base);
+    if (order == 0) order = (x->number > y->number) - (x->number < y->number);
+    return order ? order : strcmp(x->name, y->name);
+}
+// The highest number; of several prefixes the one whose highest number was written last. *written, if asked for, is when.
+static const egi_numbered *egi_files_last(egi_files *f, const char *folder, const char *slash, int64_t *written) {
     const egi_numbered *last = NULL;
-    for (int64_t i = 0; i < f->count; i++)
-        if (!last || f->list[i].number > last->number || (f->list[i].number == last->number && strcmp(f->list[i].name, last->name) > 0)) last = &f->list[i];
+    int64_t newest = 0;
+    if (f->count) qsort(f->list, (size_t)f->count, sizeof *f->list, egi_files_order);
+    for (int64_t i = 0; i < f->count; i++) {
+        const egi_numbered *x = &f->list[i], *next = x + 1;
+        int64_t time = 0;
+        if (i + 1 < f->count && x->base == next->base && strncmp(x->name, next->name, x->base) == 0) continue;
+#ifndef EAGER_NO_STDIO
+        char path[4096];
+        int n = snprintf(path, sizeof path, "%s%s%s", folder, slash, x->name);
+        if (n > 0 && n < (int)sizeof path) time = egi_file_written(path);
+#else
+        (void)folder; (void)slash;
+#endif
+        if (last && (time < newest || (time == newest && x->number < last->number))) continue;
+        last = x;
+        newest = time;
+    }
+    if (written) *written = newest;
     return last;
 }
 // A prefix is a folder ("" or with its slash), a name in it, and how files end.
@@ -21340,7 +21443,7 @@ static const char *egi_checkpoint_last(const char *where, bool folders) {
         slash = where[strlen(where) - 1] == '/' ? "" : "/";
         egi_files_list("checkpoint_latest", where, NULL, &files);
     }
-    const egi_numbered *last = egi_files_last(&files);
+    const egi_numbered *last = egi_files_last(&files, folder, slash, NULL);
     int length = last ? snprintf(egi_latest, sizeof egi_latest, "%s%s%s", folder, slash, last->name) : 0;
     if (length >= (int)sizeof egi_latest) egi_file_fail("checkpoint_latest", where, -1, "a path of more than %d bytes", (int)sizeof egi_latest - 1);
     else if (last) result = egi_latest;
@@ -21431,11 +21534,15 @@ static void egi_checkpoint_tidy(const eg_checkpoint *c, const egi_prefix *p, con
 }
 EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
     egi_prefix p;
-    egi_files files;
+    egi_files files, all;
     char name[64];
+    int64_t before = 0;                                       // when the last file of any prefix here was written
     if (!egi_checkpoint_alive("checkpoint_save", c) || !egi_prefix_of("checkpoint_save", prefix, &p)) return NULL;
+    if (!egi_files_list("checkpoint_save", p.folder, NULL, &all)) { egi_prefix_free(&p); return NULL; }
+    egi_files_last(&all, p.folder, "", &before);
+    egi_files_free(&all);
     if (!egi_files_list("checkpoint_save", p.folder, p.base, &files)) { egi_prefix_free(&p); return NULL; }
-    const egi_numbered *last = egi_files_last(&files);
+    const egi_numbered *last = egi_files_last(&files, p.folder, "", NULL);
     int64_t number = 1 + (last && last->number > c->number ? last->number : c->number);
     snprintf(name, sizeof name, "-%lld%s", (long long)number, p.ending);
     char *start = egi_joined(p.folder, p.base), *path = start ? egi_joined(start, name) : NULL;
@@ -21443,6 +21550,9 @@ EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
     bool ok = a && eg_archive_save(a, path);
     eg_archive_release(a);
     if (ok) {
+#ifndef EAGER_NO_STDIO
+        if (egi_file_written(path) <= before) egi_file_date(path, before + 1);      // clocks are coarse, and the latest is found by them
+#endif
         egi_checkpoint_tidy(c, &p, &files);
         egi_free(c->path);
         c->path = path;
@@ -21454,31 +21564,12 @@ EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
     return ok ? c->path : NULL;
 }
 
-static bool egi_file_exists(const char *path) {
-#ifdef EAGER_NO_STDIO
-    (void)path;
-    return false;
-#else
-    FILE *f = fopen(path, "rb");
-    if (f) fclose(f);
-    return f != NULL;
-#endif
-}
-// The file that is meant: itself, or with one of the endings.
-static char *egi_checkpoint_path(const char *path) {
-    for (int f = EGI_FORMATS - 1; f >= 0 && !egi_ends_with(path, ".npz") && !egi_ends_with(path, ".safetensors"); f--) {
-        char *full = egi_copy_string(path, egi_formats[f].ending);
-        if (!full || egi_file_exists(full)) return full;
-        egi_free(full);
-    }
-    return egi_copy_string(path, "");
-}
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     if (!egi_checkpoint_alive("checkpoint_restore", c)) return false;
     if (!path) return true;
-    char *full = egi_checkpoint_path(path);
+    char *full = egi_path_found(path);
     if (!full) return egi_no_memory("checkpoint_restore", (int64_t)strlen(path) + 1);
-    bool known = egi_ends_with(full, ".npz") || egi_ends_with(full, ".safetensors");
+    bool known = egi_format_of(full) >= 0;
     eg_archive *a = known ? eg_archive_load(full) : NULL, *former = c->source;
     if (!known) egi_file_fail("checkpoint_restore", full, -1, "there is no such .safetensors or .npz file");
     const char *version = eg_archive_text(a, "eager_checkpoint"), *counter = eg_archive_text(a, "save_counter");
@@ -22933,11 +23024,30 @@ static const char *egi_no_gpu(const char *name) {
     return "eager.h's implementation was compiled without -DEAGER_CUDA";
 #endif
 }
+// TensorFlow's spellings are understood: "/gpu:0", "GPU:0", "/device:GPU:0", "/job:localhost/replica:0/task:0/device:GPU:0", and a kind
+// without a number, which is the first of it. Whatever else it is stays as it is.
+static const char *egi_device_plain(const char *name, char *text, size_t capacity) {
+    static const char *const kinds[] = { "cpu", "gpu" };
+    static const char machine[] = "/job:localhost/replica:0/task:0";
+    const char *p = name;
+    if (!strncmp(p, machine, sizeof machine - 1)) p += sizeof machine - 1;
+    if (!strncmp(p, "/device:", 8)) p += 8;
+    else if (*p == '/') p++;
+    for (int k = 0; k < 2; k++) {
+        bool same = true;
+        for (int i = 0; i < 3 && same; i++) same = (p[i] | 32) == kinds[k][i];
+        if (same && (p[3] == ':' || !p[3]) && snprintf(text, capacity, "%s%s", kinds[k], p[3] ? p + 3 : ":0") < (int)capacity) return text;
+    }
+    return name;
+}
 static eg_backend *egi_backend_named(const char *function, const char *name) {
+    char text[40];
+    const char *given = name;
+    if (name) name = egi_device_plain(name, text, sizeof text);
     const char *why = egi_no_gpu(name);
     int n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
     for (int i = 0; name && !why && i < n; i++) if (!strcmp(egi_backends[i]->name, name)) return egi_backends[i];
-    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s%s", function, name ? name : "NULL", why ? ": " : "; there are \"cpu:0\" and, with CUDA, \"gpu:0\", \"gpu:1\", ...", why ? why : "");
+    egi_fail(EG_ERROR_DEVICE, "eg_%s: there is no device \"%.40s\"%s%s", function, given ? given : "NULL", why ? ": " : "; there are \"cpu:0\" and, with CUDA, \"gpu:0\", \"gpu:1\", ...", why ? why : "");
     return NULL;
 }
 EAGER_API bool eg_set_device(const char *device) {

@@ -75,6 +75,25 @@ TEST(numbers_of_saves) {
     eg_checkpoint_release(NULL);
     eg_release(x);
 }
+TEST(of_two_prefixes_in_a_folder_the_newest_is_the_latest) {
+    eg_tensor *x = eg_variable(eg_scalar(2), "x");
+    static const char *const order[] = { "two/a", "two/a", "two/a", "two/b", "two/a", "two/b.npz", "two/b-2", "two/b", "two/a", "two/c" };
+    int64_t number[4] = { 0 };
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        eg_checkpoint *c = eg_checkpoint_new();              // of its own, so that each prefix counts for itself
+        CHECK(eg_checkpoint_track(c, "x", x));
+        char want[64];
+        int prefix = order[i][4] == 'a' ? 0 : order[i][4] == 'c' ? 1 : strchr(order[i], '-') ? 2 : 3;
+        const char *end = strchr(order[i], '.');
+        snprintf(want, sizeof want, "%.*s-%d%s", (int)(end ? end - order[i] : 99), order[i], (int)++number[prefix], end ? end : ".safetensors");
+        CHECK_STR(eg_checkpoint_save(c, test_temp(order[i])), test_temp(want));
+        CHECK_STR(eg_checkpoint_latest(test_temp("two")), test_temp(want));      // however fast they follow on one another
+        eg_checkpoint_release(c);
+    }
+    CHECK_STR(eg_checkpoint_latest(test_temp("two/a")), test_temp("two/a-5.safetensors"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("two/b")), test_temp("two/b-3.safetensors"));
+    eg_release(x);
+}
 TEST(npz_checkpoints) {
     eg_tensor *x = eg_variable(eg_scalar(2), "x");
     int64_t step = (int64_t)1 << 62;
@@ -555,13 +574,15 @@ TEST(files_that_are_no_checkpoints_of_a_prefix) {
     }
     CHECK_STR(eg_checkpoint_latest(test_temp("odd/x")), test_temp("odd/x-1.safetensors"));
     CHECK_STR(eg_checkpoint_latest(test_temp("odd/x.npz")), test_temp("odd/x-1.safetensors"));      // the numbers of a prefix are one row
-    CHECK_STR(eg_checkpoint_latest(test_temp("odd")), test_temp("odd/-70.npz"));
+    CHECK(eg_checkpoint_latest(test_temp("odd")) != NULL);
+    CHECK_STR(eg_checkpoint_save(c, test_temp("odd/")), test_temp("odd/-71.safetensors"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd")), test_temp("odd/-71.safetensors"));
     CHECK_STR(eg_checkpoint_latest(test_temp("odd/y")), test_temp("odd/y-30.npz"));
     touch(test_temp("odd/x-7.npz"));
     touch(test_temp("odd/x-7.safetensors"));
     CHECK_STR(eg_checkpoint_latest(test_temp("odd/x")), test_temp("odd/x-7.safetensors"));
-    CHECK_STR(eg_checkpoint_save(c, test_temp("odd/x.npz")), test_temp("odd/x-8.npz"));
-    CHECK_STR(eg_checkpoint_latest(test_temp("odd/x")), test_temp("odd/x-8.npz"));
+    CHECK_STR(eg_checkpoint_save(c, test_temp("odd/x.npz")), test_temp("odd/x-72.npz"));
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd/x")), test_temp("odd/x-72.npz"));
     eg_checkpoint_release(c);
     eg_release(v);
 }

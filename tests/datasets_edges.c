@@ -139,7 +139,7 @@ TEST(specifications_of_what_is_joined) {
     const eg_spec open = { EG_FLOAT32, { 1, { -1 } } };
     eg_dataset *d = eg_dataset_concatenate(generated(&g), numbers(2));
     CHECK(eg_dataset_spec(d, 0).dtype == EG_INT64 && eg_dataset_spec(d, 0).shape.rank == -1);
-    CHECK_ERROR(look(d), EG_ERROR_DTYPE, "eg_dataset_concatenate (stage 3 of 3, element 0): component 0 is float32 [] (from eg_scalar), but elements of these datasets are int64 of any shape");
+    CHECK_ERROR(look(d), EG_ERROR_DTYPE, "eg_dataset_concatenate (stage 3 of 3, element 0): component 0 is float32 []");
     d = eg_dataset_concatenate(rows(2, 3), eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2))));
     CHECK(eg_dataset_spec(d, 0).dtype == EG_FLOAT32 && eg_dataset_spec(d, 0).shape.rank == -1);
     CHECK_INT(look(d).n, 8);

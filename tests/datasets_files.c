@@ -229,6 +229,12 @@ TEST(csv_missing_values_have_defaults) {
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .missing = (double)NAN}})), 0, 1, (double)NAN, 3);
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "gaps.csv: line 1: '' in column 1 is a missing value, and the option .missing says nothing");
     CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT32, .missing = (double)NAN}})), EG_ERROR_FILE, "does not fit int32");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .categories = "a, b", .missing = (double)NAN}})), EG_ERROR_FILE,
+                "gaps.csv: line 1: '' in column 1 is a missing value, and the NaN that .missing gives for it does not fit int64; give a whole number, or .dtype = EG_FLOAT64");
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .categories = "a, b", .dtype = EG_FLOAT64, .missing = (double)NAN}})), 0, (double)NAN);
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_UINT8, .missing = 2.5}})), EG_ERROR_FILE, "and the 2.5 that .missing gives for it does not fit uint8");
+    path = written_text("gaps.csv", "nan\n");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .dtype = EG_INT32, .missing = (double)NAN}})), EG_ERROR_FILE, "'nan' in column 0 is a missing value, and the NaN that .missing");
     path = written_text("gaps.csv", "1; NA ;3\n");
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .delimiter = ';', .na = "NA", .components = {{.columns = "0-2", .dtype = EG_INT32, .missing = -7}})), 0, 1, -7, 3);
     path = written_text("inf.csv", "nan,-inf,Infinity,-1e-3,.5,1E5\n");

@@ -24,6 +24,24 @@ TEST(with_device_ends_with_the_block) {
     }
 }
 
+TEST(devices_as_tensorflow_spells_them) {
+    static const char *const cpus[] = { "cpu:0", "/cpu:0", "CPU:0", "/CPU:0", "cpu", "/device:CPU:0", "/device:cpu:0", "/job:localhost/replica:0/task:0/device:CPU:0" };
+    static const char *const gpus[] = { "/gpu:0", "GPU:0", "gpu", "/device:GPU:0" };
+    static const char *const none[] = { "/cpu:1", "//cpu:0", "/", "", "cp", "cpux:0", "cpu0", "/device:", "/job:localhost/replica:0/task:1/device:CPU:0", "cpu:0123456789012345678901234567890123456789" };
+    eg_tensor *x = eg_scalar(1);
+    for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++) {
+        CHECK_STR(eg_device_of(eg_to(x, cpus[i])), "cpu:0");
+        eg_with_device(cpus[i]);
+        CHECK_STR(eg_device_of(eg_scalar(1)), "cpu:0");
+    }
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+        bool there = eg_device_count("gpu") > 0;
+        if (there) CHECK_STR(eg_device_of(eg_to(x, gpus[i])), "gpu:0");
+        else CHECK_ERROR(eg_to(x, gpus[i]), EG_ERROR_DEVICE, gpus[i]);        // as it was written
+    }
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) CHECK_ERROR(eg_set_device(none[i]), EG_ERROR_DEVICE, "there is no device \"");
+    CHECK_STR(eg_device_of(eg_scalar(1)), test_device());
+}
 TEST(a_missing_gpu_is_an_error_that_says_why) {
     CHECK(eg_device_count("cpu") == 1);
     CHECK_INT(eg_device_count("tpu"), 0);

@@ -1522,7 +1522,7 @@ TEST(callbacks_without_a_value) {
     char board[4200];
     snprintf(board, sizeof board, "%s", test_temp("every_other"));
     const eg_history *h = eg_fit_arrays(model, x, y, .epochs = 9, .validation_x = x, .validation_y = noise, .validation_every = 2, .quiet = true, .callbacks = EG_CALLBACKS(
-        eg_callback_plateau(.patience = 1, .factor = 0.5), eg_callback_tensorboard(board), eg_callback_checkpoint(test_temp("every_{epoch"), .save_best = true), eg_callback_early_stopping(.patience = 2)));
+        eg_callback_plateau(.patience = 1, .factor = 0.5), eg_callback_tensorboard(board), eg_callback_checkpoint(test_temp("every_{epoch.h5"), .save_best = true), eg_callback_early_stopping(.patience = 2)));
     CHECK(h == NULL);                                        // the path is no weights' file
     CHECK_CONTAINS(eg_error_message(), "every_{epoch");
     eg_error_clear();

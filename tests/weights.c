@@ -34,6 +34,27 @@ TEST(weights_there_and_back) {
     eg_layer_release(a);
     eg_layer_release(b);
 }
+TEST(names_without_an_ending_are_given_one) {
+    eg_layer *a = eg_layer_dense(2, .input_shape = EG_SHAPE(3)), *b = eg_layer_dense(2, .input_shape = EG_SHAPE(3));
+    REQUIRE(a && b && eg_save_weights(a, test_temp("run.1/weights")));
+    CHECK(eg_load_weights(b, test_temp("run.1/weights.safetensors")) && eg_load_weights(b, test_temp("run.1/weights")));
+    CHECK_ERROR(eg_load_weights(b, test_temp("run.1/none")), EG_ERROR_FILE, "run.1/none.safetensors: cannot be opened");
+    CHECK_ERROR(eg_save_weights(a, test_temp("weights.h5")), EG_ERROR_FILE, "weights.h5: its ending is neither .safetensors nor .npz; a name without an ending is given .safetensors");
+    eg_layer_weights(a, NULL, 0);
+    REQUIRE(eg_save_weights(a, test_temp("only.npz")));
+    CHECK(eg_load_weights(b, test_temp("only")));             // the one that is there
+    eg_layer *model = eg_sequential(a);
+    REQUIRE(eg_model_save(model, test_temp("whole")));
+    eg_layer *again = eg_model_load(test_temp("whole"));
+    CHECK(again != NULL);
+    eg_archive *archive = eg_archive_load(test_temp("whole"));
+    CHECK_INT(eg_archive_count(archive), 2);
+    CHECK(eg_archive_save(archive, test_temp("archive")) && eg_load_weights(model, test_temp("archive.safetensors")));
+    eg_archive_release(archive);
+    eg_layer_release(again);
+    eg_layer_release(model);
+    eg_layer_release(b);
+}
 TEST(misfits_are_told_all_at_once) {
     eg_layer *m = small_model(), *before = small_model();
     eg_archive *a = eg_archive_new();
