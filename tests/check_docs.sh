@@ -1,7 +1,7 @@
 # The programs in README.md and docs/*.md compile, run and print what the page says.
 #   ```c            a program; without main, what stands in column 0 as static, typedef, struct or # goes before main, the rest into it
 #   ```c more       goes on with the program above
-#   ```c fragment   is not compiled
+#   ```c fragment   is not compiled; in docs/change.md it is applied to a copy: see below
 #   ```cpp          a program in C++, where there is a compiler for it
 #   ```text         after a program: what it prints (compare.awk); so do lines after `// output:` in the program itself
 . tests/check.sh
@@ -55,6 +55,82 @@ for page in README.md docs/*.md; do
         [ ! -f "$source" ] || check "$(basename "${source%.*}")" program "$source"
     done
 done
+# The examples of docs/change.md are applied to a copy, in their order, and tested there. What stands behind `c fragment` says where:
+#   FILE after TEXT, FILE before TEXT    below or above the first line that holds TEXT
+#   FILE for TEXT                        in place of it, in the first line that holds it
+#   FILE has                             nothing is changed: the file holds it already
+C=$T/change
+fragments() {
+    awk -v out="$C/fragment_" '
+    /^```c fragment/ { n++; sub(/^```c fragment */, ""); printf "%s\n", $0 >(out n); body = 1; next }
+    /^```/ { if (body) close(out n); body = 0; next }
+    body { print >(out n) }
+    END { print n + 0 }' docs/change.md
+}
+apply() {                                  # a fragment
+    to=$(sed 's/ .*//;q' "$1")
+    awk '
+    FNR == NR && FNR == 1 { verb = $2; at = $0; sub(/^[^ ]+ +[^ ]+ ?/, "", at); next }
+    FNR == NR { body = body (FNR > 2 ? "\n" : "") $0; next }
+    !done && verb == "has" { done = index($0, body) }
+    !done && verb != "has" && (k = index($0, at)) {
+        done = 1
+        if (verb == "for") { print substr($0, 1, k - 1) body substr($0, k + length(at)); next }
+        if (verb == "before") print body
+        print
+        if (verb == "after") print body
+        next
+    }
+    { print }
+    END { exit !done }' "$1" "$C/$to" >"$C/applied" && mv "$C/applied" "$C/$to" && return
+    echo "docs/change.md: a fragment has no place: $(sed q "$1")"
+    return 1
+}
+copy() {
+    mkdir -p "$C/tests" && cp eager.h "$C" && cp tests/*.[ch] "$C/tests" && n=$(fragments) && [ "$n" -gt 0 ] || return
+    for added in $(cat "$C"/fragment_* | sed -n 's/^EAGER_API eg_tensor \*\(eg_[a-z0-9_]*\)(.*;.*/\1/p'); do
+        ! grep -q "[^a-z0-9_]$added *(" eager.h || { echo "docs/change.md adds $added, which is in eager.h by now: find another example"; return 1; }
+    done
+    i=1
+    while [ $i -le "$n" ]; do
+        apply "$C/fragment_$i" || return
+        i=$((i + 1))
+    done
+    printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$C/eager.c"
+}
+change() {
+    cat "$T/change.log"
+    [ -f "$C/eager.c" ] && $CC -std=c11 -O0 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I"$C" -c "$C/eager.c" -o "$C/eager.o" || return
+    for tested in ops ops_values ops-guard; do
+        guard=''
+        case $tested in *-guard) guard=-DTEST_GUARD ;; esac
+        $CC -std=c11 -O0 $guard -I"$C" -I"$C/tests" "$C/tests/${tested%-guard}.c" "$C/eager.o" -o "$C/$tested" $LIBS && TEST_TEMP=$C "$C/$tested" || return
+    done
+    printf '%s\n' '#include "eager.h"' 'int main(void) {' 'eg_print(eg_ln_cosh(eg_constant(EG_SHAPE(3), -100, 0, 100)));' \
+        'eg_print(eg_triu(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), 1));' 'eg_print(eg_hypot(eg_scalar(3), eg_scalar(4)));' 'eg_print(eg_cbrt(eg_scalar(27)));' '}' >"$C/uses.c"
+    $CC -std=c11 -O0 -I"$C" "$C/uses.c" "$C/eager.o" -o "$C/uses" $LIBS && "$C/uses" >"$C/uses.out" || return
+    printf '%s\n' '[99.306854  0.       99.306854]  shape=(3,) dtype=float32' '[[0. 1. 1.]' ' [0. 0. 1.]]  shape=(2, 3) dtype=float32' '5.0  shape=() dtype=float32' '3.0  shape=() dtype=float32' |
+        diff - "$C/uses.out"
+}
+if selected change_is_done_as_it_stands || selected pages_name_what_is_there || selected pages_that_name_what_is_not_there_are_noticed; then
+    rm -rf "$C"
+    copy >"$T/change.log" 2>&1
+    check change_is_done_as_it_stands change
+    # Pages name chapters by their titles, and only what is there (pages.awk).
+    lies() {
+        printf '%s\n' 'In chapter 4, and in chapter TENSERS, see THE OP TABEL and TENSORS;' 'chapters 2 and' '3. NVIDIA GPUs; EG_SCOPE; `eg_none` and' '[this](none.md) or [that](#nowhere).' '' \
+            '| chapter | look for |' '|---|---|' '| 20 | `egi_apply` |' '| THE TAPE; KERNELS | `egi_apply`, `eg_tape_begin` |' >"$T/lies.md"
+        awk -f tests/pages.awk eager.h "$T/lies.md" >"$T/lies.out"
+        for lie in 'not by its number' 'chapter is called TENSERS' 'chapter is called THE OP TABEL' 'nothing is called eg_none' 'no file .*none.md' \
+            'no heading .*#nowhere' 'chapter is called 20' 'egi_apply is not in THE TAPE; KERNELS'; do
+            grep -q "$lie" "$T/lies.out" || { echo "not noticed: $lie"; cat "$T/lies.out"; return 1; }
+        done
+        [ "$(wc -l <"$T/lies.out")" = 9 ] || { cat "$T/lies.out"; return 1; }
+    }
+    check pages_that_name_what_is_not_there_are_noticed lies
+    check pages_name_what_is_there awk -f tests/pages.awk "$C/eager.h" eager_cuda.cu tests/*.[ch] tests/*.cpp tests/cuda_host/* examples/*.[ch] README.md docs/*.md
+fi
+
 pictures() {                               # the library draws the pictures that the pages show
     sed '/^#define EAGER_IMPLEMENTATION/d' docs/pictures.c >"$T/pictures.c"          # eager.o has it
     $CC -std=c11 -I. "$T/pictures.c" "$B/plain/eager.o" -o "$T/pictures" $LIBS && mkdir -p "$T/drawn" && "$T/pictures" "$T/drawn" || return

@@ -121,14 +121,13 @@ static bool guard_run(egi_kernel kernel, const egi_args *args) {
     __atomic_fetch_add(&guard_kernels, 1, __ATOMIC_RELAXED);
     return egi_backend_cpu()->kernel[kernel](egi_backend_cpu(), &shown);
 }
+// Each kernel's number.
+#define GUARD_KERNELS(K) \
+    K(0) K(1) K(2) K(3) K(4) K(5) K(6) K(7) K(8) K(9) K(10) K(11) K(12) K(13) K(14) K(15) K(16) K(17) K(18) K(19) K(20) K(21) K(22) K(23)
 #define GUARD_KERNEL(k) static bool guard_kernel_##k(eg_backend *b, const egi_args *args) { (void)b; return guard_run((egi_kernel)k, args); }
-GUARD_KERNEL(0) GUARD_KERNEL(1) GUARD_KERNEL(2) GUARD_KERNEL(3) GUARD_KERNEL(4) GUARD_KERNEL(5) GUARD_KERNEL(6) GUARD_KERNEL(7)
-GUARD_KERNEL(8) GUARD_KERNEL(9) GUARD_KERNEL(10) GUARD_KERNEL(11) GUARD_KERNEL(12) GUARD_KERNEL(13) GUARD_KERNEL(14) GUARD_KERNEL(15)
-GUARD_KERNEL(16) GUARD_KERNEL(17) GUARD_KERNEL(18) GUARD_KERNEL(19) GUARD_KERNEL(20) GUARD_KERNEL(21) GUARD_KERNEL(22) GUARD_KERNEL(23)
-static bool (*const guard_kernel_list[])(eg_backend *b, const egi_args *args) = {
-    guard_kernel_0, guard_kernel_1, guard_kernel_2, guard_kernel_3, guard_kernel_4, guard_kernel_5, guard_kernel_6, guard_kernel_7,
-    guard_kernel_8, guard_kernel_9, guard_kernel_10, guard_kernel_11, guard_kernel_12, guard_kernel_13, guard_kernel_14, guard_kernel_15,
-    guard_kernel_16, guard_kernel_17, guard_kernel_18, guard_kernel_19, guard_kernel_20, guard_kernel_21, guard_kernel_22, guard_kernel_23};
+#define GUARD_ENTRY(k) guard_kernel_##k,
+GUARD_KERNELS(GUARD_KERNEL)
+static bool (*const guard_kernel_list[])(eg_backend *b, const egi_args *args) = { GUARD_KERNELS(GUARD_ENTRY) };
 
 static eg_backend guard_backend;
 // Registers the device and makes it this thread's; false with an error where that fails.
