@@ -1865,9 +1865,9 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
 // Where the iterator stands, as a uint8 vector to be saved: how many elements were taken, and the seeds. An iterator over
 // datasets built alike (in another process, say), restored from it, goes on with the same elements, bit by bit. It gets there by
 // reading again what cannot be computed: ranges, slices, known rounds of repeat and maps are stepped over, a shuffled buffer is
-// filled again, while files, generators, filters, unbatch and interleave run again from the epoch's start. Iterators of the
-// dataset that begin later follow it (the epochs after are the same too), others go on as they were. Where it fails, this one
-// does so, too.
+// filled again, while files, generators, filters, unbatch and interleave run again from the epoch's start. Of elements that have to
+// be run through one by one, a thousand million at most are: a position behind more of them is an error. Iterators of the dataset
+// that begin later follow it (the epochs after are the same too), others go on as they were. Where it fails, this one does so, too.
 EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it);
 EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position);
 
@@ -1923,8 +1923,13 @@ EAGER_API const char *eg_archive_name(eg_archive *archive, int64_t i);        //
 EAGER_API bool eg_archive_set_text(eg_archive *archive, const char *key, const char *value);
 EAGER_API const char *eg_archive_text(eg_archive *archive, const char *key);  // NULL, and no error, where there is none; valid until it changes
 
-// Files take their place at once, when they are whole and on the disk; one writer of a path at a time (it writes to path.part).
-// What is read is checked, an error names the file and the byte. Integers of other widths are read as the next wider of ours: int8,
+// A file takes its place at once, when it is whole and on the disk; until then it stands beside it, as "path.12345678.part", the digits
+// at random. Several may write one path at a time: the last that ends stays. A link at the path is replaced, not followed; what it
+// pointed to stays as it is. What a killed process left goes with the next write that replaces the same path, and of checkpoints with
+// the next save of their prefix (on systems with flock and on Windows; what another process still writes stays).
+// What is read is checked, an error names the file and the byte. Pipes and devices are read as they come (text, CSV, TFRecord,
+// eg_read_file, eg_load_idx), and may be written; a pipe that nobody opens at its other end for 10 seconds is an error, and so are more
+// than 256 MB (2^28 bytes) in one piece of them, which is a line, a row, a record, or what is read whole. Integers of other widths are read as the next wider of ours: int8,
 // int16 and uint16 as int32, uint32 as int64, uint64 as int64 where its values fit.
 EAGER_API bool eg_save_npy(eg_tensor *x, const char *path);
 #define eg_save_npy(x, path) EGI_CALL(eg_save_npy, EG_T(x), path)
@@ -2069,7 +2074,12 @@ EAGER_API eg_tensor *eg_image_grid(eg_tensor *images, int64_t columns);
 // The bytes of a file, as a uint8 vector.
 EAGER_API eg_tensor *eg_read_file(const char *path);
 // The picture that these bytes of a PNG or JPEG file hold: uint8 (H, W, C). Needs EAGER_IMAGE, else it is an error that says so.
-typedef struct eg_decode_options { EG_BY_NAME; int channels; } eg_decode_options;      // 1, 3 or 4: converts; default: as the file has it
+// A picture whose header claims more pixels than its bytes can hold, or more than most_pixels, is an error before memory is taken for it.
+typedef struct eg_decode_options {
+    EG_BY_NAME;
+    int channels;                // 1, 3 or 4: converts; default: as the file has it
+    int64_t most_pixels;         // default: 268435456, which is 2^28, as many as 16384 x 16384
+} eg_decode_options;
 EAGER_API eg_tensor *eg_decode_png(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));
 EAGER_API eg_tensor *eg_decode_jpeg(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));   // 1 or 3 channels
 EAGER_API eg_tensor *eg_decode_image(eg_tensor *bytes, eg_decode_options options EGI_DEFAULT(eg_decode_options));  // whichever it is
@@ -2458,6 +2468,11 @@ typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, coun
 #include <direct.h>
 #include <io.h>
 #else
+#include <poll.h>
+#if defined(__linux__) || defined(__APPLE__) || defined(__FreeBSD__) || defined(__NetBSD__) || defined(__OpenBSD__) || defined(__DragonFly__)
+#define EGI_HAS_FLOCK
+#include <sys/file.h>
+#endif
 #include <sys/ioctl.h>
 #include <unistd.h>
 #endif
@@ -10658,12 +10673,14 @@ EGI_LATER bool egi_parse_number(const char *text, int64_t n, double *value);
 // "eg_function: path: byte 12: sentence"; an offset of -1 is left out. Returns false.
 EGI_LATER EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-// A file to read from. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without).
+// A file to read from. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without). What has no size, a pipe or a device, is
+// read as it comes.
 typedef struct egi_source { const char *function; char *path; void *file, *gzip; int64_t size, most, offset; } egi_source;   // size: -1 where it cannot be known; most: it is no more than that
 EGI_LATER bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip);
 EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // how many bytes; fewer than n only at the end; -1 with an error
 EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
 EGI_LATER void egi_source_close(egi_source *s);                              // of one that is not open: nothing
+EGI_LATER bool egi_source_bounded(const egi_source *s, int64_t piece);       // of one without a size: a line, a record of so many bytes may be
 EGI_LATER char *egi_file_read(const char *function, const char *path, int64_t *size);     // the whole file and one '\0'; egi_free frees it
 // An array in a .npy or IDX file, or of a .npz file, its elements along the first axis read one by one. Rank 0 has one row, itself.
 typedef struct egi_array {
@@ -10691,13 +10708,15 @@ EGI_LATER void egi_put_little(void *to, uint64_t v, int bytes);
 EGI_LATER int egi_record_read(egi_source *s, egi_text *record);
 
 // A file to write: under a temporary name beside it, on the disk before it takes its own. Folders on the way are made.
-typedef struct egi_sink { const char *function; char *path, *temporary; void *file; int64_t offset; bool failed; } egi_sink;
+typedef struct egi_sink { const char *function; char *path, *temporary; void *file; int64_t offset; int lock; bool failed, replaces; } egi_sink;
 EGI_LATER bool egi_sink_open(egi_sink *s, const char *function, const char *path);
 EGI_LATER bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n);    // after a failure nothing: look once, at the close
 EGI_LATER bool egi_sink_close(egi_sink *s, bool good);                       // good: it takes its name; else it goes
 EGI_LATER bool egi_file_write(const char *function, const char *path, const void *data, int64_t size);
 // Makes the folders that lead to a file, where they are missing; what cannot be made shows when the file is opened.
 EGI_LATER void egi_make_folders(const char *path);
+EGI_LATER bool egi_file_exists(const char *path);
+EGI_LATER int64_t egi_number_in(const char *name, const char *base, size_t *length);      // of a checkpoint's name, "base-12.safetensors"; -1: it is none
 
 // After a weight is made: a checkpoint that was restored before may hold its value. False and an error where that does not fit.
 EGI_LATER bool egi_restore_arrival(void);
@@ -15856,7 +15875,6 @@ EAGER_API eg_callback *eg_callback_stop_on_nan(void) {
     return egi_watch_new("callback_stop_on_nan", NULL, none, 0, f);
 }
 
-static bool egi_file_exists(const char *path);              // chapter 31
 static bool egi_csv_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     (void)s;
@@ -16471,8 +16489,17 @@ static eg_status egi_next(egi_cursor *c, eg_tensor **out) {
     else egi_place(c);
     return status;
 }
+// A position is a number in a file, and may be any. While an iterator is brought to one, elements that can only be stepped over one by one
+// are no more than this; whole rounds, slices and ranges are passed by arithmetic.
+enum { EGI_STEPS_MOST = 1000000000 };
+static EGI_THREAD bool egi_restoring;
+static bool egi_steps_bounded(const egi_cursor *c, int64_t n) {
+    return !egi_restoring || n <= EGI_STEPS_MOST ||
+           egi_fail(EG_ERROR_STATE, "eg_%s: the position is behind %lld elements, which can only be stepped over one by one; at most %d are", c->d->stage->name, (long long)n, (int)EGI_STEPS_MOST);
+}
 static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
     egi_element e;
+    if (!egi_steps_bounded(c, n)) return -1;
     for (int64_t i = 0; i < n; i++) {
         eg_status status = egi_next(c, e.x);
         if (status != EG_NEXT) return status == EG_FAILED ? -1 : i;
@@ -16828,12 +16855,13 @@ static eg_tensor *egi_bytes(const char *op, const char *data, size_t n) {
 }
 
 // One file after the other, in blocks.
-typedef struct egi_blocks { egi_source source; bool open; int file; int64_t at, end, line; egi_text text; char block[1 << 16]; } egi_blocks;
+typedef struct egi_blocks { egi_source source; bool open; int file; int64_t at, end, line, piece; egi_text text; char block[1 << 16]; } egi_blocks;      // piece: bytes read since a line began
 static bool egi_reader_refill(egi_blocks *r) {                // false at the file's end, and with an error
     int64_t got = egi_source_read(&r->source, r->block, (int64_t)sizeof r->block);
     r->at = 0;
     r->end = got > 0 ? got : 0;
-    return got > 0;
+    r->piece += r->end;
+    return got > 0 && (r->source.size >= 0 || egi_source_bounded(&r->source, r->piece));
 }
 // 1: a file is open, 0: there is none any more, -1: an error.
 static int egi_reader_open(egi_blocks *r, const eg_dataset *d) {
@@ -16867,6 +16895,7 @@ static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
     while ((open = egi_reader_open(r, c->d)) > 0) {
         bool whole = false, any = false;
         t->size = 0;
+        r->piece = 0;
         while (!whole && (r->at < r->end || egi_reader_refill(r))) {
             const char *from = r->block + r->at, *newline = (const char *)memchr(from, '\n', (size_t)(r->end - r->at));
             size_t n = newline ? (size_t)(newline - from) : (size_t)(r->end - r->at);
@@ -17020,6 +17049,7 @@ static int egi_csv_row(egi_csv_state *s, char delimiter) {    // 1: a row, 0: th
     int c;
     s->fields = 0;
     r->text.size = 0;
+    r->piece = 0;
     do {
         s->line = r->line + 1;
         c = egi_csv_byte(r, false);
@@ -17596,7 +17626,7 @@ static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
 }
 static int64_t egi_batch_skip(egi_cursor *c, int64_t n) {
     int64_t size = c->d->number[0], elements;
-    if (!egi_checked_product(n, size, &elements)) elements = INT64_MAX;
+    if (!egi_checked_product(n, size, &elements)) elements = INT64_MAX / size * size;
     int64_t done = egi_skip_below(c, elements);
     return done < 0 ? -1 : done / size + (done % size != 0 && !c->d->number[1]);
 }
@@ -17731,6 +17761,7 @@ static int egi_by_element(const void *a, const void *b) {
 // Draws n times on the elements' numbers, then reads only those elements that are in the buffer at the end.
 static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t most, int64_t n) {
     int64_t total = c->d->from[0]->cardinality, size = 0, next = 0, done = 0, at = 0;
+    if (!egi_steps_bounded(c, n)) return -1;
     egi_place_of *place = (egi_place_of *)egi_alloc((size_t)most * sizeof *place);
     if (!place) { egi_no_memory("dataset_shuffle", most * (int64_t)sizeof *place); return -1; }
     uint64_t key = egi_shuffle_key(c);
@@ -17803,8 +17834,16 @@ static eg_status egi_repeat_next(egi_cursor *c, eg_tensor **out) {
     }
     return EG_END_OF_SEQUENCE;
 }
+static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out);
+// Whether each round has as many elements as the one before: all but what callbacks decide.
+static bool egi_is_steady(const eg_dataset *d) {
+    bool steady = d->stage->next != egi_filter_next && d->stage->next != egi_interleave_next && d->stage->next != egi_generator_next && d->stage->next != egi_unbatch_next;
+    for (int i = 0; i < d->n_from && steady; i++) steady = egi_is_steady(d->from[i]);
+    return steady;
+}
 static int64_t egi_repeat_skip(egi_cursor *c, int64_t n) {
     int64_t *round = (int64_t *)c->state, rounds = c->d->number[0], each = c->d->from[0]->cardinality, done = 0;
+    bool steady = each < 0 && egi_is_steady(c->d->from[0]);
     while (done < n && (rounds < 0 || *round < rounds)) {
         if (!c->from[0] && each > 0 && n - done >= each) {    // whole rounds, by arithmetic
             int64_t whole = (n - done) / each;
@@ -17814,10 +17853,17 @@ static int64_t egi_repeat_skip(egi_cursor *c, int64_t n) {
             done += whole * each;
             continue;
         }
-        int64_t passed = egi_pass(c, 0, n - done);
+        int64_t want = n - done;
+        if (steady && want > EGI_STEPS_MOST) want = EGI_STEPS_MOST;      // a round, to see how long it is
+        int64_t passed = egi_pass(c, 0, want);
         if (passed < 0) return -1;
         done += passed;
         if (done == n || c->from[0]->element == 0) break;
+        if (passed == want) {                                 // a round without an end, or nearly
+            if (!egi_steps_bounded(c, n)) return -1;
+            continue;
+        }
+        if (steady) each = c->from[0]->element;
         egi_repeat_again(c);
     }
     return done;
@@ -18571,7 +18617,10 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     egi_hush hush;
     egi_hush_begin(&hush);
     to->c = egi_cursor_open(it->d, to->seeds, to->epoch, it->d->stages, it->d->stages);
+    bool restoring = egi_restoring;
+    egi_restoring = true;
     int64_t taken = to->c ? egi_skip(to->c, to->taken) : -1;
+    egi_restoring = restoring;
     bool ok = taken == to->taken;
     if (!ok && taken >= 0)
         egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)to->taken, (long long)taken);
@@ -18603,7 +18652,7 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 // against the file's size. A writer writes under another name, syncs and renames,
 // so that the old file or the new one stands there, whole.
 // Read first: 16, 28.  Entry: eg_archive_load(), egi_checkpoint_settle().
-// Proof: tests/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c
+// Proof: tests/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c, files_special.c
 
 // ---- texts
 
@@ -18705,6 +18754,15 @@ static bool egi_file_short(const char *function, const char *path, int64_t bytes
 #ifndef EGI_FILE_STEP
 #define EGI_FILE_STEP() ((void)0)
 #endif
+// Tests lower both.
+#ifndef EGI_PIPE_SECONDS
+#define EGI_PIPE_SECONDS 10                                // how long a pipe without a writer, or a reader, is waited for
+#define EGI_PIECE_MOST (1 << 28)                           // bytes of a line, a row, a record, a file read whole, where a file has no size
+#endif
+enum { EGI_PIPE_PATIENCE = EGI_PIPE_SECONDS * 100 };       // in hundredths of a second
+static bool egi_source_bounded(const egi_source *s, int64_t piece) {
+    return piece <= EGI_PIECE_MOST || egi_file_fail(s->function, s->path, -1, "more than %d bytes in one piece, of something that has no size (a pipe, a device): does it end?", (int)EGI_PIECE_MOST);
+}
 
 #ifdef EAGER_NO_STDIO
 static bool egi_no_files(const char *function, const char *path) {
@@ -18719,6 +18777,7 @@ static int64_t egi_source_read(egi_source *s, void *to, int64_t n) { (void)s; (v
 static bool egi_source_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
 static void egi_source_close(egi_source *s) { (void)s; }
 static bool egi_is_folder(const char *path) { (void)path; return false; }
+static bool egi_file_exists(const char *path) { (void)path; return false; }
 static void egi_make_folders(const char *path) { (void)path; }
 static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     memset(s, 0, sizeof *s);
@@ -18733,26 +18792,49 @@ static bool egi_sink_close(egi_sink *s, bool good) { (void)s; (void)good; return
 #define EGI_SEEK(file, offset, from) _fseeki64(file, offset, from)
 #define EGI_TELL(file) _ftelli64(file)
 #define EGI_MAKE_FOLDER(path) _mkdir(path)
+#define EGI_PROCESS() 0
 __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
 static bool egi_rename(const char *from, const char *to) { return MoveFileExA(from, to, 9) != 0; }        // replace existing, write through
 static bool egi_is_device(const char *path) { (void)path; return false; }
+static bool egi_file_exists(const char *path) { return _access(path, 0) == 0; }
 static bool egi_sync(FILE *file) { return _commit(_fileno(file)) == 0; }
 static void egi_sync_folder(const char *path) { (void)path; }
 static void egi_file_date(const char *path, int64_t time) { (void)path; (void)time; }
+static FILE *egi_file_create(const char *path) {
+    int file = _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
+    FILE *stream = file < 0 ? NULL : _fdopen(file, "wb");
+    if (file >= 0 && !stream) _close(file);
+    return stream;
+}
+static FILE *egi_device_open(const char *path) { return fopen(path, "wb"); }
+static FILE *egi_file_open(const egi_source *s, bool *sized) {
+    *sized = true;
+    return fopen(s->path, "rb");
+}
+static bool egi_part_claim(FILE *file, int *lock) { (void)file; *lock = -1; return true; }
+static void egi_part_unclaim(int lock) { (void)lock; }
+static void egi_part_remove(const char *path) { remove(path); }                 // of one that is open Windows removes nothing
 #else
 #define EGI_SEEK(file, offset, from) fseek(file, (long)(offset), from)
 #define EGI_TELL(file) (int64_t)ftell(file)
 #define EGI_MAKE_FOLDER(path) mkdir(path, 0777)
+#define EGI_PROCESS() getpid()
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus)      // the headers hide what is not ISO C
 int fileno(FILE *file);
 int fsync(int file);
 int futimens(int file, const struct timespec times[2]);
+FILE *fdopen(int file, const char *mode);
+int lstat(const char *__restrict path, struct stat *__restrict status);
 #endif
 static bool egi_rename(const char *from, const char *to) { return rename(from, to) == 0; }
 // Something like /dev/stdout, which a file must not replace.
 static bool egi_is_device(const char *path) {
     struct stat s;
     return stat(path, &s) == 0 && (s.st_mode & 0170000) != 0100000 && (s.st_mode & 0170000) != 0040000;
+}
+static bool egi_file_exists(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0;
 }
 static bool egi_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno == EINVAL || errno == EROFS; }  // what cannot be synced need not be
 // The new name is on the disk when the folder is; a file system that does not sync folders needs no help.
@@ -18774,6 +18856,89 @@ static void egi_file_date(const char *path, int64_t time) {      // as if it had
     t[0] = t[1];
     if (file >= 0) { (void)!futimens(file, t); close(file); }
 }
+static FILE *egi_stream_of(int file, const char *mode) {   // the file goes with it, also where there is no memory for it
+    FILE *stream = file < 0 ? NULL : fdopen(file, mode);
+    if (file >= 0 && !stream) close(file);
+    return stream;
+}
+// A new file; what is there already, a link too, is neither opened nor followed.
+static FILE *egi_file_create(const char *path) { return egi_stream_of(open(path, O_WRONLY | O_CREAT | O_EXCL, 0666), "wb"); }
+static void egi_may_wait(int file) { fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK); }
+// A device or a pipe to write to. Opening a pipe waits until somebody reads it, but not for ever.
+static FILE *egi_device_open(const char *path) {
+    int file, waited = 0;
+    while ((file = open(path, O_WRONLY | O_NONBLOCK)) < 0 && errno == ENXIO && waited++ < EGI_PIPE_PATIENCE) poll(NULL, 0, 10);
+    if (file >= 0) egi_may_wait(file);
+    return egi_stream_of(file, "wb");
+}
+// Of pipe(), as behind /dev/stdin: where it has no writer, that has been there already.
+static bool egi_pipe_is_nameless(int file) {
+    struct stat here, there;
+    int ends[2];
+    if (pipe(ends) != 0) return false;
+    bool yes = fstat(file, &here) == 0 && fstat(ends[0], &there) == 0 && here.st_dev == there.st_dev;
+    close(ends[0]);
+    close(ends[1]);
+    return yes;
+}
+// Waits until a pipe has a writer, who need not have written yet: 1 with its first byte, 0 without, -1 if nobody came.
+static int egi_pipe_wait(int file, char *first) {
+    for (int waited = 0; ; waited++) {
+        ssize_t n = read(file, first, 1);
+        if (n) return n > 0;                               // with a writer and without a byte it is -1; 0 is no writer
+        bool left = false;
+#ifdef __linux__                                           // elsewhere this is said before anybody came, too
+        struct pollfd p = { file, POLLIN, 0 };
+        left = poll(&p, 1, 0) > 0;
+#endif
+        if (left || (!waited && egi_pipe_is_nameless(file))) return 0;
+        if (waited == EGI_PIPE_PATIENCE) return -1;
+        poll(NULL, 0, 10);
+    }
+}
+// NULL with errno. *sized: it is no pipe and no device, and can be told how long it is.
+static FILE *egi_file_open(const egi_source *s, bool *sized) {
+    int file = open(s->path, O_RDONLY | O_NONBLOCK), got = 0;
+    struct stat status;
+    char first = 0;
+    *sized = file >= 0 && fstat(file, &status) == 0 && ((status.st_mode & 0170000) == 0100000 || (status.st_mode & 0170000) == 0060000);
+    if (file >= 0 && !*sized && (status.st_mode & 0170000) == 0010000) got = egi_pipe_wait(file, &first);
+    if (got < 0) {
+        close(file);
+        errno = ETIMEDOUT;
+        return NULL;
+    }
+    if (file >= 0) egi_may_wait(file);
+    FILE *stream = egi_stream_of(file, "rb");
+    if (stream && got) ungetc((unsigned char)first, stream);
+    return stream;
+}
+// A temporary file is locked as long as it is written, so that what a killed process left can be told from it: the lock died with the process.
+#ifdef EGI_HAS_FLOCK
+enum { EGI_FLOCK_ALONE = 2 | 4 };                          // LOCK_EX | LOCK_NB, which strict ISO C hides
+// False: somebody took the new file for such a remainder before it was locked.
+static bool egi_part_claim(FILE *file, int *lock) {
+    struct stat s;
+    *lock = dup(fileno(file));                             // a lock is the open file's: it lasts until both are closed
+    errno = 0;
+    bool taken = *lock >= 0 && flock(*lock, EGI_FLOCK_ALONE) != 0 && errno == EWOULDBLOCK;
+    taken = taken || (fstat(fileno(file), &s) == 0 && s.st_nlink == 0);
+    if (taken && *lock >= 0) close(*lock);
+    return !taken;
+}
+static void egi_part_unclaim(int lock) { if (lock >= 0) close(lock); }
+static void egi_part_remove(const char *path) {
+    struct stat s;
+    int file = lstat(path, &s) == 0 && (s.st_mode & 0170000) == 0100000 ? open(path, O_RDONLY | O_NONBLOCK) : -1;
+    if (file < 0) return;
+    if (flock(file, EGI_FLOCK_ALONE) == 0) remove(path);
+    close(file);
+}
+#else
+static bool egi_part_claim(FILE *file, int *lock) { (void)file; *lock = -1; return true; }
+static void egi_part_unclaim(int lock) { (void)lock; }
+static void egi_part_remove(const char *path) { (void)path; }      // it may be written this moment
+#endif
 #endif
 // When a file was written last: nanoseconds since 1970, as fine as the system tells; 0 where there is none.
 static int64_t egi_file_written(const char *path) {
@@ -18818,11 +18983,17 @@ static bool egi_source_open(egi_source *s, const char *function, const char *pat
     if (!egi_path_given(function, path)) return false;
     if (egi_is_folder(path)) return egi_file_fail(function, path, -1, "is a folder, not a file");      // which some systems open and none reads
     if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
+    bool sized;
     errno = 0;
-    FILE *file = fopen(path, "rb");
+    FILE *file = egi_file_open(s, &sized);
     s->file = file;
-    if (!file) { egi_file_fail(function, path, -1, "cannot be opened: %s", egi_reason()); egi_source_close(s); return false; }
-    if (EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
+    if (!file) {
+        if (errno == ETIMEDOUT) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for writing for %d seconds", EGI_PIPE_SECONDS);
+        else egi_file_fail(function, path, -1, "cannot be opened: %s", egi_reason());
+        egi_source_close(s);
+        return false;
+    }
+    if (sized && EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
     clearerr(file);
     if (s->size < 0) return true;                                // a pipe: read as it comes
     s->most = s->size;
@@ -18889,23 +19060,69 @@ static void egi_source_close(egi_source *s) {
     memset(s, 0, sizeof *s);
 }
 
+// "path.12345678.part", the digits at random.
+enum { EGI_PART_ENDING = 14 };
+static void egi_part_name(char *ending) {
+    static uint64_t made;
+    uint64_t r = (uint64_t)(uintptr_t)ending ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)clock() << 40 ^ (uint64_t)EGI_PROCESS() << 32;
+    r += __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED) * 0x9e3779b97f4a7c15u;
+    r = (r ^ r >> 30) * 0xbf58476d1ce4e5b9u;
+    r = (r ^ r >> 27) * 0x94d049bb133111ebu;
+    snprintf(ending, EGI_PART_ENDING + 1, ".%08lx.part", (unsigned long)(r >> 32));
+}
+static bool egi_is_part(const char *name) {
+    size_t n = strlen(name);
+    return n > EGI_PART_ENDING && name[n - EGI_PART_ENDING] == '.' && strcmp(name + n - 5, ".part") == 0 && strspn(name + n - 13, "0123456789abcdef") == 8;
+}
+// Removes what processes that are no more left of this file; numbered: of any checkpoint of this prefix.
+static void egi_parts_remove(const char *folder, const char *base, bool numbered) {
+    DIR *d = opendir(*folder ? folder : ".");
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        if (!egi_is_part(e->d_name)) continue;
+        char *name = egi_copy_string(e->d_name, ""), *path = egi_copy_string(folder, e->d_name);
+        if (name) name[strlen(name) - EGI_PART_ENDING] = 0;
+        size_t length;
+        if (name && path && (numbered ? egi_number_in(name, base, &length) >= 0 : strcmp(name, base) == 0)) egi_part_remove(path);
+        egi_free(name);
+        egi_free(path);
+    }
+    if (d) closedir(d);
+}
+static bool egi_sink_create(egi_sink *s) {                 // or its error in errno
+    char *ending = s->temporary + strlen(s->path);
+    bool folders = false;
+    for (int i = 0; i < 100 && !s->file; i++) {
+        egi_part_name(ending);
+        errno = 0;
+        FILE *file = egi_file_create(s->temporary);
+        if (!file && !folders && errno != EEXIST) egi_make_folders(s->temporary), folders = true;
+        else if (!file && errno != EEXIST) break;
+        else if (file && egi_part_claim(file, &s->lock)) s->file = file;
+        else if (file) fclose(file);
+    }
+    return s->file != NULL;
+}
 static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     memset(s, 0, sizeof *s);
     s->function = function;
     s->failed = true;
+    s->lock = -1;
     if (!egi_path_given(function, path)) return false;
     bool device = egi_is_device(path);
+    s->replaces = egi_file_exists(path);
     s->path = egi_copy_string(path, "");
-    s->temporary = device ? NULL : egi_copy_string(path, ".part");
-    if (!s->path || (!device && !s->temporary)) { egi_no_memory(function, (int64_t)strlen(path) + 6); egi_sink_close(s, false); return false; }
-    const char *name = device ? s->path : s->temporary;
+    s->temporary = device ? NULL : egi_copy_string(path, ".12345678.part");
+    if (!s->path || (!device && !s->temporary)) { egi_no_memory(function, (int64_t)strlen(path) + EGI_PART_ENDING + 1); egi_sink_close(s, false); return false; }
     EGI_FILE_STEP();
-    FILE *file = fopen(name, "wb");
-    if (!file) { egi_make_folders(name); errno = 0; file = fopen(name, "wb"); }
-    s->file = file;
-    s->failed = !file;
-    if (!file) { egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason()); egi_sink_close(s, false); return false; }
-    return true;
+    errno = 0;
+    if (device) s->file = egi_device_open(path);
+    else egi_sink_create(s);
+    s->failed = !s->file;
+    if (s->file) return true;
+    if (device && errno == ENXIO) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for reading for %d seconds", EGI_PIPE_SECONDS);
+    else egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason());
+    egi_sink_close(s, false);
+    return false;
 }
 static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
     if (s->failed || n <= 0) return !s->failed;
@@ -18931,6 +19148,13 @@ static bool egi_sink_close(egi_sink *s, bool good) {
     EGI_FILE_STEP();
     if (ok && s->temporary) egi_sync_folder(s->path);
     if (!ok && file && s->temporary) remove(s->temporary);
+    if (file) egi_part_unclaim(s->lock);
+    if (ok && s->temporary && s->replaces) {
+        char *slash = strrchr(s->path, '/'), *base = egi_copy_string(slash ? slash + 1 : s->path, "");
+        s->path[slash ? slash + 1 - s->path : 0] = 0;
+        if (base) egi_parts_remove(s->path, base, false);
+        egi_free(base);
+    }
     egi_free(s->path);
     egi_free(s->temporary);
     memset(s, 0, sizeof *s);
@@ -18951,6 +19175,7 @@ static char *egi_file_read(const char *function, const char *path, int64_t *size
     do {
         total += got;
         if (s.size >= total) part = s.size - total + 1;
+        if (s.size < 0 && !egi_source_bounded(&s, total)) { got = -1; break; }
         if (!egi_grow(&data, &capacity, total + part + 1, 1)) { egi_no_memory(function, total + part + 1); got = -1; break; }
         got = egi_source_read(&s, (char *)data + total, part);
     } while (got == part);
@@ -19261,6 +19486,7 @@ static int egi_record_part(egi_source *s, int64_t n, egi_text *text, int64_t *go
     text->size = 0;
     *got = 0;
     while (*got < n + 4) {
+        if (s->size < 0 && !egi_source_bounded(s, *got)) return -1;
         int64_t want = n + 4 - *got, most = *got < 65536 ? 65536 : *got;
         if (want > most) want = most;
         if (!egi_text_reserve(text, (size_t)want)) { egi_no_memory(s->function, want); return -1; }
@@ -19511,6 +19737,7 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
     if (!x || !x->size) return x;
     int64_t n = x->size, bytes = n * egi_stored[stored].size;
     bool direct = backend->host_reads && stored < EGI_DTYPES;
+    if (s->source->most == INT64_MAX && !egi_source_bounded(s->source, bytes)) { egi_object_release(&x->object); return NULL; }
     char *data = direct ? x->data : (char *)egi_alloc((size_t)bytes);
     bool ok = (data || egi_no_memory(function, bytes)) && egi_stream_read(s, data, bytes);
     if (ok && (turned != (EGI_BIG != 0))) egi_turn_bytes(data, n, egi_stored[stored].size);
@@ -19690,7 +19917,7 @@ EAGER_API eg_tensor *eg_load_npy(const char *path) {
         memset(s, 0, sizeof *s);
         s->source = &source;
         s->left = s->size = source.size < 0 ? INT64_MAX : source.size;
-        x = source.size < 0 ? (egi_stream_fail(s, "cannot be read: its size is not known (a pipe)"), (eg_tensor *)NULL) : egi_npy_read(s);
+        x = source.size < 0 ? (egi_stream_fail(s, "cannot be read: its size is not known (a pipe or a device)"), (eg_tensor *)NULL) : egi_npy_read(s);
         egi_free(s);
     } else egi_no_memory("load_npy", (int64_t)sizeof *s);
     egi_source_close(&source);
@@ -19937,7 +20164,7 @@ static bool egi_zip_cut(egi_zip *z) {
 }
 // The end record says where the list of members is. It is searched from the end, for a comment may follow it.
 static bool egi_zip_find(egi_zip *z, int64_t *count) {
-    if (z->source->size < 0) return EGI_ZIP_FAIL(z, -1, "cannot be read: its size is not known (a pipe)");
+    if (z->source->size < 0) return EGI_ZIP_FAIL(z, -1, "cannot be read: its size is not known (a pipe or a device)");
     int64_t size = z->source->size, most = size < 65557 ? size : 65557, at = most - 22;
     unsigned char wide[56];
     if (size < 22) return EGI_ZIP_FAIL(z, -1, "no .npz file: shorter than an empty zip file");
@@ -20443,7 +20670,7 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
         memset(s, 0, sizeof *s);
         s->source = &source;
         s->left = s->size = source.size;
-        if (source.size < 0) ok = egi_stream_fail(s, "cannot be read: its size is not known (a pipe)");
+        if (source.size < 0) ok = egi_stream_fail(s, "cannot be read: its size is not known (a pipe or a device)");
         else if (source.size < 8) ok = egi_stream_fail(s, "no safetensors file: shorter than 8 bytes");
         else ok = egi_stream_read(s, size, 8);
     }
@@ -20477,16 +20704,6 @@ enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
 static const struct { const char *ending; bool (*save)(eg_archive *, const char *); eg_archive *(*load)(const char *); } egi_formats[] = {
     { ".npz", eg_save_npz, eg_load_npz }, { ".safetensors", eg_save_safetensors, eg_load_safetensors }
 };
-static bool egi_file_exists(const char *path) {
-#ifdef EAGER_NO_STDIO
-    (void)path;
-    return false;
-#else
-    FILE *f = fopen(path, "rb");
-    if (f) fclose(f);
-    return f != NULL;
-#endif
-}
 static int egi_format_of(const char *path) {                  // -1: of none
     for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(path, egi_formats[f].ending)) return f;
     return -1;
@@ -21516,9 +21733,10 @@ static char *egi_joined(const char *a, const char *b) {
     if (!path) egi_no_memory("checkpoint_save", (int64_t)(strlen(a) + strlen(b)));
     return path;
 }
-// Files older than the last `keep` go. What cannot be removed stays.
+// Files older than the last `keep` go, and what killed processes left. What cannot be removed stays.
 static void egi_checkpoint_tidy(const eg_checkpoint *c, const egi_prefix *p, const egi_files *files) {
 #ifndef EAGER_NO_STDIO
+    egi_parts_remove(p->folder, p->base, true);
     for (int64_t i = 0; c->keep && i < files->count; i++) {
         int64_t newer = 1;                                 // the one just written
         for (int64_t k = 0; k < files->count; k++) newer += files->list[k].number > files->list[i].number;
@@ -21775,13 +21993,7 @@ static void *egi_event_file(const char *folder, egi_text *path) {
         if (path->failed) { egi_no_memory("summary_writer_open", (int64_t)strlen(folder) + 64); return NULL; }
         if (i == 0) egi_make_folders(path->data);
         errno = 0;
-#ifdef _WIN32                                              // whose C library does not know "x" everywhere
-        FILE *file = fopen(path->data, "rb");
-        if (file) { fclose(file); continue; }
-        file = fopen(path->data, "wb");
-#else
-        FILE *file = fopen(path->data, "wbx");
-#endif
+        FILE *file = egi_file_create(path->data);
         if (file) { setvbuf(file, NULL, _IONBF, 0); return file; }
         if (errno != EEXIST) break;
     }
@@ -22275,17 +22487,24 @@ typedef struct egi_decoder {
     const char *function;
     const unsigned char *at, *end;
     unsigned char *pixels, **rows;
-    int64_t h, w, c;
+    int64_t h, w, c, most;                                  // most: how many pixels may be
     bool memory;
     char message[JMSG_LENGTH_MAX > 200 ? JMSG_LENGTH_MAX : 200];
     struct jpeg_error_mgr jpeg_errors;
     jmp_buf leave;
 } egi_decoder;
-static bool egi_decode_rows(egi_decoder *d, int64_t most) {     // most: how many pixels the file can hold, at the best of compressions
-    if (d->w > most / d->h) {
+// What the header says, held against the limit and against the file before anything is made of that size. Of packed bytes each pixel row
+// has `row`, the file's own can become `most`.
+static bool egi_decode_fits(egi_decoder *d, int64_t row, int64_t most) {
+    if (d->w < 1 || d->h < 1 || row > most / d->h) {
         snprintf(d->message, sizeof d->message, "it claims to be %lld x %lld pixels, which so few bytes cannot hold", (long long)d->w, (long long)d->h);
         return false;
     }
+    if (d->w <= d->most / d->h) return true;
+    snprintf(d->message, sizeof d->message, "%lld x %lld pixels are more than the %lld that may be; .most_pixels allows more", (long long)d->w, (long long)d->h, (long long)d->most);
+    return false;
+}
+static bool egi_decode_rows(egi_decoder *d) {
     d->pixels = (unsigned char *)egi_alloc((size_t)(d->h * d->w * d->c));
     d->rows = (unsigned char **)egi_alloc((size_t)d->h * sizeof *d->rows);
     d->memory = !d->pixels || !d->rows;
@@ -22304,6 +22523,7 @@ static void egi_png_bytes(png_structp png, png_bytep to, size_t n) {
     memcpy(to, d->at, n);
     d->at += n;
 }
+enum { EGI_CHUNK_MOST = 8000000 };                           // libpng's own limit
 static bool egi_decode_png(egi_decoder *d) {
     int64_t file = d->end - d->at;
     png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, egi_png_error, egi_png_warning);
@@ -22311,16 +22531,19 @@ static bool egi_decode_png(egi_decoder *d) {
     if (!info) { png_destroy_read_struct(&png, NULL, NULL); d->memory = true; return false; }
     if (setjmp(d->leave)) { png_destroy_read_struct(&png, &info, NULL); return false; }
     png_set_read_fn(png, d, egi_png_bytes);
-    png_set_user_limits(png, 0x7fffffff, 0x7fffffff);
+    png_set_user_limits(png, 0x7fffffff, 0x7fffffff);      // ours are below
+    png_set_chunk_malloc_max(png, (png_alloc_size_t)(file < EGI_CHUNK_MOST / 1032 ? 1032 * file + 65536 : EGI_CHUNK_MOST));      // texts and profiles, inflated
     png_read_info(png, info);
+    d->h = png_get_image_height(png, info);
+    d->w = png_get_image_width(png, info);
+    int64_t row = (d->w * png_get_channels(png, info) * png_get_bit_depth(png, info) + 7) / 8;
+    if (!egi_decode_fits(d, row, 1032 * file)) { png_destroy_read_struct(&png, &info, NULL); return false; }      // deflate makes at most 1032 bytes of one
     png_set_expand(png);                                    // palettes, fewer bits than 8, a colour that is transparent
     png_set_strip_16(png);
     png_set_interlace_handling(png);
-    png_read_update_info(png, info);
-    d->h = png_get_image_height(png, info);
-    d->w = png_get_image_width(png, info);
+    png_read_update_info(png, info);                        // makes rows
     d->c = png_get_channels(png, info);
-    bool ok = egi_decode_rows(d, file * 1100 * 8);          // deflate gets to 1032 : 1, and a byte may hold 8 pixels
+    bool ok = egi_decode_rows(d);
     if (ok) {
         png_read_image(png, d->rows);
         png_read_end(png, NULL);
@@ -22354,7 +22577,7 @@ static bool egi_decode_jpeg(egi_decoder *d, int channels) {
     d->h = jpeg.image_height;
     d->w = jpeg.image_width;
     jpeg.out_color_space = d->c == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    bool ok = egi_decode_rows(d, file * 1024);              // a bit or more for each 8 x 8 pixels
+    bool ok = egi_decode_fits(d, d->w, file * 1024) && egi_decode_rows(d);      // a bit or more for each 8 x 8 pixels
     if (ok) {
         jpeg_start_decompress(&jpeg);
         while (jpeg.output_scanline < jpeg.output_height) jpeg_read_scanlines(&jpeg, d->rows + jpeg.output_scanline, jpeg.output_height - jpeg.output_scanline);
@@ -22371,7 +22594,7 @@ static void egi_convert_pixel(const unsigned char *from, int64_t c, unsigned cha
     else memcpy(to, rgb, 3);
     if (wanted == 4) to[3] = c == 2 || c == 4 ? from[c - 1] : 255;
 }
-static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels) {
+static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels, int64_t most) {
     egi_decoder *d = (egi_decoder *)egi_alloc(sizeof *d);
     eg_tensor *picture = NULL;
     if (!d) { egi_no_memory(function, (int64_t)sizeof *d); return NULL; }
@@ -22379,6 +22602,7 @@ static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, i
     d->function = function;
     d->at = bytes;
     d->end = bytes + n;
+    d->most = most;
     bool ok = jpeg ? egi_decode_jpeg(d, channels) : egi_decode_png(d);
     if (ok) {
         eg_shape shape = { 3, { d->h, d->w, channels ? channels : d->c } };
@@ -22397,7 +22621,8 @@ static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, i
     return picture;
 }
 #else
-static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels) {
+static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels, int64_t most) {
+    (void)most;
     (void)bytes;
     (void)n;
     (void)channels;
@@ -22418,7 +22643,8 @@ static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, 
         return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_%s: these %lld bytes are no %s file%s", function, (long long)x->size,
                                      kinds == EGI_PNG ? "PNG" : kinds == EGI_JPEG ? "JPEG" : "PNG or JPEG", png ? " but a PNG file" : jpeg ? " but a JPEG file" : "");
     if (jpeg && o.channels == 4) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is 4, but a JPEG file has no alpha", function);
-    return egi_decode(function, p, x->size, jpeg, o.channels);
+    if (o.most_pixels < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .most_pixels is %lld", function, (long long)o.most_pixels);
+    return egi_decode(function, p, x->size, jpeg, o.channels, egi_option_or(o.most_pixels, (int64_t)1 << 28));
 }
 EAGER_API eg_tensor *(eg_decode_png)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_png", x, EGI_PNG, options); }
 EAGER_API eg_tensor *(eg_decode_jpeg)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_jpeg", x, EGI_JPEG, options); }

@@ -562,7 +562,7 @@ static void touch(const char *name) {
     if (f) fclose(f);
 }
 TEST(files_that_are_no_checkpoints_of_a_prefix) {
-    static const char *const others[] = { "x-.safetensors", "x-1234567890123456789.safetensors", "5.safetensors", "x5.npz", "y-30.npz", "x-40.txt", "xx-50.npz", "x-60.npz.part", "-70.npz", "x--4.npz", "x/" };
+    static const char *const others[] = { "x-.safetensors", "x-1234567890123456789.safetensors", "5.safetensors", "x5.npz", "y-30.npz", "x-40.txt", "xx-50.npz", "x-60.npz.12345678.part", "-70.npz", "x--4.npz", "x/" };
     eg_tensor *v = eg_variable(eg_scalar(1), "v");
     eg_checkpoint *c = eg_checkpoint_new();
     CHECK(eg_checkpoint_track(c, "v", v));
@@ -692,7 +692,7 @@ TEST(checkpoints_beside_the_program_and_on_full_disks) {
         CHECK(path == NULL);
         CHECK_CONTAINS(eg_error_message(), "cannot be written: ");
         eg_error_clear();
-        CHECK(there("beside-2.npz") && there("beside-3.npz") && !there("beside-4.npz") && !there("beside-4.npz.part") && !there("beside-4.safetensors") && !there("beside-4.safetensors.part"));
+        CHECK(there("beside-2.npz") && there("beside-3.npz") && !there("beside-4.npz") && !there("beside-4.safetensors") && test_left_behind("beside-") == 0);
     }
     CHECK_STR(eg_checkpoint_save(c, "beside.npz"), "beside-4.npz");
     CHECK(!there("beside-2.npz"));

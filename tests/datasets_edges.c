@@ -1,6 +1,7 @@
 // Datasets at their edges: what each function refuses and how it says so, specifications that say little, sizes that are none,
 // positions in odd places, and elements that a device fetches itself.
 #include "test.h"
+#include <time.h>
 
 typedef struct seen { int n; double value[64]; eg_status last; } seen;
 static seen look_on(eg_iterator *it, int most) {              // at most so many elements, their first components strung together
@@ -355,6 +356,67 @@ TEST(positions_everywhere) {
             eg_iterator_release(other);
         }
         eg_iterator_release(whole);
+        eg_dataset_release(d);
+    }
+}
+// A position of any size over data without an end: it is found by arithmetic, or refused, and soon.
+static eg_status without_end(int64_t i, eg_tensor **out, void *user) { (void)user; out[0] = eg_scalar((double)i); return EG_NEXT; }
+static eg_dataset *lines(void) { const char *path = test_temp("three.txt"); return eg_dataset_text_lines(&path, 1); }
+TEST(positions_that_are_forged) {
+    FILE *f = fopen(test_temp("three.txt"), "wb");
+    REQUIRE(f);
+    fputs("1\n2\n3\n", f);
+    fclose(f);
+    const struct { int line; eg_dataset *d; double next; const char *error; } list[] = {      // 2^62 is 1 more than a multiple of 3
+        { __LINE__, eg_dataset_repeat(numbers(3), -1), 1, NULL },
+        { __LINE__, eg_dataset_repeat(lines(), -1), '2', NULL },
+        { __LINE__, eg_dataset_repeat(eg_dataset_shuffle(eg_dataset_skip(lines(), 2), 5, .seed = 3), -1), '3', NULL },
+        { __LINE__, eg_dataset_take(eg_dataset_repeat(lines(), -1), INT64_MAX), '2', NULL },
+        { __LINE__, eg_dataset_repeat(eg_dataset_map_one(lines(), same, NULL), -1), '2', NULL },
+        { __LINE__, eg_dataset_zip(eg_dataset_repeat(numbers(3), -1), eg_dataset_repeat(lines(), -1)), 1, NULL },
+        { __LINE__, lines(), 0, "at most 1000000000" },
+        { __LINE__, eg_dataset_repeat(unknown_number(), -1), 0, "eg_dataset_filter: the position is behind 4611686018427387904 elements, which can only be stepped over one by one; at most 1000000000 are" },
+        { __LINE__, eg_dataset_filter(endless(), all_of_them, NULL), 0, "eg_dataset_filter: " },
+        { __LINE__, eg_dataset_from_generator(without_end, NULL, 1, NULL), 0, "eg_dataset_from_generator" },
+        { __LINE__, eg_dataset_repeat(eg_dataset_from_generator(without_end, NULL, 1, NULL), -1), 0, "eg_dataset_from_generator" },
+        { __LINE__, eg_dataset_repeat(eg_dataset_interleave(numbers(3), twice, NULL), -1), 0, "eg_dataset_interleave" },
+        { __LINE__, eg_dataset_unbatch(eg_dataset_repeat(rows(3, 2), -1)), 0, "eg_dataset_unbatch" },
+        { __LINE__, eg_dataset_shuffle(endless(), 7, .seed = 5), 0, "eg_dataset_shuffle" },
+        { __LINE__, eg_dataset_prefetch(eg_dataset_shuffle(eg_dataset_repeat(lines(), -1), 7, .seed = 5), 2), 0, "at most 1000000000" },
+        { __LINE__, eg_dataset_batch(endless(), 2), 0, "the data ends after" } };
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+        EG_SCOPE;
+        eg_iterator *it = eg_iterator_new(list[k].d);
+        eg_tensor *position = eg_iterator_position(it), *out[EG_MAX_COMPONENTS];
+        unsigned char bytes[400];
+        REQUIRE(eg_size(position) < 400);
+        memcpy(bytes, eg_data(position), (size_t)eg_size(position));
+        bytes[23] = 0x40;
+        clock_t start = clock();
+        bool ok = eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), bytes));
+        if (clock() - start > 5 * CLOCKS_PER_SEC) test_say(__FILE__, list[k].line, "the restore", "takes long");
+        if (ok != !list[k].error || (!ok && !strstr(eg_error_message(), list[k].error))) test_say(__FILE__, list[k].line, "the restore", eg_error_message());
+        eg_error_clear();
+        if (ok) CHECK(eg_iterator_next(it, out) == EG_NEXT && eg_item(eg_reshape(out[0], EG_SHAPE(1))) == list[k].next);
+        else CHECK_INT(eg_iterator_next(it, out), EG_NEXT);    // the iterator is where it was
+        eg_iterator_release(it);
+        eg_dataset_release(list[k].d);
+    }
+}
+// What is passed by arithmetic is where reading comes to.
+TEST(rounds_of_files_are_counted_once) {
+    for (int64_t n = 0; n < 14; n++) {
+        EG_SCOPE;
+        eg_dataset *d = eg_dataset_repeat(eg_dataset_shuffle(lines(), 3, .seed = 8), n % 2 ? -1 : 9);
+        eg_iterator *read = eg_iterator_new(d), *other;
+        look_on(read, (int)n);
+        eg_tensor *position = eg_iterator_position(read);
+        other = eg_iterator_new(d);
+        CHECK(eg_iterator_restore(other, position));
+        seen a = look_on(read, 8), b = look_on(other, 8);
+        CHECK(a.n == 8 && b.n == 8 && !memcmp(a.value, b.value, sizeof a.value));
+        eg_iterator_release(read);
+        eg_iterator_release(other);
         eg_dataset_release(d);
     }
 }

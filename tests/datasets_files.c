@@ -353,9 +353,9 @@ TEST(pipes_are_read_as_they_come) {
         if (k == 0) { CHECK_INT(gather(eg_dataset_text_lines(&p, 1), 1), EG_END_OF_SEQUENCE); CHECK_STR(gathered, "1,2|3,4|"); }
         if (k == 1) CHECK_TENSOR(first_of(eg_dataset_csv(&p, 1)), 0, 1, 2);
         if (k == 2) CHECK_TENSOR(eg_read_file(p), 0, '1', ',', '2', '\n', '3', ',', '4', '\n');
-        if (k == 3) CHECK_ERROR(eg_load_npy(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe)");
-        if (k == 4) CHECK_ERROR(eg_load_npz(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe)");
-        if (k == 5) CHECK_ERROR(eg_load_safetensors(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe)");
+        if (k == 3) CHECK_ERROR(eg_load_npy(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe or a device)");
+        if (k == 4) CHECK_ERROR(eg_load_npz(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe or a device)");
+        if (k == 5) CHECK_ERROR(eg_load_safetensors(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe or a device)");
         if (k == 6) CHECK_ERROR(eg_load_idx(p), EG_ERROR_FILE, "byte 0: cannot be read from here: ");
         close(ends[0]);
     }

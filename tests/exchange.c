@@ -519,6 +519,28 @@ TEST(broken_pngs) {
     static const unsigned char claims[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 2, 0x3b, 0x9a, 0xca, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0};
     CHECK_ERROR(eg_decode_png(bytes_of(claims, sizeof claims)), EG_ERROR_FILE, "broken PNG data");
 }
+// What a header claims costs no memory, of libpng's and libjpeg's neither, before it is held against the bytes that are there.
+TEST(pictures_that_claim_to_be_large) {
+    static const unsigned char png[] = { 137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 125, 0, 0, 9, 0, 0, 0, 9, 8, 0, 0, 0, 0, 56, 34, 69, 54, 0, 0, 0, 11,
+        73, 68, 65, 84, 120, 156, 99, 96, 96, 0, 0, 0, 3, 0, 1, 184, 173, 58, 99, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130 };      // 2097152009 x 9, its checksums are right
+    unsigned char jpeg[sizeof picture_jpeg];
+    test_peak before = test_process_peak();
+    CHECK_ERROR(eg_decode_png(bytes_of(png, sizeof png)), EG_ERROR_FILE, "eg_decode_png: broken PNG data: it claims to be 2097152009 x 9 pixels, which so few bytes cannot hold");
+    memcpy(jpeg, picture_jpeg, sizeof jpeg);
+    REQUIRE(jpeg[158] == 0xff && jpeg[159] == 0xc0);
+    memset(jpeg + 163, 0xfa, 4);                             // height and width
+    CHECK_ERROR(eg_decode_jpeg(bytes_of(jpeg, sizeof jpeg)), EG_ERROR_FILE, "it claims to be 64250 x 64250 pixels, which so few bytes cannot hold");
+    test_peak after = test_process_peak();
+    CHECK(after.touched - before.touched < 32 << 20);
+#ifndef TEST_NO_SIGNALS
+    CHECK(after.addressed - before.addressed < 256 << 20);
+#endif
+    eg_tensor *x = picture(9, 8, 3);
+    CHECK_ERROR(eg_decode_png(eg_encode_png(x), .most_pixels = 71), EG_ERROR_FILE, "8 x 9 pixels are more than the 71 that may be; .most_pixels allows more");
+    CHECK_ERROR(eg_decode_jpeg(bytes_of(picture_jpeg, sizeof picture_jpeg), .most_pixels = 191), EG_ERROR_FILE, "16 x 12 pixels are more than the 191 that may be");
+    CHECK_SAME(eg_decode_image(eg_encode_png(x), .most_pixels = 72), x, 0);
+    CHECK_ERROR(eg_decode_image(eg_encode_png(x), .most_pixels = -1), EG_ERROR_ARGUMENT, ".most_pixels is -1");
+}
 TEST(a_jpeg_is_read) {
     eg_tensor *file = bytes_of(picture_jpeg, sizeof picture_jpeg), *x = eg_decode_jpeg(file);
     CHECK_SHAPE(x, 12, 16, 3);

@@ -825,7 +825,7 @@ TEST(full_disks) {
     if (access("/dev/full", W_OK) != 0) SKIP("no /dev/full");
     CHECK_ERROR(eg_save_npy(x, "/dev/full"), EG_ERROR_FILE, "eg_save_npy: /dev/full: ");
     CHECK_ERROR(eg_save_npy(eg_scalar(1), "/dev/full"), EG_ERROR_FILE, "cannot be written: ");
-    CHECK(access("/dev/full", W_OK) == 0 && access("/dev/full.part", F_OK) != 0);
+    CHECK(access("/dev/full", W_OK) == 0 && test_left_behind("/dev/full") == 0);
     // A file may grow to 1000 bytes here: what stood there stays, and no temporary file is left.
     struct rlimit old, few;
     const char *path = test_temp("limited.npy");
@@ -838,7 +838,7 @@ TEST(full_disks) {
     CHECK_ERROR(eg_save_npy(x, path), EG_ERROR_FILE, "limited.npy: ");
     setrlimit(RLIMIT_FSIZE, &old);
     CHECK_TENSOR(eg_load_npy(path), 0, 5);
-    CHECK(access(test_temp("limited.npy.part"), F_OK) != 0);
+    CHECK_INT(test_left_behind(path), 0);
 }
 // A disk that is full wherever the file ends: an error, the old file stays, and nothing lies beside it.
 static eg_archive *full_archive;
@@ -863,10 +863,9 @@ TEST(disks_that_are_full_anywhere) {
     few = old;
     signal(SIGXFSZ, SIG_IGN);
     for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
-        char path[4096], part[4200];
+        char path[4096];
         size_t n, m;
         snprintf(path, sizeof path, "%s", test_temp(formats[k].name));
-        snprintf(part, sizeof part, "%s.part", path);
         REQUIRE(formats[k].save(path));
         unsigned char *bytes = read_bytes(path, &n), *after;
         REQUIRE(bytes);
@@ -875,7 +874,7 @@ TEST(disks_that_are_full_anywhere) {
             setrlimit(RLIMIT_FSIZE, &few);
             bool ok = formats[k].save(path);
             setrlimit(RLIMIT_FSIZE, &old);
-            CHECK(!ok && eg_error() == EG_ERROR_FILE && access(part, F_OK) != 0);
+            CHECK(!ok && eg_error() == EG_ERROR_FILE && test_left_behind(path) == 0);
             CHECK_CONTAINS(eg_error_message(), "cannot be written: ");
             eg_error_clear();
             if (room + 1 == n) break;
@@ -890,7 +889,7 @@ TEST(disks_that_are_full_anywhere) {
     longest[sizeof longest - 1] = 0;
     CHECK(eg_archive_add(full_archive, longest, 1));
     CHECK_ERROR(eg_save_npz(full_archive, test_temp("full.npz")), EG_ERROR_ARGUMENT, "eg_save_npz: a name of 65099 bytes; a zip file has no room for it");
-    CHECK(access(test_temp("full.npz.part"), F_OK) != 0);
+    CHECK_INT(test_left_behind(test_temp("full.npz")), 0);
     eg_archive_release(full_archive);
     full_archive = NULL;
     full_tensor = NULL;
@@ -898,7 +897,7 @@ TEST(disks_that_are_full_anywhere) {
 TEST(names_that_cannot_be_taken) {
     CHECK(mkdir(test_temp("taken.npy"), 0700) == 0 || access(test_temp("taken.npy"), F_OK) == 0);
     CHECK_ERROR(eg_save_npy(eg_scalar(1), test_temp("taken.npy")), EG_ERROR_FILE, "taken.npy: cannot take its name: ");
-    CHECK(access(test_temp("taken.npy.part"), F_OK) != 0);
+    CHECK_INT(test_left_behind(test_temp("taken.npy")), 0);
     CHECK_ERROR(eg_save_npy(eg_scalar(1), "/proc/x.npy"), EG_ERROR_FILE, "/proc/x.npy: cannot be written: ");
 }
 TEST(files_that_cannot_be_written) {
@@ -910,7 +909,7 @@ TEST(devices_are_written_to_and_not_replaced) {
     CHECK(eg_save_npy(eg_scalar(1), "/dev/null"));
     struct stat s;
     CHECK(stat("/dev/null", &s) == 0 && S_ISCHR(s.st_mode));
-    CHECK_ERROR(eg_load_npy("/dev/null"), EG_ERROR_FILE, "shorter than");
+    CHECK_ERROR(eg_load_npy("/dev/null"), EG_ERROR_FILE, "its size is not known");
 }
 #endif
 

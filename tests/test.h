@@ -20,6 +20,7 @@
 #endif
 #include "eager.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -252,6 +253,38 @@ static inline const char *test_temp(const char *name) {
     const char *folder = getenv("TEST_TEMP");
     char *p = path[turn++ % 4];
     return snprintf(p, sizeof *path, "%s/%s", folder ? folder : ".", name) < (int)sizeof *path ? p : NULL;
+}
+
+// How many temporary files of a path lie beside it: "path.12345678.part", or anything else that begins with the path and ends so.
+static inline int test_left_behind(const char *path) {
+    char folder[4096];
+    int n = 0;
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        size_t length = strlen(e->d_name);
+        n += strncmp(e->d_name, base, strlen(base)) == 0 && length > 5 && strcmp(e->d_name + length - 5, ".part") == 0;
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+// The most memory that this process has had so far, in bytes, whoever took it: what it touched and (Linux) what it had addresses for.
+// 0 where the system does not tell.
+typedef struct test_peak { int64_t touched, addressed; } test_peak;
+static inline test_peak test_process_peak(void) {
+    test_peak peak = { 0, 0 };
+#ifdef __linux__
+    char line[200];
+    FILE *f = fopen("/proc/self/status", "rb");
+    while (f && fgets(line, sizeof line, f)) {
+        if (!strncmp(line, "VmHWM:", 6)) peak.touched = strtoll(line + 6, NULL, 10) * 1024;
+        if (!strncmp(line, "VmPeak:", 7)) peak.addressed = strtoll(line + 7, NULL, 10) * 1024;
+    }
+    if (f) fclose(f);
+#endif
+    return peak;
 }
 
 // ---- the program --------------------------------------------------------------------------------------------------
