@@ -2875,7 +2875,7 @@ EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) {
     char text[1024];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    vsnprintf(text, sizeof text, format ? format : "eg_raise: the message is NULL", list);
     va_end(list);
     egi_raise_text(code, text);
     return NULL;
@@ -3287,6 +3287,7 @@ static bool egi_checked_product(int64_t a, int64_t b, int64_t *product) { return
 
 EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
     size_t at = 0;
+    if (!text) return (const char *)eg_raise(EG_ERROR_NULL, "eg_shape_text: the text is NULL");
     at += (size_t)snprintf(text, EG_SHAPE_TEXT, "(");
     for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++)
         at += (size_t)snprintf(text + at, EG_SHAPE_TEXT - at, i ? ", %lld" : "%lld", (long long)shape.dims[i]);
@@ -3609,6 +3610,12 @@ static bool egi_alive(const char *function, int i, const eg_tensor *x) {
     return true;
 }
 
+// A pointer without which a function can do nothing, called what the error says. While an error is pending a NULL may be its trace, and
+// nothing is said.
+static EGI_COLD bool egi_not_given(const char *function, const char *what) {
+    return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, what) : false;
+}
+static bool egi_given(const char *function, const char *what, const void *pointer) { return pointer || egi_not_given(function, what); }
 // Lists of n that are not NULL (one of none may be). While an error is pending they may be its trace: nothing is said then.
 static bool egi_lists_given(const char *name, int64_t n, const void *a, const void *b, const void *c) {
     if (n >= 0 && (n == 0 || (a && b && c))) return true;
@@ -3680,13 +3687,14 @@ static eg_tensor *egi_upload(const char *op, eg_dtype dtype, const eg_shape *sha
 // ---- texts
 
 EAGER_API eg_tensor *eg_from_text(const char *text) {
-    if (!text) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_text: the text is NULL");
+    if (!egi_given("from_text", "text", text)) return NULL;
     eg_shape shape = { 1, { (int64_t)strlen(text) } };
     return egi_upload("from_text", EG_UINT8, &shape, text);
 }
 EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
     eg_shape shape = { 2, { n, 0 } };
-    if (!texts || n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_from_texts: no texts are given");
+    if (!egi_lists_given("from_texts", n, texts, texts, texts)) return NULL;
+    if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_from_texts: no texts are given");
     for (int i = 0; i < n; i++) {
         if (!texts[i]) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_texts: text %d is NULL", i);
         int64_t length = (int64_t)strlen(texts[i]);
@@ -3728,7 +3736,7 @@ static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
     return true;
 }
 static eg_tensor *egi_constant(const char *op, eg_dtype dtype, eg_shape shape, const double *values, int64_t count) {
-    if (!egi_shape_valid(op, shape, dtype)) return NULL;
+    if (!egi_shape_valid(op, shape, dtype) || !egi_lists_given(op, count, values, values, values)) return NULL;
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
@@ -6891,9 +6899,10 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     return eg_reshape(egi_slice(x, &a), rest);
 }
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
-    for (int i = 0; i < n && out; i++) out[i] = NULL;
+    if (!egi_lists_given("split", n, out, out, out)) return false;
+    for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
-    if (n < 1 || !out || x->dims[axis] % n)
+    if (n < 1 || x->dims[axis] % n)
         return egi_fail(EG_ERROR_SHAPE, "eg_split: axis %d of %s does not divide into %d equal parts", axis, egi_describe(x), n);
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
@@ -6903,9 +6912,10 @@ EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     return true;
 }
 EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
-    for (int i = 0; i < n && out; i++) out[i] = NULL;
+    if (!egi_lists_given("unstack", n, out, out, out)) return false;
+    for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
-    if (!out || x->dims[axis] != n)
+    if (x->dims[axis] != n)
         return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slices, not %d", axis, egi_describe(x), (long long)x->dims[axis], n);
     eg_squeeze_options squeeze;
     memset(&squeeze, 0, sizeof squeeze);
@@ -7032,7 +7042,8 @@ EGI_GRAD(concat) {
 EGI_OP(concat, -1, EGI_ATTR_PER_INPUT, sizeof(int64_t), 0, 0)
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     int64_t few[17], *attr = few;
-    if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_concat: needs at least one tensor");
+    if (!egi_lists_given("concat", n, x, x, x)) return NULL;
+    if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_concat: needs at least one tensor");
     for (int i = 0; i < n; i++) if (!egi_alive("concat", i, x[i])) return NULL;
     if (x[0]->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_concat: %s has no axis to join along; use eg_stack", egi_describe(x[0]));
     if (!egi_axis("concat", axis, x[0]->rank, &axis)) return NULL;
@@ -7044,7 +7055,8 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     return y;
 }
 static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
-    if (n < 1 || !x) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
+    if (!egi_lists_given("stack", n, x, x, x)) return NULL;
+    if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
     for (int i = 0; i < n; i++) {
         if (!egi_alive("stack", i, x[i])) return NULL;
         if (!egi_same_shape(x[0], x[i]))
@@ -8352,8 +8364,10 @@ static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *ope
     int64_t sizes[EGI_LETTERS];
     int count[EGI_LETTERS] = { 0 }, dots = 0;
     uint64_t keep = 0;
-    if (!equation || n < 1 || n > 16 || !operands)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: an equation and 1 to 16 operands are needed");
+    if (!equation) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: the equation is NULL");
+    if (!egi_lists_given("einsum", n, operands, operands, operands)) return NULL;
+    if (n < 1 || n > 16)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: %d operands; it takes 1 to 16", n);
     for (int i = 0; i < EGI_LETTERS; i++) sizes[i] = -1;
     const char *p = equation;
     for (int i = 0; i < n; i++) {
@@ -8753,7 +8767,7 @@ static void egi_tape_destroy(eg_tape *t) {
     egi_free(t);
 }
 static bool egi_tape_alive(const char *function, const eg_tape *t) {
-    if (!t) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the tape is NULL", function) : false;
+    if (!t) return egi_not_given(function, "tape");
     if (t->object.kind != EGI_TAPE) return egi_fail(EG_ERROR_STATE, "eg_%s: the tape was used after its scope ended", function);
     return t->owner == &egi_this || egi_fail(EG_ERROR_TAPE, "eg_%s: the tape belongs to another thread", function);
 }
@@ -9365,8 +9379,8 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
                        eg_tensor *const *in, int n, eg_tensor **out, int n_out) {
     eg_grad_context c;
     egi_user_attr attr = { backward, user };
-    if (n_out < 1 || n_out > EGI_MAX_OUT) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: between 1 and %d outputs, not %d", op->name, EGI_MAX_OUT, n_out);
     if (!egi_lists_given(op->name, n_out, out, out, out)) return false;
+    if (n_out < 1 || n_out > EGI_MAX_OUT) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: between 1 and %d outputs, not %d", op->name, EGI_MAX_OUT, n_out);
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(op->name, n, in, in, in)) return false;
     for (int i = 0; i < n; i++) if (!egi_alive(op->name, i, in[i])) return false;
@@ -9456,6 +9470,7 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
     if (op < 0 || op >= __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_op_run: there is no op number %d", op);
     const eg_op_definition *d = &egi_user_ops[op].definition;
+    if (!egi_lists_given(d->name, n, inputs, inputs, inputs) || !egi_lists_given(d->name, n_outputs, outputs, outputs, outputs)) return false;
     if (d->n_inputs >= 0 && n != d->n_inputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d inputs, not %d", d->name, d->n_inputs, n);
     if (n_outputs != d->n_outputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has %d outputs, not %d", d->name, d->n_outputs, n_outputs);
     return egi_custom(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
@@ -9623,8 +9638,9 @@ static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tens
 // The gradient J^T u is linear in u, so its derivative with respect to u along v is J v, whatever u is.
 EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     eg_tensor *few[8], *few_own[8], **grads = few, *result = NULL;
+    if (!egi_lists_given("jvp", n, xs, vs, vs)) return NULL;
     if (!f || n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_jvp: a function and at least one input are needed");
-    if (!egi_lists_given("jvp", n, xs, vs, vs) || !egi_check_directions("jvp", xs, vs, n)) return NULL;
+    if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
     if (n > 8 && !(grads = (eg_tensor **)egi_alloc((size_t)n * sizeof *grads))) { egi_no_memory("jvp", 0); return NULL; }
     eg_scope scope = eg_scope_begin();
     eg_tensor **own = egi_distinct("jvp", xs, n, few_own, 8, false);
@@ -9773,6 +9789,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     egi_check k = { f, user, NULL, NULL, NULL, n, o.seed ? o.seed : 1 };
     int order = o.order > 0 ? o.order : 1;
     if (!EGI_NAMED("check_gradient", o, "order = 2")) return false;
+    if (!egi_lists_given("check_gradient", n, xs, xs, xs)) return false;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: a function and at least one input are needed");
     for (int i = 0; i < n; i++) if (!egi_alive("check_gradient", i, xs[i])) return false;
     eg_scope scope = eg_scope_begin();
@@ -10290,7 +10307,7 @@ EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
     egi_free(opt);
 }
 static bool egi_optimizer_alive(const char *function, const eg_optimizer *opt) {
-    return opt != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the optimizer is NULL", function) : false);
+    return egi_given(function, "optimizer", opt);
 }
 // The slots of a variable, made when it is first seen; -1 without memory (or, if they are not to be made, without them).
 static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
@@ -10551,7 +10568,8 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     return ok;
 }
 EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list variables) {
-    if (!egi_lists_given("apply_gradients", grads.count, grads.tensors, grads.tensors, grads.tensors)) return false;
+    if (!egi_lists_given("apply_gradients", grads.count, grads.tensors, grads.tensors, grads.tensors) ||
+        !egi_lists_given("apply_gradients", variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
     if (grads.count != variables.count)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %d gradients for %d variables", grads.count, variables.count);
     return eg_apply_gradients(opt, grads.tensors, variables.tensors, variables.count);
@@ -10932,8 +10950,7 @@ EAGER_API void eg_layer_release(eg_layer *l) {
     egi_free(l);
 }
 static bool egi_layer_alive(const char *function, const eg_layer *l) {
-    if (l) return true;
-    return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_%s: the layer is NULL", function);
+    return egi_given(function, "layer", l);
 }
 
 static bool egi_field_given(const egi_layer_config *c, int field) {
@@ -11232,6 +11249,7 @@ EAGER_API eg_list eg_layer_weights_list(eg_layer *l) { return egi_layer_lend("la
 EAGER_API eg_list eg_layer_trainable_weights_list(eg_layer *l) { return egi_layer_lend("layer_trainable_weights", l, true); }
 EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_t capacity) {
     egi_weight_walk w;
+    if (!egi_given("layer_weight_path", "text", text)) return NULL;
     if (capacity) text[0] = 0;
     if (!egi_layer_alive("layer_weight_path", l) || !egi_layer_build_alone(l)) return NULL;
     memset(&w, 0, sizeof w);
@@ -11655,10 +11673,11 @@ static eg_tensor *egi_layer_call1(eg_layer *l, eg_tensor *x) {
     return egi_layer_call(l, &x, 1, &y, 1, NULL, eg_training()) ? y : NULL;
 }
 EAGER_API bool (eg_call_multi)(eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_call_options o) {
-    if (!EGI_NAMED("call", o, "training = true") || (o.training && o.inference)) {
-        for (int i = 0; i < n_out; i++) out[i] = NULL;
-        return o.training && o.inference && egi_fail(EG_ERROR_ARGUMENT, "eg_call: .training and .inference cannot both be");
-    }
+    if (!egi_lists_given("call", n_out, out, out, out)) return false;
+    for (int i = 0; i < n_out; i++) out[i] = NULL;
+    if (!egi_lists_given("call", n, in, in, in)) return false;
+    if (!EGI_NAMED("call", o, "training = true")) return false;
+    if (o.training && o.inference) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: .training and .inference cannot both be");
     return egi_layer_call(l, in, n, out, n_out, o.mask, o.training || (!o.inference && eg_training()));
 }
 EAGER_API eg_tensor *(eg_call)(eg_layer *l, eg_tensor *x, eg_call_options o) {
@@ -13226,6 +13245,7 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
 }
 EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
     egi_layer_config c;
+    if (!egi_lists_given("sequential", n, layers, layers, layers)) return NULL;
     memset(&c, 0, sizeof c);
     eg_layer *model = egi_layer_make(&egi_layer_types[EGI_LAYER_sequential], &c);
     bool ok = model != NULL;
@@ -14321,7 +14341,7 @@ EAGER_API void eg_metric_release(eg_metric *m) {
     egi_free(m);
 }
 static bool egi_metric_alive(const char *function, const eg_metric *m) {
-    return m != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the metric is NULL", function) : false);
+    return egi_given(function, "metric", m);
 }
 // The state as wide as the batch is, as long as nothing was seen.
 static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
@@ -14791,8 +14811,19 @@ static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, con
         }
     return false;
 }
+// Whether all lists are; else what was to be taken over is let go, as far as it can be seen.
+static bool egi_compile_lists(const char *function, eg_optimizer *optimizer, const eg_output *outputs, int n) {
+    bool ok = egi_lists_given(function, n, outputs, outputs, outputs);
+    for (int k = 0; k < n && ok; k++) ok = egi_lists_given(function, outputs[k].metrics.count, outputs[k].metrics.list, outputs[k].metrics.list, outputs[k].metrics.list);
+    if (ok) return true;
+    if (optimizer && egi_optimizer_free(optimizer)) eg_optimizer_release(optimizer);
+    for (int k = 0; k < n && outputs; k++)
+        for (int i = 0; i < outputs[k].metrics.count && outputs[k].metrics.list; i++) eg_metric_release(outputs[k].metrics.list[i]);
+    return false;
+}
 static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n) {
     egi_training *former = model ? (egi_training *)model->training : NULL, *t = NULL;
+    if (!egi_compile_lists(function, optimizer, outputs, n)) return false;
     const char *lacks = egi_compile_lacks(model, optimizer, outputs, n);
     int has = model && model->config.n_out ? model->config.n_out : model ? model->type->n_out : 0;
     bool ok = false;
@@ -14820,13 +14851,13 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
     return true;
 }
 EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *loss, eg_metric *const *metrics, int n) {
-    eg_output output = { NULL, loss, 0, { metrics && n > 0 ? n : 0, metrics } };
+    eg_output output = { NULL, loss, 0, { n, metrics } };
     if (!egi_compile("compile", model, optimizer, &output, 1)) return false;
     ((egi_training *)model->training)->plain = true;
     return true;
 }
 EAGER_API bool (eg_compile_outputs)(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n) {
-    return egi_compile("compile_outputs", model, optimizer, outputs, outputs ? n : 0);
+    return egi_compile("compile_outputs", model, optimizer, outputs, n);
 }
 static egi_training *egi_compiled(const char *function, eg_layer *model) {
     if (!model) return egi_this.error == EG_OK ? (egi_training *)eg_raise(EG_ERROR_NULL, "eg_%s: the model is NULL", function) : NULL;
@@ -14898,6 +14929,9 @@ static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights we
 // What weighs the examples besides a mask, as one tensor; *weights stays NULL where nothing does.
 static bool egi_step_weights(const char *function, eg_class_weights classes, eg_tensor *y, eg_tensor *p, eg_tensor *given, eg_tensor **weights) {
     eg_tensor *by_class = NULL;
+    char option[64];
+    snprintf(option, sizeof option, "%s: .class_weights", function);
+    if (!egi_lists_given(option, classes.count, classes.weights, classes.weights, classes.weights)) return false;
     for (int k = 0; k < classes.count; k++)
         if (!(classes.weights[k] >= 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .class_weights: class %d weighs %g; a weight is 0 or more", function, k, classes.weights[k]);
     if (classes.count > 0 && !(by_class = egi_class_weights_of(function, classes, y, p))) return false;
@@ -15342,10 +15376,10 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o)
     if (o->validation_split != 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .validation_split is an option of eg_fit_arrays; part a dataset by eg_dataset_take and eg_dataset_skip, and give one as .validation");
     const egi_number_of counts[] = { { "epochs", o->epochs }, { "initial_epoch", o->initial_epoch }, { "steps_per_epoch", o->steps_per_epoch }, { "inputs", o->inputs },
-                                 { "validation_steps", o->validation_steps }, { "validation_every", o->validation_every },
-                                 { "class_weights", o->class_weights.count } };
-    if (!egi_counts_valid("fit", counts, 7)) return false;
-    if (!data) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: the dataset is NULL") : false;
+                                 { "validation_steps", o->validation_steps }, { "validation_every", o->validation_every } };
+    if (!egi_counts_valid("fit", counts, (int)(sizeof counts / sizeof *counts)) ||
+        !egi_lists_given("fit: .class_weights", o->class_weights.count, o->class_weights.weights, o->class_weights.weights, o->class_weights.weights)) return false;
+    if (!egi_given("fit", "dataset", data)) return false;
     if (!o->validation && (o->validation_steps || o->validation_every))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", o->validation_steps ? "validation_steps" : "validation_every");
     for (int i = 0; i < o->callbacks.count; i++) {
@@ -15376,7 +15410,7 @@ static void egi_callbacks_release(const eg_callbacks *callbacks) {
 }
 static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_options o, bool arrays) {
     egi_fit f;
-    if (o.callbacks.count > 0 && !o.callbacks.list) return (const eg_history *)eg_raise(EG_ERROR_NULL, "eg_fit: the list of %d callbacks is NULL", o.callbacks.count);
+    if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) return NULL;
     memset(&f, 0, sizeof f);
     if (o.epochs == 0) o.epochs = 1;
     if (o.inputs == 0) o.inputs = 1;
@@ -15896,7 +15930,7 @@ static bool egi_csv_epoch(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!path) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_csv: the path is NULL");
+    if (!egi_given("callback_csv", "path", path)) return NULL;
     f.fit_begin = egi_csv_begin;
     f.epoch_end = egi_csv_epoch;
     return egi_watch_new("callback_csv", path, o, EGI_C_APPEND, f);
@@ -15998,7 +16032,7 @@ static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!path) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_checkpoint: the path is NULL");
+    if (!egi_given("callback_checkpoint", "path", path)) return NULL;
     f.fit_begin = egi_checkpoint_begin;
     f.epoch_end = egi_checkpoint_epoch;
     return egi_watch_new("callback_checkpoint", path, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_SAVE, f);
@@ -16149,7 +16183,7 @@ static bool egi_backup_epoch(eg_fit_state *s, void *user) { return egi_backup_sa
 EAGER_API eg_callback *(eg_callback_backup)(const char *prefix, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!prefix) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_backup: the prefix is NULL");
+    if (!egi_given("callback_backup", "prefix", prefix)) return NULL;
     f.fit_begin = egi_backup_begin;
     f.batch_end = o.every > 0 ? egi_backup_batch : NULL;
     f.epoch_end = egi_backup_epoch;
@@ -16203,7 +16237,7 @@ static bool egi_board_end(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!folder) return (eg_callback *)eg_raise(EG_ERROR_NULL, "eg_callback_tensorboard: the folder is NULL");
+    if (!egi_given("callback_tensorboard", "folder", folder)) return NULL;
     f.fit_begin = egi_board_begin;
     f.batch_end = o.every > 0 ? egi_board_batch : NULL;
     f.epoch_end = egi_board_epoch;
@@ -16436,7 +16470,7 @@ static size_t egi_dataset_words(const eg_dataset *d, char *text, size_t capacity
 }
 EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) {
     if (!egi_dataset_alive("dataset_format", d)) return -1;
-    return (int64_t)egi_dataset_words(d, capacity ? text : NULL, capacity, 0);
+    return (int64_t)egi_dataset_words(d, capacity ? text : NULL, text ? capacity : 0, 0);
 }
 
 // ---- cursors
@@ -16643,6 +16677,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
 // ---- sources in memory
 
 static bool egi_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
+    if (!egi_lists_given(d->stage->name, n, tensors, tensors, tensors)) return false;
     if (n < 1 || n > EG_MAX_COMPONENTS)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d components; an element has 1 to %d", d->stage->name, n, EG_MAX_COMPONENTS);
     d->n = n;
@@ -16823,7 +16858,8 @@ static void egi_paths_drop(eg_dataset *d) {
     egi_free(p->na);
 }
 static bool egi_paths_set(eg_dataset *d, const char *const *paths, int n) {
-    if (n < 1 || !paths) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: no files are given", d->stage->name);
+    if (!egi_lists_given(d->stage->name, n, paths, paths, paths)) return false;
+    if (n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: no files are given", d->stage->name);
     egi_paths *p = (egi_paths *)egi_alloc(sizeof *p);
     if (!p) return egi_no_memory(d->stage->name, (int64_t)sizeof *p);
     memset((void *)p, 0, sizeof *p);
@@ -17003,8 +17039,9 @@ EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     char *list[EG_MAX_COMPONENTS];
     int count = 0;
     bool ok = true;
+    if (!egi_lists_given("dataset_from_files", n, paths, paths, paths)) return NULL;
     if (n > EG_MAX_COMPONENTS) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_files: %d files are more than %d components", n, EG_MAX_COMPONENTS);
-    for (int i = 0; i < n && paths && ok; i++) ok = egi_array_paths("dataset_from_files", paths[i], list, EG_MAX_COMPONENTS, &count);
+    for (int i = 0; i < n && ok; i++) ok = egi_array_paths("dataset_from_files", paths[i], list, EG_MAX_COMPONENTS, &count);
     eg_dataset *d = ok ? egi_dataset_of_files(&egi_stage_rows, (const char *const *)list, count) : NULL;
     while (count > 0) egi_free(list[--count]);
     return egi_dataset_done(d, true);
@@ -17979,6 +18016,7 @@ static bool egi_zip_rule(eg_dataset *d) {
 }
 static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_zip_next, egi_zip_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
+    if (!egi_lists_given("dataset_zip", n, list, list, list)) return NULL;
     if (n >= 1 && n <= EG_MAX_COMPONENTS) return egi_dataset_done(egi_dataset_begin(&egi_stage_zip, list, n), true);
     for (int i = 0; i < n; i++) eg_dataset_release(list[i]);
     return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_zip: %d datasets are not between 1 and %d", n, EG_MAX_COMPONENTS);
@@ -18434,7 +18472,8 @@ EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *u
     return it;
 }
 EAGER_API eg_iterator *eg_iterator_from_specs(const eg_spec *specs, int n) {
-    if (!specs || n < 1 || n > EG_MAX_COMPONENTS)
+    if (!egi_lists_given("iterator_from_specs", n, specs, specs, specs)) return NULL;
+    if (n < 1 || n > EG_MAX_COMPONENTS)
         return (eg_iterator *)eg_raise(EG_ERROR_ARGUMENT, "eg_iterator_from_specs: %d components; an element has 1 to %d", n, EG_MAX_COMPONENTS);
     eg_iterator *it = egi_iterator_empty("iterator_from_specs");
     if (!it) return NULL;
@@ -18505,6 +18544,7 @@ static bool egi_hand_out(egi_element *e, int n, eg_backend *to, eg_tensor **out)
 EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_element e;
     egi_hush hush;
+    if (!egi_lists_given("iterator_next", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
     if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
     if (it->at.failed) {
@@ -18542,6 +18582,7 @@ EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it) {
     return egi_upload("iterator_handle", EG_INT64, &scalar, &it->handle);
 }
 EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **out) {
+    if (!egi_lists_given("iterator_next_by_handle", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
     if (!egi_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
     int64_t number = eg_item_int(handle);
@@ -19528,7 +19569,7 @@ struct eg_archive {
     int64_t *slots, n_slots;             // by the hash of a name its number from 1, or 0; a power of two, at most half full
 };
 static bool egi_archive_alive(const char *function, const eg_archive *a) {
-    return a != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the archive is NULL", function) : false);
+    return egi_given(function, "archive", a);
 }
 EAGER_API eg_archive *eg_archive_new(void) {
     eg_archive *a = (eg_archive *)egi_alloc(sizeof *a);
@@ -21187,7 +21228,7 @@ static eg_checkpoint *egi_waiting;                         // under egi_lock
 static const char egi_random_name[] = "random";
 
 static bool egi_checkpoint_alive(const char *function, const eg_checkpoint *c) {
-    return c != NULL || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the checkpoint is NULL", function) : false);
+    return egi_given(function, "checkpoint", c);
 }
 EAGER_API eg_checkpoint *(eg_checkpoint_new)(eg_checkpoint_options o) {
     if (!EGI_NAMED("checkpoint_new", o, "keep = 3")) return NULL;
@@ -21932,7 +21973,7 @@ EAGER_API eg_record_writer *eg_record_writer_open(const char *path) {
     return NULL;
 }
 static bool egi_record_writer_alive(const char *function, const eg_record_writer *w) {
-    if (!w) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the writer is NULL", function) : false;
+    if (!w) return egi_not_given(function, "writer");
     return w->open || egi_fail(EG_ERROR_STATE, "eg_%s: the file has been closed", function);
 }
 EAGER_API bool eg_record_writer_write(eg_record_writer *w, const void *data, int64_t size) {
@@ -22021,7 +22062,7 @@ struct eg_summary_writer {
 static EGI_THREAD struct { eg_summary_writer *writer; int64_t step, every; bool step_set; } egi_summaries;
 
 static bool egi_writer_alive(const char *function, const eg_summary_writer *w) {
-    if (!w) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the writer is NULL", function) : false;
+    if (!w) return egi_not_given(function, "writer");
     if (!w->file) return egi_fail(EG_ERROR_STATE, "eg_%s: %s has been closed", function, w->path.data);
     return !w->failed || egi_file_fail(function, w->path.data, -1, "an earlier summary could not be written, so none can follow");
 }

@@ -13,6 +13,7 @@ files="tests/cuda.c tests/devices.c $(ls tests/*.c | grep -v -e tests/cuda -e te
 names=$(for file in $files; do basename "$file" .c; done)
 failed=0
 
+awk -f tests/nulls.awk tests/nulls.c eager.h >"$B/nulls.h"
 # What is compiled needs no GPU: several at once, beside nvcc.
 rm -f "$C"/*.test "$C"/*.said.test "$C"/*.status
 printf '%s\n' $names | xargs -P "$JOBS" -I{} sh -c "$CC -std=c11 -O1 -DTEST_CUDA -DEAGER_CUDA -I. -Itests -c tests/{}.c -o $C/{}.test.o >$C/{}.said.test 2>&1"

@@ -667,7 +667,7 @@ TEST(a_reinitializable_iterator_takes_datasets_of_one_structure) {
     }
     CHECK_ERROR(eg_iterator_set(it, other), EG_ERROR_SHAPE, "component 0 is int64 [] in one dataset and int64 [2] in the other");
     CHECK_ERROR(eg_iterator_feed(it, out), EG_ERROR_STATE, "eg_iterator_initializable");
-    CHECK_ERROR(eg_iterator_from_specs(NULL, 1), EG_ERROR_ARGUMENT, "components");
+    CHECK_ERROR(eg_iterator_from_specs(NULL, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     eg_dataset_release(train);
     eg_dataset_release(test);
     eg_dataset_release(other);

@@ -101,7 +101,7 @@ TEST(a_missing_file_names_it) {
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE, "no/such/file.txt");
     CHECK_ERROR(eg_dataset_from_files(&path, 1), EG_ERROR_FILE, "no/such/file.txt");
     CHECK_ERROR(eg_load_idx(path), EG_ERROR_FILE, "eg_load_idx: no/such/file.txt");
-    CHECK_ERROR(eg_dataset_text_lines(NULL, 1), EG_ERROR_ARGUMENT, "no files");
+    CHECK_ERROR(eg_dataset_text_lines(NULL, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     path = NULL;
     CHECK_ERROR(eg_dataset_text_lines(&path, 1), EG_ERROR_ARGUMENT, "path 0 is NULL");
 }

@@ -1,6 +1,6 @@
 // NULL for what a function works on: an error that says so, and while an error is pending nothing new is said, as rule 2 of the
-// header has it. Questions (how many epochs, which optimizer) have an empty answer instead. Every function of chapters 9 to 13 that
-// takes a pointer; the chapters below have theirs in tests/ops_errors.c.
+// header has it. Questions (how many epochs, which optimizer) have an empty answer instead. Written by hand: what each function of the
+// chapters from layers on says (those before have theirs in tests/ops_errors.c). Made from the declarations: that none crashes.
 #include "test.h"
 
 // The call with no error pending, and again while one is.
@@ -210,4 +210,205 @@ TEST(files_of_what_is_null) {
     eg_error_clear();
     eg_archive_release(archive);
     eg_checkpoint_release(checkpoint);
+}
+
+TEST(lists_among_the_options_that_are_null) {
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *y = eg_zeros(EG_INT32, EG_SHAPE(2));
+    eg_layer *model = eg_sequential(eg_layer_dense(2));
+    eg_class_weights weights = {3, NULL}, fewer = {-1, NULL};
+    eg_callbacks callbacks = {2, NULL};
+    CHECK_ERROR((eg_compile)(model, eg_sgd(), eg_mean_squared_error, NULL, 3), EG_ERROR_ARGUMENT, "eg_compile: a list of 3 is NULL");
+    CHECK_ERROR((eg_compile_outputs)(model, eg_sgd(), NULL, 1), EG_ERROR_ARGUMENT, "eg_compile_outputs: a list of 1 is NULL");
+    eg_metrics none = {2, NULL};
+    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_mean_squared_error, .metrics = EG_METRICS(EG_METRIC_ACCURACY)), EG_OUTPUT("b", eg_mean_squared_error, .metrics = none)),
+                EG_ERROR_ARGUMENT, "eg_compile_outputs: a list of 2 is NULL");
+    CHECK(eg_compile(model, eg_sgd(), eg_sparse_categorical_crossentropy));
+    CHECK_ERROR(eg_train_on_batch(model, x, y, .class_weights = weights), EG_ERROR_ARGUMENT, "eg_train_on_batch: .class_weights: a list of 3 is NULL");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .class_weights = fewer, .quiet = true), EG_ERROR_ARGUMENT, ".class_weights: a list of -1");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .callbacks = callbacks, .quiet = true), EG_ERROR_ARGUMENT, "eg_fit: .callbacks: a list of 2 is NULL");
+    const char *format = NULL;
+    CHECK_ERROR(((void *(*)(eg_error_code, const char *, ...))eg_raise)(EG_ERROR_STATE, format), EG_ERROR_STATE, "the message is NULL");
+    eg_layer_release(model);
+}
+
+// ---- every public function, made from the declarations (tests/nulls.awk): with NULL in each place and in all, and 3, 0 and -1 as its
+// numbers. None may crash, and a list says in one way that it is NULL or of negative length.
+
+static double valid_buffer[64];                      // what numbers, texts and bytes may be written to
+static eg_tensor *valid_eg_tensorp(void) { return eg_ones(EG_FLOAT32, EG_SHAPE(3, 2)); }
+static eg_tensor **valid_eg_tensorpp(void) {
+    static eg_tensor *list[16];
+    for (int i = 0; i < 16; i++) list[i] = valid_eg_tensorp();
+    return list;
+}
+static eg_tensor *const *valid_eg_tensorpcp(void) { return valid_eg_tensorpp(); }
+static eg_list nulls_list(bool null, int n) {
+    eg_list list = {n, null ? NULL : valid_eg_tensorpcp()};
+    return list;
+}
+static eg_tape *valid_eg_tapep(void) { return eg_tape_begin_persistent(); }
+static eg_layer *valid_eg_layerp(void) { return eg_layer_dense(2, .input_shape = EG_SHAPE(2)); }
+static eg_layer **valid_eg_layerpp(void) {
+    static eg_layer *list[4];
+    for (int i = 0; i < 4; i++) list[i] = valid_eg_layerp();
+    return list;
+}
+static eg_layer *const *valid_eg_layerpcp(void) { return valid_eg_layerpp(); }
+static eg_optimizer *valid_eg_optimizerp(void) { return eg_sgd(); }
+static eg_metric *valid_eg_metricp(void) { return eg_metric_mean(); }
+static eg_metric *const *valid_eg_metricpcp(void) {
+    static eg_metric *list[4];
+    for (int i = 0; i < 4; i++) list[i] = valid_eg_metricp();
+    return list;
+}
+static eg_dataset *valid_eg_datasetp(void) { return eg_dataset_range(0, 4, 1); }
+static eg_dataset *const *valid_eg_datasetpcp(void) {
+    static eg_dataset *list[4];
+    for (int i = 0; i < 4; i++) list[i] = valid_eg_datasetp();
+    return list;
+}
+static eg_iterator *valid_eg_iteratorp(void) {
+    eg_dataset *d = valid_eg_datasetp();
+    eg_iterator *it = eg_iterator_new(d);
+    eg_dataset_release(d);
+    return it;
+}
+static eg_archive *valid_eg_archivep(void) { return eg_archive_new(); }
+static eg_checkpoint *valid_eg_checkpointp(void) { return eg_checkpoint_new(); }
+static eg_callback *valid_eg_callbackp(void) { return eg_callback_stop_on_nan(); }
+static eg_summary_writer *valid_eg_summary_writerp(void) {
+    static eg_summary_writer *writer;
+    if (!writer) writer = eg_summary_writer_open(test_temp("nulls_logs"));
+    return eg_summary_writer_retain(writer);
+}
+static const eg_history *valid_ceg_historyp(void) {
+    static eg_layer *model;
+    if (!model) {
+        model = eg_sequential(eg_layer_dense(1));
+        eg_compile(model, eg_sgd(), eg_mean_squared_error);
+        eg_fit_arrays(model, eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), .quiet = true);
+    }
+    return eg_model_history(model);
+}
+static const char *valid_ccharp(void) { return test_temp("nulls"); }
+static const char *const *valid_ccharpcp(void) {
+    static const char *const list[] = {"a", "b", "c", "d", NULL};
+    return list;
+}
+static char *valid_charp(void) { return (char *)valid_buffer; }
+static void *valid_voidp(void) { return valid_buffer; }
+static const void *valid_cvoidp(void) { return valid_buffer; }
+static const double *valid_cdoublep(void) { return valid_buffer; }
+static int64_t *valid_int64_tp(void) { return (int64_t *)(void *)valid_buffer; }
+static int *valid_intp(void) { return (int *)(void *)valid_buffer; }
+static eg_list *valid_eg_listp(void) { return (eg_list *)(void *)valid_buffer; }
+static eg_gradient_pair *valid_eg_gradient_pairp(void) { return (eg_gradient_pair *)(void *)valid_buffer; }
+static const eg_gradient_pair *valid_ceg_gradient_pairp(void) {
+    static eg_gradient_pair list[4];
+    for (int i = 0; i < 4; i++) list[i].gradient = list[i].variable = valid_eg_tensorp();
+    return list;
+}
+static const eg_spec *valid_ceg_specp(void) {
+    static const eg_spec list[4];
+    return list;
+}
+static const eg_output *valid_ceg_outputp(void) {
+    static eg_output list[4];
+    for (int i = 0; i < 4; i++) list[i].loss = eg_mean_squared_error;
+    return list;
+}
+static const eg_feature *valid_ceg_featurep(void) {
+    static eg_feature list[4];
+    for (int i = 0; i < 4; i++) list[i].name = "x";
+    return list;
+}
+static const eg_schedule *valid_ceg_schedulep(void) {
+    static eg_schedule schedule;
+    schedule = eg_cosine_decay(1, 2, 0, 0, 0);
+    return &schedule;
+}
+static eg_dlpack *valid_eg_dlpackp(void) { return eg_to_dlpack(eg_cpu(valid_eg_tensorp())); }
+static eg_dlpack_legacy *valid_eg_dlpack_legacyp(void) { return eg_to_dlpack_legacy(eg_cpu(valid_eg_tensorp())); }
+static FILE *valid_FILEp(void) { return stdout; }
+// Functions of a user's that look at nothing.
+static eg_tensor *one(eg_tensor *const *in, void *user) { (void)in, (void)user; return eg_scalar(1); }
+static bool none(eg_tensor *const *in, eg_tensor **out, void *user) { (void)in, (void)out, (void)user; return false; }
+static eg_tensor *forward(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)in, (void)c, (void)user; return eg_scalar(1); }
+static bool forwards(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) { (void)in, (void)out, (void)c, (void)user; return false; }
+static void backward(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c, (void)dx, (void)user; }
+static eg_dataset *no_dataset(eg_tensor *const *in, void *user) { (void)in, (void)user; return NULL; }
+static eg_status no_element(int64_t i, eg_tensor **out, void *user) { (void)i, (void)out, (void)user; return EG_END_OF_SEQUENCE; }
+static eg_function1 *valid_eg_function1p(void) { return one; }
+static eg_layer_function *valid_eg_layer_functionp(void) { return none; }
+static eg_map_function *valid_eg_map_functionp(void) { return none; }
+static eg_custom_forward *valid_eg_custom_forwardp(void) { return forward; }
+static eg_custom_forward_multi *valid_eg_custom_forward_multip(void) { return forwards; }
+static eg_custom_backward *valid_eg_custom_backwardp(void) { return backward; }
+static eg_dataset_function *valid_eg_dataset_functionp(void) { return no_dataset; }
+static eg_dataset_maker *valid_eg_dataset_makerp(void) { return no_dataset; }
+static eg_generator *valid_eg_generatorp(void) { return no_element; }
+static eg_loss *valid_eg_lossp(void) { return eg_mean_squared_error; }
+static const eg_op_definition *valid_ceg_op_definitionp(void) {
+    static const eg_op_definition definition = {"nulls", -1, 1, forwards, backward, NULL};
+    return &definition;
+}
+
+// checks: pointer i is a list whose length is length j; -1 ends them.
+typedef struct nulls_function {
+    const char *name;
+    void (*call)(unsigned null, int n, int only);    // null: bits of the pointers that are NULL; n: all numbers, or of length `only` alone
+    int pointers, lengths;
+    int checks[6][2];
+} nulls_function;
+#include ".build/nulls.h"
+
+static FILE *nulls_place;                            // says which call runs, for the one that never comes back
+static bool nulls_call(const nulls_function *f, unsigned null, int n, int only, const char *says) {
+    EG_SCOPE;
+    rewind(nulls_place);
+    fprintf(nulls_place, "%s, of its pointers NULL: %x, n %d, only length %d%40s\n", f->name, null, n, only, "");
+    fflush(nulls_place);
+    f->call(null, n, only);
+    eg_set_error_handler(NULL, NULL);
+    bool right = !says || f->call == nulls_eg_error_clear || strstr(eg_error_message(), says);
+    if (!right) fprintf(stderr, "%s: with '%s' it should fail, and says: '%s'\n", f->name, says, eg_error_message());
+    eg_error_clear();
+    return right;
+}
+TEST(child_that_sweeps_all_functions) {
+    static const int numbers[] = {3, 0, -1};
+    if (!getenv("TEST_CHILD")) SKIP("started by the test below");
+    int wrong = 0;
+    nulls_place = fopen(test_temp("nulls_place"), "w");
+    eg_op_register(valid_ceg_op_definitionp());      // number 0 of eg_op_run
+    for (size_t i = 0; i < sizeof nulls_functions / sizeof *nulls_functions; i++) {
+        const nulls_function *f = &nulls_functions[i];
+        for (int k = 0; k < 3; k++)
+            for (int null = -1; null < f->pointers; null++) {
+                nulls_call(f, null < 0 ? ~0u : 1u << null, numbers[k], -1, NULL);
+                eg_raise(EG_ERROR_STATE, "an error that is pending");
+                wrong += !nulls_call(f, null < 0 ? ~0u : 1u << null, numbers[k], -1, "an error that is pending");
+            }
+        for (int j = 0; j < f->lengths; j++) wrong += !nulls_call(f, 0, -1, j, ": a list of -1");
+        for (int c = 0; f->checks[c][0] >= 0; c++) wrong += !nulls_call(f, 1u << f->checks[c][0], 3, f->checks[c][1], ": a list of 3 is NULL");
+    }
+    fprintf(stderr, "%d functions, %d wrong\n", (int)(sizeof nulls_functions / sizeof *nulls_functions), wrong);
+    fflush(stderr);
+    _Exit(wrong > 0);                                // whom the objects belong to that they were given, each of them knows alone
+}
+TEST(no_function_crashes_where_it_is_given_null) {
+    char command[9000], line[512];
+    const char *said = test_temp("nulls_said");
+    const bool fits = snprintf(command, sizeof command, "TEST_CHILD=1 '%s' child_that_sweeps >/dev/null 2>'%s'", test_program, said) < (int)sizeof command;
+    REQUIRE(fits);
+    bool swept = system(command) == 0;
+    CHECK(swept);
+    if (swept) return;
+    const char *const files[] = {said, test_temp("nulls_place")};
+    for (int k = 0; k < 2; k++) {
+        FILE *f = fopen(files[k], "r");
+        if (k) printf("    the last call: ");
+        for (int lines = 0; f && lines < 400 && fgets(line, sizeof line, f); lines++) printf("    %s", line);
+        if (f) fclose(f);
+    }
 }

@@ -89,7 +89,7 @@ one() {                                                        # configuration $
     esac
     case $source in *.c | *.cpp)
         wrap="$wrap $program"
-        { compile "$program.o" "$source eager.h $(find tests -name "*.h" | tr "\n" " ")" $compiler $WARN $fast -I. -Itests -c "$source" &&
+        { compile "$program.o" "$source eager.h $B/nulls.h $(find tests -name "*.h" | tr "\n" " ")" $compiler $WARN $fast -I. -Itests -c "$source" &&
             compile "$program" "$program.o $library $gpu" $link $flags "$program.o" "$library" $libs; } >"$program.log" || {
             printf '%s %s: does not build cleanly: 1 failed\n%s\n' "$config" "$name" "$(cat "$program.log")"
             echo "0 1 0" >"$program.count"
@@ -138,7 +138,8 @@ LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
 export NAMES LIMIT
 
 printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$B/eager.c.new"
-cmp -s "$B/eager.c.new" "$B/eager.c" || cp "$B/eager.c.new" "$B/eager.c"
+awk -f tests/nulls.awk tests/nulls.c eager.h >"$B/nulls.h.new"
+for file in eager.c nulls.h; do cmp -s "$B/$file.new" "$B/$file" || cp "$B/$file.new" "$B/$file"; done
 for config in $configs; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed; done
 printf '%s\n' $configs | xargs -n 1 -P "$JOBS" sh tests/run.sh --core
 for config in $configs; do

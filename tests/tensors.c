@@ -534,7 +534,7 @@ TEST(texts_are_vectors_of_bytes) {
     const char *const none[] = { "", NULL };
     CHECK_SHAPE(eg_from_texts(none, 1), 1, 0);
     CHECK_ERROR(eg_from_texts(none, 2), EG_ERROR_NULL, "eg_from_texts: text 1 is NULL");
-    CHECK_ERROR(eg_from_texts(NULL, 2), EG_ERROR_ARGUMENT, "no texts");
+    CHECK_ERROR(eg_from_texts(NULL, 2), EG_ERROR_ARGUMENT, "a list of 2 is NULL");
     CHECK_ERROR(eg_from_texts(list, 0), EG_ERROR_ARGUMENT, "no texts");
     CHECK_ERROR(eg_from_text(NULL), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_text(all), EG_ERROR_SHAPE, "eg_text: a text is a vector of uint8, not uint8 [3, 5]");

@@ -141,7 +141,7 @@ TEST(sample_and_class_weights) {
     memset(&missing, 0, sizeof missing);
     missing.callbacks.count = 1;
     missing.quiet = true;
-    CHECK_ERROR((eg_fit_arrays)(both, x, y, missing), EG_ERROR_NULL, "list of 1 callbacks is NULL");
+    CHECK_ERROR((eg_fit_arrays)(both, x, y, missing), EG_ERROR_ARGUMENT, "eg_fit: .callbacks: a list of 1 is NULL");
     CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "1");
 #ifndef TEST_CUDA                                        // a GPU tells of a bad index when the loss is read, after the step
     CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "eg_train_on_batch: EG_CLASS_WEIGHTS gives 1 weight, but label 1 occurs");
@@ -1386,7 +1386,7 @@ TEST(mistakes_around_a_fit) {
     CHECK_ERROR(eg_model_reset_metrics(NULL), EG_ERROR_NULL, "model");
     CHECK_ERROR(eg_model_result(NULL, "loss"), EG_ERROR_NULL, "model");
     CHECK_ERROR(eg_model_result(model, NULL), EG_ERROR_ARGUMENT, "'NULL'");
-    CHECK_ERROR((eg_compile_outputs)(model, eg_sgd(), NULL, 2), EG_ERROR_ARGUMENT, "0 outputs");
+    CHECK_ERROR((eg_compile_outputs)(model, eg_sgd(), NULL, 2), EG_ERROR_ARGUMENT, "a list of 2 is NULL");
     CHECK_ERROR(eg_fit(model, data, .no_shuffle = true), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
     CHECK_ERROR(eg_fit(model, data, .sample_weights = x), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
     CHECK_ERROR(eg_fit(model, data, .validation_x = x), EG_ERROR_ARGUMENT, "options of eg_fit_arrays");
