@@ -278,9 +278,16 @@ EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) __attribut
 
 // A scope owns every tensor and tape made while it is the innermost one, and frees them when it ends. Ending an outer
 // scope ends those left open inside it. The outermost scope of a thread is there from the start.
+//
+// A function of yours that the library calls (a deleter, a gradient, a layer's or a dataset's function, a callback, a handler, a printer) may
+// call the library. A scope or a pause of recording that it begins and forgets ends with it (what it made belongs to the scope around); to end
+// one that it did not begin, or to call eg_shutdown, is an error, EG_ERROR_STATE, that names the function, and changes nothing. It may give
+// back your references to the model, dataset, iterator or optimizer that it runs in: they stay until the call is done. It must return:
+// longjmp and C++ exceptions must not leave it.
 typedef struct eg_scope { int64_t position; uint64_t serial; } eg_scope;
 EAGER_API eg_scope eg_scope_begin(void);
-EAGER_API void eg_scope_end(eg_scope scope);             // one that has ended already: nothing happens
+// One that has ended already, or that nobody began: nothing happens.
+EAGER_API void eg_scope_end(eg_scope scope);
 // The enclosing scope owns x too, from now on. Returns x. For results: return eg_keep(y);
 EAGER_API eg_tensor *eg_keep(eg_tensor *x);
 // A reference of the caller's own, to be given back by eg_release. Returns x.
@@ -324,7 +331,8 @@ EAGER_API eg_memory_info eg_memory(void);
 EAGER_API void eg_memory_reset_peak(void);
 // Gives this thread's (and dead threads') cached memory back to the system.
 EAGER_API void eg_memory_trim(void);
-// Ends this thread's outermost scope, frees what it owned, and returns its memory. Using the library again is fine.
+// Ends this thread's outermost scope, frees what it owned, and returns its memory. Using the library again is fine. Inside a function
+// that the library calls it is an error, and does nothing.
 EAGER_API void eg_shutdown(void);
 // Memory comes from allocate(size, user) and goes to deallocate(pointer, user), instead of EAGER_MALLOC and EAGER_FREE.
 // allocate returns NULL when there is none. NULL, NULL restores the default. An error while the library holds memory:
@@ -1571,7 +1579,7 @@ EAGER_API bool eg_history_csv(const eg_history *history, const char *path);    /
 EAGER_API bool eg_history_batches_csv(const eg_history *history, const char *path);              // a line a batch: epoch, batch, loss
 EAGER_API bool eg_history_svg(const eg_history *history, const char *path);    // curves, to look at in a browser
 
-// What a callback sees of a fit; it may set stop.
+// What a callback sees of a fit. It may set stop and reason; whatever else it writes here is undone. What the pointers name is lent.
 typedef struct eg_fit_state {
     eg_layer *model;
     eg_optimizer *optimizer;
@@ -1846,7 +1854,8 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity);
 // dataset alive (d stays the caller's); the caller releases it.
 EAGER_API eg_iterator *eg_iterator_new(eg_dataset *d);
 // Writes the next element to out[0 .. components-1] (room for EG_MAX_COMPONENTS) and NULL behind it. The tensors belong to the
-// innermost scope. After the end it stays at the end; after an error it can only be released, restored or initialized.
+// innermost scope. After the end it stays at the end; after an error it can only be released, restored or initialized. A function of its
+// own dataset cannot use the iterator while that reads: an error.
 EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out);
 EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it);
 EAGER_API void eg_iterator_release(eg_iterator *it);          // NULL is fine
@@ -2541,6 +2550,8 @@ typedef struct egi_context {
     int paused;
     bool trap;
     bool telling;                               // the error handler runs
+    struct egi_frame *frame;                    // the user's function that runs now
+    const struct egi_cursor *reads;             // of a thread that works for an iterator: the stage that it reads for
     const char *gradient_of;                    // the op whose gradient is being computed, or NULL: the trap says so
     eg_error_code error;
     int64_t errors;
@@ -2764,6 +2775,20 @@ static bool egi_grow(void **array, int64_t *capacity, int64_t count, size_t elem
     return true;
 }
 
+// A call of a function that the user gave: a deleter, a custom gradient, a callback, a handler ... (not an allocator, nor a backend's
+// kernels). Scopes and pauses of recording that it begins and forgets end with it, those of others it cannot end, and eg_shutdown is
+// refused. What it may release while it is still needed (a model, an iterator) is held by whoever calls.
+typedef struct egi_frame {
+    struct egi_frame *outer;
+    const char *what, *of;                      // "the callback", "fit": errors call it the callback of eg_fit
+    int64_t floor, scope;                       // where the stack of scopes ended, and the innermost one
+    int paused;
+    const char *as;
+} egi_frame;
+static void egi_frame_enter(egi_frame *f, const char *what, const char *of);
+static void egi_frame_leave(const egi_frame *f);
+#define EGI_FRAMED(what, of, ...) do { egi_frame egi_frame_now; egi_frame_enter(&egi_frame_now, what, of); __VA_ARGS__; egi_frame_leave(&egi_frame_now); } while (0)
+
 // ---- errors
 
 EAGER_API const char *eg_error_name(eg_error_code code) {
@@ -2849,7 +2874,7 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     egi_unlock();
     if (egi_this.telling) return;               // an error of the handler's own must not call it again, without end
     egi_this.telling = true;
-    if (handler) handler(code, full, user);
+    if (handler) EGI_FRAMED("the handler", "set_error_handler", handler(code, full, user));
 #ifndef EAGER_NO_STDIO
     else if (!set) {                             // the same line again and again, as from a loop, is printed once
         uint64_t hash = 14695981039346656037u;
@@ -2940,6 +2965,40 @@ static eg_tensor *egi_own(eg_tensor *x) {
     return NULL;
 }
 
+static void egi_frame_enter(egi_frame *f, const char *what, const char *of) {
+    egi_context *t = &egi_this;
+    f->outer = t->frame;
+    f->what = what;
+    f->of = of;
+    f->floor = t->stack_size;
+    f->scope = t->scope;
+    f->paused = t->paused;
+    f->as = t->as;
+    t->frame = f;
+    t->as = NULL;                               // what the function calls fails in its own name
+}
+static void egi_paused_set(int paused);
+static void egi_frame_leave(const egi_frame *f) {
+    egi_context *t = &egi_this;
+    t->frame = f->outer;
+    t->as = f->as;
+    if (t->paused != f->paused) egi_paused_set(f->paused);
+    if (t->scope == f->scope) return;
+    int64_t kept = f->floor;
+    bool inside = false;                        // of a scope that was forgotten: what it owns, the enclosing one owns from now on
+    for (int64_t i = kept; i < t->stack_size; i++) {
+        uintptr_t entry = t->stack[i];
+        if ((entry & EGI_TAGS) >= EGI_TAG_SCOPE) inside = true;
+        else t->stack[kept++] = inside ? entry & ~(uintptr_t)EGI_TAGS : entry;
+    }
+    t->stack_size = kept;
+    t->scope = f->scope;
+}
+// "eg_scope_end: the callback of eg_fit ended a scope that it did not begin".
+static EGI_COLD void egi_frame_refuses(const char *function, const char *what) {
+    egi_fail(EG_ERROR_STATE, "eg_%s: %s of eg_%s ended %s", function, egi_this.frame->what, egi_this.frame->of, what);
+}
+
 EAGER_API eg_scope eg_scope_begin(void) {
     egi_context *t = &egi_this;
     eg_scope scope = { -1, 0 };
@@ -2975,9 +3034,16 @@ static void egi_scope_end_innermost(void) {
 }
 EAGER_API void eg_scope_end(eg_scope scope) {
     egi_context *t = &egi_this;
-    if (scope.position < 0 || scope.position + 1 >= t->stack_size) return;
+    if (scope.position < 0 || scope.position >= t->stack_size - 1) return;
     if (t->stack[scope.position + 1] != (((uintptr_t)scope.serial << 2) | EGI_TAG_SERIAL)) return;      // it has ended already
+    if (t->frame && scope.position < t->frame->floor) { egi_frame_refuses("scope_end", "a scope that it did not begin; whoever began the scope ends it"); return; }
     while (t->scope > scope.position) egi_scope_end_innermost();
+}
+// Of what models, stages and fits take over, some count which of the references those have. Where they have all that are left, a caller
+// who gives one back gives what is not the caller's.
+static bool egi_refs_taken(const int32_t *refs, const int32_t *taken) {
+    int32_t left = __atomic_load_n(refs, __ATOMIC_ACQUIRE);
+    return left > 0 && __atomic_load_n(taken, __ATOMIC_RELAXED) >= left;
 }
 // Of a NULL nothing is said here: it is the trace of an error, or a result that was not there.
 static bool egi_counted(const char *function, eg_tensor *x) {
@@ -2989,6 +3055,16 @@ static bool egi_counted(const char *function, eg_tensor *x) {
     (void)function;
 #endif
     return true;
+}
+// What a function of the user's returned; in a debug build NULL and an error where it is no more.
+static eg_tensor *egi_returned(const char *function, eg_tensor *y) {
+#ifdef EAGER_DEBUG
+    if (y && y->object.kind != EGI_TENSOR)
+        return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: the function returned a tensor made by eg_%s whose scope has ended; return eg_keep(y)", function, y->op);
+#else
+    (void)function;
+#endif
+    return y;
 }
 EAGER_API eg_tensor *eg_keep(eg_tensor *x) {
     if (!egi_counted("keep", x)) return NULL;
@@ -3011,6 +3087,7 @@ static void egi_thread_end(void *unused) {
     egi_context *t = &egi_this;
     (void)unused;
     if (!t->heap) return;
+    t->frame = NULL;                             // of a function that ends its thread, or the program
     egi_outputs_end();
     do egi_scope_end_innermost(); while (t->scope > 0 || t->stack_size > 0);
 #ifdef EAGER_DEBUG
@@ -3065,6 +3142,10 @@ static void egi_add_counts(eg_memory_info *info, egi_heap *h) {
     info->device_bytes += __atomic_load_n(&h->device_bytes, __ATOMIC_RELAXED);
 }
 EAGER_API void eg_shutdown(void) {
+    if (egi_this.frame) {
+        egi_fail(EG_ERROR_STATE, "eg_shutdown: %s of eg_%s called it, and what runs around that would be freed; nothing was done", egi_this.frame->what, egi_this.frame->of);
+        return;
+    }
     egi_thread_end(NULL);
     egi_trim_orphans();
     // Heaps that own nothing any more go too, when nobody else can hold one of their blocks.
@@ -3387,7 +3468,7 @@ static void egi_buffer_release(egi_buffer *b) {
     if (__atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (b->deleter) {
         if (!b->backend->host_reads && b->backend->synchronize) b->backend->synchronize(b->backend);    // its kernels may still read what is given back
-        b->deleter(b->data, b->user);
+        EGI_FRAMED("the deleter", "wrap_data", b->deleter(b->data, b->user));
     }
     if (b->on_device) {
         b->backend->deallocate(b->backend, b->data, b->bytes);
@@ -3412,13 +3493,13 @@ static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
 }
 
 static void egi_tensor_destroy(eg_tensor *x) {
+    x->object.kind = EGI_DEAD;                             // first: a deleter that releases x itself does so in vain
     egi_buffer_release(x->buffer);
     if (x->host) egi_free(x->host);
     if (x->name) egi_free(x->name);
     if (x->mask) egi_object_release(&x->mask->object);
     if (egi_heap_get()) egi_count(&egi_this.heap->live_tensors, -1);
     else egi_count_apart(1, 0);
-    x->object.kind = EGI_DEAD;
 #ifdef EAGER_DEBUG
     egi_debug_remove(x);
     x->buffer = NULL;
@@ -3784,7 +3865,7 @@ EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *da
     // Kernels load whole elements: data that is not aligned for its dtype is copied too.
     if (!backend->host_reads || (uintptr_t)data % (uintptr_t)egi_dtypes[dtype].size || (dtype == EG_BOOL && !egi_are_bools(data, shape))) {
         eg_tensor *copy = eg_from_data(dtype, shape, data);
-        if (copy && deleter) deleter((void *)(uintptr_t)data, user);
+        if (copy && deleter) EGI_FRAMED("the deleter", "wrap_data", deleter((void *)(uintptr_t)data, user));
         return copy;
     }
     eg_tensor *x = egi_tensor_new();
@@ -8578,7 +8659,7 @@ static void egi_print_text(const char *text) {
     void (*print)(const char *, void *) = egi_shared.print;
     void *user = egi_shared.print_user;
     egi_unlock();
-    if (print) print(text ? text : "", user);
+    if (print) EGI_FRAMED("the printer", "set_printer", print(text ? text : "", user));
 #ifndef EAGER_NO_STDIO
     else if (text) fputs(text, stdout);
 #endif
@@ -8740,15 +8821,16 @@ static void egi_line_free(egi_line *line) {
     egi_free(line);
 }
 static void egi_tape_clear(eg_tape *t) {
-    for (int64_t i = t->n_lines - 1; i >= 0; i--) egi_line_free(t->lines[i]);
-    for (int64_t i = 0; i < t->n_slots; i++) if (t->slots[i].variable) egi_object_release(&t->slots[i].variable->object);
-    egi_free(t->lines);
-    egi_free(t->slots);
-    egi_free(t->keys);
-    t->lines = NULL;
+    eg_tape former = *t;
+    t->lines = NULL;                                       // first: what a deleter runs may be recorded anew
     t->slots = NULL;
     t->keys = NULL;
     t->n_lines = t->line_capacity = t->n_slots = t->slot_capacity = t->map_size = 0;
+    for (int64_t i = former.n_lines - 1; i >= 0; i--) egi_line_free(former.lines[i]);
+    for (int64_t i = 0; i < former.n_slots; i++) if (former.slots[i].variable) egi_object_release(&former.slots[i].variable->object);
+    egi_free(former.lines);
+    egi_free(former.slots);
+    egi_free(former.keys);
 }
 static void egi_tape_unlist(eg_tape *t) {
     if (!t->listed) return;
@@ -8764,7 +8846,7 @@ static void egi_tape_destroy(eg_tape *t) {
     egi_tape_clear(t);
     egi_lent_free(&t->lent);
     t->object.kind = EGI_DEAD;
-    egi_free(t);
+    egi_free_handle(t);
 }
 static bool egi_tape_alive(const char *function, const eg_tape *t) {
     if (!t) return egi_not_given(function, "tape");
@@ -8862,10 +8944,14 @@ EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *t) {
 }
 EAGER_API bool eg_executing_eagerly(void) { return true; }
 EAGER_API void eg_recording_pause(void) { egi_this.paused++; }
+static void egi_paused_set(int paused) {
+    egi_this.paused = paused;
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->paused > paused) t->paused = paused;
+}
 EAGER_API void eg_recording_unpause(void) {
     if (egi_this.paused == 0) return;
-    egi_this.paused--;
-    for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->paused > egi_this.paused) t->paused = egi_this.paused;
+    if (egi_this.frame && egi_this.paused == egi_this.frame->paused) egi_frame_refuses("recording_unpause", "a pause that it did not begin");
+    else egi_paused_set(egi_this.paused - 1);
 }
 static bool egi_recording_though_paused(void) {
     for (const eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording && t->paused == egi_this.paused) return true;
@@ -9157,6 +9243,8 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     unsigned char *wanted = (unsigned char *)(sy + ny);
     eg_scope scope = eg_scope_begin();
     bool ok = true;
+    for (int i = 0; i < nx && ok; i++) ok = egi_again(xs[i]) != NULL;        // whatever a gradient of the user's does to the caller's references
+    for (int i = 0; i < ny && ok; i++) ok = egi_again(ys[i]) != NULL;
     for (int i = 0; i < nx; i++) {
         sx[i] = xs[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, xs[i]->id);
         if (sx[i] >= 0) wanted[sx[i]] = WANTED | ASKED;
@@ -9365,11 +9453,10 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     const egi_user_attr *a = (const egi_user_attr *)c->attributes;
     int64_t errors = egi_this.errors;
     eg_grad_context user = *c;
-    (void)op;
     user.attributes = NULL;
     user.inputs = NULL;
     user.outputs = NULL;
-    a->backward(&user, dx, a->user);
+    EGI_FRAMED("the backward function", op->name, a->backward(&user, dx, a->user));
     return egi_this.errors == errors || egi_this.error == EG_OK;      // it may have dealt with an error of its own
 }
 static bool egi_no_shape(egi_call *c) { (void)c; return false; }
@@ -9395,7 +9482,9 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     eg_scope scope = eg_scope_begin();
     eg_tensor *made[EGI_MAX_OUT] = { NULL, NULL, NULL, NULL };
     if (quiet) eg_recording_pause();
-    bool ok = single ? (made[0] = single(in, &c, user)) != NULL : forward(in, made, &c, user);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = egi_again(in[i]) != NULL;         // whatever becomes of the caller's references meanwhile
+    if (ok) EGI_FRAMED("the forward function", op->name, ok = single ? (made[0] = egi_returned(op->name, single(in, &c, user))) != NULL : forward(in, made, &c, user));
     if (quiet) eg_recording_unpause();
     if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the forward function failed without an error", op->name);
     for (int i = 0; i < n_out && ok; i++) {
@@ -9485,7 +9574,8 @@ EGI_FEWEST_PASSES
 
 // f's value; NULL is an error, whether f raised one or not, and a variable counts as its value now.
 static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
-    eg_tensor *y = f(in, user);
+    eg_tensor *y;
+    EGI_FRAMED("the function", name, y = egi_returned(name, f(in, user)));
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
     return eg_is_variable(y) ? eg_read(y) : y;
 }
@@ -9498,7 +9588,7 @@ static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, e
         bool twice = fresh;
         for (int j = 0; j < i && !twice; j++) twice = xs[j] == xs[i];
         own[i] = twice ? eg_identity(xs[i]) : xs[i];
-        ok = egi_alive(name, i, own[i]);
+        ok = egi_alive(name, i, own[i]) && (twice || egi_again(own[i]));      // whatever the function does to the caller's references
     }
     if (ok) return own;
     if (own != few) egi_free(own);
@@ -9605,8 +9695,9 @@ EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, 
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = order > 0 ? eg_tape_begin() : NULL;
     eg_tensor *y = NULL, *g = NULL;
-    if (order == 0) g = eg_keep(egi_value("nth_gradient", f, user, &x));
-    else if (tape && eg_tape_watch(tape, x)) y = eg_nth_gradient(f, user, x, order - 1);
+    bool ok = egi_alive("nth_gradient", 0, x) && egi_again(x);
+    if (ok && order == 0) g = eg_keep(egi_value("nth_gradient", f, user, &x));
+    else if (ok && tape && eg_tape_watch(tape, x)) y = eg_nth_gradient(f, user, x, order - 1);
     if (y) eg_tape_unconnected_zeros(tape, true);
     if (y) g = eg_keep(eg_tape_gradient(tape, y, x));
     eg_scope_end(scope);
@@ -9688,7 +9779,7 @@ EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x) {
     eg_tensor *g = NULL, *h = NULL;
     if (!egi_alive("hessian", 0, x)) return NULL;
     eg_scope scope = eg_scope_begin();
-    eg_tape *outer = eg_tape_begin_persistent();
+    eg_tape *outer = egi_again(x) ? eg_tape_begin_persistent() : NULL;
     if (outer && eg_tape_watch(outer, x) && eg_gradients_function(f, user, &x, 1, &g)) {
         eg_tape_stop(outer);
         eg_tape_unconnected_zeros(outer, true);
@@ -9864,14 +9955,12 @@ EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
 }
 // The variable takes over the contiguous elements of x. Cannot fail.
 static void egi_take(eg_tensor *v, eg_tensor *x) {
-    if (v->buffer != x->buffer) {
-        egi_buffer *former = v->buffer;
-        __atomic_fetch_add(&x->buffer->refs, 1, __ATOMIC_RELAXED);
-        v->buffer = x->buffer;
-        egi_buffer_release(former);
-    }
+    egi_buffer *former = v->buffer == x->buffer ? NULL : v->buffer;
+    if (former) __atomic_fetch_add(&x->buffer->refs, 1, __ATOMIC_RELAXED);
+    v->buffer = x->buffer;
     v->data = x->data;
     if (v->host) { egi_free(v->host); v->host = NULL; }
+    egi_buffer_release(former);                            // last: its deleter may look at v
 }
 // The same of one with EGI_WIDENS, whose last axis becomes as long as that of x.
 static void egi_take_wide(eg_tensor *v, eg_tensor *x) {
@@ -9991,7 +10080,9 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     if (!schedule || !schedule->rate) { egi_fail(EG_ERROR_ARGUMENT, "eg_schedule_value: there is no schedule"); return (double)NAN; }
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
-    double value = eg_item(schedule->rate(eg_scalar_of(EG_FLOAT64, (double)step), schedule));
+    eg_tensor *at = eg_scalar_of(EG_FLOAT64, (double)step), *rate = NULL;
+    if (at) EGI_FRAMED("the schedule", "schedule_value", rate = egi_returned("schedule_value", schedule->rate(at, schedule)));
+    double value = eg_item(rate);
     eg_recording_unpause();
     eg_scope_end(scope);
     return value;
@@ -10167,6 +10258,7 @@ struct eg_optimizer {
     int64_t n_slots, slots_capacity, turn;
     egi_list *lent;
     int64_t next;                // where the next variable's slots should be, if the order is that of the call before
+    bool applying;
 };
 
 // Says in the report of what was not released that this variable is the optimizer's.
@@ -10296,6 +10388,10 @@ static void egi_drop_slots(eg_optimizer *opt, int64_t keep) {
     }
 }
 EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
+    if (opt && egi_refs_taken(&opt->refs, &opt->taken)) {
+        egi_fail(EG_ERROR_STATE, "eg_optimizer_release: the only reference to the optimizer (%s) is that of its model, which gives it back itself", opt->name);
+        return;
+    }
     if (!opt || __atomic_sub_fetch(&opt->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     egi_drop_slots(opt, 0);
     egi_free(opt->slots);
@@ -10396,7 +10492,8 @@ static eg_tensor *egi_current_rate(eg_optimizer *opt) {
     if (!opt->options.schedule.rate) return opt->rate;
     eg_backend *former = egi_this.backend;
     egi_this.backend = egi_backend_of(opt->steps);             // where the schedule's numbers have to be
-    eg_tensor *step = eg_cast(opt->steps, EG_FLOAT64), *rate = step ? opt->options.schedule.rate(step, &opt->options.schedule) : NULL;
+    eg_tensor *step = eg_cast(opt->steps, EG_FLOAT64), *rate = NULL;
+    if (step) EGI_FRAMED("the schedule", opt->name, rate = egi_returned(opt->name, opt->options.schedule.rate(step, &opt->options.schedule)));
     egi_this.backend = former;
     if (step && (!rate || rate->size != 1)) {
         if (egi_this.error == EG_OK)
@@ -10512,11 +10609,15 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)%s%.200s", n,
                         n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "", n == 0 || egi_this.reason[0] ? "; " : "",
                         n == 0 ? "a layer makes its weights in its first call, or in eg_layer_build" : egi_this.reason);
+    if (opt->applying) return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: this optimizer is applying gradients; its schedule cannot do so meanwhile");
+    opt->applying = true;
+    eg_optimizer_retain(opt);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
     eg_tensor **list = (eg_tensor **)(void *)(p + (p ? n : 0)), *steps = NULL, *rate = NULL, *accumulated = NULL;
     bool ok = p != NULL || egi_no_memory("apply_gradients", 0), update = true;
+    for (int i = 0; i < n && ok && opt->options.schedule.rate; i++) ok = egi_again(variables[i]) != NULL;      // whatever the schedule releases
     int64_t seen = opt->n_slots;
     if (p) memset(p, 0, (size_t)n * sizeof *p);
     opt->turn++;
@@ -10565,6 +10666,8 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     egi_free(p);
     eg_recording_unpause();
     eg_scope_end(scope);
+    opt->applying = false;
+    eg_optimizer_release(opt);
     return ok;
 }
 EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list variables) {
@@ -10610,7 +10713,9 @@ EAGER_API double eg_optimizer_learning_rate(eg_optimizer *opt) {
     if (!egi_optimizer_alive("optimizer_learning_rate", opt)) return (double)NAN;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
+    eg_optimizer_retain(opt);
     double rate = eg_item(egi_current_rate(opt));
+    eg_optimizer_release(opt);
     eg_recording_unpause();
     eg_scope_end(scope);
     return rate;
@@ -10939,10 +11044,14 @@ EAGER_API eg_layer *eg_layer_retain(eg_layer *l) {
     return l;
 }
 EAGER_API void eg_layer_release(eg_layer *l) {
+    if (l && egi_refs_taken(&l->refs, &l->tracked)) {
+        egi_fail(EG_ERROR_STATE, "eg_layer_release: the only reference to layer %.60s is that of the model it is part of, which gives it back itself", l->name ? l->name : "");
+        return;
+    }
     if (!l || __atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (l->training_free) l->training_free(l->training);
     egi_parts_drop(l, 0);
-    if (l->user_release) l->user_release(l->user);
+    if (l->user_release) EGI_FRAMED("the function", "layer_on_release", l->user_release(l->user));
     egi_free(l->parts);
     egi_lent_free(&l->lent);
     egi_free(l->custom);
@@ -11656,7 +11765,7 @@ static bool egi_layer_call(eg_layer *l, eg_tensor *const *in, int n, eg_tensor *
     eg_tensor *own[EGI_LAYER_IN];
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_layer_alive("call", l)) return false;
-    egi_layer_enter(&run, l, training);
+    egi_layer_enter(&run, eg_layer_retain(l), training);       // whatever a function in it does to the caller's references
     run.n_out = n_out;
     int most = l->config.n_out ? l->config.n_out : l->type->n_out;
     bool ok = (n_out >= 1 && n_out <= most) || egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d outputs asked for; the layer has %d", n_out, most);
@@ -11665,6 +11774,7 @@ static bool egi_layer_call(eg_layer *l, eg_tensor *const *in, int n, eg_tensor *
     for (int i = 0; i < n_out && ok; i++) ok = eg_keep(run.out[i]) != NULL;
     eg_scope_end(scope);
     egi_layer_leave(&run, ok);
+    eg_layer_release(l);
     for (int i = 0; i < n_out && ok; i++) out[i] = run.out[i];
     return ok;
 }
@@ -12355,7 +12465,10 @@ static bool egi_call_residual(eg_layer *l, egi_layer_run *c) {
     eg_tensor *y = egi_layer_call1(l->parts[0].child, c->in[0]);
     return y && (c->out[0] = (eg_add)(c->in[0], y)) != NULL;
 }
-static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) { return (c->out[0] = l->call(c->in, l->user)) != NULL; }
+static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) {
+    EGI_FRAMED("the function", "layer_lambda", c->out[0] = egi_returned("layer_lambda", l->call(c->in, l->user)));
+    return c->out[0] != NULL;
+}
 
 // ---- layers of layers
 
@@ -12391,8 +12504,10 @@ static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
 static bool egi_call_custom(eg_layer *l, egi_layer_run *c) {
     eg_tensor *in[EGI_LAYER_IN] = { NULL };
     for (int i = 0; i < c->n; i++) in[i] = c->in[i];
-    if (l->call_multi) return l->call_multi(in, c->out, l->user);
-    return (c->out[0] = l->call(in, l->user)) != NULL;
+    bool ok = true;
+    if (l->call_multi) EGI_FRAMED("the function", "layer_custom_multi", ok = l->call_multi(in, c->out, l->user));
+    else EGI_FRAMED("the function", "layer_custom", ok = (c->out[0] = egi_returned("layer_custom", l->call(in, l->user))) != NULL);
+    return ok;
 }
 static bool egi_shape_unknown(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     (void)l;
@@ -13497,7 +13612,8 @@ static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class
     egi_maker maker;
     if (kind) {
         if (egi_maker_find(kind, &maker)) {
-            eg_layer *l = maker.make(maker.user);
+            eg_layer *l;
+            EGI_FRAMED("the maker", "layer_register", l = maker.make(maker.user));
             if (!l && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_layer_from_config: the maker of '%.60s' returned NULL", kind);
             return l;
         }
@@ -14022,7 +14138,10 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     if (!(o.delta >= 0 && o.gamma >= 0 && o.label_smoothing >= 0 && o.label_smoothing <= 1))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .delta and .gamma must be positive, .label_smoothing between 0 and 1", name);
     int64_t asked = egi_masks_asked;
-    eg_tensor *values = row ? egi_loss_each(row, y, p, &o) : loss(y, p), *mask = values && mean ? egi_steps_mask(p) : NULL;
+    eg_tensor *values;
+    if (row) values = egi_loss_each(row, y, p, &o);
+    else EGI_FRAMED("the loss", function, values = egi_returned(function, loss(y, p)));
+    eg_tensor *mask = values && mean ? egi_steps_mask(p) : NULL;
     if (!values || !mean) return values;
     if (mask) {
         if (!row && values->rank < mask->rank && egi_masks_asked != asked) mask = NULL;
@@ -14079,7 +14198,10 @@ static double egi_result_root(const eg_metric *m, const double *s) { (void)m; re
 
 static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     const egi_loss_row *row = egi_loss_find(m->function);
-    return egi_delta_values(row ? egi_loss_each(row, y, p, &egi_loss_defaults) : m->function(y, p), w);
+    eg_tensor *values;
+    if (row) values = egi_loss_each(row, y, p, &egi_loss_defaults);
+    else EGI_FRAMED("the function", "metric_of", values = egi_returned("metric_of", m->function(y, p)));
+    return egi_delta_values(values, w);
 }
 
 // Accuracies: 1 where the answer is right.
@@ -14336,6 +14458,10 @@ EAGER_API eg_metric *eg_metric_retain(eg_metric *m) {
     return m;
 }
 EAGER_API void eg_metric_release(eg_metric *m) {
+    if (m && egi_refs_taken(&m->refs, &m->taken)) {
+        egi_fail(EG_ERROR_STATE, "eg_metric_release: the only reference to metric %.60s is that of its model, which gives it back itself", m->name);
+        return;
+    }
     if (!m || __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     eg_release(m->state);
     egi_free(m);
@@ -14365,8 +14491,10 @@ static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor
     if (!m->row->delta) return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_update: %s takes values, by eg_metric_add", m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
+    eg_metric_retain(m);
     bool ok = !mask || ((mask = eg_cast(mask, EG_FLOAT64)) && (!weights || egi_alive("metric_update", 2, weights)));
     ok = ok && egi_weights_join("metric_update", mask, weights, &weights) && egi_metric_take(m, m->row->delta(m, y, p, weights));
+    eg_metric_release(m);
     eg_recording_unpause();
     eg_scope_end(scope);
     return ok;
@@ -14687,7 +14815,8 @@ typedef struct egi_training {
     eg_metric **metrics;                // of several outputs first the mean of the loss of each
     int *of;                            // which output a metric looks at
     int n;                              // metrics
-    bool fitting;
+    bool fitting, stepping;
+    int running;                        // evaluations and single steps that use this
     char (*names)[64];                  // loss, metrics, val_loss, val_metrics, learning_rate
     double *values;                     // of the latest epoch, evaluation or step
     double loss_sum, loss_weight;       // over this epoch's examples so far
@@ -14830,7 +14959,7 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
     if (!egi_compile_takes(function, optimizer, outputs, n)) return false;
     if (lacks) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, lacks); }
     else if (n < 1 || n > has) egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d outputs; the model, a %s, has %d", function, n, model->type->class_name, has);
-    else if (former && former->fitting) egi_fail(EG_ERROR_STATE, "eg_%s: the model is being fitted", function);
+    else if (former && (former->fitting || former->running)) egi_fail(EG_ERROR_STATE, "eg_%s: the model is being %s", function, former->fitting ? "fitted" : "evaluated or trained");
     else if (!(t = (egi_training *)egi_alloc(sizeof *t))) egi_no_memory(function, (int64_t)sizeof *t);
     else {
         memset(t, 0, sizeof *t);
@@ -15008,9 +15137,11 @@ static bool egi_step_fits(const egi_training *t, const eg_layer *model, const eg
 // One batch of n components: forward, and for training backward and update; then loss and metrics. A tape of the caller sees none of it.
 static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
     if (!egi_step_fits(t, model, s, n)) return false;
+    if (t->stepping) return egi_fail(EG_ERROR_STATE, "eg_%s: a step of this model is under way; a function that runs in it cannot begin another", s->function);
     egi_answer answers[EGI_LAYER_OUT];
     eg_tensor *out[EGI_LAYER_OUT], *given = n > s->inputs + t->n_outputs ? c[n - 1] : NULL;
     for (int k = 0; k < t->n_outputs; k++) if (!egi_alive(s->function, s->inputs + k, c[s->inputs + k])) return false;
+    t->stepping = true;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_this.hint = s->hint;
@@ -15040,6 +15171,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     eg_recording_unpause();
     eg_recording_unpause();
     eg_scope_end(scope);
+    t->stepping = false;
     return ok;
 }
 static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o, bool train) {
@@ -15049,8 +15181,13 @@ static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, 
     c[0] = x;
     c[1] = y;
     c[2] = o.sample_weights;
-    if (!t || !EGI_NAMED(function, o, "sample_weights = w") || !egi_step_run(t, model, &s, c, o.sample_weights ? 3 : 2)) return (double)NAN;
-    return egi_results_take(t, 0) ? s.loss : (double)NAN;
+    if (!t || !EGI_NAMED(function, o, "sample_weights = w")) return (double)NAN;
+    eg_layer_retain(model);
+    t->running++;
+    bool ok = egi_step_run(t, model, &s, c, o.sample_weights ? 3 : 2) && egi_results_take(t, 0);
+    t->running--;
+    eg_layer_release(model);
+    return ok ? s.loss : (double)NAN;
 }
 EAGER_API double (eg_train_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("train_on_batch", model, x, y, o, true); }
 EAGER_API double (eg_test_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("test_on_batch", model, x, y, o, false); }
@@ -15226,6 +15363,18 @@ static void egi_say(const egi_bar *b, const char *text) {
     egi_bar_flush();
 }
 
+static void egi_watch_release(void *user);
+// A function of the user's may set stop and its reason; the rest of the state is there to be read. (The library's own callbacks move it.)
+static bool egi_tell_one(egi_fit *f, const eg_callback *callback, eg_callback_function *function) {
+    eg_fit_state before = f->state;
+    bool ok;
+    EGI_FRAMED("the callback", "fit", ok = function(&f->state, callback->functions.user));
+    if (callback->functions.release == egi_watch_release) return ok;
+    before.stop = f->state.stop;
+    before.reason = f->state.reason;
+    f->state = before;
+    return ok;
+}
 static bool egi_tell(egi_fit *f, size_t which) {
     for (int i = 0; i < f->o.callbacks.count; i++) {
         eg_callback *callback = f->o.callbacks.list[i];
@@ -15234,7 +15383,7 @@ static bool egi_tell(egi_fit *f, size_t which) {
         if (!function) continue;
         eg_scope scope = eg_scope_begin();
         eg_recording_pause();
-        bool ok = function(&f->state, callback->functions.user);
+        bool ok = egi_tell_one(f, callback, function);
         eg_recording_unpause();
         eg_scope_end(scope);
         if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_fit: a callback failed");
@@ -15427,6 +15576,8 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
         f.state.history = f.t->history;
         f.state.epochs = o.epochs;
         eg_layer_retain(model);
+        eg_dataset_retain(data);
+        eg_dataset_retain(o.validation);
         f.t->fitting = true;
         egi_bar_open(&f.bar, o.quiet, o.progress);
         int64_t epoch = egi_this.epoch, batch = egi_this.batch;
@@ -15451,7 +15602,12 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
     }
     egi_callbacks_release(&o.callbacks);
     const eg_history *history = ok ? f.t->history : NULL;
-    if (f.state.optimizer) eg_layer_release(model);
+    if (!f.state.optimizer) return history;
+    eg_dataset_release(data);
+    eg_dataset_release(o.validation);
+    if (history && __atomic_load_n(&model->refs, __ATOMIC_ACQUIRE) == 1)
+        history = (const eg_history *)eg_raise(EG_ERROR_STATE, "eg_fit: a function that ran in it released the model, and with it goes the history");
+    eg_layer_release(model);
     return history;
 }
 EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) { return egi_fit_on(model, data, o, false); }
@@ -15560,14 +15716,13 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     egi_bar_open(&bar, o.quiet, o.progress);
     double began = egi_now();
     int64_t batch = egi_this.batch;
+    eg_layer_retain(model);
+    t->running++;
     bool ok = egi_evaluate_sums(t, model, data, &s, o.steps, bar.on ? &bar : NULL, "", &done);
     egi_this.batch = batch;
     ok = ok && egi_results_take(t, 0);
-    if (!ok) {
-        if (bar.shown) egi_say(&bar, "\n");
-        return (double)NAN;
-    }
-    if (bar.on) {
+    if (!ok && bar.shown) egi_say(&bar, "\n");
+    if (ok && bar.on) {
         char rate[32], tail[EGI_LINE];
         double seconds = egi_now() - began;
         egi_show_rate(rate, sizeof rate, seconds / (double)done);
@@ -15575,7 +15730,10 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
         egi_show_results(t, 0, false, tail + at, sizeof tail - (size_t)at);
         egi_bar_draw(&bar, "", bar.live ? 1 : -1, tail, true);
     }
-    return t->values[0];
+    double loss = ok ? t->values[0] : (double)NAN;
+    t->running--;
+    eg_layer_release(model);
+    return loss;
 }
 EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options o) {
     bool ok = EGI_NAMED("evaluate_arrays", o, "batch_size = 64") && egi_arrays("evaluate_arrays", x, y);
@@ -15598,6 +15756,7 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: the dataset has no end; give .steps");
     eg_scope whole = eg_scope_begin();
     eg_recording_pause();
+    eg_layer_retain(model);
     eg_iterator *it = eg_iterator_new(data);
     eg_status status = it ? EG_NEXT : EG_FAILED;
     eg_tensor **parts = NULL, *result = NULL;
@@ -15626,6 +15785,7 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
     for (int64_t i = 0; i < n; i++) eg_release(parts[i]);
     egi_free(parts);
     eg_iterator_release(it);
+    eg_layer_release(model);
     eg_recording_unpause();
     eg_scope_end(whole);
     return result;
@@ -15645,7 +15805,7 @@ EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions) {
     eg_callback *callback = (eg_callback *)egi_alloc(sizeof *callback);
     if (!callback) {
         egi_no_memory("callback_new", (int64_t)sizeof *callback);
-        if (functions.release) functions.release(functions.user);
+        if (functions.release) EGI_FRAMED("the release function", "callback_new", functions.release(functions.user));
         return NULL;
     }
     callback->refs = 1;
@@ -15660,7 +15820,7 @@ EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
 }
 EAGER_API void eg_callback_release(eg_callback *callback) {
     if (!callback || !egi_callback_counted(callback) || __atomic_sub_fetch(&callback->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    if (callback->functions.release) callback->functions.release(callback->functions.user);
+    if (callback->functions.release) EGI_FRAMED("the release function", "callback_new", callback->functions.release(callback->functions.user));
     egi_free_handle(callback);
 }
 
@@ -15883,7 +16043,10 @@ EAGER_API eg_callback *(eg_callback_plateau)(eg_callback_options o) {
 static bool egi_rate_begin(eg_fit_state *s, void *user) { (void)user; return egi_rate_settable("callback_learning_rate", s->optimizer); }
 static bool egi_rate_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    return s->batch > 0 || eg_optimizer_set_learning_rate(s->optimizer, w->o.rate(s->epoch, eg_optimizer_learning_rate(s->optimizer), w->o.user));
+    if (s->batch > 0) return true;
+    double rate = eg_optimizer_learning_rate(s->optimizer);
+    EGI_FRAMED("the rate", "callback_learning_rate", rate = w->o.rate(s->epoch, rate, w->o.user));
+    return eg_optimizer_set_learning_rate(s->optimizer, rate);
 }
 EAGER_API eg_callback *(eg_callback_learning_rate)(eg_callback_options o) {
     eg_callback_functions f;
@@ -16165,6 +16328,8 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
     bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) && egi_backup_unpack(w, s) : egi_no_memory(w->name, 0);
     if (ok) egi_backup_tell(w, s, path);
     egi_free(path);
+    if (ok && (w->epoch < 0 || w->batch < 0 || w->batch == INT64_MAX))
+        ok = egi_fail(EG_ERROR_FILE, "eg_callback_backup: %.200s is of epoch %lld, batch %lld, which no fit has written", w->path, (long long)w->epoch, (long long)w->batch);
     if (!ok || w->epoch < s->epoch) return ok;
     s->epoch = w->epoch;
     s->batch = w->batch;
@@ -16301,6 +16466,7 @@ struct egi_cursor {
     uint64_t epoch, epoch_below;                              // keys of random orders; what is upstream gets the second
     const uint64_t *seeds;                                    // of the stages from here up, this one's the last; the iterator's
     int64_t element;                                          // elements handed out
+    const egi_cursor *up;                                     // which reads from it
     eg_backend *to;                                           // of an iterator's own cursor: the device that its elements go to
     void *state;
 };
@@ -16323,6 +16489,10 @@ EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
     return d;
 }
 EAGER_API void eg_dataset_release(eg_dataset *d) {
+    if (d && egi_refs_taken(&d->refs, &d->given)) {
+        egi_fail(EG_ERROR_STATE, "eg_dataset_release: the only reference to the dataset (%s) is that of the stage made on it, which gives it back itself", d->stage->name + 8);
+        return;
+    }
     if (!d || __atomic_sub_fetch(&d->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (d->drop) d->drop(d);
     for (int i = 0; i < d->n_from; i++) {
@@ -16561,6 +16731,7 @@ static egi_cursor *egi_below(egi_cursor *c, int i) {
         for (int j = i + 1; j < c->d->n_from; j++) number -= c->d->from[j]->stages;
         for (int j = 0; j < i; j++) seeds += c->d->from[j]->seeds;
         c->from[i] = egi_cursor_open(c->d->from[i], c->seeds ? c->seeds + seeds : NULL, c->epoch_below, number, c->total);
+        if (c->from[i]) c->from[i]->up = c;
     }
     return c->from[i];
 }
@@ -16664,8 +16835,8 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
     eg_scope scope = eg_scope_begin();
     bool ok = scope.position >= 0;
     egi_key_random(c, element);
-    if (ok && d->flag) x[0] = d->f.one(in, d->user);
-    else if (ok) ok = d->f.map(in, x, d->user);
+    if (ok && d->flag) EGI_FRAMED("the function", d->stage->name, x[0] = egi_returned(d->stage->name, d->f.one(in, d->user)));
+    else if (ok) EGI_FRAMED("the function", d->stage->name, ok = d->f.map(in, x, d->user));
     ok = ok && egi_this.error == EG_OK;                       // an error that the function passed over is one all the same
     if (ok) ok = egi_results(d->stage->name, d, x, out);
     else if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the function failed without an error", d->stage->name);
@@ -16812,7 +16983,8 @@ static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
     eg_tensor *x[EG_MAX_COMPONENTS] = { 0 };
     eg_scope scope = eg_scope_begin();
     egi_key_random(c, c->element);
-    eg_status status = scope.position < 0 ? EG_FAILED : d->f.generator(c->element, x, d->user);
+    eg_status status = EG_FAILED;
+    if (scope.position >= 0) EGI_FRAMED("the generator", d->stage->name, status = d->f.generator(c->element, x, d->user));
     if (egi_this.error != EG_OK || (status == EG_NEXT && !egi_results("dataset_from_generator", d, x, out))) status = EG_FAILED;
     if (status != EG_NEXT && status != EG_END_OF_SEQUENCE) {
         if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_dataset_from_generator: the function failed without an error");
@@ -17386,6 +17558,7 @@ static void egi_job_do(const egi_cursor *c, egi_job *job) {
 static void *egi_crew_work(void *p) {
     egi_crew *crew = (egi_crew *)p;
     egi_this.telling = true;                                  // errors travel to whoever asks
+    egi_this.reads = crew->c;
     pthread_mutex_lock(&crew->lock);
     for (;;) {
         while (!crew->stop && crew->next == crew->filled) pthread_cond_wait(&crew->work, &crew->lock);
@@ -17560,7 +17733,8 @@ static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
         eg_scope scope = eg_scope_begin();
         egi_key_random(c, *(int64_t *)c->state);
         ++*(int64_t *)c->state;
-        eg_tensor *keep = scope.position < 0 ? NULL : c->d->f.one(out, c->d->user);
+        eg_tensor *keep = NULL;
+        if (scope.position >= 0) EGI_FRAMED("the function", c->d->stage->name, keep = egi_returned(c->d->stage->name, c->d->f.one(out, c->d->user)));
         double value = keep ? eg_item(keep) : 0;
         eg_scope_end(scope);
         if (!keep && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_filter: the function returned NULL");
@@ -18109,7 +18283,7 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     if (status != EG_NEXT) return status;
     eg_scope scope = eg_scope_begin();
     egi_key_random(c, s->asked);
-    t->d = scope.position < 0 ? NULL : c->d->f.dataset(in.x, c->d->user);
+    if (scope.position >= 0) EGI_FRAMED("the function", c->d->stage->name, t->d = c->d->f.dataset(in.x, c->d->user));
     eg_scope_end(scope);
     egi_element_drop(in.x);
     uint64_t epoch = egi_mix(c->epoch, (uint64_t)s->asked++);
@@ -18117,8 +18291,10 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     if (egi_this.error != EG_OK || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n)) return EG_FAILED;
     if (!egi_seeds_now("dataset_interleave", t->d, &t->seeds)) return EG_FAILED;
     t->c = egi_cursor_open(t->d, t->seeds, epoch, t->d->stages, t->d->stages);
-    s->open += t->c != NULL;
-    return t->c ? EG_NEXT : EG_FAILED;
+    if (!t->c) return EG_FAILED;
+    t->c->up = c;
+    s->open++;
+    return EG_NEXT;
 }
 static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
     egi_interleave_state *s = (egi_interleave_state *)c->state;
@@ -18295,6 +18471,7 @@ static void *egi_ahead_work(void *p) {
     egi_ahead *a = (egi_ahead *)p;
     egi_ahead_element e;
     egi_this.telling = true;                                  // errors travel to whoever asks
+    egi_this.reads = a->c;
     pthread_mutex_lock(&a->lock);
     for (;;) {
         while (!a->stop && a->size == a->capacity) pthread_cond_wait(&a->changed, &a->lock);
@@ -18408,6 +18585,7 @@ typedef struct egi_stand {
 } egi_stand;
 struct eg_iterator {
     int32_t refs;
+    bool busy;                                                // it is being read, or given another place
     eg_dataset *d;                                            // NULL before one is given
     egi_stand at;
     eg_dataset_maker *make;
@@ -18432,9 +18610,26 @@ static void egi_stand_end(egi_stand *s) {
     egi_free(s->seeds);
     memset((void *)s, 0, sizeof *s);
 }
+// Whether this thread reads ahead, or maps, for the iterator.
+static bool egi_iterator_serves(const eg_iterator *it) {
+    const egi_cursor *c = egi_this.reads;
+    while (c && c != it->at.c) c = c->up;
+    return c != NULL;
+}
+// From here to egi_iterator_leave its own functions can neither move it nor free it.
+static bool egi_iterator_enter(const char *function, eg_iterator *it) {
+    if (egi_iterator_serves(it) || __atomic_exchange_n(&it->busy, true, __ATOMIC_ACQUIRE))
+        return egi_fail(EG_ERROR_STATE, "eg_%s: the iterator is in use: neither a function of its own dataset nor another thread can use it meanwhile", function);
+    eg_iterator_retain(it);
+    return true;
+}
+static void egi_iterator_leave(eg_iterator *it) {
+    __atomic_store_n(&it->busy, false, __ATOMIC_RELEASE);
+    eg_iterator_release(it);
+}
 static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset *d) {      // takes over the reference
     int64_t epoch = 0, after;
-    egi_stand start;
+    egi_stand start, former = it->at;
     memset((void *)&start, 0, sizeof start);
     if (!egi_seeds_now(function, d, &start.seeds)) { eg_dataset_release(d); return false; }
     egi_lock();
@@ -18443,12 +18638,13 @@ static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset
     egi_epochs(d, &epoch, &after);
     egi_unlock();
     start.epoch = (uint64_t)epoch;
-    egi_stand_end(&it->at);
-    eg_dataset_release(it->d);
+    eg_dataset *before = it->d;
     if (!it->n) memcpy(it->spec, d->spec, sizeof it->spec);
     if (!it->n) it->n = d->n;
     it->d = d;
     it->at = start;
+    egi_stand_end(&former);
+    eg_dataset_release(before);
     return true;
 }
 static eg_iterator *egi_iterator_empty(const char *function) {
@@ -18486,6 +18682,10 @@ EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it) {
     return it;
 }
 EAGER_API void eg_iterator_release(eg_iterator *it) {
+    if (it && egi_iterator_serves(it) && __atomic_load_n(&it->refs, __ATOMIC_ACQUIRE) == 1) {
+        egi_fail(EG_ERROR_STATE, "eg_iterator_release: a function of the iterator's own dataset, on a thread that reads for it, cannot release its last reference");
+        return;
+    }
     if (!it || __atomic_sub_fetch(&it->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (it->handle) {
         egi_lock();
@@ -18502,20 +18702,27 @@ static bool egi_iterator_alive(const char *function, const eg_iterator *it) { re
 EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d) {
     if (!egi_iterator_alive("iterator_set", it) || !egi_dataset_alive("iterator_set", d)) return false;
     if (it->make) return egi_fail(EG_ERROR_STATE, "eg_iterator_set: this iterator makes its datasets itself, from what eg_iterator_feed gives it");
-    if (!egi_specs_agree("iterator_set", it->spec, it->n, d->spec, d->n)) return false;
-    return egi_iterator_begin("iterator_set", it, eg_dataset_retain(d));
+    if (!egi_specs_agree("iterator_set", it->spec, it->n, d->spec, d->n) || !egi_iterator_enter("iterator_set", it)) return false;
+    bool ok = egi_iterator_begin("iterator_set", it, eg_dataset_retain(d));
+    egi_iterator_leave(it);
+    return ok;
 }
 EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed) {
     if (!egi_iterator_alive("iterator_feed", it)) return false;
     if (!it->make) return egi_fail(EG_ERROR_STATE, "eg_iterator_feed: only an iterator of eg_iterator_initializable is fed");
+    if (!egi_iterator_enter("iterator_feed", it)) return false;
+    eg_dataset *d = NULL;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
-    eg_dataset *d = scope.position < 0 ? NULL : it->make(feed, it->user);
+    if (scope.position >= 0) EGI_FRAMED("the function", "iterator_initializable", d = it->make(feed, it->user));
     eg_recording_unpause();
     eg_scope_end(scope);
-    if (!d) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_iterator_feed: the function returned NULL");
-    if (it->d && !egi_specs_agree("iterator_feed", it->spec, it->n, d->spec, d->n)) { eg_dataset_release(d); return false; }
-    return egi_iterator_begin("iterator_feed", it, d);
+    bool ok = d != NULL;
+    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_iterator_feed: the function returned NULL");
+    else if (ok && it->d && !egi_specs_agree("iterator_feed", it->spec, it->n, d->spec, d->n)) { eg_dataset_release(d); ok = false; }
+    ok = ok && egi_iterator_begin("iterator_feed", it, d);
+    egi_iterator_leave(it);
+    return ok;
 }
 static bool egi_iterator_ready(const char *function, const eg_iterator *it) {
     if (!egi_iterator_alive(function, it)) return false;
@@ -18551,6 +18758,7 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
         egi_fail(EG_ERROR_STATE, "eg_iterator_next: this iterator failed before; restore it, initialize it, or make another");
         return EG_FAILED;
     }
+    if (!egi_iterator_enter("iterator_next", it)) return EG_FAILED;
     egi_hush_begin(&hush);
     egi_cursor *c = egi_iterator_cursor(it);
     if (c) c->to = hush.backend;
@@ -18565,6 +18773,7 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_hush_end(&hush, status == EG_FAILED);
     it->at.failed = status == EG_FAILED;
     it->at.taken += status == EG_NEXT;
+    egi_iterator_leave(it);
     return status;
 }
 
@@ -18646,11 +18855,13 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     if (!egi_iterator_ready("iterator_restore", it) || !egi_alive("iterator_restore", 1, position)) return false;
     const unsigned char *p = (const unsigned char *)eg_data(position);
     if (!p || !egi_position_fits(it, position, p) || !egi_seeds_new("iterator_restore", it->d, &to->seeds)) return false;
+    if (!egi_iterator_enter("iterator_restore", it)) { egi_free(to->seeds); return false; }
     for (int i = 0; i < it->d->seeds; i++) to->seeds[i] = egi_little(p + EGI_POSITION_HEAD + 8 * i, 8);
     to->epoch = egi_little(p + 8, 8);
     to->taken = (int64_t)egi_little(p + 16, 8);
     int64_t all = eg_dataset_cardinality(it->d);
     if (all >= 0 && to->taken > all) {                        // said before reading up to there
+        egi_iterator_leave(it);
         egi_free(to->seeds);
         return egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)to->taken, (long long)all);
     }
@@ -18667,6 +18878,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
         egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)to->taken, (long long)taken);
     if (!ok) egi_stand_end(to);
     egi_hush_end(&hush, !ok);
+    egi_iterator_leave(it);
     return ok;
 }
 // Iterators that begin from now on, those of the epochs after, go on as they did where the position was taken; those that have begun do not notice.
@@ -18676,8 +18888,9 @@ static void egi_iterator_move(eg_iterator *it, egi_stand *to) {
     egi_seeds(it->d, 0, NULL, to->seeds);
     egi_epochs(it->d, NULL, &after);
     egi_unlock();
-    egi_stand_end(&it->at);
+    egi_stand former = it->at;
     it->at = *to;
+    egi_stand_end(&former);
 }
 EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
     egi_stand to;
@@ -21159,7 +21372,8 @@ static bool egi_remade(const eg_layer *l) {
     if (!late || !l->custom || !egi_maker_find(l->custom, &maker)) return true;
     eg_random_state random = egi_this.random;
     eg_scope scope = eg_scope_begin();
-    eg_layer *made = maker.make(maker.user);
+    eg_layer *made;
+    EGI_FRAMED("the maker", "layer_register", made = maker.make(maker.user));
     egi_this.random = random;
     bool ok = made || egi_this.error != EG_OK || egi_fail(EG_ERROR_NULL, "eg_model_save: the maker of '%.60s' returned NULL", l->custom);
     for (int64_t i = 0; i < l->n_parts && made && ok; i++)
@@ -23027,12 +23241,12 @@ static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, vo
 static void egi_dlpack_done(void *data, void *lender) {
     eg_dlpack *m = (eg_dlpack *)lender;
     (void)data;
-    if (m->deleter) m->deleter(m);
+    if (m->deleter) EGI_FRAMED("the deleter", "from_dlpack", m->deleter(m));
 }
 static void egi_dlpack_legacy_done(void *data, void *lender) {
     eg_dlpack_legacy *m = (eg_dlpack_legacy *)lender;
     (void)data;
-    if (m->deleter) m->deleter(m);
+    if (m->deleter) EGI_FRAMED("the deleter", "from_dlpack", m->deleter(m));
 }
 EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *m) {
     if (!m) { egi_null_operand("from_dlpack", 0); return NULL; }
