@@ -969,7 +969,7 @@ EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user
 // The order-th derivative of the sum of f with respect to x, element by element (order 0: the value of f); zeros where
 // nothing is left.
 EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order);
-// J v, forward: the derivative of f at x along v (of x's shape). Made from two backward passes.
+// J v: the derivative of f at x along v (of x's shape). There is no forward mode: it is two reverse passes, one through the other.
 EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n);
 // H v, the Hessian of the sum of f times vs, into out.
 EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out);

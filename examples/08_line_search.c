@@ -11,6 +11,8 @@ static eg_tensor *valley(eg_tensor *x) {                            // long and 
     return eg_reduce_sum(eg_mul(eg_square(x), eg_constant(EG_SHAPE(3), 0.5, 5, 0.05)));
 }
 
+// As in TensorFlow's guide the rate is halved before the comparison, so a step must win half of what the slope promises for its
+// length. (All of it is more than any step wins where the ground curves upwards.)
 static eg_tensor *line_search_step(eg_tensor *(*f)(eg_tensor *), eg_tensor *x, eg_tensor **value, int *trials) {
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);

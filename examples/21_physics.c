@@ -7,6 +7,8 @@
 // for this one, so at the end one sees how good it is.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const double D = 0.5, K = 4, END = 6;

@@ -55,6 +55,19 @@ for page in README.md docs/*.md; do
         [ ! -f "$source" ] || check "$(basename "${source%.*}")" program "$source"
     done
 done
+# The toy tape of learn.md: an infinite slope on one path makes no NaN on another.
+toy() {
+    grep -l 'static int write_line' "$T"/learn_*.c >"$T/toys" && [ "$(wc -l <"$T/toys")" = 1 ] && sed 's/^int main(void) {/&\
+    double slope[100];\
+    int a = number(1), huge = mul(number(1e200), number(1e200)), sum = add(a, mul(huge, number(2)));\
+    gradients(sum, slope);\
+    return slope[a] == 1 ? 0 : 1;\
+}\
+int shown(void);\
+int shown(void) {/' "$(cat "$T/toys")" >"$T/toy.c" && $CC -std=c11 "$T/toy.c" -o "$T/toy" -lm && "$T/toy"
+}
+check an_overflow_on_the_toy_tape_stays_on_its_path toy
+
 # The examples of docs/change.md are applied to a copy, in their order, and tested there. What stands behind `c fragment` says where:
 #   FILE after TEXT, FILE before TEXT    below or above the first line that holds TEXT
 #   FILE for TEXT                        in place of it, in the first line that holds it

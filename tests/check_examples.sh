@@ -16,7 +16,7 @@ example() {
         sed '/^#define EAGER_IMPLEMENTATION/d' "examples/$name.c" >"$T/$name.c"
         line="$(echo "$line" | sed "s,[^ ]*$name\.c,-I$here/examples $here/$T/$name.c $here/$B/plain/eager.o,") $LIBS"
     fi
-    (cd $folder && $CC ${line#cc} -o "$here/$T/$name") || return
+    (cd $folder && $CC -Werror=implicit-function-declaration ${line#cc} -o "$here/$T/$name") || return
     (cd "$T" && "./$name") >"$T/$name.out" 2>&1 </dev/null || { echo "status $?"; tail -n 5 "$T/$name.out"; return 1; }
     awk -f tests/compare.awk "tests/examples/$name.expected" "$T/$name.out"
 }

@@ -3,6 +3,7 @@
 #   stand titles alone, with `;` between them, and the names in code beside them are names in these chapters
 #   eg_..., egi_..., EG_..., EGI_..., EAGER_...: a word of eager.h or of OTHERS (the tests, the examples)
 #   links lead to files and headings
+#   what eg_print writes of a single number ends in a digit: 1.0 (compare.awk takes 1. for the same)
 function complain(what) { print FILENAME ":" FNR ": " what; bad = 1 }
 # The titles at the start of a run of capitals; what no title begins is one only where it has two words, or `chapter` stands before it.
 function titles_in(run, named,    end, chunk) {
@@ -102,6 +103,7 @@ FNR == 1 { page = FILENAME ~ /\.md$/; fenced = ""; in_table = 0; folder = FILENA
 /^#+ / && fenced == "" { heading = $0; sub(/^#+ /, "", heading); anchor[FILENAME, slug(heading)] = 1 }
 FILENAME ~ /reference\.md$/ { next }                  # made from the header
 !output { names($0) }
+output && /[0-9]\. +shape=\(\)/ { complain("eg_print writes a digit behind the point of a single number: " $0) }
 fenced != "" { next }
 { links($0) }
 match($0, /<a name="[^"]*"/) { anchor[FILENAME, substr($0, RSTART + 9, RLENGTH - 10)] = 1 }
