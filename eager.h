@@ -1330,6 +1330,26 @@ EAGER_API int64_t eg_layer_config(eg_layer *layer, char *text, size_t capacity);
 EAGER_API eg_layer *eg_layer_from_config(const char *json);
 // make(user) makes the custom or lambda layer of that name (which must stay valid), its parts tracked. For the whole program.
 EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user), void *user);
+// A layer of its own with the architecture, the names and the weights of this one, which the caller releases. The values are shared until
+// one of the two changes, so a copy costs little. What eg_compile made is not copied. Layers of your own are made as by eg_layer_from_config.
+EAGER_API eg_layer *eg_layer_copy(eg_layer *layer);
+// Gives all weights of one model to another whose weights have the same shapes and dtypes in the same order (the error names the pair that
+// differs), batch statistics included. `to` is built where it has no weights yet. All weights change, or none.
+EAGER_API bool eg_layer_copy_weights(eg_layer *to, eg_layer *from);
+// The same for to = (1 - tau) to + tau from, tau in [0, 1]: a target network, or a moving average of weights. Weights that are neither
+// float32 nor float64 are copied.
+EAGER_API bool eg_layer_soft_update(eg_layer *to, eg_layer *from, double tau);
+// A place where the thread that trains leaves models for others to infer with, and the only one that they all use at once.
+typedef struct eg_publication eg_publication;
+// Nothing is published yet. The caller releases it, after the last use on any thread.
+EAGER_API eg_publication *eg_publication_new(void);
+EAGER_API void eg_publication_release(eg_publication *publication);
+// Publishes a copy of the model as it is now (eg_layer_copy), frozen; from now on eg_published returns that one. On an error the former
+// one stays. The thread that calls it must be the one that changes the model.
+EAGER_API bool eg_publish(eg_publication *publication, eg_layer *model);
+// The model that was published last, whole, from any thread; NULL without an error where none was. The caller releases it (eg_layer_release);
+// until then it stays as it is, whatever is published meanwhile. Any number of threads may eg_call it at once; nobody changes it.
+EAGER_API eg_layer *eg_published(eg_publication *publication);
 // A further reference, and one given back; the last one frees. NULL is fine.
 EAGER_API eg_layer *eg_layer_retain(eg_layer *layer);
 EAGER_API void eg_layer_release(eg_layer *layer);
@@ -13716,6 +13736,139 @@ EAGER_API eg_layer *eg_layer_from_config(const char *json) {
     if (!json) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_from_config: the text is NULL");
     return egi_layer_from_text(json, (int64_t)strlen(json), 0);
 }
+
+// ---- the weights of one model in another; models for other threads
+
+// The weights of both models, where they fit in pairs. A model that has none yet is built as the other one was.
+static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *from, eg_list *a, eg_list *b) {
+    eg_shape out;
+    if (!egi_layer_alive(function, to) || !egi_layer_alive(function, from)) return false;
+    *b = eg_layer_weights_list(from);
+    if (b->count < 0 || (!to->built && from->n_inputs && !egi_layer_prepare(to, from->inputs, from->n_inputs, &out))) return false;
+    *a = eg_layer_weights_list(to);
+    if (a->count < 0) return false;
+    if (a->count != b->count)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: model '%.60s' has %d weights, and model '%.60s' has %d%s", function, to->name, a->count, from->name, b->count,
+                        a->count && b->count ? "; they must be made alike" : "; a call, or eg_layer_build, makes them");
+    for (int i = 0; i < a->count; i++) {
+        const eg_tensor *x = a->tensors[i], *y = b->tensors[i];
+        if (x->dtype != y->dtype)
+            return egi_fail(EG_ERROR_DTYPE, "eg_%s: weight %d has two dtypes: %s here, %s in the model that gives", function, i, egi_describe(x), egi_describe(y));
+        if (!egi_same_shape(x, y))
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: weight %d has two shapes: %s here, %s in the model that gives", function, i, egi_describe(x), egi_describe(y));
+    }
+    return true;
+}
+static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 33
+// (1 - tau) v + tau x, where v is, as a variable can hold it.
+static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor *x, double tau) {
+    eg_scope scope = eg_scope_begin();
+    x = egi_to(x, egi_backend_of(x), egi_backend_of(v));
+    if (x && tau < 1 && (v->dtype == EG_FLOAT32 || v->dtype == EG_FLOAT64)) x = (eg_add)((eg_mul)(v, eg_number(1 - tau)), (eg_mul)(x, eg_number(tau)));
+    eg_tensor *held = x ? egi_holdable(function, x) : NULL;
+    eg_scope_end(scope);
+    return held;
+}
+static bool egi_weights_mix(const char *function, eg_layer *to, eg_layer *from, double tau) {
+    eg_list a, b;
+    int n = 0;
+    if (!egi_weights_paired(function, to, from, &a, &b)) return false;
+    size_t bytes = (size_t)(a.count ? a.count : 1) * sizeof(eg_tensor *);
+    eg_tensor **values = (eg_tensor **)egi_alloc(bytes);
+    if (!values) return egi_no_memory(function, (int64_t)bytes);
+    eg_recording_pause();
+    while (n < a.count && (values[n] = egi_weight_mixed(function, a.tensors[n], b.tensors[n], tau)) != NULL) n++;
+    eg_recording_unpause();
+    bool ok = n == a.count;
+    for (int i = 0; i < n; i++) {
+        if (ok) egi_take(a.tensors[i], values[i]);
+        egi_object_release(&values[i]->object);
+    }
+    egi_free(values);
+    return ok;
+}
+EAGER_API bool eg_layer_copy_weights(eg_layer *to, eg_layer *from) { return egi_weights_mix("layer_copy_weights", to, from, 1); }
+EAGER_API bool eg_layer_soft_update(eg_layer *to, eg_layer *from, double tau) {
+    if (!(tau >= 0 && tau <= 1)) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_soft_update: tau %g is not between 0 and 1", tau);
+    return egi_weights_mix("layer_soft_update", to, from, tau);
+}
+
+// What a first call leaves behind: with it the copy's own first call writes nothing, so that several threads may make it.
+static void egi_layer_imitate(eg_layer *to, const eg_layer *from) {
+    to->built = to->built || from->built;
+    to->named = from->named;
+    to->n_inputs = from->n_inputs;
+    memcpy(to->inputs, from->inputs, sizeof to->inputs);
+    to->output = from->output;
+    for (int64_t i = 0; i < to->n_parts && i < from->n_parts; i++) {
+        const egi_part *p = &from->parts[i];
+        if (p->child && to->parts[i].child && strcmp(to->parts[i].name, p->name) == 0) egi_layer_imitate(to->parts[i].child, p->child);
+    }
+}
+static bool egi_layer_become(eg_layer *to, eg_layer *from) {
+    eg_list a, b;
+    if (!egi_weights_paired("layer_copy", to, from, &a, &b)) return false;
+    for (int i = 0; i < a.count; i++) {                    // on the device where the other one is
+        eg_tensor *held = egi_holdable("layer_copy", b.tensors[i]);
+        if (!held) return false;
+        egi_take(a.tensors[i], held);
+        egi_object_release(&held->object);
+        a.tensors[i]->flags = (uint16_t)((a.tensors[i]->flags & ~EGI_TRAINABLE) | (b.tensors[i]->flags & EGI_TRAINABLE));
+    }
+    egi_layer_imitate(to, from);
+    return true;
+}
+EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
+    egi_text text;
+    memset(&text, 0, sizeof text);
+    if (!egi_layer_alive("layer_copy", l)) return NULL;
+    eg_random_state random = egi_this.random;              // a maker of the user's may draw what is overwritten
+    egi_write_layer(&text, l, l, NULL, "");
+    eg_layer *copy = text.failed ? NULL : egi_layer_from_text(text.data, (int64_t)text.size, INT64_MAX - 1);
+    if (text.failed) egi_no_memory("layer_copy", 0);
+    egi_text_free(&text);
+    egi_this.random = random;
+    if (!copy || egi_layer_become(copy, l)) return copy;
+    eg_layer_release(copy);
+    return NULL;
+}
+
+// One pointer. The lock is held while a reference is counted and the pointer exchanged, so that the one who looks finds the model alive.
+struct eg_publication { eg_layer *model; char lock; };
+static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
+    while (__atomic_test_and_set(&p->lock, __ATOMIC_ACQUIRE)) {}
+    eg_layer *former = model ? p->model : eg_layer_retain(p->model);
+    if (model) p->model = model;
+    __atomic_clear(&p->lock, __ATOMIC_RELEASE);
+    return former;
+}
+static bool egi_publication_alive(const char *function, const eg_publication *p) {
+    return p || (egi_this.error == EG_OK && egi_fail(EG_ERROR_NULL, "eg_%s: the publication is NULL", function));
+}
+EAGER_API eg_publication *eg_publication_new(void) {
+    eg_publication *p = (eg_publication *)egi_alloc(sizeof *p);
+    if (p) memset(p, 0, sizeof *p);
+    else egi_no_memory("publication_new", (int64_t)sizeof *p);
+    return p;
+}
+EAGER_API void eg_publication_release(eg_publication *p) {
+    if (!p) return;
+    eg_layer_release(p->model);
+    egi_free(p);
+}
+EAGER_API bool eg_publish(eg_publication *p, eg_layer *model) {
+    if (!egi_publication_alive("publish", p)) return false;
+    eg_layer *copy = eg_layer_copy(model);
+    if (!copy) return false;
+    if (!copy->built) {
+        eg_layer_release(copy);
+        return egi_fail(EG_ERROR_STATE, "eg_publish: model '%.60s' has not been called yet, so it may have weights to make; a call, or eg_layer_build, makes them", model->name);
+    }
+    eg_layer_set_trainable(copy, false);
+    eg_layer_release(egi_publication_exchange(p, copy));
+    return true;
+}
+EAGER_API eg_layer *eg_published(eg_publication *p) { return egi_publication_alive("published", p) ? egi_publication_exchange(p, NULL) : NULL; }
 
 // ---- the summary
 

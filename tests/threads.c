@@ -26,9 +26,9 @@ static void gate_pass(gate *g) {
 
 // ---- models
 
-typedef struct model { int seed; double loss; float weights[24]; bool ok; } model;
+typedef struct learner { int seed; double loss; float weights[24]; bool ok; } learner;
 static void *train(void *argument) {
-    model *m = (model *)argument;
+    learner *m = (learner *)argument;
     eg_set_device(test_device());
     eg_scope scope = eg_scope_begin();
     eg_seed((uint64_t)m->seed);
@@ -57,7 +57,7 @@ static void *train(void *argument) {
     return NULL;
 }
 TEST(models_train_at_once_with_the_bits_of_alone) {
-    model alone[THREADS], together[THREADS];
+    learner alone[THREADS], together[THREADS];
     memset(alone, 0, sizeof alone);
     for (int i = 0; i < THREADS; i++) {
         alone[i].seed = 100 + i;
@@ -351,5 +351,156 @@ TEST(heaps_change_hands_while_others_trim) {
     CHECK_INT(eg_memory().live_tensors, live);
     eg_memory_trim();
     CHECK_INT(eg_memory().cached_bytes, 0);
+}
+
+// ---- one model, many threads
+
+// A custom layer that has a function of the user's and a layer inside.
+typedef struct twice { eg_layer *inner; } twice;
+static eg_tensor *call_twice(eg_tensor *const *in, void *user) { return eg_mul(eg_call(((twice *)user)->inner, in[0]), 2); }
+static eg_layer *make_twice(void *user) {
+    twice *t = (twice *)calloc(1, sizeof *t);
+    eg_layer *l = eg_layer_custom("twice", call_twice, t);
+    (void)user;
+    eg_layer_on_release(l, free);
+    t->inner = eg_layer_track(l, "inner", eg_layer_dense(8, .activation = EG_TANH));
+    return l;
+}
+static eg_layer *everything(void) {
+    eg_layer_register("twice", make_twice, NULL);
+    return eg_sequential(eg_layer_embedding(20, 6, .mask_zero = true), eg_layer_bidirectional(eg_layer_lstm(5, .return_sequences = true)),
+                         eg_layer_multi_head_attention(2, 3), eg_layer_layer_normalization(), eg_layer_gru(7), eg_layer_batch_normalization(),
+                         eg_layer_residual(eg_sequential(eg_layer_dense(7), eg_layer_dropout(0.5))), make_twice(NULL), eg_layer_dense(3));
+}
+typedef struct infers { eg_layer *model; eg_tensor *x, *y; gate *gate; bool ok; } infers;
+static void *infer(void *argument) {
+    infers *a = (infers *)argument;
+    eg_set_device(test_device());
+    gate_pass(a->gate);
+    a->ok = true;
+    for (int i = 0; i < 20; i++) {
+        EG_SCOPE;
+        a->ok = a->ok && eg_assert_equal(eg_call(a->model, a->x), a->y) && eg_layer_weights_list(a->model).count > 20 && eg_layer_output_shape(a->model).dims[1] == 3;
+    }
+    return NULL;
+}
+TEST(one_model_is_called_by_many_threads) {
+    eg_seed(3);
+    eg_layer *model = everything();
+    eg_tensor *x = eg_cast(eg_random_uniform(EG_SHAPE(4, 6), .maxval = 20), EG_INT32), *y = eg_call(model, x);
+    REQUIRE(y);
+    eg_layer *copy = eg_layer_copy(model);                   // its first call is made by all threads at once
+    gate g = GATE(THREADS);
+    infers a[THREADS];
+    for (int i = 0; i < THREADS; i++) a[i] = (infers){copy, x, y, &g, false};
+    run_threads(infer, a, sizeof *a, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK(a[i].ok);
+    eg_layer_release(model);
+    eg_layer_release(copy);
+}
+
+// All weights of the model are one number at any time, which grows by one with each update; it was published at every third.
+enum { READERS = 3, UPDATES = 60 };
+typedef struct service { eg_publication *publication; gate *gate; int done; int64_t seen; bool ok; } service;
+static void *serve(void *argument) {
+    service *s = (service *)argument;
+    int64_t last = 0;
+    eg_set_device(test_device());
+    EG_SCOPE;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 3));
+    s->ok = true;
+    s->seen = 0;
+    gate_pass(s->gate);
+    while (s->ok && last < UPDATES) {
+        EG_SCOPE;
+        eg_layer *model = eg_published(s->publication);
+        eg_list w = eg_layer_weights_list(model);
+        int64_t k = (int64_t)eg_item(eg_index(w.tensors[3], 0));
+        for (int i = 0; i < 4; i++) {
+            eg_tensor *y = eg_call(model, x, .training = i == 2);             // h = 3 k + k, y = 4 h k + k
+            const float *p = (const float *)eg_data(y);
+            s->ok = s->ok && p && p[0] == (float)(16 * k * k + k) && p[1] == p[0];
+        }
+        for (int i = 0; i < w.count; i++) s->ok = s->ok && eg_item(eg_reduce_min(w.tensors[i])) == (double)k && eg_item(eg_reduce_max(w.tensors[i])) == (double)k;
+        s->ok = s->ok && k >= last && k % 3 == 0 && !eg_layer_trainable(model);
+        s->seen += k != last;
+        last = k;
+        eg_layer_release(model);
+    }
+    return NULL;
+}
+static void *teach(void *argument) {
+    service *s = (service *)argument;
+    eg_set_device(test_device());
+    EG_SCOPE;
+    eg_layer *model = eg_sequential(eg_layer_dense(4, .kernel_initializer = EG_INIT_ZEROS, .input_shape = EG_SHAPE(3)), eg_layer_dense(2, .kernel_initializer = EG_INIT_ZEROS));
+    eg_list w = eg_layer_weights_list(model);
+    eg_optimizer *sgd = eg_sgd(.learning_rate = 1);
+    eg_tensor *grads[4];
+    s->ok = w.count == 4 && eg_publish(s->publication, model);
+    gate_pass(s->gate);
+    for (int i = 0; i < w.count; i++) grads[i] = eg_full(EG_FLOAT32, eg_shape_of(w.tensors[i]), -1);
+    for (int step = 1; step <= UPDATES && s->ok; step++) {
+        s->ok = eg_apply_gradients(sgd, grads, w.tensors, w.count);
+        if (step % 3 == 0) s->ok = eg_publish(s->publication, model) && s->ok;
+    }
+    eg_optimizer_release(sgd);
+    eg_layer_release(model);
+    return NULL;
+}
+static void *teach_or_serve(void *argument) { return ((service *)argument)->done ? teach(argument) : serve(argument); }
+TEST(readers_of_a_publication_see_whole_models) {
+    gate g = GATE(READERS + 1);
+    service s[READERS + 1];
+    eg_publication *publication = eg_publication_new();
+    CHECK(eg_published(publication) == NULL && eg_error() == EG_OK);
+    for (int i = 0; i <= READERS; i++) s[i] = (service){publication, &g, i == READERS, 0, false};
+    run_threads(teach_or_serve, s, sizeof *s, READERS + 1);
+    for (int i = 0; i <= READERS; i++) CHECK(s[i].ok);
+    for (int i = 0; i < READERS; i++) CHECK(s[i].seen >= 1 && s[i].seen <= UPDATES / 3);
+    eg_layer *last = eg_published(publication);
+    eg_publication_release(publication);                     // who holds the model keeps it
+    CHECK_TENSOR(eg_call(last, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), 0, 57660, 57660);
+    eg_layer_release(last);
+}
+
+// The same where a fit trains, and publishes after each batch.
+typedef struct fitted { eg_publication *publication; eg_tensor *x; gate *gate; bool trains, ok; } fitted;
+static bool publish_batch(eg_fit_state *state, void *user) { return eg_publish((eg_publication *)user, state->model); }
+static void *fit_or_serve(void *argument) {
+    fitted *f = (fitted *)argument;
+    eg_set_device(test_device());
+    EG_SCOPE;
+    eg_layer *model;
+    if (f->trains) {
+        eg_tensor *y = eg_reduce_sum(f->x, .axes = EG_AXES(1), .keepdims = true);
+        model = eg_sequential(eg_layer_dense(6, .activation = EG_TANH), eg_layer_batch_normalization(.momentum = 0.5), eg_layer_dropout(0.2), eg_layer_dense(1));
+        f->ok = eg_compile(model, eg_adam(.learning_rate = 0.01), eg_mean_squared_error) && eg_call(model, f->x) && eg_publish(f->publication, model);
+        gate_pass(f->gate);
+        f->ok = f->ok && eg_fit_arrays(model, f->x, y, .epochs = 3, .batch_size = 4, .quiet = true,
+                                       .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = publish_batch, .user = f->publication})));
+        eg_layer_release(model);
+        return NULL;
+    }
+    gate_pass(f->gate);
+    f->ok = true;
+    for (int i = 0; i < 40 && f->ok; i++) {
+        EG_SCOPE;
+        model = eg_published(f->publication);
+        eg_tensor *first = eg_call(model, f->x);
+        f->ok = eg_assert_equal(first, eg_call(model, f->x)) && eg_error() == EG_OK;
+        eg_layer_release(model);
+    }
+    return NULL;
+}
+TEST(a_fit_publishes_while_others_infer) {
+    gate g = GATE(READERS + 1);
+    fitted f[READERS + 1];
+    eg_publication *publication = eg_publication_new();
+    eg_tensor *x = eg_random_normal(EG_SHAPE(16, 3));
+    for (int i = 0; i <= READERS; i++) f[i] = (fitted){publication, x, &g, i == READERS, false};
+    run_threads(fit_or_serve, f, sizeof *f, READERS + 1);
+    for (int i = 0; i <= READERS; i++) CHECK(f[i].ok);
+    eg_publication_release(publication);
 }
 #endif
