@@ -1038,7 +1038,7 @@ typedef struct eg_optimizer_options {
     double momentum;                      // SGD, RMSprop: 0
     bool nesterov;                        // SGD
     double beta_1, beta_2;                // Adam family: .9 and .999 (Lion .9 and .99)
-    double epsilon;                       // 1e-7
+    double epsilon;                       // 1e-7. Adam's stands beside sqrt(v), PyTorch's 1e-8 beside sqrt(v / (1 - beta_2^t)): use.md says what that means
     double rho;                           // RMSprop .9, Adadelta .95
     bool centered;                        // RMSprop
     bool amsgrad;                         // Adam, AdamW
@@ -1289,6 +1289,7 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *layer, const char *name, eg_tenso
 // Calls the layer in a scope of its own that keeps the result; on the first call it makes its weights. training: as in
 // training (dropout, batch statistics); inside a call, a layer's own layers are called as it is, unless .inference says no.
 // mask: bool (batch, time), which steps count; default: the one that came with x (eg_mask_of).
+// Any number of threads may call one layer at once that was called or built before, without .training, while nobody changes it.
 typedef struct eg_call_options { EG_BY_NAME; bool training, inference; eg_tensor *mask; } eg_call_options;
 EAGER_API eg_tensor *eg_call(eg_layer *layer, eg_tensor *x, eg_call_options options EGI_DEFAULT(eg_call_options));
 // n inputs, the first n_out outputs: sums, attention, LSTM with its states. False and all NULL on an error.

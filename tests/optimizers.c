@@ -926,3 +926,32 @@ TEST(nadam_goes_on_for_long) {
     eg_optimizer_release(nadam);
     eg_release(v);
 }
+
+// What docs/use.md tells of epsilon: ours stands beside sqrt(v), PyTorch's beside sqrt(v / (1 - beta_2^t)), which ours is at step t with
+// PyTorch's times sqrt(1 - beta_2^t). The gradients are so small that it shows.
+TEST(adams_epsilon_beside_pytorchs) {
+    enum { STEPS = 5 };
+    double e = 1e-8, g = 1e-7, m = 0, v = 0, ours = 0, pytorchs = 0;
+    for (int told = 0; told < 2; told++) {
+        eg_tensor *w = eg_variable(eg_scalar_of(EG_FLOAT64, 0), "w"), *grad = eg_scalar_of(EG_FLOAT64, g);
+        eg_optimizer *adam = eg_adam(.epsilon = e);
+        m = v = ours = pytorchs = 0;
+        for (int t = 1; t <= STEPS; t++) {
+            double c1 = 1 - pow(.9, t), c2 = 1 - pow(.999, t), was = eg_item(w);
+            if (told) {                                       // an optimizer for each step has the epsilon that is PyTorch's there
+                eg_optimizer *now = eg_adam(.epsilon = e * sqrt(c2));
+                for (int i = 0; i < t; i++) { if (i == t - 1) eg_assign(w, was); CHECK(eg_apply_gradients(now, &grad, &w, 1)); }
+                eg_optimizer_release(now);
+            } else CHECK(eg_apply_gradients(adam, &grad, &w, 1));
+            m = .9 * m + .1 * g;
+            v = .999 * v + .001 * g * g;
+            ours -= .001 * sqrt(c2) / c1 * m / (sqrt(v) + e);
+            pytorchs -= .001 * (m / c1) / (sqrt(v / c2) + e);
+            CHECK_NEAR(eg_item(w), told ? pytorchs : ours, 1e-15);
+        }
+        eg_optimizer_release(adam);
+        eg_release(w);
+    }
+    CHECK_NEAR(pytorchs / (-.001 * STEPS), 1 / 1.1, 1e-9);    // epsilon is a tenth of the gradient
+    CHECK(ours / pytorchs < .5);
+}

@@ -464,6 +464,36 @@ TEST(readers_of_a_publication_see_whole_models) {
     eg_layer_release(last);
 }
 
+// One dataset, and each thread an iterator of its own in it.
+typedef struct reads { eg_dataset *data; gate *gate; bool ok; } reads;
+static eg_tensor *twofold(eg_tensor *const *in, void *user) { (void)user; return eg_mul(in[0], 2); }
+static void *read_dataset(void *argument) {
+    reads *r = (reads *)argument;
+    eg_set_device(test_device());
+    gate_pass(r->gate);
+    r->ok = true;
+    for (int round = 0; round < 2; round++) {
+        EG_SCOPE;
+        eg_iterator *it = eg_iterator_new(r->data);
+        eg_tensor *x[EG_MAX_COMPONENTS];
+        double sum = 0;
+        while (eg_iterator_next(it, x) == EG_NEXT) sum += eg_item(eg_reduce_sum(x[0]));
+        eg_iterator_release(it);
+        r->ok = r->ok && sum == 9900 && eg_error() == EG_OK;
+    }
+    return NULL;
+}
+TEST(one_dataset_is_read_by_many_threads) {
+    eg_dataset *d = eg_dataset_map(eg_dataset_from_slices(eg_range(EG_FLOAT32, 0, 100, 1)), twofold, NULL, .threads = 2);
+    d = eg_dataset_prefetch(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_cache(d), 20), 8), 2);
+    gate g = GATE(THREADS);
+    reads r[THREADS];
+    for (int i = 0; i < THREADS; i++) r[i] = (reads){d, &g, false};
+    run_threads(read_dataset, r, sizeof *r, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK(r[i].ok);
+    eg_dataset_release(d);
+}
+
 // The same where a fit trains, and publishes after each batch.
 typedef struct fitted { eg_publication *publication; eg_tensor *x; gate *gate; bool trains, ok; } fitted;
 static bool publish_batch(eg_fit_state *state, void *user) { return eg_publish((eg_publication *)user, state->model); }
