@@ -2001,7 +2001,9 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 
 // A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of one's own is made by what was registered
 // with eg_layer_register, before the save (which else is an error) and before the load; its maker makes all its parts, also those that
-// another would make in its first call (else that is an error of the save, too). Whoever loads a model releases it.
+// another would make in its first call (else that is an error of the save, too). A save makes the model anew from what it is about to write,
+// as a load will: where that fails (layers in layers more than 48 deep, a normalization whose weights depend on the batch), it says why and
+// writes nothing. Whoever loads a model releases it.
 EAGER_API bool eg_model_save(eg_layer *model, const char *path);
 EAGER_API eg_layer *eg_model_load(const char *path);
 
@@ -19713,7 +19715,7 @@ static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
 static bool egi_json_value(egi_json_reader *r);
 static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
     egi_json *j = r->j;
-    if (++r->depth > EGI_JSON_DEPTH) return egi_json_fault(r, r->at, "JSON nested too deeply");
+    if (++r->depth > EGI_JSON_DEPTH) return egi_json_fault(r, r->at, "JSON nested more than 100 deep (a layer in a layer is two)");
     for (r->at++;; r->at++) {
         egi_json_blank(r);
         if (r->at < r->end && *r->at == close && j->count == node + 1) break;
@@ -21538,6 +21540,35 @@ static bool egi_remade(const eg_layer *l) {
     eg_scope_end(scope);
     return ok && made;
 }
+// The model that an archive describes, with its weights.
+static eg_layer *egi_model_of(const char *function, const char *path, eg_archive *a) {
+    eg_load_options all;
+    memset(&all, 0, sizeof all);
+    const char *config = eg_archive_text(a, egi_model_key);
+    if (!config) egi_file_fail(function, path, -1, "holds weights, but no architecture; eg_load_weights reads it");
+    eg_random_state random = egi_this.random;                        // weights that are read cost no random numbers
+    int64_t numbers = 1 << 20;                                       // a small model may miss its weights: that is told below
+    for (int64_t i = 0; config && i < a->count; i++) numbers += a->items[i].x->size;
+    eg_layer *l = config ? egi_layer_from_text(config, (int64_t)strlen(config), numbers) : NULL;
+    egi_this.random = random;
+    if (!l || egi_import_weights(function, path, a, l, &all)) return l;
+    eg_layer_release(l);
+    return NULL;
+}
+// Whether a load would have the model back: it is tried, with the same code. An error names the save, and why.
+static bool egi_model_returns(eg_archive *a) {
+    char why[sizeof egi_this.message];
+    egi_hush hush;
+    egi_hush_begin(&hush);
+    eg_layer *l = egi_model_of("model_save", NULL, a);
+    eg_layer_release(l);
+    if (!l) {
+        snprintf(why, sizeof why, "eg_model_save: eg_model_load could not load this model again, so nothing is written (eg_save_weights saves its weights alone): %.880s", egi_this.message);
+        memcpy(egi_this.message, why, sizeof why);
+    }
+    egi_hush_end(&hush, !l);
+    return l != NULL;
+}
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     egi_text config;
     if (!egi_layer_alive("model_save", l) || !egi_archive_path_fits("model_save", path)) return false;
@@ -21550,24 +21581,15 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     eg_archive *a = eg_archive_new();
     bool ok = a && egi_add_weights("model_save", a, l);
     if (ok) egi_write_layer(&config, l, l, NULL, "");
-    ok = ok && (!config.failed || egi_no_memory("model_save", 0)) && eg_archive_set_text(a, egi_model_key, config.data) && eg_archive_save(a, path);
+    ok = ok && (!config.failed || egi_no_memory("model_save", 0)) && eg_archive_set_text(a, egi_model_key, config.data) && egi_model_returns(a) && eg_archive_save(a, path);
     egi_text_free(&config);
     eg_archive_release(a);
     return ok;
 }
 EAGER_API eg_layer *eg_model_load(const char *path) {
-    eg_load_options all;
-    memset(&all, 0, sizeof all);
     if (!egi_archive_path_fits("model_load", path)) return NULL;
     eg_archive *a = eg_archive_load(path);
-    const char *config = eg_archive_text(a, egi_model_key);
-    if (a && !config) egi_file_fail("model_load", path, -1, "holds weights, but no architecture; eg_load_weights reads it");
-    eg_random_state random = egi_this.random;                        // weights that are read cost no random numbers
-    int64_t numbers = 1 << 20;                                       // a small model may miss its weights: that is told below
-    for (int64_t i = 0; config && i < a->count; i++) numbers += a->items[i].x->size;
-    eg_layer *l = config ? egi_layer_from_text(config, (int64_t)strlen(config), numbers) : NULL;
-    egi_this.random = random;
-    if (l && !egi_import_weights("model_load", path, a, l, &all)) { eg_layer_release(l); l = NULL; }
+    eg_layer *l = a ? egi_model_of("model_load", path, a) : NULL;
     eg_archive_release(a);
     return l;
 }

@@ -213,6 +213,61 @@ static eg_layer *make_scaled(void *user) {
     return l;
 }
 static eg_layer *make_none(void *user) { (void)user; return NULL; }
+// A save is true only of what a load takes: deep nesting, weights whose shape follows from the batch. The file of before stays.
+TEST(a_save_refuses_what_a_load_would) {
+    const char *path = test_temp("refused.safetensors");
+    char file[4200];
+    snprintf(file, sizeof file, "%s", path);
+    eg_layer *m = eg_layer_dense(2, .input_shape = EG_SHAPE(3), .name = "d"), *again;
+    int saved = 0;
+    for (int depth = 1; depth <= 52; depth++) {
+        EG_SCOPE;
+        m = eg_sequential(m);
+        REQUIRE(eg_layer_set_name(m, "s") && eg_layer_build(m, EG_SHAPE(-1, 3)));
+        if (eg_model_save(m, file)) {
+            again = eg_model_load(file);
+            CHECK(again && saved == depth - 1);
+            eg_layer_release(again);
+            saved = depth;
+        } else {
+            CHECK_CONTAINS(eg_error_message(), "eg_model_save: eg_model_load could not load this model again, so nothing is written (eg_save_weights saves its weights alone): eg_layer_from_config: byte ");
+            CHECK_CONTAINS(eg_error_message(), "JSON nested more than 100 deep (a layer in a layer is two)");
+            eg_error_clear();
+        }
+    }
+    CHECK_INT(saved, 48);
+    again = eg_model_load(file);                             // the last that could be saved
+    CHECK(again != NULL);
+    eg_layer_release(again);
+    eg_layer_release(m);
+    remove(file);
+    eg_layer *first[] = { eg_layer_layer_normalization(.axis = EG_ZERO), eg_layer_batch_normalization(.axis = EG_ZERO) };
+    for (int k = 0; k < 2; k++) {
+        m = eg_sequential(first[k]);
+        CHECK(eg_call(m, eg_ones(EG_FLOAT32, EG_SHAPE(4, 3))) != NULL);
+        CHECK_ERROR(eg_model_save(m, file), EG_ERROR_SHAPE, "eg_model_save: eg_model_load could not load this model again, so nothing is written (eg_save_weights saves its weights alone): "
+                                                             "eg_layer_build: axis 0 of [-1, 3] must be known");
+        FILE *f = fopen(file, "rb");
+        CHECK(!f && test_left_behind(file) == 0);
+        if (f) fclose(f);
+        eg_layer_release(m);
+    }
+}
+// The check leaves the thread as it was: its random numbers, and whether it records.
+TEST(a_save_leaves_no_trace) {
+    const char *path = test_temp("trace.npz");
+    eg_layer *m = eg_sequential(eg_layer_dense(3, .input_shape = EG_SHAPE(2)), eg_layer_dropout(0.5));
+    REQUIRE(eg_layer_build(m, EG_SHAPE(-1, 2)));
+    eg_seed(5);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(4));
+    eg_seed(5);
+    eg_tape *tape = eg_tape_begin();
+    CHECK(eg_model_save(m, path));
+    CHECK_SAME(eg_random_normal(EG_SHAPE(4)), x, 0);
+    eg_tape_watch(tape, x);
+    CHECK_TENSOR(eg_tape_gradient(tape, eg_reduce_sum(eg_mul(x, 2)), x), 0, 2, 2, 2, 2);
+    eg_layer_release(m);
+}
 TEST(weights_made_in_a_call) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 3));
     eg_layer *m = eg_sequential(make_scaled(NULL), eg_layer_dense(2));
