@@ -603,7 +603,7 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 // max(x, 0) - x z + log(1 + exp(-|x|)), elementwise; labels z of the logits' shape.
 EAGER_API eg_tensor *eg_sigmoid_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits);
 
-// Reductions: over all axes, or those given: .axes = EG_AXES(0), never .axes = 0.
+// Reductions: over all axes, or those given: .axes = EG_AXES(0), never .axes = 0. float32 is added up in float64 and rounded once.
 typedef struct eg_reduce_options { EG_BY_NAME; eg_axes axes; bool keepdims; } eg_reduce_options;
 EAGER_API eg_tensor *eg_reduce_sum(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));      // of integers: an integer, truncated; of nothing: NaN
@@ -633,7 +633,9 @@ EAGER_API eg_tensor *eg_argsort(eg_tensor *x, eg_sort_options options EGI_DEFAUL
 // The k largest along the last axis, largest first; their positions (int64) go to *indices unless it is NULL.
 EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
 
-// Products. (..., m, k) x (..., k, n) -> (..., m, n); the leading dimensions broadcast.
+// Products. (..., m, k) x (..., k, n) -> (..., m, n); the leading dimensions broadcast. Of float32, a sum of k products is off by at most
+// (512 + log2(k)) 2^-24 times the sum of their magnitudes, whatever k is: blocks of 256 are added up, and then the blocks. Convolutions and
+// their gradients keep the same bound. The order of the terms depends on the shapes alone, so the same operands always give the same bits.
 typedef struct eg_matmul_options { EG_BY_NAME; bool transpose_a, transpose_b; } eg_matmul_options;
 EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
 // Einstein summation: "ij,jk->ik", "bij->bji", "ii->i", "...ij,...jk->...ik"; without "->" the letters that occur once, in order.
@@ -667,7 +669,7 @@ EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples);                 
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis);          // each element repeated: [1 2] twice is [1 1 2 2]
 
 // Picking. Indices are int32 or int64, from 0; one out of range (a negative one is) is an error that names it and its place. Gradients
-// of what is picked twice add.
+// of what is picked twice add. More than 256 float32 rows for one place are added up in float64, by scatter_nd and segment_sum, too.
 typedef struct eg_gather_options { EG_BY_NAME; int axis; } eg_gather_options;     // axis: default 0, so that 0 and EG_ZERO are the same
 // Rows of x along the axis: x (A, B, C), indices (I, J), axis 1: (A, I, J, C).
 EAGER_API eg_tensor *eg_gather(eg_tensor *x, eg_tensor *indices, eg_gather_options options EGI_DEFAULT(eg_gather_options));
@@ -5753,7 +5755,7 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // a tile's inputs come from cache, k is cut into EGI_KC, rows into EGI_MC, columns into EGI_NC, and a block that will be
 // read often is first copied ("packed") into the order in which the tiles read it. A tile takes a pointer for each of its rows
 // and a step, so it can read packed A, A and A transposed alike; small products are therefore never packed at all.
-enum { EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 4096 };
+enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 4096 };
 
 #if EGI_X86
 static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
@@ -6411,12 +6413,40 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     }
     return true;
 }
+// Runs a float32 kernel in float64: where it adds so many terms to an element of its result that they would not all be kept.
+static bool egi_cpu_in_float64(eg_backend *b, const egi_args *args, bool (*kernel)(eg_backend *b, const egi_args *args)) {
+    egi_args wide = *args;
+    eg_tensor copy[3];
+    double *space, *at;
+    const eg_tensor *all[3] = { args->in[0], args->in[1], args->out[0] };
+    int64_t n = 0;
+    for (int i = 0; i < 3; i++) n += all[i] ? all[i]->size : 0;
+    space = at = (double *)egi_alloc((size_t)(n ? n : 1) * sizeof *space);
+    if (!space) return egi_no_memory(args->op->name, n * 8);
+    memset(copy, 0, sizeof copy);
+    for (int i = 0; i < 3; i++) {
+        if (!all[i]) continue;
+        copy[i].dtype = EG_FLOAT64;
+        copy[i].size = all[i]->size;
+        copy[i].data = (char *)at;
+        if (i < 2) egi_convert(EG_FLOAT32, all[i]->data, EG_FLOAT64, at, all[i]->size);
+        if (i < 2) wide.in[i] = &copy[i];
+        else wide.out[0] = &copy[i];
+        at += all[i]->size;
+    }
+    const bool ok = kernel(b, &wide);
+    if (ok) egi_convert(EG_FLOAT64, copy[2].data, EG_FLOAT32, args->out[0]->data, args->out[0]->size);
+    egi_free(space);
+    return ok;
+}
 static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
     const void *u = args->in[0]->data, *v = args->in[1]->data;
     void *y = args->out[0]->data;
     bool ok;
-    (void)b;
+    // Taps are added one after another, but where a product adds them.
+    if (args->out[0]->dtype == EG_FLOAT32 && p->dims.kh * p->dims.kw > EGI_TERMS &&
+        (p->kind == EGI_CONV_INPUT || (p->kind == EGI_CONV_FORWARD && p->dims.groups == p->dims.c))) return egi_cpu_in_float64(b, args, egi_cpu_conv);
     if (args->out[0]->dtype == EG_FLOAT32)
         ok = p->kind == EGI_CONV_FORWARD ? egi_conv2d_f32(&p->dims, (const float *)u, (const float *)v, (float *)y) :
              p->kind == EGI_CONV_INPUT ? egi_conv2d_input_f32(&p->dims, (const float *)u, (const float *)v, (float *)y) :
@@ -6432,7 +6462,7 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     const void *x = args->in[0]->data;
     void *y = args->out[0]->data;
     bool f = args->in[0]->dtype == EG_FLOAT32;
-    (void)b;
+    if (f && p->kind != EGI_POOL_MAX_INDEX && egi_min64(p->dims.kh, p->dims.h) > EGI_TERMS / egi_max64(egi_min64(p->dims.kw, p->dims.w), 1)) return egi_cpu_in_float64(b, args, egi_cpu_pool);
     if (f && egi_min64(p->dims.kh, p->dims.h) > INT32_MAX / egi_max64(p->dims.w, 1))
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the windows of %s span more than 2^31 pixels", args->op->name, egi_describe(args->in[0]));
     if (p->kind == EGI_POOL_MAX_INDEX) {
@@ -6465,12 +6495,33 @@ static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     egi_free(index);
     return true;
 }
-// Adds in the order of the updates: the same sum every time.
+// SCATTER. Adds in the order of the updates: the same sum every time. Of float32, a row with more than EGI_TERMS updates is summed up aside, in
+// float64: there are few such rows, since each has used up that many updates.
+
+// hot[row]: 0, or the number of a row with many updates, from 1; returns how many there are.
+static int64_t egi_cpu_hot_rows(const int64_t *index, int64_t n, uint32_t *hot, int64_t rows) {
+    int64_t found = 0;
+    memset(hot, 0, (size_t)rows * sizeof *hot);
+    for (int64_t i = 0; i < n; i++) hot[index[i]] += hot[index[i]] <= EGI_TERMS;
+    for (int64_t r = 0; r < rows; r++) hot[r] = hot[r] > EGI_TERMS ? (uint32_t)++found : 0;
+    return found;
+}
+static void egi_cpu_scatter_hot(const float *u, const int64_t *index, int64_t n, int64_t rows, int64_t inner, const uint32_t *hot, double *sums, float *y) {
+    for (int64_t i = 0; i < n; i++, u += inner) {
+        const uint32_t number = hot[index[i]];
+        float *row = y + index[i] * inner;
+        double *sum = sums + ((int64_t)number - 1) * inner;
+        if (number) for (int64_t j = 0; j < inner; j++) sum[j] += (double)u[j];
+        else for (int64_t j = 0; j < inner; j++) row[j] += u[j];
+    }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; hot[r] && j < inner; j++) y[r * inner + j] = (float)sums[(hot[r] - 1) * inner + j];
+}
 #define EGI_SCATTER(T, U) { \
         const T *u = (const T *)(const void *)args->in[0]->data; \
         T *y = (T *)(void *)args->out[0]->data; \
         for (int64_t o = 0; o < p->outer; o++) \
-            for (int64_t i = 0; i < indices->size; i++, u += p->inner) { \
+            for (int64_t i = 0; i < n; i++, u += p->inner) { \
                 T *row = y + (o * p->rows + index[i]) * p->inner; \
                 for (int64_t j = 0; j < p->inner; j++) row[j] = (T)((U)row[j] + (U)u[j]); \
             } \
@@ -6479,11 +6530,28 @@ static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
 static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *indices = args->in[1];
-    int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    eg_tensor *out = args->out[0];
+    const int64_t n = indices->size;
+    int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false), many = 0;
+    double *sums = NULL;
+    bool ok = index != NULL;
     (void)b;
-    if (!index) return false;
-    memset(args->out[0]->data, 0, (size_t)(args->out[0]->size * egi_dtypes[args->out[0]->dtype].size));
-    switch (args->out[0]->dtype) {
+    if (!ok) return false;
+    memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size));
+    if (out->dtype == EG_FLOAT32 && n > EGI_TERMS) {
+        uint32_t *hot = (uint32_t *)egi_alloc((size_t)p->rows * sizeof *hot);
+        if (hot) many = egi_cpu_hot_rows(index, n, hot, p->rows);
+        if (many) sums = (double *)egi_alloc((size_t)(many * p->inner + 1) * sizeof *sums);
+        ok = hot && (!many || sums);
+        for (int64_t o = 0; many && ok && o < p->outer; o++) {
+            memset(sums, 0, (size_t)(many * p->inner) * sizeof *sums);
+            egi_cpu_scatter_hot((const float *)(const void *)args->in[0]->data + o * n * p->inner, index, n, p->rows, p->inner, hot, sums,
+                                (float *)(void *)out->data + o * p->rows * p->inner);
+        }
+        if (hot) egi_free(hot);
+        if (sums) egi_free(sums);
+    }
+    if (ok && !many) switch (out->dtype) {
         case EG_FLOAT32: EGI_SCATTER(float, float)
         case EG_FLOAT64: EGI_SCATTER(double, double)
         case EG_INT32: EGI_SCATTER(int32_t, uint32_t)
@@ -6491,7 +6559,7 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
         default: EGI_SCATTER(uint8_t, unsigned)
     }
     egi_free(index);
-    return true;
+    return ok || egi_no_memory(p->name, p->rows * 4);
 }
 static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
     const egi_random_parameters *p = (const egi_random_parameters *)args->parameters;
@@ -23851,23 +23919,44 @@ EGI_TILE_TARGET static void EGI_TILE(int64_t k, const EGI_T *const *a, int64_t a
 typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
                                  int64_t ldc, bool accumulate);
 
-// Sum of a[i] * b[i], in four vectors side by side, added in a fixed order.
+// LONG SUMS. Idea: n numbers added one after another in one float can lose n units in the last place: half a percent of a million
+// terms. So no element of a result has more than EGI_TERMS terms added to it in its own type. Such blocks are added up in float64, or, where
+// that would take too much memory, in blocks of blocks.
+
+// Sum of a[i] * b[i], in four vectors side by side, added in a fixed order; blocks of EGI_TERMS steps are added up in float64.
 EGI_NOINLINE static EGI_T EGI_TN(egi_dot)(int64_t n, const EGI_T *a, const EGI_T *b) {
     enum { L = (int)(16 / sizeof(EGI_T)) };
     typedef EGI_TN(egi_v16) vec;
-    vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-    int64_t i = 0;
-    for (; i + 4 * L <= n; i += 4 * L) {
-        s0 += *(const vec *)(a + i) * *(const vec *)(b + i);
-        s1 += *(const vec *)(a + i + L) * *(const vec *)(b + i + L);
-        s2 += *(const vec *)(a + i + 2 * L) * *(const vec *)(b + i + 2 * L);
-        s3 += *(const vec *)(a + i + 3 * L) * *(const vec *)(b + i + 3 * L);
+    double all = 0;
+    EGI_T sum, tail;
+    for (int64_t i = 0, end; ; ) {
+        vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+        end = egi_min64(n, i + (int64_t)EGI_TERMS * 4 * L);
+        for (; i + 4 * L <= end; i += 4 * L) {
+            s0 += *(const vec *)(a + i) * *(const vec *)(b + i);
+            s1 += *(const vec *)(a + i + L) * *(const vec *)(b + i + L);
+            s2 += *(const vec *)(a + i + 2 * L) * *(const vec *)(b + i + 2 * L);
+            s3 += *(const vec *)(a + i + 3 * L) * *(const vec *)(b + i + 3 * L);
+        }
+        s0 = (s0 + s1) + (s2 + s3);
+        sum = tail = 0;
+        for (int l = 0; l < L; l++) sum += s0[l];
+        for (; i < end; i++) tail += a[i] * b[i];
+        if (end == n) break;
+        all += (double)(sum + tail);
     }
-    s0 = (s0 + s1) + (s2 + s3);
-    EGI_T sum = 0, tail = 0;
-    for (int l = 0; l < L; l++) sum += s0[l];
-    for (; i < n; i++) tail += a[i] * b[i];
-    return sum + tail;
+    return n <= (int64_t)EGI_TERMS * 4 * L ? sum + tail : (EGI_T)(all + (double)(sum + tail));
+}
+// The same of elements that lie astep and bstep apart.
+static EGI_T EGI_TN(egi_dot_apart)(int64_t n, const EGI_T *a, int64_t astep, const EGI_T *b, int64_t bstep) {
+    if (astep == 1 && bstep == 1 && n >= EGI_TERMS) return EGI_TN(egi_dot)(n, a, b);
+    double all = 0;
+    for (int64_t i = 0, end; i < n; ) {
+        EGI_T sum = 0;
+        for (end = egi_min64(n, i + EGI_TERMS); i < end; i++) sum += a[i * astep] * b[i * bstep];
+        all += (double)sum;
+    }
+    return (EGI_T)all;
 }
 
 // y[i] += s * x[i]
@@ -23880,6 +23969,41 @@ EGI_NOINLINE static void EGI_TN(egi_axpy)(int64_t n, EGI_T s, const EGI_T *EGI_R
         *(vec *)(y + i + L) += s * *(const vec *)(x + i + L);
     }
     for (; i < n; i++) y[i] += s * x[i];
+}
+
+static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
+    if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
+}
+
+// A sum of many arrays of n elements: they are added into level[0]; after EGI_TERMS of them its sum is added to the level above, and so on up to
+// the last, which is the result.
+typedef struct EGI_TN(egi_levels) { int64_t n, added[8]; int count; EGI_T *level[8], *space; } EGI_TN(egi_levels);
+static bool EGI_TN(egi_levels_begin)(EGI_TN(egi_levels) *s, int64_t n, EGI_T *result, int64_t most) {
+    memset(s, 0, sizeof *s);
+    s->n = n;
+    s->count = 1;
+    for (int64_t left = most; left > EGI_TERMS && s->count < 8; left = left / EGI_TERMS + 1) s->count++;
+    if (s->count > 1) {
+        s->space = (EGI_T *)egi_alloc((size_t)(n * (s->count - 1)) * sizeof(EGI_T));
+        if (s->space == NULL) return false;
+        EGI_TN(egi_zero)(n * (s->count - 1), s->space);
+    }
+    for (int i = 0; i < s->count; i++) s->level[i] = i == s->count - 1 ? result : s->space + i * n;
+    return true;
+}
+// So many were added to level[0] since the last call.
+static void EGI_TN(egi_levels_step)(EGI_TN(egi_levels) *s, int64_t added) {
+    s->added[0] += added;
+    for (int i = 0; i + 1 < s->count && s->added[i] >= EGI_TERMS; i++) {
+        EGI_TN(egi_axpy)(s->n, 1, s->level[i], s->level[i + 1]);
+        EGI_TN(egi_zero)(s->n, s->level[i]);
+        s->added[i] = 0;
+        s->added[i + 1]++;
+    }
+}
+static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
+    for (int i = 0; i + 1 < s->count; i++) EGI_TN(egi_axpy)(s->n, 1, s->level[i], s->level[i + 1]);
+    if (s->space != NULL) egi_free(s->space);
 }
 
 // Panels of EGI_MR rows, column after column. The last panel may be short; its missing rows are never read.
@@ -23935,9 +24059,23 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
         }
         return;
     }
-    if (!accumulate)
-        for (int64_t i = 0; i < m; i++) y[i] = 0;
-    for (int64_t p = 0; p < k; p++) EGI_TN(egi_axpy)(m, x[p], a + p * lda, y);
+    if (k <= EGI_TERMS) {
+        if (!accumulate) EGI_TN(egi_zero)(m, y);
+        for (int64_t p = 0; p < k; p++) EGI_TN(egi_axpy)(m, x[p], a + p * lda, y);
+        return;
+    }
+    enum { WIDTH = (int)(16384 / sizeof(EGI_T)) };
+    EGI_T part[WIDTH];
+    for (int64_t p = 0, end; p < k; p = end) {
+        end = egi_min64(k, p + EGI_TERMS);
+        for (int64_t j = 0; j < m; j += WIDTH) {
+            const int64_t cols = egi_min64(WIDTH, m - j);
+            EGI_TN(egi_zero)(cols, part);
+            for (int64_t row = p; row < end; row++) EGI_TN(egi_axpy)(cols, x[row], a + row * lda + j, part);
+            if (accumulate || p > 0) EGI_TN(egi_axpy)(cols, 1, part, y + j);
+            else memcpy(y + j, part, (size_t)cols * sizeof(EGI_T));
+        }
+    }
 }
 
 static EGI_TN(egi_tile_fn) *EGI_TN(egi_best_tile)(int64_t *nr) {
@@ -23965,11 +24103,32 @@ static void EGI_TN(egi_put_tile)(EGI_TN(egi_tile_fn) *tile, int64_t nr, int64_t 
         for (int64_t q = 0; q < cols; q++) c[r * ldc + q] = add ? c[r * ldc + q] + edge[r * nr + q] : edge[r * nr + q];
 }
 
+static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
+                             int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate);
+// So long a sum that C would get more than EGI_TERMS blocks added: the second half is summed up aside.
+static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
+                             int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
+    if (k <= EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
+    const int64_t half = (k / 2 + EGI_KC - 1) / EGI_KC * EGI_KC;
+    if (!EGI_TN(egi_gemm_long)(ta, tb, m, n, half, a, lda, b, ldb, c, ldc, accumulate)) return false;
+    EGI_T *rest = (EGI_T *)egi_alloc((size_t)(m * n) * sizeof(EGI_T));
+    if (rest == NULL) return false;
+    const bool ok = EGI_TN(egi_gemm_long)(ta, tb, m, n, k - half, a + (ta ? half * lda : half), lda, b + (tb ? half : half * ldb), ldb, rest, n, false);
+    for (int64_t i = 0; i < m && ok; i++) EGI_TN(egi_axpy)(n, 1, rest + i * n, c + i * ldc);
+    egi_free(rest);
+    return ok;
+}
 // C (m,n) = op(A) (m,k) · op(B) (k,n), or C += where accumulate. Row-major; ld* is the distance between stored rows.
-// The order of summation depends on the sizes, the layout and the instruction set, never on threads or values.
+// The order of summation depends on the sizes, the layout and the instruction set, never on threads or values. An element of C is off by at most
+// EGI_TERMS + EGI_KC + log2(k) halves of a unit in the last place of the sum of all |a b|.
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
                              int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
     if (m <= 0 || n <= 0) return true;
+    if (m == 1 && n == 1) {
+        const EGI_T s = EGI_TN(egi_dot_apart)(k, a, ta ? lda : 1, b, tb ? 1 : ldb);
+        c[0] = accumulate ? c[0] + s : s;
+        return true;
+    }
     if (k <= 0 || m * n <= 64 / (k < 64 ? k : 64)) {
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -23980,6 +24139,7 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
             }
         return true;
     }
+    if (k > EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm_long)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
     if (n == 1 && ldc == 1 && (tb || ldb == 1)) {
         EGI_TN(egi_gemv)(ta, m, k, a, lda, b, c, accumulate);
         return true;
@@ -24047,10 +24207,6 @@ EGI_NOINLINE static void EGI_TN(egi_muladd)(int64_t n, const EGI_T *EGI_RESTRICT
     int64_t i = 0;
     for (; i + L <= n; i += L) *(vec *)(y + i) += *(const vec *)(a + i) * *(const vec *)(b + i);
     for (; i < n; i++) y[i] += a[i] * b[i];
-}
-
-static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
-    if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
 }
 
 // A right operand of many products, op(B) (k,n), packed once: panels of nr columns that have all k rows. What its space must hold is
@@ -24216,11 +24372,14 @@ EGI_NOINLINE static void EGI_TN(egi_conv_columns)(const egi_conv_dims *d, int64_
 
 // A convolution in which every output channel sees one input channel: nothing is summed over channels, so a product would be
 // all overhead. what: 0 makes y, 1 x's gradient, 2 the filter's; the array that is made has been cleared.
-EGI_NOINLINE static void EGI_TN(egi_conv_depthwise)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
+EGI_NOINLINE static bool EGI_TN(egi_conv_depthwise)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
     int64_t times = d->oc / d->groups;
+    EGI_TN(egi_levels) sum;
+    if (!EGI_TN(egi_levels_begin)(&sum, d->kh * d->kw * d->oc, f, what == 2 ? d->n * d->oh * d->ow : 1)) return false;
+    f = sum.level[0];
     for (int64_t image = 0; image < d->n; image++)
         for (int64_t oy = 0; oy < d->oh; oy++)
-            for (int64_t ox = 0; ox < d->ow; ox++, y += d->oc)
+            for (int64_t ox = 0; ox < d->ow; ox++, y += d->oc) {
                 for (int64_t ky = 0; ky < d->kh; ky++) {
                     int64_t iy = oy * d->sh - d->pt + ky * d->dh;
                     if (iy < 0 || iy >= d->h) continue;
@@ -24242,6 +24401,10 @@ EGI_NOINLINE static void EGI_TN(egi_conv_depthwise)(const egi_conv_dims *d, EGI_
                             }
                     }
                 }
+                EGI_TN(egi_levels_step)(&sum, 1);
+            }
+    EGI_TN(egi_levels_end)(&sum);
+    return true;
 }
 
 // The three convolutions are one walk over blocks of rows: what is 0 for y, 1 for x's gradient, 2 for the filter's. Only the
@@ -24252,8 +24415,7 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
     if (what == 2) EGI_TN(egi_zero)(width * d->oc, f);
     if (cg == 1 && d->groups > 1) {
         if (what == 0) EGI_TN(egi_zero)(rows * d->oc, y);
-        EGI_TN(egi_conv_depthwise)(d, x, f, y, what);
-        return true;
+        return EGI_TN(egi_conv_depthwise)(d, x, f, y, what);
     }
     // A 1x1 filter at stride 1 sees x as it lies.
     bool direct = d->kh == 1 && d->kw == 1 && d->sh == 1 && d->sw == 1 && d->pt == 0 && d->pl == 0 && d->oh == d->h && d->ow == d->w;
@@ -24264,9 +24426,11 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
         columns = (EGI_T *)egi_alloc((size_t)(block * width) * sizeof(EGI_T));
         if (columns == NULL) return false;
     }
-    bool ok = true;
-    for (int64_t group = 0; group < d->groups; group++) {
-        EGI_T *fg = f + group * og;
+    const int64_t adds = (egi_min64(block, EGI_TERMS * EGI_KC) + EGI_KC - 1) / EGI_KC;          // to an element of the filter's gradient, by one product
+    EGI_TN(egi_levels) sum;
+    bool ok = EGI_TN(egi_levels_begin)(&sum, width * d->oc, f, what == 2 && block > 0 ? (rows / block + 1) * adds : 1);
+    for (int64_t group = 0; ok && group < d->groups; group++) {
+        EGI_T *fg = sum.level[0] + group * og;
         for (int64_t r = 0; ok && r < rows; r += block) {
             int64_t m = egi_min64(block, rows - r), ld = direct ? d->c : width;
             EGI_T *yr = y + r * d->oc + group * og, *cols = direct ? x + r * d->c + group * cg : columns;
@@ -24275,8 +24439,10 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
             if (what == 1) ok = EGI_TN(egi_gemm)(false, true, m, width, og, yr, d->oc, fg, d->oc, cols, ld, false);
             if (what == 2) ok = EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, d->oc, fg, d->oc, true);
             if (what == 1 && ok && !direct && width > 0) EGI_TN(egi_conv_columns)(d, group, r, r + m, x, cols, true);
+            EGI_TN(egi_levels_step)(&sum, adds);
         }
     }
+    EGI_TN(egi_levels_end)(&sum);
     if (columns != NULL) egi_free(columns);
     return ok;
 }
