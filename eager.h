@@ -496,7 +496,7 @@ EAGER_API eg_tensor *eg_div(eg_tensor *a, eg_tensor *b);                 // a / 
 EAGER_API eg_tensor *eg_divide_no_nan(eg_tensor *a, eg_tensor *b);       // a / b, and 0 where b = 0
 EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);            // floor(a / b): -7 // 2 = -4; dividing an integer by 0 is an error
 EAGER_API eg_tensor *eg_mod(eg_tensor *a, eg_tensor *b);                 // a - b floor(a / b): the sign of b
-EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);                 // a^b; integers: b >= 0 (a negative b truncates)
+EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);                 // a^b; integers: b >= 0 (a negative b truncates); a^0 is 1, its gradient along a 0
 EAGER_API eg_tensor *eg_maximum(eg_tensor *a, eg_tensor *b);             // a tie's gradient goes to a; NaN wins
 EAGER_API eg_tensor *eg_minimum(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_squared_difference(eg_tensor *a, eg_tensor *b);  // (a - b)^2
@@ -515,7 +515,7 @@ EAGER_API eg_tensor *eg_logical_xor(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_logical_not(eg_tensor *x);
 // Where condition (bool) a, else b.
 EAGER_API eg_tensor *eg_where(eg_tensor *condition, eg_tensor *a, eg_tensor *b);
-// min(max(x, low), high); the gradient at a bound is 1.
+// min(max(x, low), high), so high where low > high; the gradient goes to the one that is returned, to x at a bound.
 EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *high);
 #define eg_add(a, b) EGI_CALL(eg_add, EG_T(a), EG_T(b))
 #define eg_sub(a, b) EGI_CALL(eg_sub, EG_T(a), EG_T(b))
@@ -566,6 +566,7 @@ EAGER_API eg_tensor *eg_asinh(eg_tensor *x);
 EAGER_API eg_tensor *eg_acosh(eg_tensor *x);
 EAGER_API eg_tensor *eg_atanh(eg_tensor *x);
 EAGER_API eg_tensor *eg_erf(eg_tensor *x);          // 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x
+EAGER_API eg_tensor *eg_erfc(eg_tensor *x);         // 1 - erf(x), exact where erf(x) is nearly 1
 EAGER_API eg_tensor *eg_floor(eg_tensor *x);        // not differentiable, as ceil and round
 EAGER_API eg_tensor *eg_ceil(eg_tensor *x);
 EAGER_API eg_tensor *eg_round(eg_tensor *x);        // halves to even
@@ -614,7 +615,7 @@ EAGER_API eg_tensor *eg_reduce_all(eg_tensor *x, eg_reduce_options options EGI_D
 EAGER_API eg_tensor *eg_reduce_any(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // of bool
 EAGER_API eg_tensor *eg_reduce_logsumexp(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options)); // log(sum(exp(x))), without overflow
 EAGER_API eg_tensor *eg_reduce_variance(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // mean((x - mean(x))^2)
-EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // sqrt(variance)
+EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // sqrt(variance); of equal values 0, and so is its gradient, as PyTorch's (TensorFlow's is NaN)
 // Vector norm over the axes. The gradient at 0 is 0 (TensorFlow's is NaN).
 typedef struct eg_norm_options { EG_BY_NAME; double ord; eg_axes axes; bool keepdims; } eg_norm_options;      // ord: 1, 2 (default) or INFINITY
 EAGER_API eg_tensor *eg_norm(eg_tensor *x, eg_norm_options options EGI_DEFAULT(eg_norm_options));
@@ -635,7 +636,8 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
 
 // Products. (..., m, k) x (..., k, n) -> (..., m, n); the leading dimensions broadcast. Of float32, a sum of k products is off by at most
 // (512 + log2(k)) 2^-24 times the sum of their magnitudes, whatever k is: blocks of 256 are added up, and then the blocks. Convolutions and
-// their gradients keep the same bound. The order of the terms depends on the shapes alone, so the same operands always give the same bits.
+// their gradients keep the same bound; on a GPU it is that of its own libraries and kernels. The order of the terms depends on the shapes and
+// the layout, never on threads, so the same operands always give the same bits.
 typedef struct eg_matmul_options { EG_BY_NAME; bool transpose_a, transpose_b; } eg_matmul_options;
 EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
 // Einstein summation: "ij,jk->ik", "bij->bji", "ii->i", "...ij,...jk->...ik"; without "->" the letters that occur once, in order.
@@ -782,6 +784,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 #define eg_acosh(...) EGI_CALL(eg_acosh, __VA_ARGS__)
 #define eg_atanh(...) EGI_CALL(eg_atanh, __VA_ARGS__)
 #define eg_erf(...) EGI_CALL(eg_erf, __VA_ARGS__)
+#define eg_erfc(...) EGI_CALL(eg_erfc, __VA_ARGS__)
 #define eg_floor(...) EGI_CALL(eg_floor, __VA_ARGS__)
 #define eg_ceil(...) EGI_CALL(eg_ceil, __VA_ARGS__)
 #define eg_round(...) EGI_CALL(eg_round, __VA_ARGS__)
@@ -4723,6 +4726,8 @@ EGI_ALL_PASSES
 #define EGI_ACOSH(a) EGI_WORD(_acosh)(a)
 #define EGI_ATANH(a) EGI_WORD(_atanh)(a)
 #define EGI_ERF(a) EGI_WORD(_erf)(a)
+#define EGI_ERFC(a) EGI_WORD(_erfc)(a)
+#define EGI_PHI(a) EGI_WORD(_phi)(a)                  /* the normal distribution, erfc(-a / sqrt(2)) / 2 */
 #define EGI_SIGMOID(a) EGI_WORD(_sigmoid)(a)
 #define EGI_SOFTPLUS(a) EGI_WORD(_softplus)(a)
 #define EGI_FLOOR(a) EGI_WORD(_floor)(a)
@@ -4745,8 +4750,8 @@ EGI_ALL_PASSES
 #define EGI_SELU_SCALE 1.0507009873554805
 #define EGI_SELU_SCALE_ALPHA 1.7580993408473766
 #define EGI_SQRT_HALF 0.7071067811865476
-#define EGI_PHI(a) EGI_MUL(EGI_K(0.5), EGI_ADD(EGI_K(1), EGI_ERF(EGI_MUL(a, EGI_K(EGI_SQRT_HALF)))))       /* normal distribution */
-#define EGI_GELU_T(a) EGI_TANH(EGI_MUL(EGI_K(0.7978845608028654), EGI_ADD(a, EGI_MUL(EGI_K(0.044715), EGI_MUL(a, EGI_MUL(a, a))))))
+/* (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits where tanh(u) is nearly -1 */
+#define EGI_GELU_S(a) EGI_SIGMOID(EGI_MUL(a, EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.07135481627260025), EGI_MUL(a, a)))))
 
 // Kinds: F floats; M floats, by functions of libm, which have no vectors; N numbers; S numbers with a sign; C compares numbers;
 // E compares numbers and bools; P asks floats; B logic of bools; W the first operand is bool, the others anything.
@@ -4760,7 +4765,7 @@ EGI_ALL_PASSES
     UNARY(F, rsqrt,       EGI_DIV(EGI_K(1), EGI_SQRT(a)), EGI_MUL(EGI_MUL(EGI_K(-0.5), g), EGI_MUL(y, EGI_MUL(y, y)))) \
     UNARY(F, reciprocal,  EGI_DIV(EGI_K(1), a),           EGI_NEG(EGI_MUL(g, EGI_MUL(y, y)))) \
     UNARY(F, exp,         EGI_EXP(a),                     EGI_MUL(g, y)) \
-    UNARY(F, expm1,       EGI_EXPM1(a),                   EGI_MUL(g, EGI_ADD(y, EGI_K(1)))) \
+    UNARY(F, expm1,       EGI_EXPM1(a),                   EGI_MUL(g, EGI_EXP(a))) /* not y + 1, which is 0 from -17 on */ \
     UNARY(F, log,         EGI_LOG(a),                     EGI_DIV(g, a)) \
     UNARY(F, log1p,       EGI_LOG1P(a),                   EGI_DIV(g, EGI_ADD(a, EGI_K(1)))) \
     UNARY(M, sin,         EGI_SIN(a),                     EGI_MUL(g, EGI_COS(a))) \
@@ -4776,6 +4781,7 @@ EGI_ALL_PASSES
     UNARY(M, acosh,       EGI_ACOSH(a),                   EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_MUL(a, a), EGI_K(1))))) \
     UNARY(M, atanh,       EGI_ATANH(a),                   EGI_DIV(g, EGI_SUB(EGI_K(1), EGI_MUL(a, a)))) \
     UNARY(F, erf,         EGI_ERF(a),                     EGI_MUL(g, EGI_MUL(EGI_K(1.1283791670955126), EGI_EXP(EGI_NEG(EGI_MUL(a, a)))))) \
+    UNARY(F, erfc,        EGI_ERFC(a),                    EGI_MUL(g, EGI_MUL(EGI_K(-1.1283791670955126), EGI_EXP(EGI_NEG(EGI_MUL(a, a)))))) \
     UNARY_ND(F, floor,    EGI_FLOOR(a)) \
     UNARY_ND(F, ceil,     EGI_CEIL(a)) \
     UNARY_ND(F, round,    EGI_ROUND(a)) \
@@ -4789,7 +4795,7 @@ EGI_ALL_PASSES
     UNARY(S, relu,        EGI_MAX(a, EGI_K(0)),           EGI_SELECT(EGI_GT(y, EGI_K(0)), g, EGI_K(0))) \
     UNARY(S, relu6,       EGI_MIN(EGI_MAX(a, EGI_K(0)), EGI_K(6)), EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(6))), g, EGI_K(0))) \
     UNARY(F, selu,        EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_MUL(EGI_K(EGI_SELU_SCALE), a), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXPM1(a))), \
-                          EGI_MUL(g, EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_K(EGI_SELU_SCALE), EGI_ADD(y, EGI_K(EGI_SELU_SCALE_ALPHA))))) \
+                          EGI_MUL(g, EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_K(EGI_SELU_SCALE), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXP(EGI_MIN(a, EGI_K(0))))))) \
     UNARY(F, silu,        EGI_MUL(a, EGI_SIGMOID(a)),     EGI_MUL(g, EGI_MUL(EGI_SIGMOID(a), EGI_ADD(EGI_K(1), EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SIGMOID(a))))))) \
     /* mish = a t with t = tanh(softplus(a)): its slope is t + a sigmoid(a) (1 - t^2) */ \
     UNARY(F, mish,        EGI_MUL(a, EGI_TANH(EGI_SOFTPLUS(a))), \
@@ -4797,10 +4803,10 @@ EGI_ALL_PASSES
     /* gelu = a Phi(a): its slope is Phi(a) + a phi(a) */ \
     UNARY(F, gelu,        EGI_MUL(a, EGI_PHI(a)), \
                           EGI_MUL(g, EGI_ADD(EGI_PHI(a), EGI_MUL(EGI_MUL(a, EGI_K(0.3989422804014327)), EGI_EXP(EGI_MUL(EGI_K(-0.5), EGI_MUL(a, a))))))) \
-    /* a (1 + t) / 2 with t = tanh(u(a)): its slope is (1 + t) / 2 + a (1 - t^2) u' / 2 */ \
-    UNARY(F, gelu_tanh,   EGI_MUL(EGI_MUL(EGI_K(0.5), a), EGI_ADD(EGI_K(1), EGI_GELU_T(a))), \
-                          EGI_MUL(g, EGI_MUL(EGI_K(0.5), EGI_ADD(EGI_ADD(EGI_K(1), EGI_GELU_T(a)), EGI_MUL(EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SQUARE(EGI_GELU_T(a)))), \
-                                 EGI_ADD(EGI_K(0.7978845608028654), EGI_MUL(EGI_K(0.10703222440890037), EGI_MUL(a, a)))))))) \
+    /* a s with s = sigmoid(2 u(a)): its slope is s + a s (1 - s) 2 u' */ \
+    UNARY(F, gelu_tanh,   EGI_MUL(a, EGI_GELU_S(a)), \
+                          EGI_MUL(g, EGI_MUL(EGI_GELU_S(a), EGI_ADD(EGI_K(1), EGI_MUL(EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_GELU_S(a))), \
+                                 EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.21406444881780075), EGI_MUL(a, a)))))))) \
     UNARY(F, hard_sigmoid, EGI_MIN(EGI_MAX(EGI_ADD(EGI_DIV(a, EGI_K(6)), EGI_K(0.5)), EGI_K(0)), EGI_K(1)), \
                           EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(1))), EGI_DIV(g, EGI_K(6)), EGI_K(0))) \
     BINARY(N, add,        EGI_ADD(a, b),                  g,                                 g) \
@@ -4810,9 +4816,9 @@ EGI_ALL_PASSES
     BINARY(F, divide_no_nan, EGI_DIV_NO_NAN(a, b),        EGI_DIV_NO_NAN(g, b),              EGI_NEG(EGI_DIV_NO_NAN(EGI_MUL(g, y), b))) \
     BINARY_ND(N, floordiv, EGI_FLOORDIV(a, b)) \
     BINARY(N, mod,        EGI_MOD(a, b),                  g,                                 EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b)))) \
-    /* b a^(b-1), where b = 0 must not meet 0^-1; and y log(a), where a <= 0 has no logarithm */ \
+    /* b a^(b-1), where 0 0^-1 is 0; and y log(a), where a <= 0 has no logarithm */ \
     BINARY(N, pow,        EGI_POW(a, b), \
-                          EGI_MUL(g, EGI_MUL(b, EGI_POW(a, EGI_SELECT(EGI_EQ(b, EGI_K(0)), EGI_K(1), EGI_SUB(b, EGI_K(1)))))), \
+                          EGI_MUL(g, EGI_MUL(b, EGI_POW(EGI_SELECT(EGI_AND(EGI_EQ(a, EGI_K(0)), EGI_EQ(b, EGI_K(0))), EGI_K(1), a), EGI_SUB(b, EGI_K(1))))), \
                           EGI_MUL(g, EGI_MUL(y, EGI_LOG(EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_K(1)))))) \
     BINARY(N, maximum,    EGI_MAX(a, b),                  EGI_SELECT(EGI_GE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GE(a, b), EGI_K(0), g)) \
     BINARY(N, minimum,    EGI_MIN(a, b),                  EGI_SELECT(EGI_LE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_LE(a, b), EGI_K(0), g)) \
@@ -4821,9 +4827,9 @@ EGI_ALL_PASSES
                           EGI_MUL(g, EGI_DIV(b, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))), EGI_NEG(EGI_MUL(g, EGI_DIV(a, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))))) \
     BINARY(F, leaky_relu, EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(a, b)), \
                           EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, b)), EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_K(0), EGI_MUL(g, a))) \
-    /* the slope of the negative side is y + alpha; its exponential must not overflow where it is not chosen */ \
+    /* the slope of the negative side is alpha exp(a), which must not overflow where it is not chosen */ \
     BINARY(F, elu,        EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(b, EGI_EXPM1(a))), \
-                          EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, EGI_ADD(y, b))), EGI_MUL(g, EGI_EXPM1(EGI_MIN(a, EGI_K(0))))) \
+                          EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, EGI_MUL(b, EGI_EXP(EGI_MIN(a, EGI_K(0)))))), EGI_MUL(g, EGI_EXPM1(EGI_MIN(a, EGI_K(0))))) \
     BINARY(F, sigmoid_cross_entropy_with_logits, \
                           EGI_ADD(EGI_SUB(EGI_MAX(b, EGI_K(0)), EGI_MUL(b, a)), EGI_LOG1P(EGI_EXP(EGI_NEG(EGI_ABS(b))))), \
                           EGI_NEG(EGI_MUL(g, b)),         EGI_MUL(g, EGI_SUB(EGI_SIGMOID(b), a))) \
@@ -4838,7 +4844,7 @@ EGI_ALL_PASSES
     BINARY_ND(B, logical_xor,   EGI_NE(a, b)) \
     TERNARY(W, where,     EGI_SELECT(EGI_TRUE(a), b, c),  EGI_NONE, EGI_SELECT(EGI_TRUE(a), g, EGI_K(0)), EGI_SELECT(EGI_TRUE(a), EGI_K(0), g)) \
     TERNARY(N, clip_by_value, EGI_MIN(EGI_MAX(a, b), c),  EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0)), \
-                          EGI_SELECT(EGI_LT(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GT(a, c), g, EGI_K(0)))
+                          EGI_SELECT(EGI_AND(EGI_LT(a, b), EGI_LE(b, c)), g, EGI_K(0)), EGI_SELECT(EGI_GT(EGI_MAX(a, b), c), g, EGI_K(0)))
 
 // ---- float32 functions that compilers turn into vectors
 //
@@ -4853,8 +4859,14 @@ EGI_EVERYWHERE float egi_choose(int condition, float a, float b) {
     const uint32_t mask = 0u - (uint32_t)condition;
     return egi_from_bits((egi_to_bits(a) & mask) | (egi_to_bits(b) & ~mask));
 }
+EGI_EVERYWHERE float egi_erf_near_0(float x) {                   // |x| <= 1
+    const float z = x * x;
+    return x + x * (0.12837917f + z * (-0.37612626f + z * (0.112836f + z * (-0.026854444f + z * (0.0051895352f +
+           z * (-0.00080208411f + z * 7.8891193e-05f))))));
+}
 #if defined(__CUDACC__) || defined(CUDA_HOST_MATH)         // a GPU has a unit for exponentials: its own are as exact, in a third of the instructions
 #define egi_expf expf
+#define egi_exp_within expf
 #define egi_expm1f expm1f
 #define egi_logf logf
 #define egi_log1pf log1pf
@@ -4871,11 +4883,14 @@ EGI_EVERYWHERE float egi_exp_split(float x, float *r) {          // n
 EGI_EVERYWHERE float egi_expm1_near_0(float r) {                 // |r| <= ln 2 / 2
     return r + r * r * (0.5f + r * (0.16666506f + r * (0.041666169f + r * (0.0083703212f + r * 0.001395297f))));
 }
-EGI_EVERYWHERE float egi_expf(float x) {
-    float r, c = egi_choose(x < -104.0f, -104.0f, x);
-    c = egi_choose(c > 89.0f, 89.0f, c);
-    const float n = egi_exp_split(c, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
+EGI_EVERYWHERE float egi_exp_within(float x) {                   // -104 <= x <= 89, or NaN
+    float r;
+    const float n = egi_exp_split(x, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
     return (1.0f + egi_expm1_near_0(r)) * egi_two_to(half) * egi_two_to(n - half);      // two steps: 2^n alone may be no float
+}
+EGI_EVERYWHERE float egi_expf(float x) {
+    const float c = egi_choose(x < -104.0f, -104.0f, x);
+    return egi_exp_within(egi_choose(c > 89.0f, 89.0f, c));
 }
 EGI_EVERYWHERE float egi_expm1f(float x) {
     float r, c = egi_choose(x < -18.0f, -18.0f, x);
@@ -4907,17 +4922,36 @@ EGI_EVERYWHERE float egi_log1pf(float x) {                       // log(w), and 
     return egi_choose(w == 1.0f, x, egi_choose((w > 0) & (w < INFINITY), y + lost, y));
 }
 EGI_EVERYWHERE float egi_erff(float x) {                         // a polynomial up to 1, 1 - exp(polynomial) beyond
-    const float a = fabsf(x), z = a * a, c = egi_choose(a > 4.0f, 4.0f, a);
-    const float near_0 = a + a * (0.12837917f + z * (-0.37612626f + z * (0.112836f + z * (-0.026854444f + z * (0.0051895352f +
-                         z * (-0.00080208411f + z * 7.8891193e-05f))))));
+    const float a = fabsf(x), c = egi_choose(a > 4.0f, 4.0f, a);
     const float log_rest = 0.00018344473f + c * (-1.1295568f + c * (-0.63326263f + c * (-0.10837249f + c * (0.025178973f +
                            c * (-0.0041936128f + c * (0.00043910678f + c * -2.1496149e-05f))))));
-    return copysignf(egi_choose(a < 1.0f, near_0, 1.0f - egi_expf(log_rest)), x);
+    return copysignf(egi_choose(a < 1.0f, egi_erf_near_0(a), 1.0f - egi_expf(log_rest)), x);
 }
 #endif
 EGI_EVERYWHERE float egi_sigmoidf(float x) {
-    const float e = egi_expf(-fabsf(x));
+    const float a = fabsf(x), e = egi_exp_within(-egi_choose(a > 104.0f, 104.0f, a));
     return egi_choose(x < 0, e, 1.0f) / (1.0f + e);
+}
+// exp(-z^2) erfcx(z), with 0 <= z < 10.19 and z^2 = p + lost. erfcx, the rest, is a polynomial in q = (z - 3) / (z + 3), divided by z + 3.
+EGI_EVERYWHERE float egi_erfc_tail(float z, float p, float lost) {
+    const float t = 1.0f / (z + 3.0f), q = (z - 3.0f) * t;
+    const float rest = t * (1.07400692f + q * (-0.88339448f + q * (0.59022826f + q * (-0.310465723f + q *
+                       (0.119529977f + q * (-0.0268415976f + q * (-0.0012314769f + q * (0.0030819478f + q * (-0.000474025903f + q * -0.000320510968f)))))))));
+    return egi_exp_within(-p) * (rest - rest * lost);
+}
+// What x * x, rounded to p, has lost: without it, the exponential of -p would be off by p units in the last place.
+EGI_EVERYWHERE float egi_square_lost(float x, float p) {
+    const float high = egi_from_bits(egi_to_bits(x) & 0xfffff000u);
+    return (high * high - p) + (x - high) * (x + high);
+}
+EGI_EVERYWHERE float egi_erfcf(float x) {
+    const float a = fabsf(x), z = egi_choose(a > 10.19f, 10.19f, a), p = z * z, tail = egi_erfc_tail(z, p, egi_square_lost(z, p));
+    return egi_choose(a < 0.5f, 1.0f - egi_erf_near_0(x), egi_choose(x < 0, 2.0f - tail, tail));
+}
+EGI_EVERYWHERE float egi_phif(float x) {                         // z = |x| / sqrt(2), and z^2 without the square root
+    const float a = fabsf(x), c = egi_choose(a > 14.42f, 14.42f, a), z = c * 0.70710678f, p = c * c;
+    const float tail = 0.5f * egi_erfc_tail(z, 0.5f * p, 0.5f * egi_square_lost(c, p));
+    return egi_choose(z < 0.5f, 0.5f + 0.5f * egi_erf_near_0(x * 0.70710678f), egi_choose(x < 0, tail, 1.0f - tail));
 }
 EGI_EVERYWHERE float egi_softplusf(float x) { return egi_choose((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
 // float64: libm's.
@@ -4927,6 +4961,8 @@ EGI_EVERYWHERE float egi_softplusf(float x) { return egi_choose((x > 0) | (x != 
 #define egi_log1p log1p
 #define egi_tanh tanh
 #define egi_erf erf
+#define egi_erfc erfc
+EGI_EVERYWHERE double egi_phi(double x) { return 0.5 * erfc(-x * EGI_SQRT_HALF); }
 EGI_EVERYWHERE double egi_sigmoid(double x) {
     double e = exp(-fabs(x));
     return x >= 0 ? 1 / (1 + e) : x < 0 ? e / (1 + e) : x;
@@ -4990,6 +5026,8 @@ EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) 
     EGI_EVERYWHERE T V##_acosh(T a) { return acosh##f(a); } \
     EGI_EVERYWHERE T V##_atanh(T a) { return atanh##f(a); } \
     EGI_EVERYWHERE T V##_erf(T a) { return egi_erf##f(a); } \
+    EGI_EVERYWHERE T V##_erfc(T a) { return egi_erfc##f(a); } \
+    EGI_EVERYWHERE T V##_phi(T a) { return egi_phi##f(a); } \
     EGI_EVERYWHERE T V##_sigmoid(T a) { return egi_sigmoid##f(a); } \
     EGI_EVERYWHERE T V##_softplus(T a) { return egi_softplus##f(a); } \
     EGI_EVERYWHERE T V##_floor(T a) { return floor##f(a); } \
@@ -5083,6 +5121,8 @@ enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3) EG
 #define egi_uses_acosh egi_uses_1
 #define egi_uses_atanh egi_uses_1
 #define egi_uses_erf egi_uses_1
+#define egi_uses_erfc egi_uses_1
+#define egi_uses_phi egi_uses_1
 #define egi_uses_sigmoid egi_uses_1
 #define egi_uses_softplus egi_uses_1
 #define egi_uses_square egi_uses_1
@@ -5134,6 +5174,8 @@ enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3) EG
 #define egi_eager_acosh eg_acosh
 #define egi_eager_atanh eg_atanh
 #define egi_eager_erf eg_erf
+#define egi_eager_erfc eg_erfc
+#define egi_eager_phi(a) (eg_mul)(eg_number(0.5), eg_erfc((eg_mul)(a, eg_number(-EGI_SQRT_HALF))))
 #define egi_eager_sigmoid eg_sigmoid
 #define egi_eager_softplus eg_softplus
 #define egi_eager_square eg_square
@@ -7437,7 +7479,19 @@ static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o)
     return (eg_reduce_mean)((eg_squared_difference)(x, (eg_reduce_mean)(x, keep)), o);
 }
 EAGER_API eg_tensor *(eg_reduce_variance)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_variance", egi_compose_reduce_variance(x, o)); }
-EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_std", eg_sqrt((eg_reduce_variance)(x, o))); }
+// By the norm, whose gradient at 0 is 0, rather than by the root of the variance, whose gradient there is infinity times 0.
+static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
+    eg_reduce_options keep = o;
+    eg_norm_options n;
+    memset(&n, 0, sizeof n);
+    n.axes = o.axes;
+    n.keepdims = o.keepdims;
+    keep.keepdims = true;
+    if (!EGI_NAMED("reduce_std", o, "axes = EG_AXES(0)") || !egi_alive("reduce_std", 0, x) || !egi_needs_float("reduce_std", x)) return NULL;
+    eg_tensor *norm = (eg_norm)((eg_sub)(x, (eg_reduce_mean)(x, keep)), n);
+    return norm ? (eg_div)(norm, eg_number(sqrt((double)x->size / (double)egi_max64(norm->size, 1)))) : NULL;
+}
+EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_std", egi_compose_reduce_std(x, o)); }
 // log(sum(exp(x - m))) + m with the largest element as m, which needs no gradient: it cancels.
 static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;

@@ -2045,6 +2045,20 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
 
 // Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their order.
 typedef struct egi_gpu_pooling { egi_pool_dims d; int kind; bool wide; int64_t results; egi_gpu_divisor by_c, by_w, by_h, by_sh, by_sw; } egi_gpu_pooling;
+// A sum of any length: 256 terms in their own type, and such blocks in double.
+template <class T> struct egi_gpu_long_sum {
+    double blocks = 0;
+    T block = 0;
+    int n = 0;
+    __device__ __forceinline__ void add(T v) {
+        block += v;
+        if (++n < 256) return;
+        blocks += (double)block;
+        block = 0;
+        n = 0;
+    }
+    __device__ __forceinline__ double value() const { return blocks + (double)block; }
+};
 template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const T *from, void *to) {
     const egi_pool_dims &d = p.d;
     EGI_GPU_EACH(i, p.results) {
@@ -2060,15 +2074,15 @@ template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const 
             egi_gpu_split_off(&last_x, d.sw, p.by_sw, p.wide);
             egi_gpu_split_off(&first_y, d.sh, p.by_sh, p.wide);
             egi_gpu_split_off(&first_x, d.sw, p.by_sw, p.wide);
-            T sum = 0;
+            egi_gpu_long_sum<T> sum;
             for (int64_t oy = first_y; oy <= last_y && oy < d.oh; oy++)
                 for (int64_t ox = first_x; ox <= last_x && ox < d.ow; ox++) {
                     int64_t y0 = oy * d.sh - d.pt, x0 = ox * d.sw - d.pl, y1 = y0 + d.kh < d.h ? y0 + d.kh : d.h, x1 = x0 + d.kw < d.w ? x0 + d.kw : d.w;
                     y0 = y0 > 0 ? y0 : 0;
                     x0 = x0 > 0 ? x0 : 0;
-                    sum += (T)1 / (T)((y1 - y0) * (x1 - x0)) * from[((image * d.oh + oy) * d.ow + ox) * d.c + c];
+                    sum.add((T)1 / (T)((y1 - y0) * (x1 - x0)) * from[((image * d.oh + oy) * d.ow + ox) * d.c + c]);
                 }
-            ((T *)to)[i] = sum;
+            ((T *)to)[i] = (T)sum.value();
             continue;
         }
         const int64_t ox = egi_gpu_split_off(&image, d.ow, p.by_w, p.wide), oy = egi_gpu_split_off(&image, d.oh, p.by_h, p.wide);
@@ -2077,16 +2091,17 @@ template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const 
         y0 = y0 > 0 ? y0 : 0;
         x0 = x0 > 0 ? x0 : 0;
         int64_t best = -1;
-        T top = 0, sum = 0;
+        T top = 0;
+        egi_gpu_long_sum<T> sum;
         for (int64_t y = y0; y < y1; y++)
             for (int64_t x = x0; x < x1; x++) {
                 const int64_t at = ((image * d.h + y) * d.w + x) * d.c + c;
                 const T v = from[at];
-                sum += v;
+                sum.add(v);
                 if (best < 0 || v > top || (v != v && top == top)) { best = at; top = v; }
             }
         if (p.kind == EGI_POOL_MAX_INDEX) ((int64_t *)to)[i] = best;
-        else ((T *)to)[i] = y0 < y1 && x0 < x1 ? sum / (T)((y1 - y0) * (x1 - x0)) : (T)0;
+        else ((T *)to)[i] = y0 < y1 && x0 < x1 ? (T)(sum.value() / (double)((y1 - y0) * (x1 - x0))) : (T)0;
     }
 }
 static bool egi_gpu_run_pool(eg_backend *b, const egi_args *args) {

@@ -42,6 +42,7 @@ static const elementwise rows[] = {
     ROW1(acosh, 1.5, 4)
     ROW1(atanh, -0.7, 0.7)
     ROW1(erf, -2, 2)
+    ROW1(erfc, -2, 2)
     ROW1(sigmoid, -3, 3)
     ROW1(softplus, -3, 3)
     ROW1(softsign, -3, 3)

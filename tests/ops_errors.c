@@ -10,7 +10,7 @@ typedef struct op_call { const char *name, *operands; eg_tensor *(*call)(eg_tens
 #define CALLS(O) \
     UNARY(O, negative) UNARY(O, abs) UNARY(O, sign) UNARY(O, square) UNARY(O, sqrt) UNARY(O, rsqrt) UNARY(O, reciprocal) UNARY(O, exp) UNARY(O, expm1) \
     UNARY(O, log) UNARY(O, log1p) UNARY(O, sin) UNARY(O, cos) UNARY(O, tan) UNARY(O, asin) UNARY(O, acos) UNARY(O, atan) UNARY(O, sinh) UNARY(O, cosh) \
-    UNARY(O, tanh) UNARY(O, asinh) UNARY(O, acosh) UNARY(O, atanh) UNARY(O, erf) UNARY(O, floor) UNARY(O, ceil) UNARY(O, round) UNARY(O, is_nan) UNARY(O, is_inf) \
+    UNARY(O, tanh) UNARY(O, asinh) UNARY(O, acosh) UNARY(O, atanh) UNARY(O, erf) UNARY(O, erfc) UNARY(O, floor) UNARY(O, ceil) UNARY(O, round) UNARY(O, is_nan) UNARY(O, is_inf) \
     UNARY(O, is_finite) UNARY(O, sigmoid) UNARY(O, softplus) UNARY(O, softsign) UNARY(O, relu) UNARY(O, relu6) UNARY(O, selu) UNARY(O, silu) UNARY(O, mish) \
     UNARY(O, gelu) UNARY(O, gelu_tanh) UNARY(O, hard_sigmoid) UNARY(O, identity) UNARY(O, stop_gradient) \
     BINARY(O, add) BINARY(O, sub) BINARY(O, mul) BINARY(O, div) BINARY(O, divide_no_nan) BINARY(O, floordiv) BINARY(O, mod) BINARY(O, pow) BINARY(O, maximum) \

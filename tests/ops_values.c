@@ -79,7 +79,7 @@ enum { FLOATS = 3, SIGNED = 15, NUMBERS = 31, ALL = 63, BOOLS = 32 };
     V1(sin, FLOATS, -9, 9, sin(a), 0) V1(cos, FLOATS, -9, 9, cos(a), 0) V1(tan, FLOATS, -1, 1, tan(a), 0) V1(asin, FLOATS, -1, 1, asin(a), 0) \
     V1(acos, FLOATS, -1, 1, acos(a), 0) V1(atan, FLOATS, -9, 9, atan(a), 0) V1(sinh, FLOATS, -3, 3, sinh(a), 0) V1(cosh, FLOATS, -3, 3, cosh(a), 0) \
     V1(tanh, FLOATS, -3, 3, tanh(a), 0) V1(asinh, FLOATS, -9, 9, asinh(a), 0) V1(acosh, FLOATS, 1, 9, acosh(a), 0) V1(atanh, FLOATS, -0.9, 0.9, atanh(a), 0) \
-    V1(erf, FLOATS, -3, 3, erf(a), 0) V1(floor, FLOATS, -9, 9, floor(a), 0) V1(ceil, FLOATS, -9, 9, ceil(a), 0) V1(round, FLOATS, -9, 9, rint(a), 0) \
+    V1(erf, FLOATS, -3, 3, erf(a), 0) V1(erfc, FLOATS, -3, 3, erfc(a), 0) V1(floor, FLOATS, -9, 9, floor(a), 0) V1(ceil, FLOATS, -9, 9, ceil(a), 0) V1(round, FLOATS, -9, 9, rint(a), 0) \
     V1(sigmoid, FLOATS, -9, 9, f_sigmoid(a), 0) V1(softplus, FLOATS, -9, 9, f_softplus(a), 0) V1(softsign, FLOATS, -9, 9, a / (1 + fabs(a)), 0) \
     V1(selu, FLOATS, -3, 3, 1.0507009873554805 * (a > 0 ? a : 1.6732632423543772 * expm1(a)), 0) V1(silu, FLOATS, -9, 9, a * f_sigmoid(a), 0) \
     V1(mish, FLOATS, -9, 9, a * tanh(f_softplus(a)), 0) V1(gelu, FLOATS, -3, 3, a * f_phi(a), 0) \
@@ -1012,51 +1012,4 @@ TEST(resize_values) {
             CHECK_VALUES(eg_resize(laid_out(x, b % 4), to_h, to_w), 1e-13, linear, n);
             CHECK_VALUES(eg_resize(laid_out(x, a % 4), to_h, to_w, .method = EG_NEAREST), 0, nearest, n);
         }
-}
-
-// The float32 functions of chapter 20 against libm in float64, over floats of every size, sign and kind; and the same bits whether
-// an element stands in a long tensor or alone.
-static double sigmoid64(double x) { return 1 / (1 + exp(-x)); }
-static double softplus64(double x) { return x > 40 ? x : log1p(exp(x)); }
-static double ulps_off(float got, double want) {
-    if (isnan(want)) return isnan(got) ? 0 : INFINITY;
-    if (isinf((float)want) || isinf(got)) return got == (float)want ? 0 : INFINITY;
-    const float near = fabsf((float)want);
-    return fabs((double)got - want) / ((double)nextafterf(near, INFINITY) - (double)near);
-}
-TEST(float32_functions_are_right_to_a_few_units_in_the_last_place) {
-    static const struct { const char *name; eg_tensor *(*op)(eg_tensor *); double (*exact)(double); double ulps; } rows[] = {
-        {"exp", eg_exp, exp, 1.1},     {"expm1", eg_expm1, expm1, 1.7}, {"log", eg_log, log, 1},
-        {"log1p", eg_log1p, log1p, 1.6}, {"tanh", eg_tanh, tanh, 2.5},  {"sigmoid", eg_sigmoid, sigmoid64, 2.3},
-        {"erf", eg_erf, erf, 1.5},     {"softplus", eg_softplus, softplus64, 2.5},
-    };
-#ifdef TEST_CUDA
-    const double more = 2.6;                           // a GPU's are CUDA's, of which some may be 2 units off
-#else
-    const double more = 0;
-#endif
-    enum { N = 1 << 16 };
-    float *x = malloc(N * sizeof *x);
-    REQUIRE(x != NULL);
-    for (uint32_t i = 0; i < N; i++) {
-        const uint32_t bits = i * 65537u;              // all 16 upper bits, and others below
-        memcpy(x + i, &bits, sizeof bits);
-    }
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        EG_SCOPE;
-        eg_tensor *all = eg_from_data(EG_FLOAT32, EG_SHAPE(N), x);
-        const float *y = eg_data(rows[r].op(all));
-        double worst = 0;
-        int at = 0;
-        for (int i = 0; i < N; i++)
-            if (ulps_off(y[i], rows[r].exact((double)x[i])) > worst) worst = ulps_off(y[at = i], rows[r].exact((double)x[i]));
-        if (worst > rows[r].ulps + more) printf("%s(%.9g) = %.9g is %.3g units off\n", rows[r].name, (double)x[at], (double)y[at], worst);
-        CHECK(worst <= rows[r].ulps + more);
-        for (int i = 0; i < N; i += 4001) {
-            EG_SCOPE;
-            const float *alone = eg_data(rows[r].op(eg_from_data(EG_FLOAT32, EG_SHAPE(1), x + i)));
-            CHECK(memcmp(alone, y + i, sizeof *y) == 0 || (isnan(*alone) && isnan(y[i])));
-        }
-    }
-    free(x);
 }

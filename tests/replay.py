@@ -177,7 +177,7 @@ OPS = {
     "negative": torch.neg, "abs": torch.abs, "sign": torch.sign, "square": torch.square, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt,
     "reciprocal": torch.reciprocal, "exp": torch.exp, "expm1": torch.expm1, "log": torch.log, "log1p": torch.log1p, "sin": torch.sin,
     "cos": torch.cos, "tan": torch.tan, "asin": torch.asin, "acos": torch.acos, "atan": torch.atan, "sinh": torch.sinh, "cosh": torch.cosh,
-    "tanh": torch.tanh, "asinh": torch.asinh, "acosh": torch.acosh, "atanh": torch.atanh, "erf": torch.erf, "floor": torch.floor,
+    "tanh": torch.tanh, "asinh": torch.asinh, "acosh": torch.acosh, "atanh": torch.atanh, "erf": torch.erf, "erfc": torch.erfc, "floor": torch.floor,
     "ceil": torch.ceil, "round": torch.round, "is_nan": torch.isnan, "is_inf": torch.isinf, "is_finite": torch.isfinite,
     "logical_not": torch.logical_not, "sigmoid": torch.sigmoid, "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
     "softsign": F.softsign, "relu": torch.relu, "relu6": F.relu6, "selu": F.selu, "silu": F.silu, "mish": F.mish, "gelu": F.gelu,
