@@ -608,7 +608,7 @@ EAGER_API eg_tensor *eg_sigmoid_cross_entropy_with_logits(eg_tensor *labels, eg_
 typedef struct eg_reduce_options { EG_BY_NAME; eg_axes axes; bool keepdims; } eg_reduce_options;
 EAGER_API eg_tensor *eg_reduce_sum(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));      // of integers: an integer, truncated; of nothing: NaN
-EAGER_API eg_tensor *eg_reduce_max(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // ties share the gradient; of nothing: -inf, or the least integer
+EAGER_API eg_tensor *eg_reduce_max(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // ties share the gradient, which is NaN where the result is; of nothing: -inf, or the least integer
 EAGER_API eg_tensor *eg_reduce_min(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // likewise
 EAGER_API eg_tensor *eg_reduce_prod(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));      // of nothing: 1; its gradient is right where elements are 0, too
 EAGER_API eg_tensor *eg_reduce_all(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // of bool
@@ -616,7 +616,7 @@ EAGER_API eg_tensor *eg_reduce_any(eg_tensor *x, eg_reduce_options options EGI_D
 EAGER_API eg_tensor *eg_reduce_logsumexp(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options)); // log(sum(exp(x))), without overflow
 EAGER_API eg_tensor *eg_reduce_variance(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // mean((x - mean(x))^2)
 EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));       // sqrt(variance); of equal values 0, and so is its gradient, as PyTorch's (TensorFlow's is NaN)
-// Vector norm over the axes. The gradient at 0 is 0 (TensorFlow's is NaN).
+// Vector norm over the axes; of nothing 0. The gradient at 0 is 0 (TensorFlow's is NaN).
 typedef struct eg_norm_options { EG_BY_NAME; double ord; eg_axes axes; bool keepdims; } eg_norm_options;      // ord: 1, 2 (default) or INFINITY
 EAGER_API eg_tensor *eg_norm(eg_tensor *x, eg_norm_options options EGI_DEFAULT(eg_norm_options));
 // The index of the first largest (smallest) element along an axis (default 0), int64; not differentiable.
@@ -3953,7 +3953,11 @@ static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, 
 }
 static double egi_eye_rule(int64_t i, const double *p) { return i / (int64_t)p[0] == i % (int64_t)p[0]; }
 static double egi_range_rule(int64_t i, const double *p) { return p[0] + (double)i * p[1]; }
-static double egi_linspace_rule(int64_t i, const double *p) { return (double)i == p[2] ? p[1] : p[0] + (p[1] - p[0]) * ((double)i / p[2]); }
+static double egi_linspace_rule(int64_t i, const double *p) {
+    const double t = (double)i / p[2], span = p[1] - p[0];
+    if ((double)i == p[2]) return p[1];
+    return fabs(span) <= DBL_MAX ? p[0] + span * t : p[0] * (1 - t) + p[1] * t;      // of two huge numbers the difference may be none
+}
 EAGER_API eg_tensor *eg_eye(eg_dtype dtype, int64_t rows, int64_t columns) {
     eg_shape shape = { 2, { rows, columns } };
     double p = (double)columns;
@@ -7413,7 +7417,7 @@ EGI_GRAD(reduce_mean) {
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
     return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
 }
-EGI_GRAD(reduce_max) {                    // ties share: g mask / count
+EGI_GRAD(reduce_max) {                    // ties share: g mask / count. Where the result is NaN, nothing equals it, and 0 / 0 is NaN
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
     eg_tensor *mask = (eg_equal)(c->inputs[0], egi_unreduced(c->outputs[0], a));
@@ -7421,8 +7425,9 @@ EGI_GRAD(reduce_max) {                    // ties share: g mask / count
     memset(&o, 0, sizeof o);
     o.keepdims = true;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) o.axes.axes[o.axes.count++] = i;
-    eg_tensor *count = o.axes.count ? (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o) : eg_number(1);
-    return egi_set_dx(0, dx, (eg_where)(mask, (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), count), eg_number(0)));
+    if (!o.axes.count) return egi_set_dx(0, dx, eg_identity(c->upstream[0]));
+    eg_tensor *count = (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o);
+    return egi_set_dx(0, dx, (eg_where)(mask, (eg_div)(egi_unreduced(c->upstream[0], a), count), (eg_div)(eg_number(0), count)));
 }
 EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
@@ -7553,7 +7558,10 @@ static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
     if (!EGI_NAMED("norm", options, "ord = 1")) return NULL;
     if (options.ord == 0 || options.ord == 2) return egi_reduce(&egi_op_norm, EGI_NORM2, x, &o.axes, o.keepdims);
     if (options.ord == 1) return (eg_reduce_sum)(eg_abs(x), o);
-    if (options.ord > DBL_MAX) return (eg_reduce_max)(eg_abs(x), o);
+    if (options.ord > DBL_MAX) {
+        eg_tensor *most = (eg_reduce_max)(eg_abs(x), o);
+        return most && x->size == 0 ? (eg_maximum)(most, eg_number(0)) : most;           // the largest of nothing is -inf
+    }
     return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_norm: ord %g; there are 1, 2 and INFINITY", options.ord);
 }
 EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("norm", egi_compose_norm(x, options)); }
@@ -14326,8 +14334,8 @@ static bool egi_are_shares(const egi_loss_row *row, const eg_tensor *y) {
     int64_t i = 0, n = packed ? packed->size : 0;
     const float *f = packed && y->dtype == EG_FLOAT32 ? (const float *)packed->data : NULL;
     const double *d = packed && y->dtype == EG_FLOAT64 ? (const double *)packed->data : NULL;
-    if (f) while (i < n && !(f[i] < 0 || f[i] > 1)) i++;
-    else if (d) while (i < n && !(d[i] < 0 || d[i] > 1)) i++;
+    if (f) while (i < n && f[i] >= 0 && f[i] <= 1) i++;
+    else if (d) while (i < n && d[i] >= 0 && d[i] <= 1) i++;
     else i = n;
     if (packed && i < n)
         egi_fail(EG_ERROR_ARGUMENT, "eg_%s: label %g (number %lld of %s%s) is not between 0 and 1", row->name, f ? (double)f[i] : d[i], (long long)i, egi_this.batch > 0 ? "this batch, " : "", egi_describe(y));

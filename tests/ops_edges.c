@@ -64,6 +64,18 @@ TEST(gradient_of_max_and_min_is_shared_by_ties) {
         CHECK_TENSOR(g, 0, 0, 1, 0, 0);                            // a window's maximum is its first
     }
 }
+// As in TensorFlow: a NaN that wins makes NaN of the whole gradient, rather than 0.
+TEST(gradient_of_a_maximum_that_is_nan_is_nan) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *g, *x0 = eg_constant_of(floats[t], EG_SHAPE(2, 3), 1, NAN, 2, 5, INFINITY, 3);
+        SLOPE(g, eg_reduce_max(x, .axes = EG_AXES(1)), x0);
+        CHECK_TENSOR(g, 0, NAN, NAN, NAN, 0, 1, 0);
+        SLOPE(g, eg_reduce_min(x, .axes = EG_AXES(1)), x0);
+        CHECK_TENSOR(g, 0, NAN, NAN, NAN, 0, 0, 1);
+        SLOPE(g, eg_reduce_max(x), of(floats[t], 2));
+        CHECK_TENSOR(g, 0, 1);
+    }
+}
 TEST(gradient_of_maximum_and_minimum_goes_to_the_first_of_a_tie) {
     for (int t = 0; t < 2; t++) {
         eg_tensor *a = of(floats[t], 2), *b = of(floats[t], 2), *both[] = { a, b }, *g[2];
@@ -495,6 +507,9 @@ TEST(reductions_of_nothing) {
         CHECK_TENSOR(eg_reduce_prod(none), 0, 1);
         CHECK_TENSOR(eg_reduce_prod(none, .axes = EG_AXES(1)), 0, 1, 1);
         CHECK_TENSOR(eg_norm(none), 0, 0);
+        CHECK_TENSOR(eg_norm(none, .ord = 1), 0, 0);
+        CHECK_TENSOR(eg_norm(none, .ord = INFINITY), 0, 0);        // as in NumPy
+        CHECK_TENSOR(eg_norm(none, .ord = INFINITY, .axes = EG_AXES(1)), 0, 0, 0);
         CHECK_TENSOR(eg_reduce_variance(none), 0, NAN);
         CHECK_SHAPE(eg_reduce_sum(none, .axes = EG_AXES(0)), 0);
         CHECK_SHAPE(eg_reduce_max(none, .axes = EG_AXES(0), .keepdims = true), 1, 0);

@@ -73,6 +73,9 @@ TEST(filled_and_ruled) {
     CHECK_TENSOR(eg_linspace(EG_FLOAT32, 3, 7, 1), 0, 3);
     CHECK_INT(eg_size(eg_linspace(EG_FLOAT32, 3, 7, 0)), 0);
     CHECK_NEAR(eg_item(eg_index(eg_linspace(EG_FLOAT64, 0, 0.7, 8), -1)), 0.7, 0);
+    CHECK_TENSOR(eg_linspace(EG_FLOAT64, -1e308, 1e308, 3), 0, -1e308, 0, 1e308);       // whose difference is no float64
+    CHECK_TENSOR(eg_div(eg_linspace(EG_FLOAT64, 1.6e308, -1.6e308, 5), 1e308), 1e-15, 1.6, .8, 0, -.8, -1.6);
+    CHECK_TENSOR(eg_div(eg_linspace(EG_FLOAT32, -3e38, 3e38, 3), 1e38), 1e-6, -3, 0, 3);
     CHECK_ERROR(eg_linspace(EG_FLOAT64, 0, 1, -1), EG_ERROR_SHAPE, "negative");
     CHECK_ERROR(eg_linspace(EG_INT32, 0, 1, 2), EG_ERROR_DTYPE, "eg_linspace");
 }
