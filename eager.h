@@ -13991,13 +13991,13 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
     return NULL;
 }
 
-// One pointer. The lock is held while a reference is counted and the pointer exchanged, so that the one who looks finds the model alive.
-struct eg_publication { eg_layer *model; char lock; };
+// One pointer. The lock is held while a reference is counted or the pointer exchanged, so that whoever reads it finds the model alive.
+struct eg_publication { eg_layer *model; };
 static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
-    while (__atomic_test_and_set(&p->lock, __ATOMIC_ACQUIRE)) {}
+    egi_lock();
     eg_layer *former = model ? p->model : eg_layer_retain(p->model);
     if (model) p->model = model;
-    __atomic_clear(&p->lock, __ATOMIC_RELEASE);
+    egi_unlock();
     return former;
 }
 static bool egi_publication_alive(const char *function, const eg_publication *p) {
