@@ -120,6 +120,12 @@ extern "C" {
 #endif
 
 #define EG_MAX_RANK 8
+// How deep things may stand in one another; more is an error. EG_MAX_DEPTH: layers in layers, derivatives of derivatives, and calls of
+// the library from a function of yours that the library called (a layer of your own, a generator, a custom gradient). EG_MAX_STAGES:
+// stages of a dataset one on another. A thread that uses the library needs 64 KB of stack, and where things are so deep 2 KB more for
+// each layer in a layer and 128 bytes for each stage (compiled with optimization; sanitizers need several times as much).
+#define EG_MAX_DEPTH 64
+#define EG_MAX_STAGES 1000
 
 typedef struct eg_tensor eg_tensor;
 typedef struct eg_tape eg_tape;
@@ -1252,8 +1258,7 @@ EAGER_API eg_layer *eg_layer_lstm(int64_t units, eg_layer_options options EGI_DE
 // with .reset_before one (3 units).
 EAGER_API eg_layer *eg_layer_gru(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // A recurrent layer (taken over) and a copy of it that runs the other way, with weights of its own; outputs are merged by
-// .merge. States: those of the layer, then those of the copy. Their names are forward_lstm and backward_lstm, or with the layer's own
-// .name in place of lstm.
+// .merge. States: those of the layer, then those of the copy.
 EAGER_API eg_layer *eg_layer_bidirectional(eg_layer *layer, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // softmax(q k^T / sqrt(key_dim)) v for each head, then a product that mixes the heads; q, k and v are products of the inputs:
 // query (B, T, C), value (B, S, D) (default: the query), key (B, S, E) (default: the value), and where wanted a bool mask that
@@ -1304,8 +1309,7 @@ EAGER_API bool eg_training(void);                                      // inside
 EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask);         // x with this mask (bool), as Masking and Embedding give one; NULL takes it off
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x);                         // of a layer's output: its mask (borrowed), or NULL
 
-// Makes the weights for inputs of this shape, batch included; -1 is free. A function of your own in it (eg_layer_custom,
-// eg_layer_lambda) must be called instead: an error says how.
+// Makes the weights for inputs of this shape, batch included; -1 is free.
 EAGER_API bool eg_layer_build(eg_layer *layer, eg_shape input);
 // All variables (borrowed), in the order of layers and in each as it made them: 0 of them before the first call or eg_layer_build makes
 // them. Into an array with room for capacity; returns how many there are (with NULL and 0, too), -1 on an error.
@@ -1988,26 +1992,21 @@ EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
 // BatchNorm, LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
 typedef struct eg_load_options {
     EG_BY_NAME;
-    bool extra;                  // the file may hold more than the layer has; all that the layer has must be there
-    bool partial;                // that, too, and weights that the file has not stay as they are; it must have one at least
+    bool partial;                // weights that the file has not stay as they are, and it may hold more
     bool skip_mismatch;          // so do weights whose shape in the file is another
     bool torch;                  // names and layouts are PyTorch's state_dict's
     const char *prefix;          // only names that begin so are read, and are looked up without it: "model."
     const char *const *names;    // pairs, ours and theirs, NULL at the end: EG_NAMES("dense", "fc1", "lstm", "rnn@0", "out/kernel", "head.W").
-                                 // A layer's path or a weight's; rnn@1 is the second layer of a PyTorch RNN, rnn@0_reverse its way back.
-                                 // What is named here must exist on both sides, else an error names what is nearest to it
+                                 // A layer's path or a weight's; rnn@1 is the second layer of a PyTorch RNN, rnn@0_reverse its way back
 } eg_load_options;
 EAGER_API bool eg_load_weights(eg_layer *layer, const char *path, eg_load_options options EGI_DEFAULT(eg_load_options));
-// The same from and to an archive, where prefix stands in front of each name: with .prefix = "encoder/" it is "encoder/dense/kernel".
-typedef struct eg_add_weights_options { EG_BY_NAME; const char *prefix; } eg_add_weights_options;
-EAGER_API bool eg_archive_add_weights(eg_archive *archive, eg_layer *layer, eg_add_weights_options options EGI_DEFAULT(eg_add_weights_options));
+// The same from and to an archive.
+EAGER_API bool eg_archive_add_weights(eg_archive *archive, eg_layer *layer);
 EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_load_options options EGI_DEFAULT(eg_load_options));
 #ifndef __cplusplus
 #define EG_NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define eg_load_weights(layer, ...) EGI_LOAD_WEIGHTS(eg_load_weights, layer, __VA_ARGS__, )
 #define eg_archive_get_weights(archive, ...) EGI_LOAD_WEIGHTS(eg_archive_get_weights, archive, __VA_ARGS__, )
-#define eg_archive_add_weights(archive, ...) EGI_ADD_WEIGHTS(archive, __VA_ARGS__, )
-#define EGI_ADD_WEIGHTS(archive, layer, ...) EGI_CALL(eg_archive_add_weights, archive, layer, EGI_OPTIONS(eg_add_weights_options, __VA_ARGS__))
 #define EGI_LOAD_WEIGHTS(function, a, b, ...) EGI_CALL(function, a, b, EGI_OPTIONS(eg_load_options, __VA_ARGS__))
 #endif
 
@@ -2595,6 +2594,7 @@ typedef struct egi_context {
     unsigned noted;
     const char *as;                     // the composed op whose parts run now
     struct egi_recorder *recorder;      // of eg_record, or NULL
+    int depth;                          // calls that may run functions of the user's, one in another
     struct egi_layer_run *layer;        // the layer that is called now (28)
     struct eg_layer *born;              // a list of the layers that this call has found unbuilt
     int64_t epoch, batch;               // of a training run, from 1: errors say where
@@ -2965,15 +2965,24 @@ static EGI_COLD bool egi_unnamed(const char *function, const char *example) {
     return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: options are given by name, as in .%s; a value without one came, or a struct that was not zeroed", function, example);
 }
 
+// Around whatever may run a function of the user's, which may call the library again: one that does so without end meets a limit
+// before it meets the end of the stack. After false there is nothing to leave.
+static bool egi_depth_enter(const char *function) {
+    if (egi_this.depth < EG_MAX_DEPTH) { egi_this.depth++; return true; }
+    return egi_fail(EG_ERROR_STATE, "eg_%s: more than %d calls stand in one another (EG_MAX_DEPTH): a function of yours that the library calls leads back to itself without end", function, EG_MAX_DEPTH);
+}
+static void egi_depth_leave(void) { egi_this.depth--; }
+
 // ---- references and scopes
 
 static void egi_tensor_destroy(eg_tensor *x);
 static void egi_tape_destroy(eg_tape *tape);
 
 static void egi_object_retain(egi_object *o) { __atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED); }
+// Gives back one reference; whether it was the last one. The only owner needs no locked instruction.
+static bool egi_object_last(egi_object *o) { return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) == 0; }
 static void egi_object_release(egi_object *o) {
-    // The only owner needs no locked instruction.
-    if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_last(o)) return;
     if (o->kind == EGI_TENSOR) egi_tensor_destroy((eg_tensor *)(void *)o);
     else if (o->kind == EGI_TAPE) egi_tape_destroy((eg_tape *)(void *)o);
     else if (o->kind == EGI_LIST) egi_free(o);
@@ -3528,18 +3537,21 @@ static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
 }
 
 static void egi_tensor_destroy(eg_tensor *x) {
-    x->object.kind = EGI_DEAD;                             // first: a deleter that releases x itself does so in vain
-    egi_buffer_release(x->buffer);
-    if (x->host) egi_free(x->host);
-    if (x->name) egi_free(x->name);
-    if (x->mask) egi_object_release(&x->mask->object);
-    if (egi_heap_get()) egi_count(&egi_this.heap->live_tensors, -1);
-    else egi_count_apart(1, 0);
+    while (x) {                                            // a mask may have a mask, and so on: no recursion
+        eg_tensor *mask = x->mask;
+        x->object.kind = EGI_DEAD;                         // first: a deleter that releases x itself does so in vain
+        egi_buffer_release(x->buffer);
+        if (x->host) egi_free(x->host);
+        if (x->name) egi_free(x->name);
+        if (egi_heap_get()) egi_count(&egi_this.heap->live_tensors, -1);
+        else egi_count_apart(1, 0);
 #ifdef EAGER_DEBUG
-    egi_debug_remove(x);
-    x->buffer = NULL;
+        egi_debug_remove(x);
+        x->buffer = NULL;
 #endif
-    egi_free_handle(x);
+        egi_free_handle(x);
+        x = mask && egi_object_last(&mask->object) ? mask : NULL;
+    }
 }
 
 // Dimensions with row-major strides, and the element count. The shape has been checked.
@@ -5808,7 +5820,7 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // a tile's inputs come from cache, k is cut into EGI_KC, rows into EGI_MC, columns into EGI_NC, and a block that will be
 // read often is first copied ("packed") into the order in which the tiles read it. A tile takes a pointer for each of its rows
 // and a step, so it can read packed A, A and A transposed alike; small products are therefore never packed at all.
-enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 4096 };
+enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 16384 };         // the last in bytes
 
 #if EGI_X86
 static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
@@ -6157,11 +6169,16 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
 }
 static void egi_splat(char *to, const void *value, int64_t n, int size) { egi_move(to, 1, (const char *)value, 0, n, size); }
 
-enum { EGI_BLOCK = 1024 };
+// Elements of a block, and bytes of the blocks that an op has on the stack: a thread may have little of it.
+enum { EGI_BLOCK = 1024, EGI_SPACE = 16384 };
 // One operand, ready to be read in blocks of contiguous elements of a dtype.
 typedef struct egi_reader { const char *direct; bool constant, convert; int size, from_size, from_dtype; int64_t period; egi_walk walk; char *data; } egi_reader;
-static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *out, int dtype, char *block) {
-    int64_t n = egi_min64(out->size, EGI_BLOCK);
+static bool egi_reads_directly(const eg_tensor *x, const eg_tensor *out, int dtype) {
+    return !(x->flags & EGI_NUMBER) && x->dtype == dtype && (x->flags & EGI_CONTIGUOUS) && x->size == out->size;
+}
+// block has room for `step` elements.
+static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *out, int dtype, char *block, int64_t step) {
+    int64_t n = egi_min64(out->size, step);
     r->size = egi_dtypes[dtype].size;
     r->constant = false;
     r->period = 1;
@@ -6175,6 +6192,10 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
     }
     r->convert = x->dtype != dtype;
     egi_walk_make(&r->walk, x, out->rank, out->dims);
+    r->from_dtype = x->dtype;
+    r->from_size = egi_dtypes[x->dtype].size;
+    if (egi_reads_directly(x, out, dtype)) { r->direct = x->data; return; }
+    r->data = x->data;
     if (r->walk.rank == 1 && r->walk.strides[0] == 0) {
         unsigned char value[8];
         egi_convert(x->dtype, x->data, dtype, value, 1);
@@ -6182,20 +6203,21 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
         egi_splat(block, value, n, r->size);
         return;
     }
-    r->from_dtype = x->dtype;
-    r->from_size = egi_dtypes[x->dtype].size;
-    if (!r->convert && (x->flags & EGI_CONTIGUOUS) && x->size == out->size) r->direct = x->data;
-    else r->data = x->data;
     // Rows that repeat, as a bias does: blocks of whole rows are all the same.
-    if (r->walk.rank == 2 && r->walk.strides[0] == 0 && r->walk.dims[1] <= EGI_BLOCK) r->period = r->walk.dims[1];
+    if (r->walk.rank == 2 && r->walk.strides[0] == 0 && r->walk.dims[1] <= step) r->period = r->walk.dims[1];
 }
 // A block begins at a multiple of every reader's period.
 static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64_t start, int64_t count) {
-    char bytes[EGI_BLOCK * 8];
+    enum { AT_A_TIME = 256 };
+    char bytes[AT_A_TIME * 8];
     if (r->direct) return r->direct + start * r->size;
     if (r->constant || (r->period > 1 && start > 0)) return block;
-    egi_walk_move(r->convert ? bytes : block, r->data, &r->walk, start, count, r->from_size, false);
-    if (r->convert) egi_convert(r->from_dtype, bytes, dtype, block, count);
+    if (!r->convert) egi_walk_move(block, r->data, &r->walk, start, count, r->from_size, false);
+    for (int64_t done = 0, n; r->convert && done < count; done += n) {
+        n = egi_min64(count - done, AT_A_TIME);
+        egi_walk_move(bytes, r->data, &r->walk, start + done, n, r->from_size, false);
+        egi_convert(r->from_dtype, bytes, dtype, block + done * r->size, n);
+    }
     return block;
 }
 
@@ -6226,13 +6248,17 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
         return true;
     }
     egi_reader readers[5];
-    int64_t wide[EGI_BLOCK];
-    char blocks[5][EGI_BLOCK * 8] __attribute__((aligned(64)));
-    int out_size = egi_dtypes[out->dtype].size;
-    int64_t step = EGI_BLOCK, period = 1;
-    for (int i = 0; i < 5; i++) {
+    char space[EGI_SPACE] __attribute__((aligned(64))), *blocks[5];
+    int out_size = egi_dtypes[out->dtype].size, size = egi_dtypes[dtype].size, packed = narrow;
+    for (int i = 0; i < 5; i++) packed += args->in[i] && !egi_reads_directly(args->in[i], out, dtype);
+    const int64_t room = egi_min64(EGI_BLOCK, EGI_SPACE / (size * (packed ? packed : 1)) / 64 * 64);
+    int64_t step = room, period = 1;
+    char *wide = space;                         // of a result that is narrowed
+    for (int i = 0, k = narrow; i < 5; i++) {
         if (!args->in[i]) continue;
-        egi_reader_make(&readers[i], args->in[i], out, dtype, blocks[i]);
+        blocks[i] = space + k * room * size;
+        k += !egi_reads_directly(args->in[i], out, dtype);
+        egi_reader_make(&readers[i], args->in[i], out, dtype, blocks[i], step);
         if (period == 1) { period = readers[i].period; step -= step % period; }
         if (step % readers[i].period) readers[i].period = 1;        // does not go into another's: read as any layout
     }
@@ -6256,7 +6282,7 @@ static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     egi_reader reader;
     egi_walk walk;
     (void)b;
-    egi_reader_make(&reader, x, out, out->dtype, block);
+    egi_reader_make(&reader, x, out, out->dtype, block, EGI_BLOCK);
     reader.period = 1;
     if (reader.direct && (out->flags & EGI_CONTIGUOUS)) { memcpy(out->data, reader.direct, (size_t)(n * size)); return true; }
     bool packed = (out->flags & EGI_CONTIGUOUS) != 0;
@@ -9631,6 +9657,7 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(op->name, n, in, in, in)) return false;
     for (int i = 0; i < n; i++) if (!egi_alive(op->name, i, in[i])) return false;
+    if (!egi_depth_enter(op->name)) return false;
     memset(&c, 0, sizeof c);
     c.n_inputs = n;
     c.n_outputs = n_out;
@@ -9646,6 +9673,7 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     for (int i = 0; i < n && ok; i++) ok = egi_again(in[i]) != NULL;         // whatever becomes of the caller's references meanwhile
     if (ok) EGI_FRAMED("the forward function", op->name, ok = single ? (made[0] = egi_returned(op->name, single(in, &c, user))) != NULL : forward(in, made, &c, user));
     if (quiet) eg_recording_unpause();
+    egi_depth_leave();
     if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the forward function failed without an error", op->name);
     for (int i = 0; i < n_out && ok; i++) {
         ok = egi_alive(op->name, i, made[i]);
@@ -9735,7 +9763,9 @@ EGI_FEWEST_PASSES
 // f's value; NULL is an error, whether f raised one or not, and a variable counts as its value now.
 static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
     eg_tensor *y;
+    if (!egi_depth_enter(name)) return NULL;
     EGI_FRAMED("the function", name, y = egi_returned(name, f(in, user)));
+    egi_depth_leave();
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
     return eg_is_variable(y) ? eg_read(y) : y;
 }
@@ -9852,6 +9882,7 @@ EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_ten
 
 EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order) {
     if (!f || order < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: a function and an order of 0 or more are needed");
+    if (order > EG_MAX_DEPTH) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: an order of %d; at most %d (EG_MAX_DEPTH)", order, EG_MAX_DEPTH);
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = order > 0 ? eg_tape_begin() : NULL;
     eg_tensor *y = NULL, *g = NULL;
@@ -10042,6 +10073,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     if (!EGI_NAMED("check_gradient", o, "order = 2")) return false;
     if (!egi_lists_given("check_gradient", n, xs, xs, xs)) return false;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: a function and at least one input are needed");
+    if (order > EG_MAX_DEPTH) return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: an order of %d; at most %d (EG_MAX_DEPTH)", order, EG_MAX_DEPTH);
     for (int i = 0; i < n; i++) if (!egi_alive("check_gradient", i, xs[i])) return false;
     eg_scope scope = eg_scope_begin();
     k.xs = (eg_tensor **)egi_alloc((size_t)n * (size_t)(order + 2) * sizeof *k.xs);
@@ -11126,6 +11158,8 @@ struct eg_layer {
     egi_part *parts;
     int64_t n_parts, parts_capacity;
     egi_list *lent;
+    int level, height;                   // layers above it at most (0: none); layers in one another from here down, when it was last measured
+    int64_t measured;                    // by which measuring
     egi_born born;
     char *custom;                        // a custom layer: what its maker is called
     eg_function1 *call;
@@ -11373,11 +11407,31 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *i
     return NULL;
 }
 
-// Whether child is the layer, or somewhere in it.
-static bool egi_layer_contains(const eg_layer *l, const eg_layer *child) {
-    if (l == child) return true;
-    for (int64_t i = 0; i < l->n_parts; i++) if (l->parts[i].child && egi_layer_contains(l->parts[i].child, child)) return true;
-    return false;
+// How deep layers stand in one another, EG_MAX_DEPTH at most: every walk over a model and every call of it may be recursive then.
+// A layer that is part of several is measured once and remembers by which measuring. (Two threads may measure a layer that their
+// models share.)
+static int egi_layer_measure(eg_layer *l, int64_t measuring) {
+    int below = 0;
+    if (__atomic_load_n(&l->measured, __ATOMIC_RELAXED) == measuring) return __atomic_load_n(&l->height, __ATOMIC_RELAXED);
+    for (int64_t i = 0; i < l->n_parts; i++)
+        if (l->parts[i].child) { int height = egi_layer_measure(l->parts[i].child, measuring); below = height > below ? height : below; }
+    __atomic_store_n(&l->height, below + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&l->measured, measuring, __ATOMIC_RELAXED);
+    return below + 1;
+}
+static void egi_layer_lower(eg_layer *l, int level) {
+    if (__atomic_load_n(&l->level, __ATOMIC_RELAXED) >= level) return;
+    __atomic_store_n(&l->level, level, __ATOMIC_RELAXED);
+    for (int64_t i = 0; i < l->n_parts; i++) if (l->parts[i].child) egi_layer_lower(l->parts[i].child, level + 1);
+}
+// Whether child may become a part of l.
+static bool egi_layer_may_hold(eg_layer *l, eg_layer *child) {
+    static int64_t measurings;
+    int64_t measuring = __atomic_add_fetch(&measurings, 1, __ATOMIC_RELAXED);
+    int height = egi_layer_measure(child, measuring);
+    if (l->measured == measuring) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_track: layer %.60s cannot be a part of itself", l->name);
+    return l->level + 1 + height <= EG_MAX_DEPTH ||
+           egi_fail(EG_ERROR_STATE, "eg_layer_track: with %.60s in %.60s, layers stand more than %d deep in one another (EG_MAX_DEPTH); eg_sequential puts them side by side", child->name, l->name, EG_MAX_DEPTH);
 }
 // base, or base_1, base_2 ... where a part has that name.
 static void egi_layer_unique(const eg_layer *l, const char *base, char *name, size_t capacity) {
@@ -11395,7 +11449,7 @@ EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *chil
         egi_fail(EG_ERROR_STATE, "eg_layer_track: layer %.60s belongs to another layer already; eg_layer_retain it to use it twice", child->name);
         return NULL;
     }
-    if (ok && egi_layer_contains(child, l)) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_layer_track: layer %.60s cannot be a part of itself", l->name);
+    ok = ok && egi_layer_may_hold(l, child);
     if (ok && !name) {
         if (child->named) snprintf(unique, sizeof unique, "%.100s", child->name);
         else {
@@ -11411,6 +11465,7 @@ EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *chil
     if (own && !child->tracked) { egi_free(child->name); child->name = own; }
     else egi_free(own);
     __atomic_fetch_add(&child->tracked, 1, __ATOMIC_RELAXED);
+    egi_layer_lower(child, l->level + 1);
     if (l->frozen) eg_layer_set_trainable(child, false);
     return child;
 }
@@ -11454,11 +11509,12 @@ EAGER_API eg_layer_list eg_layer_layers_list(eg_layer *l) {
 // ---- walks
 
 // All weights below a layer, one at a time, in order. A layer that is part of several is met once.
+enum { EGI_PATH = 2048 };
 typedef struct egi_weight_walk {
     bool (*visit)(struct egi_weight_walk *w, egi_part *p);       // false: that is enough
     const eg_layer **shared;
     int64_t n_shared, capacity;
-    char path[512];
+    char path[EGI_PATH];
     int64_t i, wanted;                                    // what visitors count and look for
     bool trainable;
     eg_tensor **out;
@@ -11475,7 +11531,9 @@ static bool egi_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
     for (int64_t i = 0; i < l->n_parts; i++) {
         egi_part *p = &l->parts[i];
         int more = snprintf(w->path + at, sizeof w->path - at, at ? "/%s" : "%s", p->name);
-        size_t next = more > 0 && at + (size_t)more < sizeof w->path ? at + (size_t)more : sizeof w->path - 1;
+        size_t next = more > 0 ? at + (size_t)more : at;
+        if (next >= sizeof w->path)
+            return egi_fail(EG_ERROR_STATE, "eg_layer: the path '%.120s...' of a weight is longer than %d bytes; give its layers shorter names", w->path, EGI_PATH - 1);
         if (p->child ? !egi_walk_parts(w, p->child, next) : !w->visit(w, p)) return false;
     }
     return true;
@@ -11728,7 +11786,8 @@ EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
     if (!egi_alive("with_mask", 0, x) || (mask && !egi_alive("with_mask", 1, mask))) return NULL;
     return !mask || egi_mask_is_one("with_mask", x, mask) ? egi_with_mask(eg_identity(x), mask) : NULL;
 }
-static void egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
+static bool egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
+    if (!egi_depth_enter("call")) return false;
     memset(run, 0, sizeof *run);
     run->layer = l;
     run->up = egi_this.layer;
@@ -11736,10 +11795,11 @@ static void egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
     run->born = egi_this.born;
     run->arrived = egi_arrived;
     egi_this.layer = run;
-    if (l->built || l->born.listed) return;
+    if (l->built || l->born.listed) return true;
     egi_born born = { egi_this.born, l->n_parts, l->config.o.dtype, l->output, l->n_inputs, true };
     l->born = born;
     egi_this.born = eg_layer_retain(l);
+    return true;
 }
 // As before its first call. What a layer of the user's holds was made by the user's functions, which know of it: that stays.
 static void egi_layer_unbuild(eg_layer *l) {
@@ -11753,6 +11813,7 @@ static void egi_layer_unbuild(eg_layer *l) {
 // checkpoint's values their place keeps them, for they arrive only once.
 static void egi_layer_leave(const egi_layer_run *run, bool ok) {
     bool undo = !ok && run->arrived == egi_arrived;
+    egi_depth_leave();
     egi_this.layer = run->up;
     while (egi_this.born != run->born && (!run->up || !ok)) {
         eg_layer *l = egi_this.born;
@@ -11831,7 +11892,7 @@ static bool egi_layer_shape(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
 static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     egi_layer_run run;
     eg_shape result;                     // out may be in
-    egi_layer_enter(&run, l, false);
+    if (!egi_layer_enter(&run, l, false)) return false;
     bool ok = egi_layer_takes(l, in, n) && egi_layer_make_weights(l, in, n);
     if (ok && (l->type->flags & EGI_CONTAINER) && l->type->build) ok = l->type->build(l, in, n);
     ok = ok && egi_layer_shape(l, in, n, &result);
@@ -11846,20 +11907,6 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     l->output = result;
     return true;
 }
-// The first layer in it that is a function of the caller's, whose output nobody knows before it runs; NULL: there is none.
-static const eg_layer *egi_layer_function_in(const eg_layer *l) {
-    if (l->call || l->call_multi) return l;
-    const eg_layer *found = NULL;
-    for (int64_t i = 0; i < l->n_parts && !found; i++) if (l->parts[i].child) found = egi_layer_function_in(l->parts[i].child);
-    return found;
-}
-static bool egi_layer_needs_call(const eg_layer *l, eg_shape input) {
-    const eg_layer *own = egi_layer_function_in(l);
-    char dims[160] = "";
-    for (int i = 0; i < input.rank; i++) snprintf(dims + strlen(dims), sizeof dims - strlen(dims), i ? ", %lld" : "%lld", (long long)(input.dims[i] < 0 ? 1 : input.dims[i]));
-    return egi_fail(EG_ERROR_STATE, "eg_layer_build: layer %.60s holds a function of yours (%.60s), so that a call makes its weights: eg_call(layer, eg_zeros(EG_FLOAT32, %s%s%s)), or your first batch",
-                    l->name, own ? own->name : "?", input.rank ? "EG_SHAPE(" : "EG_SCALAR", dims, input.rank ? ")" : "");
-}
 EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
     eg_shape out;
     if (!egi_layer_alive("layer_build", l)) return false;
@@ -11868,7 +11915,7 @@ EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
         if (input.dims[i] < -1 || input.dims[i] > EGI_LAYER_LARGEST)
             return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of %s is out of range", i, egi_show(input));
     if (!egi_layer_prepare(l, &input, 1, &out)) return false;
-    return out.rank >= 0 || egi_layer_needs_call(l, input);
+    return out.rank >= 0 || egi_fail(EG_ERROR_STATE, "eg_layer_build: layer %.60s holds a function of yours; its weights are made when it is called", l->name);
 }
 // The shape that the layer was told to expect, batch included; rank -1: none.
 static eg_shape egi_layer_expects(const eg_layer *l) {
@@ -11938,8 +11985,8 @@ static bool egi_layer_call(eg_layer *l, eg_tensor *const *in, int n, eg_tensor *
     egi_layer_run run;
     eg_tensor *own[EGI_LAYER_IN];
     for (int i = 0; i < n_out; i++) out[i] = NULL;
-    if (!egi_layer_alive("call", l)) return false;
-    egi_layer_enter(&run, eg_layer_retain(l), training);       // whatever a function in it does to the caller's references
+    if (!egi_layer_alive("call", l) || !egi_layer_enter(&run, l, training)) return false;
+    eg_layer_retain(l);                                        // whatever a function in it does to the caller's references
     run.n_out = n_out;
     int most = l->config.n_out ? l->config.n_out : l->type->n_out;
     bool ok = (n_out >= 1 && n_out <= most) || egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d outputs asked for; the layer has %d", n_out, most);
@@ -13489,21 +13536,17 @@ EAGER_API eg_layer *(eg_layer_lstm)(int64_t units, eg_layer_options o) { return 
 EAGER_API eg_layer *(eg_layer_gru)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_gru, units, &o); }
 EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o) {
     egi_layer_config c = egi_layer_options_of(&o);
-    char name[2][128];
+    char name[2][64];
     if (!egi_layer_alive("layer_bidirectional", layer)) return NULL;
     bool fits = egi_cell_of(layer) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: %s is no recurrent layer", layer->type->class_name);
     eg_layer *l = fits ? egi_layer_make(&egi_layer_types[EGI_LAYER_bidirectional], &c) : NULL;
     egi_layer_config other = layer->config;
     other.o.go_backwards = !other.o.go_backwards;
     eg_layer *back = l ? egi_layer_make(layer->type, &other) : NULL;
-    const char *own = layer->named ? layer->name : layer->type->name;          // Keras's names: forward_memory, backward_memory
-    for (int k = 0; k < 2; k++) {
-        const char *way = k ? "backward_" : "forward_";
-        snprintf(name[k], sizeof name[k], "%s%.100s", way, strncmp(own, way, strlen(way)) ? own : own + strlen(way));
-    }
+    for (int k = 0; k < 2; k++) snprintf(name[k], sizeof name[k], "%s_%s", k ? "backward" : "forward", layer->type->name);
     if (!back) eg_layer_release(layer);
     else if (!eg_layer_track(l, name[0], layer)) eg_layer_release(back);
-    else if (eg_layer_track(l, name[1], back) && (!layer->named || eg_layer_set_name(layer, name[0]))) return l;
+    else if (eg_layer_track(l, name[1], back)) return l;
     eg_layer_release(l);
     return NULL;
 }
@@ -13527,9 +13570,11 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     eg_shape in = last_known && model->n_parts > 1 ? model->output : egi_layer_expects(layer), out;
     if (!last_known || in.rank < 0) { model->output.rank = -1; return true; }
     egi_layer_run run;
-    egi_layer_enter(&run, model, false);
-    bool ok = egi_layer_prepare(layer, &in, 1, &out);
-    egi_layer_leave(&run, true);         // of the new layer nothing is left anyway, and the model is as it was
+    bool ok = egi_layer_enter(&run, model, false);
+    if (ok) {
+        ok = egi_layer_prepare(layer, &in, 1, &out);
+        egi_layer_leave(&run, true);     // of the new layer nothing is left anyway, and the model is as it was
+    }
     if (!ok) { egi_parts_drop(model, model->n_parts - 1); return false; }
     if (model->n_parts == 1) egi_layer_remember(model, &in, 1);
     model->output = out;
@@ -13662,22 +13707,38 @@ static bool egi_layer_find(const eg_layer *l, const eg_layer *wanted, char *path
     }
     return false;
 }
-static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l, const egi_part *as, const char *path) {
-    char first[512], here[512];
+// A layer in two places is written once, and where it is met again as the path of the first. (A function of its own, as is the next:
+// what calls itself for layers in layers has little on the stack.)
+static __attribute__((noinline)) bool egi_write_same(egi_text *t, const eg_layer *root, const eg_layer *l, const char *path) {
+    char first[EGI_PATH];
+    if (l->tracked <= 1 || !egi_layer_find(root, l, first, sizeof first) || !strcmp(first, path)) return false;
+    egi_text_string(t, "\"same\": ");
+    egi_text_json(t, first);
+    return true;
+}
+static __attribute__((noinline)) void egi_write_options(egi_text *t, const eg_layer *l) {
+    egi_layer_config c = l->config;
+    c.o.frozen = l->frozen;
+    for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++) if (egi_field_given(&c, f)) egi_write_field(t, &c, f);
+    if (!l->n_inputs) return;
+    egi_text_string(t, ", \"inputs\": [");
+    for (int i = 0; i < l->n_inputs; i++) {
+        eg_shape s = l->inputs[i];
+        if (s.rank) s.dims[0] = -1;
+        if (i) egi_text_string(t, ", ");
+        egi_write_list(t, s.dims, s.rank);
+    }
+    egi_text_string(t, "]");
+}
+// path (of EGI_PATH bytes) is where the layer stands below the root.
+static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l, const egi_part *as, char *path) {
     egi_text_string(t, "{");
     if (as) {
         egi_text_string(t, "\"part\": ");
         egi_text_json(t, as->name);
         egi_text_string(t, ", ");
     }
-    if (l->tracked > 1 && egi_layer_find(root, l, first, sizeof first) && strcmp(first, path) != 0) {       // a layer in two places is written once
-        egi_text_string(t, "\"same\": ");
-        egi_text_json(t, first);
-        egi_text_string(t, "}");
-        return;
-    }
-    egi_layer_config c = l->config;
-    c.o.frozen = l->frozen;
+    if (egi_write_same(t, root, l, path)) { egi_text_string(t, "}"); return; }
     egi_text_string(t, "\"class\": ");
     egi_text_json(t, l->type->class_name);
     egi_text_string(t, ", \"name\": ");
@@ -13686,33 +13747,29 @@ static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l
         egi_text_string(t, ", \"kind\": ");
         egi_text_json(t, l->custom);
     }
-    for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++) if (egi_field_given(&c, f)) egi_write_field(t, &c, f);
-    if (l->n_inputs) {
-        egi_text_string(t, ", \"inputs\": [");
-        for (int i = 0; i < l->n_inputs; i++) {
-            eg_shape s = l->inputs[i];
-            if (s.rank) s.dims[0] = -1;
-            if (i) egi_text_string(t, ", ");
-            egi_write_list(t, s.dims, s.rank);
-        }
-        egi_text_string(t, "]");
-    }
+    egi_write_options(t, l);
     bool any = false;
+    size_t end = strlen(path);
     for (int64_t i = 0; i < l->n_parts; i++) {
         if (!l->parts[i].child) continue;
         egi_text_string(t, any ? ", " : ", \"layers\": [");
         any = true;
-        snprintf(here, sizeof here, *path ? "%s/%s" : "%s%s", path, l->parts[i].name);
-        egi_write_layer(t, root, l->parts[i].child, &l->parts[i], here);
+        snprintf(path + end, EGI_PATH - end, end ? "/%s" : "%s", l->parts[i].name);
+        egi_write_layer(t, root, l->parts[i].child, &l->parts[i], path);
+        path[end] = 0;
     }
     egi_text_string(t, any ? "]}" : "}");
+}
+static void egi_write_model(egi_text *t, const eg_layer *l) {
+    char path[EGI_PATH] = "";
+    egi_write_layer(t, l, l, NULL, path);
 }
 EAGER_API int64_t eg_layer_config(eg_layer *l, char *text, size_t capacity) {
     egi_text t;
     if (text && capacity) text[0] = 0;
     if (!egi_layer_alive("layer_config", l)) return -1;
     memset(&t, 0, sizeof t);
-    egi_write_layer(&t, l, l, NULL, "");
+    egi_write_model(&t, l);
     return egi_text_deliver("layer_config", &t, text, capacity);
 }
 
@@ -13981,7 +14038,7 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
     memset(&text, 0, sizeof text);
     if (!egi_layer_alive("layer_copy", l)) return NULL;
     eg_random_state random = egi_this.random;              // a maker of the user's may draw what is overwritten
-    egi_write_layer(&text, l, l, NULL, "");
+    egi_write_model(&text, l);
     eg_layer *copy = text.failed ? NULL : egi_layer_from_text(text.data, (int64_t)text.size, INT64_MAX - 1);
     if (text.failed) egi_no_memory("layer_copy", 0);
     egi_text_free(&text);
@@ -13991,13 +14048,13 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
     return NULL;
 }
 
-// One pointer. The lock is held while a reference is counted or the pointer exchanged, so that whoever reads it finds the model alive.
-struct eg_publication { eg_layer *model; };
+// One pointer. The lock is held while a reference is counted and the pointer exchanged, so that the one who looks finds the model alive.
+struct eg_publication { eg_layer *model; char lock; };
 static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
-    egi_lock();
+    while (__atomic_test_and_set(&p->lock, __ATOMIC_ACQUIRE)) {}
     eg_layer *former = model ? p->model : eg_layer_retain(p->model);
     if (model) p->model = model;
-    egi_unlock();
+    __atomic_clear(&p->lock, __ATOMIC_RELEASE);
     return former;
 }
 static bool egi_publication_alive(const char *function, const eg_publication *p) {
@@ -16746,7 +16803,7 @@ struct eg_dataset {
     int32_t refs, given;                                      // given: how many of them stages on top of it hold
     const egi_stage *stage;
     eg_dataset *from[EG_MAX_COMPONENTS];
-    int n_from, stages;                                       // stages: of the tree, this one included
+    int n_from, stages, depth;                                // stages: of the tree, this one included; depth: how many stand one on another
     int seeds;                                                // how many of them have a seed
     int n;                                                    // components
     eg_spec spec[EG_MAX_COMPONENTS];
@@ -16773,6 +16830,7 @@ struct egi_cursor {
     eg_dataset *d;                                            // alive as long as the iterator is
     egi_cursor *from[EG_MAX_COMPONENTS];                      // NULL until first asked
     int number, total;                                        // stage number of total, for errors
+    int level;                                                // stages above it, those of datasets that made its own included
     bool ended, below;                                        // below: what failed stands upstream and has said so
     uint64_t epoch, epoch_below;                              // keys of random orders; what is upstream gets the second
     const uint64_t *seeds;                                    // of the stages from here up, this one's the last; the iterator's
@@ -16814,6 +16872,11 @@ EAGER_API void eg_dataset_release(eg_dataset *d) {
     egi_free(d->data);
     egi_free(d);
 }
+// EG_MAX_STAGES at most, so that whatever goes down a pipeline may be recursive.
+static bool egi_stages_fit(const egi_stage *stage, int depth) {
+    return depth <= EG_MAX_STAGES ||
+           egi_fail(EG_ERROR_STATE, "eg_%s: more than %d stages stand one on another (EG_MAX_STAGES); eg_dataset_interleave reads any number of datasets one after the other", stage->name, EG_MAX_STAGES);
+}
 // A dataset on top of others, whose references it takes over. The caller sets what the row wants and calls egi_dataset_done.
 static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *from, int n_from) {
     bool ok = true;
@@ -16822,6 +16885,7 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
         if (from[whole]) __atomic_fetch_add(&from[whole]->given, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < n_from && ok; i++) ok = from[i] != NULL || egi_null_operand(stage->name, i);
     if (whole < n_from && ok) ok = egi_fail(EG_ERROR_STATE, "eg_%s: the dataset belongs to another stage already; eg_dataset_retain it to use it twice", stage->name);
+    for (int i = 0; i < n_from && ok; i++) ok = egi_stages_fit(stage, from[i]->depth + 1);
     eg_dataset *d = ok ? (eg_dataset *)egi_alloc(sizeof *d) : NULL;
     if (!d) {
         if (ok) egi_no_memory(stage->name, (int64_t)sizeof *d);
@@ -16836,7 +16900,9 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
     d->stage = stage;
     d->stages = 1;
     d->seeds = stage->random;
+    d->depth = 1;
     for (int i = 0; i < n_from; i++) {
+        if (from[i]->depth >= d->depth) d->depth = from[i]->depth + 1;
         d->from[d->n_from++] = from[i];
         d->stages += from[i]->stages;
         d->seeds += from[i]->seeds;
@@ -16956,7 +17022,7 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) 
 
 // ---- cursors
 
-static egi_cursor *egi_cursor_open(eg_dataset *d, const uint64_t *seeds, uint64_t epoch, int number, int total) {
+static egi_cursor *egi_cursor_open(eg_dataset *d, egi_cursor *up, const uint64_t *seeds, uint64_t epoch, int number, int total) {
     egi_cursor *c = (egi_cursor *)egi_alloc(sizeof *c + d->stage->state);
     if (!c) { egi_no_memory(d->stage->name, (int64_t)(sizeof *c + d->stage->state)); return NULL; }
     memset((void *)c, 0, sizeof *c + d->stage->state);
@@ -16965,6 +17031,8 @@ static egi_cursor *egi_cursor_open(eg_dataset *d, const uint64_t *seeds, uint64_
     c->epoch = c->epoch_below = epoch;
     c->number = number;
     c->total = total;
+    c->up = up;
+    c->level = up ? up->level + 1 : 0;
     c->state = c + 1;
     return c;
 }
@@ -16988,8 +17056,9 @@ static void egi_cursor_rest(egi_cursor *c) {
 // Writes into the pending error where in the pipeline it happened, once.
 static EGI_COLD void egi_place(egi_cursor *c) {
     char text[sizeof egi_this.message], own[80];
-    if (c->below) return;
-    int n = snprintf(own, sizeof own, "eg_%s: ", c->d->stage->name);
+    int n = snprintf(own, sizeof own, "eg_%s (stage %d of %d, ", c->d->stage->name, c->number, c->total);
+    if (c->below || !strncmp(egi_this.message, own, (size_t)n)) return;       // the second: another iterator of the same dataset, asked by its function
+    n = snprintf(own, sizeof own, "eg_%s: ", c->d->stage->name);
     const char *rest = strncmp(egi_this.message, own, (size_t)n) ? egi_this.message : egi_this.message + n;
     snprintf(text, sizeof text, "eg_%s (stage %d of %d, element %lld): %.900s", c->d->stage->name, c->number, c->total, (long long)c->element, rest);
     memcpy(egi_this.message, text, sizeof text);
@@ -17041,8 +17110,7 @@ static egi_cursor *egi_below(egi_cursor *c, int i) {
         int number = c->number - 1, seeds = 0;                // the last of the stages below is the one before this
         for (int j = i + 1; j < c->d->n_from; j++) number -= c->d->from[j]->stages;
         for (int j = 0; j < i; j++) seeds += c->d->from[j]->seeds;
-        c->from[i] = egi_cursor_open(c->d->from[i], c->seeds ? c->seeds + seeds : NULL, c->epoch_below, number, c->total);
-        if (c->from[i]) c->from[i]->up = c;
+        c->from[i] = egi_cursor_open(c->d->from[i], c, c->seeds ? c->seeds + seeds : NULL, c->epoch_below, number, c->total);
     }
     return c->from[i];
 }
@@ -18601,11 +18669,10 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_interleave: the function returned NULL");
     if (egi_this.error != EG_OK || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n)) return EG_FAILED;
     if (!egi_seeds_now("dataset_interleave", t->d, &t->seeds)) return EG_FAILED;
-    t->c = egi_cursor_open(t->d, t->seeds, epoch, t->d->stages, t->d->stages);
-    if (!t->c) return EG_FAILED;
-    t->c->up = c;
-    s->open++;
-    return EG_NEXT;
+    if (!egi_stages_fit(c->d->stage, c->level + 1 + t->d->depth)) return EG_FAILED;
+    t->c = egi_cursor_open(t->d, c, t->seeds, epoch, t->d->stages, t->d->stages);
+    s->open += t->c != NULL;
+    return t->c ? EG_NEXT : EG_FAILED;
 }
 static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
     egi_interleave_state *s = (egi_interleave_state *)c->state;
@@ -18929,12 +18996,16 @@ static bool egi_iterator_serves(const eg_iterator *it) {
 }
 // From here to egi_iterator_leave its own functions can neither move it nor free it.
 static bool egi_iterator_enter(const char *function, eg_iterator *it) {
-    if (egi_iterator_serves(it) || __atomic_exchange_n(&it->busy, true, __ATOMIC_ACQUIRE))
+    if (!egi_depth_enter(function)) return false;
+    if (egi_iterator_serves(it) || __atomic_exchange_n(&it->busy, true, __ATOMIC_ACQUIRE)) {
+        egi_depth_leave();
         return egi_fail(EG_ERROR_STATE, "eg_%s: the iterator is in use: neither a function of its own dataset nor another thread can use it meanwhile", function);
+    }
     eg_iterator_retain(it);
     return true;
 }
 static void egi_iterator_leave(eg_iterator *it) {
+    egi_depth_leave();
     __atomic_store_n(&it->busy, false, __ATOMIC_RELEASE);
     eg_iterator_release(it);
 }
@@ -19042,7 +19113,7 @@ static bool egi_iterator_ready(const char *function, const eg_iterator *it) {
                     it->make ? "eg_iterator_feed makes its dataset" : "eg_iterator_set gives it one");
 }
 static egi_cursor *egi_iterator_cursor(eg_iterator *it) {
-    if (!it->at.c) it->at.c = egi_cursor_open(it->d, it->at.seeds, it->at.epoch, it->d->stages, it->d->stages);
+    if (!it->at.c) it->at.c = egi_cursor_open(it->d, NULL, it->at.seeds, it->at.epoch, it->d->stages, it->d->stages);
     return it->at.c;
 }
 // Elements leave on the asking thread's device, each owned by its scope.
@@ -19179,7 +19250,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     egi_cursor_rest(it->at.c);                                // functions that one thread calls are called by no second one
     egi_hush hush;
     egi_hush_begin(&hush);
-    to->c = egi_cursor_open(it->d, to->seeds, to->epoch, it->d->stages, it->d->stages);
+    to->c = egi_cursor_open(it->d, NULL, to->seeds, to->epoch, it->d->stages, it->d->stages);
     bool restoring = egi_restoring;
     egi_restoring = true;
     int64_t taken = to->c ? egi_skip(to->c, to->taken) : -1;
@@ -19766,7 +19837,7 @@ static int64_t egi_utf8_fault(const char *text, int64_t n) {
     return n;
 }
 typedef struct egi_json_reader { egi_json *j; char *at, *start, *end; int depth; } egi_json_reader;
-enum { EGI_JSON_DEPTH = 100 };
+enum { EGI_JSON_DEPTH = 2 * EG_MAX_DEPTH + 8 };               // 136: layers in layers are objects in lists
 
 static bool egi_json_fault(const egi_json_reader *r, const char *where, const char *what) {
     return egi_file_fail(r->j->function, r->j->path, r->j->base + (where - r->start), "%s", what);
@@ -19870,7 +19941,7 @@ static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
 static bool egi_json_value(egi_json_reader *r);
 static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
     egi_json *j = r->j;
-    if (++r->depth > EGI_JSON_DEPTH) return egi_json_fault(r, r->at, "JSON nested more than 100 deep (a layer in a layer is two)");
+    if (++r->depth > EGI_JSON_DEPTH) return egi_json_fault(r, r->at, "JSON nested too deep (136 arrays and objects in one another are the most)");
     for (r->at++;; r->at++) {
         egi_json_blank(r);
         if (r->at < r->end && *r->at == close && j->count == node + 1) break;
@@ -21321,7 +21392,7 @@ typedef struct egi_misfits { egi_text names[3]; int64_t count[3]; } egi_misfits;
 enum { EGI_MISSING, EGI_UNEXPECTED, EGI_MISSHAPEN, EGI_MISFITS_SHOWN = 6 };
 static void egi_misfit(egi_misfits *m, int kind, const char *name, const char *more) {
     int64_t n = m->count[kind]++;
-    if (n < EGI_MISFITS_SHOWN) egi_text_printf(&m->names[kind], "%s'%.80s'%.160s", n ? ", " : "", name, more);
+    if (n < EGI_MISFITS_SHOWN) egi_text_printf(&m->names[kind], "%s'%.80s'%.100s", n ? ", " : "", name, more);
     else if (n == EGI_MISFITS_SHOWN) egi_text_string(&m->names[kind], " ...");
 }
 static void egi_misfit_shape(egi_misfits *m, const char *name, const eg_tensor *here, const eg_tensor *there) {
@@ -21374,28 +21445,21 @@ static bool egi_weights_of(const char *function, eg_layer *l, egi_weights *w) {
     if (!egi_layer_alive(function, l) || !egi_layer_build_alone(l) || !egi_weights_now(function, l, w)) return false;
     if (w->count || l->built) return true;
     egi_weights_free(w);
-    return egi_fail(EG_ERROR_STATE, "eg_%s: layer %.60s has no weights yet; they are made by its first call%s", function, l->name, egi_layer_function_in(l) ? "" : ", or by eg_layer_build");
+    return egi_fail(EG_ERROR_STATE, "eg_%s: layer %.60s has no weights yet; they are made by its first call, or by eg_layer_build", function, l->name);
 }
-static bool egi_add_weights(const char *function, eg_archive *a, eg_layer *l, const char *prefix) {
+static bool egi_add_weights(const char *function, eg_archive *a, eg_layer *l) {
     egi_weights w;
     bool ok = egi_weights_of(function, l, &w);
     if (!ok) return false;
-    for (int64_t i = 0; i < w.count && ok; i++) {
-        char *name = egi_copy_string(prefix, w.items[i].name);
-        ok = (name || egi_no_memory(function, 0)) && (eg_archive_add)(a, name, w.items[i].x);
-        egi_free(name);
-    }
+    for (int64_t i = 0; i < w.count && ok; i++) ok = (eg_archive_add)(a, w.items[i].name, w.items[i].x);
     egi_weights_free(&w);
     return ok;
 }
-EAGER_API bool (eg_archive_add_weights)(eg_archive *a, eg_layer *l, eg_add_weights_options o) {
-    return egi_archive_alive("archive_add_weights", a) && EGI_NAMED("archive_add_weights", o, "prefix = \"encoder/\"") &&
-           egi_add_weights("archive_add_weights", a, l, o.prefix ? o.prefix : "");
-}
+EAGER_API bool eg_archive_add_weights(eg_archive *a, eg_layer *l) { return egi_archive_alive("archive_add_weights", a) && egi_add_weights("archive_add_weights", a, l); }
 EAGER_API bool eg_save_weights(eg_layer *l, const char *path) {
     if (!egi_archive_path_fits("save_weights", path)) return false;
     eg_archive *a = eg_archive_new();
-    bool ok = a && egi_add_weights("save_weights", a, l, "") && eg_archive_save(a, path);
+    bool ok = a && egi_add_weights("save_weights", a, l) && eg_archive_save(a, path);
     eg_archive_release(a);
     return ok;
 }
@@ -21587,93 +21651,17 @@ static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_ten
     }
     return NULL;
 }
-// The name nearest to one that was asked for: the fewest letters to change, leave out or put in.
-#define EGI_NEAR ((size_t)96)
-typedef struct egi_nearest { char name[EGI_NEAR + 1]; int changes; } egi_nearest;
-static int egi_changes(const char *a, size_t n, const char *b, size_t m) {
-    int row[EGI_NEAR + 1];
-    n = n < EGI_NEAR ? n : EGI_NEAR;
-    m = m < EGI_NEAR ? m : EGI_NEAR;
-    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
-    for (size_t i = 0; i < n; i++) {
-        int corner = row[0]++;
-        for (size_t j = 0; j < m; j++) {
-            int change = corner + (a[i] != b[j]), least = row[j] < row[j + 1] ? row[j] + 1 : row[j + 1] + 1;
-            corner = row[j + 1];
-            row[j + 1] = change < least ? change : least;
-        }
-    }
-    return row[m];
-}
-static void egi_nearest_try(egi_nearest *best, const char *wanted, size_t n, const char *name, size_t m) {
-    int changes = egi_changes(wanted, n, name, m);
-    if (best->name[0] && changes >= best->changes) return;
-    best->changes = changes;
-    snprintf(best->name, sizeof best->name, "%.*s", (int)(m < EGI_NEAR ? m : EGI_NEAR), name);
-}
-// Whether a layer has a part, or a part of a part, of this path; else the nearest one. path: where the layer is, of `at` bytes.
-static bool egi_part_named(const eg_layer *l, const char *wanted, egi_nearest *best, char *path, size_t at) {
-    for (int64_t i = 0; i < l->n_parts; i++) {
-        int more = snprintf(path + at, 512 - at, at ? "/%s" : "%s", l->parts[i].name);
-        size_t next = more > 0 && at + (size_t)more < 512 ? at + (size_t)more : 511;
-        if (!strcmp(path, wanted) || (l->parts[i].child && egi_part_named(l->parts[i].child, wanted, best, path, next))) return true;
-        path[next] = 0;
-        egi_nearest_try(best, wanted, strlen(wanted), path, next);
-    }
-    return false;
-}
-// Whether the file has something of this name, or below it; else the nearest name there, or beginning of one.
-static bool egi_import_named(const egi_import *m, const char *theirs, size_t n, egi_nearest *best) {
-    const char *prefix = m->o->prefix ? m->o->prefix : "";
-    const size_t before = strlen(prefix);
+// Of a weight that was not found: " (the map asks for 'fc3', and the file has none)", if nothing is called so or leads on from it.
+static const char *egi_import_asked(const egi_import *m, const char *path, char *text, size_t size) {
+    const char *rest = path, *theirs = egi_import_pair(m, path, &rest), *prefix = m->o->prefix ? m->o->prefix : "";
+    size_t n = theirs && m->o->torch ? strcspn(theirs, "@") : theirs ? strlen(theirs) : 0, before = strlen(prefix);
+    if (!n) return "";
     for (int64_t i = 0; i < m->archive->count; i++) {
         const char *there = m->archive->items[i].name;
-        if (strncmp(there, prefix, before) != 0) continue;
-        there += before;
-        if (strncmp(there, theirs, n) == 0 && (!there[n] || strchr("/.", there[n]))) return true;
-        for (size_t k = 1; there[0]; k++) {
-            k += strcspn(there + k, "/.");
-            egi_nearest_try(best, theirs, n, there, k);
-            if (!there[k]) break;
-        }
+        if (strncmp(there, prefix, before) == 0 && strncmp(there + before, theirs, n) == 0 && (!there[before + n] || strchr("/.", there[before + n]))) return "";
     }
-    return false;
-}
-static size_t egi_import_length(const egi_import *m, const char *theirs) { return m->o->torch ? strcspn(theirs, "@") : strlen(theirs); }
-// Of a weight that was not found: " (the map asks for 'fc3', and the file has none; the nearest is 'fc1')", if nothing is called so or
-// leads on from it.
-static const char *egi_import_asked(const egi_import *m, const char *path, char *text, size_t size) {
-    const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
-    egi_nearest best = { { 0 }, 0 };
-    size_t n = theirs ? egi_import_length(m, theirs) : 0;
-    if (!n || egi_import_named(m, theirs, n, &best)) return "";
-    snprintf(text, size, " (the map asks for '%.*s', and the %s has none%s%.40s%s)", n > 40 ? 40 : (int)n, theirs, m->path ? "file" : "archive", best.name[0] ? "; the nearest is '" : "",
-             best.name, best.name[0] ? "'" : "");
+    snprintf(text, size, " (the map asks for '%.*s', and the %s has none)", n > 40 ? 40 : (int)n, theirs, m->path ? "file" : "archive");
     return text;
-}
-// What .names names must exist here. What it asks the file for is missing where it is not there; with .partial, which lets weights be
-// missing, it is a mistake in the map.
-static bool egi_import_map(const egi_import *m) {
-    char path[512], asked[160];
-    for (const char *const *p = m->o->names; p && p[0]; p += 2) {
-        egi_nearest best = { { 0 }, 0 };
-        if (!p[1]) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .names come in pairs, ours and theirs, and '%.60s' has no other; NULL ends them", m->function, p[0]);
-        if (*p[0] && !egi_part_named(m->model, p[0], &best, path, 0))
-            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .names: '%.60s' is no layer or weight of '%.60s'%s%.80s%s", m->function, p[0], m->model->name, best.name[0] ? "; the nearest is '" : "",
-                            best.name, best.name[0] ? "'" : "");
-        if (m->o->partial && *egi_import_asked(m, p[0], asked, sizeof asked)) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .names: '%.60s'%s", m->function, p[0], asked);
-    }
-    return true;
-}
-// Nothing was taken at all, which no option is meant for.
-static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
-    const char *prefix = m->o->prefix ? m->o->prefix : "", *what = m->path ? "file" : "archive";
-    char holds[200] = "nothing";
-    int64_t there = m->archive->count;
-    if (there) snprintf(holds, sizeof holds, "'%.80s'%s", m->archive->items[0].name, there > 1 ? ", ..." : "");
-    return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s%snone of the %lld weights of '%.60s' ('%.80s'%s) is in the %s%s%s%.40s%s, which holds %s", m->function, m->path ? m->path : "", m->path ? ": " : "",
-                    (long long)w->count, m->model->name, w->items[0].name, w->count > 1 ? ", ..." : "", what, m->o->skip_mismatch ? " in its shape" : "",
-                    *prefix ? " behind the prefix '" : "", prefix, *prefix ? "'" : "", holds);
 }
 // One weight's new values, contiguous, in its dtype and on its device, retained; or a misfit is noted. False: an error.
 static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *misfits, eg_tensor **result) {
@@ -21690,7 +21678,7 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
         *result = x ? egi_holdable(m->function, x) : NULL;
         failed = !*result;
     } else if (!failed && !m->o->partial) {
-        char asked[160];
+        char asked[96];
         egi_misfit(misfits, EGI_MISSING, weight->name, egi_import_asked(m, weight->name, asked, sizeof asked));
     }
     eg_scope_end(scope);
@@ -21704,19 +21692,13 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     size_t bytes = (size_t)w.count * sizeof(eg_tensor *) + (size_t)a->count + 1;
     eg_tensor **values = (eg_tensor **)egi_alloc(bytes);
     bool ok = values != NULL || egi_no_memory(function, (int64_t)bytes);
-    int64_t taken = 0;
     if (values) memset(values, 0, bytes);
     egi_import m = { function, path, a, o, l, (bool *)(values + (values ? w.count : 0)), egi_this.errors };
-    ok = ok && egi_import_map(&m);
     eg_recording_pause();
-    for (int64_t i = 0; i < w.count && ok; i++) {
-        ok = egi_import_one(&m, &w.items[i], &misfits, &values[i]);
-        taken += values[i] != NULL;
-    }
+    for (int64_t i = 0; i < w.count && ok; i++) ok = egi_import_one(&m, &w.items[i], &misfits, &values[i]);
     eg_recording_unpause();
-    if (ok && !taken && w.count && (o->partial || o->skip_mismatch) && !misfits.count[EGI_MISSHAPEN] && !misfits.count[EGI_MISSING]) ok = egi_import_nothing(&m, &w);
     size_t n = o->prefix ? strlen(o->prefix) : 0;
-    for (int64_t i = 0; i < a->count && ok && !o->partial && !o->extra; i++) {
+    for (int64_t i = 0; i < a->count && ok && !o->partial; i++) {
         const char *name = a->items[i].name;
         bool counter = o->torch && egi_ends_with(name, "num_batches_tracked");      // of PyTorch's batch normalization; nothing here needs it
         if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n)) egi_misfit(&misfits, EGI_UNEXPECTED, name, "");
@@ -21823,8 +21805,8 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     if (!egi_remade(l)) return false;
     memset(&config, 0, sizeof config);
     eg_archive *a = eg_archive_new();
-    bool ok = a && egi_add_weights("model_save", a, l, "");
-    if (ok) egi_write_layer(&config, l, l, NULL, "");
+    bool ok = a && egi_add_weights("model_save", a, l);
+    if (ok) egi_write_model(&config, l);
     ok = ok && (!config.failed || egi_no_memory("model_save", 0)) && eg_archive_set_text(a, egi_model_key, config.data) && egi_model_returns(a) && eg_archive_save(a, path);
     egi_text_free(&config);
     eg_archive_release(a);
@@ -24339,10 +24321,10 @@ static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, 
     int64_t kc_most = egi_min64(k, EGI_KC), nc_most = egi_min64((n + nr - 1) / nr * nr, EGI_NC);
     int64_t mc_most = egi_min64((m + EGI_MR - 1) / EGI_MR * EGI_MR, EGI_MC);
     int64_t need_a = pack_a ? mc_most * kc_most : 0, need_b = pack_b ? nc_most * kc_most : 0;
-    EGI_T stack[EGI_PACK_STACK] __attribute__((aligned(64)));
+    EGI_T stack[EGI_PACK_STACK / sizeof(EGI_T)] __attribute__((aligned(64)));
     EGI_T *space = stack;
     need_a = (need_a + 15) / 16 * 16;
-    if (need_a + need_b > EGI_PACK_STACK) {
+    if (need_a + need_b > (int64_t)(EGI_PACK_STACK / sizeof(EGI_T))) {
         space = (EGI_T *)egi_alloc((size_t)(need_a + need_b) * sizeof(EGI_T));
         if (space == NULL) return false;
     }

@@ -126,20 +126,20 @@ TEST(functions_of_the_users_own_need_their_counts) {
         CHECK_ERROR(eg_layer_custom_multi("f", wrong[i][0], wrong[i][1], pair_call, NULL), EG_ERROR_ARGUMENT, "1 to 16 inputs and 1 to 8 outputs");
 }
 
-TEST(long_paths_are_cut) {
-    char name[301], path[600];
+TEST(long_paths) {
+    char name[301], path[1000];
     memset(name, 'n', 300);
     name[300] = 0;
     eg_layer *outer = eg_layer_custom("outer", same_call, NULL), *inner = outer;
     for (int i = 0; i < 3; i++) inner = eg_layer_track(inner, name, eg_layer_custom("inner", same_call, NULL));
     CHECK(eg_layer_weight(inner, "w", eg_scalar(1), true) != NULL);
     CHECK(eg_layer_weight(outer, "last", eg_scalar(1), true) != NULL);
-    CHECK_INT(strlen(eg_layer_weight_path(outer, 0, path, sizeof path)), 511);       // the path cut, no byte beyond
-    CHECK(!strncmp(path, name, 300) && path[300] == '/' && path[510] == 'n');
+    CHECK_INT(strlen(eg_layer_weight_path(outer, 0, path, sizeof path)), 3 * 301 + 1);
+    CHECK(!strncmp(path, name, 300) && path[300] == '/' && path[902] == '/' && path[903] == 'w');
     CHECK_STR(eg_layer_weight_path(outer, 1, path, sizeof path), "last");
     CHECK_STR(eg_layer_weight_path(outer, 1, path, 3), "la");
     CHECK_ERROR(eg_layer_weight_path(outer, -1, path, sizeof path), EG_ERROR_INDEX, "has no weight -1; it has 2, from 0 to 1");
-    // Of a layer that stands in two places the configuration tells the first, unless its path is too long for that.
+    // Of a layer that stands in two places the configuration tells the first.
     eg_layer *shared = eg_layer_dense(1);
     eg_layer_track(inner, "first", shared);
     eg_layer_track(outer, "second", eg_layer_retain(shared));
@@ -148,6 +148,11 @@ TEST(long_paths_are_cut) {
     CHECK_INT(eg_layer_config(outer, text, (size_t)length + 1), length);
     CHECK_INT(strlen(text), length);
     free(text);
+    // No path is cut, for weights are saved by it.
+    for (int i = 0; i < 4; i++) inner = eg_layer_track(inner, name, eg_layer_custom("inner", same_call, NULL));
+    CHECK(eg_layer_weight(inner, "w", eg_scalar(1), true) != NULL);
+    CHECK_ERROR(eg_layer_weight_path(outer, 5, path, sizeof path), EG_ERROR_STATE, "of a weight is longer than 2047 bytes; give its layers shorter names");
+    CHECK_ERROR(eg_save_weights(outer, test_temp("long.npz")), EG_ERROR_STATE, "of a weight is longer than 2047 bytes");
     eg_layer_release(outer);
 }
 static eg_tensor *failing_call(eg_tensor *const *in, void *user) { (void)user; return eg_matmul(in[0], in[0]); }
