@@ -1258,7 +1258,8 @@ EAGER_API eg_layer *eg_layer_lstm(int64_t units, eg_layer_options options EGI_DE
 // with .reset_before one (3 units).
 EAGER_API eg_layer *eg_layer_gru(int64_t units, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // A recurrent layer (taken over) and a copy of it that runs the other way, with weights of its own; outputs are merged by
-// .merge. States: those of the layer, then those of the copy.
+// .merge. States: those of the layer, then those of the copy. Their names are forward_lstm and backward_lstm, or with the layer's own
+// .name in place of lstm.
 EAGER_API eg_layer *eg_layer_bidirectional(eg_layer *layer, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // softmax(q k^T / sqrt(key_dim)) v for each head, then a product that mixes the heads; q, k and v are products of the inputs:
 // query (B, T, C), value (B, S, D) (default: the query), key (B, S, E) (default: the value), and where wanted a bool mask that
@@ -1309,7 +1310,8 @@ EAGER_API bool eg_training(void);                                      // inside
 EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask);         // x with this mask (bool), as Masking and Embedding give one; NULL takes it off
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x);                         // of a layer's output: its mask (borrowed), or NULL
 
-// Makes the weights for inputs of this shape, batch included; -1 is free.
+// Makes the weights for inputs of this shape, batch included; -1 is free. A function of your own in it (eg_layer_custom,
+// eg_layer_lambda) must be called instead: an error says how.
 EAGER_API bool eg_layer_build(eg_layer *layer, eg_shape input);
 // All variables (borrowed), in the order of layers and in each as it made them: 0 of them before the first call or eg_layer_build makes
 // them. Into an array with room for capacity; returns how many there are (with NULL and 0, too), -1 on an error.
@@ -1992,21 +1994,26 @@ EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
 // BatchNorm, LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
 typedef struct eg_load_options {
     EG_BY_NAME;
-    bool partial;                // weights that the file has not stay as they are, and it may hold more
+    bool extra;                  // the file may hold more than the layer has; all that the layer has must be there
+    bool partial;                // that, too, and weights that the file has not stay as they are; it must have one at least
     bool skip_mismatch;          // so do weights whose shape in the file is another
     bool torch;                  // names and layouts are PyTorch's state_dict's
     const char *prefix;          // only names that begin so are read, and are looked up without it: "model."
     const char *const *names;    // pairs, ours and theirs, NULL at the end: EG_NAMES("dense", "fc1", "lstm", "rnn@0", "out/kernel", "head.W").
-                                 // A layer's path or a weight's; rnn@1 is the second layer of a PyTorch RNN, rnn@0_reverse its way back
+                                 // A layer's path or a weight's; rnn@1 is the second layer of a PyTorch RNN, rnn@0_reverse its way back.
+                                 // What is named here must exist on both sides, else an error names what is nearest to it
 } eg_load_options;
 EAGER_API bool eg_load_weights(eg_layer *layer, const char *path, eg_load_options options EGI_DEFAULT(eg_load_options));
-// The same from and to an archive.
-EAGER_API bool eg_archive_add_weights(eg_archive *archive, eg_layer *layer);
+// The same from and to an archive, where prefix stands in front of each name: with .prefix = "encoder/" it is "encoder/dense/kernel".
+typedef struct eg_add_weights_options { EG_BY_NAME; const char *prefix; } eg_add_weights_options;
+EAGER_API bool eg_archive_add_weights(eg_archive *archive, eg_layer *layer, eg_add_weights_options options EGI_DEFAULT(eg_add_weights_options));
 EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_load_options options EGI_DEFAULT(eg_load_options));
 #ifndef __cplusplus
 #define EG_NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define eg_load_weights(layer, ...) EGI_LOAD_WEIGHTS(eg_load_weights, layer, __VA_ARGS__, )
 #define eg_archive_get_weights(archive, ...) EGI_LOAD_WEIGHTS(eg_archive_get_weights, archive, __VA_ARGS__, )
+#define eg_archive_add_weights(archive, ...) EGI_ADD_WEIGHTS(archive, __VA_ARGS__, )
+#define EGI_ADD_WEIGHTS(archive, layer, ...) EGI_CALL(eg_archive_add_weights, archive, layer, EGI_OPTIONS(eg_add_weights_options, __VA_ARGS__))
 #define EGI_LOAD_WEIGHTS(function, a, b, ...) EGI_CALL(function, a, b, EGI_OPTIONS(eg_load_options, __VA_ARGS__))
 #endif
 
@@ -11907,6 +11914,20 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     l->output = result;
     return true;
 }
+// The first layer in it that is a function of the caller's, whose output nobody knows before it runs; NULL: there is none.
+static const eg_layer *egi_layer_function_in(const eg_layer *l) {
+    if (l->call || l->call_multi) return l;
+    const eg_layer *found = NULL;
+    for (int64_t i = 0; i < l->n_parts && !found; i++) if (l->parts[i].child) found = egi_layer_function_in(l->parts[i].child);
+    return found;
+}
+static bool egi_layer_needs_call(const eg_layer *l, eg_shape input) {
+    const eg_layer *own = egi_layer_function_in(l);
+    char dims[160] = "";
+    for (int i = 0; i < input.rank; i++) snprintf(dims + strlen(dims), sizeof dims - strlen(dims), i ? ", %lld" : "%lld", (long long)(input.dims[i] < 0 ? 1 : input.dims[i]));
+    return egi_fail(EG_ERROR_STATE, "eg_layer_build: layer %.60s holds a function of yours (%.60s), so that a call makes its weights: eg_call(layer, eg_zeros(EG_FLOAT32, %s%s%s)), or your first batch",
+                    l->name, own ? own->name : "?", input.rank ? "EG_SHAPE(" : "EG_SCALAR", dims, input.rank ? ")" : "");
+}
 EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
     eg_shape out;
     if (!egi_layer_alive("layer_build", l)) return false;
@@ -11915,7 +11936,7 @@ EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
         if (input.dims[i] < -1 || input.dims[i] > EGI_LAYER_LARGEST)
             return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of %s is out of range", i, egi_show(input));
     if (!egi_layer_prepare(l, &input, 1, &out)) return false;
-    return out.rank >= 0 || egi_fail(EG_ERROR_STATE, "eg_layer_build: layer %.60s holds a function of yours; its weights are made when it is called", l->name);
+    return out.rank >= 0 || egi_layer_needs_call(l, input);
 }
 // The shape that the layer was told to expect, batch included; rank -1: none.
 static eg_shape egi_layer_expects(const eg_layer *l) {
@@ -13536,17 +13557,21 @@ EAGER_API eg_layer *(eg_layer_lstm)(int64_t units, eg_layer_options o) { return 
 EAGER_API eg_layer *(eg_layer_gru)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_gru, units, &o); }
 EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o) {
     egi_layer_config c = egi_layer_options_of(&o);
-    char name[2][64];
+    char name[2][128];
     if (!egi_layer_alive("layer_bidirectional", layer)) return NULL;
     bool fits = egi_cell_of(layer) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: %s is no recurrent layer", layer->type->class_name);
     eg_layer *l = fits ? egi_layer_make(&egi_layer_types[EGI_LAYER_bidirectional], &c) : NULL;
     egi_layer_config other = layer->config;
     other.o.go_backwards = !other.o.go_backwards;
     eg_layer *back = l ? egi_layer_make(layer->type, &other) : NULL;
-    for (int k = 0; k < 2; k++) snprintf(name[k], sizeof name[k], "%s_%s", k ? "backward" : "forward", layer->type->name);
+    const char *own = layer->named ? layer->name : layer->type->name;          // Keras's names: forward_memory, backward_memory
+    for (int k = 0; k < 2; k++) {
+        const char *way = k ? "backward_" : "forward_";
+        snprintf(name[k], sizeof name[k], "%s%.100s", way, strncmp(own, way, strlen(way)) ? own : own + strlen(way));
+    }
     if (!back) eg_layer_release(layer);
     else if (!eg_layer_track(l, name[0], layer)) eg_layer_release(back);
-    else if (eg_layer_track(l, name[1], back)) return l;
+    else if (eg_layer_track(l, name[1], back) && (!layer->named || eg_layer_set_name(layer, name[0]))) return l;
     eg_layer_release(l);
     return NULL;
 }
@@ -14048,13 +14073,13 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
     return NULL;
 }
 
-// One pointer. The lock is held while a reference is counted and the pointer exchanged, so that the one who looks finds the model alive.
-struct eg_publication { eg_layer *model; char lock; };
+// One pointer. The lock is held while a reference is counted or the pointer exchanged, so that whoever reads it finds the model alive.
+struct eg_publication { eg_layer *model; };
 static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
-    while (__atomic_test_and_set(&p->lock, __ATOMIC_ACQUIRE)) {}
+    egi_lock();
     eg_layer *former = model ? p->model : eg_layer_retain(p->model);
     if (model) p->model = model;
-    __atomic_clear(&p->lock, __ATOMIC_RELEASE);
+    egi_unlock();
     return former;
 }
 static bool egi_publication_alive(const char *function, const eg_publication *p) {
@@ -21392,7 +21417,7 @@ typedef struct egi_misfits { egi_text names[3]; int64_t count[3]; } egi_misfits;
 enum { EGI_MISSING, EGI_UNEXPECTED, EGI_MISSHAPEN, EGI_MISFITS_SHOWN = 6 };
 static void egi_misfit(egi_misfits *m, int kind, const char *name, const char *more) {
     int64_t n = m->count[kind]++;
-    if (n < EGI_MISFITS_SHOWN) egi_text_printf(&m->names[kind], "%s'%.80s'%.100s", n ? ", " : "", name, more);
+    if (n < EGI_MISFITS_SHOWN) egi_text_printf(&m->names[kind], "%s'%.80s'%.160s", n ? ", " : "", name, more);
     else if (n == EGI_MISFITS_SHOWN) egi_text_string(&m->names[kind], " ...");
 }
 static void egi_misfit_shape(egi_misfits *m, const char *name, const eg_tensor *here, const eg_tensor *there) {
@@ -21445,21 +21470,28 @@ static bool egi_weights_of(const char *function, eg_layer *l, egi_weights *w) {
     if (!egi_layer_alive(function, l) || !egi_layer_build_alone(l) || !egi_weights_now(function, l, w)) return false;
     if (w->count || l->built) return true;
     egi_weights_free(w);
-    return egi_fail(EG_ERROR_STATE, "eg_%s: layer %.60s has no weights yet; they are made by its first call, or by eg_layer_build", function, l->name);
+    return egi_fail(EG_ERROR_STATE, "eg_%s: layer %.60s has no weights yet; they are made by its first call%s", function, l->name, egi_layer_function_in(l) ? "" : ", or by eg_layer_build");
 }
-static bool egi_add_weights(const char *function, eg_archive *a, eg_layer *l) {
+static bool egi_add_weights(const char *function, eg_archive *a, eg_layer *l, const char *prefix) {
     egi_weights w;
     bool ok = egi_weights_of(function, l, &w);
     if (!ok) return false;
-    for (int64_t i = 0; i < w.count && ok; i++) ok = (eg_archive_add)(a, w.items[i].name, w.items[i].x);
+    for (int64_t i = 0; i < w.count && ok; i++) {
+        char *name = egi_copy_string(prefix, w.items[i].name);
+        ok = (name || egi_no_memory(function, 0)) && (eg_archive_add)(a, name, w.items[i].x);
+        egi_free(name);
+    }
     egi_weights_free(&w);
     return ok;
 }
-EAGER_API bool eg_archive_add_weights(eg_archive *a, eg_layer *l) { return egi_archive_alive("archive_add_weights", a) && egi_add_weights("archive_add_weights", a, l); }
+EAGER_API bool (eg_archive_add_weights)(eg_archive *a, eg_layer *l, eg_add_weights_options o) {
+    return egi_archive_alive("archive_add_weights", a) && EGI_NAMED("archive_add_weights", o, "prefix = \"encoder/\"") &&
+           egi_add_weights("archive_add_weights", a, l, o.prefix ? o.prefix : "");
+}
 EAGER_API bool eg_save_weights(eg_layer *l, const char *path) {
     if (!egi_archive_path_fits("save_weights", path)) return false;
     eg_archive *a = eg_archive_new();
-    bool ok = a && egi_add_weights("save_weights", a, l) && eg_archive_save(a, path);
+    bool ok = a && egi_add_weights("save_weights", a, l, "") && eg_archive_save(a, path);
     eg_archive_release(a);
     return ok;
 }
@@ -21651,17 +21683,93 @@ static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_ten
     }
     return NULL;
 }
-// Of a weight that was not found: " (the map asks for 'fc3', and the file has none)", if nothing is called so or leads on from it.
-static const char *egi_import_asked(const egi_import *m, const char *path, char *text, size_t size) {
-    const char *rest = path, *theirs = egi_import_pair(m, path, &rest), *prefix = m->o->prefix ? m->o->prefix : "";
-    size_t n = theirs && m->o->torch ? strcspn(theirs, "@") : theirs ? strlen(theirs) : 0, before = strlen(prefix);
-    if (!n) return "";
+// The name nearest to one that was asked for: the fewest letters to change, leave out or put in.
+#define EGI_NEAR ((size_t)96)
+typedef struct egi_nearest { char name[EGI_NEAR + 1]; int changes; } egi_nearest;
+static int egi_changes(const char *a, size_t n, const char *b, size_t m) {
+    int row[EGI_NEAR + 1];
+    n = n < EGI_NEAR ? n : EGI_NEAR;
+    m = m < EGI_NEAR ? m : EGI_NEAR;
+    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
+    for (size_t i = 0; i < n; i++) {
+        int corner = row[0]++;
+        for (size_t j = 0; j < m; j++) {
+            int change = corner + (a[i] != b[j]), least = row[j] < row[j + 1] ? row[j] + 1 : row[j + 1] + 1;
+            corner = row[j + 1];
+            row[j + 1] = change < least ? change : least;
+        }
+    }
+    return row[m];
+}
+static void egi_nearest_try(egi_nearest *best, const char *wanted, size_t n, const char *name, size_t m) {
+    int changes = egi_changes(wanted, n, name, m);
+    if (best->name[0] && changes >= best->changes) return;
+    best->changes = changes;
+    snprintf(best->name, sizeof best->name, "%.*s", (int)(m < EGI_NEAR ? m : EGI_NEAR), name);
+}
+// Whether a layer has a part, or a part of a part, of this path; else the nearest one. path: where the layer is, of `at` bytes.
+static bool egi_part_named(const eg_layer *l, const char *wanted, egi_nearest *best, char *path, size_t at) {
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        int more = snprintf(path + at, 512 - at, at ? "/%s" : "%s", l->parts[i].name);
+        size_t next = more > 0 && at + (size_t)more < 512 ? at + (size_t)more : 511;
+        if (!strcmp(path, wanted) || (l->parts[i].child && egi_part_named(l->parts[i].child, wanted, best, path, next))) return true;
+        path[next] = 0;
+        egi_nearest_try(best, wanted, strlen(wanted), path, next);
+    }
+    return false;
+}
+// Whether the file has something of this name, or below it; else the nearest name there, or beginning of one.
+static bool egi_import_named(const egi_import *m, const char *theirs, size_t n, egi_nearest *best) {
+    const char *prefix = m->o->prefix ? m->o->prefix : "";
+    const size_t before = strlen(prefix);
     for (int64_t i = 0; i < m->archive->count; i++) {
         const char *there = m->archive->items[i].name;
-        if (strncmp(there, prefix, before) == 0 && strncmp(there + before, theirs, n) == 0 && (!there[before + n] || strchr("/.", there[before + n]))) return "";
+        if (strncmp(there, prefix, before) != 0) continue;
+        there += before;
+        if (strncmp(there, theirs, n) == 0 && (!there[n] || strchr("/.", there[n]))) return true;
+        for (size_t k = 1; there[0]; k++) {
+            k += strcspn(there + k, "/.");
+            egi_nearest_try(best, theirs, n, there, k);
+            if (!there[k]) break;
+        }
     }
-    snprintf(text, size, " (the map asks for '%.*s', and the %s has none)", n > 40 ? 40 : (int)n, theirs, m->path ? "file" : "archive");
+    return false;
+}
+static size_t egi_import_length(const egi_import *m, const char *theirs) { return m->o->torch ? strcspn(theirs, "@") : strlen(theirs); }
+// Of a weight that was not found: " (the map asks for 'fc3', and the file has none; the nearest is 'fc1')", if nothing is called so or
+// leads on from it.
+static const char *egi_import_asked(const egi_import *m, const char *path, char *text, size_t size) {
+    const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
+    egi_nearest best = { { 0 }, 0 };
+    size_t n = theirs ? egi_import_length(m, theirs) : 0;
+    if (!n || egi_import_named(m, theirs, n, &best)) return "";
+    snprintf(text, size, " (the map asks for '%.*s', and the %s has none%s%.40s%s)", n > 40 ? 40 : (int)n, theirs, m->path ? "file" : "archive", best.name[0] ? "; the nearest is '" : "",
+             best.name, best.name[0] ? "'" : "");
     return text;
+}
+// What .names names must exist here. What it asks the file for is missing where it is not there; with .partial, which lets weights be
+// missing, it is a mistake in the map.
+static bool egi_import_map(const egi_import *m) {
+    char path[512], asked[160];
+    for (const char *const *p = m->o->names; p && p[0]; p += 2) {
+        egi_nearest best = { { 0 }, 0 };
+        if (!p[1]) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .names come in pairs, ours and theirs, and '%.60s' has no other; NULL ends them", m->function, p[0]);
+        if (*p[0] && !egi_part_named(m->model, p[0], &best, path, 0))
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .names: '%.60s' is no layer or weight of '%.60s'%s%.80s%s", m->function, p[0], m->model->name, best.name[0] ? "; the nearest is '" : "",
+                            best.name, best.name[0] ? "'" : "");
+        if (m->o->partial && *egi_import_asked(m, p[0], asked, sizeof asked)) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .names: '%.60s'%s", m->function, p[0], asked);
+    }
+    return true;
+}
+// Nothing was taken at all, which no option is meant for.
+static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
+    const char *prefix = m->o->prefix ? m->o->prefix : "", *what = m->path ? "file" : "archive";
+    char holds[200] = "nothing";
+    int64_t there = m->archive->count;
+    if (there) snprintf(holds, sizeof holds, "'%.80s'%s", m->archive->items[0].name, there > 1 ? ", ..." : "");
+    return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s%snone of the %lld weights of '%.60s' ('%.80s'%s) is in the %s%s%s%.40s%s, which holds %s", m->function, m->path ? m->path : "", m->path ? ": " : "",
+                    (long long)w->count, m->model->name, w->items[0].name, w->count > 1 ? ", ..." : "", what, m->o->skip_mismatch ? " in its shape" : "",
+                    *prefix ? " behind the prefix '" : "", prefix, *prefix ? "'" : "", holds);
 }
 // One weight's new values, contiguous, in its dtype and on its device, retained; or a misfit is noted. False: an error.
 static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *misfits, eg_tensor **result) {
@@ -21678,7 +21786,7 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
         *result = x ? egi_holdable(m->function, x) : NULL;
         failed = !*result;
     } else if (!failed && !m->o->partial) {
-        char asked[96];
+        char asked[160];
         egi_misfit(misfits, EGI_MISSING, weight->name, egi_import_asked(m, weight->name, asked, sizeof asked));
     }
     eg_scope_end(scope);
@@ -21692,13 +21800,19 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     size_t bytes = (size_t)w.count * sizeof(eg_tensor *) + (size_t)a->count + 1;
     eg_tensor **values = (eg_tensor **)egi_alloc(bytes);
     bool ok = values != NULL || egi_no_memory(function, (int64_t)bytes);
+    int64_t taken = 0;
     if (values) memset(values, 0, bytes);
     egi_import m = { function, path, a, o, l, (bool *)(values + (values ? w.count : 0)), egi_this.errors };
+    ok = ok && egi_import_map(&m);
     eg_recording_pause();
-    for (int64_t i = 0; i < w.count && ok; i++) ok = egi_import_one(&m, &w.items[i], &misfits, &values[i]);
+    for (int64_t i = 0; i < w.count && ok; i++) {
+        ok = egi_import_one(&m, &w.items[i], &misfits, &values[i]);
+        taken += values[i] != NULL;
+    }
     eg_recording_unpause();
+    if (ok && !taken && w.count && (o->partial || o->skip_mismatch) && !misfits.count[EGI_MISSHAPEN] && !misfits.count[EGI_MISSING]) ok = egi_import_nothing(&m, &w);
     size_t n = o->prefix ? strlen(o->prefix) : 0;
-    for (int64_t i = 0; i < a->count && ok && !o->partial; i++) {
+    for (int64_t i = 0; i < a->count && ok && !o->partial && !o->extra; i++) {
         const char *name = a->items[i].name;
         bool counter = o->torch && egi_ends_with(name, "num_batches_tracked");      // of PyTorch's batch normalization; nothing here needs it
         if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n)) egi_misfit(&misfits, EGI_UNEXPECTED, name, "");
@@ -21805,7 +21919,7 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     if (!egi_remade(l)) return false;
     memset(&config, 0, sizeof config);
     eg_archive *a = eg_archive_new();
-    bool ok = a && egi_add_weights("model_save", a, l);
+    bool ok = a && egi_add_weights("model_save", a, l, "");
     if (ok) egi_write_model(&config, l);
     ok = ok && (!config.failed || egi_no_memory("model_save", 0)) && eg_archive_set_text(a, egi_model_key, config.data) && egi_model_returns(a) && eg_archive_save(a, path);
     egi_text_free(&config);

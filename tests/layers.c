@@ -145,7 +145,8 @@ TEST(custom_layer_with_a_weight) {
     s.layer = eg_layer_custom("scale", scale_call, &s);
     eg_layer_on_release(s.layer, scale_release);
     eg_layer *model = eg_sequential(eg_layer_retain(s.layer), eg_layer_dense(2));
-    CHECK_ERROR(eg_layer_build(model, EG_SHAPE(-1, 3)), EG_ERROR_STATE, "holds a function of yours");
+    CHECK_ERROR(eg_layer_build(model, EG_SHAPE(-1, 3)), EG_ERROR_STATE,
+                "eg_layer_build: layer sequential holds a function of yours (scale), so that a call makes its weights: eg_call(layer, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3))), or your first batch");
     CHECK_SHAPE(eg_call(model, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), 1, 2);
     CHECK_STR(path_of(model, 0), "scale/factor");
     CHECK_STR(eg_name_of(s.factor), "sequential/scale/factor");

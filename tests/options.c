@@ -203,6 +203,7 @@ TEST(bare_values_in_datasets_and_files) {
     eg_archive *archive = eg_archive_new();
     BARE(eg_load_weights(model, "x", 0));
     BARE(eg_archive_get_weights(archive, model, 0));
+    BARE(eg_archive_add_weights(archive, model, 0));
     BARE(eg_checkpoint_new(0));
     eg_tape *tape = eg_tape_begin();
     BARE(eg_summary_scalar("x", 1, 0));

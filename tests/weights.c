@@ -87,9 +87,86 @@ TEST(many_misfits_fit_one_message) {
     CHECK(eg_layer_build(m, EG_SHAPE(-1, 2)));
     eg_archive *a = eg_archive_new();
     CHECK_ERROR(eg_archive_get_weights(a, m), EG_ERROR_SHAPE, "80 missing: 'dense/kernel', 'dense/bias', 'dense_1/kernel'");
-    CHECK(eg_archive_get_weights(a, m, .partial = true));
+    CHECK_ERROR(eg_archive_get_weights(a, m, .partial = true), EG_ERROR_SHAPE, "none of the 80 weights of 'sequential' ('dense/kernel', ...) is in the archive, which holds nothing");
+    CHECK(eg_archive_add(a, "dense_7/bias", eg_ones(EG_FLOAT32, EG_SHAPE(2))) && eg_archive_get_weights(a, m, .partial = true));
     eg_archive_release(a);
     eg_layer_release(m);
+}
+TEST(a_file_that_holds_more_than_is_asked) {
+    eg_layer *m = small_model(), *n = small_model(), *parts[2], *twin = small_model();
+    eg_archive *a = eg_archive_new();
+    CHECK_INT(eg_layer_layers(n, parts, 2), 2);
+    CHECK(eg_archive_add_weights(a, m) && eg_archive_add(a, "head/bias", eg_ones(EG_FLOAT32, EG_SHAPE(2))) && eg_save_safetensors(a, test_temp("more.safetensors")));
+    CHECK_ERROR(eg_load_weights(n, test_temp("more.safetensors")), EG_ERROR_SHAPE, "1 unexpected: 'head/bias'");
+    CHECK(eg_load_weights(n, test_temp("more.safetensors"), .extra = true) && same_weights(m, n));
+    CHECK(eg_layer_add(n, eg_layer_dense(2)) && eg_layer_build(n, EG_SHAPE(-1, 3)));
+    CHECK_ERROR(eg_load_weights(n, test_temp("more.safetensors"), .extra = true), EG_ERROR_SHAPE, "more.safetensors: 2 missing: 'dense_2/kernel', 'dense_2/bias' (at");
+    CHECK(eg_load_weights(n, test_temp("more.safetensors"), .partial = true));
+    // Two models in one archive, each behind a prefix of its own.
+    eg_archive_release(a);
+    a = eg_archive_new();
+    CHECK(eg_archive_add_weights(a, m, .prefix = "one/") && eg_archive_add_weights(a, twin, .prefix = "two/"));
+    CHECK_STR(eg_archive_name(a, 0), "one/dense/kernel");
+    CHECK_ERROR(eg_archive_add_weights(a, m, .prefix = "two/"), EG_ERROR_ARGUMENT, "two/dense/kernel");
+    eg_layer *third = small_model();
+    CHECK(eg_archive_get_weights(a, third, .prefix = "two/") && same_weights(third, twin));
+    eg_archive_release(a);
+    eg_layer_release(m);
+    eg_layer_release(n);
+    eg_layer_release(twin);
+    eg_layer_release(third);
+}
+TEST(what_is_named_must_exist) {
+    eg_layer *m = small_model(), *before = small_model();
+    eg_archive *a = eg_archive_new();
+    CHECK(eg_archive_add_weights(a, m) && eg_archive_get_weights(a, before));
+    eg_archive_release(a);
+    a = eg_archive_new();
+    CHECK(eg_archive_add(a, "fc1/kernel", eg_ones(EG_FLOAT32, EG_SHAPE(3, 4))) && eg_archive_add(a, "fc1/bias", eg_ones(EG_FLOAT32, EG_SHAPE(4))));
+    CHECK(eg_archive_add(a, "fc2/kernel", eg_ones(EG_FLOAT32, EG_SHAPE(4, 2))) && eg_archive_add(a, "fc2/bias", eg_ones(EG_FLOAT32, EG_SHAPE(2))));
+    for (int partial = 0; partial < 2; partial++) {
+        CHECK_ERROR(eg_archive_get_weights(a, m, .partial = partial, .names = EG_NAMES("dense", "fc1", "dence_1", "fc2")), EG_ERROR_ARGUMENT,
+                    "eg_archive_get_weights: .names: 'dence_1' is no layer or weight of 'sequential'; the nearest is 'dense_1'");
+        CHECK_ERROR(eg_archive_get_weights(a, m, .partial = partial, .names = EG_NAMES("dense/kernle", "fc1/kernel")), EG_ERROR_ARGUMENT, "'dense/kernle' is no layer or weight of 'sequential'; the nearest is 'dense/kernel'");
+        CHECK_ERROR(eg_archive_get_weights(a, m, .partial = partial, .names = EG_NAMES("dense", "fc1", "dense_1")), EG_ERROR_ARGUMENT, ".names come in pairs, ours and theirs, and 'dense_1' has no other");
+        CHECK_ERROR(eg_archive_get_weights(a, m, .partial = partial, .names = EG_NAMES("dense", "fc1", "dense_1", "fcc2")), partial ? EG_ERROR_ARGUMENT : EG_ERROR_SHAPE,
+                    "(the map asks for 'fcc2', and the archive has none; the nearest is 'fc2')");
+        CHECK(same_weights(m, before));
+    }
+    CHECK_ERROR(eg_archive_get_weights(a, m, .partial = true), EG_ERROR_SHAPE, "none of the 4 weights of 'sequential' ('dense/kernel', ...) is in the archive, which holds 'fc1/kernel', ...");
+    CHECK_ERROR(eg_archive_get_weights(a, m, .partial = true, .prefix = "model."), EG_ERROR_SHAPE, "is in the archive behind the prefix 'model.', which holds 'fc1/kernel'");
+    CHECK_ERROR(eg_archive_get_weights(a, m, .skip_mismatch = true, .partial = true, .extra = true, .names = EG_NAMES("dense/bias", "fc2/bias")), EG_ERROR_SHAPE, "is in the archive in its shape");
+    CHECK(same_weights(m, before));
+    CHECK(eg_archive_get_weights(a, m, .names = EG_NAMES("dense", "fc1", "dense_1", "fc2")) && !same_weights(m, before));
+    CHECK(eg_archive_get_weights(a, m, .partial = true, .names = EG_NAMES("dense", "fc1")));
+    eg_archive_release(a);
+    eg_layer_release(m);
+    eg_layer_release(before);
+    eg_layer *none = eg_sequential(eg_layer_flatten());           // which has no weights to miss
+    a = eg_archive_new();
+    CHECK(eg_layer_build(none, EG_SHAPE(1, 2)) && eg_archive_get_weights(a, none, .partial = true));
+    eg_archive_release(a);
+    eg_layer_release(none);
+}
+TEST(bidirectional_layers_keep_the_name_inside) {
+    const struct { eg_layer *layer; const char *path; } rows[] = {
+        { eg_layer_bidirectional(eg_layer_lstm(2, .name = "memory")), "forward_memory/kernel" }, { eg_layer_bidirectional(eg_layer_lstm(2)), "forward_lstm/kernel" },
+        { eg_layer_bidirectional(eg_layer_gru(2, .name = "forward_reader")), "forward_reader/kernel" } };
+    char path[64], one[4096], two[4096];
+    for (int i = 0; i < 3; i++) {
+        eg_layer *l = rows[i].layer;
+        eg_tensor *x = eg_random_normal(EG_SHAPE(1, 3, 2)), *y = eg_call(l, x);
+        CHECK_STR(eg_layer_weight_path(l, 0, path, sizeof path), rows[i].path);
+        snprintf(one, sizeof one, "backward%s", rows[i].path + 7);
+        CHECK_STR(eg_layer_weight_path(l, 3, path, sizeof path), i == 2 ? "backward_forward_reader/kernel" : one);
+        REQUIRE(eg_model_save(l, test_temp("both.safetensors")));
+        eg_layer *again = eg_model_load(test_temp("both.safetensors"));
+        CHECK_SAME(eg_call(again, x), y, 0);
+        CHECK(eg_layer_config(l, one, sizeof one) > 0 && eg_layer_config(again, two, sizeof two) > 0);
+        CHECK_STR(two, one);
+        eg_layer_release(again);
+        eg_layer_release(l);
+    }
 }
 TEST(into_a_part_of_a_model) {
     eg_layer *m = small_model(), *other = small_model(), *parts[2];
@@ -108,8 +185,8 @@ TEST(into_a_part_of_a_model) {
     CHECK(eg_archive_get_weights(a, third, .names = EG_NAMES("dense/kernel", "enc/k", "dense", "enc2", "dense_1", "out")));
     CHECK(same_weights(m, third));
     CHECK_ERROR(eg_archive_get_weights(a, third, .names = EG_NAMES("dense/kernel", "enc/k", "dense", "enc2", "dense_1", "fc3")), EG_ERROR_SHAPE,
-                "2 missing: 'dense_1/kernel' (the map asks for 'fc3', and the archive has none), 'dense_1/bias' (");
-    CHECK_ERROR(eg_load_weights(third, test_temp("part.safetensors"), .torch = true, .names = EG_NAMES("dense", "dense", "dense_1", "fc3@0")), EG_ERROR_SHAPE, "(the map asks for 'fc3', and the file has none)");
+                "2 missing: 'dense_1/kernel' (the map asks for 'fc3', and the archive has none; the nearest is 'enc'), 'dense_1/bias' (");
+    CHECK_ERROR(eg_load_weights(third, test_temp("part.safetensors"), .torch = true, .names = EG_NAMES("dense", "dense", "dense_1", "fc3@0")), EG_ERROR_SHAPE, "(the map asks for 'fc3', and the file has none; the nearest is 'dense')");
     CHECK(same_weights(m, third));
     eg_archive_release(a);
     eg_layer_release(m);
@@ -337,7 +414,7 @@ static const torch_case torch_cases[] = {
     { __LINE__, DENSE, MAP("dense/bias", "B"), NULL, { { "B", { 2 } } }, NULL, 1, 2, { 0, 1 } },
     { __LINE__, DENSE, MAP("dense", ""), NULL, { { "weight", { 2, 3 } }, { "bias", { 2 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },       // a model that is a single module
     { __LINE__, DENSE, MAP("", "net"), NULL, { { "net.dense.weight", { 2, 3 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },
-    { __LINE__, DENSE, MAP("den", "wrong", "dense", "right"), NULL, { { "right.weight", { 2, 3 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },   // no part of a word
+    { __LINE__, DENSE, MAP("den", "right"), NULL, { { "right.weight", { 2, 3 } } }, ".names: 'den' is no layer or weight of 'sequential'; the nearest is 'dense'", 0, 0, { 0 } },   // no part of a word
     { __LINE__, DENSE, MAP("dense/bias", "b", "dense", "fc"), NULL, { { "b", { 2 } }, { "fc.bias", { 2 } } }, NULL, 1, 2, { 0, 1 } },
     { __LINE__, DENSE, MAP("dense", "fc"), "model.", { { "model.fc.weight", { 2, 3 } }, { "other.fc.bias", { 2 } } }, NULL, 0, 6, { 0, 3, 1, 4, 2, 5 } },
     { __LINE__, DENSE, MAP("dense", "fc"), NULL, { { "fc.weight", { 6 } } }, "'dense/kernel' (float32 [3, 2] here, float32 [6] there)", 0, 0, { 0 } },
@@ -398,8 +475,8 @@ TEST(pytorch_files_of_odd_shapes) {
 }
 TEST(maps_that_ask_for_what_is_not_there) {
     const struct { const char *name, *prefix, *theirs, *said; bool torch; } rows[] = {
-        { "fc.weight", NULL, "fc", "1 missing: 'dense/bias'", true }, { "fc3.weight", NULL, "fc", "'dense/kernel' (the map asks for 'fc', and the archive has none)", true },
-        { "m.fc/kernel", "m.", "fc", "1 missing: 'dense/bias'", false }, { "m.fcx/kernel", "m.", "fc", "(the map asks for 'fc', and the archive has none)", false },
+        { "fc.weight", NULL, "fc", "1 missing: 'dense/bias'", true }, { "fc3.weight", NULL, "fc", "'dense/kernel' (the map asks for 'fc', and the archive has none; the nearest is 'fc3')", true },
+        { "m.fc/kernel", "m.", "fc", "1 missing: 'dense/bias'", false }, { "m.fcx/kernel", "m.", "fc", "(the map asks for 'fc', and the archive has none; the nearest is 'fcx')", false },
         { "n.fc/kernel", "m.", "fc", "(the map asks for 'fc', and the archive has none)", false }, { "fc", NULL, "fc", "2 missing: 'dense/kernel', 'dense/bias'", false },
         { "x", NULL, "a_module.whose_name_is_longer_than_an_error.shows_of_it", "(the map asks for 'a_module.whose_name_is_longer_than_an_e", true } };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
