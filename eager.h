@@ -1873,7 +1873,7 @@ typedef eg_dataset *eg_dataset_function(eg_tensor *const *in, void *user);
 EAGER_API eg_dataset *eg_dataset_interleave(eg_dataset *d, eg_dataset_function *f, void *user, eg_interleave_options options EGI_DEFAULT(eg_interleave_options));
 // Keeps the elements in memory once they were read to the end; later iterators read them there.
 EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *d);
-// A thread of its own reads up to n elements ahead. Errors come at their place. As the last stage of a dataset that is read on
+// A thread of its own reads up to n elements ahead. In a child of fork, that has no such thread, the iterator fails. Errors come at their place. As the last stage of a dataset that is read on
 // a GPU it copies them there, too, while the GPU computes.
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *d, int64_t n);
 
@@ -2634,6 +2634,7 @@ static struct {
     egi_heap *heaps;
     int64_t next_id, serial;
     int64_t blocks;                             // taken from the system and not given back
+    int64_t forks;                              // from the first process of the program to this one
     eg_memory_info past;                        // the counts of heaps that are gone
 #ifdef EAGER_DEBUG
     eg_tensor *newest;
@@ -2641,10 +2642,38 @@ static struct {
 #endif
 } egi_shared;
 
-static void egi_lock(void) {
+static void egi_thread_end(void *unused);
+#ifdef EAGER_NO_THREADS
+static void egi_lock(void) {}
+static void egi_unlock(void) {}
+static bool egi_is_forked(int64_t forks) { return forks != 0; }
+#else
+static pthread_key_t egi_thread_key;
+static pthread_once_t egi_thread_once = PTHREAD_ONCE_INIT;
+static void egi_lock_taken(void) {
     while (__atomic_test_and_set(&egi_shared.lock, __ATOMIC_ACQUIRE)) {}
 }
 static void egi_unlock(void) { __atomic_clear(&egi_shared.lock, __ATOMIC_RELEASE); }
+// fork copies the one thread that calls it, and locks as they are. So it waits for ours; what the other threads did for an iterator, and
+// devices with memory of their own, are told from what is new by the count of forks, and refused.
+static void egi_backends_fork(void);
+static void egi_fork_child(void) {
+    __atomic_fetch_add(&egi_shared.forks, 1, __ATOMIC_RELAXED);
+    egi_backends_fork();
+    egi_unlock();
+}
+static bool egi_is_forked(int64_t forks) { return forks != __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED); }
+static void egi_thread_key_make(void) {
+    pthread_key_create(&egi_thread_key, egi_thread_end);
+#ifndef _WIN32
+    pthread_atfork(egi_lock_taken, egi_unlock, egi_fork_child);
+#endif
+}
+static void egi_lock(void) {
+    pthread_once(&egi_thread_once, egi_thread_key_make);
+    egi_lock_taken();
+}
+#endif
 
 static void egi_count(int64_t *counter, int64_t by) {      // only the owner writes, so no locked instruction is needed
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
@@ -2675,13 +2704,6 @@ static void egi_system_free(void *base) {
     else EAGER_FREE(base);
 }
 
-static void egi_thread_end(void *unused);
-#ifndef EAGER_NO_THREADS
-static pthread_key_t egi_thread_key;
-static pthread_once_t egi_thread_once = PTHREAD_ONCE_INIT;
-static void egi_thread_key_make(void) { pthread_key_create(&egi_thread_key, egi_thread_end); }
-#endif
-
 // This thread's heap: a dead thread's if there is one, so that its memory is used again.
 static egi_heap *egi_heap_get(void) {
     egi_heap *heap;
@@ -2701,8 +2723,7 @@ static egi_heap *egi_heap_get(void) {
     }
     egi_this.heap = heap;
 #ifndef EAGER_NO_THREADS
-    pthread_once(&egi_thread_once, egi_thread_key_make);
-    pthread_setspecific(egi_thread_key, heap);
+    pthread_setspecific(egi_thread_key, heap);          // egi_lock has made the key
 #endif
     return heap;
 }
@@ -3260,6 +3281,7 @@ EAGER_API bool eg_trap_nonfinite(bool on) {
 // All live tensors in a list, so that what was not released can be told when the program ends.
 static void egi_debug_report(void) {
     int64_t count = 0;
+    if (egi_is_forked(0)) return;                // most are the parent's, which will tell
     egi_thread_end(NULL);                        // what the outermost scope of this thread owns is no leak
     egi_lock();
     for (eg_tensor *x = egi_shared.newest; x; x = x->older) count++;
@@ -13671,18 +13693,18 @@ EAGER_API void eg_layer_on_release(eg_layer *l, void (*release)(void *user)) { i
 // ---- configurations: a layer's row, options and parts as JSON, and back
 
 typedef struct egi_maker { const char *name; eg_layer *(*make)(void *user); void *user; } egi_maker;
-static struct { char lock; egi_maker list[128]; int n; } egi_makers;
+static struct { egi_maker list[128]; int n; } egi_makers;      // under egi_lock
 static bool egi_maker_find(const char *name, egi_maker *found) {
     bool is = false;
-    while (__atomic_test_and_set(&egi_makers.lock, __ATOMIC_ACQUIRE)) {}
+    egi_lock();
     for (int i = 0; i < egi_makers.n && !is; i++)
         if (strcmp(egi_makers.list[i].name, name) == 0) { *found = egi_makers.list[i]; is = true; }
-    __atomic_clear(&egi_makers.lock, __ATOMIC_RELEASE);
+    egi_unlock();
     return is;
 }
 EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user), void *user) {
     if (!name || !*name || !make) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_register: a name and a function are needed");
-    while (__atomic_test_and_set(&egi_makers.lock, __ATOMIC_ACQUIRE)) {}
+    egi_lock();
     int i = 0;
     while (i < egi_makers.n && strcmp(egi_makers.list[i].name, name) != 0) i++;
     bool fits = i < (int)(sizeof egi_makers.list / sizeof egi_makers.list[0]);
@@ -13692,7 +13714,7 @@ EAGER_API bool eg_layer_register(const char *name, eg_layer *(*make)(void *user)
         egi_makers.list[i].user = user;
         if (i == egi_makers.n) egi_makers.n++;
     }
-    __atomic_clear(&egi_makers.lock, __ATOMIC_RELEASE);
+    egi_unlock();
     return fits || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_register: %d kinds of layers are registered; there is no room for '%.60s'", i, name);
 }
 
@@ -17945,11 +17967,17 @@ typedef struct egi_crew {
     int threads, made, capacity;
     bool stop;
     int64_t oldest, next, filled;                             // jobs: to be delivered, to be begun, to be handed out
+    int64_t forks;                                            // of the process that the threads belong to
     const egi_cursor *c;
     pthread_t *thread;
     egi_job *job;                                             // number i at i % capacity
 } egi_crew;
 
+// What the threads of the parent process were doing cannot go on here, nor be given back.
+static EGI_COLD eg_status egi_forked_away(const egi_cursor *c) {
+    egi_fail(EG_ERROR_STATE, "eg_%s: its threads are those of the process that was forked; make a new iterator in this process, or eg_iterator_restore this one", c->d->stage->name);
+    return EG_FAILED;
+}
 static void egi_job_do(const egi_cursor *c, egi_job *job) {
     job->status = egi_map_call(c, job->element, job->in.x, job->out.x);
     if (job->status == EG_FAILED) {
@@ -17971,6 +17999,7 @@ static void *egi_crew_work(void *p) {
         if (job->done) continue;                              // the last one
         pthread_mutex_unlock(&crew->lock);
         egi_job_do(crew->c, job);
+        if (egi_is_forked(crew->forks)) return NULL;          // by the function: the others, and whoever asks, are not here
         pthread_mutex_lock(&crew->lock);
         job->done = true;
         pthread_cond_signal(&crew->done);
@@ -18009,6 +18038,7 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     if (!crew) { egi_no_memory("dataset_map", (int64_t)sizeof *crew); return NULL; }
     memset(crew, 0, sizeof *crew);
     crew->c = c;
+    crew->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
     crew->oldest = crew->next = crew->filled = c->element;
     crew->capacity = 2 * threads;
     pthread_mutex_init(&crew->lock, NULL);
@@ -18072,6 +18102,7 @@ static eg_status egi_map_next(egi_cursor *c, eg_tensor **out) {
     egi_map_state *s = (egi_map_state *)c->state;
     if (c->d->width > 1) {
         if (!s->crew && !(s->crew = egi_crew_new(c, (int)c->d->width))) return EG_FAILED;
+        if (egi_is_forked(s->crew->forks)) return egi_forked_away(c);
         egi_crew_fill(s->crew, c, &s->drained);
         return egi_crew_take(s->crew, c, out);
     }
@@ -18089,7 +18120,8 @@ static int64_t egi_map_skip(egi_cursor *c, int64_t n) {
 static void egi_map_close(egi_cursor *c) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
-    if (s->crew) egi_crew_end(s->crew);
+    if (s->crew && egi_is_forked(s->crew->forks)) memset((void *)c->from, 0, sizeof c->from);      // it may have been in use
+    else if (s->crew) egi_crew_end(s->crew);
 #else
     (void)c;
 #endif
@@ -18097,7 +18129,7 @@ static void egi_map_close(egi_cursor *c) {
 static void egi_map_rest(egi_cursor *c) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
-    if (s->crew) egi_crew_rest(s->crew);
+    if (s->crew && !egi_is_forked(s->crew->forks)) egi_crew_rest(s->crew);
 #else
     (void)c;
 #endif
@@ -18847,6 +18879,7 @@ typedef struct egi_ahead {
     pthread_cond_t changed;
     pthread_t thread;
     bool running, stop, over;
+    int64_t forks;                                            // of the process that the thread belongs to
     egi_cursor *c;
     eg_backend *to;                                           // where elements go, or NULL
     int64_t first, size, capacity;
@@ -18881,6 +18914,7 @@ static void *egi_ahead_work(void *p) {
         if (a->stop) break;
         pthread_mutex_unlock(&a->lock);
         eg_status status = egi_pull(a->c, 0, e.e.x);
+        if (egi_is_forked(a->forks)) return NULL;             // by a function upstream: whoever asks is not here
         e.ticket = 0;
         for (int i = 0; status == EG_NEXT && a->to && i < a->c->d->n; i++) egi_ahead_upload(a->to, &e.e.x[i], &e.ticket);
         pthread_mutex_lock(&a->lock);
@@ -18910,8 +18944,9 @@ static egi_ahead *egi_ahead_new(egi_cursor *c) {
     pthread_cond_init(&a->changed, NULL);
     return a;
 }
+static bool egi_ahead_forked(const egi_ahead *a) { return a->running && egi_is_forked(a->forks); }
 static void egi_ahead_rest(egi_ahead *a) {
-    if (!a->running) return;
+    if (!a->running || egi_ahead_forked(a)) return;
     pthread_mutex_lock(&a->lock);
     a->stop = true;
     pthread_cond_signal(&a->changed);
@@ -18922,9 +18957,11 @@ static void egi_ahead_rest(egi_ahead *a) {
 static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
     egi_ahead **state = (egi_ahead **)c->state, *a = *state ? *state : (*state = egi_ahead_new(c));
     if (!a) return EG_FAILED;
+    if (egi_ahead_forked(a)) return egi_forked_away(c);
     int64_t ticket = 0;
     if (!a->running && !a->size && !a->over) {                // at first, and after a rest
         a->to = c->to && c->to->upload ? c->to : NULL;
+        a->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
         a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
         if (!a->running) return egi_pull(c, 0, out);          // the system gave no thread
     }
@@ -18949,6 +18986,7 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
     if (!a) return;
+    if (egi_ahead_forked(a)) { memset((void *)c->from, 0, sizeof c->from); return; }       // it may have been in use
     egi_ahead_rest(a);
     for (; a->size > 0; a->size--, a->first = (a->first + 1) % a->capacity) {
         if (a->ring[a->first].ticket) a->to->arrived(a->to, a->ring[a->first].ticket);       // before its memory is another's
@@ -24009,6 +24047,31 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
     egi_unlock();
     return ok || egi_fail(EG_ERROR_DEVICE, "egi_backend_register: %s exists already, or there are too many devices", b->name);
 }
+#ifndef EAGER_NO_THREADS
+// A driver does not live through fork: in the child the devices with memory of their own refuse all, and nothing of theirs is called.
+static bool egi_forked_refuses(eg_backend *b) {
+    return egi_fail(EG_ERROR_DEVICE, "%s: a process that was forked cannot use the devices of its parent; start it before the device's first use, or compute on \"cpu:0\"", b->name);
+}
+static void *egi_forked_allocate(eg_backend *b, int64_t bytes) { (void)bytes; egi_forked_refuses(b); return NULL; }
+static void egi_forked_deallocate(eg_backend *b, void *data, int64_t bytes) { (void)b; (void)data; (void)bytes; }
+static bool egi_forked_copy(eg_backend *b, void *to, const void *from, int64_t bytes) { (void)to; (void)from; (void)bytes; return egi_forked_refuses(b); }
+static bool egi_forked_kernel(eg_backend *b, const egi_args *args) { (void)args; return egi_forked_refuses(b); }
+static void egi_backends_fork(void) {
+    for (int i = 0; i < egi_n_backends; i++) {
+        eg_backend *b = egi_backends[i];
+        if (b->host_reads) continue;
+        b->allocate = egi_forked_allocate;
+        b->deallocate = egi_forked_deallocate;
+        b->read = b->write = egi_forked_copy;
+        for (int k = 0; k < EGI_KERNELS; k++) if (b->kernel[k]) b->kernel[k] = egi_forked_kernel;
+        b->synchronize = NULL;
+        b->trim = NULL;
+        b->updates = NULL;
+        b->upload = NULL;
+        b->trap = NULL;
+    }
+}
+#endif
 // The GPUs register when one is first asked for, and that one starts. Why it cannot, or NULL.
 #ifdef EAGER_CUDA
 extern const char *egi_cuda_start(const char *name);    // in eager_cuda.cu
@@ -24016,6 +24079,8 @@ extern const char *egi_cuda_start(const char *name);    // in eager_cuda.cu
 static const char *egi_no_gpu(const char *name) {
     if (!name || strncmp(name, "gpu", 3)) return NULL;
 #ifdef EAGER_CUDA
+    for (int i = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE); i-- > 0 && egi_is_forked(0);)
+        if (!strncmp(egi_backends[i]->name, "gpu", 3)) return "a process that was forked cannot use the GPUs of its parent";
     return egi_cuda_start(name);
 #else
     return "eager.h's implementation was compiled without -DEAGER_CUDA";

@@ -19,7 +19,7 @@ static int calls;
 
 static void misbehave(void) {
     eg_scope own;
-    calls++;
+    __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
     switch (now) {
     case FORGETS_SCOPES: eg_scope_begin(); eg_keep(eg_scalar(1)); eg_scope_begin(); eg_scalar(2); break;
     case ENDS_ITS_CALLERS: eg_scalar(1); eg_scope_end(callers); break;
