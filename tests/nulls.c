@@ -235,10 +235,11 @@ TEST(lists_among_the_options_that_are_null) {
 // numbers. None may crash, and a list says in one way that it is NULL or of negative length.
 
 static double valid_buffer[64];                      // what numbers, texts and bytes may be written to
+static bool nulls_inside;                            // what stands in lists is NULL
 static eg_tensor *valid_eg_tensorp(void) { return eg_ones(EG_FLOAT32, EG_SHAPE(3, 2)); }
 static eg_tensor **valid_eg_tensorpp(void) {
     static eg_tensor *list[16];
-    for (int i = 0; i < 16; i++) list[i] = valid_eg_tensorp();
+    for (int i = 0; i < 16; i++) list[i] = nulls_inside ? NULL : valid_eg_tensorp();
     return list;
 }
 static eg_tensor *const *valid_eg_tensorpcp(void) { return valid_eg_tensorpp(); }
@@ -250,7 +251,7 @@ static eg_tape *valid_eg_tapep(void) { return eg_tape_begin_persistent(); }
 static eg_layer *valid_eg_layerp(void) { return eg_layer_dense(2, .input_shape = EG_SHAPE(2)); }
 static eg_layer **valid_eg_layerpp(void) {
     static eg_layer *list[4];
-    for (int i = 0; i < 4; i++) list[i] = valid_eg_layerp();
+    for (int i = 0; i < 4; i++) list[i] = nulls_inside ? NULL : valid_eg_layerp();
     return list;
 }
 static eg_layer *const *valid_eg_layerpcp(void) { return valid_eg_layerpp(); }
@@ -258,13 +259,13 @@ static eg_optimizer *valid_eg_optimizerp(void) { return eg_sgd(); }
 static eg_metric *valid_eg_metricp(void) { return eg_metric_mean(); }
 static eg_metric *const *valid_eg_metricpcp(void) {
     static eg_metric *list[4];
-    for (int i = 0; i < 4; i++) list[i] = valid_eg_metricp();
+    for (int i = 0; i < 4; i++) list[i] = nulls_inside ? NULL : valid_eg_metricp();
     return list;
 }
 static eg_dataset *valid_eg_datasetp(void) { return eg_dataset_range(0, 4, 1); }
 static eg_dataset *const *valid_eg_datasetpcp(void) {
     static eg_dataset *list[4];
-    for (int i = 0; i < 4; i++) list[i] = valid_eg_datasetp();
+    for (int i = 0; i < 4; i++) list[i] = nulls_inside ? NULL : valid_eg_datasetp();
     return list;
 }
 static eg_iterator *valid_eg_iteratorp(void) {
@@ -292,8 +293,8 @@ static const eg_history *valid_ceg_historyp(void) {
 }
 static const char *valid_ccharp(void) { return test_temp("nulls"); }
 static const char *const *valid_ccharpcp(void) {
-    static const char *const list[] = {"a", "b", "c", "d", NULL};
-    return list;
+    static const char *const list[] = {"a", "b", "c", "d", NULL}, *const nothing[5] = {NULL, NULL, NULL, NULL, NULL};
+    return nulls_inside ? nothing : list;
 }
 static char *valid_charp(void) { return (char *)valid_buffer; }
 static void *valid_voidp(void) { return valid_buffer; }
@@ -305,7 +306,7 @@ static eg_list *valid_eg_listp(void) { return (eg_list *)(void *)valid_buffer; }
 static eg_gradient_pair *valid_eg_gradient_pairp(void) { return (eg_gradient_pair *)(void *)valid_buffer; }
 static const eg_gradient_pair *valid_ceg_gradient_pairp(void) {
     static eg_gradient_pair list[4];
-    for (int i = 0; i < 4; i++) list[i].gradient = list[i].variable = valid_eg_tensorp();
+    for (int i = 0; i < 4; i++) list[i].gradient = list[i].variable = nulls_inside ? NULL : valid_eg_tensorp();
     return list;
 }
 static const eg_spec *valid_ceg_specp(void) {
@@ -314,12 +315,12 @@ static const eg_spec *valid_ceg_specp(void) {
 }
 static const eg_output *valid_ceg_outputp(void) {
     static eg_output list[4];
-    for (int i = 0; i < 4; i++) list[i].loss = eg_mean_squared_error;
+    for (int i = 0; i < 4; i++) list[i].loss = nulls_inside ? NULL : eg_mean_squared_error;
     return list;
 }
 static const eg_feature *valid_ceg_featurep(void) {
     static eg_feature list[4];
-    for (int i = 0; i < 4; i++) list[i].name = "x";
+    for (int i = 0; i < 4; i++) list[i].name = nulls_inside ? NULL : "x";
     return list;
 }
 static const eg_schedule *valid_ceg_schedulep(void) {
@@ -389,6 +390,9 @@ TEST(child_that_sweeps_all_functions) {
                 eg_raise(EG_ERROR_STATE, "an error that is pending");
                 wrong += !nulls_call(f, null < 0 ? ~0u : 1u << null, numbers[k], -1, "an error that is pending");
             }
+        nulls_inside = true;
+        for (int n = 3; f->lengths && n; n--) nulls_call(f, 0, n, -1, NULL);
+        nulls_inside = false;
         for (int j = 0; j < f->lengths; j++) wrong += !nulls_call(f, 0, -1, j, ": a list of -1");
         for (int c = 0; f->checks[c][0] >= 0; c++) wrong += !nulls_call(f, 1u << f->checks[c][0], 3, f->checks[c][1], ": a list of 3 is NULL");
     }
