@@ -36,8 +36,9 @@
  *                         -lstdc++ (with -L/usr/local/cuda/lib64, where they are)
  *   EAGER_ZLIB            gzip files and deflated .npz are read; link -lz
  *   EAGER_IMAGE           PNG and JPEG files are read; link -lpng -ljpeg
- *   EAGER_CORE            tensors, operations, the tape, optimizers, devices; without
- *                         chapters 9 to 13, which saves a third of the compile time
+ *   EAGER_CORE            tensors, operations, the tape, optimizers, devices, archives of
+ *                         tensors (.npy, .npz, .safetensors); without chapters 9 to 11, the
+ *                         models of 12, and 13, which saves a third of the compile time
  *   EAGER_NO_THREADS      no thread-local state, no pthread
  *   EAGER_NO_STDIO        no FILE in the interface, no default printing
  *   EAGER_MALLOC(size), EAGER_FREE(pointer)   instead of malloc and free
@@ -1801,7 +1802,6 @@ EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n);     
 // Arrays in .npy or IDX files (MNIST's), or of .npz files: component k is read from file k row by row; as many rows in all.
 // "data.npz" stands for all its arrays in their order, each a component, "data.npz/x" for the one named x.
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n);
-EAGER_API eg_tensor *eg_load_idx(const char *path);                                   // a whole IDX file; int8 and int16 become int32
 // What of a row makes a component: one column gives a scalar, several (or all) a vector.
 typedef struct eg_csv_component {
     const char *columns;       // names in the header, or numbers from 0: "age, height", "0-3, 7"; default: all
@@ -1946,6 +1946,8 @@ extern "C" {
 #define eg_dataset_interleave(d, f, ...) EGI_DATASET_CALL_(eg_dataset_interleave, eg_interleave_options, d, f, __VA_ARGS__, )
 #endif
 
+#endif // EAGER_CORE
+
 //# 12  FILES ------------------------------------------------------------------
 // Idea: named tensors in the formats that others read: .npy, .npz, safetensors.
 // A checkpoint is such a file with all that training needs to go on. Read first: 9.
@@ -1985,6 +1987,20 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path);
 // with one of the two; so in all functions below.
 EAGER_API bool eg_archive_save(eg_archive *archive, const char *path);
 EAGER_API eg_archive *eg_archive_load(const char *path);
+// The same of bytes in memory, which say themselves whether they are .npz or .safetensors.
+EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size);
+
+// A file in memory: from now on, whatever reads this path finds these bytes there, and nothing looks on the disk: archives, arrays, models,
+// weights, checkpoints, pictures (eg_read_file), all datasets of files; any thread, also where there are no files (EAGER_NO_STDIO). The
+// bytes are borrowed, and stay where they are until the path is removed, which is an error while somebody reads it (an iterator that stands
+// in the midst of it). A path that is there already is an error; so is writing to it.
+EAGER_API bool eg_memory_file_add(const char *path, const void *data, int64_t size);
+EAGER_API bool eg_memory_file_remove(const char *path);
+// A whole IDX file, as MNIST's are; int8 and int16 become int32.
+EAGER_API eg_tensor *eg_load_idx(const char *path);
+// The bytes of a file, as a uint8 vector.
+EAGER_API eg_tensor *eg_read_file(const char *path);
+#ifndef EAGER_CORE
 
 // The weights of a layer or model, named by their paths ("dense/kernel"): .safetensors or .npz.
 EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
@@ -2004,6 +2020,7 @@ typedef struct eg_load_options {
                                  // What is named here must exist on both sides, else an error names what is nearest to it
 } eg_load_options;
 EAGER_API bool eg_load_weights(eg_layer *layer, const char *path, eg_load_options options EGI_DEFAULT(eg_load_options));
+EAGER_API bool eg_load_weights_memory(eg_layer *layer, const void *data, int64_t size, eg_load_options options EGI_DEFAULT(eg_load_options));      // of a file's bytes
 // The same from and to an archive, where prefix stands in front of each name: with .prefix = "encoder/" it is "encoder/dense/kernel".
 typedef struct eg_add_weights_options { EG_BY_NAME; const char *prefix; } eg_add_weights_options;
 EAGER_API bool eg_archive_add_weights(eg_archive *archive, eg_layer *layer, eg_add_weights_options options EGI_DEFAULT(eg_add_weights_options));
@@ -2014,7 +2031,9 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 #define eg_archive_get_weights(archive, ...) EGI_LOAD_WEIGHTS(eg_archive_get_weights, archive, __VA_ARGS__, )
 #define eg_archive_add_weights(archive, ...) EGI_ADD_WEIGHTS(archive, __VA_ARGS__, )
 #define EGI_ADD_WEIGHTS(archive, layer, ...) EGI_CALL(eg_archive_add_weights, archive, layer, EGI_OPTIONS(eg_add_weights_options, __VA_ARGS__))
+#define eg_load_weights_memory(layer, data, ...) EGI_LOAD_WEIGHTS_MEMORY(eg_load_weights_memory, layer, data, __VA_ARGS__, )
 #define EGI_LOAD_WEIGHTS(function, a, b, ...) EGI_CALL(function, a, b, EGI_OPTIONS(eg_load_options, __VA_ARGS__))
+#define EGI_LOAD_WEIGHTS_MEMORY(function, a, b, c, ...) EGI_CALL(function, a, b, c, EGI_OPTIONS(eg_load_options, __VA_ARGS__))
 #endif
 
 // A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of one's own is made by what was registered
@@ -2024,6 +2043,7 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 // writes nothing. Whoever loads a model releases it.
 EAGER_API bool eg_model_save(eg_layer *model, const char *path);
 EAGER_API eg_layer *eg_model_load(const char *path);
+EAGER_API eg_layer *eg_model_load_memory(const void *data, int64_t size);     // of a file's bytes
 
 // A checkpoint saves what it tracks, under a name each, so that training goes on from there with the same bits: layers, optimizers
 // (their steps and slots), variables, numbers of the program, iterators over datasets, this thread's random numbers. What it tracks is
@@ -2121,8 +2141,6 @@ EAGER_API eg_tensor *eg_encode_png(eg_tensor *x);
 EAGER_API bool eg_save_png(const char *path, eg_tensor *x);
 // The pictures (N, H, W, C) on one sheet, columns beside each other, a pixel of zeros between them. Differentiable.
 EAGER_API eg_tensor *eg_image_grid(eg_tensor *images, int64_t columns);
-// The bytes of a file, as a uint8 vector.
-EAGER_API eg_tensor *eg_read_file(const char *path);
 // The picture that these bytes of a PNG or JPEG file hold: uint8 (H, W, C). Needs EAGER_IMAGE, else it is an error that says so.
 // A picture whose header claims more pixels than its bytes can hold, or more than most_pixels, is an error before memory is taken for it.
 typedef struct eg_decode_options {
@@ -10987,7 +11005,8 @@ static bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_ten
     (void)t; (void)line; (void)upstream; (void)dx; (void)needed;
     return true;
 }
-#else
+#endif
+
 //# 28  LAYERS AND MODELS ------------------------------------------------------
 // Idea: a kind of layer is a row of a table: name, the options it has, and three
 // functions: make the weights, call, tell the output's shape. What every layer
@@ -11017,9 +11036,17 @@ EGI_LATER bool egi_parse_number(const char *text, int64_t n, double *value);
 // "eg_function: path: byte 12: sentence"; an offset of -1 is left out. Returns false.
 EGI_LATER EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-// A file to read from. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without). What has no size, a pipe or a device, is
-// read as it comes.
-typedef struct egi_source { const char *function; char *path; void *file, *gzip; int64_t size, most, offset; } egi_source;   // size: -1 where it cannot be known; most: it is no more than that
+// A file to read from, on the disk or in memory. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without). What has no
+// size, a pipe or a device, is read as it comes.
+typedef struct egi_source {
+    const char *function;
+    char *path;
+    struct egi_memory_file *memory;                        // or NULL, and then it is a
+    void *file;
+    struct egi_gunzip *gunzip;
+    int64_t size, most, offset;                            // size: -1 where it cannot be known; most: it is no more than that
+    int64_t at;                                            // in the memory
+} egi_source;
 EGI_LATER bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip);
 EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // how many bytes; fewer than n only at the end; -1 with an error
 EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
@@ -11060,11 +11087,6 @@ EGI_LATER bool egi_file_write(const char *function, const char *path, const void
 // Makes the folders that lead to a file, where they are missing; what cannot be made shows when the file is opened.
 EGI_LATER void egi_make_folders(const char *path);
 EGI_LATER bool egi_file_exists(const char *path);
-EGI_LATER int64_t egi_number_in(const char *name, const char *base, size_t *length);      // of a checkpoint's name, "base-12.safetensors"; -1: it is none
-
-// After a weight is made: a checkpoint that was restored before may hold its value. False and an error where that does not fit.
-EGI_LATER bool egi_restore_arrival(void);
-static EGI_THREAD int64_t egi_arrived;                              // counts values that found their place
 
 // JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
 typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
@@ -11087,6 +11109,12 @@ EGI_LATER int64_t egi_json_count(const egi_json *j, int64_t node);              
 EGI_LATER int64_t egi_json_member(const egi_json *j, int64_t object, const char *name);   // the value's node; -1 where there is none
 EGI_LATER const char *egi_json_string(const egi_json *j, int64_t node);                   // NULL of anything else
 EGI_LATER void egi_json_free(egi_json *j);
+
+#ifndef EAGER_CORE
+// After a weight is made: a checkpoint that was restored before may hold its value. False and an error where that does not fit.
+EGI_LATER bool egi_restore_arrival(void);
+static EGI_THREAD int64_t egi_arrived;                              // counts values that found their place
+
 
 // ---- what a layer is told: fields of one struct, each with a kind, so that one loop checks, writes or reads them all
 
@@ -19344,6 +19372,8 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
     return true;
 }
 
+#endif // EAGER_CORE
+
 //# 31  FILES ------------------------------------------------------------------
 // Idea: what is saved is an archive, a list of named tensors with texts, and a
 // format is a way to write and to read one; weights, models and checkpoints are
@@ -19463,20 +19493,21 @@ static bool egi_source_bounded(const egi_source *s, int64_t piece) {
     return piece <= EGI_PIECE_MOST || egi_file_fail(s->function, s->path, -1, "more than %d bytes in one piece, of something that has no size (a pipe, a device): does it end?", (int)EGI_PIECE_MOST);
 }
 
+static bool egi_memory_has(const char *path);
+static bool egi_path_given(const char *function, const char *path) {
+    return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is %s", function, path ? "empty" : "NULL");
+}
+
 #ifdef EAGER_NO_STDIO
 static bool egi_no_files(const char *function, const char *path) {
     return egi_file_fail(function, path ? path : "NULL", -1, "the program was compiled with EAGER_NO_STDIO and has no files");
 }
-static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
-    (void)unzip;
-    memset(s, 0, sizeof *s);
-    return egi_no_files(function, path);
-}
-static int64_t egi_source_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
-static bool egi_source_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
-static void egi_source_close(egi_source *s) { (void)s; }
+static bool egi_disk_open(egi_source *s) { return egi_no_files(s->function, s->path); }
+static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
+static bool egi_disk_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
+static void egi_disk_close(egi_source *s) { (void)s; }
 static bool egi_is_folder(const char *path) { (void)path; return false; }
-static bool egi_file_exists(const char *path) { (void)path; return false; }
+static bool egi_disk_has(const char *path) { (void)path; return false; }
 static void egi_make_folders(const char *path) { (void)path; }
 static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     memset(s, 0, sizeof *s);
@@ -19495,7 +19526,7 @@ static bool egi_sink_close(egi_sink *s, bool good) { (void)s; (void)good; return
 __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
 static bool egi_rename(const char *from, const char *to) { return MoveFileExA(from, to, 9) != 0; }        // replace existing, write through
 static bool egi_is_device(const char *path) { (void)path; return false; }
-static bool egi_file_exists(const char *path) { return _access(path, 0) == 0; }
+static bool egi_disk_has(const char *path) { return _access(path, 0) == 0; }
 static bool egi_sync(FILE *file) { return _commit(_fileno(file)) == 0; }
 static void egi_sync_folder(const char *path) { (void)path; }
 static void egi_file_date(const char *path, int64_t time) { (void)path; (void)time; }
@@ -19531,7 +19562,7 @@ static bool egi_is_device(const char *path) {
     struct stat s;
     return stat(path, &s) == 0 && (s.st_mode & 0170000) != 0100000 && (s.st_mode & 0170000) != 0040000;
 }
-static bool egi_file_exists(const char *path) {
+static bool egi_disk_has(const char *path) {
     struct stat s;
     return stat(path, &s) == 0;
 }
@@ -19665,98 +19696,38 @@ static void egi_make_folders(const char *path) {
 }
 static const char *egi_reason(void) { return errno ? strerror(errno) : "input or output failed"; }
 
-static bool egi_path_given(const char *function, const char *path) {
-    return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is %s", function, path ? "empty" : "NULL");
-}
 static bool egi_is_folder(const char *path) {
     DIR *d = opendir(path);
     if (d) closedir(d);
     return d != NULL;
 }
-static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
-    unsigned char magic[3] = { 0, 0, 0 };
-    memset(s, 0, sizeof *s);
-    s->function = function;
-    s->size = -1;
-    s->most = INT64_MAX;
-    if (!egi_path_given(function, path)) return false;
-    if (egi_is_folder(path)) return egi_file_fail(function, path, -1, "is a folder, not a file");      // which some systems open and none reads
-    if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
+static void egi_disk_close(egi_source *s) { if (s->file) fclose((FILE *)s->file); }
+static bool egi_disk_open(egi_source *s) {
+    if (egi_is_folder(s->path)) return egi_file_fail(s->function, s->path, -1, "is a folder, not a file");      // which some systems open and none reads
     bool sized;
     errno = 0;
     FILE *file = egi_file_open(s, &sized);
     s->file = file;
-    if (!file) {
-        if (errno == ETIMEDOUT) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for writing for %d seconds", EGI_PIPE_SECONDS);
-        else egi_file_fail(function, path, -1, "cannot be opened: %s", egi_reason());
-        egi_source_close(s);
-        return false;
-    }
-    if (sized && EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
+    if (!file && errno == ETIMEDOUT) return egi_file_fail(s->function, s->path, -1, "is a pipe that nobody has opened for writing for %d seconds", EGI_PIPE_SECONDS);
+    if (!file) return egi_file_fail(s->function, s->path, -1, "cannot be opened: %s", egi_reason());
+    if (!sized) return true;
+    if (EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
     clearerr(file);
-    if (s->size < 0) return true;                                // a pipe: read as it comes
-    s->most = s->size;
-    rewind(file);
-    if (unzip && fread(magic, 1, 3, file) == 3 && magic[0] == 0x1f && magic[1] == 0x8b && magic[2] == 8) {
-#ifdef EAGER_ZLIB
-        s->gzip = (void *)gzopen(path, "rb");
-        if (s->gzip) {
-            s->most = s->size < INT64_MAX / 2048 ? s->size * 1032 : INT64_MAX;      // deflate packs no more into a byte
-            s->size = -1;
-            return true;
-        }
-        egi_file_fail(function, path, -1, "cannot be opened: %s", egi_reason());
-#else
-        egi_file_fail(function, path, -1, "is a gzip file; compile with -DEAGER_ZLIB and link with -lz to read it");
-#endif
-        egi_source_close(s);
-        return false;
-    }
-    clearerr(file);
-    rewind(file);
+    if (s->size >= 0) rewind(file);
     return true;
 }
-static int64_t egi_source_read(egi_source *s, void *to, int64_t n) {
-    int64_t got = 0;
+static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) {
+    FILE *file = (FILE *)s->file;
     errno = 0;
-#ifdef EAGER_ZLIB
-    while (s->gzip && got < n) {
-        int part = gzread((gzFile)s->gzip, (char *)to + got, (unsigned)(n - got < 1 << 28 ? n - got : 1 << 28)), code = 0;
-        const char *what = part <= 0 ? gzerror((gzFile)s->gzip, &code) : "";
-        if (part < 0 || code < 0) {                              // an end within the last block comes as a code alone
-            egi_file_fail(s->function, s->path, s->offset + got, "broken gzip data: %s", code == Z_ERRNO ? egi_reason() : what);
-            return -1;
-        }
-        got += part;
-        if (!part) break;
-    }
-#endif
-    if (!s->gzip && n > 0) {
-        FILE *file = (FILE *)s->file;
-        got = (int64_t)fread(to, 1, (size_t)n, file);
-        if (got < n && ferror(file)) { egi_file_fail(s->function, s->path, s->offset + got, "cannot be read: %s", egi_reason()); return -1; }
-    }
-    s->offset += got;
-    return got;
+    int64_t got = n > 0 ? (int64_t)fread(to, 1, (size_t)n, file) : 0;
+    if (got == n || !ferror(file)) return got;
+    egi_file_fail(s->function, s->path, s->offset + got, "cannot be read: %s", egi_reason());
+    return -1;
 }
-static bool egi_source_seek(egi_source *s, int64_t offset) {
-    bool ok;
+static bool egi_disk_seek(egi_source *s, int64_t offset) {
     errno = 0;
-#ifdef EAGER_ZLIB
-    if (s->gzip) ok = gzseek((gzFile)s->gzip, (z_off_t)offset, SEEK_SET) >= 0;
-    else
-#endif
-        ok = EGI_SEEK((FILE *)s->file, offset, SEEK_SET) == 0;
-    if (ok) s->offset = offset;
-    return ok || egi_file_fail(s->function, s->path, offset, "cannot be read from here: %s", egi_reason());
-}
-static void egi_source_close(egi_source *s) {
-#ifdef EAGER_ZLIB
-    if (s->gzip) gzclose((gzFile)s->gzip);
-#endif
-    if (s->file) fclose((FILE *)s->file);
-    egi_free(s->path);
-    memset(s, 0, sizeof *s);
+    if (EGI_SEEK((FILE *)s->file, offset, SEEK_SET) == 0) return true;
+    return egi_file_fail(s->function, s->path, offset, "cannot be read from here: %s", egi_reason());
 }
 
 // "path.12345678.part", the digits at random.
@@ -19773,15 +19744,15 @@ static bool egi_is_part(const char *name) {
     size_t n = strlen(name);
     return n > EGI_PART_ENDING && name[n - EGI_PART_ENDING] == '.' && strcmp(name + n - 5, ".part") == 0 && strspn(name + n - 13, "0123456789abcdef") == 8;
 }
-// Removes what processes that are no more left of this file; numbered: of any checkpoint of this prefix.
-static void egi_parts_remove(const char *folder, const char *base, bool numbered) {
+// Removes what processes that are no more left of a file that is the one, or one of those, that base means.
+static bool egi_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
+static void egi_parts_remove(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
     DIR *d = opendir(*folder ? folder : ".");
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         if (!egi_is_part(e->d_name)) continue;
         char *name = egi_copy_string(e->d_name, ""), *path = egi_copy_string(folder, e->d_name);
         if (name) name[strlen(name) - EGI_PART_ENDING] = 0;
-        size_t length;
-        if (name && path && (numbered ? egi_number_in(name, base, &length) >= 0 : strcmp(name, base) == 0)) egi_part_remove(path);
+        if (name && path && is(name, base)) egi_part_remove(path);
         egi_free(name);
         egi_free(path);
     }
@@ -19807,8 +19778,9 @@ static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     s->failed = true;
     s->lock = -1;
     if (!egi_path_given(function, path)) return false;
+    if (egi_memory_has(path)) return egi_file_fail(function, path, -1, "is a file in memory (eg_memory_file_add), which is not written");
     bool device = egi_is_device(path);
-    s->replaces = egi_file_exists(path);
+    s->replaces = egi_disk_has(path);
     s->path = egi_copy_string(path, "");
     s->temporary = device ? NULL : egi_copy_string(path, ".12345678.part");
     if (!s->path || (!device && !s->temporary)) { egi_no_memory(function, (int64_t)strlen(path) + EGI_PART_ENDING + 1); egi_sink_close(s, false); return false; }
@@ -19851,7 +19823,7 @@ static bool egi_sink_close(egi_sink *s, bool good) {
     if (ok && s->temporary && s->replaces) {
         char *slash = strrchr(s->path, '/'), *base = egi_copy_string(slash ? slash + 1 : s->path, "");
         s->path[slash ? slash + 1 - s->path : 0] = 0;
-        if (base) egi_parts_remove(s->path, base, false);
+        if (base) egi_parts_remove(s->path, base, egi_is_same_name);
         egi_free(base);
     }
     egi_free(s->path);
@@ -19860,6 +19832,204 @@ static bool egi_sink_close(egi_sink *s, bool good) {
     return ok;
 }
 #endif
+
+// ---- files in memory
+
+struct egi_memory_file { struct egi_memory_file *next; char *path; const char *data; int64_t size, readers; };
+typedef struct egi_memory_file egi_memory_file;
+static egi_memory_file *egi_memory_files;                  // under egi_lock
+static EGI_THREAD egi_memory_file *egi_memory_lent;        // of functions that are given the bytes: this thread's, while they run
+
+// The file in memory of this path, which somebody reads from now on; NULL where there is none.
+static egi_memory_file *egi_memory_take(const char *path) {
+    egi_memory_file *f = egi_memory_lent;
+    while (f && strcmp(f->path, path) != 0) f = f->next;
+    if (!f && !__atomic_load_n(&egi_memory_files, __ATOMIC_ACQUIRE)) return NULL;
+    egi_lock();
+    if (!f) for (f = egi_memory_files; f && strcmp(f->path, path) != 0;) f = f->next;
+    if (f) f->readers++;
+    egi_unlock();
+    return f;
+}
+static void egi_memory_give(egi_memory_file *f) {
+    egi_lock();
+    f->readers--;
+    egi_unlock();
+}
+static bool egi_memory_has(const char *path) {
+    egi_memory_file *f = egi_memory_take(path);
+    if (f) egi_memory_give(f);
+    return f != NULL;
+}
+static bool egi_memory_given(const char *function, const void *data, int64_t size) {
+    if (size < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld bytes", function, (long long)size);
+    return data || !size || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the data is NULL", function) : false);
+}
+EAGER_API bool eg_memory_file_add(const char *path, const void *data, int64_t size) {
+    if (!egi_path_given("memory_file_add", path) || !egi_memory_given("memory_file_add", data, size)) return false;
+    egi_memory_file *f = (egi_memory_file *)egi_alloc(sizeof *f), **at = &egi_memory_files;
+    char *name = egi_copy_string(path, "");
+    if (!f || !name) { egi_free(f); egi_free(name); return egi_no_memory("memory_file_add", (int64_t)strlen(path)); }
+    memset(f, 0, sizeof *f);
+    f->path = name;
+    f->data = (const char *)data;
+    f->size = size;
+    egi_lock();
+    while (*at && strcmp((*at)->path, path) != 0) at = &(*at)->next;
+    bool fresh = !*at;
+    if (fresh) __atomic_store_n(at, f, __ATOMIC_RELEASE);
+    egi_unlock();
+    if (fresh) return true;
+    egi_free(name);
+    egi_free(f);
+    return egi_file_fail("memory_file_add", path, -1, "there is a file in memory of this path already; eg_memory_file_remove takes it away");
+}
+EAGER_API bool eg_memory_file_remove(const char *path) {
+    egi_memory_file **at = &egi_memory_files, *f;
+    if (!egi_path_given("memory_file_remove", path)) return false;
+    egi_lock();
+    while (*at && strcmp((*at)->path, path) != 0) at = &(*at)->next;
+    f = *at;
+    bool read = f && f->readers > 0;
+    if (f && !read) __atomic_store_n(at, f->next, __ATOMIC_RELEASE);
+    egi_unlock();
+    if (!f) return egi_file_fail("memory_file_remove", path, -1, "there is no file in memory of this path");
+    if (read) return egi_file_fail("memory_file_remove", path, -1, "is being read, by an iterator that stands in the midst of it or by another thread");
+    egi_free(f->path);
+    egi_free(f);
+    return true;
+}
+// Lends a function's bytes, under a path that says what they are, to what it calls.
+static char egi_memory_npz[] = "(memory).npz", egi_memory_safetensors[] = "(memory).safetensors";
+static bool egi_memory_lend(const char *function, egi_memory_file *f, const void *data, int64_t size) {
+    if (!egi_memory_given(function, data, size)) return false;
+    f->next = egi_memory_lent;
+    f->path = size >= 2 && memcmp(data, "PK", 2) == 0 ? egi_memory_npz : egi_memory_safetensors;
+    f->data = (const char *)data;
+    f->size = size;
+    f->readers = 0;
+    egi_memory_lent = f;
+    return true;
+}
+static void egi_memory_take_back(const egi_memory_file *f) { egi_memory_lent = f->next; }
+
+// ---- sources: what is on the disk or in memory, unpacked where it is packed
+
+static bool egi_file_exists(const char *path) { return egi_memory_has(path) || egi_disk_has(path); }
+static int64_t egi_source_packed(egi_source *s, void *to, int64_t n) {     // as it lies there
+    if (!s->memory) return egi_disk_read(s, to, n);
+    if (n > s->memory->size - s->at) n = s->memory->size - s->at;
+    if (n > 0) memcpy(to, s->memory->data + s->at, (size_t)n);
+    s->at += n;
+    return n;
+}
+static bool egi_source_seek_packed(egi_source *s, int64_t offset) {
+    if (!s->memory) return egi_disk_seek(s, offset);
+    if (offset < 0 || offset > s->memory->size) return egi_file_fail(s->function, s->path, offset, "cannot be read from here: it lies beyond the end");
+    s->at = offset;
+    return true;
+}
+#ifdef EAGER_ZLIB
+typedef struct egi_gunzip { z_stream z; bool ended; unsigned char chunk[1 << 15]; } egi_gunzip;
+static bool egi_gunzip_begin(egi_source *s) {
+    egi_gunzip *g = (egi_gunzip *)egi_alloc(sizeof *g);
+    if (g) memset((void *)g, 0, sizeof *g);
+    if (!g || inflateInit2(&g->z, 15 + 16) != Z_OK) { egi_free(g); return egi_no_memory(s->function, (int64_t)sizeof *g); }
+    s->gunzip = g;
+    s->most = s->size < INT64_MAX / 2048 ? s->size * 1032 : INT64_MAX;     // deflate packs no more into a byte
+    s->size = -1;
+    return true;
+}
+static bool egi_gunzip_refill(egi_source *s, egi_gunzip *g) {          // false: an error; at the end nothing is there
+    int64_t got = g->z.avail_in ? (int64_t)g->z.avail_in : egi_source_packed(s, g->chunk, (int64_t)sizeof g->chunk);
+    if (g->z.avail_in || got < 0) return got >= 0;
+    g->z.next_in = g->chunk;
+    g->z.avail_in = (uInt)got;
+    return true;
+}
+static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) {
+    egi_gunzip *g = s->gunzip;
+    int64_t done = 0;
+    while (done < n && !g->ended) {
+        unsigned want = (unsigned)(n - done < 1 << 28 ? n - done : 1 << 28);
+        if (!egi_gunzip_refill(s, g)) return -1;
+        bool over = !g->z.avail_in;
+        g->z.next_out = (Bytef *)to + done;
+        g->z.avail_out = want;
+        int code = inflate(&g->z, Z_NO_FLUSH);
+        done += want - g->z.avail_out;
+        if (code == Z_STREAM_END) {                                    // another may follow; anything else behind it is left alone
+            if (!egi_gunzip_refill(s, g)) return -1;
+            g->ended = !g->z.avail_in || *g->z.next_in != 0x1f || inflateReset(&g->z) != Z_OK;
+        } else if (code != Z_OK || (over && g->z.avail_out == want)) {
+            egi_file_fail(s->function, s->path, s->offset + done, "broken gzip data: %s", over ? "unexpected end of file" : code == Z_MEM_ERROR ? "zlib has no memory" : g->z.msg ? g->z.msg : "it makes no sense");
+            return -1;
+        }
+    }
+    return done;
+}
+static bool egi_gunzip_seek(egi_source *s, int64_t offset) {
+    char rest[1024];
+    egi_gunzip *g = s->gunzip;
+    if (offset < s->offset) {
+        if (!egi_source_seek_packed(s, 0) || inflateReset(&g->z) != Z_OK) return false;
+        g->z.avail_in = 0;
+        g->ended = false;
+        s->offset = 0;
+    }
+    for (int64_t got = 1; got > 0 && s->offset < offset; s->offset += got)
+        if ((got = egi_gunzip_read(s, rest, offset - s->offset < (int64_t)sizeof rest ? offset - s->offset : (int64_t)sizeof rest)) < 0) return false;
+    return true;
+}
+static void egi_gunzip_end(egi_source *s) {
+    if (s->gunzip) inflateEnd(&s->gunzip->z);
+    egi_free(s->gunzip);
+}
+#else
+static bool egi_gunzip_begin(egi_source *s) { return egi_file_fail(s->function, s->path, -1, "is a gzip file; compile with -DEAGER_ZLIB and link with -lz to read it"); }
+static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
+static bool egi_gunzip_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
+static void egi_gunzip_end(egi_source *s) { (void)s; }
+#endif
+static void egi_source_close(egi_source *s) {
+    egi_gunzip_end(s);
+    if (s->memory) egi_memory_give(s->memory);
+    egi_disk_close(s);
+    egi_free(s->path);
+    memset(s, 0, sizeof *s);
+}
+static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
+    unsigned char magic[3] = { 0, 0, 0 };
+    memset(s, 0, sizeof *s);
+    s->function = function;
+    s->size = -1;
+    s->most = INT64_MAX;
+    if (!egi_path_given(function, path)) return false;
+    if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
+    s->memory = egi_memory_take(path);
+    if (s->memory) s->size = s->memory->size;
+    bool ok = s->memory || egi_disk_open(s);
+    if (ok && s->size >= 0) {                                          // else a pipe: read as it comes
+        s->most = s->size;
+        if (unzip) {
+            int64_t got = egi_source_packed(s, magic, 3);
+            ok = got >= 0 && egi_source_seek_packed(s, 0) && (got < 3 || magic[0] != 0x1f || magic[1] != 0x8b || magic[2] != 8 || egi_gunzip_begin(s));
+        }
+    }
+    if (!ok) egi_source_close(s);
+    return ok;
+}
+static int64_t egi_source_read(egi_source *s, void *to, int64_t n) {
+    int64_t got = s->gunzip ? egi_gunzip_read(s, to, n) : egi_source_packed(s, to, n);
+    if (got > 0) s->offset += got;
+    return got;
+}
+static bool egi_source_seek(egi_source *s, int64_t offset) {
+    if (s->gunzip) return egi_gunzip_seek(s, offset);
+    if (!egi_source_seek_packed(s, offset)) return false;
+    s->offset = offset;
+    return true;
+}
 
 static bool egi_file_write(const char *function, const char *path, const void *data, int64_t size) {
     egi_sink s;
@@ -19883,6 +20053,18 @@ static char *egi_file_read(const char *function, const char *path, int64_t *size
     *size = total + got;
     ((char *)data)[*size] = 0;
     return (char *)data;
+}
+
+static eg_tensor *egi_bytes_tensor(const char *op, const void *data, int64_t n) {
+    eg_shape shape = { 1, { n } };
+    return egi_upload(op, EG_UINT8, &shape, data);
+}
+EAGER_API eg_tensor *eg_read_file(const char *path) {
+    int64_t n = 0;
+    char *data = egi_file_read("read_file", path, &n);
+    eg_tensor *bytes = data ? egi_bytes_tensor("read_file", data, n) : NULL;
+    egi_free(data);
+    return bytes;
 }
 
 // ---- JSON
@@ -21448,6 +21630,15 @@ EAGER_API eg_archive *eg_archive_load(const char *path) {
     return a;
 }
 
+EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size) {
+    egi_memory_file f;
+    if (!egi_memory_lend("archive_load_memory", &f, data, size)) return NULL;
+    eg_archive *a = eg_archive_load(f.path);
+    egi_memory_take_back(&f);
+    return a;
+}
+
+#ifndef EAGER_CORE
 // ---- weights
 
 // What does not fit, of each kind how many and the first few by name, so that one error tells all.
@@ -21872,11 +22063,19 @@ EAGER_API bool (eg_archive_get_weights)(eg_archive *a, eg_layer *l, eg_load_opti
     return egi_archive_alive("archive_get_weights", a) && egi_layer_alive("archive_get_weights", l) && egi_load_options_named("archive_get_weights", &o) &&
            egi_import_weights("archive_get_weights", NULL, a, l, &o);
 }
-EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options o) {
-    if (!egi_layer_alive("load_weights", l) || !egi_load_options_named("load_weights", &o)) return false;
+static bool egi_load_weights(const char *function, eg_layer *l, const char *path, const eg_load_options *o) {
+    if (!egi_layer_alive(function, l) || !egi_load_options_named(function, o)) return false;
     eg_archive *a = eg_archive_load(path);
-    bool ok = a && egi_import_weights("load_weights", path, a, l, &o);
+    bool ok = a && egi_import_weights(function, path, a, l, o);
     eg_archive_release(a);
+    return ok;
+}
+EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options o) { return egi_load_weights("load_weights", l, path, &o); }
+EAGER_API bool (eg_load_weights_memory)(eg_layer *l, const void *data, int64_t size, eg_load_options o) {
+    egi_memory_file f;
+    if (!egi_memory_lend("load_weights_memory", &f, data, size)) return false;
+    bool ok = egi_load_weights("load_weights_memory", l, f.path, &o);
+    egi_memory_take_back(&f);
     return ok;
 }
 
@@ -21964,11 +22163,19 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     eg_archive_release(a);
     return ok;
 }
-EAGER_API eg_layer *eg_model_load(const char *path) {
-    if (!egi_archive_path_fits("model_load", path)) return NULL;
+static eg_layer *egi_model_load(const char *function, const char *path) {
+    if (!egi_archive_path_fits(function, path)) return NULL;
     eg_archive *a = eg_archive_load(path);
-    eg_layer *l = a ? egi_model_of("model_load", path, a) : NULL;
+    eg_layer *l = a ? egi_model_of(function, path, a) : NULL;
     eg_archive_release(a);
+    return l;
+}
+EAGER_API eg_layer *eg_model_load(const char *path) { return egi_model_load("model_load", path); }
+EAGER_API eg_layer *eg_model_load_memory(const void *data, int64_t size) {
+    egi_memory_file f;
+    if (!egi_memory_lend("model_load_memory", &f, data, size)) return NULL;
+    eg_layer *l = egi_model_load("model_load_memory", f.path);
+    egi_memory_take_back(&f);
     return l;
 }
 
@@ -22542,10 +22749,14 @@ static char *egi_joined(const char *a, const char *b) {
     if (!path) egi_no_memory("checkpoint_save", (int64_t)(strlen(a) + strlen(b)));
     return path;
 }
+static bool egi_is_numbered(const char *name, const char *base) {
+    size_t length;
+    return egi_number_in(name, base, &length) >= 0;
+}
 // Files older than the last `keep` go, and what killed processes left. What cannot be removed stays.
 static void egi_checkpoint_tidy(const eg_checkpoint *c, const egi_prefix *p, const egi_files *files) {
 #ifndef EAGER_NO_STDIO
-    egi_parts_remove(p->folder, p->base, true);
+    egi_parts_remove(p->folder, p->base, egi_is_numbered);
     for (int64_t i = 0; c->keep && i < files->count; i++) {
         int64_t newer = 1;                                 // the one just written
         for (int64_t k = 0; k < files->count; k++) newer += files->list[k].number > files->list[i].number;
@@ -23211,10 +23422,6 @@ static bool egi_encode_png(const char *function, eg_tensor *x, egi_text *png) {
     const char *p = (const char *)eg_data(x);
     return p && egi_png_write(function, png, p, x->dtype, hwc[0], hwc[1], hwc[2]);
 }
-static eg_tensor *egi_bytes_tensor(const char *op, const void *data, int64_t n) {
-    eg_shape shape = { 1, { n } };
-    return egi_upload(op, EG_UINT8, &shape, data);
-}
 EAGER_API eg_tensor *eg_encode_png(eg_tensor *x) {
     egi_text png;
     eg_tensor *bytes = egi_encode_png("encode_png", x, &png) ? egi_bytes_tensor("encode_png", png.data, (int64_t)png.size) : NULL;
@@ -23283,13 +23490,6 @@ EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
 
 // ---- pictures: read
 
-EAGER_API eg_tensor *eg_read_file(const char *path) {
-    int64_t n = 0;
-    char *data = egi_file_read("read_file", path, &n);
-    eg_tensor *bytes = data ? egi_bytes_tensor("read_file", data, n) : NULL;
-    egi_free(data);
-    return bytes;
-}
 #ifdef EAGER_IMAGE
 // libpng and libjpeg leave by longjmp; all that must survive it is here. Rows come into pixels, of `channels` bytes a pixel.
 typedef struct egi_decoder {
@@ -24021,8 +24221,8 @@ static void egi_outputs_end(void) {
     if (egi_this.recorder) egi_recorder_close(egi_this.recorder, false);
 }
 
-EGI_ALL_PASSES
 #endif // EAGER_CORE
+EGI_ALL_PASSES
 
 //# 33  DEVICES ----------------------------------------------------------------
 // Idea: a device is a backend with a name; tensors are made on the thread's

@@ -75,6 +75,25 @@ END_OF_ZEROS
 for compiler in "$CC" "$CLANG"; do
     [ -z "$compiler" ] || check "$(basename "$compiler")_refuses_bare_values" bare_values $compiler
 done
-core() { $CC -std=c11 -O0 -DEAGER_CORE -I. examples/05_tape.c -o "$T/core" $LIBS && "$T/core"; }
+core() {
+    cat >"$T/archive.c" <<'END_OF_ARCHIVE'
+#define EAGER_IMPLEMENTATION
+#include "eager.h"
+int main(int argc, char **argv) {
+    eg_archive *a = eg_archive_new(), *b;
+    double sum = 0;
+    for (int i = 1; i < argc; i++) {
+        if (!eg_archive_has(a, "x")) eg_archive_add(a, "x", eg_constant(EG_SHAPE(2), 1, 2));
+        if (!eg_archive_save(a, argv[i]) || !(b = eg_archive_load(argv[i]))) return 1;
+        sum += eg_item(eg_reduce_sum(eg_archive_get(b, "x")));
+        eg_archive_release(b);
+    }
+    eg_archive_release(a);
+    return sum == 6 ? 0 : 2;
+}
+END_OF_ARCHIVE
+    $CC -std=c11 -O0 -DEAGER_CORE -I. examples/05_tape.c -o "$T/core" $LIBS && "$T/core" &&
+        $CC -std=c11 -O0 -DEAGER_CORE -I. "$T/archive.c" -o "$T/archive" $LIBS && "$T/archive" "$T/a.npz" "$T/a.safetensors"
+}
 check core_alone core
 finish

@@ -202,6 +202,7 @@ TEST(bare_values_in_datasets_and_files) {
     eg_layer *model = eg_layer_dense(1, .input_shape = EG_SHAPE(3));
     eg_archive *archive = eg_archive_new();
     BARE(eg_load_weights(model, "x", 0));
+    BARE(eg_load_weights_memory(model, "x", 1, 0));
     BARE(eg_archive_get_weights(archive, model, 0));
     BARE(eg_archive_add_weights(archive, model, 0));
     BARE(eg_checkpoint_new(0));
