@@ -282,6 +282,8 @@ static eg_summary_writer *valid_eg_summary_writerp(void) {
     if (!writer) writer = eg_summary_writer_open(test_temp("nulls_logs"));
     return eg_summary_writer_retain(writer);
 }
+static eg_publication *valid_eg_publicationp(void) { return eg_publication_new(); }
+static eg_record_writer *valid_eg_record_writerp(void) { return eg_record_writer_open(test_temp("nulls_records")); }
 static const eg_history *valid_ceg_historyp(void) {
     static eg_layer *model;
     if (!model) {
