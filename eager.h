@@ -689,7 +689,7 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
 EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates);   // x with the updates added in
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n);             // rows of x added up by segment number (any order)
 typedef struct eg_one_hot_options { EG_BY_NAME; int axis; eg_dtype dtype; double on_value, off_value; } eg_one_hot_options;  // default: last axis (axis 0 is EG_ZERO), float32, 1 and 0 (0 is EG_ZERO)
-EAGER_API eg_tensor *eg_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options options EGI_DEFAULT(eg_one_hot_options));  // an index out of range gives a row of off
+EAGER_API eg_tensor *eg_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options options EGI_DEFAULT(eg_one_hot_options));  // of uint8, int32 or int64; an index out of range gives a row of off
 
 // Convolution, NHWC. Filters (KH, KW, C / groups, O) as TensorFlow has them; SAME pads the extra row at the bottom and right.
 typedef enum eg_padding { EG_VALID, EG_SAME } eg_padding;
@@ -713,19 +713,22 @@ EAGER_API eg_tensor *eg_max_pool2d(eg_tensor *x, eg_pool_options options EGI_DEF
 EAGER_API eg_tensor *eg_avg_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // padding does not count
 EAGER_API eg_tensor *eg_max_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));           // (N, W, C)
 EAGER_API eg_tensor *eg_avg_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));
+// Pictures (N, H, W, C), or one of (H, W, C). Bilinear makes float32 of integers, with fractions; nearest keeps the dtype.
 typedef enum eg_resize_method { EG_BILINEAR, EG_NEAREST } eg_resize_method;
 typedef struct eg_resize_options { EG_BY_NAME; eg_resize_method method; } eg_resize_options;
-EAGER_API eg_tensor *eg_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options options EGI_DEFAULT(eg_resize_options));  // (N, H, W, C), half-pixel centres
+EAGER_API eg_tensor *eg_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options options EGI_DEFAULT(eg_resize_options));  // half-pixel centres
 
 // The value without a gradient: nothing flows back through it.
 EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x);
 EAGER_API eg_tensor *eg_identity(eg_tensor *x);                        // x as a tensor of its own, sharing its memory
 
-// True if a and b have one shape and dtype and equal values (within tolerance; two NaN are equal). Otherwise false and
-// EG_ERROR_ASSERT, with the condition, the first indices that differ and both values.
+// True if a and b have one dtype and equal values (within tolerance; two NaN are equal). They broadcast as operands do, and may be plain
+// numbers: eg_assert_equal(x, 0). Otherwise false and EG_ERROR_ASSERT, with the condition, the first indices that differ and both values.
 EAGER_API bool eg_assert_equal(eg_tensor *a, eg_tensor *b);
 EAGER_API bool eg_assert_near(eg_tensor *a, eg_tensor *b, double tolerance);
 EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dimension of -1 is any
+#define eg_assert_equal(a, b) EGI_CALL(eg_assert_equal, EG_T(a), EG_T(b))
+#define eg_assert_near(a, b, tolerance) EGI_CALL(eg_assert_near, EG_T(a), EG_T(b), tolerance)
 
 #ifndef __cplusplus
 #define eg_softmax(...) EGI_OPTIONS_1(eg_softmax, eg_axis_options, __VA_ARGS__)
@@ -834,8 +837,6 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 #define eg_segment_sum(...) EGI_CALL(eg_segment_sum, __VA_ARGS__)
 #define eg_stop_gradient(...) EGI_CALL(eg_stop_gradient, __VA_ARGS__)
 #define eg_identity(...) EGI_CALL(eg_identity, __VA_ARGS__)
-#define eg_assert_equal(...) EGI_CALL(eg_assert_equal, __VA_ARGS__)
-#define eg_assert_near(...) EGI_CALL(eg_assert_near, __VA_ARGS__)
 #define eg_assert_shape(...) EGI_CALL(eg_assert_shape, __VA_ARGS__)
 
 //# 5  THE TAPE ----------------------------------------------------------------
@@ -8178,6 +8179,7 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n
 static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
     if (!EGI_NAMED("one_hot", o, "axis = 1") || !egi_alive("one_hot", 0, indices)) return NULL;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
+    if (indices && indices->dtype == EG_UINT8) indices = eg_cast(indices, EG_INT32);
     if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
     if (depth < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_one_hot: depth %lld", (long long)depth);
     if (!egi_dtype_valid(o.dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_one_hot: %d is no dtype", (int)o.dtype);
@@ -8523,12 +8525,17 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
 }
 static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
     if (!EGI_NAMED("resize", o, "method = EG_NEAREST") || !egi_alive("resize", 0, x)) return NULL;
+    if (x->rank == 3) {                                                                    // one picture
+        x = egi_compose_resize(eg_expand_dims(x, 0), height, width, o);
+        return x ? eg_index(x, 0) : NULL;
+    }
     if (x->rank != 4 || height < 0 || width < 0 || ((height || width) && (x->dims[1] == 0 || x->dims[2] == 0)))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C) %lld x %lld", egi_describe(x), (long long)height,
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_resize: cannot make %s (needed: N, H, W, C or H, W, C) %lld x %lld", egi_describe(x), (long long)height,
                                      (long long)width);
-    if (!egi_needs_float("resize", x)) return NULL;
     if (o.method != EG_BILINEAR && o.method != EG_NEAREST)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_resize: there is no method %d", (int)o.method);
+    if (o.method == EG_BILINEAR && (x->dtype == EG_UINT8 || x->dtype == EG_INT32 || x->dtype == EG_INT64)) x = eg_cast(x, EG_FLOAT32);
+    if (!x || (o.method == EG_BILINEAR && !egi_needs_float("resize", x))) return NULL;
     x = egi_resize_axis(x, 1, height, o.method == EG_NEAREST);
     return x ? egi_resize_axis(x, 2, width, o.method == EG_NEAREST) : NULL;
 }
@@ -8740,26 +8747,46 @@ EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands,
 
 // ---- assertions
 
+// The element of x, contiguous, that stands at element i of a shape it broadcasts to.
+static int64_t egi_broadcast_at(const eg_tensor *x, eg_shape shape, int64_t i) {
+    int64_t at = 0, step = 1;
+    for (int d = shape.rank - 1, k = x->rank - 1; k >= 0; i /= shape.dims[d--], step *= x->dims[k--])
+        if (x->dims[k] != 1) at += i % shape.dims[d] * step;
+    return at;
+}
 static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
     if (!egi_alive(name, 0, a) || !egi_alive(name, 1, b)) return false;
+    const bool a_number = a->flags & EGI_NUMBER, b_number = b->flags & EGI_NUMBER;         // which takes the other's dtype
+    if (a_number && !(a = egi_number_tensor(name, a, b_number ? EG_FLOAT32 : (eg_dtype)b->dtype, &egi_cpu))) return false;
+    if (b_number && !(b = egi_number_tensor(name, b, (eg_dtype)a->dtype, &egi_cpu))) return false;
     if (a->dtype != b->dtype) return egi_fail(EG_ERROR_ASSERT, "eg_%s: dtypes differ: %s and %s", name, egi_describe(a), egi_describe(b));
-    if (!egi_same_shape(a, b)) return egi_fail(EG_ERROR_ASSERT, "eg_%s: shapes differ: %s and %s", name, egi_describe(a), egi_describe(b));
+    eg_shape shape = egi_shape(a->rank > b->rank ? a : b);
+    int64_t n = 1;
+    for (int i = 1; i <= shape.rank; i++) {
+        const int64_t u = i > a->rank ? 1 : a->dims[a->rank - i], v = i > b->rank ? 1 : b->dims[b->rank - i];
+        if (u != v && u != 1 && v != 1)
+            return egi_fail(EG_ERROR_ASSERT, "eg_%s: shapes differ, and neither broadcasts to the other: %s and %s", name, egi_describe(a), egi_describe(b));
+        shape.dims[shape.rank - i] = u == 1 ? v : u;
+        n *= u == 1 ? v : u;
+    }
     const char *p = (const char *)eg_data(a), *q = (const char *)eg_data(b);
     if (!p || !q) return false;
+    const bool spread_a = a->size != n, spread_b = b->size != n;
     int size = egi_dtypes[a->dtype].size;
     char list[256];
     size_t at = 0;
     int64_t different = 0;
-    for (int64_t i = 0; i < a->size; i++) {
-        double u = egi_load(a->dtype, p + i * size), v = egi_load(a->dtype, q + i * size);
+    for (int64_t i = 0; i < n; i++) {
+        const char *one = p + (spread_a ? egi_broadcast_at(a, shape, i) : i) * size, *other = q + (spread_b ? egi_broadcast_at(b, shape, i) : i) * size;
+        double u = egi_load(a->dtype, one), v = egi_load(a->dtype, other);
         bool equal = tolerance > 0          ? fabs(u - v) <= tolerance || u == v
-                     : a->dtype == EG_INT64 ? egi_load_int(EG_INT64, p + i * size) == egi_load_int(EG_INT64, q + i * size)
+                     : a->dtype == EG_INT64 ? egi_load_int(EG_INT64, one) == egi_load_int(EG_INT64, other)
                                             : u == v;
         if (equal || (u != u && v != v)) continue;
         if (different++ < 3) {
-            eg_shape where = egi_shape(a);
+            eg_shape where = shape;
             int64_t rest = i;
-            for (int d = a->rank - 1; d >= 0; d--) { where.dims[d] = rest % a->dims[d]; rest /= a->dims[d]; }
+            for (int d = shape.rank - 1; d >= 0; d--) { where.dims[d] = rest % shape.dims[d]; rest /= shape.dims[d]; }
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%s: %.9g against %.9g", different > 1 ? "; " : "", egi_show(where), u, v);
             if (at >= sizeof list) at = sizeof list - 1;
         }
@@ -8767,12 +8794,12 @@ static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tole
     if (!different) return true;
     if (tolerance > 0)
         return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s and %s differ by more than %g in %lld of %lld elements: at %s", name, egi_describe(a),
-                        egi_describe(b), tolerance, (long long)different, (long long)a->size, list);
+                        egi_describe(b), tolerance, (long long)different, (long long)n, list);
     return egi_fail(EG_ERROR_ASSERT, "eg_%s: %s == %s does not hold for %lld of %lld elements: at %s", name, egi_describe(a), egi_describe(b),
-                    (long long)different, (long long)a->size, list);
+                    (long long)different, (long long)n, list);
 }
-EAGER_API bool eg_assert_equal(eg_tensor *a, eg_tensor *b) { return egi_assert("assert_equal", a, b, 0); }
-EAGER_API bool eg_assert_near(eg_tensor *a, eg_tensor *b, double tolerance) { return egi_assert("assert_near", a, b, tolerance); }
+EAGER_API bool (eg_assert_equal)(eg_tensor *a, eg_tensor *b) { return egi_assert("assert_equal", a, b, 0); }
+EAGER_API bool (eg_assert_near)(eg_tensor *a, eg_tensor *b, double tolerance) { return egi_assert("assert_near", a, b, tolerance); }
 EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
     if (!egi_alive("assert_shape", 0, x)) return false;
     bool fits = x->rank == shape.rank;
@@ -11895,8 +11922,9 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     if (n > most || n < (t->n_in < 0 ? 2 : 1))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; %s takes %s%d", n, t->class_name, n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
     if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)%s", t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "",
-                        egi_show_free(*in), in->rank, in->rank == abs(t->rank) - 1 && egi_is_single(in->rank) ? "; if it is one example, eg_expand_dims(x, 0) makes a batch of it" : "");
+        return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)%s%s", t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "",
+                        egi_show_free(*in), in->rank, in->rank == abs(t->rank) - 1 && egi_is_single(in->rank) ? "; if it is one example, eg_expand_dims(x, 0) makes a batch of it" : "",
+                        t->rank == 4 && in->rank == 3 ? "; if the pictures have no axis of channels, eg_expand_dims(x, -1) gives them one" : "");
     const eg_shape *given = &l->config.o.input_shape;
     bool fits = !given->rank || in->rank == given->rank + 1;
     for (int i = 0; i < given->rank && fits; i++) fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];

@@ -289,6 +289,8 @@ TEST(digit_model_is_called_and_summed_up) {
     CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 28, 28, 3))), EG_ERROR_SHAPE,
                 "built for inputs [?, 28, 28, 1], but is called with [1, 28, 28, 3] (1 against 3), in layer sequential/conv2d");
     CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(28, 28, 1))), EG_ERROR_SHAPE, "Conv2D takes inputs of rank 4, not [28, 28, 1] (rank 3)");
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(32, 28, 28))), EG_ERROR_SHAPE,
+                "not [32, 28, 28] (rank 3); if it is one example, eg_expand_dims(x, 0) makes a batch of it; if the pictures have no axis of channels, eg_expand_dims(x, -1) gives them one");
     eg_layer_release(model);
 }
 TEST(a_failed_first_call_leaves_nothing) {

@@ -574,9 +574,37 @@ TEST(bilinear_resize_has_half_pixel_centres) {
     CHECK_TENSOR(eg_resize(x, 1, 3, .method = EG_NEAREST), 0, 0, 4, 4);
     CHECK_TENSOR(eg_resize(x, 2, 1), 0, 2, 2);
 }
+// Values of TensorFlow 2.21's tf.image.resize of uint8 (2, 3, 2), in both methods.
+TEST(resize_takes_integers_and_single_pictures) {
+    eg_tensor *bytes = eg_constant_of(EG_UINT8, EG_SHAPE(2, 3, 2), 0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220), *y = eg_resize(bytes, 3, 4);
+    CHECK_DTYPE(y, EG_FLOAT32);
+    CHECK_SHAPE(y, 3, 4, 2);
+    CHECK_TENSOR(y, 1e-5, 0, 20, 25, 45, 55, 75, 80, 100, 60, 80, 85, 105, 115, 135, 140, 160, 120, 140, 145, 165, 175, 195, 200, 220);
+    y = eg_resize(bytes, 3, 4, .method = EG_NEAREST);
+    CHECK_DTYPE(y, EG_UINT8);
+    CHECK_SHAPE(y, 3, 4, 2);
+    CHECK_TENSOR(y, 0, 0, 20, 40, 60, 40, 60, 80, 100, 120, 140, 160, 180, 160, 180, 200, 220, 120, 140, 160, 180, 160, 180, 200, 220);
+    CHECK_DTYPE(eg_resize(bytes, 2, 3), EG_FLOAT32);               // of the same size, too
+    CHECK_SHAPE(eg_resize(eg_expand_dims(bytes, 0), 1, 1), 1, 1, 1, 2);
+    for (int t = 0; t < 2; t++) CHECK_DTYPE(eg_resize(eg_cast(bytes, t ? EG_INT64 : EG_INT32), 4, 4), EG_FLOAT32);
+    for (int t = 0; t < 2; t++) CHECK_DTYPE(eg_resize(eg_cast(bytes, t ? EG_INT64 : EG_INT32), 4, 4, .method = EG_NEAREST), t ? EG_INT64 : EG_INT32);
+    CHECK_DTYPE(eg_resize(eg_cast(bytes, EG_FLOAT64), 4, 4), EG_FLOAT64);
+    CHECK_DTYPE(eg_resize(eg_cast(bytes, EG_BOOL), 4, 4, .method = EG_NEAREST), EG_BOOL);
+    CHECK_ERROR(eg_resize(eg_cast(bytes, EG_BOOL), 4, 4), EG_ERROR_DTYPE, "eg_resize");
+    eg_tensor *g, *one = eg_constant(EG_SHAPE(1, 2, 1), 3, 5);     // a picture's gradient has its shape
+    SLOPE(g, eg_resize(x, 1, 4), one);
+    CHECK_SHAPE(g, 1, 2, 1);
+    CHECK_TENSOR(g, 1e-6, 2, 2);
+}
 TEST(one_hot_out_of_range_is_a_row_of_zeros) {
     CHECK_TENSOR(eg_one_hot(eg_constant_of(EG_INT64, EG_SHAPE(3), -1, 1, 2), 2), 0, 0, 0, 0, 1, 0, 0);
     CHECK_INT(eg_error(), EG_OK);
+}
+TEST(one_hot_takes_bytes) {                                           // as MNIST's labels are
+    CHECK_TENSOR(eg_one_hot(eg_constant_of(EG_UINT8, EG_SHAPE(3), 0, 2, 255), 3), 0, 1, 0, 0, 0, 0, 1, 0, 0, 0);
+    eg_tensor *wide = eg_one_hot(eg_constant_of(EG_UINT8, EG_SHAPE(2), 255, 3), 300);
+    CHECK_SHAPE(wide, 2, 300);
+    CHECK(eg_item(eg_reduce_sum(wide)) == 2 && eg_assert_equal(eg_argmax(wide, .axis = 1), eg_constant_of(EG_INT64, EG_SHAPE(2), 255, 3)));
 }
 TEST(index_out_of_range_names_index_and_position) {
     eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *bad = eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 0, 1, 2, 3), *negative = eg_constant_of(EG_INT64, EG_SHAPE(2), 0, -1);
@@ -681,8 +709,20 @@ TEST(assertions) {
     CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT, "[0, 1]: 2 against 2.5");
     CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT, "2 of 4");
     CHECK_ERROR(eg_assert_near(a, b, .6), EG_ERROR_ASSERT, "[1, 1]: 4 against 5");
-    CHECK_ERROR(eg_assert_equal(a, eg_scalar(1)), EG_ERROR_ASSERT, "[2, 2]");
+    CHECK_ERROR(eg_assert_equal(a, eg_scalar(1)), EG_ERROR_ASSERT, "does not hold for 3 of 4 elements: at [0, 1]: 2 against 1; [1, 0]: nan against 1; [1, 1]: 4 against 1");
     CHECK_ERROR(eg_assert_equal(a, eg_cast(a, EG_FLOAT64)), EG_ERROR_ASSERT, "float64");
     CHECK(eg_assert_shape(a, EG_SHAPE(-1, 2)));
     CHECK_ERROR(eg_assert_shape(a, EG_SHAPE(2, 3)), EG_ERROR_ASSERT, "[2, 3]");
+}
+TEST(assertions_take_numbers_and_broadcast) {
+    eg_tensor *ones = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *row = eg_constant(EG_SHAPE(3), 1, 2, 3), *rows = eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 1, 2, 3), *column = eg_constant(EG_SHAPE(2, 1), 4, 5);
+    CHECK(eg_assert_equal(ones, 1) && eg_assert_equal(1, ones) && eg_assert_equal(1, 1) && eg_assert_near(2.5, 2, .5) && eg_assert_near(ones, 1.25, .25));
+    CHECK(eg_assert_equal(eg_constant_of(EG_INT64, EG_SHAPE(2), 7, 7), 7) && eg_assert_equal(eg_constant_of(EG_UINT8, EG_SHAPE(1), 255), 255) && eg_assert_equal(eg_equal(ones, 1), true));
+    CHECK(eg_assert_equal(rows, row) && eg_assert_equal(row, rows) && eg_assert_equal(eg_add(column, row), eg_add(eg_broadcast_to(column, EG_SHAPE(2, 3)), rows)));
+    CHECK(eg_assert_equal(eg_broadcast_to(column, EG_SHAPE(2, 3)), column) && eg_assert_equal(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3)), row));
+    CHECK_ERROR(eg_assert_equal(rows, column), EG_ERROR_ASSERT, "6 of 6 elements: at [0, 0]: 1 against 4; [0, 1]: 2 against 4; [0, 2]: 3 against 4");
+    CHECK_ERROR(eg_assert_equal(column, row), EG_ERROR_ASSERT, "6 of 6 elements: at [0, 0]: 4 against 1");        // (2, 1) and (3) meet as (2, 3)
+    CHECK_ERROR(eg_assert_near(rows, 2, .5), EG_ERROR_ASSERT, "differ by more than 0.5 in 4 of 6 elements: at [0, 0]: 1 against 2");
+    CHECK_ERROR(eg_assert_equal(row, eg_constant(EG_SHAPE(2), 1, 2)), EG_ERROR_ASSERT, "shapes differ, and neither broadcasts to the other: float32 [3]");
+    CHECK_ERROR(eg_assert_equal(eg_constant_of(EG_INT32, EG_SHAPE(1), 1), .5), EG_ERROR_DTYPE, "0.5");
 }

@@ -402,7 +402,8 @@ TEST(convolution_errors) {
     CHECK_ERROR(eg_resize(x, -1, 2), EG_ERROR_SHAPE, "-1 x 2");
     CHECK_ERROR(eg_resize(f(2, 3), 2, 2), EG_ERROR_SHAPE, "eg_resize: cannot make float32 [2, 3]");
     CHECK_ERROR(eg_resize(eg_ones(EG_FLOAT32, EG_SHAPE(1, 0, 2, 1)), 2, 2), EG_ERROR_SHAPE, "[1, 0, 2, 1]");
-    CHECK_ERROR(eg_resize(eg_cast(x, EG_INT32), 2, 2), EG_ERROR_DTYPE, "eg_resize");
+    CHECK_ERROR(eg_resize(eg_cast(x, EG_BOOL), 2, 2), EG_ERROR_DTYPE, "eg_resize");
+    CHECK_ERROR(eg_resize(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 2, 3)), 2, 2), EG_ERROR_SHAPE, "eg_resize: cannot make float32 [1, 0, 2, 3]");
     CHECK_ERROR(eg_resize(x, 2, 2, .method = (eg_resize_method)4), EG_ERROR_ARGUMENT, "method 4");
     CHECK_ERROR(eg_resize(x, INT64_MAX, 2), EG_ERROR_MEMORY, "eg_resize");
     CHECK_ERROR(eg_resize(x, INT64_C(1) << 61, 2), EG_ERROR_MEMORY, "eg_resize");
