@@ -501,7 +501,8 @@ EAGER_API eg_tensor *eg_sub(eg_tensor *a, eg_tensor *b);                 // a - 
 EAGER_API eg_tensor *eg_mul(eg_tensor *a, eg_tensor *b);                 // a b
 EAGER_API eg_tensor *eg_div(eg_tensor *a, eg_tensor *b);                 // a / b, floating point only
 EAGER_API eg_tensor *eg_divide_no_nan(eg_tensor *a, eg_tensor *b);       // a / b, and 0 where b = 0
-EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);            // floor(a / b): -7 // 2 = -4; dividing an integer by 0 is an error
+// Of floats as in Python and NumPy: 1 // .1 = 9, -1 // inf = -1, inf // 2 is NaN. (TensorFlow divides first: 10, -0 and inf.)
+EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);            // the floor of the exact quotient: -7 // 2 = -4; dividing an integer by 0 is an error
 EAGER_API eg_tensor *eg_mod(eg_tensor *a, eg_tensor *b);                 // a - b floor(a / b): the sign of b
 EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);                 // a^b; integers: b >= 0 (a negative b truncates); a^0 is 1, its gradient along a 0
 EAGER_API eg_tensor *eg_maximum(eg_tensor *a, eg_tensor *b);             // a tie's gradient goes to a; NaN wins
@@ -704,7 +705,7 @@ typedef struct eg_conv_options {
 EAGER_API eg_tensor *eg_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 EAGER_API eg_tensor *eg_conv1d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));            // (N, W, C) and (KW, C / groups, O)
 EAGER_API eg_tensor *eg_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));  // filter (KH, KW, C, multiplier)
-// The gradient of conv2d with respect to its input, as an op: filter (KH, KW, O, C), y has (H - 1) stride + KH + padding rows (VALID),
+// The gradient of conv2d with respect to its input, as an op: filter (KH, KW, O / groups, C), y has (H - 1) stride + KH + padding rows (VALID),
 // or H stride, with an output padding (H - 1) stride + KH % 2 + padding (SAME).
 EAGER_API eg_tensor *eg_conv2d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
 EAGER_API eg_tensor *eg_conv1d_transpose(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
@@ -5017,12 +5018,12 @@ EGI_EVERYWHERE float egi_square_lost(float x, float p) {
 }
 EGI_EVERYWHERE float egi_erfcf(float x) {
     const float a = fabsf(x), z = egi_choose(a > 10.19f, 10.19f, a), p = z * z, tail = egi_erfc_tail(z, p, egi_square_lost(z, p));
-    return egi_choose(a < 0.5f, 1.0f - egi_erf_near_0(x), egi_choose(x < 0, 2.0f - tail, tail));
+    return egi_choose(a < 0.75f, 1.0f - egi_erf_near_0(x), egi_choose(x < 0, 2.0f - tail, tail));
 }
 EGI_EVERYWHERE float egi_phif(float x) {                         // z = |x| / sqrt(2), and z^2 without the square root
     const float a = fabsf(x), c = egi_choose(a > 14.42f, 14.42f, a), z = c * 0.70710678f, p = c * c;
     const float tail = 0.5f * egi_erfc_tail(z, 0.5f * p, 0.5f * egi_square_lost(c, p));
-    return egi_choose(z < 0.5f, 0.5f + 0.5f * egi_erf_near_0(x * 0.70710678f), egi_choose(x < 0, tail, 1.0f - tail));
+    return egi_choose(z < 0.75f, 0.5f + 0.5f * egi_erf_near_0(x * 0.70710678f), egi_choose(x < 0, tail, 1.0f - tail));
 }
 EGI_EVERYWHERE float egi_softplusf(float x) { return egi_choose((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
 // float64: libm's.
@@ -8354,7 +8355,7 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
     egi_conv_steps(&d, o);
     if (x->rank != 4 || f->rank != 4 || f->dims[3] != x->dims[3] || x->dims[3] % d.groups)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O, C), not %s and %s", name, egi_describe(x),
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O / groups, C), C a multiple of the groups, not %s and %s", name, egi_describe(x),
                                      egi_describe(f));
     d.n = x->dims[0]; d.oh = x->dims[1]; d.ow = x->dims[2]; d.oc = x->dims[3];
     d.kh = f->dims[0]; d.kw = f->dims[1];

@@ -229,6 +229,8 @@ TEST(floordiv_and_mod_round_down) {
         CHECK_DTYPE(eg_floordiv(a, b), dtypes[t]);
     }
     CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(4), -1, 1, 5, -5), INFINITY), 0, -1, 0, 0, -1);
+    CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(4), INFINITY, -INFINITY, INFINITY, 0), eg_constant(EG_SHAPE(4), 2, 2, INFINITY, INFINITY)), 0, NAN, NAN, NAN, 0);      // as in NumPy 2.4
+    CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(3), 1, -1, 1), -INFINITY), 0, -1, 0, -1);
     CHECK_TENSOR(eg_mod(eg_constant(EG_SHAPE(2), -1, 1), INFINITY), 0, INFINITY, 1);
     CHECK_TENSOR(eg_mod(eg_constant(EG_SHAPE(2), 1, INFINITY), eg_constant(EG_SHAPE(2), 0, 2)), 0, NAN, NAN);
     CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(3), 1, -1, 0), 0), 0, INFINITY, -INFINITY, NAN);

@@ -382,7 +382,7 @@ TEST(convolution_errors) {
     CHECK_ERROR(eg_conv2d(f(2, 3), k), EG_ERROR_SHAPE, "(N, H, W, C)");
     CHECK_ERROR(eg_conv1d(f(2, 3), k), EG_ERROR_SHAPE, "eg_conv1d: needs x (N, W, C)");
     CHECK_ERROR(eg_depthwise_conv2d(x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 3, 1))), EG_ERROR_SHAPE, "eg_depthwise_conv2d");
-    CHECK_ERROR(eg_conv2d_transpose(x, k), EG_ERROR_SHAPE, "(KH, KW, O, C)");
+    CHECK_ERROR(eg_conv2d_transpose(x, k), EG_ERROR_SHAPE, "(KH, KW, O / groups, C)");
     eg_tensor *t = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 2, 4));
     CHECK_ERROR(eg_conv2d_transpose(x, t, .strides = { 2 }, .output_padding = { 2 }), EG_ERROR_ARGUMENT, "a stride of 2 with EG_VALID it must be between 0 and 1");
     CHECK_ERROR(eg_conv2d_transpose(x, t, .groups = 3), EG_ERROR_SHAPE, "eg_conv2d_transpose");

@@ -931,6 +931,15 @@ TEST(conv1d_is_conv2d_of_height_one) {
             CHECK_SAME(eg_avg_pool1d(x, .size = { 3 }, .strides = { s }, .padding = (eg_padding)same), eg_squeeze(eg_avg_pool2d(x4, .size = { 1, 3 }, .strides = { 1, s }, .padding = (eg_padding)same), .axes = EG_AXES(1)), 0);
         }
 }
+// The gradient of TensorFlow 2.21's tf.nn.conv2d of (1, 3, 3, 6) by (2, 2, 3, 4), which is in 2 groups, along its input. (Its conv2d_transpose takes none.)
+TEST(conv2d_transpose_in_groups) {
+    eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 0, 16, 1), EG_SHAPE(1, 2, 2, 4)), *f = eg_reshape(eg_range(EG_FLOAT32, 0, 48, 1), EG_SHAPE(2, 2, 3, 4));
+    eg_tensor *y = eg_conv2d_transpose(x, f, .groups = 2);
+    CHECK_SHAPE(y, 1, 3, 3, 6);                                                  // 2 groups of filter's 3 channels
+    CHECK_TENSOR(y, 0, 1, 5, 9, 13, 33, 53, 18, 58, 98, 106, 178, 250, 113, 149, 185, 189, 241, 293, 34, 106, 178, 186, 290, 394, 484, 692, 900, 916, 1188, 1460,
+                 642, 778, 914, 922, 1090, 1258, 417, 485, 553, 557, 641, 725, 1234, 1402, 1570, 1578, 1778, 1978, 913, 1013, 1113, 1117, 1233, 1349);
+    CHECK_ERROR(eg_conv2d_transpose(x, f, .groups = 3), EG_ERROR_SHAPE, "a filter (KH, KW, O / groups, C), C a multiple of the groups");
+}
 TEST(conv2d_transpose_output_padding) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 2, 1)), *f = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2, 1, 1));
     CHECK_SHAPE(eg_conv2d_transpose(x, f, .strides = { 3 }), 1, 5, 5, 1);
