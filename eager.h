@@ -166,8 +166,6 @@ struct egi_option_without_a_name;
 EAGER_API eg_tensor *eg_number(double value);
 EAGER_API eg_tensor *eg_integer(int64_t value);
 
-static inline eg_tensor *egi_same(eg_tensor *x) { return x; }
-static inline eg_tensor *egi_null(const void *x) { return (eg_tensor *)(uintptr_t)x; }
 EAGER_API eg_tensor *egi_unsigned(unsigned long long value);
 EAGER_API void egi_at(const char *function, const char *file, int line);
 
@@ -177,17 +175,39 @@ EAGER_API void egi_at(const char *function, const char *file, int line);
 
 #ifdef __cplusplus
 }
-static inline eg_tensor *egi_arg(eg_tensor *x) { return x; }
-static inline eg_tensor *egi_arg(decltype(nullptr)) { return nullptr; }
-static inline eg_tensor *egi_arg(double x) { return eg_number(x); }
-static inline eg_tensor *egi_arg(float x) { return eg_number(static_cast<double>(x)); }
-static inline eg_tensor *egi_arg(int x) { return eg_integer(x); }
-static inline eg_tensor *egi_arg(unsigned x) { return eg_integer(x); }
-static inline eg_tensor *egi_arg(long x) { return eg_integer(x); }
-static inline eg_tensor *egi_arg(long long x) { return eg_integer(x); }
-static inline eg_tensor *egi_arg(unsigned long x) { return egi_unsigned(x); }
-static inline eg_tensor *egi_arg(unsigned long long x) { return egi_unsigned(x); }
+#endif
+
+// EG_T(x) makes a tensor of an operand: a tensor, NULL, or a number of any type. It writes x once, or nested calls would double their
+// text at every level: overloads in C++ and clang, a statement expression in gcc (where an array literal inside an operand ends with it).
+
+#if defined(__cplusplus) || defined(__clang__)
+#ifdef __cplusplus
+#define EGI_OVERLOAD static inline
+EGI_OVERLOAD eg_tensor *egi_arg(decltype(nullptr)) { return nullptr; }
+#else
+#define EGI_OVERLOAD static inline __attribute__((overloadable))
+#endif
+EGI_OVERLOAD eg_tensor *egi_arg(eg_tensor *x) { return x; }
+EGI_OVERLOAD eg_tensor *egi_arg(float x) { return eg_number((double)x); }
+EGI_OVERLOAD eg_tensor *egi_arg(double x) { return eg_number(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(long double x) { return eg_number((double)x); }
+EGI_OVERLOAD eg_tensor *egi_arg(int x) { return eg_integer(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned x) { return eg_integer(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(long x) { return eg_integer(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(long long x) { return eg_integer(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned long x) { return egi_unsigned(x); }
+EGI_OVERLOAD eg_tensor *egi_arg(unsigned long long x) { return egi_unsigned(x); }
 #define EG_T(x) egi_arg(x)
+#else
+static inline eg_tensor *egi_same(eg_tensor *x) { return x; }
+static inline eg_tensor *egi_pointer(void *x) { return (eg_tensor *)x; }
+static inline eg_tensor *egi_long_double(long double x) { return eg_number((double)x); }
+#define EG_T(x) __extension__ ({ __auto_type egi_x = ((void)0, (x)); _Generic(egi_x, eg_tensor *: egi_same, void *: egi_pointer, \
+    float: eg_number, double: eg_number, long double: egi_long_double, \
+    unsigned long: egi_unsigned, unsigned long long: egi_unsigned, default: eg_integer)(egi_x); })
+#endif
+
+#ifdef __cplusplus
 template <class... T> static inline eg_shape egi_shape_of(T... d) {
     static_assert(sizeof...(d) <= EG_MAX_RANK, "a tensor has at most EG_MAX_RANK dimensions");
     return eg_shape{static_cast<int>(sizeof...(d)), {static_cast<int64_t>(d)...}};
@@ -213,23 +233,32 @@ template <class... T> static inline egi_list_cpp<static_cast<int>(sizeof...(T))>
 #define EGI_DEFAULT(type) = type()
 extern "C" {
 #else
-#define EG_T(x) _Generic((x), eg_tensor *: egi_same, void *: egi_null, const void *: egi_null, \
-    float: eg_number, double: eg_number, long double: eg_number, \
-    unsigned long: egi_unsigned, unsigned long long: egi_unsigned, default: eg_integer)(x)
-#define EG_SHAPE(...) ((eg_shape){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
-#define EG_AXES(...) ((eg_axes){ EGI_AXES_MARK, (int)(sizeof((int[]){ __VA_ARGS__ }) / sizeof(int)), { __VA_ARGS__ } })
-#define EG_PADS(...) ((eg_pads){ (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), { __VA_ARGS__ } })
+// How many arguments there are, at most 64. sizeof would write them a second time.
+#define EGI_COUNT(...) EGI_COUNT_(__VA_ARGS__, 64, 63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, \
+    39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, )
+#define EGI_COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, \
+    a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, a54, a55, a56, \
+    a57, a58, a59, a60, a61, a62, a63, a64, count, ...) count
+// A list of pointers and its length. More than EGI_COUNT can count leaves a pointer where the array's length belongs, which is an error.
+#define EGI_POINTERS(type, ...) (type[EGI_COUNT(__VA_ARGS__)]){ __VA_ARGS__ }
+#define EGI_LENGTH(...) ((int)sizeof(char[EGI_COUNT(__VA_ARGS__)]))
+// In the literals below, the * 1 makes an error of an empty last argument, which would count as a 0.
+
+#define EG_SHAPE(...) ((eg_shape){ EGI_COUNT(__VA_ARGS__), { __VA_ARGS__ * 1 } })
+#define EG_AXES(...) ((eg_axes){ EGI_AXES_MARK, EGI_COUNT(__VA_ARGS__), { __VA_ARGS__ * 1 } })
+#define EG_PADS(...) ((eg_pads){ EGI_COUNT(__VA_ARGS__), { __VA_ARGS__ * 1 } })
 #define EG_SCALAR ((eg_shape){ 0, { 0 } })
 static inline eg_list egi_list_of(eg_tensor *const *tensors, int count) { eg_list list = { count, tensors }; return list; }
 #define EG_LIST(...) egi_list_of(EG_TENSORS(__VA_ARGS__))
-// A list of tensors with its length, as two arguments: eg_concat(EG_TENSORS(a, b), 0).
-#define EG_TENSORS(...) (eg_tensor *[]){ __VA_ARGS__ }, (int)(sizeof((eg_tensor *[]){ __VA_ARGS__ }) / sizeof(eg_tensor *))
+// A list of at most 64 tensors with its length, as two arguments: eg_concat(EG_TENSORS(a, b), 0).
+#define EG_TENSORS(...) EGI_POINTERS(eg_tensor *, __VA_ARGS__), EGI_LENGTH(__VA_ARGS__)
 #define EGI_DEFAULT(type)
 // f(x, .option = value): the operands, then an options literal (EG_BY_NAME).
 #define EGI_OPTIONS(type, ...) ((type){ .name_your_options = (struct egi_option_without_a_name *)(uintptr_t)EGI_BY_NAME_MARK, .canary = EGI_BY_NAME_MARK, __VA_ARGS__ })
-#define EGI_1(...) EGI_1_(__VA_ARGS__, 0)
+// (An operand that is missing becomes a name that does not exist, so the compiler says which kind of mistake it is.)
+#define EGI_1(...) EGI_1_(__VA_ARGS__, )
 #define EGI_1_(a, ...) EG_T(a)
-#define EGI_2(...) EGI_2_(__VA_ARGS__, 0)
+#define EGI_2(...) EGI_2_(__VA_ARGS__, egi_an_operand_is_missing, )
 #define EGI_2_(a, b, ...) EG_T(a), EG_T(b)
 #define EGI_AFTER_1(...) EGI_AFTER_1_(__VA_ARGS__, )
 #define EGI_AFTER_1_(a, ...) __VA_ARGS__
@@ -237,7 +266,7 @@ static inline eg_list egi_list_of(eg_tensor *const *tensors, int count) { eg_lis
 #define EGI_AFTER_2_(a, b, ...) __VA_ARGS__
 #define EGI_OPTIONS_1(function, type, ...) EGI_CALL(function, EGI_1(__VA_ARGS__), EGI_OPTIONS(type, EGI_AFTER_1(__VA_ARGS__)))
 #define EGI_OPTIONS_2(function, type, ...) EGI_CALL(function, EGI_2(__VA_ARGS__), EGI_OPTIONS(type, EGI_AFTER_2(__VA_ARGS__)))
-#define EGI_RAW_2(...) EGI_RAW_2_(__VA_ARGS__, 0)
+#define EGI_RAW_2(...) EGI_RAW_2_(__VA_ARGS__, egi_an_operand_is_missing, )
 #define EGI_RAW_2_(a, b, ...) EG_T(a), b
 #define EGI_OPTIONS_1_RAW(function, type, ...) EGI_CALL(function, EGI_RAW_2(__VA_ARGS__), EGI_OPTIONS(type, EGI_AFTER_2(__VA_ARGS__)))
 #endif
@@ -358,6 +387,8 @@ EAGER_API bool eg_trap_nonfinite(bool on);
 // A float32 tensor of these values in row-major order; their number must be the shape's.
 // eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4). Values travel as double: exact for integers to 2^53.
 EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count);
+EAGER_API eg_tensor *egi_constant_until(eg_dtype dtype, eg_shape shape, const double *values);          // up to EGI_END_OF_VALUES, a NaN that nothing computes
+#define EGI_END_OF_VALUES __builtin_nan("0x6561676572")
 #ifdef __cplusplus
 }
 template <class... T> static inline eg_tensor *egi_constant_cpp(eg_dtype dtype, eg_shape shape, T... values) {
@@ -369,17 +400,19 @@ template <class... T> static inline eg_tensor *egi_constant_cpp(eg_dtype dtype, 
 extern "C" {
 #else
 #define eg_constant(shape, ...) eg_constant_of(EG_FLOAT32, shape, __VA_ARGS__)
-#define eg_constant_of(dtype, shape, ...) EGI_CALL_AS(eg_constant, eg_constant_values, dtype, shape, (double[]){ __VA_ARGS__ }, (int64_t)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)))
+#define eg_constant_of(dtype, shape, ...) EGI_CALL_AS(eg_constant, egi_constant_until, dtype, shape, (double[]){ __VA_ARGS__, EGI_END_OF_VALUES })
 #endif
 // A float32 tensor of rank 0.
 EAGER_API eg_tensor *eg_scalar(double value);
 EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value);
-// Copies row-major elements of that dtype from data (float16 and bfloat16 as uint16_t, bool as bytes). In C, a pointer to numbers of
-// another dtype is an error; a void * is taken as it is.
+// Copies row-major elements of that dtype from data: a pointer to, or an array of up to eight dimensions of float, double, integers of
+// 32 or 64 signed bits, uint8_t or char for EG_UINT8, bool or uint8_t for EG_BOOL, uint16_t for float16 and bfloat16. A pointer to
+// another type does not compile, or is an error where the compiler does not know the dtype. Raw bytes are passed as (void *).
 EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data);
-EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, eg_dtype pointed);
 // Borrows data on the host without a copy; when the last user is gone deleter(data, user) is called (NULL: nothing is).
 // data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at once.
+// The pointer's type is checked as in eg_from_data. An array literal with commas stands in parentheses, as in any macro; in gcc one
+// inside an operand, eg_add(eg_wrap_data(...), 1), ends with that operand, so name the array there.
 EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *data, void *user), void *user);
 // Texts, such as file names, are uint8 vectors of their bytes, without the closing 0. Of several texts each is a row, filled up with zeros.
 EAGER_API eg_tensor *eg_from_text(const char *text);
@@ -404,8 +437,12 @@ EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int6
 // The value of a tensor of one element; NaN (0 for _int) and an error if it has more or is NULL.
 EAGER_API double eg_item(eg_tensor *x);
 EAGER_API int64_t eg_item_int(eg_tensor *x);
-// Contiguous row-major elements on the host, valid as long as x (for a variable: until its next assignment).
+// Contiguous row-major elements on the host, valid as long as x (for a variable: until its next assignment). They are of x's dtype:
+// C converts the pointer to any type without a word, so check eg_dtype_of where x may have another, or use eg_read_into.
 EAGER_API const void *eg_data(eg_tensor *x);
+// Copies the elements of x, in row-major order, to an array of the caller's with room for count of them. Its type must be one that
+// eg_from_data takes for the dtype of x, and count the size of x: otherwise nothing is written; false and an error.
+EAGER_API bool eg_read_into(eg_tensor *x, void *values, int64_t count);
 EAGER_API int eg_rank(eg_tensor *x);                      // -1 for NULL
 EAGER_API int64_t eg_dim(eg_tensor *x, int axis);         // -1 is the last axis; -1 and an error if there is none
 EAGER_API int64_t eg_size(eg_tensor *x);                  // number of elements; -1 for NULL
@@ -465,14 +502,6 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 // Calls that note their place.
 #define eg_constant_values(...) EGI_CALL_AS(eg_constant, eg_constant_values, __VA_ARGS__)
 #define eg_scalar_of(...) EGI_CALL(eg_scalar_of, __VA_ARGS__)
-#ifdef __cplusplus
-#define eg_from_data(...) EGI_CALL(eg_from_data, __VA_ARGS__)
-#else                                                     // a pointer to another type than the dtype's is an error
-#define eg_from_data(dtype, shape, ...) EGI_CALL_AS(eg_from_data, egi_from_typed, dtype, shape, (__VA_ARGS__), EGI_POINTED((__VA_ARGS__)))
-#define EGI_POINTED(p) _Generic((p), float *: EG_FLOAT32, const float *: EG_FLOAT32, double *: EG_FLOAT64, const double *: EG_FLOAT64, \
-    int32_t *: EG_INT32, const int32_t *: EG_INT32, int64_t *: EG_INT64, const int64_t *: EG_INT64, default: EG_NO_DTYPE)
-#endif
-#define eg_wrap_data(...) EGI_CALL(eg_wrap_data, __VA_ARGS__)
 #define eg_zeros(...) EGI_CALL(eg_zeros, __VA_ARGS__)
 #define eg_ones(...) EGI_CALL(eg_ones, __VA_ARGS__)
 #define eg_full(...) EGI_CALL(eg_full, __VA_ARGS__)
@@ -489,6 +518,83 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 #define eg_cast(...) EGI_CALL(eg_cast, __VA_ARGS__)
 #define eg_random_integers(...) EGI_CALL(eg_random_integers, __VA_ARGS__)
 #define eg_random_permutation(...) EGI_CALL(eg_random_permutation, __VA_ARGS__)
+
+// What a pointer to data is to: a name, the type, and as bits the dtypes whose elements are such.
+#define EGI_C_TYPES(X) \
+    X(RAW, egi_raw, 0xff) X(FLOAT, float, 1 << EG_FLOAT32) X(DOUBLE, double, 1 << EG_FLOAT64) X(LONG_DOUBLE, long double, 0) \
+    X(BOOL, bool, 1 << EG_BOOL) X(CHAR, char, 1 << EG_UINT8) X(SCHAR, signed char, 0) X(UCHAR, unsigned char, 1 << EG_UINT8 | 1 << EG_BOOL) \
+    X(SHORT, short, 0) X(USHORT, unsigned short, 1 << EG_FLOAT16 | 1 << EG_BFLOAT16) X(INT, int, 1 << EG_INT32) X(UNSIGNED, unsigned, 0) \
+    X(LONG, long, sizeof(long) == 8 ? 1 << EG_INT64 : 1 << EG_INT32) X(ULONG, unsigned long, 0) \
+    X(LLONG, long long, 1 << EG_INT64) X(ULLONG, unsigned long long, 0)
+#define EGI_C_TYPE_PLACE(name, type, dtypes) EGI_PLACE_##name,
+#define EGI_C_TYPE_VALUE(name, type, dtypes) EGI_HOLDS_##name = (dtypes) | EGI_PLACE_##name << 8,
+typedef struct egi_raw { char byte; } egi_raw;            // what a void * is to
+enum { EGI_PLACE_OTHER, EGI_C_TYPES(EGI_C_TYPE_PLACE) EGI_PLACES };
+enum { EGI_C_TYPES(EGI_C_TYPE_VALUE) EGI_HOLDS_OTHER = 0 };
+#define EGI_POINTER_FITS(dtype, pointed) (((dtype) & ~7) || ((pointed) >> ((dtype) & 7) & 1))          // a dtype that is none is told elsewhere
+#define EGI_POINTER_ADVICE "the pointer is not to elements of this dtype: give the dtype that the data has, or raw bytes as (void *)"
+EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, int pointed);
+EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, int pointed, void (*deleter)(void *data, void *user), void *user);
+EAGER_API bool egi_read_typed(eg_tensor *x, void *values, int pointed, int64_t count);
+#ifdef __cplusplus
+}
+template <class T> struct egi_c_type { enum { value = EGI_HOLDS_OTHER }; };
+#define EGI_C_TYPE_ROW(name, type, dtypes) template <> struct egi_c_type<type> { enum { value = EGI_HOLDS_##name }; };
+EGI_C_TYPES(EGI_C_TYPE_ROW)
+template <> struct egi_c_type<void> : egi_c_type<egi_raw> {};
+template <class T> struct egi_c_type<const T> : egi_c_type<T> {};
+template <class T, size_t n> struct egi_c_type<T[n]> : egi_c_type<T> {};
+template <class T, size_t n> struct egi_c_type<const T[n]> : egi_c_type<T> {};
+template <int dtype, class T> static inline int egi_pointed() {
+    static_assert(EGI_POINTER_FITS(dtype, static_cast<int>(egi_c_type<T>::value)), EGI_POINTER_ADVICE);
+    return egi_c_type<T>::value;
+}
+template <int known, class T> static inline eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, T *data) {
+    return egi_from_typed(dtype, shape, data, egi_pointed<known, T>());
+}
+template <int known> static inline eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr)) {
+    return egi_from_typed(dtype, shape, nullptr, EGI_HOLDS_RAW);
+}
+template <int known, class T> static inline eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, T *data, void (*deleter)(void *, void *), void *user) {
+    return egi_wrap_typed(dtype, shape, data, egi_pointed<known, T>(), deleter, user);
+}
+template <int known> static inline eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr), void (*deleter)(void *, void *), void *user) {
+    return egi_wrap_typed(dtype, shape, nullptr, EGI_HOLDS_RAW, deleter, user);
+}
+template <class T> static inline bool egi_read_cpp(eg_tensor *x, T *values, int64_t count) { return egi_read_typed(x, values, egi_c_type<T>::value, count); }
+static inline bool egi_read_cpp(eg_tensor *x, decltype(nullptr), int64_t count) { return egi_read_typed(x, nullptr, EGI_HOLDS_RAW, count); }
+#define EGI_KNOWN_DTYPE(dtype) (__builtin_constant_p(dtype) ? static_cast<int>(dtype) : static_cast<int>(EG_NO_DTYPE))
+#define eg_from_data(dtype, ...) EGI_AT(eg_from_data, egi_from_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
+#define eg_wrap_data(dtype, ...) EGI_AT(eg_wrap_data, egi_wrap_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
+#define eg_read_into(...) EGI_AT(eg_read_into, egi_read_cpp(__VA_ARGS__))
+extern "C" {
+#else
+// The dtype if it is a constant expression, else EG_NO_DTYPE: only a constant 0 makes a null pointer of a void *.
+#define EGI_KNOWN_DTYPE(dtype) _Generic((1 ? (void *)((intptr_t)(dtype) * 0) : (int *)0), int *: (dtype), default: EG_NO_DTYPE)
+// One dimension less: the pointer to T of a pointer to an array of T; another pointer as it is. An array is what a comma's value is not.
+#define EGI_IS_ARRAY(x) (!__builtin_types_compatible_p(__typeof__(x), __typeof__(((void)0, (x)))))
+#define EGI_DEEPER(p) __typeof__(*__builtin_choose_expr(EGI_IS_ARRAY(*(p)), *(p), (p))) *
+#define EGI_C_TYPE_ROW(name, type, dtypes) type: EGI_HOLDS_##name,
+#define EGI_POINTED(dtype, p) __extension__ ({ \
+    typedef __typeof__(_Generic((p), void *: (egi_raw *)0, const void *: (egi_raw *)0, default: ((void)0, (p)))) egi_p1; \
+    typedef EGI_DEEPER((egi_p1)0) egi_p2; typedef EGI_DEEPER((egi_p2)0) egi_p3; typedef EGI_DEEPER((egi_p3)0) egi_p4; typedef EGI_DEEPER((egi_p4)0) egi_p5; \
+    typedef EGI_DEEPER((egi_p5)0) egi_p6; typedef EGI_DEEPER((egi_p6)0) egi_p7; typedef EGI_DEEPER((egi_p7)0) egi_p8; \
+    enum { egi_elements = _Generic(*(egi_p8)0, EGI_C_TYPES(EGI_C_TYPE_ROW) default: EGI_HOLDS_OTHER), egi_known = EGI_KNOWN_DTYPE(dtype) }; \
+    _Static_assert(EGI_POINTER_FITS(egi_known, egi_elements), EGI_POINTER_ADVICE); \
+    (int)egi_elements; })
+// eg_from_data is through with data when it returns, so data may be written once, in a statement expression. What eg_wrap_data borrows
+// may be an array literal, which would end there: it is written a second time where only its type counts.
+#if defined(__clang__) && __clang_major__ >= 20          // warns of __COUNTER__
+#define EGI_SERIAL 0
+#else
+#define EGI_SERIAL __COUNTER__
+#endif
+#define EGI_FROM_DATA(dtype, shape, data, p) __extension__ ({ __auto_type p = ((void)0, data); (egi_from_typed)(dtype, shape, p, EGI_POINTED(dtype, p)); })
+#define eg_from_data(dtype, shape, ...) EGI_AT(eg_from_data, EGI_FROM_DATA(dtype, shape, (__VA_ARGS__), EGI_PASTE(egi_data_, EGI_SERIAL)))
+#define eg_wrap_data(dtype, shape, data, deleter, user) \
+    EGI_CALL_AS(eg_wrap_data, egi_wrap_typed, dtype, shape, data, EGI_POINTED(dtype, data), deleter, user)
+#define eg_read_into(x, values, count) EGI_CALL_AS(eg_read_into, egi_read_typed, x, values, EGI_POINTED(EG_NO_DTYPE, values), count)
+#endif
 
 //# 4  OPERATIONS --------------------------------------------------------------
 // Idea: functions of tensors, named as TensorFlow names them. All broadcast as
@@ -1430,7 +1536,13 @@ extern "C" {
 #define eg_layer_bidirectional(...) EGI_LAYER_1(eg_layer_bidirectional, __VA_ARGS__)
 #define eg_layer_position_embedding(...) EGI_LAYER_1(eg_layer_position_embedding, __VA_ARGS__)
 #define eg_layer_multi_head_attention(...) EGI_LAYER_2(eg_layer_multi_head_attention, __VA_ARGS__)
-#define eg_sequential(...) eg_sequential_of((eg_layer *[]){ NULL, __VA_ARGS__ } + 1, (int)(sizeof((eg_layer *[]){ NULL, __VA_ARGS__ }) / sizeof(eg_layer *)) - 1)
+#define eg_sequential(...) eg_sequential_of((eg_layer *[EGI_COUNT(__VA_ARGS__) + 1]){ NULL, __VA_ARGS__ } + 1, EGI_LENGTH(__VA_ARGS__) - EGI_IS_EMPTY(__VA_ARGS__))
+// 1 if the first argument is empty: a macro's name in front of it and parentheses behind make a comma where nothing stands between,
+// and with the name alone make none (as they do where the argument begins with a parenthesis).
+#define EGI_IS_EMPTY(...) (EGI_IS_TWO(EGI_COMMA EGI_FIRST(__VA_ARGS__, ) ()) && !EGI_IS_TWO(EGI_COMMA EGI_FIRST(__VA_ARGS__, )))
+#define EGI_IS_TWO(...) (EGI_COUNT(__VA_ARGS__) == 2)
+#define EGI_FIRST(a, ...) a
+#define EGI_COMMA(...) ,
 #define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
 #define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
 #define eg_call_multi(layer, in, n, out, ...) EGI_CALL_MULTI(layer, in, n, out, __VA_ARGS__, )
@@ -1735,13 +1847,13 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
 #ifndef __cplusplus
 #define eg_compile(model, optimizer, ...) EGI_COMPILE_(model, optimizer, __VA_ARGS__, )
 #define EGI_COMPILE_(model, optimizer, loss, ...) \
-    EGI_CALL(eg_compile, model, optimizer, loss, (eg_metric *[]){ __VA_ARGS__ NULL }, (int)(sizeof((eg_metric *[]){ __VA_ARGS__ NULL }) / sizeof(eg_metric *)) - 1)
-#define EG_METRICS(...) ((eg_metrics){ (int)(sizeof((eg_metric *[]){ __VA_ARGS__ }) / sizeof(eg_metric *)), (eg_metric *[]){ __VA_ARGS__ } })
+    EGI_CALL(eg_compile, model, optimizer, loss, EGI_POINTERS(eg_metric *, __VA_ARGS__ NULL), EGI_LENGTH(__VA_ARGS__ NULL) - 1)
+#define EG_METRICS(...) ((eg_metrics){ EGI_LENGTH(__VA_ARGS__), EGI_POINTERS(eg_metric *, __VA_ARGS__) })
 #define EG_OUTPUT(name, ...) EGI_OUTPUT_(name, __VA_ARGS__, )
 #define EGI_OUTPUT_(name_, loss_, ...) { .name = name_, .loss = loss_, __VA_ARGS__ }
 #define eg_compile_outputs(model, optimizer, ...) \
     EGI_CALL(eg_compile_outputs, model, optimizer, (const eg_output[]){ __VA_ARGS__ }, (int)(sizeof((const eg_output[]){ __VA_ARGS__ }) / sizeof(eg_output)))
-#define EG_CALLBACKS(...) ((eg_callbacks){ (int)(sizeof((eg_callback *[]){ __VA_ARGS__ }) / sizeof(eg_callback *)), (eg_callback *[]){ __VA_ARGS__ } })
+#define EG_CALLBACKS(...) ((eg_callbacks){ EGI_LENGTH(__VA_ARGS__), EGI_POINTERS(eg_callback *, __VA_ARGS__) })
 #define EG_CLASS_WEIGHTS(...) ((eg_class_weights){ (int)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)), (const double[]){ __VA_ARGS__ } })
 #define EGI_CALLBACK_(function, ...) EGI_CALL(function, EGI_OPTIONS(eg_callback_options, __VA_ARGS__))
 #define EGI_CALLBACK_PATH_(function, path, ...) EGI_CALL(function, path, EGI_OPTIONS(eg_callback_options, __VA_ARGS__))
@@ -1933,7 +2045,7 @@ extern "C" {
 #else
 #define eg_dataset_from_tensors(...) eg_dataset_from_tensors_of(EG_TENSORS(__VA_ARGS__))
 #define eg_dataset_from_slices(...) eg_dataset_from_slices_of(EG_TENSORS(__VA_ARGS__))
-#define eg_dataset_zip(...) eg_dataset_zip_of((eg_dataset *[]){ __VA_ARGS__ }, (int)(sizeof((eg_dataset *[]){ __VA_ARGS__ }) / sizeof(eg_dataset *)))
+#define eg_dataset_zip(...) eg_dataset_zip_of(EGI_POINTERS(eg_dataset *, __VA_ARGS__), EGI_LENGTH(__VA_ARGS__))
 #define EGI_DATASET_OPTIONS_(function, type, d, n, ...) (function)(d, n, EGI_OPTIONS(type, __VA_ARGS__))
 #define eg_dataset_batch(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_batch, eg_batch_options, d, __VA_ARGS__, )
 #define eg_dataset_padded_batch(d, ...) EGI_DATASET_OPTIONS_(eg_dataset_padded_batch, eg_batch_options, d, __VA_ARGS__, )
@@ -2255,7 +2367,8 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 
 #ifdef __cplusplus
 }
-// For C++: a tensor with operators. eg_value y = 2 * eg_value(x) + 1; converts back to eg_tensor * by itself.
+// For C++: a tensor with operators, whose other operand is a tensor or a number of any type. eg_value y = 2 * eg_value(x) + 1; y *= 3;
+// y is a handle, so y *= 3 makes a new tensor and leaves the old one as it is. Converts back to eg_tensor * by itself.
 struct eg_value {
     eg_tensor *tensor;
     eg_value(eg_tensor *x) : tensor(x) {}
@@ -2273,12 +2386,9 @@ struct egi_device_guard {
 #define eg_with_device(device) egi_device_guard EGI_PASTE(egi_device_, __LINE__)(device)
 #define EGI_OPERATOR(sign, function) \
     static inline eg_value operator sign(eg_value a, eg_value b) { return (function)(a.tensor, b.tensor); } \
-    static inline eg_value operator sign(eg_value a, eg_tensor *b) { return (function)(a.tensor, b); } \
-    static inline eg_value operator sign(eg_tensor *a, eg_value b) { return (function)(a, b.tensor); } \
-    static inline eg_value operator sign(eg_value a, double b) { return (function)(a.tensor, eg_number(b)); } \
-    static inline eg_value operator sign(double a, eg_value b) { return (function)(eg_number(a), b.tensor); } \
-    static inline eg_value operator sign(eg_value a, int b) { return (function)(a.tensor, eg_integer(b)); } \
-    static inline eg_value operator sign(int a, eg_value b) { return (function)(eg_integer(a), b.tensor); }
+    template <class T> static inline auto operator sign(eg_value a, T b) -> decltype(eg_value(egi_arg(b))) { return (function)(a.tensor, egi_arg(b)); } \
+    template <class T> static inline auto operator sign(T a, eg_value b) -> decltype(eg_value(egi_arg(a))) { return (function)(egi_arg(a), b.tensor); } \
+    template <class T> static inline auto operator sign##=(eg_value &a, T b) -> decltype((void)egi_arg(b), a) { return a = (function)(a.tensor, egi_arg(b)); }
 EGI_OPERATOR(+, eg_add)
 EGI_OPERATOR(-, eg_sub)
 EGI_OPERATOR(*, eg_mul)
@@ -3929,6 +4039,12 @@ static eg_tensor *egi_constant(const char *op, eg_dtype dtype, eg_shape shape, c
     return x;
 }
 EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count) { return egi_constant("constant", dtype, shape, values, count); }
+EAGER_API eg_tensor *egi_constant_until(eg_dtype dtype, eg_shape shape, const double *values) {
+    const double end = EGI_END_OF_VALUES;
+    int64_t count = 0;
+    while (memcmp(values + count, &end, sizeof end)) count++;
+    return eg_constant_values(dtype, shape, values, count);
+}
 EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value) {
     eg_shape scalar = { 0, { 0 } };
     return egi_constant("scalar", dtype, scalar, &value, 1);
@@ -3941,10 +4057,15 @@ static bool egi_are_bools(const void *data, eg_shape shape) {
     for (int64_t i = 0; i < n; i++) if (((const unsigned char *)data)[i] > 1) return false;
     return true;
 }
-EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, eg_dtype pointed) {
-    if (pointed != EG_NO_DTYPE && dtype != pointed && (int)dtype >= 0 && (int)dtype < EGI_DTYPES)
-        return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_from_data: the pointer is to %s, not to %s; give the dtype that the data has, and eg_cast the tensor", egi_dtypes[pointed].name, egi_dtypes[dtype].name);
-    return (eg_from_data)(dtype, shape, data);
+static bool egi_pointer_fits(const char *op, eg_dtype dtype, int pointed) {
+#define EGI_C_TYPE_NAME(name, type, dtypes) #type,
+    static const char *const names[] = { "another type", EGI_C_TYPES(EGI_C_TYPE_NAME) };
+    if (EGI_POINTER_FITS((int)dtype, pointed)) return true;
+    return egi_fail(EG_ERROR_DTYPE, "eg_%s: the pointer is to %s, the tensor's dtype is %s; eg_cast converts a tensor, and raw bytes are passed as (void *)", op,
+                    names[pointed >> 8], egi_dtypes[dtype].name);
+}
+EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, int pointed) {
+    return egi_pointer_fits("from_data", dtype, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
 }
 EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *data) {
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
@@ -3954,13 +4075,13 @@ EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *
     if (dtype == EG_BOOL && !egi_are_bools(data, shape)) return eg_cast(egi_upload("from_data", EG_UINT8, &shape, data), EG_BOOL);
     return egi_upload("from_data", dtype, &shape, data);
 }
-EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *, void *), void *user) {
+EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *, void *), void *user) {
     eg_backend *backend = egi_backend_here();
     if (!egi_shape_valid("wrap_data", shape, dtype)) return NULL;
     if (!data) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_wrap_data: data is NULL");
     // Kernels load whole elements: data that is not aligned for its dtype is copied too.
     if (!backend->host_reads || (uintptr_t)data % (uintptr_t)egi_dtypes[dtype].size || (dtype == EG_BOOL && !egi_are_bools(data, shape))) {
-        eg_tensor *copy = eg_from_data(dtype, shape, data);
+        eg_tensor *copy = (eg_from_data)(dtype, shape, data);
         if (copy && deleter) EGI_FRAMED("the deleter", "wrap_data", deleter((void *)(uintptr_t)data, user));
         return copy;
     }
@@ -3987,6 +4108,9 @@ EAGER_API eg_tensor *eg_wrap_data(eg_dtype dtype, eg_shape shape, const void *da
     if (x) b->deleter = deleter;
     egi_buffer_release(b);
     return x;
+}
+EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, int pointed, void (*deleter)(void *, void *), void *user) {
+    return egi_pointer_fits("wrap_data", dtype, pointed) ? (eg_wrap_data)(dtype, shape, data, deleter, user) : NULL;
 }
 static eg_tensor *egi_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape, double value) {
     eg_tensor *x = egi_new(op, backend, dtype, &shape);
@@ -4090,6 +4214,19 @@ EAGER_API const void *eg_data(eg_tensor *x) {
     void *none = NULL;
     if (host && !__atomic_compare_exchange_n(&x->host, &none, host, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) { egi_free(host); host = none; }
     return host;
+}
+EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
+    if (!egi_alive("read_into", 0, x)) return false;
+    if (count != x->size)
+        return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld elements, but count is %lld", egi_show(egi_shape(x)), (long long)x->size,
+                        (long long)count);
+    if (!values && count) return egi_fail(EG_ERROR_NULL, "eg_read_into: values is NULL");
+    const void *data = eg_data(x);
+    if (data && count) memcpy(values, data, (size_t)(count * egi_dtypes[x->dtype].size));
+    return data || !count;
+}
+EAGER_API bool egi_read_typed(eg_tensor *x, void *values, int pointed, int64_t count) {
+    return egi_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, pointed) && (eg_read_into)(x, values, count);
 }
 static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {
     if (!egi_alive(function, 0, x)) return false;
@@ -9597,7 +9734,7 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     for (int64_t j = 0; j < n && ok; j++) {
         eg_scope inner = eg_scope_begin();
         for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 1);
-        eg_tensor *g = eg_to(eg_from_data((eg_dtype)y->dtype, shape, pick), eg_device_of(y)), *dx = NULL;
+        eg_tensor *g = eg_to((eg_from_data)((eg_dtype)y->dtype, shape, pick), eg_device_of(y)), *dx = NULL;
         for (int64_t b = 0; b < rows; b++) egi_store(y->dtype, pick + (b * n + j) * element, 0);
         ok = g && eg_tape_gradients_from(t, &y, 1, &g, &x, 1, &dx);
         list[j] = eg_keep(dx ? eg_reshape(dx, line) : NULL);
@@ -22719,7 +22856,7 @@ EAGER_API const char *eg_checkpoint_latest(const char *where) { return egi_check
 
 static bool egi_checkpoint_small(eg_archive *a, const egi_tracked *t, eg_dtype dtype, int rank, int64_t length, const void *data) {
     eg_shape shape = { rank, { length } };
-    eg_tensor *x = eg_from_data(dtype, shape, data);
+    eg_tensor *x = (eg_from_data)(dtype, shape, data);
     return x && (eg_archive_add)(a, t->name, x);
 }
 static bool egi_checkpoint_add(eg_archive *a, const egi_tracked *t) {

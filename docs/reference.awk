@@ -61,7 +61,7 @@ table { paragraph[++lines] = $0; table = /\\$/; next }
     paragraph[++lines] = $0
     next
 }
-/^ *#/ || /^[a-zA-Z].*egi_[a-z0-9_]+\(/ { continued = /\\$/; dropped = 1; next }
+/^ *#/ || /^[a-zA-Z].*egi_[a-z0-9_]+\(/ || /^(typedef struct egi_raw|enum \{ EGI_)/ { continued = /\\$/; dropped = 1; next }
 (/^extern "C"/ || /^}$/) && !inside { next }
 /^[ \t]*$/ && !inside { flush(); next }
 {

@@ -1,6 +1,7 @@
 // eager.h in C++17: overloads where C has _Generic, options as structs, scopes that a destructor ends. Linked with an eager.o that
 // was compiled as C or as C++; both have one layout.
 #include "test.h"
+#include <type_traits>
 
 TEST(numbers_mix_on_either_side) {
     eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4);
@@ -69,6 +70,72 @@ TEST(values_have_operators) {
     CHECK_TENSOR(eg_add(x, y), 1e-6, 3.5, 5);
     eg_tensor *plain = x;
     CHECK_TENSOR(plain - x, 0, 0, 0);
+}
+
+enum small { SMALL_TWO = 2 };
+template <class N> static void check_operators(N two) {
+    eg_tensor *x = std::is_floating_point<N>::value ? eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 4, 6) : eg_constant_of(EG_INT64, EG_SHAPE(2), 4, 6);
+    eg_value v = x;
+    CHECK_TENSOR(v + two, 0, 6, 8);
+    CHECK_TENSOR(two + v, 0, 6, 8);
+    CHECK_TENSOR(v - two, 0, 2, 4);
+    CHECK_TENSOR(two - v, 0, -2, -4);
+    CHECK_TENSOR(v * two, 0, 8, 12);
+    CHECK_TENSOR(two * v, 0, 8, 12);
+    eg_value y = v;
+    y += two;
+    CHECK_TENSOR(y, 0, 6, 8);
+    y -= two;
+    CHECK_TENSOR(y, 0, 4, 6);
+    (y *= two) += two;
+    CHECK_TENSOR(y, 0, 10, 14);
+    CHECK_TENSOR(x, 0, 4, 6);
+}
+TEST(operators_take_every_number) {
+    check_operators<signed char>(2);
+    check_operators<unsigned char>(2);
+    check_operators<char>(2);
+    check_operators<short>(2);
+    check_operators<unsigned short>(2);
+    check_operators(2);
+    check_operators(2u);
+    check_operators(2l);
+    check_operators(2ul);
+    check_operators(2ll);
+    check_operators(2ull);
+    check_operators(sizeof(short));
+    check_operators(SMALL_TWO);
+    check_operators(2.0f);
+    check_operators(2.0);
+    check_operators(2.0L);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 4, 6);
+    eg_value y = x;
+    y /= 2;
+    CHECK_TENSOR(y, 0, 2, 3);
+    y += x;
+    CHECK_TENSOR(y, 0, 6, 9);
+    CHECK_TENSOR(true + y, 0, 7, 10);
+    CHECK_ERROR(y += nullptr, EG_ERROR_NULL, "eg_add");
+}
+
+static eg_dtype unknown(eg_dtype dtype) { return dtype; }
+TEST(pointers_to_data_have_a_type) {
+    double rows[2][2] = {{1, 2}, {3, 4}};
+    const double (*first)[2] = rows;
+    long long wide[2] = {5, 6};
+    const unsigned char bytes[2] = {0, 7};
+    CHECK_TENSOR(eg_from_data(EG_FLOAT64, EG_SHAPE(2, 2), rows), 0, 1, 2, 3, 4);
+    CHECK_TENSOR(eg_from_data(unknown(EG_FLOAT64), EG_SHAPE(2, 2), first), 0, 1, 2, 3, 4);
+    CHECK_TENSOR(eg_from_data(EG_INT64, EG_SHAPE(2), wide), 0, 5, 6);
+    CHECK_TENSOR(eg_from_data(EG_BOOL, EG_SHAPE(2), bytes), 0, 0, 1);
+    CHECK_TENSOR(eg_from_data(EG_FLOAT64, EG_SHAPE(1), static_cast<const void *>(rows)), 0, 1);
+    CHECK_TENSOR(eg_wrap_data(EG_FLOAT64, EG_SHAPE(4), rows, [](void *, void *) {}, nullptr), 0, 1, 2, 3, 4);
+    CHECK_SHAPE(eg_from_data(EG_FLOAT32, EG_SHAPE(0), nullptr), 0);
+    CHECK_ERROR(eg_from_data(unknown(EG_FLOAT32), EG_SHAPE(2, 2), rows), EG_ERROR_DTYPE, "eg_from_data: the pointer is to double, the tensor's dtype is float32");
+    CHECK_ERROR(eg_wrap_data(unknown(EG_INT32), EG_SHAPE(2), wide, nullptr, nullptr), EG_ERROR_DTYPE, "eg_wrap_data: the pointer is to long long");
+    float into[2][1] = {};
+    CHECK(eg_read_into(eg_constant(EG_SHAPE(2), 8, 9), into, 2) && into[1][0] == 9);
+    CHECK_ERROR(eg_read_into(eg_constant(EG_SHAPE(2), 8, 9), wide, 2), EG_ERROR_DTYPE, "eg_read_into: the pointer is to long long");
 }
 
 TEST(nothing_is_recorded_in_a_quiet_block) {

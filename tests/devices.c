@@ -132,7 +132,7 @@ static bool act_of_jacobians(void) {
 }
 static bool act_of_copies(void) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
-    return x && eg_cpu(eg_transpose(x)) && eg_to(eg_cpu(x), test_device()) && eg_wrap_data(EG_BOOL, EG_SHAPE(2), "\1\2", NULL, NULL) && eg_pad(x, EG_PADS(1, 1, 0, 0)) && eg_error() == EG_OK;
+    return x && eg_cpu(eg_transpose(x)) && eg_to(eg_cpu(x), test_device()) && eg_wrap_data(EG_BOOL, EG_SHAPE(2), (const void *)"\1\2", NULL, NULL) && eg_pad(x, EG_PADS(1, 1, 0, 0)) && eg_error() == EG_OK;
 }
 TEST(faults_in_reading) { faults_sweep(act_of_reading); }
 TEST(faults_in_random_numbers) { faults_sweep(act_of_random_numbers); }

@@ -456,7 +456,7 @@ TEST(wrapped_data_is_deleted_once) {
     float f = 1.5f;
     memcpy(bytes + 1, &f, 4);
     int count = deleted;
-    CHECK_TENSOR(eg_wrap_data(EG_FLOAT32, EG_SCALAR, bytes + 1, my_deleter, &seen), 0, 1.5);
+    CHECK_TENSOR(eg_wrap_data(EG_FLOAT32, EG_SCALAR, (void *)(bytes + 1), my_deleter, &seen), 0, 1.5);
     CHECK_INT(deleted, count + 1);
     CHECK(seen == bytes + 1);
 }
