@@ -30,7 +30,8 @@
  *   EAGER_IMPLEMENTATION  compile the implementation here
  *   EAGER_STATIC          everything static: a private copy for this file
  *   EAGER_API             what stands before every public declaration (visibility)
- *   EAGER_DEBUG           catch tensors and callbacks used after their end, list leaks at exit
+ *   EAGER_DEBUG           catch tensors and callbacks used after their end, list leaks at
+ *                         exit, tell of scopes that gather 10,000 tensors (a lost EG_SCOPE)
  *   EAGER_OPENBLAS        cblas for matrix products; link -lopenblas
  *   EAGER_CUDA            NVIDIA GPUs as "gpu:0", ...; link eager_cuda.o, -lcublas -lcudart
  *                         -lstdc++ (with -L/usr/local/cuda/lib64, where they are)
@@ -2469,6 +2470,8 @@ struct eg_tensor {
 #ifdef EAGER_DEBUG
     eg_tensor *newer, *older;   // all live tensors, for the report at exit
     const char *owner;          // the optimizer whose state it is
+    char file[32];              // where it was made, as far as the call noted it (egi_at); line 0: nobody did
+    int line;
 #endif
 };
 
@@ -2747,6 +2750,8 @@ typedef struct egi_context {
 #ifdef EAGER_DEBUG
     void *quarantine[4096];                     // handles whose last reference is gone
     unsigned quarantined;
+    bool crowded;                               // what the outermost scope gathered was told
+    uint64_t crowded_scope, crowded_like;       // of another the serial, and a hash of what was told of it
 #endif
 } egi_context;
 static EGI_THREAD egi_context egi_this;         // zero-initialised: making a context cannot fail
@@ -3158,10 +3163,72 @@ static bool egi_stack_push(uintptr_t entry) {
     t->stack[t->stack_size++] = entry;
     return true;
 }
+#ifdef EAGER_DEBUG
+// A scope that gathers so many tensors is mostly that of a loop without one. It is told once, with the places that made most of them.
+enum { EGI_CROWD = 10000, EGI_CROWD_PLACES = 64 };
+typedef struct egi_crowd { const char *op, *file; int line, count; } egi_crowd;
+static int egi_crowd_order(const void *a, const void *b) {
+    const egi_crowd *p = (const egi_crowd *)a, *q = (const egi_crowd *)b;
+    return p->count != q->count ? q->count - p->count : p->line != q->line ? p->line - q->line : (p->op != NULL) - (q->op != NULL);
+}
+static EGI_COLD void egi_crowd_tell(int64_t from) {
+    egi_crowd places[EGI_CROWD_PLACES];
+    int n = 0;
+    for (int64_t i = from; i < egi_this.stack_size; i++) {
+        const eg_tensor *x = (const eg_tensor *)(egi_this.stack[i] & ~(uintptr_t)EGI_TAGS);
+        if (x->object.kind != EGI_TENSOR) continue;
+        const char *op = x->flags & EGI_NUMBER ? NULL : x->op;
+        int k = 0;
+        while (k < n && (places[k].line != x->line || (places[k].op ? !op || strcmp(places[k].op, op) : op != NULL) || strcmp(places[k].file, x->file))) k++;
+        if (k == EGI_CROWD_PLACES) continue;
+        if (k == n) { egi_crowd place = { op, x->file, x->line, 0 }; places[n++] = place; }
+        places[k].count++;
+    }
+    qsort(places, (size_t)n, sizeof *places, egi_crowd_order);
+    uint64_t hash = 14695981039346656037u;
+    for (int k = 0; k < n && k < 3; k++) {
+        for (const char *p = places[k].op ? places[k].op : ""; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+        hash = (hash ^ (unsigned)places[k].line) * 1099511628211u;
+    }
+    bool again = hash == egi_this.crowded_like;          // the same loop, in the scope of its next round
+    egi_this.crowded_like = hash;
+#ifndef EAGER_NO_STDIO
+    if (again) return;
+    fprintf(stderr, "eager: %d tensors wait for the end of one scope, %s; EG_SCOPE; at the top of a loop's body frees what a round made. Most were made by\n", EGI_CROWD,
+            egi_this.scope ? "an inner one" : "the thread's outermost one");
+    for (int k = 0; k < n && k < 3; k++) {
+        fprintf(stderr, "eager:   %s%s, %d of them", places[k].op ? "eg_" : "", places[k].op ? places[k].op : "plain numbers in calls", places[k].count);
+        if (places[k].line) fprintf(stderr, " (at %s:%d)", places[k].file, places[k].line);
+        fputc('\n', stderr);
+    }
+#else
+    (void)again;
+#endif
+}
+static void egi_crowd_watch(eg_tensor *x) {
+    egi_context *t = &egi_this;
+    const egi_call_note *note = &t->notes[(t->noted - 1) % EGI_NOTES];
+    const char *slash = !x->line && note->file ? strrchr(note->file, '/') : NULL;
+    if (!x->line && note->file) {
+        x->line = note->line;
+        snprintf(x->file, sizeof x->file, "%.31s", slash ? slash + 1 : note->file);
+    }
+    int64_t from = t->scope ? t->scope + 1 : 0;
+    uint64_t serial = t->scope ? (uint64_t)(t->stack[t->scope] >> 2) : 0;
+    if (t->stack_size - from < EGI_CROWD || (t->scope ? serial == t->crowded_scope : t->crowded)) return;
+    if (t->scope) t->crowded_scope = serial;
+    else t->crowded = true;
+    egi_crowd_tell(from);
+}
+#endif
 // Hands a new object to the innermost scope; without memory for that it is freed and NULL comes back.
 static eg_tensor *egi_own(eg_tensor *x) {
     if (!x) return NULL;
+#ifdef EAGER_DEBUG
+    if (egi_stack_push((uintptr_t)x)) { egi_crowd_watch(x); return x; }
+#else
     if (egi_stack_push((uintptr_t)x)) return x;
+#endif
     egi_object_release(&x->object);
     egi_no_memory("scope", 0);
     return NULL;
@@ -3434,6 +3501,8 @@ static void egi_debug_add(eg_tensor *x) {
     egi_shared.exit_set = true;
     x->newer = NULL;
     x->owner = NULL;
+    x->file[0] = 0;
+    x->line = 0;
     x->older = egi_shared.newest;
     if (x->older) x->older->newer = x;
     egi_shared.newest = x;

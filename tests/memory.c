@@ -1,5 +1,8 @@
 // Scopes, memory, errors, the NaN trap: chapters 2 and 11.
 #include "test.h"
+#ifndef EAGER_NO_THREADS
+#include <pthread.h>
+#endif
 
 #ifdef EAGER_DEBUG
 enum { exact = 0 };                                          // dead handles stay for a while, so bytes are not counted exactly
@@ -743,6 +746,53 @@ TEST(debug_builds_list_leaks_at_exit) {
 #endif
     REQUIRE(child("scopes_like_their_model", said, sizeof said));
     CHECK(!strstr(said, "not released"));
+}
+
+static void train_without_a_scope(eg_tensor *w, int steps) {
+    for (int i = 0; i < steps; i++) {
+        eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2));
+        x = eg_tanh(eg_mul(w, x)); x = eg_add(eg_mul(x, 2), eg_mul(w, x));
+        eg_reduce_sum(x);
+    }
+}
+#ifndef EAGER_NO_THREADS
+static void *thread_without_a_scope(void *w) { train_without_a_scope((eg_tensor *)w, 3000); return NULL; }
+#endif
+TEST(child_that_forgets_a_scope) {
+    const char *kind = getenv("TEST_CHILD");
+    if (!kind) SKIP("started by the test below");
+    eg_tensor *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "w");
+    eg_scope scope = eg_scope_begin();
+    train_without_a_scope(w, 1150);                          // 9,200 tensors: fine
+    eg_scope_end(scope);
+    for (int i = 0; i < 3; i++) {
+        EG_SCOPE;
+        train_without_a_scope(w, 3000);                      // told once, and not again of the next such scope
+    }
+    EG_SCOPE;
+    for (int i = 0; i < 5200; i++) eg_add(w, 1);
+#ifndef EAGER_NO_THREADS
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, thread_without_a_scope, w) == 0) pthread_join(thread, NULL);
+#endif
+    eg_release(w);
+}
+TEST(debug_builds_tell_of_a_scope_that_gathers_too_much) {
+    REQUIRE(child("child_that_forgets_a_scope", said, sizeof said));
+#ifdef EAGER_DEBUG
+    const char *first = strstr(said, "eager: 10000 tensors wait for the end of one scope, an inner one; EG_SCOPE; at the top of a loop's body");
+    const char *second = first ? strstr(first + 60, "wait for the end of one scope, an inner one") : NULL;
+    REQUIRE(first != NULL && second != NULL);
+    CHECK(!strstr(second + 40, "scope, an inner one"));
+    CHECK_CONTAINS(first, "made by\neager:   eg_mul, 3750 of them (at memory.c:");
+    CHECK_CONTAINS(second, "eager:   plain numbers in calls, 5000 of them (at memory.c:");
+    CHECK_CONTAINS(second, "eager:   eg_add, 5000 of them (at memory.c:");
+#ifndef EAGER_NO_THREADS
+    CHECK_CONTAINS(second, "wait for the end of one scope, the thread's outermost one; EG_SCOPE;");
+#endif
+#else
+    CHECK(!strstr(said, "eager:"));
+#endif
 }
 
 TEST(debug_builds_catch_handles_used_too_late) {
