@@ -94,7 +94,11 @@ TEST(digits_idx_files) {
         if (most) CHECK(*reading());
     }
     test_peak after = test_process_peak();
+#ifdef TEST_NO_SIGNALS                                       // sanitizers keep an eighth as much of their own, and what was freed for a while
+    CHECK(after.touched - before.touched < 512 << 20);
+#else
     CHECK(after.touched - before.touched < 64 << 20);
+#endif
     remove(test_temp(LABELS));
     remove(test_temp(IMAGES));
 }

@@ -941,6 +941,13 @@ static bool act_read(eg_archive *a) {
     (void)a;
     return eg_read_file(test_temp("columns.npy")) != NULL;
 }
+static bool act_memory(eg_archive *a) {
+    static const char empty[] = "\2\0\0\0\0\0\0\0{}";
+    (void)a;
+    if (!eg_memory_file_add("act.safetensors", empty, 10)) return false;
+    bool ok = done(eg_archive_load("act.safetensors")) && done(eg_archive_load_memory(empty, 10));
+    return eg_memory_file_remove("act.safetensors") && ok;
+}
 static bool act_build(eg_archive *a) {
     EG_SCOPE;
     (void)a;
@@ -950,7 +957,7 @@ static bool act_build(eg_archive *a) {
     return ok;
 }
 TEST(no_memory) {
-    act *const acts[] = { act_npz, act_load_npz, act_safetensors, act_load_safetensors, act_npy, act_load_npy, act_build, act_narrow, act_columns, act_read };
+    act *const acts[] = { act_npz, act_load_npz, act_safetensors, act_load_safetensors, act_npy, act_load_npy, act_build, act_narrow, act_columns, act_read, act_memory };
     if (!test_on_host) SKIP("the device keeps memory of its own");
     char bytes[200];
     unsigned char zip[400];
