@@ -973,7 +973,7 @@ EAGER_API bool eg_tape_watch_variables(eg_tape *tape, bool on);
 EAGER_API int eg_tape_watched_variables(eg_tape *tape, eg_tensor **variables, int capacity);
 EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *tape);               // valid until the tape ends or is reset
 
-// dy/dx, of x's shape; y that is no scalar is summed. NULL without an error if y does not depend on x:
+// dy/dx, of x's shape; y that is no scalar is summed. Of a variable to itself it is 1. NULL without an error if y does not depend on x:
 // eg_tape_unconnected_reason() then says why.
 EAGER_API eg_tensor *eg_tape_gradient(eg_tape *tape, eg_tensor *y, eg_tensor *x);
 // The gradients of y for n sources. False and all NULL on an error.
@@ -1044,7 +1044,8 @@ typedef struct eg_grad_context {
 // One output.
 typedef eg_tensor *eg_custom_forward(eg_tensor *const *in, eg_grad_context *c, void *user);
 // Sets dx[i], of input i's shape and dtype, from c->upstream[0]; NULL is no gradient for input i. Written in eager ops
-// it can itself be differentiated.
+// it can itself be differentiated. Only inputs get gradients: a trainable variable that forward uses without its being one is an
+// error where a tape records (EG_NO_RECORDING; around its use makes it a constant); a tensor is a constant there.
 typedef void eg_custom_backward(const eg_grad_context *c, eg_tensor **dx, void *user);
 // Runs forward on n inputs, with backward as its gradient.
 EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n);
@@ -1081,7 +1082,8 @@ EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *con
 EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads);
 // A gradient and the variable it belongs to.
 typedef struct eg_gradient_pair { eg_tensor *gradient, *variable; } eg_gradient_pair;
-// The gradients of f for all trainable variables that it used, in the order of first use; unused ones are left out.
+// The gradients of f for all trainable variables that it used, in the order of first use; unused ones are left out. An f that uses
+// none is an error, as in TensorFlow.
 // Into pairs, with room for capacity of them; returns how many there are (with NULL and 0, too), -1 on an error.
 EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity);
 // The gradients, and in *variables what they are of: for eg_apply_gradients_list. Both lists belong to the innermost scope.
@@ -2721,6 +2723,7 @@ typedef struct egi_context {
     uint64_t scope_serial;
     eg_tape *tapes;                             // those that record or may, innermost first
     int recording;                              // how many of them record now
+    int spies;                                  // how many of those only look for variables (25)
     int paused;
     bool trap;
     bool telling;                               // the error handler runs
@@ -5713,7 +5716,8 @@ static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void
                        eg_tensor *const *saved);
 static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out);
 static bool egi_recording_though_paused(void);
-static bool egi_recording(void) { return egi_this.recording > 0 && (egi_this.paused == 0 || egi_recording_though_paused()); }
+static bool egi_recording(void) { return egi_this.recording > egi_this.spies && (egi_this.paused == 0 || egi_recording_though_paused()); }
+static bool egi_seen(void) { return egi_this.recording > 0 && (egi_this.spies || egi_recording()); }       // by a tape, or by a spy
 
 // The NaN trap: true if the op may pass. Its outputs hold a NaN or Inf although its inputs do not: an error.
 static int64_t egi_nonfinite(const eg_tensor *x) {
@@ -5923,7 +5927,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     if (egi_this.trap && !egi_trap_passes(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
     out = egi_own(out);
     if (out && egi_this.recorder && !egi_recorder_op(op, in, n, NULL, &out, 1)) return NULL;
-    if (out && egi_recording() && !egi_record(op, in, n, NULL, &out, 1, NULL)) return NULL;
+    if (out && egi_seen() && !egi_record(op, in, n, NULL, &out, 1, NULL)) return NULL;
     return out;
 }
 
@@ -6026,7 +6030,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         ok = out[i] != NULL;
     }
     ok = ok && (!egi_this.recorder || egi_recorder_op(op, in, n, attr, out, c.n_out));
-    ok = ok && (!egi_recording() || egi_record(op, in, n, attr, out, c.n_out, NULL));
+    ok = ok && (!egi_seen() || egi_record(op, in, n, attr, out, c.n_out, NULL));
     if (!ok) for (int i = 0; i < c.n_out; i++) out[i] = NULL;
     if (real != few) egi_free(real);
     return ok;
@@ -9218,6 +9222,7 @@ struct eg_tape {
     egi_object object;
     eg_tape *outer;
     bool persistent, listed, recording, used, watch_variables, zeros;
+    bool spy;                  // it writes no lines: see egi_spy
     int reading;               // gradients being computed from it now
     int paused;                // how deep recording was paused when it began: deeper pauses are meant for it
     egi_context *owner;
@@ -9421,7 +9426,7 @@ EAGER_API void eg_recording_unpause(void) {
     else egi_paused_set(egi_this.paused - 1);
 }
 static bool egi_recording_though_paused(void) {
-    for (const eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording && t->paused == egi_this.paused) return true;
+    for (const eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording && !t->spy && t->paused == egi_this.paused) return true;
     return false;
 }
 
@@ -9477,6 +9482,31 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     t->lines[t->n_lines++] = line;
     return true;
 }
+// Among the tapes while the forward function of a custom gradient runs: it finds the variable that an op in there reads though it is none of the
+// inputs. Its gradient would be lost.
+typedef struct egi_spy { eg_tape tape; eg_tensor *const *in; int n; char found[64]; } egi_spy;
+static void egi_spy_look(egi_spy *spy, const egi_op *op, eg_tensor *const *in, int n) {
+    for (int i = 0; i < n && op->grad && !spy->found[0]; i++) {
+        bool input = !(in[i]->flags & EGI_TRAINABLE);
+        for (int k = 0; k < spy->n && !input; k++) input = spy->in[k]->id == in[i]->id;
+        if (!input) snprintf(spy->found, sizeof spy->found, "%.60s", in[i]->name ? in[i]->name : "?");
+    }
+}
+static void egi_spy_begin(egi_spy *spy, eg_tensor *const *in, int n) {
+    memset(spy, 0, sizeof *spy);
+    spy->in = in;
+    spy->n = n;
+    spy->tape.spy = spy->tape.recording = spy->tape.listed = true;
+    spy->tape.paused = egi_this.paused;
+    spy->tape.outer = egi_this.tapes;
+    egi_this.tapes = &spy->tape;
+    egi_this.recording++;
+    egi_this.spies++;
+}
+static void egi_spy_end(egi_spy *spy) {
+    egi_this.spies--;
+    egi_tape_unlist(&spy->tape);
+}
 static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out, eg_tensor *const *saved) {
     int32_t few[16], *slots = few;
     if (n > 16 && !(slots = (int32_t *)egi_alloc((size_t)n * sizeof *slots))) return egi_no_memory(op->name, 0);
@@ -9484,6 +9514,7 @@ static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void
     for (eg_tape *t = egi_this.tapes; t && ok; t = t->outer) {
         bool any = false;
         if (!t->recording || t->paused < egi_this.paused) continue;
+        if (t->spy) { egi_spy_look((egi_spy *)(void *)t, op, in, n); continue; }
         for (int i = 0; i < n && ok; i++) {
             slots[i] = in[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, in[i]->id);
             if (slots[i] < 0 && (in[i]->flags & EGI_TRAINABLE) && t->watch_variables) {
@@ -9665,7 +9696,12 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
     else if (cut) egi_set_reason("the path from %s to the target goes through eg_%s, which is not differentiable", name, cut->op->name);
     else if (whole) egi_set_reason("the path is integer: the target's dtype has no gradient");
     else if (to[sx]) egi_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
-    else egi_set_reason("the target does not depend on %s", name);
+    else {
+        bool custom = false;
+        for (int64_t l = 0; l < t->n_lines && !custom; l++)
+            for (int i = 0; i < t->lines[l]->n_out; i++) custom = custom || (t->lines[l]->op->flags & EGI_USER && to[t->lines[l]->slots[t->lines[l]->n + i]]);
+        egi_set_reason("the target does not depend on %s%s", name, custom ? ", or does so only inside the forward function of a custom gradient, which gives one for its inputs alone" : "");
+    }
     egi_free(from);
 }
 
@@ -9696,6 +9732,12 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     if (!t->persistent) {                       // from here on the tape is spent: what the gradients run is not for it
         egi_tape_unlist(t);
         t->used = true;
+    }
+    for (int i = 0; i < ny; i++) {              // a variable that nothing read is still itself
+        if (!(ys[i]->flags & EGI_TRAINABLE) || !t->watch_variables || egi_find_slot(t, ys[i]->id) >= 0) continue;
+        int32_t slot = egi_add_slot(t, ys[i], -1);
+        if (slot < 0) { if (!t->persistent) egi_tape_clear(t); return egi_no_memory("tape_gradient", 0); }
+        t->slots[slot].variable = eg_retain(ys[i]);
     }
     int64_t n = t->n_slots, n_lines = t->n_lines;
     size_t bytes = (size_t)n * (sizeof(eg_tensor *) + 2) + (size_t)(nx + ny + 1) * sizeof(int32_t) + 16;
@@ -9796,7 +9838,7 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     // Flat while they are stacked: with their own axes and that of the stack they might have too many.
     eg_shape line = { batch ? 2 : 1, { batch ? rows : x->size, rows ? x->size / rows : 0 } };
     eg_tensor *result = NULL, **list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *list + (size_t)(y->size * element));
-    char *pick = (char *)(list + (n ? n : 1));
+    char *pick = list ? (char *)(list + (n ? n : 1)) : NULL;
     bool ok = list != NULL;
     if (!ok) egi_no_memory(function, 0);
     else memset(pick, 0, (size_t)(y->size * element));
@@ -9944,17 +9986,28 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     c.n_outputs = n_out;
     // Inside, ops are recorded for the tapes that may differentiate the gradient; a lone single-use tape never does.
     int tapes = 0;
-    bool again = false;
-    for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording && t->paused >= egi_this.paused) { tapes++; again = again || t->persistent; }
-    bool quiet = tapes < 2 && !again;
+    bool again = false, watched = false;
+    egi_spy spy;
+    for (eg_tape *t = egi_this.tapes; t; t = t->outer) {
+        if (!t->recording || t->spy || t->paused < egi_this.paused) continue;
+        tapes++;
+        again = again || t->persistent;
+        watched = watched || t->watch_variables;
+    }
+    bool quiet = tapes == 1 && !again;
     eg_scope scope = eg_scope_begin();
     eg_tensor *made[EGI_MAX_OUT] = { NULL, NULL, NULL, NULL };
     if (quiet) eg_recording_pause();
+    if (watched) egi_spy_begin(&spy, in, n);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) ok = egi_again(in[i]) != NULL;         // whatever becomes of the caller's references meanwhile
     if (ok) EGI_FRAMED("the forward function", op->name, ok = single ? (made[0] = egi_returned(op->name, single(in, &c, user))) != NULL : forward(in, made, &c, user));
+    if (watched) egi_spy_end(&spy);
     if (quiet) eg_recording_unpause();
     egi_depth_leave();
+    if (ok && watched && spy.found[0])
+        ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the forward function uses the variable %s, which is none of its inputs and would get no gradient: make it an input; "
+                      "or use it inside EG_NO_RECORDING, where it is a constant", op->name, spy.found);
     if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the forward function failed without an error", op->name);
     for (int i = 0; i < n_out && ok; i++) {
         ok = egi_alive(op->name, i, made[i]);
@@ -9967,7 +10020,7 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     for (int k = 0; ok && k < EG_MAX_SAVED; k++)
         for (int i = 0; i < n_out; i++) if (c.saved[k] && c.saved[k] == made[i]) { c.saved[k] = out[i]; break; }
     if (ok && egi_this.recorder) ok = egi_recorder_op(op, in, n, NULL, out, n_out);
-    if (ok && egi_recording()) ok = egi_record(op, in, n, &attr, out, n_out, c.saved);
+    if (ok && egi_seen()) ok = egi_record(op, in, n, &attr, out, n_out, c.saved);
     eg_scope_end(scope);
     for (int i = 0; i < n_out; i++) {
         if (out[i] && ok && !egi_own(out[i])) { out[i] = NULL; ok = false; }
@@ -10118,9 +10171,9 @@ static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = tape ? egi_value("implicit_gradients", f, user, in) : NULL, **list = NULL;
     int n = y ? egi_tape_variables(tape, NULL) : 0;
-    bool ok = y != NULL;
+    bool ok = y && (n || egi_fail(EG_ERROR_GRADIENT, "eg_implicit_gradients: the function used no trainable variable; eg_gradients_function gives the gradients of its inputs"));
     if (ok) {
-        list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * 2 * sizeof *list);
+        list = (eg_tensor **)egi_alloc((size_t)n * 2 * sizeof *list);
         ok = list != NULL || egi_no_memory("implicit_gradients", 0);
     }
     if (ok) {
@@ -11088,7 +11141,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
-    eg_tensor **list = (eg_tensor **)(void *)(p + (p ? n : 0)), *steps = NULL, *rate = NULL, *accumulated = NULL;
+    eg_tensor **list = p ? (eg_tensor **)(void *)(p + n) : NULL, *steps = NULL, *rate = NULL, *accumulated = NULL;
     bool ok = p != NULL || egi_no_memory("apply_gradients", 0), update = true;
     for (int i = 0; i < n && ok && opt->options.schedule.rate; i++) ok = egi_again(variables[i]) != NULL;      // whatever the schedule releases
     int64_t seen = opt->n_slots;

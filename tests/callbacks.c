@@ -103,11 +103,18 @@ static bool of_op_run(eg_tensor *x) {
     eg_tensor *y = NULL;
     return eg_op_run(op, &x, 1, &y, 1) && is_near(y, 9) && is_near(eg_tape_gradient(tape, y, x), 6) && is_near(eg_tape_gradient(tape, y, x), 6);
 }
+static eg_tensor *of_a_variable(eg_tensor *const *in, void *user) {
+    eg_tensor *v = eg_variable(in[0], "v"), *y = v ? eg_square(v) : NULL;
+    (void)user;
+    misbehave();
+    eg_release(v);
+    return y;
+}
 static bool of_functions(eg_tensor *x) {
     eg_tensor *g, *h, *one = eg_scalar(1);
     eg_gradient_pair pair;
     return eg_gradients_function(square, NULL, &x, 1, &g) && is_near(g, 6) && is_near(eg_nth_gradient(square, NULL, x, 2), 2) && is_near(eg_jvp(square, NULL, &x, &one, 1), 6) &&
-           eg_hvp(square, NULL, &x, &one, 1, &h) && is_near(h, 2) && is_near(eg_hessian(square, NULL, x), 2) && eg_implicit_gradients(square, NULL, &x, &pair, 1) == 0 &&
+           eg_hvp(square, NULL, &x, &one, 1, &h) && is_near(h, 2) && is_near(eg_hessian(square, NULL, x), 2) && eg_implicit_gradients(of_a_variable, NULL, &x, &pair, 1) == 1 &&
            eg_check_gradient(square, NULL, &x, 1);
 }
 static bool of_optimizer(eg_tensor *x) {

@@ -1481,3 +1481,83 @@ TEST(the_list_of_ops_has_an_end) {
     CHECK_ERROR(eg_op_run(256, &x, 1, out, 2), EG_ERROR_ARGUMENT, "there is no op number 256");
     CHECK_ERROR(eg_op_run(-1, &x, 1, out, 2), EG_ERROR_ARGUMENT, "there is no op number -1");
 }
+
+// ---- variables in custom gradients; a variable to itself
+
+typedef struct hidden { eg_tensor *v; int how; } hidden;
+static void pass_on(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = c->upstream[0]; }
+static eg_tensor *uses_hidden(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    hidden *h = (hidden *)user;
+    (void)c;
+    if (h->how == 1) {
+        EG_NO_RECORDING;
+        return eg_keep(eg_mul(in[0], h->v));
+    }
+    if (h->how == 2) return eg_mul(in[0], eg_stop_gradient(h->v));
+    if (h->how == 3) return eg_custom_gradient(uses_hidden, pass_on, &(hidden){h->v, 0}, in, 1);
+    return eg_mul(in[0], h->v);
+}
+TEST(custom_gradients_name_the_variable_that_would_get_none) {
+    eg_tensor *v = eg_variable(eg_scalar(3), "hidden_weight"), *x = eg_scalar(2), *both[] = {x, v};
+    hidden h = {v, 0};
+    CHECK_TENSOR(eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1), 0, 6);         // no tape, no gradient to lose
+    for (int nested = 0; nested < 3; nested++) {
+        EG_SCOPE;
+        eg_tape *tape = nested == 1 ? eg_tape_begin_persistent() : eg_tape_begin();
+        if (nested == 2) tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        for (h.how = 0; h.how < 4; h.how += 3)
+            CHECK_ERROR(eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1), EG_ERROR_GRADIENT,
+                        "eg_custom_gradient: the forward function uses the variable hidden_weight, which is none of its inputs and would get no gradient");
+        h.how = 0;
+        CHECK_TENSOR(eg_custom_gradient(uses_hidden, pass_on, &h, both, 2), 0, 6);   // an input
+        h.how = 1;
+        CHECK_TENSOR(eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1), 0, 6);     // a constant, said so
+        h.how = 2;
+        eg_tensor *y = eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1);          // which stop_gradient says, too
+        CHECK_TENSOR(eg_tape_gradient(tape, y, x), 0, 1);
+    }
+    h.how = 0;
+    {                                                                                // variables that this tape does not watch
+        EG_SCOPE;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch_variables(tape, false);
+        eg_tape_watch(tape, x);
+        CHECK_TENSOR(eg_tape_gradient(tape, eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1), x), 0, 1);
+    }
+    eg_set_trainable(v, false);
+    {
+        EG_SCOPE;
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        CHECK_TENSOR(eg_tape_gradient(tape, eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1), x), 0, 1);
+    }
+    eg_release(v);
+}
+TEST(reasons_know_custom_gradients) {
+    eg_tensor *x = eg_scalar(2), *w = eg_scalar(3);
+    hidden h = {w, 0};
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tape_watch(tape, w);
+    eg_tensor *y = eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1);              // a tensor that is no input: a constant there
+    CHECK(!eg_tape_gradient(tape, y, w));
+    CHECK_CONTAINS(eg_tape_unconnected_reason(), "does so only inside the forward function of a custom gradient, which gives one for its inputs alone");
+}
+TEST(a_variable_to_itself) {
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 3, 4), "v"), *w = eg_variable(eg_scalar(1), "w"), *grads[2], *both[2] = {v, w};
+    eg_tape *tape = eg_tape_begin();
+    CHECK_TENSOR(eg_tape_gradient(tape, v, v), 0, 1, 1);
+    tape = eg_tape_begin_persistent();
+    CHECK(!eg_tape_gradient(tape, v, w));
+    CHECK(eg_tape_gradients_from(tape, both, 2, NULL, both, 2, grads));
+    CHECK_TENSOR(grads[0], 0, 1, 1);
+    CHECK_TENSOR(grads[1], 0, 1);
+    CHECK_TENSOR(eg_tape_gradient(tape, v, v), 0, 1, 1);
+    tape = eg_tape_begin_persistent();
+    eg_tape_watch_variables(tape, false);
+    CHECK(!eg_tape_gradient(tape, v, v));
+    CHECK_CONTAINS(eg_tape_unconnected_reason(), "was not watched");
+    eg_release(v);
+    eg_release(w);
+}
