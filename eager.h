@@ -332,6 +332,16 @@ EAGER_API eg_tensor *eg_retain(eg_tensor *x);
 // Gives back one reference; the last one frees. NULL is fine. Safe from any thread.
 EAGER_API void eg_release(eg_tensor *x);
 
+// x = y for a tensor of yours that is not needed again: in the scope that owns *x, also an outer one, y takes its place, and *x is
+// given back at once. So a loop of eg_replace(&x, eg_matmul(x, x)) holds two matrices, not one for each turn; what else the expression
+// makes is freed with it. No other name for the old *x may be used afterwards, unless somebody has a reference (eg_retain, eg_keep, a tape):
+// in a function, a parameter is its caller's. Returns *x. Where y is NULL, *x is NULL too, as by x = y, and its former value stays with its scope.
+// A variable (eg_assign), a NULL, and what no scope of this thread owns are errors. y == *x changes nothing; y may be a view of *x.
+EAGER_API eg_tensor *eg_replace(eg_tensor **x, eg_tensor *y);
+#define eg_replace(x, ...) EGI_REPLACE(EGI_PASTE(egi_replacing_, __LINE__), x, __VA_ARGS__)
+#define EGI_REPLACE(scope, x, ...) (__extension__({ eg_scope scope = eg_scope_begin(); egi_replaced(EGI_CALL(eg_replace, x, __VA_ARGS__), scope); }))
+static inline eg_tensor *egi_replaced(eg_tensor *x, eg_scope scope) { eg_scope_end(scope); return x; }
+
 // EG_SCOPE; makes the rest of the block a scope, left by its end, break, continue or return alike.
 #define EGI_PASTE_(a, b) a##b
 #define EGI_PASTE(a, b) EGI_PASTE_(a, b)
@@ -3352,6 +3362,37 @@ EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
 static eg_tensor *egi_again(eg_tensor *x) { return egi_own(eg_retain(x)); }
 EAGER_API void eg_release(eg_tensor *x) {
     if (egi_counted("release", x)) egi_object_release(&x->object);
+}
+EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
+    egi_context *t = &egi_this;
+    if (!x || !egi_counted("replace", *x)) {
+        if (x) *x = NULL;
+        egi_null_operand("replace", 0);
+        return NULL;
+    }
+    eg_tensor *former = *x;
+    if (former->flags & EGI_VARIABLE) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_replace: %.60s is a variable: eg_assign changes it", former->name ? former->name : "x");
+        return NULL;
+    }
+    if (!egi_counted("replace", y)) {
+        *x = NULL;
+        egi_null_operand("replace", 1);
+        return NULL;
+    }
+    if (y == former) return y;
+    if (y->flags & EGI_VARIABLE && !(y = eg_read(y))) return *x = NULL;
+    int64_t i = t->stack_size - 1;                         // newest first: as a rule it stands near
+    while (i >= 0 && ((t->stack[i] & EGI_TAGS) > EGI_TAG_KEEP || (t->stack[i] & ~(uintptr_t)EGI_TAGS) != (uintptr_t)former)) i--;
+    if (i < 0) {
+        egi_fail(EG_ERROR_STATE, "eg_replace: no scope of this thread owns x (from eg_%s); of a reference of your own it is eg_release(x), then x = eg_retain(y)", former->op);
+        return NULL;
+    }
+    egi_object_retain(&y->object);
+    t->stack[i] = (uintptr_t)y | (t->stack[i] & EGI_TAGS);
+    *x = y;
+    egi_object_release(&former->object);                   // last: a deleter may come back to us
+    return y;
 }
 
 static void egi_outputs_end(void);
@@ -10559,12 +10600,17 @@ static eg_tensor *egi_rate_exponential(eg_tensor *step, const eg_schedule *s) {
     if (s->numbers[3] != 0) p = eg_floor(p);
     return (eg_mul)(eg_number(s->numbers[0]), (eg_pow)(eg_scalar_of(EG_FLOAT64, s->numbers[2]), p));
 }
-// A schedule over no steps is none; whoever is given it says so again.
+// Of a schedule whose making failed: an optimizer that is given it refuses it, also where that error was cleared.
+static eg_tensor *egi_rate_refused(eg_tensor *step, const eg_schedule *s) {
+    (void)step;
+    (void)s;
+    return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_schedule_value: the function that should have made this schedule refused its arguments");
+}
 static bool egi_steps_given(const char *function, double steps) {
     return steps > 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %g steps; there must be more than 0", function, steps);
 }
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase) {
-    eg_schedule s = { egi_steps_given("exponential_decay", steps) ? egi_rate_exponential : NULL, { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL, 0 };
+    eg_schedule s = { egi_steps_given("exponential_decay", steps) ? egi_rate_exponential : egi_rate_refused, { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
 static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
@@ -10573,9 +10619,8 @@ static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
     return rate;
 }
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n) {
-    if (!egi_lists_given("piecewise_constant", n, boundaries, values, values)) n = 0;
-    else if (!values) egi_lists_given("piecewise_constant", 1, values, values, values);         // of one more
-    eg_schedule s = { values ? egi_rate_piecewise : NULL, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries, n };
+    bool given = egi_lists_given("piecewise_constant", n, boundaries, values, values) && (values || egi_lists_given("piecewise_constant", 1, values, values, values));     // of one more
+    eg_schedule s = { given ? egi_rate_piecewise : egi_rate_refused, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries, n };
     return s;
 }
 static eg_tensor *egi_rate_cosine(eg_tensor *step, const eg_schedule *s) {
@@ -10588,7 +10633,7 @@ static eg_tensor *egi_rate_cosine(eg_tensor *step, const eg_schedule *s) {
     return (eg_where)((eg_less)(step, eg_number(warmup)), (eg_add)((eg_mul)(step, eg_number((target - initial) / warmup)), eg_number(initial)), rate);
 }
 EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target, double warmup_steps) {
-    eg_schedule s = { egi_steps_given("cosine_decay", steps) ? egi_rate_cosine : NULL, { initial, steps, alpha, warmup_target, warmup_steps, 0, 0, 0 }, NULL, NULL, 0 };
+    eg_schedule s = { egi_steps_given("cosine_decay", steps) ? egi_rate_cosine : egi_rate_refused, { initial, steps, alpha, warmup_target, warmup_steps, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
 static eg_tensor *egi_rate_polynomial(eg_tensor *step, const eg_schedule *s) {
@@ -10599,7 +10644,7 @@ static eg_tensor *egi_rate_polynomial(eg_tensor *step, const eg_schedule *s) {
     return (eg_add)((eg_mul)((eg_pow)((eg_sub)(eg_number(1), (eg_div)(step, length)), eg_number(power)), eg_number(initial - end)), eg_number(end));
 }
 EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double end, double power, bool cycle) {
-    eg_schedule s = { egi_steps_given("polynomial_decay", steps) ? egi_rate_polynomial : NULL, { initial, steps, end, power, cycle ? 1.0 : 0.0, 0, 0, 0 }, NULL, NULL, 0 };
+    eg_schedule s = { egi_steps_given("polynomial_decay", steps) ? egi_rate_polynomial : egi_rate_refused, { initial, steps, end, power, cycle ? 1.0 : 0.0, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
 EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
@@ -10830,6 +10875,8 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
     o.l2_shrinkage = egi_or(o.l2_shrinkage, 0);
     o.beta = egi_or(o.beta, 0);
     if (o.accumulate_steps == EG_ZERO) o.accumulate_steps = 0;
+    if (o.schedule.rate == egi_rate_refused)
+        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the .schedule is none: the function that should have made it refused its arguments", name);
     if (o.learning_rate != 0 && o.schedule.rate)
         return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
     if ((o.clipvalue != 0) + (o.clipnorm != 0) + (o.global_clipnorm != 0) > 1)
@@ -23257,6 +23304,7 @@ EAGER_API bool eg_record_writer_write(eg_record_writer *w, const void *data, int
 EAGER_API bool eg_record_writer_close(eg_record_writer *w) {
     if (!egi_record_writer_alive("record_writer_close", w)) return false;
     w->open = false;
+    if (w->sink.failed) egi_fail(EG_ERROR_FILE, "eg_record_writer_close: a record could not be written to %s, which stays as it was before", w->sink.path);
     w->sink.function = "record_writer_close";
     return egi_sink_close(&w->sink, true);
 }

@@ -84,8 +84,7 @@ TEST(a_writer_stops_at_the_first_record_that_does_not_fit) {
     CHECK_CONTAINS(eg_error_message(), "full.tfrecord: byte 19: cannot be written: ");
     eg_error_clear();
     CHECK_ERROR(eg_record_writer_write(w, "abc", 3), EG_ERROR_FILE, "an earlier record could not be written to ");
-    CHECK(!eg_record_writer_close(w));
-    eg_error_clear();
+    CHECK_ERROR(CHECK_INT(eg_record_writer_close(w), 0), EG_ERROR_FILE, "eg_record_writer_close: a record could not be written to ");
     CHECK_ERROR(eg_record_writer_write(w, "abc", 3), EG_ERROR_STATE, "eg_record_writer_write: the file has been closed");
     CHECK_ERROR(eg_record_writer_close(w), EG_ERROR_STATE, "eg_record_writer_close: the file has been closed");
     eg_record_writer_release(w);

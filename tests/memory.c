@@ -906,3 +906,69 @@ TEST(every_code_has_its_name) {
     EG_ERRORS(SAME_NAME)
     CHECK_STR(eg_error_name(EG_ERROR_CODES), "EG_ERROR_?");
 }
+
+// ---- a loop that lets go of what it had
+
+static int64_t replace_bytes(void) { return eg_memory().live_bytes; }
+static eg_tensor *halved_square(eg_tensor *x) { return eg_mul(eg_matmul(x, x), 1.0 / 256); }
+TEST(replace_holds_two) {
+    EG_SCOPE;
+    const int64_t n = 256, one = n * n * 4;
+    eg_memory_info at_first;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(n, n));
+    at_first = eg_memory();
+    eg_memory_reset_peak();
+    for (int i = 0; i < 20; i++) CHECK(eg_replace(&x, eg_mul(eg_matmul(x, x), 1.0 / (double)n)) == x);        // the product is freed, too
+    CHECK(replace_bytes() - at_first.live_bytes < one / 8);
+    CHECK(eg_memory().peak_bytes - at_first.live_bytes < 3 * one || !test_on_host);
+    CHECK_INT(eg_memory().live_tensors, at_first.live_tensors);
+    for (int i = 0; i < 20; i++) {                                  // with a scope in the loop: y takes the place in x's scope
+        EG_SCOPE;
+        eg_tensor *y = halved_square(x);
+        eg_replace(&x, y);
+        CHECK(eg_item(eg_reduce_sum(y)) == (double)(n * n));
+    }
+    CHECK_INT(eg_memory().live_tensors, at_first.live_tensors);
+    CHECK_NEAR(eg_item(eg_reduce_mean(x)), 1, 1e-6);
+}
+TEST(replace_and_who_else_holds_it) {
+    EG_SCOPE;
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *mine = eg_retain(x), *z, *none = NULL, *v = eg_variable(x, "v");
+    eg_replace(&x, eg_transpose(x));                                // a view of what it was
+    CHECK_TENSOR(x, 0, 1, 3, 2, 4);
+    CHECK_TENSOR(mine, 0, 1, 2, 3, 4);                              // a reference of one's own
+    CHECK_ERROR(eg_replace(&mine, eg_add(mine, 1)), EG_ERROR_STATE, "no scope of this thread owns x (from eg_constant)");
+    CHECK_TENSOR(mine, 0, 1, 2, 3, 4);
+    eg_release(mine);
+    CHECK(eg_replace(&x, x) == x);
+    z = eg_add(x, 1);
+    eg_replace(&x, z);                                              // z has a place of its own
+    eg_replace(&x, eg_add(x, 1));
+    CHECK_TENSOR(z, 0, 2, 4, 3, 5);
+    CHECK_TENSOR(x, 0, 3, 5, 4, 6);
+    {
+        EG_SCOPE;
+        eg_tensor *inner = eg_keep(eg_add(x, 0));                   // promised to the scope outside: so is what takes its place
+        z = eg_replace(&inner, eg_mul(inner, 2));
+    }
+    CHECK_TENSOR(z, 0, 6, 10, 8, 12);
+    eg_tape *tape = eg_tape_begin();                                // a tape has its own references
+    eg_tape_watch(tape, x);
+    eg_tensor *source = eg_retain(x);
+    for (int i = 0; i < 3; i++) eg_replace(&x, eg_square(x));
+    CHECK_TENSOR(eg_tape_gradient(tape, x, source), 1e-6, 8 * pow(3, 7), 8 * pow(5, 7), 8 * pow(4, 7), 8 * pow(6, 7));
+    eg_release(source);
+    eg_replace(&x, v);                                              // a variable: its value now
+    CHECK(!eg_is_variable(x));
+    eg_assign_add(v, 1);
+    CHECK_TENSOR(x, 0, 1, 2, 3, 4);
+    CHECK_ERROR(eg_replace(&v, x), EG_ERROR_ARGUMENT, "eg_replace: v is a variable: eg_assign changes it");
+    CHECK_ERROR(eg_replace(&none, x), EG_ERROR_NULL, "eg_replace: operand 0 is NULL");
+    CHECK_ERROR(eg_replace(NULL, x), EG_ERROR_NULL, "eg_replace: operand 0 is NULL");
+    z = x;
+    CHECK_ERROR(eg_replace(&x, eg_matmul(x, eg_scalar(1))), EG_ERROR_SHAPE, "eg_matmul");
+    CHECK(!x);                                                      // as by x = y
+    CHECK_TENSOR(z, 0, 1, 2, 3, 4);
+    CHECK_ERROR(eg_replace(&z, NULL), EG_ERROR_NULL, "eg_replace: operand 1 is NULL");
+    eg_release(v);
+}

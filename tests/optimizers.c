@@ -688,9 +688,23 @@ TEST(updates_are_not_recorded) {
 
 TEST(schedules_over_no_steps) {
     eg_schedule s = {0};
-    CHECK_ERROR((s = eg_exponential_decay(.5, 0, .9, false)).rate == NULL, EG_ERROR_ARGUMENT, "eg_exponential_decay: 0 steps");
-    CHECK_ERROR((s = eg_cosine_decay(.5, -1, 0, 0, 0)).rate == NULL, EG_ERROR_ARGUMENT, "eg_cosine_decay: -1 steps");
-    CHECK_ERROR((s = eg_polynomial_decay(.5, NAN, 0, 1, false)).rate == NULL, EG_ERROR_ARGUMENT, "eg_polynomial_decay: nan steps");
+    CHECK_ERROR((s = eg_exponential_decay(.5, 0, .9, false)).count, EG_ERROR_ARGUMENT, "eg_exponential_decay: 0 steps");
+    CHECK_ERROR((s = eg_cosine_decay(.5, -1, 0, 0, 0)).count, EG_ERROR_ARGUMENT, "eg_cosine_decay: -1 steps");
+    CHECK_ERROR((s = eg_polynomial_decay(.5, NAN, 0, 1, false)).count, EG_ERROR_ARGUMENT, "eg_polynomial_decay: nan steps");
+}
+// Not the default rate instead, also where nobody looked at the error of then.
+TEST(a_refused_schedule_makes_no_optimizer) {
+    eg_schedule bad[4];
+    CHECK_ERROR(bad[0] = eg_cosine_decay(.1, 0, 0, 0, 0), EG_ERROR_ARGUMENT, "0 steps");
+    CHECK_ERROR(bad[1] = eg_cosine_decay(0, 0, 0, 0, 0), EG_ERROR_ARGUMENT, "0 steps");
+    CHECK_ERROR(bad[2] = eg_piecewise_constant(NULL, NULL, 2), EG_ERROR_ARGUMENT, "eg_piecewise_constant");
+    CHECK_ERROR(bad[3] = eg_exponential_decay(0, -2, 0, false), EG_ERROR_ARGUMENT, "-2 steps");
+    for (int k = 0; k < 4; k++) {
+        CHECK_ERROR(CHECK_INT(eg_sgd(.schedule = bad[k]) != NULL, 0), EG_ERROR_ARGUMENT, "eg_sgd: the .schedule is none: the function that should have made it refused its arguments");
+        CHECK_ERROR(CHECK_INT(eg_adam(.learning_rate = .1, .schedule = bad[k]) != NULL, 0), EG_ERROR_ARGUMENT, "eg_adam: the .schedule is none");
+        CHECK_ERROR(eg_schedule_value(&bad[k], 3), EG_ERROR_ARGUMENT, "eg_schedule_value: the function that should have made this schedule refused its arguments");
+    }
+    CHECK_ERROR(CHECK_INT(eg_adam(.learning_rate = .1, .schedule = eg_cosine_decay(.1, 0, 0, 0, 0)) != NULL, 0), EG_ERROR_ARGUMENT, "eg_cosine_decay: 0 steps");
 }
 TEST(schedules) {
     const double boundaries[] = {10, 20}, values[] = {1, .5, .1};
