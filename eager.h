@@ -1740,6 +1740,13 @@ EAGER_API double eg_history_batch_loss(const eg_history *history, int64_t batch)
 EAGER_API bool eg_history_csv(const eg_history *history, const char *path);    // a line an epoch
 EAGER_API bool eg_history_batches_csv(const eg_history *history, const char *path);              // a line a batch: epoch, batch, loss
 EAGER_API bool eg_history_svg(const eg_history *history, const char *path);    // curves, to look at in a browser
+// A history for a loop of one's own, to be released; eg_fit's cannot be written to. eg_history_add sets what `name` is in an epoch,
+// counted from 0: the epoch after the last one begins a new one, where what is not set is NaN. "val_" + name is drawn with name. The
+// batches that were added since the epoch before belong to it, and are drawn with the name that was first, "loss" as a rule.
+EAGER_API eg_history *eg_history_new(void);
+EAGER_API bool eg_history_add(eg_history *history, int64_t epoch, const char *name, double value);
+EAGER_API bool eg_history_add_batch(eg_history *history, double loss);
+EAGER_API void eg_history_release(eg_history *history);                        // NULL is fine
 
 // What a callback sees of a fit. It may set stop and reason; whatever else it writes here is undone. What the pointers name is lent.
 typedef struct eg_fit_state {
@@ -15359,6 +15366,61 @@ static bool egi_history_epoch(eg_history *h) {
     h->ends[h->epochs++] = h->batches;
     return true;
 }
+EAGER_API eg_history *eg_history_new(void) {
+    eg_history *h = (eg_history *)egi_alloc(sizeof *h);
+    if (h) memset(h, 0, sizeof *h);
+    else egi_no_memory("history_new", (int64_t)sizeof *h);
+    return h;
+}
+EAGER_API void eg_history_release(eg_history *h) { egi_history_free(h); }
+// One more column, NaN so far.
+static bool egi_history_widen(eg_history *h, const char *name) {
+    const size_t n = (size_t)h->columns + 1;
+    char (*names)[64] = (char (*)[64])egi_alloc(n * sizeof *names);
+    int64_t capacity = (h->epochs + 1) * (int64_t)n;
+    double *values = names ? (double *)egi_alloc((size_t)capacity * sizeof *values) : NULL;
+    if (!values) { egi_free(names); return egi_no_memory("history_add", 0); }
+    for (int i = 0; i < h->columns; i++) memcpy(names[i], h->names[i], sizeof *names);
+    snprintf(names[h->columns], sizeof *names, "%s", name);
+    for (int64_t e = 0; e < h->epochs; e++)
+        for (int i = 0; i <= h->columns; i++) values[e * (int64_t)n + i] = i < h->columns ? h->values[e * h->columns + i] : (double)NAN;
+    egi_free(h->names);
+    egi_free(h->values);
+    h->names = names;
+    h->values = values;
+    h->values_capacity = capacity;
+    h->columns++;
+    return true;
+}
+static int egi_history_column(const eg_history *h, const char *name);
+EAGER_API bool eg_history_add(eg_history *h, int64_t epoch, const char *name, double value) {
+    if (!h || !name) return egi_not_given("history_add", h ? "name" : "history");
+    if (!*name || strlen(name) >= sizeof *h->names || strpbrk(name, ",\"\r\n"))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_history_add: '%.80s' is no name: one has 1 to 63 bytes, and neither commas, quotes nor line breaks", name);
+    if (epoch < 0 || epoch > h->epochs)
+        return egi_fail(EG_ERROR_INDEX, "eg_history_add: epoch %lld; there are %lld, counted from 0, and %lld is the next", (long long)epoch, (long long)h->epochs, (long long)h->epochs);
+    if (egi_history_column(h, name) < 0 && !egi_history_widen(h, name)) return false;
+    if (epoch == h->epochs) {
+        void *values = h->values, *ends = h->ends;
+        bool ok = egi_grow(&values, &h->values_capacity, (epoch + 1) * h->columns, sizeof *h->values);
+        h->values = (double *)values;
+        ok = ok && egi_grow(&ends, &h->ends_capacity, epoch + 1, sizeof *h->ends);
+        h->ends = (int64_t *)ends;
+        if (!ok) return egi_no_memory("history_add", 0);
+        for (int i = 0; i < h->columns; i++) h->values[epoch * h->columns + i] = (double)NAN;
+        h->ends[h->epochs++] = h->batches;
+    }
+    h->values[epoch * h->columns + egi_history_column(h, name)] = value;
+    return true;
+}
+EAGER_API bool eg_history_add_batch(eg_history *h, double loss) {
+    if (!h) return egi_not_given("history_add_batch", "history");
+    void *losses = h->losses;
+    if (!egi_grow(&losses, &h->losses_capacity, h->batches + 1, sizeof *h->losses)) return egi_no_memory("history_add_batch", 0);
+    h->losses = (double *)losses;
+    h->losses[h->batches++] = loss;
+    return true;
+}
 EAGER_API int64_t eg_history_epochs(const eg_history *h) { return h ? h->epochs : 0; }
 EAGER_API const char *eg_history_name(const eg_history *h, int i) { return h && i >= 0 && i < h->columns ? h->names[i] : NULL; }
 static int egi_history_column(const eg_history *h, const char *name) {
@@ -15561,8 +15623,9 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
     memset(&t, 0, sizeof t);
     for (int i = 0; i < h->columns; i++) if (!egi_is_validation(h->names[i]) && strcmp(h->names[i], "learning_rate")) panels++;
     int height = panels * EGI_SVG_PANEL + 12;
-    double *numbers = (double *)egi_alloc((size_t)(2 * EGI_SVG_POINTS + h->epochs) * sizeof(double)), *epochs = numbers + 2 * EGI_SVG_POINTS;
+    double *numbers = (double *)egi_alloc((size_t)(2 * EGI_SVG_POINTS + h->epochs) * sizeof(double)), *epochs;
     if (!numbers) return egi_no_memory("history_svg", 0);
+    epochs = numbers + 2 * EGI_SVG_POINTS;
     for (int64_t i = 0; i < h->epochs; i++) epochs[i] = (double)(h->first_epoch + i + 1);
     egi_text_printf(&t, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\">\n",
                     EGI_SVG_WIDTH, height, EGI_SVG_WIDTH, height);

@@ -41,6 +41,13 @@ int main(void) {
     const float *data = eg_data(x);
     printf("in memory:   %g %g %g %g\n", (double)data[0], (double)data[1], (double)data[2], (double)data[3]);
 
+    puts("\nIn a loop, eg_replace puts the new value in the old one's place, which is freed: one matrix lives, not one for each turn.");
+    eg_tensor *power = eg_constant(EG_SHAPE(2, 2), 0.6, -0.8, 0.8, 0.6);
+    int64_t before = eg_memory().live_tensors;
+    for (int i = 0; i < 10; i++) eg_replace(&power, eg_matmul(power, power));      // the rotation twice, 4 times, ... 1024 times
+    eg_print(power);
+    printf("%d tensors more than before the loop\n", (int)(eg_memory().live_tensors - before));
+
     puts("\nA mistake gives NULL and a sentence, never a crash; NULL goes through the operations that follow.");
     eg_set_error_handler(NULL, NULL);       // otherwise the sentence goes to stderr as well
     eg_tensor *wrong = eg_matmul(eg_zeros(EG_FLOAT32, EG_SHAPE(32, 784)), eg_zeros(EG_FLOAT32, EG_SHAPE(128, 10)));

@@ -10,6 +10,11 @@
 
 enum { POINTS = 2000, STEPS = 300 };
 
+// How far the line W x + B is from the points: the mean of the squared distances.
+static eg_tensor *loss_of(eg_tensor *W, eg_tensor *B, eg_tensor *x, eg_tensor *y) {
+    return eg_reduce_mean(eg_square(eg_sub(eg_add(eg_mul(x, W), B), y)));
+}
+
 static bool draw_curve(const char *path, const double *loss, int n);
 
 int main(void) {
@@ -21,21 +26,19 @@ int main(void) {
     eg_tensor *W = eg_variable(eg_scalar(5.0), "W");
     eg_tensor *B = eg_variable(eg_scalar(10.0), "B");
     eg_optimizer *sgd = eg_sgd(.learning_rate = 0.01);
-    double losses[STEPS + 1];
+    double losses[STEPS + 1];                   // before the first step, and after each
+    losses[0] = eg_item(loss_of(W, B, x, y));
+    printf("Initial loss: %.3f\n", losses[0]);
 
-    for (int step = 0; step <= STEPS; step++) {
+    for (int step = 0; step < STEPS; step++) {
         EG_SCOPE;                               // what a step makes, its end frees
         eg_tape *tape = eg_tape_begin();
-        eg_tensor *error = eg_sub(eg_add(eg_mul(x, W), B), y);
-        eg_tensor *loss = eg_reduce_mean(eg_square(error));
-        losses[step] = eg_item(loss);
-        if (step == 0) printf("Initial loss: %.3f\n", losses[step]);
-        if (step == STEPS) break;               // the last one only measures; EG_SCOPE ends by break, too
-        if (step % 20 == 0) printf("Loss at step %03d: %.3f\n", step, losses[step]);
-
         eg_tensor *vars[] = {W, B}, *grads[2];
-        eg_tape_gradients(tape, loss, vars, 2, grads);
+        eg_tape_gradients(tape, loss_of(W, B, x, y), vars, 2, grads);
         eg_apply_gradients(sgd, grads, vars, 2);
+
+        losses[step + 1] = eg_item(loss_of(W, B, x, y));
+        if (step % 20 == 0) printf("Loss at step %03d: %.3f\n", step, losses[step + 1]);
     }
     printf("Final loss: %.3f\n", losses[STEPS]);
     printf("W = %.3f, B = %.3f\n", eg_item(W), eg_item(B));

@@ -1,7 +1,7 @@
 //     cc -O2 -I. examples/13_training_loop.c -lm -o training_loop && ./training_loop
 //
 // What eg_fit does, by hand: the loop in the middle is ten lines, and any of them can be yours. Layers, datasets, metrics and the tape
-// know nothing of each other, so each can be used without the rest.
+// know nothing of each other, so each can be used without the rest. The curves are drawn in training_loop.svg.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include "digits.h"
@@ -30,7 +30,9 @@ int main(void) {
     eg_metric *loss_so_far = eg_metric_mean(), *accuracy = eg_metric_accuracy();
     eg_list weights = eg_layer_trainable_weights_list(model);       // lent by the model, which has them already: the input's shape is known
 
-    for (int epoch = 1; epoch <= EPOCHS; epoch++) {
+    eg_history *history = eg_history_new();                         // numbers to keep, and to draw
+
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
         eg_iterator *batches = eg_iterator_new(train);
         for (;;) {
             EG_SCOPE;                                               // what the step made, its end frees
@@ -42,10 +44,12 @@ int main(void) {
             eg_list grads = eg_tape_gradients_list(tape, loss, weights);
             if (!eg_apply_gradients_list(adam, grads, weights)) break;
             eg_metric_add(loss_so_far, loss);
+            eg_history_add_batch(history, eg_item(loss));
             eg_metric_update(accuracy, batch[1], logits);
         }
         eg_iterator_release(batches);
-        printf("epoch %d: loss %.4f, %.1f%% right", epoch, eg_metric_result(loss_so_far), 100 * eg_metric_result(accuracy));
+        eg_history_add(history, epoch, "loss", eg_metric_result(loss_so_far));
+        eg_history_add(history, epoch, "accuracy", eg_metric_result(accuracy));
         eg_metric_reset(loss_so_far);
         eg_metric_reset(accuracy);
 
@@ -57,10 +61,14 @@ int main(void) {
             if (!eg_metric_update(accuracy, batch[1], eg_call(model, batch[0]))) break;
         }
         eg_iterator_release(batches);
-        printf("; of those held out: %.1f%%\n", 100 * eg_metric_result(accuracy));
+        eg_history_add(history, epoch, "val_accuracy", eg_metric_result(accuracy));
         eg_metric_reset(accuracy);
+        printf("epoch %d: loss %.4f, %.1f%% right; of those held out: %.1f%%\n", epoch + 1, eg_history_value(history, "loss", -1),
+               100 * eg_history_value(history, "accuracy", -1), 100 * eg_history_value(history, "val_accuracy", -1));
     }
+    eg_history_svg(history, "training_loop.svg");
 
+    eg_history_release(history);
     eg_metric_release(loss_so_far);
     eg_metric_release(accuracy);
     eg_optimizer_release(adam);

@@ -164,6 +164,14 @@ TEST(datasets_are_built_alike) {
     eg_dataset_release(d);
 }
 
+TEST(a_loop_lets_go_of_what_it_had) {
+    EG_SCOPE;
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 1, 0, 1);
+    const int64_t before = eg_memory().live_tensors;
+    for (int i = 0; i < 3; i++) eg_replace(&x, eg_matmul(x, x));
+    CHECK_TENSOR(x, 0, 1, 8, 0, 1);
+    CHECK_INT(eg_memory().live_tensors, before);
+}
 TEST(models_are_made_and_called) {
     eg_layer_options relu{};
     relu.activation = EG_RELU;

@@ -1712,3 +1712,52 @@ TEST(numbers_of_every_size_are_shown) {
     eg_layer_release(model);
     eg_layer_release(other);
 }
+
+// ---- a history of one's own
+
+TEST(a_loop_by_hand_fills_a_history) {
+    eg_history *h = eg_history_new();
+    REQUIRE(h);
+    CHECK(isnan(eg_history_value(h, "loss", 0)));
+    for (int epoch = 0; epoch < 40; epoch++) {
+        for (int batch = 0; batch < 5; batch++) CHECK(eg_history_add_batch(h, 10.0 / (5 * epoch + batch + 1)));
+        CHECK(eg_history_add(h, epoch, "loss", 8.0 / (epoch + 1)));
+        if (epoch >= 2) CHECK(eg_history_add(h, epoch, "val_loss", 9.0 / (epoch + 1)));
+    }
+    CHECK(eg_history_add(h, 0, "accuracy", .5));                   // later, too
+    CHECK(eg_history_add(h, 0, "loss", 7));
+    CHECK_INT(eg_history_epochs(h), 40);
+    CHECK_INT(eg_history_batches(h), 200);
+    CHECK_STR(eg_history_name(h, 0), "loss");
+    CHECK_STR(eg_history_name(h, 2), "accuracy");
+    CHECK(!eg_history_name(h, 3));
+    CHECK_NEAR(eg_history_value(h, "loss", 0), 7, 0);
+    CHECK_NEAR(eg_history_value(h, "val_loss", -1), 9.0 / 40, 0);
+    CHECK(isnan(eg_history_value(h, "val_loss", 1)));
+    CHECK(isnan(eg_history_value(h, "accuracy", 39)));
+    CHECK_NEAR(eg_history_batch_loss(h, -1), 10.0 / 200, 0);
+    CHECK(eg_history_csv(h, test_temp("own.csv")));
+    CHECK(eg_history_batches_csv(h, test_temp("own_batches.csv")));
+    eg_tensor *lines = eg_read_file(test_temp("own.csv")), *batches = eg_read_file(test_temp("own_batches.csv")), *svg;
+    REQUIRE(lines && batches);
+    CHECK(!strncmp((const char *)eg_data(lines), "epoch,loss,val_loss,accuracy\n1,7,nan,0.5\n2,4,nan,nan\n3,", 52));
+    CHECK(!strncmp((const char *)eg_data(batches), "epoch,batch,loss\n1,1,10\n1,2,5\n", 30));
+    CHECK(eg_history_svg(h, test_temp("own.svg")));
+    svg = eg_read_file(test_temp("own.svg"));
+    char *text = (char *)malloc((size_t)eg_size(svg) + 1);
+    memcpy(text, eg_data(svg), (size_t)eg_size(svg));
+    text[eg_size(svg)] = 0;
+    CHECK_CONTAINS(text, ">loss</text>");
+    CHECK_CONTAINS(text, ">validation</text>");
+    CHECK_CONTAINS(text, ">accuracy</text>");
+    free(text);
+    CHECK_ERROR(eg_history_add(h, 41, "loss", 1), EG_ERROR_INDEX, "eg_history_add: epoch 41; there are 40, counted from 0, and 40 is the next");
+    CHECK_ERROR(eg_history_add(h, -1, "loss", 1), EG_ERROR_INDEX, "epoch -1");
+    CHECK_ERROR(eg_history_add(h, 0, "a,b", 1), EG_ERROR_ARGUMENT, "'a,b' is no name");
+    CHECK_ERROR(eg_history_add(h, 0, "", 1), EG_ERROR_ARGUMENT, "is no name");
+    CHECK_ERROR(eg_history_add(h, 0, NULL, 1), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_history_add(NULL, 0, "loss", 1), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(eg_history_add_batch(NULL, 1), EG_ERROR_NULL, "NULL");
+    eg_history_release(h);
+    eg_history_release(NULL);
+}

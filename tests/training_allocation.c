@@ -105,3 +105,13 @@ static bool act_of_metrics(void) {
     return right;
 }
 TEST(out_of_memory_in_metrics) { faults_sweep(act_of_metrics); }
+
+static bool act_of_a_history(void) {
+    eg_history *h = eg_history_new();
+    bool ok = h != NULL;
+    for (int i = 0; i < 40 && ok; i++) ok = eg_history_add_batch(h, i) && eg_history_add(h, i, "loss", i) && eg_history_add(h, i, i < 20 ? "accuracy" : "val_loss", i);
+    ok = ok && eg_history_svg(h, test_temp("history.svg"));
+    eg_history_release(h);
+    return ok && eg_error() == EG_OK;
+}
+TEST(out_of_memory_in_a_history_of_ones_own) { faults_sweep(act_of_a_history); }
