@@ -2801,7 +2801,7 @@ static void egi_thread_end(void *unused);
 #ifdef EAGER_NO_THREADS
 static void egi_lock(void) {}
 static void egi_unlock(void) {}
-static bool egi_is_forked(int64_t forks) { return forks != 0; }
+static __attribute__((unused)) bool egi_is_forked(int64_t forks) { return forks != 0; }
 #else
 static pthread_key_t egi_thread_key;
 static pthread_once_t egi_thread_once = PTHREAD_ONCE_INIT;
