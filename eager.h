@@ -7757,16 +7757,16 @@ EGI_GRAD(reduce_mean) {
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
     return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
 }
-EGI_GRAD(reduce_max) {                    // ties share: g mask / count. Where the result is NaN, nothing equals it, and 0 / 0 is NaN
+EGI_GRAD(reduce_max) {                    // ties share: g mask / count. Where the result is NaN, nothing equals it, and it stands for the count
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
-    eg_tensor *mask = (eg_equal)(c->inputs[0], egi_unreduced(c->outputs[0], a));
+    eg_tensor *most = egi_unreduced(c->outputs[0], a), *mask = (eg_equal)(c->inputs[0], most);
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
     o.keepdims = true;
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) o.axes.axes[o.axes.count++] = i;
     if (!o.axes.count) return egi_set_dx(0, dx, eg_identity(c->upstream[0]));
-    eg_tensor *count = (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o);
+    eg_tensor *count = (eg_where)((eg_equal)(most, most), (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o), most);
     return egi_set_dx(0, dx, (eg_where)(mask, (eg_div)(egi_unreduced(c->upstream[0], a), count), (eg_div)(eg_number(0), count)));
 }
 EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
