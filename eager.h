@@ -2276,6 +2276,7 @@ EAGER_API bool eg_save_png(const char *path, eg_tensor *x);
 // The pictures (N, H, W, C) on one sheet, columns beside each other, a pixel of zeros between them. Differentiable.
 EAGER_API eg_tensor *eg_image_grid(eg_tensor *images, int64_t columns);
 // The picture that these bytes of a PNG or JPEG file hold: uint8 (H, W, C). Needs EAGER_IMAGE, else it is an error that says so.
+// Of bytes at a pointer: eg_decode_image(eg_from_data(EG_UINT8, EG_SHAPE(size), data)).
 // A picture whose header claims more pixels than its bytes can hold, or more than most_pixels, is an error before memory is taken for it.
 typedef struct eg_decode_options {
     EG_BY_NAME;
@@ -2662,7 +2663,7 @@ typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, coun
 #include <png.h>
 #include <setjmp.h>
 #endif
-#ifndef EAGER_NO_STDIO          // what chapter 31 asks of a system beyond C: to sync a file, to make and list a folder
+#ifndef EAGER_NO_STDIO          // what chapter 31 asks of a system beyond C: to sync and lock a file, to wait for a pipe, to make and list a folder
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
