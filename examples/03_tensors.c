@@ -38,8 +38,8 @@ int main(void) {
 
     puts("\nOut of a tensor, into C:");
     printf("as a number: %g\n", eg_item(eg_reduce_sum(x)));
-    const float *data = eg_data(x);
-    printf("in memory:   %g %g %g %g\n", (double)data[0], (double)data[1], (double)data[2], (double)data[3]);
+    float data[2][2];
+    if (eg_read_into(x, data, 4)) printf("in memory:   %g %g %g %g\n", (double)data[0][0], (double)data[0][1], (double)data[1][0], (double)data[1][1]);
 
     puts("\nIn a loop, eg_replace puts the new value in the old one's place, which is freed: one matrix lives, not one for each turn.");
     eg_tensor *power = eg_constant(EG_SHAPE(2, 2), 0.6, -0.8, 0.8, 0.6);
