@@ -205,7 +205,8 @@ static inline eg_tensor *egi_pointer(void *x) { return (eg_tensor *)x; }
 static inline eg_tensor *egi_long_double(long double x) { return eg_number((double)x); }
 #define EG_T(x) __extension__ ({ __auto_type egi_x = ((void)0, (x)); _Generic(egi_x, eg_tensor *: egi_same, void *: egi_pointer, \
     float: eg_number, double: eg_number, long double: egi_long_double, \
-    unsigned long: egi_unsigned, unsigned long long: egi_unsigned, default: eg_integer)(egi_x); })
+    unsigned long: egi_unsigned, unsigned long long: egi_unsigned, \
+    default: __builtin_choose_expr(__builtin_classify_type(egi_x) < 8 /* an integer or a pointer */, eg_integer, (struct egi_number_of_this_type_must_be_cast *)0))(egi_x); })
 #endif
 
 #ifdef __cplusplus

@@ -221,6 +221,13 @@ eg_reduce_sum(p)
 eg_matmul(x, layer)
 END
 }
+other_numbers() {                           # that no dtype has: they would be cut to integers
+    refused 'eg_tensor *x, double _Complex c, struct { int i; } s' '' "$@" <<'END'
+eg_add(x, c)
+eg_add(c, x)
+eg_add(x, s)
+END
+}
 for compiler in "$CC" "$CLANG"; do
     [ -n "$compiler" ] || continue
     by=$(basename "$compiler")
@@ -230,6 +237,7 @@ for compiler in "$CC" "$CLANG"; do
     check "other_types_borrowed_$by" other_types_borrowed $compiler -std=c11 $all
     check "read_only_memory_$by" read_only $compiler -std=c11 $all -Werror
     check "no_tensors_$by" no_tensors $compiler -std=c11 $all
+    check "other_numbers_$by" other_numbers $compiler -std=c11 $all
     check "same_types_$by" same_types $compiler -std=c11
     for how in '-std=c11 -O0' '-std=gnu11 -O2' '-std=c17 -O2'; do
         check "operands_${by}_$(echo $how | tr -d ' ')" $compiler $how $WARN -I. -Itests -c tests/operands.c -o "$T/operands.o"
