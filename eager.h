@@ -3157,6 +3157,9 @@ static bool egi_depth_enter(const char *function) {
     return egi_fail(EG_ERROR_STATE, "eg_%s: more than %d calls stand in one another (EG_MAX_DEPTH): a function of yours that the library calls leads back to itself without end", function, EG_MAX_DEPTH);
 }
 static void egi_depth_leave(void) { egi_this.depth--; }
+// A frame around a function that may lead back to itself: at the limit it is not called, which is an error. (EGI_FRAMED is for what must
+// run, such as a deleter, and for what stands in a call that egi_depth_enter has counted.)
+#define EGI_FRAMED_DEEPER(what, of, ...) do if (egi_depth_enter(of)) { EGI_FRAMED(what, of, __VA_ARGS__); egi_depth_leave(); } while (0)
 
 // ---- references and scopes
 
@@ -5147,9 +5150,9 @@ EGI_ALL_PASSES
     BINARY(F, divide_no_nan, EGI_DIV_NO_NAN(a, b),        EGI_DIV_NO_NAN(g, b),              EGI_NEG(EGI_DIV_NO_NAN(EGI_MUL(g, y), b))) \
     BINARY_ND(N, floordiv, EGI_FLOORDIV(a, b)) \
     BINARY(N, mod,        EGI_MOD(a, b),                  g,                                 EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b)))) \
-    /* b a^(b-1), where 0 0^-1 is 0; and y log(a), where a <= 0 has no logarithm */ \
+    /* b a^(b-1), which is 0 at b = 0 where 1 / a is infinite, too; and y log(a), where a <= 0 has no logarithm */ \
     BINARY(N, pow,        EGI_POW(a, b), \
-                          EGI_MUL(g, EGI_MUL(b, EGI_POW(EGI_SELECT(EGI_AND(EGI_EQ(a, EGI_K(0)), EGI_EQ(b, EGI_K(0))), EGI_K(1), a), EGI_SUB(b, EGI_K(1))))), \
+                          EGI_MUL(g, EGI_MUL(b, EGI_POW(EGI_SELECT(EGI_AND(EGI_LT(EGI_ABS(a), EGI_K(1.2e-38)), EGI_EQ(b, EGI_K(0))), EGI_K(1), a), EGI_SUB(b, EGI_K(1))))), \
                           EGI_MUL(g, EGI_MUL(y, EGI_LOG(EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_K(1)))))) \
     BINARY(N, maximum,    EGI_MAX(a, b),                  EGI_SELECT(EGI_GE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GE(a, b), EGI_K(0), g)) \
     BINARY(N, minimum,    EGI_MIN(a, b),                  EGI_SELECT(EGI_LE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_LE(a, b), EGI_K(0), g)) \
@@ -9017,8 +9020,10 @@ static int64_t egi_broadcast_at(const eg_tensor *x, eg_shape shape, int64_t i) {
 }
 static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
     if (!egi_alive(name, 0, a) || !egi_alive(name, 1, b)) return false;
-    const bool a_number = a->flags & EGI_NUMBER, b_number = b->flags & EGI_NUMBER;         // which takes the other's dtype
-    if (a_number && !(a = egi_number_tensor(name, a, b_number ? EG_FLOAT32 : (eg_dtype)b->dtype, &egi_cpu))) return false;
+    // A number takes the other's dtype; two numbers are compared as they are.
+    const bool a_number = a->flags & EGI_NUMBER, b_number = b->flags & EGI_NUMBER;
+    const eg_dtype own = a->flags & b->flags & EGI_INTEGER_NUMBER ? EG_INT64 : EG_FLOAT64;
+    if (a_number && !(a = egi_number_tensor(name, a, b_number ? own : (eg_dtype)b->dtype, &egi_cpu))) return false;
     if (b_number && !(b = egi_number_tensor(name, b, (eg_dtype)a->dtype, &egi_cpu))) return false;
     if (a->dtype != b->dtype) return egi_fail(EG_ERROR_ASSERT, "eg_%s: dtypes differ: %s and %s", name, egi_describe(a), egi_describe(b));
     eg_shape shape = egi_shape(a->rank > b->rank ? a : b);
@@ -9180,7 +9185,7 @@ static void egi_print_text(const char *text) {
     void (*print)(const char *, void *) = egi_shared.print;
     void *user = egi_shared.print_user;
     egi_unlock();
-    if (print) EGI_FRAMED("the printer", "set_printer", print(text ? text : "", user));
+    if (print) EGI_FRAMED_DEEPER("the printer", "set_printer", print(text ? text : "", user));
 #ifndef EAGER_NO_STDIO
     else if (text) fputs(text, stdout);
 #endif
@@ -10015,7 +10020,7 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     user.attributes = NULL;
     user.inputs = NULL;
     user.outputs = NULL;
-    EGI_FRAMED("the backward function", op->name, a->backward(&user, dx, a->user));
+    EGI_FRAMED_DEEPER("the backward function", op->name, a->backward(&user, dx, a->user));
     return egi_this.errors == errors || egi_this.error == EG_OK;      // it may have dealt with an error of its own
 }
 static bool egi_no_shape(egi_call *c) { (void)c; return false; }
@@ -10030,7 +10035,6 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(op->name, n, in, in, in)) return false;
     for (int i = 0; i < n; i++) if (!egi_alive(op->name, i, in[i])) return false;
-    if (!egi_depth_enter(op->name)) return false;
     memset(&c, 0, sizeof c);
     c.n_inputs = n;
     c.n_outputs = n_out;
@@ -10051,10 +10055,9 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     if (watched) egi_spy_begin(&spy, in, n);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) ok = egi_again(in[i]) != NULL;         // whatever becomes of the caller's references meanwhile
-    if (ok) EGI_FRAMED("the forward function", op->name, ok = single ? (made[0] = egi_returned(op->name, single(in, &c, user))) != NULL : forward(in, made, &c, user));
+    if (ok) EGI_FRAMED_DEEPER("the forward function", op->name, ok = single ? (made[0] = egi_returned(op->name, single(in, &c, user))) != NULL : forward(in, made, &c, user));
     if (watched) egi_spy_end(&spy);
     if (quiet) eg_recording_unpause();
-    egi_depth_leave();
     if (ok && watched && spy.found[0])
         ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the forward function uses the variable %s, which is none of its inputs and would get no gradient: make it an input; "
                       "or use it inside EG_NO_RECORDING, where it is a constant", op->name, spy.found);
@@ -10146,10 +10149,8 @@ EGI_FEWEST_PASSES
 
 // f's value; NULL is an error, whether f raised one or not, and a variable counts as its value now.
 static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
-    eg_tensor *y;
-    if (!egi_depth_enter(name)) return NULL;
-    EGI_FRAMED("the function", name, y = egi_returned(name, f(in, user)));
-    egi_depth_leave();
+    eg_tensor *y = NULL;
+    EGI_FRAMED_DEEPER("the function", name, y = egi_returned(name, f(in, user)));
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
     return eg_is_variable(y) ? eg_read(y) : y;
 }
@@ -10661,7 +10662,7 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_tensor *at = eg_scalar_of(EG_FLOAT64, (double)step), *rate = NULL;
-    if (at) EGI_FRAMED("the schedule", "schedule_value", rate = egi_returned("schedule_value", schedule->rate(at, schedule)));
+    if (at) EGI_FRAMED_DEEPER("the schedule", "schedule_value", rate = egi_returned("schedule_value", schedule->rate(at, schedule)));
     double value = eg_item(rate);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -11075,7 +11076,7 @@ static eg_tensor *egi_current_rate(eg_optimizer *opt) {
     eg_backend *former = egi_this.backend;
     egi_this.backend = egi_backend_of(opt->steps);             // where the schedule's numbers have to be
     eg_tensor *step = eg_cast(opt->steps, EG_FLOAT64), *rate = NULL;
-    if (step) EGI_FRAMED("the schedule", opt->name, rate = egi_returned(opt->name, opt->options.schedule.rate(step, &opt->options.schedule)));
+    if (step) EGI_FRAMED_DEEPER("the schedule", opt->name, rate = egi_returned(opt->name, opt->options.schedule.rate(step, &opt->options.schedule)));
     egi_this.backend = former;
     if (step && (!rate || rate->size != 1)) {
         if (egi_this.error == EG_OK)
@@ -14266,8 +14267,8 @@ static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class
     egi_maker maker;
     if (kind) {
         if (egi_maker_find(kind, &maker)) {
-            eg_layer *l;
-            EGI_FRAMED("the maker", "layer_register", l = maker.make(maker.user));
+            eg_layer *l = NULL;
+            EGI_FRAMED_DEEPER("the maker", "layer_register", l = maker.make(maker.user));
             if (!l && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_layer_from_config: the maker of '%.60s' returned NULL", kind);
             return l;
         }
@@ -14925,9 +14926,9 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     if (!(o.delta >= 0 && o.gamma >= 0 && o.label_smoothing >= 0 && o.label_smoothing <= 1))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .delta and .gamma must be positive, .label_smoothing between 0 and 1", name);
     int64_t asked = egi_masks_asked;
-    eg_tensor *values;
+    eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &o);
-    else EGI_FRAMED("the loss", function, values = egi_returned(function, loss(y, p)));
+    else EGI_FRAMED_DEEPER("the loss", function, values = egi_returned(function, loss(y, p)));
     eg_tensor *mask = values && mean ? egi_steps_mask(p) : NULL;
     if (!values || !mean) return values;
     if (mask) {
@@ -14985,9 +14986,9 @@ static double egi_result_root(const eg_metric *m, const double *s) { (void)m; re
 
 static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     const egi_loss_row *row = egi_loss_find(m->function);
-    eg_tensor *values;
+    eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &egi_loss_defaults);
-    else EGI_FRAMED("the function", "metric_of", values = egi_returned("metric_of", m->function(y, p)));
+    else EGI_FRAMED_DEEPER("the function", "metric_of", values = egi_returned("metric_of", m->function(y, p)));
     return egi_delta_values(values, w);
 }
 
@@ -16210,8 +16211,8 @@ static void egi_watch_release(void *user);
 // A function of the user's may set stop and its reason; the rest of the state is there to be read. (The library's own callbacks move it.)
 static bool egi_tell_one(egi_fit *f, const eg_callback *callback, eg_callback_function *function) {
     eg_fit_state before = f->state;
-    bool ok;
-    EGI_FRAMED("the callback", "fit", ok = function(&f->state, callback->functions.user));
+    bool ok = false;
+    EGI_FRAMED_DEEPER("the callback", "fit", ok = function(&f->state, callback->functions.user));
     if (callback->functions.release == egi_watch_release) return ok;
     before.stop = f->state.stop;
     before.reason = f->state.reason;
@@ -16888,7 +16889,7 @@ static bool egi_rate_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     if (s->batch > 0) return true;
     double rate = eg_optimizer_learning_rate(s->optimizer);
-    EGI_FRAMED("the rate", "callback_learning_rate", rate = w->o.rate(s->epoch, rate, w->o.user));
+    EGI_FRAMED_DEEPER("the rate", "callback_learning_rate", rate = w->o.rate(s->epoch, rate, w->o.user));
     return eg_optimizer_set_learning_rate(s->optimizer, rate);
 }
 EAGER_API eg_callback *(eg_callback_learning_rate)(eg_callback_options o) {
@@ -22505,8 +22506,8 @@ static bool egi_remade(const eg_layer *l) {
     if (!late || !l->custom || !egi_maker_find(l->custom, &maker)) return true;
     eg_random_state random = egi_this.random;
     eg_scope scope = eg_scope_begin();
-    eg_layer *made;
-    EGI_FRAMED("the maker", "layer_register", made = maker.make(maker.user));
+    eg_layer *made = NULL;
+    EGI_FRAMED_DEEPER("the maker", "layer_register", made = maker.make(maker.user));
     egi_this.random = random;
     bool ok = made || egi_this.error != EG_OK || egi_fail(EG_ERROR_NULL, "eg_model_save: the maker of '%.60s' returned NULL", l->custom);
     for (int64_t i = 0; i < l->n_parts && made && ok; i++)

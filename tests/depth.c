@@ -112,6 +112,42 @@ TEST(functions_that_give_themselves_to_the_library) {
     CHECK_ERROR(eg_custom_gradient(own_forward, no_backward, NULL, &x, 1), EG_ERROR_STATE, "eg_custom_gradient: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
     CHECK_TENSOR(eg_nth_gradient(cube, NULL, x, 2), 1e-6, 12);
 }
+static eg_tensor *square_forward(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c; (void)user; return eg_square(in[0]); }
+static void own_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    eg_tensor *x = eg_scalar(2);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    dx[0] = eg_mul(c->upstream[0], eg_tape_gradient(tape, eg_custom_gradient(square_forward, own_backward, user, &x, 1), x));
+}
+static eg_tensor *own_rate(eg_tensor *step, const eg_schedule *schedule) { (void)step; return eg_scalar(eg_schedule_value(schedule, 1)); }
+static eg_tensor *own_loss(eg_tensor *y, eg_tensor *p) { return eg_loss_mean(own_loss, y, p); }
+static int printed;
+static void own_printer(const char *text, void *user) {
+    (void)text;
+    (void)user;
+    printed++;
+    eg_print(eg_scalar(1));
+}
+TEST(gradients_schedules_losses_and_printers_that_ask_for_themselves) {
+    eg_tensor *x = eg_scalar(2);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *y = eg_custom_gradient(square_forward, own_backward, NULL, &x, 1);
+    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_STATE, "more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    eg_schedule schedule = eg_exponential_decay(1, 1, 1, false);
+    schedule.rate = own_rate;
+    CHECK(isnan(eg_schedule_value(&schedule, 0)));
+    CHECK_CONTAINS(eg_error_message(), "more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    eg_error_clear();
+    CHECK_ERROR(own_loss(x, x), EG_ERROR_STATE, "more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    eg_set_printer(own_printer, NULL);
+    eg_print(x);
+    eg_set_printer(NULL, NULL);
+    CHECK_INT(printed, EG_MAX_DEPTH);
+    CHECK_CONTAINS(eg_error_message(), "eg_set_printer: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    eg_error_clear();
+    CHECK_TENSOR(eg_nth_gradient(cube, NULL, x, 2), 1e-6, 12);                      // nothing is left behind
+}
 
 // ---- datasets
 
