@@ -2174,7 +2174,7 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 // A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of one's own is made by what was registered
 // with eg_layer_register, before the save (which else is an error) and before the load; its maker makes all its parts, also those that
 // another would make in its first call (else that is an error of the save, too). A save makes the model anew from what it is about to write,
-// as a load will: where that fails (layers in layers more than 48 deep, a normalization whose weights depend on the batch), it says why and
+// as a load will: where that fails (a normalization whose weights depend on the batch), it says why and
 // writes nothing. Whoever loads a model releases it.
 EAGER_API bool eg_model_save(eg_layer *model, const char *path);
 EAGER_API eg_layer *eg_model_load(const char *path);
@@ -17348,7 +17348,9 @@ EAGER_API void eg_dataset_release(eg_dataset *d) {
     egi_free(d->data);
     egi_free(d);
 }
-// EG_MAX_STAGES at most, so that whatever goes down a pipeline may be recursive.
+// EG_MAX_STAGES at most, so that whatever goes down a pipeline may be recursive. A dataset that stands below in several places counts in
+// each: what goes down meets it as often.
+enum { EGI_STAGES_MOST = 1000000 };
 static bool egi_stages_fit(const egi_stage *stage, int depth) {
     return depth <= EG_MAX_STAGES ||
            egi_fail(EG_ERROR_STATE, "eg_%s: more than %d stages stand one on another (EG_MAX_STAGES); eg_dataset_interleave reads any number of datasets one after the other", stage->name, EG_MAX_STAGES);
@@ -17361,7 +17363,12 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
         if (from[whole]) __atomic_fetch_add(&from[whole]->given, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < n_from && ok; i++) ok = from[i] != NULL || egi_null_operand(stage->name, i);
     if (whole < n_from && ok) ok = egi_fail(EG_ERROR_STATE, "eg_%s: the dataset belongs to another stage already; eg_dataset_retain it to use it twice", stage->name);
-    for (int i = 0; i < n_from && ok; i++) ok = egi_stages_fit(stage, from[i]->depth + 1);
+    int64_t stages = 1;
+    for (int i = 0; i < n_from && ok; i++) {
+        stages += from[i]->stages;
+        ok = egi_stages_fit(stage, from[i]->depth + 1) && (stages <= EGI_STAGES_MOST ||
+             egi_fail(EG_ERROR_STATE, "eg_%s: a pipeline of more than %d stages, each counted as often as it is used; eg_dataset_repeat reads one again and again", stage->name, (int)EGI_STAGES_MOST));
+    }
     eg_dataset *d = ok ? (eg_dataset *)egi_alloc(sizeof *d) : NULL;
     if (!d) {
         if (ok) egi_no_memory(stage->name, (int64_t)sizeof *d);
@@ -17374,13 +17381,12 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
     memset(d, 0, sizeof *d);
     d->refs = 1;
     d->stage = stage;
-    d->stages = 1;
+    d->stages = (int)stages;
     d->seeds = stage->random;
     d->depth = 1;
     for (int i = 0; i < n_from; i++) {
         if (from[i]->depth >= d->depth) d->depth = from[i]->depth + 1;
         d->from[d->n_from++] = from[i];
-        d->stages += from[i]->stages;
         d->seeds += from[i]->seeds;
     }
     if (n_from) {                                             // most stages change little of what they are given
@@ -22137,23 +22143,19 @@ typedef struct egi_import {
     int64_t errors;                      // of this thread before it began
 } egi_import;
 
-// The tensor of that name behind the prefix, or NULL; whoever asked uses it.
-static eg_tensor *egi_import_get(egi_import *m, const char *name) {
+// The tensor whose name behind the prefix is a, b and c in a row, or NULL; whoever asked uses it.
+static eg_tensor *egi_import_get2(egi_import *m, const char *a, const char *b, const char *c) {
     const char *prefix = m->o->prefix ? m->o->prefix : "";
-    size_t n = strlen(prefix);
+    size_t n = strlen(prefix), na = strlen(a), nb = strlen(b);
     for (int64_t i = 0; i < m->archive->count; i++) {
         const char *there = m->archive->items[i].name;
-        if (strncmp(there, prefix, n) != 0 || strcmp(there + n, name) != 0) continue;
+        if (strncmp(there, prefix, n) || strncmp(there += n, a, na) || strncmp(there += na, b, nb) || strcmp(there + nb, c)) continue;
         m->used[i] = true;
         return m->archive->items[i].x;
     }
     return NULL;
 }
-static eg_tensor *egi_import_get2(egi_import *m, const char *a, const char *b, const char *c) {
-    char name[1024];
-    int n = snprintf(name, sizeof name, "%s%s%s", a, b, c);
-    return n >= 0 && n < (int)sizeof name ? egi_import_get(m, name) : NULL;
-}
+static eg_tensor *egi_import_get(egi_import *m, const char *name) { return egi_import_get2(m, name, "", ""); }
 // Theirs for a path of ours: the longest pair that is it or leads to it. What is left of the path goes to *rest ("" where the pair
 // names the weight itself).
 static const char *egi_import_pair(const egi_import *m, const char *path, const char **rest) {
@@ -22171,7 +22173,7 @@ static const char *egi_import_pair(const egi_import *m, const char *path, const 
 // Our own names, and Keras's, where a recurrent layer's weights are those of a cell in it.
 static eg_tensor *egi_import_keras(egi_import *m, const char *path, const eg_tensor *here) {
     static const char *const cells[] = { "lstm_cell/", "gru_cell/", "simple_rnn_cell/" };
-    char base[600];
+    char base[EGI_PATH + 512];
     const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
     snprintf(base, sizeof base, "%.500s%s", theirs ? theirs : "", theirs && *theirs && *rest ? "/" : "");
     eg_tensor *x = egi_import_get2(m, base, rest, "");
@@ -22284,7 +22286,7 @@ static eg_tensor *egi_torch_get(egi_import *m, size_t k, const char *base, const
 }
 static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_tensor *here) {
     const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
-    char base[600], layer[80] = "0";
+    char base[EGI_PATH + 512], layer[80] = "0";
     if (theirs && !*rest) {                                // a weight that is named itself: its layout follows from its own name
         eg_tensor *x = egi_import_get(m, theirs);
         const char *leaf = strrchr(path, '/');
@@ -22401,11 +22403,31 @@ static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
                     (long long)w->count, m->model->name, w->items[0].name, w->count > 1 ? ", ..." : "", what, m->o->skip_mismatch ? " in its shape" : "",
                     *prefix ? " behind the prefix '" : "", prefix, *prefix ? "'" : "", holds);
 }
+// What a weight of a bidirectional layer was called before that kept the name of the layer in it: of "bi/forward_memory/kernel", where
+// memory is an LSTM, "bi/forward_lstm/kernel". Such files are read, too. former has EGI_PATH bytes; false: no other name.
+static bool egi_path_former(const eg_layer *l, const char *path, char *former, size_t at) {
+    bool both = l->type == &egi_layer_types[EGI_LAYER_bidirectional];
+    for (int64_t i = 0; i < l->n_parts; i++) {
+        const egi_part *p = &l->parts[i];
+        size_t n = strlen(p->name);
+        if (!p->child || strncmp(path, p->name, n) != 0 || path[n] != '/') continue;
+        int more = both ? snprintf(former + at, EGI_PATH - at, "%s_%s%s", i ? "backward" : "forward", p->child->type->name, path + n) : snprintf(former + at, EGI_PATH - at, "%s/", p->name);
+        if (more < 0 || at + (size_t)more >= EGI_PATH) return false;
+        if (both ? strcmp(former + at, path) != 0 : egi_path_former(p->child, path + n + 1, former, at + (size_t)more)) return true;
+    }
+    return false;
+}
+static eg_tensor *egi_import_find(egi_import *m, const char *path, const eg_tensor *here) {
+    char former[EGI_PATH];
+    if (m->o->torch) return egi_import_torch(m, path, here);
+    eg_tensor *x = egi_import_keras(m, path, here);
+    return x || egi_this.errors != m->errors || !egi_path_former(m->model, path, former, 0) ? x : egi_import_keras(m, former, here);
+}
 // One weight's new values, contiguous, in its dtype and on its device, retained; or a misfit is noted. False: an error.
 static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *misfits, eg_tensor **result) {
     eg_tensor *here = weight->x;
     eg_scope scope = eg_scope_begin();
-    eg_tensor *x = m->o->torch ? egi_import_torch(m, weight->name, here) : egi_import_keras(m, weight->name, here);
+    eg_tensor *x = egi_import_find(m, weight->name, here);
     bool failed = egi_this.errors != m->errors;
     if (x && (!egi_same_shape(x, here) || egi_is_float(x->dtype) != egi_is_float(here->dtype) || (!egi_is_float(x->dtype) && x->dtype != here->dtype))) {
         if (!m->o->skip_mismatch) egi_misfit_shape(misfits, weight->name, here, x);
@@ -22686,15 +22708,16 @@ static const char *egi_name_of_id(const egi_weights *w, int64_t n, int64_t id) {
     for (int64_t i = 0; i < n; i++) if (w->items[i].x->id == id) return w->items[i].name;
     return NULL;
 }
+enum { EGI_SLOT_BASE = EGI_PATH + 128 };                   // what is tracked has names of 100 bytes at most
 static const char *const egi_slot_names[EGI_MAX_SLOTS] = { "/slot 0", "/slot 1", "/slot 2", "/accumulated" };
 static bool egi_optimizer_items(const char *name, const eg_optimizer *opt, egi_weights *w, int64_t variables) {
     bool ok = egi_item_add(w, name, "/steps", "", opt->steps) && egi_item_add(w, name, "/learning_rate", "", opt->rate) &&
               (!opt->accumulated || egi_item_add(w, name, "/accumulated", "", opt->accumulated));
-    char base[700];
+    char base[EGI_SLOT_BASE];
     for (int64_t i = 0; i < opt->n_slots && ok; i++) {
         const char *variable = egi_name_of_id(w, variables, opt->slots[i].id);
         if (!variable) continue;                           // what is not tracked is not saved, nor are its slots
-        snprintf(base, sizeof base, "%.100s/%.510s", name, variable);
+        snprintf(base, sizeof base, "%s/%s", name, variable);
         for (int k = 0; k < EGI_MAX_SLOTS && ok; k++) if (opt->slots[i].slot[k]) ok = egi_item_add(w, base, egi_slot_names[k], "", opt->slots[i].slot[k]);
     }
     return ok;
@@ -22729,7 +22752,7 @@ static int64_t egi_source_find(const eg_checkpoint *c, const char *name, const c
 }
 // Slots that the file has get their place before they are asked for; should the restore fail, they lose it.
 static bool egi_make_slots(eg_checkpoint *c, const egi_weights *w, int64_t variables) {
-    char base[700];
+    char base[EGI_SLOT_BASE];
     bool ok = true;
     for (int64_t i = 0; i < c->n_tracked; i++) {
         egi_tracked *t = &c->tracked[i];
@@ -22738,7 +22761,7 @@ static bool egi_make_slots(eg_checkpoint *c, const egi_weights *w, int64_t varia
         t->slots = opt->n_slots;
         for (int64_t v = 0; v < variables && ok; v++) {
             bool there = false;
-            snprintf(base, sizeof base, "%.100s/%.510s", t->name, w->items[v].name);
+            snprintf(base, sizeof base, "%s/%s", t->name, w->items[v].name);
             for (int k = 0; k < EGI_MAX_SLOTS && !there; k++) there = egi_source_find(c, base, egi_slot_names[k]) >= 0;
             ok = !there || egi_slots_of(opt, w->items[v].x, true) >= 0;
         }
@@ -22753,13 +22776,13 @@ static void egi_unmake_slots(eg_checkpoint *c) {
 // was made since the restore stays.
 static void egi_settle_slots(eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables, bool restores) {
     eg_optimizer *opt = (eg_optimizer *)t->object;
-    char base[700];
+    char base[EGI_SLOT_BASE];
     for (int64_t i = opt->n_slots - 1; i >= 0; i--) {
         egi_slots *s = &opt->slots[i];
         const char *variable = egi_name_of_id(w, variables, s->id);
         bool there = false;
         if (!variable) continue;
-        snprintf(base, sizeof base, "%.100s/%.510s", t->name, variable);
+        snprintf(base, sizeof base, "%s/%s", t->name, variable);
         for (int k = 0; k < EGI_MAX_SLOTS; k++) there = there || (s->slot[k] && egi_source_find(c, base, egi_slot_names[k]) >= 0);
         int64_t given = egi_source_find(c, base, "/given");
         if (restores || (given >= 0 && !c->taken[given])) s->given = given >= 0;
@@ -22875,11 +22898,47 @@ static bool egi_settle_all(const char *function, eg_checkpoint *c, egi_weights *
     egi_free(to);
     return ok;
 }
+static EGI_NOINLINE bool egi_source_rename(const char *function, eg_checkpoint *c, const char *from, const char *to) {
+    size_t n = strlen(from);
+    for (int64_t i = 0; i < c->source->count; i++) {
+        char *there = c->source->items[i].name;
+        if (strncmp(there, from, n) != 0 || (there[n] && there[n] != '/')) continue;
+        char *name = egi_copy_string(to, there + n);
+        if (!name) return egi_no_memory(function, 0);
+        c->source->items[i].name = name;
+        egi_free(there);
+    }
+    return true;
+}
+// A weight that the file has by a former name, and its slots, are given the present one there.
+static EGI_NOINLINE bool egi_source_renew(const char *function, eg_checkpoint *c, const egi_tracked *layer, const char *name) {
+    char former[EGI_PATH];
+    bool ok = true;
+    if (!egi_path_former((const eg_layer *)layer->object, name + strlen(layer->name) + 1, former, 0) || egi_source_find(c, name, "") >= 0) return true;
+    for (int64_t i = -1; i < c->n_tracked && ok; i++) {
+        if (i >= 0 && c->tracked[i].kind != EGI_TRACK_OPTIMIZER) continue;
+        char from[2 * EGI_SLOT_BASE], to[2 * EGI_SLOT_BASE];
+        snprintf(from, sizeof from, "%s%s%s/%s", i < 0 ? "" : c->tracked[i].name, i < 0 ? "" : "/", layer->name, former);
+        snprintf(to, sizeof to, "%s%s%s", i < 0 ? "" : c->tracked[i].name, i < 0 ? "" : "/", name);
+        ok = egi_source_rename(function, c, from, to);
+    }
+    return ok;
+}
+static bool egi_source_renew_all(const char *function, eg_checkpoint *c, const egi_weights *w, int64_t variables) {
+    bool ok = true;
+    for (int64_t i = 0; i < c->n_tracked; i++) {
+        const egi_tracked *t = &c->tracked[i];
+        size_t n = strlen(t->name);
+        for (int64_t v = 0; v < variables && ok && t->kind == EGI_TRACK_LAYER; v++)
+            if (strncmp(w->items[v].name, t->name, n) == 0 && w->items[v].name[n] == '/') ok = egi_source_renew(function, c, t, w->items[v].name);
+    }
+    return ok;
+}
 static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool restores) {
     egi_weights w;
     int64_t variables;
     if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
-    bool ok = egi_make_slots(c, &w, variables);
+    bool ok = egi_source_renew_all(function, c, &w, variables) && egi_make_slots(c, &w, variables);
     egi_weights_free(&w);
     if (ok && (ok = egi_checkpoint_items(function, c, &w, &variables)) != false) {
         eg_scope scope = eg_scope_begin();
@@ -23117,11 +23176,11 @@ static bool egi_checkpoint_add(eg_archive *a, const egi_tracked *t) {
 // Whether gradients have accumulated in a slot, where they do that at all.
 static bool egi_checkpoint_given(eg_archive *a, const egi_tracked *t, const egi_weights *w, int64_t variables) {
     const eg_optimizer *opt = (const eg_optimizer *)t->object;
-    char name[700];
+    char name[EGI_SLOT_BASE + 8];
     for (int64_t i = 0; i < opt->n_slots; i++) {
         const char *variable = opt->slots[i].given ? egi_name_of_id(w, variables, opt->slots[i].id) : NULL;
         if (!variable) continue;
-        snprintf(name, sizeof name, "%.100s/%.510s/given", t->name, variable);
+        snprintf(name, sizeof name, "%s/%s/given", t->name, variable);
         eg_tensor *yes = eg_scalar_of(EG_BOOL, 1);
         if (!yes || !(eg_archive_add)(a, name, yes)) return false;
     }

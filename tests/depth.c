@@ -37,6 +37,45 @@ TEST(layers_in_layers_have_a_limit) {
     eg_layer_release(again);
     CHECK_ERROR(eg_layer_residual(l), EG_ERROR_STATE, "deep in one another");      // which takes it over
 }
+TEST(weights_at_the_bottom_have_their_names_and_slots) {      // paths of 560 bytes; and one of 1500
+    eg_layer *l = eg_sequential(eg_layer_dense(2), eg_layer_dense(2)), *again;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 2)), *y, *g[4];
+    for (int i = 0; i < EG_MAX_DEPTH - 2; i++) l = eg_layer_residual(l);
+    y = eg_call(l, x);
+    eg_optimizer *o = eg_adam(.learning_rate = 1e-3), *o2 = eg_adam(.learning_rate = 1e-3);
+    eg_list w = eg_layer_weights_list(l);
+    REQUIRE(w.count == 4);
+    for (int i = 0; i < 4; i++) g[i] = eg_random_normal(eg_shape_of(w.tensors[i]));
+    CHECK(eg_apply_gradients(o, g, w.tensors, 4));
+    y = eg_call(l, x);
+    eg_checkpoint *c = eg_checkpoint_new(), *c2 = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "model", l) && eg_checkpoint_track_optimizer(c, "adam", o));
+    REQUIRE(eg_checkpoint_save(c, test_temp("depth/bottom")));
+    again = eg_layer_copy(l);
+    for (int i = 0; i < 4; i++) eg_assign(eg_layer_weights_list(again).tensors[i], eg_zeros_like(w.tensors[i]));
+    CHECK(eg_checkpoint_track_layer(c2, "model", again) && eg_checkpoint_track_optimizer(c2, "adam", o2));
+    CHECK(eg_checkpoint_restore(c2, eg_checkpoint_latest(test_temp("depth/bottom"))) && eg_checkpoint_assert_consumed(c2));
+    CHECK_SAME(eg_call(again, x), y, 0);
+    CHECK(eg_apply_gradients(o, g, w.tensors, 4) && eg_apply_gradients(o2, g, eg_layer_weights_list(again).tensors, 4));
+    CHECK_SAME(eg_call(again, x), eg_call(l, x), 0);
+    eg_checkpoint_release(c);
+    eg_checkpoint_release(c2);
+    eg_optimizer_release(o);
+    eg_optimizer_release(o2);
+    eg_layer_release(again);
+    eg_layer_release(l);
+    char name[100];
+    memset(name, 'n', sizeof name);
+    name[99] = 0;
+    l = eg_layer_dense(2);
+    for (int i = 0; i < 15; i++) { CHECK(eg_layer_set_name(l, name)); l = eg_layer_residual(l); }
+    y = eg_call(l, x);
+    CHECK(eg_model_save(l, test_temp("long.safetensors")));
+    again = eg_model_load(test_temp("long.safetensors"));
+    CHECK_SAME(eg_call(again, x), y, 0);
+    eg_layer_release(again);
+    eg_layer_release(l);
+}
 static eg_tensor *itself(eg_tensor *const *in, void *user) { return eg_call(*(eg_layer **)user, in[0]); }
 static eg_layer *mine(eg_layer **handle) { return *handle = eg_layer_custom("mine", itself, handle); }
 // From the top down: the layers below are deeper than they were when they got theirs.
@@ -171,6 +210,14 @@ TEST(stages_on_stages_have_a_limit) {
     CHECK(eg_iterator_next(it, out) == EG_END_OF_SEQUENCE);
     eg_iterator_release(it);
     eg_dataset_release(d);
+}
+TEST(a_dataset_below_itself_many_times) {                        // counted in each place, and there by 2^n
+    eg_dataset *d = eg_dataset_range(0, 3, 1);
+    for (int i = 0; i < 40 && d; i++) d = eg_dataset_concatenate(d, eg_dataset_retain(d));
+    CHECK(!d);
+    CHECK_CONTAINS(eg_error_message(), "eg_dataset_concatenate: a pipeline of more than 1000000 stages");
+    CHECK_INT(eg_error(), EG_ERROR_STATE);
+    eg_error_clear();
 }
 static eg_dataset *without_end(eg_tensor *const *in, void *user) {
     (void)in;

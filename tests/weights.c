@@ -168,6 +168,65 @@ TEST(bidirectional_layers_keep_the_name_inside) {
         eg_layer_release(l);
     }
 }
+// An archive as it was written while a bidirectional layer did not keep the name of the layer in it.
+static eg_archive *with_former_names(eg_archive *now) {
+    static const char *const texts[] = { "eager_checkpoint", "save_counter" };
+    eg_archive *a = eg_archive_new();
+    for (int64_t i = 0; i < eg_archive_count(now); i++) {
+        char name[200] = "";
+        const char *from = eg_archive_name(now, i), *at = strstr(from, "ward_memory");
+        snprintf(name, sizeof name, "%.*s%s%s", (int)(at ? at - from : (long)strlen(from)), from, at ? "ward_gru" : "", at ? at + strlen("ward_memory") : "");
+        CHECK(eg_archive_add(a, name, eg_archive_get(now, from)));
+    }
+    for (int i = 0; i < 2; i++) if (eg_archive_text(now, texts[i])) CHECK(eg_archive_set_text(a, texts[i], eg_archive_text(now, texts[i])));
+    return a;
+}
+static eg_layer *both_ways(void) { return eg_sequential(eg_layer_bidirectional(eg_layer_gru(2, .name = "memory"), .name = "bi"), eg_layer_dense(1)); }
+TEST(bidirectional_layers_read_files_from_before_they_kept_the_name) {
+    eg_layer *one = both_ways(), *two = both_ways();
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 3, 2)), *y = eg_call(one, x), *g[8];
+    eg_call(two, x);
+    eg_archive *now = eg_archive_new();
+    CHECK(eg_archive_add_weights(now, one));
+    eg_archive *former = with_former_names(now);
+    CHECK(eg_archive_has(former, "bi/backward_gru/kernel") && !eg_archive_has(former, "bi/backward_memory/kernel"));
+    CHECK(eg_archive_get_weights(former, two));
+    CHECK_SAME(eg_call(two, x), y, 0);
+    eg_archive_release(former);
+    eg_archive_release(now);
+
+    eg_optimizer *adam[2] = { eg_adam(.learning_rate = 0.1), eg_adam(.learning_rate = 0.1) };
+    eg_list w = eg_layer_trainable_weights_list(one), w2 = eg_layer_trainable_weights_list(two);
+    REQUIRE(w.count == 8);
+    for (int i = 0; i < 8; i++) g[i] = eg_random_normal(eg_shape_of(w.tensors[i]));
+    CHECK(eg_apply_gradients(adam[0], g, w.tensors, 8));
+    eg_checkpoint *c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "model", one) && eg_checkpoint_track_optimizer(c, "adam", adam[0]));
+    now = eg_archive_load(eg_checkpoint_save(c, test_temp("former/ways")));
+    former = with_former_names(now);
+    CHECK(eg_archive_has(former, "adam/model/bi/forward_gru/bias/slot 0"));
+    CHECK(eg_archive_save(former, test_temp("former/ways-7.safetensors")));
+    eg_archive_release(former);
+    eg_archive_release(now);
+    eg_checkpoint_release(c);
+    c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "model", two) && eg_checkpoint_track_optimizer(c, "adam", adam[1]));
+    CHECK(eg_checkpoint_restore(c, test_temp("former/ways-7")) && eg_checkpoint_assert_consumed(c));
+    CHECK_SAME(eg_call(two, x), eg_call(one, x), 0);
+    CHECK(eg_apply_gradients(adam[0], g, w.tensors, 8) && eg_apply_gradients(adam[1], g, w2.tensors, 8));      // and so are the slots
+    CHECK_SAME(eg_call(two, x), eg_call(one, x), 0);
+    eg_checkpoint_release(c);
+    eg_layer *late = both_ways();                                   // what is made after the restore
+    c = eg_checkpoint_new();
+    CHECK(eg_checkpoint_track_layer(c, "model", late) && eg_checkpoint_restore(c, test_temp("former/ways-7")));
+    eg_call(late, x);
+    CHECK(eg_checkpoint_assert_existing_objects_matched(c));
+    eg_checkpoint_release(c);
+    eg_layer_release(late);
+    for (int i = 0; i < 2; i++) eg_optimizer_release(adam[i]);
+    eg_layer_release(two);
+    eg_layer_release(one);
+}
 TEST(into_a_part_of_a_model) {
     eg_layer *m = small_model(), *other = small_model(), *parts[2];
     CHECK(eg_save_weights(m, test_temp("part.safetensors")));
