@@ -16,11 +16,12 @@ static const char *const said[MISCHIEFS] = {[ENDS_ITS_CALLERS] = " ended a scope
 static mischief now;
 static eg_scope callers;
 static int calls;
+static unsigned mixed;                           // not 0: each call does something else
 
 static void misbehave(void) {
     eg_scope own;
     __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
-    switch (now) {
+    switch (mixed ? (mischief)((__atomic_fetch_add(&mixed, 2654435761u, __ATOMIC_RELAXED) >> 16) % MISCHIEFS) : now) {
     case FORGETS_SCOPES: eg_scope_begin(); eg_keep(eg_scalar(1)); eg_scope_begin(); eg_scalar(2); break;
     case ENDS_ITS_CALLERS: eg_scalar(1); eg_scope_end(callers); break;
     case ENDS_TWICE: own = eg_scope_begin(); eg_scalar(1); eg_scope_end(own); eg_scope_end(own); break;
@@ -193,6 +194,28 @@ static bool of_deleters(eg_tensor *x) {
     eg_release(lent);
     return ok && is_near(after, 5);
 }
+static void delete_dlpack(eg_dlpack *self) { (void)self; misbehave(); }
+static bool of_dlpack(eg_tensor *x) {
+    static float data[2] = {1, 2};
+    static int64_t shape[1] = {2};
+    static eg_dlpack lent;
+    (void)x;
+    memset(&lent, 0, sizeof lent);
+    lent.version.major = 1;
+    lent.deleter = delete_dlpack;
+    lent.tensor.data = data;
+    lent.tensor.device.type = 1;
+    lent.tensor.ndim = 1;
+    lent.tensor.dtype.code = 2;
+    lent.tensor.dtype.bits = 32;
+    lent.tensor.dtype.lanes = 1;
+    lent.tensor.shape = shape;
+    eg_scope inner = eg_scope_begin();
+    eg_tensor *y = eg_from_dlpack(&lent);
+    bool ok = is_near(eg_reduce_sum(y), 3);
+    eg_scope_end(inner);
+    return ok;
+}
 static bool of_printer(eg_tensor *x) {
     eg_set_printer(print_nothing, NULL);
     eg_print(x);
@@ -202,7 +225,7 @@ static bool of_printer(eg_tensor *x) {
 typedef struct kind { const char *name; bool (*run)(eg_tensor *x); bool threads; } kind;
 static const kind kinds[] = {{"custom gradients", of_custom_gradient, false}, {"ops", of_op_run, false}, {"functions", of_functions, false}, {"optimizers", of_optimizer, false},
                              {"layers", of_layers, false}, {"losses", of_losses, false}, {"datasets", of_datasets, false}, {"interleave", of_interleave, false},
-                             {"threads", of_threads, true}, {"feed", of_feed, false}, {"fit", of_fit, false}, {"deleters", of_deleters, false}, {"printer", of_printer, false}};
+                             {"threads", of_threads, true}, {"feed", of_feed, false}, {"fit", of_fit, false}, {"deleters", of_deleters, false}, {"DLPack", of_dlpack, false}, {"printer", of_printer, false}};
 
 TEST(functions_that_misbehave_with_scopes_are_contained) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
@@ -237,6 +260,29 @@ TEST(functions_that_misbehave_with_scopes_are_contained) {
             eg_scope_end(outer);
             if (test_fails > before) printf("    %s, mischief %d\n", kinds[k].name, (int)m);
         }
+}
+TEST(functions_that_misbehave_each_in_its_own_way) {
+    for (int round = 0; round < 2000 / test_share; round++) {
+        const kind *k = &kinds[(size_t)round % (sizeof kinds / sizeof *kinds)];
+#ifdef EAGER_NO_THREADS
+        if (k->threads) continue;
+#endif
+        eg_scope outer = eg_scope_begin();
+        eg_tensor *x = eg_scalar(3), *witness = eg_scalar(7);
+        int64_t alive = eg_memory().live_tensors;
+        eg_recording_pause();
+        callers = eg_scope_begin();
+        mixed = (unsigned)round * 7919u + 1u;
+        k->run(x);
+        mixed = 0;
+        eg_error_clear();
+        eg_scope_end(callers);
+        eg_recording_unpause();
+        CHECK_INT(eg_memory().live_tensors, alive);
+        CHECK_TENSOR(witness, 0, 7);
+        eg_scope_end(outer);
+        if (test_fails) { printf("    %s, round %d\n", k->name, round); break; }
+    }
 }
 
 // ---- references: what a function runs on is held while it runs
@@ -311,6 +357,18 @@ TEST(a_layer_may_release_its_model) {
         CHECK(held_model == NULL);
         eg_dataset_release(data);
     }
+}
+static eg_tensor *compiles(eg_tensor *const *in, void *user) { (void)user; eg_compile(held_model, eg_sgd(), eg_mean_squared_error); return eg_identity(in[0]); }
+TEST(a_dataset_cannot_compile_the_model_that_is_evaluated_on_it) {
+    eg_layer *model = held_model = one_dense();
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1));
+    eg_dataset *data = eg_dataset_zip(eg_dataset_map_one(eg_dataset_batch(eg_dataset_from_slices(x), 2), compiles, NULL), eg_dataset_batch(eg_dataset_from_slices(x), 2));
+    REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    CHECK_ERROR(eg_evaluate(model, data, .quiet = true), EG_ERROR_STATE, "eg_compile: the model is being evaluated or trained");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_STATE, "eg_compile: the model is being fitted");
+    eg_dataset_release(data);
+    eg_layer_release(model);
+    held_model = NULL;
 }
 TEST(a_callback_may_release_model_and_dataset) {
     eg_callback_functions functions = {NULL, NULL, NULL, let_go_of_fit, NULL, NULL, NULL, NULL};
