@@ -163,7 +163,7 @@ struct egi_option_without_a_name;
 #define EG_END INT64_MAX
 
 // Plain numbers as operands, which is what eg_add(x, 1) makes of the 1. They take the dtype of the tensor they meet; two of them
-// make float32. They belong to the scope, as every tensor does.
+// make a float of the default dtype. They belong to the scope, as every tensor does.
 EAGER_API eg_tensor *eg_number(double value);
 EAGER_API eg_tensor *eg_integer(int64_t value);
 
@@ -396,7 +396,14 @@ EAGER_API bool eg_trap_nonfinite(bool on);
 //# 3  TENSORS -----------------------------------------------------------------
 // Idea: an immutable block of numbers with a shape and a dtype. Read first: 2.
 
-// A float32 tensor of these values in row-major order; their number must be the shape's.
+// The dtype of floats where nothing says another: float32 at first, or float64, for this thread and the threads of the datasets that it
+// reads. So are eg_scalar, eg_constant, numbers that meet no tensor, random numbers, and the weights of layers made from now on; what is
+// loaded keeps the dtype that it was saved with. (.dtype = EG_FLOAT32 is zero and cannot be told from none: where the default is float64,
+// set it back meanwhile.) Returns the former one.
+EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype);
+EAGER_API eg_dtype eg_default_float(void);
+
+// A tensor of the default float dtype of these values in row-major order; their number must be the shape's.
 // eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4). Values travel as double: exact for integers to 2^53.
 EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count);
 EAGER_API eg_tensor *egi_constant_until(eg_dtype dtype, eg_shape shape, const double *values);          // up to EGI_END_OF_VALUES, a NaN that nothing computes
@@ -407,14 +414,14 @@ template <class... T> static inline eg_tensor *egi_constant_cpp(eg_dtype dtype, 
     const double list[] = {static_cast<double>(values)...};
     return eg_constant_values(dtype, shape, list, static_cast<int64_t>(sizeof...(values)));
 }
-#define eg_constant(...) egi_constant_cpp(EG_FLOAT32, __VA_ARGS__)
+#define eg_constant(...) egi_constant_cpp(eg_default_float(), __VA_ARGS__)
 #define eg_constant_of(...) egi_constant_cpp(__VA_ARGS__)
 extern "C" {
 #else
-#define eg_constant(shape, ...) eg_constant_of(EG_FLOAT32, shape, __VA_ARGS__)
+#define eg_constant(shape, ...) eg_constant_of(eg_default_float(), shape, __VA_ARGS__)
 #define eg_constant_of(dtype, shape, ...) EGI_CALL_AS(eg_constant, egi_constant_until, dtype, shape, (double[]){ __VA_ARGS__, EGI_END_OF_VALUES })
 #endif
-// A float32 tensor of rank 0.
+// A tensor of rank 0, of the default float dtype.
 EAGER_API eg_tensor *eg_scalar(double value);
 EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value);
 // Copies row-major elements of that dtype from data: a pointer to, or an array of up to eight dimensions of float, double, integers of
@@ -717,7 +724,8 @@ EAGER_API eg_tensor *eg_elu(eg_tensor *x, eg_tensor *alpha);          // x, or a
 #define eg_leaky_relu(x, alpha) EGI_CALL(eg_leaky_relu, EG_T(x), EG_T(alpha))
 #define eg_elu(x, alpha) EGI_CALL(eg_elu, EG_T(x), EG_T(alpha))
 
-// Along one axis. An axis that is left out is the last one (axis 0 is EG_ZERO).
+// Along one axis. As in TensorFlow, an axis that is left out is the last one, -1 (axis 0 is EG_ZERO): so of softmax and sorting; of argmax,
+// argmin and cumsum it is axis 0.
 typedef struct eg_axis_options { EG_BY_NAME; int axis; } eg_axis_options;
 EAGER_API eg_tensor *eg_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));      // exp(x) / sum(exp(x)), without overflow
 EAGER_API eg_tensor *eg_log_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));  // x - logsumexp(x)
@@ -745,11 +753,12 @@ EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_D
 // Vector norm over the axes; of nothing 0. The gradient at 0 is 0 (TensorFlow's is NaN).
 typedef struct eg_norm_options { EG_BY_NAME; double ord; eg_axes axes; bool keepdims; } eg_norm_options;      // ord: 1, 2 (default) or INFINITY
 EAGER_API eg_tensor *eg_norm(eg_tensor *x, eg_norm_options options EGI_DEFAULT(eg_norm_options));
-// The index of the first largest (smallest) element along an axis (default 0), int64; not differentiable.
+// The index of the first largest (smallest) element along an axis, int64; not differentiable. The default axis is 0, as in TensorFlow: the
+// classes of (batch, classes) are .axis = -1.
 typedef struct eg_arg_options { EG_BY_NAME; int axis; bool keepdims; } eg_arg_options;
 EAGER_API eg_tensor *eg_argmax(eg_tensor *x, eg_arg_options options EGI_DEFAULT(eg_arg_options));
 EAGER_API eg_tensor *eg_argmin(eg_tensor *x, eg_arg_options options EGI_DEFAULT(eg_arg_options));
-// Running sums along an axis (default 0). exclusive: without the element itself; reverse: from the end.
+// Running sums along an axis (default 0, as in TensorFlow). exclusive: without the element itself; reverse: from the end.
 typedef struct eg_cumsum_options { EG_BY_NAME; int axis; bool exclusive, reverse; } eg_cumsum_options;
 EAGER_API eg_tensor *eg_cumsum(eg_tensor *x, eg_cumsum_options options EGI_DEFAULT(eg_cumsum_options));
 
@@ -2763,6 +2772,7 @@ typedef struct egi_context {
     const char *hint;                   // what a wrong shape may come from; NULL: nobody has an idea
     eg_backend *backend;
     eg_precision precision;
+    eg_dtype floats;                    // of what nothing says another dtype; 0 is float32
     eg_random_state random;
     int64_t next_id;
     char reason[320];
@@ -3972,7 +3982,7 @@ static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) 
     eg_tensor *x = egi_tensor_new();
     if (!x) { egi_no_memory("number", (int64_t)sizeof *x); return NULL; }
     x->op = "number";
-    x->dtype = EG_FLOAT32;
+    x->dtype = (int8_t)egi_this.floats;
     x->rank = 0;
     x->size = 1;
     x->flags = (uint16_t)(EGI_NUMBER | EGI_CONTIGUOUS | flags);
@@ -4174,7 +4184,14 @@ EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value) {
     eg_shape scalar = { 0, { 0 } };
     return egi_constant("scalar", dtype, scalar, &value, 1);
 }
-EAGER_API eg_tensor *eg_scalar(double value) { return eg_scalar_of(EG_FLOAT32, value); }
+EAGER_API eg_dtype eg_default_float(void) { return egi_this.floats; }
+EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype) {
+    eg_dtype former = egi_this.floats;
+    if (dtype == EG_FLOAT32 || dtype == EG_FLOAT64) egi_this.floats = dtype;
+    else egi_fail(EG_ERROR_DTYPE, "eg_set_default_float: %s; it is float32 or float64", (int)dtype < 0 ? "no dtype" : eg_dtype_name(dtype));
+    return former;
+}
+EAGER_API eg_tensor *eg_scalar(double value) { return eg_scalar_of(egi_this.floats, value); }
 // Kernels count on 0 and 1 in bool tensors.
 static bool egi_are_bools(const void *data, eg_shape shape) {
     int64_t n = 1;
@@ -5935,7 +5952,7 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
                                          egi_describe(in[i]));
         }
     }
-    if (dtype < 0) dtype = op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
+    if (dtype < 0) dtype = op->dtypes == EGI_DTYPES_B ? EG_BOOL : egi_this.floats;
     if (skip && !(in[0]->flags & EGI_NUMBER) && in[0]->dtype != EG_BOOL)
         return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the condition is %s, but must be bool", op->name, egi_describe(in[0]));
     if (!(op->dtypes >> dtype & 1)) { egi_dtype_error(op, in[first < 0 ? 0 : first], dtype); return NULL; }
@@ -6065,7 +6082,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         if (!real) return egi_no_memory(op->name, n * (int64_t)sizeof *real);
     }
     for (int i = 0; i < n && ok; i++) {       // plain numbers become tensors here
-        real[i] = in[i]->flags & EGI_NUMBER ? egi_number_tensor(op->name, in[i], dtype < 0 ? EG_FLOAT32 : (eg_dtype)dtype, c.backend) : in[i];
+        real[i] = in[i]->flags & EGI_NUMBER ? egi_number_tensor(op->name, in[i], dtype < 0 ? egi_this.floats : (eg_dtype)dtype, c.backend) : in[i];
         ok = real[i] != NULL;
     }
     c.in = real;
@@ -6543,7 +6560,7 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     if (dtype < 0) {                            // the dtype of the first operand that has one
         for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
             if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
-        if (dtype < 0) dtype = op->flags & EGI_TO_BOOL && op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_FLOAT32;
+        if (dtype < 0) dtype = !(op->flags & EGI_TO_BOOL) ? out->dtype : op->dtypes == EGI_DTYPES_B ? (int)EG_BOOL : args->in[0]->dtype;
     }
     dtype = egi_computes_in(op, dtype);
     bool narrow = !(op->flags & EGI_TO_BOOL) && out->dtype != dtype;       // it computes in a wider dtype
@@ -9129,6 +9146,7 @@ static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi
     egi_this.random.counter = state.counter;
     return egi_own(x);
 }
+static eg_dtype egi_random_dtype(const eg_random_options *o) { return o->dtype ? o->dtype : egi_this.floats; }
 static bool egi_random_float(const char *name, eg_dtype dtype) {
     return dtype == EG_FLOAT32 || dtype == EG_FLOAT64 ||
            egi_fail(EG_ERROR_DTYPE, "eg_%s: makes float32 or float64, not %s", name, eg_dtype_name(dtype));
@@ -9136,17 +9154,20 @@ static bool egi_random_float(const char *name, eg_dtype dtype) {
 EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
     if (!EGI_NAMED("random_normal", o, "stddev = 2")) return NULL;
+    o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_normal: stddev %g is negative", p.b);
     return egi_random_float("random_normal", o.dtype) ? egi_draw("random_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_TRUNCATED_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
     if (!EGI_NAMED("random_truncated_normal", o, "stddev = 2")) return NULL;
+    o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_truncated_normal: stddev %g is negative", p.b);
     return egi_random_float("random_truncated_normal", o.dtype) ? egi_draw("random_truncated_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_or(o.minval, 0), o.minval == 0 && o.maxval == 0 ? 1 : egi_or(o.maxval, 0), 0, 0 };
+    o.dtype = egi_random_dtype(&o);
     double most = o.dtype == EG_FLOAT32 ? (double)FLT_MAX : HUGE_VAL;
     if (!EGI_NAMED("random_uniform", o, "maxval = 2")) return NULL;
     if (!(p.a <= p.b)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: minval %g is not below maxval %g%s", p.a, p.b,
@@ -10064,7 +10085,7 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the forward function failed without an error", op->name);
     for (int i = 0; i < n_out && ok; i++) {
         ok = egi_alive(op->name, i, made[i]);
-        if (ok && (made[i]->flags & EGI_NUMBER)) ok = (made[i] = egi_number_tensor(op->name, made[i], EG_FLOAT32, egi_backend_here())) != NULL;
+        if (ok && (made[i]->flags & EGI_NUMBER)) ok = (made[i] = egi_number_tensor(op->name, made[i], (eg_dtype)made[i]->dtype, egi_backend_here())) != NULL;
         // A handle of its own, so that the tape leads here and not into the forward's ops.
         if (ok) ok = (out[i] = egi_alias(op->name, made[i])) != NULL;
     }
@@ -10503,7 +10524,7 @@ static eg_tensor *egi_holdable(const char *function, const eg_tensor *x) {
 EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
     if (!egi_alive("variable", 0, initial)) return NULL;
     eg_scope scope = eg_scope_begin();
-    if (initial->flags & EGI_NUMBER) initial = egi_number_tensor("variable", initial, EG_FLOAT32, egi_backend_here());
+    if (initial->flags & EGI_NUMBER) initial = egi_number_tensor("variable", initial, (eg_dtype)initial->dtype, egi_backend_here());
     eg_tensor *packed = initial ? egi_holdable("variable", initial) : NULL, *v = packed ? egi_alias("variable", packed) : NULL;
     if (packed) egi_object_release(&packed->object);
     if (v) {
@@ -12116,7 +12137,14 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
 EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
     if ((int)kind < 0 || (int)kind >= EGI_INITIALIZERS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_initialize: %d is no initializer", (int)kind);
     if (!egi_shape_valid("initialize", shape, dtype)) return NULL;
-    EGI_AS("initialize", egi_initialize(kind, value, dtype, shape));
+    const char *former = egi_this.as;
+    eg_dtype floats = egi_this.floats;
+    if (!former) egi_this.as = "initialize";
+    egi_this.floats = EG_FLOAT32;                          // what is random has this dtype, whatever the default is
+    eg_tensor *x = egi_initialize(kind, value, dtype, shape);
+    egi_this.floats = floats;
+    egi_this.as = former;
+    return x;
 }
 
 // While an architecture is read that came with a file, weights may not have more numbers than the file can hold; 0: no limit.
@@ -13881,13 +13909,18 @@ static const egi_layer_type egi_layer_types[] = { EGI_LAYER_TABLE(EGI_LAYER_ROW)
 enum { EGI_LAYER_TABLE(EGI_LAYER_ID) EGI_LAYER_TYPES };
 
 // The functions that make them: what stands before the options goes to its field.
+// Of a layer that no file describes: the default float dtype where none is given.
+static eg_layer *egi_layer_new(const egi_layer_type *type, egi_layer_config *c) {
+    if (!c->o.dtype && type->has & EGI_HAS(dtype)) c->o.dtype = egi_this.floats;
+    return egi_layer_make(type, c);
+}
 #define EGI_MAKE(name, ...) \
     do { \
         egi_layer_config c; \
         memset(&c, 0, sizeof c); \
         c.o = o; \
         __VA_ARGS__ \
-        return egi_layer_make(&egi_layer_types[EGI_LAYER_##name], &c); \
+        return egi_layer_new(&egi_layer_types[EGI_LAYER_##name], &c); \
     } while (0)
 EAGER_API eg_layer *(eg_layer_dense)(int64_t units, eg_layer_options o) { EGI_MAKE(dense, c.units = units;); }
 #define EGI_MAKE_CONV(name) \
@@ -13945,7 +13978,7 @@ static eg_layer *egi_layer_recurrent(int type, int64_t units, const eg_layer_opt
     egi_layer_config c = egi_layer_options_of(o);
     const egi_layer_type *t = &egi_layer_types[type];
     c.units = units;
-    return egi_layer_make(t, &c);
+    return egi_layer_new(t, &c);
 }
 EAGER_API eg_layer *(eg_layer_simple_rnn)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_simple_rnn, units, &o); }
 EAGER_API eg_layer *(eg_layer_lstm)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_lstm, units, &o); }
@@ -13977,7 +14010,7 @@ EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_d
     c.units = heads;
     c.size = key_dim;
     if (!egi_layer_positive(t, "heads", heads) || !egi_layer_positive(t, "elements a head", key_dim)) return NULL;
-    return egi_layer_make(t, &c);
+    return egi_layer_new(t, &c);
 }
 
 EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
@@ -17665,7 +17698,7 @@ static void egi_hush_end(egi_hush *h, bool failed) {
 
 // What a callback returned, as an element keeps it: on the CPU, no number, no variable. The reference is the caller's.
 static eg_tensor *egi_settle(const char *op, eg_tensor *x) {
-    if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, EG_FLOAT32, egi_backend_cpu());
+    if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, (eg_dtype)x->dtype, egi_backend_cpu());
     else if (x->flags & EGI_VARIABLE) x = eg_read(x);
     if (x && egi_backend_of(x) != egi_backend_cpu()) x = egi_to(x, egi_backend_of(x), egi_backend_cpu());
     return eg_retain(x);
@@ -18404,6 +18437,7 @@ typedef struct egi_crew {
     int64_t oldest, next, filled;                             // jobs: to be delivered, to be begun, to be handed out
     int64_t forks;                                            // of the process that the threads belong to
     const egi_cursor *c;
+    eg_dtype floats;                                          // the default of who asked first
     pthread_t *thread;
     egi_job *job;                                             // number i at i % capacity
 } egi_crew;
@@ -18426,6 +18460,7 @@ static void *egi_crew_work(void *p) {
     egi_crew *crew = (egi_crew *)p;
     egi_this.telling = true;                                  // errors travel to whoever asks
     egi_this.reads = crew->c;
+    egi_this.floats = crew->floats;
     pthread_mutex_lock(&crew->lock);
     for (;;) {
         while (!crew->stop && crew->next == crew->filled) pthread_cond_wait(&crew->work, &crew->lock);
@@ -18473,6 +18508,7 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     if (!crew) { egi_no_memory("dataset_map", (int64_t)sizeof *crew); return NULL; }
     memset(crew, 0, sizeof *crew);
     crew->c = c;
+    crew->floats = egi_this.floats;
     crew->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
     crew->oldest = crew->next = crew->filled = c->element;
     crew->capacity = 2 * threads;
@@ -19316,6 +19352,7 @@ typedef struct egi_ahead {
     bool running, stop, over;
     int64_t forks;                                            // of the process that the thread belongs to
     egi_cursor *c;
+    eg_dtype floats;                                          // the default of who asked first
     eg_backend *to;                                           // where elements go, or NULL
     int64_t first, size, capacity;
     eg_status last;                                           // why it is over
@@ -19343,6 +19380,7 @@ static void *egi_ahead_work(void *p) {
     egi_ahead_element e;
     egi_this.telling = true;                                  // errors travel to whoever asks
     egi_this.reads = a->c;
+    egi_this.floats = a->floats;
     pthread_mutex_lock(&a->lock);
     for (;;) {
         while (!a->stop && a->size == a->capacity) pthread_cond_wait(&a->changed, &a->lock);
@@ -19374,6 +19412,7 @@ static egi_ahead *egi_ahead_new(egi_cursor *c) {
     if (!a) { egi_no_memory("dataset_prefetch", (int64_t)bytes); return NULL; }
     memset((void *)a, 0, sizeof *a);
     a->c = c;
+    a->floats = egi_this.floats;
     a->capacity = c->d->width;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);
@@ -20880,7 +20919,7 @@ static bool egi_archive_put(const char *function, eg_archive *a, const char *nam
 static eg_tensor *egi_frozen(const char *function, eg_tensor *x) {
     if (x->flags & EGI_NUMBER) {
         eg_scope scope = eg_scope_begin();
-        eg_tensor *y = eg_retain(egi_number_tensor(function, x, EG_FLOAT32, egi_backend_here()));
+        eg_tensor *y = eg_retain(egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here()));
         eg_scope_end(scope);
         return y;
     }

@@ -672,7 +672,7 @@ static bool egi_gpu_run_elementwise(eg_backend *b, const egi_args *args) {
     if (dtype < 0) {                             // the dtype of the first operand that has one
         for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
             if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
-        if (dtype < 0) dtype = op->flags & EGI_TO_BOOL && op->dtypes == 1u << EG_BOOL ? EG_BOOL : EG_FLOAT32;
+        if (dtype < 0) dtype = !(op->flags & EGI_TO_BOOL) ? args->out[0]->dtype : op->dtypes == 1u << EG_BOOL ? (int)EG_BOOL : args->in[0]->dtype;
     }
     while (!args->in[some]) some++;              // an operand that is read; the others stand for it
     for (int i = 0; i < 5; i++) x[i] = args->in[args->in[i] ? i : some];

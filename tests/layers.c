@@ -723,3 +723,75 @@ TEST(a_layer_given_away_twice_is_refused) {
     eg_layer *twice = eg_layer_dense(2);
     CHECK_ERROR(eg_sequential(twice, twice), EG_ERROR_STATE, "belongs to another layer");
 }
+
+// ---- the default float dtype
+
+static bool made_of_numbers(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in;
+    (void)user;
+    out[0] = eg_add(1, eg_reduce_mean(eg_random_uniform(EG_SHAPE(2))));
+    return out[0] != NULL;
+}
+static void check_floats(eg_dtype dtype) {
+    eg_tensor *v, *out[EG_MAX_COMPONENTS];
+    CHECK_DTYPE(eg_scalar(.1), dtype);
+    CHECK_DTYPE(eg_constant(EG_SHAPE(2), 1, 2), dtype);
+    CHECK_DTYPE(eg_add(1, .5), dtype);
+    CHECK_TENSOR(eg_less(.1, (double)(float).1), 0, dtype == EG_FLOAT64);              // compared in that dtype, too
+    CHECK_TENSOR(eg_sub(eg_add(.1, .2), eg_add(.1, .2)), 0, 0);
+    CHECK_DTYPE(eg_where(eg_greater(2, 1), 1, 2), dtype);
+    CHECK_DTYPE(eg_random_normal(EG_SHAPE(2)), dtype);
+    CHECK_DTYPE(eg_random_truncated_normal(EG_SHAPE(2)), dtype);
+    CHECK_DTYPE(eg_random_uniform(EG_SHAPE(2)), dtype);
+    CHECK_DTYPE(eg_random_uniform(EG_SHAPE(2), .dtype = EG_FLOAT64), EG_FLOAT64);
+    CHECK_DTYPE(eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(2)), .5), EG_FLOAT32);            // a number that meets a tensor
+    CHECK_DTYPE(eg_add(eg_ones(EG_INT32, EG_SHAPE(2)), 1), EG_INT32);
+    CHECK_DTYPE(eg_initialize(EG_INIT_GLOROT_UNIFORM, 0, EG_FLOAT32, EG_SHAPE(2, 2)), EG_FLOAT32);
+    CHECK_DTYPE(eg_initialize(EG_INIT_NORMAL, 0, EG_FLOAT64, EG_SHAPE(2, 2)), EG_FLOAT64);
+    v = eg_variable(eg_number(3), "v");
+    CHECK_DTYPE(v, dtype);
+    eg_release(v);
+    eg_layer *all[] = { eg_layer_dense(2, .input_shape = EG_SHAPE(3)), eg_layer_lstm(2, .input_shape = EG_SHAPE(4, 3)), eg_layer_bidirectional(eg_layer_gru(2), .input_shape = EG_SHAPE(4, 3)),
+                        eg_layer_multi_head_attention(1, 2, .input_shape = EG_SHAPE(4, 3)), eg_layer_batch_normalization(.input_shape = EG_SHAPE(3)) };
+    for (int i = 0; i < 5; i++) {
+        eg_list weights = eg_layer_weights_list(all[i]);
+        CHECK(weights.count > 0);
+        for (int k = 0; k < weights.count; k++) CHECK_DTYPE(weights.tensors[k], dtype);
+        eg_layer_release(all[i]);
+    }
+    for (int threads = 0; threads < 3; threads += 2) {
+        eg_dataset *d = eg_dataset_prefetch(eg_dataset_map(eg_dataset_range(0, 2, 1), made_of_numbers, NULL, .threads = threads), 1);
+        eg_iterator *it = eg_iterator_new(d);
+        CHECK(eg_iterator_next(it, out) == EG_NEXT);
+        CHECK_DTYPE(out[0], dtype);
+        eg_iterator_release(it);
+        eg_dataset_release(d);
+    }
+}
+TEST(the_default_float_dtype) {
+    CHECK_INT(eg_default_float(), EG_FLOAT32);
+    check_floats(EG_FLOAT32);
+    eg_layer *narrow = eg_layer_dense(2, .input_shape = EG_SHAPE(3)), *wide, *again;
+    CHECK(eg_model_save(narrow, test_temp("narrow.npz")));
+    CHECK_INT(eg_set_default_float(EG_FLOAT64), EG_FLOAT32);
+    CHECK_INT(eg_default_float(), EG_FLOAT64);
+    check_floats(EG_FLOAT64);
+    CHECK_NEAR(eg_item(eg_div(1, 3)), 1.0 / 3, 1e-16);
+    again = eg_model_load(test_temp("narrow.npz"));                // what is loaded keeps its own
+    REQUIRE(again);
+    CHECK_DTYPE(eg_layer_weights_list(again).tensors[0], EG_FLOAT32);
+    eg_layer_release(again);
+    again = eg_layer_copy(narrow);
+    CHECK_DTYPE(eg_layer_weights_list(again).tensors[0], EG_FLOAT32);
+    eg_layer_release(again);
+    wide = eg_sequential(eg_layer_dense(4, .activation = EG_TANH), eg_layer_dropout(.5), eg_layer_dense(1));
+    eg_tensor *x = eg_random_normal(EG_SHAPE(16, 3)), *y = eg_reduce_sum(x, .axes = EG_AXES(1), .keepdims = true);
+    eg_compile(wide, eg_adam(.learning_rate = .01), eg_mean_squared_error);
+    CHECK(eg_fit_arrays(wide, x, y, .epochs = 2, .quiet = true));
+    CHECK_DTYPE(eg_call(wide, x), EG_FLOAT64);
+    CHECK_ERROR(eg_call(wide, eg_cast(x, EG_FLOAT32)), EG_ERROR_DTYPE, "float64");
+    CHECK_ERROR(eg_set_default_float(EG_INT32), EG_ERROR_DTYPE, "eg_set_default_float: int32; it is float32 or float64");
+    CHECK_INT(eg_set_default_float(EG_FLOAT32), EG_FLOAT64);
+    eg_layer_release(wide);
+    eg_layer_release(narrow);
+}
