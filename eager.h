@@ -23248,7 +23248,7 @@ static char *egi_joined(const char *a, const char *b) {
     if (!path) egi_no_memory("checkpoint_save", (int64_t)(strlen(a) + strlen(b)));
     return path;
 }
-static bool egi_is_numbered(const char *name, const char *base) {
+static __attribute__((unused)) bool egi_is_numbered(const char *name, const char *base) {      // unused where there are no files
     size_t length;
     return egi_number_in(name, base, &length) >= 0;
 }
@@ -24041,7 +24041,7 @@ static bool egi_decode_png(egi_decoder *d) {
     if (setjmp(d->leave)) { png_destroy_read_struct(&png, &info, NULL); return false; }
     png_set_read_fn(png, d, egi_png_bytes);
     png_set_user_limits(png, 0x7fffffff, 0x7fffffff);      // ours are below
-    png_set_chunk_malloc_max(png, (png_alloc_size_t)(file < EGI_CHUNK_MOST / 1032 ? 1032 * file + 65536 : EGI_CHUNK_MOST));      // texts and profiles, inflated
+    png_set_chunk_malloc_max(png, file < EGI_CHUNK_MOST / 1032 ? (png_alloc_size_t)(1032 * file + 65536) : (png_alloc_size_t)EGI_CHUNK_MOST);      // texts and profiles, inflated
     png_read_info(png, info);
     d->h = png_get_image_height(png, info);
     d->w = png_get_image_width(png, info);
