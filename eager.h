@@ -1203,7 +1203,8 @@ EAGER_API eg_optimizer *eg_adamax(eg_optimizer_options options EGI_DEFAULT(eg_op
 EAGER_API eg_optimizer *eg_nadam(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));     // Dozat 2016
 EAGER_API eg_optimizer *eg_ftrl(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // McMahan et al. 2013
 EAGER_API eg_optimizer *eg_lion(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // Chen et al. 2023
-// A further reference, and one given back; the last one frees. NULL is fine.
+// A further reference, and one given back; the last one frees. NULL is fine. The reference that a model has taken over is the model's to
+// give back: where no other is left, the caller's release is an error.
 EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *optimizer);
 EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 #ifndef __cplusplus
@@ -1496,7 +1497,8 @@ EAGER_API bool eg_publish(eg_publication *publication, eg_layer *model);
 // The model that was published last, whole, from any thread; NULL without an error where none was. The caller releases it (eg_layer_release);
 // until then it stays as it is, whatever is published meanwhile. Any number of threads may eg_call it at once; nobody changes it.
 EAGER_API eg_layer *eg_published(eg_publication *publication);
-// A further reference, and one given back; the last one frees. NULL is fine.
+// A further reference, and one given back; the last one frees. NULL is fine. The reference that a model has to a layer in it is the model's
+// to give back: where no other is left, the caller's release is an error.
 EAGER_API eg_layer *eg_layer_retain(eg_layer *layer);
 EAGER_API void eg_layer_release(eg_layer *layer);
 
@@ -1675,7 +1677,7 @@ EAGER_API eg_metric *eg_metric_confusion_matrix(eg_metric_options options EGI_DE
 EAGER_API eg_metric *eg_metric_of(eg_loss *function, eg_metric_options options EGI_DEFAULT(eg_metric_options));
 #define EG_METRIC_ACCURACY eg_metric_accuracy()
 EAGER_API eg_metric *eg_metric_retain(eg_metric *metric);
-EAGER_API void eg_metric_release(eg_metric *metric);                           // NULL is fine
+EAGER_API void eg_metric_release(eg_metric *metric);                           // NULL is fine; an error where only a model's reference is left
 // Takes a batch in; weights (N), or of the values' shape. Steps that the predictions' mask leaves out do not count. False on an
 // error, with nothing changed.
 typedef struct eg_weight_options { EG_BY_NAME; eg_tensor *weights; } eg_weight_options;
@@ -1928,7 +1930,7 @@ typedef struct eg_spec { eg_dtype dtype; eg_shape shape; } eg_spec;
 // (eg_dataset_batch(d, 32)) goes over to it, also when that fails; to use one twice, retain it first. Nothing is read before
 // an iterator asks. Elements are made on the CPU and reach the device of the thread that asks; tapes record none of it.
 EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d);
-EAGER_API void eg_dataset_release(eg_dataset *d);             // NULL is fine
+EAGER_API void eg_dataset_release(eg_dataset *d);             // NULL is fine; an error where only the stage on top of it has a reference left
 
 // Sources.
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n);   // one element, of these components

@@ -470,7 +470,11 @@ TEST(a_step_in_a_step_is_refused) {
     eg_layer *layers[1];
     CHECK_INT(eg_layer_layers(model, layers, 1), 1);
     CHECK_ERROR(eg_layer_release(layers[0]), EG_ERROR_STATE, "eg_layer_release: the only reference to layer dense is that of the model it is part of");
-    CHECK_ERROR(eg_metric_release(eg_model_metric(model, 0)), EG_OK, "");
+    REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error, eg_metric_mean_absolute_error()));
+    CHECK_ERROR(eg_metric_release(eg_model_metric(model, 0)), EG_ERROR_STATE, "eg_metric_release: the only reference to metric");
+    eg_dataset *inner = eg_dataset_range(0, 4, 1), *outer = eg_dataset_batch(inner, 2);
+    CHECK_ERROR(eg_dataset_release(inner), EG_ERROR_STATE, "eg_dataset_release: the only reference to the dataset (range) is that of the stage made on it");
+    eg_dataset_release(outer);
     eg_layer_release(model);
     eg_dataset_release(data);
     held_model = NULL;
