@@ -33,14 +33,14 @@ static double selu_gradient64(double x) { return x >= 0 ? 1.0507009873554805 : 1
 // than the least normal float. absolute: the row has a zero that its formula does not know of.
 typedef struct ulps_row { const char *name; eg_tensor *(*op)(eg_tensor *); double (*exact)(double); double ulps, least, absolute; } ulps_row;
 static const ulps_row ulps_rows[] = {
-    {"sqrt", eg_sqrt, sqrt, .5, 0, 0}, {"rsqrt", eg_rsqrt, rsqrt64, 1.5, 0, 0}, {"reciprocal", eg_reciprocal, reciprocal64, .5, 0, 0}, {"exp", eg_exp, exp, 1, 0, 0},
-    {"expm1", eg_expm1, expm1, 1.6, 0, 0}, {"log", eg_log, log, .9, 0, 0}, {"log1p", eg_log1p, log1p, 1.5, 0, 0}, {"sin", eg_sin, sin, 1, 0, 0}, {"cos", eg_cos, cos, 1, 0, 0},
+    {"sqrt", eg_sqrt, sqrt, .5, 0, 0}, {"rsqrt", eg_rsqrt, rsqrt64, 1.5, 0, 0}, {"reciprocal", eg_reciprocal, reciprocal64, .5, 0, 0}, {"exp", eg_exp, exp, 1.1, 0, 0},
+    {"expm1", eg_expm1, expm1, 1.7, 0, 0}, {"log", eg_log, log, .9, 0, 0}, {"log1p", eg_log1p, log1p, 1.5, 0, 0}, {"sin", eg_sin, sin, 1, 0, 0}, {"cos", eg_cos, cos, 1, 0, 0},
     {"tan", eg_tan, tan, 1, 0, 0}, {"asin", eg_asin, asin, 1, 0, 0}, {"acos", eg_acos, acos, 1, 0, 0}, {"atan", eg_atan, atan, 1, 0, 0}, {"sinh", eg_sinh, sinh, 2, 0, 0},
-    {"cosh", eg_cosh, cosh, 2, 0, 0}, {"tanh", eg_tanh, tanh, 2.4, 0, 0}, {"asinh", eg_asinh, asinh, 2, 0, 0}, {"acosh", eg_acosh, acosh, 2, 0, 0}, {"atanh", eg_atanh, atanh, 2, 0, 0},
-    {"erf", eg_erf, erf, 1.3, 0, 0}, {"erfc", eg_erfc, erfc, 5.3, 0, 0}, {"sigmoid", eg_sigmoid, sigmoid64, 2.2, 0, 0}, {"softplus", eg_softplus, softplus64, 2, 0, 0},
-    {"softsign", eg_softsign, softsign64, 1.5, 0, 0}, {"silu", eg_silu, silu64, 3, 75, 0}, {"mish", eg_mish, mish64, 4, 75, 0}, {"selu", eg_selu, selu64, 3, 0, 0},
-    {"elu", elu_of_1, elu64, 1.6, 0, 0}, {"gelu", eg_gelu, gelu64, 5, 12, 0}, {"gelu_tanh", eg_gelu_tanh, gelu_tanh64, 200, 12, 0}, {"hard_sigmoid", eg_hard_sigmoid, hard_sigmoid64, 2, 0, 6e-8},
-    {"expm1's gradient", expm1_gradient, exp, 1, 0, 0}, {"elu's gradient", elu_gradient, elu_gradient64, 1, 0, 0}, {"selu's gradient", selu_gradient, selu_gradient64, 2.5, 0, 0},
+    {"cosh", eg_cosh, cosh, 2, 0, 0}, {"tanh", eg_tanh, tanh, 2.5, 0, 0}, {"asinh", eg_asinh, asinh, 2, 0, 0}, {"acosh", eg_acosh, acosh, 2, 0, 0}, {"atanh", eg_atanh, atanh, 2, 0, 0},
+    {"erf", eg_erf, erf, 1.4, 0, 0}, {"erfc", eg_erfc, erfc, 5.6, 0, 0}, {"sigmoid", eg_sigmoid, sigmoid64, 2.3, 0, 0}, {"softplus", eg_softplus, softplus64, 2.2, 0, 0},
+    {"softsign", eg_softsign, softsign64, 1.5, 0, 0}, {"silu", eg_silu, silu64, 3.2, 75, 0}, {"mish", eg_mish, mish64, 5.2, 75, 0}, {"selu", eg_selu, selu64, 3, 0, 0},
+    {"elu", elu_of_1, elu64, 1.7, 0, 0}, {"gelu", eg_gelu, gelu64, 6.3, 12, 0}, {"gelu_tanh", eg_gelu_tanh, gelu_tanh64, 205, 12, 0}, {"hard_sigmoid", eg_hard_sigmoid, hard_sigmoid64, 2, 0, 6e-8},
+    {"expm1's gradient", expm1_gradient, exp, 1.1, 0, 0}, {"elu's gradient", elu_gradient, elu_gradient64, 1.1, 0, 0}, {"selu's gradient", selu_gradient, selu_gradient64, 2.5, 0, 0},
 };
 
 // The distance to what is right, in what is allowed.
