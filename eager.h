@@ -25107,7 +25107,7 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
     }
     enum { NARROW = (int)(8192 / sizeof(EGI_T)) };
     EGI_T narrow[NARROW], *wide = m > NARROW ? (EGI_T *)egi_alloc((size_t)m * sizeof(EGI_T)) : NULL, *part = wide ? wide : narrow;
-    const int64_t width = wide ? m : NARROW;                     // without memory, some columns after others: slower, that is all
+    const int64_t width = wide ? m : (int64_t)NARROW;                   // without memory, some columns after others: slower, that is all
     for (int64_t p = 0, end; p < k; p = end) {
         end = egi_min64(k, p + EGI_TERMS);
         for (int64_t j = 0; j < m; j += width) {
