@@ -25296,10 +25296,11 @@ static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T
                                   EGI_T *h, EGI_T *c) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
     const int64_t right = EGI_TN(egi_right_size)(u, width), product = q->batch * width;
-    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + width + pieces + u) * sizeof *space), *p = space + right, *zeros = p + product, *nowhere = zeros + width;
+    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + width + pieces + u) * sizeof *space);
+    if (!space) return false;
+    EGI_T *p = space + right, *zeros = p + product, *nowhere = zeros + width;
     EGI_TN(egi_cell) *cell = EGI_TN(egi_cell_of_kind)(q->kind, false);
-    bool ok = space != NULL;
-    if (!ok) return false;
+    bool ok = true;
     memset(zeros, 0, (size_t)width * sizeof *zeros);
     EGI_TN(egi_right) by = EGI_TN(egi_right_make)(false, u, width, recurrent, width, space);
     for (int64_t i = 0; i < q->steps && ok; i++) {
@@ -25330,10 +25331,11 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
                                        EGI_T *dh, EGI_T *dc) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
     const int64_t right = EGI_TN(egi_right_size)(width, u), product = q->batch * width;
-    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + u) * sizeof *space), *step = space + right, *zeros = step + product;
+    EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + u) * sizeof *space);
+    if (!space) return false;
+    EGI_T *step = space + right, *zeros = step + product;
     EGI_TN(egi_cell) *cell = EGI_TN(egi_cell_of_kind)(q->kind, true);
-    bool ok = space != NULL;
-    if (!ok) return false;
+    bool ok = true;
     memset(zeros, 0, (size_t)u * sizeof *zeros);
     EGI_TN(egi_right) by = EGI_TN(egi_right_make)(true, width, u, recurrent, width, space);
     for (int64_t i = q->steps - 1; i >= 0 && ok; i--) {
