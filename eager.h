@@ -2122,9 +2122,10 @@ EAGER_API const char *eg_archive_text(eg_archive *archive, const char *key);  //
 // pointed to stays as it is. What a killed process left goes with the next write that replaces the same path, and of checkpoints with
 // the next save of their prefix (on systems with flock and on Windows; what another process still writes stays).
 // What is read is checked, an error names the file and the byte. Pipes and devices are read as they come (text, CSV, TFRecord,
-// eg_read_file, eg_load_idx), and may be written; a pipe that nobody opens at its other end for 10 seconds is an error, and so are more
-// than 256 MB (2^28 bytes) in one piece of them, which is a line, a row, a record, or what is read whole. Integers of other widths are read as the next wider of ours: int8,
-// int16 and uint16 as int32, uint32 as int64, uint64 as int64 where its values fit.
+// eg_read_file, eg_load_idx), and may be written, and so may files that are open already, by /dev/stdout or /dev/fd/3. A pipe that nobody
+// opens at its other end for 10 seconds is an error, and so are more than 256 MB (2^28 bytes) in one piece of a pipe or device, which is a
+// line, a row, a record, or what is read whole. Integers of other widths are read as the next wider of ours: int8, int16 and uint16 as
+// int32, uint32 as int64, uint64 as int64 where its values fit.
 EAGER_API bool eg_save_npy(eg_tensor *x, const char *path);
 #define eg_save_npy(x, path) EGI_CALL(eg_save_npy, EG_T(x), path)
 EAGER_API eg_tensor *eg_load_npy(const char *path);
@@ -20007,9 +20008,10 @@ FILE *fdopen(int file, const char *mode);
 int lstat(const char *__restrict path, struct stat *__restrict status);
 #endif
 static bool egi_rename(const char *from, const char *to) { return rename(from, to) == 0; }
-// Something like /dev/stdout, which a file must not replace.
+// What a file must not replace: a device, a pipe, and names of open files such as /dev/stdout, whatever they are open for.
 static bool egi_is_device(const char *path) {
     struct stat s;
+    if (!strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14)) return true;
     return stat(path, &s) == 0 && (s.st_mode & 0170000) != 0100000 && (s.st_mode & 0170000) != 0040000;
 }
 static bool egi_disk_has(const char *path) {
@@ -20044,10 +20046,19 @@ static FILE *egi_stream_of(int file, const char *mode) {   // the file goes with
 // A new file; what is there already, a link too, is neither opened nor followed.
 static FILE *egi_file_create(const char *path) { return egi_stream_of(open(path, O_WRONLY | O_CREAT | O_EXCL, 0666), "wb"); }
 static void egi_may_wait(int file) { fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK); }
+// A hundredth of a second's rest; false when there were enough of them. Signals end one early, so that time counts, too.
+static bool egi_pipe_rest(int *rests, time_t began) {
+    *rests += poll(NULL, 0, 10) == 0;
+    return *rests < EGI_PIPE_PATIENCE && time(NULL) - began <= EGI_PIPE_SECONDS;
+}
 // A device or a pipe to write to. Opening a pipe waits until somebody reads it, but not for ever.
 static FILE *egi_device_open(const char *path) {
-    int file, waited = 0;
-    while ((file = open(path, O_WRONLY | O_NONBLOCK)) < 0 && errno == ENXIO && waited++ < EGI_PIPE_PATIENCE) poll(NULL, 0, 10);
+    struct stat s;
+    int file, rests = 0;
+    bool pipe = stat(path, &s) == 0 && (s.st_mode & 0170000) == 0010000;
+    const time_t began = time(NULL);
+    while ((file = open(path, O_WRONLY | O_NONBLOCK | O_APPEND)) < 0 && errno == ENXIO && pipe)
+        if (!egi_pipe_rest(&rests, began)) { errno = ETIMEDOUT; break; }
     if (file >= 0) egi_may_wait(file);
     return egi_stream_of(file, "wb");
 }
@@ -20063,7 +20074,9 @@ static bool egi_pipe_is_nameless(int file) {
 }
 // Waits until a pipe has a writer, who need not have written yet: 1 with its first byte, 0 without, -1 if nobody came.
 static int egi_pipe_wait(int file, char *first) {
-    for (int waited = 0; ; waited++) {
+    const time_t began = time(NULL);
+    int rests = 0;
+    for (bool first_look = true; ; first_look = false) {
         ssize_t n = read(file, first, 1);
         if (n) return n > 0;                               // with a writer and without a byte it is -1; 0 is no writer
         bool left = false;
@@ -20071,9 +20084,8 @@ static int egi_pipe_wait(int file, char *first) {
         struct pollfd p = { file, POLLIN, 0 };
         left = poll(&p, 1, 0) > 0;
 #endif
-        if (left || (!waited && egi_pipe_is_nameless(file))) return 0;
-        if (waited == EGI_PIPE_PATIENCE) return -1;
-        poll(NULL, 0, 10);
+        if (left || (first_look && egi_pipe_is_nameless(file))) return 0;
+        if (!egi_pipe_rest(&rests, began)) return -1;
     }
 }
 // NULL with errno. *sized: it is no pipe and no device, and can be told how long it is.
@@ -20240,7 +20252,7 @@ static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     else egi_sink_create(s);
     s->failed = !s->file;
     if (s->file) return true;
-    if (device && errno == ENXIO) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for reading for %d seconds", EGI_PIPE_SECONDS);
+    if (device && errno == ETIMEDOUT) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for reading for %d seconds", EGI_PIPE_SECONDS);
     else egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason());
     egi_sink_close(s, false);
     return false;

@@ -14,12 +14,15 @@
 TEST(special_files) { SKIP("they are made as Linux has them"); }
 #else
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 int mkfifo(const char *path, mode_t mode);
 int symlink(const char *target, const char *path);
 int kill(pid_t process, int number);
+int ftruncate(int file, off_t size);
 ssize_t readlink(const char *path, char *to, size_t n);
 
 static double now(void) {
@@ -110,6 +113,45 @@ TEST(pipes_whose_writer_comes_late) {
     eg_tensor *x = eg_read_file(path);
     CHECK_TENSOR(x, 0, 'a', 'b', 'c');
     done(child);
+}
+static void at_signal(int number) { signal(number, at_signal); }
+TEST(signals_do_not_shorten_the_wait) {
+    const char *path = copied(path_buffer[0], test_temp("signals"));
+    REQUIRE(mkfifo(path, 0600) == 0);
+    fflush(stdout);
+    at_signal(SIGUSR1);
+    pid_t child = fork();
+    for (int i = 0; !child && i < 20000 && kill(getppid(), SIGUSR1) == 0; i++) poll(NULL, 0, 1);
+    if (!child) _Exit(0);
+    double start = now();
+    CHECK_ERROR(eg_read_file(path), EG_ERROR_FILE, "nobody has opened for writing for 1 seconds");
+    CHECK(now() - start > 0.9 && now() - start < 20);
+    start = now();
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), path), EG_ERROR_FILE, "nobody has opened for reading for 1 seconds");
+    CHECK(now() - start > 0.9 && now() - start < 20);
+    kill(child, SIGKILL);
+    CHECK(waitpid(child, NULL, 0) == child);
+    signal(SIGUSR1, SIG_DFL);
+}
+TEST(open_files_by_their_numbers) {                          // as /dev/stdout is in: program > file
+    char path[40];
+    const char *real = copied(path_buffer[0], test_temp("opened.npy"));
+    int file = open(real, O_WRONLY | O_CREAT, 0600), ends[2];
+    REQUIRE(file >= 0 && write(file, "", 0) == 0);
+    for (int k = 0; k < 2; k++) {
+        snprintf(path, sizeof path, k ? "/proc/self/fd/%d" : "/dev/fd/%d", file);
+        if (k) CHECK(ftruncate(file, 0) == 0);
+        CHECK(eg_save_npy(eg_scalar(3 + k), path));
+        CHECK_TENSOR(eg_load_npy(real), 0, 3 + k);
+    }
+    close(file);
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    double start = now();
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), path), EG_ERROR_FILE, "cannot be written: ");      // it cannot be opened anew, now or later
+    CHECK(now() - start < 0.9);
+    close(ends[0]);
+    close(ends[1]);
 }
 TEST(pipes_without_a_name) {
     char path[40];
