@@ -25163,8 +25163,10 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
                              int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
 #ifdef EAGER_OPENBLAS
     if (m <= INT_MAX && n <= INT_MAX && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) {
-        EGI_CBLAS_GEMM(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1,
-                       a, (int)lda, b, (int)ldb, (EGI_T)(accumulate ? 1 : 0), c, (int)ldc);
+        const int64_t step = k > 16 * EGI_KC ? 2 * EGI_KC : k;    // some of its kernels add up any length in one register
+        for (int64_t p = 0; p < k; p += step)
+            EGI_CBLAS_GEMM(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)egi_min64(step, k - p), 1,
+                           a + (ta ? p * lda : p), (int)lda, b + (tb ? p : p * ldb), (int)ldb, (EGI_T)(accumulate || p > 0 ? 1 : 0), c, (int)ldc);
         return true;
     }
 #endif
