@@ -56,6 +56,7 @@ static void sweep(const char *name) {
         pid_t child = fork();
         if (child == 0) {
             eg_set_error_handler(NULL, NULL);
+            eg_set_device("cpu:0");                          // a child has no other device of its parent's
             save(value + 1, numbered, ++n);
             _Exit(test_fails ? 1 : 0);
         }
@@ -88,6 +89,7 @@ TEST(a_file_replaced) {
         pid_t child = fork();
         n++;
         if (child == 0) {
+            eg_set_device("cpu:0");
             steps = 0;
             last = n;
             _Exit(eg_save_npy(eg_full(EG_FLOAT32, EG_SHAPE(3000), (double)n), name) ? 0 : 1);
