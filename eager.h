@@ -2830,7 +2830,7 @@ static void egi_unlock(void) { __atomic_clear(&egi_shared.lock, __ATOMIC_RELEASE
 // fork copies the one thread that calls it, and locks as they are. So it waits for ours; what the other threads did for an iterator, and
 // devices with memory of their own, are told from what is new by the count of forks, and refused.
 static void egi_backends_fork(void);
-static void egi_fork_child(void) {
+static __attribute__((unused)) void egi_fork_child(void) {          // Windows has no fork
     __atomic_fetch_add(&egi_shared.forks, 1, __ATOMIC_RELAXED);
     egi_backends_fork();
     egi_unlock();
