@@ -1755,9 +1755,9 @@ EAGER_API double eg_history_batch_loss(const eg_history *history, int64_t batch)
 EAGER_API bool eg_history_csv(const eg_history *history, const char *path);    // a line an epoch
 EAGER_API bool eg_history_batches_csv(const eg_history *history, const char *path);              // a line a batch: epoch, batch, loss
 EAGER_API bool eg_history_svg(const eg_history *history, const char *path);    // curves, to look at in a browser
-// A history for a loop of one's own, to be released; eg_fit's cannot be written to. eg_history_add sets what `name` is in an epoch,
-// counted from 0: the epoch after the last one begins a new one, where what is not set is NaN. "val_" + name is drawn with name. The
-// batches that were added since the epoch before belong to it, and are drawn with the name that was first, "loss" as a rule.
+// A history for a loop of one's own, to be released; eg_fit's can be neither written to nor released. eg_history_add sets what `name` is
+// in an epoch, counted from 0: the epoch after the last one begins a new one, where what is not set is NaN. "val_" + name is drawn with
+// name. The batches that were added since the epoch before belong to it, and are drawn with the name that was first, "loss" as a rule.
 EAGER_API eg_history *eg_history_new(void);
 EAGER_API bool eg_history_add(eg_history *history, int64_t epoch, const char *name, double value);
 EAGER_API bool eg_history_add_batch(eg_history *history, double loss);
@@ -15377,6 +15377,7 @@ struct eg_history {
     int64_t *ends;                      // how many batches there were at the end of each epoch
     int64_t epochs, batches, values_capacity, losses_capacity, ends_capacity;
     int64_t first_epoch;
+    bool own;                           // of eg_history_new
 };
 static void egi_history_free(eg_history *h) {
     if (!h) return;
@@ -15409,11 +15410,15 @@ static bool egi_history_epoch(eg_history *h) {
 }
 EAGER_API eg_history *eg_history_new(void) {
     eg_history *h = (eg_history *)egi_alloc(sizeof *h);
-    if (h) memset(h, 0, sizeof *h);
-    else egi_no_memory("history_new", (int64_t)sizeof *h);
+    if (!h) { egi_no_memory("history_new", (int64_t)sizeof *h); return NULL; }
+    memset(h, 0, sizeof *h);
+    h->own = true;
     return h;
 }
-EAGER_API void eg_history_release(eg_history *h) { egi_history_free(h); }
+static bool egi_history_own(const char *function, const eg_history *h) {
+    return egi_given(function, "history", h) && (h->own || egi_fail(EG_ERROR_STATE, "eg_%s: this is the history of a fit, which belongs to its model", function));
+}
+EAGER_API void eg_history_release(eg_history *h) { if (h && egi_history_own("history_release", h)) egi_history_free(h); }
 // One more column, NaN so far.
 static bool egi_history_widen(eg_history *h, const char *name) {
     const size_t n = (size_t)h->columns + 1;
@@ -15435,7 +15440,7 @@ static bool egi_history_widen(eg_history *h, const char *name) {
 }
 static int egi_history_column(const eg_history *h, const char *name);
 EAGER_API bool eg_history_add(eg_history *h, int64_t epoch, const char *name, double value) {
-    if (!h || !name) return egi_not_given("history_add", h ? "name" : "history");
+    if (!egi_history_own("history_add", h) || !egi_given("history_add", "name", name)) return false;
     if (!*name || strlen(name) >= sizeof *h->names || strpbrk(name, ",\"\r\n"))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_history_add: '%.80s' is no name: one has 1 to 63 bytes, and neither commas, quotes nor line breaks", name);
     if (epoch < 0 || epoch > h->epochs)
@@ -15455,7 +15460,7 @@ EAGER_API bool eg_history_add(eg_history *h, int64_t epoch, const char *name, do
     return true;
 }
 EAGER_API bool eg_history_add_batch(eg_history *h, double loss) {
-    if (!h) return egi_not_given("history_add_batch", "history");
+    if (!egi_history_own("history_add_batch", h)) return false;
     void *losses = h->losses;
     if (!egi_grow(&losses, &h->losses_capacity, h->batches + 1, sizeof *h->losses)) return egi_no_memory("history_add_batch", 0);
     h->losses = (double *)losses;

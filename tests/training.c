@@ -1715,6 +1715,21 @@ TEST(numbers_of_every_size_are_shown) {
 
 // ---- a history of one's own
 
+TEST(the_history_of_a_fit_is_its_models) {                     // whatever is cast
+    eg_layer *m = eg_sequential(eg_layer_dense(1));
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 2)), *y = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1));
+    CHECK(eg_compile(m, eg_sgd(.learning_rate = 0.1), eg_mean_squared_error));
+    eg_history *h = (eg_history *)(uintptr_t)eg_fit_arrays(m, x, y, .quiet = true);
+    REQUIRE(h);
+    double loss = eg_history_value(h, "loss", 0);
+    CHECK_ERROR(eg_history_add(h, 0, "loss", 7), EG_ERROR_STATE, "eg_history_add: this is the history of a fit, which belongs to its model");
+    CHECK_ERROR(eg_history_add_batch(h, 7), EG_ERROR_STATE, "eg_history_add_batch: this is the history of a fit");
+    eg_history_release(h);
+    CHECK_INT(eg_error(), EG_ERROR_STATE);
+    eg_error_clear();
+    CHECK_NEAR(eg_history_value(eg_model_history(m), "loss", 0), loss, 0);
+    eg_layer_release(m);
+}
 TEST(a_loop_by_hand_fills_a_history) {
     eg_history *h = eg_history_new();
     REQUIRE(h);
