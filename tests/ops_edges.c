@@ -428,6 +428,7 @@ TEST(infinities_pass_through) {
         CHECK_TENSOR(eg_log(eg_constant_of(floats[t], EG_SHAPE(2), 0, -1)), 0, -INFINITY, NAN);
     }
 }
+static eg_tensor *gelu_tanh_of(eg_tensor *const *in, void *user) { (void)user; return eg_gelu_tanh(in[0]); }
 TEST(sigmoid_and_softplus_do_not_overflow) {
     for (int t = 0; t < 2; t++) {
         eg_tensor *g, *far = eg_constant_of(floats[t], EG_SHAPE(4), -1000, -100, 100, 1000);
@@ -443,6 +444,10 @@ TEST(sigmoid_and_softplus_do_not_overflow) {
         CHECK_TENSOR(g, 1e-30, 0, 0, 1, 1);
         SLOPE(g, eg_gelu_tanh(x), far);
         CHECK_TENSOR(g, 1e-30, 0, 0, 1, 1);
+        eg_tensor *farther = eg_constant_of(floats[t], EG_SHAPE(6), -INFINITY, -3e38, -1e20, 1e20, 3e38, INFINITY);      // whose cube is no float
+        SLOPE(g, eg_gelu_tanh(x), farther);
+        CHECK_TENSOR(g, 0, 0, 0, 0, 1, 1, 1);
+        CHECK_TENSOR(eg_nth_gradient(gelu_tanh_of, NULL, farther, 2), 0, 0, 0, 0, 0, 0, 0);
         SLOPE(g, eg_tanh(x), far);
         CHECK_TENSOR(g, 0, 0, 0, 0, 0);
         SLOPE(g, eg_sigmoid_cross_entropy_with_logits(eg_ones_like(x), x), far);

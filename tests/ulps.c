@@ -34,12 +34,12 @@ static double selu_gradient64(double x) { return x >= 0 ? 1.0507009873554805 : 1
 typedef struct ulps_row { const char *name; eg_tensor *(*op)(eg_tensor *); double (*exact)(double); double ulps, least, absolute; } ulps_row;
 static const ulps_row ulps_rows[] = {
     {"sqrt", eg_sqrt, sqrt, .5, 0, 0}, {"rsqrt", eg_rsqrt, rsqrt64, 1.5, 0, 0}, {"reciprocal", eg_reciprocal, reciprocal64, .5, 0, 0}, {"exp", eg_exp, exp, 1.1, 0, 0},
-    {"expm1", eg_expm1, expm1, 1.7, 0, 0}, {"log", eg_log, log, .9, 0, 0}, {"log1p", eg_log1p, log1p, 1.5, 0, 0}, {"sin", eg_sin, sin, 1, 0, 0}, {"cos", eg_cos, cos, 1, 0, 0},
+    {"expm1", eg_expm1, expm1, 1.8, 0, 0}, {"log", eg_log, log, 1, 0, 0}, {"log1p", eg_log1p, log1p, 1.5, 0, 0}, {"sin", eg_sin, sin, 1, 0, 0}, {"cos", eg_cos, cos, 1, 0, 0},
     {"tan", eg_tan, tan, 1, 0, 0}, {"asin", eg_asin, asin, 1, 0, 0}, {"acos", eg_acos, acos, 1, 0, 0}, {"atan", eg_atan, atan, 1, 0, 0}, {"sinh", eg_sinh, sinh, 2, 0, 0},
-    {"cosh", eg_cosh, cosh, 2, 0, 0}, {"tanh", eg_tanh, tanh, 2.5, 0, 0}, {"asinh", eg_asinh, asinh, 2, 0, 0}, {"acosh", eg_acosh, acosh, 2, 0, 0}, {"atanh", eg_atanh, atanh, 2, 0, 0},
-    {"erf", eg_erf, erf, 1.4, 0, 0}, {"erfc", eg_erfc, erfc, 5.6, 0, 0}, {"sigmoid", eg_sigmoid, sigmoid64, 2.3, 0, 0}, {"softplus", eg_softplus, softplus64, 2.2, 0, 0},
-    {"softsign", eg_softsign, softsign64, 1.5, 0, 0}, {"silu", eg_silu, silu64, 3.2, 75, 0}, {"mish", eg_mish, mish64, 5.2, 75, 0}, {"selu", eg_selu, selu64, 3, 0, 0},
-    {"elu", elu_of_1, elu64, 1.7, 0, 0}, {"gelu", eg_gelu, gelu64, 6.3, 12, 0}, {"gelu_tanh", eg_gelu_tanh, gelu_tanh64, 205, 12, 0}, {"hard_sigmoid", eg_hard_sigmoid, hard_sigmoid64, 2, 0, 6e-8},
+    {"cosh", eg_cosh, cosh, 2, 0, 0}, {"tanh", eg_tanh, tanh, 2.7, 0, 0}, {"asinh", eg_asinh, asinh, 2, 0, 0}, {"acosh", eg_acosh, acosh, 2, 0, 0}, {"atanh", eg_atanh, atanh, 2, 0, 0},
+    {"erf", eg_erf, erf, 1.6, 0, 0}, {"erfc", eg_erfc, erfc, 5.6, 0, 0}, {"sigmoid", eg_sigmoid, sigmoid64, 2.5, 0, 0}, {"softplus", eg_softplus, softplus64, 2.2, 0, 0},
+    {"softsign", eg_softsign, softsign64, 1.5, 0, 0}, {"silu", eg_silu, silu64, 3.3, 75, 0}, {"mish", eg_mish, mish64, 5.4, 75, 0}, {"selu", eg_selu, selu64, 3, 0, 0},
+    {"elu", elu_of_1, elu64, 1.8, 0, 0}, {"gelu", eg_gelu, gelu64, 6.3, 12, 0}, {"gelu_tanh", eg_gelu_tanh, gelu_tanh64, 205, 12, 0}, {"hard_sigmoid", eg_hard_sigmoid, hard_sigmoid64, 2, 0, 6e-8},
     {"expm1's gradient", expm1_gradient, exp, 1.1, 0, 0}, {"elu's gradient", elu_gradient, elu_gradient64, 1.1, 0, 0}, {"selu's gradient", selu_gradient, selu_gradient64, 2.5, 0, 0},
 };
 
@@ -86,6 +86,18 @@ static void check_ulps(const ulps_row *r, uint64_t step, uint64_t far, bool tell
     if (worst > 1) printf("%s(%.9g) = %.9g, not %.9g: %.3g times what the reference allows\n", r->name, (double)at, (double)came, r->exact((double)at), worst);
     CHECK(worst <= 1);
     free(x);
+}
+// The worst of all floats, which samples miss: what the reference states is not less than this.
+TEST(float32_functions_where_they_are_worst) {
+    static const struct { const char *name; float x; double off; } worst[] = {
+        {"tanh", .0619055144f, 2.6}, {"erf", .995905459f, 1.5}, {"expm1", .376398802f, 1.7}, {"mish", -3.33547616f, 5.3}, {"exp", -5.85670471f, 1.0}, {"sigmoid", -4.1572938f, 2.4}, {"log", .707082272f, .9},
+    };
+    for (size_t i = 0; i < sizeof worst / sizeof *worst; i++)
+        for (size_t r = 0; r < sizeof ulps_rows / sizeof *ulps_rows; r++) {
+            if (strcmp(ulps_rows[r].name, worst[i].name)) continue;
+            CHECK(excess(&ulps_rows[r], (float)eg_item(ulps_rows[r].op(eg_scalar((double)worst[i].x))), ulps_rows[r].exact((double)worst[i].x)) <= 1);
+            CHECK(ulps_rows[r].ulps > worst[i].off);
+        }
 }
 TEST(float32_functions_are_as_near_as_the_reference_says) {
     const char *how = getenv("EAGER_LONG");
