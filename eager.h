@@ -124,8 +124,9 @@ extern "C" {
 #define EG_MAX_RANK 8
 // How deep things may stand in one another; more is an error. EG_MAX_DEPTH: layers in layers, derivatives of derivatives, and calls of
 // the library from a function of yours that the library called (a layer of your own, a generator, a custom gradient). EG_MAX_STAGES:
-// stages of a dataset one on another. A thread that uses the library needs 64 KB of stack, and where things are so deep 2 KB more for
-// each layer in a layer and 128 bytes for each stage (compiled with optimization; sanitizers need several times as much).
+// stages of a dataset one on another (1000000 in all, where one that stands below in several places counts in each). A thread that uses
+// the library needs 64 KB of stack, and where things are so deep 2 KB more for each layer in a layer and 128 bytes for each stage (compiled
+// with optimization; sanitizers need several times as much).
 #define EG_MAX_DEPTH 64
 #define EG_MAX_STAGES 1000
 
@@ -2156,8 +2157,9 @@ EAGER_API eg_tensor *eg_read_file(const char *path);
 EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
 // Reads them back into weights that exist (call the model or eg_layer_build it before). All or nothing: what is missing in the file, what
 // the model has no place for and what has another shape is told in one error. Floating dtypes are converted. A file of Keras's paths
-// fits as it is ("lstm/lstm_cell/kernel" is our "lstm/kernel"); .torch reads PyTorch's names and layouts: Linear, Conv, Embedding,
-// BatchNorm, LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
+// fits as it is ("lstm/lstm_cell/kernel" is our "lstm/kernel"), and so does one in which a bidirectional layer has not kept the name of the
+// layer in it ("forward_lstm" for "forward_memory"); .torch reads PyTorch's names and layouts: Linear, Conv, Embedding, BatchNorm,
+// LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
 typedef struct eg_load_options {
     EG_BY_NAME;
     bool extra;                  // the file may hold more than the layer has; all that the layer has must be there
@@ -22979,7 +22981,7 @@ static EGI_NOINLINE bool egi_source_renew(const char *function, eg_checkpoint *c
     if (!egi_path_former((const eg_layer *)layer->object, name + strlen(layer->name) + 1, former, 0) || egi_source_find(c, name, "") >= 0) return true;
     for (int64_t i = -1; i < c->n_tracked && ok; i++) {
         if (i >= 0 && c->tracked[i].kind != EGI_TRACK_OPTIMIZER) continue;
-        char from[2 * EGI_SLOT_BASE], to[2 * EGI_SLOT_BASE];
+        char from[EGI_SLOT_BASE + 128], to[EGI_SLOT_BASE + 128];
         snprintf(from, sizeof from, "%s%s%s/%s", i < 0 ? "" : c->tracked[i].name, i < 0 ? "" : "/", layer->name, former);
         snprintf(to, sizeof to, "%s%s%s", i < 0 ? "" : c->tracked[i].name, i < 0 ? "" : "/", name);
         ok = egi_source_rename(function, c, from, to);
