@@ -1107,7 +1107,7 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
 // A gradient and the variable it belongs to.
 typedef struct eg_gradient_pair { eg_tensor *gradient, *variable; } eg_gradient_pair;
 // The gradients of f for all trainable variables that it used, in the order of first use; unused ones are left out. An f that uses
-// none is an error, as in TensorFlow.
+// none is an error, as in TensorFlow. The gradients are the innermost scope's, and so is a reference to each of the variables.
 // Into pairs, with room for capacity of them; returns how many there are (with NULL and 0, too), -1 on an error.
 EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity);
 // The gradients, and in *variables what they are of: for eg_apply_gradients_list. Both lists belong to the innermost scope.
@@ -10241,7 +10241,7 @@ static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg
             to->pairs[k].gradient = grads[i];
             to->pairs[k].variable = variables[i];
         } else continue;
-        ok = eg_keep(grads[i]) != NULL;
+        ok = eg_keep(grads[i]) && eg_keep(variables[i]);      // which the function may have released
         k++;
     }
     return ok;

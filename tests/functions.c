@@ -371,6 +371,28 @@ TEST(directions_and_inputs_that_do_not_fit) {
     CHECK(eg_hvp(five, NULL, &x, &x, 1, &g));
     CHECK_TENSOR(g, 0, 0, 0);
 }
+static eg_tensor *of_its_own(eg_tensor *const *in, void *user) {
+    (void)user;
+    eg_tensor *v = eg_variable(eg_scalar(3), "own"), *y = eg_mul(eg_square(v), in[0]);
+    eg_release(v);
+    return y;
+}
+TEST(implicit_gradients_of_a_variable_that_the_function_releases) {
+    eg_tensor *x = eg_scalar(2);
+    int64_t before = eg_memory().live_tensors;
+    {
+        EG_SCOPE;
+        eg_gradient_pair pair;
+        CHECK_INT(eg_implicit_gradients(of_its_own, NULL, &x, &pair, 1), 1);
+        CHECK_INT(eg_memory().live_tensors - before, 3);           // the value, its gradient, and the variable, which the pair names
+        CHECK_STR(eg_name_of(pair.variable), "own");
+        CHECK_TENSOR(pair.gradient, 0, 12);
+        eg_list variables, grads = eg_implicit_gradients_list(of_its_own, NULL, &x, &variables);
+        CHECK_INT(grads.count, 1);
+        CHECK_TENSOR(eg_read(variables.tensors[0]), 0, 3);
+    }
+    CHECK_INT(eg_memory().live_tensors, before);
+}
 TEST(implicit_gradients_of_nobody) {
     eg_tensor *x = eg_scalar(3), *v = eg_variable(x, "v");
     eg_gradient_pair pair = {NULL, NULL};
