@@ -22071,7 +22071,7 @@ static char *egi_path_found(const char *path) {
 }
 // A name without an ending gets one.
 static bool egi_archive_path_fits(const char *function, const char *path) {
-    if (!path) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is NULL", function);
+    if (!egi_path_given(function, path)) return false;
     const char *name = path + strlen(path);
     while (name > path && name[-1] != '/' && name[-1] != '\\') name--;
     return egi_format_of(path) >= 0 || (*name && !strchr(name, '.')) ||

@@ -184,7 +184,7 @@ TEST(paths_that_cannot_be) {
     CHECK_ERROR(eg_save_npz(NULL, "x"), EG_ERROR_NULL, "archive is NULL");
     CHECK_ERROR(eg_save_safetensors(NULL, "x"), EG_ERROR_NULL, "archive is NULL");
     CHECK_ERROR(eg_archive_load("weights.h5"), EG_ERROR_FILE, "weights.h5: its ending is neither .safetensors nor .npz");
-    CHECK_ERROR(eg_archive_load(""), EG_ERROR_FILE, "its ending is neither");
+    CHECK_ERROR(eg_archive_load(""), EG_ERROR_ARGUMENT, "eg_archive_load: the path is empty");
     CHECK_ERROR(eg_archive_load("folder/"), EG_ERROR_FILE, "folder/: its ending is neither");
     CHECK_ERROR(eg_archive_save(NULL, NULL), EG_ERROR_ARGUMENT, "the path is NULL");
     char deep[700] = "", *at = deep;                             // of a long path the end is told

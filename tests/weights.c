@@ -229,6 +229,8 @@ TEST(bidirectional_layers_read_files_from_before_they_kept_the_name) {
 }
 TEST(into_a_part_of_a_model) {
     eg_layer *m = small_model(), *other = small_model(), *parts[2];
+    CHECK_ERROR(eg_save_weights(m, ""), EG_ERROR_ARGUMENT, "eg_save_weights: the path is empty");
+    CHECK_ERROR(eg_model_save(m, NULL), EG_ERROR_ARGUMENT, "eg_model_save: the path is NULL");
     CHECK(eg_save_weights(m, test_temp("part.safetensors")));
     CHECK_INT(eg_layer_layers(other, parts, 2), 2);
     CHECK(eg_load_weights(parts[1], test_temp("part.safetensors"), .prefix = "dense_1/"));
