@@ -20878,6 +20878,7 @@ struct eg_archive {
     egi_note *notes;
     int64_t count, capacity, n_notes, notes_capacity;
     int64_t *slots, n_slots;             // by the hash of a name its number from 1, or 0; a power of two, at most half full
+    int64_t *note_slots, n_note_slots;   // the same of the texts' keys
 };
 static bool egi_archive_alive(const char *function, const eg_archive *a) {
     return egi_given(function, "archive", a);
@@ -20900,13 +20901,18 @@ EAGER_API void eg_archive_release(eg_archive *a) {
     egi_free(a->items);
     egi_free(a->notes);
     egi_free(a->slots);
+    egi_free(a->note_slots);
     egi_free(a);
 }
-// Where a name's number stands, or belongs. FNV-1a; places that are taken are passed over.
-static int64_t *egi_archive_slot(const eg_archive *a, const char *name) {
+// FNV-1a.
+static uint64_t egi_archive_hash(const char *name) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (const char *p = name; *p; p++) hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
-    for (;; hash++) {
+    return hash;
+}
+// Where a name's number stands, or belongs; places that are taken are passed over.
+static int64_t *egi_archive_slot(const eg_archive *a, const char *name) {
+    for (uint64_t hash = egi_archive_hash(name);; hash++) {
         int64_t *slot = &a->slots[hash & (uint64_t)(a->n_slots - 1)];
         if (!*slot || !strcmp(a->items[*slot - 1].name, name)) return slot;
     }
@@ -20970,36 +20976,65 @@ EAGER_API eg_tensor *eg_archive_get(eg_archive *a, const char *name) {
 EAGER_API bool eg_archive_has(eg_archive *a, const char *name) { return a && name && egi_archive_find(a, name) >= 0; }
 EAGER_API int64_t eg_archive_count(eg_archive *a) { return a ? a->count : 0; }
 EAGER_API const char *eg_archive_name(eg_archive *a, int64_t i) { return a && i >= 0 && i < a->count ? a->items[i].name : NULL; }
+// The same for the keys of texts.
+static int64_t *egi_archive_note_slot(const eg_archive *a, const char *key) {
+    for (uint64_t hash = egi_archive_hash(key);; hash++) {
+        int64_t *slot = &a->note_slots[hash & (uint64_t)(a->n_note_slots - 1)];
+        if (!*slot || !strcmp(a->notes[*slot - 1].key, key)) return slot;
+    }
+}
+static int64_t egi_archive_note_find(const eg_archive *a, const char *key) { return a->n_note_slots ? *egi_archive_note_slot(a, key) - 1 : -1; }
+static void egi_archive_notes_count(eg_archive *a) {
+    memset(a->note_slots, 0, (size_t)a->n_note_slots * sizeof *a->note_slots);
+    for (int64_t i = 0; i < a->n_notes; i++) *egi_archive_note_slot(a, a->notes[i].key) = i + 1;
+}
+// Room for one more text.
+static bool egi_archive_note_room(eg_archive *a) {
+    void *notes = a->notes;
+    if (!egi_grow(&notes, &a->notes_capacity, a->n_notes + 1, sizeof *a->notes)) return false;
+    a->notes = (egi_note *)notes;
+    if (2 * (a->n_notes + 1) <= a->n_note_slots) return true;
+    int64_t n = a->n_note_slots ? 2 * a->n_note_slots : 16;
+    int64_t *slots = (int64_t *)egi_alloc((size_t)n * sizeof *slots);
+    if (!slots) return false;
+    egi_free(a->note_slots);
+    a->note_slots = slots;
+    a->n_note_slots = n;
+    egi_archive_notes_count(a);
+    return true;
+}
 EAGER_API const char *eg_archive_text(eg_archive *a, const char *key) {
-    for (int64_t i = 0; a && key && i < a->n_notes; i++) if (!strcmp(a->notes[i].key, key)) return a->notes[i].value;
-    return NULL;
+    int64_t i = a && key ? egi_archive_note_find(a, key) : -1;
+    return i >= 0 ? a->notes[i].value : NULL;
 }
 EAGER_API bool eg_archive_set_text(eg_archive *a, const char *key, const char *value) {
     if (!egi_archive_alive("archive_set_text", a)) return false;
     if (!key) return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_set_text: the key is NULL");
     if (egi_utf8_fault(key, (int64_t)strlen(key)) != (int64_t)strlen(key) || (value && egi_utf8_fault(value, (int64_t)strlen(value)) != (int64_t)strlen(value)))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_set_text: the key or the text is not UTF-8");
-    void *notes = a->notes;
-    int64_t i = 0;
-    while (i < a->n_notes && strcmp(a->notes[i].key, key) != 0) i++;
-    char *copy = value ? egi_copy_string(value, "") : NULL, *name = value && i == a->n_notes ? egi_copy_string(key, "") : NULL;
-    if (value && (!copy || (i == a->n_notes && (!name || !egi_grow(&notes, &a->notes_capacity, i + 1, sizeof *a->notes))))) {
+    int64_t i = egi_archive_note_find(a, key);
+    if (!value) {
+        if (i < 0) return true;
+        egi_free(a->notes[i].key);
+        egi_free(a->notes[i].value);
+        for (a->n_notes--; i < a->n_notes; i++) a->notes[i] = a->notes[i + 1];
+        egi_archive_notes_count(a);
+        return true;
+    }
+    char *copy = egi_copy_string(value, ""), *name = i < 0 ? egi_copy_string(key, "") : NULL;
+    if (!copy || (i < 0 && (!name || !egi_archive_note_room(a)))) {
         egi_free(copy);
         egi_free(name);
         return egi_no_memory("archive_set_text", 0);
     }
-    a->notes = (egi_note *)notes;
-    if (i < a->n_notes) {
+    if (i >= 0) {
         egi_free(a->notes[i].value);
         a->notes[i].value = copy;
-        if (value) return true;
-        egi_free(a->notes[i].key);
-        for (a->n_notes--; i < a->n_notes; i++) a->notes[i] = a->notes[i + 1];
-    } else if (value) {
-        a->notes[i].key = name;
-        a->notes[i].value = copy;
-        a->n_notes++;
+        return true;
     }
+    *egi_archive_note_slot(a, name) = a->n_notes + 1;
+    a->notes[a->n_notes].key = name;
+    a->notes[a->n_notes++].value = copy;
     return true;
 }
 

@@ -1,6 +1,7 @@
 // Files: named tensors in .npy, .npz and safetensors, there and back; what a broken file says; sizes that lie; full disks, no memory.
 // What others read and write is held against them in check_files.sh; checkpoints and weights have files of their own.
 #include "faults.h"
+#include <time.h>
 
 #ifdef __linux__
 #include <sys/resource.h>
@@ -58,6 +59,33 @@ static void same_archives(eg_archive *a, eg_archive *b) {
     }
     CHECK_STR(eg_archive_text(b, "step"), "12");
     CHECK_STR(eg_archive_text(b, "note"), "line\nbreak \"q\" \xc3\xa9");
+}
+
+// Found by their keys, not one by one: where each is compared with all before it, these take minutes.
+TEST(an_archive_of_many_texts) {
+    enum { TEXTS = 150000 };
+    time_t start = time(NULL);
+    char key[32];
+    bool all = true;
+    eg_archive *a = eg_archive_new(), *b;
+    for (int i = 0; i < TEXTS; i++) {
+        snprintf(key, sizeof key, "key %d", i);
+        all = eg_archive_set_text(a, key, key + 4) && all;
+    }
+    CHECK(all && eg_archive_set_text(a, "key 0", "other") && eg_archive_set_text(a, "key 1", NULL));
+    CHECK(eg_archive_save(a, test_temp("texts.safetensors")));
+    CHECK((b = eg_archive_load(test_temp("texts.safetensors"))));
+    CHECK_STR(eg_archive_text(b, "key 0"), "other");
+    CHECK(!eg_archive_text(b, "key 1") && !eg_archive_text(b, "key"));
+    for (int i = 2; i < TEXTS; i++) {
+        snprintf(key, sizeof key, "key %d", i);
+        const char *text = eg_archive_text(b, key);
+        all = text && !strcmp(text, key + 4) && all;
+    }
+    CHECK(all);
+    CHECK(difftime(time(NULL), start) < 20);
+    eg_archive_release(a);
+    eg_archive_release(b);
 }
 
 TEST(archives_hold_names_and_texts) {
