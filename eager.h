@@ -427,7 +427,8 @@ EAGER_API eg_tensor *eg_scalar(double value);
 EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value);
 // Copies row-major elements of that dtype from data: a pointer to, or an array of up to eight dimensions of float, double, integers of
 // 32 or 64 signed bits, uint8_t or char for EG_UINT8, bool or uint8_t for EG_BOOL, uint16_t for float16 and bfloat16. A pointer to
-// another type does not compile, or is an error where the compiler does not know the dtype. Raw bytes are passed as (void *).
+// another type does not compile, or is an error where the compiler does not know the dtype. Raw bytes are passed as (void *). An array
+// that is too short is an error where the compiler knows its length here (as a rule with optimization); else the length is the caller's care.
 EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data);
 // Borrows data on the host without a copy; when the last user is gone deleter(data, user) is called (NULL: nothing is).
 // data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at once.
@@ -461,7 +462,8 @@ EAGER_API int64_t eg_item_int(eg_tensor *x);
 // C converts the pointer to any type without a word, so check eg_dtype_of where x may have another, or use eg_read_into.
 EAGER_API const void *eg_data(eg_tensor *x);
 // Copies the elements of x, in row-major order, to an array of the caller's with room for count of them. Its type must be one that
-// eg_from_data takes for the dtype of x, and count the size of x: otherwise nothing is written; false and an error.
+// eg_from_data takes for the dtype of x, its length (where the compiler knows it) enough, and count the size of x: otherwise nothing is
+// written; false and an error.
 EAGER_API bool eg_read_into(eg_tensor *x, void *values, int64_t count);
 EAGER_API int eg_rank(eg_tensor *x);                      // -1 for NULL
 EAGER_API int64_t eg_dim(eg_tensor *x, int axis);         // -1 is the last axis; -1 and an error if there is none
@@ -553,9 +555,11 @@ enum { EGI_PLACE_OTHER, EGI_C_TYPES(EGI_C_TYPE_PLACE) EGI_PLACES };
 enum { EGI_C_TYPES(EGI_C_TYPE_VALUE) EGI_HOLDS_OTHER = 0 };
 #define EGI_POINTER_FITS(dtype, pointed) (((dtype) & ~7) || ((pointed) >> ((dtype) & 7) & 1))          // a dtype that is none is told elsewhere
 #define EGI_POINTER_ADVICE "the pointer is not to elements of this dtype: give the dtype that the data has, or raw bytes as (void *)"
-EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, int pointed);
-EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, int pointed, void (*deleter)(void *data, void *user), void *user);
-EAGER_API bool egi_read_typed(eg_tensor *x, void *values, int pointed, int64_t count);
+// room: how many bytes there are from the pointer on, where the compiler knows (an array, mostly with optimization), else (size_t)-1.
+EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed);
+EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed, void (*deleter)(void *data, void *user), void *user);
+EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count);
+#define EGI_ROOM(pointer) __builtin_object_size(pointer, 0)
 #ifdef __cplusplus
 }
 template <class T> struct egi_c_type { enum { value = EGI_HOLDS_OTHER }; };
@@ -569,20 +573,23 @@ template <int dtype, class T> static inline int egi_pointed() {
     static_assert(EGI_POINTER_FITS(dtype, static_cast<int>(egi_c_type<T>::value)), EGI_POINTER_ADVICE);
     return egi_c_type<T>::value;
 }
-template <int known, class T> static inline eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, T *data) {
-    return egi_from_typed(dtype, shape, data, egi_pointed<known, T>());
+template <int known, class T> static inline __attribute__((always_inline)) eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, T *data) {
+    return egi_from_typed(dtype, shape, data, EGI_ROOM(data), egi_pointed<known, T>());
 }
 template <int known> static inline eg_tensor *egi_from_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr)) {
-    return egi_from_typed(dtype, shape, nullptr, EGI_HOLDS_RAW);
+    return egi_from_typed(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW);
 }
-template <int known, class T> static inline eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, T *data, void (*deleter)(void *, void *), void *user) {
-    return egi_wrap_typed(dtype, shape, data, egi_pointed<known, T>(), deleter, user);
+template <int known, class T>
+static inline __attribute__((always_inline)) eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, T *data, void (*deleter)(void *, void *), void *user) {
+    return egi_wrap_typed(dtype, shape, data, EGI_ROOM(data), egi_pointed<known, T>(), deleter, user);
 }
 template <int known> static inline eg_tensor *egi_wrap_cpp(eg_dtype dtype, eg_shape shape, decltype(nullptr), void (*deleter)(void *, void *), void *user) {
-    return egi_wrap_typed(dtype, shape, nullptr, EGI_HOLDS_RAW, deleter, user);
+    return egi_wrap_typed(dtype, shape, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW, deleter, user);
 }
-template <class T> static inline bool egi_read_cpp(eg_tensor *x, T *values, int64_t count) { return egi_read_typed(x, values, egi_c_type<T>::value, count); }
-static inline bool egi_read_cpp(eg_tensor *x, decltype(nullptr), int64_t count) { return egi_read_typed(x, nullptr, EGI_HOLDS_RAW, count); }
+template <class T> static inline __attribute__((always_inline)) bool egi_read_cpp(eg_tensor *x, T *values, int64_t count) {
+    return egi_read_typed(x, values, EGI_ROOM(values), egi_c_type<T>::value, count);
+}
+static inline bool egi_read_cpp(eg_tensor *x, decltype(nullptr), int64_t count) { return egi_read_typed(x, nullptr, EGI_ROOM(nullptr), EGI_HOLDS_RAW, count); }
 #define EGI_KNOWN_DTYPE(dtype) (__builtin_constant_p(dtype) ? static_cast<int>(dtype) : static_cast<int>(EG_NO_DTYPE))
 #define eg_from_data(dtype, ...) EGI_AT(eg_from_data, egi_from_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
 #define eg_wrap_data(dtype, ...) EGI_AT(eg_wrap_data, egi_wrap_cpp<EGI_KNOWN_DTYPE(dtype)>(dtype, __VA_ARGS__))
@@ -609,11 +616,11 @@ extern "C" {
 #else
 #define EGI_SERIAL __COUNTER__
 #endif
-#define EGI_FROM_DATA(dtype, shape, data, p) __extension__ ({ __auto_type p = ((void)0, data); (egi_from_typed)(dtype, shape, p, EGI_POINTED(dtype, p)); })
+#define EGI_FROM_DATA(dtype, shape, data, p) __extension__ ({ __auto_type p = ((void)0, data); (egi_from_typed)(dtype, shape, p, EGI_ROOM(p), EGI_POINTED(dtype, p)); })
 #define eg_from_data(dtype, shape, ...) EGI_AT(eg_from_data, EGI_FROM_DATA(dtype, shape, (__VA_ARGS__), EGI_PASTE(egi_data_, EGI_SERIAL)))
 #define eg_wrap_data(dtype, shape, data, deleter, user) \
-    EGI_CALL_AS(eg_wrap_data, egi_wrap_typed, dtype, shape, data, EGI_POINTED(dtype, data), deleter, user)
-#define eg_read_into(x, values, count) EGI_CALL_AS(eg_read_into, egi_read_typed, x, values, EGI_POINTED(EG_NO_DTYPE, values), count)
+    EGI_CALL_AS(eg_wrap_data, egi_wrap_typed, dtype, shape, data, EGI_ROOM(data), EGI_POINTED(dtype, data), deleter, user)
+#define eg_read_into(x, values, count) EGI_CALL_AS(eg_read_into, egi_read_typed, x, values, EGI_ROOM(values), EGI_POINTED(EG_NO_DTYPE, values), count)
 #endif
 
 //# 4  OPERATIONS --------------------------------------------------------------
@@ -1252,7 +1259,7 @@ EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm);        /
 #define eg_read(...) EGI_CALL_AS(eg_identity, eg_read, __VA_ARGS__)
 #define eg_apply_gradients(...) EGI_CALL(eg_apply_gradients, __VA_ARGS__)
 #define eg_apply_gradients_list(...) EGI_CALL_AS(eg_apply_gradients, eg_apply_gradients_list, __VA_ARGS__)
-#define eg_tape_minimize(...) EGI_CALL(eg_tape_minimize, __VA_ARGS__)
+#define eg_tape_minimize(...) EGI_AT(eg_apply_gradients, EGI_AT(eg_tape_gradient, EGI_CALL(eg_tape_minimize, __VA_ARGS__)))      // an error may be of either half
 #define eg_apply_gradient_pairs(...) EGI_CALL_AS(eg_apply_gradients, eg_apply_gradient_pairs, __VA_ARGS__)
 #define eg_minimize(...) EGI_CALL(eg_minimize, __VA_ARGS__)
 #define eg_clip_by_norm(...) EGI_CALL(eg_clip_by_norm, __VA_ARGS__)
@@ -4214,8 +4221,15 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, int pointed) {
     return egi_fail(EG_ERROR_DTYPE, "eg_%s: the pointer is to %s, the tensor's dtype is %s; eg_cast converts a tensor, and raw bytes are passed as (void *)", op,
                     names[pointed >> 8], egi_dtypes[dtype].name);
 }
-EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, int pointed) {
-    return egi_pointer_fits("from_data", dtype, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
+static bool egi_pointer_reaches(const char *op, eg_dtype dtype, eg_shape shape, size_t room) {
+    if (room == (size_t)-1 || !egi_shape_valid(op, shape, dtype)) return room == (size_t)-1;
+    int64_t bytes = egi_dtypes[dtype].size;
+    for (int i = 0; i < shape.rank; i++) bytes *= shape.dims[i];
+    return bytes <= (int64_t)room ||
+           egi_fail(EG_ERROR_SHAPE, "eg_%s: the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %lld", op, (long long)room, egi_dtypes[dtype].name, egi_show(shape), (long long)bytes);
+}
+EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
+    return egi_pointer_fits("from_data", dtype, pointed) && egi_pointer_reaches("from_data", dtype, shape, room) ? (eg_from_data)(dtype, shape, data) : NULL;
 }
 EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *data) {
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
@@ -4259,8 +4273,8 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     egi_buffer_release(b);
     return x;
 }
-EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, int pointed, void (*deleter)(void *, void *), void *user) {
-    return egi_pointer_fits("wrap_data", dtype, pointed) ? (eg_wrap_data)(dtype, shape, data, deleter, user) : NULL;
+EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed, void (*deleter)(void *, void *), void *user) {
+    return egi_pointer_fits("wrap_data", dtype, pointed) && egi_pointer_reaches("wrap_data", dtype, shape, room) ? (eg_wrap_data)(dtype, shape, data, deleter, user) : NULL;
 }
 static eg_tensor *egi_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape, double value) {
     eg_tensor *x = egi_new(op, backend, dtype, &shape);
@@ -4375,8 +4389,9 @@ EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     if (data && count) memcpy(values, data, (size_t)(count * egi_dtypes[x->dtype].size));
     return data || !count;
 }
-EAGER_API bool egi_read_typed(eg_tensor *x, void *values, int pointed, int64_t count) {
-    return egi_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, pointed) && (eg_read_into)(x, values, count);
+EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count) {
+    return egi_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, pointed) &&
+           (count != x->size || egi_pointer_reaches("read_into", (eg_dtype)x->dtype, egi_shape(x), room)) && (eg_read_into)(x, values, count);
 }
 static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {
     if (!egi_alive(function, 0, x)) return false;
@@ -7191,9 +7206,12 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
         else attr.to.dims[free_axis] = x->size / known;
     } else if (known != x->size) fits = false;
     if (fits && x->size == 0 && !egi_shape_valid("reshape", attr.to, (eg_dtype)x->dtype)) return NULL;
-    if (!fits)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s", egi_describe(x),
-                                     (long long)x->size, egi_show(shape));
+    if (!fits) {
+        int free_axes = 0;
+        for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) free_axes += shape.dims[i] == -1;
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s%s", egi_describe(x),
+                                     (long long)x->size, egi_show(shape), free_axes > 1 ? "; only one dimension may be -1" : "");
+    }
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
@@ -8148,7 +8166,7 @@ static bool egi_shape_matmul(egi_call *c) {
     if (!egi_same_dtype("matmul", a, b)) return false;
     if (a->dtype > EG_INT64) return egi_fail(EG_ERROR_DTYPE, "eg_matmul: no product of %s; eg_cast to a number type", egi_describe(a));
     if (a->rank < 2 || b->rank < 2)
-        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: needs matrices, not %s and %s; eg_expand_dims makes a vector one", egi_describe(a),
+        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: needs matrices, not %s and %s; eg_expand_dims makes a matrix of a vector", egi_describe(a),
                         egi_describe(b));
     int64_t m = a->dims[a->rank - (t->ta ? 1 : 2)], k = a->dims[a->rank - (t->ta ? 2 : 1)];
     int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
@@ -9799,7 +9817,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     if (t->used)
         return egi_fail(
             EG_ERROR_TAPE,
-            "eg_tape_gradient: this tape has given its gradients already; eg_tape_begin_persistent() makes one that gives them more than once");
+            "eg_tape_gradient: this tape has given its gradients already; begin one in each step of a loop, or one by eg_tape_begin_persistent(), which gives them more than once");
     for (int i = 0; i < ny; i++) {
         if (!egi_alive("tape_gradient", 0, ys[i])) return false;
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
@@ -16192,6 +16210,7 @@ typedef struct egi_fit {
     eg_fit_options o;
     egi_bar bar;
     egi_step step;
+    bool summed;                        // between the last batch of an epoch and the next epoch: its results are in t->values, and a validation sums anew
     double began, validating;           // the first step; how long a validation took
     int64_t steps;                      // since then
     int64_t first;                      // epoch
@@ -16202,8 +16221,9 @@ EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
     int i = t ? egi_result_find(t, name) : -1;
     if (i < 0) return (double)NAN;
     if (i == 2 * t->n + 2) return eg_optimizer_learning_rate(t->optimizer);
-    if (i > t->n) return t->values[i];
-    return egi_result_now(t, i);
+    const egi_fit *f = (const egi_fit *)(const void *)state;
+    if (i > t->n || f->summed) return t->values[i];
+    return t->loss_weight > 0 ? egi_result_now(t, i) : (double)NAN;
 }
 static int egi_show_results(const egi_training *t, int from, bool now, char *text, size_t size) {
     int at = 0;
@@ -16376,11 +16396,13 @@ static bool egi_fit_epoch(egi_fit *f) {
     f->bar.drawn = 0;
     if (s->epoch == f->first) f->began = f->bar.began;
     egi_this.batch = 0;
+    f->summed = false;
     if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
     egi_this.batch = 0;
     double seconds = egi_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
     if (!egi_results_take(t, 0)) return false;
+    f->summed = true;
     t->values[2 * t->n + 2] = eg_optimizer_learning_rate(t->optimizer);
     bool validate = egi_fit_validates(f, s->epoch);
     if (validate && !egi_fit_validate(f)) return false;
@@ -22561,8 +22583,9 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
         taken += values[i] != NULL;
     }
     eg_recording_unpause();
-    if (ok && !taken && w.count && (o->partial || o->skip_mismatch) && !misfits.count[EGI_MISSHAPEN] && !misfits.count[EGI_MISSING]) ok = egi_import_nothing(&m, &w);
     size_t n = o->prefix ? strlen(o->prefix) : 0;
+    if (ok && n && misfits.count[EGI_MISSING] == w.count) misfits.count[EGI_MISSING] = 0;      // the prefix is what is wrong, not each weight
+    if (ok && !taken && w.count && (n || o->partial || o->skip_mismatch) && !misfits.count[EGI_MISSHAPEN] && !misfits.count[EGI_MISSING]) ok = egi_import_nothing(&m, &w);
     for (int64_t i = 0; i < a->count && ok && !o->partial && !o->extra; i++) {
         const char *name = a->items[i].name;
         bool counter = o->torch && egi_ends_with(name, "num_batches_tracked");      // of PyTorch's batch normalization; nothing here needs it

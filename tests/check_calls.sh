@@ -253,4 +253,13 @@ for compiler in "$CXX" "$CLANGXX"; do
     check "no_tensors_$by" no_tensors $compiler -std=c++17 -x c++ $all
     check "same_types_$by" same_types $compiler -std=c++17 -x c++
 done
+# With optimization the compiler knows an array's length in every call that takes one.
+too_short() {
+    printf '%s\n' '#include "eager.h"' 'int main(void) {' '    float three[3] = {1, 2, 3};' '    eg_set_error_handler(0, 0);' \
+        '    return eg_from_data(EG_FLOAT32, EG_SHAPE(3), three) && !eg_from_data(EG_FLOAT32, EG_SHAPE(2, 2), three) && eg_error() == EG_ERROR_SHAPE ? 0 : 1;' \
+        '}' >"$T/short.c"
+    "$@" $WARN -O1 -I. "$T/short.c" -x none "$B/plain/eager.o" -o "$T/short" $LIBS && "$T/short"
+}
+check arrays_too_short_in_c too_short $CC -std=c11
+[ -z "$CXX" ] || check arrays_too_short_in_cpp too_short $CXX -std=c++17 -x c++
 finish

@@ -969,3 +969,15 @@ TEST(adams_epsilon_beside_pytorchs) {
     CHECK_NEAR(pytorchs / (-.001 * STEPS), 1 / 1.1, 1e-9);    // epsilon is a tenth of the gradient
     CHECK(ours / pytorchs < .5);
 }
+
+TEST(a_step_by_hand_says_where_it_fails) {
+    eg_tensor *w = eg_variable(eg_scalar(2), "w");
+    eg_optimizer *sgd = eg_sgd();
+    eg_tape *tape = eg_tape_begin();
+    CHECK(eg_tape_minimize(tape, eg_square(w), EG_LIST(w), sgd));
+    CHECK_ERROR(eg_tape_minimize(tape, eg_square(w), EG_LIST(w), sgd), EG_ERROR_TAPE, "begin one in each step of a loop");
+    CHECK_ERROR(eg_tape_minimize(tape, eg_square(w), EG_LIST(w), sgd), EG_ERROR_TAPE, "(at optimizers.c:");
+    CHECK_ERROR(eg_tape_minimize(eg_tape_begin(), eg_scalar(1), EG_LIST(w), sgd), EG_ERROR_GRADIENT, "(at optimizers.c:");
+    eg_optimizer_release(sgd);
+    eg_release(w);
+}

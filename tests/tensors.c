@@ -552,6 +552,23 @@ TEST(data_of_another_type_than_the_dtype) {
 }
 
 // The elements of a tensor into memory of the caller's, whose type and size are compared first.
+// The compiler tells how long an array is; in eg_from_data it does with optimization only; check_calls.sh runs that.
+TEST(arrays_that_are_too_short) {
+    static float three[3] = {1, 2, 3};
+    static double pair[2][2];
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4));
+    CHECK_ERROR(eg_wrap_data(EG_FLOAT32, EG_SHAPE(4), three, NULL, NULL), EG_ERROR_SHAPE, "the memory behind the pointer ends after 12 bytes, but float32 of shape [4] takes 16");
+    CHECK_ERROR(eg_wrap_data(EG_FLOAT32, EG_SHAPE(3), three + 1, NULL, NULL), EG_ERROR_SHAPE, "ends after 8 bytes");
+    CHECK_ERROR(eg_read_into(x, three, 4), EG_ERROR_SHAPE, "eg_read_into: the memory behind the pointer ends after 12 bytes");
+    CHECK_ERROR(eg_read_into(x, three, 3), EG_ERROR_SHAPE, "but count is 3");
+    CHECK(three[0] == 1 && three[2] == 3);
+    CHECK(eg_wrap_data(EG_FLOAT64, EG_SHAPE(4), pair, NULL, NULL) && eg_wrap_data(EG_FLOAT64, EG_SHAPE(2), pair[1], NULL, NULL));
+    CHECK(eg_wrap_data(EG_FLOAT32, EG_SHAPE(0), three + 3, NULL, NULL) && eg_read_into(eg_ones(EG_FLOAT32, EG_SHAPE(2)), three, 2));
+#ifdef __OPTIMIZE__
+    CHECK_ERROR(eg_from_data(EG_FLOAT32, EG_SHAPE(2, 2), three), EG_ERROR_SHAPE, "eg_from_data: the memory behind the pointer ends after 12 bytes, but float32 of shape [2, 2] takes 16");
+#endif
+    CHECK(eg_from_data(EG_FLOAT32, EG_SHAPE(3), three) && eg_from_data(EG_FLOAT64, EG_SHAPE(2, 2), pair));
+}
 TEST(elements_are_read_into_memory) {
     eg_tensor *x = eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6), *n = eg_constant_of(EG_INT64, EG_SHAPE(2), 1LL << 40, -1);
     float rows[3][2], untouched[2] = {7, 8};

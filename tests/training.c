@@ -1776,3 +1776,31 @@ TEST(a_loop_by_hand_fills_a_history) {
     eg_history_release(h);
     eg_history_release(NULL);
 }
+
+// What a callback asks for at an epoch's end is what the history has, also where a validation has summed in the same metrics since.
+static double asked[2][4];
+static bool asks_at_the_end(eg_fit_state *s, void *user) {
+    (void)user;
+    asked[0][s->epoch] = eg_fit_value(s, "loss");
+    asked[1][s->epoch] = eg_fit_value(s, "val_loss");
+    return true;
+}
+static bool asks_before_any(eg_fit_state *s, void *user) {
+    if (s->batch == 0) *(int *)user += isnan(eg_fit_value(s, "loss")) != 0;
+    return true;
+}
+TEST(values_of_an_epoch_beside_its_validation) {
+    eg_tensor *x = eg_random_normal(EG_SHAPE(32, 3)), *y = eg_reduce_sum(x, .axes = EG_AXES(1), .keepdims = true);
+    eg_layer *m = eg_sequential(eg_layer_dense(1));
+    int none = 0;
+    REQUIRE(eg_compile(m, eg_adam(), eg_mean_squared_error));
+    eg_callback *asks = eg_callback_new((eg_callback_functions){.epoch_end = asks_at_the_end, .batch_begin = asks_before_any, .user = &none});
+    const eg_history *h = eg_fit_arrays(m, x, y, .epochs = 3, .batch_size = 8, .validation_split = 0.25, .quiet = true, .callbacks = EG_CALLBACKS(asks));
+    for (int i = 0; i < 3; i++) {
+        CHECK_NEAR(asked[0][i], eg_history_value(h, "loss", i), 0);
+        CHECK_NEAR(asked[1][i], eg_history_value(h, "val_loss", i), 0);
+        CHECK(asked[0][i] != asked[1][i]);
+    }
+    CHECK_INT(none, 3);
+    eg_layer_release(m);
+}

@@ -108,6 +108,7 @@ TEST(a_file_that_holds_more_than_is_asked) {
     CHECK(eg_archive_add_weights(a, m, .prefix = "one/") && eg_archive_add_weights(a, twin, .prefix = "two/"));
     CHECK_STR(eg_archive_name(a, 0), "one/dense/kernel");
     CHECK_ERROR(eg_archive_add_weights(a, m, .prefix = "two/"), EG_ERROR_ARGUMENT, "two/dense/kernel");
+    CHECK_ERROR(eg_archive_get_weights(a, twin, .prefix = "three/"), EG_ERROR_SHAPE, "is in the archive behind the prefix 'three/', which holds 'one/");
     eg_layer *third = small_model();
     CHECK(eg_archive_get_weights(a, third, .prefix = "two/") && same_weights(third, twin));
     eg_archive_release(a);
@@ -558,7 +559,7 @@ TEST(maps_that_ask_for_what_is_not_there) {
         eg_archive *a = eg_archive_new();
         CHECK(eg_archive_add(a, longest, eg_ones(EG_FLOAT32, EG_SHAPE(3, 2))));
         CHECK_ERROR(eg_archive_get_weights(a, m, .torch = torch == 1, .names = EG_NAMES("dense", longest)), EG_ERROR_SHAPE, "2 missing: 'dense/kernel'");
-        CHECK_ERROR(eg_archive_get_weights(a, m, .prefix = longest), EG_ERROR_SHAPE, "missing");
+        CHECK_ERROR(eg_archive_get_weights(a, m, .prefix = longest), EG_ERROR_SHAPE, "is in the archive behind the prefix");
         eg_archive_release(a);
         eg_layer_release(m);
     }
