@@ -22584,7 +22584,7 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     }
     eg_recording_unpause();
     size_t n = o->prefix ? strlen(o->prefix) : 0;
-    if (ok && n && misfits.count[EGI_MISSING] == w.count) misfits.count[EGI_MISSING] = 0;      // the prefix is what is wrong, not each weight
+    if (ok && n && !o->names && misfits.count[EGI_MISSING] == w.count) misfits.count[EGI_MISSING] = 0;      // the prefix is what is wrong, not each weight
     if (ok && !taken && w.count && (n || o->partial || o->skip_mismatch) && !misfits.count[EGI_MISSHAPEN] && !misfits.count[EGI_MISSING]) ok = egi_import_nothing(&m, &w);
     for (int64_t i = 0; i < a->count && ok && !o->partial && !o->extra; i++) {
         const char *name = a->items[i].name;

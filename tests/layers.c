@@ -739,7 +739,8 @@ static void check_floats(eg_dtype dtype) {
     CHECK_DTYPE(eg_add(1, .5), dtype);
     CHECK_TENSOR(eg_less(.1, (double)(float).1), 0, dtype == EG_FLOAT64);              // compared in that dtype, too
     CHECK_TENSOR(eg_sub(eg_add(.1, .2), eg_add(.1, .2)), 0, 0);
-    CHECK_DTYPE(eg_where(eg_greater(2, 1), 1, 2), dtype);
+    eg_tensor *chosen = eg_where(eg_greater(2, 1), 1, 2);
+    CHECK_DTYPE(chosen, dtype);
     CHECK_DTYPE(eg_random_normal(EG_SHAPE(2)), dtype);
     CHECK_DTYPE(eg_random_truncated_normal(EG_SHAPE(2)), dtype);
     CHECK_DTYPE(eg_random_uniform(EG_SHAPE(2)), dtype);
