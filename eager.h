@@ -11882,13 +11882,13 @@ static bool egi_layer_may_hold(eg_layer *l, eg_layer *child) {
     return l->level + 1 + height <= EG_MAX_DEPTH ||
            egi_fail(EG_ERROR_STATE, "eg_layer_track: with %.60s in %.60s, layers stand more than %d deep in one another (EG_MAX_DEPTH); eg_sequential puts them side by side", child->name, l->name, EG_MAX_DEPTH);
 }
-// base, or base_1, base_2 ... where a part has that name.
+// base, or base_1, base_2 ... where a part has that name. The search goes round, not back to the start: names stand in their order as a rule.
 static void egi_layer_unique(const eg_layer *l, const char *base, char *name, size_t capacity) {
     snprintf(name, capacity, "%s", base);
-    for (int64_t i = 0, turn = 0; i < l->n_parts; i++)
+    for (int64_t i = 0, others = 0, turn = 0; others < l->n_parts; i = (i + 1) % l->n_parts, others++)
         if (strcmp(l->parts[i].name, name) == 0) {
             snprintf(name, capacity, "%.80s_%lld", base, (long long)++turn);
-            i = -1;
+            others = -1;
         }
 }
 EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {

@@ -1,6 +1,7 @@
 // How deep things may stand in one another: what has no end is an error that names the limit, and never the end of the stack; a thread
 // with a small stack trains a model.
 #include "test.h"
+#include <time.h>
 #include "examples/digits.h"
 #ifndef EAGER_NO_THREADS
 #include <pthread.h>
@@ -105,6 +106,21 @@ TEST(a_layer_in_many_places_is_looked_at_once) {
     }
     CHECK_ERROR(eg_layer_track(lowest, "c", eg_layer_retain(l)), EG_ERROR_ARGUMENT, "cannot be a part of itself");
     eg_layer_release(l);
+}
+TEST(thousands_of_layers_side_by_side) {                    // of which each finds its name in one round
+    enum { LAYERS = 5000 };
+    time_t start = time(NULL);
+    bool all = true;
+    eg_layer *model = eg_sequential();
+    for (int i = 0; i < LAYERS; i++) all = eg_layer_add(model, eg_layer_flatten()) && all;
+    CHECK(all);
+    eg_layer_list list = eg_layer_layers_list(model);
+    CHECK_INT(list.count, LAYERS);
+    CHECK_STR(eg_layer_name(list.layers[0]), "flatten");
+    CHECK_STR(eg_layer_name(list.layers[1]), "flatten_1");
+    CHECK_STR(eg_layer_name(list.layers[LAYERS - 1]), "flatten_4999");
+    CHECK(difftime(time(NULL), start) < 15);
+    eg_layer_release(model);
 }
 TEST(a_layer_that_calls_itself) {
     eg_layer *l = NULL, *in = mine(&l);
