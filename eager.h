@@ -20355,7 +20355,7 @@ static bool egi_memory_has(const char *path) {
     return f != NULL;
 }
 static bool egi_memory_given(const char *function, const void *data, int64_t size) {
-    if (size < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld bytes", function, (long long)size);
+    if (size < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a size of %lld bytes; it must not be negative", function, (long long)size);
     return data || !size || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the data is NULL", function) : false);
 }
 EAGER_API bool eg_memory_file_add(const char *path, const void *data, int64_t size) {
