@@ -214,7 +214,7 @@ TEST(files_in_memory_have_their_rules) {
     CHECK_ERROR(eg_memory_file_add(NULL, text, 6), EG_ERROR_ARGUMENT, "eg_memory_file_add: the path is NULL");
     CHECK_ERROR(eg_memory_file_add("", text, 6), EG_ERROR_ARGUMENT, "the path is empty");
     CHECK_ERROR(eg_memory_file_add("x", NULL, 6), EG_ERROR_NULL, "eg_memory_file_add: the data is NULL");
-    CHECK_ERROR(eg_memory_file_add("x", text, -6), EG_ERROR_ARGUMENT, "eg_memory_file_add: -6 bytes");
+    CHECK_ERROR(eg_memory_file_add("x", text, -6), EG_ERROR_ARGUMENT, "eg_memory_file_add: a size of -6 bytes");
     CHECK_ERROR(eg_memory_file_remove(NULL), EG_ERROR_ARGUMENT, "eg_memory_file_remove: the path is NULL");
     CHECK(eg_memory_file_add("empty", NULL, 0) && eg_size(eg_read_file("empty")) == 0 && eg_memory_file_remove("empty"));
 }
