@@ -5125,9 +5125,9 @@ EGI_ALL_PASSES
 #define EGI_SELU_SCALE_ALPHA 1.7580993408473766
 #define EGI_SQRT_HALF 0.7071067811865476
 /* (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits where tanh(u) is nearly -1 */
-#define EGI_GELU_S(a) EGI_SIGMOID(EGI_MUL(EGI_NEAR_0(a), EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.07135481627260025), EGI_SQUARE(EGI_NEAR_0(a))))))
-#define EGI_GELU_SLOPE(a) EGI_MUL(EGI_NEAR_0(a), EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.21406444881780075), EGI_SQUARE(EGI_NEAR_0(a)))))
-/* where |a| > 32 that sigmoid is 0 or 1, and a^3 might be infinite */
+#define EGI_GELU_S(a) EGI_SIGMOID(EGI_MUL(a, EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.07135481627260025), EGI_SQUARE(a)))))
+#define EGI_GELU_SLOPE(a) EGI_MUL(a, EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.21406444881780075), EGI_SQUARE(a))))
+/* where |a| > 32 that sigmoid is 0 or 1, and a^3, of which a gradient makes infinity by 0, might be infinite */
 #define EGI_NEAR_0(a) EGI_MAX(EGI_MIN(a, EGI_K(32)), EGI_K(-32))
 
 // Kinds: F floats; M floats, by functions of libm, which have no vectors; N numbers; S numbers with a sign; C compares numbers;
@@ -5182,7 +5182,7 @@ EGI_ALL_PASSES
                           EGI_MUL(g, EGI_ADD(EGI_PHI(a), EGI_MUL(EGI_MUL(a, EGI_K(0.3989422804014327)), EGI_EXP(EGI_MUL(EGI_K(-0.5), EGI_MUL(a, a))))))) \
     /* a s with s = sigmoid(2 u(a)): its slope is s (1 + (1 - s) 2 a u') */ \
     UNARY(F, gelu_tanh,   EGI_MUL(a, EGI_GELU_S(a)), \
-                          EGI_MUL(g, EGI_MUL(EGI_GELU_S(a), EGI_ADD(EGI_K(1), EGI_MUL(EGI_SUB(EGI_K(1), EGI_GELU_S(a)), EGI_GELU_SLOPE(a)))))) \
+                          EGI_MUL(g, EGI_MUL(EGI_GELU_S(EGI_NEAR_0(a)), EGI_ADD(EGI_K(1), EGI_MUL(EGI_SUB(EGI_K(1), EGI_GELU_S(EGI_NEAR_0(a))), EGI_GELU_SLOPE(EGI_NEAR_0(a))))))) \
     UNARY(F, hard_sigmoid, EGI_MIN(EGI_MAX(EGI_ADD(EGI_DIV(a, EGI_K(6)), EGI_K(0.5)), EGI_K(0)), EGI_K(1)), \
                           EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(1))), EGI_DIV(g, EGI_K(6)), EGI_K(0))) \
     BINARY(N, add,        EGI_ADD(a, b),                  g,                                 g) \
@@ -5230,7 +5230,7 @@ EGI_ALL_PASSES
 EGI_EVERYWHERE float egi_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 EGI_EVERYWHERE uint32_t egi_to_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
 // condition ? a : b, by masks: gcc makes branches of the other form, and then no vectors.
-EGI_EVERYWHERE float egi_choose(int condition, float a, float b) {
+EGI_EVERYWHERE float egi_choosef(int condition, float a, float b) {
     const uint32_t mask = 0u - (uint32_t)condition;
     return egi_from_bits((egi_to_bits(a) & mask) | (egi_to_bits(b) & ~mask));
 }
@@ -5264,12 +5264,12 @@ EGI_EVERYWHERE float egi_exp_within(float x) {                   // -104 <= x <=
     return (1.0f + egi_expm1_near_0(r)) * egi_two_to(half) * egi_two_to(n - half);      // two steps: 2^n alone may be no float
 }
 EGI_EVERYWHERE float egi_expf(float x) {
-    const float c = egi_choose(x < -104.0f, -104.0f, x);
-    return egi_exp_within(egi_choose(c > 89.0f, 89.0f, c));
+    const float c = egi_choosef(x < -104.0f, -104.0f, x);
+    return egi_exp_within(egi_choosef(c > 89.0f, 89.0f, c));
 }
 EGI_EVERYWHERE float egi_expm1f(float x) {
-    float r, c = egi_choose(x < -18.0f, -18.0f, x);
-    c = egi_choose(c > 89.0f, 89.0f, c);
+    float r, c = egi_choosef(x < -18.0f, -18.0f, x);
+    c = egi_choosef(c > 89.0f, 89.0f, c);
     const float n = egi_exp_split(c, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
     const float first = egi_two_to(half), second = egi_two_to(n - half);
     return (egi_expm1_near_0(r) * first + (first - 1.0f / second)) * second;
@@ -5277,35 +5277,35 @@ EGI_EVERYWHERE float egi_expm1f(float x) {
 EGI_EVERYWHERE float egi_tanhf(float x) {                        // e / (e + 2) with e = exp(2|x|) - 1
     const float a = fabsf(x);
     float r;
-    const float n = egi_exp_split(egi_choose(a > 10.0f, 20.0f, 2.0f * a), &r), power = egi_two_to(n);
+    const float n = egi_exp_split(egi_choosef(a > 10.0f, 20.0f, 2.0f * a), &r), power = egi_two_to(n);
     const float e = egi_expm1_near_0(r) * power + (power - 1.0f);
     return copysignf(e / (e + 2.0f), x);
 }
 EGI_EVERYWHERE float egi_logf(float x) {                         // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
     const int tiny = x < 1.17549435e-38f;
-    const uint32_t bits = egi_to_bits(x * egi_choose(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
-    const float e = (float)((int32_t)over >> 23) - egi_choose(tiny, 23.0f, 0.0f), f = egi_from_bits(bits - (over & 0xff800000u)) - 1.0f;
+    const uint32_t bits = egi_to_bits(x * egi_choosef(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
+    const float e = (float)((int32_t)over >> 23) - egi_choosef(tiny, 23.0f, 0.0f), f = egi_from_bits(bits - (over & 0xff800000u)) - 1.0f;
     const float p = 0.33333331f + f * (-0.25000823f + f * (0.20001227f + f * (-0.16623357f + f * (0.14201762f + f * (-0.13160194f +
                     f * (0.1276155f + f * -0.0763443f))))));
     float y = e * 0.693145752f + (f + (e * 1.42860677e-6f + f * f * (f * p - 0.5f)));
-    y = egi_choose(x == 0, -INFINITY, y);
-    y = egi_choose(x == INFINITY, x, y);
-    return egi_choose(x >= 0, y, NAN);
+    y = egi_choosef(x == 0, -INFINITY, y);
+    y = egi_choosef(x == INFINITY, x, y);
+    return egi_choosef(x >= 0, y, NAN);
 }
 EGI_EVERYWHERE float egi_log1pf(float x) {                       // log(w), and what rounding 1 + x to w has lost
     const float w = 1.0f + x, y = egi_logf(w), lost = (x - (w - 1.0f)) / w;
-    return egi_choose(w == 1.0f, x, egi_choose((w > 0) & (w < INFINITY), y + lost, y));
+    return egi_choosef(w == 1.0f, x, egi_choosef((w > 0) & (w < INFINITY), y + lost, y));
 }
 EGI_EVERYWHERE float egi_erff(float x) {                         // a polynomial up to 1, 1 - exp(polynomial) beyond
-    const float a = fabsf(x), c = egi_choose(a > 4.0f, 4.0f, a);
+    const float a = fabsf(x), c = egi_choosef(a > 4.0f, 4.0f, a);
     const float log_rest = 0.00018344473f + c * (-1.1295568f + c * (-0.63326263f + c * (-0.10837249f + c * (0.025178973f +
                            c * (-0.0041936128f + c * (0.00043910678f + c * -2.1496149e-05f))))));
-    return copysignf(egi_choose(a < 1.0f, egi_erf_near_0(a), 1.0f - egi_expf(log_rest)), x);
+    return copysignf(egi_choosef(a < 1.0f, egi_erf_near_0(a), 1.0f - egi_expf(log_rest)), x);
 }
 #endif
 EGI_EVERYWHERE float egi_sigmoidf(float x) {
-    const float a = fabsf(x), e = egi_exp_within(-egi_choose(a > 104.0f, 104.0f, a));
-    return egi_choose(x < 0, e, 1.0f) / (1.0f + e);
+    const float a = fabsf(x), e = egi_exp_within(-egi_choosef(a > 104.0f, 104.0f, a));
+    return egi_choosef(x < 0, e, 1.0f) / (1.0f + e);
 }
 // exp(-z^2) erfcx(z), with 0 <= z < 10.19 and z^2 = p + lost. erfcx, the rest, is a polynomial in q = (z - 3) / (z + 3), divided by z + 3.
 EGI_EVERYWHERE float egi_erfc_tail(float z, float p, float lost) {
@@ -5320,16 +5320,17 @@ EGI_EVERYWHERE float egi_square_lost(float x, float p) {
     return (high * high - p) + (x - high) * (x + high);
 }
 EGI_EVERYWHERE float egi_erfcf(float x) {
-    const float a = fabsf(x), z = egi_choose(a > 10.19f, 10.19f, a), p = z * z, tail = egi_erfc_tail(z, p, egi_square_lost(z, p));
-    return egi_choose(a < 0.75f, 1.0f - egi_erf_near_0(x), egi_choose(x < 0, 2.0f - tail, tail));
+    const float a = fabsf(x), z = egi_choosef(a > 10.19f, 10.19f, a), p = z * z, tail = egi_erfc_tail(z, p, egi_square_lost(z, p));
+    return egi_choosef(a < 0.75f, 1.0f - egi_erf_near_0(x), egi_choosef(x < 0, 2.0f - tail, tail));
 }
 EGI_EVERYWHERE float egi_phif(float x) {                         // z = |x| / sqrt(2), and z^2 without the square root
-    const float a = fabsf(x), c = egi_choose(a > 14.42f, 14.42f, a), z = c * 0.70710678f, p = c * c;
+    const float a = fabsf(x), c = egi_choosef(a > 14.42f, 14.42f, a), z = c * 0.70710678f, p = c * c;
     const float tail = 0.5f * egi_erfc_tail(z, 0.5f * p, 0.5f * egi_square_lost(c, p));
-    return egi_choose(z < 0.75f, 0.5f + 0.5f * egi_erf_near_0(x * 0.70710678f), egi_choose(x < 0, tail, 1.0f - tail));
+    return egi_choosef(z < 0.75f, 0.5f + 0.5f * egi_erf_near_0(x * 0.70710678f), egi_choosef(x < 0, tail, 1.0f - tail));
 }
-EGI_EVERYWHERE float egi_softplusf(float x) { return egi_choose((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
+EGI_EVERYWHERE float egi_softplusf(float x) { return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
 // float64: libm's.
+EGI_EVERYWHERE double egi_choose(int condition, double a, double b) { return condition ? a : b; }
 #define egi_exp exp
 #define egi_expm1 expm1
 #define egi_log log
@@ -5378,8 +5379,8 @@ EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) 
         return r != 0 && (r < 0) != (b < 0) ? down - 1 : down; \
     } \
     EGI_EVERYWHERE T V##_pow(T a, T b) { return pow##f(a, b); } \
-    EGI_EVERYWHERE T V##_max(T a, T b) { return ((a > b) | (a != a)) ? a : b; } \
-    EGI_EVERYWHERE T V##_min(T a, T b) { return ((a < b) | (a != a)) ? a : b; } \
+    EGI_EVERYWHERE T V##_max(T a, T b) { return egi_choose##f((a > b) | (a != a), a, b); } \
+    EGI_EVERYWHERE T V##_min(T a, T b) { return egi_choose##f((a < b) | (a != a), a, b); } \
     EGI_EVERYWHERE T V##_abs(T a) { return fabs##f(a); } \
     EGI_EVERYWHERE T V##_sign(T a) { return a > 0 ? 1 : a < 0 ? -1 : a; } \
     EGI_EVERYWHERE T V##_sqrt(T a) { return sqrt##f(a); } \
@@ -6930,6 +6931,19 @@ static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
 // SCATTER. Adds in the order of the updates: the same sum every time. Of float32, a row with more than EGI_TERMS updates is summed up aside, in
 // float64: there are few such rows, since each has used up that many updates.
 
+// False if no row has many updates, as most are: then no bucket of a small table has. True if one may have, or if they cannot be told so.
+static bool egi_cpu_may_be_hot(const int64_t *index, int64_t n) {
+    enum { BUCKETS = 2048 };
+    uint16_t count[BUCKETS] = { 0 };
+    uint16_t most = 0;
+    if (n <= EGI_TERMS || n > BUCKETS * EGI_TERMS / 2) return n > EGI_TERMS;
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t *c = &count[(uint64_t)index[i] * 0x9e3779b97f4a7c15u >> 53];
+        *c = (uint16_t)(*c + (*c <= EGI_TERMS));
+        if (*c > most) most = *c;
+    }
+    return most > EGI_TERMS;
+}
 // hot[row]: 0, or the number of a row with many updates, from 1; returns how many there are.
 static int64_t egi_cpu_hot_rows(const int64_t *index, int64_t n, uint32_t *hot, int64_t rows) {
     int64_t found = 0;
@@ -6970,7 +6984,7 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     (void)b;
     if (!ok) return false;
     memset(out->data, 0, (size_t)(out->size * egi_dtypes[out->dtype].size));
-    if (out->dtype == EG_FLOAT32 && n > EGI_TERMS) {
+    if (out->dtype == EG_FLOAT32 && egi_cpu_may_be_hot(index, n)) {
         uint32_t *hot = (uint32_t *)egi_alloc((size_t)p->rows * sizeof *hot);
         if (hot) many = egi_cpu_hot_rows(index, n, hot, p->rows);
         if (many) sums = (double *)egi_alloc((size_t)(many * p->inner + 1) * sizeof *sums);
