@@ -387,9 +387,9 @@ TEST(implicit_gradients_of_a_variable_that_the_function_releases) {
         CHECK_INT(eg_memory().live_tensors - before, 3);           // the value, its gradient, and the variable, which the pair names
         CHECK_STR(eg_name_of(pair.variable), "own");
         CHECK_TENSOR(pair.gradient, 0, 12);
-        eg_list variables, grads = eg_implicit_gradients_list(of_its_own, NULL, &x, &variables);
+        eg_list of, grads = eg_implicit_gradients_list(of_its_own, NULL, &x, &of);
         CHECK_INT(grads.count, 1);
-        CHECK_TENSOR(eg_read(variables.tensors[0]), 0, 3);
+        CHECK_TENSOR(eg_read(of.tensors[0]), 0, 3);
     }
     CHECK_INT(eg_memory().live_tensors, before);
 }
