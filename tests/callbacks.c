@@ -21,7 +21,7 @@ static unsigned mixed;                           // not 0: each call does someth
 static void misbehave(void) {
     eg_scope own;
     __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
-    switch (mixed ? (mischief)((__atomic_fetch_add(&mixed, 2654435761u, __ATOMIC_RELAXED) >> 16) % MISCHIEFS) : now) {
+    switch (__atomic_load_n(&mixed, __ATOMIC_RELAXED) ? (mischief)((__atomic_fetch_add(&mixed, 2654435761u, __ATOMIC_RELAXED) >> 16) % MISCHIEFS) : now) {
     case FORGETS_SCOPES: eg_scope_begin(); eg_keep(eg_scalar(1)); eg_scope_begin(); eg_scalar(2); break;
     case ENDS_ITS_CALLERS: eg_scalar(1); eg_scope_end(callers); break;
     case ENDS_TWICE: own = eg_scope_begin(); eg_scalar(1); eg_scope_end(own); eg_scope_end(own); break;
