@@ -64,22 +64,23 @@
  *   16  MEMORY, ERRORS, SCOPES
  *   17  TENSORS: MAKING AND READING
  *   18  RANDOM NUMBERS
- *   19  PRINTING
- *   20  THE OP TABLE
- *   21  RUNNING AN OP
- *   22  KERNELS
- *   23  THE CPU
- *   24  THE OTHER ROWS
- *   25  THE TAPE
- *   26  FUNCTIONS OF FUNCTIONS
- *   27  VARIABLES AND OPTIMIZERS
- *   28  LAYERS AND MODELS
- *   29  LOSSES, METRICS, TRAINING
- *   30  DATASETS
- *   31  FILES
- *   32  SUMMARIES AND EXCHANGE
- *   33  DEVICES
- *   34  KERNEL TEXTS
+ *   19  TEXT, FILES, JSON
+ *   20  PRINTING
+ *   21  THE OP TABLE
+ *   22  RUNNING AN OP
+ *   23  KERNELS
+ *   24  THE CPU
+ *   25  THE OTHER ROWS
+ *   26  THE TAPE
+ *   27  FUNCTIONS OF FUNCTIONS
+ *   28  VARIABLES AND OPTIMIZERS
+ *   29  LAYERS AND MODELS
+ *   30  LOSSES, METRICS, TRAINING
+ *   31  DATASETS
+ *   32  FILES
+ *   33  SUMMARIES AND EXCHANGE
+ *   34  DEVICES
+ *   35  KERNEL TEXTS
  *
  * LICENSE: public domain (Unlicense) or MIT, as you like; see the end.
  */
@@ -2688,7 +2689,7 @@ typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, coun
 #include <png.h>
 #include <setjmp.h>
 #endif
-#ifndef EAGER_NO_STDIO          // what chapter 31 asks of a system beyond C: to sync and lock a file, to wait for a pipe, to make and list a folder
+#ifndef EAGER_NO_STDIO          // what chapter 19 asks of a system beyond C: to sync and lock a file, to wait for a pipe, to make and list a folder
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -4708,13 +4709,18 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_RANDOM_NUMBERS)
 #define EGI_IMPLEMENTED_AFTER_RANDOM_NUMBERS
 
-//# 19  PRINTING ---------------------------------------------------------------
-// Idea: an array is written as NumPy's print() writes it. Each number gets the
-// fewest digits that tell it from its neighbours in its dtype, at most 8 behind
-// the point; all cells are as wide as the widest. So three walks over the elements
-// that will be seen: how large are they, how wide is the text, and then the text.
+//# 19  TEXT, FILES, JSON ------------------------------------------------------
+// Idea: a text is a string that grows; when memory runs out, it keeps what it has
+// and remembers the failure. A source is a file that is read, on the disk or in
+// memory. A sink is a file that is written: under a temporary name, which is synced
+// and renamed, so that the old file or the new one is there, whole. JSON is read
+// into a list of values that point into its text. All later chapters build on these.
+// Read first: 16.  Entry: egi_text_add(), egi_source_open(), egi_sink_open(),
+// egi_json_read().  Proof: tests/files.c, files_special.c, fuzz_files.c
 
 EGI_FEWEST_PASSES
+
+// ---- texts
 
 typedef struct egi_text {
     char *data;  // ends in '\0' where not NULL
@@ -4759,6 +4765,1126 @@ static void egi_text_string(egi_text *t, const char *s) {
 static void egi_text_fill(egi_text *t, char c, int n) {
     for (; n > 0; n--) egi_text_add(t, &c, 1);
 }
+
+#define EGI_LATER __attribute__((unused)) static      // not every program's switches leave a use of each
+
+// After a failure (no memory; nothing is raised) the rest is ignored: look at failed, at the end.
+EGI_LATER void egi_text_printf(egi_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+EGI_LATER void egi_text_json(egi_text *t, const char *string);       // in quotes, escaped
+EGI_LATER void egi_plain_point(char *text);                              // a locale's decimal point becomes '.'
+EGI_LATER void egi_text_number(egi_text *t, double value);           // the shortest that reads back the same; '.' in any locale
+// string and what is to stand behind it, in memory of its own; NULL without memory, nothing raised.
+EGI_LATER char *egi_copy_string(const char *string, const char *behind);
+// A whole number or fraction written in n bytes, all of them, '.' in any locale; false where they are something else.
+EGI_LATER bool egi_parse_number(const char *text, int64_t n, double *value);
+
+// "eg_function: path: byte 12: sentence"; an offset of -1 is left out. Returns false.
+EGI_LATER EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+// A file to read from, on the disk or in memory. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without). What has no
+// size, a pipe or a device, is read as it comes.
+typedef struct egi_source {
+    const char *function;
+    char *path;
+    struct egi_memory_file *memory;                        // or NULL, and then it is a
+    void *file;
+    struct egi_gunzip *gunzip;
+    int64_t size, most, offset;                            // size: -1 where it cannot be known; most: it is no more than that
+    int64_t at;                                            // in the memory
+} egi_source;
+EGI_LATER bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip);
+EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // how many bytes; fewer than n only at the end; -1 with an error
+EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
+EGI_LATER void egi_source_close(egi_source *s);                              // of one that is not open: nothing
+EGI_LATER bool egi_source_bounded(const egi_source *s, int64_t piece);       // of one without a size: a line, a record of so many bytes may be
+EGI_LATER char *egi_file_read(const char *function, const char *path, int64_t *size);     // the whole file and one '\0'; egi_free frees it
+// An array in a .npy or IDX file, or of a .npz file, its elements along the first axis read one by one. Rank 0 has one row, itself.
+typedef struct egi_array {
+    egi_source source;
+    struct egi_stream *stream;
+    int stored;
+    bool turned, skipped;                                  // skipped: not all of it was read
+    int64_t member;                                        // where in the source's path the name of a member of a .npz file begins; 0: it is a file of its own
+    eg_dtype dtype;
+    eg_shape shape;
+    int64_t start, end, header, bytes;                     // in the file: where the rows begin, where all ends; bytes of the header, of a row
+    uint32_t crc;
+} egi_array;
+EGI_LATER bool egi_array_open(egi_array *a, const char *function, const char *path);
+EGI_LATER bool egi_array_seek(egi_array *a, int64_t row);                    // forward
+EGI_LATER eg_tensor *egi_array_row(egi_array *a);                            // not owned by a scope
+EGI_LATER bool egi_array_ends(egi_array *a);                                 // behind the last row: nothing may follow
+EGI_LATER void egi_array_close(egi_array *a);
+// What egi_array_open opens of a path: itself, or of a .npz file its arrays, as "data.npz/x". Adds copies to list, which egi_free frees.
+EGI_LATER bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n);
+// Numbers of 1 to 8 bytes in a file's order, little-endian, whatever the machine's is.
+EGI_LATER uint64_t egi_little(const void *from, int bytes);
+EGI_LATER void egi_put_little(void *to, uint64_t v, int bytes);
+// The next record of a TFRecord file into record, whose former text goes: 1; 0 at the end; -1 and an error that names the offset.
+EGI_LATER int egi_record_read(egi_source *s, egi_text *record);
+
+// A file to write: under a temporary name beside it, on the disk before it takes its own. Folders on the way are made.
+typedef struct egi_sink { const char *function; char *path, *temporary; void *file; int64_t offset; int lock; bool failed, replaces; } egi_sink;
+EGI_LATER bool egi_sink_open(egi_sink *s, const char *function, const char *path);
+EGI_LATER bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n);    // after a failure nothing: look once, at the close
+EGI_LATER bool egi_sink_close(egi_sink *s, bool good);                       // good: it takes its name; else it goes
+EGI_LATER bool egi_file_write(const char *function, const char *path, const void *data, int64_t size);
+// Makes the folders that lead to a file, where they are missing; what cannot be made shows when the file is opened.
+EGI_LATER void egi_make_folders(const char *path);
+EGI_LATER bool egi_file_exists(const char *path);
+
+// JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
+typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
+// A value is two numbers beside the text: where it stands in it, and which node comes behind it and all in it. A header of 100 MB is
+// often thousands of short numbers; the first byte says its kind, and the rest is read again when it is asked for.
+typedef struct egi_json_place { uint32_t offset, next; } egi_json_place;
+typedef struct egi_json_node {
+    egi_json_kind kind;
+    bool whole;                    // a number without fraction and exponent that fits an int64: integer is exact
+    int64_t integer;               // of a bool 0 or 1
+    double number;
+    const char *string;            // decoded, '\0' behind it
+} egi_json_node;
+typedef struct egi_json { char *text; egi_json_place *nodes; int64_t count, capacity; const char *function, *path; int64_t base; } egi_json;
+// Reads text (n bytes that stand at offset base of the file path; path may be NULL). An error names the place.
+EGI_LATER bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n);
+EGI_LATER egi_json_node egi_json_at(const egi_json *j, int64_t node);
+EGI_LATER int64_t egi_json_count(const egi_json *j, int64_t node);                        // of members: node + 1 is the first, nodes[it].next the second (of
+                                                                                          // objects name, value, name: nodes[name + 1].next)
+EGI_LATER int64_t egi_json_member(const egi_json *j, int64_t object, const char *name);   // the value's node; -1 where there is none
+EGI_LATER const char *egi_json_string(const egi_json *j, int64_t node);                   // NULL of anything else
+EGI_LATER void egi_json_free(egi_json *j);
+
+static void egi_text_printf(egi_text *t, const char *format, ...) {
+    char small[256];
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int n = vsnprintf(small, sizeof small, format, list);
+    if (n < (int)sizeof small) egi_text_add(t, small, n > 0 ? (size_t)n : 0);
+    else if (egi_text_reserve(t, (size_t)n + 1)) {
+        vsnprintf(t->data + t->size, (size_t)n + 1, format, again);
+        t->size += (size_t)n;
+    }
+    va_end(again);
+    va_end(list);
+}
+static void egi_text_json(egi_text *t, const char *string) {
+    egi_text_add(t, "\"", 1);
+    for (const char *p = string; *p; p++)
+        if (*p == '"' || *p == '\\') egi_text_printf(t, "\\%c", *p);
+        else if ((unsigned char)*p < 32) egi_text_printf(t, "\\u%04x", (unsigned)(unsigned char)*p);
+        else egi_text_add(t, p, 1);
+    egi_text_add(t, "\"", 1);
+}
+// The C library writes and reads numbers with the locale's point: where it is not '.', the two are exchanged.
+static bool egi_parse_number(const char *text, int64_t n, double *value) {
+    char copy[512];
+    const char *point = localeconv()->decimal_point;
+    size_t at = 0, length = strlen(point);
+    if (n <= 0 || n >= 480 || length > 16) return false;
+    for (int64_t i = 0; i < n; i++) {
+        bool is_point = text[i] == '.';
+        if (!is_point && !strchr("+-0123456789eE", text[i])) return false;      // nor a '\0', which strchr finds: see the end
+        memcpy(copy + at, is_point ? point : text + i, is_point ? length : 1);
+        at += is_point ? length : 1;
+        if (at + length >= sizeof copy) return false;
+    }
+    copy[at] = 0;
+    char *end;
+    *value = strtod(copy, &end);
+    return end == copy + at;
+}
+static void egi_plain_point(char *text) {
+    const char *point = localeconv()->decimal_point;
+    char *at = strcmp(point, ".") ? strstr(text, point) : NULL;
+    if (!at) return;
+    *at = '.';
+    memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
+}
+static void egi_text_number(egi_text *t, double value) {
+    char text[64];
+    if (value != value) { egi_text_string(t, "null"); return; }                 // JSON has neither; 1e999 is read as infinity
+    if (value - value != 0) { egi_text_printf(t, "%s1e999", value < 0 ? "-" : ""); return; }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    egi_plain_point(text);
+    egi_text_string(t, text);
+}
+
+// ---- files
+
+static bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) {
+    char text[600], place[40] = "";
+    size_t length = path ? strlen(path) : 0;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (offset >= 0) snprintf(place, sizeof place, "byte %lld: ", (long long)offset);
+    return egi_fail(EG_ERROR_FILE, "eg_%s: %s%s%s%s%s", function, length > 300 ? "..." : "", path ? path + (length > 300 ? length - 300 : 0) : "",
+                    path ? ": " : "", place, text);
+}
+static char *egi_joined_path(const char *folder, const char *name) {     // folder/name; name "": the folder
+    size_t n = strlen(folder), more = strlen(name);
+    char *path = (char *)egi_alloc(n + more + 2);
+    if (!path) return NULL;
+    memcpy(path, folder, n);
+    if (more) { path[n++] = '/'; memcpy(path + n, name, more); }
+    path[n + more] = 0;
+    return path;
+}
+static char *egi_copy_string(const char *string, const char *behind) {
+    size_t n = strlen(string), more = strlen(behind);
+    char *copy = (char *)egi_alloc(n + more + 1);
+    if (copy) { memcpy(copy, string, n); memcpy(copy + n, behind, more + 1); }
+    return copy;
+}
+
+// What a file holds that was copied or downloaded in part.
+static bool egi_file_short(const char *function, const char *path, int64_t bytes, int64_t needed, const char *what, const char *name) {
+    return egi_file_fail(function, path, -1, "the file is shorter (%lld bytes) than its header needs (%lld bytes, for %s '%.200s'): probably truncated", (long long)bytes,
+                         (long long)needed, what, name);
+}
+
+// Tests make this something that ends the process, to see what a crash leaves behind.
+#ifndef EGI_FILE_STEP
+#define EGI_FILE_STEP() ((void)0)
+#endif
+// Tests lower both.
+#ifndef EGI_PIPE_SECONDS
+#define EGI_PIPE_SECONDS 10                                // how long a pipe without a writer, or a reader, is waited for
+#define EGI_PIECE_MOST (1 << 28)                           // bytes of a line, a row, a record, a file read whole, where a file has no size
+#endif
+enum { EGI_PIPE_PATIENCE = EGI_PIPE_SECONDS * 100 };       // in hundredths of a second
+static bool egi_source_bounded(const egi_source *s, int64_t piece) {
+    return piece <= EGI_PIECE_MOST || egi_file_fail(s->function, s->path, -1, "more than %d bytes in one piece, of something that has no size (a pipe, a device): does it end?", (int)EGI_PIECE_MOST);
+}
+
+static bool egi_memory_has(const char *path);
+static bool egi_path_given(const char *function, const char *path) {
+    return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is %s", function, path ? "empty" : "NULL");
+}
+
+#ifdef EAGER_NO_STDIO
+static bool egi_no_files(const char *function, const char *path) {
+    return egi_file_fail(function, path ? path : "NULL", -1, "the program was compiled with EAGER_NO_STDIO and has no files");
+}
+static bool egi_disk_open(egi_source *s) { return egi_no_files(s->function, s->path); }
+static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
+static bool egi_disk_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
+static void egi_disk_close(egi_source *s) { (void)s; }
+static bool egi_is_folder(const char *path) { (void)path; return false; }
+static bool egi_disk_has(const char *path) { (void)path; return false; }
+static void egi_make_folders(const char *path) { (void)path; }
+static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
+    memset(s, 0, sizeof *s);
+    s->failed = true;
+    return egi_no_files(function, path);
+}
+static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) { (void)s; (void)bytes; (void)n; return false; }
+static bool egi_sink_close(egi_sink *s, bool good) { (void)s; (void)good; return false; }
+#else
+
+#ifdef _WIN32
+#define EGI_SEEK(file, offset, from) _fseeki64(file, offset, from)
+#define EGI_TELL(file) _ftelli64(file)
+#define EGI_MAKE_FOLDER(path) _mkdir(path)
+#define EGI_PROCESS() 0
+__declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
+static bool egi_rename(const char *from, const char *to) { return MoveFileExA(from, to, 9) != 0; }        // replace existing, write through
+static bool egi_is_device(const char *path) { (void)path; return false; }
+static bool egi_disk_has(const char *path) { return _access(path, 0) == 0; }
+static bool egi_sync(FILE *file) { return _commit(_fileno(file)) == 0; }
+static void egi_sync_folder(const char *path) { (void)path; }
+static void egi_file_date(const char *path, int64_t time) { (void)path; (void)time; }
+static FILE *egi_file_create(const char *path) {
+    int file = _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
+    FILE *stream = file < 0 ? NULL : _fdopen(file, "wb");
+    if (file >= 0 && !stream) _close(file);
+    return stream;
+}
+static FILE *egi_device_open(const char *path) { return fopen(path, "wb"); }
+static FILE *egi_file_open(const egi_source *s, bool *sized) {
+    *sized = true;
+    return fopen(s->path, "rb");
+}
+static bool egi_part_claim(FILE *file, int *lock) { (void)file; *lock = -1; return true; }
+static void egi_part_unclaim(int lock) { (void)lock; }
+static void egi_part_remove(const char *path) { remove(path); }                 // of one that is open Windows removes nothing
+#else
+#define EGI_SEEK(file, offset, from) fseek(file, (long)(offset), from)
+#define EGI_TELL(file) (int64_t)ftell(file)
+#define EGI_MAKE_FOLDER(path) mkdir(path, 0777)
+#define EGI_PROCESS() getpid()
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus)      // the headers hide what is not ISO C
+int fileno(FILE *file);
+int fsync(int file);
+int futimens(int file, const struct timespec times[2]);
+FILE *fdopen(int file, const char *mode);
+int lstat(const char *__restrict path, struct stat *__restrict status);
+#endif
+static bool egi_rename(const char *from, const char *to) { return rename(from, to) == 0; }
+// What a file must not replace: a device, a pipe, and names of open files such as /dev/stdout, whatever they are open for.
+static bool egi_is_device(const char *path) {
+    struct stat s;
+    if (!strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14)) return true;
+    return stat(path, &s) == 0 && (s.st_mode & 0170000) != 0100000 && (s.st_mode & 0170000) != 0040000;
+}
+static bool egi_disk_has(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0;
+}
+static bool egi_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno == EINVAL || errno == EROFS; }  // what cannot be synced need not be
+// The new name is on the disk when the folder is; a file system that does not sync folders needs no help.
+static void egi_sync_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = egi_copy_string(path, "");
+    if (!folder) return;
+    if (slash) folder[slash == path ? 1 : slash - path] = 0;
+    int file = open(slash ? folder : ".", O_RDONLY);
+    if (file >= 0) { fsync(file); close(file); }
+    egi_free(folder);
+}
+static void egi_file_date(const char *path, int64_t time) {      // as if it had been written then
+    int file = open(path, O_WRONLY);
+    struct timespec t[2];
+    memset(t, 0, sizeof t);
+    t[1].tv_sec = (time_t)(time / 1000000000);
+    t[1].tv_nsec = (long)(time % 1000000000);
+    t[0] = t[1];
+    if (file >= 0) { (void)!futimens(file, t); close(file); }
+}
+static FILE *egi_stream_of(int file, const char *mode) {   // the file goes with it, also where there is no memory for it
+    FILE *stream = file < 0 ? NULL : fdopen(file, mode);
+    if (file >= 0 && !stream) close(file);
+    return stream;
+}
+// A new file; what is there already, a link too, is neither opened nor followed.
+static FILE *egi_file_create(const char *path) { return egi_stream_of(open(path, O_WRONLY | O_CREAT | O_EXCL, 0666), "wb"); }
+static void egi_may_wait(int file) { fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK); }
+// A hundredth of a second's rest; false when there were enough of them. Signals end one early, so that time counts, too.
+static bool egi_pipe_rest(int *rests, time_t began) {
+    *rests += poll(NULL, 0, 10) == 0;
+    return *rests < EGI_PIPE_PATIENCE && time(NULL) - began <= EGI_PIPE_SECONDS;
+}
+// A device or a pipe to write to. Opening a pipe waits until somebody reads it, but not for ever.
+static FILE *egi_device_open(const char *path) {
+    struct stat s;
+    int file, rests = 0;
+    bool pipe = stat(path, &s) == 0 && (s.st_mode & 0170000) == 0010000;
+    const time_t began = time(NULL);
+    while ((file = open(path, O_WRONLY | O_NONBLOCK | O_APPEND)) < 0 && errno == ENXIO && pipe)
+        if (!egi_pipe_rest(&rests, began)) { errno = ETIMEDOUT; break; }
+    if (file >= 0) egi_may_wait(file);
+    return egi_stream_of(file, "wb");
+}
+// Of pipe(), as behind /dev/stdin: where it has no writer, that has been there already.
+static bool egi_pipe_is_nameless(int file) {
+    struct stat here, there;
+    int ends[2];
+    if (pipe(ends) != 0) return false;
+    bool yes = fstat(file, &here) == 0 && fstat(ends[0], &there) == 0 && here.st_dev == there.st_dev;
+    close(ends[0]);
+    close(ends[1]);
+    return yes;
+}
+// Waits until a pipe has a writer, who need not have written yet: 1 with its first byte, 0 without, -1 if nobody came.
+static int egi_pipe_wait(int file, char *first) {
+    const time_t began = time(NULL);
+    int rests = 0;
+    for (bool first_look = true; ; first_look = false) {
+        ssize_t n = read(file, first, 1);
+        if (n) return n > 0;                               // with a writer and without a byte it is -1; 0 is no writer
+        bool left = false;
+#ifdef __linux__                                           // elsewhere this is said before anybody came, too
+        struct pollfd p = { file, POLLIN, 0 };
+        left = poll(&p, 1, 0) > 0;
+#endif
+        if (left || (first_look && egi_pipe_is_nameless(file))) return 0;
+        if (!egi_pipe_rest(&rests, began)) return -1;
+    }
+}
+// NULL with errno. *sized: it is no pipe and no device, and can be told how long it is.
+static FILE *egi_file_open(const egi_source *s, bool *sized) {
+    int file = open(s->path, O_RDONLY | O_NONBLOCK), got = 0;
+    struct stat status;
+    char first = 0;
+    *sized = file >= 0 && fstat(file, &status) == 0 && ((status.st_mode & 0170000) == 0100000 || (status.st_mode & 0170000) == 0060000);
+    if (file >= 0 && !*sized && (status.st_mode & 0170000) == 0010000) got = egi_pipe_wait(file, &first);
+    if (got < 0) {
+        close(file);
+        errno = ETIMEDOUT;
+        return NULL;
+    }
+    if (file >= 0) egi_may_wait(file);
+    FILE *stream = egi_stream_of(file, "rb");
+    if (stream && got) ungetc((unsigned char)first, stream);
+    return stream;
+}
+// A temporary file is locked as long as it is written, so that what a killed process left can be told from it: the lock died with the process.
+#ifdef EGI_HAS_FLOCK
+enum { EGI_FLOCK_ALONE = 2 | 4 };                          // LOCK_EX | LOCK_NB, which strict ISO C hides
+// False: somebody took the new file for such a remainder before it was locked.
+static bool egi_part_claim(FILE *file, int *lock) {
+    struct stat s;
+    *lock = dup(fileno(file));                             // a lock is the open file's: it lasts until both are closed
+    errno = 0;
+    bool taken = *lock >= 0 && flock(*lock, EGI_FLOCK_ALONE) != 0 && errno == EWOULDBLOCK;
+    taken = taken || (fstat(fileno(file), &s) == 0 && s.st_nlink == 0);
+    if (taken && *lock >= 0) close(*lock);
+    return !taken;
+}
+static void egi_part_unclaim(int lock) { if (lock >= 0) close(lock); }
+static void egi_part_remove(const char *path) {
+    struct stat s;
+    int file = lstat(path, &s) == 0 && (s.st_mode & 0170000) == 0100000 ? open(path, O_RDONLY | O_NONBLOCK) : -1;
+    if (file < 0) return;
+    if (flock(file, EGI_FLOCK_ALONE) == 0) remove(path);
+    close(file);
+}
+#else
+static bool egi_part_claim(FILE *file, int *lock) { (void)file; *lock = -1; return true; }
+static void egi_part_unclaim(int lock) { (void)lock; }
+static void egi_part_remove(const char *path) { (void)path; }      // it may be written this moment
+#endif
+#endif
+// When a file was written last: nanoseconds since 1970, as fine as the system tells; 0 where there is none.
+static int64_t egi_file_written(const char *path) {
+    struct stat s;
+    if (stat(path, &s) != 0 || s.st_mtime < 0 || s.st_mtime > INT64_MAX / 1000000000 - 1) return 0;
+    int64_t time = (int64_t)s.st_mtime * 1000000000;
+#if defined(__APPLE__)
+    time += (int64_t)s.st_mtimespec.tv_nsec;
+#elif defined(st_mtime)                                       // a macro for the seconds of st_mtim
+    time += (int64_t)s.st_mtim.tv_nsec;
+#elif defined(__GLIBC__)
+    time += (int64_t)s.st_mtimensec;
+#endif
+    return time;
+}
+static void egi_make_folders(const char *path) {
+    char *part = egi_copy_string(path, "");
+    for (char *p = part; p && *p; p++) {
+        if (p == part || *p != '/') continue;
+        *p = 0;
+        EGI_MAKE_FOLDER(part);
+        *p = '/';
+    }
+    egi_free(part);
+}
+static const char *egi_reason(void) { return errno ? strerror(errno) : "input or output failed"; }
+
+static bool egi_is_folder(const char *path) {
+    DIR *d = opendir(path);
+    if (d) closedir(d);
+    return d != NULL;
+}
+static void egi_disk_close(egi_source *s) { if (s->file) fclose((FILE *)s->file); }
+static bool egi_disk_open(egi_source *s) {
+    if (egi_is_folder(s->path)) return egi_file_fail(s->function, s->path, -1, "is a folder, not a file");      // which some systems open and none reads
+    bool sized;
+    errno = 0;
+    FILE *file = egi_file_open(s, &sized);
+    s->file = file;
+    if (!file && errno == ETIMEDOUT) return egi_file_fail(s->function, s->path, -1, "is a pipe that nobody has opened for writing for %d seconds", EGI_PIPE_SECONDS);
+    if (!file) return egi_file_fail(s->function, s->path, -1, "cannot be opened: %s", egi_reason());
+    if (!sized) return true;
+    if (EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
+    clearerr(file);
+    if (s->size >= 0) rewind(file);
+    return true;
+}
+static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) {
+    FILE *file = (FILE *)s->file;
+    errno = 0;
+    int64_t got = n > 0 ? (int64_t)fread(to, 1, (size_t)n, file) : 0;
+    if (got == n || !ferror(file)) return got;
+    egi_file_fail(s->function, s->path, s->offset + got, "cannot be read: %s", egi_reason());
+    return -1;
+}
+static bool egi_disk_seek(egi_source *s, int64_t offset) {
+    errno = 0;
+    if (EGI_SEEK((FILE *)s->file, offset, SEEK_SET) == 0) return true;
+    return egi_file_fail(s->function, s->path, offset, "cannot be read from here: %s", egi_reason());
+}
+
+// "path.12345678.part", the digits at random.
+enum { EGI_PART_ENDING = 14 };
+static void egi_part_name(char *ending) {
+    static uint64_t made;
+    uint64_t r = (uint64_t)(uintptr_t)ending ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)clock() << 40 ^ (uint64_t)EGI_PROCESS() << 32;
+    r += __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED) * 0x9e3779b97f4a7c15u;
+    r = (r ^ r >> 30) * 0xbf58476d1ce4e5b9u;
+    r = (r ^ r >> 27) * 0x94d049bb133111ebu;
+    snprintf(ending, EGI_PART_ENDING + 1, ".%08lx.part", (unsigned long)(r >> 32));
+}
+static bool egi_is_part(const char *name) {
+    size_t n = strlen(name);
+    return n > EGI_PART_ENDING && name[n - EGI_PART_ENDING] == '.' && strcmp(name + n - 5, ".part") == 0 && strspn(name + n - 13, "0123456789abcdef") == 8;
+}
+// Removes what processes that are no more left of a file that is the one, or one of those, that base means.
+static bool egi_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
+static void egi_parts_remove(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
+    DIR *d = opendir(*folder ? folder : ".");
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        if (!egi_is_part(e->d_name)) continue;
+        char *name = egi_copy_string(e->d_name, ""), *path = egi_copy_string(folder, e->d_name);
+        if (name) name[strlen(name) - EGI_PART_ENDING] = 0;
+        if (name && path && is(name, base)) egi_part_remove(path);
+        egi_free(name);
+        egi_free(path);
+    }
+    if (d) closedir(d);
+}
+static bool egi_sink_create(egi_sink *s) {                 // or its error in errno
+    char *ending = s->temporary + strlen(s->path);
+    bool folders = false;
+    for (int i = 0; i < 100 && !s->file; i++) {
+        egi_part_name(ending);
+        errno = 0;
+        FILE *file = egi_file_create(s->temporary);
+        if (!file && !folders && errno != EEXIST) egi_make_folders(s->temporary), folders = true;
+        else if (!file && errno != EEXIST) break;
+        else if (file && egi_part_claim(file, &s->lock)) s->file = file;
+        else if (file) fclose(file);
+    }
+    return s->file != NULL;
+}
+static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
+    memset(s, 0, sizeof *s);
+    s->function = function;
+    s->failed = true;
+    s->lock = -1;
+    if (!egi_path_given(function, path)) return false;
+    if (egi_memory_has(path)) return egi_file_fail(function, path, -1, "is a file in memory (eg_memory_file_add), which is not written");
+    bool device = egi_is_device(path);
+    s->replaces = egi_disk_has(path);
+    s->path = egi_copy_string(path, "");
+    s->temporary = device ? NULL : egi_copy_string(path, ".12345678.part");
+    if (!s->path || (!device && !s->temporary)) { egi_no_memory(function, (int64_t)strlen(path) + EGI_PART_ENDING + 1); egi_sink_close(s, false); return false; }
+    EGI_FILE_STEP();
+    errno = 0;
+    if (device) s->file = egi_device_open(path);
+    else egi_sink_create(s);
+    s->failed = !s->file;
+    if (s->file) return true;
+    if (device && errno == ETIMEDOUT) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for reading for %d seconds", EGI_PIPE_SECONDS);
+    else egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason());
+    egi_sink_close(s, false);
+    return false;
+}
+static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
+    if (s->failed || n <= 0) return !s->failed;
+    errno = 0;
+    EGI_FILE_STEP();
+    s->failed = fwrite(bytes, 1, (size_t)n, (FILE *)s->file) != (size_t)n;
+    if (s->failed) egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
+    s->offset += n;
+    return !s->failed;
+}
+static bool egi_sink_close(egi_sink *s, bool good) {
+    FILE *file = (FILE *)s->file;
+    bool ok = good && !s->failed && file;
+    errno = 0;
+    EGI_FILE_STEP();
+    if (ok) ok = fflush(file) == 0 || egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
+    EGI_FILE_STEP();
+    if (ok) ok = egi_sync(file) || egi_file_fail(s->function, s->path, -1, "cannot be brought to the disk: %s", egi_reason());
+    EGI_FILE_STEP();
+    if (file && fclose(file) != 0 && ok) ok = egi_file_fail(s->function, s->path, -1, "cannot be written: %s", egi_reason());
+    EGI_FILE_STEP();
+    if (ok && s->temporary) ok = egi_rename(s->temporary, s->path) || egi_file_fail(s->function, s->path, -1, "cannot take its name: %s", egi_reason());
+    EGI_FILE_STEP();
+    if (ok && s->temporary) egi_sync_folder(s->path);
+    if (!ok && file && s->temporary) remove(s->temporary);
+    if (file) egi_part_unclaim(s->lock);
+    if (ok && s->temporary && s->replaces) {
+        char *slash = strrchr(s->path, '/'), *base = egi_copy_string(slash ? slash + 1 : s->path, "");
+        s->path[slash ? slash + 1 - s->path : 0] = 0;
+        if (base) egi_parts_remove(s->path, base, egi_is_same_name);
+        egi_free(base);
+    }
+    egi_free(s->path);
+    egi_free(s->temporary);
+    memset(s, 0, sizeof *s);
+    return ok;
+}
+#endif
+
+// ---- files in memory
+
+struct egi_memory_file { struct egi_memory_file *next; char *path; const char *data; int64_t size, readers; };
+typedef struct egi_memory_file egi_memory_file;
+static egi_memory_file *egi_memory_files;                  // under egi_lock
+static EGI_THREAD egi_memory_file *egi_memory_lent;        // of functions that are given the bytes: this thread's, while they run
+
+// The file in memory of this path, which somebody reads from now on; NULL where there is none.
+static egi_memory_file *egi_memory_take(const char *path) {
+    egi_memory_file *f = egi_memory_lent;
+    while (f && strcmp(f->path, path) != 0) f = f->next;
+    if (!f && !__atomic_load_n(&egi_memory_files, __ATOMIC_ACQUIRE)) return NULL;
+    egi_lock();
+    if (!f) for (f = egi_memory_files; f && strcmp(f->path, path) != 0;) f = f->next;
+    if (f) f->readers++;
+    egi_unlock();
+    return f;
+}
+static void egi_memory_give(egi_memory_file *f) {
+    egi_lock();
+    f->readers--;
+    egi_unlock();
+}
+static bool egi_memory_has(const char *path) {
+    egi_memory_file *f = egi_memory_take(path);
+    if (f) egi_memory_give(f);
+    return f != NULL;
+}
+static bool egi_memory_given(const char *function, const void *data, int64_t size) {
+    if (size < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a size of %lld bytes; it must not be negative", function, (long long)size);
+    return data || !size || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the data is NULL", function) : false);
+}
+EAGER_API bool eg_memory_file_add(const char *path, const void *data, int64_t size) {
+    if (!egi_path_given("memory_file_add", path) || !egi_memory_given("memory_file_add", data, size)) return false;
+    egi_memory_file *f = (egi_memory_file *)egi_alloc(sizeof *f), **at = &egi_memory_files;
+    char *name = egi_copy_string(path, "");
+    if (!f || !name) { egi_free(f); egi_free(name); return egi_no_memory("memory_file_add", (int64_t)strlen(path)); }
+    memset(f, 0, sizeof *f);
+    f->path = name;
+    f->data = (const char *)data;
+    f->size = size;
+    egi_lock();
+    while (*at && strcmp((*at)->path, path) != 0) at = &(*at)->next;
+    bool fresh = !*at;
+    if (fresh) __atomic_store_n(at, f, __ATOMIC_RELEASE);
+    egi_unlock();
+    if (fresh) return true;
+    egi_free(name);
+    egi_free(f);
+    return egi_file_fail("memory_file_add", path, -1, "there is a file in memory of this path already; eg_memory_file_remove takes it away");
+}
+EAGER_API bool eg_memory_file_remove(const char *path) {
+    egi_memory_file **at = &egi_memory_files, *f;
+    if (!egi_path_given("memory_file_remove", path)) return false;
+    egi_lock();
+    while (*at && strcmp((*at)->path, path) != 0) at = &(*at)->next;
+    f = *at;
+    bool read = f && f->readers > 0;
+    if (f && !read) __atomic_store_n(at, f->next, __ATOMIC_RELEASE);
+    egi_unlock();
+    if (!f) return egi_file_fail("memory_file_remove", path, -1, "there is no file in memory of this path");
+    if (read) return egi_file_fail("memory_file_remove", path, -1, "is being read, by an iterator that stands in the midst of it or by another thread");
+    egi_free(f->path);
+    egi_free(f);
+    return true;
+}
+// Lends a function's bytes, under a path that says what they are, to what it calls.
+static char egi_memory_npz[] = "(memory).npz", egi_memory_safetensors[] = "(memory).safetensors";
+static bool egi_memory_lend(const char *function, egi_memory_file *f, const void *data, int64_t size) {
+    if (!egi_memory_given(function, data, size)) return false;
+    f->next = egi_memory_lent;
+    f->path = size >= 2 && memcmp(data, "PK", 2) == 0 ? egi_memory_npz : egi_memory_safetensors;
+    f->data = (const char *)data;
+    f->size = size;
+    f->readers = 0;
+    egi_memory_lent = f;
+    return true;
+}
+static void egi_memory_take_back(const egi_memory_file *f) { egi_memory_lent = f->next; }
+
+// ---- sources: what is on the disk or in memory, unpacked where it is packed
+
+static bool egi_file_exists(const char *path) { return egi_memory_has(path) || egi_disk_has(path); }
+static int64_t egi_source_packed(egi_source *s, void *to, int64_t n) {     // as it lies there
+    if (!s->memory) return egi_disk_read(s, to, n);
+    if (n > s->memory->size - s->at) n = s->memory->size - s->at;
+    if (n > 0) memcpy(to, s->memory->data + s->at, (size_t)n);
+    s->at += n;
+    return n;
+}
+static bool egi_source_seek_packed(egi_source *s, int64_t offset) {
+    if (!s->memory) return egi_disk_seek(s, offset);
+    if (offset < 0 || offset > s->memory->size) return egi_file_fail(s->function, s->path, offset, "cannot be read from here: it lies beyond the end");
+    s->at = offset;
+    return true;
+}
+#ifdef EAGER_ZLIB
+typedef struct egi_gunzip { z_stream z; bool ended; unsigned char chunk[1 << 15]; } egi_gunzip;
+static bool egi_gunzip_begin(egi_source *s) {
+    egi_gunzip *g = (egi_gunzip *)egi_alloc(sizeof *g);
+    if (g) memset((void *)g, 0, sizeof *g);
+    if (!g || inflateInit2(&g->z, 15 + 16) != Z_OK) { egi_free(g); return egi_no_memory(s->function, (int64_t)sizeof *g); }
+    s->gunzip = g;
+    s->most = s->size < INT64_MAX / 2048 ? s->size * 1032 : INT64_MAX;     // deflate packs no more into a byte
+    s->size = -1;
+    return true;
+}
+static bool egi_gunzip_refill(egi_source *s, egi_gunzip *g) {          // false: an error; at the end nothing is there
+    int64_t got = g->z.avail_in ? (int64_t)g->z.avail_in : egi_source_packed(s, g->chunk, (int64_t)sizeof g->chunk);
+    if (g->z.avail_in || got < 0) return got >= 0;
+    g->z.next_in = g->chunk;
+    g->z.avail_in = (uInt)got;
+    return true;
+}
+static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) {
+    egi_gunzip *g = s->gunzip;
+    int64_t done = 0;
+    while (done < n && !g->ended) {
+        unsigned want = (unsigned)(n - done < 1 << 28 ? n - done : 1 << 28);
+        if (!egi_gunzip_refill(s, g)) return -1;
+        bool over = !g->z.avail_in;
+        g->z.next_out = (Bytef *)to + done;
+        g->z.avail_out = want;
+        int code = inflate(&g->z, Z_NO_FLUSH);
+        done += want - g->z.avail_out;
+        if (code == Z_STREAM_END) {                                    // another may follow; anything else behind it is left alone
+            if (!egi_gunzip_refill(s, g)) return -1;
+            g->ended = !g->z.avail_in || *g->z.next_in != 0x1f || inflateReset(&g->z) != Z_OK;
+        } else if (code != Z_OK || (over && g->z.avail_out == want)) {
+            egi_file_fail(s->function, s->path, s->offset + done, "broken gzip data: %s", over ? "unexpected end of file" : code == Z_MEM_ERROR ? "zlib has no memory" : g->z.msg ? g->z.msg : "it makes no sense");
+            return -1;
+        }
+    }
+    return done;
+}
+static bool egi_gunzip_seek(egi_source *s, int64_t offset) {
+    char rest[1024];
+    egi_gunzip *g = s->gunzip;
+    if (offset < s->offset) {
+        if (!egi_source_seek_packed(s, 0) || inflateReset(&g->z) != Z_OK) return false;
+        g->z.avail_in = 0;
+        g->ended = false;
+        s->offset = 0;
+    }
+    for (int64_t got = 1; got > 0 && s->offset < offset; s->offset += got)
+        if ((got = egi_gunzip_read(s, rest, offset - s->offset < (int64_t)sizeof rest ? offset - s->offset : (int64_t)sizeof rest)) < 0) return false;
+    return true;
+}
+static void egi_gunzip_end(egi_source *s) {
+    if (s->gunzip) inflateEnd(&s->gunzip->z);
+    egi_free(s->gunzip);
+}
+#else
+static bool egi_gunzip_begin(egi_source *s) { return egi_file_fail(s->function, s->path, -1, "is a gzip file; compile with -DEAGER_ZLIB and link with -lz to read it"); }
+static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
+static bool egi_gunzip_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
+static void egi_gunzip_end(egi_source *s) { (void)s; }
+#endif
+static void egi_source_close(egi_source *s) {
+    egi_gunzip_end(s);
+    if (s->memory) egi_memory_give(s->memory);
+    egi_disk_close(s);
+    egi_free(s->path);
+    memset(s, 0, sizeof *s);
+}
+static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
+    unsigned char magic[3] = { 0, 0, 0 };
+    memset(s, 0, sizeof *s);
+    s->function = function;
+    s->size = -1;
+    s->most = INT64_MAX;
+    if (!egi_path_given(function, path)) return false;
+    if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
+    s->memory = egi_memory_take(path);
+    if (s->memory) s->size = s->memory->size;
+    bool ok = s->memory || egi_disk_open(s);
+    if (ok && s->size >= 0) {                                          // else a pipe: read as it comes
+        s->most = s->size;
+        if (unzip) {
+            int64_t got = egi_source_packed(s, magic, 3);
+            ok = got >= 0 && egi_source_seek_packed(s, 0) && (got < 3 || magic[0] != 0x1f || magic[1] != 0x8b || magic[2] != 8 || egi_gunzip_begin(s));
+        }
+    }
+    if (!ok) egi_source_close(s);
+    return ok;
+}
+static int64_t egi_source_read(egi_source *s, void *to, int64_t n) {
+    int64_t got = s->gunzip ? egi_gunzip_read(s, to, n) : egi_source_packed(s, to, n);
+    if (got > 0) s->offset += got;
+    return got;
+}
+static bool egi_source_seek(egi_source *s, int64_t offset) {
+    if (s->gunzip) return egi_gunzip_seek(s, offset);
+    if (!egi_source_seek_packed(s, offset)) return false;
+    s->offset = offset;
+    return true;
+}
+
+static bool egi_file_write(const char *function, const char *path, const void *data, int64_t size) {
+    egi_sink s;
+    return egi_sink_open(&s, function, path) && (egi_sink_write(&s, data, size), egi_sink_close(&s, true));
+}
+// In pieces where the size is not known before, as of a pipe; a file that says it is large is not believed before it is read.
+static char *egi_file_read(const char *function, const char *path, int64_t *size) {
+    egi_source s;
+    void *data = NULL;
+    int64_t capacity = 0, total = 0, got = 0, part = 1 << 16;
+    if (!egi_source_open(&s, function, path, false)) return NULL;
+    do {
+        total += got;
+        if (s.size >= total) part = s.size - total + 1;
+        if (s.size < 0 && !egi_source_bounded(&s, total)) { got = -1; break; }
+        if (!egi_grow(&data, &capacity, total + part + 1, 1)) { egi_no_memory(function, total + part + 1); got = -1; break; }
+        got = egi_source_read(&s, (char *)data + total, part);
+    } while (got == part);
+    egi_source_close(&s);
+    if (got < 0) { egi_free(data); return NULL; }
+    *size = total + got;
+    ((char *)data)[*size] = 0;
+    return (char *)data;
+}
+
+static eg_tensor *egi_bytes_tensor(const char *op, const void *data, int64_t n) {
+    eg_shape shape = { 1, { n } };
+    return egi_upload(op, EG_UINT8, &shape, data);
+}
+EAGER_API eg_tensor *eg_read_file(const char *path) {
+    int64_t n = 0;
+    char *data = egi_file_read("read_file", path, &n);
+    eg_tensor *bytes = data ? egi_bytes_tensor("read_file", data, n) : NULL;
+    egi_free(data);
+    return bytes;
+}
+
+// ---- JSON
+
+// The first byte that is not UTF-8 as it should be (too long, a surrogate, above 10FFFF), or n.
+static int64_t egi_utf8_fault(const char *text, int64_t n) {
+    const unsigned char *p = (const unsigned char *)text;
+    for (int64_t i = 0, more; i < n; i += more + 1) {
+        unsigned c = p[i];
+        more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : -1;
+        if (more < 0 || i + more >= n) return i;
+        for (int64_t k = 1; k <= more; k++) if ((p[i + k] & 0xc0) != 0x80) return i;
+        if (more && ((c == 0xe0 && p[i + 1] < 0xa0) || (c == 0xed && p[i + 1] >= 0xa0) || (c == 0xf0 && p[i + 1] < 0x90) || (c == 0xf4 && p[i + 1] >= 0x90))) return i;
+    }
+    return n;
+}
+typedef struct egi_json_reader { egi_json *j; char *at, *start, *end; int depth; } egi_json_reader;
+enum { EGI_JSON_DEPTH = 2 * EG_MAX_DEPTH + 8 };               // 136: layers in layers are objects in lists
+
+static bool egi_json_fault(const egi_json_reader *r, const char *where, const char *what) {
+    return egi_file_fail(r->j->function, r->j->path, r->j->base + (where - r->start), "%s", what);
+}
+static void egi_json_blank(egi_json_reader *r) {
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
+}
+static int egi_hex4(const char *p, const char *end) {
+    int value = 0;
+    if (end - p < 4) return -1;
+    for (int i = 0; i < 4; i++) {
+        int c = (unsigned char)p[i], digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (digit < 0) return -1;
+        value = value * 16 + digit;
+    }
+    return value;
+}
+static char *egi_utf8_put(char *to, unsigned c) {
+    if (c < 0x80) *to++ = (char)c;
+    else {
+        int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+        *to++ = (char)((0xff00u >> (more + 1) & 0xffu) | c >> 6 * more);
+        while (more--) *to++ = (char)(0x80u | (c >> 6 * more & 63u));
+    }
+    return to;
+}
+// Decoded where it stands: it gets no longer.
+static bool egi_json_quoted(egi_json_reader *r) {
+    char *start = r->at, *to = r->at + 1, *p = r->at + 1;
+    for (;; p++) {
+        if (p >= r->end) return egi_json_fault(r, start, "broken JSON: a string does not end");
+        if (*p == '"') break;
+        if ((unsigned char)*p < 32) return egi_json_fault(r, p, "broken JSON: a control character in a string");
+        if (*p != '\\') { *to++ = *p; continue; }
+        static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
+        const char *letter = ++p < r->end && *p ? strchr(letters, *p) : NULL;
+        if (letter) { *to++ = bytes[letter - letters]; continue; }
+        int c = p < r->end && *p == 'u' ? egi_hex4(p + 1, r->end) : -1, low;
+        if (c < 0 || (c >= 0xdc00 && c < 0xe000)) return egi_json_fault(r, p - 1, "broken JSON: no such escape");
+        if (c == 0) return egi_json_fault(r, p - 1, "a string with a zero byte");
+        p += 4;
+        if (c >= 0xd800 && c < 0xdc00) {
+            if (r->end - p < 7 || p[1] != '\\' || p[2] != 'u' || (low = egi_hex4(p + 3, r->end)) < 0xdc00 || low >= 0xe000)
+                return egi_json_fault(r, p - 5, "broken JSON: half of a surrogate pair");
+            c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+            p += 6;
+        }
+        to = egi_utf8_put(to, (unsigned)c);
+    }
+    *to = 0;
+    r->at = p + 1;
+    return true;
+}
+// The number that begins at text, which a number has been found to be.
+static void egi_json_decode(const char *text, egi_json_node *node) {
+    const char *end = text + strspn(text, "+-0123456789.eE");
+    egi_parse_number(text, end - text, &node->number);
+    bool minus = *text == '-';
+    node->whole = true;
+    for (const char *d = text + minus; node->whole && d < end; d++)
+        node->whole = *d >= '0' && *d <= '9' && !__builtin_mul_overflow(node->integer, (int64_t)10, &node->integer) &&
+                      !__builtin_add_overflow(node->integer, (int64_t)(minus ? '0' - *d : *d - '0'), &node->integer);
+}
+static bool egi_json_number(egi_json_reader *r) {
+    char *p = r->at, *digits;
+    double number;
+    if (*p == '-') p++;
+    for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
+    if (p == digits || (*digits == '0' && p - digits > 1)) return egi_json_fault(r, r->at, "broken JSON: no value stands here");
+    if (p < r->end && *p == '.') {
+        for (digits = ++p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
+        if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without digits behind its point");
+    }
+    if (p < r->end && (*p == 'e' || *p == 'E')) {
+        if (++p < r->end && (*p == '+' || *p == '-')) p++;
+        for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
+        if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without an exponent");
+    }
+    if (!egi_parse_number(r->at, p - r->at, &number)) return egi_json_fault(r, r->at, "a number of too many digits");
+    r->at = p;
+    return true;
+}
+static int egi_compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
+    const egi_json *j = r->j;
+    int64_t n = egi_json_count(j, object), at = object + 1, i = 0;
+    if (n < 2) return true;
+    const char **list = (const char **)egi_alloc((size_t)n * sizeof *list);
+    if (!list) return egi_no_memory(j->function, n * (int64_t)sizeof *list);
+    for (; i < n; at = j->nodes[at + 1].next) list[i++] = egi_json_string(j, at);
+    qsort((void *)list, (size_t)n, sizeof *list, egi_compare_names);
+    for (i = 1; i < n && strcmp(list[i - 1], list[i]) != 0; i++) {}
+    bool ok = i == n;
+    if (!ok) {
+        const char *second = list[i] > list[i - 1] ? list[i] : list[i - 1];
+        egi_file_fail(j->function, j->path, j->base + (second - 1 - j->text), "the name '%.200s' stands there twice", second);
+    }
+    egi_free(list);
+    return ok;
+}
+static bool egi_json_value(egi_json_reader *r);
+static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
+    egi_json *j = r->j;
+    if (++r->depth > EGI_JSON_DEPTH) return egi_json_fault(r, r->at, "JSON nested too deep (136 arrays and objects in one another are the most)");
+    for (r->at++;; r->at++) {
+        egi_json_blank(r);
+        if (r->at < r->end && *r->at == close && j->count == node + 1) break;
+        if (close == '}') {
+            if (r->at >= r->end || *r->at != '"') return egi_json_fault(r, r->at, "broken JSON: a name in quotes is missing");
+            if (!egi_json_value(r)) return false;
+            egi_json_blank(r);
+            if (r->at >= r->end || *r->at != ':') return egi_json_fault(r, r->at, "broken JSON: a ':' is missing");
+            r->at++;
+        }
+        if (!egi_json_value(r)) return false;
+        egi_json_blank(r);
+        if (r->at < r->end && *r->at == close) break;
+        if (r->at >= r->end || *r->at != ',') return egi_json_fault(r, r->at, close == '}' ? "broken JSON: a ',' or '}' is missing" : "broken JSON: a ',' or ']' is missing");
+    }
+    r->at++;
+    r->depth--;
+    j->nodes[node].next = (uint32_t)j->count;
+    return close == ']' || egi_json_names_differ(r, node);
+}
+static bool egi_json_value(egi_json_reader *r) {
+    egi_json *j = r->j;
+    static const char *const words[] = { "null", "false", "true" };
+    egi_json_blank(r);
+    if (r->at >= r->end) return egi_json_fault(r, r->at, "broken JSON: it ends too early");
+    int64_t at = j->count++;                                  // there is room: see egi_json_take
+    j->nodes[at].offset = (uint32_t)(r->at - r->start);
+    j->nodes[at].next = (uint32_t)j->count;
+    for (int i = 0; i < 3; i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(r->end - r->at) < n || memcmp(r->at, words[i], n) != 0) continue;
+        r->at += n;
+        return true;
+    }
+    if (*r->at == '{') return egi_json_container(r, at, '}');
+    if (*r->at == '[') return egi_json_container(r, at, ']');
+    return *r->at == '"' ? egi_json_quoted(r) : egi_json_number(r);
+}
+// In front of each value but the first stands one of these, outside strings.
+static int64_t egi_json_most(const char *text, int64_t n) {
+    int64_t most = 1;
+    bool quoted = false;
+    for (int64_t i = 0; i < n; i++) {
+        if (text[i] == '"') quoted = !quoted;
+        else if (quoted) i += text[i] == '\\';
+        else most += text[i] == ',' || text[i] == ':' || text[i] == '[' || text[i] == '{';
+    }
+    return most;
+}
+// Takes over the text, which egi_json_free frees and a '\0' ends.
+static bool egi_json_take(egi_json *j, const char *function, const char *path, int64_t base, char *text, int64_t n) {
+    egi_json_reader r;
+    memset(j, 0, sizeof *j);
+    j->function = function;
+    j->path = path;
+    j->base = base;
+    j->text = text;
+    r.j = j;
+    r.at = r.start = j->text;
+    r.end = r.at + n;
+    r.depth = 0;
+    int64_t fault = egi_utf8_fault(text, n);
+    bool ok = fault == n || egi_json_fault(&r, r.start + fault, "bytes that are not UTF-8");
+    if (ok && n > (int64_t)(UINT32_MAX / 2)) ok = egi_json_fault(&r, r.start, "JSON of more than 2 GB");
+    j->capacity = ok ? egi_json_most(text, n) : 0;
+    if (ok && !(j->nodes = (egi_json_place *)egi_alloc((size_t)j->capacity * sizeof *j->nodes))) ok = egi_no_memory(function, j->capacity * (int64_t)sizeof *j->nodes);
+    ok = ok && egi_json_value(&r);
+    egi_json_blank(&r);
+    if (ok && r.at < r.end) ok = egi_json_fault(&r, r.at, "broken JSON: more stands behind its end");
+    if (!ok) egi_json_free(j);
+    return ok;
+}
+static bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n) {
+    char *copy = (char *)egi_alloc((size_t)n + 1);
+    if (!copy) return egi_no_memory(function, n + 1);
+    if (n) memcpy(copy, text, (size_t)n);
+    copy[n] = 0;
+    return egi_json_take(j, function, path, base, copy, n);
+}
+static egi_json_node egi_json_at(const egi_json *j, int64_t node) {
+    const char *text = j->text + j->nodes[node].offset;
+    egi_json_node value;
+    memset(&value, 0, sizeof value);
+    switch (*text) {
+        case '{': value.kind = EGI_JSON_OBJECT; break;
+        case '[': value.kind = EGI_JSON_ARRAY; break;
+        case '"': value.kind = EGI_JSON_STRING; value.string = text + 1; break;
+        case 'n': value.kind = EGI_JSON_NULL; break;
+        case 't': case 'f': value.kind = EGI_JSON_BOOL; value.integer = *text == 't'; break;
+        default: value.kind = EGI_JSON_NUMBER; egi_json_decode(text, &value);
+    }
+    return value;
+}
+static int64_t egi_json_count(const egi_json *j, int64_t node) {
+    char kind = j->text[j->nodes[node].offset];
+    int64_t count = 0;
+    if (kind != '{' && kind != '[') return 0;
+    for (int64_t at = node + 1; at < j->nodes[node].next; at = j->nodes[at + (kind == '{')].next) count++;
+    return count;
+}
+static int64_t egi_json_member(const egi_json *j, int64_t object, const char *name) {
+    if (object < 0 || j->text[j->nodes[object].offset] != '{') return -1;
+    for (int64_t at = object + 1; at < j->nodes[object].next; at = j->nodes[at + 1].next)
+        if (!strcmp(egi_json_string(j, at), name)) return at + 1;
+    return -1;
+}
+static const char *egi_json_string(const egi_json *j, int64_t node) {
+    const char *text = node >= 0 ? j->text + j->nodes[node].offset : "";
+    return *text == '"' ? text + 1 : NULL;
+}
+static void egi_json_free(egi_json *j) {
+    egi_free(j->text);
+    egi_free(j->nodes);
+    memset(j, 0, sizeof *j);
+}
+
+// ---- checksums and records
+
+static uint64_t egi_little(const void *from, int bytes) {
+    uint64_t v = 0;
+    for (int i = bytes - 1; i >= 0; i--) v = v << 8 | ((const unsigned char *)from)[i];
+    return v;
+}
+static void egi_put_little(void *to, uint64_t v, int bytes) {
+    for (int i = 0; i < bytes; i++, v >>= 8) ((unsigned char *)to)[i] = (unsigned char)(v & 255);
+}
+
+// CRC-32 by eight bytes at a time: table k says what a byte leaves behind that k others follow.
+typedef enum egi_crc_kind { EGI_CRC32, EGI_CRC32C } egi_crc_kind;          // zip, PNG; TFRecord (Castagnoli's)
+static struct { int ready; uint32_t table[2][8][256]; } egi_crcs;
+static EGI_COLD void egi_crc_prepare(void) {
+    static const uint32_t polynomial[2] = { 0xedb88320u, 0x82f63b78u };
+    egi_lock();
+    for (int kind = 0; kind < 2 && !egi_crcs.ready; kind++)
+        for (int k = 0; k < 8; k++)
+            for (uint32_t byte = 0; byte < 256; byte++) {
+                uint32_t crc = k ? egi_crcs.table[kind][k - 1][byte] : byte;
+                for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? polynomial[kind] : 0);
+                egi_crcs.table[kind][k][byte] = crc;
+            }
+    __atomic_store_n(&egi_crcs.ready, 1, __ATOMIC_RELEASE);
+    egi_unlock();
+}
+// Of all bytes so far, whose checksum is crc (0 at the start), and n more.
+static uint32_t egi_crc(egi_crc_kind kind, uint32_t crc, const void *data, int64_t n) {
+    const unsigned char *p = (const unsigned char *)data;
+    if (!__atomic_load_n(&egi_crcs.ready, __ATOMIC_ACQUIRE)) egi_crc_prepare();
+    uint32_t (*t)[256] = egi_crcs.table[kind];
+    crc = ~crc;
+    for (; n >= 8; n -= 8, p += 8) {
+        crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+        crc = t[7][crc & 255] ^ t[6][crc >> 8 & 255] ^ t[5][crc >> 16 & 255] ^ t[4][crc >> 24] ^ t[3][p[4]] ^ t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]];
+    }
+    for (; n > 0; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
+    return ~crc;
+}
+// A checksum of what holds checksums would be weak, so TFRecord files store it turned.
+static uint32_t egi_crc_masked(const void *data, int64_t n) {
+    uint32_t crc = egi_crc(EGI_CRC32C, 0, data, n);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+// A record of a TFRecord file: its length (8 bytes), the checksum of that (4), the data, the checksum of the data (4).
+// Adds one to text; false without memory.
+static bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
+    unsigned char head[12], tail[4];
+    egi_put_little(head, (uint64_t)size, 8);
+    egi_put_little(head + 8, egi_crc_masked(head, 8), 4);
+    egi_put_little(tail, egi_crc_masked(data, size), 4);
+    egi_text_add(text, (const char *)head, 12);
+    egi_text_add(text, (const char *)data, (size_t)size);
+    egi_text_add(text, (const char *)tail, 4);
+    return !text->failed;
+}
+// Reads n bytes and their checksum into text: 1 if they fit; *got says how many came. A length that the file made up costs no more
+// memory than the file has bytes.
+static int egi_record_part(egi_source *s, int64_t n, egi_text *text, int64_t *got) {
+    text->size = 0;
+    *got = 0;
+    while (*got < n + 4) {
+        if (s->size < 0 && !egi_source_bounded(s, *got)) return -1;
+        int64_t want = n + 4 - *got, most = *got < 65536 ? 65536 : *got;
+        if (want > most) want = most;
+        if (!egi_text_reserve(text, (size_t)want)) { egi_no_memory(s->function, want); return -1; }
+        int64_t came = egi_source_read(s, text->data + text->size, want);
+        if (came < 0) return -1;
+        text->size += (size_t)came;
+        *got += came;
+        if (came < want) return 0;
+    }
+    text->size = (size_t)n;
+    return egi_crc_masked(text->data, n) == egi_little(text->data + n, 4);
+}
+static int egi_record_read(egi_source *s, egi_text *record) {
+    int64_t start = s->offset, at = start, size = 8, got = 0;
+    int good = egi_record_part(s, size, record, &got);
+    if (good == 0 && got == 0) return 0;
+    if (good > 0) {
+        uint64_t length = egi_little(record->data, 8);
+        size = length > INT64_MAX - 16 ? INT64_MAX - 16 : (int64_t)length;
+        at += 12;
+        good = egi_record_part(s, size, record, &got);
+    }
+    if (good == 0 && got < size + 4) egi_file_fail(s->function, s->path, -1, "truncated record at %lld", (long long)start);
+    else if (good == 0) egi_file_fail(s->function, s->path, -1, "corrupted record at %lld", (long long)at);
+    return good > 0 ? 1 : -1;
+}
+
+EGI_ALL_PASSES
+
+//# 20  PRINTING ---------------------------------------------------------------
+// Idea: an array is written as NumPy's print() writes it. Each number gets the
+// fewest digits that tell it from its neighbours in its dtype, at most 8 behind
+// the point; all cells are as wide as the widest. So three walks over the elements
+// that will be seen: how large are they, how wide is the text, and then the text.
+
+EGI_FEWEST_PASSES
 
 // What the elements are; 0, 5 and 6 are all handed over as float.
 enum {
@@ -5052,7 +6178,7 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
 
 EGI_ALL_PASSES
 
-//# 20  THE OP TABLE -----------------------------------------------------------
+//# 21  THE OP TABLE -----------------------------------------------------------
 // Idea: an op is one row: what it computes, and what each input's gradient is.
 // Elementwise rows are formulas in the language EGI_ADD, EGI_MUL, EGI_TANH ...,
 // whose words mean whatever EGI_V says at the moment: float arithmetic, int
@@ -5802,10 +6928,10 @@ static inline void egi_run_loop(const egi_op *op, int variant, int dtype, int64_
     else loop(n, p, out);
 }
 
-//# 21  RUNNING AN OP ----------------------------------------------------------
+//# 22  RUNNING AN OP ----------------------------------------------------------
 // Idea: every op goes through one of two doors: egi_elementwise for formulas,
 // egi_apply for the rest. Both check, infer the shape, compute, record, and
-// hand the result to the scope. Read first: 20.
+// hand the result to the scope. Read first: 21.
 
 static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
                        eg_tensor *const *saved);
@@ -6135,7 +7261,7 @@ static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, cons
     return egi_apply(op, in, n, attr, out) ? out[0] : NULL;
 }
 
-//# 22  KERNELS ----------------------------------------------------------------
+//# 23  KERNELS ----------------------------------------------------------------
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again: EGI_STAMP 1 is a tile of a matrix
@@ -6427,10 +7553,10 @@ static void egi_reduce_any_u8(int64_t outer, int64_t n, int64_t inner, const uin
 }
 
 
-//# 23  THE CPU ----------------------------------------------------------------
+//# 24  THE CPU ----------------------------------------------------------------
 // Idea: loops run over contiguous elements only. Operands in another layout are
 // packed block by block into one that is; kernels for whole tensors work on raw
-// pointers (text at the end of this file). Read first: 15, 20.
+// pointers (text at the end of this file). Read first: 15, 21.
 
 // A tensor's elements in the row-major order of a shape it broadcasts to, with axes merged where memory allows.
 typedef struct egi_walk { int rank; int64_t dims[EG_MAX_RANK], strides[EG_MAX_RANK]; } egi_walk;
@@ -7102,10 +8228,10 @@ static eg_backend egi_cpu = {
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
 EAGER_API const egi_op *egi_elementwise_rows(void) { return egi_elementwise_ops; }
 
-//# 24  THE OTHER ROWS ---------------------------------------------------------
+//# 25  THE OTHER ROWS ---------------------------------------------------------
 // Idea: a row that is no formula brings its own shape rule, kernel call and
 // gradient, side by side. Many functions are composed of others and need no row
-// at all. Read first: 20, 21.  Proof: tests/ops.c, tests/fixtures.c
+// at all. Read first: 21, 22.  Proof: tests/ops.c, tests/fixtures.c
 
 EGI_FEWER_PASSES
 
@@ -9312,12 +10438,12 @@ EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
 
 EGI_ALL_PASSES
 
-//# 25  THE TAPE ---------------------------------------------------------------
+//# 26  THE TAPE ---------------------------------------------------------------
 // Idea: running an op also writes one line: the op, where its inputs came from,
 // and the values its gradient will read. Reading the lines backwards, each
 // hands its upstream gradient to its inputs; where two lines meet, gradients
 // add. Nothing else. A tape knows tensors by their ids: a slot for each.
-// Read first: 20, 21.  Entry: eg_tape_gradients_from().  Proof: tests/tape.c
+// Read first: 21, 22.  Entry: eg_tape_gradients_from().  Proof: tests/tape.c
 
 typedef struct egi_slot {
     int64_t id;
@@ -10202,10 +11328,10 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
     return egi_custom(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
 }
 
-//# 26  FUNCTIONS OF FUNCTIONS -------------------------------------------------
+//# 27  FUNCTIONS OF FUNCTIONS -------------------------------------------------
 // Idea: run f on a tape of one's own and hand out only the results. Because the
 // gradient is made of eager ops, the same few lines nest to any order.
-// Read first: 25.  Proof: tests/functions.c
+// Read first: 26.  Proof: tests/functions.c
 
 EGI_FEWEST_PASSES
 
@@ -10543,11 +11669,11 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
 
 EGI_ALL_PASSES
 
-//# 27  VARIABLES AND OPTIMIZERS -----------------------------------------------
+//# 28  VARIABLES AND OPTIMIZERS -----------------------------------------------
 // Idea: a variable keeps its id and changes its buffer. Who still holds the old
 // buffer (a tape, a view) keeps the old values. An optimizer's rule is a formula
 // in the words of the op table, stamped into one loop over a variable, its
-// gradient and its slots. Read first: 20, 25.  Proof: tests/optimizers.c
+// gradient and its slots. Read first: 21, 26.  Proof: tests/optimizers.c
 
 EGI_FEWER_PASSES
 
@@ -11413,109 +12539,18 @@ static bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_ten
 }
 #endif
 
-//# 28  LAYERS AND MODELS ------------------------------------------------------
+//# 29  LAYERS AND MODELS ------------------------------------------------------
 // Idea: a kind of layer is a row of a table: name, the options it has, and three
 // functions: make the weights, call, tell the output's shape. What every layer
 // does (scopes, names, masks, checks, freezing, configuration) is written once
 // around the rows. A layer holds a list of parts, its weights and its layers;
 // paths, saving, counting and training are walks over parts.
-// Read first: 27.  Proof: tests/layers.c, tests/layers_fixtures.c, tests/layers_errors.c
+// Read first: 28.  Proof: tests/layers.c, tests/layers_fixtures.c, tests/layers_errors.c
 
 EGI_FEWEST_PASSES
 
 // "[?, 3]": where -1 is a dimension that is free.
 static EGI_COLD const char *egi_show_free(eg_shape shape) { return egi_show_shape(shape, true); }
-// Texts, files and JSON, which this chapter and the next ones use before chapter 31 has their code.
-
-#define EGI_LATER __attribute__((unused)) static      // not every program's switches leave a use of each
-
-// More for the texts of chapter 19. After a failure (no memory; nothing is raised) the rest is ignored: look at failed, at the end.
-EGI_LATER void egi_text_printf(egi_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-EGI_LATER void egi_text_json(egi_text *t, const char *string);       // in quotes, escaped
-EGI_LATER void egi_plain_point(char *text);                              // a locale's decimal point becomes '.'
-EGI_LATER void egi_text_number(egi_text *t, double value);           // the shortest that reads back the same; '.' in any locale
-// string and what is to stand behind it, in memory of its own; NULL without memory, nothing raised.
-EGI_LATER char *egi_copy_string(const char *string, const char *behind);
-// A whole number or fraction written in n bytes, all of them, '.' in any locale; false where they are something else.
-EGI_LATER bool egi_parse_number(const char *text, int64_t n, double *value);
-
-// "eg_function: path: byte 12: sentence"; an offset of -1 is left out. Returns false.
-EGI_LATER EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-// A file to read from, on the disk or in memory. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without). What has no
-// size, a pipe or a device, is read as it comes.
-typedef struct egi_source {
-    const char *function;
-    char *path;
-    struct egi_memory_file *memory;                        // or NULL, and then it is a
-    void *file;
-    struct egi_gunzip *gunzip;
-    int64_t size, most, offset;                            // size: -1 where it cannot be known; most: it is no more than that
-    int64_t at;                                            // in the memory
-} egi_source;
-EGI_LATER bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip);
-EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // how many bytes; fewer than n only at the end; -1 with an error
-EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
-EGI_LATER void egi_source_close(egi_source *s);                              // of one that is not open: nothing
-EGI_LATER bool egi_source_bounded(const egi_source *s, int64_t piece);       // of one without a size: a line, a record of so many bytes may be
-EGI_LATER char *egi_file_read(const char *function, const char *path, int64_t *size);     // the whole file and one '\0'; egi_free frees it
-// An array in a .npy or IDX file, or of a .npz file, its elements along the first axis read one by one. Rank 0 has one row, itself.
-typedef struct egi_array {
-    egi_source source;
-    struct egi_stream *stream;
-    int stored;
-    bool turned, skipped;                                  // skipped: not all of it was read
-    int64_t member;                                        // where in the source's path the name of a member of a .npz file begins; 0: it is a file of its own
-    eg_dtype dtype;
-    eg_shape shape;
-    int64_t start, end, header, bytes;                     // in the file: where the rows begin, where all ends; bytes of the header, of a row
-    uint32_t crc;
-} egi_array;
-EGI_LATER bool egi_array_open(egi_array *a, const char *function, const char *path);
-EGI_LATER bool egi_array_seek(egi_array *a, int64_t row);                    // forward
-EGI_LATER eg_tensor *egi_array_row(egi_array *a);                            // not owned by a scope
-EGI_LATER bool egi_array_ends(egi_array *a);                                 // behind the last row: nothing may follow
-EGI_LATER void egi_array_close(egi_array *a);
-// What egi_array_open opens of a path: itself, or of a .npz file its arrays, as "data.npz/x". Adds copies to list, which egi_free frees.
-EGI_LATER bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n);
-// Numbers of 1 to 8 bytes in a file's order, little-endian, whatever the machine's is.
-EGI_LATER uint64_t egi_little(const void *from, int bytes);
-EGI_LATER void egi_put_little(void *to, uint64_t v, int bytes);
-// The next record of a TFRecord file into record, whose former text goes: 1; 0 at the end; -1 and an error that names the offset.
-EGI_LATER int egi_record_read(egi_source *s, egi_text *record);
-
-// A file to write: under a temporary name beside it, on the disk before it takes its own. Folders on the way are made.
-typedef struct egi_sink { const char *function; char *path, *temporary; void *file; int64_t offset; int lock; bool failed, replaces; } egi_sink;
-EGI_LATER bool egi_sink_open(egi_sink *s, const char *function, const char *path);
-EGI_LATER bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n);    // after a failure nothing: look once, at the close
-EGI_LATER bool egi_sink_close(egi_sink *s, bool good);                       // good: it takes its name; else it goes
-EGI_LATER bool egi_file_write(const char *function, const char *path, const void *data, int64_t size);
-// Makes the folders that lead to a file, where they are missing; what cannot be made shows when the file is opened.
-EGI_LATER void egi_make_folders(const char *path);
-EGI_LATER bool egi_file_exists(const char *path);
-
-// JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
-typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
-// A value is two numbers beside the text: where it stands in it, and which node comes behind it and all in it. A header of 100 MB is
-// often thousands of short numbers; the first byte says its kind, and the rest is read again when it is asked for.
-typedef struct egi_json_place { uint32_t offset, next; } egi_json_place;
-typedef struct egi_json_node {
-    egi_json_kind kind;
-    bool whole;                    // a number without fraction and exponent that fits an int64: integer is exact
-    int64_t integer;               // of a bool 0 or 1
-    double number;
-    const char *string;            // decoded, '\0' behind it
-} egi_json_node;
-typedef struct egi_json { char *text; egi_json_place *nodes; int64_t count, capacity; const char *function, *path; int64_t base; } egi_json;
-// Reads text (n bytes that stand at offset base of the file path; path may be NULL). An error names the place.
-EGI_LATER bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n);
-EGI_LATER egi_json_node egi_json_at(const egi_json *j, int64_t node);
-EGI_LATER int64_t egi_json_count(const egi_json *j, int64_t node);                        // of members: node + 1 is the first, nodes[it].next the second (of
-                                                                                          // objects name, value, name: nodes[name + 1].next)
-EGI_LATER int64_t egi_json_member(const egi_json *j, int64_t object, const char *name);   // the value's node; -1 where there is none
-EGI_LATER const char *egi_json_string(const egi_json *j, int64_t node);                   // NULL of anything else
-EGI_LATER void egi_json_free(egi_json *j);
-
 #ifndef EAGER_CORE
 // After a weight is made: a checkpoint that was restored before may hold its value. False and an error where that does not fit.
 EGI_LATER bool egi_restore_arrival(void);
@@ -11629,7 +12664,7 @@ struct eg_layer {
     eg_layer_function *call_multi;
     void *user;
     void (*user_release)(void *user);
-    void *training;                      // what eg_compile made; chapter 29's
+    void *training;                      // what eg_compile made; chapter 30's
     void (*training_free)(void *training);
 };
 // One call (or build) of a layer, on the C stack; the one that runs is egi_this.layer.
@@ -14468,7 +15503,7 @@ static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *fro
     }
     return true;
 }
-static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 33
+static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
 // (1 - tau) v + tau x, where v is, as a variable can hold it.
 static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor *x, double tau) {
     eg_scope scope = eg_scope_begin();
@@ -14711,11 +15746,11 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
     egi_text_free(&t);
 }
 
-//# 29  LOSSES, METRICS, TRAINING ----------------------------------------------
+//# 30  LOSSES, METRICS, TRAINING ----------------------------------------------
 // Idea: a loss is a row with the formula for one example; a metric is a row that
 // says what a batch adds to its sums, and what they come to. One step (forward,
 // backward, update, metrics) serves eg_fit, eg_evaluate and single batches;
-// eg_fit repeats it and tells the callbacks at each turn. Read first: 28.
+// eg_fit repeats it and tells the callbacks at each turn. Read first: 29.
 // Proof: tests/losses.c, tests/metrics.c, tests/training.c
 
 // ---- losses: a row each, with the formula for one value an example
@@ -15996,7 +17031,7 @@ static bool egi_step_gradients(eg_layer *model, eg_tape *tape, eg_tensor *loss, 
     return weights->count > 0 && (*grads = eg_tape_gradients_list(tape, loss, *weights)).count >= 0;
 }
 typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; bool arrays; } egi_step;     // arrays: the caller gave x, y and weights by name
-static bool egi_dataset_batches(const eg_dataset *data);       // chapter 30
+static bool egi_dataset_batches(const eg_dataset *data);       // chapter 31
 // What an error of shapes says where no stage of the dataset makes batches (a generator may hand them out itself).
 static const char *egi_batch_hint(const eg_dataset *data) {
     return egi_dataset_batches(data) ? NULL : "is the dataset in batches? eg_dataset_batch(data, 32) makes some of single elements";
@@ -16754,7 +17789,7 @@ EAGER_API void eg_callback_release(eg_callback *callback) {
 // A list of numbers that grows, and that a checkpoint can hold.
 typedef struct egi_numbers { double *values; int64_t count, capacity; } egi_numbers;
 static bool egi_numbers_push(egi_numbers *list, double value) { return egi_push_double(&list->values, &list->capacity, list->count, value) && ++list->count; }
-static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list);     // chapter 31, as the next
+static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list);     // chapter 32, as the next
 static const char *egi_checkpoint_last(const char *where, bool folders);
 
 // What the library's own callbacks know: their options, and what they have seen.
@@ -17337,7 +18372,7 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
     return egi_watch_new("callback_tensorboard", folder, o, EGI_C_EVERY, f);
 }
 
-//# 30  DATASETS ---------------------------------------------------------------
+//# 31  DATASETS ---------------------------------------------------------------
 // Idea: a dataset is what to do: a tree of stages that never changes. A cursor is one
 // reading of it: a tree of the same form with the places. An iterator holds the
 // root cursor. Each kind of stage is a row of a few functions; whatever is common
@@ -19870,1039 +20905,14 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 
 #endif // EAGER_CORE
 
-//# 31  FILES ------------------------------------------------------------------
+//# 32  FILES ------------------------------------------------------------------
 // Idea: what is saved is an archive, a list of named tensors with texts, and a
 // format is a way to write and to read one; weights, models and checkpoints are
 // archives whose names are agreed. A reader believes no number before it was held
-// against the file's size. A writer writes under another name, syncs and renames,
-// so that the old file or the new one stands there, whole.
-// Read first: 16, 28.  Entry: eg_archive_load(), egi_checkpoint_settle().
+// against the file's size. Read first: 19, 29.  Entry: eg_archive_load(), egi_checkpoint_settle().
 // Proof: tests/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c, files_special.c
 
-// ---- texts
-
-static void egi_text_printf(egi_text *t, const char *format, ...) {
-    char small[256];
-    va_list list, again;
-    va_start(list, format);
-    va_copy(again, list);
-    int n = vsnprintf(small, sizeof small, format, list);
-    if (n < (int)sizeof small) egi_text_add(t, small, n > 0 ? (size_t)n : 0);
-    else if (egi_text_reserve(t, (size_t)n + 1)) {
-        vsnprintf(t->data + t->size, (size_t)n + 1, format, again);
-        t->size += (size_t)n;
-    }
-    va_end(again);
-    va_end(list);
-}
-static void egi_text_json(egi_text *t, const char *string) {
-    egi_text_add(t, "\"", 1);
-    for (const char *p = string; *p; p++)
-        if (*p == '"' || *p == '\\') egi_text_printf(t, "\\%c", *p);
-        else if ((unsigned char)*p < 32) egi_text_printf(t, "\\u%04x", (unsigned)(unsigned char)*p);
-        else egi_text_add(t, p, 1);
-    egi_text_add(t, "\"", 1);
-}
-// The C library writes and reads numbers with the locale's point: where it is not '.', the two are exchanged.
-static bool egi_parse_number(const char *text, int64_t n, double *value) {
-    char copy[512];
-    const char *point = localeconv()->decimal_point;
-    size_t at = 0, length = strlen(point);
-    if (n <= 0 || n >= 480 || length > 16) return false;
-    for (int64_t i = 0; i < n; i++) {
-        bool is_point = text[i] == '.';
-        if (!is_point && !strchr("+-0123456789eE", text[i])) return false;      // nor a '\0', which strchr finds: see the end
-        memcpy(copy + at, is_point ? point : text + i, is_point ? length : 1);
-        at += is_point ? length : 1;
-        if (at + length >= sizeof copy) return false;
-    }
-    copy[at] = 0;
-    char *end;
-    *value = strtod(copy, &end);
-    return end == copy + at;
-}
-static void egi_plain_point(char *text) {
-    const char *point = localeconv()->decimal_point;
-    char *at = strcmp(point, ".") ? strstr(text, point) : NULL;
-    if (!at) return;
-    *at = '.';
-    memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
-}
-static void egi_text_number(egi_text *t, double value) {
-    char text[64];
-    if (value != value) { egi_text_string(t, "null"); return; }                 // JSON has neither; 1e999 is read as infinity
-    if (value - value != 0) { egi_text_printf(t, "%s1e999", value < 0 ? "-" : ""); return; }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
-    }
-    egi_plain_point(text);
-    egi_text_string(t, text);
-}
-
-// ---- files
-
-static bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) {
-    char text[600], place[40] = "";
-    size_t length = path ? strlen(path) : 0;
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    if (offset >= 0) snprintf(place, sizeof place, "byte %lld: ", (long long)offset);
-    return egi_fail(EG_ERROR_FILE, "eg_%s: %s%s%s%s%s", function, length > 300 ? "..." : "", path ? path + (length > 300 ? length - 300 : 0) : "",
-                    path ? ": " : "", place, text);
-}
-static char *egi_joined_path(const char *folder, const char *name) {     // folder/name; name "": the folder
-    size_t n = strlen(folder), more = strlen(name);
-    char *path = (char *)egi_alloc(n + more + 2);
-    if (!path) return NULL;
-    memcpy(path, folder, n);
-    if (more) { path[n++] = '/'; memcpy(path + n, name, more); }
-    path[n + more] = 0;
-    return path;
-}
-static char *egi_copy_string(const char *string, const char *behind) {
-    size_t n = strlen(string), more = strlen(behind);
-    char *copy = (char *)egi_alloc(n + more + 1);
-    if (copy) { memcpy(copy, string, n); memcpy(copy + n, behind, more + 1); }
-    return copy;
-}
-
-// What a file holds that was copied or downloaded in part.
-static bool egi_file_short(const char *function, const char *path, int64_t bytes, int64_t needed, const char *what, const char *name) {
-    return egi_file_fail(function, path, -1, "the file is shorter (%lld bytes) than its header needs (%lld bytes, for %s '%.200s'): probably truncated", (long long)bytes,
-                         (long long)needed, what, name);
-}
-
-// Tests make this something that ends the process, to see what a crash leaves behind.
-#ifndef EGI_FILE_STEP
-#define EGI_FILE_STEP() ((void)0)
-#endif
-// Tests lower both.
-#ifndef EGI_PIPE_SECONDS
-#define EGI_PIPE_SECONDS 10                                // how long a pipe without a writer, or a reader, is waited for
-#define EGI_PIECE_MOST (1 << 28)                           // bytes of a line, a row, a record, a file read whole, where a file has no size
-#endif
-enum { EGI_PIPE_PATIENCE = EGI_PIPE_SECONDS * 100 };       // in hundredths of a second
-static bool egi_source_bounded(const egi_source *s, int64_t piece) {
-    return piece <= EGI_PIECE_MOST || egi_file_fail(s->function, s->path, -1, "more than %d bytes in one piece, of something that has no size (a pipe, a device): does it end?", (int)EGI_PIECE_MOST);
-}
-
-static bool egi_memory_has(const char *path);
-static bool egi_path_given(const char *function, const char *path) {
-    return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is %s", function, path ? "empty" : "NULL");
-}
-
-#ifdef EAGER_NO_STDIO
-static bool egi_no_files(const char *function, const char *path) {
-    return egi_file_fail(function, path ? path : "NULL", -1, "the program was compiled with EAGER_NO_STDIO and has no files");
-}
-static bool egi_disk_open(egi_source *s) { return egi_no_files(s->function, s->path); }
-static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
-static bool egi_disk_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
-static void egi_disk_close(egi_source *s) { (void)s; }
-static bool egi_is_folder(const char *path) { (void)path; return false; }
-static bool egi_disk_has(const char *path) { (void)path; return false; }
-static void egi_make_folders(const char *path) { (void)path; }
-static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
-    memset(s, 0, sizeof *s);
-    s->failed = true;
-    return egi_no_files(function, path);
-}
-static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) { (void)s; (void)bytes; (void)n; return false; }
-static bool egi_sink_close(egi_sink *s, bool good) { (void)s; (void)good; return false; }
-#else
-
-#ifdef _WIN32
-#define EGI_SEEK(file, offset, from) _fseeki64(file, offset, from)
-#define EGI_TELL(file) _ftelli64(file)
-#define EGI_MAKE_FOLDER(path) _mkdir(path)
-#define EGI_PROCESS() 0
-__declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
-static bool egi_rename(const char *from, const char *to) { return MoveFileExA(from, to, 9) != 0; }        // replace existing, write through
-static bool egi_is_device(const char *path) { (void)path; return false; }
-static bool egi_disk_has(const char *path) { return _access(path, 0) == 0; }
-static bool egi_sync(FILE *file) { return _commit(_fileno(file)) == 0; }
-static void egi_sync_folder(const char *path) { (void)path; }
-static void egi_file_date(const char *path, int64_t time) { (void)path; (void)time; }
-static FILE *egi_file_create(const char *path) {
-    int file = _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
-    FILE *stream = file < 0 ? NULL : _fdopen(file, "wb");
-    if (file >= 0 && !stream) _close(file);
-    return stream;
-}
-static FILE *egi_device_open(const char *path) { return fopen(path, "wb"); }
-static FILE *egi_file_open(const egi_source *s, bool *sized) {
-    *sized = true;
-    return fopen(s->path, "rb");
-}
-static bool egi_part_claim(FILE *file, int *lock) { (void)file; *lock = -1; return true; }
-static void egi_part_unclaim(int lock) { (void)lock; }
-static void egi_part_remove(const char *path) { remove(path); }                 // of one that is open Windows removes nothing
-#else
-#define EGI_SEEK(file, offset, from) fseek(file, (long)(offset), from)
-#define EGI_TELL(file) (int64_t)ftell(file)
-#define EGI_MAKE_FOLDER(path) mkdir(path, 0777)
-#define EGI_PROCESS() getpid()
-#if defined(__STRICT_ANSI__) && !defined(__cplusplus)      // the headers hide what is not ISO C
-int fileno(FILE *file);
-int fsync(int file);
-int futimens(int file, const struct timespec times[2]);
-FILE *fdopen(int file, const char *mode);
-int lstat(const char *__restrict path, struct stat *__restrict status);
-#endif
-static bool egi_rename(const char *from, const char *to) { return rename(from, to) == 0; }
-// What a file must not replace: a device, a pipe, and names of open files such as /dev/stdout, whatever they are open for.
-static bool egi_is_device(const char *path) {
-    struct stat s;
-    if (!strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14)) return true;
-    return stat(path, &s) == 0 && (s.st_mode & 0170000) != 0100000 && (s.st_mode & 0170000) != 0040000;
-}
-static bool egi_disk_has(const char *path) {
-    struct stat s;
-    return stat(path, &s) == 0;
-}
-static bool egi_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno == EINVAL || errno == EROFS; }  // what cannot be synced need not be
-// The new name is on the disk when the folder is; a file system that does not sync folders needs no help.
-static void egi_sync_folder(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *folder = egi_copy_string(path, "");
-    if (!folder) return;
-    if (slash) folder[slash == path ? 1 : slash - path] = 0;
-    int file = open(slash ? folder : ".", O_RDONLY);
-    if (file >= 0) { fsync(file); close(file); }
-    egi_free(folder);
-}
-static void egi_file_date(const char *path, int64_t time) {      // as if it had been written then
-    int file = open(path, O_WRONLY);
-    struct timespec t[2];
-    memset(t, 0, sizeof t);
-    t[1].tv_sec = (time_t)(time / 1000000000);
-    t[1].tv_nsec = (long)(time % 1000000000);
-    t[0] = t[1];
-    if (file >= 0) { (void)!futimens(file, t); close(file); }
-}
-static FILE *egi_stream_of(int file, const char *mode) {   // the file goes with it, also where there is no memory for it
-    FILE *stream = file < 0 ? NULL : fdopen(file, mode);
-    if (file >= 0 && !stream) close(file);
-    return stream;
-}
-// A new file; what is there already, a link too, is neither opened nor followed.
-static FILE *egi_file_create(const char *path) { return egi_stream_of(open(path, O_WRONLY | O_CREAT | O_EXCL, 0666), "wb"); }
-static void egi_may_wait(int file) { fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK); }
-// A hundredth of a second's rest; false when there were enough of them. Signals end one early, so that time counts, too.
-static bool egi_pipe_rest(int *rests, time_t began) {
-    *rests += poll(NULL, 0, 10) == 0;
-    return *rests < EGI_PIPE_PATIENCE && time(NULL) - began <= EGI_PIPE_SECONDS;
-}
-// A device or a pipe to write to. Opening a pipe waits until somebody reads it, but not for ever.
-static FILE *egi_device_open(const char *path) {
-    struct stat s;
-    int file, rests = 0;
-    bool pipe = stat(path, &s) == 0 && (s.st_mode & 0170000) == 0010000;
-    const time_t began = time(NULL);
-    while ((file = open(path, O_WRONLY | O_NONBLOCK | O_APPEND)) < 0 && errno == ENXIO && pipe)
-        if (!egi_pipe_rest(&rests, began)) { errno = ETIMEDOUT; break; }
-    if (file >= 0) egi_may_wait(file);
-    return egi_stream_of(file, "wb");
-}
-// Of pipe(), as behind /dev/stdin: where it has no writer, that has been there already.
-static bool egi_pipe_is_nameless(int file) {
-    struct stat here, there;
-    int ends[2];
-    if (pipe(ends) != 0) return false;
-    bool yes = fstat(file, &here) == 0 && fstat(ends[0], &there) == 0 && here.st_dev == there.st_dev;
-    close(ends[0]);
-    close(ends[1]);
-    return yes;
-}
-// Waits until a pipe has a writer, who need not have written yet: 1 with its first byte, 0 without, -1 if nobody came.
-static int egi_pipe_wait(int file, char *first) {
-    const time_t began = time(NULL);
-    int rests = 0;
-    for (bool first_look = true; ; first_look = false) {
-        ssize_t n = read(file, first, 1);
-        if (n) return n > 0;                               // with a writer and without a byte it is -1; 0 is no writer
-        bool left = false;
-#ifdef __linux__                                           // elsewhere this is said before anybody came, too
-        struct pollfd p = { file, POLLIN, 0 };
-        left = poll(&p, 1, 0) > 0;
-#endif
-        if (left || (first_look && egi_pipe_is_nameless(file))) return 0;
-        if (!egi_pipe_rest(&rests, began)) return -1;
-    }
-}
-// NULL with errno. *sized: it is no pipe and no device, and can be told how long it is.
-static FILE *egi_file_open(const egi_source *s, bool *sized) {
-    int file = open(s->path, O_RDONLY | O_NONBLOCK), got = 0;
-    struct stat status;
-    char first = 0;
-    *sized = file >= 0 && fstat(file, &status) == 0 && ((status.st_mode & 0170000) == 0100000 || (status.st_mode & 0170000) == 0060000);
-    if (file >= 0 && !*sized && (status.st_mode & 0170000) == 0010000) got = egi_pipe_wait(file, &first);
-    if (got < 0) {
-        close(file);
-        errno = ETIMEDOUT;
-        return NULL;
-    }
-    if (file >= 0) egi_may_wait(file);
-    FILE *stream = egi_stream_of(file, "rb");
-    if (stream && got) ungetc((unsigned char)first, stream);
-    return stream;
-}
-// A temporary file is locked as long as it is written, so that what a killed process left can be told from it: the lock died with the process.
-#ifdef EGI_HAS_FLOCK
-enum { EGI_FLOCK_ALONE = 2 | 4 };                          // LOCK_EX | LOCK_NB, which strict ISO C hides
-// False: somebody took the new file for such a remainder before it was locked.
-static bool egi_part_claim(FILE *file, int *lock) {
-    struct stat s;
-    *lock = dup(fileno(file));                             // a lock is the open file's: it lasts until both are closed
-    errno = 0;
-    bool taken = *lock >= 0 && flock(*lock, EGI_FLOCK_ALONE) != 0 && errno == EWOULDBLOCK;
-    taken = taken || (fstat(fileno(file), &s) == 0 && s.st_nlink == 0);
-    if (taken && *lock >= 0) close(*lock);
-    return !taken;
-}
-static void egi_part_unclaim(int lock) { if (lock >= 0) close(lock); }
-static void egi_part_remove(const char *path) {
-    struct stat s;
-    int file = lstat(path, &s) == 0 && (s.st_mode & 0170000) == 0100000 ? open(path, O_RDONLY | O_NONBLOCK) : -1;
-    if (file < 0) return;
-    if (flock(file, EGI_FLOCK_ALONE) == 0) remove(path);
-    close(file);
-}
-#else
-static bool egi_part_claim(FILE *file, int *lock) { (void)file; *lock = -1; return true; }
-static void egi_part_unclaim(int lock) { (void)lock; }
-static void egi_part_remove(const char *path) { (void)path; }      // it may be written this moment
-#endif
-#endif
-// When a file was written last: nanoseconds since 1970, as fine as the system tells; 0 where there is none.
-static int64_t egi_file_written(const char *path) {
-    struct stat s;
-    if (stat(path, &s) != 0 || s.st_mtime < 0 || s.st_mtime > INT64_MAX / 1000000000 - 1) return 0;
-    int64_t time = (int64_t)s.st_mtime * 1000000000;
-#if defined(__APPLE__)
-    time += (int64_t)s.st_mtimespec.tv_nsec;
-#elif defined(st_mtime)                                       // a macro for the seconds of st_mtim
-    time += (int64_t)s.st_mtim.tv_nsec;
-#elif defined(__GLIBC__)
-    time += (int64_t)s.st_mtimensec;
-#endif
-    return time;
-}
-static void egi_make_folders(const char *path) {
-    char *part = egi_copy_string(path, "");
-    for (char *p = part; p && *p; p++) {
-        if (p == part || *p != '/') continue;
-        *p = 0;
-        EGI_MAKE_FOLDER(part);
-        *p = '/';
-    }
-    egi_free(part);
-}
-static const char *egi_reason(void) { return errno ? strerror(errno) : "input or output failed"; }
-
-static bool egi_is_folder(const char *path) {
-    DIR *d = opendir(path);
-    if (d) closedir(d);
-    return d != NULL;
-}
-static void egi_disk_close(egi_source *s) { if (s->file) fclose((FILE *)s->file); }
-static bool egi_disk_open(egi_source *s) {
-    if (egi_is_folder(s->path)) return egi_file_fail(s->function, s->path, -1, "is a folder, not a file");      // which some systems open and none reads
-    bool sized;
-    errno = 0;
-    FILE *file = egi_file_open(s, &sized);
-    s->file = file;
-    if (!file && errno == ETIMEDOUT) return egi_file_fail(s->function, s->path, -1, "is a pipe that nobody has opened for writing for %d seconds", EGI_PIPE_SECONDS);
-    if (!file) return egi_file_fail(s->function, s->path, -1, "cannot be opened: %s", egi_reason());
-    if (!sized) return true;
-    if (EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
-    clearerr(file);
-    if (s->size >= 0) rewind(file);
-    return true;
-}
-static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) {
-    FILE *file = (FILE *)s->file;
-    errno = 0;
-    int64_t got = n > 0 ? (int64_t)fread(to, 1, (size_t)n, file) : 0;
-    if (got == n || !ferror(file)) return got;
-    egi_file_fail(s->function, s->path, s->offset + got, "cannot be read: %s", egi_reason());
-    return -1;
-}
-static bool egi_disk_seek(egi_source *s, int64_t offset) {
-    errno = 0;
-    if (EGI_SEEK((FILE *)s->file, offset, SEEK_SET) == 0) return true;
-    return egi_file_fail(s->function, s->path, offset, "cannot be read from here: %s", egi_reason());
-}
-
-// "path.12345678.part", the digits at random.
-enum { EGI_PART_ENDING = 14 };
-static void egi_part_name(char *ending) {
-    static uint64_t made;
-    uint64_t r = (uint64_t)(uintptr_t)ending ^ (uint64_t)time(NULL) << 20 ^ (uint64_t)clock() << 40 ^ (uint64_t)EGI_PROCESS() << 32;
-    r += __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED) * 0x9e3779b97f4a7c15u;
-    r = (r ^ r >> 30) * 0xbf58476d1ce4e5b9u;
-    r = (r ^ r >> 27) * 0x94d049bb133111ebu;
-    snprintf(ending, EGI_PART_ENDING + 1, ".%08lx.part", (unsigned long)(r >> 32));
-}
-static bool egi_is_part(const char *name) {
-    size_t n = strlen(name);
-    return n > EGI_PART_ENDING && name[n - EGI_PART_ENDING] == '.' && strcmp(name + n - 5, ".part") == 0 && strspn(name + n - 13, "0123456789abcdef") == 8;
-}
-// Removes what processes that are no more left of a file that is the one, or one of those, that base means.
-static bool egi_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
-static void egi_parts_remove(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
-    DIR *d = opendir(*folder ? folder : ".");
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-        if (!egi_is_part(e->d_name)) continue;
-        char *name = egi_copy_string(e->d_name, ""), *path = egi_copy_string(folder, e->d_name);
-        if (name) name[strlen(name) - EGI_PART_ENDING] = 0;
-        if (name && path && is(name, base)) egi_part_remove(path);
-        egi_free(name);
-        egi_free(path);
-    }
-    if (d) closedir(d);
-}
-static bool egi_sink_create(egi_sink *s) {                 // or its error in errno
-    char *ending = s->temporary + strlen(s->path);
-    bool folders = false;
-    for (int i = 0; i < 100 && !s->file; i++) {
-        egi_part_name(ending);
-        errno = 0;
-        FILE *file = egi_file_create(s->temporary);
-        if (!file && !folders && errno != EEXIST) egi_make_folders(s->temporary), folders = true;
-        else if (!file && errno != EEXIST) break;
-        else if (file && egi_part_claim(file, &s->lock)) s->file = file;
-        else if (file) fclose(file);
-    }
-    return s->file != NULL;
-}
-static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
-    memset(s, 0, sizeof *s);
-    s->function = function;
-    s->failed = true;
-    s->lock = -1;
-    if (!egi_path_given(function, path)) return false;
-    if (egi_memory_has(path)) return egi_file_fail(function, path, -1, "is a file in memory (eg_memory_file_add), which is not written");
-    bool device = egi_is_device(path);
-    s->replaces = egi_disk_has(path);
-    s->path = egi_copy_string(path, "");
-    s->temporary = device ? NULL : egi_copy_string(path, ".12345678.part");
-    if (!s->path || (!device && !s->temporary)) { egi_no_memory(function, (int64_t)strlen(path) + EGI_PART_ENDING + 1); egi_sink_close(s, false); return false; }
-    EGI_FILE_STEP();
-    errno = 0;
-    if (device) s->file = egi_device_open(path);
-    else egi_sink_create(s);
-    s->failed = !s->file;
-    if (s->file) return true;
-    if (device && errno == ETIMEDOUT) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for reading for %d seconds", EGI_PIPE_SECONDS);
-    else egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason());
-    egi_sink_close(s, false);
-    return false;
-}
-static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
-    if (s->failed || n <= 0) return !s->failed;
-    errno = 0;
-    EGI_FILE_STEP();
-    s->failed = fwrite(bytes, 1, (size_t)n, (FILE *)s->file) != (size_t)n;
-    if (s->failed) egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
-    s->offset += n;
-    return !s->failed;
-}
-static bool egi_sink_close(egi_sink *s, bool good) {
-    FILE *file = (FILE *)s->file;
-    bool ok = good && !s->failed && file;
-    errno = 0;
-    EGI_FILE_STEP();
-    if (ok) ok = fflush(file) == 0 || egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
-    EGI_FILE_STEP();
-    if (ok) ok = egi_sync(file) || egi_file_fail(s->function, s->path, -1, "cannot be brought to the disk: %s", egi_reason());
-    EGI_FILE_STEP();
-    if (file && fclose(file) != 0 && ok) ok = egi_file_fail(s->function, s->path, -1, "cannot be written: %s", egi_reason());
-    EGI_FILE_STEP();
-    if (ok && s->temporary) ok = egi_rename(s->temporary, s->path) || egi_file_fail(s->function, s->path, -1, "cannot take its name: %s", egi_reason());
-    EGI_FILE_STEP();
-    if (ok && s->temporary) egi_sync_folder(s->path);
-    if (!ok && file && s->temporary) remove(s->temporary);
-    if (file) egi_part_unclaim(s->lock);
-    if (ok && s->temporary && s->replaces) {
-        char *slash = strrchr(s->path, '/'), *base = egi_copy_string(slash ? slash + 1 : s->path, "");
-        s->path[slash ? slash + 1 - s->path : 0] = 0;
-        if (base) egi_parts_remove(s->path, base, egi_is_same_name);
-        egi_free(base);
-    }
-    egi_free(s->path);
-    egi_free(s->temporary);
-    memset(s, 0, sizeof *s);
-    return ok;
-}
-#endif
-
-// ---- files in memory
-
-struct egi_memory_file { struct egi_memory_file *next; char *path; const char *data; int64_t size, readers; };
-typedef struct egi_memory_file egi_memory_file;
-static egi_memory_file *egi_memory_files;                  // under egi_lock
-static EGI_THREAD egi_memory_file *egi_memory_lent;        // of functions that are given the bytes: this thread's, while they run
-
-// The file in memory of this path, which somebody reads from now on; NULL where there is none.
-static egi_memory_file *egi_memory_take(const char *path) {
-    egi_memory_file *f = egi_memory_lent;
-    while (f && strcmp(f->path, path) != 0) f = f->next;
-    if (!f && !__atomic_load_n(&egi_memory_files, __ATOMIC_ACQUIRE)) return NULL;
-    egi_lock();
-    if (!f) for (f = egi_memory_files; f && strcmp(f->path, path) != 0;) f = f->next;
-    if (f) f->readers++;
-    egi_unlock();
-    return f;
-}
-static void egi_memory_give(egi_memory_file *f) {
-    egi_lock();
-    f->readers--;
-    egi_unlock();
-}
-static bool egi_memory_has(const char *path) {
-    egi_memory_file *f = egi_memory_take(path);
-    if (f) egi_memory_give(f);
-    return f != NULL;
-}
-static bool egi_memory_given(const char *function, const void *data, int64_t size) {
-    if (size < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a size of %lld bytes; it must not be negative", function, (long long)size);
-    return data || !size || (egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the data is NULL", function) : false);
-}
-EAGER_API bool eg_memory_file_add(const char *path, const void *data, int64_t size) {
-    if (!egi_path_given("memory_file_add", path) || !egi_memory_given("memory_file_add", data, size)) return false;
-    egi_memory_file *f = (egi_memory_file *)egi_alloc(sizeof *f), **at = &egi_memory_files;
-    char *name = egi_copy_string(path, "");
-    if (!f || !name) { egi_free(f); egi_free(name); return egi_no_memory("memory_file_add", (int64_t)strlen(path)); }
-    memset(f, 0, sizeof *f);
-    f->path = name;
-    f->data = (const char *)data;
-    f->size = size;
-    egi_lock();
-    while (*at && strcmp((*at)->path, path) != 0) at = &(*at)->next;
-    bool fresh = !*at;
-    if (fresh) __atomic_store_n(at, f, __ATOMIC_RELEASE);
-    egi_unlock();
-    if (fresh) return true;
-    egi_free(name);
-    egi_free(f);
-    return egi_file_fail("memory_file_add", path, -1, "there is a file in memory of this path already; eg_memory_file_remove takes it away");
-}
-EAGER_API bool eg_memory_file_remove(const char *path) {
-    egi_memory_file **at = &egi_memory_files, *f;
-    if (!egi_path_given("memory_file_remove", path)) return false;
-    egi_lock();
-    while (*at && strcmp((*at)->path, path) != 0) at = &(*at)->next;
-    f = *at;
-    bool read = f && f->readers > 0;
-    if (f && !read) __atomic_store_n(at, f->next, __ATOMIC_RELEASE);
-    egi_unlock();
-    if (!f) return egi_file_fail("memory_file_remove", path, -1, "there is no file in memory of this path");
-    if (read) return egi_file_fail("memory_file_remove", path, -1, "is being read, by an iterator that stands in the midst of it or by another thread");
-    egi_free(f->path);
-    egi_free(f);
-    return true;
-}
-// Lends a function's bytes, under a path that says what they are, to what it calls.
-static char egi_memory_npz[] = "(memory).npz", egi_memory_safetensors[] = "(memory).safetensors";
-static bool egi_memory_lend(const char *function, egi_memory_file *f, const void *data, int64_t size) {
-    if (!egi_memory_given(function, data, size)) return false;
-    f->next = egi_memory_lent;
-    f->path = size >= 2 && memcmp(data, "PK", 2) == 0 ? egi_memory_npz : egi_memory_safetensors;
-    f->data = (const char *)data;
-    f->size = size;
-    f->readers = 0;
-    egi_memory_lent = f;
-    return true;
-}
-static void egi_memory_take_back(const egi_memory_file *f) { egi_memory_lent = f->next; }
-
-// ---- sources: what is on the disk or in memory, unpacked where it is packed
-
-static bool egi_file_exists(const char *path) { return egi_memory_has(path) || egi_disk_has(path); }
-static int64_t egi_source_packed(egi_source *s, void *to, int64_t n) {     // as it lies there
-    if (!s->memory) return egi_disk_read(s, to, n);
-    if (n > s->memory->size - s->at) n = s->memory->size - s->at;
-    if (n > 0) memcpy(to, s->memory->data + s->at, (size_t)n);
-    s->at += n;
-    return n;
-}
-static bool egi_source_seek_packed(egi_source *s, int64_t offset) {
-    if (!s->memory) return egi_disk_seek(s, offset);
-    if (offset < 0 || offset > s->memory->size) return egi_file_fail(s->function, s->path, offset, "cannot be read from here: it lies beyond the end");
-    s->at = offset;
-    return true;
-}
-#ifdef EAGER_ZLIB
-typedef struct egi_gunzip { z_stream z; bool ended; unsigned char chunk[1 << 15]; } egi_gunzip;
-static bool egi_gunzip_begin(egi_source *s) {
-    egi_gunzip *g = (egi_gunzip *)egi_alloc(sizeof *g);
-    if (g) memset((void *)g, 0, sizeof *g);
-    if (!g || inflateInit2(&g->z, 15 + 16) != Z_OK) { egi_free(g); return egi_no_memory(s->function, (int64_t)sizeof *g); }
-    s->gunzip = g;
-    s->most = s->size < INT64_MAX / 2048 ? s->size * 1032 : INT64_MAX;     // deflate packs no more into a byte
-    s->size = -1;
-    return true;
-}
-static bool egi_gunzip_refill(egi_source *s, egi_gunzip *g) {          // false: an error; at the end nothing is there
-    int64_t got = g->z.avail_in ? (int64_t)g->z.avail_in : egi_source_packed(s, g->chunk, (int64_t)sizeof g->chunk);
-    if (g->z.avail_in || got < 0) return got >= 0;
-    g->z.next_in = g->chunk;
-    g->z.avail_in = (uInt)got;
-    return true;
-}
-static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) {
-    egi_gunzip *g = s->gunzip;
-    int64_t done = 0;
-    while (done < n && !g->ended) {
-        unsigned want = (unsigned)(n - done < 1 << 28 ? n - done : 1 << 28);
-        if (!egi_gunzip_refill(s, g)) return -1;
-        bool over = !g->z.avail_in;
-        g->z.next_out = (Bytef *)to + done;
-        g->z.avail_out = want;
-        int code = inflate(&g->z, Z_NO_FLUSH);
-        done += want - g->z.avail_out;
-        if (code == Z_STREAM_END) {                                    // another may follow; anything else behind it is left alone
-            if (!egi_gunzip_refill(s, g)) return -1;
-            g->ended = !g->z.avail_in || *g->z.next_in != 0x1f || inflateReset(&g->z) != Z_OK;
-        } else if (code != Z_OK || (over && g->z.avail_out == want)) {
-            egi_file_fail(s->function, s->path, s->offset + done, "broken gzip data: %s", over ? "unexpected end of file" : code == Z_MEM_ERROR ? "zlib has no memory" : g->z.msg ? g->z.msg : "it makes no sense");
-            return -1;
-        }
-    }
-    return done;
-}
-static bool egi_gunzip_seek(egi_source *s, int64_t offset) {
-    char rest[1024];
-    egi_gunzip *g = s->gunzip;
-    if (offset < s->offset) {
-        if (!egi_source_seek_packed(s, 0) || inflateReset(&g->z) != Z_OK) return false;
-        g->z.avail_in = 0;
-        g->ended = false;
-        s->offset = 0;
-    }
-    for (int64_t got = 1; got > 0 && s->offset < offset; s->offset += got)
-        if ((got = egi_gunzip_read(s, rest, offset - s->offset < (int64_t)sizeof rest ? offset - s->offset : (int64_t)sizeof rest)) < 0) return false;
-    return true;
-}
-static void egi_gunzip_end(egi_source *s) {
-    if (s->gunzip) inflateEnd(&s->gunzip->z);
-    egi_free(s->gunzip);
-}
-#else
-static bool egi_gunzip_begin(egi_source *s) { return egi_file_fail(s->function, s->path, -1, "is a gzip file; compile with -DEAGER_ZLIB and link with -lz to read it"); }
-static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) { (void)s; (void)to; (void)n; return -1; }
-static bool egi_gunzip_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
-static void egi_gunzip_end(egi_source *s) { (void)s; }
-#endif
-static void egi_source_close(egi_source *s) {
-    egi_gunzip_end(s);
-    if (s->memory) egi_memory_give(s->memory);
-    egi_disk_close(s);
-    egi_free(s->path);
-    memset(s, 0, sizeof *s);
-}
-static bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip) {
-    unsigned char magic[3] = { 0, 0, 0 };
-    memset(s, 0, sizeof *s);
-    s->function = function;
-    s->size = -1;
-    s->most = INT64_MAX;
-    if (!egi_path_given(function, path)) return false;
-    if (!(s->path = egi_copy_string(path, ""))) return egi_no_memory(function, (int64_t)strlen(path) + 1);
-    s->memory = egi_memory_take(path);
-    if (s->memory) s->size = s->memory->size;
-    bool ok = s->memory || egi_disk_open(s);
-    if (ok && s->size >= 0) {                                          // else a pipe: read as it comes
-        s->most = s->size;
-        if (unzip) {
-            int64_t got = egi_source_packed(s, magic, 3);
-            ok = got >= 0 && egi_source_seek_packed(s, 0) && (got < 3 || magic[0] != 0x1f || magic[1] != 0x8b || magic[2] != 8 || egi_gunzip_begin(s));
-        }
-    }
-    if (!ok) egi_source_close(s);
-    return ok;
-}
-static int64_t egi_source_read(egi_source *s, void *to, int64_t n) {
-    int64_t got = s->gunzip ? egi_gunzip_read(s, to, n) : egi_source_packed(s, to, n);
-    if (got > 0) s->offset += got;
-    return got;
-}
-static bool egi_source_seek(egi_source *s, int64_t offset) {
-    if (s->gunzip) return egi_gunzip_seek(s, offset);
-    if (!egi_source_seek_packed(s, offset)) return false;
-    s->offset = offset;
-    return true;
-}
-
-static bool egi_file_write(const char *function, const char *path, const void *data, int64_t size) {
-    egi_sink s;
-    return egi_sink_open(&s, function, path) && (egi_sink_write(&s, data, size), egi_sink_close(&s, true));
-}
-// In pieces where the size is not known before, as of a pipe; a file that says it is large is not believed before it is read.
-static char *egi_file_read(const char *function, const char *path, int64_t *size) {
-    egi_source s;
-    void *data = NULL;
-    int64_t capacity = 0, total = 0, got = 0, part = 1 << 16;
-    if (!egi_source_open(&s, function, path, false)) return NULL;
-    do {
-        total += got;
-        if (s.size >= total) part = s.size - total + 1;
-        if (s.size < 0 && !egi_source_bounded(&s, total)) { got = -1; break; }
-        if (!egi_grow(&data, &capacity, total + part + 1, 1)) { egi_no_memory(function, total + part + 1); got = -1; break; }
-        got = egi_source_read(&s, (char *)data + total, part);
-    } while (got == part);
-    egi_source_close(&s);
-    if (got < 0) { egi_free(data); return NULL; }
-    *size = total + got;
-    ((char *)data)[*size] = 0;
-    return (char *)data;
-}
-
-static eg_tensor *egi_bytes_tensor(const char *op, const void *data, int64_t n) {
-    eg_shape shape = { 1, { n } };
-    return egi_upload(op, EG_UINT8, &shape, data);
-}
-EAGER_API eg_tensor *eg_read_file(const char *path) {
-    int64_t n = 0;
-    char *data = egi_file_read("read_file", path, &n);
-    eg_tensor *bytes = data ? egi_bytes_tensor("read_file", data, n) : NULL;
-    egi_free(data);
-    return bytes;
-}
-
-// ---- JSON
-
-// The first byte that is not UTF-8 as it should be (too long, a surrogate, above 10FFFF), or n.
-static int64_t egi_utf8_fault(const char *text, int64_t n) {
-    const unsigned char *p = (const unsigned char *)text;
-    for (int64_t i = 0, more; i < n; i += more + 1) {
-        unsigned c = p[i];
-        more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : c >= 0xe0 && c < 0xf0 ? 2 : c >= 0xf0 && c < 0xf5 ? 3 : -1;
-        if (more < 0 || i + more >= n) return i;
-        for (int64_t k = 1; k <= more; k++) if ((p[i + k] & 0xc0) != 0x80) return i;
-        if (more && ((c == 0xe0 && p[i + 1] < 0xa0) || (c == 0xed && p[i + 1] >= 0xa0) || (c == 0xf0 && p[i + 1] < 0x90) || (c == 0xf4 && p[i + 1] >= 0x90))) return i;
-    }
-    return n;
-}
-typedef struct egi_json_reader { egi_json *j; char *at, *start, *end; int depth; } egi_json_reader;
-enum { EGI_JSON_DEPTH = 2 * EG_MAX_DEPTH + 8 };               // 136: layers in layers are objects in lists
-
-static bool egi_json_fault(const egi_json_reader *r, const char *where, const char *what) {
-    return egi_file_fail(r->j->function, r->j->path, r->j->base + (where - r->start), "%s", what);
-}
-static void egi_json_blank(egi_json_reader *r) {
-    while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
-}
-static int egi_hex4(const char *p, const char *end) {
-    int value = 0;
-    if (end - p < 4) return -1;
-    for (int i = 0; i < 4; i++) {
-        int c = (unsigned char)p[i], digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (digit < 0) return -1;
-        value = value * 16 + digit;
-    }
-    return value;
-}
-static char *egi_utf8_put(char *to, unsigned c) {
-    if (c < 0x80) *to++ = (char)c;
-    else {
-        int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-        *to++ = (char)((0xff00u >> (more + 1) & 0xffu) | c >> 6 * more);
-        while (more--) *to++ = (char)(0x80u | (c >> 6 * more & 63u));
-    }
-    return to;
-}
-// Decoded where it stands: it gets no longer.
-static bool egi_json_quoted(egi_json_reader *r) {
-    char *start = r->at, *to = r->at + 1, *p = r->at + 1;
-    for (;; p++) {
-        if (p >= r->end) return egi_json_fault(r, start, "broken JSON: a string does not end");
-        if (*p == '"') break;
-        if ((unsigned char)*p < 32) return egi_json_fault(r, p, "broken JSON: a control character in a string");
-        if (*p != '\\') { *to++ = *p; continue; }
-        static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
-        const char *letter = ++p < r->end && *p ? strchr(letters, *p) : NULL;
-        if (letter) { *to++ = bytes[letter - letters]; continue; }
-        int c = p < r->end && *p == 'u' ? egi_hex4(p + 1, r->end) : -1, low;
-        if (c < 0 || (c >= 0xdc00 && c < 0xe000)) return egi_json_fault(r, p - 1, "broken JSON: no such escape");
-        if (c == 0) return egi_json_fault(r, p - 1, "a string with a zero byte");
-        p += 4;
-        if (c >= 0xd800 && c < 0xdc00) {
-            if (r->end - p < 7 || p[1] != '\\' || p[2] != 'u' || (low = egi_hex4(p + 3, r->end)) < 0xdc00 || low >= 0xe000)
-                return egi_json_fault(r, p - 5, "broken JSON: half of a surrogate pair");
-            c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-            p += 6;
-        }
-        to = egi_utf8_put(to, (unsigned)c);
-    }
-    *to = 0;
-    r->at = p + 1;
-    return true;
-}
-// The number that begins at text, which a number has been found to be.
-static void egi_json_decode(const char *text, egi_json_node *node) {
-    const char *end = text + strspn(text, "+-0123456789.eE");
-    egi_parse_number(text, end - text, &node->number);
-    bool minus = *text == '-';
-    node->whole = true;
-    for (const char *d = text + minus; node->whole && d < end; d++)
-        node->whole = *d >= '0' && *d <= '9' && !__builtin_mul_overflow(node->integer, (int64_t)10, &node->integer) &&
-                      !__builtin_add_overflow(node->integer, (int64_t)(minus ? '0' - *d : *d - '0'), &node->integer);
-}
-static bool egi_json_number(egi_json_reader *r) {
-    char *p = r->at, *digits;
-    double number;
-    if (*p == '-') p++;
-    for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
-    if (p == digits || (*digits == '0' && p - digits > 1)) return egi_json_fault(r, r->at, "broken JSON: no value stands here");
-    if (p < r->end && *p == '.') {
-        for (digits = ++p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
-        if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without digits behind its point");
-    }
-    if (p < r->end && (*p == 'e' || *p == 'E')) {
-        if (++p < r->end && (*p == '+' || *p == '-')) p++;
-        for (digits = p; p < r->end && *p >= '0' && *p <= '9'; p++) {}
-        if (p == digits) return egi_json_fault(r, r->at, "broken JSON: a number without an exponent");
-    }
-    if (!egi_parse_number(r->at, p - r->at, &number)) return egi_json_fault(r, r->at, "a number of too many digits");
-    r->at = p;
-    return true;
-}
-static int egi_compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
-static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
-    const egi_json *j = r->j;
-    int64_t n = egi_json_count(j, object), at = object + 1, i = 0;
-    if (n < 2) return true;
-    const char **list = (const char **)egi_alloc((size_t)n * sizeof *list);
-    if (!list) return egi_no_memory(j->function, n * (int64_t)sizeof *list);
-    for (; i < n; at = j->nodes[at + 1].next) list[i++] = egi_json_string(j, at);
-    qsort((void *)list, (size_t)n, sizeof *list, egi_compare_names);
-    for (i = 1; i < n && strcmp(list[i - 1], list[i]) != 0; i++) {}
-    bool ok = i == n;
-    if (!ok) {
-        const char *second = list[i] > list[i - 1] ? list[i] : list[i - 1];
-        egi_file_fail(j->function, j->path, j->base + (second - 1 - j->text), "the name '%.200s' stands there twice", second);
-    }
-    egi_free(list);
-    return ok;
-}
-static bool egi_json_value(egi_json_reader *r);
-static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
-    egi_json *j = r->j;
-    if (++r->depth > EGI_JSON_DEPTH) return egi_json_fault(r, r->at, "JSON nested too deep (136 arrays and objects in one another are the most)");
-    for (r->at++;; r->at++) {
-        egi_json_blank(r);
-        if (r->at < r->end && *r->at == close && j->count == node + 1) break;
-        if (close == '}') {
-            if (r->at >= r->end || *r->at != '"') return egi_json_fault(r, r->at, "broken JSON: a name in quotes is missing");
-            if (!egi_json_value(r)) return false;
-            egi_json_blank(r);
-            if (r->at >= r->end || *r->at != ':') return egi_json_fault(r, r->at, "broken JSON: a ':' is missing");
-            r->at++;
-        }
-        if (!egi_json_value(r)) return false;
-        egi_json_blank(r);
-        if (r->at < r->end && *r->at == close) break;
-        if (r->at >= r->end || *r->at != ',') return egi_json_fault(r, r->at, close == '}' ? "broken JSON: a ',' or '}' is missing" : "broken JSON: a ',' or ']' is missing");
-    }
-    r->at++;
-    r->depth--;
-    j->nodes[node].next = (uint32_t)j->count;
-    return close == ']' || egi_json_names_differ(r, node);
-}
-static bool egi_json_value(egi_json_reader *r) {
-    egi_json *j = r->j;
-    static const char *const words[] = { "null", "false", "true" };
-    egi_json_blank(r);
-    if (r->at >= r->end) return egi_json_fault(r, r->at, "broken JSON: it ends too early");
-    int64_t at = j->count++;                                  // there is room: see egi_json_take
-    j->nodes[at].offset = (uint32_t)(r->at - r->start);
-    j->nodes[at].next = (uint32_t)j->count;
-    for (int i = 0; i < 3; i++) {
-        size_t n = strlen(words[i]);
-        if ((size_t)(r->end - r->at) < n || memcmp(r->at, words[i], n) != 0) continue;
-        r->at += n;
-        return true;
-    }
-    if (*r->at == '{') return egi_json_container(r, at, '}');
-    if (*r->at == '[') return egi_json_container(r, at, ']');
-    return *r->at == '"' ? egi_json_quoted(r) : egi_json_number(r);
-}
-// In front of each value but the first stands one of these, outside strings.
-static int64_t egi_json_most(const char *text, int64_t n) {
-    int64_t most = 1;
-    bool quoted = false;
-    for (int64_t i = 0; i < n; i++) {
-        if (text[i] == '"') quoted = !quoted;
-        else if (quoted) i += text[i] == '\\';
-        else most += text[i] == ',' || text[i] == ':' || text[i] == '[' || text[i] == '{';
-    }
-    return most;
-}
-// Takes over the text, which egi_json_free frees and a '\0' ends.
-static bool egi_json_take(egi_json *j, const char *function, const char *path, int64_t base, char *text, int64_t n) {
-    egi_json_reader r;
-    memset(j, 0, sizeof *j);
-    j->function = function;
-    j->path = path;
-    j->base = base;
-    j->text = text;
-    r.j = j;
-    r.at = r.start = j->text;
-    r.end = r.at + n;
-    r.depth = 0;
-    int64_t fault = egi_utf8_fault(text, n);
-    bool ok = fault == n || egi_json_fault(&r, r.start + fault, "bytes that are not UTF-8");
-    if (ok && n > (int64_t)(UINT32_MAX / 2)) ok = egi_json_fault(&r, r.start, "JSON of more than 2 GB");
-    j->capacity = ok ? egi_json_most(text, n) : 0;
-    if (ok && !(j->nodes = (egi_json_place *)egi_alloc((size_t)j->capacity * sizeof *j->nodes))) ok = egi_no_memory(function, j->capacity * (int64_t)sizeof *j->nodes);
-    ok = ok && egi_json_value(&r);
-    egi_json_blank(&r);
-    if (ok && r.at < r.end) ok = egi_json_fault(&r, r.at, "broken JSON: more stands behind its end");
-    if (!ok) egi_json_free(j);
-    return ok;
-}
-static bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n) {
-    char *copy = (char *)egi_alloc((size_t)n + 1);
-    if (!copy) return egi_no_memory(function, n + 1);
-    if (n) memcpy(copy, text, (size_t)n);
-    copy[n] = 0;
-    return egi_json_take(j, function, path, base, copy, n);
-}
-static egi_json_node egi_json_at(const egi_json *j, int64_t node) {
-    const char *text = j->text + j->nodes[node].offset;
-    egi_json_node value;
-    memset(&value, 0, sizeof value);
-    switch (*text) {
-        case '{': value.kind = EGI_JSON_OBJECT; break;
-        case '[': value.kind = EGI_JSON_ARRAY; break;
-        case '"': value.kind = EGI_JSON_STRING; value.string = text + 1; break;
-        case 'n': value.kind = EGI_JSON_NULL; break;
-        case 't': case 'f': value.kind = EGI_JSON_BOOL; value.integer = *text == 't'; break;
-        default: value.kind = EGI_JSON_NUMBER; egi_json_decode(text, &value);
-    }
-    return value;
-}
-static int64_t egi_json_count(const egi_json *j, int64_t node) {
-    char kind = j->text[j->nodes[node].offset];
-    int64_t count = 0;
-    if (kind != '{' && kind != '[') return 0;
-    for (int64_t at = node + 1; at < j->nodes[node].next; at = j->nodes[at + (kind == '{')].next) count++;
-    return count;
-}
-static int64_t egi_json_member(const egi_json *j, int64_t object, const char *name) {
-    if (object < 0 || j->text[j->nodes[object].offset] != '{') return -1;
-    for (int64_t at = object + 1; at < j->nodes[object].next; at = j->nodes[at + 1].next)
-        if (!strcmp(egi_json_string(j, at), name)) return at + 1;
-    return -1;
-}
-static const char *egi_json_string(const egi_json *j, int64_t node) {
-    const char *text = node >= 0 ? j->text + j->nodes[node].offset : "";
-    return *text == '"' ? text + 1 : NULL;
-}
-static void egi_json_free(egi_json *j) {
-    egi_free(j->text);
-    egi_free(j->nodes);
-    memset(j, 0, sizeof *j);
-}
-
-// ---- checksums and records
-
-static uint64_t egi_little(const void *from, int bytes) {
-    uint64_t v = 0;
-    for (int i = bytes - 1; i >= 0; i--) v = v << 8 | ((const unsigned char *)from)[i];
-    return v;
-}
-static void egi_put_little(void *to, uint64_t v, int bytes) {
-    for (int i = 0; i < bytes; i++, v >>= 8) ((unsigned char *)to)[i] = (unsigned char)(v & 255);
-}
-
-// CRC-32 by eight bytes at a time: table k says what a byte leaves behind that k others follow.
-typedef enum egi_crc_kind { EGI_CRC32, EGI_CRC32C } egi_crc_kind;          // zip, PNG; TFRecord (Castagnoli's)
-static struct { int ready; uint32_t table[2][8][256]; } egi_crcs;
-static EGI_COLD void egi_crc_prepare(void) {
-    static const uint32_t polynomial[2] = { 0xedb88320u, 0x82f63b78u };
-    egi_lock();
-    for (int kind = 0; kind < 2 && !egi_crcs.ready; kind++)
-        for (int k = 0; k < 8; k++)
-            for (uint32_t byte = 0; byte < 256; byte++) {
-                uint32_t crc = k ? egi_crcs.table[kind][k - 1][byte] : byte;
-                for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? polynomial[kind] : 0);
-                egi_crcs.table[kind][k][byte] = crc;
-            }
-    __atomic_store_n(&egi_crcs.ready, 1, __ATOMIC_RELEASE);
-    egi_unlock();
-}
-// Of all bytes so far, whose checksum is crc (0 at the start), and n more.
-static uint32_t egi_crc(egi_crc_kind kind, uint32_t crc, const void *data, int64_t n) {
-    const unsigned char *p = (const unsigned char *)data;
-    if (!__atomic_load_n(&egi_crcs.ready, __ATOMIC_ACQUIRE)) egi_crc_prepare();
-    uint32_t (*t)[256] = egi_crcs.table[kind];
-    crc = ~crc;
-    for (; n >= 8; n -= 8, p += 8) {
-        crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-        crc = t[7][crc & 255] ^ t[6][crc >> 8 & 255] ^ t[5][crc >> 16 & 255] ^ t[4][crc >> 24] ^ t[3][p[4]] ^ t[2][p[5]] ^ t[1][p[6]] ^ t[0][p[7]];
-    }
-    for (; n > 0; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
-    return ~crc;
-}
-// A checksum of what holds checksums would be weak, so TFRecord files store it turned.
-static uint32_t egi_crc_masked(const void *data, int64_t n) {
-    uint32_t crc = egi_crc(EGI_CRC32C, 0, data, n);
-    return (crc >> 15 | crc << 17) + 0xa282ead8u;
-}
-
-// A record of a TFRecord file: its length (8 bytes), the checksum of that (4), the data, the checksum of the data (4).
-// Adds one to text; false without memory.
-static bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
-    unsigned char head[12], tail[4];
-    egi_put_little(head, (uint64_t)size, 8);
-    egi_put_little(head + 8, egi_crc_masked(head, 8), 4);
-    egi_put_little(tail, egi_crc_masked(data, size), 4);
-    egi_text_add(text, (const char *)head, 12);
-    egi_text_add(text, (const char *)data, (size_t)size);
-    egi_text_add(text, (const char *)tail, 4);
-    return !text->failed;
-}
-// Reads n bytes and their checksum into text: 1 if they fit; *got says how many came. A length that the file made up costs no more
-// memory than the file has bytes.
-static int egi_record_part(egi_source *s, int64_t n, egi_text *text, int64_t *got) {
-    text->size = 0;
-    *got = 0;
-    while (*got < n + 4) {
-        if (s->size < 0 && !egi_source_bounded(s, *got)) return -1;
-        int64_t want = n + 4 - *got, most = *got < 65536 ? 65536 : *got;
-        if (want > most) want = most;
-        if (!egi_text_reserve(text, (size_t)want)) { egi_no_memory(s->function, want); return -1; }
-        int64_t came = egi_source_read(s, text->data + text->size, want);
-        if (came < 0) return -1;
-        text->size += (size_t)came;
-        *got += came;
-        if (came < want) return 0;
-    }
-    text->size = (size_t)n;
-    return egi_crc_masked(text->data, n) == egi_little(text->data + n, 4);
-}
-static int egi_record_read(egi_source *s, egi_text *record) {
-    int64_t start = s->offset, at = start, size = 8, got = 0;
-    int good = egi_record_part(s, size, record, &got);
-    if (good == 0 && got == 0) return 0;
-    if (good > 0) {
-        uint64_t length = egi_little(record->data, 8);
-        size = length > INT64_MAX - 16 ? INT64_MAX - 16 : (int64_t)length;
-        at += 12;
-        good = egi_record_part(s, size, record, &got);
-    }
-    if (good == 0 && got < size + 4) egi_file_fail(s->function, s->path, -1, "truncated record at %lld", (long long)start);
-    else if (good == 0) egi_file_fail(s->function, s->path, -1, "corrupted record at %lld", (long long)at);
-    return good > 0 ? 1 : -1;
-}
-
-static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 33
+static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
 
 // ---- named tensors
 
@@ -23447,10 +23457,10 @@ static bool egi_checkpoint_matched(const char *function, eg_checkpoint *c, bool 
 EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *c) { return egi_checkpoint_matched("checkpoint_assert_consumed", c, true); }
 EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *c) { return egi_checkpoint_matched("checkpoint_assert_existing_objects_matched", c, false); }
 
-//# 32  SUMMARIES AND EXCHANGE -------------------------------------------------
+//# 33  SUMMARIES AND EXCHANGE -------------------------------------------------
 // Idea: event files, tf.Example and graphs are protocol buffers, which are a few
 // lines to write; pictures are PNG by a deflate of a screenful. A tensor lent
-// is a reference to its buffer. Read first: 31.  Proof: tests/summaries.c,
+// is a reference to its buffer. Read first: 32.  Proof: tests/summaries.c,
 // tests/exchange.c, tests/check_summaries.sh, tests/check_dlpack.sh
 
 // ---- protocol buffers: a message is fields, each a key (number and kind) and a value; messages nest as strings of bytes
@@ -24821,7 +24831,7 @@ static void egi_outputs_end(void) {
 #endif // EAGER_CORE
 EGI_ALL_PASSES
 
-//# 33  DEVICES ----------------------------------------------------------------
+//# 34  DEVICES ----------------------------------------------------------------
 // Idea: a device is a backend with a name; tensors are made on the thread's
 // device and computed where they are. Read first: 15.
 
@@ -25013,8 +25023,8 @@ EGI_ALL_PASSES
 #define EGI_AT(name, ...) (egi_at(#name, __FILE__, __LINE__), __VA_ARGS__)
 #endif
 
-//# 34  KERNEL TEXTS -----------------------------------------------------------
-// Idea: what chapter 22 stamps. Compiled only there. Read first: 22.  Proof: tests/kernels.c
+//# 35  KERNEL TEXTS -----------------------------------------------------------
+// Idea: what chapter 23 stamps. Compiled only there. Read first: 23.  Proof: tests/kernels.c
 
 #elif EGI_STAMP == 1  // ------------------------------------------------------------------------- a GEMM tile
 

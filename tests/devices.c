@@ -1,4 +1,4 @@
-// Chapters 14 and 33: which device there is, where tensors are made, copies and what they count. On cpu:0, on guard:0 and on
+// Chapters 14 and 34: which device there is, where tensors are made, copies and what they count. On cpu:0, on guard:0 and on
 // the GPU (or what stands in for one): here is test_device(), there is the other.
 #define FAULTS_DENSE
 #include "faults.h"

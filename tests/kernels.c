@@ -1,4 +1,4 @@
-// Chapter 34 at every size and place: each kernel against the plain loop that it stands for, in every dtype that it is stamped out for.
+// Chapter 35 at every size and place: each kernel against the plain loop that it stands for, in every dtype that it is stamped out for.
 // What is special about floats and large sizes is in ops_values.c and ops_edges.c.
 #include "test.h"
 

@@ -1,4 +1,4 @@
-// The float32 functions of chapter 20 against libm in float64, in units in the last place: the errors that the reference states. The ordinary test
+// The float32 functions of chapter 21 against libm in float64, in units in the last place: the errors that the reference states. The ordinary test
 // takes 65,536 floats of every size, sign and kind. EAGER_LONG=1 takes 2^25 and prints what it finds. EAGER_LONG=all takes all floats from 2^-40 to
 // 128 in magnitude, and one in 64 of the others, of which there is little to say: ten minutes, for the numbers that stand in the reference.
 #include "test.h"
