@@ -1,7 +1,8 @@
 //     cc -O2 -I. docs/pictures.c -lm -o pictures && ./pictures docs
 //
-// Draws the pictures of learn.md. Every number in them is computed by the library: the curves and their slopes, what stands
-// on the tape and the gradients below it, the line that is learnt. ./build.sh docs runs it; a test holds docs/*.svg against it.
+// Draws the pictures of README.md and learn.md. The library computes every number in them: the loss of README's first program, curves
+// and their slopes, the values on a tape and the gradients below them, the line that is learnt. ./build.sh docs runs this program; a
+// test compares docs/*.svg with what it draws.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <math.h>
@@ -244,6 +245,21 @@ static void draw_line(void) {
     eg_release(B);
 }
 
+// ---- README's first program, which writes its loss curve itself
+
+static bool draw_sine(const char *folder) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/sine.svg", folder);
+    eg_seed(1);
+    eg_tensor *x = eg_reshape(eg_linspace(EG_FLOAT32, -3, 3, 256), EG_SHAPE(256, 1)), *y = eg_sin(x);
+    eg_layer *model = eg_sequential(eg_layer_dense(32, .activation = EG_TANH), eg_layer_dense(1));
+    eg_compile(model, eg_adam(.learning_rate = 0.02), eg_mean_squared_error);
+    const eg_history *history = eg_fit_arrays(model, x, y, .epochs = 40, .quiet = true);
+    bool ok = eg_history_svg(history, path);
+    eg_layer_release(model);
+    return ok;
+}
+
 int main(int argc, char **argv) {
     static const struct { const char *name; int width, height; const char *title, *says; void (*draw)(void); } pictures[] = {
         {"slope.svg", 640, 370, "A slope: how far y moves when x moves by 1", "The curve of x sin(x) with its tangent at x = 5.5, of slope 3.19", draw_slope},
@@ -262,5 +278,5 @@ int main(int argc, char **argv) {
         pictures[i].draw();
         end();
     }
-    return eg_error() != EG_OK;
+    return !draw_sine(folder) || eg_error() != EG_OK;
 }

@@ -40,10 +40,10 @@ extract() {
     END { flush() }' "$1"
 }
 program() {                                # one that holds the implementation is compiled as a reader would, others with eager.o
-    core=$B/plain/eager.o name=${1%.*} compiler="$CC -std=c11"
+    core=$B/plain/eager.o name=${1%.*} compiler="$CC -std=c11" static=''
     case $1 in *.cpp) compiler="$CXX -std=c++17" ;; esac
-    ! grep -q 'define EAGER_IMPLEMENTATION' "$1" || core=''
-    $compiler -Wall -Wextra -Wno-unused -Wno-unused-parameter -Werror -I. "$1" $core -o "$name" -lm ${core:+$LIBS} || { cat -n "$1"; return 1; }
+    ! grep -q 'define EAGER_IMPLEMENTATION' "$1" || { core='' static=-DEAGER_STATIC; }
+    $compiler $static -Wall -Wextra -Wno-unused -Wno-unused-parameter -Werror -I. "$1" $core -o "$name" -lm ${core:+$LIBS} || { cat -n "$1"; return 1; }
     (cd "$T" && "./$(basename "$name")") >"$name.out" 2>&1 </dev/null || { echo "status $?"; cat "$name.out"; return 1; }
     [ ! -f "$name.expected" ] || awk -f tests/compare.awk "$name.expected" "$name.out"
 }

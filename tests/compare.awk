@@ -12,7 +12,7 @@ function same(w, g, tol,    a, b, range) {
     for (;;) {
         sub(/^[ \t]+/, "", w); sub(/^[ \t]+/, "", g)
         if (w == "" || g == "") return w == g
-        if (match(w, /^\{[^}]*\}/)) {
+        if (match(w, /^\{(\*|time|[-+.0-9eE]*\.\.[-+.0-9eE]*)\}/)) {
             range = substr(w, 2, RLENGTH - 2); w = substr(w, RLENGTH + 1)
             if (!match(g, number)) return 0
             b = substr(g, 1, RLENGTH) + 0; g = substr(g, RLENGTH + 1)
