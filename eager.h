@@ -4766,95 +4766,8 @@ static void egi_text_fill(egi_text *t, char c, int n) {
     for (; n > 0; n--) egi_text_add(t, &c, 1);
 }
 
-#define EGI_LATER __attribute__((unused)) static      // not every program's switches leave a use of each
-
-// After a failure (no memory; nothing is raised) the rest is ignored: look at failed, at the end.
-EGI_LATER void egi_text_printf(egi_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-EGI_LATER void egi_text_json(egi_text *t, const char *string);       // in quotes, escaped
-EGI_LATER void egi_plain_point(char *text);                              // a locale's decimal point becomes '.'
-EGI_LATER void egi_text_number(egi_text *t, double value);           // the shortest that reads back the same; '.' in any locale
-// string and what is to stand behind it, in memory of its own; NULL without memory, nothing raised.
-EGI_LATER char *egi_copy_string(const char *string, const char *behind);
-// A whole number or fraction written in n bytes, all of them, '.' in any locale; false where they are something else.
-EGI_LATER bool egi_parse_number(const char *text, int64_t n, double *value);
-
-// "eg_function: path: byte 12: sentence"; an offset of -1 is left out. Returns false.
-EGI_LATER EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-// A file to read from, on the disk or in memory. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without). What has no
-// size, a pipe or a device, is read as it comes.
-typedef struct egi_source {
-    const char *function;
-    char *path;
-    struct egi_memory_file *memory;                        // or NULL, and then it is a
-    void *file;
-    struct egi_gunzip *gunzip;
-    int64_t size, most, offset;                            // size: -1 where it cannot be known; most: it is no more than that
-    int64_t at;                                            // in the memory
-} egi_source;
-EGI_LATER bool egi_source_open(egi_source *s, const char *function, const char *path, bool unzip);
-EGI_LATER int64_t egi_source_read(egi_source *s, void *to, int64_t n);       // how many bytes; fewer than n only at the end; -1 with an error
-EGI_LATER bool egi_source_seek(egi_source *s, int64_t offset);
-EGI_LATER void egi_source_close(egi_source *s);                              // of one that is not open: nothing
-EGI_LATER bool egi_source_bounded(const egi_source *s, int64_t piece);       // of one without a size: a line, a record of so many bytes may be
-EGI_LATER char *egi_file_read(const char *function, const char *path, int64_t *size);     // the whole file and one '\0'; egi_free frees it
-// An array in a .npy or IDX file, or of a .npz file, its elements along the first axis read one by one. Rank 0 has one row, itself.
-typedef struct egi_array {
-    egi_source source;
-    struct egi_stream *stream;
-    int stored;
-    bool turned, skipped;                                  // skipped: not all of it was read
-    int64_t member;                                        // where in the source's path the name of a member of a .npz file begins; 0: it is a file of its own
-    eg_dtype dtype;
-    eg_shape shape;
-    int64_t start, end, header, bytes;                     // in the file: where the rows begin, where all ends; bytes of the header, of a row
-    uint32_t crc;
-} egi_array;
-EGI_LATER bool egi_array_open(egi_array *a, const char *function, const char *path);
-EGI_LATER bool egi_array_seek(egi_array *a, int64_t row);                    // forward
-EGI_LATER eg_tensor *egi_array_row(egi_array *a);                            // not owned by a scope
-EGI_LATER bool egi_array_ends(egi_array *a);                                 // behind the last row: nothing may follow
-EGI_LATER void egi_array_close(egi_array *a);
-// What egi_array_open opens of a path: itself, or of a .npz file its arrays, as "data.npz/x". Adds copies to list, which egi_free frees.
-EGI_LATER bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n);
-// Numbers of 1 to 8 bytes in a file's order, little-endian, whatever the machine's is.
-EGI_LATER uint64_t egi_little(const void *from, int bytes);
-EGI_LATER void egi_put_little(void *to, uint64_t v, int bytes);
-// The next record of a TFRecord file into record, whose former text goes: 1; 0 at the end; -1 and an error that names the offset.
-EGI_LATER int egi_record_read(egi_source *s, egi_text *record);
-
-// A file to write: under a temporary name beside it, on the disk before it takes its own. Folders on the way are made.
-typedef struct egi_sink { const char *function; char *path, *temporary; void *file; int64_t offset; int lock; bool failed, replaces; } egi_sink;
-EGI_LATER bool egi_sink_open(egi_sink *s, const char *function, const char *path);
-EGI_LATER bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n);    // after a failure nothing: look once, at the close
-EGI_LATER bool egi_sink_close(egi_sink *s, bool good);                       // good: it takes its name; else it goes
-EGI_LATER bool egi_file_write(const char *function, const char *path, const void *data, int64_t size);
-// Makes the folders that lead to a file, where they are missing; what cannot be made shows when the file is opened.
-EGI_LATER void egi_make_folders(const char *path);
-EGI_LATER bool egi_file_exists(const char *path);
-
-// JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
-typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
-// A value is two numbers beside the text: where it stands in it, and which node comes behind it and all in it. A header of 100 MB is
-// often thousands of short numbers; the first byte says its kind, and the rest is read again when it is asked for.
-typedef struct egi_json_place { uint32_t offset, next; } egi_json_place;
-typedef struct egi_json_node {
-    egi_json_kind kind;
-    bool whole;                    // a number without fraction and exponent that fits an int64: integer is exact
-    int64_t integer;               // of a bool 0 or 1
-    double number;
-    const char *string;            // decoded, '\0' behind it
-} egi_json_node;
-typedef struct egi_json { char *text; egi_json_place *nodes; int64_t count, capacity; const char *function, *path; int64_t base; } egi_json;
-// Reads text (n bytes that stand at offset base of the file path; path may be NULL). An error names the place.
-EGI_LATER bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n);
-EGI_LATER egi_json_node egi_json_at(const egi_json *j, int64_t node);
-EGI_LATER int64_t egi_json_count(const egi_json *j, int64_t node);                        // of members: node + 1 is the first, nodes[it].next the second (of
-                                                                                          // objects name, value, name: nodes[name + 1].next)
-EGI_LATER int64_t egi_json_member(const egi_json *j, int64_t object, const char *name);   // the value's node; -1 where there is none
-EGI_LATER const char *egi_json_string(const egi_json *j, int64_t node);                   // NULL of anything else
-EGI_LATER void egi_json_free(egi_json *j);
-
+// Like egi_text_add: when there is no memory nothing is raised, t->failed is set, and whatever is added afterwards is ignored.
+static void egi_text_printf(egi_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void egi_text_printf(egi_text *t, const char *format, ...) {
     char small[256];
     va_list list, again;
@@ -4869,6 +4782,7 @@ static void egi_text_printf(egi_text *t, const char *format, ...) {
     va_end(again);
     va_end(list);
 }
+// Adds a string in quotes, escaped.
 static void egi_text_json(egi_text *t, const char *string) {
     egi_text_add(t, "\"", 1);
     for (const char *p = string; *p; p++)
@@ -4878,6 +4792,7 @@ static void egi_text_json(egi_text *t, const char *string) {
     egi_text_add(t, "\"", 1);
 }
 // The C library writes and reads numbers with the locale's point: where it is not '.', the two are exchanged.
+// Reads a whole number or a fraction that takes all of the n bytes; false where they are something else.
 static bool egi_parse_number(const char *text, int64_t n, double *value) {
     char copy[512];
     const char *point = localeconv()->decimal_point;
@@ -4902,6 +4817,7 @@ static void egi_plain_point(char *text) {
     *at = '.';
     memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
 }
+// Adds the shortest number that reads back the same.
 static void egi_text_number(egi_text *t, double value) {
     char text[64];
     if (value != value) { egi_text_string(t, "null"); return; }                 // JSON has neither; 1e999 is read as infinity
@@ -4916,7 +4832,9 @@ static void egi_text_number(egi_text *t, double value) {
 
 // ---- files
 
-static bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) {
+// Raises "eg_function: path: byte 12: sentence", without the byte where the offset is -1. Returns false.
+static EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static EGI_COLD bool egi_file_fail(const char *function, const char *path, int64_t offset, const char *format, ...) {
     char text[600], place[40] = "";
     size_t length = path ? strlen(path) : 0;
     va_list list;
@@ -4936,6 +4854,7 @@ static char *egi_joined_path(const char *folder, const char *name) {     // fold
     path[n + more] = 0;
     return path;
 }
+// The string and what stands behind it, in memory of its own; NULL without memory, nothing raised.
 static char *egi_copy_string(const char *string, const char *behind) {
     size_t n = strlen(string), more = strlen(behind);
     char *copy = (char *)egi_alloc(n + more + 1);
@@ -4959,6 +4878,18 @@ static bool egi_file_short(const char *function, const char *path, int64_t bytes
 #define EGI_PIECE_MOST (1 << 28)                           // bytes of a line, a row, a record, a file read whole, where a file has no size
 #endif
 enum { EGI_PIPE_PATIENCE = EGI_PIPE_SECONDS * 100 };       // in hundredths of a second
+// A file to read from, on the disk or in memory. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without). What has no
+// size, a pipe or a device, is read as it comes.
+typedef struct egi_source {
+    const char *function;
+    char *path;
+    struct egi_memory_file *memory;                        // or NULL, and then it is a
+    void *file;
+    struct egi_gunzip *gunzip;
+    int64_t size, most, offset;                            // size: -1 where it cannot be known; most: it is no more than that
+    int64_t at;                                            // in the memory
+} egi_source;
+// Whether a source of unknown size may have a line or record of so many bytes.
 static bool egi_source_bounded(const egi_source *s, int64_t piece) {
     return piece <= EGI_PIECE_MOST || egi_file_fail(s->function, s->path, -1, "more than %d bytes in one piece, of something that has no size (a pipe, a device): does it end?", (int)EGI_PIECE_MOST);
 }
@@ -4968,6 +4899,8 @@ static bool egi_path_given(const char *function, const char *path) {
     return (path && *path) || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the path is %s", function, path ? "empty" : "NULL");
 }
 
+// A file to write: under a temporary name beside it, on the disk before it takes its own. Folders on the way are made.
+typedef struct egi_sink { const char *function; char *path, *temporary; void *file; int64_t offset; int lock; bool failed, replaces; } egi_sink;
 #ifdef EAGER_NO_STDIO
 static bool egi_no_files(const char *function, const char *path) {
     return egi_file_fail(function, path ? path : "NULL", -1, "the program was compiled with EAGER_NO_STDIO and has no files");
@@ -4978,7 +4911,6 @@ static bool egi_disk_seek(egi_source *s, int64_t offset) { (void)s; (void)offset
 static void egi_disk_close(egi_source *s) { (void)s; }
 static bool egi_is_folder(const char *path) { (void)path; return false; }
 static bool egi_disk_has(const char *path) { (void)path; return false; }
-static void egi_make_folders(const char *path) { (void)path; }
 static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     memset(s, 0, sizeof *s);
     s->failed = true;
@@ -5165,6 +5097,7 @@ static int64_t egi_file_written(const char *path) {
 #endif
     return time;
 }
+// Makes the folders on the way to a file where they are missing. What cannot be made shows when the file is opened.
 static void egi_make_folders(const char *path) {
     char *part = egi_copy_string(path, "");
     for (char *p = part; p && *p; p++) {
@@ -5253,38 +5186,7 @@ static bool egi_sink_create(egi_sink *s) {                 // or its error in er
     }
     return s->file != NULL;
 }
-static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
-    memset(s, 0, sizeof *s);
-    s->function = function;
-    s->failed = true;
-    s->lock = -1;
-    if (!egi_path_given(function, path)) return false;
-    if (egi_memory_has(path)) return egi_file_fail(function, path, -1, "is a file in memory (eg_memory_file_add), which is not written");
-    bool device = egi_is_device(path);
-    s->replaces = egi_disk_has(path);
-    s->path = egi_copy_string(path, "");
-    s->temporary = device ? NULL : egi_copy_string(path, ".12345678.part");
-    if (!s->path || (!device && !s->temporary)) { egi_no_memory(function, (int64_t)strlen(path) + EGI_PART_ENDING + 1); egi_sink_close(s, false); return false; }
-    EGI_FILE_STEP();
-    errno = 0;
-    if (device) s->file = egi_device_open(path);
-    else egi_sink_create(s);
-    s->failed = !s->file;
-    if (s->file) return true;
-    if (device && errno == ETIMEDOUT) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for reading for %d seconds", EGI_PIPE_SECONDS);
-    else egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason());
-    egi_sink_close(s, false);
-    return false;
-}
-static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
-    if (s->failed || n <= 0) return !s->failed;
-    errno = 0;
-    EGI_FILE_STEP();
-    s->failed = fwrite(bytes, 1, (size_t)n, (FILE *)s->file) != (size_t)n;
-    if (s->failed) egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
-    s->offset += n;
-    return !s->failed;
-}
+// good: the file takes its name; otherwise it is removed.
 static bool egi_sink_close(egi_sink *s, bool good) {
     FILE *file = (FILE *)s->file;
     bool ok = good && !s->failed && file;
@@ -5311,6 +5213,39 @@ static bool egi_sink_close(egi_sink *s, bool good) {
     egi_free(s->temporary);
     memset(s, 0, sizeof *s);
     return ok;
+}
+static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
+    memset(s, 0, sizeof *s);
+    s->function = function;
+    s->failed = true;
+    s->lock = -1;
+    if (!egi_path_given(function, path)) return false;
+    if (egi_memory_has(path)) return egi_file_fail(function, path, -1, "is a file in memory (eg_memory_file_add), which is not written");
+    bool device = egi_is_device(path);
+    s->replaces = egi_disk_has(path);
+    s->path = egi_copy_string(path, "");
+    s->temporary = device ? NULL : egi_copy_string(path, ".12345678.part");
+    if (!s->path || (!device && !s->temporary)) { egi_no_memory(function, (int64_t)strlen(path) + EGI_PART_ENDING + 1); egi_sink_close(s, false); return false; }
+    EGI_FILE_STEP();
+    errno = 0;
+    if (device) s->file = egi_device_open(path);
+    else egi_sink_create(s);
+    s->failed = !s->file;
+    if (s->file) return true;
+    if (device && errno == ETIMEDOUT) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for reading for %d seconds", EGI_PIPE_SECONDS);
+    else egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason());
+    egi_sink_close(s, false);
+    return false;
+}
+// After a failure nothing is written: it is enough to look once, when the sink is closed.
+static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
+    if (s->failed || n <= 0) return !s->failed;
+    errno = 0;
+    EGI_FILE_STEP();
+    s->failed = fwrite(bytes, 1, (size_t)n, (FILE *)s->file) != (size_t)n;
+    if (s->failed) egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
+    s->offset += n;
+    return !s->failed;
 }
 #endif
 
@@ -5472,6 +5407,7 @@ static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) { (void)s; (v
 static bool egi_gunzip_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
 static void egi_gunzip_end(egi_source *s) { (void)s; }
 #endif
+// A source that is not open may be closed, too.
 static void egi_source_close(egi_source *s) {
     egi_gunzip_end(s);
     if (s->memory) egi_memory_give(s->memory);
@@ -5500,6 +5436,7 @@ static bool egi_source_open(egi_source *s, const char *function, const char *pat
     if (!ok) egi_source_close(s);
     return ok;
 }
+// Returns how many bytes there were: fewer than n only at the end, -1 with an error.
 static int64_t egi_source_read(egi_source *s, void *to, int64_t n) {
     int64_t got = s->gunzip ? egi_gunzip_read(s, to, n) : egi_source_packed(s, to, n);
     if (got > 0) s->offset += got;
@@ -5516,7 +5453,8 @@ static bool egi_file_write(const char *function, const char *path, const void *d
     egi_sink s;
     return egi_sink_open(&s, function, path) && (egi_sink_write(&s, data, size), egi_sink_close(&s, true));
 }
-// In pieces where the size is not known before, as of a pipe; a file that says it is large is not believed before it is read.
+// The whole file and a '\0' behind it, which egi_free frees. It is read in pieces where the size is not known before, as of a pipe; a
+// file that says it is large is not believed before it is read.
 static char *egi_file_read(const char *function, const char *path, int64_t *size) {
     egi_source s;
     void *data = NULL;
@@ -5549,6 +5487,69 @@ EAGER_API eg_tensor *eg_read_file(const char *path) {
 }
 
 // ---- JSON
+
+// JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
+typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
+// A value is two numbers beside the text: where it stands in it, and which node comes behind it and all in it. A header of 100 MB is
+// often thousands of short numbers; the first byte says its kind, and the rest is read again when it is asked for.
+typedef struct egi_json_place { uint32_t offset, next; } egi_json_place;
+typedef struct egi_json_node {
+    egi_json_kind kind;
+    bool whole;                    // a number without fraction and exponent that fits an int64: integer is exact
+    int64_t integer;               // of a bool 0 or 1
+    double number;
+    const char *string;            // decoded, '\0' behind it
+} egi_json_node;
+typedef struct egi_json { char *text; egi_json_place *nodes; int64_t count, capacity; const char *function, *path; int64_t base; } egi_json;
+// The number that begins at text, which a number has been found to be.
+static void egi_json_decode(const char *text, egi_json_node *node) {
+    const char *end = text + strspn(text, "+-0123456789.eE");
+    egi_parse_number(text, end - text, &node->number);
+    bool minus = *text == '-';
+    node->whole = true;
+    for (const char *d = text + minus; node->whole && d < end; d++)
+        node->whole = *d >= '0' && *d <= '9' && !__builtin_mul_overflow(node->integer, (int64_t)10, &node->integer) &&
+                      !__builtin_add_overflow(node->integer, (int64_t)(minus ? '0' - *d : *d - '0'), &node->integer);
+}
+static egi_json_node egi_json_at(const egi_json *j, int64_t node) {
+    const char *text = j->text + j->nodes[node].offset;
+    egi_json_node value;
+    memset(&value, 0, sizeof value);
+    switch (*text) {
+        case '{': value.kind = EGI_JSON_OBJECT; break;
+        case '[': value.kind = EGI_JSON_ARRAY; break;
+        case '"': value.kind = EGI_JSON_STRING; value.string = text + 1; break;
+        case 'n': value.kind = EGI_JSON_NULL; break;
+        case 't': case 'f': value.kind = EGI_JSON_BOOL; value.integer = *text == 't'; break;
+        default: value.kind = EGI_JSON_NUMBER; egi_json_decode(text, &value);
+    }
+    return value;
+}
+// NULL where the node is not a string.
+static const char *egi_json_string(const egi_json *j, int64_t node) {
+    const char *text = node >= 0 ? j->text + j->nodes[node].offset : "";
+    return *text == '"' ? text + 1 : NULL;
+}
+// How many members a list or object has. node + 1 is the first; the next one is nodes[it].next, in objects nodes[name + 1].next.
+static int64_t egi_json_count(const egi_json *j, int64_t node) {
+    char kind = j->text[j->nodes[node].offset];
+    int64_t count = 0;
+    if (kind != '{' && kind != '[') return 0;
+    for (int64_t at = node + 1; at < j->nodes[node].next; at = j->nodes[at + (kind == '{')].next) count++;
+    return count;
+}
+// The node of the value with this name, or -1.
+static int64_t egi_json_member(const egi_json *j, int64_t object, const char *name) {
+    if (object < 0 || j->text[j->nodes[object].offset] != '{') return -1;
+    for (int64_t at = object + 1; at < j->nodes[object].next; at = j->nodes[at + 1].next)
+        if (!strcmp(egi_json_string(j, at), name)) return at + 1;
+    return -1;
+}
+static void egi_json_free(egi_json *j) {
+    egi_free(j->text);
+    egi_free(j->nodes);
+    memset(j, 0, sizeof *j);
+}
 
 // The first byte that is not UTF-8 as it should be (too long, a surrogate, above 10FFFF), or n.
 static int64_t egi_utf8_fault(const char *text, int64_t n) {
@@ -5616,16 +5617,6 @@ static bool egi_json_quoted(egi_json_reader *r) {
     *to = 0;
     r->at = p + 1;
     return true;
-}
-// The number that begins at text, which a number has been found to be.
-static void egi_json_decode(const char *text, egi_json_node *node) {
-    const char *end = text + strspn(text, "+-0123456789.eE");
-    egi_parse_number(text, end - text, &node->number);
-    bool minus = *text == '-';
-    node->whole = true;
-    for (const char *d = text + minus; node->whole && d < end; d++)
-        node->whole = *d >= '0' && *d <= '9' && !__builtin_mul_overflow(node->integer, (int64_t)10, &node->integer) &&
-                      !__builtin_add_overflow(node->integer, (int64_t)(minus ? '0' - *d : *d - '0'), &node->integer);
 }
 static bool egi_json_number(egi_json_reader *r) {
     char *p = r->at, *digits;
@@ -5740,6 +5731,7 @@ static bool egi_json_take(egi_json *j, const char *function, const char *path, i
     if (!ok) egi_json_free(j);
     return ok;
 }
+// Reads a text of n bytes that stands at offset base of the file path, which may be NULL. An error names the place.
 static bool egi_json_read(egi_json *j, const char *function, const char *path, int64_t base, const char *text, int64_t n) {
     char *copy = (char *)egi_alloc((size_t)n + 1);
     if (!copy) return egi_no_memory(function, n + 1);
@@ -5747,45 +5739,9 @@ static bool egi_json_read(egi_json *j, const char *function, const char *path, i
     copy[n] = 0;
     return egi_json_take(j, function, path, base, copy, n);
 }
-static egi_json_node egi_json_at(const egi_json *j, int64_t node) {
-    const char *text = j->text + j->nodes[node].offset;
-    egi_json_node value;
-    memset(&value, 0, sizeof value);
-    switch (*text) {
-        case '{': value.kind = EGI_JSON_OBJECT; break;
-        case '[': value.kind = EGI_JSON_ARRAY; break;
-        case '"': value.kind = EGI_JSON_STRING; value.string = text + 1; break;
-        case 'n': value.kind = EGI_JSON_NULL; break;
-        case 't': case 'f': value.kind = EGI_JSON_BOOL; value.integer = *text == 't'; break;
-        default: value.kind = EGI_JSON_NUMBER; egi_json_decode(text, &value);
-    }
-    return value;
-}
-static int64_t egi_json_count(const egi_json *j, int64_t node) {
-    char kind = j->text[j->nodes[node].offset];
-    int64_t count = 0;
-    if (kind != '{' && kind != '[') return 0;
-    for (int64_t at = node + 1; at < j->nodes[node].next; at = j->nodes[at + (kind == '{')].next) count++;
-    return count;
-}
-static int64_t egi_json_member(const egi_json *j, int64_t object, const char *name) {
-    if (object < 0 || j->text[j->nodes[object].offset] != '{') return -1;
-    for (int64_t at = object + 1; at < j->nodes[object].next; at = j->nodes[at + 1].next)
-        if (!strcmp(egi_json_string(j, at), name)) return at + 1;
-    return -1;
-}
-static const char *egi_json_string(const egi_json *j, int64_t node) {
-    const char *text = node >= 0 ? j->text + j->nodes[node].offset : "";
-    return *text == '"' ? text + 1 : NULL;
-}
-static void egi_json_free(egi_json *j) {
-    egi_free(j->text);
-    egi_free(j->nodes);
-    memset(j, 0, sizeof *j);
-}
-
 // ---- checksums and records
 
+// Numbers of 1 to 8 bytes, little-endian whatever the machine's order is.
 static uint64_t egi_little(const void *from, int bytes) {
     uint64_t v = 0;
     for (int i = bytes - 1; i >= 0; i--) v = v << 8 | ((const unsigned char *)from)[i];
@@ -5861,6 +5817,8 @@ static int egi_record_part(egi_source *s, int64_t n, egi_text *text, int64_t *go
     text->size = (size_t)n;
     return egi_crc_masked(text->data, n) == egi_little(text->data + n, 4);
 }
+// Reads the next record of a TFRecord file into record, whose former text is dropped: 1; 0 at the end; -1 with an error that names the
+// offset.
 static int egi_record_read(egi_source *s, egi_text *record) {
     int64_t start = s->offset, at = start, size = 8, got = 0;
     int good = egi_record_part(s, size, record, &got);
@@ -5875,6 +5833,28 @@ static int egi_record_read(egi_source *s, egi_text *record) {
     else if (good == 0) egi_file_fail(s->function, s->path, -1, "corrupted record at %lld", (long long)at);
     return good > 0 ? 1 : -1;
 }
+
+// ---- arrays row by row, which datasets read; chapter 32 knows the formats
+
+// An array in a .npy or IDX file, or of a .npz file, its elements along the first axis read one by one. Rank 0 has one row, itself.
+typedef struct egi_array {
+    egi_source source;
+    struct egi_stream *stream;
+    int stored;
+    bool turned, skipped;                                  // skipped: not all of it was read
+    int64_t member;                                        // where in the source's path the name of a member of a .npz file begins; 0: it is a file of its own
+    eg_dtype dtype;
+    eg_shape shape;
+    int64_t start, end, header, bytes;                     // in the file: where the rows begin, where all ends; bytes of the header, of a row
+    uint32_t crc;
+} egi_array;
+static bool egi_array_open(egi_array *a, const char *function, const char *path);
+static bool egi_array_seek(egi_array *a, int64_t row);                    // forward
+static eg_tensor *egi_array_row(egi_array *a);                            // not owned by a scope
+static bool egi_array_ends(egi_array *a);                                 // behind the last row: nothing may follow
+static void egi_array_close(egi_array *a);
+// What egi_array_open opens of a path: itself, or of a .npz file its arrays, as "data.npz/x". Adds copies to list, which egi_free frees.
+static bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n);
 
 EGI_ALL_PASSES
 
@@ -12553,7 +12533,7 @@ EGI_FEWEST_PASSES
 static EGI_COLD const char *egi_show_free(eg_shape shape) { return egi_show_shape(shape, true); }
 #ifndef EAGER_CORE
 // After a weight is made: a checkpoint that was restored before may hold its value. False and an error where that does not fit.
-EGI_LATER bool egi_restore_arrival(void);
+static bool egi_restore_arrival(void);
 static EGI_THREAD int64_t egi_arrived;                              // counts values that found their place
 
 
