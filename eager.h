@@ -3601,8 +3601,17 @@ static void egi_debug_remove(eg_tensor *x) {
 #endif
 
 //# 17  TENSORS: MAKING AND READING --------------------------------------------
-// Idea: a handle is a header over a buffer; views are more headers over the
-// same buffer. Proof: tests/tensors.c
+// Idea: an eg_tensor is a handle: dtype, dimensions and strides over a buffer.
+// A view is another handle over the same buffer. Most functions that begin with
+// egi_new return a handle that no scope owns (one reference, the caller's);
+// egi_own hands it to the innermost scope. Read first: 15, 16.
+// Entry: egi_new(), egi_alias(), eg_data(). Proof: tests/tensors.c
+
+// ---- single elements: conversion between a dtype's bytes and C's numbers. Kernels of every backend use these, so
+// they compile for the GPU, too. A double carries every dtype but int64, which has functions of its own
+// (egi_load_int, egi_store_int).
+
+// EGI_COMPUTED: kernels compute in the first six dtypes; the last two are stored and converted only.
 
 static const struct { const char *name; int size; } egi_dtypes[] = {       // ORDER eg_dtype
     { "float32", 4 }, { "float64", 8 }, { "int32", 4 }, { "int64", 8 }, { "uint8", 1 }, { "bool", 1 }, { "float16", 2 }, { "bfloat16", 2 }
@@ -3616,35 +3625,40 @@ EAGER_API int64_t eg_dtype_size(eg_dtype t) { return egi_dtype_valid(t) ? egi_dt
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_ELEMENTS)   // single elements: kernels of backends need them, too
 #define EGI_ELEMENTS
 EGI_EVERYWHERE bool egi_is_float(int t) { return t == EG_FLOAT32 || t == EG_FLOAT64 || t == EG_FLOAT16 || t == EG_BFLOAT16; }
+// float16: 1 sign bit, 5 of exponent (biased by 15), 10 of fraction. A float's exponent is biased by 127, which is
+// 112 more.
 EGI_EVERYWHERE float egi_from_half(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31u, m = h & 1023u, bits;
     if (e == 31) bits = sign | 0x7f800000u | (m << 13);
     else if (e) bits = sign | ((e + 112) << 23) | (m << 13);
     else {
-        float f = (float)m * 5.9604644775390625e-8f;     // 2^-24
+        float f = (float)m * 5.9604644775390625e-8f;     // a subnormal: multiples of 2^-24
         return sign ? -f : f;
     }
     float f;
     memcpy(&f, &bits, 4);
     return f;
 }
-EGI_EVERYWHERE uint16_t egi_to_half(float f) {                    // to nearest, halves to even
+// Rounds to nearest, ties to even. What is too large becomes infinity, a NaN stays a NaN.
+EGI_EVERYWHERE uint16_t egi_to_half(float f) {
     uint32_t bits;
     memcpy(&bits, &f, 4);
     uint32_t sign = (bits >> 16) & 0x8000u, e = (bits >> 23) & 255u, m = bits & 0x7fffffu;
     if (e == 255) return (uint16_t)(sign | 0x7c00u | (m ? 0x200u | (m >> 13) : 0));
     int shift = 13, exponent = (int)e - 112;
-    if (exponent <= 0) {
+    if (exponent <= 0) {                                 // a subnormal: the implicit 1 becomes a bit of the fraction
         if (exponent < -10) return (uint16_t)sign;
         m |= 0x800000u;
         shift = 14 - exponent;
         exponent = 0;
     }
+    // Rounding up may carry into the exponent, which is right.
     uint32_t half = ((uint32_t)exponent << 10) + (m >> shift);
     uint32_t rest = m & ((1u << shift) - 1), middle = 1u << (shift - 1);
     if (rest > middle || (rest == middle && (half & 1))) half++;
     return (uint16_t)(sign | (half > 0x7c00u ? 0x7c00u : half));
 }
+// bfloat16 is the upper half of a float32.
 EGI_EVERYWHERE float egi_from_bfloat(uint16_t h) {
     uint32_t bits = (uint32_t)h << 16;
     float f;
@@ -3654,10 +3668,12 @@ EGI_EVERYWHERE float egi_from_bfloat(uint16_t h) {
 EGI_EVERYWHERE uint16_t egi_to_bfloat(float f) {
     uint32_t bits;
     memcpy(&bits, &f, 4);
+    // A NaN: cut, its fraction could become 0.
     if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40u);
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
-// The nearest float toward zero, its last bit set where it is not exact: rounding that to fewer bits is rounding v itself.
+// v rounded to odd: cut toward zero, and the last bit set where that lost something. Rounding the result to a 16-bit
+// float is the same as rounding v itself, where rounding v to the nearest float first could round twice.
 EGI_EVERYWHERE float egi_to_odd(double v) {
     float f = (float)v;
     uint32_t bits;
@@ -3668,6 +3684,7 @@ EGI_EVERYWHERE float egi_to_odd(double v) {
     memcpy(&f, &bits, 4);
     return f;
 }
+// One element at p, which need not be aligned. An int64 beyond 2^53 is rounded: egi_load_int reads it exactly.
 EGI_EVERYWHERE double egi_load(int dtype, const void *p) {
     switch (dtype) {
         case EG_FLOAT32: { float v; memcpy(&v, p, 4); return (double)v; }
@@ -3681,7 +3698,7 @@ EGI_EVERYWHERE double egi_load(int dtype, const void *p) {
     }
 }
 EGI_EVERYWHERE int64_t egi_load_int(int dtype, const void *p);
-// Truncates toward zero and saturates; NaN is 0.
+// Truncates toward zero. A value beyond int64 becomes the nearest int64; NaN becomes 0. (In C both would be undefined.)
 EGI_EVERYWHERE int64_t egi_to_int64(double v) {
     if (v != v) return 0;
     if (v >= 9223372036854775808.0) return INT64_MAX;
@@ -3689,6 +3706,8 @@ EGI_EVERYWHERE int64_t egi_to_int64(double v) {
     return (int64_t)v;
 }
 EGI_EVERYWHERE int64_t egi_saturate(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
+// Writes v as one element: floats are rounded to nearest, integers truncated and limited to their range, a bool is v
+// != 0.
 EGI_EVERYWHERE void egi_store(int dtype, void *p, double v) {
     switch (dtype) {
         case EG_FLOAT32: { float f = (float)v; memcpy(p, &f, 4); break; }
@@ -3716,7 +3735,8 @@ EGI_EVERYWHERE void egi_store_int(int dtype, void *p, int64_t v) {
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_ELEMENTS)
 #define EGI_IMPLEMENTED_AFTER_ELEMENTS
 
-// ---- shapes
+// ---- shapes. egi_shape_valid is the one place that checks dimensions: a shape behind it has a byte count that fits
+// into 64 bits, so that products of its dimensions need no further check.
 
 static bool egi_checked_product(int64_t a, int64_t b, int64_t *product) { return !__builtin_mul_overflow(a, b, product); }
 
@@ -3729,10 +3749,11 @@ EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
     snprintf(text + at, EG_SHAPE_TEXT - at, shape.rank == 1 ? ",)" : ")");
     return text;
 }
-// Texts for messages: the next of a few buffers of this thread, good until eight more have been asked for.
+// A buffer of EGI_TEXT bytes for a piece of an error's sentence. The thread has eight of them in a ring: the text is
+// valid until the eighth call from here.
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
 enum { EGI_TEXT = (int)sizeof egi_this.texts[0] };
-// "[2, 3]", as errors show shapes.
+// "[2, 3]", as errors show shapes. With `free`, a negative dimension is shown as "?".
 static EGI_COLD const char *egi_show_shape(eg_shape shape, bool free) {
     char *text = egi_text_buffer();
     int at = snprintf(text, EGI_TEXT, "[");
@@ -3770,7 +3791,8 @@ static bool egi_equal_shapes(eg_shape a, eg_shape b) {
     for (int i = 0; i < a.rank; i++) if (a.dims[i] != b.dims[i]) return false;
     return true;
 }
-// Rank in range, no negative dimension, a size that fits.
+// Checks that the dtype exists, the rank is in range, no dimension is negative and the bytes can be counted. Raises
+// the error itself.
 static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype) {
     if (!egi_dtype_valid(dtype)) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %d is no dtype", function, (int)dtype);
     if (shape.rank < 0 || shape.rank > EG_MAX_RANK)
@@ -3784,7 +3806,8 @@ static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function, egi_show(shape));
     return true;
 }
-// -1 is the last axis; false and an error out of range.
+// Turns an axis that may count from the end (-1 is the last) into one from 0 to rank - 1. Raises an error where it is
+// out of range.
 static bool egi_axis(const char *function, int axis, int rank, int *result) {
     if (axis < -rank || axis >= rank)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: axis %d is out of range for rank %d (%d to %d)", function, axis, rank, -rank, rank - 1);
@@ -3792,9 +3815,12 @@ static bool egi_axis(const char *function, int axis, int rank, int *result) {
     return true;
 }
 
-// ---- handles
+// ---- handles and buffers. A handle's last release calls egi_tensor_destroy, which releases its buffer; a buffer's
+// last release frees the memory. Both counts are atomic, since any thread may hold a reference.
 
-static eg_tensor *egi_tensor_new(void) {                   // a handle with nothing in it
+// A handle without shape or buffer, with one reference; NULL without memory, and no error yet. Ids count up for the
+// whole program: a thread takes 2^20 of them at a time, so that making a tensor needs no atomic instruction.
+static eg_tensor *egi_tensor_new(void) {
     eg_tensor *x = (eg_tensor *)egi_alloc(sizeof *x);
     if (!x) return NULL;
     egi_context *t = &egi_this;
@@ -3817,6 +3843,8 @@ static eg_tensor *egi_tensor_new(void) {                   // a handle with noth
     return x;
 }
 
+// Gives up one reference. A count of 1 needs no decrement: nobody else can hold a reference, so nobody can take one
+// either.
 static void egi_buffer_release(egi_buffer *b) {
     if (!b) return;
     if (__atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
@@ -3830,6 +3858,9 @@ static void egi_buffer_release(egi_buffer *b) {
     }
     egi_free(b);
 }
+// Room for `bytes` bytes, uninitialised. Where the host may read the device's memory, header and elements are one
+// block of the library's allocator, the elements 64 bytes behind the header; elsewhere the elements come from the
+// backend. NULL without memory, no error yet.
 static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
     bool here = backend->host_reads;
     egi_buffer *b = (egi_buffer *)egi_alloc(here ? (size_t)bytes + EGI_ALIGN : sizeof *b);
@@ -3847,9 +3878,11 @@ static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
 }
 
 static void egi_tensor_destroy(eg_tensor *x) {
-    while (x) {                                            // a mask may have a mask, and so on: no recursion
+    // A loop and not a recursion: a mask may have a mask, and so on.
+    while (x) {
         eg_tensor *mask = x->mask;
-        x->object.kind = EGI_DEAD;                         // first: a deleter that releases x itself does so in vain
+        // Before the deleter runs, which may release x by mistake: that is refused then.
+        x->object.kind = EGI_DEAD;
         egi_buffer_release(x->buffer);
         if (x->host) egi_free(x->host);
         if (x->name) egi_free(x->name);
@@ -3876,7 +3909,8 @@ static void egi_set_shape(eg_tensor *x, const eg_shape *shape) {
     x->size = stride;
     x->flags |= EGI_CONTIGUOUS;
 }
-// 0 in any dimension must not make the strides before it overflow: sizes were checked without such shapes.
+// The same for a shape that may be empty: all strides are 0 then, since nothing is ever read and no product of other
+// dimensions matters.
 static void egi_set_shape_checked(eg_tensor *x, const eg_shape *shape) {
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] == 0) {
@@ -3888,7 +3922,9 @@ static void egi_set_shape_checked(eg_tensor *x, const eg_shape *shape) {
         }
     egi_set_shape(x, shape);
 }
-// A tensor with elements not yet set; not owned by a scope. NULL and an error without memory.
+// A contiguous tensor on a backend whose elements are uninitialised. The shape has been checked. The caller owns the
+// reference (egi_own gives it to the scope). NULL and an error without memory. `op` must outlive the tensor: it is
+// stored, not copied.
 static eg_tensor *egi_new(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
     eg_tensor *x = egi_tensor_new();
     if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
@@ -3905,7 +3941,8 @@ static eg_tensor *egi_new(const char *op, eg_backend *backend, eg_dtype dtype, c
     x->data = (char *)x->buffer->data;
     return x;
 }
-// The same with the shape of a contiguous tensor, beside which it is made: nothing to check or compute.
+// The same with the shape and the device of `like`, which is contiguous. This is the path of most elementwise ops:
+// nothing is checked or computed.
 static eg_tensor *egi_new_like(const char *op, const eg_tensor *like, eg_dtype dtype) {
     eg_tensor *x = egi_tensor_new();
     if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
@@ -3925,7 +3962,9 @@ static eg_tensor *egi_new_like(const char *op, const eg_tensor *like, eg_dtype d
     x->data = (char *)x->buffer->data;
     return x;
 }
-// Another handle on the same elements; shape and strides are the caller's to change.
+// Another handle on x's elements, which shares its buffer; the caller owns the reference. A view is an alias whose
+// shape, strides and data the caller changes, followed by egi_find_contiguous. A variable's alias is an ordinary
+// tensor.
 static eg_tensor *egi_alias(const char *op, const eg_tensor *x) {
     eg_tensor *y = egi_tensor_new();
     if (!y) { egi_no_memory(op, (int64_t)sizeof *y); return NULL; }
@@ -3943,6 +3982,7 @@ static eg_tensor *egi_alias(const char *op, const eg_tensor *x) {
     if (y->buffer) __atomic_fetch_add(&y->buffer->refs, 1, __ATOMIC_RELAXED);
     return y;
 }
+// Sets or clears EGI_CONTIGUOUS from dimensions and strides. The stride of a dimension of 1 does not matter.
 static void egi_find_contiguous(eg_tensor *x) {
     int64_t stride = 1;
     bool yes = true;
@@ -3954,6 +3994,8 @@ static void egi_find_contiguous(eg_tensor *x) {
     else x->flags = (uint16_t)(x->flags & ~EGI_CONTIGUOUS);
 }
 
+// The device on which this thread makes new tensors, and the device on which a tensor lives (plain numbers have none
+// of their own).
 static eg_backend *egi_backend_here(void) { return egi_this.backend ? egi_this.backend : egi_backend_cpu(); }
 static eg_backend *egi_backend_of(const eg_tensor *x) { return x->buffer ? x->buffer->backend : egi_backend_here(); }
 
@@ -3968,14 +4010,17 @@ static bool egi_fill(eg_tensor *x, double value) {
     args.parameters = &value;
     return x->size == 0 || egi_launch(egi_backend_of(x), EGI_FILL, &args);
 }
-static bool egi_copy(const eg_tensor *from, eg_tensor *to) {       // same shape; converts
+// Copies the elements of one tensor into another of the same shape on the same device, whatever their strides, and
+// converts the dtype.
+static bool egi_copy(const eg_tensor *from, eg_tensor *to) {
     egi_args args;
     memset(&args, 0, sizeof args);
     args.in[0] = from;
     args.out[0] = to;
     return to->size == 0 || egi_launch(egi_backend_of(to), EGI_COPY, &args);
 }
-// x itself with one more reference, or a contiguous copy. Not owned by a scope.
+// x itself with one more reference if it is contiguous, else a contiguous copy. The caller releases the result. NULL
+// and an error without memory.
 static eg_tensor *egi_contiguous(const eg_tensor *x) {
     if (x->flags & EGI_CONTIGUOUS) {
         egi_object_retain(&((eg_tensor *)(uintptr_t)x)->object);
@@ -3986,13 +4031,14 @@ static eg_tensor *egi_contiguous(const eg_tensor *x) {
     if (y && !egi_copy(x, y)) { egi_object_release(&y->object); y = NULL; }
     return y;
 }
-// One number in memory that all elements show, as the gradient of a mean is.
+// Whether all elements are one number in memory (strides of 0), as in the gradient of a mean.
 static bool egi_repeats_one(const eg_tensor *x) {
     for (int i = 0; i < x->rank; i++) if (x->dims[i] > 1 && x->strides[i]) return false;
     return !(x->flags & EGI_NUMBER);
 }
 
-// ---- plain numbers
+// ---- plain numbers. EG_T makes a handle of the 2 in eg_mul(x, 2): rank 0, flag EGI_NUMBER, no buffer, the value in
+// the handle. An op takes the value as it is, or asks for egi_number_tensor once it knows the dtype to compute in.
 
 static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
     eg_tensor *x = egi_tensor_new();
@@ -4011,7 +4057,8 @@ EAGER_API eg_tensor *eg_integer(int64_t value) { return egi_number_new((double)v
 EAGER_API eg_tensor *egi_unsigned(unsigned long long value) {
     return value > INT64_MAX ? eg_number((double)value) : eg_integer((int64_t)value);
 }
-// Can this number be of that dtype without a loss that would surprise?
+// Whether a number may become an element of this dtype: any number may become a float; for an integer dtype the
+// number must be whole and in range. Raises the error itself.
 static bool egi_number_fits(const char *function, const eg_tensor *x, eg_dtype dtype) {
     if (egi_is_float(dtype)) return true;
     double v = x->number;
@@ -4026,7 +4073,8 @@ static void egi_number_store(const eg_tensor *x, int dtype, void *p) {
     if (x->flags & EGI_INTEGER_NUMBER) egi_store_int(dtype, p, x->integer);
     else egi_store(dtype, p, x->number);
 }
-// A number as a real tensor of that dtype. Owned by the scope.
+// A number as an ordinary scalar tensor of that dtype on that backend, owned by the scope. NULL and an error where it
+// does not fit.
 static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype dtype, eg_backend *backend) {
     eg_shape scalar = { 0, { 0 } };
     unsigned char bytes[8];
@@ -4038,8 +4086,12 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
     return egi_own(y);
 }
 
-// ---- is this handle usable?
+// ---- checks of what a caller passes. Each raises the error itself, names the public function without its eg_, and
+// returns false. While an error is pending, a NULL or an odd length may be its consequence (a chain of calls went
+// on), so nothing is added to it then.
 
+// Whether operand i is a tensor that may be used. Where it was freed, this is certain in a debug build alone: see
+// egi_free_handle.
 static bool egi_alive(const char *function, int i, const eg_tensor *x) {
     if (!x) return egi_null_operand(function, i);
     if (x->object.kind != EGI_TENSOR)
@@ -4048,18 +4100,18 @@ static bool egi_alive(const char *function, int i, const eg_tensor *x) {
     return true;
 }
 
-// A pointer without which a function can do nothing, called what the error says. While an error is pending a NULL may be its trace, and
-// nothing is said.
 static EGI_COLD bool egi_not_given(const char *function, const char *what) {
     return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, what) : false;
 }
 static bool egi_given(const char *function, const char *what, const void *pointer) { return pointer || egi_not_given(function, what); }
-// Lists of n that are not NULL (one of none may be). While an error is pending they may be its trace: nothing is said then.
+// Whether up to three lists of n elements are there (a caller with fewer passes one twice). A list of no elements may
+// be NULL.
 static bool egi_lists_given(const char *name, int64_t n, const void *a, const void *b, const void *c) {
     if (n >= 0 && (n == 0 || (a && b && c))) return true;
     return egi_this.error == EG_OK ? egi_fail(EG_ERROR_ARGUMENT, n < 0 ? "eg_%s: a list of %lld" : "eg_%s: a list of %lld is NULL", name, (long long)n) : false;
 }
-// Whether `count` elements may be written to a caller's array with room for capacity; without an array they are only counted.
+// Whether `count` elements fit into a caller's array with room for `capacity`. Without an array nothing is written,
+// so any count fits.
 static bool egi_room_given(const char *function, int64_t count, const void *array, int capacity) {
     if (!egi_lists_given(function, capacity, array, array, array)) return false;
     return !array || count <= capacity ||
@@ -4069,8 +4121,8 @@ static bool egi_room_given(const char *function, int64_t count, const void *arra
 
 // ---- lists that are lent
 
-// The array of an eg_list (its elements stand behind this). It belongs to a scope, or to the list of those that a layer, an
-// optimizer or a tape has lent.
+// The array that an eg_list points to: this header, then `count` pointers. It belongs to a scope, or to the layer,
+// optimizer or tape that lent it, which keeps all it has lent in a linked list.
 typedef struct egi_list { egi_object object; struct egi_list *next; int64_t count; } egi_list;
 static void **egi_list_elements(egi_list *list) { return (void **)(void *)(list + 1); }
 static egi_list *egi_list_new(const char *function, int64_t count) {
@@ -4083,8 +4135,9 @@ static egi_list *egi_list_new(const char *function, int64_t count) {
     list->count = count;
     return list;
 }
-// What an owner lends as it is now: an array like those lent before is the same one, so that asking again costs no memory. Others stay
-// where they are until the owner goes. Several threads may ask at once.
+// Takes over `list` and returns the array to lend: where the owner has lent an equal one before, that one (and `list`
+// is freed), so that asking again costs no memory. An array that was lent stays valid until its owner is freed.
+// Several threads may ask at once.
 static egi_list *egi_list_lend(egi_list **lent, egi_list *list) {
     if (!list) return NULL;
     egi_lock();
@@ -4102,7 +4155,7 @@ static void egi_lent_free(egi_list **lent) {
         *lent = next;
     }
 }
-// The innermost scope's from now on.
+// Gives a list to the innermost scope; frees it, with an error, where the scope has no memory to hold it.
 static egi_list *egi_list_own(const char *function, egi_list *list) {
     if (!list || egi_stack_push((uintptr_t)list)) return list;
     egi_free(list);
@@ -4114,15 +4167,18 @@ static eg_list egi_list_tensors(egi_list *list) {
     return tensors;
 }
 
-// ---- constructors
+// ---- constructors. Each checks its shape, makes the elements on the host, and sends them to the thread's device
+// with egi_upload.
 
+// A tensor with a copy of contiguous host data, on this thread's device, owned by the scope. The shape has been
+// checked.
 static eg_tensor *egi_upload(const char *op, eg_dtype dtype, const eg_shape *shape, const void *data) {
     eg_backend *b = egi_backend_here();
     eg_tensor *x = egi_new(op, b, dtype, shape);
     if (x && x->size && !b->write(b, x->data, data, x->size * egi_dtypes[dtype].size)) { egi_object_release(&x->object); return NULL; }
     return egi_own(x);
 }
-// ---- texts
+// ---- texts: a text is a vector of uint8 without a terminating 0; several are rows of a matrix, filled up with 0
 
 EAGER_API eg_tensor *eg_from_text(const char *text) {
     if (!egi_given("from_text", "text", text)) return NULL;
@@ -4151,6 +4207,7 @@ EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
 EAGER_API const char *eg_text(eg_tensor *x) {
     if (!egi_alive("text", 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1) return (const char *)eg_raise(x->dtype != EG_UINT8 ? EG_ERROR_DTYPE : EG_ERROR_SHAPE, "eg_text: a text is a vector of uint8, not %s", egi_describe(x));
+    // the copy with its final 0 is a tensor, so that the scope frees it
     const void *from = x->size ? eg_data(x) : "";
     eg_shape shape = { 1, { x->size + 1 } };
     eg_tensor *copy = from ? egi_new("text", egi_backend_cpu(), EG_UINT8, &shape) : NULL;
@@ -4163,8 +4220,10 @@ EAGER_API const char *eg_text(eg_tensor *x) {
 
 // ---- numbers
 
+// Whether v can be an element of this dtype: a finite number must stay finite, an integer must be whole and in range.
 static bool egi_value_fits(const char *function, double v, eg_dtype dtype) {
-    double most = dtype == EG_FLOAT16 ? 65520.0 : dtype == EG_FLOAT64 ? HUGE_VAL : 3.4028235677973366e38;      // what rounds to infinity
+    // the least that rounds to infinity
+    double most = dtype == EG_FLOAT16 ? 65520.0 : dtype == EG_FLOAT64 ? HUGE_VAL : 3.4028235677973366e38;
     if (egi_is_float(dtype) && v - v == 0 && fabs(v) >= most) return egi_fail(EG_ERROR_DTYPE, "eg_%s: the value %g does not fit dtype %s", function, v, egi_dtypes[dtype].name);
     if (egi_is_float(dtype) || dtype == EG_BOOL) return true;
     double low = dtype == EG_INT32 ? -2147483648.0 : dtype == EG_UINT8 ? 0 : -9223372036854775808.0;
@@ -4190,6 +4249,8 @@ static eg_tensor *egi_constant(const char *op, eg_dtype dtype, eg_shape shape, c
     return x;
 }
 EAGER_API eg_tensor *eg_constant_values(eg_dtype dtype, eg_shape shape, const double *values, int64_t count) { return egi_constant("constant", dtype, shape, values, count); }
+// What the macro eg_constant calls: it ends its values with a NaN of a special bit pattern, which memcmp finds where
+// == would not.
 EAGER_API eg_tensor *egi_constant_until(eg_dtype dtype, eg_shape shape, const double *values) {
     const double end = EGI_END_OF_VALUES;
     int64_t count = 0;
@@ -4208,13 +4269,15 @@ EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype) {
     return former;
 }
 EAGER_API eg_tensor *eg_scalar(double value) { return eg_scalar_of(egi_this.floats, value); }
-// Kernels count on 0 and 1 in bool tensors.
+// Whether all bytes are 0 or 1, which kernels rely on in bool tensors.
 static bool egi_are_bools(const void *data, eg_shape shape) {
     int64_t n = 1;
     for (int i = 0; i < shape.rank; i++) n *= shape.dims[i];
     for (int64_t i = 0; i < n; i++) if (((const unsigned char *)data)[i] > 1) return false;
     return true;
 }
+// Whether a pointer may be read as elements of this dtype. `pointed` is what the calling macro found out about the
+// pointer's C type: see EGI_POINTER_FITS in chapter 1.
 static bool egi_pointer_fits(const char *op, eg_dtype dtype, int pointed) {
 #define EGI_C_TYPE_NAME(name, type, dtypes) #type,
     static const char *const names[] = { "another type", EGI_C_TYPES(EGI_C_TYPE_NAME) };
@@ -4222,6 +4285,8 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, int pointed) {
     return egi_fail(EG_ERROR_DTYPE, "eg_%s: the pointer is to %s, the tensor's dtype is %s; eg_cast converts a tensor, and raw bytes are passed as (void *)", op,
                     names[pointed >> 8], egi_dtypes[dtype].name);
 }
+// Whether a tensor of this shape ends within the `room` bytes behind the pointer; (size_t)-1 stands for an unknown
+// size, which fits all.
 static bool egi_pointer_reaches(const char *op, eg_dtype dtype, eg_shape shape, size_t room) {
     if (room == (size_t)-1 || !egi_shape_valid(op, shape, dtype)) return room == (size_t)-1;
     int64_t bytes = egi_dtypes[dtype].size;
@@ -4237,6 +4302,7 @@ EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
     if (!data && !empty) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_data: data is NULL for shape %s", egi_show(shape));
+    // Bytes other than 0 and 1 are bools as in C: the cast makes 1 of all that are not 0.
     if (dtype == EG_BOOL && !egi_are_bools(data, shape)) return eg_cast(egi_upload("from_data", EG_UINT8, &shape, data), EG_BOOL);
     return egi_upload("from_data", dtype, &shape, data);
 }
@@ -4244,7 +4310,8 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     eg_backend *backend = egi_backend_here();
     if (!egi_shape_valid("wrap_data", shape, dtype)) return NULL;
     if (!data) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_wrap_data: data is NULL");
-    // Kernels load whole elements: data that is not aligned for its dtype is copied too.
+    // Data that kernels cannot use in place is copied, and the deleter runs at once: the device has memory of its
+    // own, the data is not aligned for its dtype (kernels load whole elements), or its bools are not 0 and 1.
     if (!backend->host_reads || (uintptr_t)data % (uintptr_t)egi_dtypes[dtype].size || (dtype == EG_BOOL && !egi_are_bools(data, shape))) {
         eg_tensor *copy = (eg_from_data)(dtype, shape, data);
         if (copy && deleter) EGI_FRAMED("the deleter", "wrap_data", deleter((void *)(uintptr_t)data, user));
@@ -4260,7 +4327,8 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     x->op = "wrap_data";
     x->dtype = (int8_t)dtype;
     egi_set_shape_checked(x, &shape);
-    b->refs = 2;                                  // the buffer must outlive x if the scope cannot take it: no deleter on failure
+    // one for x, one for here: if egi_own fails, x goes first, and the deleter must not run
+    b->refs = 2;
     b->on_device = 0;
     b->backend = backend;
     b->data = (void *)(uintptr_t)data;
@@ -4295,7 +4363,7 @@ EAGER_API eg_tensor *eg_ones(eg_dtype dtype, eg_shape shape) { return egi_full("
 EAGER_API eg_tensor *eg_full_like(eg_tensor *x, double value) { return egi_full_like("full_like", x, value); }
 EAGER_API eg_tensor *eg_zeros_like(eg_tensor *x) { return egi_full_like("zeros_like", x, 0); }
 EAGER_API eg_tensor *eg_ones_like(eg_tensor *x) { return egi_full_like("ones_like", x, 1); }
-// Elements computed on the host by a rule, then sent to the device.
+// A tensor whose element i, counted in row-major order, is rule(i, p), computed on the host.
 static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, double (*rule)(int64_t i, const double *p), const double *p) {
     if (!egi_shape_valid(op, shape, dtype)) return NULL;
     int64_t size = 1;
@@ -4313,7 +4381,7 @@ static double egi_range_rule(int64_t i, const double *p) { return p[0] + (double
 static double egi_linspace_rule(int64_t i, const double *p) {
     const double t = (double)i / p[2], span = p[1] - p[0];
     if ((double)i == p[2]) return p[1];
-    return fabs(span) <= DBL_MAX ? p[0] + span * t : p[0] * (1 - t) + p[1] * t;      // of two huge numbers the difference may be none
+    return fabs(span) <= DBL_MAX ? p[0] + span * t : p[0] * (1 - t) + p[1] * t;      // stop - start may overflow
 }
 EAGER_API eg_tensor *eg_eye(eg_dtype dtype, int64_t rows, int64_t columns) {
     eg_shape shape = { 2, { rows, columns } };
@@ -4338,7 +4406,8 @@ EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int6
     return egi_from_rule("linspace", dtype, shape, egi_linspace_rule, p);
 }
 
-// ---- reading
+// ---- reading. eg_data, eg_item and eg_read_into are the only ways from a tensor's elements to the host; each waits
+// for the device.
 
 EAGER_API int eg_rank(eg_tensor *x) { return egi_alive("rank", 0, x) ? x->rank : -1; }
 EAGER_API int64_t eg_size(eg_tensor *x) { return egi_alive("size", 0, x) ? x->size : -1; }
@@ -4353,10 +4422,13 @@ EAGER_API eg_dtype eg_dtype_of(eg_tensor *x) { return egi_alive("dtype_of", 0, x
 EAGER_API const char *eg_name_of(eg_tensor *x) { return !egi_alive("name_of", 0, x) ? "" : x->name ? x->name : x->op; }
 EAGER_API const char *eg_device_of(eg_tensor *x) { return egi_alive("device_of", 0, x) ? egi_backend_of(x)->name : ""; }
 
-static void egi_count_host_copy(void) {                    // the first thing a thread does may be to read a tensor of another one
+// makes the heap if a thread's first act is to read another thread's tensor
+static void egi_count_host_copy(void) {
     egi_heap *heap = egi_heap_get();
     if (heap) egi_count(&heap->host_copies, 1);
 }
+// Returns the elements where they are if the host may read them and they are contiguous; else a host copy that the
+// tensor keeps until it is freed or, as a variable, assigned.
 EAGER_API const void *eg_data(eg_tensor *x) {
     if (!egi_alive("data", 0, x)) return NULL;
     if (x->flags & EGI_NUMBER) {
@@ -4375,7 +4447,7 @@ EAGER_API const void *eg_data(eg_tensor *x) {
     else if (bytes && !b->read(b, host, c->data, bytes)) { egi_free(host); host = NULL; }
     egi_object_release(&c->object);
     if (host && !b->host_reads) egi_count_host_copy();
-    // Two threads may read the same tensor: the first copy stays.
+    // Two threads may copy the same tensor at once: the first copy is kept, the other is freed.
     void *none = NULL;
     if (host && !__atomic_compare_exchange_n(&x->host, &none, host, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) { egi_free(host); host = none; }
     return host;
@@ -4394,6 +4466,7 @@ EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int point
     return egi_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, pointed) &&
            (count != x->size || egi_pointer_reaches("read_into", (eg_dtype)x->dtype, egi_shape(x), room)) && (eg_read_into)(x, values, count);
 }
+// Reads the one element of a tensor into `bytes`, which has room for 8.
 static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {
     if (!egi_alive(function, 0, x)) return false;
     if (x->size != 1) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
@@ -5861,12 +5934,14 @@ EGI_ALL_PASSES
 //# 20  PRINTING ---------------------------------------------------------------
 // Idea: an array is written as NumPy's print() writes it. Each number gets the
 // fewest digits that tell it from its neighbours in its dtype, at most 8 behind
-// the point; all cells are as wide as the widest. So three walks over the elements
-// that will be seen: how large are they, how wide is the text, and then the text.
+// the point; all cells are as wide as the widest. So there are three walks over
+// the elements that will be seen: the first finds how large they are, the second
+// how wide their text is, the third writes it. Entry: egi_format_array().
+// Proof: tests/print.c, tests/printing.py
 
 EGI_FEWEST_PASSES
 
-// What the elements are; 0, 5 and 6 are all handed over as float.
+// What the elements are. Both 16-bit floats are handed over as float.
 enum {
     EGI_PRINT_FLOAT32 = 0,
     EGI_PRINT_FLOAT64 = 1,   // double
@@ -5877,6 +5952,8 @@ enum {
     EGI_PRINT_BFLOAT16 = 6   // float holding bfloat16 values
 };
 
+// NumPy's settings: digits behind the point; elements at each end of an axis that is cut short; the most elements that are all shown;
+// columns of a line.
 enum { EGI_PRINT_PRECISION = 8, EGI_PRINT_EDGE = 3, EGI_PRINT_ALL_UP_TO = 1000, EGI_PRINT_WIDTH = 75 };
 
 // A number is 0.d1 d2 d3 ... times ten to the `point`; zero has one digit, 0, and point 1.
@@ -5896,8 +5973,9 @@ static double egi_print_round(int kind, double value) {
     return ldexp(rint(ldexp(value, -unit)), unit);
 }
 
-// snprintf and strtod agree on the program's locale, and the digits are picked out
-// whatever it puts between them.
+// Writes a magnitude with `count` digits into d and returns what reading them back gives. The digits are
+// picked out of snprintf's text, since the program's locale decides what stands for the point; strtod reads
+// the same text and so agrees with it.
 static double egi_print_try(int kind, double magnitude, int count, egi_digits *d) {
     char s[64];
     (void)snprintf(s, sizeof s, "%.*e", count - 1, magnitude);
@@ -5978,6 +6056,7 @@ static const char *egi_print_nonfinite(double x) {
     return x != x ? "nan" : x < 0 ? "-inf" : "inf";
 }
 
+// One cell of floats, in each of the three walks.
 static void egi_print_float(egi_printer *p, int64_t i) {
     const double x = egi_print_float_at(p, i), magnitude = fabs(x);
     const bool negative = __builtin_signbit(x) != 0;
