@@ -10500,10 +10500,20 @@ EGI_ALL_PASSES
 //# 26  THE TAPE ---------------------------------------------------------------
 // Idea: running an op also writes one line: the op, where its inputs came from,
 // and the values its gradient will read. Reading the lines backwards, each
-// hands its upstream gradient to its inputs; where two lines meet, gradients
-// add. Nothing else. A tape knows tensors by their ids: a slot for each.
+// hands its upstream gradient to its inputs; where a tensor was used twice, its
+// two gradients add. A tape knows tensors by their ids and has a slot for each
+// one that it watches or that a line made.
+//   egi_record          writes a line on every tape that records (RUNNING AN OP
+//                       calls it behind each op)
+//   egi_saves           what a line keeps: only what the op's gradient reads, so
+//                       of tanh the output y alone, since its gradient is g (1 - y^2)
+//   egi_backward_line   one line backwards; egi_unbroadcast undoes broadcasting
+//   egi_tape_clear      frees what a tape holds: behind the first gradient of an
+//                       ordinary tape, at the end of its scope for a persistent one
 // Read first: 21, 22.  Entry: eg_tape_gradients_from().  Proof: tests/tape.c
 
+// One tensor that a tape knows. The tensor itself may be gone: shape, dtype and device stay, to make zeros or ones of
+// its kind.
 typedef struct egi_slot {
     int64_t id;
     int32_t record;            // the line that made it, -1: watched
@@ -10512,10 +10522,12 @@ typedef struct egi_slot {
     eg_backend *backend;
     eg_tensor *variable;       // a reference, if it is one
 } egi_slot;
-typedef struct egi_line {      // one op that ran; everything in one block
+// One op that ran. The line, its arrays and its attributes are one block of memory; the tensors in it are references.
+typedef struct egi_line {
     const egi_op *op;
     int n, n_out;
-    int32_t *slots;            // of the inputs (-1: not watched), then of the outputs
+    // n + n_out numbers: of the inputs (-1: not on this tape, a constant for it), then of the outputs.
+    int32_t *slots;
     eg_tensor **in, **out;     // the values saved, NULL where not needed
     eg_tensor **saved;         // what a custom forward kept, or NULL
     void *attr;
@@ -10525,9 +10537,10 @@ struct eg_tape {
     eg_tape *outer;
     bool persistent, listed, recording, used, watch_variables, zeros;
     bool spy;                  // it writes no lines: see egi_spy
-    int reading;               // gradients being computed from it now
-    int paused;                // how deep recording was paused when it began: deeper pauses are meant for it
-    egi_context *owner;
+    int reading;               // how many calls compute gradients from it now
+    // The thread's depth of eg_recording_pause when the tape began: a deeper pause stops this tape.
+    int paused;
+    egi_context *owner;        // the thread that began it; no other may use it
     int64_t *keys;             // hash map from id to slot, open addressing; 0 is free
     int32_t *values;
     int64_t map_size;
@@ -10535,8 +10548,10 @@ struct eg_tape {
     int64_t n_slots, slot_capacity;
     egi_line **lines;
     int64_t n_lines, line_capacity;
-    egi_list *lent;
+    egi_list *lent;            // arrays handed out by eg_tape_watched_variables_list
 };
+
+// ---- slots: from a tensor's id to its place on the tape
 
 static int64_t egi_hash(const eg_tape *t, int64_t id) { return (int64_t)(((uint64_t)id * 0x9E3779B97F4A7C15u) >> 20) & (t->map_size - 1); }
 static int32_t egi_find_slot(const eg_tape *t, int64_t id) {
@@ -10552,7 +10567,8 @@ static void egi_map_put(eg_tape *t, int64_t id, int32_t slot) {
     t->keys[i] = id;
     t->values[i] = slot;
 }
-// A new slot; -1 without memory.
+// The number of a new slot for x, made by line `record`; -1 without memory (no error yet). The map is kept at most
+// half full.
 static int32_t egi_add_slot(eg_tape *t, const eg_tensor *x, int32_t record) {
     void *slots = t->slots;
     if (t->n_slots >= INT32_MAX - 1 || !egi_grow(&slots, &t->slot_capacity, t->n_slots + 1, sizeof *t->slots)) return -1;
@@ -10580,11 +10596,14 @@ static int32_t egi_add_slot(eg_tape *t, const eg_tensor *x, int32_t record) {
     return (int32_t)t->n_slots++;
 }
 
+// ---- a tape's life: begun in a scope, freed with it. It is in the thread's list (egi_this.tapes) as long as it may
+// record.
+
 static void egi_let_go(eg_tensor **list, int n) {
     for (int i = 0; i < n; i++)
         if (list[i]) { egi_object_release(&list[i]->object); list[i] = NULL; }
 }
-// Lets go of the values a line saved; the line stays, to tell who came from whom.
+// Releases the tensors that a line saved. The line stays: egi_explain and eg_tape_print still follow it.
 static void egi_line_forget(egi_line *line) {
     egi_let_go(line->in, line->n);
     egi_let_go(line->out, line->n_out);
@@ -10594,9 +10613,12 @@ static void egi_line_free(egi_line *line) {
     egi_line_forget(line);
     egi_free(line);
 }
+// Frees all lines and slots, and with them the tensors that the tape kept alive. Called behind the first gradient of
+// a tape that is not persistent, by eg_tape_reset, and by egi_tape_destroy at the end of the tape's scope. The fields
+// are emptied first, because freeing a tensor may run a user's deleter, whose ops may be recorded on this very tape.
 static void egi_tape_clear(eg_tape *t) {
     eg_tape former = *t;
-    t->lines = NULL;                                       // first: what a deleter runs may be recorded anew
+    t->lines = NULL;
     t->slots = NULL;
     t->keys = NULL;
     t->n_lines = t->line_capacity = t->n_slots = t->slot_capacity = t->map_size = 0;
@@ -10606,6 +10628,7 @@ static void egi_tape_clear(eg_tape *t) {
     egi_free(former.slots);
     egi_free(former.keys);
 }
+// Takes a tape out of the thread's list: it records no more.
 static void egi_tape_unlist(eg_tape *t) {
     if (!t->listed) return;
     eg_tape **at = &egi_this.tapes;
@@ -10718,6 +10741,8 @@ EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *t) {
 }
 EAGER_API bool eg_executing_eagerly(void) { return true; }
 EAGER_API void eg_recording_pause(void) { egi_this.paused++; }
+// Sets the depth of pauses. A tape that began inside a pause which ends here belongs to the shallower depth from now
+// on.
 static void egi_paused_set(int paused) {
     egi_this.paused = paused;
     for (eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->paused > paused) t->paused = paused;
@@ -10727,6 +10752,7 @@ EAGER_API void eg_recording_unpause(void) {
     if (egi_this.frame && egi_this.paused == egi_this.frame->paused) egi_frame_refuses("recording_unpause", "a pause that it did not begin");
     else egi_paused_set(egi_this.paused - 1);
 }
+// Whether some tape records although recording is paused: one that began inside the pause.
 static bool egi_recording_though_paused(void) {
     for (const eg_tape *t = egi_this.tapes; t; t = t->outer) if (t->recording && !t->spy && t->paused == egi_this.paused) return true;
     return false;
@@ -10734,17 +10760,24 @@ static bool egi_recording_though_paused(void) {
 
 // ---- writing a line
 
-// The value an op reads now, to be kept: of a variable a snapshot, known by the variable's id.
+// A reference to the value that an op reads now. Of a variable it is an alias under the variable's id, since an
+// assignment puts a variable's new values into another buffer: a gradient sees the value that was read.
 static eg_tensor *egi_snapshot(eg_tensor *x) {
     if (!(x->flags & EGI_VARIABLE)) return eg_retain(x);
-    eg_tensor *y = egi_alias("variable", x);       // not its name: the tape may outlive the variable
+    // A constant text, not the variable's name: the tape may outlive the variable.
+    eg_tensor *y = egi_alias("variable", x);
     if (y) y->id = x->id;
     return y;
 }
+// Which values the gradient for input i reads, as EGI_USES_ bits: worked out from the formulas of an elementwise row,
+// stated by any other.
 static unsigned egi_saves(const egi_op *op, int i) {
     if (op->grad == egi_grad_elementwise) return op->plain[i] ? 0 : egi_uses((int)(op - egi_elementwise_ops), i) & ~(unsigned)EGI_USES_G;
     return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
 }
+// Writes one line on tape t. slots[i] is input i's slot, or -1; `saved` is what a custom gradient's forward function
+// kept, or NULL. An input is saved if the gradient for some watched float input reads it. False without memory (no
+// error yet, nothing changed but slots).
 static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
                           eg_tensor *const *saved, const int32_t *slots) {
     unsigned keep = 0;
@@ -10784,8 +10817,9 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     t->lines[t->n_lines++] = line;
     return true;
 }
-// Among the tapes while the forward function of a custom gradient runs: it finds the variable that an op in there reads though it is none of the
-// inputs. Its gradient would be lost.
+// A tape that writes no lines. It stands in the thread's list while the forward function of a custom gradient runs,
+// and notes the name of the first trainable variable that an op reads there without its being one of the inputs: that
+// variable would get no gradient, so egi_custom makes it an error.
 typedef struct egi_spy { eg_tape tape; eg_tensor *const *in; int n; char found[64]; } egi_spy;
 static void egi_spy_look(egi_spy *spy, const egi_op *op, eg_tensor *const *in, int n) {
     for (int i = 0; i < n && op->grad && !spy->found[0]; i++) {
@@ -10809,6 +10843,8 @@ static void egi_spy_end(egi_spy *spy) {
     egi_this.spies--;
     egi_tape_unlist(&spy->tape);
 }
+// Writes a line on every tape that records and knows an input; a trainable variable becomes known by being read.
+// Called behind the op, when its outputs are there. False and an error without memory; the op fails then.
 static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out, eg_tensor *const *saved) {
     int32_t few[16], *slots = few;
     if (n > 16 && !(slots = (int32_t *)egi_alloc((size_t)n * sizeof *slots))) return egi_no_memory(op->name, 0);
@@ -10832,9 +10868,12 @@ static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void
     return ok || egi_no_memory(op->name, 0);
 }
 
-// ---- reading the lines backwards
+// ---- reading the lines backwards. Gradients are ordinary tensors made by ordinary ops, so an outer tape records
+// them, and gradients of gradients need nothing more.
 
-// Sums what broadcasting had spread: dx down to the shape of the input it belongs to.
+// Broadcasting is undone here, and nowhere else: an op's gradient comes at the shape of the op's result, and this
+// sums it over the axes along which the input was repeated, down to the input's shape. The input was read several
+// times, so its gradient is the sum.
 static eg_tensor *egi_unbroadcast(eg_tensor *dx, const eg_shape *shape) {
     eg_reduce_options over;
     memset(&over, 0, sizeof over);
@@ -10853,7 +10892,7 @@ static eg_tensor *egi_unbroadcast(eg_tensor *dx, const eg_shape *shape) {
     return eg_reshape(dx, *shape);
 }
 
-// Adds dx to what the slot has already. Takes no reference of dx; the result is held by grads.
+// Adds dx to the gradient that the slot has so far. grads holds a reference of its own to the sum; the caller keeps dx.
 static bool egi_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx) {
     if (!dx) return false;
     if (grads[slot]) {
@@ -10866,8 +10905,9 @@ static bool egi_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx) {
     return true;
 }
 
-// The gradient of a slice goes straight to its place in the sum: padded to the whole, n pieces of a tensor would cost n times its
-// size. Only where no tape records it (nor eg_record), and nobody else can see the sum change.
+// The gradient of a slice is added in place, to its part of the sum. As an op, it would be padded with zeros to the
+// size of the whole, and n slices of one tensor would cost n times that size. Writing in place is allowed only where
+// nothing records the addition and nobody else holds the sum.
 static bool egi_sum_is_ours(const eg_tensor *sum) {
     if (egi_recording() || egi_this.recorder) return false;
     return !sum || (sum->object.refs == 1 && sum->buffer && sum->buffer->refs == 1 && sum->flags & EGI_CONTIGUOUS);
@@ -10881,7 +10921,9 @@ static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const egi
 }
 
 static EGI_COLD bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_tensor *const *upstream, eg_tensor *const *dx, const bool *needed);
-// One line: from the gradients of its outputs to those of its inputs.
+// One line backwards: calls its op's gradient function with the upstream gradients (zeros for an output that led
+// nowhere), then adds each dx[i] to the slot of input i. `grads` and `wanted` have an entry for each slot; a gradient
+// that no source needs is not computed.
 static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, const unsigned char *wanted) {
     const egi_line *line = t->lines[index];
     eg_grad_context c;
@@ -10923,7 +10965,8 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         eg_shape shape = t->slots[slot].shape;
         int dtype = t->slots[slot].dtype;
         eg_backend *backend = t->slots[slot].backend;
-        if (eg_is_variable(dx[i])) dx[i] = eg_read(dx[i]);      // what comes out must not change with the variable
+        // A gradient must not change when the variable is assigned.
+        if (eg_is_variable(dx[i])) dx[i] = eg_read(dx[i]);
         if (!egi_alive(line->op->name, i, dx[i])) { ok = false; break; }
         if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx[i]->number);
         else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
@@ -10933,7 +10976,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
             ok = egi_fail(EG_ERROR_DEVICE, "eg_%s: the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")", line->op->name, i, egi_backend_of(dx[i])->name,
                           backend->name, backend->name);
         else dx[i] = egi_unbroadcast(dx[i], &shape);
-        // The eager ops of a user's gradient are trapped one by one; what it made by hand is not.
+        // The NaN trap sees each op that a user's backward function calls, but not a tensor that it filled by hand.
         if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
         ok = ok && egi_accumulate(grads, slot, dx[i]);
     }
@@ -10953,7 +10996,10 @@ static void egi_set_reason(const char *format, ...) {
 }
 EAGER_API const char *eg_tape_unconnected_reason(void) { return egi_this.reason; }
 
-// Why does y have no gradient for x? Follows the lines, those without a gradient too.
+// Sets the text of eg_tape_unconnected_reason: why ys have no gradient for x. It marks every slot that depends on x
+// (`from`, forwards) and every slot that ys depend on (`to`, backwards), following ops without a gradient as well;
+// the line where the two meet and that has no gradient is the cut. sx and sy are the slots of x and ys, -1 where the
+// tape does not know them.
 static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys, const int32_t *sy, int ny) {
     char name[64];
     snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
@@ -11007,6 +11053,9 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
     egi_free(from);
 }
 
+// The backward pass. Sources and targets become slots; marks go forwards from the sources, so that only lines between
+// a source and a target are run backwards; then the lines are read from the last to the first. On failure all of
+// out[] is NULL.
 EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs, int nx,
                                       eg_tensor **out) {
     if (!egi_lists_given("tape_gradient", nx, xs, out, out) || !egi_lists_given("tape_gradient", ny, ys, ys, ys)) return false;
@@ -11030,12 +11079,14 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
                             egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
     for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", i, xs[i])) return false;
-    enum { WANTED = 1, ASKED = 2 };             // a source leads here; it is a source
-    if (!t->persistent) {                       // from here on the tape is spent: what the gradients run is not for it
+    enum { WANTED = 1, ASKED = 2 };             // marks of a slot: it depends on a source; it is a source
+    // From here on the tape is spent, and does not record the ops of its own gradients.
+    if (!t->persistent) {
         egi_tape_unlist(t);
         t->used = true;
     }
-    for (int i = 0; i < ny; i++) {              // a variable that nothing read is still itself
+    // A target may be a variable that no op has read: its gradient for itself is 1.
+    for (int i = 0; i < ny; i++) {
         if (!(ys[i]->flags & EGI_TRAINABLE) || !t->watch_variables || egi_find_slot(t, ys[i]->id) >= 0) continue;
         int32_t slot = egi_add_slot(t, ys[i], -1);
         if (slot < 0) { if (!t->persistent) egi_tape_clear(t); return egi_no_memory("tape_gradient", 0); }
@@ -11054,7 +11105,8 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     unsigned char *wanted = (unsigned char *)(sy + ny);
     eg_scope scope = eg_scope_begin();
     bool ok = true;
-    for (int i = 0; i < nx && ok; i++) ok = egi_again(xs[i]) != NULL;        // whatever a gradient of the user's does to the caller's references
+    // A reference each, since a user's backward function may release what the caller holds.
+    for (int i = 0; i < nx && ok; i++) ok = egi_again(xs[i]) != NULL;
     for (int i = 0; i < ny && ok; i++) ok = egi_again(ys[i]) != NULL;
     for (int i = 0; i < nx; i++) {
         sx[i] = xs[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, xs[i]->id);
@@ -11066,10 +11118,11 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         if (sy[i] < 0 || !egi_is_float(ys[i]->dtype)) continue;
         if (!g || (g->flags & EGI_NUMBER))
             g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
-        else if (g->flags & EGI_VARIABLE) g = eg_read(g);       // what comes out must not change with the variable
+        // A gradient must not change when the variable is assigned.
+        else if (g->flags & EGI_VARIABLE) g = eg_read(g);
         ok = egi_accumulate(grads, sy[i], g);
     }
-    // Only lines that a source leads to can matter.
+    // Marks what depends on a source. Other lines cannot contribute and are skipped below.
     for (int64_t l = 0; l < n_lines; l++) {
         const egi_line *line = t->lines[l];
         bool reached = false;
@@ -11083,14 +11136,17 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         for (int i = 0; i < line->n_out; i++) here = here || grads[line->slots[line->n + i]];
         for (int i = 0; here && i < line->n; i++) reached = reached || (line->slots[i] >= 0 && wanted[line->slots[i]]);
         if (reached && line->op->grad) ok = egi_backward_line(t, l, grads, wanted);
-        // What will not be read again is let go: the gradients of the outputs (unless asked for), and the line's values.
+        // All readers of the line's outputs stand behind it and are done, so nothing adds to their gradients any
+        // more: release them, unless the caller asked for one, and the values that the line saved. Memory falls while
+        // the pass goes back.
         for (int i = 0; i < line->n_out; i++) {
             int32_t slot = line->slots[line->n + i];
             if (!(wanted[slot] & ASKED)) egi_let_go(&grads[slot], 1);
         }
         if (!t->persistent) egi_line_forget(line);
     }
-    egi_this.reason[0] = 0;                     // a gradient's own gradients may have left theirs
+    // A backward function may have computed gradients, too, and set the text.
+    egi_this.reason[0] = 0;
     for (int i = 0; i < nx && ok; i++) {
         if (sx[i] >= 0 && grads[sx[i]]) { out[i] = eg_retain(grads[sx[i]]); continue; }
         if (!missing) { missing = true; egi_explain(t, xs[i], sx[i], ys, sy, ny); }
@@ -11123,7 +11179,8 @@ EAGER_API eg_tensor *eg_tape_gradient(eg_tape *t, eg_tensor *y, eg_tensor *x) {
     return g;
 }
 
-// Rows of the Jacobian: one backward pass for each upstream that picks columns of y. `batch` picks the same element of every row at once.
+// The Jacobian, one backward pass for each element of y, whose upstream gradient is 1 there and 0 elsewhere. With
+// `batch`, axis 0 is a batch of independent rows, and one pass serves the same element of all rows.
 static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, eg_tensor *x, bool batch) {
     if (!egi_tape_alive(function, t) || !egi_alive(function, 1, y) || !egi_alive(function, 2, x)) return NULL;
     if (!t->persistent) return (eg_tensor *)eg_raise(EG_ERROR_TAPE, "eg_%s: needs a persistent tape: eg_tape_begin_persistent()", function);
@@ -11137,7 +11194,7 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
                                      egi_describe(x), EG_MAX_RANK);
     int64_t rows = batch ? y->dims[0] : 1, n = rows ? y->size / rows : 0, element = egi_dtypes[y->dtype].size;
     eg_scope scope = eg_scope_begin();
-    // Flat while they are stacked: with their own axes and that of the stack they might have too many.
+    // The rows are stacked flat, since with their own axes and the stack's they might have more than EG_MAX_RANK.
     eg_shape line = { batch ? 2 : 1, { batch ? rows : x->size, rows ? x->size / rows : 0 } };
     eg_tensor *result = NULL, **list = (eg_tensor **)egi_alloc((size_t)(n ? n : 1) * sizeof *list + (size_t)(y->size * element));
     char *pick = list ? (char *)(list + (n ? n : 1)) : NULL;
@@ -11170,6 +11227,8 @@ EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *t, eg_tensor *y, eg_tensor 
 
 // ---- showing a tape
 
+// How a slot is called in eg_tape_print: a variable's name, "watched.3", "%5" for the output of a line, "-" for a
+// constant.
 static void egi_slot_text(const eg_tape *t, int32_t slot, egi_text *out) {
     char text[160];
     if (slot < 0) { egi_text_string(out, "-"); return; }
@@ -11257,8 +11316,10 @@ EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
     return egi_text_deliver("tape_dot", &out, text, capacity);
 }
 
-// ---- custom gradients and ops
+// ---- custom gradients and ops: the user's forward function runs unrecorded or on the outer tapes, and one line with
+// the user's backward function is written for all of it
 
+// What such a line keeps as its op's attributes.
 typedef struct egi_user_attr { eg_custom_backward *backward; void *user; } egi_user_attr;
 static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     const egi_user_attr *a = (const egi_user_attr *)c->attributes;
@@ -11268,11 +11329,14 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     user.inputs = NULL;
     user.outputs = NULL;
     EGI_FRAMED_DEEPER("the backward function", op->name, a->backward(&user, dx, a->user));
-    return egi_this.errors == errors || egi_this.error == EG_OK;      // it may have dealt with an error of its own
+    // The function may have raised an error and cleared it.
+    return egi_this.errors == errors || egi_this.error == EG_OK;
 }
 static bool egi_no_shape(egi_call *c) { (void)c; return false; }
 static const egi_op egi_op_custom = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
 
+// Runs a forward function (one of the two kinds) and records it as a single op. The outputs belong to the scope. On
+// failure all of out[] is NULL.
 static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_custom_forward *single, eg_custom_backward *backward, void *user,
                        eg_tensor *const *in, int n, eg_tensor **out, int n_out) {
     eg_grad_context c;
@@ -11285,7 +11349,8 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     memset(&c, 0, sizeof c);
     c.n_inputs = n;
     c.n_outputs = n_out;
-    // Inside, ops are recorded for the tapes that may differentiate the gradient; a lone single-use tape never does.
+    // The ops inside are recorded as well, for a second gradient: outer and persistent tapes may differentiate
+    // through what was saved. A single ordinary tape gives one gradient only, so recording is paused for it.
     int tapes = 0;
     bool again = false, watched = false;
     egi_spy spy;
@@ -11312,7 +11377,7 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     for (int i = 0; i < n_out && ok; i++) {
         ok = egi_alive(op->name, i, made[i]);
         if (ok && (made[i]->flags & EGI_NUMBER)) ok = (made[i] = egi_number_tensor(op->name, made[i], (eg_dtype)made[i]->dtype, egi_backend_here())) != NULL;
-        // A handle of its own, so that the tape leads here and not into the forward's ops.
+        // A new handle has a new id, under which the tape finds the custom line and not the forward function's own ops.
         if (ok) ok = (out[i] = egi_alias(op->name, made[i])) != NULL;
     }
     if (ok && egi_this.trap) ok = egi_trap_passes(op->name, in, n, out, n_out);
@@ -11340,6 +11405,8 @@ EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_cus
     return egi_custom(&egi_op_custom, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
 }
 
+// Registered ops: a fixed array, so that a pointer to an op stays valid. A slot is written once, under the lock,
+// before the count that makes it visible.
 enum { EGI_USER_OPS = 256 };
 static struct { egi_op op; eg_op_definition definition; char name[64]; } egi_user_ops[EGI_USER_OPS];
 static int egi_n_user_ops;
