@@ -2537,6 +2537,19 @@ typedef struct egi_call {
 enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16, EGI_USES_D = 32, EGI_USES_E = 64 };       // D, E: a fourth and fifth input
 typedef void egi_loop(int64_t n, const void *const *p, void *out);         // p: a, b, c, y, g, contiguous
 
+// A word of the formulas at run time: an operand (a, b, c, y, g), the constant k, or a function of one to three values.
+typedef struct egi_word {
+    const char *name;
+    unsigned char code, arity;                                             // EGI_WORD_...
+    eg_tensor *(*eager1)(eg_tensor *x);                                    // the same on tensors: one of the three, by arity
+    eg_tensor *(*eager2)(eg_tensor *a, eg_tensor *b);
+    eg_tensor *(*eager3)(eg_tensor *a, eg_tensor *b, eg_tensor *c);
+} egi_word;
+// A formula in postfix order: words, ended by NULL, and beside each of them its value if it is the constant k. No words: no formula.
+typedef struct egi_formula { const egi_word *const *words; const double *values; } egi_formula;
+// What is found out about an elementwise row when it first runs.
+typedef struct egi_row_facts { uint32_t reads; } egi_row_facts;            // EGI_USES_ of dx[i], from bit 8 i on; bit 31: known
+
 enum {
     EGI_VIEW = 1,                // run() makes the outputs itself, as views of its input
     EGI_NOT_DIFFERENTIABLE = 2,
@@ -2557,12 +2570,15 @@ struct egi_op {
     bool (*run)(egi_call *c);
     bool (*grad)(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);   // NULL: not differentiable
     unsigned char saves[3];                                        // for dx[i]: bits of inputs, EGI_USES_Y for the output
-    // Elementwise rows: one formula, stamped for every dtype, and one a gradient.
+    // Elementwise rows. The others have EGI_NOT_ELEMENTWISE here.
+    int number;                                                    // EGI_OP_<name>
     unsigned dtypes;                                               // bit set of the dtypes it takes
+    egi_formula formula[4];                                        // the op, then dx[0..2]
+    egi_row_facts *facts;
     egi_loop *loops[3];                                            // float32, float64, int64 (bool where the row takes nothing else)
-    unsigned char plain[3];                                        // dx[i] is g itself
     egi_loop *dx_loops[3];                                         // float32
 };
+#define EGI_NOT_ELEMENTWISE -1, 0, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, { NULL, NULL, NULL }, { NULL, NULL, NULL }
 
 // One launch of a kernel. What `parameters` points to is told beside each kernel's number.
 typedef struct egi_args {
@@ -2634,7 +2650,7 @@ struct eg_backend {
 // Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's.
 EAGER_API bool egi_backend_register(eg_backend *backend);
 EAGER_API eg_backend *egi_backend_cpu(void);
-EAGER_API const egi_op *egi_elementwise_rows(void);         // in the order of EGI_ELEMENTWISE_TABLE
+EAGER_API const egi_op *const *egi_elementwise_rows(void);  // EGI_ELEMENTWISE_OPS of them, in the order of EGI_ELEMENTWISE_TABLE
 
 typedef enum egi_reduction {
     EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
@@ -6239,72 +6255,73 @@ EGI_ALL_PASSES
 
 //# 21  THE OP TABLE -----------------------------------------------------------
 // Idea: an op is one row: what it computes, and what each input's gradient is.
-// Elementwise rows are formulas in the language EGI_ADD, EGI_MUL, EGI_TANH ...,
-// whose words mean whatever EGI_V says at the moment: float arithmetic, int
-// arithmetic, eager ops on tensors, or "which operands are read". One text
-// gives the kernels of every dtype, a fused gradient kernel, and a gradient
-// that can itself be differentiated. In a formula a, b, c are the operands, y is
+// Elementwise rows are formulas in the language EGI_ADD, EGI_MUL, EGI_TANH ...
+// EGI_V is redefined before each expansion of the table, so that one text gives
+// the kernels of every dtype, a fused gradient kernel, and the formula as data.
+// From the data come what a gradient reads and a gradient in eager ops, which
+// can itself be differentiated. In a formula a, b, c are the operands, y is
 // the result, g the upstream gradient. To add an op: one row here, one line with
 // its declaration, one case in tests/. Read first: 15.  Proof: tests/ops.c
 
 #endif // EGI_IMPLEMENTED
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_WORDS)   // a GPU has the whole table
 #define EGI_WORDS
-#define EGI_WORD(word) EGI_PASTE(EGI_V, word)
-#define EGI_K(value) EGI_WORD(_k)(value)              /* a constant */
-#define EGI_NONE EGI_WORD(_none)                      /* no gradient for this operand */
-#define EGI_NEG(a) EGI_WORD(_neg)(a)
-#define EGI_ADD(a, b) EGI_WORD(_add)(a, b)
-#define EGI_SUB(a, b) EGI_WORD(_sub)(a, b)
-#define EGI_MUL(a, b) EGI_WORD(_mul)(a, b)
-#define EGI_DIV(a, b) EGI_WORD(_div)(a, b)
-#define EGI_DIV_NO_NAN(a, b) EGI_WORD(_div_no_nan)(a, b)
-#define EGI_FLOORDIV(a, b) EGI_WORD(_floordiv)(a, b)
-#define EGI_MOD(a, b) EGI_WORD(_mod)(a, b)
-#define EGI_POW(a, b) EGI_WORD(_pow)(a, b)
-#define EGI_MAX(a, b) EGI_WORD(_max)(a, b)
-#define EGI_MIN(a, b) EGI_WORD(_min)(a, b)
-#define EGI_ABS(a) EGI_WORD(_abs)(a)
-#define EGI_SIGN(a) EGI_WORD(_sign)(a)
-#define EGI_SQRT(a) EGI_WORD(_sqrt)(a)
-#define EGI_EXP(a) EGI_WORD(_exp)(a)
-#define EGI_EXPM1(a) EGI_WORD(_expm1)(a)
-#define EGI_LOG(a) EGI_WORD(_log)(a)
-#define EGI_LOG1P(a) EGI_WORD(_log1p)(a)
-#define EGI_SIN(a) EGI_WORD(_sin)(a)
-#define EGI_COS(a) EGI_WORD(_cos)(a)
-#define EGI_TAN(a) EGI_WORD(_tan)(a)
-#define EGI_ASIN(a) EGI_WORD(_asin)(a)
-#define EGI_ACOS(a) EGI_WORD(_acos)(a)
-#define EGI_ATAN(a) EGI_WORD(_atan)(a)
-#define EGI_ATAN2(a, b) EGI_WORD(_atan2)(a, b)
-#define EGI_SINH(a) EGI_WORD(_sinh)(a)
-#define EGI_COSH(a) EGI_WORD(_cosh)(a)
-#define EGI_TANH(a) EGI_WORD(_tanh)(a)
-#define EGI_ASINH(a) EGI_WORD(_asinh)(a)
-#define EGI_ACOSH(a) EGI_WORD(_acosh)(a)
-#define EGI_ATANH(a) EGI_WORD(_atanh)(a)
-#define EGI_ERF(a) EGI_WORD(_erf)(a)
-#define EGI_ERFC(a) EGI_WORD(_erfc)(a)
-#define EGI_PHI(a) EGI_WORD(_phi)(a)                  /* the normal distribution, erfc(-a / sqrt(2)) / 2 */
-#define EGI_SIGMOID(a) EGI_WORD(_sigmoid)(a)
-#define EGI_SOFTPLUS(a) EGI_WORD(_softplus)(a)
-#define EGI_FLOOR(a) EGI_WORD(_floor)(a)
-#define EGI_CEIL(a) EGI_WORD(_ceil)(a)
-#define EGI_ROUND(a) EGI_WORD(_round)(a)
-#define EGI_SQUARE(a) EGI_WORD(_square)(a)
+// Each word keeps its leading underscore until it is pasted: without it, `and`, `not` and `true` would be C's and C++'s own.
+#define EGI_W(word, ...) EGI_PASTE(EGI_V, _word)(word, __VA_ARGS__)
+#define EGI_K(value) EGI_PASTE(EGI_V, _k)(value)      /* a constant */
+#define EGI_NONE EGI_PASTE(EGI_V, _none)              /* no gradient for this operand */
+#define EGI_NEG(...) EGI_W(_neg, __VA_ARGS__)
+#define EGI_ADD(...) EGI_W(_add, __VA_ARGS__)
+#define EGI_SUB(...) EGI_W(_sub, __VA_ARGS__)
+#define EGI_MUL(...) EGI_W(_mul, __VA_ARGS__)
+#define EGI_DIV(...) EGI_W(_div, __VA_ARGS__)
+#define EGI_DIV_NO_NAN(...) EGI_W(_div_no_nan, __VA_ARGS__)
+#define EGI_FLOORDIV(...) EGI_W(_floordiv, __VA_ARGS__)
+#define EGI_MOD(...) EGI_W(_mod, __VA_ARGS__)
+#define EGI_POW(...) EGI_W(_pow, __VA_ARGS__)
+#define EGI_MAX(...) EGI_W(_max, __VA_ARGS__)
+#define EGI_MIN(...) EGI_W(_min, __VA_ARGS__)
+#define EGI_ABS(...) EGI_W(_abs, __VA_ARGS__)
+#define EGI_SIGN(...) EGI_W(_sign, __VA_ARGS__)
+#define EGI_SQRT(...) EGI_W(_sqrt, __VA_ARGS__)
+#define EGI_EXP(...) EGI_W(_exp, __VA_ARGS__)
+#define EGI_EXPM1(...) EGI_W(_expm1, __VA_ARGS__)
+#define EGI_LOG(...) EGI_W(_log, __VA_ARGS__)
+#define EGI_LOG1P(...) EGI_W(_log1p, __VA_ARGS__)
+#define EGI_SIN(...) EGI_W(_sin, __VA_ARGS__)
+#define EGI_COS(...) EGI_W(_cos, __VA_ARGS__)
+#define EGI_TAN(...) EGI_W(_tan, __VA_ARGS__)
+#define EGI_ASIN(...) EGI_W(_asin, __VA_ARGS__)
+#define EGI_ACOS(...) EGI_W(_acos, __VA_ARGS__)
+#define EGI_ATAN(...) EGI_W(_atan, __VA_ARGS__)
+#define EGI_ATAN2(...) EGI_W(_atan2, __VA_ARGS__)
+#define EGI_SINH(...) EGI_W(_sinh, __VA_ARGS__)
+#define EGI_COSH(...) EGI_W(_cosh, __VA_ARGS__)
+#define EGI_TANH(...) EGI_W(_tanh, __VA_ARGS__)
+#define EGI_ASINH(...) EGI_W(_asinh, __VA_ARGS__)
+#define EGI_ACOSH(...) EGI_W(_acosh, __VA_ARGS__)
+#define EGI_ATANH(...) EGI_W(_atanh, __VA_ARGS__)
+#define EGI_ERF(...) EGI_W(_erf, __VA_ARGS__)
+#define EGI_ERFC(...) EGI_W(_erfc, __VA_ARGS__)
+#define EGI_PHI(...) EGI_W(_phi, __VA_ARGS__)         /* the normal distribution, erfc(-a / sqrt(2)) / 2 */
+#define EGI_SIGMOID(...) EGI_W(_sigmoid, __VA_ARGS__)
+#define EGI_SOFTPLUS(...) EGI_W(_softplus, __VA_ARGS__)
+#define EGI_FLOOR(...) EGI_W(_floor, __VA_ARGS__)
+#define EGI_CEIL(...) EGI_W(_ceil, __VA_ARGS__)
+#define EGI_ROUND(...) EGI_W(_round, __VA_ARGS__)
+#define EGI_SQUARE(...) EGI_W(_square, __VA_ARGS__)
 // Conditions, and the choice by one.
-#define EGI_EQ(a, b) EGI_WORD(_eq)(a, b)
-#define EGI_NE(a, b) EGI_WORD(_ne)(a, b)
-#define EGI_LT(a, b) EGI_WORD(_lt)(a, b)
-#define EGI_LE(a, b) EGI_WORD(_le)(a, b)
-#define EGI_GT(a, b) EGI_WORD(_gt)(a, b)
-#define EGI_GE(a, b) EGI_WORD(_ge)(a, b)
-#define EGI_AND(a, b) EGI_WORD(_and)(a, b)
-#define EGI_OR(a, b) EGI_WORD(_or)(a, b)
-#define EGI_NOT(a) EGI_WORD(_not)(a)
-#define EGI_TRUE(a) EGI_WORD(_true)(a)                /* a bool operand as a condition */
-#define EGI_SELECT(condition, a, b) EGI_WORD(_select)(condition, a, b)
+#define EGI_EQ(...) EGI_W(_eq, __VA_ARGS__)
+#define EGI_NE(...) EGI_W(_ne, __VA_ARGS__)
+#define EGI_LT(...) EGI_W(_lt, __VA_ARGS__)
+#define EGI_LE(...) EGI_W(_le, __VA_ARGS__)
+#define EGI_GT(...) EGI_W(_gt, __VA_ARGS__)
+#define EGI_GE(...) EGI_W(_ge, __VA_ARGS__)
+#define EGI_AND(...) EGI_W(_and, __VA_ARGS__)
+#define EGI_OR(...) EGI_W(_or, __VA_ARGS__)
+#define EGI_NOT(...) EGI_W(_not, __VA_ARGS__)
+#define EGI_TRUE(...) EGI_W(_true, __VA_ARGS__)       /* a bool operand as a condition */
+#define EGI_SELECT(...) EGI_W(_select, __VA_ARGS__)   /* (condition, a, b) */
 
 #define EGI_SELU_SCALE 1.0507009873554805
 #define EGI_SELU_SCALE_ALPHA 1.7580993408473766
@@ -6318,7 +6335,7 @@ EGI_ALL_PASSES
 // Kinds: F floats; M floats, by functions of libm, which have no vectors; N numbers; S numbers with a sign; C compares numbers;
 // E compares numbers and bools; P asks floats; B logic of bools; W the first operand is bool, the others anything.
 // UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  _ND: not differentiable.
-#define EGI_ELEMENTWISE_TABLE(UNARY, UNARY_ND, BINARY, BINARY_ND, TERNARY) \
+#define EGI_ELEMENTWISE_TABLE(UNARY, UNARY_ND, BINARY, BINARY_ND, TERNARY, a, b, c, y, g) \
     UNARY(S, negative,    EGI_NEG(a),                     EGI_NEG(g)) \
     UNARY(S, abs,         EGI_ABS(a),                     EGI_MUL(g, EGI_SIGN(a))) \
     UNARY(S, sign,        EGI_SIGN(a),                    EGI_MUL(g, EGI_K(0))) \
@@ -6630,161 +6647,120 @@ EGI_FLOAT_WORDS(egi_f32, float, f)
 EGI_FLOAT_WORDS(egi_f64, double, )
 EGI_INT_WORDS(egi_i64, int64_t, uint64_t, 1)
 EGI_SCALAR_WORDS(egi_bool, uint8_t)
+#define egi_f32_word(word, ...) egi_f32##word(__VA_ARGS__)
+#define egi_f64_word(word, ...) egi_f64##word(__VA_ARGS__)
+#define egi_i64_word(word, ...) egi_i64##word(__VA_ARGS__)
+#define egi_bool_word(word, ...) egi_bool##word(__VA_ARGS__)
 #define egi_f32_k(value) ((float)(value))
 #define egi_f64_k(value) ((double)(value))
 #define egi_i64_k(value) ((int64_t)(value))
 #define egi_f32_none 0.0f
+#define egi_f64_none 0.0
 
 #define EGI_ID1(kind, name, f, d0) EGI_OP_##name,
 #define EGI_ID_ND(kind, name, f) EGI_OP_##name,
 #define EGI_ID2(kind, name, f, d0, d1) EGI_OP_##name,
 #define EGI_ID3(kind, name, f, d0, d1, d2) EGI_OP_##name,
-enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3) EGI_ELEMENTWISE_OPS };
+enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3, a, b, c, y, g) EGI_ELEMENTWISE_OPS };
 #endif // EGI_WORDS
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_WORDS)
 #define EGI_IMPLEMENTED_AFTER_WORDS
 
-// ---- which operands a formula reads: the words collect bits
+// ---- the words at run time, and the formulas made of them
 
-#define egi_uses_1(a) (a)
-#define egi_uses_2(a, b) ((a) | (b))
-#define egi_uses_k(value) 0u
-#define egi_uses_none 0u
-#define egi_uses_neg egi_uses_1
-#define egi_uses_add egi_uses_2
-#define egi_uses_sub egi_uses_2
-#define egi_uses_mul egi_uses_2
-#define egi_uses_div egi_uses_2
-#define egi_uses_div_no_nan egi_uses_2
-#define egi_uses_floordiv egi_uses_2
-#define egi_uses_mod egi_uses_2
-#define egi_uses_pow egi_uses_2
-#define egi_uses_max egi_uses_2
-#define egi_uses_min egi_uses_2
-#define egi_uses_abs egi_uses_1
-#define egi_uses_sign egi_uses_1
-#define egi_uses_sqrt egi_uses_1
-#define egi_uses_exp egi_uses_1
-#define egi_uses_expm1 egi_uses_1
-#define egi_uses_log egi_uses_1
-#define egi_uses_log1p egi_uses_1
-#define egi_uses_sin egi_uses_1
-#define egi_uses_cos egi_uses_1
-#define egi_uses_tan egi_uses_1
-#define egi_uses_asin egi_uses_1
-#define egi_uses_acos egi_uses_1
-#define egi_uses_atan egi_uses_1
-#define egi_uses_atan2 egi_uses_2
-#define egi_uses_sinh egi_uses_1
-#define egi_uses_cosh egi_uses_1
-#define egi_uses_tanh egi_uses_1
-#define egi_uses_asinh egi_uses_1
-#define egi_uses_acosh egi_uses_1
-#define egi_uses_atanh egi_uses_1
-#define egi_uses_erf egi_uses_1
-#define egi_uses_erfc egi_uses_1
-#define egi_uses_phi egi_uses_1
-#define egi_uses_sigmoid egi_uses_1
-#define egi_uses_softplus egi_uses_1
-#define egi_uses_square egi_uses_1
-#define egi_uses_eq egi_uses_2
-#define egi_uses_ne egi_uses_2
-#define egi_uses_lt egi_uses_2
-#define egi_uses_le egi_uses_2
-#define egi_uses_gt egi_uses_2
-#define egi_uses_ge egi_uses_2
-#define egi_uses_and egi_uses_2
-#define egi_uses_or egi_uses_2
-#define egi_uses_not egi_uses_1
-#define egi_uses_true egi_uses_1
-#define egi_uses_select(condition, a, b) ((condition) | (a) | (b))
+// ONE(word, the function that is the same on tensors); EGI_WORD_A to EGI_WORD_G are ordered as operands are: a, b, c, y, g.
+#define EGI_WORD_TABLE(ONE, TWO, THREE) \
+    ONE(_neg, eg_negative) ONE(_abs, eg_abs) ONE(_sign, eg_sign) ONE(_sqrt, eg_sqrt) ONE(_exp, eg_exp) \
+    ONE(_expm1, eg_expm1) ONE(_log, eg_log) ONE(_log1p, eg_log1p) ONE(_sin, eg_sin) ONE(_cos, eg_cos) \
+    ONE(_tan, eg_tan) ONE(_asin, eg_asin) ONE(_acos, eg_acos) ONE(_atan, eg_atan) ONE(_sinh, eg_sinh) \
+    ONE(_cosh, eg_cosh) ONE(_tanh, eg_tanh) ONE(_asinh, eg_asinh) ONE(_acosh, eg_acosh) ONE(_atanh, eg_atanh) \
+    ONE(_erf, eg_erf) ONE(_erfc, eg_erfc) ONE(_phi, egi_eager_phi) ONE(_sigmoid, eg_sigmoid) \
+    ONE(_softplus, eg_softplus) ONE(_floor, eg_floor) ONE(_ceil, eg_ceil) ONE(_round, eg_round) \
+    ONE(_square, eg_square) ONE(_not, eg_logical_not) ONE(_true, NULL) TWO(_add, eg_add) TWO(_sub, eg_sub) \
+    TWO(_mul, eg_mul) TWO(_div, eg_div) TWO(_div_no_nan, eg_divide_no_nan) TWO(_floordiv, eg_floordiv) \
+    TWO(_mod, eg_mod) TWO(_pow, eg_pow) TWO(_max, eg_maximum) TWO(_min, eg_minimum) TWO(_atan2, eg_atan2) \
+    TWO(_eq, eg_equal) TWO(_ne, eg_not_equal) TWO(_lt, eg_less) TWO(_le, eg_less_equal) TWO(_gt, eg_greater) \
+    TWO(_ge, eg_greater_equal) TWO(_and, eg_logical_and) TWO(_or, eg_logical_or) THREE(_select, eg_where)
+#define EGI_WORD_CODE(word, function) EGI_WORD##word,
+enum { EGI_WORD_a, EGI_WORD_b, EGI_WORD_c, EGI_WORD_y, EGI_WORD_g, EGI_WORD_k, EGI_WORD_TABLE(EGI_WORD_CODE, EGI_WORD_CODE, EGI_WORD_CODE) EGI_WORDS_END };
+#define EGI_WORD_0(word) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 0, NULL, NULL, NULL };
+#define EGI_WORD_1(word, function) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 1, function, NULL, NULL };
+#define EGI_WORD_2(word, function) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 2, NULL, function, NULL };
+#define EGI_WORD_3(word, function) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 3, NULL, NULL, function };
+static eg_tensor *egi_eager_phi(eg_tensor *x) { return (eg_mul)(eg_number(0.5), (eg_erfc)((eg_mul)(x, eg_number(-EGI_SQRT_HALF)))); }
+EGI_WORD_0(_a) EGI_WORD_0(_b) EGI_WORD_0(_c) EGI_WORD_0(_y) EGI_WORD_0(_g) EGI_WORD_0(_k)
+EGI_WORD_TABLE(EGI_WORD_1, EGI_WORD_2, EGI_WORD_3)
 
-// ---- the words as eager ops
+// Two passes over the table: a formula's words in postfix order, then the values of its constants, each beside its word.
+#define egi_postfix_word(word, ...) __VA_ARGS__, &egi_word##word
+#define egi_postfix_k(value) &egi_word_k
+#define egi_postfix_none NULL
+#define EGI_FORMULA_PART(name, i, ...) static const egi_word *const egi_words##i##_##name[] = { __VA_ARGS__, NULL };
+#define EGI_T1(kind, name, f, d0) EGI_FORMULA_PART(name, 0, f) EGI_FORMULA_PART(name, 1, d0)
+#define EGI_T_ND(kind, name, f) EGI_FORMULA_PART(name, 0, f)
+#define EGI_T2(kind, name, f, d0, d1) EGI_FORMULA_PART(name, 0, f) EGI_FORMULA_PART(name, 1, d0) EGI_FORMULA_PART(name, 2, d1)
+#define EGI_T3(kind, name, f, d0, d1, d2) EGI_FORMULA_PART(name, 0, f) EGI_FORMULA_PART(name, 1, d0) EGI_FORMULA_PART(name, 2, d1) EGI_FORMULA_PART(name, 3, d2)
+#define EGI_V egi_postfix
+EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, &egi_word_a, &egi_word_b, &egi_word_c, &egi_word_y, &egi_word_g)
+#undef EGI_V
+#undef EGI_FORMULA_PART
+#define egi_value_word(word, ...) __VA_ARGS__, 0
+#define egi_value_k(value) value
+#define egi_value_none 0
+#define EGI_FORMULA_PART(name, i, ...) static const double egi_values##i##_##name[] = { __VA_ARGS__ };
+#define EGI_V egi_value
+EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, 0, 0, 0, 0, 0)
+#undef EGI_V
+#undef EGI_FORMULA_PART
+#define EGI_FORMULA(name, i) { egi_words##i##_##name, egi_values##i##_##name }
+#define EGI_NO_FORMULA { NULL, NULL }
 
-#define egi_eager_k(value) eg_number(value)
-#define egi_eager_none (eg_tensor *)NULL
-#define egi_eager_neg eg_negative
-#define egi_eager_add (eg_add)
-#define egi_eager_sub (eg_sub)
-#define egi_eager_mul (eg_mul)
-#define egi_eager_div (eg_div)
-#define egi_eager_div_no_nan (eg_divide_no_nan)
-#define egi_eager_floordiv (eg_floordiv)
-#define egi_eager_mod (eg_mod)
-#define egi_eager_pow (eg_pow)
-#define egi_eager_max (eg_maximum)
-#define egi_eager_min (eg_minimum)
-#define egi_eager_abs eg_abs
-#define egi_eager_sign eg_sign
-#define egi_eager_sqrt eg_sqrt
-#define egi_eager_exp eg_exp
-#define egi_eager_expm1 eg_expm1
-#define egi_eager_log eg_log
-#define egi_eager_log1p eg_log1p
-#define egi_eager_sin eg_sin
-#define egi_eager_cos eg_cos
-#define egi_eager_tan eg_tan
-#define egi_eager_asin eg_asin
-#define egi_eager_acos eg_acos
-#define egi_eager_atan eg_atan
-#define egi_eager_atan2 (eg_atan2)
-#define egi_eager_sinh eg_sinh
-#define egi_eager_cosh eg_cosh
-#define egi_eager_tanh eg_tanh
-#define egi_eager_asinh eg_asinh
-#define egi_eager_acosh eg_acosh
-#define egi_eager_atanh eg_atanh
-#define egi_eager_erf eg_erf
-#define egi_eager_erfc eg_erfc
-#define egi_eager_phi(a) (eg_mul)(eg_number(0.5), eg_erfc((eg_mul)(a, eg_number(-EGI_SQRT_HALF))))
-#define egi_eager_sigmoid eg_sigmoid
-#define egi_eager_softplus eg_softplus
-#define egi_eager_square eg_square
-#define egi_eager_eq (eg_equal)
-#define egi_eager_ne (eg_not_equal)
-#define egi_eager_lt (eg_less)
-#define egi_eager_le (eg_less_equal)
-#define egi_eager_gt (eg_greater)
-#define egi_eager_ge (eg_greater_equal)
-#define egi_eager_and (eg_logical_and)
-#define egi_eager_or (eg_logical_or)
-#define egi_eager_not eg_logical_not
-#define egi_eager_true(a) (a)
-#define egi_eager_select (eg_where)
+// A formula as a list of nodes in the order of their computation; what the text says twice is one node here. Each names its operands
+// x[0 .. arity-1] by their places in the list, which are before its own. The last one is the formula's value. How many; 0: no formula.
+enum { EGI_FORMULA_MOST = 32, EGI_FORMULA_DEPTH = 16 };     // nodes, and values that wait for a word; tests hold all rows against them
+typedef struct egi_node { const egi_word *word; double number; int x[3]; } egi_node;
+static int egi_formula_nodes(const egi_formula *formula, egi_node *nodes) {
+    int stack[EGI_FORMULA_DEPTH], depth = 0, n = 0;
+    for (int i = 0; formula->words && formula->words[i]; i++) {
+        egi_node t = { formula->words[i], formula->values[i], { -1, -1, -1 } };
+        for (int j = t.word->arity; j-- > 0;) t.x[j] = stack[--depth];
+        int at = 0;
+        while (at < n && (nodes[at].word != t.word || memcmp(&nodes[at].number, &t.number, sizeof t.number) || memcmp(nodes[at].x, t.x, sizeof t.x))) at++;
+        if (at == n) nodes[n++] = t;
+        stack[depth++] = at;
+    }
+    return n;
+}
+// Which operands the gradient of input i reads, as EGI_USES_ bits. The tape asks at each op that it records.
+static EGI_COLD uint32_t egi_row_reads_first(const egi_op *op) {
+    uint32_t reads = 1u << 31;
+    for (int i = 0; i < 3; i++)
+        for (const egi_word *const *w = op->formula[i + 1].words; w && *w; w++) if ((*w)->code <= EGI_WORD_g) reads |= 1u << (8 * i + (*w)->code);
+    __atomic_store_n(&op->facts->reads, reads, __ATOMIC_RELAXED);
+    return reads;
+}
+static unsigned egi_row_reads(const egi_op *op, int i) {
+    uint32_t reads = __atomic_load_n(&op->facts->reads, __ATOMIC_RELAXED);
+    return (reads ? reads : egi_row_reads_first(op)) >> 8 * i & 31;
+}
+// A formula in eager ops on the operands a, b, c, y, g: NULL where one fails.
+static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const *operands) {
+    egi_node nodes[EGI_FORMULA_MOST];
+    eg_tensor *made[EGI_FORMULA_MOST] = { NULL };
+    const int n = egi_formula_nodes(formula, nodes);
+    for (int i = 0; i < n; i++) {
+        const egi_word *w = nodes[i].word;
+        const int *x = nodes[i].x;
+        if (w->code <= EGI_WORD_g) made[i] = operands[w->code];
+        else if (w->code == EGI_WORD_k) made[i] = eg_number(nodes[i].number);
+        else if (w->code == EGI_WORD_true) made[i] = made[x[0]];           // a bool tensor is a condition already
+        else made[i] = w->arity == 1 ? w->eager1(made[x[0]]) : w->arity == 2 ? w->eager2(made[x[0]], made[x[1]]) : w->eager3(made[x[0]], made[x[1]], made[x[2]]);
+        if (!made[i]) return NULL;
+    }
+    return n ? made[n - 1] : NULL;
+}
 
 // ---- stamping
-
-#define EGI_SKIP_1(kind, name, y)
-#define EGI_SKIP_2(kind, name, y, d0)
-// What row `id` reads for dx[i]: the tape must keep it.
-#define EGI_U1(kind, name, f, d0) { d0, 0, 0 },
-#define EGI_U_ND(kind, name, f) { 0, 0, 0 },
-#define EGI_U2(kind, name, f, d0, d1) { d0, d1, 0 },
-#define EGI_U3(kind, name, f, d0, d1, d2) { d0, d1, d2 },
-#define EGI_V egi_uses
-static unsigned egi_uses(int id, int i) {
-    enum { a = EGI_USES_A, b = EGI_USES_B, c = EGI_USES_C, y = EGI_USES_Y, g = EGI_USES_G };
-    static const unsigned char uses[][3] = { EGI_ELEMENTWISE_TABLE(EGI_U1, EGI_U_ND, EGI_U2, EGI_U_ND, EGI_U3) };
-    (void)c;
-    return uses[id][i];
-}
-#undef EGI_V
-
-// The eager gradients.
-EGI_FEWER_PASSES
-#define EGI_E1(kind, name, f, d0) case EGI_OP_##name: return d0;
-#define EGI_E_ND(kind, name, f)
-#define EGI_E2(kind, name, f, d0, d1) case EGI_OP_##name: return i == 0 ? d0 : d1;
-#define EGI_E3(kind, name, f, d0, d1, d2) case EGI_OP_##name: return i == 0 ? d0 : i == 1 ? d1 : d2;
-#define EGI_V egi_eager
-static eg_tensor *egi_eager_gradient(int id, int i, eg_tensor *a, eg_tensor *b, eg_tensor *c, eg_tensor *y, eg_tensor *g) {
-    switch (id) {
-        EGI_ELEMENTWISE_TABLE(EGI_E1, EGI_E_ND, EGI_E2, EGI_E_ND, EGI_E3)
-        default: return NULL;
-    }
-}
-#undef EGI_V
-EGI_ALL_PASSES
 
 // The loops over contiguous elements of type T with results of type TO, which overlap with no operand. Operands that a formula
 // does not read point at another's elements, and the compiler drops the load.
@@ -6873,7 +6849,7 @@ enum { EGI_WIDE = 64, EGI_STEP = 16 };
 #define EGI_S2(kind, name, f, d0, d1) EGI_L1(_f32, kind, name, f) EGI_D_##kind(0, name, d0) EGI_D_##kind(1, name, d1)
 #define EGI_S2_ND(kind, name, f) EGI_L1(_f32, kind, name, f)
 #define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_f32, kind, name, f) EGI_D_##kind(0, name, d0) EGI_D_##kind(1, name, d1) EGI_D_##kind(2, name, d2)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, g)
 #undef EGI_V
 #undef EGI_S1
 #undef EGI_S1_ND
@@ -6888,7 +6864,7 @@ EGI_FEWER_PASSES
 #define EGI_S1_ND(kind, name, f) EGI_L1(_f64, kind, name, f)
 #define EGI_S2_ND(kind, name, f) EGI_L1(_f64, kind, name, f)
 #define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_f64, kind, name, f)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, g)
 #undef EGI_V
 #undef EGI_S1_ND
 #undef EGI_S2_ND
@@ -6897,7 +6873,7 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #define EGI_S1_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
 #define EGI_S2_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
 #define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_i64, kind, name, f)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, g)
 #undef EGI_V
 #undef EGI_S1_ND
 #undef EGI_S2_ND
@@ -6906,7 +6882,7 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
 #define EGI_S1_ND(kind, name, f) EGI_L1(_bool, kind, name, f)
 #define EGI_S2_ND(kind, name, f) EGI_L1(_bool, kind, name, f)
 #define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_bool, kind, name, f)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3)
+EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, g)
 #undef EGI_V
 #undef EGI_S1
 #undef EGI_S1_ND
@@ -6949,15 +6925,28 @@ enum {
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
 #define EGI_DIVISION(name) ((int)EGI_OP_##name == (int)EGI_OP_floordiv || (int)EGI_OP_##name == (int)EGI_OP_mod ? EGI_DIVIDES : 0)
 #define EGI_LOSS(name) ((int)EGI_OP_##name == (int)EGI_OP_sigmoid_cross_entropy_with_logits ? EGI_SAME_SHAPE : 0)
-#define EGI_PLAIN(formula) (sizeof(#formula) == 2)       /* the formula is the single letter g */
-#define EGI_ROW(n, kind, name, flags, grad, p0, p1, p2, l0, l1, l2) \
-    { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_DTYPES_##kind, EGI_LOOPS_##kind(name), { p0, p1, p2 }, { l0, l1, l2 } },
-#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_PLAIN(d0), 0, 0, egi_f32_dx0_##name, NULL, NULL)
-#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, 0, 0, 0, NULL, NULL, NULL)
-#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, EGI_DIVISION(name) | EGI_LOSS(name), egi_grad_elementwise, EGI_PLAIN(d0), EGI_PLAIN(d1), 0, egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
-#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, 0, 0, 0, NULL, NULL, NULL)
-#define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, 0, 0, 0, egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
-static const egi_op egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3) };
+#define EGI_ROW(n, kind, name, flags, grad, t1, t2, t3, l0, l1, l2) \
+    static egi_row_facts egi_facts_##name; \
+    static const egi_op egi_op_##name = { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_OP_##name, EGI_DTYPES_##kind, \
+        { EGI_FORMULA(name, 0), t1, t2, t3 }, &egi_facts_##name, EGI_LOOPS_##kind(name), { l0, l1, l2 } };
+#define EGI_R1(kind, name, f, d0) \
+    EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_NO_FORMULA, EGI_NO_FORMULA, egi_f32_dx0_##name, NULL, NULL)
+#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA, NULL, NULL, NULL)
+#define EGI_R2(kind, name, f, d0, d1) \
+    EGI_ROW(2, kind, name, EGI_DIVISION(name) | EGI_LOSS(name), egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_NO_FORMULA, \
+            egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
+#define EGI_R2_ND(kind, name, f) \
+    EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA, NULL, NULL, NULL)
+#define EGI_R3(kind, name, f, d0, d1, d2) \
+    EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_FORMULA(name, 3), \
+            egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
+EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, a, b, c, y, g)
+// All of them, for those who look one up by its name or number. An op's function reaches its own row only.
+#define EGI_ROW_AT1(kind, name, f, d0) &egi_op_##name,
+#define EGI_ROW_AT_ND(kind, name, f) &egi_op_##name,
+#define EGI_ROW_AT2(kind, name, f, d0, d1) &egi_op_##name,
+#define EGI_ROW_AT3(kind, name, f, d0, d1, d2) &egi_op_##name,
+static const egi_op *const egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_ROW_AT1, EGI_ROW_AT_ND, EGI_ROW_AT2, EGI_ROW_AT_ND, EGI_ROW_AT3, a, b, c, y, g) };
 
 // The dtype in which an elementwise row computes what it is given.
 static int egi_computes_in(const egi_op *op, int dtype) { return dtype <= EG_FLOAT64 ? dtype : op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_INT64; }
@@ -7213,14 +7202,14 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
 
 // The functions of the elementwise rows.
 #define EGI_F1(kind, name, f, d0) EGI_F1_ND(kind, name, f)
-#define EGI_F1_ND(kind, name, f) EAGER_API eg_tensor *(eg_##name)(eg_tensor *x) { return egi_elementwise(&egi_elementwise_ops[EGI_OP_##name], &x); }
+#define EGI_F1_ND(kind, name, f) EAGER_API eg_tensor *(eg_##name)(eg_tensor *x) { return egi_elementwise(&egi_op_##name, &x); }
 #define EGI_F2(kind, name, f, d0, d1) EGI_F2_ND(kind, name, f)
 #define EGI_F2_ND(kind, name, f) \
     EAGER_API eg_tensor *(eg_##name)(eg_tensor *a, eg_tensor *b) { \
         eg_tensor *in[2]; \
         in[0] = a; \
         in[1] = b; \
-        return egi_elementwise(&egi_elementwise_ops[EGI_OP_##name], in); \
+        return egi_elementwise(&egi_op_##name, in); \
     }
 #define EGI_F3(kind, name, f, d0, d1, d2) \
     EAGER_API eg_tensor *(eg_##name)(eg_tensor *a, eg_tensor *b, eg_tensor *c) { \
@@ -7228,9 +7217,9 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         in[0] = a; \
         in[1] = b; \
         in[2] = c; \
-        return egi_elementwise(&egi_elementwise_ops[EGI_OP_##name], in); \
+        return egi_elementwise(&egi_op_##name, in); \
     }
-EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3)
+EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3, a, b, c, y, g)
 
 // The gradients of an elementwise row: fused where nothing records and the dtype has the loop, else in eager ops.
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
@@ -7240,17 +7229,17 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
     operand[4] = g;
     for (int i = 0; i < c->n_inputs; i++) {
         if (!c->needed[i]) continue;
-        if (op->plain[i]) { dx[i] = g; continue; }
-        int id = (int)(op - egi_elementwise_ops);
-        unsigned uses = egi_uses(id, i);
-        if (!uses && (op->flags & EGI_BOOL_FIRST)) continue;
+        const egi_formula *formula = &op->formula[i + 1];
+        if (!formula->words[0]) continue;                                  // no gradient
+        if (formula->words[0] == &egi_word_g && !formula->words[1]) { dx[i] = g; continue; }
+        unsigned uses = egi_row_reads(op, i);
         if (egi_recording() || g->dtype != EG_FLOAT32 || (uses & EGI_USES_A && op->flags & EGI_BOOL_FIRST && c->inputs[0]->flags & EGI_NUMBER)) {
             // A plain number would make float32 where it meets another one; here it has the dtype it had in the op.
             for (int j = op->flags & EGI_BOOL_FIRST ? 1 : 0; j < c->n_inputs; j++)
                 if (operand[j] && operand[j]->flags & EGI_NUMBER &&
                     !(operand[j] = egi_number_tensor(op->name, operand[j], (eg_dtype)g->dtype, egi_backend_of(g))))
                     return false;
-            dx[i] = egi_eager_gradient(id, i, operand[0], operand[1], operand[2], operand[3], g);
+            dx[i] = egi_formula_eager(formula, operand);
             if (!dx[i]) return false;
             continue;
         }
@@ -8285,7 +8274,7 @@ static eg_backend egi_cpu = {
     NULL, NULL, NULL, NULL, NULL, NULL
 };
 EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
-EAGER_API const egi_op *egi_elementwise_rows(void) { return egi_elementwise_ops; }
+EAGER_API const egi_op *const *egi_elementwise_rows(void) { return egi_elementwise_ops; }
 
 //# 25  THE OTHER ROWS ---------------------------------------------------------
 // Idea: a row that is no formula brings its own shape rule, kernel call and
@@ -8296,7 +8285,7 @@ EGI_FEWER_PASSES
 
 // ROW(name, inputs, flags, attributes, saves for dx[0], for dx[1]): its functions are egi_shape_<name>, egi_run_<name>, egi_grad_<name>.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
-    static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+    static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, EGI_NOT_ELEMENTWISE };
 #define EGI_OP(name, n, flags, attributes, s0, s1) EGI_ROW_(name, n, flags, attributes, s0, s1, egi_grad_##name)
 #define EGI_OP_ND(name, n, flags, attributes) EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
 #define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
@@ -9026,7 +9015,7 @@ EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
 #define EGI_REDUCTION(name, kind, save) \
     EGI_REDUCTION_(name, kind, save, egi_grad_##name, 0)
 #define EGI_REDUCTION_(name, kind, save, grad, flags) \
-    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, egi_run_reduce, grad, { save, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, egi_run_reduce, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE };
 EGI_REDUCTION(reduce_sum, EGI_SUM, 0)
 EGI_REDUCTION(reduce_mean, EGI_MEAN, 0)
 EGI_REDUCTION(reduce_max, EGI_MAX_, EGI_USES_A | EGI_USES_Y)
@@ -9474,15 +9463,15 @@ EGI_GRAD(dense) {
         of_relu.n_inputs = 1;
         static const bool yes = true;
         of_relu.needed = &yes;
-        if (!egi_grad_elementwise(&of_relu, &egi_elementwise_ops[EGI_OP_relu], g)) return false;
+        if (!egi_grad_elementwise(&of_relu, &egi_op_relu, g)) return false;
     }
     if (c->needed[0] && !egi_set_dx(0, dx, egi_matmul(g[0], false, a, true))) return false;
     if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul(x, true, g[0], false))) return false;
     return !c->needed[2] || egi_set_dx(2, dx, (eg_reduce_sum)(g[0], egi_over_axis(0, false)));
 }
-static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense, { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE };
 static const egi_op egi_op_dense_relu = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
-                                          { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+                                          { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y }, EGI_NOT_ELEMENTWISE };
 static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
     return bias && egi_backend_of(x)->folds && !egi_this.trap && !egi_this.recorder && x->rank == 2 && a->rank == 2 && bias->rank == 1 && bias->dims[0] == a->dims[1] &&
            (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) && bias->dtype == x->dtype && egi_backend_of(bias) == egi_backend_of(x) && (bias->flags & EGI_CONTIGUOUS);
@@ -9571,7 +9560,7 @@ EGI_GRAD(scatter_add) {
     (void)op;
     return egi_set_dx(0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
 }
-static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add, { EGI_USES_B, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add, { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
     egi_gather_attr a;
@@ -9761,7 +9750,7 @@ EGI_GRAD(conv2d_filter) {    // f(x, dy)
     return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->inputs[1], c->upstream[0]) &&
            egi_conv_grad(c, 1, dx, EGI_CONV_FORWARD, c->inputs[0], c->upstream[0]);
 }
-#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } }
+#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE }
 static const egi_op egi_op_conv2d = EGI_CONV_ROW(conv2d);
 static const egi_op egi_op_conv2d_input = EGI_CONV_ROW(conv2d_input);
 static const egi_op egi_op_conv2d_filter = EGI_CONV_ROW(conv2d_filter);
@@ -9949,7 +9938,7 @@ EGI_OP(avg_pool2d, 1, 0, sizeof(egi_pool_dims), 0, 0)
 static bool egi_shape_avg_pool2d_grad(egi_call *c) { return egi_shape_pooled(c, true, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d_grad(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG_GRAD); }
 EGI_GRAD(avg_pool2d_grad) { (void)op; return egi_set_dx(0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes)); }
-static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE };
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
 static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
@@ -10772,7 +10761,7 @@ static eg_tensor *egi_snapshot(eg_tensor *x) {
 // Which values the gradient for input i reads, as EGI_USES_ bits: worked out from the formulas of an elementwise row,
 // stated by any other.
 static unsigned egi_saves(const egi_op *op, int i) {
-    if (op->grad == egi_grad_elementwise) return op->plain[i] ? 0 : egi_uses((int)(op - egi_elementwise_ops), i) & ~(unsigned)EGI_USES_G;
+    if (op->grad == egi_grad_elementwise) return egi_row_reads(op, i) & ~(unsigned)EGI_USES_G;
     return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
 }
 // Writes one line on tape t. slots[i] is input i's slot, or -1; `saved` is what a custom gradient's forward function
@@ -11333,7 +11322,7 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     return egi_this.errors == errors || egi_this.error == EG_OK;
 }
 static bool egi_no_shape(egi_call *c) { (void)c; return false; }
-static const egi_op egi_op_custom = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user, { 0, 0, 0 }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+static const egi_op egi_op_custom = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE };
 
 // Runs a forward function (one of the two kinds) and records it as a single op. The outputs belong to the scope. On
 // failure all of out[] is NULL.
@@ -14168,7 +14157,7 @@ EGI_GRAD(layer_norm) {
     return ok;
 }
 static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double), egi_shape_layer_norm, egi_run_layer_norm, egi_grad_layer_norm,
-                                          { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+                                          { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, EGI_NOT_ELEMENTWISE };
 // May a layer's ops on x run as one? The trap and recordings want to see each.
 static bool egi_has_as_one(const eg_tensor *x, egi_kernel kernel) {
     return x && x->size && egi_backend_of(x)->kernel[kernel] && !egi_this.trap && !egi_this.recorder;
@@ -14649,7 +14638,7 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
 enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y, EGI_USES_ALL = EGI_USES_ABCDY | EGI_USES_E };
 #define EGI_RECURRENT_ROW(name, outputs) \
     { name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, egi_run_recurrent_as_one, egi_grad_recurrent_as_one, \
-      { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, 0, { 0 }, { 0, 0, 0 }, { 0 } },
+      { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, EGI_NOT_ELEMENTWISE },
 static const egi_op egi_recurrent_ops[] = { EGI_RECURRENT_ROW("simple_rnn", 3) EGI_RECURRENT_ROW("lstm", 4) EGI_RECURRENT_ROW("gru", 3) };
 // What is asked of the layer can be one op: the usual activations, nothing dropped on the way from step to step. A masked step there
 // has the state for its output, which is that of the step before unless the state at the start was given.
@@ -14982,7 +14971,7 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
     return ok;
 }
 static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
-                                         { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, 0, { 0 }, { 0, 0, 0 }, { 0 } };
+                                         { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, EGI_NOT_ELEMENTWISE };
 // What is asked of the layer can be one op: no weights to return or to drop, heads that are not too large.
 static bool egi_attends_as_one(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a) {
     const egi_layer_config *k = &l->config;
@@ -25126,7 +25115,7 @@ EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
 EAGER_API eg_tensor *eg_cpu(eg_tensor *x) { return eg_to(x, "cpu:0"); }
 EAGER_API eg_tensor *eg_gpu(eg_tensor *x) { return eg_to(x, "gpu:0"); }
 static bool egi_op_exists(const char *name) {
-    for (int i = 0; i < EGI_ELEMENTWISE_OPS; i++) if (!strcmp(egi_elementwise_ops[i].name, name)) return true;
+    for (int i = 0; i < EGI_ELEMENTWISE_OPS; i++) if (!strcmp(egi_elementwise_ops[i]->name, name)) return true;
     for (int i = 0; i < EGI_OTHER_OPS; i++) if (!strcmp(egi_other_ops[i]->name, name)) return true;
     for (int i = 0; i < egi_n_user_ops; i++) if (!strcmp(egi_user_ops[i].name, name)) return true;
     return false;

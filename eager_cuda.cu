@@ -580,7 +580,7 @@ template <class F> static __global__ void egi_gpu_f32(egi_gpu_elementwise p) {
 #define EGI_GPU_F2(kind, name, f, d0, d1) EGI_GPU_F1(kind, name, f, d0) EGI_GPU_FORMULA(float, egi_gpu_d1_##name, d1)
 #define EGI_GPU_F3(kind, name, f, d0, d1, d2) EGI_GPU_F2(kind, name, f, d0, d1) EGI_GPU_FORMULA(float, egi_gpu_d2_##name, d2)
 #define EGI_V egi_f32
-EGI_ELEMENTWISE_TABLE(EGI_GPU_F1, EGI_GPU_F_ND, EGI_GPU_F2, EGI_GPU_F_ND, EGI_GPU_F3)
+EGI_ELEMENTWISE_TABLE(EGI_GPU_F1, EGI_GPU_F_ND, EGI_GPU_F2, EGI_GPU_F_ND, EGI_GPU_F3, a, b, c, y, g)
 #undef EGI_V
 // Their kernels, by row and variant.
 typedef void egi_gpu_kernel(egi_gpu_elementwise p);
@@ -597,7 +597,7 @@ typedef void egi_gpu_kernel(egi_gpu_elementwise p);
 #define EGI_GPU_R_ND(kind, name, f) { EGI_GPU_ENTRY_##kind(name), NULL, NULL, NULL },
 #define EGI_GPU_R2(kind, name, f, d0, d1) { EGI_GPU_ENTRY_##kind(name), egi_gpu_f32<egi_gpu_d0_##name>, egi_gpu_f32<egi_gpu_d1_##name>, NULL },
 #define EGI_GPU_R3(kind, name, f, d0, d1, d2) { EGI_GPU_ENTRY_##kind(name), egi_gpu_f32<egi_gpu_d0_##name>, egi_gpu_f32<egi_gpu_d1_##name>, egi_gpu_f32<egi_gpu_d2_##name> },
-static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(EGI_GPU_R1, EGI_GPU_R_ND, EGI_GPU_R2, EGI_GPU_R_ND, EGI_GPU_R3) };
+static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(EGI_GPU_R1, EGI_GPU_R_ND, EGI_GPU_R2, EGI_GPU_R_ND, EGI_GPU_R3, a, b, c, y, g) };
 
 // The other dtypes have one kernel each, which asks for the op: few programs are slowed by that, and it compiles ten times faster.
 #define EGI_GPU_CASE(name, f) case EGI_OP_##name: return f;
@@ -609,7 +609,7 @@ static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(
 #define EGI_GPU_SWITCH(T) \
     static __device__ T egi_gpu_compute(int op, const T a, const T b, const T c) { \
         (void)b; (void)c; \
-        switch (op) { EGI_ELEMENTWISE_TABLE(EGI_GPU_C1, EGI_GPU_C_ND, EGI_GPU_C2, EGI_GPU_C_ND, EGI_GPU_C3) default: return a; } \
+        switch (op) { EGI_ELEMENTWISE_TABLE(EGI_GPU_C1, EGI_GPU_C_ND, EGI_GPU_C2, EGI_GPU_C_ND, EGI_GPU_C3, a, b, c, y, g) default: return a; } \
     }
 #define EGI_GPU_CASE_N(name, f) case EGI_OP_##name: return (egi_gpu_t)(f);
 #define EGI_GPU_CASE_M EGI_GPU_CASE_F
@@ -687,7 +687,7 @@ static bool egi_gpu_run_elementwise(eg_backend *b, const egi_args *args) {
             else egi_store(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->number);
         } else if (x[i]->dtype == EG_BOOL && dtype != EG_BOOL) p.bytes |= 1u << i;
     }
-    p.op = (int)(op - egi_elementwise_rows());
+    p.op = op->number;
     p.to_bool = out->dtype == EG_BOOL;
     p.out = out->data;
     p.fours = dtype == EG_FLOAT32 && egi_gpu_in_fours(&p) ? out->size / 4 : 0;

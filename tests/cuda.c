@@ -74,7 +74,7 @@ typedef struct row { const char *name; int n; char kind; void (*f)(void); } row;
 #define ROW2(kind, name, f, d0, d1) { #name, 2, (#kind)[0], (void (*)(void))(eg_##name) },
 #define ROW2_ND(kind, name, f) { #name, 2, (#kind)[0], (void (*)(void))(eg_##name) },
 #define ROW3(kind, name, f, d0, d1, d2) { #name, 3, (#kind)[0], (void (*)(void))(eg_##name) },
-static const row rows[] = { EGI_ELEMENTWISE_TABLE(ROW1, ROW1_ND, ROW2, ROW2_ND, ROW3) };
+static const row rows[] = { EGI_ELEMENTWISE_TABLE(ROW1, ROW1_ND, ROW2, ROW2_ND, ROW3, a, b, c, y, g) };
 static const row *row_now;
 static int layout_now;
 
@@ -102,7 +102,7 @@ static void all_rows(eg_dtype dtype, const char *kinds, double low, double high,
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (layout_now = 0; layout_now < 5; layout_now++) {
                 EG_SCOPE;
-                if (layout_now > 2 && egi_elementwise_rows()[k].flags & EGI_SAME_SHAPE) continue;
+                if (layout_now > 2 && egi_elementwise_rows()[k]->flags & EGI_SAME_SHAPE) continue;
                 given w = { { NULL }, row_now->n, { 0 }, { 0 } };
                 for (int i = 0; i < row_now->n; i++) {
                     eg_seed((uint64_t)(i + 1));

@@ -19,7 +19,7 @@ static char *text_of(const char *path) {
     fclose(f);
     return text;
 }
-static const egi_op *row(int i) { return i < (int)EGI_ELEMENTWISE_OPS ? &egi_elementwise_ops[i] : egi_other_ops[i - (int)EGI_ELEMENTWISE_OPS]; }
+static const egi_op *row(int i) { return i < (int)EGI_ELEMENTWISE_OPS ? egi_elementwise_ops[i] : egi_other_ops[i - (int)EGI_ELEMENTWISE_OPS]; }
 enum { ALL_ROWS = (int)EGI_ELEMENTWISE_OPS + (int)EGI_OTHER_OPS };
 
 // Rows that only other functions run: the function one calls, by which they are declared and tested.
@@ -66,6 +66,51 @@ TEST(a_row_is_differentiable_or_says_that_it_is_not) {
         for (int k = 0; k < op->n_in && i < (int)EGI_ELEMENTWISE_OPS && op->grad; k++) CHECK(op->dx_loops[k] != NULL);
         if (test_fails) { printf("    eg_%s\n", op->name); return; }
     }
+}
+// A formula's words leave one value, wait no deeper and make no more nodes than the arrays hold that walk it, and read no operand that the row lacks.
+static int formula_depth(const egi_formula *formula, int *deepest) {
+    int depth = 0;
+    for (int i = 0; formula->words && formula->words[i]; i++) {
+        const egi_word *w = formula->words[i];
+        if (depth < w->arity) return -1;
+        depth += 1 - w->arity;
+        if (depth > *deepest) *deepest = depth;
+        if (w->code != EGI_WORD_k && formula->values[i] != 0) return -1;
+    }
+    return depth;
+}
+TEST(formulas_of_all_rows_are_whole) {
+    int most = 0, deepest = 0;
+    for (int i = 0; i < (int)EGI_ELEMENTWISE_OPS; i++) {
+        const egi_op *op = row(i);
+        CHECK_INT(op->number, i);
+        for (int k = 0; k < 4; k++) {
+            const egi_formula *formula = &op->formula[k];
+            CHECK((formula->words != NULL) == (k == 0 || (op->grad && k <= op->n_in)));
+            if (!formula->words || !formula->words[0]) continue;             // where's condition has no gradient
+            CHECK_INT(formula_depth(formula, &deepest), 1);
+            for (int j = 0; formula->words[j]; j++) {
+                const int code = formula->words[j]->code;
+                CHECK(code > EGI_WORD_g || code < op->n_in || (k > 0 && code >= EGI_WORD_y));
+            }
+            egi_node nodes[256];
+            int n = egi_formula_nodes(formula, nodes);
+            if (n > most) most = n;
+        }
+        if (test_fails) { printf("    eg_%s\n", op->name); return; }
+    }
+    CHECK(most <= EGI_FORMULA_MOST && deepest <= EGI_FORMULA_DEPTH);
+}
+TEST(a_formulas_words_and_constants) {
+    static const char *const words[] = { "g", "k", "y", "y", "mul", "sub", "mul" };
+    const egi_formula *formula = &egi_op_tanh.formula[1];
+    int n = 0;
+    for (; formula->words[n]; n++) { CHECK_STR(formula->words[n]->name, words[n]); CHECK_NEAR(formula->values[n], n == 1, 0); }
+    CHECK_INT(n, 7);
+    CHECK_INT(egi_row_reads(&egi_op_tanh, 0), EGI_USES_Y | EGI_USES_G);
+    CHECK_INT(egi_row_reads(&egi_op_add, 1), EGI_USES_G);
+    CHECK_INT(egi_row_reads(&egi_op_where, 0), 0);
+    CHECK_INT(egi_row_reads(&egi_op_clip_by_value, 2), EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_G);
 }
 TEST(names_of_rows_are_unique) {
     for (int i = 0; i < ALL_ROWS; i++)
