@@ -2797,6 +2797,7 @@ typedef struct egi_context {
     unsigned noted;
     const char *as;                     // the composed op whose parts run now
     struct egi_recorder *recorder;      // of eg_record, or NULL
+    void (*outputs_end)(void);          // closes the files this thread writes to (32) when it ends; NULL: there are none
     int depth;                          // calls that may run functions of the user's, one in another
     struct egi_layer_run *layer;        // the layer that is called now (28)
     struct eg_layer *born;              // a list of the layers that this call has found unbuilt
@@ -3449,13 +3450,12 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
     return y;
 }
 
-static void egi_outputs_end(void);
 static void egi_thread_end(void *unused) {
     egi_context *t = &egi_this;
     (void)unused;
     if (!t->heap) return;
     t->frame = NULL;                             // of a function that ends its thread, or the program
-    egi_outputs_end();
+    if (t->outputs_end) t->outputs_end();
     do egi_scope_end_innermost(); while (t->scope > 0 || t->stack_size > 0);
 #ifdef EAGER_DEBUG
     for (unsigned i = 0; i < 4096; i++) { egi_free(t->quarantine[i]); t->quarantine[i] = NULL; }
@@ -6983,7 +6983,16 @@ static inline void egi_run_loop(const egi_op *op, int variant, int dtype, int64_
 
 static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
                        eg_tensor *const *saved);
-static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out);
+// What eg_record (32) sets up for a thread. The core reaches the functions through it, so that only a program that records has their code.
+typedef struct egi_line egi_line;
+typedef struct egi_recorder {
+    bool (*op)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out);
+    bool (*gradient)(struct egi_recorder *r, const eg_tape *t, const egi_line *line, eg_tensor *const *upstream, eg_tensor *const *dx, const bool *needed);
+    const char *path;                                      // of the file
+} egi_recorder;
+static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out) {
+    return egi_this.recorder->op(egi_this.recorder, op, in, n, attr, out, n_out);
+}
 static bool egi_recording_though_paused(void);
 static bool egi_recording(void) { return egi_this.recording > egi_this.spies && (egi_this.paused == 0 || egi_recording_though_paused()); }
 static bool egi_seen(void) { return egi_this.recording > 0 && (egi_this.spies || egi_recording()); }       // by a tape, or by a spy
@@ -10909,7 +10918,6 @@ static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const egi
     return part && g && egi_copy(g, part);
 }
 
-static EGI_COLD bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_tensor *const *upstream, eg_tensor *const *dx, const bool *needed);
 // One line backwards: calls its op's gradient function with the upstream gradients (zeros for an output that led
 // nowhere), then adds each dx[i] to the slot of input i. `grads` and `wanted` have an entry for each slot; a gradient
 // that no source needs is not computed.
@@ -10969,7 +10977,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
         ok = ok && egi_accumulate(grads, slot, dx[i]);
     }
-    if (ok && egi_this.recorder) ok = egi_recorder_gradient(t, line, upstream, dx, needed);
+    if (ok && egi_this.recorder) ok = egi_this.recorder->gradient(egi_this.recorder, t, line, upstream, dx, needed);
     egi_this.gradient_of = outer;
     if (dx != few_dx) egi_free(dx);
     eg_scope_end(scope);
@@ -12643,15 +12651,6 @@ EGI_ALL_PASSES
 
 #ifdef EAGER_CORE                // what the core calls of the chapters that are left out
 static void egi_layer_mark(char *text, size_t capacity) { (void)text; (void)capacity; }
-static void egi_outputs_end(void) {}
-static bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out) {
-    (void)op; (void)in; (void)n; (void)attr; (void)out; (void)n_out;
-    return true;
-}
-static bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_tensor *const *upstream, eg_tensor *const *dx, const bool *needed) {
-    (void)t; (void)line; (void)upstream; (void)dx; (void)needed;
-    return true;
-}
 #endif
 
 //# 29  LAYERS AND MODELS ------------------------------------------------------
@@ -12667,8 +12666,9 @@ EGI_FEWEST_PASSES
 // "[?, 3]": where -1 is a dimension that is free.
 static EGI_COLD const char *egi_show_free(eg_shape shape) { return egi_show_shape(shape, true); }
 #ifndef EAGER_CORE
-// After a weight is made: a checkpoint that was restored before may hold its value. False and an error where that does not fit.
-static bool egi_restore_arrival(void);
+// Called after a weight is made, for a checkpoint that was restored before may hold its value. False and an error where that does not
+// fit. Atomic; NULL until a checkpoint waits for weights (31), so that only a program with checkpoints has their code.
+static bool (*egi_weight_arrival)(void);
 static EGI_THREAD int64_t egi_arrived;                              // counts values that found their place
 
 
@@ -12800,7 +12800,9 @@ enum {
     EGI_FIXED_LAST = 2,                  // once built, the last dimension stays
     EGI_CONTAINER = 4,                   // calls other layers, so that it has no weights of its own to make
     EGI_RATE = 8,                        // its rate is a probability
-    EGI_TAKES_INDICES = 16               // integers, whatever the dtype of the weights
+    EGI_TAKES_INDICES = 16,              // integers, whatever the dtype of the weights
+    EGI_BOTH_WAYS = 32,                  // its parts are one layer, forwards and backwards
+    EGI_CODE = 64                        // calls a function of the program's: a file cannot describe it
 };
 struct egi_layer_type {
     const char *name, *class_name;       // eg_layer_<name>; what Keras calls it
@@ -13015,7 +13017,8 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *i
     p->variable = v;
     p->trainable = trainable && eg_trainable(v);
     if (!p->trainable || l->frozen) eg_set_trainable(v, false);
-    if (egi_restore_arrival()) return v;
+    bool (*arrival)(void) = __atomic_load_n(&egi_weight_arrival, __ATOMIC_ACQUIRE);
+    if (!arrival || arrival()) return v;
     egi_parts_drop(l, l->n_parts - 1);
     return NULL;
 }
@@ -15085,19 +15088,22 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
         egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
     ROW(gru, "GRU", 3, 2, 2, EGI_FIXED_LAST, EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(reset_before), \
         egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
-    ROW(bidirectional, "Bidirectional", 3, 5, 5, EGI_CONTAINER, EGI_HAS(merge), egi_build_bidirectional, egi_call_bidirectional, egi_shape_bidirectional) \
+    ROW(bidirectional, "Bidirectional", 3, 5, 5, EGI_CONTAINER | EGI_BOTH_WAYS, EGI_HAS(merge), egi_build_bidirectional, egi_call_bidirectional, egi_shape_bidirectional) \
     ROW(position_embedding, "PositionEmbedding", 3, 1, 1, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS(count), \
         egi_build_positions, egi_call_positions, NULL) \
     ROW(multi_head_attention, "MultiHeadAttention", 3, 6, 4, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(size) | \
         EGI_HAS(causal) | EGI_HAS(dropout) | EGI_HAS(value_dim) | EGI_HAS(output_units) | EGI_HAS(kv_heads) | EGI_HAS(rotary_base), egi_build_attention, egi_call_attention, egi_shape_attention) \
     ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_build_sequential, egi_call_sequential, egi_shape_sequential) \
     ROW(residual, "Residual", 0, 1, 1, EGI_CONTAINER | EGI_PASSES_MASK, 0, egi_build_residual, egi_call_residual, NULL) \
-    ROW(lambda, "Lambda", 0, 1, 1, EGI_PASSES_MASK, 0, NULL, egi_call_lambda, egi_shape_unknown) \
-    ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, egi_call_custom, egi_shape_unknown)
-#define EGI_LAYER_ROW(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) { #name, class_name, rank, n_in, n_out, flags, has, build, call, shape },
-static const egi_layer_type egi_layer_types[] = { EGI_LAYER_TABLE(EGI_LAYER_ROW) };
-#define EGI_LAYER_ID(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) EGI_LAYER_##name,
-enum { EGI_LAYER_TABLE(EGI_LAYER_ID) EGI_LAYER_TYPES };
+    ROW(lambda, "Lambda", 0, 1, 1, EGI_PASSES_MASK | EGI_CODE, 0, NULL, egi_call_lambda, egi_shape_unknown) \
+    ROW(custom, "Custom", 0, 1, 1, EGI_CONTAINER | EGI_CODE, EGI_HAS(n_in) | EGI_HAS(n_out), NULL, egi_call_custom, egi_shape_unknown)
+// A row is an object that the function which makes the layer reaches, so that a program has the code of the layers it makes. The list
+// of all is for egi_read_layer alone, which finds a row by the name in a file.
+#define EGI_LAYER_ROW(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) \
+    static const egi_layer_type egi_layer_type_##name = { #name, class_name, rank, n_in, n_out, flags, has, build, call, shape };
+EGI_LAYER_TABLE(EGI_LAYER_ROW)
+#define EGI_LAYER_LISTED(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) &egi_layer_type_##name,
+static const egi_layer_type *const egi_layer_types[] = { EGI_LAYER_TABLE(EGI_LAYER_LISTED) NULL };
 
 // The functions that make them: what stands before the options goes to its field.
 // Of a layer that no file describes: the default float dtype where none is given.
@@ -15111,7 +15117,7 @@ static eg_layer *egi_layer_new(const egi_layer_type *type, egi_layer_config *c) 
         memset(&c, 0, sizeof c); \
         c.o = o; \
         __VA_ARGS__ \
-        return egi_layer_new(&egi_layer_types[EGI_LAYER_##name], &c); \
+        return egi_layer_new(&egi_layer_type_##name, &c); \
     } while (0)
 EAGER_API eg_layer *(eg_layer_dense)(int64_t units, eg_layer_options o) { EGI_MAKE(dense, c.units = units;); }
 #define EGI_MAKE_CONV(name) \
@@ -15165,21 +15171,20 @@ static egi_layer_config egi_layer_options_of(const eg_layer_options *o) {
     c.o = *o;
     return c;
 }
-static eg_layer *egi_layer_recurrent(int type, int64_t units, const eg_layer_options *o) {
+static eg_layer *egi_layer_recurrent(const egi_layer_type *type, int64_t units, const eg_layer_options *o) {
     egi_layer_config c = egi_layer_options_of(o);
-    const egi_layer_type *t = &egi_layer_types[type];
     c.units = units;
-    return egi_layer_new(t, &c);
+    return egi_layer_new(type, &c);
 }
-EAGER_API eg_layer *(eg_layer_simple_rnn)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_simple_rnn, units, &o); }
-EAGER_API eg_layer *(eg_layer_lstm)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_lstm, units, &o); }
-EAGER_API eg_layer *(eg_layer_gru)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(EGI_LAYER_gru, units, &o); }
+EAGER_API eg_layer *(eg_layer_simple_rnn)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(&egi_layer_type_simple_rnn, units, &o); }
+EAGER_API eg_layer *(eg_layer_lstm)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(&egi_layer_type_lstm, units, &o); }
+EAGER_API eg_layer *(eg_layer_gru)(int64_t units, eg_layer_options o) { return egi_layer_recurrent(&egi_layer_type_gru, units, &o); }
 EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o) {
     egi_layer_config c = egi_layer_options_of(&o);
     char name[2][128];
     if (!egi_layer_alive("layer_bidirectional", layer)) return NULL;
     bool fits = egi_cell_of(layer) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: %s is no recurrent layer", layer->type->class_name);
-    eg_layer *l = fits ? egi_layer_make(&egi_layer_types[EGI_LAYER_bidirectional], &c) : NULL;
+    eg_layer *l = fits ? egi_layer_make(&egi_layer_type_bidirectional, &c) : NULL;
     egi_layer_config other = layer->config;
     other.o.go_backwards = !other.o.go_backwards;
     eg_layer *back = l ? egi_layer_make(layer->type, &other) : NULL;
@@ -15197,7 +15202,7 @@ EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o
 EAGER_API eg_layer *(eg_layer_position_embedding)(int64_t longest, eg_layer_options o) { EGI_MAKE(position_embedding, c.count = longest;); }
 EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_dim, eg_layer_options o) {
     egi_layer_config c = egi_layer_options_of(&o);
-    const egi_layer_type *t = &egi_layer_types[EGI_LAYER_multi_head_attention];
+    const egi_layer_type *t = &egi_layer_type_multi_head_attention;
     c.units = heads;
     c.size = key_dim;
     if (!egi_layer_positive(t, "heads", heads) || !egi_layer_positive(t, "elements a head", key_dim)) return NULL;
@@ -15205,7 +15210,7 @@ EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_d
 }
 
 EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
-    if (model && model->type != &egi_layer_types[EGI_LAYER_sequential]) {
+    if (model && model->type != &egi_layer_type_sequential) {
         eg_layer_release(layer);
         return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_add: %.60s is no eg_sequential; eg_layer_track gives it layers", model->name);
     }
@@ -15229,7 +15234,7 @@ EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
     egi_layer_config c;
     if (!egi_lists_given("sequential", n, layers, layers, layers)) return NULL;
     memset(&c, 0, sizeof c);
-    eg_layer *model = egi_layer_make(&egi_layer_types[EGI_LAYER_sequential], &c);
+    eg_layer *model = egi_layer_make(&egi_layer_type_sequential, &c);
     bool ok = model != NULL;
     for (int i = 0; i < n; i++) {
         if (ok) ok = eg_layer_add(model, layers[i]);
@@ -15241,16 +15246,16 @@ EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
 EAGER_API eg_layer *eg_layer_residual(eg_layer *f) {
     egi_layer_config c;
     memset(&c, 0, sizeof c);
-    eg_layer *l = f ? egi_layer_make(&egi_layer_types[EGI_LAYER_residual], &c) : NULL;
+    eg_layer *l = f ? egi_layer_make(&egi_layer_type_residual, &c) : NULL;
     if (!f) egi_layer_alive("layer_residual", f);
     else if (!l) eg_layer_release(f);
     else if (!eg_layer_track(l, NULL, f)) { eg_layer_release(l); l = NULL; }
     return l;
 }
-static eg_layer *egi_layer_custom(int type, const char *name, egi_layer_config *c) {
+static eg_layer *egi_layer_custom(const egi_layer_type *type, const char *name, egi_layer_config *c) {
     if (!name || !*name || strchr(name, '/'))
         return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: '%.60s' is no name for a kind of layer", name ? name : "NULL");
-    eg_layer *l = egi_layer_make(&egi_layer_types[type], c);
+    eg_layer *l = egi_layer_make(type, c);
     char *copy = l ? egi_layer_copy(name) : NULL, *own = copy ? egi_layer_copy(name) : NULL;
     if (!own) { egi_free(copy); eg_layer_release(l); return NULL; }
     egi_free(l->name);
@@ -15262,7 +15267,7 @@ EAGER_API eg_layer *eg_layer_lambda(const char *name, eg_function1 *call, void *
     egi_layer_config c;
     memset(&c, 0, sizeof c);
     if (!call) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_lambda: the function is NULL");
-    eg_layer *l = egi_layer_custom(EGI_LAYER_lambda, name, &c);
+    eg_layer *l = egi_layer_custom(&egi_layer_type_lambda, name, &c);
     if (l) { l->call = call; l->user = user; }
     return l;
 }
@@ -15270,7 +15275,7 @@ EAGER_API eg_layer *eg_layer_custom(const char *name, eg_function1 *call, void *
     egi_layer_config c;
     memset(&c, 0, sizeof c);
     if (!call) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom: the function is NULL");
-    eg_layer *l = egi_layer_custom(EGI_LAYER_custom, name, &c);
+    eg_layer *l = egi_layer_custom(&egi_layer_type_custom, name, &c);
     if (l) { l->call = call; l->user = user; }
     return l;
 }
@@ -15281,7 +15286,7 @@ EAGER_API eg_layer *eg_layer_custom_multi(const char *name, int n_in, int n_out,
     c.n_out = n_out;
     if (!call || n_in < 1 || n_in > EGI_LAYER_IN || n_out < 1 || n_out > EGI_LAYER_OUT)
         return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_custom_multi: a function, 1 to %d inputs and 1 to %d outputs are needed", EGI_LAYER_IN, EGI_LAYER_OUT);
-    eg_layer *l = egi_layer_custom(EGI_LAYER_custom, name, &c);
+    eg_layer *l = egi_layer_custom(&egi_layer_type_custom, name, &c);
     if (l) { l->call_multi = call; l->user = user; }
     return l;
 }
@@ -15499,8 +15504,8 @@ static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class
         egi_fail(EG_ERROR_FILE, "eg_layer_from_config: '%.60s' is a layer of your own; tell how it is made by eg_layer_register", kind);
         return NULL;
     }
-    for (int i = 0; i < EGI_LAYER_TYPES; i++)
-        if (strcmp(egi_layer_types[i].class_name, class_name) == 0 && i != EGI_LAYER_custom && i != EGI_LAYER_lambda) return egi_layer_make(&egi_layer_types[i], c);
+    for (const egi_layer_type *const *type = egi_layer_types; *type; type++)
+        if (strcmp((*type)->class_name, class_name) == 0 && !((*type)->flags & EGI_CODE)) return egi_layer_make(*type, c);
     char text[128];
     snprintf(text, sizeof text, "there is no layer '%.60s'", class_name);
     egi_read_fail(j, node, text);
@@ -15568,8 +15573,8 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
             else ok = child && eg_layer_track(l, part, child);
         }
     }
-    if (container && l->type == &egi_layer_types[EGI_LAYER_residual] && l->n_parts != 1) ok = egi_read_fail(j, node, "one layer is expected in a Residual");
-    if (container && l->type == &egi_layer_types[EGI_LAYER_bidirectional] &&
+    if (container && l->type == &egi_layer_type_residual && l->n_parts != 1) ok = egi_read_fail(j, node, "one layer is expected in a Residual");
+    if (container && l->type->flags & EGI_BOTH_WAYS &&
         (l->n_parts != 2 || !egi_cell_of(l->parts[0].child) || l->parts[0].child->type != l->parts[1].child->type))
         ok = egi_read_fail(j, node, "two recurrent layers of one kind are expected in a Bidirectional");
     if (ok && container) ok = egi_read_inputs(j, node, l);
@@ -22666,7 +22671,7 @@ static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
 // What a weight of a bidirectional layer was called before that kept the name of the layer in it: of "bi/forward_memory/kernel", where
 // memory is an LSTM, "bi/forward_lstm/kernel". Such files are read, too. former has EGI_PATH bytes; false: no other name.
 static bool egi_path_former(const eg_layer *l, const char *path, char *former, size_t at) {
-    bool both = l->type == &egi_layer_types[EGI_LAYER_bidirectional];
+    bool both = l->type->flags & EGI_BOTH_WAYS;
     for (int64_t i = 0; i < l->n_parts; i++) {
         const egi_part *p = &l->parts[i];
         size_t n = strlen(p->name);
@@ -22916,6 +22921,7 @@ static void egi_untrack(egi_tracked *t) {
     else if (t->kind == EGI_TRACK_ITERATOR) eg_iterator_release((eg_iterator *)t->object);
     egi_free(t->name);
 }
+static bool egi_restore_arrival(void);
 static void egi_wait(eg_checkpoint *c, bool wait) {
     egi_lock();
     eg_checkpoint **at = &egi_waiting;
@@ -22924,6 +22930,7 @@ static void egi_wait(eg_checkpoint *c, bool wait) {
     else if (!*at && wait) {
         c->next = egi_waiting;
         __atomic_store_n(&egi_waiting, c, __ATOMIC_RELEASE);
+        __atomic_store_n(&egi_weight_arrival, &egi_restore_arrival, __ATOMIC_RELEASE);
     }
     c->thread = wait ? (const void *)&egi_this : NULL;
     egi_unlock();
@@ -23820,9 +23827,11 @@ EAGER_API bool eg_summary_writer_close(eg_summary_writer *w) {
 }
 EAGER_API const char *eg_summary_writer_path(eg_summary_writer *w) { return w ? w->path.data : ""; }
 
+static void egi_outputs_end(void);
 EAGER_API void eg_summary_set_writer(eg_summary_writer *w) {
     eg_summary_writer *former = egi_summaries.writer;
     egi_heap_get();                                        // a thread that has a heap is told when it ends
+    egi_this.outputs_end = egi_outputs_end;
     egi_summaries.writer = eg_summary_writer_retain(w);
     eg_summary_writer_release(former);
 }
@@ -24740,7 +24749,8 @@ EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *m) {
 // ---- a step under the microscope: every value once, as t<number of the tensor>, and "ops", a JSON text that says who read and made
 // which. A variable's later values are t<number>.1, .2, ...
 
-typedef struct egi_recorder {
+typedef struct egi_recorder_file {
+    egi_recorder recorder;
     egi_sink sink;
     egi_text list, log;        // the zip file's members; the JSON
     int64_t members, lines;
@@ -24748,7 +24758,7 @@ typedef struct egi_recorder {
     uint32_t *sums;            // of each slot's value, by which a variable that has changed is known
     int64_t sum_capacity;
     bool failed, busy;         // it could not go on; it runs now, and what it runs is not for the file
-} egi_recorder;
+} egi_recorder_file;
 
 // What the attributes of a row hold: 'i' int, 'l' int64_t, 'b' bool, 'd' double, 's' eg_shape; count 0: one for each axis of the first input.
 #define EGI_REDUCTIONS "reduce_sum reduce_mean reduce_max reduce_min norm reduce_all reduce_any argmax argmin"
@@ -24784,13 +24794,13 @@ static bool egi_is_word_of(const char *words, const char *word) {
         if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return true;
     return false;
 }
-static void egi_recorder_number(egi_text *log, char kind, const char *p) {
+static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
     int v;
     if (kind == 'd') { double d; memcpy(&d, p, sizeof d); egi_text_number(log, d); return; }
     memcpy(&v, p, kind == 'i' ? sizeof v : 1);
     egi_text_printf(log, "%lld", kind == 'l' ? (long long)egi_load_int(EG_INT64, p) : kind == 'b' ? (long long)*(const bool *)(const void *)p : (long long)v);
 }
-static void egi_recorder_attributes(egi_text *log, const egi_op *op, const void *attr, int rank) {
+static void egi_recorder_file_attributes(egi_text *log, const egi_op *op, const void *attr, int rank) {
     const char *separator = "";
     egi_text_string(log, ",\"attributes\":{");
     for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
@@ -24807,14 +24817,14 @@ static void egi_recorder_attributes(egi_text *log, const egi_op *op, const void 
             for (int k = 0; k < shape.rank; k++) egi_text_printf(log, "%s%lld", k ? "," : "", (long long)shape.dims[k]);
         } else for (int k = 0; k < count; k++) {
             if (k) egi_text_add(log, ",", 1);
-            egi_recorder_number(log, kind, p + k * width);
+            egi_recorder_file_number(log, kind, p + k * width);
         }
         if (list) egi_text_add(log, "]", 1);
     }
     egi_text_add(log, "}", 1);
 }
 // NumPy has no bfloat16: it goes into the file as float32.
-static bool egi_recorder_store(egi_recorder *r, char *name, eg_tensor *x) {
+static bool egi_recorder_file_store(egi_recorder_file *r, char *name, eg_tensor *x) {
     eg_shape shape = egi_shape(x);
     eg_tensor *wide = NULL;
     if (x->dtype == EG_BFLOAT16) {
@@ -24827,7 +24837,7 @@ static bool egi_recorder_store(egi_recorder *r, char *name, eg_tensor *x) {
     return ok;
 }
 // The name of a value in the log; the value goes into the file where it is new.
-static bool egi_recorder_value(egi_recorder *r, eg_tensor *x) {
+static bool egi_recorder_file_value(egi_recorder_file *r, eg_tensor *x) {
     char name[64];
     if (!x) { egi_text_string(&r->log, "null"); return true; }
     if (x->flags & EGI_NUMBER) {
@@ -24853,54 +24863,54 @@ static bool egi_recorder_value(egi_recorder *r, eg_tensor *x) {
     int version = r->known.slots[slot].record;
     snprintf(name, sizeof name, version ? "t%lld.%d" : "t%lld", (long long)x->id, version);
     egi_text_printf(&r->log, "\"%s\"", name);
-    return !is_new || egi_recorder_store(r, name, x);
+    return !is_new || egi_recorder_file_store(r, name, x);
 }
-static bool egi_recorder_values(egi_recorder *r, const char *name, eg_tensor *const *x, int n) {
+static bool egi_recorder_file_values(egi_recorder_file *r, const char *name, eg_tensor *const *x, int n) {
     egi_text_printf(&r->log, ",\"%s\":[", name);
     for (int i = 0; i < n; i++) {
         if (i) egi_text_add(&r->log, ",", 1);
-        if (!egi_recorder_value(r, x[i])) return false;
+        if (!egi_recorder_file_value(r, x[i])) return false;
     }
     egi_text_add(&r->log, "]", 1);
     return true;
 }
-static void egi_recorder_begin(egi_recorder *r, const char *what, const char *name) {
+static void egi_recorder_file_begin(egi_recorder_file *r, const char *what, const char *name) {
     r->busy = true;
     egi_text_printf(&r->log, "%s{\"%s\":\"%s\"", r->lines++ ? ",\n" : "[", what, name);
 }
-static bool egi_recorder_end(egi_recorder *r, bool ok) {
+static bool egi_recorder_file_end(egi_recorder_file *r, bool ok) {
     egi_text_add(&r->log, "}", 1);
     if (ok && r->log.failed) ok = egi_no_memory("record", (int64_t)r->log.size);
     r->busy = false;
     r->failed = !ok;
     return ok;
 }
-static bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out) {
-    egi_recorder *r = egi_this.recorder;
+static bool egi_recorder_file_op(egi_recorder *recorder, const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out) {
+    egi_recorder_file *r = (egi_recorder_file *)recorder;
     if (r->busy || r->failed) return true;
-    egi_recorder_begin(r, "op", op->name);
+    egi_recorder_file_begin(r, "op", op->name);
     if (egi_this.as) egi_text_printf(&r->log, ",\"as\":\"%s\"", egi_this.as);
     if (egi_this.gradient_of) egi_text_printf(&r->log, ",\"in_gradient_of\":\"%s\"", egi_this.gradient_of);
-    bool ok = egi_recorder_values(r, "in", in, n) && egi_recorder_values(r, "out", out, n_out);
-    egi_recorder_attributes(&r->log, op, attr, n ? in[0]->rank : 0);
-    return egi_recorder_end(r, ok);
+    bool ok = egi_recorder_file_values(r, "in", in, n) && egi_recorder_file_values(r, "out", out, n_out);
+    egi_recorder_file_attributes(&r->log, op, attr, n ? in[0]->rank : 0);
+    return egi_recorder_file_end(r, ok);
 }
 // The gradients of a line that was read backwards: "of" is its first output.
-static bool egi_recorder_gradient(const eg_tape *t, const egi_line *line, eg_tensor *const *upstream, eg_tensor *const *dx, const bool *needed) {
-    egi_recorder *r = egi_this.recorder;
+static bool egi_recorder_file_gradient(egi_recorder *recorder, const eg_tape *t, const egi_line *line, eg_tensor *const *upstream, eg_tensor *const *dx, const bool *needed) {
+    egi_recorder_file *r = (egi_recorder_file *)recorder;
     if (r->busy || r->failed) return true;
-    egi_recorder_begin(r, "gradient", line->op->name);
+    egi_recorder_file_begin(r, "gradient", line->op->name);
     egi_text_printf(&r->log, ",\"of\":\"t%lld\"", (long long)t->slots[line->slots[line->n]].id);
-    bool ok = egi_recorder_values(r, "upstream", upstream, line->n_out);
+    bool ok = egi_recorder_file_values(r, "upstream", upstream, line->n_out);
     egi_text_string(&r->log, ",\"dx\":[");
     for (int i = 0; i < line->n && ok; i++) {
         if (i) egi_text_add(&r->log, ",", 1);
-        ok = egi_recorder_value(r, needed[i] ? dx[i] : NULL);
+        ok = egi_recorder_file_value(r, needed[i] ? dx[i] : NULL);
     }
     egi_text_add(&r->log, "]", 1);
-    return egi_recorder_end(r, ok);
+    return egi_recorder_file_end(r, ok);
 }
-static bool egi_recorder_close(egi_recorder *r, bool good) {
+static bool egi_recorder_file_close(egi_recorder_file *r, bool good) {
     good = egi_sink_close(&r->sink, good);
     egi_text_free(&r->list);
     egi_text_free(&r->log);
@@ -24911,16 +24921,20 @@ static bool egi_recorder_close(egi_recorder *r, bool good) {
     return good;
 }
 EAGER_API bool eg_record(const char *path) {
-    if (egi_this.recorder) return egi_fail(EG_ERROR_STATE, "eg_record: this thread records already, to %s; eg_record_stop() first", egi_this.recorder->sink.path);
-    egi_recorder *r = (egi_recorder *)egi_alloc(sizeof *r);
+    if (egi_this.recorder) return egi_fail(EG_ERROR_STATE, "eg_record: this thread records already, to %s; eg_record_stop() first", egi_this.recorder->path);
+    egi_recorder_file *r = (egi_recorder_file *)egi_alloc(sizeof *r);
     if (!r) return egi_no_memory("record", (int64_t)sizeof *r);
     memset(r, 0, sizeof *r);
-    if (egi_sink_open(&r->sink, "record", path)) { egi_this.recorder = r; return true; }
-    egi_free(r);
-    return false;
+    if (!egi_sink_open(&r->sink, "record", path)) { egi_free(r); return false; }
+    r->recorder.op = egi_recorder_file_op;
+    r->recorder.gradient = egi_recorder_file_gradient;
+    r->recorder.path = r->sink.path;
+    egi_this.recorder = &r->recorder;
+    egi_this.outputs_end = egi_outputs_end;
+    return true;
 }
 EAGER_API bool eg_record_stop(void) {
-    egi_recorder *r = egi_this.recorder;
+    egi_recorder_file *r = (egi_recorder_file *)egi_this.recorder;
     char name[] = "ops";
     if (!r) return egi_fail(EG_ERROR_STATE, "eg_record_stop: this thread does not record");
     r->busy = true;
@@ -24929,18 +24943,18 @@ EAGER_API bool eg_record_stop(void) {
     egi_text_string(&r->log, r->lines ? "]\n" : "[]\n");
     if (ok && r->log.failed) ok = egi_no_memory("record_stop", (int64_t)r->log.size);
     eg_tensor *text = ok ? egi_bytes_tensor("record_stop", r->log.data, (int64_t)r->log.size) : NULL;
-    ok = text && egi_recorder_store(r, name, text);
+    ok = text && egi_recorder_file_store(r, name, text);
     int64_t start = r->sink.offset, size = (int64_t)r->list.size;
     if (ok) egi_zip_end(&r->list, r->members, start, size);
     if (ok && r->list.failed) ok = egi_no_memory("record_stop", size);
     ok = ok && egi_sink_write(&r->sink, r->list.data, (int64_t)r->list.size);
     eg_scope_end(scope);
-    return egi_recorder_close(r, ok);
+    return egi_recorder_file_close(r, ok);
 }
 // When a thread ends: its writer is given back, and a recording that nobody stopped goes.
 static void egi_outputs_end(void) {
     eg_summary_set_writer(NULL);
-    if (egi_this.recorder) egi_recorder_close(egi_this.recorder, false);
+    if (egi_this.recorder) egi_recorder_file_close((egi_recorder_file *)egi_this.recorder, false);
 }
 
 #endif // EAGER_CORE
