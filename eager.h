@@ -11452,20 +11452,24 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 }
 
 //# 27  FUNCTIONS OF FUNCTIONS -------------------------------------------------
-// Idea: run f on a tape of one's own and hand out only the results. Because the
-// gradient is made of eager ops, the same few lines nest to any order.
+// Idea: run a user's function f on a tape of the library's own, in a scope of its
+// own, and hand out only the results. Because a gradient is made of eager ops,
+// the tapes nest to any order. In each function here results are handed to the
+// caller's scope by eg_keep, and on failure every output is NULL.
 // Read first: 26.  Proof: tests/functions.c
 
 EGI_FEWEST_PASSES
 
-// f's value; NULL is an error, whether f raised one or not, and a variable counts as its value now.
+// Calls f. NULL from f is an error, also where f raised none. Where f returns a variable itself, the result is its
+// present value.
 static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
     eg_tensor *y = NULL;
     EGI_FRAMED_DEEPER("the function", name, y = egi_returned(name, f(in, user)));
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
     return eg_is_variable(y) ? eg_read(y) : y;
 }
-// The inputs, each with an id of its own: a tensor given twice has a gradient for each place. fresh: all with new ones.
+// A copy of the list xs in which no handle occurs twice: a tensor given in two places gets a gradient for each. With
+// `fresh`, every entry is a new handle. The list is `few` if n fits, else it is allocated and the caller frees it.
 static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few, bool fresh) {
     eg_tensor **own = n <= n_few ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
     if (!own) { egi_no_memory(name, 0); return NULL; }
@@ -11474,7 +11478,8 @@ static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, e
         bool twice = fresh;
         for (int j = 0; j < i && !twice; j++) twice = xs[j] == xs[i];
         own[i] = twice ? eg_identity(xs[i]) : xs[i];
-        ok = egi_alive(name, i, own[i]) && (twice || egi_again(own[i]));      // whatever the function does to the caller's references
+        // A reference, since f may release what the caller holds.
+        ok = egi_alive(name, i, own[i]) && (twice || egi_again(own[i]));
     }
     if (ok) return own;
     if (own != few) egi_free(own);
@@ -11503,7 +11508,8 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
 EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
     return eg_value_and_gradients_function(f, user, xs, n, grads) != NULL;
 }
-// f's value, and its gradients for the variables that it used: as pairs where there is room for them, or in two new lists.
+// Where the implicit gradients go, those for the variables that f happened to use: `pairs` with room for `capacity`,
+// or, with `lent`, two new lists. count is how many there are.
 typedef struct egi_implicit { eg_gradient_pair *pairs; int capacity, count; bool lent; egi_list *gradients, *variables; } egi_implicit;
 static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg_tensor *const *grads, int n) {
     bool ok = true;
@@ -11522,7 +11528,7 @@ static bool egi_implicit_write(egi_implicit *to, eg_tensor *const *variables, eg
             to->pairs[k].gradient = grads[i];
             to->pairs[k].variable = variables[i];
         } else continue;
-        ok = eg_keep(grads[i]) && eg_keep(variables[i]);      // which the function may have released
+        ok = eg_keep(grads[i]) && eg_keep(variables[i]);      // f may have released a variable: the scope holds it
         k++;
     }
     return ok;
@@ -11540,7 +11546,7 @@ static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const
     }
     if (ok) {
         egi_tape_variables(tape, list);
-        for (int i = 0; i < n; i++) eg_retain(list[i]);       // the tape lets go of them
+        for (int i = 0; i < n; i++) eg_retain(list[i]);       // the tape, once read, releases its variables
         ok = eg_tape_gradients(tape, y, list, n, list + n) && egi_implicit_write(to, list, list + n, n);
         for (int i = 0; i < n; i++) eg_release(list[i]);
     }
@@ -11576,6 +11582,7 @@ EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_ten
     return egi_list_tensors(own ? gradients : NULL);
 }
 
+// Each order is one more tape around the one below; the recursion's depth is the order.
 EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order) {
     if (!f || order < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: a function and an order of 0 or more are needed");
     if (order > EG_MAX_DEPTH) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: an order of %d; at most %d (EG_MAX_DEPTH)", order, EG_MAX_DEPTH);
@@ -11591,7 +11598,8 @@ EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, 
     return g;
 }
 
-// sum over i of sum(a[i] b[i]); NULL entries of a are zero. NULL with an error, or if all are NULL.
+// The inner product of two lists: the sum of all elements of a[i] b[i] over all i. A NULL in a counts as zeros. The
+// result is NULL after an error, and without an error where all of a is NULL.
 static eg_tensor *egi_inner(eg_tensor *const *a, eg_tensor *const *b, int n) {
     eg_reduce_options all;
     eg_tensor *s = NULL;
@@ -11613,7 +11621,8 @@ static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tens
     }
     return true;
 }
-// The gradient J^T u is linear in u, so its derivative with respect to u along v is J v, whatever u is.
+// J v from two backward passes. A backward pass gives J^T u, which is linear in u; so the gradient of v . (J^T u) for
+// u is J v, whatever u is, and u can be zeros.
 EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     eg_tensor *few[8], *few_own[8], **grads = few, *result = NULL;
     if (!egi_lists_given("jvp", n, xs, vs, vs)) return NULL;
@@ -11639,6 +11648,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
     if (own != few_own) egi_free(own);
     return result;
 }
+// H v is the gradient of v . (gradient of f), with v held constant.
 EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out) {
     if (!egi_lists_given("hvp", n, xs, vs, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
@@ -11662,6 +11672,7 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
     for (int i = 0; i < n && !ok; i++) out[i] = NULL;
     return ok;
 }
+// The Hessian is the Jacobian of the gradient.
 EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x) {
     eg_tensor *g = NULL, *h = NULL;
     if (!egi_alive("hessian", 0, x)) return NULL;
@@ -11676,10 +11687,12 @@ EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x) {
     return h;
 }
 
-// ---- comparing gradients with differences
+// ---- comparing gradients with differences. f's outputs are weighted with fixed random numbers to make one number;
+// its gradient along a random direction must equal the central difference quotient along it. All is computed in
+// float64.
 
 typedef struct egi_check { eg_function1 *f; void *user; eg_tensor **xs, **weights, **directions; int n; uint64_t seed; } egi_check;
-// A number in (-1, 1) or so from a place: splitmix64.
+// The next number of splitmix64, scaled to [-1, 1).
 static double egi_check_number(uint64_t *state) {
     uint64_t z = *state += 0x9E3779B97F4A7C15u;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -11694,7 +11707,8 @@ static eg_tensor *egi_check_random(uint64_t seed, eg_tensor *like) {
     egi_free(values);
     return x;
 }
-// The function whose gradient is compared: of order 1 sum(f r), of order k the gradient of the one before times random weights.
+// The scalar function whose gradient is compared. Of order 1 it is sum(f r) with fixed random r; of order k it is the
+// inner product of the gradient of the function of order k - 1 with fixed random weights.
 static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int order) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
@@ -11723,6 +11737,8 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     eg_scope_end(scope);
     return s;
 }
+// Compares at one order, along each of the options' directions. The tolerance is relative to 1 + the larger of the
+// two slopes.
 static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) {
     eg_scope scope = eg_scope_begin();
     eg_tensor **moved = (eg_tensor **)egi_alloc((size_t)k->n * 2 * sizeof *moved), **grads = moved ? moved + k->n : NULL;
@@ -11748,7 +11764,8 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
         for (int side = 0; side < 2 && ok; side++) {
             for (int i = 0; i < k->n && ok; i++)
                 ok = (moved[i] = k->directions[i] ? (eg_add)(k->xs[i], (eg_mul)(k->directions[i], eg_number(side ? -h : h))) : k->xs[i]) != NULL;
-            eg_tensor *v = ok ? egi_check_value(k, moved, order) : NULL;     // the tapes of higher orders record all the same
+            // Tapes that begin inside the pause still record.
+            eg_tensor *v = ok ? egi_check_value(k, moved, order) : NULL;
             ok = v != NULL;
             value[side] = v ? eg_item(v) : 0;
         }
@@ -11776,7 +11793,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     bool ok = k.xs != NULL || egi_no_memory("check_gradient", 0);
     if (ok) { k.directions = k.xs + n; k.weights = k.directions + n; }
     for (int i = 0; i < n && ok; i++) {
-        // A handle of its own, so that the caller's tapes and variables are left alone.
+        // A new handle, so that neither a tape nor a variable of the caller's takes part.
         k.xs[i] = egi_is_float(xs[i]->dtype) ? eg_identity(eg_cast(xs[i], EG_FLOAT64)) : xs[i];
         ok = k.xs[i] != NULL;
         for (int w = 0; w < order - 1 && ok; w++) {
@@ -11793,15 +11810,19 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
 EGI_ALL_PASSES
 
 //# 28  VARIABLES AND OPTIMIZERS -----------------------------------------------
-// Idea: a variable keeps its id and changes its buffer. Who still holds the old
-// buffer (a tape, a view) keeps the old values. An optimizer's rule is a formula
-// in the words of the op table, stamped into one loop over a variable, its
-// gradient and its slots. Read first: 21, 26.  Proof: tests/optimizers.c
+// Idea: a variable keeps its id and changes its buffer; a tape or a view that
+// holds the old buffer keeps the old values. An optimizer is a rule: one row of
+// EGI_UPDATE_TABLE, whose formula in the words of the op table is stamped into
+// one loop over a variable, its gradient and its slots (such as Adam's two
+// moments). eg_apply_gradients prepares all updates first and takes them over at
+// the end, so that a failure changes nothing.
+// Read first: 21, 26.  Proof: tests/optimizers.c
 
 EGI_FEWER_PASSES
 
-// x as a variable can hold it, not owned by a scope: contiguous, and neither borrowed nor a part of something larger that
-// it would keep alive. Who made x and lets go of it hands its buffer over.
+// x in a form that a variable can hold; the caller owns the reference. It is x itself where x is contiguous and has
+// all of a buffer that the library owns: then the buffer is shared, not copied. Borrowed memory, or a part of a
+// larger buffer that the variable would keep alive, is copied.
 static eg_tensor *egi_holdable(const char *function, const eg_tensor *x) {
     const egi_buffer *b = x->buffer;
     bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + EGI_ALIGN);
@@ -11841,16 +11862,17 @@ EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
         egi_fail(EG_ERROR_DTYPE, "eg_set_trainable: variable %s has no gradient; only float32 and float64 can be trained", egi_describe(v));
     else v->flags = (uint16_t)(trainable ? v->flags | EGI_TRAINABLE : v->flags & ~EGI_TRAINABLE);
 }
-// The variable takes over the contiguous elements of x. Cannot fail.
+// The variable's values become those of x, whose buffer it shares from now on; x is contiguous and of the variable's
+// dtype and size. Cannot fail.
 static void egi_take(eg_tensor *v, eg_tensor *x) {
     egi_buffer *former = v->buffer == x->buffer ? NULL : v->buffer;
     if (former) __atomic_fetch_add(&x->buffer->refs, 1, __ATOMIC_RELAXED);
     v->buffer = x->buffer;
     v->data = x->data;
     if (v->host) { egi_free(v->host); v->host = NULL; }
-    egi_buffer_release(former);                            // last: its deleter may look at v
+    egi_buffer_release(former);                            // last, since its deleter may read v
 }
-// The same of one with EGI_WIDENS, whose last axis becomes as long as that of x.
+// The same for a variable with EGI_WIDENS: its last axis becomes as long as that of x.
 static void egi_take_wide(eg_tensor *v, eg_tensor *x) {
     egi_take(v, x);
     memcpy(v->dims, x->dims, sizeof v->dims);
@@ -11862,6 +11884,7 @@ static bool egi_may_take(const eg_tensor *v, const eg_tensor *x) {
     for (int i = 0; i < v->rank && fits; i++) fits = v->dims[i] == x->dims[i] || (v->flags & EGI_WIDENS && i == v->rank - 1);
     return fits;
 }
+// Whether nobody but v holds its buffer, so that it may be written in place.
 static bool egi_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1; }
 
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
@@ -11871,7 +11894,7 @@ static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the shape of %s is not that of variable %s", function, egi_describe(x), egi_describe(v));
     return egi_same_device(function, v, 0, x, 1);
 }
-// A number in the shape and dtype of another tensor; an integer stays exact.
+// A plain number as a tensor of the shape, dtype and device of `like` (a view of one element). An int64 stays exact.
 static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, const eg_tensor *like) {
     x = egi_number_tensor(function, x, (eg_dtype)like->dtype, egi_backend_of(like));
     return x ? eg_broadcast_to(x, egi_shape(like)) : NULL;
@@ -11914,14 +11937,16 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
     return result;
 }
 
-// ---- schedules: eager functions of the step
+// ---- schedules: the learning rate as an eager function of the step, a float64 scalar counted from 0. numbers[]
+// holds the arguments in their order. In the formulas p is the part of the decay that is over.
 
 static eg_tensor *egi_rate_exponential(eg_tensor *step, const eg_schedule *s) {
     eg_tensor *p = (eg_div)(step, eg_number(s->numbers[1]));
     if (s->numbers[3] != 0) p = eg_floor(p);
     return (eg_mul)(eg_number(s->numbers[0]), (eg_pow)(eg_scalar_of(EG_FLOAT64, s->numbers[2]), p));
 }
-// Of a schedule whose making failed: an optimizer that is given it refuses it, also where that error was cleared.
+// The rate of a schedule whose arguments were refused. An optimizer that is given such a schedule refuses it, even if
+// the error has been cleared since.
 static eg_tensor *egi_rate_refused(eg_tensor *step, const eg_schedule *s) {
     (void)step;
     (void)s;
@@ -11934,6 +11959,7 @@ EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double 
     eg_schedule s = { egi_steps_given("exponential_decay", steps) ? egi_rate_exponential : egi_rate_refused, { initial, steps, rate, staircase ? 1.0 : 0.0, 0, 0, 0, 0 }, NULL, NULL, 0 };
     return s;
 }
+// values[i] up to and including boundaries[i], and values[count] beyond the last boundary.
 static eg_tensor *egi_rate_piecewise(eg_tensor *step, const eg_schedule *s) {
     eg_tensor *rate = eg_scalar_of(EG_FLOAT64, s->values[s->count]);
     for (int i = s->count - 1; i >= 0; i--) rate = (eg_where)((eg_less_equal)(step, eg_number(s->boundaries[i])), eg_number(s->values[i]), rate);
@@ -11944,6 +11970,7 @@ EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const doub
     eg_schedule s = { given ? egi_rate_piecewise : egi_rate_refused, { 0, 0, 0, 0, 0, 0, 0, 0 }, values, boundaries, n };
     return s;
 }
+// A rise in a straight line to the target while the warmup lasts, then half a cosine down to alpha times the top.
 static eg_tensor *egi_rate_cosine(eg_tensor *step, const eg_schedule *s) {
     double initial = s->numbers[0], steps = s->numbers[1], alpha = s->numbers[2], target = s->numbers[3], warmup = s->numbers[4],
            top = warmup > 0 ? target : initial;
@@ -11987,8 +12014,10 @@ EGI_ALL_PASSES
 #define EGI_RULES_SHARED
 // ---- update rules
 
-// One rule: names of slots, then how scalars k0.. follow from the options o, the learning rate lr and the step t (both double,
-// t counts from 1), then the loop's body on w (variable), g (gradient), s0.. (slots). Formulas: Keras 3's.
+// An optimizer's rule stands in one row: RULE(name, number of slots, scalars, body). The scalars k[0..5] are computed
+// once a step, in double, from the options o, the learning rate lr and the step t (from 1). The body is one element
+// of the loop: it changes w (the variable) and s0, s1, s2 (the slots), and reads g (the gradient) and k0..k5. The
+// formulas are those of Keras 3. The CPU's loops and the GPU's kernels are stamped from these rows.
 #define EGI_DECAY(s, x, k) EGI_ADD(s, EGI_MUL(EGI_SUB(x, s), k))                   /* s + (x - s) k */
 #define EGI_UPDATE_TABLE(RULE) \
     RULE(sgd, 0, { k[0] = lr; }, \
@@ -12028,7 +12057,8 @@ EGI_ALL_PASSES
     RULE(lion, 1, { k[0] = lr; k[1] = 1 - o->beta_1; k[2] = 1 - o->beta_2; }, \
         { w = EGI_SUB(w, EGI_MUL(k0, EGI_SIGN(EGI_DECAY(s0, g, k1)))); s0 = EGI_DECAY(s0, g, k2); })
 
-// Nadam's momentum grows with the step; its running product is what the bias correction needs.
+// Nadam's momentum grows with the step, m(t) = beta_1 (1 - 0.96^t / 2), and its bias correction needs the product
+// m(1) ... m(t). Below 1e-30 the product no longer counts, which ends the loop.
 EGI_EVERYWHERE void egi_nadam_scalars(const eg_optimizer_options *o, double lr, double t, double *k) {
     double product = 1, power = 1, now = 0, next;
     for (double i = 1; i <= t && product > 1e-30; i++) {
@@ -12050,7 +12080,8 @@ EGI_EVERYWHERE void egi_nadam_scalars(const eg_optimizer_options *o, double lr, 
 EGI_UPDATE_TABLE(EGI_RULE_SCALARS)
 #define EGI_RULE_ID(name, slots, scalars, body) EGI_RULE_##name,
 typedef enum egi_rule { EGI_UPDATE_TABLE(EGI_RULE_ID) EGI_RULES } egi_rule;
-// in: w, g, learning rate (float64), step (int64), slots; out: w, slots. Outputs may be the inputs' own memory.
+// A launch of EGI_UPDATE: in[] is w, g, the learning rate (float64), the step (int64), then the slots; out[] is w,
+// then the slots. An output may be the memory of its input.
 typedef struct egi_update_parameters { egi_rule rule; eg_optimizer_options options; } egi_update_parameters;
 #endif // EGI_RULES_SHARED
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_RULES_SHARED)
@@ -12058,7 +12089,8 @@ typedef struct egi_update_parameters { egi_rule rule; eg_optimizer_options optio
 
 typedef void egi_update_scalars(const eg_optimizer_options *o, double lr, double t, double *k);
 typedef void egi_update_step(const double *k, void *w, const void *g, void *s0, void *s1, void *s2);
-// A step updates EGI_UPDATE_BYTES of each array in place, a count that the compiler knows: at -O2 it takes vectors then.
+// A step updates EGI_UPDATE_BYTES of each array in place. The count is a constant, so that compilers vectorize the
+// loop at -O2.
 enum { EGI_UPDATE_BYTES = 256 };
 #define EGI_UPDATE_STEP(V, name, slots, body) \
     static inline __attribute__((always_inline)) void V##_elements_##name(const double *k, EGI_T *EGI_RESTRICT pw, const EGI_T *EGI_RESTRICT pg, \
@@ -12080,8 +12112,8 @@ enum { EGI_UPDATE_BYTES = 256 };
     static void V##_update_##name(const double *k, void *w, const void *g, void *s0, void *s1, void *s2) { \
         V##_elements_##name(k, (EGI_T *)w, (const EGI_T *)g, (EGI_T *)s0, (EGI_T *)s1, (EGI_T *)s2); \
     }
-// Updates arrays of some bytes: in is w, g, slots, and out w, slots, which may be the same memory. What is left over at the end
-// is updated in copies filled up with zeros.
+// Runs `step` over arrays of `bytes` bytes. in[] is w, g, slots; out[] is w, slots, and may be the same memory. The
+// last piece, if it is shorter than a step, is updated in copies filled up with zeros.
 static void egi_update(egi_update_step *step, int slots, size_t bytes, const double *k, const char *const *in, char *const *out) {
     char blocks[5][EGI_UPDATE_BYTES] __attribute__((aligned(64))), *to[5];
     for (size_t o = 0; o < bytes; o += EGI_UPDATE_BYTES) {
@@ -12110,6 +12142,8 @@ EGI_UPDATE_TABLE(EGI_RULE_F64)
 #undef EGI_V
 #define EGI_RULE_ROW(name, slots, scalars, body) { #name, slots, egi_scalars_##name, egi_f32_update_##name, egi_f64_update_##name },
 static const struct { const char *name; int slots; egi_update_scalars *scalars; egi_update_step *f32, *f64; } egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
+// The CPU's kernel EGI_UPDATE. k[7] is the weight decay times the learning rate, which egi_elements applies to w
+// before the rule.
 static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     const egi_update_parameters *p = (const egi_update_parameters *)args->parameters;
     const eg_tensor *w = args->in[0];
@@ -12129,18 +12163,19 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     return true;
 }
 
-// ---- optimizers
+// ---- optimizers: the options, the counters and, for each variable seen so far, its slots. All of the state is
+// tensors (variables), so that checkpoints save it as they save weights.
 
 EGI_FEWER_PASSES
 
 enum { EGI_MAX_SLOTS = 4 };      // the last one accumulates gradients
 typedef struct egi_slots {
-    int64_t id, turn;            // of the variable; the latest call that had it
-    bool given;                  // gradients have accumulated
+    int64_t id, turn;            // the variable's id; the latest eg_apply_gradients that had it
+    bool given;                  // a gradient has been accumulated since the latest update
     eg_tensor *slot[EGI_MAX_SLOTS];
 } egi_slots;
 struct eg_optimizer {
-    int32_t refs, taken;         // of the references, so many were taken over by models
+    int32_t refs, taken;         // references, and how many of them models have taken over
     const char *name;
     egi_rule rule;
     eg_optimizer_options options;
@@ -12149,11 +12184,12 @@ struct eg_optimizer {
     egi_slots *slots;
     int64_t n_slots, slots_capacity, turn;
     egi_list *lent;
-    int64_t next;                // where the next variable's slots should be, if the order is that of the call before
-    bool applying;
+    // Where to look first for a variable's slots: the order is nearly always that of the call before.
+    int64_t next;
+    bool applying;               // eg_apply_gradients runs: a schedule that calls it again is an error
 };
 
-// Says in the report of what was not released that this variable is the optimizer's.
+// In a debug build, names the owner of a state variable, for the list of what was not released at exit.
 static void egi_set_owner(eg_tensor *x, const char *owner) {
 #ifdef EAGER_DEBUG
     if (x) x->owner = owner;
@@ -12166,7 +12202,7 @@ static void egi_own_state(const eg_optimizer *opt, const char *owner) {
     egi_set_owner(opt->rate, owner);
     egi_set_owner(opt->accumulated, owner);
 }
-// What an optimizer has, as bits; setting another option is an error.
+// Which options an optimizer has, as bits. Setting one that it does not have is an error.
 enum {
     EGI_O_MOMENTUM = 1, EGI_O_NESTEROV = 2, EGI_O_BETAS = 4, EGI_O_EPSILON = 8, EGI_O_RHO = 16, EGI_O_CENTERED = 32, EGI_O_AMSGRAD = 64,
     EGI_O_INITIAL = 128, EGI_O_FTRL = 256
@@ -12174,6 +12210,8 @@ enum {
 static bool egi_option_allowed(const char *name, const char *option, bool set, bool has) {
     return !set || has || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", name, option);
 }
+// Checks the given options, fills in the defaults, and makes the optimizer with its counters. The caller owns the
+// reference.
 static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *given, unsigned has,
                                    const eg_optimizer_options *defaults) {
     eg_optimizer_options o = *given;
@@ -12272,6 +12310,7 @@ EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
     if (opt) __atomic_fetch_add(&opt->refs, 1, __ATOMIC_RELAXED);
     return opt;
 }
+// Releases the slots behind the first `keep` variables.
 static void egi_drop_slots(eg_optimizer *opt, int64_t keep) {
     while (opt->n_slots > keep) {
         egi_slots *s = &opt->slots[--opt->n_slots];
@@ -12299,7 +12338,8 @@ EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
 static bool egi_optimizer_alive(const char *function, const eg_optimizer *opt) {
     return egi_given(function, "optimizer", opt);
 }
-// The slots of a variable, made when it is first seen; -1 without memory (or, if they are not to be made, without them).
+// The place of a variable's slots in opt->slots, which are made, with `make`, when the variable is first seen. -1:
+// none, or an error without memory.
 static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
     static const char *const names[EGI_MAX_SLOTS] = { "slot 0", "slot 1", "slot 2", "accumulated" };
     void *slots = opt->slots;
@@ -12349,7 +12389,7 @@ EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
     }
     return sum ? eg_sqrt(sum) : (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_global_norm: there is no tensor in the list");
 }
-// x, scaled down to the norm where its own is larger.
+// x times norm / max(own, norm): scaled down to `norm` if its own norm is larger, else unchanged.
 static eg_tensor *egi_clip_to(eg_tensor *x, eg_tensor *own, double norm) {
     return own ? (eg_mul)(x, eg_cast((eg_div)(eg_number(norm), (eg_maximum)(own, eg_number(norm))), (eg_dtype)x->dtype)) : NULL;
 }
@@ -12365,7 +12405,7 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
     eg_tensor *own = eg_global_norm(xs, n);
     bool ok = own != NULL;
     for (int i = 0; i < n; i++) {
-        eg_tensor *x = xs[i];                                  // out may be the same list
+        eg_tensor *x = xs[i];                                  // read before it is written: out may be the list xs
         out[i] = ok && x ? egi_clip_to(x, own, norm) : NULL;
         ok = ok && (out[i] || !x);
     }
@@ -12378,14 +12418,18 @@ EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm) {
     return egi_list_tensors(egi_list_own("clip_by_global_norm", out));
 }
 
-// One variable's update. Everything that can fail comes first; then all is taken over at once.
+// One variable's update while eg_apply_gradients runs: gradient is clipped and contiguous, sum the new accumulated
+// gradient or NULL, out[0] the new values, out[1..] the new slots; slots is the place in opt->slots, -1 for a
+// variable without a gradient. The scope owns the tensors.
 typedef struct egi_prepared { eg_tensor *variable, *gradient, *sum, *out[EGI_MAX_OUT]; int64_t slots; } egi_prepared;
 
-// The learning rate of the next update, as a float64 scalar.
+// The learning rate of the next update, as a float64 scalar: the variable opt->rate, or the schedule's value at the
+// present step. NULL and an error where the schedule fails.
 static eg_tensor *egi_current_rate(eg_optimizer *opt) {
     if (!opt->options.schedule.rate) return opt->rate;
     eg_backend *former = egi_this.backend;
-    egi_this.backend = egi_backend_of(opt->steps);             // where the schedule's numbers have to be
+    // What the schedule makes must be on the device of the step.
+    egi_this.backend = egi_backend_of(opt->steps);
     eg_tensor *step = eg_cast(opt->steps, EG_FLOAT64), *rate = NULL;
     if (step) EGI_FRAMED_DEEPER("the schedule", opt->name, rate = egi_returned(opt->name, opt->options.schedule.rate(step, &opt->options.schedule)));
     egi_this.backend = former;
@@ -12396,6 +12440,8 @@ static eg_tensor *egi_current_rate(eg_optimizer *opt) {
     }
     return rate ? eg_cast(rate, EG_FLOAT64) : NULL;
 }
+// Whether gradient g (NULL: none) can update variable v, entry i of the lists. Two lists in the wrong order are told
+// as such.
 static bool egi_check_pair(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, int i) {
     if (g && g->object.kind == EGI_TENSOR && (g->flags & EGI_VARIABLE) && !(v && v->object.kind == EGI_TENSOR && (v->flags & EGI_VARIABLE)))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %s stands where gradient %d should; the list of gradients comes first, then that of variables", egi_describe(g), i);
@@ -12420,7 +12466,8 @@ static bool egi_clip_gradients(const eg_optimizer *opt, eg_tensor **grads, int n
     }
     return true;
 }
-// Adds the gradient to what has accumulated; on the last of the steps it becomes the mean, and the sum starts again at 0.
+// With .accumulate_steps: adds the gradient to the sum so far. On the last of the steps the gradient becomes the mean
+// over all of them, and the sum starts again at 0; on the others there is no gradient, and so no update.
 static bool egi_accumulate_gradient(eg_optimizer *opt, egi_prepared *p, bool last) {
     if (p->slots < 0) return true;
     eg_tensor *so_far = opt->slots[p->slots].slot[EGI_MAX_SLOTS - 1];
@@ -12432,20 +12479,22 @@ static bool egi_accumulate_gradient(eg_optimizer *opt, egi_prepared *p, bool las
     p->sum = eg_zeros_like(so_far);
     return p->sum != NULL;
 }
+// Makes the tensors that an update writes.
 static bool egi_prepare(eg_optimizer *opt, egi_prepared *p) {
     eg_shape shape = egi_shape(p->variable);
     p->gradient = egi_own(egi_contiguous(p->gradient));
     bool ok = p->gradient != NULL;
     for (int k = 0; k <= egi_rules[opt->rule].slots && ok; k++) {
         eg_tensor *from = k ? opt->slots[p->slots].slot[k - 1] : p->variable;
-        // Where nobody else holds the buffer it is written in place; else the new values get a fresh one.
+        // A buffer that nobody else holds is written in place; else, and under the NaN trap, the new values get a
+        // fresh buffer.
         p->out[k] = egi_own(egi_alone(from) && !egi_this.trap ? egi_alias(opt->name, from)
                                                               : egi_new(opt->name, egi_backend_of(from), (eg_dtype)from->dtype, &shape));
         ok = p->out[k] != NULL;
     }
     return ok;
 }
-// What one launch updates, and with what.
+// Fills in the arguments of one launch of EGI_UPDATE.
 static void egi_update_args(const eg_optimizer *opt, const egi_prepared *p, const egi_update_parameters *parameters, eg_tensor *rate, eg_tensor *steps, egi_args *args) {
     memset(args, 0, sizeof *args);
     args->in[0] = p->variable;
@@ -12465,7 +12514,7 @@ static bool egi_update_passes_trap(const eg_optimizer *opt, const egi_prepared *
     for (int k = 0; k < slots; k++) in[2 + k] = opt->slots[p->slots].slot[k];
     return egi_trap_passes_now(opt->name, in, 2 + slots, p->out, 1 + slots);
 }
-// The device of all these variables, if it updates them all at once.
+// The backend of all variables that are updated, if they share one and it can update many in one launch; else NULL.
 static eg_backend *egi_updates_at_once(const egi_prepared *p, int n) {
     eg_backend *b = NULL;
     for (int i = 0; i < n; i++) {
@@ -12495,7 +12544,8 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     if (!egi_optimizer_alive("apply_gradients", opt)) return false;
     if (!egi_lists_given("apply_gradients", n, grads, variables, variables)) return false;
     for (int i = 0; i < n; i++) {
-        if (!grads[i] && egi_this.error != EG_OK) return false;       // the trace of an earlier error: nothing is changed
+        // The NULL comes from the pending error: change nothing.
+        if (!grads[i] && egi_this.error != EG_OK) return false;
         if (!egi_check_pair(opt, grads[i], variables[i], i)) return false;
         if (grads[i]) given++;
     }
@@ -12511,13 +12561,14 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
     eg_tensor **list = p ? (eg_tensor **)(void *)(p + n) : NULL, *steps = NULL, *rate = NULL, *accumulated = NULL;
     bool ok = p != NULL || egi_no_memory("apply_gradients", 0), update = true;
-    for (int i = 0; i < n && ok && opt->options.schedule.rate; i++) ok = egi_again(variables[i]) != NULL;      // whatever the schedule releases
+    // The schedule may release one.
+    for (int i = 0; i < n && ok && opt->options.schedule.rate; i++) ok = egi_again(variables[i]) != NULL;
     int64_t seen = opt->n_slots;
     if (p) memset(p, 0, (size_t)n * sizeof *p);
     opt->turn++;
     for (int i = 0; i < n && ok; i++) {
         p[i].variable = variables[i];
-        // A variable as a gradient: its values now, whatever the update of another makes of it.
+        // A variable may serve as a gradient: its values are read now, before an update changes them.
         p[i].gradient = grads[i] && (grads[i]->flags & EGI_VARIABLE) ? eg_read(grads[i]) : grads[i];
         p[i].slots = egi_slots_of(opt, variables[i], grads[i] != NULL);
         if (!grads[i]) continue;
@@ -12536,13 +12587,14 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     if (ok && update) {
         for (int i = 0; i < n; i++) list[i] = p[i].gradient;
         eg_backend *at_once = egi_updates_at_once(p, n);
-        ok = (at_once && opt->options.global_clipnorm > 0) || egi_clip_gradients(opt, list, n);         // the launch clips, or this does
+        // `updates` clips by itself.
+        ok = (at_once && opt->options.global_clipnorm > 0) || egi_clip_gradients(opt, list, n);
         steps = ok ? (eg_add)(opt->steps, eg_integer(1)) : NULL;
         rate = steps ? egi_current_rate(opt) : NULL;
         ok = rate != NULL;
         for (int i = 0; i < n && ok; i++) if ((p[i].gradient = list[i])) ok = egi_prepare(opt, &p[i]);
         ok = ok && egi_launch_updates(opt, p, n, at_once, rate, steps);
-        for (int i = 0; i < n && ok; i++) {
+        for (int i = 0; i < n && ok; i++) {     // nothing can fail from here on
             if (!p[i].gradient) continue;
             egi_take(p[i].variable, p[i].out[0]);
             for (int k = 0; k < egi_rules[opt->rule].slots; k++) egi_take(opt->slots[p[i].slots].slot[k], p[i].out[k + 1]);
@@ -12575,7 +12627,8 @@ EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variable
     if (!egi_optimizer_alive("tape_minimize", opt) || !egi_lists_given("tape_minimize", variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
     for (int i = 0; i < variables.count; i++) if (!egi_alive("tape_minimize", i, variables.tensors[i])) return false;
     eg_scope scope = eg_scope_begin();
-    for (int i = 0; i < variables.count; i++) egi_again(variables.tensors[i]);        // the tape may have the last reference, and lets go of it
+    // The tape may hold the last reference and releases it.
+    for (int i = 0; i < variables.count; i++) egi_again(variables.tensors[i]);
     eg_list grads = eg_tape_gradients_list(tape, loss, variables);
     bool ok = grads.count >= 0 && eg_apply_gradients_list(opt, grads, variables);
     eg_scope_end(scope);
