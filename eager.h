@@ -2580,7 +2580,8 @@ struct egi_op {
 };
 #define EGI_NOT_ELEMENTWISE -1, 0, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, { NULL, NULL, NULL }, { NULL, NULL, NULL }
 
-// One launch of a kernel. What `parameters` points to is told beside each kernel's number.
+// One launch of a kernel; EGI_KERNEL_TABLE says what each kernel is given. All that is not given is zero:
+// egi_args args = { op, variant, { in }, { out }, parameters };
 typedef struct egi_args {
     const egi_op *op;
     int variant;                         // elementwise: 0 is the op, i + 1 its gradient for input i
@@ -2589,39 +2590,47 @@ typedef struct egi_args {
     const void *parameters;
 } egi_args;
 
-typedef enum egi_kernel {
-    EGI_ELEMENTWISE,      // op and variant; operands broadcast to out[0]
-    EGI_COPY,             // in[0] to out[0], any strides, converts dtypes
-    EGI_FILL,             // double: out[0], any strides
-    EGI_REDUCE,           // egi_reduce_parameters: in[0] contiguous
-    EGI_CUMSUM,           // egi_reduce_parameters
-    EGI_ARGSORT,          // egi_reduce_parameters: rows of n, out[0] int64
-    EGI_SOFTMAX,          // egi_reduce_parameters: rows of n
-    EGI_SPARSE_XENT,      // in[0] labels, in[1] logits (rows, n); out[0] losses
-    EGI_MATMUL,           // egi_matmul_parameters; where the backend folds, in[2] is a row to add, or NULL
-    EGI_CONV,             // egi_conv_parameters
-    EGI_POOL,             // egi_pool_parameters
-    EGI_GATHER,           // egi_gather_parameters
-    EGI_SCATTER_ADD,      // egi_gather_parameters
-    EGI_RANDOM,           // egi_random_parameters
-    EGI_UPDATE,           // egi_update_parameters
-    EGI_NONFINITE,        // int64_t *: counts the NaN and Inf of in[0]
-    EGI_SOFTMAX_GRAD,     // egi_reduce_parameters: rows of n; in[0] what the softmax or log-softmax made, in[1] g; out[0] dx
-    EGI_SPARSE_XENT_GRAD, // int: 1, or 0 where in[2] is one number for all rows; in[0] labels, in[1] logits (rows, n), in[2] g; out[0] dx
-    // A backend may lack these (NULL): layers are composed of other ops then. float32.
-    EGI_LAYER_NORM,       // egi_norm_parameters: in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x
-    EGI_LAYER_NORM_GRAD,  // egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may be NULL
-    EGI_ATTENTION,        // egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL; out[0] y, out[1] log of each row's sum
-    EGI_ATTENTION_GRAD,   // egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its logs, in[5] g, in[6] mask or NULL; out[0..2] dq, dk, dv
-    // These two float64, too, and all is contiguous. in[0] z, in[1] U, in[2] h at the start, in[3] c of an LSTM at the start, a GRU's
-    // own bias of the product or NULL, in[4] bool (B, T), which steps count, or NULL; out[0] all h, out[1] what the gradient needs, out[2]
-    // the last h, out[3] an LSTM's last c.
-    EGI_RECURRENT,        // egi_recurrent_parameters
-    // in[0] U, in[1] what was kept, in[2..4] the gradients of all h, of the last h and c, each may be NULL, in[5] the mask or NULL; out[0]
-    // dz, out[1] of a GRU that of the products h U + bias, else NULL, out[2..3] those of the states at the start.
-    EGI_RECURRENT_GRAD,   // egi_recurrent_parameters
-    EGI_KERNELS
-} egi_kernel;
+typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // false with an error raised
+
+// All kernels. CONV, conv stands for the number EGI_CONV, the CPU's function egi_cpu_conv, a GPU's egi_gpu_run_conv and the launch
+// egi_launch_conv. EVERY backend has such a kernel; a backend MAY_LACK one (NULL), and then layers are composed of other ops; NOT_CPU: the
+// CPU lacks it. The comment says what the launch's `parameters` point to, and its inputs and outputs; those not told are NULL.
+#define EGI_KERNEL_TABLE(EVERY, MAY_LACK, NOT_CPU) \
+    EVERY(ELEMENTWISE, elementwise)               /* op and variant; operands broadcast to out[0] */ \
+    EVERY(COPY, copy)                             /* in[0] to out[0], any strides, converts dtypes */ \
+    EVERY(FILL, fill)                             /* double: out[0], any strides */ \
+    EVERY(REDUCE, reduce)                         /* egi_reduce_parameters: in[0] contiguous */ \
+    EVERY(CUMSUM, cumsum)                         /* egi_reduce_parameters */ \
+    EVERY(ARGSORT, argsort)                       /* egi_reduce_parameters: rows of n, out[0] int64 */ \
+    EVERY(SOFTMAX, softmax)                       /* egi_reduce_parameters: rows of n */ \
+    EVERY(SPARSE_XENT, sparse_xent)               /* in[0] labels, in[1] logits (rows, n); out[0] losses */ \
+    EVERY(MATMUL, matmul)                         /* egi_matmul_parameters; where the backend folds, in[2] is a row to add, or NULL */ \
+    EVERY(CONV, conv)                             /* egi_conv_parameters */ \
+    EVERY(POOL, pool)                             /* egi_pool_parameters */ \
+    EVERY(GATHER, gather)                         /* egi_gather_parameters */ \
+    EVERY(SCATTER_ADD, scatter_add)               /* egi_gather_parameters */ \
+    EVERY(RANDOM, random)                         /* egi_random_parameters */ \
+    EVERY(UPDATE, update)                         /* egi_update_parameters */ \
+    EVERY(NONFINITE, nonfinite)                   /* int64_t *: counts the NaN and Inf of in[0] */ \
+    EVERY(SOFTMAX_GRAD, softmax_grad)             /* egi_reduce_parameters: rows of n; in[0] what the softmax or log-softmax made, in[1] g; out[0] dx */ \
+    EVERY(SPARSE_XENT_GRAD, sparse_xent_grad)     /* int: 1, or 0 where in[2] is one number for all rows; in[0] labels, in[1] logits (rows, n), in[2] g; \
+                                                     out[0] dx */ \
+    /* float32: */ \
+    NOT_CPU(LAYER_NORM, layer_norm)               /* egi_norm_parameters: in[0] x, in[1] gamma, in[2] beta, contiguous; out[0] like x */ \
+    NOT_CPU(LAYER_NORM_GRAD, layer_norm_grad)     /* egi_norm_parameters: in[0] x, in[1] gamma, in[2] g; out[0] dx, out[1] dgamma, out[2] dbeta, each may \
+                                                     be NULL */ \
+    NOT_CPU(ATTENTION, attention)                 /* egi_attention_parameters: in[0..2] q, k, v, in[3] mask or NULL; out[0] y, out[1] log of each row's sum */ \
+    NOT_CPU(ATTENTION_GRAD, attention_grad)       /* egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its logs, in[5] g, in[6] mask or NULL; \
+                                                     out[0..2] dq, dk, dv */ \
+    /* float32 and float64, all is contiguous: */ \
+    MAY_LACK(RECURRENT, recurrent)                /* egi_recurrent_parameters: in[0] z, in[1] U, in[2] h at the start, in[3] an LSTM's c at the start, or a \
+                                                     GRU's own bias of the product, or NULL, in[4] bool (B, T), which steps count, or NULL; out[0] all h, \
+                                                     out[1] what the gradient needs, out[2] the last h, out[3] an LSTM's last c */ \
+    MAY_LACK(RECURRENT_GRAD, recurrent_grad)      /* egi_recurrent_parameters: in[0] U, in[1] what was kept, in[2..4] the gradients of all h, of the last h \
+                                                     and c, each may be NULL, in[5] the mask or NULL; out[0] dz, out[1] of a GRU that of the products \
+                                                     h U + bias, else NULL, out[2..3] those of the states at the start */
+#define EGI_KERNEL_NUMBER(NUMBER, name) EGI_##NUMBER,
+typedef enum egi_kernel { EGI_KERNEL_TABLE(EGI_KERNEL_NUMBER, EGI_KERNEL_NUMBER, EGI_KERNEL_NUMBER) EGI_KERNELS } egi_kernel;
 
 struct eg_backend {
     uint32_t backend_size, tensor_size, kernels, version;   // compared when it registers
@@ -2633,7 +2642,7 @@ struct eg_backend {
     void (*deallocate)(eg_backend *b, void *data, int64_t bytes);
     bool (*write)(eg_backend *b, void *to, const void *from, int64_t bytes);     // from the host
     bool (*read)(eg_backend *b, void *to, const void *from, int64_t bytes);      // to the host
-    bool (*kernel[EGI_KERNELS])(eg_backend *b, const egi_args *args);            // false with an error raised
+    egi_kernel_function *kernel[EGI_KERNELS];
     bool (*synchronize)(eg_backend *b);                     // waits for its work; false with an error it only now knows of. NULL: none
     void (*trim)(eg_backend *b);                            // gives cached memory back. NULL: there is none
     // n runs of EGI_UPDATE by one rule at once; clipnorm > 0: the gradients are scaled to that global norm first. What can lack
@@ -2647,8 +2656,10 @@ struct eg_backend {
     // elements of (what)" comes with this thread's next read. All are contiguous and of floats. NULL: EGI_NONFINITE counts at once.
     bool (*trap)(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out, const char *name, const char *what);
 };
-// Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's.
+// Adds a device. The backend must live as long as the program. False and an error where its sizes are not this file's, or where it
+// lacks a kernel that every backend has.
 EAGER_API bool egi_backend_register(eg_backend *backend);
+// The CPU with its whole table of kernels, to copy or to call. The launches of ops do not need the table: they name the CPU's kernels.
 EAGER_API eg_backend *egi_backend_cpu(void);
 EAGER_API const egi_op *const *egi_elementwise_rows(void);  // EGI_ELEMENTWISE_OPS of them, in the order of EGI_ELEMENTWISE_TABLE
 
@@ -4010,30 +4021,49 @@ static void egi_find_contiguous(eg_tensor *x) {
     else x->flags = (uint16_t)(x->flags & ~EGI_CONTIGUOUS);
 }
 
+// The CPU as a device. Its table stays empty until egi_backend_cpu() is called: each launch names the CPU's kernel, so that a program has
+// only the kernels of the ops that it uses.
+static void *egi_cpu_allocate(eg_backend *b, int64_t bytes) { (void)b; return egi_alloc((size_t)bytes); }
+static void egi_cpu_deallocate(eg_backend *b, void *data, int64_t bytes) { (void)b; (void)bytes; egi_free(data); }
+static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t bytes) {
+    (void)b;
+    if (bytes) memcpy(to, from, (size_t)bytes);
+    return true;
+}
+static eg_backend egi_cpu = {
+    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, NULL,
+    egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer, { NULL }, NULL, NULL, NULL, NULL, NULL, NULL
+};
 // The device on which this thread makes new tensors, and the device on which a tensor lives (plain numbers have none
 // of their own).
-static eg_backend *egi_backend_here(void) { return egi_this.backend ? egi_this.backend : egi_backend_cpu(); }
+static eg_backend *egi_backend_here(void) { return egi_this.backend ? egi_this.backend : &egi_cpu; }
 static eg_backend *egi_backend_of(const eg_tensor *x) { return x->buffer ? x->buffer->backend : egi_backend_here(); }
 
-static bool egi_launch(eg_backend *b, egi_kernel kernel, const egi_args *args) {
-    if (b->kernel[kernel]) return b->kernel[kernel](b, args);
-    return egi_fail(EG_ERROR_DEVICE, "device %s has no kernel %d", b->name, (int)kernel);
+// egi_launch_conv(backend, &args), and so on: runs a kernel of the backend. False with an error raised.
+static EGI_COLD bool egi_no_kernel(const eg_backend *b, const char *name) { return egi_fail(EG_ERROR_DEVICE, "device %s has no kernel \"%s\"", b->name, name); }
+static inline bool egi_launch(eg_backend *b, egi_kernel number, egi_kernel_function *of_cpu, const char *name, const egi_args *args) {
+    egi_kernel_function *kernel = __atomic_load_n(&b->kernel[number], __ATOMIC_RELAXED);
+    if (!kernel && b == &egi_cpu) kernel = of_cpu;
+    return kernel ? kernel(b, args) : egi_no_kernel(b, name);
 }
+#define EGI_LAUNCH_OF(NUMBER, name, of_cpu) \
+    static inline bool egi_launch_##name(eg_backend *b, const egi_args *args) { return egi_launch(b, EGI_##NUMBER, of_cpu, #name, args); }
+#define EGI_LAUNCH_NAMED(NUMBER, name) static egi_kernel_function egi_cpu_##name; EGI_LAUNCH_OF(NUMBER, name, egi_cpu_##name)
+#define EGI_LAUNCH_OF_TABLE(NUMBER, name) EGI_LAUNCH_OF(NUMBER, name, NULL)
+EGI_KERNEL_TABLE(EGI_LAUNCH_NAMED, EGI_LAUNCH_NAMED, EGI_LAUNCH_OF_TABLE)
+#undef EGI_LAUNCH_OF
+#undef EGI_LAUNCH_NAMED
+#undef EGI_LAUNCH_OF_TABLE
+
 static bool egi_fill(eg_tensor *x, double value) {
-    egi_args args;
-    memset(&args, 0, sizeof args);
-    args.out[0] = x;
-    args.parameters = &value;
-    return x->size == 0 || egi_launch(egi_backend_of(x), EGI_FILL, &args);
+    egi_args args = { NULL, 0, { NULL }, { x }, &value };
+    return x->size == 0 || egi_launch_fill(egi_backend_of(x), &args);
 }
 // Copies the elements of one tensor into another of the same shape on the same device, whatever their strides, and
 // converts the dtype.
 static bool egi_copy(const eg_tensor *from, eg_tensor *to) {
-    egi_args args;
-    memset(&args, 0, sizeof args);
-    args.in[0] = from;
-    args.out[0] = to;
-    return to->size == 0 || egi_launch(egi_backend_of(to), EGI_COPY, &args);
+    egi_args args = { NULL, 0, { from }, { to }, NULL };
+    return to->size == 0 || egi_launch_copy(egi_backend_of(to), &args);
 }
 // x itself with one more reference if it is contiguous, else a contiguous copy. The caller releases the result. NULL
 // and an error without memory.
@@ -4226,7 +4256,7 @@ EAGER_API const char *eg_text(eg_tensor *x) {
     // the copy with its final 0 is a tensor, so that the scope frees it
     const void *from = x->size ? eg_data(x) : "";
     eg_shape shape = { 1, { x->size + 1 } };
-    eg_tensor *copy = from ? egi_new("text", egi_backend_cpu(), EG_UINT8, &shape) : NULL;
+    eg_tensor *copy = from ? egi_new("text", &egi_cpu, EG_UINT8, &shape) : NULL;
     if (!copy) return NULL;
     memcpy(copy->data, from, (size_t)x->size);
     copy->data[x->size] = 0;
@@ -7004,11 +7034,8 @@ static int64_t egi_nonfinite(const eg_tensor *x) {
     if (!egi_is_float(x->dtype) || x->size == 0) return 0;
     eg_tensor *c = egi_contiguous(x);
     if (!c) return -1;
-    egi_args args;
-    memset(&args, 0, sizeof args);
-    args.in[0] = c;
-    args.parameters = &count;
-    if (!egi_launch(egi_backend_of(c), EGI_NONFINITE, &args)) count = -1;
+    egi_args args = { NULL, 0, { c }, { NULL }, &count };
+    if (!egi_launch_nonfinite(egi_backend_of(c), &args)) count = -1;
     egi_object_release(&c->object);
     return count;
 }
@@ -7118,13 +7145,9 @@ static EGI_COLD bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int d
 
 // Runs an elementwise row. Variant 0 is the op; i + 1 its fused gradient for operand i.
 static bool egi_elementwise_launch(const egi_op *op, int variant, eg_tensor *const *in, int n, eg_tensor *out) {
-    egi_args args;
-    args.op = op;
-    args.variant = variant;
-    for (int i = 0; i < 5; i++) args.in[i] = i < n ? in[i] : NULL;
-    args.out[0] = out;
-    args.parameters = NULL;
-    return egi_launch(out->buffer->backend, EGI_ELEMENTWISE, &args);
+    egi_args args = { op, variant, { NULL }, { out }, NULL };
+    for (int i = 0; i < n; i++) args.in[i] = in[i];
+    return egi_launch_elementwise(out->buffer->backend, &args);
 }
 static bool egi_has_zero(const eg_tensor *x) {
     if (x->flags & EGI_NUMBER) return x->number == 0;
@@ -7179,7 +7202,6 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
     return out;
 }
 
-static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args);
 static bool egi_is_plain(const eg_tensor *x) {
     return x && x->object.kind == EGI_TENSOR && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS;
 }
@@ -7196,7 +7218,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         (n == 1 || egi_are_twins(x, in[1]))) {
         out = egi_new_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
-        if (out->buffer->backend->kernel[EGI_ELEMENTWISE] == egi_cpu_elementwise) {
+        if (out->buffer->backend == &egi_cpu) {
             const void *p[5] = { x->data, in[n - 1]->data, x->data, x->data, x->data };
             egi_run_loop(op, 0, x->dtype, x->size, p, out->data);
         } else if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
@@ -7316,6 +7338,18 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
 static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, const void *attr) {
     eg_tensor *out[EGI_MAX_OUT];
     return egi_apply(op, in, n, attr, out) ? out[0] : NULL;
+}
+
+// The run() of a row that is one launch, from its inputs, made contiguous, to its outputs.
+static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *parameters) {
+    egi_args args = { c->op, 0, { NULL }, { NULL }, parameters };
+    eg_tensor *in[8];
+    int n = 0;
+    for (; n < c->n; n++) if (!(args.in[n] = in[n] = egi_contiguous(c->in[n]))) break;
+    for (int i = 0; i < c->n_out; i++) args.out[i] = c->out[i];
+    bool ok = n == c->n && launch(c->backend, &args);
+    while (n-- > 0) egi_object_release(&in[n]->object);
+    return ok;
 }
 
 //# 23  KERNELS ----------------------------------------------------------------
@@ -7864,7 +7898,7 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
         default: break; \
     }
 // Runs a kernel over (outer, n, inner) in a wider dtype, as many of the outer at a time as fill some pages.
-static bool egi_cpu_widened(eg_backend *b, const egi_args *args, bool (*kernel)(eg_backend *b, const egi_args *args), int dtype) {
+static bool egi_cpu_widened(eg_backend *b, const egi_args *args, egi_kernel_function *kernel, int dtype) {
     enum { AT_A_TIME = 4096 };
     const eg_tensor *x = args->in[0];
     eg_tensor *y = args->out[0], wide_x, wide_y;
@@ -8030,7 +8064,7 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     return true;
 }
 // Runs a float32 kernel in float64: where it adds so many terms to an element of its result that they would not all be kept.
-static bool egi_cpu_in_float64(eg_backend *b, const egi_args *args, bool (*kernel)(eg_backend *b, const egi_args *args)) {
+static bool egi_cpu_in_float64(eg_backend *b, const egi_args *args, egi_kernel_function *kernel) {
     egi_args wide = *args;
     eg_tensor copy[3];
     double *space, *at;
@@ -8266,23 +8300,18 @@ static bool egi_cpu_recurrent_grad(eg_backend *b, const egi_args *args) {
         : egi_recurrent_grad_f64(p, (const double *)u, (double *)kept, mask, (const double *)g, (double *)dz, (double *)dp, (double *)dh, (double *)dc);
     return ok || egi_no_memory(args->op->name, 0);
 }
-static void *egi_cpu_allocate(eg_backend *b, int64_t bytes) { (void)b; return egi_alloc((size_t)bytes); }
-static void egi_cpu_deallocate(eg_backend *b, void *data, int64_t bytes) { (void)b; (void)bytes; egi_free(data); }
-static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t bytes) {
-    (void)b;
-    if (bytes) memcpy(to, from, (size_t)bytes);
-    return true;
+
+EAGER_API eg_backend *egi_backend_cpu(void) {
+#define EGI_KERNEL_ENTRY(NUMBER, name) egi_cpu_##name,
+#define EGI_KERNEL_NO_ENTRY(NUMBER, name) NULL,
+    static egi_kernel_function *const all[] = { EGI_KERNEL_TABLE(EGI_KERNEL_ENTRY, EGI_KERNEL_ENTRY, EGI_KERNEL_NO_ENTRY) };
+    static bool is_whole;
+    egi_lock();
+    for (int k = 0; k < EGI_KERNELS && !is_whole; k++) __atomic_store_n(&egi_cpu.kernel[k], all[k], __ATOMIC_RELAXED);
+    is_whole = true;
+    egi_unlock();
+    return &egi_cpu;
 }
-static bool egi_cpu_update(eg_backend *b, const egi_args *args);
-static eg_backend egi_cpu = {
-    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, NULL,
-    egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer,
-    { egi_cpu_elementwise, egi_cpu_copy, egi_cpu_fill, egi_cpu_reduce, egi_cpu_cumsum, egi_cpu_argsort, egi_cpu_softmax, egi_cpu_sparse_xent,     // ORDER egi_kernel
-      egi_cpu_matmul, egi_cpu_conv, egi_cpu_pool, egi_cpu_gather, egi_cpu_scatter_add, egi_cpu_random, egi_cpu_update, egi_cpu_nonfinite,
-      egi_cpu_softmax_grad, egi_cpu_sparse_xent_grad, NULL, NULL, NULL, NULL, egi_cpu_recurrent, egi_cpu_recurrent_grad },
-    NULL, NULL, NULL, NULL, NULL, NULL
-};
-EAGER_API eg_backend *egi_backend_cpu(void) { return &egi_cpu; }
 EAGER_API const egi_op *const *egi_elementwise_rows(void) { return egi_elementwise_ops; }
 
 //# 25  THE OTHER ROWS ---------------------------------------------------------
@@ -8978,13 +9007,8 @@ static bool egi_run_reduce(egi_call *c) {
         else if (a->kind == EGI_MIN_) ok = egi_fill(c->out[0], f ? HUGE_VAL : 1e300);
         else ok = egi_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
     } else {
-        egi_args args;
-        memset(&args, 0, sizeof args);
-        args.op = c->op;
-        args.in[0] = packed;
-        args.out[0] = c->out[0];
-        args.parameters = &p;
-        ok = egi_launch(c->backend, EGI_REDUCE, &args);
+        egi_args args = { c->op, 0, { packed }, { c->out[0] }, &p };
+        ok = egi_launch_reduce(c->backend, &args);
     }
     egi_object_release(&packed->object);
     return ok;
@@ -9160,27 +9184,16 @@ static egi_reduce_parameters egi_split_at(const eg_tensor *x, int axis) {
     for (int i = 0; i < x->rank; i++) *(i < axis ? &p.outer : i == axis ? &p.n : &p.inner) *= x->dims[i];
     return p;
 }
-static bool egi_run_along(egi_call *c, egi_kernel kernel) {
+static bool egi_run_along(egi_call *c, egi_kernel_function *launch) {
     const egi_axis_attr *a = (const egi_axis_attr *)c->attr;
     egi_reduce_parameters p = egi_split_at(c->in[0], a->axis);
-    egi_args args;
-    if (c->out[0]->size == 0) return true;
     p.kind = a->kind;
     p.exclusive = a->exclusive;
     p.reverse = a->reverse;
-    memset(&args, 0, sizeof args);
-    eg_tensor *x = egi_contiguous(c->in[0]);
-    if (!x) return false;
-    args.op = c->op;
-    args.in[0] = x;
-    args.out[0] = c->out[0];
-    args.parameters = &p;
-    bool ok = egi_launch(c->backend, kernel, &args);
-    egi_object_release(&x->object);
-    return ok;
+    return c->out[0]->size == 0 || egi_run1(c, launch, &p);
 }
 static bool egi_shape_cumsum(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_number("cumsum", c->in[0]); }
-static bool egi_run_cumsum(egi_call *c) { return egi_run_along(c, EGI_CUMSUM); }
+static bool egi_run_cumsum(egi_call *c) { return egi_run_along(c, egi_launch_cumsum); }
 EGI_GRAD(cumsum) {
     const egi_axis_attr *a = (const egi_axis_attr *)c->attributes;
     eg_cumsum_options o = { 0, NULL, a->axis, a->exclusive, !a->reverse };
@@ -9196,22 +9209,19 @@ EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
 
 // The softmax rows work on the last axis; another is brought there.
 static bool egi_shape_softmax(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_float(c->op->name, c->in[0]); }
-static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, EGI_SOFTMAX); }
+static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, egi_launch_softmax); }
 // Gradients that are several ops where somebody looks at these: a tape that records them, eg_record, the NaN trap. Else a launch.
 static bool egi_ops_are_seen(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
 static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *y = c->outputs[0];
     eg_shape shape = egi_shape(y);
     egi_reduce_parameters p = egi_split_at(y, y->rank - 1);
-    egi_args args;
-    memset(&args, 0, sizeof args);
     p.kind = kind;
-    args.op = op;
+    egi_args args = { op, 0, { NULL }, { NULL }, &p };
     args.in[0] = egi_own(egi_contiguous(y));
     args.in[1] = egi_own(egi_contiguous(c->upstream[0]));
     args.out[0] = egi_own(egi_new(op->name, egi_backend_of(y), (eg_dtype)y->dtype, &shape));
-    args.parameters = &p;
-    bool ok = args.in[0] && args.in[1] && args.out[0] && (y->size == 0 || egi_launch(egi_backend_of(y), EGI_SOFTMAX_GRAD, &args));
+    bool ok = args.in[0] && args.in[1] && args.out[0] && (y->size == 0 || egi_launch_softmax_grad(egi_backend_of(y), &args));
     return egi_set_dx(0, dx, ok ? args.out[0] : NULL);
 }
 EGI_GRAD(softmax) {                       // y (g - sum(g y))
@@ -9242,7 +9252,7 @@ EAGER_API eg_tensor *(eg_softmax)(eg_tensor *x, eg_axis_options o) { return egi_
 EAGER_API eg_tensor *(eg_log_softmax)(eg_tensor *x, eg_axis_options o) { return egi_softmax(&egi_op_log_softmax, EGI_LOG_SOFTMAX, x, &o); }
 
 static bool egi_shape_argsort(egi_call *c) { egi_same_out(c, c->in[0]); c->dtype[0] = EG_INT64; return egi_needs_number("argsort", c->in[0]); }
-static bool egi_run_argsort(egi_call *c) { return egi_run_along(c, EGI_ARGSORT); }
+static bool egi_run_argsort(egi_call *c) { return egi_run_along(c, egi_launch_argsort); }
 EGI_OP_ND(argsort, 1, 0, sizeof(egi_axis_attr))
 EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
     egi_axis_attr a = { 0, false, o.descending, EGI_SUM };
@@ -9299,33 +9309,17 @@ static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     c->dtype[0] = (eg_dtype)x->dtype;
     return true;
 }
-static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
-    egi_args args;
-    if (c->out[0]->size == 0) return true;
-    memset(&args, 0, sizeof args);
-    eg_tensor *labels = egi_contiguous(c->in[0]), *x = egi_contiguous(c->in[1]);
-    args.op = c->op;
-    args.in[0] = labels;
-    args.in[1] = x;
-    args.out[0] = c->out[0];
-    bool ok = labels && x && egi_launch(c->backend, EGI_SPARSE_XENT, &args);
-    if (labels) egi_object_release(&labels->object);
-    if (x) egi_object_release(&x->object);
-    return ok;
-}
+static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) { return c->out[0]->size == 0 || egi_run1(c, egi_launch_sparse_xent, NULL); }
 static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *x = c->inputs[1], *g = c->upstream[0];
     eg_shape shape = egi_shape(x);
     int step = !egi_repeats_one(g);
-    egi_args args;
-    memset(&args, 0, sizeof args);
-    args.op = op;
+    egi_args args = { op, 0, { NULL }, { NULL }, &step };
     args.in[0] = egi_own(egi_contiguous(c->inputs[0]));
     args.in[1] = egi_own(egi_contiguous(x));
     args.in[2] = step ? egi_own(egi_contiguous(g)) : g;
-    args.parameters = &step;
     args.out[0] = egi_own(egi_new(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
-    bool ok = args.in[0] && args.in[1] && args.in[2] && args.out[0] && (x->size == 0 || egi_launch(egi_backend_of(x), EGI_SPARSE_XENT_GRAD, &args));
+    bool ok = args.in[0] && args.in[1] && args.in[2] && args.out[0] && (x->size == 0 || egi_launch_sparse_xent_grad(egi_backend_of(x), &args));
     return egi_set_dx(1, dx, ok ? args.out[0] : NULL);
 }
 EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one_hot(label))
@@ -9404,10 +9398,9 @@ static eg_tensor *egi_matrix(const eg_tensor *x, bool *transposed, int64_t *ld) 
 static bool egi_run_matmul(egi_call *c) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attr;
     egi_matmul_parameters p;
-    egi_args args;
+    egi_args args = { c->op, 0, { NULL, NULL, c->n > 2 ? c->in[2] : NULL }, { c->out[0] }, &p };
     if (c->out[0]->size == 0) return true;
     memset(&p, 0, sizeof p);
-    memset(&args, 0, sizeof args);
     const eg_shape *shape = &c->shape[0];
     p.precision = egi_this.precision;
     p.ta = t->ta;
@@ -9430,15 +9423,11 @@ static bool egi_run_matmul(egi_call *c) {
             for (int i = 0; i < p.batch_rank; i++) p.m *= a->dims[i];
             p.batch_rank = 0;
         }
-        args.op = c->op;
+        p.relu = t->relu;
         args.in[0] = a;
         args.in[1] = b;
-        args.in[2] = c->n > 2 ? c->in[2] : NULL;
-        args.out[0] = c->out[0];
-        p.relu = t->relu;
-        args.parameters = &p;
     }
-    bool ok = a && b && egi_launch(c->backend, EGI_MATMUL, &args);
+    bool ok = a && b && egi_launch_matmul(c->backend, &args);
     if (a) egi_object_release(&a->object);
     if (b) egi_object_release(&b->object);
     return ok;
@@ -9515,25 +9504,11 @@ static bool egi_shape_gather(egi_call *c) {
     for (int i = a->axis + 1; i < x->rank; i++) s->dims[s->rank++] = x->dims[i];
     return true;
 }
-static bool egi_run_pick(egi_call *c, egi_kernel kernel, egi_gather_parameters *p) {
-    egi_args args;
-    memset(&args, 0, sizeof args);
-    eg_tensor *x = egi_contiguous(c->in[0]), *index = egi_contiguous(c->in[1]);
-    args.op = c->op;
-    args.in[0] = x;
-    args.in[1] = index;
-    args.out[0] = c->out[0];
-    args.parameters = p;
-    bool ok = x && index && egi_launch(c->backend, kernel, &args);
-    if (x) egi_object_release(&x->object);
-    if (index) egi_object_release(&index->object);
-    return ok;
-}
 static bool egi_run_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_split_at(c->in[0], a->axis);
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
-    return egi_run_pick(c, EGI_GATHER, &p);
+    return egi_run1(c, egi_launch_gather, &p);
 }
 static eg_tensor *egi_pick(const egi_op *op, eg_tensor *x, eg_tensor *index, egi_gather_attr a) {
     eg_tensor *in[2];
@@ -9563,7 +9538,7 @@ static bool egi_run_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     egi_reduce_parameters s = egi_split_at(c->out[0], a->axis);
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
-    return egi_run_pick(c, EGI_SCATTER_ADD, &p);
+    return egi_run1(c, egi_launch_scatter_add, &p);
 }
 EGI_GRAD(scatter_add) {
     (void)op;
@@ -9713,23 +9688,8 @@ static bool egi_conv_out(egi_call *c, int kind, const egi_conv_dims *d) {
     return egi_same_dtype(c->op->name, c->in[0], c->in[1]) && egi_needs_float(c->op->name, c->in[0]);
 }
 static bool egi_conv_run(egi_call *c, egi_conv_kind kind) {
-    egi_conv_parameters p;
-    egi_args args;
-    if (c->out[0]->size == 0) return true;
-    p.kind = kind;
-    p.dims = *(const egi_conv_dims *)c->attr;
-    p.precision = egi_this.precision;
-    memset(&args, 0, sizeof args);
-    eg_tensor *a = egi_contiguous(c->in[0]), *b = egi_contiguous(c->in[1]);
-    args.op = c->op;
-    args.in[0] = a;
-    args.in[1] = b;
-    args.out[0] = c->out[0];
-    args.parameters = &p;
-    bool ok = a && b && egi_launch(c->backend, EGI_CONV, &args);
-    if (a) egi_object_release(&a->object);
-    if (b) egi_object_release(&b->object);
-    return ok;
+    egi_conv_parameters p = { kind, *(const egi_conv_dims *)c->attr, egi_this.precision };
+    return c->out[0]->size == 0 || egi_run1(c, egi_launch_conv, &p);
 }
 static bool egi_shape_conv2d(egi_call *c) { return egi_conv_out(c, EGI_CONV_FORWARD, (const egi_conv_dims *)c->attr); }
 static bool egi_shape_conv2d_input(egi_call *c) { return egi_conv_out(c, EGI_CONV_INPUT, (const egi_conv_dims *)c->attr); }
@@ -9913,21 +9873,8 @@ EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_c
 // ---- pooling: the average and its adjoint are each other's gradient; the maximum is a gather of the winners
 
 static bool egi_pool_run(egi_call *c, egi_pool_kind kind) {
-    egi_pool_parameters p;
-    egi_args args;
-    if (c->out[0]->size == 0) return true;
-    p.kind = kind;
-    p.dims = *(const egi_pool_dims *)c->attr;
-    memset(&args, 0, sizeof args);
-    eg_tensor *x = egi_contiguous(c->in[0]);
-    if (!x) return false;
-    args.op = c->op;
-    args.in[0] = x;
-    args.out[0] = c->out[0];
-    args.parameters = &p;
-    bool ok = egi_launch(c->backend, EGI_POOL, &args);
-    egi_object_release(&x->object);
-    return ok;
+    egi_pool_parameters p = { kind, *(const egi_pool_dims *)c->attr };
+    return c->out[0]->size == 0 || egi_run1(c, egi_launch_pool, &p);
 }
 static bool egi_shape_pooled(egi_call *c, bool back, eg_dtype dtype) {
     const egi_pool_dims *d = (const egi_pool_dims *)c->attr;
@@ -10357,14 +10304,11 @@ static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi
     if (!egi_shape_valid(name, shape, dtype)) return NULL;
     egi_random state = { egi_this.random.seed, egi_this.random.counter };
     eg_tensor *x = egi_new(name, egi_backend_here(), dtype, &shape);
-    egi_args args;
+    egi_args args = { NULL, 0, { NULL }, { x }, p };
     if (!x) return NULL;
     p->seed = state.seed;
     p->counter = state.counter;
-    memset(&args, 0, sizeof args);
-    args.out[0] = x;
-    args.parameters = p;
-    if (x->size && !egi_launch(egi_backend_of(x), EGI_RANDOM, &args)) { egi_object_release(&x->object); return NULL; }
+    if (x->size && !egi_launch_random(egi_backend_of(x), &args)) { egi_object_release(&x->object); return NULL; }
     bool wide = dtype == EG_FLOAT64 || p->kind == EGI_INTEGERS || p->kind == EGI_PERMUTATION;
     egi_random_advance(&state, x->size, wide ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
     egi_this.random.counter = state.counter;
@@ -12494,16 +12438,12 @@ static bool egi_prepare(eg_optimizer *opt, egi_prepared *p) {
     }
     return ok;
 }
-// Fills in the arguments of one launch of EGI_UPDATE.
-static void egi_update_args(const eg_optimizer *opt, const egi_prepared *p, const egi_update_parameters *parameters, eg_tensor *rate, eg_tensor *steps, egi_args *args) {
-    memset(args, 0, sizeof *args);
-    args->in[0] = p->variable;
-    args->in[1] = p->gradient;
-    args->in[2] = rate;
-    args->in[3] = steps;
-    for (int k = 0; k < egi_rules[opt->rule].slots; k++) args->in[4 + k] = opt->slots[p->slots].slot[k];
-    for (int k = 0; k <= egi_rules[opt->rule].slots; k++) args->out[k] = p->out[k];
-    args->parameters = parameters;
+// The arguments of one launch of EGI_UPDATE.
+static egi_args egi_update_args(const eg_optimizer *opt, const egi_prepared *p, const egi_update_parameters *parameters, eg_tensor *rate, eg_tensor *steps) {
+    egi_args args = { NULL, 0, { p->variable, p->gradient, rate, steps }, { NULL }, parameters };
+    for (int k = 0; k < egi_rules[opt->rule].slots; k++) args.in[4 + k] = opt->slots[p->slots].slot[k];
+    for (int k = 0; k <= egi_rules[opt->rule].slots; k++) args.out[k] = p->out[k];
+    return args;
 }
 static bool egi_update_passes_trap(const eg_optimizer *opt, const egi_prepared *p) {
     eg_tensor *in[2 + EGI_MAX_SLOTS];
@@ -12526,14 +12466,14 @@ static eg_backend *egi_updates_at_once(const egi_prepared *p, int n) {
 }
 static bool egi_launch_updates(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate, eg_tensor *steps) {
     egi_update_parameters parameters = { opt->rule, opt->options };
-    egi_args one, *all = at_once ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
+    egi_args *all = at_once ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
     int64_t count = 0;
     bool ok = !at_once || all || egi_no_memory("apply_gradients", n * (int64_t)sizeof *all);
     for (int i = 0; i < n && ok; i++) {
         if (!p[i].gradient) continue;
-        egi_update_args(opt, &p[i], &parameters, rate, steps, all ? &all[count++] : &one);
-        if (all) continue;
-        ok = (!p[i].variable->size || egi_launch(egi_backend_of(p[i].variable), EGI_UPDATE, &one)) && egi_update_passes_trap(opt, &p[i]);
+        egi_args one = egi_update_args(opt, &p[i], &parameters, rate, steps);
+        if (all) { all[count++] = one; continue; }
+        ok = (!p[i].variable->size || egi_launch_update(egi_backend_of(p[i].variable), &one)) && egi_update_passes_trap(opt, &p[i]);
     }
     if (ok && count) ok = at_once->updates(at_once, all, count, opt->options.global_clipnorm);
     egi_free(all);
@@ -14163,18 +14103,7 @@ static egi_norm_parameters egi_norm_of(const eg_tensor *x, double epsilon) {
 }
 static bool egi_run_layer_norm(egi_call *c) {
     egi_norm_parameters p = egi_norm_of(c->in[0], *(const double *)c->attr);
-    egi_args args;
-    memset(&args, 0, sizeof args);
-    eg_tensor *x = egi_contiguous(c->in[0]);
-    args.op = c->op;
-    args.in[0] = x;
-    args.in[1] = c->in[1];
-    args.in[2] = c->in[2];
-    args.out[0] = c->out[0];
-    args.parameters = &p;
-    bool ok = x && egi_launch(c->backend, EGI_LAYER_NORM, &args);
-    if (x) egi_object_release(&x->object);
-    return ok;
+    return egi_run1(c, egi_launch_layer_norm, &p);
 }
 // With n = (x - mean) r and h = g gamma: dx = r (h - mean(h) - n mean(h n)).
 static bool egi_layer_norm_gradient(const eg_grad_context *c, double epsilon, eg_tensor **dx) {
@@ -14195,20 +14124,14 @@ EGI_GRAD(layer_norm) {
     double epsilon = *(const double *)c->attributes;
     if (egi_ops_are_seen()) return egi_layer_norm_gradient(c, epsilon, dx);
     egi_norm_parameters p = egi_norm_of(x, epsilon);
-    egi_args args;
-    memset(&args, 0, sizeof args);
     eg_tensor *packed = egi_own(egi_contiguous(x)), *g = egi_own(egi_contiguous(c->upstream[0]));
+    egi_args args = { op, 0, { packed, gamma, g }, { NULL }, &p };
     bool ok = packed && g;
     for (int i = 0; i < 3 && ok; i++) {
         eg_shape shape = egi_shape(i ? gamma : x);
         if (c->needed[i]) ok = (args.out[i] = egi_own(egi_new(op->name, egi_backend_of(x), EG_FLOAT32, &shape))) != NULL;
     }
-    args.op = op;
-    args.in[0] = packed;
-    args.in[1] = gamma;
-    args.in[2] = g;
-    args.parameters = &p;
-    ok = ok && egi_launch(egi_backend_of(x), EGI_LAYER_NORM_GRAD, &args);
+    ok = ok && egi_launch_layer_norm_grad(egi_backend_of(x), &args);
     for (int i = 0; i < 3; i++) dx[i] = ok ? args.out[i] : NULL;
     return ok;
 }
@@ -14216,7 +14139,12 @@ static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double),
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, EGI_NOT_ELEMENTWISE };
 // May a layer's ops on x run as one? The trap and recordings want to see each.
 static bool egi_has_as_one(const eg_tensor *x, egi_kernel kernel) {
-    return x && x->size && egi_backend_of(x)->kernel[kernel] && !egi_this.trap && !egi_this.recorder;
+#define EGI_KERNEL_IS_HERE(NUMBER, name) true,
+#define EGI_KERNEL_IS_ELSEWHERE(NUMBER, name) false,
+    static const bool of_cpu[] = { EGI_KERNEL_TABLE(EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_ELSEWHERE) };
+    if (!x || !x->size || egi_this.trap || egi_this.recorder) return false;
+    const eg_backend *b = egi_backend_of(x);
+    return b == &egi_cpu ? of_cpu[kernel] : b->kernel[kernel] != NULL;
 }
 static bool egi_runs_as_one(const eg_tensor *x, egi_kernel kernel) { return egi_has_as_one(x, kernel) && x->dtype == EG_FLOAT32; }
 static bool egi_goes_with(const eg_tensor *x, const eg_tensor *weight) {
@@ -14615,18 +14543,15 @@ static bool egi_shape_recurrent_as_one(egi_call *c) {
     return true;
 }
 static bool egi_run_recurrent_as_one(egi_call *c) {
-    egi_args args;
+    egi_args args = { c->op, 0, { NULL }, { NULL }, c->attr };
     eg_tensor *in[5] = { NULL, NULL, NULL, NULL, NULL };
     bool ok = true, masked = ((const egi_recurrent_parameters *)c->attr)->masked;
-    memset(&args, 0, sizeof args);
     for (int i = 0; i < c->n && ok; i++) {
         args.in[masked && i == c->n - 1 ? 4 : i] = in[i] = egi_contiguous(c->in[i]);
         ok = in[i] != NULL;
     }
     for (int i = 0; i < c->n_out; i++) args.out[i] = c->out[i];
-    args.op = c->op;
-    args.parameters = c->attr;
-    ok = ok && egi_launch(c->backend, EGI_RECURRENT, &args);
+    ok = ok && egi_launch_recurrent(c->backend, &args);
     for (int i = 0; i < c->n; i++) if (in[i]) egi_object_release(&in[i]->object);
     return ok;
 }
@@ -14668,11 +14593,7 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
     eg_tensor *z = c->inputs[0], *kept = c->outputs[1];
     eg_shape state = { 2, { p->batch, p->units } }, whole = egi_shape(z), flat = { 2, { p->batch * p->steps, p->gates * p->units } };
     eg_shape begin = { 2, { 0, (p->pieces - 1) * p->units } }, size = { 2, { -1, p->units } };
-    egi_args args;
-    memset(&args, 0, sizeof args);
-    args.op = op;
-    args.in[0] = egi_own(egi_contiguous(c->inputs[1]));
-    args.in[1] = kept;
+    egi_args args = { op, 0, { egi_own(egi_contiguous(c->inputs[1])), kept }, { NULL }, p };
     if (p->masked) args.in[5] = egi_own(egi_contiguous(c->inputs[c->n_inputs - 1]));
     bool ok = args.in[0] && (args.in[5] || !p->masked);
     for (int i = 0; i < c->n_outputs && ok; i++)
@@ -14682,8 +14603,7 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
         ok = (args.out[i] = egi_own(egi_new(op->name, egi_backend_of(z), (eg_dtype)z->dtype, i < 2 ? &whole : &state))) != NULL;
     }
     p->precision = egi_this.precision;                         // not that of the forward: as in other gradients
-    args.parameters = p;
-    if (!ok || !egi_launch(egi_backend_of(z), EGI_RECURRENT_GRAD, &args)) return false;
+    if (!ok || !egi_launch_recurrent_grad(egi_backend_of(z), &args)) return false;
     eg_tensor *dp = eg_reshape(args.out[p->kind == EGI_GRU], flat);
     dx[0] = args.out[0];
     if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul((eg_slice)(kept, begin, size), true, dp, false))) return false;
@@ -14969,20 +14889,14 @@ static eg_tensor *egi_whole_rows(const eg_tensor *x) {
     return x->strides[3] == 1 || x->dims[3] == 1 ? eg_retain((eg_tensor *)(uintptr_t)x) : egi_contiguous(x);
 }
 static bool egi_run_attention_as_one(egi_call *c) {
-    egi_args args;
+    egi_args args = { c->op, 0, { NULL, NULL, NULL, c->n > 3 ? c->in[3] : NULL }, { c->out[0], c->out[1] }, c->attr };
     eg_tensor *in[3];
     bool ok = true;
-    memset(&args, 0, sizeof args);
     for (int i = 0; i < 3; i++) {
         args.in[i] = in[i] = egi_whole_rows(c->in[i]);
         ok = ok && in[i];
     }
-    args.in[3] = c->n > 3 ? c->in[3] : NULL;
-    args.op = c->op;
-    args.out[0] = c->out[0];
-    args.out[1] = c->out[1];
-    args.parameters = c->attr;
-    ok = ok && egi_launch(c->backend, EGI_ATTENTION, &args);
+    ok = ok && egi_launch_attention(c->backend, &args);
     for (int i = 0; i < 3; i++) if (in[i]) egi_object_release(&in[i]->object);
     return ok;
 }
@@ -15006,9 +14920,9 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
 }
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     if (egi_ops_are_seen()) return egi_attention_gradient(c, dx);
-    egi_args args;
+    const eg_tensor *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
+    egi_args args = { op, 0, { NULL, NULL, NULL, c->outputs[0], c->outputs[1], NULL, mask }, { NULL }, c->attributes };
     bool ok = true;
-    memset(&args, 0, sizeof args);
     for (int i = 0; i < 3 && ok; i++) {
         const eg_tensor *x = c->inputs[i];
         eg_shape shape = { 4, { x->dims[0], x->dims[2], x->dims[1], x->dims[3] } };
@@ -15016,13 +14930,8 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
         args.out[i] = egi_own(egi_new(op->name, egi_backend_of(x), EG_FLOAT32, &shape));
         ok = args.in[i] && args.out[i];
     }
-    args.op = op;
-    args.in[3] = c->outputs[0];
-    args.in[4] = c->outputs[1];
     args.in[5] = ok ? egi_own(egi_contiguous(c->upstream[0])) : NULL;
-    args.in[6] = c->n_inputs > 3 ? c->inputs[3] : NULL;
-    args.parameters = c->attributes;
-    ok = ok && args.in[5] && egi_launch(egi_backend_of(c->inputs[0]), EGI_ATTENTION_GRAD, &args);
+    ok = ok && args.in[5] && egi_launch_attention_grad(egi_backend_of(c->inputs[0]), &args);
     for (int i = 0; i < 3 && ok; i++) if (c->needed[i]) ok = (dx[i] = egi_swap_heads(args.out[i])) != NULL;
     return ok;
 }
@@ -18903,7 +18812,7 @@ static int64_t egi_pass(egi_cursor *c, int i, int64_t n) {    // steps over n of
 static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_pass(c, 0, n); }        // of stages that give as many as they get
 
 // A tensor on the CPU, to be filled; its reference is the caller's.
-static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) { return egi_new(op, egi_backend_cpu(), dtype, shape); }
+static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) { return egi_new(op, &egi_cpu, dtype, shape); }
 static eg_tensor *egi_host_int64(const char *op, int64_t value) {
     eg_shape scalar = { 0, { 0 } };
     eg_tensor *x = egi_host_new(op, EG_INT64, &scalar);
@@ -18929,7 +18838,7 @@ static void egi_hush_begin(egi_hush *h) {
     if (h->code != EG_OK) memcpy(h->message, egi_this.message, sizeof h->message);
     eg_error_clear();
     egi_this.telling = true;
-    egi_this.backend = egi_backend_cpu();
+    egi_this.backend = &egi_cpu;
     egi_this.as = NULL;
     egi_this.paused++;
 }
@@ -18956,9 +18865,9 @@ static void egi_hush_end(egi_hush *h, bool failed) {
 
 // What a callback returned, as an element keeps it: on the CPU, no number, no variable. The reference is the caller's.
 static eg_tensor *egi_settle(const char *op, eg_tensor *x) {
-    if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, (eg_dtype)x->dtype, egi_backend_cpu());
+    if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, (eg_dtype)x->dtype, &egi_cpu);
     else if (x->flags & EGI_VARIABLE) x = eg_read(x);
-    if (x && egi_backend_of(x) != egi_backend_cpu()) x = egi_to(x, egi_backend_of(x), egi_backend_cpu());
+    if (x && egi_backend_of(x) != &egi_cpu) x = egi_to(x, egi_backend_of(x), &egi_cpu);
     return eg_retain(x);
 }
 static bool egi_results(const char *name, const eg_dataset *d, eg_tensor **x, eg_tensor **out) {
@@ -20946,7 +20855,7 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
         egi_element_drop(e.x);
         status = EG_FAILED;
     }
-    if (status == EG_NEXT && !egi_hand_out(&e, it->d->n, hush.backend ? hush.backend : egi_backend_cpu(), out)) status = EG_FAILED;
+    if (status == EG_NEXT && !egi_hand_out(&e, it->d->n, hush.backend ? hush.backend : &egi_cpu, out)) status = EG_FAILED;
     egi_hush_end(&hush, status == EG_FAILED);
     it->at.failed = status == EG_FAILED;
     it->at.taken += status == EG_NEXT;
@@ -24713,7 +24622,7 @@ static bool egi_dlpack_as_it_is(const eg_tensor *x) {
 static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
     eg_shape shape = egi_shape(x);
     int64_t size = egi_dtypes[x->dtype].size;
-    eg_tensor *y = egi_new(function, egi_backend_cpu(), (eg_dtype)x->dtype, &shape);
+    eg_tensor *y = egi_new(function, &egi_cpu, (eg_dtype)x->dtype, &shape);
     for (int64_t i = 0; y && i < x->size; i++) {
         char *to = y->data + i * size;
         memcpy(to, x->data + egi_position(x, i) * size, (size_t)size);
@@ -24724,7 +24633,7 @@ static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
 static eg_backend *egi_backend_named(const char *function, const char *name);
 // Either a tensor that calls done(data, lender) when its memory is no longer used, or an error after it has been called.
 static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, void (*done)(void *data, void *lender), void *lender) {
-    eg_backend *backend = egi_backend_cpu();
+    eg_backend *backend = &egi_cpu;
     eg_tensor *x = NULL;
     egi_buffer *b = NULL;
     char name[32];
@@ -25025,6 +24934,12 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
     if (!b || b->backend_size != sizeof(eg_backend) || b->tensor_size != sizeof(eg_tensor) || b->kernels != EGI_KERNELS ||
         b->version != egi_cpu.version)
         return egi_fail(EG_ERROR_DEVICE, "egi_backend_register: the backend was compiled against another eager.h, or with other switches");
+#define EGI_KERNEL_NEEDED(NUMBER, name) #name,
+#define EGI_KERNEL_NOT_NEEDED(NUMBER, name) NULL,
+    static const char *const needed[] = { EGI_KERNEL_TABLE(EGI_KERNEL_NEEDED, EGI_KERNEL_NOT_NEEDED, EGI_KERNEL_NOT_NEEDED) };
+    for (int k = 0; k < EGI_KERNELS && b != &egi_cpu; k++)
+        if (needed[k] && !b->kernel[k])
+            return egi_fail(EG_ERROR_DEVICE, "egi_backend_register: %s lacks the kernel \"%s\", which every backend has", b->name, needed[k]);
     egi_lock();
     int at = egi_n_backends;
     bool ok = at < EGI_MAX_BACKENDS;

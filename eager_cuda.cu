@@ -1144,6 +1144,7 @@ static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {          
     p.out = args->out[0]->data;
     return egi_gpu_rows_launch(egi_gpu_enter(b), args, &p, args->in[0]->dtype);
 }
+#define egi_gpu_run_softmax_grad egi_gpu_run_softmax
 static egi_gpu_rows egi_gpu_labelled(const egi_args *args, int kind) {
     const eg_tensor *labels = args->in[0], *x = args->in[1];
     egi_gpu_rows p;
@@ -3418,14 +3419,6 @@ static bool egi_gpu_run_recurrent_grad(eg_backend *b, const egi_args *args) {
 static pthread_mutex_t egi_gpu_start_lock = PTHREAD_MUTEX_INITIALIZER;
 static char egi_gpu_why[200];
 
-static bool (*const egi_gpu_kernels[])(eg_backend *b, const egi_args *args) = {      // ORDER egi_kernel
-    egi_gpu_run_elementwise, egi_gpu_run_copy, egi_gpu_run_fill, egi_gpu_run_reduce, egi_gpu_run_cumsum, egi_gpu_run_argsort, egi_gpu_run_softmax,
-    egi_gpu_run_sparse_xent, egi_gpu_run_matmul, egi_gpu_run_conv, egi_gpu_run_pool, egi_gpu_run_gather, egi_gpu_run_scatter_add, egi_gpu_run_random,
-    egi_gpu_run_update, egi_gpu_run_nonfinite, egi_gpu_run_softmax, egi_gpu_run_sparse_xent_grad, egi_gpu_run_layer_norm, egi_gpu_run_layer_norm_grad,
-    egi_gpu_run_attention, egi_gpu_run_attention_grad, egi_gpu_run_recurrent, egi_gpu_run_recurrent_grad
-};
-static_assert(sizeof egi_gpu_kernels / sizeof *egi_gpu_kernels == EGI_KERNELS, "a kernel is missing here, or one too many");
-
 static cudaError_t egi_gpu_stage_make(egi_gpu_stage *s) {
     cudaError_t e;
     void *p = NULL;
@@ -3513,7 +3506,8 @@ static bool egi_gpu_register(egi_gpu *g, int ordinal) {
     g->backend.deallocate = egi_gpu_deallocate;
     g->backend.write = egi_gpu_write;
     g->backend.read = egi_gpu_read;
-    for (int k = 0; k < EGI_KERNELS; k++) g->backend.kernel[k] = egi_gpu_kernels[k];
+#define EGI_GPU_ENTRY(NUMBER, name) g->backend.kernel[EGI_##NUMBER] = egi_gpu_run_##name;
+    EGI_KERNEL_TABLE(EGI_GPU_ENTRY, EGI_GPU_ENTRY, EGI_GPU_ENTRY)
     g->backend.synchronize = egi_gpu_synchronize;
     g->backend.trim = egi_gpu_trim;
     g->backend.trap = egi_gpu_set_trap;

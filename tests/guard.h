@@ -113,21 +113,18 @@ static void guard_show(eg_tensor *view, const eg_tensor *x) {
 }
 static bool guard_run(egi_kernel kernel, const egi_args *args) {
     eg_tensor in[8], out[EGI_MAX_OUT];
-    int n_in = kernel == EGI_ELEMENTWISE ? 5 : 8, n_out = kernel == EGI_ELEMENTWISE ? 1 : EGI_MAX_OUT;      // the others are not set
     egi_args shown = *args;
     if (guard_is_gone()) return false;
-    for (int i = 0; i < n_in; i++) if (args->in[i]) { guard_show(&in[i], args->in[i]); shown.in[i] = &in[i]; }
-    for (int i = 0; i < n_out; i++) if (args->out[i]) { guard_show(&out[i], args->out[i]); shown.out[i] = &out[i]; }
+    for (int i = 0; i < 8; i++) if (args->in[i]) { guard_show(&in[i], args->in[i]); shown.in[i] = &in[i]; }
+    for (int i = 0; i < EGI_MAX_OUT; i++) if (args->out[i]) { guard_show(&out[i], args->out[i]); shown.out[i] = &out[i]; }
     __atomic_fetch_add(&guard_kernels, 1, __ATOMIC_RELAXED);
     return egi_backend_cpu()->kernel[kernel](egi_backend_cpu(), &shown);
 }
-// Each kernel's number.
-#define GUARD_KERNELS(K) \
-    K(0) K(1) K(2) K(3) K(4) K(5) K(6) K(7) K(8) K(9) K(10) K(11) K(12) K(13) K(14) K(15) K(16) K(17) K(18) K(19) K(20) K(21) K(22) K(23)
-#define GUARD_KERNEL(k) static bool guard_kernel_##k(eg_backend *b, const egi_args *args) { (void)b; return guard_run((egi_kernel)k, args); }
-#define GUARD_ENTRY(k) guard_kernel_##k,
-GUARD_KERNELS(GUARD_KERNEL)
-static bool (*const guard_kernel_list[])(eg_backend *b, const egi_args *args) = { GUARD_KERNELS(GUARD_ENTRY) };
+// What the CPU lacks, the device lacks, too.
+#define GUARD_KERNEL(NUMBER, name) static bool guard_run_##name(eg_backend *b, const egi_args *args) { (void)b; return guard_run(EGI_##NUMBER, args); }
+#define GUARD_ENTRY(NUMBER, name) guard_backend.kernel[EGI_##NUMBER] = guard_run_##name;
+#define GUARD_NONE(NUMBER, name)
+EGI_KERNEL_TABLE(GUARD_KERNEL, GUARD_KERNEL, GUARD_NONE)
 
 static eg_backend guard_backend;
 // Registers the device and makes it this thread's; false with an error where that fails.
@@ -141,8 +138,7 @@ static bool guard_start(void) {
     guard_backend.read = guard_read;
     guard_backend.upload = guard_upload_begin;
     guard_backend.arrived = guard_arrived;
-    if ((int)EGI_KERNELS > (int)(sizeof guard_kernel_list / sizeof *guard_kernel_list)) { printf("guard.h: a kernel is missing\n"); return false; }
-    for (int k = 0; k < (int)EGI_KERNELS; k++) if (guard_backend.kernel[k]) guard_backend.kernel[k] = guard_kernel_list[k];      // what the CPU lacks, it lacks, too
+    EGI_KERNEL_TABLE(GUARD_ENTRY, GUARD_ENTRY, GUARD_NONE)
     return egi_backend_register(&guard_backend) && eg_set_device("guard:0");
 }
 #endif

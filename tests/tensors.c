@@ -447,6 +447,14 @@ TEST(permutations) {
 
 // ---- devices
 
+static void bad_without(egi_kernel kernel, const char *label) {
+    eg_backend bad = *egi_backend_cpu();
+    char text[80];
+    bad.name = "bad:0";
+    bad.kernel[kernel] = NULL;
+    snprintf(text, sizeof text, "bad:0 lacks the kernel \"%s\"", label);
+    CHECK_ERROR(egi_backend_register(&bad), EG_ERROR_DEVICE, text);
+}
 TEST(devices) {
     CHECK_INT(eg_device_count("cpu"), 1);
     CHECK_INT(eg_device_count("c"), 0);
@@ -468,6 +476,11 @@ TEST(devices) {
     CHECK_ERROR(egi_backend_register(NULL), EG_ERROR_DEVICE, "egi_backend_register");
     bad = *egi_backend_cpu();
     CHECK_ERROR(egi_backend_register(&bad), EG_ERROR_DEVICE, "cpu:0 exists already");
+    // A backend has every kernel but those that the list of kernels lets it lack.
+#define NEEDED(NUMBER, label) bad_without(EGI_##NUMBER, #label);
+#define HAS(NUMBER, label) CHECK(egi_backend_cpu()->kernel[EGI_##NUMBER] != NULL);
+#define HAS_NOT(NUMBER, label) CHECK(egi_backend_cpu()->kernel[EGI_##NUMBER] == NULL);
+    EGI_KERNEL_TABLE(NEEDED, HAS, HAS_NOT)
 }
 #ifdef TEST_GUARD
 TEST(two_devices) {
