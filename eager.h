@@ -1096,6 +1096,9 @@ typedef struct eg_op_definition {
 } eg_op_definition;
 EAGER_API int eg_op_register(const eg_op_definition *definition);
 EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
+// Prints what an elementwise op ("tanh") is made of: the formula of its value y from its operands a, b, c, that of each gradient, dx[0] for the
+// first operand, from the upstream gradient g, what a tape keeps for it, and below each formula the code that computes it in float32.
+EAGER_API void eg_op_print(const char *name);
 
 // Calls that note their place.
 #define eg_custom_gradient(...) EGI_CALL(eg_custom_gradient, __VA_ARGS__)
@@ -10436,6 +10439,90 @@ EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
     egi_text_free(&text);
 }
 #endif
+
+// ---- printing ops
+
+static bool egi_op_exists(const char *name);
+
+// The words that a printed formula shows as signs; the others are functions. As in C, a higher rank binds more tightly.
+static const struct { unsigned char code, rank; char sign[3]; } egi_signs[] = {
+    { EGI_WORD_neg, 8, "-" }, { EGI_WORD_not, 8, "!" }, { EGI_WORD_mul, 7, "*" }, { EGI_WORD_div, 7, "/" }, { EGI_WORD_add, 6, "+" },
+    { EGI_WORD_sub, 6, "-" }, { EGI_WORD_lt, 5, "<" }, { EGI_WORD_le, 5, "<=" }, { EGI_WORD_gt, 5, ">" }, { EGI_WORD_ge, 5, ">=" },
+    { EGI_WORD_eq, 4, "==" }, { EGI_WORD_ne, 4, "!=" }, { EGI_WORD_and, 3, "&&" }, { EGI_WORD_or, 2, "||" }, { EGI_WORD_select, 1, "?" }
+};
+// Adds the formula of nodes[at]; names[i] is the number of the name under which node i was printed already, or 0. What binds less tightly than
+// `rank` is put in parentheses.
+static void egi_formula_print(egi_text *t, const egi_node *nodes, const int *names, int at, int rank) {
+    const egi_word *w = nodes[at].word;
+    const int *x = nodes[at].x;
+    int sign = 0, signs = (int)(sizeof egi_signs / sizeof *egi_signs);
+    while (sign < signs && egi_signs[sign].code != w->code) sign++;
+    if (names[at]) egi_text_printf(t, "t%d", names[at]);
+    else if (w->code == EGI_WORD_k) egi_text_number(t, nodes[at].number);
+    else if (w->code == EGI_WORD_true) egi_formula_print(t, nodes, names, x[0], rank);
+    else if (sign == signs) {
+        egi_text_string(t, w->name);
+        for (int i = 0; i < w->arity; i++) {
+            egi_text_string(t, i ? ", " : "(");
+            egi_formula_print(t, nodes, names, x[i], 0);
+        }
+        if (w->arity) egi_text_string(t, ")");
+    } else {
+        const int own = egi_signs[sign].rank;
+        if (own < rank) egi_text_string(t, "(");
+        if (w->arity == 1) egi_text_string(t, egi_signs[sign].sign);
+        egi_formula_print(t, nodes, names, x[0], w->arity == 2 ? own : own + 1);
+        if (w->arity > 1) {
+            egi_text_printf(t, " %s ", egi_signs[sign].sign);
+            egi_formula_print(t, nodes, names, x[1], own + 1);                    // a sign's right operand: what it says first is computed first
+        }
+        if (w->arity > 2) {
+            egi_text_string(t, " : ");
+            egi_formula_print(t, nodes, names, x[2], own + 1);
+        }
+        if (own < rank) egi_text_string(t, ")");
+    }
+}
+// Adds the lines of a formula: of its parts that occur twice, under names t1, t2 .., then its own. Variant 0 is the op, i + 1 its gradient for
+// operand i.
+static void egi_op_print_formula(egi_text *t, const egi_op *op, int variant) {
+    egi_node nodes[EGI_FORMULA_MOST];
+    int uses[EGI_FORMULA_MOST] = { 0 }, names[EGI_FORMULA_MOST] = { 0 }, named = 0;
+    const int n = egi_formula_nodes(&op->formula[variant], nodes);
+    for (int i = 0; i < n; i++) for (int j = 0; j < nodes[i].word->arity; j++) uses[nodes[i].x[j]]++;
+    for (int i = 0; i < n; i++) {
+        if (uses[i] < 2 || !nodes[i].word->arity || nodes[i].word->code == EGI_WORD_true) continue;
+        egi_text_printf(t, "    t%d = ", named + 1);
+        egi_formula_print(t, nodes, names, i, 0);
+        egi_text_string(t, "\n");
+        names[i] = ++named;
+    }
+    if (variant) egi_text_printf(t, "    dx[%d] = ", variant - 1);
+    else egi_text_string(t, "    y = ");
+    if (n) egi_formula_print(t, nodes, names, n - 1, 0);
+    else egi_text_string(t, "none");
+    const unsigned keeps = variant ? egi_row_reads(op, variant - 1) & ~(unsigned)EGI_USES_G : 0;
+    for (int i = 0, first = 1; i < 4; i++) if (keeps >> i & 1) { egi_text_printf(t, "%s%c", first ? "    // the tape keeps " : ", ", "abcy"[i]); first = 0; }
+    egi_text_string(t, "\n");
+}
+EAGER_API void eg_op_print(const char *name) {
+    const egi_op *op = NULL;
+    if (name && !strncmp(name, "eg_", 3)) name += 3;
+    for (int i = 0; name && i < EGI_ELEMENTWISE_OPS && !op; i++) if (!strcmp(egi_elementwise_ops[i]->name, name)) op = egi_elementwise_ops[i];
+    if (!name) egi_fail(EG_ERROR_NULL, "eg_op_print: the name is NULL");
+    else if (!op && egi_op_exists(name)) egi_fail(EG_ERROR_ARGUMENT, "eg_op_print: '%.60s' is not elementwise: it has no formula to print, but a kernel", name);
+    else if (!op)
+        egi_fail(EG_ERROR_ARGUMENT, "eg_op_print: there is no op named '%.60s'; it takes the name of an elementwise op, as in eg_op_print(\"tanh\")", name);
+    if (!op) return;
+    egi_text t = { NULL, 0, 0, false };
+    egi_text_printf(&t, "eg_%s(%.*s)  // ", op->name, 3 * op->n_in - 2, "a, b, c");
+    for (int d = 0, first = 1; d < 8; d++) if (op->dtypes >> d & 1) { egi_text_printf(&t, "%s%s", first ? "" : ", ", egi_dtypes[d].name); first = 0; }
+    egi_text_string(&t, op->grad ? "\n" : "; no gradient\n");
+    for (int variant = 0; variant <= (op->grad ? op->n_in : 0); variant++) egi_op_print_formula(&t, op, variant);
+    if (t.failed) egi_no_memory("op_print", 0);
+    else egi_print_text(t.data);
+    egi_text_free(&t);
+}
 
 EGI_ALL_PASSES
 

@@ -352,6 +352,7 @@ static bool run_printing(state *s) {
     if (f) { eg_fprint(f, s->x[1]); fclose(f); }
     bool ok = y && tape && length > 100 && half > 40 && eg_error() == EG_OK;
     if (tape) eg_tape_print(tape);
+    eg_op_print("gelu_tanh");
     ok = ok && eg_tape_dot(tape, text, sizeof text) > 100 && printed > 300 && eg_error() == EG_OK;
     eg_set_printer(NULL, NULL);
     return ok;

@@ -169,7 +169,7 @@ static bool row_gradients(const elementwise *row, eg_tensor *const *x, eg_tensor
     return ok;
 }
 // 1030 elements are more than a block, so that operands in other layouts are packed twice.
-TEST(fused_gradients_equal_the_eager_chain) {
+static void fused_against_eager(eg_dtype dtype, double tol) {
     const eg_shape shapes[][3] = {
         { EG_SHAPE(2, 515), EG_SHAPE(2, 515), EG_SHAPE(2, 515) }, { EG_SHAPE(2, 515), EG_SHAPE(515), EG_SCALAR },
         { EG_SHAPE(2, 1), EG_SHAPE(1, 515), EG_SHAPE(2, 515) },   { EG_SCALAR, EG_SHAPE(2, 515), EG_SHAPE(2, 1) }
@@ -181,22 +181,24 @@ TEST(fused_gradients_equal_the_eager_chain) {
             eg_tensor *x[3], *fused[3], *chain[3];
             for (int i = 0; i < rows[r].n; i++) {
                 bool turned = s == 4;                              // the last time round as transposed views
-                x[i] = draw(EG_FLOAT32, turned ? EG_SHAPE(515, 2) : shapes[s][i], i, rows[r].range[i][0], rows[r].range[i][1]);
+                x[i] = draw(dtype, turned ? EG_SHAPE(515, 2) : shapes[s][i], i, rows[r].range[i][0], rows[r].range[i][1]);
                 if (turned) x[i] = eg_transpose(x[i]);
             }
             eg_tensor *y = apply(&rows[r], x);
             REQUIRE(y);
-            eg_tensor *g = draw(EG_FLOAT32, eg_shape_of(y), 3, -1, 1);
+            eg_tensor *g = draw(dtype, eg_shape_of(y), 3, -1, 1);
             REQUIRE(row_gradients(&rows[r], x, g, false, fused) && row_gradients(&rows[r], x, g, true, chain));
             for (int i = 0; i < rows[r].n; i++) {
                 CHECK((fused[i] == NULL) == (chain[i] == NULL));
                 if (!fused[i] || !chain[i]) continue;
                 double size = fmax(1, eg_item(eg_reduce_max(eg_abs(chain[i]))));
-                CHECK_SAME(eg_div(fused[i], size), eg_div(chain[i], size), 1e-6);
+                CHECK_SAME(eg_div(fused[i], size), eg_div(chain[i], size), tol);
             }
             if (test_fails) { printf("    in eg_%s, shapes %d\n", rows[r].name, s); return; }
         }
 }
+TEST(fused_gradients_equal_the_eager_chain) { fused_against_eager(EG_FLOAT32, 1e-6); }
+TEST(fused_gradients_equal_the_eager_chain_in_float64) { fused_against_eager(EG_FLOAT64, 1e-14); }
 
 // Plain numbers as operands, in every place but one: gradients as with tensors of that value, in both dtypes, fused and not.
 static bool number_gradients(const elementwise *row, int tensor, eg_tensor *const *as_tensors, const double *numbers, bool recorded, eg_tensor **got, eg_tensor **want) {

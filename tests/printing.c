@@ -124,3 +124,31 @@ TEST(printers_and_streams) {
     }
     CHECK_ERROR(eg_fprint(NULL, x), EG_ERROR_NULL, "eg_fprint");
 }
+
+static const char *op_printed(const char *name) {
+    static char said[2000];
+    said[0] = 0;
+    eg_set_printer(append, said);
+    eg_op_print(name);
+    eg_set_printer(NULL, NULL);
+    return said;
+}
+TEST(an_op_as_its_formulas) {
+    CHECK_CONTAINS(op_printed("tanh"), "eg_tanh(a)  // float32, float64\n    y = tanh(a)\n");
+    CHECK_CONTAINS(op_printed("tanh"), "    dx[0] = g * (1 - y * y)    // the tape keeps y\n");
+    CHECK_STR(op_printed("eg_tanh"), op_printed("tanh"));
+    CHECK_CONTAINS(op_printed("gelu"), "    dx[0] = g * (phi(a) + a * 0.3989422804014327 * exp(-0.5 * (a * a)))    // the tape keeps a\n");
+    CHECK_CONTAINS(op_printed("mish"), "    t1 = tanh(softplus(a))\n    dx[0] = g * (t1 + a * sigmoid(a) * (1 - square(t1)))    // the tape keeps a\n");
+    CHECK_CONTAINS(op_printed("sub"), "eg_sub(a, b)  // float32, float64, int32, int64, uint8\n    y = a - b\n");
+    CHECK_CONTAINS(op_printed("sub"), "    dx[0] = g\n");
+    CHECK_CONTAINS(op_printed("sub"), "    dx[1] = -g\n");
+    CHECK_CONTAINS(op_printed("div"), "    dx[1] = -(g * y / b)    // the tape keeps b, y\n");
+    CHECK_CONTAINS(op_printed("where"), "    y = a ? b : c\n");
+    CHECK_CONTAINS(op_printed("where"), "    dx[0] = none\n");
+    CHECK_CONTAINS(op_printed("is_inf"), "eg_is_inf(a)  // float32, float64; no gradient\n    y = a == a && a - a != 0\n");
+    CHECK_CONTAINS(op_printed("hard_sigmoid"), "    y = min(max(a / 6 + 0.5, 0), 1)\n");
+    CHECK_INT(eg_error(), EG_OK);
+    CHECK_ERROR(eg_op_print("matmul"), EG_ERROR_ARGUMENT, "eg_op_print: 'matmul' is not elementwise: it has no formula to print");
+    CHECK_ERROR(eg_op_print("tang"), EG_ERROR_ARGUMENT, "there is no op named 'tang'; it takes the name of an elementwise op, as in eg_op_print(\"tanh\")");
+    CHECK_ERROR(eg_op_print(NULL), EG_ERROR_NULL, "eg_op_print: the name is NULL");
+}
