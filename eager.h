@@ -12734,39 +12734,43 @@ static void egi_layer_mark(char *text, size_t capacity) { (void)text; (void)capa
 #endif
 
 //# 29  LAYERS AND MODELS ------------------------------------------------------
-// Idea: a kind of layer is a row of a table: name, the options it has, and three
-// functions: make the weights, call, tell the output's shape. What every layer
-// does (scopes, names, masks, checks, freezing, configuration) is written once
-// around the rows. A layer holds a list of parts, its weights and its layers;
-// paths, saving, counting and training are walks over parts.
+// Idea: a kind of layer is a row of EGI_LAYER_TABLE: its name, the options it
+// has, and three functions, which make the weights (build), compute (call) and
+// tell the output's shape (shape). What every layer does (scopes, names, masks,
+// checks, freezing, configuration) is written once around the rows. A layer
+// holds a list of parts: its weights and the layers in it. Paths, saving,
+// counting and training are walks over the parts.
 // Read first: 28.  Proof: tests/layers.c, tests/layers_fixtures.c, tests/layers_errors.c
 
 EGI_FEWEST_PASSES
 
-// "[?, 3]": where -1 is a dimension that is free.
+// "[?, 3]": a shape in which -1 stands for a dimension that is not fixed.
 static EGI_COLD const char *egi_show_free(eg_shape shape) { return egi_show_shape(shape, true); }
 #ifndef EAGER_CORE
-// Called after a weight is made, for a checkpoint that was restored before may hold its value. False and an error where that does not
-// fit. Atomic; NULL until a checkpoint waits for weights (31), so that only a program with checkpoints has their code.
+// Called when a weight has been made: a checkpoint that was restored before may hold its value, which is assigned then.
+// False and an error where the value does not fit. The pointer is atomic, and NULL until a checkpoint waits for weights,
+// so that only a program with checkpoints has their code (FILES).
 static bool (*egi_weight_arrival)(void);
-static EGI_THREAD int64_t egi_arrived;                              // counts values that found their place
+static EGI_THREAD int64_t egi_arrived;                              // how many restored values were assigned to new weights
 
 
-// ---- what a layer is told: fields of one struct, each with a kind, so that one loop checks, writes or reads them all
+// ---- a layer's configuration: one struct for all kinds of layers, and a table of its fields, each with a kind, so
+// that one loop checks, writes (JSON) or reads them
 
 typedef struct egi_layer_config {
     eg_layer_options o;
-    int64_t units;              // what stands before the options: units, filters, features, heads; the size of a window; a rate
-    int64_t size, count;
-    double rate;
-    eg_shape target;            // of a reshape
+    // What the kind's function takes before the options:
+    int64_t units;              // units, filters, features or heads
+    int64_t size, count;        // the size of a window, steps or elements a head; the rows of a table
+    double rate;                // a rate, slope or value
+    eg_shape target;            // of a reshape, or the order of a permute
     eg_pads pads;
     int n_in, n_out;            // of a custom layer
 } egi_layer_config;
 
 typedef enum egi_field_kind { EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_PAIR, EGI_FIELD_NUMBER, EGI_FIELD_BOOL, EGI_FIELD_SHAPE, EGI_FIELD_PADS,
                               EGI_FIELD_ACTIVATION, EGI_FIELD_INITIALIZER, EGI_FIELD_DTYPE, EGI_FIELD_PADDING } egi_field_kind;
-// Id, what it is called, its kind, where it is.
+// F(name in JSON and in errors, kind, member of egi_layer_config)
 #define EGI_LAYER_FIELDS(F) \
     F(input_shape, EGI_FIELD_SHAPE, o.input_shape) F(dtype, EGI_FIELD_DTYPE, o.dtype) F(frozen, EGI_FIELD_BOOL, o.frozen) \
     F(activation, EGI_FIELD_ACTIVATION, o.activation) F(recurrent_activation, EGI_FIELD_ACTIVATION, o.recurrent_activation) \
@@ -12791,7 +12795,7 @@ typedef enum egi_field_kind { EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_PAIR, EG
 enum { EGI_LAYER_FIELDS(EGI_FIELD_ID) EGI_LAYER_FIELD_COUNT };
 #define EGI_FIELD_ROW(id, kind, member) { #id, kind, offsetof(egi_layer_config, member), sizeof(((egi_layer_config *)0)->member) },
 static const struct { const char *name; egi_field_kind kind; size_t offset, size; } egi_layer_fields[] = { EGI_LAYER_FIELDS(EGI_FIELD_ROW) };
-// A row of layers says which fields it has by bits.
+// Which fields a kind of layer has, as a set of bits. Setting another one is an error.
 #define EGI_HAS(id) (UINT64_C(1) << EGI_F_##id)
 #define EGI_HAS_ALWAYS (EGI_HAS(input_shape) | EGI_HAS(frozen))
 #define EGI_HAS_BIAS (EGI_HAS(no_bias) | EGI_HAS(bias_initializer) | EGI_HAS(bias_initializer_value) | EGI_HAS(bias_l1) | EGI_HAS(bias_l2))
@@ -12824,37 +12828,41 @@ enum { EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof egi_initializer
 
 // ---- layers and their parts
 
-enum { EGI_LAYER_IN = 16, EGI_LAYER_OUT = 8, EGI_LAYER_KEPT = 3 };     // inputs, outputs; the shapes of how many inputs are kept
-// No window, stride or padding is larger; no dimension of an input that is built for: products of the two fit 64 bits.
+// The most inputs, outputs, and input shapes that are remembered.
+enum { EGI_LAYER_IN = 16, EGI_LAYER_OUT = 8, EGI_LAYER_KEPT = 3 };
+// The largest window, stride or padding, and the largest dimension of an input: a product of the two fits into 64 bits.
 #define EGI_LAYER_LARGE (INT64_C(1) << 20)
 #define EGI_LAYER_LARGEST (INT64_C(1) << 40)
-typedef struct egi_part {                // a weight or a layer
+typedef struct egi_part {                // a weight (variable) or a layer (child)
     char *name;                          // unique in its layer: a piece of the path
     eg_tensor *variable;
-    bool trainable;                      // when the layer is not frozen
+    bool trainable;                      // as it was made; a frozen layer's weights are not trained all the same
     bool late;                           // made while the layer was called
-    double l1, l2;
+    double l1, l2;                       // rates of its regularization, 0: none
     eg_layer *child;
 } egi_part;
-// Of the call that found a layer unbuilt: the next one in its list, and what there was before.
+// The state of a layer before the call that found it unbuilt, so that the call can undo the build; these layers form
+// a list.
 typedef struct egi_born { eg_layer *next; int64_t parts; eg_dtype dtype; eg_shape output; int n_inputs; bool listed; } egi_born;
 typedef struct egi_layer_type egi_layer_type;
 struct eg_layer {
-    int32_t refs, tracked;               // how many layers it is a part of
+    int32_t refs, tracked;               // references, and how many of them are those of layers that it is a part of
     const egi_layer_type *type;
     char *name;
     bool named;                          // by the user, so that nobody renames it
     bool built, frozen;
     egi_layer_config config;
-    eg_shape inputs[EGI_LAYER_KEPT], output;      // of the first build or call; output.rank -1: not known yet
+    // Of the first build or call, -1 for a free dimension; output.rank -1: not known yet.
+    eg_shape inputs[EGI_LAYER_KEPT], output;
     int n_inputs;
     egi_part *parts;
     int64_t n_parts, parts_capacity;
     egi_list *lent;
-    int level, height;                   // layers above it at most (0: none); layers in one another from here down, when it was last measured
-    int64_t measured;                    // by which measuring
+    // How many layers stand above it at most (0: none), and how deep those in it go, itself included.
+    int level, height;
+    int64_t measured;                    // the number of the measuring that found this height
     egi_born born;
-    char *custom;                        // a custom layer: what its maker is called
+    char *custom;                        // of a custom layer: its kind, under which eg_layer_register knows its maker
     eg_function1 *call;
     eg_layer_function *call_multi;
     void *user;
@@ -12862,22 +12870,23 @@ struct eg_layer {
     void *training;                      // what eg_compile made; chapter 30's
     void (*training_free)(void *training);
 };
-// One call (or build) of a layer, on the C stack; the one that runs is egi_this.layer.
+// One call (or build) of a layer. It lives on the C stack; the innermost one is egi_this.layer.
 typedef struct egi_layer_run {
     eg_layer *layer;
     struct egi_layer_run *up;
-    eg_layer *born;                      // the list when it began
-    int64_t arrived;
+    eg_layer *born;                      // the thread's list of unbuilt layers when this call began
+    int64_t arrived;                     // egi_arrived when it began
     bool training;
     int n, n_out;                        // inputs given, outputs asked for
     eg_tensor *const *in;
-    eg_tensor *mask[EGI_LAYER_IN];       // of each input; NULL: all counts
-    eg_tensor *out[EGI_LAYER_OUT], *out_mask[EGI_LAYER_OUT];      // a call sets out, and out_mask where it is not the first input's
+    eg_tensor *mask[EGI_LAYER_IN];       // of each input: which steps count; NULL: all
+    // The row's call function sets out, and out_mask where it is not the first input's.
+    eg_tensor *out[EGI_LAYER_OUT], *out_mask[EGI_LAYER_OUT];
 } egi_layer_run;
 
 enum {
-    EGI_PASSES_MASK = 1,                 // the mask of the first input is that of the output
-    EGI_FIXED_LAST = 2,                  // once built, the last dimension stays
+    EGI_PASSES_MASK = 1,                 // the output has the mask of the first input
+    EGI_FIXED_LAST = 2,                  // once built, it takes inputs of one last dimension only
     EGI_CONTAINER = 4,                   // calls other layers, so that it has no weights of its own to make
     EGI_RATE = 8,                        // its rate is a probability
     EGI_TAKES_INDICES = 16,              // integers, whatever the dtype of the weights
@@ -12908,7 +12917,7 @@ static size_t egi_layer_path(const egi_layer_run *run, char *text, size_t capaci
     int more = snprintf(text + at, capacity - at, at ? "/%.60s" : "%.60s", run->layer->name);
     return more > 0 && at + (size_t)more < capacity ? at + (size_t)more : at;
 }
-// Every error that is raised while a layer runs says in which one.
+// Adds ", in layer PATH" to the text of an error that is raised while a layer runs.
 static void egi_layer_mark(char *text, size_t capacity) {
     char path[200];
     size_t length = strlen(text);
@@ -12951,12 +12960,13 @@ static bool egi_layer_alive(const char *function, const eg_layer *l) {
     return egi_given(function, "layer", l);
 }
 
+// Whether a field was set: it is not all zero bytes, which mean the default.
 static bool egi_field_given(const egi_layer_config *c, int field) {
     const char *p = (const char *)c + egi_layer_fields[field].offset;
     for (size_t i = 0; i < egi_layer_fields[field].size; i++) if (p[i]) return true;
     return false;
 }
-// The name that Keras makes of a class: MaxPooling2D is max_pooling2d, LeakyReLU leaky_re_lu.
+// The default name of a layer, which Keras makes of the class: max_pooling2d of MaxPooling2D, leaky_re_lu of LeakyReLU.
 static void egi_layer_base(const egi_layer_type *type, char *name, size_t capacity) {
     const char *c = type->class_name;
     size_t at = 0;
@@ -12967,12 +12977,12 @@ static void egi_layer_base(const egi_layer_type *type, char *name, size_t capaci
     }
     name[at] = 0;
 }
-// The size that stands before the options must be at least 1.
+// Checks an argument before the options, which must be at least 1; `what` is its plural in the error.
 static bool egi_layer_positive(const egi_layer_type *type, const char *what, int64_t value) {
     return value >= 1 || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld %s; there must be at least 1", type->name, (long long)value, what);
 }
 
-// Whether the values of a field are such that no layer can go wrong by them.
+// Checks one field by its kind, so that no layer has to check it again. Configurations from files pass here, too.
 static bool egi_field_valid(const egi_layer_type *type, const egi_layer_config *c, int field) {
     const char *p = (const char *)c + egi_layer_fields[field].offset;
     const int64_t *list = (const int64_t *)(const void *)p;
@@ -13011,7 +13021,7 @@ static bool egi_layer_rate(const egi_layer_type *type, double rate) {
 static bool egi_probability(const egi_layer_type *type, const char *what, double p) {
     return (p >= 0 && p <= 1) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %s %g is not between 0 and 1", type->name, what, p);
 }
-// What every kind asks of its fields, whether a function sets them or a configuration.
+// Checks all fields: only those that the kind has may be set, and each must be in its range.
 static bool egi_config_valid(const egi_layer_type *type, const egi_layer_config *c) {
     for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++) {
         if (!((type->has | EGI_HAS_ALWAYS) >> f & 1)) {
@@ -13038,7 +13048,8 @@ static bool egi_config_valid(const egi_layer_type *type, const egi_layer_config 
     if ((int)o->merge < 0 || o->merge > EG_MERGE_AVE) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: there is no merge %d", type->name, (int)o->merge);
     return !(type->flags & EGI_RATE) || egi_probability(type, "the rate", egi_or(c->rate, 0));
 }
-// A new layer of this kind. Only what its row has may be set.
+// A new layer of this kind, unbuilt; the caller owns the reference. NULL and an error where the configuration is not
+// valid.
 static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_config *config) {
     const eg_layer_options *o = &config->o;
     char base[64], maker[64];
@@ -13061,6 +13072,8 @@ static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_conf
     if (!l->name) { eg_layer_release(l); return NULL; }
     return l;
 }
+// A new empty part at the end of the list; the name is copied. A pointer to a part is valid until the next part is
+// made.
 static egi_part *egi_part_new(eg_layer *l, const char *name) {
     void *parts = l->parts;
     for (int64_t i = 0; i < l->n_parts; i++)
@@ -13086,7 +13099,7 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *i
     char path[320];
     if (!egi_layer_alive("layer_weight", l) || !egi_alive("layer_weight", 2, initial)) return NULL;
     if (!name) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_weight: a weight needs a name");
-    egi_layer_run here;                  // so that a weight made outside of a call has a path, too
+    egi_layer_run here;                  // outside of a call, the weight's path begins with this layer
     memset(&here, 0, sizeof here);
     here.layer = l;
     size_t at = egi_layer_path(egi_this.layer && egi_this.layer->layer == l ? egi_this.layer : &here, path, sizeof path);
@@ -13103,9 +13116,9 @@ EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *i
     return NULL;
 }
 
-// How deep layers stand in one another, EG_MAX_DEPTH at most: every walk over a model and every call of it may be recursive then.
-// A layer that is part of several is measured once and remembers by which measuring. (Two threads may measure a layer that their
-// models share.)
+// Layers are nested at most EG_MAX_DEPTH deep, so that walks over a model and calls of it may be recursive. This
+// measures the depth from l down. A layer that is part of several layers is measured once in each measuring, whose
+// number it remembers; the fields are atomic, since two threads may measure a layer that their models share.
 static int egi_layer_measure(eg_layer *l, int64_t measuring) {
     int below = 0;
     if (__atomic_load_n(&l->measured, __ATOMIC_RELAXED) == measuring) return __atomic_load_n(&l->height, __ATOMIC_RELAXED);
@@ -13115,12 +13128,13 @@ static int egi_layer_measure(eg_layer *l, int64_t measuring) {
     __atomic_store_n(&l->measured, measuring, __ATOMIC_RELAXED);
     return below + 1;
 }
+// Notes that l stands at least `level` layers deep, and those in it deeper.
 static void egi_layer_lower(eg_layer *l, int level) {
     if (__atomic_load_n(&l->level, __ATOMIC_RELAXED) >= level) return;
     __atomic_store_n(&l->level, level, __ATOMIC_RELAXED);
     for (int64_t i = 0; i < l->n_parts; i++) if (l->parts[i].child) egi_layer_lower(l->parts[i].child, level + 1);
 }
-// Whether child may become a part of l.
+// Whether child may become a part of l: no layer may contain itself, and the depth has a limit.
 static bool egi_layer_may_hold(eg_layer *l, eg_layer *child) {
     static int64_t measurings;
     int64_t measuring = __atomic_add_fetch(&measurings, 1, __ATOMIC_RELAXED);
@@ -13129,7 +13143,9 @@ static bool egi_layer_may_hold(eg_layer *l, eg_layer *child) {
     return l->level + 1 + height <= EG_MAX_DEPTH ||
            egi_fail(EG_ERROR_STATE, "eg_layer_track: with %.60s in %.60s, layers stand more than %d deep in one another (EG_MAX_DEPTH); eg_sequential puts them side by side", child->name, l->name, EG_MAX_DEPTH);
 }
-// base, or base_1, base_2 ... where a part has that name. The search goes round, not back to the start: names stand in their order as a rule.
+// The first of base, base_1, base_2 ... that no part of l is called. After a hit the search goes on from there, round
+// and round, instead of from the start: parts are mostly in the order of their numbers, so that n layers cost n steps
+// and not n^2.
 static void egi_layer_unique(const eg_layer *l, const char *base, char *name, size_t capacity) {
     snprintf(name, capacity, "%s", base);
     for (int64_t i = 0, others = 0, turn = 0; others < l->n_parts; i = (i + 1) % l->n_parts, others++)
@@ -13204,14 +13220,15 @@ EAGER_API eg_layer_list eg_layer_layers_list(eg_layer *l) {
 
 // ---- walks
 
-// All weights below a layer, one at a time, in order. A layer that is part of several is met once.
+// A walk over all weights below a layer, in the order in which they were made; `visit` is called for each. A layer
+// that is part of several is visited once: `shared` lists those seen so far.
 enum { EGI_PATH = 2048 };
 typedef struct egi_weight_walk {
     bool (*visit)(struct egi_weight_walk *w, egi_part *p);       // false: that is enough
     const eg_layer **shared;
     int64_t n_shared, capacity;
-    char path[EGI_PATH];
-    int64_t i, wanted;                                    // what visitors count and look for
+    char path[EGI_PATH];                                  // of the part that is visited
+    int64_t i, wanted;                                    // a counter and a goal, for the visitors to use
     bool trainable;
     eg_tensor **out;
     eg_tensor *sum;
@@ -13279,7 +13296,8 @@ EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_
     w.visit = egi_visit_path;
     w.wanted = i;
     int64_t errors = egi_this.errors;
-    bool past = i < 0 || egi_walk_from(&w, l);             // a walk ends early where it has found the weight, or no memory
+    // The walk ends early if it finds the weight, or runs out of memory.
+    bool past = i < 0 || egi_walk_from(&w, l);
     if (egi_this.errors != errors) return NULL;
     if (past) {
         int count = eg_layer_weights(l, NULL, 0);
@@ -13308,6 +13326,7 @@ EAGER_API void eg_layer_set_trainable(eg_layer *l, bool trainable) {
 }
 EAGER_API bool eg_layer_trainable(eg_layer *l) { return egi_layer_alive("layer_trainable", l) && !l->frozen; }
 
+// Adds the weight's l1 sum(|w|) + l2 sum(w^2) to w->sum.
 static bool egi_visit_losses(egi_weight_walk *w, egi_part *p) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
@@ -13332,13 +13351,16 @@ EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
 
 // ---- initializers
 
+// How many inputs and outputs an element of a weight connects, as Keras counts them: the last two dimensions times
+// the window before them.
 static void egi_fans(eg_shape shape, double *in, double *out) {
     double window = 1;
     for (int i = 0; i < shape.rank - 2; i++) window *= (double)shape.dims[i];
     *in = shape.rank == 0 ? 1 : shape.rank == 1 ? (double)shape.dims[0] : window * (double)shape.dims[shape.rank - 2];
     *out = shape.rank < 2 ? *in : window * (double)shape.dims[shape.rank - 1];
 }
-// Rows made orthonormal one after the other; a second pass takes away what rounding left in the first.
+// Makes the rows of a (rows, n) orthonormal, one after the other (Gram-Schmidt). Each row passes twice over those
+// before it: the second pass removes what rounding left in the first.
 static void egi_orthonormalize(double *a, int64_t rows, int64_t n) {
     for (int64_t j = 0; j < rows; j++) {
         double *v = a + j * n, norm = 0;
@@ -13353,7 +13375,8 @@ static void egi_orthonormalize(double *a, int64_t rows, int64_t n) {
         for (int64_t i = 0; i < n; i++) v[i] /= norm;
     }
 }
-// All but the last dimension are rows. The shorter side's vectors are orthonormal.
+// A random orthogonal matrix times gain: all dimensions but the last count as rows, and the vectors along the shorter
+// side are orthonormal.
 static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
     if (shape.rank < 2) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an orthogonal matrix has two dimensions or more, not %s", egi_show(shape));
     int64_t columns = shape.dims[shape.rank - 1], rows = 1;
@@ -13414,14 +13437,16 @@ EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype d
     const char *former = egi_this.as;
     eg_dtype floats = egi_this.floats;
     if (!former) egi_this.as = "initialize";
-    egi_this.floats = EG_FLOAT32;                          // what is random has this dtype, whatever the default is
+    // So that the numbers drawn do not depend on the default dtype.
+    egi_this.floats = EG_FLOAT32;
     eg_tensor *x = egi_initialize(kind, value, dtype, shape);
     egi_this.floats = floats;
     egi_this.as = former;
     return x;
 }
 
-// While an architecture is read that came with a file, weights may not have more numbers than the file can hold; 0: no limit.
+// While an architecture is read from a file, its weights together may not have more elements than the file can hold:
+// a forged file must not claim memory that it does not fill. What is left of them, plus 1; 0: no limit.
 static EGI_THREAD int64_t egi_weights_left;
 static bool egi_weight_fits(eg_shape shape) {
     int64_t count = 1;
@@ -13431,7 +13456,8 @@ static bool egi_weight_fits(eg_shape shape) {
     egi_weights_left -= count;
     return true;
 }
-// A weight of a built-in layer, from what its options say and the layer's own default.
+// Makes a weight of a built-in layer: by the initializer `kind` of the options, or by the layer's own, `fallback`.
+// The layer owns it.
 static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind, eg_initializer fallback, double value, double l1, double l2) {
     eg_initializer with = egi_weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;      // the file has the values
     eg_tensor *initial = egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
@@ -13461,20 +13487,21 @@ static eg_tensor *egi_part_of(const eg_layer *l, const char *name) {
 // ---- calling and building
 
 EAGER_API bool eg_training(void) { return egi_this.layer && egi_this.layer->training; }
-static EGI_THREAD int64_t egi_masks_asked;                  // how often somebody wanted to know a mask: a loss that did has minded it
+// Counts eg_mask_of: a loss that called it has dealt with the mask itself.
+static EGI_THREAD int64_t egi_masks_asked;
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) {
     egi_masks_asked++;
     return x && egi_alive("mask_of", 0, x) ? x->mask : NULL;
 }
 
-// A result with this mask: a handle of its own where somebody else may see x.
+// x with this mask: x itself if nobody else holds it, else a new handle.
 static eg_tensor *egi_with_mask(eg_tensor *x, eg_tensor *mask) {
     if (!x || x->mask == mask) return x;
     if (x->mask || (x->flags & (EGI_VARIABLE | EGI_NUMBER)) || __atomic_load_n(&x->object.refs, __ATOMIC_ACQUIRE) != 1) x = eg_identity(x);
     if (x) x->mask = eg_retain(mask);
     return x;
 }
-// A mask is one bool for each step: it has x's first dimensions.
+// A mask holds one bool for each step, so its dimensions are the first ones of x.
 static bool egi_mask_fits(const eg_tensor *x, const eg_tensor *mask) {
     bool fits = mask->rank <= x->rank;
     for (int i = 0; i < mask->rank && fits; i++) fits = mask->dims[i] == x->dims[i];
@@ -13489,6 +13516,8 @@ EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
     if (!egi_alive("with_mask", 0, x) || (mask && !egi_alive("with_mask", 1, mask))) return NULL;
     return !mask || egi_mask_is_one("with_mask", x, mask) ? egi_with_mask(eg_identity(x), mask) : NULL;
 }
+// Begins a call or build of l: run becomes egi_this.layer, and l, if it is unbuilt, joins the list of layers that a
+// failure unbuilds. Each call that returns true is ended by egi_layer_leave.
 static bool egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
     if (!egi_depth_enter("call")) return false;
     memset(run, 0, sizeof *run);
@@ -13504,7 +13533,8 @@ static bool egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
     egi_this.born = eg_layer_retain(l);
     return true;
 }
-// As before its first call. What a layer of the user's holds was made by the user's functions, which know of it: that stays.
+// Makes l as it was before its first call. A container, such as a user's custom layer, keeps its parts: the user's
+// function made them and has pointers to them.
 static void egi_layer_unbuild(eg_layer *l) {
     l->built = false;
     l->n_inputs = l->born.n_inputs;
@@ -13512,8 +13542,8 @@ static void egi_layer_unbuild(eg_layer *l) {
     l->config.o.dtype = l->born.dtype;
     if (!(l->type->flags & EGI_CONTAINER)) egi_parts_drop(l, l->born.parts);
 }
-// A call that fails leaves the layers unbuilt that it found so, so that another may bring inputs of another shape. One that gave a
-// checkpoint's values their place keeps them, for they arrive only once.
+// Ends a call. A call that fails unbuilds the layers that it found unbuilt, so that the next may have inputs of
+// another shape. If values of a checkpoint were assigned meanwhile, the weights stay: those values come only once.
 static void egi_layer_leave(const egi_layer_run *run, bool ok) {
     bool undo = !ok && run->arrived == egi_arrived;
     egi_depth_leave();
@@ -13528,13 +13558,15 @@ static void egi_layer_leave(const egi_layer_run *run, bool ok) {
 }
 
 static int egi_layer_axis(const eg_layer *l) { return l->config.o.axis == 0 ? -1 : l->config.o.axis == EG_ZERO ? 0 : l->config.o.axis; }
-// Whether an input that lacks an axis may be an example without its batch: the one that the caller gave lacks it, too, and is of no dataset.
+// Whether an input with one axis too few may be a single example without a batch, for the error's hint: the input
+// that the caller gave has this rank as well, and it does not come from a dataset.
 static bool egi_is_single(int rank) {
     const egi_layer_run *outer = egi_this.layer;
     while (outer && outer->up) outer = outer->up;
     return outer && outer->in && outer->in[0]->rank == rank && !egi_this.hint && egi_this.batch <= 0;
 }
-// Whether inputs of these shapes (-1: free) are what the layer takes, and what it was built for.
+// Checks number, ranks and dimensions of the inputs (-1: free) against the kind of layer, its .input_shape and what
+// it was built for.
 static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     const egi_layer_type *t = l->type;
     int most = t->n_in < 0 ? EGI_LAYER_IN : l->config.n_in ? l->config.n_in : t->n_in;
@@ -13558,13 +13590,15 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
            egi_fail(EG_ERROR_SHAPE, "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)", egi_show_free(*first), egi_show_free(*in),
                     (long long)built, (long long)now);
 }
-// Of a call the batch, axis 0, is free: the next one may have another. (A layer that normalizes along it keeps it.)
+// Makes axis 0, the batch, free in a remembered shape, since the next call may have another batch. A layer that
+// normalizes along axis 0 keeps it.
 static void egi_layer_free_batch(const eg_layer *l, eg_shape *shape) {
     int axis = egi_layer_axis(l);
     if (shape->rank > 0 && !(l->type->flags & EGI_FIXED_LAST && (axis == 0 || axis == -shape->rank))) shape->dims[0] = -1;
 }
+// Remembers the shapes of the inputs, from which eg_layer_copy and files build the layer again.
 static void egi_layer_remember(eg_layer *l, const eg_shape *in, int n) {
-    // Masks and the keys of earlier calls make no weights.
+    // Masks and the keys of earlier calls (attention) do not decide any weight's shape.
     while (n > 1 && egi_this.layer->in && (egi_this.layer->in[n - 1]->dtype == EG_BOOL || in[n - 1].rank > in->rank)) n--;
     l->n_inputs = n < EGI_LAYER_KEPT ? n : EGI_LAYER_KEPT;
     for (int i = 0; i < l->n_inputs; i++) {
@@ -13572,7 +13606,8 @@ static void egi_layer_remember(eg_layer *l, const eg_shape *in, int n) {
         if (egi_this.layer && egi_this.layer->in) egi_layer_free_batch(l, &l->inputs[i]);
     }
 }
-// Makes the weights, on the first call or before it. Nothing is left of a build that failed.
+// Makes the weights of a layer that is not a container, on the first call or before it. A build that fails leaves
+// nothing behind.
 static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
     if (l->built || (l->type->flags & EGI_CONTAINER)) return true;
     int64_t before = l->n_parts, arrived = egi_arrived;
@@ -13582,17 +13617,19 @@ static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
     bool ok = !l->type->build || l->type->build(l, in, n);
     eg_recording_unpause();
     eg_scope_end(scope);
-    if (egi_arrived != arrived) egi_this.random = random;      // what a checkpoint brings costs no random numbers
+    // Restored values replace the drawn ones, which then do not count as drawn.
+    if (egi_arrived != arrived) egi_this.random = random;
     if (!ok) egi_parts_drop(l, before);
     else { l->built = true; egi_layer_remember(l, in, n); }
     return ok;
 }
-// The shape of the output; rank -1 where only a call can tell.
+// The shape of the output for inputs of these shapes; its rank is -1 where only a call can tell.
 static bool egi_layer_shape(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     *out = *in;
     return !l->type->shape || l->type->shape(l, in, n, out);
 }
-// Checks, makes the weights of the layer and all in it, tells the output's shape.
+// Builds the layer and all layers in it for these shapes, without computing anything, and writes the output's shape
+// (rank -1: only a call can tell). `out` may be `in`.
 static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     egi_layer_run run;
     eg_shape result;                     // out may be in
@@ -13611,7 +13648,8 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     l->output = result;
     return true;
 }
-// The first layer in it that is a function of the caller's, whose output nobody knows before it runs; NULL: there is none.
+// The first layer in l, or l itself, that calls a user's function, whose output's shape is not known before it runs;
+// NULL: there is none.
 static const eg_layer *egi_layer_function_in(const eg_layer *l) {
     if (l->call || l->call_multi) return l;
     const eg_layer *found = NULL;
@@ -13635,7 +13673,7 @@ EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
     if (!egi_layer_prepare(l, &input, 1, &out)) return false;
     return out.rank >= 0 || egi_layer_needs_call(l, input);
 }
-// The shape that the layer was told to expect, batch included; rank -1: none.
+// The layer's .input_shape, or that of its first layer, with the batch in front; rank -1: none was given.
 static eg_shape egi_layer_expects(const eg_layer *l) {
     eg_shape shape = l->config.o.input_shape;
     if (!shape.rank && (l->type->flags & EGI_CONTAINER) && !l->custom && l->n_parts && l->parts[0].child) return egi_layer_expects(l->parts[0].child);
@@ -13644,7 +13682,7 @@ static eg_shape egi_layer_expects(const eg_layer *l) {
     shape.rank = shape.rank ? shape.rank + 1 : -1;
     return shape;
 }
-// One who looks at a layer that knows what it will be called with finds its weights made.
+// Builds a layer that has an .input_shape, if it is not built yet. Every function that shows weights calls this first.
 static bool egi_layer_build_alone(eg_layer *l) {
     eg_shape in = egi_layer_expects(l), out;
     return l->built || in.rank < 0 || egi_layer_prepare(l, &in, 1, &out);
@@ -13664,7 +13702,8 @@ static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor
     run->out_mask[0] = run->layer->type->flags & EGI_PASSES_MASK ? run->mask[0] : NULL;
     return true;
 }
-// Said here, and not by the first op that meets both: the weights are what they are, the inputs are the caller's to cast.
+// Checks the inputs' dtypes against the weights' here, since an op's error would not say which of the two the caller
+// should cast.
 static bool egi_layer_dtypes_fit(const egi_layer_run *run) {
     const eg_layer *l = run->layer;
     const char *weights = egi_dtypes[l->config.o.dtype].name, *macro = l->config.o.dtype == EG_FLOAT64 ? "EG_FLOAT64" : "EG_FLOAT32";
@@ -13686,11 +13725,12 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     if (!l->type->call(l, run)) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: the layer's function failed") : false;
     for (int i = 0; i < run->n_out; i++) {
         if (!run->out[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: output %d of the layer is NULL", i) : false;
-        // What a function of the user's made of the steps may have none any more.
+        // A user's function may have changed the steps, so that the mask no longer fits the output: it is dropped then.
         bool keeps = run->out_mask[i] && egi_mask_fits(run->out[i], run->out_mask[i]);
         if (keeps && !(run->out[i] = egi_with_mask(run->out[i], run->out_mask[i]))) return false;
     }
-    if (!l->built) l->built = true;                        // two threads may call one model: nothing is written then
+    // Written once only: a built model may be called by several threads.
+    if (!l->built) l->built = true;
     if (!l->n_inputs) egi_layer_remember(l, shapes, run->n);
     if (l->output.rank < 0) {
         l->output = egi_shape(run->out[0]);
@@ -13698,13 +13738,15 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
     }
     return true;
 }
-// What eg_call does, for layers that call layers: mask NULL is the one that in[0] carries.
+// eg_call, and calls of a layer by a layer. mask: of in[0]; NULL stands for the one that in[0] carries. On success
+// the outputs belong to the caller's scope; on failure all of out[] is NULL.
 static bool egi_layer_call(eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_tensor *mask, bool training) {
     egi_layer_run run;
     eg_tensor *own[EGI_LAYER_IN];
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_layer_alive("call", l) || !egi_layer_enter(&run, l, training)) return false;
-    eg_layer_retain(l);                                        // whatever a function in it does to the caller's references
+    // A user's function in it may release what the caller holds.
+    eg_layer_retain(l);
     run.n_out = n_out;
     int most = l->config.n_out ? l->config.n_out : l->type->n_out;
     bool ok = (n_out >= 1 && n_out <= most) || egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d outputs asked for; the layer has %d", n_out, most);
@@ -13769,12 +13811,14 @@ static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
 
 // ---- convolution and pooling
 
-// Along one axis: how many places a window of `span` takes in `n` with this stride; -1 for an n that is not known.
+// The output's length along one axis of length n, for a window of `span` elements and a stride; -1 where n is not
+// known.
 static int64_t egi_places(int64_t n, int64_t span, int64_t stride, bool same) {
     if (n < 0) return -1;
     if (same) return n / stride + (n % stride != 0);
     return n < span ? 0 : (n - span) / stride + 1;
 }
+// Entry i of an option for two axes. An entry that was not given is the other one, or the fallback.
 static int64_t egi_pair(const int64_t *pair, int i, int64_t fallback) { return egi_option_or(i ? egi_option_or(pair[1], pair[0]) : pair[0], fallback); }
 static int64_t egi_window_size(const eg_layer *l, int i) { return l->config.size ? l->config.size : egi_pair(l->config.o.kernel_size, i, 1); }
 static int64_t egi_window_span(const eg_layer *l, int i) { return (egi_window_size(l, i) - 1) * egi_pair(l->config.o.dilations, i, 1) + 1; }
@@ -13791,7 +13835,7 @@ static eg_conv_options egi_conv_options_of(const eg_layer *l) {
     c.groups = egi_option_or(o->groups, 1);
     return c;
 }
-// (KH, KW, a, b), or (KW, a, b) where inputs have rank 3.
+// The shape of a filter: (KH, KW, a, b), or (KW, a, b) for inputs of rank 3.
 static eg_shape egi_filter_shape(const eg_layer *l, int64_t a, int64_t b) {
     eg_shape s = { 0, { 0 } };
     for (int i = 0; i < l->type->rank - 2; i++) s.dims[s.rank++] = egi_window_size(l, i);
@@ -13821,7 +13865,8 @@ static bool egi_build_depthwise(eg_layer *l, const eg_shape *in, int n) {
 static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
     eg_conv_options o = egi_conv_options_of(l);
     eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
-    if (l->config.o.causal) {                              // nothing but the past: as many zeros before the first step as the window looks back
+    // Zeros before the first step, so that the window sees the past alone.
+    if (l->config.o.causal) {
         eg_pads pads = { 6, { 0, 0, egi_window_span(l, 0) - 1, 0, 0, 0 } };
         eg_pad_options zeros;
         memset(&zeros, 0, sizeof zeros);
@@ -13851,7 +13896,7 @@ static bool egi_call_separable(eg_layer *l, egi_layer_run *c) {
 static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
     eg_conv_options o = egi_conv_options_of(l);
     eg_tensor *kernel = egi_part_of(l, "kernel");
-    // Keras's rows are at least (rows of x) stride, also where the window is smaller than the stride.
+    // In Keras the output has at least (rows of x) times stride rows, also where the window is smaller than the stride.
     for (int i = 0; i < l->type->rank - 2 && o.padding == EG_VALID && !l->config.o.output_padding[0]; i++)
         if (egi_window_span(l, i) < o.strides[i]) o.output_padding[i] = o.strides[i] - egi_window_span(l, i);
     if (l->type->rank == 3) o.output_padding[1] = 0;
@@ -13907,7 +13952,7 @@ static bool egi_shape_pool(eg_layer *l, const eg_shape *in, int n, eg_shape *out
     for (int i = 0; i < in->rank - 2; i++) out->dims[i + 1] = egi_places(in->dims[i + 1], p.size[i], p.strides[i], p.padding == EG_SAME);
     return egi_too_small(l, in, out);
 }
-// Over all axes but the batch and the channels; a mean leaves out the steps that a mask does not count.
+// The axes between the batch and the channels.
 static eg_reduce_options egi_over_space(const eg_tensor *x) {
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
@@ -13918,6 +13963,7 @@ static bool egi_call_global_max(eg_layer *l, egi_layer_run *c) {
     (void)l;
     return (c->out[0] = (eg_reduce_max)(c->in[0], egi_over_space(c->in[0]))) != NULL;
 }
+// The mean over these axes; of a sequence with a mask, over the steps that count.
 static bool egi_call_global_average(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *weights = c->mask[0] && x->rank == 3 ? eg_expand_dims(eg_cast(c->mask[0], (eg_dtype)x->dtype), 2) : NULL;
     eg_reduce_options space = egi_over_space(x);
@@ -13943,7 +13989,8 @@ static eg_shape egi_reshaped(const eg_layer *l, const eg_shape *in) {
     out.rank++;
     return out;
 }
-// The -1 of a target shape, from what there is besides the batch (whose size may be 0); not known yet: -1.
+// The target shape behind the batch. Its -1, if it has one, is computed from the other dimensions of the input, if
+// these are known; the batch itself is left out, since it may be 0.
 static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     int64_t have = 1, given = 1;
     int free_at = 0;
@@ -13978,7 +14025,8 @@ static bool egi_shape_flatten(eg_layer *l, const eg_shape *in, int n, eg_shape *
     }
     return true;
 }
-// Where each axis comes from, the batch aside, from 1; checked where there is an input, which says how many there are.
+// target.dims[i] is the input axis (from 1, the batch aside) that becomes axis i + 1. The order is checked here,
+// where the input's rank is known, and not when the layer is made.
 static bool egi_shape_permute(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     const eg_shape *order = &l->config.target;
     unsigned seen = 0;
@@ -14013,7 +14061,8 @@ static bool egi_call_repeat_vector(eg_layer *l, egi_layer_run *c) {
     eg_shape in = egi_shape(c->in[0]), out;
     return egi_shape_repeat_vector(l, &in, 1, &out) && (c->out[0] = eg_broadcast_to(eg_expand_dims(c->in[0], 1), out)) != NULL;
 }
-// Before and after each axis between batch and channels: one number for all, one an axis, or all of them.
+// The option's numbers as a full list, before and after every axis: one number serves all axes, one for each axis
+// serves both its ends.
 static eg_pads egi_layer_pads(const eg_layer *l) {
     const eg_pads *p = &l->config.pads;
     int axes = l->type->rank - 2;
@@ -14058,7 +14107,7 @@ static bool egi_call_activation(eg_layer *l, egi_layer_run *c) { return (c->out[
 static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(egi_or(l->config.rate, .3)))) != NULL;
 }
-// Each element is 0 with probability `rate` and 1 / (1 - rate) times itself else.
+// Each element becomes 0 with probability `rate`; the others are multiplied by 1 / (1 - rate), so that the mean stays.
 static eg_tensor *egi_dropout(eg_tensor *x, double rate) {
     if (rate <= 0) return x;
     if (rate >= 1) return eg_zeros_like(x);
@@ -14071,7 +14120,7 @@ static eg_tensor *egi_dropout(eg_tensor *x, double rate) {
 static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = c->training ? egi_dropout(c->in[0], egi_or(l->config.rate, 0)) : c->in[0]) != NULL;
 }
-// Steps all of whose features are the mask value are zeros, and do not count for the layers after it.
+// A step whose features all equal the mask value becomes zeros, and the layers after it do not count it.
 static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *counts = (eg_reduce_any)((eg_not_equal)(x, eg_number(egi_or(l->config.rate, 0))), egi_over_axis(-1, false));
     eg_tensor *factor = counts ? eg_cast(eg_expand_dims(counts, -1), (eg_dtype)x->dtype) : NULL;
@@ -14082,13 +14131,13 @@ static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
 
 // ---- normalization
 
-// A weight of n numbers along one axis, shaped to meet x.
+// A weight of n numbers, reshaped so that it broadcasts along the given axis of x.
 static eg_tensor *egi_along(eg_tensor *weight, const eg_tensor *x, int axis) {
     eg_shape shape = { x->rank, { 0 } };
     for (int i = 0; i < x->rank; i++) shape.dims[i] = i == axis ? x->dims[i] : 1;
     return axis == x->rank - 1 || !weight ? weight : eg_reshape(weight, shape);
 }
-// gamma and beta, as far as the layer has them, along the axis; false where it has one that could not be turned.
+// gamma and beta along the axis, NULL where the layer has none; false where a reshape failed.
 static bool egi_gamma_beta(const eg_layer *l, const eg_tensor *x, int axis, eg_tensor **gamma, eg_tensor **beta) {
     eg_tensor *g = egi_part_of(l, "gamma"), *b = egi_part_of(l, "beta");
     *gamma = egi_along(g, x, axis);
@@ -14133,19 +14182,20 @@ static bool egi_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
     return (groups > 0 && features % groups == 0) ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_layer_group_normalization: %lld groups do not divide %lld channels", (long long)groups, (long long)features);
 }
-// (x - mean) / sqrt(variance + epsilon) gamma + beta, with what a layer has of the last two.
+// (x - mean) / sqrt(variance + epsilon) gamma + beta; gamma and beta may be NULL. `centered` is x - mean.
 static eg_tensor *egi_normalized(const eg_layer *l, eg_tensor *centered, eg_tensor *variance, eg_tensor *gamma, eg_tensor *beta) {
     eg_tensor *factor = eg_rsqrt((eg_add)(variance, eg_number(egi_or(l->config.o.epsilon, 1e-3))));
     eg_tensor *y = (eg_mul)(centered, gamma ? (eg_mul)(factor, gamma) : factor);
     return beta ? (eg_add)(y, beta) : y;
 }
-// The mean over axes (kept), of those that weights count: sum(x w) / (sum(w) + 1e-7).
+// The mean over the axes, which are kept as 1. With weights (1 for a step that counts, else 0) it is sum(x w) /
+// (sum(w) + 1e-7).
 static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_options over) {
     if (!weights) return (eg_reduce_mean)(x, over);
     eg_reduce_options all = over;
     return (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), over), (eg_add)((eg_reduce_sum)(weights, all), eg_number(1e-7)));
 }
-// moving = momentum moving + (1 - momentum) batch; no part of what a tape records.
+// moving = momentum moving + (1 - momentum) batch, unrecorded.
 static bool egi_follow(eg_tensor *moving, eg_tensor *batch, double momentum) {
     eg_recording_pause();
     eg_tensor *y = (eg_add)((eg_mul)(moving, eg_number(momentum)), (eg_mul)(eg_reshape(batch, egi_shape(moving)), eg_number(1 - momentum)));
@@ -14182,7 +14232,8 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     }
     return (c->out[0] = egi_normalized(l, centered, variance, gamma, beta)) != NULL;
 }
-// On a device that can, over the last axis, in one launch: y = (x - mean) r gamma + beta with r = 1 / sqrt(variance + epsilon).
+// Layer normalization over the last axis as one op, on a device that has the kernel: y = (x - mean) r gamma + beta with
+// r = 1 / sqrt(variance + epsilon). Elsewhere egi_call_layer_norm composes it.
 static bool egi_shape_layer_norm(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
 static egi_norm_parameters egi_norm_of(const eg_tensor *x, double epsilon) {
     egi_norm_parameters p = { x->size / x->dims[x->rank - 1], x->dims[x->rank - 1], epsilon };
@@ -14224,7 +14275,8 @@ EGI_GRAD(layer_norm) {
 }
 static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double), egi_shape_layer_norm, egi_run_layer_norm, egi_grad_layer_norm,
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, EGI_NOT_ELEMENTWISE };
-// May a layer's ops on x run as one? The trap and recordings want to see each.
+// Whether a layer may compute x with one kernel instead of several ops: the device has it, and neither the NaN trap
+// nor eg_record, which look at each op, is on.
 static bool egi_has_as_one(const eg_tensor *x, egi_kernel kernel) {
 #define EGI_KERNEL_IS_HERE(NUMBER, name) true,
 #define EGI_KERNEL_IS_ELSEWHERE(NUMBER, name) false,
@@ -14263,7 +14315,7 @@ static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *factor = eg_rsqrt((eg_add)(square, eg_number(egi_or(l->config.o.epsilon, 1e-6))));
     return (c->out[0] = (eg_mul)((eg_mul)(x, factor), egi_along(egi_part_of(l, "scale"), x, axis))) != NULL;
 }
-// The axis is parted in groups; statistics of one example's group.
+// The axis is split into groups; mean and variance are those of one group of one example.
 static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0];
     int axis = 0;
@@ -14319,7 +14371,7 @@ static eg_tensor *egi_merge(egi_layer_run *c, eg_tensor *(*op)(eg_tensor *, eg_t
     for (int i = 1; i < c->n && y; i++) y = op(y, c->in[i]);
     return y;
 }
-// A step counts where it counts in all inputs that have a mask.
+// The output's mask: a step counts if it counts in every input that has a mask.
 static bool egi_merge_masks(egi_layer_run *c) {
     c->out_mask[0] = NULL;
     for (int i = 0; i < c->n; i++) {
@@ -14340,7 +14392,7 @@ EGI_CALL_MERGE(multiply, egi_merge(c, (eg_mul)))
 EGI_CALL_MERGE(average, (eg_div)(egi_merge(c, (eg_add)), eg_number(c->n)))
 EGI_CALL_MERGE(maximum, egi_merge(c, (eg_maximum)))
 EGI_CALL_MERGE(minimum, egi_merge(c, (eg_minimum)))
-// Of one rank; a dimension of 1 stretches.
+// The inputs have one rank, and a dimension of 1 is broadcast.
 static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     for (int k = 1; k < n; k++) {
         bool fits = in[k].rank == out->rank;
@@ -14358,7 +14410,7 @@ static bool egi_call_concatenate(eg_layer *l, egi_layer_run *c) {
     if (!egi_axis("call", egi_layer_axis(l), c->in[0]->rank, &axis)) return false;
     c->out[0] = eg_concat(c->in, c->n, axis);
     if (axis != 1 || c->in[0]->rank < 3) return c->out[0] && egi_merge_masks(c);
-    eg_tensor *masks[EGI_LAYER_IN], *any = NULL;               // along time, masks stand one behind the other, too
+    eg_tensor *masks[EGI_LAYER_IN], *any = NULL;               // inputs joined along time have their masks joined, too
     for (int i = 0; i < c->n && c->out[0]; i++) {
         eg_shape steps = { 2, { c->in[i]->dims[0], c->in[i]->dims[1] } };
         if (c->mask[i]) any = c->mask[i];
@@ -14382,7 +14434,7 @@ static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_sha
     return true;
 }
 
-// x + f(x).
+// A residual block: x + f(x).
 static bool egi_build_residual(eg_layer *l, const eg_shape *in, int n) {
     eg_shape out;
     (void)n;
@@ -14414,12 +14466,13 @@ static bool egi_shape_sequential(eg_layer *l, const eg_shape *in, int n, eg_shap
     }
     return true;
 }
-// What a layer made dies when the next one has read it; a tape keeps what it needs.
+// Each layer runs in a scope of its own, so that its output is released as soon as the next layer has read it, unless
+// a tape saved it.
 static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = eg_retain(c->in[0]);
     if (!l->n_parts) { eg_release(x); return egi_fail(EG_ERROR_STATE, "eg_call: the model has no layers"); }
     for (int64_t i = 0; i < l->n_parts && x; i++) {
-        if (!l->parts[i].child) continue;                  // a weight that a user gave it
+        if (!l->parts[i].child) continue;                  // a weight that a user added with eg_layer_weight
         eg_scope scope = eg_scope_begin();
         eg_tensor *y = eg_retain(egi_layer_call1(l->parts[i].child, x));
         eg_scope_end(scope);
@@ -14445,21 +14498,23 @@ static bool egi_shape_unknown(eg_layer *l, const eg_shape *in, int n, eg_shape *
 }
 
 // ---- recurrent layers
-// h' = cell(x W + b, h): the product with the inputs of all steps is made at once; then a loop goes from step to step. Most often
-// the loop is inside one op, which comes below; written in ops of its own it is what that one must agree with.
+// h' = cell(x W + b, h). The product x W + b is computed for all steps at once; then a loop goes from step to step.
+// Mostly the loop is inside one op (egi_recur_as_one). The loop of single ops (egi_recur_by_steps) serves what that
+// op cannot do, and is its oracle in the tests.
 
 typedef struct egi_recurrence egi_recurrence;
 typedef struct egi_cell {
     const char *name;
-    int gates, states, pieces;          // pieces: of a row that is kept for the gradient
+    int gates, states, pieces;          // pieces: how many vectors of `units` a step keeps for the gradient
     bool (*step)(const egi_recurrence *r, eg_tensor *z, eg_tensor **state);    // state[0] is the output
 } egi_cell;
 struct egi_recurrence {
     const egi_cell *cell;
-    eg_activation activation, gate;     // of what enters the state, and of the gates
-    eg_tensor *recurrent[2];            // U; of a GRU that resets before the product also U of its last gate
-    eg_tensor *bias;                    // of a GRU that resets after the product: that product's own; else NULL
-    eg_tensor *dropout;                 // multiplies the state before the product; or NULL
+    eg_activation activation, gate;     // of the candidate for the new state, and of the gates
+    // U; of a GRU that resets before the product, the second one is U of the candidate.
+    eg_tensor *recurrent[2];
+    eg_tensor *bias;                    // of a GRU that resets after the product: the bias of h U; else NULL
+    eg_tensor *dropout;                 // what the state is multiplied by before the product, or NULL
 };
 
 static eg_tensor *egi_recur(const egi_recurrence *r, eg_tensor *h, int part) {
@@ -14499,8 +14554,9 @@ static const egi_cell egi_cells[] = {                          // ORDER egi_recu
     { "gru", 3, 1, 5, egi_gru_step },
 };
 
-// Steps through z (T, B, gates x units). mask: (T, B, 1) bool or NULL; a masked step leaves the states as they are and repeats
-// the output before it (0 at the start). outputs: T of them, in the order of the steps taken, or NULL; *last: the last one.
+// Goes through the steps of z (T, B, gates x units). mask: (T, B, 1) bool, or NULL; a masked step leaves the states
+// as they are and repeats the output of the step before (zeros at the start). outputs, if not NULL, receives the T
+// outputs in the order of the steps taken; *last is the last of them.
 static bool egi_unroll(const egi_recurrence *r, eg_tensor *z, eg_tensor *mask, bool backwards, eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
     int64_t steps = z->dims[0];
     bool ok = (*last = eg_zeros_like(state[0])) != NULL;
@@ -14541,7 +14597,8 @@ static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
     if (o->no_bias) return true;
     eg_tensor *b = egi_weight(l, "bias", bias, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value, o->bias_l1, o->bias_l2);
     if (!b || cell->states == 1 || o->no_forget_bias) return b != NULL;
-    eg_shape begin = { 1, { units } };                         // at first, nothing is forgotten
+    // The forget gate's bias starts at 1: an LSTM that has learnt nothing keeps its state.
+    eg_shape begin = { 1, { units } };
     return eg_assign_slice(b, begin, begin, eg_number(1)) != NULL;
 }
 static bool egi_shape_recurrent(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -14552,7 +14609,7 @@ static bool egi_shape_recurrent(eg_layer *l, const eg_shape *in, int n, eg_shape
     return true;
 }
 
-// What a state (or an input) is multiplied by in training: the same for all steps.
+// The factors of dropout for a state or an input, drawn once for all steps: 0, or 1 / (1 - rate).
 static eg_tensor *egi_step_dropout(const eg_tensor *like, eg_shape shape, double rate) {
     eg_random_options keep;
     memset(&keep, 0, sizeof keep);
@@ -14619,7 +14676,8 @@ static bool egi_recurrence_of(const eg_layer *l, const egi_layer_run *c, egi_rec
     return ok && (!drops || r->dropout);
 }
 
-// All steps as one op: z (B, T, gates x units), U, h, an LSTM's c or a GRU's bias if it has one, and the mask if there is one.
+// All steps as one op. Its inputs are z (B, T, gates x units), U, h, then the c of an LSTM or the bias of a GRU that
+// has one, then the mask if there is one.
 static bool egi_shape_recurrent_as_one(egi_call *c) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attr;
     eg_shape all = { 3, { p->batch, p->sequences ? p->steps : 0, p->units } }, kept = { 2, { p->keeps ? p->batch * p->steps : 0, p->pieces * p->units } }, state = { 2, { p->batch, p->units } };
@@ -14642,7 +14700,8 @@ static bool egi_run_recurrent_as_one(egi_call *c) {
     for (int i = 0; i < c->n; i++) if (in[i]) egi_object_release(&in[i]->object);
     return ok;
 }
-// The gradient in ops of their own, of the steps in ops of their own: for an outer tape, or the trap.
+// The gradient computed with single ops: the steps run again on a tape. It is used where an outer tape must record
+// the gradient's ops, or the NaN trap must see them.
 static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attributes;
     egi_recurrence r;
@@ -14667,13 +14726,16 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
     if (ok && outputs) ok = (all = eg_stack(outputs, (int)p->steps, 1)) != NULL;
     egi_free(outputs);
     for (int i = 0; i < c->n_outputs && ok; i++) {
-        if (i == 1 || !c->upstream[i]) continue;               // what was kept leads nowhere
+        // Output 1 is what was kept for the gradient; nobody else reads it.
+        if (i == 1 || !c->upstream[i]) continue;
         y[n] = i == 0 ? all : state[i - 2];
         g[n++] = c->upstream[i];
     }
     return ok && eg_tape_gradients_from(tape, y, n, g, in, n_in, dx);
 }
-// dU = sum over the steps of h^T dp, where p = h U; of a GRU p is not what z is added to, as r multiplies it (and its bias).
+// The kernel computes dz and the gradients of the states. dU is one product behind it: the sum over the steps of h^T
+// dp, where p = h U. For a GRU dp differs from dz, because the reset gate multiplies p (and its bias); the kernel
+// gives it as out[1].
 static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_recurrent_parameters now = *(const egi_recurrent_parameters *)c->attributes, *p = &now;
     if (egi_ops_are_seen()) return egi_recurrent_gradient(c, dx);
@@ -14689,7 +14751,7 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
         if ((i == 1 && p->kind != EGI_GRU) || (i == 3 && p->kind != EGI_LSTM)) continue;
         ok = (args.out[i] = egi_own(egi_new(op->name, egi_backend_of(z), (eg_dtype)z->dtype, i < 2 ? &whole : &state))) != NULL;
     }
-    p->precision = egi_this.precision;                         // not that of the forward: as in other gradients
+    p->precision = egi_this.precision;                         // the precision set now, not that of the forward pass
     if (!ok || !egi_launch_recurrent_grad(egi_backend_of(z), &args)) return false;
     eg_tensor *dp = eg_reshape(args.out[p->kind == EGI_GRU], flat);
     dx[0] = args.out[0];
@@ -14703,8 +14765,9 @@ enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_
     { name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, egi_run_recurrent_as_one, egi_grad_recurrent_as_one, \
       { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, EGI_NOT_ELEMENTWISE },
 static const egi_op egi_recurrent_ops[] = { EGI_RECURRENT_ROW("simple_rnn", 3) EGI_RECURRENT_ROW("lstm", 4) EGI_RECURRENT_ROW("gru", 3) };
-// What is asked of the layer can be one op: the usual activations, nothing dropped on the way from step to step. A masked step there
-// has the state for its output, which is that of the step before unless the state at the start was given.
+// Whether the one op can do what is asked: the default activations, no dropout between steps, matching dtypes and
+// devices. In the op, the output of a masked step is the state, which equals the output of the step before unless the
+// caller gave a first state.
 static bool egi_recurs_as_one(const eg_layer *l, const egi_layer_run *c, const egi_recurrence *r, eg_tensor *const *state) {
     const eg_tensor *x = c->in[0];
     if (c->mask[0] && (c->n > 1 || egi_backend_of(c->mask[0]) != egi_backend_of(x))) return false;
@@ -14807,7 +14870,8 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
         for (int s = 0; s < states && c->n_out > 1; s++) c->out[1 + k * states + s] = out[k][1 + s];
         if (!forward->config.o.return_sequences) continue;
         if (l->parts[k].child->config.o.go_backwards) out[k][0] = eg_reverse(out[k][0], time);
-        if (c->mask[0]) out[k][0] = (eg_where)(eg_expand_dims(c->mask[0], 2), out[k][0], eg_number(0));      // what one way repeats, the other has not seen
+        // Each direction repeats another output at a masked step, so that both are set to 0 there.
+        if (c->mask[0]) out[k][0] = (eg_where)(eg_expand_dims(c->mask[0], 2), out[k][0], eg_number(0));
     }
     c->out_mask[0] = forward->config.o.return_sequences ? c->mask[0] : NULL;
     return (c->out[0] = egi_merged(l->config.o.merge, out[0][0], out[1][0])) != NULL;
@@ -14829,7 +14893,8 @@ static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = (eg_add)(c->in[0], eg_slice(rows, begin, size))) != NULL;
 }
 
-// What a call is given: n of query, value, key; then the mask of pairs; then the keys and values so far, told by their rank.
+// The inputs of a call of attention: n of query, value and key; then, optionally, a mask of pairs, told by its dtype,
+// and the keys and values so far, told by their rank. `before` is how many keys there are so far.
 typedef struct egi_attention_in { int n; eg_tensor *pairs, *past[2]; int64_t before; } egi_attention_in;
 static egi_attention_in egi_attention_inputs(const egi_layer_run *c) {
     egi_attention_in a = { c->n, NULL, { NULL, NULL }, 0 };
@@ -14880,17 +14945,19 @@ static eg_tensor *egi_swap_heads(eg_tensor *x) {               // (B, T, H, K) t
     swap.perm.axes[3] = 3;
     return (eg_transpose)(x, swap);
 }
-// The product of an input with all heads' matrices, a head apart: (B, H, T, K).
+// x (B, T, C) projected by part `part` for all heads at once, and split by head: (B, H, T, K).
 static eg_tensor *egi_heads(eg_layer *l, int part, eg_tensor *x, int64_t heads) {
     eg_tensor *y = egi_layer_call1(l->parts[part].child, x);
     eg_shape apart = { 4, { x->dims[0], x->dims[1], heads, y ? y->dims[2] / heads : 0 } };
     return egi_swap_heads(eg_reshape(y, apart));
 }
+// *mask and by, where a NULL mask allows all pairs.
 static bool egi_narrow(eg_tensor **mask, eg_tensor *by) {
     *mask = *mask && by ? eg_logical_and(*mask, by) : by;
     return *mask != NULL;
 }
-// What is given comes together into one mask that broadcasts to (B, H, T, S); NULL: none.
+// Combines the masks of query, value and key and the mask of pairs into one that broadcasts to (B, H, T, S); NULL
+// where there is none.
 static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a, eg_tensor **mask) {
     const eg_tensor *query = c->in[0], *value = c->in[a->n > 1 ? 1 : 0], *given = a->pairs;
     int n = a->n;
@@ -14914,14 +14981,15 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
     }
     return true;
 }
-// The same, narrowed to keys that are no later than the query, of which the first stands behind `before` keys.
+// Narrows the mask to keys that are no later than their query. The first query stands behind `before` keys.
 static bool egi_narrow_causal(eg_tensor **mask, int64_t queries, int64_t keys, int64_t before) {
     double first = (double)before;
     eg_tensor *t = eg_expand_dims(eg_range(EG_INT32, first, first + (double)queries, 1), 1), *s = eg_range(EG_INT32, 0, (double)keys, 1);
     return egi_narrow(mask, (eg_greater_equal)(t, s));
 }
-// Rotary positions (Su et al. 2021): elements i and i + K / 2 turn by position base^(-2 i / K), so that a product of two depends on
-// how far apart they stand.
+// Rotary positions (Su et al. 2021): elements i and i + K / 2 of a vector are rotated by the angle position *
+// base^(-2 i / K), so that the product of a query and a key depends on the distance between their positions. `first`
+// is the position of step 0.
 static eg_tensor *egi_turned(eg_tensor *x, double base, int64_t first) {
     eg_tensor *half[2], *turned[2];
     if (base == 0 || !x || !eg_split(x, 2, 3, half)) return base == 0 ? x : NULL;
@@ -14933,7 +15001,7 @@ static eg_tensor *egi_turned(eg_tensor *x, double base, int64_t first) {
     turned[1] = (eg_add)((eg_mul)(half[1], cosine), (eg_mul)(half[0], sine));
     return turned[0] && turned[1] ? eg_concat(turned, 2, 3) : NULL;
 }
-// What was there so far and what is new.
+// The keys (which = 0) or values (1) so far, followed by those of this call.
 static eg_tensor *egi_after(const egi_attention_in *a, int which, eg_tensor *x, int64_t shared, int64_t elements) {
     eg_tensor *both[2] = { a->past[which], x };
     if (!x || !both[0]) return x;
@@ -14942,28 +15010,30 @@ static eg_tensor *egi_after(const egi_attention_in *a, int which, eg_tensor *x, 
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_call: the %s so far are %s, and must be %s", which ? "values" : "keys", egi_describe(both[0]), egi_show(fits));
     return eg_concat(both, 2, 2);
 }
-// Keys (or values) of fewer heads than the queries serve several of these: a dimension to broadcast over.
+// Where one head of keys or values serves several heads of queries: reshapes either side so that the product
+// broadcasts over the group.
 static eg_tensor *egi_for_groups(eg_tensor *x, int64_t heads, bool few) {
     if (few) return eg_expand_dims(x, 2);
     eg_shape grouped = { 5, { x->dims[0], heads, x->dims[1] / heads, x->dims[2], x->dims[3] } };
     return eg_reshape(x, grouped);
 }
-// a b, or a b^T, for each head.
+// a b, or a b^T if transposed, for each head.
 static eg_tensor *egi_by_heads(eg_tensor *a, eg_tensor *b, bool transposed) {
     if (!a || !b || a->dims[1] == b->dims[1]) return egi_matmul(a, false, b, transposed);
     eg_shape shape = { 4, { a->dims[0], a->dims[1], a->dims[2], b->dims[transposed ? 2 : 3] } };
     return eg_reshape(egi_matmul(egi_for_groups(a, b->dims[1], false), false, egi_for_groups(b, 0, true), transposed), shape);
 }
-// softmax(q k^T / sqrt(K)): who looks at whom (Vaswani et al. 2017). whole: no row of the mask can be all false.
+// softmax(q k^T / sqrt(K)): how much each query attends to each key (Vaswani et al. 2017). whole: no row of the mask
+// can be all false, so that there is no row to set to zeros.
 static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_tensor *mask, bool whole) {
     if (!query || !key) return NULL;
     eg_tensor *scores = egi_by_heads((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
     if (!mask) return egi_softmax_last(scores);
     eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
-    return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // who may look at nobody sees nothing
+    return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // a query that may see no key gets zeros
 }
-// On a device that can, all of it is one op, which keeps no weights: its gradient computes them again (Dao 2023). y (B, T, H, V),
-// and the log of the sum of each row's exponentials (B, H, T).
+// Attention as one op, on a device that has the kernel. It keeps no weights, since its gradient computes them again
+// (Dao 2023). Its outputs are y (B, T, H, V) and the logarithm of the sum of each row's exponentials (B, H, T).
 static bool egi_shape_attention_as_one(egi_call *c) {
     const eg_tensor *q = c->in[0], *v = c->in[2];
     eg_shape y = { 4, { q->dims[0], q->dims[2], q->dims[1], v->dims[3] } }, rows = { 3, { q->dims[0], q->dims[1], q->dims[2] } };
@@ -14971,7 +15041,7 @@ static bool egi_shape_attention_as_one(egi_call *c) {
     c->shape[1] = rows;
     return true;
 }
-// x, or a copy if its rows have holes.
+// x with a reference of its own, or a copy if the elements of its last axis are not adjacent.
 static eg_tensor *egi_whole_rows(const eg_tensor *x) {
     return x->strides[3] == 1 || x->dims[3] == 1 ? eg_retain((eg_tensor *)(uintptr_t)x) : egi_contiguous(x);
 }
@@ -14987,12 +15057,13 @@ static bool egi_run_attention_as_one(egi_call *c) {
     for (int i = 0; i < 3; i++) if (in[i]) egi_object_release(&in[i]->object);
     return ok;
 }
-// The sum over the queries' heads that one head of keys (or values) serves.
+// The gradient of a head of keys or values is the sum over the heads of queries that it serves.
 static eg_tensor *egi_over_groups(eg_tensor *x, int64_t heads) {
     if (!x || x->dims[1] == heads) return x;
     return (eg_reduce_sum)(egi_for_groups(x, heads, false), egi_over_axis(2, false));
 }
-// With P the weights and dP = g v^T: dS = P (dP - sum(dP P)), dq = dS k, dk = dS^T q, dv = P^T g.
+// The gradient with single ops. With P the weights, S the scores and dP = g v^T: dS = P (dP - sum(dP P)), dq = dS k,
+// dk = dS^T q, dv = P^T g.
 static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     const egi_attention_parameters *a = (const egi_attention_parameters *)c->attributes;
     eg_tensor *q = c->inputs[0], *k = c->inputs[1], *v = c->inputs[2], *g = egi_swap_heads(c->upstream[0]), *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
@@ -15024,7 +15095,8 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
 }
 static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
                                          { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, EGI_NOT_ELEMENTWISE };
-// What is asked of the layer can be one op: no weights to return or to drop, heads that are not too large.
+// Whether the one op can do what is asked: no weights are returned, nothing is dropped, and heads have at most
+// EGI_ATTENTION_SIZE elements.
 static bool egi_attends_as_one(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a) {
     const egi_layer_config *k = &l->config;
     int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size;
@@ -15078,7 +15150,8 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
 
 // ---- the table of layers
 
-// Function, class, rank of inputs, inputs, outputs, flags, options, build, call, shape.
+// ROW(name of eg_layer_<name>, Keras's class, rank of the inputs, inputs, outputs, flags, options, build, call,
+// shape): the fields of egi_layer_type.
 #define EGI_HAS_WINDOW (EGI_HAS(size) | EGI_HAS(kernel_size) | EGI_HAS(strides) | EGI_HAS(dilations) | EGI_HAS(padding) | EGI_HAS(activation))
 #define EGI_HAS_CONV (EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS_WINDOW)
 #define EGI_HAS_POOL (EGI_HAS(pool_size) | EGI_HAS(strides) | EGI_HAS(padding))
@@ -15271,7 +15344,8 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     bool ok = egi_layer_enter(&run, model, false);
     if (ok) {
         ok = egi_layer_prepare(layer, &in, 1, &out);
-        egi_layer_leave(&run, true);     // of the new layer nothing is left anyway, and the model is as it was
+        // Nothing to undo: a failed layer is dropped below, and the model has not changed.
+        egi_layer_leave(&run, true);
     }
     if (!ok) { egi_parts_drop(model, model->n_parts - 1); return false; }
     if (model->n_parts == 1) egi_layer_remember(model, &in, 1);
@@ -15392,7 +15466,7 @@ static void egi_write_field(egi_text *t, const egi_layer_config *c, int field) {
     case EGI_FIELD_PADDING: egi_text_json(t, egi_paddings[*(const eg_padding *)(const void *)p]); break;
     }
 }
-// Where the layer stands first below another one; false where it does not.
+// Writes the path of `wanted` below l, the first one if there are several; false where it is not there.
 static bool egi_layer_find(const eg_layer *l, const eg_layer *wanted, char *path, size_t capacity) {
     for (int64_t i = 0; i < l->n_parts; i++) {
         const egi_part *p = &l->parts[i];
@@ -15405,8 +15479,8 @@ static bool egi_layer_find(const eg_layer *l, const eg_layer *wanted, char *path
     }
     return false;
 }
-// A layer in two places is written once, and where it is met again as the path of the first. (A function of its own, as is the next:
-// what calls itself for layers in layers has little on the stack.)
+// A layer in two places is written once; where it is met again, "same" gives the path of the first. This and the next
+// function are not inlined, so that the recursive egi_write_layer needs little stack.
 static __attribute__((noinline)) bool egi_write_same(egi_text *t, const eg_layer *root, const eg_layer *l, const char *path) {
     char first[EGI_PATH];
     if (l->tracked <= 1 || !egi_layer_find(root, l, first, sizeof first) || !strcmp(first, path)) return false;
@@ -15428,7 +15502,8 @@ static __attribute__((noinline)) void egi_write_options(egi_text *t, const eg_la
     }
     egi_text_string(t, "]");
 }
-// path (of EGI_PATH bytes) is where the layer stands below the root.
+// Writes l and the layers in it as JSON. path, of EGI_PATH bytes, is the path of l below the root and the same again
+// on return; as: the part of the layer above that holds it.
 static void egi_write_layer(egi_text *t, const eg_layer *root, const eg_layer *l, const egi_part *as, char *path) {
     egi_text_string(t, "{");
     if (as) {
@@ -15560,7 +15635,7 @@ static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class
     egi_read_fail(j, node, text);
     return NULL;
 }
-// The shapes that a layer was built for: it is built for them again.
+// Builds a layer that was read for the shapes that it had been built for.
 static bool egi_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
     eg_shape shapes[EGI_LAYER_KEPT], out;
     int64_t inputs = egi_json_member(j, node, "inputs");
@@ -15576,7 +15651,8 @@ static bool egi_read_inputs(const egi_json *j, int64_t node, eg_layer *l) {
     }
     return egi_layer_prepare(l, shapes, count, &out);
 }
-// Makes the layer of an object, or readies `known`, which a maker made. Members come in any order.
+// Makes the layer that a JSON object describes, or, if `known` is the layer that a maker made, configures that. The
+// caller owns the reference. Members may come in any order.
 static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root, eg_layer *known) {
     egi_layer_config c;
     memset(&c, 0, sizeof c);
@@ -15594,7 +15670,8 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
         if (!other && !egi_read_field(j, at + 1, &c, f)) return NULL;
     }
     bool frozen = c.o.frozen, ok;
-    c.o.frozen = false;                  // its layers say for themselves
+    // Set at the end, for this layer's own weights: each layer in it has its own "frozen".
+    c.o.frozen = false;
     eg_layer *l = known ? eg_layer_retain(known) : egi_read_new(j, node, class_name, kind, &c);
     ok = l != NULL;
     if (ok && (strcmp(l->type->class_name, class_name) != 0 || (kind && (!l->custom || strcmp(l->custom, kind) != 0)))) {
@@ -15605,7 +15682,8 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
     int64_t layers = ok ? egi_json_member(j, node, "layers") : -1;
     if (layers >= 0 && egi_json_at(j, layers).kind != EGI_JSON_ARRAY) ok = egi_read_fail(j, layers, "a list of layers is expected");
     bool container = ok && (l->type->flags & EGI_CONTAINER);
-    if (ok && !container) ok = egi_read_inputs(j, node, l);            // its parts are there when its weights are
+    // Building makes its parts, which are looked up below.
+    if (ok && !container) ok = egi_read_inputs(j, node, l);
     for (int64_t at = layers + 1; ok && layers >= 0 && at < j->nodes[layers].next; at = j->nodes[at].next) {
         const char *part = egi_json_string(j, egi_json_member(j, at, "part")), *same = egi_json_string(j, egi_json_member(j, at, "same"));
         if (!part) { ok = egi_read_fail(j, at, "a layer in a layer needs its \"part\""); break; }
@@ -15635,7 +15713,7 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
     eg_layer_release(l);
     return NULL;
 }
-// The layer that n bytes of text describe; its weights have at most `most` numbers (0: any number).
+// The layer that n bytes of JSON describe. Its weights may have at most `most` elements (0: any number).
 static eg_layer *egi_layer_from_text(const char *text, int64_t n, int64_t most) {
     egi_json j;
     if (!egi_json_read(&j, "layer_from_config", NULL, 0, text, n)) return NULL;
@@ -15650,9 +15728,10 @@ EAGER_API eg_layer *eg_layer_from_config(const char *json) {
     return egi_layer_from_text(json, (int64_t)strlen(json), 0);
 }
 
-// ---- the weights of one model in another; models for other threads
+// ---- copies of models, and models for other threads
 
-// The weights of both models, where they fit in pairs. A model that has none yet is built as the other one was.
+// Lists the weights of both models and checks that they fit in pairs. A model that is not built yet is built for the
+// other one's inputs.
 static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *from, eg_list *a, eg_list *b) {
     eg_shape out;
     if (!egi_layer_alive(function, to) || !egi_layer_alive(function, from)) return false;
@@ -15673,7 +15752,8 @@ static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *fro
     return true;
 }
 static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
-// (1 - tau) v + tau x, where v is, as a variable can hold it.
+// (1 - tau) v + tau x on the device of v, in a form that a variable can hold; the caller owns the reference. Integers
+// are copied from x.
 static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor *x, double tau) {
     eg_scope scope = eg_scope_begin();
     x = egi_to(x, egi_backend_of(x), egi_backend_of(v));
@@ -15682,6 +15762,7 @@ static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor
     eg_scope_end(scope);
     return held;
 }
+// All new values are computed first and then taken over, so that a failure changes nothing.
 static bool egi_weights_mix(const char *function, eg_layer *to, eg_layer *from, double tau) {
     eg_list a, b;
     int n = 0;
@@ -15706,7 +15787,8 @@ EAGER_API bool eg_layer_soft_update(eg_layer *to, eg_layer *from, double tau) {
     return egi_weights_mix("layer_soft_update", to, from, tau);
 }
 
-// What a first call leaves behind: with it the copy's own first call writes nothing, so that several threads may make it.
+// Copies what a first call writes into a layer. The first call of the copy then writes nothing, so that several
+// threads may make it.
 static void egi_layer_imitate(eg_layer *to, const eg_layer *from) {
     to->built = to->built || from->built;
     to->named = from->named;
@@ -15718,6 +15800,7 @@ static void egi_layer_imitate(eg_layer *to, const eg_layer *from) {
         if (p->child && to->parts[i].child && strcmp(to->parts[i].name, p->name) == 0) egi_layer_imitate(to->parts[i].child, p->child);
     }
 }
+// Gives a copy the values of `from`. The buffers are shared until one of the two models is assigned.
 static bool egi_layer_become(eg_layer *to, eg_layer *from) {
     eg_list a, b;
     if (!egi_weights_paired("layer_copy", to, from, &a, &b)) return false;
@@ -15735,7 +15818,8 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
     egi_text text;
     memset(&text, 0, sizeof text);
     if (!egi_layer_alive("layer_copy", l)) return NULL;
-    eg_random_state random = egi_this.random;              // a maker of the user's may draw what is overwritten
+    // A user's maker may draw values, which are overwritten: they do not count.
+    eg_random_state random = egi_this.random;
     egi_write_model(&text, l);
     eg_layer *copy = text.failed ? NULL : egi_layer_from_text(text.data, (int64_t)text.size, INT64_MAX - 1);
     if (text.failed) egi_no_memory("layer_copy", 0);
@@ -15746,7 +15830,8 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
     return NULL;
 }
 
-// One pointer. The lock is held while a reference is counted or the pointer exchanged, so that whoever reads it finds the model alive.
+// A publication is one pointer. The lock is held while a reader takes its reference and while the pointer is
+// exchanged, so that a reader never takes a reference of a model that has just been released.
 struct eg_publication { eg_layer *model; };
 static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
     egi_lock();
@@ -15785,7 +15870,8 @@ EAGER_API eg_layer *eg_published(eg_publication *p) { return egi_publication_ali
 
 // ---- the summary
 
-// A cell of the table: words, as many in a line as fit; a longer one is cut. Writes line `line`, returns false where there is none.
+// Writes line `line` of a cell of the table: the text is broken between words at `width` columns, and a longer word
+// is cut. False where the cell has fewer lines.
 static bool egi_cell_line(const char *text, int width, int line, char *out, size_t capacity) {
     const char *p = text;
     for (int at = 0; *p; at++) {
@@ -15916,15 +16002,17 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
 }
 
 //# 30  LOSSES, METRICS, TRAINING ----------------------------------------------
-// Idea: a loss is a row with the formula for one example; a metric is a row that
-// says what a batch adds to its sums, and what they come to. One step (forward,
-// backward, update, metrics) serves eg_fit, eg_evaluate and single batches;
-// eg_fit repeats it and tells the callbacks at each turn. Read first: 29.
+// Idea: a loss is a row with the formula for one example. A metric is a row that
+// says what a batch adds to the metric's state, a tensor, and which number the
+// state stands for. One step (egi_step_run: forward, backward, metrics, update)
+// serves eg_fit, eg_evaluate and single batches; eg_fit repeats it and calls the
+// callbacks in between. What eg_compile makes hangs on the model (egi_training).
+// Read first: the chapter before.
 // Proof: tests/losses.c, tests/metrics.c, tests/training.c
 
 // ---- losses: a row each, with the formula for one value an example
 
-// Means and sums over the last axis; of rank 1 and 0, where an element is an example, there is nothing to mean.
+// The mean and the sum over the last axis. Of rank 1 and 0, where an element is an example, the mean is x itself.
 static eg_tensor *egi_mean_last(eg_tensor *x) { return x && x->rank > 1 ? (eg_reduce_mean)(x, egi_over_axis(-1, false)) : x; }
 static eg_tensor *egi_sum_last(eg_tensor *x) { return x && x->rank > 0 ? (eg_reduce_sum)(x, egi_over_axis(-1, false)) : x; }
 static eg_tensor *egi_mean_all(eg_tensor *x) {
@@ -15934,10 +16022,13 @@ static eg_tensor *egi_mean_all(eg_tensor *x) {
 }
 static eg_tensor *egi_from_1(eg_tensor *x) { return (eg_sub)(eg_number(1), x); }
 static eg_tensor *egi_at_least(eg_tensor *x, double least) { return (eg_maximum)(x, eg_number(least)); }
-enum { EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_LOGITS = 16, EGI_L_BINARY = 32, EGI_L_SHARES = 64 };    // shares: labels are from 0 to 1
+// What a loss has: the options .delta to .alpha; LOGITS, its predictions are logits; BINARY, of two classes; SHARES, its labels are from
+// 0 to 1.
+enum { EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_LOGITS = 16, EGI_L_BINARY = 32, EGI_L_SHARES = 64 };
 static const double egi_loss_epsilon = 1e-7;                // Keras's
 static eg_tensor *egi_probabilities(eg_tensor *p) { return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon)); }
 
+// A formula takes labels y and predictions p of one shape (sparse ones: class numbers) and gives one value an example.
 #define EGI_LOSS_FORMULA(name) static eg_tensor *egi_each_##name(eg_tensor *y, eg_tensor *p, const eg_loss_options *o)
 #define EGI_LOSS_UNUSED (void)o
 EGI_LOSS_FORMULA(mean_squared_error) { EGI_LOSS_UNUSED; return egi_mean_last((eg_squared_difference)(p, y)); }
@@ -15967,7 +16058,7 @@ EGI_LOSS_FORMULA(kl_divergence) {
     p = (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1));
     return egi_sum_last((eg_mul)(y, eg_log((eg_div)(y, p))));
 }
-// Labels of 0 and 1, and no others, count as -1 and 1; decided by a tensor, so that nothing is read back.
+// Labels that are all 0 or 1 become -1 and 1. The choice is a tensor, so that nothing is read back from a device.
 static eg_tensor *egi_sides(eg_tensor *y) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
@@ -15996,7 +16087,7 @@ EGI_LOSS_FORMULA(dice) {
     eg_tensor *both = (eg_mul)(eg_number(2), egi_sum_example((eg_mul)(y, p)));
     return egi_from_1((eg_div)(both, (eg_add)((eg_add)(egi_sum_example(y), egi_sum_example(p)), eg_number(egi_loss_epsilon))));
 }
-// Label smoothing: a part of each label is spread over the classes (of which a binary label has two).
+// Label smoothing: y (1 - part) + part / classes. A binary label has two classes.
 static eg_tensor *egi_smooth(eg_tensor *y, double part, double classes) {
     return part == 0 ? y : (eg_add)((eg_mul)(y, eg_number(1 - part)), eg_number(part / classes));
 }
@@ -16037,7 +16128,7 @@ EGI_LOSS_FORMULA(categorical_focal_crossentropy) {
     return egi_each_categorical_focal_crossentropy_from_probabilities(y, (eg_softmax)(p, last), o);
 }
 
-enum { EGI_DENSE, EGI_SPARSE };                             // labels of the predictions' shape, or class numbers without its last axis
+enum { EGI_DENSE, EGI_SPARSE };                             // labels have the predictions' shape; or are class numbers, without the last axis
 //    name                                              labels      options
 #define EGI_LOSSES(X) \
     X(mean_squared_error,                               EGI_DENSE,  0) \
@@ -16077,7 +16168,8 @@ static bool egi_loss_is(eg_loss *loss, int what) {
     const egi_loss_row *row = egi_loss_find(loss);
     return row && row->options & what;
 }
-// Whether labels and predictions belong together. Broadcasting (N) against (N, 1) to (N, N) would give a number, and a wrong one.
+// Checks the shapes of labels and predictions. They must be equal: broadcasting (N) against (N, 1) would give (N, N), and a wrong loss
+// without an error.
 static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const eg_tensor *p) {
     if (!egi_alive(name, 0, y) || !egi_alive(name, 1, p)) return false;
     bool fits = y->rank == p->rank - (kind == EGI_SPARSE ? 1 : 0);
@@ -16096,18 +16188,21 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
                     y->rank == p->rank ? "" : *swapped ? swapped : y->rank == p->rank - 1 && !egi_is_float(y->dtype)
                         ? " (class numbers are for the sparse losses, or for eg_one_hot)" : " (nothing is broadcast here)");
 }
-// Logits of what is a probability already would be squeezed once more: training goes on, and learns little.
+// Refuses predictions that come from softmax or sigmoid where logits are wanted: the loss would apply softmax a second time, and training
+// would run, but learn little.
 static bool egi_are_logits(const egi_loss_row *row, const eg_tensor *p) {
     bool shares = p->op && (!strcmp(p->op, "softmax") || !strcmp(p->op, "sigmoid"));
     return !(row->options & EGI_L_LOGITS) || !shares ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: it takes logits, and the predictions %s are probabilities already: leave that activation out (EG_LINEAR), or use eg_%s_from_probabilities",
                     row->name, egi_describe(p), row->name);
 }
+// Labels in a dtype that the formula can compute with: that of the predictions, or an index.
 static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
     if (kind == EGI_SPARSE) return y->dtype == EG_UINT8 || y->dtype == EG_BOOL ? eg_cast(y, EG_INT32) : y;
     return y->dtype != p->dtype && egi_is_float(p->dtype) ? eg_cast(y, (eg_dtype)p->dtype) : y;
 }
-// Labels of -1 and 1, or 1 and 2, would give a loss that falls without end. One pass where the host can read them; a device is not waited for.
+// Checks that labels which must be from 0 to 1 are so: with labels of -1 and 1, or 1 and 2, the loss would fall without end. They are
+// checked where the host can read them; a device is not waited for.
 static bool egi_are_shares(const egi_loss_row *row, const eg_tensor *y) {
     if (!(row->options & EGI_L_SHARES) || y->flags & EGI_NUMBER || !egi_backend_of(y)->host_reads) return true;
     eg_tensor *packed = egi_contiguous(y);
@@ -16136,8 +16231,9 @@ static const eg_loss_options egi_loss_defaults = { 0, NULL, 1, 0, 2, 0, NULL };
     }
 EGI_LOSSES(EGI_LOSS_FUNCTION)
 
-// Weights as a tensor of the values' shape and dtype: of as many leading axes as there are, the rest broadcast.
-static EGI_THREAD int egi_weights_component;               // of a dataset's element, which was taken for sample weights; 0: none was
+// The component of a dataset's element that was taken for sample weights, for an error's sentence; 0: none was.
+static EGI_THREAD int egi_weights_component;
+// Weights in the shape and dtype of the values. Their axes are the leading ones of the values; over the others they are broadcast.
 static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_tensor *values) {
     if (!values || !egi_alive(function, 2, weights)) return NULL;
     eg_shape shape = egi_shape(values), own = egi_shape(weights);
@@ -16152,7 +16248,7 @@ static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_t
     own.rank = shape.rank;
     return eg_broadcast_to(eg_reshape(eg_cast(weights, (eg_dtype)values->dtype), own), shape);
 }
-// The product of two weights, either of which may be NULL; the one of fewer axes goes along those of the other.
+// *out becomes the product of two weights, either of which may be NULL; the one with fewer axes is broadcast over the other.
 static bool egi_weights_join(const char *function, eg_tensor *a, eg_tensor *b, eg_tensor **out) {
     if (a && b) {
         if (a->rank > b->rank) b = egi_weights_for(function, b, a);
@@ -16163,14 +16259,15 @@ static bool egi_weights_join(const char *function, eg_tensor *a, eg_tensor *b, e
     *out = a ? a : b;
     return true;
 }
-// The mask that came with predictions; one of steps says nothing about an output that has none.
+// The mask of predictions (B, T, C), one bool a step; NULL where the predictions have no axis of steps that it would fit.
 static eg_tensor *egi_steps_mask(const eg_tensor *p) { return p && p->mask && p->mask->rank == p->rank - 1 ? p->mask : NULL; }
-// Steps that a mask leaves out weigh nothing, the others as much more.
+// A mask as weights whose mean is 1: masked steps weigh 0, the others correspondingly more.
 static eg_tensor *egi_mask_weights(eg_tensor *mask) {
     eg_tensor *count = eg_cast(mask, EG_FLOAT32);
     return (eg_divide_no_nan)(count, egi_mean_all(count));
 }
-// The mean of values under the weights, and under the mask unless the function that gave them has minded it.
+// The mean of the values, weighted by weights and mask, either of which may be NULL. own: the values come from a user's loss function, so
+// their shape is checked.
 static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_tensor *weights, eg_tensor *mask, bool own) {
     eg_tensor *factor = mask ? egi_mask_weights(mask) : NULL;
     if (weights && !egi_alive(function, 2, weights)) return NULL;
@@ -16211,7 +16308,7 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     if (!values || !mean) return values;
     if (mask) {
         if (!row && values->rank < mask->rank && egi_masks_asked != asked) mask = NULL;
-        egi_masks_asked++;                                  // of a loss around this one, too
+        egi_masks_asked++;                                  // a user's loss that calls eg_loss_mean has dealt with the mask by that
     }
     return egi_loss_weighed(function, values, o.weights, mask, !row);
 }
@@ -16224,11 +16321,12 @@ EAGER_API eg_tensor *(eg_loss_mean)(eg_loss *loss, eg_tensor *labels, eg_tensor 
     EGI_AS(row ? row->name : "loss_mean", egi_loss_run("loss_mean", loss, labels, predictions, o, true));
 }
 
-// ---- metrics: a row each. What a batch adds to the state is a tensor of the state's shape; what the state says, a number.
+// ---- metrics: a row each. delta() is what a batch adds to the state, a float64 tensor of the state's shape; result() is the number that
+// the state stands for. So a metric's state can be saved, and summed over batches without reading it back.
 
 typedef struct egi_metric_row egi_metric_row;
 struct eg_metric {
-    int32_t refs, taken;            // as an optimizer's
+    int32_t refs, taken;            // references, and how many of them models have taken over
     const egi_metric_row *row;
     eg_metric_options options;
     eg_loss *function;              // of eg_metric_of
@@ -16243,7 +16341,7 @@ struct egi_metric_row {
     double (*result)(const eg_metric *m, const double *s);
 };
 static double egi_ratio(double a, double b) { return b != 0 ? a / b : 0; }
-static double egi_no_sign(double v) { return v == v ? v : (double)NAN; }       // of NaN, which some print as -nan
+static double egi_no_sign(double v) { return v == v ? v : (double)NAN; }       // a NaN without a sign, so that it prints as nan everywhere
 
 // Means and sums of values: [sum of w v, sum of w].
 static eg_shape egi_shape_pair(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 2 } }; return s; }
@@ -16270,7 +16368,7 @@ static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor
     return egi_delta_values(values, w);
 }
 
-// Accuracies: 1 where the answer is right.
+// Accuracies: the mean of 1 where the prediction is right and 0 where it is wrong.
 static eg_tensor *egi_best(eg_tensor *x) {
     eg_arg_options last = { 0, NULL, -1, false };
     return (eg_argmax)(x, last);
@@ -16295,7 +16393,7 @@ static eg_tensor *egi_delta_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor
     if (y->rank + 1 == p->rank) return egi_delta_sparse_accuracy(m, y, p, w);
     return p->rank < 2 || p->dims[p->rank - 1] == 1 ? egi_delta_binary_accuracy(m, y, p, w) : egi_delta_categorical_accuracy(m, y, p, w);
 }
-// Among the k largest is what fewer than k others exceed.
+// A label's prediction is among the k largest if fewer than k predictions exceed it.
 static eg_tensor *egi_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
     bool sparse = y->rank + 1 == p->rank;
@@ -16305,11 +16403,12 @@ static eg_tensor *egi_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p
     return egi_delta_values((eg_less)(egi_sum_last(eg_cast(above, EG_INT64)), eg_integer(m->options.k)), w);
 }
 
-// Precision, recall, AUC: for each threshold [weight of the 1s above it, weight of the 0s above it]. The first one is below
-// everything, so its row is the whole weight of the 1s and of the 0s.
+// Precision, recall, F1, AUC. The state has a row for each threshold: the weight of the labels 1 whose prediction is above it, and that of
+// the labels 0. The first threshold is below every prediction, so its row is the total weight of the 1s and of the 0s.
 static int64_t egi_threshold_count(const eg_metric_options *o) { return o->thresholds ? o->thresholds : 2; }
 static eg_shape egi_shape_thresholds(const eg_metric_options *o) { eg_shape s = { 2, { egi_threshold_count(o), 2 } }; return s; }
-static double egi_threshold_rule(int64_t i, const double *p) {                             // p: how many, and the threshold where there is one
+// Threshold i. p[0] is how many there are: two (the one below everything, and p[1]), or a row of them from 0 to 1.
+static double egi_threshold_rule(int64_t i, const double *p) {
     if (p[0] < 3) return i ? p[1] : -HUGE_VAL;
     return i == 0 ? -egi_loss_epsilon : (double)i == p[0] - 1 ? 1 + egi_loss_epsilon : (double)i / (p[0] - 1);
 }
@@ -16341,7 +16440,8 @@ static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tens
 static double egi_result_precision(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[2], s[2] + s[3]); }
 static double egi_result_recall(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[2], s[0]); }
 static double egi_result_f1(const eg_metric *m, const double *s) { (void)m; return egi_ratio(2 * s[2], s[0] + s[2] + s[3]); }
-// ROC: trapezoids. Precision and recall: between two thresholds true and false ones grow in proportion (Davis & Goadrich 2006).
+// The area under the ROC curve, by trapezoids; or under the curve of precision over recall, where between two thresholds true and false
+// positives are taken to grow in proportion (Davis & Goadrich 2006).
 static double egi_result_auc(const eg_metric *m, const double *s) {
     double area = 0, ones = s[0], zeros = s[1];
     for (int64_t i = 0; i + 1 < m->options.thresholds; i++, s += 2) {
@@ -16356,8 +16456,9 @@ static double egi_result_auc(const eg_metric *m, const double *s) {
     return area;
 }
 
-// R2: for each column [sum of w], the mean of y, the sum of w (y - mean)^2, of w (y - p)^2. How many there are, the first batch says.
-// Around the mean, for w y^2 less its part would leave no digits of labels whose mean is far larger than their spread.
+// R2. The state has a column for each column of the labels (the first batch says how many, see EGI_WIDENS), with four rows: the sum of w, the
+// mean of y, the sum of w (y - mean)^2, the sum of w (y - p)^2. Squares are summed around the mean, since the sum of w y^2 minus its share
+// would lose all digits of labels whose mean is far larger than their spread.
 static eg_shape egi_shape_r2(const eg_metric_options *o) { (void)o; eg_shape s = { 2, { 4, 1 } }; return s; }
 static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     (void)m;
@@ -16381,7 +16482,7 @@ static eg_tensor *egi_delta_r2(const eg_metric *m, eg_tensor *y, eg_tensor *p, e
     for (int i = 0; i < 4; i++) if (!parts[i]) return NULL;
     return eg_concat(parts, 4, 0);
 }
-// Two such states as one (Chan et al. 1979).
+// Joins two such states into one (Chan et al. 1979).
 static eg_tensor *egi_r2_join(eg_tensor *a, eg_tensor *b) {
     eg_tensor *x[4], *y[4], *parts[4];
     for (int i = 0; i < 4; i++) if (!(x[i] = eg_index(a, i)) || !(y[i] = eg_index(b, i))) return NULL;
@@ -16396,14 +16497,14 @@ static double egi_result_r2(const eg_metric *m, const double *s) {
     int64_t n = m->state->dims[1];
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        // Of labels that are all the same, rounding leaves a spread that is none.
+        // Equal labels may have a tiny spread from rounding; it counts as none.
         double spread = s[2 * n + i], rounding = 1e-13 * s[n + i];
         if (spread > s[i] * rounding * rounding) sum += 1 - s[3 * n + i] / spread;
     }
     return egi_ratio(sum, (double)n);
 }
 
-// Confusion: a count at [label, prediction].
+// Confusion matrix: the weight of the examples with this label (row) and this prediction (column).
 static eg_shape egi_shape_confusion(const eg_metric_options *o) { eg_shape s = { 2, { o->classes, o->classes } }; return s; }
 static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) {
     const int64_t *values = x ? (const int64_t *)eg_data(x) : NULL;
@@ -16442,7 +16543,7 @@ static double egi_result_mean_iou(const eg_metric *m, const double *s) {
     for (int64_t i = 0; i < n; i++) {
         double either = -s[i * n + i];
         for (int64_t j = 0; j < n; j++) either += s[i * n + j] + s[j * n + i];
-        if (either <= 0) continue;                          // a class that nobody named
+        if (either <= 0) continue;                          // a class that is neither a label nor a prediction
         sum += s[i * n + i] / either;
         count++;
     }
@@ -16535,7 +16636,7 @@ EAGER_API void eg_metric_release(eg_metric *m) {
 static bool egi_metric_alive(const char *function, const eg_metric *m) {
     return egi_given(function, "metric", m);
 }
-// The state as wide as the batch is, as long as nothing was seen.
+// Gives the state as many columns as the batch has. That is an error once a batch with another number of columns has been added.
 static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
     const double *seen = (const double *)eg_data(m->state);
     if (!seen) return false;
@@ -16600,7 +16701,7 @@ EAGER_API bool eg_metric_reset(eg_metric *m) {
 EAGER_API const char *eg_metric_name(eg_metric *m) { return egi_metric_alive("metric_name", m) ? m->name : ""; }
 EAGER_API eg_tensor *eg_metric_state(eg_metric *m) { return egi_metric_alive("metric_state", m) ? m->state : NULL; }
 
-// Options that count something.
+// Checks options that are counts: none may be negative.
 typedef struct egi_number_of { const char *option; int64_t value; } egi_number_of;
 static bool egi_counts_valid(const char *function, const egi_number_of *counts, int n) {
     for (int i = 0; i < n; i++)
@@ -16608,16 +16709,16 @@ static bool egi_counts_valid(const char *function, const egi_number_of *counts, 
     return true;
 }
 
-// ---- history: numbers that grow
+// ---- history: a table of numbers, a row an epoch, and the loss of every batch
 
 struct eg_history {
-    int columns;                        // of an epoch
+    int columns;                        // values an epoch
     char (*names)[64];
-    double *values, *losses;            // [epoch][column]; of every batch
-    int64_t *ends;                      // how many batches there were at the end of each epoch
+    double *values, *losses;            // values[epoch * columns + column]; the loss of every batch
+    int64_t *ends;                      // for each epoch, how many batches there had been at its end
     int64_t epochs, batches, values_capacity, losses_capacity, ends_capacity;
     int64_t first_epoch;
-    bool own;                           // of eg_history_new
+    bool own;                           // made by eg_history_new, so that its user may write to it and release it
 };
 static void egi_history_free(eg_history *h) {
     if (!h) return;
@@ -16640,7 +16741,7 @@ static bool egi_history_batch(eg_history *h, double loss) {
     return true;
 }
 static bool egi_history_put(eg_history *h, int column, double value) { return egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + column, value); }
-// An epoch is over whose columns have been put.
+// Ends an epoch whose values have been written by egi_history_put.
 static bool egi_history_epoch(eg_history *h) {
     void *ends = h->ends;
     if (!egi_grow(&ends, &h->ends_capacity, h->epochs + 1, sizeof *h->ends)) return egi_no_memory("fit", 0);
@@ -16659,7 +16760,7 @@ static bool egi_history_own(const char *function, const eg_history *h) {
     return egi_given(function, "history", h) && (h->own || egi_fail(EG_ERROR_STATE, "eg_%s: this is the history of a fit, which belongs to its model", function));
 }
 EAGER_API void eg_history_release(eg_history *h) { if (h && egi_history_own("history_release", h)) egi_history_free(h); }
-// One more column, NaN so far.
+// Adds a column, which is NaN in the epochs so far.
 static bool egi_history_widen(eg_history *h, const char *name) {
     const size_t n = (size_t)h->columns + 1;
     char (*names)[64] = (char (*)[64])egi_alloc(n * sizeof *names);
@@ -16723,7 +16824,7 @@ EAGER_API double eg_history_batch_loss(const eg_history *h, int64_t batch) {
     if (h && batch == -1) batch = h->batches - 1;
     return h && batch >= 0 && batch < h->batches ? h->losses[batch] : (double)NAN;
 }
-static void egi_text_csv(egi_text *t, double value) {                          // what CSV has no number for is left out
+static void egi_text_csv(egi_text *t, double value) {                          // infinities and NaN are written as words
     if (value - value == 0) egi_text_number(t, value);
     else if (value == value) egi_text_printf(t, value > 0 ? "inf" : "-inf");
     else egi_text_printf(t, "nan");
@@ -16767,11 +16868,12 @@ EAGER_API bool eg_history_batches_csv(const eg_history *h, const char *path) {
 
 // ---- the curves: a panel for the loss and one for each metric, training and validation in each
 
+// A panel's rectangle in the picture, and the ranges of x and y that it shows.
 typedef struct egi_panel { double left, top, width, height, x_low, x_high, y_low, y_high; } egi_panel;
 static void egi_svg_at(egi_text *t, double v) { egi_text_number(t, floor(v * 10 + 0.5) / 10); }
 static double egi_panel_x(const egi_panel *p, double x) { return p->left + p->width * (x - p->x_low) / (p->x_high - p->x_low); }
 static double egi_panel_y(const egi_panel *p, double y) { return p->top + p->height * (p->y_high - y) / (p->y_high - p->y_low); }
-// 1, 2 or 5 times a power of ten, so that about n steps fit.
+// A step of 1, 2 or 5 times a power of ten, of which about n make the range.
 static double egi_nice_step(double range, double n) {
     double raw = range / n, power = pow(10, floor(log10(raw))), m = raw / power;
     return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
@@ -16819,7 +16921,7 @@ static void egi_svg_ticks(egi_text *t, const egi_panel *p) {
     }
     egi_svg_line(t, "axis", p->left, p->top + p->height, p->left + p->width, p->top + p->height);
 }
-// A line through n points; a NaN among them leaves a gap. Few points are dotted.
+// A line through n points, y every `stride` numbers; a NaN leaves a gap. Up to 40 points get dots.
 static void egi_svg_curve(egi_text *t, const egi_panel *p, const char *kind, int64_t n, const double *x, const double *y, int64_t stride) {
     bool down = false;
     egi_text_printf(t, "<path class=\"%s\" d=\"", kind);
@@ -16850,7 +16952,7 @@ static void egi_widen(const double *y, int64_t n, int64_t stride, double *low, d
     }
 }
 enum { EGI_SVG_POINTS = 400, EGI_SVG_WIDTH = 760, EGI_SVG_PANEL = 330 };
-// The batches' losses, at most EGI_SVG_POINTS of them: means of neighbours beyond that. Their place is a part of an epoch.
+// The losses of the batches as at most EGI_SVG_POINTS points, each the mean of neighbouring batches; x is in epochs, with a fraction.
 static int64_t egi_history_thin(const eg_history *h, double *x, double *y) {
     int64_t points = h->batches < EGI_SVG_POINTS ? h->batches : (int64_t)EGI_SVG_POINTS, epoch = 0;
     for (int64_t k = 0; k < points; k++) {
@@ -16875,9 +16977,9 @@ static void egi_svg_panel(egi_text *t, const eg_history *h, int column, double t
     if (validation >= 0) egi_widen(h->values + validation, h->epochs, h->columns, &low, &high);
     egi_widen(y, points, 1, &low, &high);
     if (low > high) low = 0, high = 1;
-    if (low > 0 && low < 0.5 * high) low = 0;                                  // show the zero where it is not far
+    if (low > 0 && low < 0.5 * high) low = 0;                                  // begin at zero if that costs less than half of the height
     double step = egi_nice_step(high > low ? high - low : fabs(high) > 0 ? fabs(high) : 1, 5);
-    bool share = low >= 0 && high <= 1;                                        // an accuracy goes no further
+    bool share = low >= 0 && high <= 1;                                        // the scale of an accuracy ends at 1
     low = floor(low / step + 1e-9) * step;
     high = ceil(high / step - 1e-9) * step;
     if (high <= low) high = low + step;
@@ -16931,15 +17033,15 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
     return egi_text_save("history_svg", &t, path);
 }
 
-// ---- what eg_compile makes: it hangs on the model
+// ---- what eg_compile makes: optimizer, losses and metrics, which it takes over, and their results. It hangs on the model (l->training).
 
 typedef struct egi_output { eg_loss *loss; double weight; } egi_output;
 typedef struct egi_training {
     eg_optimizer *optimizer;
     egi_output outputs[EGI_LAYER_OUT];
     int n_outputs;
-    bool plain;                         // by eg_compile, which does not say that other outputs are left out
-    eg_metric **metrics;                // of several outputs first the mean of the loss of each
+    bool plain;                         // made by eg_compile, not by eg_compile_outputs
+    eg_metric **metrics;                // with several outputs, the first ones are the mean loss of each output
     int *of;                            // which output a metric looks at
     int n;                              // metrics
     bool fitting, stepping;
@@ -16978,7 +17080,7 @@ static void egi_result_name(egi_training *t, int i, const char *prefix, const ch
     memcpy(t->names[i], own, sizeof own);
     snprintf(t->names[t->n + 1 + i], sizeof *t->names, "val_%.59s", own);
 }
-// The names of all results, and a metric for the mean of each of several losses.
+// Names all results, and makes, if there are several outputs, a metric for the mean loss of each.
 static bool egi_compile_names(egi_training *t, const char *function, const eg_output *outputs, char (*names)[31]) {
     bool several = t->n_outputs > 1;
     int at = 0;
@@ -17039,7 +17141,8 @@ static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *
     }
     return NULL;
 }
-// Whether there is a reference to take over of an optimizer, or of a metric as often as it is listed: other models may have them all.
+// Whether a reference is left that a model can take over: of an optimizer one, of a metric as many as it is listed. Other models may have
+// taken all there are.
 static bool egi_optimizer_free(const eg_optimizer *o) { return __atomic_load_n(&o->taken, __ATOMIC_RELAXED) < __atomic_load_n(&o->refs, __ATOMIC_RELAXED); }
 static bool egi_metric_free(const eg_metric *m, const eg_output *outputs, int n) {
     int listed = 0;
@@ -17047,7 +17150,7 @@ static bool egi_metric_free(const eg_metric *m, const eg_output *outputs, int n)
         for (int i = 0; i < outputs[k].metrics.count; i++) listed += outputs[k].metrics.list[i] == m;
     return __atomic_load_n(&m->taken, __ATOMIC_RELAXED) + listed <= __atomic_load_n(&m->refs, __ATOMIC_RELAXED);
 }
-// If not, what there is a reference of is released, as on every failure.
+// Checks that for the optimizer and all metrics. On failure, whatever can be released is, as on every failure of eg_compile.
 static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, const eg_output *outputs, int n) {
     const eg_metric *other = NULL;
     bool ok = !optimizer || egi_optimizer_free(optimizer);
@@ -17067,7 +17170,7 @@ static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, con
         }
     return false;
 }
-// Whether all lists are; else what was to be taken over is let go, as far as it can be seen.
+// Checks the lists for NULL. On failure, what was to be taken over and can be reached is released.
 static bool egi_compile_lists(const char *function, eg_optimizer *optimizer, const eg_output *outputs, int n) {
     bool ok = egi_lists_given(function, n, outputs, outputs, outputs);
     for (int k = 0; k < n && ok; k++) ok = egi_lists_given(function, outputs[k].metrics.count, outputs[k].metrics.list, outputs[k].metrics.list, outputs[k].metrics.list);
@@ -17132,7 +17235,8 @@ EAGER_API double eg_model_result(eg_layer *model, const char *name) {
 }
 // The i-th result of what was summed up to now: the loss, or a metric.
 static double egi_result_now(const egi_training *t, int i) { return egi_no_sign(i ? eg_metric_result(t->metrics[i - 1]) : egi_ratio(t->loss_sum, t->loss_weight)); }
-static bool egi_results_take(egi_training *t, int at) {        // what was summed up to now, to the results from there on
+// Writes the loss and the metrics as summed up to now to t->values[at ...].
+static bool egi_results_take(egi_training *t, int at) {
     int64_t errors = egi_this.errors;
     for (int i = 0; i <= t->n; i++) t->values[at + i] = egi_result_now(t, i);
     return egi_this.errors == errors;
@@ -17162,7 +17266,7 @@ static bool egi_model_call(eg_layer *model, eg_tensor *const *inputs, int n, eg_
     o.inference = !training;
     return (eg_call_multi)(model, inputs, n, out, n_out, o);
 }
-// The weights of the classes that the labels name, one an example. Labels: class numbers, or (of the predictions' shape) one-hot.
+// The weight of each example's class. Labels are class numbers, or one-hot if they have the predictions' shape.
 static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
     eg_shape shape = { 1, { weights.count } };
     if (y->rank == p->rank && y->rank > 1) {
@@ -17182,7 +17286,7 @@ static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights we
                                          weights.count == 1 ? "" : "s", (long long)labels[i]);
     return table && classes ? (eg_gather)(table, classes, first) : NULL;
 }
-// What weighs the examples besides a mask, as one tensor; *weights stays NULL where nothing does.
+// *weights becomes the product of class weights and sample weights; NULL where there are neither.
 static bool egi_step_weights(const char *function, eg_class_weights classes, eg_tensor *y, eg_tensor *p, eg_tensor *given, eg_tensor **weights) {
     eg_tensor *by_class = NULL;
     char option[64];
@@ -17199,28 +17303,30 @@ static bool egi_step_gradients(eg_layer *model, eg_tape *tape, eg_tensor *loss, 
     if (weights->count == 0) egi_fail(EG_ERROR_GRADIENT, "eg_fit: the model has no trainable weights");
     return weights->count > 0 && (*grads = eg_tape_gradients_list(tape, loss, *weights)).count >= 0;
 }
-typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; bool arrays; } egi_step;     // arrays: the caller gave x, y and weights by name
-static bool egi_dataset_batches(const eg_dataset *data);       // chapter 31
-// What an error of shapes says where no stage of the dataset makes batches (a generator may hand them out itself).
+// How a step is to run. function: the public function, for errors; inputs: how many of an element's components the model takes; hint: what
+// a wrong shape may come from, or NULL; arrays: the caller gave x, y and weights as arguments, not as a dataset. loss is the step's result.
+typedef struct egi_step { const char *function; int inputs; bool train; eg_class_weights classes; double loss; const char *hint; bool arrays; } egi_step;
+static bool egi_dataset_batches(const eg_dataset *data);       // DATASETS
+// The hint of errors of shape where no stage of the dataset makes batches. (A generator may give batches itself, so it is only a hint.)
 static const char *egi_batch_hint(const eg_dataset *data) {
     return egi_dataset_batches(data) ? NULL : "is the dataset in batches? eg_dataset_batch(data, 32) makes some of single elements";
 }
-// What one output gave for a batch, and what it should have.
+// One output's labels, predictions and loss in a step.
 typedef struct egi_answer { eg_tensor *y, *p, *loss; } egi_answer;
-// The loss of an output with all that weighs its examples.
+// The mean loss of one output, under masks, class weights and sample weights.
 static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, const egi_answer *a, eg_tensor *given) {
     const egi_loss_row *row = egi_loss_find(output->loss);
     const char *former = egi_this.as;
     eg_loss_options o;
     memset(&o, 0, sizeof o);
     if (!egi_step_weights(s->function, s->classes, a->y, a->p, given, &o.weights)) return NULL;
-    if (row) egi_this.as = row->name;                      // errors of what it is made of are its own
+    if (row) egi_this.as = row->name;                      // errors of the ops inside name the loss
     eg_tensor *loss = egi_loss_run(s->function, output->loss, a->y, a->p, o, true);
     egi_this.as = former;
     if (!loss && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the loss function returned NULL", s->function);
     return loss;
 }
-// Of all outputs together, and with what the regularizers add.
+// The loss to differentiate: the weighted sum over all outputs, plus the regularizers.
 static eg_tensor *egi_step_loss(egi_training *t, eg_layer *model, const egi_step *s, egi_answer *answers, eg_tensor *given) {
     eg_tensor *sum = NULL;
     for (int k = 0; k < t->n_outputs; k++) {
@@ -17253,7 +17359,7 @@ static bool egi_step_metrics(egi_training *t, const egi_answer *answers, double 
 }
 static bool egi_step_fits(const egi_training *t, const eg_layer *model, const egi_step *s, int n) {
     int want = s->inputs + t->n_outputs, has = model->config.n_out;
-    if (t->plain && !s->arrays && has > 1 && n == s->inputs + has)      // the labels of the second would weigh the first's examples
+    if (t->plain && !s->arrays && has > 1 && n == s->inputs + has)      // else the second output's labels would be taken for sample weights
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has labels for %d outputs, as many as the model has, and eg_compile gave one loss; eg_compile_outputs takes one for each", s->function, has);
     if (n != want && n != want + 1)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an element has %d component(s); for a model of %d input%s and %d output%s it must have %d, or %d with sample weights", s->function,
@@ -17261,7 +17367,8 @@ static bool egi_step_fits(const egi_training *t, const eg_layer *model, const eg
     return t->n_outputs == 1 || s->classes.count <= 0 ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .class_weights are for models of one output, and this one has %d; sample weights can do the same", s->function, t->n_outputs);
 }
-// One batch of n components: forward, and for training backward and update; then loss and metrics. A tape of the caller sees none of it.
+// One step with a batch of n components: forward, loss, gradients, metrics, update; without s->train only forward, loss and metrics. It runs
+// on a tape of its own and is recorded by none of the caller's.
 static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tensor *const *c, int n) {
     if (!egi_step_fits(t, model, s, n)) return false;
     if (t->stepping) return egi_fail(EG_ERROR_STATE, "eg_%s: a step of this model is under way; a function that runs in it cannot begin another", s->function);
@@ -17283,11 +17390,11 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     double examples = y->rank ? (double)y->dims[0] : 1;
     eg_list weights = egi_list_tensors(NULL), grads = weights;
     ok = loss && (!s->train || egi_step_gradients(model, tape, loss, &weights, &grads));
-    eg_recording_pause();                                  // the new tape, too
-    ok = ok && egi_step_metrics(t, answers, examples);     // before the update, so that a metric that fails leaves the weights as they were
+    eg_recording_pause();                                  // a second pause, which stops the step's own tape as well
+    ok = ok && egi_step_metrics(t, answers, examples);     // before the update: if a metric fails, the weights have not changed
     ok = ok && (!s->train || eg_apply_gradients_list(t->optimizer, grads, weights));
     int64_t errors = egi_this.errors;
-    if (ok) s->loss = egi_no_sign(eg_item(loss));                       // which waits for a device, and hears of what went wrong there
+    if (ok) s->loss = egi_no_sign(eg_item(loss));                       // waits for the device, which may report an error of the step here
     ok = ok && egi_this.errors == errors;
     if (ok) {
         t->loss_sum += s->loss * examples;
@@ -17319,12 +17426,12 @@ static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, 
 EAGER_API double (eg_train_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("train_on_batch", model, x, y, o, true); }
 EAGER_API double (eg_test_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("test_on_batch", model, x, y, o, false); }
 
-// ---- progress: a line that a person likes to watch, or one an epoch for a file
+// ---- progress: on a terminal one line that is drawn again and again, else a line an epoch
 
 typedef struct egi_bar {
-    bool on, live, blocks, color;
-    int columns, shown;                 // of the terminal; of what stands on the line now
-    double began, drawn;                // this epoch; when it was last drawn
+    bool on, live, blocks, color;       // it prints; draws over the line; may use block characters; may use colours
+    int columns, shown;                 // width of the terminal; width of what stands on the line now
+    double began, drawn;                // seconds: when the epoch began, when the line was last drawn
 } egi_bar;
 static double egi_now(void) {
 #ifdef TIME_UTC
@@ -17333,7 +17440,7 @@ static double egi_now(void) {
 #endif
     return (double)time(NULL);
 }
-// A terminal is stdout, where nobody took the printing over. What it can show is asked of the environment.
+// There is a terminal if stdout is one and eg_set_printer has not redirected the output. The environment says what it can show.
 static void egi_bar_open(egi_bar *b, bool quiet, eg_progress progress) {
     memset(b, 0, sizeof *b);
     b->on = !quiet;
@@ -17370,7 +17477,8 @@ static void egi_bar_cells(egi_text *t, const egi_bar *b, double share, int cells
     for (; cell < cells; cell++) egi_text_string(t, b->blocks ? "\xc2\xb7" : ".");
     if (b->color) egi_text_string(t, "\033[0m");
 }
-// head, a bar where share is not negative, tail; it replaces the line before. A live line is cut to fit, so that it never wraps.
+// Draws head, a bar (none if share is negative) and tail over the line before. A live line is cut to the terminal's width, since a line that
+// wraps could not be drawn over. final: ends the line.
 static void egi_bar_draw(egi_bar *b, const char *head, double share, const char *tail, bool final) {
     egi_text t;
     memset(&t, 0, sizeof t);
@@ -17413,7 +17521,7 @@ struct eg_callback {
     int32_t refs;
     eg_callback_functions functions;
 };
-// Whether a reference to it is left: known in a debug build.
+// Whether the callback still has a reference. Only a debug build can tell; others assume it.
 static bool egi_callback_counted(const eg_callback *callback) {
 #ifdef EAGER_DEBUG
     return __atomic_load_n(&callback->refs, __ATOMIC_ACQUIRE) > 0;
@@ -17422,16 +17530,17 @@ static bool egi_callback_counted(const eg_callback *callback) {
     return true;
 #endif
 }
+// One eg_fit, on the C stack. The public state stands first, so that eg_fit_value and the library's callbacks get from it to the rest.
 typedef struct egi_fit {
-    eg_fit_state state;                 // first: from it a callback's eg_fit_value finds the rest
+    eg_fit_state state;
     egi_training *t;
     eg_fit_options o;
     egi_bar bar;
     egi_step step;
-    bool summed;                        // between the last batch of an epoch and the next epoch: its results are in t->values, and a validation sums anew
-    double began, validating;           // the first step; how long a validation took
-    int64_t steps;                      // since then
-    int64_t first;                      // epoch
+    bool summed;                        // the epoch's batches are done: its results are in t->values, and the metrics may sum a validation
+    double began, validating;           // seconds: when the first step began (moved on by validations), how long the latest validation took
+    int64_t steps;                      // since began
+    int64_t first;                      // the first epoch that this fit runs
 } egi_fit;
 
 EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
@@ -17457,7 +17566,7 @@ static void egi_fit_head(const egi_fit *f, char *head, size_t size) {
     int width = snprintf(NULL, 0, "%lld", (long long)last);
     snprintf(head, size, "Epoch %*lld/%lld ", width, (long long)(f->state.epoch + 1), (long long)last);
 }
-// A few times a second, on a terminal.
+// Draws the progress line, at most five times a second.
 static void egi_fit_show(egi_fit *f) {
     egi_bar *b = &f->bar;
     if (!b->on || !b->live) return;
@@ -17493,7 +17602,8 @@ static void egi_say(const egi_bar *b, const char *text) {
 }
 
 static void egi_watch_release(void *user);
-// A function of the user's may set stop and its reason; the rest of the state is there to be read. (The library's own callbacks move it.)
+// Calls one callback. A user's function may set stop and reason; other changes it makes to the state are undone. The library's own callbacks
+// may move the state (a backup goes on in a later epoch).
 static bool egi_tell_one(egi_fit *f, const eg_callback *callback, eg_callback_function *function) {
     eg_fit_state before = f->state;
     bool ok = false;
@@ -17504,6 +17614,7 @@ static bool egi_tell_one(egi_fit *f, const eg_callback *callback, eg_callback_fu
     f->state = before;
     return ok;
 }
+// Calls the function at offset `which` of eg_callback_functions in all callbacks, in their order, unrecorded and in a scope each.
 static bool egi_tell(egi_fit *f, size_t which) {
     for (int i = 0; i < f->o.callbacks.count; i++) {
         eg_callback *callback = f->o.callbacks.list[i];
@@ -17522,12 +17633,13 @@ static bool egi_tell(egi_fit *f, size_t which) {
 }
 #define EGI_TELL_FIT(f, event) egi_tell(f, offsetof(eg_callback_functions, event))
 
-// All batches of a dataset through the model as it is, without a tape; the sums stay in the metrics.
+// Runs all batches of a dataset (or `steps` of them) through the model without training it. The sums stay in the metrics; *done is how
+// many batches there were.
 static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data, egi_step *s, int64_t steps, egi_bar *bar, const char *head, int64_t *done) {
     eg_iterator *it = egi_results_reset(t) ? eg_iterator_new(data) : NULL;
     int64_t all = steps > 0 ? steps : eg_dataset_cardinality(data), former = egi_this.batch;
     eg_status status = it ? EG_NEXT : EG_FAILED;
-    bool of_fit = t->fitting;                              // eg_evaluate refuses such a model
+    bool of_fit = t->fitting;                              // a fit's validation: eg_evaluate refuses a model that is being fitted
     const char *what = of_fit ? "validation dataset" : "dataset";
     *done = 0;
     if (it && all == EG_INFINITE) {
@@ -17557,7 +17669,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
     return status != EG_FAILED;
 }
 
-// One epoch's batches. The iterator stays for the next epoch where .steps_per_epoch cuts the dataset.
+// Runs one epoch's batches. Where .steps_per_epoch ends an epoch before the dataset does, the iterator stays, and the next epoch goes on.
 static bool egi_fit_batches(egi_fit *f) {
     int64_t most = f->o.steps_per_epoch;
     eg_fit_state *s = &f->state;
@@ -17589,7 +17701,7 @@ static bool egi_fit_batches(egi_fit *f) {
         s->iterator = NULL;
         if (anew) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no elements");
         if (most <= 0) break;
-        anew = true;                                       // from its start, for as many batches as are still to do
+        anew = true;                                       // the epoch is longer than the dataset: begin the dataset again
     }
     return true;
 }
@@ -17609,7 +17721,7 @@ static bool egi_fit_validate(egi_fit *f) {
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
     eg_fit_state *s = &f->state;
-    int64_t before = s->batch;                             // batches that a backup brought
+    int64_t before = s->batch;                             // batches of this epoch that an earlier run had done, restored by a backup
     f->bar.began = egi_now();
     f->bar.drawn = 0;
     if (s->epoch == f->first) f->began = f->bar.began;
@@ -17624,17 +17736,17 @@ static bool egi_fit_epoch(egi_fit *f) {
     t->values[2 * t->n + 2] = eg_optimizer_learning_rate(t->optimizer);
     bool validate = egi_fit_validates(f, s->epoch);
     if (validate && !egi_fit_validate(f)) return false;
-    f->began += validate ? f->validating : 0;              // so that it does not count as time of steps
+    f->began += validate ? f->validating : 0;              // the validation's time does not count as time of steps
     eg_history *h = t->history;
     for (int i = 0; i < h->columns; i++) {
-        bool none = !validate && egi_is_validation(h->names[i]);           // the results still have those of the last validation
+        bool none = !validate && egi_is_validation(h->names[i]);           // t->values still holds the last validation's: not this epoch's
         if (!egi_history_put(h, i, none ? (double)NAN : t->values[egi_result_find(t, h->names[i])])) return false;
     }
     if (!egi_history_epoch(h)) return false;
     egi_fit_show_epoch(f, seconds, s->batch - before, validate);
     return EGI_TELL_FIT(f, epoch_end);
 }
-// The columns: what there is without validation has no "val_".
+// Makes the history of a new fit. It has columns "val_..." only with a validation.
 static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
     eg_history *h = (eg_history *)egi_alloc(sizeof *h);
     if (!h) return egi_no_memory("fit", 0);
@@ -17675,7 +17787,7 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o)
     if (f->state.batches < 0) f->state.batches = -1;
     return egi_fit_history(f->t, o);
 }
-// Gives back what the list holds: of a callback that stands in it twice by mistake no more than there is.
+// Releases the callbacks that the fit took over. One that is listed twice by mistake is released no more often than it has references.
 static void egi_callbacks_release(const eg_callbacks *callbacks) {
     for (int i = 0; i < callbacks->count; i++) {
         eg_callback *c = callbacks->list[i];
@@ -17712,7 +17824,7 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
         f.t->fitting = true;
         egi_bar_open(&f.bar, o.quiet, o.progress);
         int64_t epoch = egi_this.epoch, batch = egi_this.batch;
-        ok = EGI_TELL_FIT(&f, fit_begin);                  // which may move on to a later epoch and batch
+        ok = EGI_TELL_FIT(&f, fit_begin);                  // a backup may move the state on to a later epoch and batch here
         f.first = f.state.epoch;
         f.t->history->first_epoch = f.state.epoch - f.t->history->epochs;
         for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++, f.state.batch = 0) {
@@ -17746,7 +17858,7 @@ static bool egi_arrays(const char *function, eg_tensor *x, eg_tensor *y) {
     if ((!x || !y) && egi_this.error == EG_OK) return egi_fail(EG_ERROR_NULL, "eg_%s: %s is NULL", function, x ? "y" : "x");
     return egi_alive(function, 0, x) && egi_alive(function, 1, y);
 }
-// Whether they have rows, as many each, to be cut into batches: said in the words of the function that got them.
+// Checks that all arrays have the same number of rows, and that the batch size is positive. held: they are the validation's.
 static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *list, int64_t batch) {
     static const char *const names[2][3] = { { "x", "y", ".sample_weights" }, { ".validation_x", ".validation_y", ".sample_weights" } };
     for (int i = 0; i < 3; i++) {
@@ -17759,7 +17871,7 @@ static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *li
     }
     return batch > 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .batch_size is %lld; it must be 1 or more", function, (long long)batch);
 }
-// Rows in batches; their pipeline is borrowed no longer than the call, so the tensors stay the caller's.
+// A dataset of the arrays' rows in batches, shuffled if asked for. The caller releases it.
 static eg_dataset *egi_array_batches(const char *function, bool held, eg_tensor *x, eg_tensor *y, eg_tensor *weights, int64_t batch, bool shuffle) {
     eg_tensor *list[3];
     list[0] = x;
@@ -17775,8 +17887,8 @@ static eg_dataset *egi_array_batches(const char *function, bool held, eg_tensor 
     return d ? (eg_dataset_batch)(d, batch, plain) : NULL;
 }
 static int64_t egi_batch_size(int64_t given) { return given == 0 ? 32 : given; }
-// Parts x, y and the weights, in place, where .validation_split says so: held[i] gets the last rows, the first stay. Arrays that do not
-// belong together stay whole, as making a dataset of them says why. The parts belong to the scope.
+// Splits the arrays in list[] for .validation_split: held[i] gets the last rows, list[i] keeps the first. The parts belong to the scope.
+// Arrays of different lengths are left whole: egi_array_batches, which comes next, says what is wrong with them.
 static bool egi_split_arrays(double split, eg_tensor **list, eg_tensor **held) {
     int64_t n = list[0]->rank ? list[0]->dims[0] : 0, first = (int64_t)floor((double)n * (1 - split));
     for (int i = 0; i < 3; i++) if (list[i] && (!egi_alive("fit_arrays", i, list[i]) || list[i]->rank == 0 || list[i]->dims[0] != n)) return egi_this.error == EG_OK;
@@ -17955,27 +18067,27 @@ EAGER_API void eg_callback_release(eg_callback *callback) {
     egi_free_handle(callback);
 }
 
-// A list of numbers that grows, and that a checkpoint can hold.
+// A growing list of numbers that a checkpoint can save.
 typedef struct egi_numbers { double *values; int64_t count, capacity; } egi_numbers;
 static bool egi_numbers_push(egi_numbers *list, double value) { return egi_push_double(&list->values, &list->capacity, list->count, value) && ++list->count; }
-static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list);     // chapter 32, as the next
+static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list);     // FILES, as the next
 static const char *egi_checkpoint_last(const char *where, bool folders);
 
-// What the library's own callbacks know: their options, and what they have seen.
+// The state of the library's own callbacks, one struct for all kinds. eg_callback_release frees it by egi_watch_release.
 typedef struct egi_watch {
     eg_callback_options o;
     const char *name;                   // of the function, for errors
     char *path, *monitor;               // copies
     bool best_known, set_up;
     double best;
-    int64_t looked, waited, cooling, best_epoch;   // looked: at how many epochs of the history
-    eg_tensor **weights;                // of the best epoch: they share their buffers with the variables until these change
+    int64_t looked, waited, cooling, best_epoch;   // epochs: seen so far, without a better value, still to wait after a change, the best
+    eg_tensor **weights;                // the best epoch's n weights; each shares its variable's buffer until that is assigned
     int n;
-    egi_numbers kept;                   // the same, all in a row, where a backup brought them
+    egi_numbers kept;                   // the same as one list of numbers, if a backup restored them
     egi_text text;                      // CSV: the file so far
     eg_summary_writer *train, *validation;
     eg_checkpoint *checkpoint;
-    int64_t epoch, batch;               // where a backup goes on
+    int64_t epoch, batch;               // backup: where to go on
     egi_numbers *lists;                 // of a backup
     int n_lists;
     char said[256];
@@ -18051,7 +18163,7 @@ static void egi_history_names(const eg_history *h, char *names, size_t size) {  
 static const char *egi_why_missing(const eg_history *h, const char *name) {
     return egi_is_validation(name) && egi_history_column(h, "val_loss") < 0 ? " (no .validation was given)" : "";
 }
-// Begins anew with each fit. What there will be to monitor is known before the first batch, so a wrong name is told here.
+// Resets the state for a fit, and refuses a name to monitor that this fit will not have, before the first batch.
 static bool egi_watch_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     const char *name = egi_watch_name(w, s->history);
@@ -18063,16 +18175,17 @@ static bool egi_watch_begin(eg_fit_state *s, void *user) {
     egi_history_names(s->history, names, sizeof names);
     return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s%s", w->name, name, names, egi_why_missing(s->history, name));
 }
-// Scores grow as they become better, losses fall.
+// EG_AUTO: whether a larger value of this name is better. Names of scores are known; everything else is taken for a loss.
 static bool egi_grows(const char *name) {
     size_t length = strlen(name);
-    if (length >= 4 && strcmp(name + length - 4, "loss") == 0) return false;     // of an output that may be called anything
+    if (length >= 4 && strcmp(name + length - 4, "loss") == 0) return false;     // an output's loss, whatever the output is called
     static const char *const scores[] = { "acc", "auc", "precision", "recall", "f1", "r2", "iou", "top_k" };
     for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) if (strstr(name, scores[i])) return true;
     return false;
 }
-// Looks at the next epoch's monitored value: whether it is the best so far, which NaN never is. False where that epoch has none, being
-// without validation. After an epoch there is one to look at, after the first one also those that a backup brought.
+// Looks at the monitored value of the next epoch that has not been seen: *better is whether it is the best so far, which NaN never is. False
+// where the epoch has no such value, since it ran without validation. After each epoch there is one to look at; after the first, also those
+// that a backup restored.
 static bool egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
     const char *name = egi_watch_name(w, s->history);
     bool grows = w->o.mode == EG_MAX || (w->o.mode == EG_AUTO && egi_grows(name));
@@ -18144,7 +18257,7 @@ EAGER_API eg_callback *(eg_callback_early_stopping)(eg_callback_options o) {
     return egi_watch_new("callback_early_stopping", NULL, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_PATIENCE | EGI_C_RESTORE, f);
 }
 
-// Whether the rate is to fall after a value that was better, or not.
+// Counts one epoch, whose value was better or not. Returns whether the learning rate is to be lowered now.
 static bool egi_plateau_due(egi_watch *w, bool better) {
     if (w->cooling > 0) { w->cooling--; w->waited = 0; }
     if (better) w->waited = 0;
@@ -18153,7 +18266,7 @@ static bool egi_plateau_due(egi_watch *w, bool better) {
     w->waited = 0;
     return true;
 }
-// Who sets the rate finds out before the first batch that a schedule does.
+// Refuses, before the first batch, an optimizer whose rate comes from a schedule and cannot be set.
 static bool egi_plateau_begin(eg_fit_state *s, void *user) { return egi_rate_settable("callback_plateau", s->optimizer) && egi_watch_begin(s, user); }
 static bool egi_plateau_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
@@ -18217,7 +18330,7 @@ static bool egi_csv_begin(eg_fit_state *s, void *user) {
 }
 static bool egi_csv_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
-    int64_t first = w->text.size ? s->history->epochs - 1 : -1;        // a new file has all, also what a backup brought
+    int64_t first = w->text.size ? s->history->epochs - 1 : -1;        // a new file gets all epochs, also those that a backup restored
     for (int64_t i = first; i < s->history->epochs; i++) egi_history_csv_line(s->history, &w->text, i);
     return w->text.failed ? egi_no_memory("callback_csv", 0) : egi_file_write("callback_csv", w->path, w->text.data, (int64_t)w->text.size);
 }
@@ -18230,7 +18343,7 @@ EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o
     return egi_watch_new("callback_csv", path, o, EGI_C_APPEND, f);
 }
 
-// {epoch} and {name} in a path become numbers, in a format of Python's where they have one: {epoch:02d}, {val_loss:.2f}. A brace that is
+// {epoch} and {name} in a path are replaced by numbers, with an optional format as in Python: {epoch:02d}, {val_loss:.2f}. A brace that is
 // never closed stays as it is.
 enum { EGI_BLANK_EPOCH = -2 };
 typedef struct egi_blank {
@@ -18245,7 +18358,7 @@ static int egi_blank_digits(const char **p) {
     for (; **p >= '0' && **p <= '9' && value < 100; ++*p) value = value * 10 + (**p - '0');
     return value;
 }
-// What begins at p, where a '{' stands: false where none ends there. *fits: whether its format is one.
+// Reads the placeholder that begins at p, a '{'. False where it is never closed. *fits: whether its format is valid.
 static bool egi_blank_read(const eg_history *h, const char *p, egi_blank *place, bool *fits) {
     const char *end = strchr(p, '}'), *colon = end ? (const char *)memchr(p, ':', (size_t)(end - p)) : NULL;
     if (!end) return false;
@@ -18296,7 +18409,7 @@ static char *egi_fill_path(const egi_watch *w, const eg_fit_state *s) {
     egi_no_memory(w->name, 0);
     return NULL;
 }
-// A path in which nothing is filled in would be written over in every epoch, so this is told before the first.
+// Checks the placeholders of the path before the first batch: with a wrong name, every epoch would write over the same file.
 static bool egi_checkpoint_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     egi_blank place;
@@ -18332,11 +18445,12 @@ EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_op
     return egi_watch_new("callback_checkpoint", path, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_SAVE, f);
 }
 
-// What a backup holds besides weights, optimizer, random state and the dataset's position: lists of numbers. Those of the history go by
-// their names, so that a fit with other metrics finds what it has, too.
+// The lists of numbers in a backup, besides weights, optimizer, random state and the dataset's position: the batches' losses, the ends of
+// epochs, the sums within an epoch, then a list for each column of the history. Columns are saved by name, so that a fit with other metrics
+// still finds those it has.
 enum { EGI_BACKUP_LOSSES, EGI_BACKUP_ENDS, EGI_BACKUP_SUMS, EGI_BACKUP_COLUMNS };
 static egi_training *egi_training_of(eg_fit_state *s) { return ((egi_fit *)(void *)s)->t; }
-// The i-th callback that keeps the weights of the best epoch, which are in the backup, too.
+// The i-th early-stopping callback of this fit that restores the best weights; the backup saves those, too. NULL: there is none.
 static egi_watch *egi_backup_best(eg_fit_state *s, int i) {
     const eg_callbacks *list = &((egi_fit *)(void *)s)->o.callbacks;
     for (int k = 0; k < list->count; k++) {
@@ -18412,14 +18526,14 @@ static bool egi_backup_unpack(const egi_watch *w, eg_fit_state *s) {
     }
     for (int i = EGI_BACKUP_COLUMNS + h->columns; i < w->n_lists; i++) {
         egi_watch *best = egi_backup_best(s, i - EGI_BACKUP_COLUMNS - h->columns);
-        egi_numbers former = best->kept;                   // empty: a fit begins
+        egi_numbers former = best->kept;                   // swapped, so that egi_lists_free frees it; it is empty when a fit begins
         best->kept = w->lists[i];
         w->lists[i] = former;
     }
     return ok;
 }
-// All that the next step depends on, in a checkpoint: with the iterator that will read it. Each epoch has an iterator of its own, so
-// each save has a checkpoint of its own. Within an epoch, the sums of the loss and of the metrics belong to it.
+// Makes the checkpoint of everything that the next step depends on. It tracks the iterator that will read the next element; since each epoch
+// has another iterator, each save makes a new checkpoint. `within` an epoch, the sums of the loss and of the metrics are saved, too.
 static bool egi_backup_track(egi_watch *w, eg_fit_state *s, bool within) {
     eg_checkpoint_options o = { 0, NULL, 1 };
     egi_training *t = egi_training_of(s);
@@ -18453,7 +18567,7 @@ static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     int64_t errors = egi_this.errors;
     const char *latest = egi_checkpoint_last(w->path, false);
-    if (!latest) return egi_this.errors == errors;         // one that cannot be looked for is no reason to begin anew
+    if (!latest) return egi_this.errors == errors;         // a folder that cannot be read is an error, not a reason to begin anew
     char *path = egi_copy_string(latest, "");
     w->epoch = w->batch = 0;
     bool ok = path ? egi_backup_track(w, s, true) && eg_checkpoint_restore(w->checkpoint, path) && egi_backup_unpack(w, s) : egi_no_memory(w->name, 0);
@@ -18486,7 +18600,7 @@ EAGER_API eg_callback *(eg_callback_backup)(const char *prefix, eg_callback_opti
     return egi_watch_new("callback_backup", prefix, o, EGI_C_EVERY, f);
 }
 
-// As Keras lays them out: two runs, train and validation, whose curves have one name and so share a chart.
+// TensorBoard, as Keras lays it out: two runs, train and validation; a curve has the same name in both, so that they share a chart.
 static bool egi_board_write(eg_summary_writer *writer, const char *prefix, const char *name, double value, int64_t step) {
     char tag[96];
     eg_summary_options o;
