@@ -101,6 +101,65 @@ TEST(formulas_of_all_rows_are_whole) {
     }
     CHECK(most <= EGI_FORMULA_MOST && deepest <= EGI_FORMULA_DEPTH);
 }
+// The data of a formula, computed word by word in float64, against the same formula as the compiler reads it from the table: all rows, gradients
+// and constants, to the last bit.
+#define WORD1(w, ...) case EGI_WORD##w: return egi_f64##w(x[0]);
+#define WORD2(w, ...) case EGI_WORD##w: return egi_f64##w(x[0], x[1]);
+#define WORD3(w, ...) case EGI_WORD##w: return egi_f64##w(x[0], x[1], x[2]);
+#define egi_f64_and(a, b) ((a) != 0 && (b) != 0)         // conditions are numbers here
+#define egi_f64_or(a, b) ((a) != 0 || (b) != 0)
+#define egi_f64_not(a) ((a) == 0)
+#define egi_f64_select(condition, a, b) ((condition) != 0 ? (a) : (b))
+static double word_of(int code, const double *x) {
+    switch (code) { EGI_WORD_TABLE(WORD1, WORD2, WORD3) default: return NAN; }
+}
+static double computed_from_data(const egi_formula *formula, const double *operands) {
+    egi_node nodes[EGI_FORMULA_MOST];
+    double value[EGI_FORMULA_MOST] = { 0 };
+    const int n = egi_formula_nodes(formula, nodes);
+    for (int i = 0; i < n; i++) {
+        double x[3] = { 0, 0, 0 };
+        for (int j = 0; j < nodes[i].word->arity; j++) x[j] = value[nodes[i].x[j]];
+        value[i] = nodes[i].word->code <= EGI_WORD_g ? operands[nodes[i].word->code] : nodes[i].word->code == EGI_WORD_k ? nodes[i].number : word_of(nodes[i].word->code, x);
+    }
+    return n ? value[n - 1] : 0;                         // no gradient: egi_f64_none
+}
+typedef double compiled_formula(double a, double b, double c, double y, double g);
+#define COMPILED(i, name, ...) \
+    static double compiled##i##_##name(double a, double b, double c, double y, double g) { (void)a; (void)b; (void)c; (void)y; (void)g; return __VA_ARGS__; }
+#define COMPILED1(kind, name, f, d0) COMPILED(0, name, f) COMPILED(1, name, d0)
+#define COMPILED_ND(kind, name, f) COMPILED(0, name, f)
+#define COMPILED2(kind, name, f, d0, d1) COMPILED1(kind, name, f, d0) COMPILED(2, name, d1)
+#define COMPILED3(kind, name, f, d0, d1, d2) COMPILED2(kind, name, f, d0, d1) COMPILED(3, name, d2)
+#define EGI_V egi_f64
+EGI_ELEMENTWISE_TABLE(COMPILED1, COMPILED_ND, COMPILED2, COMPILED_ND, COMPILED3, a, b, c, y, g)
+#undef EGI_V
+#undef egi_f64_and
+#undef egi_f64_or
+#undef egi_f64_not
+#undef egi_f64_select
+#define LISTED1(kind, name, f, d0) { compiled0_##name, compiled1_##name, NULL, NULL },
+#define LISTED_ND(kind, name, f) { compiled0_##name, NULL, NULL, NULL },
+#define LISTED2(kind, name, f, d0, d1) { compiled0_##name, compiled1_##name, compiled2_##name, NULL },
+#define LISTED3(kind, name, f, d0, d1, d2) { compiled0_##name, compiled1_##name, compiled2_##name, compiled3_##name },
+static compiled_formula *const compiled[][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, LISTED2, LISTED_ND, LISTED3, a, b, c, y, g) };
+TEST(formulas_as_data_compute_what_they_say) {
+    static const double special[] = { 0, -0.0, 1, -1, 0.5, -0.75, 3, -7, 40, 1e-40, 1e300, -1e300, INFINITY, -INFINITY, NAN, 2.5 };
+    enum { SPECIAL = (int)(sizeof special / sizeof *special) };
+    int formulas = 0;
+    for (int i = 0; i < (int)EGI_ELEMENTWISE_OPS; i++)
+        for (int k = 0; k < 4 && compiled[i][k]; k++, formulas++)
+            for (int j = 0; j < 400; j++) {
+                double x[5];
+                for (int l = 0; l < 5; l++) x[l] = special[(uint32_t)(j * 5 + l + 1) * 2654435761u >> 28];
+                if (row(i)->flags & EGI_BOOL_FIRST || row(i)->dtypes == EGI_DTYPES_B) { x[0] = x[0] > 0; x[1] = row(i)->n_in == 2 ? x[1] > 0 : x[1]; }
+                const double got = computed_from_data(&row(i)->formula[k], x), want = compiled[i][k](x[0], x[1], x[2], x[3], x[4]);
+                bool same = memcmp(&got, &want, sizeof got) == 0 || (got != got && want != want);
+                CHECK(same);
+                if (!same) { printf("    eg_%s, formula %d: %g instead of %g of %g %g %g %g %g\n", row(i)->name, k, got, want, x[0], x[1], x[2], x[3], x[4]); return; }
+            }
+    CHECK(formulas > 120);
+}
 TEST(a_formulas_words_and_constants) {
     static const char *const words[] = { "g", "k", "y", "y", "mul", "sub", "mul" };
     const egi_formula *formula = &egi_op_tanh.formula[1];
