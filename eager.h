@@ -6287,14 +6287,18 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
 EGI_ALL_PASSES
 
 //# 21  THE OP TABLE -----------------------------------------------------------
-// Idea: an op is one row: what it computes, and what each input's gradient is.
-// Elementwise rows are formulas in the language EGI_ADD, EGI_MUL, EGI_TANH ...
-// EGI_V is redefined before each expansion of the table, so that one text gives
-// the kernels of every dtype, a fused gradient kernel, and the formula as data.
-// From the data come what a gradient reads and a gradient in eager ops, which
-// can itself be differentiated. In a formula a, b, c are the operands, y is
-// the result, g the upstream gradient. To add an op: one row here, one line with
-// its declaration, one case in tests/. Read first: 15.  Proof: tests/ops.c
+// Idea: an op is one row: its name, its formula, and the formula of each
+// input's gradient. The rows here are elementwise; chapter 25 has the others.
+// A formula is written once, in words: EGI_ADD, EGI_MUL, EGI_TANH ... What the
+// words mean is decided by the macro EGI_V, which is redefined before each
+// expansion of the table: C expressions, which the compiler turns into loops
+// (or nvcc into kernels), or a static array, which the program reads while it
+// runs. Below the words, the comment above the table shows one row in all its
+// forms. An op's function (eg_tanh) reaches its own row and no other, so that
+// a compiler drops the rows that a single-file program does not use.
+// To add an op: one row here, one line with its declaration, one case in
+// tests/ops.c; docs/change.md shows it.
+// Read first: 15.  Proof: tests/ops.c, tests/ops_rows.c, tests/ops_values.c
 
 #endif // EGI_IMPLEMENTED
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_WORDS)   // a GPU has the whole table
@@ -6365,9 +6369,28 @@ EGI_ALL_PASSES
 /* where |a| > 32 that sigmoid is 0 or 1, and a^3, of which a gradient makes infinity by 0, might be infinite */
 #define EGI_NEAR_0(a) EGI_MAX(EGI_MIN(a, EGI_K(32)), EGI_K(-32))
 
-// Kinds: F floats; M floats, by functions of libm, which have no vectors; N numbers; S numbers with a sign; C compares numbers;
-// E compares numbers and bools; P asks floats; B logic of bools; W the first operand is bool, the others anything.
-// UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  _ND: not differentiable.
+// UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  TERNARY(kind, name, y, dx[0], dx[1], dx[2])  _ND: not differentiable.
+// In a formula a, b, c are the operands, y is the op's result, g the upstream gradient: how the loss changes with y. dx[i] is then how it
+// changes with operand i. Broadcasting is not a formula's concern: the tape undoes it (egi_unbroadcast).
+// Kinds say which dtypes the row takes, and what y is:
+//     F  floats                                      N  numbers (floats and integers)      S  numbers with a sign (not uint8)
+//     M  floats, by a function of the C library      W  anything, by a bool operand a      P  floats, y is bool
+//     B  bools, y is bool                            C  numbers, y is bool                 E  anything, y is bool
+//
+// One row in all its forms. The row of tanh says: y = tanh(a), and dx[0] = g (1 - y^2).
+//     UNARY(F, tanh, EGI_TANH(a), EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y))))
+//  1. Data. With EGI_V egi_postfix a formula is the list of its words, each behind its operands; with egi_value, the list of its constants:
+//         egi_words0_tanh    a tanh                      egi_op_tanh.formula[0]: the op
+//         egi_words1_tanh    g k y y mul sub mul         egi_op_tanh.formula[1]: dx[0]
+//         egi_values1_tanh   0 1 0 0 0   0   0
+//  2. What the tape keeps: the letters in dx[0] but for g, here y. An input that no gradient reads is freed early.
+//  3. Loops. With EGI_V egi_f32 (egi_f64, egi_i64) a formula is a C expression, here egi_f32_tanh(a), and is compiled into a loop over contiguous
+//     elements. That of dx[0] is the fused gradient: one pass over the memory, where no tape records the gradient.
+//  4. The gradient in eager ops, where a tape records it (for a gradient of this gradient): egi_formula_eager goes over the words and
+//     calls the op of each, which is eg_mul(g, eg_sub(1, eg_mul(y, y))). These calls are lines on that tape like a user's own.
+//  5. CUDA: eager_cuda.cu expands the table with EGI_V egi_f32, and nvcc compiles
+//         egi_f32_tanh(a)    and    egi_f32_mul(g, egi_f32_sub(1.0f, egi_f32_mul(y, y)))
+// eg_op_print("tanh") prints the formulas.
 #define EGI_ELEMENTWISE_TABLE(UNARY, UNARY_ND, BINARY, BINARY_ND, TERNARY, a, b, c, y, g) \
     UNARY(S, negative,    EGI_NEG(a),                     EGI_NEG(g)) \
     UNARY(S, abs,         EGI_ABS(a),                     EGI_MUL(g, EGI_SIGN(a))) \
@@ -6724,7 +6747,8 @@ static eg_tensor *egi_eager_phi(eg_tensor *x) { return (eg_mul)(eg_number(0.5), 
 EGI_WORD_0(_a) EGI_WORD_0(_b) EGI_WORD_0(_c) EGI_WORD_0(_y) EGI_WORD_0(_g) EGI_WORD_0(_k)
 EGI_WORD_TABLE(EGI_WORD_1, EGI_WORD_2, EGI_WORD_3)
 
-// Two passes over the table: a formula's words in postfix order, then the values of its constants, each beside its word.
+// Two passes over the table make the two arrays of each formula: its words in postfix order, and beside each word the value of the constant it
+// is, or 0.
 #define egi_postfix_word(word, ...) __VA_ARGS__, &egi_word##word
 #define egi_postfix_k(value) &egi_word_k
 #define egi_postfix_none NULL
