@@ -17639,6 +17639,8 @@ static bool egi_tell_one(egi_fit *f, const eg_callback *callback, eg_callback_fu
     return ok;
 }
 // Calls the function at offset `which` of eg_callback_functions in all callbacks, in their order, unrecorded and in a scope each.
+// Calls the function at offset `which` of eg_callback_functions in all callbacks, in their order, unrecorded and in a
+// scope each.
 static bool egi_tell(egi_fit *f, size_t which) {
     for (int i = 0; i < f->o.callbacks.count; i++) {
         eg_callback *callback = f->o.callbacks.list[i];
@@ -18680,40 +18682,49 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
 }
 
 //# 31  DATASETS ---------------------------------------------------------------
-// Idea: a dataset is what to do: a tree of stages that never changes. A cursor is one
-// reading of it: a tree of the same form with the places. An iterator holds the
-// root cursor. Each kind of stage is a row of a few functions; whatever is common
-// (opening what is upstream when it is first asked, ends, errors and their place)
-// stands in egi_pull. What a stage hands out is a reference that goes over to
-// whoever asked. Read first: 16.  Entry: eg_iterator_next().  Proof: tests/datasets*.c
+// Idea: a dataset describes what to do: a tree of stages that never changes. A
+// cursor is one reading of it: a tree of the same form that holds the positions.
+// An iterator holds the root cursor. Each kind of stage is a row of a few
+// functions (egi_stage); what all share (opening the stage upstream when it is
+// first asked, ends, errors and their place) is in egi_pull and egi_next. Elements
+// are on the CPU, and their references go to the stage that asked for them.
+// "Upstream" and "below" mean the stages that a stage reads from.
+// Read first: 16.  Entry: eg_iterator_next().  Proof: tests/datasets*.c
 
 typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
 typedef struct egi_cursor egi_cursor;
 typedef struct egi_stage {
     const char *name;                                         // eg_dataset_<name>
     size_t state;                                             // bytes of a cursor's own state, zero at first
-    bool (*rule)(eg_dataset *d);                              // components, specs and cardinality, from those of d->from
+    // Sets components, specs and cardinality from those of d->from.
+    bool (*rule)(eg_dataset *d);
     eg_status (*next)(egi_cursor *c, eg_tensor **out);
-    int64_t (*skip)(egi_cursor *c, int64_t n);                // steps over n elements; returns how many there were, -1 on an error. NULL: by reading
+    // Steps over n elements; returns how many there were, -1 on an error. NULL: reads them.
+    int64_t (*skip)(egi_cursor *c, int64_t n);
     void (*close)(egi_cursor *c);                             // frees what the state holds
     bool random;                                              // has a seed
-    void (*rest)(egi_cursor *c);                              // waits until no thread works for the cursor, before it is asked again
+    // Returns when no thread works for the cursor any more, until it is asked again.
+    void (*rest)(egi_cursor *c);
 } egi_stage;
 
 struct eg_dataset {
-    int32_t refs, given;                                      // given: how many of them stages on top of it hold
+    // References, and how many of them stages that read from it hold.
+    int32_t refs, given;
     const egi_stage *stage;
     eg_dataset *from[EG_MAX_COMPONENTS];
-    int n_from, stages, depth;                                // stages: of the tree, this one included; depth: how many stand one on another
-    int seeds;                                                // how many of them have a seed
+    // Stages: in the whole tree, this one included; depth: on its longest path.
+    int n_from, stages, depth;
+    int seeds;                                                // how many stages of the tree have a seed
     int n;                                                    // components
     eg_spec spec[EG_MAX_COMPONENTS];
     int64_t cardinality;
-    int64_t number[3];                                        // what the row says: a size, a count, a range
-    int64_t width;                                            // threads, or elements read ahead: what comes out is the same
+    int64_t number[3];                                        // the stage's arguments: a size, a count, a range
+    // Threads, or elements read ahead; it does not change the elements.
+    int64_t width;
     bool flag;
     double value;
-    uint64_t seed;                                            // of iterators that begin from now on, under egi_lock once there are any
+    // For iterators that begin from now on; under egi_lock once there are any.
+    uint64_t seed;
     int64_t epochs;                                           // of a shuffle: iterators made so far
     union {                                                   // the callback
         eg_map_function *map;
@@ -18723,21 +18734,27 @@ struct eg_dataset {
     } f;
     void *user;
     egi_element tensors;                                      // of sources
-    void *data;                                               // the row's own, freed with the dataset by
+    // The stage's own; drop, if not NULL, releases what it holds.
+    void *data;
     void (*drop)(eg_dataset *d);
 };
 
 struct egi_cursor {
     eg_dataset *d;                                            // alive as long as the iterator is
-    egi_cursor *from[EG_MAX_COMPONENTS];                      // NULL until first asked
-    int number, total;                                        // stage number of total, for errors
-    int level;                                                // stages above it, those of datasets that made its own included
-    bool ended, below;                                        // below: what failed stands upstream and has said so
-    uint64_t epoch, epoch_below;                              // keys of random orders; what is upstream gets the second
-    const uint64_t *seeds;                                    // of the stages from here up, this one's the last; the iterator's
-    int64_t element;                                          // elements handed out
-    const egi_cursor *up;                                     // which reads from it
-    eg_backend *to;                                           // of an iterator's own cursor: the device that its elements go to
+    egi_cursor *from[EG_MAX_COMPONENTS];                      // the cursors upstream, NULL until first asked
+    int number, total;                                        // it is stage `number` of `total`, for errors
+    // How many stages read from it, through interleave's datasets, too.
+    int level;
+    // Below: a stage upstream failed, and the error names that stage.
+    bool ended, below;
+    // Keys of the random orders: its own, and that of the cursors upstream.
+    uint64_t epoch, epoch_below;
+    // Of this tree's random stages, its own the last; the iterator owns them.
+    const uint64_t *seeds;
+    int64_t element;                                          // how many elements it has handed out
+    const egi_cursor *up;                                     // the cursor that reads from it; NULL: the iterator does
+    // Of an iterator's root cursor: the device to which elements go.
+    eg_backend *to;
     void *state;
 };
 
@@ -18745,6 +18762,7 @@ static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);
 static void egi_cursor_close(egi_cursor *c);
 static void egi_cursor_rest(egi_cursor *c);
 
+// Releases the components of an element and sets them to NULL.
 static void egi_element_drop(eg_tensor **x) {
     for (int i = 0; i < EG_MAX_COMPONENTS; i++) {
         if (x[i]) egi_object_release(&x[i]->object);
@@ -18773,17 +18791,18 @@ EAGER_API void eg_dataset_release(eg_dataset *d) {
     egi_free(d->data);
     egi_free(d);
 }
-// EG_MAX_STAGES at most, so that whatever goes down a pipeline may be recursive. A dataset that stands below in several places counts in
-// each: what goes down meets it as often.
+// A pipeline is at most EG_MAX_STAGES deep, so that functions may recurse through it. A dataset that is used in
+// several places counts in each, since every walk meets it as often.
 enum { EGI_STAGES_MOST = 1000000 };
 static bool egi_stages_fit(const egi_stage *stage, int depth) {
     return depth <= EG_MAX_STAGES ||
            egi_fail(EG_ERROR_STATE, "eg_%s: more than %d stages stand one on another (EG_MAX_STAGES); eg_dataset_interleave reads any number of datasets one after the other", stage->name, EG_MAX_STAGES);
 }
-// A dataset on top of others, whose references it takes over. The caller sets what the row wants and calls egi_dataset_done.
+// A dataset that reads from others, whose references it takes over, also on failure. The caller sets the stage's
+// arguments and calls egi_dataset_done.
 static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *from, int n_from) {
     bool ok = true;
-    int whole = 0;                                            // how many references are ours
+    int whole = 0;                                            // how many references have been taken over
     for (; whole < n_from && (!from[whole] || from[whole]->given < from[whole]->refs); whole++)
         if (from[whole]) __atomic_fetch_add(&from[whole]->given, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < n_from && ok; i++) ok = from[i] != NULL || egi_null_operand(stage->name, i);
@@ -18821,19 +18840,21 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
     }
     return d;
 }
+// Finishes a dataset by its stage's rule. Releases it and returns NULL if ok is false or the rule fails; d may be NULL.
 static eg_dataset *egi_dataset_done(eg_dataset *d, bool ok) {
     if (d && ok && (!d->stage->rule || d->stage->rule(d))) return d;
     eg_dataset_release(d);
     return NULL;
 }
 static eg_dataset *egi_dataset_on(const egi_stage *stage, eg_dataset *from) { return egi_dataset_begin(stage, &from, 1); }
-// The same thread's generator gives a dataset its seed where the caller gives none.
+// A 64-bit hash of two numbers, by which seeds, epochs and rounds make keys.
 static uint64_t egi_mix(uint64_t a, uint64_t b) {
     egi_random r = { a, b };
     uint32_t word[4];
     egi_random_block(word, r, 0, 0x64617461u);                // a sequence that no tensor is drawn from
     return egi_random_word64(word, 0);
 }
+// The given seed, or, if it is 0, one from this thread's generator. Never 0.
 static uint64_t egi_dataset_seed(uint64_t seed) {
     return seed ? seed : egi_mix(egi_this.random.seed, egi_this.random.counter++) | 1;
 }
@@ -18845,14 +18866,14 @@ static eg_spec egi_spec_of(const eg_tensor *x) {
     s.shape = egi_shape(x);
     return s;
 }
-// What is true of both.
+// The spec that holds for elements of both: a dtype, rank or dimension in which they differ becomes unknown.
 static eg_spec egi_spec_join(eg_spec a, eg_spec b) {
     if (a.dtype != b.dtype) a.dtype = EG_NO_DTYPE;
     if (a.shape.rank != b.shape.rank) a.shape.rank = -1;
     for (int i = 0; i < a.shape.rank; i++) if (a.shape.dims[i] != b.shape.dims[i]) a.shape.dims[i] = -1;
     return a;
 }
-// May something be of both? What is unknown fits all.
+// Whether a tensor can match both specs. An unknown dtype, rank or dimension matches everything.
 static bool egi_spec_fits(eg_spec a, eg_spec b) {
     if (a.dtype != EG_NO_DTYPE && b.dtype != EG_NO_DTYPE && a.dtype != b.dtype) return false;
     if (a.shape.rank < 0 || b.shape.rank < 0) return true;
@@ -18881,8 +18902,9 @@ static bool egi_specs_agree(const char *function, const eg_spec *a, int n, const
                             "eg_%s: component %d is %s in one dataset and %s in the other", function, i, egi_spec_show(a[i]), egi_spec_show(b[i]));
     return true;
 }
-// The first component of x that does not fit what is known of it, or -1. What is not known before, x says: the dtype, and with it the
-// rank where ranks count. (Extents may vary from element to element.)
+// Checks an element against specs and learns from it. Returns the first component that does not fit, or -1. An
+// unknown dtype becomes that of x, and with `ranks` an unknown rank, too. Dimensions are not learnt: they may vary
+// from element to element.
 static int egi_specs_meet(eg_spec *spec, int n, eg_tensor *const *x, bool ranks) {
     for (int i = 0; i < n; i++) {
         bool unknown = spec[i].dtype == EG_NO_DTYPE;
@@ -18909,6 +18931,7 @@ EAGER_API eg_spec eg_dataset_spec(eg_dataset *d, int component) {
 }
 EAGER_API int64_t eg_dataset_cardinality(eg_dataset *d) { return egi_dataset_alive("dataset_cardinality", d) ? d->cardinality : 0; }
 
+// Appends the tree in words, such as "range 10 > shuffle 4 > batch 2", and returns the length; text NULL only counts.
 static size_t egi_dataset_words(const eg_dataset *d, char *text, size_t capacity, size_t at) {
 #define EGI_SAY(...) at += (size_t)snprintf(text ? text + (at < capacity ? at : capacity) : NULL, at < capacity ? capacity - at : 0, __VA_ARGS__)
     if (d->n_from > 1) EGI_SAY("(");
@@ -18927,7 +18950,8 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) 
     return (int64_t)egi_dataset_words(d, capacity ? text : NULL, text ? capacity : 0, 0);
 }
 
-// ---- cursors
+// ---- cursors. egi_next asks a cursor for its next element, egi_pull the cursor upstream of a given one. A cursor
+// and its stage's state are one block of memory.
 
 static egi_cursor *egi_cursor_open(eg_dataset *d, egi_cursor *up, const uint64_t *seeds, uint64_t epoch, int number, int total) {
     egi_cursor *c = (egi_cursor *)egi_alloc(sizeof *c + d->stage->state);
@@ -18943,21 +18967,24 @@ static egi_cursor *egi_cursor_open(eg_dataset *d, egi_cursor *up, const uint64_t
     c->state = c + 1;
     return c;
 }
-static uint64_t egi_cursor_seed(const egi_cursor *c) { return c->seeds[c->d->seeds - 1]; }      // of stages that have one
+// For random stages only.
+static uint64_t egi_cursor_seed(const egi_cursor *c) { return c->seeds[c->d->seeds - 1]; }
 static void egi_cursor_drop_below(egi_cursor *c, int i) {
     egi_cursor_close(c->from[i]);
     c->from[i] = NULL;
 }
 static void egi_cursor_close(egi_cursor *c) {
     if (!c) return;
-    if (c->d->stage->close) c->d->stage->close(c);            // first: a thread may still read what is upstream
+    // Before the cursors upstream: a thread of this stage may be reading them.
+    if (c->d->stage->close) c->d->stage->close(c);
     for (int i = 0; i < c->d->n_from; i++) egi_cursor_drop_below(c, i);
     egi_free(c);
 }
-// From here on no function of the caller's runs on this cursor's behalf, until its next element is asked for.
+// Returns when no user's function runs for this cursor or those upstream; none does until the next element is asked
+// for.
 static void egi_cursor_rest(egi_cursor *c) {
     if (!c) return;
-    if (c->d->stage->rest) c->d->stage->rest(c);              // first: a thread may be reading what is upstream
+    if (c->d->stage->rest) c->d->stage->rest(c);              // before the cursors upstream, as in egi_cursor_close
     for (int i = 0; i < c->d->n_from; i++) egi_cursor_rest(c->from[i]);
 }
 // Writes into the pending error where in the pipeline it happened, once.
@@ -18970,6 +18997,8 @@ static EGI_COLD void egi_place(egi_cursor *c) {
     snprintf(text, sizeof text, "eg_%s (stage %d of %d, element %lld): %.900s", c->d->stage->name, c->number, c->total, (long long)c->element, rest);
     memcpy(egi_this.message, text, sizeof text);
 }
+// The next element of a cursor. On EG_NEXT out[] holds references that the caller owns, NULL behind the components;
+// else all are NULL.
 static eg_status egi_next(egi_cursor *c, eg_tensor **out) {
     if (c->ended) return EG_END_OF_SEQUENCE;
     memset((void *)out, 0, EG_MAX_COMPONENTS * sizeof *out);
@@ -18980,8 +19009,8 @@ static eg_status egi_next(egi_cursor *c, eg_tensor **out) {
     else egi_place(c);
     return status;
 }
-// A position is a number in a file, and may be any. While an iterator is brought to one, elements that can only be stepped over one by one
-// are no more than this; whole rounds, slices and ranges are passed by arithmetic.
+// A position is read from a file, which may claim any number of elements. Whole rounds, slices and ranges are passed
+// by arithmetic; where elements can only be read one by one, a restore passes at most so many.
 enum { EGI_STEPS_MOST = 1000000000 };
 static EGI_THREAD bool egi_restoring;
 static bool egi_steps_bounded(const egi_cursor *c, int64_t n) {
@@ -18998,6 +19027,7 @@ static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
     }
     return n;
 }
+// Steps over n elements. Returns how many there were, fewer than n at the end, -1 on an error.
 static int64_t egi_skip(egi_cursor *c, int64_t n) {
     if (n <= 0 || c->ended) return 0;
     if (!c->d->stage->skip) return egi_skip_by_next(c, n);
@@ -19006,22 +19036,24 @@ static int64_t egi_skip(egi_cursor *c, int64_t n) {
     else c->element += done, c->ended = c->ended || done < n;
     return done;
 }
-// For a stage's own skip where it cannot do better.
+// egi_skip_by_next for a stage's own skip function, whose caller counts the elements itself.
 static int64_t egi_skip_reading(egi_cursor *c, int64_t n) {
     int64_t before = c->element, done = egi_skip_by_next(c, n);
     c->element = before;
     return done;
 }
+// The i-th cursor upstream, opened when it is first needed.
 static egi_cursor *egi_below(egi_cursor *c, int i) {
     if (!c->from[i]) {
-        int number = c->number - 1, seeds = 0;                // the last of the stages below is the one before this
+        // Stages are numbered upstream first, so the last one below has number - 1.
+        int number = c->number - 1, seeds = 0;
         for (int j = i + 1; j < c->d->n_from; j++) number -= c->d->from[j]->stages;
         for (int j = 0; j < i; j++) seeds += c->d->from[j]->seeds;
         c->from[i] = egi_cursor_open(c->d->from[i], c, c->seeds ? c->seeds + seeds : NULL, c->epoch_below, number, c->total);
     }
     return c->from[i];
 }
-// The next element of what is upstream.
+// The next element of the i-th cursor upstream.
 static eg_status egi_pull(egi_cursor *c, int i, eg_tensor **out) {
     egi_cursor *from = egi_below(c, i);
     eg_status status = from ? egi_next(from, out) : EG_FAILED;
@@ -19036,7 +19068,7 @@ static int64_t egi_pass(egi_cursor *c, int i, int64_t n) {    // steps over n of
 }
 static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_pass(c, 0, n); }        // of stages that give as many as they get
 
-// A tensor on the CPU, to be filled; its reference is the caller's.
+// An uninitialised tensor on the CPU; the caller owns the reference.
 static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) { return egi_new(op, &egi_cpu, dtype, shape); }
 static eg_tensor *egi_host_int64(const char *op, int64_t value) {
     eg_shape scalar = { 0, { 0 } };
@@ -19047,8 +19079,9 @@ static eg_tensor *egi_host_int64(const char *op, int64_t value) {
 
 // ---- callbacks
 
-// Errors wait while a pipeline runs: they get their place before the handler hears of them, and one that was pending before
-// comes back. What is computed is computed on the CPU and not recorded.
+// While a pipeline runs, errors are collected without telling the handler: the stage's number and element are added
+// first. An error that was pending before is put back afterwards. Ops of the pipeline run on the CPU, unrecorded.
+// This struct keeps the thread's state meanwhile.
 typedef struct egi_hush { eg_error_code code; int64_t errors, epoch, batch; bool telling; eg_backend *backend; const char *as; eg_random_state random; char message[sizeof egi_this.message]; } egi_hush;
 static void egi_hush_begin(egi_hush *h) {
     h->code = egi_this.error;
@@ -19059,7 +19092,8 @@ static void egi_hush_begin(egi_hush *h) {
     h->random = egi_this.random;
     h->epoch = egi_this.epoch;
     h->batch = egi_this.batch;
-    egi_this.epoch = egi_this.batch = 0;                      // said once, when the error is raised
+    // Egi_hush_end raises the error again, which adds epoch and batch then.
+    egi_this.epoch = egi_this.batch = 0;
     if (h->code != EG_OK) memcpy(h->message, egi_this.message, sizeof h->message);
     eg_error_clear();
     egi_this.telling = true;
@@ -19067,7 +19101,7 @@ static void egi_hush_begin(egi_hush *h) {
     egi_this.as = NULL;
     egi_this.paused++;
 }
-// failed: the error that waits is raised.
+// Puts the thread's state back; with `failed`, raises the collected error.
 static void egi_hush_end(egi_hush *h, bool failed) {
     char message[sizeof egi_this.message];
     eg_error_code code = egi_this.error;
@@ -19084,7 +19118,8 @@ static void egi_hush_end(egi_hush *h, bool failed) {
     if (h->code != EG_OK) memcpy(egi_this.message, h->message, sizeof h->message);
     else egi_this.message[0] = 0;
     if (!failed) return;
-    memset(egi_this.notes, 0, sizeof egi_this.notes);         // the message names its place
+    // The sentence names the place already, so no line of the caller's is added.
+    memset(egi_this.notes, 0, sizeof egi_this.notes);
     egi_raise_text(code == EG_OK ? EG_ERROR_STATE : code, message);
 }
 
@@ -19110,11 +19145,13 @@ static bool egi_results(const char *name, const eg_dataset *d, eg_tensor **x, eg
                                   d->n_from ? ".components" : "n");
     return true;
 }
+// Seeds the thread's generator for one call of a user's function: what it draws depends on the element's number
+// alone, not on the thread.
 static void egi_key_random(const egi_cursor *c, int64_t element) {      // 2^32 blocks for each element
     egi_this.random.seed = egi_mix(egi_cursor_seed(c), c->epoch);
     egi_this.random.counter = (uint64_t)element << 32;
 }
-// One call of a map's function, on any thread.
+// Calls a map's function for one element, on any thread. The results belong to the caller.
 static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *const *in, eg_tensor **out) {
     eg_dataset *d = c->d;
     eg_tensor *x[EG_MAX_COMPONENTS] = { 0 };
@@ -19123,7 +19160,8 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
     egi_key_random(c, element);
     if (ok && d->flag) EGI_FRAMED("the function", d->stage->name, x[0] = egi_returned(d->stage->name, d->f.one(in, d->user)));
     else if (ok) EGI_FRAMED("the function", d->stage->name, ok = d->f.map(in, x, d->user));
-    ok = ok && egi_this.error == EG_OK;                       // an error that the function passed over is one all the same
+    // An error that the function did not report counts as well.
+    ok = ok && egi_this.error == EG_OK;
     if (ok) ok = egi_results(d->stage->name, d, x, out);
     else if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the function failed without an error", d->stage->name);
     eg_scope_end(scope);
@@ -19168,7 +19206,8 @@ EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int 
     return d ? egi_dataset_done(d, egi_sources(d, tensors, n)) : NULL;
 }
 
-// Row `first` of x, or with rows >= 0 the rows from there on, as another handle on the same elements: nothing is copied.
+// Row `first` of x as a tensor of one axis less, or, if rows is not negative, `rows` rows from there on. The result
+// is a view; the caller owns the reference.
 static eg_tensor *egi_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
     eg_tensor *y = egi_alias(op, x);
     if (!y) return NULL;
@@ -19202,7 +19241,7 @@ static eg_status egi_from_slices_next(egi_cursor *c, eg_tensor **out) {
     for (int i = 0; i < c->d->n; i++) if (!(out[i] = egi_rows("dataset_from_slices", c->d->tensors.x[i], c->element, -1))) return EG_FAILED;
     return EG_NEXT;
 }
-// Of sources that can begin anywhere, as the element's number is all they know.
+// The skip function of sources that compute an element from its number.
 static int64_t egi_jump(egi_cursor *c, int64_t n) {
     int64_t left = c->d->cardinality - c->element;
     return n < left ? n : left;
@@ -19296,7 +19335,7 @@ EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int
 
 // ---- files: lines, CSV, records, arrays
 
-// A few paths, and what else a source is told, in one block: d->data.
+// The paths and options of a source that reads files (d->data).
 typedef struct egi_csv_part { eg_csv_component o; char *columns, *categories; int count; } egi_csv_part;      // count: of its columns, -1: all
 typedef struct egi_paths {
     int n;
@@ -19348,9 +19387,11 @@ static eg_tensor *egi_bytes(const char *op, const char *data, size_t n) {
     return x;
 }
 
-// One file after the other, in blocks.
-typedef struct egi_blocks { egi_source source; bool open; int file; int64_t at, end, line, piece; egi_text text; char block[1 << 16]; } egi_blocks;      // piece: bytes read since a line began
-static bool egi_reader_refill(egi_blocks *r) {                // false at the file's end, and with an error
+// Reads the files one after the other, in blocks: at and end are the part of the block that has not been used, line
+// counts the lines of this file, piece the bytes read since the present line or row began.
+typedef struct egi_blocks { egi_source source; bool open; int file; int64_t at, end, line, piece; egi_text text; char block[1 << 16]; } egi_blocks;
+// Reads the next block. False at the file's end, and on an error.
+static bool egi_reader_refill(egi_blocks *r) {
     int64_t got = egi_source_read(&r->source, r->block, (int64_t)sizeof r->block);
     r->at = 0;
     r->end = got > 0 ? got : 0;
@@ -19435,7 +19476,7 @@ static void egi_records_close(egi_cursor *c) {
 static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_records_state), NULL, egi_records_next, NULL, egi_records_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) { return egi_dataset_done(egi_dataset_of_files(&egi_stage_records, paths, n), true); }
 
-// Arrays as long as files: rows are read one by one, so that what does not fit into memory can be trained on.
+// Arrays in files, whose rows are read one by one, so that data larger than memory can be trained on.
 typedef struct egi_rows_state { egi_array *list; int open; int64_t at; } egi_rows_state;
 static bool egi_rows_open(egi_cursor *c, egi_rows_state *s) {
     const egi_paths *p = (const egi_paths *)c->d->data;
@@ -19472,7 +19513,7 @@ static void egi_rows_close(egi_cursor *c) {
     while (s->open > 0) egi_array_close(&s->list[--s->open]);
     egi_free(s->list);
 }
-// The headers are read when the dataset is made: they say how many rows there are.
+// Reads the headers when the dataset is made, since they say dtype, shape and how many rows there are.
 static bool egi_rows_rule(eg_dataset *d) {
     const egi_paths *p = (const egi_paths *)d->data;
     for (int i = 0; i < p->n; i++) {
@@ -19505,21 +19546,24 @@ EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     return egi_dataset_done(d, true);
 }
 
-// A row of CSV is its fields' bytes in one text, and where each ends. What a text means is decided as Python's csv does: a quote
-// counts at a field's start, a doubled one inside quotes is one quote, a lone CR ends a row as LF and CR LF do, a blank line is
-// no row. (But a quote that is never closed is an error.)
+// A row of CSV: the bytes of its fields in one text, and where each field ends. It is parsed as Python's csv module
+// does: a quote counts at the start of a field only, a doubled quote inside quotes is one quote, CR, LF and CR LF all
+// end a row, and a blank line is no row. Unlike there, a quote that is never closed is an error.
 typedef struct egi_csv_state {
     egi_blocks reader;
-    int64_t line;                                             // of the row's beginning
-    int64_t *end, fields, capacity;                           // end[i]: of field i in reader.text
-    int64_t width, first;                                     // how many fields a row of this file has, and the line that said so
-    int64_t *names;                                           // of its header: where each field ends, and behind that the bytes; NULL without one
-    int64_t *column[EG_MAX_COMPONENTS], columns[EG_MAX_COMPONENTS];      // of each part; NULL: not looked for yet
+    int64_t line;                                             // the line in which the row begins, from 1
+    int64_t *end, fields, capacity;                           // end[i]: where field i ends in reader.text
+    // Fields of this file's first row, and the line of that row.
+    int64_t width, first;
+    // The header: where each name ends, then their bytes; NULL without a header.
+    int64_t *names;
+    // Each component's columns in this file; NULL: not looked for yet.
+    int64_t *column[EG_MAX_COMPONENTS], columns[EG_MAX_COMPONENTS];
 } egi_csv_state;
 static EGI_COLD bool egi_csv_fail(const egi_csv_state *s, const char *what) {
     return egi_file_fail("dataset_csv", s->reader.source.path, -1, "line %lld: %s", (long long)s->line, what);
 }
-// The next byte, -1 at the end; outside quotes each kind of line's end as '\n'.
+// The next byte; -1 at the end. Outside quotes every kind of line end is returned as '\n'.
 static int egi_csv_byte(egi_blocks *r, bool quoted) {
     if (r->at == r->end && !egi_reader_refill(r)) return -1;
     int c = (unsigned char)r->block[r->at++];
@@ -19582,7 +19626,8 @@ static const char *egi_csv_trim(const char *p, size_t *length) {
     while (*length && p[*length - 1] == ' ') --*length;
     return p;
 }
-// The next of names and numbers separated by commas; a number, or two with a '-' between, sets *first and *last, else these are -1.
+// The next of the names and numbers in a list separated by commas. A number, or a range such as 2-5, sets *first and
+// *last; for a name they are -1. False at the end of the list.
 static bool egi_csv_word(const char **at, const char **word, size_t *n, int64_t *first, int64_t *last) {
     const char *p = *at;
     if (!*p) return false;
@@ -19602,7 +19647,7 @@ static bool egi_csv_word(const char **at, const char **word, size_t *n, int64_t 
     if (digits) { *first = v[0]; *last = v[k]; }
     return true;
 }
-// Where the columns of a part stand in this file, whose first row (its header, if it has one) has just been read.
+// Finds the columns of component k in this file, whose first row, the header if it has one, has just been read.
 static bool egi_csv_find(egi_csv_state *s, const egi_paths *p, int k) {
     const egi_csv_part *part = &p->part[k];
     const char *at = part->columns, *word;
@@ -19646,7 +19691,9 @@ static bool egi_csv_keep_names(egi_csv_state *s) {           // of the header th
     if (bytes) memcpy(s->names + s->fields, s->reader.text.data, bytes);
     return true;
 }
-static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {      // the next row of any file
+// Reads the next row, of the next file if one has ended. Every file has a header of its own, and may have its columns
+// in another order.
+static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {
     const egi_paths *p = (const egi_paths *)c->d->data;
     egi_blocks *r = &s->reader;
     int open, row;
@@ -19680,7 +19727,7 @@ static bool egi_same_word(const char *field, size_t n, const char *word) {      
     for (; i < n && word[i]; i++) if ((field[i] | 32) != word[i]) return false;
     return i == n && !word[i];
 }
-// A field as a number: *whole where it is written as an integer that fits 64 bits.
+// A field as a number. *whole: it is written as an integer that fits into 64 bits, and *integer is its value.
 static bool egi_csv_number(const char *field, size_t n, double *value, int64_t *integer, bool *whole) {
     size_t sign = n && (*field == '-' || *field == '+');
     bool minus = n && *field == '-';
@@ -19701,13 +19748,15 @@ static EGI_COLD bool egi_csv_bad(const egi_csv_state *s, int64_t column, const c
     snprintf(text, sizeof text, "'%.*s' in column %lld%s %s%.150s", (int)(n < 60 ? n : 60), field, (long long)column, name, what, more);
     return egi_csv_fail(s, text);
 }
-// How others write that there is nothing; pandas reads these so.
+// Whether a field is one of the words for a missing value that pandas knows, or empty.
 static bool egi_csv_says_nothing(const char *field, size_t n) {
     static const char *const words[] = { "na", "n/a", "null", "none", "<na>" };
     if (n && *field == '#') field++, n--;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) if (egi_same_word(field, n, words[i])) return true;
     return n == 0;
 }
+// Writes one field as an element of this dtype: its category's number, the option .missing for a missing value, or
+// the number it says. An error names line, column and field.
 static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_csv_part *part, int64_t column, eg_dtype dtype, char *to) {
     size_t n, length;
     const char *field = egi_csv_field(s, column, &n), *at = part->categories, *word;
@@ -19739,7 +19788,8 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
     egi_store(dtype, to, value);
     double kept = egi_load(dtype, to);
     bool fits = egi_is_float(dtype) ? kept - kept == 0 || value - value != 0 : kept == value;
-    if (dtype == EG_INT64) fits = fits && fabs(value) < 9223372036854775808.0;      // that as a double is what the greatest int64 is, too
+    // 2^63 itself would be stored as 2^63 - 1.
+    if (dtype == EG_INT64) fits = fits && fabs(value) < 9223372036854775808.0;
     if (fits || !replaced) return fits || egi_csv_bad(s, column, field, n, "does not fit ", eg_dtype_name(dtype));
     char what[120], stands[32] = "NaN";
     if (value == value) snprintf(stands, sizeof stands, "%g", value);
@@ -19771,7 +19821,7 @@ static void egi_csv_close(egi_cursor *c) {
     for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_free(s->column[k]);
 }
 static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close, false, NULL };
-// One component as the caller described it.
+// Takes over the description of one component, and sets its spec.
 static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component o) {
     const char *at = o.columns, *word;
     size_t n;
@@ -19818,23 +19868,27 @@ EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_o
 // ---- map and filter
 
 #ifndef EAGER_NO_THREADS
-// Several threads call a map's function. Whoever asks for an element reads upstream and hands out jobs in order; results
-// wait in a ring until it is their turn. Where no thread could be started, the asking one does the jobs.
+// A map with several threads. The thread that asks for elements reads upstream and hands out jobs in order; the
+// crew's threads call the function; results wait in a ring until it is their turn. A job that nobody has begun when
+// its turn comes is done by the asking thread, which therefore also works where no thread could be started.
 typedef struct egi_job { egi_element in, out; int64_t element; eg_status status; bool done, below; eg_error_code code; char message[sizeof egi_this.message]; } egi_job;
 typedef struct egi_crew {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     int threads, made, capacity;
     bool stop;
-    int64_t oldest, next, filled;                             // jobs: to be delivered, to be begun, to be handed out
-    int64_t forks;                                            // of the process that the threads belong to
+    // Numbers of the next job to deliver, to begin, to hand out.
+    int64_t oldest, next, filled;
+    // The process's count of forks when the threads were started.
+    int64_t forks;
     const egi_cursor *c;
-    eg_dtype floats;                                          // the default of who asked first
+    eg_dtype floats;                                          // the default float dtype of the thread that asked first
     pthread_t *thread;
     egi_job *job;                                             // number i at i % capacity
 } egi_crew;
 
-// What the threads of the parent process were doing cannot go on here, nor be given back.
+// In a child of fork the parent's threads do not exist: their work cannot go on here, and what they held cannot be
+// freed.
 static EGI_COLD eg_status egi_forked_away(const egi_cursor *c) {
     egi_fail(EG_ERROR_STATE, "eg_%s: its threads are those of the process that was forked; make a new iterator in this process, or eg_iterator_restore this one", c->d->stage->name);
     return EG_FAILED;
@@ -19850,7 +19904,8 @@ static void egi_job_do(const egi_cursor *c, egi_job *job) {
 }
 static void *egi_crew_work(void *p) {
     egi_crew *crew = (egi_crew *)p;
-    egi_this.telling = true;                                  // errors travel to whoever asks
+    // No error handler here: errors go to the asking thread with the job.
+    egi_this.telling = true;
     egi_this.reads = crew->c;
     egi_this.floats = crew->floats;
     pthread_mutex_lock(&crew->lock);
@@ -19858,10 +19913,11 @@ static void *egi_crew_work(void *p) {
         while (!crew->stop && crew->next == crew->filled) pthread_cond_wait(&crew->work, &crew->lock);
         if (crew->stop) break;
         egi_job *job = &crew->job[crew->next++ % crew->capacity];
-        if (job->done) continue;                              // the last one
+        if (job->done) continue;                              // the last job, which only says how the elements ended
         pthread_mutex_unlock(&crew->lock);
         egi_job_do(crew->c, job);
-        if (egi_is_forked(crew->forks)) return NULL;          // by the function: the others, and whoever asks, are not here
+        // The function forked: in the child, no other thread exists.
+        if (egi_is_forked(crew->forks)) return NULL;
         pthread_mutex_lock(&crew->lock);
         job->done = true;
         pthread_cond_signal(&crew->done);
@@ -19919,7 +19975,7 @@ static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     while (crew->made < threads && pthread_create(&crew->thread[crew->made], NULL, egi_crew_work, crew) == 0) crew->made++;
     return crew;
 }
-// Hands out jobs as long as there is room. What ended upstream, or failed there, is the last job, done at once.
+// Hands out jobs while the ring has room. The end, or an error upstream, is a last job that is done at once.
 static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
     while (!*drained && crew->filled - crew->oldest < crew->capacity) {
         egi_job *job = &crew->job[crew->filled % crew->capacity];
@@ -19978,12 +20034,14 @@ static eg_status egi_map_next(egi_cursor *c, eg_tensor **out) {
     return status;
 }
 static int64_t egi_map_skip(egi_cursor *c, int64_t n) {
-    return ((egi_map_state *)c->state)->crew == NULL ? egi_skip_below(c, n) : egi_skip_reading(c, n);      // jobs are under way
+    // With a crew, jobs are under way.
+    return ((egi_map_state *)c->state)->crew == NULL ? egi_skip_below(c, n) : egi_skip_reading(c, n);
 }
 static void egi_map_close(egi_cursor *c) {
 #ifndef EAGER_NO_THREADS
     egi_map_state *s = (egi_map_state *)c->state;
-    if (s->crew && egi_is_forked(s->crew->forks)) memset((void *)c->from, 0, sizeof c->from);      // it may have been in use
+    // Leaked: a thread was perhaps using it.
+    if (s->crew && egi_is_forked(s->crew->forks)) memset((void *)c->from, 0, sizeof c->from);
     else if (s->crew) egi_crew_end(s->crew);
 #else
     (void)c;
@@ -20065,7 +20123,8 @@ static bool egi_element_room(egi_cursor *c, egi_element **list, int64_t *capacit
     *list = (egi_element *)grown;
     return true;
 }
-// The extents of component k stacked: padded, the longest of each axis; else all must be those of the first.
+// The shape of component k of a batch of n elements. Padded, each axis is as long as the longest; else all elements
+// must have one shape.
 static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n, int k, bool padded, eg_shape *shape) {
     const eg_tensor *first = list[0].x[k];
     *shape = egi_shape(first);
@@ -20087,7 +20146,7 @@ static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n,
     shape->rank++;
     return egi_shape_valid(c->d->stage->name, *shape, (eg_dtype)first->dtype);
 }
-// The block x into the corner of a larger one: runs of the last axis.
+// Copies x into the corner of an array of larger dimensions, one run of the last axis at a time.
 static void egi_copy_corner(const char *from, const eg_tensor *x, char *to, const int64_t *dims, size_t element) {
     int last = x->rank - 1;
     if (x->size == 0) return;
@@ -20120,6 +20179,7 @@ static eg_tensor *egi_stack_elements(egi_cursor *c, const egi_element *list, int
     egi_object_release(&y->object);
     return NULL;
 }
+// number[0]: the size of a batch; number[1]: whether a smaller last one is dropped.
 static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
     egi_batch_state *s = (egi_batch_state *)c->state;
     int64_t want = c->d->number[0], n = 0;
@@ -20179,7 +20239,8 @@ static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64
 EAGER_API eg_dataset *(eg_dataset_batch)(eg_dataset *d, int64_t n, eg_batch_options o) { return egi_batch_new(&egi_stage_batch, d, n, o, false); }
 EAGER_API eg_dataset *(eg_dataset_padded_batch)(eg_dataset *d, int64_t n, eg_batch_options o) { return egi_batch_new(&egi_stage_padded, d, n, o, true); }
 
-// Elements of which nothing comes, one after the other and from what has no end, would be read for ever.
+// A stage that finds nothing in the elements it reads (empty batches, empty datasets) would read on for ever if they
+// have no end. After so many in a row this is an error.
 enum { EGI_MOST_IN_VAIN = 100000 };
 static bool egi_endless(const eg_dataset *d) {
     bool endless = d->cardinality == EG_INFINITE;
@@ -20236,8 +20297,9 @@ EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) { return egi_dataset_don
 
 // ---- shuffle
 
-// A buffer of the next elements; the drawn one's place is taken by the last. Which place is drawn is a function of the seed,
-// the epoch and the number of the draw, so that the order can be computed without the elements.
+// A buffer of the next elements, from which one is drawn; the last one takes its place. Which place is drawn depends
+// on the seed, the epoch and the number of the draw alone, so that a restore can compute the order without reading
+// the elements.
 typedef struct egi_shuffle_state { egi_element *buffer; int64_t size, capacity, drawn; bool drained; } egi_shuffle_state;
 static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
     egi_random r = { key, 0 };
@@ -20268,7 +20330,7 @@ static int egi_by_element(const void *a, const void *b) {
     int64_t x = ((const egi_place_of *)a)->element, y = ((const egi_place_of *)b)->element;
     return (x > y) - (x < y);
 }
-// Draws n times on the elements' numbers, then reads only those elements that are in the buffer at the end.
+// Skips n elements: draws on their numbers alone, then reads those elements that are in the buffer after the last draw.
 static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t most, int64_t n) {
     int64_t total = c->d->from[0]->cardinality, size = 0, next = 0, done = 0, at = 0;
     if (!egi_steps_bounded(c, n)) return -1;
@@ -20288,7 +20350,7 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
     if (ok) s->size = size;
     s->drawn = done;
     for (int64_t i = 0; i <= size && ok; i++) {
-        int64_t to = i < size ? place[i].element : next;      // at last to where the next element will be read
+        int64_t to = i < size ? place[i].element : next;      // in the last round, the element that will be read next
         ok = egi_pass(c, 0, to - at) == to - at && (i == size || egi_pull(c, 0, s->buffer[place[i].slot].x) == EG_NEXT);
         at = to + 1;
     }
@@ -20307,7 +20369,8 @@ static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     if (s->drawn == 0 && s->size == 0 && !s->drained && total != EG_UNKNOWN && most < INT64_MAX / 64) {
         int64_t done = egi_shuffle_replay(c, s, most, n);
         if (done >= 0 || egi_this.error != EG_OK) return done;
-        egi_shuffle_close(c);                                 // upstream ended before it should, as nothing repeated without end does
+        // Upstream ended early, as an endless repeat of nothing does: begin again, by reading.
+        egi_shuffle_close(c);
         memset((void *)s, 0, sizeof *s);
         egi_cursor_drop_below(c, 0);
     }
@@ -20327,7 +20390,8 @@ EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_
 
 // ---- how many: repeat, take, skip, enumerate
 
-// Each round opens what is upstream anew, with an epoch key of its own.
+// Begins the next round: the cursor upstream is opened again, with another epoch key, so that shuffles give another
+// order.
 static void egi_repeat_again(egi_cursor *c) {
     int64_t *round = (int64_t *)c->state;
     ++*round;
@@ -20339,13 +20403,14 @@ static eg_status egi_repeat_next(egi_cursor *c, eg_tensor **out) {
     while (rounds < 0 || *round < rounds) {
         eg_status status = egi_pull(c, 0, out);
         if (status != EG_END_OF_SEQUENCE) return status;
-        if (c->from[0]->element == 0) break;                  // nothing comes of nothing, however often
+        if (c->from[0]->element == 0) break;                  // an empty round: the next would be empty, too
         egi_repeat_again(c);
     }
     return EG_END_OF_SEQUENCE;
 }
 static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out);
-// Whether each round has as many elements as the one before: all but what callbacks decide.
+// Whether every round has as many elements as the one before. Only stages in which a callback decides the number may
+// differ.
 static bool egi_is_steady(const eg_dataset *d) {
     bool steady = d->stage->next != egi_filter_next && d->stage->next != egi_interleave_next && d->stage->next != egi_generator_next && d->stage->next != egi_unbatch_next;
     for (int i = 0; i < d->n_from && steady; i++) steady = egi_is_steady(d->from[i]);
@@ -20355,7 +20420,7 @@ static int64_t egi_repeat_skip(egi_cursor *c, int64_t n) {
     int64_t *round = (int64_t *)c->state, rounds = c->d->number[0], each = c->d->from[0]->cardinality, done = 0;
     bool steady = each < 0 && egi_is_steady(c->d->from[0]);
     while (done < n && (rounds < 0 || *round < rounds)) {
-        if (!c->from[0] && each > 0 && n - done >= each) {    // whole rounds, by arithmetic
+        if (!c->from[0] && each > 0 && n - done >= each) {    // passes whole rounds by arithmetic
             int64_t whole = (n - done) / each;
             if (rounds >= 0 && whole > rounds - *round) whole = rounds - *round;
             *round += whole - 1;
@@ -20364,12 +20429,13 @@ static int64_t egi_repeat_skip(egi_cursor *c, int64_t n) {
             continue;
         }
         int64_t want = n - done;
-        if (steady && want > EGI_STEPS_MOST) want = EGI_STEPS_MOST;      // a round, to see how long it is
+        if (steady && want > EGI_STEPS_MOST) want = EGI_STEPS_MOST;      // reads one round to learn its length
         int64_t passed = egi_pass(c, 0, want);
         if (passed < 0) return -1;
         done += passed;
         if (done == n || c->from[0]->element == 0) break;
-        if (passed == want) {                                 // a round without an end, or nearly
+        // The round is longer than what was wanted, and perhaps endless.
+        if (passed == want) {
             if (!egi_steps_bounded(c, n)) return -1;
             continue;
         }
@@ -20386,7 +20452,7 @@ static bool egi_repeat_rule(eg_dataset *d) {
     return true;
 }
 static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_repeat_next, egi_repeat_skip, NULL, false, NULL };
-// A stage whose one parameter is a number, with -1 for "without limit".
+// A stage whose one argument is a count, with -1 for "all" or "for ever".
 static eg_dataset *egi_counted_stage(const egi_stage *stage, eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(stage, from);
     if (!d) return NULL;
@@ -20495,7 +20561,8 @@ EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
     return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_zip: %d datasets are not between 1 and %d", n, EG_MAX_COMPONENTS);
 }
 
-typedef struct egi_concatenate_state { int at; bool begun; eg_spec spec[EG_MAX_COMPONENTS]; } egi_concatenate_state;      // spec: of the dtypes that are known by now
+// at: which of the two datasets is read; spec: the dtypes known by now, which later elements must have, too.
+typedef struct egi_concatenate_state { int at; bool begun; eg_spec spec[EG_MAX_COMPONENTS]; } egi_concatenate_state;
 static eg_status egi_concatenate_next(egi_cursor *c, eg_tensor **out) {
     egi_concatenate_state *s = (egi_concatenate_state *)c->state;
     eg_dataset *d = c->d;
@@ -20527,7 +20594,7 @@ static int64_t egi_concatenate_skip(egi_cursor *c, int64_t n) {
 }
 static bool egi_concatenate_rule(eg_dataset *d) {
     eg_dataset *a = d->from[0], *b = d->from[1];
-    eg_spec any[EG_MAX_COMPONENTS];                           // shapes may differ, as they may within a dataset
+    eg_spec any[EG_MAX_COMPONENTS];                           // b's specs without shapes, which may differ
     for (int i = 0; i < b->n; i++) {
         any[i] = b->spec[i];
         any[i].shape.rank = -1;
@@ -20547,7 +20614,8 @@ EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *seco
     return egi_dataset_done(egi_dataset_begin(&egi_stage_concatenate, list, 2), true);
 }
 
-// The tree's seeds, those of what is upstream first, or where set is given: they become these.
+// Reads the seeds of a tree's random stages into get, upstream first; or, if set is not NULL, sets them to these.
+// Returns how many there are.
 static int egi_seeds(eg_dataset *d, int at, uint64_t *get, const uint64_t *set) {
     for (int i = 0; i < d->n_from; i++) at = egi_seeds(d->from[i], at, get, set);
     if (!d->stage->random) return at;
@@ -20559,7 +20627,7 @@ static bool egi_seeds_new(const char *function, const eg_dataset *d, uint64_t **
     *seeds = d->seeds ? (uint64_t *)egi_alloc((size_t)d->seeds * sizeof **seeds) : NULL;
     return !d->seeds || *seeds || egi_no_memory(function, d->seeds * (int64_t)sizeof **seeds);
 }
-// A reading keeps the seeds it began with: egi_iterator_move changes those of the dataset.
+// A copy of the tree's seeds for a reading that begins now: restoring an iterator changes the dataset's seeds later.
 static bool egi_seeds_now(const char *function, eg_dataset *d, uint64_t **seeds) {
     if (!egi_seeds_new(function, d, seeds)) return false;
     egi_lock();
@@ -20567,6 +20635,8 @@ static bool egi_seeds_now(const char *function, eg_dataset *d, uint64_t **seeds)
     egi_unlock();
     return true;
 }
+// Interleave: `cycle` datasets are open at once, each with a cursor and the seeds of its own; `block` elements of one
+// are read, then the next has its turn.
 typedef struct egi_turn { eg_dataset *d; egi_cursor *c; uint64_t *seeds; } egi_turn;
 typedef struct egi_interleave_state { egi_turn *turn; int64_t at, taken, asked, open; bool drained; } egi_interleave_state;
 static void egi_turn_end(egi_turn *t) {
@@ -20646,23 +20716,26 @@ EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_funct
 
 // ---- cache and prefetch
 
-// The elements of one whole reading. The first cursor that gets to the end gives its own to the dataset. What is upstream is
-// always read under the same key, so that it does not matter which epoch fills it; under other seeds (of an iterator that was
-// restored) it is another reading, which takes the former's place.
+// The elements of one complete reading. The first cursor that reaches the end gives its list to the dataset
+// (d->data). Upstream is always read under one epoch key, so that it does not matter in which epoch the list was
+// filled. Under other seeds (of a restored iterator) the reading is another one, which replaces the list; `key` tells
+// them apart.
 typedef struct egi_cache { int32_t refs; uint64_t key; int64_t n, capacity; egi_element *list; } egi_cache;
-typedef struct egi_cache_state { egi_cache *own, *full; } egi_cache_state;      // what is being read; what was read to its end
+// The list that this cursor fills; the complete one it reads from.
+typedef struct egi_cache_state { egi_cache *own, *full; } egi_cache_state;
 static void egi_cache_release(egi_cache *cache) {
     if (!cache || __atomic_sub_fetch(&cache->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     while (cache->n > 0) egi_element_drop(cache->list[--cache->n].x);
     egi_free(cache->list);
     egi_free(cache);
 }
-static uint64_t egi_cache_key(const egi_cursor *c) {          // one number that stands for the seeds
+static uint64_t egi_cache_key(const egi_cursor *c) {          // a hash of the seeds
     uint64_t key = 0;
     for (int i = 0; i < c->d->seeds; i++) key = egi_mix(key, c->seeds[i]);
     return key;
 }
-static egi_cache *egi_cache_full(egi_cursor *c) {             // who has got it keeps it
+// The complete list, or NULL while there is none. A cursor that has found one keeps it to its end.
+static egi_cache *egi_cache_full(egi_cursor *c) {
     egi_cache_state *s = (egi_cache_state *)c->state;
     if (s->full || !__atomic_load_n(&c->d->data, __ATOMIC_RELAXED)) return s->full;
     uint64_t key = egi_cache_key(c);
@@ -20734,25 +20807,27 @@ EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
 }
 
 #ifndef EAGER_NO_THREADS
-// One thread reads what is upstream into a ring; whoever asks takes from it. What goes to a device that copies beside its work is
-// copied by that thread, too, and has arrived when it is taken.
+// A prefetch: one thread reads upstream into a ring, from which the asking thread takes. For a device that can copy
+// while it computes, that thread also starts the copies, and the asking thread waits for them.
 typedef struct egi_ahead_element { egi_element e; int64_t ticket; } egi_ahead_element;      // ticket: of its copies, or 0
 typedef struct egi_ahead {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
     bool running, stop, over;
-    int64_t forks;                                            // of the process that the thread belongs to
+    // The process's count of forks when the thread was started.
+    int64_t forks;
     egi_cursor *c;
-    eg_dtype floats;                                          // the default of who asked first
-    eg_backend *to;                                           // where elements go, or NULL
+    eg_dtype floats;                                          // the default float dtype of the thread that asked first
+    eg_backend *to;                                           // the device to which elements are copied here, or NULL
     int64_t first, size, capacity;
-    eg_status last;                                           // why it is over
+    eg_status last;                                           // how the elements ended, once `over` is set
     eg_error_code code;
     char message[sizeof egi_this.message];
     egi_ahead_element ring[1];                                // capacity of them
 } egi_ahead;
-// Replaces x, which is on the CPU as all elements are, by a copy on the device that is under way. Where that fails x stays, and is copied when it is asked for.
+// Replaces *x, which is on the CPU, by a copy on the device that is being made; *ticket says when it has arrived. If
+// that fails, *x stays, and is copied when it is handed out.
 static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
     int64_t bytes = (*x)->size * egi_dtypes[(*x)->dtype].size;
     eg_shape shape = egi_shape(*x);
@@ -20770,7 +20845,7 @@ static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
 static void *egi_ahead_work(void *p) {
     egi_ahead *a = (egi_ahead *)p;
     egi_ahead_element e;
-    egi_this.telling = true;                                  // errors travel to whoever asks
+    egi_this.telling = true;                                  // no error handler here: errors go to the asking thread
     egi_this.reads = a->c;
     egi_this.floats = a->floats;
     pthread_mutex_lock(&a->lock);
@@ -20779,7 +20854,8 @@ static void *egi_ahead_work(void *p) {
         if (a->stop) break;
         pthread_mutex_unlock(&a->lock);
         eg_status status = egi_pull(a->c, 0, e.e.x);
-        if (egi_is_forked(a->forks)) return NULL;             // by a function upstream: whoever asks is not here
+        // A function upstream forked: in the child, no other thread exists.
+        if (egi_is_forked(a->forks)) return NULL;
         e.ticket = 0;
         for (int i = 0; status == EG_NEXT && a->to && i < a->c->d->n; i++) egi_ahead_upload(a->to, &e.e.x[i], &e.ticket);
         pthread_mutex_lock(&a->lock);
@@ -20852,10 +20928,12 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
 static void egi_prefetch_close(egi_cursor *c) {
     egi_ahead *a = *(egi_ahead **)c->state;
     if (!a) return;
-    if (egi_ahead_forked(a)) { memset((void *)c->from, 0, sizeof c->from); return; }       // it may have been in use
+    // Leaked: the thread was perhaps using it.
+    if (egi_ahead_forked(a)) { memset((void *)c->from, 0, sizeof c->from); return; }
     egi_ahead_rest(a);
     for (; a->size > 0; a->size--, a->first = (a->first + 1) % a->capacity) {
-        if (a->ring[a->first].ticket) a->to->arrived(a->to, a->ring[a->first].ticket);       // before its memory is another's
+        // Before the memory is used again.
+        if (a->ring[a->first].ticket) a->to->arrived(a->to, a->ring[a->first].ticket);
         egi_element_drop(a->ring[a->first].e.x);
     }
     pthread_cond_destroy(&a->changed);
@@ -20883,7 +20961,7 @@ EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
 
 // ---- iterators
 
-// Where an iterator stands.
+// An iterator's position, and all that the rest of the reading depends on.
 typedef struct egi_stand {
     egi_cursor *c;                                            // NULL before the first element is asked for
     uint64_t *seeds, epoch;
@@ -20892,19 +20970,23 @@ typedef struct egi_stand {
 } egi_stand;
 struct eg_iterator {
     int32_t refs;
-    bool busy;                                                // it is being read, or given another place
-    eg_dataset *d;                                            // NULL before one is given
+    bool busy;                                                // it is being read or moved; see egi_iterator_enter
+    eg_dataset *d;                                            // NULL until it is initialized
     egi_stand at;
     eg_dataset_maker *make;
     void *user;
-    int n;                                                    // the structure of all its datasets: of eg_iterator_from_specs, else of the first;
-    eg_spec spec[EG_MAX_COMPONENTS];                          // what was unknown there comes from the first element
+    // The structure of all its datasets: from eg_iterator_from_specs, or the first dataset's. The first element fills
+    // in what is unknown.
+    int n;
+    eg_spec spec[EG_MAX_COMPONENTS];
+    // Its number, once eg_iterator_handle has been asked; else 0.
     int64_t handle;
-    eg_iterator *newer, *older;                               // those with handles
+    eg_iterator *newer, *older;                               // the list of iterators that have handles
 };
 static struct { int64_t next; eg_iterator *newest; } egi_handles;      // under egi_lock
 
-// Shuffles in the tree count the iterators that were made over them: the number is the iterator's epoch.
+// The shuffles of a tree count the iterators made over them; the count is an iterator's epoch. *most becomes the
+// largest count, or, if set is not NULL, all counts become *set.
 static void egi_epochs(eg_dataset *d, int64_t *most, const int64_t *set) {
     if (d->stage == &egi_stage_shuffle) {
         if (set) d->epochs = *set;
@@ -20917,13 +20999,14 @@ static void egi_stand_end(egi_stand *s) {
     egi_free(s->seeds);
     memset((void *)s, 0, sizeof *s);
 }
-// Whether this thread reads ahead, or maps, for the iterator.
+// Whether this thread is a worker (of a map or prefetch) of the iterator.
 static bool egi_iterator_serves(const eg_iterator *it) {
     const egi_cursor *c = egi_this.reads;
     while (c && c != it->at.c) c = c->up;
     return c != NULL;
 }
-// From here to egi_iterator_leave its own functions can neither move it nor free it.
+// Begins a use of the iterator, ended by egi_iterator_leave. Meanwhile a second use, such as by a function of its own
+// dataset, is an error, and the iterator holds a reference to itself.
 static bool egi_iterator_enter(const char *function, eg_iterator *it) {
     if (!egi_depth_enter(function)) return false;
     if (egi_iterator_serves(it) || __atomic_exchange_n(&it->busy, true, __ATOMIC_ACQUIRE)) {
@@ -20938,7 +21021,8 @@ static void egi_iterator_leave(eg_iterator *it) {
     __atomic_store_n(&it->busy, false, __ATOMIC_RELEASE);
     eg_iterator_release(it);
 }
-static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset *d) {      // takes over the reference
+// Puts the iterator at the start of d, whose reference it takes over, also on failure.
+static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset *d) {
     int64_t epoch = 0, after;
     egi_stand start, former = it->at;
     memset((void *)&start, 0, sizeof start);
@@ -21045,7 +21129,7 @@ static egi_cursor *egi_iterator_cursor(eg_iterator *it) {
     if (!it->at.c) it->at.c = egi_cursor_open(it->d, NULL, it->at.seeds, it->at.epoch, it->d->stages, it->d->stages);
     return it->at.c;
 }
-// Elements leave on the asking thread's device, each owned by its scope.
+// Hands an element to the caller: its tensors are copied to the device `to` and belong to the caller's scope.
 static bool egi_hand_out(egi_element *e, int n, eg_backend *to, eg_tensor **out) {
     bool ok = true;
     for (int i = 0; i < n; i++) {
@@ -21109,7 +21193,8 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     egi_lock();
     eg_iterator *it = egi_handles.newest;
     while (it && it->handle != number) it = it->older;
-    int32_t refs = it ? __atomic_load_n(&it->refs, __ATOMIC_RELAXED) : 0;      // 0: another thread is about to take it off the list
+    // 0: another thread is releasing it right now.
+    int32_t refs = it ? __atomic_load_n(&it->refs, __ATOMIC_RELAXED) : 0;
     while (refs > 0 && !__atomic_compare_exchange_n(&it->refs, &refs, refs + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
     if (refs == 0) it = NULL;
     egi_unlock();
@@ -21124,8 +21209,9 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
 
 // ---- positions
 
-// "egpos1\n", then as 64-bit little-endian numbers: epoch, elements taken, how many seeds, the seeds, the length of the stages'
-// words; then those words, by which a position of another pipeline is known.
+// A position is a tensor of bytes: "egpos1\n" and a 0, then 64-bit little-endian numbers: epoch, elements taken,
+// number of seeds, length of the pipeline's words, then the seeds; then the words of egi_dataset_words, which tell a
+// position of another pipeline.
 enum { EGI_POSITION_HEAD = 8 + 4 * 8 };
 EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
     if (!egi_iterator_ready("iterator_position", it)) return NULL;
@@ -21160,7 +21246,8 @@ static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsign
     egi_free(own);
     return same;
 }
-// Reads up to the position from the dataset's start, beside the iterator, which stays where it is.
+// Opens a second reading and brings it to the position. The iterator itself does not move, so that a failure changes
+// nothing.
 static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *to) {
     memset((void *)to, 0, sizeof *to);
     if (!egi_iterator_ready("iterator_restore", it) || !egi_alive("iterator_restore", 1, position)) return false;
@@ -21171,12 +21258,13 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     to->epoch = egi_little(p + 8, 8);
     to->taken = (int64_t)egi_little(p + 16, 8);
     int64_t all = eg_dataset_cardinality(it->d);
-    if (all >= 0 && to->taken > all) {                        // said before reading up to there
+    if (all >= 0 && to->taken > all) {                        // refused before anything is read
         egi_iterator_leave(it);
         egi_free(to->seeds);
         return egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)to->taken, (long long)all);
     }
-    egi_cursor_rest(it->at.c);                                // functions that one thread calls are called by no second one
+    // No worker of the first reading may call a user's function meanwhile.
+    egi_cursor_rest(it->at.c);
     egi_hush hush;
     egi_hush_begin(&hush);
     to->c = egi_cursor_open(it->d, NULL, to->seeds, to->epoch, it->d->stages, it->d->stages);
@@ -21192,7 +21280,8 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     egi_iterator_leave(it);
     return ok;
 }
-// Iterators that begin from now on, those of the epochs after, go on as they did where the position was taken; those that have begun do not notice.
+// Moves the iterator to the position. The dataset's seeds and epoch counts become those of the position, so that the
+// following epochs are those that would have followed there. Iterators that have begun keep theirs.
 static void egi_iterator_move(eg_iterator *it, egi_stand *to) {
     int64_t after = (int64_t)(to->epoch + 1);
     egi_lock();
