@@ -2498,7 +2498,9 @@ enum {
     EGI_INTEGER_NUMBER = 4, // and it was an integer in C
     EGI_VARIABLE = 8,
     EGI_TRAINABLE = 16,
-    EGI_WIDENS = 32         // a variable whose first values say how long its last axis is
+    EGI_WIDENS = 32,        // a variable whose first values say how long its last axis is
+    EGI_SNAPSHOT = 64,      // the value of a variable that a tape keeps
+    EGI_PROBABILITIES = 1024        // made by an op whose row has this flag: its results are probabilities
 };
 
 struct eg_tensor {
@@ -2563,7 +2565,10 @@ enum {
     EGI_ATTR_PER_INPUT = 64,     // attr is 1 + n_in pieces of attr_size bytes
     EGI_SAME_SHAPE = 128,        // operands broadcast only where one is a scalar
     EGI_IN_STEPS = 256,          // the float32 loops go in whole steps of EGI_STEP elements
-    EGI_UPSTREAM_NULL = 512      // the upstream gradient of an output that leads nowhere is NULL, not zeros
+    EGI_UPSTREAM_NULL = 512,     // the upstream gradient of an output that leads nowhere is NULL, not zeros
+    // 1024 is EGI_PROBABILITIES, a flag of its results, too
+    EGI_STOPS = 2048,            // it is there to stop gradients
+    EGI_OF_FLOATS = 4096         // eg_floordiv is what divides integers
 };
 struct egi_op {
     const char *name;                                              // eg_<name>
@@ -2573,15 +2578,18 @@ struct egi_op {
     bool (*run)(egi_call *c);
     bool (*grad)(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);   // NULL: not differentiable
     unsigned char saves[3];                                        // for dx[i]: bits of inputs, EGI_USES_Y for the output
-    // Elementwise rows. The others have EGI_NOT_ELEMENTWISE here.
-    int number;                                                    // EGI_OP_<name>
+    // Adds input 0's gradient to *sum in place, instead of grad, where nobody else sees the sum. NULL: the row cannot.
+    bool (*accumulate)(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g);
+    int number;                                                    // EGI_OP_<name>; -1: a user's op
+    // Elementwise rows. The others end with EGI_NOT_ELEMENTWISE(name), from `accumulate` on.
     unsigned dtypes;                                               // bit set of the dtypes it takes
     egi_formula formula[4];                                        // the op, then dx[0..2]
     egi_row_facts *facts;
     egi_loop *loops[3];                                            // float32, float64, int64 (bool where the row takes nothing else)
     egi_loop *dx_loops[3];                                         // float32
 };
-#define EGI_NOT_ELEMENTWISE -1, 0, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, { NULL, NULL, NULL }, { NULL, NULL, NULL }
+#define EGI_NOT_ELEMENTWISE(name) EGI_NOT_ELEMENTWISE_BUT(name, NULL)
+#define EGI_NOT_ELEMENTWISE_BUT(name, accumulate) accumulate, EGI_OP_##name, 0, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, { NULL, NULL, NULL }, { NULL, NULL, NULL }
 
 // One launch of a kernel; EGI_KERNEL_TABLE says what each kernel is given. All that is not given is zero:
 // egi_args args = { op, variant, { in }, { out }, parameters };
@@ -2664,7 +2672,8 @@ struct eg_backend {
 EAGER_API bool egi_backend_register(eg_backend *backend);
 // The CPU with its whole table of kernels, to copy or to call. The launches of ops do not need the table: they name the CPU's kernels.
 EAGER_API eg_backend *egi_backend_cpu(void);
-EAGER_API const egi_op *const *egi_elementwise_rows(void);  // EGI_ELEMENTWISE_OPS of them, in the order of EGI_ELEMENTWISE_TABLE
+// Each row of EGI_ELEMENTWISE_TABLE and EGI_OTHER_TABLE, by its number from 0 to EGI_OPS - 1. NULL: EAGER_CORE leaves it out.
+EAGER_API const egi_op *egi_op_row(int number);
 
 typedef enum egi_reduction {
     EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
@@ -6717,7 +6726,21 @@ EGI_SCALAR_WORDS(egi_bool, uint8_t)
 #define EGI_ID_ND(kind, name, f) EGI_OP_##name,
 #define EGI_ID2(kind, name, f, d0, d1) EGI_OP_##name,
 #define EGI_ID3(kind, name, f, d0, d1, d2) EGI_OP_##name,
-enum { EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3, a, b, c, y, g) EGI_ELEMENTWISE_OPS };
+// The other ops, whose rows stand beside their shape rules and gradients; OF_LAYERS: those that EAGER_CORE leaves out. A row that is not
+// in this list has no number and does not compile.
+#define EGI_OTHER_TABLE(ROW, OF_LAYERS) \
+    ROW(identity) ROW(stop_gradient) ROW(reshape) ROW(transpose) ROW(broadcast_to) ROW(slice) ROW(pad) ROW(reverse) ROW(cast) ROW(concat) \
+    ROW(reduce_sum) ROW(reduce_mean) ROW(reduce_max) ROW(reduce_min) ROW(norm) ROW(reduce_all) ROW(reduce_any) ROW(argmax) ROW(argmin) \
+    ROW(cumsum) ROW(softmax) ROW(log_softmax) ROW(argsort) ROW(sparse_softmax_cross_entropy_with_logits) ROW(matmul) ROW(dense) ROW(dense_relu) \
+    ROW(gather) ROW(scatter_add) ROW(conv2d) ROW(conv2d_input) ROW(conv2d_filter) ROW(max_pool_index) ROW(avg_pool2d) ROW(avg_pool2d_grad) \
+    ROW(to) ROW(custom_gradient) OF_LAYERS(layer_norm) OF_LAYERS(attention) OF_LAYERS(simple_rnn) OF_LAYERS(lstm) OF_LAYERS(gru)
+#define EGI_ID_OTHER(name) EGI_OP_##name,
+enum {
+    EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3, a, b, c, y, g)
+    EGI_ELEMENTWISE_OPS, EGI_LAST_ELEMENTWISE_OP = EGI_ELEMENTWISE_OPS - 1,
+    EGI_OTHER_TABLE(EGI_ID_OTHER, EGI_ID_OTHER)
+    EGI_OPS
+};
 #endif // EGI_WORDS
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_WORDS)
 #define EGI_IMPLEMENTED_AFTER_WORDS
@@ -6980,30 +7003,27 @@ enum {
     EGI_DTYPES_B = 32
 };
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
-#define EGI_DIVISION(name) ((int)EGI_OP_##name == (int)EGI_OP_floordiv || (int)EGI_OP_##name == (int)EGI_OP_mod ? EGI_DIVIDES : 0)
-#define EGI_LOSS(name) ((int)EGI_OP_##name == (int)EGI_OP_sigmoid_cross_entropy_with_logits ? EGI_SAME_SHAPE : 0)
+// What else is to be known of some rows.
+#define EGI_IS_ROW(name, of) ((int)EGI_OP_##name == (int)EGI_OP_##of)
+#define EGI_FLAGS_OF(name) \
+    (EGI_IS_ROW(name, floordiv) || EGI_IS_ROW(name, mod) ? EGI_DIVIDES : EGI_IS_ROW(name, div) ? EGI_OF_FLOATS : \
+     EGI_IS_ROW(name, sigmoid) ? EGI_PROBABILITIES : EGI_IS_ROW(name, sigmoid_cross_entropy_with_logits) ? EGI_SAME_SHAPE : 0)
 #define EGI_ROW(n, kind, name, flags, grad, t1, t2, t3, l0, l1, l2) \
     static egi_row_facts egi_facts_##name; \
-    static const egi_op egi_op_##name = { #name, n, 1, EGI_FLAGS_##kind | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, EGI_OP_##name, EGI_DTYPES_##kind, \
+    static const egi_op egi_op_##name = { #name, n, 1, EGI_FLAGS_##kind | EGI_FLAGS_OF(name) | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, NULL, EGI_OP_##name, EGI_DTYPES_##kind, \
         { EGI_FORMULA(name, 0), t1, t2, t3 }, &egi_facts_##name, EGI_LOOPS_##kind(name), { l0, l1, l2 } };
 #define EGI_R1(kind, name, f, d0) \
     EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_NO_FORMULA, EGI_NO_FORMULA, egi_f32_dx0_##name, NULL, NULL)
 #define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA, NULL, NULL, NULL)
 #define EGI_R2(kind, name, f, d0, d1) \
-    EGI_ROW(2, kind, name, EGI_DIVISION(name) | EGI_LOSS(name), egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_NO_FORMULA, \
+    EGI_ROW(2, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_NO_FORMULA, \
             egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
 #define EGI_R2_ND(kind, name, f) \
-    EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE | EGI_DIVISION(name), NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA, NULL, NULL, NULL)
+    EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA, NULL, NULL, NULL)
 #define EGI_R3(kind, name, f, d0, d1, d2) \
     EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_FORMULA(name, 3), \
             egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
 EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, a, b, c, y, g)
-// All of them, for those who look one up by its name or number. An op's function reaches its own row only.
-#define EGI_ROW_AT1(kind, name, f, d0) &egi_op_##name,
-#define EGI_ROW_AT_ND(kind, name, f) &egi_op_##name,
-#define EGI_ROW_AT2(kind, name, f, d0, d1) &egi_op_##name,
-#define EGI_ROW_AT3(kind, name, f, d0, d1, d2) &egi_op_##name,
-static const egi_op *const egi_elementwise_ops[] = { EGI_ELEMENTWISE_TABLE(EGI_ROW_AT1, EGI_ROW_AT_ND, EGI_ROW_AT2, EGI_ROW_AT_ND, EGI_ROW_AT3, a, b, c, y, g) };
 
 // The dtype in which an elementwise row computes what it is given.
 static int egi_computes_in(const egi_op *op, int dtype) { return dtype <= EG_FLOAT64 ? dtype : op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_INT64; }
@@ -7161,7 +7181,7 @@ static bool egi_broadcast(const char *name, eg_tensor *const *in, int n, eg_shap
 }
 
 static EGI_COLD bool egi_dtype_error(const egi_op *op, const eg_tensor *x, int dtype) {
-    const char *hint = !strcmp(op->name, "div")                      ? "; for integers there is eg_floordiv, or eg_cast to a floating dtype"
+    const char *hint = op->flags & EGI_OF_FLOATS                     ? "; for integers there is eg_floordiv, or eg_cast to a floating dtype"
                        : dtype == EG_FLOAT16 || dtype == EG_BFLOAT16 ? "; it is for storage: eg_cast to float32"
                        : op->dtypes == EGI_DTYPES_F                  ? "; eg_cast to a floating dtype"
                        : op->dtypes == EGI_DTYPES_B                  ? "; it takes bool, as comparisons make"
@@ -7251,6 +7271,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         } else if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
     } else out = egi_elementwise_any(op, in);
     if (!out) return NULL;
+    out->flags = (uint16_t)(out->flags | (op->flags & EGI_PROBABILITIES));
     if (egi_this.trap && !egi_trap_passes(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
     out = egi_own(out);
     if (out && egi_this.recorder && !egi_recorder_op(op, in, n, NULL, &out, 1)) return NULL;
@@ -7353,6 +7374,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     if (ok && egi_this.trap && !(op->flags & EGI_VIEW)) ok = egi_trap_passes(op->name, real, n, c.out, c.n_out);
     for (int i = 0; i < c.n_out; i++) {
         if (!ok) { if (c.out[i]) egi_object_release(&c.out[i]->object); continue; }
+        c.out[i]->flags = (uint16_t)(c.out[i]->flags | (op->flags & EGI_PROBABILITIES));
         out[i] = egi_own(c.out[i]);
         ok = out[i] != NULL;
     }
@@ -8339,7 +8361,6 @@ EAGER_API eg_backend *egi_backend_cpu(void) {
     egi_unlock();
     return &egi_cpu;
 }
-EAGER_API const egi_op *const *egi_elementwise_rows(void) { return egi_elementwise_ops; }
 
 //# 25  THE OTHER ROWS ---------------------------------------------------------
 // Idea: a row that is no formula brings its own shape rule, kernel call and
@@ -8350,7 +8371,7 @@ EGI_FEWER_PASSES
 
 // ROW(name, inputs, flags, attributes, saves for dx[0], for dx[1]): its functions are egi_shape_<name>, egi_run_<name>, egi_grad_<name>.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
-    static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, EGI_NOT_ELEMENTWISE };
+    static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, EGI_NOT_ELEMENTWISE(name) };
 #define EGI_OP(name, n, flags, attributes, s0, s1) EGI_ROW_(name, n, flags, attributes, s0, s1, egi_grad_##name)
 #define EGI_OP_ND(name, n, flags, attributes) EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
 #define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
@@ -8398,7 +8419,7 @@ EGI_OP(identity, 1, EGI_VIEW, 0, 0, 0)
 EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_identity, &x, 1, NULL); }
 #define egi_shape_stop_gradient egi_shape_identity
 #define egi_run_stop_gradient egi_run_identity
-EGI_OP_ND(stop_gradient, 1, EGI_VIEW, 0)
+EGI_OP_ND(stop_gradient, 1, EGI_VIEW | EGI_STOPS, 0)
 EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x) { return egi_apply1(&egi_op_stop_gradient, &x, 1, NULL); }
 // A variable's value as a tensor: an identity, for the tape too.
 EAGER_API eg_tensor *eg_read(eg_tensor *variable) { return eg_identity(variable); }
@@ -8621,7 +8642,9 @@ EGI_GRAD(slice) {
     }
     return egi_set_dx(0, dx, egi_pad(c->upstream[0], &p));
 }
-EGI_OP(slice, 1, EGI_VIEW, sizeof(egi_slice_attr), 0, 0)
+static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g);
+static const egi_op egi_op_slice = { "slice", 1, 1, EGI_VIEW, sizeof(egi_slice_attr), egi_shape_slice, egi_run_slice, egi_grad_slice, { 0, 0, 0 },
+                                     EGI_NOT_ELEMENTWISE_BUT(slice, egi_accumulate_slice) };
 static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) { return egi_apply1(&egi_op_slice, &x, 1, attr); }
 
 static bool egi_shape_pad(egi_call *c) {
@@ -9075,7 +9098,7 @@ EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
 #define EGI_REDUCTION(name, kind, save) \
     EGI_REDUCTION_(name, kind, save, egi_grad_##name, 0)
 #define EGI_REDUCTION_(name, kind, save, grad, flags) \
-    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, egi_run_reduce, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE };
+    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, egi_run_reduce, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) };
 EGI_REDUCTION(reduce_sum, EGI_SUM, 0)
 EGI_REDUCTION(reduce_mean, EGI_MEAN, 0)
 EGI_REDUCTION(reduce_max, EGI_MAX_, EGI_USES_A | EGI_USES_Y)
@@ -9256,7 +9279,7 @@ EGI_GRAD(softmax) {                       // y (g - sum(g y))
     if (!egi_ops_are_seen()) return egi_softmax_grad(op, EGI_SOFTMAX_, c, dx);
     return egi_set_dx(0, dx, (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_over_axis(-1, true)))));
 }
-EGI_OP(softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
+EGI_OP(softmax, 1, EGI_PROBABILITIES, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 #define egi_shape_log_softmax egi_shape_softmax
 #define egi_run_log_softmax egi_run_softmax
 EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
@@ -9494,9 +9517,10 @@ EGI_GRAD(dense) {
     if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul(x, true, g[0], false))) return false;
     return !c->needed[2] || egi_set_dx(2, dx, (eg_reduce_sum)(g[0], egi_over_axis(0, false)));
 }
-static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense, { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE };
-static const egi_op egi_op_dense_relu = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
-                                          { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y }, EGI_NOT_ELEMENTWISE };
+static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
+                                     { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE(dense) };
+static const egi_op egi_op_dense_relu = { "dense_relu", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
+                                          { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y }, EGI_NOT_ELEMENTWISE(dense_relu) };
 static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
     return bias && egi_backend_of(x)->folds && !egi_this.trap && !egi_this.recorder && x->rank == 2 && a->rank == 2 && bias->rank == 1 && bias->dims[0] == a->dims[1] &&
            (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) && bias->dtype == x->dtype && egi_backend_of(bias) == egi_backend_of(x) && (bias->flags & EGI_CONTIGUOUS);
@@ -9571,7 +9595,8 @@ EGI_GRAD(scatter_add) {
     (void)op;
     return egi_set_dx(0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
 }
-static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add, { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE };
+static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add,
+                                           { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE(scatter_add) };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
     egi_gather_attr a;
@@ -9746,7 +9771,7 @@ EGI_GRAD(conv2d_filter) {    // f(x, dy)
     return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->inputs[1], c->upstream[0]) &&
            egi_conv_grad(c, 1, dx, EGI_CONV_FORWARD, c->inputs[0], c->upstream[0]);
 }
-#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE }
+#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE(name) }
 static const egi_op egi_op_conv2d = EGI_CONV_ROW(conv2d);
 static const egi_op egi_op_conv2d_input = EGI_CONV_ROW(conv2d_input);
 static const egi_op egi_op_conv2d_filter = EGI_CONV_ROW(conv2d_filter);
@@ -9921,7 +9946,8 @@ EGI_OP(avg_pool2d, 1, 0, sizeof(egi_pool_dims), 0, 0)
 static bool egi_shape_avg_pool2d_grad(egi_call *c) { return egi_shape_pooled(c, true, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d_grad(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG_GRAD); }
 EGI_GRAD(avg_pool2d_grad) { (void)op; return egi_set_dx(0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes)); }
-static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE };
+static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad,
+                                               { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(avg_pool2d_grad) };
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
 static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
@@ -10288,43 +10314,6 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
     return fits || egi_fail(EG_ERROR_ASSERT, "eg_assert_shape: %s has not the shape %s", egi_describe(x), egi_show(shape));
 }
 
-// ---- all rows, for who wants to walk over them
-
-static const egi_op *const egi_other_ops[] = { &egi_op_identity,
-                                               &egi_op_stop_gradient,
-                                               &egi_op_reshape,
-                                               &egi_op_transpose,
-                                               &egi_op_broadcast_to,
-                                               &egi_op_slice,
-                                               &egi_op_pad,
-                                               &egi_op_reverse,
-                                               &egi_op_cast,
-                                               &egi_op_concat,
-                                               &egi_op_reduce_sum,
-                                               &egi_op_reduce_mean,
-                                               &egi_op_reduce_max,
-                                               &egi_op_reduce_min,
-                                               &egi_op_norm,
-                                               &egi_op_reduce_all,
-                                               &egi_op_reduce_any,
-                                               &egi_op_argmax,
-                                               &egi_op_argmin,
-                                               &egi_op_cumsum,
-                                               &egi_op_softmax,
-                                               &egi_op_log_softmax,
-                                               &egi_op_argsort,
-                                               &egi_op_sparse_softmax_cross_entropy_with_logits,
-                                               &egi_op_matmul,
-                                               &egi_op_gather,
-                                               &egi_op_scatter_add,
-                                               &egi_op_conv2d,
-                                               &egi_op_conv2d_input,
-                                               &egi_op_conv2d_filter,
-                                               &egi_op_max_pool_index,
-                                               &egi_op_avg_pool2d,
-                                               &egi_op_avg_pool2d_grad };
-enum { EGI_OTHER_OPS = (int)(sizeof egi_other_ops / sizeof egi_other_ops[0]) };
-
 // ---- random tensors
 
 static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p) {
@@ -10532,7 +10521,7 @@ static void egi_op_print_formula(egi_text *t, const egi_op *op, int variant) {
 EAGER_API void eg_op_print(const char *name) {
     const egi_op *op = NULL;
     if (name && !strncmp(name, "eg_", 3)) name += 3;
-    for (int i = 0; name && i < EGI_ELEMENTWISE_OPS && !op; i++) if (!strcmp(egi_elementwise_ops[i]->name, name)) op = egi_elementwise_ops[i];
+    for (int i = 0; name && i < EGI_ELEMENTWISE_OPS && !op; i++) if (!strcmp(egi_op_row(i)->name, name)) op = egi_op_row(i);
     if (!name) egi_fail(EG_ERROR_NULL, "eg_op_print: the name is NULL");
     else if (!op && egi_op_exists(name)) egi_fail(EG_ERROR_ARGUMENT, "eg_op_print: '%.60s' is not elementwise: it has no formula to print, but a kernel", name);
     else if (!op)
@@ -10820,6 +10809,7 @@ static eg_tensor *egi_snapshot(eg_tensor *x) {
     // A constant text, not the variable's name: the tape may outlive the variable.
     eg_tensor *y = egi_alias("variable", x);
     if (y) y->id = x->id;
+    if (y) y->flags |= EGI_SNAPSHOT;
     return y;
 }
 // Which values the gradient for input i reads, as EGI_USES_ bits: worked out from the formulas of an elementwise row,
@@ -10965,7 +10955,8 @@ static bool egi_sum_is_ours(const eg_tensor *sum) {
     if (egi_recording() || egi_this.recorder) return false;
     return !sum || (sum->object.refs == 1 && sum->buffer && sum->buffer->refs == 1 && sum->flags & EGI_CONTIGUOUS);
 }
-static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const egi_slice_attr *a, eg_tensor *g) {
+static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g) {
+    const egi_slice_attr *a = (const egi_slice_attr *)attr;
     bool first = !*sum;
     if (first && !egi_accumulate(sum, 0, egi_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0))) return false;
     eg_tensor *part = egi_own(egi_slice_view("slice", *sum, a));
@@ -11008,8 +10999,8 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     c.attributes = line->attr;
     const char *outer = egi_this.gradient_of;
     egi_this.gradient_of = line->op->name;
-    if (ok && line->op == &egi_op_slice && needed[0] && egi_sum_is_ours(grads[line->slots[0]]))
-        ok = egi_accumulate_slice(&grads[line->slots[0]], t->slots[line->slots[0]].backend, (const egi_slice_attr *)line->attr, upstream[0]);
+    if (ok && line->op->accumulate && needed[0] && egi_sum_is_ours(grads[line->slots[0]]))
+        ok = line->op->accumulate(&grads[line->slots[0]], t->slots[line->slots[0]].backend, line->attr, upstream[0]);
     else ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
@@ -11089,7 +11080,7 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
     }
     if (outside)
         egi_set_reason("the target was made outside the tape: it is a constant for it (made before %s was watched, or from numbers of C), or the tape was not recording", name);
-    else if (cut && !strcmp(cut->op->name, "stop_gradient")) egi_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
+    else if (cut && cut->op->flags & EGI_STOPS) egi_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
     else if (cut && !egi_is_float(t->slots[cut->slots[cut->n]].dtype) )
         egi_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name, cut->op->name,
                        egi_dtypes[t->slots[cut->slots[cut->n]].dtype].name);
@@ -11385,7 +11376,8 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     return egi_this.errors == errors || egi_this.error == EG_OK;
 }
 static bool egi_no_shape(egi_call *c) { (void)c; return false; }
-static const egi_op egi_op_custom = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user, { 0, 0, 0 }, EGI_NOT_ELEMENTWISE };
+static const egi_op egi_op_custom_gradient = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user,
+                                               { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
 
 // Runs a forward function (one of the two kinds) and records it as a single op. The outputs belong to the scope. On
 // failure all of out[] is NULL.
@@ -11449,12 +11441,12 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
 EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n) {
     eg_tensor *out = NULL;
     if (!forward || !backward) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_custom_gradient: a function is NULL");
-    return egi_custom(&egi_op_custom, NULL, forward, backward, user, inputs, n, &out, 1) ? out : NULL;
+    return egi_custom(&egi_op_custom_gradient, NULL, forward, backward, user, inputs, n, &out, 1) ? out : NULL;
 }
 EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n,
                                         eg_tensor **outputs, int n_outputs) {
     if (!forward || !backward) return egi_fail(EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
-    return egi_custom(&egi_op_custom, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
+    return egi_custom(&egi_op_custom_gradient, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
 }
 
 // Registered ops: a fixed array, so that a pointer to an op stays valid. A slot is written once, under the lock,
@@ -11462,7 +11454,19 @@ EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_cus
 enum { EGI_USER_OPS = 256 };
 static struct { egi_op op; eg_op_definition definition; char name[64]; } egi_user_ops[EGI_USER_OPS];
 static int egi_n_user_ops;
-static bool egi_op_exists(const char *name);
+// The library's ops are known here by their names alone, since their rows would bring all of it along.
+static bool egi_op_exists(const char *name) {
+#define EGI_NAME_1(kind, name, f, d0) #name,
+#define EGI_NAME_ND(kind, name, f) #name,
+#define EGI_NAME_2(kind, name, f, d0, d1) #name,
+#define EGI_NAME_3(kind, name, f, d0, d1, d2) #name,
+#define EGI_NAME_OTHER(name) #name,
+    static const char *const names[] = { EGI_ELEMENTWISE_TABLE(EGI_NAME_1, EGI_NAME_ND, EGI_NAME_2, EGI_NAME_ND, EGI_NAME_3, a, b, c, y, g)
+                                         EGI_OTHER_TABLE(EGI_NAME_OTHER, EGI_NAME_OTHER) };
+    for (int i = 0; i < EGI_OPS; i++) if (!strcmp(names[i], name)) return true;
+    for (int i = 0; i < egi_n_user_ops; i++) if (!strcmp(egi_user_ops[i].name, name)) return true;
+    return false;
+}
 EAGER_API int eg_op_register(const eg_op_definition *d) {
     if (!d || !d->name || !d->name[0] || !d->forward) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: a name and a forward function are needed");
@@ -11484,6 +11488,7 @@ EAGER_API int eg_op_register(const eg_op_definition *d) {
         memcpy(egi_user_ops[at].name, d->name, strlen(d->name) + 1);
         egi_user_ops[at].definition = *d;
         egi_user_ops[at].op.name = egi_user_ops[at].definition.name = egi_user_ops[at].name;
+        egi_user_ops[at].op.number = -1;
         egi_user_ops[at].op.n_in = d->n_inputs;
         egi_user_ops[at].op.n_out = d->n_outputs;
         egi_user_ops[at].op.flags = EGI_USER | (d->backward ? 0 : EGI_NOT_DIFFERENTIABLE);
@@ -14298,7 +14303,7 @@ EGI_GRAD(layer_norm) {
     return ok;
 }
 static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double), egi_shape_layer_norm, egi_run_layer_norm, egi_grad_layer_norm,
-                                          { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, EGI_NOT_ELEMENTWISE };
+                                          { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, EGI_NOT_ELEMENTWISE(layer_norm) };
 // Whether a layer may compute x with one kernel instead of several ops: the device has it, and neither the NaN trap
 // nor eg_record, which look at each op, is on.
 static bool egi_has_as_one(const eg_tensor *x, egi_kernel kernel) {
@@ -14786,9 +14791,12 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
 }
 enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y, EGI_USES_ALL = EGI_USES_ABCDY | EGI_USES_E };
 #define EGI_RECURRENT_ROW(name, outputs) \
-    { name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, egi_run_recurrent_as_one, egi_grad_recurrent_as_one, \
-      { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, EGI_NOT_ELEMENTWISE },
-static const egi_op egi_recurrent_ops[] = { EGI_RECURRENT_ROW("simple_rnn", 3) EGI_RECURRENT_ROW("lstm", 4) EGI_RECURRENT_ROW("gru", 3) };
+    static const egi_op egi_op_##name = { #name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, \
+        egi_run_recurrent_as_one, egi_grad_recurrent_as_one, { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, EGI_NOT_ELEMENTWISE(name) };
+EGI_RECURRENT_ROW(simple_rnn, 3)
+EGI_RECURRENT_ROW(lstm, 4)
+EGI_RECURRENT_ROW(gru, 3)
+static const egi_op *const egi_recurrent_ops[] = { &egi_op_simple_rnn, &egi_op_lstm, &egi_op_gru };       // ORDER egi_recurrent_kind
 // Whether the one op can do what is asked: the default activations, no dropout between steps, matching dtypes and
 // devices. In the op, the output of a masked step is the state, which equals the output of the step before unless the
 // caller gave a first state.
@@ -14822,7 +14830,7 @@ static bool egi_recur_as_one(const eg_layer *l, egi_layer_run *c, const egi_recu
     in[2] = state[0];
     if (state[1] || r->bias) in[n++] = state[1] ? state[1] : r->bias;
     if (p.masked) in[n++] = c->mask[0];
-    if (!egi_apply(&egi_recurrent_ops[p.kind], in, n, &p, out)) return false;
+    if (!egi_apply(egi_recurrent_ops[p.kind], in, n, &p, out)) return false;
     c->out[0] = out[p.sequences ? 0 : 2];
     for (int s = 0; s < r->cell->states; s++) c->out[1 + s] = out[2 + s];
     return true;
@@ -15118,7 +15126,7 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
     return ok;
 }
 static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
-                                         { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, EGI_NOT_ELEMENTWISE };
+                                         { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, EGI_NOT_ELEMENTWISE(attention) };
 // Whether the one op can do what is asked: no weights are returned, nothing is dropped, and heads have at most
 // EGI_ATTENTION_SIZE elements.
 static bool egi_attends_as_one(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a) {
@@ -16215,8 +16223,7 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
 // Refuses predictions that come from softmax or sigmoid where logits are wanted: the loss would apply softmax a second time, and training
 // would run, but learn little.
 static bool egi_are_logits(const egi_loss_row *row, const eg_tensor *p) {
-    bool shares = p->op && (!strcmp(p->op, "softmax") || !strcmp(p->op, "sigmoid"));
-    return !(row->options & EGI_L_LOGITS) || !shares ||
+    return !(row->options & EGI_L_LOGITS) || !(p->flags & EGI_PROBABILITIES) ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: it takes logits, and the predictions %s are probabilities already: leave that activation out (EG_LINEAR), or use eg_%s_from_probabilities",
                     row->name, egi_describe(p), row->name);
 }
@@ -25037,39 +25044,36 @@ typedef struct egi_recorder_file {
 } egi_recorder_file;
 
 // What the attributes of a row hold: 'i' int, 'l' int64_t, 'b' bool, 'd' double, 's' eg_shape; count 0: one for each axis of the first input.
-#define EGI_REDUCTIONS "reduce_sum reduce_mean reduce_max reduce_min norm reduce_all reduce_any argmax argmin"
-static const struct { const char *ops, *name; char kind; int count; size_t offset; } egi_attributes[] = {
-    { "reshape", "shape", 's', 1, offsetof(egi_reshape_attr, to) },
-    { "broadcast_to", "shape", 's', 1, 0 },
-    { "transpose", "perm", 'i', 0, offsetof(egi_perm, perm) },
-    { "slice", "begin", 'l', 0, offsetof(egi_slice_attr, begin) },
-    { "slice", "size", 'l', 0, offsetof(egi_slice_attr, size) },
-    { "slice", "step", 'l', 0, offsetof(egi_slice_attr, step) },
-    { "pad", "low", 'l', 0, offsetof(egi_pad_attr, low) },
-    { "pad", "high", 'l', 0, offsetof(egi_pad_attr, high) },
-    { "pad", "step", 'l', 0, offsetof(egi_pad_attr, step) },
-    { "pad", "value", 'd', 1, offsetof(egi_pad_attr, value) },
-    { "reverse", "mask", 'i', 1, 0 },
-    { "cast", "dtype", 'i', 1, offsetof(egi_cast_attr, to) },
-    { "concat", "axis", 'l', 1, 0 },
+#define EGI_SET(name) ((uint64_t)1 << (EGI_OP_##name - EGI_ELEMENTWISE_OPS))
+#define EGI_REDUCTIONS \
+    (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | EGI_SET(norm) | EGI_SET(reduce_all) | \
+     EGI_SET(reduce_any) | EGI_SET(argmax) | EGI_SET(argmin))
+static const struct { uint64_t ops; const char *name; char kind; int count; size_t offset; } egi_attributes[] = {
+    { EGI_SET(reshape), "shape", 's', 1, offsetof(egi_reshape_attr, to) },
+    { EGI_SET(broadcast_to), "shape", 's', 1, 0 },
+    { EGI_SET(transpose), "perm", 'i', 0, offsetof(egi_perm, perm) },
+    { EGI_SET(slice), "begin", 'l', 0, offsetof(egi_slice_attr, begin) },
+    { EGI_SET(slice), "size", 'l', 0, offsetof(egi_slice_attr, size) },
+    { EGI_SET(slice), "step", 'l', 0, offsetof(egi_slice_attr, step) },
+    { EGI_SET(pad), "low", 'l', 0, offsetof(egi_pad_attr, low) },
+    { EGI_SET(pad), "high", 'l', 0, offsetof(egi_pad_attr, high) },
+    { EGI_SET(pad), "step", 'l', 0, offsetof(egi_pad_attr, step) },
+    { EGI_SET(pad), "value", 'd', 1, offsetof(egi_pad_attr, value) },
+    { EGI_SET(reverse), "mask", 'i', 1, 0 },
+    { EGI_SET(cast), "dtype", 'i', 1, offsetof(egi_cast_attr, to) },
+    { EGI_SET(concat), "axis", 'l', 1, 0 },
     { EGI_REDUCTIONS, "mask", 'i', 1, offsetof(egi_reduce_attr, mask) },
     { EGI_REDUCTIONS, "keepdims", 'b', 1, offsetof(egi_reduce_attr, keepdims) },
-    { "cumsum argsort softmax log_softmax", "axis", 'i', 1, offsetof(egi_axis_attr, axis) },
-    { "cumsum argsort", "reverse", 'b', 1, offsetof(egi_axis_attr, reverse) },
-    { "cumsum", "exclusive", 'b', 1, offsetof(egi_axis_attr, exclusive) },
-    { "matmul", "transpose_a", 'b', 1, offsetof(egi_matmul_attr, ta) },
-    { "matmul", "transpose_b", 'b', 1, offsetof(egi_matmul_attr, tb) },
-    { "gather scatter_add", "axis", 'i', 1, offsetof(egi_gather_attr, axis) },
-    { "gather scatter_add", "rows", 'l', 1, offsetof(egi_gather_attr, rows) },
-    { "conv2d conv2d_input conv2d_filter", "dims", 'l', (int)(sizeof(egi_conv_dims) / 8), 0 },      // n h w c kh kw oc oh ow sh sw dh dw pt pl groups
-    { "max_pool_index avg_pool2d avg_pool2d_grad", "dims", 'l', (int)(sizeof(egi_pool_dims) / 8), 0 },      // n h w c kh kw oh ow sh sw pt pl
+    { EGI_SET(cumsum) | EGI_SET(argsort) | EGI_SET(softmax) | EGI_SET(log_softmax), "axis", 'i', 1, offsetof(egi_axis_attr, axis) },
+    { EGI_SET(cumsum) | EGI_SET(argsort), "reverse", 'b', 1, offsetof(egi_axis_attr, reverse) },
+    { EGI_SET(cumsum), "exclusive", 'b', 1, offsetof(egi_axis_attr, exclusive) },
+    { EGI_SET(matmul), "transpose_a", 'b', 1, offsetof(egi_matmul_attr, ta) },
+    { EGI_SET(matmul), "transpose_b", 'b', 1, offsetof(egi_matmul_attr, tb) },
+    { EGI_SET(gather) | EGI_SET(scatter_add), "axis", 'i', 1, offsetof(egi_gather_attr, axis) },
+    { EGI_SET(gather) | EGI_SET(scatter_add), "rows", 'l', 1, offsetof(egi_gather_attr, rows) },
+    { EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(conv2d_filter), "dims", 'l', (int)(sizeof(egi_conv_dims) / 8), 0 },      // n h w c kh kw oc oh ow sh sw dh dw pt pl groups
+    { EGI_SET(max_pool_index) | EGI_SET(avg_pool2d) | EGI_SET(avg_pool2d_grad), "dims", 'l', (int)(sizeof(egi_pool_dims) / 8), 0 },      // n h w c kh kw oh ow sh sw pt pl
 };
-static bool egi_is_word_of(const char *words, const char *word) {
-    size_t n = strlen(word);
-    for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return true;
-    return false;
-}
 static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
     int v;
     if (kind == 'd') { double d; memcpy(&d, p, sizeof d); egi_text_number(log, d); return; }
@@ -25078,9 +25082,10 @@ static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
 }
 static void egi_recorder_file_attributes(egi_text *log, const egi_op *op, const void *attr, int rank) {
     const char *separator = "";
+    const uint64_t is = op->number >= EGI_ELEMENTWISE_OPS ? (uint64_t)1 << (op->number - EGI_ELEMENTWISE_OPS) : 0;
     egi_text_string(log, ",\"attributes\":{");
     for (size_t i = 0; attr && i < sizeof egi_attributes / sizeof egi_attributes[0]; i++) {
-        if (!egi_is_word_of(egi_attributes[i].ops, op->name)) continue;
+        if (!(egi_attributes[i].ops & is)) continue;
         const char *p = (const char *)attr + egi_attributes[i].offset;
         char kind = egi_attributes[i].kind;
         int count = egi_attributes[i].count ? egi_attributes[i].count : rank, width = kind == 'i' ? (int)sizeof(int) : 8;
@@ -25123,7 +25128,7 @@ static bool egi_recorder_file_value(egi_recorder_file *r, eg_tensor *x) {
         return true;
     }
     int32_t slot = egi_find_slot(&r->known, x->id);
-    bool changes = x->flags & EGI_VARIABLE || !strcmp(x->op, "variable"), is_new = slot < 0;      // "variable": a value of one, kept by a tape
+    bool changes = x->flags & (EGI_VARIABLE | EGI_SNAPSHOT), is_new = slot < 0;
     uint32_t sum = 0;
     if (is_new || changes) {
         const void *data = eg_data(x);
@@ -25410,11 +25415,20 @@ EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
 }
 EAGER_API eg_tensor *eg_cpu(eg_tensor *x) { return eg_to(x, "cpu:0"); }
 EAGER_API eg_tensor *eg_gpu(eg_tensor *x) { return eg_to(x, "gpu:0"); }
-static bool egi_op_exists(const char *name) {
-    for (int i = 0; i < EGI_ELEMENTWISE_OPS; i++) if (!strcmp(egi_elementwise_ops[i]->name, name)) return true;
-    for (int i = 0; i < EGI_OTHER_OPS; i++) if (!strcmp(egi_other_ops[i]->name, name)) return true;
-    for (int i = 0; i < egi_n_user_ops; i++) if (!strcmp(egi_user_ops[i].name, name)) return true;
-    return false;
+EAGER_API const egi_op *egi_op_row(int number) {
+#define EGI_ROW_1(kind, name, f, d0) &egi_op_##name,
+#define EGI_ROW_ND(kind, name, f) &egi_op_##name,
+#define EGI_ROW_2(kind, name, f, d0, d1) &egi_op_##name,
+#define EGI_ROW_3(kind, name, f, d0, d1, d2) &egi_op_##name,
+#define EGI_ROW_OTHER(name) &egi_op_##name,
+#ifdef EAGER_CORE
+#define EGI_ROW_OF_LAYERS(name) NULL,
+#else
+#define EGI_ROW_OF_LAYERS EGI_ROW_OTHER
+#endif
+    static const egi_op *const rows[] = { EGI_ELEMENTWISE_TABLE(EGI_ROW_1, EGI_ROW_ND, EGI_ROW_2, EGI_ROW_ND, EGI_ROW_3, a, b, c, y, g)
+                                          EGI_OTHER_TABLE(EGI_ROW_OTHER, EGI_ROW_OF_LAYERS) };
+    return rows[number];
 }
 
 EGI_ALL_PASSES

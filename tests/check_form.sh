@@ -95,6 +95,15 @@ refusing() {
 
 # What it costs to compile, in milliseconds of CPU: figures to look at, no test, for a busy machine must not fail one.
 milliseconds() { tr 'ms' '  ' | awk -v n="$1" 'END { printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'; }
+# Every row of the op table, an object egi_op_<name> in eager.o, stands in one of the two lists, from which the registry and the tests come.
+rows_are_listed() {
+    nm "$B/plain/eager.o" | sed -n 's/.* [dDrR] _*egi_op_//p' | sort >"$T/rows"
+    {   printf '#define EAGER_BACKEND\n#include "eager.h"\n#define ROW(kind, name, ...) listed name\n#define OTHER(name) listed name\n'
+        echo 'EGI_ELEMENTWISE_TABLE(ROW, ROW, ROW, ROW, ROW, a, b, c, y, g) EGI_OTHER_TABLE(OTHER, OTHER)'
+    } >"$T/listed.c"
+    $CC -I. -E -P "$T/listed.c" | grep -o 'listed [a-z_0-9]*' | cut -d' ' -f2 | sort >"$T/listed"
+    [ -s "$T/rows" ] && diff "$T/rows" "$T/listed"
+}
 cost() { sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do "$@" || exit 1; done; times' sh "$@" 2>&1 | milliseconds 10; }
 if [ "$wanted" = "  " ]; then
     echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
@@ -112,6 +121,7 @@ check static_leaves_no_symbol static_symbols
 check every_function_is_declared_and_defined declared_and_defined
 check every_function_is_documented documented
 check every_function_is_tested tested
+check every_row_is_listed rows_are_listed
 check every_struct_of_options_is_guarded guarded
 check every_function_with_options_refuses_bare_values refusing
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'

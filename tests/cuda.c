@@ -102,7 +102,7 @@ static void all_rows(eg_dtype dtype, const char *kinds, double low, double high,
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (layout_now = 0; layout_now < 5; layout_now++) {
                 EG_SCOPE;
-                if (layout_now > 2 && egi_elementwise_rows()[k]->flags & EGI_SAME_SHAPE) continue;
+                if (layout_now > 2 && egi_op_row((int)k)->flags & EGI_SAME_SHAPE) continue;
                 given w = { { NULL }, row_now->n, { 0 }, { 0 } };
                 for (int i = 0; i < row_now->n; i++) {
                     eg_seed((uint64_t)(i + 1));
