@@ -21309,10 +21309,11 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 #endif // EAGER_CORE
 
 //# 32  FILES ------------------------------------------------------------------
-// Idea: what is saved is an archive, a list of named tensors with texts, and a
-// format is a way to write and to read one; weights, models and checkpoints are
-// archives whose names are agreed. A reader believes no number before it was held
-// against the file's size. Read first: 19, 29.  Entry: eg_archive_load(), egi_checkpoint_settle().
+// Idea: what is saved is an archive: a list of named tensors, and texts. A format
+// (.npy, .npz, .safetensors) is a way to write and to read one. Weights, models
+// and checkpoints are archives with agreed names. A reader trusts no number in a
+// file before it has compared it with the file's size, and a load changes nothing
+// before everything has been read and checked. Read first: 19, 29.  Entry: eg_archive_load(), egi_checkpoint_settle().
 // Proof: tests/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c, files_special.c
 
 static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
@@ -21326,8 +21327,9 @@ struct eg_archive {
     egi_item *items;
     egi_note *notes;
     int64_t count, capacity, n_notes, notes_capacity;
-    int64_t *slots, n_slots;             // by the hash of a name its number from 1, or 0; a power of two, at most half full
-    int64_t *note_slots, n_note_slots;   // the same of the texts' keys
+    // Hash table from names to numbers of items (from 1; 0: free); a power of two, at most half full.
+    int64_t *slots, n_slots;
+    int64_t *note_slots, n_note_slots;   // the same for the keys of the texts
 };
 static bool egi_archive_alive(const char *function, const eg_archive *a) {
     return egi_given(function, "archive", a);
@@ -21359,7 +21361,7 @@ static uint64_t egi_archive_hash(const char *name) {
     for (const char *p = name; *p; p++) hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
     return hash;
 }
-// Where a name's number stands, or belongs; places that are taken are passed over.
+// The slot of a name: the one that has it, or the free one where it belongs. Open addressing.
 static int64_t *egi_archive_slot(const eg_archive *a, const char *name) {
     for (uint64_t hash = egi_archive_hash(name);; hash++) {
         int64_t *slot = &a->slots[hash & (uint64_t)(a->n_slots - 1)];
@@ -21367,7 +21369,7 @@ static int64_t *egi_archive_slot(const eg_archive *a, const char *name) {
     }
 }
 static int64_t egi_archive_find(const eg_archive *a, const char *name) { return a->n_slots ? *egi_archive_slot(a, name) - 1 : -1; }
-// Room for one more name.
+// Makes room for one more name.
 static bool egi_archive_room(eg_archive *a) {
     if (2 * (a->count + 1) <= a->n_slots) return true;
     int64_t n = a->n_slots ? 2 * a->n_slots : 16;
@@ -21379,11 +21381,11 @@ static bool egi_archive_room(eg_archive *a) {
     a->n_slots = n;
     for (int64_t i = 0; i < a->count; i++) {
         int64_t *slot = egi_archive_slot(a, a->items[i].name);
-        if (!*slot) *slot = i + 1;                       // of a name that a file has twice, the first
+        if (!*slot) *slot = i + 1;                       // of a name that a file has twice, the first one counts
     }
     return true;
 }
-// Adds a name that is not there yet; the caller keeps its reference.
+// Adds a tensor under a name that is not there yet. The archive takes a reference of its own.
 static bool egi_archive_put(const char *function, eg_archive *a, const char *name, eg_tensor *x) {
     void *items = a->items;
     char *copy = egi_copy_string(name, "");
@@ -21395,7 +21397,8 @@ static bool egi_archive_put(const char *function, eg_archive *a, const char *nam
     if (!*slot) *slot = a->count;
     return true;
 }
-// x with values that do not change any more; not owned by a scope.
+// x as a tensor that no longer changes: of a variable its present value, of a number a tensor. The caller owns the
+// reference.
 static eg_tensor *egi_frozen(const char *function, eg_tensor *x) {
     if (x->flags & EGI_NUMBER) {
         eg_scope scope = eg_scope_begin();
@@ -21437,7 +21440,7 @@ static void egi_archive_notes_count(eg_archive *a) {
     memset(a->note_slots, 0, (size_t)a->n_note_slots * sizeof *a->note_slots);
     for (int64_t i = 0; i < a->n_notes; i++) *egi_archive_note_slot(a, a->notes[i].key) = i + 1;
 }
-// Room for one more text.
+// Makes room for one more text.
 static bool egi_archive_note_room(eg_archive *a) {
     void *notes = a->notes;
     if (!egi_grow(&notes, &a->notes_capacity, a->n_notes + 1, sizeof *a->notes)) return false;
@@ -21487,7 +21490,8 @@ EAGER_API bool eg_archive_set_text(eg_archive *a, const char *key, const char *v
     return true;
 }
 
-// How dtypes are written, and as what those are read that we have not.
+// How each dtype is called in the two formats, and, in the rows behind, which dtypes that this library does not have
+// are read as which others.
 static const struct { const char *npy, *safetensors; int size; eg_dtype dtype; } egi_stored[] = {     // first ORDER eg_dtype
     { "f4", "F32", 4, EG_FLOAT32 }, { "f8", "F64", 8, EG_FLOAT64 }, { "i4", "I32", 4, EG_INT32 }, { "i8", "I64", 8, EG_INT64 },
     { "u1", "U8", 1, EG_UINT8 }, { "b1", "BOOL", 1, EG_BOOL }, { "f2", "F16", 2, EG_FLOAT16 }, { NULL, "BF16", 2, EG_BFLOAT16 },
@@ -21502,10 +21506,12 @@ enum { EGI_BIG = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
 #else
 enum { EGI_BIG = 0 };
 #endif
+// Reverses the bytes of n elements of `size` bytes each.
 static void egi_turn_bytes(void *data, int64_t n, int size) {
     for (unsigned char *p = (unsigned char *)data; n > 0; n--, p += size)
         for (int i = 0, j = size - 1; i < j; i++, j--) { unsigned char c = p[i]; p[i] = p[j]; p[j] = c; }
 }
+// One element of a dtype that is read into a wider one. A uint64 beyond int64 is -1.
 static int64_t egi_widened(int stored, const void *p) {
     switch (stored) {
         case EGI_STORED_I1: return *(const signed char *)p;
@@ -21516,11 +21522,11 @@ static int64_t egi_widened(int stored, const void *p) {
     }
 }
 
-// A stretch of a file as a stream, inflated where it is compressed.
+// A part of a file as a stream of bytes, which are decompressed on the way if need be.
 typedef struct egi_stream {
     egi_source *source;
-    int64_t left, given, size;     // bytes in the file that are still to be read; bytes given; bytes there will be
-    uint32_t crc;                  // of what was given
+    int64_t left, given, size;     // bytes of the file not read yet; bytes given out so far; bytes to give out in all
+    uint32_t crc;                  // the checksum of the bytes given out
     bool inflates;
 #ifdef EAGER_ZLIB
     z_stream z;
@@ -21536,7 +21542,7 @@ static bool egi_stream_plain(egi_stream *s, void *to, int64_t n) {
     s->left -= n;
     return got == n || (got >= 0 && egi_stream_fail(s, "truncated: the file ends too early"));
 }
-// All n bytes, or an error.
+// Gives the next n bytes; fewer are an error.
 static bool egi_stream_read(egi_stream *s, void *to, int64_t n) {
     bool ok = true;
     if (!s->inflates) ok = egi_stream_plain(s, to, n);
@@ -21564,7 +21570,8 @@ static bool egi_stream_read(egi_stream *s, void *to, int64_t n) {
     s->given += n;
     return true;
 }
-// The tensor that comes next in the stream. Its size has been held against the file's. Not owned by a scope.
+// Reads the next tensor from the stream. The caller has compared its size with the file's, and owns the result's
+// reference. turned: the file is big-endian.
 static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *shape, bool turned) {
     eg_dtype dtype = egi_stored[stored].dtype;
     eg_backend *backend = egi_backend_here();
@@ -21595,7 +21602,8 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
     egi_object_release(&x->object);
     return NULL;
 }
-// Element count times size, all of it checked.
+// *bytes becomes the tensor's size in the file. False where that, or the size when widened to 8 bytes an element,
+// overflows.
 static bool egi_stored_bytes(const eg_shape *shape, int stored, int64_t *bytes) {
     *bytes = egi_stored[stored].size;
     for (int i = 0; i < shape->rank; i++) if (shape->dims[i] == 0) { *bytes = 0; return true; }
@@ -21603,9 +21611,9 @@ static bool egi_stored_bytes(const eg_shape *shape, int stored, int64_t *bytes) 
     return *bytes / egi_stored[stored].size <= INT64_MAX / 8;                  // a widened one must be countable too
 }
 
-// ---- .npy: a Python literal, then the elements
+// ---- .npy: a header that is a Python dictionary, then the elements
 
-enum { EGI_NPY_MOST = 10000 };                                       // NumPy reads no longer header
+enum { EGI_NPY_MOST = 10000 };                                       // the longest header that NumPy reads, in bytes
 typedef struct egi_npy { const char *at, *end, *start; int64_t base; egi_stream *s; } egi_npy;
 static bool egi_npy_fault(const egi_npy *p, const char *what) {
     return egi_file_fail(p->s->source->function, p->s->source->path, p->s->inflates ? -1 : p->base + (p->at - p->start), "%s", what);
@@ -21669,7 +21677,8 @@ static bool egi_npy_descr(egi_npy *p, int *stored, bool *turned) {
     snprintf(what, sizeof what, "dtype '%s' is none that can be read (%s)", text, EGI_READABLE);
     return egi_npy_fault(p, what);
 }
-// {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } in any order, each once, nothing else.
+// Parses {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }: the keys come in any order, each once, and no
+// others.
 static bool egi_npy_header(egi_npy *p, int *stored, bool *turned, bool *fortran, eg_shape *shape) {
     static const char *const keys[] = { "descr", "fortran_order", "shape" };
     char key[24];
@@ -21699,7 +21708,8 @@ static bool egi_npy_header(egi_npy *p, int *stored, bool *turned, bool *fortran,
     snprintf(what, sizeof what, "a .npy header without %s", keys[seen & 1 ? seen & 2 ? 2 : 1 : 0]);
     return egi_npy_fault(p, what);
 }
-// In rows although it was written in columns: the same bytes are those of the transposed array.
+// An array in Fortran's order is read as the transposed array, whose rows these are; this transposes it back. Takes
+// over x's reference.
 static eg_tensor *egi_from_columns(eg_tensor *x) {
     eg_tensor *view = egi_alias(x->op, x), *rows = NULL;
     for (int i = 0; view && i < x->rank; i++) {
@@ -21714,7 +21724,8 @@ static eg_tensor *egi_from_columns(eg_tensor *x) {
     egi_object_release(&x->object);
     return rows;
 }
-// What stands before the elements; the shape is that in the file, of the transposed array if fortran.
+// Reads everything before the elements. If *fortran, *shape is that of the transposed array, as its elements lie in
+// the file.
 static bool egi_npy_begin(egi_stream *s, int *stored, bool *turned, bool *fortran, eg_shape *shape) {
     unsigned char magic[12];
     char header[EGI_NPY_MOST + 1];
@@ -21736,7 +21747,7 @@ static bool egi_npy_begin(egi_stream *s, int *stored, bool *turned, bool *fortra
     for (int i = 0, j = shape->rank - 1; *fortran && i < j; i++, j--) { int64_t d = shape->dims[i]; shape->dims[i] = shape->dims[j]; shape->dims[j] = d; }
     return true;
 }
-// Not owned by a scope.
+// The caller owns the result's reference.
 static eg_tensor *egi_npy_read(egi_stream *s) {
     int stored = 0;
     bool turned = false, fortran = false;
@@ -21759,7 +21770,7 @@ EAGER_API eg_tensor *eg_load_npy(const char *path) {
     egi_source_close(&source);
     return egi_own(x);
 }
-// A header whose length makes the data begin at a multiple of 64.
+// Writes the header, filled up with blanks so that the data begins at a multiple of 64 bytes. Returns its length.
 static int egi_npy_write_header(char *text, const eg_tensor *x) {
     int at = 10;
     memcpy(text, "\x93NUMPY\1\0", 8);
@@ -21777,7 +21788,7 @@ static bool egi_npy_writable(const char *function, const char *name, const eg_te
     return egi_stored[x->dtype].npy ||
            egi_fail(EG_ERROR_DTYPE, "eg_%s: NumPy has no bfloat16, which '%.100s' is; eg_cast it, or write a safetensors file", function, name);
 }
-// The elements in the file's byte order.
+// Writes the elements of x in little-endian order.
 static bool egi_sink_elements(egi_sink *s, const void *data, const eg_tensor *x) {
     int size = egi_dtypes[x->dtype].size;
     if (!EGI_BIG) return egi_sink_write(s, data, x->size * size);
@@ -21804,10 +21815,13 @@ EAGER_API bool (eg_save_npy)(eg_tensor *x, const char *path) {
 
 // ---- .npz: a zip file of .npy files
 
-// Sizes and places that 32 bits do not hold stand in an extra field of 64 bit numbers (zip64); all ones stand in their place.
+// A size or offset that does not fit into 32 bits is written as all ones, and its value into an extra field of 64-bit
+// numbers (zip64).
 #ifndef EGI_ZIP64_FROM
 #define EGI_ZIP64_FROM 0xffffffffu                                   // a test lowers it
 #endif
+// A file in the zip file: its name without .npy, compressed and full size, the offset of its header, its place in the
+// list, its checksum.
 typedef struct egi_member { char *name; int64_t packed, size, local, next; uint32_t crc; int method; } egi_member;
 static const char egi_metadata_name[] = "__metadata__";
 
@@ -21816,7 +21830,7 @@ static void egi_zip_number(egi_text *t, uint64_t v, int bytes) {
     egi_put_little(b, v, bytes);
     egi_text_add(t, b, (size_t)bytes);
 }
-// A member's header: in front of it, or (central) in the list at the end.
+// Appends a member's header: the one in front of the member, or, central, the one in the list at the end of the file.
 static void egi_zip_header(egi_text *t, const egi_member *m, bool central) {
     bool wide = (uint64_t)m->size >= EGI_ZIP64_FROM || (central && (uint64_t)m->local >= EGI_ZIP64_FROM);
     bool ascii = true;
@@ -21871,7 +21885,7 @@ static void egi_zip_end(egi_text *t, int64_t count, int64_t start, int64_t size)
     egi_zip_number(t, wide ? 0xffffffffu : (uint64_t)start, 4);
     egi_zip_number(t, 0, 2);
 }
-// The texts as JSON; empty where there are none.
+// Appends the archive's texts as a JSON object; nothing where there are none.
 static void egi_notes_json(egi_text *t, const eg_archive *a) {
     for (int64_t i = 0; i < a->n_notes; i++) {
         egi_text_add(t, i ? "," : "{", 1);
@@ -21975,7 +21989,8 @@ static bool egi_zip_wide(egi_member *m, const unsigned char *extra, int64_t n) {
     }
     return !needed && m->size >= 0 && m->packed >= 0 && m->local >= 0;
 }
-// Says what is wrong with a file without an end record: where it begins with members, it has been cut off, in one of them or behind.
+// Raises the error for a file without an end record. If it begins with members, it has been cut off, and the error
+// says in which one.
 static bool egi_zip_cut(egi_zip *z) {
     unsigned char p[30], rest[256];
     char name[200];
@@ -21998,7 +22013,8 @@ static bool egi_zip_cut(egi_zip *z) {
     }
     return EGI_ZIP_FAIL(z, -1, "a zip file's end record is missing: probably truncated");
 }
-// The end record says where the list of members is. It is searched from the end, for a comment may follow it.
+// Finds the end record, which says where the list of members is. It is searched for from the end, since a comment may
+// follow it.
 static bool egi_zip_find(egi_zip *z, int64_t *count) {
     if (z->source->size < 0) return EGI_ZIP_FAIL(z, -1, "cannot be read: its size is not known (a pipe or a device)");
     int64_t size = z->source->size, most = size < 65557 ? size : 65557, at = most - 22;
@@ -22041,7 +22057,7 @@ static int egi_compare_turns(const void *a, const void *b) {
     const egi_member *x = (const egi_member *)a, *y = (const egi_member *)b;
     return x->next < y->next ? -1 : x->next > y->next;
 }
-// One entry of the list, at *at; a member that is no .npy is left out.
+// Reads one entry of the list, at *at, and moves on. A member that is no .npy is left out.
 static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
     const unsigned char *p = list + *at;
     int64_t here = z->start + *at, left = z->size - *at;
@@ -22072,7 +22088,8 @@ static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
         return EGI_ZIP_FAIL(z, here, "member '%.100s' says it has %lld bytes, which the file cannot hold", m->name, (long long)m->size);
     return true;
 }
-// The list of members. What it says of sizes is held against the file's, so that none of it can ask for more memory than fits.
+// Reads the list of members. Their sizes are compared with the file's, so that a forged list cannot make the reader
+// allocate more than the file can hold.
 static bool egi_zip_list(egi_zip *z) {
     int64_t count = 0, at = 0;
     void *members = NULL;
@@ -22083,7 +22100,8 @@ static bool egi_zip_list(egi_zip *z) {
     z->members = (egi_member *)members;
     for (int64_t i = 0; ok && i < count; i++) ok = egi_zip_entry(z, list, &at);
     egi_free(list);
-    // In the order of the list they are given back; by name none may come twice, by place none may lie in another.
+    // Sorted by name to find a name that comes twice, by place to find members that overlap, and at last back into
+    // the list's order.
     for (int64_t i = 0; ok && i < z->count; i++) z->members[i].next = i;
     if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_members);
     for (int64_t i = 1; ok && i < z->count; i++)
@@ -22097,7 +22115,7 @@ static bool egi_zip_list(egi_zip *z) {
     if (z->count) qsort(z->members, (size_t)z->count, sizeof *z->members, egi_compare_turns);
     return ok;
 }
-// The stream of a member's bytes.
+// Begins the stream of a member's bytes; egi_zip_leave ends it.
 static bool egi_zip_enter(egi_zip *z, egi_stream *s, const egi_member *m) {
     unsigned char local[30];
     memset((void *)s, 0, sizeof *s);
@@ -22123,7 +22141,7 @@ static void egi_zip_leave(egi_stream *s) {
 #endif
     s->inflates = false;
 }
-// Reads up to there and forgets it.
+// Skips the stream to byte `to`, by reading.
 static bool egi_stream_pass(egi_stream *s, int64_t to) {
     unsigned char rest[1024];
     bool ok = true;
@@ -22133,13 +22151,13 @@ static bool egi_stream_pass(egi_stream *s, int64_t to) {
     }
     return ok;
 }
-// The checksum is that of all bytes, those behind the array too.
+// Reads the member to its end and compares the checksum, which includes bytes behind the array.
 static bool egi_zip_whole(egi_stream *s, uint32_t crc, const char *name) {
     if (!egi_stream_pass(s, s->size)) return false;
     return s->crc == crc || egi_file_fail(s->source->function, s->source->path, -1, "member '%.100s' is corrupted: its checksum is %08lx, not %08lx", name,
                                           (unsigned long)s->crc, (unsigned long)crc);
 }
-// Not owned by a scope.
+// The caller owns the result's reference.
 static eg_tensor *egi_zip_tensor(egi_zip *z, egi_stream *s, const egi_member *m) {
     eg_tensor *x = egi_zip_enter(z, s, m) ? egi_npy_read(s) : NULL;
     if (x && !egi_zip_whole(s, m->crc, m->name)) { egi_object_release(&x->object); x = NULL; }
@@ -22183,7 +22201,8 @@ EAGER_API eg_archive *eg_load_npz(const char *path) {
     return NULL;
 }
 
-// ---- IDX: two zeros, a type, a rank, as many big-endian dimensions, the elements likewise
+// ---- IDX (MNIST's format): two zeros, a byte for the type, one for the rank, the dimensions, the elements; all
+// numbers are big-endian
 
 static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored, eg_shape *shape) {
     static const struct { int type, stored; } types[] = {
@@ -22209,8 +22228,8 @@ static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored
 
 // ---- arrays row by row: IDX, .npy, a member of .npz
 
-// How long the name of a .npz file at the path's beginning is; 0: it names none; -1: an error. Behind it the path ends, or a '/' and a
-// member's name follow.
+// A path such as "data.npz/x" names a member of a .npz file. Returns the length of the file's name in the path; 0:
+// the path names no .npz file; -1: an error.
 static int64_t egi_npz_name(const char *function, const char *path) {
     for (const char *p = path; p && (p = strstr(p, ".npz")) != NULL;) {
         p += 4;
@@ -22248,7 +22267,7 @@ static bool egi_array_paths(const char *function, const char *path, char **list,
     egi_source_close(&source);
     return ok;
 }
-// The member's stream takes the place of the file's, its name that of the file's in errors.
+// Goes on with a member of a .npz file: its stream replaces the file's, and errors name the member.
 static bool egi_array_member(egi_array *a, const char *path, int64_t name) {
     egi_zip z;
     memset((void *)&z, 0, sizeof z);
@@ -22323,7 +22342,8 @@ static bool egi_array_open(egi_array *a, const char *function, const char *path)
 }
 static bool egi_array_seek(egi_array *a, int64_t row) {
     egi_stream *s = a->stream;
-    s->source = &a->source;                                   // it may have been moved since
+    // The struct may have been moved in memory since it was opened.
+    s->source = &a->source;
     if (s->inflates) return egi_stream_pass(s, a->header + row * a->bytes);
     if (!egi_source_seek(&a->source, a->start + row * a->bytes)) return false;
     s->left = a->end - a->source.offset;
@@ -22347,7 +22367,8 @@ static bool egi_array_ends(egi_array *a) {
         a->stream->source = &a->source;
         return a->skipped || a->stream->given != a->header + a->shape.dims[0] * a->bytes || egi_zip_whole(a->stream, a->crc, a->source.path + a->member);
     }
-    int64_t got = a->turned && a->source.offset == a->start + a->shape.dims[0] * a->bytes ? egi_source_read(&a->source, &more, 1) : 0;      // NumPy reads .npy with more behind
+    // Bytes behind the last element are an error in IDX; in .npy NumPy ignores them.
+    int64_t got = a->turned && a->source.offset == a->start + a->shape.dims[0] * a->bytes ? egi_source_read(&a->source, &more, 1) : 0;
     if (got > 0) egi_file_fail(a->source.function, a->source.path, a->source.offset - 1, "more follows behind the last element");
     return got == 0;
 }
@@ -22362,9 +22383,10 @@ EAGER_API eg_tensor *eg_load_idx(const char *path) {
     return egi_own(x);
 }
 
-// ---- safetensors: a length, JSON, data
+// ---- safetensors: the header's length in 8 bytes, a JSON header, the data
 
-enum { EGI_SAFE_MOST = 100000000 };                                  // bytes of a header
+// The longest header that the format allows, in bytes.
+enum { EGI_SAFE_MOST = 100000000 };
 EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
     egi_sink s;
     egi_text head;
@@ -22378,7 +22400,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
         egi_text_printf(&head, "{\"%s\":", egi_metadata_name);
         egi_notes_json(&head, a);
     } else egi_text_add(&head, "{", 1);
-    // The widest elements first: then all of them are aligned.
+    // Tensors with the widest elements come first, so that all of them are aligned.
     bool first = !a->n_notes;
     for (int size = 8; size; size /= 2)
         for (int64_t i = 0; i < a->count; i++) {
@@ -22421,7 +22443,7 @@ static int egi_compare_safes(const void *a, const void *b) {
 static bool egi_safe_fail(const egi_json *j, int64_t node, const char *name, const char *what) {
     return egi_file_fail(j->function, j->path, j->base + j->nodes[node].offset, "tensor '%.200s': %s", name, what);
 }
-// One tensor's dtype, shape and place, as far as they can be judged alone.
+// Reads one tensor's dtype, shape and place, and checks what can be checked without the others.
 static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
     int64_t dtype = egi_json_member(j, node, "dtype"), shape = egi_json_member(j, node, "shape"), offsets = egi_json_member(j, node, "data_offsets"), bytes;
     char what[160];
@@ -22457,7 +22479,7 @@ static bool egi_safe_entry(const egi_json *j, int64_t node, egi_safe *t) {
     snprintf(what, sizeof what, "its shape and dtype need %lld bytes, its data_offsets say %lld", (long long)bytes, (long long)(t->end - t->begin));
     return egi_safe_fail(j, offsets, t->name, what);
 }
-// The data must be covered by the tensors without holes and overlaps; then they are read in the order of their places.
+// Checks that the tensors cover the data without holes or overlaps, then reads them in the order of their places.
 static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64_t data) {
     int64_t capacity = 0, n = 0, end = 0, last = 0, needed;
     void *grown = NULL;
@@ -22540,11 +22562,11 @@ enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
 static const struct { const char *ending; bool (*save)(eg_archive *, const char *); eg_archive *(*load)(const char *); } egi_formats[] = {
     { ".npz", eg_save_npz, eg_load_npz }, { ".safetensors", eg_save_safetensors, eg_load_safetensors }
 };
-static int egi_format_of(const char *path) {                  // -1: of none
+static int egi_format_of(const char *path) {                  // by its ending; -1: of none
     for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(path, egi_formats[f].ending)) return f;
     return -1;
 }
-// The path, for the caller to free, with the ending under which a file is there, or as it is.
+// The path with the ending under which there is a file; without such a file, the path itself. The caller frees it.
 static char *egi_path_found(const char *path) {
     for (int f = EGI_FORMATS - 1; f >= 0 && egi_format_of(path) < 0; f--) {
         char *full = egi_copy_string(path, egi_formats[f].ending);
@@ -22553,7 +22575,7 @@ static char *egi_path_found(const char *path) {
     }
     return egi_copy_string(path, "");
 }
-// A name without an ending gets one.
+// Checks a path's ending. A name without an ending is fine: it will be given one.
 static bool egi_archive_path_fits(const char *function, const char *path) {
     if (!egi_path_given(function, path)) return false;
     const char *name = path + strlen(path);
@@ -22561,7 +22583,8 @@ static bool egi_archive_path_fits(const char *function, const char *path) {
     return egi_format_of(path) >= 0 || (*name && !strchr(name, '.')) ||
            egi_file_fail(function, path, -1, "its ending is neither .safetensors nor .npz; a name without an ending is given .safetensors");
 }
-// The whole path, for the caller to free: to be read, that of the file that is there.
+// The path with its ending: of the file that is there, for reading; else .safetensors if it has none. The caller
+// frees it.
 static char *egi_archive_path(const char *function, const char *path, bool read) {
     if (!egi_archive_path_fits(function, path)) return NULL;
     char *full = read ? egi_path_found(path) : egi_copy_string(path, "");
@@ -22596,7 +22619,7 @@ EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size) {
 #ifndef EAGER_CORE
 // ---- weights
 
-// What does not fit, of each kind how many and the first few by name, so that one error tells all.
+// Collects what does not fit: for each kind how many, and the first few by name, so that one error lists everything.
 typedef struct egi_misfits { egi_text names[3]; int64_t count[3]; } egi_misfits;
 enum { EGI_MISSING, EGI_UNEXPECTED, EGI_MISSHAPEN, EGI_MISFITS_SHOWN = 6 };
 static void egi_misfit(egi_misfits *m, int kind, const char *name, const char *more) {
@@ -22609,7 +22632,7 @@ static void egi_misfit_shape(egi_misfits *m, const char *name, const eg_tensor *
     snprintf(more, sizeof more, " (%s %s here, %s %s there)", egi_dtypes[here->dtype].name, egi_show(egi_shape(here)), egi_dtypes[there->dtype].name, egi_show(egi_shape(there)));
     egi_misfit(m, EGI_MISSHAPEN, name, more);
 }
-// True if all fits; the texts go.
+// True if nothing was collected; else raises the error. The texts are freed.
 static bool egi_all_fits(const char *function, const char *path, eg_error_code code, egi_misfits *m) {
     static const char *const words[] = { "missing", "unexpected", "of another shape" };
     egi_text all;
@@ -22625,7 +22648,7 @@ static bool egi_all_fits(const char *function, const char *path, eg_error_code c
     return ok;
 }
 
-// The weights of a layer with their paths. The list goes by egi_weights_free.
+// The weights of a layer with their paths. egi_weights_free frees the list; the weights are borrowed.
 typedef struct egi_weights { egi_weight_walk walk; const char *function; egi_item *items; int64_t count, capacity; } egi_weights;
 static bool egi_visit_collect(egi_weight_walk *walk, egi_part *p) {
     egi_weights *w = (egi_weights *)(void *)walk;
@@ -22691,7 +22714,7 @@ typedef struct egi_import {
     int64_t errors;                      // of this thread before it began
 } egi_import;
 
-// The tensor whose name behind the prefix is a, b and c in a row, or NULL; whoever asked uses it.
+// The tensor whose name behind the prefix is a followed by b and c, marked as used; NULL where there is none. Borrowed.
 static eg_tensor *egi_import_get2(egi_import *m, const char *a, const char *b, const char *c) {
     const char *prefix = m->o->prefix ? m->o->prefix : "";
     size_t n = strlen(prefix), na = strlen(a), nb = strlen(b);
@@ -22704,8 +22727,9 @@ static eg_tensor *egi_import_get2(egi_import *m, const char *a, const char *b, c
     return NULL;
 }
 static eg_tensor *egi_import_get(egi_import *m, const char *name) { return egi_import_get2(m, name, "", ""); }
-// Theirs for a path of ours: the longest pair that is it or leads to it. What is left of the path goes to *rest ("" where the pair
-// names the weight itself).
+// The name in the file for a path of ours, by the pairs of .names: the pair with the longest first part that equals
+// the path or a leading part of it. *rest becomes the remainder of the path, "" if the pair names the weight itself.
+// NULL: no pair fits.
 static const char *egi_import_pair(const egi_import *m, const char *path, const char **rest) {
     const char *theirs = NULL;
     size_t longest = 0;
@@ -22718,7 +22742,7 @@ static const char *egi_import_pair(const egi_import *m, const char *path, const 
     }
     return theirs;
 }
-// Our own names, and Keras's, where a recurrent layer's weights are those of a cell in it.
+// Finds a weight under our own name or Keras's, where a recurrent layer's weights belong to a cell inside it.
 static eg_tensor *egi_import_keras(egi_import *m, const char *path, const eg_tensor *here) {
     static const char *const cells[] = { "lstm_cell/", "gru_cell/", "simple_rnn_cell/" };
     char base[EGI_PATH + 512];
@@ -22732,12 +22756,13 @@ static eg_tensor *egi_import_keras(egi_import *m, const char *path, const eg_ten
         snprintf(base + n, sizeof base - n, "%.*s", (int)(leaf - rest), rest);
         x = egi_import_get2(m, base, cells[i], leaf);
     }
-    // Keras's attention has an axis of its own for the heads.
+    // In Keras, attention's weights have a separate axis for the heads.
     bool heads = strstr(path, "query/") || strstr(path, "key/") || strstr(path, "value/") || strstr(path, "attention_output/");
     return x && heads && x->rank > here->rank && x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
 }
 
-// What PyTorch calls a weight of ours and how its layout becomes ours. Of several rows the first that the file has.
+// What PyTorch calls a weight of ours, and how its layout is turned into ours. If several rows fit, the first whose
+// tensor is in the file is used.
 typedef enum egi_layout { EGI_AS_IS, EGI_KERNEL, EGI_GATES, EGI_GATES_BIAS, EGI_THIRD, EGI_RESHAPED } egi_layout;
 static const struct { const char *ours, *theirs; egi_layout layout; int third; } egi_torch_names[] = {
     { "query/kernel", ".in_proj_weight", EGI_THIRD, 0 }, { "key/kernel", ".in_proj_weight", EGI_THIRD, 1 }, { "value/kernel", ".in_proj_weight", EGI_THIRD, 2 },
@@ -22763,13 +22788,14 @@ static eg_tensor *egi_import_rows(eg_tensor *x, int64_t begin, int64_t n) {
     for (int i = 1; i < x->rank; i++) size.dims[i] = x->dims[i];
     return eg_slice(x, from, size);
 }
-// PyTorch's LSTM has its gates in our order (i f g o). Its GRU has r before z.
+// Gates in our order: PyTorch's LSTM has them so (i f g o), its GRU has r before z.
 static eg_tensor *egi_gates(eg_tensor *x, int64_t units) {
     if (!x || !units || x->dims[0] != 3 * units) return x;
     eg_tensor *parts[3] = { egi_import_rows(x, units, units), egi_import_rows(x, 0, units), egi_import_rows(x, 2 * units, units) };
     return parts[0] && parts[1] && parts[2] ? eg_concat(parts, 3, 0) : NULL;
 }
-// The image that a Flatten in front of the Dense with this kernel lays out: PyTorch's comes channel by channel. False: there is none.
+// The shape of the image that a Flatten lays out in front of the Dense layer with this kernel: PyTorch lays it out
+// channel by channel, so the kernel's rows must be reordered. False: there is no such Flatten.
 static bool egi_import_image(const eg_layer *l, const eg_tensor *kernel, eg_shape *image) {
     eg_shape open = { 0, { 0 } };
     for (int64_t i = 0; i < l->n_parts; i++) {
@@ -22806,7 +22832,8 @@ static eg_tensor *egi_torch_kernel(egi_import *m, eg_tensor *x, const eg_tensor 
     x = egi_permuted(x, 1, 0, 0, 0);
     return x && here->rank > 2 && x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
 }
-// Row k of the table for the module base: the values in our layout, or NULL where the file has them not (or an error is pending).
+// Tries row k of the table for PyTorch's module `base`: returns the values in our layout; NULL where the file does
+// not have them, or on an error.
 static eg_tensor *egi_torch_get(egi_import *m, size_t k, const char *base, const char *layer, const eg_tensor *here) {
     bool recurrent = egi_torch_names[k].layout == EGI_GATES || egi_torch_names[k].layout == EGI_GATES_BIAS;
     const char *suffix = recurrent ? layer : "", *theirs = egi_torch_names[k].theirs + (*base ? 0 : 1);
@@ -22835,7 +22862,8 @@ static eg_tensor *egi_torch_get(egi_import *m, size_t k, const char *base, const
 static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_tensor *here) {
     const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
     char base[EGI_PATH + 512], layer[80] = "0";
-    if (theirs && !*rest) {                                // a weight that is named itself: its layout follows from its own name
+    // The pair names the weight itself: its layout follows from our name for it.
+    if (theirs && !*rest) {
         eg_tensor *x = egi_import_get(m, theirs);
         const char *leaf = strrchr(path, '/');
         return x && !strcmp(leaf ? leaf + 1 : path, "kernel") ? egi_torch_kernel(m, x, here) : x;
@@ -22863,7 +22891,8 @@ static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_ten
     }
     return NULL;
 }
-// The name nearest to one that was asked for: the fewest letters to change, leave out or put in.
+// The name nearest to one that was asked for, and its distance: the number of letters to change, insert or leave out
+// (Levenshtein).
 #define EGI_NEAR ((size_t)96)
 typedef struct egi_nearest { char name[EGI_NEAR + 1]; int changes; } egi_nearest;
 static int egi_changes(const char *a, size_t n, const char *b, size_t m) {
@@ -22887,7 +22916,8 @@ static void egi_nearest_try(egi_nearest *best, const char *wanted, size_t n, con
     best->changes = changes;
     snprintf(best->name, sizeof best->name, "%.*s", (int)(m < EGI_NEAR ? m : EGI_NEAR), name);
 }
-// Whether a layer has a part, or a part of a part, of this path; else the nearest one. path: where the layer is, of `at` bytes.
+// Whether there is a part with this path below l; else *best becomes the nearest one. The first `at` bytes of path, a
+// buffer of 512, are the path of l.
 static bool egi_part_named(const eg_layer *l, const char *wanted, egi_nearest *best, char *path, size_t at) {
     for (int64_t i = 0; i < l->n_parts; i++) {
         int more = snprintf(path + at, 512 - at, at ? "/%s" : "%s", l->parts[i].name);
@@ -22898,7 +22928,8 @@ static bool egi_part_named(const eg_layer *l, const char *wanted, egi_nearest *b
     }
     return false;
 }
-// Whether the file has something of this name, or below it; else the nearest name there, or beginning of one.
+// Whether the file has a tensor of this name, or one below it; else *best becomes the nearest name, or leading part
+// of a name, in the file.
 static bool egi_import_named(const egi_import *m, const char *theirs, size_t n, egi_nearest *best) {
     const char *prefix = m->o->prefix ? m->o->prefix : "";
     const size_t before = strlen(prefix);
@@ -22916,8 +22947,8 @@ static bool egi_import_named(const egi_import *m, const char *theirs, size_t n, 
     return false;
 }
 static size_t egi_import_length(const egi_import *m, const char *theirs) { return m->o->torch ? strcspn(theirs, "@") : strlen(theirs); }
-// Of a weight that was not found: " (the map asks for 'fc3', and the file has none; the nearest is 'fc1')", if nothing is called so or
-// leads on from it.
+// For the error about a weight that was not found: " (the map asks for 'fc3', and the file has none; the nearest is
+// 'fc1')", or "" where the map is not to blame.
 static const char *egi_import_asked(const egi_import *m, const char *path, char *text, size_t size) {
     const char *rest = path, *theirs = egi_import_pair(m, path, &rest);
     egi_nearest best = { { 0 }, 0 };
@@ -22927,8 +22958,8 @@ static const char *egi_import_asked(const egi_import *m, const char *path, char 
              best.name, best.name[0] ? "'" : "");
     return text;
 }
-// What .names names must exist here. What it asks the file for is missing where it is not there; with .partial, which lets weights be
-// missing, it is a mistake in the map.
+// Checks the map .names: every name of ours must exist in the model. A name that the file does not have makes its
+// weights missing, which is told later; with .partial, which allows missing weights, it is an error here.
 static bool egi_import_map(const egi_import *m) {
     char path[512], asked[160];
     for (const char *const *p = m->o->names; p && p[0]; p += 2) {
@@ -22941,7 +22972,7 @@ static bool egi_import_map(const egi_import *m) {
     }
     return true;
 }
-// Nothing was taken at all, which no option is meant for.
+// Raises the error for a load that found none of the weights, although options allow some to be missing.
 static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
     const char *prefix = m->o->prefix ? m->o->prefix : "", *what = m->path ? "file" : "archive";
     char holds[200] = "nothing";
@@ -22951,8 +22982,9 @@ static bool egi_import_nothing(const egi_import *m, const egi_weights *w) {
                     (long long)w->count, m->model->name, w->items[0].name, w->count > 1 ? ", ..." : "", what, m->o->skip_mismatch ? " in its shape" : "",
                     *prefix ? " behind the prefix '" : "", prefix, *prefix ? "'" : "", holds);
 }
-// What a weight of a bidirectional layer was called before that kept the name of the layer in it: of "bi/forward_memory/kernel", where
-// memory is an LSTM, "bi/forward_lstm/kernel". Such files are read, too. former has EGI_PATH bytes; false: no other name.
+// The name that an older version gave to a weight of a bidirectional layer: "bi/forward_lstm/kernel" for what is
+// "bi/forward_memory/kernel" now, if memory is the LSTM's name. Files with such names can still be read. former has
+// EGI_PATH bytes; false: there is no other name.
 static bool egi_path_former(const eg_layer *l, const char *path, char *former, size_t at) {
     bool both = l->type->flags & EGI_BOTH_WAYS;
     for (int64_t i = 0; i < l->n_parts; i++) {
@@ -22971,7 +23003,8 @@ static eg_tensor *egi_import_find(egi_import *m, const char *path, const eg_tens
     eg_tensor *x = egi_import_keras(m, path, here);
     return x || egi_this.errors != m->errors || !egi_path_former(m->model, path, former, 0) ? x : egi_import_keras(m, former, here);
 }
-// One weight's new values, contiguous, in its dtype and on its device, retained; or a misfit is noted. False: an error.
+// Finds one weight's new values: *result is contiguous, of the weight's dtype and on its device, and the caller owns
+// the reference. Where they are missing or do not fit, that is collected and *result stays NULL. False: an error.
 static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *misfits, eg_tensor **result) {
     eg_tensor *here = weight->x;
     eg_scope scope = eg_scope_begin();
@@ -23011,11 +23044,14 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     }
     eg_recording_unpause();
     size_t n = o->prefix ? strlen(o->prefix) : 0;
-    if (ok && n && !o->names && misfits.count[EGI_MISSING] == w.count) misfits.count[EGI_MISSING] = 0;      // the prefix is what is wrong, not each weight
+    // If all weights are missing behind a prefix, the prefix is wrong: egi_import_nothing says so, instead of a list
+    // of all weights.
+    if (ok && n && !o->names && misfits.count[EGI_MISSING] == w.count) misfits.count[EGI_MISSING] = 0;
     if (ok && !taken && w.count && (n || o->partial || o->skip_mismatch) && !misfits.count[EGI_MISSHAPEN] && !misfits.count[EGI_MISSING]) ok = egi_import_nothing(&m, &w);
     for (int64_t i = 0; i < a->count && ok && !o->partial && !o->extra; i++) {
         const char *name = a->items[i].name;
-        bool counter = o->torch && egi_ends_with(name, "num_batches_tracked");      // of PyTorch's batch normalization; nothing here needs it
+        // PyTorch's batch normalization saves it; it is ignored.
+        bool counter = o->torch && egi_ends_with(name, "num_batches_tracked");
         if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n)) egi_misfit(&misfits, EGI_UNEXPECTED, name, "");
     }
     ok = egi_all_fits(function, path, EG_ERROR_SHAPE, &misfits) && ok;
@@ -23054,7 +23090,8 @@ EAGER_API bool (eg_load_weights_memory)(eg_layer *l, const void *data, int64_t s
 // ---- whole models
 
 static const char egi_model_key[] = "eager_model";
-// The first layer of the caller's own that no load could make: what is in one is made with it.
+// The first custom layer that a load could not make, because its kind is not registered. Layers inside a custom layer
+// are made by its maker, so they are not looked at.
 static const eg_layer *egi_layer_unregistered(const eg_layer *l) {
     egi_maker maker;
     if (l->custom) return egi_maker_find(l->custom, &maker) ? NULL : l;
@@ -23066,7 +23103,8 @@ static bool egi_has_part(const eg_layer *l, const char *name) {
     for (int64_t i = 0; i < l->n_parts; i++) if (strcmp(l->parts[i].name, name) == 0) return true;
     return false;
 }
-// What a layer of one's own made while it was called, a load has only if its maker makes it, too: that is tried.
+// Checks, by calling the makers, that parts which a custom layer made during a call would also be made by its maker:
+// a load has no others.
 static bool egi_remade(const eg_layer *l) {
     egi_maker maker;
     int64_t late = 0;
@@ -23089,14 +23127,15 @@ static bool egi_remade(const eg_layer *l) {
     eg_scope_end(scope);
     return ok && made;
 }
-// The model that an archive describes, with its weights.
+// The model that an archive describes, with its weights; the caller owns the reference.
 static eg_layer *egi_model_of(const char *function, const char *path, eg_archive *a) {
     eg_load_options all;
     memset(&all, 0, sizeof all);
     const char *config = eg_archive_text(a, egi_model_key);
     if (!config) egi_file_fail(function, path, -1, "holds weights, but no architecture; eg_load_weights reads it");
-    eg_random_state random = egi_this.random;                        // weights that are read cost no random numbers
-    int64_t numbers = 1 << 20;                                       // a small model may miss its weights: that is told below
+    eg_random_state random = egi_this.random;                        // put back below: a load draws no random numbers
+    // A small model may be built without its weights: the import reports that.
+    int64_t numbers = 1 << 20;
     for (int64_t i = 0; config && i < a->count; i++) numbers += a->items[i].x->size;
     eg_layer *l = config ? egi_layer_from_text(config, (int64_t)strlen(config), numbers) : NULL;
     egi_this.random = random;
@@ -23104,7 +23143,7 @@ static eg_layer *egi_model_of(const char *function, const char *path, eg_archive
     eg_layer_release(l);
     return NULL;
 }
-// Whether a load would have the model back: it is tried, with the same code. An error names the save, and why.
+// Checks that the model can be loaded again, by doing so. The error names the save and the reason.
 static bool egi_model_returns(eg_archive *a) {
     char why[sizeof egi_this.message];
     egi_hush hush;
@@ -23153,23 +23192,29 @@ EAGER_API eg_layer *eg_model_load_memory(const void *data, int64_t size) {
 
 // ---- checkpoints
 
-// Everything a checkpoint saves is a tensor by name: variables as they are, a layer's weights behind the layer's name, an optimizer's
-// state behind its name (steps, learning_rate, accumulated, and for each tracked variable its slots), positions of iterators as bytes,
-// numbers as int64, lists of them as float64, the random state as two int64. Metadata say that it is a checkpoint, and its number.
+// A checkpoint is saved as an archive of tensors: variables under their names; a layer's weights as "layer/path"; an
+// optimizer's state as "optimizer/steps", "optimizer/learning_rate", "optimizer/accumulated" and, for each tracked
+// variable, its slots; positions of iterators as bytes; numbers as int64, lists of numbers as float64, the random
+// state as two int64. Its texts say that it is a checkpoint, and its number.
+//
+// A restore assigns what it can. Weights that do not exist yet are assigned when they are made: until everything has
+// found its place, the checkpoint is in the list egi_waiting and keeps the rest of the file.
 typedef enum egi_track_kind { EGI_TRACK_VARIABLE, EGI_TRACK_LAYER, EGI_TRACK_OPTIMIZER, EGI_TRACK_ITERATOR, EGI_TRACK_NUMBER, EGI_TRACK_NUMBERS, EGI_TRACK_RANDOM } egi_track_kind;
-typedef struct egi_tracked { egi_track_kind kind; char *name; void *object; int64_t slots; } egi_tracked;      // slots: an optimizer's before a restore makes more
+// slots: how many variables' slots an optimizer had before a restore made more, to undo that.
+typedef struct egi_tracked { egi_track_kind kind; char *name; void *object; int64_t slots; } egi_tracked;
 struct eg_checkpoint {
     int32_t refs;
     int keep;
-    int64_t number, n_tracked, capacity;                   // of the last save, or of what was restored
+    int64_t number, n_tracked, capacity;                   // number: of the last save, or of the file that was restored
     egi_tracked *tracked;
     char *path;                                            // of the last save
-    eg_archive *source;                                    // what was restored
-    bool *taken;                                           // which of its tensors have found their place
+    eg_archive *source;                                    // the file that was restored
+    bool *taken;                                           // which of its tensors have been assigned
     char *source_path;
-    const void *thread;                                    // that restored it; NULL: nothing of it waits for its place
-    int64_t asked;                                         // at which arrival of a weight it was last asked for its value
-    eg_checkpoint *next;                                   // of those that wait
+    // The thread that restored it; NULL: nothing of it is waiting.
+    const void *thread;
+    int64_t asked;                                         // the latest arrival of a weight for which it was asked
+    eg_checkpoint *next;                                   // in the list of those that wait
 };
 static eg_checkpoint *egi_waiting;                         // under egi_lock
 static const char egi_random_name[] = "random";
@@ -23191,7 +23236,8 @@ EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *c) {
     if (c) __atomic_fetch_add(&c->refs, 1, __ATOMIC_RELAXED);
     return c;
 }
-// Retains what the list of those that wait names, unless another thread is releasing its last reference and waits for the lock.
+// Retains a checkpoint of the list, unless another thread has just given up its last reference and is about to take
+// it off the list.
 static bool egi_checkpoint_still(eg_checkpoint *c) {
     int32_t refs = __atomic_load_n(&c->refs, __ATOMIC_RELAXED);
     while (refs > 0 && !__atomic_compare_exchange_n(&c->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) { }
@@ -23205,6 +23251,7 @@ static void egi_untrack(egi_tracked *t) {
     egi_free(t->name);
 }
 static bool egi_restore_arrival(void);
+// Puts a checkpoint on the list of those that wait for weights, or takes it off.
 static void egi_wait(eg_checkpoint *c, bool wait) {
     egi_lock();
     eg_checkpoint **at = &egi_waiting;
@@ -23240,7 +23287,7 @@ static bool egi_item_add(egi_weights *w, const char *name, const char *more, con
     if (n >= (int)sizeof w->walk.path) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a name of more than %d bytes: %.60s...", w->function, (int)sizeof w->walk.path - 1, name);
     return egi_visit_collect(&w->walk, &part);
 }
-// Variables and weights: what optimizers can have slots for.
+// Collects the tracked variables and weights: those for which optimizers may have slots.
 static bool egi_checkpoint_variables(const eg_checkpoint *c, egi_weights *w) {
     bool ok = true;
     for (int64_t i = 0; i < c->n_tracked && ok; i++) {
@@ -23259,7 +23306,7 @@ static const char *egi_name_of_id(const egi_weights *w, int64_t n, int64_t id) {
     for (int64_t i = 0; i < n; i++) if (w->items[i].x->id == id) return w->items[i].name;
     return NULL;
 }
-enum { EGI_SLOT_BASE = EGI_PATH + 128 };                   // what is tracked has names of 100 bytes at most
+enum { EGI_SLOT_BASE = EGI_PATH + 128 };                   // "optimizer/path": a tracked name has at most 100 bytes
 static const char *const egi_slot_names[EGI_MAX_SLOTS] = { "/slot 0", "/slot 1", "/slot 2", "/accumulated" };
 static bool egi_optimizer_items(const char *name, const eg_optimizer *opt, egi_weights *w, int64_t variables) {
     bool ok = egi_item_add(w, name, "/steps", "", opt->steps) && egi_item_add(w, name, "/learning_rate", "", opt->rate) &&
@@ -23267,13 +23314,14 @@ static bool egi_optimizer_items(const char *name, const eg_optimizer *opt, egi_w
     char base[EGI_SLOT_BASE];
     for (int64_t i = 0; i < opt->n_slots && ok; i++) {
         const char *variable = egi_name_of_id(w, variables, opt->slots[i].id);
-        if (!variable) continue;                           // what is not tracked is not saved, nor are its slots
+        // Slots of a variable that is not tracked are not saved either.
+        if (!variable) continue;
         snprintf(base, sizeof base, "%s/%s", name, variable);
         for (int k = 0; k < EGI_MAX_SLOTS && ok; k++) if (opt->slots[i].slot[k]) ok = egi_item_add(w, base, egi_slot_names[k], "", opt->slots[i].slot[k]);
     }
     return ok;
 }
-// All variables, those of optimizers behind the others; *variables: how many others.
+// Collects all tracked variables: first variables and weights, *variables of them, then the optimizers' state.
 static bool egi_checkpoint_items(const char *function, const eg_checkpoint *c, egi_weights *w, int64_t *variables) {
     memset(w, 0, sizeof *w);
     w->function = function;
@@ -23301,7 +23349,8 @@ static int64_t egi_source_find(const eg_checkpoint *c, const char *name, const c
     }
     return -1;
 }
-// Slots that the file has get their place before they are asked for; should the restore fail, they lose it.
+// Makes the slots that the file has values for; an optimizer makes them only when a variable is first updated.
+// egi_unmake_slots undoes it.
 static bool egi_make_slots(eg_checkpoint *c, const egi_weights *w, int64_t variables) {
     char base[EGI_SLOT_BASE];
     bool ok = true;
@@ -23323,8 +23372,8 @@ static void egi_unmake_slots(eg_checkpoint *c) {
     for (int64_t i = c->n_tracked - 1; i >= 0; i--)
         if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER) egi_drop_slots((eg_optimizer *)c->tracked[i].object, c->tracked[i].slots);
 }
-// Slots that the file has not are made anew when they are needed; of those it has, whether gradients have accumulated in them. What
-// was made since the restore stays.
+// After a restore, drops slots that the file does not have, so that they start from nothing, and reads whether
+// gradients had been accumulated in the others. Slots made since the restore (restores is false then) stay.
 static void egi_settle_slots(eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables, bool restores) {
     eg_optimizer *opt = (eg_optimizer *)t->object;
     char base[EGI_SLOT_BASE];
@@ -23344,7 +23393,8 @@ static void egi_settle_slots(eg_checkpoint *c, const egi_tracked *t, const egi_w
     }
     opt->next = 0;
 }
-// What is neither variable nor slot: its tensor must be of this dtype and shape (a dimension of -1: any).
+// The tensor for something that is neither variable nor slot; it must have this dtype, rank and length (-1: any).
+// NULL: there is none, it has been taken, or it does not fit, which is collected.
 static eg_tensor *egi_restore_small(eg_checkpoint *c, const char *name, eg_dtype dtype, int rank, int64_t length, egi_misfits *m, int64_t *place) {
     *place = egi_source_find(c, name, "");
     if (*place < 0 || c->taken[*place]) return NULL;
@@ -23353,7 +23403,8 @@ static eg_tensor *egi_restore_small(eg_checkpoint *c, const char *name, eg_dtype
     egi_misfit(m, EGI_MISSHAPEN, name, "");
     return NULL;
 }
-// Finds where the iterators shall go, to[i] for what is tracked as i, while they stay; of to NULL only whether the file has positions.
+// Opens readings at the positions in the file, to[i] for tracked entry i; the iterators themselves do not move yet.
+// With to NULL it only checks that the positions are tensors of the right kind.
 static bool egi_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_stand *to) {
     bool ok = true;
     for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
@@ -23363,7 +23414,7 @@ static bool egi_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_stand *to) 
     }
     return ok;
 }
-// There they go, or what was found goes.
+// Moves the iterators to the readings in to[], or, if the restore failed, closes these.
 static void egi_move_iterators(eg_checkpoint *c, egi_stand *to, bool move) {
     for (int64_t i = 0; i < c->n_tracked; i++) {
         if (!to[i].c) continue;
@@ -23372,7 +23423,7 @@ static void egi_move_iterators(eg_checkpoint *c, egi_stand *to, bool move) {
         c->taken[egi_source_find(c, c->tracked[i].name, "")] = true;
     }
 }
-// Where this checks, lists get their room, so that nothing fails later.
+// With check, checks a list of numbers and makes room for it, so that the second call, which assigns it, cannot fail.
 static bool egi_restore_list(eg_checkpoint *c, const egi_tracked *t, egi_misfits *m, bool check) {
     int64_t at;
     egi_numbers *list = (egi_numbers *)t->object;
@@ -23408,7 +23459,8 @@ static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
     }
     return ok;
 }
-// The values for all variables of the list, retained, and where in the source they stand; NULL where there is none.
+// Finds the values of all variables in the list: values[i], whose reference the caller owns, and places[i], its
+// number in the source. NULL where there is none.
 static bool egi_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values, int64_t *places) {
     for (int64_t i = 0; i < w->count; i++) {
         eg_tensor *here = w->items[i].x, *there;
@@ -23422,8 +23474,8 @@ static bool egi_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits 
     }
     return true;
 }
-// Everything in the source that has not found its place and has one now goes there; all of it, or nothing: first all is found, what
-// can fail is in that.
+// Assigns everything in the source that has not been assigned and has a place now. Everything is looked up and
+// prepared first; what follows cannot fail, so that either all is assigned or nothing.
 static bool egi_settle_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables, bool restores) {
     egi_misfits misfits;
     memset(&misfits, 0, sizeof misfits);
@@ -23461,7 +23513,7 @@ static EGI_NOINLINE bool egi_source_rename(const char *function, eg_checkpoint *
     }
     return true;
 }
-// A weight that the file has by a former name, and its slots, are given the present one there.
+// Renames in the source a weight that has the name of an older version, together with its slots.
 static EGI_NOINLINE bool egi_source_renew(const char *function, eg_checkpoint *c, const egi_tracked *layer, const char *name) {
     char former[EGI_PATH];
     bool ok = true;
@@ -23504,13 +23556,14 @@ static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool r
     for (int64_t i = 0; i < c->source->count; i++) {
         left = left || !c->taken[i];
         if (!c->taken[i]) continue;
-        eg_release(c->source->items[i].x);                           // its name is all that is still asked for
+        eg_release(c->source->items[i].x);                           // assigned: only its name is still needed
         c->source->items[i].x = NULL;
     }
     egi_wait(c, left);
     return true;
 }
-// A weight was made: perhaps a checkpoint of this thread has been waiting for it.
+// Called when a weight has been made. Each checkpoint that this thread restored and that is still waiting is asked
+// once whether it has the weight's value.
 static bool egi_restore_arrival(void) {
     static int64_t arrivals;                               // under egi_lock
     eg_checkpoint *c = NULL;
@@ -23519,7 +23572,8 @@ static bool egi_restore_arrival(void) {
     egi_lock();
     int64_t arrival = ++arrivals;
     egi_unlock();
-    do {                                                   // one after the other, for what is given its value leaves the list
+    // One checkpoint at a time, from the start: settling takes it off the list.
+    do {
         egi_lock();
         for (c = egi_waiting; c && (c->thread != (const void *)&egi_this || c->asked >= arrival || !egi_checkpoint_still(c));) c = c->next;
         if (c) c->asked = arrival;
@@ -23571,9 +23625,11 @@ EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *c) { return egi_checkpo
 
 // -- the files of a prefix
 
-typedef struct egi_numbered { int64_t number; char *name; size_t base; } egi_numbered;      // base: bytes of the name before the number's '-'
+// Base: length of the name before the '-'.
+typedef struct egi_numbered { int64_t number; char *name; size_t base; } egi_numbered;
 typedef struct egi_files { egi_numbered *list; int64_t count, capacity; } egi_files;
-// "base-12.safetensors": 12; -1 where the name is another. base NULL: any; *length is that of the one it is.
+// The number in "base-12.safetensors", 12; -1 for any other name. With base NULL any base will do; *length is its
+// length.
 static int64_t egi_number_in(const char *name, const char *base, size_t *length) {
     size_t n = strlen(name), end = n;
     for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(name, egi_formats[f].ending)) end = n - strlen(egi_formats[f].ending);
@@ -23592,7 +23648,7 @@ static void egi_files_free(egi_files *f) {
     egi_free(f->list);
     memset(f, 0, sizeof *f);
 }
-// The numbered files in a folder; a folder that is not there has none.
+// Lists the numbered files in a folder, of one base or (NULL) of all. A folder that does not exist has none.
 static bool egi_files_list(const char *function, const char *folder, const char *base, egi_files *f) {
     bool ok = true;
     memset(f, 0, sizeof *f);
@@ -23618,7 +23674,7 @@ static bool egi_files_list(const char *function, const char *folder, const char 
 #endif
     return ok;
 }
-// By prefix, then by number, then by name.
+// Sorts by base, then by number, then by name.
 static int egi_files_order(const void *a, const void *b) {
     const egi_numbered *x = (const egi_numbered *)a, *y = (const egi_numbered *)b;
     int order = strncmp(x->name, y->name, x->base < y->base ? x->base : y->base);
@@ -23626,7 +23682,8 @@ static int egi_files_order(const void *a, const void *b) {
     if (order == 0) order = (x->number > y->number) - (x->number < y->number);
     return order ? order : strcmp(x->name, y->name);
 }
-// The highest number; of several prefixes the one whose highest number was written last. *written, if asked for, is when.
+// The file with the highest number; among several bases, the one whose highest number was written last. *written, if
+// not NULL, is when.
 static const egi_numbered *egi_files_last(egi_files *f, const char *folder, const char *slash, int64_t *written) {
     const egi_numbered *last = NULL;
     int64_t newest = 0;
@@ -23649,7 +23706,7 @@ static const egi_numbered *egi_files_last(egi_files *f, const char *folder, cons
     if (written) *written = newest;
     return last;
 }
-// A prefix is a folder ("" or with its slash), a name in it, and how files end.
+// A prefix split into its folder ("" or with the slash at its end), the name in it, and the ending of the files.
 typedef struct egi_prefix { char *folder, *base; const char *ending; } egi_prefix;
 static void egi_prefix_free(egi_prefix *p) { egi_free(p->folder); egi_free(p->base); }
 static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p) {
@@ -23673,7 +23730,8 @@ static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p)
     return true;
 }
 static EGI_THREAD char egi_latest[4096];
-// Those of a prefix come before those of a folder of that name, which may hold anything.
+// The latest checkpoint of a prefix; with `folders`, if there is none, that in the folder of this name, of any
+// prefix. The result is valid until the thread's next call.
 static const char *egi_checkpoint_last(const char *where, bool folders) {
     egi_files files;
     egi_prefix p;
@@ -23724,7 +23782,8 @@ static bool egi_checkpoint_add(eg_archive *a, const egi_tracked *t) {
     snprintf(digits, sizeof digits, "%lld", (long long)*(const int64_t *)t->object);
     return eg_archive_set_text(a, t->name, digits) && egi_checkpoint_small(a, t, EG_INT64, 0, 0, t->object);      // the text is for who looks into the file
 }
-// Whether gradients have accumulated in a slot, where they do that at all.
+// Saves, for an optimizer with .accumulate_steps, in which slots gradients have been accumulated since the latest
+// update.
 static bool egi_checkpoint_given(eg_archive *a, const egi_tracked *t, const egi_weights *w, int64_t variables) {
     const eg_optimizer *opt = (const eg_optimizer *)t->object;
     char name[EGI_SLOT_BASE + 8];
@@ -23760,11 +23819,13 @@ static char *egi_joined(const char *a, const char *b) {
     if (!path) egi_no_memory("checkpoint_save", (int64_t)(strlen(a) + strlen(b)));
     return path;
 }
-static __attribute__((unused)) bool egi_is_numbered(const char *name, const char *base) {      // unused where there are no files
+// Unused with EAGER_NO_STDIO.
+static __attribute__((unused)) bool egi_is_numbered(const char *name, const char *base) {
     size_t length;
     return egi_number_in(name, base, &length) >= 0;
 }
-// Files older than the last `keep` go, and what killed processes left. What cannot be removed stays.
+// Removes all files but the last `keep`, and the temporary files that killed processes left. A file that cannot be
+// removed stays, without an error.
 static void egi_checkpoint_tidy(const eg_checkpoint *c, const egi_prefix *p, const egi_files *files) {
 #ifndef EAGER_NO_STDIO
     egi_parts_remove(p->folder, p->base, egi_is_numbered);
@@ -23785,7 +23846,8 @@ EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
     egi_prefix p;
     egi_files files, all;
     char name[64];
-    int64_t before = 0;                                       // when the last file of any prefix here was written
+    // When the latest checkpoint in the folder, of any prefix, was written.
+    int64_t before = 0;
     if (!egi_checkpoint_alive("checkpoint_save", c) || !egi_prefix_of("checkpoint_save", prefix, &p)) return NULL;
     if (!egi_files_list("checkpoint_save", p.folder, NULL, &all)) { egi_prefix_free(&p); return NULL; }
     egi_files_last(&all, p.folder, "", &before);
