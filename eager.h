@@ -1586,7 +1586,7 @@ extern "C" {
 #define eg_call(layer, ...) EGI_CALL_LAYER(layer, __VA_ARGS__, )
 #define EGI_CALL_LAYER(layer, x, ...) EGI_CALL(eg_call, layer, x, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
 #define eg_call_multi(layer, in, n, out, ...) EGI_CALL_MULTI(layer, in, n, out, __VA_ARGS__, )
-#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) EGI_CALL_AS(eg_call, eg_call_multi, layer, in, n, out, n_out, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
+#define EGI_CALL_MULTI(layer, in, n, out, n_out, ...) EGI_CALL(eg_call_multi, layer, in, n, out, n_out, EGI_OPTIONS(eg_call_options, __VA_ARGS__))
 #endif
 
 //# 10  LOSSES, METRICS, TRAINING ----------------------------------------------
@@ -2776,9 +2776,9 @@ extern "C" {
 #endif
 
 #ifdef EAGER_NO_THREADS
-#define EGI_THREAD
+#define EGI_THREAD_LOCAL
 #else
-#define EGI_THREAD __thread
+#define EGI_THREAD_LOCAL __thread
 #endif
 
 enum { EGI_CLASSES = 176, EGI_ALIGN = 64 };
@@ -2796,9 +2796,37 @@ struct egi_heap {
     int64_t live_tensors, live_bytes, peak_bytes, held_bytes, allocations, tensors_made, host_copies, device_copies, device_bytes;
 };
 
-enum { EGI_NOTES = 16 };
+enum { EGI_NOTES = 16, EGI_MESSAGE = 1024 };
 typedef struct egi_call_note { const char *function, *file; int line; } egi_call_note;
+
+// What a thread is doing, for the errors that it raises: contexts stand in one another, each on the C stack of the function that entered it. Entering
+// and leaving one are a few stores, so that the fast paths can afford it; only an error makes words of them.
+typedef enum egi_context_kind {
+    EGI_IN_CALL,             // name: a public function that is made of others, which fail in its name
+    EGI_IN_FUNCTION,         // a function of the user's (egi_frame): what it calls fails in its own name again
+    EGI_IN_GRADIENT,         // name: the op whose gradient is computed
+    EGI_IN_LAYER,            // name; of: the public function by which the outermost layer was called
+    EGI_IN_STEP,             // name: what an error of shapes may come from, or NULL
+    EGI_IN_BATCH,            // number: epoch and batch, from 1; 0: between them
+    EGI_IN_STAGE,            // name, of: a stage of a pipeline, its dataset; number: which stage, of how many, element
+    EGI_IN_PIPELINE          // an element of a dataset is made: its errors wait, and hear of the contexts around it when they are passed on
+} egi_context_kind;
 typedef struct egi_context {
+    struct egi_context *outer;
+    egi_context_kind kind;
+    const char *name;
+    const void *of;
+    int64_t number[3];
+} egi_context;
+// An error that was raised and waits to be read, or to be passed on to another thread.
+typedef struct egi_failure {
+    eg_error_code code;
+    const void *stage;       // the dataset at whose stage it was raised, or NULL
+    char message[EGI_MESSAGE];
+} egi_failure;
+
+// All that a thread has of its own; there is no other thread-local variable.
+typedef struct egi_thread {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
     int64_t stack_size, stack_capacity;
@@ -2812,20 +2840,27 @@ typedef struct egi_context {
     bool telling;                               // the error handler runs
     struct egi_frame *frame;                    // the user's function that runs now
     const struct egi_cursor *reads;             // of a thread that works for an iterator: the stage that it reads for
-    const char *gradient_of;                    // the op whose gradient is being computed, or NULL: the trap says so
-    eg_error_code error;
+    egi_context *context;                       // the innermost one
+    eg_error_code error;                        // of the first error since the last clear
+    const void *error_stage;                    // the dataset at whose stage it was raised, or NULL
+    char message[EGI_MESSAGE];
     int64_t errors;
     uint64_t printed;                           // a hash of the latest line on stderr
     egi_call_note notes[EGI_NOTES];                  // where the latest calls stand; a ring, since calls nest
     unsigned noted;
-    const char *as;                     // the composed op whose parts run now
     struct egi_recorder *recorder;      // of eg_record, or NULL
     void (*outputs_end)(void);          // closes the files this thread writes to (32) when it ends; NULL: there are none
     int depth;                          // calls that may run functions of the user's, one in another
     struct egi_layer_run *layer;        // the layer that is called now (28)
     struct eg_layer *born;              // a list of the layers that this call has found unbuilt
-    int64_t epoch, batch;               // of a training run, from 1: errors say where
-    const char *hint;                   // what a wrong shape may come from; NULL: nobody has an idea
+    int64_t arrived;                    // counts values of checkpoints that found their place
+    int64_t weights_left;               // numbers that the weights of an architecture from a file may still have, plus 1; 0: no limit
+    int64_t masks_asked;                // how often a function asked for a mask: a loss that did has minded it
+    int weights_component;              // of a dataset's element, which was taken for sample weights; 0: none was
+    bool restoring;                     // an iterator is brought to a position that a file gave
+    struct egi_memory_file *memory_lent;        // files in memory that functions are given while they run
+    struct { struct eg_summary_writer *writer; int64_t step, every; bool step_set; } summaries;
+    char *latest;                       // what eg_checkpoint_latest returned
     eg_backend *backend;
     eg_precision precision;
     eg_dtype floats;                    // of what nothing says another dtype; 0 is float32
@@ -2834,15 +2869,14 @@ typedef struct egi_context {
     char reason[320];
     char texts[8][320];                         // for egi_show and egi_describe
     unsigned next_text;
-    char message[1024];
 #ifdef EAGER_DEBUG
     void *quarantine[4096];                     // handles whose last reference is gone
     unsigned quarantined;
     bool crowded;                               // what the outermost scope gathered was told
     uint64_t crowded_scope, crowded_like;       // of another the serial, and a hash of what was told of it
 #endif
-} egi_context;
-static EGI_THREAD egi_context egi_this;         // zero-initialised: making a context cannot fail
+} egi_thread;
+static EGI_THREAD_LOCAL egi_thread egi_this;    // zero-initialised: making a context cannot fail
 
 static struct {
     char lock;
@@ -3069,8 +3103,9 @@ typedef struct egi_frame {
     const char *what, *of;                      // "the callback", "fit": errors call it the callback of eg_fit
     int64_t floor, scope;                       // where the stack of scopes ended, and the innermost one
     int paused;
-    const char *as;
+    egi_context context;
 } egi_frame;
+static void egi_context_enter(egi_context *c, egi_context_kind kind, const char *name);
 static void egi_frame_enter(egi_frame *f, const char *what, const char *of);
 static void egi_frame_leave(const egi_frame *f);
 #define EGI_FRAMED(what, of, ...) do { egi_frame egi_frame_now; egi_frame_enter(&egi_frame_now, what, of); __VA_ARGS__; egi_frame_leave(&egi_frame_now); } while (0)
@@ -3087,6 +3122,7 @@ EAGER_API const char *eg_error_message(void) { return egi_this.message; }
 EAGER_API int64_t eg_error_count(void) { return egi_this.errors; }
 EAGER_API void eg_error_clear(void) {
     egi_this.error = EG_OK;
+    egi_this.error_stage = NULL;
     egi_this.message[0] = 0;
 }
 EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
@@ -3103,55 +3139,116 @@ EAGER_API void egi_at(const char *function, const char *file, int line) {
     note->line = line;
 }
 
-static void egi_layer_mark(char *text, size_t capacity);
-// " (epoch 2, batch 17)" behind a message; between the batches " (epoch 2)".
-static EGI_COLD void egi_batch_mark(char *text, size_t size) {
-    size_t length = strlen(text);
-    if (egi_this.batch <= 0) snprintf(text + length, size - length, " (epoch %lld)", (long long)egi_this.epoch);
-    else if (egi_this.epoch > 0) snprintf(text + length, size - length, " (epoch %lld, batch %lld)", (long long)egi_this.epoch, (long long)egi_this.batch);
-    else snprintf(text + length, size - length, " (batch %lld)", (long long)egi_this.batch);
+// ---- contexts
+
+static void egi_context_enter(egi_context *c, egi_context_kind kind, const char *name) {
+    c->outer = egi_this.context;
+    c->kind = kind;
+    c->name = name;
+    egi_this.context = c;
 }
-// The note of the call that fails with this text, or NULL: the latest one, or one of its line, for the arguments of a call may be calls. A
-// layer's mistake is that of eg_call. Older notes may be of calls that are long done, or of a library that is gone.
-static EGI_COLD const egi_call_note *egi_note_of_call(const char *text) {
+static void egi_context_leave(const egi_context *c) { egi_this.context = c->outer; }
+// The innermost context of a kind, or NULL. What stands around a pipeline is none of its business.
+static EGI_COLD const egi_context *egi_context_find(egi_context_kind kind) {
+    const egi_context *c = egi_this.context;
+    while (c && c->kind != kind) c = c->kind == EGI_IN_PIPELINE ? NULL : c->outer;
+    return c;
+}
+// The public function whose parts run now: the outermost one, up to a function of the user's or a stage of a dataset. Or NULL.
+static EGI_COLD const char *egi_context_call(void) {
+    const char *name = NULL;
+    for (const egi_context *c = egi_this.context; c && c->kind != EGI_IN_FUNCTION && c->kind != EGI_IN_STAGE && c->kind != EGI_IN_PIPELINE; c = c->outer)
+        if (c->kind == EGI_IN_CALL) name = c->name;
+    return name;
+}
+// The public function by which the outermost layer that runs was called, or NULL.
+static EGI_COLD const char *egi_context_model(void) {
+    const char *name = NULL;
+    for (const egi_context *c = egi_this.context; c && c->kind != EGI_IN_PIPELINE; c = c->outer)
+        if (c->kind == EGI_IN_LAYER) name = (const char *)c->of;
+    return name;
+}
+static bool egi_context_in_batch(void) {
+    const egi_context *batch = egi_context_find(EGI_IN_BATCH);
+    return batch && batch->number[1] > 0;
+}
+
+// ---- raising
+
+// An error before it is a message. The op is "matmul" of eg_matmul, or "" where the sentence says by itself what failed.
+typedef struct egi_error {
+    eg_error_code code;
+    char op[80], sentence[EGI_MESSAGE];
+} egi_error;
+
+static EGI_COLD void egi_message_add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void egi_message_add(char *text, const char *format, ...) {      // text has room for EGI_MESSAGE
+    size_t length = strlen(text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text + length, EGI_MESSAGE - length, format, list);
+    va_end(list);
+}
+// "sequential/dense": the layers from the outermost to c.
+static EGI_COLD void egi_message_layers(char *path, size_t size, const egi_context *c) {
+    const egi_context *outer = c->outer;
+    while (outer && outer->kind != EGI_IN_LAYER) outer = outer->kind == EGI_IN_PIPELINE ? NULL : outer->outer;
+    path[0] = 0;
+    if (outer) egi_message_layers(path, size, outer);
+    size_t length = strlen(path);
+    snprintf(path + length, size - length, length ? "/%.60s" : "%.60s", c->name);
+}
+// ", in the gradient of eg_conv2d, in layer sequential/dense" behind a message.
+static EGI_COLD void egi_message_within(char *text) {
+    char path[200];
+    const egi_context *gradient = egi_context_find(EGI_IN_GRADIENT), *layer = egi_context_find(EGI_IN_LAYER);
+    if (gradient) egi_message_add(text, ", in the gradient of eg_%s", gradient->name);
+    if (!layer) return;
+    egi_message_layers(path, sizeof path, layer);
+    egi_message_add(text, ", in layer %s", path);
+}
+// " (epoch 2, batch 17)"; between the batches " (epoch 2)".
+static EGI_COLD void egi_message_batch(char *text, int64_t epoch, int64_t batch) {
+    if (epoch > 0 && batch > 0) egi_message_add(text, " (epoch %lld, batch %lld)", (long long)epoch, (long long)batch);
+    else if (epoch > 0 || batch > 0) egi_message_add(text, epoch > 0 ? " (epoch %lld)" : " (batch %lld)", (long long)(epoch + batch));
+}
+// " (at program.c:12)", where the call that fails was noted: it is the latest note, or one of its line, for the arguments of a call may be
+// calls. A layer's mistake is that of the function that called the model. Older notes may be of calls that are long done, or of a library that is gone.
+static EGI_COLD void egi_message_place(char *text, const char *op) {
     const egi_call_note *last = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
+    const char *model = egi_context_model();
     for (unsigned i = 1; i <= EGI_NOTES && last->function; i++) {
         const egi_call_note *note = &egi_this.notes[(egi_this.noted - i) % EGI_NOTES];
-        if (note->file != last->file || note->line != last->line) continue;
-        const size_t n = strlen(note->function);
-        if ((!strncmp(text, note->function, n) && text[n] == ':') || (egi_this.layer && !strcmp(note->function, "eg_call"))) return note;
-    }
-    return NULL;
-}
-static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
-    char full[1024], own[1024];
-    const char *rest = egi_this.as && !strncmp(text, "eg_", 3) ? strchr(text, ':') : NULL;
-    if (rest) {
-        snprintf(own, sizeof own, "eg_%s%s", egi_this.as, rest);
-        text = own;
-    }
-    int length = snprintf(full, sizeof full, "%s", text);
-    if (egi_this.layer && length >= 0) {
-        egi_layer_mark(full, sizeof full);
-        length = (int)strlen(full);
-    }
-    if (egi_this.hint && code == EG_ERROR_SHAPE && length >= 0 && length < (int)sizeof full) {
-        snprintf(full + length, sizeof full - (size_t)length, "; %s", egi_this.hint);
-        length = (int)strlen(full);
-    }
-    if ((egi_this.batch > 0 || egi_this.epoch > 0) && length >= 0) {
-        egi_batch_mark(full, sizeof full);
-        length = (int)strlen(full);
-    }
-    const egi_call_note *note = egi_note_of_call(text);
-    if (note && length >= 0 && length < (int)sizeof full) {
+        if (note->file != last->file || note->line != last->line || (strcmp(note->function + 3, op) && (!model || strcmp(note->function + 3, model)))) continue;
         const char *file = strrchr(note->file, '/');
-        snprintf(full + length, sizeof full - (size_t)length, " (at %s:%d)", file ? file + 1 : note->file, note->line);
+        egi_message_add(text, " (at %s:%d)", file ? file + 1 : note->file, note->line);
+        return;
     }
+}
+// The message of an error: its sentence, and what the contexts around it know. Returns the dataset at whose stage it happened.
+static EGI_COLD const void *egi_error_render(const egi_error *e, const void *told, char *text) {
+    const egi_context *stage = egi_context_find(EGI_IN_STAGE), *step = egi_context_find(EGI_IN_STEP), *batch = egi_context_find(EGI_IN_BATCH);
+    text[0] = 0;
+    // An error that one iterator passes on to a stage of the same dataset, whose function asked it, has told already.
+    bool staged = stage && stage->of != told, its_own = staged && !strcmp(stage->name, e->op);
+    if (staged) egi_message_add(text, "eg_%s (stage %lld of %lld, element %lld): ", stage->name, (long long)stage->number[0], (long long)stage->number[1], (long long)stage->number[2]);
+    if (e->op[0] && !its_own) egi_message_add(text, "eg_%s: ", e->op);
+    egi_message_add(text, "%s", e->sentence);
+    egi_message_within(text);
+    if (e->code == EG_ERROR_SHAPE && step && step->name) egi_message_add(text, "; %s", step->name);
+    if (batch) egi_message_batch(text, batch->number[0], batch->number[1]);
+    if (e->op[0]) egi_message_place(text, e->op);
+    return stage ? stage->of : NULL;
+}
+// The one place by which every error goes: it is counted, kept if it is the first, and told to the handler.
+static EGI_COLD void egi_error_raise(const egi_error *e, const void *told) {
+    char text[EGI_MESSAGE];
+    const void *stage = egi_error_render(e, told, text);
     egi_this.errors++;
     if (egi_this.error == EG_OK) {
-        egi_this.error = code;
-        memcpy(egi_this.message, full, sizeof full);
+        egi_this.error = e->code;
+        egi_this.error_stage = stage;
+        memcpy(egi_this.message, text, sizeof text);
     }
     egi_lock();
     eg_error_handler *handler = egi_shared.handler;
@@ -3160,12 +3257,12 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
     egi_unlock();
     if (egi_this.telling) return;               // an error of the handler's own must not call it again, without end
     egi_this.telling = true;
-    if (handler) EGI_FRAMED("the handler", "set_error_handler", handler(code, full, user));
+    if (handler) EGI_FRAMED("the handler", "set_error_handler", handler(e->code, text, user));
 #ifndef EAGER_NO_STDIO
     else if (!set) {                             // the same line again and again, as from a loop, is printed once
         uint64_t hash = 14695981039346656037u;
-        for (const char *p = full; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
-        if (hash != egi_this.printed) fprintf(stderr, "eager: %s\n", full);
+        for (const char *p = text; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+        if (hash != egi_this.printed) fprintf(stderr, "eager: %s\n", text);
         egi_this.printed = hash;
     }
 #else
@@ -3173,32 +3270,72 @@ static EGI_COLD void egi_raise_text(eg_error_code code, const char *text) {
 #endif
     egi_this.telling = false;
 }
+// Every format of the library begins with the op, as "eg_matmul: " or, with its first argument, as "eg_%s: ". Returns what follows. (A format
+// of the user's may begin as it likes: then there is no op.)
+static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_list *list) {
+    const char *p = format + 3;
+    size_t n = 0;
+    e->op[0] = 0;
+    if (strncmp(format, "eg_", 3)) return format;
+    while ((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_' || (p[0] == '%' && p[1] == 's')) p += *p == '%' ? 2 : 1;
+    if (p[0] != ':' || p[1] != ' ') return format;
+    for (const char *q = format + 3; q < p && n < sizeof e->op - 1; q++) {
+        if (*q == '%') n += (size_t)snprintf(e->op + n, sizeof e->op - n, "%s", va_arg(*list, const char *)), q++;
+        else e->op[n++] = *q;
+    }
+    e->op[n < sizeof e->op ? n : sizeof e->op - 1] = 0;
+    const char *call = egi_context_call();
+    if (!call && !strcmp(e->op, "call")) call = egi_context_model();        // layers call their mistakes eg_call's
+    if (call) snprintf(e->op, sizeof e->op, "%s", call);
+    return p + 2;
+}
+#define EGI_ERROR_RAISE(code_, format) \
+    do { \
+        egi_error egi_raised; \
+        va_list egi_arguments; \
+        va_start(egi_arguments, format); \
+        egi_raised.code = code_; \
+        const char *egi_sentence = egi_error_name(&egi_raised, format ? format : "eg_raise: the message is NULL", &egi_arguments); \
+        vsnprintf(egi_raised.sentence, sizeof egi_raised.sentence, egi_sentence, egi_arguments); \
+        va_end(egi_arguments); \
+        egi_error_raise(&egi_raised, NULL); \
+    } while (0)
+// The pending error is taken off this thread, and comes back to it or to another. Neither counts nor tells it.
+static void egi_failure_take(egi_failure *f) {
+    f->code = egi_this.error;
+    f->stage = egi_this.error_stage;
+    snprintf(f->message, sizeof f->message, "%s", egi_this.message);
+    eg_error_clear();
+}
+static void egi_failure_give(const egi_failure *f) {
+    egi_this.error = f->code;
+    egi_this.error_stage = f->stage;
+    snprintf(egi_this.message, sizeof egi_this.message, "%s", f->message);
+}
+// An error of a place that has waited is raised here: the contexts around add what they know, and its own place stays.
+static EGI_COLD void egi_failure_raise(const egi_failure *f) {
+    egi_error e;
+    e.code = f->code == EG_OK ? EG_ERROR_STATE : f->code;
+    e.op[0] = 0;
+    snprintf(e.sentence, sizeof e.sentence, "%s", f->message);
+    egi_error_raise(&e, f->stage);
+}
 // What a composed op runs fails in its name: `EGI_AS("reduce_std", eg_sqrt(...))` is the body of eg_reduce_std.
 #define EGI_AS(op, expression) \
     do { \
-        const char *egi_former = egi_this.as; \
-        if (!egi_former) egi_this.as = op; \
+        egi_context egi_call_context; \
+        egi_context_enter(&egi_call_context, EGI_IN_CALL, op); \
         eg_tensor *egi_result = (expression); \
-        egi_this.as = egi_former; \
+        egi_context_leave(&egi_call_context); \
         return egi_result; \
     } while (0)
 EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) {
-    char text[1024];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format ? format : "eg_raise: the message is NULL", list);
-    va_end(list);
-    egi_raise_text(code, text);
+    EGI_ERROR_RAISE(code, format);
     return NULL;
 }
 static EGI_COLD bool egi_fail(eg_error_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool egi_fail(eg_error_code code, const char *format, ...) {
-    char text[1024];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    egi_raise_text(code, text);
+    EGI_ERROR_RAISE(code, format);
     return false;
 }
 static EGI_COLD bool egi_no_memory(const char *what, int64_t bytes) {
@@ -3244,7 +3381,7 @@ static void egi_object_release(egi_object *o) {
 
 enum { EGI_TAG_KEEP = 1, EGI_TAG_SCOPE = 2, EGI_TAG_SERIAL = 3, EGI_TAGS = 3 };
 static bool egi_stack_push(uintptr_t entry) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     if (t->stack_size == t->stack_capacity) {
         void *stack = t->stack;
         if (!egi_heap_get()) return false;
@@ -3297,7 +3434,7 @@ static EGI_COLD void egi_crowd_tell(int64_t from) {
 #endif
 }
 static void egi_crowd_watch(eg_tensor *x) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     const egi_call_note *note = &t->notes[(t->noted - 1) % EGI_NOTES];
     const char *slash = !x->line && note->file ? strrchr(note->file, '/') : NULL;
     if (!x->line && note->file) {
@@ -3326,22 +3463,21 @@ static eg_tensor *egi_own(eg_tensor *x) {
 }
 
 static void egi_frame_enter(egi_frame *f, const char *what, const char *of) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     f->outer = t->frame;
     f->what = what;
     f->of = of;
     f->floor = t->stack_size;
     f->scope = t->scope;
     f->paused = t->paused;
-    f->as = t->as;
     t->frame = f;
-    t->as = NULL;                               // what the function calls fails in its own name
+    egi_context_enter(&f->context, EGI_IN_FUNCTION, what);
 }
 static void egi_paused_set(int paused);
 static void egi_frame_leave(const egi_frame *f) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     t->frame = f->outer;
-    t->as = f->as;
+    t->context = f->context.outer;
     if (t->paused != f->paused) egi_paused_set(f->paused);
     if (t->scope == f->scope) return;
     int64_t kept = f->floor;
@@ -3360,7 +3496,7 @@ static EGI_COLD void egi_frame_refuses(const char *function, const char *what) {
 }
 
 EAGER_API eg_scope eg_scope_begin(void) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     eg_scope scope = { -1, 0 };
     if (!t->heap) egi_heap_get();
     // Serials are the whole program's, so that a scope of another thread is not taken for one of this thread.
@@ -3378,7 +3514,7 @@ EAGER_API eg_scope eg_scope_begin(void) {
 }
 // Frees what the innermost scope owns; what was kept becomes the enclosing scope's.
 static void egi_scope_end_innermost(void) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     int64_t begin = t->scope - 1, kept = begin < 0 ? 0 : begin;
     int64_t end = t->stack_size, outer = begin < 0 ? 0 : (int64_t)(t->stack[begin] >> 2);
     for (int64_t i = end - 1; i >= (begin < 0 ? 0 : begin + 2); i--)      // newest first: blocks come back in the order of use
@@ -3393,7 +3529,7 @@ static void egi_scope_end_innermost(void) {
     t->scope = outer;
 }
 EAGER_API void eg_scope_end(eg_scope scope) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     if (scope.position < 0 || scope.position >= t->stack_size - 1) return;
     if (t->stack[scope.position + 1] != (((uintptr_t)scope.serial << 2) | EGI_TAG_SERIAL)) return;      // it has ended already
     if (t->frame && scope.position < t->frame->floor) { egi_frame_refuses("scope_end", "a scope that it did not begin; whoever began the scope ends it"); return; }
@@ -3442,7 +3578,7 @@ EAGER_API void eg_release(eg_tensor *x) {
     if (egi_counted("release", x)) egi_object_release(&x->object);
 }
 EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     if (!x || !egi_counted("replace", *x)) {
         if (x) *x = NULL;
         egi_null_operand("replace", 0);
@@ -3474,16 +3610,19 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
 }
 
 static void egi_thread_end(void *unused) {
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     (void)unused;
     if (!t->heap) return;
     t->frame = NULL;                             // of a function that ends its thread, or the program
+    t->context = NULL;
     if (t->outputs_end) t->outputs_end();
     do egi_scope_end_innermost(); while (t->scope > 0 || t->stack_size > 0);
 #ifdef EAGER_DEBUG
     for (unsigned i = 0; i < 4096; i++) { egi_free(t->quarantine[i]); t->quarantine[i] = NULL; }
 #endif
+    egi_free(t->latest);
     egi_free(t->stack);
+    t->latest = NULL;
     t->stack = NULL;
     t->stack_size = t->stack_capacity = 0;
     egi_heap *heap = t->heap;
@@ -3862,7 +4001,7 @@ static bool egi_axis(const char *function, int axis, int rank, int *result) {
 static eg_tensor *egi_tensor_new(void) {
     eg_tensor *x = (eg_tensor *)egi_alloc(sizeof *x);
     if (!x) return NULL;
-    egi_context *t = &egi_this;
+    egi_thread *t = &egi_this;
     if ((t->next_id & 0xfffff) == 0) t->next_id = __atomic_fetch_add(&egi_shared.next_id, 0x100000, __ATOMIC_RELAXED) + 1;
     x->object.refs = 1;
     x->object.kind = EGI_TENSOR;
@@ -5385,11 +5524,10 @@ static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
 struct egi_memory_file { struct egi_memory_file *next; char *path; const char *data; int64_t size, readers; };
 typedef struct egi_memory_file egi_memory_file;
 static egi_memory_file *egi_memory_files;                  // under egi_lock
-static EGI_THREAD egi_memory_file *egi_memory_lent;        // of functions that are given the bytes: this thread's, while they run
 
 // The file in memory of this path, which somebody reads from now on; NULL where there is none.
 static egi_memory_file *egi_memory_take(const char *path) {
-    egi_memory_file *f = egi_memory_lent;
+    egi_memory_file *f = egi_this.memory_lent;
     while (f && strcmp(f->path, path) != 0) f = f->next;
     if (!f && !__atomic_load_n(&egi_memory_files, __ATOMIC_ACQUIRE)) return NULL;
     egi_lock();
@@ -5450,15 +5588,15 @@ EAGER_API bool eg_memory_file_remove(const char *path) {
 static char egi_memory_npz[] = "(memory).npz", egi_memory_safetensors[] = "(memory).safetensors";
 static bool egi_memory_lend(const char *function, egi_memory_file *f, const void *data, int64_t size) {
     if (!egi_memory_given(function, data, size)) return false;
-    f->next = egi_memory_lent;
+    f->next = egi_this.memory_lent;
     f->path = size >= 2 && memcmp(data, "PK", 2) == 0 ? egi_memory_npz : egi_memory_safetensors;
     f->data = (const char *)data;
     f->size = size;
     f->readers = 0;
-    egi_memory_lent = f;
+    egi_this.memory_lent = f;
     return true;
 }
-static void egi_memory_take_back(const egi_memory_file *f) { egi_memory_lent = f->next; }
+static void egi_memory_take_back(const egi_memory_file *f) { egi_this.memory_lent = f->next; }
 
 // ---- sources: what is on the disk or in memory, unpacked where it is packed
 
@@ -7091,8 +7229,6 @@ static void egi_trap_text(char *text, size_t size, const eg_tensor *out, eg_tens
     size_t at = (size_t)snprintf(text, size, "%s from finite inputs: ", egi_show(egi_shape(out))), start = at;
     for (int i = 0; i < n && at < size - 1; i++)
         if (in[i]) at += (size_t)snprintf(text + at, size - at, "%s%.100s", at > start ? ", " : "", egi_describe(in[i]));
-    const char *of = egi_this.gradient_of;
-    if (at < size - 1) snprintf(text + at, size - at, "%s%s", of ? ", in the gradient of eg_" : "", of ? of : "");
 }
 // Those of x that can hold a NaN, contiguous, into list; how many, or -1 where the trap has to look at once. *nan: a number is one.
 enum { EGI_TRAP_MOST = 16 };
@@ -7114,17 +7250,16 @@ static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int
     eg_backend *b = n_out > 0 && out[0] ? egi_backend_of(out[0]) : NULL;
     if (!b || !b->trap) return egi_trap_passes_now(name, in, n, out, n_out);
     eg_tensor *given[EGI_TRAP_MOST + 1], *made[EGI_TRAP_MOST + 1];
-    char text[512], own[96], path[200] = "";
+    char text[EGI_MESSAGE], own[96];
     bool nan = false, ok = true;
     eg_scope scope = eg_scope_begin();
     int inputs = egi_trap_list(b, in, n, given, &nan), outputs = egi_trap_list(b, out, n_out, made, &nan);
     if (inputs < 0 || outputs < 0) ok = egi_this.error == EG_OK && egi_trap_passes_now(name, in, n, out, n_out);
     else if (outputs > 0 && !nan) {
-        egi_trap_text(text, sizeof text, out[0], in, n);
-        egi_layer_mark(path, sizeof path);
-        size_t length = strlen(text);
-        snprintf(text + length, sizeof text - length, "%s", path);
-        snprintf(own, sizeof own, "%.90s", egi_this.as ? egi_this.as : name);
+        const char *call = egi_context_call();
+        egi_trap_text(text, 512, out[0], in, n);
+        egi_message_within(text);                              // here, for the error comes when this has ended
+        snprintf(own, sizeof own, "%.90s", call ? call : name);
         ok = b->trap(b, (const eg_tensor *const *)given, inputs, (const eg_tensor *const *)made, outputs, own, text);
     }
     eg_scope_end(scope);
@@ -8038,7 +8173,7 @@ static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t li
             eg_shape at = { x->rank, { 0 } };
             for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
             egi_fail(EG_ERROR_INDEX, classes ? "eg_%s: label %lld at position %s of %s%s is none of the %lld classes, which count from 0" : "eg_%s: index %lld at position %s of %s%s is out of range [0, %lld)",
-                     name, (long long)value, egi_show(at), egi_this.batch > 0 ? "this batch, " : "", egi_describe(x), (long long)limit);
+                     name, (long long)value, egi_show(at), egi_context_in_batch() ? "this batch, " : "", egi_describe(x), (long long)limit);
             egi_free(index);
             return NULL;
         }
@@ -10582,7 +10717,7 @@ struct eg_tape {
     int reading;               // how many calls compute gradients from it now
     // The thread's depth of eg_recording_pause when the tape began: a deeper pause stops this tape.
     int paused;
-    egi_context *owner;        // the thread that began it; no other may use it
+    egi_thread *owner;        // the thread that began it; no other may use it
     int64_t *keys;             // hash map from id to slot, open addressing; 0 is free
     int32_t *values;
     int64_t map_size;
@@ -10997,8 +11132,8 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     c.outputs = line->out;
     c.needed = needed;
     c.attributes = line->attr;
-    const char *outer = egi_this.gradient_of;
-    egi_this.gradient_of = line->op->name;
+    egi_context gradient;
+    egi_context_enter(&gradient, EGI_IN_GRADIENT, line->op->name);
     if (ok && line->op->accumulate && needed[0] && egi_sum_is_ours(grads[line->slots[0]]))
         ok = line->op->accumulate(&grads[line->slots[0]], t->slots[line->slots[0]].backend, line->attr, upstream[0]);
     else ok = ok && line->op->grad(&c, line->op, dx);
@@ -11024,7 +11159,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         ok = ok && egi_accumulate(grads, slot, dx[i]);
     }
     if (ok && egi_this.recorder) ok = egi_this.recorder->gradient(egi_this.recorder, t, line, upstream, dx, needed);
-    egi_this.gradient_of = outer;
+    egi_context_leave(&gradient);
     if (dx != few_dx) egi_free(dx);
     eg_scope_end(scope);
     return ok;
@@ -12758,10 +12893,6 @@ EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *opt) {
 
 EGI_ALL_PASSES
 
-#ifdef EAGER_CORE                // what the core calls of the chapters that are left out
-static void egi_layer_mark(char *text, size_t capacity) { (void)text; (void)capacity; }
-#endif
-
 //# 29  LAYERS AND MODELS ------------------------------------------------------
 // Idea: a kind of layer is a row of EGI_LAYER_TABLE: its name, the options it
 // has, and three functions, which make the weights (build), compute (call) and
@@ -12780,7 +12911,6 @@ static EGI_COLD const char *egi_show_free(eg_shape shape) { return egi_show_shap
 // False and an error where the value does not fit. The pointer is atomic, and NULL until a checkpoint waits for weights,
 // so that only a program with checkpoints has their code (FILES).
 static bool (*egi_weight_arrival)(void);
-static EGI_THREAD int64_t egi_arrived;                              // how many restored values were assigned to new weights
 
 
 // ---- a layer's configuration: one struct for all kinds of layers, and a table of its fields, each with a kind, so
@@ -12903,8 +13033,9 @@ struct eg_layer {
 typedef struct egi_layer_run {
     eg_layer *layer;
     struct egi_layer_run *up;
+    egi_context context;                 // for its errors
     eg_layer *born;                      // the thread's list of unbuilt layers when this call began
-    int64_t arrived;                     // egi_arrived when it began
+    int64_t arrived;                     // egi_this.arrived when it began
     bool training;
     int n, n_out;                        // inputs given, outputs asked for
     eg_tensor *const *in;
@@ -12946,15 +13077,6 @@ static size_t egi_layer_path(const egi_layer_run *run, char *text, size_t capaci
     int more = snprintf(text + at, capacity - at, at ? "/%.60s" : "%.60s", run->layer->name);
     return more > 0 && at + (size_t)more < capacity ? at + (size_t)more : at;
 }
-// Adds ", in layer PATH" to the text of an error that is raised while a layer runs.
-static void egi_layer_mark(char *text, size_t capacity) {
-    char path[200];
-    size_t length = strlen(text);
-    if (!egi_this.layer) return;
-    egi_layer_path(egi_this.layer, path, sizeof path);
-    snprintf(text + length, capacity - length, ", in layer %s", path);
-}
-
 static void egi_part_drop(egi_part *p) {
     if (p->child) {
         __atomic_fetch_sub(&p->child->tracked, 1, __ATOMIC_RELAXED);
@@ -13463,32 +13585,31 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
 EAGER_API eg_tensor *eg_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
     if ((int)kind < 0 || (int)kind >= EGI_INITIALIZERS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_initialize: %d is no initializer", (int)kind);
     if (!egi_shape_valid("initialize", shape, dtype)) return NULL;
-    const char *former = egi_this.as;
+    egi_context call;
     eg_dtype floats = egi_this.floats;
-    if (!former) egi_this.as = "initialize";
+    egi_context_enter(&call, EGI_IN_CALL, "initialize");
     // So that the numbers drawn do not depend on the default dtype.
     egi_this.floats = EG_FLOAT32;
     eg_tensor *x = egi_initialize(kind, value, dtype, shape);
     egi_this.floats = floats;
-    egi_this.as = former;
+    egi_context_leave(&call);
     return x;
 }
 
 // While an architecture is read from a file, its weights together may not have more elements than the file can hold:
-// a forged file must not claim memory that it does not fill. What is left of them, plus 1; 0: no limit.
-static EGI_THREAD int64_t egi_weights_left;
+// a forged file must not claim memory that it does not fill. What is left of them is egi_this.weights_left.
 static bool egi_weight_fits(eg_shape shape) {
     int64_t count = 1;
-    if (!egi_weights_left) return true;
+    if (!egi_this.weights_left) return true;
     for (int i = 0; i < shape.rank; i++) if (!egi_checked_product(count, shape.dims[i], &count)) count = INT64_MAX;
-    if (count >= egi_weights_left) return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: the weights of this architecture are larger than the file that should hold them");
-    egi_weights_left -= count;
+    if (count >= egi_this.weights_left) return egi_fail(EG_ERROR_FILE, "eg_layer_from_config: the weights of this architecture are larger than the file that should hold them");
+    egi_this.weights_left -= count;
     return true;
 }
 // Makes a weight of a built-in layer: by the initializer `kind` of the options, or by the layer's own, `fallback`.
 // The layer owns it.
 static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind, eg_initializer fallback, double value, double l1, double l2) {
-    eg_initializer with = egi_weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;      // the file has the values
+    eg_initializer with = egi_this.weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;      // the file has the values
     eg_tensor *initial = egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
     eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
     if (!v) return NULL;
@@ -13516,10 +13637,8 @@ static eg_tensor *egi_part_of(const eg_layer *l, const char *name) {
 // ---- calling and building
 
 EAGER_API bool eg_training(void) { return egi_this.layer && egi_this.layer->training; }
-// Counts eg_mask_of: a loss that called it has dealt with the mask itself.
-static EGI_THREAD int64_t egi_masks_asked;
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) {
-    egi_masks_asked++;
+    egi_this.masks_asked++;
     return x && egi_alive("mask_of", 0, x) ? x->mask : NULL;
 }
 
@@ -13547,14 +13666,17 @@ EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
 }
 // Begins a call or build of l: run becomes egi_this.layer, and l, if it is unbuilt, joins the list of layers that a
 // failure unbuilds. Each call that returns true is ended by egi_layer_leave.
-static bool egi_layer_enter(egi_layer_run *run, eg_layer *l, bool training) {
-    if (!egi_depth_enter("call")) return false;
+// function: the public one that called l, where no other layer did.
+static bool egi_layer_enter(egi_layer_run *run, eg_layer *l, const char *function, bool training) {
+    if (!egi_depth_enter(function)) return false;
     memset(run, 0, sizeof *run);
+    egi_context_enter(&run->context, EGI_IN_LAYER, l->name);
+    run->context.of = egi_this.layer ? egi_this.layer->context.of : function;
     run->layer = l;
     run->up = egi_this.layer;
     run->training = training;
     run->born = egi_this.born;
-    run->arrived = egi_arrived;
+    run->arrived = egi_this.arrived;
     egi_this.layer = run;
     if (l->built || l->born.listed) return true;
     egi_born born = { egi_this.born, l->n_parts, l->config.o.dtype, l->output, l->n_inputs, true };
@@ -13574,8 +13696,9 @@ static void egi_layer_unbuild(eg_layer *l) {
 // Ends a call. A call that fails unbuilds the layers that it found unbuilt, so that the next may have inputs of
 // another shape. If values of a checkpoint were assigned meanwhile, the weights stay: those values come only once.
 static void egi_layer_leave(const egi_layer_run *run, bool ok) {
-    bool undo = !ok && run->arrived == egi_arrived;
+    bool undo = !ok && run->arrived == egi_this.arrived;
     egi_depth_leave();
+    egi_context_leave(&run->context);
     egi_this.layer = run->up;
     while (egi_this.born != run->born && (!run->up || !ok)) {
         eg_layer *l = egi_this.born;
@@ -13591,8 +13714,9 @@ static int egi_layer_axis(const eg_layer *l) { return l->config.o.axis == 0 ? -1
 // that the caller gave has this rank as well, and it does not come from a dataset.
 static bool egi_is_single(int rank) {
     const egi_layer_run *outer = egi_this.layer;
+    const egi_context *step = egi_context_find(EGI_IN_STEP);
     while (outer && outer->up) outer = outer->up;
-    return outer && outer->in && outer->in[0]->rank == rank && !egi_this.hint && egi_this.batch <= 0;
+    return outer && outer->in && outer->in[0]->rank == rank && !(step && step->name) && !egi_context_in_batch();
 }
 // Checks number, ranks and dimensions of the inputs (-1: free) against the kind of layer, its .input_shape and what
 // it was built for.
@@ -13639,7 +13763,7 @@ static void egi_layer_remember(eg_layer *l, const eg_shape *in, int n) {
 // nothing behind.
 static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
     if (l->built || (l->type->flags & EGI_CONTAINER)) return true;
-    int64_t before = l->n_parts, arrived = egi_arrived;
+    int64_t before = l->n_parts, arrived = egi_this.arrived;
     eg_random_state random = egi_this.random;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -13647,7 +13771,7 @@ static bool egi_layer_make_weights(eg_layer *l, const eg_shape *in, int n) {
     eg_recording_unpause();
     eg_scope_end(scope);
     // Restored values replace the drawn ones, which then do not count as drawn.
-    if (egi_arrived != arrived) egi_this.random = random;
+    if (egi_this.arrived != arrived) egi_this.random = random;
     if (!ok) egi_parts_drop(l, before);
     else { l->built = true; egi_layer_remember(l, in, n); }
     return ok;
@@ -13662,7 +13786,7 @@ static bool egi_layer_shape(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
 static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     egi_layer_run run;
     eg_shape result;                     // out may be in
-    if (!egi_layer_enter(&run, l, false)) return false;
+    if (!egi_layer_enter(&run, l, "layer_build", false)) return false;
     bool ok = egi_layer_takes(l, in, n) && egi_layer_make_weights(l, in, n);
     if (ok && (l->type->flags & EGI_CONTAINER) && l->type->build) ok = l->type->build(l, in, n);
     ok = ok && egi_layer_shape(l, in, n, &result);
@@ -13769,11 +13893,11 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
 }
 // eg_call, and calls of a layer by a layer. mask: of in[0]; NULL stands for the one that in[0] carries. On success
 // the outputs belong to the caller's scope; on failure all of out[] is NULL.
-static bool egi_layer_call(eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_tensor *mask, bool training) {
+static bool egi_layer_call(const char *function, eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_tensor *mask, bool training) {
     egi_layer_run run;
     eg_tensor *own[EGI_LAYER_IN];
     for (int i = 0; i < n_out; i++) out[i] = NULL;
-    if (!egi_layer_alive("call", l) || !egi_layer_enter(&run, l, training)) return false;
+    if (!egi_layer_alive(function, l) || !egi_layer_enter(&run, l, function, training)) return false;
     // A user's function in it may release what the caller holds.
     eg_layer_retain(l);
     run.n_out = n_out;
@@ -13790,19 +13914,21 @@ static bool egi_layer_call(eg_layer *l, eg_tensor *const *in, int n, eg_tensor *
 }
 static eg_tensor *egi_layer_call1(eg_layer *l, eg_tensor *x) {
     eg_tensor *y;
-    return egi_layer_call(l, &x, 1, &y, 1, NULL, eg_training()) ? y : NULL;
+    return egi_layer_call("call", l, &x, 1, &y, 1, NULL, eg_training()) ? y : NULL;
+}
+static bool egi_layer_call_from(const char *function, eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_call_options o) {
+    if (!egi_lists_given(function, n_out, out, out, out)) return false;
+    for (int i = 0; i < n_out; i++) out[i] = NULL;
+    if (!egi_lists_given(function, n, in, in, in) || !EGI_NAMED(function, o, "training = true")) return false;
+    if (o.training && o.inference) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .training and .inference cannot both be", function);
+    return egi_layer_call(function, l, in, n, out, n_out, o.mask, o.training || (!o.inference && eg_training()));
 }
 EAGER_API bool (eg_call_multi)(eg_layer *l, eg_tensor *const *in, int n, eg_tensor **out, int n_out, eg_call_options o) {
-    if (!egi_lists_given("call", n_out, out, out, out)) return false;
-    for (int i = 0; i < n_out; i++) out[i] = NULL;
-    if (!egi_lists_given("call", n, in, in, in)) return false;
-    if (!EGI_NAMED("call", o, "training = true")) return false;
-    if (o.training && o.inference) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: .training and .inference cannot both be");
-    return egi_layer_call(l, in, n, out, n_out, o.mask, o.training || (!o.inference && eg_training()));
+    return egi_layer_call_from("call_multi", l, in, n, out, n_out, o);
 }
 EAGER_API eg_tensor *(eg_call)(eg_layer *l, eg_tensor *x, eg_call_options o) {
     eg_tensor *y;
-    return (eg_call_multi)(l, &x, 1, &y, 1, o) ? y : NULL;
+    return egi_layer_call_from("call", l, &x, 1, &y, 1, o) ? y : NULL;
 }
 
 // ---- fully connected
@@ -14898,7 +15024,7 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
     for (int k = 0; k < 2; k++) {
         in[0] = c->in[0];
         for (int s = 0; s < given; s++) in[1 + s] = c->in[1 + k * given + s];
-        if (!egi_layer_call(l->parts[k].child, in, 1 + given, out[k], c->n_out > 1 ? 1 + states : 1, NULL, c->training)) return false;
+        if (!egi_layer_call("call", l->parts[k].child, in, 1 + given, out[k], c->n_out > 1 ? 1 + states : 1, NULL, c->training)) return false;
         for (int s = 0; s < states && c->n_out > 1; s++) c->out[1 + k * states + s] = out[k][1 + s];
         if (!forward->config.o.return_sequences) continue;
         if (l->parts[k].child->config.o.go_backwards) out[k][0] = eg_reverse(out[k][0], time);
@@ -15373,7 +15499,7 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     eg_shape in = last_known && model->n_parts > 1 ? model->output : egi_layer_expects(layer), out;
     if (!last_known || in.rank < 0) { model->output.rank = -1; return true; }
     egi_layer_run run;
-    bool ok = egi_layer_enter(&run, model, false);
+    bool ok = egi_layer_enter(&run, model, "layer_add", false);
     if (ok) {
         ok = egi_layer_prepare(layer, &in, 1, &out);
         // Nothing to undo: a failed layer is dropped below, and the model has not changed.
@@ -15749,9 +15875,9 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
 static eg_layer *egi_layer_from_text(const char *text, int64_t n, int64_t most) {
     egi_json j;
     if (!egi_json_read(&j, "layer_from_config", NULL, 0, text, n)) return NULL;
-    egi_weights_left = most ? most + 1 : 0;
+    egi_this.weights_left = most ? most + 1 : 0;
     eg_layer *l = egi_read_layer(&j, 0, NULL, NULL);
-    egi_weights_left = 0;
+    egi_this.weights_left = 0;
     egi_json_free(&j);
     return l;
 }
@@ -16244,7 +16370,7 @@ static bool egi_are_shares(const egi_loss_row *row, const eg_tensor *y) {
     else if (d) while (i < n && d[i] >= 0 && d[i] <= 1) i++;
     else i = n;
     if (packed && i < n)
-        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: label %g (number %lld of %s%s) is not between 0 and 1", row->name, f ? (double)f[i] : d[i], (long long)i, egi_this.batch > 0 ? "this batch, " : "", egi_describe(y));
+        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: label %g (number %lld of %s%s) is not between 0 and 1", row->name, f ? (double)f[i] : d[i], (long long)i, egi_context_in_batch() ? "this batch, " : "", egi_describe(y));
     if (packed) egi_object_release(&packed->object);
     return packed && i == n;
 }
@@ -16262,8 +16388,6 @@ static const eg_loss_options egi_loss_defaults = { 0, NULL, 1, 0, 2, 0, NULL };
     }
 EGI_LOSSES(EGI_LOSS_FUNCTION)
 
-// The component of a dataset's element that was taken for sample weights, for an error's sentence; 0: none was.
-static EGI_THREAD int egi_weights_component;
 // Weights in the shape and dtype of the values. Their axes are the leading ones of the values; over the others they are broadcast.
 static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_tensor *values) {
     if (!values || !egi_alive(function, 2, weights)) return NULL;
@@ -16272,7 +16396,7 @@ static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_t
     for (int i = 0; i < own.rank && fits; i++) fits = own.dims[i] == shape.dims[i] || own.dims[i] == 1;
     if (!fits) {
         char read[80] = "";
-        if (egi_weights_component) snprintf(read, sizeof read, "; component %d of the dataset was read as sample weights", egi_weights_component);
+        if (egi_this.weights_component) snprintf(read, sizeof read, "; component %d of the dataset was read as sample weights", egi_this.weights_component);
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: weights %s do not fit values of shape %s (one an example)%s", function, egi_describe(weights), egi_show(shape), read);
     }
     for (int i = own.rank; i < shape.rank; i++) own.dims[i] = 1;
@@ -16331,15 +16455,15 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     o.alpha = egi_or(o.alpha, 0);
     if (!(o.delta >= 0 && o.gamma >= 0 && o.label_smoothing >= 0 && o.label_smoothing <= 1))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .delta and .gamma must be positive, .label_smoothing between 0 and 1", name);
-    int64_t asked = egi_masks_asked;
+    int64_t asked = egi_this.masks_asked;
     eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &o);
     else EGI_FRAMED_DEEPER("the loss", function, values = egi_returned(function, loss(y, p)));
     eg_tensor *mask = values && mean ? egi_steps_mask(p) : NULL;
     if (!values || !mean) return values;
     if (mask) {
-        if (!row && values->rank < mask->rank && egi_masks_asked != asked) mask = NULL;
-        egi_masks_asked++;                                  // a user's loss that calls eg_loss_mean has dealt with the mask by that
+        if (!row && values->rank < mask->rank && egi_this.masks_asked != asked) mask = NULL;
+        egi_this.masks_asked++;                                  // a user's loss that calls eg_loss_mean has dealt with the mask by that
     }
     return egi_loss_weighed(function, values, o.weights, mask, !row);
 }
@@ -17290,12 +17414,12 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model) { return model && 
 
 // ---- one step
 
-static bool egi_model_call(eg_layer *model, eg_tensor *const *inputs, int n, eg_tensor **out, int n_out, bool training) {
+static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *const *inputs, int n, eg_tensor **out, int n_out, bool training) {
     eg_call_options o;
     memset(&o, 0, sizeof o);
     o.training = training;
     o.inference = !training;
-    return (eg_call_multi)(model, inputs, n, out, n_out, o);
+    return egi_layer_call_from(function, model, inputs, n, out, n_out, o);
 }
 // The weight of each example's class. Labels are class numbers, or one-hot if they have the predictions' shape.
 static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
@@ -17347,13 +17471,13 @@ typedef struct egi_answer { eg_tensor *y, *p, *loss; } egi_answer;
 // The mean loss of one output, under masks, class weights and sample weights.
 static eg_tensor *egi_answer_loss(const egi_output *output, const egi_step *s, const egi_answer *a, eg_tensor *given) {
     const egi_loss_row *row = egi_loss_find(output->loss);
-    const char *former = egi_this.as;
+    egi_context call;
     eg_loss_options o;
     memset(&o, 0, sizeof o);
     if (!egi_step_weights(s->function, s->classes, a->y, a->p, given, &o.weights)) return NULL;
-    if (row) egi_this.as = row->name;                      // errors of the ops inside name the loss
+    if (row) egi_context_enter(&call, EGI_IN_CALL, row->name);      // errors of the ops inside name the loss
     eg_tensor *loss = egi_loss_run(s->function, output->loss, a->y, a->p, o, true);
-    egi_this.as = former;
+    if (row) egi_context_leave(&call);
     if (!loss && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the loss function returned NULL", s->function);
     return loss;
 }
@@ -17409,10 +17533,11 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     t->stepping = true;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
-    egi_this.hint = s->hint;
-    egi_weights_component = given && !s->arrays ? n - 1 : 0;
+    egi_context step;
+    egi_context_enter(&step, EGI_IN_STEP, s->hint);
+    egi_this.weights_component = given && !s->arrays ? n - 1 : 0;
     eg_tape *tape = s->train ? eg_tape_begin() : NULL;
-    bool ok = (tape || !s->train) && egi_model_call(model, c, s->inputs, out, t->n_outputs, s->train);
+    bool ok = (tape || !s->train) && egi_model_call(s->function, model, c, s->inputs, out, t->n_outputs, s->train);
     for (int k = 0; k < t->n_outputs && ok; k++) {
         egi_answer a = { c[s->inputs + k], out[k], NULL };
         answers[k] = a;
@@ -17431,8 +17556,8 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
         t->loss_sum += s->loss * examples;
         t->loss_weight += examples;
     }
-    egi_this.hint = NULL;
-    egi_weights_component = 0;
+    egi_context_leave(&step);
+    egi_this.weights_component = 0;
     eg_recording_unpause();
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -17572,6 +17697,7 @@ typedef struct egi_fit {
     double began, validating;           // seconds: when the first step began (moved on by validations), how long the latest validation took
     int64_t steps;                      // since began
     int64_t first;                      // the first epoch that this fit runs
+    egi_context context;                // for errors: the epoch and the batch
 } egi_fit;
 
 EAGER_API double eg_fit_value(const eg_fit_state *state, const char *name) {
@@ -17645,10 +17771,9 @@ static bool egi_tell_one(egi_fit *f, const eg_callback *callback, eg_callback_fu
     f->state = before;
     return ok;
 }
-// Calls the function at offset `which` of eg_callback_functions in all callbacks, in their order, unrecorded and in a scope each.
 // Calls the function at offset `which` of eg_callback_functions in all callbacks, in their order, unrecorded and in a
 // scope each.
-static bool egi_tell(egi_fit *f, size_t which) {
+static bool egi_tell(egi_fit *f, size_t which, const char *event) {
     for (int i = 0; i < f->o.callbacks.count; i++) {
         eg_callback *callback = f->o.callbacks.list[i];
         eg_callback_function *function;
@@ -17659,18 +17784,23 @@ static bool egi_tell(egi_fit *f, size_t which) {
         bool ok = egi_tell_one(f, callback, function);
         eg_recording_unpause();
         eg_scope_end(scope);
-        if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_fit: a callback failed");
+        if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_fit: callback %d failed in its %s", i, event);
         if (!ok) return false;
     }
     return true;
 }
-#define EGI_TELL_FIT(f, event) egi_tell(f, offsetof(eg_callback_functions, event))
+#define EGI_TELL_FIT(f, event) egi_tell(f, offsetof(eg_callback_functions, event), #event)
 
 // Runs all batches of a dataset (or `steps` of them) through the model without training it. The sums stay in the metrics; *done is how
 // many batches there were.
 static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data, egi_step *s, int64_t steps, egi_bar *bar, const char *head, int64_t *done) {
     eg_iterator *it = egi_results_reset(t) ? eg_iterator_new(data) : NULL;
-    int64_t all = steps > 0 ? steps : eg_dataset_cardinality(data), former = egi_this.batch;
+    int64_t all = steps > 0 ? steps : eg_dataset_cardinality(data);
+    const egi_context *fit = egi_context_find(EGI_IN_BATCH);
+    egi_context batch;
+    egi_context_enter(&batch, EGI_IN_BATCH, NULL);
+    batch.number[0] = fit ? fit->number[0] : 0;            // the epoch
+    batch.number[1] = 0;
     eg_status status = it ? EG_NEXT : EG_FAILED;
     bool of_fit = t->fitting;                              // a fit's validation: eg_evaluate refuses a model that is being fitted
     const char *what = of_fit ? "validation dataset" : "dataset";
@@ -17682,7 +17812,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
     while (status == EG_NEXT && (steps <= 0 || *done < steps)) {
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
-        egi_this.batch = *done + 1;
+        batch.number[1] = *done + 1;
         status = eg_iterator_next(it, c);
         if (status == EG_NEXT) {
             if (!egi_step_run(t, model, s, c, eg_dataset_components(data))) status = EG_FAILED;
@@ -17696,7 +17826,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
         snprintf(tail, sizeof tail, all > 0 ? " %lld/%lld  evaluating" : " %lld  evaluating", (long long)*done, (long long)all);
         egi_bar_draw(bar, head, all > 0 ? (double)*done / (double)all : -1, tail, false);
     }
-    egi_this.batch = former;
+    egi_context_leave(&batch);
     eg_iterator_release(it);
     if (status != EG_FAILED && *done == 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s has no elements", s->function, what);
     return status != EG_FAILED;
@@ -17711,7 +17841,7 @@ static bool egi_fit_batches(egi_fit *f) {
         if (!s->iterator && !(s->iterator = eg_iterator_new(s->data))) return false;
         eg_scope scope = eg_scope_begin();
         eg_tensor *c[EG_MAX_COMPONENTS];
-        egi_this.batch = s->batch + 1;
+        f->context.number[1] = s->batch + 1;
         eg_status status = eg_iterator_next(s->iterator, c);
         bool ok = status != EG_FAILED;
         if (status == EG_NEXT) {
@@ -17758,10 +17888,10 @@ static bool egi_fit_epoch(egi_fit *f) {
     f->bar.began = egi_now();
     f->bar.drawn = 0;
     if (s->epoch == f->first) f->began = f->bar.began;
-    egi_this.batch = 0;
+    f->context.number[1] = 0;
     f->summed = false;
     if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
-    egi_this.batch = 0;
+    f->context.number[1] = 0;
     double seconds = egi_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
     if (!egi_results_take(t, 0)) return false;
@@ -17856,16 +17986,15 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
         eg_dataset_retain(o.validation);
         f.t->fitting = true;
         egi_bar_open(&f.bar, o.quiet, o.progress);
-        int64_t epoch = egi_this.epoch, batch = egi_this.batch;
+        egi_context_enter(&f.context, EGI_IN_BATCH, NULL);
         ok = EGI_TELL_FIT(&f, fit_begin);                  // a backup may move the state on to a later epoch and batch here
         f.first = f.state.epoch;
         f.t->history->first_epoch = f.state.epoch - f.t->history->epochs;
         for (; ok && !f.state.stop && f.state.epoch < o.epochs; f.state.epoch++, f.state.batch = 0) {
-            egi_this.epoch = f.state.epoch + 1;
+            f.context.number[0] = f.state.epoch + 1;
             ok = egi_fit_epoch(&f);
         }
-        egi_this.epoch = epoch;
-        egi_this.batch = batch;
+        egi_context_leave(&f.context);
         if (!ok && f.bar.shown) egi_say(&f.bar, "\n");
         if (ok && f.state.stop && f.state.reason) {
             char text[EGI_LINE];
@@ -17991,11 +18120,9 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     s.hint = egi_batch_hint(data);
     egi_bar_open(&bar, o.quiet, o.progress);
     double began = egi_now();
-    int64_t batch = egi_this.batch;
     eg_layer_retain(model);
     t->running++;
     bool ok = egi_evaluate_sums(t, model, data, &s, o.steps, bar.on ? &bar : NULL, "", &done);
-    egi_this.batch = batch;
     ok = ok && egi_results_take(t, 0);
     if (!ok && bar.shown) egi_say(&bar, "\n");
     if (ok && bar.on) {
@@ -18043,9 +18170,10 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
         status = eg_iterator_next(it, c);
         if (status == EG_NEXT) {
             void *grown = parts;
-            egi_this.hint = egi_batch_hint(data);
-            eg_tensor *out[EGI_LAYER_OUT], *y = egi_model_call(model, c, inputs, out, o.output + 1, false) ? out[o.output] : NULL;
-            egi_this.hint = NULL;
+            egi_context step;
+            egi_context_enter(&step, EGI_IN_STEP, egi_batch_hint(data));
+            eg_tensor *out[EGI_LAYER_OUT], *y = egi_model_call("predict", model, c, inputs, out, o.output + 1, false) ? out[o.output] : NULL;
+            egi_context_leave(&step);
             if (y && egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
                 parts = (eg_tensor **)grown;
                 parts[n++] = eg_retain(y);
@@ -18752,8 +18880,7 @@ struct egi_cursor {
     int number, total;                                        // it is stage `number` of `total`, for errors
     // How many stages read from it, through interleave's datasets, too.
     int level;
-    // Below: a stage upstream failed, and the error names that stage.
-    bool ended, below;
+    bool ended;
     // Keys of the random orders: its own, and that of the cursors upstream.
     uint64_t epoch, epoch_below;
     // Of this tree's random stages, its own the last; the iterator owns them.
@@ -18994,34 +19121,33 @@ static void egi_cursor_rest(egi_cursor *c) {
     if (c->d->stage->rest) c->d->stage->rest(c);              // before the cursors upstream, as in egi_cursor_close
     for (int i = 0; i < c->d->n_from; i++) egi_cursor_rest(c->from[i]);
 }
-// Writes into the pending error where in the pipeline it happened, once.
-static EGI_COLD void egi_place(egi_cursor *c) {
-    char text[sizeof egi_this.message], own[80];
-    int n = snprintf(own, sizeof own, "eg_%s (stage %d of %d, ", c->d->stage->name, c->number, c->total);
-    if (c->below || !strncmp(egi_this.message, own, (size_t)n)) return;       // the second: another iterator of the same dataset, asked by its function
-    n = snprintf(own, sizeof own, "eg_%s: ", c->d->stage->name);
-    const char *rest = strncmp(egi_this.message, own, (size_t)n) ? egi_this.message : egi_this.message + n;
-    snprintf(text, sizeof text, "eg_%s (stage %d of %d, element %lld): %.900s", c->d->stage->name, c->number, c->total, (long long)c->element, rest);
-    memcpy(egi_this.message, text, sizeof text);
+// Errors that are raised meanwhile, for an element of this stage, name the stage and the element.
+static void egi_stage_enter(egi_context *stage, const egi_cursor *c, int64_t element) {
+    egi_context_enter(stage, EGI_IN_STAGE, c->d->stage->name);
+    stage->of = c->d;
+    stage->number[0] = c->number;
+    stage->number[1] = c->total;
+    stage->number[2] = element;
 }
 // The next element of a cursor. On EG_NEXT out[] holds references that the caller owns, NULL behind the components;
 // else all are NULL.
 static eg_status egi_next(egi_cursor *c, eg_tensor **out) {
     if (c->ended) return EG_END_OF_SEQUENCE;
     memset((void *)out, 0, EG_MAX_COMPONENTS * sizeof *out);
+    egi_context stage;
+    egi_stage_enter(&stage, c, c->element);
     eg_status status = c->d->stage->next(c, out);
+    egi_context_leave(&stage);
     if (status == EG_NEXT) { c->element++; return status; }
     egi_element_drop(out);
-    if (status == EG_END_OF_SEQUENCE) c->ended = true;
-    else egi_place(c);
+    c->ended = status == EG_END_OF_SEQUENCE;
     return status;
 }
 // A position is read from a file, which may claim any number of elements. Whole rounds, slices and ranges are passed
 // by arithmetic; where elements can only be read one by one, a restore passes at most so many.
 enum { EGI_STEPS_MOST = 1000000000 };
-static EGI_THREAD bool egi_restoring;
 static bool egi_steps_bounded(const egi_cursor *c, int64_t n) {
-    return !egi_restoring || n <= EGI_STEPS_MOST ||
+    return !egi_this.restoring || n <= EGI_STEPS_MOST ||
            egi_fail(EG_ERROR_STATE, "eg_%s: the position is behind %lld elements, which can only be stepped over one by one; at most %d are", c->d->stage->name, (long long)n, (int)EGI_STEPS_MOST);
 }
 static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
@@ -19038,9 +19164,11 @@ static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
 static int64_t egi_skip(egi_cursor *c, int64_t n) {
     if (n <= 0 || c->ended) return 0;
     if (!c->d->stage->skip) return egi_skip_by_next(c, n);
+    egi_context stage;
+    egi_stage_enter(&stage, c, c->element);
     int64_t done = c->d->stage->skip(c, n);
-    if (done < 0) egi_place(c);
-    else c->element += done, c->ended = c->ended || done < n;
+    egi_context_leave(&stage);
+    if (done >= 0) c->element += done, c->ended = c->ended || done < n;
     return done;
 }
 // egi_skip_by_next for a stage's own skip function, whose caller counts the elements itself.
@@ -19063,15 +19191,11 @@ static egi_cursor *egi_below(egi_cursor *c, int i) {
 // The next element of the i-th cursor upstream.
 static eg_status egi_pull(egi_cursor *c, int i, eg_tensor **out) {
     egi_cursor *from = egi_below(c, i);
-    eg_status status = from ? egi_next(from, out) : EG_FAILED;
-    if (from && status == EG_FAILED) c->below = true;
-    return status;
+    return from ? egi_next(from, out) : EG_FAILED;
 }
 static int64_t egi_pass(egi_cursor *c, int i, int64_t n) {    // steps over n of them
     egi_cursor *from = egi_below(c, i);
-    int64_t done = from ? egi_skip(from, n) : -1;
-    if (from && done < 0) c->below = true;
-    return done;
+    return from ? egi_skip(from, n) : -1;
 }
 static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_pass(c, 0, n); }        // of stages that give as many as they get
 
@@ -19086,48 +19210,31 @@ static eg_tensor *egi_host_int64(const char *op, int64_t value) {
 
 // ---- callbacks
 
-// While a pipeline runs, errors are collected without telling the handler: the stage's number and element are added
-// first. An error that was pending before is put back afterwards. Ops of the pipeline run on the CPU, unrecorded.
-// This struct keeps the thread's state meanwhile.
-typedef struct egi_hush { eg_error_code code; int64_t errors, epoch, batch; bool telling; eg_backend *backend; const char *as; eg_random_state random; char message[sizeof egi_this.message]; } egi_hush;
+// While a pipeline runs, errors are collected without telling the handler: egi_failure_raise raises them when it has ended,
+// and the contexts around it add what they know. An error that was pending before is put back afterwards. Ops of the
+// pipeline run on the CPU, unrecorded. This struct keeps the thread's state meanwhile.
+typedef struct egi_hush { egi_failure pending; int64_t errors; bool telling; eg_backend *backend; eg_random_state random; egi_context context; } egi_hush;
 static void egi_hush_begin(egi_hush *h) {
-    h->code = egi_this.error;
+    egi_failure_take(&h->pending);
     h->errors = egi_this.errors;
     h->telling = egi_this.telling;
     h->backend = egi_this.backend;
-    h->as = egi_this.as;
     h->random = egi_this.random;
-    h->epoch = egi_this.epoch;
-    h->batch = egi_this.batch;
-    // Egi_hush_end raises the error again, which adds epoch and batch then.
-    egi_this.epoch = egi_this.batch = 0;
-    if (h->code != EG_OK) memcpy(h->message, egi_this.message, sizeof h->message);
-    eg_error_clear();
     egi_this.telling = true;
     egi_this.backend = &egi_cpu;
-    egi_this.as = NULL;
     egi_this.paused++;
+    egi_context_enter(&h->context, EGI_IN_PIPELINE, NULL);
 }
-// Puts the thread's state back; with `failed`, raises the collected error.
-static void egi_hush_end(egi_hush *h, bool failed) {
-    char message[sizeof egi_this.message];
-    eg_error_code code = egi_this.error;
-    if (failed) memcpy(message, egi_this.message, sizeof message);
+// Puts the thread's state back; the error that was collected, if there is one, goes to *failed.
+static void egi_hush_end(egi_hush *h, egi_failure *failed) {
+    egi_context_leave(&h->context);
     egi_this.paused--;
     egi_this.telling = h->telling;
     egi_this.backend = h->backend;
-    egi_this.as = h->as;
     egi_this.random = h->random;
-    egi_this.epoch = h->epoch;
-    egi_this.batch = h->batch;
     egi_this.errors = h->errors;
-    egi_this.error = h->code;
-    if (h->code != EG_OK) memcpy(egi_this.message, h->message, sizeof h->message);
-    else egi_this.message[0] = 0;
-    if (!failed) return;
-    // The sentence names the place already, so no line of the caller's is added.
-    memset(egi_this.notes, 0, sizeof egi_this.notes);
-    egi_raise_text(code == EG_OK ? EG_ERROR_STATE : code, message);
+    egi_failure_take(failed);
+    egi_failure_give(&h->pending);
 }
 
 // What a callback returned, as an element keeps it: on the CPU, no number, no variable. The reference is the caller's.
@@ -19878,7 +19985,7 @@ EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_o
 // A map with several threads. The thread that asks for elements reads upstream and hands out jobs in order; the
 // crew's threads call the function; results wait in a ring until it is their turn. A job that nobody has begun when
 // its turn comes is done by the asking thread, which therefore also works where no thread could be started.
-typedef struct egi_job { egi_element in, out; int64_t element; eg_status status; bool done, below; eg_error_code code; char message[sizeof egi_this.message]; } egi_job;
+typedef struct egi_job { egi_element in, out; int64_t element; eg_status status; bool done; egi_failure failed; } egi_job;
 typedef struct egi_crew {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
@@ -19901,12 +20008,11 @@ static EGI_COLD eg_status egi_forked_away(const egi_cursor *c) {
     return EG_FAILED;
 }
 static void egi_job_do(const egi_cursor *c, egi_job *job) {
+    egi_context stage;
+    egi_stage_enter(&stage, c, job->element);
     job->status = egi_map_call(c, job->element, job->in.x, job->out.x);
-    if (job->status == EG_FAILED) {
-        job->code = egi_this.error;
-        memcpy(job->message, egi_this.message, sizeof job->message);
-        eg_error_clear();
-    }
+    egi_context_leave(&stage);
+    if (job->status == EG_FAILED) egi_failure_take(&job->failed);
     egi_element_drop(job->in.x);
 }
 static void *egi_crew_work(void *p) {
@@ -19989,13 +20095,7 @@ static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
         job->element = crew->filled;
         job->status = egi_pull(c, 0, job->in.x);
         job->done = *drained = job->status != EG_NEXT;
-        if (job->status == EG_FAILED) {
-            job->code = egi_this.error;
-            memcpy(job->message, egi_this.message, sizeof job->message);
-            eg_error_clear();
-        }
-        job->below = c->below;
-        c->below = false;
+        if (job->status == EG_FAILED) egi_failure_take(&job->failed);
         pthread_mutex_lock(&crew->lock);
         crew->filled++;
         pthread_cond_signal(&crew->work);
@@ -20013,11 +20113,7 @@ static eg_status egi_crew_take(egi_crew *crew, egi_cursor *c, eg_tensor **out) {
     crew->oldest++;
     memcpy((void *)out, (void *)job->out.x, sizeof job->out.x);
     memset((void *)job->out.x, 0, sizeof job->out.x);
-    if (job->status == EG_FAILED) {
-        egi_this.error = job->code;
-        memcpy(egi_this.message, job->message, sizeof job->message);
-        c->below = job->below;
-    }
+    if (job->status == EG_FAILED) egi_failure_give(&job->failed);
     return job->status;
 }
 #endif
@@ -20688,7 +20784,7 @@ static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
             s->drained = opened == EG_END_OF_SEQUENCE;
         }
         eg_status status = t->c ? egi_next(t->c, out) : EG_END_OF_SEQUENCE;
-        if (status == EG_FAILED) { c->below = true; return status; }
+        if (status == EG_FAILED) return status;
         if (status == EG_END_OF_SEQUENCE && t->c) { egi_turn_end(t); s->open--; }
         if (status == EG_END_OF_SEQUENCE || ++s->taken == block) { s->at = (s->at + 1) % cycle; s->taken = 0; }
         if (status == EG_NEXT) return status;
@@ -20829,8 +20925,7 @@ typedef struct egi_ahead {
     eg_backend *to;                                           // the device to which elements are copied here, or NULL
     int64_t first, size, capacity;
     eg_status last;                                           // how the elements ended, once `over` is set
-    eg_error_code code;
-    char message[sizeof egi_this.message];
+    egi_failure failed;
     egi_ahead_element ring[1];                                // capacity of them
 } egi_ahead;
 // Replaces *x, which is on the CPU, by a copy on the device that is being made; *ticket says when it has arrived. If
@@ -20872,8 +20967,7 @@ static void *egi_ahead_work(void *p) {
             continue;
         }
         a->last = status;
-        a->code = egi_this.error;
-        memcpy(a->message, egi_this.message, sizeof a->message);
+        egi_failure_take(&a->failed);
         a->over = true;
         pthread_cond_signal(&a->changed);
         break;
@@ -20923,10 +21017,7 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
         a->first = (a->first + 1) % a->capacity;
         a->size--;
         pthread_cond_signal(&a->changed);
-    } else if ((status = a->last) == EG_FAILED) {
-        egi_this.error = a->code;
-        memcpy(egi_this.message, a->message, sizeof a->message);
-    }
+    } else if ((status = a->last) == EG_FAILED) egi_failure_give(&a->failed);
     pthread_mutex_unlock(&a->lock);
     if (!ticket || a->to->arrived(a->to, ticket)) return status;
     egi_element_drop(out);
@@ -21153,6 +21244,7 @@ static bool egi_hand_out(egi_element *e, int n, eg_backend *to, eg_tensor **out)
 EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_element e;
     egi_hush hush;
+    egi_failure failed;
     if (!egi_lists_given("iterator_next", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
     if (!egi_iterator_ready("iterator_next", it)) return EG_FAILED;
@@ -21172,7 +21264,8 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
         status = EG_FAILED;
     }
     if (status == EG_NEXT && !egi_hand_out(&e, it->d->n, hush.backend ? hush.backend : &egi_cpu, out)) status = EG_FAILED;
-    egi_hush_end(&hush, status == EG_FAILED);
+    egi_hush_end(&hush, &failed);
+    if (status == EG_FAILED) egi_failure_raise(&failed);
     it->at.failed = status == EG_FAILED;
     it->at.taken += status == EG_NEXT;
     egi_iterator_leave(it);
@@ -21273,17 +21366,19 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     // No worker of the first reading may call a user's function meanwhile.
     egi_cursor_rest(it->at.c);
     egi_hush hush;
+    egi_failure failed;
     egi_hush_begin(&hush);
     to->c = egi_cursor_open(it->d, NULL, to->seeds, to->epoch, it->d->stages, it->d->stages);
-    bool restoring = egi_restoring;
-    egi_restoring = true;
+    bool restoring = egi_this.restoring;
+    egi_this.restoring = true;
     int64_t taken = to->c ? egi_skip(to->c, to->taken) : -1;
-    egi_restoring = restoring;
+    egi_this.restoring = restoring;
     bool ok = taken == to->taken;
     if (!ok && taken >= 0)
         egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position is behind %lld elements, but the data ends after %lld", (long long)to->taken, (long long)taken);
     if (!ok) egi_stand_end(to);
-    egi_hush_end(&hush, !ok);
+    egi_hush_end(&hush, &failed);
+    if (!ok) egi_failure_raise(&failed);
     egi_iterator_leave(it);
     return ok;
 }
@@ -23145,17 +23240,13 @@ static eg_layer *egi_model_of(const char *function, const char *path, eg_archive
 }
 // Checks that the model can be loaded again, by doing so. The error names the save and the reason.
 static bool egi_model_returns(eg_archive *a) {
-    char why[sizeof egi_this.message];
     egi_hush hush;
+    egi_failure failed;
     egi_hush_begin(&hush);
-    eg_layer *l = egi_model_of("model_save", NULL, a);
+    eg_layer *l = egi_model_of("model_load", NULL, a);
     eg_layer_release(l);
-    if (!l) {
-        snprintf(why, sizeof why, "eg_model_save: eg_model_load could not load this model again, so nothing is written (eg_save_weights saves its weights alone): %.880s", egi_this.message);
-        memcpy(egi_this.message, why, sizeof why);
-    }
-    egi_hush_end(&hush, !l);
-    return l != NULL;
+    egi_hush_end(&hush, &failed);
+    return l || egi_fail(failed.code, "eg_model_save: eg_model_load could not load this model again, so nothing is written (eg_save_weights saves its weights alone): %s", failed.message);
 }
 EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     egi_text config;
@@ -23493,7 +23584,7 @@ static bool egi_settle_all(const char *function, eg_checkpoint *c, egi_weights *
     ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) {
         if (!values[i]) continue;
-        if (ok) { egi_take_wide(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_arrived++; }
+        if (ok) { egi_take_wide(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_this.arrived++; }
         egi_object_release(&values[i]->object);
     }
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
@@ -23729,7 +23820,6 @@ static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p)
         }
     return true;
 }
-static EGI_THREAD char egi_latest[4096];
 // The latest checkpoint of a prefix; with `folders`, if there is none, that in the folder of this name, of any
 // prefix. The result is valid until the thread's next call.
 static const char *egi_checkpoint_last(const char *where, bool folders) {
@@ -23746,9 +23836,14 @@ static const char *egi_checkpoint_last(const char *where, bool folders) {
         egi_files_list("checkpoint_latest", where, NULL, &files);
     }
     const egi_numbered *last = egi_files_last(&files, folder, slash, NULL);
-    int length = last ? snprintf(egi_latest, sizeof egi_latest, "%s%s%s", folder, slash, last->name) : 0;
-    if (length >= (int)sizeof egi_latest) egi_file_fail("checkpoint_latest", where, -1, "a path of more than %d bytes", (int)sizeof egi_latest - 1);
-    else if (last) result = egi_latest;
+    size_t size = last ? strlen(folder) + strlen(slash) + strlen(last->name) + 1 : 0;
+    char *path = last ? (char *)egi_alloc(size) : NULL;
+    if (path) {
+        snprintf(path, size, "%s%s%s", folder, slash, last->name);
+        egi_free(egi_this.latest);
+        egi_this.latest = path;
+        result = path;
+    } else if (last) egi_no_memory("checkpoint_latest", (int64_t)size);
     egi_files_free(&files);
     egi_prefix_free(&p);
     return result;
@@ -24112,7 +24207,6 @@ struct eg_summary_writer {
     void *file;                // NULL once it is closed
     egi_text path;
 };
-static EGI_THREAD struct { eg_summary_writer *writer; int64_t step, every; bool step_set; } egi_summaries;
 
 static bool egi_writer_alive(const char *function, const eg_summary_writer *w) {
     if (!w) return egi_not_given(function, "writer");
@@ -24174,21 +24268,21 @@ EAGER_API const char *eg_summary_writer_path(eg_summary_writer *w) { return w ? 
 
 static void egi_outputs_end(void);
 EAGER_API void eg_summary_set_writer(eg_summary_writer *w) {
-    eg_summary_writer *former = egi_summaries.writer;
+    eg_summary_writer *former = egi_this.summaries.writer;
     egi_heap_get();                                        // a thread that has a heap is told when it ends
     egi_this.outputs_end = egi_outputs_end;
-    egi_summaries.writer = eg_summary_writer_retain(w);
+    egi_this.summaries.writer = eg_summary_writer_retain(w);
     eg_summary_writer_release(former);
 }
-EAGER_API void eg_summary_set_step(int64_t step) { egi_summaries.step = step; egi_summaries.step_set = step >= 0; }
-EAGER_API int64_t eg_summary_step(void) { return egi_summaries.step_set ? egi_summaries.step : -1; }
+EAGER_API void eg_summary_set_step(int64_t step) { egi_this.summaries.step = step; egi_this.summaries.step_set = step >= 0; }
+EAGER_API int64_t eg_summary_step(void) { return egi_this.summaries.step_set ? egi_this.summaries.step : -1; }
 EAGER_API bool eg_summary_every(int64_t steps) {
     if (steps < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_summary_every: every %lld steps is never", (long long)steps);
-    egi_summaries.every = steps;
+    egi_this.summaries.every = steps;
     return true;
 }
-static bool egi_summary_divides(int64_t step) { return egi_summaries.every < 2 || step % egi_summaries.every == 0; }
-EAGER_API bool eg_summary_due(void) { return egi_summaries.writer && egi_summaries.step_set && egi_summary_divides(egi_summaries.step); }
+static bool egi_summary_divides(int64_t step) { return egi_this.summaries.every < 2 || step % egi_this.summaries.every == 0; }
+EAGER_API bool eg_summary_due(void) { return egi_this.summaries.writer && egi_this.summaries.step_set && egi_summary_divides(egi_this.summaries.step); }
 
 // ---- summaries
 
@@ -24196,15 +24290,15 @@ enum { EGI_SUMMARY_BUCKETS = 1, EGI_SUMMARY_IMAGES = 2, EGI_SUMMARY_STEP = 4 }; 
 // To whom a summary goes, and at which step: 1; 0: nowhere; -1 and an error.
 static int egi_summary_where(const char *function, const char *tag, const eg_summary_options *o, int has, eg_summary_writer **w, int64_t *step) {
     const char *wrong = o->buckets && !(has & EGI_SUMMARY_BUCKETS) ? "buckets" : o->images && !(has & EGI_SUMMARY_IMAGES) ? "images" : o->step && !(has & EGI_SUMMARY_STEP) ? "step" : NULL;
-    *w = o->writer ? o->writer : egi_summaries.writer;
-    *step = o->step == EG_ZERO ? 0 : o->step ? o->step : egi_summaries.step;
+    *w = o->writer ? o->writer : egi_this.summaries.writer;
+    *step = o->step == EG_ZERO ? 0 : o->step ? o->step : egi_this.summaries.step;
     if (!EGI_NAMED(function, *o, "writer = w")) return -1;
     if (wrong) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", function, wrong), -1;
     if (o->buckets < 0 || o->images < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .%s is negative", function, o->buckets < 0 ? "buckets" : "images"), -1;
     if (!*w) return 0;
     if (!tag) return egi_fail(EG_ERROR_NULL, "eg_%s: the tag is NULL", function), -1;
     if (has & EGI_SUMMARY_STEP) {
-        if (!o->step && !egi_summaries.step_set)
+        if (!o->step && !egi_this.summaries.step_set)
             return egi_fail(EG_ERROR_STATE, "eg_%s: no step is set for '%.100s'; eg_summary_set_step(step), or the option .step", function, tag), -1;
         if (*step < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: step %lld of '%.100s' is negative", function, (long long)*step, tag), -1;
         if (!o->writer && !egi_summary_divides(*step)) return 0;
@@ -25232,8 +25326,10 @@ static bool egi_recorder_file_op(egi_recorder *recorder, const egi_op *op, eg_te
     egi_recorder_file *r = (egi_recorder_file *)recorder;
     if (r->busy || r->failed) return true;
     egi_recorder_file_begin(r, "op", op->name);
-    if (egi_this.as) egi_text_printf(&r->log, ",\"as\":\"%s\"", egi_this.as);
-    if (egi_this.gradient_of) egi_text_printf(&r->log, ",\"in_gradient_of\":\"%s\"", egi_this.gradient_of);
+    const char *call = egi_context_call();
+    const egi_context *gradient = egi_context_find(EGI_IN_GRADIENT);
+    if (call) egi_text_printf(&r->log, ",\"as\":\"%s\"", call);
+    if (gradient) egi_text_printf(&r->log, ",\"in_gradient_of\":\"%s\"", gradient->name);
     bool ok = egi_recorder_file_values(r, "in", in, n) && egi_recorder_file_values(r, "out", out, n_out);
     egi_recorder_file_attributes(&r->log, op, attr, n ? in[0]->rank : 0);
     return egi_recorder_file_end(r, ok);

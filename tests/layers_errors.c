@@ -268,7 +268,7 @@ TEST(shapes_that_no_layer_is_built_for) {
     CHECK_ERROR(eg_layer_build(dense, EG_SHAPE(-1, large + 1)), EG_ERROR_SHAPE, "eg_layer_build: dimension 1 of [-1, 1099511627777] is out of range");
     CHECK_ERROR(eg_layer_build(NULL, EG_SHAPE(1, 2)), EG_ERROR_NULL, "eg_layer_build: the layer is NULL");
     CHECK_ERROR(eg_layer_build(flat, EG_SHAPE(-1, large, large)), EG_ERROR_SHAPE, "is too large");
-    CHECK_ERROR(eg_layer_build(to, EG_SHAPE(-1, large, large)), EG_ERROR_SHAPE, "eg_call: [-1, 1099511627776, 1099511627776] is too large");
+    CHECK_ERROR(eg_layer_build(to, EG_SHAPE(-1, large, large)), EG_ERROR_SHAPE, "eg_layer_build: [-1, 1099511627776, 1099511627776] is too large");
     CHECK_ERROR(eg_layer_build(to, EG_SHAPE(-1, 2)), EG_ERROR_SHAPE, "is too large");
     CHECK_ERROR(eg_layer_build(repeat, EG_SHAPE(-1, large, 1)), EG_ERROR_SHAPE, "out of range");
     const struct { eg_layer *layer; const char *says; } too_many[] = {
@@ -335,10 +335,10 @@ TEST(axes_that_an_input_does_not_have) {
 TEST(inputs_that_do_not_fit) {
     eg_tensor *x = ones(EG_SHAPE(2, 3)), *two[] = {x, x}, *y = x;
     eg_layer *dense = eg_layer_dense(2, .input_shape = EG_SHAPE(3)), *grouped = eg_layer_conv2d(3, 1, .groups = 2), *none = eg_layer_conv2d(2, 1, .groups = -1);
-    CHECK_ERROR(eg_call_multi(dense, two, 2, &y, 1), EG_ERROR_ARGUMENT, "eg_call: 2 inputs; Dense takes 1, in layer dense");
+    CHECK_ERROR(eg_call_multi(dense, two, 2, &y, 1), EG_ERROR_ARGUMENT, "eg_call_multi: 2 inputs; Dense takes 1, in layer dense");
     CHECK(y == NULL);
-    CHECK_ERROR(eg_call_multi(dense, two, 0, &y, 1), EG_ERROR_ARGUMENT, "eg_call: 0 inputs; a layer takes 1 to 16");
-    CHECK_ERROR(eg_call_multi(dense, two, 1, &y, 0), EG_ERROR_ARGUMENT, "eg_call: 0 outputs asked for; the layer has 1");
+    CHECK_ERROR(eg_call_multi(dense, two, 0, &y, 1), EG_ERROR_ARGUMENT, "eg_call_multi: 0 inputs; a layer takes 1 to 16");
+    CHECK_ERROR(eg_call_multi(dense, two, 1, &y, 0), EG_ERROR_ARGUMENT, "eg_call_multi: 0 outputs asked for; the layer has 1");
     CHECK_ERROR(eg_call(dense, ones(EG_SHAPE(2, 2, 3))), EG_ERROR_SHAPE, "the input [2, 2, 3] is not the batch of [3] that .input_shape promised");
     CHECK_INT(eg_layer_parameters(dense), 8);
     CHECK(eg_layer_build(dense, EG_SHAPE(-1, -1)));     // it knows by now
@@ -366,9 +366,9 @@ TEST(functions_that_fail_or_forget) {
     int how = 0;
     eg_layer *odd = eg_layer_custom_multi("odd", 1, 2, odd_call, &how), *nothing = eg_layer_custom("nothing", null_call, NULL);
     eg_tensor *x = ones(EG_SHAPE(2, 3)), *out[2];
-    CHECK_ERROR(eg_call_multi(odd, &x, 1, out, 2), EG_ERROR_NULL, "eg_call: the layer's function failed, in layer odd");
+    CHECK_ERROR(eg_call_multi(odd, &x, 1, out, 2), EG_ERROR_NULL, "eg_call_multi: the layer's function failed, in layer odd");
     how = 2;
-    CHECK_ERROR(eg_call_multi(odd, &x, 1, out, 2), EG_ERROR_NULL, "eg_call: output 1 of the layer is NULL, in layer odd");
+    CHECK_ERROR(eg_call_multi(odd, &x, 1, out, 2), EG_ERROR_NULL, "eg_call_multi: output 1 of the layer is NULL, in layer odd");
     CHECK(!out[0] && !out[1]);
     CHECK(eg_call_multi(odd, &x, 1, out, 1) && out[0] != NULL);
     how = 3;

@@ -1370,8 +1370,8 @@ TEST(mistakes_around_a_fit) {
     eg_callback_release(again);
     CHECK_INT(released, 1);
     CHECK(eg_callback_retain(NULL) == NULL && isnan(eg_fit_value(NULL, "loss")));
-    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_begin = quiet_failure}))), EG_ERROR_STATE, "a callback failed (epoch 1, batch 1)");
-    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.fit_end = quiet_failure}))), EG_ERROR_STATE, "a callback failed");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_begin = quiet_failure}))), EG_ERROR_STATE, "eg_fit: callback 0 failed in its batch_begin (epoch 1, batch 1)");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.fit_end = quiet_failure}))), EG_ERROR_STATE, "eg_fit: callback 0 failed in its fit_end");
     CHECK_ERROR(eg_fit(model, endless), EG_ERROR_ARGUMENT, "the dataset has no end; give .steps_per_epoch");
     CHECK_ERROR(eg_evaluate(model, endless, .quiet = true), EG_ERROR_ARGUMENT, "has no end");
     CHECK_ERROR(eg_predict_dataset(model, endless), EG_ERROR_ARGUMENT, "give .steps");
