@@ -53,6 +53,17 @@ static_symbols() {
     [ "$(cat "$T/nm")" = main ] || { cat "$T/nm"; return 1; }
 }
 
+# A single-file program has the elementwise rows that it calls, those of their gradients, and no others: of tanh and its gradient
+# g (1 - y y) tanh, mul and sub, of sub's own gradient negative, and add, by which a tape adds gradients.
+rows_of_a_program() {
+    printf '%s\n' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' \
+        'int main(void) { eg_tensor *x = eg_scalar(3); eg_tape *t = eg_tape_begin(); eg_tape_watch(t, x); return eg_tape_gradient(t, eg_tanh(x), x) == NULL; }' >"$T/rows.c"
+    $CC -std=c11 -O1 -w -I. -DEAGER_STATIC -c "$T/rows.c" -o "$T/rows.o" || return
+    sed -n 's/^    [A-Z]*ARY\(_ND\)*([A-Z], *\([a-z0-9_]*\),.*/\2/p' eager.h | sort >"$T/table"
+    nm "$T/rows.o" | sed -n 's/.* _*egi_op_//p' | sort | comm -12 - "$T/table" >"$T/rows"
+    [ "$(wc -l <"$T/table")" -gt 60 ] && [ "$(tr '\n' ' ' <"$T/rows")" = 'add mul negative sub tanh ' ] && ! nm "$T/rows.o" | grep egi_elementwise_ops || { cat "$T/rows"; return 1; }
+}
+
 # Every function that the library defines is declared in the public part with a comment, beside it or above, and used in some test.
 public_names() { nm -g --defined-only "$B/plain/eager.o" | sed -n 's/.* T _*\(eg_.*\)/\1/p' | sort; }
 documented() {
@@ -118,6 +129,7 @@ check macros_of_implementation_are_prefixed macros '#define EAGER_IMPLEMENTATION
 check two_files_of_one_program two_files $CC -std=c11
 check include_after_implementation one_file $CC -std=c11 -w
 check static_leaves_no_symbol static_symbols
+check a_program_has_the_rows_it_calls rows_of_a_program
 check every_function_is_declared_and_defined declared_and_defined
 check every_function_is_documented documented
 check every_function_is_tested tested
