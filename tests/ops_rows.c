@@ -167,11 +167,11 @@ TEST(formulas_as_data_compute_what_they_say) {
             for (int j = 0; j < 400; j++) {
                 double x[5];
                 for (int l = 0; l < 5; l++) x[l] = special[(uint32_t)(j * 5 + l + 1) * 2654435761u >> 28];
-                if (row(i)->flags & EGI_BOOL_FIRST || row(i)->dtypes == EGI_DTYPES_B) { x[0] = x[0] > 0; x[1] = row(i)->n_in == 2 ? x[1] > 0 : x[1]; }
-                const double got = computed_from_data(&row(i)->formula[k], x), want = compiled[i][k](x[0], x[1], x[2], x[3], x[4]);
+                if (egi_op_row(i)->flags & EGI_BOOL_FIRST || egi_op_row(i)->dtypes == EGI_DTYPES_B) { x[0] = x[0] > 0; x[1] = egi_op_row(i)->n_in == 2 ? x[1] > 0 : x[1]; }
+                const double got = computed_from_data(&egi_op_row(i)->formula[k], x), want = compiled[i][k](x[0], x[1], x[2], x[3], x[4]);
                 bool same = memcmp(&got, &want, sizeof got) == 0 || (got != got && want != want);
                 CHECK(same);
-                if (!same) { printf("    eg_%s, formula %d: %g instead of %g of %g %g %g %g %g\n", row(i)->name, k, got, want, x[0], x[1], x[2], x[3], x[4]); return; }
+                if (!same) { printf("    eg_%s, formula %d: %g instead of %g of %g %g %g %g %g\n", egi_op_row(i)->name, k, got, want, x[0], x[1], x[2], x[3], x[4]); return; }
             }
     CHECK(formulas > 120);
 }
