@@ -41,7 +41,10 @@ static bool in_child(void (*body)(void)) {
     int before = test_fails;
     body();
     fflush(stdout);
-    _exit(test_fails > before || eg_error() != EG_OK);
+    // As another program: where this process ended, valgrind would take for lost what nobody but the parent's other threads held.
+    const bool bad = test_fails > before || eg_error() != EG_OK;
+    execlp("sh", "sh", "-c", bad ? "exit 1" : "exit 0", (char *)NULL);
+    _exit(bad);
 }
 
 static eg_tensor *plus_one(eg_tensor *const *in, void *user) { (void)user; return eg_add(in[0], 1); }
