@@ -227,20 +227,35 @@ static const kind kinds[] = {{"custom gradients", of_custom_gradient, false}, {"
                              {"layers", of_layers, false}, {"losses", of_losses, false}, {"datasets", of_datasets, false}, {"interleave", of_interleave, false},
                              {"threads", of_threads, true}, {"feed", of_feed, false}, {"fit", of_fit, false}, {"deleters", of_deleters, false}, {"DLPack", of_dlpack, false}, {"printer", of_printer, false}};
 
+// Where a function that misbehaves is called: a scope, a pause and tensors of its caller, which are the same afterwards.
+typedef struct surroundings { eg_scope scope; eg_tensor *x, *witness; int64_t alive; } surroundings;
+static surroundings surround(void) {
+    surroundings around;
+    around.scope = eg_scope_begin();
+    around.x = eg_scalar(3);
+    around.witness = eg_scalar(7);
+    around.alive = eg_memory().live_tensors;
+    eg_recording_pause();
+    callers = eg_scope_begin();
+    return around;
+}
+static void check_surroundings(const surroundings *around) {
+    eg_error_clear();
+    eg_scope_end(callers);
+    eg_recording_unpause();
+    CHECK_INT(eg_memory().live_tensors, around->alive);
+    CHECK_TENSOR(around->witness, 0, 7);
+}
 TEST(functions_that_misbehave_with_scopes_are_contained) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (mischief m = NOTHING; m < MISCHIEFS; m = (mischief)(m + 1)) {
 #ifdef EAGER_NO_THREADS
             if (kinds[k].threads) continue;
 #endif
-            eg_scope outer = eg_scope_begin();
-            eg_tensor *x = eg_scalar(3), *witness = eg_scalar(7);
-            int64_t alive = eg_memory().live_tensors;
-            eg_recording_pause();
-            callers = eg_scope_begin();
+            const surroundings around = surround();
             calls = 0;
             now = m;
-            bool ok = kinds[k].run(x), refused = eg_error() != EG_OK;
+            bool ok = kinds[k].run(around.x), refused = eg_error() != EG_OK;
             now = NOTHING;
             int before = test_fails;
             // On a thread of its own, the scope and the pause are another thread's.
@@ -249,15 +264,11 @@ TEST(functions_that_misbehave_with_scopes_are_contained) {
             else if (refused && !said[m]) CHECK_STR(eg_error_message(), "");
             if (!refused) CHECK(ok);
             CHECK(calls > 0);
-            eg_error_clear();
-            eg_scope_end(callers);
-            eg_recording_unpause();
-            CHECK_INT(eg_memory().live_tensors, alive);
-            CHECK_TENSOR(witness, 0, 7);
+            check_surroundings(&around);
             eg_tape *tape = eg_tape_begin();
-            eg_tape_watch(tape, x);
-            CHECK_TENSOR(eg_tape_gradient(tape, eg_square(x), x), 0, 6);
-            eg_scope_end(outer);
+            eg_tape_watch(tape, around.x);
+            CHECK_TENSOR(eg_tape_gradient(tape, eg_square(around.x), around.x), 0, 6);
+            eg_scope_end(around.scope);
             if (test_fails > before) printf("    %s, mischief %d\n", kinds[k].name, (int)m);
         }
 }
@@ -267,20 +278,12 @@ TEST(functions_that_misbehave_each_in_its_own_way) {
 #ifdef EAGER_NO_THREADS
         if (k->threads) continue;
 #endif
-        eg_scope outer = eg_scope_begin();
-        eg_tensor *x = eg_scalar(3), *witness = eg_scalar(7);
-        int64_t alive = eg_memory().live_tensors;
-        eg_recording_pause();
-        callers = eg_scope_begin();
+        const surroundings around = surround();
         mixed = (unsigned)round * 7919u + 1u;
-        k->run(x);
+        k->run(around.x);
         mixed = 0;
-        eg_error_clear();
-        eg_scope_end(callers);
-        eg_recording_unpause();
-        CHECK_INT(eg_memory().live_tensors, alive);
-        CHECK_TENSOR(witness, 0, 7);
-        eg_scope_end(outer);
+        check_surroundings(&around);
+        eg_scope_end(around.scope);
         if (test_fails) { printf("    %s, round %d\n", k->name, round); break; }
     }
 }
