@@ -2135,9 +2135,9 @@ EAGER_API const char *eg_archive_text(eg_archive *archive, const char *key);  //
 // the next save of their prefix (on systems with flock and on Windows; what another process still writes stays).
 // What is read is checked, an error names the file and the byte. Pipes and devices are read as they come (text, CSV, TFRecord,
 // eg_read_file, eg_load_idx), and may be written, and so may files that are open already, by /dev/stdout or /dev/fd/3. A pipe that nobody
-// opens at its other end for 10 seconds is an error, and so are more than 256 MB (2^28 bytes) in one piece of a pipe or device, which is a
-// line, a row, a record, or what is read whole. Integers of other widths are read as the next wider of ours: int8, int16 and uint16 as
-// int32, uint32 as int64, uint64 as int64 where its values fit.
+// opens at its other end for 10 seconds is an error, and so are a line or a row of more than 256 MB (2^28 bytes) in any file, and of a pipe
+// or device also a record, or what is read whole, of more than that. Integers of other widths are read as the next wider of ours: int8,
+// int16 and uint16 as int32, uint32 as int64, uint64 as int64 where its values fit.
 EAGER_API bool eg_save_npy(eg_tensor *x, const char *path);
 #define eg_save_npy(x, path) EGI_CALL(eg_save_npy, EG_T(x), path)
 EAGER_API eg_tensor *eg_load_npy(const char *path);
@@ -2399,7 +2399,7 @@ EAGER_API bool eg_set_device(const char *device);
 typedef struct egi_device_scope { void *former; } egi_device_scope;
 EAGER_API egi_device_scope egi_device_enter(const char *device);
 EAGER_API void egi_device_leave(egi_device_scope *scope);
-// How many devices of a kind ("cpu", "gpu") there are; 0 is no error. GPUs are counted, not started: whether one can be used says
+// How many devices of a kind ("cpu", "gpu" or "GPU") there are; 0 is no error. GPUs are counted, not started: whether one can be used says
 // the first eg_set_device that asks for it.
 EAGER_API int eg_device_count(const char *kind);
 // A copy on that device, with a gradient that comes back; x itself if it is there. Counted in eg_memory().device_copies.
@@ -5145,7 +5145,7 @@ static bool egi_file_short(const char *function, const char *path, int64_t bytes
 // Tests lower both.
 #ifndef EGI_PIPE_SECONDS
 #define EGI_PIPE_SECONDS 10                                // how long a pipe without a writer, or a reader, is waited for
-#define EGI_PIECE_MOST (1 << 28)                           // bytes of a line, a row, a record, a file read whole, where a file has no size
+#define EGI_PIECE_MOST (1 << 28)                           // bytes of a line or a row; of a record and a file read whole, where the file has no size
 #endif
 enum { EGI_PIPE_PATIENCE = EGI_PIPE_SECONDS * 100 };       // in hundredths of a second
 // A file to read from, on the disk or in memory. With unzip a gzip file gives what it holds (EAGER_ZLIB; an error without). What has no
@@ -5159,9 +5159,11 @@ typedef struct egi_source {
     int64_t size, most, offset;                            // size: -1 where it cannot be known; most: it is no more than that
     int64_t at;                                            // in the memory
 } egi_source;
-// Whether a source of unknown size may have a line or record of so many bytes.
+// Whether a source may have a line of so many bytes, and one of unknown size a record or a whole content of so many.
 static bool egi_source_bounded(const egi_source *s, int64_t piece) {
-    return piece <= EGI_PIECE_MOST || egi_file_fail(s->function, s->path, -1, "more than %d bytes in one piece, of something that has no size (a pipe, a device): does it end?", (int)EGI_PIECE_MOST);
+    return piece <= EGI_PIECE_MOST ||
+           egi_file_fail(s->function, s->path, -1, s->size < 0 ? "more than %d bytes in one piece, of something that has no size (a pipe, a device): does it end?"
+                                                               : "a line of more than %d bytes: is it a text file?", (int)EGI_PIECE_MOST);
 }
 
 static bool egi_memory_has(const char *path);
@@ -9482,14 +9484,20 @@ EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_
     eg_axis_options last = { 0, NULL, -1 };
     return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
 }
+// What may be wrong with class numbers: a last axis of one that logits, or predictions, have instead of their classes.
+static const char *egi_advice_on_class_numbers(const eg_tensor *labels, const eg_tensor *x) {
+    bool column = labels->rank == x->rank && labels->rank > 0 && labels->dims[labels->rank - 1] == 1;
+    for (int i = 0; i < labels->rank - 1 && column; i++) column = labels->dims[i] == x->dims[i];
+    return column ? ": eg_squeeze(labels, .axes = EG_AXES(-1)) takes their last axis away (in a dataset, by eg_dataset_map)" : "";
+}
 static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     const eg_tensor *labels = c->in[0], *x = c->in[1];
     bool fits = labels->rank == x->rank - 1;
     for (int i = 0; i < labels->rank && fits; i++) fits = labels->dims[i] == x->dims[i];
     if (!egi_needs_index(c->op->name, labels) || !egi_needs_float(c->op->name, x)) return false;
     if (!fits)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must have the shape of logits %s without the last axis", c->op->name, egi_describe(labels),
-                        egi_describe(x));
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must have the shape of logits %s without the last axis%s", c->op->name, egi_describe(labels),
+                        egi_describe(x), egi_advice_on_class_numbers(labels, x));
     egi_same_out(c, labels);
     c->dtype[0] = (eg_dtype)x->dtype;
     return true;
@@ -16338,7 +16346,7 @@ static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const
     const char *swapped = y->rank > p->rank ? " (labels come first, then predictions)" : "";
     if (kind == EGI_SPARSE)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s must be class numbers, of the shape of the predictions %s without the last axis%s", name,
-                        egi_describe(y), egi_describe(p), swapped);
+                        egi_describe(y), egi_describe(p), *swapped ? swapped : egi_advice_on_class_numbers(y, p));
     bool flat = y->rank == p->rank - 1 && p->dims[y->rank] == 1;
     for (int i = 0; i < y->rank && flat; i++) flat = y->dims[i] == p->dims[i];
     return egi_fail(EG_ERROR_SHAPE, "eg_%s: labels %s and predictions %s must have one shape%s", name, egi_describe(y), egi_describe(p),
@@ -19510,7 +19518,7 @@ static bool egi_reader_refill(egi_blocks *r) {
     r->at = 0;
     r->end = got > 0 ? got : 0;
     r->piece += r->end;
-    return got > 0 && (r->source.size >= 0 || egi_source_bounded(&r->source, r->piece));
+    return got > 0 && egi_source_bounded(&r->source, r->piece);
 }
 // 1: a file is open, 0: there is none any more, -1: an error.
 static int egi_reader_open(egi_blocks *r, const eg_dataset *d) {
@@ -25506,9 +25514,11 @@ EAGER_API egi_device_scope egi_device_enter(const char *device) {
 }
 EAGER_API void egi_device_leave(egi_device_scope *scope) { egi_this.backend = (eg_backend *)scope->former; }
 EAGER_API int eg_device_count(const char *kind) {
+    char text[40];
+    if (kind) kind = egi_device_plain(kind, text, sizeof text);
     egi_no_gpu(kind);
     int count = 0, n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
-    size_t length = kind ? strlen(kind) : 0;
+    size_t length = kind ? strcspn(kind, ":") : 0;
     for (int i = 0; kind && i < n; i++) count += !strncmp(egi_backends[i]->name, kind, length) && egi_backends[i]->name[length] == ':';
     return count;
 }

@@ -203,6 +203,18 @@ TEST(devices_without_an_end) {
     close(ends[0]);
     CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
 }
+// A file without an end of line, such as a sparse one, is not taken into memory as a whole; one with lines may be as long as it likes.
+TEST(lines_without_an_end) {
+    const char *path = test_temp("line");
+    for (int lines = 0; lines < 2; lines++) {
+        FILE *f = fopen(path, "wb");
+        REQUIRE(f != NULL);
+        for (int i = 0; i < 9; i++) CHECK(fseek(f, (i + 1) << 20, SEEK_SET) == 0 && fputc(lines ? '\n' : 'a', f) != EOF);
+        CHECK(fclose(f) == 0);
+        if (lines) CHECK_INT(count_of(eg_dataset_text_lines(&path, 1)), 9);
+        else for (int k = 1; k < 3; k++) CHECK_ERROR(readers[k](path), EG_ERROR_FILE, "line: a line of more than 4194304 bytes: is it a text file?");
+    }
+}
 
 // ---- writing
 

@@ -31,6 +31,10 @@ TEST(labels_come_first) {
     eg_tensor *p = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 3)), *y = eg_zeros(EG_INT32, EG_SHAPE(4));
     eg_metric *m = eg_metric_accuracy();
     CHECK_ERROR(eg_sparse_categorical_crossentropy(p, y), EG_ERROR_SHAPE, "without the last axis (labels come first, then predictions)");
+    eg_tensor *column = eg_zeros(EG_INT32, EG_SHAPE(4, 1));
+    CHECK_ERROR(eg_sparse_categorical_crossentropy(column, p), EG_ERROR_SHAPE, "without the last axis: eg_squeeze(labels, .axes = EG_AXES(-1)) takes their last axis away");
+    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(column, p), EG_ERROR_SHAPE, "without the last axis: eg_squeeze(labels, .axes = EG_AXES(-1)) takes their last axis away");
+    CHECK(eg_sparse_categorical_crossentropy(eg_squeeze(column, .axes = EG_AXES(-1)), p) != NULL);
     CHECK_ERROR(eg_mean_squared_error(p, eg_zeros(EG_FLOAT32, EG_SHAPE(4))), EG_ERROR_SHAPE, "must have one shape (labels come first, then predictions)");
     CHECK_ERROR(eg_metric_update(m, p, y), EG_ERROR_SHAPE, "(labels come first, then predictions)");
     eg_metric_release(m);

@@ -457,6 +457,9 @@ static void bad_without(egi_kernel kernel, const char *label) {
 }
 TEST(devices) {
     CHECK_INT(eg_device_count("cpu"), 1);
+    CHECK_INT(eg_device_count("CPU"), 1);                    // TensorFlow's spelling
+    CHECK_INT(eg_device_count("/device:CPU"), 1);
+    CHECK_INT(eg_device_count("GPU"), eg_device_count("gpu"));
     CHECK_INT(eg_device_count("c"), 0);
     CHECK_INT(eg_device_count(NULL), 0);
     CHECK(eg_device_count("gpu") >= 0);
