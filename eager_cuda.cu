@@ -1604,10 +1604,40 @@ typedef egi_gpu_tile<16, 2, 1, 16> egi_gpu_tile_128x64;
 typedef egi_gpu_tile<16, 1, 1, 16> egi_gpu_tile_64x64;
 typedef egi_gpu_tile<8, 1, 1, 16> egi_gpu_tile_128x32;
 
+// A long sum in float32 loses a digit or more where it is added up in one register. A filter's gradient has a term for each place of all
+// pictures: the terms from one multiple of 448 to the next are a block, which is added to the result in memory, and a part of the sum
+// meets at most 64 blocks, so that no number is rounded more than 512 times before the parts are added in float64.
+enum { EGI_GPU_SUM_BLOCK = 448, EGI_GPU_SUM_PART = 63 * EGI_GPU_SUM_BLOCK };
+template <class T, int WHAT> struct egi_gpu_sums_in_blocks { enum { value = WHAT == EGI_CONV_FILTER && sizeof(T) == 4 }; };
+// Writes a thread's elements of a tile; where k is a term of another block than the sum's first, adds them to what stands there. The
+// result's rows hold the columns of all groups; the parts of a sum lie one behind the other.
+template <class T, int WHAT, int V, class S> static __device__ __forceinline__ void egi_gpu_conv_store(const egi_gpu_conv &p, int tx, int ty, const T (*sum)[4 * S::FOURS_N], int k) {
+    typedef egi_gpu_four_of<T> four;
+    const egi_gpu_block_of w = egi_gpu_conv_block<WHAT, S::M, S::N>(p);
+    const bool add = egi_gpu_sums_in_blocks<T, WHAT>::value && k / EGI_GPU_SUM_BLOCK > w.first / EGI_GPU_SUM_BLOCK;
+    EGI_UNROLL
+    for (int q = 0; q < 4 * S::FOURS_M; q++) {
+        const int i = w.i0 + ty * 4 + q / 4 * (4 * S::DOWN) + q % 4;
+        if (i >= w.m) continue;
+        T *to = (T *)p.c + (w.part * p.rows + egi_gpu_conv_row<WHAT>(p, w, i)) * (p.n * p.d.groups) + w.group * p.n;
+        EGI_UNROLL
+        for (int r = 0; r < S::FOURS_N; r++) {
+            const int j = w.j0 + tx * 4 + r * (4 * S::ACROSS);
+            if (V == 4) {
+                if (j >= (int)p.n) continue;
+                four v = {};
+                if (add) v = *(const four *)(const void *)(to + j);
+                EGI_UNROLL
+                for (int e = 0; e < 4; e++) v.v[e] += sum[q][4 * r + e];
+                *(four *)(void *)(to + j) = v;
+            } else for (int e = 0; e < 4; e++) if (j + e < (int)p.n) to[j + e] = add ? to[j + e] + sum[q][4 * r + e] : sum[q][4 * r + e];
+        }
+    }
+}
 // Two tiles of A and B in turn: one is multiplied while the other is written, which makes one barrier a step. A warp's threads are
 // 8 across and 4 down, so that each of their loads of four is 64 or 128 bytes of shared memory side by side.
 template <class T, int WHAT, int V, class S> static __global__ void __launch_bounds__(EGI_GPU_THREADS, sizeof(T) == 8 ? 1 : 2) egi_gpu_convolve(egi_gpu_conv p) {
-    enum { WA = S::M + 4, WB = S::N + 4, QM = S::FOURS_M, QN = S::FOURS_N };
+    enum { WA = S::M + 4, WB = S::N + 4, QM = S::FOURS_M, QN = S::FOURS_N, blocked = egi_gpu_sums_in_blocks<T, WHAT>::value };
     EGI_SHARED(T, sa, 2 * S::K * WA);
     EGI_SHARED(T, sb, 2 * S::K * WB);
     typedef egi_gpu_four_of<T> four;
@@ -1645,24 +1675,13 @@ template <class T, int WHAT, int V, class S> static __global__ void __launch_bou
         now ^= 1;
         if (more) f.template put<WA, WB>(sa + now * (S::K * WA), sb + now * (S::K * WB));
         EGI_BARRIER_TO_BREAK(2);
-    }
-    w = egi_gpu_conv_block<WHAT, S::M, S::N>(p);
-    EGI_UNROLL
-    for (int q = 0; q < 4 * QM; q++) {
-        const int i = w.i0 + ty * 4 + q / 4 * (4 * S::DOWN) + q % 4;
-        if (i >= w.m) continue;
-        // The result's rows hold the columns of all groups; the parts of a sum lie one behind the other.
-        T *to = (T *)p.c + (w.part * p.rows + egi_gpu_conv_row<WHAT>(p, w, i)) * (p.n * p.d.groups) + w.group * p.n;
+        if (!blocked || (more && (k0 + S::K) % EGI_GPU_SUM_BLOCK)) continue;
+        egi_gpu_conv_store<T, WHAT, V, S>(p, tx, ty, sum, k0);
         EGI_UNROLL
-        for (int r = 0; r < QN; r++) {
-            const int j = w.j0 + tx * 4 + r * (4 * S::ACROSS);
-            four v;
-            EGI_UNROLL
-            for (int e = 0; e < 4; e++) v.v[e] = sum[q][4 * r + e];
-            if (V == 4) { if (j < (int)p.n) *(four *)(void *)(to + j) = v; }
-            else for (int e = 0; e < 4; e++) if (j + e < (int)p.n) to[j + e] = v.v[e];
-        }
+        for (int q = 0; q < 4 * QM; q++)
+            for (int r = 0; r < 4 * QN; r++) sum[q][r] = 0;
     }
+    if (!blocked) egi_gpu_conv_store<T, WHAT, V, S>(p, tx, ty, sum, 0);
 }
 // The same on tensor cores: what is fetched is rounded to TF32 or bfloat16 on its way to shared memory, products are added up as
 // float32. Eight warps, 4 x 2, make 128 x 32 FN elements: 2 x FN fragments of 16 x 16 each. Shared memory holds what lies side by
@@ -1764,19 +1783,19 @@ template <class E, int WHAT, int FN> static __global__ void __launch_bounds__(EG
     (void)p;
 #endif
 }
-// The parts of a sum, added up by 8 rows of threads, then the rows: in the same order each time.
+// The parts of a sum, added up in float64 by 8 rows of threads, then the rows: in the same order each time.
 template <class T> static __global__ void egi_gpu_add_parts(int64_t n, int64_t parts, const T *from, T *to) {
-    EGI_SHARED(T, s, EGI_GPU_THREADS);
+    EGI_SHARED(double, s, EGI_GPU_THREADS);
     const int t = (int)threadIdx.x;
     const int64_t i = (int64_t)blockIdx.x * 32 + t % 32;
-    T sum = 0;
+    double sum = 0;
     EGI_UNROLL_EIGHT
-    for (int64_t k = t / 32; k < parts; k += 8) if (i < n) sum += from[k * n + i];
+    for (int64_t k = t / 32; k < parts; k += 8) if (i < n) sum += (double)from[k * n + i];
     s[t] = sum;
     EGI_BARRIER();
     if (t >= 32 || i >= n) return;
     for (int k = 1; k < 8; k++) sum += s[t + 32 * k];
-    to[i] = sum;
+    to[i] = (T)sum;
 }
 template <class T> static void egi_gpu_add_up(egi_gpu *g, int64_t n, int64_t parts, const void *from, void *to) {
     EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<T>, egi_gpu_ceil(n, 32), EGI_GPU_THREADS, g->compute, n, parts, (const T *)from, (T *)to);
@@ -1866,10 +1885,24 @@ template <class T, int WHAT, int V> static __global__ void egi_gpu_depthwise(egi
         } else to[0] = sum[0];
     }
 }
+// A sum of any length: 256 terms in their own type, and such blocks in double.
+template <class T> struct egi_gpu_long_sum {
+    double blocks = 0;
+    T block = 0;
+    int n = 0;
+    __device__ __forceinline__ void add(T v) {
+        block += v;
+        if (++n < 256) return;
+        blocks += (double)block;
+        block = 0;
+        n = 0;
+    }
+    __device__ __forceinline__ double value() const { return blocks + (double)block; }
+};
 // The filter's gradient: a block for one tap, a part of the places and `wide` channels, so that neighbours fetch neighbours; its rows of
 // threads take turns at the places.
 template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv p, int wide) {
-    EGI_SHARED(T, s, EGI_GPU_THREADS);
+    EGI_SHARED(double, s, EGI_GPU_THREADS);
     const T *a = (const T *)p.a, *b = (const T *)p.b;
     const egi_conv_dims &d = p.d;
     const int t = (int)threadIdx.x, rows = EGI_GPU_THREADS / wide, kw = (int)d.kw, taps = (int)d.kh * kw;
@@ -1877,20 +1910,21 @@ template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv 
     const int tap = (int)(rest % (uint32_t)taps), part = (int)(rest / (uint32_t)taps);
     const int64_t o = (int64_t)(blockIdx.x - rest * across) * wide + t % wide, first = part * p.part, end = first + p.part < p.k ? first + p.part : p.k;
     const int dy = tap / kw * (int)d.dh - (int)d.pt, dx = tap % kw * (int)d.dw - (int)d.pl;
-    T sum = 0;
+    egi_gpu_long_sum<T> terms;
     if (o < d.oc) {
         const T *from = a + o / p.og;
         for (int64_t i = first + t / wide; i < end; i += rows) {
             const uint32_t q = egi_gpu_quotient((uint32_t)i, p.by_w), image = egi_gpu_quotient(q, p.by_h);
             const int y = (int)(q - image * (uint32_t)d.oh) * (int)d.sh + dy, x = (int)((uint32_t)i - q * (uint32_t)d.ow) * (int)d.sw + dx;
-            if (y >= 0 && y < (int)d.h && x >= 0 && x < (int)d.w) sum += from[(((int64_t)image * (int)d.h + y) * (int)d.w + x) * d.c] * b[i * d.oc + o];
+            if (y >= 0 && y < (int)d.h && x >= 0 && x < (int)d.w) terms.add(from[(((int64_t)image * (int)d.h + y) * (int)d.w + x) * d.c] * b[i * d.oc + o]);
         }
     }
+    double sum = terms.value();
     s[t] = sum;
     EGI_BARRIER();
     if (t >= wide || o >= d.oc) return;
     for (int k = 1; k < rows; k++) sum += s[t + wide * k];
-    ((T *)p.c)[((int64_t)part * taps + tap) * d.oc + o] = sum;
+    ((T *)p.c)[((int64_t)part * taps + tap) * d.oc + o] = (T)sum;
 }
 // Adds up the parts that were made in p->c, of so many bytes, and gives them back.
 static bool egi_gpu_conv_add(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, int64_t bytes) {
@@ -1970,6 +2004,10 @@ static bool egi_gpu_conv_product(egi_gpu *g, const egi_args *args, egi_gpu_conv 
     const int tile = out->dtype == EG_FLOAT64 ? egi_gpu_conv_plan(g, p, &egi_gpu_tiles[2], 1, false)
                      : cores                  ? egi_gpu_conv_plan(g, p, egi_gpu_core_tiles, 2, true)
                                               : egi_gpu_conv_plan(g, p, egi_gpu_tiles, 4, fours);
+    if (q->kind == EGI_CONV_FILTER && out->dtype == EG_FLOAT32 && !cores && p->part > EGI_GPU_SUM_PART) {
+        p->part = EGI_GPU_SUM_PART;
+        p->parts = egi_gpu_ceil(p->k, p->part);
+    }
     const int64_t bytes = p->parts > 1 ? p->parts * out->size * size : 0, blocks = p->down * p->across * p->d.groups * p->phases * p->parts;
     if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
     if (bytes && !(p->c = egi_gpu_workspace(g, args->op->name, bytes))) return false;
@@ -2046,20 +2084,6 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
 
 // Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their order.
 typedef struct egi_gpu_pooling { egi_pool_dims d; int kind; bool wide; int64_t results; egi_gpu_divisor by_c, by_w, by_h, by_sh, by_sw; } egi_gpu_pooling;
-// A sum of any length: 256 terms in their own type, and such blocks in double.
-template <class T> struct egi_gpu_long_sum {
-    double blocks = 0;
-    T block = 0;
-    int n = 0;
-    __device__ __forceinline__ void add(T v) {
-        block += v;
-        if (++n < 256) return;
-        blocks += (double)block;
-        block = 0;
-        n = 0;
-    }
-    __device__ __forceinline__ double value() const { return blocks + (double)block; }
-};
 template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const T *from, void *to) {
     const egi_pool_dims &d = p.d;
     EGI_GPU_EACH(i, p.results) {
