@@ -18,6 +18,10 @@ help() { cat <<'END'
                                   PyTorch, TensorFlow and JAX
 ./build.sh bench-cuda             measure on a GPU, beside PyTorch and JAX there
 ./build.sh examples [NAME...]     build and run the examples
+./build.sh lib                    make libeager.a and libeager.so in .build/lib,
+                                  with the optional parts that are found
+./build.sh install PREFIX         put them, the header and what pkg-config and
+                                  CMake want into PREFIX (below DESTDIR, if set)
 ./build.sh fixtures [numpy|...]   make the tests' reference values again
                                   (Python with NumPy, TensorFlow, PyTorch)
 ./build.sh docs                   write docs/reference.md, draw the pictures
@@ -78,6 +82,9 @@ examples)
             $CC -std=c11 -O2 $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && (cd $B && ./program)
         done
     done ;;
+lib | install)
+    . tests/find.sh
+    FROM=$from sh tests/lib.sh "$command" "$@" ;;
 coverage)
     . tests/find.sh
     sh tests/coverage.sh "$@" ;;
