@@ -4995,7 +4995,9 @@ EGI_FEWEST_PASSES
 typedef struct egi_text {
     char *data;  // ends in '\0' where not NULL
     size_t size, capacity;
-    bool failed;  // out of memory: what is there is a beginning
+    // Out of memory: data is a beginning, and nothing is added any more; the user of the text raises the error at the
+    // end.
+    bool failed;
 } egi_text;
 
 static void egi_text_free(egi_text *t) {
@@ -5003,6 +5005,7 @@ static void egi_text_free(egi_text *t) {
     memset(t, 0, sizeof *t);
 }
 
+// Makes room for `more` bytes and the final '\0'.
 static bool egi_text_reserve(egi_text *t, size_t more) {
     if (t->failed) return false;
     if (t->capacity - t->size > more) return true;
@@ -5061,8 +5064,8 @@ static void egi_text_json(egi_text *t, const char *string) {
         else egi_text_add(t, p, 1);
     egi_text_add(t, "\"", 1);
 }
-// The C library writes and reads numbers with the locale's point: where it is not '.', the two are exchanged.
-// Reads a whole number or a fraction that takes all of the n bytes; false where they are something else.
+// Reads n bytes as a decimal number; false where they are anything else. The C library reads and writes numbers with
+// the locale's point, so that '.' is replaced by it here, and it by '.' in egi_plain_point.
 static bool egi_parse_number(const char *text, int64_t n, double *value) {
     char copy[512];
     const char *point = localeconv()->decimal_point;
@@ -5070,7 +5073,8 @@ static bool egi_parse_number(const char *text, int64_t n, double *value) {
     if (n <= 0 || n >= 480 || length > 16) return false;
     for (int64_t i = 0; i < n; i++) {
         bool is_point = text[i] == '.';
-        if (!is_point && !strchr("+-0123456789eE", text[i])) return false;      // nor a '\0', which strchr finds: see the end
+        // A '\0' gets past strchr, but not past the last line.
+        if (!is_point && !strchr("+-0123456789eE", text[i])) return false;
         memcpy(copy + at, is_point ? point : text + i, is_point ? length : 1);
         at += is_point ? length : 1;
         if (at + length >= sizeof copy) return false;
@@ -5087,7 +5091,7 @@ static void egi_plain_point(char *text) {
     *at = '.';
     memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
 }
-// Adds the shortest number that reads back the same.
+// Appends the value with the fewest of 15 to 17 digits that read back as the same double.
 static void egi_text_number(egi_text *t, double value) {
     char text[64];
     if (value != value) { egi_text_string(t, "null"); return; }                 // JSON has neither; 1e999 is read as infinity
@@ -5124,7 +5128,7 @@ static char *egi_joined_path(const char *folder, const char *name) {     // fold
     path[n + more] = 0;
     return path;
 }
-// The string and what stands behind it, in memory of its own; NULL without memory, nothing raised.
+// A copy of `string` followed by `behind`, which egi_free frees; NULL without memory (no error yet).
 static char *egi_copy_string(const char *string, const char *behind) {
     size_t n = strlen(string), more = strlen(behind);
     char *copy = (char *)egi_alloc(n + more + 1);
@@ -5132,7 +5136,7 @@ static char *egi_copy_string(const char *string, const char *behind) {
     return copy;
 }
 
-// What a file holds that was copied or downloaded in part.
+// Raises the error for a file that is shorter than its header says, as after an incomplete copy or download.
 static bool egi_file_short(const char *function, const char *path, int64_t bytes, int64_t needed, const char *what, const char *name) {
     return egi_file_fail(function, path, -1, "the file is shorter (%lld bytes) than its header needs (%lld bytes, for %s '%.200s'): probably truncated", (long long)bytes,
                          (long long)needed, what, name);
@@ -5156,8 +5160,9 @@ typedef struct egi_source {
     struct egi_memory_file *memory;                        // or NULL, and then it is a
     void *file;
     struct egi_gunzip *gunzip;
-    int64_t size, most, offset;                            // size: -1 where it cannot be known; most: it is no more than that
-    int64_t at;                                            // in the memory
+    // Bytes: its size (-1: unknown), an upper limit of that, the place in the (unpacked) file.
+    int64_t size, most, offset;
+    int64_t at;                                            // the place in memory
 } egi_source;
 // Whether a source may have a line of so many bytes, and one of unknown size a record or a whole content of so many.
 static bool egi_source_bounded(const egi_source *s, int64_t piece) {
@@ -5231,7 +5236,8 @@ FILE *fdopen(int file, const char *mode);
 int lstat(const char *__restrict path, struct stat *__restrict status);
 #endif
 static bool egi_rename(const char *from, const char *to) { return rename(from, to) == 0; }
-// What a file must not replace: a device, a pipe, and names of open files such as /dev/stdout, whatever they are open for.
+// Whether a path is written directly and not replaced by a new file: a device, a pipe, or the name of an open file
+// such as /dev/stdout.
 static bool egi_is_device(const char *path) {
     struct stat s;
     if (!strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14)) return true;
@@ -5241,8 +5247,10 @@ static bool egi_disk_has(const char *path) {
     struct stat s;
     return stat(path, &s) == 0;
 }
-static bool egi_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno == EINVAL || errno == EROFS; }  // what cannot be synced need not be
-// The new name is on the disk when the folder is; a file system that does not sync folders needs no help.
+// EINVAL and EROFS: a kind of file that cannot be synced, which is no error.
+static bool egi_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno == EINVAL || errno == EROFS; }
+// A rename is on the disk once the folder is synced. File systems that cannot sync a folder do so by themselves, so
+// errors are ignored.
 static void egi_sync_folder(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = egi_copy_string(path, "");
@@ -5252,7 +5260,8 @@ static void egi_sync_folder(const char *path) {
     if (file >= 0) { fsync(file); close(file); }
     egi_free(folder);
 }
-static void egi_file_date(const char *path, int64_t time) {      // as if it had been written then
+// Sets the time of a file's last write, in nanoseconds since 1970.
+static void egi_file_date(const char *path, int64_t time) {
     int file = open(path, O_WRONLY);
     struct timespec t[2];
     memset(t, 0, sizeof t);
@@ -5261,15 +5270,17 @@ static void egi_file_date(const char *path, int64_t time) {      // as if it had
     t[0] = t[1];
     if (file >= 0) { (void)!futimens(file, t); close(file); }
 }
-static FILE *egi_stream_of(int file, const char *mode) {   // the file goes with it, also where there is no memory for it
+// A stream over an open file, which it takes over: on failure the file is closed.
+static FILE *egi_stream_of(int file, const char *mode) {
     FILE *stream = file < 0 ? NULL : fdopen(file, mode);
     if (file >= 0 && !stream) close(file);
     return stream;
 }
-// A new file; what is there already, a link too, is neither opened nor followed.
+// Creates a new file. If the name exists, even as a link, this fails.
 static FILE *egi_file_create(const char *path) { return egi_stream_of(open(path, O_WRONLY | O_CREAT | O_EXCL, 0666), "wb"); }
 static void egi_may_wait(int file) { fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK); }
-// A hundredth of a second's rest; false when there were enough of them. Signals end one early, so that time counts, too.
+// Sleeps a hundredth of a second; false once EGI_PIPE_SECONDS are over. Signals cut a sleep short, so that the clock
+// is read as well.
 static bool egi_pipe_rest(int *rests, time_t began) {
     *rests += poll(NULL, 0, 10) == 0;
     return *rests < EGI_PIPE_PATIENCE && time(NULL) - began <= EGI_PIPE_SECONDS;
@@ -5285,7 +5296,8 @@ static FILE *egi_device_open(const char *path) {
     if (file >= 0) egi_may_wait(file);
     return egi_stream_of(file, "wb");
 }
-// Of pipe(), as behind /dev/stdin: where it has no writer, that has been there already.
+// Whether a pipe was made by pipe(), as the one behind /dev/stdin: without a writer it is at its end, since no other
+// writer can open it.
 static bool egi_pipe_is_nameless(int file) {
     struct stat here, there;
     int ends[2];
@@ -5295,15 +5307,16 @@ static bool egi_pipe_is_nameless(int file) {
     close(ends[1]);
     return yes;
 }
-// Waits until a pipe has a writer, who need not have written yet: 1 with its first byte, 0 without, -1 if nobody came.
+// Waits until a pipe has a writer. Returns 1 and its first byte if one was read, 0 if there is a writer, or was one,
+// without a byte, and -1 after EGI_PIPE_SECONDS.
 static int egi_pipe_wait(int file, char *first) {
     const time_t began = time(NULL);
     int rests = 0;
     for (bool first_look = true; ; first_look = false) {
         ssize_t n = read(file, first, 1);
-        if (n) return n > 0;                               // with a writer and without a byte it is -1; 0 is no writer
+        if (n) return n > 0;                               // -1: a writer that has written nothing yet; 0: no writer
         bool left = false;
-#ifdef __linux__                                           // elsewhere this is said before anybody came, too
+#ifdef __linux__                                           // other systems report a hangup before the first writer, too
         struct pollfd p = { file, POLLIN, 0 };
         left = poll(&p, 1, 0) > 0;
 #endif
@@ -5311,7 +5324,7 @@ static int egi_pipe_wait(int file, char *first) {
         if (!egi_pipe_rest(&rests, began)) return -1;
     }
 }
-// NULL with errno. *sized: it is no pipe and no device, and can be told how long it is.
+// Opens the file; NULL, with errno set, on failure. *sized: it has a size, being neither a pipe nor a device.
 static FILE *egi_file_open(const egi_source *s, bool *sized) {
     int file = open(s->path, O_RDONLY | O_NONBLOCK), got = 0;
     struct stat status;
@@ -5328,10 +5341,11 @@ static FILE *egi_file_open(const egi_source *s, bool *sized) {
     if (stream && got) ungetc((unsigned char)first, stream);
     return stream;
 }
-// A temporary file is locked as long as it is written, so that what a killed process left can be told from it: the lock died with the process.
+// A temporary file is locked while it is written. The lock ends with its process, so that files left by killed
+// processes can be told from those that are being written, and removed.
 #ifdef EGI_HAS_FLOCK
 enum { EGI_FLOCK_ALONE = 2 | 4 };                          // LOCK_EX | LOCK_NB, which strict ISO C hides
-// False: somebody took the new file for such a remainder before it was locked.
+// Locks a new temporary file. False: another process took it for a leftover, and removed it, before it was locked.
 static bool egi_part_claim(FILE *file, int *lock) {
     struct stat s;
     *lock = dup(fileno(file));                             // a lock is the open file's: it lasts until both are closed
@@ -5352,7 +5366,8 @@ static void egi_part_remove(const char *path) {
 #else
 static bool egi_part_claim(FILE *file, int *lock) { (void)file; *lock = -1; return true; }
 static void egi_part_unclaim(int lock) { (void)lock; }
-static void egi_part_remove(const char *path) { (void)path; }      // it may be written this moment
+// Without locks it might be one that is being written.
+static void egi_part_remove(const char *path) { (void)path; }
 #endif
 #endif
 // When a file was written last: nanoseconds since 1970, as fine as the system tells; 0 where there is none.
@@ -5369,7 +5384,7 @@ static int64_t egi_file_written(const char *path) {
 #endif
     return time;
 }
-// Makes the folders on the way to a file where they are missing. What cannot be made shows when the file is opened.
+// Makes the missing folders on the way to a file. Errors are ignored here: opening the file will fail then.
 static void egi_make_folders(const char *path) {
     char *part = egi_copy_string(path, "");
     for (char *p = part; p && *p; p++) {
@@ -5389,7 +5404,8 @@ static bool egi_is_folder(const char *path) {
 }
 static void egi_disk_close(egi_source *s) { if (s->file) fclose((FILE *)s->file); }
 static bool egi_disk_open(egi_source *s) {
-    if (egi_is_folder(s->path)) return egi_file_fail(s->function, s->path, -1, "is a folder, not a file");      // which some systems open and none reads
+    // Some systems open a folder as a file, and then fail to read it.
+    if (egi_is_folder(s->path)) return egi_file_fail(s->function, s->path, -1, "is a folder, not a file");
     bool sized;
     errno = 0;
     FILE *file = egi_file_open(s, &sized);
@@ -5416,7 +5432,7 @@ static bool egi_disk_seek(egi_source *s, int64_t offset) {
     return egi_file_fail(s->function, s->path, offset, "cannot be read from here: %s", egi_reason());
 }
 
-// "path.12345678.part", the digits at random.
+// The ending of a temporary file's name: ".12345678.part", with random hexadecimal digits.
 enum { EGI_PART_ENDING = 14 };
 static void egi_part_name(char *ending) {
     static uint64_t made;
@@ -5430,7 +5446,7 @@ static bool egi_is_part(const char *name) {
     size_t n = strlen(name);
     return n > EGI_PART_ENDING && name[n - EGI_PART_ENDING] == '.' && strcmp(name + n - 5, ".part") == 0 && strspn(name + n - 13, "0123456789abcdef") == 8;
 }
-// Removes what processes that are no more left of a file that is the one, or one of those, that base means.
+// Removes the temporary files that killed processes left in a folder, of those files for which is(name, base) holds.
 static bool egi_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
 static void egi_parts_remove(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
     DIR *d = opendir(*folder ? folder : ".");
@@ -5444,7 +5460,8 @@ static void egi_parts_remove(const char *folder, const char *base, bool (*is)(co
     }
     if (d) closedir(d);
 }
-static bool egi_sink_create(egi_sink *s) {                 // or its error in errno
+// Creates and locks the temporary file. False, with errno set, on failure.
+static bool egi_sink_create(egi_sink *s) {
     char *ending = s->temporary + strlen(s->path);
     bool folders = false;
     for (int i = 0; i < 100 && !s->file; i++) {
@@ -5458,7 +5475,8 @@ static bool egi_sink_create(egi_sink *s) {                 // or its error in er
     }
     return s->file != NULL;
 }
-// good: the file takes its name; otherwise it is removed.
+// Ends a file. If `good` and nothing has failed, it is synced and takes its name; else the temporary file is removed,
+// and a file that was there stays as it is. Raises the error itself.
 static bool egi_sink_close(egi_sink *s, bool good) {
     FILE *file = (FILE *)s->file;
     bool ok = good && !s->failed && file;
@@ -5509,7 +5527,7 @@ static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     egi_sink_close(s, false);
     return false;
 }
-// After a failure nothing is written: it is enough to look once, when the sink is closed.
+// Writes n bytes. After a failure it does nothing, so that it is enough to look at the result of egi_sink_close.
 static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
     if (s->failed || n <= 0) return !s->failed;
     errno = 0;
@@ -5527,7 +5545,7 @@ struct egi_memory_file { struct egi_memory_file *next; char *path; const char *d
 typedef struct egi_memory_file egi_memory_file;
 static egi_memory_file *egi_memory_files;                  // under egi_lock
 
-// The file in memory of this path, which somebody reads from now on; NULL where there is none.
+// The file in memory of this path, with one reader more (egi_memory_give ends that); NULL where there is none.
 static egi_memory_file *egi_memory_take(const char *path) {
     egi_memory_file *f = egi_this.memory_lent;
     while (f && strcmp(f->path, path) != 0) f = f->next;
@@ -5586,7 +5604,8 @@ EAGER_API bool eg_memory_file_remove(const char *path) {
     egi_free(f);
     return true;
 }
-// Lends a function's bytes, under a path that says what they are, to what it calls.
+// Makes the bytes that a function was given readable under a path, whose ending says their format, until
+// egi_memory_take_back.
 static char egi_memory_npz[] = "(memory).npz", egi_memory_safetensors[] = "(memory).safetensors";
 static bool egi_memory_lend(const char *function, egi_memory_file *f, const void *data, int64_t size) {
     if (!egi_memory_given(function, data, size)) return false;
@@ -5603,7 +5622,7 @@ static void egi_memory_take_back(const egi_memory_file *f) { egi_this.memory_len
 // ---- sources: what is on the disk or in memory, unpacked where it is packed
 
 static bool egi_file_exists(const char *path) { return egi_memory_has(path) || egi_disk_has(path); }
-static int64_t egi_source_packed(egi_source *s, void *to, int64_t n) {     // as it lies there
+static int64_t egi_source_packed(egi_source *s, void *to, int64_t n) {     // the file's own bytes, not unpacked
     if (!s->memory) return egi_disk_read(s, to, n);
     if (n > s->memory->size - s->at) n = s->memory->size - s->at;
     if (n > 0) memcpy(to, s->memory->data + s->at, (size_t)n);
@@ -5627,7 +5646,8 @@ static bool egi_gunzip_begin(egi_source *s) {
     s->size = -1;
     return true;
 }
-static bool egi_gunzip_refill(egi_source *s, egi_gunzip *g) {          // false: an error; at the end nothing is there
+// Reads more packed bytes. False on an error; at the end there are none.
+static bool egi_gunzip_refill(egi_source *s, egi_gunzip *g) {
     int64_t got = g->z.avail_in ? (int64_t)g->z.avail_in : egi_source_packed(s, g->chunk, (int64_t)sizeof g->chunk);
     if (g->z.avail_in || got < 0) return got >= 0;
     g->z.next_in = g->chunk;
@@ -5645,7 +5665,8 @@ static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) {
         g->z.avail_out = want;
         int code = inflate(&g->z, Z_NO_FLUSH);
         done += want - g->z.avail_out;
-        if (code == Z_STREAM_END) {                                    // another may follow; anything else behind it is left alone
+        // Another gzip stream may follow; other bytes behind it are ignored.
+        if (code == Z_STREAM_END) {
             if (!egi_gunzip_refill(s, g)) return -1;
             g->ended = !g->z.avail_in || *g->z.next_in != 0x1f || inflateReset(&g->z) != Z_OK;
         } else if (code != Z_OK || (over && g->z.avail_out == want)) {
@@ -5678,7 +5699,7 @@ static int64_t egi_gunzip_read(egi_source *s, void *to, int64_t n) { (void)s; (v
 static bool egi_gunzip_seek(egi_source *s, int64_t offset) { (void)s; (void)offset; return false; }
 static void egi_gunzip_end(egi_source *s) { (void)s; }
 #endif
-// A source that is not open may be closed, too.
+// Closes a source; one that is zeroed or failed to open may be closed, too.
 static void egi_source_close(egi_source *s) {
     egi_gunzip_end(s);
     if (s->memory) egi_memory_give(s->memory);
@@ -5724,8 +5745,8 @@ static bool egi_file_write(const char *function, const char *path, const void *d
     egi_sink s;
     return egi_sink_open(&s, function, path) && (egi_sink_write(&s, data, size), egi_sink_close(&s, true));
 }
-// The whole file and a '\0' behind it, which egi_free frees. It is read in pieces where the size is not known before, as of a pipe; a
-// file that says it is large is not believed before it is read.
+// Reads a whole file and puts a '\0' behind it; the caller frees the result by egi_free. A file without a size (a
+// pipe) is read in pieces that grow with what has come.
 static char *egi_file_read(const char *function, const char *path, int64_t *size) {
     egi_source s;
     void *data = NULL;
@@ -5761,8 +5782,9 @@ EAGER_API eg_tensor *eg_read_file(const char *path) {
 
 // JSON as a list of nodes in the order of the text: a container's members follow it, a member's name stands before its value.
 typedef enum egi_json_kind { EGI_JSON_NULL, EGI_JSON_BOOL, EGI_JSON_NUMBER, EGI_JSON_STRING, EGI_JSON_ARRAY, EGI_JSON_OBJECT } egi_json_kind;
-// A value is two numbers beside the text: where it stands in it, and which node comes behind it and all in it. A header of 100 MB is
-// often thousands of short numbers; the first byte says its kind, and the rest is read again when it is asked for.
+// A node is only two numbers: where its value begins in the text, and the number of the node behind it and everything
+// in it. The value itself is decoded from the text when it is asked for, since a header of 100 MB may hold millions
+// of short numbers.
 typedef struct egi_json_place { uint32_t offset, next; } egi_json_place;
 typedef struct egi_json_node {
     egi_json_kind kind;
@@ -5772,7 +5794,7 @@ typedef struct egi_json_node {
     const char *string;            // decoded, '\0' behind it
 } egi_json_node;
 typedef struct egi_json { char *text; egi_json_place *nodes; int64_t count, capacity; const char *function, *path; int64_t base; } egi_json;
-// The number that begins at text, which a number has been found to be.
+// Decodes the number at text, whose syntax has been checked.
 static void egi_json_decode(const char *text, egi_json_node *node) {
     const char *end = text + strspn(text, "+-0123456789.eE");
     egi_parse_number(text, end - text, &node->number);
@@ -5801,7 +5823,8 @@ static const char *egi_json_string(const egi_json *j, int64_t node) {
     const char *text = node >= 0 ? j->text + j->nodes[node].offset : "";
     return *text == '"' ? text + 1 : NULL;
 }
-// How many members a list or object has. node + 1 is the first; the next one is nodes[it].next, in objects nodes[name + 1].next.
+// How many members a list or object has. The first member is node + 1; behind member m comes nodes[m].next, and in
+// objects, where m is the name, nodes[m + 1].next.
 static int64_t egi_json_count(const egi_json *j, int64_t node) {
     char kind = j->text[j->nodes[node].offset];
     int64_t count = 0;
@@ -5822,7 +5845,8 @@ static void egi_json_free(egi_json *j) {
     memset(j, 0, sizeof *j);
 }
 
-// The first byte that is not UTF-8 as it should be (too long, a surrogate, above 10FFFF), or n.
+// The offset of the first byte that is not valid UTF-8 (overlong forms, surrogates and codes above 10FFFF are not),
+// or n.
 static int64_t egi_utf8_fault(const char *text, int64_t n) {
     const unsigned char *p = (const unsigned char *)text;
     for (int64_t i = 0, more; i < n; i += more + 1) {
@@ -5862,7 +5886,7 @@ static char *egi_utf8_put(char *to, unsigned c) {
     }
     return to;
 }
-// Decoded where it stands: it gets no longer.
+// Reads a string in quotes and decodes it in place: decoding never makes it longer.
 static bool egi_json_quoted(egi_json_reader *r) {
     char *start = r->at, *to = r->at + 1, *p = r->at + 1;
     for (;; p++) {
@@ -5955,7 +5979,7 @@ static bool egi_json_value(egi_json_reader *r) {
     static const char *const words[] = { "null", "false", "true" };
     egi_json_blank(r);
     if (r->at >= r->end) return egi_json_fault(r, r->at, "broken JSON: it ends too early");
-    int64_t at = j->count++;                                  // there is room: see egi_json_take
+    int64_t at = j->count++;                                  // egi_json_take has made room for all nodes
     j->nodes[at].offset = (uint32_t)(r->at - r->start);
     j->nodes[at].next = (uint32_t)j->count;
     for (int i = 0; i < 3; i++) {
@@ -5968,7 +5992,8 @@ static bool egi_json_value(egi_json_reader *r) {
     if (*r->at == '[') return egi_json_container(r, at, ']');
     return *r->at == '"' ? egi_json_quoted(r) : egi_json_number(r);
 }
-// In front of each value but the first stands one of these, outside strings.
+// The largest number of values a text can have: in front of each but the first stands a comma, colon or bracket
+// outside of strings.
 static int64_t egi_json_most(const char *text, int64_t n) {
     int64_t most = 1;
     bool quoted = false;
@@ -5979,7 +6004,7 @@ static int64_t egi_json_most(const char *text, int64_t n) {
     }
     return most;
 }
-// Takes over the text, which egi_json_free frees and a '\0' ends.
+// Parses n bytes of text with a '\0' behind them. The text is taken over: egi_json_free, or a failure here, frees it.
 static bool egi_json_take(egi_json *j, const char *function, const char *path, int64_t base, char *text, int64_t n) {
     egi_json_reader r;
     memset(j, 0, sizeof *j);
@@ -6012,7 +6037,7 @@ static bool egi_json_read(egi_json *j, const char *function, const char *path, i
 }
 // ---- checksums and records
 
-// Numbers of 1 to 8 bytes, little-endian whatever the machine's order is.
+// A little-endian number of 1 to 8 bytes, whatever the machine's order.
 static uint64_t egi_little(const void *from, int bytes) {
     uint64_t v = 0;
     for (int i = bytes - 1; i >= 0; i--) v = v << 8 | ((const unsigned char *)from)[i];
@@ -6022,7 +6047,8 @@ static void egi_put_little(void *to, uint64_t v, int bytes) {
     for (int i = 0; i < bytes; i++, v >>= 8) ((unsigned char *)to)[i] = (unsigned char)(v & 255);
 }
 
-// CRC-32 by eight bytes at a time: table k says what a byte leaves behind that k others follow.
+// CRC-32, eight bytes at a time: table[k][b] is what byte b contributes if k bytes follow it. The tables are made
+// when first needed.
 typedef enum egi_crc_kind { EGI_CRC32, EGI_CRC32C } egi_crc_kind;          // zip, PNG; TFRecord (Castagnoli's)
 static struct { int ready; uint32_t table[2][8][256]; } egi_crcs;
 static EGI_COLD void egi_crc_prepare(void) {
@@ -6038,7 +6064,7 @@ static EGI_COLD void egi_crc_prepare(void) {
     __atomic_store_n(&egi_crcs.ready, 1, __ATOMIC_RELEASE);
     egi_unlock();
 }
-// Of all bytes so far, whose checksum is crc (0 at the start), and n more.
+// The checksum of the bytes so far, whose checksum is crc (0 at the start), followed by n more.
 static uint32_t egi_crc(egi_crc_kind kind, uint32_t crc, const void *data, int64_t n) {
     const unsigned char *p = (const unsigned char *)data;
     if (!__atomic_load_n(&egi_crcs.ready, __ATOMIC_ACQUIRE)) egi_crc_prepare();
@@ -6051,7 +6077,8 @@ static uint32_t egi_crc(egi_crc_kind kind, uint32_t crc, const void *data, int64
     for (; n > 0; n--, p++) crc = crc >> 8 ^ t[0][(crc ^ *p) & 255];
     return ~crc;
 }
-// A checksum of what holds checksums would be weak, so TFRecord files store it turned.
+// TFRecord files store checksums rotated and shifted, because the checksum of data that contains plain checksums is
+// weak.
 static uint32_t egi_crc_masked(const void *data, int64_t n) {
     uint32_t crc = egi_crc(EGI_CRC32C, 0, data, n);
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -6069,8 +6096,9 @@ static bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
     egi_text_add(text, (const char *)tail, 4);
     return !text->failed;
 }
-// Reads n bytes and their checksum into text: 1 if they fit; *got says how many came. A length that the file made up costs no more
-// memory than the file has bytes.
+// Reads n bytes and their checksum into text. Returns 1 if they match, 0 if not or if the file ends first, -1 on an
+// error; *got is how many bytes came. Memory grows with what has been read, so that a forged length costs no more
+// than the file's size.
 static int egi_record_part(egi_source *s, int64_t n, egi_text *text, int64_t *got) {
     text->size = 0;
     *got = 0;
@@ -6105,18 +6133,22 @@ static int egi_record_read(egi_source *s, egi_text *record) {
     return good > 0 ? 1 : -1;
 }
 
-// ---- arrays row by row, which datasets read; chapter 32 knows the formats
+// ---- arrays read row by row, for datasets; the formats are in FILES
 
-// An array in a .npy or IDX file, or of a .npz file, its elements along the first axis read one by one. Rank 0 has one row, itself.
+// An array in a .npy, IDX or .npz file, whose rows (elements along the first axis) are read one by one. A scalar has
+// one row, itself.
 typedef struct egi_array {
     egi_source source;
     struct egi_stream *stream;
     int stored;
-    bool turned, skipped;                                  // skipped: not all of it was read
-    int64_t member;                                        // where in the source's path the name of a member of a .npz file begins; 0: it is a file of its own
+    // Big-endian; some of it was not read, so that there is no checksum of all.
+    bool turned, skipped;
+    // Where the member's name begins in the path of a .npz file; 0: no .npz file.
+    int64_t member;
     eg_dtype dtype;
     eg_shape shape;
-    int64_t start, end, header, bytes;                     // in the file: where the rows begin, where all ends; bytes of the header, of a row
+    // Offsets of the rows and of the end in the file; sizes of the header and of a row.
+    int64_t start, end, header, bytes;
     uint32_t crc;
 } egi_array;
 static bool egi_array_open(egi_array *a, const char *function, const char *path);
@@ -6124,7 +6156,8 @@ static bool egi_array_seek(egi_array *a, int64_t row);                    // for
 static eg_tensor *egi_array_row(egi_array *a);                            // not owned by a scope
 static bool egi_array_ends(egi_array *a);                                 // behind the last row: nothing may follow
 static void egi_array_close(egi_array *a);
-// What egi_array_open opens of a path: itself, or of a .npz file its arrays, as "data.npz/x". Adds copies to list, which egi_free frees.
+// The paths that egi_array_open takes for a path: the path itself, or for a .npz file one for each array, such as
+// "data.npz/x". Adds copies to list; the caller frees each by egi_free.
 static bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n);
 
 EGI_ALL_PASSES
@@ -6135,7 +6168,7 @@ EGI_ALL_PASSES
 // the point; all cells are as wide as the widest. So there are three walks over
 // the elements that will be seen: the first finds how large they are, the second
 // how wide their text is, the third writes it. Entry: egi_format_array().
-// Proof: tests/print.c, tests/printing.py
+// Proof: tests/printing.c, tests/printing.py
 
 EGI_FEWEST_PASSES
 
@@ -24028,16 +24061,18 @@ EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *c) { return egi_chec
 EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *c) { return egi_checkpoint_matched("checkpoint_assert_existing_objects_matched", c, false); }
 
 //# 33  SUMMARIES AND EXCHANGE -------------------------------------------------
-// Idea: event files, tf.Example and graphs are protocol buffers, which are a few
-// lines to write; pictures are PNG by a deflate of a screenful. A tensor lent
-// is a reference to its buffer. Read first: 32.  Proof: tests/summaries.c,
-// tests/exchange.c, tests/check_summaries.sh, tests/check_dlpack.sh
+// Idea: TensorBoard's event files, tf.Example and graphs are protocol buffers,
+// which take a few lines to write and read. Pictures are written as PNG, with a
+// small deflate of the library's own. A tensor lent by DLPack is a reference to
+// its buffer. Read first: FILES.  Proof: tests/summaries.c, tests/exchange.c,
+// tests/check_summaries.sh, tests/check_dlpack.sh
 
 // ---- protocol buffers: a message is fields, each a key (number and kind) and a value; messages nest as strings of bytes
 
 enum { EGI_PB_VARINT = 0, EGI_PB_DOUBLE = 1, EGI_PB_BYTES = 2, EGI_PB_FLOAT = 5 };
 
-static void egi_pb_number(egi_text *t, uint64_t v) {       // seven bits a byte, the lowest first; the top bit says that more follow
+// A varint: seven bits a byte, the lowest first; the top bit of a byte says that another follows.
+static void egi_pb_number(egi_text *t, uint64_t v) {
     char bytes[10];
     size_t n = 0;
     for (; v > 127; v >>= 7) bytes[n++] = (char)(unsigned char)(v | 128);
@@ -24073,14 +24108,14 @@ static void egi_pb_bytes(egi_text *t, int field, const void *data, size_t n) {
     egi_text_add(t, (const char *)data, n);
 }
 static void egi_pb_string(egi_text *t, int field, const char *s) { egi_pb_bytes(t, field, s, strlen(s)); }
-// Puts a message that is done into the one around it, and ends it.
+// Appends a finished message as a field of the one around it, and frees it.
 static void egi_pb_message(egi_text *t, int field, egi_text *inner) {
     if (inner->failed) t->failed = true;
     egi_pb_bytes(t, field, inner->data, inner->size);
     egi_text_free(inner);
 }
 
-// Reading: what is left of a message, and the field at its head.
+// Reading: the rest of a message, and the field that was read from it.
 typedef struct egi_pb { const unsigned char *at, *end; } egi_pb;
 typedef struct egi_pb_field { int number, kind; uint64_t value; egi_pb inside; } egi_pb_field;
 static bool egi_pb_read_number(egi_pb *p, uint64_t *v) {
@@ -24092,7 +24127,8 @@ static bool egi_pb_read_number(egi_pb *p, uint64_t *v) {
     }
     return false;
 }
-static bool egi_pb_read(egi_pb *p, egi_pb_field *f) {      // false: it is broken
+// Reads the next field; false where the message is broken.
+static bool egi_pb_read(egi_pb *p, egi_pb_field *f) {
     uint64_t key;
     if (!egi_pb_read_number(p, &key) || key >> 3 == 0 || key >> 3 > INT32_MAX) return false;
     f->number = (int)(key >> 3);
@@ -24135,7 +24171,7 @@ EAGER_API bool eg_record_writer_write(eg_record_writer *w, const void *data, int
     egi_text framed;
     memset(&framed, 0, sizeof framed);
     if (!egi_record_writer_alive("record_writer_write", w)) return false;
-    if (size < 0 || (!data && size))                       // of a tensor that is not there, as a rule
+    if (size < 0 || (!data && size))                       // mostly eg_data or eg_size of a tensor that is NULL
         return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_record_writer_write: the record is NULL, or of %lld bytes", (long long)size) : false;
     if (w->sink.failed) return egi_fail(EG_ERROR_FILE, "eg_record_writer_write: an earlier record could not be written to %s, so none can follow", w->sink.path);
     bool ok = egi_record_frame(&framed, data, size) ? egi_sink_write(&w->sink, framed.data, (int64_t)framed.size) : egi_no_memory("record_writer_write", size + 16);
@@ -24161,7 +24197,8 @@ EAGER_API void eg_record_writer_release(eg_record_writer *w) {
 
 // ---- event files
 
-// Events are not written under a temporary name, for TensorBoard reads while they come; nor are they held back: each is one write.
+// Event files are written under their own name, unbuffered, one write an event, since TensorBoard reads them while
+// they grow.
 #ifdef EAGER_NO_STDIO
 static void *egi_event_file(const char *folder, egi_text *path) {
     (void)path;
@@ -24181,7 +24218,7 @@ static double egi_wall_time(void) {
 #endif
     return (double)time(NULL);
 }
-// Two writers of one second have two files: the name is the first of its kind that is free.
+// Creates the file; its name has the time in seconds and a number, so that two writers in one second get two files.
 static void *egi_event_file(const char *folder, egi_text *path) {
     double now = egi_wall_time();
     for (int i = 0; i < 1000; i++) {
@@ -24211,7 +24248,7 @@ static const char *egi_event_reason(void) { return egi_reason(); }
 
 struct eg_summary_writer {
     int32_t refs;
-    bool failed;               // an event may be there in part: nothing can follow it
+    bool failed;               // an event may have been written in part, so that nothing may follow
     void *file;                // NULL once it is closed
     egi_text path;
 };
@@ -24221,7 +24258,7 @@ static bool egi_writer_alive(const char *function, const eg_summary_writer *w) {
     if (!w->file) return egi_fail(EG_ERROR_STATE, "eg_%s: %s has been closed", function, w->path.data);
     return !w->failed || egi_file_fail(function, w->path.data, -1, "an earlier summary could not be written, so none can follow");
 }
-// Event: 1 time, 2 step, and one field more. The body is used up.
+// Writes an event: field 1 is the time, 2 the step, and `field` the body, which is freed.
 static bool egi_event_write(const char *function, eg_summary_writer *w, int64_t step, int field, egi_text *body) {
     egi_text event, framed;
     memset(&event, 0, sizeof event);
@@ -24295,7 +24332,7 @@ EAGER_API bool eg_summary_due(void) { return egi_this.summaries.writer && egi_th
 // ---- summaries
 
 enum { EGI_SUMMARY_BUCKETS = 1, EGI_SUMMARY_IMAGES = 2, EGI_SUMMARY_STEP = 4 };       // the options that a kind of summary has
-// To whom a summary goes, and at which step: 1; 0: nowhere; -1 and an error.
+// Which writer a summary goes to, and at which step. Returns 1; 0 if it is not to be written; -1 with an error.
 static int egi_summary_where(const char *function, const char *tag, const eg_summary_options *o, int has, eg_summary_writer **w, int64_t *step) {
     const char *wrong = o->buckets && !(has & EGI_SUMMARY_BUCKETS) ? "buckets" : o->images && !(has & EGI_SUMMARY_IMAGES) ? "images" : o->step && !(has & EGI_SUMMARY_STEP) ? "step" : NULL;
     *w = o->writer ? o->writer : egi_this.summaries.writer;
@@ -24313,13 +24350,14 @@ static int egi_summary_where(const char *function, const char *tag, const eg_sum
     }
     return egi_writer_alive(function, *w) ? 1 : -1;
 }
-// Event 5 Summary { 1 Value { 1 tag, and one field more } }. The value is used up.
+// Writes a summary, field 5 of an event: Summary { 1 Value { 1 tag, and the given field } }. The value is freed.
 static bool egi_summary_write(const char *function, eg_summary_writer *w, int64_t step, const char *tag, egi_text *value) {
     egi_text whole, summary;
     memset(&whole, 0, sizeof whole);
     memset(&summary, 0, sizeof summary);
     egi_pb_string(&whole, 1, tag);
-    egi_text_add(&whole, value->data, value->size);        // fields may come in any order, so one message behind another is both
+    // Two messages one behind the other are one message with the fields of both.
+    egi_text_add(&whole, value->data, value->size);
     whole.failed = whole.failed || value->failed;
     egi_text_free(value);
     egi_pb_message(&summary, 1, &whole);
@@ -24339,7 +24377,7 @@ EAGER_API bool (eg_summary_scalar)(const char *tag, eg_tensor *x, eg_summary_opt
     return egi_summary_write("summary_scalar", w, step, tag, &value);
 }
 
-// Buckets of one width from the least element to the greatest, as TensorFlow 2 has them.
+// Buckets of equal width from the smallest element to the largest, as in TensorFlow 2.
 EAGER_API bool (eg_summary_histogram)(const char *tag, eg_tensor *x, eg_summary_options options) {
     static const char *const function = "summary_histogram";
     eg_summary_writer *w;
@@ -24364,7 +24402,7 @@ EAGER_API bool (eg_summary_histogram)(const char *tag, eg_tensor *x, eg_summary_
     int64_t *count = (int64_t *)egi_alloc((size_t)n * sizeof *count);
     if (!count) return egi_no_memory(function, n * (int64_t)sizeof *count);
     memset(count, 0, (size_t)n * sizeof *count);
-    for (int64_t i = 0; i < x->size; i++) {                // halves, so that no width overflows
+    for (int64_t i = 0; i < x->size; i++) {                // computed with halves, since high - low may overflow
         double part = n == 1 ? 0 : (egi_load(x->dtype, p + i * size) / 2 - low / 2) / (high / 2 - low / 2) * (double)n;
         count[part < (double)n ? (int64_t)part : n - 1]++;
     }
@@ -24403,8 +24441,8 @@ EAGER_API bool (eg_summary_text)(const char *tag, const char *text, eg_summary_o
     return egi_summary_write("summary_text", w, step, tag, &value);
 }
 
-// A GraphDef is a list of nodes; edges are the names of what a node reads. Here a node is a line of the tape, or a slot that no
-// line made: a variable or a watched tensor.
+// A GraphDef is a list of nodes, each with the names of the nodes that it reads. Here a node is a line of the tape,
+// or a slot that no line made: a variable or a watched tensor.
 static void egi_graph_name(egi_text *t, const eg_tape *tape, int64_t slot, bool edge) {
     const egi_slot *s = &tape->slots[slot];
     if (s->record < 0) {
@@ -24430,7 +24468,7 @@ static void egi_graph_node(egi_text *graph, const eg_tape *tape, int64_t slot, c
     egi_pb_message(&node, 1, &part);
     egi_pb_string(&node, 2, line ? line->op->name : tape->slots[slot].variable ? "variable" : "watched");
     for (int i = 0; line && i < line->n; i++) {
-        if (line->slots[i] < 0) continue;                  // the tape does not know where it came from
+        if (line->slots[i] < 0) continue;                  // a constant for the tape
         egi_graph_name(&part, tape, line->slots[i], true);
         egi_pb_message(&node, 3, &part);
     }
@@ -24470,7 +24508,8 @@ EAGER_API bool (eg_summary_graph)(eg_tape *tape, eg_summary_options options) {
 
 // ---- pictures: PNG written
 
-// Deflate with its fixed codes: a run seen before, in the last 32768 bytes, is written as length and distance.
+// Deflate with its fixed codes: a run of bytes that occurred in the last 32,768 bytes is written as its length and
+// distance.
 typedef struct egi_deflate_state { egi_text *out; uint32_t bits; int n; } egi_deflate_state;
 static void egi_deflate_bits(egi_deflate_state *d, uint32_t value, int n) {            // lowest bit first
     d->bits |= value << d->n;
@@ -24479,7 +24518,8 @@ static void egi_deflate_bits(egi_deflate_state *d, uint32_t value, int n) {     
         egi_text_add(d->out, &byte, 1);
     }
 }
-static void egi_deflate_code(egi_deflate_state *d, uint32_t code, int n) {              // codes stand highest bit first
+// A code is written highest bit first.
+static void egi_deflate_code(egi_deflate_state *d, uint32_t code, int n) {
     uint32_t turned = 0;
     for (int i = 0; i < n; i++) turned |= (code >> i & 1) << (n - 1 - i);
     egi_deflate_bits(d, turned, n);
@@ -24490,7 +24530,8 @@ static void egi_deflate_symbol(egi_deflate_state *d, uint32_t s) {
     else if (s < 280) egi_deflate_code(d, s - 256, 7);
     else egi_deflate_code(d, 0xc0 + s - 280, 8);
 }
-// Lengths and distances have 2^keep codes to each doubling, and the rest in extra bits.
+// The code of a length or distance: there are 2^keep codes for each doubling, and the other bits follow the code as
+// they are.
 static uint32_t egi_deflate_slot(uint32_t v, int keep, int *extra) {
     *extra = v >> keep ? 31 - __builtin_clz(v) - keep : 0;
     return ((uint32_t)*extra << keep) + (v >> *extra);
@@ -24498,7 +24539,7 @@ static uint32_t egi_deflate_slot(uint32_t v, int keep, int *extra) {
 static void egi_deflate_match(egi_deflate_state *d, uint32_t length, uint32_t distance) {
     int extra;
     uint32_t slot = egi_deflate_slot(length - 3, 2, &extra);
-    if (length == 258) { slot = 28; extra = 0; }           // the longest has a code of its own
+    if (length == 258) { slot = 28; extra = 0; }           // the longest length has a code of its own
     egi_deflate_symbol(d, 257 + slot);
     egi_deflate_bits(d, (length - 3) & ((1u << extra) - 1), extra);
     slot = egi_deflate_slot(distance - 1, 1, &extra);
@@ -24509,7 +24550,8 @@ static bool egi_zlib_write(egi_text *out, const unsigned char *data, int64_t n) 
     enum { HASHES = 4096 };
     egi_deflate_state d = { out, 0, 0 };
     uint32_t a = 1, b = 0;                                 // Adler-32
-    int64_t *last = (int64_t *)egi_alloc(HASHES * sizeof *last);   // where three such bytes stood, plus 1
+    // For a hash of three bytes: where they were last, plus 1.
+    int64_t *last = (int64_t *)egi_alloc(HASHES * sizeof *last);
     if (!last) return false;
     memset(last, 0, HASHES * sizeof *last);
     egi_text_add(out, "\x78\x01", 2);
@@ -24552,7 +24594,7 @@ static unsigned char egi_pixel(int dtype, const char *p) {
     if (dtype == EG_UINT8) return (unsigned char)v;
     return (unsigned char)(v > 0 ? v < 1 ? v * 255 + .5 : 255 : 0);
 }
-// The elements from p on, (H, W, C), as a PNG file. A row is a byte that says how it was filtered (not at all) and its pixels.
+// Appends a PNG file of the elements (H, W, C) at p. Each row is a byte for the filter (0: none) and its pixels.
 static bool egi_png_write(const char *function, egi_text *png, const char *p, int dtype, int64_t h, int64_t w, int64_t c) {
     static const char colours[5] = { 0, 0, 4, 2, 6 };
     int64_t row = 0, bytes = 0, size = egi_dtypes[dtype].size;
@@ -24584,7 +24626,8 @@ static bool egi_png_write(const char *function, egi_text *png, const char *p, in
     egi_free(rows);
     return ok || egi_no_memory(function, bytes);
 }
-// (H, W) or (H, W, C) from axis on (behind that of a batch, where one may be), of a dtype that pictures have.
+// Checks that x is a picture (H, W) or (H, W, C) from `axis` on, of a dtype that pictures may have; hwc[] becomes its
+// dimensions.
 static bool egi_picture(const char *function, eg_tensor *x, int axis, bool batches, int64_t hwc[3]) {
     if (x->dtype != EG_UINT8 && x->dtype != EG_BOOL && !egi_is_float(x->dtype))
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: a picture is uint8, or floating from 0 to 1, or bool, not %s", function, egi_describe(x));
@@ -24669,7 +24712,8 @@ EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
 // ---- pictures: read
 
 #ifdef EAGER_IMAGE
-// libpng and libjpeg leave by longjmp; all that must survive it is here. Rows come into pixels, of `channels` bytes a pixel.
+// libpng and libjpeg report errors by longjmp; everything that must survive it is in this struct. rows[] point into
+// pixels, c bytes a pixel.
 typedef struct egi_decoder {
     const char *function;
     const unsigned char *at, *end;
@@ -24680,8 +24724,8 @@ typedef struct egi_decoder {
     struct jpeg_error_mgr jpeg_errors;
     jmp_buf leave;
 } egi_decoder;
-// What the header says, held against the limit and against the file before anything is made of that size. Of packed bytes each pixel row
-// has `row`, the file's own can become `most`.
+// Compares the picture's size in the header with the limit, and with what the file can hold, before memory of that
+// size is allocated: a row has `row` bytes, and the file's bytes can unpack to at most `most`.
 static bool egi_decode_fits(egi_decoder *d, int64_t row, int64_t most) {
     if (d->w < 1 || d->h < 1 || row > most / d->h) {
         snprintf(d->message, sizeof d->message, "it claims to be %lld x %lld pixels, which so few bytes cannot hold", (long long)d->w, (long long)d->h);
@@ -24743,7 +24787,7 @@ static void egi_jpeg_error(j_common_ptr jpeg) {
     jpeg->err->format_message(jpeg, d->message);
     longjmp(d->leave, 1);
 }
-// libjpeg only warns of data that is broken or cut off, and makes up the rest.
+// Where data is broken or cut off, libjpeg only warns and invents the rest. Such warnings are made errors.
 static void egi_jpeg_message(j_common_ptr jpeg, int level) {
     int code = jpeg->err->msg_code;
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC)) egi_jpeg_error(jpeg);
@@ -24764,7 +24808,8 @@ static bool egi_decode_jpeg(egi_decoder *d, int channels) {
     d->h = jpeg.image_height;
     d->w = jpeg.image_width;
     jpeg.out_color_space = d->c == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    bool ok = egi_decode_fits(d, d->w, file * 1024) && egi_decode_rows(d);      // a bit or more for each 8 x 8 pixels
+    // JPEG takes at least a bit for 8 x 8 pixels.
+    bool ok = egi_decode_fits(d, d->w, file * 1024) && egi_decode_rows(d);
     if (ok) {
         jpeg_start_decompress(&jpeg);
         while (jpeg.output_scanline < jpeg.output_height) jpeg_read_scanlines(&jpeg, d->rows + jpeg.output_scanline, jpeg.output_height - jpeg.output_scanline);
@@ -24773,7 +24818,8 @@ static bool egi_decode_jpeg(egi_decoder *d, int channels) {
     jpeg_destroy_decompress(&jpeg);
     return ok;
 }
-// Grey is copied or weighed, alpha left out or full.
+// Converts one pixel to 1, 3 or 4 channels: grey is copied into the colours, or is their weighted mean; alpha is
+// dropped, or 255.
 static void egi_convert_pixel(const unsigned char *from, int64_t c, unsigned char *to, int64_t wanted) {
     bool grey = c < 3;
     unsigned char rgb[3] = { from[0], from[grey ? 0 : 1], from[grey ? 0 : 2] };
@@ -24878,10 +24924,11 @@ EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *c
     return bytes;
 }
 
-// A feature that was found: its values are read twice, once to count them.
+// A feature of a record. Its values are read twice, the first time to count them.
 typedef struct egi_found { int kind; egi_pb list; } egi_found;      // kind: the field of Feature, 0: none
 static const char *egi_feature_kind(int kind) { return kind == 1 ? "bytes" : kind == 2 ? "floats" : kind == 3 ? "integers" : "nothing"; }
-// Finds a feature; of two with one name the last counts, as in protocol buffers. False: the record is broken.
+// Finds a feature by name; if there are two, the last counts, as in protocol buffers. found->kind is 0 where there is
+// none. False: the record is broken.
 static bool egi_example_find(egi_pb example, const char *name, egi_found *found) {
     egi_pb_field features, entry, part, list;
     found->kind = 0;
@@ -24892,7 +24939,7 @@ static bool egi_example_find(egi_pb example, const char *name, egi_found *found)
             if (!egi_pb_read(&features.inside, &entry)) return false;
             if (entry.number != 1 || entry.kind != EGI_PB_BYTES) continue;
             egi_found here = { 0, { NULL, NULL } };
-            bool named = *name == 0;                        // a name that is left out is ""
+            bool named = *name == 0;                        // an entry without a name has the name ""
             while (entry.inside.at < entry.inside.end) {
                 if (!egi_pb_read(&entry.inside, &part)) return false;
                 if (part.kind != EGI_PB_BYTES) continue;
@@ -24910,8 +24957,8 @@ static bool egi_example_find(egi_pb example, const char *name, egi_found *found)
     }
     return true;
 }
-// Values of a list into to, or only counted where that is NULL; -1: broken. Numbers may be packed or not. Of bytes: how many strings
-// there are; *size is the length of the last.
+// Copies the values of a feature to `to`, or, if that is NULL, counts them; numbers may be packed or not. Returns how
+// many there are, -1 if the record is broken. Of bytes it counts the strings, and *size is the length of the last.
 static int64_t egi_example_values(egi_found f, char *to, int64_t *size) {
     egi_pb_field field;
     int64_t n = 0;
@@ -24943,7 +24990,7 @@ static int64_t egi_example_values(egi_found f, char *to, int64_t *size) {
     }
     return n;
 }
-// The shape with its -1 worked out for n elements.
+// The shape in which n elements are asked for, with its -1 computed.
 static bool egi_feature_shape(const eg_feature *f, int64_t n, eg_shape *shape) {
     int64_t known = 1;
     int open = -1;
@@ -25007,9 +25054,9 @@ EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, i
 
 // ---- DLPack
 
-// What is lent stands in one block with its deleter's knowledge: the buffer, which lives as long.
+// What eg_to_dlpack lends, and the buffer that is kept alive for it, in one block. The deleter frees the block.
 typedef struct egi_lent {
-    union { eg_dlpack now; eg_dlpack_legacy legacy; } of;  // first: the block's address is that of what is lent
+    union { eg_dlpack now; eg_dlpack_legacy legacy; } of;  // the first member, so that its address is the block's
     egi_buffer *buffer;
     int64_t shape[EG_MAX_RANK], strides[EG_MAX_RANK];
 } egi_lent;
@@ -25046,7 +25093,7 @@ static egi_lent *egi_lend(const char *function, eg_tensor *x, size_t at) {
     return l;
 }
 static void egi_lent_back(egi_lent *l) {
-    egi_device_waited(l->buffer->backend);                 // who had it may still be at work with it there
+    egi_device_waited(l->buffer->backend);                 // the borrower's work on the device may not be done yet
     egi_buffer_release(l->buffer);
     egi_free(l);
 }
@@ -25067,8 +25114,8 @@ EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x) {
     return &l->of.legacy;
 }
 
-// How a tensor that another library lends lies in memory; x gets dimensions and strides. Elements, bytes and addresses all count in
-// 64 bits, or it is an error.
+// Gives x the dimensions and strides of a tensor that another library lends. Element counts, bytes and addresses that
+// do not fit into 64 bits are an error.
 static bool egi_dlpack_layout(const char *function, const eg_dlpack_tensor *t, eg_tensor *x) {
     eg_shape shape = { t->ndim, { 0 } };
     int64_t extent = 0, size = egi_dtypes[x->dtype].size;
@@ -25088,7 +25135,7 @@ static bool egi_dlpack_layout(const char *function, const eg_dlpack_tensor *t, e
     egi_find_contiguous(x);
     return true;
 }
-// Where element i lies, counted in elements.
+// The offset of element i, counted in row-major order, in elements.
 static int64_t egi_position(const eg_tensor *x, int64_t i) {
     int64_t at = 0;
     for (int d = x->rank - 1; d >= 0; d--) {
@@ -25097,7 +25144,7 @@ static int64_t egi_position(const eg_tensor *x, int64_t i) {
     }
     return at;
 }
-// Kernels load whole elements, and count on 0 and 1 in bool tensors.
+// Whether kernels can use the memory as it is: it is aligned for its dtype, and its bools are 0 and 1.
 static bool egi_dlpack_as_it_is(const eg_tensor *x) {
     if ((uintptr_t)x->data % (uintptr_t)egi_dtypes[x->dtype].size) return false;
     for (int64_t i = 0; x->dtype == EG_BOOL && i < x->size; i++)
@@ -25116,7 +25163,8 @@ static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
     return egi_own(y);
 }
 static eg_backend *egi_backend_named(const char *function, const char *name);
-// Either a tensor that calls done(data, lender) when its memory is no longer used, or an error after it has been called.
+// A tensor over memory that another library lends. done(data, lender) is called when the memory is no longer used; on
+// failure, or if the data had to be copied, before this returns.
 static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, void (*done)(void *data, void *lender), void *lender) {
     eg_backend *backend = &egi_cpu;
     eg_tensor *x = NULL;
@@ -25144,7 +25192,8 @@ static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, vo
         ok = egi_dlpack_layout(function, t, x);
     }
     if (ok) {
-        x->data = x->size ? (char *)t->data + t->byte_offset : (char *)b;      // NULL would be an error to who reads it
+        // Not NULL, which eg_data returns on an error.
+        x->data = x->size ? (char *)t->data + t->byte_offset : (char *)b;
         if (!backend->host_reads && (uintptr_t)x->data % (uintptr_t)egi_dtypes[dtype].size)
             ok = egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the data, on %s, is not aligned for %s, and cannot be copied from here", function, backend->name, egi_dtypes[dtype].name);
     }
@@ -25184,7 +25233,7 @@ EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *m) {
     if (!m) { egi_null_operand("from_dlpack", 0); return NULL; }
     if (m->version.major == 1) return egi_borrow("from_dlpack", &m->tensor, egi_dlpack_done, m);
     egi_fail(EG_ERROR_ARGUMENT, "eg_from_dlpack: the tensor is of DLPack version %u.%u; only major version 1 is known", (unsigned)m->version.major, (unsigned)m->version.minor);
-    egi_dlpack_done(NULL, m);                              // its place is the same in all versions
+    egi_dlpack_done(NULL, m);                              // the deleter is at the same place in all versions
     return NULL;
 }
 EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *m) {
@@ -25193,8 +25242,9 @@ EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *m) {
     return NULL;
 }
 
-// ---- a step under the microscope: every value once, as t<number of the tensor>, and "ops", a JSON text that says who read and made
-// which. A variable's later values are t<number>.1, .2, ...
+// ---- eg_record: a .npz file with every value that ops read and made, each once, as t<id of the tensor> (a
+// variable's later values as t<id>.1, .2, ...), and "ops", a JSON text that lists the ops and the names of their
+// inputs and outputs
 
 typedef struct egi_recorder_file {
     egi_recorder recorder;
@@ -25204,10 +25254,11 @@ typedef struct egi_recorder_file {
     eg_tape known;             // used as a map alone: a slot for each tensor that was written; its record counts the values of a variable
     uint32_t *sums;            // of each slot's value, by which a variable that has changed is known
     int64_t sum_capacity;
-    bool failed, busy;         // it could not go on; it runs now, and what it runs is not for the file
+    bool failed, busy;         // an error ended it; it is running, and the ops it calls itself are not recorded
 } egi_recorder_file;
 
-// What the attributes of a row hold: 'i' int, 'l' int64_t, 'b' bool, 'd' double, 's' eg_shape; count 0: one for each axis of the first input.
+// What an op's attributes hold: 'i' int, 'l' int64_t, 'b' bool, 'd' double, 's' eg_shape. A count of 0 means one for
+// each axis of the first input.
 #define EGI_SET(name) ((uint64_t)1 << (EGI_OP_##name - EGI_ELEMENTWISE_OPS))
 #define EGI_REDUCTIONS \
     (EGI_SET(reduce_sum) | EGI_SET(reduce_mean) | EGI_SET(reduce_max) | EGI_SET(reduce_min) | EGI_SET(norm) | EGI_SET(reduce_all) | \
@@ -25268,7 +25319,7 @@ static void egi_recorder_file_attributes(egi_text *log, const egi_op *op, const 
     }
     egi_text_add(log, "}", 1);
 }
-// NumPy has no bfloat16: it goes into the file as float32.
+// Writes a tensor into the file; bfloat16, which NumPy does not have, as float32.
 static bool egi_recorder_file_store(egi_recorder_file *r, char *name, eg_tensor *x) {
     eg_shape shape = egi_shape(x);
     eg_tensor *wide = NULL;
@@ -25281,7 +25332,7 @@ static bool egi_recorder_file_store(egi_recorder_file *r, char *name, eg_tensor 
     if (wide) egi_object_release(&wide->object);
     return ok;
 }
-// The name of a value in the log; the value goes into the file where it is new.
+// Writes a value's name into the log, and the value into the file if it is new.
 static bool egi_recorder_file_value(egi_recorder_file *r, eg_tensor *x) {
     char name[64];
     if (!x) { egi_text_string(&r->log, "null"); return true; }
@@ -25398,7 +25449,7 @@ EAGER_API bool eg_record_stop(void) {
     eg_scope_end(scope);
     return egi_recorder_file_close(r, ok);
 }
-// When a thread ends: its writer is given back, and a recording that nobody stopped goes.
+// Called when a thread ends: releases its summary writer, and drops a recording that was not stopped.
 static void egi_outputs_end(void) {
     eg_summary_set_writer(NULL);
     if (egi_this.recorder) egi_recorder_file_close((egi_recorder_file *)egi_this.recorder, false);
@@ -25408,8 +25459,9 @@ static void egi_outputs_end(void) {
 EGI_ALL_PASSES
 
 //# 34  DEVICES ----------------------------------------------------------------
-// Idea: a device is a backend with a name; tensors are made on the thread's
-// device and computed where they are. Read first: 15.
+// Idea: a device is a backend with a name. New tensors are made on the thread's
+// device; an op runs where its inputs are, and eg_to is the only op that copies
+// from one device to another. Read first: 15.  Proof: tests/devices.c
 
 EGI_FEWEST_PASSES
 enum { EGI_MAX_BACKENDS = 32 };
@@ -25437,7 +25489,8 @@ EAGER_API bool egi_backend_register(eg_backend *b) {
     return ok || egi_fail(EG_ERROR_DEVICE, "egi_backend_register: %s exists already, or there are too many devices", b->name);
 }
 #ifndef EAGER_NO_THREADS
-// A driver does not live through fork: in the child the devices with memory of their own refuse all, and nothing of theirs is called.
+// A GPU's driver does not survive fork. In the child, the functions of devices with memory of their own are replaced
+// by these, which refuse everything.
 static bool egi_forked_refuses(eg_backend *b) {
     return egi_fail(EG_ERROR_DEVICE, "%s: a process that was forked cannot use the devices of its parent; start it before the device's first use, or compute on \"cpu:0\"", b->name);
 }
@@ -25461,7 +25514,7 @@ static void egi_backends_fork(void) {
     }
 }
 #endif
-// The GPUs register when one is first asked for, and that one starts. Why it cannot, or NULL.
+// GPUs register themselves when the first one is asked for. Returns NULL, or why there is none.
 #ifdef EAGER_CUDA
 extern const char *egi_cuda_start(const char *name);    // in eager_cuda.cu
 #endif
@@ -25475,8 +25528,9 @@ static const char *egi_no_gpu(const char *name) {
     return "eager.h's implementation was compiled without -DEAGER_CUDA";
 #endif
 }
-// TensorFlow's spellings are understood: "/gpu:0", "GPU:0", "/device:GPU:0", "/job:localhost/replica:0/task:0/device:GPU:0", and a kind
-// without a number, which is the first of it. Whatever else it is stays as it is.
+// The name of a device in our spelling, for TensorFlow's: "/gpu:0", "GPU:0", "/device:GPU:0",
+// "/job:localhost/replica:0/task:0/device:GPU:0", and "gpu", which is the first one. Any other name is returned as it
+// is.
 static const char *egi_device_plain(const char *name, char *text, size_t capacity) {
     static const char *const kinds[] = { "cpu", "gpu" };
     static const char machine[] = "/job:localhost/replica:0/task:0";
@@ -25538,7 +25592,7 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision) {
     else egi_fail(EG_ERROR_ARGUMENT, "eg_matmul_precision: %d is none of EG_PRECISION_FLOAT32, EG_PRECISION_TF32 and EG_PRECISION_BFLOAT16", (int)precision);
     return former;
 }
-// The same values on another device; the gradient comes back to this one.
+// eg_to as an op: the same values on another device. Its gradient is copied back.
 typedef struct egi_to_attr { eg_backend *from, *to; } egi_to_attr;
 static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);
 static bool egi_shape_to(egi_call *c) {
