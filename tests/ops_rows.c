@@ -181,6 +181,10 @@ TEST(a_formulas_words_and_constants) {
     int n = 0;
     for (; formula->words[n]; n++) { CHECK_STR(formula->words[n]->name, words[n]); CHECK_NEAR(formula->values[n], n == 1, 0); }
     CHECK_INT(n, 7);
+    egi_node nodes[EGI_FORMULA_MOST];
+    CHECK_INT(egi_formula_nodes(&egi_op_mish.formula[1], nodes), 12);        // tanh(softplus(a)) stands in it twice, and is one node
+    CHECK_STR(nodes[11].word->name, "mul");
+    CHECK_INT(egi_formula_nodes(&egi_op_where.formula[1], nodes), 0);
     CHECK_INT(egi_row_reads(&egi_op_tanh, 0), EGI_USES_Y | EGI_USES_G);
     CHECK_INT(egi_row_reads(&egi_op_add, 1), EGI_USES_G);
     CHECK_INT(egi_row_reads(&egi_op_where, 0), 0);
