@@ -7598,6 +7598,8 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 #define EGI_NOINLINE __attribute__((noinline))
 
 #define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
+#define EGI_DATA(x) ((EGI_T *)(void *)(x)->data)              // in a stamped text: a tensor's elements
+#define EGI_DATA_OR_NULL(x) ((EGI_T *)egi_cpu_data_of(x))     // the same, of a tensor that may be missing or empty
 
 static inline int64_t egi_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t egi_max64(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -7680,25 +7682,23 @@ typedef double egi_v32_f64 __attribute__((vector_size(32), aligned(8), may_alias
 #undef EGI_STAMP
 
 // Integers wrap around, as they do in NumPy: the arithmetic is done unsigned.
-#define EGI_GEMM_INT(NAME, T, U)                                                                                              \
-    static bool NAME(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb,    \
-                     T *c, int64_t ldc, bool accumulate) {                                                                    \
-        for (int64_t i = 0; i < m; i++) {                                                                                     \
-            T *ci = c + i * ldc;                                                                                              \
-            if (!accumulate)                                                                                                  \
-                for (int64_t j = 0; j < n; j++) ci[j] = 0;                                                                    \
-            for (int64_t p = 0; p < k; p++) {                                                                                 \
-                U aip = (U)(ta ? a[p * lda + i] : a[i * lda + p]);                                                            \
-                const T *bp = tb ? b + p : b + p * ldb;                                                                       \
-                int64_t step = tb ? ldb : 1;                                                                                  \
-                for (int64_t j = 0; j < n; j++) ci[j] = (T)((U)ci[j] + aip * (U)bp[j * step]);                                \
-            }                                                                                                                 \
-        }                                                                                                                     \
-        return true;                                                                                                          \
+#define EGI_PRODUCT_INT(NAME, T, U) \
+    static bool NAME(const egi_matmul_parameters *p, const void *a_data, const void *b_data, void *c_data) { \
+        const T *a = (const T *)a_data, *b = (const T *)b_data; \
+        T *c = (T *)c_data; \
+        memset(c, 0, (size_t)(p->m * p->n) * sizeof *c); \
+        for (int64_t i = 0; i < p->m; i++, c += p->n) \
+            for (int64_t q = 0; q < p->k; q++) { \
+                const U aiq = (U)(p->ta ? a[q * p->lda + i] : a[i * p->lda + q]); \
+                const T *bq = p->tb ? b + q : b + q * p->ldb; \
+                const int64_t step = p->tb ? p->ldb : 1; \
+                for (int64_t j = 0; j < p->n; j++) c[j] = (T)((U)c[j] + aiq * (U)bq[j * step]); \
+            } \
+        return true; \
     }
-EGI_GEMM_INT(egi_gemm_i32, int32_t, uint32_t)
-EGI_GEMM_INT(egi_gemm_i64, int64_t, uint64_t)
-#undef EGI_GEMM_INT
+EGI_PRODUCT_INT(egi_cpu_product_i32, int32_t, uint32_t)
+EGI_PRODUCT_INT(egi_cpu_product_i64, int64_t, uint64_t)
+#undef EGI_PRODUCT_INT
 
 // x is (n,h,w,c), the filter (kh,kw,c/groups,oc), y (n,oh,ow,oc). s: stride, d: dilation, pt and pl: rows of padding on top
 // and columns on the left (what lies beyond the other two borders follows from the sizes). groups >= 1 divides c and oc.
@@ -7714,6 +7714,18 @@ static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t 
 }
 
 enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
+
+// What the stamped egi_cpu_<kernel>_<dtype>, which take a launch's tensors apart, share.
+static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
+// out[k] with the values of in, or zeros.
+static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
+    if (!out) return NULL;
+    size_t bytes = (size_t)(out->size * egi_dtypes[out->dtype].size);
+    if (in) memcpy(out->data, in->data, bytes);
+    else memset(out->data, 0, bytes);
+    return out->data;
+}
+static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
 
 enum { EGI_LANES = 16 };
 #define EGI_STAMP 5
@@ -7855,13 +7867,6 @@ static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const
                 if ((x[i * inner + j] != 0) == any) y[j] = (uint8_t)any;
     }
 }
-static void egi_reduce_all_u8(int64_t outer, int64_t n, int64_t inner, const uint8_t *x, uint8_t *y) {
-    egi_reduce_all_or_any(outer, n, inner, x, y, false);
-}
-static void egi_reduce_any_u8(int64_t outer, int64_t n, int64_t inner, const uint8_t *x, uint8_t *y) {
-    egi_reduce_all_or_any(outer, n, inner, x, y, true);
-}
-
 
 //# 24  THE CPU ----------------------------------------------------------------
 // Idea: loops run over contiguous elements only. Operands in another layout are
@@ -8105,17 +8110,6 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
     return egi_cpu_copy(b, &copy);
 }
 
-#define EGI_REDUCE_FLOAT(S, T) if (p->kind == EGI_NORM2) { egi_reduce_norm_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; }
-#define EGI_REDUCE_ANY_TYPE(S, T) \
-    switch ((int)p->kind) { \
-        case EGI_SUM: egi_reduce_sum_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; \
-        case EGI_MEAN: egi_reduce_mean_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; \
-        case EGI_MAX_: egi_reduce_max_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; \
-        case EGI_MIN_: egi_reduce_min_##S(p->outer, p->n, p->inner, (const T *)x, (T *)y); return true; \
-        case EGI_ARGMAX: egi_argmax_##S(p->outer, p->n, p->inner, (const T *)x, (int64_t *)y); return true; \
-        case EGI_ARGMIN: egi_argmin_##S(p->outer, p->n, p->inner, (const T *)x, (int64_t *)y); return true; \
-        default: break; \
-    }
 // Runs a kernel over (outer, n, inner) in a wider dtype, as many of the outer at a time as fill some pages.
 static bool egi_cpu_widened(eg_backend *b, const egi_args *args, egi_kernel_function *kernel, int dtype) {
     enum { AT_A_TIME = 4096 };
@@ -8147,56 +8141,39 @@ static bool egi_cpu_widened(eg_backend *b, const egi_args *args, egi_kernel_func
 }
 static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const void *x = args->in[0]->data;
-    void *y = args->out[0]->data;
-    (void)b;
-    if (p->kind == EGI_ALL) { egi_reduce_all_u8(p->outer, p->n, p->inner, (const uint8_t *)x, (uint8_t *)y); return true; }
-    if (p->kind == EGI_ANY) { egi_reduce_any_u8(p->outer, p->n, p->inner, (const uint8_t *)x, (uint8_t *)y); return true; }
+    if (p->kind == EGI_ALL || p->kind == EGI_ANY) {
+        egi_reduce_all_or_any(p->outer, p->n, p->inner, (const uint8_t *)args->in[0]->data, (uint8_t *)args->out[0]->data, p->kind == EGI_ANY);
+        return true;
+    }
     switch (args->in[0]->dtype) {
-        case EG_FLOAT32: EGI_REDUCE_FLOAT(f32, float) EGI_REDUCE_ANY_TYPE(f32, float) break;
-        case EG_FLOAT64: EGI_REDUCE_FLOAT(f64, double) EGI_REDUCE_ANY_TYPE(f64, double) break;
-        case EG_INT64: EGI_REDUCE_ANY_TYPE(i64, int64_t) break;
+        case EG_FLOAT32: return egi_cpu_reduce_f32(args);
+        case EG_FLOAT64: return egi_cpu_reduce_f64(args);
+        case EG_INT64: return egi_cpu_reduce_i64(args);
         case EG_INT32: case EG_UINT8: return egi_cpu_widened(b, args, egi_cpu_reduce, EG_INT64);
-        default: break;
-    }
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: no kernel for dtype %s", args->op->name, egi_dtypes[args->in[0]->dtype].name);
-}
-static bool egi_cpu_cumsum(eg_backend *b, const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const void *x = args->in[0]->data;
-    void *y = args->out[0]->data;
-    switch (args->in[0]->dtype) {
-        case EG_FLOAT64: egi_cumsum_f64(p->outer, p->n, p->inner, (const double *)x, (double *)y, p->exclusive, p->reverse); return true;
-        case EG_INT64: egi_cumsum_i64(p->outer, p->n, p->inner, (const int64_t *)x, (int64_t *)y, p->exclusive, p->reverse); return true;
-        default: return egi_cpu_widened(b, args, egi_cpu_cumsum, args->in[0]->dtype == EG_FLOAT32 ? EG_FLOAT64 : EG_INT64);
+        default: return egi_fail(EG_ERROR_DTYPE, "eg_%s: no kernel for dtype %s", args->op->name, egi_dtypes[args->in[0]->dtype].name);
     }
 }
-static bool egi_cpu_argsort(eg_backend *b, const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const int dtype = args->in[0]->dtype;
-    if (dtype != EG_FLOAT64 && dtype != EG_INT64) return egi_cpu_widened(b, args, egi_cpu_argsort, dtype == EG_FLOAT32 ? EG_FLOAT64 : EG_INT64);
-    int64_t *to = (int64_t *)(void *)args->out[0]->data, *tmp = (int64_t *)egi_alloc((size_t)(p->n ? p->n : 1) * sizeof *tmp);
-    if (!tmp) return egi_no_memory("argsort", p->n * 8);
-    for (int64_t r = 0; r < p->outer; r++, to += p->n) {
-        const void *x = args->in[0]->data + r * p->n * 8;
-        if (dtype == EG_FLOAT64) egi_argsort_f64((const double *)x, p->n, p->reverse, to, tmp);
-        else egi_argsort_i64((const int64_t *)x, p->n, p->reverse, to, tmp);
+// float64 and int64; other dtypes are widened to them.
+#define EGI_CPU_IN_64_BITS(name) \
+    static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
+        const int dtype = args->in[0]->dtype; \
+        if (dtype != EG_FLOAT64 && dtype != EG_INT64) return egi_cpu_widened(b, args, egi_cpu_##name, dtype == EG_FLOAT32 ? EG_FLOAT64 : EG_INT64); \
+        return dtype == EG_FLOAT64 ? egi_cpu_##name##_f64(args) : egi_cpu_##name##_i64(args); \
     }
-    egi_free(tmp);
-    return true;
-}
-static bool egi_cpu_softmax(eg_backend *b, const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const void *x = args->in[0]->data;
-    void *y = args->out[0]->data;
-    bool f = args->in[0]->dtype == EG_FLOAT32;
-    (void)b;
-    if (p->kind == EGI_SOFTMAX_ && f) egi_softmax_f32(p->outer, p->n, (const float *)x, (float *)y);
-    else if (p->kind == EGI_SOFTMAX_) egi_softmax_f64(p->outer, p->n, (const double *)x, (double *)y);
-    else if (f) egi_log_softmax_f32(p->outer, p->n, (const float *)x, (float *)y);
-    else egi_log_softmax_f64(p->outer, p->n, (const double *)x, (double *)y);
-    return true;
-}
+EGI_CPU_IN_64_BITS(cumsum)
+EGI_CPU_IN_64_BITS(argsort)
+// float32 and float64, whichever the tensor `decides` has.
+#define EGI_CPU_OF_FLOATS(name, decides) \
+    static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
+        (void)b; \
+        return args->decides->dtype == EG_FLOAT32 ? egi_cpu_##name##_f32(args) : egi_cpu_##name##_f64(args); \
+    }
+EGI_CPU_OF_FLOATS(softmax, in[0])
+EGI_CPU_OF_FLOATS(softmax_grad, in[0])
+EGI_CPU_OF_FLOATS(sparse_xent, in[1])
+EGI_CPU_OF_FLOATS(sparse_xent_grad, in[1])
+EGI_CPU_OF_FLOATS(recurrent, in[0])
+EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
 // Indices as int64, checked against [0, limit); NULL with an error. Freed by egi_free.
 static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes) {
     int64_t *index = (int64_t *)egi_alloc((size_t)(x->size ? x->size : 1) * sizeof *index);
@@ -8214,39 +8191,6 @@ static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t li
         }
     return index;
 }
-static bool egi_cpu_sparse_xent(eg_backend *b, const egi_args *args) {
-    const eg_tensor *labels = args->in[0], *x = args->in[1];
-    int64_t n = x->dims[x->rank - 1], *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n, true);
-    (void)b;
-    if (!label) return false;
-    if (x->dtype == EG_FLOAT32)
-        egi_sparse_xent_f32(labels->size, n, (const float *)(const void *)x->data, label, (float *)(void *)args->out[0]->data);
-    else egi_sparse_xent_f64(labels->size, n, (const double *)(const void *)x->data, label, (double *)(void *)args->out[0]->data);
-    egi_free(label);
-    return true;
-}
-static bool egi_cpu_softmax_grad(eg_backend *b, const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const void *y = args->in[0]->data, *g = args->in[1]->data;
-    void *dx = args->out[0]->data;
-    bool logs = p->kind == EGI_LOG_SOFTMAX;
-    (void)b;
-    if (args->out[0]->dtype == EG_FLOAT32) egi_softmax_grad_f32(p->outer, p->n, logs, (const float *)y, (const float *)g, (float *)dx);
-    else egi_softmax_grad_f64(p->outer, p->n, logs, (const double *)y, (const double *)g, (double *)dx);
-    return true;
-}
-static bool egi_cpu_sparse_xent_grad(eg_backend *b, const egi_args *args) {
-    const eg_tensor *labels = args->in[0], *x = args->in[1], *g = args->in[2];
-    const char *label = labels->data;
-    int64_t n = x->dims[x->rank - 1], step = *(const int *)args->parameters;
-    (void)b;
-    for (int64_t r = 0; r < labels->size; r++, label += egi_dtypes[labels->dtype].size) {
-        int64_t k = egi_load_int(labels->dtype, label);
-        if (x->dtype == EG_FLOAT32) egi_sparse_xent_grad_f32(n, (const float *)(const void *)x->data + r * n, k, ((const float *)(const void *)g->data)[r * step], (float *)(void *)args->out[0]->data + r * n);
-        else egi_sparse_xent_grad_f64(n, (const double *)(const void *)x->data + r * n, k, ((const double *)(const void *)g->data)[r * step], (double *)(void *)args->out[0]->data + r * n);
-    }
-    return true;
-}
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
@@ -8260,30 +8204,17 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
         for (int i = 0; i < p->batch_rank; i++) { ox += index[i] * p->a_strides[i]; oy += index[i] * p->b_strides[i]; }
         const void *xa = x->data + ox * size, *yb = y->data + oy * size;
         void *to = out->data + k * p->m * p->n * size;
-        bool ok = true;
-        switch (x->dtype) {
-            case EG_FLOAT32:
-                ok = egi_gemm_f32(p->ta, p->tb, p->m, p->n, p->k, (const float *)xa, p->lda, (const float *)yb, p->ldb, (float *)to, p->n, false);
-                break;
-            case EG_FLOAT64:
-                ok = egi_gemm_f64(p->ta, p->tb, p->m, p->n, p->k, (const double *)xa, p->lda, (const double *)yb, p->ldb, (double *)to, p->n, false);
-                break;
-            case EG_INT32:
-                ok = egi_gemm_i32(p->ta, p->tb, p->m, p->n, p->k, (const int32_t *)xa, p->lda, (const int32_t *)yb, p->ldb, (int32_t *)to, p->n,
-                                  false);
-                break;
-            default:
-                ok = egi_gemm_i64(p->ta, p->tb, p->m, p->n, p->k, (const int64_t *)xa, p->lda, (const int64_t *)yb, p->ldb, (int64_t *)to, p->n,
-                                  false);
-                break;
-        }
+        const bool ok = x->dtype == EG_FLOAT32   ? egi_cpu_product_f32(p, xa, yb, to)
+                        : x->dtype == EG_FLOAT64 ? egi_cpu_product_f64(p, xa, yb, to)
+                        : x->dtype == EG_INT32   ? egi_cpu_product_i32(p, xa, yb, to)
+                                                 : egi_cpu_product_i64(p, xa, yb, to);
         if (!ok) return egi_no_memory("matmul", 0);
         for (int i = p->batch_rank - 1; i >= 0; i--) { if (++index[i] < p->batch[i]) break; index[i] = 0; }
     }
     return true;
 }
 // Runs a float32 kernel in float64: where it adds so many terms to an element of its result that they would not all be kept.
-static bool egi_cpu_in_float64(eg_backend *b, const egi_args *args, egi_kernel_function *kernel) {
+static bool egi_cpu_in_float64(const egi_args *args, bool (*kernel)(const egi_args *args)) {
     egi_args wide = *args;
     eg_tensor copy[3];
     double *space, *at;
@@ -8303,48 +8234,28 @@ static bool egi_cpu_in_float64(eg_backend *b, const egi_args *args, egi_kernel_f
         else wide.out[0] = &copy[i];
         at += all[i]->size;
     }
-    const bool ok = kernel(b, &wide);
+    const bool ok = kernel(&wide);
     if (ok) egi_convert(EG_FLOAT64, copy[2].data, EG_FLOAT32, args->out[0]->data, args->out[0]->size);
     egi_free(space);
     return ok;
 }
 static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
-    const void *u = args->in[0]->data, *v = args->in[1]->data;
-    void *y = args->out[0]->data;
-    bool ok;
+    (void)b;
+    if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_conv_f64(args);
     // Taps are added one after another, but where a product adds them.
-    if (args->out[0]->dtype == EG_FLOAT32 && p->dims.kh * p->dims.kw > EGI_TERMS &&
-        (p->kind == EGI_CONV_INPUT || (p->kind == EGI_CONV_FORWARD && p->dims.groups == p->dims.c))) return egi_cpu_in_float64(b, args, egi_cpu_conv);
-    if (args->out[0]->dtype == EG_FLOAT32)
-        ok = p->kind == EGI_CONV_FORWARD ? egi_conv2d_f32(&p->dims, (const float *)u, (const float *)v, (float *)y) :
-             p->kind == EGI_CONV_INPUT ? egi_conv2d_input_f32(&p->dims, (const float *)u, (const float *)v, (float *)y) :
-                                         egi_conv2d_filter_f32(&p->dims, (const float *)u, (const float *)v, (float *)y);
-    else
-        ok = p->kind == EGI_CONV_FORWARD ? egi_conv2d_f64(&p->dims, (const double *)u, (const double *)v, (double *)y) :
-             p->kind == EGI_CONV_INPUT ? egi_conv2d_input_f64(&p->dims, (const double *)u, (const double *)v, (double *)y) :
-                                         egi_conv2d_filter_f64(&p->dims, (const double *)u, (const double *)v, (double *)y);
-    return ok || egi_no_memory(args->op->name, 0);
+    const bool adds = p->kind == EGI_CONV_INPUT || (p->kind == EGI_CONV_FORWARD && p->dims.groups == p->dims.c);
+    return adds && p->dims.kh * p->dims.kw > EGI_TERMS ? egi_cpu_in_float64(args, egi_cpu_conv_f64) : egi_cpu_conv_f32(args);
 }
 static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
-    const void *x = args->in[0]->data;
-    void *y = args->out[0]->data;
-    bool f = args->in[0]->dtype == EG_FLOAT32;
-    if (f && p->kind != EGI_POOL_MAX_INDEX && egi_min64(p->dims.kh, p->dims.h) > EGI_TERMS / egi_max64(egi_min64(p->dims.kw, p->dims.w), 1)) return egi_cpu_in_float64(b, args, egi_cpu_pool);
-    if (f && egi_min64(p->dims.kh, p->dims.h) > INT32_MAX / egi_max64(p->dims.w, 1))
+    const egi_pool_dims *d = &p->dims;
+    (void)b;
+    if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_pool_f64(args);
+    if (p->kind != EGI_POOL_MAX_INDEX && egi_min64(d->kh, d->h) > EGI_TERMS / egi_max64(egi_min64(d->kw, d->w), 1)) return egi_cpu_in_float64(args, egi_cpu_pool_f64);
+    if (egi_min64(d->kh, d->h) > INT32_MAX / egi_max64(d->w, 1))
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the windows of %s span more than 2^31 pixels", args->op->name, egi_describe(args->in[0]));
-    if (p->kind == EGI_POOL_MAX_INDEX) {
-        if (f) egi_max_pool_index_f32(&p->dims, (const float *)x, (int64_t *)y);
-        else egi_max_pool_index_f64(&p->dims, (const double *)x, (int64_t *)y);
-    } else if (p->kind == EGI_POOL_AVG) {
-        if (f) egi_avg_pool_f32(&p->dims, (const float *)x, (float *)y);
-        else egi_avg_pool_f64(&p->dims, (const double *)x, (double *)y);
-    } else {
-        if (f) egi_avg_pool_grad_f32(&p->dims, (const float *)x, (float *)y);
-        else egi_avg_pool_grad_f64(&p->dims, (const double *)x, (double *)y);
-    }
-    return true;
+    return egi_cpu_pool_f32(args);
 }
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
@@ -8485,39 +8396,6 @@ static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
     }
     *(int64_t *)(uintptr_t)args->parameters = count;
     return true;
-}
-// out[k] with the values of in, or zeros.
-static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
-    if (!out) return NULL;
-    size_t bytes = (size_t)(out->size * egi_dtypes[out->dtype].size);
-    if (in) memcpy(out->data, in->data, bytes);
-    else memset(out->data, 0, bytes);
-    return out->data;
-}
-static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
-static bool egi_cpu_recurrent(eg_backend *b, const egi_args *args) {
-    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
-    const void *z = args->in[0]->data, *u = args->in[1]->data, *bias = p->kind == EGI_GRU ? egi_cpu_data_of(args->in[3]) : NULL;
-    void *all = egi_cpu_data_of(args->out[0]), *kept = egi_cpu_data_of(args->out[1]);
-    void *h = egi_cpu_begin_with(args->out[2], args->in[2]), *c = egi_cpu_begin_with(args->out[3], args->in[3]);
-    const uint8_t *mask = (const uint8_t *)egi_cpu_data_of(args->in[4]);
-    (void)b;
-    bool ok = args->in[0]->dtype == EG_FLOAT32
-        ? egi_recurrent_f32(p, (const float *)z, (const float *)u, (const float *)bias, mask, (float *)all, (float *)kept, (float *)h, (float *)c)
-        : egi_recurrent_f64(p, (const double *)z, (const double *)u, (const double *)bias, mask, (double *)all, (double *)kept, (double *)h, (double *)c);
-    return ok || egi_no_memory(args->op->name, 0);
-}
-static bool egi_cpu_recurrent_grad(eg_backend *b, const egi_args *args) {
-    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
-    const void *u = args->in[0]->data, *g = egi_cpu_data_of(args->in[2]);
-    void *kept = args->in[1]->data, *dz = args->out[0]->data, *dp = egi_cpu_data_of(args->out[1]);
-    void *dh = egi_cpu_begin_with(args->out[2], args->in[3]), *dc = egi_cpu_begin_with(args->out[3], args->in[4]);
-    const uint8_t *mask = (const uint8_t *)egi_cpu_data_of(args->in[5]);
-    (void)b;
-    bool ok = args->in[0]->dtype == EG_FLOAT32
-        ? egi_recurrent_grad_f32(p, (const float *)u, (float *)kept, mask, (const float *)g, (float *)dz, (float *)dp, (float *)dh, (float *)dc)
-        : egi_recurrent_grad_f64(p, (const double *)u, (double *)kept, mask, (const double *)g, (double *)dz, (double *)dp, (double *)dh, (double *)dc);
-    return ok || egi_no_memory(args->op->name, 0);
 }
 
 EAGER_API eg_backend *egi_backend_cpu(void) {
@@ -26039,6 +25917,10 @@ static bool EGI_TN(egi_gemm_by)(const EGI_TN(egi_right) *r, int64_t m, const EGI
 #endif
 }
 
+static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *a, const void *b, void *c) {
+    return EGI_TN(egi_gemm)(p->ta, p->tb, p->m, p->n, p->k, (const EGI_T *)a, p->lda, (const EGI_T *)b, p->ldb, (EGI_T *)c, p->n, false);
+}
+
 // RECURRENCE. Idea: a step is a product for the whole batch, p = h · U, and a cell for each row of it. The gradient goes through the
 // steps the other way round: a cell for each row, which makes dz, and dh = dz · Uᵀ for the step before; what U itself gets is one
 // product over all steps, left to the caller.
@@ -26115,6 +25997,22 @@ static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const 
     }
     egi_free(space);
     return ok;
+}
+
+static bool EGI_TN(egi_cpu_recurrent)(const egi_args *args) {
+    const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)args->parameters;
+    const EGI_T *bias = p->kind == EGI_GRU ? EGI_DATA_OR_NULL(args->in[3]) : NULL;
+    EGI_T *h = (EGI_T *)egi_cpu_begin_with(args->out[2], args->in[2]), *c = (EGI_T *)egi_cpu_begin_with(args->out[3], args->in[3]);
+    const uint8_t *mask = (const uint8_t *)egi_cpu_data_of(args->in[4]);
+    return EGI_TN(egi_recurrent)(p, EGI_DATA(args->in[0]), EGI_DATA(args->in[1]), bias, mask, EGI_DATA_OR_NULL(args->out[0]), EGI_DATA_OR_NULL(args->out[1]), h, c) ||
+           egi_no_memory(args->op->name, 0);
+}
+static bool EGI_TN(egi_cpu_recurrent_grad)(const egi_args *args) {
+    EGI_T *dh = (EGI_T *)egi_cpu_begin_with(args->out[2], args->in[3]), *dc = (EGI_T *)egi_cpu_begin_with(args->out[3], args->in[4]);
+    const uint8_t *mask = (const uint8_t *)egi_cpu_data_of(args->in[5]);
+    return EGI_TN(egi_recurrent_grad)((const egi_recurrent_parameters *)args->parameters, EGI_DATA(args->in[0]), EGI_DATA(args->in[1]), mask,
+                                      EGI_DATA_OR_NULL(args->in[2]), EGI_DATA(args->out[0]), EGI_DATA_OR_NULL(args->out[1]), dh, dc) ||
+           egi_no_memory(args->op->name, 0);
 }
 
 // CONVOLUTION. Idea: write what the filter sees at each output position into one row of a matrix ("columns"); then it is a
@@ -26249,17 +26147,14 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
     return ok;
 }
 
-// y = x * f
-static bool EGI_TN(egi_conv2d)(const egi_conv_dims *d, const EGI_T *x, const EGI_T *f, EGI_T *y) {
-    return EGI_TN(egi_conv)(d, (EGI_T *)x, (EGI_T *)f, y, 0);
-}
-// dx from dy and f; dx is overwritten. (A transposed convolution, too.)
-static bool EGI_TN(egi_conv2d_input)(const egi_conv_dims *d, const EGI_T *dy, const EGI_T *f, EGI_T *dx) {
-    return EGI_TN(egi_conv)(d, dx, (EGI_T *)f, (EGI_T *)dy, 1);
-}
-// df from x and dy; df is overwritten.
-static bool EGI_TN(egi_conv2d_filter)(const egi_conv_dims *d, const EGI_T *x, const EGI_T *dy, EGI_T *df) {
-    return EGI_TN(egi_conv)(d, (EGI_T *)x, df, (EGI_T *)dy, 2);
+// y from x and f; dx, which is overwritten, from dy and f (a transposed convolution, too); df, which is overwritten, from x and dy.
+static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
+    const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
+    EGI_T *a = EGI_DATA(args->in[0]), *b = EGI_DATA(args->in[1]), *out = EGI_DATA(args->out[0]);
+    const bool ok = p->kind == EGI_CONV_FORWARD ? EGI_TN(egi_conv)(&p->dims, a, b, out, 0)
+                    : p->kind == EGI_CONV_INPUT ? EGI_TN(egi_conv)(&p->dims, out, b, a, 1)
+                                                : EGI_TN(egi_conv)(&p->dims, a, out, b, 2);
+    return ok || egi_no_memory(args->op->name, 0);
 }
 
 // POOLING. index[i]: where in x the maximum of y[i]'s window lies, the first of equals; a NaN counts as the largest. A window
@@ -26325,6 +26220,14 @@ static void EGI_TN(egi_avg_pool)(const egi_pool_dims *d, const EGI_T *x, EGI_T *
 static void EGI_TN(egi_avg_pool_grad)(const egi_pool_dims *d, const EGI_T *dy, EGI_T *dx) {
     EGI_TN(egi_zero)(d->n * d->h * d->w * d->c, dx);
     EGI_TN(egi_avg_pool_walk)(d, dx, (EGI_T *)dy, true);
+}
+static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
+    const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
+    const EGI_T *x = EGI_DATA(args->in[0]);
+    if (p->kind == EGI_POOL_MAX_INDEX) EGI_TN(egi_max_pool_index)(&p->dims, x, (int64_t *)(void *)args->out[0]->data);
+    else if (p->kind == EGI_POOL_AVG) EGI_TN(egi_avg_pool)(&p->dims, x, EGI_DATA(args->out[0]));
+    else EGI_TN(egi_avg_pool_grad)(&p->dims, x, EGI_DATA(args->out[0]));
+    return true;
 }
 
 // SOFTMAX and what belongs to it, on contiguous rows. Shifting a row by its maximum changes no result and keeps exp in range.
@@ -26431,6 +26334,36 @@ static void EGI_TN(egi_sparse_xent_grad)(int64_t n, const EGI_T *x, int64_t labe
     for (; i < n; i++) dx[i] *= g;
 }
 
+static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    if (p->kind == EGI_SOFTMAX_) EGI_TN(egi_softmax)(p->outer, p->n, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]));
+    else EGI_TN(egi_log_softmax)(p->outer, p->n, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]));
+    return true;
+}
+static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    EGI_TN(egi_softmax_grad)(p->outer, p->n, p->kind == EGI_LOG_SOFTMAX, EGI_DATA(args->in[0]), EGI_DATA(args->in[1]), EGI_DATA(args->out[0]));
+    return true;
+}
+static bool EGI_TN(egi_cpu_sparse_xent)(const egi_args *args) {
+    const eg_tensor *labels = args->in[0], *x = args->in[1];
+    const int64_t n = x->dims[x->rank - 1];
+    int64_t *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n, true);
+    if (!label) return false;
+    EGI_TN(egi_sparse_xent)(labels->size, n, EGI_DATA(x), label, EGI_DATA(args->out[0]));
+    egi_free(label);
+    return true;
+}
+static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
+    const eg_tensor *labels = args->in[0], *x = args->in[1];
+    const int64_t n = x->dims[x->rank - 1], step = *(const int *)args->parameters;
+    for (int64_t r = 0; r < labels->size; r++) {
+        const int64_t label = egi_load_int(labels->dtype, labels->data + r * egi_dtypes[labels->dtype].size);
+        EGI_TN(egi_sparse_xent_grad)(n, EGI_DATA(x) + r * n, label, EGI_DATA(args->in[2])[r * step], EGI_DATA(args->out[0]) + r * n);
+    }
+    return true;
+}
+
 #elif EGI_STAMP == 3  // --------------------------------------------------------------- float, double and int64_t
 
 // Sum of a row, or of its squares.
@@ -26489,18 +26422,6 @@ EGI_NOINLINE static void EGI_TN(egi_reduce_sums)(int64_t outer, int64_t n, int64
             }
         }
 }
-static void EGI_TN(egi_reduce_sum)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y) {
-    EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 's');
-}
-static void EGI_TN(egi_reduce_mean)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y) {
-    EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'm');
-}
-#if EGI_IS_FLOAT
-static void EGI_TN(egi_reduce_norm)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y) {
-    EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'n');
-}
-#endif
-
 // Does v come before top? A NaN comes before all but an earlier NaN.
 #define EGI_MORE(v, top) ((v) > (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
 #define EGI_LESS(v, top) ((v) < (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
@@ -26551,6 +26472,23 @@ EGI_EXTREME(egi_reduce_min, egi_argmin, EGI_LESS, <)
 #undef EGI_MORE
 #undef EGI_LESS
 
+static bool EGI_TN(egi_cpu_reduce)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const int64_t outer = p->outer, n = p->n, inner = p->inner;
+    const EGI_T *x = EGI_DATA(args->in[0]);
+    EGI_T *y = EGI_DATA(args->out[0]);
+    int64_t *index = (int64_t *)(void *)args->out[0]->data;
+    switch ((int)p->kind) {
+        case EGI_SUM: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 's'); return true;
+        case EGI_MEAN: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'm'); return true;
+        case EGI_MAX_: EGI_TN(egi_reduce_max)(outer, n, inner, x, y); return true;
+        case EGI_MIN_: EGI_TN(egi_reduce_min)(outer, n, inner, x, y); return true;
+        case EGI_ARGMAX: EGI_TN(egi_argmax)(outer, n, inner, x, index); return true;
+        case EGI_ARGMIN: EGI_TN(egi_argmin)(outer, n, inner, x, index); return true;
+        default: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'n'); return true;         // EGI_NORM2, of floats
+    }
+}
+
 #elif EGI_STAMP == 4  // ---------------------------------------------------------------------- double and int64_t
 
 // Running sums along the middle axis. exclusive: without the element itself; reverse: from the end. y may be x.
@@ -26600,6 +26538,21 @@ static void EGI_TN(egi_argsort)(const EGI_T *x, int64_t n, bool descending, int6
         to = swap;
     }
     if (from != index && n > 0) memcpy(index, from, (size_t)n * sizeof *index);
+}
+
+static bool EGI_TN(egi_cpu_cumsum)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    EGI_TN(egi_cumsum)(p->outer, p->n, p->inner, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]), p->exclusive, p->reverse);
+    return true;
+}
+static bool EGI_TN(egi_cpu_argsort)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const EGI_T *x = EGI_DATA(args->in[0]);
+    int64_t *to = (int64_t *)(void *)args->out[0]->data, *tmp = (int64_t *)egi_alloc((size_t)(p->n ? p->n : 1) * sizeof *tmp);
+    if (!tmp) return egi_no_memory("argsort", p->n * 8);
+    for (int64_t r = 0; r < p->outer; r++) EGI_TN(egi_argsort)(x + r * p->n, p->n, p->reverse, to + r * p->n, tmp);
+    egi_free(tmp);
+    return true;
 }
 
 #elif EGI_STAMP == 5  // ------------------------------------------------------------- a step of a recurrent layer
