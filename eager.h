@@ -6133,6 +6133,133 @@ static int egi_record_read(egi_source *s, egi_text *record) {
     return good > 0 ? 1 : -1;
 }
 
+// ---- options: one row of a table for each field of an options struct. The row says how the field is written, what a zero stands
+// for and between which values it must be. A constructor says by bits which rows it has; one function checks the struct against
+// them and fills in the defaults, so that the sentence about a value out of its range is the same everywhere.
+
+typedef enum egi_field_kind {
+    EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_NUMBER, EGI_FIELD_BOOL,
+    EGI_FIELD_WORD,                // an enum
+    EGI_FIELD_PAIR,                // int64_t[2]; a second one of 0 is as the first
+    EGI_FIELD_SHAPE, EGI_FIELD_PADS,
+    EGI_FIELD_OTHER                // a pointer, a seed, a struct: only whether it is given is looked at
+} egi_field_kind;
+enum { EGI_OPEN_LOW = 1, EGI_OPEN_HIGH = 2 };                          // the end itself is not in the range
+enum {
+    EGI_ARGUMENT = 4,              // stands before the options, so that a zero is a value like any other
+    EGI_LATER = 8                  // what zero stands for depends on more than the row: zero stays, and so does EG_ZERO
+};
+typedef struct egi_words { const char *type; const char *const *names; int count; } egi_words;      // of an enum: eg_<type>, its values
+typedef struct egi_field {
+    const char *name, *key;        // as a caller writes it, without the point; as a configuration has it
+    egi_field_kind kind;
+    size_t offset, size;
+    double fallback, low, high;    // low and high hold for each number of a pair, a shape, pads
+    int flags;
+    const egi_words *words;        // of EGI_FIELD_WORD
+} egi_field;
+typedef struct egi_fields { const egi_field *rows; int count; } egi_fields;
+typedef struct egi_fallback { int field; double value; } egi_fallback;  // a constructor's own default; a list ends with field -1
+
+// Ends of rows.
+#define EGI_ANY(flags) -HUGE_VAL, HUGE_VAL, EGI_OPEN_LOW | EGI_OPEN_HIGH | (flags), NULL           // any finite number
+#define EGI_AT_LEAST(low, flags) low, HUGE_VAL, EGI_OPEN_HIGH | (flags), NULL
+#define EGI_BETWEEN(low, high, flags) low, high, flags, NULL
+#define EGI_ONE_OF(words) -HUGE_VAL, HUGE_VAL, 0, &words
+#define EGI_FIELD(type, id, kind, member, ...) EGI_FIELD_AS(type, #id, #id, kind, member, __VA_ARGS__)
+#define EGI_FIELD_AS(type, name, key, kind, member, fallback, ...) \
+    { name, key, EGI_FIELD_##kind, offsetof(type, member), sizeof(((type *)0)->member), fallback, __VA_ARGS__ }
+#define EGI_BIT(i) (UINT64_C(1) << (i))
+
+static double egi_or(double value, double fallback) { return value == 0 ? fallback : value == EG_ZERO ? 0 : value; }
+static bool egi_field_given(const egi_field *f, const void *options) {
+    const char *p = (const char *)options + f->offset;
+    for (size_t i = 0; i < f->size; i++) if (p[i]) return true;
+    return false;
+}
+// The numbers of a field; how many there are.
+static int egi_field_numbers(const egi_field *f, const void *options, double *v) {
+    const void *p = (const char *)options + f->offset;
+    const int64_t *list = (const int64_t *)p;
+    int n = 1;
+    switch (f->kind) {
+    case EGI_FIELD_INT: *v = *(const int *)p; break;
+    case EGI_FIELD_WORD: { int word; memcpy(&word, p, sizeof word); *v = word; break; }
+    case EGI_FIELD_INT64: *v = (double)*list; break;
+    case EGI_FIELD_NUMBER: *v = *(const double *)p; break;
+    case EGI_FIELD_PAIR: n = list[1] ? 2 : list[0] ? 1 : 0; break;
+    case EGI_FIELD_SHAPE: n = ((const eg_shape *)p)->rank; list = ((const eg_shape *)p)->dims; break;
+    case EGI_FIELD_PADS: n = ((const eg_pads *)p)->count; list = ((const eg_pads *)p)->pads; break;
+    case EGI_FIELD_BOOL: case EGI_FIELD_OTHER: return 0;
+    }
+    if (f->kind >= EGI_FIELD_PAIR) for (int i = 0; i < n && i < 2 * EG_MAX_RANK; i++) v[i] = (double)list[i];
+    for (int i = 0; i < n && i < 2 * EG_MAX_RANK && f->kind != EGI_FIELD_WORD; i++) if (v[i] == EG_ZERO) v[i] = 0;
+    return n;
+}
+static bool egi_field_in_range(const egi_field *f, double v) {
+    if (f->words) return v >= 0 && v < f->words->count;
+    return (f->flags & EGI_OPEN_LOW ? v > f->low : v >= f->low) && (f->flags & EGI_OPEN_HIGH ? v < f->high : v <= f->high);
+}
+// How many numbers the field can have.
+static int egi_field_most(const egi_field *f) {
+    return f->kind == EGI_FIELD_PADS ? 2 * EG_MAX_RANK : f->kind == EGI_FIELD_SHAPE ? EG_MAX_RANK - 1 : 2;      // a shape is without the batch
+}
+// Raises "eg_adam: .beta_1 is 1.5; it must be at least 0 and below 1".
+static EGI_COLD bool egi_field_fail(const char *function, const egi_field *f, const void *options) {
+    double v[2 * EG_MAX_RANK];
+    int n = egi_field_numbers(f, options, v), most = egi_field_most(f);
+    bool list = f->kind >= EGI_FIELD_PAIR, low = f->low > -HUGE_VAL, high = f->high < HUGE_VAL;
+    char value[300], range[100] = "finite";
+    size_t at = (size_t)snprintf(value, sizeof value, list ? "{" : "");
+    for (int i = 0; i < n && i < most && at < sizeof value; i++)
+        at += (size_t)snprintf(value + at, sizeof value - at, f->kind == EGI_FIELD_NUMBER ? "%s%g" : "%s%.0f", i ? ", " : "", v[i]);
+    if (list && at < sizeof value) snprintf(value + at, sizeof value - at, n > most ? ", ...}" : "}");
+    at = 0;
+    if (f->words) snprintf(range, sizeof range, "a value of eg_%s", f->words->type);
+    if (low) at = (size_t)snprintf(range, sizeof range, "%s %.15g", f->flags & EGI_OPEN_LOW ? "above" : "at least", f->low);
+    if (high) snprintf(range + at, sizeof range - at, "%s%s %.15g", low ? " and " : "", f->flags & EGI_OPEN_HIGH ? "below" : "at most", f->high);
+    else if (low && f->kind == EGI_FIELD_NUMBER) snprintf(range + at, sizeof range - at, " and finite");
+    const char *point = f->flags & EGI_ARGUMENT ? "" : ".";
+    if (list && n > most) snprintf(range, sizeof range, "of at most %d numbers", most);
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s%s is %s; %s must be %s", function, point, f->name, value, list && n <= most ? "each number" : "it", range);
+}
+static void egi_field_set(const egi_field *f, void *options, double value) {
+    void *p = (char *)options + f->offset;
+    if (f->kind == EGI_FIELD_INT) *(int *)p = (int)value;
+    else if (f->kind == EGI_FIELD_INT64) *(int64_t *)p = (int64_t)value;
+    else if (f->kind == EGI_FIELD_NUMBER) *(double *)p = value;
+}
+static bool egi_field_fits(const egi_field *f, const void *options, bool given, double *v) {
+    int n = egi_field_numbers(f, options, v);
+    bool fits = n >= 0 && n <= egi_field_most(f);
+    for (int i = 0; i < n && fits && (given || !(f->flags & EGI_LATER)); i++) fits = egi_field_in_range(f, v[i]);
+    return fits;
+}
+// A field that the function lacks, though another row of the function's may be about the same member.
+static bool egi_field_absent(const egi_fields *table, uint64_t has, int field) {
+    for (int i = 0; i < table->count; i++)
+        if (has & EGI_BIT(i) && table->rows[i].offset == table->rows[field].offset) return false;
+    return true;
+}
+// Whether the options have nothing but what the function has, and that in its range. Then zeros become what they stand for: own's
+// value, or else the table's.
+static bool egi_options_take(const char *function, void *options, const egi_fields *table, uint64_t has, const egi_fallback *own) {
+    for (int i = 0; i < table->count; i++) {
+        const egi_field *f = &table->rows[i];
+        double v[2 * EG_MAX_RANK], fallback = f->fallback;
+        bool given = egi_field_given(f, options);
+        if (!(has & EGI_BIT(i))) {
+            if (!given || !egi_field_absent(table, has, i)) continue;
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", function, f->name);
+        }
+        for (const egi_fallback *o = own; o && o->field >= 0; o++) if (o->field == i) fallback = o->value;
+        if (!given && f->kind <= EGI_FIELD_NUMBER && !(f->flags & EGI_LATER)) egi_field_set(f, options, fallback);
+        if (!egi_field_fits(f, options, given, v)) return egi_field_fail(function, f, options);
+        if (given && f->kind <= EGI_FIELD_NUMBER && *v == 0 && !(f->flags & EGI_LATER)) egi_field_set(f, options, 0);
+    }
+    return true;
+}
+
 // ---- arrays read row by row, for datasets; the formats are in FILES
 
 // An array in a .npy, IDX or .npz file, whose rows (elements along the first axis) are read one by one. A scalar has
@@ -8548,7 +8675,6 @@ EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     return eg_reshape(x, shape);
 }
 // An option: zero is the default, EG_ZERO is zero.
-static double egi_or(double value, double fallback) { return value == 0 ? fallback : value == EG_ZERO ? 0 : value; }
 static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsigned *mask) {
     *mask = 0;
     if (axes->mark != 0 && axes->mark != EGI_AXES_MARK)
@@ -12316,109 +12442,88 @@ static void egi_own_state(const eg_optimizer *opt, const char *owner) {
     egi_set_owner(opt->rate, owner);
     egi_set_owner(opt->accumulated, owner);
 }
-// Which options an optimizer has, as bits. Setting one that it does not have is an error.
-enum {
-    EGI_O_MOMENTUM = 1, EGI_O_NESTEROV = 2, EGI_O_BETAS = 4, EGI_O_EPSILON = 8, EGI_O_RHO = 16, EGI_O_CENTERED = 32, EGI_O_AMSGRAD = 64,
-    EGI_O_INITIAL = 128, EGI_O_FTRL = 256
-};
-static bool egi_option_allowed(const char *name, const char *option, bool set, bool has) {
-    return !set || has || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", name, option);
+#define EGI_OPTIMIZER_FIELDS(F) \
+    F(learning_rate, NUMBER, .001, EGI_AT_LEAST(0, 0)) \
+    F(schedule, OTHER, 0, EGI_ANY(0)) \
+    F(momentum, NUMBER, 0, EGI_BETWEEN(0, 1, 0)) \
+    F(nesterov, BOOL, 0, EGI_ANY(0)) \
+    F(beta_1, NUMBER, .9, EGI_BETWEEN(0, 1, EGI_OPEN_HIGH)) \
+    F(beta_2, NUMBER, .999, EGI_BETWEEN(0, 1, EGI_OPEN_HIGH)) \
+    F(epsilon, NUMBER, 1e-7, EGI_AT_LEAST(0, 0)) \
+    F(rho, NUMBER, .9, EGI_BETWEEN(0, 1, 0)) \
+    F(centered, BOOL, 0, EGI_ANY(0)) \
+    F(amsgrad, BOOL, 0, EGI_ANY(0)) \
+    F(initial_accumulator_value, NUMBER, .1, EGI_AT_LEAST(0, 0)) \
+    F(learning_rate_power, NUMBER, -.5, EGI_BETWEEN(-HUGE_VAL, 0, EGI_OPEN_LOW)) \
+    F(l1, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
+    F(l2, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
+    F(l2_shrinkage, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
+    F(beta, NUMBER, 0, EGI_ANY(0)) \
+    F(weight_decay, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
+    F(clipvalue, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
+    F(clipnorm, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
+    F(global_clipnorm, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
+    F(accumulate_steps, INT, 1, EGI_AT_LEAST(0, 0))
+#define EGI_OPTIMIZER_FIELD_ID(id, ...) EGI_O_##id,
+enum { EGI_OPTIMIZER_FIELDS(EGI_OPTIMIZER_FIELD_ID) EGI_OPTIMIZER_FIELD_COUNT };
+#define EGI_OPTIMIZER_FIELD(id, kind, ...) EGI_FIELD(eg_optimizer_options, id, kind, id, __VA_ARGS__),
+static const egi_field egi_optimizer_rows[] = { EGI_OPTIMIZER_FIELDS(EGI_OPTIMIZER_FIELD) };
+static const egi_fields egi_optimizer_fields = { egi_optimizer_rows, EGI_OPTIMIZER_FIELD_COUNT };
+// Which of them an optimizer has, as bits. Every optimizer has the first group.
+#define EGI_HAS_STEPS (EGI_BIT(EGI_O_learning_rate) | EGI_BIT(EGI_O_schedule) | EGI_BIT(EGI_O_weight_decay) | \
+    EGI_BIT(EGI_O_clipvalue) | EGI_BIT(EGI_O_clipnorm) | EGI_BIT(EGI_O_global_clipnorm) | EGI_BIT(EGI_O_accumulate_steps))
+#define EGI_HAS_BETAS (EGI_BIT(EGI_O_beta_1) | EGI_BIT(EGI_O_beta_2))
+#define EGI_HAS_ADAM (EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_amsgrad))
+#define EGI_HAS_FTRL (EGI_BIT(EGI_O_initial_accumulator_value) | EGI_BIT(EGI_O_learning_rate_power) | \
+    EGI_BIT(EGI_O_l1) | EGI_BIT(EGI_O_l2) | EGI_BIT(EGI_O_l2_shrinkage) | EGI_BIT(EGI_O_beta))
+
+static EGI_COLD bool egi_optimizer_options(const char *name, eg_optimizer_options *o, uint64_t has, const egi_fallback *own) {
+    if (!EGI_NAMED(name, *o, "learning_rate = 0.01")) return false;
+    if (o->schedule.rate == egi_rate_refused)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the .schedule is none: the function that should have made it refused its arguments", name);
+    if (o->learning_rate != 0 && o->schedule.rate)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
+    return egi_options_take(name, o, &egi_optimizer_fields, has | EGI_HAS_STEPS, own) &&
+           ((o->clipvalue != 0) + (o->clipnorm != 0) + (o->global_clipnorm != 0) <= 1 ||
+            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given", name));
 }
-// Checks the given options, fills in the defaults, and makes the optimizer with its counters. The caller owns the
-// reference.
-static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *given, unsigned has,
-                                   const eg_optimizer_options *defaults) {
-    eg_optimizer_options o = *given;
-    if (!EGI_NAMED(name, o, "learning_rate = 0.01")) return NULL;
-    if (!egi_option_allowed(name, "momentum", o.momentum != 0, has & EGI_O_MOMENTUM) ||
-        !egi_option_allowed(name, "nesterov", o.nesterov, has & EGI_O_NESTEROV) ||
-        !egi_option_allowed(name, "beta_1 or .beta_2", o.beta_1 != 0 || o.beta_2 != 0, has & EGI_O_BETAS) ||
-        !egi_option_allowed(name, "epsilon", o.epsilon != 0, has & EGI_O_EPSILON) || !egi_option_allowed(name, "rho", o.rho != 0, has & EGI_O_RHO) ||
-        !egi_option_allowed(name, "centered", o.centered, has & EGI_O_CENTERED) ||
-        !egi_option_allowed(name, "amsgrad", o.amsgrad, has & EGI_O_AMSGRAD) ||
-        !egi_option_allowed(name, "initial_accumulator_value", o.initial_accumulator_value != 0, has & EGI_O_INITIAL) ||
-        !egi_option_allowed(name, "learning_rate_power, .l1, .l2, .l2_shrinkage or .beta",
-                            o.learning_rate_power != 0 || o.l1 != 0 || o.l2 != 0 || o.l2_shrinkage != 0 || o.beta != 0, has & EGI_O_FTRL))
-        return NULL;
-    o.clipvalue = egi_or(o.clipvalue, 0);
-    o.clipnorm = egi_or(o.clipnorm, 0);
-    o.global_clipnorm = egi_or(o.global_clipnorm, 0);
-    o.l1 = egi_or(o.l1, 0);
-    o.l2 = egi_or(o.l2, 0);
-    o.l2_shrinkage = egi_or(o.l2_shrinkage, 0);
-    o.beta = egi_or(o.beta, 0);
-    if (o.accumulate_steps == EG_ZERO) o.accumulate_steps = 0;
-    if (o.schedule.rate == egi_rate_refused)
-        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the .schedule is none: the function that should have made it refused its arguments", name);
-    if (o.learning_rate != 0 && o.schedule.rate)
-        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
-    if ((o.clipvalue != 0) + (o.clipnorm != 0) + (o.global_clipnorm != 0) > 1)
-        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given", name);
-    if (!(o.clipvalue >= 0 && o.clipnorm >= 0 && o.global_clipnorm >= 0) || o.accumulate_steps < 0)
-        return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: clipping and .accumulate_steps must be positive", name);
-    o.learning_rate = egi_or(o.learning_rate, defaults->learning_rate);
-    o.momentum = egi_or(o.momentum, 0);
-    o.beta_1 = egi_or(o.beta_1, defaults->beta_1);
-    o.beta_2 = egi_or(o.beta_2, defaults->beta_2);
-    o.epsilon = egi_or(o.epsilon, 1e-7);
-    o.rho = egi_or(o.rho, defaults->rho);
-    o.initial_accumulator_value = egi_or(o.initial_accumulator_value, 0.1);
-    o.learning_rate_power = egi_or(o.learning_rate_power, -0.5);
-    o.weight_decay = egi_or(o.weight_decay, defaults->weight_decay);
-    const struct { const char *option; double value, low, high; } ranges[] = {       // low <= value < high
-        { "learning_rate", o.learning_rate, 0, HUGE_VAL }, { "beta_1", o.beta_1, 0, 1 }, { "beta_2", o.beta_2, 0, 1 },
-        { "rho", o.rho, 0, 1 + DBL_EPSILON }, { "momentum", o.momentum, 0, 1 + DBL_EPSILON }, { "weight_decay", o.weight_decay, 0, HUGE_VAL },
-        { "epsilon", o.epsilon, 0, HUGE_VAL }, { "initial_accumulator_value", o.initial_accumulator_value, 0, HUGE_VAL },
-        { "learning_rate_power", -o.learning_rate_power, 0, HUGE_VAL }, { "l1", o.l1, 0, HUGE_VAL }, { "l2", o.l2, 0, HUGE_VAL },
-        { "l2_shrinkage", o.l2_shrinkage, 0, HUGE_VAL }
-    };
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
-        if (!(ranges[i].value >= ranges[i].low && ranges[i].value < ranges[i].high))
-            return (eg_optimizer *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .%s is out of its range (%g)", name, ranges[i].option, ranges[i].value);
+static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *o) {
     eg_optimizer *opt = (eg_optimizer *)egi_alloc(sizeof *opt);
     if (!opt) { egi_no_memory(name, (int64_t)sizeof *opt); return NULL; }
     memset(opt, 0, sizeof *opt);
     opt->refs = 1;
     opt->name = name;
     opt->rule = rule;
-    opt->options = o;
+    opt->options = *o;
     eg_scope scope = eg_scope_begin();
-    eg_tensor *zero = eg_scalar_of(EG_INT64, 0), *rate = eg_scalar_of(EG_FLOAT64, o.learning_rate);
+    eg_tensor *zero = eg_scalar_of(EG_INT64, 0), *rate = eg_scalar_of(EG_FLOAT64, o->learning_rate);
     opt->steps = zero ? eg_variable(zero, "steps") : NULL;
     opt->rate = rate ? eg_variable(rate, "learning_rate") : NULL;
-    opt->accumulated = zero && o.accumulate_steps > 1 ? eg_variable(zero, "accumulated") : NULL;
+    opt->accumulated = zero && o->accumulate_steps > 1 ? eg_variable(zero, "accumulated") : NULL;
     eg_scope_end(scope);
-    if (!opt->steps || !opt->rate || (o.accumulate_steps > 1 && !opt->accumulated)) { eg_optimizer_release(opt); return NULL; }
+    if (!opt->steps || !opt->rate || (o->accumulate_steps > 1 && !opt->accumulated)) { eg_optimizer_release(opt); return NULL; }
     eg_set_trainable(opt->rate, false);
     egi_own_state(opt, name);
     return opt;
 }
-#define EGI_OPTIMIZER(name, rule, has, lr, b1, b2, rho_, decay) \
+// The rule is chosen when the options have their values. At the end: which options it has, and defaults other than the table's.
+#define EGI_OPTIMIZER(name, rule, has, ...) \
     EAGER_API eg_optimizer *(eg_##name)(eg_optimizer_options o) { \
-        eg_optimizer_options d; \
-        memset(&d, 0, sizeof d); \
-        d.learning_rate = lr; \
-        d.beta_1 = b1; \
-        d.beta_2 = b2; \
-        d.rho = rho_; \
-        d.weight_decay = decay; \
-        return egi_optimizer(#name, rule, &o, has, &d); \
+        static const egi_fallback own[] = { __VA_ARGS__ }; \
+        return egi_optimizer_options(#name, &o, has, own) ? egi_optimizer(#name, rule, &o) : NULL; \
     }
-EGI_OPTIMIZER(sgd,
-              egi_or(o.momentum, 0) == 0 ? EGI_RULE_sgd
-              : o.nesterov               ? EGI_RULE_nesterov
-                                         : EGI_RULE_momentum,
-              EGI_O_MOMENTUM | EGI_O_NESTEROV, .01, 0, 0, 0, 0)
-EGI_OPTIMIZER(rmsprop, o.centered || egi_or(o.momentum, 0) != 0 ? EGI_RULE_rmsprop_momentum : EGI_RULE_rmsprop,
-              EGI_O_MOMENTUM | EGI_O_RHO | EGI_O_EPSILON | EGI_O_CENTERED, .001, 0, 0, .9, 0)
-EGI_OPTIMIZER(adam, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_O_BETAS | EGI_O_EPSILON | EGI_O_AMSGRAD, .001, .9, .999, 0, 0)
-EGI_OPTIMIZER(adamw, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_O_BETAS | EGI_O_EPSILON | EGI_O_AMSGRAD, .001, .9, .999, 0, .004)
-EGI_OPTIMIZER(adagrad, EGI_RULE_adagrad, EGI_O_EPSILON | EGI_O_INITIAL, .001, 0, 0, 0, 0)
-EGI_OPTIMIZER(adadelta, EGI_RULE_adadelta, EGI_O_EPSILON | EGI_O_RHO, .001, 0, 0, .95, 0)
-EGI_OPTIMIZER(adamax, EGI_RULE_adamax, EGI_O_BETAS | EGI_O_EPSILON, .001, .9, .999, 0, 0)
-EGI_OPTIMIZER(nadam, EGI_RULE_nadam, EGI_O_BETAS | EGI_O_EPSILON, .001, .9, .999, 0, 0)
-EGI_OPTIMIZER(ftrl, EGI_RULE_ftrl, EGI_O_INITIAL | EGI_O_FTRL, .001, 0, 0, 0, 0)
-EGI_OPTIMIZER(lion, EGI_RULE_lion, EGI_O_BETAS, .001, .9, .99, 0, 0)
+EGI_OPTIMIZER(sgd, o.momentum == 0 ? EGI_RULE_sgd : o.nesterov ? EGI_RULE_nesterov : EGI_RULE_momentum,
+              EGI_BIT(EGI_O_momentum) | EGI_BIT(EGI_O_nesterov), { EGI_O_learning_rate, .01 }, { -1, 0 })
+EGI_OPTIMIZER(rmsprop, o.centered || o.momentum != 0 ? EGI_RULE_rmsprop_momentum : EGI_RULE_rmsprop,
+              EGI_BIT(EGI_O_momentum) | EGI_BIT(EGI_O_rho) | EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_centered), { -1, 0 })
+EGI_OPTIMIZER(adam, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_HAS_ADAM, { -1, 0 })
+EGI_OPTIMIZER(adamw, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_HAS_ADAM, { EGI_O_weight_decay, .004 }, { -1, 0 })
+EGI_OPTIMIZER(adagrad, EGI_RULE_adagrad, EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_initial_accumulator_value), { -1, 0 })
+EGI_OPTIMIZER(adadelta, EGI_RULE_adadelta, EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_rho), { EGI_O_rho, .95 }, { -1, 0 })
+EGI_OPTIMIZER(adamax, EGI_RULE_adamax, EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon), { -1, 0 })
+EGI_OPTIMIZER(nadam, EGI_RULE_nadam, EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon), { -1, 0 })
+EGI_OPTIMIZER(ftrl, EGI_RULE_ftrl, EGI_HAS_FTRL, { -1, 0 })
+EGI_OPTIMIZER(lion, EGI_RULE_lion, EGI_HAS_BETAS, { EGI_O_beta_2, .99 }, { -1, 0 })
 
 EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
     if (opt) __atomic_fetch_add(&opt->refs, 1, __ATOMIC_RELAXED);
@@ -12846,35 +12951,62 @@ typedef struct egi_layer_config {
     int n_in, n_out;            // of a custom layer
 } egi_layer_config;
 
-typedef enum egi_field_kind { EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_PAIR, EGI_FIELD_NUMBER, EGI_FIELD_BOOL, EGI_FIELD_SHAPE, EGI_FIELD_PADS,
-                              EGI_FIELD_ACTIVATION, EGI_FIELD_INITIALIZER, EGI_FIELD_DTYPE, EGI_FIELD_PADDING } egi_field_kind;
-// F(name in JSON and in errors, kind, member of egi_layer_config)
-#define EGI_LAYER_FIELDS(F) \
-    F(input_shape, EGI_FIELD_SHAPE, o.input_shape) F(dtype, EGI_FIELD_DTYPE, o.dtype) F(frozen, EGI_FIELD_BOOL, o.frozen) \
-    F(activation, EGI_FIELD_ACTIVATION, o.activation) F(recurrent_activation, EGI_FIELD_ACTIVATION, o.recurrent_activation) \
-    F(no_bias, EGI_FIELD_BOOL, o.no_bias) F(kernel_initializer, EGI_FIELD_INITIALIZER, o.kernel_initializer) \
-    F(recurrent_initializer, EGI_FIELD_INITIALIZER, o.recurrent_initializer) F(bias_initializer, EGI_FIELD_INITIALIZER, o.bias_initializer) \
-    F(kernel_initializer_value, EGI_FIELD_NUMBER, o.kernel_initializer_value) F(bias_initializer_value, EGI_FIELD_NUMBER, o.bias_initializer_value) \
-    F(kernel_l1, EGI_FIELD_NUMBER, o.kernel_l1) F(kernel_l2, EGI_FIELD_NUMBER, o.kernel_l2) F(bias_l1, EGI_FIELD_NUMBER, o.bias_l1) \
-    F(bias_l2, EGI_FIELD_NUMBER, o.bias_l2) F(recurrent_l1, EGI_FIELD_NUMBER, o.recurrent_l1) F(recurrent_l2, EGI_FIELD_NUMBER, o.recurrent_l2) \
-    F(kernel_size, EGI_FIELD_PAIR, o.kernel_size) F(pool_size, EGI_FIELD_PAIR, o.pool_size) F(strides, EGI_FIELD_PAIR, o.strides) \
-    F(dilations, EGI_FIELD_PAIR, o.dilations) F(padding, EGI_FIELD_PADDING, o.padding) F(causal, EGI_FIELD_BOOL, o.causal) \
-    F(groups, EGI_FIELD_INT64, o.groups) F(output_padding, EGI_FIELD_PAIR, o.output_padding) F(depth_multiplier, EGI_FIELD_INT64, o.depth_multiplier) \
-    F(bilinear, EGI_FIELD_BOOL, o.bilinear) F(axis, EGI_FIELD_INT, o.axis) F(epsilon, EGI_FIELD_NUMBER, o.epsilon) \
-    F(momentum, EGI_FIELD_NUMBER, o.momentum) F(no_center, EGI_FIELD_BOOL, o.no_center) F(no_scale, EGI_FIELD_BOOL, o.no_scale) \
-    F(mask_zero, EGI_FIELD_BOOL, o.mask_zero) F(return_sequences, EGI_FIELD_BOOL, o.return_sequences) \
-    F(go_backwards, EGI_FIELD_BOOL, o.go_backwards) F(no_forget_bias, EGI_FIELD_BOOL, o.no_forget_bias) \
-    F(reset_before, EGI_FIELD_BOOL, o.reset_before) F(dropout, EGI_FIELD_NUMBER, o.dropout) \
-    F(recurrent_dropout, EGI_FIELD_NUMBER, o.recurrent_dropout) F(value_dim, EGI_FIELD_INT64, o.value_dim) F(output_units, EGI_FIELD_INT64, o.output_units) \
-    F(kv_heads, EGI_FIELD_INT64, o.kv_heads) F(rotary_base, EGI_FIELD_NUMBER, o.rotary_base) F(merge, EGI_FIELD_INT, o.merge) \
-    F(units, EGI_FIELD_INT64, units) F(size, EGI_FIELD_INT64, size) F(count, EGI_FIELD_INT64, count) F(rate, EGI_FIELD_NUMBER, rate) \
-    F(target, EGI_FIELD_SHAPE, target) F(pads, EGI_FIELD_PADS, pads) F(n_in, EGI_FIELD_INT, n_in) F(n_out, EGI_FIELD_INT, n_out)
-#define EGI_FIELD_ID(id, kind, member) EGI_F_##id,
-enum { EGI_LAYER_FIELDS(EGI_FIELD_ID) EGI_LAYER_FIELD_COUNT };
-#define EGI_FIELD_ROW(id, kind, member) { #id, kind, offsetof(egi_layer_config, member), sizeof(((egi_layer_config *)0)->member) },
-static const struct { const char *name; egi_field_kind kind; size_t offset, size; } egi_layer_fields[] = { EGI_LAYER_FIELDS(EGI_FIELD_ROW) };
+// Names of values, as configurations have them.
+static const char *const egi_activation_names[] = {          // ORDER eg_activation
+    "default", "linear", "relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "gelu_tanh", "silu", "mish", "softplus", "softsign", "tanh",
+    "sigmoid", "hard_sigmoid", "softmax", "log_softmax", "exponential" };
+static const char *const egi_initializers[] = {              // ORDER eg_initializer
+    "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "orthogonal", "identity", "zeros",
+    "ones", "constant", "uniform", "normal", "truncated_normal" };
+static const char *const egi_paddings[] = { "valid", "same" };               // ORDER eg_padding
+static const char *const egi_weight_dtypes[] = { "float32", "float64" };     // ORDER eg_dtype
+enum { EGI_ACTIVATIONS = (int)(sizeof egi_activation_names / sizeof *egi_activation_names), EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof *egi_initializers) };
+static const egi_words egi_activation_words = { "activation", egi_activation_names, EGI_ACTIVATIONS };
+static const egi_words egi_initializer_words = { "initializer", egi_initializers, EGI_INITIALIZERS };
+static const egi_words egi_padding_words = { "padding", egi_paddings, 2 };
+static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes, 2 };
+// No window, stride or padding is larger; no dimension of an input that is built for: products of the two fit 64 bits.
+#define EGI_LAYER_LARGE (INT64_C(1) << 20)
+#define EGI_LAYER_LARGEST (INT64_C(1) << 40)
+#define EGI_LARGE(low, flags) EGI_BETWEEN(low, (double)EGI_LAYER_LARGE, flags)
+// F(id, kind, default, range): an option. A(id, name, key, kind, member, default, range): what stands before the options, and what
+// differs in its default between kinds of layers. Its name is the one in sentences, its key the one in configurations.
+#define EGI_LAYER_FIELDS(F, A) \
+    F(input_shape, SHAPE, 0, EGI_BETWEEN(-1, (double)EGI_LAYER_LARGEST, 0)) F(dtype, WORD, 0, EGI_ONE_OF(egi_dtype_words)) F(frozen, BOOL, 0, EGI_ANY(0)) \
+    F(activation, WORD, 0, EGI_ONE_OF(egi_activation_words)) F(recurrent_activation, WORD, 0, EGI_ONE_OF(egi_activation_words)) \
+    F(no_bias, BOOL, 0, EGI_ANY(0)) F(kernel_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) \
+    F(recurrent_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) F(bias_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) \
+    F(kernel_initializer_value, NUMBER, 0, EGI_ANY(EGI_LATER)) F(bias_initializer_value, NUMBER, 0, EGI_ANY(EGI_LATER)) \
+    F(kernel_l1, NUMBER, 0, EGI_ANY(0)) F(kernel_l2, NUMBER, 0, EGI_ANY(0)) F(bias_l1, NUMBER, 0, EGI_ANY(0)) F(bias_l2, NUMBER, 0, EGI_ANY(0)) \
+    F(recurrent_l1, NUMBER, 0, EGI_ANY(0)) F(recurrent_l2, NUMBER, 0, EGI_ANY(0)) \
+    F(kernel_size, PAIR, 0, EGI_LARGE(1, EGI_LATER)) F(pool_size, PAIR, 0, EGI_LARGE(1, EGI_LATER)) F(strides, PAIR, 0, EGI_LARGE(1, EGI_LATER)) \
+    F(dilations, PAIR, 0, EGI_LARGE(1, EGI_LATER)) F(padding, WORD, 0, EGI_ONE_OF(egi_padding_words)) F(causal, BOOL, 0, EGI_ANY(0)) \
+    F(groups, INT64, 1, EGI_AT_LEAST(1, 0)) F(output_padding, PAIR, 0, EGI_LARGE(0, EGI_LATER)) F(depth_multiplier, INT64, 1, EGI_LARGE(1, 0)) \
+    F(bilinear, BOOL, 0, EGI_ANY(0)) F(axis, INT, -1, EGI_ANY(0)) F(epsilon, NUMBER, 1e-3, EGI_ANY(0)) F(momentum, NUMBER, .99, EGI_ANY(0)) \
+    F(no_center, BOOL, 0, EGI_ANY(0)) F(no_scale, BOOL, 0, EGI_ANY(0)) F(mask_zero, BOOL, 0, EGI_ANY(0)) F(return_sequences, BOOL, 0, EGI_ANY(0)) \
+    F(go_backwards, BOOL, 0, EGI_ANY(0)) F(no_forget_bias, BOOL, 0, EGI_ANY(0)) F(reset_before, BOOL, 0, EGI_ANY(0)) \
+    F(dropout, NUMBER, 0, EGI_BETWEEN(0, 1, EGI_OPEN_HIGH)) F(recurrent_dropout, NUMBER, 0, EGI_BETWEEN(0, 1, EGI_OPEN_HIGH)) \
+    F(value_dim, INT64, 0, EGI_AT_LEAST(1, EGI_LATER)) F(output_units, INT64, 0, EGI_AT_LEAST(1, EGI_LATER)) \
+    F(kv_heads, INT64, 0, EGI_AT_LEAST(1, EGI_LATER)) F(rotary_base, NUMBER, 0, EGI_AT_LEAST(0, 0)) F(merge, INT, 0, EGI_BETWEEN(0, EG_MERGE_AVE, 0)) \
+    A(channel_groups, groups, groups, INT64, o.groups, 32, EGI_AT_LEAST(-1, 0)) A(small_epsilon, epsilon, epsilon, NUMBER, o.epsilon, 1e-6, EGI_ANY(0)) \
+    A(units, units, units, INT64, units, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) A(filters, filters, units, INT64, units, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) \
+    A(heads, heads, units, INT64, units, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) A(size, size, size, INT64, size, 0, EGI_LARGE(1, EGI_ARGUMENT)) \
+    A(window, size, size, INT64, size, 0, EGI_LARGE(1, EGI_ARGUMENT | EGI_LATER)) A(steps, steps, size, INT64, size, 0, EGI_LARGE(1, EGI_ARGUMENT)) \
+    A(key_dim, key_dim, size, INT64, size, 0, EGI_LARGE(1, EGI_ARGUMENT)) A(count, count, count, INT64, count, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) \
+    A(longest, longest, count, INT64, count, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) A(rate, rate, rate, NUMBER, rate, 0, EGI_BETWEEN(0, 1, EGI_ARGUMENT)) \
+    A(slope, slope, rate, NUMBER, rate, .3, EGI_ANY(EGI_ARGUMENT)) A(value, value, rate, NUMBER, rate, 0, EGI_ANY(EGI_ARGUMENT)) \
+    A(shape, shape, target, SHAPE, target, 0, EGI_BETWEEN(-1, (double)EGI_LAYER_LARGEST, EGI_ARGUMENT)) \
+    A(order, order, target, SHAPE, target, 0, EGI_BETWEEN(-1, (double)EGI_LAYER_LARGEST, EGI_ARGUMENT)) A(pads, pads, pads, PADS, pads, 0, EGI_LARGE(0, EGI_ARGUMENT)) \
+    A(n_in, n_in, n_in, INT, n_in, 0, EGI_ANY(EGI_ARGUMENT)) A(n_out, n_out, n_out, INT, n_out, 0, EGI_ANY(EGI_ARGUMENT))
+#define EGI_LAYER_OPTION_ID(id, ...) EGI_F_##id,
+#define EGI_LAYER_ARGUMENT_ID(id, ...) EGI_F_##id,
+enum { EGI_LAYER_FIELDS(EGI_LAYER_OPTION_ID, EGI_LAYER_ARGUMENT_ID) EGI_LAYER_FIELD_COUNT };
+#define EGI_LAYER_OPTION(id, kind, ...) EGI_FIELD(egi_layer_config, id, kind, o.id, __VA_ARGS__),
+#define EGI_LAYER_ARGUMENT(id, name, key, kind, member, ...) EGI_FIELD_AS(egi_layer_config, #name, #key, kind, member, __VA_ARGS__),
+static const egi_field egi_layer_rows[] = { EGI_LAYER_FIELDS(EGI_LAYER_OPTION, EGI_LAYER_ARGUMENT) };
+static const egi_fields egi_layer_fields = { egi_layer_rows, EGI_LAYER_FIELD_COUNT };
 // Which fields a kind of layer has, as a set of bits. Setting another one is an error.
-#define EGI_HAS(id) (UINT64_C(1) << EGI_F_##id)
+#define EGI_HAS(id) EGI_BIT(EGI_F_##id)
 #define EGI_HAS_ALWAYS (EGI_HAS(input_shape) | EGI_HAS(frozen))
 #define EGI_HAS_BIAS (EGI_HAS(no_bias) | EGI_HAS(bias_initializer) | EGI_HAS(bias_initializer_value) | EGI_HAS(bias_l1) | EGI_HAS(bias_l2))
 #define EGI_HAS_RECURRENT (EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(activation) | EGI_HAS(recurrent_initializer) | EGI_HAS(recurrent_l1) | \
@@ -12888,29 +13020,18 @@ static eg_tensor *egi_leaky(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(
 static eg_tensor *egi_elu_1(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
 static eg_tensor *egi_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_softmax)(x, last); }
 static eg_tensor *egi_log_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_log_softmax)(x, last); }
-static const struct { const char *name; eg_tensor *(*f)(eg_tensor *x); } egi_activations[] = {       // ORDER eg_activation
-    { "default", egi_linear }, { "linear", egi_linear }, { "relu", eg_relu }, { "relu6", eg_relu6 }, { "leaky_relu", egi_leaky },
-    { "elu", egi_elu_1 }, { "selu", eg_selu }, { "gelu", eg_gelu }, { "gelu_tanh", eg_gelu_tanh }, { "silu", eg_silu }, { "mish", eg_mish },
-    { "softplus", eg_softplus }, { "softsign", eg_softsign }, { "tanh", eg_tanh }, { "sigmoid", eg_sigmoid }, { "hard_sigmoid", eg_hard_sigmoid },
-    { "softmax", egi_softmax_last }, { "log_softmax", egi_log_softmax_last }, { "exponential", eg_exp }
-};
-enum { EGI_ACTIVATIONS = (int)(sizeof egi_activations / sizeof egi_activations[0]) };
+static eg_tensor *(*const egi_activations[EGI_ACTIVATIONS])(eg_tensor *x) = {       // ORDER eg_activation
+    egi_linear, egi_linear, eg_relu, eg_relu6, egi_leaky, egi_elu_1, eg_selu, eg_gelu, eg_gelu_tanh, eg_silu, eg_mish, eg_softplus, eg_softsign,
+    eg_tanh, eg_sigmoid, eg_hard_sigmoid, egi_softmax_last, egi_log_softmax_last, eg_exp };
 EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
     if ((int)a < 0 || (int)a >= EGI_ACTIVATIONS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: %d is no activation", (int)a);
-    return egi_activations[a].f(x);
+    return egi_activations[a](x);
 }
-
-static const char *const egi_initializers[] = { "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal",       // ORDER eg_initializer
-    "orthogonal", "identity", "zeros", "ones", "constant", "uniform", "normal", "truncated_normal" };
-enum { EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof egi_initializers[0]) };
 
 // ---- layers and their parts
 
 // The most inputs, outputs, and input shapes that are remembered.
 enum { EGI_LAYER_IN = 16, EGI_LAYER_OUT = 8, EGI_LAYER_KEPT = 3 };
-// The largest window, stride or padding, and the largest dimension of an input: a product of the two fits into 64 bits.
-#define EGI_LAYER_LARGE (INT64_C(1) << 20)
-#define EGI_LAYER_LARGEST (INT64_C(1) << 40)
 typedef struct egi_part {                // a weight (variable) or a layer (child)
     char *name;                          // unique in its layer: a piece of the path
     eg_tensor *variable;
@@ -12967,7 +13088,6 @@ enum {
     EGI_PASSES_MASK = 1,                 // the output has the mask of the first input
     EGI_FIXED_LAST = 2,                  // once built, it takes inputs of one last dimension only
     EGI_CONTAINER = 4,                   // calls other layers, so that it has no weights of its own to make
-    EGI_RATE = 8,                        // its rate is a probability
     EGI_TAKES_INDICES = 16,              // integers, whatever the dtype of the weights
     EGI_BOTH_WAYS = 32,                  // its parts are one layer, forwards and backwards
     EGI_CODE = 64                        // calls a function of the program's: a file cannot describe it
@@ -13030,12 +13150,6 @@ static bool egi_layer_alive(const char *function, const eg_layer *l) {
     return egi_given(function, "layer", l);
 }
 
-// Whether a field was set: it is not all zero bytes, which mean the default.
-static bool egi_field_given(const egi_layer_config *c, int field) {
-    const char *p = (const char *)c + egi_layer_fields[field].offset;
-    for (size_t i = 0; i < egi_layer_fields[field].size; i++) if (p[i]) return true;
-    return false;
-}
 // The default name of a layer, which Keras makes of the class: max_pooling2d of MaxPooling2D, leaky_re_lu of LeakyReLU.
 static void egi_layer_base(const egi_layer_type *type, char *name, size_t capacity) {
     const char *c = type->class_name;
@@ -13047,93 +13161,42 @@ static void egi_layer_base(const egi_layer_type *type, char *name, size_t capaci
     }
     name[at] = 0;
 }
-// Checks an argument before the options, which must be at least 1; `what` is its plural in the error.
-static bool egi_layer_positive(const egi_layer_type *type, const char *what, int64_t value) {
-    return value >= 1 || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld %s; there must be at least 1", type->name, (long long)value, what);
-}
-
-// Checks one field by its kind, so that no layer has to check it again. Configurations from files pass here, too.
-static bool egi_field_valid(const egi_layer_type *type, const egi_layer_config *c, int field) {
-    const char *p = (const char *)c + egi_layer_fields[field].offset;
-    const int64_t *list = (const int64_t *)(const void *)p;
-    bool ok = true;
-    switch (egi_layer_fields[field].kind) {
-    case EGI_FIELD_PAIR:
-        for (int i = 0; i < 2; i++) ok = ok && (list[i] >= 0 || (field == EGI_F_output_padding && list[i] == EG_ZERO));
-        ok = ok && list[0] <= EGI_LAYER_LARGE && list[1] <= EGI_LAYER_LARGE && (list[0] || !list[1]);
-        break;
-    case EGI_FIELD_NUMBER: { double v = *(const double *)(const void *)p; ok = v - v == 0; break; }      // finite
-    case EGI_FIELD_ACTIVATION: { int v = (int)*(const eg_activation *)(const void *)p; ok = v >= 0 && v < EGI_ACTIVATIONS; break; }
-    case EGI_FIELD_INITIALIZER: { int v = (int)*(const eg_initializer *)(const void *)p; ok = v >= 0 && v < EGI_INITIALIZERS; break; }
-    case EGI_FIELD_PADDING: { int v = (int)*(const eg_padding *)(const void *)p; ok = v == EG_VALID || v == EG_SAME; break; }
-    case EGI_FIELD_SHAPE: {
-        const eg_shape *s = (const eg_shape *)(const void *)p;
-        int unknown = 0;
-        ok = s->rank >= 0 && s->rank < EG_MAX_RANK;
-        for (int i = 0; i < s->rank && ok; i++) { ok = s->dims[i] >= -1 && s->dims[i] <= EGI_LAYER_LARGEST; unknown += s->dims[i] < 0; }
-        if (field == EGI_F_target) ok = ok && unknown < 2;
-        break;
-    }
-    case EGI_FIELD_PADS: {
-        const eg_pads *s = (const eg_pads *)(const void *)p;
-        int axes = type->rank - 2;
-        ok = s->count == 1 || s->count == axes || s->count == 2 * axes;
-        for (int i = 0; i < s->count && ok; i++) ok = s->pads[i] >= 0 && s->pads[i] <= EGI_LAYER_LARGE;
-        break;
-    }
-    case EGI_FIELD_INT: case EGI_FIELD_INT64: case EGI_FIELD_BOOL: case EGI_FIELD_DTYPE: break;
-    }
-    return ok || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: .%s is out of its range", type->name, egi_layer_fields[field].name);
-}
-static bool egi_layer_rate(const egi_layer_type *type, double rate) {
-    return (rate >= 0 && rate < 1) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a dropout of %g is not in [0, 1)", type->name, rate);
-}
-static bool egi_probability(const egi_layer_type *type, const char *what, double p) {
-    return (p >= 0 && p <= 1) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %s %g is not between 0 and 1", type->name, what, p);
-}
-// Checks all fields: only those that the kind has may be set, and each must be in its range.
-static bool egi_config_valid(const egi_layer_type *type, const egi_layer_config *c) {
-    for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++) {
-        if (!((type->has | EGI_HAS_ALWAYS) >> f & 1)) {
-            if (egi_field_given(c, f)) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: has no option .%s", type->name, egi_layer_fields[f].name);
-        } else if (!egi_field_valid(type, c, f)) return false;
-    }
-    const eg_layer_options *o = &c->o;
+// What every kind asks of its fields, whether a function sets them or a configuration: their table's ranges, and what two of them
+// must have in common.
+static bool egi_config_take(const char *maker, const egi_layer_type *type, egi_layer_config *c) {
+    eg_layer_options *o = &c->o;
+    int axes = type->rank - 2, unknown = 0;
     if (o->dtype != EG_FLOAT32 && o->dtype != EG_FLOAT64)
-        return egi_fail(EG_ERROR_DTYPE, "eg_layer_%s: weights are float32 or float64, not %s", type->name, eg_dtype_name(o->dtype));
-    if ((type->has & EGI_HAS(units)) && !egi_layer_positive(type, type->has & EGI_HAS(strides) ? "filters" : type->has & EGI_HAS(count) ? "features" : "units", c->units)) return false;
-    if ((type->has & EGI_HAS(count)) && !egi_layer_positive(type, "rows", c->count)) return false;
-    if ((type->has & EGI_HAS(size)) && (c->size < (o->kernel_size[0] ? 0 : 1) || c->size > EGI_LAYER_LARGE || (c->size && o->kernel_size[0])))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a size of %lld%s", type->name, (long long)c->size,
-                        c->size && o->kernel_size[0] ? " and .kernel_size; give one of them" : "; there must be at least 1");
-    if (((type->has & EGI_HAS(groups)) && o->groups < -1) || ((type->has & EGI_HAS(depth_multiplier)) && (o->depth_multiplier < 0 || o->depth_multiplier > EGI_LAYER_LARGE)))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld groups, depth multiplier %lld", type->name, (long long)o->groups, (long long)o->depth_multiplier);
-    if (!egi_layer_rate(type, egi_or(o->dropout, 0)) || !egi_layer_rate(type, egi_or(o->recurrent_dropout, 0))) return false;
-    if (o->value_dim < 0 || o->output_units < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: a negative size", type->name);
-    if (o->kv_heads < 0 || (o->kv_heads && c->units % o->kv_heads))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld heads cannot share the keys of %lld", type->name, (long long)c->units, (long long)o->kv_heads);
-    if (o->rotary_base < 0 || (o->rotary_base > 0 && c->size % 2))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: rotary positions need an even key_dim and a positive base, not %lld and %g", type->name, (long long)c->size,
-                        o->rotary_base);
-    if ((int)o->merge < 0 || o->merge > EG_MERGE_AVE) return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: there is no merge %d", type->name, (int)o->merge);
-    return !(type->flags & EGI_RATE) || egi_probability(type, "the rate", egi_or(c->rate, 0));
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: weights are float32 or float64, not %s", maker, eg_dtype_name(o->dtype));
+    if (!egi_options_take(maker, c, &egi_layer_fields, type->has | EGI_HAS_ALWAYS, NULL)) return false;
+    for (int i = 0; i < c->target.rank; i++) unknown += c->target.dims[i] < 0;
+    if (unknown > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s has more than one dimension of -1", maker, egi_show(c->target));
+    if (type->has & EGI_HAS(pads) && c->pads.count != 1 && c->pads.count != axes && c->pads.count != 2 * axes)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: pads has %d numbers; it must have one, one an axis, or two an axis", maker, c->pads.count);
+    if (type->has & EGI_HAS(window) && c->size && o->kernel_size[0])
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size is %lld and .kernel_size is given; give one of them", maker, (long long)c->size);
+    if (type->has & EGI_HAS(window) && !c->size && !o->kernel_size[0]) return egi_field_fail(maker, &egi_layer_rows[EGI_F_window], c);
+    if (o->kv_heads && c->units % o->kv_heads)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld heads cannot share the keys of %lld", maker, (long long)c->units, (long long)o->kv_heads);
+    return !(o->rotary_base > 0 && c->size % 2) ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: rotary positions need an even key_dim, not %lld", maker, (long long)c->size);
 }
 // A new layer of this kind, unbuilt; the caller owns the reference. NULL and an error where the configuration is not
 // valid.
 static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_config *config) {
-    const eg_layer_options *o = &config->o;
+    egi_layer_config c = *config;
+    const eg_layer_options *o = &c.o;
     char base[64], maker[64];
     snprintf(maker, sizeof maker, "layer_%s", type->name);
-    if (!EGI_NAMED(maker, *o, type->has & EGI_HAS(activation) ? "activation = EG_RELU" : "name = \"first\"") || !egi_config_valid(type, config)) return NULL;
+    if (!EGI_NAMED(maker, *o, type->has & EGI_HAS(activation) ? "activation = EG_RELU" : "name = \"first\"")) return NULL;
+    if (!egi_config_take(maker, type, &c)) return NULL;
     egi_layer_base(type, base, sizeof base);
     eg_layer *l = (eg_layer *)egi_alloc(sizeof *l);
     if (!l) { egi_no_memory("layer", (int64_t)sizeof *l); return NULL; }
     memset(l, 0, sizeof *l);
     l->refs = 1;
     l->type = type;
-    l->config = *config;
-    l->config.o.dropout = egi_or(o->dropout, 0);
-    l->config.o.recurrent_dropout = egi_or(o->recurrent_dropout, 0);
+    l->config = c;
     l->config.o.name = NULL;
     l->frozen = o->frozen;
     l->named = o->name != NULL;
@@ -13533,8 +13596,8 @@ static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_i
     eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
     if (!v) return NULL;
     egi_part *p = &l->parts[l->n_parts - 1];
-    p->l1 = egi_or(l1, 0);
-    p->l2 = egi_or(l2, 0);
+    p->l1 = l1;
+    p->l2 = l2;
     return v;
 }
 static bool egi_named_kernel(eg_layer *l, const char *name, eg_shape shape) {
@@ -13628,7 +13691,6 @@ static void egi_layer_leave(const egi_layer_run *run, bool ok) {
     }
 }
 
-static int egi_layer_axis(const eg_layer *l) { return l->config.o.axis == 0 ? -1 : l->config.o.axis == EG_ZERO ? 0 : l->config.o.axis; }
 // Whether an input with one axis too few may be a single example without a batch, for the error's hint: the input
 // that the caller gave has this rank as well, and it does not come from a dataset.
 static bool egi_is_single(int rank) {
@@ -13637,6 +13699,8 @@ static bool egi_is_single(int rank) {
     while (outer && outer->up) outer = outer->up;
     return outer && outer->in && outer->in[0]->rank == rank && !(step && step->name) && !egi_context_in_batch();
 }
+// The axis whose length the weights have: the last where the layer has no such option.
+static int egi_layer_axis(const eg_layer *l) { return l->type->has & EGI_HAS(axis) ? l->config.o.axis : -1; }
 // Checks number, ranks and dimensions of the inputs (-1: free) against the kind of layer, its .input_shape and what
 // it was built for.
 static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
@@ -13918,7 +13982,7 @@ static eg_shape egi_filter_shape(const eg_layer *l, int64_t a, int64_t b) {
     return s;
 }
 static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
-    int64_t channels = in->dims[in->rank - 1], groups = egi_option_or(l->config.o.groups, 1);
+    int64_t channels = in->dims[in->rank - 1], groups = l->config.o.groups;
     (void)n;
     if (!egi_last_known(in)) return false;
     if (groups < 1 || channels % groups || l->config.units % groups)
@@ -13930,7 +13994,7 @@ static bool egi_build_conv_transpose(eg_layer *l, const eg_shape *in, int n) {
     (void)n;
     return egi_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, l->config.units, in->dims[in->rank - 1])) && egi_bias_weight(l, l->config.units);
 }
-static int64_t egi_multiplier(const eg_layer *l) { return egi_option_or(l->config.o.depth_multiplier, 1); }
+static int64_t egi_multiplier(const eg_layer *l) { return l->config.o.depth_multiplier; }
 static bool egi_build_depthwise(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1];
     (void)n;
@@ -14179,7 +14243,7 @@ static bool egi_shape_up_sampling(eg_layer *l, const eg_shape *in, int n, eg_sha
 
 static bool egi_call_activation(eg_layer *l, egi_layer_run *c) { return (c->out[0] = eg_activate(c->in[0], l->config.o.activation)) != NULL; }
 static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
-    return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(egi_or(l->config.rate, .3)))) != NULL;
+    return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(l->config.rate))) != NULL;
 }
 // Each element becomes 0 with probability `rate`; the others are multiplied by 1 / (1 - rate), so that the mean stays.
 static eg_tensor *egi_dropout(eg_tensor *x, double rate) {
@@ -14192,11 +14256,11 @@ static eg_tensor *egi_dropout(eg_tensor *x, double rate) {
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
 }
 static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
-    return (c->out[0] = c->training ? egi_dropout(c->in[0], egi_or(l->config.rate, 0)) : c->in[0]) != NULL;
+    return (c->out[0] = c->training ? egi_dropout(c->in[0], l->config.rate) : c->in[0]) != NULL;
 }
 // A step whose features all equal the mask value becomes zeros, and the layers after it do not count it.
 static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
-    eg_tensor *x = c->in[0], *counts = (eg_reduce_any)((eg_not_equal)(x, eg_number(egi_or(l->config.rate, 0))), egi_over_axis(-1, false));
+    eg_tensor *x = c->in[0], *counts = (eg_reduce_any)((eg_not_equal)(x, eg_number(l->config.rate)), egi_over_axis(-1, false));
     eg_tensor *factor = counts ? eg_cast(eg_expand_dims(counts, -1), (eg_dtype)x->dtype) : NULL;
     c->out[0] = factor ? (eg_mul)(x, factor) : NULL;
     c->out_mask[0] = counts;
@@ -14249,7 +14313,7 @@ static bool egi_build_batch_norm(eg_layer *l, const eg_shape *in, int n) {
     return zeros && ones && eg_layer_weight(l, "moving_mean", zeros, false) && eg_layer_weight(l, "moving_variance", ones, false);
 }
 static bool egi_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
-    int64_t features, groups = egi_option_or(l->config.o.groups, 32);
+    int64_t features, groups = l->config.o.groups;
     (void)n;
     if (!egi_norm_weights(l, in, "gamma", "beta", &features)) return false;
     if (groups == -1) groups = features;
@@ -14258,7 +14322,7 @@ static bool egi_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
 }
 // (x - mean) / sqrt(variance + epsilon) gamma + beta; gamma and beta may be NULL. `centered` is x - mean.
 static eg_tensor *egi_normalized(const eg_layer *l, eg_tensor *centered, eg_tensor *variance, eg_tensor *gamma, eg_tensor *beta) {
-    eg_tensor *factor = eg_rsqrt((eg_add)(variance, eg_number(egi_or(l->config.o.epsilon, 1e-3))));
+    eg_tensor *factor = eg_rsqrt((eg_add)(variance, eg_number(l->config.o.epsilon)));
     eg_tensor *y = (eg_mul)(centered, gamma ? (eg_mul)(factor, gamma) : factor);
     return beta ? (eg_add)(y, beta) : y;
 }
@@ -14298,7 +14362,7 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
         mean = egi_weighted_mean(x, weights, over);
         centered = (eg_sub)(x, mean);
         variance = egi_weighted_mean(eg_square(centered), weights, over);
-        double momentum = egi_or(l->config.o.momentum, .99);
+        double momentum = l->config.o.momentum;
         if (!variance || !egi_follow(moving_mean, mean, momentum) || !egi_follow(moving_variance, variance, momentum)) return false;
     } else {
         centered = (eg_sub)(x, egi_along(moving_mean, x, axis));
@@ -14371,7 +14435,7 @@ static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     in[1] = egi_part_of(l, "gamma");
     in[2] = egi_part_of(l, "beta");
     if (axis == x->rank - 1 && egi_runs_as_one(x, EGI_LAYER_NORM) && egi_goes_with(x, in[1]) && egi_goes_with(x, in[2])) {
-        double epsilon = egi_or(l->config.o.epsilon, 1e-3);
+        double epsilon = l->config.o.epsilon;
         return (c->out[0] = egi_apply1(&egi_op_layer_norm, in, 3, &epsilon)) != NULL;
     }
     eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_over_axis(axis, true)));
@@ -14386,7 +14450,7 @@ static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
     eg_tensor *square = (eg_reduce_mean)(eg_square(x), egi_over_axis(axis, true));
-    eg_tensor *factor = eg_rsqrt((eg_add)(square, eg_number(egi_or(l->config.o.epsilon, 1e-6))));
+    eg_tensor *factor = eg_rsqrt((eg_add)(square, eg_number(l->config.o.epsilon)));
     return (c->out[0] = (eg_mul)((eg_mul)(x, factor), egi_along(egi_part_of(l, "scale"), x, axis))) != NULL;
 }
 // The axis is split into groups; mean and variance are those of one group of one example.
@@ -14395,7 +14459,7 @@ static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
     if (x->rank + 1 > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_layer_group_normalization: rank %d is too high", x->rank);
-    int64_t groups = egi_option_or(l->config.o.groups, 32);
+    int64_t groups = l->config.o.groups;
     if (groups == -1) groups = x->dims[axis];
     eg_shape parted = { x->rank + 1, { 0 } }, gamma_shape = { x->rank + 1, { 0 } }, shape = egi_shape(x);
     for (int i = 0; i <= x->rank; i++) {
@@ -15229,22 +15293,22 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
 
 // ROW(name of eg_layer_<name>, Keras's class, rank of the inputs, inputs, outputs, flags, options, build, call,
 // shape): the fields of egi_layer_type.
-#define EGI_HAS_WINDOW (EGI_HAS(size) | EGI_HAS(kernel_size) | EGI_HAS(strides) | EGI_HAS(dilations) | EGI_HAS(padding) | EGI_HAS(activation))
+#define EGI_HAS_WINDOW (EGI_HAS(window) | EGI_HAS(kernel_size) | EGI_HAS(strides) | EGI_HAS(dilations) | EGI_HAS(padding) | EGI_HAS(activation))
 #define EGI_HAS_CONV (EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS_WINDOW)
 #define EGI_HAS_POOL (EGI_HAS(pool_size) | EGI_HAS(strides) | EGI_HAS(padding))
 #define EGI_HAS_NORM (EGI_HAS(dtype) | EGI_HAS(axis) | EGI_HAS(epsilon) | EGI_HAS(no_scale))
 #define EGI_LAYER_TABLE(ROW) \
     ROW(dense, "Dense", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(activation), \
         egi_build_dense, egi_call_dense, egi_shape_dense) \
-    ROW(conv1d, "Conv1D", 3, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(groups) | EGI_HAS(causal), egi_build_conv, egi_call_conv, egi_shape_conv) \
-    ROW(conv2d, "Conv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(groups), egi_build_conv, egi_call_conv, egi_shape_conv) \
-    ROW(conv1d_transpose, "Conv1DTranspose", 3, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(output_padding), \
+    ROW(conv1d, "Conv1D", 3, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(groups) | EGI_HAS(causal), egi_build_conv, egi_call_conv, egi_shape_conv) \
+    ROW(conv2d, "Conv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(groups), egi_build_conv, egi_call_conv, egi_shape_conv) \
+    ROW(conv1d_transpose, "Conv1DTranspose", 3, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(output_padding), \
         egi_build_conv_transpose, egi_call_conv_transpose, egi_shape_conv_transpose) \
-    ROW(conv2d_transpose, "Conv2DTranspose", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(output_padding), \
+    ROW(conv2d_transpose, "Conv2DTranspose", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(output_padding), \
         egi_build_conv_transpose, egi_call_conv_transpose, egi_shape_conv_transpose) \
     ROW(depthwise_conv2d, "DepthwiseConv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(depth_multiplier), \
         egi_build_depthwise, egi_call_depthwise, egi_shape_conv) \
-    ROW(separable_conv2d, "SeparableConv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(units) | EGI_HAS(depth_multiplier), \
+    ROW(separable_conv2d, "SeparableConv2D", 4, 1, 1, EGI_FIXED_LAST, EGI_HAS_CONV | EGI_HAS(filters) | EGI_HAS(depth_multiplier), \
         egi_build_separable, egi_call_separable, egi_shape_conv) \
     ROW(max_pooling1d, "MaxPooling1D", 3, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_max_pooling1d, egi_shape_pool) \
     ROW(max_pooling2d, "MaxPooling2D", 4, 1, 1, 0, EGI_HAS_POOL, NULL, egi_call_max_pooling2d, egi_shape_pool) \
@@ -15255,23 +15319,23 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(global_average_pooling1d, "GlobalAveragePooling1D", 3, 1, 1, 0, 0, NULL, egi_call_global_average, egi_shape_global) \
     ROW(global_average_pooling2d, "GlobalAveragePooling2D", 4, 1, 1, 0, 0, NULL, egi_call_global_average, egi_shape_global) \
     ROW(flatten, "Flatten", -1, 1, 1, 0, 0, NULL, egi_call_reshaped, egi_shape_flatten) \
-    ROW(reshape, "Reshape", -1, 1, 1, 0, EGI_HAS(target), NULL, egi_call_reshaped, egi_shape_reshape_layer) \
-    ROW(permute, "Permute", -2, 1, 1, 0, EGI_HAS(target), NULL, egi_call_permute, egi_shape_permute) \
-    ROW(repeat_vector, "RepeatVector", 2, 1, 1, 0, EGI_HAS(size), NULL, egi_call_repeat_vector, egi_shape_repeat_vector) \
+    ROW(reshape, "Reshape", -1, 1, 1, 0, EGI_HAS(shape), NULL, egi_call_reshaped, egi_shape_reshape_layer) \
+    ROW(permute, "Permute", -2, 1, 1, 0, EGI_HAS(order), NULL, egi_call_permute, egi_shape_permute) \
+    ROW(repeat_vector, "RepeatVector", 2, 1, 1, 0, EGI_HAS(steps), NULL, egi_call_repeat_vector, egi_shape_repeat_vector) \
     ROW(zero_padding1d, "ZeroPadding1D", 3, 1, 1, 0, EGI_HAS(pads), NULL, egi_call_zero_padding, egi_shape_zero_padding) \
     ROW(zero_padding2d, "ZeroPadding2D", 4, 1, 1, 0, EGI_HAS(pads), NULL, egi_call_zero_padding, egi_shape_zero_padding) \
     ROW(up_sampling1d, "UpSampling1D", 3, 1, 1, 0, EGI_HAS(size), NULL, egi_call_up_sampling, egi_shape_up_sampling) \
     ROW(up_sampling2d, "UpSampling2D", 4, 1, 1, 0, EGI_HAS(size) | EGI_HAS(bilinear), NULL, egi_call_up_sampling, egi_shape_up_sampling) \
     ROW(activation, "Activation", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(activation), NULL, egi_call_activation, NULL) \
-    ROW(leaky_relu, "LeakyReLU", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(rate), NULL, egi_call_leaky_relu, NULL) \
-    ROW(dropout, "Dropout", 0, 1, 1, EGI_PASSES_MASK | EGI_RATE, EGI_HAS(rate), NULL, egi_call_dropout, NULL) \
-    ROW(masking, "Masking", -2, 1, 1, 0, EGI_HAS(rate), NULL, egi_call_masking, NULL) \
+    ROW(leaky_relu, "LeakyReLU", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(slope), NULL, egi_call_leaky_relu, NULL) \
+    ROW(dropout, "Dropout", 0, 1, 1, EGI_PASSES_MASK, EGI_HAS(rate), NULL, egi_call_dropout, NULL) \
+    ROW(masking, "Masking", -2, 1, 1, 0, EGI_HAS(value), NULL, egi_call_masking, NULL) \
     ROW(batch_normalization, "BatchNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(momentum), \
         egi_build_batch_norm, egi_call_batch_norm, NULL) \
     ROW(layer_normalization, "LayerNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM | EGI_HAS(no_center), \
         egi_build_norm, egi_call_layer_norm, NULL) \
-    ROW(rms_normalization, "RMSNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM, egi_build_rms, egi_call_rms_norm, NULL) \
-    ROW(group_normalization, "GroupNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(groups), \
+    ROW(rms_normalization, "RMSNormalization", -1, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS(dtype) | EGI_HAS(axis) | EGI_HAS(small_epsilon) | EGI_HAS(no_scale), egi_build_rms, egi_call_rms_norm, NULL) \
+    ROW(group_normalization, "GroupNormalization", -2, 1, 1, EGI_PASSES_MASK | EGI_FIXED_LAST, EGI_HAS_NORM | EGI_HAS(no_center) | EGI_HAS(channel_groups), \
         egi_build_group_norm, egi_call_group_norm, NULL) \
     ROW(embedding, "Embedding", 0, 1, 1, EGI_TAKES_INDICES, EGI_HAS_KERNEL | EGI_HAS(count) | EGI_HAS(units) | EGI_HAS(mask_zero), \
         egi_build_embedding, egi_call_embedding, egi_shape_embedding) \
@@ -15288,9 +15352,9 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     ROW(gru, "GRU", 3, 2, 2, EGI_FIXED_LAST, EGI_HAS_RECURRENT | EGI_HAS(recurrent_activation) | EGI_HAS(reset_before), \
         egi_build_recurrent, egi_call_recurrent, egi_shape_recurrent) \
     ROW(bidirectional, "Bidirectional", 3, 5, 5, EGI_CONTAINER | EGI_BOTH_WAYS, EGI_HAS(merge), egi_build_bidirectional, egi_call_bidirectional, egi_shape_bidirectional) \
-    ROW(position_embedding, "PositionEmbedding", 3, 1, 1, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS(count), \
+    ROW(position_embedding, "PositionEmbedding", 3, 1, 1, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS(longest), \
         egi_build_positions, egi_call_positions, NULL) \
-    ROW(multi_head_attention, "MultiHeadAttention", 3, 6, 4, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(units) | EGI_HAS(size) | \
+    ROW(multi_head_attention, "MultiHeadAttention", 3, 6, 4, EGI_FIXED_LAST | EGI_PASSES_MASK, EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS(heads) | EGI_HAS(key_dim) | \
         EGI_HAS(causal) | EGI_HAS(dropout) | EGI_HAS(value_dim) | EGI_HAS(output_units) | EGI_HAS(kv_heads) | EGI_HAS(rotary_base), egi_build_attention, egi_call_attention, egi_shape_attention) \
     ROW(sequential, "Sequential", 0, 1, 1, EGI_CONTAINER, 0, egi_build_sequential, egi_call_sequential, egi_shape_sequential) \
     ROW(residual, "Residual", 0, 1, 1, EGI_CONTAINER | EGI_PASSES_MASK, 0, egi_build_residual, egi_call_residual, NULL) \
@@ -15404,7 +15468,6 @@ EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_d
     const egi_layer_type *t = &egi_layer_type_multi_head_attention;
     c.units = heads;
     c.size = key_dim;
-    if (!egi_layer_positive(t, "heads", heads) || !egi_layer_positive(t, "elements a head", key_dim)) return NULL;
     return egi_layer_new(t, &c);
 }
 
@@ -15525,22 +15588,25 @@ static void egi_write_list(egi_text *t, const int64_t *list, int n) {
     for (int i = 0; i < n; i++) egi_text_printf(t, i ? ", %lld" : "%lld", (long long)list[i]);
     egi_text_string(t, "]");
 }
-static const char *const egi_paddings[] = { "valid", "same" };       // ORDER eg_padding
-static void egi_write_field(egi_text *t, const egi_layer_config *c, int field) {
-    const char *p = (const char *)c + egi_layer_fields[field].offset;
-    egi_text_printf(t, ", \"%s\": ", egi_layer_fields[field].name);
-    switch (egi_layer_fields[field].kind) {
-    case EGI_FIELD_INT: { int v = *(const int *)(const void *)p; egi_text_printf(t, "%d", v == EG_ZERO ? 0 : v); break; }
-    case EGI_FIELD_INT64: egi_text_printf(t, "%lld", (long long)*(const int64_t *)(const void *)p); break;
-    case EGI_FIELD_PAIR: egi_write_list(t, (const int64_t *)(const void *)p, 2); break;
-    case EGI_FIELD_NUMBER: egi_text_number(t, egi_or(*(const double *)(const void *)p, 0)); break;
+// Whether a configuration says a field: a number where it is not the default, anything else where it is given.
+static bool egi_field_differs(const egi_field *f, const egi_layer_config *c) {
+    double v[2 * EG_MAX_RANK];
+    if (f->kind > EGI_FIELD_NUMBER || f->flags & EGI_LATER) return egi_field_given(f, c);
+    return egi_field_numbers(f, c, v) == 1 && *v != f->fallback;
+}
+static void egi_write_field(egi_text *t, const egi_layer_config *c, const egi_field *f) {
+    const void *p = (const char *)c + f->offset;
+    egi_text_printf(t, ", \"%s\": ", f->key);
+    switch (f->kind) {
+    case EGI_FIELD_INT: egi_text_printf(t, "%d", *(const int *)p); break;
+    case EGI_FIELD_INT64: egi_text_printf(t, "%lld", (long long)*(const int64_t *)p); break;
+    case EGI_FIELD_PAIR: egi_write_list(t, (const int64_t *)p, 2); break;
+    case EGI_FIELD_NUMBER: egi_text_number(t, egi_or(*(const double *)p, 0)); break;
     case EGI_FIELD_BOOL: egi_text_string(t, "true"); break;
-    case EGI_FIELD_SHAPE: { const eg_shape *s = (const eg_shape *)(const void *)p; egi_write_list(t, s->dims, s->rank); break; }
-    case EGI_FIELD_PADS: { const eg_pads *s = (const eg_pads *)(const void *)p; egi_write_list(t, s->pads, s->count); break; }
-    case EGI_FIELD_ACTIVATION: egi_text_json(t, egi_activations[*(const eg_activation *)(const void *)p].name); break;
-    case EGI_FIELD_INITIALIZER: egi_text_json(t, egi_initializers[*(const eg_initializer *)(const void *)p]); break;
-    case EGI_FIELD_DTYPE: egi_text_json(t, eg_dtype_name(*(const eg_dtype *)(const void *)p)); break;
-    case EGI_FIELD_PADDING: egi_text_json(t, egi_paddings[*(const eg_padding *)(const void *)p]); break;
+    case EGI_FIELD_SHAPE: egi_write_list(t, ((const eg_shape *)p)->dims, ((const eg_shape *)p)->rank); break;
+    case EGI_FIELD_PADS: egi_write_list(t, ((const eg_pads *)p)->pads, ((const eg_pads *)p)->count); break;
+    case EGI_FIELD_WORD: { int word; memcpy(&word, p, sizeof word); egi_text_json(t, f->words->names[word]); break; }
+    case EGI_FIELD_OTHER: break;
     }
 }
 // Writes the path of `wanted` below l, the first one if there are several; false where it is not there.
@@ -15568,7 +15634,8 @@ static __attribute__((noinline)) bool egi_write_same(egi_text *t, const eg_layer
 static __attribute__((noinline)) void egi_write_options(egi_text *t, const eg_layer *l) {
     egi_layer_config c = l->config;
     c.o.frozen = l->frozen;
-    for (int f = 0; f < EGI_LAYER_FIELD_COUNT; f++) if (egi_field_given(&c, f)) egi_write_field(t, &c, f);
+    for (int i = 0; i < EGI_LAYER_FIELD_COUNT; i++)
+        if ((l->type->has | EGI_HAS_ALWAYS) & EGI_BIT(i) && egi_field_differs(&egi_layer_rows[i], &c)) egi_write_field(t, &c, &egi_layer_rows[i]);
     if (!l->n_inputs) return;
     egi_text_string(t, ", \"inputs\": [");
     for (int i = 0; i < l->n_inputs; i++) {
@@ -15637,50 +15704,35 @@ static bool egi_read_list(const egi_json *j, int64_t node, int64_t *list, int mo
     }
     return true;
 }
-static bool egi_read_word(const egi_json *j, int64_t node, const char *what, const char *(*name)(int i), int count, int *value) {
+static bool egi_read_word(const egi_json *j, int64_t node, const egi_words *words, int *value) {
     char text[128];
     const char *word = egi_json_string(j, node);
-    for (int i = 0; i < count && word; i++) if (strcmp(word, name(i)) == 0) { *value = i; return true; }
-    snprintf(text, sizeof text, "'%.40s' is no %s", word ? word : "?", what);
+    for (int i = 0; i < words->count && word; i++) if (strcmp(word, words->names[i]) == 0) { *value = i; return true; }
+    snprintf(text, sizeof text, "'%.40s' is no %s", word ? word : "?", words->type);
     return egi_read_fail(j, node, text);
 }
-static const char *egi_activation_name(int i) { return egi_activations[i].name; }
-static const char *egi_initializer_name(int i) { return egi_initializers[i]; }
-static const char *egi_float_name(int i) { return eg_dtype_name((eg_dtype)i); }
-static const char *egi_padding_name(int i) { return egi_paddings[i]; }
-static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c, int field) {
-    char *p = (char *)c + egi_layer_fields[field].offset;
+static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c, const egi_field *f) {
+    void *p = (char *)c + f->offset;
     egi_json_node n = egi_json_at(j, node);
     int count, word = 0;
-    switch (egi_layer_fields[field].kind) {
+    switch (f->kind) {
     case EGI_FIELD_INT:
         if (!n.whole || n.integer < -1000 || n.integer > 1000) return egi_read_fail(j, node, "a small whole number is expected");
-        *(int *)(void *)p = n.integer ? (int)n.integer : EG_ZERO;
+        *(int *)p = n.integer ? (int)n.integer : EG_ZERO;
         return true;
-    case EGI_FIELD_INT64: *(int64_t *)(void *)p = n.integer; return n.whole || egi_read_fail(j, node, "a whole number is expected");
+    case EGI_FIELD_INT64: *(int64_t *)p = n.integer; return n.whole || egi_read_fail(j, node, "a whole number is expected");
     case EGI_FIELD_NUMBER:
-        *(double *)(void *)p = n.number != 0 ? n.number : EG_ZERO;
+        *(double *)p = n.number != 0 ? n.number : EG_ZERO;
         return n.kind == EGI_JSON_NUMBER || egi_read_fail(j, node, "a number is expected");
-    case EGI_FIELD_BOOL: *(bool *)(void *)p = n.integer != 0; return n.kind == EGI_JSON_BOOL || egi_read_fail(j, node, "true or false is expected");
-    case EGI_FIELD_PAIR: return egi_read_list(j, node, (int64_t *)(void *)p, 2, &count);
-    case EGI_FIELD_SHAPE: { eg_shape *s = (eg_shape *)(void *)p; return egi_read_list(j, node, s->dims, EG_MAX_RANK, &s->rank); }
-    case EGI_FIELD_PADS: { eg_pads *s = (eg_pads *)(void *)p; return egi_read_list(j, node, s->pads, 2 * EG_MAX_RANK, &s->count); }
-    case EGI_FIELD_ACTIVATION:
-        if (!egi_read_word(j, node, "activation", egi_activation_name, EGI_ACTIVATIONS, &word)) return false;
-        *(eg_activation *)(void *)p = (eg_activation)word;
+    case EGI_FIELD_BOOL: *(bool *)p = n.integer != 0; return n.kind == EGI_JSON_BOOL || egi_read_fail(j, node, "true or false is expected");
+    case EGI_FIELD_PAIR: return egi_read_list(j, node, (int64_t *)p, 2, &count);
+    case EGI_FIELD_SHAPE: return egi_read_list(j, node, ((eg_shape *)p)->dims, EG_MAX_RANK, &((eg_shape *)p)->rank);
+    case EGI_FIELD_PADS: return egi_read_list(j, node, ((eg_pads *)p)->pads, 2 * EG_MAX_RANK, &((eg_pads *)p)->count);
+    case EGI_FIELD_WORD:
+        if (!egi_read_word(j, node, f->words, &word)) return false;
+        memcpy(p, &word, sizeof word);
         return true;
-    case EGI_FIELD_INITIALIZER:
-        if (!egi_read_word(j, node, "initializer", egi_initializer_name, EGI_INITIALIZERS, &word)) return false;
-        *(eg_initializer *)(void *)p = (eg_initializer)word;
-        return true;
-    case EGI_FIELD_DTYPE:
-        if (!egi_read_word(j, node, "dtype of weights", egi_float_name, 2, &word)) return false;
-        *(eg_dtype *)(void *)p = (eg_dtype)word;
-        return true;
-    case EGI_FIELD_PADDING:
-        if (!egi_read_word(j, node, "padding", egi_padding_name, 2, &word)) return false;
-        *(eg_padding *)(void *)p = (eg_padding)word;
-        return true;
+    case EGI_FIELD_OTHER: break;
     }
     return true;
 }
@@ -15742,9 +15794,9 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
         bool other = false;
         int f = 0;
         for (int k = 0; k < 6; k++) other = other || strcmp(egi_json_string(j, at), others[k]) == 0;
-        while (!other && f < EGI_LAYER_FIELD_COUNT && strcmp(egi_json_string(j, at), egi_layer_fields[f].name) != 0) f++;
+        while (!other && f < EGI_LAYER_FIELD_COUNT && strcmp(egi_json_string(j, at), egi_layer_rows[f].key) != 0) f++;
         if (f == EGI_LAYER_FIELD_COUNT) { egi_read_fail(j, at, "no layer has such an option"); return NULL; }
-        if (!other && !egi_read_field(j, at + 1, &c, f)) return NULL;
+        if (!other && !egi_read_field(j, at + 1, &c, &egi_layer_rows[f])) return NULL;
     }
     bool frozen = c.o.frozen, ok;
     // Set at the end, for this layer's own weights: each layer in it has its own "frozen".
@@ -16099,9 +16151,17 @@ static eg_tensor *egi_mean_all(eg_tensor *x) {
 }
 static eg_tensor *egi_from_1(eg_tensor *x) { return (eg_sub)(eg_number(1), x); }
 static eg_tensor *egi_at_least(eg_tensor *x, double least) { return (eg_maximum)(x, eg_number(least)); }
-// What a loss has: the options .delta to .alpha; LOGITS, its predictions are logits; BINARY, of two classes; SHARES, its labels are from
+#define EGI_LOSS_FIELD(id, kind, ...) EGI_FIELD(eg_loss_options, id, kind, id, __VA_ARGS__)
+static const egi_field egi_loss_option_rows[] = {
+    EGI_LOSS_FIELD(delta, NUMBER, 1, EGI_AT_LEAST(0, 0)), EGI_LOSS_FIELD(label_smoothing, NUMBER, 0, EGI_BETWEEN(0, 1, 0)),
+    EGI_LOSS_FIELD(gamma, NUMBER, 2, EGI_AT_LEAST(0, 0)), EGI_LOSS_FIELD(alpha, NUMBER, 0, EGI_ANY(0)), EGI_LOSS_FIELD(weights, OTHER, 0, EGI_ANY(0)) };
+static const egi_fields egi_loss_fields = { egi_loss_option_rows, 5 };
+// What a loss has: the options in that order; LOGITS, its predictions are logits; BINARY, of two classes; SHARES, its labels are from
 // 0 to 1.
-enum { EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_LOGITS = 16, EGI_L_BINARY = 32, EGI_L_SHARES = 64 };
+enum {
+    EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_WEIGHTS = 16, EGI_L_OPTIONS = 31,
+    EGI_L_LOGITS = 32, EGI_L_BINARY = 64, EGI_L_SHARES = 128
+};
 static const double egi_loss_epsilon = 1e-7;                // Keras's
 static eg_tensor *egi_probabilities(eg_tensor *p) { return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon)); }
 
@@ -16359,21 +16419,11 @@ static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_t
 }
 static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y, eg_tensor *p, eg_loss_options o, bool mean) {
     const egi_loss_row *row = egi_loss_find(loss);
-    int has = row ? row->options : 0;
     const char *name = row ? row->name : function;
     if (!EGI_NAMED(name, o, mean ? "weights = w" : "delta = 2")) return NULL;
     if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the loss is NULL", function);
-    if (!egi_option_allowed(name, "delta", o.delta != 0, has & EGI_L_DELTA) || !egi_option_allowed(name, "gamma", o.gamma != 0, has & EGI_L_GAMMA) ||
-        !egi_option_allowed(name, "alpha", o.alpha != 0, has & EGI_L_ALPHA) ||
-        !egi_option_allowed(name, "label_smoothing", o.label_smoothing != 0, has & EGI_L_SMOOTHING) ||
-        !egi_option_allowed(function, "weights: eg_loss_mean has", !mean && o.weights, false))
-        return NULL;
-    o.delta = egi_or(o.delta, 1);
-    o.gamma = egi_or(o.gamma, 2);
-    o.label_smoothing = egi_or(o.label_smoothing, 0);
-    o.alpha = egi_or(o.alpha, 0);
-    if (!(o.delta >= 0 && o.gamma >= 0 && o.label_smoothing >= 0 && o.label_smoothing <= 1))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .delta and .gamma must be positive, .label_smoothing between 0 and 1", name);
+    if (!mean && o.weights) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: has no option .weights: eg_loss_mean has", function);
+    if (!egi_options_take(name, &o, &egi_loss_fields, ((unsigned)(row ? row->options : 0) & EGI_L_OPTIONS) | EGI_L_WEIGHTS, NULL)) return NULL;
     int64_t asked = egi_this.masks_asked;
     eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &o);
@@ -16624,7 +16674,15 @@ static double egi_result_mean_iou(const eg_metric *m, const double *s) {
     return egi_ratio(sum, count);
 }
 
-enum { EGI_M_THRESHOLD = 1, EGI_M_K = 2, EGI_M_CLASSES = 4, EGI_M_AUC = 8 };
+static const char *const egi_curves[] = { "ROC", "PR" };         // ORDER eg_curve
+static const egi_words egi_curve_words = { "curve", egi_curves, 2 };
+#define EGI_METRIC_FIELD(id, kind, ...) EGI_FIELD(eg_metric_options, id, kind, id, __VA_ARGS__)
+static const egi_field egi_metric_option_rows[] = {
+    EGI_METRIC_FIELD(name, OTHER, 0, EGI_ANY(0)), EGI_METRIC_FIELD(threshold, NUMBER, .5, EGI_ANY(0)), EGI_METRIC_FIELD(k, INT64, 5, EGI_BETWEEN(1, 1e9, 0)),
+    EGI_METRIC_FIELD(classes, INT64, 0, EGI_BETWEEN(1, 1e6, 0)), EGI_METRIC_FIELD(thresholds, INT64, 200, EGI_BETWEEN(3, 1e6, 0)),
+    EGI_METRIC_FIELD(curve, WORD, 0, EGI_ONE_OF(egi_curve_words)) };
+static const egi_fields egi_metric_fields = { egi_metric_option_rows, 6 };
+enum { EGI_M_NAME = 1, EGI_M_THRESHOLD = 2, EGI_M_K = 4, EGI_M_CLASSES = 8, EGI_M_AUC = 16 | 32 };       // bits of the options in that order
 //    function                       name                            options          state                 of a batch                      its number
 #define EGI_METRICS(X) \
     X(mean,                          "mean",                         0,               egi_shape_pair,       NULL,                           egi_result_mean) \
@@ -16645,24 +16703,9 @@ static const egi_metric_row egi_metric_function = { "of", 0, egi_shape_pair, egi
 static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, egi_shape_pair, egi_delta_function, egi_result_root };
 
 static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, const char *name, eg_metric_options o) {
-    int has = row->options;
     char title[64];
     snprintf(title, sizeof title, "metric_%s", row->name);
-    if (!EGI_NAMED(title, o, "name = \"mine\"") ||
-        !egi_option_allowed(title, "threshold", o.threshold != 0, has & EGI_M_THRESHOLD) || !egi_option_allowed(title, "k", o.k != 0, has & EGI_M_K) ||
-        !egi_option_allowed(title, "classes", o.classes != 0, has & EGI_M_CLASSES) ||
-        !egi_option_allowed(title, "thresholds or .curve", o.thresholds != 0 || o.curve != EG_ROC, has & EGI_M_AUC))
-        return NULL;
-    o.threshold = egi_or(o.threshold, 0.5);
-    if (o.k == 0) o.k = 5;
-    if (has & EGI_M_AUC && o.thresholds == 0) o.thresholds = 200;
-    if (has & EGI_M_CLASSES && o.classes == 0) return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: say how many .classes there are", title);
-    const struct { const char *option; int64_t value, least, most; int has; } ranges[] = {
-        { "k", o.k, 1, 1000000000, (has & EGI_M_K) != 0 }, { "thresholds", o.thresholds, 3, 1000000, (has & EGI_M_AUC) != 0 }, { "classes", o.classes, 1, 1000000, (has & EGI_M_CLASSES) != 0 } };
-    for (int i = 0; i < 3; i++)
-        if (ranges[i].has && (ranges[i].value < ranges[i].least || ranges[i].value > ranges[i].most))
-            return (eg_metric *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .%s is %lld; it must be between %lld and %lld", title, ranges[i].option, (long long)ranges[i].value,
-                                         (long long)ranges[i].least, (long long)ranges[i].most);
+    if (!EGI_NAMED(title, o, "name = \"mine\"") || !egi_options_take(title, &o, &egi_metric_fields, (unsigned)row->options | EGI_M_NAME, NULL)) return NULL;
     eg_metric *m = (eg_metric *)egi_alloc(sizeof *m);
     if (!m) { egi_no_memory("metric", (int64_t)sizeof *m); return NULL; }
     m->refs = 1;
@@ -16774,14 +16817,6 @@ EAGER_API bool eg_metric_reset(eg_metric *m) {
 }
 EAGER_API const char *eg_metric_name(eg_metric *m) { return egi_metric_alive("metric_name", m) ? m->name : ""; }
 EAGER_API eg_tensor *eg_metric_state(eg_metric *m) { return egi_metric_alive("metric_state", m) ? m->state : NULL; }
-
-// Checks options that are counts: none may be negative.
-typedef struct egi_number_of { const char *option; int64_t value; } egi_number_of;
-static bool egi_counts_valid(const char *function, const egi_number_of *counts, int n) {
-    for (int i = 0; i < n; i++)
-        if (counts[i].value < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .%s is %lld; it cannot be negative", function, counts[i].option, (long long)counts[i].value);
-    return true;
-}
 
 // ---- history: a table of numbers, a row an epoch, and the loss of every batch
 
@@ -17843,19 +17878,32 @@ static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
     return true;
 }
-static bool egi_fit_ready(egi_fit *f, eg_dataset *data, const eg_fit_options *o) {
+static const char *const egi_progresses[] = { "default", "bar", "lines" };       // ORDER eg_progress
+static const egi_words egi_progress_words = { "progress", egi_progresses, 3 };
+#define EGI_FIT_FIELDS(F) \
+    F(epochs, INT64, 1, EGI_AT_LEAST(1, 0)) F(initial_epoch, INT64, 0, EGI_AT_LEAST(0, 0)) F(steps_per_epoch, INT64, 0, EGI_AT_LEAST(0, 0)) \
+    F(validation, OTHER, 0, EGI_ANY(0)) F(validation_steps, INT64, 0, EGI_AT_LEAST(0, 0)) F(validation_every, INT64, 1, EGI_AT_LEAST(1, 0)) \
+    F(callbacks, OTHER, 0, EGI_ANY(0)) F(class_weights, OTHER, 0, EGI_ANY(0)) F(inputs, INT, 1, EGI_AT_LEAST(1, 0)) F(quiet, BOOL, 0, EGI_ANY(0)) \
+    F(progress, WORD, 0, EGI_ONE_OF(egi_progress_words)) F(batch_size, INT64, 32, EGI_AT_LEAST(1, 0)) F(no_shuffle, BOOL, 0, EGI_ANY(0)) \
+    F(sample_weights, OTHER, 0, EGI_ANY(0)) F(validation_x, OTHER, 0, EGI_ANY(0)) F(validation_y, OTHER, 0, EGI_ANY(0)) \
+    F(validation_split, NUMBER, 0, EGI_BETWEEN(0, 1, EGI_OPEN_LOW | EGI_OPEN_HIGH | EGI_LATER))
+#define EGI_FIT_FIELD(id, kind, ...) EGI_FIELD(eg_fit_options, id, kind, id, __VA_ARGS__),
+static const egi_field egi_fit_rows[] = { EGI_FIT_FIELDS(EGI_FIT_FIELD) };
+static const egi_fields egi_fit_fields = { egi_fit_rows, (int)(sizeof egi_fit_rows / sizeof *egi_fit_rows) };
+static bool egi_fit_options(const char *function, eg_fit_options *o) {
+    return EGI_NAMED(function, *o, "epochs = 3") && egi_options_take(function, o, &egi_fit_fields, UINT64_MAX, NULL);
+}
+static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
     if (!EGI_NAMED("fit", *o, "epochs = 3")) return false;
     if (o->batch_size || o->no_shuffle || o->sample_weights || o->validation_x || o->validation_y)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .batch_size, .no_shuffle, .sample_weights, .validation_x and .validation_y are options of eg_fit_arrays; a dataset has them in it");
     if (o->validation_split != 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .validation_split is an option of eg_fit_arrays; part a dataset by eg_dataset_take and eg_dataset_skip, and give one as .validation");
-    const egi_number_of counts[] = { { "epochs", o->epochs }, { "initial_epoch", o->initial_epoch }, { "steps_per_epoch", o->steps_per_epoch }, { "inputs", o->inputs },
-                                 { "validation_steps", o->validation_steps }, { "validation_every", o->validation_every } };
-    if (!egi_counts_valid("fit", counts, (int)(sizeof counts / sizeof *counts)) ||
+    const char *alone = o->validation ? NULL : o->validation_steps ? "validation_steps" : o->validation_every ? "validation_every" : NULL;
+    if (!egi_fit_options("fit", o) ||
         !egi_lists_given("fit: .class_weights", o->class_weights.count, o->class_weights.weights, o->class_weights.weights, o->class_weights.weights)) return false;
     if (!egi_given("fit", "dataset", data)) return false;
-    if (!o->validation && (o->validation_steps || o->validation_every))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", o->validation_steps ? "validation_steps" : "validation_every");
+    if (alone) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", alone);
     for (int i = 0; i < o->callbacks.count; i++) {
         if (!o->callbacks.list[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
         for (int j = 0; j < i; j++)
@@ -17886,8 +17934,6 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
     egi_fit f;
     if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) return NULL;
     memset(&f, 0, sizeof f);
-    if (o.epochs == 0) o.epochs = 1;
-    if (o.inputs == 0) o.inputs = 1;
     f.t = egi_compiled("fit", model);
     f.o = o;
     f.state.data = data;
@@ -17939,8 +17985,8 @@ static bool egi_arrays(const char *function, eg_tensor *x, eg_tensor *y) {
     if ((!x || !y) && egi_this.error == EG_OK) return egi_fail(EG_ERROR_NULL, "eg_%s: %s is NULL", function, x ? "y" : "x");
     return egi_alive(function, 0, x) && egi_alive(function, 1, y);
 }
-// Checks that all arrays have the same number of rows, and that the batch size is positive. held: they are the validation's.
-static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *list, int64_t batch) {
+// Checks that all arrays have the same number of rows. held: they are the validation's.
+static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *list) {
     static const char *const names[2][3] = { { "x", "y", ".sample_weights" }, { ".validation_x", ".validation_y", ".sample_weights" } };
     for (int i = 0; i < 3; i++) {
         if (!list[i]) continue;
@@ -17950,7 +17996,7 @@ static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *li
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s %s has %lld rows, and %s %s has %lld", function, names[held][0], egi_describe(list[0]), (long long)list[0]->dims[0],
                             names[held][i], egi_describe(list[i]), (long long)list[i]->dims[0]);
     }
-    return batch > 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .batch_size is %lld; it must be 1 or more", function, (long long)batch);
+    return true;
 }
 // A dataset of the arrays' rows in batches, shuffled if asked for. The caller releases it.
 static eg_dataset *egi_array_batches(const char *function, bool held, eg_tensor *x, eg_tensor *y, eg_tensor *weights, int64_t batch, bool shuffle) {
@@ -17958,7 +18004,7 @@ static eg_dataset *egi_array_batches(const char *function, bool held, eg_tensor 
     list[0] = x;
     list[1] = y;
     list[2] = weights;
-    if (!egi_arrays_fit(function, held, list, batch)) return NULL;
+    if (!egi_arrays_fit(function, held, list)) return NULL;
     eg_batch_options plain;
     eg_shuffle_options mixed;
     memset(&plain, 0, sizeof plain);
@@ -17967,7 +18013,6 @@ static eg_dataset *egi_array_batches(const char *function, bool held, eg_tensor 
     if (d && shuffle && x->dims[0] > 0) d = (eg_dataset_shuffle)(d, x->dims[0], mixed);
     return d ? (eg_dataset_batch)(d, batch, plain) : NULL;
 }
-static int64_t egi_batch_size(int64_t given) { return given == 0 ? 32 : given; }
 // Splits the arrays in list[] for .validation_split: held[i] gets the last rows, list[i] keeps the first. The parts belong to the scope.
 // Arrays of different lengths are left whole: egi_array_batches, which comes next, says what is wrong with them.
 static bool egi_split_arrays(double split, eg_tensor **list, eg_tensor **held) {
@@ -17989,21 +18034,22 @@ static bool egi_split_arrays(double split, eg_tensor **list, eg_tensor **held) {
     }
     return true;
 }
-static bool egi_fit_arrays_options(const eg_fit_options *o) {
+// The options themselves stay as they are: eg_fit takes them.
+static bool egi_fit_arrays_options(const eg_fit_options *o, int64_t *batch) {
     bool x = o->validation_x != NULL, y = o->validation_y != NULL, split = o->validation_split != 0;
-    if (!EGI_NAMED("fit_arrays", *o, "epochs = 3")) return false;
+    eg_fit_options checked = *o;
+    if (!egi_fit_options("fit_arrays", &checked)) return false;
+    *batch = checked.batch_size;
     if (split && (x || y || o->validation)) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: give .validation_split, or what to validate on, not both");
-    if (split && !(o->validation_split > 0 && o->validation_split < 1))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: .validation_split is %g; it is a part of the rows, between 0 and 1", o->validation_split);
     return (x == y && !(x && o->validation)) || egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: give .validation_x and .validation_y, both, or a .validation dataset");
 }
 EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_fit_options o) {
     eg_tensor *list[3] = { x, y, o.sample_weights }, *held[3] = { o.validation_x, o.validation_y, NULL };
     eg_dataset *data = NULL, *validation = NULL;
-    int64_t batch = egi_batch_size(o.batch_size);
+    int64_t batch = 0;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
-    bool ok = egi_arrays("fit_arrays", x, y) && egi_fit_arrays_options(&o) && (o.validation_split == 0 || egi_split_arrays(o.validation_split, list, held));
+    bool ok = egi_arrays("fit_arrays", x, y) && egi_fit_arrays_options(&o, &batch) && (o.validation_split == 0 || egi_split_arrays(o.validation_split, list, held));
     ok = ok && (data = egi_array_batches("fit_arrays", false, list[0], list[1], list[2], batch, !o.no_shuffle)) != NULL;
     ok = ok && (!held[0] || (validation = egi_array_batches("fit_arrays", true, held[0], held[1], held[2], batch, false)) != NULL);
     eg_recording_unpause();
@@ -18023,18 +18069,28 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
 
 // ---- evaluate, predict
 
+#define EGI_EVALUATE_FIELD(id, kind, ...) EGI_FIELD(eg_evaluate_options, id, kind, id, __VA_ARGS__)
+static const egi_field egi_evaluate_rows[] = {
+    EGI_EVALUATE_FIELD(steps, INT64, 0, EGI_AT_LEAST(0, 0)), EGI_EVALUATE_FIELD(batch_size, INT64, 32, EGI_AT_LEAST(1, 0)),
+    EGI_EVALUATE_FIELD(inputs, INT, 1, EGI_AT_LEAST(1, 0)), EGI_EVALUATE_FIELD(output, INT, 0, EGI_BETWEEN(0, EGI_LAYER_OUT - 1, 0)),
+    EGI_EVALUATE_FIELD(quiet, BOOL, 0, EGI_ANY(0)), EGI_EVALUATE_FIELD(progress, WORD, 0, EGI_ONE_OF(egi_progress_words)) };
+static const egi_fields egi_evaluate_fields = { egi_evaluate_rows, 6 };
+static bool egi_evaluate_options(const char *function, const char *example, eg_evaluate_options *o) {
+    return EGI_NAMED(function, *o, example) && egi_options_take(function, o, &egi_evaluate_fields, UINT64_MAX, NULL);
+}
 EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     egi_training *t = egi_compiled("evaluate", model);
-    egi_step s = { "evaluate", o.inputs ? o.inputs : 1, false, { 0, NULL }, 0, NULL, false };
     egi_bar bar;
     int64_t done;
-    if (!t || !EGI_NAMED("evaluate", o, "steps = 10")) return (double)NAN;
+    if (!t) return (double)NAN;
+    if (!EGI_NAMED("evaluate", o, "steps = 10")) return (double)NAN;
     if (!data) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_evaluate: the dataset is NULL"); return (double)NAN; }
     if (o.batch_size || o.output) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .%s is an option of %s", o.output ? "output" : "batch_size", o.output ? "eg_predict" : "eg_evaluate_arrays");
         return (double)NAN;
     }
-    if (o.steps < 0) { egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .steps is %lld; it cannot be negative", (long long)o.steps); return (double)NAN; }
+    if (!egi_evaluate_options("evaluate", "steps = 10", &o)) return (double)NAN;
+    egi_step s = { "evaluate", o.inputs, false, { 0, NULL }, 0, NULL, false };
     if (t->fitting) { egi_fail(EG_ERROR_STATE, "eg_evaluate: the model is being fitted, which sums in the same metrics; use .validation or eg_predict"); return (double)NAN; }
     s.hint = egi_batch_hint(data);
     egi_bar_open(&bar, o.quiet, o.progress);
@@ -18058,22 +18114,22 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     return loss;
 }
 EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options o) {
-    bool ok = EGI_NAMED("evaluate_arrays", o, "batch_size = 64") && egi_arrays("evaluate_arrays", x, y);
-    eg_dataset *data = ok ? egi_array_batches("evaluate_arrays", false, x, y, NULL, egi_batch_size(o.batch_size), false) : NULL;
+    eg_evaluate_options checked = o;
+    bool ok = egi_evaluate_options("evaluate_arrays", "batch_size = 64", &checked) && egi_arrays("evaluate_arrays", x, y);
+    eg_dataset *data = ok ? egi_array_batches("evaluate_arrays", false, x, y, NULL, checked.batch_size, false) : NULL;
     o.batch_size = 0;
     double loss = data ? (eg_evaluate)(model, data, o) : (double)NAN;
     eg_dataset_release(data);
     return loss;
 }
 EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
-    int inputs = o.inputs ? o.inputs : 1;
     if (!EGI_NAMED("predict", o, "steps = 10")) return NULL;
     if (!model || !data) return egi_this.error == EG_OK ? (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_predict: the %s is NULL", model ? "dataset" : "model") : NULL;
     if (o.batch_size) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict_dataset: .batch_size is an option of eg_predict");
-    if (o.steps < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: .steps is %lld; it cannot be negative", (long long)o.steps);
-    if (inputs < 1 || inputs > eg_dataset_components(data))
+    if (!egi_evaluate_options("predict", "steps = 10", &o)) return NULL;
+    int inputs = o.inputs;
+    if (inputs > eg_dataset_components(data))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: a model of %d inputs, and elements of %d components", inputs, eg_dataset_components(data));
-    if (o.output < 0 || o.output >= EGI_LAYER_OUT) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: there is no output %d", o.output);
     if (o.steps <= 0 && eg_dataset_cardinality(data) == EG_INFINITE)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: the dataset has no end; give .steps");
     eg_scope whole = eg_scope_begin();
@@ -18114,8 +18170,9 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
     return result;
 }
 EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_options o) {
-    if (!EGI_NAMED("predict", o, "batch_size = 64") || !egi_alive("predict", 0, x)) return NULL;
-    eg_dataset *data = egi_array_batches("predict", false, x, NULL, NULL, egi_batch_size(o.batch_size), false);
+    eg_evaluate_options checked = o;
+    if (!egi_evaluate_options("predict", "batch_size = 64", &checked) || !egi_alive("predict", 0, x)) return NULL;
+    eg_dataset *data = egi_array_batches("predict", false, x, NULL, NULL, checked.batch_size, false);
     o.batch_size = 0;
     eg_tensor *y = data ? (eg_predict_dataset)(model, data, o) : NULL;
     eg_dataset_release(data);
@@ -18198,25 +18255,30 @@ static void egi_watch_release(void *user) {
     egi_free(w->monitor);
     egi_free(w);
 }
-enum { EGI_C_MONITOR = 1, EGI_C_DELTA = 2, EGI_C_PATIENCE = 4, EGI_C_RESTORE = 8, EGI_C_SAVE = 16, EGI_C_PLATEAU = 32, EGI_C_APPEND = 64, EGI_C_EVERY = 128, EGI_C_RATE = 256 };
+static const char *const egi_modes[] = { "auto", "min", "max" };        // ORDER eg_mode
+static const egi_words egi_mode_words = { "mode", egi_modes, 3 };
+#define EGI_CALLBACK_FIELDS(F) \
+    F(monitor, OTHER, 0, EGI_ANY(0)) F(mode, WORD, 0, EGI_ONE_OF(egi_mode_words)) F(min_delta, NUMBER, 0, EGI_ANY(0)) \
+    F(patience, INT64, 0, EGI_AT_LEAST(0, 0)) F(restore_best, BOOL, 0, EGI_ANY(0)) F(save_best, BOOL, 0, EGI_ANY(0)) \
+    F(factor, NUMBER, .1, EGI_BETWEEN(0, 1, EGI_OPEN_LOW | EGI_OPEN_HIGH)) F(cooldown, INT64, 0, EGI_AT_LEAST(0, 0)) \
+    F(min_learning_rate, NUMBER, 0, EGI_AT_LEAST(0, 0)) F(append, BOOL, 0, EGI_ANY(0)) F(every, INT64, 0, EGI_AT_LEAST(0, 0)) \
+    F(rate, OTHER, 0, EGI_ANY(0)) F(user, OTHER, 0, EGI_ANY(0))
+#define EGI_CALLBACK_FIELD_ID(id, ...) EGI_CF_##id,
+enum { EGI_CALLBACK_FIELDS(EGI_CALLBACK_FIELD_ID) EGI_CALLBACK_FIELD_COUNT };
+#define EGI_CALLBACK_FIELD(id, kind, ...) EGI_FIELD(eg_callback_options, id, kind, id, __VA_ARGS__),
+static const egi_field egi_callback_rows[] = { EGI_CALLBACK_FIELDS(EGI_CALLBACK_FIELD) };
+static const egi_fields egi_callback_fields = { egi_callback_rows, EGI_CALLBACK_FIELD_COUNT };
+enum {                                   // what a callback has, as bits of these rows
+    EGI_C_MONITOR = 1 << EGI_CF_monitor | 1 << EGI_CF_mode, EGI_C_DELTA = 1 << EGI_CF_min_delta, EGI_C_PATIENCE = 1 << EGI_CF_patience,
+    EGI_C_RESTORE = 1 << EGI_CF_restore_best, EGI_C_SAVE = 1 << EGI_CF_save_best, EGI_C_APPEND = 1 << EGI_CF_append, EGI_C_EVERY = 1 << EGI_CF_every,
+    EGI_C_PLATEAU = 1 << EGI_CF_factor | 1 << EGI_CF_cooldown | 1 << EGI_CF_min_learning_rate, EGI_C_RATE = 1 << EGI_CF_rate | 1 << EGI_CF_user
+};
+static const egi_fallback egi_plateau_defaults[] = { { EGI_CF_min_delta, 1e-4 }, { EGI_CF_patience, 10 }, { -1, 0 } };
 static eg_callback *egi_watch_new(const char *name, const char *path, eg_callback_options o, unsigned has, eg_callback_functions functions) {
     const char *example = has & EGI_C_MONITOR ? "monitor = \"loss\"" : has & EGI_C_RATE ? "rate = f" : has & EGI_C_APPEND ? "append = true" : "every = 100";
-    if (!EGI_NAMED(name, o, example) || !egi_option_allowed(name, "monitor or .mode", o.monitor || o.mode != EG_AUTO, has & EGI_C_MONITOR) ||
-        !egi_option_allowed(name, "min_delta", o.min_delta != 0, has & EGI_C_DELTA) || !egi_option_allowed(name, "patience", o.patience != 0, has & EGI_C_PATIENCE) ||
-        !egi_option_allowed(name, "restore_best", o.restore_best, has & EGI_C_RESTORE) || !egi_option_allowed(name, "save_best", o.save_best, has & EGI_C_SAVE) ||
-        !egi_option_allowed(name, "factor, .cooldown or .min_learning_rate", o.factor != 0 || o.cooldown != 0 || o.min_learning_rate != 0, has & EGI_C_PLATEAU) ||
-        !egi_option_allowed(name, "append", o.append, has & EGI_C_APPEND) || !egi_option_allowed(name, "every", o.every != 0, has & EGI_C_EVERY) ||
-        !egi_option_allowed(name, "rate or .user", o.rate || o.user, has & EGI_C_RATE))
-        return NULL;
-    bool plateau = has & EGI_C_PLATEAU;
-    o.min_delta = fabs(egi_or(o.min_delta, plateau ? 1e-4 : 0));
-    o.patience = o.patience == EG_ZERO ? 0 : o.patience == 0 && plateau ? 10 : o.patience;
-    o.factor = egi_or(o.factor, 0.1);
-    o.min_learning_rate = egi_or(o.min_learning_rate, 0);
-    const egi_number_of counts[] = { { "patience", o.patience }, { "cooldown", o.cooldown }, { "every", o.every } };
-    if (!egi_counts_valid(name, counts, 3)) return NULL;
-    if (!(o.factor > 0 && o.factor < 1)) return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .factor is %g; it must be between 0 and 1", name, o.factor);
-    if (!(o.min_learning_rate >= 0)) return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .min_learning_rate is %g; it cannot be negative", name, o.min_learning_rate);
+    if (!EGI_NAMED(name, o, example) ||
+        !egi_options_take(name, &o, &egi_callback_fields, has, has & EGI_C_PLATEAU ? egi_plateau_defaults : NULL)) return NULL;
+    o.min_delta = fabs(o.min_delta);
     if (has & EGI_C_RATE && !o.rate) return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .rate, a function of the epoch and the rate so far", name);
     egi_watch *w = (egi_watch *)egi_alloc(sizeof *w);
     if (!w) { egi_no_memory(name, (int64_t)sizeof *w); return NULL; }
@@ -20078,6 +20140,11 @@ static void egi_map_rest(egi_cursor *c) {
 #endif
 }
 static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip, egi_map_close, true, egi_map_rest };
+#define EGI_MAP_FIELD(id, kind, ...) EGI_FIELD(eg_map_options, id, kind, id, __VA_ARGS__)
+static const egi_field egi_map_rows[] = {
+    EGI_MAP_FIELD(threads, INT, 0, EGI_BETWEEN(0, 1024, 0)), EGI_MAP_FIELD(components, INT, 0, EGI_BETWEEN(1, EG_MAX_COMPONENTS, EGI_LATER)),
+    EGI_MAP_FIELD(specs, OTHER, 0, EGI_ANY(0)), EGI_MAP_FIELD(seed, OTHER, 0, EGI_ANY(0)) };
+static const egi_fields egi_map_fields = { egi_map_rows, 4 };
 static eg_dataset *egi_map_new(eg_dataset *from, void *user, eg_map_options o, int components, bool given) {
     eg_dataset *d = egi_dataset_on(&egi_stage_map, from);
     if (!d) return NULL;
@@ -20086,8 +20153,8 @@ static eg_dataset *egi_map_new(eg_dataset *from, void *user, eg_map_options o, i
     d->width = o.threads;
     if (!EGI_NAMED("dataset_map", o, "threads = 4")) return egi_dataset_done(d, false);
     if (!given) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: the function is NULL");
-    else if (o.threads < 0 || o.threads > 1024) egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_map: %d threads are not between 0 and 1024", o.threads);
-    else return egi_dataset_done(d, egi_specs_given(d, o.specs, o.components ? o.components : components));
+    else if (egi_options_take("dataset_map", &o, &egi_map_fields, UINT64_MAX, NULL))
+        return egi_dataset_done(d, egi_specs_given(d, o.specs, o.components ? o.components : components));
     return egi_dataset_done(d, false);
 }
 EAGER_API eg_dataset *(eg_dataset_map)(eg_dataset *from, eg_map_function *f, void *user, eg_map_options o) {
@@ -20247,6 +20314,11 @@ static bool egi_dataset_batches(const eg_dataset *d) {
     for (int i = 0; i < d->n_from && !yes; i++) yes = egi_dataset_batches(d->from[i]);
     return yes;
 }
+// Any number may fill up, NaN too, so that padding_value has no range.
+static const egi_field egi_batch_rows[] = {
+    EGI_FIELD(eg_batch_options, drop_remainder, BOOL, drop_remainder, 0, EGI_ANY(0)),
+    EGI_FIELD(eg_batch_options, padding_value, OTHER, padding_value, 0, EGI_ANY(0)) };
+static const egi_fields egi_batch_fields = { egi_batch_rows, 2 };
 static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64_t n, eg_batch_options o, bool padded) {
     eg_dataset *d = egi_dataset_on(stage, from);
     if (!d) return NULL;
@@ -20255,8 +20327,7 @@ static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64
     d->flag = padded;
     d->value = egi_or(o.padding_value, 0);
     bool ok = EGI_NAMED(stage->name, o, "drop_remainder = true");
-    if (ok && !padded && o.padding_value != 0) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_batch: padding_value is an option of eg_dataset_padded_batch");
-    return egi_dataset_done(d, ok);
+    return egi_dataset_done(d, ok && egi_options_take(stage->name, &o, &egi_batch_fields, padded ? 3 : 1, NULL));
 }
 EAGER_API eg_dataset *(eg_dataset_batch)(eg_dataset *d, int64_t n, eg_batch_options o) { return egi_batch_new(&egi_stage_batch, d, n, o, false); }
 EAGER_API eg_dataset *(eg_dataset_padded_batch)(eg_dataset *d, int64_t n, eg_batch_options o) { return egi_batch_new(&egi_stage_padded, d, n, o, true); }
@@ -20720,20 +20791,24 @@ static void egi_interleave_rest(egi_cursor *c) {
     for (int64_t i = 0; s->turn && i < c->d->number[0]; i++) egi_cursor_rest(s->turn[i].c);
 }
 static const egi_stage egi_stage_interleave = { "dataset_interleave", sizeof(egi_interleave_state), egi_filter_rule, egi_interleave_next, NULL, egi_interleave_close, true, egi_interleave_rest };
+#define EGI_INTERLEAVE_FIELD(id, kind, ...) EGI_FIELD(eg_interleave_options, id, kind, id, __VA_ARGS__)
+static const egi_field egi_interleave_rows[] = {
+    EGI_INTERLEAVE_FIELD(cycle, INT64, 4, EGI_BETWEEN(1, 65536, 0)), EGI_INTERLEAVE_FIELD(block, INT64, 1, EGI_AT_LEAST(1, 0)),
+    EGI_INTERLEAVE_FIELD(components, INT, 1, EGI_BETWEEN(1, EG_MAX_COMPONENTS, 0)), EGI_INTERLEAVE_FIELD(specs, OTHER, 0, EGI_ANY(0)),
+    EGI_INTERLEAVE_FIELD(seed, OTHER, 0, EGI_ANY(0)) };
+static const egi_fields egi_interleave_fields = { egi_interleave_rows, 5 };
 EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_function *f, void *user, eg_interleave_options o) {
     eg_dataset *d = egi_dataset_on(&egi_stage_interleave, from);
     if (!d) return NULL;
     d->f.dataset = f;
     d->user = user;
     d->seed = egi_dataset_seed(o.seed);
-    d->number[0] = o.cycle ? o.cycle : 4;
-    d->number[1] = o.block ? o.block : 1;
     bool ok = EGI_NAMED("dataset_interleave", o, "cycle = 4");
     if (ok && !f) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: the function is NULL");
-    if (ok && (d->number[0] < 1 || d->number[0] > 65536 || d->number[1] < 1))
-        ok = egi_fail(EG_ERROR_ARGUMENT, "eg_dataset_interleave: a cycle of %lld (1 to 65536) and a block of %lld (at least 1)", (long long)d->number[0],
-                      (long long)d->number[1]);
-    return egi_dataset_done(d, ok && egi_specs_given(d, o.specs, o.components ? o.components : 1));
+    ok = ok && egi_options_take("dataset_interleave", &o, &egi_interleave_fields, UINT64_MAX, NULL);
+    d->number[0] = o.cycle;
+    d->number[1] = o.block;
+    return egi_dataset_done(d, ok && egi_specs_given(d, o.specs, o.components));
 }
 
 // ---- cache and prefetch
@@ -23232,9 +23307,11 @@ static const char egi_random_name[] = "random";
 static bool egi_checkpoint_alive(const char *function, const eg_checkpoint *c) {
     return egi_given(function, "checkpoint", c);
 }
+static const egi_field egi_checkpoint_rows[] = { EGI_FIELD(eg_checkpoint_options, keep, INT, keep, 0, EGI_AT_LEAST(0, 0)) };
+static const egi_fields egi_checkpoint_fields = { egi_checkpoint_rows, 1 };
 EAGER_API eg_checkpoint *(eg_checkpoint_new)(eg_checkpoint_options o) {
     if (!EGI_NAMED("checkpoint_new", o, "keep = 3")) return NULL;
-    if (o.keep < 0) return (eg_checkpoint *)eg_raise(EG_ERROR_ARGUMENT, "eg_checkpoint_new: .keep is %d", o.keep);
+    if (!egi_options_take("checkpoint_new", &o, &egi_checkpoint_fields, UINT64_MAX, NULL)) return NULL;
     eg_checkpoint *c = (eg_checkpoint *)egi_alloc(sizeof *c);
     if (!c) { egi_no_memory("checkpoint_new", (int64_t)sizeof *c); return NULL; }
     memset(c, 0, sizeof *c);
@@ -24209,15 +24286,18 @@ EAGER_API bool eg_summary_due(void) { return egi_this.summaries.writer && egi_th
 
 // ---- summaries
 
-enum { EGI_SUMMARY_BUCKETS = 1, EGI_SUMMARY_IMAGES = 2, EGI_SUMMARY_STEP = 4 };       // the options that a kind of summary has
+#define EGI_SUMMARY_FIELD(id, kind, ...) EGI_FIELD(eg_summary_options, id, kind, id, __VA_ARGS__)
+static const egi_field egi_summary_rows[] = {
+    EGI_SUMMARY_FIELD(writer, OTHER, 0, EGI_ANY(0)), EGI_SUMMARY_FIELD(step, INT64, 0, EGI_ANY(EGI_LATER)),
+    EGI_SUMMARY_FIELD(buckets, INT, 30, EGI_AT_LEAST(0, 0)), EGI_SUMMARY_FIELD(images, INT, 3, EGI_AT_LEAST(0, 0)) };
+static const egi_fields egi_summary_fields = { egi_summary_rows, 4 };
+enum { EGI_SUMMARY_WRITER = 1, EGI_SUMMARY_STEP = 2, EGI_SUMMARY_BUCKETS = 4, EGI_SUMMARY_IMAGES = 8 };       // the options that a kind of summary has: bits of these rows
 // Which writer a summary goes to, and at which step. Returns 1; 0 if it is not to be written; -1 with an error.
-static int egi_summary_where(const char *function, const char *tag, const eg_summary_options *o, int has, eg_summary_writer **w, int64_t *step) {
-    const char *wrong = o->buckets && !(has & EGI_SUMMARY_BUCKETS) ? "buckets" : o->images && !(has & EGI_SUMMARY_IMAGES) ? "images" : o->step && !(has & EGI_SUMMARY_STEP) ? "step" : NULL;
+static int egi_summary_where(const char *function, const char *tag, eg_summary_options *o, unsigned has, eg_summary_writer **w, int64_t *step) {
     *w = o->writer ? o->writer : egi_this.summaries.writer;
     *step = o->step == EG_ZERO ? 0 : o->step ? o->step : egi_this.summaries.step;
     if (!EGI_NAMED(function, *o, "writer = w")) return -1;
-    if (wrong) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", function, wrong), -1;
-    if (o->buckets < 0 || o->images < 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .%s is negative", function, o->buckets < 0 ? "buckets" : "images"), -1;
+    if (!egi_options_take(function, o, &egi_summary_fields, has | EGI_SUMMARY_WRITER, NULL)) return -1;
     if (!*w) return 0;
     if (!tag) return egi_fail(EG_ERROR_NULL, "eg_%s: the tag is NULL", function), -1;
     if (has & EGI_SUMMARY_STEP) {
@@ -24276,7 +24356,7 @@ EAGER_API bool (eg_summary_histogram)(const char *tag, eg_tensor *x, eg_summary_
     }
     if (strange)
         return egi_fail(EG_ERROR_NONFINITE, "eg_summary_histogram: %lld of the %lld elements of '%.100s' are NaN or infinite", (long long)strange, (long long)x->size, tag);
-    int64_t n = x->size == 0 || high == low ? 1 : options.buckets ? options.buckets : 30;
+    int64_t n = x->size == 0 || high == low ? 1 : options.buckets;
     int64_t *count = (int64_t *)egi_alloc((size_t)n * sizeof *count);
     if (!count) return egi_no_memory(function, n * (int64_t)sizeof *count);
     memset(count, 0, (size_t)n * sizeof *count);
@@ -24543,7 +24623,7 @@ EAGER_API bool (eg_summary_image)(const char *tag, eg_tensor *x, eg_summary_opti
     if (!egi_alive(function, 1, x)) return false;
     bool batch = x->rank == 4, ok = egi_picture(function, x, batch, true, hwc);
     const char *p = ok ? (const char *)eg_data(x) : NULL;
-    int64_t shown = options.images ? options.images : 3, n = !batch ? 1 : x->dims[0] < shown ? x->dims[0] : shown;
+    int64_t shown = options.images, n = !batch ? 1 : x->dims[0] < shown ? x->dims[0] : shown;
     ok = ok && p;
     for (int64_t i = 0; i < n && ok; i++) {
         egi_text name, value, image, png;
@@ -24742,10 +24822,15 @@ static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, i
 }
 #endif
 enum { EGI_PNG = 1, EGI_JPEG = 2 };
+static const egi_field egi_decode_option_rows[] = {
+    EGI_FIELD(eg_decode_options, channels, INT, channels, 0, EGI_BETWEEN(0, 4, 0)),
+    EGI_FIELD(eg_decode_options, most_pixels, INT64, most_pixels, 1 << 28, EGI_AT_LEAST(1, 0)) };
+static const egi_fields egi_decode_fields = { egi_decode_option_rows, 2 };
 static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
     if (!EGI_NAMED(function, o, "channels = 3") || !egi_alive(function, 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: takes the bytes of a file, a uint8 vector, not %s", function, egi_describe(x));
-    if (o.channels != 0 && o.channels != 1 && o.channels != 3 && (o.channels != 4 || kinds == EGI_JPEG))
+    if (!egi_options_take(function, &o, &egi_decode_fields, 3, NULL)) return NULL;
+    if (o.channels == 2 || (o.channels == 4 && kinds == EGI_JPEG))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is %d, not 1, 3%s", function, o.channels, kinds == EGI_JPEG ? "" : " or 4");
     const unsigned char *p = (const unsigned char *)eg_data(x);
     if (!p) return NULL;
@@ -24754,8 +24839,7 @@ static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, 
         return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_%s: these %lld bytes are no %s file%s", function, (long long)x->size,
                                      kinds == EGI_PNG ? "PNG" : kinds == EGI_JPEG ? "JPEG" : "PNG or JPEG", png ? " but a PNG file" : jpeg ? " but a JPEG file" : "");
     if (jpeg && o.channels == 4) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is 4, but a JPEG file has no alpha", function);
-    if (o.most_pixels < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .most_pixels is %lld", function, (long long)o.most_pixels);
-    return egi_decode(function, p, x->size, jpeg, o.channels, egi_option_or(o.most_pixels, (int64_t)1 << 28));
+    return egi_decode(function, p, x->size, jpeg, o.channels, o.most_pixels);
 }
 EAGER_API eg_tensor *(eg_decode_png)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_png", x, EGI_PNG, options); }
 EAGER_API eg_tensor *(eg_decode_jpeg)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_jpeg", x, EGI_JPEG, options); }

@@ -176,7 +176,7 @@ TEST(range_7_batch_3) {
     CHECK_GIVES(eg_dataset_batch(numbers(7), 3, .drop_remainder = true), 0, 1, 2, 3, 4, 5);
     CHECK_INT(count_of(eg_dataset_batch(numbers(7), 3, .drop_remainder = true)), 2);
     CHECK_ERROR(eg_dataset_batch(numbers(7), 0), EG_ERROR_ARGUMENT, "at least 1");
-    CHECK_ERROR(eg_dataset_batch(numbers(7), 2, .padding_value = 1), EG_ERROR_ARGUMENT, "option of eg_dataset_padded_batch");
+    CHECK_ERROR(eg_dataset_batch(numbers(7), 2, .padding_value = 1), EG_ERROR_ARGUMENT, "eg_dataset_batch: has no option .padding_value");
 }
 
 static eg_tensor *ragged(eg_tensor *const *in, void *user) {
@@ -476,7 +476,7 @@ TEST(what_map_functions_may_return) {
     CHECK_GIVES(eg_dataset_map_one(numbers(2), gives_variable, v), 4, 4);
     eg_release(v);
     CHECK_ERROR(eg_dataset_map(numbers(2), (eg_function1 *)NULL, NULL), EG_ERROR_ARGUMENT, "NULL");
-    CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .threads = -1), EG_ERROR_ARGUMENT, "-1 threads");
+    CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .threads = -1), EG_ERROR_ARGUMENT, "eg_dataset_map: .threads is -1; it must be at least 0 and at most 1024");
     CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .components = 2), EG_ERROR_ARGUMENT, "1 component, not 2");
     CHECK_ERROR(eg_dataset_map(NULL, gives_null, NULL), EG_ERROR_NULL, "eg_dataset_map");
 }

@@ -61,10 +61,10 @@ TEST(options_are_named) {
 TEST(numbers_that_are_refused) {
     eg_tensor *eight[9];
     for (int k = 0; k < 9; k++) eight[k] = eg_zeros(EG_FLOAT32, EG_SHAPE(1));
-    CHECK_ERROR(eg_dataset_interleave(numbers(2), twice, NULL, .cycle = 65537), EG_ERROR_ARGUMENT, "a cycle of 65537 (1 to 65536)");
-    CHECK_ERROR(eg_dataset_interleave(numbers(2), twice, NULL, .block = -1), EG_ERROR_ARGUMENT, "a block of -1");
+    CHECK_ERROR(eg_dataset_interleave(numbers(2), twice, NULL, .cycle = 65537), EG_ERROR_ARGUMENT, "eg_dataset_interleave: .cycle is 65537; it must be at least 1 and at most 65536");
+    CHECK_ERROR(eg_dataset_interleave(numbers(2), twice, NULL, .block = -1), EG_ERROR_ARGUMENT, "eg_dataset_interleave: .block is -1; it must be at least 1");
     CHECK_ERROR(eg_dataset_interleave(numbers(2), NULL, NULL), EG_ERROR_ARGUMENT, "the function is NULL");
-    CHECK_ERROR(eg_dataset_map(numbers(2), same, NULL, .threads = 1025), EG_ERROR_ARGUMENT, "1025 threads");
+    CHECK_ERROR(eg_dataset_map(numbers(2), same, NULL, .threads = 1025), EG_ERROR_ARGUMENT, "eg_dataset_map: .threads is 1025; it must be at least 0 and at most 1024");
     CHECK_ERROR(eg_dataset_prefetch(numbers(2), (1 << 24) + 1), EG_ERROR_ARGUMENT, "16777217 elements");
     CHECK_ERROR(eg_dataset_from_windows(eg_ones(EG_FLOAT32, EG_SHAPE(3)), 1, 0), EG_ERROR_ARGUMENT, "size 1 and shift 0");
     CHECK_ERROR(eg_dataset_take(numbers(2), -2), EG_ERROR_ARGUMENT, "eg_dataset_take: -2 is no count");

@@ -30,7 +30,7 @@ TEST(dense) {
     CHECK_SHAPE(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 0, 2))), 4, 0, 3);
     CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))), EG_ERROR_SHAPE, "built for inputs [?, 2], but is called with [4, 5] (2 against 5), in layer dense");
     CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_SHAPE, "Dense takes inputs of rank 2 or more, not [2] (rank 1); if it is one example, eg_expand_dims(x, 0) makes a batch of it, in layer dense");
-    CHECK_ERROR(eg_layer_dense(0), EG_ERROR_ARGUMENT, "eg_layer_dense: 0 units");
+    CHECK_ERROR(eg_layer_dense(0), EG_ERROR_ARGUMENT, "eg_layer_dense: units is 0; it must be at least 1");
     CHECK_ERROR(eg_layer_dense(2, .strides = {2}), EG_ERROR_ARGUMENT, "eg_layer_dense: has no option .strides");
     CHECK_ERROR(eg_layer_weight_path(dense, 2, (char[8]){0}, 8), EG_ERROR_INDEX, "layer dense has no weight 2; it has 2, from 0 to 1");
     eg_layer *unbuilt = eg_layer_dense(1);
@@ -62,9 +62,9 @@ TEST(orders_and_repetitions) {
     CHECK_CONTAINS(eg_error_message(), "[1, 1] is no order of the axes 1 to 2 of the input [?, 2, 3]");
     eg_error_clear();
     CHECK_ERROR(eg_call(zero, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2, 3))), EG_ERROR_SHAPE, "no order");
-    CHECK_ERROR(eg_layer_permute(EG_AXES(-2, 1)), EG_ERROR_ARGUMENT, ".target is out of its range");
-    CHECK_ERROR(eg_layer_repeat_vector(0), EG_ERROR_ARGUMENT, "eg_layer_repeat_vector: a size of 0; there must be at least 1");
-    CHECK_ERROR(eg_layer_separable_conv2d(0, 3), EG_ERROR_ARGUMENT, "0 filters");
+    CHECK_ERROR(eg_layer_permute(EG_AXES(-2, 1)), EG_ERROR_ARGUMENT, "eg_layer_permute: order is {-2, 1}; each number must be at least -1 and at most 1099511627776");
+    CHECK_ERROR(eg_layer_repeat_vector(0), EG_ERROR_ARGUMENT, "eg_layer_repeat_vector: steps is 0; it must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_separable_conv2d(0, 3), EG_ERROR_ARGUMENT, "eg_layer_separable_conv2d: filters is 0; it must be at least 1");
     eg_layer_release(permute);
     eg_layer_release(repeat);
     eg_layer_release(separable);
@@ -249,7 +249,7 @@ TEST(empty_models_and_failed_lists) {
     CHECK(eg_layer_add(model, eg_layer_dense(2, .input_shape = EG_SHAPE(3))));
     CHECK_INT(eg_layer_parameters(model), 8);
     CHECK_ERROR(eg_layer_add(model, NULL), EG_ERROR_NULL, "the layer is NULL");
-    CHECK_ERROR(eg_sequential(eg_layer_dense(2), eg_layer_dense(0), eg_layer_dense(2)), EG_ERROR_ARGUMENT, "0 units");
+    CHECK_ERROR(eg_sequential(eg_layer_dense(2), eg_layer_dense(0), eg_layer_dense(2)), EG_ERROR_ARGUMENT, "eg_layer_dense: units is 0; it must be at least 1");
     CHECK_ERROR(eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(-1))), EG_ERROR_SHAPE, "must be known");
     eg_layer *list[] = {eg_layer_dense(1), eg_layer_dense(1)}, *other = eg_sequential_of(list, 2);
     CHECK_ERROR(eg_layer_add(list[0], eg_layer_dense(1)), EG_ERROR_ARGUMENT, "is no eg_sequential");
@@ -385,7 +385,7 @@ TEST(dropout_keeps_the_mean_and_does_nothing_in_inference) {
     dropout = eg_layer_dropout(0);
     CHECK(eg_call(dropout, x, .training = true) == x);
     eg_layer_release(dropout);
-    CHECK_ERROR(eg_layer_dropout(1.5), EG_ERROR_ARGUMENT, "the rate 1.5 is not between 0 and 1");
+    CHECK_ERROR(eg_layer_dropout(1.5), EG_ERROR_ARGUMENT, "eg_layer_dropout: rate is 1.5; it must be at least 0 and at most 1");
 }
 
 TEST(batch_statistics_move_only_in_training) {
@@ -441,22 +441,22 @@ TEST(merging_checks_shapes_each_time) {
 }
 
 TEST(options_out_of_range) {
-    CHECK_ERROR(eg_layer_conv2d(4, 0), EG_ERROR_ARGUMENT, "eg_layer_conv2d: a size of 0; there must be at least 1");
-    CHECK_ERROR(eg_layer_conv2d(0, 3), EG_ERROR_ARGUMENT, "eg_layer_conv2d: 0 filters");
+    CHECK_ERROR(eg_layer_conv2d(4, 0), EG_ERROR_ARGUMENT, "eg_layer_conv2d: size is 0; it must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_conv2d(0, 3), EG_ERROR_ARGUMENT, "eg_layer_conv2d: filters is 0; it must be at least 1");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_size = {3, 3}), EG_ERROR_ARGUMENT, "give one of them");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {-1}), EG_ERROR_ARGUMENT, ".strides is out of its range");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {0, 2}), EG_ERROR_ARGUMENT, ".strides is out of its range");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .activation = (eg_activation)77), EG_ERROR_ARGUMENT, ".activation is out of its range");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_initializer = (eg_initializer)-1), EG_ERROR_ARGUMENT, ".kernel_initializer is out of its range");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .padding = (eg_padding)5), EG_ERROR_ARGUMENT, ".padding is out of its range");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_l2 = (double)INFINITY), EG_ERROR_ARGUMENT, ".kernel_l2 is out of its range");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {-1}), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .strides is {-1}; each number must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {0, 2}), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .strides is {0, 2}; each number must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .activation = (eg_activation)77), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .activation is 77; it must be a value of eg_activation");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_initializer = (eg_initializer)-1), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .kernel_initializer is -1; it must be a value of eg_initializer");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .padding = (eg_padding)5), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .padding is 5; it must be a value of eg_padding");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_l2 = (double)INFINITY), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .kernel_l2 is inf; it must be finite");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .causal = true), EG_ERROR_ARGUMENT, "has no option .causal");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .dtype = EG_INT32), EG_ERROR_DTYPE, "weights are float32 or float64, not int32");
-    CHECK_ERROR(eg_layer_reshape(EG_SHAPE(-1, -1)), EG_ERROR_ARGUMENT, ".target is out of its range");
-    CHECK_ERROR(eg_layer_zero_padding2d(EG_PADS(1, 2, 3)), EG_ERROR_ARGUMENT, ".pads is out of its range");
-    CHECK_ERROR(eg_layer_embedding(0, 2), EG_ERROR_ARGUMENT, "0 rows");
-    CHECK_ERROR(eg_layer_up_sampling2d(0), EG_ERROR_ARGUMENT, "a size of 0");
-    CHECK_ERROR(eg_layer_depthwise_conv2d(3, .depth_multiplier = -1), EG_ERROR_ARGUMENT, "depth multiplier -1");
+    CHECK_ERROR(eg_layer_reshape(EG_SHAPE(-1, -1)), EG_ERROR_ARGUMENT, "eg_layer_reshape: [-1, -1] has more than one dimension of -1");
+    CHECK_ERROR(eg_layer_zero_padding2d(EG_PADS(1, 2, 3)), EG_ERROR_ARGUMENT, "pads has 3 numbers; it must have one, one an axis, or two an axis");
+    CHECK_ERROR(eg_layer_embedding(0, 2), EG_ERROR_ARGUMENT, "eg_layer_embedding: count is 0; it must be at least 1");
+    CHECK_ERROR(eg_layer_up_sampling2d(0), EG_ERROR_ARGUMENT, "eg_layer_up_sampling2d: size is 0; it must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_depthwise_conv2d(3, .depth_multiplier = -1), EG_ERROR_ARGUMENT, "eg_layer_depthwise_conv2d: .depth_multiplier is -1; it must be at least 1 and at most 1048576");
     CHECK_ERROR(eg_layer_residual(NULL), EG_ERROR_NULL, "the layer is NULL");
     eg_layer *conv = eg_layer_conv2d(4, 3, .groups = 2), *norm = eg_layer_group_normalization(.groups = 3), *flat = eg_layer_reshape(EG_SHAPE(5));
     CHECK_ERROR(eg_call(conv, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 5, 5, 3))), EG_ERROR_ARGUMENT, "2 groups do not divide 3 channels");
@@ -550,7 +550,7 @@ TEST(configurations_that_are_wrong) {
         {"{\"class\": \"Dense\", \"name\": \"a/b\", \"units\": 1}", "a layer needs its"},
         {"{\"class\": \"Dens\", \"name\": \"a\"}", "there is no layer 'Dens'"},
         {"{\"class\": \"Lambda\", \"name\": \"a\"}", "there is no layer 'Lambda'"},
-        {"{\"class\": \"Dense\", \"name\": \"a\"}", "eg_layer_dense: 0 units"},
+        {"{\"class\": \"Dense\", \"name\": \"a\"}", "eg_layer_dense: units is 0; it must be at least 1"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"unitz\": 1}", "no layer has such an option"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1.5}", "a whole number is expected"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"strides\": [1, 1]}", "has no option .strides"},

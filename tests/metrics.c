@@ -211,8 +211,8 @@ TEST(options_and_errors) {
     CHECK_ERROR(eg_metric_accuracy(.k = 1), EG_ERROR_ARGUMENT, ".k");
     CHECK_ERROR(eg_metric_accuracy(.classes = 1), EG_ERROR_ARGUMENT, "classes");
     CHECK_ERROR(eg_metric_precision(.thresholds = 10), EG_ERROR_ARGUMENT, "thresholds");
-    CHECK_ERROR(eg_metric_top_k(.k = -1), EG_ERROR_ARGUMENT, ".k is -1; it must be between 1 and");
-    CHECK_ERROR(eg_metric_auc(.thresholds = 1), EG_ERROR_ARGUMENT, ".thresholds is 1; it must be between 3 and 1000000");
+    CHECK_ERROR(eg_metric_top_k(.k = -1), EG_ERROR_ARGUMENT, ".k is -1; it must be at least 1 and at most 1000000000");
+    CHECK_ERROR(eg_metric_auc(.thresholds = 1), EG_ERROR_ARGUMENT, ".thresholds is 1; it must be at least 3 and at most 1000000");
     eg_metric *auc = eg_metric_auc(), *precision = eg_metric_precision();
     eg_tensor *y = eg_constant(EG_SHAPE(2), 0, 1);
     CHECK_ERROR(eg_metric_update(auc, y, eg_constant(EG_SHAPE(2), -3, 2)), EG_ERROR_ARGUMENT, "eg_sigmoid");

@@ -260,7 +260,7 @@ TEST(positions) {
     CHECK_SHAPE(weight(layer, "embeddings"), 5, 4);
     CHECK_SAME(y, eg_add(x, eg_slice(weight(layer, "embeddings"), EG_SHAPE(0, 0), EG_SHAPE(3, 4))), 0);
     CHECK_ERROR(eg_call(layer, sequences(2, 6, 4)), EG_ERROR_SHAPE, "has more than the 5 positions");
-    CHECK_ERROR(eg_layer_position_embedding(0), EG_ERROR_ARGUMENT, "eg_layer_position_embedding: 0");
+    CHECK_ERROR(eg_layer_position_embedding(0), EG_ERROR_ARGUMENT, "eg_layer_position_embedding: longest is 0; it must be at least 1");
     eg_layer_release(layer);
 }
 
@@ -611,19 +611,19 @@ TEST(what_goes_step_by_step) {
 // ---- what is refused
 
 TEST(wrong_options) {
-    CHECK_ERROR(eg_layer_lstm(0), EG_ERROR_ARGUMENT, "eg_layer_lstm: 0 units");
-    CHECK_ERROR(eg_layer_gru(2, .dropout = 1), EG_ERROR_ARGUMENT, "eg_layer_gru: a dropout of 1 is not in [0, 1)");
-    CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_dropout = -.1), EG_ERROR_ARGUMENT, "eg_layer_simple_rnn: a dropout of -0.1");
+    CHECK_ERROR(eg_layer_lstm(0), EG_ERROR_ARGUMENT, "eg_layer_lstm: units is 0; it must be at least 1");
+    CHECK_ERROR(eg_layer_gru(2, .dropout = 1), EG_ERROR_ARGUMENT, "eg_layer_gru: .dropout is 1; it must be at least 0 and below 1");
+    CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_dropout = -.1), EG_ERROR_ARGUMENT, "eg_layer_simple_rnn: .recurrent_dropout is -0.1; it must be at least 0 and below 1");
     CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_activation = EG_TANH), EG_ERROR_ARGUMENT, "eg_layer_simple_rnn: has no option .recurrent_activation");
     CHECK_ERROR(eg_layer_lstm(2, .reset_before = true), EG_ERROR_ARGUMENT, "eg_layer_lstm: has no option .reset_before");
-    CHECK_ERROR(eg_layer_multi_head_attention(0, 4), EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: 0 heads");
-    CHECK_ERROR(eg_layer_multi_head_attention(4, 0), EG_ERROR_ARGUMENT, "0 elements a head");
+    CHECK_ERROR(eg_layer_multi_head_attention(0, 4), EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: heads is 0; it must be at least 1");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 0), EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: key_dim is 0; it must be at least 1");
     CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .kv_heads = 3), EG_ERROR_ARGUMENT, "4 heads cannot share the keys of 3");
-    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .value_dim = -1), EG_ERROR_ARGUMENT, "negative size");
-    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .dropout = 2), EG_ERROR_ARGUMENT, "a dropout of 2");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .value_dim = -1), EG_ERROR_ARGUMENT, ".value_dim is -1; it must be at least 1");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .dropout = 2), EG_ERROR_ARGUMENT, ".dropout is 2; it must be at least 0 and below 1");
     CHECK_ERROR(eg_layer_bidirectional(eg_layer_dense(2)), EG_ERROR_ARGUMENT, "eg_layer_bidirectional: Dense is no recurrent layer");
     CHECK_ERROR(eg_layer_bidirectional(NULL), EG_ERROR_NULL, "eg_layer_bidirectional");
-    CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .merge = (eg_merge)7), EG_ERROR_ARGUMENT, "there is no merge 7");
+    CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .merge = (eg_merge)7), EG_ERROR_ARGUMENT, ".merge is 7; it must be at least 0 and at most 3");
     CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .no_bias = true), EG_ERROR_ARGUMENT, "eg_layer_bidirectional: has no option .no_bias");
 }
 

@@ -167,7 +167,7 @@ TEST(what_summaries_refuse) {
     CHECK_ERROR(eg_summary_scalar(NULL, 1), EG_ERROR_NULL, "tag is NULL");
     CHECK_ERROR(eg_summary_scalar("a", 1, .buckets = 3), EG_ERROR_ARGUMENT, "no option .buckets");
     CHECK_ERROR(eg_summary_histogram("a", x, .images = 3), EG_ERROR_ARGUMENT, "no option .images");
-    CHECK_ERROR(eg_summary_histogram("a", x, .buckets = -3), EG_ERROR_ARGUMENT, ".buckets is negative");
+    CHECK_ERROR(eg_summary_histogram("a", x, .buckets = -3), EG_ERROR_ARGUMENT, "eg_summary_histogram: .buckets is -3; it must be at least 0");
     CHECK_ERROR(eg_summary_histogram("weights", eg_constant(EG_SHAPE(3), 1, NAN, INFINITY)), EG_ERROR_NONFINITE, "2 of the 3 elements of 'weights'");
     CHECK_ERROR(eg_summary_image("a", x), EG_ERROR_SHAPE, "a batch (N, H, W, C)");
     CHECK_ERROR(eg_summary_image("a", eg_zeros(EG_INT32, EG_SHAPE(2, 2))), EG_ERROR_DTYPE, "int32");
@@ -377,8 +377,8 @@ TEST(pictures_and_counts_that_cannot_be) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 4, 1));
     eg_summary_set_writer(w);
     eg_summary_set_step(1);
-    CHECK_ERROR(eg_summary_histogram("h", x, .buckets = -1), EG_ERROR_ARGUMENT, "eg_summary_histogram: .buckets is negative");
-    CHECK_ERROR(eg_summary_image("i", x, .images = -1), EG_ERROR_ARGUMENT, "eg_summary_image: .images is negative");
+    CHECK_ERROR(eg_summary_histogram("h", x, .buckets = -1), EG_ERROR_ARGUMENT, "eg_summary_histogram: .buckets is -1; it must be at least 0");
+    CHECK_ERROR(eg_summary_image("i", x, .images = -1), EG_ERROR_ARGUMENT, "eg_summary_image: .images is -1; it must be at least 0");
     CHECK_ERROR(eg_summary_image("i", NULL), EG_ERROR_NULL, "eg_summary_image");
     CHECK_ERROR(eg_image_grid(x, 2), EG_ERROR_SHAPE, "eg_image_grid: takes pictures (N, H, W, C), not float32 [4, 4, 1]");
     CHECK_ERROR(eg_image_grid(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 4, 4, 1)), 2), EG_ERROR_SHAPE, "takes pictures (N, H, W, C)");

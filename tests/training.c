@@ -401,7 +401,7 @@ TEST(several_outputs) {
     CHECK_SAME(eg_predict(model, x, .batch_size = 3), eg_call(h.a, x), 1e-6);
     CHECK_SAME(eg_predict(model, x, .output = 1), eg_call(h.b, x), 1e-6);
     CHECK_ERROR(eg_predict(model, x, .output = 2), EG_ERROR_ARGUMENT, "3 outputs asked for; the layer has 2");
-    CHECK_ERROR(eg_predict(model, x, .output = -1), EG_ERROR_ARGUMENT, "no output -1");
+    CHECK_ERROR(eg_predict(model, x, .output = -1), EG_ERROR_ARGUMENT, "eg_predict: .output is -1; it must be at least 0 and at most 7");
     // Sample weights are for both; what does not fit is told.
     eg_dataset *weighted = eg_dataset_batch(eg_dataset_from_slices(x, y1, y2, eg_constant(EG_SHAPE(4), 0, 0, 0, 0)), 4);
     CHECK_NEAR(eg_evaluate(model, weighted, .quiet = true), 0, 0);
@@ -515,7 +515,7 @@ TEST(what_cannot_be) {
     CHECK_ERROR(eg_fit(model, NULL), EG_ERROR_NULL, "dataset");
     CHECK_ERROR(eg_fit(NULL, data), EG_ERROR_NULL, "model");
     CHECK_ERROR(eg_fit(model, data, .batch_size = 3), EG_ERROR_ARGUMENT, "eg_fit_arrays");
-    CHECK_ERROR(eg_fit(model, data, .epochs = -1), EG_ERROR_ARGUMENT, "eg_fit: .epochs is -1; it cannot be negative (at training.c:");
+    CHECK_ERROR(eg_fit(model, data, .epochs = -1), EG_ERROR_ARGUMENT, "eg_fit: .epochs is -1; it must be at least 1");
     CHECK_ERROR(eg_fit(model, data, .validation_every = -2), EG_ERROR_ARGUMENT, ".validation_every is -2");
     CHECK_ERROR(eg_fit(model, data, .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan(), NULL)), EG_ERROR_NULL, "callback 1");
     CHECK_ERROR(eg_predict(NULL, x), EG_ERROR_NULL, "model");
@@ -607,7 +607,7 @@ TEST(arrays_are_named_in_errors) {
     CHECK_ERROR(eg_fit_arrays(model, x, y, .sample_weights = few), EG_ERROR_SHAPE, "has 64 rows, and .sample_weights float32 [3]");
     CHECK_ERROR(eg_fit_arrays(model, x, y, .validation_x = x, .validation_y = few), EG_ERROR_SHAPE, "has 64 rows, and .validation_y float32 [3]");
     CHECK_ERROR(eg_fit_arrays(model, one, y), EG_ERROR_SHAPE, "eg_fit_arrays: x is a scalar, which has no rows");
-    CHECK_ERROR(eg_fit_arrays(model, x, y, .batch_size = -2), EG_ERROR_ARGUMENT, "eg_fit_arrays: .batch_size is -2; it must be 1 or more");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .batch_size = -2), EG_ERROR_ARGUMENT, "eg_fit_arrays: .batch_size is -2; it must be at least 1");
     CHECK_ERROR(eg_evaluate_arrays(model, x, few), EG_ERROR_SHAPE, "eg_evaluate_arrays: x float32");
     CHECK_ERROR(eg_evaluate_arrays(model, x, y, .batch_size = -1), EG_ERROR_ARGUMENT, "eg_evaluate_arrays: .batch_size is -1");
     CHECK_ERROR(eg_predict(model, one), EG_ERROR_SHAPE, "eg_predict: x is a scalar");
@@ -721,7 +721,7 @@ TEST(a_split_for_validation) {
     for (int i = 0; i < 2; i++) CHECK_NEAR(losses[0][i], losses[1][i], 0);
     eg_layer *model = compiled();
     eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(x, y), 8);
-    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = 1), EG_ERROR_ARGUMENT, "eg_fit_arrays: .validation_split is 1; it is a part of the rows, between 0 and 1");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = 1), EG_ERROR_ARGUMENT, "eg_fit_arrays: .validation_split is 1; it must be above 0 and below 1");
     CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = -0.1), EG_ERROR_ARGUMENT, ".validation_split is -0.1");
     CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = NAN), EG_ERROR_ARGUMENT, ".validation_split is nan");
     CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .validation_split = 0.999), EG_ERROR_ARGUMENT, "of 64 rows leaves 0 for training and 64 for validation");
@@ -781,9 +781,9 @@ TEST(early_stopping) {
     h = eg_fit_arrays(model, x, y, .epochs = 6, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.monitor = "loss", .mode = EG_MAX)));
     CHECK_INT(eg_history_epochs(h), 2);
     CHECK_ERROR(eg_callback_early_stopping(.factor = 0.5), EG_ERROR_ARGUMENT, "factor");
-    CHECK_ERROR(eg_callback_plateau(.factor = 2), EG_ERROR_ARGUMENT, ".factor is 2; it must be between 0 and 1");
+    CHECK_ERROR(eg_callback_plateau(.factor = 2), EG_ERROR_ARGUMENT, "eg_callback_plateau: .factor is 2; it must be above 0 and below 1");
     CHECK_ERROR(eg_callback_plateau(.min_learning_rate = -1), EG_ERROR_ARGUMENT, ".min_learning_rate is -1");
-    CHECK_ERROR(eg_callback_early_stopping(.patience = -3), EG_ERROR_ARGUMENT, "eg_callback_early_stopping: .patience is -3; it cannot be negative (at training.c:");
+    CHECK_ERROR(eg_callback_early_stopping(.patience = -3), EG_ERROR_ARGUMENT, "eg_callback_early_stopping: .patience is -3; it must be at least 0");
     eg_layer_release(model);
 }
 
@@ -1480,7 +1480,7 @@ TEST(rare_arguments) {
     const eg_history *h = eg_fit(line, unknown, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = stop_at_once})));
     CHECK_INT(eg_history_batches(h), 1);
     CHECK_ERROR(eg_fit_arrays(model, none, nobody, .quiet = true), EG_ERROR_ARGUMENT, "the dataset has no elements");
-    CHECK_ERROR(eg_predict_dataset(model, data, .inputs = -1), EG_ERROR_ARGUMENT, "a model of -1 inputs");
+    CHECK_ERROR(eg_predict_dataset(model, data, .inputs = -1), EG_ERROR_ARGUMENT, "eg_predict: .inputs is -1; it must be at least 1");
     CHECK_ERROR(eg_train_on_batch(model, x, NULL), EG_ERROR_NULL, "NULL");
     eg_dataset_release(data);
     eg_dataset_release(unknown);
