@@ -99,7 +99,7 @@ docs)
 deps)
     [ "$(id -u)" = 0 ] && sudo= || sudo=sudo
     $sudo apt-get update
-    $sudo apt-get install -y gcc g++ clang libclang-rt-dev libopenblas-dev zlib1g-dev libpng-dev libjpeg-dev valgrind python3 python3-numpy ;;
+    $sudo apt-get install -y gcc g++ clang libclang-rt-dev libopenblas-dev zlib1g-dev libpng-dev libjpeg-dev pkg-config valgrind python3 python3-numpy ;;
 clean) rm -rf $B ;;
 help | -h | --help) help ;;
 *) echo "build.sh: no command '$command'" >&2; help >&2; exit 2 ;;
