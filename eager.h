@@ -1054,9 +1054,9 @@ static inline void egi_quiet_leave(char *quiet) { (void)quiet; eg_recording_unpa
 // Calls that note their place.
 #define eg_tape_watch(...) EGI_CALL(eg_tape_watch, __VA_ARGS__)
 #define eg_tape_gradient(...) EGI_CALL(eg_tape_gradient, __VA_ARGS__)
-#define eg_tape_gradients(...) EGI_CALL_AS(eg_tape_gradient, eg_tape_gradients, __VA_ARGS__)
-#define eg_tape_gradients_list(...) EGI_CALL_AS(eg_tape_gradient, eg_tape_gradients_list, __VA_ARGS__)
-#define eg_tape_gradients_from(...) EGI_CALL_AS(eg_tape_gradient, eg_tape_gradients_from, __VA_ARGS__)
+#define eg_tape_gradients(...) EGI_CALL(eg_tape_gradients, __VA_ARGS__)
+#define eg_tape_gradients_list(...) EGI_CALL(eg_tape_gradients_list, __VA_ARGS__)
+#define eg_tape_gradients_from(...) EGI_CALL(eg_tape_gradients_from, __VA_ARGS__)
 #define eg_tape_jacobian(...) EGI_CALL(eg_tape_jacobian, __VA_ARGS__)
 #define eg_tape_batch_jacobian(...) EGI_CALL(eg_tape_batch_jacobian, __VA_ARGS__)
 
@@ -1145,10 +1145,10 @@ EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *
 
 // Calls that note their place.
 #define eg_gradients_function(...) EGI_CALL(eg_gradients_function, __VA_ARGS__)
-#define eg_value_and_gradients_function(...) EGI_CALL_AS(eg_gradients_function, eg_value_and_gradients_function, __VA_ARGS__)
+#define eg_value_and_gradients_function(...) EGI_CALL(eg_value_and_gradients_function, __VA_ARGS__)
 #define eg_implicit_gradients(...) EGI_CALL(eg_implicit_gradients, __VA_ARGS__)
-#define eg_implicit_gradients_list(...) EGI_CALL_AS(eg_implicit_gradients, eg_implicit_gradients_list, __VA_ARGS__)
-#define eg_implicit_value_and_gradients(...) EGI_CALL_AS(eg_implicit_gradients, eg_implicit_value_and_gradients, __VA_ARGS__)
+#define eg_implicit_gradients_list(...) EGI_CALL(eg_implicit_gradients_list, __VA_ARGS__)
+#define eg_implicit_value_and_gradients(...) EGI_CALL(eg_implicit_value_and_gradients, __VA_ARGS__)
 #define eg_nth_gradient(...) EGI_CALL(eg_nth_gradient, __VA_ARGS__)
 #define eg_jvp(...) EGI_CALL(eg_jvp, __VA_ARGS__)
 #define eg_hvp(...) EGI_CALL(eg_hvp, __VA_ARGS__)
@@ -1261,16 +1261,16 @@ EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm);        /
 
 // Calls that note their place.
 #define eg_variable(...) EGI_CALL(eg_variable, __VA_ARGS__)
-#define eg_read(...) EGI_CALL_AS(eg_identity, eg_read, __VA_ARGS__)
+#define eg_read(...) EGI_CALL(eg_read, __VA_ARGS__)
 #define eg_apply_gradients(...) EGI_CALL(eg_apply_gradients, __VA_ARGS__)
-#define eg_apply_gradients_list(...) EGI_CALL_AS(eg_apply_gradients, eg_apply_gradients_list, __VA_ARGS__)
-#define eg_tape_minimize(...) EGI_AT(eg_apply_gradients, EGI_AT(eg_tape_gradient, EGI_CALL(eg_tape_minimize, __VA_ARGS__)))      // an error may be of either half
-#define eg_apply_gradient_pairs(...) EGI_CALL_AS(eg_apply_gradients, eg_apply_gradient_pairs, __VA_ARGS__)
+#define eg_apply_gradients_list(...) EGI_CALL(eg_apply_gradients_list, __VA_ARGS__)
+#define eg_tape_minimize(...) EGI_CALL(eg_tape_minimize, __VA_ARGS__)
+#define eg_apply_gradient_pairs(...) EGI_CALL(eg_apply_gradient_pairs, __VA_ARGS__)
 #define eg_minimize(...) EGI_CALL(eg_minimize, __VA_ARGS__)
 #define eg_clip_by_norm(...) EGI_CALL(eg_clip_by_norm, __VA_ARGS__)
 #define eg_global_norm(...) EGI_CALL(eg_global_norm, __VA_ARGS__)
 #define eg_clip_by_global_norm(...) EGI_CALL(eg_clip_by_global_norm, __VA_ARGS__)
-#define eg_clip_by_global_norm_list(...) EGI_CALL_AS(eg_clip_by_global_norm, eg_clip_by_global_norm_list, __VA_ARGS__)
+#define eg_clip_by_global_norm_list(...) EGI_CALL(eg_clip_by_global_norm_list, __VA_ARGS__)
 
 #ifndef EAGER_CORE
 //# 9  LAYERS AND MODELS -------------------------------------------------------
@@ -1919,7 +1919,7 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model);                 /
 #define eg_evaluate(model, ...) EGI_FIT_2_(eg_evaluate, eg_evaluate_options, model, __VA_ARGS__, )
 #define eg_evaluate_arrays(model, x, ...) EGI_FIT_3_(eg_evaluate_arrays, eg_evaluate_options, model, x, __VA_ARGS__, )
 #define eg_predict(model, ...) EGI_FIT_2_(eg_predict, eg_evaluate_options, model, __VA_ARGS__, )
-#define EGI_PREDICT_(model, a, ...) EGI_CALL_AS(eg_predict, eg_predict_dataset, model, a, EGI_OPTIONS(eg_evaluate_options, __VA_ARGS__))
+#define EGI_PREDICT_(model, a, ...) EGI_CALL(eg_predict_dataset, model, a, EGI_OPTIONS(eg_evaluate_options, __VA_ARGS__))
 #define eg_predict_dataset(model, ...) EGI_PREDICT_(model, __VA_ARGS__, )
 #define eg_train_on_batch(model, x, ...) EGI_FIT_3_(eg_train_on_batch, eg_batch_step_options, model, x, __VA_ARGS__, )
 #define eg_test_on_batch(model, x, ...) EGI_FIT_3_(eg_test_on_batch, eg_batch_step_options, model, x, __VA_ARGS__, )
@@ -2756,7 +2756,7 @@ extern "C" {
 //# 16  MEMORY, ERRORS, SCOPES -------------------------------------------------
 // Idea: one allocator for everything (handles, elements, tape lines): blocks of
 // a few hundred size classes that go back to the heap of the thread that made
-// them. A scope is a stretch of a stack of references. Proof: tests/memory.c
+// them. A scope is a stretch of a stack of references. Proof: tests/memory.c, tests/errors.c
 
 // Compile time. What checks, decides, reads and writes gains little from gcc's later passes, and they are what it spends its time
 // on: between these two lines functions are compiled by fewer. Loops over elements, what an op or a tape entry costs, and
@@ -3155,11 +3155,12 @@ static EGI_COLD const egi_context *egi_context_find(egi_context_kind kind) {
     while (c && c->kind != kind) c = c->kind == EGI_IN_PIPELINE ? NULL : c->outer;
     return c;
 }
-// The public function whose parts run now: the outermost one, up to a function of the user's or a stage of a dataset. Or NULL.
+// The public function whose parts run now: the outermost one, up to a function of the user's, a gradient or a pipeline, in which
+// functions fail in their own names. Or NULL.
 static EGI_COLD const char *egi_context_call(void) {
+    const unsigned borders = 1u << EGI_IN_FUNCTION | 1u << EGI_IN_GRADIENT | 1u << EGI_IN_STAGE | 1u << EGI_IN_PIPELINE;
     const char *name = NULL;
-    for (const egi_context *c = egi_this.context; c && c->kind != EGI_IN_FUNCTION && c->kind != EGI_IN_STAGE && c->kind != EGI_IN_PIPELINE; c = c->outer)
-        if (c->kind == EGI_IN_CALL) name = c->name;
+    for (const egi_context *c = egi_this.context; c && !(borders >> c->kind & 1); c = c->outer) if (c->kind == EGI_IN_CALL) name = c->name;
     return name;
 }
 // The public function by which the outermost layer that runs was called, or NULL.
@@ -3287,7 +3288,12 @@ static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_
     e->op[n < sizeof e->op ? n : sizeof e->op - 1] = 0;
     const char *call = egi_context_call();
     if (!call && !strcmp(e->op, "call")) call = egi_context_model();        // layers call their mistakes eg_call's
-    if (call) snprintf(e->op, sizeof e->op, "%s", call);
+    if (call) {                                     // "fit: .callbacks" keeps the option
+        char named[sizeof e->op];
+        const char *option = strchr(e->op, ':');
+        snprintf(named, sizeof named, "%s%s", call, option ? option : "");
+        memcpy(e->op, named, sizeof named);
+    }
     return p + 2;
 }
 #define EGI_ERROR_RAISE(code_, format) \
@@ -3321,14 +3327,16 @@ static EGI_COLD void egi_failure_raise(const egi_failure *f) {
     snprintf(e.sentence, sizeof e.sentence, "%s", f->message);
     egi_error_raise(&e, f->stage);
 }
+static void egi_context_end(egi_context *c) { egi_context_leave(c); }
+// The first line of a public function that is made of others: up to its end they fail in its name.
+#define EGI_FAILS_AS(op) \
+    __attribute__((cleanup(egi_context_end))) egi_context egi_call_context; \
+    egi_context_enter(&egi_call_context, EGI_IN_CALL, op)
 // What a composed op runs fails in its name: `EGI_AS("reduce_std", eg_sqrt(...))` is the body of eg_reduce_std.
 #define EGI_AS(op, expression) \
     do { \
-        egi_context egi_call_context; \
-        egi_context_enter(&egi_call_context, EGI_IN_CALL, op); \
-        eg_tensor *egi_result = (expression); \
-        egi_context_leave(&egi_call_context); \
-        return egi_result; \
+        EGI_FAILS_AS(op); \
+        return (expression); \
     } while (0)
 EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) {
     EGI_ERROR_RAISE(code, format);
@@ -8598,7 +8606,7 @@ EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_ident
 EGI_OP_ND(stop_gradient, 1, EGI_VIEW | EGI_STOPS, 0)
 EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x) { return egi_apply1(&egi_op_stop_gradient, &x, 1, NULL); }
 // A variable's value as a tensor: an identity, for the tape too.
-EAGER_API eg_tensor *eg_read(eg_tensor *variable) { return eg_identity(variable); }
+EAGER_API eg_tensor *eg_read(eg_tensor *variable) { EGI_FAILS_AS("read"); return eg_identity(variable); }
 
 typedef struct egi_reshape_attr { eg_shape from, to; } egi_reshape_attr;
 static bool egi_shape_reshape(egi_call *c) {
@@ -10958,6 +10966,7 @@ EAGER_API int eg_tape_watched_variables(eg_tape *t, eg_tensor **variables, int c
     return egi_tape_variables(t, variables);
 }
 EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *t) {
+    EGI_FAILS_AS("tape_watched_variables_list");
     egi_list *list = egi_tape_alive("tape_watched_variables", t) ? egi_list_new("tape_watched_variables", egi_tape_variables(t, NULL)) : NULL;
     if (list) egi_tape_variables(t, (eg_tensor **)egi_list_elements(list));
     return egi_list_tensors(list ? egi_list_lend(&t->lent, list) : NULL);
@@ -11282,6 +11291,7 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
 // out[] is NULL.
 EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients, eg_tensor *const *xs, int nx,
                                       eg_tensor **out) {
+    EGI_FAILS_AS("tape_gradients_from");
     if (!egi_lists_given("tape_gradient", nx, xs, out, out) || !egi_lists_given("tape_gradient", ny, ys, ys, ys)) return false;
     for (int i = 0; i < nx; i++) out[i] = NULL;
     egi_this.reason[0] = 0;
@@ -11390,14 +11400,17 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     return ok;
 }
 EAGER_API bool eg_tape_gradients(eg_tape *t, eg_tensor *y, eg_tensor *const *xs, int n, eg_tensor **grads) {
+    EGI_FAILS_AS("tape_gradients");
     return eg_tape_gradients_from(t, &y, 1, NULL, xs, n, grads);
 }
 EAGER_API eg_list eg_tape_gradients_list(eg_tape *t, eg_tensor *y, eg_list xs) {
+    EGI_FAILS_AS("tape_gradients_list");
     egi_list *grads = egi_lists_given("tape_gradient", xs.count, xs.tensors, xs.tensors, xs.tensors) ? egi_list_new("tape_gradient", xs.count) : NULL;
     if (grads && !eg_tape_gradients(t, y, xs.tensors, xs.count, (eg_tensor **)egi_list_elements(grads))) { egi_free(grads); grads = NULL; }
     return egi_list_tensors(egi_list_own("tape_gradient", grads));
 }
 EAGER_API eg_tensor *eg_tape_gradient(eg_tape *t, eg_tensor *y, eg_tensor *x) {
+    EGI_FAILS_AS("tape_gradient");
     eg_tensor *g = NULL;
     eg_tape_gradients_from(t, &y, 1, NULL, &x, 1, &g);
     return g;
@@ -11446,8 +11459,8 @@ static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, e
     eg_scope_end(scope);
     return result;
 }
-EAGER_API eg_tensor *eg_tape_jacobian(eg_tape *t, eg_tensor *y, eg_tensor *x) { return egi_jacobian("tape_jacobian", t, y, x, false); }
-EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *t, eg_tensor *y, eg_tensor *x) { return egi_jacobian("tape_batch_jacobian", t, y, x, true); }
+EAGER_API eg_tensor *eg_tape_jacobian(eg_tape *t, eg_tensor *y, eg_tensor *x) { EGI_FAILS_AS("tape_jacobian"); return egi_jacobian("tape_jacobian", t, y, x, false); }
+EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *t, eg_tensor *y, eg_tensor *x) { EGI_FAILS_AS("tape_batch_jacobian"); return egi_jacobian("tape_batch_jacobian", t, y, x, true); }
 
 // ---- showing a tape
 
@@ -11626,6 +11639,7 @@ EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_ba
 }
 EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n,
                                         eg_tensor **outputs, int n_outputs) {
+    EGI_FAILS_AS("custom_gradient_multi");
     if (!forward || !backward) return egi_fail(EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
     return egi_custom(&egi_op_custom_gradient, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
 }
@@ -11727,6 +11741,7 @@ static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, e
     return NULL;
 }
 EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
+    EGI_FAILS_AS("value_and_gradients_function");
     eg_tensor *few[8];
     if (!egi_lists_given("gradients_function", n, xs, grads, grads)) return NULL;
     for (int i = 0; i < n; i++) grads[i] = NULL;
@@ -11747,6 +11762,7 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
     return y;
 }
 EAGER_API bool eg_gradients_function(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_tensor **grads) {
+    EGI_FAILS_AS("gradients_function");
     return eg_value_and_gradients_function(f, user, xs, n, grads) != NULL;
 }
 // Where the implicit gradients go, those for the variables that f happened to use: `pairs` with room for `capacity`,
@@ -11798,6 +11814,7 @@ static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const
 }
 EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity,
                                                      int *count) {
+    EGI_FAILS_AS("implicit_value_and_gradients");
     egi_implicit to = { pairs, capacity, 0, false, NULL, NULL };
     if (count) *count = 0;
     if (!egi_room_given("implicit_gradients", 0, pairs, capacity)) return NULL;
@@ -11806,10 +11823,12 @@ EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user
     return y;
 }
 EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity) {
+    EGI_FAILS_AS("implicit_gradients");
     int count;
     return eg_implicit_value_and_gradients(f, user, in, pairs, capacity, &count) ? count : -1;
 }
 EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_tensor *const *in, eg_list *variables) {
+    EGI_FAILS_AS("implicit_gradients_list");
     egi_implicit to = { NULL, 0, 0, true, NULL, NULL };
     if (variables) *variables = egi_list_tensors(NULL);
     if (!egi_lists_given("implicit_gradients", 1, variables, variables, variables)) return egi_list_tensors(NULL);
@@ -11825,6 +11844,7 @@ EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_ten
 
 // Each order is one more tape around the one below; the recursion's depth is the order.
 EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, int order) {
+    EGI_FAILS_AS("nth_gradient");
     if (!f || order < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: a function and an order of 0 or more are needed");
     if (order > EG_MAX_DEPTH) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_nth_gradient: an order of %d; at most %d (EG_MAX_DEPTH)", order, EG_MAX_DEPTH);
     eg_scope scope = eg_scope_begin();
@@ -11865,6 +11885,7 @@ static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tens
 // J v from two backward passes. A backward pass gives J^T u, which is linear in u; so the gradient of v . (J^T u) for
 // u is J v, whatever u is, and u can be zeros.
 EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
+    EGI_FAILS_AS("jvp");
     eg_tensor *few[8], *few_own[8], **grads = few, *result = NULL;
     if (!egi_lists_given("jvp", n, xs, vs, vs)) return NULL;
     if (!f || n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_jvp: a function and at least one input are needed");
@@ -11891,6 +11912,7 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
 }
 // H v is the gradient of v . (gradient of f), with v held constant.
 EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tensor *const *vs, int n, eg_tensor **out) {
+    EGI_FAILS_AS("hvp");
     if (!egi_lists_given("hvp", n, xs, vs, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
@@ -11915,6 +11937,7 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
 }
 // The Hessian is the Jacobian of the gradient.
 EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x) {
+    EGI_FAILS_AS("hessian");
     eg_tensor *g = NULL, *h = NULL;
     if (!egi_alive("hessian", 0, x)) return NULL;
     eg_scope scope = eg_scope_begin();
@@ -12022,6 +12045,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
     return ok;
 }
 EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const *xs, int n, eg_check_options o) {
+    EGI_FAILS_AS("check_gradient");
     egi_check k = { f, user, NULL, NULL, NULL, n, o.seed ? o.seed : 1 };
     int order = o.order > 0 ? o.order : 1;
     if (!EGI_NAMED("check_gradient", o, "order = 2")) return false;
@@ -12614,12 +12638,14 @@ static eg_tensor *egi_clip_to(eg_tensor *x, eg_tensor *own, double norm) {
     return own ? (eg_mul)(x, eg_cast((eg_div)(eg_number(norm), (eg_maximum)(own, eg_number(norm))), (eg_dtype)x->dtype)) : NULL;
 }
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm) {
+    EGI_FAILS_AS("clip_by_norm");
     eg_norm_options all;
     memset(&all, 0, sizeof all);
     if (!(norm > 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_clip_by_norm: the norm %g is not positive", norm);
     return egi_clip_to(x, (eg_norm)(x, all), norm);
 }
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out) {
+    EGI_FAILS_AS("clip_by_global_norm");
     if (!egi_lists_given("clip_by_global_norm", n, xs, out, out)) return false;
     if (!(norm > 0)) return egi_fail(EG_ERROR_ARGUMENT, "eg_clip_by_global_norm: the norm %g is not positive", norm);
     eg_tensor *own = eg_global_norm(xs, n);
@@ -12633,6 +12659,7 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
     return ok;
 }
 EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm) {
+    EGI_FAILS_AS("clip_by_global_norm_list");
     egi_list *out = egi_lists_given("clip_by_global_norm", xs.count, xs.tensors, xs.tensors, xs.tensors) ? egi_list_new("clip_by_global_norm", xs.count) : NULL;
     if (out && !eg_clip_by_global_norm(xs.tensors, xs.count, norm, (eg_tensor **)egi_list_elements(out))) { egi_free(out); out = NULL; }
     return egi_list_tensors(egi_list_own("clip_by_global_norm", out));
@@ -12833,13 +12860,15 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     return ok;
 }
 EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list variables) {
+    EGI_FAILS_AS("apply_gradients_list");
     if (!egi_lists_given("apply_gradients", grads.count, grads.tensors, grads.tensors, grads.tensors) ||
         !egi_lists_given("apply_gradients", variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
     if (grads.count != variables.count)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %d gradients for %d variables", grads.count, variables.count);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %d gradient%s for %d variable%s", grads.count, grads.count == 1 ? "" : "s", variables.count, variables.count == 1 ? "" : "s");
     return eg_apply_gradients(opt, grads.tensors, variables.tensors, variables.count);
 }
 EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variables, eg_optimizer *opt) {
+    EGI_FAILS_AS("tape_minimize");
     if (!egi_optimizer_alive("tape_minimize", opt) || !egi_lists_given("tape_minimize", variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
     for (int i = 0; i < variables.count; i++) if (!egi_alive("tape_minimize", i, variables.tensors[i])) return false;
     eg_scope scope = eg_scope_begin();
@@ -12851,6 +12880,7 @@ EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variable
     return ok;
 }
 EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair *pairs, int n) {
+    EGI_FAILS_AS("apply_gradient_pairs");
     if (!egi_lists_given("apply_gradient_pairs", n, pairs, pairs, pairs)) return false;
     eg_tensor **list = (eg_tensor **)egi_alloc((size_t)(n > 0 ? n : 1) * 2 * sizeof *list);
     if (!list) return egi_no_memory("apply_gradient_pairs", 0);
@@ -12860,6 +12890,7 @@ EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *opt, const eg_gradient_pair
     return ok;
 }
 EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *user, eg_tensor *const *in) {
+    EGI_FAILS_AS("minimize");
     if (!egi_optimizer_alive("minimize", opt)) return NULL;
     if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_minimize: the loss function is NULL");
     eg_scope scope = eg_scope_begin();
@@ -12911,6 +12942,7 @@ EAGER_API int eg_optimizer_state(eg_optimizer *opt, eg_tensor **state, int capac
     return egi_optimizer_variables(opt, state);
 }
 EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *opt) {
+    EGI_FAILS_AS("optimizer_state_list");
     egi_list *list = egi_optimizer_alive("optimizer_state", opt) ? egi_list_new("optimizer_state", egi_optimizer_variables(opt, NULL)) : NULL;
     if (list) egi_optimizer_variables(opt, (eg_tensor **)egi_list_elements(list));
     return egi_list_tensors(list ? egi_list_lend(&opt->lent, list) : NULL);
@@ -13345,6 +13377,7 @@ EAGER_API int eg_layer_layers(eg_layer *l, eg_layer **layers, int capacity) {
     return egi_layer_children(l, layers);
 }
 EAGER_API eg_layer_list eg_layer_layers_list(eg_layer *l) {
+    EGI_FAILS_AS("layer_layers_list");
     egi_list *list = egi_layer_alive("layer_layers", l) ? egi_list_new("layer_layers", egi_layer_children(l, NULL)) : NULL;
     if (list) egi_layer_children(l, (eg_layer **)egi_list_elements(list));
     list = list ? egi_list_lend(&l->lent, list) : NULL;
@@ -13419,8 +13452,8 @@ static eg_list egi_layer_lend(const char *function, eg_layer *l, bool trainable)
 }
 EAGER_API int eg_layer_weights(eg_layer *l, eg_tensor **out, int capacity) { return egi_layer_fill("layer_weights", l, false, out, capacity); }
 EAGER_API int eg_layer_trainable_weights(eg_layer *l, eg_tensor **out, int capacity) { return egi_layer_fill("layer_trainable_weights", l, true, out, capacity); }
-EAGER_API eg_list eg_layer_weights_list(eg_layer *l) { return egi_layer_lend("layer_weights", l, false); }
-EAGER_API eg_list eg_layer_trainable_weights_list(eg_layer *l) { return egi_layer_lend("layer_trainable_weights", l, true); }
+EAGER_API eg_list eg_layer_weights_list(eg_layer *l) { EGI_FAILS_AS("layer_weights_list"); return egi_layer_lend("layer_weights", l, false); }
+EAGER_API eg_list eg_layer_trainable_weights_list(eg_layer *l) { EGI_FAILS_AS("layer_trainable_weights_list"); return egi_layer_lend("layer_trainable_weights", l, true); }
 EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_t capacity) {
     egi_weight_walk w;
     if (!egi_given("layer_weight_path", "text", text)) return NULL;
@@ -15473,6 +15506,7 @@ EAGER_API eg_layer *(eg_layer_multi_head_attention)(int64_t heads, int64_t key_d
 }
 
 EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
+    EGI_FAILS_AS("layer_add");
     if (model && model->type != &egi_layer_type_sequential) {
         eg_layer_release(layer);
         return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_add: %.60s is no eg_sequential; eg_layer_track gives it layers", model->name);
@@ -15495,6 +15529,7 @@ EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer) {
     return true;
 }
 EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n) {
+    EGI_FAILS_AS("sequential");
     egi_layer_config c;
     if (!egi_lists_given("sequential", n, layers, layers, layers)) return NULL;
     memset(&c, 0, sizeof c);
@@ -15528,6 +15563,7 @@ static eg_layer *egi_layer_custom(const egi_layer_type *type, const char *name, 
     return l;
 }
 EAGER_API eg_layer *eg_layer_lambda(const char *name, eg_function1 *call, void *user) {
+    EGI_FAILS_AS("layer_lambda");
     egi_layer_config c;
     memset(&c, 0, sizeof c);
     if (!call) return (eg_layer *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_lambda: the function is NULL");
@@ -15544,6 +15580,7 @@ EAGER_API eg_layer *eg_layer_custom(const char *name, eg_function1 *call, void *
     return l;
 }
 EAGER_API eg_layer *eg_layer_custom_multi(const char *name, int n_in, int n_out, eg_layer_function *call, void *user) {
+    EGI_FAILS_AS("layer_custom_multi");
     egi_layer_config c;
     memset(&c, 0, sizeof c);
     c.n_in = n_in;
@@ -15985,6 +16022,7 @@ EAGER_API void eg_publication_release(eg_publication *p) {
     egi_free(p);
 }
 EAGER_API bool eg_publish(eg_publication *p, eg_layer *model) {
+    EGI_FAILS_AS("publish");
     if (!egi_publication_alive("publish", p)) return false;
     eg_layer *copy = eg_layer_copy(model);
     if (!copy) return false;
@@ -17739,7 +17777,7 @@ static bool egi_tell(egi_fit *f, size_t which, const char *event) {
         bool ok = egi_tell_one(f, callback, function);
         eg_recording_unpause();
         eg_scope_end(scope);
-        if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_fit: callback %d failed in its %s", i, event);
+        if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: callback %d failed in its %s", f->step.function, i, event);
         if (!ok) return false;
     }
     return true;
@@ -17817,7 +17855,7 @@ static bool egi_fit_batches(egi_fit *f) {
         }
         eg_iterator_release(s->iterator);
         s->iterator = NULL;
-        if (anew) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: the dataset has no elements");
+        if (anew) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no elements", f->step.function);
         if (most <= 0) break;
         anew = true;                                       // the epoch is longer than the dataset: begin the dataset again
     }
@@ -17829,7 +17867,7 @@ static bool egi_fit_validates(const egi_fit *f, int64_t epoch) {
 static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
-    egi_step s = { "fit", f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation), f->step.arrays };
+    egi_step s = { f->step.function, f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation), f->step.arrays };
     double began = egi_now();
     egi_fit_head(f, head, sizeof head);
     if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL, head, &done)) return false;
@@ -17931,9 +17969,11 @@ static void egi_callbacks_release(const eg_callbacks *callbacks) {
         for (int k = 0; k < times && k < refs; k++) eg_callback_release(c);
     }
 }
-static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_options o, bool arrays) {
+static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_dataset *data, eg_fit_options o, bool arrays) {
     egi_fit f;
-    if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) return NULL;
+    egi_context call;
+    egi_context_enter(&call, EGI_IN_CALL, function);       // until it runs: the checks are those of eg_fit
+    if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) { egi_context_leave(&call); return NULL; }
     memset(&f, 0, sizeof f);
     f.t = egi_compiled("fit", model);
     f.o = o;
@@ -17941,8 +17981,9 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
     f.state.model = model;
     f.state.epoch = o.initial_epoch;
     bool ok = f.t && egi_fit_ready(&f, data, &o);
+    egi_context_leave(&call);
     if (ok) {
-        egi_step step = { "fit", o.inputs, true, o.class_weights, 0, egi_batch_hint(data), arrays };
+        egi_step step = { function, o.inputs, true, o.class_weights, 0, egi_batch_hint(data), arrays };
         f.step = step;
         f.state.optimizer = f.t->optimizer;
         f.state.history = f.t->history;
@@ -17981,7 +18022,7 @@ static const eg_history *egi_fit_on(eg_layer *model, eg_dataset *data, eg_fit_op
     eg_layer_release(model);
     return history;
 }
-EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) { return egi_fit_on(model, data, o, false); }
+EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) { return egi_fit_on("fit", model, data, o, false); }
 static bool egi_arrays(const char *function, eg_tensor *x, eg_tensor *y) {
     if ((!x || !y) && egi_this.error == EG_OK) return egi_fail(EG_ERROR_NULL, "eg_%s: %s is NULL", function, x ? "y" : "x");
     return egi_alive(function, 0, x) && egi_alive(function, 1, y);
@@ -18061,7 +18102,7 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
     o.validation_split = 0;
     o.sample_weights = o.validation_x = o.validation_y = NULL;
     const eg_history *h = NULL;
-    if (ok) h = egi_fit_on(model, data, o, true);
+    if (ok) h = egi_fit_on("fit_arrays", model, data, o, true);
     else if (o.callbacks.list) egi_callbacks_release(&o.callbacks);
     eg_dataset_release(data);
     eg_dataset_release(validation);
@@ -18079,20 +18120,19 @@ static const egi_fields egi_evaluate_fields = { egi_evaluate_rows, 6 };
 static bool egi_evaluate_options(const char *function, const char *example, eg_evaluate_options *o) {
     return EGI_NAMED(function, *o, example) && egi_options_take(function, o, &egi_evaluate_fields, UINT64_MAX, NULL);
 }
-EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
-    egi_training *t = egi_compiled("evaluate", model);
+static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
+    egi_training *t = egi_compiled(function, model);
     egi_bar bar;
     int64_t done;
-    if (!t) return (double)NAN;
-    if (!EGI_NAMED("evaluate", o, "steps = 10")) return (double)NAN;
-    if (!data) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_evaluate: the dataset is NULL"); return (double)NAN; }
+    if (!t || !EGI_NAMED(function, o, "steps = 10")) return (double)NAN;
+    if (!data) { if (egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the dataset is NULL", function); return (double)NAN; }
     if (o.batch_size || o.output) {
-        egi_fail(EG_ERROR_ARGUMENT, "eg_evaluate: .%s is an option of %s", o.output ? "output" : "batch_size", o.output ? "eg_predict" : "eg_evaluate_arrays");
+        egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .%s is an option of %s", function, o.output ? "output" : "batch_size", o.output ? "eg_predict" : "eg_evaluate_arrays");
         return (double)NAN;
     }
-    if (!egi_evaluate_options("evaluate", "steps = 10", &o)) return (double)NAN;
-    egi_step s = { "evaluate", o.inputs, false, { 0, NULL }, 0, NULL, false };
-    if (t->fitting) { egi_fail(EG_ERROR_STATE, "eg_evaluate: the model is being fitted, which sums in the same metrics; use .validation or eg_predict"); return (double)NAN; }
+    if (!egi_evaluate_options(function, "steps = 10", &o)) return (double)NAN;
+    egi_step s = { function, o.inputs, false, { 0, NULL }, 0, NULL, false };
+    if (t->fitting) { egi_fail(EG_ERROR_STATE, "eg_%s: the model is being fitted, which sums in the same metrics; use .validation or eg_predict", function); return (double)NAN; }
     s.hint = egi_batch_hint(data);
     egi_bar_open(&bar, o.quiet, o.progress);
     double began = egi_now();
@@ -18114,25 +18154,26 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
     eg_layer_release(model);
     return loss;
 }
+EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) { return egi_evaluate_on("evaluate", model, data, o); }
 EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options o) {
     eg_evaluate_options checked = o;
     bool ok = egi_evaluate_options("evaluate_arrays", "batch_size = 64", &checked) && egi_arrays("evaluate_arrays", x, y);
     eg_dataset *data = ok ? egi_array_batches("evaluate_arrays", false, x, y, NULL, checked.batch_size, false) : NULL;
     o.batch_size = 0;
-    double loss = data ? (eg_evaluate)(model, data, o) : (double)NAN;
+    double loss = data ? egi_evaluate_on("evaluate_arrays", model, data, o) : (double)NAN;
     eg_dataset_release(data);
     return loss;
 }
-EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
-    if (!EGI_NAMED("predict", o, "steps = 10")) return NULL;
-    if (!model || !data) return egi_this.error == EG_OK ? (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_predict: the %s is NULL", model ? "dataset" : "model") : NULL;
+static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
+    if (!EGI_NAMED(function, o, "steps = 10")) return NULL;
+    if (!model || !data) return egi_this.error == EG_OK ? (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, model ? "dataset" : "model") : NULL;
     if (o.batch_size) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict_dataset: .batch_size is an option of eg_predict");
-    if (!egi_evaluate_options("predict", "steps = 10", &o)) return NULL;
+    if (!egi_evaluate_options(function, "steps = 10", &o)) return NULL;
     int inputs = o.inputs;
     if (inputs > eg_dataset_components(data))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: a model of %d inputs, and elements of %d components", inputs, eg_dataset_components(data));
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: a model of %d inputs, and elements of %d components", function, inputs, eg_dataset_components(data));
     if (o.steps <= 0 && eg_dataset_cardinality(data) == EG_INFINITE)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_predict: the dataset has no end; give .steps");
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no end; give .steps", function);
     eg_scope whole = eg_scope_begin();
     eg_recording_pause();
     eg_layer_retain(model);
@@ -18148,19 +18189,19 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
             void *grown = parts;
             egi_context step;
             egi_context_enter(&step, EGI_IN_STEP, egi_batch_hint(data));
-            eg_tensor *out[EGI_LAYER_OUT], *y = egi_model_call("predict", model, c, inputs, out, o.output + 1, false) ? out[o.output] : NULL;
+            eg_tensor *out[EGI_LAYER_OUT], *y = egi_model_call(function, model, c, inputs, out, o.output + 1, false) ? out[o.output] : NULL;
             egi_context_leave(&step);
             if (y && egi_grow(&grown, &capacity, n + 1, sizeof *parts)) {
                 parts = (eg_tensor **)grown;
                 parts[n++] = eg_retain(y);
             } else {
-                if (egi_this.error == EG_OK) egi_no_memory("predict", 0);
+                if (egi_this.error == EG_OK) egi_no_memory(function, 0);
                 status = EG_FAILED;
             }
         }
         eg_scope_end(scope);
     }
-    if (status != EG_FAILED && n == 0) egi_fail(EG_ERROR_ARGUMENT, "eg_predict: the dataset has no elements");
+    if (status != EG_FAILED && n == 0) egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no elements", function);
     else if (status != EG_FAILED && n <= INT_MAX) result = eg_keep(n == 1 ? egi_again(parts[0]) : eg_concat(parts, (int)n, 0));
     for (int64_t i = 0; i < n; i++) eg_release(parts[i]);
     egi_free(parts);
@@ -18170,12 +18211,13 @@ EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_
     eg_scope_end(whole);
     return result;
 }
+EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) { return egi_predict_on("predict_dataset", model, data, o); }
 EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_options o) {
     eg_evaluate_options checked = o;
     if (!egi_evaluate_options("predict", "batch_size = 64", &checked) || !egi_alive("predict", 0, x)) return NULL;
     eg_dataset *data = egi_array_batches("predict", false, x, NULL, NULL, checked.batch_size, false);
     o.batch_size = 0;
-    eg_tensor *y = data ? (eg_predict_dataset)(model, data, o) : NULL;
+    eg_tensor *y = data ? egi_predict_on("predict", model, data, o) : NULL;
     eg_dataset_release(data);
     return y;
 }
@@ -20164,6 +20206,7 @@ EAGER_API eg_dataset *(eg_dataset_map)(eg_dataset *from, eg_map_function *f, voi
     return d;
 }
 EAGER_API eg_dataset *(eg_dataset_map_one)(eg_dataset *from, eg_function1 *f, void *user, eg_map_options o) {
+    EGI_FAILS_AS("dataset_map_one");
     eg_dataset *d = egi_map_new(from, user, o, 1, f != NULL);
     if (!d) return NULL;
     d->f.one = f;
@@ -22686,6 +22729,7 @@ static char *egi_archive_path(const char *function, const char *path, bool read)
     return full;
 }
 EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
+    EGI_FAILS_AS("archive_save");
     char *full = egi_archive_path("archive_save", path, false);
     bool ok = full && egi_formats[egi_format_of(full)].save(a, full);
     egi_free(full);
@@ -22699,6 +22743,7 @@ EAGER_API eg_archive *eg_archive_load(const char *path) {
 }
 
 EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size) {
+    EGI_FAILS_AS("archive_load_memory");
     egi_memory_file f;
     if (!egi_memory_lend("archive_load_memory", &f, data, size)) return NULL;
     eg_archive *a = eg_archive_load(f.path);
@@ -23168,8 +23213,9 @@ static bool egi_load_weights(const char *function, eg_layer *l, const char *path
     eg_archive_release(a);
     return ok;
 }
-EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options o) { return egi_load_weights("load_weights", l, path, &o); }
+EAGER_API bool (eg_load_weights)(eg_layer *l, const char *path, eg_load_options o) { EGI_FAILS_AS("load_weights"); return egi_load_weights("load_weights", l, path, &o); }
 EAGER_API bool (eg_load_weights_memory)(eg_layer *l, const void *data, int64_t size, eg_load_options o) {
+    EGI_FAILS_AS("load_weights_memory");
     egi_memory_file f;
     if (!egi_memory_lend("load_weights_memory", &f, data, size)) return false;
     bool ok = egi_load_weights("load_weights_memory", l, f.path, &o);
@@ -23267,8 +23313,9 @@ static eg_layer *egi_model_load(const char *function, const char *path) {
     eg_archive_release(a);
     return l;
 }
-EAGER_API eg_layer *eg_model_load(const char *path) { return egi_model_load("model_load", path); }
+EAGER_API eg_layer *eg_model_load(const char *path) { EGI_FAILS_AS("model_load"); return egi_model_load("model_load", path); }
 EAGER_API eg_layer *eg_model_load_memory(const void *data, int64_t size) {
+    EGI_FAILS_AS("model_load_memory");
     egi_memory_file f;
     if (!egi_memory_lend("model_load_memory", &f, data, size)) return NULL;
     eg_layer *l = egi_model_load("model_load_memory", f.path);
@@ -24111,6 +24158,7 @@ static bool egi_pb_read(egi_pb *p, egi_pb_field *f) {
 struct eg_record_writer { int32_t refs; bool open; egi_sink sink; };
 
 EAGER_API eg_record_writer *eg_record_writer_open(const char *path) {
+    EGI_FAILS_AS("record_writer_open");
     eg_record_writer *w = (eg_record_writer *)egi_alloc(sizeof *w);
     if (!w) { egi_no_memory("record_writer_open", (int64_t)sizeof *w); return NULL; }
     w->refs = 1;
@@ -24261,6 +24309,7 @@ EAGER_API bool eg_summary_writer_flush(eg_summary_writer *w) {
     return egi_event_sync(w->file) || egi_file_fail("summary_writer_flush", w->path.data, -1, "cannot be brought to the disk: %s", egi_event_reason());
 }
 EAGER_API bool eg_summary_writer_close(eg_summary_writer *w) {
+    EGI_FAILS_AS("summary_writer_close");
     bool ok = eg_summary_writer_flush(w);
     if (w) { egi_event_close(w->file); w->file = NULL; }
     return ok;
@@ -25598,8 +25647,8 @@ EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
     if (x->flags & EGI_NUMBER || egi_backend_of(x) == b) return egi_again(x);
     return egi_to(x, egi_backend_of(x), b);
 }
-EAGER_API eg_tensor *eg_cpu(eg_tensor *x) { return eg_to(x, "cpu:0"); }
-EAGER_API eg_tensor *eg_gpu(eg_tensor *x) { return eg_to(x, "gpu:0"); }
+EAGER_API eg_tensor *eg_cpu(eg_tensor *x) { EGI_FAILS_AS("cpu"); return eg_to(x, "cpu:0"); }
+EAGER_API eg_tensor *eg_gpu(eg_tensor *x) { EGI_FAILS_AS("gpu"); return eg_to(x, "gpu:0"); }
 EAGER_API const egi_op *egi_op_row(int number) {
 #define EGI_ROW_1(kind, name, f, d0) &egi_op_##name,
 #define EGI_ROW_ND(kind, name, f) &egi_op_##name,

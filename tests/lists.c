@@ -101,10 +101,10 @@ TEST(lists_are_whole_and_lent) {
     CHECK_INT(eg_layer_weights_list(late).count, 0);
     eg_call(late, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2)));
     CHECK_INT(eg_layer_weights_list(late).count, 2);
-    CHECK_ERROR(CHECK_INT(eg_layer_weights_list(NULL).count, -1), EG_ERROR_NULL, "eg_layer_weights: the layer is NULL");
-    CHECK_ERROR(CHECK_INT(eg_layer_layers_list(NULL).count, -1), EG_ERROR_NULL, "eg_layer_layers: the layer is NULL");
-    CHECK_ERROR(CHECK_INT(eg_optimizer_state_list(NULL).count, -1), EG_ERROR_NULL, "eg_optimizer_state: the optimizer is NULL");
-    CHECK_ERROR(CHECK_INT(eg_tape_watched_variables_list(NULL).count, -1), EG_ERROR_NULL, "eg_tape_watched_variables: the tape is NULL");
+    CHECK_ERROR(CHECK_INT(eg_layer_weights_list(NULL).count, -1), EG_ERROR_NULL, "eg_layer_weights_list: the layer is NULL");
+    CHECK_ERROR(CHECK_INT(eg_layer_layers_list(NULL).count, -1), EG_ERROR_NULL, "eg_layer_layers_list: the layer is NULL");
+    CHECK_ERROR(CHECK_INT(eg_optimizer_state_list(NULL).count, -1), EG_ERROR_NULL, "eg_optimizer_state_list: the optimizer is NULL");
+    CHECK_ERROR(CHECK_INT(eg_tape_watched_variables_list(NULL).count, -1), EG_ERROR_NULL, "eg_tape_watched_variables_list: the tape is NULL");
     eg_layer_release(late);
     eg_layer_release(model);
 }
@@ -160,14 +160,14 @@ TEST(lists_of_variables) {
     CHECK_TENSOR(implied.tensors[1], 0, 18);
     CHECK(eg_apply_gradients_list(sgd, implied, of));
     CHECK_TENSOR(B, 0, -9);
-    CHECK_ERROR(CHECK_INT(!eg_apply_gradients_list(sgd, implied, EG_LIST(W)), true), EG_ERROR_ARGUMENT, "eg_apply_gradients: 2 gradients for 1 variables");
+    CHECK_ERROR(CHECK_INT(!eg_apply_gradients_list(sgd, implied, EG_LIST(W)), true), EG_ERROR_ARGUMENT, "eg_apply_gradients_list: 2 gradients for 1 variable");
     eg_list none = {0, NULL}, lost = {3, NULL}, wrong = {-1, NULL};
     tape = eg_tape_begin_persistent();
     loss = eg_mul(x, W);
     CHECK_ERROR(CHECK_INT(!eg_tape_minimize(tape, loss, none, sgd), true), EG_ERROR_GRADIENT, "a layer makes its weights in its first call, or in eg_layer_build");
     CHECK_ERROR(CHECK_INT(!eg_tape_minimize(tape, loss, lost, sgd), true), EG_ERROR_ARGUMENT, "eg_tape_minimize: a list of 3 is NULL");
-    CHECK_ERROR(CHECK_INT(eg_tape_gradients_list(tape, loss, wrong).count, -1), EG_ERROR_ARGUMENT, "eg_tape_gradient: a list of -1");
-    CHECK_ERROR(CHECK_INT(eg_clip_by_global_norm_list(wrong, 1).count, -1), EG_ERROR_ARGUMENT, "eg_clip_by_global_norm: a list of -1");
+    CHECK_ERROR(CHECK_INT(eg_tape_gradients_list(tape, loss, wrong).count, -1), EG_ERROR_ARGUMENT, "eg_tape_gradients_list: a list of -1");
+    CHECK_ERROR(CHECK_INT(eg_clip_by_global_norm_list(wrong, 1).count, -1), EG_ERROR_ARGUMENT, "eg_clip_by_global_norm_list: a list of -1");
     CHECK_ERROR(CHECK_INT(eg_implicit_gradients_list(sum_of, v, &x, NULL).count, -1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     CHECK_ERROR(CHECK_INT(eg_implicit_gradients_list(NULL, v, &x, &of).count, -1), EG_ERROR_ARGUMENT, "the function is NULL");
     CHECK_INT(of.count, -1);

@@ -1390,9 +1390,9 @@ TEST(lists_that_are_none) {
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     eg_tensor *y = cube(x);
-    CHECK_ERROR(eg_tape_gradients_from(tape, &y, -1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradient: a list of -1");
+    CHECK_ERROR(eg_tape_gradients_from(tape, &y, -1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradients_from: a list of -1");
     CHECK_ERROR(eg_tape_gradients_from(tape, &y, 1, NULL, &x, -1, &g), EG_ERROR_ARGUMENT, "a list of -1");
-    CHECK_ERROR(eg_tape_gradients_from(tape, NULL, 1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradient: a list of 1 is NULL");
+    CHECK_ERROR(eg_tape_gradients_from(tape, NULL, 1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradients_from: a list of 1 is NULL");
     CHECK(eg_tape_gradients_from(tape, NULL, 0, NULL, NULL, 0, NULL));        // nothing of nothing
     CHECK(eg_tape_gradients_from(tape, &y, 1, &number, &x, 1, &g));            // a number is that everywhere, a variable what it is now
     CHECK_TENSOR(g, 0, 9);

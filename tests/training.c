@@ -141,11 +141,11 @@ TEST(sample_and_class_weights) {
     memset(&missing, 0, sizeof missing);
     missing.callbacks.count = 1;
     missing.quiet = true;
-    CHECK_ERROR((eg_fit_arrays)(both, x, y, missing), EG_ERROR_ARGUMENT, "eg_fit: .callbacks: a list of 1 is NULL");
+    CHECK_ERROR((eg_fit_arrays)(both, x, y, missing), EG_ERROR_ARGUMENT, "eg_fit_arrays: .callbacks: a list of 1 is NULL");
     CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "1");
 #ifndef TEST_CUDA                                        // a GPU tells of a bad index when the loss is read, after the step
     CHECK_ERROR(eg_train_on_batch(both, x, y, .class_weights = EG_CLASS_WEIGHTS(7)), EG_ERROR_INDEX, "eg_train_on_batch: EG_CLASS_WEIGHTS gives 1 weight, but label 1 occurs");
-    CHECK_ERROR(eg_fit_arrays(both, x, eg_mul(y, 3), .class_weights = EG_CLASS_WEIGHTS(7, 3), .quiet = true), EG_ERROR_INDEX, "eg_fit: EG_CLASS_WEIGHTS gives 2 weights, but label 3 occurs");
+    CHECK_ERROR(eg_fit_arrays(both, x, eg_mul(y, 3), .class_weights = EG_CLASS_WEIGHTS(7, 3), .quiet = true), EG_ERROR_INDEX, "eg_fit_arrays: EG_CLASS_WEIGHTS gives 2 weights, but label 3 occurs");
     CHECK_NEAR(weight(both), 0.75, 1e-6);
 #endif
     // Of sparse and of one-hot labels
@@ -1061,7 +1061,7 @@ TEST(a_callback_given_twice_to_one_fit) {
     CHECK(eg_compile(model, eg_adam(), eg_sparse_categorical_crossentropy));
     eg_callback_functions f = {.release = count_one, .user = &gone};
     eg_callback *one = eg_callback_new(f), *kept = eg_callback_retain(eg_callback_retain(eg_callback_new(f)));
-    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(one, eg_callback_stop_on_nan(), one)), EG_ERROR_ARGUMENT, "eg_fit: callback 2 is callback 0 once more");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(one, eg_callback_stop_on_nan(), one)), EG_ERROR_ARGUMENT, "eg_fit_arrays: callback 2 is callback 0 once more");
     CHECK_INT(gone, 1);
     CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(kept, kept)), EG_ERROR_ARGUMENT, "callback 1 is callback 0");
     CHECK_INT(gone, 1);

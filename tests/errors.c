@@ -1,0 +1,203 @@
+// Errors: what a message says about where its thread was, and what holds whatever happens meanwhile.
+#include "test.h"
+#ifndef EAGER_NO_THREADS
+#include <pthread.h>
+#endif
+
+// The message of the error that the expression raises, until the next one.
+static char raised_text[2048];
+static const char *raised(void) {
+    snprintf(raised_text, sizeof raised_text, "%s", eg_error_message());
+    eg_error_clear();
+    return raised_text;
+}
+#define RAISED(expr) (eg_set_error_handler(NULL, NULL), eg_error_clear(), (void)(expr), raised())
+#define CHECK_SAYS(text, part) test_contains(__FILE__, __LINE__, #text, text, part)
+
+static eg_tensor *rows(int64_t n) { return eg_ones(EG_FLOAT32, EG_SHAPE(n, 3)); }
+static eg_tensor *wrong(void) { return eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(7, 7))); }
+
+// ---- which call
+
+TEST(parts_fail_in_the_name_of_the_whole) {
+    eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2);
+    CHECK_ERROR(eg_reduce_std(x), EG_ERROR_DTYPE, "eg_reduce_std: ");
+    CHECK_ERROR(eg_reduce_logsumexp(x), EG_ERROR_DTYPE, "eg_reduce_logsumexp: ");
+    CHECK_ERROR(eg_read(NULL), EG_ERROR_NULL, "eg_read: ");
+    CHECK_ERROR(eg_raise(EG_ERROR_STATE, "eg_%s: %d of %s", "mine", 3, "five"), EG_ERROR_STATE, "eg_mine: 3 of five");
+    CHECK_ERROR(eg_raise(EG_ERROR_STATE, "%s eg_no name: %d%%", "any", 100), EG_ERROR_STATE, "any eg_no name: 100%");
+    CHECK_STR(RAISED(eg_raise(EG_ERROR_STATE, "eg_%s", "half")), "eg_half");
+}
+
+// An op in a function of the user's fails in its own name, whatever runs around it.
+static eg_tensor *mistaken(eg_tensor *const *in, void *user) { (void)in, (void)user; return wrong(); }
+TEST(functions_of_the_user_fail_in_their_own_name) {
+    eg_tensor *x = eg_scalar(1), *g;
+    CHECK_SAYS(RAISED(eg_gradients_function(mistaken, NULL, &x, 1, &g)), "eg_matmul: inner dimensions differ");
+    CHECK_SAYS(RAISED(eg_hessian(mistaken, NULL, x)), "eg_matmul: inner dimensions differ");
+    CHECK_SAYS(RAISED(eg_hessian(NULL, NULL, x)), "eg_hessian: the function is NULL");
+}
+
+TEST(layers_fail_in_the_name_of_whoever_called_the_model) {
+    eg_layer *model = eg_sequential(eg_layer_dense(2), eg_layer_conv2d(2, 3));
+    eg_tensor *x = rows(2), *y, *labels = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1));
+    const char *text = RAISED(eg_call(model, x));
+    CHECK_SAYS(text, "eg_call: Conv2D takes inputs of rank 4");
+    CHECK_SAYS(text, ", in layer sequential/conv2d");
+    CHECK_SAYS(text, " (at errors.c:");
+    text = RAISED(eg_call_multi(model, &x, 1, &y, 1));
+    CHECK_SAYS(text, "eg_call_multi: Conv2D takes inputs of rank 4");
+    CHECK_SAYS(text, " (at errors.c:");
+    CHECK_SAYS(RAISED(eg_layer_build(model, EG_SHAPE(-1, 3))), "eg_layer_build: Conv2D takes inputs of rank 4");
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    CHECK_SAYS(RAISED(eg_predict(model, x)), "eg_predict: Conv2D takes inputs of rank 4");
+    CHECK_SAYS(RAISED(eg_train_on_batch(model, x, labels)), "eg_train_on_batch: Conv2D takes inputs of rank 4");
+    text = RAISED(eg_fit_arrays(model, x, labels, .quiet = true));
+    CHECK_SAYS(text, "eg_fit_arrays: Conv2D takes inputs of rank 4");
+    CHECK_SAYS(text, "(epoch 1, batch 1)");
+    eg_layer_release(model);
+}
+
+static bool refuses(eg_fit_state *state, void *user) { (void)state, (void)user; return false; }
+TEST(a_callback_that_fails_is_told_by_its_number) {
+    eg_layer *model = eg_sequential(eg_layer_dense(1));
+    eg_tensor *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1));
+    eg_callback_functions functions;
+    memset(&functions, 0, sizeof functions);
+    functions.batch_end = refuses;
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    CHECK_SAYS(RAISED(eg_fit_arrays(model, rows(2), y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan(), eg_callback_new(functions)))),
+               "eg_fit_arrays: callback 1 failed in its batch_end (epoch 1, batch 1)");
+    eg_layer_release(model);
+}
+
+// ---- which gradient, which stage
+
+static eg_tensor *square(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)user; c->saved[0] = in[0]; return eg_square(in[0]); }
+static void no_gradient(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c, (void)user; dx[0] = wrong(); }
+TEST(an_error_names_the_gradient_that_is_computed) {
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *x = eg_scalar(3);
+    eg_tape_watch(tape, x);
+    eg_tensor *y = eg_custom_gradient(square, no_gradient, NULL, &x, 1);
+    CHECK_SAYS(RAISED(eg_tape_gradient(tape, y, x)), "eg_matmul: inner dimensions differ: [2, 3] x [7, 7]");
+    CHECK_SAYS(raised_text, ", in the gradient of eg_custom_gradient");
+    CHECK(!strstr(RAISED(wrong()), "gradient"));                // and leaves no trace
+}
+
+// A dataset asks another one, whose own function fails: both stages are named, the outer one first.
+static eg_iterator *inner;
+static eg_tensor *asks(eg_tensor *const *in, void *user) {
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    (void)in, (void)user;
+    return eg_iterator_next(inner, out) == EG_NEXT ? out[0] : NULL;
+}
+TEST(stages_nest) {
+    for (int threads = 0; threads < 3; threads += 2) {
+        eg_dataset *below = eg_dataset_map_one(eg_dataset_range(0, 3, 1), mistaken, NULL), *all = eg_dataset_batch(eg_dataset_map_one(eg_dataset_range(0, 3, 1), asks, NULL, .threads = threads), 2);
+        eg_tensor *out[EG_MAX_COMPONENTS];
+        inner = eg_iterator_new(below);
+        eg_iterator *it = eg_iterator_new(all);
+        const char *text = RAISED(eg_iterator_next(it, out));
+        CHECK_SAYS(text, "eg_dataset_map (stage 2 of 3, element 0): eg_dataset_map (stage 2 of 2, element 0): eg_matmul: inner dimensions differ");
+        CHECK(strstr(text + 1, "stage 3 of 3") == NULL);
+        eg_iterator_release(it);
+        eg_iterator_release(inner);
+        eg_dataset_release(below);
+        eg_dataset_release(all);
+    }
+}
+
+TEST(an_error_of_the_data_names_stage_epoch_and_batch) {
+    eg_layer *model = eg_sequential(eg_layer_dense(1));
+    eg_dataset *data = eg_dataset_prefetch(eg_dataset_map_one(eg_dataset_range(0, 3, 1), mistaken, NULL), 1);
+    CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
+    const char *text = RAISED(eg_fit(model, data, .quiet = true));
+    CHECK_SAYS(text, "eg_dataset_map (stage 2 of 3, element 0): eg_matmul: inner dimensions differ");
+    CHECK_SAYS(text, "(epoch 1, batch 1)");
+    CHECK(strstr(strstr(text, "(epoch") + 1, "(epoch") == NULL);                // said once
+    eg_dataset_release(data);
+    eg_layer_release(model);
+}
+
+// ---- deep, in a handler, out of memory, on threads
+
+static eg_layer *deep_model(int depth) {
+    eg_layer *l = eg_layer_lambda("bottom", mistaken, NULL);
+    for (int i = 0; i < depth; i++) l = eg_layer_residual(l);
+    return l;
+}
+TEST(a_path_that_is_too_long_is_cut) {
+    eg_layer *model = deep_model(50);
+    const char *text = RAISED(eg_call(model, rows(1)));
+    CHECK_SAYS(text, "eg_matmul: inner dimensions differ");
+    CHECK_SAYS(text, ", in layer residual/residual");
+    CHECK(strlen(text) < 600);
+    char *name = (char *)malloc(3000);
+    REQUIRE(name != NULL);
+    memset(name, 'x', 2999);
+    name[2999] = 0;
+    CHECK(strlen(RAISED(eg_raise(EG_ERROR_STATE, "eg_%s: %s", name, name))) == 1023);
+    free(name);
+    eg_layer_release(model);
+}
+
+static char seen[8][256];
+static int n_seen;
+static void handler(eg_error_code code, const char *message, void *user) {
+    (void)code, (void)user;
+    if (n_seen < 8) snprintf(seen[n_seen++], sizeof seen[0], "%s", message);
+    wrong();                                                    // an error of the handler's own: counted, not told
+}
+TEST(an_error_in_the_handler_is_not_told_to_it) {
+    int64_t before = eg_error_count();
+    eg_error_clear();
+    n_seen = 0;
+    eg_set_error_handler(handler, NULL);
+    eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(2)), eg_ones(EG_FLOAT32, EG_SHAPE(3)));
+    eg_set_error_handler(NULL, NULL);
+    CHECK_INT(n_seen, 1);
+    CHECK_SAYS(seen[0], "eg_add: shapes do not broadcast");
+    CHECK_SAYS(raised(), "eg_add: shapes do not broadcast");
+    CHECK_INT(eg_error_count() - before, 2);
+}
+// The handler of a pipeline's error hears of it once, with all that is known.
+TEST(the_handler_hears_of_a_pipeline_once) {
+    eg_dataset *data = eg_dataset_map_one(eg_dataset_range(0, 3, 1), mistaken, NULL);
+    eg_iterator *it = eg_iterator_new(data);
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    eg_error_clear();
+    n_seen = 0;
+    eg_set_error_handler(handler, NULL);
+    CHECK(eg_iterator_next(it, out) == EG_FAILED);
+    eg_set_error_handler(NULL, NULL);
+    CHECK_INT(n_seen, 1);
+    CHECK_SAYS(seen[0], "eg_dataset_map (stage 2 of 2, element 0): eg_matmul: inner dimensions differ");
+    eg_error_clear();
+    eg_iterator_release(it);
+    eg_dataset_release(data);
+}
+
+#ifndef EAGER_NO_THREADS
+// Each thread has its own contexts: what one is in the middle of, another does not tell.
+static void *other_thread(void *p) {
+    eg_set_device(test_device());
+    snprintf((char *)p, 512, "%s", RAISED(wrong()));
+    eg_shutdown();
+    return NULL;
+}
+static char other_text[512];
+static eg_tensor *starts_a_thread(eg_tensor *const *in, void *user) {
+    pthread_t thread;
+    (void)in, (void)user;
+    if (pthread_create(&thread, NULL, other_thread, other_text) == 0) pthread_join(thread, NULL);
+    return wrong();
+}
+TEST(contexts_are_a_threads_own) {
+    eg_layer *model = eg_sequential(eg_layer_lambda("starter", starts_a_thread, NULL));
+    CHECK_SAYS(RAISED(eg_call(model, rows(1))), ", in layer sequential/starter");
+    CHECK_SAYS(other_text, "eg_matmul: inner dimensions differ");
+    CHECK(strstr(other_text, "in layer") == NULL);
+    eg_layer_release(model);
+}
+#endif
