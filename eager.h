@@ -784,8 +784,9 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
 
 // Products. (..., m, k) x (..., k, n) -> (..., m, n); the leading dimensions broadcast. Of float32, a sum of k products is off by at most
 // (512 + log2(k)) 2^-24 times the sum of their magnitudes, whatever k is: blocks of 256 are added up, and then the blocks. Convolutions and
-// their gradients keep the same bound; on a GPU it is that of its own libraries and kernels. The order of the terms depends on the shapes and
-// the layout, never on threads, so the same operands always give the same bits.
+// their gradients keep the same bound. On a GPU, gradients of filters of more than one pixel keep it (except in TF32 and bfloat16); other sums are
+// those of its libraries and kernels. The order of the terms depends on the shapes and the layout, never on threads, so the same operands
+// always give the same bits.
 typedef struct eg_matmul_options { EG_BY_NAME; bool transpose_a, transpose_b; } eg_matmul_options;
 EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
 // Einstein summation: "ij,jk->ik", "bij->bji", "ii->i", "...ij,...jk->...ik"; without "->" the letters that occur once, in order.
