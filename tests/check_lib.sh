@@ -1,5 +1,6 @@
-# What ./build.sh lib and install make, used by programs outside this folder: through pkg-config and through CMake, in C and in C++,
-# from a prefix with a space in its name and from below DESTDIR; and which symbols the libraries show. They are compiled without -O.
+# What ./build.sh lib and install make, used by programs outside this folder: through pkg-config and through CMake, in C
+# and in C++, from a prefix with a space in its name and from below DESTDIR; and which symbols the libraries show.
+# They are compiled without -O.
 . tests/check.sh
 T=$(cd "$TEST_TEMP" && pwd)
 P="$T/a prefix" W="$T/another place"
@@ -46,7 +47,10 @@ through_pkg_config() {
     (cd "$W" && eval "$* -Wall -Wextra $source $flags $LIBS -o $package") && runs "$W/$package"
 }
 uses_the_shared_one() { ldd "$W/eager" | grep -q libeager.so && ! ldd "$W/eager-static" | grep -q libeager.so; }
-version_is_the_headers() { [ "#define EAGER_VERSION \"$(PKG_CONFIG_PATH="$P/lib/pkgconfig" pkg-config --modversion eager)\"" = "$(grep '#define EAGER_VERSION "' eager.h)" ]; }
+version_is_the_headers() {
+    version=$(PKG_CONFIG_PATH="$P/lib/pkgconfig" pkg-config --modversion eager)
+    grep -qx "#define EAGER_VERSION \"$version\"" eager.h
+}
 through_cmake() {
     cat >"$W/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.10)
@@ -57,10 +61,12 @@ target_link_libraries(shared PRIVATE eager::eager m)
 add_executable(static program.c)
 target_link_libraries(static PRIVATE eager::static)
 END
-    CC=$CC cmake -S "$W" -B "$W/made" -DCMAKE_PREFIX_PATH="$1" && cmake --build "$W/made" && "$W/made/shared" && "$W/made/static"
+    CC=$CC cmake -S "$W" -B "$W/made" -DCMAKE_PREFIX_PATH="$1" && cmake --build "$W/made" &&
+        "$W/made/shared" && "$W/made/static"
 }
 other_versions_are_refused() {
-    printf 'cmake_minimum_required(VERSION 3.10)\nproject(outside C)\nfind_package(eager %s REQUIRED)\n' "$1" >"$W/CMakeLists.txt"
+    printf '%s\n' 'cmake_minimum_required(VERSION 3.10)' 'project(outside C)' "find_package(eager $1 REQUIRED)" \
+        >"$W/CMakeLists.txt"
     ! CC=$CC cmake -S "$W" -B "$W/refused" -DCMAKE_PREFIX_PATH="$P" && rm -r "$W/refused"
 }
 # eg_ alone, and of egi_ what the header's macros or eager_cuda.cu call.
@@ -68,14 +74,18 @@ shows() {
     "$@" | awk 'NF == 3 { print $3 }' | sort >"$T/shown"
     grep -q '^eg_add$' "$T/shown" && ! grep -v '^egi\{0,1\}_' "$T/shown" || return
     sed '/^#ifdef EAGER_IMPLEMENTATION/q; /^#if defined(EAGER_IMPLEMENTATION)/q' eager.h >"$T/public"
-    for symbol in $(grep '^egi_' "$T/shown"); do grep -qw "$symbol" "$T/public" eager_cuda.cu || { echo "$symbol: who needs it?"; return 1; }; done
-    for symbol in $(sed -n 's/^EAGER_API [^(]*[ *]\(egi_[a-z_]*\)(.*/\1/p' eager.h); do grep -qx "$symbol" "$T/shown" || { echo "$symbol is missing"; return 1; }; done
+    for symbol in $(grep '^egi_' "$T/shown"); do
+        grep -qw "$symbol" "$T/public" eager_cuda.cu || { echo "$symbol: who needs it?"; return 1; }
+    done
+    for symbol in $(sed -n 's/^EAGER_API [^(]*[ *]\(egi_[a-z_]*\)(.*/\1/p' eager.h); do
+        grep -qx "$symbol" "$T/shown" || { echo "$symbol is missing"; return 1; }
+    done
 }
 nothing_is_made_twice() {
     : >"$T/mark" && makes install "$P" && [ -z "$(find "$T/lib" -name '*.o' -newer "$T/mark")" ]
 }
 below_another_root() {
-    DESTDIR="$T/a root" makes install /usr && ls "$T/a root/usr/include/eager.h" && (P="$T/a root/usr" && through_pkg_config eager program.c $CC)
+    DESTDIR="$T/a root" makes install /usr && (P="$T/a root/usr" && through_pkg_config eager program.c $CC)
 }
 asks_where() { ! ./build.sh install 2>"$T/said" && grep -q 'install where?' "$T/said"; }
 

@@ -1,13 +1,15 @@
-# tests/lib.sh lib | install PREFIX: makes libeager.a and libeager.so in .build/lib, of eager.c and with the optional parts that were
-# found, and copies them with the header, two files for pkg-config and a package for CMake to PREFIX (below DESTDIR, if that is set).
-# build.sh starts it, and says where it was started from in FROM. What is installed may be moved: nothing in it names PREFIX.
+# tests/lib.sh lib | install PREFIX: makes libeager.a and libeager.so in .build/lib, with the optional parts that were
+# found, and copies them with the header, two descriptions for pkg-config and a package for CMake to PREFIX (below
+# DESTDIR, if that is set). build.sh starts it, and says in FROM where it was typed. What is installed may be moved:
+# nothing in it names PREFIX.
 set -eu
 L=$B/lib
 
 # compile TARGET COMMAND...: unless that command has made it of this header before.
 compile() {
     target=$1; shift
-    [ -f "$target" ] && [ "$(cat "$target.how" 2>/dev/null)" = "$*" ] && [ -z "$(find eager.h -newer "$target")" ] && return
+    made=$(cat "$target.how" 2>/dev/null) || made=''
+    [ "$made" = "$*" ] && [ -f "$target" ] && [ -z "$(find eager.h -newer "$target")" ] && return
     rm -f "$target.how"
     "$@" -o "$target" && printf %s "$*" >"$target.how"
 }
@@ -15,7 +17,8 @@ compile() {
 libraries() {
     mkdir -p "$L"
     printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$L/eager.c"
-    set -- $CC -std=c11 -O2 $CFLAGS $OPTIONS -fvisibility=hidden '-DEAGER_API=extern __attribute__((visibility("default")))' -I. -c "$L/eager.c"
+    visible='-DEAGER_API=extern __attribute__((visibility("default")))'
+    set -- $CC -std=c11 -O2 $CFLAGS $OPTIONS -fvisibility=hidden "$visible" -I. -c "$L/eager.c"
     compile "$L/static.o" "$@" &
     compile "$L/shared.o" "$@" -fPIC && wait $! || return 1
     rm -f "$L/libeager.a"
@@ -48,7 +51,8 @@ if(NOT TARGET eager::eager)
     INTERFACE_INCLUDE_DIRECTORIES "\${eager_PREFIX}/include")
   add_library(eager::static STATIC IMPORTED)
   set_target_properties(eager::static PROPERTIES
-    IMPORTED_LOCATION "\${eager_PREFIX}/lib/libeager.a" INTERFACE_LINK_LIBRARIES "$(echo $OPTION_LIBS $LIBS | sed 's/-l//g; s/ /;/g')"
+    IMPORTED_LOCATION "\${eager_PREFIX}/lib/libeager.a"
+    INTERFACE_LINK_LIBRARIES "$(echo $OPTION_LIBS $LIBS | sed 's/-l//g; s/ /;/g')"
     INTERFACE_INCLUDE_DIRECTORIES "\${eager_PREFIX}/include")
 endif()
 END
@@ -84,4 +88,5 @@ pc eager '-L${libdir} -leager' libeager.so >"$to/lib/pkgconfig/eager.pc"
 pc eager-static "\${libdir}/libeager.a $OPTION_LIBS $LIBS" libeager.a >"$to/lib/pkgconfig/eager-static.pc"
 cmake_package >"$to/lib/cmake/eager/eagerConfig.cmake"
 cmake_version >"$to/lib/cmake/eager/eagerConfigVersion.cmake"
-echo "installed in $to: include/eager.h, lib/libeager.a, lib/libeager.so, lib/pkgconfig/eager.pc, eager-static.pc, lib/cmake/eager/"
+echo "installed in $to:"
+(cd "$to" && ls -l include/eager.h lib/libeager.* lib/pkgconfig/eager*.pc lib/cmake/eager/*)

@@ -110,9 +110,10 @@ static void excess(const ulps_row *r, int n, const float *got, const double *wan
 #endif
     const double ulps = r->ulps + more, rest = (r->least + less) * 0x1p-149 + r->absolute;
     for (int i = 0; i < n; i++) {
-        const double right = fabs(want[i]) < 0x1p128 ? want[i] : copysign(0x1p128, want[i]), value = fabsf(got[i]) <= FLT_MAX ? (double)got[i] : copysign(0x1p128, (double)got[i]);
-        const double error = fabs(value - right) / (ulps * unit(right) + rest);
-        off[i] = (want[i] == want[i]) & (got[i] == got[i]) ? error : (want[i] == want[i]) | (got[i] == got[i]) ? (double)INFINITY : 0;
+        const double right = fabs(want[i]) < 0x1p128 ? want[i] : copysign(0x1p128, want[i]);
+        const double value = fabsf(got[i]) <= FLT_MAX ? (double)got[i] : copysign(0x1p128, (double)got[i]);
+        const int nans = (want[i] != want[i]) + (got[i] != got[i]);
+        off[i] = nans == 2 ? 0 : nans == 1 ? (double)INFINITY : fabs(value - right) / (ulps * unit(right) + rest);
     }
 }
 // Every `step`th float as a pattern of bits: how far the worst is off, in ulps where the result is 1e-36 or more and in least floats elsewhere.
