@@ -6143,42 +6143,45 @@ static int egi_record_read(egi_source *s, egi_text *record) {
     return good > 0 ? 1 : -1;
 }
 
-// ---- options: one row of a table for each field of an options struct. The row says how the field is written, what a zero stands
-// for and between which values it must be. A constructor says by bits which rows it has; one function checks the struct against
-// them and fills in the defaults, so that the sentence about a value out of its range is the same everywhere.
+// ---- options: a row of a table for each field of an options struct. The row says how the field is written, what a
+// zero stands for and between which values it must be. A constructor says by bits which rows it has. One function
+// checks the struct against them and fills in the defaults, so that a value out of its range is told in one way.
 
 typedef enum egi_field_kind {
     EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_NUMBER, EGI_FIELD_BOOL,
     EGI_FIELD_WORD,                // an enum
-    EGI_FIELD_PAIR,                // int64_t[2]; a second one of 0 is as the first
+    EGI_FIELD_PAIR,                // int64_t[2]; a second number of 0 is as the first
     EGI_FIELD_SHAPE, EGI_FIELD_PADS,
-    EGI_FIELD_OTHER                // a pointer, a seed, a struct: only whether it is given is looked at
+    EGI_FIELD_OTHER                // a pointer, a seed, a struct: only whether it is given matters
 } egi_field_kind;
-enum { EGI_OPEN_LOW = 1, EGI_OPEN_HIGH = 2 };                          // the end itself is not in the range
-enum {
-    EGI_ARGUMENT = 4,              // stands before the options, so that a zero is a value like any other
-    EGI_LATER = 8                  // what zero stands for depends on more than the row: zero stays, and so does EG_ZERO
-};
-typedef struct egi_words { const char *type; const char *const *names; int count; } egi_words;      // of an enum: eg_<type>, its values
+enum { EGI_ARGUMENT = 1, EGI_LATER = 2 };              // roles: it stands before the options; its zero is settled later
+enum { EGI_OPEN_LOW = 1, EGI_OPEN_HIGH = 2 };          // ends of a range that do not belong to it
+typedef struct egi_words { const char *type; const char *const *names; int count; } egi_words;    // values of eg_<type>
 typedef struct egi_field {
     const char *name, *key;        // as a caller writes it, without the point; as a configuration has it
     egi_field_kind kind;
+    int role;
     size_t offset, size;
-    double fallback, low, high;    // low and high hold for each number of a pair, a shape, pads
-    int flags;
+    double fallback, low, high;    // low and high hold for each number of a pair, a shape or pads
+    int ends;
     const egi_words *words;        // of EGI_FIELD_WORD
 } egi_field;
 typedef struct egi_fields { const egi_field *rows; int count; } egi_fields;
-typedef struct egi_fallback { int field; double value; } egi_fallback;  // a constructor's own default; a list ends with field -1
+typedef struct egi_fallback { int field; double value; } egi_fallback;    // a constructor's own; field -1 ends a list
 
-// Ends of rows.
-#define EGI_ANY(flags) -HUGE_VAL, HUGE_VAL, EGI_OPEN_LOW | EGI_OPEN_HIGH | (flags), NULL           // any finite number
-#define EGI_AT_LEAST(low, flags) low, HUGE_VAL, EGI_OPEN_HIGH | (flags), NULL
-#define EGI_BETWEEN(low, high, flags) low, high, flags, NULL
+// Rows: EGI_FIELD(struct, member, kind, default, range), without a default EGI_FIELD_LATER. Ranges:
+#define EGI_FINITE -HUGE_VAL, HUGE_VAL, EGI_OPEN_LOW | EGI_OPEN_HIGH, NULL
+#define EGI_AT_LEAST(low) low, HUGE_VAL, EGI_OPEN_HIGH, NULL
+#define EGI_AT_MOST(high) -HUGE_VAL, high, EGI_OPEN_LOW, NULL
+#define EGI_BETWEEN(low, high) low, high, 0, NULL
+#define EGI_BELOW(low, high) low, high, EGI_OPEN_HIGH, NULL                  // high is not in it
+#define EGI_INSIDE(low, high) low, high, EGI_OPEN_LOW | EGI_OPEN_HIGH, NULL  // nor is low
 #define EGI_ONE_OF(words) -HUGE_VAL, HUGE_VAL, 0, &words
-#define EGI_FIELD(type, id, kind, member, ...) EGI_FIELD_AS(type, #id, #id, kind, member, __VA_ARGS__)
-#define EGI_FIELD_AS(type, name, key, kind, member, fallback, ...) \
-    { name, key, EGI_FIELD_##kind, offsetof(type, member), sizeof(((type *)0)->member), fallback, __VA_ARGS__ }
+#define EGI_GIVEN 0, EGI_FINITE                                              // default and range of a switch or pointer
+#define EGI_FIELD(type, id, kind, ...) EGI_FIELD_AS(type, #id, #id, kind, id, 0, __VA_ARGS__)
+#define EGI_FIELD_LATER(type, id, kind, ...) EGI_FIELD_AS(type, #id, #id, kind, id, EGI_LATER, 0, __VA_ARGS__)
+#define EGI_FIELD_AS(type, name, key, kind, member, role, fallback, ...) \
+    { name, key, EGI_FIELD_##kind, role, offsetof(type, member), sizeof(((type *)0)->member), fallback, __VA_ARGS__ }
 #define EGI_BIT(i) (UINT64_C(1) << (i))
 
 static double egi_or(double value, double fallback) { return value == 0 ? fallback : value == EG_ZERO ? 0 : value; }
@@ -6208,30 +6211,40 @@ static int egi_field_numbers(const egi_field *f, const void *options, double *v)
 }
 static bool egi_field_in_range(const egi_field *f, double v) {
     if (f->words) return v >= 0 && v < f->words->count;
-    return (f->flags & EGI_OPEN_LOW ? v > f->low : v >= f->low) && (f->flags & EGI_OPEN_HIGH ? v < f->high : v <= f->high);
+    return (f->ends & EGI_OPEN_LOW ? v > f->low : v >= f->low) &&
+           (f->ends & EGI_OPEN_HIGH ? v < f->high : v <= f->high);
 }
-// How many numbers the field can have.
+// How many numbers the field can have; a shape is without the batch.
 static int egi_field_most(const egi_field *f) {
-    return f->kind == EGI_FIELD_PADS ? 2 * EG_MAX_RANK : f->kind == EGI_FIELD_SHAPE ? EG_MAX_RANK - 1 : 2;      // a shape is without the batch
+    return f->kind == EGI_FIELD_PADS ? 2 * EG_MAX_RANK : f->kind == EGI_FIELD_SHAPE ? EG_MAX_RANK - 1 : 2;
+}
+// A pair with its second number alone, where 0 is no number.
+static bool egi_field_lacks_first(const egi_field *f, const void *options) {
+    const int64_t *pair = (const int64_t *)(const void *)((const char *)options + f->offset);
+    return f->kind == EGI_FIELD_PAIR && !pair[0] && pair[1];
 }
 // Raises "eg_adam: .beta_1 is 1.5; it must be at least 0 and below 1".
 static EGI_COLD bool egi_field_fail(const char *function, const egi_field *f, const void *options) {
     double v[2 * EG_MAX_RANK];
     int n = egi_field_numbers(f, options, v), most = egi_field_most(f);
     bool list = f->kind >= EGI_FIELD_PAIR, low = f->low > -HUGE_VAL, high = f->high < HUGE_VAL;
+    const char *print = f->kind == EGI_FIELD_NUMBER ? "%s%g" : "%s%.0f", *point = f->role & EGI_ARGUMENT ? "" : ".";
+    const char *above = f->ends & EGI_OPEN_LOW ? "above" : "at least",
+               *below = f->ends & EGI_OPEN_HIGH ? "below" : "at most";
     char value[300], range[100] = "finite";
     size_t at = (size_t)snprintf(value, sizeof value, list ? "{" : "");
     for (int i = 0; i < n && i < most && at < sizeof value; i++)
-        at += (size_t)snprintf(value + at, sizeof value - at, f->kind == EGI_FIELD_NUMBER ? "%s%g" : "%s%.0f", i ? ", " : "", v[i]);
+        at += (size_t)snprintf(value + at, sizeof value - at, print, i ? ", " : "", v[i]);
     if (list && at < sizeof value) snprintf(value + at, sizeof value - at, n > most ? ", ...}" : "}");
     at = 0;
     if (f->words) snprintf(range, sizeof range, "a value of eg_%s", f->words->type);
-    if (low) at = (size_t)snprintf(range, sizeof range, "%s %.15g", f->flags & EGI_OPEN_LOW ? "above" : "at least", f->low);
-    if (high) snprintf(range + at, sizeof range - at, "%s%s %.15g", low ? " and " : "", f->flags & EGI_OPEN_HIGH ? "below" : "at most", f->high);
+    if (low) at = (size_t)snprintf(range, sizeof range, "%s %.15g", above, f->low);
+    if (high) snprintf(range + at, sizeof range - at, "%s%s %.15g", low ? " and " : "", below, f->high);
     else if (low && f->kind == EGI_FIELD_NUMBER) snprintf(range + at, sizeof range - at, " and finite");
-    const char *point = f->flags & EGI_ARGUMENT ? "" : ".";
+    if (egi_field_lacks_first(f, options)) snprintf(range, sizeof range, "given; EG_ZERO is a 0");
     if (list && n > most) snprintf(range, sizeof range, "of at most %d numbers", most);
-    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s%s is %s; %s must be %s", function, point, f->name, value, list && n <= most ? "each number" : "it", range);
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s%s is %s; %s must be %s", function, point, f->name, value,
+                    list && n <= most ? "each number" : "it", range);
 }
 static void egi_field_set(const egi_field *f, void *options, double value) {
     void *p = (char *)options + f->offset;
@@ -6241,8 +6254,8 @@ static void egi_field_set(const egi_field *f, void *options, double value) {
 }
 static bool egi_field_fits(const egi_field *f, const void *options, bool given, double *v) {
     int n = egi_field_numbers(f, options, v);
-    bool fits = n >= 0 && n <= egi_field_most(f);
-    for (int i = 0; i < n && fits && (given || !(f->flags & EGI_LATER)); i++) fits = egi_field_in_range(f, v[i]);
+    bool fits = n >= 0 && n <= egi_field_most(f) && !egi_field_lacks_first(f, options);
+    for (int i = 0; i < n && fits && (given || !(f->role & EGI_LATER)); i++) fits = egi_field_in_range(f, v[i]);
     return fits;
 }
 // A field that the function lacks, though another row of the function's may be about the same member.
@@ -6251,9 +6264,10 @@ static bool egi_field_absent(const egi_fields *table, uint64_t has, int field) {
         if (has & EGI_BIT(i) && table->rows[i].offset == table->rows[field].offset) return false;
     return true;
 }
-// Whether the options have nothing but what the function has, and that in its range. Then zeros become what they stand for: own's
-// value, or else the table's.
-static bool egi_options_take(const char *function, void *options, const egi_fields *table, uint64_t has, const egi_fallback *own) {
+// Checks that the options have nothing but what the function has, and that in its range. Then zeros become what they
+// stand for: own's value, or else the table's.
+static bool egi_options_take(const char *function, void *options, const egi_fields *table, uint64_t has,
+                             const egi_fallback *own) {
     for (int i = 0; i < table->count; i++) {
         const egi_field *f = &table->rows[i];
         double v[2 * EG_MAX_RANK], fallback = f->fallback;
@@ -6263,9 +6277,9 @@ static bool egi_options_take(const char *function, void *options, const egi_fiel
             return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has no option .%s", function, f->name);
         }
         for (const egi_fallback *o = own; o && o->field >= 0; o++) if (o->field == i) fallback = o->value;
-        if (!given && f->kind <= EGI_FIELD_NUMBER && !(f->flags & EGI_LATER)) egi_field_set(f, options, fallback);
+        if (!given && f->kind <= EGI_FIELD_NUMBER && !(f->role & EGI_LATER)) egi_field_set(f, options, fallback);
         if (!egi_field_fits(f, options, given, v)) return egi_field_fail(function, f, options);
-        if (given && f->kind <= EGI_FIELD_NUMBER && *v == 0 && !(f->flags & EGI_LATER)) egi_field_set(f, options, 0);
+        if (given && f->kind <= EGI_FIELD_NUMBER && *v == 0 && !(f->role & EGI_LATER)) egi_field_set(f, options, 0);
     }
     return true;
 }
@@ -12469,49 +12483,53 @@ static void egi_own_state(const eg_optimizer *opt, const char *owner) {
     egi_set_owner(opt->accumulated, owner);
 }
 #define EGI_OPTIMIZER_FIELDS(F) \
-    F(learning_rate, NUMBER, .001, EGI_AT_LEAST(0, 0)) \
-    F(schedule, OTHER, 0, EGI_ANY(0)) \
-    F(momentum, NUMBER, 0, EGI_BETWEEN(0, 1, 0)) \
-    F(nesterov, BOOL, 0, EGI_ANY(0)) \
-    F(beta_1, NUMBER, .9, EGI_BETWEEN(0, 1, EGI_OPEN_HIGH)) \
-    F(beta_2, NUMBER, .999, EGI_BETWEEN(0, 1, EGI_OPEN_HIGH)) \
-    F(epsilon, NUMBER, 1e-7, EGI_AT_LEAST(0, 0)) \
-    F(rho, NUMBER, .9, EGI_BETWEEN(0, 1, 0)) \
-    F(centered, BOOL, 0, EGI_ANY(0)) \
-    F(amsgrad, BOOL, 0, EGI_ANY(0)) \
-    F(initial_accumulator_value, NUMBER, .1, EGI_AT_LEAST(0, 0)) \
-    F(learning_rate_power, NUMBER, -.5, EGI_BETWEEN(-HUGE_VAL, 0, EGI_OPEN_LOW)) \
-    F(l1, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
-    F(l2, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
-    F(l2_shrinkage, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
-    F(beta, NUMBER, 0, EGI_ANY(0)) \
-    F(weight_decay, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
-    F(clipvalue, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
-    F(clipnorm, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
-    F(global_clipnorm, NUMBER, 0, EGI_AT_LEAST(0, 0)) \
-    F(accumulate_steps, INT, 1, EGI_AT_LEAST(0, 0))
+    F(learning_rate, NUMBER, .001, EGI_AT_LEAST(0)) \
+    F(schedule, OTHER, EGI_GIVEN) \
+    F(momentum, NUMBER, 0, EGI_BETWEEN(0, 1)) \
+    F(nesterov, BOOL, EGI_GIVEN) \
+    F(beta_1, NUMBER, .9, EGI_BELOW(0, 1)) \
+    F(beta_2, NUMBER, .999, EGI_BELOW(0, 1)) \
+    F(epsilon, NUMBER, 1e-7, EGI_AT_LEAST(0)) \
+    F(rho, NUMBER, .9, EGI_BETWEEN(0, 1)) \
+    F(centered, BOOL, EGI_GIVEN) \
+    F(amsgrad, BOOL, EGI_GIVEN) \
+    F(initial_accumulator_value, NUMBER, .1, EGI_AT_LEAST(0)) \
+    F(learning_rate_power, NUMBER, -.5, EGI_AT_MOST(0)) \
+    F(l1, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(l2, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(l2_shrinkage, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(beta, NUMBER, 0, EGI_FINITE) \
+    F(weight_decay, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(clipvalue, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(clipnorm, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(global_clipnorm, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(accumulate_steps, INT, 1, EGI_AT_LEAST(0))
 #define EGI_OPTIMIZER_FIELD_ID(id, ...) EGI_O_##id,
 enum { EGI_OPTIMIZER_FIELDS(EGI_OPTIMIZER_FIELD_ID) EGI_OPTIMIZER_FIELD_COUNT };
-#define EGI_OPTIMIZER_FIELD(id, kind, ...) EGI_FIELD(eg_optimizer_options, id, kind, id, __VA_ARGS__),
+#define EGI_OPTIMIZER_FIELD(id, ...) EGI_FIELD(eg_optimizer_options, id, __VA_ARGS__),
 static const egi_field egi_optimizer_rows[] = { EGI_OPTIMIZER_FIELDS(EGI_OPTIMIZER_FIELD) };
 static const egi_fields egi_optimizer_fields = { egi_optimizer_rows, EGI_OPTIMIZER_FIELD_COUNT };
 // Which of them an optimizer has, as bits. Every optimizer has the first group.
 #define EGI_HAS_STEPS (EGI_BIT(EGI_O_learning_rate) | EGI_BIT(EGI_O_schedule) | EGI_BIT(EGI_O_weight_decay) | \
-    EGI_BIT(EGI_O_clipvalue) | EGI_BIT(EGI_O_clipnorm) | EGI_BIT(EGI_O_global_clipnorm) | EGI_BIT(EGI_O_accumulate_steps))
+    EGI_BIT(EGI_O_clipvalue) | EGI_BIT(EGI_O_clipnorm) | EGI_BIT(EGI_O_global_clipnorm) | \
+    EGI_BIT(EGI_O_accumulate_steps))
 #define EGI_HAS_BETAS (EGI_BIT(EGI_O_beta_1) | EGI_BIT(EGI_O_beta_2))
 #define EGI_HAS_ADAM (EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_amsgrad))
 #define EGI_HAS_FTRL (EGI_BIT(EGI_O_initial_accumulator_value) | EGI_BIT(EGI_O_learning_rate_power) | \
     EGI_BIT(EGI_O_l1) | EGI_BIT(EGI_O_l2) | EGI_BIT(EGI_O_l2_shrinkage) | EGI_BIT(EGI_O_beta))
 
-static EGI_COLD bool egi_optimizer_options(const char *name, eg_optimizer_options *o, uint64_t has, const egi_fallback *own) {
+static EGI_COLD bool egi_optimizer_options(const char *name, eg_optimizer_options *o, uint64_t has,
+                                           const egi_fallback *own) {
     if (!EGI_NAMED(name, *o, "learning_rate = 0.01")) return false;
     if (o->schedule.rate == egi_rate_refused)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the .schedule is none: the function that should have made it refused its arguments", name);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the .schedule is none: the function that should have made it "
+                        "refused its arguments", name);
     if (o->learning_rate != 0 && o->schedule.rate)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: give .learning_rate or .schedule, not both", name);
     return egi_options_take(name, o, &egi_optimizer_fields, has | EGI_HAS_STEPS, own) &&
            ((o->clipvalue != 0) + (o->clipnorm != 0) + (o->global_clipnorm != 0) <= 1 ||
-            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given", name));
+            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: only one of .clipvalue, .clipnorm and .global_clipnorm can be given",
+                     name));
 }
 static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *o) {
     eg_optimizer *opt = (eg_optimizer *)egi_alloc(sizeof *opt);
@@ -12527,12 +12545,15 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
     opt->rate = rate ? eg_variable(rate, "learning_rate") : NULL;
     opt->accumulated = zero && o->accumulate_steps > 1 ? eg_variable(zero, "accumulated") : NULL;
     eg_scope_end(scope);
-    if (!opt->steps || !opt->rate || (o->accumulate_steps > 1 && !opt->accumulated)) { eg_optimizer_release(opt); return NULL; }
+    if (!opt->steps || !opt->rate || (o->accumulate_steps > 1 && !opt->accumulated)) {
+        eg_optimizer_release(opt);
+        return NULL;
+    }
     eg_set_trainable(opt->rate, false);
     egi_own_state(opt, name);
     return opt;
 }
-// The rule is chosen when the options have their values. At the end: which options it has, and defaults other than the table's.
+// EGI_OPTIMIZER(function, rule, options it has, its own defaults ...). The rule is chosen when the options have values.
 #define EGI_OPTIMIZER(name, rule, has, ...) \
     EAGER_API eg_optimizer *(eg_##name)(eg_optimizer_options o) { \
         static const egi_fallback own[] = { __VA_ARGS__ }; \
@@ -12541,9 +12562,11 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
 EGI_OPTIMIZER(sgd, o.momentum == 0 ? EGI_RULE_sgd : o.nesterov ? EGI_RULE_nesterov : EGI_RULE_momentum,
               EGI_BIT(EGI_O_momentum) | EGI_BIT(EGI_O_nesterov), { EGI_O_learning_rate, .01 }, { -1, 0 })
 EGI_OPTIMIZER(rmsprop, o.centered || o.momentum != 0 ? EGI_RULE_rmsprop_momentum : EGI_RULE_rmsprop,
-              EGI_BIT(EGI_O_momentum) | EGI_BIT(EGI_O_rho) | EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_centered), { -1, 0 })
+              EGI_BIT(EGI_O_momentum) | EGI_BIT(EGI_O_rho) | EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_centered),
+              { -1, 0 })
 EGI_OPTIMIZER(adam, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_HAS_ADAM, { -1, 0 })
-EGI_OPTIMIZER(adamw, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_HAS_ADAM, { EGI_O_weight_decay, .004 }, { -1, 0 })
+EGI_OPTIMIZER(adamw, o.amsgrad ? EGI_RULE_amsgrad : EGI_RULE_adam, EGI_HAS_ADAM, { EGI_O_weight_decay, .004 },
+              { -1, 0 })
 EGI_OPTIMIZER(adagrad, EGI_RULE_adagrad, EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_initial_accumulator_value), { -1, 0 })
 EGI_OPTIMIZER(adadelta, EGI_RULE_adadelta, EGI_BIT(EGI_O_epsilon) | EGI_BIT(EGI_O_rho), { EGI_O_rho, .95 }, { -1, 0 })
 EGI_OPTIMIZER(adamax, EGI_RULE_adamax, EGI_HAS_BETAS | EGI_BIT(EGI_O_epsilon), { -1, 0 })
@@ -12987,14 +13010,19 @@ typedef struct egi_layer_config {
 
 // Names of values, as configurations have them.
 static const char *const egi_activation_names[] = {          // ORDER eg_activation
-    "default", "linear", "relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "gelu_tanh", "silu", "mish", "softplus", "softsign", "tanh",
-    "sigmoid", "hard_sigmoid", "softmax", "log_softmax", "exponential" };
+    "default", "linear", "relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "gelu_tanh", "silu", "mish",
+    "softplus", "softsign", "tanh", "sigmoid", "hard_sigmoid", "softmax", "log_softmax", "exponential"
+};
 static const char *const egi_initializers[] = {              // ORDER eg_initializer
-    "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal", "orthogonal", "identity", "zeros",
-    "ones", "constant", "uniform", "normal", "truncated_normal" };
+    "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform", "lecun_normal",
+    "orthogonal", "identity", "zeros", "ones", "constant", "uniform", "normal", "truncated_normal"
+};
 static const char *const egi_paddings[] = { "valid", "same" };               // ORDER eg_padding
 static const char *const egi_weight_dtypes[] = { "float32", "float64" };     // ORDER eg_dtype
-enum { EGI_ACTIVATIONS = (int)(sizeof egi_activation_names / sizeof *egi_activation_names), EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof *egi_initializers) };
+enum {
+    EGI_ACTIVATIONS = (int)(sizeof egi_activation_names / sizeof *egi_activation_names),
+    EGI_INITIALIZERS = (int)(sizeof egi_initializers / sizeof *egi_initializers)
+};
 static const egi_words egi_activation_words = { "activation", egi_activation_names, EGI_ACTIVATIONS };
 static const egi_words egi_initializer_words = { "initializer", egi_initializers, EGI_INITIALIZERS };
 static const egi_words egi_padding_words = { "padding", egi_paddings, 2 };
@@ -13002,42 +13030,55 @@ static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes
 // No window, stride or padding is larger; no dimension of an input that is built for: products of the two fit 64 bits.
 #define EGI_LAYER_LARGE (INT64_C(1) << 20)
 #define EGI_LAYER_LARGEST (INT64_C(1) << 40)
-#define EGI_LARGE(low, flags) EGI_BETWEEN(low, (double)EGI_LAYER_LARGE, flags)
-// F(id, kind, default, range): an option. A(id, name, key, kind, member, default, range): what stands before the options, and what
-// differs in its default between kinds of layers. Its name is the one in sentences, its key the one in configurations.
-#define EGI_LAYER_FIELDS(F, A) \
-    F(input_shape, SHAPE, 0, EGI_BETWEEN(-1, (double)EGI_LAYER_LARGEST, 0)) F(dtype, WORD, 0, EGI_ONE_OF(egi_dtype_words)) F(frozen, BOOL, 0, EGI_ANY(0)) \
-    F(activation, WORD, 0, EGI_ONE_OF(egi_activation_words)) F(recurrent_activation, WORD, 0, EGI_ONE_OF(egi_activation_words)) \
-    F(no_bias, BOOL, 0, EGI_ANY(0)) F(kernel_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) \
-    F(recurrent_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) F(bias_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) \
-    F(kernel_initializer_value, NUMBER, 0, EGI_ANY(EGI_LATER)) F(bias_initializer_value, NUMBER, 0, EGI_ANY(EGI_LATER)) \
-    F(kernel_l1, NUMBER, 0, EGI_ANY(0)) F(kernel_l2, NUMBER, 0, EGI_ANY(0)) F(bias_l1, NUMBER, 0, EGI_ANY(0)) F(bias_l2, NUMBER, 0, EGI_ANY(0)) \
-    F(recurrent_l1, NUMBER, 0, EGI_ANY(0)) F(recurrent_l2, NUMBER, 0, EGI_ANY(0)) \
-    F(kernel_size, PAIR, 0, EGI_LARGE(1, EGI_LATER)) F(pool_size, PAIR, 0, EGI_LARGE(1, EGI_LATER)) F(strides, PAIR, 0, EGI_LARGE(1, EGI_LATER)) \
-    F(dilations, PAIR, 0, EGI_LARGE(1, EGI_LATER)) F(padding, WORD, 0, EGI_ONE_OF(egi_padding_words)) F(causal, BOOL, 0, EGI_ANY(0)) \
-    F(groups, INT64, 1, EGI_AT_LEAST(1, 0)) F(output_padding, PAIR, 0, EGI_LARGE(0, EGI_LATER)) F(depth_multiplier, INT64, 1, EGI_LARGE(1, 0)) \
-    F(bilinear, BOOL, 0, EGI_ANY(0)) F(axis, INT, -1, EGI_ANY(0)) F(epsilon, NUMBER, 1e-3, EGI_ANY(0)) F(momentum, NUMBER, .99, EGI_ANY(0)) \
-    F(no_center, BOOL, 0, EGI_ANY(0)) F(no_scale, BOOL, 0, EGI_ANY(0)) F(mask_zero, BOOL, 0, EGI_ANY(0)) F(return_sequences, BOOL, 0, EGI_ANY(0)) \
-    F(go_backwards, BOOL, 0, EGI_ANY(0)) F(no_forget_bias, BOOL, 0, EGI_ANY(0)) F(reset_before, BOOL, 0, EGI_ANY(0)) \
-    F(dropout, NUMBER, 0, EGI_BETWEEN(0, 1, EGI_OPEN_HIGH)) F(recurrent_dropout, NUMBER, 0, EGI_BETWEEN(0, 1, EGI_OPEN_HIGH)) \
-    F(value_dim, INT64, 0, EGI_AT_LEAST(1, EGI_LATER)) F(output_units, INT64, 0, EGI_AT_LEAST(1, EGI_LATER)) \
-    F(kv_heads, INT64, 0, EGI_AT_LEAST(1, EGI_LATER)) F(rotary_base, NUMBER, 0, EGI_AT_LEAST(0, 0)) F(merge, INT, 0, EGI_BETWEEN(0, EG_MERGE_AVE, 0)) \
-    A(channel_groups, groups, groups, INT64, o.groups, 32, EGI_AT_LEAST(-1, 0)) A(small_epsilon, epsilon, epsilon, NUMBER, o.epsilon, 1e-6, EGI_ANY(0)) \
-    A(units, units, units, INT64, units, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) A(filters, filters, units, INT64, units, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) \
-    A(heads, heads, units, INT64, units, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) A(size, size, size, INT64, size, 0, EGI_LARGE(1, EGI_ARGUMENT)) \
-    A(window, size, size, INT64, size, 0, EGI_LARGE(1, EGI_ARGUMENT | EGI_LATER)) A(steps, steps, size, INT64, size, 0, EGI_LARGE(1, EGI_ARGUMENT)) \
-    A(key_dim, key_dim, size, INT64, size, 0, EGI_LARGE(1, EGI_ARGUMENT)) A(count, count, count, INT64, count, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) \
-    A(longest, longest, count, INT64, count, 0, EGI_AT_LEAST(1, EGI_ARGUMENT)) A(rate, rate, rate, NUMBER, rate, 0, EGI_BETWEEN(0, 1, EGI_ARGUMENT)) \
-    A(slope, slope, rate, NUMBER, rate, .3, EGI_ANY(EGI_ARGUMENT)) A(value, value, rate, NUMBER, rate, 0, EGI_ANY(EGI_ARGUMENT)) \
-    A(shape, shape, target, SHAPE, target, 0, EGI_BETWEEN(-1, (double)EGI_LAYER_LARGEST, EGI_ARGUMENT)) \
-    A(order, order, target, SHAPE, target, 0, EGI_BETWEEN(-1, (double)EGI_LAYER_LARGEST, EGI_ARGUMENT)) A(pads, pads, pads, PADS, pads, 0, EGI_LARGE(0, EGI_ARGUMENT)) \
-    A(n_in, n_in, n_in, INT, n_in, 0, EGI_ANY(EGI_ARGUMENT)) A(n_out, n_out, n_out, INT, n_out, 0, EGI_ANY(EGI_ARGUMENT))
-#define EGI_LAYER_OPTION_ID(id, ...) EGI_F_##id,
-#define EGI_LAYER_ARGUMENT_ID(id, ...) EGI_F_##id,
-enum { EGI_LAYER_FIELDS(EGI_LAYER_OPTION_ID, EGI_LAYER_ARGUMENT_ID) EGI_LAYER_FIELD_COUNT };
-#define EGI_LAYER_OPTION(id, kind, ...) EGI_FIELD(egi_layer_config, id, kind, o.id, __VA_ARGS__),
-#define EGI_LAYER_ARGUMENT(id, name, key, kind, member, ...) EGI_FIELD_AS(egi_layer_config, #name, #key, kind, member, __VA_ARGS__),
-static const egi_field egi_layer_rows[] = { EGI_LAYER_FIELDS(EGI_LAYER_OPTION, EGI_LAYER_ARGUMENT) };
+#define EGI_LARGE(low) EGI_BETWEEN(low, EGI_LAYER_LARGE)
+// F(id, kind, default, range), L(id, kind, range): an option with a default, and one whose default is settled later.
+// A(id, name, key, kind, member, role, default, range): an argument before the options, or an option with another
+// default in some kinds of layers. Its name is in sentences, its key in configurations.
+#define EGI_LAYER_FIELDS(F, L, A) \
+    F(input_shape, SHAPE, 0, EGI_BETWEEN(-1, EGI_LAYER_LARGEST)) F(dtype, WORD, 0, EGI_ONE_OF(egi_dtype_words)) \
+    F(frozen, BOOL, EGI_GIVEN) F(activation, WORD, 0, EGI_ONE_OF(egi_activation_words)) \
+    F(recurrent_activation, WORD, 0, EGI_ONE_OF(egi_activation_words)) F(no_bias, BOOL, EGI_GIVEN) \
+    F(kernel_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) \
+    F(recurrent_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) \
+    F(bias_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) L(kernel_initializer_value, NUMBER, EGI_FINITE) \
+    L(bias_initializer_value, NUMBER, EGI_FINITE) \
+    F(kernel_l1, NUMBER, 0, EGI_FINITE) F(kernel_l2, NUMBER, 0, EGI_FINITE) \
+    F(bias_l1, NUMBER, 0, EGI_FINITE) F(bias_l2, NUMBER, 0, EGI_FINITE) F(recurrent_l1, NUMBER, 0, EGI_FINITE) \
+    F(recurrent_l2, NUMBER, 0, EGI_FINITE) L(kernel_size, PAIR, EGI_LARGE(1)) L(pool_size, PAIR, EGI_LARGE(1)) \
+    L(strides, PAIR, EGI_LARGE(1)) L(dilations, PAIR, EGI_LARGE(1)) F(padding, WORD, 0, EGI_ONE_OF(egi_padding_words)) \
+    F(causal, BOOL, EGI_GIVEN) F(groups, INT64, 1, EGI_AT_LEAST(1)) L(output_padding, PAIR, EGI_LARGE(0)) \
+    F(depth_multiplier, INT64, 1, EGI_LARGE(1)) F(bilinear, BOOL, EGI_GIVEN) F(axis, INT, -1, EGI_FINITE) \
+    F(epsilon, NUMBER, 1e-3, EGI_FINITE) F(momentum, NUMBER, .99, EGI_FINITE) F(no_center, BOOL, EGI_GIVEN) \
+    F(no_scale, BOOL, EGI_GIVEN) F(mask_zero, BOOL, EGI_GIVEN) F(return_sequences, BOOL, EGI_GIVEN) \
+    F(go_backwards, BOOL, EGI_GIVEN) F(no_forget_bias, BOOL, EGI_GIVEN) F(reset_before, BOOL, EGI_GIVEN) \
+    F(dropout, NUMBER, 0, EGI_BELOW(0, 1)) F(recurrent_dropout, NUMBER, 0, EGI_BELOW(0, 1)) \
+    L(value_dim, INT64, EGI_AT_LEAST(1)) L(output_units, INT64, EGI_AT_LEAST(1)) L(kv_heads, INT64, EGI_AT_LEAST(1)) \
+    F(rotary_base, NUMBER, 0, EGI_AT_LEAST(0)) F(merge, INT, 0, EGI_BETWEEN(0, EG_MERGE_AVE)) \
+    A(channel_groups, groups, groups, INT64, o.groups, 0, 32, EGI_AT_LEAST(-1)) \
+    A(small_epsilon, epsilon, epsilon, NUMBER, o.epsilon, 0, 1e-6, EGI_FINITE) \
+    A(units, units, units, INT64, units, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
+    A(filters, filters, units, INT64, units, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
+    A(heads, heads, units, INT64, units, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
+    A(size, size, size, INT64, size, EGI_ARGUMENT, 0, EGI_LARGE(1)) \
+    A(window, size, size, INT64, size, EGI_ARGUMENT | EGI_LATER, 0, EGI_LARGE(1)) \
+    A(steps, steps, size, INT64, size, EGI_ARGUMENT, 0, EGI_LARGE(1)) \
+    A(key_dim, key_dim, size, INT64, size, EGI_ARGUMENT, 0, EGI_LARGE(1)) \
+    A(count, count, count, INT64, count, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
+    A(longest, longest, count, INT64, count, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
+    A(rate, rate, rate, NUMBER, rate, EGI_ARGUMENT, 0, EGI_BETWEEN(0, 1)) \
+    A(slope, slope, rate, NUMBER, rate, EGI_ARGUMENT, .3, EGI_FINITE) \
+    A(value, value, rate, NUMBER, rate, EGI_ARGUMENT, 0, EGI_FINITE) \
+    A(shape, shape, target, SHAPE, target, EGI_ARGUMENT, 0, EGI_BETWEEN(-1, EGI_LAYER_LARGEST)) \
+    A(order, order, target, SHAPE, target, EGI_ARGUMENT, 0, EGI_BETWEEN(-1, EGI_LAYER_LARGEST)) \
+    A(pads, pads, pads, PADS, pads, EGI_ARGUMENT, 0, EGI_LARGE(0)) \
+    A(n_in, n_in, n_in, INT, n_in, EGI_ARGUMENT, 0, EGI_FINITE) \
+    A(n_out, n_out, n_out, INT, n_out, EGI_ARGUMENT, 0, EGI_FINITE)
+#define EGI_LAYER_FIELD_ID(id, ...) EGI_F_##id,
+enum { EGI_LAYER_FIELDS(EGI_LAYER_FIELD_ID, EGI_LAYER_FIELD_ID, EGI_LAYER_FIELD_ID) EGI_LAYER_FIELD_COUNT };
+#define EGI_LAYER_FIELD(id, kind, ...) EGI_FIELD_AS(egi_layer_config, #id, #id, kind, o.id, 0, __VA_ARGS__),
+#define EGI_LAYER_LATER(id, kind, ...) EGI_FIELD_AS(egi_layer_config, #id, #id, kind, o.id, EGI_LATER, 0, __VA_ARGS__),
+#define EGI_LAYER_ARGUMENT(id, name, key, ...) EGI_FIELD_AS(egi_layer_config, #name, #key, __VA_ARGS__),
+static const egi_field egi_layer_rows[] = { EGI_LAYER_FIELDS(EGI_LAYER_FIELD, EGI_LAYER_LATER, EGI_LAYER_ARGUMENT) };
 static const egi_fields egi_layer_fields = { egi_layer_rows, EGI_LAYER_FIELD_COUNT };
 // Which fields a kind of layer has, as a set of bits. Setting another one is an error.
 #define EGI_HAS(id) EGI_BIT(EGI_F_##id)
@@ -13055,8 +13096,9 @@ static eg_tensor *egi_elu_1(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
 static eg_tensor *egi_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_softmax)(x, last); }
 static eg_tensor *egi_log_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_log_softmax)(x, last); }
 static eg_tensor *(*const egi_activations[EGI_ACTIVATIONS])(eg_tensor *x) = {       // ORDER eg_activation
-    egi_linear, egi_linear, eg_relu, eg_relu6, egi_leaky, egi_elu_1, eg_selu, eg_gelu, eg_gelu_tanh, eg_silu, eg_mish, eg_softplus, eg_softsign,
-    eg_tanh, eg_sigmoid, eg_hard_sigmoid, egi_softmax_last, egi_log_softmax_last, eg_exp };
+    egi_linear, egi_linear, eg_relu, eg_relu6, egi_leaky, egi_elu_1, eg_selu, eg_gelu, eg_gelu_tanh, eg_silu, eg_mish,
+    eg_softplus, eg_softsign, eg_tanh, eg_sigmoid, eg_hard_sigmoid, egi_softmax_last, egi_log_softmax_last, eg_exp
+};
 EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
     if ((int)a < 0 || (int)a >= EGI_ACTIVATIONS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: %d is no activation", (int)a);
     return egi_activations[a](x);
@@ -13195,25 +13237,32 @@ static void egi_layer_base(const egi_layer_type *type, char *name, size_t capaci
     }
     name[at] = 0;
 }
-// What every kind asks of its fields, whether a function sets them or a configuration: their table's ranges, and what two of them
-// must have in common.
+// Checks the fields, whether a function or a configuration has set them: the ranges of their table, and what several of
+// them must have in common.
 static bool egi_config_take(const char *maker, const egi_layer_type *type, egi_layer_config *c) {
     eg_layer_options *o = &c->o;
     int axes = type->rank - 2, unknown = 0;
     if (o->dtype != EG_FLOAT32 && o->dtype != EG_FLOAT64)
-        return egi_fail(EG_ERROR_DTYPE, "eg_%s: weights are float32 or float64, not %s", maker, eg_dtype_name(o->dtype));
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: weights are float32 or float64, not %s", maker,
+                        eg_dtype_name(o->dtype));
     if (!egi_options_take(maker, c, &egi_layer_fields, type->has | EGI_HAS_ALWAYS, NULL)) return false;
     for (int i = 0; i < c->target.rank; i++) unknown += c->target.dims[i] < 0;
-    if (unknown > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s has more than one dimension of -1", maker, egi_show(c->target));
+    if (unknown > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s has more than one dimension of -1", maker,
+                                     egi_show(c->target));
     if (type->has & EGI_HAS(pads) && c->pads.count != 1 && c->pads.count != axes && c->pads.count != 2 * axes)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: pads has %d numbers; it must have one, one an axis, or two an axis", maker, c->pads.count);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: pads has %d numbers; it must have one, one an axis, or two an axis",
+                        maker, c->pads.count);
     if (type->has & EGI_HAS(window) && c->size && o->kernel_size[0])
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size is %lld and .kernel_size is given; give one of them", maker, (long long)c->size);
-    if (type->has & EGI_HAS(window) && !c->size && !o->kernel_size[0]) return egi_field_fail(maker, &egi_layer_rows[EGI_F_window], c);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size is %lld and .kernel_size is given; give one of them", maker,
+                        (long long)c->size);
+    if (type->has & EGI_HAS(window) && !c->size && !o->kernel_size[0])
+        return egi_field_fail(maker, &egi_layer_rows[EGI_F_window], c);
     if (o->kv_heads && c->units % o->kv_heads)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld heads cannot share the keys of %lld", maker, (long long)c->units, (long long)o->kv_heads);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld heads cannot share the keys of %lld", maker,
+                        (long long)c->units, (long long)o->kv_heads);
     return !(o->rotary_base > 0 && c->size % 2) ||
-           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: rotary positions need an even key_dim, not %lld", maker, (long long)c->size);
+           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: rotary positions need an even key_dim, not %lld", maker,
+                    (long long)c->size);
 }
 // A new layer of this kind, unbuilt; the caller owns the reference. NULL and an error where the configuration is not
 // valid.
@@ -13222,8 +13271,8 @@ static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_conf
     const eg_layer_options *o = &c.o;
     char base[64], maker[64];
     snprintf(maker, sizeof maker, "layer_%s", type->name);
-    if (!EGI_NAMED(maker, *o, type->has & EGI_HAS(activation) ? "activation = EG_RELU" : "name = \"first\"")) return NULL;
-    if (!egi_config_take(maker, type, &c)) return NULL;
+    const char *example = type->has & EGI_HAS(activation) ? "activation = EG_RELU" : "name = \"first\"";
+    if (!EGI_NAMED(maker, *o, example) || !egi_config_take(maker, type, &c)) return NULL;
     egi_layer_base(type, base, sizeof base);
     eg_layer *l = (eg_layer *)egi_alloc(sizeof *l);
     if (!l) { egi_no_memory("layer", (int64_t)sizeof *l); return NULL; }
@@ -14295,7 +14344,8 @@ static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
 }
 // A step whose features all equal the mask value becomes zeros, and the layers after it do not count it.
 static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
-    eg_tensor *x = c->in[0], *counts = (eg_reduce_any)((eg_not_equal)(x, eg_number(l->config.rate)), egi_over_axis(-1, false));
+    eg_tensor *x = c->in[0], *differs = (eg_not_equal)(x, eg_number(l->config.rate));
+    eg_tensor *counts = (eg_reduce_any)(differs, egi_over_axis(-1, false));
     eg_tensor *factor = counts ? eg_cast(eg_expand_dims(counts, -1), (eg_dtype)x->dtype) : NULL;
     c->out[0] = factor ? (eg_mul)(x, factor) : NULL;
     c->out_mask[0] = counts;
@@ -15328,7 +15378,8 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
 
 // ROW(name of eg_layer_<name>, Keras's class, rank of the inputs, inputs, outputs, flags, options, build, call,
 // shape): the fields of egi_layer_type.
-#define EGI_HAS_WINDOW (EGI_HAS(window) | EGI_HAS(kernel_size) | EGI_HAS(strides) | EGI_HAS(dilations) | EGI_HAS(padding) | EGI_HAS(activation))
+#define EGI_HAS_WINDOW (EGI_HAS(window) | EGI_HAS(kernel_size) | EGI_HAS(strides) | EGI_HAS(dilations) | \
+    EGI_HAS(padding) | EGI_HAS(activation))
 #define EGI_HAS_CONV (EGI_HAS_KERNEL | EGI_HAS_BIAS | EGI_HAS_WINDOW)
 #define EGI_HAS_POOL (EGI_HAS(pool_size) | EGI_HAS(strides) | EGI_HAS(padding))
 #define EGI_HAS_NORM (EGI_HAS(dtype) | EGI_HAS(axis) | EGI_HAS(epsilon) | EGI_HAS(no_scale))
@@ -15630,7 +15681,7 @@ static void egi_write_list(egi_text *t, const int64_t *list, int n) {
 // Whether a configuration says a field: a number where it is not the default, anything else where it is given.
 static bool egi_field_differs(const egi_field *f, const egi_layer_config *c) {
     double v[2 * EG_MAX_RANK];
-    if (f->kind > EGI_FIELD_NUMBER || f->flags & EGI_LATER) return egi_field_given(f, c);
+    if (f->kind > EGI_FIELD_NUMBER || f->role & EGI_LATER) return egi_field_given(f, c);
     return egi_field_numbers(f, c, v) == 1 && *v != f->fallback;
 }
 static void egi_write_field(egi_text *t, const egi_layer_config *c, const egi_field *f) {
@@ -15673,8 +15724,10 @@ static __attribute__((noinline)) bool egi_write_same(egi_text *t, const eg_layer
 static __attribute__((noinline)) void egi_write_options(egi_text *t, const eg_layer *l) {
     egi_layer_config c = l->config;
     c.o.frozen = l->frozen;
-    for (int i = 0; i < EGI_LAYER_FIELD_COUNT; i++)
-        if ((l->type->has | EGI_HAS_ALWAYS) & EGI_BIT(i) && egi_field_differs(&egi_layer_rows[i], &c)) egi_write_field(t, &c, &egi_layer_rows[i]);
+    for (int i = 0; i < EGI_LAYER_FIELD_COUNT; i++) {
+        const egi_field *f = &egi_layer_rows[i];
+        if ((l->type->has | EGI_HAS_ALWAYS) & EGI_BIT(i) && egi_field_differs(f, &c)) egi_write_field(t, &c, f);
+    }
     if (!l->n_inputs) return;
     egi_text_string(t, ", \"inputs\": [");
     for (int i = 0; i < l->n_inputs; i++) {
@@ -15759,11 +15812,15 @@ static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c,
         if (!n.whole || n.integer < -1000 || n.integer > 1000) return egi_read_fail(j, node, "a small whole number is expected");
         *(int *)p = n.integer ? (int)n.integer : EG_ZERO;
         return true;
-    case EGI_FIELD_INT64: *(int64_t *)p = n.integer; return n.whole || egi_read_fail(j, node, "a whole number is expected");
+    case EGI_FIELD_INT64:
+        *(int64_t *)p = n.integer;
+        return n.whole || egi_read_fail(j, node, "a whole number is expected");
     case EGI_FIELD_NUMBER:
         *(double *)p = n.number != 0 ? n.number : EG_ZERO;
         return n.kind == EGI_JSON_NUMBER || egi_read_fail(j, node, "a number is expected");
-    case EGI_FIELD_BOOL: *(bool *)p = n.integer != 0; return n.kind == EGI_JSON_BOOL || egi_read_fail(j, node, "true or false is expected");
+    case EGI_FIELD_BOOL:
+        *(bool *)p = n.integer != 0;
+        return n.kind == EGI_JSON_BOOL || egi_read_fail(j, node, "true or false is expected");
     case EGI_FIELD_PAIR: return egi_read_list(j, node, (int64_t *)p, 2, &count);
     case EGI_FIELD_SHAPE: return egi_read_list(j, node, ((eg_shape *)p)->dims, EG_MAX_RANK, &((eg_shape *)p)->rank);
     case EGI_FIELD_PADS: return egi_read_list(j, node, ((eg_pads *)p)->pads, 2 * EG_MAX_RANK, &((eg_pads *)p)->count);
@@ -16191,13 +16248,15 @@ static eg_tensor *egi_mean_all(eg_tensor *x) {
 }
 static eg_tensor *egi_from_1(eg_tensor *x) { return (eg_sub)(eg_number(1), x); }
 static eg_tensor *egi_at_least(eg_tensor *x, double least) { return (eg_maximum)(x, eg_number(least)); }
-#define EGI_LOSS_FIELD(id, kind, ...) EGI_FIELD(eg_loss_options, id, kind, id, __VA_ARGS__)
+#define EGI_LOSS_FIELD(...) EGI_FIELD(eg_loss_options, __VA_ARGS__)
 static const egi_field egi_loss_option_rows[] = {
-    EGI_LOSS_FIELD(delta, NUMBER, 1, EGI_AT_LEAST(0, 0)), EGI_LOSS_FIELD(label_smoothing, NUMBER, 0, EGI_BETWEEN(0, 1, 0)),
-    EGI_LOSS_FIELD(gamma, NUMBER, 2, EGI_AT_LEAST(0, 0)), EGI_LOSS_FIELD(alpha, NUMBER, 0, EGI_ANY(0)), EGI_LOSS_FIELD(weights, OTHER, 0, EGI_ANY(0)) };
+    EGI_LOSS_FIELD(delta, NUMBER, 1, EGI_AT_LEAST(0)), EGI_LOSS_FIELD(label_smoothing, NUMBER, 0, EGI_BETWEEN(0, 1)),
+    EGI_LOSS_FIELD(gamma, NUMBER, 2, EGI_AT_LEAST(0)), EGI_LOSS_FIELD(alpha, NUMBER, 0, EGI_FINITE),
+    EGI_LOSS_FIELD(weights, OTHER, EGI_GIVEN)
+};
 static const egi_fields egi_loss_fields = { egi_loss_option_rows, 5 };
-// What a loss has: the options in that order; LOGITS, its predictions are logits; BINARY, of two classes; SHARES, its labels are from
-// 0 to 1.
+// What a loss has: the options in that order; LOGITS, its predictions are logits; BINARY, of two classes; SHARES, its
+// labels are from 0 to 1.
 enum {
     EGI_L_DELTA = 1, EGI_L_SMOOTHING = 2, EGI_L_GAMMA = 4, EGI_L_ALPHA = 8, EGI_L_WEIGHTS = 16, EGI_L_OPTIONS = 31,
     EGI_L_LOGITS = 32, EGI_L_BINARY = 64, EGI_L_SHARES = 128
@@ -16462,8 +16521,10 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     const char *name = row ? row->name : function;
     if (!EGI_NAMED(name, o, mean ? "weights = w" : "delta = 2")) return NULL;
     if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the loss is NULL", function);
-    if (!mean && o.weights) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: has no option .weights: eg_loss_mean has", function);
-    if (!egi_options_take(name, &o, &egi_loss_fields, ((unsigned)(row ? row->options : 0) & EGI_L_OPTIONS) | EGI_L_WEIGHTS, NULL)) return NULL;
+    if (!mean && o.weights)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: has no option .weights: eg_loss_mean has", function);
+    unsigned has = ((unsigned)(row ? row->options : 0) & EGI_L_OPTIONS) | EGI_L_WEIGHTS;
+    if (!egi_options_take(name, &o, &egi_loss_fields, has, NULL)) return NULL;
     int64_t asked = egi_this.masks_asked;
     eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &o);
@@ -16716,13 +16777,16 @@ static double egi_result_mean_iou(const eg_metric *m, const double *s) {
 
 static const char *const egi_curves[] = { "ROC", "PR" };         // ORDER eg_curve
 static const egi_words egi_curve_words = { "curve", egi_curves, 2 };
-#define EGI_METRIC_FIELD(id, kind, ...) EGI_FIELD(eg_metric_options, id, kind, id, __VA_ARGS__)
+#define EGI_METRIC_FIELD(...) EGI_FIELD(eg_metric_options, __VA_ARGS__)
 static const egi_field egi_metric_option_rows[] = {
-    EGI_METRIC_FIELD(name, OTHER, 0, EGI_ANY(0)), EGI_METRIC_FIELD(threshold, NUMBER, .5, EGI_ANY(0)), EGI_METRIC_FIELD(k, INT64, 5, EGI_BETWEEN(1, 1e9, 0)),
-    EGI_METRIC_FIELD(classes, INT64, 0, EGI_BETWEEN(1, 1e6, 0)), EGI_METRIC_FIELD(thresholds, INT64, 200, EGI_BETWEEN(3, 1e6, 0)),
-    EGI_METRIC_FIELD(curve, WORD, 0, EGI_ONE_OF(egi_curve_words)) };
+    EGI_METRIC_FIELD(name, OTHER, EGI_GIVEN), EGI_METRIC_FIELD(threshold, NUMBER, .5, EGI_FINITE),
+    EGI_METRIC_FIELD(k, INT64, 5, EGI_BETWEEN(1, 1e9)), EGI_METRIC_FIELD(classes, INT64, 0, EGI_BETWEEN(1, 1e6)),
+    EGI_METRIC_FIELD(thresholds, INT64, 200, EGI_BETWEEN(3, 1e6)),
+    EGI_METRIC_FIELD(curve, WORD, 0, EGI_ONE_OF(egi_curve_words))
+};
 static const egi_fields egi_metric_fields = { egi_metric_option_rows, 6 };
-enum { EGI_M_NAME = 1, EGI_M_THRESHOLD = 2, EGI_M_K = 4, EGI_M_CLASSES = 8, EGI_M_AUC = 16 | 32 };       // bits of the options in that order
+// Bits of the options in that order.
+enum { EGI_M_NAME = 1, EGI_M_THRESHOLD = 2, EGI_M_K = 4, EGI_M_CLASSES = 8, EGI_M_AUC = 16 | 32 };
 //    function                       name                            options          state                 of a batch                      its number
 #define EGI_METRICS(X) \
     X(mean,                          "mean",                         0,               egi_shape_pair,       NULL,                           egi_result_mean) \
@@ -16745,7 +16809,8 @@ static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, eg
 static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, const char *name, eg_metric_options o) {
     char title[64];
     snprintf(title, sizeof title, "metric_%s", row->name);
-    if (!EGI_NAMED(title, o, "name = \"mine\"") || !egi_options_take(title, &o, &egi_metric_fields, (unsigned)row->options | EGI_M_NAME, NULL)) return NULL;
+    if (!EGI_NAMED(title, o, "name = \"mine\"") ||
+        !egi_options_take(title, &o, &egi_metric_fields, (unsigned)row->options | EGI_M_NAME, NULL)) return NULL;
     eg_metric *m = (eg_metric *)egi_alloc(sizeof *m);
     if (!m) { egi_no_memory("metric", (int64_t)sizeof *m); return NULL; }
     m->refs = 1;
@@ -17920,15 +17985,19 @@ static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
 }
 static const char *const egi_progresses[] = { "default", "bar", "lines" };       // ORDER eg_progress
 static const egi_words egi_progress_words = { "progress", egi_progresses, 3 };
-#define EGI_FIT_FIELDS(F) \
-    F(epochs, INT64, 1, EGI_AT_LEAST(1, 0)) F(initial_epoch, INT64, 0, EGI_AT_LEAST(0, 0)) F(steps_per_epoch, INT64, 0, EGI_AT_LEAST(0, 0)) \
-    F(validation, OTHER, 0, EGI_ANY(0)) F(validation_steps, INT64, 0, EGI_AT_LEAST(0, 0)) F(validation_every, INT64, 1, EGI_AT_LEAST(1, 0)) \
-    F(callbacks, OTHER, 0, EGI_ANY(0)) F(class_weights, OTHER, 0, EGI_ANY(0)) F(inputs, INT, 1, EGI_AT_LEAST(1, 0)) F(quiet, BOOL, 0, EGI_ANY(0)) \
-    F(progress, WORD, 0, EGI_ONE_OF(egi_progress_words)) F(batch_size, INT64, 32, EGI_AT_LEAST(1, 0)) F(no_shuffle, BOOL, 0, EGI_ANY(0)) \
-    F(sample_weights, OTHER, 0, EGI_ANY(0)) F(validation_x, OTHER, 0, EGI_ANY(0)) F(validation_y, OTHER, 0, EGI_ANY(0)) \
-    F(validation_split, NUMBER, 0, EGI_BETWEEN(0, 1, EGI_OPEN_LOW | EGI_OPEN_HIGH | EGI_LATER))
-#define EGI_FIT_FIELD(id, kind, ...) EGI_FIELD(eg_fit_options, id, kind, id, __VA_ARGS__),
-static const egi_field egi_fit_rows[] = { EGI_FIT_FIELDS(EGI_FIT_FIELD) };
+#define EGI_FIT_FIELD(...) EGI_FIELD(eg_fit_options, __VA_ARGS__)
+static const egi_field egi_fit_rows[] = {
+    EGI_FIT_FIELD(epochs, INT64, 1, EGI_AT_LEAST(1)), EGI_FIT_FIELD(initial_epoch, INT64, 0, EGI_AT_LEAST(0)),
+    EGI_FIT_FIELD(steps_per_epoch, INT64, 0, EGI_AT_LEAST(0)), EGI_FIT_FIELD(validation, OTHER, EGI_GIVEN),
+    EGI_FIT_FIELD(validation_steps, INT64, 0, EGI_AT_LEAST(0)),
+    EGI_FIT_FIELD(validation_every, INT64, 1, EGI_AT_LEAST(1)), EGI_FIT_FIELD(callbacks, OTHER, EGI_GIVEN),
+    EGI_FIT_FIELD(class_weights, OTHER, EGI_GIVEN), EGI_FIT_FIELD(inputs, INT, 1, EGI_AT_LEAST(1)),
+    EGI_FIT_FIELD(quiet, BOOL, EGI_GIVEN), EGI_FIT_FIELD(progress, WORD, 0, EGI_ONE_OF(egi_progress_words)),
+    EGI_FIT_FIELD(batch_size, INT64, 32, EGI_AT_LEAST(1)), EGI_FIT_FIELD(no_shuffle, BOOL, EGI_GIVEN),
+    EGI_FIT_FIELD(sample_weights, OTHER, EGI_GIVEN), EGI_FIT_FIELD(validation_x, OTHER, EGI_GIVEN),
+    EGI_FIT_FIELD(validation_y, OTHER, EGI_GIVEN),
+    EGI_FIELD_LATER(eg_fit_options, validation_split, NUMBER, EGI_INSIDE(0, 1))
+};
 static const egi_fields egi_fit_fields = { egi_fit_rows, (int)(sizeof egi_fit_rows / sizeof *egi_fit_rows) };
 static bool egi_fit_options(const char *function, eg_fit_options *o) {
     return EGI_NAMED(function, *o, "epochs = 3") && egi_options_take(function, o, &egi_fit_fields, UINT64_MAX, NULL);
@@ -17939,7 +18008,8 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .batch_size, .no_shuffle, .sample_weights, .validation_x and .validation_y are options of eg_fit_arrays; a dataset has them in it");
     if (o->validation_split != 0)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .validation_split is an option of eg_fit_arrays; part a dataset by eg_dataset_take and eg_dataset_skip, and give one as .validation");
-    const char *alone = o->validation ? NULL : o->validation_steps ? "validation_steps" : o->validation_every ? "validation_every" : NULL;
+    const char *alone = o->validation_steps ? "validation_steps" : o->validation_every ? "validation_every" : NULL;
+    if (o->validation) alone = NULL;
     if (!egi_fit_options("fit", o) ||
         !egi_lists_given("fit: .class_weights", o->class_weights.count, o->class_weights.weights, o->class_weights.weights, o->class_weights.weights)) return false;
     if (!egi_given("fit", "dataset", data)) return false;
@@ -18092,7 +18162,8 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
     int64_t batch = 0;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
-    bool ok = egi_arrays("fit_arrays", x, y) && egi_fit_arrays_options(&o, &batch) && (o.validation_split == 0 || egi_split_arrays(o.validation_split, list, held));
+    bool ok = egi_arrays("fit_arrays", x, y) && egi_fit_arrays_options(&o, &batch);
+    ok = ok && (o.validation_split == 0 || egi_split_arrays(o.validation_split, list, held));
     ok = ok && (data = egi_array_batches("fit_arrays", false, list[0], list[1], list[2], batch, !o.no_shuffle)) != NULL;
     ok = ok && (!held[0] || (validation = egi_array_batches("fit_arrays", true, held[0], held[1], held[2], batch, false)) != NULL);
     eg_recording_unpause();
@@ -18112,11 +18183,13 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
 
 // ---- evaluate, predict
 
-#define EGI_EVALUATE_FIELD(id, kind, ...) EGI_FIELD(eg_evaluate_options, id, kind, id, __VA_ARGS__)
+#define EGI_EVALUATE_FIELD(...) EGI_FIELD(eg_evaluate_options, __VA_ARGS__)
 static const egi_field egi_evaluate_rows[] = {
-    EGI_EVALUATE_FIELD(steps, INT64, 0, EGI_AT_LEAST(0, 0)), EGI_EVALUATE_FIELD(batch_size, INT64, 32, EGI_AT_LEAST(1, 0)),
-    EGI_EVALUATE_FIELD(inputs, INT, 1, EGI_AT_LEAST(1, 0)), EGI_EVALUATE_FIELD(output, INT, 0, EGI_BETWEEN(0, EGI_LAYER_OUT - 1, 0)),
-    EGI_EVALUATE_FIELD(quiet, BOOL, 0, EGI_ANY(0)), EGI_EVALUATE_FIELD(progress, WORD, 0, EGI_ONE_OF(egi_progress_words)) };
+    EGI_EVALUATE_FIELD(steps, INT64, 0, EGI_AT_LEAST(0)), EGI_EVALUATE_FIELD(batch_size, INT64, 32, EGI_AT_LEAST(1)),
+    EGI_EVALUATE_FIELD(inputs, INT, 1, EGI_AT_LEAST(1)),
+    EGI_EVALUATE_FIELD(output, INT, 0, EGI_BETWEEN(0, EGI_LAYER_OUT - 1)), EGI_EVALUATE_FIELD(quiet, BOOL, EGI_GIVEN),
+    EGI_EVALUATE_FIELD(progress, WORD, 0, EGI_ONE_OF(egi_progress_words))
+};
 static const egi_fields egi_evaluate_fields = { egi_evaluate_rows, 6 };
 static bool egi_evaluate_options(const char *function, const char *example, eg_evaluate_options *o) {
     return EGI_NAMED(function, *o, example) && egi_options_take(function, o, &egi_evaluate_fields, UINT64_MAX, NULL);
@@ -18158,7 +18231,8 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
 EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) { return egi_evaluate_on("evaluate", model, data, o); }
 EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options o) {
     eg_evaluate_options checked = o;
-    bool ok = egi_evaluate_options("evaluate_arrays", "batch_size = 64", &checked) && egi_arrays("evaluate_arrays", x, y);
+    bool ok = egi_evaluate_options("evaluate_arrays", "batch_size = 64", &checked);
+    ok = ok && egi_arrays("evaluate_arrays", x, y);
     eg_dataset *data = ok ? egi_array_batches("evaluate_arrays", false, x, y, NULL, checked.batch_size, false) : NULL;
     o.batch_size = 0;
     double loss = data ? egi_evaluate_on("evaluate_arrays", model, data, o) : (double)NAN;
@@ -18302,26 +18376,27 @@ static void egi_watch_release(void *user) {
 static const char *const egi_modes[] = { "auto", "min", "max" };        // ORDER eg_mode
 static const egi_words egi_mode_words = { "mode", egi_modes, 3 };
 #define EGI_CALLBACK_FIELDS(F) \
-    F(monitor, OTHER, 0, EGI_ANY(0)) F(mode, WORD, 0, EGI_ONE_OF(egi_mode_words)) F(min_delta, NUMBER, 0, EGI_ANY(0)) \
-    F(patience, INT64, 0, EGI_AT_LEAST(0, 0)) F(restore_best, BOOL, 0, EGI_ANY(0)) F(save_best, BOOL, 0, EGI_ANY(0)) \
-    F(factor, NUMBER, .1, EGI_BETWEEN(0, 1, EGI_OPEN_LOW | EGI_OPEN_HIGH)) F(cooldown, INT64, 0, EGI_AT_LEAST(0, 0)) \
-    F(min_learning_rate, NUMBER, 0, EGI_AT_LEAST(0, 0)) F(append, BOOL, 0, EGI_ANY(0)) F(every, INT64, 0, EGI_AT_LEAST(0, 0)) \
-    F(rate, OTHER, 0, EGI_ANY(0)) F(user, OTHER, 0, EGI_ANY(0))
+    F(monitor, OTHER, EGI_GIVEN) F(mode, WORD, 0, EGI_ONE_OF(egi_mode_words)) F(min_delta, NUMBER, 0, EGI_FINITE) \
+    F(patience, INT64, 0, EGI_AT_LEAST(0)) F(restore_best, BOOL, EGI_GIVEN) F(save_best, BOOL, EGI_GIVEN) \
+    F(factor, NUMBER, .1, EGI_INSIDE(0, 1)) F(cooldown, INT64, 0, EGI_AT_LEAST(0)) \
+    F(min_learning_rate, NUMBER, 0, EGI_AT_LEAST(0)) F(append, BOOL, EGI_GIVEN) F(every, INT64, 0, EGI_AT_LEAST(0)) \
+    F(rate, OTHER, EGI_GIVEN) F(user, OTHER, EGI_GIVEN)
 #define EGI_CALLBACK_FIELD_ID(id, ...) EGI_CF_##id,
 enum { EGI_CALLBACK_FIELDS(EGI_CALLBACK_FIELD_ID) EGI_CALLBACK_FIELD_COUNT };
-#define EGI_CALLBACK_FIELD(id, kind, ...) EGI_FIELD(eg_callback_options, id, kind, id, __VA_ARGS__),
+#define EGI_CALLBACK_FIELD(id, ...) EGI_FIELD(eg_callback_options, id, __VA_ARGS__),
 static const egi_field egi_callback_rows[] = { EGI_CALLBACK_FIELDS(EGI_CALLBACK_FIELD) };
 static const egi_fields egi_callback_fields = { egi_callback_rows, EGI_CALLBACK_FIELD_COUNT };
 enum {                                   // what a callback has, as bits of these rows
-    EGI_C_MONITOR = 1 << EGI_CF_monitor | 1 << EGI_CF_mode, EGI_C_DELTA = 1 << EGI_CF_min_delta, EGI_C_PATIENCE = 1 << EGI_CF_patience,
-    EGI_C_RESTORE = 1 << EGI_CF_restore_best, EGI_C_SAVE = 1 << EGI_CF_save_best, EGI_C_APPEND = 1 << EGI_CF_append, EGI_C_EVERY = 1 << EGI_CF_every,
-    EGI_C_PLATEAU = 1 << EGI_CF_factor | 1 << EGI_CF_cooldown | 1 << EGI_CF_min_learning_rate, EGI_C_RATE = 1 << EGI_CF_rate | 1 << EGI_CF_user
+    EGI_C_MONITOR = 1 << EGI_CF_monitor | 1 << EGI_CF_mode, EGI_C_DELTA = 1 << EGI_CF_min_delta,
+    EGI_C_PATIENCE = 1 << EGI_CF_patience, EGI_C_RESTORE = 1 << EGI_CF_restore_best, EGI_C_SAVE = 1 << EGI_CF_save_best,
+    EGI_C_PLATEAU = 1 << EGI_CF_factor | 1 << EGI_CF_cooldown | 1 << EGI_CF_min_learning_rate,
+    EGI_C_APPEND = 1 << EGI_CF_append, EGI_C_EVERY = 1 << EGI_CF_every, EGI_C_RATE = 1 << EGI_CF_rate | 1 << EGI_CF_user
 };
 static const egi_fallback egi_plateau_defaults[] = { { EGI_CF_min_delta, 1e-4 }, { EGI_CF_patience, 10 }, { -1, 0 } };
 static eg_callback *egi_watch_new(const char *name, const char *path, eg_callback_options o, unsigned has, eg_callback_functions functions) {
     const char *example = has & EGI_C_MONITOR ? "monitor = \"loss\"" : has & EGI_C_RATE ? "rate = f" : has & EGI_C_APPEND ? "append = true" : "every = 100";
-    if (!EGI_NAMED(name, o, example) ||
-        !egi_options_take(name, &o, &egi_callback_fields, has, has & EGI_C_PLATEAU ? egi_plateau_defaults : NULL)) return NULL;
+    const egi_fallback *own = has & EGI_C_PLATEAU ? egi_plateau_defaults : NULL;
+    if (!EGI_NAMED(name, o, example) || !egi_options_take(name, &o, &egi_callback_fields, has, own)) return NULL;
     o.min_delta = fabs(o.min_delta);
     if (has & EGI_C_RATE && !o.rate) return (eg_callback *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: give .rate, a function of the epoch and the rate so far", name);
     egi_watch *w = (egi_watch *)egi_alloc(sizeof *w);
@@ -20184,10 +20259,12 @@ static void egi_map_rest(egi_cursor *c) {
 #endif
 }
 static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip, egi_map_close, true, egi_map_rest };
-#define EGI_MAP_FIELD(id, kind, ...) EGI_FIELD(eg_map_options, id, kind, id, __VA_ARGS__)
+#define EGI_MAP_FIELD(...) EGI_FIELD(eg_map_options, __VA_ARGS__)
 static const egi_field egi_map_rows[] = {
-    EGI_MAP_FIELD(threads, INT, 0, EGI_BETWEEN(0, 1024, 0)), EGI_MAP_FIELD(components, INT, 0, EGI_BETWEEN(1, EG_MAX_COMPONENTS, EGI_LATER)),
-    EGI_MAP_FIELD(specs, OTHER, 0, EGI_ANY(0)), EGI_MAP_FIELD(seed, OTHER, 0, EGI_ANY(0)) };
+    EGI_MAP_FIELD(threads, INT, 0, EGI_BETWEEN(0, 1024)),
+    EGI_FIELD_LATER(eg_map_options, components, INT, EGI_BETWEEN(1, EG_MAX_COMPONENTS)),
+    EGI_MAP_FIELD(specs, OTHER, EGI_GIVEN), EGI_MAP_FIELD(seed, OTHER, EGI_GIVEN)
+};
 static const egi_fields egi_map_fields = { egi_map_rows, 4 };
 static eg_dataset *egi_map_new(eg_dataset *from, void *user, eg_map_options o, int components, bool given) {
     eg_dataset *d = egi_dataset_on(&egi_stage_map, from);
@@ -20361,8 +20438,9 @@ static bool egi_dataset_batches(const eg_dataset *d) {
 }
 // Any number may fill up, NaN too, so that padding_value has no range.
 static const egi_field egi_batch_rows[] = {
-    EGI_FIELD(eg_batch_options, drop_remainder, BOOL, drop_remainder, 0, EGI_ANY(0)),
-    EGI_FIELD(eg_batch_options, padding_value, OTHER, padding_value, 0, EGI_ANY(0)) };
+    EGI_FIELD(eg_batch_options, drop_remainder, BOOL, EGI_GIVEN),
+    EGI_FIELD(eg_batch_options, padding_value, OTHER, EGI_GIVEN)
+};
 static const egi_fields egi_batch_fields = { egi_batch_rows, 2 };
 static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64_t n, eg_batch_options o, bool padded) {
     eg_dataset *d = egi_dataset_on(stage, from);
@@ -20836,11 +20914,13 @@ static void egi_interleave_rest(egi_cursor *c) {
     for (int64_t i = 0; s->turn && i < c->d->number[0]; i++) egi_cursor_rest(s->turn[i].c);
 }
 static const egi_stage egi_stage_interleave = { "dataset_interleave", sizeof(egi_interleave_state), egi_filter_rule, egi_interleave_next, NULL, egi_interleave_close, true, egi_interleave_rest };
-#define EGI_INTERLEAVE_FIELD(id, kind, ...) EGI_FIELD(eg_interleave_options, id, kind, id, __VA_ARGS__)
+#define EGI_INTERLEAVE_FIELD(...) EGI_FIELD(eg_interleave_options, __VA_ARGS__)
 static const egi_field egi_interleave_rows[] = {
-    EGI_INTERLEAVE_FIELD(cycle, INT64, 4, EGI_BETWEEN(1, 65536, 0)), EGI_INTERLEAVE_FIELD(block, INT64, 1, EGI_AT_LEAST(1, 0)),
-    EGI_INTERLEAVE_FIELD(components, INT, 1, EGI_BETWEEN(1, EG_MAX_COMPONENTS, 0)), EGI_INTERLEAVE_FIELD(specs, OTHER, 0, EGI_ANY(0)),
-    EGI_INTERLEAVE_FIELD(seed, OTHER, 0, EGI_ANY(0)) };
+    EGI_INTERLEAVE_FIELD(cycle, INT64, 4, EGI_BETWEEN(1, 65536)),
+    EGI_INTERLEAVE_FIELD(block, INT64, 1, EGI_AT_LEAST(1)),
+    EGI_INTERLEAVE_FIELD(components, INT, 1, EGI_BETWEEN(1, EG_MAX_COMPONENTS)),
+    EGI_INTERLEAVE_FIELD(specs, OTHER, EGI_GIVEN), EGI_INTERLEAVE_FIELD(seed, OTHER, EGI_GIVEN)
+};
 static const egi_fields egi_interleave_fields = { egi_interleave_rows, 5 };
 EAGER_API eg_dataset *(eg_dataset_interleave)(eg_dataset *from, eg_dataset_function *f, void *user, eg_interleave_options o) {
     eg_dataset *d = egi_dataset_on(&egi_stage_interleave, from);
@@ -23356,7 +23436,7 @@ static const char egi_random_name[] = "random";
 static bool egi_checkpoint_alive(const char *function, const eg_checkpoint *c) {
     return egi_given(function, "checkpoint", c);
 }
-static const egi_field egi_checkpoint_rows[] = { EGI_FIELD(eg_checkpoint_options, keep, INT, keep, 0, EGI_AT_LEAST(0, 0)) };
+static const egi_field egi_checkpoint_rows[] = { EGI_FIELD(eg_checkpoint_options, keep, INT, 0, EGI_AT_LEAST(0)) };
 static const egi_fields egi_checkpoint_fields = { egi_checkpoint_rows, 1 };
 EAGER_API eg_checkpoint *(eg_checkpoint_new)(eg_checkpoint_options o) {
     if (!EGI_NAMED("checkpoint_new", o, "keep = 3")) return NULL;
@@ -24337,14 +24417,17 @@ EAGER_API bool eg_summary_due(void) { return egi_this.summaries.writer && egi_th
 
 // ---- summaries
 
-#define EGI_SUMMARY_FIELD(id, kind, ...) EGI_FIELD(eg_summary_options, id, kind, id, __VA_ARGS__)
+#define EGI_SUMMARY_FIELD(...) EGI_FIELD(eg_summary_options, __VA_ARGS__)
 static const egi_field egi_summary_rows[] = {
-    EGI_SUMMARY_FIELD(writer, OTHER, 0, EGI_ANY(0)), EGI_SUMMARY_FIELD(step, INT64, 0, EGI_ANY(EGI_LATER)),
-    EGI_SUMMARY_FIELD(buckets, INT, 30, EGI_AT_LEAST(0, 0)), EGI_SUMMARY_FIELD(images, INT, 3, EGI_AT_LEAST(0, 0)) };
+    EGI_SUMMARY_FIELD(writer, OTHER, EGI_GIVEN), EGI_FIELD_LATER(eg_summary_options, step, INT64, EGI_FINITE),
+    EGI_SUMMARY_FIELD(buckets, INT, 30, EGI_AT_LEAST(0)), EGI_SUMMARY_FIELD(images, INT, 3, EGI_AT_LEAST(0))
+};
 static const egi_fields egi_summary_fields = { egi_summary_rows, 4 };
-enum { EGI_SUMMARY_WRITER = 1, EGI_SUMMARY_STEP = 2, EGI_SUMMARY_BUCKETS = 4, EGI_SUMMARY_IMAGES = 8 };       // the options that a kind of summary has: bits of these rows
+// The options that a kind of summary has, as bits of these rows.
+enum { EGI_SUMMARY_WRITER = 1, EGI_SUMMARY_STEP = 2, EGI_SUMMARY_BUCKETS = 4, EGI_SUMMARY_IMAGES = 8 };
 // Which writer a summary goes to, and at which step. Returns 1; 0 if it is not to be written; -1 with an error.
-static int egi_summary_where(const char *function, const char *tag, eg_summary_options *o, unsigned has, eg_summary_writer **w, int64_t *step) {
+static int egi_summary_where(const char *function, const char *tag, eg_summary_options *o, unsigned has,
+                             eg_summary_writer **w, int64_t *step) {
     *w = o->writer ? o->writer : egi_this.summaries.writer;
     *step = o->step == EG_ZERO ? 0 : o->step ? o->step : egi_this.summaries.step;
     if (!EGI_NAMED(function, *o, "writer = w")) return -1;
@@ -24874,8 +24957,9 @@ static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, i
 #endif
 enum { EGI_PNG = 1, EGI_JPEG = 2 };
 static const egi_field egi_decode_option_rows[] = {
-    EGI_FIELD(eg_decode_options, channels, INT, channels, 0, EGI_BETWEEN(0, 4, 0)),
-    EGI_FIELD(eg_decode_options, most_pixels, INT64, most_pixels, 1 << 28, EGI_AT_LEAST(1, 0)) };
+    EGI_FIELD(eg_decode_options, channels, INT, 0, EGI_BETWEEN(0, 4)),
+    EGI_FIELD(eg_decode_options, most_pixels, INT64, 1 << 28, EGI_AT_LEAST(1))
+};
 static const egi_fields egi_decode_fields = { egi_decode_option_rows, 2 };
 static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
     if (!EGI_NAMED(function, o, "channels = 3") || !egi_alive(function, 0, x)) return NULL;

@@ -445,7 +445,7 @@ TEST(options_out_of_range) {
     CHECK_ERROR(eg_layer_conv2d(0, 3), EG_ERROR_ARGUMENT, "eg_layer_conv2d: filters is 0; it must be at least 1");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_size = {3, 3}), EG_ERROR_ARGUMENT, "give one of them");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {-1}), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .strides is {-1}; each number must be at least 1 and at most 1048576");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {0, 2}), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .strides is {0, 2}; each number must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {0, 2}), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .strides is {0, 2}; each number must be given; EG_ZERO is a 0");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .activation = (eg_activation)77), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .activation is 77; it must be a value of eg_activation");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_initializer = (eg_initializer)-1), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .kernel_initializer is -1; it must be a value of eg_initializer");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .padding = (eg_padding)5), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .padding is 5; it must be a value of eg_padding");

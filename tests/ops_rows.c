@@ -239,16 +239,20 @@ TEST(the_generators_known_answers) {
     }
 }
 
-// Options: every field of every table, set below its range, above it, to NaN and to a value of its own, in every function that
-// takes the struct. Each answer is one of two sentences, which name the function, the field and the value.
+// Options: every field of every table, set below its range, above it, to NaN and to nothing, in every function that
+// takes the struct. Each error is one of two sentences, which name the function, the field and the value.
 static bool make_optimizer(int i, const void *o) {
-    static eg_optimizer *(*const all[])(eg_optimizer_options) = { eg_sgd, eg_rmsprop, eg_adam, eg_adamw, eg_adagrad, eg_adadelta, eg_adamax, eg_nadam, eg_ftrl, eg_lion };
+    static eg_optimizer *(*const all[])(eg_optimizer_options) = {
+        eg_sgd, eg_rmsprop, eg_adam, eg_adamw, eg_adagrad, eg_adadelta, eg_adamax, eg_nadam, eg_ftrl, eg_lion
+    };
     eg_optimizer *made = all[i](*(const eg_optimizer_options *)o);
     eg_optimizer_release(made);
     return made != NULL;
 }
 static bool make_metric(int i, const void *o) {
-    static eg_metric *(*const all[])(eg_metric_options) = { eg_metric_mean, eg_metric_binary_accuracy, eg_metric_top_k, eg_metric_auc, eg_metric_mean_iou };
+    static eg_metric *(*const all[])(eg_metric_options) = {
+        eg_metric_mean, eg_metric_binary_accuracy, eg_metric_top_k, eg_metric_auc, eg_metric_mean_iou
+    };
     eg_metric_options options = *(const eg_metric_options *)o;
     if (i == 4 && !options.classes) options.classes = 2;
     eg_metric *made = all[i](options);
@@ -257,22 +261,29 @@ static bool make_metric(int i, const void *o) {
 }
 static double learning_rate(int64_t epoch, double rate, void *user) { (void)epoch; (void)user; return rate; }
 static bool make_callback(int i, const void *o) {
-    static eg_callback *(*const all[])(eg_callback_options) = { eg_callback_early_stopping, eg_callback_plateau, eg_callback_learning_rate };
+    static eg_callback *(*const all[])(eg_callback_options) = {
+        eg_callback_early_stopping, eg_callback_plateau, eg_callback_learning_rate
+    };
+    static eg_callback *(*const of_files[])(const char *, eg_callback_options) = {
+        eg_callback_checkpoint, eg_callback_csv, eg_callback_backup
+    };
     eg_callback_options options = *(const eg_callback_options *)o;
     if (i == 2 && !options.rate) options.rate = learning_rate;
-    eg_callback *made = i < 3 ? all[i](options) : (i == 3 ? eg_callback_checkpoint : i == 4 ? eg_callback_csv : eg_callback_backup)("x", options);
+    eg_callback *made = i < 3 ? all[i](options) : of_files[i - 3]("x", options);
     eg_callback_release(made);
     return made != NULL;
 }
 static bool take_loss(int i, const void *o) {
-    eg_tensor *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *labels = i < EGI_N_LOSSES && egi_losses[i].labels == EGI_SPARSE ? eg_zeros(EG_INT32, EG_SHAPE(2)) : y;
+    eg_tensor *y = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *labels = y;
+    if (egi_losses[i].labels == EGI_SPARSE) labels = eg_zeros(EG_INT32, EG_SHAPE(2));
     return (eg_loss_mean)(egi_losses[i].mean, labels, y, *(const eg_loss_options *)o) != NULL;
 }
 static bool make_layer(int i, const void *o) {
     egi_layer_config c = *(const egi_layer_config *)o;
-    uint64_t has = egi_layer_types[i]->has;              // what the layer cannot be without, where it is not what is tried
+    uint64_t has = egi_layer_types[i]->has;              // what the layer cannot be without gets a value
+    uint64_t sizes = EGI_HAS(size) | EGI_HAS(window) | EGI_HAS(steps) | EGI_HAS(key_dim);
     if (has & (EGI_HAS(units) | EGI_HAS(filters) | EGI_HAS(heads)) && !c.units) c.units = 4;
-    if (has & (EGI_HAS(size) | EGI_HAS(window) | EGI_HAS(steps) | EGI_HAS(key_dim)) && !c.size && !c.o.kernel_size[0] && !c.o.kernel_size[1]) c.size = 2;
+    if (has & sizes && !c.size && !c.o.kernel_size[0] && !c.o.kernel_size[1]) c.size = 2;
     if (has & (EGI_HAS(count) | EGI_HAS(longest)) && !c.count) c.count = 3;
     if (has & EGI_HAS(pads) && !c.pads.count) c.pads.count = 1;
     eg_layer *made = egi_layer_make(egi_layer_types[i], &c);
@@ -280,34 +291,48 @@ static bool make_layer(int i, const void *o) {
     return made != NULL;
 }
 static bool all_pass(eg_tensor *const *in, eg_tensor **out, void *user) { (void)user; out[0] = in[0]; return true; }
-static eg_dataset *count_again(eg_tensor *const *in, void *user) { (void)in; (void)user; return eg_dataset_range(0, 2, 1); }
-static bool make_dataset(eg_dataset *made) { eg_dataset_release(made); return made != NULL; }
-static bool make_map(int i, const void *o) { (void)i; return make_dataset((eg_dataset_map)(eg_dataset_range(0, 2, 1), all_pass, NULL, *(const eg_map_options *)o)); }
+static eg_dataset *numbers(void) { return eg_dataset_range(0, 2, 1); }
+static eg_dataset *count_again(eg_tensor *const *in, void *user) { (void)in; (void)user; return numbers(); }
+static bool made(eg_dataset *d) { eg_dataset_release(d); return d != NULL; }
+static bool make_map(int i, const void *o) {
+    (void)i;
+    return made((eg_dataset_map)(numbers(), all_pass, NULL, *(const eg_map_options *)o));
+}
 static bool make_interleave(int i, const void *o) {
     (void)i;
-    return make_dataset((eg_dataset_interleave)(eg_dataset_range(0, 2, 1), count_again, NULL, *(const eg_interleave_options *)o));
+    return made((eg_dataset_interleave)(numbers(), count_again, NULL, *(const eg_interleave_options *)o));
 }
 static bool make_batch(int i, const void *o) {
-    return make_dataset((i ? eg_dataset_padded_batch : eg_dataset_batch)(eg_dataset_range(0, 2, 1), 2, *(const eg_batch_options *)o));
+    return made((i ? eg_dataset_padded_batch : eg_dataset_batch)(numbers(), 2, *(const eg_batch_options *)o));
 }
-static bool take_fit(int i, const void *o) { eg_fit_options copy = *(const eg_fit_options *)o; return egi_fit_options(i ? "fit_arrays" : "fit", &copy); }
-static bool take_evaluate(int i, const void *o) { eg_evaluate_options copy = *(const eg_evaluate_options *)o; (void)i; return egi_evaluate_options("evaluate", "steps = 1", &copy); }
+static bool take_fit(int i, const void *o) {
+    eg_fit_options copy = *(const eg_fit_options *)o;
+    return egi_fit_options(i ? "fit_arrays" : "fit", &copy);
+}
+static bool take_evaluate(int i, const void *o) {
+    eg_evaluate_options copy = *(const eg_evaluate_options *)o;
+    (void)i;
+    return egi_evaluate_options("evaluate", "steps = 1", &copy);
+}
 static bool make_checkpoint(int i, const void *o) {
     (void)i;
-    eg_checkpoint *made = (eg_checkpoint_new)(*(const eg_checkpoint_options *)o);
-    eg_checkpoint_release(made);
-    return made != NULL;
+    eg_checkpoint *c = (eg_checkpoint_new)(*(const eg_checkpoint_options *)o);
+    eg_checkpoint_release(c);
+    return c != NULL;
 }
 static bool take_summary(int i, const void *o) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 2, 2, 1));
-    return i ? (eg_summary_image)("x", x, *(const eg_summary_options *)o) : (eg_summary_histogram)("x", x, *(const eg_summary_options *)o);
+    return (i ? (eg_summary_image) : (eg_summary_histogram))("x", x, *(const eg_summary_options *)o);
 }
 // Sets each number of the field to v; false where the field cannot be v.
 static bool set_field(const egi_field *f, void *options, double v) {
     void *p = (char *)options + f->offset;
-    int64_t *list = f->kind == EGI_FIELD_SHAPE ? ((eg_shape *)p)->dims : f->kind == EGI_FIELD_PADS ? ((eg_pads *)p)->pads : (int64_t *)p;
+    int64_t *list = (int64_t *)p;
     int word = (int)v;
-    if (f->kind == EGI_FIELD_OTHER || f->kind == EGI_FIELD_BOOL || (f->kind != EGI_FIELD_NUMBER && !(fabs(v) < 2e9 || (f->kind > EGI_FIELD_BOOL && fabs(v) < 1e15)))) return false;
+    bool fits = f->kind == EGI_FIELD_NUMBER || fabs(v) < (f->kind > EGI_FIELD_WORD ? 1e15 : 2e9);
+    if (f->kind == EGI_FIELD_OTHER || f->kind == EGI_FIELD_BOOL || !fits) return false;
+    if (f->kind == EGI_FIELD_SHAPE) list = ((eg_shape *)p)->dims;
+    if (f->kind == EGI_FIELD_PADS) list = ((eg_pads *)p)->pads;
     if (f->kind == EGI_FIELD_WORD) memcpy(p, &word, sizeof word);
     else if (f->kind < EGI_FIELD_PAIR) egi_field_set(f, options, v == 0 ? EG_ZERO : v);
     else {
@@ -321,12 +346,14 @@ static bool set_field(const egi_field *f, void *options, double v) {
 static bool check_said(const egi_field *f, double v, const char *what) {
     const char *said = eg_error_message();
     char name[80], value[48], lacks[80];
-    snprintf(name, sizeof name, ": %s%s is ", f->flags & EGI_ARGUMENT ? "" : ".", f->name);
-    snprintf(value, sizeof value, f->kind == EGI_FIELD_NUMBER ? "%g; it must be " : f->kind > EGI_FIELD_WORD ? "{%.0f}; each number must be " : "%.0f; it must be ", v);
+    snprintf(name, sizeof name, ": %s%s is ", f->role & EGI_ARGUMENT ? "" : ".", f->name);
+    if (f->kind == EGI_FIELD_NUMBER) snprintf(value, sizeof value, "%g; it must be ", v);
+    else if (f->kind > EGI_FIELD_WORD) snprintf(value, sizeof value, "{%.0f}; each number must be ", v);
+    else snprintf(value, sizeof value, "%.0f; it must be ", v);
     snprintf(lacks, sizeof lacks, ": has no option .%s", f->name);
-    bool range = eg_error() == EG_ERROR_ARGUMENT && !strncmp(said, "eg_", 3) && strstr(said, name) && strstr(said, value);
-    bool lack = eg_error() == EG_ERROR_ARGUMENT && !strncmp(said, "eg_", 3) && strstr(said, lacks);
-    bool other = f->words && !strcmp(f->name, "dtype") && eg_error() == EG_ERROR_DTYPE;      // whose error has a code of its own
+    bool argument = eg_error() == EG_ERROR_ARGUMENT && !strncmp(said, "eg_", 3);
+    bool range = argument && strstr(said, name) && strstr(said, value), lack = argument && strstr(said, lacks);
+    bool other = f->words && !strcmp(f->name, "dtype") && eg_error() == EG_ERROR_DTYPE;      // has a code of its own
     if (!range && !lack && !other) {
         char text[900];
         snprintf(text, sizeof text, "%s of .%s = %g says: %s", what, f->name, v, said);
@@ -335,16 +362,26 @@ static bool check_said(const egi_field *f, double v, const char *what) {
     eg_error_clear();
     return range || other;
 }
-typedef struct sweep { const char *what; const egi_fields *table; size_t size; int functions; bool (*call)(int i, const void *o); } sweep;
+typedef struct sweep {
+    const char *what;
+    const egi_fields *table;
+    size_t size;
+    int functions;
+    bool (*call)(int i, const void *o);
+} sweep;
 // Layers have several rows for what stands before the options: one that a layer lacks may be there by another name.
 static bool is_told_elsewhere(const sweep *s, int i, int field) {
     bool elsewhere = false;
-    for (int f = 0; f < s->table->count; f++) elsewhere = elsewhere || (f != field && s->table->rows[f].offset == s->table->rows[field].offset);
+    const egi_field *rows = s->table->rows;
+    for (int f = 0; f < s->table->count; f++)
+        elsewhere = elsewhere || (f != field && rows[f].offset == rows[field].offset);
     return elsewhere && !(egi_layer_types[i]->has & EGI_BIT(field));
 }
 static void sweep_field(const sweep *s, int field) {
     const egi_field *f = &s->table->rows[field];
-    const double values[] = { f->words ? -1 : f->flags & EGI_OPEN_LOW ? f->low : f->low - 1, f->words ? f->words->count : f->flags & EGI_OPEN_HIGH ? f->high : f->high + 1, (double)NAN };
+    double values[] = { f->ends & EGI_OPEN_LOW ? f->low : f->low - 1, f->ends & EGI_OPEN_HIGH ? f->high : f->high + 1,
+                        (double)NAN };
+    if (f->words) { values[0] = -1; values[1] = f->words->count; }
     egi_layer_config room;                               // the largest of the structs
     bool answered[3] = { false, false, false };
     REQUIRE(s->size <= sizeof room);
@@ -361,12 +398,18 @@ TEST(options_out_of_their_ranges) {
     int layers = 0;
     while (egi_layer_types[layers]) layers++;
     const sweep all[] = {
-        { "an optimizer", &egi_optimizer_fields, sizeof(eg_optimizer_options), 10, make_optimizer }, { "a metric", &egi_metric_fields, sizeof(eg_metric_options), 5, make_metric },
-        { "a loss", &egi_loss_fields, sizeof(eg_loss_options), EGI_N_LOSSES, take_loss }, { "a callback", &egi_callback_fields, sizeof(eg_callback_options), 6, make_callback },
-        { "a layer", &egi_layer_fields, sizeof(egi_layer_config), layers, make_layer }, { "map", &egi_map_fields, sizeof(eg_map_options), 1, make_map },
-        { "interleave", &egi_interleave_fields, sizeof(eg_interleave_options), 1, make_interleave }, { "batch", &egi_batch_fields, sizeof(eg_batch_options), 2, make_batch },
-        { "fit", &egi_fit_fields, sizeof(eg_fit_options), 2, take_fit }, { "evaluate", &egi_evaluate_fields, sizeof(eg_evaluate_options), 1, take_evaluate },
-        { "a checkpoint", &egi_checkpoint_fields, sizeof(eg_checkpoint_options), 1, make_checkpoint }, { "a summary", &egi_summary_fields, sizeof(eg_summary_options), 2, take_summary }
+        { "an optimizer", &egi_optimizer_fields, sizeof(eg_optimizer_options), 10, make_optimizer },
+        { "a metric", &egi_metric_fields, sizeof(eg_metric_options), 5, make_metric },
+        { "a loss", &egi_loss_fields, sizeof(eg_loss_options), EGI_N_LOSSES, take_loss },
+        { "a callback", &egi_callback_fields, sizeof(eg_callback_options), 6, make_callback },
+        { "a layer", &egi_layer_fields, sizeof(egi_layer_config), layers, make_layer },
+        { "map", &egi_map_fields, sizeof(eg_map_options), 1, make_map },
+        { "interleave", &egi_interleave_fields, sizeof(eg_interleave_options), 1, make_interleave },
+        { "batch", &egi_batch_fields, sizeof(eg_batch_options), 2, make_batch },
+        { "fit", &egi_fit_fields, sizeof(eg_fit_options), 2, take_fit },
+        { "evaluate", &egi_evaluate_fields, sizeof(eg_evaluate_options), 1, take_evaluate },
+        { "a checkpoint", &egi_checkpoint_fields, sizeof(eg_checkpoint_options), 1, make_checkpoint },
+        { "a summary", &egi_summary_fields, sizeof(eg_summary_options), 2, take_summary }
     };
     for (size_t t = 0; t < sizeof all / sizeof *all; t++) {
         egi_layer_config none;
