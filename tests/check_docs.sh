@@ -100,7 +100,7 @@ apply() {                                  # a fragment
     return 1
 }
 copy() {
-    mkdir -p "$C/tests" && cp eager.h "$C" && cp tests/*.[ch] "$C/tests" && n=$(fragments) && [ "$n" -gt 0 ] || return
+    mkdir -p "$C/tests" && cp eager.h eager_cuda.cu "$C" && cp tests/*.[ch] "$C/tests" && n=$(fragments) && [ "$n" -gt 0 ] || return
     for added in $(cat "$C"/fragment_* | sed -n 's/^EAGER_API eg_tensor \*\(eg_[a-z0-9_]*\)(.*;.*/\1/p'); do
         ! grep -q "[^a-z0-9_]$added *(" eager.h || { echo "docs/change.md adds $added, which is in eager.h by now: find another example"; return 1; }
     done
@@ -111,19 +111,36 @@ copy() {
     done
     printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$C/eager.c"
 }
-change() {
+change() {                                 # where there is a C++ compiler, with eager_cuda.cu on the stand-in for CUDA, too
     cat "$T/change.log"
-    [ -f "$C/eager.c" ] && $CC -std=c11 -O0 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I"$C" -c "$C/eager.c" -o "$C/eager.o" || return
+    [ -f "$C/eager.c" ] || return
+    gpu=''
+    if [ -n "$CXX" ]; then
+        gpu="$C/eager_cuda.o -lstdc++"
+        $CXX -std=c++17 -x c++ -O0 -Wall -Wextra -Werror -Itests/cuda_host -I"$C" -c "$C/eager_cuda.cu" -o "$C/eager_cuda.o" &
+    fi
+    $CC -std=c11 -O0 ${gpu:+-DEAGER_CUDA} -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I"$C" -c "$C/eager.c" -o "$C/eager.o"
+    built=$?
+    [ -z "$gpu" ] || wait $! || return
+    [ $built = 0 ] || return
     for tested in ops ops_values ops-guard; do
         guard=''
         case $tested in *-guard) guard=-DTEST_GUARD ;; esac
-        $CC -std=c11 -O0 $guard -I"$C" -I"$C/tests" "$C/tests/${tested%-guard}.c" "$C/eager.o" -o "$C/$tested" $LIBS && TEST_TEMP=$C "$C/$tested" || return
+        $CC -std=c11 -O0 $guard -I"$C" -I"$C/tests" "$C/tests/${tested%-guard}.c" "$C/eager.o" -o "$C/$tested" $gpu $LIBS && TEST_TEMP=$C "$C/$tested" || return
     done
-    printf '%s\n' '#include "eager.h"' 'int main(void) {' 'eg_print(eg_ln_cosh(eg_constant(EG_SHAPE(3), -100, 0, 100)));' \
-        'eg_print(eg_triu(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), 1));' 'eg_print(eg_hypot(eg_scalar(3), eg_scalar(4)));' 'eg_print(eg_cbrt(eg_scalar(27)));' '}' >"$C/uses.c"
-    $CC -std=c11 -O0 -I"$C" "$C/uses.c" "$C/eager.o" -o "$C/uses" $LIBS && "$C/uses" >"$C/uses.out" || return
-    printf '%s\n' '[99.306854  0.       99.306854]  shape=(3,) dtype=float32' '[[0. 1. 1.]' ' [0. 0. 1.]]  shape=(2, 3) dtype=float32' '5.0  shape=() dtype=float32' '3.0  shape=() dtype=float32' |
-        diff - "$C/uses.out"
+    printf '%s\n' '#include "eager.h"' 'int main(int argc, char **argv) {' '    if (argc > 1 && !eg_set_device(argv[1])) return 2;' \
+        '    eg_print(eg_ln_cosh(eg_constant(EG_SHAPE(3), -100, 0, 100)));' \
+        '    eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 1, 7, 1), EG_SHAPE(2, 3));' \
+        '    eg_print(eg_triu(x, 1));' '    eg_print(eg_triu(eg_cast(x, EG_UINT8), -9));' '    eg_print(eg_hypot(eg_scalar(3), eg_scalar(4)));' '    eg_print(eg_cbrt(eg_scalar(27)));' \
+        '    eg_print(eg_reduce_squares(x));' '    eg_print(eg_reduce_squares(eg_cast(x, EG_INT32), .axes = EG_AXES(0), .keepdims = true));' \
+        '    eg_print(eg_reduce_squares(eg_ones(EG_FLOAT32, EG_SHAPE(0))));' '}' >"$C/uses.c"
+    printf '%s\n' '[99.306854  0.       99.306854]  shape=(3,) dtype=float32' '[[0. 2. 3.]' ' [0. 0. 6.]]  shape=(2, 3) dtype=float32' \
+        '[[1 2 3]' ' [4 5 6]]  shape=(2, 3) dtype=uint8' '5.0  shape=() dtype=float32' '3.0  shape=() dtype=float32' \
+        '91.0  shape=() dtype=float32' '[[17 29 45]]  shape=(1, 3) dtype=int32' '0.0  shape=() dtype=float32' >"$C/uses.expected"
+    $CC -std=c11 -O0 -I"$C" "$C/uses.c" "$C/eager.o" -o "$C/uses" $gpu $LIBS || return
+    for device in '' ${gpu:+gpu:0}; do
+        "$C/uses" $device >"$C/uses.out" && diff "$C/uses.expected" "$C/uses.out" || return
+    done
 }
 if selected change_is_done_as_it_stands || selected pages_name_what_is_there || selected pages_that_name_what_is_not_there_are_noticed; then
     rm -rf "$C"
@@ -141,7 +158,7 @@ if selected change_is_done_as_it_stands || selected pages_name_what_is_there || 
         [ "$(wc -l <"$T/lies.out")" = 9 ] || { cat "$T/lies.out"; return 1; }
     }
     check pages_that_name_what_is_not_there_are_noticed lies
-    check pages_name_what_is_there awk -f tests/pages.awk "$C/eager.h" eager_cuda.cu tests/*.[ch] tests/*.cpp tests/cuda_host/* examples/*.[ch] README.md docs/*.md
+    check pages_name_what_is_there awk -f tests/pages.awk "$C/eager.h" "$C/eager_cuda.cu" tests/*.[ch] tests/*.cpp tests/cuda_host/* examples/*.[ch] README.md docs/*.md
 fi
 
 pictures() {                               # the library draws the pictures that the pages show
