@@ -56,7 +56,7 @@ enum { EGI_GPU_THREADS = 256, EGI_GPU_CLASSES = 8 * 48, EGI_GPU_SITES = 4096, EG
 
 typedef struct egi_gpu_block { struct egi_gpu_block *next; void *data; int64_t bytes; } egi_gpu_block;
 // Where an index was checked, for the sentence that says so later.
-typedef struct egi_gpu_site { const char *name; unsigned serial; int dtype; eg_shape shape; } egi_gpu_site;
+typedef struct egi_gpu_site { const char *name; unsigned serial; int dtype; eg_shape shape; bool classes; } egi_gpu_site;
 // The first bad index since the last look. Pinned memory: kernels write it, the host reads it once they are done.
 typedef struct egi_gpu_fault { unsigned taken, serial; int64_t value, position, limit; } egi_gpu_fault;
 
@@ -329,10 +329,9 @@ static bool egi_gpu_check(egi_gpu *g) {
     for (int d = s.shape.rank - 1; d >= 0; d--) { index[d] = rest % s.shape.dims[d]; rest /= s.shape.dims[d]; }
     egi_gpu_list(at, index, s.shape.rank);
     egi_gpu_list(text, s.shape.dims, s.shape.rank);
-    bool classes = strcmp(s.name, "sparse_softmax_cross_entropy_with_logits") == 0;
-    return eg_raise(EG_ERROR_INDEX, "eg_%s: %s %lld at position %s of %s %s is %s%lld%s (%s found it later)", s.name, classes ? "label" : "index", (long long)f.value, at,
-                    eg_dtype_name((eg_dtype)s.dtype), text, classes ? "none of the " : "out of range [0, ", (long long)f.limit,
-                    classes ? " classes, which count from 0" : ")", g->name) != NULL;
+    return eg_raise(EG_ERROR_INDEX, "eg_%s: %s %lld at position %s of %s %s is %s%lld%s (%s found it later)", s.name, s.classes ? "label" : "index", (long long)f.value, at,
+                    eg_dtype_name((eg_dtype)s.dtype), text, s.classes ? "none of the " : "out of range [0, ", (long long)f.limit,
+                    s.classes ? " classes, which count from 0" : ")", g->name) != NULL;
 }
 static bool egi_gpu_wait(egi_gpu *g) {
     if (g->dead) return egi_gpu_fail(g, "synchronize", cudaSuccess);
@@ -1105,12 +1104,13 @@ template <class T, bool HELD> static __global__ void egi_gpu_softmax_grad(egi_gp
         dx[i] = logs ? one_g - egi_gpu_exp(one_y) * sum : one_y * (one_g - sum);
     }
 }
-// Remembers what an index error will have to say. Its number comes with the error.
-static unsigned egi_gpu_note(egi_gpu *g, const char *name, const eg_tensor *indices) {
+// Remembers what an error of an index, or of a class's label, will have to say. Its number comes with the error.
+static unsigned egi_gpu_note(egi_gpu *g, const char *name, const eg_tensor *indices, bool classes) {
     pthread_mutex_lock(&g->lock);
     unsigned serial = ++g->next_site;
     egi_gpu_site *s = &g->sites[serial % EGI_GPU_SITES];
     s->name = name;
+    s->classes = classes;
     s->serial = serial;
     s->dtype = indices->dtype;
     s->shape.rank = indices->rank;
@@ -1162,7 +1162,7 @@ static egi_gpu_rows egi_gpu_labelled(const egi_args *args, int kind) {
 static bool egi_gpu_run_sparse_xent(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     egi_gpu_rows p = egi_gpu_labelled(args, EGI_GPU_CROSS_ENTROPY);
-    p.site = egi_gpu_note(g, args->op->name, args->in[0]);
+    p.site = egi_gpu_note(g, args->op->name, args->in[0], true);
     return egi_gpu_rows_launch(g, args, &p, args->in[1]->dtype);
 }
 static bool egi_gpu_run_sparse_xent_grad(eg_backend *b, const egi_args *args) {
@@ -2201,7 +2201,7 @@ static bool egi_gpu_run_gather(eg_backend *b, const egi_args *args) {
     p.count = indices->size;
     p.index_dtype = indices->dtype;
     p.index_size = (int)eg_dtype_size((eg_dtype)indices->dtype);
-    p.site = egi_gpu_note(g, q->name, indices);
+    p.site = egi_gpu_note(g, q->name, indices, false);
     p.fault = g->fault;
     p.from = x->data;
     p.indices = indices->data;
@@ -2458,7 +2458,7 @@ static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
     p.name = q->name;
     p.index_dtype = indices->dtype;
     p.index_size = (int)eg_dtype_size((eg_dtype)indices->dtype);
-    p.site = egi_gpu_note(g, q->name, indices);
+    p.site = egi_gpu_note(g, q->name, indices, false);
     p.fault = g->fault;
     p.from = args->in[0]->data;
     p.indices = indices->data;
