@@ -2481,28 +2481,32 @@ extern "C" {
 // a backend is a table of kernels. Read first: 3, 5.
 
 typedef enum egi_kind { EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST } egi_kind;
-typedef struct egi_object { int32_t refs; int32_t kind; } egi_object;      // what a scope can own
+// The first member of what a scope can own; refs is atomic.
+typedef struct egi_object { int32_t refs; int32_t kind; } egi_object;
 typedef struct eg_backend eg_backend;
 
+// Memory on one device, shared by all tensors that are views of it. The elements of a buffer made by us stand in the
+// same block, behind this header, where the host can read the device's memory.
 typedef struct egi_buffer {
-    int32_t refs;
+    int32_t refs;                            // one for each tensor over it
     int32_t on_device;                       // data came from backend->allocate, not from the block behind this header
     eg_backend *backend;
     void *data;
     int64_t bytes;
-    void (*deleter)(void *data, void *user); // of borrowed memory
+    void (*deleter)(void *data, void *user); // of memory lent by the user: called when the last tensor over it is gone
     void *user;
 } egi_buffer;
 
 enum {
     EGI_CONTIGUOUS = 1,     // row-major without holes
     EGI_NUMBER = 2,         // a plain number: rank 0, no buffer, takes the dtype it meets
-    EGI_INTEGER_NUMBER = 4, // and it was an integer in C
+    EGI_INTEGER_NUMBER = 4, // a plain number that was an integer in C; `integer` holds it exactly
     EGI_VARIABLE = 8,
     EGI_TRAINABLE = 16,
-    EGI_WIDENS = 32,        // a variable whose first values say how long its last axis is
-    EGI_SNAPSHOT = 64,      // the value of a variable that a tape keeps
-    EGI_PROBABILITIES = 1024        // made by an op whose row has this flag: its results are probabilities
+    EGI_WIDENS = 32,        // a variable whose last axis takes the length of the first value that is added to it
+    EGI_SNAPSHOT = 64,      // a variable's value at one time, as a tape keeps it
+    // The result of an op whose row has this flag: probabilities, which losses of logits refuse.
+    EGI_PROBABILITIES = 1024
 };
 
 struct eg_tensor {
@@ -2516,19 +2520,25 @@ struct eg_tensor {
     egi_buffer *buffer;
     double number;          // of EGI_NUMBER
     int64_t integer;        // of EGI_INTEGER_NUMBER
-    const char *op;         // the name of the op that made it
+    const char *op;         // the name of the op that made it, without eg_; a string that lives as long as the program
     char *name;             // of a variable
-    void *host;             // contiguous host copy, made by eg_data where the data is not
-    eg_tensor *mask;        // of a layer's output: which steps count, or NULL
+    // A contiguous copy on the host, owned by the tensor; eg_data makes it where the data itself is not that.
+    void *host;
+    eg_tensor *mask;        // of a layer's output: bools that say which steps count, a reference of its own; or NULL
 #ifdef EAGER_DEBUG
     eg_tensor *newer, *older;   // all live tensors, for the report at exit
     const char *owner;          // the optimizer whose state it is
-    char file[32];              // where it was made, as far as the call noted it (egi_at); line 0: nobody did
+    // The user's file and line that made it, if the call went through a macro that notes them (egi_at); else line is
+    // 0.
+    char file[32];
     int line;
 #endif
 };
 
 typedef struct egi_op egi_op;
+// One run of an op, on the C stack of egi_apply: the row's functions get it one after the other. The shape rule fills
+// in dtype and shape, egi_apply makes out[] from them (unless the row is an EGI_VIEW, which makes its own), and run()
+// fills out[].
 typedef struct egi_call {
     const egi_op *op;
     eg_tensor *const *in;
@@ -2541,7 +2551,8 @@ typedef struct egi_call {
 } egi_call;
 
 // Which operands a formula reads, as bits.
-enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16, EGI_USES_D = 32, EGI_USES_E = 64 };       // D, E: a fourth and fifth input
+// Inputs 0 to 2, the result, the upstream gradient, inputs 3 and 4.
+enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16, EGI_USES_D = 32, EGI_USES_E = 64 };
 typedef void egi_loop(int64_t n, const void *const *p, void *out);         // p: a, b, c, y, g, contiguous
 
 // A word of the formulas at run time: an operand (a, b, c, y, g), the constant k, or a function of one to three values.
@@ -2569,8 +2580,8 @@ enum {
     EGI_IN_STEPS = 256,          // the float32 loops go in whole steps of EGI_STEP elements
     EGI_UPSTREAM_NULL = 512,     // the upstream gradient of an output that leads nowhere is NULL, not zeros
     // 1024 is EGI_PROBABILITIES, a flag of its results, too
-    EGI_STOPS = 2048,            // it is there to stop gradients
-    EGI_OF_FLOATS = 4096         // eg_floordiv is what divides integers
+    EGI_STOPS = 2048,            // the op stops gradients on purpose; the hint at a missing gradient names it
+    EGI_OF_FLOATS = 4096         // a division of floats; the error for integers names eg_floordiv
 };
 struct egi_op {
     const char *name;                                              // eg_<name>
@@ -2677,6 +2688,10 @@ EAGER_API eg_backend *egi_backend_cpu(void);
 // Each row of EGI_ELEMENTWISE_TABLE and EGI_OTHER_TABLE, by its number from 0 to EGI_OPS - 1. NULL: EAGER_CORE leaves it out.
 EAGER_API const egi_op *egi_op_row(int number);
 
+// ---- what kernels' `parameters` point to
+
+// (outer, n, inner): the array's axes as one product before, along and behind the axes that a kernel works along;
+// element i of row (o, j) stands at (o * n + i) * inner + j.
 typedef enum egi_reduction {
     EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
     EGI_SOFTMAX_, EGI_LOG_SOFTMAX
@@ -2790,11 +2805,14 @@ typedef union egi_block {                       // stands in front of every allo
     char pad[EGI_ALIGN];
 } egi_block;
 struct egi_heap {
+    // Blocks ready for use, by size class; only the owner touches these lists.
     egi_block *free[EGI_CLASSES];
-    egi_block *remote;                          // freed by other threads, atomic
-    egi_heap *next;                             // all heaps
-    bool orphan;                                // its thread has ended: up for adoption
-    // Written by the owner, read by anyone; what a thread frees of another's counts as negative here.
+    // Blocks that other threads have freed: an atomic list, which the owner empties.
+    egi_block *remote;
+    egi_heap *next;                             // the list of all heaps, under egi_lock
+    bool orphan;                                // its thread has ended, so a new thread may take the heap over
+    // Counts that the owner writes and anyone reads. A block freed by another thread than its maker's is subtracted
+    // from the freeing thread's counts, which may go below zero: only the sums over all heaps mean something.
     int64_t live_tensors, live_bytes, peak_bytes, held_bytes, allocations, tensors_made, host_copies, device_copies, device_bytes;
 };
 
@@ -2808,13 +2826,13 @@ typedef enum egi_context_kind {
     EGI_IN_FUNCTION,         // a function of the user's (egi_frame): what it calls fails in its own name again
     EGI_IN_GRADIENT,         // name: the op whose gradient is computed
     EGI_IN_LAYER,            // name; of: the public function by which the outermost layer was called
-    EGI_IN_STEP,             // name: what an error of shapes may come from, or NULL
+    EGI_IN_STEP,             // a step of training; name: a hint for errors of shapes ("; the labels are ..."), or NULL
     EGI_IN_BATCH,            // number: epoch and batch, from 1; 0: between them
     EGI_IN_STAGE,            // name, of: a stage of a pipeline, its dataset; number: which stage, of how many, element
     EGI_IN_PIPELINE          // an element of a dataset is made: its errors wait, and hear of the contexts around it when they are passed on
 } egi_context_kind;
 typedef struct egi_context {
-    struct egi_context *outer;
+    struct egi_context *outer;                  // the context in which this one was entered, or NULL
     egi_context_kind kind;
     const char *name;
     const void *of;
@@ -2827,20 +2845,22 @@ typedef struct egi_failure {
     char message[EGI_MESSAGE];
 } egi_failure;
 
-// All that a thread has of its own; there is no other thread-local variable.
+// All that a thread has of its own; there is no other thread-local variable. What is zero means nothing was set yet.
 typedef struct egi_thread {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
     int64_t stack_size, stack_capacity;
     int64_t scope;                              // where the innermost scope's marker stands, plus 1; 0: outermost
+    // The serial of the latest scope; numbers are taken from egi_shared.serial in blocks of 2^20.
     uint64_t scope_serial;
-    eg_tape *tapes;                             // those that record or may, innermost first
+    eg_tape *tapes;                             // tapes that have begun and not ended, innermost first
     int recording;                              // how many of them record now
-    int spies;                                  // how many of those only look for variables (25)
-    int paused;
-    bool trap;
+    // How many of these are spies, which only note the variables that a function reads (THE TAPE).
+    int spies;
+    int paused;                                 // calls of eg_recording_pause that were not undone yet
+    bool trap;                                  // eg_trap_nonfinite
     bool telling;                               // the error handler runs
-    struct egi_frame *frame;                    // the user's function that runs now
+    struct egi_frame *frame;                    // the innermost user's function that runs now, or NULL
     const struct egi_cursor *reads;             // of a thread that works for an iterator: the stage that it reads for
     egi_context *context;                       // the innermost one
     eg_error_code error;                        // of the first error since the last clear
@@ -2850,36 +2870,45 @@ typedef struct egi_thread {
     uint64_t printed;                           // a hash of the latest line on stderr
     egi_call_note notes[EGI_NOTES];                  // where the latest calls stand; a ring, since calls nest
     unsigned noted;
-    struct egi_recorder *recorder;      // of eg_record, or NULL
-    void (*outputs_end)(void);          // closes the files this thread writes to (32) when it ends; NULL: there are none
-    int depth;                          // calls that may run functions of the user's, one in another
-    struct egi_layer_run *layer;        // the layer that is called now (28)
-    struct eg_layer *born;              // a list of the layers that this call has found unbuilt
-    int64_t arrived;                    // counts values of checkpoints that found their place
+    struct egi_recorder *recorder;      // the recording that eg_record has begun, or NULL
+    // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
+    void (*outputs_end)(void);
+    // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
+    int depth;
+    struct egi_layer_run *layer;        // the innermost layer that is called now, or NULL (LAYERS AND MODELS)
+    // A list of the layers that this call has built for the first time; a call that fails undoes that.
+    struct eg_layer *born;
+    int64_t arrived;                    // counts the values of checkpoints that were put into variables made later
     int64_t weights_left;               // numbers that the weights of an architecture from a file may still have, plus 1; 0: no limit
-    int64_t masks_asked;                // how often a function asked for a mask: a loss that did has minded it
-    int weights_component;              // of a dataset's element, which was taken for sample weights; 0: none was
-    bool restoring;                     // an iterator is brought to a position that a file gave
+    // How often a function asked for a mask; a loss during which it grows has applied the mask itself.
+    int64_t masks_asked;
+    // The component of a dataset's element that was taken for sample weights; 0: none was.
+    int weights_component;
+    bool restoring;                     // an iterator is being brought to a position that a file gave
     struct egi_memory_file *memory_lent;        // files in memory that functions are given while they run
     struct { struct eg_summary_writer *writer; int64_t step, every; bool step_set; } summaries;
-    char *latest;                       // what eg_checkpoint_latest returned
-    eg_backend *backend;
-    eg_precision precision;
-    eg_dtype floats;                    // of what nothing says another dtype; 0 is float32
-    eg_random_state random;
-    int64_t next_id;
-    char reason[320];
-    char texts[8][320];                         // for egi_show and egi_describe
+    // What eg_checkpoint_latest returned last; freed by its next call, or with the thread.
+    char *latest;
+    eg_backend *backend;                // the device on which new tensors are made; NULL: the CPU
+    eg_precision precision;             // of products, as eg_matmul_precision set it
+    eg_dtype floats;                    // the dtype of new float tensors where a call names none; 0 is float32
+    eg_random_state random;             // the state of this thread's generator
+    int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
+    char reason[320];                   // what eg_tape_unconnected_reason returns
+    // What egi_show and egi_describe return, a ring: a text holds until the eighth one after it.
+    char texts[8][320];
     unsigned next_text;
 #ifdef EAGER_DEBUG
     void *quarantine[4096];                     // handles whose last reference is gone
     unsigned quarantined;
-    bool crowded;                               // what the outermost scope gathered was told
-    uint64_t crowded_scope, crowded_like;       // of another the serial, and a hash of what was told of it
+    bool crowded;                               // the crowd in the outermost scope was reported
+    // The serial of the inner scope whose crowd was reported last, and a hash of that report.
+    uint64_t crowded_scope, crowded_like;
 #endif
 } egi_thread;
 static EGI_THREAD_LOCAL egi_thread egi_this;    // zero-initialised: making a context cannot fail
 
+// What the whole program shares. egi_lock() guards it, except for what is said to be atomic.
 static struct {
     char lock;
     bool handler_set, allocator_set;
@@ -2891,9 +2920,10 @@ static struct {
     void (*print)(const char *, void *);
     void *print_user;
     egi_heap *heaps;
-    int64_t next_id, serial;
-    int64_t blocks;                             // taken from the system and not given back
-    int64_t forks;                              // from the first process of the program to this one
+    int64_t next_id, serial;                    // atomic: where the next block of ids and of scopes' serials begins
+    int64_t blocks;                             // atomic: blocks taken from the system and not given back
+    // Atomic: how many forks lead from the program's first process to this one.
+    int64_t forks;
     eg_memory_info past;                        // the counts of heaps that are gone
 #ifdef EAGER_DEBUG
     eg_tensor *newest;
@@ -2913,8 +2943,9 @@ static void egi_lock_taken(void) {
     while (__atomic_test_and_set(&egi_shared.lock, __ATOMIC_ACQUIRE)) {}
 }
 static void egi_unlock(void) { __atomic_clear(&egi_shared.lock, __ATOMIC_RELEASE); }
-// fork copies the one thread that calls it, and locks as they are. So it waits for ours; what the other threads did for an iterator, and
-// devices with memory of their own, are told from what is new by the count of forks, and refused.
+// fork copies only the thread that calls it, and every lock in the state it has. So fork waits for our lock
+// (egi_lock_taken), and the child frees it. Iterators with threads and devices with memory of their own do not work
+// in a child: they compare the count of forks and raise an error.
 static void egi_backends_fork(void);
 static __attribute__((unused)) void egi_fork_child(void) {          // Windows has no fork
     __atomic_fetch_add(&egi_shared.forks, 1, __ATOMIC_RELAXED);
@@ -2987,7 +3018,8 @@ static egi_heap *egi_heap_get(void) {
     return heap;
 }
 
-static void egi_heap_collect(egi_heap *heap) {             // what other threads gave back
+// Moves the blocks that other threads have freed to the owner's lists.
+static void egi_heap_collect(egi_heap *heap) {
     egi_block *block = __atomic_exchange_n(&heap->remote, (egi_block *)NULL, __ATOMIC_ACQUIRE);
     while (block) {
         egi_block *next = block->b.next;
@@ -2997,6 +3029,7 @@ static void egi_heap_collect(egi_heap *heap) {             // what other threads
     }
 }
 
+// Gives all free blocks of a heap back to the system. The caller owns the heap.
 static void egi_heap_trim(egi_heap *heap) {
     egi_heap_collect(heap);
     for (int c = 0; c < EGI_CLASSES; c++)
@@ -3023,7 +3056,7 @@ static void *egi_alloc(size_t bytes) {
     else {
         size_t total = rounded + sizeof(egi_block) + EGI_ALIGN - 1;
         void *base = egi_system_allocate(total);
-        if (!base) {                             // let go of what is cached and try once more
+        if (!base) {                             // give cached blocks back and try once more
             egi_heap_trim(heap);
             base = egi_system_allocate(total);
             if (!base) return NULL;
@@ -3042,7 +3075,7 @@ static void *egi_alloc(size_t bytes) {
     return block + 1;
 }
 
-// What a thread frees that has no heap of its own, as there was no memory for one.
+// A thread that has no heap, since there was no memory for one, counts here what it frees.
 static EGI_COLD void egi_count_apart(int64_t tensors, int64_t bytes) {
     egi_lock();
     egi_shared.past.live_tensors -= tensors;
@@ -3058,7 +3091,8 @@ static void egi_free(void *pointer) {
 #ifdef EAGER_DEBUG
     (void)heap;
     if (mine) egi_count(&mine->held_bytes, -block->b.bytes);
-    egi_system_free(block->b.base);             // not used again, so that sanitizers and valgrind see who comes back to it
+    // Never reused, so that sanitizers and valgrind see a use after the free.
+    egi_system_free(block->b.base);
 #else
     if (heap == mine) {
         block->b.next = heap->free[block->b.size_class];
@@ -3071,10 +3105,12 @@ static void egi_free(void *pointer) {
 #endif
 }
 
-// Frees what a handle points to. In a debug build it stays as it is for a while, so that using it can be told.
+// Frees a handle (a tensor, a tape). A debug build keeps the last 4096 of them as they were, so that using one can be
+// reported.
 static void egi_free_handle(void *handle) {
 #ifdef EAGER_DEBUG
-    if (egi_this.heap) {                                   // else nobody would ever free it
+    // A thread without a heap has no egi_thread_end to empty the quarantine.
+    if (egi_this.heap) {
         void **slot = &egi_this.quarantine[egi_this.quarantined++ % 4096u], *oldest = *slot;
         *slot = handle;
         handle = oldest;
@@ -3098,13 +3134,14 @@ static bool egi_grow(void **array, int64_t *capacity, int64_t count, size_t elem
 }
 
 // A call of a function that the user gave: a deleter, a custom gradient, a callback, a handler ... (not an allocator, nor a backend's
-// kernels). Scopes and pauses of recording that it begins and forgets end with it, those of others it cannot end, and eg_shutdown is
-// refused. What it may release while it is still needed (a model, an iterator) is held by whoever calls.
+// kernels). Scopes and pauses of recording that the function begins and forgets end with it; it cannot end those of
+// others, and eg_shutdown is refused. What the function may release while its caller still needs it (a model, an
+// iterator), the caller retains before.
 typedef struct egi_frame {
     struct egi_frame *outer;
-    const char *what, *of;                      // "the callback", "fit": errors call it the callback of eg_fit
-    int64_t floor, scope;                       // where the stack of scopes ended, and the innermost one
-    int paused;
+    const char *what, *of;                      // "the callback", "fit": errors say "the callback of eg_fit"
+    int64_t floor, scope;                       // the thread's stack_size and scope when the function was called
+    int paused;                                 // and its count of pauses
     egi_context context;
 } egi_frame;
 static void egi_context_enter(egi_context *c, egi_context_kind kind, const char *name);
@@ -3134,6 +3171,9 @@ EAGER_API void eg_set_error_handler(eg_error_handler *handler, void *user) {
     egi_shared.handler_set = true;
     egi_unlock();
 }
+// How an error finds its line: the macro of a public function (EGI_CALL, EGI_OPTIONS_1, ...) calls this before the
+// function, with __FILE__ and __LINE__. A note costs three stores; only when an error is raised does
+// egi_message_place look for the call's note.
 EAGER_API void egi_at(const char *function, const char *file, int line) {
     egi_call_note *note = &egi_this.notes[egi_this.noted++ % EGI_NOTES];
     note->function = function;
@@ -3150,7 +3190,8 @@ static void egi_context_enter(egi_context *c, egi_context_kind kind, const char 
     egi_this.context = c;
 }
 static void egi_context_leave(const egi_context *c) { egi_this.context = c->outer; }
-// The innermost context of a kind, or NULL. What stands around a pipeline is none of its business.
+// The innermost context of a kind, or NULL. The search ends at a pipeline: an element's error does not depend on who
+// asked for the element.
 static EGI_COLD const egi_context *egi_context_find(egi_context_kind kind) {
     const egi_context *c = egi_this.context;
     while (c && c->kind != kind) c = c->kind == EGI_IN_PIPELINE ? NULL : c->outer;
@@ -3215,8 +3256,10 @@ static EGI_COLD void egi_message_batch(char *text, int64_t epoch, int64_t batch)
     if (epoch > 0 && batch > 0) egi_message_add(text, " (epoch %lld, batch %lld)", (long long)epoch, (long long)batch);
     else if (epoch > 0 || batch > 0) egi_message_add(text, epoch > 0 ? " (epoch %lld)" : " (batch %lld)", (long long)(epoch + batch));
 }
-// " (at program.c:12)", where the call that fails was noted: it is the latest note, or one of its line, for the arguments of a call may be
-// calls. A layer's mistake is that of the function that called the model. Older notes may be of calls that are long done, or of a library that is gone.
+// Adds " (at program.c:12)" if the call that fails was noted (egi_at). Its note is the latest one, or one of the same
+// line, since the arguments of a call may be calls themselves. An error in a layer is placed where the model was
+// called. Notes of other lines are not searched: they may be of calls that are long done, and their strings may
+// belong to a shared library that was unloaded.
 static EGI_COLD void egi_message_place(char *text, const char *op) {
     const egi_call_note *last = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
     const char *model = egi_context_model();
@@ -3232,7 +3275,8 @@ static EGI_COLD void egi_message_place(char *text, const char *op) {
 static EGI_COLD const void *egi_error_render(const egi_error *e, const void *told, char *text) {
     const egi_context *stage = egi_context_find(EGI_IN_STAGE), *step = egi_context_find(EGI_IN_STEP), *batch = egi_context_find(EGI_IN_BATCH);
     text[0] = 0;
-    // An error that one iterator passes on to a stage of the same dataset, whose function asked it, has told already.
+    // An error that an iterator passes on to a stage of the same dataset (whose function asked for an element) names
+    // its stage already.
     bool staged = stage && stage->of != told, its_own = staged && !strcmp(stage->name, e->op);
     if (staged) egi_message_add(text, "eg_%s (stage %lld of %lld, element %lld): ", stage->name, (long long)stage->number[0], (long long)stage->number[1], (long long)stage->number[2]);
     if (e->op[0] && !its_own) egi_message_add(text, "eg_%s: ", e->op);
@@ -3243,7 +3287,8 @@ static EGI_COLD const void *egi_error_render(const egi_error *e, const void *tol
     if (e->op[0]) egi_message_place(text, e->op);
     return stage ? stage->of : NULL;
 }
-// The one place by which every error goes: it is counted, kept if it is the first, and told to the handler.
+// Every error goes through here: it is counted, kept if none is pending, and given to the handler, or printed where
+// none was set.
 static EGI_COLD void egi_error_raise(const egi_error *e, const void *told) {
     char text[EGI_MESSAGE];
     const void *stage = egi_error_render(e, told, text);
@@ -3262,7 +3307,8 @@ static EGI_COLD void egi_error_raise(const egi_error *e, const void *told) {
     egi_this.telling = true;
     if (handler) EGI_FRAMED("the handler", "set_error_handler", handler(e->code, text, user));
 #ifndef EAGER_NO_STDIO
-    else if (!set) {                             // the same line again and again, as from a loop, is printed once
+    // A line that equals the last one printed, as from a loop, is not repeated.
+    else if (!set) {
         uint64_t hash = 14695981039346656037u;
         for (const char *p = text; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
         if (hash != egi_this.printed) fprintf(stderr, "eager: %s\n", text);
@@ -3273,8 +3319,9 @@ static EGI_COLD void egi_error_raise(const egi_error *e, const void *told) {
 #endif
     egi_this.telling = false;
 }
-// Every format of the library begins with the op, as "eg_matmul: " or, with its first argument, as "eg_%s: ". Returns what follows. (A format
-// of the user's may begin as it likes: then there is no op.)
+// Finds the op by which a format begins, as "eg_matmul: " or, with its first argument, as "eg_%s: ", puts its name
+// into e->op and returns the rest of the format. Every format of the library begins so; one given to eg_raise by a
+// user need not, and then e->op is "".
 static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_list *list) {
     const char *p = format + 3;
     size_t n = 0;
@@ -3288,8 +3335,8 @@ static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_
     }
     e->op[n < sizeof e->op ? n : sizeof e->op - 1] = 0;
     const char *call = egi_context_call();
-    if (!call && !strcmp(e->op, "call")) call = egi_context_model();        // layers call their mistakes eg_call's
-    if (call) {                                     // "fit: .callbacks" keeps the option
+    if (!call && !strcmp(e->op, "call")) call = egi_context_model();        // a layer raises its errors as eg_call's
+    if (call) {                                     // the name changes, an option as in "fit: .callbacks" stays
         char named[sizeof e->op];
         const char *option = strchr(e->op, ':');
         snprintf(named, sizeof named, "%s%s", call, option ? option : "");
@@ -3308,7 +3355,8 @@ static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_
         va_end(egi_arguments); \
         egi_error_raise(&egi_raised, NULL); \
     } while (0)
-// The pending error is taken off this thread, and comes back to it or to another. Neither counts nor tells it.
+// Takes the pending error off this thread, to give it back later, or to another thread. Neither is counted or
+// reported again.
 static void egi_failure_take(egi_failure *f) {
     f->code = egi_this.error;
     f->stage = egi_this.error_stage;
@@ -3320,7 +3368,8 @@ static void egi_failure_give(const egi_failure *f) {
     egi_this.error_stage = f->stage;
     snprintf(egi_this.message, sizeof egi_this.message, "%s", f->message);
 }
-// An error of a place that has waited is raised here: the contexts around add what they know, and its own place stays.
+// Raises an error that had waited (a worker's, say) on this thread: the contexts around add what they know; the place
+// in its message stays.
 static EGI_COLD void egi_failure_raise(const egi_failure *f) {
     egi_error e;
     e.code = f->code == EG_OK ? EG_ERROR_STATE : f->code;
@@ -3357,21 +3406,24 @@ static EGI_COLD bool egi_null_operand(const char *function, int i) {
     return false;
 }
 
-// Whether options came by their names, or in a struct that was zeroed before it was filled (EG_BY_NAME); else an error that shows how.
+// Whether options were given by name, or in a struct that was zeroed before it was filled (EG_BY_NAME): then both
+// members are equal. Else an error that shows how to write it.
 #define EGI_NAMED(function, options, example) ((uintptr_t)(options).name_your_options == (uintptr_t)(options).canary || egi_unnamed(function, example))
 static EGI_COLD bool egi_unnamed(const char *function, const char *example) {
     return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: options are given by name, as in .%s; a value without one came, or a struct that was not zeroed", function, example);
 }
 
-// Around whatever may run a function of the user's, which may call the library again: one that does so without end meets a limit
-// before it meets the end of the stack. After false there is nothing to leave.
+// Goes around whatever may run a function of the user's, which may call the library again. A function that leads back
+// to itself without end meets the limit EG_MAX_DEPTH, which is an error, before it meets the end of the C stack.
+// After false, egi_depth_leave must not be called.
 static bool egi_depth_enter(const char *function) {
     if (egi_this.depth < EG_MAX_DEPTH) { egi_this.depth++; return true; }
     return egi_fail(EG_ERROR_STATE, "eg_%s: more than %d calls stand in one another (EG_MAX_DEPTH): a function of yours that the library calls leads back to itself without end", function, EG_MAX_DEPTH);
 }
 static void egi_depth_leave(void) { egi_this.depth--; }
-// A frame around a function that may lead back to itself: at the limit it is not called, which is an error. (EGI_FRAMED is for what must
-// run, such as a deleter, and for what stands in a call that egi_depth_enter has counted.)
+// EGI_FRAMED for a function that may lead back to itself: at the limit it is not called, and an error is raised.
+// (EGI_FRAMED alone is for functions that must run, such as a deleter, and for those inside a call that
+// egi_depth_enter has counted.)
 #define EGI_FRAMED_DEEPER(what, of, ...) do if (egi_depth_enter(of)) { EGI_FRAMED(what, of, __VA_ARGS__); egi_depth_leave(); } while (0)
 
 // ---- references and scopes
@@ -3389,6 +3441,9 @@ static void egi_object_release(egi_object *o) {
     else if (o->kind == EGI_LIST) egi_free(o);
 }
 
+// The stack of scopes holds addresses of objects, one reference each, with a tag in the two low bits. 0: the scope
+// owns the object; KEEP: the enclosing scope will own it when this one ends. A scope begins with two markers: SCOPE,
+// with the enclosing scope's t->scope in the upper bits, and SERIAL, with the scope's serial there.
 enum { EGI_TAG_KEEP = 1, EGI_TAG_SCOPE = 2, EGI_TAG_SERIAL = 3, EGI_TAGS = 3 };
 static bool egi_stack_push(uintptr_t entry) {
     egi_thread *t = &egi_this;
@@ -3402,7 +3457,8 @@ static bool egi_stack_push(uintptr_t entry) {
     return true;
 }
 #ifdef EAGER_DEBUG
-// A scope that gathers so many tensors is mostly that of a loop without one. It is told once, with the places that made most of them.
+// A scope that gathers EGI_CROWD tensors mostly stands around a loop whose body has no scope of its own. That is
+// reported once, with the places (a line of the user's and an op) that made most of the tensors.
 enum { EGI_CROWD = 10000, EGI_CROWD_PLACES = 64 };
 typedef struct egi_crowd { const char *op, *file; int line, count; } egi_crowd;
 static int egi_crowd_order(const void *a, const void *b) {
@@ -3428,7 +3484,7 @@ static EGI_COLD void egi_crowd_tell(int64_t from) {
         for (const char *p = places[k].op ? places[k].op : ""; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
         hash = (hash ^ (unsigned)places[k].line) * 1099511628211u;
     }
-    bool again = hash == egi_this.crowded_like;          // the same loop, in the scope of its next round
+    bool again = hash == egi_this.crowded_like;          // the same loop in the next round of an outer one
     egi_this.crowded_like = hash;
 #ifndef EAGER_NO_STDIO
     if (again) return;
@@ -3459,7 +3515,8 @@ static void egi_crowd_watch(eg_tensor *x) {
     egi_crowd_tell(from);
 }
 #endif
-// Hands a new object to the innermost scope; without memory for that it is freed and NULL comes back.
+// Hands a new tensor, with the caller's reference to it, to the innermost scope. Without memory for that the tensor
+// is freed and the result is NULL.
 static eg_tensor *egi_own(eg_tensor *x) {
     if (!x) return NULL;
 #ifdef EAGER_DEBUG
@@ -3491,7 +3548,8 @@ static void egi_frame_leave(const egi_frame *f) {
     if (t->paused != f->paused) egi_paused_set(f->paused);
     if (t->scope == f->scope) return;
     int64_t kept = f->floor;
-    bool inside = false;                        // of a scope that was forgotten: what it owns, the enclosing one owns from now on
+    // Behind the marker of a scope that was forgotten: its objects go to the scope around it.
+    bool inside = false;
     for (int64_t i = kept; i < t->stack_size; i++) {
         uintptr_t entry = t->stack[i];
         if ((entry & EGI_TAGS) >= EGI_TAG_SCOPE) inside = true;
@@ -3527,12 +3585,13 @@ static void egi_scope_end_innermost(void) {
     egi_thread *t = &egi_this;
     int64_t begin = t->scope - 1, kept = begin < 0 ? 0 : begin;
     int64_t end = t->stack_size, outer = begin < 0 ? 0 : (int64_t)(t->stack[begin] >> 2);
-    for (int64_t i = end - 1; i >= (begin < 0 ? 0 : begin + 2); i--)      // newest first: blocks come back in the order of use
+    // Newest first, so that the next round gets the same blocks in the same order.
+    for (int64_t i = end - 1; i >= (begin < 0 ? 0 : begin + 2); i--)
         if (begin < 0 || !(t->stack[i] & EGI_TAG_KEEP)) {
             egi_object_release((egi_object *)(t->stack[i] & ~(uintptr_t)EGI_TAGS));
             t->stack[i] = 0;
         }
-    // What was made meanwhile, by a deleter of borrowed memory, stands behind and stays too.
+    // A deleter of lent memory may have made tensors meanwhile; they stand behind `end` and stay, too.
     for (int64_t i = begin < 0 ? 0 : begin + 2; i < t->stack_size; i++)
         if (t->stack[i]) t->stack[kept++] = t->stack[i] & ~(uintptr_t)EGI_TAGS;
     t->stack_size = kept;
@@ -3545,13 +3604,15 @@ EAGER_API void eg_scope_end(eg_scope scope) {
     if (t->frame && scope.position < t->frame->floor) { egi_frame_refuses("scope_end", "a scope that it did not begin; whoever began the scope ends it"); return; }
     while (t->scope > scope.position) egi_scope_end_innermost();
 }
-// Of what models, stages and fits take over, some count which of the references those have. Where they have all that are left, a caller
-// who gives one back gives what is not the caller's.
+// Layers, stages and the like count in `taken` how many of their references belong to models and stages that took
+// them over. Where that is all that are left, a caller who releases one releases a reference that is not the
+// caller's.
 static bool egi_refs_taken(const int32_t *refs, const int32_t *taken) {
     int32_t left = __atomic_load_n(refs, __ATOMIC_ACQUIRE);
     return left > 0 && __atomic_load_n(taken, __ATOMIC_RELAXED) >= left;
 }
-// Of a NULL nothing is said here: it is the trace of an error, or a result that was not there.
+// Whether x is a live tensor. A NULL raises no error: it comes from an earlier error, or stands for a result that was
+// not asked for.
 static bool egi_counted(const char *function, eg_tensor *x) {
     if (!x) return false;
 #ifdef EAGER_DEBUG
@@ -3562,7 +3623,8 @@ static bool egi_counted(const char *function, eg_tensor *x) {
 #endif
     return true;
 }
-// What a function of the user's returned; in a debug build NULL and an error where it is no more.
+// Checks the tensor that a function of the user's returned: a debug build raises an error and returns NULL where the
+// tensor is already freed.
 static eg_tensor *egi_returned(const char *function, eg_tensor *y) {
 #ifdef EAGER_DEBUG
     if (y && y->object.kind != EGI_TENSOR)
@@ -3582,7 +3644,7 @@ EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
     if (egi_counted("retain", x)) egi_object_retain(&x->object);
     return x;
 }
-// x itself as a result: the scope gets a reference, as of every result.
+// Returns x itself as a function's result: the innermost scope gets a reference of its own, as for every result.
 static eg_tensor *egi_again(eg_tensor *x) { return egi_own(eg_retain(x)); }
 EAGER_API void eg_release(eg_tensor *x) {
     if (egi_counted("release", x)) egi_object_release(&x->object);
@@ -3606,7 +3668,8 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
     }
     if (y == former) return y;
     if (y->flags & EGI_VARIABLE && !(y = eg_read(y))) return *x = NULL;
-    int64_t i = t->stack_size - 1;                         // newest first: as a rule it stands near
+    // Newest first, since what is replaced was mostly made lately.
+    int64_t i = t->stack_size - 1;
     while (i >= 0 && ((t->stack[i] & EGI_TAGS) > EGI_TAG_KEEP || (t->stack[i] & ~(uintptr_t)EGI_TAGS) != (uintptr_t)former)) i--;
     if (i < 0) {
         egi_fail(EG_ERROR_STATE, "eg_replace: no scope of this thread owns x (from eg_%s); of a reference of your own it is eg_release(x), then x = eg_retain(y)", former->op);
@@ -3619,6 +3682,8 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
     return y;
 }
 
+// Frees all that this thread has: called when a thread ends (pthread's key), by eg_shutdown, and before the report of
+// leaks at exit.
 static void egi_thread_end(void *unused) {
     egi_thread *t = &egi_this;
     (void)unused;
@@ -3644,7 +3709,8 @@ static void egi_thread_end(void *unused) {
     heap->orphan = true;
     egi_unlock();
 }
-// The heaps whose threads have ended are this thread's to use or trim, one at a time, while it holds them.
+// Trims the heaps whose threads have ended. This thread owns each of them while it trims it: orphan is false for so
+// long.
 static void egi_trim_orphans(void) {
     for (;;) {
         egi_lock();
@@ -3687,7 +3753,8 @@ EAGER_API void eg_shutdown(void) {
     }
     egi_thread_end(NULL);
     egi_trim_orphans();
-    // Heaps that own nothing any more go too, when nobody else can hold one of their blocks.
+    // When every heap is orphaned, and no blocks but the heaps themselves are left, nothing can come back to them, so
+    // they are freed, too.
     egi_lock();
     int64_t heaps = 0;
     bool idle = true;
@@ -3745,7 +3812,7 @@ EAGER_API bool eg_trap_nonfinite(bool on) {
 }
 
 #ifdef EAGER_DEBUG
-// All live tensors in a list, so that what was not released can be told when the program ends.
+// A debug build keeps all live tensors in a list and reports at exit which were not released.
 static void egi_debug_report(void) {
     int64_t count = 0;
     if (egi_is_forked(0)) return;                // most are the parent's, which will tell
@@ -3756,7 +3823,8 @@ static void egi_debug_report(void) {
     if (count) fprintf(stderr, "eager: %lld tensors were not released:\n", (long long)count);
     int shown = 0;
     for (eg_tensor *x = egi_shared.newest; x && shown < 20; x = x->older) {
-        if (x->owner && strcmp(x->name, "steps")) continue;        // its optimizer stands for it
+        // An optimizer's variables are one line, that of its `steps`.
+        if (x->owner && strcmp(x->name, "steps")) continue;
         shown++;
         if (x->owner) fprintf(stderr, "eager:   optimizer %s and its variables; eg_optimizer_release lets it go\n", x->owner);
         else fprintf(stderr, "eager:   made by eg_%s%s%s, %lld elements, %d references\n", x->op, x->name ? ", named " : "", x->name ? x->name : "",
