@@ -2774,17 +2774,43 @@ extern "C" {
 // a few hundred size classes that go back to the heap of the thread that made
 // them. A scope is a stretch of a stack of references. Proof: tests/memory.c, tests/errors.c
 
-// Compile time. What checks, decides, reads and writes gains little from gcc's later passes, and they are what it spends its time
-// on: between these two lines functions are compiled by fewer. Loops over elements, what an op or a tape entry costs, and
-// whatever is compiled without optimization stay as the flags say. (clang has no such pragma.)
-#if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
-#define EGI_FEWER_PASSES _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\")")
-#define EGI_FEWEST_PASSES _Pragma("GCC push_options") _Pragma("GCC optimize(\"Og\")")
-#define EGI_ALL_PASSES _Pragma("GCC pop_options")
+// How parts of this file are compiled, where the compiler can be told. One of these stands before the functions it is for,
+// EGI_AS_TOLD behind them; they may stand in one another.
+//   EGI_FAST    loops over elements: for speed, also where the user gives no -O (gcc)
+//   EGI_FEWER   what an op costs beside its loop: it gains nothing from gcc's later passes, which take most of gcc's time
+//   EGI_SMALL   what runs once a call or once a step at most (layers, training, datasets, files, printing): for size (gcc, clang)
+// The rest is compiled as the user's flags say, and with EAGER_DEBUG or -Os all of it is.
+#if defined(EAGER_DEBUG) || defined(__OPTIMIZE_SIZE__)
+#define EGI_FAST
+#define EGI_FEWER
+#define EGI_SMALL
+#define EGI_AS_TOLD
+#elif defined(__clang__) && defined(__OPTIMIZE__)
+#define EGI_FAST _Pragma("clang attribute push")
+#define EGI_FEWER _Pragma("clang attribute push")
+#define EGI_SMALL _Pragma("clang attribute push(__attribute__((minsize)), apply_to = function)")
+#define EGI_AS_TOLD _Pragma("clang attribute pop")
+#elif defined(__clang__)
+#define EGI_FAST
+#define EGI_FEWER
+#define EGI_SMALL
+#define EGI_AS_TOLD
+#elif defined(__OPTIMIZE__)
+#define EGI_FAST _Pragma("GCC push_options")
+#define EGI_FEWER _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\")")
+#define EGI_SMALL \
+    _Pragma("GCC push_options") \
+    _Pragma("GCC optimize(\"Os\", \"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\", \"no-tree-loop-optimize\")") \
+    _Pragma("GCC optimize(\"no-tree-dominator-opts\", \"no-expensive-optimizations\", \"no-schedule-insns2\", \"no-tree-sra\")") \
+    _Pragma("GCC optimize(\"no-forward-propagate\", \"no-tree-forwprop\", \"no-tree-copy-prop\", \"no-tree-sink\", \"no-dse\")") \
+    _Pragma("GCC optimize(\"no-tree-dse\", \"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
+    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-code-hoisting\", \"no-if-conversion\", \"no-if-conversion2\", \"no-tree-bit-ccp\")")
+#define EGI_AS_TOLD _Pragma("GCC pop_options")
 #else
-#define EGI_FEWER_PASSES
-#define EGI_FEWEST_PASSES
-#define EGI_ALL_PASSES
+#define EGI_FAST _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\", \"inline\", \"tree-vectorize\", \"toplevel-reorder\")")       // what -O0 has switched off
+#define EGI_FEWER _Pragma("GCC push_options") _Pragma("GCC optimize(\"O0\")")
+#define EGI_SMALL _Pragma("GCC push_options")
+#define EGI_AS_TOLD _Pragma("GCC pop_options")
 #endif
 
 #ifndef EAGER_MALLOC
@@ -4771,6 +4797,8 @@ EAGER_API int64_t eg_item_int(eg_tensor *x) {
 // Every fill takes the draw's starting state and writes elements [first, first +
 // count) of the draw to out[0 .. count).
 
+EGI_FAST
+
 #endif // EGI_IMPLEMENTED
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_RANDOM_NUMBERS)   // the same numbers on every device
 #define EGI_RANDOM_NUMBERS
@@ -5056,6 +5084,7 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
 #endif // EGI_RANDOM_NUMBERS
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_RANDOM_NUMBERS)
 #define EGI_IMPLEMENTED_AFTER_RANDOM_NUMBERS
+EGI_AS_TOLD
 
 //# 19  TEXT, FILES, JSON ------------------------------------------------------
 // Idea: a text is a string that grows; when memory runs out, it keeps what it has
@@ -5066,7 +5095,7 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
 // Read first: 16.  Entry: egi_text_add(), egi_source_open(), egi_sink_open(),
 // egi_json_read().  Proof: tests/files.c, files_special.c, fuzz_files.c
 
-EGI_FEWEST_PASSES
+EGI_SMALL
 
 // ---- texts
 
@@ -6379,7 +6408,7 @@ static void egi_array_close(egi_array *a);
 // "data.npz/x". Adds copies to list; the caller frees each by egi_free.
 static bool egi_array_paths(const char *function, const char *path, char **list, int most, int *n);
 
-EGI_ALL_PASSES
+EGI_AS_TOLD
 
 //# 20  PRINTING ---------------------------------------------------------------
 // Idea: an array is written as NumPy's print() writes it. Each number gets the
@@ -6389,7 +6418,7 @@ EGI_ALL_PASSES
 // how wide their text is, the third writes it. Entry: egi_format_array().
 // Proof: tests/printing.c, tests/printing.py
 
-EGI_FEWEST_PASSES
+EGI_SMALL
 
 // What the elements are. Both 16-bit floats are handed over as float.
 enum {
@@ -6685,7 +6714,7 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
     egi_print_axis(&p, 0, 0, size);
 }
 
-EGI_ALL_PASSES
+EGI_AS_TOLD
 
 //# 21  THE OP TABLE -----------------------------------------------------------
 // Idea: an op is one row: its name, its formula, and the formula of each
@@ -6700,6 +6729,8 @@ EGI_ALL_PASSES
 // To add an op: one row here, one line with its declaration, one case in
 // tests/ops.c; docs/change.md shows it.
 // Read first: 15.  Proof: tests/ops.c, tests/ops_rows.c, tests/ops_values.c
+
+EGI_FAST
 
 #endif // EGI_IMPLEMENTED
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_WORDS)   // a GPU has the whole table
@@ -7329,7 +7360,7 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, 
 #undef EGI_S2_ND
 #undef EGI_S3
 // the other dtypes, element after element
-EGI_FEWER_PASSES
+EGI_FEWER
 #define EGI_S1(kind, name, f, d0) EGI_S1_ND(kind, name, f)
 #define EGI_S2(kind, name, f, d0, d1) EGI_S2_ND(kind, name, f)
 #define EGI_V egi_f64
@@ -7362,7 +7393,7 @@ EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, 
 #undef EGI_S2_ND
 #undef EGI_S3
 
-EGI_ALL_PASSES
+EGI_AS_TOLD
 
 // The rows. Integers of all sizes are computed as int64 and wrap around on their way back.
 #define EGI_LOOPS_F(name) { egi_f32_loop_##name, egi_f64_loop_##name, NULL }
@@ -7444,6 +7475,8 @@ static inline void egi_run_loop(const egi_op *op, int variant, int dtype, int64_
     if (op->flags & EGI_IN_STEPS && dtype == EG_FLOAT32) egi_run_steps(loop, n, p, out);
     else loop(n, p, out);
 }
+
+EGI_AS_TOLD
 
 //# 22  RUNNING AN OP ----------------------------------------------------------
 // Idea: every op goes through one of two doors: egi_elementwise for formulas,
@@ -7797,6 +7830,8 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // product, 2 what only floating point has, 3 reductions, 4 what is done in 64 bits
 // alone, 5 a step of a recurrent layer. So each stays an ordinary function in which a debugger can step. A kernel
 // returns false where it got no workspace. Proof: tests/ops_values.c
+
+EGI_FAST
 
 #ifndef EAGER_HEADER_NAME
 #define EAGER_HEADER_NAME "eager.h"
@@ -8629,12 +8664,14 @@ EAGER_API eg_backend *egi_backend_cpu(void) {
     return &egi_cpu;
 }
 
+EGI_AS_TOLD
+
 //# 25  THE OTHER ROWS ---------------------------------------------------------
 // Idea: a row that is no formula brings its own shape rule, kernel call and
 // gradient, side by side. Many functions are composed of others and need no row
 // at all. Read first: 21, 22.  Proof: tests/ops.c, tests/fixtures.c
 
-EGI_FEWER_PASSES
+EGI_FEWER
 
 // ROW(name, inputs, flags, attributes, saves for dx[0], for dx[1]): its functions are egi_shape_<name>, egi_run_<name>, egi_grad_<name>.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
@@ -10809,7 +10846,7 @@ EAGER_API void eg_op_print(const char *name) {
     egi_text_free(&t);
 }
 
-EGI_ALL_PASSES
+EGI_AS_TOLD
 
 //# 26  THE TAPE ---------------------------------------------------------------
 // Idea: running an op also writes one line: the op, where its inputs came from,
@@ -11796,7 +11833,7 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 // caller's scope by eg_keep, and on failure every output is NULL.
 // Read first: 26.  Proof: tests/functions.c
 
-EGI_FEWEST_PASSES
+EGI_SMALL
 
 // Calls f. NULL from f is an error, also where f raised none. Where f returns a variable itself, the result is its
 // present value.
@@ -12155,7 +12192,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     return ok;
 }
 
-EGI_ALL_PASSES
+EGI_AS_TOLD
 
 //# 28  VARIABLES AND OPTIMIZERS -----------------------------------------------
 // Idea: a variable keeps its id and changes its buffer; a tape or a view that
@@ -12166,7 +12203,7 @@ EGI_ALL_PASSES
 // the end, so that a failure changes nothing.
 // Read first: 21, 26.  Proof: tests/optimizers.c
 
-EGI_FEWER_PASSES
+EGI_FEWER
 
 // x in a form that a variable can hold; the caller owns the reference. It is x itself where x is contiguous and has
 // all of a buffer that the library owns: then the buffer is shared, not copied. Borrowed memory, or a part of a
@@ -12355,7 +12392,9 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     return value;
 }
 
-EGI_ALL_PASSES
+EGI_AS_TOLD
+
+EGI_FAST
 
 #endif // EGI_IMPLEMENTED
 #if (defined(EAGER_IMPLEMENTATION) || defined(EAGER_BACKEND)) && !defined(EGI_RULES_SHARED)   // a GPU has the rules, too
@@ -12511,10 +12550,12 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     return true;
 }
 
+EGI_AS_TOLD
+
 // ---- optimizers: the options, the counters and, for each variable seen so far, its slots. All of the state is
 // tensors (variables), so that checkpoints save it as they save weights.
 
-EGI_FEWER_PASSES
+EGI_FEWER
 
 enum { EGI_MAX_SLOTS = 4 };      // the last one accumulates gradients
 typedef struct egi_slots {
@@ -13040,7 +13081,7 @@ EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *opt) {
     return egi_list_tensors(list ? egi_list_lend(&opt->lent, list) : NULL);
 }
 
-EGI_ALL_PASSES
+EGI_AS_TOLD
 
 //# 29  LAYERS AND MODELS ------------------------------------------------------
 // Idea: a kind of layer is a row of EGI_LAYER_TABLE: its name, the options it
@@ -13051,7 +13092,7 @@ EGI_ALL_PASSES
 // counting and training are walks over the parts.
 // Read first: 28.  Proof: tests/layers.c, tests/layers_fixtures.c, tests/layers_errors.c
 
-EGI_FEWEST_PASSES
+EGI_SMALL
 
 // "[?, 3]": a shape in which -1 stands for a dimension that is not fixed.
 static EGI_COLD const char *egi_show_free(eg_shape shape) { return egi_show_shape(shape, true); }
@@ -25621,14 +25662,14 @@ static void egi_outputs_end(void) {
 }
 
 #endif // EAGER_CORE
-EGI_ALL_PASSES
+EGI_AS_TOLD
 
 //# 34  DEVICES ----------------------------------------------------------------
 // Idea: a device is a backend with a name. New tensors are made on the thread's
 // device; an op runs where its inputs are, and eg_to is the only op that copies
 // from one device to another. Read first: 15.  Proof: tests/devices.c
 
-EGI_FEWEST_PASSES
+EGI_SMALL
 enum { EGI_MAX_BACKENDS = 32 };
 static eg_backend *egi_backends[EGI_MAX_BACKENDS] = { &egi_cpu };
 static int egi_n_backends = 1;
@@ -25818,7 +25859,7 @@ EAGER_API const egi_op *egi_op_row(int number) {
     return rows[number];
 }
 
-EGI_ALL_PASSES
+EGI_AS_TOLD
 
 #ifdef EAGER_CORE
 #pragma GCC diagnostic pop
