@@ -6281,7 +6281,7 @@ typedef struct egi_fallback { int field; double value; } egi_fallback;    // a c
     { name, key, EGI_FIELD_##kind, role, offsetof(type, member), sizeof(((type *)0)->member), fallback, __VA_ARGS__ }
 #define EGI_BIT(i) (UINT64_C(1) << (i))
 
-static double egi_or(double value, double fallback) { return value == 0 ? fallback : value == EG_ZERO ? 0 : value; }
+static double egi_option_number(double value, double fallback) { return value == 0 ? fallback : value == EG_ZERO ? 0 : value; }
 static bool egi_field_given(const egi_field *f, const void *options) {
     const char *p = (const char *)options + f->offset;
     for (size_t i = 0; i < f->size; i++) if (p[i]) return true;
@@ -9127,7 +9127,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
     if (options.mode != EG_PAD_CONSTANT && options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: there is no mode %d", (int)options.mode);
     memset(&a, 0, sizeof a);
-    a.value = egi_or(options.value, 0);
+    a.value = egi_option_number(options.value, 0);
     for (int i = 0; i < x->rank; i++) {
         int64_t most = options.mode == EG_PAD_CONSTANT ? INT64_MAX : options.mode == EG_PAD_REFLECT ? x->dims[i] - 1 : x->dims[i];
         a.low[i] = pads.pads[2 * i];
@@ -10086,7 +10086,7 @@ static const egi_op egi_op_conv2d_input = EGI_CONV_ROW(conv2d_input);
 static const egi_op egi_op_conv2d_filter = EGI_CONV_ROW(conv2d_filter);
 static const egi_op *egi_row_conv(egi_conv_kind kind) { return kind == EGI_CONV_FORWARD ? &egi_op_conv2d : kind == EGI_CONV_INPUT ? &egi_op_conv2d_input : &egi_op_conv2d_filter; }
 
-static int64_t egi_option_or(int64_t value, int64_t fallback) { return value ? value : fallback; }
+static int64_t egi_option_integer(int64_t value, int64_t fallback) { return value ? value : fallback; }
 // One axis: length of the output and padding before it, from input length n, window k (dilated), stride s.
 static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t k, int64_t s, eg_padding padding, int64_t *out, int64_t *before) {
     if (padding == EG_SAME) {
@@ -10120,11 +10120,11 @@ static bool egi_conv_options_valid(const char *name, const eg_conv_options *o) {
     return o->groups >= 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld groups", name, (long long)o->groups);
 }
 static void egi_conv_steps(egi_conv_dims *d, const eg_conv_options *o) {
-    d->sh = egi_option_or(o->strides[0], 1);
-    d->sw = egi_option_or(o->strides[1], d->sh);
-    d->dh = egi_option_or(o->dilations[0], 1);
-    d->dw = egi_option_or(o->dilations[1], d->dh);
-    d->groups = egi_option_or(o->groups, 1);
+    d->sh = egi_option_integer(o->strides[0], 1);
+    d->sw = egi_option_integer(o->strides[1], d->sh);
+    d->dh = egi_option_integer(o->dilations[0], 1);
+    d->dw = egi_option_integer(o->dilations[1], d->dh);
+    d->groups = egi_option_integer(o->groups, 1);
 }
 static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
     egi_conv_dims d;
@@ -10212,8 +10212,8 @@ static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_c
     if (x->rank != 3 || f->rank != 3)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, W, C) and a filter of 3 axes, not %s and %s", name, egi_describe(x),
                                      egi_describe(f));
-    o.strides[1] = egi_option_or(o.strides[0], 1);
-    o.dilations[1] = egi_option_or(o.dilations[0], 1);
+    o.strides[1] = egi_option_integer(o.strides[0], 1);
+    o.dilations[1] = egi_option_integer(o.dilations[0], 1);
     o.output_padding[1] = o.output_padding[0];
     o.strides[0] = o.dilations[0] = 1;
     o.output_padding[0] = 0;
@@ -10268,10 +10268,10 @@ static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_optio
     if (o->padding != EG_VALID && o->padding != EG_SAME)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
     d->n = x->dims[0]; d->h = x->dims[1]; d->w = x->dims[2]; d->c = x->dims[3];
-    d->kh = egi_option_or(o->size[0], 2);
-    d->kw = egi_option_or(o->size[1], d->kh);
-    d->sh = egi_option_or(o->strides[0], d->kh);
-    d->sw = egi_option_or(o->strides[1], o->strides[0] ? d->sh : d->kw);
+    d->kh = egi_option_integer(o->size[0], 2);
+    d->kw = egi_option_integer(o->size[1], d->kh);
+    d->sh = egi_option_integer(o->strides[0], d->kh);
+    d->sw = egi_option_integer(o->strides[1], o->strides[0] ? d->sh : d->kw);
     return egi_window(name, x, d->h, d->kh, d->sh, o->padding, &d->oh, &d->pt) && egi_window(name, x, d->w, d->kw, d->sw, o->padding, &d->ow, &d->pl);
 }
 static eg_tensor *egi_max_pool(const char *name, eg_tensor *x, const eg_pool_options *o) {
@@ -10291,8 +10291,8 @@ static eg_tensor *egi_pool_1d(const char *name, eg_tensor *x, eg_pool_options o,
                               eg_tensor *(*pool)(const char *, eg_tensor *, const eg_pool_options *)) {
     if (!egi_alive(name, 0, x)) return NULL;
     if (x->rank != 3) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs (N, W, C), not %s", name, egi_describe(x));
-    o.size[1] = egi_option_or(o.size[0], 2);
-    o.strides[1] = egi_option_or(o.strides[0], o.size[1]);
+    o.size[1] = egi_option_integer(o.size[0], 2);
+    o.strides[1] = egi_option_integer(o.strides[0], o.size[1]);
     o.size[0] = o.strides[0] = 1;
     eg_squeeze_options height;
     memset(&height, 0, sizeof height);
@@ -10645,21 +10645,21 @@ static bool egi_random_float(const char *name, eg_dtype dtype) {
            egi_fail(EG_ERROR_DTYPE, "eg_%s: makes float32 or float64, not %s", name, eg_dtype_name(dtype));
 }
 EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
-    egi_random_parameters p = { EGI_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
+    egi_random_parameters p = { EGI_NORMAL, 0, 0, egi_option_number(o.mean, 0), egi_option_number(o.stddev, 1), 0, 0 };
     if (!EGI_NAMED("random_normal", o, "stddev = 2")) return NULL;
     o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_normal: stddev %g is negative", p.b);
     return egi_random_float("random_normal", o.dtype) ? egi_draw("random_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_options o) {
-    egi_random_parameters p = { EGI_TRUNCATED_NORMAL, 0, 0, egi_or(o.mean, 0), egi_or(o.stddev, 1), 0, 0 };
+    egi_random_parameters p = { EGI_TRUNCATED_NORMAL, 0, 0, egi_option_number(o.mean, 0), egi_option_number(o.stddev, 1), 0, 0 };
     if (!EGI_NAMED("random_truncated_normal", o, "stddev = 2")) return NULL;
     o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_truncated_normal: stddev %g is negative", p.b);
     return egi_random_float("random_truncated_normal", o.dtype) ? egi_draw("random_truncated_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
-    egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_or(o.minval, 0), o.minval == 0 && o.maxval == 0 ? 1 : egi_or(o.maxval, 0), 0, 0 };
+    egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_option_number(o.minval, 0), o.minval == 0 && o.maxval == 0 ? 1 : egi_option_number(o.maxval, 0), 0, 0 };
     o.dtype = egi_random_dtype(&o);
     double most = o.dtype == EG_FLOAT32 ? (double)FLT_MAX : HUGE_VAL;
     if (!EGI_NAMED("random_uniform", o, "maxval = 2")) return NULL;
@@ -10671,7 +10671,7 @@ EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     return egi_random_float("random_uniform", o.dtype) ? egi_draw("random_uniform", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) {
-    egi_random_parameters p = { EGI_BERNOULLI, 0, 0, egi_or(o.probability, 0.5), 0, 0, 0 };
+    egi_random_parameters p = { EGI_BERNOULLI, 0, 0, egi_option_number(o.probability, 0.5), 0, 0, 0 };
     if (!EGI_NAMED("random_bernoulli", o, "probability = 0.3")) return NULL;
     if (!(p.a >= 0 && p.a <= 1))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_bernoulli: the probability %g is not between 0 and 1", p.a);
@@ -12208,7 +12208,7 @@ EGI_FEWER
 // x in a form that a variable can hold; the caller owns the reference. It is x itself where x is contiguous and has
 // all of a buffer that the library owns: then the buffer is shared, not copied. Borrowed memory, or a part of a
 // larger buffer that the variable would keep alive, is copied.
-static eg_tensor *egi_holdable(const char *function, const eg_tensor *x) {
+static eg_tensor *egi_variable_value(const char *function, const eg_tensor *x) {
     const egi_buffer *b = x->buffer;
     bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + EGI_ALIGN);
     if (!borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes) return egi_contiguous(x);
@@ -12221,7 +12221,7 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
     if (!egi_alive("variable", 0, initial)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (initial->flags & EGI_NUMBER) initial = egi_number_tensor("variable", initial, (eg_dtype)initial->dtype, egi_backend_here());
-    eg_tensor *packed = initial ? egi_holdable("variable", initial) : NULL, *v = packed ? egi_alias("variable", packed) : NULL;
+    eg_tensor *packed = initial ? egi_variable_value("variable", initial) : NULL, *v = packed ? egi_alias("variable", packed) : NULL;
     if (packed) egi_object_release(&packed->object);
     if (v) {
         size_t length = name ? strlen(name) : 0;
@@ -12249,7 +12249,7 @@ EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
 }
 // The variable's values become those of x, whose buffer it shares from now on; x is contiguous and of the variable's
 // dtype and size. Cannot fail.
-static void egi_take(eg_tensor *v, eg_tensor *x) {
+static void egi_variable_take(eg_tensor *v, eg_tensor *x) {
     egi_buffer *former = v->buffer == x->buffer ? NULL : v->buffer;
     if (former) __atomic_fetch_add(&x->buffer->refs, 1, __ATOMIC_RELAXED);
     v->buffer = x->buffer;
@@ -12258,19 +12258,19 @@ static void egi_take(eg_tensor *v, eg_tensor *x) {
     egi_buffer_release(former);                            // last, since its deleter may read v
 }
 // The same for a variable with EGI_WIDENS: its last axis becomes as long as that of x.
-static void egi_take_wide(eg_tensor *v, eg_tensor *x) {
-    egi_take(v, x);
+static void egi_variable_take_wide(eg_tensor *v, eg_tensor *x) {
+    egi_variable_take(v, x);
     memcpy(v->dims, x->dims, sizeof v->dims);
     memcpy(v->strides, x->strides, sizeof v->strides);
     v->size = x->size;
 }
-static bool egi_may_take(const eg_tensor *v, const eg_tensor *x) {
+static bool egi_variable_may_take(const eg_tensor *v, const eg_tensor *x) {
     bool fits = v->rank == x->rank;
     for (int i = 0; i < v->rank && fits; i++) fits = v->dims[i] == x->dims[i] || (v->flags & EGI_WIDENS && i == v->rank - 1);
     return fits;
 }
 // Whether nobody but v holds its buffer, so that it may be written in place.
-static bool egi_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1; }
+static bool egi_variable_is_alone(const eg_tensor *v) { return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1; }
 
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
     if (x->dtype != v->dtype)
@@ -12288,8 +12288,8 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     if (!egi_needs_variable("assign", v) || !egi_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (x->flags & EGI_NUMBER) x = egi_number_everywhere("assign", x, v);
-    eg_tensor *packed = x && egi_assignable("assign", v, x) ? egi_holdable("assign", x) : NULL;
-    if (packed) { egi_take(v, packed); egi_object_release(&packed->object); }
+    eg_tensor *packed = x && egi_assignable("assign", v, x) ? egi_variable_value("assign", x) : NULL;
+    if (packed) { egi_variable_take(v, packed); egi_object_release(&packed->object); }
     eg_scope_end(scope);
     return packed ? v : NULL;
 }
@@ -12314,7 +12314,7 @@ EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape si
     eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
     if (part && (x->flags & EGI_NUMBER)) x = egi_number_everywhere("assign_slice", x, part);
     if (part && x && egi_assignable("assign_slice", part, x) && egi_copy(v, copy) && egi_copy(x, part)) {
-        egi_take(v, copy);
+        egi_variable_take(v, copy);
         result = v;
     }
     eg_recording_unpause();
@@ -12579,17 +12579,17 @@ struct eg_optimizer {
 };
 
 // In a debug build, names the owner of a state variable, for the list of what was not released at exit.
-static void egi_set_owner(eg_tensor *x, const char *owner) {
+static void egi_variable_set_owner(eg_tensor *x, const char *owner) {
 #ifdef EAGER_DEBUG
     if (x) x->owner = owner;
 #else
     (void)x, (void)owner;
 #endif
 }
-static void egi_own_state(const eg_optimizer *opt, const char *owner) {
-    egi_set_owner(opt->steps, owner);
-    egi_set_owner(opt->rate, owner);
-    egi_set_owner(opt->accumulated, owner);
+static void egi_optimizer_own_state(const eg_optimizer *opt, const char *owner) {
+    egi_variable_set_owner(opt->steps, owner);
+    egi_variable_set_owner(opt->rate, owner);
+    egi_variable_set_owner(opt->accumulated, owner);
 }
 #define EGI_OPTIMIZER_FIELDS(F) \
     F(learning_rate, NUMBER, .001, EGI_AT_LEAST(0)) \
@@ -12659,7 +12659,7 @@ static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_opt
         return NULL;
     }
     eg_set_trainable(opt->rate, false);
-    egi_own_state(opt, name);
+    egi_optimizer_own_state(opt, name);
     return opt;
 }
 // EGI_OPTIMIZER(function, rule, options it has, its own defaults ...). The rule is chosen when the options have values.
@@ -12688,11 +12688,11 @@ EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
     return opt;
 }
 // Releases the slots behind the first `keep` variables.
-static void egi_drop_slots(eg_optimizer *opt, int64_t keep) {
+static void egi_slots_drop(eg_optimizer *opt, int64_t keep) {
     while (opt->n_slots > keep) {
         egi_slots *s = &opt->slots[--opt->n_slots];
         for (int k = 0; k < EGI_MAX_SLOTS; k++) {
-            egi_set_owner(s->slot[k], NULL);
+            egi_variable_set_owner(s->slot[k], NULL);
             eg_release(s->slot[k]);
         }
     }
@@ -12703,9 +12703,9 @@ EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
         return;
     }
     if (!opt || __atomic_sub_fetch(&opt->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    egi_drop_slots(opt, 0);
+    egi_slots_drop(opt, 0);
     egi_free(opt->slots);
-    egi_own_state(opt, NULL);
+    egi_optimizer_own_state(opt, NULL);
     eg_release(opt->steps);
     eg_release(opt->rate);
     eg_release(opt->accumulated);
@@ -12743,7 +12743,7 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
         ok = s->slot[k] != NULL;
         if (!ok) break;
         eg_set_trainable(s->slot[k], false);
-        egi_set_owner(s->slot[k], opt->name);
+        egi_variable_set_owner(s->slot[k], opt->name);
     }
     eg_scope_end(scope);
     if (!ok) { for (int k = 0; k < EGI_MAX_SLOTS; k++) eg_release(s->slot[k]); return -1; }
@@ -12767,7 +12767,7 @@ EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
     return sum ? eg_sqrt(sum) : (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_global_norm: there is no tensor in the list");
 }
 // x times norm / max(own, norm): scaled down to `norm` if its own norm is larger, else unchanged.
-static eg_tensor *egi_clip_to(eg_tensor *x, eg_tensor *own, double norm) {
+static eg_tensor *egi_gradient_clip(eg_tensor *x, eg_tensor *own, double norm) {
     return own ? (eg_mul)(x, eg_cast((eg_div)(eg_number(norm), (eg_maximum)(own, eg_number(norm))), (eg_dtype)x->dtype)) : NULL;
 }
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm) {
@@ -12775,7 +12775,7 @@ EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm) {
     eg_norm_options all;
     memset(&all, 0, sizeof all);
     if (!(norm > 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_clip_by_norm: the norm %g is not positive", norm);
-    return egi_clip_to(x, (eg_norm)(x, all), norm);
+    return egi_gradient_clip(x, (eg_norm)(x, all), norm);
 }
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out) {
     EGI_FAILS_AS("clip_by_global_norm");
@@ -12785,7 +12785,7 @@ EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, 
     bool ok = own != NULL;
     for (int i = 0; i < n; i++) {
         eg_tensor *x = xs[i];                                  // read before it is written: out may be the list xs
-        out[i] = ok && x ? egi_clip_to(x, own, norm) : NULL;
+        out[i] = ok && x ? egi_gradient_clip(x, own, norm) : NULL;
         ok = ok && (out[i] || !x);
     }
     for (int i = 0; i < n && !ok; i++) out[i] = NULL;
@@ -12805,7 +12805,7 @@ typedef struct egi_prepared { eg_tensor *variable, *gradient, *sum, *out[EGI_MAX
 
 // The learning rate of the next update, as a float64 scalar: the variable opt->rate, or the schedule's value at the
 // present step. NULL and an error where the schedule fails.
-static eg_tensor *egi_current_rate(eg_optimizer *opt) {
+static eg_tensor *egi_rate_current(eg_optimizer *opt) {
     if (!opt->options.schedule.rate) return opt->rate;
     eg_backend *former = egi_this.backend;
     // What the schedule makes must be on the device of the step.
@@ -12822,7 +12822,7 @@ static eg_tensor *egi_current_rate(eg_optimizer *opt) {
 }
 // Whether gradient g (NULL: none) can update variable v, entry i of the lists. Two lists in the wrong order are told
 // as such.
-static bool egi_check_pair(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, int i) {
+static bool egi_gradient_check(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, int i) {
     if (g && g->object.kind == EGI_TENSOR && (g->flags & EGI_VARIABLE) && !(v && v->object.kind == EGI_TENSOR && (v->flags & EGI_VARIABLE)))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %s stands where gradient %d should; the list of gradients comes first, then that of variables", egi_describe(g), i);
     if (!egi_needs_variable("apply_gradients", v)) return false;
@@ -12835,7 +12835,7 @@ static bool egi_check_pair(const eg_optimizer *opt, eg_tensor *g, eg_tensor *v, 
     return egi_same_device("apply_gradients", g, i, v, i);
 }
 // Clips the list in place, as the options say.
-static bool egi_clip_gradients(const eg_optimizer *opt, eg_tensor **grads, int n) {
+static bool egi_gradients_clip(const eg_optimizer *opt, eg_tensor **grads, int n) {
     const eg_optimizer_options *o = &opt->options;
     if (o->global_clipnorm > 0) return eg_clip_by_global_norm(grads, n, o->global_clipnorm, grads);
     for (int i = 0; i < n; i++) {
@@ -12848,7 +12848,7 @@ static bool egi_clip_gradients(const eg_optimizer *opt, eg_tensor **grads, int n
 }
 // With .accumulate_steps: adds the gradient to the sum so far. On the last of the steps the gradient becomes the mean
 // over all of them, and the sum starts again at 0; on the others there is no gradient, and so no update.
-static bool egi_accumulate_gradient(eg_optimizer *opt, egi_prepared *p, bool last) {
+static bool egi_gradient_accumulate(eg_optimizer *opt, egi_prepared *p, bool last) {
     if (p->slots < 0) return true;
     eg_tensor *so_far = opt->slots[p->slots].slot[EGI_MAX_SLOTS - 1];
     bool given = p->gradient || opt->slots[p->slots].given;
@@ -12860,7 +12860,7 @@ static bool egi_accumulate_gradient(eg_optimizer *opt, egi_prepared *p, bool las
     return p->sum != NULL;
 }
 // Makes the tensors that an update writes.
-static bool egi_prepare(eg_optimizer *opt, egi_prepared *p) {
+static bool egi_update_prepare(eg_optimizer *opt, egi_prepared *p) {
     eg_shape shape = egi_shape(p->variable);
     p->gradient = egi_own(egi_contiguous(p->gradient));
     bool ok = p->gradient != NULL;
@@ -12868,7 +12868,7 @@ static bool egi_prepare(eg_optimizer *opt, egi_prepared *p) {
         eg_tensor *from = k ? opt->slots[p->slots].slot[k - 1] : p->variable;
         // A buffer that nobody else holds is written in place; else, and under the NaN trap, the new values get a
         // fresh buffer.
-        p->out[k] = egi_own(egi_alone(from) && !egi_this.trap ? egi_alias(opt->name, from)
+        p->out[k] = egi_own(egi_variable_is_alone(from) && !egi_this.trap ? egi_alias(opt->name, from)
                                                               : egi_new(opt->name, egi_backend_of(from), (eg_dtype)from->dtype, &shape));
         ok = p->out[k] != NULL;
     }
@@ -12900,7 +12900,7 @@ static eg_backend *egi_updates_at_once(const egi_prepared *p, int n) {
     }
     return b && b->updates && !egi_this.trap ? b : NULL;
 }
-static bool egi_launch_updates(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate, eg_tensor *steps) {
+static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, eg_backend *at_once, eg_tensor *rate, eg_tensor *steps) {
     egi_update_parameters parameters = { opt->rule, opt->options };
     egi_args *all = at_once ? (egi_args *)egi_alloc((size_t)n * sizeof *all) : NULL;
     int64_t count = 0;
@@ -12922,7 +12922,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
     for (int i = 0; i < n; i++) {
         // The NULL comes from the pending error: change nothing.
         if (!grads[i] && egi_this.error != EG_OK) return false;
-        if (!egi_check_pair(opt, grads[i], variables[i], i)) return false;
+        if (!egi_gradient_check(opt, grads[i], variables[i], i)) return false;
         if (grads[i]) given++;
     }
     if (!given)
@@ -12958,33 +12958,33 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         update = calls >= opt->options.accumulate_steps;
         accumulated = update ? eg_zeros_like(opt->accumulated) : (eg_add)(opt->accumulated, eg_integer(1));
         ok = accumulated != NULL;
-        for (int i = 0; i < n && ok; i++) ok = egi_accumulate_gradient(opt, &p[i], update);
+        for (int i = 0; i < n && ok; i++) ok = egi_gradient_accumulate(opt, &p[i], update);
     }
     if (ok && update) {
         for (int i = 0; i < n; i++) list[i] = p[i].gradient;
         eg_backend *at_once = egi_updates_at_once(p, n);
         // `updates` clips by itself.
-        ok = (at_once && opt->options.global_clipnorm > 0) || egi_clip_gradients(opt, list, n);
+        ok = (at_once && opt->options.global_clipnorm > 0) || egi_gradients_clip(opt, list, n);
         steps = ok ? (eg_add)(opt->steps, eg_integer(1)) : NULL;
-        rate = steps ? egi_current_rate(opt) : NULL;
+        rate = steps ? egi_rate_current(opt) : NULL;
         ok = rate != NULL;
-        for (int i = 0; i < n && ok; i++) if ((p[i].gradient = list[i])) ok = egi_prepare(opt, &p[i]);
-        ok = ok && egi_launch_updates(opt, p, n, at_once, rate, steps);
+        for (int i = 0; i < n && ok; i++) if ((p[i].gradient = list[i])) ok = egi_update_prepare(opt, &p[i]);
+        ok = ok && egi_updates_launch(opt, p, n, at_once, rate, steps);
         for (int i = 0; i < n && ok; i++) {     // nothing can fail from here on
             if (!p[i].gradient) continue;
-            egi_take(p[i].variable, p[i].out[0]);
-            for (int k = 0; k < egi_rules[opt->rule].slots; k++) egi_take(opt->slots[p[i].slots].slot[k], p[i].out[k + 1]);
+            egi_variable_take(p[i].variable, p[i].out[0]);
+            for (int k = 0; k < egi_rules[opt->rule].slots; k++) egi_variable_take(opt->slots[p[i].slots].slot[k], p[i].out[k + 1]);
         }
-        if (ok) egi_take(opt->steps, steps);
+        if (ok) egi_variable_take(opt->steps, steps);
     }
     for (int i = 0; i < n && ok; i++) {
         if (!p[i].sum) continue;
         egi_slots *s = &opt->slots[p[i].slots];
-        egi_take(s->slot[EGI_MAX_SLOTS - 1], p[i].sum);
+        egi_variable_take(s->slot[EGI_MAX_SLOTS - 1], p[i].sum);
         s->given = !update && (s->given || grads[i]);
     }
-    if (ok && accumulated) egi_take(opt->accumulated, accumulated);
-    if (!ok) egi_drop_slots(opt, seen);
+    if (ok && accumulated) egi_variable_take(opt->accumulated, accumulated);
+    if (!ok) egi_slots_drop(opt, seen);
     egi_free(p);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -13041,7 +13041,7 @@ EAGER_API double eg_optimizer_learning_rate(eg_optimizer *opt) {
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_optimizer_retain(opt);
-    double rate = eg_item(egi_current_rate(opt));
+    double rate = eg_item(egi_rate_current(opt));
     eg_optimizer_release(opt);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -13679,7 +13679,7 @@ EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
 
 // How many inputs and outputs an element of a weight connects, as Keras counts them: the last two dimensions times
 // the window before them.
-static void egi_fans(eg_shape shape, double *in, double *out) {
+static void egi_initializer_fans(eg_shape shape, double *in, double *out) {
     double window = 1;
     for (int i = 0; i < shape.rank - 2; i++) window *= (double)shape.dims[i];
     *in = shape.rank == 0 ? 1 : shape.rank == 1 ? (double)shape.dims[0] : window * (double)shape.dims[shape.rank - 2];
@@ -13730,7 +13730,7 @@ static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
 }
 static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dtype, eg_shape shape) {
     double in, out;
-    egi_fans(shape, &in, &out);
+    egi_initializer_fans(shape, &in, &out);
     eg_random_options o;
     memset(&o, 0, sizeof o);
     o.dtype = dtype;
@@ -13739,18 +13739,18 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
     switch (kind) {
     case EG_INIT_ZEROS: return eg_zeros(dtype, shape);
     case EG_INIT_ONES: return eg_ones(dtype, shape);
-    case EG_INIT_CONSTANT: return eg_full(dtype, shape, egi_or(value, 0));
-    case EG_INIT_ORTHOGONAL: return egi_orthogonal(dtype, shape, egi_or(value, 1));
+    case EG_INIT_CONSTANT: return eg_full(dtype, shape, egi_option_number(value, 0));
+    case EG_INIT_ORTHOGONAL: return egi_orthogonal(dtype, shape, egi_option_number(value, 1));
     case EG_INIT_IDENTITY:
         if (shape.rank != 2) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an identity has two dimensions, not %s", egi_show(shape));
-        return (eg_mul)(eg_eye(dtype, shape.dims[0], shape.dims[1]), eg_number(egi_or(value, 1)));
+        return (eg_mul)(eg_eye(dtype, shape.dims[0], shape.dims[1]), eg_number(egi_option_number(value, 1)));
     case EG_INIT_NORMAL: case EG_INIT_TRUNCATED_NORMAL:
         o.stddev = value == 0 ? .05 : value;
         return kind == EG_INIT_NORMAL ? (eg_random_normal)(shape, o) : (eg_random_truncated_normal)(shape, o);
     case EG_INIT_GLOROT_NORMAL: case EG_INIT_HE_NORMAL: case EG_INIT_LECUN_NORMAL:
         o.stddev = sqrt(variance) / .87962566103423978;        // the stddev that is left of 1 when a normal is cut at 2
         return (eg_random_truncated_normal)(shape, o);
-    case EG_INIT_UNIFORM: o.maxval = egi_or(value, .05); break;
+    case EG_INIT_UNIFORM: o.maxval = egi_option_number(value, .05); break;
     case EG_DEFAULT_INITIALIZER: case EG_INIT_GLOROT_UNIFORM: case EG_INIT_HE_UNIFORM: case EG_INIT_LECUN_UNIFORM: default: o.maxval = sqrt(3 * variance);
     }
     if (o.maxval == 0) return eg_zeros(dtype, shape);
@@ -13783,7 +13783,7 @@ static bool egi_weight_fits(eg_shape shape) {
 }
 // Makes a weight of a built-in layer: by the initializer `kind` of the options, or by the layer's own, `fallback`.
 // The layer owns it.
-static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind, eg_initializer fallback, double value, double l1, double l2) {
+static eg_tensor *egi_weight_make(eg_layer *l, const char *name, eg_shape shape, eg_initializer kind, eg_initializer fallback, double value, double l1, double l2) {
     eg_initializer with = egi_this.weights_left ? EG_INIT_ZEROS : kind ? kind : fallback;      // the file has the values
     eg_tensor *initial = egi_weight_fits(shape) ? eg_initialize(with, value, l->config.o.dtype, shape) : NULL;
     eg_tensor *v = initial ? eg_layer_weight(l, name, initial, true) : NULL;
@@ -13795,13 +13795,13 @@ static eg_tensor *egi_weight(eg_layer *l, const char *name, eg_shape shape, eg_i
 }
 static bool egi_named_kernel(eg_layer *l, const char *name, eg_shape shape) {
     const eg_layer_options *o = &l->config.o;
-    return egi_weight(l, name, shape, o->kernel_initializer, EG_INIT_GLOROT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2) != NULL;
+    return egi_weight_make(l, name, shape, o->kernel_initializer, EG_INIT_GLOROT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2) != NULL;
 }
 static bool egi_kernel_weight(eg_layer *l, eg_shape shape) { return egi_named_kernel(l, "kernel", shape); }
 static bool egi_bias_weight(eg_layer *l, int64_t n) {
     const eg_layer_options *o = &l->config.o;
     eg_shape shape = { 1, { n } };
-    return o->no_bias || egi_weight(l, "bias", shape, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value, o->bias_l1, o->bias_l2) != NULL;
+    return o->no_bias || egi_weight_make(l, "bias", shape, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value, o->bias_l1, o->bias_l2) != NULL;
 }
 // A weight by name, NULL where the layer has none.
 static eg_tensor *egi_part_of(const eg_layer *l, const char *name) {
@@ -14112,7 +14112,7 @@ EAGER_API eg_tensor *(eg_call)(eg_layer *l, eg_tensor *x, eg_call_options o) {
 static bool egi_last_known(const eg_shape *in) {
     return in->dims[in->rank - 1] >= 0 || egi_fail(EG_ERROR_SHAPE, "eg_layer_build: the last dimension of %s must be known, for the weights depend on it", egi_show(*in));
 }
-static eg_tensor *egi_biased(eg_layer *l, eg_tensor *y) {
+static eg_tensor *egi_layer_biased(eg_layer *l, eg_tensor *y) {
     eg_tensor *bias = egi_part_of(l, "bias");
     return eg_activate(bias ? (eg_add)(y, bias) : y, l->config.o.activation);
 }
@@ -14131,7 +14131,7 @@ static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
     bool folded = y && egi_is_folded(y, kernel, bias);
     y = folded ? egi_dense(y, kernel, bias, activation == EG_RELU) : y ? egi_matmul(y, false, kernel, false) : NULL;
     if (y && shape.rank > 2) y = eg_reshape(y, shape);
-    c->out[0] = !folded ? egi_biased(l, y) : activation == EG_RELU || !y ? y : eg_activate(y, activation);
+    c->out[0] = !folded ? egi_layer_biased(l, y) : activation == EG_RELU || !y ? y : eg_activate(y, activation);
     return c->out[0] != NULL;
 }
 static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -14144,26 +14144,26 @@ static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
 
 // The output's length along one axis of length n, for a window of `span` elements and a stride; -1 where n is not
 // known.
-static int64_t egi_places(int64_t n, int64_t span, int64_t stride, bool same) {
+static int64_t egi_window_places(int64_t n, int64_t span, int64_t stride, bool same) {
     if (n < 0) return -1;
     if (same) return n / stride + (n % stride != 0);
     return n < span ? 0 : (n - span) / stride + 1;
 }
 // Entry i of an option for two axes. An entry that was not given is the other one, or the fallback.
-static int64_t egi_pair(const int64_t *pair, int i, int64_t fallback) { return egi_option_or(i ? egi_option_or(pair[1], pair[0]) : pair[0], fallback); }
-static int64_t egi_window_size(const eg_layer *l, int i) { return l->config.size ? l->config.size : egi_pair(l->config.o.kernel_size, i, 1); }
-static int64_t egi_window_span(const eg_layer *l, int i) { return (egi_window_size(l, i) - 1) * egi_pair(l->config.o.dilations, i, 1) + 1; }
+static int64_t egi_window_pair(const int64_t *pair, int i, int64_t fallback) { return egi_option_integer(i ? egi_option_integer(pair[1], pair[0]) : pair[0], fallback); }
+static int64_t egi_window_size(const eg_layer *l, int i) { return l->config.size ? l->config.size : egi_window_pair(l->config.o.kernel_size, i, 1); }
+static int64_t egi_window_span(const eg_layer *l, int i) { return (egi_window_size(l, i) - 1) * egi_window_pair(l->config.o.dilations, i, 1) + 1; }
 static eg_conv_options egi_conv_options_of(const eg_layer *l) {
     eg_conv_options c;
     const eg_layer_options *o = &l->config.o;
     memset(&c, 0, sizeof c);
     for (int i = 0; i < 2; i++) {
-        c.strides[i] = egi_pair(o->strides, i, 1);
-        c.dilations[i] = egi_pair(o->dilations, i, 1);
-        c.output_padding[i] = egi_pair(o->output_padding, i, 0);
+        c.strides[i] = egi_window_pair(o->strides, i, 1);
+        c.dilations[i] = egi_window_pair(o->dilations, i, 1);
+        c.output_padding[i] = egi_window_pair(o->output_padding, i, 0);
     }
     c.padding = o->padding;
-    c.groups = egi_option_or(o->groups, 1);
+    c.groups = egi_option_integer(o->groups, 1);
     return c;
 }
 // The shape of a filter: (KH, KW, a, b), or (KW, a, b) for inputs of rank 3.
@@ -14203,11 +14203,11 @@ static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
         memset(&zeros, 0, sizeof zeros);
         if (!(x = (eg_pad)(x, pads, zeros))) return false;
     }
-    c->out[0] = egi_biased(l, x->rank == 3 ? (eg_conv1d)(x, kernel, o) : (eg_conv2d)(x, kernel, o));
+    c->out[0] = egi_layer_biased(l, x->rank == 3 ? (eg_conv1d)(x, kernel, o) : (eg_conv2d)(x, kernel, o));
     return c->out[0] != NULL;
 }
 static bool egi_call_depthwise(eg_layer *l, egi_layer_run *c) {
-    c->out[0] = egi_biased(l, (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "kernel"), egi_conv_options_of(l)));
+    c->out[0] = egi_layer_biased(l, (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "kernel"), egi_conv_options_of(l)));
     return c->out[0] != NULL;
 }
 static bool egi_build_separable(eg_layer *l, const eg_shape *in, int n) {
@@ -14221,7 +14221,7 @@ static bool egi_call_separable(eg_layer *l, egi_layer_run *c) {
     eg_conv_options plain;
     memset(&plain, 0, sizeof plain);
     eg_tensor *x = (eg_depthwise_conv2d)(c->in[0], egi_part_of(l, "depthwise_kernel"), egi_conv_options_of(l));
-    c->out[0] = egi_biased(l, (eg_conv2d)(x, egi_part_of(l, "pointwise_kernel"), plain));
+    c->out[0] = egi_layer_biased(l, (eg_conv2d)(x, egi_part_of(l, "pointwise_kernel"), plain));
     return c->out[0] != NULL;
 }
 static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
@@ -14231,10 +14231,10 @@ static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
     for (int i = 0; i < l->type->rank - 2 && o.padding == EG_VALID && !l->config.o.output_padding[0]; i++)
         if (egi_window_span(l, i) < o.strides[i]) o.output_padding[i] = o.strides[i] - egi_window_span(l, i);
     if (l->type->rank == 3) o.output_padding[1] = 0;
-    c->out[0] = egi_biased(l, l->type->rank == 3 ? (eg_conv1d_transpose)(c->in[0], kernel, o) : (eg_conv2d_transpose)(c->in[0], kernel, o));
+    c->out[0] = egi_layer_biased(l, l->type->rank == 3 ? (eg_conv1d_transpose)(c->in[0], kernel, o) : (eg_conv2d_transpose)(c->in[0], kernel, o));
     return c->out[0] != NULL;
 }
-static bool egi_too_small(const eg_layer *l, const eg_shape *in, const eg_shape *out) {
+static bool egi_window_too_small(const eg_layer *l, const eg_shape *in, const eg_shape *out) {
     for (int i = 1; i < out->rank - 1; i++)
         if (out->dims[i] == 0 && in->dims[i] != 0)
             return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: the window is larger than the input %s", l->type->name, egi_show(*in));
@@ -14244,15 +14244,15 @@ static bool egi_shape_conv(eg_layer *l, const eg_shape *in, int n, eg_shape *out
     const eg_layer_options *o = &l->config.o;
     (void)n;
     for (int i = 0; i < in->rank - 2; i++)
-        out->dims[i + 1] = egi_places(in->dims[i + 1], egi_window_span(l, i), egi_pair(o->strides, i, 1), o->padding == EG_SAME || o->causal);
+        out->dims[i + 1] = egi_window_places(in->dims[i + 1], egi_window_span(l, i), egi_window_pair(o->strides, i, 1), o->padding == EG_SAME || o->causal);
     out->dims[in->rank - 1] = l->config.units ? l->config.units : in->dims[in->rank - 1] < 0 ? -1 : in->dims[in->rank - 1] * egi_multiplier(l);
-    return egi_too_small(l, in, out);
+    return egi_window_too_small(l, in, out);
 }
 static bool egi_shape_conv_transpose(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     const eg_layer_options *o = &l->config.o;
     (void)n;
     for (int i = 0; i < in->rank - 2; i++) {
-        int64_t stride = egi_pair(o->strides, i, 1), span = egi_window_span(l, i), padding = egi_pair(o->output_padding, i, 0), extra;
+        int64_t stride = egi_window_pair(o->strides, i, 1), span = egi_window_span(l, i), padding = egi_window_pair(o->output_padding, i, 0), extra;
         extra = egi_transpose_extra(span, stride, o->padding, padding);
         if (!padding && extra < 0) extra = 0;
         out->dims[i + 1] = in->dims[i + 1] < 0 ? -1 : in->dims[i + 1] * stride + extra;
@@ -14265,8 +14265,8 @@ static eg_pool_options egi_pool_options_of(const eg_layer *l) {
     eg_pool_options p;
     memset(&p, 0, sizeof p);
     for (int i = 0; i < 2; i++) {
-        p.size[i] = egi_pair(l->config.o.pool_size, i, 2);
-        p.strides[i] = egi_pair(l->config.o.strides, i, p.size[i]);
+        p.size[i] = egi_window_pair(l->config.o.pool_size, i, 2);
+        p.strides[i] = egi_window_pair(l->config.o.strides, i, p.size[i]);
     }
     p.padding = l->config.o.padding;
     return p;
@@ -14280,8 +14280,8 @@ EGI_CALL_POOL(average_pooling2d, eg_avg_pool2d)
 static bool egi_shape_pool(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     eg_pool_options p = egi_pool_options_of(l);
     (void)n;
-    for (int i = 0; i < in->rank - 2; i++) out->dims[i + 1] = egi_places(in->dims[i + 1], p.size[i], p.strides[i], p.padding == EG_SAME);
-    return egi_too_small(l, in, out);
+    for (int i = 0; i < in->rank - 2; i++) out->dims[i + 1] = egi_window_places(in->dims[i + 1], p.size[i], p.strides[i], p.padding == EG_SAME);
+    return egi_window_too_small(l, in, out);
 }
 // The axes between the batch and the channels.
 static eg_reduce_options egi_over_space(const eg_tensor *x) {
@@ -14439,7 +14439,7 @@ static bool egi_call_leaky_relu(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = (eg_leaky_relu)(c->in[0], eg_number(l->config.rate))) != NULL;
 }
 // Each element becomes 0 with probability `rate`; the others are multiplied by 1 / (1 - rate), so that the mean stays.
-static eg_tensor *egi_dropout(eg_tensor *x, double rate) {
+static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
     if (rate <= 0) return x;
     if (rate >= 1) return eg_zeros_like(x);
     eg_random_options o;
@@ -14449,7 +14449,7 @@ static eg_tensor *egi_dropout(eg_tensor *x, double rate) {
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
 }
 static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
-    return (c->out[0] = c->training ? egi_dropout(c->in[0], l->config.rate) : c->in[0]) != NULL;
+    return (c->out[0] = c->training ? egi_dropout_apply(c->in[0], l->config.rate) : c->in[0]) != NULL;
 }
 // A step whose features all equal the mask value becomes zeros, and the layers after it do not count it.
 static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
@@ -14464,7 +14464,7 @@ static bool egi_call_masking(eg_layer *l, egi_layer_run *c) {
 // ---- normalization
 
 // A weight of n numbers, reshaped so that it broadcasts along the given axis of x.
-static eg_tensor *egi_along(eg_tensor *weight, const eg_tensor *x, int axis) {
+static eg_tensor *egi_norm_along(eg_tensor *weight, const eg_tensor *x, int axis) {
     eg_shape shape = { x->rank, { 0 } };
     for (int i = 0; i < x->rank; i++) shape.dims[i] = i == axis ? x->dims[i] : 1;
     return axis == x->rank - 1 || !weight ? weight : eg_reshape(weight, shape);
@@ -14472,8 +14472,8 @@ static eg_tensor *egi_along(eg_tensor *weight, const eg_tensor *x, int axis) {
 // gamma and beta along the axis, NULL where the layer has none; false where a reshape failed.
 static bool egi_gamma_beta(const eg_layer *l, const eg_tensor *x, int axis, eg_tensor **gamma, eg_tensor **beta) {
     eg_tensor *g = egi_part_of(l, "gamma"), *b = egi_part_of(l, "beta");
-    *gamma = egi_along(g, x, axis);
-    *beta = egi_along(b, x, axis);
+    *gamma = egi_norm_along(g, x, axis);
+    *beta = egi_norm_along(b, x, axis);
     return (*gamma || !g) && (*beta || !b);
 }
 static bool egi_norm_axis(const eg_layer *l, int rank, int *axis) {
@@ -14484,8 +14484,8 @@ static bool egi_norm_weights(eg_layer *l, const eg_shape *in, const char *scale,
     if (!egi_norm_axis(l, in->rank, &axis)) return false;
     eg_shape shape = { 1, { *features = in->dims[axis] } };
     if (shape.dims[0] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: axis %d of %s must be known, for the weights depend on it", axis, egi_show(*in));
-    return (!scale || l->config.o.no_scale || egi_weight(l, scale, shape, EG_INIT_ONES, EG_INIT_ONES, 0, 0, 0)) &&
-           (!center || l->config.o.no_center || egi_weight(l, center, shape, EG_INIT_ZEROS, EG_INIT_ZEROS, 0, 0, 0));
+    return (!scale || l->config.o.no_scale || egi_weight_make(l, scale, shape, EG_INIT_ONES, EG_INIT_ONES, 0, 0, 0)) &&
+           (!center || l->config.o.no_center || egi_weight_make(l, center, shape, EG_INIT_ZEROS, EG_INIT_ZEROS, 0, 0, 0));
 }
 static bool egi_build_norm(eg_layer *l, const eg_shape *in, int n) {
     int64_t features;
@@ -14515,7 +14515,7 @@ static bool egi_build_group_norm(eg_layer *l, const eg_shape *in, int n) {
            egi_fail(EG_ERROR_ARGUMENT, "eg_layer_group_normalization: %lld groups do not divide %lld channels", (long long)groups, (long long)features);
 }
 // (x - mean) / sqrt(variance + epsilon) gamma + beta; gamma and beta may be NULL. `centered` is x - mean.
-static eg_tensor *egi_normalized(const eg_layer *l, eg_tensor *centered, eg_tensor *variance, eg_tensor *gamma, eg_tensor *beta) {
+static eg_tensor *egi_norm_apply(const eg_layer *l, eg_tensor *centered, eg_tensor *variance, eg_tensor *gamma, eg_tensor *beta) {
     eg_tensor *factor = eg_rsqrt((eg_add)(variance, eg_number(l->config.o.epsilon)));
     eg_tensor *y = (eg_mul)(centered, gamma ? (eg_mul)(factor, gamma) : factor);
     return beta ? (eg_add)(y, beta) : y;
@@ -14528,7 +14528,7 @@ static eg_tensor *egi_weighted_mean(eg_tensor *x, eg_tensor *weights, eg_reduce_
     return (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), over), (eg_add)((eg_reduce_sum)(weights, all), eg_number(1e-7)));
 }
 // moving = momentum moving + (1 - momentum) batch, unrecorded.
-static bool egi_follow(eg_tensor *moving, eg_tensor *batch, double momentum) {
+static bool egi_norm_follow(eg_tensor *moving, eg_tensor *batch, double momentum) {
     eg_recording_pause();
     eg_tensor *y = (eg_add)((eg_mul)(moving, eg_number(momentum)), (eg_mul)(eg_reshape(batch, egi_shape(moving)), eg_number(1 - momentum)));
     bool ok = y && (eg_assign)(moving, y);
@@ -14557,12 +14557,12 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
         centered = (eg_sub)(x, mean);
         variance = egi_weighted_mean(eg_square(centered), weights, over);
         double momentum = l->config.o.momentum;
-        if (!variance || !egi_follow(moving_mean, mean, momentum) || !egi_follow(moving_variance, variance, momentum)) return false;
+        if (!variance || !egi_norm_follow(moving_mean, mean, momentum) || !egi_norm_follow(moving_variance, variance, momentum)) return false;
     } else {
-        centered = (eg_sub)(x, egi_along(moving_mean, x, axis));
-        variance = egi_along(moving_variance, x, axis);
+        centered = (eg_sub)(x, egi_norm_along(moving_mean, x, axis));
+        variance = egi_norm_along(moving_variance, x, axis);
     }
-    return (c->out[0] = egi_normalized(l, centered, variance, gamma, beta)) != NULL;
+    return (c->out[0] = egi_norm_apply(l, centered, variance, gamma, beta)) != NULL;
 }
 // Layer normalization over the last axis as one op, on a device that has the kernel: y = (x - mean) r gamma + beta with
 // r = 1 / sqrt(variance + epsilon). Elsewhere egi_call_layer_norm composes it.
@@ -14636,7 +14636,7 @@ static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *variance = (eg_reduce_mean)(eg_square(centered), egi_over_axis(axis, true));
     eg_tensor *gamma, *beta;
     if (!egi_gamma_beta(l, x, axis, &gamma, &beta)) return false;
-    c->out[0] = egi_normalized(l, centered, variance, gamma, beta);
+    c->out[0] = egi_norm_apply(l, centered, variance, gamma, beta);
     return c->out[0] != NULL;
 }
 static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
@@ -14645,7 +14645,7 @@ static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
     eg_tensor *square = (eg_reduce_mean)(eg_square(x), egi_over_axis(axis, true));
     eg_tensor *factor = eg_rsqrt((eg_add)(square, eg_number(l->config.o.epsilon)));
-    return (c->out[0] = (eg_mul)((eg_mul)(x, factor), egi_along(egi_part_of(l, "scale"), x, axis))) != NULL;
+    return (c->out[0] = (eg_mul)((eg_mul)(x, factor), egi_norm_along(egi_part_of(l, "scale"), x, axis))) != NULL;
 }
 // The axis is split into groups; mean and variance are those of one group of one example.
 static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
@@ -14667,7 +14667,7 @@ static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *gamma = egi_part_of(l, "gamma"), *beta = egi_part_of(l, "beta"), *y = eg_reshape(x, parted);
     if ((gamma && !(gamma = eg_reshape(gamma, gamma_shape))) || (beta && !(beta = eg_reshape(beta, gamma_shape)))) return false;
     eg_tensor *centered = (eg_sub)(y, (eg_reduce_mean)(y, over));
-    y = egi_normalized(l, centered, (eg_reduce_mean)(eg_square(centered), over), gamma, beta);
+    y = egi_norm_apply(l, centered, (eg_reduce_mean)(eg_square(centered), over), gamma, beta);
     return y && (c->out[0] = eg_reshape(y, shape)) != NULL;
 }
 
@@ -14678,7 +14678,7 @@ static bool egi_build_embedding(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = { 2, { l->config.count, l->config.units } };
     (void)in;
     (void)n;
-    return egi_weight(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2) != NULL;
+    return egi_weight_make(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2) != NULL;
 }
 static bool egi_call_embedding(eg_layer *l, egi_layer_run *c) {
     eg_gather_options rows;
@@ -14698,7 +14698,7 @@ static bool egi_shape_embedding(eg_layer *l, const eg_shape *in, int n, eg_shape
 
 // ---- several inputs
 
-static eg_tensor *egi_merge(egi_layer_run *c, eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
+static eg_tensor *egi_merge_inputs(egi_layer_run *c, eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
     eg_tensor *y = c->in[0];
     for (int i = 1; i < c->n && y; i++) y = op(y, c->in[i]);
     return y;
@@ -14718,12 +14718,12 @@ static bool egi_merge_masks(egi_layer_run *c) {
         (void)l; \
         return egi_merge_masks(c) && (c->out[0] = (expression)) != NULL; \
     }
-EGI_CALL_MERGE(add, egi_merge(c, (eg_add)))
-EGI_CALL_MERGE(subtract, egi_merge(c, (eg_sub)))
-EGI_CALL_MERGE(multiply, egi_merge(c, (eg_mul)))
-EGI_CALL_MERGE(average, (eg_div)(egi_merge(c, (eg_add)), eg_number(c->n)))
-EGI_CALL_MERGE(maximum, egi_merge(c, (eg_maximum)))
-EGI_CALL_MERGE(minimum, egi_merge(c, (eg_minimum)))
+EGI_CALL_MERGE(add, egi_merge_inputs(c, (eg_add)))
+EGI_CALL_MERGE(subtract, egi_merge_inputs(c, (eg_sub)))
+EGI_CALL_MERGE(multiply, egi_merge_inputs(c, (eg_mul)))
+EGI_CALL_MERGE(average, (eg_div)(egi_merge_inputs(c, (eg_add)), eg_number(c->n)))
+EGI_CALL_MERGE(maximum, egi_merge_inputs(c, (eg_maximum)))
+EGI_CALL_MERGE(minimum, egi_merge_inputs(c, (eg_minimum)))
 // The inputs have one rank, and a dimension of 1 is broadcast.
 static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     for (int k = 1; k < n; k++) {
@@ -14889,7 +14889,7 @@ static const egi_cell egi_cells[] = {                          // ORDER egi_recu
 // Goes through the steps of z (T, B, gates x units). mask: (T, B, 1) bool, or NULL; a masked step leaves the states
 // as they are and repeats the output of the step before (zeros at the start). outputs, if not NULL, receives the T
 // outputs in the order of the steps taken; *last is the last of them.
-static bool egi_unroll(const egi_recurrence *r, eg_tensor *z, eg_tensor *mask, bool backwards, eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
+static bool egi_recurrence_unroll(const egi_recurrence *r, eg_tensor *z, eg_tensor *mask, bool backwards, eg_tensor **state, eg_tensor **outputs, eg_tensor **last) {
     int64_t steps = z->dims[0];
     bool ok = (*last = eg_zeros_like(state[0])) != NULL;
     for (int64_t i = 0; i < steps && ok; i++) {
@@ -14925,9 +14925,9 @@ static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
     eg_shape kernel = { 2, { in->dims[2], width } }, recurrent = { 2, { units, width } }, bias = { two ? 2 : 1, { two ? 2 : width, width } };
     (void)n;
     if (!egi_kernel_weight(l, kernel)) return false;
-    if (!egi_weight(l, "recurrent_kernel", recurrent, o->recurrent_initializer, EG_INIT_ORTHOGONAL, 0, o->recurrent_l1, o->recurrent_l2)) return false;
+    if (!egi_weight_make(l, "recurrent_kernel", recurrent, o->recurrent_initializer, EG_INIT_ORTHOGONAL, 0, o->recurrent_l1, o->recurrent_l2)) return false;
     if (o->no_bias) return true;
-    eg_tensor *b = egi_weight(l, "bias", bias, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value, o->bias_l1, o->bias_l2);
+    eg_tensor *b = egi_weight_make(l, "bias", bias, o->bias_initializer, EG_INIT_ZEROS, o->bias_initializer_value, o->bias_l1, o->bias_l2);
     if (!b || cell->states == 1 || o->no_forget_bias) return b != NULL;
     // The forget gate's bias starts at 1: an LSTM that has learnt nothing keeps its state.
     eg_shape begin = { 1, { units } };
@@ -14958,7 +14958,7 @@ static eg_tensor *egi_steps_first(eg_tensor *x) {
     return (eg_transpose)(x, swap);
 }
 // The states to start with: those given, or zeros.
-static bool egi_first_states(const eg_layer *l, const egi_layer_run *c, int states, eg_tensor **state) {
+static bool egi_recurrence_first_states(const eg_layer *l, const egi_layer_run *c, int states, eg_tensor **state) {
     const eg_tensor *x = c->in[0];
     eg_shape shape = { 2, { x->dims[0], l->config.units } };
     if (c->n != 1 && c->n != 1 + states)
@@ -15054,7 +15054,7 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
     for (int i = 0; i < n_in && ok; i++) ok = eg_tape_watch(tape, in[i]);
     if (ok && c->upstream[0] && !(outputs = (eg_tensor **)egi_alloc((size_t)p->steps * sizeof *outputs))) ok = egi_no_memory("tape_gradient", p->steps * 8);
     eg_tensor *z = ok ? egi_steps_first(in[0]) : NULL;
-    ok = z && egi_unroll(&r, z, mask, p->backwards, state, outputs, &last);
+    ok = z && egi_recurrence_unroll(&r, z, mask, p->backwards, state, outputs, &last);
     if (ok && outputs) ok = (all = eg_stack(outputs, (int)p->steps, 1)) != NULL;
     egi_free(outputs);
     for (int i = 0; i < c->n_outputs && ok; i++) {
@@ -15144,7 +15144,7 @@ static bool egi_recur_by_steps(const eg_layer *l, egi_layer_run *c, const egi_re
     int64_t steps = z->dims[0];
     if (c->mask[0] && !mask) return false;
     if (o->return_sequences && !(outputs = (eg_tensor **)egi_alloc((size_t)steps * sizeof *outputs))) return egi_no_memory("call", steps * 8);
-    bool ok = egi_unroll(r, z, mask, o->go_backwards, state, outputs, &last);
+    bool ok = egi_recurrence_unroll(r, z, mask, o->go_backwards, state, outputs, &last);
     if (ok) c->out[0] = outputs ? eg_stack(outputs, (int)steps, 1) : last;
     egi_free(outputs);
     for (int s = 0; s < r->cell->states && ok; s++) c->out[1 + s] = state[s];
@@ -15159,7 +15159,7 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     if (steps < 1 || steps > INT_MAX) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s of sequences of %lld steps: %s", l->type->class_name, (long long)steps, egi_describe(x));
     if (mask && (mask->rank != 2 || mask->dims[0] != x->dims[0] || mask->dims[1] != steps))
         return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not fit the sequences %s: one bool for each step", egi_describe(mask), egi_describe(x));
-    if (!egi_recurrence_of(l, c, &r, &bias) || !egi_first_states(l, c, r.cell->states, state)) return false;
+    if (!egi_recurrence_of(l, c, &r, &bias) || !egi_recurrence_first_states(l, c, r.cell->states, state)) return false;
     if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
     bool as_one = egi_recurs_as_one(l, c, &r, state);
     eg_tensor *z = egi_all_steps(l, as_one || !x ? x : egi_steps_first(x), bias);
@@ -15184,7 +15184,7 @@ static bool egi_shape_bidirectional(eg_layer *l, const eg_shape *in, int n, eg_s
     if (l->config.o.merge == EG_MERGE_CONCAT) out->dims[out->rank - 1] *= 2;
     return true;
 }
-static eg_tensor *egi_merged(eg_merge merge, eg_tensor *a, eg_tensor *b) {
+static eg_tensor *egi_bidirectional_merged(eg_merge merge, eg_tensor *a, eg_tensor *b) {
     eg_tensor *both[2] = { a, b };
     if (merge == EG_MERGE_CONCAT) return eg_concat(both, 2, -1);
     if (merge == EG_MERGE_MUL) return (eg_mul)(a, b);
@@ -15209,7 +15209,7 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
         if (c->mask[0]) out[k][0] = (eg_where)(eg_expand_dims(c->mask[0], 2), out[k][0], eg_number(0));
     }
     c->out_mask[0] = forward->config.o.return_sequences ? c->mask[0] : NULL;
-    return (c->out[0] = egi_merged(l->config.o.merge, out[0][0], out[1][0])) != NULL;
+    return (c->out[0] = egi_bidirectional_merged(l->config.o.merge, out[0][0], out[1][0])) != NULL;
 }
 
 // ---- attention
@@ -15218,7 +15218,7 @@ static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
     const eg_layer_options *o = &l->config.o;
     eg_shape shape = { 2, { l->config.count, in->dims[2] } };
     (void)n;
-    return egi_last_known(in) && egi_weight(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2);
+    return egi_last_known(in) && egi_weight_make(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2);
 }
 static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
     eg_tensor *rows = egi_part_of(l, "embeddings");
@@ -15271,7 +15271,7 @@ static bool egi_shape_attention(eg_layer *l, const eg_shape *in, int n, eg_shape
     if (l->config.o.output_units) out->dims[2] = l->config.o.output_units;
     return true;
 }
-static eg_tensor *egi_swap_heads(eg_tensor *x) {               // (B, T, H, K) to (B, H, T, K), and back
+static eg_tensor *egi_attention_swap_heads(eg_tensor *x) {               // (B, T, H, K) to (B, H, T, K), and back
     eg_transpose_options swap;
     memset(&swap, 0, sizeof swap);
     swap.perm.count = 4;
@@ -15281,13 +15281,13 @@ static eg_tensor *egi_swap_heads(eg_tensor *x) {               // (B, T, H, K) t
     return (eg_transpose)(x, swap);
 }
 // x (B, T, C) projected by part `part` for all heads at once, and split by head: (B, H, T, K).
-static eg_tensor *egi_heads(eg_layer *l, int part, eg_tensor *x, int64_t heads) {
+static eg_tensor *egi_attention_heads(eg_layer *l, int part, eg_tensor *x, int64_t heads) {
     eg_tensor *y = egi_layer_call1(l->parts[part].child, x);
     eg_shape apart = { 4, { x->dims[0], x->dims[1], heads, y ? y->dims[2] / heads : 0 } };
-    return egi_swap_heads(eg_reshape(y, apart));
+    return egi_attention_swap_heads(eg_reshape(y, apart));
 }
 // *mask and by, where a NULL mask allows all pairs.
-static bool egi_narrow(eg_tensor **mask, eg_tensor *by) {
+static bool egi_mask_narrow(eg_tensor **mask, eg_tensor *by) {
     *mask = *mask && by ? eg_logical_and(*mask, by) : by;
     return *mask != NULL;
 }
@@ -15305,27 +15305,27 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
         if (a->before) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: a mask of steps does not tell about the keys so far; a mask of pairs does");
         if (one->rank != 2 || one->dims[0] != x->dims[0] || one->dims[1] != x->dims[1])
             return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not fit the sequences %s: one bool for each step", egi_describe(one), egi_describe(x));
-        if (!egi_narrow(mask, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
+        if (!egi_mask_narrow(mask, eg_expand_dims(eg_expand_dims(one, 1), i ? 1 : 3))) return false;
     }
     if (given) {
         eg_shape full = { 3, { query->dims[0], query->dims[1], keys } };
         bool fits = given->rank <= 3;
         for (int i = 1; i <= given->rank && fits; i++) fits = given->dims[given->rank - i] == 1 || given->dims[given->rank - i] == full.dims[3 - i];
         if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not broadcast to (batch, queries, keys) %s", egi_describe(given), egi_show(full));
-        if (!egi_narrow(mask, given->rank == 3 ? eg_expand_dims(a->pairs, 1) : a->pairs)) return false;
+        if (!egi_mask_narrow(mask, given->rank == 3 ? eg_expand_dims(a->pairs, 1) : a->pairs)) return false;
     }
     return true;
 }
 // Narrows the mask to keys that are no later than their query. The first query stands behind `before` keys.
-static bool egi_narrow_causal(eg_tensor **mask, int64_t queries, int64_t keys, int64_t before) {
+static bool egi_mask_narrow_causal(eg_tensor **mask, int64_t queries, int64_t keys, int64_t before) {
     double first = (double)before;
     eg_tensor *t = eg_expand_dims(eg_range(EG_INT32, first, first + (double)queries, 1), 1), *s = eg_range(EG_INT32, 0, (double)keys, 1);
-    return egi_narrow(mask, (eg_greater_equal)(t, s));
+    return egi_mask_narrow(mask, (eg_greater_equal)(t, s));
 }
 // Rotary positions (Su et al. 2021): elements i and i + K / 2 of a vector are rotated by the angle position *
 // base^(-2 i / K), so that the product of a query and a key depends on the distance between their positions. `first`
 // is the position of step 0.
-static eg_tensor *egi_turned(eg_tensor *x, double base, int64_t first) {
+static eg_tensor *egi_attention_turned(eg_tensor *x, double base, int64_t first) {
     eg_tensor *half[2], *turned[2];
     if (base == 0 || !x || !eg_split(x, 2, 3, half)) return base == 0 ? x : NULL;
     double n = (double)half[0]->dims[3];
@@ -15337,7 +15337,7 @@ static eg_tensor *egi_turned(eg_tensor *x, double base, int64_t first) {
     return turned[0] && turned[1] ? eg_concat(turned, 2, 3) : NULL;
 }
 // The keys (which = 0) or values (1) so far, followed by those of this call.
-static eg_tensor *egi_after(const egi_attention_in *a, int which, eg_tensor *x, int64_t shared, int64_t elements) {
+static eg_tensor *egi_attention_after(const egi_attention_in *a, int which, eg_tensor *x, int64_t shared, int64_t elements) {
     eg_tensor *both[2] = { a->past[which], x };
     if (!x || !both[0]) return x;
     eg_shape fits = { 4, { x->dims[0], shared, a->before, elements } };
@@ -15353,7 +15353,7 @@ static eg_tensor *egi_for_groups(eg_tensor *x, int64_t heads, bool few) {
     return eg_reshape(x, grouped);
 }
 // a b, or a b^T if transposed, for each head.
-static eg_tensor *egi_by_heads(eg_tensor *a, eg_tensor *b, bool transposed) {
+static eg_tensor *egi_attention_product(eg_tensor *a, eg_tensor *b, bool transposed) {
     if (!a || !b || a->dims[1] == b->dims[1]) return egi_matmul(a, false, b, transposed);
     eg_shape shape = { 4, { a->dims[0], a->dims[1], a->dims[2], b->dims[transposed ? 2 : 3] } };
     return eg_reshape(egi_matmul(egi_for_groups(a, b->dims[1], false), false, egi_for_groups(b, 0, true), transposed), shape);
@@ -15362,7 +15362,7 @@ static eg_tensor *egi_by_heads(eg_tensor *a, eg_tensor *b, bool transposed) {
 // can be all false, so that there is no row to set to zeros.
 static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_tensor *mask, bool whole) {
     if (!query || !key) return NULL;
-    eg_tensor *scores = egi_by_heads((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
+    eg_tensor *scores = egi_attention_product((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
     if (!mask) return egi_softmax_last(scores);
     eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
     return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // a query that may see no key gets zeros
@@ -15377,7 +15377,7 @@ static bool egi_shape_attention_as_one(egi_call *c) {
     return true;
 }
 // x with a reference of its own, or a copy if the elements of its last axis are not adjacent.
-static eg_tensor *egi_whole_rows(const eg_tensor *x) {
+static eg_tensor *egi_attention_whole_rows(const eg_tensor *x) {
     return x->strides[3] == 1 || x->dims[3] == 1 ? eg_retain((eg_tensor *)(uintptr_t)x) : egi_contiguous(x);
 }
 static bool egi_run_attention_as_one(egi_call *c) {
@@ -15385,7 +15385,7 @@ static bool egi_run_attention_as_one(egi_call *c) {
     eg_tensor *in[3];
     bool ok = true;
     for (int i = 0; i < 3; i++) {
-        args.in[i] = in[i] = egi_whole_rows(c->in[i]);
+        args.in[i] = in[i] = egi_attention_whole_rows(c->in[i]);
         ok = ok && in[i];
     }
     ok = ok && egi_launch_attention(c->backend, &args);
@@ -15401,13 +15401,13 @@ static eg_tensor *egi_over_groups(eg_tensor *x, int64_t heads) {
 // dk = dS^T q, dv = P^T g.
 static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     const egi_attention_parameters *a = (const egi_attention_parameters *)c->attributes;
-    eg_tensor *q = c->inputs[0], *k = c->inputs[1], *v = c->inputs[2], *g = egi_swap_heads(c->upstream[0]), *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
+    eg_tensor *q = c->inputs[0], *k = c->inputs[1], *v = c->inputs[2], *g = egi_attention_swap_heads(c->upstream[0]), *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
     bool whole = !mask;
-    if (a->causal && !egi_narrow_causal(&mask, q->dims[2], k->dims[2], a->before)) return false;
-    eg_tensor *weights = egi_attention_weights(q, k, mask, whole), *dp = egi_by_heads(g, v, true);
+    if (a->causal && !egi_mask_narrow_causal(&mask, q->dims[2], k->dims[2], a->before)) return false;
+    eg_tensor *weights = egi_attention_weights(q, k, mask, whole), *dp = egi_attention_product(g, v, true);
     eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
     ds = (eg_mul)(ds, eg_number(a->scale));
-    if (c->needed[0] && !egi_set_dx(0, dx, egi_by_heads(ds, k, false))) return false;
+    if (c->needed[0] && !egi_set_dx(0, dx, egi_attention_product(ds, k, false))) return false;
     if (c->needed[1] && !egi_set_dx(1, dx, egi_over_groups(egi_matmul(ds, true, q, false), k->dims[1]))) return false;
     return !c->needed[2] || egi_set_dx(2, dx, egi_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
 }
@@ -15419,13 +15419,13 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
     for (int i = 0; i < 3 && ok; i++) {
         const eg_tensor *x = c->inputs[i];
         eg_shape shape = { 4, { x->dims[0], x->dims[2], x->dims[1], x->dims[3] } };
-        args.in[i] = egi_own(egi_whole_rows(x));
+        args.in[i] = egi_own(egi_attention_whole_rows(x));
         args.out[i] = egi_own(egi_new(op->name, egi_backend_of(x), EG_FLOAT32, &shape));
         ok = args.in[i] && args.out[i];
     }
     args.in[5] = ok ? egi_own(egi_contiguous(c->upstream[0])) : NULL;
     ok = ok && args.in[5] && egi_launch_attention_grad(egi_backend_of(c->inputs[0]), &args);
-    for (int i = 0; i < 3 && ok; i++) if (c->needed[i]) ok = (dx[i] = egi_swap_heads(args.out[i])) != NULL;
+    for (int i = 0; i < 3 && ok; i++) if (c->needed[i]) ok = (dx[i] = egi_attention_swap_heads(args.out[i])) != NULL;
     return ok;
 }
 static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
@@ -15452,10 +15452,10 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: keys and values so far go with a query alone");
     bool as_one = egi_attends_as_one(l, c, &a);
     if (!egi_attention_mask(c, &a, &mask)) return false;
-    eg_tensor *query = egi_turned(egi_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
-    eg_tensor *key = egi_turned(egi_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base, a.before), *value = egi_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
-    key = egi_after(&a, 0, key, shared, k->size);
-    value = egi_after(&a, 1, value, shared, k->o.value_dim ? k->o.value_dim : k->size);
+    eg_tensor *query = egi_attention_turned(egi_attention_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
+    eg_tensor *key = egi_attention_turned(egi_attention_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base, a.before), *value = egi_attention_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
+    key = egi_attention_after(&a, 0, key, shared, k->size);
+    value = egi_attention_after(&a, 1, value, shared, k->o.value_dim ? k->o.value_dim : k->size);
     eg_shape together = { 3, { c->in[0]->dims[0], c->in[0]->dims[1], 0 } };
     if (as_one) {
         egi_attention_parameters p = { 1 / sqrt((double)k->size), k->o.causal, a.before };
@@ -15472,15 +15472,15 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     }
     if (!query || !key) return false;
     bool whole = !mask;
-    if (k->o.causal && !egi_narrow_causal(&mask, query->dims[2], key->dims[2], a.before)) return false;
+    if (k->o.causal && !egi_mask_narrow_causal(&mask, query->dims[2], key->dims[2], a.before)) return false;
     eg_tensor *weights = egi_attention_weights(query, key, mask, whole);
     c->out[1] = weights;
     c->out[2] = key;
     c->out[3] = value;
     if (weights && c->training && k->o.dropout > 0) weights = (eg_mul)(weights, egi_step_dropout(weights, egi_shape(weights), k->o.dropout));
-    eg_tensor *seen = egi_by_heads(weights, value, false);
+    eg_tensor *seen = egi_attention_product(weights, value, false);
     if (seen) together.dims[2] = heads * seen->dims[3];
-    return seen && (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(egi_swap_heads(seen), together))) != NULL;
+    return seen && (c->out[0] = egi_layer_call1(l->parts[3].child, eg_reshape(egi_attention_swap_heads(seen), together))) != NULL;
 }
 
 // ---- the table of layers
@@ -15800,7 +15800,7 @@ static void egi_write_field(egi_text *t, const egi_layer_config *c, const egi_fi
     case EGI_FIELD_INT: egi_text_printf(t, "%d", *(const int *)p); break;
     case EGI_FIELD_INT64: egi_text_printf(t, "%lld", (long long)*(const int64_t *)p); break;
     case EGI_FIELD_PAIR: egi_write_list(t, (const int64_t *)p, 2); break;
-    case EGI_FIELD_NUMBER: egi_text_number(t, egi_or(*(const double *)p, 0)); break;
+    case EGI_FIELD_NUMBER: egi_text_number(t, egi_option_number(*(const double *)p, 0)); break;
     case EGI_FIELD_BOOL: egi_text_string(t, "true"); break;
     case EGI_FIELD_SHAPE: egi_write_list(t, ((const eg_shape *)p)->dims, ((const eg_shape *)p)->rank); break;
     case EGI_FIELD_PADS: egi_write_list(t, ((const eg_pads *)p)->pads, ((const eg_pads *)p)->count); break;
@@ -16092,7 +16092,7 @@ static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor
     eg_scope scope = eg_scope_begin();
     x = egi_to(x, egi_backend_of(x), egi_backend_of(v));
     if (x && tau < 1 && (v->dtype == EG_FLOAT32 || v->dtype == EG_FLOAT64)) x = (eg_add)((eg_mul)(v, eg_number(1 - tau)), (eg_mul)(x, eg_number(tau)));
-    eg_tensor *held = x ? egi_holdable(function, x) : NULL;
+    eg_tensor *held = x ? egi_variable_value(function, x) : NULL;
     eg_scope_end(scope);
     return held;
 }
@@ -16109,7 +16109,7 @@ static bool egi_weights_mix(const char *function, eg_layer *to, eg_layer *from, 
     eg_recording_unpause();
     bool ok = n == a.count;
     for (int i = 0; i < n; i++) {
-        if (ok) egi_take(a.tensors[i], values[i]);
+        if (ok) egi_variable_take(a.tensors[i], values[i]);
         egi_object_release(&values[i]->object);
     }
     egi_free(values);
@@ -16139,9 +16139,9 @@ static bool egi_layer_become(eg_layer *to, eg_layer *from) {
     eg_list a, b;
     if (!egi_weights_paired("layer_copy", to, from, &a, &b)) return false;
     for (int i = 0; i < a.count; i++) {                    // on the device where the other one is
-        eg_tensor *held = egi_holdable("layer_copy", b.tensors[i]);
+        eg_tensor *held = egi_variable_value("layer_copy", b.tensors[i]);
         if (!held) return false;
-        egi_take(a.tensors[i], held);
+        egi_variable_take(a.tensors[i], held);
         egi_object_release(&held->object);
         a.tensors[i]->flags = (uint16_t)((a.tensors[i]->flags & ~EGI_TRAINABLE) | (b.tensors[i]->flags & EGI_TRAINABLE));
     }
@@ -16271,7 +16271,7 @@ static void egi_summary_shape(const eg_shape *s, char *text, size_t capacity) {
     }
     if (at < capacity) snprintf(text + at, capacity - at, s->rank == 1 ? ",)" : ")");
 }
-static char *egi_commas(int64_t n, char *text, size_t capacity) {       // 1234567 as 1,234,567
+static char *egi_show_commas(int64_t n, char *text, size_t capacity) {       // 1234567 as 1,234,567
     char digits[32];
     int length = snprintf(digits, sizeof digits, "%lld", (long long)n);
     size_t at = 0;
@@ -16288,7 +16288,7 @@ static void egi_summary_total(egi_text *t, const char *what, int64_t count, int6
     char text[40];
     int u = 0;
     for (; size >= 1024 && u < 4; u++) size /= 1024;
-    egi_text_printf(t, " %s params: %s (%.2f %s)\n", what, egi_commas(count, text, sizeof text), size, units[u]);
+    egi_text_printf(t, " %s params: %s (%.2f %s)\n", what, egi_show_commas(count, text, sizeof text), size, units[u]);
 }
 static void egi_summary_layer(egi_text *t, eg_layer *l, const char *name) {
     char title[256], shape[192], count[48];
@@ -16296,7 +16296,7 @@ static void egi_summary_layer(egi_text *t, eg_layer *l, const char *name) {
     snprintf(title, sizeof title, "%.120s (%.60s)", name, class_name);
     egi_summary_shape(&l->output, shape, sizeof shape);
     bool waits = !l->built && (l->type->build || l->custom);
-    egi_commas(eg_layer_parameters(l), count, sizeof count);
+    egi_show_commas(eg_layer_parameters(l), count, sizeof count);
     if (waits) snprintf(count + strlen(count), sizeof count - strlen(count), " (unbuilt)");
     egi_summary_row(t, "│", title, shape, count);
 }
@@ -16355,8 +16355,8 @@ static eg_tensor *egi_mean_all(eg_tensor *x) {
     memset(&all, 0, sizeof all);
     return (eg_reduce_mean)(x, all);
 }
-static eg_tensor *egi_from_1(eg_tensor *x) { return (eg_sub)(eg_number(1), x); }
-static eg_tensor *egi_at_least(eg_tensor *x, double least) { return (eg_maximum)(x, eg_number(least)); }
+static eg_tensor *egi_loss_from_1(eg_tensor *x) { return (eg_sub)(eg_number(1), x); }
+static eg_tensor *egi_loss_at_least(eg_tensor *x, double least) { return (eg_maximum)(x, eg_number(least)); }
 #define EGI_LOSS_FIELD(...) EGI_FIELD(eg_loss_options, __VA_ARGS__)
 static const egi_field egi_loss_option_rows[] = {
     EGI_LOSS_FIELD(delta, NUMBER, 1, EGI_AT_LEAST(0)), EGI_LOSS_FIELD(label_smoothing, NUMBER, 0, EGI_BETWEEN(0, 1)),
@@ -16371,7 +16371,7 @@ enum {
     EGI_L_LOGITS = 32, EGI_L_BINARY = 64, EGI_L_SHARES = 128
 };
 static const double egi_loss_epsilon = 1e-7;                // Keras's
-static eg_tensor *egi_probabilities(eg_tensor *p) { return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon)); }
+static eg_tensor *egi_loss_probabilities(eg_tensor *p) { return (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1 - egi_loss_epsilon)); }
 
 // A formula takes labels y and predictions p of one shape (sparse ones: class numbers) and gives one value an example.
 #define EGI_LOSS_FORMULA(name) static eg_tensor *egi_each_##name(eg_tensor *y, eg_tensor *p, const eg_loss_options *o)
@@ -16380,11 +16380,11 @@ EGI_LOSS_FORMULA(mean_squared_error) { EGI_LOSS_UNUSED; return egi_mean_last((eg
 EGI_LOSS_FORMULA(mean_absolute_error) { EGI_LOSS_UNUSED; return egi_mean_last(eg_abs((eg_sub)(p, y))); }
 EGI_LOSS_FORMULA(mean_absolute_percentage_error) {
     EGI_LOSS_UNUSED;
-    return (eg_mul)(eg_number(100), egi_mean_last(eg_abs((eg_div)((eg_sub)(y, p), egi_at_least(eg_abs(y), egi_loss_epsilon)))));
+    return (eg_mul)(eg_number(100), egi_mean_last(eg_abs((eg_div)((eg_sub)(y, p), egi_loss_at_least(eg_abs(y), egi_loss_epsilon)))));
 }
 EGI_LOSS_FORMULA(mean_squared_logarithmic_error) {
     EGI_LOSS_UNUSED;
-    return egi_mean_last((eg_squared_difference)(eg_log1p(egi_at_least(p, egi_loss_epsilon)), eg_log1p(egi_at_least(y, egi_loss_epsilon))));
+    return egi_mean_last((eg_squared_difference)(eg_log1p(egi_loss_at_least(p, egi_loss_epsilon)), eg_log1p(egi_loss_at_least(y, egi_loss_epsilon))));
 }
 EGI_LOSS_FORMULA(huber) {
     eg_tensor *e = (eg_sub)(p, y), *size = eg_abs(e), *delta = eg_number(o->delta);
@@ -16404,25 +16404,25 @@ EGI_LOSS_FORMULA(kl_divergence) {
     return egi_sum_last((eg_mul)(y, eg_log((eg_div)(y, p))));
 }
 // Labels that are all 0 or 1 become -1 and 1. The choice is a tensor, so that nothing is read back from a device.
-static eg_tensor *egi_sides(eg_tensor *y) {
+static eg_tensor *egi_loss_sides(eg_tensor *y) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
     eg_tensor *binary = (eg_reduce_all)((eg_logical_or)((eg_equal)(y, eg_number(0)), (eg_equal)(y, eg_number(1))), all);
     return (eg_where)(binary, (eg_sub)((eg_mul)(eg_number(2), y), eg_number(1)), y);
 }
-static eg_tensor *egi_hinge_of(eg_tensor *y, eg_tensor *p) { return egi_at_least(egi_from_1((eg_mul)(egi_sides(y), p)), 0); }
+static eg_tensor *egi_hinge_of(eg_tensor *y, eg_tensor *p) { return egi_loss_at_least(egi_loss_from_1((eg_mul)(egi_loss_sides(y), p)), 0); }
 EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_mean_last(egi_hinge_of(y, p)); }
 EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_mean_last(eg_square(egi_hinge_of(y, p))); }
 EGI_LOSS_FORMULA(categorical_hinge) {
     EGI_LOSS_UNUSED;
-    eg_tensor *right = egi_sum_last((eg_mul)(y, p)), *wrong = (eg_reduce_max)((eg_mul)(egi_from_1(y), p), egi_over_axis(-1, false));
-    return egi_at_least((eg_add)((eg_sub)(wrong, right), eg_number(1)), 0);
+    eg_tensor *right = egi_sum_last((eg_mul)(y, p)), *wrong = (eg_reduce_max)((eg_mul)(egi_loss_from_1(y), p), egi_over_axis(-1, false));
+    return egi_loss_at_least((eg_add)((eg_sub)(wrong, right), eg_number(1)), 0);
 }
-static eg_tensor *egi_unit(eg_tensor *x) {
+static eg_tensor *egi_loss_unit(eg_tensor *x) {
     eg_tensor *squares = (eg_reduce_sum)(eg_square(x), egi_over_axis(-1, true));
-    return (eg_mul)(x, eg_rsqrt(egi_at_least(squares, egi_loss_epsilon * egi_loss_epsilon)));
+    return (eg_mul)(x, eg_rsqrt(egi_loss_at_least(squares, egi_loss_epsilon * egi_loss_epsilon)));
 }
-EGI_LOSS_FORMULA(cosine_similarity) { EGI_LOSS_UNUSED; return eg_negative(egi_sum_last((eg_mul)(egi_unit(y), egi_unit(p)))); }
+EGI_LOSS_FORMULA(cosine_similarity) { EGI_LOSS_UNUSED; return eg_negative(egi_sum_last((eg_mul)(egi_loss_unit(y), egi_loss_unit(p)))); }
 static eg_tensor *egi_sum_example(eg_tensor *x) {           // over all axes but the first
     while (x && x->rank > 1) x = egi_sum_last(x);
     return x;
@@ -16430,43 +16430,43 @@ static eg_tensor *egi_sum_example(eg_tensor *x) {           // over all axes but
 EGI_LOSS_FORMULA(dice) {
     EGI_LOSS_UNUSED;
     eg_tensor *both = (eg_mul)(eg_number(2), egi_sum_example((eg_mul)(y, p)));
-    return egi_from_1((eg_div)(both, (eg_add)((eg_add)(egi_sum_example(y), egi_sum_example(p)), eg_number(egi_loss_epsilon))));
+    return egi_loss_from_1((eg_div)(both, (eg_add)((eg_add)(egi_sum_example(y), egi_sum_example(p)), eg_number(egi_loss_epsilon))));
 }
 // Label smoothing: y (1 - part) + part / classes. A binary label has two classes.
-static eg_tensor *egi_smooth(eg_tensor *y, double part, double classes) {
+static eg_tensor *egi_labels_smooth(eg_tensor *y, double part, double classes) {
     return part == 0 ? y : (eg_add)((eg_mul)(y, eg_number(1 - part)), eg_number(part / classes));
 }
-static eg_tensor *egi_smooth_classes(eg_tensor *y, const eg_loss_options *o) {
-    return egi_smooth(y, o->label_smoothing, y->rank ? (double)y->dims[y->rank - 1] : 1);
+static eg_tensor *egi_labels_smooth_classes(eg_tensor *y, const eg_loss_options *o) {
+    return egi_labels_smooth(y, o->label_smoothing, y->rank ? (double)y->dims[y->rank - 1] : 1);
 }
 static eg_tensor *egi_binary_entropy(eg_tensor *y, eg_tensor *p) {
-    p = egi_probabilities(p);
-    return eg_negative((eg_add)((eg_mul)(y, eg_log(p)), (eg_mul)(egi_from_1(y), eg_log(egi_from_1(p)))));
+    p = egi_loss_probabilities(p);
+    return eg_negative((eg_add)((eg_mul)(y, eg_log(p)), (eg_mul)(egi_loss_from_1(y), eg_log(egi_loss_from_1(p)))));
 }
-EGI_LOSS_FORMULA(binary_crossentropy) { return egi_mean_last(eg_sigmoid_cross_entropy_with_logits(egi_smooth(y, o->label_smoothing, 2), p)); }
-EGI_LOSS_FORMULA(binary_crossentropy_from_probabilities) { return egi_mean_last(egi_binary_entropy(egi_smooth(y, o->label_smoothing, 2), p)); }
-EGI_LOSS_FORMULA(categorical_crossentropy) { return eg_softmax_cross_entropy_with_logits(egi_smooth_classes(y, o), p); }
-static eg_tensor *egi_shares(eg_tensor *p) { return egi_probabilities((eg_div)(p, (eg_reduce_sum)(p, egi_over_axis(-1, true)))); }
+EGI_LOSS_FORMULA(binary_crossentropy) { return egi_mean_last(eg_sigmoid_cross_entropy_with_logits(egi_labels_smooth(y, o->label_smoothing, 2), p)); }
+EGI_LOSS_FORMULA(binary_crossentropy_from_probabilities) { return egi_mean_last(egi_binary_entropy(egi_labels_smooth(y, o->label_smoothing, 2), p)); }
+EGI_LOSS_FORMULA(categorical_crossentropy) { return eg_softmax_cross_entropy_with_logits(egi_labels_smooth_classes(y, o), p); }
+static eg_tensor *egi_loss_shares(eg_tensor *p) { return egi_loss_probabilities((eg_div)(p, (eg_reduce_sum)(p, egi_over_axis(-1, true)))); }
 EGI_LOSS_FORMULA(categorical_crossentropy_from_probabilities) {
-    return eg_negative(egi_sum_last((eg_mul)(egi_smooth_classes(y, o), eg_log(egi_shares(p)))));
+    return eg_negative(egi_sum_last((eg_mul)(egi_labels_smooth_classes(y, o), eg_log(egi_loss_shares(p)))));
 }
 EGI_LOSS_FORMULA(sparse_categorical_crossentropy) { EGI_LOSS_UNUSED; return eg_sparse_softmax_cross_entropy_with_logits(y, p); }
 EGI_LOSS_FORMULA(sparse_categorical_crossentropy_from_probabilities) {
     EGI_LOSS_UNUSED;
-    return eg_sparse_softmax_cross_entropy_with_logits(y, eg_log(egi_probabilities(p)));
+    return eg_sparse_softmax_cross_entropy_with_logits(y, eg_log(egi_loss_probabilities(p)));
 }
 EGI_LOSS_FORMULA(binary_focal_crossentropy_from_probabilities) {
-    y = egi_smooth(y, o->label_smoothing, 2);
-    eg_tensor *right = (eg_add)((eg_mul)(y, p), (eg_mul)(egi_from_1(y), egi_from_1(p)));
-    eg_tensor *e = (eg_mul)((eg_pow)(egi_from_1(right), eg_number(o->gamma)), egi_binary_entropy(y, p));
-    if (o->alpha != 0) e = (eg_mul)((eg_add)((eg_mul)(y, eg_number(o->alpha)), (eg_mul)(egi_from_1(y), eg_number(1 - o->alpha))), e);
+    y = egi_labels_smooth(y, o->label_smoothing, 2);
+    eg_tensor *right = (eg_add)((eg_mul)(y, p), (eg_mul)(egi_loss_from_1(y), egi_loss_from_1(p)));
+    eg_tensor *e = (eg_mul)((eg_pow)(egi_loss_from_1(right), eg_number(o->gamma)), egi_binary_entropy(y, p));
+    if (o->alpha != 0) e = (eg_mul)((eg_add)((eg_mul)(y, eg_number(o->alpha)), (eg_mul)(egi_loss_from_1(y), eg_number(1 - o->alpha))), e);
     return egi_mean_last(e);
 }
 EGI_LOSS_FORMULA(binary_focal_crossentropy) { return egi_each_binary_focal_crossentropy_from_probabilities(y, eg_sigmoid(p), o); }
 EGI_LOSS_FORMULA(categorical_focal_crossentropy_from_probabilities) {
-    p = egi_shares(p);
-    eg_tensor *e = (eg_mul)(eg_negative(egi_smooth_classes(y, o)), eg_log(p));
-    return egi_sum_last((eg_mul)((eg_mul)((eg_pow)(egi_from_1(p), eg_number(o->gamma)), eg_number(o->alpha == 0 ? 0.25 : o->alpha)), e));
+    p = egi_loss_shares(p);
+    eg_tensor *e = (eg_mul)(eg_negative(egi_labels_smooth_classes(y, o)), eg_log(p));
+    return egi_sum_last((eg_mul)((eg_mul)((eg_pow)(egi_loss_from_1(p), eg_number(o->gamma)), eg_number(o->alpha == 0 ? 0.25 : o->alpha)), e));
 }
 EGI_LOSS_FORMULA(categorical_focal_crossentropy) {
     eg_axis_options last = { 0, NULL, -1 };
@@ -16674,8 +16674,8 @@ struct egi_metric_row {
     eg_tensor *(*delta)(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w);     // w NULL: all 1
     double (*result)(const eg_metric *m, const double *s);
 };
-static double egi_ratio(double a, double b) { return b != 0 ? a / b : 0; }
-static double egi_no_sign(double v) { return v == v ? v : (double)NAN; }       // a NaN without a sign, so that it prints as nan everywhere
+static double egi_metric_ratio(double a, double b) { return b != 0 ? a / b : 0; }
+static double egi_metric_no_sign(double v) { return v == v ? v : (double)NAN; }       // a NaN without a sign, so that it prints as nan everywhere
 
 // Means and sums of values: [sum of w v, sum of w].
 static eg_shape egi_shape_pair(const eg_metric_options *o) { (void)o; eg_shape s = { 1, { 2 } }; return s; }
@@ -16690,9 +16690,9 @@ static eg_tensor *egi_delta_values(eg_tensor *v, eg_tensor *w) {
     parts[1] = w ? (eg_reduce_sum)(w, all) : eg_full_like(parts[0], (double)v->size);
     return parts[0] && parts[1] ? eg_stack(parts, 2, 0) : NULL;
 }
-static double egi_result_mean(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[0], s[1]); }
+static double egi_result_mean(const eg_metric *m, const double *s) { (void)m; return egi_metric_ratio(s[0], s[1]); }
 static double egi_result_sum(const eg_metric *m, const double *s) { (void)m; return s[0]; }
-static double egi_result_root(const eg_metric *m, const double *s) { (void)m; return sqrt(egi_ratio(s[0], s[1])); }
+static double egi_result_root(const eg_metric *m, const double *s) { (void)m; return sqrt(egi_metric_ratio(s[0], s[1])); }
 
 static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     const egi_loss_row *row = egi_loss_find(m->function);
@@ -16703,7 +16703,7 @@ static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor
 }
 
 // Accuracies: the mean of 1 where the prediction is right and 0 where it is wrong.
-static eg_tensor *egi_best(eg_tensor *x) {
+static eg_tensor *egi_metric_best(eg_tensor *x) {
     eg_arg_options last = { 0, NULL, -1, false };
     return (eg_argmax)(x, last);
 }
@@ -16711,8 +16711,8 @@ static eg_tensor *egi_right_binary(const eg_metric *m, eg_tensor *y, eg_tensor *
     eg_tensor *said = (eg_greater)(p, eg_number(m->options.threshold));
     return egi_mean_last(eg_cast((eg_equal)(eg_cast(y, EG_FLOAT64), eg_cast(said, EG_FLOAT64)), EG_FLOAT64));
 }
-static eg_tensor *egi_right_categorical(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(egi_best(y), egi_best(p)); }
-static eg_tensor *egi_right_sparse(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(eg_cast(y, EG_INT64), egi_best(p)); }
+static eg_tensor *egi_right_categorical(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(egi_metric_best(y), egi_metric_best(p)); }
+static eg_tensor *egi_right_sparse(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(eg_cast(y, EG_INT64), egi_metric_best(p)); }
 static eg_tensor *egi_delta_binary_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_right_binary(m, y, p), w) : NULL;
 }
@@ -16732,7 +16732,7 @@ static eg_tensor *egi_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p
     if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
     bool sparse = y->rank + 1 == p->rank;
     if (!egi_labels_fit("metric_update", sparse ? EGI_SPARSE : EGI_DENSE, y, p)) return NULL;
-    eg_tensor *label = eg_expand_dims(sparse ? eg_cast(y, EG_INT64) : egi_best(y), -1);
+    eg_tensor *label = eg_expand_dims(sparse ? eg_cast(y, EG_INT64) : egi_metric_best(y), -1);
     eg_tensor *above = label ? (eg_greater)(p, eg_take_along_axis(p, label, -1)) : NULL;
     return egi_delta_values((eg_less)(egi_sum_last(eg_cast(above, EG_INT64)), eg_integer(m->options.k)), w);
 }
@@ -16765,15 +16765,15 @@ static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tens
     if (!thresholds) return NULL;
     if (w && !(w = egi_weights_for("metric_update", w, eg_cast(p, EG_FLOAT64)))) return NULL;
     sides[0] = eg_cast((eg_not_equal)(y, eg_integer(0)), EG_FLOAT64);
-    sides[1] = egi_from_1(sides[0]);
+    sides[1] = egi_loss_from_1(sides[0]);
     for (int i = 0; i < 2; i++) sides[i] = eg_reshape(w ? (eg_mul)(sides[i], w) : sides[i], row);
     eg_tensor *above = eg_cast((eg_greater)(eg_reshape(p, row), thresholds), EG_FLOAT64), *both = eg_concat(sides, 2, 0);
     eg_matmul_options turned = { 0, NULL, false, true };
     return above && both ? (eg_matmul)(above, both, turned) : NULL;
 }
-static double egi_result_precision(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[2], s[2] + s[3]); }
-static double egi_result_recall(const eg_metric *m, const double *s) { (void)m; return egi_ratio(s[2], s[0]); }
-static double egi_result_f1(const eg_metric *m, const double *s) { (void)m; return egi_ratio(2 * s[2], s[0] + s[2] + s[3]); }
+static double egi_result_precision(const eg_metric *m, const double *s) { (void)m; return egi_metric_ratio(s[2], s[2] + s[3]); }
+static double egi_result_recall(const eg_metric *m, const double *s) { (void)m; return egi_metric_ratio(s[2], s[0]); }
+static double egi_result_f1(const eg_metric *m, const double *s) { (void)m; return egi_metric_ratio(2 * s[2], s[0] + s[2] + s[3]); }
 // The area under the ROC curve, by trapezoids; or under the curve of precision over recall, where between two thresholds true and false
 // positives are taken to grow in proportion (Davis & Goadrich 2006).
 static double egi_result_auc(const eg_metric *m, const double *s) {
@@ -16781,11 +16781,11 @@ static double egi_result_auc(const eg_metric *m, const double *s) {
     for (int64_t i = 0; i + 1 < m->options.thresholds; i++, s += 2) {
         double more = s[0] - s[2], said = s[0] + s[1], said_next = s[2] + s[3];
         if (m->options.curve == EG_ROC) {
-            area += egi_ratio(s[1] - s[3], zeros) * egi_ratio(s[0] + s[2], ones) / 2;
+            area += egi_metric_ratio(s[1] - s[3], zeros) * egi_metric_ratio(s[0] + s[2], ones) / 2;
             continue;
         }
-        double slope = egi_ratio(more, said - said_next > 0 ? said - said_next : 0), rest = s[2] - slope * said_next;
-        area += egi_ratio(slope * (more + rest * log(said > 0 && said_next > 0 ? said / said_next : 1)), ones);
+        double slope = egi_metric_ratio(more, said - said_next > 0 ? said - said_next : 0), rest = s[2] - slope * said_next;
+        area += egi_metric_ratio(slope * (more + rest * log(said > 0 && said_next > 0 ? said / said_next : 1)), ones);
     }
     return area;
 }
@@ -16835,7 +16835,7 @@ static double egi_result_r2(const eg_metric *m, const double *s) {
         double spread = s[2 * n + i], rounding = 1e-13 * s[n + i];
         if (spread > s[i] * rounding * rounding) sum += 1 - s[3 * n + i] / spread;
     }
-    return egi_ratio(sum, (double)n);
+    return egi_metric_ratio(sum, (double)n);
 }
 
 // Confusion matrix: the weight of the examples with this label (row) and this prediction (column).
@@ -16851,7 +16851,7 @@ static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) 
 }
 static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
-    if (p->rank == y->rank + 1 && egi_is_float(p->dtype)) p = egi_best(p);
+    if (p->rank == y->rank + 1 && egi_is_float(p->dtype)) p = egi_metric_best(p);
     if (!p || !egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
     eg_shape flat = { 1, { -1 } }, shape = egi_shape_confusion(&m->options);
     eg_tensor *at[2], *count = eg_full(EG_FLOAT64, egi_shape(y), 1);
@@ -16869,7 +16869,7 @@ static double egi_result_confusion(const eg_metric *m, const double *s) {
         all += s[i];
         if (i / n == i % n) right += s[i];
     }
-    return egi_ratio(right, all);
+    return egi_metric_ratio(right, all);
 }
 static double egi_result_mean_iou(const eg_metric *m, const double *s) {
     double sum = 0, count = 0;
@@ -16881,7 +16881,7 @@ static double egi_result_mean_iou(const eg_metric *m, const double *s) {
         sum += s[i * n + i] / either;
         count++;
     }
-    return egi_ratio(sum, count);
+    return egi_metric_ratio(sum, count);
 }
 
 static const char *const egi_curves[] = { "ROC", "PR" };         // ORDER eg_curve
@@ -16974,9 +16974,9 @@ static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
     for (int64_t i = 0; i < m->state->dims[1]; i++)
         if (seen[i] != 0) return egi_fail(EG_ERROR_SHAPE, "eg_metric_update: %s has seen rows of %lld columns, and these have %lld; eg_metric_reset begins anew", m->name,
                                           (long long)m->state->dims[1], (long long)delta->dims[1]);
-    eg_tensor *zeros = eg_to(eg_zeros(EG_FLOAT64, egi_shape(delta)), eg_device_of(m->state)), *packed = zeros ? egi_holdable("metric_update", zeros) : NULL;
+    eg_tensor *zeros = eg_to(eg_zeros(EG_FLOAT64, egi_shape(delta)), eg_device_of(m->state)), *packed = zeros ? egi_variable_value("metric_update", zeros) : NULL;
     if (!packed) return false;
-    egi_take_wide(m->state, packed);
+    egi_variable_take_wide(m->state, packed);
     egi_object_release(&packed->object);
     return true;
 }
@@ -17267,7 +17267,7 @@ static void egi_svg_curve(egi_text *t, const egi_panel *p, const char *kind, int
         egi_text_printf(t, "\"/>\n");
     }
 }
-static void egi_widen(const double *y, int64_t n, int64_t stride, double *low, double *high) {
+static void egi_panel_widen(const double *y, int64_t n, int64_t stride, double *low, double *high) {
     for (int64_t i = 0; i < n; i++) {
         double v = y[i * stride];
         if (v < *low && v - v == 0) *low = v;
@@ -17296,9 +17296,9 @@ static void egi_svg_panel(egi_text *t, const eg_history *h, int column, double t
     int64_t points = column == 0 ? egi_history_thin(h, x, y) : 0;
     snprintf(other, sizeof other, "val_%s", name);
     int validation = egi_history_column(h, other);
-    egi_widen(h->values + column, h->epochs, h->columns, &low, &high);
-    if (validation >= 0) egi_widen(h->values + validation, h->epochs, h->columns, &low, &high);
-    egi_widen(y, points, 1, &low, &high);
+    egi_panel_widen(h->values + column, h->epochs, h->columns, &low, &high);
+    if (validation >= 0) egi_panel_widen(h->values + validation, h->epochs, h->columns, &low, &high);
+    egi_panel_widen(y, points, 1, &low, &high);
     if (low > high) low = 0, high = 1;
     if (low > 0 && low < 0.5 * high) low = 0;                                  // begin at zero if that costs less than half of the height
     double step = egi_nice_step(high > low ? high - low : fabs(high) > 0 ? fabs(high) : 1, 5);
@@ -17440,7 +17440,7 @@ static bool egi_compile_into(egi_training *t, const char *function, const eg_out
     t->n_outputs = n;
     for (int k = 0; k < n; k++) {
         t->outputs[k].loss = outputs[k].loss;
-        t->outputs[k].weight = egi_or(outputs[k].weight, 1);
+        t->outputs[k].weight = egi_option_number(outputs[k].weight, 1);
         most += outputs[k].metrics.count + 1;
         if (outputs[k].name) snprintf(names[k], sizeof names[k], "%.30s", outputs[k].name);
         else snprintf(names[k], sizeof names[k], "output_%d", k + 1);
@@ -17557,7 +17557,7 @@ EAGER_API double eg_model_result(eg_layer *model, const char *name) {
     return (double)NAN;
 }
 // The i-th result of what was summed up to now: the loss, or a metric.
-static double egi_result_now(const egi_training *t, int i) { return egi_no_sign(i ? eg_metric_result(t->metrics[i - 1]) : egi_ratio(t->loss_sum, t->loss_weight)); }
+static double egi_result_now(const egi_training *t, int i) { return egi_metric_no_sign(i ? eg_metric_result(t->metrics[i - 1]) : egi_metric_ratio(t->loss_sum, t->loss_weight)); }
 // Writes the loss and the metrics as summed up to now to t->values[at ...].
 static bool egi_results_take(egi_training *t, int at) {
     int64_t errors = egi_this.errors;
@@ -17593,7 +17593,7 @@ static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *con
 static eg_tensor *egi_class_weights_of(const char *function, eg_class_weights weights, eg_tensor *y, eg_tensor *p) {
     eg_shape shape = { 1, { weights.count } };
     if (y->rank == p->rank && y->rank > 1) {
-        if (y->dims[y->rank - 1] > 1) y = egi_best(y);
+        if (y->dims[y->rank - 1] > 1) y = egi_metric_best(y);
         else {
             eg_shape flat = egi_shape(y);
             flat.rank--;
@@ -17718,7 +17718,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     ok = ok && egi_step_metrics(t, answers, examples);     // before the update: if a metric fails, the weights have not changed
     ok = ok && (!s->train || eg_apply_gradients_list(t->optimizer, grads, weights));
     int64_t errors = egi_this.errors;
-    if (ok) s->loss = egi_no_sign(eg_item(loss));                       // waits for the device, which may report an error of the step here
+    if (ok) s->loss = egi_metric_no_sign(eg_item(loss));                       // waits for the device, which may report an error of the step here
     ok = ok && egi_this.errors == errors;
     if (ok) {
         t->loss_sum += s->loss * examples;
@@ -17757,7 +17757,7 @@ typedef struct egi_bar {
     int columns, shown;                 // width of the terminal; width of what stands on the line now
     double began, drawn;                // seconds: when the epoch began, when the line was last drawn
 } egi_bar;
-static double egi_now(void) {
+static double egi_clock_now(void) {
 #ifdef TIME_UTC
     struct timespec t;
     if (timespec_get(&t, TIME_UTC)) return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -17895,7 +17895,7 @@ static void egi_fit_head(const egi_fit *f, char *head, size_t size) {
 static void egi_fit_show(egi_fit *f) {
     egi_bar *b = &f->bar;
     if (!b->on || !b->live) return;
-    double now = egi_now();
+    double now = egi_clock_now();
     if (now >= b->drawn && now - b->drawn < 0.2) return;
     b->drawn = now;
     char head[64], rate[32], left[32], tail[EGI_LINE];
@@ -17914,13 +17914,13 @@ static void egi_fit_show_epoch(egi_fit *f, double seconds, int64_t steps, bool v
     if (!f->bar.on) return;
     egi_fit_head(f, head, sizeof head);
     egi_show_rate(rate, sizeof rate, steps ? seconds / (double)steps : 0);
-    int at = snprintf(tail, sizeof tail, " %lld steps  %s  %.1f s", (long long)steps, rate, egi_now() - f->bar.began);
+    int at = snprintf(tail, sizeof tail, " %lld steps  %s  %.1f s", (long long)steps, rate, egi_clock_now() - f->bar.began);
     at += egi_show_results(f->t, 0, false, tail + at, sizeof tail - (size_t)at);
     if (validated) egi_show_results(f->t, f->t->n + 1, false, tail + at, sizeof tail - (size_t)at);
     if (!f->bar.live) head[strlen(head) - 1] = ':';
     egi_bar_draw(&f->bar, head, f->bar.live ? 1 : -1, tail, true);
 }
-static void egi_say(const egi_bar *b, const char *text) {
+static void egi_bar_say(const egi_bar *b, const char *text) {
     if (!b->on) return;
     egi_print_text(text);
     egi_bar_flush();
@@ -17929,7 +17929,7 @@ static void egi_say(const egi_bar *b, const char *text) {
 static void egi_watch_release(void *user);
 // Calls one callback. A user's function may set stop and reason; other changes it makes to the state are undone. The library's own callbacks
 // may move the state (a backup goes on in a later epoch).
-static bool egi_tell_one(egi_fit *f, const eg_callback *callback, eg_callback_function *function) {
+static bool egi_callback_tell(egi_fit *f, const eg_callback *callback, eg_callback_function *function) {
     eg_fit_state before = f->state;
     bool ok = false;
     EGI_FRAMED_DEEPER("the callback", "fit", ok = function(&f->state, callback->functions.user));
@@ -17941,7 +17941,7 @@ static bool egi_tell_one(egi_fit *f, const eg_callback *callback, eg_callback_fu
 }
 // Calls the function at offset `which` of eg_callback_functions in all callbacks, in their order, unrecorded and in a
 // scope each.
-static bool egi_tell(egi_fit *f, size_t which, const char *event) {
+static bool egi_callbacks_tell(egi_fit *f, size_t which, const char *event) {
     for (int i = 0; i < f->o.callbacks.count; i++) {
         eg_callback *callback = f->o.callbacks.list[i];
         eg_callback_function *function;
@@ -17949,7 +17949,7 @@ static bool egi_tell(egi_fit *f, size_t which, const char *event) {
         if (!function) continue;
         eg_scope scope = eg_scope_begin();
         eg_recording_pause();
-        bool ok = egi_tell_one(f, callback, function);
+        bool ok = egi_callback_tell(f, callback, function);
         eg_recording_unpause();
         eg_scope_end(scope);
         if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: callback %d failed in its %s", f->step.function, i, event);
@@ -17957,7 +17957,7 @@ static bool egi_tell(egi_fit *f, size_t which, const char *event) {
     }
     return true;
 }
-#define EGI_TELL_FIT(f, event) egi_tell(f, offsetof(eg_callback_functions, event), #event)
+#define EGI_TELL_FIT(f, event) egi_callbacks_tell(f, offsetof(eg_callback_functions, event), #event)
 
 // Runs all batches of a dataset (or `steps` of them) through the model without training it. The sums stay in the metrics; *done is how
 // many batches there were.
@@ -17987,7 +17987,7 @@ static bool egi_evaluate_sums(egi_training *t, eg_layer *model, eg_dataset *data
             else ++*done;
         }
         eg_scope_end(scope);
-        double now = bar && bar->live ? egi_now() : 0;
+        double now = bar && bar->live ? egi_clock_now() : 0;
         if (status != EG_NEXT || !bar || !bar->live || (now >= bar->drawn && now - bar->drawn < 0.2)) continue;
         char tail[EGI_LINE];
         bar->drawn = now;
@@ -18043,24 +18043,24 @@ static bool egi_fit_validate(egi_fit *f) {
     char head[64];
     int64_t done;
     egi_step s = { f->step.function, f->step.inputs, false, { 0, NULL }, 0, egi_batch_hint(f->o.validation), f->step.arrays };
-    double began = egi_now();
+    double began = egi_clock_now();
     egi_fit_head(f, head, sizeof head);
     if (!egi_evaluate_sums(f->t, f->state.model, f->o.validation, &s, f->o.validation_steps, f->bar.on ? &f->bar : NULL, head, &done)) return false;
-    f->validating = egi_now() - began;
+    f->validating = egi_clock_now() - began;
     return egi_results_take(f->t, f->t->n + 1);
 }
 static bool egi_fit_epoch(egi_fit *f) {
     egi_training *t = f->t;
     eg_fit_state *s = &f->state;
     int64_t before = s->batch;                             // batches of this epoch that an earlier run had done, restored by a backup
-    f->bar.began = egi_now();
+    f->bar.began = egi_clock_now();
     f->bar.drawn = 0;
     if (s->epoch == f->first) f->began = f->bar.began;
     f->context.number[1] = 0;
     f->summed = false;
     if ((!before && !egi_results_reset(t)) || !EGI_TELL_FIT(f, epoch_begin) || !egi_fit_batches(f)) return false;
     f->context.number[1] = 0;
-    double seconds = egi_now() - f->bar.began;
+    double seconds = egi_clock_now() - f->bar.began;
     if (s->batches < 0 && !s->stop) s->batches = s->batch;     // now it is known
     if (!egi_results_take(t, 0)) return false;
     f->summed = true;
@@ -18182,11 +18182,11 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
             ok = egi_fit_epoch(&f);
         }
         egi_context_leave(&f.context);
-        if (!ok && f.bar.shown) egi_say(&f.bar, "\n");
+        if (!ok && f.bar.shown) egi_bar_say(&f.bar, "\n");
         if (ok && f.state.stop && f.state.reason) {
             char text[EGI_LINE];
             snprintf(text, sizeof text, "%.1000s\n", f.state.reason);
-            egi_say(&f.bar, text);
+            egi_bar_say(&f.bar, text);
         }
         ok = ok && EGI_TELL_FIT(&f, fit_end);
         eg_iterator_release(f.state.iterator);
@@ -18318,15 +18318,15 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
     if (t->fitting) { egi_fail(EG_ERROR_STATE, "eg_%s: the model is being fitted, which sums in the same metrics; use .validation or eg_predict", function); return (double)NAN; }
     s.hint = egi_batch_hint(data);
     egi_bar_open(&bar, o.quiet, o.progress);
-    double began = egi_now();
+    double began = egi_clock_now();
     eg_layer_retain(model);
     t->running++;
     bool ok = egi_evaluate_sums(t, model, data, &s, o.steps, bar.on ? &bar : NULL, "", &done);
     ok = ok && egi_results_take(t, 0);
-    if (!ok && bar.shown) egi_say(&bar, "\n");
+    if (!ok && bar.shown) egi_bar_say(&bar, "\n");
     if (ok && bar.on) {
         char rate[32], tail[EGI_LINE];
-        double seconds = egi_now() - began;
+        double seconds = egi_clock_now() - began;
         egi_show_rate(rate, sizeof rate, seconds / (double)done);
         int at = snprintf(tail, sizeof tail, "%s%lld steps  %s  %.1f s", bar.live ? " " : "", (long long)done, rate, seconds);
         egi_show_results(t, 0, false, tail + at, sizeof tail - (size_t)at);
@@ -18530,7 +18530,7 @@ static void egi_history_names(const eg_history *h, char *names, size_t size) {  
     names[0] = 0;
     for (int i = 0; i < h->columns && at < size; i++) at += (size_t)snprintf(names + at, size - at, i ? ", %s" : "%s", h->names[i]);
 }
-static const char *egi_why_missing(const eg_history *h, const char *name) {
+static const char *egi_history_why_missing(const eg_history *h, const char *name) {
     return egi_is_validation(name) && egi_history_column(h, "val_loss") < 0 ? " (no .validation was given)" : "";
 }
 // Resets the state for a fit, and refuses a name to monitor that this fit will not have, before the first batch.
@@ -18543,10 +18543,10 @@ static bool egi_watch_begin(eg_fit_state *s, void *user) {
     if (egi_history_column(s->history, name) >= 0) return true;
     char names[512];
     egi_history_names(s->history, names, sizeof names);
-    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s%s", w->name, name, names, egi_why_missing(s->history, name));
+    return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to monitor; this fit has %s%s", w->name, name, names, egi_history_why_missing(s->history, name));
 }
 // EG_AUTO: whether a larger value of this name is better. Names of scores are known; everything else is taken for a loss.
-static bool egi_grows(const char *name) {
+static bool egi_watch_grows(const char *name) {
     size_t length = strlen(name);
     if (length >= 4 && strcmp(name + length - 4, "loss") == 0) return false;     // an output's loss, whatever the output is called
     static const char *const scores[] = { "acc", "auc", "precision", "recall", "f1", "r2", "iou", "top_k" };
@@ -18558,7 +18558,7 @@ static bool egi_grows(const char *name) {
 // that a backup restored.
 static bool egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
     const char *name = egi_watch_name(w, s->history);
-    bool grows = w->o.mode == EG_MAX || (w->o.mode == EG_AUTO && egi_grows(name));
+    bool grows = w->o.mode == EG_MAX || (w->o.mode == EG_AUTO && egi_watch_grows(name));
     double value = eg_history_value(s->history, name, w->looked++);
     bool there = value == value || !egi_is_validation(name) || egi_fit_validates((const egi_fit *)(const void *)s, s->history->first_epoch + w->looked - 1);
     *better = value == value && (!w->best_known || (grows ? value > w->best + w->o.min_delta : value < w->best - w->o.min_delta));
@@ -18789,7 +18789,7 @@ static bool egi_checkpoint_begin(eg_fit_state *s, void *user) {
             char names[512];
             egi_history_names(s->history, names, sizeof names);
             return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: there is no '%s' to stand for {%s} in the path '%.200s'; this fit has epoch, %s%s", w->name, place.name, place.name, w->path,
-                            names, egi_why_missing(s->history, place.name));
+                            names, egi_history_why_missing(s->history, place.name));
         }
         if (!fits) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: '%.*s' in the path '%.200s' has a format that is not known; these are: {epoch:02d}, {loss:.2f}, {loss:.3e}, {loss:.4g}", w->name,
                                    (int)(place.end - p < 60 ? place.end - p : 60), p, w->path);
@@ -18931,7 +18931,7 @@ static void egi_backup_tell(const egi_watch *w, const eg_fit_state *s, const cha
     else if (w->epoch < s->epoch) return;
     else if (w->batch) snprintf(text, sizeof text, "%.800s: going on in epoch %lld, behind batch %lld\n", path, (long long)w->epoch + 1, (long long)w->batch);
     else snprintf(text, sizeof text, "%.800s: going on with epoch %lld\n", path, (long long)w->epoch + 1);
-    egi_say(&((const egi_fit *)(const void *)s)->bar, text);
+    egi_bar_say(&((const egi_fit *)(const void *)s)->bar, text);
 }
 static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
@@ -19030,7 +19030,7 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
 // cursor is one reading of it: a tree of the same form that holds the positions.
 // An iterator holds the root cursor. Each kind of stage is a row of a few
 // functions (egi_stage); what all share (opening the stage upstream when it is
-// first asked, ends, errors and their place) is in egi_pull and egi_next. Elements
+// first asked, ends, errors and their place) is in egi_cursor_pull and egi_cursor_next. Elements
 // are on the CPU, and their references go to the stage that asked for them.
 // "Upstream" and "below" mean the stages that a stage reads from.
 // Read first: 16.  Entry: eg_iterator_next().  Proof: tests/datasets*.c
@@ -19191,7 +19191,7 @@ static eg_dataset *egi_dataset_done(eg_dataset *d, bool ok) {
 }
 static eg_dataset *egi_dataset_on(const egi_stage *stage, eg_dataset *from) { return egi_dataset_begin(stage, &from, 1); }
 // A 64-bit hash of two numbers, by which seeds, epochs and rounds make keys.
-static uint64_t egi_mix(uint64_t a, uint64_t b) {
+static uint64_t egi_key_mix(uint64_t a, uint64_t b) {
     egi_random r = { a, b };
     uint32_t word[4];
     egi_random_block(word, r, 0, 0x64617461u);                // a sequence that no tensor is drawn from
@@ -19199,7 +19199,7 @@ static uint64_t egi_mix(uint64_t a, uint64_t b) {
 }
 // The given seed, or, if it is 0, one from this thread's generator. Never 0.
 static uint64_t egi_dataset_seed(uint64_t seed) {
-    return seed ? seed : egi_mix(egi_this.random.seed, egi_this.random.counter++) | 1;
+    return seed ? seed : egi_key_mix(egi_this.random.seed, egi_this.random.counter++) | 1;
 }
 
 static const eg_spec egi_unknown_spec = { EG_NO_DTYPE, { -1, { 0 } } };
@@ -19293,7 +19293,7 @@ EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity) 
     return (int64_t)egi_dataset_words(d, capacity ? text : NULL, text ? capacity : 0, 0);
 }
 
-// ---- cursors. egi_next asks a cursor for its next element, egi_pull the cursor upstream of a given one. A cursor
+// ---- cursors. egi_cursor_next asks a cursor for its next element, egi_cursor_pull the cursor upstream of a given one. A cursor
 // and its stage's state are one block of memory.
 
 static egi_cursor *egi_cursor_open(eg_dataset *d, egi_cursor *up, const uint64_t *seeds, uint64_t epoch, int number, int total) {
@@ -19340,7 +19340,7 @@ static void egi_stage_enter(egi_context *stage, const egi_cursor *c, int64_t ele
 }
 // The next element of a cursor. On EG_NEXT out[] holds references that the caller owns, NULL behind the components;
 // else all are NULL.
-static eg_status egi_next(egi_cursor *c, eg_tensor **out) {
+static eg_status egi_cursor_next(egi_cursor *c, eg_tensor **out) {
     if (c->ended) return EG_END_OF_SEQUENCE;
     memset((void *)out, 0, EG_MAX_COMPONENTS * sizeof *out);
     egi_context stage;
@@ -19363,14 +19363,14 @@ static int64_t egi_skip_by_next(egi_cursor *c, int64_t n) {
     egi_element e;
     if (!egi_steps_bounded(c, n)) return -1;
     for (int64_t i = 0; i < n; i++) {
-        eg_status status = egi_next(c, e.x);
+        eg_status status = egi_cursor_next(c, e.x);
         if (status != EG_NEXT) return status == EG_FAILED ? -1 : i;
         egi_element_drop(e.x);
     }
     return n;
 }
 // Steps over n elements. Returns how many there were, fewer than n at the end, -1 on an error.
-static int64_t egi_skip(egi_cursor *c, int64_t n) {
+static int64_t egi_cursor_skip(egi_cursor *c, int64_t n) {
     if (n <= 0 || c->ended) return 0;
     if (!c->d->stage->skip) return egi_skip_by_next(c, n);
     egi_context stage;
@@ -19387,7 +19387,7 @@ static int64_t egi_skip_reading(egi_cursor *c, int64_t n) {
     return done;
 }
 // The i-th cursor upstream, opened when it is first needed.
-static egi_cursor *egi_below(egi_cursor *c, int i) {
+static egi_cursor *egi_cursor_below(egi_cursor *c, int i) {
     if (!c->from[i]) {
         // Stages are numbered upstream first, so the last one below has number - 1.
         int number = c->number - 1, seeds = 0;
@@ -19398,15 +19398,15 @@ static egi_cursor *egi_below(egi_cursor *c, int i) {
     return c->from[i];
 }
 // The next element of the i-th cursor upstream.
-static eg_status egi_pull(egi_cursor *c, int i, eg_tensor **out) {
-    egi_cursor *from = egi_below(c, i);
-    return from ? egi_next(from, out) : EG_FAILED;
+static eg_status egi_cursor_pull(egi_cursor *c, int i, eg_tensor **out) {
+    egi_cursor *from = egi_cursor_below(c, i);
+    return from ? egi_cursor_next(from, out) : EG_FAILED;
 }
-static int64_t egi_pass(egi_cursor *c, int i, int64_t n) {    // steps over n of them
-    egi_cursor *from = egi_below(c, i);
-    return from ? egi_skip(from, n) : -1;
+static int64_t egi_cursor_pass(egi_cursor *c, int i, int64_t n) {    // steps over n of them
+    egi_cursor *from = egi_cursor_below(c, i);
+    return from ? egi_cursor_skip(from, n) : -1;
 }
-static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_pass(c, 0, n); }        // of stages that give as many as they get
+static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass(c, 0, n); }        // of stages that give as many as they get
 
 // An uninitialised tensor on the CPU; the caller owns the reference.
 static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) { return egi_new(op, &egi_cpu, dtype, shape); }
@@ -19447,17 +19447,17 @@ static void egi_hush_end(egi_hush *h, egi_failure *failed) {
 }
 
 // What a callback returned, as an element keeps it: on the CPU, no number, no variable. The reference is the caller's.
-static eg_tensor *egi_settle(const char *op, eg_tensor *x) {
+static eg_tensor *egi_element_settle(const char *op, eg_tensor *x) {
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, (eg_dtype)x->dtype, &egi_cpu);
     else if (x->flags & EGI_VARIABLE) x = eg_read(x);
     if (x && egi_backend_of(x) != &egi_cpu) x = egi_to(x, egi_backend_of(x), &egi_cpu);
     return eg_retain(x);
 }
-static bool egi_results(const char *name, const eg_dataset *d, eg_tensor **x, eg_tensor **out) {
+static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor **x, eg_tensor **out) {
     for (int i = 0; i < d->n; i++) {
         if (!x[i]) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_%s: the function left component %d of %d NULL; .components says how many there are", name, i, d->n);
         if (!egi_alive(name, i, x[i])) return false;
-        out[i] = egi_settle(name, x[i]);
+        out[i] = egi_element_settle(name, x[i]);
         if (!out[i]) return false;
         if (!egi_spec_fits(egi_spec_of(out[i]), d->spec[i]))
             return egi_fail(out[i]->dtype != (int8_t)d->spec[i].dtype && d->spec[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
@@ -19471,7 +19471,7 @@ static bool egi_results(const char *name, const eg_dataset *d, eg_tensor **x, eg
 // Seeds the thread's generator for one call of a user's function: what it draws depends on the element's number
 // alone, not on the thread.
 static void egi_key_random(const egi_cursor *c, int64_t element) {      // 2^32 blocks for each element
-    egi_this.random.seed = egi_mix(egi_cursor_seed(c), c->epoch);
+    egi_this.random.seed = egi_key_mix(egi_cursor_seed(c), c->epoch);
     egi_this.random.counter = (uint64_t)element << 32;
 }
 // Calls a map's function for one element, on any thread. The results belong to the caller.
@@ -19485,7 +19485,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
     else if (ok) EGI_FRAMED("the function", d->stage->name, ok = d->f.map(in, x, d->user));
     // An error that the function did not report counts as well.
     ok = ok && egi_this.error == EG_OK;
-    if (ok) ok = egi_results(d->stage->name, d, x, out);
+    if (ok) ok = egi_element_results(d->stage->name, d, x, out);
     else if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the function failed without an error", d->stage->name);
     eg_scope_end(scope);
     if (!ok) egi_element_drop(out);
@@ -19494,7 +19494,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
 
 // ---- sources in memory
 
-static bool egi_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
+static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
     if (!egi_lists_given(d->stage->name, n, tensors, tensors, tensors)) return false;
     if (n < 1 || n > EG_MAX_COMPONENTS)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %d components; an element has 1 to %d", d->stage->name, n, EG_MAX_COMPONENTS);
@@ -19504,7 +19504,7 @@ static bool egi_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
     eg_recording_pause();
     for (int i = 0; i < n && ok; i++) {
         ok = egi_alive(d->stage->name, i, tensors[i]);
-        eg_tensor *x = ok ? egi_settle(d->stage->name, tensors[i]) : NULL;
+        eg_tensor *x = ok ? egi_element_settle(d->stage->name, tensors[i]) : NULL;
         if (x) d->tensors.x[i] = egi_contiguous(x);
         eg_release(x);
         ok = d->tensors.x[i] != NULL;
@@ -19526,12 +19526,12 @@ static eg_status egi_from_tensors_next(egi_cursor *c, eg_tensor **out) {
 static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_from_tensors_rule, egi_from_tensors_next, NULL, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_tensors, NULL, 0);
-    return d ? egi_dataset_done(d, egi_sources(d, tensors, n)) : NULL;
+    return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
 // Row `first` of x as a tensor of one axis less, or, if rows is not negative, `rows` rows from there on. The result
 // is a view; the caller owns the reference.
-static eg_tensor *egi_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
+static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
     eg_tensor *y = egi_alias(op, x);
     if (!y) return NULL;
     int drop = rows < 0;
@@ -19561,18 +19561,18 @@ static bool egi_from_slices_rule(eg_dataset *d) {
 }
 static eg_status egi_from_slices_next(egi_cursor *c, eg_tensor **out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
-    for (int i = 0; i < c->d->n; i++) if (!(out[i] = egi_rows("dataset_from_slices", c->d->tensors.x[i], c->element, -1))) return EG_FAILED;
+    for (int i = 0; i < c->d->n; i++) if (!(out[i] = egi_element_rows("dataset_from_slices", c->d->tensors.x[i], c->element, -1))) return EG_FAILED;
     return EG_NEXT;
 }
 // The skip function of sources that compute an element from its number.
-static int64_t egi_jump(egi_cursor *c, int64_t n) {
+static int64_t egi_cursor_jump(egi_cursor *c, int64_t n) {
     int64_t left = c->d->cardinality - c->element;
     return n < left ? n : left;
 }
-static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_from_slices_next, egi_jump, NULL, false, NULL };
+static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_from_slices_next, egi_cursor_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_slices, NULL, 0);
-    return d ? egi_dataset_done(d, egi_sources(d, tensors, n)) : NULL;
+    return d ? egi_dataset_done(d, egi_dataset_sources(d, tensors, n)) : NULL;
 }
 
 static bool egi_from_windows_rule(eg_dataset *d) {
@@ -19587,16 +19587,16 @@ static bool egi_from_windows_rule(eg_dataset *d) {
 }
 static eg_status egi_from_windows_next(egi_cursor *c, eg_tensor **out) {
     if (c->element >= c->d->cardinality) return EG_END_OF_SEQUENCE;
-    out[0] = egi_rows("dataset_from_windows", c->d->tensors.x[0], c->element * c->d->number[1], c->d->number[0]);
+    out[0] = egi_element_rows("dataset_from_windows", c->d->tensors.x[0], c->element * c->d->number[1], c->d->number[0]);
     return out[0] ? EG_NEXT : EG_FAILED;
 }
-static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule, egi_from_windows_next, egi_jump, NULL, false, NULL };
+static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule, egi_from_windows_next, egi_cursor_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_windows, NULL, 0);
     if (!d) return NULL;
     d->number[0] = size;
     d->number[1] = shift;
-    return egi_dataset_done(d, egi_sources(d, &x, 1));
+    return egi_dataset_done(d, egi_dataset_sources(d, &x, 1));
 }
 
 static bool egi_range_rule_of_dataset(eg_dataset *d) {
@@ -19616,7 +19616,7 @@ static eg_status egi_dataset_range_next(egi_cursor *c, eg_tensor **out) {
     out[0] = egi_host_int64("dataset_range", (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]));
     return out[0] ? EG_NEXT : EG_FAILED;
 }
-static const egi_stage egi_stage_range = { "dataset_range", 0, egi_range_rule_of_dataset, egi_dataset_range_next, egi_jump, NULL, false, NULL };
+static const egi_stage egi_stage_range = { "dataset_range", 0, egi_range_rule_of_dataset, egi_dataset_range_next, egi_cursor_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_range, NULL, 0);
     if (!d) return NULL;
@@ -19633,7 +19633,7 @@ static eg_status egi_generator_next(egi_cursor *c, eg_tensor **out) {
     egi_key_random(c, c->element);
     eg_status status = EG_FAILED;
     if (scope.position >= 0) EGI_FRAMED("the generator", d->stage->name, status = d->f.generator(c->element, x, d->user));
-    if (egi_this.error != EG_OK || (status == EG_NEXT && !egi_results("dataset_from_generator", d, x, out))) status = EG_FAILED;
+    if (egi_this.error != EG_OK || (status == EG_NEXT && !egi_element_results("dataset_from_generator", d, x, out))) status = EG_FAILED;
     if (status != EG_NEXT && status != EG_END_OF_SEQUENCE) {
         if (egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_dataset_from_generator: the function failed without an error");
         status = EG_FAILED;
@@ -19703,7 +19703,7 @@ static eg_dataset *egi_dataset_of_files(const egi_stage *stage, const char *cons
     d->cardinality = EG_UNKNOWN;
     return d;
 }
-static eg_tensor *egi_bytes(const char *op, const char *data, size_t n) {
+static eg_tensor *egi_element_bytes(const char *op, const char *data, size_t n) {
     eg_shape shape = { 1, { (int64_t)n } };
     eg_tensor *x = egi_host_new(op, EG_UINT8, &shape);
     if (x && n) memcpy(x->data, data, n);
@@ -19766,7 +19766,7 @@ static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
         if (egi_this.error != EG_OK) return EG_FAILED;
         if (!any) { egi_reader_close(r); continue; }
         if (t->size && t->data[t->size - 1] == '\r') t->size--;
-        out[0] = egi_bytes("dataset_text_lines", t->data, t->size);
+        out[0] = egi_element_bytes("dataset_text_lines", t->data, t->size);
         return out[0] ? EG_NEXT : EG_FAILED;
     }
     return open < 0 ? EG_FAILED : EG_END_OF_SEQUENCE;
@@ -19788,7 +19788,7 @@ static eg_status egi_records_next(egi_cursor *c, eg_tensor **out) {
         s->open = false;
         s->file++;
     }
-    out[0] = egi_bytes("dataset_tfrecord", s->text.data, s->text.size);
+    out[0] = egi_element_bytes("dataset_tfrecord", s->text.data, s->text.size);
     return out[0] ? EG_NEXT : EG_FAILED;
 }
 static void egi_records_close(egi_cursor *c) {
@@ -19856,7 +19856,7 @@ static bool egi_rows_rule(eg_dataset *d) {
     d->n = p->n;
     return true;
 }
-static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next, egi_jump, egi_rows_close, false, NULL };
+static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next, egi_cursor_jump, egi_rows_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     char *list[EG_MAX_COMPONENTS];
     int count = 0;
@@ -20045,7 +20045,7 @@ static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {
     return open < 0 ? EG_FAILED : EG_END_OF_SEQUENCE;
 }
 
-static bool egi_same_word(const char *field, size_t n, const char *word) {      // of letters, in any case
+static bool egi_csv_same_word(const char *field, size_t n, const char *word) {      // of letters, in any case
     size_t i = 0;
     for (; i < n && word[i]; i++) if ((field[i] | 32) != word[i]) return false;
     return i == n && !word[i];
@@ -20060,7 +20060,7 @@ static bool egi_csv_number(const char *field, size_t n, double *value, int64_t *
         *whole = field[i] >= '0' && field[i] <= '9' && !__builtin_mul_overflow(*integer, (int64_t)10, integer) &&
                  !__builtin_add_overflow(*integer, (int64_t)(minus ? '0' - field[i] : field[i] - '0'), integer);
     if (egi_parse_number(field, (int64_t)n, value)) return true;
-    bool nan = egi_same_word(field + sign, n - sign, "nan"), infinite = egi_same_word(field + sign, n - sign, "inf") || egi_same_word(field + sign, n - sign, "infinity");
+    bool nan = egi_csv_same_word(field + sign, n - sign, "nan"), infinite = egi_csv_same_word(field + sign, n - sign, "inf") || egi_csv_same_word(field + sign, n - sign, "infinity");
     *value = nan ? (double)NAN : minus ? -(double)INFINITY : (double)INFINITY;
     return nan || infinite;
 }
@@ -20075,7 +20075,7 @@ static EGI_COLD bool egi_csv_bad(const egi_csv_state *s, int64_t column, const c
 static bool egi_csv_says_nothing(const char *field, size_t n) {
     static const char *const words[] = { "na", "n/a", "null", "none", "<na>" };
     if (n && *field == '#') field++, n--;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) if (egi_same_word(field, n, words[i])) return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) if (egi_csv_same_word(field, n, words[i])) return true;
     return n == 0;
 }
 // Writes one field as an element of this dtype: its category's number, the option .missing for a missing value, or
@@ -20098,13 +20098,13 @@ static bool egi_csv_store(const egi_csv_state *s, const egi_paths *p, const egi_
         value = (double)integer;
     } else if (missing || egi_csv_says_nothing(field, n)) {
         if (part->o.missing == 0) return egi_csv_bad(s, column, field, n, "is a missing value, and the option .missing says nothing to stand for it (a zero is .missing = EG_ZERO)", "");
-        value = egi_or(part->o.missing, 0);
+        value = egi_option_number(part->o.missing, 0);
         replaced = true;
     } else if (part->categories) return egi_csv_bad(s, column, field, n, "is none of the categories ", part->categories);
     else if (!egi_csv_number(field, n, &value, &integer, &whole))
         return egi_csv_bad(s, column, field, n, "is no number", s->line == s->first && !p->header ? "; if that row is a header, give .header = true" : "");
     else if (value != value && part->o.missing != 0) {
-        value = egi_or(part->o.missing, 0);
+        value = egi_option_number(part->o.missing, 0);
         replaced = true;
     }
     if (whole && dtype == EG_INT64) { memcpy(to, &integer, sizeof integer); return true; }
@@ -20129,7 +20129,7 @@ static eg_status egi_csv_next(egi_cursor *c, eg_tensor **out) {
         eg_shape shape = { c->d->spec[k].shape.rank, { s->columns[k] } };
         size_t n;
         const char *field = egi_csv_field(s, s->column[k][0], &n);
-        out[k] = p->part[k].o.text ? egi_bytes("dataset_csv", field, n) : egi_host_new("dataset_csv", dtype, &shape);
+        out[k] = p->part[k].o.text ? egi_element_bytes("dataset_csv", field, n) : egi_host_new("dataset_csv", dtype, &shape);
         if (!out[k]) return EG_FAILED;
         for (int64_t i = 0; i < s->columns[k] && !p->part[k].o.text; i++)
             if (!egi_csv_store(s, p, &p->part[k], s->column[k][i], dtype, out[k]->data + i * egi_dtypes[dtype].size)) return EG_FAILED;
@@ -20302,7 +20302,7 @@ static void egi_crew_fill(egi_crew *crew, egi_cursor *c, bool *drained) {
     while (!*drained && crew->filled - crew->oldest < crew->capacity) {
         egi_job *job = &crew->job[crew->filled % crew->capacity];
         job->element = crew->filled;
-        job->status = egi_pull(c, 0, job->in.x);
+        job->status = egi_cursor_pull(c, 0, job->in.x);
         job->done = *drained = job->status != EG_NEXT;
         if (job->status == EG_FAILED) egi_failure_take(&job->failed);
         pthread_mutex_lock(&crew->lock);
@@ -20339,7 +20339,7 @@ static eg_status egi_map_next(egi_cursor *c, eg_tensor **out) {
     }
 #endif
     egi_element in;
-    eg_status status = egi_pull(c, 0, in.x);
+    eg_status status = egi_cursor_pull(c, 0, in.x);
     if (status != EG_NEXT) return status;
     status = egi_map_call(c, c->element, in.x, out);
     egi_element_drop(in.x);
@@ -20405,7 +20405,7 @@ EAGER_API eg_dataset *(eg_dataset_map_one)(eg_dataset *from, eg_function1 *f, vo
 
 static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
     for (;;) {
-        eg_status status = egi_pull(c, 0, out);
+        eg_status status = egi_cursor_pull(c, 0, out);
         if (status != EG_NEXT) return status;
         eg_scope scope = eg_scope_begin();
         egi_key_random(c, *(int64_t *)c->state);
@@ -20506,7 +20506,7 @@ static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
     eg_status status = EG_NEXT;
     while (n < want && status == EG_NEXT) {
         if (!egi_element_room(c, &s->list, &s->capacity, n + 1)) status = EG_FAILED;
-        else status = egi_pull(c, 0, s->list[n].x);
+        else status = egi_cursor_pull(c, 0, s->list[n].x);
         n += status == EG_NEXT;
     }
     bool ok = status != EG_FAILED, some = n == want || (n > 0 && !c->d->number[1]);
@@ -20557,7 +20557,7 @@ static eg_dataset *egi_batch_new(const egi_stage *stage, eg_dataset *from, int64
     d->number[0] = n;
     d->number[1] = o.drop_remainder;
     d->flag = padded;
-    d->value = egi_or(o.padding_value, 0);
+    d->value = egi_option_number(o.padding_value, 0);
     bool ok = EGI_NAMED(stage->name, o, "drop_remainder = true");
     return egi_dataset_done(d, ok && egi_options_take(stage->name, &o, &egi_batch_fields, padded ? 3 : 1, NULL));
 }
@@ -20567,13 +20567,13 @@ EAGER_API eg_dataset *(eg_dataset_padded_batch)(eg_dataset *d, int64_t n, eg_bat
 // A stage that finds nothing in the elements it reads (empty batches, empty datasets) would read on for ever if they
 // have no end. After so many in a row this is an error.
 enum { EGI_MOST_IN_VAIN = 100000 };
-static bool egi_endless(const eg_dataset *d) {
+static bool egi_dataset_endless(const eg_dataset *d) {
     bool endless = d->cardinality == EG_INFINITE;
-    for (int i = 0; i < d->n_from && d->cardinality == EG_UNKNOWN; i++) endless = endless || egi_endless(d->from[i]);
+    for (int i = 0; i < d->n_from && d->cardinality == EG_UNKNOWN; i++) endless = endless || egi_dataset_endless(d->from[i]);
     return endless;
 }
-static bool egi_not_in_vain(const egi_cursor *c, int64_t n, const char *what) {
-    return n < EGI_MOST_IN_VAIN || !egi_endless(c->d->from[0]) ||
+static bool egi_cursor_not_in_vain(const egi_cursor *c, int64_t n, const char *what) {
+    return n < EGI_MOST_IN_VAIN || !egi_dataset_endless(c->d->from[0]) ||
            egi_fail(EG_ERROR_STATE, "eg_%s: %lld elements in a row %s, and there is no end of them", c->d->stage->name, (long long)n, what);
 }
 
@@ -20583,7 +20583,7 @@ static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
     if (c->d->cardinality == 0) return EG_END_OF_SEQUENCE;
     for (int64_t vain = 0; !s->now.x[0] || s->row == s->now.x[0]->dims[0]; vain++) {
         egi_element_drop(s->now.x);
-        eg_status status = egi_not_in_vain(c, vain, "have no rows") ? egi_pull(c, 0, s->now.x) : EG_FAILED;
+        eg_status status = egi_cursor_not_in_vain(c, vain, "have no rows") ? egi_cursor_pull(c, 0, s->now.x) : EG_FAILED;
         if (status != EG_NEXT) return status;
         s->row = 0;
         for (int i = 0; i < c->d->n; i++) {
@@ -20598,7 +20598,7 @@ static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
             if (!s->now.x[i]) return EG_FAILED;
         }
     }
-    for (int i = 0; i < c->d->n; i++) if (!(out[i] = egi_rows("dataset_unbatch", s->now.x[i], s->row, -1))) return EG_FAILED;
+    for (int i = 0; i < c->d->n; i++) if (!(out[i] = egi_element_rows("dataset_unbatch", s->now.x[i], s->row, -1))) return EG_FAILED;
     s->row++;
     return EG_NEXT;
 }
@@ -20633,13 +20633,13 @@ static int64_t egi_shuffle_draw(uint64_t key, int64_t i, int64_t n) {
     return (int64_t)egi_random_below(r, (uint64_t)i / 2, (int)(i % 2), egi_random_word64(word, (int)(i % 2)), (uint64_t)n);
 }
 static uint64_t egi_shuffle_key(const egi_cursor *c) {
-    return egi_mix(egi_cursor_seed(c), c->d->flag ? 0 : c->epoch + 1);
+    return egi_key_mix(egi_cursor_seed(c), c->d->flag ? 0 : c->epoch + 1);
 }
 static eg_status egi_shuffle_next(egi_cursor *c, eg_tensor **out) {
     egi_shuffle_state *s = (egi_shuffle_state *)c->state;
     while (!s->drained && s->size < c->d->number[0]) {
         if (!egi_element_room(c, &s->buffer, &s->capacity, s->size + 1)) return EG_FAILED;
-        eg_status status = egi_pull(c, 0, s->buffer[s->size].x);
+        eg_status status = egi_cursor_pull(c, 0, s->buffer[s->size].x);
         if (status == EG_FAILED) return status;
         if (status == EG_NEXT) s->size++;
         else s->drained = true;
@@ -20651,7 +20651,7 @@ static eg_status egi_shuffle_next(egi_cursor *c, eg_tensor **out) {
     return EG_NEXT;
 }
 typedef struct egi_place_of { int64_t element, slot; } egi_place_of;
-static int egi_by_element(const void *a, const void *b) {
+static int egi_compare_elements(const void *a, const void *b) {
     int64_t x = ((const egi_place_of *)a)->element, y = ((const egi_place_of *)b)->element;
     return (x > y) - (x < y);
 }
@@ -20669,14 +20669,14 @@ static int64_t egi_shuffle_replay(egi_cursor *c, egi_shuffle_state *s, int64_t m
         place[drawn] = place[--size];
     }
     for (int64_t i = 0; i < size; i++) place[i].slot = i;
-    qsort(place, (size_t)size, sizeof *place, egi_by_element);
+    qsort(place, (size_t)size, sizeof *place, egi_compare_elements);
     bool ok = egi_element_room(c, &s->buffer, &s->capacity, size);
     if (ok && size) memset((void *)s->buffer, 0, (size_t)size * sizeof *s->buffer);
     if (ok) s->size = size;
     s->drawn = done;
     for (int64_t i = 0; i <= size && ok; i++) {
         int64_t to = i < size ? place[i].element : next;      // in the last round, the element that will be read next
-        ok = egi_pass(c, 0, to - at) == to - at && (i == size || egi_pull(c, 0, s->buffer[place[i].slot].x) == EG_NEXT);
+        ok = egi_cursor_pass(c, 0, to - at) == to - at && (i == size || egi_cursor_pull(c, 0, s->buffer[place[i].slot].x) == EG_NEXT);
         at = to + 1;
     }
     egi_free(place);
@@ -20721,12 +20721,12 @@ static void egi_repeat_again(egi_cursor *c) {
     int64_t *round = (int64_t *)c->state;
     ++*round;
     egi_cursor_drop_below(c, 0);
-    c->epoch_below = egi_mix(c->epoch, (uint64_t)*round);
+    c->epoch_below = egi_key_mix(c->epoch, (uint64_t)*round);
 }
 static eg_status egi_repeat_next(egi_cursor *c, eg_tensor **out) {
     int64_t *round = (int64_t *)c->state, rounds = c->d->number[0];
     while (rounds < 0 || *round < rounds) {
-        eg_status status = egi_pull(c, 0, out);
+        eg_status status = egi_cursor_pull(c, 0, out);
         if (status != EG_END_OF_SEQUENCE) return status;
         if (c->from[0]->element == 0) break;                  // an empty round: the next would be empty, too
         egi_repeat_again(c);
@@ -20755,7 +20755,7 @@ static int64_t egi_repeat_skip(egi_cursor *c, int64_t n) {
         }
         int64_t want = n - done;
         if (steady && want > EGI_STEPS_MOST) want = EGI_STEPS_MOST;      // reads one round to learn its length
-        int64_t passed = egi_pass(c, 0, want);
+        int64_t passed = egi_cursor_pass(c, 0, want);
         if (passed < 0) return -1;
         done += passed;
         if (done == n || c->from[0]->element == 0) break;
@@ -20787,11 +20787,11 @@ static eg_dataset *egi_counted_stage(const egi_stage *stage, eg_dataset *from, i
 EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count) { return egi_counted_stage(&egi_stage_repeat, d, count); }
 
 static eg_status egi_take_next(egi_cursor *c, eg_tensor **out) {
-    return c->d->number[0] >= 0 && c->element >= c->d->number[0] ? EG_END_OF_SEQUENCE : egi_pull(c, 0, out);
+    return c->d->number[0] >= 0 && c->element >= c->d->number[0] ? EG_END_OF_SEQUENCE : egi_cursor_pull(c, 0, out);
 }
 static int64_t egi_take_skip(egi_cursor *c, int64_t n) {
     int64_t left = c->d->number[0] < 0 ? n : c->d->number[0] - c->element;
-    return egi_pass(c, 0, n < left ? n : left);
+    return egi_cursor_pass(c, 0, n < left ? n : left);
 }
 static bool egi_take_rule(eg_dataset *d) {
     int64_t n = d->number[0];
@@ -20805,15 +20805,15 @@ static bool egi_skip_first(egi_cursor *c) {                   // once, before an
     bool *done = (bool *)c->state;
     if (*done) return true;
     *done = true;
-    return egi_pass(c, 0, c->d->number[0]) >= 0;
+    return egi_cursor_pass(c, 0, c->d->number[0]) >= 0;
 }
 static eg_status egi_skip_next(egi_cursor *c, eg_tensor **out) {
     if (c->d->number[0] < 0) return EG_END_OF_SEQUENCE;
-    return egi_skip_first(c) ? egi_pull(c, 0, out) : EG_FAILED;
+    return egi_skip_first(c) ? egi_cursor_pull(c, 0, out) : EG_FAILED;
 }
 static int64_t egi_skip_skip(egi_cursor *c, int64_t n) {
     if (c->d->number[0] < 0) return 0;
-    return egi_skip_first(c) ? egi_pass(c, 0, n) : -1;
+    return egi_skip_first(c) ? egi_cursor_pass(c, 0, n) : -1;
 }
 static bool egi_skip_rule(eg_dataset *d) {
     int64_t n = d->number[0];
@@ -20826,7 +20826,7 @@ EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_cou
 
 static eg_status egi_enumerate_next(egi_cursor *c, eg_tensor **out) {
     egi_element e;
-    eg_status status = egi_pull(c, 0, e.x);
+    eg_status status = egi_cursor_pull(c, 0, e.x);
     if (status != EG_NEXT) return status;
     memcpy((void *)(out + 1), (void *)e.x, (EG_MAX_COMPONENTS - 1) * sizeof *out);
     out[0] = egi_host_int64("dataset_enumerate", c->element);
@@ -20850,7 +20850,7 @@ static eg_status egi_zip_next(egi_cursor *c, eg_tensor **out) {
     int n = 0;
     for (int i = 0; i < c->d->n_from; i++) {
         egi_element e;
-        eg_status status = egi_pull(c, i, e.x);
+        eg_status status = egi_cursor_pull(c, i, e.x);
         if (status != EG_NEXT) return status;
         for (int k = 0; k < c->d->from[i]->n; k++) out[n++] = e.x[k];
     }
@@ -20859,7 +20859,7 @@ static eg_status egi_zip_next(egi_cursor *c, eg_tensor **out) {
 static int64_t egi_zip_skip(egi_cursor *c, int64_t n) {
     int64_t least = n;
     for (int i = 0; i < c->d->n_from; i++) {
-        int64_t done = egi_pass(c, i, n);
+        int64_t done = egi_cursor_pass(c, i, n);
         if (done < 0) return -1;
         if (done < least) least = done;
     }
@@ -20897,7 +20897,7 @@ static eg_status egi_concatenate_next(egi_cursor *c, eg_tensor **out) {
     }
     s->begun = true;
     for (; s->at < 2; egi_cursor_drop_below(c, s->at++)) {
-        eg_status status = egi_pull(c, s->at, out);
+        eg_status status = egi_cursor_pull(c, s->at, out);
         if (status == EG_END_OF_SEQUENCE) continue;
         int misfit = status == EG_NEXT ? egi_specs_meet(s->spec, d->n, out, false) : -1;
         if (misfit < 0) return status;
@@ -20910,7 +20910,7 @@ static int64_t egi_concatenate_skip(egi_cursor *c, int64_t n) {
     int *at = &((egi_concatenate_state *)c->state)->at;
     int64_t done = 0;
     for (; *at < 2; egi_cursor_drop_below(c, (*at)++)) {
-        int64_t passed = egi_pass(c, *at, n - done);
+        int64_t passed = egi_cursor_pass(c, *at, n - done);
         if (passed < 0) return -1;
         done += passed;
         if (done == n) break;
@@ -20941,8 +20941,8 @@ EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *seco
 
 // Reads the seeds of a tree's random stages into get, upstream first; or, if set is not NULL, sets them to these.
 // Returns how many there are.
-static int egi_seeds(eg_dataset *d, int at, uint64_t *get, const uint64_t *set) {
-    for (int i = 0; i < d->n_from; i++) at = egi_seeds(d->from[i], at, get, set);
+static int egi_dataset_seeds(eg_dataset *d, int at, uint64_t *get, const uint64_t *set) {
+    for (int i = 0; i < d->n_from; i++) at = egi_dataset_seeds(d->from[i], at, get, set);
     if (!d->stage->random) return at;
     if (set) d->seed = set[at];
     else get[at] = d->seed;
@@ -20956,7 +20956,7 @@ static bool egi_seeds_new(const char *function, const eg_dataset *d, uint64_t **
 static bool egi_seeds_now(const char *function, eg_dataset *d, uint64_t **seeds) {
     if (!egi_seeds_new(function, d, seeds)) return false;
     egi_lock();
-    egi_seeds(d, 0, *seeds, NULL);
+    egi_dataset_seeds(d, 0, *seeds, NULL);
     egi_unlock();
     return true;
 }
@@ -20973,14 +20973,14 @@ static void egi_turn_end(egi_turn *t) {
 static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     egi_element in;
     egi_turn *t = &s->turn[s->at];
-    eg_status status = egi_pull(c, 0, in.x);
+    eg_status status = egi_cursor_pull(c, 0, in.x);
     if (status != EG_NEXT) return status;
     eg_scope scope = eg_scope_begin();
     egi_key_random(c, s->asked);
     if (scope.position >= 0) EGI_FRAMED("the function", c->d->stage->name, t->d = c->d->f.dataset(in.x, c->d->user));
     eg_scope_end(scope);
     egi_element_drop(in.x);
-    uint64_t epoch = egi_mix(c->epoch, (uint64_t)s->asked++);
+    uint64_t epoch = egi_key_mix(c->epoch, (uint64_t)s->asked++);
     if (!t->d && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_interleave: the function returned NULL");
     if (egi_this.error != EG_OK || !egi_specs_agree("dataset_interleave", t->d->spec, t->d->n, c->d->spec, c->d->n)) return EG_FAILED;
     if (!egi_seeds_now("dataset_interleave", t->d, &t->seeds)) return EG_FAILED;
@@ -21001,11 +21001,11 @@ static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
     for (int64_t vain = 0; !s->drained || s->open > 0;) {
         egi_turn *t = &s->turn[s->at];
         if (!t->c && !s->drained) {
-            eg_status opened = egi_not_in_vain(c, vain++, "made empty datasets") ? egi_interleave_open(c, s) : EG_FAILED;
+            eg_status opened = egi_cursor_not_in_vain(c, vain++, "made empty datasets") ? egi_interleave_open(c, s) : EG_FAILED;
             if (opened == EG_FAILED) return opened;
             s->drained = opened == EG_END_OF_SEQUENCE;
         }
-        eg_status status = t->c ? egi_next(t->c, out) : EG_END_OF_SEQUENCE;
+        eg_status status = t->c ? egi_cursor_next(t->c, out) : EG_END_OF_SEQUENCE;
         if (status == EG_FAILED) return status;
         if (status == EG_END_OF_SEQUENCE && t->c) { egi_turn_end(t); s->open--; }
         if (status == EG_END_OF_SEQUENCE || ++s->taken == block) { s->at = (s->at + 1) % cycle; s->taken = 0; }
@@ -21062,7 +21062,7 @@ static void egi_cache_release(egi_cache *cache) {
 }
 static uint64_t egi_cache_key(const egi_cursor *c) {          // a hash of the seeds
     uint64_t key = 0;
-    for (int i = 0; i < c->d->seeds; i++) key = egi_mix(key, c->seeds[i]);
+    for (int i = 0; i < c->d->seeds; i++) key = egi_key_mix(key, c->seeds[i]);
     return key;
 }
 // The complete list, or NULL while there is none. A cursor that has found one keeps it to its end.
@@ -21106,7 +21106,7 @@ static eg_status egi_cache_next(egi_cursor *c, eg_tensor **out) {
         own->key = egi_cache_key(c);
     }
     c->epoch_below = 0;
-    eg_status status = egi_pull(c, 0, out);
+    eg_status status = egi_cursor_pull(c, 0, out);
     if (status == EG_END_OF_SEQUENCE) egi_cache_publish(c, own);
     if (status != EG_NEXT) return status;
     if (!egi_element_room(c, &own->list, &own->capacity, own->n + 1)) return EG_FAILED;
@@ -21183,7 +21183,7 @@ static void *egi_ahead_work(void *p) {
         while (!a->stop && a->size == a->capacity) pthread_cond_wait(&a->changed, &a->lock);
         if (a->stop) break;
         pthread_mutex_unlock(&a->lock);
-        eg_status status = egi_pull(a->c, 0, e.e.x);
+        eg_status status = egi_cursor_pull(a->c, 0, e.e.x);
         // A function upstream forked: in the child, no other thread exists.
         if (egi_is_forked(a->forks)) return NULL;
         e.ticket = 0;
@@ -21234,7 +21234,7 @@ static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) {
         a->to = c->to && c->to->upload ? c->to : NULL;
         a->forks = __atomic_load_n(&egi_shared.forks, __ATOMIC_RELAXED);
         a->running = pthread_create(&a->thread, NULL, egi_ahead_work, a) == 0;
-        if (!a->running) return egi_pull(c, 0, out);          // the system gave no thread
+        if (!a->running) return egi_cursor_pull(c, 0, out);          // the system gave no thread
     }
     eg_status status = EG_NEXT;
     pthread_mutex_lock(&a->lock);
@@ -21270,7 +21270,7 @@ static void egi_prefetch_rest(egi_cursor *c) { if (*(egi_ahead **)c->state) egi_
 static bool egi_prefetch_idle(egi_cursor *c) { return *(egi_ahead **)c->state == NULL; }
 typedef egi_ahead *egi_prefetch_state;
 #else
-static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) { return egi_pull(c, 0, out); }
+static eg_status egi_prefetch_next(egi_cursor *c, eg_tensor **out) { return egi_cursor_pull(c, 0, out); }
 static void egi_prefetch_close(egi_cursor *c) { (void)c; }
 static void egi_prefetch_rest(egi_cursor *c) { (void)c; }
 static bool egi_prefetch_idle(egi_cursor *c) { return c != NULL; }
@@ -21456,7 +21456,7 @@ static egi_cursor *egi_iterator_cursor(eg_iterator *it) {
     return it->at.c;
 }
 // Hands an element to the caller: its tensors are copied to the device `to` and belong to the caller's scope.
-static bool egi_hand_out(egi_element *e, int n, eg_backend *to, eg_tensor **out) {
+static bool egi_element_hand_out(egi_element *e, int n, eg_backend *to, eg_tensor **out) {
     bool ok = true;
     for (int i = 0; i < n; i++) {
         eg_tensor *x = e->x[i];
@@ -21484,14 +21484,14 @@ EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_hush_begin(&hush);
     egi_cursor *c = egi_iterator_cursor(it);
     if (c) c->to = hush.backend;
-    eg_status status = c ? egi_next(c, e.x) : EG_FAILED;
+    eg_status status = c ? egi_cursor_next(c, e.x) : EG_FAILED;
     int misfit = status == EG_NEXT ? egi_specs_meet(it->spec, it->n, e.x, true) : -1;
     if (misfit >= 0) {
         egi_specs_differ("iterator_next", &it->spec[misfit], misfit, e.x[misfit], "this iterator");
         egi_element_drop(e.x);
         status = EG_FAILED;
     }
-    if (status == EG_NEXT && !egi_hand_out(&e, it->d->n, hush.backend ? hush.backend : &egi_cpu, out)) status = EG_FAILED;
+    if (status == EG_NEXT && !egi_element_hand_out(&e, it->d->n, hush.backend ? hush.backend : &egi_cpu, out)) status = EG_FAILED;
     egi_hush_end(&hush, &failed);
     if (status == EG_FAILED) egi_failure_raise(&failed);
     it->at.failed = status == EG_FAILED;
@@ -21599,7 +21599,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
     to->c = egi_cursor_open(it->d, NULL, to->seeds, to->epoch, it->d->stages, it->d->stages);
     bool restoring = egi_this.restoring;
     egi_this.restoring = true;
-    int64_t taken = to->c ? egi_skip(to->c, to->taken) : -1;
+    int64_t taken = to->c ? egi_cursor_skip(to->c, to->taken) : -1;
     egi_this.restoring = restoring;
     bool ok = taken == to->taken;
     if (!ok && taken >= 0)
@@ -21615,7 +21615,7 @@ static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *t
 static void egi_iterator_move(eg_iterator *it, egi_stand *to) {
     int64_t after = (int64_t)(to->epoch + 1);
     egi_lock();
-    egi_seeds(it->d, 0, NULL, to->seeds);
+    egi_dataset_seeds(it->d, 0, NULL, to->seeds);
     egi_epochs(it->d, NULL, &after);
     egi_unlock();
     egi_stand former = it->at;
@@ -21722,7 +21722,7 @@ static bool egi_archive_put(const char *function, eg_archive *a, const char *nam
 }
 // x as a tensor that no longer changes: of a variable its present value, of a number a tensor. The caller owns the
 // reference.
-static eg_tensor *egi_frozen(const char *function, eg_tensor *x) {
+static eg_tensor *egi_archive_frozen(const char *function, eg_tensor *x) {
     if (x->flags & EGI_NUMBER) {
         eg_scope scope = eg_scope_begin();
         eg_tensor *y = eg_retain(egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here()));
@@ -21736,7 +21736,7 @@ EAGER_API bool (eg_archive_add)(eg_archive *a, const char *name, eg_tensor *x) {
     if (!name || egi_utf8_fault(name, (int64_t)strlen(name)) != (int64_t)strlen(name))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: the name is %s", name ? "not UTF-8" : "NULL");
     if (egi_archive_find(a, name) >= 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: a tensor '%.200s' is there already", name);
-    x = egi_frozen("archive_add", x);
+    x = egi_archive_frozen("archive_add", x);
     bool ok = x && egi_archive_put("archive_add", a, name, x);
     eg_release(x);
     return ok;
@@ -21835,7 +21835,7 @@ static void egi_turn_bytes(void *data, int64_t n, int size) {
         for (int i = 0, j = size - 1; i < j; i++, j--) { unsigned char c = p[i]; p[i] = p[j]; p[j] = c; }
 }
 // One element of a dtype that is read into a wider one. A uint64 beyond int64 is -1.
-static int64_t egi_widened(int stored, const void *p) {
+static int64_t egi_stored_widened(int stored, const void *p) {
     switch (stored) {
         case EGI_STORED_I1: return *(const signed char *)p;
         case EGI_STORED_I2: { int16_t v; memcpy(&v, p, 2); return v; }
@@ -21913,7 +21913,7 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
         char *wide = (char *)egi_alloc((size_t)(n * element));
         ok = wide || egi_no_memory(function, n * element);
         for (int64_t i = 0; ok && i < n; i++) {
-            int64_t v = egi_widened(stored, data + i * from);
+            int64_t v = egi_stored_widened(stored, data + i * from);
             if (v < 0 && stored == EGI_STORED_U8) ok = egi_stream_fail(s, "a uint64 value is too large for int64");
             else egi_store_int(dtype, wide + i * element, v);
         }
@@ -22947,7 +22947,7 @@ EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size) {
 // Collects what does not fit: for each kind how many, and the first few by name, so that one error lists everything.
 typedef struct egi_misfits { egi_text names[3]; int64_t count[3]; } egi_misfits;
 enum { EGI_MISSING, EGI_UNEXPECTED, EGI_MISSHAPEN, EGI_MISFITS_SHOWN = 6 };
-static void egi_misfit(egi_misfits *m, int kind, const char *name, const char *more) {
+static void egi_misfits_add(egi_misfits *m, int kind, const char *name, const char *more) {
     int64_t n = m->count[kind]++;
     if (n < EGI_MISFITS_SHOWN) egi_text_printf(&m->names[kind], "%s'%.80s'%.160s", n ? ", " : "", name, more);
     else if (n == EGI_MISFITS_SHOWN) egi_text_string(&m->names[kind], " ...");
@@ -22955,10 +22955,10 @@ static void egi_misfit(egi_misfits *m, int kind, const char *name, const char *m
 static void egi_misfit_shape(egi_misfits *m, const char *name, const eg_tensor *here, const eg_tensor *there) {
     char more[100];
     snprintf(more, sizeof more, " (%s %s here, %s %s there)", egi_dtypes[here->dtype].name, egi_show(egi_shape(here)), egi_dtypes[there->dtype].name, egi_show(egi_shape(there)));
-    egi_misfit(m, EGI_MISSHAPEN, name, more);
+    egi_misfits_add(m, EGI_MISSHAPEN, name, more);
 }
 // True if nothing was collected; else raises the error. The texts are freed.
-static bool egi_all_fits(const char *function, const char *path, eg_error_code code, egi_misfits *m) {
+static bool egi_misfits_none(const char *function, const char *path, eg_error_code code, egi_misfits *m) {
     static const char *const words[] = { "missing", "unexpected", "of another shape" };
     egi_text all;
     memset(&all, 0, sizeof all);
@@ -23099,7 +23099,7 @@ static const struct { const char *ours, *theirs; egi_layout layout; int third; }
     { "embeddings", ".weight", EGI_AS_IS, 0 }, { "gamma", ".weight", EGI_AS_IS, 0 }, { "scale", ".weight", EGI_AS_IS, 0 }, { "beta", ".bias", EGI_AS_IS, 0 },
     { "moving_mean", ".running_mean", EGI_AS_IS, 0 }, { "moving_variance", ".running_var", EGI_AS_IS, 0 }
 };
-static eg_tensor *egi_permuted(eg_tensor *x, int a, int b, int c, int d) {
+static eg_tensor *egi_import_permuted(eg_tensor *x, int a, int b, int c, int d) {
     eg_transpose_options o;
     memset(&o, 0, sizeof o);
     const int axes[4] = { a, b, c, d };
@@ -23114,7 +23114,7 @@ static eg_tensor *egi_import_rows(eg_tensor *x, int64_t begin, int64_t n) {
     return eg_slice(x, from, size);
 }
 // Gates in our order: PyTorch's LSTM has them so (i f g o), its GRU has r before z.
-static eg_tensor *egi_gates(eg_tensor *x, int64_t units) {
+static eg_tensor *egi_import_gates(eg_tensor *x, int64_t units) {
     if (!x || !units || x->dims[0] != 3 * units) return x;
     eg_tensor *parts[3] = { egi_import_rows(x, units, units), egi_import_rows(x, 0, units), egi_import_rows(x, 2 * units, units) };
     return parts[0] && parts[1] && parts[2] ? eg_concat(parts, 3, 0) : NULL;
@@ -23139,22 +23139,22 @@ static bool egi_import_image(const eg_layer *l, const eg_tensor *kernel, eg_shap
 static eg_tensor *egi_torch_kernel(egi_import *m, eg_tensor *x, const eg_tensor *here) {
     eg_shape image;
     int64_t pixels = 1;
-    if (x->rank == 3) return egi_permuted(x, 2, 1, 0, 0);
+    if (x->rank == 3) return egi_import_permuted(x, 2, 1, 0, 0);
     if (x->rank == 4) {
         eg_shape split = { 4, { 0, here->rank == 4 ? here->dims[3] : 0, x->dims[2], x->dims[3] } };
         bool depthwise = here->rank == 4 && x->dims[1] == 1 && here->dims[3] > 0 && here->dims[2] * here->dims[3] == x->dims[0] && here->dims[2] != 1;
-        if (!depthwise) return egi_permuted(x, 2, 3, 1, 0);
+        if (!depthwise) return egi_import_permuted(x, 2, 3, 1, 0);
         split.dims[0] = here->dims[2];
-        return egi_permuted(eg_reshape(x, split), 2, 3, 0, 1);
+        return egi_import_permuted(eg_reshape(x, split), 2, 3, 0, 1);
     }
     if (x->rank != 2) return x;
     if (here->rank == 2 && egi_import_image(m->model, here, &image) && image.dims[image.rank - 1] > 0) {
         for (int i = 1; i < image.rank - 1; i++) pixels *= image.dims[i];
         int64_t channels = image.dims[image.rank - 1];
         eg_shape split = { 3, { x->dims[0], channels, pixels } }, whole = { 2, { pixels * channels, x->dims[0] } };
-        if (pixels > 0 && pixels * channels == x->dims[1]) return eg_reshape(egi_permuted(eg_reshape(x, split), 2, 1, 0, 0), whole);
+        if (pixels > 0 && pixels * channels == x->dims[1]) return eg_reshape(egi_import_permuted(eg_reshape(x, split), 2, 1, 0, 0), whole);
     }
-    x = egi_permuted(x, 1, 0, 0, 0);
+    x = egi_import_permuted(x, 1, 0, 0, 0);
     return x && here->rank > 2 && x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
 }
 // Tries row k of the table for PyTorch's module `base`: returns the values in our layout; NULL where the file does
@@ -23168,17 +23168,17 @@ static eg_tensor *egi_torch_get(egi_import *m, size_t k, const char *base, const
     int64_t units = hidden && hidden->rank == 2 ? hidden->dims[1] : 0, third = x->dims[0] / 3;
     switch (egi_torch_names[k].layout) {
         case EGI_KERNEL: return egi_torch_kernel(m, x, here);
-        case EGI_GATES: x = egi_gates(x, units); return x && x->rank == 2 ? egi_permuted(x, 1, 0, 0, 0) : x;
+        case EGI_GATES: x = egi_import_gates(x, units); return x && x->rank == 2 ? egi_import_permuted(x, 1, 0, 0, 0) : x;
         case EGI_GATES_BIAS: {
             other = egi_import_get2(m, base, *base ? ".bias_hh_l" : "bias_hh_l", layer);
-            eg_tensor *both[2] = { egi_gates(x, units), egi_gates(other, units) };
+            eg_tensor *both[2] = { egi_import_gates(x, units), egi_import_gates(other, units) };
             if (!both[0] || !both[1]) return both[0];
             return here->rank == 2 ? eg_stack(both, 2, 0) : (eg_add)(both[0], both[1]);
         }
         case EGI_THIRD:
             if (x->dims[0] % 3) return x;
             x = egi_import_rows(x, egi_torch_names[k].third * third, third);
-            if (x && x->rank == 2) x = egi_permuted(x, 1, 0, 0, 0);
+            if (x && x->rank == 2) x = egi_import_permuted(x, 1, 0, 0, 0);
             return x && x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
         case EGI_RESHAPED: return x->size == here->size ? eg_reshape(x, egi_shape(here)) : x;
         case EGI_AS_IS: default: return x;
@@ -23220,7 +23220,7 @@ static eg_tensor *egi_import_torch(egi_import *m, const char *path, const eg_ten
 // (Levenshtein).
 #define EGI_NEAR ((size_t)96)
 typedef struct egi_nearest { char name[EGI_NEAR + 1]; int changes; } egi_nearest;
-static int egi_changes(const char *a, size_t n, const char *b, size_t m) {
+static int egi_name_changes(const char *a, size_t n, const char *b, size_t m) {
     int row[EGI_NEAR + 1];
     n = n < EGI_NEAR ? n : EGI_NEAR;
     m = m < EGI_NEAR ? m : EGI_NEAR;
@@ -23236,7 +23236,7 @@ static int egi_changes(const char *a, size_t n, const char *b, size_t m) {
     return row[m];
 }
 static void egi_nearest_try(egi_nearest *best, const char *wanted, size_t n, const char *name, size_t m) {
-    int changes = egi_changes(wanted, n, name, m);
+    int changes = egi_name_changes(wanted, n, name, m);
     if (best->name[0] && changes >= best->changes) return;
     best->changes = changes;
     snprintf(best->name, sizeof best->name, "%.*s", (int)(m < EGI_NEAR ? m : EGI_NEAR), name);
@@ -23341,11 +23341,11 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
     } else if (x) {
         if (x->dtype != here->dtype) x = eg_cast(x, (eg_dtype)here->dtype);
         if (x) x = egi_to(x, egi_backend_of(x), egi_backend_of(here));
-        *result = x ? egi_holdable(m->function, x) : NULL;
+        *result = x ? egi_variable_value(m->function, x) : NULL;
         failed = !*result;
     } else if (!failed && !m->o->partial) {
         char asked[160];
-        egi_misfit(misfits, EGI_MISSING, weight->name, egi_import_asked(m, weight->name, asked, sizeof asked));
+        egi_misfits_add(misfits, EGI_MISSING, weight->name, egi_import_asked(m, weight->name, asked, sizeof asked));
     }
     eg_scope_end(scope);
     return !failed;
@@ -23377,12 +23377,12 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
         const char *name = a->items[i].name;
         // PyTorch's batch normalization saves it; it is ignored.
         bool counter = o->torch && egi_ends_with(name, "num_batches_tracked");
-        if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n)) egi_misfit(&misfits, EGI_UNEXPECTED, name, "");
+        if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n)) egi_misfits_add(&misfits, EGI_UNEXPECTED, name, "");
     }
-    ok = egi_all_fits(function, path, EG_ERROR_SHAPE, &misfits) && ok;
+    ok = egi_misfits_none(function, path, EG_ERROR_SHAPE, &misfits) && ok;
     for (int64_t i = 0; i < w.count; i++) {
         if (!values || !values[i]) continue;
-        if (ok) egi_take(w.items[i].x, values[i]);
+        if (ok) egi_variable_take(w.items[i].x, values[i]);
         egi_object_release(&values[i]->object);
     }
     egi_free(values);
@@ -23431,11 +23431,11 @@ static bool egi_has_part(const eg_layer *l, const char *name) {
 }
 // Checks, by calling the makers, that parts which a custom layer made during a call would also be made by its maker:
 // a load has no others.
-static bool egi_remade(const eg_layer *l) {
+static bool egi_layer_remade(const eg_layer *l) {
     egi_maker maker;
     int64_t late = 0;
     for (int64_t i = 0; i < l->n_parts; i++) {
-        if (l->parts[i].child && !egi_remade(l->parts[i].child)) return false;
+        if (l->parts[i].child && !egi_layer_remade(l->parts[i].child)) return false;
         late += l->parts[i].late;
     }
     if (!late || !l->custom || !egi_maker_find(l->custom, &maker)) return true;
@@ -23486,7 +23486,7 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     if (own)
         return egi_fail(EG_ERROR_STATE, "eg_model_save: '%.60s' is a layer of your own, whose code no file holds: tell how it is made by eg_layer_register(\"%.60s\", make, user), here and "
                         "before the load; or save the weights alone by eg_save_weights", own->custom, own->custom);
-    if (!egi_remade(l)) return false;
+    if (!egi_layer_remade(l)) return false;
     memset(&config, 0, sizeof config);
     eg_archive *a = eg_archive_new();
     bool ok = a && egi_add_weights("model_save", a, l, "");
@@ -23568,7 +23568,7 @@ static bool egi_checkpoint_still(eg_checkpoint *c) {
     while (refs > 0 && !__atomic_compare_exchange_n(&c->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) { }
     return refs > 0;
 }
-static void egi_untrack(egi_tracked *t) {
+static void egi_tracked_forget(egi_tracked *t) {
     if (t->kind == EGI_TRACK_VARIABLE) eg_release((eg_tensor *)t->object);
     else if (t->kind == EGI_TRACK_LAYER) eg_layer_release((eg_layer *)t->object);
     else if (t->kind == EGI_TRACK_OPTIMIZER) eg_optimizer_release((eg_optimizer *)t->object);
@@ -23577,7 +23577,7 @@ static void egi_untrack(egi_tracked *t) {
 }
 static bool egi_restore_arrival(void);
 // Puts a checkpoint on the list of those that wait for weights, or takes it off.
-static void egi_wait(eg_checkpoint *c, bool wait) {
+static void egi_checkpoint_wait(eg_checkpoint *c, bool wait) {
     egi_lock();
     eg_checkpoint **at = &egi_waiting;
     while (*at && *at != c) at = &(*at)->next;
@@ -23592,8 +23592,8 @@ static void egi_wait(eg_checkpoint *c, bool wait) {
 }
 EAGER_API void eg_checkpoint_release(eg_checkpoint *c) {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    egi_wait(c, false);
-    for (int64_t i = 0; i < c->n_tracked; i++) egi_untrack(&c->tracked[i]);
+    egi_checkpoint_wait(c, false);
+    for (int64_t i = 0; i < c->n_tracked; i++) egi_tracked_forget(&c->tracked[i]);
     egi_free(c->tracked);
     egi_free(c->path);
     egi_free(c->source_path);
@@ -23675,8 +23675,8 @@ static int64_t egi_source_find(const eg_checkpoint *c, const char *name, const c
     return -1;
 }
 // Makes the slots that the file has values for; an optimizer makes them only when a variable is first updated.
-// egi_unmake_slots undoes it.
-static bool egi_make_slots(eg_checkpoint *c, const egi_weights *w, int64_t variables) {
+// egi_checkpoint_unmake_slots undoes it.
+static bool egi_checkpoint_make_slots(eg_checkpoint *c, const egi_weights *w, int64_t variables) {
     char base[EGI_SLOT_BASE];
     bool ok = true;
     for (int64_t i = 0; i < c->n_tracked; i++) {
@@ -23693,13 +23693,13 @@ static bool egi_make_slots(eg_checkpoint *c, const egi_weights *w, int64_t varia
     }
     return ok;
 }
-static void egi_unmake_slots(eg_checkpoint *c) {
+static void egi_checkpoint_unmake_slots(eg_checkpoint *c) {
     for (int64_t i = c->n_tracked - 1; i >= 0; i--)
-        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER) egi_drop_slots((eg_optimizer *)c->tracked[i].object, c->tracked[i].slots);
+        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER) egi_slots_drop((eg_optimizer *)c->tracked[i].object, c->tracked[i].slots);
 }
 // After a restore, drops slots that the file does not have, so that they start from nothing, and reads whether
 // gradients had been accumulated in the others. Slots made since the restore (restores is false then) stay.
-static void egi_settle_slots(eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables, bool restores) {
+static void egi_checkpoint_settle_slots(eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables, bool restores) {
     eg_optimizer *opt = (eg_optimizer *)t->object;
     char base[EGI_SLOT_BASE];
     for (int64_t i = opt->n_slots - 1; i >= 0; i--) {
@@ -23725,7 +23725,7 @@ static eg_tensor *egi_restore_small(eg_checkpoint *c, const char *name, eg_dtype
     if (*place < 0 || c->taken[*place]) return NULL;
     eg_tensor *x = c->source->items[*place].x;
     if (x->dtype == dtype && x->rank == rank && (rank == 0 || length < 0 || x->dims[0] == length)) return x;
-    egi_misfit(m, EGI_MISSHAPEN, name, "");
+    egi_misfits_add(m, EGI_MISSHAPEN, name, "");
     return NULL;
 }
 // Opens readings at the positions in the file, to[i] for tracked entry i; the iterators themselves do not move yet.
@@ -23786,22 +23786,22 @@ static bool egi_restore_numbers(eg_checkpoint *c, egi_misfits *m, bool check) {
 }
 // Finds the values of all variables in the list: values[i], whose reference the caller owns, and places[i], its
 // number in the source. NULL where there is none.
-static bool egi_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values, int64_t *places) {
+static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, egi_misfits *m, eg_tensor **values, int64_t *places) {
     for (int64_t i = 0; i < w->count; i++) {
         eg_tensor *here = w->items[i].x, *there;
         places[i] = egi_source_find(c, w->items[i].name, "");
         if (places[i] < 0 || c->taken[places[i]]) continue;
         there = c->source->items[places[i]].x;
-        if (there->dtype != here->dtype || !egi_may_take(here, there)) { egi_misfit_shape(m, w->items[i].name, here, there); continue; }
+        if (there->dtype != here->dtype || !egi_variable_may_take(here, there)) { egi_misfit_shape(m, w->items[i].name, here, there); continue; }
         there = egi_to(there, egi_backend_of(there), egi_backend_of(here));
-        values[i] = there ? egi_holdable(w->function, there) : NULL;
+        values[i] = there ? egi_variable_value(w->function, there) : NULL;
         if (!values[i]) return false;
     }
     return true;
 }
 // Assigns everything in the source that has not been assigned and has a place now. Everything is looked up and
 // prepared first; what follows cannot fail, so that either all is assigned or nothing.
-static bool egi_settle_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables, bool restores) {
+static bool egi_checkpoint_settle_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables, bool restores) {
     egi_misfits misfits;
     memset(&misfits, 0, sizeof misfits);
     size_t stands = (size_t)(c->n_tracked + 1) * sizeof(egi_stand), bytes = stands + (size_t)(w->count + 1) * (sizeof(eg_tensor *) + sizeof(int64_t));
@@ -23810,19 +23810,19 @@ static bool egi_settle_all(const char *function, eg_checkpoint *c, egi_weights *
     memset((void *)to, 0, bytes);
     int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
     eg_tensor **values = (eg_tensor **)(void *)(places + w->count + 1);
-    bool ok = egi_find_values(c, w, &misfits, values, places) && egi_find_iterators(c, &misfits, NULL);
+    bool ok = egi_checkpoint_find_values(c, w, &misfits, values, places) && egi_find_iterators(c, &misfits, NULL);
     ok = egi_restore_numbers(c, &misfits, true) && ok;
-    ok = egi_all_fits(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
+    ok = egi_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
     ok = ok && egi_find_iterators(c, &misfits, to);
     egi_move_iterators(c, to, ok);
     ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) {
         if (!values[i]) continue;
-        if (ok) { egi_take_wide(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_this.arrived++; }
+        if (ok) { egi_variable_take_wide(w->items[i].x, values[i]); c->taken[places[i]] = true; egi_this.arrived++; }
         egi_object_release(&values[i]->object);
     }
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
-        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0) egi_settle_slots(c, &c->tracked[i], w, variables, restores);
+        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0) egi_checkpoint_settle_slots(c, &c->tracked[i], w, variables, restores);
     egi_free(to);
     return ok;
 }
@@ -23866,17 +23866,17 @@ static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool r
     egi_weights w;
     int64_t variables;
     if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
-    bool ok = egi_source_renew_all(function, c, &w, variables) && egi_make_slots(c, &w, variables);
+    bool ok = egi_source_renew_all(function, c, &w, variables) && egi_checkpoint_make_slots(c, &w, variables);
     egi_weights_free(&w);
     if (ok && (ok = egi_checkpoint_items(function, c, &w, &variables)) != false) {
         eg_scope scope = eg_scope_begin();
         eg_recording_pause();
-        ok = egi_settle_all(function, c, &w, variables, restores);
+        ok = egi_checkpoint_settle_all(function, c, &w, variables, restores);
         eg_recording_unpause();
         eg_scope_end(scope);
         egi_weights_free(&w);
     }
-    if (!ok) { egi_unmake_slots(c); return false; }
+    if (!ok) { egi_checkpoint_unmake_slots(c); return false; }
     bool left = false;
     for (int64_t i = 0; i < c->source->count; i++) {
         left = left || !c->taken[i];
@@ -23884,7 +23884,7 @@ static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool r
         eg_release(c->source->items[i].x);                           // assigned: only its name is still needed
         c->source->items[i].x = NULL;
     }
-    egi_wait(c, left);
+    egi_checkpoint_wait(c, left);
     return true;
 }
 // Called when a weight has been made. Each checkpoint that this thread restored and that is still waiting is asked
@@ -23925,7 +23925,7 @@ static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_tra
     else if (kind == EGI_TRACK_OPTIMIZER) eg_optimizer_retain((eg_optimizer *)object);
     else if (kind == EGI_TRACK_ITERATOR) eg_iterator_retain((eg_iterator *)object);
     if (!c->thread || egi_checkpoint_settle(function, c, false)) return true;
-    egi_untrack(&c->tracked[--c->n_tracked]);              // its value does not fit it
+    egi_tracked_forget(&c->tracked[--c->n_tracked]);              // its value does not fit it
     return false;
 }
 EAGER_API bool eg_checkpoint_track(eg_checkpoint *c, const char *name, eg_tensor *variable) {
@@ -24243,12 +24243,12 @@ static bool egi_checkpoint_matched(const char *function, eg_checkpoint *c, bool 
     if (!c->source) return egi_fail(EG_ERROR_STATE, "eg_%s: nothing was restored", function);
     memset(&m, 0, sizeof m);
     if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
-    for (int64_t i = 0; i < w.count; i++) if (egi_source_find(c, w.items[i].name, "") < 0) egi_misfit(&m, EGI_MISSING, w.items[i].name, "");
+    for (int64_t i = 0; i < w.count; i++) if (egi_source_find(c, w.items[i].name, "") < 0) egi_misfits_add(&m, EGI_MISSING, w.items[i].name, "");
     for (int64_t i = 0; i < c->n_tracked; i++)
-        if (c->tracked[i].kind > EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "") < 0) egi_misfit(&m, EGI_MISSING, c->tracked[i].name, "");
-    for (int64_t i = 0; i < c->source->count && consumed; i++) if (!c->taken[i]) egi_misfit(&m, EGI_UNEXPECTED, c->source->items[i].name, "");
+        if (c->tracked[i].kind > EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "") < 0) egi_misfits_add(&m, EGI_MISSING, c->tracked[i].name, "");
+    for (int64_t i = 0; i < c->source->count && consumed; i++) if (!c->taken[i]) egi_misfits_add(&m, EGI_UNEXPECTED, c->source->items[i].name, "");
     egi_weights_free(&w);
-    return egi_all_fits(function, c->source_path, EG_ERROR_ASSERT, &m);
+    return egi_misfits_none(function, c->source_path, EG_ERROR_ASSERT, &m);
 }
 EAGER_API bool eg_checkpoint_assert_consumed(eg_checkpoint *c) { return egi_checkpoint_matched("checkpoint_assert_consumed", c, true); }
 EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *c) { return egi_checkpoint_matched("checkpoint_assert_existing_objects_matched", c, false); }
@@ -24790,7 +24790,7 @@ static void egi_png_chunk(egi_text *t, const char *name, const void *data, size_
     egi_png_big(number, egi_crc(EGI_CRC32, egi_crc(EGI_CRC32, 0, name, 4), data, (int64_t)n));
     egi_text_add(t, number, 4);
 }
-static unsigned char egi_pixel(int dtype, const char *p) {
+static unsigned char egi_image_pixel(int dtype, const char *p) {
     double v = egi_load(dtype, p);
     if (dtype == EG_UINT8) return (unsigned char)v;
     return (unsigned char)(v > 0 ? v < 1 ? v * 255 + .5 : 255 : 0);
@@ -24810,7 +24810,7 @@ static bool egi_png_write(const char *function, egi_text *png, const char *p, in
     if (!rows) return egi_no_memory(function, bytes);
     for (int64_t y = 0; y < h; y++) {
         *at++ = 0;
-        for (int64_t x = 0; x < row; x++, p += size) *at++ = egi_pixel(dtype, p);
+        for (int64_t x = 0; x < row; x++, p += size) *at++ = egi_image_pixel(dtype, p);
     }
     bool ok = egi_zlib_write(&data, rows, bytes);
     char head[13];
@@ -24829,7 +24829,7 @@ static bool egi_png_write(const char *function, egi_text *png, const char *p, in
 }
 // Checks that x is a picture (H, W) or (H, W, C) from `axis` on, of a dtype that pictures may have; hwc[] becomes its
 // dimensions.
-static bool egi_picture(const char *function, eg_tensor *x, int axis, bool batches, int64_t hwc[3]) {
+static bool egi_image_dims(const char *function, eg_tensor *x, int axis, bool batches, int64_t hwc[3]) {
     if (x->dtype != EG_UINT8 && x->dtype != EG_BOOL && !egi_is_float(x->dtype))
         return egi_fail(EG_ERROR_DTYPE, "eg_%s: a picture is uint8, or floating from 0 to 1, or bool, not %s", function, egi_describe(x));
     if (x->rank - axis != 2 && x->rank - axis != 3)
@@ -24840,7 +24840,7 @@ static bool egi_picture(const char *function, eg_tensor *x, int axis, bool batch
 static bool egi_encode_png(const char *function, eg_tensor *x, egi_text *png) {
     int64_t hwc[3];
     memset(png, 0, sizeof *png);
-    if (!egi_alive(function, 0, x) || !egi_picture(function, x, 0, false, hwc)) return false;
+    if (!egi_alive(function, 0, x) || !egi_image_dims(function, x, 0, false, hwc)) return false;
     const char *p = (const char *)eg_data(x);
     return p && egi_png_write(function, png, p, x->dtype, hwc[0], hwc[1], hwc[2]);
 }
@@ -24864,7 +24864,7 @@ EAGER_API bool (eg_summary_image)(const char *tag, eg_tensor *x, eg_summary_opti
     int where = egi_summary_where(function, tag, &options, EGI_SUMMARY_STEP | EGI_SUMMARY_IMAGES, &w, &step);
     if (where <= 0) return where == 0;
     if (!egi_alive(function, 1, x)) return false;
-    bool batch = x->rank == 4, ok = egi_picture(function, x, batch, true, hwc);
+    bool batch = x->rank == 4, ok = egi_image_dims(function, x, batch, true, hwc);
     const char *p = ok ? (const char *)eg_data(x) : NULL;
     int64_t shown = options.images, n = !batch ? 1 : x->dims[0] < shown ? x->dims[0] : shown;
     ok = ok && p;
@@ -25021,14 +25021,14 @@ static bool egi_decode_jpeg(egi_decoder *d, int channels) {
 }
 // Converts one pixel to 1, 3 or 4 channels: grey is copied into the colours, or is their weighted mean; alpha is
 // dropped, or 255.
-static void egi_convert_pixel(const unsigned char *from, int64_t c, unsigned char *to, int64_t wanted) {
+static void egi_image_convert_pixel(const unsigned char *from, int64_t c, unsigned char *to, int64_t wanted) {
     bool grey = c < 3;
     unsigned char rgb[3] = { from[0], from[grey ? 0 : 1], from[grey ? 0 : 2] };
     if (wanted == 1) to[0] = grey ? from[0] : (unsigned char)((299 * rgb[0] + 587 * rgb[1] + 114 * rgb[2] + 500) / 1000);
     else memcpy(to, rgb, 3);
     if (wanted == 4) to[3] = c == 2 || c == 4 ? from[c - 1] : 255;
 }
-static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels, int64_t most) {
+static eg_tensor *egi_image_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels, int64_t most) {
     egi_decoder *d = (egi_decoder *)egi_alloc(sizeof *d);
     eg_tensor *picture = NULL;
     if (!d) { egi_no_memory(function, (int64_t)sizeof *d); return NULL; }
@@ -25044,7 +25044,7 @@ static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, i
         unsigned char *converted = d->pixels;
         if (shape.dims[2] != d->c) converted = (unsigned char *)egi_alloc((size_t)(pixels * channels));
         if (!converted) egi_no_memory(function, pixels * channels);
-        for (int64_t i = 0; converted && converted != d->pixels && i < pixels; i++) egi_convert_pixel(d->pixels + i * d->c, d->c, converted + i * channels, channels);
+        for (int64_t i = 0; converted && converted != d->pixels && i < pixels; i++) egi_image_convert_pixel(d->pixels + i * d->c, d->c, converted + i * channels, channels);
         if (converted) picture = egi_upload(function, EG_UINT8, &shape, converted);
         if (converted != d->pixels) egi_free(converted);
     } else if (d->memory) egi_no_memory(function, d->h * d->w * d->c);
@@ -25055,7 +25055,7 @@ static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, i
     return picture;
 }
 #else
-static eg_tensor *egi_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels, int64_t most) {
+static eg_tensor *egi_image_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels, int64_t most) {
     (void)most;
     (void)bytes;
     (void)n;
@@ -25083,7 +25083,7 @@ static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, 
         return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_%s: these %lld bytes are no %s file%s", function, (long long)x->size,
                                      kinds == EGI_PNG ? "PNG" : kinds == EGI_JPEG ? "JPEG" : "PNG or JPEG", png ? " but a PNG file" : jpeg ? " but a JPEG file" : "");
     if (jpeg && o.channels == 4) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .channels is 4, but a JPEG file has no alpha", function);
-    return egi_decode(function, p, x->size, jpeg, o.channels, o.most_pixels);
+    return egi_image_decode(function, p, x->size, jpeg, o.channels, o.most_pixels);
 }
 EAGER_API eg_tensor *(eg_decode_png)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_png", x, EGI_PNG, options); }
 EAGER_API eg_tensor *(eg_decode_jpeg)(eg_tensor *x, eg_decode_options options) { return egi_decode_any("decode_jpeg", x, EGI_JPEG, options); }
@@ -25298,13 +25298,13 @@ static egi_lent *egi_lend(const char *function, eg_tensor *x, size_t at) {
     eg_scope_end(scope);
     return l;
 }
-static void egi_lent_back(egi_lent *l) {
+static void egi_dlpack_lent_back(egi_lent *l) {
     egi_device_waited(l->buffer->backend);                 // the borrower's work on the device may not be done yet
     egi_buffer_release(l->buffer);
     egi_free(l);
 }
-static void egi_dlpack_deleter(eg_dlpack *self) { if (self) egi_lent_back((egi_lent *)(void *)self); }
-static void egi_dlpack_legacy_deleter(eg_dlpack_legacy *self) { if (self) egi_lent_back((egi_lent *)(void *)self); }
+static void egi_dlpack_deleter(eg_dlpack *self) { if (self) egi_dlpack_lent_back((egi_lent *)(void *)self); }
+static void egi_dlpack_legacy_deleter(eg_dlpack_legacy *self) { if (self) egi_dlpack_lent_back((egi_lent *)(void *)self); }
 EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x) {
     egi_lent *l = egi_lend("to_dlpack", x, offsetof(eg_dlpack, tensor));
     if (!l) return NULL;
@@ -25342,7 +25342,7 @@ static bool egi_dlpack_layout(const char *function, const eg_dlpack_tensor *t, e
     return true;
 }
 // The offset of element i, counted in row-major order, in elements.
-static int64_t egi_position(const eg_tensor *x, int64_t i) {
+static int64_t egi_dlpack_position(const eg_tensor *x, int64_t i) {
     int64_t at = 0;
     for (int d = x->rank - 1; d >= 0; d--) {
         at += i % x->dims[d] * x->strides[d];
@@ -25354,7 +25354,7 @@ static int64_t egi_position(const eg_tensor *x, int64_t i) {
 static bool egi_dlpack_as_it_is(const eg_tensor *x) {
     if ((uintptr_t)x->data % (uintptr_t)egi_dtypes[x->dtype].size) return false;
     for (int64_t i = 0; x->dtype == EG_BOOL && i < x->size; i++)
-        if (((const unsigned char *)x->data)[egi_position(x, i)] > 1) return false;
+        if (((const unsigned char *)x->data)[egi_dlpack_position(x, i)] > 1) return false;
     return true;
 }
 static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
@@ -25363,7 +25363,7 @@ static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
     eg_tensor *y = egi_new(function, &egi_cpu, (eg_dtype)x->dtype, &shape);
     for (int64_t i = 0; y && i < x->size; i++) {
         char *to = y->data + i * size;
-        memcpy(to, x->data + egi_position(x, i) * size, (size_t)size);
+        memcpy(to, x->data + egi_dlpack_position(x, i) * size, (size_t)size);
         if (x->dtype == EG_BOOL) *to = *to != 0;
     }
     return egi_own(y);
@@ -25371,7 +25371,7 @@ static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
 static eg_backend *egi_backend_named(const char *function, const char *name);
 // A tensor over memory that another library lends. done(data, lender) is called when the memory is no longer used; on
 // failure, or if the data had to be copied, before this returns.
-static eg_tensor *egi_borrow(const char *function, const eg_dlpack_tensor *t, void (*done)(void *data, void *lender), void *lender) {
+static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor *t, void (*done)(void *data, void *lender), void *lender) {
     eg_backend *backend = &egi_cpu;
     eg_tensor *x = NULL;
     egi_buffer *b = NULL;
@@ -25437,13 +25437,13 @@ static void egi_dlpack_legacy_done(void *data, void *lender) {
 }
 EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *m) {
     if (!m) { egi_null_operand("from_dlpack", 0); return NULL; }
-    if (m->version.major == 1) return egi_borrow("from_dlpack", &m->tensor, egi_dlpack_done, m);
+    if (m->version.major == 1) return egi_dlpack_borrow("from_dlpack", &m->tensor, egi_dlpack_done, m);
     egi_fail(EG_ERROR_ARGUMENT, "eg_from_dlpack: the tensor is of DLPack version %u.%u; only major version 1 is known", (unsigned)m->version.major, (unsigned)m->version.minor);
     egi_dlpack_done(NULL, m);                              // the deleter is at the same place in all versions
     return NULL;
 }
 EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *m) {
-    if (m) return egi_borrow("from_dlpack_legacy", &m->tensor, egi_dlpack_legacy_done, m);
+    if (m) return egi_dlpack_borrow("from_dlpack_legacy", &m->tensor, egi_dlpack_legacy_done, m);
     egi_null_operand("from_dlpack_legacy", 0);
     return NULL;
 }
