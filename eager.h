@@ -14615,7 +14615,7 @@ static bool egi_has_as_one(const eg_tensor *x, egi_kernel kernel) {
     static const bool of_cpu[] = { EGI_KERNEL_TABLE(EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_ELSEWHERE) };
     if (!x || !x->size || egi_this.trap || egi_this.recorder) return false;
     const eg_backend *b = egi_backend_of(x);
-    return b == &egi_cpu ? of_cpu[kernel] : b->kernel[kernel] != NULL;
+    return b == &egi_cpu ? of_cpu[kernel] : b->kernel[kernel] && b->kernel[kernel + 1];       // the next is its gradient
 }
 static bool egi_runs_as_one(const eg_tensor *x, egi_kernel kernel) { return egi_has_as_one(x, kernel) && x->dtype == EG_FLOAT32; }
 static bool egi_goes_with(const eg_tensor *x, const eg_tensor *weight) {

@@ -553,6 +553,29 @@ TEST(as_one_and_a_recording) {
     CHECK_SAME(dx[0], dx[1], 1e-6);
     eg_layer_release(layer);
 }
+// Where a device has the kernel, but not that of its gradient, the steps are ops of their own.
+TEST(as_one_needs_the_gradient_too) {
+    static eg_backend half;
+    half = *egi_backend_cpu();
+    half.name = "half:0";
+    half.kernel[EGI_RECURRENT_GRAD] = NULL;
+    REQUIRE(egi_backend_register(&half));
+    eg_tensor *dx[2];
+    for (int i = 0; i < 2; i++) {
+        eg_with_device(i ? "half:0" : "cpu:0");
+        eg_seed(3);
+        eg_layer *layer = eg_layer_lstm(3);
+        eg_tensor *x = sequences(2, 3, 4);
+        REQUIRE(eg_call(layer, x));
+        count_as_one();
+        eg_tape *tape = eg_tape_begin();
+        eg_tape_watch(tape, x);
+        dx[i] = eg_cpu(eg_tape_gradient(tape, eg_call(layer, x), x));
+        CHECK_AS_ONE(!i, !i);
+        eg_layer_release(layer);
+    }
+    CHECK_SAME(dx[0], dx[1], 1e-6);
+}
 // One tensor as both states has the sum of the gradients of both, with a tape around as without.
 TEST(one_tensor_as_both_states) {
     eg_layer *layer = eg_layer_lstm(3, .dtype = EG_FLOAT64);
