@@ -4073,9 +4073,9 @@ static bool egi_equal_shapes(eg_shape a, eg_shape b) {
     for (int i = 0; i < a.rank; i++) if (a.dims[i] != b.dims[i]) return false;
     return true;
 }
-// Checks that the dtype exists, the rank is in range, no dimension is negative and the bytes can be counted. Raises
-// the error itself.
-static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype) {
+// Counts the bytes of a tensor. Checks that the dtype exists, the rank is in range, no dimension is negative and the
+// bytes can be counted. Raises the error itself.
+static bool egi_shape_bytes(const char *function, eg_shape shape, eg_dtype dtype, int64_t *total) {
     if (!egi_dtype_valid(dtype)) return egi_fail(EG_ERROR_DTYPE, "eg_%s: %d is no dtype", function, (int)dtype);
     if (shape.rank < 0 || shape.rank > EG_MAX_RANK)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: rank %d is not between 0 and %d", function, shape.rank, EG_MAX_RANK);
@@ -4086,7 +4086,13 @@ static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype
     for (int i = 0; i < shape.rank; i++)
         if (shape.dims[i] && !egi_checked_product(bytes, shape.dims[i], &bytes))
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function, egi_show(shape));
+    *total = bytes;
+    for (int i = 0; i < shape.rank; i++) if (shape.dims[i] == 0) *total = 0;
     return true;
+}
+static bool egi_shape_valid(const char *function, eg_shape shape, eg_dtype dtype) {
+    int64_t bytes;
+    return egi_shape_bytes(function, shape, dtype, &bytes);
 }
 // Turns an axis that may count from the end (-1 is the last) into one from 0 to rank - 1. Raises an error where it is
 // out of range.
@@ -4577,26 +4583,23 @@ static bool egi_are_bools(const void *data, eg_shape shape) {
     for (int64_t i = 0; i < n; i++) if (((const unsigned char *)data)[i] > 1) return false;
     return true;
 }
-// Whether a pointer may be read as elements of this dtype. `pointed` is what the calling macro found out about the
-// pointer's C type: see EGI_POINTER_FITS in chapter 1.
-static bool egi_pointer_fits(const char *op, eg_dtype dtype, int pointed) {
+// Whether a pointer may be read as a tensor of this dtype and shape. `pointed` is what the calling macro found out about
+// the pointer's C type (EGI_POINTER_FITS in chapter 1), `room` how many bytes stand behind it; (size_t)-1 stands for an
+// unknown number, which is enough.
+static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, size_t room, int pointed) {
 #define EGI_C_TYPE_NAME(name, type, dtypes) #type,
     static const char *const names[] = { "another type", EGI_C_TYPES(EGI_C_TYPE_NAME) };
-    if (EGI_POINTER_FITS((int)dtype, pointed)) return true;
-    return egi_fail(EG_ERROR_DTYPE, "eg_%s: the pointer is to %s, the tensor's dtype is %s; eg_cast converts a tensor, and raw bytes are passed as (void *)", op,
-                    names[pointed >> 8], egi_dtypes[dtype].name);
-}
-// Whether a tensor of this shape ends within the `room` bytes behind the pointer; (size_t)-1 stands for an unknown
-// size, which fits all.
-static bool egi_pointer_reaches(const char *op, eg_dtype dtype, eg_shape shape, size_t room) {
-    if (room == (size_t)-1 || !egi_shape_valid(op, shape, dtype)) return room == (size_t)-1;
-    int64_t bytes = egi_dtypes[dtype].size;
-    for (int i = 0; i < shape.rank; i++) bytes *= shape.dims[i];
-    return bytes <= (int64_t)room ||
-           egi_fail(EG_ERROR_SHAPE, "eg_%s: the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %lld", op, (long long)room, egi_dtypes[dtype].name, egi_show(shape), (long long)bytes);
+    int64_t bytes;
+    if (!EGI_POINTER_FITS((int)dtype, pointed))
+        return egi_fail(EG_ERROR_DTYPE, "eg_%s: the pointer is to %s, the tensor's dtype is %s; eg_cast converts a tensor, and raw bytes are passed as (void *)", op,
+                        names[pointed >> 8], egi_dtypes[dtype].name);
+    if (room == (size_t)-1) return true;
+    return egi_shape_bytes(op, shape, dtype, &bytes) && (bytes <= (int64_t)room ||
+           egi_fail(EG_ERROR_SHAPE, "eg_%s: the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %lld", op, (long long)room, egi_dtypes[dtype].name,
+                    egi_show(shape), (long long)bytes));
 }
 EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
-    return egi_pointer_fits("from_data", dtype, pointed) && egi_pointer_reaches("from_data", dtype, shape, room) ? (eg_from_data)(dtype, shape, data) : NULL;
+    return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
 }
 EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *data) {
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
@@ -4644,7 +4647,7 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     return x;
 }
 EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed, void (*deleter)(void *, void *), void *user) {
-    return egi_pointer_fits("wrap_data", dtype, pointed) && egi_pointer_reaches("wrap_data", dtype, shape, room) ? (eg_wrap_data)(dtype, shape, data, deleter, user) : NULL;
+    return egi_pointer_fits("wrap_data", dtype, shape, room, pointed) ? (eg_wrap_data)(dtype, shape, data, deleter, user) : NULL;
 }
 static eg_tensor *egi_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape, double value) {
     eg_tensor *x = egi_new(op, backend, dtype, &shape);
@@ -4764,8 +4767,8 @@ EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     return data || !count;
 }
 EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count) {
-    return egi_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, pointed) &&
-           (count != x->size || egi_pointer_reaches("read_into", (eg_dtype)x->dtype, egi_shape(x), room)) && (eg_read_into)(x, values, count);
+    return egi_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, egi_shape(x), count == x->size ? room : (size_t)-1, pointed) &&
+           (eg_read_into)(x, values, count);
 }
 // Reads the one element of a tensor into `bytes`, which has room for 8.
 static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {

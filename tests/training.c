@@ -1480,7 +1480,7 @@ TEST(rare_arguments) {
     const eg_history *h = eg_fit(line, unknown, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = stop_at_once})));
     CHECK_INT(eg_history_batches(h), 1);
     CHECK_ERROR(eg_fit_arrays(model, none, nobody, .quiet = true), EG_ERROR_ARGUMENT, "the dataset has no elements");
-    CHECK_ERROR(eg_predict_dataset(model, data, .inputs = -1), EG_ERROR_ARGUMENT, "eg_predict: .inputs is -1; it must be at least 1");
+    CHECK_ERROR(eg_predict_dataset(model, data, .inputs = -1), EG_ERROR_ARGUMENT, "eg_predict_dataset: .inputs is -1; it must be at least 1");
     CHECK_ERROR(eg_train_on_batch(model, x, NULL), EG_ERROR_NULL, "NULL");
     eg_dataset_release(data);
     eg_dataset_release(unknown);
