@@ -2480,9 +2480,14 @@ extern "C" {
 // is a view of a buffer, an op is a row of facts, a call is one run of an op,
 // a backend is a table of kernels. Read first: 3, 5.
 
-typedef enum egi_kind { EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST } egi_kind;
-// The first member of what a scope can own; refs is atomic.
-typedef struct egi_object { int32_t refs; int32_t kind; } egi_object;
+// The kinds of objects; a scope owns those of the first line. Of an object whose last reference is gone the kind is EGI_DEAD.
+typedef enum egi_kind {
+    EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST,
+    EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR, EGI_ARCHIVE, EGI_CHECKPOINT,
+    EGI_RECORD_WRITER, EGI_EVENT_WRITER
+} egi_kind;
+// The head of every object that has references. taken: how many of them belong to models, layers and stages, which took them over.
+typedef struct egi_object { int32_t refs, kind, taken; } egi_object;
 typedef struct eg_backend eg_backend;
 
 // Memory on one device, shared by all tensors that are views of it. The elements of a buffer made by us stand in the
@@ -3630,13 +3635,6 @@ EAGER_API void eg_scope_end(eg_scope scope) {
     if (t->frame && scope.position < t->frame->floor) { egi_frame_refuses("scope_end", "a scope that it did not begin; whoever began the scope ends it"); return; }
     while (t->scope > scope.position) egi_scope_end_innermost();
 }
-// Layers, stages and the like count in `taken` how many of their references belong to models and stages that took
-// them over. Where that is all that are left, a caller who releases one releases a reference that is not the
-// caller's.
-static bool egi_refs_taken(const int32_t *refs, const int32_t *taken) {
-    int32_t left = __atomic_load_n(refs, __ATOMIC_ACQUIRE);
-    return left > 0 && __atomic_load_n(taken, __ATOMIC_RELAXED) >= left;
-}
 // Whether x is a live tensor. A NULL raises no error: it comes from an earlier error, or stands for a result that was
 // not asked for.
 static bool egi_counted(const char *function, eg_tensor *x) {
@@ -4115,6 +4113,7 @@ static eg_tensor *egi_tensor_new(void) {
     if ((t->next_id & 0xfffff) == 0) t->next_id = __atomic_fetch_add(&egi_shared.next_id, 0x100000, __ATOMIC_RELAXED) + 1;
     x->object.refs = 1;
     x->object.kind = EGI_TENSOR;
+    x->object.taken = 0;
     x->flags = 0;
     x->id = t->next_id++;
     x->data = NULL;
@@ -4411,6 +4410,51 @@ static EGI_COLD bool egi_not_given(const char *function, const char *what) {
     return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, what) : false;
 }
 static bool egi_given(const char *function, const char *what, const void *pointer) { return pointer || egi_not_given(function, what); }
+
+// ---- objects that no scope owns: layers, optimizers, datasets, files ... Their structs begin with an egi_object.
+
+// A new object with one reference, all else zero; NULL and an error without memory.
+static void *egi_object_new(const char *function, egi_kind kind, size_t size) {
+    egi_object *o = (egi_object *)egi_alloc(size);
+    if (!o) { egi_no_memory(function, (int64_t)size); return NULL; }
+    memset((void *)o, 0, size);
+    o->refs = 1;
+    o->kind = (int32_t)kind;
+    return o;
+}
+// Whether an object is there and has not been freed; else an error that calls it `what`. A debug build keeps freed objects for a while
+// to tell; in others their memory may be another object's by then.
+static bool egi_object_alive(const char *function, const char *what, const void *object, egi_kind kind) {
+    if (!object) return egi_not_given(function, what);
+    return ((const egi_object *)object)->kind == (int32_t)kind ||
+           egi_fail(EG_ERROR_STATE, "eg_%s: the %s was used after its last reference was released", function, what);
+}
+// What eg_layer_retain and its kin do. NULL is fine.
+static void egi_object_share(const char *function, const char *what, void *object, egi_kind kind) {
+    if (object && egi_object_alive(function, what, object, kind)) egi_object_retain((egi_object *)object);
+}
+// What eg_layer_release and its kin begin with: whether the last reference was given back, so that the object is to be freed. NULL is fine.
+static bool egi_object_ends(const char *function, const char *what, void *object, egi_kind kind) {
+    return object && egi_object_alive(function, what, object, kind) && egi_object_last((egi_object *)object);
+}
+static void egi_object_free(void *object) {
+    ((egi_object *)object)->refs = 0;
+    ((egi_object *)object)->kind = EGI_DEAD;
+    egi_free_handle(object);
+}
+// Takes a reference unless another thread has just given back the last one.
+static bool egi_object_retain_living(egi_object *o) {
+    int32_t refs = __atomic_load_n(&o->refs, __ATOMIC_RELAXED);
+    while (refs > 0 && !__atomic_compare_exchange_n(&o->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {}
+    return refs > 0;
+}
+static void egi_object_take(egi_object *o, int32_t by) { __atomic_fetch_add(&o->taken, by, __ATOMIC_RELAXED); }
+// Whether `wanted` references are left that may be taken over.
+static bool egi_object_takeable(const egi_object *o, int32_t wanted) {
+    return __atomic_load_n(&o->taken, __ATOMIC_RELAXED) + wanted <= __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE);
+}
+// Whether all references that are left have been taken over: a caller who released one would release another's.
+static bool egi_object_all_taken(const egi_object *o) { return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) > 0 && !egi_object_takeable(o, 1); }
 // Whether up to three lists of n elements are there (a caller with fewer passes one twice). A list of no elements may
 // be NULL.
 static bool egi_lists_given(const char *name, int64_t n, const void *a, const void *b, const void *c) {
@@ -12567,7 +12611,7 @@ typedef struct egi_slots {
     eg_tensor *slot[EGI_MAX_SLOTS];
 } egi_slots;
 struct eg_optimizer {
-    int32_t refs, taken;         // references, and how many of them models have taken over
+    egi_object object;           // taken: by models
     const char *name;
     egi_rule rule;
     eg_optimizer_options options;
@@ -12644,10 +12688,8 @@ static EGI_COLD bool egi_optimizer_options(const char *name, eg_optimizer_option
                      name));
 }
 static eg_optimizer *egi_optimizer(const char *name, egi_rule rule, const eg_optimizer_options *o) {
-    eg_optimizer *opt = (eg_optimizer *)egi_alloc(sizeof *opt);
-    if (!opt) { egi_no_memory(name, (int64_t)sizeof *opt); return NULL; }
-    memset(opt, 0, sizeof *opt);
-    opt->refs = 1;
+    eg_optimizer *opt = (eg_optimizer *)egi_object_new(name, EGI_OPTIMIZER, sizeof *opt);
+    if (!opt) return NULL;
     opt->name = name;
     opt->rule = rule;
     opt->options = *o;
@@ -12687,7 +12729,7 @@ EGI_OPTIMIZER(ftrl, EGI_RULE_ftrl, EGI_HAS_FTRL, { -1, 0 })
 EGI_OPTIMIZER(lion, EGI_RULE_lion, EGI_HAS_BETAS, { EGI_O_beta_2, .99 }, { -1, 0 })
 
 EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *opt) {
-    if (opt) __atomic_fetch_add(&opt->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("optimizer_retain", "optimizer", opt, EGI_OPTIMIZER);
     return opt;
 }
 // Releases the slots behind the first `keep` variables.
@@ -12701,11 +12743,11 @@ static void egi_slots_drop(eg_optimizer *opt, int64_t keep) {
     }
 }
 EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
-    if (opt && egi_refs_taken(&opt->refs, &opt->taken)) {
+    if (opt && egi_object_all_taken(&opt->object)) {
         egi_fail(EG_ERROR_STATE, "eg_optimizer_release: the only reference to the optimizer (%s) is that of its model, which gives it back itself", opt->name);
         return;
     }
-    if (!opt || __atomic_sub_fetch(&opt->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("optimizer_release", "optimizer", opt, EGI_OPTIMIZER)) return;
     egi_slots_drop(opt, 0);
     egi_free(opt->slots);
     egi_optimizer_own_state(opt, NULL);
@@ -12713,10 +12755,10 @@ EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
     eg_release(opt->rate);
     eg_release(opt->accumulated);
     egi_lent_free(&opt->lent);
-    egi_free(opt);
+    egi_object_free(opt);
 }
 static bool egi_optimizer_alive(const char *function, const eg_optimizer *opt) {
-    return egi_given(function, "optimizer", opt);
+    return egi_object_alive(function, "optimizer", opt, EGI_OPTIMIZER);
 }
 // The place of a variable's slots in opt->slots, which are made, with `make`, when the variable is first seen. -1:
 // none, or an error without memory.
@@ -13233,7 +13275,7 @@ typedef struct egi_part {                // a weight (variable) or a layer (chil
 typedef struct egi_born { eg_layer *next; int64_t parts; eg_dtype dtype; eg_shape output; int n_inputs; bool listed; } egi_born;
 typedef struct egi_layer_type egi_layer_type;
 struct eg_layer {
-    int32_t refs, tracked;               // references, and how many of them are those of layers that it is a part of
+    egi_object object;                   // taken: by the layers that it is a part of
     const egi_layer_type *type;
     char *name;
     bool named;                          // by the user, so that nobody renames it
@@ -13306,7 +13348,7 @@ static size_t egi_layer_path(const egi_layer_run *run, char *text, size_t capaci
 }
 static void egi_part_drop(egi_part *p) {
     if (p->child) {
-        __atomic_fetch_sub(&p->child->tracked, 1, __ATOMIC_RELAXED);
+        egi_object_take(&p->child->object, -1);
         eg_layer_release(p->child);
     }
     eg_release(p->variable);
@@ -13316,15 +13358,15 @@ static void egi_parts_drop(eg_layer *l, int64_t keep) {
     while (l->n_parts > keep) egi_part_drop(&l->parts[--l->n_parts]);
 }
 EAGER_API eg_layer *eg_layer_retain(eg_layer *l) {
-    if (l) __atomic_fetch_add(&l->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("layer_retain", "layer", l, EGI_LAYER);
     return l;
 }
 EAGER_API void eg_layer_release(eg_layer *l) {
-    if (l && egi_refs_taken(&l->refs, &l->tracked)) {
+    if (l && egi_object_all_taken(&l->object)) {
         egi_fail(EG_ERROR_STATE, "eg_layer_release: the only reference to layer %.60s is that of the model it is part of, which gives it back itself", l->name ? l->name : "");
         return;
     }
-    if (!l || __atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("layer_release", "layer", l, EGI_LAYER)) return;
     if (l->training_free) l->training_free(l->training);
     egi_parts_drop(l, 0);
     if (l->user_release) EGI_FRAMED("the function", "layer_on_release", l->user_release(l->user));
@@ -13332,10 +13374,10 @@ EAGER_API void eg_layer_release(eg_layer *l) {
     egi_lent_free(&l->lent);
     egi_free(l->custom);
     egi_free(l->name);
-    egi_free(l);
+    egi_object_free(l);
 }
 static bool egi_layer_alive(const char *function, const eg_layer *l) {
-    return egi_given(function, "layer", l);
+    return egi_object_alive(function, "layer", l, EGI_LAYER);
 }
 
 // The default name of a layer, which Keras makes of the class: max_pooling2d of MaxPooling2D, leaky_re_lu of LeakyReLU.
@@ -13386,10 +13428,8 @@ static eg_layer *egi_layer_make(const egi_layer_type *type, const egi_layer_conf
     const char *example = type->has & EGI_HAS(activation) ? "activation = EG_RELU" : "name = \"first\"";
     if (!EGI_NAMED(maker, *o, example) || !egi_config_take(maker, type, &c)) return NULL;
     egi_layer_base(type, base, sizeof base);
-    eg_layer *l = (eg_layer *)egi_alloc(sizeof *l);
-    if (!l) { egi_no_memory("layer", (int64_t)sizeof *l); return NULL; }
-    memset(l, 0, sizeof *l);
-    l->refs = 1;
+    eg_layer *l = (eg_layer *)egi_object_new("layer", EGI_LAYER, sizeof *l);
+    if (!l) return NULL;
     l->type = type;
     l->config = c;
     l->config.o.name = NULL;
@@ -13485,7 +13525,7 @@ static void egi_layer_unique(const eg_layer *l, const char *base, char *name, si
 EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *child) {
     char unique[128], base[64];
     bool ok = egi_layer_alive("layer_track", child) && egi_layer_alive("layer_track", l);
-    if (ok && child->tracked >= child->refs) {             // no reference is left to take over
+    if (ok && !egi_object_takeable(&child->object, 1)) {             // no reference is left to take over
         egi_fail(EG_ERROR_STATE, "eg_layer_track: layer %.60s belongs to another layer already; eg_layer_retain it to use it twice", child->name);
         return NULL;
     }
@@ -13502,9 +13542,9 @@ EAGER_API eg_layer *eg_layer_track(eg_layer *l, const char *name, eg_layer *chil
     if (p && !child->named && !own) { egi_parts_drop(l, l->n_parts - 1); p = NULL; }
     if (!p) { eg_layer_release(child); return NULL; }
     p->child = child;
-    if (own && !child->tracked) { egi_free(child->name); child->name = own; }
+    if (own && !child->object.taken) { egi_free(child->name); child->name = own; }
     else egi_free(own);
-    __atomic_fetch_add(&child->tracked, 1, __ATOMIC_RELAXED);
+    egi_object_take(&child->object, 1);
     egi_layer_lower(child, l->level + 1);
     if (l->frozen) eg_layer_set_trainable(child, false);
     return child;
@@ -13563,7 +13603,7 @@ typedef struct egi_weight_walk {
     eg_tensor *sum;
 } egi_weight_walk;
 static bool egi_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
-    if (l->tracked > 1) {
+    if (l->object.taken > 1) {
         void *shared = (void *)w->shared;
         for (int64_t i = 0; i < w->n_shared; i++) if (w->shared[i] == l) return true;
         if (!egi_grow(&shared, &w->capacity, w->n_shared + 1, sizeof *w->shared)) return egi_no_memory("layer", 0);
@@ -15828,7 +15868,7 @@ static bool egi_layer_find(const eg_layer *l, const eg_layer *wanted, char *path
 // function are not inlined, so that the recursive egi_write_layer needs little stack.
 static __attribute__((noinline)) bool egi_write_same(egi_text *t, const eg_layer *root, const eg_layer *l, const char *path) {
     char first[EGI_PATH];
-    if (l->tracked <= 1 || !egi_layer_find(root, l, first, sizeof first) || !strcmp(first, path)) return false;
+    if (l->object.taken <= 1 || !egi_layer_find(root, l, first, sizeof first) || !strcmp(first, path)) return false;
     egi_text_string(t, "\"same\": ");
     egi_text_json(t, first);
     return true;
@@ -16169,7 +16209,7 @@ EAGER_API eg_layer *eg_layer_copy(eg_layer *l) {
 
 // A publication is one pointer. The lock is held while a reader takes its reference and while the pointer is
 // exchanged, so that a reader never takes a reference of a model that has just been released.
-struct eg_publication { eg_layer *model; };
+struct eg_publication { egi_object object; eg_layer *model; };
 static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
     egi_lock();
     eg_layer *former = model ? p->model : eg_layer_retain(p->model);
@@ -16178,18 +16218,15 @@ static eg_layer *egi_publication_exchange(eg_publication *p, eg_layer *model) {
     return former;
 }
 static bool egi_publication_alive(const char *function, const eg_publication *p) {
-    return p || (egi_this.error == EG_OK && egi_fail(EG_ERROR_NULL, "eg_%s: the publication is NULL", function));
+    return egi_object_alive(function, "publication", p, EGI_PUBLICATION);
 }
 EAGER_API eg_publication *eg_publication_new(void) {
-    eg_publication *p = (eg_publication *)egi_alloc(sizeof *p);
-    if (p) memset(p, 0, sizeof *p);
-    else egi_no_memory("publication_new", (int64_t)sizeof *p);
-    return p;
+    return (eg_publication *)egi_object_new("publication_new", EGI_PUBLICATION, sizeof(eg_publication));
 }
 EAGER_API void eg_publication_release(eg_publication *p) {
-    if (!p) return;
+    if (!egi_object_ends("publication_release", "publication", p, EGI_PUBLICATION)) return;
     eg_layer_release(p->model);
-    egi_free(p);
+    egi_object_free(p);
 }
 EAGER_API bool eg_publish(eg_publication *p, eg_layer *model) {
     EGI_FAILS_AS("publish");
@@ -16663,7 +16700,7 @@ EAGER_API eg_tensor *(eg_loss_mean)(eg_loss *loss, eg_tensor *labels, eg_tensor 
 
 typedef struct egi_metric_row egi_metric_row;
 struct eg_metric {
-    int32_t refs, taken;            // references, and how many of them models have taken over
+    egi_object object;           // taken: by models
     const egi_metric_row *row;
     eg_metric_options options;
     eg_loss *function;              // of eg_metric_of
@@ -16923,10 +16960,8 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     snprintf(title, sizeof title, "metric_%s", row->name);
     if (!EGI_NAMED(title, o, "name = \"mine\"") ||
         !egi_options_take(title, &o, &egi_metric_fields, (unsigned)row->options | EGI_M_NAME, NULL)) return NULL;
-    eg_metric *m = (eg_metric *)egi_alloc(sizeof *m);
-    if (!m) { egi_no_memory("metric", (int64_t)sizeof *m); return NULL; }
-    m->refs = 1;
-    m->taken = 0;
+    eg_metric *m = (eg_metric *)egi_object_new("metric", EGI_METRIC, sizeof *m);
+    if (!m) return NULL;
     m->row = row;
     m->options = o;
     m->function = function;
@@ -16935,7 +16970,7 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     eg_scope scope = eg_scope_begin();
     m->state = eg_variable(eg_zeros(EG_FLOAT64, row->shape(&m->options)), m->name);
     eg_scope_end(scope);
-    if (!m->state) { egi_free(m); return NULL; }
+    if (!m->state) { egi_object_free(m); return NULL; }
     eg_set_trainable(m->state, false);
     if (row->delta == egi_delta_r2) m->state->flags = (uint16_t)(m->state->flags | EGI_WIDENS);
     return m;
@@ -16955,20 +16990,20 @@ EAGER_API eg_metric *(eg_metric_root_mean_squared_error)(eg_metric_options optio
     return egi_metric_new(&egi_metric_root, eg_mean_squared_error, "root_mean_squared_error", options);
 }
 EAGER_API eg_metric *eg_metric_retain(eg_metric *m) {
-    if (m) __atomic_fetch_add(&m->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("metric_retain", "metric", m, EGI_METRIC);
     return m;
 }
 EAGER_API void eg_metric_release(eg_metric *m) {
-    if (m && egi_refs_taken(&m->refs, &m->taken)) {
+    if (m && egi_object_all_taken(&m->object)) {
         egi_fail(EG_ERROR_STATE, "eg_metric_release: the only reference to metric %.60s is that of its model, which gives it back itself", m->name);
         return;
     }
-    if (!m || __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("metric_release", "metric", m, EGI_METRIC)) return;
     eg_release(m->state);
-    egi_free(m);
+    egi_object_free(m);
 }
 static bool egi_metric_alive(const char *function, const eg_metric *m) {
-    return egi_given(function, "metric", m);
+    return egi_object_alive(function, "metric", m, EGI_METRIC);
 }
 // Gives the state as many columns as the batch has. That is an error once a batch with another number of columns has been added.
 static bool egi_metric_widen(eg_metric *m, eg_tensor *delta) {
@@ -17381,10 +17416,10 @@ typedef struct egi_training {
 static void egi_training_free(void *training) {
     egi_training *t = (egi_training *)training;
     if (!t) return;
-    if (t->optimizer) __atomic_fetch_sub(&t->optimizer->taken, 1, __ATOMIC_RELAXED);
+    if (t->optimizer) egi_object_take(&t->optimizer->object, -1);
     eg_optimizer_release(t->optimizer);
     for (int i = 0; i < t->n; i++) {
-        __atomic_fetch_sub(&t->metrics[i]->taken, 1, __ATOMIC_RELAXED);
+        egi_object_take(&t->metrics[i]->object, -1);
         eg_metric_release(t->metrics[i]);
     }
     egi_free(t->metrics);
@@ -17419,14 +17454,14 @@ static bool egi_compile_names(egi_training *t, const char *function, const eg_ou
         memset(&o, 0, sizeof o);
         t->of[at] = k;
         if (!(t->metrics[at++] = (eg_metric_mean)(o))) { t->n = at - 1; return false; }
-        t->metrics[at - 1]->taken = 1;
+        egi_object_take(&t->metrics[at - 1]->object, 1);
         egi_result_name(t, at, names[k], "loss");
     }
     for (int k = 0; k < t->n_outputs; k++)
         for (int i = 0; i < outputs[k].metrics.count; i++) {
             t->of[at] = k;
             t->metrics[at++] = eg_metric_retain(outputs[k].metrics.list[i]);
-            __atomic_fetch_add(&t->metrics[at - 1]->taken, 1, __ATOMIC_RELAXED);
+            egi_object_take(&t->metrics[at - 1]->object, 1);
             egi_result_name(t, at, several ? names[k] : "", t->metrics[at - 1]->name);
         }
     for (int i = 1; i <= t->n; i++) {                      // two metrics of one name are fine, and the first is found by it
@@ -17469,12 +17504,12 @@ static const char *egi_compile_lacks(const eg_layer *model, const eg_optimizer *
 }
 // Whether a reference is left that a model can take over: of an optimizer one, of a metric as many as it is listed. Other models may have
 // taken all there are.
-static bool egi_optimizer_free(const eg_optimizer *o) { return __atomic_load_n(&o->taken, __ATOMIC_RELAXED) < __atomic_load_n(&o->refs, __ATOMIC_RELAXED); }
+static bool egi_optimizer_free(const eg_optimizer *o) { return egi_object_takeable(&o->object, 1); }
 static bool egi_metric_free(const eg_metric *m, const eg_output *outputs, int n) {
     int listed = 0;
     for (int k = 0; k < n; k++)
         for (int i = 0; i < outputs[k].metrics.count; i++) listed += outputs[k].metrics.list[i] == m;
-    return __atomic_load_n(&m->taken, __ATOMIC_RELAXED) + listed <= __atomic_load_n(&m->refs, __ATOMIC_RELAXED);
+    return egi_object_takeable(&m->object, listed);
 }
 // Checks that for the optimizer and all metrics. On failure, whatever can be released is, as on every failure of eg_compile.
 static bool egi_compile_takes(const char *function, eg_optimizer *optimizer, const eg_output *outputs, int n) {
@@ -17529,7 +17564,7 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
         return false;
     }
     t->optimizer = optimizer;
-    __atomic_fetch_add(&optimizer->taken, 1, __ATOMIC_RELAXED);
+    egi_object_take(&optimizer->object, 1);
     egi_training_free(former);
     model->training = t;
     model->training_free = egi_training_free;
@@ -17845,13 +17880,13 @@ static int egi_show_value(char *text, size_t size, const char *name, double valu
 // ---- eg_fit
 
 struct eg_callback {
-    int32_t refs;
+    egi_object object;
     eg_callback_functions functions;
 };
 // Whether the callback still has a reference. Only a debug build can tell; others assume it.
 static bool egi_callback_counted(const eg_callback *callback) {
 #ifdef EAGER_DEBUG
-    return __atomic_load_n(&callback->refs, __ATOMIC_ACQUIRE) > 0;
+    return callback->object.kind == EGI_CALLBACK;
 #else
     (void)callback;
     return true;
@@ -18148,7 +18183,7 @@ static void egi_callbacks_release(const eg_callbacks *callbacks) {
             before += j < i && callbacks->list[j] == c;
             times += callbacks->list[j] == c;
         }
-        int refs = c && !before && egi_callback_counted(c) ? (int)__atomic_load_n(&c->refs, __ATOMIC_ACQUIRE) : 0;
+        int refs = c && !before && egi_callback_counted(c) ? (int)__atomic_load_n(&c->object.refs, __ATOMIC_ACQUIRE) : 0;
         for (int k = 0; k < times && k < refs; k++) eg_callback_release(c);
     }
 }
@@ -18200,7 +18235,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     if (!f.state.optimizer) return history;
     eg_dataset_release(data);
     eg_dataset_release(o.validation);
-    if (history && __atomic_load_n(&model->refs, __ATOMIC_ACQUIRE) == 1)
+    if (history && __atomic_load_n(&model->object.refs, __ATOMIC_ACQUIRE) == 1)
         history = (const eg_history *)eg_raise(EG_ERROR_STATE, "eg_fit: a function that ran in it released the model, and with it goes the history");
     eg_layer_release(model);
     return history;
@@ -18412,26 +18447,24 @@ EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_opt
 // ---- callbacks
 
 EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions) {
-    eg_callback *callback = (eg_callback *)egi_alloc(sizeof *callback);
+    eg_callback *callback = (eg_callback *)egi_object_new("callback_new", EGI_CALLBACK, sizeof *callback);
     if (!callback) {
-        egi_no_memory("callback_new", (int64_t)sizeof *callback);
         if (functions.release) EGI_FRAMED("the release function", "callback_new", functions.release(functions.user));
         return NULL;
     }
-    callback->refs = 1;
     callback->functions = functions;
     return callback;
 }
 EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
     if (callback && !egi_callback_counted(callback))
         return (eg_callback *)eg_raise(EG_ERROR_STATE, "eg_callback_retain: the last reference to the callback is gone; retain it before the fit that releases it");
-    if (callback) __atomic_fetch_add(&callback->refs, 1, __ATOMIC_RELAXED);
+    if (callback) egi_object_retain(&callback->object);
     return callback;
 }
 EAGER_API void eg_callback_release(eg_callback *callback) {
-    if (!callback || !egi_callback_counted(callback) || __atomic_sub_fetch(&callback->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!callback || !egi_callback_counted(callback) || !egi_object_last(&callback->object)) return;
     if (callback->functions.release) EGI_FRAMED("the release function", "callback_new", callback->functions.release(callback->functions.user));
-    egi_free_handle(callback);
+    egi_object_free(callback);
 }
 
 // A growing list of numbers that a checkpoint can save.
@@ -19055,8 +19088,7 @@ typedef struct egi_stage {
 } egi_stage;
 
 struct eg_dataset {
-    // References, and how many of them stages that read from it hold.
-    int32_t refs, given;
+    egi_object object;                                        // taken: by the stages that read from it
     const egi_stage *stage;
     eg_dataset *from[EG_MAX_COMPONENTS];
     // Stages: in the whole tree, this one included; depth: on its longest path.
@@ -19119,23 +19151,23 @@ static void egi_element_drop(eg_tensor **x) {
 // ---- datasets
 
 EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
-    if (d) __atomic_fetch_add(&d->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("dataset_retain", "dataset", d, EGI_DATASET);
     return d;
 }
 EAGER_API void eg_dataset_release(eg_dataset *d) {
-    if (d && egi_refs_taken(&d->refs, &d->given)) {
+    if (d && egi_object_all_taken(&d->object)) {
         egi_fail(EG_ERROR_STATE, "eg_dataset_release: the only reference to the dataset (%s) is that of the stage made on it, which gives it back itself", d->stage->name + 8);
         return;
     }
-    if (!d || __atomic_sub_fetch(&d->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("dataset_release", "dataset", d, EGI_DATASET)) return;
     if (d->drop) d->drop(d);
     for (int i = 0; i < d->n_from; i++) {
-        __atomic_fetch_sub(&d->from[i]->given, 1, __ATOMIC_RELAXED);
+        egi_object_take(&d->from[i]->object, -1);
         eg_dataset_release(d->from[i]);
     }
     egi_element_drop(d->tensors.x);
     egi_free(d->data);
-    egi_free(d);
+    egi_object_free(d);
 }
 // A pipeline is at most EG_MAX_STAGES deep, so that functions may recurse through it. A dataset that is used in
 // several places counts in each, since every walk meets it as often.
@@ -19149,9 +19181,9 @@ static bool egi_stages_fit(const egi_stage *stage, int depth) {
 static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *from, int n_from) {
     bool ok = true;
     int whole = 0;                                            // how many references have been taken over
-    for (; whole < n_from && (!from[whole] || from[whole]->given < from[whole]->refs); whole++)
-        if (from[whole]) __atomic_fetch_add(&from[whole]->given, 1, __ATOMIC_RELAXED);
-    for (int i = 0; i < n_from && ok; i++) ok = from[i] != NULL || egi_null_operand(stage->name, i);
+    for (; whole < n_from && (!from[whole] || egi_object_takeable(&from[whole]->object, 1)); whole++)
+        if (from[whole]) egi_object_take(&from[whole]->object, 1);
+    for (int i = 0; i < n_from && ok; i++) ok = from[i] ? egi_object_alive(stage->name, "dataset", from[i], EGI_DATASET) : egi_null_operand(stage->name, i);
     if (whole < n_from && ok) ok = egi_fail(EG_ERROR_STATE, "eg_%s: the dataset belongs to another stage already; eg_dataset_retain it to use it twice", stage->name);
     int64_t stages = 1;
     for (int i = 0; i < n_from && ok; i++) {
@@ -19159,17 +19191,14 @@ static eg_dataset *egi_dataset_begin(const egi_stage *stage, eg_dataset *const *
         ok = egi_stages_fit(stage, from[i]->depth + 1) && (stages <= EGI_STAGES_MOST ||
              egi_fail(EG_ERROR_STATE, "eg_%s: a pipeline of more than %d stages, each counted as often as it is used; eg_dataset_repeat reads one again and again", stage->name, (int)EGI_STAGES_MOST));
     }
-    eg_dataset *d = ok ? (eg_dataset *)egi_alloc(sizeof *d) : NULL;
+    eg_dataset *d = ok ? (eg_dataset *)egi_object_new(stage->name, EGI_DATASET, sizeof *d) : NULL;
     if (!d) {
-        if (ok) egi_no_memory(stage->name, (int64_t)sizeof *d);
         for (int i = 0; i < whole; i++) {
-            if (from[i]) __atomic_fetch_sub(&from[i]->given, 1, __ATOMIC_RELAXED);
+            if (from[i]) egi_object_take(&from[i]->object, -1);
             eg_dataset_release(from[i]);
         }
         return NULL;
     }
-    memset(d, 0, sizeof *d);
-    d->refs = 1;
     d->stage = stage;
     d->stages = (int)stages;
     d->seeds = stage->random;
@@ -19266,7 +19295,7 @@ static EGI_COLD bool egi_specs_differ(const char *function, const eg_spec *spec,
     return egi_fail(spec->dtype == (eg_dtype)x->dtype || spec->dtype == EG_NO_DTYPE ? EG_ERROR_SHAPE : EG_ERROR_DTYPE, "eg_%s: component %d is %s, but elements of %s are %s",
                     function, component, egi_describe(x), whose, egi_spec_show(*spec));
 }
-static bool egi_dataset_alive(const char *function, const eg_dataset *d) { return d != NULL || egi_null_operand(function, 0); }
+static bool egi_dataset_alive(const char *function, const eg_dataset *d) { return egi_object_alive(function, "dataset", d, EGI_DATASET); }
 
 EAGER_API int eg_dataset_components(eg_dataset *d) { return egi_dataset_alive("dataset_components", d) ? d->n : -1; }
 EAGER_API eg_spec eg_dataset_spec(eg_dataset *d, int component) {
@@ -20396,7 +20425,6 @@ EAGER_API eg_dataset *(eg_dataset_map)(eg_dataset *from, eg_map_function *f, voi
     return d;
 }
 EAGER_API eg_dataset *(eg_dataset_map_one)(eg_dataset *from, eg_function1 *f, void *user, eg_map_options o) {
-    EGI_FAILS_AS("dataset_map_one");
     eg_dataset *d = egi_map_new(from, user, o, 1, f != NULL);
     if (!d) return NULL;
     d->f.one = f;
@@ -21298,7 +21326,7 @@ typedef struct egi_stand {
     bool failed;
 } egi_stand;
 struct eg_iterator {
-    int32_t refs;
+    egi_object object;
     bool busy;                                                // it is being read or moved; see egi_iterator_enter
     eg_dataset *d;                                            // NULL until it is initialized
     egi_stand at;
@@ -21372,11 +21400,7 @@ static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset
     return true;
 }
 static eg_iterator *egi_iterator_empty(const char *function) {
-    eg_iterator *it = (eg_iterator *)egi_alloc(sizeof *it);
-    if (!it) { egi_no_memory(function, (int64_t)sizeof *it); return NULL; }
-    memset((void *)it, 0, sizeof *it);
-    it->refs = 1;
-    return it;
+    return (eg_iterator *)egi_object_new(function, EGI_ITERATOR, sizeof(eg_iterator));
 }
 EAGER_API eg_iterator *eg_iterator_new(eg_dataset *d) {
     eg_iterator *it = egi_dataset_alive("iterator_new", d) ? egi_iterator_empty("iterator_new") : NULL;
@@ -21402,15 +21426,15 @@ EAGER_API eg_iterator *eg_iterator_from_specs(const eg_spec *specs, int n) {
     return it;
 }
 EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it) {
-    if (it) __atomic_fetch_add(&it->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("iterator_retain", "iterator", it, EGI_ITERATOR);
     return it;
 }
 EAGER_API void eg_iterator_release(eg_iterator *it) {
-    if (it && egi_iterator_serves(it) && __atomic_load_n(&it->refs, __ATOMIC_ACQUIRE) == 1) {
+    if (it && egi_iterator_serves(it) && __atomic_load_n(&it->object.refs, __ATOMIC_ACQUIRE) == 1) {
         egi_fail(EG_ERROR_STATE, "eg_iterator_release: a function of the iterator's own dataset, on a thread that reads for it, cannot release its last reference");
         return;
     }
-    if (!it || __atomic_sub_fetch(&it->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("iterator_release", "iterator", it, EGI_ITERATOR)) return;
     if (it->handle) {
         egi_lock();
         if (it->newer) it->newer->older = it->older;
@@ -21420,9 +21444,9 @@ EAGER_API void eg_iterator_release(eg_iterator *it) {
     }
     egi_stand_end(&it->at);
     eg_dataset_release(it->d);
-    egi_free(it);
+    egi_object_free(it);
 }
-static bool egi_iterator_alive(const char *function, const eg_iterator *it) { return it != NULL || egi_null_operand(function, 0); }
+static bool egi_iterator_alive(const char *function, const eg_iterator *it) { return egi_object_alive(function, "iterator", it, EGI_ITERATOR); }
 EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d) {
     if (!egi_iterator_alive("iterator_set", it) || !egi_dataset_alive("iterator_set", d)) return false;
     if (it->make) return egi_fail(EG_ERROR_STATE, "eg_iterator_set: this iterator makes its datasets itself, from what eg_iterator_feed gives it");
@@ -21524,10 +21548,7 @@ EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **ou
     egi_lock();
     eg_iterator *it = egi_handles.newest;
     while (it && it->handle != number) it = it->older;
-    // 0: another thread is releasing it right now.
-    int32_t refs = it ? __atomic_load_n(&it->refs, __ATOMIC_RELAXED) : 0;
-    while (refs > 0 && !__atomic_compare_exchange_n(&it->refs, &refs, refs + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
-    if (refs == 0) it = NULL;
+    if (it && !egi_object_retain_living(&it->object)) it = NULL;
     egi_unlock();
     if (!it) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_next_by_handle: there is no iterator with the handle %lld (any more)", (long long)number);
@@ -21649,7 +21670,7 @@ static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       
 typedef struct egi_item { char *name; eg_tensor *x; } egi_item;
 typedef struct egi_note { char *key, *value; } egi_note;
 struct eg_archive {
-    int32_t refs;
+    egi_object object;
     egi_item *items;
     egi_note *notes;
     int64_t count, capacity, n_notes, notes_capacity;
@@ -21658,28 +21679,24 @@ struct eg_archive {
     int64_t *note_slots, n_note_slots;   // the same for the keys of the texts
 };
 static bool egi_archive_alive(const char *function, const eg_archive *a) {
-    return egi_given(function, "archive", a);
+    return egi_object_alive(function, "archive", a, EGI_ARCHIVE);
 }
 EAGER_API eg_archive *eg_archive_new(void) {
-    eg_archive *a = (eg_archive *)egi_alloc(sizeof *a);
-    if (!a) { egi_no_memory("archive_new", (int64_t)sizeof *a); return NULL; }
-    memset(a, 0, sizeof *a);
-    a->refs = 1;
-    return a;
+    return (eg_archive *)egi_object_new("archive_new", EGI_ARCHIVE, sizeof(eg_archive));
 }
 EAGER_API eg_archive *eg_archive_retain(eg_archive *a) {
-    if (a) __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("archive_retain", "archive", a, EGI_ARCHIVE);
     return a;
 }
 EAGER_API void eg_archive_release(eg_archive *a) {
-    if (!a || __atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("archive_release", "archive", a, EGI_ARCHIVE)) return;
     for (int64_t i = 0; i < a->count; i++) { egi_free(a->items[i].name); eg_release(a->items[i].x); }
     for (int64_t i = 0; i < a->n_notes; i++) { egi_free(a->notes[i].key); egi_free(a->notes[i].value); }
     egi_free(a->items);
     egi_free(a->notes);
     egi_free(a->slots);
     egi_free(a->note_slots);
-    egi_free(a);
+    egi_object_free(a);
 }
 // FNV-1a.
 static uint64_t egi_archive_hash(const char *name) {
@@ -23529,7 +23546,7 @@ typedef enum egi_track_kind { EGI_TRACK_VARIABLE, EGI_TRACK_LAYER, EGI_TRACK_OPT
 // slots: how many variables' slots an optimizer had before a restore made more, to undo that.
 typedef struct egi_tracked { egi_track_kind kind; char *name; void *object; int64_t slots; } egi_tracked;
 struct eg_checkpoint {
-    int32_t refs;
+    egi_object object;
     int keep;
     int64_t number, n_tracked, capacity;                   // number: of the last save, or of the file that was restored
     egi_tracked *tracked;
@@ -23546,30 +23563,21 @@ static eg_checkpoint *egi_waiting;                         // under egi_lock
 static const char egi_random_name[] = "random";
 
 static bool egi_checkpoint_alive(const char *function, const eg_checkpoint *c) {
-    return egi_given(function, "checkpoint", c);
+    return egi_object_alive(function, "checkpoint", c, EGI_CHECKPOINT);
 }
 static const egi_field egi_checkpoint_rows[] = { EGI_FIELD(eg_checkpoint_options, keep, INT, 0, EGI_AT_LEAST(0)) };
 static const egi_fields egi_checkpoint_fields = { egi_checkpoint_rows, 1 };
 EAGER_API eg_checkpoint *(eg_checkpoint_new)(eg_checkpoint_options o) {
     if (!EGI_NAMED("checkpoint_new", o, "keep = 3")) return NULL;
     if (!egi_options_take("checkpoint_new", &o, &egi_checkpoint_fields, UINT64_MAX, NULL)) return NULL;
-    eg_checkpoint *c = (eg_checkpoint *)egi_alloc(sizeof *c);
-    if (!c) { egi_no_memory("checkpoint_new", (int64_t)sizeof *c); return NULL; }
-    memset(c, 0, sizeof *c);
-    c->refs = 1;
+    eg_checkpoint *c = (eg_checkpoint *)egi_object_new("checkpoint_new", EGI_CHECKPOINT, sizeof *c);
+    if (!c) return NULL;
     c->keep = o.keep;
     return c;
 }
 EAGER_API eg_checkpoint *eg_checkpoint_retain(eg_checkpoint *c) {
-    if (c) __atomic_fetch_add(&c->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("checkpoint_retain", "checkpoint", c, EGI_CHECKPOINT);
     return c;
-}
-// Retains a checkpoint of the list, unless another thread has just given up its last reference and is about to take
-// it off the list.
-static bool egi_checkpoint_still(eg_checkpoint *c) {
-    int32_t refs = __atomic_load_n(&c->refs, __ATOMIC_RELAXED);
-    while (refs > 0 && !__atomic_compare_exchange_n(&c->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) { }
-    return refs > 0;
 }
 static void egi_tracked_forget(egi_tracked *t) {
     if (t->kind == EGI_TRACK_VARIABLE) eg_release((eg_tensor *)t->object);
@@ -23594,7 +23602,7 @@ static void egi_checkpoint_wait(eg_checkpoint *c, bool wait) {
     egi_unlock();
 }
 EAGER_API void eg_checkpoint_release(eg_checkpoint *c) {
-    if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("checkpoint_release", "checkpoint", c, EGI_CHECKPOINT)) return;
     egi_checkpoint_wait(c, false);
     for (int64_t i = 0; i < c->n_tracked; i++) egi_tracked_forget(&c->tracked[i]);
     egi_free(c->tracked);
@@ -23602,7 +23610,7 @@ EAGER_API void eg_checkpoint_release(eg_checkpoint *c) {
     egi_free(c->source_path);
     egi_free(c->taken);
     eg_archive_release(c->source);
-    egi_free(c);
+    egi_object_free(c);
 }
 
 // -- variables with the names they have in the file
@@ -23903,7 +23911,7 @@ static bool egi_restore_arrival(void) {
     // One checkpoint at a time, from the start: settling takes it off the list.
     do {
         egi_lock();
-        for (c = egi_waiting; c && (c->thread != (const void *)&egi_this || c->asked >= arrival || !egi_checkpoint_still(c));) c = c->next;
+        for (c = egi_waiting; c && (c->thread != (const void *)&egi_this || c->asked >= arrival || !egi_object_retain_living((egi_object *)c));) c = c->next;
         if (c) c->asked = arrival;
         egi_unlock();
         ok = !c || egi_checkpoint_settle("checkpoint_restore", c, false);
@@ -24348,20 +24356,19 @@ static bool egi_pb_read(egi_pb *p, egi_pb_field *f) {
 
 // ---- record files
 
-struct eg_record_writer { int32_t refs; bool open; egi_sink sink; };
+struct eg_record_writer { egi_object object; bool open; egi_sink sink; };
 
 EAGER_API eg_record_writer *eg_record_writer_open(const char *path) {
     EGI_FAILS_AS("record_writer_open");
-    eg_record_writer *w = (eg_record_writer *)egi_alloc(sizeof *w);
-    if (!w) { egi_no_memory("record_writer_open", (int64_t)sizeof *w); return NULL; }
-    w->refs = 1;
+    eg_record_writer *w = (eg_record_writer *)egi_object_new("record_writer_open", EGI_RECORD_WRITER, sizeof *w);
+    if (!w) return NULL;
     w->open = egi_sink_open(&w->sink, "record_writer_write", path);
     if (w->open) return w;
-    egi_free(w);
+    egi_object_free(w);
     return NULL;
 }
 static bool egi_record_writer_alive(const char *function, const eg_record_writer *w) {
-    if (!w) return egi_not_given(function, "writer");
+    if (!egi_object_alive(function, "writer", w, EGI_RECORD_WRITER)) return false;
     return w->open || egi_fail(EG_ERROR_STATE, "eg_%s: the file has been closed", function);
 }
 EAGER_API bool eg_record_writer_write(eg_record_writer *w, const void *data, int64_t size) {
@@ -24383,13 +24390,13 @@ EAGER_API bool eg_record_writer_close(eg_record_writer *w) {
     return egi_sink_close(&w->sink, true);
 }
 EAGER_API eg_record_writer *eg_record_writer_retain(eg_record_writer *w) {
-    if (w) __atomic_fetch_add(&w->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("record_writer_retain", "writer", w, EGI_RECORD_WRITER);
     return w;
 }
 EAGER_API void eg_record_writer_release(eg_record_writer *w) {
-    if (!w || __atomic_sub_fetch(&w->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("record_writer_release", "writer", w, EGI_RECORD_WRITER)) return;
     if (w->open) eg_record_writer_close(w);
-    egi_free(w);
+    egi_object_free(w);
 }
 
 // ---- event files
@@ -24444,14 +24451,14 @@ static const char *egi_event_reason(void) { return egi_reason(); }
 #endif
 
 struct eg_summary_writer {
-    int32_t refs;
+    egi_object object;
     bool failed;               // an event may have been written in part, so that nothing may follow
     void *file;                // NULL once it is closed
     egi_text path;
 };
 
 static bool egi_writer_alive(const char *function, const eg_summary_writer *w) {
-    if (!w) return egi_not_given(function, "writer");
+    if (!egi_object_alive(function, "writer", w, EGI_EVENT_WRITER)) return false;
     if (!w->file) return egi_fail(EG_ERROR_STATE, "eg_%s: %s has been closed", function, w->path.data);
     return !w->failed || egi_file_fail(function, w->path.data, -1, "an earlier summary could not be written, so none can follow");
 }
@@ -24476,10 +24483,8 @@ EAGER_API eg_summary_writer *eg_summary_writer_open(const char *folder) {
     egi_text version;
     memset(&version, 0, sizeof version);
     if (!folder || !*folder) return (eg_summary_writer *)eg_raise(EG_ERROR_ARGUMENT, "eg_summary_writer_open: the folder is %s", folder ? "\"\"; write \".\"" : "NULL");
-    eg_summary_writer *w = (eg_summary_writer *)egi_alloc(sizeof *w);
-    if (!w) { egi_no_memory("summary_writer_open", (int64_t)sizeof *w); return NULL; }
-    memset(w, 0, sizeof *w);
-    w->refs = 1;
+    eg_summary_writer *w = (eg_summary_writer *)egi_object_new("summary_writer_open", EGI_EVENT_WRITER, sizeof *w);
+    if (!w) return NULL;
     w->file = egi_event_file(folder, &w->path);
     egi_text_string(&version, "brain.Event:2");            // what readers look for at the start of a file
     if (w->file && egi_event_write("summary_writer_open", w, 0, 3, &version)) return w;
@@ -24488,14 +24493,14 @@ EAGER_API eg_summary_writer *eg_summary_writer_open(const char *folder) {
     return NULL;
 }
 EAGER_API eg_summary_writer *eg_summary_writer_retain(eg_summary_writer *w) {
-    if (w) __atomic_fetch_add(&w->refs, 1, __ATOMIC_RELAXED);
+    egi_object_share("summary_writer_retain", "writer", w, EGI_EVENT_WRITER);
     return w;
 }
 EAGER_API void eg_summary_writer_release(eg_summary_writer *w) {
-    if (!w || __atomic_sub_fetch(&w->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (!egi_object_ends("summary_writer_release", "writer", w, EGI_EVENT_WRITER)) return;
     egi_event_close(w->file);
     egi_text_free(&w->path);
-    egi_free(w);
+    egi_object_free(w);
 }
 EAGER_API bool eg_summary_writer_flush(eg_summary_writer *w) {
     if (!egi_writer_alive("summary_writer_flush", w)) return false;

@@ -201,3 +201,28 @@ TEST(contexts_are_a_threads_own) {
     eg_layer_release(model);
 }
 #endif
+
+// ---- objects that are no more: a debug build keeps freed ones for a while, and tells
+
+#ifdef EAGER_DEBUG
+TEST(objects_that_were_released_are_told) {
+    eg_layer *layer = eg_layer_dense(2);
+    eg_optimizer *optimizer = eg_sgd();
+    eg_dataset *data = eg_dataset_range(0, 3, 1);
+    eg_iterator *it = eg_iterator_new(data);
+    eg_archive *archive = eg_archive_new();
+    eg_tensor *out[EG_MAX_COMPONENTS];
+    eg_layer_release(layer);
+    eg_optimizer_release(optimizer);
+    eg_iterator_release(it);
+    eg_dataset_release(data);
+    eg_archive_release(archive);
+    CHECK_ERROR(eg_call(layer, rows(1)), EG_ERROR_STATE, "eg_call: the layer was used after its last reference was released");
+    CHECK_ERROR(eg_layer_retain(layer), EG_ERROR_STATE, "eg_layer_retain: the layer was used after");
+    CHECK_ERROR(eg_layer_release(layer), EG_ERROR_STATE, "eg_layer_release: the layer was used after");
+    CHECK_ERROR(eg_optimizer_learning_rate(optimizer), EG_ERROR_STATE, "the optimizer was used after");
+    CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_STATE, "eg_iterator_next: the iterator was used after");
+    CHECK_ERROR(eg_dataset_batch(data, 2), EG_ERROR_STATE, "the dataset was used after");
+    CHECK_ERROR(eg_archive_get(archive, "x"), EG_ERROR_STATE, "eg_archive_get: the archive was used after");
+}
+#endif

@@ -367,9 +367,9 @@ typedef struct nulls_function {
 #include ".build/nulls.h"
 
 // Whether an error, if there is one, is of the function that was called: not of one that this is made of. A macro may call eg_NAME_of for
-// eg_NAME; and where the caller chooses what runs (an op, a loss), the error may be that one's.
+// eg_NAME (or eg_constant_values for eg_constant); and where the caller chooses what runs (an op, a loss), the error may be that one's.
 static bool nulls_named(const char *name, const char *message) {
-    static const char *const choosing[] = {"eg_activate", "eg_loss_mean", "eg_loss_per_example", "eg_op_run", "eg_constant_values"};
+    static const char *const choosing[] = {"eg_activate", "eg_loss_mean", "eg_loss_per_example", "eg_op_run", "eg_constant_values", "eg_dataset_map_one"};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++) if (!strcmp(name, choosing[i])) return true;
     if (n > 3 && !strcmp(name + n - 3, "_of") && !strncmp(message, name, n - 3) && message[n - 3] == ':') return true;

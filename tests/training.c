@@ -1079,7 +1079,7 @@ TEST(a_callback_given_to_two_fits) {
     CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(once, twice)) != NULL);
     int64_t steps = eg_optimizer_steps(eg_model_optimizer(model));
     CHECK_ERROR(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_retain(twice), once)), EG_ERROR_STATE,
-                "eg_fit: callback 1 was used after its last reference was gone; a fit releases those that it is given, so eg_callback_retain one");
+                "eg_fit_arrays: callback 1 was used after its last reference was gone; a fit releases those that it is given, so eg_callback_retain one");
     CHECK_INT(eg_optimizer_steps(eg_model_optimizer(model)), steps);
     CHECK(eg_fit_arrays(model, x, y, .quiet = true, .callbacks = EG_CALLBACKS(twice)) != NULL);
     eg_layer_release(model);
