@@ -8720,18 +8720,24 @@ EGI_AS_TOLD
 
 EGI_FEWER
 
-// ROW(name, inputs, flags, attributes, saves for dx[0], for dx[1]): its functions are egi_shape_<name>, egi_run_<name>, egi_grad_<name>.
+// EGI_OP(name, inputs, flags, size of the attributes, what dx[0] reads, what dx[1] reads) makes the row egi_op_<name>
+// of three functions, which egi_apply and the tape call:   egi_shape_<name>  checks the inputs, raises an error, or
+// fills in the result's dtype and shape;   egi_run_<name>    computes out[0], which is allocated, or makes it where
+// the row is an EGI_VIEW; it launches kernels and touches no data;   egi_grad_<name>   sets dx[i] for the inputs that
+// need one, in eager ops, or in one launch where nobody looks at the ops (egi_ops_are_seen). The public function
+// checks its options first and puts what these need into the attributes, of which a tape keeps a copy.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
     static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, EGI_NOT_ELEMENTWISE(name) };
 #define EGI_OP(name, n, flags, attributes, s0, s1) EGI_ROW_(name, n, flags, attributes, s0, s1, egi_grad_##name)
 #define EGI_OP_ND(name, n, flags, attributes) EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
 #define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
-// `return egi_set_dx(i, dx, value)` in a gradient: false where it failed.
+// Ends a gradient: sets dx[i] and returns whether the value was made.
 static bool egi_set_dx(int i, eg_tensor **dx, eg_tensor *value) {
     dx[i] = value;
     return value != NULL;
 }
 
+// The common shape rule: the result has the dtype and shape of x.
 static void egi_same_out(egi_call *c, const eg_tensor *x) {
     c->dtype[0] = (eg_dtype)x->dtype;
     c->shape[0] = egi_shape(x);
@@ -8752,6 +8758,7 @@ static bool egi_same_dtype(const char *name, const eg_tensor *a, const eg_tensor
     if (a->dtype == b->dtype) return true;
     return egi_fail(EG_ERROR_DTYPE, "eg_%s: dtypes differ: %s and %s; eg_cast one of them", name, egi_describe(a), egi_describe(b));
 }
+// The options of a reduction over one axis.
 static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
@@ -8765,6 +8772,7 @@ static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
 
 static bool egi_shape_identity(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
 static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_alias(c->op->name, c->in[0])) != NULL; }
+// The same tensor; the tape never writes into one it was given.
 EGI_GRAD(identity) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
 EGI_OP(identity, 1, EGI_VIEW, 0, 0, 0)
 EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_identity, &x, 1, NULL); }
@@ -8781,7 +8789,8 @@ static bool egi_shape_reshape(egi_call *c) {
     c->shape[0] = ((const egi_reshape_attr *)c->attr)->to;
     return true;
 }
-// Dimensions of 1 come and go without moving anything: x's strides for the new shape; false where more than that differs.
+// Whether `to` differs from the shape of x by axes of 1 alone, so that a view does; then the strides of that view. An
+// axis of 1 gets the stride 0.
 static bool egi_only_ones_differ(const eg_tensor *x, const eg_shape *to, int64_t *strides) {
     int i = 0;
     for (int j = 0; j < to->rank; j++) {
@@ -8794,6 +8803,7 @@ static bool egi_only_ones_differ(const eg_tensor *x, const eg_shape *to, int64_t
     while (i < x->rank && x->dims[i] == 1) i++;
     return i == x->rank;
 }
+// A view of x where x is contiguous or only axes of 1 come and go; else a view of a contiguous copy.
 static bool egi_run_reshape(egi_call *c) {
     int64_t strides[EG_MAX_RANK];
     if (!(c->in[0]->flags & EGI_CONTIGUOUS) && egi_only_ones_differ(c->in[0], &c->shape[0], strides)) {
@@ -8850,7 +8860,8 @@ EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
     shape.rank++;
     return eg_reshape(x, shape);
 }
-// An option: zero is the default, EG_ZERO is zero.
+// Axes as a set of bits; an axis that does not exist or stands twice is an error. No axes: 0, which each caller reads
+// in its own way.
 static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsigned *mask) {
     *mask = 0;
     if (axes->mark != 0 && axes->mark != EGI_AXES_MARK)
@@ -8876,7 +8887,7 @@ EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
     return eg_reshape(x, shape);
 }
 
-typedef struct egi_perm { int perm[EG_MAX_RANK]; } egi_perm;
+typedef struct egi_perm { int perm[EG_MAX_RANK]; } egi_perm;       // axis i of the result is axis perm[i] of the input
 static bool egi_shape_transpose(egi_call *c) {
     const egi_perm *p = (const egi_perm *)c->attr;
     egi_same_out(c, c->in[0]);
@@ -8893,7 +8904,7 @@ static bool egi_run_transpose(egi_call *c) {
     return true;
 }
 static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p);
-EGI_GRAD(transpose) {
+EGI_GRAD(transpose) {                     // the inverse permutation
     const egi_perm *p = (const egi_perm *)c->attributes;
     egi_perm back;
     (void)op;
@@ -8913,7 +8924,7 @@ EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) 
         p.perm[i] = !options.perm.count ? x->rank - 1 - i : options.perm.axes[i] < 0 ? options.perm.axes[i] + x->rank : options.perm.axes[i];
     return egi_transpose(x, &p);
 }
-// Moves one axis to the end, or back from it.
+// Moves axis `axis` to the end, or (back) the last axis to the place `axis`. NULL stays NULL.
 static eg_tensor *egi_axis_to_end(eg_tensor *x, int axis, bool back) {
     egi_perm p;
     if (!x || axis == x->rank - 1) return x;
@@ -8941,7 +8952,8 @@ static bool egi_run_broadcast_to(egi_call *c) {
     egi_find_contiguous(y);
     return true;
 }
-EGI_GRAD(broadcast_to) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }       // the tape undoes broadcasting
+// Of the result's shape: the tape sums it over the axes that were spread (egi_unbroadcast).
+EGI_GRAD(broadcast_to) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
 EGI_OP(broadcast_to, 1, EGI_VIEW, sizeof(eg_shape), 0, 0)
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
     if (!egi_alive("broadcast_to", 0, x) || !egi_shape_valid("broadcast_to", shape, EG_FLOAT64)) return NULL;
@@ -8954,7 +8966,9 @@ EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
     return egi_apply1(&egi_op_broadcast_to, &x, 1, &shape);
 }
 
-// Elements begin, begin + step, ... of each axis; its gradient spreads them out again in zeros, which is the row pad.
+// slice takes elements begin, begin + step, ... of each axis, with step >= 1. Its gradient puts them back among
+// zeros, which is the row pad: `low` elements before, `high` behind, and step - 1 between two. Each is the other's
+// gradient.
 typedef struct egi_slice_attr { eg_shape from; int64_t begin[EG_MAX_RANK], size[EG_MAX_RANK], step[EG_MAX_RANK]; } egi_slice_attr;
 typedef struct egi_pad_attr { int64_t low[EG_MAX_RANK], high[EG_MAX_RANK], step[EG_MAX_RANK]; double value; } egi_pad_attr;
 static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr);
@@ -8965,6 +8979,8 @@ static bool egi_shape_slice(egi_call *c) {
     for (int i = 0; i < c->in[0]->rank; i++) c->shape[0].dims[i] = a->size[i];
     return true;
 }
+// The view of x that a slice is, with one reference, the caller's. pad and concat write into such views of their
+// results.
 static eg_tensor *egi_slice_view(const char *name, const eg_tensor *x, const egi_slice_attr *a) {
     eg_tensor *y = egi_alias(name, x);
     if (!y) return NULL;
@@ -8975,7 +8991,7 @@ static eg_tensor *egi_slice_view(const char *name, const eg_tensor *x, const egi
         y->strides[i] = x->strides[i] * a->step[i];
         y->size *= a->size[i];
     }
-    if (y->size == 0) y->data = x->data;
+    if (y->size == 0) y->data = x->data;                   // of no elements: not an address beyond the end
     egi_find_contiguous(y);
     return y;
 }
@@ -9039,6 +9055,7 @@ EGI_OP(pad, 1, 0, sizeof(egi_pad_attr), 0, 0)
 static eg_tensor *egi_pad(eg_tensor *x, const egi_pad_attr *attr) { return egi_apply1(&egi_op_pad, &x, 1, attr); }
 
 static bool egi_shape_reverse(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
+// The view begins at the last element of each reversed axis and steps backwards.
 static bool egi_run_reverse(egi_call *c) {
     unsigned mask = *(const unsigned *)c->attr;
     const eg_tensor *x = c->in[0];
@@ -9080,6 +9097,7 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     }
     return egi_slice(x, &a);
 }
+// NumPy's x[begin:end:step]. A negative step is a slice with a positive one and a reverse of the result.
 EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end, eg_shape step) {
     egi_slice_attr a;
     unsigned reversed = 0;
@@ -9094,7 +9112,8 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
         if (s == 0 || s == INT64_MIN)
             return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_strided_slice: the step of axis %d is %lld", i, (long long)s);
         if (i < begin.rank) {
-            int64_t low = s < 0 ? -1 : 0, high = s < 0 ? d - 1 : d;          // NumPy's clamping
+            // Positions outside are clamped to these, as in NumPy.
+            int64_t low = s < 0 ? -1 : 0, high = s < 0 ? d - 1 : d;
             b = begin.dims[i] == EG_END
                     ? (s < 0 ? d - 1 : d)
                     : egi_saturate(begin.dims[i] < 0 ? (begin.dims[i] < -d ? -1 - d + d : begin.dims[i] + d) : begin.dims[i], low, high);
@@ -9159,7 +9178,8 @@ EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
         if (!(out[i] = (eg_squeeze)(out[i], squeeze))) { for (i = 0; i < n; i++) out[i] = NULL; return false; }
     return true;
 }
-// Rows taken in the order of a rule, along each padded axis.
+// The element of an axis of n that stands at i outside of it, mirrored: about the edge element (EG_PAD_REFLECT), or
+// about the edge itself, so that the edge element occurs twice (EG_PAD_SYMMETRIC). i lies at most one length away.
 static int64_t egi_mirror(int64_t i, int64_t n, bool symmetric) {
     if (i >= 0 && i < n) return i;
     if (symmetric) return i < 0 ? -1 - i : 2 * n - 1 - i;
@@ -9185,7 +9205,8 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
                                          (long long)a.low[i], (long long)a.high[i], i, egi_describe(x));
     }
     if (options.mode == EG_PAD_CONSTANT) {
-        bool trap = egi_this.trap;                         // an infinity that was asked for is none that appeared
+        // The NaN trap is off where the user pads with an infinity or a NaN.
+        bool trap = egi_this.trap;
         if (!egi_value_fits("pad", options.value, (eg_dtype)x->dtype)) return NULL;
         egi_this.trap = trap && a.value - a.value == 0;
         x = egi_pad(x, &a);
@@ -9241,6 +9262,7 @@ static bool egi_shape_concat(egi_call *c) {
     }
     return true;
 }
+// Copies each input into its slice of the result.
 static bool egi_run_concat(egi_call *c) {
     int axis = (int)*(const int64_t *)c->attr;
     egi_slice_attr s;
@@ -9274,6 +9296,7 @@ EGI_GRAD(concat) {
 }
 EGI_OP(concat, -1, EGI_ATTR_PER_INPUT, sizeof(int64_t), 0, 0)
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
+    // The axis, then the length of each input along it; up to 16 inputs need no memory.
     int64_t few[17], *attr = few;
     if (!egi_lists_given("concat", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_concat: needs at least one tensor");
@@ -9305,7 +9328,8 @@ static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     return y;
 }
 EAGER_API eg_tensor *eg_stack(eg_tensor *const *x, int n, int axis) { EGI_AS("stack", egi_compose_stack(x, n, axis)); }
-// x as rows, each of them several times over, in its new shape: three axes do, whatever the rank of x.
+// Repeats each of `rows` rows of x `times` times: x as (rows, 1, length) is broadcast to (rows, times, length) and
+// reshaped. So repeat and tile are views and one copy, with the gradients of those, for any rank.
 static eg_tensor *egi_rows_repeated(eg_tensor *x, int64_t rows, int64_t times, eg_shape shape) {
     int64_t length = rows ? x->size / rows : 0;
     eg_shape once = { 3, { rows, 1, length } }, often = { 3, { rows, times, length } };
@@ -9332,7 +9356,8 @@ static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
         if (multiples.dims[axis] < 0 || !egi_checked_product(whole.dims[axis], multiples.dims[axis], &whole.dims[axis]))
             return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_tile: %lld times axis %d", (long long)multiples.dims[axis], axis);
     if (!egi_shape_valid("tile", whole, (eg_dtype)x->dtype)) return NULL;
-    int64_t rows = 1;                                              // what stands before the axis
+    // The product of the axes before this one, as they are now.
+    int64_t rows = 1;
     for (int axis = 0; axis < multiples.rank && x; axis++) {
         eg_shape shape = egi_shape(x);
         shape.dims[axis] = whole.dims[axis];
@@ -9345,7 +9370,9 @@ EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples) { EGI_AS("tile", 
 
 // ---- reductions
 
+// Mask: the reduced axes; from: the input's shape.
 typedef struct egi_reduce_attr { egi_reduction kind; unsigned mask; bool keepdims; eg_shape from; } egi_reduce_attr;
+// The result's shape: reduced axes are left out, or are 1 with keepdims.
 static eg_shape egi_reduced_shape(const egi_reduce_attr *a, bool keepdims) {
     eg_shape s = { 0, { 0 } };
     for (int i = 0; i < a->from.rank; i++) {
@@ -9363,7 +9390,8 @@ static bool egi_shape_reduce(egi_call *c) {
                egi_fail(EG_ERROR_DTYPE, "eg_%s: needs bool, as comparisons make, not %s", c->op->name, egi_describe(c->in[0]));
     return a->kind == EGI_NORM2 ? egi_needs_float(c->op->name, c->in[0]) : egi_needs_number(c->op->name, c->in[0]);
 }
-// Kernels see (outer, n, inner): axes that lie together are reduced where they are, others are first copied to the end.
+// Kernels see (outer, n, inner) and reduce n. Reduced axes that are neighbours (axes of 1 aside) are that n where
+// they stand. Others are moved to the end in a view, of which a contiguous copy is made, and inner is 1.
 static bool egi_run_reduce(egi_call *c) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attr;
     const eg_tensor *x = c->in[0];
@@ -9403,6 +9431,7 @@ static bool egi_run_reduce(egi_call *c) {
         bool f = egi_is_float(x->dtype);
         if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN)
             ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x));
+        // Egi_fill takes an integer dtype's least value for that.
         else if (a->kind == EGI_MAX_) ok = egi_fill(c->out[0], f ? -HUGE_VAL : -1e300);
         else if (a->kind == EGI_MIN_) ok = egi_fill(c->out[0], f ? HUGE_VAL : 1e300);
         else ok = egi_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
@@ -9413,7 +9442,7 @@ static bool egi_run_reduce(egi_call *c) {
     egi_object_release(&packed->object);
     return ok;
 }
-// g back with the reduced axes as 1, ready to broadcast.
+// g with its reduced axes back as axes of 1, so that it broadcasts to the input's shape.
 static eg_tensor *egi_unreduced(eg_tensor *g, const egi_reduce_attr *a) { return eg_reshape(g, egi_reduced_shape(a, true)); }
 EGI_GRAD(reduce_sum) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
@@ -9427,7 +9456,9 @@ EGI_GRAD(reduce_mean) {
     for (int i = 0; i < a->from.rank; i++) if (a->mask >> i & 1) n *= (double)a->from.dims[i];
     return egi_set_dx(0, dx, eg_broadcast_to(egi_unreduced((eg_div)(c->upstream[0], eg_number(n)), a), a->from));
 }
-EGI_GRAD(reduce_max) {                    // ties share: g mask / count. Where the result is NaN, nothing equals it, and it stands for the count
+// g / count where x equals the result, else 0: ties share the gradient. Where the result is NaN, x equals it nowhere,
+// and NaN is put for the count, so that the gradient is NaN.
+EGI_GRAD(reduce_max) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
     eg_tensor *most = egi_unreduced(c->outputs[0], a), *mask = (eg_equal)(c->inputs[0], most);
@@ -9439,7 +9470,7 @@ EGI_GRAD(reduce_max) {                    // ties share: g mask / count. Where t
     eg_tensor *count = (eg_where)((eg_equal)(most, most), (eg_reduce_sum)(eg_cast(mask, eg_dtype_of(c->upstream[0])), o), most);
     return egi_set_dx(0, dx, (eg_where)(mask, (eg_div)(egi_unreduced(c->upstream[0], a), count), (eg_div)(eg_number(0), count)));
 }
-EGI_GRAD(norm) {                          // x / |x|, and 0 where |x| is
+EGI_GRAD(norm) {                          // g x / |x|, and 0 where |x| is 0
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attributes;
     (void)op;
     return egi_set_dx(0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), egi_unreduced(c->outputs[0], a))));
@@ -9458,6 +9489,7 @@ EGI_REDUCTION_(reduce_all, EGI_ALL, 0, NULL, EGI_NOT_DIFFERENTIABLE)
 EGI_REDUCTION_(reduce_any, EGI_ANY, 0, NULL, EGI_NOT_DIFFERENTIABLE)
 EGI_REDUCTION_(argmax, EGI_ARGMAX, 0, NULL, EGI_NOT_DIFFERENTIABLE)
 EGI_REDUCTION_(argmin, EGI_ARGMIN, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+// Runs a reduction over `axes`, or over all where none is given.
 static eg_tensor *egi_reduce(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axes *axes, bool keepdims) {
     egi_reduce_attr attr;
     if (!egi_alive(op->name, 0, x) || !egi_axes_mask(op->name, axes, x->rank, &attr.mask)) return NULL;
@@ -9486,7 +9518,7 @@ static eg_tensor *egi_arg(const egi_op *op, egi_reduction kind, eg_tensor *x, eg
 EAGER_API eg_tensor *(eg_argmax)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmax, EGI_ARGMAX, x, o); }
 EAGER_API eg_tensor *(eg_argmin)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmin, EGI_ARGMIN, x, o); }
 
-// Composed: their gradients follow.
+// ---- reductions that are composed of others, and so have their gradients
 static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
@@ -9494,7 +9526,8 @@ static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o)
     return (eg_reduce_mean)((eg_squared_difference)(x, (eg_reduce_mean)(x, keep)), o);
 }
 EAGER_API eg_tensor *(eg_reduce_variance)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_variance", egi_compose_reduce_variance(x, o)); }
-// By the norm, whose gradient at 0 is 0, rather than by the root of the variance, whose gradient there is infinity times 0.
+// The norm of x - mean, over the root of the count. The norm's gradient at 0 is 0; that of the root of the variance
+// would be infinity times 0.
 static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     eg_norm_options n;
@@ -9507,7 +9540,8 @@ static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
     return norm ? (eg_div)(norm, eg_number(sqrt((double)x->size / (double)egi_max64(norm->size, 1)))) : NULL;
 }
 EAGER_API eg_tensor *(eg_reduce_std)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_std", egi_compose_reduce_std(x, o)); }
-// log(sum(exp(x - m))) + m with the largest element as m, which needs no gradient: it cancels.
+// log(sum(exp(x - m))) + m, where m is the largest element, so that exp does not overflow. m is a constant for the
+// gradient, in which it cancels.
 static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
@@ -9525,7 +9559,8 @@ static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o
     return eg_reshape(y, egi_reduced_shape(&a, false));
 }
 EAGER_API eg_tensor *(eg_reduce_logsumexp)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_logsumexp", egi_compose_reduce_logsumexp(x, o)); }
-// The two halves of an axis are multiplied until one element is left: exact gradients of every order, at zeros too.
+// Multiplies the two halves of an axis until one element is left. So gradients of every order are exact where
+// elements are 0, too; a quotient of the product and the element would be 0 / 0 there.
 static eg_tensor *egi_prod_axis(eg_tensor *x, int axis) {
     eg_shape begin, size;
     eg_pad_options one;
@@ -9579,6 +9614,7 @@ EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("
 // ---- cumsum, argsort, softmax: along one axis
 
 typedef struct egi_axis_attr { int axis; bool exclusive, reverse; egi_reduction kind; } egi_axis_attr;
+// x as kernels see it: the axes before `axis` as outer, the axis as n, those behind it as inner.
 static egi_reduce_parameters egi_split_at(const eg_tensor *x, int axis) {
     egi_reduce_parameters p = { EGI_SUM, 1, 1, 1, false, false };
     for (int i = 0; i < x->rank; i++) *(i < axis ? &p.outer : i == axis ? &p.n : &p.inner) *= x->dims[i];
@@ -9594,7 +9630,7 @@ static bool egi_run_along(egi_call *c, egi_kernel_function *launch) {
 }
 static bool egi_shape_cumsum(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_number("cumsum", c->in[0]); }
 static bool egi_run_cumsum(egi_call *c) { return egi_run_along(c, egi_launch_cumsum); }
-EGI_GRAD(cumsum) {
+EGI_GRAD(cumsum) {                        // the running sums of g from the other end
     const egi_axis_attr *a = (const egi_axis_attr *)c->attributes;
     eg_cumsum_options o = { 0, NULL, a->axis, a->exclusive, !a->reverse };
     (void)op;
@@ -9607,11 +9643,13 @@ EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
     return egi_apply1(&egi_op_cumsum, &x, 1, &a);
 }
 
-// The softmax rows work on the last axis; another is brought there.
+// Softmax kernels work along the last axis; egi_softmax moves another axis there, and back in the result.
 static bool egi_shape_softmax(egi_call *c) { egi_same_out(c, c->in[0]); return egi_needs_float(c->op->name, c->in[0]); }
 static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, egi_launch_softmax); }
-// Gradients that are several ops where somebody looks at these: a tape that records them, eg_record, the NaN trap. Else a launch.
+// Whether somebody looks at the single ops of a gradient: a tape that records them, eg_record, or the NaN trap. If
+// not, some gradients are one launch instead of several ops.
 static bool egi_ops_are_seen(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
+// The gradient in one launch, for softmax and log-softmax.
 static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *y = c->outputs[0];
     eg_shape shape = egi_shape(y);
@@ -9697,7 +9735,7 @@ EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_
     eg_axis_options last = { 0, NULL, -1 };
     return eg_negative((eg_reduce_sum)((eg_mul)(labels, (eg_log_softmax)(logits, last)), egi_over_axis(-1, false)));
 }
-// What may be wrong with class numbers: a last axis of one that logits, or predictions, have instead of their classes.
+// A hint for class numbers of a wrong shape: they have a last axis of 1 in the place of the classes.
 static const char *egi_advice_on_class_numbers(const eg_tensor *labels, const eg_tensor *x) {
     bool column = labels->rank == x->rank && labels->rank > 0 && labels->dims[labels->rank - 1] == 1;
     for (int i = 0; i < labels->rank - 1 && column; i++) column = labels->dims[i] == x->dims[i];
@@ -9716,6 +9754,8 @@ static bool egi_shape_sparse_softmax_cross_entropy_with_logits(egi_call *c) {
     return true;
 }
 static bool egi_run_sparse_softmax_cross_entropy_with_logits(egi_call *c) { return c->out[0]->size == 0 || egi_run1(c, egi_launch_sparse_xent, NULL); }
+// The gradient in one launch. Where g is one number for all rows, as behind a mean, the kernel reads it with a step
+// of 0.
 static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *x = c->inputs[1], *g = c->upstream[0];
     eg_shape shape = egi_shape(x);
@@ -9749,7 +9789,8 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 // ---- matmul
 
 typedef struct egi_matmul_attr { bool ta, tb, relu; } egi_matmul_attr;
-// What the rule for shapes reads of x, its last two axes left out. Not *x: another thread may be counting its users.
+// A stand-in for x without its last two axes, as egi_broadcast reads it. It is built from single fields, since a copy
+// of *x would read the count of references, which another thread may be changing.
 static eg_tensor egi_without_matrix(const eg_tensor *x) {
     eg_tensor y;
     memset(&y, 0, sizeof y);
@@ -9786,7 +9827,9 @@ static bool egi_shape_matmul(egi_call *c) {
     c->shape[0].dims[c->shape[0].rank++] = n;
     return true;
 }
-// A matrix that kernels can read: unit stride along rows or along columns, else a copy.
+// x as a matrix that kernels can read, with one reference, the caller's: x itself where its elements are neighbours
+// along rows, or along columns (*transposed is flipped then), else a contiguous copy. *ld: elements from one row
+// (column) to the next.
 static eg_tensor *egi_matrix(const eg_tensor *x, bool *transposed, int64_t *ld) {
     int64_t rows = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
     for (int copy = 0; copy < 2; copy++) {
@@ -9825,7 +9868,8 @@ static bool egi_run_matmul(egi_call *c) {
             p.b_strides[i] = kb < 0 || b->dims[kb] == 1 ? 0 : b->strides[kb];
             one_b = one_b && (kb < 0 || b->dims[kb] == 1);
         }
-        if (one_b && p.batch_rank && !p.ta && (a->flags & EGI_CONTIGUOUS) && a->rank == shape->rank && p.lda == p.k) {      // one tall product
+        // All matrices of a contiguous batch meet the same b: they are one matrix with m times as many rows.
+        if (one_b && p.batch_rank && !p.ta && (a->flags & EGI_CONTIGUOUS) && a->rank == shape->rank && p.lda == p.k) {
             for (int i = 0; i < p.batch_rank; i++) p.m *= a->dims[i];
             p.batch_rank = 0;
         }
@@ -9839,7 +9883,8 @@ static bool egi_run_matmul(egi_call *c) {
     return ok;
 }
 static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb);
-// With Y = A B: dA = G B^T and dB = A^T G; a transposed operand's gradient is the transposed one.
+// With Y = A B: dA = G B^T and dB = A^T G. The gradient for an operand that is read transposed is the transpose of
+// that. Batch axes that were broadcast are summed by the tape.
 EGI_GRAD(matmul) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attributes;
     eg_tensor *a = c->inputs[0], *b = c->inputs[1], *g = c->upstream[0];
@@ -9855,13 +9900,14 @@ static eg_tensor *egi_matmul(eg_tensor *a, bool ta, eg_tensor *b, bool tb) {
     in[1] = b;
     return egi_apply1(&egi_op_matmul, in, 2, &attr);
 }
-// x A + bias, and relu of it: one launch, for layers on a device that can. In the trap and in recordings it stays three ops.
+// x A + bias, and relu of that, in one launch: layers use it on a device whose product takes a bias (backend->folds),
+// see egi_is_folded. Under the NaN trap and eg_record it stays three ops.
 EGI_GRAD(dense) {
     const egi_matmul_attr *t = (const egi_matmul_attr *)c->attributes;
     eg_tensor *x = c->inputs[0], *a = c->inputs[1], *g[3];
     (void)op;
     g[0] = c->upstream[0];
-    if (t->relu) {                             // relu's own gradient asks for its result only
+    if (t->relu) {                             // the gradient of relu reads its result alone, which is our output
         eg_grad_context of_relu = *c;
         of_relu.inputs = c->outputs;
         of_relu.n_inputs = 1;
@@ -9894,6 +9940,10 @@ EAGER_API eg_tensor *(eg_matmul)(eg_tensor *a, eg_tensor *b, eg_matmul_options o
 }
 
 // ---- gather and scatter_add: each the other's gradient
+//
+// gather takes rows of x along an axis: x is (outer, rows, inner), the indices of any shape take the place of the
+// axis. scatter_add makes zeros with `rows` rows along the axis and adds x to them, row by row; an index that occurs
+// twice adds twice. Kernels check the indices.
 
 typedef struct egi_gather_attr { int axis, index_rank; int64_t rows; const char *name; } egi_gather_attr;     // name: of the public op, for errors
 static bool egi_shape_gather(egi_call *c) {
@@ -9932,7 +9982,8 @@ EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
 static bool egi_shape_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
     const eg_tensor *x = c->in[0], *index = c->in[1];
-    if (!egi_needs_index(a->name, index) || !egi_needs_number(a->name, x)) return false;       // who scatters has seen to it that the shapes match
+    // The callers have checked that the shapes match.
+    if (!egi_needs_index(a->name, index) || !egi_needs_number(a->name, x)) return false;
     egi_same_out(c, x);
     eg_shape *s = &c->shape[0];
     s->rank = 0;
@@ -9965,7 +10016,9 @@ EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_opt
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
     return egi_pick(&egi_op_gather, x, indices, a);
 }
-// Positions in several axes at once become positions in the flat tensor, each checked, on the host.
+// Turns indices into several axes into positions in the flattened axes, on the host, and checks each. along < 0: the
+// last axis of `index` holds positions in the first `depth` axes of `shape` (gather_nd). Else `index` holds positions
+// along the axis `along`, and its own coordinates are the others (take_along_axis).
 static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shape shape, int depth, int along) {
     if (!egi_needs_index(name, index)) return NULL;
     eg_scope scope = eg_scope_begin();
@@ -9998,7 +10051,7 @@ static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shap
     eg_scope_end(scope);
     return y;
 }
-// (first `depth` axes as one, the others)
+// The shape s with its first `depth` axes as one.
 static eg_shape egi_flattened(eg_shape s, int depth) {
     eg_shape flat = { 1, { 1 } };
     for (int i = 0; i < depth; i++) flat.dims[0] *= s.dims[i];
@@ -10073,6 +10126,7 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     if (!egi_dtype_valid(o.dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_one_hot: %d is no dtype", (int)o.dtype);
     int axis = 0;
     if (!egi_axis("one_hot", o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis, indices->rank + 1, &axis)) return NULL;
+    // Options: 0 is an option's default, EG_ZERO stands for zero.
     double on = o.on_value == 0 ? 1 : o.on_value == EG_ZERO ? 0 : o.on_value, off = o.off_value == EG_ZERO ? 0 : o.off_value;
     eg_shape classes = { 1, { depth } }, scalar = { 0, { 0 } };
     eg_tensor *numbers = eg_to(eg_range((eg_dtype)indices->dtype, 0, (double)depth, 1), eg_device_of(indices));
@@ -10088,6 +10142,11 @@ EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_
 }
 
 // ---- convolution: conv2d, conv2d_input, conv2d_filter; any two give the gradients of the third
+//
+// y = conv2d(x, f), x = conv2d_input(y, f) and f = conv2d_filter(x, y) share one struct of dimensions, egi_conv_dims:
+// x is (n, h, w, c), f is (kh, kw, c / groups, oc), y is (n, oh, ow, oc); strides sh, sw, dilations dh, dw, padding
+// before the first row and column pt, pl. Each is linear in both operands. A transposed convolution is conv2d_input
+// with other names for its operands.
 
 static bool egi_conv_out(egi_call *c, int kind, const egi_conv_dims *d) {
     eg_shape x = { 4, { d->n, d->h, d->w, d->c } }, f = { 4, { d->kh, d->kw, d->c / d->groups, d->oc } }, y = { 4, { d->n, d->oh, d->ow, d->oc } };
@@ -10149,7 +10208,8 @@ static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t 
     *out = (n - k) / s + 1;
     return true;
 }
-// Rows that k taps of a filter span, dilated; so far below the largest integer that sums of a few such do not overflow.
+// The elements that k taps of a filter span, `dilation` apart. At most INT64_MAX / 4, so that a few such may be added
+// up.
 static bool egi_span(const char *name, const eg_tensor *f, int64_t k, int64_t dilation, int64_t *span) {
     if (!egi_checked_product(k - 1, dilation, span) || *span > INT64_MAX / 4)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the filter %s, dilated by %lld, is too large", name, egi_describe(f), (long long)dilation);
@@ -10173,6 +10233,7 @@ static void egi_conv_steps(egi_conv_dims *d, const eg_conv_options *o) {
     d->dw = egi_option_integer(o->dilations[1], d->dh);
     d->groups = egi_option_integer(o->groups, 1);
 }
+// Checks a convolution's operands and options, fills in its dimensions and runs it, in the name of a public function.
 static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
     egi_conv_dims d;
     eg_tensor *in[2];
@@ -10209,12 +10270,13 @@ static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, 
 EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     EGI_AS("depthwise_conv2d", egi_compose_depthwise_conv2d(x, filter, o));
 }
-// How many rows a transposed convolution has more than (rows of x) stride, for a window of k rows (dilated). With EG_SAME it is those
-// that Keras has, where a convolution of the result would have the rows of x again.
+// The rows that a transposed convolution has beyond (rows of x) * stride, for a window that spans k rows. With
+// EG_SAME there are as many as in Keras, so that a convolution of the result has as many rows as x.
 static int64_t egi_transpose_extra(int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
     int64_t more = output_padding == EG_ZERO ? 0 : output_padding;
     return padding == EG_VALID ? k - stride + more : output_padding ? k % 2 - stride + more : 0;
 }
+// Whether a convolution of the result would have as many rows as x; only then is the padding unambiguous.
 static bool egi_output_padding_fits(const char *name, int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
     int64_t more = output_padding == EG_ZERO ? 0 : output_padding, least = padding == EG_SAME ? 1 - k % 2 : 0, most = padding == EG_SAME ? stride - k % 2 : stride - 1;
     return !output_padding || (more >= least && more <= most) ||
@@ -10241,7 +10303,8 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
     if (d.oh) d.h += egi_transpose_extra(kh, d.sh, o->padding, o->output_padding[0]);
     if (d.ow) d.w += egi_transpose_extra(kw, d.sw, o->padding, o->output_padding[1]);
     d.pt = d.pl = 0;
-    if (d.oh && d.ow) {                                    // the windows fit: h and w are made so
+    // Egi_window cannot fail: h and w were computed so that the windows fit.
+    if (d.oh && d.ow) {
         egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt);
         egi_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl);
     }
@@ -10252,7 +10315,8 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
 EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     EGI_AS("conv2d_transpose", egi_conv_transpose("conv2d_transpose", x, filter, &o));
 }
-// One dimension is two with a height of 1.
+// A convolution over one axis is one over two axes, of which the first has length 1. `conv` is egi_conv or
+// egi_conv_transpose.
 static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_conv_options o,
                               eg_tensor *(*conv)(const char *, eg_tensor *, eg_tensor *, const eg_conv_options *)) {
     if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f)) return NULL;
@@ -10278,12 +10342,17 @@ EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_c
     EGI_AS("conv1d_transpose", egi_conv_1d("conv1d_transpose", x, filter, o, egi_conv_transpose));
 }
 
-// ---- pooling: the average and its adjoint are each other's gradient; the maximum is a gather of the winners
+// ---- pooling
+//
+// avg_pool2d and avg_pool2d_grad are each other's gradient. A maximum is two ops: max_pool_index finds the position
+// of each window's largest element in the flattened input, and a gather takes the elements, so that the gradient is
+// that of gather.
 
 static bool egi_pool_run(egi_call *c, egi_pool_kind kind) {
     egi_pool_parameters p = { kind, *(const egi_pool_dims *)c->attr };
     return c->out[0]->size == 0 || egi_run1(c, egi_launch_pool, &p);
 }
+// The shape rule of all three; back: from the pooled shape to that of the input.
 static bool egi_shape_pooled(egi_call *c, bool back, eg_dtype dtype) {
     const egi_pool_dims *d = (const egi_pool_dims *)c->attr;
     eg_shape x = { 4, { d->n, d->h, d->w, d->c } }, y = { 4, { d->n, d->oh, d->ow, d->c } };
@@ -10353,7 +10422,10 @@ EAGER_API eg_tensor *(eg_avg_pool2d)(eg_tensor *x, eg_pool_options o) { EGI_AS("
 EAGER_API eg_tensor *(eg_max_pool1d)(eg_tensor *x, eg_pool_options o) { EGI_AS("max_pool1d", egi_pool_1d("max_pool1d", x, o, egi_max_pool)); }
 EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) { EGI_AS("avg_pool1d", egi_pool_1d("avg_pool1d", x, o, egi_avg_pool)); }
 
-// ---- resize: along each axis, two rows of the source weighted
+// ---- resize
+
+// Resizes one axis: a gather of the rows below each position, and for EG_BILINEAR one of the rows above, weighted.
+// The centre of element i of the result lies at (i + 1/2) from / to - 1/2 of the source.
 
 static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool nearest) {
     int64_t from = x->dims[axis];
@@ -10404,12 +10476,20 @@ EAGER_API eg_tensor *(eg_resize)(eg_tensor *x, int64_t height, int64_t width, eg
     EGI_AS("resize", egi_compose_resize(x, height, width, o));
 }
 
-// ---- einsum: letters to axes, then transposes, sums and one batched product for each pair
+// ---- einsum
+//
+// The operands are combined from left to right. Each pair becomes one batched product (batch, m, k) x (batch, k, n):
+// letters in both operands that are still needed are batch, those in both and not needed are k (summed), those in one
+// operand alone are m or n. Letters of one operand that nobody needs are summed first, repeated ones replaced by
+// their diagonal.
 
 enum { EGI_LETTERS = 64, EGI_ELLIPSIS = 52 };       // a-z, A-Z, then the axes of "..." counted from its right end
+// The letter of each axis, by number.
 typedef struct egi_term { int n; unsigned char letters[EG_MAX_RANK]; } egi_term;
 static int egi_letter(char ch) { return ch >= 'a' && ch <= 'z' ? ch - 'a' : ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1; }
-// Reads one term, up to a comma, an arrow or the end; dots stands for how many axes (-1: not known yet).
+// Reads one term, up to a comma, an arrow or the end, and returns where it ends, or NULL with an error. rank: of the
+// operand, from which the number of axes that "..." stands for follows; -1 for the result, where "..." stands for
+// `dots` axes.
 static const char *egi_einsum_term(const char *p, int rank, int dots, egi_term *term, const char *equation) {
     int letters = 0;
     bool ellipsis = false;
@@ -10442,7 +10522,8 @@ static int egi_term_find(const egi_term *t, int letter) {
     for (int i = 0; i < t->n; i++) if (t->letters[i] == letter) return i;
     return -1;
 }
-// A letter that stands twice in one term: the diagonal of its two axes, as every (n + 1)th element of both as one.
+// Replaces two axes with the same letter by their diagonal: moved to the end and flattened to n * n elements, of
+// which every (n + 1)th is on it.
 static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
     for (int i = 0; x && i < t->n; i++)
         for (int j = i + 1; x && j < t->n; j++) {
@@ -10474,6 +10555,7 @@ static eg_tensor *egi_einsum_diagonal(eg_tensor *x, egi_term *t) {
         }
     return x;
 }
+// Sums over the axes whose letters are not in the set `keep`, and takes them out of the term.
 static eg_tensor *egi_einsum_sum(eg_tensor *x, egi_term *t, uint64_t keep) {
     eg_reduce_options o;
     egi_term rest = { 0, { 0 } };
@@ -10485,6 +10567,7 @@ static eg_tensor *egi_einsum_sum(eg_tensor *x, egi_term *t, uint64_t keep) {
     *t = rest;
     return o.axes.count ? (eg_reduce_sum)(x, o) : x;
 }
+// Transposes x so that its letters stand in the given order.
 static eg_tensor *egi_einsum_order(eg_tensor *x, egi_term *t, const egi_term *order) {
     egi_perm p;
     if (!x) return NULL;
@@ -10493,7 +10576,7 @@ static eg_tensor *egi_einsum_order(eg_tensor *x, egi_term *t, const egi_term *or
     for (int i = 0; i < order->n; i++) if (p.perm[i] != i) return egi_transpose(x, &p);
     return x;
 }
-// Where an axis of 1 meets a longer one it is stretched.
+// Broadcasts axes of 1 to the length that their letter has elsewhere.
 static eg_tensor *egi_einsum_stretch(eg_tensor *x, const egi_term *t, const int64_t *sizes) {
     if (!x) return NULL;
     eg_shape s = egi_shape(x);
@@ -10501,6 +10584,8 @@ static eg_tensor *egi_einsum_stretch(eg_tensor *x, const egi_term *t, const int6
     for (int i = 0; i < t->n; i++) { same = same && s.dims[i] == sizes[t->letters[i]]; s.dims[i] = sizes[t->letters[i]]; }
     return same ? x : eg_broadcast_to(x, s);
 }
+// The product of two operands; *ta becomes the term of the result: batch letters, those of a alone, those of b alone.
+// keep: letters that the result or a later operand needs; sizes: the length of each letter's axis.
 static eg_tensor *egi_einsum_pair(eg_tensor *a, egi_term *ta, eg_tensor *b, egi_term *tb, uint64_t keep, const int64_t *sizes) {
     uint64_t in_a = 0, in_b = 0;
     for (int i = 0; i < ta->n; i++) in_a |= (uint64_t)1 << ta->letters[i];
@@ -10608,13 +10693,14 @@ EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands,
 
 // ---- assertions
 
-// The element of x, contiguous, that stands at element i of a shape it broadcasts to.
+// Which element of x (contiguous) stands at element i of `shape`, to which x broadcasts.
 static int64_t egi_broadcast_at(const eg_tensor *x, eg_shape shape, int64_t i) {
     int64_t at = 0, step = 1;
     for (int d = shape.rank - 1, k = x->rank - 1; k >= 0; i /= shape.dims[d--], step *= x->dims[k--])
         if (x->dims[k] != 1) at += i % shape.dims[d] * step;
     return at;
 }
+// Compares on the host; NaN equals NaN. The error names the first three places. tolerance 0: exactly.
 static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
     if (!egi_alive(name, 0, a) || !egi_alive(name, 1, b)) return false;
     // A number takes the other's dtype; two numbers are compared as they are.
@@ -10672,6 +10758,8 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
 
 // ---- random tensors
 
+// Draws a tensor on this thread's device from its generator, whose counter moves on by the blocks that so many
+// elements take, on every device alike. A failed draw leaves the counter where it was.
 static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p) {
     if (!egi_shape_valid(name, shape, dtype)) return NULL;
     egi_random state = { egi_this.random.seed, egi_this.random.counter };
@@ -10751,7 +10839,8 @@ static void egi_print_text(const char *text) {
     else if (text) fputs(text, stdout);
 #endif
 }
-// Hands a text out as snprintf does, and frees it.
+// Copies a text to the caller's buffer as snprintf does (cut off at the capacity, ended by 0), frees it and returns
+// its whole length, or -1.
 static int64_t egi_text_deliver(const char *function, egi_text *out, char *text, size_t capacity) {
     int64_t size = out->failed ? -1 : (int64_t)out->size;
     if (out->failed) egi_no_memory(function, 0);
@@ -10843,7 +10932,8 @@ static void egi_formula_print(egi_text *t, const egi_node *nodes, const int *nam
         egi_formula_print(t, nodes, names, x[0], w->arity == 2 ? own : own + 1);
         if (w->arity > 1) {
             egi_text_printf(t, " %s ", egi_signs[sign].sign);
-            egi_formula_print(t, nodes, names, x[1], own + 1);                    // a sign's right operand: what it says first is computed first
+            // Own + 1: a - (b - c) keeps its parentheses.
+            egi_formula_print(t, nodes, names, x[1], own + 1);
         }
         if (w->arity > 2) {
             egi_text_string(t, " : ");
