@@ -2560,6 +2560,7 @@ typedef struct egi_call {
 enum { EGI_USES_A = 1, EGI_USES_B = 2, EGI_USES_C = 4, EGI_USES_Y = 8, EGI_USES_G = 16, EGI_USES_D = 32, EGI_USES_E = 64 };
 typedef void egi_loop(int64_t n, const void *const *p, void *out);         // p: a, b, c, y, g, contiguous
 
+typedef void egi_long_loop(int64_t n, const void *x, const void *z, void *out);
 // A word of the formulas at run time: an operand (a, b, c, y, g), the constant k, or a function of one to three values.
 typedef struct egi_word {
     const char *name;
@@ -2567,11 +2568,14 @@ typedef struct egi_word {
     eg_tensor *(*eager1)(eg_tensor *x);                                    // the same on tensors: one of the three, by arity
     eg_tensor *(*eager2)(eg_tensor *a, eg_tensor *b);
     eg_tensor *(*eager3)(eg_tensor *a, eg_tensor *b, eg_tensor *c);
+    unsigned char line;                                                    // EGI_DO_..., what a program's line does
+    egi_long_loop *const *loops;                                           // of a long word: float32, float32 with AVX2, float64, int64
 } egi_word;
 // A formula in postfix order: words, ended by NULL, and beside each of them its value if it is the constant k. No words: no formula.
 typedef struct egi_formula { const egi_word *const *words; const double *values; } egi_formula;
 // What is found out about an elementwise row when it first runs.
 typedef struct egi_row_facts { uint32_t reads; } egi_row_facts;            // EGI_USES_ of dx[i], from bit 8 i on; bit 31: known
+typedef struct egi_program egi_program;
 
 enum {
     EGI_VIEW = 1,                // run() makes the outputs itself, as views of its input
@@ -2582,7 +2586,6 @@ enum {
     EGI_USER = 32,               // gradients come from a user: check them
     EGI_ATTR_PER_INPUT = 64,     // attr is 1 + n_in pieces of attr_size bytes
     EGI_SAME_SHAPE = 128,        // operands broadcast only where one is a scalar
-    EGI_IN_STEPS = 256,          // the float32 loops go in whole steps of EGI_STEP elements
     EGI_UPSTREAM_NULL = 512,     // the upstream gradient of an output that leads nowhere is NULL, not zeros
     // 1024 is EGI_PROBABILITIES, a flag of its results, too
     EGI_STOPS = 2048,            // the op stops gradients on purpose; the hint at a missing gradient names it
@@ -2603,11 +2606,11 @@ struct egi_op {
     unsigned dtypes;                                               // bit set of the dtypes it takes
     egi_formula formula[4];                                        // the op, then dx[0..2]
     egi_row_facts *facts;
-    egi_loop *loops[3];                                            // float32, float64, int64 (bool where the row takes nothing else)
-    egi_loop *dx_loops[3];                                         // float32
+    egi_program *programs;                                         // of its formulas
+    egi_loop *const *compiled;                                     // EGI_COMPILED_LOOPS of a row whose kind ends in K, else NULL
 };
 #define EGI_NOT_ELEMENTWISE(name) EGI_NOT_ELEMENTWISE_BUT(name, NULL)
-#define EGI_NOT_ELEMENTWISE_BUT(name, accumulate) accumulate, EGI_OP_##name, 0, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, { NULL, NULL, NULL }, { NULL, NULL, NULL }
+#define EGI_NOT_ELEMENTWISE_BUT(name, accumulate) accumulate, EGI_OP_##name, 0, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL
 
 // One launch of a kernel; EGI_KERNEL_TABLE says what each kernel is given. All that is not given is zero:
 // egi_args args = { op, variant, { in }, { out }, parameters };
@@ -6768,14 +6771,13 @@ EGI_AS_TOLD
 // input's gradient. The rows here are elementwise; chapter 25 has the others.
 // A formula is written once, in words: EGI_ADD, EGI_MUL, EGI_TANH ... What the
 // words mean is decided by the macro EGI_V, which is redefined before each
-// expansion of the table: C expressions, which the compiler turns into loops
-// (or nvcc into kernels), or a static array, which the program reads while it
-// runs. Below the words, the comment above the table shows one row in all its
+// expansion of the table: a static array, from which the CPU makes a program
+// that it interprets, or C expressions for the compiler (nvcc makes kernels). Below the words, the comment above the table shows one row in all its
 // forms. An op's function (eg_tanh) reaches its own row and no other, so that
 // a compiler drops the rows that a single-file program does not use.
 // To add an op: one row here, one line with its declaration, one case in
 // tests/ops.c; docs/change.md shows it.
-// Read first: 15.  Proof: tests/ops.c, tests/ops_rows.c, tests/ops_values.c
+// Read first: 15.  Proof: tests/ops.c, tests/ops_rows.c, tests/programs.c
 
 EGI_FAST
 
@@ -6855,29 +6857,34 @@ EGI_FAST
 //     F  floats                                      N  numbers (floats and integers)      S  numbers with a sign (not uint8)
 //     M  floats, by a function of the C library      W  anything, by a bool operand a      P  floats, y is bool
 //     B  bools, y is bool                            C  numbers, y is bool                 E  anything, y is bool
+// A K behind one of them: these formulas (behind F the gradient alone) are so cheap that they keep compiled float32 loops, which are faster
+// than their programs.
 //
 // One row in all its forms. The row of tanh says: y = tanh(a), and dx[0] = g (1 - y^2).
-//     UNARY(F, tanh, EGI_TANH(a), EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y))))
+//     UNARY(FK, tanh, EGI_TANH(a), EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y))))
 //  1. Data. With EGI_V egi_postfix a formula is the list of its words, each behind its operands; with egi_value, the list of its constants:
 //         egi_words0_tanh    a tanh                      egi_op_tanh.formula[0]: the op
 //         egi_words1_tanh    g k y y mul sub mul         egi_op_tanh.formula[1]: dx[0]
 //         egi_values1_tanh   0 1 0 0 0   0   0
 //  2. What the tape keeps: the letters in dx[0] but for g, here y. An input that no gradient reads is freed early.
-//  3. Loops. With EGI_V egi_f32 (egi_f64, egi_i64) a formula is a C expression, here egi_f32_tanh(a), and is compiled into a loop over contiguous
-//     elements. That of dx[0] is the fused gradient: one pass over the memory, where no tape records the gradient.
+//  3. Programs. When a formula first runs on the CPU, egi_program_make turns its words into lines for one accumulator, here
+//         load a; tanh    and    load y; square; rsub 1; mul g    (rsub 1: 1 - x)
+//     which egi_program_run interprets, eight vectors at a time, in every dtype. That of dx[0] is the fused gradient: one pass over the memory,
+//     where no tape records the gradient. The row says FK rather than F, since four lines are so few that a loop is faster: with EGI_V
+//     egi_f32 a formula is a C expression, here egi_f32_mul(g, egi_f32_sub(1, ...)), and is compiled into one for float32.
 //  4. The gradient in eager ops, where a tape records it (for a gradient of this gradient): egi_formula_eager goes over the words and
 //     calls the op of each, which is eg_mul(g, eg_sub(1, eg_mul(y, y))). These calls are lines on that tape like a user's own.
 //  5. CUDA: eager_cuda.cu expands the table with EGI_V egi_f32, and nvcc compiles
 //         egi_f32_tanh(a)    and    egi_f32_mul(g, egi_f32_sub(1.0f, egi_f32_mul(y, y)))
-// eg_op_print("tanh") prints the formulas.
+// eg_op_print("tanh") prints the formulas and the programs.
 #define EGI_ELEMENTWISE_TABLE(UNARY, UNARY_ND, BINARY, BINARY_ND, TERNARY, a, b, c, y, g) \
     UNARY(S, negative,    EGI_NEG(a),                     EGI_NEG(g)) \
     UNARY(S, abs,         EGI_ABS(a),                     EGI_MUL(g, EGI_SIGN(a))) \
     UNARY(S, sign,        EGI_SIGN(a),                    EGI_MUL(g, EGI_K(0))) \
-    UNARY(N, square,      EGI_MUL(a, a),                  EGI_MUL(g, EGI_MUL(EGI_K(2), a))) \
+    UNARY(NK, square,     EGI_MUL(a, a),                  EGI_MUL(g, EGI_MUL(EGI_K(2), a))) \
     UNARY(F, sqrt,        EGI_SQRT(a),                    EGI_DIV(EGI_MUL(EGI_K(0.5), g), y)) \
-    UNARY(F, rsqrt,       EGI_DIV(EGI_K(1), EGI_SQRT(a)), EGI_MUL(EGI_MUL(EGI_K(-0.5), g), EGI_MUL(y, EGI_MUL(y, y)))) \
-    UNARY(F, reciprocal,  EGI_DIV(EGI_K(1), a),           EGI_NEG(EGI_MUL(g, EGI_MUL(y, y)))) \
+    UNARY(FK, rsqrt,      EGI_DIV(EGI_K(1), EGI_SQRT(a)), EGI_MUL(EGI_MUL(EGI_K(-0.5), g), EGI_MUL(y, EGI_MUL(y, y)))) \
+    UNARY(FK, reciprocal, EGI_DIV(EGI_K(1), a),           EGI_NEG(EGI_MUL(g, EGI_MUL(y, y)))) \
     UNARY(F, exp,         EGI_EXP(a),                     EGI_MUL(g, y)) \
     UNARY(F, expm1,       EGI_EXPM1(a),                   EGI_MUL(g, EGI_EXP(a))) /* not y + 1, which is 0 from -17 on */ \
     UNARY(F, log,         EGI_LOG(a),                     EGI_DIV(g, a)) \
@@ -6890,7 +6897,7 @@ EGI_FAST
     UNARY(M, atan,        EGI_ATAN(a),                    EGI_DIV(g, EGI_ADD(EGI_K(1), EGI_MUL(a, a)))) \
     UNARY(M, sinh,        EGI_SINH(a),                    EGI_MUL(g, EGI_COSH(a))) \
     UNARY(M, cosh,        EGI_COSH(a),                    EGI_MUL(g, EGI_SINH(a))) \
-    UNARY(F, tanh,        EGI_TANH(a),                    EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y)))) \
+    UNARY(FK, tanh,       EGI_TANH(a),                    EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y)))) \
     UNARY(M, asinh,       EGI_ASINH(a),                   EGI_DIV(g, EGI_SQRT(EGI_ADD(EGI_MUL(a, a), EGI_K(1))))) \
     UNARY(M, acosh,       EGI_ACOSH(a),                   EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_MUL(a, a), EGI_K(1))))) \
     UNARY(M, atanh,       EGI_ATANH(a),                   EGI_DIV(g, EGI_SUB(EGI_K(1), EGI_MUL(a, a)))) \
@@ -6903,11 +6910,11 @@ EGI_FAST
     UNARY_ND(P, is_inf,   EGI_AND(EGI_EQ(a, a), EGI_NE(EGI_SUB(a, a), EGI_K(0)))) \
     UNARY_ND(P, is_finite, EGI_EQ(EGI_SUB(a, a), EGI_K(0))) \
     UNARY_ND(B, logical_not, EGI_NOT(a)) \
-    UNARY(F, sigmoid,     EGI_SIGMOID(a),                 EGI_MUL(g, EGI_MUL(y, EGI_SUB(EGI_K(1), y)))) \
+    UNARY(FK, sigmoid,    EGI_SIGMOID(a),                 EGI_MUL(g, EGI_MUL(y, EGI_SUB(EGI_K(1), y)))) \
     UNARY(F, softplus,    EGI_SOFTPLUS(a),                EGI_MUL(g, EGI_SIGMOID(a))) \
     UNARY(F, softsign,    EGI_DIV(a, EGI_ADD(EGI_K(1), EGI_ABS(a))), EGI_DIV(g, EGI_SQUARE(EGI_ADD(EGI_K(1), EGI_ABS(a))))) \
-    UNARY(S, relu,        EGI_MAX(a, EGI_K(0)),           EGI_SELECT(EGI_GT(y, EGI_K(0)), g, EGI_K(0))) \
-    UNARY(S, relu6,       EGI_MIN(EGI_MAX(a, EGI_K(0)), EGI_K(6)), EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(6))), g, EGI_K(0))) \
+    UNARY(SK, relu,       EGI_MAX(a, EGI_K(0)),           EGI_SELECT(EGI_GT(y, EGI_K(0)), g, EGI_K(0))) \
+    UNARY(SK, relu6,      EGI_MIN(EGI_MAX(a, EGI_K(0)), EGI_K(6)), EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(6))), g, EGI_K(0))) \
     UNARY(F, selu,        EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_MUL(EGI_K(EGI_SELU_SCALE), a), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXPM1(a))), \
                           EGI_MUL(g, EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_K(EGI_SELU_SCALE), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXP(EGI_MIN(a, EGI_K(0))))))) \
     UNARY(F, silu,        EGI_MUL(a, EGI_SIGMOID(a)),     EGI_MUL(g, EGI_MUL(EGI_SIGMOID(a), EGI_ADD(EGI_K(1), EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SIGMOID(a))))))) \
@@ -6933,9 +6940,9 @@ EGI_FAST
     BINARY(N, pow,        EGI_POW(a, b), \
                           EGI_MUL(g, EGI_MUL(b, EGI_POW(EGI_SELECT(EGI_AND(EGI_LT(EGI_ABS(a), EGI_K(1.2e-38)), EGI_EQ(b, EGI_K(0))), EGI_K(1), a), EGI_SUB(b, EGI_K(1))))), \
                           EGI_MUL(g, EGI_MUL(y, EGI_LOG(EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_K(1)))))) \
-    BINARY(N, maximum,    EGI_MAX(a, b),                  EGI_SELECT(EGI_GE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GE(a, b), EGI_K(0), g)) \
-    BINARY(N, minimum,    EGI_MIN(a, b),                  EGI_SELECT(EGI_LE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_LE(a, b), EGI_K(0), g)) \
-    BINARY(N, squared_difference, EGI_SQUARE(EGI_SUB(a, b)), EGI_MUL(g, EGI_MUL(EGI_K(2), EGI_SUB(a, b))), EGI_MUL(g, EGI_MUL(EGI_K(-2), EGI_SUB(a, b)))) \
+    BINARY(NK, maximum,   EGI_MAX(a, b),                  EGI_SELECT(EGI_GE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GE(a, b), EGI_K(0), g)) \
+    BINARY(NK, minimum,   EGI_MIN(a, b),                  EGI_SELECT(EGI_LE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_LE(a, b), EGI_K(0), g)) \
+    BINARY(NK, squared_difference, EGI_SQUARE(EGI_SUB(a, b)), EGI_MUL(g, EGI_MUL(EGI_K(2), EGI_SUB(a, b))), EGI_MUL(g, EGI_MUL(EGI_K(-2), EGI_SUB(a, b)))) \
     BINARY(M, atan2,      EGI_ATAN2(a, b), \
                           EGI_MUL(g, EGI_DIV(b, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))), EGI_NEG(EGI_MUL(g, EGI_DIV(a, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))))) \
     BINARY(F, leaky_relu, EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(a, b)), \
@@ -6956,7 +6963,7 @@ EGI_FAST
     BINARY_ND(B, logical_or,    EGI_OR(a, b)) \
     BINARY_ND(B, logical_xor,   EGI_NE(a, b)) \
     TERNARY(W, where,     EGI_SELECT(EGI_TRUE(a), b, c),  EGI_NONE, EGI_SELECT(EGI_TRUE(a), g, EGI_K(0)), EGI_SELECT(EGI_TRUE(a), EGI_K(0), g)) \
-    TERNARY(N, clip_by_value, EGI_MIN(EGI_MAX(a, b), c),  EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0)), \
+    TERNARY(NK, clip_by_value, EGI_MIN(EGI_MAX(a, b), c),  EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0)), \
                           EGI_SELECT(EGI_AND(EGI_LT(a, b), EGI_LE(b, c)), g, EGI_K(0)), EGI_SELECT(EGI_GT(EGI_MAX(a, b), c), g, EGI_K(0)))
 
 // ---- float32 functions that compilers turn into vectors
@@ -7215,27 +7222,139 @@ enum {
 #if defined(EAGER_IMPLEMENTATION) && !defined(EGI_IMPLEMENTED_AFTER_WORDS)
 #define EGI_IMPLEMENTED_AFTER_WORDS
 
+#ifndef EGI_X86  // 0 leaves the portable tiles alone: the tests do that
+#if defined(__x86_64__) && defined(__GNUC__)
+#define EGI_X86 1
+#else
+#define EGI_X86 0
+#endif
+#endif
+#if EGI_X86
+static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#define EGI_AVX2 __attribute__((target("avx2")))         // without fma: the same bits
+#endif
+
+// ---- long words: a loop each, which a program calls on a tile, and a row of that word alone on all its elements
+
+// What is one call of libm an element.
+#define EGI_LONG_LOOP(loop, T, formula) \
+    static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        const T *pa = (const T *)x, *pb = (const T *)z; \
+        T *q = (T *)out; \
+        for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
+    }
+// What compilers turn into vectors, even at -O2 where a step's length is known. The last step overlaps the one before; n is at least a step,
+// or the arrays have room for one.
+#define EGI_LONG_STEPS(loop, target, step, formula) \
+    target static inline __attribute__((always_inline)) void loop##_step(const float *EGI_RESTRICT pa, const float *EGI_RESTRICT pb, float *EGI_RESTRICT q) { \
+        for (int i = 0; i < step; i++) { const float a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
+    } \
+    target __attribute__((flatten)) static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
+            loop##_step((const float *)x + o, (const float *)z + o, (float *)out + o); \
+            if (o + step >= n) return; \
+        } \
+    }
+enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_WIDE = 64 };
+#if EGI_X86
+#define EGI_LONG_AVX2(word, formula) EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, EGI_STEP_32, formula)
+#define EGI_LONG_WIDE(word) egi_long_avx2##word
+#else
+#define EGI_LONG_AVX2(word, formula)
+#define EGI_LONG_WIDE(word) NULL
+#endif
+// F: float32 in vectors; M: by libm; N: int64, too. One operand (a) or two (a, b).
+#define EGI_LONG_F(word, ...) \
+    EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
+    static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), egi_long_f64##word, NULL };
+// A: a cheap word, but a row of it alone is faster so.
+#define EGI_LONG_WHOLE(loop, target, formula) \
+    target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const float *EGI_RESTRICT pa, const float *EGI_RESTRICT pb, float *EGI_RESTRICT q) { \
+        for (int64_t i = 0; i < n; i++) { const float a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
+    } \
+    target static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        int64_t o = 0; \
+        for (; n - o >= EGI_WIDE; o += EGI_WIDE) loop##_step(EGI_WIDE, (const float *)x + o, (const float *)z + o, (float *)out + o); \
+        loop##_step(n - o, (const float *)x + o, (const float *)z + o, (float *)out + o); \
+    }
+#if EGI_X86
+#define EGI_LONG_WHOLE_AVX2(word, formula) EGI_LONG_WHOLE(egi_long_avx2##word, EGI_AVX2, formula)
+#else
+#define EGI_LONG_WHOLE_AVX2(word, formula)
+#endif
+#define EGI_LONG_A(word, ...) \
+    EGI_LONG_WHOLE(egi_long_f32##word, , egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_WHOLE_AVX2(word, egi_f32##word(__VA_ARGS__)) \
+    static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), NULL, NULL };
+#define EGI_LONG_M(word, ...) \
+    EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
+    static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, NULL };
+#define EGI_LONG_N(word, ...) \
+    EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
+    static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, egi_long_i64##word };
+#if EGI_X86 && !defined(__clang__)
+#define EGI_HAS_SQRT
+#elif EGI_X86
+#if __has_builtin(__builtin_ia32_sqrtps) && __has_builtin(__builtin_ia32_sqrtps256)
+#define EGI_HAS_SQRT
+#endif
+#endif
+#ifndef EGI_HAS_SQRT
+EGI_LONG_F(_sqrt, a)
+#endif
+EGI_LONG_F(_exp, a) EGI_LONG_F(_expm1, a) EGI_LONG_F(_log, a) EGI_LONG_F(_log1p, a) EGI_LONG_F(_tanh, a) EGI_LONG_F(_erf, a) EGI_LONG_F(_erfc, a)
+EGI_LONG_F(_phi, a) EGI_LONG_F(_sigmoid, a) EGI_LONG_F(_softplus, a) EGI_LONG_F(_floor, a) EGI_LONG_F(_ceil, a) EGI_LONG_F(_round, a)
+EGI_LONG_M(_sin, a) EGI_LONG_M(_cos, a) EGI_LONG_M(_tan, a) EGI_LONG_M(_asin, a) EGI_LONG_M(_acos, a) EGI_LONG_M(_atan, a)
+EGI_LONG_M(_sinh, a) EGI_LONG_M(_cosh, a) EGI_LONG_M(_asinh, a) EGI_LONG_M(_acosh, a) EGI_LONG_M(_atanh, a) EGI_LONG_M(_atan2, a, b)
+EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_N(_pow, a, b)
+EGI_LONG_A(_neg, a) EGI_LONG_A(_abs, a) EGI_LONG_A(_sign, a) EGI_LONG_A(_square, a) EGI_LONG_A(_add, a, b) EGI_LONG_A(_sub, a, b) EGI_LONG_A(_mul, a, b)
+EGI_LONG_A(_max, a, b) EGI_LONG_A(_min, a, b)
+
 // ---- the words at run time, and the formulas made of them
 
-// ONE(word, the function that is the same on tensors); EGI_WORD_A to EGI_WORD_G are ordered as operands are: a, b, c, y, g.
+// What a line of a program does: x is the accumulator, z the operand or, in what ends in _k, a constant.
+#define EGI_DO_TABLE(X) \
+    X(end) X(load) X(true) X(store) X(long1) X(long2) X(neg) X(abs) X(sign) X(square) X(not) X(sqrt) \
+    X(select) X(select_1) X(select_2)    /* the accumulator is the condition, what is chosen, what is chosen else */ \
+    X(div_no_nan) X(and) X(or) X(drop) X(rdrop)    /* drop: x where the condition z is false, else 0; rdrop: the other way round */ \
+    EGI_DO_K_TABLE(X)
+#define EGI_DO_K_TABLE(X) \
+    X(add) X(add_k) X(sub) X(sub_k) X(rsub) X(rsub_k) X(mul) X(mul_k) X(div) X(div_k) X(rdiv) X(rdiv_k) X(max) X(max_k) X(min) X(min_k) \
+    X(eq) X(eq_k) X(ne) X(ne_k) X(lt) X(lt_k) X(le) X(le_k) X(gt) X(gt_k) X(ge) X(ge_k)
+#define EGI_DO(act) EGI_DO_##act,
+enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
+// ONE(word, the function that is the same on tensors, C for a cheap word, A for one with loops all the same, L for a long one).
 #define EGI_WORD_TABLE(ONE, TWO, THREE) \
-    ONE(_neg, eg_negative) ONE(_abs, eg_abs) ONE(_sign, eg_sign) ONE(_sqrt, eg_sqrt) ONE(_exp, eg_exp) \
-    ONE(_expm1, eg_expm1) ONE(_log, eg_log) ONE(_log1p, eg_log1p) ONE(_sin, eg_sin) ONE(_cos, eg_cos) \
-    ONE(_tan, eg_tan) ONE(_asin, eg_asin) ONE(_acos, eg_acos) ONE(_atan, eg_atan) ONE(_sinh, eg_sinh) \
-    ONE(_cosh, eg_cosh) ONE(_tanh, eg_tanh) ONE(_asinh, eg_asinh) ONE(_acosh, eg_acosh) ONE(_atanh, eg_atanh) \
-    ONE(_erf, eg_erf) ONE(_erfc, eg_erfc) ONE(_phi, egi_eager_phi) ONE(_sigmoid, eg_sigmoid) \
-    ONE(_softplus, eg_softplus) ONE(_floor, eg_floor) ONE(_ceil, eg_ceil) ONE(_round, eg_round) \
-    ONE(_square, eg_square) ONE(_not, eg_logical_not) ONE(_true, NULL) TWO(_add, eg_add) TWO(_sub, eg_sub) \
-    TWO(_mul, eg_mul) TWO(_div, eg_div) TWO(_div_no_nan, eg_divide_no_nan) TWO(_floordiv, eg_floordiv) \
-    TWO(_mod, eg_mod) TWO(_pow, eg_pow) TWO(_max, eg_maximum) TWO(_min, eg_minimum) TWO(_atan2, eg_atan2) \
-    TWO(_eq, eg_equal) TWO(_ne, eg_not_equal) TWO(_lt, eg_less) TWO(_le, eg_less_equal) TWO(_gt, eg_greater) \
-    TWO(_ge, eg_greater_equal) TWO(_and, eg_logical_and) TWO(_or, eg_logical_or) THREE(_select, eg_where)
-#define EGI_WORD_CODE(word, function) EGI_WORD##word,
+    ONE(_neg, eg_negative, A) ONE(_abs, eg_abs, A) ONE(_sign, eg_sign, A) ONE(_sqrt, eg_sqrt, S) ONE(_exp, eg_exp, L) \
+    ONE(_expm1, eg_expm1, L) ONE(_log, eg_log, L) ONE(_log1p, eg_log1p, L) ONE(_sin, eg_sin, L) ONE(_cos, eg_cos, L) \
+    ONE(_tan, eg_tan, L) ONE(_asin, eg_asin, L) ONE(_acos, eg_acos, L) ONE(_atan, eg_atan, L) ONE(_sinh, eg_sinh, L) \
+    ONE(_cosh, eg_cosh, L) ONE(_tanh, eg_tanh, L) ONE(_asinh, eg_asinh, L) ONE(_acosh, eg_acosh, L) ONE(_atanh, eg_atanh, L) \
+    ONE(_erf, eg_erf, L) ONE(_erfc, eg_erfc, L) ONE(_phi, egi_eager_phi, L) ONE(_sigmoid, eg_sigmoid, L) \
+    ONE(_softplus, eg_softplus, L) ONE(_floor, eg_floor, L) ONE(_ceil, eg_ceil, L) ONE(_round, eg_round, L) \
+    ONE(_square, eg_square, A) ONE(_not, eg_logical_not, C) ONE(_true, NULL, C) TWO(_add, eg_add, A) TWO(_sub, eg_sub, A) \
+    TWO(_mul, eg_mul, A) TWO(_div, eg_div, C) TWO(_div_no_nan, eg_divide_no_nan, C) TWO(_floordiv, eg_floordiv, L) \
+    TWO(_mod, eg_mod, L) TWO(_pow, eg_pow, L) TWO(_max, eg_maximum, A) TWO(_min, eg_minimum, A) TWO(_atan2, eg_atan2, L) \
+    TWO(_eq, eg_equal, C) TWO(_ne, eg_not_equal, C) TWO(_lt, eg_less, C) TWO(_le, eg_less_equal, C) TWO(_gt, eg_greater, C) \
+    TWO(_ge, eg_greater_equal, C) TWO(_and, eg_logical_and, C) TWO(_or, eg_logical_or, C) THREE(_select, eg_where, C)
+#define EGI_WORD_CODE(word, function, size) EGI_WORD##word,
 enum { EGI_WORD_a, EGI_WORD_b, EGI_WORD_c, EGI_WORD_y, EGI_WORD_g, EGI_WORD_k, EGI_WORD_TABLE(EGI_WORD_CODE, EGI_WORD_CODE, EGI_WORD_CODE) EGI_WORDS_END };
-#define EGI_WORD_0(word) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 0, NULL, NULL, NULL };
-#define EGI_WORD_1(word, function) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 1, function, NULL, NULL };
-#define EGI_WORD_2(word, function) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 2, NULL, function, NULL };
-#define EGI_WORD_3(word, function) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 3, NULL, NULL, function };
+#define EGI_WORD_C(word, arity) EGI_DO##word, NULL
+#define EGI_WORD_L(word, arity) EGI_DO_long##arity, egi_loops##word
+#define EGI_WORD_A(word, arity) EGI_DO##word, egi_loops##word
+#ifdef EGI_HAS_SQRT
+#define EGI_WORD_S EGI_WORD_C
+#else
+#define EGI_WORD_S EGI_WORD_L
+#endif
+#define EGI_WORD_0(word) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 0, NULL, NULL, NULL, EGI_DO_end, NULL };
+#define EGI_WORD_1(word, function, size) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 1, function, NULL, NULL, EGI_WORD_##size(word, 1) };
+#define EGI_WORD_2(word, function, size) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 2, NULL, function, NULL, EGI_WORD_##size(word, 2) };
+#define EGI_WORD_3(word, function, size) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 3, NULL, NULL, function, EGI_WORD_##size(word, 3) };
 static eg_tensor *egi_eager_phi(eg_tensor *x) { return (eg_mul)(eg_number(0.5), (eg_erfc)((eg_mul)(x, eg_number(-EGI_SQRT_HALF)))); }
 EGI_WORD_0(_a) EGI_WORD_0(_b) EGI_WORD_0(_c) EGI_WORD_0(_y) EGI_WORD_0(_g) EGI_WORD_0(_k)
 EGI_WORD_TABLE(EGI_WORD_1, EGI_WORD_2, EGI_WORD_3)
@@ -7274,6 +7393,7 @@ static int egi_formula_nodes(const egi_formula *formula, egi_node *nodes) {
     for (int i = 0; formula->words && formula->words[i]; i++) {
         egi_node t = { formula->words[i], formula->values[i], { -1, -1, -1 } };
         for (int j = t.word->arity; j-- > 0;) t.x[j] = stack[--depth];
+        if (n == EGI_FORMULA_MOST || depth == EGI_FORMULA_DEPTH) return 0;
         int at = 0;
         while (at < n && (nodes[at].word != t.word || memcmp(&nodes[at].number, &t.number, sizeof t.number) || memcmp(nodes[at].x, t.x, sizeof t.x))) at++;
         if (at == n) nodes[n++] = t;
@@ -7310,150 +7430,255 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
     return n ? made[n - 1] : NULL;
 }
 
-// ---- stamping
+// ---- programs: a formula as code for one accumulator
 
-// The loops over contiguous elements of type T with results of type TO, which overlap with no operand. Operands that a formula
-// does not read point at another's elements, and the compiler drops the load.
-#define EGI_LOOP_BODY(T, TO, formula) \
-    for (int64_t i = 0; i < n; i++) { \
-        const T a = pa[i], b = pb[i], c = pc[i], y = py[i], g = pg[i]; \
-        (void)a; (void)b; (void)c; (void)y; (void)g; \
-        q[i] = (TO)(formula); \
-    }
-#define EGI_LOOP(loop, T, TO, formula) \
-    static void loop(int64_t n, const void *const *p, void *out) { \
-        const T *pa = (const T *)p[0], *pb = (const T *)p[1], *pc = (const T *)p[2], *py = (const T *)p[3], *pg = (const T *)p[4]; \
-        TO *q = (TO *)out; \
-        EGI_LOOP_BODY(T, TO, formula) \
-    }
-// In steps of a count that the compiler knows: at -O2 it takes vectors then. What is cheap ends in steps of 1; what is a long
-// formula is compiled only once: n is a multiple of EGI_STEP, which egi_run_loop sees to.
-enum { EGI_WIDE = 64, EGI_STEP = 16 };
-#define EGI_STEP_FUNCTION(loop, T, TO, formula) \
-    static inline __attribute__((always_inline)) void loop##_step(int64_t n, const T *EGI_RESTRICT pa, const T *EGI_RESTRICT pb, \
-        const T *EGI_RESTRICT pc, const T *EGI_RESTRICT py, const T *EGI_RESTRICT pg, TO *EGI_RESTRICT q) { \
-        EGI_LOOP_BODY(T, TO, formula) \
-    }
-#define EGI_STEP_AT(loop, T, TO, n) \
-    loop##_step(n, (const T *)p[0] + o, (const T *)p[1] + o, (const T *)p[2] + o, (const T *)p[3] + o, (const T *)p[4] + o, (TO *)out + o)
-#define EGI_WIDE_LOOP(loop, T, TO, formula) \
-    EGI_STEP_FUNCTION(loop, T, TO, formula) \
-    static void loop(int64_t n, const void *const *p, void *out) { \
-        int64_t o = 0; \
-        for (; n - o >= EGI_WIDE; o += EGI_WIDE) EGI_STEP_AT(loop, T, TO, EGI_WIDE); \
-        EGI_STEP_AT(loop, T, TO, n - o); \
-    }
-#define EGI_STEP_LOOP(loop, T, TO, formula) \
-    EGI_STEP_FUNCTION(loop, T, TO, formula) \
-    static void loop(int64_t n, const void *const *p, void *out) { \
-        for (int64_t o = 0; o < n; o += EGI_STEP) EGI_STEP_AT(loop, T, TO, EGI_STEP); \
-    }
-// Kind and dtype decide whether there is a loop, and whether it makes T or bool bytes.
-#define EGI_L_F_f32(name, f) EGI_STEP_LOOP(egi_f32_loop_##name, float, float, f)
-#define EGI_L_M_f32(name, f) EGI_LOOP(egi_f32_loop_##name, float, float, f)
-#define EGI_L_N_f32(name, f) EGI_WIDE_LOOP(egi_f32_loop_##name, float, float, f)
-#define EGI_L_S_f32 EGI_L_N_f32
-#define EGI_L_W_f32 EGI_L_N_f32
-#define EGI_L_C_f32(name, f) EGI_LOOP(egi_f32_loop_##name, float, uint8_t, f)
-#define EGI_L_E_f32 EGI_L_C_f32
-#define EGI_L_P_f32 EGI_L_C_f32
-#define EGI_L_B_f32(name, f)
-#define EGI_L_F_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, double, f)
-#define EGI_L_M_f64 EGI_L_F_f64
-#define EGI_L_N_f64 EGI_L_F_f64
-#define EGI_L_S_f64 EGI_L_F_f64
-#define EGI_L_W_f64 EGI_L_F_f64
-#define EGI_L_C_f64(name, f) EGI_LOOP(egi_f64_loop_##name, double, uint8_t, f)
-#define EGI_L_E_f64 EGI_L_C_f64
-#define EGI_L_P_f64 EGI_L_C_f64
-#define EGI_L_B_f64(name, f)
-#define EGI_L_F_i64(name, f)
-#define EGI_L_M_i64(name, f)
-#define EGI_L_P_i64(name, f)
-#define EGI_L_B_i64(name, f)
-#define EGI_L_N_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, int64_t, f)
-#define EGI_L_S_i64 EGI_L_N_i64
-#define EGI_L_W_i64 EGI_L_N_i64
-#define EGI_L_C_i64(name, f) EGI_LOOP(egi_i64_loop_##name, int64_t, uint8_t, f)
-#define EGI_L_E_i64 EGI_L_C_i64
-#define EGI_L_F_bool(name, f)
-#define EGI_L_M_bool(name, f)
-#define EGI_L_N_bool(name, f)
-#define EGI_L_S_bool(name, f)
-#define EGI_L_W_bool(name, f)
-#define EGI_L_C_bool(name, f)
-#define EGI_L_E_bool(name, f)
-#define EGI_L_P_bool(name, f)
-#define EGI_L_B_bool(name, f) EGI_LOOP(egi_bool_loop_##name, uint8_t, uint8_t, f)
-#define EGI_L1(V, kind, name, f) EGI_PASTE(EGI_L_##kind, V)(name, f)
-#define EGI_D_F(i, name, f) EGI_STEP_LOOP(egi_f32_dx##i##_##name, float, float, f)
-#define EGI_D_M(i, name, f) EGI_LOOP(egi_f32_dx##i##_##name, float, float, f)
-#define EGI_D_N(i, name, f) EGI_WIDE_LOOP(egi_f32_dx##i##_##name, float, float, f)
-#define EGI_D_S EGI_D_N
-#define EGI_D_W EGI_D_N
+// Slots are what a line reads and writes: 0 the result, 1 to 5 operands, from EGI_PROGRAM_FIRST_TILE on tiles, which hold values on their way.
+enum { EGI_PROGRAM_LINES = 40, EGI_PROGRAM_CONSTANTS = 8, EGI_PROGRAM_TILES = 8, EGI_PROGRAM_LONGS = 4, EGI_PROGRAM_FIRST_TILE = 6 };
+typedef struct egi_program_line { unsigned char act, slot, also; } egi_program_line;     // also: a second slot, a constant, a long word
+struct egi_program {
+    int state;                                  // 0 none, 1 being written, 2 there; atomic
+    unsigned char alone;                        // 1: one word that has loops of its own, and nothing else; 2: they take a step of elements at least
+    unsigned char bytes;                        // bit i: slot i has bool bytes, whatever the others are
+    unsigned char operands, tiles, filled, operand[6];          // slot i, from 1 to operands, is operand[i]: 0 to 4 for a, b, c, y, g
+    struct { unsigned char slot, k; } fill[EGI_PROGRAM_TILES];  // tiles that are constants
+    egi_program_line line[EGI_PROGRAM_LINES];
+    const egi_word *longs[EGI_PROGRAM_LONGS];
+    double k[EGI_PROGRAM_CONSTANTS];
+};
+typedef struct egi_program_value { int act, x[3], uses, last, slot; } egi_program_value;      // slot 0: none yet, or the accumulator's
+typedef struct egi_program_maker {
+    egi_program *p;
+    egi_node node[EGI_FORMULA_MOST];
+    egi_program_value v[EGI_FORMULA_MOST];
+    int lines, longs, constants;
+    bool full, taken[EGI_PROGRAM_TILES];        // tiles: values take them from below, constants from above
+} egi_program_maker;
 
-// float32, with the fused gradients
+// What does the same with its operands exchanged, or EGI_DO_end where there is none.
+static int egi_program_turned(int act) {
+    switch (act) {
+        case EGI_DO_add: case EGI_DO_mul: case EGI_DO_eq: case EGI_DO_ne: case EGI_DO_and: case EGI_DO_or: return act;
+        case EGI_DO_sub: return EGI_DO_rsub;
+        case EGI_DO_div: return EGI_DO_rdiv;
+        case EGI_DO_lt: return EGI_DO_gt;
+        case EGI_DO_gt: return EGI_DO_lt;
+        case EGI_DO_le: return EGI_DO_ge;
+        case EGI_DO_ge: return EGI_DO_le;
+        case EGI_DO_drop: return EGI_DO_rdrop;
+        default: return EGI_DO_end;
+    }
+}
+static bool egi_program_is_word(const egi_program_maker *m, int i) { return m->node[i].word->code > EGI_WORD_k; }
+static bool egi_program_is_k(const egi_program_maker *m, int i) { return m->node[i].word->code == EGI_WORD_k; }
+static bool egi_program_is_zero(const egi_program_maker *m, int i) {
+    return egi_program_is_k(m, i) && m->node[i].number == 0 && !signbit(m->node[i].number);
+}
+// A node's act, or another that makes the same for less: a square; a choice between something and zero is a mask.
+static egi_program_value egi_program_value_of(const egi_program_maker *m, int i) {
+    const egi_node *t = &m->node[i];
+    egi_program_value v = { t->word->line, { t->x[0], t->x[1], t->x[2] }, 0, i, 0 };
+    if (v.act == EGI_DO_mul && v.x[0] == v.x[1]) { v.act = EGI_DO_square; v.x[1] = -1; }
+    if (v.act == EGI_DO_select && (egi_program_is_zero(m, v.x[1]) || egi_program_is_zero(m, v.x[2]))) {
+        v.act = egi_program_is_zero(m, v.x[2]) ? EGI_DO_and : EGI_DO_drop;
+        v.x[0] = t->x[egi_program_is_zero(m, v.x[2]) ? 1 : 2];
+        v.x[1] = t->x[0];
+        v.x[2] = -1;
+    }
+    return v;
+}
+static void egi_program_add_line(egi_program_maker *m, int act, int slot, int also) {
+    if (m->lines == EGI_PROGRAM_LINES) { m->full = true; return; }
+    egi_program_line *l = &m->p->line[m->lines++];
+    l->act = (unsigned char)act;
+    l->slot = (unsigned char)slot;
+    l->also = (unsigned char)also;
+}
+static int egi_program_constant(egi_program_maker *m, double k) {
+    int i = 0;
+    while (i < m->constants && memcmp(&m->p->k[i], &k, sizeof k)) i++;
+    if (i == EGI_PROGRAM_CONSTANTS) { m->full = true; return 0; }
+    if (i == m->constants) m->p->k[m->constants++] = k;
+    return i;
+}
+// The tile of a value that is read later than by the next line.
+static void egi_program_take_tile(egi_program_maker *m, egi_program_value *v) {
+    int i = 0;
+    while (i < EGI_PROGRAM_TILES && m->taken[i]) i++;
+    if (i == EGI_PROGRAM_TILES) { m->full = true; return; }
+    m->taken[i] = true;
+    if (i >= m->p->tiles) m->p->tiles = (unsigned char)(i + 1);
+    v->slot = EGI_PROGRAM_FIRST_TILE + i;
+}
+// The slot where value i can be read; operands get theirs here, constants a tile that is filled before the run.
+static int egi_program_slot(egi_program_maker *m, int i) {
+    egi_program_value *v = &m->v[i];
+    egi_program *p = m->p;
+    if (v->slot || egi_program_is_word(m, i)) return v->slot;
+    if (!egi_program_is_k(m, i)) {
+        v->slot = ++p->operands;
+        p->operand[v->slot] = m->node[i].word->code;
+    } else if (p->filled == EGI_PROGRAM_TILES) m->full = true;
+    else {
+        v->slot = EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES - 1 - p->filled;
+        p->fill[p->filled].slot = (unsigned char)v->slot;
+        p->fill[p->filled++].k = (unsigned char)egi_program_constant(m, m->node[i].number);
+    }
+    return v->slot;
+}
+// The lines of value i. `held` is the value in the accumulator, or -1.
+static void egi_program_add_value(egi_program_maker *m, int i, int held) {
+    const egi_program_value *v = &m->v[i];
+    int act = v->act, x = v->x[0], z = v->x[1], w = v->x[2];
+    if (act == EGI_DO_true) { egi_program_add_line(m, act, egi_program_slot(m, x), 0); return; }
+    if (act == EGI_DO_select && held != x && (held == z || held == w)) {
+        egi_program_add_line(m, held == z ? EGI_DO_select_1 : EGI_DO_select_2, egi_program_slot(m, x), egi_program_slot(m, held == z ? w : z));
+        return;
+    }
+    if (held != x && z >= 0 && w < 0 && egi_program_turned(act) != EGI_DO_end && (held == z || egi_program_is_k(m, x))) {
+        act = egi_program_turned(act);
+        x = v->x[1];
+        z = v->x[0];
+    }
+    if (held != x) egi_program_add_line(m, EGI_DO_load, egi_program_slot(m, x), 0);
+    if (act == EGI_DO_long1 || act == EGI_DO_long2) {
+        int k = 0;
+        while (k < m->longs && m->p->longs[k] != m->node[i].word) k++;
+        if (k == EGI_PROGRAM_LONGS) { m->full = true; return; }
+        if (k == m->longs) m->p->longs[m->longs++] = m->node[i].word;
+        egi_program_add_line(m, act, z < 0 ? 0 : egi_program_slot(m, z), k);
+    } else if (z < 0) egi_program_add_line(m, act, 0, 0);
+    else if (w >= 0) egi_program_add_line(m, act, egi_program_slot(m, z), egi_program_slot(m, w));
+    else if (act >= EGI_DO_add && egi_program_is_k(m, z)) egi_program_add_line(m, act + 1, 0, egi_program_constant(m, m->node[z].number));
+    else egi_program_add_line(m, act, egi_program_slot(m, z), 0);
+}
+// Is value i read by the next word alone, which can take it from the accumulator?
+static bool egi_program_stays(const egi_program_maker *m, int i) {
+    const egi_program_value *v = &m->v[i], *reader = &m->v[v->last];
+    if (v->uses != 1) return false;
+    for (int j = i + 1; j < v->last; j++) if (egi_program_is_word(m, j)) return false;
+    return reader->x[0] == i || reader->act == EGI_DO_select || (reader->x[1] == i && egi_program_turned(reader->act) != EGI_DO_end);
+}
+// False where the formula is too long for a program.
+static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi_program *p) {
+    egi_program_maker m;
+    memset(&m, 0, sizeof m);
+    memset(p, 0, sizeof *p);
+    m.p = p;
+    const int n = egi_formula_nodes(formula, m.node);
+    int held = -1, words = 0;
+    if (n <= 0) return false;
+    for (int i = 0; i < n; i++) m.v[i] = egi_program_value_of(&m, i);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < 3; j++)
+            if (m.v[i].x[j] >= 0) { m.v[m.v[i].x[j]].uses++; m.v[m.v[i].x[j]].last = i; }
+    for (int i = 0; i < n && !m.full; i++) {
+        egi_program_value *v = &m.v[i];
+        if (!egi_program_is_word(&m, i)) continue;
+        egi_program_add_value(&m, i, held);
+        held = i;
+        words++;
+        for (int j = 0; j < 3; j++) {           // tiles that nobody reads any more
+            const int from = v->x[j];
+            if (from >= 0 && m.v[from].last == i && egi_program_is_word(&m, from) && m.v[from].slot) m.taken[m.v[from].slot - EGI_PROGRAM_FIRST_TILE] = false;
+        }
+        if (i == n - 1 || egi_program_stays(&m, i)) continue;
+        egi_program_take_tile(&m, v);
+        egi_program_add_line(&m, EGI_DO_store, v->slot, 0);
+    }
+    if (held < 0) egi_program_add_line(&m, EGI_DO_load, egi_program_slot(&m, n - 1), 0);
+    egi_program_add_line(&m, EGI_DO_end, 0, 0);
+    if (flags & EGI_TO_BOOL) p->bytes |= 1;
+    for (int i = 1; i <= p->operands; i++) if (flags & EGI_BOOL_FIRST && p->operand[i] == EGI_WORD_a) p->bytes |= (unsigned char)(1u << i);
+    const egi_word *last = m.node[n - 1].word;
+    if (words == 1 && !p->filled && last->loops && (p->operands == last->arity || m.node[n - 1].x[0] == m.node[n - 1].x[1])) {
+        p->alone = last->line == EGI_DO_long1 && last->loops[0] != last->loops[1] ? 2 : 1;
+        p->longs[0] = last;
+    }
+    return !m.full && p->tiles + p->filled <= EGI_PROGRAM_TILES;
+}
+
+// ---- cheap formulas that keep compiled loops
+
+// The float32 loops of rows whose kind ends in K, by variant, for vectors of 16 bytes and for AVX2: a program of so few and cheap words would be
+// slower. What a formula does not read points at another operand's elements, and the compiler drops the load.
+#define EGI_COMPILED_LOOP(loop, target, formula) \
+    target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const float *EGI_RESTRICT pa, const float *EGI_RESTRICT pb, \
+        const float *EGI_RESTRICT pc, const float *EGI_RESTRICT py, const float *EGI_RESTRICT pg, float *EGI_RESTRICT q) { \
+        for (int64_t i = 0; i < n; i++) { \
+            const float a = pa[i], b = pb[i], c = pc[i], y = py[i], g = pg[i]; \
+            (void)a; (void)b; (void)c; (void)y; (void)g; \
+            q[i] = formula; \
+        } \
+    } \
+    target static void loop(int64_t n, const void *const *p, void *out) { \
+        const float *a = (const float *)p[0], *b = (const float *)p[1], *c = (const float *)p[2], *y = (const float *)p[3], *g = (const float *)p[4]; \
+        float *q = (float *)out; \
+        for (; n >= EGI_WIDE; n -= EGI_WIDE, a += EGI_WIDE, b += EGI_WIDE, c += EGI_WIDE, y += EGI_WIDE, g += EGI_WIDE, q += EGI_WIDE) \
+            loop##_step(EGI_WIDE, a, b, c, y, g, q); \
+        loop##_step(n, a, b, c, y, g, q); \
+    }
+#if EGI_X86
+#define EGI_COMPILED(name, variant, formula) \
+    EGI_COMPILED_LOOP(egi_loop##variant##_##name, , formula) EGI_COMPILED_LOOP(egi_loop##variant##_avx2_##name, EGI_AVX2, formula)
+#define EGI_COMPILED_WIDE(name, variant) egi_loop##variant##_avx2_##name
+#else
+#define EGI_COMPILED(name, variant, formula) EGI_COMPILED_LOOP(egi_loop##variant##_##name, , formula)
+#define EGI_COMPILED_WIDE(name, variant) NULL
+#endif
+#define EGI_COMPILED_LOOPS(name, l0, l1, l2, l3, w0, w1, w2, w3) static egi_loop *const egi_compiled_##name[8] = { l0, l1, l2, l3, w0, w1, w2, w3 };
+#define EGI_COMPILED_1(name, f, d0) \
+    EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) \
+    EGI_COMPILED_LOOPS(name, egi_loop0_##name, egi_loop1_##name, NULL, NULL, EGI_COMPILED_WIDE(name, 0), EGI_COMPILED_WIDE(name, 1), NULL, NULL)
+#define EGI_COMPILED_G(name, d0) \
+    EGI_COMPILED(name, 1, d0) EGI_COMPILED_LOOPS(name, NULL, egi_loop1_##name, NULL, NULL, NULL, EGI_COMPILED_WIDE(name, 1), NULL, NULL)
+#define EGI_COMPILED_2(name, f, d0, d1) \
+    EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) EGI_COMPILED(name, 2, d1) \
+    EGI_COMPILED_LOOPS(name, egi_loop0_##name, egi_loop1_##name, egi_loop2_##name, NULL, \
+                       EGI_COMPILED_WIDE(name, 0), EGI_COMPILED_WIDE(name, 1), EGI_COMPILED_WIDE(name, 2), NULL)
+#define EGI_COMPILED_3(name, f, d0, d1, d2) \
+    EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) EGI_COMPILED(name, 2, d1) EGI_COMPILED(name, 3, d2) \
+    EGI_COMPILED_LOOPS(name, egi_loop0_##name, egi_loop1_##name, egi_loop2_##name, egi_loop3_##name, \
+                       EGI_COMPILED_WIDE(name, 0), EGI_COMPILED_WIDE(name, 1), EGI_COMPILED_WIDE(name, 2), EGI_COMPILED_WIDE(name, 3))
+#define EGI_COMPILED_NOT(...)
+#define EGI_C1_S EGI_COMPILED_NOT
+#define EGI_C1_N EGI_COMPILED_NOT
+#define EGI_C1_F EGI_COMPILED_NOT
+#define EGI_C1_M EGI_COMPILED_NOT
+#define EGI_C1_SK EGI_COMPILED_1
+#define EGI_C1_NK EGI_COMPILED_1
+#define EGI_C1_FK(name, f, d0) EGI_COMPILED_G(name, d0)
+#define EGI_C2_N EGI_COMPILED_NOT
+#define EGI_C2_F EGI_COMPILED_NOT
+#define EGI_C2_M EGI_COMPILED_NOT
+#define EGI_C2_NK EGI_COMPILED_2
+#define EGI_C3_W EGI_COMPILED_NOT
+#define EGI_C3_NK EGI_COMPILED_3
+#define EGI_C1(kind, name, f, d0) EGI_C1_##kind(name, f, d0)
+#define EGI_C_ND(kind, name, f)
+#define EGI_C2(kind, name, f, d0, d1) EGI_C2_##kind(name, f, d0, d1)
+#define EGI_C3(kind, name, f, d0, d1, d2) EGI_C3_##kind(name, f, d0, d1, d2)
 #define EGI_V egi_f32
-#define EGI_S1(kind, name, f, d0) EGI_L1(_f32, kind, name, f) EGI_D_##kind(0, name, d0)
-#define EGI_S1_ND(kind, name, f) EGI_L1(_f32, kind, name, f)
-#define EGI_S2(kind, name, f, d0, d1) EGI_L1(_f32, kind, name, f) EGI_D_##kind(0, name, d0) EGI_D_##kind(1, name, d1)
-#define EGI_S2_ND(kind, name, f) EGI_L1(_f32, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_f32, kind, name, f) EGI_D_##kind(0, name, d0) EGI_D_##kind(1, name, d1) EGI_D_##kind(2, name, d2)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, g)
+EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 #undef EGI_V
-#undef EGI_S1
-#undef EGI_S1_ND
-#undef EGI_S2
-#undef EGI_S2_ND
-#undef EGI_S3
-// the other dtypes, element after element
-EGI_FEWER
-#define EGI_S1(kind, name, f, d0) EGI_S1_ND(kind, name, f)
-#define EGI_S2(kind, name, f, d0, d1) EGI_S2_ND(kind, name, f)
-#define EGI_V egi_f64
-#define EGI_S1_ND(kind, name, f) EGI_L1(_f64, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L1(_f64, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_f64, kind, name, f)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, g)
-#undef EGI_V
-#undef EGI_S1_ND
-#undef EGI_S2_ND
-#undef EGI_S3
-#define EGI_V egi_i64
-#define EGI_S1_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L1(_i64, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_i64, kind, name, f)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, g)
-#undef EGI_V
-#undef EGI_S1_ND
-#undef EGI_S2_ND
-#undef EGI_S3
-#define EGI_V egi_bool
-#define EGI_S1_ND(kind, name, f) EGI_L1(_bool, kind, name, f)
-#define EGI_S2_ND(kind, name, f) EGI_L1(_bool, kind, name, f)
-#define EGI_S3(kind, name, f, d0, d1, d2) EGI_L1(_bool, kind, name, f)
-EGI_ELEMENTWISE_TABLE(EGI_S1, EGI_S1_ND, EGI_S2, EGI_S2_ND, EGI_S3, a, b, c, y, g)
-#undef EGI_V
-#undef EGI_S1
-#undef EGI_S1_ND
-#undef EGI_S2
-#undef EGI_S2_ND
-#undef EGI_S3
-
-EGI_AS_TOLD
 
 // The rows. Integers of all sizes are computed as int64 and wrap around on their way back.
-#define EGI_LOOPS_F(name) { egi_f32_loop_##name, egi_f64_loop_##name, NULL }
-#define EGI_LOOPS_M EGI_LOOPS_F
-#define EGI_LOOPS_P EGI_LOOPS_F
-#define EGI_LOOPS_N(name) { egi_f32_loop_##name, egi_f64_loop_##name, egi_i64_loop_##name }
-#define EGI_LOOPS_S EGI_LOOPS_N
-#define EGI_LOOPS_C EGI_LOOPS_N
-#define EGI_LOOPS_E EGI_LOOPS_N
-#define EGI_LOOPS_W EGI_LOOPS_N
-#define EGI_LOOPS_B(name) { NULL, NULL, egi_bool_loop_##name }
+#define EGI_COMPILED_OF_F(name) NULL
+#define EGI_COMPILED_OF_M EGI_COMPILED_OF_F
+#define EGI_COMPILED_OF_P EGI_COMPILED_OF_F
+#define EGI_COMPILED_OF_N EGI_COMPILED_OF_F
+#define EGI_COMPILED_OF_S EGI_COMPILED_OF_F
+#define EGI_COMPILED_OF_C EGI_COMPILED_OF_F
+#define EGI_COMPILED_OF_E EGI_COMPILED_OF_F
+#define EGI_COMPILED_OF_W EGI_COMPILED_OF_F
+#define EGI_COMPILED_OF_B EGI_COMPILED_OF_F
+#define EGI_COMPILED_OF_FK(name) egi_compiled_##name
+#define EGI_COMPILED_OF_NK EGI_COMPILED_OF_FK
+#define EGI_COMPILED_OF_SK EGI_COMPILED_OF_FK
 enum {
-    EGI_FLAGS_F = EGI_IN_STEPS,
+    EGI_FLAGS_F = 0,
+    EGI_FLAGS_FK = 0,
+    EGI_FLAGS_SK = 0,
+    EGI_FLAGS_NK = 0,
     EGI_FLAGS_M = 0,
     EGI_FLAGS_S = 0,
     EGI_FLAGS_N = 0,
@@ -7463,6 +7688,9 @@ enum {
     EGI_FLAGS_E = EGI_TO_BOOL,
     EGI_FLAGS_B = EGI_TO_BOOL,
     EGI_DTYPES_F = 3,
+    EGI_DTYPES_FK = 3,
+    EGI_DTYPES_SK = 15,
+    EGI_DTYPES_NK = 31,
     EGI_DTYPES_M = 3,
     EGI_DTYPES_P = 3,
     EGI_DTYPES_S = 15,
@@ -7478,50 +7706,21 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 #define EGI_FLAGS_OF(name) \
     (EGI_IS_ROW(name, floordiv) || EGI_IS_ROW(name, mod) ? EGI_DIVIDES : EGI_IS_ROW(name, div) ? EGI_OF_FLOATS : \
      EGI_IS_ROW(name, sigmoid) ? EGI_PROBABILITIES : EGI_IS_ROW(name, sigmoid_cross_entropy_with_logits) ? EGI_SAME_SHAPE : 0)
-#define EGI_ROW(n, kind, name, flags, grad, t1, t2, t3, l0, l1, l2) \
+#define EGI_ROW(n, kind, name, flags, grad, t1, t2, t3) \
     static egi_row_facts egi_facts_##name; \
+    static egi_program egi_programs_##name[(flags) & EGI_NOT_DIFFERENTIABLE ? 1 : (n) + 1]; \
     static const egi_op egi_op_##name = { #name, n, 1, EGI_FLAGS_##kind | EGI_FLAGS_OF(name) | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, NULL, EGI_OP_##name, EGI_DTYPES_##kind, \
-        { EGI_FORMULA(name, 0), t1, t2, t3 }, &egi_facts_##name, EGI_LOOPS_##kind(name), { l0, l1, l2 } };
-#define EGI_R1(kind, name, f, d0) \
-    EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_NO_FORMULA, EGI_NO_FORMULA, egi_f32_dx0_##name, NULL, NULL)
-#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA, NULL, NULL, NULL)
-#define EGI_R2(kind, name, f, d0, d1) \
-    EGI_ROW(2, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_NO_FORMULA, \
-            egi_f32_dx0_##name, egi_f32_dx1_##name, NULL)
-#define EGI_R2_ND(kind, name, f) \
-    EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA, NULL, NULL, NULL)
-#define EGI_R3(kind, name, f, d0, d1, d2) \
-    EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_FORMULA(name, 3), \
-            egi_f32_dx0_##name, egi_f32_dx1_##name, egi_f32_dx2_##name)
+        { EGI_FORMULA(name, 0), t1, t2, t3 }, &egi_facts_##name, egi_programs_##name, EGI_COMPILED_OF_##kind(name) };
+#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_NO_FORMULA, EGI_NO_FORMULA)
+#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA)
+#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_NO_FORMULA)
+#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA)
+#define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_FORMULA(name, 3))
 EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, a, b, c, y, g)
 
 // The dtype in which an elementwise row computes what it is given.
 static int egi_computes_in(const egi_op *op, int dtype) { return dtype <= EG_FLOAT64 ? dtype : op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_INT64; }
-// Whole steps; what is left over is computed in copies filled up with zeros.
-static void egi_run_steps(egi_loop *loop, int64_t n, const void *const *p, void *out) {
-    float block[5][EGI_STEP], result[EGI_STEP];
-    const void *last[5];
-    int64_t whole = n / EGI_STEP * EGI_STEP;
-    size_t rest = (size_t)(n - whole) * sizeof(float);
-    if (whole) loop(whole, p, out);
-    if (!rest) return;
-    for (int i = 0; i < 5; i++) {
-        int same = 0;                           // most point at the elements of one
-        while (p[same] != p[i]) same++;
-        last[i] = block[same];
-        if (same < i) continue;
-        memset(block[i], 0, sizeof block[i]);
-        memcpy(block[i], (const float *)p[i] + whole, rest);
-    }
-    loop(EGI_STEP, last, result);
-    memcpy((float *)out + whole, result, rest);
-}
-// Runs a row's loop for a dtype it computes in, or that of a gradient.
-static inline void egi_run_loop(const egi_op *op, int variant, int dtype, int64_t n, const void *const *p, void *out) {
-    egi_loop *loop = variant ? op->dx_loops[variant - 1] : op->loops[dtype <= EG_FLOAT64 ? dtype : 2];
-    if (op->flags & EGI_IN_STEPS && dtype == EG_FLOAT32) egi_run_steps(loop, n, p, out);
-    else loop(n, p, out);
-}
+static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in, unsigned scalars, void *out);
 
 EGI_AS_TOLD
 
@@ -7736,7 +7935,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         if (!out) return NULL;
         if (out->buffer->backend == &egi_cpu) {
             const void *p[5] = { x->data, in[n - 1]->data, x->data, x->data, x->data };
-            egi_run_loop(op, 0, x->dtype, x->size, p, out->data);
+            if (!egi_program_run(op, 0, x->dtype, x->size, p, 0, out->data)) { egi_object_release(&out->object); return NULL; }
         } else if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
     } else out = egi_elementwise_any(op, in);
     if (!out) return NULL;
@@ -7781,7 +7980,8 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
         if (!formula->words[0]) continue;                                  // no gradient
         if (formula->words[0] == &egi_word_g && !formula->words[1]) { dx[i] = g; continue; }
         unsigned uses = egi_row_reads(op, i);
-        if (egi_recording() || g->dtype != EG_FLOAT32 || (uses & EGI_USES_A && op->flags & EGI_BOOL_FIRST && c->inputs[0]->flags & EGI_NUMBER)) {
+        const bool fused = g->dtype == EG_FLOAT32 || (g->dtype == EG_FLOAT64 && egi_backend_of(g) == &egi_cpu);
+        if (egi_recording() || !fused || (uses & EGI_USES_A && op->flags & EGI_BOOL_FIRST && c->inputs[0]->flags & EGI_NUMBER)) {
             // A plain number would make float32 where it meets another one; here it has the dtype it had in the op.
             for (int j = op->flags & EGI_BOOL_FIRST ? 1 : 0; j < c->n_inputs; j++)
                 if (operand[j] && operand[j]->flags & EGI_NUMBER &&
@@ -7794,7 +7994,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
         eg_shape shape;
         if (!(g->flags & EGI_CONTIGUOUS)) shape = egi_shape(g);
         eg_tensor *in[5],
-            *out = g->flags & EGI_CONTIGUOUS ? egi_new_like(op->name, g, EG_FLOAT32) : egi_new(op->name, egi_backend_of(g), EG_FLOAT32, &shape);
+            *out = g->flags & EGI_CONTIGUOUS ? egi_new_like(op->name, g, (eg_dtype)g->dtype) : egi_new(op->name, egi_backend_of(g), (eg_dtype)g->dtype, &shape);
         for (int j = 0; j < 5; j++) in[j] = uses >> j & 1 ? operand[j] : NULL;
         if (out && out->size && !egi_elementwise_launch(op, i + 1, in, 5, out)) { egi_object_release(&out->object); out = NULL; }
         if (out && egi_this.trap && !egi_trap_passes(op->name, in, 5, &out, 1)) { egi_object_release(&out->object); out = NULL; }
@@ -7884,13 +8084,6 @@ EGI_FAST
 #define EAGER_HEADER_NAME "eager.h"
 #endif
 
-#ifndef EGI_X86  // 0 leaves the portable tiles alone: the tests do that
-#if defined(__x86_64__) && defined(__GNUC__)
-#define EGI_X86 1
-#else
-#define EGI_X86 0
-#endif
-#endif
 #ifdef EAGER_OPENBLAS
 #include <cblas.h>
 #endif
@@ -7914,10 +8107,6 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // read often is first copied ("packed") into the order in which the tiles read it. A tile takes a pointer for each of its rows
 // and a step, so it can read packed A, A and A transposed alike; small products are therefore never packed at all.
 enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 16384 };         // the last in bytes
-
-#if EGI_X86
-static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-#endif
 
 #define EGI_STAMP 1
 #define EGI_TILE_TARGET
@@ -8169,6 +8358,262 @@ static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const
     }
 }
 
+// ---- running programs
+
+// The cheap words on vectors. A condition is a mask of all bits.
+#define EGI_COMPARISONS \
+    EGI_CASE_2K(_eq, (vec)(x == z)) EGI_CASE_2K(_ne, (vec)(x != z)) EGI_CASE_2K(_lt, (vec)(x < z)) \
+    EGI_CASE_2K(_le, (vec)(x <= z)) EGI_CASE_2K(_gt, (vec)(x > z)) EGI_CASE_2K(_ge, (vec)(x >= z)) EGI_CASE_1(_not, (vec)~EGI_BITS(x))
+#ifdef EGI_HAS_SQRT
+#define EGI_SQRT_CASE EGI_CASE_1(_sqrt, EGI_SQRT_OF(x))
+#else
+#define EGI_SQRT_CASE
+#endif
+#define EGI_FLOAT_CASES \
+    EGI_CASE_1(_neg, -x) EGI_CASE_1(_square, x * x) \
+    EGI_CASE_1(_abs, (vec)(EGI_BITS(x) << 1 >> 1)) \
+    EGI_CASE_1(_sign, EGI_CHOOSE(x > zero, zero + 1, EGI_CHOOSE(x < zero, zero - 1, x))) \
+    EGI_CASE_2K(_add, x + z) EGI_CASE_2K(_sub, x - z) EGI_CASE_2K(_rsub, z - x) EGI_CASE_2K(_mul, x * z) EGI_CASE_2K(_div, x / z) EGI_CASE_2K(_rdiv, z / x) \
+    EGI_CASE_2K(_max, EGI_CHOOSE((x > z) | (x != x), x, z)) EGI_CASE_2K(_min, EGI_CHOOSE((x < z) | (x != x), x, z)) \
+    EGI_SQRT_CASE EGI_CASE_2(_div_no_nan, (vec)(~EGI_BITS(z == zero) & EGI_BITS(x / z))) EGI_COMPARISONS
+#define EGI_INT_CASES \
+    EGI_CASE_1(_neg, (vec)-EGI_BITS(x)) EGI_CASE_1(_square, (vec)(EGI_BITS(x) * EGI_BITS(x))) \
+    EGI_CASE_1(_abs, (vec)((EGI_BITS(x) ^ EGI_BITS(x < zero)) - EGI_BITS(x < zero))) \
+    EGI_CASE_1(_sign, (vec)((x < zero) - (x > zero))) \
+    EGI_CASE_2K(_add, (vec)(EGI_BITS(x) + EGI_BITS(z))) EGI_CASE_2K(_sub, (vec)(EGI_BITS(x) - EGI_BITS(z))) EGI_CASE_2K(_rsub, (vec)(EGI_BITS(z) - EGI_BITS(x))) \
+    EGI_CASE_2K(_mul, (vec)(EGI_BITS(x) * EGI_BITS(z))) EGI_CASE_2K(_max, EGI_CHOOSE(x > z, x, z)) EGI_CASE_2K(_min, EGI_CHOOSE(x < z, x, z)) EGI_COMPARISONS
+#define EGI_BOOL_CASES \
+    EGI_CASE_2(_eq, (vec)((x == z) & 1)) EGI_CASE_2(_ne, (vec)((x != z) & 1)) EGI_CASE_1(_not, (vec)((x == zero) & 1))
+
+
+#define EGI_STAMP 6
+#define EGI_NUMBERS 1
+#define EGI_T float
+#define EGI_U uint32_t
+#define EGI_BITS_OF_T 32
+#define EGI_CASES EGI_FLOAT_CASES
+#define EGI_TILE_TARGET 
+#define EGI_BYTES 16
+#define EGI_SPLAT(k) { k, k, k, k }
+#define EGI_SQRT_OF __builtin_ia32_sqrtps
+#define EGI_LONG 0
+#define EGI_VECTORS 1
+#define EGI_SUFFIX _f32_few
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#define EGI_VECTORS 2
+#define EGI_SUFFIX _f32_some
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#define EGI_VECTORS 8
+#define EGI_SUFFIX _f32
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#undef EGI_TILE_TARGET
+#undef EGI_BYTES
+#undef EGI_SPLAT
+#undef EGI_LONG
+#undef EGI_SQRT_OF
+#if EGI_X86
+#define EGI_TILE_TARGET EGI_AVX2
+#define EGI_BYTES 32
+#define EGI_SPLAT(k) { k, k, k, k, k, k, k, k }
+#define EGI_SQRT_OF __builtin_ia32_sqrtps256
+#define EGI_LONG 1
+#define EGI_VECTORS 2
+#define EGI_SUFFIX _avx2_f32_some
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#define EGI_VECTORS 8
+#define EGI_SUFFIX _avx2_f32
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#undef EGI_TILE_TARGET
+#undef EGI_BYTES
+#undef EGI_SPLAT
+#undef EGI_LONG
+#undef EGI_SQRT_OF
+#endif
+#undef EGI_T
+#undef EGI_U
+#undef EGI_BITS_OF_T
+#undef EGI_CASES
+#define EGI_T double
+#define EGI_U uint64_t
+#define EGI_BITS_OF_T 64
+#define EGI_CASES EGI_FLOAT_CASES
+#define EGI_TILE_TARGET 
+#define EGI_BYTES 16
+#define EGI_SPLAT(k) { k, k }
+#define EGI_SQRT_OF __builtin_ia32_sqrtpd
+#define EGI_LONG 2
+#define EGI_VECTORS 1
+#define EGI_SUFFIX _f64_few
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#define EGI_VECTORS 8
+#define EGI_SUFFIX _f64
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#undef EGI_TILE_TARGET
+#undef EGI_BYTES
+#undef EGI_SPLAT
+#undef EGI_LONG
+#undef EGI_SQRT_OF
+#if EGI_X86
+#define EGI_TILE_TARGET EGI_AVX2
+#define EGI_BYTES 32
+#define EGI_SPLAT(k) { k, k, k, k }
+#define EGI_SQRT_OF __builtin_ia32_sqrtpd256
+#define EGI_LONG 2
+#define EGI_VECTORS 1
+#define EGI_SUFFIX _avx2_f64_few
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#define EGI_VECTORS 8
+#define EGI_SUFFIX _avx2_f64
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#undef EGI_TILE_TARGET
+#undef EGI_BYTES
+#undef EGI_SPLAT
+#undef EGI_LONG
+#undef EGI_SQRT_OF
+#endif
+#undef EGI_T
+#undef EGI_U
+#undef EGI_BITS_OF_T
+#undef EGI_CASES
+#define EGI_T int64_t
+#define EGI_U uint64_t
+#define EGI_BITS_OF_T 64
+#define EGI_CASES EGI_INT_CASES
+#define EGI_TILE_TARGET 
+#define EGI_BYTES 16
+#define EGI_SPLAT(k) { k, k }
+#define EGI_LONG 3
+#define EGI_VECTORS 1
+#define EGI_SUFFIX _i64_few
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#define EGI_VECTORS 8
+#define EGI_SUFFIX _i64
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#undef EGI_TILE_TARGET
+#undef EGI_BYTES
+#undef EGI_SPLAT
+#undef EGI_LONG
+#if EGI_X86
+#define EGI_TILE_TARGET EGI_AVX2
+#define EGI_BYTES 32
+#define EGI_SPLAT(k) { k, k, k, k }
+#define EGI_LONG 3
+#define EGI_VECTORS 1
+#define EGI_SUFFIX _avx2_i64_few
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#define EGI_VECTORS 8
+#define EGI_SUFFIX _avx2_i64
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#undef EGI_TILE_TARGET
+#undef EGI_BYTES
+#undef EGI_SPLAT
+#undef EGI_LONG
+#endif
+#undef EGI_T
+#undef EGI_U
+#undef EGI_BITS_OF_T
+#undef EGI_CASES
+#undef EGI_NUMBERS
+#define EGI_NUMBERS 0
+#define EGI_T uint8_t
+#define EGI_U uint8_t
+#define EGI_BITS_OF_T 8
+#define EGI_CASES EGI_BOOL_CASES
+#define EGI_TILE_TARGET 
+#define EGI_BYTES 16
+#define EGI_SPLAT(k) { k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k }
+#define EGI_LONG 3
+#define EGI_VECTORS 1
+#define EGI_SUFFIX _bool_few
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#define EGI_VECTORS 8
+#define EGI_SUFFIX _bool
+#include EAGER_HEADER_NAME
+#undef EGI_VECTORS
+#undef EGI_SUFFIX
+#undef EGI_TILE_TARGET
+#undef EGI_BYTES
+#undef EGI_SPLAT
+#undef EGI_LONG
+#undef EGI_T
+#undef EGI_U
+#undef EGI_BITS_OF_T
+#undef EGI_CASES
+#undef EGI_NUMBERS
+#undef EGI_STAMP
+
+// Runs a program on n elements in a dtype that it computes in: with AVX2 where `wide`, else with vectors of 16 bytes.
+static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in, unsigned scalars, void *out) {
+    const int which = dtype == EG_FLOAT32 ? wide : dtype == EG_FLOAT64 ? 2 : 3;
+    if (dtype == EG_BOOL) (n < 128 ? egi_run_bool_few : egi_run_bool)(p, n, in, scalars, out);
+    else if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
+        p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
+#if EGI_X86
+    else if (wide && dtype == EG_FLOAT32) (n < 16 ? egi_run_f32_few : n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32)(p, n, in, scalars, out);
+    else if (wide && dtype == EG_FLOAT64) (n < 32 ? egi_run_avx2_f64_few : egi_run_avx2_f64)(p, n, in, scalars, out);
+    else if (wide) (n < 32 ? egi_run_avx2_i64_few : egi_run_avx2_i64)(p, n, in, scalars, out);
+#endif
+    else if (dtype == EG_FLOAT32) (n < 8 ? egi_run_f32_few : n < 32 ? egi_run_f32_some : egi_run_f32)(p, n, in, scalars, out);
+    else if (dtype == EG_FLOAT64) (n < 16 ? egi_run_f64_few : egi_run_f64)(p, n, in, scalars, out);
+    else (n < 16 ? egi_run_i64_few : egi_run_i64)(p, n, in, scalars, out);
+}
+// The program of a row's formula (variant 0) or of its gradient for input variant - 1. It is made when it first runs. Threads that come meanwhile
+// make their own, in `own`: nobody waits, and no memory is asked for. NULL: the formula is too long.
+static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int variant, egi_program *own) {
+    egi_program *p = &op->programs[variant];
+    int state = 0;
+    if (!egi_program_make(&op->formula[variant], op->flags, own)) return NULL;
+    if (!__atomic_compare_exchange_n(&p->state, &state, 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return own;
+    memcpy((char *)p + sizeof p->state, (const char *)own + sizeof own->state, sizeof *p - sizeof p->state);
+    __atomic_store_n(&p->state, 2, __ATOMIC_RELEASE);
+    return p;
+}
+// Runs it on n elements in a dtype that it computes in. The operands a, b, c, y, g are contiguous or, where their bit in `scalars` is set, one
+// element; where it is a choice by a bool, a is bytes. The result overlaps with none of them.
+static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in, unsigned scalars, void *out) {
+    egi_program own;
+    const egi_program *p = &op->programs[variant];
+    if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != 2 && !(p = egi_program_first(op, variant, &own)))
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: its formula is too long for a program", op->name);
+    if (n <= 0) return true;
+    bool wide = false;
+#if EGI_X86
+    wide = egi_cpu_has_avx2();
+#endif
+    egi_loop *loop = op->compiled && dtype == EG_FLOAT32 && !scalars ? op->compiled[wide ? 4 + variant : variant] : NULL;
+    if (loop) loop(n, in, out);
+    else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
+    return true;
+}
+
 //# 24  THE CPU ----------------------------------------------------------------
 // Idea: loops run over contiguous elements only. Operands in another layout are
 // packed block by block into one that is; kernels for whole tensors work on raw
@@ -8330,40 +8775,46 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
         if (dtype < 0) dtype = !(op->flags & EGI_TO_BOOL) ? out->dtype : op->dtypes == EGI_DTYPES_B ? (int)EG_BOOL : args->in[0]->dtype;
     }
     dtype = egi_computes_in(op, dtype);
-    bool narrow = !(op->flags & EGI_TO_BOOL) && out->dtype != dtype;       // it computes in a wider dtype
-    int some = 0;                               // an operand that is read; the others point at its elements
-    while (!args->in[some]) some++;
-    bool direct = !narrow;
-    for (int i = 0; i < 5 && direct; i++) {
-        const eg_tensor *x = args->in[args->in[i] ? i : some];
-        direct = x->size == n && x->dtype == dtype && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS;
+    const bool narrow = !(op->flags & EGI_TO_BOOL) && out->dtype != dtype;       // it computes in a wider dtype
+    int of[5], some = 0, packed = narrow;
+    unsigned scalars = 0;
+    int64_t value[5];                           // of operands that are one element
+    while (!args->in[some]) some++;             // an operand that is read; those that are not point at its elements
+    for (int i = 0; i < 5; i++) {
+        const eg_tensor *x = args->in[i];
+        of[i] = i == 0 && op->flags & EGI_BOOL_FIRST ? (int)EG_BOOL : dtype;
+        if (!x) continue;
         p[i] = x->data;
+        if (x->flags & EGI_NUMBER || (x->size == 1 && n > 1)) {
+            if (x->flags & EGI_NUMBER) egi_number_store(x, of[i], (unsigned char *)&value[i]);
+            else egi_convert(x->dtype, x->data, of[i], &value[i], 1);
+            p[i] = &value[i];
+            scalars |= 1u << i;
+        } else packed += !egi_reads_directly(x, out, of[i]);
     }
-    if (direct) {
-        egi_run_loop(op, args->variant, dtype, n, p, out->data);
-        return true;
-    }
+    for (int i = 0; i < 5; i++) if (!args->in[i]) p[i] = p[some];
+    if (!packed) return egi_program_run(op, args->variant, dtype, n, p, scalars, out->data);
     egi_reader readers[5];
     char space[EGI_SPACE] __attribute__((aligned(64))), *blocks[5];
-    int out_size = egi_dtypes[out->dtype].size, size = egi_dtypes[dtype].size, packed = narrow;
-    for (int i = 0; i < 5; i++) packed += args->in[i] && !egi_reads_directly(args->in[i], out, dtype);
-    const int64_t room = egi_min64(EGI_BLOCK, EGI_SPACE / (size * (packed ? packed : 1)) / 64 * 64);
+    const int out_size = egi_dtypes[out->dtype].size, size = egi_dtypes[dtype].size;
+    const int64_t room = egi_min64(EGI_BLOCK, EGI_SPACE / (size * packed) / 64 * 64);
     int64_t step = room, period = 1;
     char *wide = space;                         // of a result that is narrowed
     for (int i = 0, k = narrow; i < 5; i++) {
-        if (!args->in[i]) continue;
+        if (!args->in[i] || scalars >> i & 1) continue;
         blocks[i] = space + k * room * size;
-        k += !egi_reads_directly(args->in[i], out, dtype);
-        egi_reader_make(&readers[i], args->in[i], out, dtype, blocks[i], step);
+        k += !egi_reads_directly(args->in[i], out, of[i]);
+        egi_reader_make(&readers[i], args->in[i], out, of[i], blocks[i], step);
         if (period == 1) { period = readers[i].period; step -= step % period; }
         if (step % readers[i].period) readers[i].period = 1;        // does not go into another's: read as any layout
     }
     for (int64_t start = 0; start < n; start += step) {
-        int64_t count = egi_min64(n - start, step);
-        const void *read = egi_reader_block(&readers[some], blocks[some], dtype, start, count);
-        for (int i = 0; i < 5; i++) p[i] = i == some || !args->in[i] ? read : egi_reader_block(&readers[i], blocks[i], dtype, start, count);
+        const int64_t count = egi_min64(n - start, step);
+        for (int i = 0; i < 5; i++)
+            if (args->in[i] && !(scalars >> i & 1)) p[i] = egi_reader_block(&readers[i], blocks[i], of[i], start, count);
+        for (int i = 0; i < 5; i++) if (!args->in[i]) p[i] = p[some];
         void *to = out->data + start * out_size;
-        egi_run_loop(op, args->variant, dtype, count, p, narrow ? wide : to);
+        if (!egi_program_run(op, args->variant, dtype, count, p, scalars, narrow ? wide : to)) return false;
         if (narrow) egi_convert(dtype, wide, out->dtype, to, count);
     }
     return true;
@@ -10942,6 +11393,30 @@ static void egi_formula_print(egi_text *t, const egi_node *nodes, const int *nam
         if (own < rank) egi_text_string(t, ")");
     }
 }
+// The lines of a formula's program, one after another: what each does to the accumulator. Tiles are t0, t1 ..
+static void egi_program_print(egi_text *t, const egi_op *op, int variant) {
+#define EGI_DO_NAME(act) #act,
+    static const char *const names[] = { EGI_DO_TABLE(EGI_DO_NAME) };
+    egi_program p;
+    if (!egi_program_make(&op->formula[variant], op->flags, &p)) return;
+    egi_text_string(t, "        ");
+    for (const egi_program_line *l = p.line; l->act != EGI_DO_end; l++) {
+        const bool is_long = l->act == EGI_DO_long1 || l->act == EGI_DO_long2;
+        const char *name = is_long ? p.longs[l->also]->name : names[l->act];
+        const int slots[2] = { l->slot, l->act >= EGI_DO_select && l->act <= EGI_DO_select_2 ? l->also : 0 };
+        const bool constant = l->act >= EGI_DO_add && (l->act - EGI_DO_add) % 2 == 1;
+        egi_text_printf(t, "%s%.*s", l == p.line ? "" : "; ", (int)strlen(name) - (constant ? 2 : 0), name);
+        if (constant) { egi_text_string(t, " "); egi_text_number(t, p.k[l->also]); }
+        for (int i = 0; i < 2; i++) {
+            int fill = 0;
+            while (fill < p.filled && p.fill[fill].slot != slots[i]) fill++;
+            if (slots[i] && fill < p.filled) { egi_text_string(t, " "); egi_text_number(t, p.k[p.fill[fill].k]); }
+            else if (slots[i] >= EGI_PROGRAM_FIRST_TILE) egi_text_printf(t, " t%d", slots[i] - EGI_PROGRAM_FIRST_TILE);
+            else if (slots[i]) egi_text_printf(t, " %c", "abcyg"[p.operand[slots[i]]]);
+        }
+    }
+    egi_text_string(t, "\n");
+}
 // Adds the lines of a formula: of its parts that occur twice, under names t1, t2 .., then its own. Variant 0 is the op, i + 1 its gradient for
 // operand i.
 static void egi_op_print_formula(egi_text *t, const egi_op *op, int variant) {
@@ -10963,6 +11438,7 @@ static void egi_op_print_formula(egi_text *t, const egi_op *op, int variant) {
     const unsigned keeps = variant ? egi_row_reads(op, variant - 1) & ~(unsigned)EGI_USES_G : 0;
     for (int i = 0, first = 1; i < 4; i++) if (keeps >> i & 1) { egi_text_printf(t, "%s%c", first ? "    // the tape keeps " : ", ", "abcy"[i]); first = 0; }
     egi_text_string(t, "\n");
+    if (n) egi_program_print(t, op, variant);
 }
 EAGER_API void eg_op_print(const char *name) {
     const egi_op *op = NULL;
@@ -27142,6 +27618,133 @@ EGI_TILE_TARGET static void EGI_TN(egi_gru_back)(const EGI_CELL_ROW *r) {
 static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {          // ORDER egi_recurrent_kind
     { EGI_TN(egi_simple_rnn_cell), EGI_TN(egi_lstm_cell), EGI_TN(egi_gru_cell) }, { EGI_TN(egi_simple_rnn_back), EGI_TN(egi_lstm_back), EGI_TN(egi_gru_back) }
 };
+
+#elif EGI_STAMP == 6  // -------------------------------------------------------------------------------- programs
+
+// PROGRAMS. Idea: EGI_VECTORS vectors of EGI_BYTES bytes stay in registers, the accumulator, while a switch goes over the lines of a program; then
+// come the next elements. The last pass begins so much earlier that it is a whole one, too: a program's result depends on its operands alone.
+#define EGI_FOR_1(X, e) X(0, e)
+#define EGI_FOR_2(X, e) X(0, e) X(1, e)
+#define EGI_FOR_8(X, e) X(0, e) X(1, e) X(2, e) X(3, e) X(4, e) X(5, e) X(6, e) X(7, e)
+#define EGI_FOR(X, e) EGI_PASTE(EGI_FOR_, EGI_VECTORS)(X, e)
+#define EGI_NEW(i, e) s##i = e,
+#define EGI_READ(i, from) s##i = (from)[i];
+#define EGI_WRITE(i, to) (to)[i] = s##i;
+#define EGI_ON_1(i, e) { const vec x = s##i; s##i = (e); }
+#define EGI_ON_2(i, e) { const vec x = s##i, z = m[i]; s##i = (e); }
+#define EGI_ON_3(i, e) { const vec x = s##i, z = m[i], w = r[i]; s##i = (e); }
+#define EGI_CASE_1(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_1, e) break;
+#define EGI_CASE_2(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_2, e) break;
+#define EGI_CASE_2K(word, e) \
+    EGI_CASE_2(word, e) \
+    case EGI_DO##word##_k: { const EGI_T k = (EGI_T)p->k[l->also]; const vec z = EGI_SPLAT(k); EGI_FOR(EGI_ON_1, e) } break;
+#define EGI_CASE_3(word, e) \
+    case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
+#define EGI_BITS(e) ((bits)(e))
+#define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
+
+// n is at least one pass, EGI_VECTORS vectors; where that is one vector, n may also be less. Bit i of `scalars`: in[i] is one element.
+EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_run)(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
+    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS };
+    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
+    typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
+    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+    EGI_T tile[EGI_PROGRAM_TILES][PASS] __attribute__((aligned(EGI_BYTES)));
+    EGI_T copy[6][PASS] __attribute__((aligned(EGI_BYTES)));         // of the result and the operands, by slot
+    uintptr_t at[EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES];        // the slots: the result, the operands, the tiles
+    uintptr_t unit[6];                                               // bytes by which the first of them move with each element
+    unsigned fixed = 0;                                              // bit i: slot i does not move
+    const bool few = EGI_VECTORS == 1 && n < L;
+    at[0] = few ? (uintptr_t)copy[0] : (uintptr_t)out;
+    for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]];
+    for (int i = 1; (scalars || few) && i <= p->operands; i++) {
+        const bool scalar = scalars >> p->operand[i] & 1;
+        vec_at *to = (vec_at *)(void *)copy[i];
+        if (!scalar && !few) continue;
+        if (p->bytes >> i & 1) {
+            memset(to, *(const unsigned char *)at[i], sizeof copy[i]);
+            if (!scalar) memcpy(to, (const void *)at[i], (size_t)n);
+        } else {                                // the first element stands for those that are not there
+            const EGI_T *from = (const EGI_T *)at[i], k = from[0];
+            const vec z = EGI_SPLAT(k);
+            for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
+            if (!scalar) for (int64_t j = 1; j < n; j++) copy[i][j] = from[j];
+        }
+        at[i] = (uintptr_t)to;
+        fixed |= 1u << i;
+    }
+    for (int i = 0; i < p->tiles; i++) at[EGI_PROGRAM_FIRST_TILE + i] = (uintptr_t)tile[i];
+    for (int i = 0; i < p->filled; i++) {
+        const EGI_T k = (EGI_T)p->k[p->fill[i].k];
+        const vec z = EGI_SPLAT(k);
+        vec_at *to = (vec_at *)(void *)tile[p->fill[i].slot - EGI_PROGRAM_FIRST_TILE];
+        at[p->fill[i].slot] = (uintptr_t)to;
+        for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
+    }
+    if (n > PASS)
+        for (int i = 0; i <= p->operands; i++) unit[i] = fixed >> i & 1 ? 0u : p->bytes >> i & 1 ? 1u : (unsigned)SIZE;
+    const vec zero = { 0 };
+    vec EGI_FOR(EGI_NEW, zero) spare = zero;
+    (void)spare;
+    for (int64_t left = n;;) {
+        for (const egi_program_line *l = p->line;; l++) {
+            const vec_at *m = (const vec_at *)at[l->slot];
+            switch (l->act) {
+                EGI_CASES
+                EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z)))
+                EGI_CASE_2(_or, (vec)(EGI_BITS(x) | EGI_BITS(z)))
+                case EGI_DO_load: EGI_FOR(EGI_READ, m) break;
+                case EGI_DO_store: { vec_at *to = (vec_at *)at[l->slot]; EGI_FOR(EGI_WRITE, to) } break;
+#if EGI_NUMBERS
+                EGI_CASE_2(_drop, (vec)(EGI_BITS(x) & ~EGI_BITS(z)))
+                EGI_CASE_2(_rdrop, (vec)(~EGI_BITS(x) & EGI_BITS(z)))
+                EGI_CASE_3(_select, EGI_CHOOSE(x, z, w))
+                EGI_CASE_3(_select_1, EGI_CHOOSE(z, x, w))
+                EGI_CASE_3(_select_2, EGI_CHOOSE(z, w, x))
+                case EGI_DO_true: {
+                    EGI_U x[PASS] __attribute__((aligned(EGI_BYTES)));
+                    unsigned char b[PASS];
+                    memcpy(b, m, sizeof b);
+                    for (int j = 0; j < PASS; j++) x[j] = (EGI_U)0 - (EGI_U)(b[j] != 0);
+                    EGI_FOR(EGI_READ, (const vec_at *)(void *)x)
+                } break;
+                case EGI_DO_long1:
+                case EGI_DO_long2: {
+                    EGI_T x[PASS] __attribute__((aligned(EGI_BYTES))), y[PASS] __attribute__((aligned(EGI_BYTES)));
+                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
+                    p->longs[l->also]->loops[EGI_LONG](few ? n : (int64_t)PASS, x, l->act == EGI_DO_long1 ? x : (const void *)m, y);
+                    EGI_FOR(EGI_READ, (const vec_at *)(void *)y)
+                } break;
+#endif
+                case EGI_DO_end: goto end;
+                default: __builtin_unreachable();
+            }
+        }
+    end:
+#if EGI_NUMBERS
+        if (p->bytes & 1) {
+            EGI_U x[PASS] __attribute__((aligned(EGI_BYTES)));
+            unsigned char b[PASS];
+            EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
+#if EGI_BITS_OF_T == 64                         // in two steps, which compilers turn into vectors
+            uint32_t half[PASS];
+            for (int j = 0; j < PASS; j++) half[j] = (uint32_t)x[j];
+            for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1);
+#else
+            for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(x[j] & 1);
+#endif
+            memcpy((void *)at[0], b, sizeof b);
+        }
+        else
+#endif
+        { vec_at *to = (vec_at *)at[0]; EGI_FOR(EGI_WRITE, to) }
+        left -= PASS;
+        if (left <= 0) break;
+        const uintptr_t move = left < PASS ? (uintptr_t)left : (uintptr_t)PASS;
+        for (int i = 0; i <= p->operands; i++) at[i] += unit[i] * move;
+    }
+    if (few) memcpy(out, copy[0], (size_t)(p->bytes & 1 ? n : n * SIZE));
+}
 
 #endif // EGI_STAMP
 

@@ -136,6 +136,10 @@ static const char *op_printed(const char *name) {
 TEST(an_op_as_its_formulas) {
     CHECK_CONTAINS(op_printed("tanh"), "eg_tanh(a)  // float32, float64\n    y = tanh(a)\n");
     CHECK_CONTAINS(op_printed("tanh"), "    dx[0] = g * (1 - y * y)    // the tape keeps y\n");
+    CHECK_CONTAINS(op_printed("tanh"), "        load a; tanh\n");
+    CHECK_CONTAINS(op_printed("tanh"), "        load y; square; rsub 1; mul g\n");
+    CHECK_CONTAINS(op_printed("where"), "        true a; select b c\n");
+    CHECK_CONTAINS(op_printed("pow"), "and t0; select 1 a; store t0; load b; sub 1; store t1; load t0; pow t1; mul b; mul g\n");
     CHECK_STR(op_printed("eg_tanh"), op_printed("tanh"));
     CHECK_CONTAINS(op_printed("gelu"), "    dx[0] = g * (phi(a) + a * 0.3989422804014327 * exp(-0.5 * (a * a)))    // the tape keeps a\n");
     CHECK_CONTAINS(op_printed("mish"), "    t1 = tanh(softplus(a))\n    dx[0] = g * (t1 + a * sigmoid(a) * (1 - square(t1)))    // the tape keeps a\n");

@@ -1,0 +1,334 @@
+// Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 21) that the interpreters run (23), held
+// bit by bit against loops that the compiler makes here of the same table: every dtype and instruction set, every length around a pass, operands
+// that are one element, special values. Any NaN stands for any other.
+#undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
+#define EAGER_STATIC
+#define EAGER_IMPLEMENTATION
+#include "test.h"
+#ifndef EAGER_NO_THREADS
+#include <pthread.h>
+#endif
+
+// ---- the loops: TA is the type of operand a, TO that of the result. Bit i of scalars: operand i is one element.
+
+typedef void loop(int64_t n, const void *const *p, unsigned scalars, void *out);
+#define LOOP(id, T, TA, TO, formula) \
+    static void id(int64_t n, const void *const *p, unsigned scalars, void *out) { \
+        for (int64_t i = 0; i < n; i++) { \
+            const TA a = ((const TA *)p[0])[scalars & 1 ? 0 : i]; \
+            const T b = ((const T *)p[1])[scalars & 2 ? 0 : i], c = ((const T *)p[2])[scalars & 4 ? 0 : i]; \
+            const T y = ((const T *)p[3])[scalars & 8 ? 0 : i], g = ((const T *)p[4])[scalars & 16 ? 0 : i]; \
+            (void)a; (void)b; (void)c; (void)y; (void)g; \
+            ((TO *)out)[i] = (TO)(formula); \
+        } \
+    }
+#define NUMBERS_OF_F(id, T, f) LOOP(id, T, T, T, f)
+#define NUMBERS_OF_FK NUMBERS_OF_F
+#define NUMBERS_OF_M NUMBERS_OF_F
+#define NUMBERS_OF_N NUMBERS_OF_F
+#define NUMBERS_OF_NK NUMBERS_OF_F
+#define NUMBERS_OF_S NUMBERS_OF_F
+#define NUMBERS_OF_SK NUMBERS_OF_F
+#define NUMBERS_OF_W(id, T, f) LOOP(id, T, uint8_t, T, f)
+#define NUMBERS_OF_C(id, T, f) LOOP(id, T, T, uint8_t, f)
+#define NUMBERS_OF_E NUMBERS_OF_C
+#define NUMBERS_OF_P NUMBERS_OF_C
+#define NUMBERS_OF_B(id, T, f)
+#define NO_LOOP(id, T, f)
+#define FLOATS1(kind, name, f, d0) NUMBERS_OF_##kind(ID(0, name), FLOAT, f) NUMBERS_OF_##kind(ID(1, name), FLOAT, d0)
+#define FLOATS_ND(kind, name, f) NUMBERS_OF_##kind(ID(0, name), FLOAT, f)
+#define FLOATS2(kind, name, f, d0, d1) FLOATS1(kind, name, f, d0) NUMBERS_OF_##kind(ID(2, name), FLOAT, d1)
+#define FLOATS3(kind, name, f, d0, d1, d2) FLOATS2(kind, name, f, d0, d1) NUMBERS_OF_##kind(ID(3, name), FLOAT, d2)
+#define EGI_V egi_f32
+#define FLOAT float
+#define ID(i, name) f32_##i##_##name
+EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
+#undef EGI_V
+#undef FLOAT
+#undef ID
+#define EGI_V egi_f64
+#define FLOAT double
+#define ID(i, name) f64_##i##_##name
+EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
+#undef EGI_V
+#undef ID
+#undef NUMBERS_OF_F
+#undef NUMBERS_OF_M
+#undef NUMBERS_OF_FK
+#undef NUMBERS_OF_P
+#undef NUMBERS_OF_N
+#define NUMBERS_OF_N(id, T, f) LOOP(id, T, T, T, f)
+#define NUMBERS_OF_F NO_LOOP
+#define NUMBERS_OF_M NO_LOOP
+#define NUMBERS_OF_FK NO_LOOP
+#define NUMBERS_OF_P NO_LOOP
+#undef NUMBERS_OF_NK
+#undef NUMBERS_OF_S
+#undef NUMBERS_OF_SK
+#define NUMBERS_OF_NK NUMBERS_OF_N
+#define NUMBERS_OF_S NUMBERS_OF_N
+#define NUMBERS_OF_SK NUMBERS_OF_N
+#define INTEGERS1(kind, name, f, d0) NUMBERS_OF_##kind(i64_0_##name, int64_t, f)
+#define INTEGERS_ND(kind, name, f) NUMBERS_OF_##kind(i64_0_##name, int64_t, f)
+#define INTEGERS2(kind, name, f, d0, d1) NUMBERS_OF_##kind(i64_0_##name, int64_t, f)
+#define INTEGERS3(kind, name, f, d0, d1, d2) NUMBERS_OF_##kind(i64_0_##name, int64_t, f)
+#define EGI_V egi_i64
+EGI_ELEMENTWISE_TABLE(INTEGERS1, INTEGERS_ND, INTEGERS2, INTEGERS_ND, INTEGERS3, a, b, c, y, g)
+#undef EGI_V
+#define EGI_V egi_bool
+LOOP(bool_0_logical_not, uint8_t, uint8_t, uint8_t, EGI_NOT(a))
+LOOP(bool_0_logical_and, uint8_t, uint8_t, uint8_t, EGI_AND(a, b))
+LOOP(bool_0_logical_or, uint8_t, uint8_t, uint8_t, EGI_OR(a, b))
+LOOP(bool_0_logical_xor, uint8_t, uint8_t, uint8_t, EGI_NE(a, b))
+#undef EGI_V
+
+// By row, dtype (float32, float64, int64, bool) and variant.
+#define F_OF(t, i, name) t##_##i##_##name
+#define LIST_F1(name) { F_OF(f32, 0, name), F_OF(f32, 1, name) }, { F_OF(f64, 0, name), F_OF(f64, 1, name) }
+#define LIST_F2(name) { F_OF(f32, 0, name), F_OF(f32, 1, name), F_OF(f32, 2, name) }, { F_OF(f64, 0, name), F_OF(f64, 1, name), F_OF(f64, 2, name) }
+#define LIST_ND(name) { F_OF(f32, 0, name) }, { F_OF(f64, 0, name) }
+#define I_F(name) { NULL }
+#define I_M I_F
+#define I_FK I_F
+#define I_P I_F
+#define I_N(name) { i64_0_##name }
+#define I_NK I_N
+#define I_S I_N
+#define I_SK I_N
+#define I_C I_N
+#define I_E I_N
+#define LISTED1(kind, name, f, d0) { LIST_F1(name), I_##kind(name), { NULL } },
+#define LISTED_ND(kind, name, f) LISTED_ND_##kind(kind, name)
+#define LISTED_ND_F(kind, name) { LIST_ND(name), I_##kind(name), { NULL } },
+#define LISTED_ND_N LISTED_ND_F
+#define LISTED_ND_C LISTED_ND_F
+#define LISTED_ND_E LISTED_ND_F
+#define LISTED_ND_P LISTED_ND_F
+#define LISTED_ND_B(kind, name) { { NULL }, { NULL }, { NULL }, { bool_0_##name } },
+#define LISTED2(kind, name, f, d0, d1) { LIST_F2(name), I_##kind(name), { NULL } },
+#define LISTED3(kind, name, f, d0, d1, d2) \
+    { { f32_0_##name, f32_1_##name, f32_2_##name, f32_3_##name }, { f64_0_##name, f64_1_##name, f64_2_##name, f64_3_##name }, { i64_0_##name }, { NULL } },
+static loop *const loops[][4][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, LISTED2, LISTED_ND, LISTED3, a, b, c, y, g) };
+
+// ---- the comparison
+
+enum { ROOM = 1100, GUARD = 16 };
+static const int dtypes[4] = { EG_FLOAT32, EG_FLOAT64, EG_INT64, EG_BOOL };
+static const size_t sizes[4] = { 4, 8, 8, 1 };
+static uint32_t hash(uint32_t i) { i = (i ^ i >> 16) * 0x7feb352du; i = (i ^ i >> 15) * 0x846ca68bu; return i ^ i >> 16; }
+// Operands from their first or second element on, so that no vector is aligned in the second case.
+static unsigned char *operand_data(int t, int i, bool boolean) {
+    static double data[5][ROOM + 1];
+    static const double special[16] = { 0, -0.0, 1, -1, 6, 0.5, INFINITY, -INFINITY, NAN, 1e-40, 3.4e38, -3.4e38, 100, -100, 32, -33 };
+    unsigned char *at = (unsigned char *)data[i];
+    for (int j = 0; j < ROOM + 1; j++) {
+        const uint32_t h = hash((uint32_t)(j * 5 + i));
+        const double v = h % 4 == 0 ? special[h >> 28] : (double)(h >> 8) / (double)(1 << 23) * 4 - 4;
+        if (boolean || t == 3) at[j] = (unsigned char)(h >> 30 & 1);
+        else if (t == 0) ((float *)(void *)at)[j] = (float)v;
+        else if (t == 1) ((double *)(void *)at)[j] = v;
+        else ((int64_t *)(void *)at)[j] = h % 16 == 0 ? INT64_MIN + (h >> 4) % 2 : h % 16 == 1 ? (int64_t)((uint64_t)(h >> 8) << 40) : (int64_t)(h >> 8) % 41 - 20;
+    }
+    return at;
+}
+static bool same_at(int t, bool to_bool, const unsigned char *x, const unsigned char *y) {
+    if (to_bool || t == 3) return *x == *y;
+    if (!memcmp(x, y, sizes[t])) return true;
+    return t == 0 ? isnan(*(const float *)(const void *)x) && isnan(*(const float *)(const void *)y)
+         : t == 1 ? isnan(*(const double *)(const void *)x) && isnan(*(const double *)(const void *)y) : false;
+}
+static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n, const void *const *in, unsigned scalars) {
+    static double want[ROOM + 2 * GUARD], got[ROOM + 2 * GUARD];
+    const bool to_bool = (op->flags & EGI_TO_BOOL) != 0;
+    const size_t size = to_bool ? 1 : sizes[t];
+    const int64_t room = n + GUARD;
+    unsigned char *w = (unsigned char *)want + size, *g = (unsigned char *)got + size;
+    egi_program p;
+    memset(w, 0x5a, (size_t)room * size);
+    memset(g, 0x5a, (size_t)room * size);
+    g[-1] = 0x5a;
+    loops[op->number][t][variant](n, in, scalars, w);
+    CHECK(egi_program_make(&op->formula[variant], op->flags, &p));
+    if (how < 2) { if (n > 0) egi_program_run_in(&p, dtypes[t], how == 1, n, in, scalars, g); }
+    else CHECK(egi_program_run(op, variant, dtypes[t], n, in, scalars, g));
+    bool same = g[-1] == 0x5a;
+    for (int64_t i = 0; i < room && same; i++) {
+        same = i < n ? same_at(t, to_bool, w + (size_t)i * size, g + (size_t)i * size) : !memcmp(w + (size_t)i * size, g + (size_t)i * size, size);
+        if (!same) printf("    eg_%s, formula %d, %s, %s, %d elements, scalars %u: element %d differs\n", op->name, variant, egi_dtypes[dtypes[t]].name,
+                          how == 2 ? "as it runs" : how ? "AVX2" : "16 bytes", (int)n, scalars, (int)i);
+    }
+    CHECK(same);
+    return same;
+}
+static void compare_dtype(int t) {
+    int formulas = 0;
+    for (int id = 0; id < (int)EGI_ELEMENTWISE_OPS; id++) {
+        const egi_op *op = egi_op_row(id);
+        unsigned char *data[5];
+        bool ready = false;
+        for (int variant = 0; variant < 4; variant++) {
+            if (!loops[id][t][variant] || !op->formula[variant].words[0]) continue;
+            for (int i = 0; i < 5 && !ready; i++) data[i] = operand_data(t, i, i == 0 && op->flags & EGI_BOOL_FIRST);
+            ready = true;
+            formulas++;
+            for (int how = 0; how < 3; how++) {
+#if EGI_X86
+                if (how == 1 && !egi_cpu_has_avx2()) continue;
+#else
+                if (how == 1) continue;
+#endif
+                for (int64_t n = 0; n <= 1037; n += n < 131 ? 1 : 151) {
+                    const void *in[5];
+                    unsigned mask = n % 3 == 0 ? hash((uint32_t)(n + id * 7 + variant)) % 32 : 0;
+                    for (int i = 0; i < 5; i++) in[i] = data[i] + (n % 2 ? (i == 0 && op->flags & EGI_BOOL_FIRST ? 1 : sizes[t]) : 0);
+                    if (!compare_run(op, variant, t, how, n, in, 0) || !compare_run(op, variant, t, how, n, in, mask)) return;
+                }
+            }
+        }
+    }
+    CHECK(formulas >= (t < 2 ? 120 : t == 2 ? 20 : 4));
+}
+TEST(float32_programs) { compare_dtype(0); }
+TEST(float64_programs) { compare_dtype(1); }
+TEST(int64_programs) { compare_dtype(2); }
+TEST(bool_programs) { compare_dtype(3); }
+
+// ---- bounds
+
+TEST(programs_of_all_rows_fit) {
+    int lines = 0, constants = 0, tiles = 0, longs = 0;
+    for (int id = 0; id < (int)EGI_ELEMENTWISE_OPS; id++)
+        for (int variant = 0; variant < 4; variant++) {
+            const egi_op *op = egi_op_row(id);
+            egi_program p;
+            if (!op->formula[variant].words || !op->formula[variant].words[0]) continue;
+            CHECK(egi_program_make(&op->formula[variant], op->flags, &p));
+            int n = 1, k = 0, l = 0;
+            for (; p.line[n - 1].act != EGI_DO_end; n++) {
+                const egi_program_line *at = &p.line[n - 1];
+                if (at->act >= EGI_DO_add && (at->act - EGI_DO_add) % 2 && at->also >= k) k = at->also + 1;
+                if ((at->act == EGI_DO_long1 || at->act == EGI_DO_long2) && at->also >= l) l = at->also + 1;
+                CHECK(at->slot < EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES);
+            }
+            if (n > lines) lines = n;
+            if (k > constants) constants = k;
+            if (l > longs) longs = l;
+            if (p.tiles + p.filled > tiles) tiles = p.tiles + p.filled;
+        }
+    CHECK_INT(lines, 22);                   // of EGI_PROGRAM_LINES
+    CHECK_INT(constants, 6);
+    CHECK_INT(tiles, 4);
+    CHECK_INT(longs, 3);
+    CHECK(lines <= EGI_PROGRAM_LINES && constants <= EGI_PROGRAM_CONSTANTS && tiles <= EGI_PROGRAM_TILES && longs <= EGI_PROGRAM_LONGS);
+}
+// A formula as its words, one letter each; K is a constant of its own. + and * and - and < take two, e t s x long words, ? a choice.
+static bool makes(const char *letters) {
+    static const egi_word *words[200];
+    static double values[200];
+    egi_program p;
+    int n = 0;
+    for (; letters[n]; n++) {
+        const char c = letters[n];
+        values[n] = c == 'K' ? n + 0.5 : 0;
+        words[n] = c == 'a' ? &egi_word_a : c == 'b' ? &egi_word_b : c == 'K' ? &egi_word_k : c == '+' ? &egi_word_add : c == '*' ? &egi_word_mul
+                 : c == '-' ? &egi_word_sub : c == '<' ? &egi_word_lt : c == 'e' ? &egi_word_exp : c == 't' ? &egi_word_tanh : c == 's' ? &egi_word_sin
+                 : c == 'x' ? &egi_word_expm1 : c == 'l' ? &egi_word_log : c == 'm' ? &egi_word_max : &egi_word_select;
+    }
+    words[n] = NULL;
+    const egi_formula formula = { words, values };
+    return egi_program_make(&formula, 0, &p);
+}
+TEST(a_formula_too_long_is_no_program) {
+    CHECK(makes("a"));
+    CHECK(makes("aK+K+K+K+K+K+K+K+"));
+    CHECK(!makes("aK+K+K+K+K+K+K+K+K+"));                                  // constants
+    CHECK(makes("aetsx"));
+    CHECK(!makes("aetsxl"));                                               // long words
+    CHECK(makes("aaaaaaaaaaaaaaaa+++++++++++++++"));
+    CHECK(!makes("aaaaaaaaaaaaaaaaa++++++++++++++++"));                    // values that wait
+    CHECK(makes("ae" "at" "as" "ax" "ae" "at" "as" "ax" "mmmmmmm"));        // tiles: four values wait for their second reader
+    CHECK(!makes("ab+" "ab-" "ab*" "ba-" "ab<" "ba<" "aa+" "bb+" "bb-" "aa-" "mmmmmmmmm" "ab+" "ab-" "ab*" "ba-" "ab<" "ba<" "aa+" "bb+" "bb-" "mmmmmmmmm"));
+    char many[200];
+    int n = 0;
+    many[n++] = 'a';
+    for (int i = 0; i < 40; i++) { many[n++] = i % 2 ? 'a' : 'b'; many[n++] = i % 2 ? '+' : '*'; }
+    many[n] = 0;
+    CHECK(!makes(many));                                                   // nodes
+}
+TEST(an_op_whose_formula_is_too_long_says_so) {
+    static const egi_word *const words[] = { &egi_word_a, &egi_word_exp, &egi_word_sin, &egi_word_tanh, &egi_word_log, &egi_word_cos, NULL };
+    static const double values[6] = { 0, 0, 0, 0, 0, 0 };
+    static egi_program program;
+    egi_op op = egi_op_exp;
+    const float x = 1;
+    float y = 7;
+    const void *in[5] = { &x, &x, &x, &x, &x };
+    op.formula[0].words = words;
+    op.formula[0].values = values;
+    op.programs = &program;
+    CHECK_ERROR(egi_program_run(&op, 0, EG_FLOAT32, 1, in, 0, &y), EG_ERROR_ARGUMENT, "eg_exp: its formula is too long for a program");
+    CHECK_NEAR((double)y, 7, 0);
+}
+
+// ---- the first use, on several threads at once
+
+#ifndef EAGER_NO_THREADS
+static const egi_op *const contested[] = { &egi_op_mish, &egi_op_gelu_tanh, &egi_op_elu, &egi_op_softplus };
+static int waiting;
+static void *first_use(void *result) {
+    static const float x[64] = { 0.25f, -1, 2, 0.5f };
+    const void *in[5] = { x, x, x, x, x };
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) < 4) { }
+    for (int i = 0; i < 4; i++)
+        for (int variant = 0; variant < 2; variant++)
+            if (!egi_program_run(contested[i], variant, EG_FLOAT32, 64, in, 0, (float *)result + (i * 2 + variant) * 64)) return NULL;
+    return result;
+}
+TEST(the_first_use_on_several_threads) {
+    static float results[4][8 * 64];
+    for (int round = 0; round < 20; round++) {
+        pthread_t threads[4];
+        for (int i = 0; i < 4; i++) memset(contested[i]->programs, 0, 2 * sizeof *contested[i]->programs);
+        memset(results, 0, sizeof results);
+        waiting = 0;
+        for (int i = 0; i < 4; i++) REQUIRE(pthread_create(&threads[i], NULL, first_use, results[i]) == 0);
+        for (int i = 0; i < 4; i++) {
+            void *result = NULL;
+            pthread_join(threads[i], &result);
+            CHECK(result == results[i]);
+        }
+        for (int i = 1; i < 4; i++) CHECK(!memcmp(results[0], results[i], sizeof results[0]));
+        for (int i = 0; i < 4; i++) for (int variant = 0; variant < 2; variant++) CHECK_INT(contested[i]->programs[variant].state, 2);
+    }
+}
+#endif
+
+// ---- through the doors
+
+TEST(one_element_beside_many) {
+    eg_tensor *x = eg_constant(EG_SHAPE(5), 1, -2, 3, -4, 5), *one = eg_reshape(eg_constant(EG_SHAPE(1), 2), EG_SHAPE(1));
+    CHECK_TENSOR(eg_mul(x, one), 0, 2, -4, 6, -8, 10);
+    CHECK_TENSOR(eg_sub(one, x), 0, 1, 4, -1, 6, -3);
+    CHECK_TENSOR(eg_where(eg_greater(x, 0), x, 0), 0, 1, 0, 3, 0, 5);
+    CHECK_TENSOR(eg_where(true, x, one), 0, 1, -2, 3, -4, 5);
+    CHECK_TENSOR(eg_where(eg_less(eg_cast(x, EG_INT32), 0), eg_cast(x, EG_INT32), 7), 0, 7, -2, 7, -4, 7);
+    CHECK_TENSOR(eg_add(eg_constant_of(EG_UINT8, EG_SHAPE(3), 1, 2, 3), 254), 0, 255, 0, 1);
+}
+static eg_tensor *of_float64(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_mul(eg_tanh(eg_mul(in[0], in[1])), eg_where(eg_greater(in[0], 0), eg_sigmoid(in[1]), 2));
+}
+// One pass over the memory in float64, too: no eager op between.
+TEST(float64_gradients_are_fused) {
+    eg_tensor *x[2] = { eg_cast(eg_constant(EG_SHAPE(3), 1, -2, 0.5), EG_FLOAT64), eg_cast(eg_constant(EG_SHAPE(3), 0.5, 1, -1), EG_FLOAT64) };
+    CHECK(eg_check_gradient(of_float64, NULL, x, 2));
+    if (!test_on_host) return;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x[0]);
+    eg_tensor *y = eg_tanh(x[0]);
+    const int64_t before = eg_memory().tensors_made;
+    eg_tensor *dx = eg_tape_gradient(tape, y, x[0]);
+    CHECK(eg_memory().tensors_made - before <= 3);
+    CHECK_INT(eg_dtype_of(dx), EG_FLOAT64);
+}
