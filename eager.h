@@ -7731,7 +7731,8 @@ EGI_AS_TOLD
 
 static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
                        eg_tensor *const *saved);
-// What eg_record (32) sets up for a thread. The core reaches the functions through it, so that only a program that records has their code.
+// What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
+// so that only a program that calls eg_record contains their code.
 typedef struct egi_line egi_line;
 typedef struct egi_recorder {
     bool (*op)(struct egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out);
@@ -7742,10 +7743,16 @@ static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int
     return egi_this.recorder->op(egi_this.recorder, op, in, n, attr, out, n_out);
 }
 static bool egi_recording_though_paused(void);
+// Whether a tape records this thread's ops now; spies do not count, and a pause does, unless a tape was begun inside
+// it.
 static bool egi_recording(void) { return egi_this.recording > egi_this.spies && (egi_this.paused == 0 || egi_recording_though_paused()); }
-static bool egi_seen(void) { return egi_this.recording > 0 && (egi_this.spies || egi_recording()); }       // by a tape, or by a spy
+// Whether a tape or a spy wants to know of ops.
+static bool egi_seen(void) { return egi_this.recording > 0 && (egi_this.spies || egi_recording()); }
 
-// The NaN trap: true if the op may pass. Its outputs hold a NaN or Inf although its inputs do not: an error.
+// ---- the NaN trap (eg_trap_nonfinite): an error where an op's results hold a NaN or infinity although its inputs
+// hold none
+
+// How many elements of x are NaN or infinite; -1 with an error.
 static int64_t egi_nonfinite(const eg_tensor *x) {
     int64_t count = 0;
     if (x->flags & EGI_NUMBER) return !(x->number - x->number == 0);
@@ -7763,7 +7770,9 @@ static void egi_trap_text(char *text, size_t size, const eg_tensor *out, eg_tens
     for (int i = 0; i < n && at < size - 1; i++)
         if (in[i]) at += (size_t)snprintf(text + at, size - at, "%s%.100s", at > start ? ", " : "", egi_describe(in[i]));
 }
-// Those of x that can hold a NaN, contiguous, into list; how many, or -1 where the trap has to look at once. *nan: a number is one.
+// Puts the tensors of x[0..n - 1] that can hold a NaN into list, made contiguous, and returns how many, or -1 where
+// the device's own trap cannot do it (too many tensors, several devices, no memory). *nan: a plain number among them
+// is NaN or infinite.
 enum { EGI_TRAP_MOST = 16 };
 static int egi_trap_list(eg_backend *b, eg_tensor *const *x, int n, eg_tensor **list, bool *nan) {
     int count = 0;
@@ -7779,6 +7788,8 @@ static int egi_trap_list(eg_backend *b, eg_tensor *const *x, int n, eg_tensor **
     return count;
 }
 static bool egi_trap_passes_now(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
+// Whether the op may go on; else an error was raised. A device with a trap of its own checks later, without waiting,
+// and raises the error with the thread's next read.
 static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out) {
     eg_backend *b = n_out > 0 && out[0] ? egi_backend_of(out[0]) : NULL;
     if (!b || !b->trap) return egi_trap_passes_now(name, in, n, out, n_out);
@@ -7791,7 +7802,8 @@ static EGI_COLD bool egi_trap_passes(const char *name, eg_tensor *const *in, int
     else if (outputs > 0 && !nan) {
         const char *call = egi_context_call();
         egi_trap_text(text, 512, out[0], in, n);
-        egi_message_within(text);                              // here, for the error comes when this has ended
+        // Now, since the contexts are gone when the error is raised.
+        egi_message_within(text);
         snprintf(own, sizeof own, "%.90s", call ? call : name);
         ok = b->trap(b, (const eg_tensor *const *)given, inputs, (const eg_tensor *const *)made, outputs, own, text);
     }
@@ -7806,12 +7818,14 @@ static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in,
     if (count < 0) return false;                               // it could not be counted, and that is an error already
     for (int i = 0; i < n; i++) {
         int64_t before = in[i] ? egi_nonfinite(in[i]) : 0;
-        if (before) return before > 0;                         // it came in from outside
+        if (before) return before > 0;                         // an input holds one already: not this op's doing
     }
     char text[512];
     egi_trap_text(text, sizeof text, out[bad], in, n);
     return egi_fail(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s", name, (long long)count, text);
 }
+
+// ---- elementwise rows
 
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
     if (egi_backend_of(a) == egi_backend_of(b)) return true;
@@ -7828,7 +7842,8 @@ static EGI_COLD bool egi_broadcast_error(const char *name, const eg_tensor *a, c
     }
     return false;
 }
-// NumPy's rule: aligned at the last axis, 1 stretches.
+// The shape that n tensors broadcast to, by NumPy's rule: shapes are aligned at their last axes, and an axis of 1 is
+// repeated.
 static bool egi_broadcast(const char *name, eg_tensor *const *in, int n, eg_shape *shape) {
     shape->rank = 0;
     for (int i = 0; i < n; i++) if (in[i]->rank > shape->rank) shape->rank = in[i]->rank;
@@ -7876,7 +7891,9 @@ static bool egi_has_zero(const eg_tensor *x) {
     return zero;
 }
 
-// Checks everything there is to check; the result is not yet recorded or owned.
+// The general case, with every check: devices, dtypes, plain numbers, division by zero, shapes. The result is the
+// caller's, neither recorded nor owned by a scope yet. `skip` leaves a condition, which is bool, out of the rule that
+// all operands have one dtype.
 static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
     int n = op->n_in, dtype = -1, first = -1, skip = op->flags & EGI_BOOL_FIRST ? 1 : 0;
     eg_backend *backend = NULL;
@@ -7917,18 +7934,22 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
     return out;
 }
 
+// Whether x is a live, contiguous tensor and no plain number.
 static bool egi_is_plain(const eg_tensor *x) {
     return x && x->object.kind == EGI_TENSOR && (x->flags & (EGI_CONTIGUOUS | EGI_NUMBER)) == EGI_CONTIGUOUS;
 }
-// Two contiguous tensors of one shape, dtype and device.
+// Whether b, too, is plain, and both have one shape, dtype and device.
 static bool egi_are_twins(const eg_tensor *a, const eg_tensor *b) {
     return egi_is_plain(b) && a->dtype == b->dtype && egi_same_shape(a, b) && a->buffer->backend == b->buffer->backend;
 }
+// The door of all elementwise ops: each row's public function calls it with its operands, of which any may be NULL
+// after an earlier error.
 static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     eg_tensor *out;
     const eg_tensor *x = in[0];
     int n = op->n_in;
-    // The common case needs next to no checks, and on the CPU no more than the loop.
+    // The common case: one or two plain operands of one shape and dtype. Few checks, and on the CPU the loop is
+    // called without a launch.
     if (n <= 2 && egi_is_plain(x) && op->dtypes >> x->dtype & 1 && egi_computes_in(op, x->dtype) == x->dtype && !(op->flags & EGI_DIVIDES) &&
         (n == 1 || egi_are_twins(x, in[1]))) {
         out = egi_new_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
@@ -7947,7 +7968,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     return out;
 }
 
-// The functions of the elementwise rows.
+// The public functions of the elementwise rows, stamped out of the table.
 #define EGI_F1(kind, name, f, d0) EGI_F1_ND(kind, name, f)
 #define EGI_F1_ND(kind, name, f) EAGER_API eg_tensor *(eg_##name)(eg_tensor *x) { return egi_elementwise(&egi_op_##name, &x); }
 #define EGI_F2(kind, name, f, d0, d1) EGI_F2_ND(kind, name, f)
@@ -7968,7 +7989,8 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     }
 EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3, a, b, c, y, g)
 
-// The gradients of an elementwise row: fused where nothing records and the dtype has the loop, else in eager ops.
+// The gradients of an elementwise row, as the tape calls them: in one fused pass where nothing records and the dtype
+// is float32, else in eager ops, by walking the formula (egi_formula_eager), so that they can be differentiated.
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     eg_tensor *operand[5] = { NULL, NULL, NULL, NULL, NULL }, *g = c->upstream[0];
     for (int i = 0; i < c->n_inputs; i++) operand[i] = c->inputs[i];
@@ -8004,9 +8026,10 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
     return true;
 }
 
-// ---- everything else
+// ---- the other rows
 
-// Runs any other row: shape rule, outputs, kernel, tape. Outputs belong to the scope; false with all NULL on an error.
+// The door of all other ops: shape rule, outputs, run(), NaN trap, scope, recorder, tape, in this order. The outputs
+// belong to the innermost scope. On an error the result is false and every out[] is NULL.
 static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor **out) {
     egi_call c;
     eg_tensor *few[8], **real = few;
@@ -8028,7 +8051,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         real = (eg_tensor **)egi_alloc((size_t)n * sizeof *real);
         if (!real) return egi_no_memory(op->name, n * (int64_t)sizeof *real);
     }
-    for (int i = 0; i < n && ok; i++) {       // plain numbers become tensors here
+    for (int i = 0; i < n && ok; i++) {       // a plain number becomes a tensor of the first tensor's dtype
         real[i] = in[i]->flags & EGI_NUMBER ? egi_number_tensor(op->name, in[i], dtype < 0 ? egi_this.floats : (eg_dtype)dtype, c.backend) : in[i];
         ok = real[i] != NULL;
     }
@@ -8058,7 +8081,7 @@ static eg_tensor *egi_apply1(const egi_op *op, eg_tensor *const *in, int n, cons
     return egi_apply(op, in, n, attr, out) ? out[0] : NULL;
 }
 
-// The run() of a row that is one launch, from its inputs, made contiguous, to its outputs.
+// The run() of a row that is one launch: its inputs are made contiguous, its outputs are already allocated.
 static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *parameters) {
     egi_args args = { c->op, 0, { NULL }, { NULL }, parameters };
     eg_tensor *in[8];
@@ -8088,7 +8111,7 @@ EGI_FAST
 #include <cblas.h>
 #endif
 
-// Helpers that run long stay functions of their own: inlined everywhere, they would only cost compile time.
+// Helpers that run long stay functions of their own: inlining them would cost compile time and gain nothing.
 #define EGI_NOINLINE __attribute__((noinline))
 
 #define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
@@ -8190,12 +8213,13 @@ EGI_PRODUCT_INT(egi_cpu_product_i32, int32_t, uint32_t)
 EGI_PRODUCT_INT(egi_cpu_product_i64, int64_t, uint64_t)
 #undef EGI_PRODUCT_INT
 
-// x is (n,h,w,c), the filter (kh,kw,c/groups,oc), y (n,oh,ow,oc). s: stride, d: dilation, pt and pl: rows of padding on top
-// and columns on the left (what lies beyond the other two borders follows from the sizes). groups >= 1 divides c and oc.
+// Convolutions: x is (n, h, w, c), the filter (kh, kw, c / groups, oc), y (n, oh, ow, oc). s: stride, d: dilation, pt
+// and pl: rows of padding on top and columns on the left; the other two sides follow from the sizes. groups >= 1
+// divides c and oc. Pooling: x is (n, h, w, c), y (n, oh, ow, c). Padding is never part of a window: neither for the
+// maximum nor in the average's count.
 
-// x is (n,h,w,c), y (n,oh,ow,c). Padding is never part of a window: not for the maximum, not in the average's count.
-
-// Which of the outputs 0 <= o < count read inside [0, size) through the tap at offset, at a given stride.
+// The outputs first <= o < last, of `count`, that read an element in [0, size) through the tap at `offset`: o *
+// stride + offset is in the range.
 static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t count, int64_t *first, int64_t *last) {
     int64_t from = offset < 0 ? (-offset + stride - 1) / stride : 0;
     int64_t to = offset < size ? (size - 1 - offset) / stride + 1 : 0;
@@ -8205,9 +8229,9 @@ static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t 
 
 enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
 
-// What the stamped egi_cpu_<kernel>_<dtype>, which take a launch's tensors apart, share.
+// Helpers of the stamped egi_cpu_<kernel>_<dtype>, which take the pointers and sizes out of a launch's tensors.
 static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
-// out[k] with the values of in, or zeros.
+// The data of `out`, filled with the values of `in`, or with zeros; NULL if there is no `out`.
 static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
     if (!out) return NULL;
     size_t bytes = (size_t)(out->size * egi_dtypes[out->dtype].size);
@@ -8230,7 +8254,8 @@ enum { EGI_LANES = 16 };
 #undef EGI_TILE_TARGET
 #undef EGI_SUFFIX
 #undef EGI_CELL_ROW_IS_NEW
-#if EGI_X86                     // without fma: the same bits
+// Avx2 without fma, so that the results have the same bits as those of the portable text.
+#if EGI_X86
 #define EGI_TILE_TARGET __attribute__((target("avx2")))
 #define EGI_SUFFIX _avx2_f32
 #define EGI_CELL_ROW_IS_NEW 0
@@ -8342,7 +8367,8 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
 #undef EGI_QUOTIENT
 #undef EGI_STAMP
 
-// all: no element is zero; any: not all are. Of nothing, all is true and any false.
+// The bools of (outer, n, inner) over n: `all` is whether no element is zero, `any` whether one is not. Of no
+// elements, all is true and any false.
 static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const uint8_t *x, uint8_t *y, bool any) {
     for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner) {
         for (int64_t j = 0; j < inner; j++) y[j] = (uint8_t)!any;
@@ -9223,7 +9249,6 @@ static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
 
 static bool egi_shape_identity(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
 static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_alias(c->op->name, c->in[0])) != NULL; }
-// The same tensor; the tape never writes into one it was given.
 EGI_GRAD(identity) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
 EGI_OP(identity, 1, EGI_VIEW, 0, 0, 0)
 EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_identity, &x, 1, NULL); }
@@ -10727,7 +10752,8 @@ static int64_t egi_transpose_extra(int64_t k, int64_t stride, eg_padding padding
     int64_t more = output_padding == EG_ZERO ? 0 : output_padding;
     return padding == EG_VALID ? k - stride + more : output_padding ? k % 2 - stride + more : 0;
 }
-// Whether a convolution of the result would have as many rows as x; only then is the padding unambiguous.
+// Whether, with this output padding, a convolution of the result has as many rows as x; else an error that says the
+// range.
 static bool egi_output_padding_fits(const char *name, int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
     int64_t more = output_padding == EG_ZERO ? 0 : output_padding, least = padding == EG_SAME ? 1 - k % 2 : 0, most = padding == EG_SAME ? stride - k % 2 : stride - 1;
     return !output_padding || (more >= least && more <= most) ||
