@@ -13552,32 +13552,28 @@ static bool egi_updates_launch(eg_optimizer *opt, const egi_prepared *p, int n, 
     egi_free(all);
     return ok;
 }
-EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
+// Whether the lists can be applied: a pending error, which a NULL gradient may come from, changes nothing.
+static bool egi_gradients_given(const eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
     int given = 0;
-    if (!egi_optimizer_alive("apply_gradients", opt)) return false;
     if (!egi_lists_given("apply_gradients", n, grads, variables, variables)) return false;
     for (int i = 0; i < n; i++) {
-        // The NULL comes from the pending error: change nothing.
         if (!grads[i] && egi_this.error != EG_OK) return false;
         if (!egi_gradient_check(opt, grads[i], variables[i], i)) return false;
         if (grads[i]) given++;
     }
-    if (!given)
-        return egi_fail(EG_ERROR_GRADIENT, "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)%s%.200s", n,
-                        n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "", n == 0 || egi_this.reason[0] ? "; " : "",
-                        n == 0 ? "a layer makes its weights in its first call, or in eg_layer_build" : egi_this.reason);
-    if (opt->applying) return egi_fail(EG_ERROR_STATE, "eg_apply_gradients: this optimizer is applying gradients; its schedule cannot do so meanwhile");
-    opt->applying = true;
-    eg_optimizer_retain(opt);
-    eg_scope scope = eg_scope_begin();
-    eg_recording_pause();
-    egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
-    eg_tensor **list = p ? (eg_tensor **)(void *)(p + n) : NULL, *steps = NULL, *rate = NULL, *accumulated = NULL;
-    bool ok = p != NULL || egi_no_memory("apply_gradients", 0), update = true;
+    return given ||
+           egi_fail(EG_ERROR_GRADIENT,
+                    "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)%s%.200s", n,
+                    n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "", n == 0 || egi_this.reason[0]
+                        ? "; " : "",
+                    n == 0 ? "a layer makes its weights in its first call, or in eg_layer_build" : egi_this.reason);
+}
+// Fills p[] with the variables, their gradients and slots. The lists have been checked.
+static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *const *grads,
+                               eg_tensor *const *variables, int n) {
+    bool ok = true;
     // The schedule may release one.
     for (int i = 0; i < n && ok && opt->options.schedule.rate; i++) ok = egi_again(variables[i]) != NULL;
-    int64_t seen = opt->n_slots;
-    if (p) memset(p, 0, (size_t)n * sizeof *p);
     opt->turn++;
     for (int i = 0; i < n && ok; i++) {
         p[i].variable = variables[i];
@@ -13590,6 +13586,43 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
             ok = egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: variable '%.60s' is in the list twice", eg_name_of(variables[i]));
         if (ok) opt->slots[p[i].slots].turn = opt->turn;
     }
+    return ok;
+}
+// One update: clips, computes the new values, and hands them to the variables and slots when nothing can fail any more.
+// list has room for n gradients.
+static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor **list) {
+    for (int i = 0; i < n; i++) list[i] = p[i].gradient;
+    eg_backend *at_once = egi_updates_at_once(p, n);
+    // `updates` clips by itself.
+    bool ok = (at_once && opt->options.global_clipnorm > 0) || egi_gradients_clip(opt, list, n);
+    eg_tensor *steps = ok ? (eg_add)(opt->steps, eg_integer(1)) : NULL, *rate = steps ? egi_rate_current(opt) : NULL;
+    ok = rate != NULL;
+    for (int i = 0; i < n && ok; i++) if ((p[i].gradient = list[i])) ok = egi_update_prepare(opt, &p[i]);
+    ok = ok && egi_updates_launch(opt, p, n, at_once, rate, steps);
+    for (int i = 0; i < n && ok; i++) {
+        if (!p[i].gradient) continue;
+        egi_variable_take(p[i].variable, p[i].out[0]);
+        for (int k = 0; k < egi_rules[opt->rule].slots; k++)
+            egi_variable_take(opt->slots[p[i].slots].slot[k], p[i].out[k + 1]);
+    }
+    if (ok) egi_variable_take(opt->steps, steps);
+    return ok;
+}
+EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
+    if (!egi_optimizer_alive("apply_gradients", opt) || !egi_gradients_given(opt, grads, variables, n)) return false;
+    if (opt->applying)
+        return egi_fail(EG_ERROR_STATE,
+                        "eg_apply_gradients: this optimizer is applying gradients; its schedule cannot do so meanwhile");
+    opt->applying = true;
+    eg_optimizer_retain(opt);
+    eg_scope scope = eg_scope_begin();
+    eg_recording_pause();
+    egi_prepared *p = (egi_prepared *)egi_alloc((size_t)n * (sizeof *p + sizeof(eg_tensor *)));
+    eg_tensor *accumulated = NULL;
+    bool ok = p != NULL || egi_no_memory("apply_gradients", 0), update = true;
+    int64_t seen = opt->n_slots;
+    if (p) memset(p, 0, (size_t)n * sizeof *p);
+    ok = ok && egi_updates_gather(opt, p, grads, variables, n);
     if (ok && opt->accumulated) {
         int64_t calls = eg_item_int(opt->accumulated) + 1;
         update = calls >= opt->options.accumulate_steps;
@@ -13597,23 +13630,7 @@ EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg
         ok = accumulated != NULL;
         for (int i = 0; i < n && ok; i++) ok = egi_gradient_accumulate(opt, &p[i], update);
     }
-    if (ok && update) {
-        for (int i = 0; i < n; i++) list[i] = p[i].gradient;
-        eg_backend *at_once = egi_updates_at_once(p, n);
-        // `updates` clips by itself.
-        ok = (at_once && opt->options.global_clipnorm > 0) || egi_gradients_clip(opt, list, n);
-        steps = ok ? (eg_add)(opt->steps, eg_integer(1)) : NULL;
-        rate = steps ? egi_rate_current(opt) : NULL;
-        ok = rate != NULL;
-        for (int i = 0; i < n && ok; i++) if ((p[i].gradient = list[i])) ok = egi_update_prepare(opt, &p[i]);
-        ok = ok && egi_updates_launch(opt, p, n, at_once, rate, steps);
-        for (int i = 0; i < n && ok; i++) {     // nothing can fail from here on
-            if (!p[i].gradient) continue;
-            egi_variable_take(p[i].variable, p[i].out[0]);
-            for (int k = 0; k < egi_rules[opt->rule].slots; k++) egi_variable_take(opt->slots[p[i].slots].slot[k], p[i].out[k + 1]);
-        }
-        if (ok) egi_variable_take(opt->steps, steps);
-    }
+    if (ok && update) ok = egi_updates_run(opt, p, n, (eg_tensor **)(void *)(p + n));
     for (int i = 0; i < n && ok; i++) {
         if (!p[i].sum) continue;
         egi_slots *s = &opt->slots[p[i].slots];
