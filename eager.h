@@ -8645,7 +8645,9 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
 // packed block by block into one that is; kernels for whole tensors work on raw
 // pointers (text at the end of this file). Read first: 15, 21.
 
-// A tensor's elements in the row-major order of a shape it broadcasts to, with axes merged where memory allows.
+// A walk over a tensor's elements in the row-major order of a shape that it broadcasts to; strides in elements, 0
+// along a broadcast axis. Neighbouring axes whose elements continue each other are one axis, so that the last one is
+// long; there is always at least one.
 typedef struct egi_walk { int rank; int64_t dims[EG_MAX_RANK], strides[EG_MAX_RANK]; } egi_walk;
 static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64_t *dims) {
     w->rank = 0;
@@ -8671,7 +8673,7 @@ static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64
         else for (int64_t i = 0; i < n; i++) t[i * step_to] = f[i * step_from]; \
         break; \
     }
-// n elements of a size, with steps counted in elements.
+// Copies n elements of `size` bytes; step_to and step_from in elements. A step_from of 0 repeats one element.
 static void egi_move(char *to, int64_t step_to, const char *from, int64_t step_from, int64_t n, int size) {
     if (step_to == 1 && step_from == 1) { memcpy(to, from, (size_t)(n * size)); return; }
     switch (size) {
@@ -8681,7 +8683,8 @@ static void egi_move(char *to, int64_t step_to, const char *from, int64_t step_f
         default: EGI_STRIDED(uint64_t)
     }
 }
-// Elements start .. start + count of the walk, to or from contiguous memory.
+// Copies elements start to start + count - 1 of the walk into contiguous memory, or (unpack) from there to where the
+// walk leads.
 static void egi_walk_move(char *packed, char *data, const egi_walk *w, int64_t start, int64_t count, int size, bool unpack) {
     int64_t index[EG_MAX_RANK], offset = 0, rest = start, last = w->rank - 1;
     for (int i = w->rank - 1; i >= 0; i--) {
@@ -8707,16 +8710,19 @@ static void egi_walk_move(char *packed, char *data, const egi_walk *w, int64_t s
 }
 
 #define EGI_CONVERT(FROM, TO) { const FROM *f = (const FROM *)from; TO *t = (TO *)to; for (int64_t i = 0; i < n; i++) t[i] = (TO)f[i]; return; }
+// Converts n contiguous elements as eg_cast does: an integer keeps its low bits in a narrower integer dtype; all else
+// goes by way of the value.
 static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to, int64_t n) {
     if (dtype_from == dtype_to) { memcpy(to, from, (size_t)(n * egi_dtypes[dtype_to].size)); return; }
-    switch (dtype_from * 16 + dtype_to) {       // the common ones that cannot overflow
+    switch (dtype_from * 16 + dtype_to) {       // common pairs that C itself converts as eg_cast says, in a plain loop
         case EG_FLOAT32 * 16 + EG_FLOAT64: EGI_CONVERT(float, double)
         case EG_FLOAT64 * 16 + EG_FLOAT32: EGI_CONVERT(double, float)
         case EG_INT32 * 16 + EG_FLOAT32: EGI_CONVERT(int32_t, float)
         case EG_INT32 * 16 + EG_INT64: EGI_CONVERT(int32_t, int64_t)
-        case EG_INT64 * 16 + EG_INT32: EGI_CONVERT(int64_t, int32_t)        // wraps around, as all compilers here have it
+        case EG_INT64 * 16 + EG_INT32: EGI_CONVERT(int64_t, int32_t)        // wraps around: gcc and clang define it so
         case EG_INT64 * 16 + EG_UINT8: EGI_CONVERT(int64_t, uint8_t)
-        case EG_INT64 * 16 + EG_FLOAT32: EGI_CONVERT(int64_t, float)        // by way of double it would be rounded twice
+        // By way of a double it would be rounded twice.
+        case EG_INT64 * 16 + EG_FLOAT32: EGI_CONVERT(int64_t, float)
         case EG_UINT8 * 16 + EG_FLOAT32: case EG_BOOL * 16 + EG_FLOAT32: EGI_CONVERT(uint8_t, float)
         case EG_UINT8 * 16 + EG_FLOAT64: case EG_BOOL * 16 + EG_FLOAT64: EGI_CONVERT(uint8_t, double)
         case EG_UINT8 * 16 + EG_INT32: case EG_BOOL * 16 + EG_INT32: EGI_CONVERT(uint8_t, int32_t)
@@ -8736,14 +8742,19 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
 }
 static void egi_splat(char *to, const void *value, int64_t n, int size) { egi_move(to, 1, (const char *)value, 0, n, size); }
 
-// Elements of a block, and bytes of the blocks that an op has on the stack: a thread may have little of it.
+// The most elements of a block, and the bytes that all blocks of one op take on the C stack; 16 KiB, since a thread's
+// stack may be small.
 enum { EGI_BLOCK = 1024, EGI_SPACE = 16384 };
-// One operand, ready to be read in blocks of contiguous elements of a dtype.
+// An operand that is read in blocks of contiguous elements of one dtype, whatever its layout and dtype are. `direct`:
+// its own data, which is in that form already; `constant`: every block is the same, filled once; `period` > 1: the
+// same rows come again and again, so a block that begins at a multiple of the period is filled once; else each block
+// is packed and, if `convert`, converted.
 typedef struct egi_reader { const char *direct; bool constant, convert; int size, from_size, from_dtype; int64_t period; egi_walk walk; char *data; } egi_reader;
+// Whether the operand can be read where it lies, without a block.
 static bool egi_reads_directly(const eg_tensor *x, const eg_tensor *out, int dtype) {
     return !(x->flags & EGI_NUMBER) && x->dtype == dtype && (x->flags & EGI_CONTIGUOUS) && x->size == out->size;
 }
-// block has room for `step` elements.
+// Prepares x, which broadcasts to out, for being read as `dtype`. `block` has room for `step` elements.
 static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *out, int dtype, char *block, int64_t step) {
     int64_t n = egi_min64(out->size, step);
     r->size = egi_dtypes[dtype].size;
@@ -8770,10 +8781,11 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
         egi_splat(block, value, n, r->size);
         return;
     }
-    // Rows that repeat, as a bias does: blocks of whole rows are all the same.
+    // A row that repeats, as a bias does: a block of whole rows is the same every time.
     if (r->walk.rank == 2 && r->walk.strides[0] == 0 && r->walk.dims[1] <= step) r->period = r->walk.dims[1];
 }
-// A block begins at a multiple of every reader's period.
+// The address of elements start to start + count - 1: in the operand itself, or in `block`, which is filled if it
+// must be. The callers begin every block at a multiple of each reader's period.
 static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64_t start, int64_t count) {
     enum { AT_A_TIME = 256 };
     char bytes[AT_A_TIME * 8];
@@ -8788,6 +8800,9 @@ static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64
     return block;
 }
 
+// The kernel of all elementwise rows and their fused gradients: finds the dtype to compute in, makes each operand
+// contiguous in it, block by block where it must, and runs the row's program (egi_program_run). Where all operands
+// are contiguous already, or single elements, that is one run.
 static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     const egi_op *op = args->op;
     eg_tensor *out = args->out[0];
@@ -8804,8 +8819,10 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     const bool narrow = !(op->flags & EGI_TO_BOOL) && out->dtype != dtype;       // it computes in a wider dtype
     int of[5], some = 0, packed = narrow;
     unsigned scalars = 0;
-    int64_t value[5];                           // of operands that are one element
-    while (!args->in[some]) some++;             // an operand that is read; those that are not point at its elements
+    // The bytes of operands that are one element; bit i of `scalars` marks these.
+    int64_t value[5];
+    // Some operand that is read: those that are not get its address, which is valid.
+    while (!args->in[some]) some++;
     for (int i = 0; i < 5; i++) {
         const eg_tensor *x = args->in[i];
         of[i] = i == 0 && op->flags & EGI_BOOL_FIRST ? (int)EG_BOOL : dtype;
@@ -8825,14 +8842,15 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     const int out_size = egi_dtypes[out->dtype].size, size = egi_dtypes[dtype].size;
     const int64_t room = egi_min64(EGI_BLOCK, EGI_SPACE / (size * packed) / 64 * 64);
     int64_t step = room, period = 1;
-    char *wide = space;                         // of a result that is narrowed
+    char *wide = space;                         // the block for a result that is narrowed afterwards
     for (int i = 0, k = narrow; i < 5; i++) {
         if (!args->in[i] || scalars >> i & 1) continue;
         blocks[i] = space + k * room * size;
         k += !egi_reads_directly(args->in[i], out, of[i]);
         egi_reader_make(&readers[i], args->in[i], out, of[i], blocks[i], step);
         if (period == 1) { period = readers[i].period; step -= step % period; }
-        if (step % readers[i].period) readers[i].period = 1;        // does not go into another's: read as any layout
+        // Its period does not divide the step: it is packed anew for each block.
+        if (step % readers[i].period) readers[i].period = 1;
     }
     for (int64_t start = 0; start < n; start += step) {
         const int64_t count = egi_min64(n - start, step);
@@ -8846,6 +8864,7 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     return true;
 }
 
+// Copies between any two layouts and dtypes; in[0] broadcasts to out[0].
 static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = args->in[0];
     eg_tensor *out = args->out[0];
@@ -8860,7 +8879,7 @@ static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     if (reader.direct && (out->flags & EGI_CONTIGUOUS)) { memcpy(out->data, reader.direct, (size_t)(n * size)); return true; }
     bool packed = (out->flags & EGI_CONTIGUOUS) != 0;
     if (!packed) egi_walk_make(&walk, out, out->rank, out->dims);
-    if (packed && !reader.constant && !reader.convert) {           // straight into place
+    if (packed && !reader.constant && !reader.convert) {           // without a block in between
         egi_walk_move(out->data, reader.data, &reader.walk, 0, n, size, false);
         return true;
     }
@@ -8888,7 +8907,8 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
     return egi_cpu_copy(b, &copy);
 }
 
-// Runs a kernel over (outer, n, inner) in a wider dtype, as many of the outer at a time as fill some pages.
+// Runs a kernel over (outer, n, inner) in a wider dtype, on widened copies of as many outer rows at a time as make up
+// AT_A_TIME elements, at least one.
 static bool egi_cpu_widened(eg_backend *b, const egi_args *args, egi_kernel_function *kernel, int dtype) {
     enum { AT_A_TIME = 4096 };
     const eg_tensor *x = args->in[0];
@@ -8931,7 +8951,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
         default: return egi_fail(EG_ERROR_DTYPE, "eg_%s: no kernel for dtype %s", args->op->name, egi_dtypes[args->in[0]->dtype].name);
     }
 }
-// float64 and int64; other dtypes are widened to them.
+// Kernels that exist for float64 and int64; other dtypes are widened to these.
 #define EGI_CPU_IN_64_BITS(name) \
     static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
         const int dtype = args->in[0]->dtype; \
@@ -8940,7 +8960,7 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     }
 EGI_CPU_IN_64_BITS(cumsum)
 EGI_CPU_IN_64_BITS(argsort)
-// float32 and float64, whichever the tensor `decides` has.
+// Kernels that exist for float32 and float64; the dtype of `decides`, a member of args, chooses.
 #define EGI_CPU_OF_FLOATS(name, decides) \
     static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
         (void)b; \
@@ -8952,7 +8972,8 @@ EGI_CPU_OF_FLOATS(sparse_xent, in[1])
 EGI_CPU_OF_FLOATS(sparse_xent_grad, in[1])
 EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
-// Indices as int64, checked against [0, limit); NULL with an error. Freed by egi_free.
+// The indices as int64, each checked to be in [0, limit), or NULL with an error; classes: the error calls them
+// labels. The caller frees them by egi_free.
 static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes) {
     int64_t *index = (int64_t *)egi_alloc((size_t)(x->size ? x->size : 1) * sizeof *index);
     if (!index) { egi_no_memory(name, x->size * 8); return NULL; }
@@ -8991,7 +9012,8 @@ static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     }
     return true;
 }
-// Runs a float32 kernel in float64: where it adds so many terms to an element of its result that they would not all be kept.
+// Runs a float32 kernel in float64, on widened copies. It is for kernels that would add more than EGI_TERMS terms to
+// an element in float32 (see LONG SUMS in KERNEL TEXTS).
 static bool egi_cpu_in_float64(const egi_args *args, bool (*kernel)(const egi_args *args)) {
     egi_args wide = *args;
     eg_tensor copy[3];
@@ -9021,7 +9043,8 @@ static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
     (void)b;
     if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_conv_f64(args);
-    // Taps are added one after another, but where a product adds them.
+    // These kinds add a filter's taps one after another; in the others a matrix product adds them, which keeps long
+    // sums exact enough itself.
     const bool adds = p->kind == EGI_CONV_INPUT || (p->kind == EGI_CONV_FORWARD && p->dims.groups == p->dims.c);
     return adds && p->dims.kh * p->dims.kw > EGI_TERMS ? egi_cpu_in_float64(args, egi_cpu_conv_f64) : egi_cpu_conv_f32(args);
 }
@@ -9053,10 +9076,12 @@ static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     egi_free(index);
     return true;
 }
-// SCATTER. Adds in the order of the updates: the same sum every time. Of float32, a row with more than EGI_TERMS updates is summed up aside, in
-// float64: there are few such rows, since each has used up that many updates.
+// SCATTER. Idea: updates are added in their order, so a sum is the same every time. A float32 row that gets more than
+// EGI_TERMS updates is "hot": it is summed in float64 in memory of its own. That memory is small, since n updates
+// make at most n / EGI_TERMS rows hot.
 
-// False if no row has many updates, as most are: then no bucket of a small table has. True if one may have, or if they cannot be told so.
+// Whether a row may be hot: counts updates by a hash of their row in a small table. False is certain, and the common
+// case; true may be wrong, where rows share a bucket or the updates are too many for the table.
 static bool egi_cpu_may_be_hot(const int64_t *index, int64_t n) {
     enum { BUCKETS = 2048 };
     uint16_t count[BUCKETS] = { 0 };
@@ -9069,7 +9094,7 @@ static bool egi_cpu_may_be_hot(const int64_t *index, int64_t n) {
     }
     return most > EGI_TERMS;
 }
-// hot[row]: 0, or the number of a row with many updates, from 1; returns how many there are.
+// Fills hot[row] with 0, or with the number of a hot row, from 1, and returns how many rows are hot.
 static int64_t egi_cpu_hot_rows(const int64_t *index, int64_t n, uint32_t *hot, int64_t rows) {
     int64_t found = 0;
     memset(hot, 0, (size_t)rows * sizeof *hot);
@@ -9077,6 +9102,7 @@ static int64_t egi_cpu_hot_rows(const int64_t *index, int64_t n, uint32_t *hot, 
     for (int64_t r = 0; r < rows; r++) hot[r] = hot[r] > EGI_TERMS ? (uint32_t)++found : 0;
     return found;
 }
+// Adds n updates of `inner` elements each to y, those of hot rows by way of `sums`, which the caller has cleared.
 static void egi_cpu_scatter_hot(const float *u, const int64_t *index, int64_t n, int64_t rows, int64_t inner, const uint32_t *hot, double *sums, float *y) {
     for (int64_t i = 0; i < n; i++, u += inner) {
         const uint32_t number = hot[index[i]];
@@ -9176,6 +9202,8 @@ static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
     return true;
 }
 
+// Fills the CPU's table at the first call. Launches on the CPU do not read the table, so a program that never calls
+// this links only the kernels that it uses.
 EAGER_API eg_backend *egi_backend_cpu(void) {
 #define EGI_KERNEL_ENTRY(NUMBER, name) egi_cpu_##name,
 #define EGI_KERNEL_NO_ENTRY(NUMBER, name) NULL,
@@ -26494,7 +26522,10 @@ EGI_AS_TOLD
 #endif
 
 //# 35  KERNEL TEXTS -----------------------------------------------------------
-// Idea: what chapter 23 stamps. Compiled only there. Read first: 23.  Proof: tests/kernels.c
+// Idea: the texts that KERNELS stamps, once for each type, by including this
+// file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
+// element's type, EGI_TN(name) the name with the type behind it, EGI_ACC the type
+// of sums. Read first: 23.  Proof: tests/kernels.c
 
 #elif EGI_STAMP == 1  // ------------------------------------------------------------------------- a GEMM tile
 
@@ -26534,8 +26565,8 @@ typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep
                                  int64_t ldc, bool accumulate);
 
 // LONG SUMS. Idea: n numbers added one after another in one float can lose n units in the last place: half a percent of a million
-// terms. So no element of a result has more than EGI_TERMS terms added to it in its own type. Such blocks are added up in float64, or, where
-// that would take too much memory, in blocks of blocks.
+// terms. So no kernel adds more than EGI_TERMS terms to an element in its own type. It adds such blocks in float64,
+// or, where that would take too much memory, in blocks of blocks (egi_levels).
 
 // Sum of a[i] * b[i], in four vectors side by side, added in a fixed order; blocks of EGI_TERMS steps are added up in float64.
 EGI_NOINLINE static EGI_T EGI_TN(egi_dot)(int64_t n, const EGI_T *a, const EGI_T *b) {
@@ -26561,7 +26592,7 @@ EGI_NOINLINE static EGI_T EGI_TN(egi_dot)(int64_t n, const EGI_T *a, const EGI_T
     }
     return n <= (int64_t)EGI_TERMS * 4 * L ? sum + tail : (EGI_T)(all + (double)(sum + tail));
 }
-// The same of elements that lie astep and bstep apart.
+// The same for elements that lie astep and bstep apart.
 static EGI_T EGI_TN(egi_dot_apart)(int64_t n, const EGI_T *a, int64_t astep, const EGI_T *b, int64_t bstep) {
     if (astep == 1 && bstep == 1 && n >= EGI_TERMS) return EGI_TN(egi_dot)(n, a, b);
     double all = 0;
@@ -26589,8 +26620,9 @@ static void EGI_TN(egi_zero)(int64_t n, EGI_T *y) {
     if (n > 0) memset(y, 0, (size_t)n * sizeof(EGI_T));
 }
 
-// A sum of many arrays of n elements: they are added into level[0]; after EGI_TERMS of them its sum is added to the level above, and so on up to
-// the last, which is the result.
+// A sum of up to `most` arrays of n elements. The caller adds arrays to level[0] and says so by egi_levels_step;
+// after EGI_TERMS of them the sum is added to the next level and cleared, and so on. The last level is `result`.
+// egi_levels_end adds up what is left and frees the space.
 typedef struct EGI_TN(egi_levels) { int64_t n, added[8]; int count; EGI_T *level[8], *space; } EGI_TN(egi_levels);
 static bool EGI_TN(egi_levels_begin)(EGI_TN(egi_levels) *s, int64_t n, EGI_T *result, int64_t most) {
     memset(s, 0, sizeof *s);
@@ -26605,7 +26637,7 @@ static bool EGI_TN(egi_levels_begin)(EGI_TN(egi_levels) *s, int64_t n, EGI_T *re
     for (int i = 0; i < s->count; i++) s->level[i] = i == s->count - 1 ? result : s->space + i * n;
     return true;
 }
-// So many were added to level[0] since the last call.
+// Says that `added` arrays were added to level[0] since the last call.
 static void EGI_TN(egi_levels_step)(EGI_TN(egi_levels) *s, int64_t added) {
     s->added[0] += added;
     for (int i = 0; i + 1 < s->count && s->added[i] >= EGI_TERMS; i++) {
@@ -26620,7 +26652,8 @@ static void EGI_TN(egi_levels_end)(EGI_TN(egi_levels) *s) {
     if (s->space != NULL) egi_free(s->space);
 }
 
-// Panels of EGI_MR rows, column after column. The last panel may be short; its missing rows are never read.
+// Packs op(A) (m, k) into panels of EGI_MR rows, column after column. The last panel may have fewer rows; the places
+// of the others are never read.
 EGI_NOINLINE static void EGI_TN(egi_pack_a)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, EGI_T *to) {
     for (int64_t i = 0; i < m; i += EGI_MR, to += EGI_MR * k) {
         int64_t rows = egi_min64(EGI_MR, m - i);
@@ -26635,7 +26668,7 @@ EGI_NOINLINE static void EGI_TN(egi_pack_a)(bool ta, int64_t m, int64_t k, const
     }
 }
 
-// Panels of nr columns, row after row, filled up with zeros.
+// Packs op(B) (k, n) into panels of nr columns, row after row; the last one is filled up with zeros.
 EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *to, int64_t nr) {
     for (int64_t j = 0; j < n; j += nr, to += nr * k) {
         int64_t cols = egi_min64(nr, n - j);
@@ -26663,7 +26696,7 @@ EGI_NOINLINE static void EGI_TN(egi_pack_b)(bool tb, int64_t k, int64_t n, const
     }
 }
 
-// One matrix row or column: y (+)= op(A) x, for contiguous x and y. There is nothing to reuse, so nothing to block.
+// y (+)= op(A) x, for contiguous vectors x and y. Each element of A is read once, so blocks would gain nothing.
 EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *x, EGI_T *y,
                              bool accumulate) {
     if (!ta) {
@@ -26680,7 +26713,8 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
     }
     enum { NARROW = (int)(8192 / sizeof(EGI_T)) };
     EGI_T narrow[NARROW], *wide = m > NARROW ? (EGI_T *)egi_alloc((size_t)m * sizeof(EGI_T)) : NULL, *part = wide ? wide : narrow;
-    const int64_t width = wide ? m : (int64_t)NARROW;                   // without memory, some columns after others: slower, that is all
+    // Without memory it goes by NARROW columns at a time, which is slower.
+    const int64_t width = wide ? m : (int64_t)NARROW;
     for (int64_t p = 0, end; p < k; p = end) {
         end = egi_min64(k, p + EGI_TERMS);
         for (int64_t j = 0; j < m; j += width) {
@@ -26694,6 +26728,7 @@ EGI_NOINLINE static void EGI_TN(egi_gemv)(bool ta, int64_t m, int64_t k, const E
     if (wide) egi_free(wide);
 }
 
+// The tile function for this processor; *nr: the columns of its tile.
 static EGI_TN(egi_tile_fn) *EGI_TN(egi_best_tile)(int64_t *nr) {
     *nr = (int64_t)(32 / sizeof(EGI_T));
 #if EGI_X86
@@ -26704,7 +26739,8 @@ static EGI_TN(egi_tile_fn) *EGI_TN(egi_best_tile)(int64_t *nr) {
 #endif
     return EGI_TN(egi_tile);
 }
-// rows x cols of C by a tile; one that hangs over C's border is made aside.
+// Computes rows x cols elements of C by one tile. A tile that would reach over C's border is computed in a buffer, of
+// which the part inside is copied.
 static void EGI_TN(egi_put_tile)(EGI_TN(egi_tile_fn) *tile, int64_t nr, int64_t rows, int64_t cols, int64_t k, const EGI_T *a, int64_t row_step, int64_t astep,
                                  const EGI_T *b, int64_t bstep, EGI_T *c, int64_t ldc, bool add) {
     const EGI_T *row[EGI_MR];
@@ -26719,12 +26755,14 @@ static void EGI_TN(egi_put_tile)(EGI_TN(egi_tile_fn) *tile, int64_t nr, int64_t 
         for (int64_t q = 0; q < cols; q++) c[r * ldc + q] = add ? c[r * ldc + q] + edge[r * nr + q] : edge[r * nr + q];
 }
 
-// egi_gemm of matrices, by tiles; k is at most EGI_TERMS * EGI_KC. Its blocks lie on the stack, and it is not called again from below.
+// egi_gemm by tiles, for k <= EGI_TERMS * EGI_KC. Small blocks are packed on the C stack, which is safe since it is
+// not called recursively.
 EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
                              int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
 #ifdef EAGER_OPENBLAS
     if (m <= INT_MAX && n <= INT_MAX && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX) {
-        const int64_t step = k > 16 * EGI_KC ? 2 * EGI_KC : k;    // some of its kernels add up any length in one register
+        // In pieces: some kernels of OpenBLAS add up any length in one register.
+        const int64_t step = k > 16 * EGI_KC ? 2 * EGI_KC : k;
         for (int64_t p = 0; p < k; p += step)
             EGI_CBLAS_GEMM(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)egi_min64(step, k - p), 1,
                            a + (ta ? p * lda : p), (int)lda, b + (tb ? p : p * ldb), (int)ldb, (EGI_T)(accumulate || p > 0 ? 1 : 0), c, (int)ldc);
@@ -26777,7 +26815,8 @@ EGI_NOINLINE static bool EGI_TN(egi_gemm_tiled)(bool ta, bool tb, int64_t m, int
 }
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
                              int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate);
-// So long a sum that C would get more than EGI_TERMS blocks added: the second half is summed up aside.
+// egi_gemm for sums so long that an element of C would get more than EGI_TERMS blocks added: the second half of k is
+// summed in memory of its own.
 static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
                              int64_t ldb, EGI_T *c, int64_t ldc, bool accumulate) {
     if (k <= EGI_TERMS * EGI_KC) return EGI_TN(egi_gemm)(ta, tb, m, n, k, a, lda, b, ldb, c, ldc, accumulate);
@@ -26790,7 +26829,8 @@ static bool EGI_TN(egi_gemm_long)(bool ta, bool tb, int64_t m, int64_t n, int64_
     egi_free(rest);
     return ok;
 }
-// C (m,n) = op(A) (m,k) · op(B) (k,n), or C += where accumulate. Row-major; ld* is the distance between stored rows.
+// C (m, n) = op(A) (m, k) · op(B) (k, n), or C += where accumulate; op transposes where ta or tb says so. Row-major;
+// ld* is the distance between stored rows in elements. False: no memory, and no error is raised here.
 // The order of summation depends on the sizes, the layout and the instruction set, never on threads or values. An element of C is off by at most
 // EGI_TERMS + EGI_KC + log2(k) halves of a unit in the last place of the sum of all |a b|.
 static bool EGI_TN(egi_gemm)(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const EGI_T *a, int64_t lda, const EGI_T *b,
@@ -26832,8 +26872,8 @@ EGI_NOINLINE static void EGI_TN(egi_muladd)(int64_t n, const EGI_T *EGI_RESTRICT
     for (; i < n; i++) y[i] += a[i] * b[i];
 }
 
-// A right operand of many products, op(B) (k,n), packed once: panels of nr columns that have all k rows. What its space must hold is
-// told by egi_right_size.
+// The right operand op(B) (k, n) of many products, packed once into panels of nr columns and all k rows. `space` must
+// hold egi_right_size elements and live as long as the struct is used.
 typedef struct EGI_TN(egi_right) { bool tb; int64_t k, n, ldb; const EGI_T *b; int64_t nr; EGI_TN(egi_tile_fn) *tile; } EGI_TN(egi_right);
 static int64_t EGI_TN(egi_right_size)(int64_t k, int64_t n) { return (n + 15) / 16 * 16 * k; }
 static EGI_TN(egi_right) EGI_TN(egi_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
@@ -26866,11 +26906,12 @@ static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *
     return EGI_TN(egi_gemm)(p->ta, p->tb, p->m, p->n, p->k, (const EGI_T *)a, p->lda, (const EGI_T *)b, p->ldb, (EGI_T *)c, p->n, false);
 }
 
-// RECURRENCE. Idea: a step is a product for the whole batch, p = h · U, and a cell for each row of it. The gradient goes through the
-// steps the other way round: a cell for each row, which makes dz, and dh = dz · Uᵀ for the step before; what U itself gets is one
-// product over all steps, left to the caller.
+// RECURRENCE. Idea: a step is one product for the whole batch, p = h · U, and then a cell for each row of the batch.
+// The gradient goes through the steps from the last to the first: a cell for each row computes dz, and dz · Uᵀ is
+// added to dh for the step before. The gradient of U is one product over all steps, which the caller makes.
 
-// bias, mask and c may be NULL, all and kept, too; h and c have the states at the start, and get the last ones.
+// h and c hold the states at the start and get the last ones. bias, mask, c, all and kept may be NULL; the shapes are
+// in THE SHAPE OF THINGS INSIDE.
 static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent, const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept,
                                   EGI_T *h, EGI_T *c) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
@@ -26898,14 +26939,16 @@ static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T
             r.c = c ? c + b * u : NULL;
             r.y = all ? all + (b * q->steps + i) * u : nowhere + pieces;
             if (!mask || mask[row]) { cell(&r); continue; }
-            memcpy(r.y, r.h, (size_t)u * sizeof *h);           // the states stay, and nothing comes of the product
+            // A masked step: the states stay, and the product is not used.
+            memcpy(r.y, r.h, (size_t)u * sizeof *h);
             memset(r.kept + pieces - u, 0, (size_t)u * sizeof *h);
         }
     }
     egi_free(space);
     return ok;
 }
-// mask and g may be NULL; dh and dc have the gradients of the last states, and get those of the first; dp of all products, or NULL.
+// dh and dc hold the gradients of the last states and get those of the states at the start; dp gets the gradients of
+// all products. mask, g, dc and dp may be NULL.
 static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept, const uint8_t *mask, const EGI_T *g, EGI_T *dz, EGI_T *dp,
                                        EGI_T *dh, EGI_T *dc) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
@@ -26960,11 +27003,12 @@ static bool EGI_TN(egi_cpu_recurrent_grad)(const egi_args *args) {
            egi_no_memory(args->op->name, 0);
 }
 
-// CONVOLUTION. Idea: write what the filter sees at each output position into one row of a matrix ("columns"); then it is a
-// product, y = columns · f. Both gradients are products with the same matrix: d columns = dy · fᵀ, which is added back to the
-// places the values came from, and df = columnsᵀ · dy. A few rows at a time are made, so that they stay in cache.
+// CONVOLUTION. Idea: the elements that the filter covers at one output position become a row of a matrix, called
+// columns; then y = columns · f. Both gradients are products with the same matrix: d columns = dy · fᵀ, whose
+// elements are added to those of x that they came from, and df = columnsᵀ · dy. Some rows are made at a time, few
+// enough to stay in cache.
 
-// Rows [r0, r1) of the columns of one group; back: add them to x instead, where they came from.
+// Fills rows [r0, r1) of the columns of one group from x; back: adds them to the elements of x that they come from.
 EGI_NOINLINE static void EGI_TN(egi_conv_columns)(const egi_conv_dims *d, int64_t group, int64_t r0, int64_t r1, EGI_T *x, EGI_T *columns,
                                      bool back) {
     int64_t cg = d->c / d->groups, width = d->kh * d->kw * cg;
@@ -27015,8 +27059,9 @@ EGI_NOINLINE static void EGI_TN(egi_conv_columns)(const egi_conv_dims *d, int64_
     }
 }
 
-// A convolution in which every output channel sees one input channel: nothing is summed over channels, so a product would be
-// all overhead. what: 0 makes y, 1 x's gradient, 2 the filter's; the array that is made has been cleared.
+// A convolution in which each output channel depends on one input channel: nothing is summed over channels, so a
+// matrix product would only cost. what: 0 makes y, 1 the gradient of x, 2 that of the filter. The caller has cleared
+// the array that is made.
 EGI_NOINLINE static bool EGI_TN(egi_conv_depthwise)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
     int64_t times = d->oc / d->groups;
     EGI_TN(egi_levels) sum;
@@ -27052,8 +27097,8 @@ EGI_NOINLINE static bool EGI_TN(egi_conv_depthwise)(const egi_conv_dims *d, EGI_
     return true;
 }
 
-// The three convolutions are one walk over blocks of rows: what is 0 for y, 1 for x's gradient, 2 for the filter's. Only the
-// array that is made is written; the others are const in the callers below.
+// The three convolutions as one walk over blocks of rows. what: 0 makes y, 1 the gradient of x, 2 that of the filter;
+// only that array is written.
 static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
     int64_t cg = d->c / d->groups, og = d->oc / d->groups, width = d->kh * d->kw * cg, rows = d->n * d->oh * d->ow;
     if (what == 1) EGI_TN(egi_zero)(d->n * d->h * d->w * d->c, x);
@@ -27062,7 +27107,7 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
         if (what == 0) EGI_TN(egi_zero)(rows * d->oc, y);
         return EGI_TN(egi_conv_depthwise)(d, x, f, y, what);
     }
-    // A 1x1 filter at stride 1 sees x as it lies.
+    // With a 1x1 filter at stride 1, x itself is the matrix of columns.
     bool direct = d->kh == 1 && d->kw == 1 && d->sh == 1 && d->sw == 1 && d->pt == 0 && d->pl == 0 && d->oh == d->h && d->ow == d->w;
     int64_t block = (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / egi_max64(width, 1);
     block = direct ? rows : egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), rows);
@@ -27071,7 +27116,8 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
         columns = (EGI_T *)egi_alloc((size_t)(block * width) * sizeof(EGI_T));
         if (columns == NULL) return false;
     }
-    const int64_t adds = (egi_min64(block, EGI_TERMS * EGI_KC) + EGI_KC - 1) / EGI_KC;          // to an element of the filter's gradient, by one product
+    // How often one product adds to an element of the filter's gradient.
+    const int64_t adds = (egi_min64(block, EGI_TERMS * EGI_KC) + EGI_KC - 1) / EGI_KC;
     EGI_TN(egi_levels) sum;
     bool ok = EGI_TN(egi_levels_begin)(&sum, width * d->oc, f, what == 2 && block > 0 ? (rows / block + 1) * adds : 1);
     for (int64_t group = 0; ok && group < d->groups; group++) {
@@ -27092,7 +27138,7 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
     return ok;
 }
 
-// y from x and f; dx, which is overwritten, from dy and f (a transposed convolution, too); df, which is overwritten, from x and dy.
+// The kernel EGI_CONV: in[] are x and f, dy and f (as in a transposed convolution), or x and dy.
 static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
     const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
     EGI_T *a = EGI_DATA(args->in[0]), *b = EGI_DATA(args->in[1]), *out = EGI_DATA(args->out[0]);
@@ -27102,8 +27148,8 @@ static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
     return ok || egi_no_memory(args->op->name, 0);
 }
 
-// POOLING. index[i]: where in x the maximum of y[i]'s window lies, the first of equals; a NaN counts as the largest. A window
-// that lies wholly in the padding (SAME and VALID have none) gives -1.
+// POOLING. index[i] is the position in x of the largest element of window i: the first of equal ones; a NaN counts as
+// the largest. A window that lies wholly in the padding would get -1; neither EG_SAME nor EG_VALID makes one.
 static void EGI_TN(egi_max_pool_index)(const egi_pool_dims *d, const EGI_T *x, int64_t *index) {
     for (int64_t image = 0; image < d->n; image++)
         for (int64_t oy = 0; oy < d->oh; oy++)
@@ -27113,11 +27159,12 @@ static void EGI_TN(egi_max_pool_index)(const egi_pool_dims *d, const EGI_T *x, i
                 y0 = egi_max64(y0, 0), x0 = egi_max64(x0, 0);
                 bool empty = y0 >= y1 || x0 >= x1;
                 const EGI_T *base = x + image * d->h * d->w * d->c;
-                enum { LANES = 16 };  // a count the compiler knows, and integers of EGI_T's width: it takes vectors then
+                // A constant count and EGI_INT, an integer as wide as EGI_T, let the compiler use vectors.
+                enum { LANES = 16 };
                 for (int64_t q0 = 0; q0 < d->c; q0 += LANES) {
                     int64_t cols = egi_min64(LANES, d->c - q0), first = (y0 * d->w + x0) * d->c + q0;
                     EGI_T top[LANES] = {0}, v[LANES] = {0};
-                    EGI_INT best[LANES] = {0};  // the tap, in pixels from the first
+                    EGI_INT best[LANES] = {0};  // the position of the largest, in pixels from the window's first
                     if (!empty) memcpy(top, base + first, (size_t)cols * sizeof(EGI_T));
                     for (int64_t iy = y0; iy < y1; iy++)
                         for (int64_t ix = x0; ix < x1; ix++) {
@@ -27136,7 +27183,8 @@ static void EGI_TN(egi_max_pool_index)(const egi_pool_dims *d, const EGI_T *x, i
             }
 }
 
-// back: dy's share is added to x, else y = mean of x. An empty window averages to 0.
+// y = the mean of each window of x, 0 for an empty one; back: y is dy, and each element of a window gets its equal
+// share added in x.
 EGI_NOINLINE static void EGI_TN(egi_avg_pool_walk)(const egi_pool_dims *d, EGI_T *x, EGI_T *y, bool back) {
     for (int64_t image = 0; image < d->n; image++)
         for (int64_t oy = 0; oy < d->oh; oy++)
@@ -27175,9 +27223,9 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
     return true;
 }
 
-// SOFTMAX and what belongs to it, on contiguous rows. Shifting a row by its maximum changes no result and keeps exp in range.
-// As in TensorFlow and PyTorch: a row with NaN or +inf, or of nothing but -inf, has NaN everywhere in its softmax and its
-// log-softmax; its logsumexp is NaN, +inf and -inf. y may be x.
+// SOFTMAX, log-softmax and the sparse cross entropy, on contiguous rows. Subtracting a row's maximum changes no
+// result and keeps exp in range. As in TensorFlow and PyTorch, a row with a NaN or +inf, or of -inf alone, has NaN
+// everywhere in its softmax and log-softmax. y may be x.
 
 EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T *x) {
     EGI_T m = -(EGI_T)INFINITY, lane[16];
@@ -27245,7 +27293,8 @@ static void EGI_TN(egi_sparse_xent)(int64_t rows, int64_t n, const EGI_T *x, con
     }
 }
 
-// From y, what a row's softmax is, or the log of it, and the gradient g of that, to the row's: y (g - sum(g y)), or g - exp(y) sum(g).
+// The gradients of rows from y, their softmax (or log-softmax, if `logs`), and the gradient g of y: y (g - sum(g y)),
+// or g - exp(y) sum(g).
 static void EGI_TN(egi_softmax_grad)(int64_t rows, int64_t n, bool logs, const EGI_T *y, const EGI_T *g, EGI_T *EGI_RESTRICT dx) {
     for (int64_t r = 0; r < rows; r++, y += n, g += n, dx += n) {
         double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -27269,10 +27318,11 @@ static void EGI_TN(egi_softmax_grad)(int64_t rows, int64_t n, bool logs, const E
         for (; i < n; i++) dx[i] = y[i] * (g[i] - sum);
     }
 }
-// A row's g (softmax(x) - one_hot(label)).
+// dx = g (softmax(x) - one_hot(label)), for one row.
 static void EGI_TN(egi_sparse_xent_grad)(int64_t n, const EGI_T *x, int64_t label, EGI_T g, EGI_T *dx) {
     EGI_TN(egi_softmax)(1, n, x, dx);
-    if (label >= 0 && label < n) dx[label] -= 1;                 // the loss has checked it; memory that was lent may have changed since
+    // The loss has checked the label, but lent memory may have changed since.
+    if (label >= 0 && label < n) dx[label] -= 1;
     int64_t i = 0;
     for (; n - i >= 16; i += 16)
         for (int l = 0; l < 16; l++) dx[i + l] *= g;
@@ -27336,7 +27386,7 @@ EGI_NOINLINE static EGI_ACC EGI_TN(egi_row_sum)(int64_t n, const EGI_T *x, bool 
 
 // acc[j] = sum over i of x[i * inner + j], or of the squares, for j < cols <= EGI_CHUNK
 EGI_NOINLINE static void EGI_TN(egi_column_sums)(int64_t n, int64_t inner, const EGI_T *x, int64_t cols, bool squares, EGI_ACC *acc) {
-    enum { STEP = 16 };  // a count the compiler knows
+    enum { STEP = 16 };  // a constant count, so that the sums stay in registers
     int64_t first = 0;
     for (; !squares && cols - first >= STEP; first += STEP) {
         EGI_ACC sums[STEP] = {0};
@@ -27367,11 +27417,11 @@ EGI_NOINLINE static void EGI_TN(egi_reduce_sums)(int64_t outer, int64_t n, int64
             }
         }
 }
-// Does v come before top? A NaN comes before all but an earlier NaN.
+// Whether v takes the place of `top`, the largest (least) so far. A NaN takes the place of anything but a NaN.
 #define EGI_MORE(v, top) ((v) > (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
 #define EGI_LESS(v, top) ((v) < (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
 
-// The greatest or least element, and where the first such one is. n >= 1.
+// The largest or least element of n >= 1, and the position of the first such one.
 #define EGI_EXTREME(NAME, ARGNAME, WINS, CMP)                                                                                 \
     EGI_NOINLINE static EGI_T EGI_TN(EGI_PASTE(NAME, _row))(int64_t n, const EGI_T *x) {                                      \
         EGI_T m0 = x[0], m1 = m0, m2 = m0, m3 = m0;                                                                           \
@@ -27454,13 +27504,14 @@ static void EGI_TN(egi_cumsum)(int64_t outer, int64_t n, int64_t inner, const EG
         }
 }
 
-// Must b stand before a, although it comes later? (NaN stands last either way.)
+// Whether b, which stands behind a, must come before it. NaN comes last in both orders.
 static inline bool EGI_TN(egi_overtakes)(EGI_T b, EGI_T a, bool descending) {
     if (EGI_ISNAN(a)) return !EGI_ISNAN(b);
     return descending ? b > a : b < a;
 }
 
-// index[0..n): the order that sorts x, equal elements in the order they come. tmp holds n more. Merge sort, from short runs up.
+// Fills index[0] to index[n - 1] with the order that sorts x; equal elements keep theirs. tmp has room for n more. A
+// merge sort, which begins with runs of RUN elements sorted by insertion.
 static void EGI_TN(egi_argsort)(const EGI_T *x, int64_t n, bool descending, int64_t *index, int64_t *tmp) {
     enum { RUN = 16 };
     for (int64_t start = 0; start < n; start += RUN)
@@ -27502,17 +27553,21 @@ static bool EGI_TN(egi_cpu_argsort)(const egi_args *args) {
 
 #elif EGI_STAMP == 5  // ------------------------------------------------------------- a step of a recurrent layer
 
-// CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in copies: so each loop's length is known to the compiler, and
-// what is left over at the end needs no other loop.
+// CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in local copies. So the compiler knows each
+// loop's length, and the last few units need no loop of their own.
 
 #if EGI_CELL_ROW_IS_NEW
-// What a cell works on: a row of the batch. What nobody asks for goes to a row that nobody reads, what is not there is a row of zeros.
+// What a cell works on: pointers into one row of the batch. An output that nobody asked for points to a row that
+// nobody reads, an input that is not there to a row of zeros. The pieces of `kept` are described at
+// egi_recurrent_parameters.
 typedef struct EGI_CELL_ROW {
     int64_t units;
     const EGI_T *z, *p, *bias;      // x W + b; h U, and what is added to that
     EGI_T *kept, *h, *c, *y;
-    const EGI_T *g;                 // gradients: of y, from outside
-    EGI_T *dh, *dc, *dz, *dp;       // of h and c from the next step, then for the one before, to whose dh comes dp · Uᵀ
+    const EGI_T *g;                 // the gradient of y that comes from outside the layer
+    // Gradients of h and c: those from the next step come in, those for the step before go out (the caller adds dp ·
+    // Uᵀ to dh).
+    EGI_T *dh, *dc, *dz, *dp;
 } EGI_CELL_ROW;
 #endif
 
@@ -27525,7 +27580,7 @@ EGI_TILE_TARGET static inline void EGI_TN(egi_lanes_out)(int64_t n, const EGI_T 
     if (n == EGI_LANES) memcpy(to, from, EGI_LANES * sizeof *to);
     else memcpy(to, from, (size_t)n * sizeof *to);
 }
-// x = f(x), or f(a + b).
+// Each on EGI_LANES elements: x = tanh(x), x = sigmoid(x), and x = a + b.
 EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_tanh)(EGI_T *x) { for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_TANH_T(x[l]); }
 EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sigmoid)(EGI_T *x) { for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_SIGMOID_T(x[l]); }
 EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sum)(int64_t n, const EGI_T *a, const EGI_T *b, EGI_T *x) {
