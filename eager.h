@@ -6867,8 +6867,8 @@ EGI_FAST
 //         egi_words1_tanh    g k y y mul sub mul         egi_op_tanh.formula[1]: dx[0]
 //         egi_values1_tanh   0 1 0 0 0   0   0
 //  2. What the tape keeps: the letters in dx[0] but for g, here y. An input that no gradient reads is freed early.
-//  3. Programs. When a formula first runs on the CPU, egi_program_make turns its words into lines for one accumulator, here
-//         load a; tanh    and    load y; square; rsub 1; mul g    (rsub 1: 1 - x)
+//  3. Programs. When a formula first runs on the CPU, egi_program_make turns its words into lines for one accumulator x, here
+//         x = a, x = tanh(x)    and    x = y, x = x * x, x = 1 - x, x = x * g
 //     which egi_program_run interprets, eight vectors at a time, in every dtype. That of dx[0] is the fused gradient: one pass over the memory,
 //     where no tape records the gradient. The row says FK rather than F, since four lines are so few that a loop is faster: with EGI_V
 //     egi_f32 a formula is a C expression, here egi_f32_mul(g, egi_f32_sub(1, ...)), and is compiled into one for float32.
@@ -7318,15 +7318,17 @@ EGI_LONG_A(_max, a, b) EGI_LONG_A(_min, a, b)
 // ---- the words at run time, and the formulas made of them
 
 // What a line of a program does: x is the accumulator, z the operand or, in what ends in _k, a constant.
+// Behind each, how eg_op_print shows it: w is a second operand.
 #define EGI_DO_TABLE(X) \
-    X(end) X(load) X(true) X(store) X(long1) X(long2) X(neg) X(abs) X(sign) X(square) X(not) X(sqrt) \
-    X(select) X(select_1) X(select_2)    /* the accumulator is the condition, what is chosen, what is chosen else */ \
-    X(div_no_nan) X(and) X(or) X(drop) X(rdrop)    /* drop: x where the condition z is false, else 0; rdrop: the other way round */ \
-    EGI_DO_K_TABLE(X)
-#define EGI_DO_K_TABLE(X) \
-    X(add) X(add_k) X(sub) X(sub_k) X(rsub) X(rsub_k) X(mul) X(mul_k) X(div) X(div_k) X(rdiv) X(rdiv_k) X(max) X(max_k) X(min) X(min_k) \
-    X(eq) X(eq_k) X(ne) X(ne_k) X(lt) X(lt_k) X(le) X(le_k) X(gt) X(gt_k) X(ge) X(ge_k)
-#define EGI_DO(act) EGI_DO_##act,
+    X(end, "") X(load, "z") X(true, "z") X(store, "") X(long1, "(x)") X(long2, "(x, z)") X(neg, "-x") X(abs, "abs(x)") X(sign, "sign(x)") \
+    X(square, "x * x") X(not, "!x") X(sqrt, "sqrt(x)") \
+    X(select, "x ? z : w") X(select_1, "z ? x : w") X(select_2, "z ? w : x") X(div_no_nan, "div_no_nan(x, z)") \
+    X(and, "x & z") X(or, "x | z") X(drop, "x & !z") X(rdrop, "z & !x")    /* by masks: drop is x where the condition z is false, else 0 */ \
+    EGI_DO_K(X, add, "x + z") EGI_DO_K(X, sub, "x - z") EGI_DO_K(X, rsub, "z - x") EGI_DO_K(X, mul, "x * z") EGI_DO_K(X, div, "x / z") \
+    EGI_DO_K(X, rdiv, "z / x") EGI_DO_K(X, max, "max(x, z)") EGI_DO_K(X, min, "min(x, z)") EGI_DO_K(X, eq, "x == z") EGI_DO_K(X, ne, "x != z") \
+    EGI_DO_K(X, lt, "x < z") EGI_DO_K(X, le, "x <= z") EGI_DO_K(X, gt, "x > z") EGI_DO_K(X, ge, "x >= z")
+#define EGI_DO_K(X, act, text) X(act, text) X(act##_k, text)
+#define EGI_DO(act, text) EGI_DO_##act,
 enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
 // ONE(word, the function that is the same on tensors, C for a cheap word, A for one with loops all the same, L for a long one).
 #define EGI_WORD_TABLE(ONE, TWO, THREE) \
@@ -11447,29 +11449,32 @@ static void egi_formula_print(egi_text *t, const egi_node *nodes, const int *nam
         if (own < rank) egi_text_string(t, ")");
     }
 }
-// The lines of a formula's program, one after another: what each does to the accumulator. Tiles are t0, t1 ..
+// Adds what a line of a program reads: an operand's letter, a constant's value, or a tile, as r1, r2 ..
+static void egi_program_print_slot(egi_text *t, const egi_program *p, int slot) {
+    int fill = 0;
+    while (fill < p->filled && p->fill[fill].slot != slot) fill++;
+    if (slot < EGI_PROGRAM_FIRST_TILE) egi_text_printf(t, "%c", "abcyg"[p->operand[slot]]);
+    else if (fill < p->filled) egi_text_number(t, p->k[p->fill[fill].k]);
+    else egi_text_printf(t, "r%d", slot - EGI_PROGRAM_FIRST_TILE + 1);
+}
+// Adds the lines of a formula's program: what each does to the accumulator x.
 static void egi_program_print(egi_text *t, const egi_op *op, int variant) {
-#define EGI_DO_NAME(act) #act,
-    static const char *const names[] = { EGI_DO_TABLE(EGI_DO_NAME) };
+#define EGI_DO_TEXT(act, text) text,
+    static const char *const texts[] = { EGI_DO_TABLE(EGI_DO_TEXT) };
     egi_program p;
     if (!egi_program_make(&op->formula[variant], op->flags, &p)) return;
-    egi_text_string(t, "        ");
+    if (op->compiled && op->compiled[variant]) egi_text_string(t, "        // in float32 a compiled loop instead\n");
     for (const egi_program_line *l = p.line; l->act != EGI_DO_end; l++) {
-        const bool is_long = l->act == EGI_DO_long1 || l->act == EGI_DO_long2;
-        const char *name = is_long ? p.longs[l->also]->name : names[l->act];
-        const int slots[2] = { l->slot, l->act >= EGI_DO_select && l->act <= EGI_DO_select_2 ? l->also : 0 };
         const bool constant = l->act >= EGI_DO_add && (l->act - EGI_DO_add) % 2 == 1;
-        egi_text_printf(t, "%s%.*s", l == p.line ? "" : "; ", (int)strlen(name) - (constant ? 2 : 0), name);
-        if (constant) { egi_text_string(t, " "); egi_text_number(t, p.k[l->also]); }
-        for (int i = 0; i < 2; i++) {
-            int fill = 0;
-            while (fill < p.filled && p.fill[fill].slot != slots[i]) fill++;
-            if (slots[i] && fill < p.filled) { egi_text_string(t, " "); egi_text_number(t, p.k[p.fill[fill].k]); }
-            else if (slots[i] >= EGI_PROGRAM_FIRST_TILE) egi_text_printf(t, " t%d", slots[i] - EGI_PROGRAM_FIRST_TILE);
-            else if (slots[i]) egi_text_printf(t, " %c", "abcyg"[p.operand[slots[i]]]);
+        if (l->act == EGI_DO_store) { egi_text_printf(t, "        r%d = x\n", l->slot - EGI_PROGRAM_FIRST_TILE + 1); continue; }
+        egi_text_printf(t, "        x = %s", l->act == EGI_DO_long1 || l->act == EGI_DO_long2 ? p.longs[l->also]->name : "");
+        for (const char *c = texts[l->act]; *c; c++) {
+            if (*c == 'z' && constant) egi_text_number(t, p.k[l->also]);
+            else if (*c == 'z' || *c == 'w') egi_program_print_slot(t, &p, *c == 'z' ? l->slot : l->also);
+            else egi_text_add(t, c, 1);
         }
+        egi_text_string(t, "\n");
     }
-    egi_text_string(t, "\n");
 }
 // Adds the lines of a formula: of its parts that occur twice, under names t1, t2 .., then its own. Variant 0 is the op, i + 1 its gradient for
 // operand i.
