@@ -14244,7 +14244,7 @@ typedef struct egi_weight_walk {
     eg_tensor **out;
     eg_tensor *sum;
 } egi_weight_walk;
-static bool egi_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
+static bool egi_weight_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
     if (l->object.taken > 1) {
         void *shared = (void *)w->shared;
         for (int64_t i = 0; i < w->n_shared; i++) if (w->shared[i] == l) return true;
@@ -14258,12 +14258,12 @@ static bool egi_walk_parts(egi_weight_walk *w, const eg_layer *l, size_t at) {
         size_t next = more > 0 ? at + (size_t)more : at;
         if (next >= sizeof w->path)
             return egi_fail(EG_ERROR_STATE, "eg_layer: the path '%.120s...' of a weight is longer than %d bytes; give its layers shorter names", w->path, EGI_PATH - 1);
-        if (p->child ? !egi_walk_parts(w, p->child, next) : !w->visit(w, p)) return false;
+        if (p->child ? !egi_weight_walk_parts(w, p->child, next) : !w->visit(w, p)) return false;
     }
     return true;
 }
-static bool egi_walk_from(egi_weight_walk *w, const eg_layer *l) {
-    bool all = egi_walk_parts(w, l, 0);
+static bool egi_weight_walk_from(egi_weight_walk *w, const eg_layer *l) {
+    bool all = egi_weight_walk_parts(w, l, 0);
     egi_free((void *)w->shared);
     return all;
 }
@@ -14282,7 +14282,7 @@ static int egi_layer_variables(eg_layer *l, bool trainable, eg_tensor **out) {  
     w.visit = egi_visit_list;
     w.out = out;
     w.trainable = trainable;
-    return egi_walk_from(&w, l) ? (int)w.i : -1;
+    return egi_weight_walk_from(&w, l) ? (int)w.i : -1;
 }
 static int egi_layer_fill(const char *function, eg_layer *l, bool trainable, eg_tensor **out, int capacity) {
     int count = egi_layer_alive(function, l) && egi_layer_build_alone(l) ? egi_layer_variables(l, trainable, NULL) : -1;
@@ -14308,7 +14308,7 @@ EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_
     w.wanted = i;
     int64_t errors = egi_this.errors;
     // The walk ends early if it finds the weight, or runs out of memory.
-    bool past = i < 0 || egi_walk_from(&w, l);
+    bool past = i < 0 || egi_weight_walk_from(&w, l);
     if (egi_this.errors != errors) return NULL;
     if (past) {
         int count = eg_layer_weights(l, NULL, 0);
@@ -14324,7 +14324,7 @@ EAGER_API int64_t eg_layer_parameters(eg_layer *l) {
     if (!egi_layer_alive("layer_parameters", l) || !egi_layer_build_alone(l)) return 0;
     memset(&w, 0, sizeof w);
     w.visit = egi_visit_count;
-    return egi_walk_from(&w, l) ? w.i : 0;
+    return egi_weight_walk_from(&w, l) ? w.i : 0;
 }
 EAGER_API void eg_layer_set_trainable(eg_layer *l, bool trainable) {
     if (!egi_layer_alive("layer_set_trainable", l)) return;
@@ -14357,7 +14357,7 @@ EAGER_API eg_tensor *eg_layer_losses(eg_layer *l) {
     if (!egi_layer_alive("layer_losses", l) || !egi_layer_build_alone(l)) return NULL;
     memset(&w, 0, sizeof w);
     w.visit = egi_visit_losses;
-    return egi_walk_from(&w, l) ? w.sum : NULL;
+    return egi_weight_walk_from(&w, l) ? w.sum : NULL;
 }
 
 // ---- initializers
@@ -14503,7 +14503,7 @@ EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) {
 }
 
 // x with this mask: x itself if nobody else holds it, else a new handle.
-static eg_tensor *egi_with_mask(eg_tensor *x, eg_tensor *mask) {
+static eg_tensor *egi_mask_attach(eg_tensor *x, eg_tensor *mask) {
     if (!x || x->mask == mask) return x;
     if (x->mask || (x->flags & (EGI_VARIABLE | EGI_NUMBER)) || __atomic_load_n(&x->object.refs, __ATOMIC_ACQUIRE) != 1) x = eg_identity(x);
     if (x) x->mask = eg_retain(mask);
@@ -14522,7 +14522,7 @@ static bool egi_mask_is_one(const char *function, const eg_tensor *x, const eg_t
 }
 EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
     if (!egi_alive("with_mask", 0, x) || (mask && !egi_alive("with_mask", 1, mask))) return NULL;
-    return !mask || egi_mask_is_one("with_mask", x, mask) ? egi_with_mask(eg_identity(x), mask) : NULL;
+    return !mask || egi_mask_is_one("with_mask", x, mask) ? egi_mask_attach(eg_identity(x), mask) : NULL;
 }
 // Begins a call or build of l: run becomes egi_this.layer, and l, if it is unbuilt, joins the list of layers that a
 // failure unbuilds. Each call that returns true is ended by egi_layer_leave.
@@ -14709,7 +14709,7 @@ static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor
         own[i] = in[i];
     }
     if (mask && (!egi_alive("call", n, mask) || !egi_mask_is_one("call", own[0], mask))) return false;
-    if (mask && mask != own[0]->mask && !(own[0] = egi_with_mask(eg_identity(own[0]), mask))) return false;
+    if (mask && mask != own[0]->mask && !(own[0] = egi_mask_attach(eg_identity(own[0]), mask))) return false;
     for (int i = 0; i < n; i++) run->mask[i] = own[i]->mask;
     run->in = own;
     run->n = n;
@@ -14741,7 +14741,7 @@ static bool egi_layer_run_inputs(egi_layer_run *run) {
         if (!run->out[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_call: output %d of the layer is NULL", i) : false;
         // A user's function may have changed the steps, so that the mask no longer fits the output: it is dropped then.
         bool keeps = run->out_mask[i] && egi_mask_fits(run->out[i], run->out_mask[i]);
-        if (keeps && !(run->out[i] = egi_with_mask(run->out[i], run->out_mask[i]))) return false;
+        if (keeps && !(run->out[i] = egi_mask_attach(run->out[i], run->out_mask[i]))) return false;
     }
     // Written once only: a built model may be called by several threads.
     if (!l->built) l->built = true;
@@ -14969,7 +14969,7 @@ static bool egi_shape_pool(eg_layer *l, const eg_shape *in, int n, eg_shape *out
     return egi_window_too_small(l, in, out);
 }
 // The axes between the batch and the channels.
-static eg_reduce_options egi_over_space(const eg_tensor *x) {
+static eg_reduce_options egi_pool_over_space(const eg_tensor *x) {
     eg_reduce_options o;
     memset(&o, 0, sizeof o);
     for (int i = 1; i < x->rank - 1; i++) o.axes.axes[o.axes.count++] = i;
@@ -14977,12 +14977,12 @@ static eg_reduce_options egi_over_space(const eg_tensor *x) {
 }
 static bool egi_call_global_max(eg_layer *l, egi_layer_run *c) {
     (void)l;
-    return (c->out[0] = (eg_reduce_max)(c->in[0], egi_over_space(c->in[0]))) != NULL;
+    return (c->out[0] = (eg_reduce_max)(c->in[0], egi_pool_over_space(c->in[0]))) != NULL;
 }
 // The mean over these axes; of a sequence with a mask, over the steps that count.
 static bool egi_call_global_average(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *weights = c->mask[0] && x->rank == 3 ? eg_expand_dims(eg_cast(c->mask[0], (eg_dtype)x->dtype), 2) : NULL;
-    eg_reduce_options space = egi_over_space(x);
+    eg_reduce_options space = egi_pool_over_space(x);
     (void)l;
     if (c->mask[0] && x->rank == 3 && !weights) return false;
     c->out[0] = weights ? (eg_div)((eg_reduce_sum)((eg_mul)(x, weights), space), (eg_reduce_sum)(weights, space)) : (eg_reduce_mean)(x, space);
@@ -15294,7 +15294,7 @@ static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double),
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, EGI_NOT_ELEMENTWISE(layer_norm) };
 // Whether a layer may compute x with one kernel instead of several ops: the device has it, and neither the NaN trap
 // nor eg_record, which look at each op, is on.
-static bool egi_has_as_one(const eg_tensor *x, egi_kernel kernel) {
+static bool egi_kernel_has_as_one(const eg_tensor *x, egi_kernel kernel) {
 #define EGI_KERNEL_IS_HERE(NUMBER, name) true,
 #define EGI_KERNEL_IS_ELSEWHERE(NUMBER, name) false,
     static const bool of_cpu[] = { EGI_KERNEL_TABLE(EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_ELSEWHERE) };
@@ -15302,8 +15302,8 @@ static bool egi_has_as_one(const eg_tensor *x, egi_kernel kernel) {
     const eg_backend *b = egi_backend_of(x);
     return b == &egi_cpu ? of_cpu[kernel] : b->kernel[kernel] && b->kernel[kernel + 1];       // the next is its gradient
 }
-static bool egi_runs_as_one(const eg_tensor *x, egi_kernel kernel) { return egi_has_as_one(x, kernel) && x->dtype == EG_FLOAT32; }
-static bool egi_goes_with(const eg_tensor *x, const eg_tensor *weight) {
+static bool egi_kernel_runs_as_one(const eg_tensor *x, egi_kernel kernel) { return egi_kernel_has_as_one(x, kernel) && x->dtype == EG_FLOAT32; }
+static bool egi_weight_goes_with(const eg_tensor *x, const eg_tensor *weight) {
     return weight && weight->dtype == x->dtype && egi_backend_of(weight) == egi_backend_of(x) && (weight->flags & EGI_CONTIGUOUS);
 }
 static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
@@ -15313,7 +15313,7 @@ static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     in[0] = x;
     in[1] = egi_part_of(l, "gamma");
     in[2] = egi_part_of(l, "beta");
-    if (axis == x->rank - 1 && egi_runs_as_one(x, EGI_LAYER_NORM) && egi_goes_with(x, in[1]) && egi_goes_with(x, in[2])) {
+    if (axis == x->rank - 1 && egi_kernel_runs_as_one(x, EGI_LAYER_NORM) && egi_weight_goes_with(x, in[1]) && egi_weight_goes_with(x, in[2])) {
         double epsilon = l->config.o.epsilon;
         return (c->out[0] = egi_apply1(&egi_op_layer_norm, in, 3, &epsilon)) != NULL;
     }
@@ -15534,19 +15534,19 @@ struct egi_recurrence {
     eg_tensor *dropout;                 // what the state is multiplied by before the product, or NULL
 };
 
-static eg_tensor *egi_recur(const egi_recurrence *r, eg_tensor *h, int part) {
+static eg_tensor *egi_recurrence_product(const egi_recurrence *r, eg_tensor *h, int part) {
     return egi_matmul(r->dropout ? (eg_mul)(h, r->dropout) : h, false, r->recurrent[part], false);
 }
 
 // h' = f(z + h U)
 static bool egi_simple_rnn_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
-    state[0] = eg_activate((eg_add)(z, egi_recur(r, state[0], 0)), r->activation);
+    state[0] = eg_activate((eg_add)(z, egi_recurrence_product(r, state[0], 0)), r->activation);
     return state[0] != NULL;
 }
 // c' = forget c + input f(z), h' = output f(c')    (Hochreiter & Schmidhuber 1997; the forget gate: Gers et al. 2000)
 static bool egi_lstm_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
     eg_tensor *gate[4];                                        // i f c o
-    if (!eg_split((eg_add)(z, egi_recur(r, state[0], 0)), 4, 1, gate)) return false;
+    if (!eg_split((eg_add)(z, egi_recurrence_product(r, state[0], 0)), 4, 1, gate)) return false;
     for (int i = 0; i < 4; i++) gate[i] = eg_activate(gate[i], i == 2 ? r->activation : r->gate);
     state[1] = (eg_add)((eg_mul)(gate[1], state[1]), (eg_mul)(gate[0], gate[2]));
     state[0] = (eg_mul)(gate[3], eg_activate(state[1], r->activation));
@@ -15554,13 +15554,13 @@ static bool egi_lstm_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **sta
 }
 // h' = update h + (1 - update) f(z + reset (h U))    (Cho et al. 2014 have (reset h) U)
 static bool egi_gru_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **state) {
-    eg_tensor *in[3], *back[3], *h = state[0], *product = egi_recur(r, h, 0);
+    eg_tensor *in[3], *back[3], *h = state[0], *product = egi_recurrence_product(r, h, 0);
     bool after = !r->recurrent[1];
     if (!eg_split(z, 3, 1, in)) return false;                  // z r h
     if (after && r->bias) product = (eg_add)(product, r->bias);
     if (!eg_split(product, after ? 3 : 2, 1, back)) return false;
     eg_tensor *update = eg_activate((eg_add)(in[0], back[0]), r->gate), *reset = eg_activate((eg_add)(in[1], back[1]), r->gate);
-    eg_tensor *memory = after ? (eg_mul)(reset, back[2]) : egi_recur(r, (eg_mul)(reset, h), 1);
+    eg_tensor *memory = after ? (eg_mul)(reset, back[2]) : egi_recurrence_product(r, (eg_mul)(reset, h), 1);
     eg_tensor *candidate = eg_activate((eg_add)(in[2], memory), r->activation);
     state[0] = (eg_add)(candidate, (eg_mul)(update, (eg_sub)(h, candidate)));
     return state[0] != NULL;
@@ -15597,12 +15597,12 @@ static bool egi_recurrence_unroll(const egi_recurrence *r, eg_tensor *z, eg_tens
     return ok;
 }
 
-static const egi_cell *egi_cell_of(const eg_layer *l) {
+static const egi_cell *egi_layer_cell(const eg_layer *l) {
     for (size_t i = 0; i < sizeof egi_cells / sizeof *egi_cells; i++) if (!strcmp(egi_cells[i].name, l->type->name)) return &egi_cells[i];
     return NULL;
 }
 static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
-    const egi_cell *cell = egi_cell_of(l);
+    const egi_cell *cell = egi_layer_cell(l);
     const eg_layer_options *o = &l->config.o;
     int64_t units = l->config.units, width;
     if (!egi_last_known(in) || !egi_checked_product(units, cell->gates, &width)) return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: too many units", cell->name);
@@ -15658,7 +15658,7 @@ static bool egi_recurrence_first_states(const eg_layer *l, const egi_layer_run *
     return true;
 }
 // x W + b for all steps: (.., .., gates x units).
-static eg_tensor *egi_all_steps(const eg_layer *l, eg_tensor *x, eg_tensor *bias) {
+static eg_tensor *egi_recurrence_inputs(const eg_layer *l, eg_tensor *x, eg_tensor *bias) {
     eg_tensor *kernel = egi_part_of(l, "kernel");
     if (!x) return NULL;
     eg_shape flat = { 2, { x->dims[0] * x->dims[1], x->dims[2] } }, split = { 3, { x->dims[0], x->dims[1], kernel->dims[1] } };
@@ -15672,7 +15672,7 @@ static bool egi_recurrence_of(const eg_layer *l, const egi_layer_run *c, egi_rec
     int64_t units = l->config.units;
     eg_shape begin = { 2, { 0, 0 } }, size = { 2, { units, 2 * units } }, state = { 2, { c->in[0]->dims[0], units } };
     memset(r, 0, sizeof *r);
-    r->cell = egi_cell_of(l);
+    r->cell = egi_layer_cell(l);
     r->activation = o->activation ? o->activation : EG_TANH;
     r->gate = o->recurrent_activation ? o->recurrent_activation : EG_SIGMOID;
     r->recurrent[0] = egi_part_of(l, "recurrent_kernel");
@@ -15788,11 +15788,11 @@ static const egi_op *const egi_recurrent_ops[] = { &egi_op_simple_rnn, &egi_op_l
 // Whether the one op can do what is asked: the default activations, no dropout between steps, matching dtypes and
 // devices. In the op, the output of a masked step is the state, which equals the output of the step before unless the
 // caller gave a first state.
-static bool egi_recurs_as_one(const eg_layer *l, const egi_layer_run *c, const egi_recurrence *r, eg_tensor *const *state) {
+static bool egi_recurrence_runs_as_one(const eg_layer *l, const egi_layer_run *c, const egi_recurrence *r, eg_tensor *const *state) {
     const eg_tensor *x = c->in[0];
     if (c->mask[0] && (c->n > 1 || egi_backend_of(c->mask[0]) != egi_backend_of(x))) return false;
     if (r->dropout || l->config.o.reset_before || r->activation != EG_TANH || r->gate != EG_SIGMOID) return false;
-    if (!egi_has_as_one(x, EGI_RECURRENT) || !egi_is_float(x->dtype) || !egi_goes_with(x, r->recurrent[0]) || (r->bias && !egi_goes_with(x, r->bias))) return false;
+    if (!egi_kernel_has_as_one(x, EGI_RECURRENT) || !egi_is_float(x->dtype) || !egi_weight_goes_with(x, r->recurrent[0]) || (r->bias && !egi_weight_goes_with(x, r->bias))) return false;
     for (int s = 0; s < r->cell->states; s++) if (state[s]->dtype != x->dtype || egi_backend_of(state[s]) != egi_backend_of(x)) return false;
     return true;
 }
@@ -15846,8 +15846,8 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
         return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not fit the sequences %s: one bool for each step", egi_describe(mask), egi_describe(x));
     if (!egi_recurrence_of(l, c, &r, &bias) || !egi_recurrence_first_states(l, c, r.cell->states, state)) return false;
     if (c->training && o->dropout > 0) x = (eg_mul)(x, egi_step_dropout(x, same, o->dropout));
-    bool as_one = egi_recurs_as_one(l, c, &r, state);
-    eg_tensor *z = egi_all_steps(l, as_one || !x ? x : egi_steps_first(x), bias);
+    bool as_one = egi_recurrence_runs_as_one(l, c, &r, state);
+    eg_tensor *z = egi_recurrence_inputs(l, as_one || !x ? x : egi_steps_first(x), bias);
     if (!z || !(as_one ? egi_recur_as_one(l, c, &r, z, state) : egi_recur_by_steps(l, c, &r, z, state))) return false;
     c->out_mask[0] = o->return_sequences ? c->mask[0] : NULL;
     if (c->out_mask[0] && o->go_backwards) {
@@ -15879,7 +15879,7 @@ static eg_tensor *egi_bidirectional_merged(eg_merge merge, eg_tensor *a, eg_tens
 static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
     const eg_layer *forward = l->parts[0].child;
     eg_axes time = { EGI_AXES_MARK, 1, { 1 } };
-    int states = egi_cell_of(forward)->states, given = (c->n - 1) / 2;
+    int states = egi_layer_cell(forward)->states, given = (c->n - 1) / 2;
     eg_tensor *in[3], *out[2][3];
     if (c->n != 1 && c->n != 1 + 2 * states)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; Bidirectional takes the sequences, and none or all of its %d states", c->n, 2 * states);
@@ -16032,7 +16032,7 @@ static eg_tensor *egi_attention_after(const egi_attention_in *a, int which, eg_t
 }
 // Where one head of keys or values serves several heads of queries: reshapes either side so that the product
 // broadcasts over the group.
-static eg_tensor *egi_for_groups(eg_tensor *x, int64_t heads, bool few) {
+static eg_tensor *egi_attention_for_groups(eg_tensor *x, int64_t heads, bool few) {
     if (few) return eg_expand_dims(x, 2);
     eg_shape grouped = { 5, { x->dims[0], heads, x->dims[1] / heads, x->dims[2], x->dims[3] } };
     return eg_reshape(x, grouped);
@@ -16041,7 +16041,7 @@ static eg_tensor *egi_for_groups(eg_tensor *x, int64_t heads, bool few) {
 static eg_tensor *egi_attention_product(eg_tensor *a, eg_tensor *b, bool transposed) {
     if (!a || !b || a->dims[1] == b->dims[1]) return egi_matmul(a, false, b, transposed);
     eg_shape shape = { 4, { a->dims[0], a->dims[1], a->dims[2], b->dims[transposed ? 2 : 3] } };
-    return eg_reshape(egi_matmul(egi_for_groups(a, b->dims[1], false), false, egi_for_groups(b, 0, true), transposed), shape);
+    return eg_reshape(egi_matmul(egi_attention_for_groups(a, b->dims[1], false), false, egi_attention_for_groups(b, 0, true), transposed), shape);
 }
 // softmax(q k^T / sqrt(K)): how much each query attends to each key (Vaswani et al. 2017). whole: no row of the mask
 // can be all false, so that there is no row to set to zeros.
@@ -16078,9 +16078,9 @@ static bool egi_run_attention_as_one(egi_call *c) {
     return ok;
 }
 // The gradient of a head of keys or values is the sum over the heads of queries that it serves.
-static eg_tensor *egi_over_groups(eg_tensor *x, int64_t heads) {
+static eg_tensor *egi_attention_over_groups(eg_tensor *x, int64_t heads) {
     if (!x || x->dims[1] == heads) return x;
-    return (eg_reduce_sum)(egi_for_groups(x, heads, false), egi_over_axis(2, false));
+    return (eg_reduce_sum)(egi_attention_for_groups(x, heads, false), egi_over_axis(2, false));
 }
 // The gradient with single ops. With P the weights, S the scores and dP = g v^T: dS = P (dP - sum(dP P)), dq = dS k,
 // dk = dS^T q, dv = P^T g.
@@ -16093,8 +16093,8 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *ds = (eg_mul)(weights, (eg_sub)(dp, (eg_reduce_sum)((eg_mul)(dp, weights), egi_over_axis(-1, true))));
     ds = (eg_mul)(ds, eg_number(a->scale));
     if (c->needed[0] && !egi_set_dx(0, dx, egi_attention_product(ds, k, false))) return false;
-    if (c->needed[1] && !egi_set_dx(1, dx, egi_over_groups(egi_matmul(ds, true, q, false), k->dims[1]))) return false;
-    return !c->needed[2] || egi_set_dx(2, dx, egi_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
+    if (c->needed[1] && !egi_set_dx(1, dx, egi_attention_over_groups(egi_matmul(ds, true, q, false), k->dims[1]))) return false;
+    return !c->needed[2] || egi_set_dx(2, dx, egi_attention_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
 }
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     if (egi_ops_are_seen()) return egi_attention_gradient(c, dx);
@@ -16117,11 +16117,11 @@ static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_atten
                                          { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, EGI_NOT_ELEMENTWISE(attention) };
 // Whether the one op can do what is asked: no weights are returned, nothing is dropped, and heads have at most
 // EGI_ATTENTION_SIZE elements.
-static bool egi_attends_as_one(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a) {
+static bool egi_attention_runs_as_one(const eg_layer *l, const egi_layer_run *c, const egi_attention_in *a) {
     const egi_layer_config *k = &l->config;
     int64_t value_dim = k->o.value_dim ? k->o.value_dim : k->size;
     for (int i = 0; i < a->n; i++) if (!c->in[i]->size) return false;
-    return c->n_out < 2 && !(c->training && k->o.dropout > 0) && k->size <= EGI_ATTENTION_SIZE && value_dim <= EGI_ATTENTION_SIZE && egi_runs_as_one(c->in[0], EGI_ATTENTION);
+    return c->n_out < 2 && !(c->training && k->o.dropout > 0) && k->size <= EGI_ATTENTION_SIZE && value_dim <= EGI_ATTENTION_SIZE && egi_kernel_runs_as_one(c->in[0], EGI_ATTENTION);
 }
 static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
@@ -16135,7 +16135,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
                             egi_describe(c->in[1]), n > 2 ? ", key " : "", n > 2 ? egi_describe(c->in[2]) : "");
     if (n > 3) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs of attention; it takes query, value and key, a mask of pairs, and keys and values so far", c->n);
     if (a.past[0] && n > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: keys and values so far go with a query alone");
-    bool as_one = egi_attends_as_one(l, c, &a);
+    bool as_one = egi_attention_runs_as_one(l, c, &a);
     if (!egi_attention_mask(c, &a, &mask)) return false;
     eg_tensor *query = egi_attention_turned(egi_attention_heads(l, 0, c->in[0], heads), k->o.rotary_base, a.before);
     eg_tensor *key = egi_attention_turned(egi_attention_heads(l, 1, c->in[n > 2 ? 2 : n - 1], shared), k->o.rotary_base, a.before), *value = egi_attention_heads(l, 2, c->in[n > 1 ? 1 : 0], shared);
@@ -16326,7 +16326,7 @@ EAGER_API eg_layer *(eg_layer_bidirectional)(eg_layer *layer, eg_layer_options o
     egi_layer_config c = egi_layer_options_of(&o);
     char name[2][128];
     if (!egi_layer_alive("layer_bidirectional", layer)) return NULL;
-    bool fits = egi_cell_of(layer) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: %s is no recurrent layer", layer->type->class_name);
+    bool fits = egi_layer_cell(layer) || egi_fail(EG_ERROR_ARGUMENT, "eg_layer_bidirectional: %s is no recurrent layer", layer->type->class_name);
     eg_layer *l = fits ? egi_layer_make(&egi_layer_type_bidirectional, &c) : NULL;
     egi_layer_config other = layer->config;
     other.o.go_backwards = !other.o.go_backwards;
@@ -16721,7 +16721,7 @@ static eg_layer *egi_read_layer(const egi_json *j, int64_t node, eg_layer *root,
     }
     if (container && l->type == &egi_layer_type_residual && l->n_parts != 1) ok = egi_read_fail(j, node, "one layer is expected in a Residual");
     if (container && l->type->flags & EGI_BOTH_WAYS &&
-        (l->n_parts != 2 || !egi_cell_of(l->parts[0].child) || l->parts[0].child->type != l->parts[1].child->type))
+        (l->n_parts != 2 || !egi_layer_cell(l->parts[0].child) || l->parts[0].child->type != l->parts[1].child->type))
         ok = egi_read_fail(j, node, "two recurrent layers of one kind are expected in a Bidirectional");
     if (ok && container) ok = egi_read_inputs(j, node, l);
     if (ok && frozen) {
@@ -16998,7 +16998,7 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
     all.visit = egi_visit_bytes;
     trained = all;
     trained.trainable = true;
-    if (!egi_walk_from(&all, l) || !egi_walk_from(&trained, l)) return;
+    if (!egi_weight_walk_from(&all, l) || !egi_weight_walk_from(&trained, l)) return;
     egi_text_printf(&t, "Model: \"%s\"\n", l->name);
     egi_summary_rule(&t, "┏", "━", "┳", "┓");
     egi_summary_row(&t, "┃", "Layer (type)", "Output Shape", "Param #");
@@ -17032,7 +17032,7 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
 // The mean and the sum over the last axis. Of rank 1 and 0, where an element is an example, the mean is x itself.
 static eg_tensor *egi_mean_last(eg_tensor *x) { return x && x->rank > 1 ? (eg_reduce_mean)(x, egi_over_axis(-1, false)) : x; }
 static eg_tensor *egi_sum_last(eg_tensor *x) { return x && x->rank > 0 ? (eg_reduce_sum)(x, egi_over_axis(-1, false)) : x; }
-static eg_tensor *egi_mean_all(eg_tensor *x) {
+static eg_tensor *egi_loss_mean_all(eg_tensor *x) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
     return (eg_reduce_mean)(x, all);
@@ -17092,9 +17092,9 @@ static eg_tensor *egi_loss_sides(eg_tensor *y) {
     eg_tensor *binary = (eg_reduce_all)((eg_logical_or)((eg_equal)(y, eg_number(0)), (eg_equal)(y, eg_number(1))), all);
     return (eg_where)(binary, (eg_sub)((eg_mul)(eg_number(2), y), eg_number(1)), y);
 }
-static eg_tensor *egi_hinge_of(eg_tensor *y, eg_tensor *p) { return egi_loss_at_least(egi_loss_from_1((eg_mul)(egi_loss_sides(y), p)), 0); }
-EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_mean_last(egi_hinge_of(y, p)); }
-EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_mean_last(eg_square(egi_hinge_of(y, p))); }
+static eg_tensor *egi_loss_hinge(eg_tensor *y, eg_tensor *p) { return egi_loss_at_least(egi_loss_from_1((eg_mul)(egi_loss_sides(y), p)), 0); }
+EGI_LOSS_FORMULA(hinge) { EGI_LOSS_UNUSED; return egi_mean_last(egi_loss_hinge(y, p)); }
+EGI_LOSS_FORMULA(squared_hinge) { EGI_LOSS_UNUSED; return egi_mean_last(eg_square(egi_loss_hinge(y, p))); }
 EGI_LOSS_FORMULA(categorical_hinge) {
     EGI_LOSS_UNUSED;
     eg_tensor *right = egi_sum_last((eg_mul)(y, p)), *wrong = (eg_reduce_max)((eg_mul)(egi_loss_from_1(y), p), egi_over_axis(-1, false));
@@ -17105,14 +17105,14 @@ static eg_tensor *egi_loss_unit(eg_tensor *x) {
     return (eg_mul)(x, eg_rsqrt(egi_loss_at_least(squares, egi_loss_epsilon * egi_loss_epsilon)));
 }
 EGI_LOSS_FORMULA(cosine_similarity) { EGI_LOSS_UNUSED; return eg_negative(egi_sum_last((eg_mul)(egi_loss_unit(y), egi_loss_unit(p)))); }
-static eg_tensor *egi_sum_example(eg_tensor *x) {           // over all axes but the first
+static eg_tensor *egi_loss_sum_example(eg_tensor *x) {           // over all axes but the first
     while (x && x->rank > 1) x = egi_sum_last(x);
     return x;
 }
 EGI_LOSS_FORMULA(dice) {
     EGI_LOSS_UNUSED;
-    eg_tensor *both = (eg_mul)(eg_number(2), egi_sum_example((eg_mul)(y, p)));
-    return egi_loss_from_1((eg_div)(both, (eg_add)((eg_add)(egi_sum_example(y), egi_sum_example(p)), eg_number(egi_loss_epsilon))));
+    eg_tensor *both = (eg_mul)(eg_number(2), egi_loss_sum_example((eg_mul)(y, p)));
+    return egi_loss_from_1((eg_div)(both, (eg_add)((eg_add)(egi_loss_sum_example(y), egi_loss_sum_example(p)), eg_number(egi_loss_epsilon))));
 }
 // Label smoothing: y (1 - part) + part / classes. A binary label has two classes.
 static eg_tensor *egi_labels_smooth(eg_tensor *y, double part, double classes) {
@@ -17253,7 +17253,7 @@ static eg_tensor *egi_loss_each(const egi_loss_row *row, eg_tensor *y, eg_tensor
 static const eg_loss_options egi_loss_defaults = { 0, NULL, 1, 0, 2, 0, NULL };
 #define EGI_LOSS_FUNCTION(name, labels_, options_) \
     EAGER_API eg_tensor *eg_##name(eg_tensor *labels, eg_tensor *predictions) { \
-        EGI_AS(#name, egi_mean_all(egi_loss_each(&egi_losses[EGI_LOSS_##name], labels, predictions, &egi_loss_defaults))); \
+        EGI_AS(#name, egi_loss_mean_all(egi_loss_each(&egi_losses[EGI_LOSS_##name], labels, predictions, &egi_loss_defaults))); \
     }
 EGI_LOSSES(EGI_LOSS_FUNCTION)
 
@@ -17288,7 +17288,7 @@ static eg_tensor *egi_steps_mask(const eg_tensor *p) { return p && p->mask && p-
 // A mask as weights whose mean is 1: masked steps weigh 0, the others correspondingly more.
 static eg_tensor *egi_mask_weights(eg_tensor *mask) {
     eg_tensor *count = eg_cast(mask, EG_FLOAT32);
-    return (eg_divide_no_nan)(count, egi_mean_all(count));
+    return (eg_divide_no_nan)(count, egi_loss_mean_all(count));
 }
 // The mean of the values, weighted by weights and mask, either of which may be NULL. own: the values come from a user's loss function, so
 // their shape is checked.
@@ -17305,7 +17305,7 @@ static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_t
     factor = factor ? egi_weights_for(function, factor, values) : NULL;
     if (factor) values = (eg_mul)(values, factor);
     else if (mask || weights) return NULL;
-    return values && values->rank ? egi_mean_all(values) : values;
+    return values && values->rank ? egi_loss_mean_all(values) : values;
 }
 static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y, eg_tensor *p, eg_loss_options o, bool mean) {
     const egi_loss_row *row = egi_loss_find(loss);
@@ -17389,20 +17389,20 @@ static eg_tensor *egi_metric_best(eg_tensor *x) {
     eg_arg_options last = { 0, NULL, -1, false };
     return (eg_argmax)(x, last);
 }
-static eg_tensor *egi_right_binary(const eg_metric *m, eg_tensor *y, eg_tensor *p) {
+static eg_tensor *egi_metric_right_binary(const eg_metric *m, eg_tensor *y, eg_tensor *p) {
     eg_tensor *said = (eg_greater)(p, eg_number(m->options.threshold));
     return egi_mean_last(eg_cast((eg_equal)(eg_cast(y, EG_FLOAT64), eg_cast(said, EG_FLOAT64)), EG_FLOAT64));
 }
-static eg_tensor *egi_right_categorical(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(egi_metric_best(y), egi_metric_best(p)); }
-static eg_tensor *egi_right_sparse(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(eg_cast(y, EG_INT64), egi_metric_best(p)); }
+static eg_tensor *egi_metric_right_categorical(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(egi_metric_best(y), egi_metric_best(p)); }
+static eg_tensor *egi_metric_right_sparse(const eg_metric *m, eg_tensor *y, eg_tensor *p) { (void)m; return (eg_equal)(eg_cast(y, EG_INT64), egi_metric_best(p)); }
 static eg_tensor *egi_delta_binary_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_right_binary(m, y, p), w) : NULL;
+    return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_metric_right_binary(m, y, p), w) : NULL;
 }
 static eg_tensor *egi_delta_categorical_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_right_categorical(m, y, p), w) : NULL;
+    return egi_labels_fit("metric_update", EGI_DENSE, y, p) ? egi_delta_values(egi_metric_right_categorical(m, y, p), w) : NULL;
 }
 static eg_tensor *egi_delta_sparse_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    return egi_labels_fit("metric_update", EGI_SPARSE, y, p) ? egi_delta_values(egi_right_sparse(m, y, p), w) : NULL;
+    return egi_labels_fit("metric_update", EGI_SPARSE, y, p) ? egi_delta_values(egi_metric_right_sparse(m, y, p), w) : NULL;
 }
 static eg_tensor *egi_delta_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
@@ -17421,10 +17421,10 @@ static eg_tensor *egi_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p
 
 // Precision, recall, F1, AUC. The state has a row for each threshold: the weight of the labels 1 whose prediction is above it, and that of
 // the labels 0. The first threshold is below every prediction, so its row is the total weight of the 1s and of the 0s.
-static int64_t egi_threshold_count(const eg_metric_options *o) { return o->thresholds ? o->thresholds : 2; }
-static eg_shape egi_shape_thresholds(const eg_metric_options *o) { eg_shape s = { 2, { egi_threshold_count(o), 2 } }; return s; }
+static int64_t egi_metric_threshold_count(const eg_metric_options *o) { return o->thresholds ? o->thresholds : 2; }
+static eg_shape egi_shape_thresholds(const eg_metric_options *o) { eg_shape s = { 2, { egi_metric_threshold_count(o), 2 } }; return s; }
 // Threshold i. p[0] is how many there are: two (the one below everything, and p[1]), or a row of them from 0 to 1.
-static double egi_threshold_rule(int64_t i, const double *p) {
+static double egi_metric_threshold_rule(int64_t i, const double *p) {
     if (p[0] < 3) return i ? p[1] : -HUGE_VAL;
     return i == 0 ? -egi_loss_epsilon : (double)i == p[0] - 1 ? 1 + egi_loss_epsilon : (double)i / (p[0] - 1);
 }
@@ -17443,7 +17443,7 @@ static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tens
     rule[0] = (double)shape.dims[0];
     rule[1] = m->options.threshold;
     shape.dims[1] = 1;
-    eg_tensor *thresholds = egi_from_rule("thresholds", (eg_dtype)p->dtype, shape, egi_threshold_rule, rule), *sides[2];
+    eg_tensor *thresholds = egi_from_rule("thresholds", (eg_dtype)p->dtype, shape, egi_metric_threshold_rule, rule), *sides[2];
     if (!thresholds) return NULL;
     if (w && !(w = egi_weights_for("metric_update", w, eg_cast(p, EG_FLOAT64)))) return NULL;
     sides[0] = eg_cast((eg_not_equal)(y, eg_integer(0)), EG_FLOAT64);
@@ -17731,7 +17731,7 @@ static void egi_history_free(eg_history *h) {
     egi_free(h->ends);
     egi_free(h);
 }
-static bool egi_push_double(double **list, int64_t *capacity, int64_t at, double value) {
+static bool egi_doubles_push(double **list, int64_t *capacity, int64_t at, double value) {
     void *grown = *list;
     if (!egi_grow(&grown, capacity, at + 1, sizeof **list)) return egi_no_memory("fit", 0);
     *list = (double *)grown;
@@ -17739,11 +17739,11 @@ static bool egi_push_double(double **list, int64_t *capacity, int64_t at, double
     return true;
 }
 static bool egi_history_batch(eg_history *h, double loss) {
-    if (!egi_push_double(&h->losses, &h->losses_capacity, h->batches, loss)) return false;
+    if (!egi_doubles_push(&h->losses, &h->losses_capacity, h->batches, loss)) return false;
     h->batches++;
     return true;
 }
-static bool egi_history_put(eg_history *h, int column, double value) { return egi_push_double(&h->values, &h->values_capacity, h->epochs * h->columns + column, value); }
+static bool egi_history_put(eg_history *h, int column, double value) { return egi_doubles_push(&h->values, &h->values_capacity, h->epochs * h->columns + column, value); }
 // Ends an epoch whose values have been written by egi_history_put.
 static bool egi_history_epoch(eg_history *h) {
     void *ends = h->ends;
@@ -17877,7 +17877,7 @@ static void egi_svg_at(egi_text *t, double v) { egi_text_number(t, floor(v * 10 
 static double egi_panel_x(const egi_panel *p, double x) { return p->left + p->width * (x - p->x_low) / (p->x_high - p->x_low); }
 static double egi_panel_y(const egi_panel *p, double y) { return p->top + p->height * (p->y_high - y) / (p->y_high - p->y_low); }
 // A step of 1, 2 or 5 times a power of ten, of which about n make the range.
-static double egi_nice_step(double range, double n) {
+static double egi_panel_nice_step(double range, double n) {
     double raw = range / n, power = pow(10, floor(log10(raw))), m = raw / power;
     return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
 }
@@ -17905,7 +17905,7 @@ static void egi_svg_line(egi_text *t, const char *kind, double x1, double y1, do
 }
 // Numbers along an axis, with no more digits than their step has.
 static void egi_svg_ticks(egi_text *t, const egi_panel *p) {
-    double step = egi_nice_step(p->y_high - p->y_low, 5);
+    double step = egi_panel_nice_step(p->y_high - p->y_low, 5);
     char text[64];
     for (double i = ceil(p->y_low / step - 1e-9); i * step <= p->y_high + step * 1e-6; i++) {
         double y = egi_panel_y(p, i * step);
@@ -17914,7 +17914,7 @@ static void egi_svg_ticks(egi_text *t, const egi_panel *p) {
         for (char *c = text; *c; c++) if (*c == ',') *c = '.';                  // whatever the locale
         egi_svg_text(t, p->left - 10, y + 4, "y", text);
     }
-    step = egi_nice_step(p->x_high - p->x_low, 10);
+    step = egi_panel_nice_step(p->x_high - p->x_low, 10);
     if (step < 1) step = 1;
     for (double i = ceil(p->x_low / step - 1e-9); i * step <= p->x_high + 1e-9; i++) {
         double x = egi_panel_x(p, i * step);
@@ -17981,7 +17981,7 @@ static void egi_svg_panel(egi_text *t, const eg_history *h, int column, double t
     egi_panel_widen(y, points, 1, &low, &high);
     if (low > high) low = 0, high = 1;
     if (low > 0 && low < 0.5 * high) low = 0;                                  // begin at zero if that costs less than half of the height
-    double step = egi_nice_step(high > low ? high - low : fabs(high) > 0 ? fabs(high) : 1, 5);
+    double step = egi_panel_nice_step(high > low ? high - low : fabs(high) > 0 ? fabs(high) : 1, 5);
     bool share = low >= 0 && high <= 1;                                        // the scale of an accuracy ends at 1
     low = floor(low / step + 1e-9) * step;
     high = ceil(high / step - 1e-9) * step;
@@ -18114,7 +18114,7 @@ static bool egi_compile_names(egi_training *t, const char *function, const eg_ou
     }
     return true;
 }
-static bool egi_compile_into(egi_training *t, const char *function, const eg_output *outputs, int n) {
+static bool egi_training_compile(egi_training *t, const char *function, const eg_output *outputs, int n) {
     char names[EGI_LAYER_OUT][31];                         // cut to what a result's name has room for
     int64_t most = 0;
     t->n_outputs = n;
@@ -18196,7 +18196,7 @@ static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *opt
     else if (!(t = (egi_training *)egi_alloc(sizeof *t))) egi_no_memory(function, (int64_t)sizeof *t);
     else {
         memset(t, 0, sizeof *t);
-        ok = egi_compile_into(t, function, outputs, n);
+        ok = egi_training_compile(t, function, outputs, n);
     }
     for (int k = 0; k < n; k++)
         for (int i = 0; i < outputs[k].metrics.count; i++) eg_metric_release(outputs[k].metrics.list[i]);
@@ -18412,7 +18412,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     t->stepping = false;
     return ok;
 }
-static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o, bool train) {
+static double egi_step_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o, bool train) {
     egi_training *t = egi_compiled(function, model);
     egi_step s = { function, 1, train, o.class_weights, (double)NAN, NULL, true };
     eg_tensor *c[3];
@@ -18427,8 +18427,8 @@ static double egi_on_batch(const char *function, eg_layer *model, eg_tensor *x, 
     eg_layer_release(model);
     return ok ? s.loss : (double)NAN;
 }
-EAGER_API double (eg_train_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("train_on_batch", model, x, y, o, true); }
-EAGER_API double (eg_test_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_on_batch("test_on_batch", model, x, y, o, false); }
+EAGER_API double (eg_train_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_step_on_batch("train_on_batch", model, x, y, o, true); }
+EAGER_API double (eg_test_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o) { return egi_step_on_batch("test_on_batch", model, x, y, o, false); }
 
 // ---- progress: on a terminal one line that is drawn again and again, else a line an epoch
 
@@ -19111,7 +19111,7 @@ EAGER_API void eg_callback_release(eg_callback *callback) {
 
 // A growing list of numbers that a checkpoint can save.
 typedef struct egi_numbers { double *values; int64_t count, capacity; } egi_numbers;
-static bool egi_numbers_push(egi_numbers *list, double value) { return egi_push_double(&list->values, &list->capacity, list->count, value) && ++list->count; }
+static bool egi_numbers_push(egi_numbers *list, double value) { return egi_doubles_push(&list->values, &list->capacity, list->count, value) && ++list->count; }
 static bool egi_checkpoint_track_numbers(eg_checkpoint *c, const char *name, egi_numbers *list);     // FILES, as the next
 static const char *egi_checkpoint_last(const char *where, bool folders);
 
@@ -19441,7 +19441,7 @@ static void egi_blank_write(const egi_blank *p, const eg_fit_state *s, egi_text 
     egi_plain_point(text);
     egi_text_string(t, text);
 }
-static char *egi_fill_path(const egi_watch *w, const eg_fit_state *s) {
+static char *egi_watch_fill_path(const egi_watch *w, const eg_fit_state *s) {
     egi_text t;
     egi_blank place;
     bool fits;
@@ -19479,7 +19479,7 @@ static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
     bool better = true;
     while (w->o.save_best && w->looked < s->history->epochs) egi_watch_look(w, s, &better);
     if (!better) return true;
-    char *path = egi_fill_path(w, s);
+    char *path = egi_watch_fill_path(w, s);
     bool ok = path && eg_save_weights(s->model, path);
     egi_free(path);
     return ok;
@@ -21140,7 +21140,7 @@ static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n,
     return egi_shape_valid(c->d->stage->name, *shape, (eg_dtype)first->dtype);
 }
 // Copies x into the corner of an array of larger dimensions, one run of the last axis at a time.
-static void egi_copy_corner(const char *from, const eg_tensor *x, char *to, const int64_t *dims, size_t element) {
+static void egi_element_copy_corner(const char *from, const eg_tensor *x, char *to, const int64_t *dims, size_t element) {
     int last = x->rank - 1;
     if (x->size == 0) return;
     if (x->rank == 0) { memcpy(to, from, element); return; }
@@ -21153,7 +21153,7 @@ static void egi_copy_corner(const char *from, const eg_tensor *x, char *to, cons
         for (int a = last - 1; a >= 0 && ++at[a] == x->dims[a]; a--) at[a] = 0;
     }
 }
-static eg_tensor *egi_stack_elements(egi_cursor *c, const egi_element *list, int64_t n, int k) {
+static eg_tensor *egi_element_stack(egi_cursor *c, const egi_element *list, int64_t n, int k) {
     bool padded = c->d->flag;
     eg_shape shape;
     if (!egi_stacked_shape(c, list, n, k, padded, &shape)) return NULL;
@@ -21165,7 +21165,7 @@ static eg_tensor *egi_stack_elements(egi_cursor *c, const egi_element *list, int
     for (int64_t i = 0; i < n && ok; i++) {
         const char *from = (const char *)eg_data(list[i].x[k]);
         ok = from != NULL;
-        if (ok && padded) egi_copy_corner(from, list[i].x[k], y->data + (size_t)i * row, shape.dims + 1, element);
+        if (ok && padded) egi_element_copy_corner(from, list[i].x[k], y->data + (size_t)i * row, shape.dims + 1, element);
         else if (ok) memcpy(y->data + (size_t)i * row, from, row);
     }
     if (ok) return y;
@@ -21183,7 +21183,7 @@ static eg_status egi_batch_next(egi_cursor *c, eg_tensor **out) {
         n += status == EG_NEXT;
     }
     bool ok = status != EG_FAILED, some = n == want || (n > 0 && !c->d->number[1]);
-    for (int k = 0; k < c->d->n && ok && some; k++) ok = (out[k] = egi_stack_elements(c, s->list, n, k)) != NULL;
+    for (int k = 0; k < c->d->n && ok && some; k++) ok = (out[k] = egi_element_stack(c, s->list, n, k)) != NULL;
     while (n > 0) egi_element_drop(s->list[--n].x);
     return !ok ? EG_FAILED : some ? EG_NEXT : EG_END_OF_SEQUENCE;
 }
@@ -21409,14 +21409,14 @@ static eg_status egi_repeat_next(egi_cursor *c, eg_tensor **out) {
 static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out);
 // Whether every round has as many elements as the one before. Only stages in which a callback decides the number may
 // differ.
-static bool egi_is_steady(const eg_dataset *d) {
+static bool egi_dataset_is_steady(const eg_dataset *d) {
     bool steady = d->stage->next != egi_filter_next && d->stage->next != egi_interleave_next && d->stage->next != egi_generator_next && d->stage->next != egi_unbatch_next;
-    for (int i = 0; i < d->n_from && steady; i++) steady = egi_is_steady(d->from[i]);
+    for (int i = 0; i < d->n_from && steady; i++) steady = egi_dataset_is_steady(d->from[i]);
     return steady;
 }
 static int64_t egi_repeat_skip(egi_cursor *c, int64_t n) {
     int64_t *round = (int64_t *)c->state, rounds = c->d->number[0], each = c->d->from[0]->cardinality, done = 0;
-    bool steady = each < 0 && egi_is_steady(c->d->from[0]);
+    bool steady = each < 0 && egi_dataset_is_steady(c->d->from[0]);
     while (done < n && (rounds < 0 || *round < rounds)) {
         if (!c->from[0] && each > 0 && n - done >= each) {    // passes whole rounds by arithmetic
             int64_t whole = (n - done) / each;
@@ -21451,13 +21451,13 @@ static bool egi_repeat_rule(eg_dataset *d) {
 }
 static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_repeat_next, egi_repeat_skip, NULL, false, NULL };
 // A stage whose one argument is a count, with -1 for "all" or "for ever".
-static eg_dataset *egi_counted_stage(const egi_stage *stage, eg_dataset *from, int64_t n) {
+static eg_dataset *egi_stage_counted(const egi_stage *stage, eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(stage, from);
     if (!d) return NULL;
     d->number[0] = n;
     return egi_dataset_done(d, n >= -1 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld is no count; -1 stands for all", stage->name, (long long)n));
 }
-EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count) { return egi_counted_stage(&egi_stage_repeat, d, count); }
+EAGER_API eg_dataset *eg_dataset_repeat(eg_dataset *d, int64_t count) { return egi_stage_counted(&egi_stage_repeat, d, count); }
 
 static eg_status egi_take_next(egi_cursor *c, eg_tensor **out) {
     return c->d->number[0] >= 0 && c->element >= c->d->number[0] ? EG_END_OF_SEQUENCE : egi_cursor_pull(c, 0, out);
@@ -21472,7 +21472,7 @@ static bool egi_take_rule(eg_dataset *d) {
     return true;
 }
 static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_take_next, egi_take_skip, NULL, false, NULL };
-EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n) { return egi_counted_stage(&egi_stage_take, d, n); }
+EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_take, d, n); }
 
 static bool egi_skip_first(egi_cursor *c) {                   // once, before anything else
     bool *done = (bool *)c->state;
@@ -21495,7 +21495,7 @@ static bool egi_skip_rule(eg_dataset *d) {
     return true;
 }
 static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_skip_next, egi_skip_skip, NULL, false, NULL };
-EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_counted_stage(&egi_stage_skip, d, n); }
+EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_skip, d, n); }
 
 static eg_status egi_enumerate_next(egi_cursor *c, eg_tensor **out) {
     egi_element e;
@@ -21986,12 +21986,12 @@ static struct { int64_t next; eg_iterator *newest; } egi_handles;      // under 
 
 // The shuffles of a tree count the iterators made over them; the count is an iterator's epoch. *most becomes the
 // largest count, or, if set is not NULL, all counts become *set.
-static void egi_epochs(eg_dataset *d, int64_t *most, const int64_t *set) {
+static void egi_dataset_epochs(eg_dataset *d, int64_t *most, const int64_t *set) {
     if (d->stage == &egi_stage_shuffle) {
         if (set) d->epochs = *set;
         else if (d->epochs > *most) *most = d->epochs;
     }
-    for (int i = 0; i < d->n_from; i++) egi_epochs(d->from[i], most, set);
+    for (int i = 0; i < d->n_from; i++) egi_dataset_epochs(d->from[i], most, set);
 }
 static void egi_stand_end(egi_stand *s) {
     egi_cursor_close(s->c);
@@ -22027,9 +22027,9 @@ static bool egi_iterator_begin(const char *function, eg_iterator *it, eg_dataset
     memset((void *)&start, 0, sizeof start);
     if (!egi_seeds_now(function, d, &start.seeds)) { eg_dataset_release(d); return false; }
     egi_lock();
-    egi_epochs(d, &epoch, NULL);
+    egi_dataset_epochs(d, &epoch, NULL);
     after = epoch + 1;
-    egi_epochs(d, &epoch, &after);
+    egi_dataset_epochs(d, &epoch, &after);
     egi_unlock();
     start.epoch = (uint64_t)epoch;
     eg_dataset *before = it->d;
@@ -22282,7 +22282,7 @@ static void egi_iterator_move(eg_iterator *it, egi_stand *to) {
     int64_t after = (int64_t)(to->epoch + 1);
     egi_lock();
     egi_dataset_seeds(it->d, 0, NULL, to->seeds);
-    egi_epochs(it->d, NULL, &after);
+    egi_dataset_epochs(it->d, NULL, &after);
     egi_unlock();
     egi_stand former = it->at;
     it->at = *to;
@@ -22492,7 +22492,7 @@ enum { EGI_BIG = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
 enum { EGI_BIG = 0 };
 #endif
 // Reverses the bytes of n elements of `size` bytes each.
-static void egi_turn_bytes(void *data, int64_t n, int size) {
+static void egi_bytes_turn(void *data, int64_t n, int size) {
     for (unsigned char *p = (unsigned char *)data; n > 0; n--, p += size)
         for (int i = 0, j = size - 1; i < j; i++, j--) { unsigned char c = p[i]; p[i] = p[j]; p[j] = c; }
 }
@@ -22568,7 +22568,7 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
     if (s->source->most == INT64_MAX && !egi_source_bounded(s->source, bytes)) { egi_object_release(&x->object); return NULL; }
     char *data = direct ? x->data : (char *)egi_alloc((size_t)bytes);
     bool ok = (data || egi_no_memory(function, bytes)) && egi_stream_read(s, data, bytes);
-    if (ok && (turned != (EGI_BIG != 0))) egi_turn_bytes(data, n, egi_stored[stored].size);
+    if (ok && (turned != (EGI_BIG != 0))) egi_bytes_turn(data, n, egi_stored[stored].size);
     for (int64_t i = 0; ok && dtype == EG_BOOL && i < n; i++) data[i] = data[i] != 0;
     if (ok && stored >= EGI_DTYPES) {
         int element = egi_dtypes[dtype].size, from = egi_stored[stored].size;
@@ -22695,7 +22695,7 @@ static bool egi_npy_header(egi_npy *p, int *stored, bool *turned, bool *fortran,
 }
 // An array in Fortran's order is read as the transposed array, whose rows these are; this transposes it back. Takes
 // over x's reference.
-static eg_tensor *egi_from_columns(eg_tensor *x) {
+static eg_tensor *egi_import_from_columns(eg_tensor *x) {
     eg_tensor *view = egi_alias(x->op, x), *rows = NULL;
     for (int i = 0; view && i < x->rank; i++) {
         view->dims[i] = x->dims[x->rank - 1 - i];
@@ -22738,7 +22738,7 @@ static eg_tensor *egi_npy_read(egi_stream *s) {
     bool turned = false, fortran = false;
     eg_shape shape = { 0, { 0 } };
     eg_tensor *x = egi_npy_begin(s, &stored, &turned, &fortran, &shape) ? egi_stream_tensor(s, stored, &shape, turned) : NULL;
-    return x && fortran ? egi_from_columns(x) : x;
+    return x && fortran ? egi_import_from_columns(x) : x;
 }
 EAGER_API eg_tensor *eg_load_npy(const char *path) {
     egi_source source;
@@ -22781,7 +22781,7 @@ static bool egi_sink_elements(egi_sink *s, const void *data, const eg_tensor *x)
     for (int64_t i = 0, part; i < x->size; i += part) {
         part = x->size - i < 512 ? x->size - i : 512;
         memcpy(turned, (const char *)data + i * size, (size_t)(part * size));
-        egi_turn_bytes(turned, part, size);
+        egi_bytes_turn(turned, part, size);
         egi_sink_write(s, turned, part * size);
     }
     return !s->failed;
@@ -22908,7 +22908,7 @@ static bool egi_npz_write(egi_sink *s, egi_text *list, char *name, eg_tensor *x)
         char one[8];
         int size = egi_dtypes[x->dtype].size;
         memcpy(one, (const char *)data + i * size, (size_t)size);
-        egi_turn_bytes(one, 1, size);
+        egi_bytes_turn(one, 1, size);
         m.crc = egi_crc(EGI_CRC32, m.crc, one, size);
     }
     egi_zip_header(&head, &m, false);
@@ -23539,7 +23539,7 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
     return NULL;
 }
 
-static bool egi_ends_with(const char *text, const char *end) {
+static bool egi_path_ends_with(const char *text, const char *end) {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && !strcmp(text + n - m, end);
 }
@@ -23547,13 +23547,13 @@ enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
 static const struct { const char *ending; bool (*save)(eg_archive *, const char *); eg_archive *(*load)(const char *); } egi_formats[] = {
     { ".npz", eg_save_npz, eg_load_npz }, { ".safetensors", eg_save_safetensors, eg_load_safetensors }
 };
-static int egi_format_of(const char *path) {                  // by its ending; -1: of none
-    for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(path, egi_formats[f].ending)) return f;
+static int egi_path_format(const char *path) {                  // by its ending; -1: of none
+    for (int f = 0; f < EGI_FORMATS; f++) if (egi_path_ends_with(path, egi_formats[f].ending)) return f;
     return -1;
 }
 // The path with the ending under which there is a file; without such a file, the path itself. The caller frees it.
 static char *egi_path_found(const char *path) {
-    for (int f = EGI_FORMATS - 1; f >= 0 && egi_format_of(path) < 0; f--) {
+    for (int f = EGI_FORMATS - 1; f >= 0 && egi_path_format(path) < 0; f--) {
         char *full = egi_copy_string(path, egi_formats[f].ending);
         if (!full || egi_file_exists(full)) return full;
         egi_free(full);
@@ -23565,7 +23565,7 @@ static bool egi_archive_path_fits(const char *function, const char *path) {
     if (!egi_path_given(function, path)) return false;
     const char *name = path + strlen(path);
     while (name > path && name[-1] != '/' && name[-1] != '\\') name--;
-    return egi_format_of(path) >= 0 || (*name && !strchr(name, '.')) ||
+    return egi_path_format(path) >= 0 || (*name && !strchr(name, '.')) ||
            egi_file_fail(function, path, -1, "its ending is neither .safetensors nor .npz; a name without an ending is given .safetensors");
 }
 // The path with its ending: of the file that is there, for reading; else .safetensors if it has none. The caller
@@ -23573,7 +23573,7 @@ static bool egi_archive_path_fits(const char *function, const char *path) {
 static char *egi_archive_path(const char *function, const char *path, bool read) {
     if (!egi_archive_path_fits(function, path)) return NULL;
     char *full = read ? egi_path_found(path) : egi_copy_string(path, "");
-    if (full && egi_format_of(full) < 0) {
+    if (full && egi_path_format(full) < 0) {
         egi_free(full);
         full = egi_copy_string(path, egi_formats[EGI_FORMAT_SAFETENSORS].ending);
     }
@@ -23583,13 +23583,13 @@ static char *egi_archive_path(const char *function, const char *path, bool read)
 EAGER_API bool eg_archive_save(eg_archive *a, const char *path) {
     EGI_FAILS_AS("archive_save");
     char *full = egi_archive_path("archive_save", path, false);
-    bool ok = full && egi_formats[egi_format_of(full)].save(a, full);
+    bool ok = full && egi_formats[egi_path_format(full)].save(a, full);
     egi_free(full);
     return ok;
 }
 EAGER_API eg_archive *eg_archive_load(const char *path) {
     char *full = egi_archive_path("archive_load", path, true);
-    eg_archive *a = full ? egi_formats[egi_format_of(full)].load(full) : NULL;
+    eg_archive *a = full ? egi_formats[egi_path_format(full)].load(full) : NULL;
     egi_free(full);
     return a;
 }
@@ -23655,7 +23655,7 @@ static bool egi_weights_now(const char *function, eg_layer *l, egi_weights *w) {
     memset(w, 0, sizeof *w);
     w->function = function;
     w->walk.visit = egi_visit_collect;
-    if (egi_walk_from(&w->walk, l)) return true;
+    if (egi_weight_walk_from(&w->walk, l)) return true;
     egi_weights_free(w);
     return false;
 }
@@ -23666,7 +23666,7 @@ static bool egi_weights_of(const char *function, eg_layer *l, egi_weights *w) {
     egi_weights_free(w);
     return egi_fail(EG_ERROR_STATE, "eg_%s: layer %.60s has no weights yet; they are made by its first call%s", function, l->name, egi_layer_function_in(l) ? "" : ", or by eg_layer_build");
 }
-static bool egi_add_weights(const char *function, eg_archive *a, eg_layer *l, const char *prefix) {
+static bool egi_archive_add_weights(const char *function, eg_archive *a, eg_layer *l, const char *prefix) {
     egi_weights w;
     bool ok = egi_weights_of(function, l, &w);
     if (!ok) return false;
@@ -23680,12 +23680,12 @@ static bool egi_add_weights(const char *function, eg_archive *a, eg_layer *l, co
 }
 EAGER_API bool (eg_archive_add_weights)(eg_archive *a, eg_layer *l, eg_add_weights_options o) {
     return egi_archive_alive("archive_add_weights", a) && EGI_NAMED("archive_add_weights", o, "prefix = \"encoder/\"") &&
-           egi_add_weights("archive_add_weights", a, l, o.prefix ? o.prefix : "");
+           egi_archive_add_weights("archive_add_weights", a, l, o.prefix ? o.prefix : "");
 }
 EAGER_API bool eg_save_weights(eg_layer *l, const char *path) {
     if (!egi_archive_path_fits("save_weights", path)) return false;
     eg_archive *a = eg_archive_new();
-    bool ok = a && egi_add_weights("save_weights", a, l, "") && eg_archive_save(a, path);
+    bool ok = a && egi_archive_add_weights("save_weights", a, l, "") && eg_archive_save(a, path);
     eg_archive_release(a);
     return ok;
 }
@@ -24038,7 +24038,7 @@ static bool egi_import_weights(const char *function, const char *path, eg_archiv
     for (int64_t i = 0; i < a->count && ok && !o->partial && !o->extra; i++) {
         const char *name = a->items[i].name;
         // PyTorch's batch normalization saves it; it is ignored.
-        bool counter = o->torch && egi_ends_with(name, "num_batches_tracked");
+        bool counter = o->torch && egi_path_ends_with(name, "num_batches_tracked");
         if (!m.used[i] && !counter && !strncmp(name, n ? o->prefix : "", n)) egi_misfits_add(&misfits, EGI_UNEXPECTED, name, "");
     }
     ok = egi_misfits_none(function, path, EG_ERROR_SHAPE, &misfits) && ok;
@@ -24087,7 +24087,7 @@ static const eg_layer *egi_layer_unregistered(const eg_layer *l) {
     for (int64_t i = 0; i < l->n_parts && !found; i++) if (l->parts[i].child) found = egi_layer_unregistered(l->parts[i].child);
     return found;
 }
-static bool egi_has_part(const eg_layer *l, const char *name) {
+static bool egi_layer_has_part(const eg_layer *l, const char *name) {
     for (int64_t i = 0; i < l->n_parts; i++) if (strcmp(l->parts[i].name, name) == 0) return true;
     return false;
 }
@@ -24108,7 +24108,7 @@ static bool egi_layer_remade(const eg_layer *l) {
     egi_this.random = random;
     bool ok = made || egi_this.error != EG_OK || egi_fail(EG_ERROR_NULL, "eg_model_save: the maker of '%.60s' returned NULL", l->custom);
     for (int64_t i = 0; i < l->n_parts && made && ok; i++)
-        if (l->parts[i].late && !egi_has_part(made, l->parts[i].name))
+        if (l->parts[i].late && !egi_layer_has_part(made, l->parts[i].name))
             ok = egi_fail(EG_ERROR_STATE, "eg_model_save: layer %.60s makes '%.60s' when it is called, so that a load would miss it: make it in the function that eg_layer_register(\"%.60s\", make, user) "
                           "was given; or save the weights alone by eg_save_weights", l->name, l->parts[i].name, l->custom);
     eg_layer_release(made);
@@ -24116,7 +24116,7 @@ static bool egi_layer_remade(const eg_layer *l) {
     return ok && made;
 }
 // The model that an archive describes, with its weights; the caller owns the reference.
-static eg_layer *egi_model_of(const char *function, const char *path, eg_archive *a) {
+static eg_layer *egi_archive_model(const char *function, const char *path, eg_archive *a) {
     eg_load_options all;
     memset(&all, 0, sizeof all);
     const char *config = eg_archive_text(a, egi_model_key);
@@ -24136,7 +24136,7 @@ static bool egi_model_returns(eg_archive *a) {
     egi_hush hush;
     egi_failure failed;
     egi_hush_begin(&hush);
-    eg_layer *l = egi_model_of("model_load", NULL, a);
+    eg_layer *l = egi_archive_model("model_load", NULL, a);
     eg_layer_release(l);
     egi_hush_end(&hush, &failed);
     return l || egi_fail(failed.code, "eg_model_save: eg_model_load could not load this model again, so nothing is written (eg_save_weights saves its weights alone): %s", failed.message);
@@ -24151,7 +24151,7 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
     if (!egi_layer_remade(l)) return false;
     memset(&config, 0, sizeof config);
     eg_archive *a = eg_archive_new();
-    bool ok = a && egi_add_weights("model_save", a, l, "");
+    bool ok = a && egi_archive_add_weights("model_save", a, l, "");
     if (ok) egi_write_model(&config, l);
     ok = ok && (!config.failed || egi_no_memory("model_save", 0)) && eg_archive_set_text(a, egi_model_key, config.data) && egi_model_returns(a) && eg_archive_save(a, path);
     egi_text_free(&config);
@@ -24161,7 +24161,7 @@ EAGER_API bool eg_model_save(eg_layer *l, const char *path) {
 static eg_layer *egi_model_load(const char *function, const char *path) {
     if (!egi_archive_path_fits(function, path)) return NULL;
     eg_archive *a = eg_archive_load(path);
-    eg_layer *l = a ? egi_model_of(function, path, a) : NULL;
+    eg_layer *l = a ? egi_archive_model(function, path, a) : NULL;
     eg_archive_release(a);
     return l;
 }
@@ -24273,7 +24273,7 @@ static bool egi_checkpoint_variables(const eg_checkpoint *c, egi_weights *w) {
         if (t->kind == EGI_TRACK_VARIABLE) ok = egi_item_add(w, t->name, "", "", (eg_tensor *)t->object);
         if (t->kind != EGI_TRACK_LAYER) continue;
         int n = snprintf(w->walk.path, sizeof w->walk.path, "%s", t->name);
-        ok = egi_walk_parts(&w->walk, (const eg_layer *)t->object, n < (int)sizeof w->walk.path ? (size_t)n : sizeof w->walk.path - 1);
+        ok = egi_weight_walk_parts(&w->walk, (const eg_layer *)t->object, n < (int)sizeof w->walk.path ? (size_t)n : sizeof w->walk.path - 1);
         egi_free((void *)w->walk.shared);
         w->walk.shared = NULL;
         w->walk.n_shared = w->walk.capacity = 0;
@@ -24383,7 +24383,7 @@ static eg_tensor *egi_restore_small(eg_checkpoint *c, const char *name, eg_dtype
 }
 // Opens readings at the positions in the file, to[i] for tracked entry i; the iterators themselves do not move yet.
 // With to NULL it only checks that the positions are tensors of the right kind.
-static bool egi_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_stand *to) {
+static bool egi_checkpoint_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_stand *to) {
     bool ok = true;
     for (int64_t i = 0, at; i < c->n_tracked && ok; i++) {
         const egi_tracked *t = &c->tracked[i];
@@ -24393,7 +24393,7 @@ static bool egi_find_iterators(eg_checkpoint *c, egi_misfits *m, egi_stand *to) 
     return ok;
 }
 // Moves the iterators to the readings in to[], or, if the restore failed, closes these.
-static void egi_move_iterators(eg_checkpoint *c, egi_stand *to, bool move) {
+static void egi_checkpoint_move_iterators(eg_checkpoint *c, egi_stand *to, bool move) {
     for (int64_t i = 0; i < c->n_tracked; i++) {
         if (!to[i].c) continue;
         if (!move) { egi_stand_end(&to[i]); continue; }
@@ -24463,11 +24463,11 @@ static bool egi_checkpoint_settle_all(const char *function, eg_checkpoint *c, eg
     memset((void *)to, 0, bytes);
     int64_t *places = (int64_t *)(void *)(to + c->n_tracked + 1);
     eg_tensor **values = (eg_tensor **)(void *)(places + w->count + 1);
-    bool ok = egi_checkpoint_find_values(c, w, &misfits, values, places) && egi_find_iterators(c, &misfits, NULL);
+    bool ok = egi_checkpoint_find_values(c, w, &misfits, values, places) && egi_checkpoint_find_iterators(c, &misfits, NULL);
     ok = egi_restore_numbers(c, &misfits, true) && ok;
     ok = egi_misfits_none(function, c->source_path, EG_ERROR_SHAPE, &misfits) && ok;
-    ok = ok && egi_find_iterators(c, &misfits, to);
-    egi_move_iterators(c, to, ok);
+    ok = ok && egi_checkpoint_find_iterators(c, &misfits, to);
+    egi_checkpoint_move_iterators(c, to, ok);
     ok = ok && egi_restore_numbers(c, &misfits, false);
     for (int64_t i = 0; i < w->count; i++) {
         if (!values[i]) continue;
@@ -24608,9 +24608,9 @@ typedef struct egi_numbered { int64_t number; char *name; size_t base; } egi_num
 typedef struct egi_files { egi_numbered *list; int64_t count, capacity; } egi_files;
 // The number in "base-12.safetensors", 12; -1 for any other name. With base NULL any base will do; *length is its
 // length.
-static int64_t egi_number_in(const char *name, const char *base, size_t *length) {
+static int64_t egi_name_number(const char *name, const char *base, size_t *length) {
     size_t n = strlen(name), end = n;
-    for (int f = 0; f < EGI_FORMATS; f++) if (egi_ends_with(name, egi_formats[f].ending)) end = n - strlen(egi_formats[f].ending);
+    for (int f = 0; f < EGI_FORMATS; f++) if (egi_path_ends_with(name, egi_formats[f].ending)) end = n - strlen(egi_formats[f].ending);
     if (end == n) return -1;
     size_t digits = end;
     int64_t number = 0;
@@ -24631,12 +24631,12 @@ static bool egi_files_list(const char *function, const char *folder, const char 
     bool ok = true;
     memset(f, 0, sizeof *f);
 #ifdef EAGER_NO_STDIO
-    (void)function; (void)folder; (void)base; (void)egi_number_in;
+    (void)function; (void)folder; (void)base; (void)egi_name_number;
 #else
     DIR *d = opendir(*folder ? folder : ".");
     for (struct dirent *e; d && ok && (e = readdir(d)) != NULL;) {
         size_t length = 0;
-        int64_t number = egi_number_in(e->d_name, base, &length);
+        int64_t number = egi_name_number(e->d_name, base, &length);
         void *list = f->list;
         if (number < 0) continue;
         char *name = egi_copy_string(e->d_name, "");
@@ -24701,7 +24701,7 @@ static bool egi_prefix_of(const char *function, const char *text, egi_prefix *p)
     p->folder[slash ? slash + 1 - text : 0] = 0;
     p->ending = egi_formats[EGI_FORMAT_SAFETENSORS].ending;
     for (int f = 0; f < EGI_FORMATS; f++)
-        if (egi_ends_with(p->base, egi_formats[f].ending)) {
+        if (egi_path_ends_with(p->base, egi_formats[f].ending)) {
             p->ending = egi_formats[f].ending;
             p->base[strlen(p->base) - strlen(p->ending)] = 0;
         }
@@ -24796,21 +24796,21 @@ static eg_archive *egi_checkpoint_archive(eg_checkpoint *c, int64_t number) {
     eg_archive_release(a);
     return NULL;
 }
-static char *egi_joined(const char *a, const char *b) {
+static char *egi_name_joined(const char *a, const char *b) {
     char *path = egi_copy_string(a, b);
     if (!path) egi_no_memory("checkpoint_save", (int64_t)(strlen(a) + strlen(b)));
     return path;
 }
 // Unused with EAGER_NO_STDIO.
-static __attribute__((unused)) bool egi_is_numbered(const char *name, const char *base) {
+static __attribute__((unused)) bool egi_name_is_numbered(const char *name, const char *base) {
     size_t length;
-    return egi_number_in(name, base, &length) >= 0;
+    return egi_name_number(name, base, &length) >= 0;
 }
 // Removes all files but the last `keep`, and the temporary files that killed processes left. A file that cannot be
 // removed stays, without an error.
 static void egi_checkpoint_tidy(const eg_checkpoint *c, const egi_prefix *p, const egi_files *files) {
 #ifndef EAGER_NO_STDIO
-    egi_parts_remove(p->folder, p->base, egi_is_numbered);
+    egi_parts_remove(p->folder, p->base, egi_name_is_numbered);
     for (int64_t i = 0; c->keep && i < files->count; i++) {
         int64_t newer = 1;                                 // the one just written
         for (int64_t k = 0; k < files->count; k++) newer += files->list[k].number > files->list[i].number;
@@ -24838,7 +24838,7 @@ EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
     const egi_numbered *last = egi_files_last(&files, p.folder, "", NULL);
     int64_t number = 1 + (last && last->number > c->number ? last->number : c->number);
     snprintf(name, sizeof name, "-%lld%s", (long long)number, p.ending);
-    char *start = egi_joined(p.folder, p.base), *path = start ? egi_joined(start, name) : NULL;
+    char *start = egi_name_joined(p.folder, p.base), *path = start ? egi_name_joined(start, name) : NULL;
     eg_archive *a = path ? egi_checkpoint_archive(c, number) : NULL;
     bool ok = a && eg_archive_save(a, path);
     eg_archive_release(a);
@@ -24862,7 +24862,7 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     if (!path) return true;
     char *full = egi_path_found(path);
     if (!full) return egi_no_memory("checkpoint_restore", (int64_t)strlen(path) + 1);
-    bool known = egi_format_of(full) >= 0;
+    bool known = egi_path_format(full) >= 0;
     eg_archive *a = known ? eg_archive_load(full) : NULL, *former = c->source;
     if (!known) egi_file_fail("checkpoint_restore", full, -1, "there is no such .safetensors or .npz file");
     const char *version = eg_archive_text(a, "eager_checkpoint"), *counter = eg_archive_text(a, "save_counter");
@@ -25921,7 +25921,7 @@ static const struct { uint8_t code, bits; } egi_dlpack_dtypes[EGI_DTYPES] = {   
     { 2, 32 }, { 2, 64 }, { 0, 32 }, { 0, 64 }, { 1, 8 }, { 6, 8 }, { 2, 16 }, { 4, 16 }
 };
 static bool egi_device_waited(eg_backend *b) { return !b->synchronize || b->synchronize(b); }
-static egi_lent *egi_lend(const char *function, eg_tensor *x, size_t at) {
+static egi_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) {
     if (!egi_alive(function, 0, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     egi_lent *l = NULL;
@@ -25956,7 +25956,7 @@ static void egi_dlpack_lent_back(egi_lent *l) {
 static void egi_dlpack_deleter(eg_dlpack *self) { if (self) egi_dlpack_lent_back((egi_lent *)(void *)self); }
 static void egi_dlpack_legacy_deleter(eg_dlpack_legacy *self) { if (self) egi_dlpack_lent_back((egi_lent *)(void *)self); }
 EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x) {
-    egi_lent *l = egi_lend("to_dlpack", x, offsetof(eg_dlpack, tensor));
+    egi_lent *l = egi_dlpack_lend("to_dlpack", x, offsetof(eg_dlpack, tensor));
     if (!l) return NULL;
     l->of.now.version.major = 1;
     l->of.now.deleter = egi_dlpack_deleter;
@@ -25964,7 +25964,7 @@ EAGER_API eg_dlpack *eg_to_dlpack(eg_tensor *x) {
     return &l->of.now;
 }
 EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x) {
-    egi_lent *l = egi_lend("to_dlpack_legacy", x, offsetof(eg_dlpack_legacy, tensor));
+    egi_lent *l = egi_dlpack_lend("to_dlpack_legacy", x, offsetof(eg_dlpack_legacy, tensor));
     if (!l) return NULL;
     l->of.legacy.deleter = egi_dlpack_legacy_deleter;
     return &l->of.legacy;
