@@ -52,7 +52,7 @@ run)
     . tests/find.sh
     set -- "$(ls examples/*digits_cnn*.c | head -n 1)" "$@"
     echo "Building $1 (-O2)"
-    $CC -std=c11 -O2 $CFLAGS -I. "$1" -o $B/digits $OPTIONS $OPTION_LIBS $LIBS
+    $CC -std=c11 -O2 -DEAGER_STATIC $CFLAGS -I. "$1" -o $B/digits $OPTIONS $OPTION_LIBS $LIBS
     shift
     for word; do        # a folder is named from where one typed, and this script has moved
         shift
@@ -79,7 +79,7 @@ examples)
         for source in examples/*"$name"*.c; do
             [ -f "$source" ] || { echo "build.sh: no examples/*$name*.c" >&2; exit 1; }
             printf '\n== %s\n' "$source"
-            $CC -std=c11 -O2 $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && (cd $B && ./program)
+            $CC -std=c11 -O2 -DEAGER_STATIC $CFLAGS -I. "$source" -o $B/program $OPTIONS $OPTION_LIBS $LIBS && (cd $B && ./program)
         done
     done ;;
 lib | install)
@@ -95,7 +95,7 @@ fixtures)
 docs)
     . tests/find.sh
     awk -f docs/reference.awk eager.h >docs/reference.md.new && mv docs/reference.md.new docs/reference.md
-    $CC -std=c11 -O1 -I. docs/pictures.c -o $B/pictures $LIBS && $B/pictures docs ;;
+    $CC -std=c11 -O1 -DEAGER_STATIC -I. docs/pictures.c -o $B/pictures $LIBS && $B/pictures docs ;;
 deps)
     [ "$(id -u)" = 0 ] && sudo= || sudo=sudo
     $sudo apt-get update

@@ -28,7 +28,8 @@
  *
  * SWITCHES (define before the include; all off by default)
  *   EAGER_IMPLEMENTATION  compile the implementation here
- *   EAGER_STATIC          everything static: a private copy for this file
+ *   EAGER_STATIC          everything static, so that the compiler drops what a program of one
+ *                         file does not use; not with several files, nor with EAGER_CUDA
  *   EAGER_API             what stands before every public declaration (visibility)
  *   EAGER_DEBUG           catch tensors and callbacks used after their end, list leaks at
  *                         exit, tell of scopes that gather 10,000 tensors (a lost EG_SCOPE)
@@ -104,6 +105,10 @@
 
 #if !defined(__GNUC__)
 #error "eager.h needs gcc or clang (on Windows: mingw-w64); MSVC is not supported"
+#endif
+
+#if defined(EAGER_STATIC) && defined(EAGER_CUDA)
+#error "eager_cuda.o calls functions of eager.h, which EAGER_STATIC hides from other files: leave out EAGER_STATIC with EAGER_CUDA"
 #endif
 
 #ifndef EAGER_API

@@ -1,4 +1,4 @@
-//     cc -I. examples/02_scalar_engine.c -lm -o engine && ./engine
+//     cc -DEAGER_STATIC -I. examples/02_scalar_engine.c -lm -o engine && ./engine
 //
 // The whole of autodiff in about 60 lines, on single numbers, in the words that eager.h uses: running an op also writes
 // one record on the tape; reading the tape backwards, each record takes its upstream gradient g and hands dx[i] to its

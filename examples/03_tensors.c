@@ -1,4 +1,4 @@
-//     cc -I. examples/03_tensors.c -lm -o tensors && ./tensors
+//     cc -DEAGER_STATIC -I. examples/03_tensors.c -lm -o tensors && ./tensors
 //
 // Tensors: numbers in rows, columns and further directions. An operation runs at once and gives a new tensor; nothing
 // is ever changed in place. Print one whenever you want to know.

@@ -1,4 +1,4 @@
-//     cc -I. examples/04_fizzbuzz.c -lm -o fizzbuzz && ./fizzbuzz
+//     cc -DEAGER_STATIC -I. examples/04_fizzbuzz.c -lm -o fizzbuzz && ./fizzbuzz
 //
 // Eager means that C's own control flow works on tensors: a tensor can bound a loop and decide a branch, because its
 // value is there as soon as the operation has run.

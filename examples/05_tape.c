@@ -1,4 +1,4 @@
-//     cc -I. examples/05_tape.c -lm -o tape && ./tape
+//     cc -DEAGER_STATIC -I. examples/05_tape.c -lm -o tape && ./tape
 //
 // The tape: while one is open, every operation that depends on a watched tensor also writes a line on it. Asking for a
 // gradient reads those lines backwards, as in example 2, and uses them up. A tape ends with the scope that it began in.

@@ -1,4 +1,4 @@
-//     cc -I. examples/07_custom_gradients.c -lm -o custom && ./custom
+//     cc -DEAGER_STATIC -I. examples/07_custom_gradients.c -lm -o custom && ./custom
 //
 // A gradient of one's own: where the automatic one is right on paper and wrong in floating point, where something shall
 // happen to gradients only, or where you know a faster way.

@@ -1,4 +1,4 @@
-//     cc -I. examples/08_line_search.c -lm -o search && ./search
+//     cc -DEAGER_STATIC -I. examples/08_line_search.c -lm -o search && ./search
 //
 // Backtracking line search: try a long step downhill, and halve it until it goes down enough. How many trials that takes
 // depends on the values met on the way, which is no trouble for eager code: the loop is C's.

@@ -1,4 +1,4 @@
-//     cc -I. examples/09_linear_regression.c -lm -o regression && ./regression
+//     cc -DEAGER_STATIC -I. examples/09_linear_regression.c -lm -o regression && ./regression
 //
 // The loop that everyone starts with: 2000 points near the line y = 3x + 2, and a model W * x + B that starts wrong,
 // at W = 5 and B = 10. Three hundred steps downhill find the line. Writes the losses as a picture, loss.svg.

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/10_softmax_regression.c -lm -o softmax && ./softmax
+//     cc -O2 -DEAGER_STATIC -I. examples/10_softmax_regression.c -lm -o softmax && ./softmax
 //
 // Softmax regression reads digits with one matrix: each of ten columns is a stencil, and the stencil that a picture fits
 // best is the answer. Written in the functional style: a loss is a function, and its gradients come with its value, for

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/11_digits_cnn.c -lm -o digits && ./digits
+//     cc -O2 -DEAGER_STATIC -I. examples/11_digits_cnn.c -lm -o digits && ./digits
 //
 // A convolutional network learns to read handwritten digits: what `./build.sh run` runs.
 //     digits                  on 10,000 digits that it draws itself

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/12_digits_fit.c -lm -o digits_fit && ./digits_fit
+//     cc -O2 -DEAGER_STATIC -I. examples/12_digits_fit.c -lm -o digits_fit && ./digits_fit
 //
 // The digits of example 11 once more, now with layers, a dataset and eg_fit: what filled that program's screens is in the library.
 //     digits_fit               on 10,000 digits that it draws itself

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/13_training_loop.c -lm -o training_loop && ./training_loop
+//     cc -O2 -DEAGER_STATIC -I. examples/13_training_loop.c -lm -o training_loop && ./training_loop
 //
 // What eg_fit does, by hand: the loop in the middle is ten lines, and any of them can be yours. Layers, datasets, metrics and the tape
 // know nothing of each other, so each can be used without the rest. The curves are drawn in training_loop.svg.

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/14_char_lstm.c -lm -o char_lstm && ./char_lstm
+//     cc -O2 -DEAGER_STATIC -I. examples/14_char_lstm.c -lm -o char_lstm && ./char_lstm
 //
 // A network reads a text letter by letter and learns to say which letter comes next. Asked again and again, it writes: first
 // noise, then words, then lines that were never in the text. What it remembers between two letters is the state of an LSTM.

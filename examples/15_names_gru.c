@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/15_names_gru.c -lm -o names && ./names
+//     cc -O2 -DEAGER_STATIC -I. examples/15_names_gru.c -lm -o names && ./names
 //
 // Names that nobody has: a GRU reads a list of names, letter by letter, and makes up more of their kind. Names differ in
 // length, so that shorter ones are filled up with zeros; a mask keeps the network, and the loss, from looking at these.

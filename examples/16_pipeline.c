@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/16_pipeline.c -lm -o pipeline && ./pipeline
+//     cc -O2 -DEAGER_STATIC -I. examples/16_pipeline.c -lm -o pipeline && ./pipeline
 //
 // A dataset pipeline: two CSV files of an ice cream stall, with quotes, a category and gaps, become shuffled batches of numbers.
 // Nothing is read before it is asked for and never more than a few batches are in memory, so the files could be of any size.

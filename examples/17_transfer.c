@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/17_transfer.c -lm -o transfer && ./transfer
+//     cc -O2 -DEAGER_STATIC -I. examples/17_transfer.c -lm -o transfer && ./transfer
 //
 // A model that PyTorch trained, used and changed here. transfer.safetensors (8 KB, made by tests/fixtures_files.py) is the state_dict of
 // a small network that reads digits, in half precision. First it reads digits here as well as it did there; then its layers, frozen,

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/18_resume.c -lm -o resume && ./resume
+//     cc -O2 -DEAGER_STATIC -I. examples/18_resume.c -lm -o resume && ./resume
 //
 // Training that is stopped and goes on: a program that dies at any step and is started again ends with the same bits as one that ran
 // through. A checkpoint holds all that a step depends on: weights, the optimizer's memory, where the dataset stands, the random numbers

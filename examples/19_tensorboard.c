@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/19_tensorboard.c -lm -o board && ./board
+//     cc -O2 -DEAGER_STATIC -I. examples/19_tensorboard.c -lm -o board && ./board
 //
 // Training that one can watch: TensorBoard (pip install tensorboard) draws what a program writes into a folder of event files.
 // A network learns where two spirals wind, and writes its loss and accuracy as curves, its weights as histograms, what it

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/20_vae.c -lm -o vae && ./vae
+//     cc -O2 -DEAGER_STATIC -I. examples/20_vae.c -lm -o vae && ./vae
 //
 // A variational autoencoder (Kingma & Welling 2014) learns to write digits. The encoder turns a picture into a small cloud of
 // points, a mean and a spread in a few dimensions; the decoder turns a point back into a picture. The loss asks that the

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/21_physics.c -lm -o physics && ./physics
+//     cc -O2 -DEAGER_STATIC -I. examples/21_physics.c -lm -o physics && ./physics
 //
 // A network that learns to obey a law instead of data: a weight on a spring, which the air slows down,
 //     u'' + D u' + K u = 0,   u(0) = 1,   u'(0) = 0.

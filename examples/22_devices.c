@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/22_devices.c -lm -o devices && ./devices [SIZE]
+//     cc -O2 -DEAGER_STATIC -I. examples/22_devices.c -lm -o devices && ./devices [SIZE]
 //
 // 200 matrix products, on the processor and on the GPU where there is one. Nothing in the product's code changes but the device
 // that is asked for. A GPU works on while the program goes on: eg_synchronize() waits for it, or the clock would show only how long

@@ -1,4 +1,4 @@
-//     cc -O2 -I. examples/23_gpt.c -lm -o gpt && ./gpt
+//     cc -O2 -DEAGER_STATIC -I. examples/23_gpt.c -lm -o gpt && ./gpt
 //
 // A GPT that learns a text letter by letter and then writes on: by itself a tale of fourteen lines with a small model, in seconds.
 // Given a text file it takes the model of the books (4 blocks, 128 wide, 4 heads, 64 letters at a time) and 500 steps:
