@@ -8103,10 +8103,11 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 //# 23  KERNELS ----------------------------------------------------------------
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
-// each element type by including the file again: EGI_STAMP 1 is a tile of a matrix
-// product, 2 what only floating point has, 3 reductions, 4 what is done in 64 bits
-// alone, 5 a step of a recurrent layer. So each stays an ordinary function in which a debugger can step. A kernel
-// returns false where it got no workspace. Proof: tests/ops_values.c
+// each element type by including the file again. A stamp is one number: the text by ten (1 a tile of a matrix product, 2 what only
+// floating point has, 3 reductions, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, 6 programs), the type by one (1 float,
+// 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 bool) and for a program the vectors by a hundred. The text derives the rest from the
+// number, and undefines it all. So each stays an ordinary function in which a debugger can step. A kernel returns false where it got no
+// workspace. Proof: tests/ops_values.c
 
 EGI_FAST
 
@@ -8138,31 +8139,10 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // and a step, so it can read packed A, A and A transposed alike; small products are therefore never packed at all.
 enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 16384 };         // the last in bytes
 
-#define EGI_STAMP 1
-#define EGI_TILE_TARGET
-#define EGI_T float
-#define EGI_TILE egi_tile_f32
-#define EGI_VEC egi_v16_f32
-#define EGI_SPLAT(s) {s, s, s, s}
-#define EGI_VFMA(s, b, c) ((c) + (s) * (b))
+#define EGI_STAMP 11
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_TILE
-#undef EGI_VEC
-#undef EGI_SPLAT
-#undef EGI_VFMA
-#define EGI_T double
-#define EGI_TILE egi_tile_f64
-#define EGI_VEC egi_v16_f64
-#define EGI_SPLAT(s) {s, s}
-#define EGI_VFMA(s, b, c) ((c) + (s) * (b))
+#define EGI_STAMP 12
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_TILE
-#undef EGI_VEC
-#undef EGI_SPLAT
-#undef EGI_VFMA
-#undef EGI_TILE_TARGET
 #if EGI_X86
 // The compiler's vectors and one builtin: <immintrin.h> would cost more compile time than all kernels of a type.
 typedef float egi_v32_f32 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -8174,32 +8154,11 @@ typedef double egi_v32_f64 __attribute__((vector_size(32), aligned(8), may_alias
 #define EGI_FMA8F(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)
 #define EGI_FMA4D(a, b, c) __builtin_ia32_vfmaddpd256(a, b, c)
 #endif
-#define EGI_TILE_TARGET __attribute__((target("avx2,fma")))
-#define EGI_T float
-#define EGI_TILE egi_tile_avx2_f32
-#define EGI_VEC egi_v32_f32
-#define EGI_SPLAT(s) {s, s, s, s, s, s, s, s}
-#define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
+#define EGI_STAMP 14
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_TILE
-#undef EGI_VEC
-#undef EGI_SPLAT
-#undef EGI_VFMA
-#define EGI_T double
-#define EGI_TILE egi_tile_avx2_f64
-#define EGI_VEC egi_v32_f64
-#define EGI_SPLAT(s) {s, s, s, s}
-#define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
+#define EGI_STAMP 15
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_TILE
-#undef EGI_VEC
-#undef EGI_SPLAT
-#undef EGI_VFMA
-#undef EGI_TILE_TARGET
 #endif
-#undef EGI_STAMP
 
 // Integers wrap around, as they do in NumPy: the arithmetic is done unsigned.
 #define EGI_PRODUCT_INT(NAME, T, U) \
@@ -8249,48 +8208,14 @@ static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
 static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
 
 enum { EGI_LANES = 16 };
-#define EGI_STAMP 5
-#define EGI_TILE_TARGET
-#define EGI_T float
-#define EGI_SUFFIX _f32
-#define EGI_CELL_ROW egi_cell_row_f32
-#define EGI_CELL_ROW_IS_NEW 1
-#define EGI_TANH_T egi_tanhf
-#define EGI_SIGMOID_T egi_sigmoidf
+#define EGI_STAMP 51
 #include EAGER_HEADER_NAME
-#undef EGI_TILE_TARGET
-#undef EGI_SUFFIX
-#undef EGI_CELL_ROW_IS_NEW
-// Avx2 without fma, so that the results have the same bits as those of the portable text.
 #if EGI_X86
-#define EGI_TILE_TARGET __attribute__((target("avx2")))
-#define EGI_SUFFIX _avx2_f32
-#define EGI_CELL_ROW_IS_NEW 0
+#define EGI_STAMP 54
 #include EAGER_HEADER_NAME
-#undef EGI_TILE_TARGET
-#undef EGI_SUFFIX
-#undef EGI_CELL_ROW_IS_NEW
 #endif
-#undef EGI_T
-#undef EGI_CELL_ROW
-#undef EGI_TANH_T
-#undef EGI_SIGMOID_T
-#define EGI_TILE_TARGET
-#define EGI_T double
-#define EGI_SUFFIX _f64
-#define EGI_CELL_ROW egi_cell_row_f64
-#define EGI_CELL_ROW_IS_NEW 1
-#define EGI_TANH_T egi_tanh
-#define EGI_SIGMOID_T egi_sigmoid
+#define EGI_STAMP 52
 #include EAGER_HEADER_NAME
-#undef EGI_TILE_TARGET
-#undef EGI_T
-#undef EGI_SUFFIX
-#undef EGI_CELL_ROW
-#undef EGI_CELL_ROW_IS_NEW
-#undef EGI_TANH_T
-#undef EGI_SIGMOID_T
-#undef EGI_STAMP
 typedef void egi_cell_f32(const egi_cell_row_f32 *r);
 typedef void egi_cell_f64(const egi_cell_row_f64 *r);
 static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
@@ -8301,78 +8226,23 @@ static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
 }
 static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { return egi_cell_kernels_f64[back][kind]; }
 
-#define EGI_STAMP 2
-#define EGI_T float
-#define EGI_INT int32_t
-#define EGI_SUFFIX _f32
-#define EGI_CBLAS_GEMM cblas_sgemm
-#define EGI_EXP_T egi_expf
+#define EGI_STAMP 21
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_SUFFIX
-#undef EGI_CBLAS_GEMM
-#undef EGI_EXP_T
-#undef EGI_INT
-#define EGI_T double
-#define EGI_INT int64_t
-#define EGI_SUFFIX _f64
-#define EGI_CBLAS_GEMM cblas_dgemm
-#define EGI_EXP_T egi_exp
+#define EGI_STAMP 22
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_SUFFIX
-#undef EGI_CBLAS_GEMM
-#undef EGI_EXP_T
-#undef EGI_INT
-#undef EGI_STAMP
 
 // Reductions of a contiguous (outer, n, inner) view over its middle axis. Floating point is added up in double, integers modulo
 // 2^64, which is modulo their own width in the end. Long rows run in several accumulators, always the same ones.
-#define EGI_STAMP 3
-#define EGI_IS_FLOAT 1
-#define EGI_ISNAN(v) ((v) != (v))
-#define EGI_ACC double
-#define EGI_TO_ACC(v) ((double)(v))
-#define EGI_QUOTIENT(acc, n) ((acc) / (double)(n))
-#define EGI_T float
-#define EGI_SUFFIX _f32
+#define EGI_STAMP 31
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_SUFFIX
-#define EGI_T double
-#define EGI_SUFFIX _f64
+#define EGI_STAMP 32
 #include EAGER_HEADER_NAME
-#undef EGI_STAMP
-#define EGI_STAMP 4
+#define EGI_STAMP 33
 #include EAGER_HEADER_NAME
-#undef EGI_STAMP
-#undef EGI_T
-#undef EGI_SUFFIX
-#undef EGI_IS_FLOAT
-#undef EGI_ISNAN
-#undef EGI_ACC
-#undef EGI_TO_ACC
-#undef EGI_QUOTIENT
-#define EGI_STAMP 3
-#define EGI_IS_FLOAT 0
-#define EGI_ISNAN(v) false
-#define EGI_ACC uint64_t
-#define EGI_TO_ACC(v) ((uint64_t)(v))
-#define EGI_QUOTIENT(acc, n) ((n) > 0 ? (int64_t)(acc) / (n) : 0)
-#define EGI_T int64_t
-#define EGI_SUFFIX _i64
+#define EGI_STAMP 42
 #include EAGER_HEADER_NAME
-#undef EGI_STAMP
-#define EGI_STAMP 4
+#define EGI_STAMP 43
 #include EAGER_HEADER_NAME
-#undef EGI_T
-#undef EGI_SUFFIX
-#undef EGI_IS_FLOAT
-#undef EGI_ISNAN
-#undef EGI_ACC
-#undef EGI_TO_ACC
-#undef EGI_QUOTIENT
-#undef EGI_STAMP
 
 // The bools of (outer, n, inner) over n: `all` is whether no element is zero, `any` whether one is not. Of no
 // elements, all is true and any false.
@@ -8419,189 +8289,38 @@ static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const
     EGI_CASE_2(_eq, (vec)((x == z) & 1)) EGI_CASE_2(_ne, (vec)((x != z) & 1)) EGI_CASE_1(_not, (vec)((x == zero) & 1))
 
 
-#define EGI_STAMP 6
-#define EGI_NUMBERS 1
-#define EGI_T float
-#define EGI_U uint32_t
-#define EGI_BITS_OF_T 32
-#define EGI_CASES EGI_FLOAT_CASES
-#define EGI_TILE_TARGET 
-#define EGI_BYTES 16
-#define EGI_SPLAT(k) { k, k, k, k }
-#define EGI_SQRT_OF __builtin_ia32_sqrtps
-#define EGI_LONG 0
-#define EGI_VECTORS 1
-#define EGI_SUFFIX _f32_few
+#define EGI_STAMP 161
 #include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#define EGI_VECTORS 2
-#define EGI_SUFFIX _f32_some
+#define EGI_STAMP 261
 #include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#define EGI_VECTORS 8
-#define EGI_SUFFIX _f32
+#define EGI_STAMP 861
 #include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#undef EGI_TILE_TARGET
-#undef EGI_BYTES
-#undef EGI_SPLAT
-#undef EGI_LONG
-#undef EGI_SQRT_OF
+#define EGI_STAMP 162
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 862
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 163
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 863
+#include EAGER_HEADER_NAME
 #if EGI_X86
-#define EGI_TILE_TARGET EGI_AVX2
-#define EGI_BYTES 32
-#define EGI_SPLAT(k) { k, k, k, k, k, k, k, k }
-#define EGI_SQRT_OF __builtin_ia32_sqrtps256
-#define EGI_LONG 1
-#define EGI_VECTORS 2
-#define EGI_SUFFIX _avx2_f32_some
+#define EGI_STAMP 264
 #include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#define EGI_VECTORS 8
-#define EGI_SUFFIX _avx2_f32
+#define EGI_STAMP 864
 #include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#undef EGI_TILE_TARGET
-#undef EGI_BYTES
-#undef EGI_SPLAT
-#undef EGI_LONG
-#undef EGI_SQRT_OF
+#define EGI_STAMP 165
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 865
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 166
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 866
+#include EAGER_HEADER_NAME
 #endif
-#undef EGI_T
-#undef EGI_U
-#undef EGI_BITS_OF_T
-#undef EGI_CASES
-#define EGI_T double
-#define EGI_U uint64_t
-#define EGI_BITS_OF_T 64
-#define EGI_CASES EGI_FLOAT_CASES
-#define EGI_TILE_TARGET 
-#define EGI_BYTES 16
-#define EGI_SPLAT(k) { k, k }
-#define EGI_SQRT_OF __builtin_ia32_sqrtpd
-#define EGI_LONG 2
-#define EGI_VECTORS 1
-#define EGI_SUFFIX _f64_few
+#define EGI_STAMP 167
 #include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#define EGI_VECTORS 8
-#define EGI_SUFFIX _f64
+#define EGI_STAMP 867
 #include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#undef EGI_TILE_TARGET
-#undef EGI_BYTES
-#undef EGI_SPLAT
-#undef EGI_LONG
-#undef EGI_SQRT_OF
-#if EGI_X86
-#define EGI_TILE_TARGET EGI_AVX2
-#define EGI_BYTES 32
-#define EGI_SPLAT(k) { k, k, k, k }
-#define EGI_SQRT_OF __builtin_ia32_sqrtpd256
-#define EGI_LONG 2
-#define EGI_VECTORS 1
-#define EGI_SUFFIX _avx2_f64_few
-#include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#define EGI_VECTORS 8
-#define EGI_SUFFIX _avx2_f64
-#include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#undef EGI_TILE_TARGET
-#undef EGI_BYTES
-#undef EGI_SPLAT
-#undef EGI_LONG
-#undef EGI_SQRT_OF
-#endif
-#undef EGI_T
-#undef EGI_U
-#undef EGI_BITS_OF_T
-#undef EGI_CASES
-#define EGI_T int64_t
-#define EGI_U uint64_t
-#define EGI_BITS_OF_T 64
-#define EGI_CASES EGI_INT_CASES
-#define EGI_TILE_TARGET 
-#define EGI_BYTES 16
-#define EGI_SPLAT(k) { k, k }
-#define EGI_LONG 3
-#define EGI_VECTORS 1
-#define EGI_SUFFIX _i64_few
-#include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#define EGI_VECTORS 8
-#define EGI_SUFFIX _i64
-#include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#undef EGI_TILE_TARGET
-#undef EGI_BYTES
-#undef EGI_SPLAT
-#undef EGI_LONG
-#if EGI_X86
-#define EGI_TILE_TARGET EGI_AVX2
-#define EGI_BYTES 32
-#define EGI_SPLAT(k) { k, k, k, k }
-#define EGI_LONG 3
-#define EGI_VECTORS 1
-#define EGI_SUFFIX _avx2_i64_few
-#include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#define EGI_VECTORS 8
-#define EGI_SUFFIX _avx2_i64
-#include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#undef EGI_TILE_TARGET
-#undef EGI_BYTES
-#undef EGI_SPLAT
-#undef EGI_LONG
-#endif
-#undef EGI_T
-#undef EGI_U
-#undef EGI_BITS_OF_T
-#undef EGI_CASES
-#undef EGI_NUMBERS
-#define EGI_NUMBERS 0
-#define EGI_T uint8_t
-#define EGI_U uint8_t
-#define EGI_BITS_OF_T 8
-#define EGI_CASES EGI_BOOL_CASES
-#define EGI_TILE_TARGET 
-#define EGI_BYTES 16
-#define EGI_SPLAT(k) { k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k }
-#define EGI_LONG 3
-#define EGI_VECTORS 1
-#define EGI_SUFFIX _bool_few
-#include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#define EGI_VECTORS 8
-#define EGI_SUFFIX _bool
-#include EAGER_HEADER_NAME
-#undef EGI_VECTORS
-#undef EGI_SUFFIX
-#undef EGI_TILE_TARGET
-#undef EGI_BYTES
-#undef EGI_SPLAT
-#undef EGI_LONG
-#undef EGI_T
-#undef EGI_U
-#undef EGI_BITS_OF_T
-#undef EGI_CASES
-#undef EGI_NUMBERS
-#undef EGI_STAMP
 
 // Runs a program on n elements in a dtype that it computes in: with AVX2 where `wide`, else with vectors of 16 bytes.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in, unsigned scalars, void *out) {
@@ -26535,12 +26254,122 @@ EGI_AS_TOLD
 // Idea: the texts that KERNELS stamps, once for each type, by including this
 // file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
 // element's type, EGI_TN(name) the name with the type behind it, EGI_ACC the type
-// of sums. Read first: 23.  Proof: tests/kernels.c
+// of sums; the head of the texts derives them all from the stamp's number. Read
+// first: 23.  Proof: tests/kernels.c
 
-#elif EGI_STAMP == 1  // ------------------------------------------------------------------------- a GEMM tile
+#else // EGI_STAMP
+
+// What a type is: its suffix and its vectors.
+#define EGI_IS_WIDE (EGI_STAMP % 10 >= 4 && EGI_STAMP % 10 <= 6)
+#if EGI_STAMP % 10 == 1
+#define EGI_SUFFIX _f32
+#define EGI_VEC egi_v16_f32
+#define EGI_SPLAT(s) { s, s, s, s }
+#define EGI_SQRT_OF __builtin_ia32_sqrtps
+#elif EGI_STAMP % 10 == 2
+#define EGI_SUFFIX _f64
+#define EGI_VEC egi_v16_f64
+#define EGI_SPLAT(s) { s, s }
+#define EGI_SQRT_OF __builtin_ia32_sqrtpd
+#elif EGI_STAMP % 10 == 3
+#define EGI_SUFFIX _i64
+#define EGI_SPLAT(s) { s, s }
+#elif EGI_STAMP % 10 == 4
+#define EGI_SUFFIX _avx2_f32
+#define EGI_VEC egi_v32_f32
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
+#define EGI_SQRT_OF __builtin_ia32_sqrtps256
+#define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
+#elif EGI_STAMP % 10 == 5
+#define EGI_SUFFIX _avx2_f64
+#define EGI_VEC egi_v32_f64
+#define EGI_SPLAT(s) { s, s, s, s }
+#define EGI_SQRT_OF __builtin_ia32_sqrtpd256
+#define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
+#elif EGI_STAMP % 10 == 6
+#define EGI_SUFFIX _avx2_i64
+#define EGI_SPLAT(s) { s, s, s, s }
+#else
+#define EGI_SUFFIX _bool
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#endif
+#if EGI_STAMP % 10 % 3 == 1 && EGI_STAMP % 10 != 7
+#define EGI_T float
+#define EGI_U uint32_t
+#define EGI_INT int32_t
+#define EGI_BITS_OF_T 32
+#define EGI_CASES EGI_FLOAT_CASES
+#define EGI_LONG EGI_IS_WIDE
+#define EGI_EXP_T egi_expf
+#define EGI_TANH_T egi_tanhf
+#define EGI_SIGMOID_T egi_sigmoidf
+#define EGI_CBLAS_GEMM cblas_sgemm
+#define EGI_CELL_ROW egi_cell_row_f32
+#elif EGI_STAMP % 10 % 3 == 2
+#define EGI_T double
+#define EGI_U uint64_t
+#define EGI_INT int64_t
+#define EGI_BITS_OF_T 64
+#define EGI_CASES EGI_FLOAT_CASES
+#define EGI_LONG 2
+#define EGI_EXP_T egi_exp
+#define EGI_TANH_T egi_tanh
+#define EGI_SIGMOID_T egi_sigmoid
+#define EGI_CBLAS_GEMM cblas_dgemm
+#define EGI_CELL_ROW egi_cell_row_f64
+#elif EGI_STAMP % 10 % 3 == 0
+#define EGI_T int64_t
+#define EGI_U uint64_t
+#define EGI_BITS_OF_T 64
+#define EGI_CASES EGI_INT_CASES
+#define EGI_LONG 3
+#else
+#define EGI_T uint8_t
+#define EGI_U uint8_t
+#define EGI_BITS_OF_T 8
+#define EGI_CASES EGI_BOOL_CASES
+#define EGI_LONG 3
+#endif
+#if EGI_STAMP % 10 % 3 == 0
+#define EGI_IS_FLOAT 0
+#define EGI_ISNAN(v) false
+#define EGI_ACC uint64_t
+#define EGI_TO_ACC(v) ((uint64_t)(v))
+#define EGI_QUOTIENT(acc, n) ((n) > 0 ? (int64_t)(acc) / (n) : 0)
+#else
+#define EGI_IS_FLOAT 1
+#define EGI_ISNAN(v) ((v) != (v))
+#define EGI_ACC double
+#define EGI_TO_ACC(v) ((double)(v))
+#define EGI_QUOTIENT(acc, n) ((acc) / (double)(n))
+#endif
+#if !EGI_IS_WIDE
+#define EGI_TARGET
+#define EGI_BYTES 16
+#define EGI_VFMA(s, b, c) ((c) + (s) * (b))
+#elif EGI_STAMP / 10 % 10 < 5
+#define EGI_TARGET __attribute__((target("avx2,fma")))
+#else                           // without fma the bits are the same with AVX2 and without
+#define EGI_TARGET EGI_AVX2
+#define EGI_BYTES 32
+#endif
+// How many vectors a program's function holds in registers.
+#define EGI_NUMBERS (EGI_STAMP % 10 != 7)
+#if EGI_STAMP / 100 == 1
+#define EGI_FEW _few
+#define EGI_VECTORS 1
+#elif EGI_STAMP / 100 == 2
+#define EGI_FEW _some
+#define EGI_VECTORS 2
+#else
+#define EGI_FEW
+#define EGI_VECTORS 8
+#endif
+
+#if EGI_STAMP / 10 % 10 == 1  // ------------------------------------------------------------------------- a GEMM tile
 
 // c[6][2 vectors] (+)= rows · b, where row i of A is a[i][0], a[i][astep], … and row p of B is at b + p * bstep.
-EGI_TILE_TARGET static void EGI_TILE(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
+EGI_TARGET static void EGI_TN(egi_tile)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
                                      int64_t ldc, bool accumulate) {
     enum { LANES = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
     const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5];
@@ -26569,7 +26398,7 @@ EGI_TILE_TARGET static void EGI_TILE(int64_t k, const EGI_T *const *a, int64_t a
 #undef EGI_PUT
 }
 
-#elif EGI_STAMP == 2  // ------------------------------------------------------------------ float and double
+#elif EGI_STAMP / 10 % 10 == 2  // ------------------------------------------------------------------ float and double
 
 typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
                                  int64_t ldc, bool accumulate);
@@ -27369,7 +27198,7 @@ static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
     return true;
 }
 
-#elif EGI_STAMP == 3  // --------------------------------------------------------------- float, double and int64_t
+#elif EGI_STAMP / 10 % 10 == 3  // --------------------------------------------------------------- float, double and int64_t
 
 // Sum of a row, or of its squares.
 EGI_NOINLINE static EGI_ACC EGI_TN(egi_row_sum)(int64_t n, const EGI_T *x, bool squares) {
@@ -27494,7 +27323,7 @@ static bool EGI_TN(egi_cpu_reduce)(const egi_args *args) {
     }
 }
 
-#elif EGI_STAMP == 4  // ---------------------------------------------------------------------- double and int64_t
+#elif EGI_STAMP / 10 % 10 == 4  // ---------------------------------------------------------------------- double and int64_t
 
 // Running sums along the middle axis. exclusive: without the element itself; reverse: from the end. y may be x.
 static void EGI_TN(egi_cumsum)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y, bool exclusive, bool reverse) {
@@ -27561,12 +27390,12 @@ static bool EGI_TN(egi_cpu_argsort)(const egi_args *args) {
     return true;
 }
 
-#elif EGI_STAMP == 5  // ------------------------------------------------------------- a step of a recurrent layer
+#elif EGI_STAMP / 10 % 10 == 5  // ------------------------------------------------------------- a step of a recurrent layer
 
 // CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in local copies. So the compiler knows each
 // loop's length, and the last few units need no loop of their own.
 
-#if EGI_CELL_ROW_IS_NEW
+#if !EGI_IS_WIDE
 // What a cell works on: pointers into one row of the batch. An output that nobody asked for points to a row that
 // nobody reads, an input that is not there to a row of zeros. The pieces of `kept` are described at
 // egi_recurrent_parameters.
@@ -27581,26 +27410,26 @@ typedef struct EGI_CELL_ROW {
 } EGI_CELL_ROW;
 #endif
 
-EGI_TILE_TARGET static inline void EGI_TN(egi_lanes_in)(int64_t n, const EGI_T *from, EGI_T *to) {
+EGI_TARGET static inline void EGI_TN(egi_lanes_in)(int64_t n, const EGI_T *from, EGI_T *to) {
     if (n == EGI_LANES) { memcpy(to, from, EGI_LANES * sizeof *to); return; }
     memset(to, 0, EGI_LANES * sizeof *to);
     memcpy(to, from, (size_t)n * sizeof *to);
 }
-EGI_TILE_TARGET static inline void EGI_TN(egi_lanes_out)(int64_t n, const EGI_T *from, EGI_T *to) {
+EGI_TARGET static inline void EGI_TN(egi_lanes_out)(int64_t n, const EGI_T *from, EGI_T *to) {
     if (n == EGI_LANES) memcpy(to, from, EGI_LANES * sizeof *to);
     else memcpy(to, from, (size_t)n * sizeof *to);
 }
 // Each on EGI_LANES elements: x = tanh(x), x = sigmoid(x), and x = a + b.
-EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_tanh)(EGI_T *x) { for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_TANH_T(x[l]); }
-EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sigmoid)(EGI_T *x) { for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_SIGMOID_T(x[l]); }
-EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sum)(int64_t n, const EGI_T *a, const EGI_T *b, EGI_T *x) {
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_tanh)(EGI_T *x) { for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_TANH_T(x[l]); }
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sigmoid)(EGI_T *x) { for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_SIGMOID_T(x[l]); }
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sum)(int64_t n, const EGI_T *a, const EGI_T *b, EGI_T *x) {
     EGI_T y[EGI_LANES];
     EGI_TN(egi_lanes_in)(n, a, x);
     EGI_TN(egi_lanes_in)(n, b, y);
     for (int l = 0; l < EGI_LANES; l++) x[l] += y[l];
 }
 
-EGI_TILE_TARGET static void EGI_TN(egi_simple_rnn_cell)(const EGI_CELL_ROW *r) {
+EGI_TARGET static void EGI_TN(egi_simple_rnn_cell)(const EGI_CELL_ROW *r) {
     const int64_t u = r->units;
     for (int64_t j = 0, n; j < u; j += n) {
         EGI_T h[EGI_LANES];
@@ -27613,7 +27442,7 @@ EGI_TILE_TARGET static void EGI_TN(egi_simple_rnn_cell)(const EGI_CELL_ROW *r) {
         EGI_TN(egi_lanes_out)(n, h, r->y + j);
     }
 }
-EGI_TILE_TARGET static void EGI_TN(egi_lstm_cell)(const EGI_CELL_ROW *r) {
+EGI_TARGET static void EGI_TN(egi_lstm_cell)(const EGI_CELL_ROW *r) {
     const int64_t u = r->units;
     for (int64_t j = 0, n; j < u; j += n) {
         EGI_T gate[4][EGI_LANES], c[EGI_LANES], h[EGI_LANES];              // i f c o
@@ -27635,7 +27464,7 @@ EGI_TILE_TARGET static void EGI_TN(egi_lstm_cell)(const EGI_CELL_ROW *r) {
         EGI_TN(egi_lanes_out)(n, h, r->y + j);
     }
 }
-EGI_TILE_TARGET static void EGI_TN(egi_gru_cell)(const EGI_CELL_ROW *r) {
+EGI_TARGET static void EGI_TN(egi_gru_cell)(const EGI_CELL_ROW *r) {
     const int64_t u = r->units;
     for (int64_t j = 0, n; j < u; j += n) {
         EGI_T gate[3][EGI_LANES], z[EGI_LANES], p[EGI_LANES], h[EGI_LANES];        // z r h
@@ -27657,7 +27486,7 @@ EGI_TILE_TARGET static void EGI_TN(egi_gru_cell)(const EGI_CELL_ROW *r) {
     }
 }
 // With h = tanh(a): da = dh (1 - h h).
-EGI_TILE_TARGET static void EGI_TN(egi_simple_rnn_back)(const EGI_CELL_ROW *r) {
+EGI_TARGET static void EGI_TN(egi_simple_rnn_back)(const EGI_CELL_ROW *r) {
     for (int64_t j = 0, n; j < r->units; j += n) {
         EGI_T h[EGI_LANES], dh[EGI_LANES];
         n = egi_min64(EGI_LANES, r->units - j);
@@ -27671,7 +27500,7 @@ EGI_TILE_TARGET static void EGI_TN(egi_simple_rnn_back)(const EGI_CELL_ROW *r) {
 }
 // With c' the state before, c = f c' + i n, t = tanh(c), h = o t: do = dh t, dc += dh o (1 - t t), di = dc n, df = dc c', dn = dc i,
 // dc' = dc f; and through the gates.
-EGI_TILE_TARGET static void EGI_TN(egi_lstm_back)(const EGI_CELL_ROW *r) {
+EGI_TARGET static void EGI_TN(egi_lstm_back)(const EGI_CELL_ROW *r) {
     const int64_t u = r->units;
     for (int64_t j = 0, n; j < u; j += n) {
         EGI_T gate[5][EGI_LANES], d[4][EGI_LANES], t[EGI_LANES], dh[EGI_LANES], dc[EGI_LANES];         // i f n o c'
@@ -27700,7 +27529,7 @@ EGI_TILE_TARGET static void EGI_TN(egi_lstm_back)(const EGI_CELL_ROW *r) {
 }
 // With p = h' U + bias, n = tanh(. + r p), h = n + z (h' - n): dz = dh (h' - n), dn = dh (1 - z), dr = dn p, dp = dn r, dh' = dh z;
 // and through the gates.
-EGI_TILE_TARGET static void EGI_TN(egi_gru_back)(const EGI_CELL_ROW *r) {
+EGI_TARGET static void EGI_TN(egi_gru_back)(const EGI_CELL_ROW *r) {
     const int64_t u = r->units;
     for (int64_t j = 0, n; j < u; j += n) {
         EGI_T kept[5][EGI_LANES], d[4][EGI_LANES], dh[EGI_LANES];                  // z r n p h'
@@ -27727,7 +27556,7 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
     { EGI_TN(egi_simple_rnn_cell), EGI_TN(egi_lstm_cell), EGI_TN(egi_gru_cell) }, { EGI_TN(egi_simple_rnn_back), EGI_TN(egi_lstm_back), EGI_TN(egi_gru_back) }
 };
 
-#elif EGI_STAMP == 6  // -------------------------------------------------------------------------------- programs
+#elif EGI_STAMP / 10 % 10 == 6  // -------------------------------------------------------------------------------- programs
 
 // PROGRAMS. Idea: EGI_VECTORS vectors of EGI_BYTES bytes stay in registers, the accumulator, while a switch goes over the lines of a program; then
 // come the next elements. The last pass begins so much earlier that it is a whole one, too: a program's result depends on its operands alone.
@@ -27752,7 +27581,7 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
 #define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 
 // n is at least one pass, EGI_VECTORS vectors; where that is one vector, n may also be less. Bit i of `scalars`: in[i] is one element.
-EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_run)(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
+EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
     enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS };
     typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
     typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
@@ -27853,6 +27682,37 @@ EGI_TILE_TARGET EGI_NOINLINE static void EGI_TN(egi_run)(const egi_program *p, i
     }
     if (few) memcpy(out, copy[0], (size_t)(p->bytes & 1 ? n : n * SIZE));
 }
+
+#endif // EGI_STAMP / 10 % 10
+
+#undef EGI_ACC
+#undef EGI_BITS_OF_T
+#undef EGI_BYTES
+#undef EGI_CASES
+#undef EGI_CBLAS_GEMM
+#undef EGI_CELL_ROW
+#undef EGI_EXP_T
+#undef EGI_FEW
+#undef EGI_INT
+#undef EGI_ISNAN
+#undef EGI_IS_FLOAT
+#undef EGI_IS_WIDE
+#undef EGI_LONG
+#undef EGI_NUMBERS
+#undef EGI_QUOTIENT
+#undef EGI_SIGMOID_T
+#undef EGI_SPLAT
+#undef EGI_SQRT_OF
+#undef EGI_SUFFIX
+#undef EGI_T
+#undef EGI_TANH_T
+#undef EGI_TARGET
+#undef EGI_TO_ACC
+#undef EGI_U
+#undef EGI_VEC
+#undef EGI_VECTORS
+#undef EGI_VFMA
+#undef EGI_STAMP
 
 #endif // EGI_STAMP
 
