@@ -104,6 +104,18 @@ refusing() {
     [ -s "$T/with_options" ] && ! grep . "$T/unasked"
 }
 
+# A function of the user's is called inside a frame (EGI_FRAMED), whichever member holds it; a deleter, a generator, a schedule ...
+framed() {
+    awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { on = 1 }
+        !on || /^ *(\/\/|\*)/ { next }
+        /EGI_FRAMED/ { count++; next }
+        { gsub(/type->call\(/, "") }
+        /(->|\.)(call|call_multi|one|map|generator|dataset|make|rate|deleter|user_release|release|backward|print)\(/ { print FNR ": " $0; bad = 1 }
+        END { exit bad || count < 20 }' eager.h
+}
+# What a thread has of its own is one struct, egi_this.
+one_thread_local() { [ "$(grep -cE '(__thread|_Thread_local|thread_local|EGI_THREAD_LOCAL) +[a-z]' eager.h)" = 1 ]; }
+
 # What it costs to compile, in milliseconds of CPU: figures to look at, no test, for a busy machine must not fail one.
 milliseconds() { tr 'ms' '  ' | awk -v n="$1" 'END { printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'; }
 # Every row of the op table, an object egi_op_<name> in eager.o, stands in one of the two lists, from which the registry and the tests come.
@@ -135,6 +147,8 @@ check every_function_is_documented documented
 check every_function_is_tested tested
 check every_row_is_listed rows_are_listed
 check every_struct_of_options_is_guarded guarded
+check every_function_of_the_users_is_framed framed
+check a_thread_has_one_struct one_thread_local
 check every_function_with_options_refuses_bare_values refusing
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
 if [ -n "$CXX" ]; then
