@@ -4037,6 +4037,8 @@ EAGER_API const char *eg_shape_text(eg_shape shape, char *text) {
     snprintf(text + at, EG_SHAPE_TEXT - at, shape.rank == 1 ? ",)" : ")");
     return text;
 }
+// The s of "2 values", in an error's sentence.
+static EGI_COLD const char *egi_plural(int64_t n) { return n == 1 ? "" : "s"; }
 // A buffer of EGI_TEXT bytes for a piece of an error's sentence. The thread has eight of them in a ring: the text is
 // valid until the eighth call from here.
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
@@ -4596,8 +4598,8 @@ static eg_tensor *egi_constant(const char *op, eg_dtype dtype, eg_shape shape, c
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: shape %s needs %lld values, but %lld are given", op, egi_show(shape), (long long)size,
-                                     (long long)count);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: shape %s needs %lld value%s, but %lld %s given", op, egi_show(shape), (long long)size, egi_plural(size),
+                                     (long long)count, count == 1 ? "is" : "are");
     for (int64_t i = 0; i < count; i++) if (!egi_value_fits(op, values[i], dtype)) return NULL;
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)count * element);
@@ -4811,7 +4813,7 @@ EAGER_API const void *eg_data(eg_tensor *x) {
 EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     if (!egi_alive("read_into", 0, x)) return false;
     if (count != x->size)
-        return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld elements, but count is %lld", egi_show(egi_shape(x)), (long long)x->size,
+        return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld element%s, but count is %lld", egi_show(egi_shape(x)), (long long)x->size, egi_plural(x->size),
                         (long long)count);
     if (!values && count) return egi_fail(EG_ERROR_NULL, "eg_read_into: values is NULL");
     const void *data = eg_data(x);
@@ -9398,7 +9400,7 @@ EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
     for (int i = 0; i < n; i++) out[i] = NULL;
     if (!egi_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
     if (x->dims[axis] != n)
-        return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slices, not %d", axis, egi_describe(x), (long long)x->dims[axis], n);
+        return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slice%s, not %d", axis, egi_describe(x), (long long)x->dims[axis], egi_plural(x->dims[axis]), n);
     eg_squeeze_options squeeze;
     memset(&squeeze, 0, sizeof squeeze);
     squeeze.axes.count = 1;
@@ -12217,8 +12219,8 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
         return egi_fail(EG_ERROR_ARGUMENT, "eg_op_run: there is no op number %d", op);
     const eg_op_definition *d = &egi_user_ops[op].definition;
     if (!egi_lists_given(d->name, n, inputs, inputs, inputs) || !egi_lists_given(d->name, n_outputs, outputs, outputs, outputs)) return false;
-    if (d->n_inputs >= 0 && n != d->n_inputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d inputs, not %d", d->name, d->n_inputs, n);
-    if (n_outputs != d->n_outputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has %d outputs, not %d", d->name, d->n_outputs, n_outputs);
+    if (d->n_inputs >= 0 && n != d->n_inputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d input%s, not %d", d->name, d->n_inputs, egi_plural(d->n_inputs), n);
+    if (n_outputs != d->n_outputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has %d output%s, not %d", d->name, d->n_outputs, egi_plural(d->n_outputs), n_outputs);
     return egi_custom(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
 }
 
@@ -13320,7 +13322,7 @@ static bool egi_gradients_given(const eg_optimizer *opt, eg_tensor *const *grads
     }
     return given ||
            egi_fail(EG_ERROR_GRADIENT,
-                    "eg_apply_gradients: No gradients provided for any variable (%d variables%s%.60s)%s%.200s", n,
+                    "eg_apply_gradients: No gradients provided for any variable (%d variable%s%s%.60s)%s%.200s", n, egi_plural(n),
                     n > 0 ? ", first " : "", n > 0 ? eg_name_of(variables[0]) : "", n == 0 || egi_this.reason[0]
                         ? "; " : "",
                     n == 0 ? "a layer makes its weights in its first call, or in eg_layer_build" : egi_this.reason);
@@ -13408,7 +13410,7 @@ EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list
     if (!egi_lists_given("apply_gradients", grads.count, grads.tensors, grads.tensors, grads.tensors) ||
         !egi_lists_given("apply_gradients", variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
     if (grads.count != variables.count)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %d gradient%s for %d variable%s", grads.count, grads.count == 1 ? "" : "s", variables.count, variables.count == 1 ? "" : "s");
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %d gradient%s for %d variable%s", grads.count, egi_plural(grads.count), variables.count, egi_plural(variables.count));
     return eg_apply_gradients(opt, grads.tensors, variables.tensors, variables.count);
 }
 EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variables, eg_optimizer *opt) {
@@ -14309,7 +14311,7 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     const egi_layer_type *t = l->type;
     int most = t->n_in < 0 ? EGI_LAYER_IN : l->config.n_in ? l->config.n_in : t->n_in;
     if (n > most || n < (t->n_in < 0 ? 2 : 1))
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; %s takes %s%d", n, t->class_name, n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d input%s; %s takes %s%d", n, egi_plural(n), t->class_name, n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
     if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
         return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)%s%s", t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "",
                         egi_show_free(*in), in->rank, in->rank == abs(t->rank) - 1 && egi_is_single(in->rank) ? "; if it is one example, eg_expand_dims(x, 0) makes a batch of it" : "",
@@ -14487,7 +14489,7 @@ static bool egi_layer_call(const char *function, eg_layer *l, eg_tensor *const *
     eg_layer_retain(l);
     run.n_out = n_out;
     int most = l->config.n_out ? l->config.n_out : l->type->n_out;
-    bool ok = (n_out >= 1 && n_out <= most) || egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d outputs asked for; the layer has %d", n_out, most);
+    bool ok = (n_out >= 1 && n_out <= most) || egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d output%s asked for; the layer has %d", n_out, egi_plural(n_out), most);
     eg_scope scope = eg_scope_begin();
     ok = ok && egi_layer_inputs(&run, in, own, n, mask) && egi_layer_run_inputs(&run);
     for (int i = 0; i < n_out && ok; i++) ok = eg_keep(run.out[i]) != NULL;
@@ -18759,7 +18761,7 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
     if (!egi_evaluate_options(function, "steps = 10", &o)) return NULL;
     int inputs = o.inputs;
     if (inputs > eg_dataset_components(data))
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: a model of %d inputs, and elements of %d components", function, inputs, eg_dataset_components(data));
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: a model of %d input%s, and elements of %d component%s", function, inputs, egi_plural(inputs), eg_dataset_components(data), egi_plural(eg_dataset_components(data)));
     if (o.steps <= 0 && eg_dataset_cardinality(data) == EG_INFINITE)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no end; give .steps", function);
     eg_scope whole = eg_scope_begin();

@@ -429,7 +429,7 @@ TEST(merging_checks_shapes_each_time) {
     eg_tensor *a[] = {eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(3))}, *y;
     CHECK(eg_call_multi(add, a, 2, &y, 1));
     CHECK_ERROR(eg_call_multi(add, a, 3, &y, 1), EG_ERROR_SHAPE, "Add of [2, 3] and [3]: shapes do not fit, in layer add");
-    CHECK_ERROR(eg_call(add, a[0]), EG_ERROR_ARGUMENT, "1 inputs; Add takes 2");
+    CHECK_ERROR(eg_call(add, a[0]), EG_ERROR_ARGUMENT, "1 input; Add takes 2");
     CHECK(eg_call_multi(concat, a, 2, &y, 1));
     CHECK_SHAPE(y, 4, 3);
     CHECK_ERROR(eg_call_multi(concat, a + 1, 2, &y, 1), EG_ERROR_SHAPE, "Concatenate of [2, 3] and [3] along axis 0");

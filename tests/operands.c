@@ -109,7 +109,7 @@ TEST(lists_of_every_length) {
     CHECK_SHAPE(long_one, 9, 8, 2);
     CHECK(isnan(eg_item(eg_index(eg_reshape(long_one, EG_SHAPE(-1)), -1))) && eg_item(eg_index(eg_reshape(long_one, EG_SHAPE(-1)), 135)) == 3);
     CHECK_ERROR(eg_constant(EG_SHAPE(3), 1, 2), EG_ERROR_SHAPE, "needs 3 values, but 2 are given");
-    CHECK_ERROR(eg_constant(EG_SHAPE(1), 1, 2), EG_ERROR_SHAPE, "needs 1 values, but 2 are given");
+    CHECK_ERROR(eg_constant(EG_SHAPE(1), 1, 2), EG_ERROR_SHAPE, "needs 1 value, but 2 are given");
 }
 
 TEST(containers_of_every_length) {

@@ -1217,7 +1217,7 @@ TEST(errors_of_an_op_of_ones_own_name_it) {
     CHECK_ERROR(eg_op_register(NULL), EG_ERROR_ARGUMENT, "needed");
     CHECK_ERROR(eg_op_run(12345, in, 2, &y, 1), EG_ERROR_ARGUMENT, "no op number 12345");
     CHECK_ERROR(eg_op_run(hypot_op(), in, 3, &y, 1), EG_ERROR_ARGUMENT, "eg_test_hypot: takes 2 inputs, not 3");
-    CHECK_ERROR(eg_op_run(hypot_op(), in, 2, &y, 2), EG_ERROR_ARGUMENT, "eg_test_hypot: has 1 outputs, not 2");
+    CHECK_ERROR(eg_op_run(hypot_op(), in, 2, &y, 2), EG_ERROR_ARGUMENT, "eg_test_hypot: has 1 output, not 2");
     CHECK_ERROR(eg_op_run(hypot_op(), in, 2, &y, 1), EG_ERROR_NULL, "eg_test_hypot: operand 0 is NULL");
 }
 
