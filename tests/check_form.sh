@@ -59,7 +59,7 @@ rows_of_a_program() {
     printf '%s\n' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' \
         'int main(void) { eg_tensor *x = eg_scalar(3); eg_tape *t = eg_tape_begin(); eg_tape_watch(t, x); return eg_tape_gradient(t, eg_tanh(x), x) == NULL; }' >"$T/rows.c"
     $CC -std=c11 -O1 -w -I. -DEAGER_STATIC -c "$T/rows.c" -o "$T/rows.o" || return
-    sed -n 's/^    [A-Z]*ARY\(_ND\)*([A-Z], *\([a-z0-9_]*\),.*/\2/p' eager.h | sort >"$T/table"
+    sed -n 's/^    [A-Z]*ARY\(_ND\)*([A-Z]*, *\([a-z0-9_]*\),.*/\2/p' eager.h | sort >"$T/table"
     nm "$T/rows.o" | sed -n 's/.* _*egi_op_//p' | sort | comm -12 - "$T/table" >"$T/rows"
     [ "$(wc -l <"$T/table")" -gt 60 ] && [ "$(tr '\n' ' ' <"$T/rows")" = 'add mul negative sub tanh ' ] && ! nm "$T/rows.o" | grep egi_elementwise_ops || { cat "$T/rows"; return 1; }
 }
