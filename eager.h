@@ -306,7 +306,10 @@ typedef enum eg_error_code { EG_ERRORS(EGI_ERROR_VALUE) EG_ERROR_CODES } eg_erro
 
 // The first error of this thread since the last clear; EG_OK when there is none.
 EAGER_API eg_error_code eg_error(void);
-// The sentence that belongs to it; "" when there is none, never NULL. Valid until the next error or clear.
+// The sentence that belongs to it; "" when there is none, never NULL. Valid until the next error or clear. It begins with the
+// function that was called, or the op inside it that failed, and ends with where that was, as far as it is known: the op whose
+// gradient was computed, the layer, epoch and batch, the program's line. An error in a dataset's element begins with its stage:
+// "eg_dataset_map (stage 2 of 3, element 7): eg_matmul: ...".
 EAGER_API const char *eg_error_message(void);
 // Errors raised on this thread since it started; clearing does not reset it.
 EAGER_API int64_t eg_error_count(void);

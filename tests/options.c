@@ -194,7 +194,7 @@ TEST(bare_values_in_datasets_and_files) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *bytes = eg_zeros(EG_UINT8, EG_SHAPE(4));
     BARE(eg_dataset_csv(paths, 1, 0));
     BARE(eg_dataset_map(eg_dataset_range(0, 3, 1), pass, NULL, 0));
-    BARE(eg_dataset_map_one(eg_dataset_range(0, 3, 1), square, NULL, 0));
+    BARE_AS("eg_dataset_map", eg_dataset_map_one(eg_dataset_range(0, 3, 1), square, NULL, 0));
     BARE(eg_dataset_batch(eg_dataset_range(0, 3, 1), 2, 0));
     BARE(eg_dataset_padded_batch(eg_dataset_range(0, 3, 1), 2, 0));
     BARE(eg_dataset_shuffle(eg_dataset_range(0, 3, 1), 3, 0));
