@@ -2788,7 +2788,14 @@ extern "C" {
 //# 16  MEMORY, ERRORS, SCOPES -------------------------------------------------
 // Idea: one allocator for everything (handles, elements, tape lines): blocks of
 // a few hundred size classes that go back to the heap of the thread that made
-// them. A scope is a stretch of a stack of references. Proof: tests/memory.c, tests/errors.c
+// them. A scope is a stretch of a stack of references. Errors are raised by
+// egi_fail and eg_raise; contexts on the C stack say what was going on.
+//   egi_alloc, egi_free   memory; egi_own hands a new tensor to the innermost scope
+//   egi_at                notes the user's file and line before each call;
+//                         egi_message_place finds an error's line among the notes
+//   egi_error_raise       the one place through which every error goes
+//   egi_scope_end_innermost   frees what a scope owns
+// Proof: tests/memory.c, tests/errors.c
 
 // How parts of this file are compiled, where the compiler can be told. One of these stands before the functions it is for,
 // EGI_AS_TOLD behind them; they may stand in one another.
@@ -6781,10 +6788,11 @@ EGI_AS_TOLD
 // input's gradient. The rows here are elementwise; chapter 25 has the others.
 // A formula is written once, in words: EGI_ADD, EGI_MUL, EGI_TANH ... What the
 // words mean is decided by the macro EGI_V, which is redefined before each
-// expansion of the table: a static array, from which the CPU makes a program
-// that it interprets, or C expressions for the compiler (nvcc makes kernels). Below the words, the comment above the table shows one row in all its
-// forms. An op's function (eg_tanh) reaches its own row and no other, so that
-// a compiler drops the rows that a single-file program does not use.
+// expansion of the table: a static array of words, from which the CPU makes a
+// program that it interprets, or a C expression for a compiler (nvcc makes
+// kernels of these). The comment above the table shows one row in all its forms.
+// An op's function (eg_tanh) reaches its own row and no other, so that a
+// compiler drops the rows that a single-file program does not use.
 // To add an op: one row here, one line with its declaration, one case in
 // tests/ops.c; docs/change.md shows it.
 // Read first: 15.  Proof: tests/ops.c, tests/ops_rows.c, tests/programs.c
@@ -6838,7 +6846,7 @@ EGI_FAST
 #define EGI_CEIL(...) EGI_W(_ceil, __VA_ARGS__)
 #define EGI_ROUND(...) EGI_W(_round, __VA_ARGS__)
 #define EGI_SQUARE(...) EGI_W(_square, __VA_ARGS__)
-// Conditions, and the choice by one.
+// Conditions, and the choice between two values by a condition.
 #define EGI_EQ(...) EGI_W(_eq, __VA_ARGS__)
 #define EGI_NE(...) EGI_W(_ne, __VA_ARGS__)
 #define EGI_LT(...) EGI_W(_lt, __VA_ARGS__)
@@ -6857,7 +6865,7 @@ EGI_FAST
 /* (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits where tanh(u) is nearly -1 */
 #define EGI_GELU_S(a) EGI_SIGMOID(EGI_MUL(a, EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.07135481627260025), EGI_SQUARE(a)))))
 #define EGI_GELU_SLOPE(a) EGI_MUL(a, EGI_ADD(EGI_K(1.5957691216057308), EGI_MUL(EGI_K(0.21406444881780075), EGI_SQUARE(a))))
-/* where |a| > 32 that sigmoid is 0 or 1, and a^3, of which a gradient makes infinity by 0, might be infinite */
+/* a, cut off at +-32: beyond, the sigmoid is 0 or 1, and an infinite a^3 would give infinity times 0 in a gradient */
 #define EGI_NEAR_0(a) EGI_MAX(EGI_MIN(a, EGI_K(32)), EGI_K(-32))
 
 // UNARY(kind, name, y, dx[0])  BINARY(kind, name, y, dx[0], dx[1])  TERNARY(kind, name, y, dx[0], dx[1], dx[2])  _ND: not differentiable.
@@ -6978,8 +6986,9 @@ EGI_FAST
 
 // ---- float32 functions that compilers turn into vectors
 //
-// No branch and no table: x = n ln 2 + r with n whole, then a polynomial in r (minimax, fitted to 40 digits). Adding 1.5 * 2^23
-// rounds to a whole number, which then stands in the low bits. Their errors stand in chapter 4; tests/ulps.c holds them against float64.
+// They have no branch and no table: x = n ln 2 + r with a whole n, then a polynomial in r (minimax, fitted to 40
+// digits). Adding 1.5 * 2^23 rounds a float to a whole number, which then stands in its low bits. Their errors are
+// stated in OPERATIONS; tests/ulps.c measures them against float64.
 
 EGI_EVERYWHERE float egi_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 EGI_EVERYWHERE uint32_t egi_to_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
@@ -7004,7 +7013,7 @@ EGI_EVERYWHERE float egi_erf_near_0(float x) {                   // |x| <= 1
 #else
 #define EGI_ROUNDER 12582912.0f
 EGI_EVERYWHERE float egi_two_to(float n) { return egi_from_bits((egi_to_bits(n + EGI_ROUNDER) + 127u) << 23); }     // n whole, -126 to 127
-EGI_EVERYWHERE float egi_exp_split(float x, float *r) {          // n
+EGI_EVERYWHERE float egi_exp_split(float x, float *r) {          // returns n
     const float n = (x * 1.44269504f + EGI_ROUNDER) - EGI_ROUNDER;
     *r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
     return n;
@@ -7046,7 +7055,8 @@ EGI_EVERYWHERE float egi_logf(float x) {                         // x = 2^e (1 +
     y = egi_choosef(x == INFINITY, x, y);
     return egi_choosef(x >= 0, y, NAN);
 }
-EGI_EVERYWHERE float egi_log1pf(float x) {                       // log(w), and what rounding 1 + x to w has lost
+// log(w) + lost, where w is 1 + x rounded and lost corrects the rounding.
+EGI_EVERYWHERE float egi_log1pf(float x) {
     const float w = 1.0f + x, y = egi_logf(w), lost = (x - (w - 1.0f)) / w;
     return egi_choosef(w == 1.0f, x, egi_choosef((w > 0) & (w < INFINITY), y + lost, y));
 }
@@ -7068,7 +7078,8 @@ EGI_EVERYWHERE float egi_erfc_tail(float z, float p, float lost) {
                        (0.119529977f + q * (-0.0268415976f + q * (-0.0012314769f + q * (0.0030819478f + q * (-0.000474025903f + q * -0.000320510968f)))))))));
     return egi_exp_within(-p) * (rest - rest * lost);
 }
-// What x * x, rounded to p, has lost: without it, the exponential of -p would be off by p units in the last place.
+// x * x - p, where p is x * x rounded. Without this correction the exponential of -p would be off by p units in the
+// last place.
 EGI_EVERYWHERE float egi_square_lost(float x, float p) {
     const float high = egi_from_bits(egi_to_bits(x) & 0xfffff000u);
     return (high * high - p) + (x - high) * (x + high);
@@ -7083,7 +7094,7 @@ EGI_EVERYWHERE float egi_phif(float x) {                         // z = |x| / sq
     return egi_choosef(z < 0.75f, 0.5f + 0.5f * egi_erf_near_0(x * 0.70710678f), egi_choosef(x < 0, tail, 1.0f - tail));
 }
 EGI_EVERYWHERE float egi_softplusf(float x) { return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
-// float64: libm's.
+// float64 uses the functions of the C library.
 EGI_EVERYWHERE double egi_choose(int condition, double a, double b) { return condition ? a : b; }
 #define egi_exp exp
 #define egi_expm1 expm1
@@ -7099,7 +7110,7 @@ EGI_EVERYWHERE double egi_sigmoid(double x) {
 }
 EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) + log1p(exp(-fabs(x))); }
 
-// ---- the words for each dtype
+// ---- the words as C functions: egi_f32_add, egi_f64_add, egi_i64_add ...
 
 #define EGI_SCALAR_WORDS(V, T) \
     EGI_EVERYWHERE int V##_eq(T a, T b) { return a == b; } \
@@ -7244,17 +7255,18 @@ static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __
 #define EGI_AVX2 __attribute__((target("avx2")))         // without fma: the same bits
 #endif
 
-// ---- long words: a loop each, which a program calls on a tile, and a row of that word alone on all its elements
+// ---- long words: each has a loop, which a program calls on a tile, and an op that is that word alone calls on all
+// its elements
 
-// What is one call of libm an element.
+// A loop of one call of libm for each element.
 #define EGI_LONG_LOOP(loop, T, formula) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
         const T *pa = (const T *)x, *pb = (const T *)z; \
         T *q = (T *)out; \
         for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
     }
-// What compilers turn into vectors, even at -O2 where a step's length is known. The last step overlaps the one before; n is at least a step,
-// or the arrays have room for one.
+// A loop that compilers turn into vectors; at -O2 they do so only where the count is a constant, which `step` is. The
+// last step overlaps the one before, so n must be at least `step`, or the arrays must have room for that many.
 #define EGI_LONG_STEPS(loop, target, step, formula) \
     target static inline __attribute__((always_inline)) void loop##_step(const float *EGI_RESTRICT pa, const float *EGI_RESTRICT pb, float *EGI_RESTRICT q) { \
         for (int i = 0; i < step; i++) { const float a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
@@ -7273,13 +7285,15 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_WIDE = 64 };
 #define EGI_LONG_AVX2(word, formula)
 #define EGI_LONG_WIDE(word) NULL
 #endif
-// F: float32 in vectors; M: by libm; N: int64, too. One operand (a) or two (a, b).
+// The loops of a word: for float32, for float32 with AVX2, for float64, for int64 (or NULL). F: float32 in vectors;
+// M: by libm; N: by libm, and int64.
 #define EGI_LONG_F(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), egi_long_f64##word, NULL };
-// A: a cheap word, but a row of it alone is faster so.
+// A: a cheap word, which a program computes in a line of its own; an op that is that word alone is faster by these
+// loops.
 #define EGI_LONG_WHOLE(loop, target, formula) \
     target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const float *EGI_RESTRICT pa, const float *EGI_RESTRICT pb, float *EGI_RESTRICT q) { \
         for (int64_t i = 0; i < n; i++) { const float a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
@@ -7340,7 +7354,9 @@ EGI_LONG_A(_max, a, b) EGI_LONG_A(_min, a, b)
 #define EGI_DO_K(X, act, text) X(act, text) X(act##_k, text)
 #define EGI_DO(act, text) EGI_DO_##act,
 enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
-// ONE(word, the function that is the same on tensors, C for a cheap word, A for one with loops all the same, L for a long one).
+// The words, by the number of their operands: ONE(word, the public function that does the same on tensors, size).
+// Sizes: C, a cheap word, which is a line of a program; A, a cheap word that has loops, too; L, a long word, for
+// which a line calls its loop; S, C or L by the compiler.
 #define EGI_WORD_TABLE(ONE, TWO, THREE) \
     ONE(_neg, eg_negative, A) ONE(_abs, eg_abs, A) ONE(_sign, eg_sign, A) ONE(_sqrt, eg_sqrt, S) ONE(_exp, eg_exp, L) \
     ONE(_expm1, eg_expm1, L) ONE(_log, eg_log, L) ONE(_log1p, eg_log1p, L) ONE(_sin, eg_sin, L) ONE(_cos, eg_cos, L) \
@@ -7396,8 +7412,9 @@ EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, 0, 0, 0, 0, 0)
 #define EGI_FORMULA(name, i) { egi_words##i##_##name, egi_values##i##_##name }
 #define EGI_NO_FORMULA { NULL, NULL }
 
-// A formula as a list of nodes in the order of their computation; what the text says twice is one node here. Each names its operands
-// x[0 .. arity-1] by their places in the list, which are before its own. The last one is the formula's value. How many; 0: no formula.
+// Turns a formula into a list of nodes in the order of their computation and returns how many there are; 0: no
+// formula. A part that occurs twice is one node. A node names its operands x[0 .. arity-1] by their places in the
+// list, which come before its own. The last node is the formula's value.
 enum { EGI_FORMULA_MOST = 32, EGI_FORMULA_DEPTH = 16 };     // nodes, and values that wait for a word; tests hold all rows against them
 typedef struct egi_node { const egi_word *word; double number; int x[3]; } egi_node;
 static int egi_formula_nodes(const egi_formula *formula, egi_node *nodes) {
@@ -7413,7 +7430,8 @@ static int egi_formula_nodes(const egi_formula *formula, egi_node *nodes) {
     }
     return n;
 }
-// Which operands the gradient of input i reads, as EGI_USES_ bits. The tape asks at each op that it records.
+// Finds which operands each gradient of a row reads, when that is first asked. Two threads that find it at once store
+// the same.
 static EGI_COLD uint32_t egi_row_reads_first(const egi_op *op) {
     uint32_t reads = 1u << 31;
     for (int i = 0; i < 3; i++)
@@ -7421,11 +7439,13 @@ static EGI_COLD uint32_t egi_row_reads_first(const egi_op *op) {
     __atomic_store_n(&op->facts->reads, reads, __ATOMIC_RELAXED);
     return reads;
 }
+// Which operands the gradient of input i reads, as EGI_USES_ bits. The tape asks this at each op that it records.
 static unsigned egi_row_reads(const egi_op *op, int i) {
     uint32_t reads = __atomic_load_n(&op->facts->reads, __ATOMIC_RELAXED);
     return (reads ? reads : egi_row_reads_first(op)) >> 8 * i & 31;
 }
-// A formula in eager ops on the operands a, b, c, y, g: NULL where one fails.
+// Computes a formula in eager ops on the operands a, b, c, y, g; NULL where an op fails. A tape that records notes
+// these ops.
 static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const *operands) {
     egi_node nodes[EGI_FORMULA_MOST];
     eg_tensor *made[EGI_FORMULA_MOST] = { NULL };
@@ -7442,31 +7462,40 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
     return n ? made[n - 1] : NULL;
 }
 
-// ---- programs: a formula as code for one accumulator
+// ---- programs: a formula as code for a machine with one accumulator
+//
+// egi_program_make turns a formula's nodes into lines such as `load a; square; add_k 1`, each of which changes the
+// accumulator; egi_program_run (KERNELS; its loop is in KERNEL TEXTS) interprets them on some vectors at a time. A
+// value that is read later than by the next line is stored in a tile.
 
-// Slots are what a line reads and writes: 0 the result, 1 to 5 operands, from EGI_PROGRAM_FIRST_TILE on tiles, which hold values on their way.
+// A line reads and writes slots: 0 is the result, 1 to 5 are operands, those from EGI_PROGRAM_FIRST_TILE on are tiles.
 enum { EGI_PROGRAM_LINES = 40, EGI_PROGRAM_CONSTANTS = 8, EGI_PROGRAM_TILES = 8, EGI_PROGRAM_LONGS = 4, EGI_PROGRAM_FIRST_TILE = 6 };
 typedef struct egi_program_line { unsigned char act, slot, also; } egi_program_line;     // also: a second slot, a constant, a long word
 struct egi_program {
-    int state;                                  // 0 none, 1 being written, 2 there; atomic
-    unsigned char alone;                        // 1: one word that has loops of its own, and nothing else; 2: they take a step of elements at least
-    unsigned char bytes;                        // bit i: slot i has bool bytes, whatever the others are
+    int state;                                  // atomic: 0 there is none yet, 1 a thread writes it, 2 it is ready
+    // 1: the formula is one word that has loops (longs[0]); 2: these need a step of elements at least.
+    unsigned char alone;
+    // Bit i: slot i holds bools, a byte each, whatever dtype the others have.
+    unsigned char bytes;
     unsigned char operands, tiles, filled, operand[6];          // slot i, from 1 to operands, is operand[i]: 0 to 4 for a, b, c, y, g
     struct { unsigned char slot, k; } fill[EGI_PROGRAM_TILES];  // tiles that are constants
     egi_program_line line[EGI_PROGRAM_LINES];
     const egi_word *longs[EGI_PROGRAM_LONGS];
     double k[EGI_PROGRAM_CONSTANTS];
 };
-typedef struct egi_program_value { int act, x[3], uses, last, slot; } egi_program_value;      // slot 0: none yet, or the accumulator's
+// A node while its program is made: what computes it, its operands, how many nodes read it and which one last, and
+// its slot (0: none, or the accumulator).
+typedef struct egi_program_value { int act, x[3], uses, last, slot; } egi_program_value;
 typedef struct egi_program_maker {
     egi_program *p;
     egi_node node[EGI_FORMULA_MOST];
     egi_program_value v[EGI_FORMULA_MOST];
     int lines, longs, constants;
-    bool full, taken[EGI_PROGRAM_TILES];        // tiles: values take them from below, constants from above
+    // Full: the program got too long; taken: tiles in use, values from below, constants from above.
+    bool full, taken[EGI_PROGRAM_TILES];
 } egi_program_maker;
 
-// What does the same with its operands exchanged, or EGI_DO_end where there is none.
+// The act that computes the same with its two operands exchanged, or EGI_DO_end if there is none.
 static int egi_program_turned(int act) {
     switch (act) {
         case EGI_DO_add: case EGI_DO_mul: case EGI_DO_eq: case EGI_DO_ne: case EGI_DO_and: case EGI_DO_or: return act;
@@ -7485,7 +7514,8 @@ static bool egi_program_is_k(const egi_program_maker *m, int i) { return m->node
 static bool egi_program_is_zero(const egi_program_maker *m, int i) {
     return egi_program_is_k(m, i) && m->node[i].number == 0 && !signbit(m->node[i].number);
 }
-// A node's act, or another that makes the same for less: a square; a choice between something and zero is a mask.
+// How a node is computed, by a cheaper act where there is one: x * x is a square, and a choice between a value and
+// zero is a mask.
 static egi_program_value egi_program_value_of(const egi_program_maker *m, int i) {
     const egi_node *t = &m->node[i];
     egi_program_value v = { t->word->line, { t->x[0], t->x[1], t->x[2] }, 0, i, 0 };
@@ -7512,7 +7542,7 @@ static int egi_program_constant(egi_program_maker *m, double k) {
     if (i == m->constants) m->p->k[m->constants++] = k;
     return i;
 }
-// The tile of a value that is read later than by the next line.
+// Gives a value, which is read later than by the next line, a tile.
 static void egi_program_take_tile(egi_program_maker *m, egi_program_value *v) {
     int i = 0;
     while (i < EGI_PROGRAM_TILES && m->taken[i]) i++;
@@ -7521,7 +7551,8 @@ static void egi_program_take_tile(egi_program_maker *m, egi_program_value *v) {
     if (i >= m->p->tiles) m->p->tiles = (unsigned char)(i + 1);
     v->slot = EGI_PROGRAM_FIRST_TILE + i;
 }
-// The slot where value i can be read; operands get theirs here, constants a tile that is filled before the run.
+// The slot from which node i can be read. An operand gets its slot here; a constant gets a tile that is filled before
+// the run.
 static int egi_program_slot(egi_program_maker *m, int i) {
     egi_program_value *v = &m->v[i];
     egi_program *p = m->p;
@@ -7537,7 +7568,7 @@ static int egi_program_slot(egi_program_maker *m, int i) {
     }
     return v->slot;
 }
-// The lines of value i. `held` is the value in the accumulator, or -1.
+// Adds the lines that compute node i. `held` is the node whose value is in the accumulator, or -1.
 static void egi_program_add_value(egi_program_maker *m, int i, int held) {
     const egi_program_value *v = &m->v[i];
     int act = v->act, x = v->x[0], z = v->x[1], w = v->x[2];
@@ -7563,14 +7594,15 @@ static void egi_program_add_value(egi_program_maker *m, int i, int held) {
     else if (act >= EGI_DO_add && egi_program_is_k(m, z)) egi_program_add_line(m, act + 1, 0, egi_program_constant(m, m->node[z].number));
     else egi_program_add_line(m, act, egi_program_slot(m, z), 0);
 }
-// Is value i read by the next word alone, which can take it from the accumulator?
+// Whether node i is read by the next word alone, which can take it from the accumulator, so that it needs no tile.
 static bool egi_program_stays(const egi_program_maker *m, int i) {
     const egi_program_value *v = &m->v[i], *reader = &m->v[v->last];
     if (v->uses != 1) return false;
     for (int j = i + 1; j < v->last; j++) if (egi_program_is_word(m, j)) return false;
     return reader->x[0] == i || reader->act == EGI_DO_select || (reader->x[1] == i && egi_program_turned(reader->act) != EGI_DO_end);
 }
-// False where the formula is too long for a program.
+// Makes the program of a formula; flags are the row's. False where the formula is too long: tests hold all rows
+// against that.
 static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi_program *p) {
     egi_program_maker m;
     memset(&m, 0, sizeof m);
@@ -7589,7 +7621,7 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
         egi_program_add_value(&m, i, held);
         held = i;
         words++;
-        for (int j = 0; j < 3; j++) {           // tiles that nobody reads any more
+        for (int j = 0; j < 3; j++) {           // free the tiles that no later node reads
             const int from = v->x[j];
             if (from >= 0 && m.v[from].last == i && egi_program_is_word(&m, from) && m.v[from].slot) m.taken[m.v[from].slot - EGI_PROGRAM_FIRST_TILE] = false;
         }
@@ -7611,8 +7643,9 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 
 // ---- cheap formulas that keep compiled loops
 
-// The float32 loops of rows whose kind ends in K, by variant, for vectors of 16 bytes and for AVX2: a program of so few and cheap words would be
-// slower. What a formula does not read points at another operand's elements, and the compiler drops the load.
+// The float32 loops of rows whose kind ends in K, by variant, for vectors of 16 bytes and for AVX2; a program of so
+// few and cheap words would be slower. The pointer to an operand that a formula does not read points to another one's
+// elements; the compiler drops the load.
 #define EGI_COMPILED_LOOP(loop, target, formula) \
     target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const float *EGI_RESTRICT pa, const float *EGI_RESTRICT pb, \
         const float *EGI_RESTRICT pc, const float *EGI_RESTRICT py, const float *EGI_RESTRICT pg, float *EGI_RESTRICT q) { \
@@ -7673,7 +7706,10 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 #undef EGI_V
 
-// The rows. Integers of all sizes are computed as int64 and wrap around on their way back.
+// ---- the rows
+//
+// The kinds' flags and dtypes (a bit for each eg_dtype). Integers of all sizes are computed as int64 and wrap around
+// when they are narrowed.
 #define EGI_COMPILED_OF_F(name) NULL
 #define EGI_COMPILED_OF_M EGI_COMPILED_OF_F
 #define EGI_COMPILED_OF_P EGI_COMPILED_OF_F
@@ -7713,7 +7749,7 @@ enum {
     EGI_DTYPES_B = 32
 };
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx);
-// What else is to be known of some rows.
+// Flags that belong to single rows.
 #define EGI_IS_ROW(name, of) ((int)EGI_OP_##name == (int)EGI_OP_##of)
 #define EGI_FLAGS_OF(name) \
     (EGI_IS_ROW(name, floordiv) || EGI_IS_ROW(name, mod) ? EGI_DIVIDES : EGI_IS_ROW(name, div) ? EGI_OF_FLOATS : \
@@ -7730,7 +7766,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 #define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_FORMULA(name, 3))
 EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, a, b, c, y, g)
 
-// The dtype in which an elementwise row computes what it is given.
+// The dtype in which an elementwise row computes operands of a dtype.
 static int egi_computes_in(const egi_op *op, int dtype) { return dtype <= EG_FLOAT64 ? dtype : op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_INT64; }
 static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in, unsigned scalars, void *out);
 
@@ -8342,8 +8378,9 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
     else if (dtype == EG_FLOAT64) (n < 16 ? egi_run_f64_few : egi_run_f64)(p, n, in, scalars, out);
     else (n < 16 ? egi_run_i64_few : egi_run_i64)(p, n, in, scalars, out);
 }
-// The program of a row's formula (variant 0) or of its gradient for input variant - 1. It is made when it first runs. Threads that come meanwhile
-// make their own, in `own`: nobody waits, and no memory is asked for. NULL: the formula is too long.
+// Makes the program of a row's formula (variant 0) or of its gradient for input variant - 1, when it first runs, and
+// publishes it in the row. A thread that comes while another one publishes uses its own copy, in `own`: nobody waits,
+// and no memory is allocated. NULL: the formula is too long.
 static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int variant, egi_program *own) {
     egi_program *p = &op->programs[variant];
     int state = 0;
@@ -8353,8 +8390,9 @@ static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int varia
     __atomic_store_n(&p->state, 2, __ATOMIC_RELEASE);
     return p;
 }
-// Runs it on n elements in a dtype that it computes in. The operands a, b, c, y, g are contiguous or, where their bit in `scalars` is set, one
-// element; where it is a choice by a bool, a is bytes. The result overlaps with none of them.
+// Runs a row's formula on n elements in a dtype that the row computes in (egi_computes_in): by its compiled loop, by
+// the loop of its only word, or by its program. in[] are the operands a, b, c, y, g, contiguous, or one element where
+// their bit in `scalars` is set; the condition of eg_where is bytes. The result overlaps none of them.
 static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in, unsigned scalars, void *out) {
     egi_program own;
     const egi_program *p = &op->programs[variant];
@@ -27563,12 +27601,15 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
 
 #elif EGI_STAMP / 10 % 10 == 6  // -------------------------------------------------------------------------------- programs
 
-// PROGRAMS. Idea: EGI_VECTORS vectors of EGI_BYTES bytes stay in registers, the accumulator, while a switch goes over the lines of a program; then
-// come the next elements. The last pass begins so much earlier that it is a whole one, too: a program's result depends on its operands alone.
+// PROGRAMS. Idea: the accumulator is EGI_VECTORS vectors of EGI_BYTES bytes, which stay in registers while a switch
+// goes over the lines of a program; then come the next elements. The last pass begins early enough to be a whole one,
+// so that an element's result never depends on its place.
 #define EGI_FOR_1(X, e) X(0, e)
 #define EGI_FOR_2(X, e) X(0, e) X(1, e)
 #define EGI_FOR_8(X, e) X(0, e) X(1, e) X(2, e) X(3, e) X(4, e) X(5, e) X(6, e) X(7, e)
 #define EGI_FOR(X, e) EGI_PASTE(EGI_FOR_, EGI_VECTORS)(X, e)
+// s0, s1 ... are the accumulator's vectors. In the expression of a case, x is such a vector, z and w those of the
+// line's operands; m and r point to the operands. A condition is a vector of masks: all bits of an element, or none.
 #define EGI_NEW(i, e) s##i = e,
 #define EGI_READ(i, from) s##i = (from)[i];
 #define EGI_WRITE(i, to) (to)[i] = s##i;
@@ -27593,9 +27634,11 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
     EGI_T tile[EGI_PROGRAM_TILES][PASS] __attribute__((aligned(EGI_BYTES)));
     EGI_T copy[6][PASS] __attribute__((aligned(EGI_BYTES)));         // of the result and the operands, by slot
-    uintptr_t at[EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES];        // the slots: the result, the operands, the tiles
-    uintptr_t unit[6];                                               // bytes by which the first of them move with each element
-    unsigned fixed = 0;                                              // bit i: slot i does not move
+    uintptr_t at[EGI_PROGRAM_FIRST_TILE + EGI_PROGRAM_TILES];        // the address of each slot for this pass
+    // Bytes by which the result and the operands move on with each element.
+    uintptr_t unit[6];
+    // Bit i: slot i does not move, since it is in `copy`.
+    unsigned fixed = 0;
     const bool few = EGI_VECTORS == 1 && n < L;
     at[0] = few ? (uintptr_t)copy[0] : (uintptr_t)out;
     for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]];
@@ -27606,7 +27649,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         if (p->bytes >> i & 1) {
             memset(to, *(const unsigned char *)at[i], sizeof copy[i]);
             if (!scalar) memcpy(to, (const void *)at[i], (size_t)n);
-        } else {                                // the first element stands for those that are not there
+        } else {                                // the places behind the last element are filled with the first one
             const EGI_T *from = (const EGI_T *)at[i], k = from[0];
             const vec z = EGI_SPLAT(k);
             for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
