@@ -6323,11 +6323,10 @@ enum { EGI_OPEN_LOW = 1, EGI_OPEN_HIGH = 2 };          // ends of a range that d
 typedef struct egi_words { const char *type; const char *const *names; int count; } egi_words;    // values of eg_<type>
 typedef struct egi_field {
     const char *name, *key;        // as a caller writes it, without the point; as a configuration has it
-    egi_field_kind kind;
-    int role;
-    size_t offset, size;
+    uint8_t kind, role;
+    uint16_t offset, size;
     double fallback, low, high;    // low and high hold for each number of a pair, a shape or pads
-    int ends;
+    uint8_t ends;
     const egi_words *words;        // of EGI_FIELD_WORD
 } egi_field;
 typedef struct egi_fields { const egi_field *rows; int count; } egi_fields;
