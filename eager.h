@@ -694,8 +694,9 @@ EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *h
 // Elementwise, one operand. Floating point unless stated. What float32 is off at most, in units in the last place, as measured over all floats:
 // sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.1, expm1 1.8, log 1.0, log1p 1.5, tanh 2.7, sigmoid 2.5, softplus 2.2, softsign 1.5, erf 1.6,
 // erfc 5.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes of its rounded argument;
-// hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. sin to atanh and all of float64 are the C library's. As in
-// TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities; sigmoid's is 0 from 17 on.
+// hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. sin to atanh are the C library's (with glibc, tan 1.5,
+// asin, acos and atan 0.9, sinh, cosh, asinh, acosh and atanh 2.0), and so is all of float64. As in TensorFlow, silu, mish, gelu and gelu_tanh of
+// -inf are NaN, and so are their gradients at both infinities; sigmoid's is 0 from 17 on.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
 EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
 EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
