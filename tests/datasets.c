@@ -476,7 +476,7 @@ TEST(what_map_functions_may_return) {
     CHECK_GIVES(eg_dataset_map_one(numbers(2), gives_variable, v), 4, 4);
     eg_release(v);
     CHECK_ERROR(eg_dataset_map(numbers(2), (eg_function1 *)NULL, NULL), EG_ERROR_ARGUMENT, "NULL");
-    CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .threads = -1), EG_ERROR_ARGUMENT, "eg_dataset_map_one: .threads is -1; it must be at least 0 and at most 1024");
+    CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .threads = -1), EG_ERROR_ARGUMENT, "eg_dataset_map: .threads is -1; it must be at least 0 and at most 1024");
     CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .components = 2), EG_ERROR_ARGUMENT, "1 component, not 2");
     CHECK_ERROR(eg_dataset_map(NULL, gives_null, NULL), EG_ERROR_NULL, "eg_dataset_map");
 }

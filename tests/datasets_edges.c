@@ -51,7 +51,7 @@ TEST(options_are_named) {
     const char *path = "no.csv";
     memset(&m, 0, sizeof m); memset(&b, 0, sizeof b); memset(&s, 0, sizeof s); memset(&i, 0, sizeof i); memset(&c, 0, sizeof c);
     m.canary = b.canary = s.canary = i.canary = c.canary = 3;
-    CHECK_ERROR((eg_dataset_map_one)(numbers(2), same, NULL, m), EG_ERROR_ARGUMENT, "eg_dataset_map_one: options are given by name");
+    CHECK_ERROR((eg_dataset_map_one)(numbers(2), same, NULL, m), EG_ERROR_ARGUMENT, "eg_dataset_map: options are given by name");
     CHECK_ERROR((eg_dataset_batch)(numbers(2), 2, b), EG_ERROR_ARGUMENT, "eg_dataset_batch: options are given by name");
     CHECK_ERROR((eg_dataset_padded_batch)(numbers(2), 2, b), EG_ERROR_ARGUMENT, "eg_dataset_padded_batch: options are given by name");
     CHECK_ERROR((eg_dataset_shuffle)(numbers(2), 2, s), EG_ERROR_ARGUMENT, "eg_dataset_shuffle: options are given by name");
@@ -64,7 +64,7 @@ TEST(numbers_that_are_refused) {
     CHECK_ERROR(eg_dataset_interleave(numbers(2), twice, NULL, .cycle = 65537), EG_ERROR_ARGUMENT, "eg_dataset_interleave: .cycle is 65537; it must be at least 1 and at most 65536");
     CHECK_ERROR(eg_dataset_interleave(numbers(2), twice, NULL, .block = -1), EG_ERROR_ARGUMENT, "eg_dataset_interleave: .block is -1; it must be at least 1");
     CHECK_ERROR(eg_dataset_interleave(numbers(2), NULL, NULL), EG_ERROR_ARGUMENT, "the function is NULL");
-    CHECK_ERROR(eg_dataset_map(numbers(2), same, NULL, .threads = 1025), EG_ERROR_ARGUMENT, "eg_dataset_map_one: .threads is 1025; it must be at least 0 and at most 1024");
+    CHECK_ERROR(eg_dataset_map(numbers(2), same, NULL, .threads = 1025), EG_ERROR_ARGUMENT, "eg_dataset_map: .threads is 1025; it must be at least 0 and at most 1024");
     CHECK_ERROR(eg_dataset_prefetch(numbers(2), (1 << 24) + 1), EG_ERROR_ARGUMENT, "16777217 elements");
     CHECK_ERROR(eg_dataset_from_windows(eg_ones(EG_FLOAT32, EG_SHAPE(3)), 1, 0), EG_ERROR_ARGUMENT, "size 1 and shift 0");
     CHECK_ERROR(eg_dataset_take(numbers(2), -2), EG_ERROR_ARGUMENT, "eg_dataset_take: -2 is no count");
