@@ -6311,7 +6311,7 @@ static int egi_record_read(egi_source *s, egi_text *record) {
 // ---- options: a row of a table for each field of an options struct. The row says how the field is written, what a
 // zero stands for and between which values it must be. A constructor says by bits which rows it has. One function
 // checks the struct against them and fills in the defaults, so that a value out of its range is told in one way.
-// To add an option: its member in the public struct, its row in that struct's table, its bit in the functions that have it.
+// To add an option: its member in the public struct, its row in the table, its bit in the functions that have it.
 
 typedef enum egi_field_kind {
     EGI_FIELD_INT, EGI_FIELD_INT64, EGI_FIELD_NUMBER, EGI_FIELD_BOOL,
