@@ -284,7 +284,7 @@ static inline eg_list egi_list_of(eg_tensor *const *tensors, int count) { eg_lis
 // Idea: scopes own what functions return; errors are values that wait to be
 // read. Read first: 1.
 
-// One row an error: name, number, what it means. Tests and bindings may rely on the numbers.
+// One row for each error: name, number, meaning. Tests and bindings may rely on the numbers.
 #define EG_ERRORS(X) \
     X(EG_OK, 0, "no error") \
     X(EG_ERROR_NULL, 1, "a NULL was passed where a tensor is needed") \
@@ -328,13 +328,14 @@ EAGER_API void *eg_raise(eg_error_code code, const char *format, ...) __attribut
 // scope ends those left open inside it. The outermost scope of a thread is there from the start.
 //
 // A function of yours that the library calls (a deleter, a gradient, a layer's or a dataset's function, a callback, a handler, a printer) may
-// call the library. A scope or a pause of recording that it begins and forgets ends with it (what it made belongs to the scope around); to end
-// one that it did not begin, or to call eg_shutdown, is an error, EG_ERROR_STATE, that names the function, and changes nothing. It may give
-// back your references to the model, dataset, iterator or optimizer that it runs in: they stay until the call is done. It must return:
+// call the library. A scope or a pause of recording that it begins and does not end is ended for it (what it made
+// belongs to the scope around). If it ends one that it did not begin, or calls eg_shutdown, that is an error
+// (EG_ERROR_STATE) that names the function, and nothing changes. It may release your references to the model,
+// dataset, iterator or optimizer that it runs in: these stay until the call is done. It must return:
 // longjmp and C++ exceptions must not leave it.
 typedef struct eg_scope { int64_t position; uint64_t serial; } eg_scope;
 EAGER_API eg_scope eg_scope_begin(void);
-// One that has ended already, or that nobody began: nothing happens.
+// Ends a scope. If it has ended already, nothing happens.
 EAGER_API void eg_scope_end(eg_scope scope);
 // The enclosing scope owns x too, from now on. Returns x. For results: return eg_keep(y);
 EAGER_API eg_tensor *eg_keep(eg_tensor *x);
@@ -389,8 +390,8 @@ EAGER_API eg_memory_info eg_memory(void);
 EAGER_API void eg_memory_reset_peak(void);
 // Gives this thread's (and dead threads') cached memory back to the system.
 EAGER_API void eg_memory_trim(void);
-// Ends this thread's outermost scope, frees what it owned, and returns its memory. Using the library again is fine. Inside a function
-// that the library calls it is an error, and does nothing.
+// Ends this thread's outermost scope, frees what it owned, and returns its memory. The library can be used again
+// afterwards. Inside a function that the library calls it is an error and does nothing.
 EAGER_API void eg_shutdown(void);
 // Memory comes from allocate(size, user) and goes to deallocate(pointer, user), instead of EAGER_MALLOC and EAGER_FREE.
 // allocate returns NULL when there is none. NULL, NULL restores the default. An error while the library holds memory:
@@ -406,10 +407,11 @@ EAGER_API bool eg_trap_nonfinite(bool on);
 //# 3  TENSORS -----------------------------------------------------------------
 // Idea: an immutable block of numbers with a shape and a dtype. Read first: 2.
 
-// The dtype of floats where nothing says another: float32 at first, or float64, for this thread and the threads of the datasets that it
-// reads. So are eg_scalar, eg_constant, numbers that meet no tensor, random numbers, and the weights of layers made from now on; what is
-// loaded keeps the dtype that it was saved with. (.dtype = EG_FLOAT32 is zero and cannot be told from none: where the default is float64,
-// set it back meanwhile.) Returns the former one.
+// Sets the dtype that floats have where nothing says another: float32 at first, or float64. It holds for this thread
+// and the threads of datasets that it reads, and for eg_scalar, eg_constant, numbers that meet no tensor, random
+// numbers, and the weights of layers made from now on; what is loaded keeps the dtype that it was saved with. (.dtype
+// = EG_FLOAT32 is zero, the same as no dtype: to get float32 while the default is float64, change the default for so
+// long.) Returns the former one.
 EAGER_API eg_dtype eg_set_default_float(eg_dtype dtype);
 EAGER_API eg_dtype eg_default_float(void);
 
@@ -439,7 +441,8 @@ EAGER_API eg_tensor *eg_scalar_of(eg_dtype dtype, double value);
 // another type does not compile, or is an error where the compiler does not know the dtype. Raw bytes are passed as (void *). An array
 // that is too short is an error where the compiler knows its length here (as a rule with optimization); else the length is the caller's care.
 EAGER_API eg_tensor *eg_from_data(eg_dtype dtype, eg_shape shape, const void *data);
-// Borrows data on the host without a copy; when the last user is gone deleter(data, user) is called (NULL: nothing is).
+// Borrows data on the host without a copy; when the last tensor over it is gone, deleter(data, user) is called,
+// unless deleter is NULL.
 // data must stay unchanged until then. On a device that cannot read the host it is copied, and the deleter called at once.
 // The pointer's type is checked as in eg_from_data. An array literal with commas stands in parentheses, as in any macro; in gcc one
 // inside an operand, eg_add(eg_wrap_data(...), 1), ends with that operand, so name the array there.
@@ -635,7 +638,8 @@ extern "C" {
 //# 4  OPERATIONS --------------------------------------------------------------
 // Idea: functions of tensors, named as TensorFlow names them. All broadcast as
 // NumPy does, count negative axes from the end, and run at once. Read first: 3.
-// "Not differentiable" ops pass no gradient on; the tape tells so when asked.
+// Ops that are "not differentiable" pass no gradient on; eg_tape_unconnected_reason()
+// names them.
 
 // Elementwise, two operands: tensors or plain numbers.
 EAGER_API eg_tensor *eg_add(eg_tensor *a, eg_tensor *b);                 // a + b
@@ -995,9 +999,10 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 // its inputs. Reading the lines backwards, each hands its upstream gradient g
 // on to its inputs. Read first: 4.
 
-// Begins a tape, recording at once; it belongs to the innermost scope. Tapes nest to any depth. Trainable variables are
-// watched by themselves, tensors by eg_tape_watch. A tape gives gradients once, then it is empty; a persistent one as
-// often as you like, and holds its memory until its scope ends or eg_tape_reset. A tape whose gradients nobody asks for
+// Begins a tape, which records at once and belongs to the innermost scope. Tapes nest to any depth. Trainable
+// variables are watched without a call, tensors after eg_tape_watch. A tape gives gradients once and is empty then; a
+// persistent one gives them as often as you like, and holds its memory until its scope ends or eg_tape_reset. A tape
+// that is never asked for gradients
 // records until its scope ends: in a loop, begin it inside EG_SCOPE. Only the thread that began a tape can use it.
 EAGER_API eg_tape *eg_tape_begin(void);
 EAGER_API eg_tape *eg_tape_begin_persistent(void);
@@ -1008,7 +1013,8 @@ EAGER_API bool eg_tape_stop(eg_tape *tape);
 EAGER_API bool eg_tape_resume(eg_tape *tape);
 // Forgets what was recorded and watched, and records again.
 EAGER_API bool eg_tape_reset(eg_tape *tape);
-// While off, trainable variables are not watched by themselves (on from the start). Returns the former setting.
+// While off, trainable variables, too, are watched only after eg_tape_watch. On from the start. Returns the former
+// setting.
 EAGER_API bool eg_tape_watch_variables(eg_tape *tape, bool on);
 // The variables that were used or watched, in the order of first use, into an array with room for capacity of them. Returns how many
 // there are, with NULL and 0 too; -1 on an error, with nothing written: an array that is too small is one. So do all functions with
@@ -1016,7 +1022,8 @@ EAGER_API bool eg_tape_watch_variables(eg_tape *tape, bool on);
 EAGER_API int eg_tape_watched_variables(eg_tape *tape, eg_tensor **variables, int capacity);
 EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *tape);               // valid until the tape ends or is reset
 
-// dy/dx, of x's shape; y that is no scalar is summed. Of a variable to itself it is 1. NULL without an error if y does not depend on x:
+// dy/dx, of x's shape; a y that is no scalar is summed first. The gradient of a variable with respect to itself is 1.
+// NULL without an error if y does not depend on x:
 // eg_tape_unconnected_reason() then says why.
 EAGER_API eg_tensor *eg_tape_gradient(eg_tape *tape, eg_tensor *y, eg_tensor *x);
 // The gradients of y for n sources. False and all NULL on an error.
@@ -1026,7 +1033,7 @@ EAGER_API eg_list eg_tape_gradients_list(eg_tape *tape, eg_tensor *y, eg_list xs
 // Several targets are summed. output_gradients[i] (or output_gradients itself) may be NULL: ones.
 EAGER_API bool eg_tape_gradients_from(eg_tape *tape, eg_tensor *const *ys, int ny, eg_tensor *const *output_gradients,
                                       eg_tensor *const *xs, int nx, eg_tensor **grads);
-// From now on unconnected sources get zeros of their shape instead of NULL.
+// From now on, sources on which the target does not depend get zeros of their shape instead of NULL.
 EAGER_API bool eg_tape_unconnected_zeros(eg_tape *tape, bool on);
 // Why the latest gradient of this thread was NULL, in a sentence; "" if none was. With several sources: the first such.
 EAGER_API const char *eg_tape_unconnected_reason(void);
@@ -1036,13 +1043,13 @@ EAGER_API eg_tensor *eg_tape_jacobian(eg_tape *tape, eg_tensor *y, eg_tensor *x)
 EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *tape, eg_tensor *y, eg_tensor *x);
 // True unless a function is being traced.
 EAGER_API bool eg_executing_eagerly(void);
-// The recorded lines: number, op, inputs, output shapes, what is saved for the way back.
+// Prints the recorded lines: number, op, inputs, output shapes, and what is kept for the way back.
 EAGER_API void eg_tape_print(eg_tape *tape);
 // The same as a graph in Graphviz's language, into text as eg_format does.
 EAGER_API int64_t eg_tape_dot(eg_tape *tape, char *text, size_t capacity);
 
-// Between the two nothing is recorded on the tapes of this thread that were begun before. They nest. EG_NO_RECORDING; is
-// both for the rest of a block, left by its end, break, continue or return alike.
+// Between the two calls, tapes of this thread that were begun before record nothing. Pairs nest. EG_NO_RECORDING; does
+// both for the rest of a block, whether that is left by its end, break, continue or return.
 EAGER_API void eg_recording_pause(void);
 EAGER_API void eg_recording_unpause(void);
 #ifdef __cplusplus
@@ -1071,8 +1078,8 @@ static inline void egi_quiet_leave(char *quiet) { (void)quiet; eg_recording_unpa
 #define eg_tape_batch_jacobian(...) EGI_CALL(eg_tape_batch_jacobian, __VA_ARGS__)
 
 //# 6  CUSTOM GRADIENTS AND OPS ------------------------------------------------
-// Idea: a function with a gradient of one's own is one line on the tape, like
-// any op. Read first: 5.
+// Idea: a function for which you write the gradient is one line on the tape,
+// like any op. Read first: 5.
 
 #define EG_MAX_SAVED 8
 typedef struct eg_grad_context {
@@ -1087,8 +1094,9 @@ typedef struct eg_grad_context {
 // One output.
 typedef eg_tensor *eg_custom_forward(eg_tensor *const *in, eg_grad_context *c, void *user);
 // Sets dx[i], of input i's shape and dtype, from c->upstream[0]; NULL is no gradient for input i. Written in eager ops
-// it can itself be differentiated. Only inputs get gradients: a trainable variable that forward uses without its being one is an
-// error where a tape records (EG_NO_RECORDING; around its use makes it a constant); a tensor is a constant there.
+// it can itself be differentiated. Only inputs get gradients. A trainable variable that forward uses without being
+// given it as an input is an error where a tape records, unless EG_NO_RECORDING; stands around its use, which makes
+// it a constant; a tensor is a constant there.
 typedef void eg_custom_backward(const eg_grad_context *c, eg_tensor **dx, void *user);
 // Runs forward on n inputs, with backward as its gradient.
 EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n);
@@ -1096,8 +1104,9 @@ EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_ba
 typedef bool eg_custom_forward_multi(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user);
 EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user,
                                         eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
-// An op of one's own, by name: it shows in errors, on tapes and in the NaN trap as built-in ops do. backward may be NULL:
-// not differentiable. Registered for the whole program; a name that exists is an error. Returns its number, or -1.
+// Registers an op of yours by its name, under which it appears in errors, on tapes and in the NaN trap as built-in
+// ops do. backward may be NULL: then it is not differentiable. It is registered for the whole program; a name that
+// exists is an error. Returns its number, or -1.
 typedef struct eg_op_definition {
     const char *name;
     int n_inputs, n_outputs;              // n_inputs of -1: any number
@@ -1130,9 +1139,11 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
 typedef struct eg_gradient_pair { eg_tensor *gradient, *variable; } eg_gradient_pair;
 // The gradients of f for all trainable variables that it used, in the order of first use; unused ones are left out. An f that uses
 // none is an error, as in TensorFlow. The gradients are the innermost scope's, and so is a reference to each of the variables.
-// Into pairs, with room for capacity of them; returns how many there are (with NULL and 0, too), -1 on an error.
+// Writes them into pairs, which has room for capacity of them; returns how many there are (with NULL and 0, too), or
+// -1 on an error.
 EAGER_API int eg_implicit_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity);
-// The gradients, and in *variables what they are of: for eg_apply_gradients_list. Both lists belong to the innermost scope.
+// Returns the gradients and sets *variables to what they belong to, for eg_apply_gradients_list. Both lists belong to
+// the innermost scope.
 EAGER_API eg_list eg_implicit_gradients_list(eg_function1 *f, void *user, eg_tensor *const *in, eg_list *variables);
 EAGER_API eg_tensor *eg_implicit_value_and_gradients(eg_function1 *f, void *user, eg_tensor *const *in, eg_gradient_pair *pairs, int capacity, int *count);
 // The order-th derivative of the sum of f with respect to x, element by element (order 0: the value of f); zeros where
@@ -1166,12 +1177,13 @@ EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *
 
 //# 8  VARIABLES AND OPTIMIZERS ------------------------------------------------
 // Idea: a variable is the one kind of tensor that changes; an optimizer is a
-// rule that changes it, with its memory in variables of its own. Read first: 5.
+// rule that changes it, and keeps what it must remember in variables, too.
+// Read first: 5.
 
 // A trainable variable that starts as a copy of initial. The caller releases it (eg_release).
 EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name);
-// Assign values of the same shape and dtype (or plain numbers). What a tape or another tensor still holds keeps its
-// values. Returns the variable; NULL on an error, with nothing changed. One thread at a time.
+// Assign values of the same shape and dtype (or plain numbers). Tapes and tensors that hold the former values keep
+// them. Returns the variable, or NULL on an error, with nothing changed. One thread at a time.
 EAGER_API eg_tensor *eg_assign(eg_tensor *variable, eg_tensor *value);
 EAGER_API eg_tensor *eg_assign_add(eg_tensor *variable, eg_tensor *value);
 EAGER_API eg_tensor *eg_assign_sub(eg_tensor *variable, eg_tensor *value);
@@ -1182,7 +1194,7 @@ EAGER_API eg_tensor *eg_assign_sub(eg_tensor *variable, eg_tensor *value);
 EAGER_API eg_tensor *eg_assign_slice(eg_tensor *variable, eg_shape begin, eg_shape size, eg_tensor *value);
 #define eg_assign_slice(v, begin, size, x) EGI_CALL(eg_assign_slice, v, begin, size, EG_T(x))
 EAGER_API bool eg_is_variable(eg_tensor *x);
-// Whether tapes watch it by themselves; so they do from the start.
+// Whether tapes watch the variable without eg_tape_watch; they do at first.
 EAGER_API bool eg_trainable(eg_tensor *variable);
 EAGER_API void eg_set_trainable(eg_tensor *variable, bool trainable);
 // The variable's value now, as a tensor that later assignments do not change; differentiable.
@@ -1194,7 +1206,8 @@ typedef struct eg_schedule { eg_tensor *(*rate)(eg_tensor *step, const struct eg
 EAGER_API eg_schedule eg_exponential_decay(double initial, double steps, double rate, bool staircase);     // initial rate^(step / steps)
 EAGER_API eg_schedule eg_piecewise_constant(const double *boundaries, const double *values, int n_boundaries);   // values[i] up to and including boundaries[i]; values has one more; both are borrowed
 EAGER_API eg_schedule eg_cosine_decay(double initial, double steps, double alpha, double warmup_target, double warmup_steps);  // Keras's CosineDecay; no warm-up: 0, 0
-// (initial - end) (1 - step / steps)^power + end, and end after that. cycle: instead of staying there, again with twice, 3 times ... the steps.
+// (initial - end) (1 - step / steps)^power + end, and end after that. cycle: instead, it goes on with twice, 3 times
+// ... the steps.
 EAGER_API eg_schedule eg_polynomial_decay(double initial, double steps, double end, double power, bool cycle);
 // Its value at a step.
 EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step);
@@ -1229,8 +1242,8 @@ EAGER_API eg_optimizer *eg_adamax(eg_optimizer_options options EGI_DEFAULT(eg_op
 EAGER_API eg_optimizer *eg_nadam(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));     // Dozat 2016
 EAGER_API eg_optimizer *eg_ftrl(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // McMahan et al. 2013
 EAGER_API eg_optimizer *eg_lion(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));      // Chen et al. 2023
-// A further reference, and one given back; the last one frees. NULL is fine. The reference that a model has taken over is the model's to
-// give back: where no other is left, the caller's release is an error.
+// Adds a reference, and releases one; the last one frees. NULL is fine. A reference that a model has taken over is
+// released by the model: where no other is left, the caller's release is an error.
 EAGER_API eg_optimizer *eg_optimizer_retain(eg_optimizer *optimizer);
 EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 #ifndef __cplusplus
@@ -1252,7 +1265,8 @@ EAGER_API void eg_optimizer_release(eg_optimizer *optimizer);
 EAGER_API bool eg_apply_gradients(eg_optimizer *optimizer, eg_tensor *const *grads, eg_tensor *const *variables, int n);
 EAGER_API bool eg_apply_gradients_list(eg_optimizer *optimizer, eg_list grads, eg_list variables);
 EAGER_API bool eg_apply_gradient_pairs(eg_optimizer *optimizer, const eg_gradient_pair *pairs, int n);
-// A step of a loop by hand: the gradients of loss for these variables, applied. eg_tape_minimize(tape, loss, EG_LIST(W, B), sgd).
+// Computes the gradients of loss for these variables and applies them, for loops of your own: eg_tape_minimize(tape,
+// loss, EG_LIST(W, B), sgd).
 EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variables, eg_optimizer *optimizer);
 // Runs loss(in, user) on a tape and applies the gradients of all trainable variables it used. Returns the loss.
 EAGER_API eg_tensor *eg_minimize(eg_optimizer *optimizer, eg_function1 *loss, void *user, eg_tensor *const *in);
@@ -1263,7 +1277,7 @@ EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *optimizer, double le
 // room for capacity; returns how many there are (with NULL and 0, too), -1 on an error.
 EAGER_API int eg_optimizer_state(eg_optimizer *optimizer, eg_tensor **state, int capacity);
 EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *optimizer);            // valid until it sees a new variable, or is released
-// Clipping of gradients, for loops of one's own.
+// Clipping of gradients, for loops of your own.
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm);               // x norm / max(|x|, norm)
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n);              // sqrt of the sum of all squares; NULL entries are skipped
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out);     // each x norm / max(global norm, norm)
@@ -1286,18 +1300,20 @@ EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm);        /
 //# 9  LAYERS AND MODELS -------------------------------------------------------
 // Idea: a layer is weights and a function of tensors; it makes its weights when
 // it is first called. A model is a layer made of layers. Read first: 8.
-// Who makes a layer releases it; a model takes over the layers it is made of.
+// The caller who makes a layer releases it, unless a model takes it over.
 
 typedef struct eg_layer eg_layer;
 
-// What comes behind a layer's formula, as keras.activations computes it (leaky relu's slope .2, elu's alpha 1).
+// The function applied to a layer's result, as keras.activations computes it (leaky relu has the slope .2, elu the
+// alpha 1).
 typedef enum eg_activation {
     EG_DEFAULT_ACTIVATION, EG_LINEAR, EG_RELU, EG_RELU6, EG_LEAKY_RELU, EG_ELU, EG_SELU, EG_GELU, EG_GELU_TANH, EG_SILU, EG_MISH,
     EG_SOFTPLUS, EG_SOFTSIGN, EG_TANH, EG_SIGMOID, EG_HARD_SIGMOID, EG_SOFTMAX, EG_LOG_SOFTMAX, EG_EXPONENTIAL
 } eg_activation;
 EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation activation);
 
-// How a weight starts. Fans are those of the shape: (in, out), or (height, width, in, out) with in and out times the window.
+// How a weight starts. Fans follow from its shape: (in, out), or (height, width, in, out), where in and out are
+// multiplied by the window's size.
 typedef enum eg_initializer {
     EG_DEFAULT_INITIALIZER,
     EG_INIT_GLOROT_UNIFORM, EG_INIT_GLOROT_NORMAL,     // uniform within sqrt(6 / (in + out)); normals are cut at 2 stddev and rescaled
@@ -1362,7 +1378,8 @@ EAGER_API eg_layer *eg_layer_conv2d(int64_t filters, int64_t size, eg_layer_opti
 EAGER_API eg_layer *eg_layer_conv1d_transpose(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KW, filters, C)
 EAGER_API eg_layer *eg_layer_conv2d_transpose(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, filters, C)
 EAGER_API eg_layer *eg_layer_depthwise_conv2d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, C, depth_multiplier)
-// A window in each channel, then a mix of channels at each pixel. Weights depthwise_kernel (KH, KW, C, depth_multiplier),
+// A convolution of each channel by itself, then a mix of the channels at each pixel. Weights depthwise_kernel (KH,
+// KW, C, depth_multiplier),
 // pointwise_kernel (1, 1, C depth_multiplier, filters), bias (filters); .kernel_... are for both kernels.
 EAGER_API eg_layer *eg_layer_separable_conv2d(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Pooling in windows of .pool_size, and over the whole picture: (N, H, W, C) -> (N, C). A mean over time leaves masked steps out.
@@ -1432,8 +1449,9 @@ EAGER_API eg_layer *eg_layer_multi_head_attention(int64_t heads, int64_t key_dim
 EAGER_API eg_layer *eg_layer_position_embedding(int64_t longest, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 
 
-// Layers one behind the other: eg_sequential(eg_layer_dense(32, .activation = EG_RELU), eg_layer_dense(10)). It takes over the
-// references, also where it fails. With none: eg_sequential() is empty, and eg_layer_add adds to it.
+// Layers, each called on the result of the one before: eg_sequential(eg_layer_dense(32, .activation = EG_RELU),
+// eg_layer_dense(10)). It takes over the references, also where it fails. eg_sequential() is empty; eg_layer_add adds
+// to it.
 EAGER_API eg_layer *eg_sequential_of(eg_layer *const *layers, int n);
 EAGER_API bool eg_layer_add(eg_layer *model, eg_layer *layer);
 
@@ -1442,9 +1460,9 @@ EAGER_API eg_layer *eg_layer_residual(eg_layer *f);
 // A function without weights, as a layer.
 EAGER_API eg_layer *eg_layer_lambda(const char *name, eg_function1 *f, void *user);
 
-// A layer of one's own: a C function of the tensor in[0] and a struct of the user's. What it is made of is tracked
+// A layer of your own: a C function of the tensor in[0] and a struct of yours. Its layers and weights must be tracked
 // (eg_layer_track, eg_layer_weight): names, saving, training, freezing and the summary follow from that. The name says what kind
-// of layer it is, and which maker eg_layer_from_config asks for it.
+// of layer it is, and which maker eg_layer_from_config calls for it.
 EAGER_API eg_layer *eg_layer_custom(const char *name, eg_function1 *call, void *user);
 // The same for up to n_in inputs and n_out outputs (8 at most); inputs that were not given are NULL.
 typedef bool eg_layer_function(eg_tensor *const *in, eg_tensor **out, void *user);
@@ -1479,8 +1497,8 @@ EAGER_API int eg_layer_trainable_weights(eg_layer *layer, eg_tensor **weights, i
 // The same, lent by the layer: valid until it is built, changed or released.
 EAGER_API eg_list eg_layer_weights_list(eg_layer *layer);
 EAGER_API eg_list eg_layer_trainable_weights_list(eg_layer *layer);
-// Where weight i of eg_layer_weights is, seen from the layer: "kernel", "dense_1/kernel". Into text, cut to capacity. If there is none
-// an error: NULL, and an empty text.
+// The path of weight i of eg_layer_weights from this layer: "kernel", "dense_1/kernel". It is written into text, cut
+// to capacity. If there is no such weight, that is an error: NULL, and an empty text.
 EAGER_API const char *eg_layer_weight_path(eg_layer *layer, int i, char *text, size_t capacity);
 EAGER_API int64_t eg_layer_parameters(eg_layer *layer);                // numbers in all weights
 EAGER_API void eg_layer_set_trainable(eg_layer *layer, bool trainable);    // of the layer and all in it; false also stops batch statistics
@@ -1523,8 +1541,8 @@ EAGER_API bool eg_publish(eg_publication *publication, eg_layer *model);
 // The model that was published last, whole, from any thread; NULL without an error where none was. The caller releases it (eg_layer_release);
 // until then it stays as it is, whatever is published meanwhile. Any number of threads may eg_call it at once; nobody changes it.
 EAGER_API eg_layer *eg_published(eg_publication *publication);
-// A further reference, and one given back; the last one frees. NULL is fine. The reference that a model has to a layer in it is the model's
-// to give back: where no other is left, the caller's release is an error.
+// Adds a reference, and releases one; the last one frees. NULL is fine. The reference that a model has to a layer in
+// it is released by the model: where no other is left, the caller's release is an error.
 EAGER_API eg_layer *eg_layer_retain(eg_layer *layer);
 EAGER_API void eg_layer_release(eg_layer *layer);
 
@@ -1601,11 +1619,11 @@ extern "C" {
 #endif
 
 //# 10  LOSSES, METRICS, TRAINING ----------------------------------------------
-// Idea: a loss says how wrong, a metric says it to people, eg_fit repeats: batch,
-// tape, gradients, update. Read first: 9.
+// Idea: a loss is the number that training makes smaller, a metric one that
+// people look at; eg_fit repeats: batch, tape, gradients, update. Read first: 9.
 
-// ---- losses: how wrong, as one number to make smaller. labels and predictions have one shape, (N, ...); different ranks are an
-// error, not a broadcast. Labels are cast to the predictions' dtype. The mean over all examples; Keras's formulas and epsilons.
+// ---- losses, each the mean over all examples, by Keras's formulas and epsilons. labels and predictions have one
+// shape, (N, ...); different ranks are an error and do not broadcast. Labels are cast to the predictions' dtype.
 typedef eg_tensor *eg_loss(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_mean_squared_error(eg_tensor *labels, eg_tensor *predictions);                // (p - y)^2
 EAGER_API eg_tensor *eg_mean_absolute_error(eg_tensor *labels, eg_tensor *predictions);               // |p - y|
@@ -1628,7 +1646,7 @@ EAGER_API eg_tensor *eg_categorical_crossentropy(eg_tensor *labels, eg_tensor *p
 EAGER_API eg_tensor *eg_categorical_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_sparse_categorical_crossentropy(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_sparse_categorical_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
-// Lin et al. 2017: what is right already counts less, by (1 - its probability)^gamma.
+// Lin et al. 2017: examples that are predicted right count less, by (1 - the right class's probability)^gamma.
 EAGER_API eg_tensor *eg_binary_focal_crossentropy(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_binary_focal_crossentropy_from_probabilities(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_categorical_focal_crossentropy(eg_tensor *labels, eg_tensor *predictions);
@@ -1669,7 +1687,8 @@ EAGER_API eg_tensor *eg_loss_per_example(eg_loss *loss, eg_tensor *labels, eg_te
 // The mean of those values times their weights; where the predictions have a mask of steps (eg_mask_of), of the steps that count.
 EAGER_API eg_tensor *eg_loss_mean(eg_loss *loss, eg_tensor *labels, eg_tensor *predictions, eg_loss_options options EGI_DEFAULT(eg_loss_options));
 
-// ---- metrics: sums over all that was seen since the last reset, and a number made of them. Nothing here is recorded on tapes.
+// ---- metrics: sums over all batches since the last reset, and a number computed from them. Nothing here is recorded
+// on tapes.
 typedef struct eg_metric eg_metric;
 typedef enum eg_curve { EG_ROC, EG_PR } eg_curve;
 typedef struct eg_metric_options {
@@ -1704,7 +1723,8 @@ EAGER_API eg_metric *eg_metric_of(eg_loss *function, eg_metric_options options E
 #define EG_METRIC_ACCURACY eg_metric_accuracy()
 EAGER_API eg_metric *eg_metric_retain(eg_metric *metric);
 EAGER_API void eg_metric_release(eg_metric *metric);                           // NULL is fine; an error where only a model's reference is left
-// Takes a batch in; weights (N), or of the values' shape. Steps that the predictions' mask leaves out do not count. False on an
+// Adds a batch; weights have the shape (N), or that of the values. Steps that the predictions' mask leaves out do not
+// count. False on an
 // error, with nothing changed.
 typedef struct eg_weight_options { EG_BY_NAME; eg_tensor *weights; } eg_weight_options;
 EAGER_API bool eg_metric_update(eg_metric *metric, eg_tensor *labels, eg_tensor *predictions, eg_weight_options options EGI_DEFAULT(eg_weight_options));
@@ -1748,7 +1768,8 @@ EAGER_API eg_tensor *eg_metric_state(eg_metric *metric);
 typedef struct eg_dataset eg_dataset;                                          // chapter 11
 typedef struct eg_iterator eg_iterator;
 
-// What a model learns by. It takes over the references to the optimizer and the metrics, also where it fails.
+// Sets what a model is trained with. It takes over the references to the optimizer and the metrics, also where it
+// fails.
 // eg_compile(model, eg_adam(), eg_huber, metric, ...); C++: (model, optimizer, loss, metrics, n). Compiling again replaces all of it.
 // The loss gets (labels, predictions) and returns their mean, or one value an example (which sample and class weights need of a
 // function of your own). Where it is a binary cross entropy on logits, metrics are given sigmoid(predictions). Where the predictions
@@ -1767,7 +1788,7 @@ typedef struct eg_output {
 } eg_output;
 EAGER_API bool eg_compile_outputs(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n);
 
-// What was learned: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
+// How a fit went: the loss of every batch, and for every epoch "loss", the metrics, the same with "val_" where there is
 // validation, and "learning_rate". It belongs to the model, until its next eg_fit or eg_compile.
 typedef struct eg_history eg_history;
 EAGER_API int64_t eg_history_epochs(const eg_history *history);
@@ -1778,9 +1799,10 @@ EAGER_API double eg_history_batch_loss(const eg_history *history, int64_t batch)
 EAGER_API bool eg_history_csv(const eg_history *history, const char *path);    // a line an epoch
 EAGER_API bool eg_history_batches_csv(const eg_history *history, const char *path);              // a line a batch: epoch, batch, loss
 EAGER_API bool eg_history_svg(const eg_history *history, const char *path);    // curves, to look at in a browser
-// A history for a loop of one's own, to be released; eg_fit's can be neither written to nor released. eg_history_add sets what `name` is
-// in an epoch, counted from 0: the epoch after the last one begins a new one, where what is not set is NaN. "val_" + name is drawn with
-// name. The batches that were added since the epoch before belong to it, and are drawn with the name that was first, "loss" as a rule.
+// A history for a loop of your own, which the caller releases; eg_fit's can be neither written to nor released.
+// eg_history_add sets the value of `name` in an epoch, counted from 0; the number after the last one begins a new
+// epoch, in which every value not set is NaN. "val_" + name is drawn with name. Batches that were added since the
+// epoch before belong to it, and are drawn with the first name, which is mostly "loss".
 EAGER_API eg_history *eg_history_new(void);
 EAGER_API bool eg_history_add(eg_history *history, int64_t epoch, const char *name, double value);
 EAGER_API bool eg_history_add_batch(eg_history *history, double loss);
@@ -1836,9 +1858,11 @@ EAGER_API eg_callback *eg_callback_early_stopping(eg_callback_options options EG
 // Saves the weights (eg_save_weights) after an epoch. In the path {epoch}, {val_loss} and other names stand for the numbers, also
 // formatted: {epoch:02d}, {loss:.2f}. A name that the fit does not have is an error before the first batch.
 EAGER_API eg_callback *eg_callback_checkpoint(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));
-// Saves after each epoch, and with .every within one, all that the next step depends on (prefix-N.safetensors, see eg_checkpoint_save),
-// the latest file alone. A fit that finds such a file goes on behind it, with the history of what was before (by which other callbacks
-// count on) and the best weights that early stopping shall restore, and ends with the bits of one that ran through. Name it last. When all epochs are done, delete the file to begin anew.
+// Saves all that the next step depends on after each epoch, and with .every within one, and keeps the latest file
+// alone (prefix-N.safetensors, see eg_checkpoint_save). A fit that finds such a file goes on from there, with the
+// history so far, from which other callbacks go on counting, and the best weights that early stopping restores; its
+// results have the same bits as those of a fit without a break. Name it last in the list. When all epochs are done,
+// delete the file to begin anew.
 EAGER_API eg_callback *eg_callback_backup(const char *prefix, eg_callback_options options EGI_DEFAULT(eg_callback_options));
 // Curves for TensorBoard: runs folder/train and folder/validation.
 EAGER_API eg_callback *eg_callback_tensorboard(const char *folder, eg_callback_options options EGI_DEFAULT(eg_callback_options));
@@ -1886,10 +1910,10 @@ typedef struct eg_evaluate_options {
     bool quiet;
     eg_progress progress;
 } eg_evaluate_options;
-// The loss, as it is without training; NaN with an error. eg_model_result has the metrics.
+// The loss of a dataset, computed without training; NaN with an error. eg_model_result returns the metrics.
 EAGER_API double eg_evaluate(eg_layer *model, eg_dataset *data, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
 EAGER_API double eg_evaluate_arrays(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
-// The model's output for all rows of x, or for all elements of a dataset, one behind the other. Needs no eg_compile.
+// The model's output for all rows of x, or for all elements of a dataset, concatenated. Needs no eg_compile.
 EAGER_API eg_tensor *eg_predict(eg_layer *model, eg_tensor *x, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
 EAGER_API eg_tensor *eg_predict_dataset(eg_layer *model, eg_dataset *data, eg_evaluate_options options EGI_DEFAULT(eg_evaluate_options));
 // One step on one batch; its loss, or NaN with an error. Metrics go on from where they were: eg_model_reset_metrics begins anew.
@@ -2400,7 +2424,7 @@ EAGER_API bool eg_record_stop(void);
 
 #endif // EAGER_CORE
 //# 14  DEVICES AND BACKENDS ---------------------------------------------------
-// Idea: where a tensor's memory is and who computes there. Read first: 3.
+// Idea: a device is where a tensor's memory is and its ops run. Read first: 3.
 
 // Makes new tensors on this device ("cpu:0", "gpu:0") from now on in this thread. False and an error if it is not there. Here and
 // wherever a device is named, TensorFlow's "/gpu:0", "GPU:0" and "/device:GPU:0" are understood too, and "gpu" is the first of them.
