@@ -1968,17 +1968,18 @@ typedef struct eg_iterator eg_iterator;
 
 // An element is 1 to 8 tensors, its components: (image, label), say.
 #define EG_MAX_COMPONENTS 8
-// Cardinalities that are no numbers.
+// Values of eg_dataset_cardinality that are no counts.
 #define EG_INFINITE (-1)
 #define EG_UNKNOWN (-2)
 // What an iterator answers: an element, the end (which is no error), or an error.
 typedef enum eg_status { EG_FAILED = -1, EG_END_OF_SEQUENCE = 0, EG_NEXT = 1 } eg_status;
-// What is known of a component before it is read; what is not: EG_NO_DTYPE, rank -1, a dimension of -1.
+// What is known of a component before it is read. What is not known is EG_NO_DTYPE, rank -1, or a dimension of -1.
 typedef struct eg_spec { eg_dtype dtype; eg_shape shape; } eg_spec;
 
-// Every function below returns a dataset that the caller releases, or NULL. A dataset given to another as its ingredient
-// (eg_dataset_batch(d, 32)) goes over to it, also when that fails; to use one twice, retain it first. Nothing is read before
-// an iterator asks. Elements are made on the CPU and reach the device of the thread that asks; tapes record none of it.
+// Every function below returns a dataset that the caller releases, or NULL. A function that makes a dataset from
+// another one (eg_dataset_batch(d, 32)) takes over the reference to it, also when it fails; to use a dataset twice,
+// retain it first. Nothing is read before an iterator asks. Elements are made on the CPU and copied to the device of
+// the thread that asks; tapes record none of it.
 EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d);
 EAGER_API void eg_dataset_release(eg_dataset *d);             // NULL is fine; an error where only the stage on top of it has a reference left
 
@@ -1989,16 +1990,17 @@ EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_
 EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step);    // int64 scalars from start up (or down) to, without, stop
 // Sets out[0 .. n-1] to element i (0, 1, ...; at 0 it begins anew) and answers EG_NEXT, EG_END_OF_SEQUENCE or, with an error, EG_FAILED.
 typedef eg_status eg_generator(int64_t i, eg_tensor **out, void *user);
-// specs: of its n components, checked at each element; NULL: not known.
+// specs describes its n components, and each element is checked against it; NULL: they are not known.
 EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs);
 
-// Files: one after the other, gzip files too with EAGER_ZLIB, never more of them in memory than one element and a block.
+// Files are read one after the other, gzip files too with EAGER_ZLIB; no more than one element and a block is in
+// memory.
 EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n);         // lines as uint8 vectors, without LF or CR LF
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n);           // records as uint8 vectors; checksums are checked
 // Arrays in .npy or IDX files (MNIST's), or of .npz files: component k is read from file k row by row; as many rows in all.
 // "data.npz" stands for all its arrays in their order, each a component, "data.npz/x" for the one named x.
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n);
-// What of a row makes a component: one column gives a scalar, several (or all) a vector.
+// The columns of a row that make a component: one column gives a scalar, several (or all) a vector.
 typedef struct eg_csv_component {
     const char *columns;       // names in the header, or numbers from 0: "age, height", "0-3, 7"; default: all
     eg_dtype dtype;            // of its numbers: default float32
@@ -2030,7 +2032,7 @@ typedef bool eg_map_function(eg_tensor *const *in, eg_tensor **out, void *user);
 EAGER_API eg_dataset *eg_dataset_map(eg_dataset *d, eg_map_function *f, void *user, eg_map_options options EGI_DEFAULT(eg_map_options));
 // The same for a function that returns the one component of its result. In C eg_dataset_map takes both kinds of function.
 EAGER_API eg_dataset *eg_dataset_map_one(eg_dataset *d, eg_function1 *f, void *user, eg_map_options options EGI_DEFAULT(eg_map_options));
-// Only the elements for which keep, a tensor of one element, is not 0.
+// Keeps the elements for which the result of keep, a tensor of one element, is not 0.
 EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *d, eg_function1 *keep, void *user);
 typedef struct eg_batch_options {
     EG_BY_NAME;
@@ -2055,7 +2057,8 @@ EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n);              //
 EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n);              // all but the first n; -1: none are left
 EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d);                    // (0, 1, 2 ... as int64, components)
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n);      // the components of all, as long as the shortest
-// As many components, each of one dtype (what a dataset does not say of itself, its elements are asked as they come); shapes may differ.
+// All datasets must have the same number of components, of the same dtypes (which are checked at the elements where a
+// dataset does not know them); shapes may differ.
 EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second);
 // Makes a dataset of each element and reads `cycle` of them at a time in turns, `block` elements each turn.
 typedef struct eg_interleave_options {
@@ -2069,8 +2072,9 @@ typedef eg_dataset *eg_dataset_function(eg_tensor *const *in, void *user);
 EAGER_API eg_dataset *eg_dataset_interleave(eg_dataset *d, eg_dataset_function *f, void *user, eg_interleave_options options EGI_DEFAULT(eg_interleave_options));
 // Keeps the elements in memory once they were read to the end; later iterators read them there.
 EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *d);
-// A thread of its own reads up to n elements ahead. In a child of fork, that has no such thread, the iterator fails. Errors come at their place. As the last stage of a dataset that is read on
-// a GPU it copies them there, too, while the GPU computes.
+// A thread of the stage's own reads up to n elements ahead. An error arrives in the place of its element. In a child
+// of fork, which does not have the thread, the iterator fails. As the last stage of a dataset that is read on a GPU
+// it also copies elements there, while the GPU computes.
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *d, int64_t n);
 
 // What is known without reading.
@@ -2080,12 +2084,12 @@ EAGER_API int64_t eg_dataset_cardinality(eg_dataset *d);                      //
 // The stages in words, "slices > shuffle 1000 > batch 32", into text as eg_format does.
 EAGER_API int64_t eg_dataset_format(eg_dataset *d, char *text, size_t capacity);
 
-// An iterator stands in a dataset; several may stand in one, each at its place. One thread at a time uses it. It keeps the
-// dataset alive (d stays the caller's); the caller releases it.
+// An iterator has a position in a dataset; a dataset may have several iterators. One thread at a time may use an
+// iterator. It keeps the dataset alive, with a reference of its own; the caller releases it.
 EAGER_API eg_iterator *eg_iterator_new(eg_dataset *d);
 // Writes the next element to out[0 .. components-1] (room for EG_MAX_COMPONENTS) and NULL behind it. The tensors belong to the
-// innermost scope. After the end it stays at the end; after an error it can only be released, restored or initialized. A function of its
-// own dataset cannot use the iterator while that reads: an error.
+// innermost scope. After the end it stays at the end; after an error it can only be released, restored or
+// initialized. A function of the dataset that uses the iterator while that reads gets an error.
 EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out);
 EAGER_API eg_iterator *eg_iterator_retain(eg_iterator *it);
 EAGER_API void eg_iterator_release(eg_iterator *it);          // NULL is fine
@@ -2098,7 +2102,8 @@ EAGER_API eg_iterator *eg_iterator_initializable(eg_dataset_maker *make, void *u
 EAGER_API bool eg_iterator_feed(eg_iterator *it, eg_tensor *const *feed);
 EAGER_API eg_iterator *eg_iterator_from_specs(const eg_spec *specs, int n);
 EAGER_API bool eg_iterator_set(eg_iterator *it, eg_dataset *d);               // from d's start; d stays the caller's
-// An iterator's handle, an int64 scalar, is a tensor by which one of several is chosen while a program runs.
+// An iterator's handle, an int64 scalar, names it in a tensor, so that a program can choose one of several while it
+// runs.
 EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it);
 EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **out);
 // Where the iterator stands, as a uint8 vector to be saved: how many elements were taken, and the seeds. An iterator over
@@ -2148,12 +2153,12 @@ extern "C" {
 // Idea: named tensors in the formats that others read: .npy, .npz, safetensors.
 // A checkpoint is such a file with all that training needs to go on. Read first: 9.
 
-// An archive is a list of named tensors, with texts beside them: what a file holds, or shall hold. Whoever made it releases it.
+// An archive is a list of named tensors and named texts, as they are in a file. The caller releases it.
 typedef struct eg_archive eg_archive;
 EAGER_API eg_archive *eg_archive_new(void);
 EAGER_API eg_archive *eg_archive_retain(eg_archive *archive);
 EAGER_API void eg_archive_release(eg_archive *archive);                       // NULL is fine
-// Adds a tensor, of a variable the values it has now; a name that is there already is an error.
+// Adds a tensor, or the present value of a variable; a name that is there already is an error.
 EAGER_API bool eg_archive_add(eg_archive *archive, const char *name, eg_tensor *x);
 #define eg_archive_add(archive, name, x) EGI_CALL(eg_archive_add, archive, name, EG_T(x))
 EAGER_API eg_tensor *eg_archive_get(eg_archive *archive, const char *name);   // NULL and an error where there is none
@@ -2164,12 +2169,13 @@ EAGER_API const char *eg_archive_name(eg_archive *archive, int64_t i);        //
 EAGER_API bool eg_archive_set_text(eg_archive *archive, const char *key, const char *value);
 EAGER_API const char *eg_archive_text(eg_archive *archive, const char *key);  // NULL, and no error, where there is none; valid until it changes
 
-// A file takes its place at once, when it is whole and on the disk; until then it stands beside it, as "path.12345678.part", the digits
-// at random. Several may write one path at a time: the last that ends stays. A link at the path is replaced, not followed; what it
-// pointed to stays as it is. What a killed process left goes with the next write that replaces the same path, and of checkpoints with
-// the next save of their prefix (on systems with flock and on Windows; what another process still writes stays).
-// What is read is checked, an error names the file and the byte. Pipes and devices are read as they come (text, CSV, TFRecord,
-// eg_read_file, eg_load_idx), and may be written, and so may files that are open already, by /dev/stdout or /dev/fd/3. A pipe that nobody
+// A file is written as "path.12345678.part", with random digits, and renamed to its path when it is whole and on the
+// disk. If several write one path at a time, the last one that finishes stays. A link at the path is replaced, not
+// followed; what it pointed to stays as it is. A .part file that a killed process left is deleted by the next write
+// to the same path, or by the next save of a checkpoint with its prefix (on systems with flock and on Windows; a file
+// that another process still writes stays). Whatever is read is checked; an error names the file and the byte. Pipes
+// and devices can be read in order (text, CSV, TFRecord, eg_read_file, eg_load_idx) and written, and so can files
+// that are open already, as /dev/stdout or /dev/fd/3. A pipe that nobody
 // opens at its other end for 10 seconds is an error, and so are a line or a row of more than 256 MB (2^28 bytes) in any file, and of a pipe
 // or device also a record, or what is read whole, of more than that. Integers of other widths are read as the next wider of ours: int8,
 // int16 and uint16 as int32, uint32 as int64, uint64 as int64 where its values fit.
@@ -2184,7 +2190,7 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path);
 // with one of the two; so in all functions below.
 EAGER_API bool eg_archive_save(eg_archive *archive, const char *path);
 EAGER_API eg_archive *eg_archive_load(const char *path);
-// The same of bytes in memory, which say themselves whether they are .npz or .safetensors.
+// The same for bytes in memory; whether they are .npz or .safetensors is seen from their content.
 EAGER_API eg_archive *eg_archive_load_memory(const void *data, int64_t size);
 
 // A file in memory: from now on, whatever reads this path finds these bytes there, and nothing looks on the disk: archives, arrays, models,
@@ -2201,8 +2207,9 @@ EAGER_API eg_tensor *eg_read_file(const char *path);
 
 // The weights of a layer or model, named by their paths ("dense/kernel"): .safetensors or .npz.
 EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
-// Reads them back into weights that exist (call the model or eg_layer_build it before). All or nothing: what is missing in the file, what
-// the model has no place for and what has another shape is told in one error. Floating dtypes are converted. A file of Keras's paths
+// Reads them back into weights that exist (call the model or eg_layer_build it before), all or none. One error lists
+// what is missing in the file, what the model has no place for and what has another shape. Floating dtypes are
+// converted. A file of Keras's paths
 // fits as it is ("lstm/lstm_cell/kernel" is our "lstm/kernel"), and so does one in which a bidirectional layer has not kept the name of the
 // layer in it ("forward_lstm" for "forward_memory"); .torch reads PyTorch's names and layouts: Linear, Conv, Embedding, BatchNorm,
 // LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
@@ -2234,18 +2241,19 @@ EAGER_API bool eg_archive_get_weights(eg_archive *archive, eg_layer *layer, eg_l
 #define EGI_LOAD_WEIGHTS_MEMORY(function, a, b, c, ...) EGI_CALL(function, a, b, c, EGI_OPTIONS(eg_load_options, __VA_ARGS__))
 #endif
 
-// A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of one's own is made by what was registered
-// with eg_layer_register, before the save (which else is an error) and before the load; its maker makes all its parts, also those that
-// another would make in its first call (else that is an error of the save, too). A save makes the model anew from what it is about to write,
-// as a load will: where that fails (a normalization whose weights depend on the batch), it says why and
-// writes nothing. Whoever loads a model releases it.
+// A whole model: its architecture (eg_layer_config) and its weights, in one file. A layer of your own is made by the
+// function that was registered with eg_layer_register, which must be done before the save and before the load; that
+// function must make all parts of the layer, also those that would otherwise be made in its first call. A save first
+// makes the model anew from what it is about to write, as a load will do: where that fails (as with a normalization
+// whose weights depend on the batch), the error says why, and nothing is written. The caller of a load releases the
+// model.
 EAGER_API bool eg_model_save(eg_layer *model, const char *path);
 EAGER_API eg_layer *eg_model_load(const char *path);
 EAGER_API eg_layer *eg_model_load_memory(const void *data, int64_t size);     // of a file's bytes
 
 // A checkpoint saves what it tracks, under a name each, so that training goes on from there with the same bits: layers, optimizers
 // (their steps and slots), variables, numbers of the program, iterators over datasets, this thread's random numbers. What it tracks is
-// retained. Optimizers' slots are saved for variables that are tracked too. Whoever made it releases it.
+// retained. Optimizers' slots are saved for variables that are tracked, too. The caller releases it.
 typedef struct eg_checkpoint eg_checkpoint;
 typedef struct eg_checkpoint_options { EG_BY_NAME; int keep; } eg_checkpoint_options;         // keep: after a save, only so many of the latest; 0: all
 EAGER_API eg_checkpoint *eg_checkpoint_new(eg_checkpoint_options options EGI_DEFAULT(eg_checkpoint_options));
@@ -2263,8 +2271,9 @@ EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *checkpoint);         //
 // Writes prefix-1.safetensors, then prefix-2 and so on: the number after that of the last save or restore, and after all that are there.
 // A prefix that ends in .npz makes .npz files. Returns the path, valid until the next save; NULL on an error, with the former files whole.
 EAGER_API const char *eg_checkpoint_save(eg_checkpoint *checkpoint, const char *prefix);
-// Takes all values of a file (its path; the ending may be left out), or none on an error; shapes that differ are told all at once. Of
-// path NULL nothing happens. (Layers that know their input have their weights afterwards, even if it fails.) What is not there yet gets its value when it is: layers' weights when they are made (on this thread),
+// Takes all values of a file (its path; the ending may be left out), or none on an error, which lists all shapes that
+// differ. With a path of NULL nothing happens. (Layers that know their input have their weights afterwards, even if
+// it fails.) What does not exist yet gets its value later: layers' weights when they are made (on this thread),
 // anything else when it is tracked.
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *checkpoint, const char *path);
 // The path of the file with the highest number of a prefix, or where that has none in a folder (where files of several prefixes stand
@@ -2284,7 +2293,7 @@ EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *chec
 // Writes an event file in the folder, which is made where it is missing. The caller releases it. One thread at a time.
 typedef struct eg_summary_writer eg_summary_writer;
 EAGER_API eg_summary_writer *eg_summary_writer_open(const char *folder);
-// A further reference, and one given back; the last one closes the file. NULL is fine.
+// Adds a reference, and releases one; the last one closes the file. NULL is fine.
 EAGER_API eg_summary_writer *eg_summary_writer_retain(eg_summary_writer *writer);
 EAGER_API void eg_summary_writer_release(eg_summary_writer *writer);
 // Every summary is handed to the system as it is written, so a crash of the program loses none. flush waits until the disk has it;
@@ -2293,9 +2302,10 @@ EAGER_API bool eg_summary_writer_flush(eg_summary_writer *writer);
 EAGER_API bool eg_summary_writer_close(eg_summary_writer *writer);
 EAGER_API const char *eg_summary_writer_path(eg_summary_writer *writer);       // of its file; "" for NULL
 
-// This thread's default writer (a reference is taken), to which summaries go; NULL, as at the start: nothing is written.
+// Sets this thread's default writer, to which summaries go, and retains it; with NULL, as at the start, nothing is
+// written.
 EAGER_API void eg_summary_set_writer(eg_summary_writer *writer);
-// The step that summaries of this thread belong to; a negative one is none, as at the start.
+// Sets the step that summaries of this thread belong to; a negative one stands for none, as at the start.
 EAGER_API void eg_summary_set_step(int64_t step);
 EAGER_API int64_t eg_summary_step(void);
 // Summaries to the default writer are written only at steps that this divides (1 at the start: all). An error below 1.
@@ -2310,8 +2320,8 @@ typedef struct eg_summary_options {
     int buckets;                 // histogram: 30
     int images;                  // image: how many of a batch are shown: 3
 } eg_summary_options;
-// Each is true where nothing is to be written, too; without a step (and with a writer) it is an error.
-// A number, of a tensor of one element.
+// Each returns true also where nothing is to be written. With a writer, but without a step, it is an error.
+// A number, from a tensor of one element.
 EAGER_API bool eg_summary_scalar(const char *tag, eg_tensor *value, eg_summary_options options EGI_DEFAULT(eg_summary_options));
 // The distribution of x's elements; a NaN or an infinity among them is an error.
 EAGER_API bool eg_summary_histogram(const char *tag, eg_tensor *x, eg_summary_options options EGI_DEFAULT(eg_summary_options));
@@ -2415,9 +2425,9 @@ EAGER_API eg_dlpack_legacy *eg_to_dlpack_legacy(eg_tensor *x);     // which cann
 EAGER_API eg_tensor *eg_from_dlpack(eg_dlpack *borrowed);
 EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *borrowed);
 
-// ---- a step under the microscope
+// ---- a recording of every op
 
-// From now on every op of this thread, and every gradient of one, goes into an .npz file: inputs, outputs, attributes.
+// From now on every op of this thread, and every gradient of one, is written into an .npz file: inputs, outputs, attributes.
 // tests/replay.py computes it all again in PyTorch and names the first op that differs. eg_record_stop ends the file.
 EAGER_API bool eg_record(const char *path);
 EAGER_API bool eg_record_stop(void);
@@ -2429,15 +2439,16 @@ EAGER_API bool eg_record_stop(void);
 // Makes new tensors on this device ("cpu:0", "gpu:0") from now on in this thread. False and an error if it is not there. Here and
 // wherever a device is named, TensorFlow's "/gpu:0", "GPU:0" and "/device:GPU:0" are understood too, and "gpu" is the first of them.
 EAGER_API bool eg_set_device(const char *device);
-// eg_with_device("gpu:0"); does so for the rest of the block, however that is left. Where there is no such device, that is an
-// error and the device stays.
+// eg_with_device("gpu:0"); does so for the rest of the block, however that is left. If there is no such device, that
+// is an error, and the device stays as it was.
 typedef struct egi_device_scope { void *former; } egi_device_scope;
 EAGER_API egi_device_scope egi_device_enter(const char *device);
 EAGER_API void egi_device_leave(egi_device_scope *scope);
 // How many devices of a kind ("cpu", "gpu" or "GPU") there are; 0 is no error. GPUs are counted, not started: whether one can be used says
 // the first eg_set_device that asks for it.
 EAGER_API int eg_device_count(const char *kind);
-// A copy on that device, with a gradient that comes back; x itself if it is there. Counted in eg_memory().device_copies.
+// A copy on that device, whose gradient is copied back; x itself if it is there already. Counted in
+// eg_memory().device_copies.
 EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device);
 EAGER_API eg_tensor *eg_cpu(eg_tensor *x);                                     // eg_to(x, "cpu:0")
 EAGER_API eg_tensor *eg_gpu(eg_tensor *x);                                     // eg_to(x, "gpu:0")
