@@ -128,10 +128,12 @@ extern "C" {
 #endif
 
 #define EG_MAX_RANK 8
-// How deep things may stand in one another; more is an error. EG_MAX_DEPTH: layers in layers, derivatives of derivatives, and calls of
+// How deep things may be nested; more is an error. EG_MAX_DEPTH: layers in layers, derivatives of derivatives, and
+// calls of
 // the library from a function of yours that the library called (a layer of your own, a generator, a custom gradient). EG_MAX_STAGES:
-// stages of a dataset one on another (1000000 in all, where one that stands below in several places counts in each). A thread that uses
-// the library needs 64 KB of stack, and where things are so deep 2 KB more for each layer in a layer and 128 bytes for each stage (compiled
+// stages of a dataset on top of each other (1000000 in all; a stage that is used in several places counts in each). A
+// thread that uses the library needs 64 KB of stack, plus 2 KB for each level of layers in layers and 128 bytes for
+// each stage (compiled
 // with optimization; sanitizers need several times as much).
 #define EG_MAX_DEPTH 64
 #define EG_MAX_STAGES 1000
@@ -158,8 +160,8 @@ typedef struct eg_pads { int count; int64_t pads[2 * EG_MAX_RANK]; } eg_pads;
 typedef struct eg_list { int count; eg_tensor *const *tensors; } eg_list;
 
 // How a struct of options begins. In one filled by hand both members stay 0. A call by name, eg_softmax(x, .axis = 1), is a macro
-// that marks both and puts the options behind canary: a value without a name lands on the pointer, which the compiler warns of, and
-// the function raises an error where the two do not have one mark.
+// that sets both to one mark and puts the options behind canary. A value without a name lands on the pointer: the
+// compiler warns of that, and the function raises an error, since the two marks differ.
 #define EG_BY_NAME int canary; struct egi_option_without_a_name *name_your_options
 struct egi_option_without_a_name;
 #define EGI_BY_NAME_MARK 0x6e616d65
@@ -177,7 +179,7 @@ EAGER_API eg_tensor *eg_integer(int64_t value);
 EAGER_API eg_tensor *egi_unsigned(unsigned long long value);
 EAGER_API void egi_at(const char *function, const char *file, int line);
 
-// A call that notes where it stands, so that its error can say so.
+// A call that notes its file and line first, so that its error can name them.
 #define EGI_CALL(function, ...) EGI_AT(function, (function)(__VA_ARGS__))
 #define EGI_CALL_AS(name, function, ...) EGI_AT(name, (function)(__VA_ARGS__))
 
@@ -533,7 +535,7 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 #define eg_random_bernoulli(...) EGI_RANDOM(eg_random_bernoulli, __VA_ARGS__)
 #endif
 
-// Calls that note their place.
+// Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_constant_values(...) EGI_CALL_AS(eg_constant, eg_constant_values, __VA_ARGS__)
 #define eg_scalar_of(...) EGI_CALL(eg_scalar_of, __VA_ARGS__)
 #define eg_zeros(...) EGI_CALL(eg_zeros, __VA_ARGS__)
@@ -553,7 +555,7 @@ EAGER_API void eg_random_set_state(eg_random_state state);
 #define eg_random_integers(...) EGI_CALL(eg_random_integers, __VA_ARGS__)
 #define eg_random_permutation(...) EGI_CALL(eg_random_permutation, __VA_ARGS__)
 
-// What a pointer to data is to: a name, the type, and as bits the dtypes whose elements are such.
+// The C types of elements: a name, the type, and as bits the dtypes whose elements have it.
 #define EGI_C_TYPES(X) \
     X(RAW, egi_raw, 0xff) X(FLOAT, float, 1 << EG_FLOAT32) X(DOUBLE, double, 1 << EG_FLOAT64) X(LONG_DOUBLE, long double, 0) \
     X(BOOL, bool, 1 << EG_BOOL) X(CHAR, char, 1 << EG_UINT8) X(SCHAR, signed char, 0) X(UCHAR, unsigned char, 1 << EG_UINT8 | 1 << EG_BOOL) \
@@ -621,8 +623,9 @@ extern "C" {
     enum { egi_elements = _Generic(*(egi_p8)0, EGI_C_TYPES(EGI_C_TYPE_ROW) default: EGI_HOLDS_OTHER), egi_known = EGI_KNOWN_DTYPE(dtype) }; \
     _Static_assert(EGI_POINTER_FITS(egi_known, egi_elements), EGI_POINTER_ADVICE); \
     (int)egi_elements; })
-// eg_from_data is through with data when it returns, so data may be written once, in a statement expression. What eg_wrap_data borrows
-// may be an array literal, which would end there: it is written a second time where only its type counts.
+// eg_from_data does not use data after it returns, so the macro may write data once, in a statement expression.
+// eg_wrap_data may borrow an array literal, whose life would end with such an expression: its macro writes data a
+// second time, where only its type counts.
 #if defined(__clang__) && __clang_major__ >= 20          // warns of __COUNTER__
 #define EGI_SERIAL 0
 #else
@@ -647,7 +650,8 @@ EAGER_API eg_tensor *eg_sub(eg_tensor *a, eg_tensor *b);                 // a - 
 EAGER_API eg_tensor *eg_mul(eg_tensor *a, eg_tensor *b);                 // a b
 EAGER_API eg_tensor *eg_div(eg_tensor *a, eg_tensor *b);                 // a / b, floating point only
 EAGER_API eg_tensor *eg_divide_no_nan(eg_tensor *a, eg_tensor *b);       // a / b, and 0 where b = 0
-// Of floats as in Python and NumPy: 1 // .1 = 9, -1 // inf = -1, inf // 2 is NaN. (TensorFlow divides first: 10, -0 and inf.)
+// For floats it is that of Python and NumPy: 1 // .1 = 9, -1 // inf = -1, inf // 2 is NaN. (TensorFlow divides first:
+// 10, -0 and inf.)
 EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);            // the floor of the exact quotient: -7 // 2 = -4; dividing an integer by 0 is an error
 EAGER_API eg_tensor *eg_mod(eg_tensor *a, eg_tensor *b);                 // a - b floor(a / b): the sign of b
 EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);                 // a^b; integers: b >= 0 (a negative b truncates); a^0 is 1, its gradient along a 0
@@ -662,14 +666,15 @@ EAGER_API eg_tensor *eg_less(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_less_equal(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_greater(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_greater_equal(eg_tensor *a, eg_tensor *b);
-// Of bool tensors.
+// Elementwise, on bool tensors.
 EAGER_API eg_tensor *eg_logical_and(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_logical_or(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_logical_xor(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_logical_not(eg_tensor *x);
 // Where condition (bool) a, else b.
 EAGER_API eg_tensor *eg_where(eg_tensor *condition, eg_tensor *a, eg_tensor *b);
-// min(max(x, low), high), so high where low > high; the gradient goes to the one that is returned, to x at a bound.
+// min(max(x, low), high), so high where low > high. The gradient goes to the operand that is returned, and to x where
+// x equals a bound.
 EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *high);
 #define eg_add(a, b) EGI_CALL(eg_add, EG_T(a), EG_T(b))
 #define eg_sub(a, b) EGI_CALL(eg_sub, EG_T(a), EG_T(b))
@@ -695,7 +700,8 @@ EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *h
 #define eg_where(c, a, b) EGI_CALL(eg_where, EG_T(c), EG_T(a), EG_T(b))
 #define eg_clip_by_value(x, low, high) EGI_CALL(eg_clip_by_value, EG_T(x), EG_T(low), EG_T(high))
 
-// Elementwise, one operand. Floating point unless stated. What float32 is off at most, in units in the last place, as measured over all floats:
+// Elementwise, one operand. Floating point unless stated. The largest errors in float32, in units in the last place,
+// as measured over all floats:
 // sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.1, expm1 1.8, log 1.0, log1p 1.5, tanh 2.7, sigmoid 2.5, softplus 2.2, softsign 1.5, erf 1.6,
 // erfc 5.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes of its rounded argument;
 // hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. sin to atanh are the C library's (with glibc, tan 1.5,
@@ -750,8 +756,8 @@ EAGER_API eg_tensor *eg_elu(eg_tensor *x, eg_tensor *alpha);          // x, or a
 #define eg_leaky_relu(x, alpha) EGI_CALL(eg_leaky_relu, EG_T(x), EG_T(alpha))
 #define eg_elu(x, alpha) EGI_CALL(eg_elu, EG_T(x), EG_T(alpha))
 
-// Along one axis. As in TensorFlow, an axis that is left out is the last one, -1 (axis 0 is EG_ZERO): so of softmax and sorting; of argmax,
-// argmin and cumsum it is axis 0.
+// Along one axis. As in TensorFlow, the default axis of softmax and sorting is the last one (write EG_ZERO for axis
+// 0); that of argmax, argmin and cumsum is axis 0.
 typedef struct eg_axis_options { EG_BY_NAME; int axis; } eg_axis_options;
 EAGER_API eg_tensor *eg_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));      // exp(x) / sum(exp(x)), without overflow
 EAGER_API eg_tensor *eg_log_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));  // x - logsumexp(x)
@@ -832,13 +838,14 @@ EAGER_API eg_tensor *eg_pad(eg_tensor *x, eg_pads pads, eg_pad_options options E
 EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples);                   // the whole tensor repeated, multiples[i] times along axis i: [1 2] twice is [1 2 1 2]
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis);          // each element repeated: [1 2] twice is [1 1 2 2]
 
-// Picking. Indices are int32 or int64, from 0; one out of range (a negative one is) is an error that names it and its place. Gradients
-// of what is picked twice add. More than 256 float32 rows for one place are added up in float64, by scatter_nd and segment_sum, too.
+// Picking. Indices are int32 or int64, from 0; one out of range, such as a negative one, is an error that names it
+// and its place. The gradients of an element that is picked twice add up. More than 256 float32 rows for one place
+// are added up in float64, by scatter_nd and segment_sum, too.
 typedef struct eg_gather_options { EG_BY_NAME; int axis; } eg_gather_options;     // axis: default 0, so that 0 and EG_ZERO are the same
 // Rows of x along the axis: x (A, B, C), indices (I, J), axis 1: (A, I, J, C).
 EAGER_API eg_tensor *eg_gather(eg_tensor *x, eg_tensor *indices, eg_gather_options options EGI_DEFAULT(eg_gather_options));
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices);              // indices (..., depth): x[row of indices], one position (of the first depth axes) a row
-// indices of x's rank; the other axes go along: y[i][j] = x[i][indices[i][j]] for axis 1.
+// The indices have x's rank and, but for the axis, its shape: y[i][j] = x[i][indices[i][j]] for axis 1.
 EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis);
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape);    // zeros with updates[i] added in at indices[i]
 EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates);   // x with the updates added in
@@ -873,7 +880,7 @@ typedef enum eg_resize_method { EG_BILINEAR, EG_NEAREST } eg_resize_method;
 typedef struct eg_resize_options { EG_BY_NAME; eg_resize_method method; } eg_resize_options;
 EAGER_API eg_tensor *eg_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options options EGI_DEFAULT(eg_resize_options));  // half-pixel centres
 
-// The value without a gradient: nothing flows back through it.
+// The value of x, through which no gradient flows back.
 EAGER_API eg_tensor *eg_stop_gradient(eg_tensor *x);
 EAGER_API eg_tensor *eg_identity(eg_tensor *x);                        // x as a tensor of its own, sharing its memory
 
@@ -923,7 +930,7 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 #define EGI_RESIZE_(width, ...) width, EGI_OPTIONS(eg_resize_options, __VA_ARGS__)
 #endif
 
-// Calls that note their place.
+// Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_logical_not(...) EGI_CALL(eg_logical_not, __VA_ARGS__)
 #define eg_negative(...) EGI_CALL(eg_negative, __VA_ARGS__)
 #define eg_abs(...) EGI_CALL(eg_abs, __VA_ARGS__)
@@ -1068,7 +1075,7 @@ static inline void egi_quiet_leave(char *quiet) { (void)quiet; eg_recording_unpa
 #define EG_NO_RECORDING __attribute__((cleanup(egi_quiet_leave), unused)) char EGI_PASTE(egi_quiet_, __LINE__) = egi_quiet_enter()
 #endif
 
-// Calls that note their place.
+// Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_tape_watch(...) EGI_CALL(eg_tape_watch, __VA_ARGS__)
 #define eg_tape_gradient(...) EGI_CALL(eg_tape_gradient, __VA_ARGS__)
 #define eg_tape_gradients(...) EGI_CALL(eg_tape_gradients, __VA_ARGS__)
@@ -1120,7 +1127,7 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 // first operand, from the upstream gradient g, what a tape keeps for it, and below each formula the code that computes it in float32.
 EAGER_API void eg_op_print(const char *name);
 
-// Calls that note their place.
+// Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_custom_gradient(...) EGI_CALL(eg_custom_gradient, __VA_ARGS__)
 #define eg_custom_gradient_multi(...) EGI_CALL(eg_custom_gradient_multi, __VA_ARGS__)
 #define eg_op_run(...) EGI_CALL(eg_op_run, __VA_ARGS__)
@@ -1164,7 +1171,7 @@ EAGER_API bool eg_check_gradient(eg_function1 *f, void *user, eg_tensor *const *
 #define EGI_CHECK_(f, user, xs, n, ...) EGI_CALL(eg_check_gradient, f, user, xs, n, EGI_OPTIONS(eg_check_options, __VA_ARGS__))
 #endif
 
-// Calls that note their place.
+// Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_gradients_function(...) EGI_CALL(eg_gradients_function, __VA_ARGS__)
 #define eg_value_and_gradients_function(...) EGI_CALL(eg_value_and_gradients_function, __VA_ARGS__)
 #define eg_implicit_gradients(...) EGI_CALL(eg_implicit_gradients, __VA_ARGS__)
@@ -1283,7 +1290,7 @@ EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n);              /
 EAGER_API bool eg_clip_by_global_norm(eg_tensor *const *xs, int n, double norm, eg_tensor **out);     // each x norm / max(global norm, norm)
 EAGER_API eg_list eg_clip_by_global_norm_list(eg_list xs, double norm);        // the list belongs to the innermost scope
 
-// Calls that note their place.
+// Macros that call the functions above and note the caller's file and line, which errors name.
 #define eg_variable(...) EGI_CALL(eg_variable, __VA_ARGS__)
 #define eg_read(...) EGI_CALL(eg_read, __VA_ARGS__)
 #define eg_apply_gradients(...) EGI_CALL(eg_apply_gradients, __VA_ARGS__)
