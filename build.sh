@@ -10,7 +10,7 @@ help() { cat <<'END'
                                   itself or on MNIST's IDX files in FOLDER
 ./build.sh test [CONFIG...] [NAME...]
                                   build and run the tests; a NAME is a chapter
-                                  (tests/NAME.c) or part of a test's name.
+                                  (tests/*/NAME.c) or part of a test's name.
                                   check_cuda (nvcc compiles eager_cuda.cu for all
                                   GPUs in use: minutes) runs where it is named
 ./build.sh test-cuda [NAME...]    the tests on a GPU (needs nvcc and a GPU)
@@ -68,7 +68,7 @@ bench)
     sh tests/bench/run.sh "$@" ;;
 test-cuda)
     . tests/find.sh
-    sh tests/cuda.sh "$@" ;;
+    sh tests/gpu/cuda.sh "$@" ;;
 bench-cuda)
     . tests/find.sh
     sh tests/bench/cuda.sh "$@" ;;
@@ -89,9 +89,9 @@ coverage)
     . tests/find.sh
     sh tests/coverage.sh "$@" ;;
 fixtures)
-    if [ -f "tests/fixtures_${1-}.py" ]; then chapter=$1; shift; exec ${PYTHON:-python3} "tests/fixtures_$chapter.py" "$@"; fi
-    ${PYTHON:-python3} tests/fixtures.py "$@"
-    case ${1-} in check | numpy | all) ${PYTHON:-python3} tests/printing.py "$1" ;; esac ;;
+    if [ -f "tests/fixtures/fixtures_${1-}.py" ]; then chapter=$1; shift; exec ${PYTHON:-python3} "tests/fixtures/fixtures_$chapter.py" "$@"; fi
+    ${PYTHON:-python3} tests/fixtures/fixtures.py "$@"
+    case ${1-} in check | numpy | all) ${PYTHON:-python3} tests/fixtures/printing.py "$1" ;; esac ;;
 docs)
     . tests/find.sh
     awk -f docs/reference.awk eager.h >docs/reference.md.new && mv docs/reference.md.new docs/reference.md

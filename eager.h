@@ -2435,7 +2435,7 @@ EAGER_API eg_tensor *eg_from_dlpack_legacy(eg_dlpack_legacy *borrowed);
 // ---- a recording of every op
 
 // From now on every op of this thread, and every gradient of one, is written into an .npz file: inputs, outputs, attributes.
-// tests/replay.py computes it all again in PyTorch and names the first op that differs. eg_record_stop ends the file.
+// tests/files/replay.py computes it all again in PyTorch and names the first op that differs. eg_record_stop ends the file.
 EAGER_API bool eg_record(const char *path);
 EAGER_API bool eg_record_stop(void);
 
@@ -2838,7 +2838,7 @@ extern "C" {
 //                         egi_message_place finds an error's line among the notes
 //   egi_error_raise       the one place through which every error goes
 //   egi_scope_end_innermost   frees what a scope owns
-// Proof: tests/memory.c, tests/errors.c
+// Proof: tests/core/memory.c, tests/core/errors.c
 
 // How parts of this file are compiled, where the compiler can be told. One of these stands before the functions it is for,
 // EGI_AS_TOLD behind them; they may stand in one another.
@@ -3946,7 +3946,7 @@ static void egi_debug_remove(eg_tensor *x) {
 // A view is another handle over the same buffer. Most functions that begin with
 // egi_new return a handle that no scope owns (one reference, the caller's);
 // egi_own hands it to the innermost scope. Read first: 15, 16.
-// Entry: egi_new(), egi_alias(), eg_data(). Proof: tests/tensors.c
+// Entry: egi_new(), egi_alias(), eg_data(). Proof: tests/core/tensors.c
 
 // ---- single elements: conversion between a dtype's bytes and C's numbers. Kernels of every backend use these, so
 // they compile for the GPU, too. A double carries every dtype but int64, which has functions of its own
@@ -5203,7 +5203,7 @@ EGI_AS_TOLD
 // and renamed, so that the old file or the new one is there, whole. JSON is read
 // into a list of values that point into its text. All later chapters build on these.
 // Read first: 16.  Entry: egi_text_add(), egi_source_open(), egi_sink_open(),
-// egi_json_read().  Proof: tests/files.c, files_special.c, fuzz_files.c
+// egi_json_read().  Proof: tests/files/files.c, files_special.c, fuzz_files.c
 
 EGI_SMALL
 
@@ -6526,7 +6526,7 @@ EGI_AS_TOLD
 // the point; all cells are as wide as the widest. So there are three walks over
 // the elements that will be seen: the first finds how large they are, the second
 // how wide their text is, the third writes it. Entry: egi_format_array().
-// Proof: tests/printing.c, tests/printing.py
+// Proof: tests/core/printing.c, tests/fixtures/printing.py
 
 EGI_SMALL
 
@@ -6837,8 +6837,8 @@ EGI_AS_TOLD
 // An op's function (eg_tanh) reaches its own row and no other, so that a
 // compiler drops the rows that a single-file program does not use.
 // To add an op: one row here, one line with its declaration, one case in
-// tests/ops.c; docs/change.md shows it.
-// Read first: 15.  Proof: tests/ops.c, tests/ops_rows.c, tests/programs.c
+// tests/core/ops.c; docs/change.md shows it.
+// Read first: 15.  Proof: tests/core/ops.c, tests/core/ops_rows.c, tests/core/programs.c
 
 EGI_FAST
 
@@ -7031,7 +7031,7 @@ EGI_FAST
 //
 // They have no branch and no table: x = n ln 2 + r with a whole n, then a polynomial in r (minimax, fitted to 40
 // digits). Adding 1.5 * 2^23 rounds a float to a whole number, which then stands in its low bits. Their errors are
-// stated in OPERATIONS; tests/ulps.c measures them against float64.
+// stated in OPERATIONS; tests/core/ulps.c measures them against float64.
 
 EGI_EVERYWHERE float egi_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 EGI_EVERYWHERE uint32_t egi_to_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
@@ -8191,7 +8191,7 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // floating point has, 3 reductions, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, 6 programs), the type by one (1 float,
 // 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 bool) and for a program the vectors by a hundred. The text derives the rest from the
 // number, and undefines it all. So each stays an ordinary function in which a debugger can step. A kernel returns false where it got no
-// workspace. Proof: tests/ops_values.c
+// workspace. Proof: tests/core/ops_values.c
 
 EGI_FAST
 
@@ -9033,7 +9033,7 @@ EGI_AS_TOLD
 //# 25  THE OTHER ROWS ---------------------------------------------------------
 // Idea: a row that is no formula brings its own shape rule, kernel call and
 // gradient, side by side. Many functions are composed of others and need no row
-// at all. Read first: 21, 22.  Proof: tests/ops.c, tests/fixtures.c
+// at all. Read first: 21, 22.  Proof: tests/core/ops.c, tests/fixtures/fixtures.c
 
 EGI_FEWER
 
@@ -11343,7 +11343,7 @@ EGI_AS_TOLD
 //   egi_backward_line   one line backwards; egi_unbroadcast undoes broadcasting
 //   egi_tape_clear      frees what a tape holds: behind the first gradient of an
 //                       ordinary tape, at the end of its scope for a persistent one
-// Read first: 21, 22.  Entry: eg_tape_gradients_from().  Proof: tests/tape.c
+// Read first: 21, 22.  Entry: eg_tape_gradients_from().  Proof: tests/core/tape.c
 
 // One tensor that a tape knows. The tensor itself may be gone: shape, dtype and device stay, to make zeros or ones of
 // its kind.
@@ -12313,7 +12313,7 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
 // own, and hand out only the results. Because a gradient is made of eager ops,
 // the tapes nest to any order. In each function here results are handed to the
 // caller's scope by eg_keep, and on failure every output is NULL.
-// Read first: 26.  Proof: tests/functions.c
+// Read first: 26.  Proof: tests/core/functions.c
 
 EGI_SMALL
 
@@ -12683,7 +12683,7 @@ EGI_AS_TOLD
 // one loop over a variable, its gradient and its slots (such as Adam's two
 // moments). eg_apply_gradients prepares all updates first and takes them over at
 // the end, so that a failure changes nothing.
-// Read first: 21, 26.  Proof: tests/optimizers.c
+// Read first: 21, 26.  Proof: tests/training/optimizers.c
 
 EGI_FEWER
 
@@ -13587,7 +13587,7 @@ EGI_AS_TOLD
 // checks, freezing, configuration) is written once around the rows. A layer
 // holds a list of parts: its weights and the layers in it. Paths, saving,
 // counting and training are walks over the parts.
-// Read first: 28.  Proof: tests/layers.c, tests/layers_fixtures.c, tests/layers_errors.c
+// Read first: 28.  Proof: tests/training/layers.c, tests/training/layers_fixtures.c, tests/training/layers_errors.c
 
 EGI_SMALL
 
@@ -16835,7 +16835,7 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
 // serves eg_fit, eg_evaluate and single batches; eg_fit repeats it and calls the
 // callbacks in between. What eg_compile makes hangs on the model (egi_training).
 // Read first: the chapter before.
-// Proof: tests/losses.c, tests/metrics.c, tests/training.c
+// Proof: tests/training/losses.c, tests/training/metrics.c, tests/training/training.c
 
 // ---- losses: a row each, with the formula for one value an example
 
@@ -19521,7 +19521,7 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
 // first asked, ends, errors and their place) is in egi_cursor_pull and egi_cursor_next. Elements
 // are on the CPU, and their references go to the stage that asked for them.
 // "Upstream" and "below" mean the stages that a stage reads from.
-// Read first: 16.  Entry: eg_iterator_next().  Proof: tests/datasets*.c
+// Read first: 16.  Entry: eg_iterator_next().  Proof: tests/files/datasets*.c
 
 typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
 typedef struct egi_cursor egi_cursor;
@@ -22113,7 +22113,7 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 // and checkpoints are archives with agreed names. A reader trusts no number in a
 // file before it has compared it with the file's size, and a load changes nothing
 // before everything has been read and checked. Read first: 19, 29.  Entry: eg_archive_load(), egi_checkpoint_settle().
-// Proof: tests/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c, files_special.c
+// Proof: tests/files/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c, files_special.c
 
 static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
 
@@ -24720,8 +24720,8 @@ EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *c) {
 // Idea: TensorBoard's event files, tf.Example and graphs are protocol buffers,
 // which take a few lines to write and read. Pictures are written as PNG, with a
 // small deflate of the library's own. A tensor lent by DLPack is a reference to
-// its buffer. Read first: FILES.  Proof: tests/summaries.c, tests/exchange.c,
-// tests/check_summaries.sh, tests/check_dlpack.sh
+// its buffer. Read first: FILES.  Proof: tests/files/summaries.c, tests/files/exchange.c,
+// tests/checks/check_summaries.sh, tests/checks/check_dlpack.sh
 
 // ---- protocol buffers: a message is fields, each a key (number and kind) and a value; messages nest as strings of bytes
 
@@ -26127,7 +26127,7 @@ EGI_AS_TOLD
 //# 34  DEVICES ----------------------------------------------------------------
 // Idea: a device is a backend with a name. New tensors are made on the thread's
 // device; an op runs where its inputs are, and eg_to is the only op that copies
-// from one device to another. Read first: 15.  Proof: tests/devices.c
+// from one device to another. Read first: 15.  Proof: tests/core/devices.c
 
 EGI_SMALL
 enum { EGI_MAX_BACKENDS = 32 };
@@ -26341,7 +26341,7 @@ EGI_AS_TOLD
 // file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
 // element's type, EGI_TN(name) the name with the type behind it, EGI_ACC the type
 // of sums; the head of the texts derives them all from the stamp's number. Read
-// first: 23.  Proof: tests/kernels.c
+// first: 23.  Proof: tests/core/kernels.c
 
 #else // EGI_STAMP
 

@@ -12,7 +12,7 @@
  *   6  CONVOLUTION AND POOLING     7  INDICES AND SORTING     8  RANDOM NUMBERS, UPDATES     9  LAYERS AS ONE     10  THE TABLE
  *
  * Kernels are started by EGI_LAUNCH, those that have barriers by EGI_LAUNCH_WITH_BARRIERS, and declare shared memory by
- * EGI_SHARED: then g++ compiles this file, too, and the tests run it without a GPU (tests/cuda_host/). What finds no memory, be
+ * EGI_SHARED: then g++ compiles this file, too, and the tests run it without a GPU (tests/gpu/cuda_host/). What finds no memory, be
  * it a launch, cuBLAS or the runtime, is called once more when our cache is free: EGI_GPU_TWICE.
  */
 #define EAGER_BACKEND

@@ -1,6 +1,6 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/17_transfer.c -lm -o transfer && ./transfer
 //
-// A model that PyTorch trained, used and changed here. transfer.safetensors (8 KB, made by tests/fixtures_files.py) is the state_dict of
+// A model that PyTorch trained, used and changed here. transfer.safetensors (8 KB, made by tests/fixtures/fixtures_files.py) is the state_dict of
 // a small network that reads digits, in half precision. First it reads digits here as well as it did there; then its layers, frozen,
 // carry a new head that learns another task from a hundred pictures, too few to learn it from nothing.
 //     transfer [FILE]       the file's default place is this folder

@@ -1,4 +1,4 @@
-// examples/gpt.h: a GPT (Radford et al. 2019), built from layers: what 23_gpt.c trains and tests/gpt.c holds against PyTorch.
+// examples/gpt.h: a GPT (Radford et al. 2019), built from layers: what 23_gpt.c trains and tests/training/gpt.c holds against PyTorch.
 //
 // Letters become vectors; to each is added what its place in the text means; blocks let every place look back at the places before it
 // (attention) and think about what it saw (two dense layers). What comes out at a place says which letter comes next.

@@ -1,5 +1,5 @@
-# tests/run.sh [CONFIG...] [NAME...]: for each configuration builds eager.o once, links every tests/*.c and tests/*.cpp with it and
-# runs them; with plain it runs tests/check_*.sh too (check_cuda only where it is named: nvcc takes minutes); adds up. build.sh starts it
+# tests/run.sh [CONFIG...] [NAME...]: for each configuration builds eager.o once, links every tests/GROUP/*.c and *.cpp with it and
+# runs them; with plain it runs the check_*.sh too (check_cuda only where it is named: nvcc takes minutes); adds up. build.sh starts it
 # and says what the names mean and what tools were found.
 set -u
 WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion'
@@ -68,8 +68,8 @@ core() {                                                       # eager.o of conf
             # As nvcc does: a product and a sum are fused, where the processor can.
             ! grep -qsw fma /proc/cpuinfo || fused='-mfma -fexpensive-optimizations'
             case $1 in coverage) flags="-O1 -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST $CFLAGS" ;; esac       # nothing is counted in it
-            compile "$out/eager_cuda.o" "eager.h eager_cuda.cu $(find tests/cuda_host -name '*.h' | tr '\n' ' ')" $CXX ${lt-} ${fused-} -ffp-contract=fast -std=c++17 -x c++ -Wall -Wextra $flags \
-                -Itests/cuda_host -I. -c eager_cuda.cu ;;
+            compile "$out/eager_cuda.o" "eager.h eager_cuda.cu $(find tests/gpu/cuda_host -name '*.h' | tr '\n' ' ')" $CXX ${lt-} ${fused-} -ffp-contract=fast -std=c++17 -x c++ -Wall -Wextra $flags \
+                -Itests/gpu/cuda_host -I. -c eager_cuda.cu ;;
         esac
     } >"$out/eager.log" && return
     printf '%s: eager.o does not build cleanly: 1 failed\n%s\n' "$1" "$(cat "$out/eager.log")"
@@ -120,25 +120,26 @@ one() {                                                        # configuration $
 
 case ${1-} in --core | --one) step=${1#--}; shift; "$step" "$@"; exit ;; esac
 
+groups='core training files gpu checks fixtures'
 configs='' files='' NAMES=''
 for word; do
     if configure "$word"; then configs="$configs $word"
     else
-        chapter=$(ls tests/"$word".c tests/"$word".cpp tests/"$word".sh 2>/dev/null)
+        chapter=$(for group in $groups; do ls tests/$group/"$word".c tests/$group/"$word".cpp tests/$group/"$word".sh 2>/dev/null; done)
         [ -n "$chapter" ] && files="$files $chapter" || NAMES="$NAMES $word"
     fi
 done
 named=$files$NAMES
 [ -n "$configs" ] || configs="plain guard${OPTIONS:+ optional}"
-[ -n "$files" ] || files=$(ls tests/check_*.sh tests/*.c tests/*.cpp 2>/dev/null)
+[ -n "$files" ] || files=$(for group in checks gpu core training files fixtures; do ls tests/$group/check_*.sh tests/$group/*.c tests/$group/*.cpp 2>/dev/null; done)
 [ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
 # A file that compiles a copy of the library for itself takes its time, and shows nothing more on another device or beside other libraries.
-copies=$(grep -l '^#define EAGER_STATIC' tests/*.c)
+copies=$(grep -l '^#define EAGER_STATIC' tests/*/*.c)
 LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
 export NAMES LIMIT
 
 printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$B/eager.c.new"
-awk -f tests/nulls.awk tests/nulls.c eager.h >"$B/nulls.h.new"
+awk -f tests/core/nulls.awk tests/core/nulls.c eager.h >"$B/nulls.h.new"
 for file in eager.c nulls.h; do cmp -s "$B/$file.new" "$B/$file" || cp "$B/$file.new" "$B/$file"; done
 for config in $configs; do mkdir -p "$B/$config"; rm -f "$B/$config"/*.count "$B/$config"/*.failed; done
 printf '%s\n' $configs | xargs -n 1 -P "$JOBS" sh tests/run.sh --core

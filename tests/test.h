@@ -39,7 +39,7 @@ static inline const char *test_device(void) { return "guard:0"; }
 enum { test_on_host = 0 };
 static inline const char *test_device(void) { return "gpu:0"; }
 #ifdef TEST_CUDA_HOST
-extern int64_t cuda_host_malloc_fail_at;                // tests/cuda_host/cuda_runtime.h says what they are
+extern int64_t cuda_host_malloc_fail_at;                // tests/gpu/cuda_host/cuda_runtime.h says what they are
 extern int cuda_host_malloc_fails;
 #endif
 #else

@@ -3,7 +3,7 @@
 # Ends after $limit seconds, whatever is left: the training steps come first, and what takes long to compile last.
 set -u
 limit=${CUDA_SECONDS:-520}
-. tests/cuda_build.sh
+. tests/gpu/cuda_build.sh
 out=$figures/bench.txt
 : >"$out"
 peers=$([ -z "$PYTHON" ] || timeout 120 $PYTHON - <<'PYTHON_END' 2>/dev/null

@@ -1,0 +1,99 @@
+# eager.h compiles without a word: every compiler, language and switch; only what the compiler says is looked at. The core alone
+# is linked and run, too. Every switch is tried with both C compilers as C11; with gnu11 and as C++17 the quick test tries those that
+# differ most, and EAGER_LONG asks for all.
+. tests/checks/check.sh
+T=$TEST_TEMP
+WARN='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror'
+
+printf '#include <stdio.h>\n#define EAGER_IMPLEMENTATION\n#include "eager.h"\n#include "eager.h"\n' >"$T/implementation.c"
+printf '#include <stdio.h>\n#include "eager.h"\n#include "eager.h"\n' >"$T/header.c"
+
+for compiler in "$CC" "$CXX" "$CLANG" "$CLANGXX"; do
+    [ -n "$compiler" ] || continue
+    case $compiler in *++*) languages='c++17' form='-x c++' ;; *) languages='c11 gnu11' form='-x c' ;; esac
+    for language in $languages; do
+        case $language${EAGER_LONG:+ long} in
+        c11 | *long) switches='none EAGER_DEBUG EAGER_NO_THREADS EAGER_NO_STDIO EAGER_STATIC EAGER_CORE OPTIONS' ;;
+        gnu11) switches=none ;;
+        *) switches='none EAGER_CORE OPTIONS' ;;
+        esac
+        for switch in $switches; do
+            [ "$switch$OPTIONS" != OPTIONS ] || continue
+            case $switch in none) defines='' switch='' ;; OPTIONS) defines=$OPTIONS ;; *) defines=-D$switch ;; esac
+            name=$(basename "$compiler")_$language${switch:+_$switch}
+            check "$name" $compiler -std=$language $WARN $defines -I. -fsyntax-only $form "$T/implementation.c"
+        done
+        check "$(basename "$compiler")_${language}_header_alone" $compiler -std=$language $WARN -I. -fsyntax-only $form "$T/header.c"
+    done
+done
+# A value where a named option belongs is told by every C compiler: what is not 0 without any flag, a 0 by -Wextra (gcc) or always (clang).
+# What it says shows the name that reads as advice.
+refused() {                                # the compiler and its flags; calls on standard input
+    while read -r call; do
+        printf '#include "eager.h"\nvoid f(eg_tensor *x, eg_layer *model, eg_dataset *data);\nvoid f(eg_tensor *x, eg_layer *model, eg_dataset *data) { (void)x; (void)model; (void)data; (void)%s; }\n' \
+            "$call" >"$T/bare.c"
+        ! "$@" -std=c11 -Werror -I. -fsyntax-only "$T/bare.c" >"$T/said" 2>&1 && grep -qE "option_without_a_name|name_your_options" "$T/said" || { echo "$call:"; cat "$T/said"; return 1; }
+    done
+}
+bare_values() {
+    refused "$@" <<'END' && refused "$@" -Wextra <<'END_OF_ZEROS'
+eg_softmax(x, 1)
+eg_softmax(x, EG_RELU)
+eg_softmax(x, 1.5)
+eg_softmax(x, "axis")
+eg_softmax(x, x)
+eg_reduce_sum(x, EG_AXES(0))
+eg_reduce_sum(x, 1, .keepdims = true)
+eg_matmul(x, x, true)
+eg_random_normal(EG_SHAPE(2), 1)
+eg_adam(0.001)
+eg_layer_dense(10, EG_RELU)
+eg_layer_dense(10, "first")
+eg_layer_flatten(3)
+eg_call(model, x, true)
+eg_loss_mean(eg_huber, x, x, 2.0)
+eg_metric_top_k(3)
+eg_callback_early_stopping("val_loss")
+eg_callback_csv("log.csv", true)
+eg_fit(model, data, 3)
+eg_fit_arrays(model, x, x, 3)
+eg_dataset_batch(data, 32, true)
+eg_dataset_shuffle(data, 1000, 7)
+eg_load_weights(model, "x.npz", true)
+eg_checkpoint_new(3)
+eg_summary_scalar("x", 1, 10)
+END
+eg_softmax(x, 0)
+eg_softmax(x, NULL)
+eg_reduce_sum(x, 0)
+eg_reduce_sum(x, false)
+eg_layer_dense(10, 0)
+eg_fit(model, data, 0)
+eg_dataset_batch(data, 32, false)
+END_OF_ZEROS
+}
+for compiler in "$CC" "$CLANG"; do
+    [ -z "$compiler" ] || check "$(basename "$compiler")_refuses_bare_values" bare_values $compiler
+done
+core() {
+    cat >"$T/archive.c" <<'END_OF_ARCHIVE'
+#define EAGER_IMPLEMENTATION
+#include "eager.h"
+int main(int argc, char **argv) {
+    eg_archive *a = eg_archive_new(), *b;
+    double sum = 0;
+    for (int i = 1; i < argc; i++) {
+        if (!eg_archive_has(a, "x")) eg_archive_add(a, "x", eg_constant(EG_SHAPE(2), 1, 2));
+        if (!eg_archive_save(a, argv[i]) || !(b = eg_archive_load(argv[i]))) return 1;
+        sum += eg_item(eg_reduce_sum(eg_archive_get(b, "x")));
+        eg_archive_release(b);
+    }
+    eg_archive_release(a);
+    return sum == 6 ? 0 : 2;
+}
+END_OF_ARCHIVE
+    $CC -std=c11 -O0 -DEAGER_CORE -I. examples/05_tape.c -o "$T/core" $LIBS && "$T/core" &&
+        $CC -std=c11 -O0 -DEAGER_CORE -I. "$T/archive.c" -o "$T/archive" $LIBS && "$T/archive" "$T/a.npz" "$T/a.safetensors"
+}
+check core_alone core
+finish

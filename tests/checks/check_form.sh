@@ -1,0 +1,158 @@
+# The form of eager.h: its contents list, its names, what including it costs and changes.
+. tests/checks/check.sh
+T=$TEST_TEMP
+trim() { sed 's/[ -]*$//; s/  */ /g'; }
+
+# The list under CONTENTS in the head comment says ` *   1  TITLE`, a chapter's banner `//# 1  TITLE ----`.
+contents() {
+    sed -n 's,^//# *,,p' eager.h | trim >"$T/banners"
+    awk '/\*\// { exit } on; /^ \* CONTENTS/ { on = 1 }' eager.h | sed -n 's,^ \* *\([0-9]\),\1,p' | trim >"$T/contents"
+    [ -s "$T/banners" ] && diff "$T/contents" "$T/banners"
+}
+
+# Whatever eager.o defines for a linker begins with eg_ or egi_: in C++ too, where everything public is extern "C" and only the
+# standard library's inline functions and the compiler's references for unwinding (DW.ref) come along.
+symbols() {                                 # of an object file
+    nm -g --defined-only "$1" >"$T/nm" && grep -q ' T eg_' "$T/nm" &&
+        ! awk '$2 ~ /^[A-Z]$/ { print $3 }' "$T/nm" | grep -vE '^_?egi?_|^_+ZN?K?S|^DW\.ref\.'
+}
+symbols_of() { "$@" -I. -c "$B/eager.c" -o "$T/symbols.o" && symbols "$T/symbols.o"; }
+
+# The macros after including eager.h are those of the standard headers it includes, and EG_, EGI_, EAGER_, eg_, egi_.
+macros() {                                 # what to define before, the compiler
+    define=$1; shift
+    { echo "$define"; sed -n 's/^ *# *include *\(<.*>\).*/\1/p' eager.h | sort -u | while read -r file; do
+        printf '#if __has_include(%s)\n#include %s\n#endif\n' "$file" "$file"
+    done; } >"$T/before.c"
+    { cat "$T/before.c"; echo '#include "eager.h"'; } >"$T/after.c"
+    for file in before after; do
+        "$@" -I. $OPTIONS -dM -E "$T/$file.c" >"$T/$file.macros" || return
+        sed 's/^#define \([A-Za-z0-9_]*\).*/\1/' "$T/$file.macros" | sort >"$T/$file.names"
+    done
+    comm -13 "$T/before.names" "$T/after.names" | grep -vE '^(EG|EGI|EAGER|eg|egi)_' >"$T/new"
+    comm -23 "$T/before.names" "$T/after.names" >"$T/lost"
+    ! grep . "$T/new" "$T/lost"
+}
+
+# Two files of one program include it, twice each; a third is the library.
+two_files() {
+    printf '#include "eager.h"\n#include "eager.h"\neg_tensor *two(void);\neg_tensor *two(void) { return eg_scalar(2); }\n' >"$T/two.c"
+    printf '%s\n' '#include <stdio.h>' '#include "eager.h"' '#include "eager.h"' 'eg_tensor *two(void);' \
+        'int main(void) { return eg_item(eg_add(two(), 1)) == 3 ? 0 : 1; }' >"$T/main.c"
+    "$@" -I. "$T/two.c" "$T/main.c" "$B/plain/eager.o" -o "$T/two" $LIBS && "$T/two"
+}
+# The header once more after the implementation, in one file. With EAGER_STATIC the program's own symbol is the only one.
+one_file() {
+    printf '%s\n' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' '#include "eager.h"' \
+        'int main(void) { return eg_item(eg_scalar(3)) == 3 ? 0 : 1; }' >"$T/once.c"
+    "$@" -I. -DEAGER_STATIC -c "$T/once.c" -o "$T/once.o" && $CC "$T/once.o" -o "$T/once" $LIBS && "$T/once"
+}
+static_symbols() {
+    [ -f "$T/once.o" ] || one_file $CC -std=c11 -w || return
+    nm -g --defined-only "$T/once.o" | awk '{ print $3 }' | sed 's/^_//' >"$T/nm"
+    [ "$(cat "$T/nm")" = main ] || { cat "$T/nm"; return 1; }
+}
+
+# A single-file program has the elementwise rows that it calls, those of their gradients, and no others: of tanh and its gradient
+# g (1 - y y) tanh, mul and sub, of sub's own gradient negative, and add, by which a tape adds gradients.
+rows_of_a_program() {
+    printf '%s\n' '#define EAGER_IMPLEMENTATION' '#include "eager.h"' \
+        'int main(void) { eg_tensor *x = eg_scalar(3); eg_tape *t = eg_tape_begin(); eg_tape_watch(t, x); return eg_tape_gradient(t, eg_tanh(x), x) == NULL; }' >"$T/rows.c"
+    $CC -std=c11 -O1 -w -I. -DEAGER_STATIC -c "$T/rows.c" -o "$T/rows.o" || return
+    sed -n 's/^    [A-Z]*ARY\(_ND\)*([A-Z]*, *\([a-z0-9_]*\),.*/\2/p' eager.h | sort >"$T/table"
+    nm "$T/rows.o" | sed -n 's/.* _*egi_op_//p' | sort | comm -12 - "$T/table" >"$T/rows"
+    [ "$(wc -l <"$T/table")" -gt 60 ] && [ "$(tr '\n' ' ' <"$T/rows")" = 'add mul negative sub tanh ' ] && ! nm "$T/rows.o" | grep ' egi_op_row$' || { cat "$T/rows"; return 1; }
+}
+
+# Every function that the library defines is declared in the public part with a comment, beside it or above, and used in some test.
+public_names() { nm -g --defined-only "$B/plain/eager.o" | sed -n 's/.* T _*\(eg_.*\)/\1/p' | sort; }
+documented() {
+    awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { exit }
+        /^ *$/ { said = 0 }
+        /\/\// { said = 1 }
+        said { while (match($0, /eg_[a-z0-9_]+/)) { print substr($0, RSTART, RLENGTH); $0 = substr($0, RSTART + RLENGTH) } }' eager.h |
+        sort -u >"$T/documented"
+    public_names | comm -23 - "$T/documented" >"$T/undocumented"
+    ! grep . "$T/undocumented"
+}
+declared_and_defined() {                    # what the reference page lists is what eager.o has, and macros
+    awk -f docs/reference.awk eager.h | sed -n '/^## By name/,$p' | grep -o '`eg_[a-z0-9_]*`' | tr -d '`' | sort >"$T/declared"
+    { public_names; sed -n 's/^#define \(eg_[a-z0-9_]*\)(.*/\1/p' eager.h; } | sort -u >"$T/defined"
+    public_names | comm -13 "$T/declared" - >"$T/missing"
+    comm -23 "$T/declared" "$T/defined" >>"$T/missing"
+    ! grep . "$T/missing"
+}
+tested() {
+    cat tests/*/*.c tests/*/*.cpp tests/*.h tests/fixtures/*.txt 2>/dev/null | grep -oE '(eg_|^case )[a-z0-9_]+' | sed 's/^case /eg_/' | sort -u >"$T/used"
+    public_names | comm -23 - "$T/used" >"$T/untested"
+    ! grep . "$T/untested"
+}
+
+# A struct of options begins with EG_BY_NAME, so that a value without a name is noticed; that each function with options does so,
+# tests/core/options.c holds against it.
+guarded() {
+    awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { exit }
+        /^typedef struct eg_[a-z0-9_]*_options/ { struct = $3; count++; if (!/[{]$/) check($0); next }
+        struct { check($0) }
+        function check(line) { if (line !~ /^(typedef struct [a-z0-9_]+ [{])? *EG_BY_NAME;/) { print struct ": does not begin with EG_BY_NAME"; bad = 1 } struct = "" }
+        END { exit bad || count < 30 }' eager.h
+}
+refusing() {
+    awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { exit }
+        /^EAGER_API.*EGI_DEFAULT\(eg_[a-z0-9_]*_options\)/ { match($0, /eg_[a-z0-9_]+\(/); print substr($0, RSTART, RLENGTH - 1) }' eager.h | sort >"$T/with_options"
+    grep -E 'BARE(_AS)?\(' tests/core/options.c | grep -oE 'eg_[a-z0-9_]+' | sort -u | comm -23 "$T/with_options" - >"$T/unasked"
+    [ -s "$T/with_options" ] && ! grep . "$T/unasked"
+}
+
+# A function of the user's is called inside a frame (EGI_FRAMED), whichever member holds it; a deleter, a generator, a schedule ...
+framed() {
+    awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { on = 1 }
+        !on || /^ *(\/\/|\*)/ { next }
+        /EGI_FRAMED/ { count++; next }
+        { gsub(/type->call\(/, "") }
+        /(->|\.)(call|call_multi|one|map|generator|dataset|make|rate|deleter|user_release|release|backward|print)\(/ { print FNR ": " $0; bad = 1 }
+        END { exit bad || count < 20 }' eager.h
+}
+# What a thread has of its own is one struct, egi_this.
+one_thread_local() { [ "$(grep -cE '(__thread|_Thread_local|thread_local|EGI_THREAD_LOCAL) +[a-z]' eager.h)" = 1 ]; }
+
+# What it costs to compile, in milliseconds of CPU: figures to look at, no test, for a busy machine must not fail one.
+milliseconds() { tr 'ms' '  ' | awk -v n="$1" 'END { printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'; }
+# Every row of the op table, an object egi_op_<name> in eager.o, stands in one of the two lists, from which the registry and the tests come.
+rows_are_listed() {
+    nm "$B/plain/eager.o" | sed -n 's/.* [dDrR] _*egi_op_//p' | sort >"$T/rows"
+    {   printf '#define EAGER_BACKEND\n#include "eager.h"\n#define ROW(kind, name, ...) listed name\n#define OTHER(name) listed name\n'
+        echo 'EGI_ELEMENTWISE_TABLE(ROW, ROW, ROW, ROW, ROW, a, b, c, y, g) EGI_OTHER_TABLE(OTHER, OTHER)'
+    } >"$T/listed.c"
+    $CC -I. -E -P "$T/listed.c" | grep -o 'listed [a-z_0-9]*' | cut -d' ' -f2 | sort >"$T/listed"
+    [ -s "$T/rows" ] && diff "$T/rows" "$T/listed"
+}
+cost() { sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do "$@" || exit 1; done; times' sh "$@" 2>&1 | milliseconds 10; }
+if [ "$wanted" = "  " ]; then
+    echo '#include "eager.h"' >"$T/include.c"; : >"$T/empty.c"
+    empty=$(cost $CC -std=c11 -c "$T/empty.c" -o "$T/o") include=$(cost $CC -std=c11 -I. -c "$T/include.c" -o "$T/o")
+    echo "note: including eager.h costs $((include - empty)) ms; the implementation at -O2 $(milliseconds 1 <"$B/plain/eager.times") ms"
+fi
+
+check contents_list_equals_banners contents
+check symbols_are_prefixed symbols "$B/plain/eager.o"
+check macros_are_prefixed macros '' $CC -std=c11
+check macros_of_implementation_are_prefixed macros '#define EAGER_IMPLEMENTATION' $CC -std=c11
+check two_files_of_one_program two_files $CC -std=c11
+check include_after_implementation one_file $CC -std=c11 -w
+check static_leaves_no_symbol static_symbols
+check a_program_has_the_rows_it_calls rows_of_a_program
+check every_function_is_declared_and_defined declared_and_defined
+check every_function_is_documented documented
+check every_function_is_tested tested
+check every_row_is_listed rows_are_listed
+check every_struct_of_options_is_guarded guarded
+check every_function_of_the_users_is_framed framed
+check a_thread_has_one_struct one_thread_local
+check every_function_with_options_refuses_bare_values refusing
+check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
+if [ -n "$CXX" ]; then
+    check symbols_are_prefixed_in_cpp symbols_of $CXX -std=c++17 -x c++
+    check macros_are_prefixed_in_cpp macros '#define EAGER_IMPLEMENTATION' $CXX -std=c++17 -x c++
+fi
+finish
