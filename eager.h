@@ -13855,6 +13855,8 @@ static bool egi_config_take(const char *maker, const egi_layer_type *type, egi_l
     for (int i = 0; i < c->target.rank; i++) unknown += c->target.dims[i] < 0;
     if (unknown > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s has more than one dimension of -1", maker,
                                      egi_show(c->target));
+    if (type->has & EGI_HAS(channel_groups) && !o->groups)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .groups is 0; it must be -1 or at least 1", maker);
     if (type->has & EGI_HAS(pads) && c->pads.count != 1 && c->pads.count != axes && c->pads.count != 2 * axes)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: pads has %d numbers; it must have one, one an axis, or two an axis",
                         maker, c->pads.count);

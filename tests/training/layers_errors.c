@@ -312,6 +312,8 @@ TEST(axes_that_an_input_does_not_have) {
         eg_layer_release(layer);
         eg_layer_release(later);
     }
+    CHECK_ERROR(eg_layer_group_normalization(.groups = EG_ZERO), EG_ERROR_ARGUMENT,
+                "eg_layer_group_normalization: .groups is 0; it must be -1 or at least 1");
     eg_layer *parts = eg_layer_group_normalization(.groups = -1), *deep = eg_layer_group_normalization(.groups = 1), *wide = eg_layer_embedding(3, 2);
     CHECK_ERROR(eg_call(parts, ones(EG_SHAPE(2, 0))), EG_ERROR_ARGUMENT, "0 groups do not divide 0 channels");
     CHECK_TENSOR(eg_call(parts, ones(EG_SHAPE(1, 2))), 0, 0, 0);
