@@ -3314,6 +3314,7 @@ static bool egi_context_in_batch(void) {
 // An error before it is a message. The op is "matmul" of eg_matmul, or "" where the sentence says by itself what failed.
 typedef struct egi_error {
     eg_error_code code;
+    bool placed;                // the sentence is a whole message, which had its chance to name the program's line
     char op[80], sentence[EGI_MESSAGE];
 } egi_error;
 
@@ -3376,7 +3377,7 @@ static EGI_COLD const void *egi_error_render(const egi_error *e, const void *tol
     egi_message_within(text);
     if (e->code == EG_ERROR_SHAPE && step && step->name) egi_message_add(text, "; %s", step->name);
     if (batch) egi_message_batch(text, batch->number[0], batch->number[1]);
-    if (e->op[0]) egi_message_place(text, e->op);
+    if (!e->placed) egi_message_place(text, e->op);
     return stage ? stage->of : NULL;
 }
 // Every error goes through here: it is counted, kept if none is pending, and given to the handler, or printed where
@@ -3442,6 +3443,7 @@ static EGI_COLD const char *egi_error_name(egi_error *e, const char *format, va_
         va_list egi_arguments; \
         va_start(egi_arguments, format); \
         egi_raised.code = code_; \
+        egi_raised.placed = false; \
         const char *egi_sentence = egi_error_name(&egi_raised, format ? format : "eg_raise: the message is NULL", &egi_arguments); \
         vsnprintf(egi_raised.sentence, sizeof egi_raised.sentence, egi_sentence, egi_arguments); \
         va_end(egi_arguments); \
@@ -3466,6 +3468,7 @@ static EGI_COLD void egi_failure_raise(const egi_failure *f) {
     egi_error e;
     e.code = f->code == EG_OK ? EG_ERROR_STATE : f->code;
     e.op[0] = 0;
+    e.placed = true;
     snprintf(e.sentence, sizeof e.sentence, "%s", f->message);
     egi_error_raise(&e, f->stage);
 }

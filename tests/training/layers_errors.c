@@ -165,6 +165,14 @@ TEST(errors_deep_inside_name_the_way) {
     eg_layer_release(model);
 }
 
+// A message of the user's own begins with no function; it names the layer and the line of the call all the same.
+static eg_tensor *raising_call(eg_tensor *const *in, void *user) { (void)in; (void)user; return (eg_tensor *)eg_raise(EG_ERROR_STATE, "it rains"); }
+TEST(errors_of_the_users_in_a_layer_name_the_line) {
+    eg_layer *model = eg_sequential(eg_layer_lambda("raises", raising_call, NULL));
+    CHECK_ERROR(eg_call(model, ones(EG_SHAPE(2, 3))), EG_ERROR_STATE, "it rains, in layer sequential/raises (at layers_errors.c:");
+    eg_layer_release(model);
+}
+
 TEST(layers_that_are_shared_are_met_once) {
     eg_layer *a = eg_layer_dense(2), *b = eg_layer_dense(2), *model = eg_sequential(a, b, eg_layer_retain(b), eg_layer_retain(a));
     char path[32];
