@@ -1124,7 +1124,8 @@ typedef struct eg_op_definition {
 EAGER_API int eg_op_register(const eg_op_definition *definition);
 EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **outputs, int n_outputs);
 // Prints what an elementwise op ("tanh") is made of: the formula of its value y from its operands a, b, c, that of each gradient, dx[0] for the
-// first operand, from the upstream gradient g, what a tape keeps for it, and below each formula the code that computes it in float32.
+// first operand, from the upstream gradient g, what a tape keeps for it, and below each formula the program that computes it on the CPU
+// (a line says where float32 has a compiled loop instead).
 EAGER_API void eg_op_print(const char *name);
 
 // Macros that call the functions above and note the caller's file and line, which errors name.
@@ -8084,7 +8085,8 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
 EGI_ELEMENTWISE_TABLE(EGI_F1, EGI_F1_ND, EGI_F2, EGI_F2_ND, EGI_F3, a, b, c, y, g)
 
 // The gradients of an elementwise row, as the tape calls them: in one fused pass where nothing records and the dtype
-// is float32, else in eager ops, by walking the formula (egi_formula_eager), so that they can be differentiated.
+// is float32 (or float64 on the CPU), else in eager ops, by walking the formula (egi_formula_eager), so that they can
+// be differentiated.
 static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     eg_tensor *operand[5] = { NULL, NULL, NULL, NULL, NULL }, *g = c->upstream[0];
     for (int i = 0; i < c->n_inputs; i++) operand[i] = c->inputs[i];
@@ -11317,7 +11319,7 @@ EAGER_API void eg_op_print(const char *name) {
     if (name && !strncmp(name, "eg_", 3)) name += 3;
     for (int i = 0; name && i < EGI_ELEMENTWISE_OPS && !op; i++) if (!strcmp(egi_op_row(i)->name, name)) op = egi_op_row(i);
     if (!name) egi_fail(EG_ERROR_NULL, "eg_op_print: the name is NULL");
-    else if (!op && egi_op_exists(name)) egi_fail(EG_ERROR_ARGUMENT, "eg_op_print: '%.60s' is not elementwise: it has no formula to print, but a kernel", name);
+    else if (!op && egi_op_exists(name)) egi_fail(EG_ERROR_ARGUMENT, "eg_op_print: '%.60s' is not elementwise: it has no formula to print", name);
     else if (!op)
         egi_fail(EG_ERROR_ARGUMENT, "eg_op_print: there is no op named '%.60s'; it takes the name of an elementwise op, as in eg_op_print(\"tanh\")", name);
     if (!op) return;
@@ -12264,7 +12266,7 @@ static bool egi_op_exists(const char *name) {
     static const char *const names[] = { EGI_ELEMENTWISE_TABLE(EGI_NAME_1, EGI_NAME_ND, EGI_NAME_2, EGI_NAME_ND, EGI_NAME_3, a, b, c, y, g)
                                          EGI_OTHER_TABLE(EGI_NAME_OTHER, EGI_NAME_OTHER) };
     for (int i = 0; i < EGI_OPS; i++) if (!strcmp(names[i], name)) return true;
-    for (int i = 0; i < egi_n_user_ops; i++) if (!strcmp(egi_user_ops[i].name, name)) return true;
+    for (int i = __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE); i-- > 0;) if (!strcmp(egi_user_ops[i].name, name)) return true;
     return false;
 }
 EAGER_API int eg_op_register(const eg_op_definition *d) {

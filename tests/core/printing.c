@@ -133,6 +133,11 @@ static const char *op_printed(const char *name) {
     eg_set_printer(NULL, NULL);
     return said;
 }
+static bool own_forward(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)c;
+    (void)user;
+    return (out[0] = eg_identity(in[0])) != NULL;
+}
 TEST(an_op_as_its_formulas_and_programs) {
     CHECK_STR(op_printed("tanh"), "eg_tanh(a)  // float32, float64\n"
                                   "    y = tanh(a)\n"
@@ -163,6 +168,15 @@ TEST(an_op_as_its_formulas_and_programs) {
     CHECK_CONTAINS(op_printed("hard_sigmoid"), "    y = min(max(a / 6 + 0.5, 0), 1)\n");
     CHECK_INT(eg_error(), EG_OK);
     CHECK_ERROR(eg_op_print("matmul"), EG_ERROR_ARGUMENT, "eg_op_print: 'matmul' is not elementwise: it has no formula to print");
+    eg_op_definition own;
+    memset(&own, 0, sizeof own);
+    own.name = "printing_own";
+    own.n_inputs = own.n_outputs = 1;
+    own.forward = own_forward;
+    CHECK(eg_op_register(&own) >= 0);
+    eg_op_print("printing_own");
+    CHECK_STR(eg_error_message(), "eg_op_print: 'printing_own' is not elementwise: it has no formula to print");
+    eg_error_clear();
     CHECK_ERROR(eg_op_print("tang"), EG_ERROR_ARGUMENT, "there is no op named 'tang'; it takes the name of an elementwise op, as in eg_op_print(\"tanh\")");
     CHECK_ERROR(eg_op_print(NULL), EG_ERROR_NULL, "eg_op_print: the name is NULL");
 }
