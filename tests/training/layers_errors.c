@@ -169,7 +169,8 @@ TEST(errors_deep_inside_name_the_way) {
 static eg_tensor *raising_call(eg_tensor *const *in, void *user) { (void)in; (void)user; return (eg_tensor *)eg_raise(EG_ERROR_STATE, "it rains"); }
 TEST(errors_of_the_users_in_a_layer_name_the_line) {
     eg_layer *model = eg_sequential(eg_layer_lambda("raises", raising_call, NULL));
-    CHECK_ERROR(eg_call(model, ones(EG_SHAPE(2, 3))), EG_ERROR_STATE, "it rains, in layer sequential/raises (at layers_errors.c:");
+    eg_tensor *x = ones(EG_SHAPE(2, 3));
+    CHECK_ERROR(eg_call(model, x), EG_ERROR_STATE, "it rains, in layer sequential/raises (at layers_errors.c:");
     eg_layer_release(model);
 }
 
