@@ -129,12 +129,10 @@ extern "C" {
 
 #define EG_MAX_RANK 8
 // How deep things may be nested; more is an error. EG_MAX_DEPTH: layers in layers, derivatives of derivatives, and
-// calls of
-// the library from a function of yours that the library called (a layer of your own, a generator, a custom gradient). EG_MAX_STAGES:
-// stages of a dataset on top of each other (1000000 in all; a stage that is used in several places counts in each). A
-// thread that uses the library needs 64 KB of stack, plus 2 KB for each level of layers in layers and 128 bytes for
-// each stage (compiled
-// with optimization; sanitizers need several times as much).
+// calls of the library from a function of yours that the library called (a layer of your own, a generator, a custom
+// gradient). EG_MAX_STAGES: stages of a dataset on top of each other (1000000 in all; a stage that is used in
+// several places counts in each). A thread that uses the library needs 64 KB of stack, plus 2 KB for each level of
+// layers in layers and 128 bytes for each stage (compiled with optimization; sanitizers need several times as much).
 #define EG_MAX_DEPTH 64
 #define EG_MAX_STAGES 1000
 
@@ -1009,8 +1007,8 @@ EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape);          // a dime
 // Begins a tape, which records at once and belongs to the innermost scope. Tapes nest to any depth. Trainable
 // variables are watched without a call, tensors after eg_tape_watch. A tape gives gradients once and is empty then; a
 // persistent one gives them as often as you like, and holds its memory until its scope ends or eg_tape_reset. A tape
-// that is never asked for gradients
-// records until its scope ends: in a loop, begin it inside EG_SCOPE. Only the thread that began a tape can use it.
+// that is never asked for gradients records until its scope ends: in a loop, begin it inside EG_SCOPE. Only the
+// thread that began a tape can use it.
 EAGER_API eg_tape *eg_tape_begin(void);
 EAGER_API eg_tape *eg_tape_begin_persistent(void);
 // Records what is computed from x (of a floating dtype) from now on.
@@ -1387,8 +1385,8 @@ EAGER_API eg_layer *eg_layer_conv1d_transpose(int64_t filters, int64_t size, eg_
 EAGER_API eg_layer *eg_layer_conv2d_transpose(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, filters, C)
 EAGER_API eg_layer *eg_layer_depthwise_conv2d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, C, depth_multiplier)
 // A convolution of each channel by itself, then a mix of the channels at each pixel. Weights depthwise_kernel (KH,
-// KW, C, depth_multiplier),
-// pointwise_kernel (1, 1, C depth_multiplier, filters), bias (filters); .kernel_... are for both kernels.
+// KW, C, depth_multiplier), pointwise_kernel (1, 1, C depth_multiplier, filters), bias (filters); .kernel_... are
+// for both kernels.
 EAGER_API eg_layer *eg_layer_separable_conv2d(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Pooling in windows of .pool_size, and over the whole picture: (N, H, W, C) -> (N, C). A mean over time leaves masked steps out.
 EAGER_API eg_layer *eg_layer_max_pooling1d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
@@ -1731,9 +1729,8 @@ EAGER_API eg_metric *eg_metric_of(eg_loss *function, eg_metric_options options E
 #define EG_METRIC_ACCURACY eg_metric_accuracy()
 EAGER_API eg_metric *eg_metric_retain(eg_metric *metric);
 EAGER_API void eg_metric_release(eg_metric *metric);                           // NULL is fine; an error where only a model's reference is left
-// Adds a batch; weights have the shape (N), or that of the values. Steps that the predictions' mask leaves out do not
-// count. False on an
-// error, with nothing changed.
+// Adds a batch; weights have the shape (N), or that of the values. Steps that the predictions' mask leaves out do
+// not count. False on an error, with nothing changed.
 typedef struct eg_weight_options { EG_BY_NAME; eg_tensor *weights; } eg_weight_options;
 EAGER_API bool eg_metric_update(eg_metric *metric, eg_tensor *labels, eg_tensor *predictions, eg_weight_options options EGI_DEFAULT(eg_weight_options));
 // Values, for eg_metric_mean and eg_metric_sum; a plain number is one.
@@ -2217,10 +2214,10 @@ EAGER_API eg_tensor *eg_read_file(const char *path);
 EAGER_API bool eg_save_weights(eg_layer *layer, const char *path);
 // Reads them back into weights that exist (call the model or eg_layer_build it before), all or none. One error lists
 // what is missing in the file, what the model has no place for and what has another shape. Floating dtypes are
-// converted. A file of Keras's paths
-// fits as it is ("lstm/lstm_cell/kernel" is our "lstm/kernel"), and so does one in which a bidirectional layer has not kept the name of the
-// layer in it ("forward_lstm" for "forward_memory"); .torch reads PyTorch's names and layouts: Linear, Conv, Embedding, BatchNorm,
-// LayerNorm, RNN, LSTM, GRU, MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
+// converted. A file of Keras's paths fits as it is ("lstm/lstm_cell/kernel" is our "lstm/kernel"), and so does one
+// in which a bidirectional layer has not kept the name of the layer in it ("forward_lstm" for "forward_memory");
+// .torch reads PyTorch's names and layouts: Linear, Conv, Embedding, BatchNorm, LayerNorm, RNN, LSTM, GRU,
+// MultiheadAttention; a Linear behind a flattened image is turned from (C,H,W) to (H,W,C).
 typedef struct eg_load_options {
     EG_BY_NAME;
     bool extra;                  // the file may hold more than the layer has; all that the layer has must be there
