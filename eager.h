@@ -7298,6 +7298,15 @@ enum {
 static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #define EGI_AVX2 __attribute__((target("avx2")))         // without fma: the same bits
 #endif
+// Whether programs and their loops are compiled for AVX2, too. Without -O they are not: gcc keeps and optimizes all of
+// them, used or not, so that a program would take twice as long to compile.
+#ifndef EGI_WIDE_PROGRAMS   // the test of programs wants both, however it is compiled
+#if EGI_X86 && defined(__OPTIMIZE__)
+#define EGI_WIDE_PROGRAMS 1
+#else
+#define EGI_WIDE_PROGRAMS 0
+#endif
+#endif
 
 // ---- long words: each has a loop, which a program calls on a tile, and an op that is that word alone calls on all
 // its elements
@@ -7322,7 +7331,7 @@ static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __
         } \
     }
 enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_WIDE = 64 };
-#if EGI_X86
+#if EGI_WIDE_PROGRAMS
 #define EGI_LONG_AVX2(word, formula) EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, EGI_STEP_32, formula)
 #define EGI_LONG_WIDE(word) egi_long_avx2##word
 #else
@@ -7347,7 +7356,7 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_WIDE = 64 };
         for (; n - o >= EGI_WIDE; o += EGI_WIDE) loop##_step(EGI_WIDE, (const float *)x + o, (const float *)z + o, (float *)out + o); \
         loop##_step(n - o, (const float *)x + o, (const float *)z + o, (float *)out + o); \
     }
-#if EGI_X86
+#if EGI_WIDE_PROGRAMS
 #define EGI_LONG_WHOLE_AVX2(word, formula) EGI_LONG_WHOLE(egi_long_avx2##word, EGI_AVX2, formula)
 #else
 #define EGI_LONG_WHOLE_AVX2(word, formula)
@@ -7706,7 +7715,7 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
             loop##_step(EGI_WIDE, a, b, c, y, g, q); \
         loop##_step(n, a, b, c, y, g, q); \
     }
-#if EGI_X86
+#if EGI_WIDE_PROGRAMS
 #define EGI_COMPILED(name, variant, formula) \
     EGI_COMPILED_LOOP(egi_loop##variant##_##name, , formula) EGI_COMPILED_LOOP(egi_loop##variant##_avx2_##name, EGI_AVX2, formula)
 #define EGI_COMPILED_WIDE(name, variant) egi_loop##variant##_avx2_##name
@@ -8375,53 +8384,43 @@ static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const
     EGI_CASE_2(_eq, (vec)((x == z) & 1)) EGI_CASE_2(_ne, (vec)((x != z) & 1)) EGI_CASE_1(_not, (vec)((x == zero) & 1))
 
 
+// How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
+// for short tensors; float64, int64 and bool have one of four each.
 #define EGI_STAMP 161
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 261
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 861
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 162
+#define EGI_STAMP 462
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 862
+#define EGI_STAMP 463
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 163
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 863
-#include EAGER_HEADER_NAME
-#if EGI_X86
+#if EGI_WIDE_PROGRAMS
 #define EGI_STAMP 264
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 864
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 165
+#define EGI_STAMP 465
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 865
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 166
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 866
+#define EGI_STAMP 466
 #include EAGER_HEADER_NAME
 #endif
-#define EGI_STAMP 167
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 867
+#define EGI_STAMP 467
 #include EAGER_HEADER_NAME
 
 // Runs a program on n elements in a dtype that it computes in: with AVX2 where `wide`, else with vectors of 16 bytes.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in, unsigned scalars, void *out) {
     const int which = dtype == EG_FLOAT32 ? wide : dtype == EG_FLOAT64 ? 2 : 3;
-    if (dtype == EG_BOOL) (n < 128 ? egi_run_bool_few : egi_run_bool)(p, n, in, scalars, out);
+    if (dtype == EG_BOOL) egi_run_bool(p, n, in, scalars, out);
     else if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
         p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
-#if EGI_X86
+#if EGI_WIDE_PROGRAMS
     else if (wide && dtype == EG_FLOAT32) (n < 16 ? egi_run_f32_few : n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32)(p, n, in, scalars, out);
-    else if (wide && dtype == EG_FLOAT64) (n < 32 ? egi_run_avx2_f64_few : egi_run_avx2_f64)(p, n, in, scalars, out);
-    else if (wide) (n < 32 ? egi_run_avx2_i64_few : egi_run_avx2_i64)(p, n, in, scalars, out);
+    else if (wide && dtype == EG_FLOAT64) egi_run_avx2_f64(p, n, in, scalars, out);
+    else if (wide) egi_run_avx2_i64(p, n, in, scalars, out);
 #endif
-    else if (dtype == EG_FLOAT32) (n < 8 ? egi_run_f32_few : n < 32 ? egi_run_f32_some : egi_run_f32)(p, n, in, scalars, out);
-    else if (dtype == EG_FLOAT64) (n < 16 ? egi_run_f64_few : egi_run_f64)(p, n, in, scalars, out);
-    else (n < 16 ? egi_run_i64_few : egi_run_i64)(p, n, in, scalars, out);
+    else if (dtype == EG_FLOAT32) (n < 32 ? egi_run_f32_few : egi_run_f32)(p, n, in, scalars, out);
+    else if (dtype == EG_FLOAT64) egi_run_f64(p, n, in, scalars, out);
+    else egi_run_i64(p, n, in, scalars, out);
 }
 // Makes the program of a row's formula (variant 0) or of its gradient for input variant - 1, when it first runs, and
 // publishes it in the row. A thread that comes while another one publishes uses its own copy, in `own`: nobody waits,
@@ -8445,7 +8444,7 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: its formula is too long for a program", op->name);
     if (n <= 0) return true;
     bool wide = false;
-#if EGI_X86
+#if EGI_WIDE_PROGRAMS
     wide = egi_cpu_has_avx2();
 #endif
     egi_loop *loop = op->compiled && dtype == EG_FLOAT32 && !scalars ? op->compiled[wide ? 4 + variant : variant] : NULL;
@@ -26451,6 +26450,9 @@ EGI_AS_TOLD
 #elif EGI_STAMP / 100 == 2
 #define EGI_FEW _some
 #define EGI_VECTORS 2
+#elif EGI_STAMP / 100 == 4
+#define EGI_FEW
+#define EGI_VECTORS 4
 #else
 #define EGI_FEW
 #define EGI_VECTORS 8
@@ -27653,6 +27655,7 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
 // so that an element's result never depends on its place.
 #define EGI_FOR_1(X, e) X(0, e)
 #define EGI_FOR_2(X, e) X(0, e) X(1, e)
+#define EGI_FOR_4(X, e) X(0, e) X(1, e) X(2, e) X(3, e)
 #define EGI_FOR_8(X, e) X(0, e) X(1, e) X(2, e) X(3, e) X(4, e) X(5, e) X(6, e) X(7, e)
 #define EGI_FOR(X, e) EGI_PASTE(EGI_FOR_, EGI_VECTORS)(X, e)
 // s0, s1 ... are the accumulator's vectors. In the expression of a case, x is such a vector, z and w those of the
@@ -27673,7 +27676,7 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
 #define EGI_BITS(e) ((bits)(e))
 #define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 
-// n is at least one pass, EGI_VECTORS vectors; where that is one vector, n may also be less. Bit i of `scalars`: in[i] is one element.
+// n is at least one pass, EGI_VECTORS vectors, or less where that is one vector or four. Bit i of `scalars`: in[i] is one element.
 EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
     enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS };
     typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
@@ -27686,7 +27689,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     uintptr_t unit[6];
     // Bit i: slot i does not move, since it is in `copy`.
     unsigned fixed = 0;
-    const bool few = EGI_VECTORS == 1 && n < L;
+    const bool few = (EGI_VECTORS == 1 || EGI_VECTORS == 4) && n < PASS;
     at[0] = few ? (uintptr_t)copy[0] : (uintptr_t)out;
     for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]];
     for (int i = 1; (scalars || few) && i <= p->operands; i++) {

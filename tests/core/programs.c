@@ -3,6 +3,9 @@
 // that are one element, special values. Any NaN stands for any other.
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
 #define EAGER_STATIC
+#if defined(__x86_64__)
+#define EGI_WIDE_PROGRAMS 1         // also without -O, as this file is compiled
+#endif
 #define EAGER_IMPLEMENTATION
 #include "test.h"
 #ifndef EAGER_NO_THREADS
