@@ -801,8 +801,8 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices);
 
 // Products. (..., m, k) x (..., k, n) -> (..., m, n); the leading dimensions broadcast. Of float32, a sum of k products is off by at most
 // (512 + log2(k)) 2^-24 times the sum of their magnitudes, whatever k is: blocks of 256 are added up, and then the blocks. Convolutions and
-// their gradients keep the same bound. On a GPU, gradients of filters of more than one pixel keep it (except in TF32 and bfloat16); other sums are
-// those of its libraries and kernels. The order of the terms depends on the shapes and the layout, never on threads, so the same operands
+// their gradients keep the same bound; with EAGER_OPENBLAS the products are added up as OpenBLAS does it. On a GPU, gradients of filters of
+// more than one pixel keep it (except in TF32 and bfloat16); other sums are those of its libraries and kernels. The order of the terms depends on the shapes and the layout, never on threads, so the same operands
 // always give the same bits.
 typedef struct eg_matmul_options { EG_BY_NAME; bool transpose_a, transpose_b; } eg_matmul_options;
 EAGER_API eg_tensor *eg_matmul(eg_tensor *a, eg_tensor *b, eg_matmul_options options EGI_DEFAULT(eg_matmul_options));
@@ -7299,9 +7299,9 @@ static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __
 #define EGI_AVX2 __attribute__((target("avx2")))         // without fma: the same bits
 #endif
 // Whether programs and their loops are compiled for AVX2, too. Without -O they are not: gcc keeps and optimizes all of
-// them, used or not, so that a program would take twice as long to compile.
+// them, used or not, so that a program would take twice as long to compile; with -Os, size comes before speed.
 #ifndef EGI_WIDE_PROGRAMS   // the test of programs wants both, however it is compiled
-#if EGI_X86 && defined(__OPTIMIZE__)
+#if EGI_X86 && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
 #define EGI_WIDE_PROGRAMS 1
 #else
 #define EGI_WIDE_PROGRAMS 0
@@ -8385,14 +8385,21 @@ static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const
 
 
 // How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
-// for short tensors; float64, int64 and bool have one of four each.
+// for short tensors; float64 and int64 have one of four with AVX2 and one of two without, bool has one of four. For size
+// (-Os), float32 has one of four vectors as well.
+#ifdef __OPTIMIZE_SIZE__
+#define EGI_STAMP 461
+#include EAGER_HEADER_NAME
+#define egi_run_f32_few egi_run_f32
+#else
 #define EGI_STAMP 161
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 861
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 462
+#endif
+#define EGI_STAMP 262
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 463
+#define EGI_STAMP 263
 #include EAGER_HEADER_NAME
 #if EGI_WIDE_PROGRAMS
 #define EGI_STAMP 264
@@ -8419,8 +8426,8 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
     else if (wide) egi_run_avx2_i64(p, n, in, scalars, out);
 #endif
     else if (dtype == EG_FLOAT32) (n < 32 ? egi_run_f32_few : egi_run_f32)(p, n, in, scalars, out);
-    else if (dtype == EG_FLOAT64) egi_run_f64(p, n, in, scalars, out);
-    else egi_run_i64(p, n, in, scalars, out);
+    else if (dtype == EG_FLOAT64) egi_run_f64_some(p, n, in, scalars, out);
+    else egi_run_i64_some(p, n, in, scalars, out);
 }
 // Makes the program of a row's formula (variant 0) or of its gradient for input variant - 1, when it first runs, and
 // publishes it in the row. A thread that comes while another one publishes uses its own copy, in `own`: nobody waits,
@@ -27676,7 +27683,7 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
 #define EGI_BITS(e) ((bits)(e))
 #define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 
-// n is at least one pass, EGI_VECTORS vectors, or less where that is one vector or four. Bit i of `scalars`: in[i] is one element.
+// n is at least one pass, EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`: in[i] is one element.
 EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
     enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS };
     typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
@@ -27689,7 +27696,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     uintptr_t unit[6];
     // Bit i: slot i does not move, since it is in `copy`.
     unsigned fixed = 0;
-    const bool few = (EGI_VECTORS == 1 || EGI_VECTORS == 4) && n < PASS;
+    const bool few = EGI_VECTORS < 8 && n < PASS;
     at[0] = few ? (uintptr_t)copy[0] : (uintptr_t)out;
     for (int i = 1; i <= p->operands; i++) at[i] = (uintptr_t)in[p->operand[i]];
     for (int i = 1; (scalars || few) && i <= p->operands; i++) {

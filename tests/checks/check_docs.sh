@@ -100,7 +100,7 @@ apply() {                                  # a fragment
     return 1
 }
 copy() {
-    mkdir -p "$C/tests" && cp eager.h eager_cuda.cu "$C" && cp tests/*.h tests/*/*.[ch] "$C/tests" && n=$(fragments) && [ "$n" -gt 0 ] || return
+    mkdir -p "$C/tests/core" && cp eager.h eager_cuda.cu "$C" && cp tests/*.h "$C/tests" && cp tests/core/*.c "$C/tests/core" && n=$(fragments) && [ "$n" -gt 0 ] || return
     for added in $(cat "$C"/fragment_* | sed -n 's/^EAGER_API eg_tensor \*\(eg_[a-z0-9_]*\)(.*;.*/\1/p'); do
         ! grep -q "[^a-z0-9_]$added *(" eager.h || { echo "docs/change.md adds $added, which is in eager.h by now: find another example"; return 1; }
     done
@@ -126,7 +126,7 @@ change() {                                 # where there is a C++ compiler, with
     for tested in ops ops_values ops-guard; do
         guard=''
         case $tested in *-guard) guard=-DTEST_GUARD ;; esac
-        $CC -std=c11 -O0 $guard -I"$C" -I"$C/tests" "$C/tests/${tested%-guard}.c" "$C/eager.o" -o "$C/$tested" $gpu $LIBS && TEST_TEMP=$C "$C/$tested" || return
+        $CC -std=c11 -O0 $guard -I"$C" -I"$C/tests" "$C/tests/core/${tested%-guard}.c" "$C/eager.o" -o "$C/$tested" $gpu $LIBS && TEST_TEMP=$C "$C/$tested" || return
     done
     printf '%s\n' '#include "eager.h"' 'int main(int argc, char **argv) {' '    if (argc > 1 && !eg_set_device(argv[1])) return 2;' \
         '    eg_print(eg_ln_cosh(eg_constant(EG_SHAPE(3), -100, 0, 100)));' \

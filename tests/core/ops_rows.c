@@ -1,6 +1,7 @@
 // What only the inside of the library shows, in a copy of it: the op table, row by row, and what each promises (the gradient tests,
 // tests/core/ops.c, and the declarations, eager.h, are read as text); the portable matrix kernels, which the processor's own hide in the
 // other tests; the random generator's known answers.
+#undef EAGER_CUDA
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
 #define EGI_X86 0
 #define EAGER_STATIC

@@ -1,6 +1,7 @@
 // Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 21) that the interpreters run (23), held
 // bit by bit against loops that the compiler makes here of the same table: every dtype and instruction set, every length around a pass, operands
 // that are one element, special values. Any NaN stands for any other.
+#undef EAGER_CUDA
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
 #define EAGER_STATIC
 #if defined(__x86_64__)
