@@ -10375,7 +10375,19 @@ static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shap
     eg_scope_end(scope);
     return y;
 }
-// The shape s with its first `depth` axes as one.
+// How many of the first axes of a tensor of `rank` axes, described by `into`, the rows of indices count: the length of their
+// last axis. -1 and an error where that does not fit. Without any, an axis is put before the others, which must have room.
+static int egi_index_depth(const char *name, const eg_tensor *indices, int rank, const char *into) {
+    int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
+    if (depth < 0 || depth > rank)
+        egi_fail(EG_ERROR_SHAPE, "eg_%s: the last axis of indices %s must be at most the rank of %s", name, egi_describe(indices), into);
+    else if (depth == 0 && rank == EG_MAX_RANK)
+        egi_fail(EG_ERROR_SHAPE, "eg_%s: the last axis of indices %s is 0, and %s has %d axes: at most %d are possible then", name,
+                 egi_describe(indices), into, rank, EG_MAX_RANK - 1);
+    else return (int)depth;
+    return -1;
+}
+// The shape s with its first `depth` axes as one. Its rank is below EG_MAX_RANK, or depth is above 0.
 static eg_shape egi_flattened(eg_shape s, int depth) {
     eg_shape flat = { 1, { 1 } };
     for (int i = 0; i < depth; i++) flat.dims[0] *= s.dims[i];
@@ -10384,14 +10396,12 @@ static eg_shape egi_flattened(eg_shape s, int depth) {
 }
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     if (!egi_alive("gather_nd", 0, x) || !egi_alive("gather_nd", 1, indices)) return NULL;
-    int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
-    if (depth < 0 || depth > x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_gather_nd: the last axis of indices %s must be at most the rank of %s",
-                                     egi_describe(indices), egi_describe(x));
+    int depth = egi_index_depth("gather_nd", indices, x->rank, egi_describe(x));
+    if (depth < 0) return NULL;
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
-    eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), (int)depth, -1);
-    return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), (int)depth)), flat, rows) : NULL;
+    eg_tensor *flat = egi_flat_positions("gather_nd", indices, egi_shape(x), depth, -1);
+    return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), depth)), flat, rows) : NULL;
 }
 EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis) {
     if (!egi_alive("take_along_axis", 0, x) || !egi_alive("take_along_axis", 1, indices) || !egi_axis("take_along_axis", axis, x->rank, &axis))
@@ -10409,19 +10419,17 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape) {
     if (!egi_alive("scatter_nd", 0, indices) || !egi_alive("scatter_nd", 1, updates) || !egi_shape_valid("scatter_nd", shape, EG_FLOAT64))
         return NULL;
-    int64_t depth = indices->rank ? indices->dims[indices->rank - 1] : -1;
-    if (depth < 0 || depth > shape.rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: the last axis of indices %s must be at most the rank of %s",
-                                     egi_describe(indices), egi_show(shape));
-    eg_shape flat_shape = egi_flattened(shape, (int)depth);
-    bool fits = updates->rank == indices->rank - 1 + shape.rank - (int)depth;
+    int depth = egi_index_depth("scatter_nd", indices, shape.rank, egi_show(shape));
+    if (depth < 0) return NULL;
+    eg_shape flat_shape = egi_flattened(shape, depth);
+    bool fits = updates->rank == indices->rank - 1 + shape.rank - depth;
     for (int i = 0; i < indices->rank - 1 && fits; i++) fits = updates->dims[i] == indices->dims[i];
-    for (int i = (int)depth; i < shape.rank && fits; i++) fits = updates->dims[indices->rank - 1 + i - (int)depth] == shape.dims[i];
+    for (int i = depth; i < shape.rank && fits; i++) fits = updates->dims[indices->rank - 1 + i - depth] == shape.dims[i];
     if (!fits)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s", egi_describe(updates),
                                      egi_describe(indices), egi_show(shape));
     egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd" };
-    eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, (int)depth, -1);
+    eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
     return flat ? eg_reshape(egi_pick(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
 static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {

@@ -454,6 +454,14 @@ TEST(dtype_errors_say_what_helps) {
     CHECK_ERROR(eg_is_nan(i), EG_ERROR_DTYPE, "eg_is_nan");
 }
 
+TEST(rows_of_no_indices_into_as_many_axes_as_there_can_be) {
+    eg_shape all = EG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1), seven = EG_SHAPE(1, 1, 1, 1, 1, 1, 1);
+    eg_tensor *none = eg_zeros(EG_INT32, EG_SHAPE(1, 0));
+    CHECK_ERROR(eg_gather_nd(eg_ones(EG_FLOAT32, all), none), EG_ERROR_SHAPE, "has 8 axes: at most 7 are possible then");
+    CHECK_ERROR(eg_scatter_nd(none, eg_ones(EG_FLOAT32, all), all), EG_ERROR_SHAPE, "has 8 axes: at most 7 are possible then");
+    CHECK_TENSOR(eg_reshape(eg_gather_nd(eg_ones(EG_FLOAT32, seven), none), EG_SHAPE(1)), 0, 1);
+}
+
 TEST(axes_are_not_bare_numbers) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
     eg_reduce_options o;
