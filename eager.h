@@ -2844,7 +2844,13 @@ extern "C" {
 //   EGI_FEWER   what an op costs beside its loop: it gains nothing from gcc's later passes, which take most of gcc's time
 //   EGI_SMALL   what runs once a call or once a step at most (layers, training, datasets, files, printing): for size (gcc, clang)
 // The rest is compiled as the user's flags say, and with EAGER_DEBUG or -Os all of it is.
-#if defined(EAGER_DEBUG) || defined(__OPTIMIZE_SIZE__)
+// Asked here, since gcc's pragmas change what the macros say behind them.
+#ifdef __OPTIMIZE_SIZE__
+#define EGI_FOR_SIZE
+#elif defined(__OPTIMIZE__)
+#define EGI_FOR_SPEED
+#endif
+#if defined(EAGER_DEBUG) || defined(EGI_FOR_SIZE)
 #define EGI_FAST
 #define EGI_FEWER
 #define EGI_SMALL
@@ -7301,7 +7307,7 @@ static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __
 // Whether programs and their loops are compiled for AVX2, too. Without -O they are not: gcc keeps and optimizes all of
 // them, used or not, so that a program would take twice as long to compile; with -Os, size comes before speed.
 #ifndef EGI_WIDE_PROGRAMS   // the test of programs wants both, however it is compiled
-#if EGI_X86 && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+#if EGI_X86 && defined(EGI_FOR_SPEED)
 #define EGI_WIDE_PROGRAMS 1
 #else
 #define EGI_WIDE_PROGRAMS 0
@@ -8387,7 +8393,7 @@ static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const
 // How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
 // for short tensors; float64 and int64 have one of four with AVX2 and one of two without, bool has one of four. For size
 // (-Os), float32 has one of four vectors as well.
-#ifdef __OPTIMIZE_SIZE__
+#ifdef EGI_FOR_SIZE
 #define EGI_STAMP 461
 #include EAGER_HEADER_NAME
 #define egi_run_f32_few egi_run_f32
