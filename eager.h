@@ -21834,8 +21834,8 @@ static void egi_stand_end(egi_stand *s) {
 }
 // Whether this thread is a worker (of a map or prefetch) of the iterator.
 static bool egi_iterator_serves(const eg_iterator *it) {
-    const egi_cursor *c = egi_this.reads;
-    while (c && c != it->at.c) c = c->up;
+    const egi_cursor *c = egi_this.reads, *own = __atomic_load_n(&it->at.c, __ATOMIC_RELAXED);     // another thread may be opening it
+    while (c && c != own) c = c->up;
     return c != NULL;
 }
 // Begins a use of the iterator, ended by egi_iterator_leave. Meanwhile a second use, such as by a function of its own
@@ -21955,7 +21955,8 @@ static bool egi_iterator_ready(const char *function, const eg_iterator *it) {
                     it->make ? "eg_iterator_feed makes its dataset" : "eg_iterator_set gives it one");
 }
 static egi_cursor *egi_iterator_cursor(eg_iterator *it) {
-    if (!it->at.c) it->at.c = egi_cursor_open(it->d, NULL, it->at.seeds, it->at.epoch, it->d->stages, it->d->stages);
+    if (!it->at.c)
+        __atomic_store_n(&it->at.c, egi_cursor_open(it->d, NULL, it->at.seeds, it->at.epoch, it->d->stages, it->d->stages), __ATOMIC_RELAXED);
     return it->at.c;
 }
 // Hands an element to the caller: its tensors are copied to the device `to` and belong to the caller's scope.
