@@ -26259,11 +26259,15 @@ EAGER_API egi_device_scope egi_device_enter(const char *device) {
 }
 EAGER_API void egi_device_leave(egi_device_scope *scope) { egi_this.backend = (eg_backend *)scope->former; }
 EAGER_API int eg_device_count(const char *kind) {
-    char text[40];
-    if (kind) kind = egi_device_plain(kind, text, sizeof text);
+    char text[40], only[40];
+    if (kind) {                                 // "gpu:0" would start that one
+        kind = egi_device_plain(kind, text, sizeof text);
+        snprintf(only, sizeof only, "%.*s", (int)strcspn(kind, ":"), kind);
+        kind = only;
+    }
     egi_no_gpu(kind);
     int count = 0, n = __atomic_load_n(&egi_n_backends, __ATOMIC_ACQUIRE);
-    size_t length = kind ? strcspn(kind, ":") : 0;
+    size_t length = kind ? strlen(kind) : 0;
     for (int i = 0; kind && i < n; i++) count += !strncmp(egi_backends[i]->name, kind, length) && egi_backends[i]->name[length] == ':';
     return count;
 }
