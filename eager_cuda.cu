@@ -605,7 +605,6 @@ typedef void egi_gpu_kernel(egi_gpu_elementwise p);
 static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(EGI_GPU_R1, EGI_GPU_R_ND, EGI_GPU_R2, EGI_GPU_R_ND, EGI_GPU_R3, a, b, c, y, g) };
 
 // The other dtypes have one kernel each, which asks for the op: few programs are slowed by that, and it compiles ten times faster.
-#define EGI_GPU_CASE(name, f) case EGI_OP_##name: return f;
 #define EGI_GPU_NO_CASE(name, f)
 #define EGI_GPU_C_ND(kind, name, f) EGI_GPU_CASE_##kind(name, f)
 #define EGI_GPU_C1(kind, name, f, d0) EGI_GPU_CASE_##kind(name, f)
