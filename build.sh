@@ -16,6 +16,7 @@ help() { cat <<'END'
 ./build.sh test-cuda [NAME...]    the tests on a GPU (needs nvcc and a GPU)
 ./build.sh bench [WORKLOAD...]    measure, and compare with what PYTHON has of
                                   PyTorch, TensorFlow and JAX
+./build.sh bench numpy [NAME...]  measure each operation beside NumPy
 ./build.sh bench-cuda             measure on a GPU, beside PyTorch and JAX there
 ./build.sh examples [NAME...]     build and run the examples
 ./build.sh lib                    make libeager.a and libeager.so in .build/lib,
