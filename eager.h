@@ -2831,7 +2831,7 @@ extern "C" {
 // a few hundred size classes that go back to the heap of the thread that made
 // them. A scope is a stretch of a stack of references. Errors are raised by
 // egi_fail and eg_raise; contexts on the C stack say what was going on.
-//   egi_alloc, egi_free   memory; egi_own hands a new tensor to the innermost scope
+//   egi_alloc, egi_free   memory; egi_scope_own hands a new tensor to the innermost scope
 //   egi_at                notes the user's file and line before each call;
 //                         egi_message_place finds an error's line among the notes
 //   egi_error_raise       the one place through which every error goes
@@ -2991,7 +2991,7 @@ typedef struct egi_thread {
     eg_random_state random;             // the state of this thread's generator
     int64_t next_id;                    // the next tensor's id; numbers are taken from egi_shared.next_id in blocks
     char reason[320];                   // what eg_tape_unconnected_reason returns
-    // What egi_show and egi_describe return, a ring: a text holds until the eighth one after it.
+    // What egi_shape_show and egi_describe return, a ring: a text holds until the eighth one after it.
     char texts[8][320];
     unsigned next_text;
 #ifdef EAGER_DEBUG
@@ -3066,7 +3066,7 @@ static void egi_count(int64_t *counter, int64_t by) {      // only the owner wri
 }
 
 // 64, 128, ... 1024, then four steps to each doubling: at most a quarter is wasted.
-static int egi_class_of(size_t bytes, size_t *rounded) {
+static int egi_heap_class_of(size_t bytes, size_t *rounded) {
     if (bytes <= 1024) {
         int c = bytes ? (int)((bytes + 63) / 64) : 1;
         *rounded = (size_t)c * 64;
@@ -3142,7 +3142,7 @@ static void *egi_alloc(size_t bytes) {
     egi_heap *heap = egi_this.heap ? egi_this.heap : egi_heap_get();
     size_t rounded;
     if (!heap || bytes >> 46) return NULL;
-    int c = egi_class_of(bytes, &rounded);
+    int c = egi_heap_class_of(bytes, &rounded);
     egi_block *block = heap->free[c];
     if (!block && __atomic_load_n(&heap->remote, __ATOMIC_RELAXED)) {
         egi_heap_collect(heap);
@@ -3507,8 +3507,8 @@ static EGI_COLD bool egi_null_operand(const char *function, int i) {
 
 // Whether options were given by name, or in a struct that was zeroed before it was filled (EG_BY_NAME): then both
 // members are equal. Else an error that shows how to write it.
-#define EGI_NAMED(function, options, example) ((uintptr_t)(options).name_your_options == (uintptr_t)(options).canary || egi_unnamed(function, example))
-static EGI_COLD bool egi_unnamed(const char *function, const char *example) {
+#define EGI_NAMED(function, options, example) ((uintptr_t)(options).name_your_options == (uintptr_t)(options).canary || egi_options_unnamed(function, example))
+static EGI_COLD bool egi_options_unnamed(const char *function, const char *example) {
     return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: options are given by name, as in .%s; a value without one came, or a struct that was not zeroed", function, example);
 }
 
@@ -3532,9 +3532,9 @@ static void egi_tape_destroy(eg_tape *tape);
 
 static void egi_object_retain(egi_object *o) { __atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED); }
 // Gives back one reference; whether it was the last one. The only owner needs no locked instruction.
-static bool egi_object_last(egi_object *o) { return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) == 0; }
+static bool egi_object_drop(egi_object *o) { return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(&o->refs, 1, __ATOMIC_ACQ_REL) == 0; }
 static void egi_object_release(egi_object *o) {
-    if (!egi_object_last(o)) return;
+    if (!egi_object_drop(o)) return;
     if (o->kind == EGI_TENSOR) egi_tensor_destroy((eg_tensor *)(void *)o);
     else if (o->kind == EGI_TAPE) egi_tape_destroy((eg_tape *)(void *)o);
     else if (o->kind == EGI_LIST) egi_free(o);
@@ -3564,7 +3564,7 @@ static int egi_crowd_order(const void *a, const void *b) {
     const egi_crowd *p = (const egi_crowd *)a, *q = (const egi_crowd *)b;
     return p->count != q->count ? q->count - p->count : p->line != q->line ? p->line - q->line : (p->op != NULL) - (q->op != NULL);
 }
-static EGI_COLD void egi_crowd_tell(int64_t from) {
+static EGI_COLD void egi_crowd_report(int64_t from) {
     egi_crowd places[EGI_CROWD_PLACES];
     int n = 0;
     for (int64_t i = from; i < egi_this.stack_size; i++) {
@@ -3611,12 +3611,12 @@ static void egi_crowd_watch(eg_tensor *x) {
     if (t->stack_size - from < EGI_CROWD || (t->scope ? serial == t->crowded_scope : t->crowded)) return;
     if (t->scope) t->crowded_scope = serial;
     else t->crowded = true;
-    egi_crowd_tell(from);
+    egi_crowd_report(from);
 }
 #endif
 // Hands a new tensor, with the caller's reference to it, to the innermost scope. Without memory for that the tensor
 // is freed and the result is NULL.
-static eg_tensor *egi_own(eg_tensor *x) {
+static eg_tensor *egi_scope_own(eg_tensor *x) {
     if (!x) return NULL;
 #ifdef EAGER_DEBUG
     if (egi_stack_push((uintptr_t)x)) { egi_crowd_watch(x); return x; }
@@ -3705,7 +3705,7 @@ EAGER_API void eg_scope_end(eg_scope scope) {
 }
 // Whether x is a live tensor. A NULL raises no error: it comes from an earlier error, or stands for a result that was
 // not asked for.
-static bool egi_counted(const char *function, eg_tensor *x) {
+static bool egi_tensor_alive(const char *function, eg_tensor *x) {
     if (!x) return false;
 #ifdef EAGER_DEBUG
     if (x->object.kind != EGI_TENSOR)
@@ -3717,7 +3717,7 @@ static bool egi_counted(const char *function, eg_tensor *x) {
 }
 // Checks the tensor that a function of the user's returned: a debug build raises an error and returns NULL where the
 // tensor is already freed.
-static eg_tensor *egi_returned(const char *function, eg_tensor *y) {
+static eg_tensor *egi_frame_result(const char *function, eg_tensor *y) {
 #ifdef EAGER_DEBUG
     if (y && y->object.kind != EGI_TENSOR)
         return (eg_tensor *)eg_raise(EG_ERROR_STATE, "eg_%s: the function returned a tensor made by eg_%s whose scope has ended; return eg_keep(y)", function, y->op);
@@ -3727,23 +3727,23 @@ static eg_tensor *egi_returned(const char *function, eg_tensor *y) {
     return y;
 }
 EAGER_API eg_tensor *eg_keep(eg_tensor *x) {
-    if (!egi_counted("keep", x)) return NULL;
+    if (!egi_tensor_alive("keep", x)) return NULL;
     if (!egi_stack_push((uintptr_t)x | EGI_TAG_KEEP)) { egi_no_memory("keep", 0); return NULL; }
     egi_object_retain(&x->object);
     return x;
 }
 EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
-    if (egi_counted("retain", x)) egi_object_retain(&x->object);
+    if (egi_tensor_alive("retain", x)) egi_object_retain(&x->object);
     return x;
 }
 // Returns x itself as a function's result: the innermost scope gets a reference of its own, as for every result.
-static eg_tensor *egi_again(eg_tensor *x) { return egi_own(eg_retain(x)); }
+static eg_tensor *egi_scope_own_again(eg_tensor *x) { return egi_scope_own(eg_retain(x)); }
 EAGER_API void eg_release(eg_tensor *x) {
-    if (egi_counted("release", x)) egi_object_release(&x->object);
+    if (egi_tensor_alive("release", x)) egi_object_release(&x->object);
 }
 EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
     egi_thread *t = &egi_this;
-    if (!x || !egi_counted("replace", *x)) {
+    if (!x || !egi_tensor_alive("replace", *x)) {
         if (x) *x = NULL;
         egi_null_operand("replace", 0);
         return NULL;
@@ -3753,7 +3753,7 @@ EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_replace: %.60s is a variable: eg_assign changes it", former->name ? former->name : "x");
         return NULL;
     }
-    if (!egi_counted("replace", y)) {
+    if (!egi_tensor_alive("replace", y)) {
         *x = NULL;
         egi_null_operand("replace", 1);
         return NULL;
@@ -3827,7 +3827,7 @@ EAGER_API void eg_memory_trim(void) {
     egi_trim_orphans();
     egi_backends_trim();
 }
-static void egi_add_counts(eg_memory_info *info, egi_heap *h) {
+static void egi_heap_add_counts(eg_memory_info *info, egi_heap *h) {
     info->live_tensors += __atomic_load_n(&h->live_tensors, __ATOMIC_RELAXED);
     info->live_bytes += __atomic_load_n(&h->live_bytes, __ATOMIC_RELAXED);
     info->peak_bytes += __atomic_load_n(&h->peak_bytes, __ATOMIC_RELAXED);
@@ -3857,7 +3857,7 @@ EAGER_API void eg_shutdown(void) {
     while (list) {
         egi_heap *next = list->next;
         egi_lock();
-        egi_add_counts(&egi_shared.past, list);
+        egi_heap_add_counts(&egi_shared.past, list);
         egi_unlock();
         egi_system_free(list);
         list = next;
@@ -3885,7 +3885,7 @@ EAGER_API void eg_set_printer(void (*print)(const char *, void *), void *user) {
 EAGER_API eg_memory_info eg_memory(void) {
     egi_lock();
     eg_memory_info info = egi_shared.past;
-    for (egi_heap *h = egi_shared.heaps; h; h = h->next) egi_add_counts(&info, h);
+    for (egi_heap *h = egi_shared.heaps; h; h = h->next) egi_heap_add_counts(&info, h);
     egi_unlock();
     info.cached_bytes -= info.live_bytes;
     return info;
@@ -3951,9 +3951,9 @@ static void egi_debug_remove(eg_tensor *x) {
 //# 17  TENSORS: MAKING AND READING --------------------------------------------
 // Idea: an eg_tensor is a handle: dtype, dimensions and strides over a buffer.
 // A view is another handle over the same buffer. Most functions that begin with
-// egi_new return a handle that no scope owns (one reference, the caller's);
-// egi_own hands it to the innermost scope. Read first: 15, 16.
-// Entry: egi_new(), egi_alias(), eg_data(). Proof: tests/core/tensors.c
+// egi_tensor_allocate return a handle that no scope owns (one reference, the caller's);
+// egi_scope_own hands it to the innermost scope. Read first: 15, 16.
+// Entry: egi_tensor_allocate(), egi_tensor_alias(), eg_data(). Proof: tests/core/tensors.c
 
 // ---- single elements: conversion between a dtype's bytes and C's numbers. Kernels of every backend use these, so
 // they compile for the GPU, too. A double carries every dtype but int64, which has functions of its own
@@ -4104,7 +4104,7 @@ static EGI_COLD const char *egi_plural(int64_t n) { return n == 1 ? "" : "s"; }
 static char *egi_text_buffer(void) { return egi_this.texts[egi_this.next_text++ % 8]; }
 enum { EGI_TEXT = (int)sizeof egi_this.texts[0] };
 // "[2, 3]", as errors show shapes. With `free`, a negative dimension is shown as "?".
-static EGI_COLD const char *egi_show_shape(eg_shape shape, bool free) {
+static EGI_COLD const char *egi_shape_show_dims(eg_shape shape, bool free) {
     char *text = egi_text_buffer();
     int at = snprintf(text, EGI_TEXT, "[");
     for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) {
@@ -4115,7 +4115,7 @@ static EGI_COLD const char *egi_show_shape(eg_shape shape, bool free) {
     snprintf(text + at, (size_t)(EGI_TEXT - at), "]");
     return text;
 }
-static EGI_COLD const char *egi_show(eg_shape shape) { return egi_show_shape(shape, false); }
+static EGI_COLD const char *egi_shape_show(eg_shape shape) { return egi_shape_show_dims(shape, false); }
 static eg_shape egi_shape(const eg_tensor *x) {
     eg_shape s;
     s.rank = x->rank;
@@ -4127,8 +4127,8 @@ static EGI_COLD const char *egi_describe(const eg_tensor *x) {
     char *text = egi_text_buffer();
     if (x->flags & EGI_INTEGER_NUMBER) snprintf(text, EGI_TEXT, "the number %lld", (long long)x->integer);
     else if (x->flags & EGI_NUMBER) snprintf(text, EGI_TEXT, "the number %g", x->number);
-    else if (x->name) snprintf(text, EGI_TEXT, "%s %s '%.60s'", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)), x->name);
-    else snprintf(text, EGI_TEXT, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name, egi_show(egi_shape(x)), x->op);
+    else if (x->name) snprintf(text, EGI_TEXT, "%s %s '%.60s'", egi_dtypes[x->dtype].name, egi_shape_show(egi_shape(x)), x->name);
+    else snprintf(text, EGI_TEXT, "%s %s (from eg_%.60s)", egi_dtypes[x->dtype].name, egi_shape_show(egi_shape(x)), x->op);
     return text;
 }
 static bool egi_same_shape(const eg_tensor *a, const eg_tensor *b) {
@@ -4149,11 +4149,11 @@ static bool egi_shape_bytes(const char *function, eg_shape shape, eg_dtype dtype
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: rank %d is not between 0 and %d", function, shape.rank, EG_MAX_RANK);
     int64_t bytes = egi_dtypes[dtype].size;
     for (int i = 0; i < shape.rank; i++)
-        if (shape.dims[i] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of %s is negative", function, i, egi_show(shape));
+        if (shape.dims[i] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_%s: dimension %d of %s is negative", function, i, egi_shape_show(shape));
     // A 0 counts as 1, as in NumPy: then no product of some of the dimensions overflows, whichever of them a kernel takes.
     for (int i = 0; i < shape.rank; i++)
         if (shape.dims[i] && !egi_checked_product(bytes, shape.dims[i], &bytes))
-            return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function, egi_show(shape));
+            return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of shape %s has more bytes than 64 bits count", function, egi_shape_show(shape));
     *total = bytes;
     for (int i = 0; i < shape.rank; i++) if (shape.dims[i] == 0) *total = 0;
     return true;
@@ -4250,12 +4250,12 @@ static void egi_tensor_destroy(eg_tensor *x) {
         x->buffer = NULL;
 #endif
         egi_free_handle(x);
-        x = mask && egi_object_last(&mask->object) ? mask : NULL;
+        x = mask && egi_object_drop(&mask->object) ? mask : NULL;
     }
 }
 
 // Dimensions with row-major strides, and the element count. The shape has been checked.
-static void egi_set_shape(eg_tensor *x, const eg_shape *shape) {
+static void egi_tensor_set_shape(eg_tensor *x, const eg_shape *shape) {
     int64_t stride = 1;
     x->rank = (int8_t)shape->rank;
     for (int i = shape->rank - 1; i >= 0; i--) {
@@ -4268,7 +4268,7 @@ static void egi_set_shape(eg_tensor *x, const eg_shape *shape) {
 }
 // The same for a shape that may be empty: all strides are 0 then, since nothing is ever read and no product of other
 // dimensions matters.
-static void egi_set_shape_checked(eg_tensor *x, const eg_shape *shape) {
+static void egi_tensor_set_shape_checked(eg_tensor *x, const eg_shape *shape) {
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] == 0) {
             x->rank = (int8_t)shape->rank;
@@ -4277,17 +4277,17 @@ static void egi_set_shape_checked(eg_tensor *x, const eg_shape *shape) {
             x->flags |= EGI_CONTIGUOUS;
             return;
         }
-    egi_set_shape(x, shape);
+    egi_tensor_set_shape(x, shape);
 }
 // A contiguous tensor on a backend whose elements are uninitialised. The shape has been checked. The caller owns the
-// reference (egi_own gives it to the scope). NULL and an error without memory. `op` must outlive the tensor: it is
+// reference (egi_scope_own gives it to the scope). NULL and an error without memory. `op` must outlive the tensor: it is
 // stored, not copied.
-static eg_tensor *egi_new(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
+static eg_tensor *egi_tensor_allocate(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
     eg_tensor *x = egi_tensor_new();
     if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
     x->op = op;
     x->dtype = (int8_t)dtype;
-    egi_set_shape_checked(x, shape);
+    egi_tensor_set_shape_checked(x, shape);
     int64_t bytes = x->size * egi_dtypes[dtype].size;
     x->buffer = egi_buffer_new(backend, bytes);
     if (!x->buffer) {
@@ -4300,7 +4300,7 @@ static eg_tensor *egi_new(const char *op, eg_backend *backend, eg_dtype dtype, c
 }
 // The same with the shape and the device of `like`, which is contiguous. This is the path of most elementwise ops:
 // nothing is checked or computed.
-static eg_tensor *egi_new_like(const char *op, const eg_tensor *like, eg_dtype dtype) {
+static eg_tensor *egi_tensor_allocate_like(const char *op, const eg_tensor *like, eg_dtype dtype) {
     eg_tensor *x = egi_tensor_new();
     if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
     x->op = op;
@@ -4320,9 +4320,9 @@ static eg_tensor *egi_new_like(const char *op, const eg_tensor *like, eg_dtype d
     return x;
 }
 // Another handle on x's elements, which shares its buffer; the caller owns the reference. A view is an alias whose
-// shape, strides and data the caller changes, followed by egi_find_contiguous. A variable's alias is an ordinary
+// shape, strides and data the caller changes, followed by egi_tensor_find_contiguous. A variable's alias is an ordinary
 // tensor.
-static eg_tensor *egi_alias(const char *op, const eg_tensor *x) {
+static eg_tensor *egi_tensor_alias(const char *op, const eg_tensor *x) {
     eg_tensor *y = egi_tensor_new();
     if (!y) { egi_no_memory(op, (int64_t)sizeof *y); return NULL; }
     y->op = op;
@@ -4340,7 +4340,7 @@ static eg_tensor *egi_alias(const char *op, const eg_tensor *x) {
     return y;
 }
 // Sets or clears EGI_CONTIGUOUS from dimensions and strides. The stride of a dimension of 1 does not matter.
-static void egi_find_contiguous(eg_tensor *x) {
+static void egi_tensor_find_contiguous(eg_tensor *x) {
     int64_t stride = 1;
     bool yes = true;
     for (int i = x->rank - 1; i >= 0; i--) {
@@ -4371,13 +4371,13 @@ static eg_backend *egi_backend_of(const eg_tensor *x) { return x->buffer ? x->bu
 
 // egi_launch_conv(backend, &args), and so on: runs a kernel of the backend. False with an error raised.
 static EGI_COLD bool egi_no_kernel(const eg_backend *b, const char *name) { return egi_fail(EG_ERROR_DEVICE, "device %s has no kernel \"%s\"", b->name, name); }
-static inline bool egi_launch(eg_backend *b, egi_kernel number, egi_kernel_function *of_cpu, const char *name, const egi_args *args) {
+static inline bool egi_backend_launch(eg_backend *b, egi_kernel number, egi_kernel_function *of_cpu, const char *name, const egi_args *args) {
     egi_kernel_function *kernel = __atomic_load_n(&b->kernel[number], __ATOMIC_RELAXED);
     if (!kernel && b == &egi_cpu) kernel = of_cpu;
     return kernel ? kernel(b, args) : egi_no_kernel(b, name);
 }
 #define EGI_LAUNCH_OF(NUMBER, name, of_cpu) \
-    static inline bool egi_launch_##name(eg_backend *b, const egi_args *args) { return egi_launch(b, EGI_##NUMBER, of_cpu, #name, args); }
+    static inline bool egi_launch_##name(eg_backend *b, const egi_args *args) { return egi_backend_launch(b, EGI_##NUMBER, of_cpu, #name, args); }
 #define EGI_LAUNCH_NAMED(NUMBER, name) static egi_kernel_function egi_cpu_##name; EGI_LAUNCH_OF(NUMBER, name, egi_cpu_##name)
 #define EGI_LAUNCH_OF_TABLE(NUMBER, name) EGI_LAUNCH_OF(NUMBER, name, NULL)
 EGI_KERNEL_TABLE(EGI_LAUNCH_NAMED, EGI_LAUNCH_NAMED, EGI_LAUNCH_OF_TABLE)
@@ -4385,13 +4385,13 @@ EGI_KERNEL_TABLE(EGI_LAUNCH_NAMED, EGI_LAUNCH_NAMED, EGI_LAUNCH_OF_TABLE)
 #undef EGI_LAUNCH_NAMED
 #undef EGI_LAUNCH_OF_TABLE
 
-static bool egi_fill(eg_tensor *x, double value) {
+static bool egi_tensor_fill(eg_tensor *x, double value) {
     egi_args args = { NULL, 0, { NULL }, { x }, &value };
     return x->size == 0 || egi_launch_fill(egi_backend_of(x), &args);
 }
 // Copies the elements of one tensor into another of the same shape on the same device, whatever their strides, and
 // converts the dtype.
-static bool egi_copy(const eg_tensor *from, eg_tensor *to) {
+static bool egi_tensor_copy(const eg_tensor *from, eg_tensor *to) {
     egi_args args = { NULL, 0, { from }, { to }, NULL };
     return to->size == 0 || egi_launch_copy(egi_backend_of(to), &args);
 }
@@ -4403,8 +4403,8 @@ static eg_tensor *egi_contiguous(const eg_tensor *x) {
         return (eg_tensor *)(uintptr_t)x;
     }
     eg_shape shape = egi_shape(x);
-    eg_tensor *y = egi_new(x->op, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
-    if (y && !egi_copy(x, y)) { egi_object_release(&y->object); y = NULL; }
+    eg_tensor *y = egi_tensor_allocate(x->op, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    if (y && !egi_tensor_copy(x, y)) { egi_object_release(&y->object); y = NULL; }
     return y;
 }
 // Whether all elements are one number in memory (strides of 0), as in the gradient of a mean.
@@ -4426,7 +4426,7 @@ static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) 
     x->flags = (uint16_t)(EGI_NUMBER | EGI_CONTIGUOUS | flags);
     x->number = value;
     x->integer = integer;
-    return egi_own(x);
+    return egi_scope_own(x);
 }
 EAGER_API eg_tensor *eg_number(double value) { return egi_number_new(value, 0, 0); }
 EAGER_API eg_tensor *eg_integer(int64_t value) { return egi_number_new((double)value, value, EGI_INTEGER_NUMBER); }
@@ -4455,11 +4455,11 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
     eg_shape scalar = { 0, { 0 } };
     unsigned char bytes[8];
     if (!egi_number_fits(function, x, dtype)) return NULL;
-    eg_tensor *y = egi_new(function, backend, dtype, &scalar);
+    eg_tensor *y = egi_tensor_allocate(function, backend, dtype, &scalar);
     if (!y) return NULL;
     egi_number_store(x, dtype, bytes);
     if (!backend->write(backend, y->data, bytes, egi_dtypes[dtype].size)) { egi_object_release(&y->object); return NULL; }
-    return egi_own(y);
+    return egi_scope_own(y);
 }
 
 // ---- checks of what a caller passes. Each raises the error itself, names the public function without its eg_, and
@@ -4468,7 +4468,7 @@ static eg_tensor *egi_number_tensor(const char *function, eg_tensor *x, eg_dtype
 
 // Whether operand i is a tensor that may be used. Where it was freed, this is certain in a debug build alone: see
 // egi_free_handle.
-static bool egi_alive(const char *function, int i, const eg_tensor *x) {
+static bool egi_operand_alive(const char *function, int i, const eg_tensor *x) {
     if (!x) return egi_null_operand(function, i);
     if (x->object.kind != EGI_TENSOR)
         return egi_fail(EG_ERROR_STATE, "eg_%s: operand %d, made by eg_%s, was used after its scope ended or its last reference was released; eg_keep or eg_retain it", function, i,
@@ -4476,10 +4476,10 @@ static bool egi_alive(const char *function, int i, const eg_tensor *x) {
     return true;
 }
 
-static EGI_COLD bool egi_not_given(const char *function, const char *what) {
+static EGI_COLD bool egi_argument_missing(const char *function, const char *what) {
     return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_%s: the %s is NULL", function, what) : false;
 }
-static bool egi_given(const char *function, const char *what, const void *pointer) { return pointer || egi_not_given(function, what); }
+static bool egi_argument_given(const char *function, const char *what, const void *pointer) { return pointer || egi_argument_missing(function, what); }
 
 // ---- objects that no scope owns: layers, optimizers, datasets, files ... Their structs begin with an egi_object.
 
@@ -4495,7 +4495,7 @@ static void *egi_object_new(const char *function, egi_kind kind, size_t size) {
 // Whether an object is there and has not been freed; else an error that calls it `what`. A debug build keeps freed objects for a while
 // to tell; in others their memory may be another object's by then.
 static bool egi_object_alive(const char *function, const char *what, const void *object, egi_kind kind) {
-    if (!object) return egi_not_given(function, what);
+    if (!object) return egi_argument_missing(function, what);
     return ((const egi_object *)object)->kind == (int32_t)kind ||
            egi_fail(EG_ERROR_STATE, "eg_%s: the %s was used after its last reference was released", function, what);
 }
@@ -4505,7 +4505,7 @@ static void egi_object_share(const char *function, const char *what, void *objec
 }
 // What eg_layer_release and its kin begin with: whether the last reference was given back, so that the object is to be freed. NULL is fine.
 static bool egi_object_ends(const char *function, const char *what, void *object, egi_kind kind) {
-    return object && egi_object_alive(function, what, object, kind) && egi_object_last((egi_object *)object);
+    return object && egi_object_alive(function, what, object, kind) && egi_object_drop((egi_object *)object);
 }
 static void egi_object_free(void *object) {
     ((egi_object *)object)->refs = 0;
@@ -4569,7 +4569,7 @@ static egi_list *egi_list_lend(egi_list **lent, egi_list *list) {
     if (same) egi_free(list);
     return same ? same : list;
 }
-static void egi_lent_free(egi_list **lent) {
+static void egi_list_free_lent(egi_list **lent) {
     while (*lent) {
         egi_list *next = (*lent)->next;
         egi_free(*lent);
@@ -4589,22 +4589,22 @@ static eg_list egi_list_tensors(egi_list *list) {
 }
 
 // ---- constructors. Each checks its shape, makes the elements on the host, and sends them to the thread's device
-// with egi_upload.
+// with egi_tensor_upload.
 
 // A tensor with a copy of contiguous host data, on this thread's device, owned by the scope. The shape has been
 // checked.
-static eg_tensor *egi_upload(const char *op, eg_dtype dtype, const eg_shape *shape, const void *data) {
+static eg_tensor *egi_tensor_upload(const char *op, eg_dtype dtype, const eg_shape *shape, const void *data) {
     eg_backend *b = egi_backend_here();
-    eg_tensor *x = egi_new(op, b, dtype, shape);
+    eg_tensor *x = egi_tensor_allocate(op, b, dtype, shape);
     if (x && x->size && !b->write(b, x->data, data, x->size * egi_dtypes[dtype].size)) { egi_object_release(&x->object); return NULL; }
-    return egi_own(x);
+    return egi_scope_own(x);
 }
 // ---- texts: a text is a vector of uint8 without a terminating 0; several are rows of a matrix, filled up with 0
 
 EAGER_API eg_tensor *eg_from_text(const char *text) {
-    if (!egi_given("from_text", "text", text)) return NULL;
+    if (!egi_argument_given("from_text", "text", text)) return NULL;
     eg_shape shape = { 1, { (int64_t)strlen(text) } };
-    return egi_upload("from_text", EG_UINT8, &shape, text);
+    return egi_tensor_upload("from_text", EG_UINT8, &shape, text);
 }
 EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
     eg_shape shape = { 2, { n, 0 } };
@@ -4621,21 +4621,21 @@ EAGER_API eg_tensor *eg_from_texts(const char *const *texts, int n) {
     if (!bytes) { egi_no_memory("from_texts", (int64_t)size); return NULL; }
     memset(bytes, 0, size + 1);
     for (int i = 0; i < n; i++) memcpy(bytes + (size_t)i * row, texts[i], strlen(texts[i]));
-    eg_tensor *x = egi_upload("from_texts", EG_UINT8, &shape, bytes);
+    eg_tensor *x = egi_tensor_upload("from_texts", EG_UINT8, &shape, bytes);
     egi_free(bytes);
     return x;
 }
 EAGER_API const char *eg_text(eg_tensor *x) {
-    if (!egi_alive("text", 0, x)) return NULL;
+    if (!egi_operand_alive("text", 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1) return (const char *)eg_raise(x->dtype != EG_UINT8 ? EG_ERROR_DTYPE : EG_ERROR_SHAPE, "eg_text: a text is a vector of uint8, not %s", egi_describe(x));
     // the copy with its final 0 is a tensor, so that the scope frees it
     const void *from = x->size ? eg_data(x) : "";
     eg_shape shape = { 1, { x->size + 1 } };
-    eg_tensor *copy = from ? egi_new("text", &egi_cpu, EG_UINT8, &shape) : NULL;
+    eg_tensor *copy = from ? egi_tensor_allocate("text", &egi_cpu, EG_UINT8, &shape) : NULL;
     if (!copy) return NULL;
     memcpy(copy->data, from, (size_t)x->size);
     copy->data[x->size] = 0;
-    copy = egi_own(copy);
+    copy = egi_scope_own(copy);
     return copy ? copy->data : NULL;
 }
 
@@ -4658,14 +4658,14 @@ static eg_tensor *egi_constant(const char *op, eg_dtype dtype, eg_shape shape, c
     int64_t size = 1;
     for (int i = 0; i < shape.rank; i++) size *= shape.dims[i];
     if (count != size)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: shape %s needs %lld value%s, but %lld %s given", op, egi_show(shape), (long long)size, egi_plural(size),
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: shape %s needs %lld value%s, but %lld %s given", op, egi_shape_show(shape), (long long)size, egi_plural(size),
                                      (long long)count, count == 1 ? "is" : "are");
     for (int64_t i = 0; i < count; i++) if (!egi_value_fits(op, values[i], dtype)) return NULL;
     size_t element = (size_t)egi_dtypes[dtype].size;
     char *bytes = (char *)egi_alloc((size_t)count * element);
     if (!bytes) { egi_no_memory(op, count * (int64_t)element); return NULL; }
     for (int64_t i = 0; i < count; i++) egi_store(dtype, bytes + (size_t)i * element, values[i]);
-    eg_tensor *x = egi_upload(op, dtype, &shape, bytes);
+    eg_tensor *x = egi_tensor_upload(op, dtype, &shape, bytes);
     egi_free(bytes);
     return x;
 }
@@ -4710,7 +4710,7 @@ static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, siz
     if (room == (size_t)-1) return true;
     return egi_shape_bytes(op, shape, dtype, &bytes) && (bytes <= (int64_t)room ||
            egi_fail(EG_ERROR_SHAPE, "eg_%s: the memory behind the pointer ends after %lld bytes, but %s of shape %s takes %lld", op, (long long)room, egi_dtypes[dtype].name,
-                    egi_show(shape), (long long)bytes));
+                    egi_shape_show(shape), (long long)bytes));
 }
 EAGER_API eg_tensor *egi_from_typed(eg_dtype dtype, eg_shape shape, const void *data, size_t room, int pointed) {
     return egi_pointer_fits("from_data", dtype, shape, room, pointed) ? (eg_from_data)(dtype, shape, data) : NULL;
@@ -4719,10 +4719,10 @@ EAGER_API eg_tensor *(eg_from_data)(eg_dtype dtype, eg_shape shape, const void *
     if (!egi_shape_valid("from_data", shape, dtype)) return NULL;
     bool empty = false;
     for (int i = 0; i < shape.rank; i++) empty = empty || shape.dims[i] == 0;
-    if (!data && !empty) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_data: data is NULL for shape %s", egi_show(shape));
+    if (!data && !empty) return (eg_tensor *)eg_raise(EG_ERROR_NULL, "eg_from_data: data is NULL for shape %s", egi_shape_show(shape));
     // Bytes other than 0 and 1 are bools as in C: the cast makes 1 of all that are not 0.
-    if (dtype == EG_BOOL && !egi_are_bools(data, shape)) return eg_cast(egi_upload("from_data", EG_UINT8, &shape, data), EG_BOOL);
-    return egi_upload("from_data", dtype, &shape, data);
+    if (dtype == EG_BOOL && !egi_are_bools(data, shape)) return eg_cast(egi_tensor_upload("from_data", EG_UINT8, &shape, data), EG_BOOL);
+    return egi_tensor_upload("from_data", dtype, &shape, data);
 }
 EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *data, void (*deleter)(void *, void *), void *user) {
     eg_backend *backend = egi_backend_here();
@@ -4744,8 +4744,8 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     }
     x->op = "wrap_data";
     x->dtype = (int8_t)dtype;
-    egi_set_shape_checked(x, &shape);
-    // one for x, one for here: if egi_own fails, x goes first, and the deleter must not run
+    egi_tensor_set_shape_checked(x, &shape);
+    // one for x, one for here: if egi_scope_own fails, x goes first, and the deleter must not run
     b->refs = 2;
     b->on_device = 0;
     b->backend = backend;
@@ -4755,7 +4755,7 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     b->user = user;
     x->buffer = b;
     x->data = (char *)b->data;
-    x = egi_own(x);
+    x = egi_scope_own(x);
     if (x) b->deleter = deleter;
     egi_buffer_release(b);
     return x;
@@ -4764,15 +4764,15 @@ EAGER_API eg_tensor *egi_wrap_typed(eg_dtype dtype, eg_shape shape, const void *
     return egi_pointer_fits("wrap_data", dtype, shape, room, pointed) ? (eg_wrap_data)(dtype, shape, data, deleter, user) : NULL;
 }
 static eg_tensor *egi_full_as(const char *op, eg_backend *backend, eg_dtype dtype, eg_shape shape, double value) {
-    eg_tensor *x = egi_new(op, backend, dtype, &shape);
-    if (x && !egi_fill(x, value)) { egi_object_release(&x->object); return NULL; }
-    return egi_own(x);
+    eg_tensor *x = egi_tensor_allocate(op, backend, dtype, &shape);
+    if (x && !egi_tensor_fill(x, value)) { egi_object_release(&x->object); return NULL; }
+    return egi_scope_own(x);
 }
 static eg_tensor *egi_full(const char *op, eg_dtype dtype, eg_shape shape, double value) {
     return egi_shape_valid(op, shape, dtype) && egi_value_fits(op, value, dtype) ? egi_full_as(op, egi_backend_here(), dtype, shape, value) : NULL;
 }
 static eg_tensor *egi_full_like(const char *op, eg_tensor *x, double value) {
-    if (!egi_alive(op, 0, x) || !egi_value_fits(op, value, (eg_dtype)x->dtype)) return NULL;
+    if (!egi_operand_alive(op, 0, x) || !egi_value_fits(op, value, (eg_dtype)x->dtype)) return NULL;
     return egi_full_as(op, egi_backend_of(x), (eg_dtype)x->dtype, egi_shape(x), value);
 }
 EAGER_API eg_tensor *eg_full(eg_dtype dtype, eg_shape shape, double value) { return egi_full("full", dtype, shape, value); }
@@ -4790,7 +4790,7 @@ static eg_tensor *egi_from_rule(const char *op, eg_dtype dtype, eg_shape shape, 
     char *bytes = (char *)egi_alloc((size_t)size * element);
     if (!bytes) { egi_no_memory(op, size * (int64_t)element); return NULL; }
     for (int64_t i = 0; i < size; i++) egi_store(dtype, bytes + (size_t)i * element, rule(i, p));
-    eg_tensor *x = egi_upload(op, dtype, &shape, bytes);
+    eg_tensor *x = egi_tensor_upload(op, dtype, &shape, bytes);
     egi_free(bytes);
     return x;
 }
@@ -4827,18 +4827,18 @@ EAGER_API eg_tensor *eg_linspace(eg_dtype dtype, double start, double stop, int6
 // ---- reading. eg_data, eg_item and eg_read_into are the only ways from a tensor's elements to the host; each waits
 // for the device.
 
-EAGER_API int eg_rank(eg_tensor *x) { return egi_alive("rank", 0, x) ? x->rank : -1; }
-EAGER_API int64_t eg_size(eg_tensor *x) { return egi_alive("size", 0, x) ? x->size : -1; }
+EAGER_API int eg_rank(eg_tensor *x) { return egi_operand_alive("rank", 0, x) ? x->rank : -1; }
+EAGER_API int64_t eg_size(eg_tensor *x) { return egi_operand_alive("size", 0, x) ? x->size : -1; }
 EAGER_API int64_t eg_dim(eg_tensor *x, int axis) {
-    return egi_alive("dim", 0, x) && egi_axis("dim", axis, x->rank, &axis) ? x->dims[axis] : -1;
+    return egi_operand_alive("dim", 0, x) && egi_axis("dim", axis, x->rank, &axis) ? x->dims[axis] : -1;
 }
 EAGER_API eg_shape eg_shape_of(eg_tensor *x) {
     eg_shape none = { -1, { 0 } };
-    return egi_alive("shape_of", 0, x) ? egi_shape(x) : none;
+    return egi_operand_alive("shape_of", 0, x) ? egi_shape(x) : none;
 }
-EAGER_API eg_dtype eg_dtype_of(eg_tensor *x) { return egi_alive("dtype_of", 0, x) ? (eg_dtype)x->dtype : EG_NO_DTYPE; }
-EAGER_API const char *eg_name_of(eg_tensor *x) { return !egi_alive("name_of", 0, x) ? "" : x->name ? x->name : x->op; }
-EAGER_API const char *eg_device_of(eg_tensor *x) { return egi_alive("device_of", 0, x) ? egi_backend_of(x)->name : ""; }
+EAGER_API eg_dtype eg_dtype_of(eg_tensor *x) { return egi_operand_alive("dtype_of", 0, x) ? (eg_dtype)x->dtype : EG_NO_DTYPE; }
+EAGER_API const char *eg_name_of(eg_tensor *x) { return !egi_operand_alive("name_of", 0, x) ? "" : x->name ? x->name : x->op; }
+EAGER_API const char *eg_device_of(eg_tensor *x) { return egi_operand_alive("device_of", 0, x) ? egi_backend_of(x)->name : ""; }
 
 // makes the heap if a thread's first act is to read another thread's tensor
 static void egi_count_host_copy(void) {
@@ -4848,7 +4848,7 @@ static void egi_count_host_copy(void) {
 // Returns the elements where they are if the host may read them and they are contiguous; else a host copy that the
 // tensor keeps until it is freed or, as a variable, assigned.
 EAGER_API const void *eg_data(eg_tensor *x) {
-    if (!egi_alive("data", 0, x)) return NULL;
+    if (!egi_operand_alive("data", 0, x)) return NULL;
     if (x->flags & EGI_NUMBER) {
         if (!x->host && (x->host = egi_alloc(8)) != NULL) egi_number_store(x, x->dtype, x->host);
         return x->host ? x->host : (egi_no_memory("data", 8), (void *)NULL);
@@ -4871,9 +4871,9 @@ EAGER_API const void *eg_data(eg_tensor *x) {
     return host;
 }
 EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
-    if (!egi_alive("read_into", 0, x)) return false;
+    if (!egi_operand_alive("read_into", 0, x)) return false;
     if (count != x->size)
-        return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld element%s, but count is %lld", egi_show(egi_shape(x)), (long long)x->size, egi_plural(x->size),
+        return egi_fail(EG_ERROR_SHAPE, "eg_read_into: the tensor of shape %s has %lld element%s, but count is %lld", egi_shape_show(egi_shape(x)), (long long)x->size, egi_plural(x->size),
                         (long long)count);
     if (!values && count) return egi_fail(EG_ERROR_NULL, "eg_read_into: values is NULL");
     const void *data = eg_data(x);
@@ -4881,12 +4881,12 @@ EAGER_API bool (eg_read_into)(eg_tensor *x, void *values, int64_t count) {
     return data || !count;
 }
 EAGER_API bool egi_read_typed(eg_tensor *x, void *values, size_t room, int pointed, int64_t count) {
-    return egi_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, egi_shape(x), count == x->size ? room : (size_t)-1, pointed) &&
+    return egi_operand_alive("read_into", 0, x) && egi_pointer_fits("read_into", (eg_dtype)x->dtype, egi_shape(x), count == x->size ? room : (size_t)-1, pointed) &&
            (eg_read_into)(x, values, count);
 }
 // Reads the one element of a tensor into `bytes`, which has room for 8.
 static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *bytes) {
-    if (!egi_alive(function, 0, x)) return false;
+    if (!egi_operand_alive(function, 0, x)) return false;
     if (x->size != 1) return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
     eg_backend *b = egi_backend_of(x);
     if (b->host_reads) { memcpy(bytes, x->data, (size_t)egi_dtypes[x->dtype].size); return true; }
@@ -5427,11 +5427,11 @@ static bool egi_sink_close(egi_sink *s, bool good) { (void)s; (void)good; return
 #define EGI_MAKE_FOLDER(path) _mkdir(path)
 #define EGI_PROCESS() 0
 __declspec(dllimport) int __stdcall MoveFileExA(const char *from, const char *to, unsigned long flags);
-static bool egi_rename(const char *from, const char *to) { return MoveFileExA(from, to, 9) != 0; }        // replace existing, write through
-static bool egi_is_device(const char *path) { (void)path; return false; }
+static bool egi_file_rename(const char *from, const char *to) { return MoveFileExA(from, to, 9) != 0; }        // replace existing, write through
+static bool egi_path_is_device(const char *path) { (void)path; return false; }
 static bool egi_disk_has(const char *path) { return _access(path, 0) == 0; }
-static bool egi_sync(FILE *file) { return _commit(_fileno(file)) == 0; }
-static void egi_sync_folder(const char *path) { (void)path; }
+static bool egi_file_sync(FILE *file) { return _commit(_fileno(file)) == 0; }
+static void egi_folder_sync(const char *path) { (void)path; }
 static void egi_file_date(const char *path, int64_t time) { (void)path; (void)time; }
 static FILE *egi_file_create(const char *path) {
     int file = _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, 0600);
@@ -5459,10 +5459,10 @@ int futimens(int file, const struct timespec times[2]);
 FILE *fdopen(int file, const char *mode);
 int lstat(const char *__restrict path, struct stat *__restrict status);
 #endif
-static bool egi_rename(const char *from, const char *to) { return rename(from, to) == 0; }
+static bool egi_file_rename(const char *from, const char *to) { return rename(from, to) == 0; }
 // Whether a path is written directly and not replaced by a new file: a device, a pipe, or the name of an open file
 // such as /dev/stdout.
-static bool egi_is_device(const char *path) {
+static bool egi_path_is_device(const char *path) {
     struct stat s;
     if (!strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14)) return true;
     return stat(path, &s) == 0 && (s.st_mode & 0170000) != 0100000 && (s.st_mode & 0170000) != 0040000;
@@ -5472,10 +5472,10 @@ static bool egi_disk_has(const char *path) {
     return stat(path, &s) == 0;
 }
 // EINVAL and EROFS: a kind of file that cannot be synced, which is no error.
-static bool egi_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno == EINVAL || errno == EROFS; }
+static bool egi_file_sync(FILE *file) { return fsync(fileno(file)) == 0 || errno == EINVAL || errno == EROFS; }
 // A rename is on the disk once the folder is synced. File systems that cannot sync a folder do so by themselves, so
 // errors are ignored.
-static void egi_sync_folder(const char *path) {
+static void egi_folder_sync(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = egi_copy_string(path, "");
     if (!folder) return;
@@ -5502,7 +5502,7 @@ static FILE *egi_stream_of(int file, const char *mode) {
 }
 // Creates a new file. If the name exists, even as a link, this fails.
 static FILE *egi_file_create(const char *path) { return egi_stream_of(open(path, O_WRONLY | O_CREAT | O_EXCL, 0666), "wb"); }
-static void egi_may_wait(int file) { fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK); }
+static void egi_pipe_may_wait(int file) { fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK); }
 // Sleeps a hundredth of a second; false once EGI_PIPE_SECONDS are over. Signals cut a sleep short, so that the clock
 // is read as well.
 static bool egi_pipe_rest(int *rests, time_t began) {
@@ -5517,7 +5517,7 @@ static FILE *egi_device_open(const char *path) {
     const time_t began = time(NULL);
     while ((file = open(path, O_WRONLY | O_NONBLOCK | O_APPEND)) < 0 && errno == ENXIO && pipe)
         if (!egi_pipe_rest(&rests, began)) { errno = ETIMEDOUT; break; }
-    if (file >= 0) egi_may_wait(file);
+    if (file >= 0) egi_pipe_may_wait(file);
     return egi_stream_of(file, "wb");
 }
 // Whether a pipe was made by pipe(), as the one behind /dev/stdin: without a writer it is at its end, since no other
@@ -5560,7 +5560,7 @@ static FILE *egi_file_open(const egi_source *s, bool *sized) {
         errno = ETIMEDOUT;
         return NULL;
     }
-    if (file >= 0) egi_may_wait(file);
+    if (file >= 0) egi_pipe_may_wait(file);
     FILE *stream = egi_stream_of(file, "rb");
     if (stream && got) ungetc((unsigned char)first, stream);
     return stream;
@@ -5609,7 +5609,7 @@ static int64_t egi_file_written(const char *path) {
     return time;
 }
 // Makes the missing folders on the way to a file. Errors are ignored here: opening the file will fail then.
-static void egi_make_folders(const char *path) {
+static void egi_folders_make(const char *path) {
     char *part = egi_copy_string(path, "");
     for (char *p = part; p && *p; p++) {
         if (p == part || *p != '/') continue;
@@ -5619,7 +5619,7 @@ static void egi_make_folders(const char *path) {
     }
     egi_free(part);
 }
-static const char *egi_reason(void) { return errno ? strerror(errno) : "input or output failed"; }
+static const char *egi_file_reason(void) { return errno ? strerror(errno) : "input or output failed"; }
 
 static bool egi_is_folder(const char *path) {
     DIR *d = opendir(path);
@@ -5635,7 +5635,7 @@ static bool egi_disk_open(egi_source *s) {
     FILE *file = egi_file_open(s, &sized);
     s->file = file;
     if (!file && errno == ETIMEDOUT) return egi_file_fail(s->function, s->path, -1, "is a pipe that nobody has opened for writing for %d seconds", EGI_PIPE_SECONDS);
-    if (!file) return egi_file_fail(s->function, s->path, -1, "cannot be opened: %s", egi_reason());
+    if (!file) return egi_file_fail(s->function, s->path, -1, "cannot be opened: %s", egi_file_reason());
     if (!sized) return true;
     if (EGI_SEEK(file, 0, SEEK_END) == 0) s->size = EGI_TELL(file);
     clearerr(file);
@@ -5647,13 +5647,13 @@ static int64_t egi_disk_read(egi_source *s, void *to, int64_t n) {
     errno = 0;
     int64_t got = n > 0 ? (int64_t)fread(to, 1, (size_t)n, file) : 0;
     if (got == n || !ferror(file)) return got;
-    egi_file_fail(s->function, s->path, s->offset + got, "cannot be read: %s", egi_reason());
+    egi_file_fail(s->function, s->path, s->offset + got, "cannot be read: %s", egi_file_reason());
     return -1;
 }
 static bool egi_disk_seek(egi_source *s, int64_t offset) {
     errno = 0;
     if (EGI_SEEK((FILE *)s->file, offset, SEEK_SET) == 0) return true;
-    return egi_file_fail(s->function, s->path, offset, "cannot be read from here: %s", egi_reason());
+    return egi_file_fail(s->function, s->path, offset, "cannot be read from here: %s", egi_file_reason());
 }
 
 // The ending of a temporary file's name: ".12345678.part", with random hexadecimal digits.
@@ -5666,16 +5666,16 @@ static void egi_part_name(char *ending) {
     r = (r ^ r >> 27) * 0x94d049bb133111ebu;
     snprintf(ending, EGI_PART_ENDING + 1, ".%08lx.part", (unsigned long)(r >> 32));
 }
-static bool egi_is_part(const char *name) {
+static bool egi_part_is_name(const char *name) {
     size_t n = strlen(name);
     return n > EGI_PART_ENDING && name[n - EGI_PART_ENDING] == '.' && strcmp(name + n - 5, ".part") == 0 && strspn(name + n - 13, "0123456789abcdef") == 8;
 }
 // Removes the temporary files that killed processes left in a folder, of those files for which is(name, base) holds.
-static bool egi_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
+static bool egi_part_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
 static void egi_parts_remove(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
     DIR *d = opendir(*folder ? folder : ".");
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-        if (!egi_is_part(e->d_name)) continue;
+        if (!egi_part_is_name(e->d_name)) continue;
         char *name = egi_copy_string(e->d_name, ""), *path = egi_copy_string(folder, e->d_name);
         if (name) name[strlen(name) - EGI_PART_ENDING] = 0;
         if (name && path && is(name, base)) egi_part_remove(path);
@@ -5692,7 +5692,7 @@ static bool egi_sink_create(egi_sink *s) {
         egi_part_name(ending);
         errno = 0;
         FILE *file = egi_file_create(s->temporary);
-        if (!file && !folders && errno != EEXIST) egi_make_folders(s->temporary), folders = true;
+        if (!file && !folders && errno != EEXIST) egi_folders_make(s->temporary), folders = true;
         else if (!file && errno != EEXIST) break;
         else if (file && egi_part_claim(file, &s->lock)) s->file = file;
         else if (file) fclose(file);
@@ -5706,21 +5706,21 @@ static bool egi_sink_close(egi_sink *s, bool good) {
     bool ok = good && !s->failed && file;
     errno = 0;
     EGI_FILE_STEP();
-    if (ok) ok = fflush(file) == 0 || egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
+    if (ok) ok = fflush(file) == 0 || egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_file_reason());
     EGI_FILE_STEP();
-    if (ok) ok = egi_sync(file) || egi_file_fail(s->function, s->path, -1, "cannot be brought to the disk: %s", egi_reason());
+    if (ok) ok = egi_file_sync(file) || egi_file_fail(s->function, s->path, -1, "cannot be brought to the disk: %s", egi_file_reason());
     EGI_FILE_STEP();
-    if (file && fclose(file) != 0 && ok) ok = egi_file_fail(s->function, s->path, -1, "cannot be written: %s", egi_reason());
+    if (file && fclose(file) != 0 && ok) ok = egi_file_fail(s->function, s->path, -1, "cannot be written: %s", egi_file_reason());
     EGI_FILE_STEP();
-    if (ok && s->temporary) ok = egi_rename(s->temporary, s->path) || egi_file_fail(s->function, s->path, -1, "cannot take its name: %s", egi_reason());
+    if (ok && s->temporary) ok = egi_file_rename(s->temporary, s->path) || egi_file_fail(s->function, s->path, -1, "cannot take its name: %s", egi_file_reason());
     EGI_FILE_STEP();
-    if (ok && s->temporary) egi_sync_folder(s->path);
+    if (ok && s->temporary) egi_folder_sync(s->path);
     if (!ok && file && s->temporary) remove(s->temporary);
     if (file) egi_part_unclaim(s->lock);
     if (ok && s->temporary && s->replaces) {
         char *slash = strrchr(s->path, '/'), *base = egi_copy_string(slash ? slash + 1 : s->path, "");
         s->path[slash ? slash + 1 - s->path : 0] = 0;
-        if (base) egi_parts_remove(s->path, base, egi_is_same_name);
+        if (base) egi_parts_remove(s->path, base, egi_part_is_same_name);
         egi_free(base);
     }
     egi_free(s->path);
@@ -5735,7 +5735,7 @@ static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     s->lock = -1;
     if (!egi_path_given(function, path)) return false;
     if (egi_memory_has(path)) return egi_file_fail(function, path, -1, "is a file in memory (eg_memory_file_add), which is not written");
-    bool device = egi_is_device(path);
+    bool device = egi_path_is_device(path);
     s->replaces = egi_disk_has(path);
     s->path = egi_copy_string(path, "");
     s->temporary = device ? NULL : egi_copy_string(path, ".12345678.part");
@@ -5747,7 +5747,7 @@ static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     s->failed = !s->file;
     if (s->file) return true;
     if (device && errno == ETIMEDOUT) egi_file_fail(function, path, -1, "is a pipe that nobody has opened for reading for %d seconds", EGI_PIPE_SECONDS);
-    else egi_file_fail(function, path, -1, "cannot be written: %s", egi_reason());
+    else egi_file_fail(function, path, -1, "cannot be written: %s", egi_file_reason());
     egi_sink_close(s, false);
     return false;
 }
@@ -5757,7 +5757,7 @@ static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
     errno = 0;
     EGI_FILE_STEP();
     s->failed = fwrite(bytes, 1, (size_t)n, (FILE *)s->file) != (size_t)n;
-    if (s->failed) egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_reason());
+    if (s->failed) egi_file_fail(s->function, s->path, s->offset, "cannot be written: %s", egi_file_reason());
     s->offset += n;
     return !s->failed;
 }
@@ -5992,7 +5992,7 @@ static char *egi_file_read(const char *function, const char *path, int64_t *size
 
 static eg_tensor *egi_bytes_tensor(const char *op, const void *data, int64_t n) {
     eg_shape shape = { 1, { n } };
-    return egi_upload(op, EG_UINT8, &shape, data);
+    return egi_tensor_upload(op, EG_UINT8, &shape, data);
 }
 EAGER_API eg_tensor *eg_read_file(const char *path) {
     int64_t n = 0;
@@ -6091,7 +6091,7 @@ static bool egi_json_fault(const egi_json_reader *r, const char *where, const ch
 static void egi_json_blank(egi_json_reader *r) {
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
 }
-static int egi_hex4(const char *p, const char *end) {
+static int egi_json_hex4(const char *p, const char *end) {
     int value = 0;
     if (end - p < 4) return -1;
     for (int i = 0; i < 4; i++) {
@@ -6121,12 +6121,12 @@ static bool egi_json_quoted(egi_json_reader *r) {
         static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
         const char *letter = ++p < r->end && *p ? strchr(letters, *p) : NULL;
         if (letter) { *to++ = bytes[letter - letters]; continue; }
-        int c = p < r->end && *p == 'u' ? egi_hex4(p + 1, r->end) : -1, low;
+        int c = p < r->end && *p == 'u' ? egi_json_hex4(p + 1, r->end) : -1, low;
         if (c < 0 || (c >= 0xdc00 && c < 0xe000)) return egi_json_fault(r, p - 1, "broken JSON: no such escape");
         if (c == 0) return egi_json_fault(r, p - 1, "a string with a zero byte");
         p += 4;
         if (c >= 0xd800 && c < 0xdc00) {
-            if (r->end - p < 7 || p[1] != '\\' || p[2] != 'u' || (low = egi_hex4(p + 3, r->end)) < 0xdc00 || low >= 0xe000)
+            if (r->end - p < 7 || p[1] != '\\' || p[2] != 'u' || (low = egi_json_hex4(p + 3, r->end)) < 0xdc00 || low >= 0xe000)
                 return egi_json_fault(r, p - 5, "broken JSON: half of a surrogate pair");
             c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
             p += 6;
@@ -6262,12 +6262,12 @@ static bool egi_json_read(egi_json *j, const char *function, const char *path, i
 // ---- checksums and records
 
 // A little-endian number of 1 to 8 bytes, whatever the machine's order.
-static uint64_t egi_little(const void *from, int bytes) {
+static uint64_t egi_little_read(const void *from, int bytes) {
     uint64_t v = 0;
     for (int i = bytes - 1; i >= 0; i--) v = v << 8 | ((const unsigned char *)from)[i];
     return v;
 }
-static void egi_put_little(void *to, uint64_t v, int bytes) {
+static void egi_little_write(void *to, uint64_t v, int bytes) {
     for (int i = 0; i < bytes; i++, v >>= 8) ((unsigned char *)to)[i] = (unsigned char)(v & 255);
 }
 
@@ -6312,9 +6312,9 @@ static uint32_t egi_crc_masked(const void *data, int64_t n) {
 // Adds one to text; false without memory.
 static bool egi_record_frame(egi_text *text, const void *data, int64_t size) {
     unsigned char head[12], tail[4];
-    egi_put_little(head, (uint64_t)size, 8);
-    egi_put_little(head + 8, egi_crc_masked(head, 8), 4);
-    egi_put_little(tail, egi_crc_masked(data, size), 4);
+    egi_little_write(head, (uint64_t)size, 8);
+    egi_little_write(head + 8, egi_crc_masked(head, 8), 4);
+    egi_little_write(tail, egi_crc_masked(data, size), 4);
     egi_text_add(text, (const char *)head, 12);
     egi_text_add(text, (const char *)data, (size_t)size);
     egi_text_add(text, (const char *)tail, 4);
@@ -6338,7 +6338,7 @@ static int egi_record_part(egi_source *s, int64_t n, egi_text *text, int64_t *go
         if (came < want) return 0;
     }
     text->size = (size_t)n;
-    return egi_crc_masked(text->data, n) == egi_little(text->data + n, 4);
+    return egi_crc_masked(text->data, n) == egi_little_read(text->data + n, 4);
 }
 // Reads the next record of a TFRecord file into record, whose former text is dropped: 1; 0 at the end; -1 with an error that names the
 // offset.
@@ -6347,7 +6347,7 @@ static int egi_record_read(egi_source *s, egi_text *record) {
     int good = egi_record_part(s, size, record, &got);
     if (good == 0 && got == 0) return 0;
     if (good > 0) {
-        uint64_t length = egi_little(record->data, 8);
+        uint64_t length = egi_little_read(record->data, 8);
         size = length > INT64_MAX - 16 ? INT64_MAX - 16 : (int64_t)length;
         at += 12;
         good = egi_record_part(s, size, record, &got);
@@ -7836,8 +7836,8 @@ EGI_AS_TOLD
 // egi_apply for the rest. Both check, infer the shape, compute, record, and
 // hand the result to the scope. Read first: 21.
 
-static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
-                       eg_tensor *const *saved);
+static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
+                            eg_tensor *const *saved);
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
 typedef struct egi_line egi_line;
@@ -7854,7 +7854,7 @@ static bool egi_recording_though_paused(void);
 // it.
 static bool egi_recording(void) { return egi_this.recording > egi_this.spies && (egi_this.paused == 0 || egi_recording_though_paused()); }
 // Whether a tape or a spy wants to know of ops.
-static bool egi_seen(void) { return egi_this.recording > 0 && (egi_this.spies || egi_recording()); }
+static bool egi_recording_wanted(void) { return egi_this.recording > 0 && (egi_this.spies || egi_recording()); }
 
 // ---- the NaN trap (eg_trap_nonfinite): an error where an op's results hold a NaN or infinity although its inputs
 // hold none
@@ -7873,7 +7873,7 @@ static int64_t egi_nonfinite(const eg_tensor *x) {
 }
 // What the trap says behind "eg_log: made 1 NaN or infinite elements of ".
 static void egi_trap_text(char *text, size_t size, const eg_tensor *out, eg_tensor *const *in, int n) {
-    size_t at = (size_t)snprintf(text, size, "%s from finite inputs: ", egi_show(egi_shape(out))), start = at;
+    size_t at = (size_t)snprintf(text, size, "%s from finite inputs: ", egi_shape_show(egi_shape(out))), start = at;
     for (int i = 0; i < n && at < size - 1; i++)
         if (in[i]) at += (size_t)snprintf(text + at, size - at, "%s%.100s", at > start ? ", " : "", egi_describe(in[i]));
 }
@@ -7889,7 +7889,7 @@ static int egi_trap_list(eg_backend *b, eg_tensor *const *x, int n, eg_tensor **
         if (x[i]->flags & EGI_NUMBER) { *nan = *nan || !(x[i]->number - x[i]->number == 0); continue; }
         if (egi_backend_of(x[i]) != b) return -1;
         if (!egi_is_float(x[i]->dtype) || !x[i]->size) continue;
-        list[count] = egi_own(egi_contiguous(x[i]));
+        list[count] = egi_scope_own(egi_contiguous(x[i]));
         if (!list[count++]) return -1;
     }
     return count;
@@ -8005,7 +8005,7 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
     int n = op->n_in, dtype = -1, first = -1, skip = op->flags & EGI_BOOL_FIRST ? 1 : 0;
     eg_backend *backend = NULL;
     for (int i = 0; i < n; i++) {
-        if (!egi_alive(op->name, i, in[i])) return NULL;
+        if (!egi_operand_alive(op->name, i, in[i])) return NULL;
         if (in[i]->flags & EGI_NUMBER) continue;
         if (!backend) backend = in[i]->buffer->backend;
         else if (in[i]->buffer->backend != backend) {
@@ -8035,7 +8035,7 @@ static eg_tensor *egi_elementwise_any(const egi_op *op, eg_tensor *const *in) {
                                      egi_describe(in[1]));
     eg_shape shape;
     if (!egi_broadcast(op->name, in, n, &shape)) return NULL;
-    eg_tensor *out = egi_new(op->name, backend ? backend : egi_backend_here(), op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)dtype, &shape);
+    eg_tensor *out = egi_tensor_allocate(op->name, backend ? backend : egi_backend_here(), op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)dtype, &shape);
     if (!out) return NULL;
     if (out->size && !egi_elementwise_launch(op, 0, in, n, out)) { egi_object_release(&out->object); return NULL; }
     return out;
@@ -8059,7 +8059,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     // called without a launch.
     if (n <= 2 && egi_is_plain(x) && op->dtypes >> x->dtype & 1 && egi_computes_in(op, x->dtype) == x->dtype && !(op->flags & EGI_DIVIDES) &&
         (n == 1 || egi_are_twins(x, in[1]))) {
-        out = egi_new_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
+        out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
         if (out->buffer->backend == &egi_cpu) {
             const void *p[5] = { x->data, in[n - 1]->data, x->data, x->data, x->data };
@@ -8069,9 +8069,9 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     if (!out) return NULL;
     out->flags = (uint16_t)(out->flags | (op->flags & EGI_PROBABILITIES));
     if (egi_this.trap && !egi_trap_passes(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
-    out = egi_own(out);
+    out = egi_scope_own(out);
     if (out && egi_this.recorder && !egi_recorder_op(op, in, n, NULL, &out, 1)) return NULL;
-    if (out && egi_seen() && !egi_record(op, in, n, NULL, &out, 1, NULL)) return NULL;
+    if (out && egi_recording_wanted() && !egi_tape_record(op, in, n, NULL, &out, 1, NULL)) return NULL;
     return out;
 }
 
@@ -8124,11 +8124,11 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
         eg_shape shape;
         if (!(g->flags & EGI_CONTIGUOUS)) shape = egi_shape(g);
         eg_tensor *in[5],
-            *out = g->flags & EGI_CONTIGUOUS ? egi_new_like(op->name, g, (eg_dtype)g->dtype) : egi_new(op->name, egi_backend_of(g), (eg_dtype)g->dtype, &shape);
+            *out = g->flags & EGI_CONTIGUOUS ? egi_tensor_allocate_like(op->name, g, (eg_dtype)g->dtype) : egi_tensor_allocate(op->name, egi_backend_of(g), (eg_dtype)g->dtype, &shape);
         for (int j = 0; j < 5; j++) in[j] = uses >> j & 1 ? operand[j] : NULL;
         if (out && out->size && !egi_elementwise_launch(op, i + 1, in, 5, out)) { egi_object_release(&out->object); out = NULL; }
         if (out && egi_this.trap && !egi_trap_passes(op->name, in, 5, &out, 1)) { egi_object_release(&out->object); out = NULL; }
-        dx[i] = egi_own(out);
+        dx[i] = egi_scope_own(out);
         if (!dx[i]) return false;
     }
     return true;
@@ -8150,7 +8150,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     c.backend = egi_backend_here();
     for (int i = 0; i < op->n_out; i++) { out[i] = NULL; c.out[i] = NULL; c.dtype[i] = EG_FLOAT32; c.shape[i].rank = 0; }
     for (int i = 0; i < n; i++) {
-        if (!egi_alive(op->name, i, in[i])) return false;
+        if (!egi_operand_alive(op->name, i, in[i])) return false;
         if (in[i]->flags & EGI_NUMBER) continue;
         if (first < 0) { first = i; dtype = in[i]->dtype; c.backend = egi_backend_of(in[i]); }
         else if (!egi_same_device(op->name, in[first], first, in[i], i)) return false;
@@ -8167,7 +8167,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     ok = ok && op->shape(&c);
     for (int i = 0; i < c.n_out && ok && !(op->flags & EGI_VIEW); i++) {
         ok = egi_shape_valid(op->name, c.shape[i], c.dtype[i]);
-        if (ok) c.out[i] = egi_new(op->name, c.backend, c.dtype[i], &c.shape[i]);
+        if (ok) c.out[i] = egi_tensor_allocate(op->name, c.backend, c.dtype[i], &c.shape[i]);
         ok = ok && c.out[i];
     }
     ok = ok && op->run(&c);
@@ -8175,11 +8175,11 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
     for (int i = 0; i < c.n_out; i++) {
         if (!ok) { if (c.out[i]) egi_object_release(&c.out[i]->object); continue; }
         c.out[i]->flags = (uint16_t)(c.out[i]->flags | (op->flags & EGI_PROBABILITIES));
-        out[i] = egi_own(c.out[i]);
+        out[i] = egi_scope_own(c.out[i]);
         ok = out[i] != NULL;
     }
     ok = ok && (!egi_this.recorder || egi_recorder_op(op, in, n, attr, out, c.n_out));
-    ok = ok && (!egi_seen() || egi_record(op, in, n, attr, out, c.n_out, NULL));
+    ok = ok && (!egi_recording_wanted() || egi_tape_record(op, in, n, attr, out, c.n_out, NULL));
     if (!ok) for (int i = 0; i < c.n_out; i++) out[i] = NULL;
     if (real != few) egi_free(real);
     return ok;
@@ -8500,7 +8500,7 @@ static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64
         break; \
     }
 // Copies n elements of `size` bytes; step_to and step_from in elements. A step_from of 0 repeats one element.
-static void egi_move(char *to, int64_t step_to, const char *from, int64_t step_from, int64_t n, int size) {
+static void egi_elements_copy(char *to, int64_t step_to, const char *from, int64_t step_from, int64_t n, int size) {
     if (step_to == 1 && step_from == 1) { memcpy(to, from, (size_t)(n * size)); return; }
     switch (size) {
         case 1: EGI_STRIDED(uint8_t)
@@ -8521,8 +8521,8 @@ static void egi_walk_move(char *packed, char *data, const egi_walk *w, int64_t s
     while (count > 0) {
         int64_t run = w->dims[last] - index[last], step = w->strides[last];
         if (run > count) run = count;
-        if (unpack) egi_move(data + offset * size, step, packed, 1, run, size);
-        else egi_move(packed, 1, data + offset * size, step, run, size);
+        if (unpack) egi_elements_copy(data + offset * size, step, packed, 1, run, size);
+        else egi_elements_copy(packed, 1, data + offset * size, step, run, size);
         packed += run * size;
         count -= run;
         index[last] += run;
@@ -8566,7 +8566,7 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
         egi_store_int(dtype_to, t, dtype_to == EG_UINT8 ? (int64_t)(low & 255) : (int64_t)(int32_t)(uint32_t)low);
     }
 }
-static void egi_splat(char *to, const void *value, int64_t n, int size) { egi_move(to, 1, (const char *)value, 0, n, size); }
+static void egi_elements_repeat(char *to, const void *value, int64_t n, int size) { egi_elements_copy(to, 1, (const char *)value, 0, n, size); }
 
 // The most elements of a block, and the bytes that all blocks of one op take on the C stack; 16 KiB, since a thread's
 // stack may be small.
@@ -8591,7 +8591,7 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
         unsigned char value[8];
         egi_number_store(x, dtype, value);
         r->constant = true;
-        egi_splat(block, value, n, r->size);
+        egi_elements_repeat(block, value, n, r->size);
         return;
     }
     r->convert = x->dtype != dtype;
@@ -8604,7 +8604,7 @@ static void egi_reader_make(egi_reader *r, const eg_tensor *x, const eg_tensor *
         unsigned char value[8];
         egi_convert(x->dtype, x->data, dtype, value, 1);
         r->constant = true;
-        egi_splat(block, value, n, r->size);
+        egi_elements_repeat(block, value, n, r->size);
         return;
     }
     // A row that repeats, as a bias does: a block of whole rows is the same every time.
@@ -8810,7 +8810,7 @@ static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t li
             eg_shape at = { x->rank, { 0 } };
             for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
             egi_fail(EG_ERROR_INDEX, classes ? "eg_%s: label %lld at position %s of %s%s is none of the %lld classes, which count from 0" : "eg_%s: index %lld at position %s of %s%s is out of range [0, %lld)",
-                     name, (long long)value, egi_show(at), egi_context_in_batch() ? "this batch, " : "", egi_describe(x), (long long)limit);
+                     name, (long long)value, egi_shape_show(at), egi_context_in_batch() ? "this batch, " : "", egi_describe(x), (long long)limit);
             egi_free(index);
             return NULL;
         }
@@ -9055,7 +9055,7 @@ EGI_FEWER
 // of three functions, which egi_apply and the tape call:   egi_shape_<name>  checks the inputs, raises an error, or
 // fills in the result's dtype and shape;   egi_run_<name>    computes out[0], which is allocated, or makes it where
 // the row is an EGI_VIEW; it launches kernels and touches no data;   egi_grad_<name>   sets dx[i] for the inputs that
-// need one, in eager ops, or in one launch where nobody looks at the ops (egi_ops_are_seen). The public function
+// need one, in eager ops, or in one launch where nobody looks at the ops (egi_gradient_ops_are_seen). The public function
 // checks its options first and puts what these need into the attributes, of which a tape keeps a copy.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
     static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, EGI_NOT_ELEMENTWISE(name) };
@@ -9102,7 +9102,7 @@ static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
 // ---- views: identity, stop_gradient, reshape, transpose, broadcast_to, slice, reverse
 
 static bool egi_shape_identity(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
-static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_alias(c->op->name, c->in[0])) != NULL; }
+static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_tensor_alias(c->op->name, c->in[0])) != NULL; }
 EGI_GRAD(identity) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
 EGI_OP(identity, 1, EGI_VIEW, 0, 0, 0)
 EAGER_API eg_tensor *eg_identity(eg_tensor *x) { return egi_apply1(&egi_op_identity, &x, 1, NULL); }
@@ -9137,24 +9137,24 @@ static bool egi_only_ones_differ(const eg_tensor *x, const eg_shape *to, int64_t
 static bool egi_run_reshape(egi_call *c) {
     int64_t strides[EG_MAX_RANK];
     if (!(c->in[0]->flags & EGI_CONTIGUOUS) && egi_only_ones_differ(c->in[0], &c->shape[0], strides)) {
-        eg_tensor *y = c->out[0] = egi_alias(c->op->name, c->in[0]);
+        eg_tensor *y = c->out[0] = egi_tensor_alias(c->op->name, c->in[0]);
         if (!y) return false;
         y->rank = (int8_t)c->shape[0].rank;
         for (int i = 0; i < y->rank; i++) { y->dims[i] = c->shape[0].dims[i]; y->strides[i] = strides[i]; }
-        egi_find_contiguous(y);
+        egi_tensor_find_contiguous(y);
         return true;
     }
     eg_tensor *x = egi_contiguous(c->in[0]);
     if (!x) return false;
-    c->out[0] = egi_alias(c->op->name, x);
+    c->out[0] = egi_tensor_alias(c->op->name, x);
     egi_object_release(&x->object);
-    if (c->out[0]) egi_set_shape_checked(c->out[0], &c->shape[0]);
+    if (c->out[0]) egi_tensor_set_shape_checked(c->out[0], &c->shape[0]);
     return c->out[0] != NULL;
 }
 EGI_GRAD(reshape) { (void)op; return egi_set_dx(0, dx, eg_reshape(c->upstream[0], ((const egi_reshape_attr *)c->attributes)->from)); }
 EGI_OP(reshape, 1, EGI_VIEW, sizeof(egi_reshape_attr), 0, 0)
 EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
-    if (!egi_alive("reshape", 0, x)) return NULL;
+    if (!egi_operand_alive("reshape", 0, x)) return NULL;
     egi_reshape_attr attr;
     attr.from = egi_shape(x);
     int64_t known = 1;
@@ -9175,12 +9175,12 @@ EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape) {
         int free_axes = 0;
         for (int i = 0; i < shape.rank && i < EG_MAX_RANK; i++) free_axes += shape.dims[i] == -1;
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_reshape: %s has %lld elements, which do not fill shape %s%s", egi_describe(x),
-                                     (long long)x->size, egi_show(shape), free_axes > 1 ? "; only one dimension may be -1" : "");
+                                     (long long)x->size, egi_shape_show(shape), free_axes > 1 ? "; only one dimension may be -1" : "");
     }
     return egi_apply1(&egi_op_reshape, &x, 1, &attr);
 }
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis) {
-    if (!egi_alive("expand_dims", 0, x)) return NULL;
+    if (!egi_operand_alive("expand_dims", 0, x)) return NULL;
     eg_shape shape = egi_shape(x);
     if (x->rank == EG_MAX_RANK)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_expand_dims: %s has the most axes a tensor can have", egi_describe(x));
@@ -9207,7 +9207,7 @@ static bool egi_axes_mask(const char *name, const eg_axes *axes, int rank, unsig
 }
 EAGER_API eg_tensor *(eg_squeeze)(eg_tensor *x, eg_squeeze_options options) {
     unsigned mask;
-    if (!EGI_NAMED("squeeze", options, "axes = EG_AXES(0)") || !egi_alive("squeeze", 0, x) || !egi_axes_mask("squeeze", &options.axes, x->rank, &mask)) return NULL;
+    if (!EGI_NAMED("squeeze", options, "axes = EG_AXES(0)") || !egi_operand_alive("squeeze", 0, x) || !egi_axes_mask("squeeze", &options.axes, x->rank, &mask)) return NULL;
     eg_shape shape = { 0, { 0 } };
     for (int i = 0; i < x->rank; i++) {
         if (mask >> i & 1 && x->dims[i] != 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_squeeze: axis %d of %s is not 1", i, egi_describe(x));
@@ -9227,10 +9227,10 @@ static bool egi_shape_transpose(egi_call *c) {
 static bool egi_run_transpose(egi_call *c) {
     const egi_perm *p = (const egi_perm *)c->attr;
     const eg_tensor *x = c->in[0];
-    eg_tensor *y = c->out[0] = egi_alias(c->op->name, x);
+    eg_tensor *y = c->out[0] = egi_tensor_alias(c->op->name, x);
     if (!y) return false;
     for (int i = 0; i < x->rank; i++) { y->dims[i] = x->dims[p->perm[i]]; y->strides[i] = x->strides[p->perm[i]]; }
-    egi_find_contiguous(y);
+    egi_tensor_find_contiguous(y);
     return true;
 }
 static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p);
@@ -9246,7 +9246,7 @@ static eg_tensor *egi_transpose(eg_tensor *x, const egi_perm *p) { return egi_ap
 EAGER_API eg_tensor *(eg_transpose)(eg_tensor *x, eg_transpose_options options) {
     egi_perm p;
     unsigned mask;
-    if (!EGI_NAMED("transpose", options, "perm = EG_AXES(1, 0)") || !egi_alive("transpose", 0, x)) return NULL;
+    if (!EGI_NAMED("transpose", options, "perm = EG_AXES(1, 0)") || !egi_operand_alive("transpose", 0, x)) return NULL;
     if (options.perm.count && options.perm.count != x->rank)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_transpose: %d axes in perm, but %s has %d", options.perm.count, egi_describe(x), x->rank);
     if (!egi_axes_mask("transpose", &options.perm, x->rank, &mask)) return NULL;
@@ -9269,7 +9269,7 @@ static bool egi_shape_broadcast_to(egi_call *c) { egi_same_out(c, c->in[0]); c->
 static bool egi_run_broadcast_to(egi_call *c) {
     const eg_tensor *x = c->in[0];
     const eg_shape *to = &c->shape[0];
-    eg_tensor *y = c->out[0] = egi_alias(c->op->name, x);
+    eg_tensor *y = c->out[0] = egi_tensor_alias(c->op->name, x);
     if (!y) return false;
     y->rank = (int8_t)to->rank;
     y->size = 1;
@@ -9279,20 +9279,20 @@ static bool egi_run_broadcast_to(egi_call *c) {
         y->strides[i] = k < 0 || (x->dims[k] == 1 && to->dims[i] != 1) ? 0 : x->strides[k];
         y->size *= to->dims[i];
     }
-    egi_find_contiguous(y);
+    egi_tensor_find_contiguous(y);
     return true;
 }
 // Of the result's shape: the tape sums it over the axes that were spread (egi_unbroadcast).
 EGI_GRAD(broadcast_to) { (void)op; return egi_set_dx(0, dx, c->upstream[0]); }
 EGI_OP(broadcast_to, 1, EGI_VIEW, sizeof(eg_shape), 0, 0)
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape) {
-    if (!egi_alive("broadcast_to", 0, x) || !egi_shape_valid("broadcast_to", shape, EG_FLOAT64)) return NULL;
+    if (!egi_operand_alive("broadcast_to", 0, x) || !egi_shape_valid("broadcast_to", shape, EG_FLOAT64)) return NULL;
     bool fits = x->rank <= shape.rank;
     for (int i = 0; i < x->rank && fits; i++) {
         int64_t from = x->dims[i], to = shape.dims[i + shape.rank - x->rank];
         fits = from == to || from == 1;
     }
-    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_broadcast_to: %s does not broadcast to %s", egi_describe(x), egi_show(shape));
+    if (!fits) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_broadcast_to: %s does not broadcast to %s", egi_describe(x), egi_shape_show(shape));
     return egi_apply1(&egi_op_broadcast_to, &x, 1, &shape);
 }
 
@@ -9312,7 +9312,7 @@ static bool egi_shape_slice(egi_call *c) {
 // The view of x that a slice is, with one reference, the caller's. pad and concat write into such views of their
 // results.
 static eg_tensor *egi_slice_view(const char *name, const eg_tensor *x, const egi_slice_attr *a) {
-    eg_tensor *y = egi_alias(name, x);
+    eg_tensor *y = egi_tensor_alias(name, x);
     if (!y) return NULL;
     y->size = 1;
     for (int i = 0; i < x->rank; i++) {
@@ -9322,7 +9322,7 @@ static eg_tensor *egi_slice_view(const char *name, const eg_tensor *x, const egi
         y->size *= a->size[i];
     }
     if (y->size == 0) y->data = x->data;                   // of no elements: not an address beyond the end
-    egi_find_contiguous(y);
+    egi_tensor_find_contiguous(y);
     return y;
 }
 static bool egi_run_slice(egi_call *c) { return (c->out[0] = egi_slice_view(c->op->name, c->in[0], (const egi_slice_attr *)c->attr)) != NULL; }
@@ -9360,10 +9360,10 @@ static bool egi_run_pad(egi_call *c) {
     egi_slice_attr s;
     memset(&s, 0, sizeof s);
     for (int i = 0; i < c->in[0]->rank; i++) { s.begin[i] = a->low[i]; s.size[i] = c->in[0]->dims[i]; s.step[i] = a->step[i]; }
-    if (!egi_fill(c->out[0], a->value)) return false;
+    if (!egi_tensor_fill(c->out[0], a->value)) return false;
     if (c->in[0]->size == 0) return true;
     eg_tensor *inside = egi_slice_view(c->op->name, c->out[0], &s);
-    bool ok = inside && egi_copy(c->in[0], inside);
+    bool ok = inside && egi_tensor_copy(c->in[0], inside);
     if (inside) egi_object_release(&inside->object);
     return ok;
 }
@@ -9389,14 +9389,14 @@ static bool egi_shape_reverse(egi_call *c) { egi_same_out(c, c->in[0]); return t
 static bool egi_run_reverse(egi_call *c) {
     unsigned mask = *(const unsigned *)c->attr;
     const eg_tensor *x = c->in[0];
-    eg_tensor *y = c->out[0] = egi_alias(c->op->name, x);
+    eg_tensor *y = c->out[0] = egi_tensor_alias(c->op->name, x);
     if (!y) return false;
     for (int i = 0; i < x->rank && x->size; i++)
         if (mask >> i & 1) {
             y->data += (x->dims[i] - 1) * x->strides[i] * egi_dtypes[x->dtype].size;
             y->strides[i] = -x->strides[i];
         }
-    egi_find_contiguous(y);
+    egi_tensor_find_contiguous(y);
     return true;
 }
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask);
@@ -9405,15 +9405,15 @@ EGI_OP(reverse, 1, EGI_VIEW, sizeof(unsigned), 0, 0)
 static eg_tensor *egi_reverse(eg_tensor *x, unsigned mask) { return egi_apply1(&egi_op_reverse, &x, 1, &mask); }
 EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes) {
     unsigned mask;
-    return egi_alive("reverse", 0, x) && egi_axes_mask("reverse", &axes, x->rank, &mask) ? egi_reverse(x, mask) : NULL;
+    return egi_operand_alive("reverse", 0, x) && egi_axes_mask("reverse", &axes, x->rank, &mask) ? egi_reverse(x, mask) : NULL;
 }
 
 EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
     egi_slice_attr a;
-    if (!egi_alive("slice", 0, x)) return NULL;
+    if (!egi_operand_alive("slice", 0, x)) return NULL;
     if (begin.rank != x->rank || size.rank != x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_slice: begin %s and size %s must have an entry for each axis of %s", egi_show(begin),
-                                     egi_show(size), egi_describe(x));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_slice: begin %s and size %s must have an entry for each axis of %s", egi_shape_show(begin),
+                                     egi_shape_show(size), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     for (int i = 0; i < x->rank; i++) {
@@ -9431,10 +9431,10 @@ EAGER_API eg_tensor *eg_slice(eg_tensor *x, eg_shape begin, eg_shape size) {
 EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end, eg_shape step) {
     egi_slice_attr a;
     unsigned reversed = 0;
-    if (!egi_alive("strided_slice", 0, x)) return NULL;
+    if (!egi_operand_alive("strided_slice", 0, x)) return NULL;
     if (begin.rank < 0 || begin.rank > x->rank || begin.rank != end.rank || begin.rank != step.rank)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_strided_slice: begin %s, end %s and step %s must have one length, at most the rank of %s",
-                                     egi_show(begin), egi_show(end), egi_show(step), egi_describe(x));
+                                     egi_shape_show(begin), egi_shape_show(end), egi_shape_show(step), egi_describe(x));
     memset(&a, 0, sizeof a);
     a.from = egi_shape(x);
     for (int i = 0; i < x->rank; i++) {
@@ -9466,7 +9466,7 @@ EAGER_API eg_tensor *eg_strided_slice(eg_tensor *x, eg_shape begin, eg_shape end
 }
 EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
     egi_slice_attr a;
-    if (!egi_alive("index", 0, x)) return NULL;
+    if (!egi_operand_alive("index", 0, x)) return NULL;
     if (x->rank < 1 || i < -x->dims[0] || i >= x->dims[0])
         return (eg_tensor *)eg_raise(EG_ERROR_INDEX, "eg_index: %lld is out of range for %s", (long long)i, egi_describe(x));
     memset(&a, 0, sizeof a);
@@ -9483,7 +9483,7 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i) {
 EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
     if (!egi_lists_given("split", n, out, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
-    if (!egi_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
+    if (!egi_operand_alive("split", 0, x) || !egi_axis("split", axis, x->rank, &axis)) return false;
     if (n < 1 || x->dims[axis] % n)
         return egi_fail(EG_ERROR_SHAPE, "eg_split: axis %d of %s does not divide into %d equal parts", axis, egi_describe(x), n);
     eg_shape begin = egi_shape(x), size = begin;
@@ -9496,7 +9496,7 @@ EAGER_API bool eg_split(eg_tensor *x, int n, int axis, eg_tensor **out) {
 EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
     if (!egi_lists_given("unstack", n, out, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
-    if (!egi_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
+    if (!egi_operand_alive("unstack", 0, x) || !egi_axis("unstack", axis, x->rank, &axis)) return false;
     if (x->dims[axis] != n)
         return egi_fail(EG_ERROR_SHAPE, "eg_unstack: axis %d of %s has %lld slice%s, not %d", axis, egi_describe(x), (long long)x->dims[axis], egi_plural(x->dims[axis]), n);
     eg_squeeze_options squeeze;
@@ -9510,7 +9510,7 @@ EAGER_API bool eg_unstack(eg_tensor *x, int n, int axis, eg_tensor **out) {
 }
 // The element of an axis of n that stands at i outside of it, mirrored: about the edge element (EG_PAD_REFLECT), or
 // about the edge itself, so that the edge element occurs twice (EG_PAD_SYMMETRIC). i lies at most one length away.
-static int64_t egi_mirror(int64_t i, int64_t n, bool symmetric) {
+static int64_t egi_pad_mirror(int64_t i, int64_t n, bool symmetric) {
     if (i >= 0 && i < n) return i;
     if (symmetric) return i < 0 ? -1 - i : 2 * n - 1 - i;
     return i < 0 ? -i : 2 * n - 2 - i;
@@ -9518,7 +9518,7 @@ static int64_t egi_mirror(int64_t i, int64_t n, bool symmetric) {
 EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options) {
     egi_pad_attr a;
     const eg_tensor *source = x;
-    if (!EGI_NAMED("pad", options, "value = 1") || !egi_alive("pad", 0, x)) return NULL;
+    if (!EGI_NAMED("pad", options, "value = 1") || !egi_operand_alive("pad", 0, x)) return NULL;
     if (pads.count != 2 * x->rank)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_pad: %d paddings are given, but %s needs two for each axis", pads.count, egi_describe(x));
     if (options.mode != EG_PAD_CONSTANT && options.mode != EG_PAD_REFLECT && options.mode != EG_PAD_SYMMETRIC)
@@ -9550,7 +9550,7 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
         if (!egi_shape_valid("pad", shape, EG_INT64)) return NULL;
         int64_t *index = (int64_t *)egi_alloc((size_t)shape.dims[0] * sizeof *index);
         if (!index) { egi_no_memory("pad", shape.dims[0] * 8); return NULL; }
-        for (int64_t i = 0; i < shape.dims[0]; i++) index[i] = egi_mirror(i - a.low[axis], n, options.mode == EG_PAD_SYMMETRIC);
+        for (int64_t i = 0; i < shape.dims[0]; i++) index[i] = egi_pad_mirror(i - a.low[axis], n, options.mode == EG_PAD_SYMMETRIC);
         eg_gather_options along;
         memset(&along, 0, sizeof along);
         along.axis = axis;
@@ -9564,14 +9564,14 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
 
 typedef struct egi_cast_attr { int from, to; } egi_cast_attr;
 static bool egi_shape_cast(egi_call *c) { egi_same_out(c, c->in[0]); c->dtype[0] = (eg_dtype)((const egi_cast_attr *)c->attr)->to; return true; }
-static bool egi_run_cast(egi_call *c) { return egi_copy(c->in[0], c->out[0]); }
+static bool egi_run_cast(egi_call *c) { return egi_tensor_copy(c->in[0], c->out[0]); }
 EGI_GRAD(cast) { (void)op; return egi_set_dx(0, dx, eg_cast(c->upstream[0], (eg_dtype)((const egi_cast_attr *)c->attributes)->from)); }
 EGI_OP(cast, 1, 0, sizeof(egi_cast_attr), 0, 0)
 EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
-    if (!egi_alive("cast", 0, x)) return NULL;
+    if (!egi_operand_alive("cast", 0, x)) return NULL;
     if (!egi_dtype_valid(dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_cast: %d is no dtype", (int)dtype);
     if (x->flags & EGI_NUMBER) return egi_number_tensor("cast", x, dtype, egi_backend_here());
-    if (x->dtype == (int)dtype && !(x->flags & EGI_VARIABLE)) return egi_again(x);
+    if (x->dtype == (int)dtype && !(x->flags & EGI_VARIABLE)) return egi_scope_own_again(x);
     egi_cast_attr attr = { x->dtype, (int)dtype };
     return egi_apply1(&egi_op_cast, &x, 1, &attr);
 }
@@ -9603,7 +9603,7 @@ static bool egi_run_concat(egi_call *c) {
         s.size[axis] = c->in[i]->dims[axis];
         if (c->in[i]->size) {
             eg_tensor *part = egi_slice_view("concat", c->out[0], &s);
-            ok = part && egi_copy(c->in[i], part);
+            ok = part && egi_tensor_copy(c->in[i], part);
             if (part) egi_object_release(&part->object);
         }
         s.begin[axis] += s.size[axis];
@@ -9630,7 +9630,7 @@ EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis) {
     int64_t few[17], *attr = few;
     if (!egi_lists_given("concat", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_concat: needs at least one tensor");
-    for (int i = 0; i < n; i++) if (!egi_alive("concat", i, x[i])) return NULL;
+    for (int i = 0; i < n; i++) if (!egi_operand_alive("concat", i, x[i])) return NULL;
     if (x[0]->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_concat: %s has no axis to join along; use eg_stack", egi_describe(x[0]));
     if (!egi_axis("concat", axis, x[0]->rank, &axis)) return NULL;
     if (n > 16 && !(attr = (int64_t *)egi_alloc((size_t)(n + 1) * sizeof *attr))) { egi_no_memory("concat", 0); return NULL; }
@@ -9644,7 +9644,7 @@ static eg_tensor *egi_compose_stack(eg_tensor *const *x, int n, int axis) {
     if (!egi_lists_given("stack", n, x, x, x)) return NULL;
     if (n < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_stack: needs at least one tensor");
     for (int i = 0; i < n; i++) {
-        if (!egi_alive("stack", i, x[i])) return NULL;
+        if (!egi_operand_alive("stack", i, x[i])) return NULL;
         if (!egi_same_shape(x[0], x[i]))
             return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_stack: shapes differ: %s and %s", egi_describe(x[0]), egi_describe(x[i]));
     }
@@ -9666,7 +9666,7 @@ static eg_tensor *egi_rows_repeated(eg_tensor *x, int64_t rows, int64_t times, e
     return eg_reshape(eg_broadcast_to(eg_reshape(x, once), often), shape);
 }
 static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
-    if (!egi_alive("repeat", 0, x) || !egi_axis("repeat", axis, x->rank, &axis)) return NULL;
+    if (!egi_operand_alive("repeat", 0, x) || !egi_axis("repeat", axis, x->rank, &axis)) return NULL;
     eg_shape shape = egi_shape(x);
     int64_t rows = 1;
     for (int i = 0; i <= axis; i++) rows *= x->dims[i];
@@ -9677,9 +9677,9 @@ static eg_tensor *egi_compose_repeat(eg_tensor *x, int64_t repeats, int axis) {
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats, int axis) { EGI_AS("repeat", egi_compose_repeat(x, repeats, axis)); }
 static eg_tensor *egi_compose_tile(eg_tensor *x, eg_shape multiples) {
     const eg_tensor *source = x;
-    if (!egi_alive("tile", 0, x)) return NULL;
+    if (!egi_operand_alive("tile", 0, x)) return NULL;
     if (multiples.rank != x->rank)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_show(multiples),
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_tile: multiples %s must have an entry for each axis of %s", egi_shape_show(multiples),
                                      egi_describe(x));
     eg_shape whole = egi_shape(x);
     for (int axis = 0; axis < whole.rank; axis++)
@@ -9739,7 +9739,7 @@ static bool egi_run_reduce(egi_call *c) {
         }
         packed = egi_contiguous(x);
     } else {
-        eg_tensor *view = egi_alias(c->op->name, x);
+        eg_tensor *view = egi_tensor_alias(c->op->name, x);
         if (!view) return false;
         int k = 0;
         for (int reduced = 0; reduced < 2; reduced++)
@@ -9750,7 +9750,7 @@ static bool egi_run_reduce(egi_call *c) {
                     if (reduced) p.n *= x->dims[i];
                     else p.outer *= x->dims[i];
                 }
-        egi_find_contiguous(view);
+        egi_tensor_find_contiguous(view);
         packed = egi_contiguous(view);
         egi_object_release(&view->object);
     }
@@ -9762,9 +9762,9 @@ static bool egi_run_reduce(egi_call *c) {
         if (a->kind == EGI_ARGMAX || a->kind == EGI_ARGMIN)
             ok = egi_fail(EG_ERROR_SHAPE, "eg_%s: %s has no elements along that axis", c->op->name, egi_describe(x));
         // Egi_fill takes an integer dtype's least value for that.
-        else if (a->kind == EGI_MAX_) ok = egi_fill(c->out[0], f ? -HUGE_VAL : -1e300);
-        else if (a->kind == EGI_MIN_) ok = egi_fill(c->out[0], f ? HUGE_VAL : 1e300);
-        else ok = egi_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
+        else if (a->kind == EGI_MAX_) ok = egi_tensor_fill(c->out[0], f ? -HUGE_VAL : -1e300);
+        else if (a->kind == EGI_MIN_) ok = egi_tensor_fill(c->out[0], f ? HUGE_VAL : 1e300);
+        else ok = egi_tensor_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
     } else {
         egi_args args = { c->op, 0, { packed }, { c->out[0] }, &p };
         ok = egi_launch_reduce(c->backend, &args);
@@ -9822,7 +9822,7 @@ EGI_REDUCTION_(argmin, EGI_ARGMIN, 0, NULL, EGI_NOT_DIFFERENTIABLE)
 // Runs a reduction over `axes`, or over all where none is given.
 static eg_tensor *egi_reduce(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axes *axes, bool keepdims) {
     egi_reduce_attr attr;
-    if (!egi_alive(op->name, 0, x) || !egi_axes_mask(op->name, axes, x->rank, &attr.mask)) return NULL;
+    if (!egi_operand_alive(op->name, 0, x) || !egi_axes_mask(op->name, axes, x->rank, &attr.mask)) return NULL;
     if (!axes->count) attr.mask = (1u << x->rank) - 1;
     attr.kind = kind;
     attr.keepdims = keepdims;
@@ -9852,7 +9852,7 @@ EAGER_API eg_tensor *(eg_argmin)(eg_tensor *x, eg_arg_options o) { return egi_ar
 static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
-    if (!EGI_NAMED("reduce_variance", o, "axes = EG_AXES(0)") || !egi_alive("reduce_variance", 0, x) || !egi_needs_float("reduce_variance", x)) return NULL;
+    if (!EGI_NAMED("reduce_variance", o, "axes = EG_AXES(0)") || !egi_operand_alive("reduce_variance", 0, x) || !egi_needs_float("reduce_variance", x)) return NULL;
     return (eg_reduce_mean)((eg_squared_difference)(x, (eg_reduce_mean)(x, keep)), o);
 }
 EAGER_API eg_tensor *(eg_reduce_variance)(eg_tensor *x, eg_reduce_options o) { EGI_AS("reduce_variance", egi_compose_reduce_variance(x, o)); }
@@ -9865,7 +9865,7 @@ static eg_tensor *egi_compose_reduce_std(eg_tensor *x, eg_reduce_options o) {
     n.axes = o.axes;
     n.keepdims = o.keepdims;
     keep.keepdims = true;
-    if (!EGI_NAMED("reduce_std", o, "axes = EG_AXES(0)") || !egi_alive("reduce_std", 0, x) || !egi_needs_float("reduce_std", x)) return NULL;
+    if (!EGI_NAMED("reduce_std", o, "axes = EG_AXES(0)") || !egi_operand_alive("reduce_std", 0, x) || !egi_needs_float("reduce_std", x)) return NULL;
     eg_tensor *norm = (eg_norm)((eg_sub)(x, (eg_reduce_mean)(x, keep)), n);
     return norm ? (eg_div)(norm, eg_number(sqrt((double)x->size / (double)egi_max64(norm->size, 1)))) : NULL;
 }
@@ -9876,7 +9876,7 @@ static eg_tensor *egi_compose_reduce_logsumexp(eg_tensor *x, eg_reduce_options o
     eg_reduce_options keep = o;
     keep.keepdims = true;
     egi_reduce_attr a;
-    if (!EGI_NAMED("reduce_logsumexp", o, "axes = EG_AXES(0)") || !egi_alive("reduce_logsumexp", 0, x) || !egi_needs_float("reduce_logsumexp", x) ||
+    if (!EGI_NAMED("reduce_logsumexp", o, "axes = EG_AXES(0)") || !egi_operand_alive("reduce_logsumexp", 0, x) || !egi_needs_float("reduce_logsumexp", x) ||
         !egi_axes_mask("reduce_logsumexp", &o.axes, x->rank, &a.mask))
         return NULL;
     eg_tensor *m = eg_stop_gradient((eg_reduce_max)(x, keep));
@@ -9917,7 +9917,7 @@ static eg_tensor *egi_prod_axis(eg_tensor *x, int axis) {
 }
 EAGER_API eg_tensor *(eg_reduce_prod)(eg_tensor *x, eg_reduce_options o) {
     egi_reduce_attr a;
-    if (!EGI_NAMED("reduce_prod", o, "axes = EG_AXES(0)") || !egi_alive("reduce_prod", 0, x) || !egi_needs_number("reduce_prod", x) ||
+    if (!EGI_NAMED("reduce_prod", o, "axes = EG_AXES(0)") || !egi_operand_alive("reduce_prod", 0, x) || !egi_needs_number("reduce_prod", x) ||
         !egi_axes_mask("reduce_prod", &o.axes, x->rank, &a.mask))
         return NULL;
     if (!o.axes.count) a.mask = (1u << x->rank) - 1;
@@ -9945,14 +9945,14 @@ EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("
 
 typedef struct egi_axis_attr { int axis; bool exclusive, reverse; egi_reduction kind; } egi_axis_attr;
 // x as kernels see it: the axes before `axis` as outer, the axis as n, those behind it as inner.
-static egi_reduce_parameters egi_split_at(const eg_tensor *x, int axis) {
+static egi_reduce_parameters egi_axis_split(const eg_tensor *x, int axis) {
     egi_reduce_parameters p = { EGI_SUM, 1, 1, 1, false, false };
     for (int i = 0; i < x->rank; i++) *(i < axis ? &p.outer : i == axis ? &p.n : &p.inner) *= x->dims[i];
     return p;
 }
 static bool egi_run_along(egi_call *c, egi_kernel_function *launch) {
     const egi_axis_attr *a = (const egi_axis_attr *)c->attr;
-    egi_reduce_parameters p = egi_split_at(c->in[0], a->axis);
+    egi_reduce_parameters p = egi_axis_split(c->in[0], a->axis);
     p.kind = a->kind;
     p.exclusive = a->exclusive;
     p.reverse = a->reverse;
@@ -9969,7 +9969,7 @@ EGI_GRAD(cumsum) {                        // the running sums of g from the othe
 EGI_OP(cumsum, 1, 0, sizeof(egi_axis_attr), 0, 0)
 EAGER_API eg_tensor *(eg_cumsum)(eg_tensor *x, eg_cumsum_options o) {
     egi_axis_attr a = { 0, o.exclusive, o.reverse, EGI_SUM };
-    if (!EGI_NAMED("cumsum", o, "axis = 1") || !egi_alive("cumsum", 0, x) || !egi_axis("cumsum", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis)) return NULL;
+    if (!EGI_NAMED("cumsum", o, "axis = 1") || !egi_operand_alive("cumsum", 0, x) || !egi_axis("cumsum", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis)) return NULL;
     return egi_apply1(&egi_op_cumsum, &x, 1, &a);
 }
 
@@ -9978,23 +9978,23 @@ static bool egi_shape_softmax(egi_call *c) { egi_same_out(c, c->in[0]); return e
 static bool egi_run_softmax(egi_call *c) { return egi_run_along(c, egi_launch_softmax); }
 // Whether somebody looks at the single ops of a gradient: a tape that records them, eg_record, or the NaN trap. If
 // not, some gradients are one launch instead of several ops.
-static bool egi_ops_are_seen(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
+static bool egi_gradient_ops_are_seen(void) { return egi_recording() || egi_this.recorder || egi_this.trap; }
 // The gradient in one launch, for softmax and log-softmax.
 static bool egi_softmax_grad(const egi_op *op, egi_reduction kind, const eg_grad_context *c, eg_tensor **dx) {
     eg_tensor *y = c->outputs[0];
     eg_shape shape = egi_shape(y);
-    egi_reduce_parameters p = egi_split_at(y, y->rank - 1);
+    egi_reduce_parameters p = egi_axis_split(y, y->rank - 1);
     p.kind = kind;
     egi_args args = { op, 0, { NULL }, { NULL }, &p };
-    args.in[0] = egi_own(egi_contiguous(y));
-    args.in[1] = egi_own(egi_contiguous(c->upstream[0]));
-    args.out[0] = egi_own(egi_new(op->name, egi_backend_of(y), (eg_dtype)y->dtype, &shape));
+    args.in[0] = egi_scope_own(egi_contiguous(y));
+    args.in[1] = egi_scope_own(egi_contiguous(c->upstream[0]));
+    args.out[0] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(y), (eg_dtype)y->dtype, &shape));
     bool ok = args.in[0] && args.in[1] && args.out[0] && (y->size == 0 || egi_launch_softmax_grad(egi_backend_of(y), &args));
     return egi_set_dx(0, dx, ok ? args.out[0] : NULL);
 }
 EGI_GRAD(softmax) {                       // y (g - sum(g y))
     eg_tensor *y = c->outputs[0], *g = c->upstream[0];
-    if (!egi_ops_are_seen()) return egi_softmax_grad(op, EGI_SOFTMAX_, c, dx);
+    if (!egi_gradient_ops_are_seen()) return egi_softmax_grad(op, EGI_SOFTMAX_, c, dx);
     return egi_set_dx(0, dx, (eg_mul)(y, (eg_sub)(g, (eg_reduce_sum)((eg_mul)(g, y), egi_over_axis(-1, true)))));
 }
 EGI_OP(softmax, 1, EGI_PROBABILITIES, sizeof(egi_axis_attr), EGI_USES_Y, 0)
@@ -10002,14 +10002,14 @@ EGI_OP(softmax, 1, EGI_PROBABILITIES, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 #define egi_run_log_softmax egi_run_softmax
 EGI_GRAD(log_softmax) {                   // g - exp(y) sum(g)
     eg_tensor *y = c->outputs[0], *g = c->upstream[0];
-    if (!egi_ops_are_seen()) return egi_softmax_grad(op, EGI_LOG_SOFTMAX, c, dx);
+    if (!egi_gradient_ops_are_seen()) return egi_softmax_grad(op, EGI_LOG_SOFTMAX, c, dx);
     return egi_set_dx(0, dx, (eg_sub)(g, (eg_mul)(eg_exp(y), (eg_reduce_sum)(g, egi_over_axis(-1, true)))));
 }
 EGI_OP(log_softmax, 1, 0, sizeof(egi_axis_attr), EGI_USES_Y, 0)
 static eg_tensor *egi_softmax(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axis_options *o) {
     egi_axis_attr a = { 0, false, false, kind };
     int axis = o->axis;
-    if (!EGI_NAMED(op->name, *o, "axis = 1") || !egi_alive(op->name, 0, x)) return NULL;
+    if (!EGI_NAMED(op->name, *o, "axis = 1") || !egi_operand_alive(op->name, 0, x)) return NULL;
     if (x->rank == 0) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %s has no axis", op->name, egi_describe(x));
     if (!egi_axis(op->name, axis == 0 ? -1 : axis == EG_ZERO ? 0 : axis, x->rank, &axis)) return NULL;
     a.axis = x->rank - 1;
@@ -10025,7 +10025,7 @@ EGI_OP_ND(argsort, 1, 0, sizeof(egi_axis_attr))
 EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
     egi_axis_attr a = { 0, false, o.descending, EGI_SUM };
     int axis = 0;
-    if (!EGI_NAMED("argsort", o, "descending = true") || !egi_alive("argsort", 0, x) ||
+    if (!EGI_NAMED("argsort", o, "descending = true") || !egi_operand_alive("argsort", 0, x) ||
         !egi_axis("argsort", o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis, x->rank, &axis))
         return NULL;
     a.axis = x->rank - 1;
@@ -10033,14 +10033,14 @@ EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
     return egi_axis_to_end(egi_apply1(&egi_op_argsort, &x, 1, &a), axis, true);
 }
 static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
-    if (!EGI_NAMED("sort", o, "descending = true") || !egi_alive("sort", 0, x)) return NULL;
+    if (!EGI_NAMED("sort", o, "descending = true") || !egi_operand_alive("sort", 0, x)) return NULL;
     return eg_take_along_axis(x, (eg_argsort)(x, o), o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis);
 }
 EAGER_API eg_tensor *(eg_sort)(eg_tensor *x, eg_sort_options o) { EGI_AS("sort", egi_compose_sort(x, o)); }
 static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
     eg_sort_options o = { 0, NULL, -1, true };
     if (indices) *indices = NULL;
-    if (!egi_alive("top_k", 0, x)) return NULL;
+    if (!egi_operand_alive("top_k", 0, x)) return NULL;
     if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1])
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_top_k: %lld elements of the last axis of %s", (long long)k, egi_describe(x));
     eg_shape begin = egi_shape(x), size = begin;
@@ -10056,7 +10056,7 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) { EG
 
 EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
     const char *name = "softmax_cross_entropy_with_logits";
-    if (!egi_alive(name, 0, labels) || !egi_alive(name, 1, logits)) return NULL;
+    if (!egi_operand_alive(name, 0, labels) || !egi_operand_alive(name, 1, logits)) return NULL;
     if (!egi_same_shape(labels, logits) || labels->rank < 1)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE,
                                      "eg_%s: labels %s and logits %s must have one shape (..., classes); for class numbers there is eg_sparse_%s",
@@ -10091,16 +10091,16 @@ static bool egi_sparse_xent_grad(const egi_op *op, const eg_grad_context *c, eg_
     eg_shape shape = egi_shape(x);
     int step = !egi_repeats_one(g);
     egi_args args = { op, 0, { NULL }, { NULL }, &step };
-    args.in[0] = egi_own(egi_contiguous(c->inputs[0]));
-    args.in[1] = egi_own(egi_contiguous(x));
-    args.in[2] = step ? egi_own(egi_contiguous(g)) : g;
-    args.out[0] = egi_own(egi_new(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
+    args.in[0] = egi_scope_own(egi_contiguous(c->inputs[0]));
+    args.in[1] = egi_scope_own(egi_contiguous(x));
+    args.in[2] = step ? egi_scope_own(egi_contiguous(g)) : g;
+    args.out[0] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape));
     bool ok = args.in[0] && args.in[1] && args.in[2] && args.out[0] && (x->size == 0 || egi_launch_sparse_xent_grad(egi_backend_of(x), &args));
     return egi_set_dx(1, dx, ok ? args.out[0] : NULL);
 }
 EGI_GRAD(sparse_softmax_cross_entropy_with_logits) {      // g (softmax(x) - one_hot(label))
     eg_tensor *x = c->inputs[1];
-    if (!egi_ops_are_seen()) return egi_sparse_xent_grad(op, c, dx);
+    if (!egi_gradient_ops_are_seen()) return egi_sparse_xent_grad(op, c, dx);
     eg_axis_options last = { 0, NULL, -1 };
     eg_one_hot_options hot;
     memset(&hot, 0, sizeof hot);
@@ -10121,7 +10121,7 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 typedef struct egi_matmul_attr { bool ta, tb, relu; } egi_matmul_attr;
 // A stand-in for x without its last two axes, as egi_broadcast reads it. It is built from single fields, since a copy
 // of *x would read the count of references, which another thread may be changing.
-static eg_tensor egi_without_matrix(const eg_tensor *x) {
+static eg_tensor egi_matmul_batch(const eg_tensor *x) {
     eg_tensor y;
     memset(&y, 0, sizeof y);
     y.rank = (int8_t)(x->rank - 2);
@@ -10139,8 +10139,8 @@ static bool egi_shape_matmul(egi_call *c) {
     int64_t m = a->dims[a->rank - (t->ta ? 1 : 2)], k = a->dims[a->rank - (t->ta ? 2 : 1)];
     int64_t k2 = b->dims[b->rank - (t->tb ? 1 : 2)], n = b->dims[b->rank - (t->tb ? 2 : 1)];
     if (k != k2)
-        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: inner dimensions differ: %s x %s (%lld against %lld): %s%s and %s%s%s", egi_show(egi_shape(a)),
-                        egi_show(egi_shape(b)), (long long)k, (long long)k2, egi_describe(a), t->ta ? " transposed" : "", egi_describe(b),
+        return egi_fail(EG_ERROR_SHAPE, "eg_matmul: inner dimensions differ: %s x %s (%lld against %lld): %s%s and %s%s%s", egi_shape_show(egi_shape(a)),
+                        egi_shape_show(egi_shape(b)), (long long)k, (long long)k2, egi_describe(a), t->ta ? " transposed" : "", egi_describe(b),
                         t->tb ? " transposed" : "",
                         k == n    ? "; .transpose_b?"
                         : m == k2 ? "; .transpose_a?"
@@ -10150,7 +10150,7 @@ static bool egi_shape_matmul(egi_call *c) {
         if (da != db && da != 1 && db != 1)
             return egi_fail(EG_ERROR_SHAPE, "eg_matmul: batch axes do not broadcast: %s and %s (axis -%d: %lld against %lld)", egi_describe(a), egi_describe(b), i, (long long)da, (long long)db);
     }
-    eg_tensor batch_a = egi_without_matrix(a), batch_b = egi_without_matrix(b), *pair[] = {&batch_a, &batch_b};
+    eg_tensor batch_a = egi_matmul_batch(a), batch_b = egi_matmul_batch(b), *pair[] = {&batch_a, &batch_b};
     c->dtype[0] = (eg_dtype)a->dtype;
     if (!egi_broadcast("matmul", pair, 2, &c->shape[0])) return false;
     c->shape[0].dims[c->shape[0].rank++] = m;
@@ -10160,7 +10160,7 @@ static bool egi_shape_matmul(egi_call *c) {
 // x as a matrix that kernels can read, with one reference, the caller's: x itself where its elements are neighbours
 // along rows, or along columns (*transposed is flipped then), else a contiguous copy. *ld: elements from one row
 // (column) to the next.
-static eg_tensor *egi_matrix(const eg_tensor *x, bool *transposed, int64_t *ld) {
+static eg_tensor *egi_matmul_matrix(const eg_tensor *x, bool *transposed, int64_t *ld) {
     int64_t rows = x->dims[x->rank - 2], columns = x->dims[x->rank - 1];
     for (int copy = 0; copy < 2; copy++) {
         int64_t s0 = rows == 1 ? (columns > 1 ? columns : 1) : x->strides[x->rank - 2], s1 = columns == 1 ? 1 : x->strides[x->rank - 1];
@@ -10187,7 +10187,7 @@ static bool egi_run_matmul(egi_call *c) {
     p.m = shape->dims[shape->rank - 2];
     p.n = shape->dims[shape->rank - 1];
     p.k = c->in[0]->dims[c->in[0]->rank - (t->ta ? 2 : 1)];
-    eg_tensor *a = egi_matrix(c->in[0], &p.ta, &p.lda), *b = egi_matrix(c->in[1], &p.tb, &p.ldb);
+    eg_tensor *a = egi_matmul_matrix(c->in[0], &p.ta, &p.lda), *b = egi_matmul_matrix(c->in[1], &p.tb, &p.ldb);
     if (a && b) {
         p.batch_rank = shape->rank - 2;
         bool one_b = true;
@@ -10257,7 +10257,7 @@ static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tenso
     return bias && egi_backend_of(x)->folds && !egi_this.trap && !egi_this.recorder && x->rank == 2 && a->rank == 2 && bias->rank == 1 && bias->dims[0] == a->dims[1] &&
            (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) && bias->dtype == x->dtype && egi_backend_of(bias) == egi_backend_of(x) && (bias->flags & EGI_CONTIGUOUS);
 }
-static eg_tensor *egi_dense(eg_tensor *x, eg_tensor *a, eg_tensor *bias, bool relu) {
+static eg_tensor *egi_matmul_bias(eg_tensor *x, eg_tensor *a, eg_tensor *bias, bool relu) {
     egi_matmul_attr attr = { false, false, relu };
     eg_tensor *in[3];
     in[0] = x;
@@ -10293,11 +10293,11 @@ static bool egi_shape_gather(egi_call *c) {
 }
 static bool egi_run_gather(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
-    egi_reduce_parameters s = egi_split_at(c->in[0], a->axis);
+    egi_reduce_parameters s = egi_axis_split(c->in[0], a->axis);
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
     return egi_run1(c, egi_launch_gather, &p);
 }
-static eg_tensor *egi_pick(const egi_op *op, eg_tensor *x, eg_tensor *index, egi_gather_attr a) {
+static eg_tensor *egi_gather_apply(const egi_op *op, eg_tensor *x, eg_tensor *index, egi_gather_attr a) {
     eg_tensor *in[2];
     in[0] = x;
     in[1] = index;
@@ -10306,7 +10306,7 @@ static eg_tensor *egi_pick(const egi_op *op, eg_tensor *x, eg_tensor *index, egi
 static const egi_op *egi_row_scatter_add(void);
 EGI_GRAD(gather) {
     (void)op;
-    return egi_set_dx(0, dx, egi_pick(egi_row_scatter_add(), c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
+    return egi_set_dx(0, dx, egi_gather_apply(egi_row_scatter_add(), c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
 }
 EGI_OP(gather, 2, 0, sizeof(egi_gather_attr), EGI_USES_B, 0)
 static bool egi_shape_scatter_add(egi_call *c) {
@@ -10324,27 +10324,27 @@ static bool egi_shape_scatter_add(egi_call *c) {
 }
 static bool egi_run_scatter_add(egi_call *c) {
     const egi_gather_attr *a = (const egi_gather_attr *)c->attr;
-    egi_reduce_parameters s = egi_split_at(c->out[0], a->axis);
+    egi_reduce_parameters s = egi_axis_split(c->out[0], a->axis);
     egi_gather_parameters p = { s.outer, s.n, s.inner, a->name };
     return egi_run1(c, egi_launch_scatter_add, &p);
 }
 EGI_GRAD(scatter_add) {
     (void)op;
-    return egi_set_dx(0, dx, egi_pick(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
+    return egi_set_dx(0, dx, egi_gather_apply(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
 }
 static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add,
                                            { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE(scatter_add) };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
 EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_options o) {
     egi_gather_attr a;
-    if (!EGI_NAMED("gather", o, "axis = 1") || !egi_alive("gather", 0, x) || !egi_alive("gather", 1, indices) ||
+    if (!EGI_NAMED("gather", o, "axis = 1") || !egi_operand_alive("gather", 0, x) || !egi_operand_alive("gather", 1, indices) ||
         !egi_axis("gather", o.axis == EG_ZERO ? 0 : o.axis, x->rank, &a.axis))
         return NULL;
     a.index_rank = indices->flags & EGI_NUMBER ? 0 : indices->rank;
     a.rows = x->dims[a.axis];
     a.name = "gather";
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
-    return egi_pick(&egi_op_gather, x, indices, a);
+    return egi_gather_apply(&egi_op_gather, x, indices, a);
 }
 // Turns indices into several axes into positions in the flattened axes, on the host, and checks each. along < 0: the
 // last axis of `index` holds positions in the first `depth` axes of `shape` (gather_nd). Else `index` holds positions
@@ -10401,7 +10401,7 @@ static eg_shape egi_flattened(eg_shape s, int depth) {
     return flat;
 }
 EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
-    if (!egi_alive("gather_nd", 0, x) || !egi_alive("gather_nd", 1, indices)) return NULL;
+    if (!egi_operand_alive("gather_nd", 0, x) || !egi_operand_alive("gather_nd", 1, indices)) return NULL;
     int depth = egi_index_depth("gather_nd", indices, x->rank, egi_describe(x));
     if (depth < 0) return NULL;
     eg_gather_options rows;
@@ -10410,7 +10410,7 @@ EAGER_API eg_tensor *eg_gather_nd(eg_tensor *x, eg_tensor *indices) {
     return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), depth)), flat, rows) : NULL;
 }
 EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int axis) {
-    if (!egi_alive("take_along_axis", 0, x) || !egi_alive("take_along_axis", 1, indices) || !egi_axis("take_along_axis", axis, x->rank, &axis))
+    if (!egi_operand_alive("take_along_axis", 0, x) || !egi_operand_alive("take_along_axis", 1, indices) || !egi_axis("take_along_axis", axis, x->rank, &axis))
         return NULL;
     bool fits = x->rank == indices->rank;
     for (int i = 0; i < x->rank && fits; i++) fits = i == axis || x->dims[i] == indices->dims[i];
@@ -10423,9 +10423,9 @@ EAGER_API eg_tensor *eg_take_along_axis(eg_tensor *x, eg_tensor *indices, int ax
     return flat ? (eg_gather)(eg_reshape(x, egi_flattened(egi_shape(x), x->rank)), flat, rows) : NULL;
 }
 EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_shape shape) {
-    if (!egi_alive("scatter_nd", 0, indices) || !egi_alive("scatter_nd", 1, updates) || !egi_shape_valid("scatter_nd", shape, EG_FLOAT64))
+    if (!egi_operand_alive("scatter_nd", 0, indices) || !egi_operand_alive("scatter_nd", 1, updates) || !egi_shape_valid("scatter_nd", shape, EG_FLOAT64))
         return NULL;
-    int depth = egi_index_depth("scatter_nd", indices, shape.rank, egi_show(shape));
+    int depth = egi_index_depth("scatter_nd", indices, shape.rank, egi_shape_show(shape));
     if (depth < 0) return NULL;
     eg_shape flat_shape = egi_flattened(shape, depth);
     bool fits = updates->rank == indices->rank - 1 + shape.rank - depth;
@@ -10433,13 +10433,13 @@ EAGER_API eg_tensor *eg_scatter_nd(eg_tensor *indices, eg_tensor *updates, eg_sh
     for (int i = depth; i < shape.rank && fits; i++) fits = updates->dims[indices->rank - 1 + i - depth] == shape.dims[i];
     if (!fits)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_scatter_nd: updates %s do not fit indices %s into shape %s", egi_describe(updates),
-                                     egi_describe(indices), egi_show(shape));
+                                     egi_describe(indices), egi_shape_show(shape));
     egi_gather_attr a = { 0, indices->rank - 1, flat_shape.dims[0], "scatter_nd" };
     eg_tensor *flat = egi_flat_positions("scatter_nd", indices, shape, depth, -1);
-    return flat ? eg_reshape(egi_pick(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
+    return flat ? eg_reshape(egi_gather_apply(&egi_op_scatter_add, updates, flat, a), shape) : NULL;
 }
 static eg_tensor *egi_compose_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_tensor *updates) {
-    if (!egi_alive("tensor_scatter_add", 0, x) || !egi_alive("tensor_scatter_add", 1, indices) || !egi_alive("tensor_scatter_add", 2, updates))
+    if (!egi_operand_alive("tensor_scatter_add", 0, x) || !egi_operand_alive("tensor_scatter_add", 1, indices) || !egi_operand_alive("tensor_scatter_add", 2, updates))
         return NULL;
     if (!egi_same_dtype("tensor_scatter_add", x, updates)) return NULL;
     return (eg_add)(x, eg_scatter_nd(indices, updates, egi_shape(x)));
@@ -10448,15 +10448,15 @@ EAGER_API eg_tensor *eg_tensor_scatter_add(eg_tensor *x, eg_tensor *indices, eg_
     EGI_AS("tensor_scatter_add", egi_compose_tensor_scatter_add(x, indices, updates));
 }
 EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments, int64_t n) {
-    if (!egi_alive("segment_sum", 0, x) || !egi_alive("segment_sum", 1, segments)) return NULL;
+    if (!egi_operand_alive("segment_sum", 0, x) || !egi_operand_alive("segment_sum", 1, segments)) return NULL;
     if (n < 0 || segments->rank != 1 || x->rank < 1 || segments->dims[0] != x->dims[0])
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_segment_sum: segments %s must have one entry for each row of %s", egi_describe(segments),
                                      egi_describe(x));
     egi_gather_attr a = { 0, 1, n, "segment_sum" };
-    return egi_pick(&egi_op_scatter_add, x, segments, a);
+    return egi_gather_apply(&egi_op_scatter_add, x, segments, a);
 }
 static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options o) {
-    if (!EGI_NAMED("one_hot", o, "axis = 1") || !egi_alive("one_hot", 0, indices)) return NULL;
+    if (!EGI_NAMED("one_hot", o, "axis = 1") || !egi_operand_alive("one_hot", 0, indices)) return NULL;
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
     if (indices && indices->dtype == EG_UINT8) indices = eg_cast(indices, EG_INT32);
     if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
@@ -10486,7 +10486,7 @@ EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_
 // before the first row and column pt, pl. Each is linear in both operands. A transposed convolution is conv2d_input
 // with other names for its operands.
 
-static bool egi_conv_out(egi_call *c, int kind, const egi_conv_dims *d) {
+static bool egi_conv_shape(egi_call *c, int kind, const egi_conv_dims *d) {
     eg_shape x = { 4, { d->n, d->h, d->w, d->c } }, f = { 4, { d->kh, d->kw, d->c / d->groups, d->oc } }, y = { 4, { d->n, d->oh, d->ow, d->oc } };
     c->dtype[0] = (eg_dtype)c->in[0]->dtype;
     c->shape[0] = kind == EGI_CONV_FORWARD ? y : kind == EGI_CONV_INPUT ? x : f;
@@ -10496,9 +10496,9 @@ static bool egi_conv_run(egi_call *c, egi_conv_kind kind) {
     egi_conv_parameters p = { kind, *(const egi_conv_dims *)c->attr, egi_this.precision };
     return c->out[0]->size == 0 || egi_run1(c, egi_launch_conv, &p);
 }
-static bool egi_shape_conv2d(egi_call *c) { return egi_conv_out(c, EGI_CONV_FORWARD, (const egi_conv_dims *)c->attr); }
-static bool egi_shape_conv2d_input(egi_call *c) { return egi_conv_out(c, EGI_CONV_INPUT, (const egi_conv_dims *)c->attr); }
-static bool egi_shape_conv2d_filter(egi_call *c) { return egi_conv_out(c, EGI_CONV_FILTER, (const egi_conv_dims *)c->attr); }
+static bool egi_shape_conv2d(egi_call *c) { return egi_conv_shape(c, EGI_CONV_FORWARD, (const egi_conv_dims *)c->attr); }
+static bool egi_shape_conv2d_input(egi_call *c) { return egi_conv_shape(c, EGI_CONV_INPUT, (const egi_conv_dims *)c->attr); }
+static bool egi_shape_conv2d_filter(egi_call *c) { return egi_conv_shape(c, EGI_CONV_FILTER, (const egi_conv_dims *)c->attr); }
 static bool egi_run_conv2d(egi_call *c) { return egi_conv_run(c, EGI_CONV_FORWARD); }
 static bool egi_run_conv2d_input(egi_call *c) { return egi_conv_run(c, EGI_CONV_INPUT); }
 static bool egi_run_conv2d_filter(egi_call *c) { return egi_conv_run(c, EGI_CONV_FILTER); }
@@ -10532,7 +10532,7 @@ static const egi_op *egi_row_conv(egi_conv_kind kind) { return kind == EGI_CONV_
 
 static int64_t egi_option_integer(int64_t value, int64_t fallback) { return value ? value : fallback; }
 // One axis: length of the output and padding before it, from input length n, window k (dilated), stride s.
-static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t k, int64_t s, eg_padding padding, int64_t *out, int64_t *before) {
+static bool egi_conv_window(const char *name, const eg_tensor *x, int64_t n, int64_t k, int64_t s, eg_padding padding, int64_t *out, int64_t *before) {
     if (padding == EG_SAME) {
         *out = n / s + (n % s != 0);
         int64_t pad = *out > 0 ? k - (n - (*out - 1) * s) : 0;
@@ -10548,7 +10548,7 @@ static bool egi_window(const char *name, const eg_tensor *x, int64_t n, int64_t 
 }
 // The elements that k taps of a filter span, `dilation` apart. At most INT64_MAX / 4, so that a few such may be added
 // up.
-static bool egi_span(const char *name, const eg_tensor *f, int64_t k, int64_t dilation, int64_t *span) {
+static bool egi_conv_span(const char *name, const eg_tensor *f, int64_t k, int64_t dilation, int64_t *span) {
     if (!egi_checked_product(k - 1, dilation, span) || *span > INT64_MAX / 4)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the filter %s, dilated by %lld, is too large", name, egi_describe(f), (long long)dilation);
     ++*span;
@@ -10575,7 +10575,7 @@ static void egi_conv_steps(egi_conv_dims *d, const eg_conv_options *o) {
 static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
     egi_conv_dims d;
     eg_tensor *in[2];
-    if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
+    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
     if (o->output_padding[0] || o->output_padding[1]) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .output_padding is for transposed convolution", name);
     if (x->rank != 4 || f->rank != 4)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, O), not %s and %s", name, egi_describe(x),
@@ -10588,8 +10588,8 @@ static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const e
                                      (long long)d.c, egi_describe(x), (long long)d.groups, (long long)f->dims[2], egi_describe(f));
     if (d.kh < 1 || d.kw < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f));
     int64_t kh, kw;
-    if (!egi_span(name, f, d.kh, d.dh, &kh) || !egi_span(name, f, d.kw, d.dw, &kw)) return NULL;
-    if (!egi_window(name, x, d.h, kh, d.sh, o->padding, &d.oh, &d.pt) || !egi_window(name, x, d.w, kw, d.sw, o->padding, &d.ow, &d.pl)) return NULL;
+    if (!egi_conv_span(name, f, d.kh, d.dh, &kh) || !egi_conv_span(name, f, d.kw, d.dw, &kw)) return NULL;
+    if (!egi_conv_window(name, x, d.h, kh, d.sh, o->padding, &d.oh, &d.pt) || !egi_conv_window(name, x, d.w, kw, d.sw, o->padding, &d.ow, &d.pl)) return NULL;
     in[0] = x;
     in[1] = f;
     return egi_apply1(&egi_op_conv2d, in, 2, &d);
@@ -10597,7 +10597,7 @@ static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const e
 EAGER_API eg_tensor *(eg_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv("conv2d", x, filter, &o); }
 static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     const char *name = "depthwise_conv2d";
-    if (!egi_alive(name, 0, x) || !egi_alive(name, 1, filter)) return NULL;
+    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, filter)) return NULL;
     if (x->rank != 4 || filter->rank != 4 || filter->dims[2] != x->dims[3])
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, multiplier), not %s and %s", name,
                                      egi_describe(x), egi_describe(filter));
@@ -10610,13 +10610,13 @@ EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_c
 }
 // The rows that a transposed convolution has beyond (rows of x) * stride, for a window that spans k rows. With
 // EG_SAME there are as many as in Keras, so that a convolution of the result has as many rows as x.
-static int64_t egi_transpose_extra(int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
+static int64_t egi_conv_transpose_extra(int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
     int64_t more = output_padding == EG_ZERO ? 0 : output_padding;
     return padding == EG_VALID ? k - stride + more : output_padding ? k % 2 - stride + more : 0;
 }
 // Whether, with this output padding, a convolution of the result has as many rows as x; else an error that says the
 // range.
-static bool egi_output_padding_fits(const char *name, int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
+static bool egi_conv_output_padding_fits(const char *name, int64_t k, int64_t stride, eg_padding padding, int64_t output_padding) {
     int64_t more = output_padding == EG_ZERO ? 0 : output_padding, least = padding == EG_SAME ? 1 - k % 2 : 0, most = padding == EG_SAME ? stride - k % 2 : stride - 1;
     return !output_padding || (more >= least && more <= most) ||
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an output padding of %lld, and for a window of %lld and a stride of %lld with %s it must be between %lld and %lld", name, (long long)more,
@@ -10625,7 +10625,7 @@ static bool egi_output_padding_fits(const char *name, int64_t k, int64_t stride,
 static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
     egi_conv_dims d;
     eg_tensor *in[2];
-    if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
+    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
     egi_conv_steps(&d, o);
     if (x->rank != 4 || f->rank != 4 || f->dims[3] != x->dims[3] || x->dims[3] % d.groups)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O / groups, C), C a multiple of the groups, not %s and %s", name, egi_describe(x),
@@ -10635,17 +10635,17 @@ static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *
     if (d.kh < 1 || d.kw < 1 || !egi_checked_product(f->dims[2], d.groups, &d.c))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f));
     int64_t kh, kw, oh, ow;
-    if (!egi_span(name, f, d.kh, d.dh, &kh) || !egi_span(name, f, d.kw, d.dw, &kw)) return NULL;
-    if (!egi_output_padding_fits(name, kh, d.sh, o->padding, o->output_padding[0]) || !egi_output_padding_fits(name, kw, d.sw, o->padding, o->output_padding[1])) return NULL;
+    if (!egi_conv_span(name, f, d.kh, d.dh, &kh) || !egi_conv_span(name, f, d.kw, d.dw, &kw)) return NULL;
+    if (!egi_conv_output_padding_fits(name, kh, d.sh, o->padding, o->output_padding[0]) || !egi_conv_output_padding_fits(name, kw, d.sw, o->padding, o->output_padding[1])) return NULL;
     if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w) || d.h > INT64_MAX / 4 || d.w > INT64_MAX / 4)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
-    if (d.oh) d.h += egi_transpose_extra(kh, d.sh, o->padding, o->output_padding[0]);
-    if (d.ow) d.w += egi_transpose_extra(kw, d.sw, o->padding, o->output_padding[1]);
+    if (d.oh) d.h += egi_conv_transpose_extra(kh, d.sh, o->padding, o->output_padding[0]);
+    if (d.ow) d.w += egi_conv_transpose_extra(kw, d.sw, o->padding, o->output_padding[1]);
     d.pt = d.pl = 0;
     // Egi_window cannot fail: h and w were computed so that the windows fit.
     if (d.oh && d.ow) {
-        egi_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt);
-        egi_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl);
+        egi_conv_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt);
+        egi_conv_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl);
     }
     in[0] = x;
     in[1] = f;
@@ -10658,7 +10658,7 @@ EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_c
 // egi_conv_transpose.
 static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_conv_options o,
                               eg_tensor *(*conv)(const char *, eg_tensor *, eg_tensor *, const eg_conv_options *)) {
-    if (!egi_alive(name, 0, x) || !egi_alive(name, 1, f)) return NULL;
+    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, f)) return NULL;
     if (x->rank != 3 || f->rank != 3)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, W, C) and a filter of 3 axes, not %s and %s", name, egi_describe(x),
                                      egi_describe(f));
@@ -10715,7 +10715,7 @@ static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeo
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
 static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
-    if (!EGI_NAMED(name, *o, "size = {3}") || !egi_alive(name, 0, x)) return false;
+    if (!EGI_NAMED(name, *o, "size = {3}") || !egi_operand_alive(name, 0, x)) return false;
     if (x->rank != 4) return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, H, W, C), not %s", name, egi_describe(x));
     for (int i = 0; i < 2; i++)
         if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX)
@@ -10727,7 +10727,7 @@ static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_optio
     d->kw = egi_option_integer(o->size[1], d->kh);
     d->sh = egi_option_integer(o->strides[0], d->kh);
     d->sw = egi_option_integer(o->strides[1], o->strides[0] ? d->sh : d->kw);
-    return egi_window(name, x, d->h, d->kh, d->sh, o->padding, &d->oh, &d->pt) && egi_window(name, x, d->w, d->kw, d->sw, o->padding, &d->ow, &d->pl);
+    return egi_conv_window(name, x, d->h, d->kh, d->sh, o->padding, &d->oh, &d->pt) && egi_conv_window(name, x, d->w, d->kw, d->sw, o->padding, &d->ow, &d->pl);
 }
 static eg_tensor *egi_max_pool(const char *name, eg_tensor *x, const eg_pool_options *o) {
     egi_pool_dims d;
@@ -10744,7 +10744,7 @@ static eg_tensor *egi_avg_pool(const char *name, eg_tensor *x, const eg_pool_opt
 }
 static eg_tensor *egi_pool_1d(const char *name, eg_tensor *x, eg_pool_options o,
                               eg_tensor *(*pool)(const char *, eg_tensor *, const eg_pool_options *)) {
-    if (!egi_alive(name, 0, x)) return NULL;
+    if (!egi_operand_alive(name, 0, x)) return NULL;
     if (x->rank != 3) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs (N, W, C), not %s", name, egi_describe(x));
     o.size[1] = egi_option_integer(o.size[0], 2);
     o.strides[1] = egi_option_integer(o.strides[0], o.size[1]);
@@ -10796,7 +10796,7 @@ static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool neare
     return y;
 }
 static eg_tensor *egi_compose_resize(eg_tensor *x, int64_t height, int64_t width, eg_resize_options o) {
-    if (!EGI_NAMED("resize", o, "method = EG_NEAREST") || !egi_alive("resize", 0, x)) return NULL;
+    if (!EGI_NAMED("resize", o, "method = EG_NEAREST") || !egi_operand_alive("resize", 0, x)) return NULL;
     if (x->rank == 3) {                                                                    // one picture
         x = egi_compose_resize(eg_expand_dims(x, 0), height, width, o);
         return x ? eg_index(x, 0) : NULL;
@@ -10825,7 +10825,7 @@ EAGER_API eg_tensor *(eg_resize)(eg_tensor *x, int64_t height, int64_t width, eg
 enum { EGI_LETTERS = 64, EGI_ELLIPSIS = 52 };       // a-z, A-Z, then the axes of "..." counted from its right end
 // The letter of each axis, by number.
 typedef struct egi_term { int n; unsigned char letters[EG_MAX_RANK]; } egi_term;
-static int egi_letter(char ch) { return ch >= 'a' && ch <= 'z' ? ch - 'a' : ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1; }
+static int egi_einsum_letter(char ch) { return ch >= 'a' && ch <= 'z' ? ch - 'a' : ch >= 'A' && ch <= 'Z' ? ch - 'A' + 26 : -1; }
 // Reads one term, up to a comma, an arrow or the end, and returns where it ends, or NULL with an error. rank: of the
 // operand, from which the number of axes that "..." stands for follows; -1 for the result, where "..." stands for
 // `dots` axes.
@@ -10833,9 +10833,9 @@ static const char *egi_einsum_term(const char *p, int rank, int dots, egi_term *
     int letters = 0;
     bool ellipsis = false;
     term->n = 0;
-    for (const char *q = p; *q && *q != ',' && *q != '-'; q++) if (egi_letter(*q) >= 0) letters++;
+    for (const char *q = p; *q && *q != ',' && *q != '-'; q++) if (egi_einsum_letter(*q) >= 0) letters++;
     for (; *p && *p != ',' && *p != '-'; p++) {
-        int letter = egi_letter(*p), many = 0;
+        int letter = egi_einsum_letter(*p), many = 0;
         if (*p == ' ') continue;
         if (*p == '.') {
             if (ellipsis || p[1] != '.' || p[2] != '.') break;
@@ -10857,7 +10857,7 @@ static const char *egi_einsum_term(const char *p, int rank, int dots, egi_term *
     }
     return p;
 }
-static int egi_term_find(const egi_term *t, int letter) {
+static int egi_einsum_find(const egi_term *t, int letter) {
     for (int i = 0; i < t->n; i++) if (t->letters[i] == letter) return i;
     return -1;
 }
@@ -10910,7 +10910,7 @@ static eg_tensor *egi_einsum_sum(eg_tensor *x, egi_term *t, uint64_t keep) {
 static eg_tensor *egi_einsum_order(eg_tensor *x, egi_term *t, const egi_term *order) {
     egi_perm p;
     if (!x) return NULL;
-    for (int i = 0; i < order->n; i++) p.perm[i] = egi_term_find(t, order->letters[i]);
+    for (int i = 0; i < order->n; i++) p.perm[i] = egi_einsum_find(t, order->letters[i]);
     *t = *order;
     for (int i = 0; i < order->n; i++) if (p.perm[i] != i) return egi_transpose(x, &p);
     return x;
@@ -10977,7 +10977,7 @@ static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *ope
     for (int i = 0; i < EGI_LETTERS; i++) sizes[i] = -1;
     const char *p = equation;
     for (int i = 0; i < n; i++) {
-        if (!egi_alive("einsum", i, operands[i])) return NULL;
+        if (!egi_operand_alive("einsum", i, operands[i])) return NULL;
         if (!(p = egi_einsum_term(p, operands[i]->rank, -1, &terms[i], equation))) return NULL;
         for (int d = 0; d < terms[i].n; d++) {
             int l = terms[i].letters[d];
@@ -11041,7 +11041,7 @@ static int64_t egi_broadcast_at(const eg_tensor *x, eg_shape shape, int64_t i) {
 }
 // Compares on the host; NaN equals NaN. The error names the first three places. tolerance 0: exactly.
 static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tolerance) {
-    if (!egi_alive(name, 0, a) || !egi_alive(name, 1, b)) return false;
+    if (!egi_operand_alive(name, 0, a) || !egi_operand_alive(name, 1, b)) return false;
     // A number takes the other's dtype; two numbers are compared as they are.
     const bool a_number = a->flags & EGI_NUMBER, b_number = b->flags & EGI_NUMBER;
     const eg_dtype own = a->flags & b->flags & EGI_INTEGER_NUMBER ? EG_INT64 : EG_FLOAT64;
@@ -11075,7 +11075,7 @@ static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tole
             eg_shape where = shape;
             int64_t rest = i;
             for (int d = shape.rank - 1; d >= 0; d--) { where.dims[d] = rest % shape.dims[d]; rest /= shape.dims[d]; }
-            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s: %.9g against %.9g", different > 1 ? "; " : "", egi_show(where), u, v);
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s: %.9g against %.9g", different > 1 ? "; " : "", egi_shape_show(where), u, v);
             if (at >= sizeof list) at = sizeof list - 1;
         }
     }
@@ -11089,20 +11089,20 @@ static bool egi_assert(const char *name, eg_tensor *a, eg_tensor *b, double tole
 EAGER_API bool (eg_assert_equal)(eg_tensor *a, eg_tensor *b) { return egi_assert("assert_equal", a, b, 0); }
 EAGER_API bool (eg_assert_near)(eg_tensor *a, eg_tensor *b, double tolerance) { return egi_assert("assert_near", a, b, tolerance); }
 EAGER_API bool eg_assert_shape(eg_tensor *x, eg_shape shape) {
-    if (!egi_alive("assert_shape", 0, x)) return false;
+    if (!egi_operand_alive("assert_shape", 0, x)) return false;
     bool fits = x->rank == shape.rank;
     for (int i = 0; fits && i < shape.rank; i++) fits = shape.dims[i] == -1 || shape.dims[i] == x->dims[i];
-    return fits || egi_fail(EG_ERROR_ASSERT, "eg_assert_shape: %s has not the shape %s", egi_describe(x), egi_show(shape));
+    return fits || egi_fail(EG_ERROR_ASSERT, "eg_assert_shape: %s has not the shape %s", egi_describe(x), egi_shape_show(shape));
 }
 
 // ---- random tensors
 
 // Draws a tensor on this thread's device from its generator, whose counter moves on by the blocks that so many
 // elements take, on every device alike. A failed draw leaves the counter where it was.
-static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p) {
+static eg_tensor *egi_random_draw(const char *name, eg_dtype dtype, eg_shape shape, egi_random_parameters *p) {
     if (!egi_shape_valid(name, shape, dtype)) return NULL;
     egi_random state = { egi_this.random.seed, egi_this.random.counter };
-    eg_tensor *x = egi_new(name, egi_backend_here(), dtype, &shape);
+    eg_tensor *x = egi_tensor_allocate(name, egi_backend_here(), dtype, &shape);
     egi_args args = { NULL, 0, { NULL }, { x }, p };
     if (!x) return NULL;
     p->seed = state.seed;
@@ -11111,7 +11111,7 @@ static eg_tensor *egi_draw(const char *name, eg_dtype dtype, eg_shape shape, egi
     bool wide = dtype == EG_FLOAT64 || p->kind == EGI_INTEGERS || p->kind == EGI_PERMUTATION;
     egi_random_advance(&state, x->size, wide ? EGI_RANDOM_PER_BLOCK_64 : EGI_RANDOM_PER_BLOCK_32);
     egi_this.random.counter = state.counter;
-    return egi_own(x);
+    return egi_scope_own(x);
 }
 static eg_dtype egi_random_dtype(const eg_random_options *o) { return o->dtype ? o->dtype : egi_this.floats; }
 static bool egi_random_float(const char *name, eg_dtype dtype) {
@@ -11123,14 +11123,14 @@ EAGER_API eg_tensor *(eg_random_normal)(eg_shape shape, eg_random_options o) {
     if (!EGI_NAMED("random_normal", o, "stddev = 2")) return NULL;
     o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_normal: stddev %g is negative", p.b);
-    return egi_random_float("random_normal", o.dtype) ? egi_draw("random_normal", o.dtype, shape, &p) : NULL;
+    return egi_random_float("random_normal", o.dtype) ? egi_random_draw("random_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_truncated_normal)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_TRUNCATED_NORMAL, 0, 0, egi_option_number(o.mean, 0), egi_option_number(o.stddev, 1), 0, 0 };
     if (!EGI_NAMED("random_truncated_normal", o, "stddev = 2")) return NULL;
     o.dtype = egi_random_dtype(&o);
     if (!(p.b >= 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_truncated_normal: stddev %g is negative", p.b);
-    return egi_random_float("random_truncated_normal", o.dtype) ? egi_draw("random_truncated_normal", o.dtype, shape, &p) : NULL;
+    return egi_random_float("random_truncated_normal", o.dtype) ? egi_random_draw("random_truncated_normal", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_UNIFORM, 0, 0, egi_option_number(o.minval, 0), o.minval == 0 && o.maxval == 0 ? 1 : egi_option_number(o.maxval, 0), 0, 0 };
@@ -11142,25 +11142,25 @@ EAGER_API eg_tensor *(eg_random_uniform)(eg_shape shape, eg_random_options o) {
     if (!(p.b - p.a < HUGE_VAL) || fabs(p.a) > most || fabs(p.b) > most)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_uniform: the range from %g to %g is too wide for %s", p.a, p.b,
                                      eg_dtype_name(o.dtype));
-    return egi_random_float("random_uniform", o.dtype) ? egi_draw("random_uniform", o.dtype, shape, &p) : NULL;
+    return egi_random_float("random_uniform", o.dtype) ? egi_random_draw("random_uniform", o.dtype, shape, &p) : NULL;
 }
 EAGER_API eg_tensor *(eg_random_bernoulli)(eg_shape shape, eg_random_options o) {
     egi_random_parameters p = { EGI_BERNOULLI, 0, 0, egi_option_number(o.probability, 0.5), 0, 0, 0 };
     if (!EGI_NAMED("random_bernoulli", o, "probability = 0.3")) return NULL;
     if (!(p.a >= 0 && p.a <= 1))
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_bernoulli: the probability %g is not between 0 and 1", p.a);
-    return egi_draw("random_bernoulli", EG_BOOL, shape, &p);
+    return egi_random_draw("random_bernoulli", EG_BOOL, shape, &p);
 }
 EAGER_API eg_tensor *eg_random_integers(eg_shape shape, int64_t low, int64_t high) {
     egi_random_parameters p = { EGI_INTEGERS, 0, 0, 0, 0, low, high };
     if (low >= high)
         return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_random_integers: there is none in [%lld, %lld)", (long long)low, (long long)high);
-    return egi_draw("random_integers", low >= INT32_MIN && high - 1 <= INT32_MAX ? EG_INT32 : EG_INT64, shape, &p);
+    return egi_random_draw("random_integers", low >= INT32_MIN && high - 1 <= INT32_MAX ? EG_INT32 : EG_INT64, shape, &p);
 }
 EAGER_API eg_tensor *eg_random_permutation(int64_t n) {
     egi_random_parameters p = { EGI_PERMUTATION, 0, 0, 0, 0, 0, 0 };
     eg_shape shape = { 1, { n } };
-    return egi_draw("random_permutation", EG_INT64, shape, &p);
+    return egi_random_draw("random_permutation", EG_INT64, shape, &p);
 }
 EAGER_API void eg_seed(uint64_t seed) { egi_this.random.seed = seed; egi_this.random.counter = 0; }
 EAGER_API eg_random_state eg_random_get_state(void) { return egi_this.random; }
@@ -11194,7 +11194,7 @@ static int64_t egi_text_deliver(const char *function, egi_text *out, char *text,
 static bool egi_text_tensor(const char *name, eg_tensor *x, egi_text *out) {
     static const signed char kinds[] = { 0, 1, 2, 2, 3, 4, 5, 6 };     // ORDER eg_dtype: as egi_format_array numbers them
     memset(out, 0, sizeof *out);
-    if (!egi_alive(name, 0, x)) return false;
+    if (!egi_operand_alive(name, 0, x)) return false;
     const void *data = eg_data(x);
     void *converted = NULL;
     if (!data && x->size) return false;
@@ -11358,9 +11358,9 @@ EGI_AS_TOLD
 // hands its upstream gradient to its inputs; where a tensor was used twice, its
 // two gradients add. A tape knows tensors by their ids and has a slot for each
 // one that it watches or that a line made.
-//   egi_record          writes a line on every tape that records (RUNNING AN OP
+//   egi_tape_record     writes a line on every tape that records (RUNNING AN OP
 //                       calls it behind each op)
-//   egi_saves           what a line keeps: only what the op's gradient reads, so
+//   egi_tape_saves      what a line keeps: only what the op's gradient reads, so
 //                       of tanh the output y alone, since its gradient is g (1 - y^2)
 //   egi_backward_line   one line backwards; egi_unbroadcast undoes broadcasting
 //   egi_tape_clear      frees what a tape holds: behind the first gradient of an
@@ -11408,23 +11408,23 @@ struct eg_tape {
 
 // ---- slots: from a tensor's id to its place on the tape
 
-static int64_t egi_hash(const eg_tape *t, int64_t id) { return (int64_t)(((uint64_t)id * 0x9E3779B97F4A7C15u) >> 20) & (t->map_size - 1); }
-static int32_t egi_find_slot(const eg_tape *t, int64_t id) {
+static int64_t egi_tape_hash(const eg_tape *t, int64_t id) { return (int64_t)(((uint64_t)id * 0x9E3779B97F4A7C15u) >> 20) & (t->map_size - 1); }
+static int32_t egi_tape_slot_find(const eg_tape *t, int64_t id) {
     if (!t->map_size) return -1;
-    for (int64_t i = egi_hash(t, id);; i = (i + 1) & (t->map_size - 1)) {
+    for (int64_t i = egi_tape_hash(t, id);; i = (i + 1) & (t->map_size - 1)) {
         if (t->keys[i] == id) return t->values[i];
         if (t->keys[i] == 0) return -1;
     }
 }
-static void egi_map_put(eg_tape *t, int64_t id, int32_t slot) {
-    int64_t i = egi_hash(t, id);
+static void egi_tape_map_put(eg_tape *t, int64_t id, int32_t slot) {
+    int64_t i = egi_tape_hash(t, id);
     while (t->keys[i]) i = (i + 1) & (t->map_size - 1);
     t->keys[i] = id;
     t->values[i] = slot;
 }
 // The number of a new slot for x, made by line `record`; -1 without memory (no error yet). The map is kept at most
 // half full.
-static int32_t egi_add_slot(eg_tape *t, const eg_tensor *x, int32_t record) {
+static int32_t egi_tape_slot_add(eg_tape *t, const eg_tensor *x, int32_t record) {
     void *slots = t->slots;
     if (t->n_slots >= INT32_MAX - 1 || !egi_grow(&slots, &t->slot_capacity, t->n_slots + 1, sizeof *t->slots)) return -1;
     t->slots = (egi_slot *)slots;
@@ -11437,7 +11437,7 @@ static int32_t egi_add_slot(eg_tape *t, const eg_tensor *x, int32_t record) {
         t->keys = keys;
         t->values = (int32_t *)(void *)(keys + size);
         t->map_size = size;
-        for (int64_t i = 0; i < t->n_slots; i++) egi_map_put(t, t->slots[i].id, (int32_t)i);
+        for (int64_t i = 0; i < t->n_slots; i++) egi_tape_map_put(t, t->slots[i].id, (int32_t)i);
     }
     egi_slot *s = &t->slots[t->n_slots];
     s->id = x->id;
@@ -11447,22 +11447,22 @@ static int32_t egi_add_slot(eg_tape *t, const eg_tensor *x, int32_t record) {
     for (int i = 0; i < x->rank; i++) s->shape.dims[i] = x->dims[i];
     s->backend = egi_backend_of(x);
     s->variable = NULL;
-    egi_map_put(t, x->id, (int32_t)t->n_slots);
+    egi_tape_map_put(t, x->id, (int32_t)t->n_slots);
     return (int32_t)t->n_slots++;
 }
 
 // ---- a tape's life: begun in a scope, freed with it. It is in the thread's list (egi_this.tapes) as long as it may
 // record.
 
-static void egi_let_go(eg_tensor **list, int n) {
+static void egi_tensors_release(eg_tensor **list, int n) {
     for (int i = 0; i < n; i++)
         if (list[i]) { egi_object_release(&list[i]->object); list[i] = NULL; }
 }
-// Releases the tensors that a line saved. The line stays: egi_explain and eg_tape_print still follow it.
+// Releases the tensors that a line saved. The line stays: egi_tape_explain and eg_tape_print still follow it.
 static void egi_line_forget(egi_line *line) {
-    egi_let_go(line->in, line->n);
-    egi_let_go(line->out, line->n_out);
-    if (line->saved) egi_let_go(line->saved, EG_MAX_SAVED);
+    egi_tensors_release(line->in, line->n);
+    egi_tensors_release(line->out, line->n_out);
+    if (line->saved) egi_tensors_release(line->saved, EG_MAX_SAVED);
 }
 static void egi_line_free(egi_line *line) {
     egi_line_forget(line);
@@ -11496,12 +11496,12 @@ static void egi_tape_unlist(eg_tape *t) {
 static void egi_tape_destroy(eg_tape *t) {
     egi_tape_unlist(t);
     egi_tape_clear(t);
-    egi_lent_free(&t->lent);
+    egi_list_free_lent(&t->lent);
     t->object.kind = EGI_DEAD;
     egi_free_handle(t);
 }
 static bool egi_tape_alive(const char *function, const eg_tape *t) {
-    if (!t) return egi_not_given(function, "tape");
+    if (!t) return egi_argument_missing(function, "tape");
     if (t->object.kind != EGI_TAPE) return egi_fail(EG_ERROR_STATE, "eg_%s: the tape was used after its scope ended", function);
     return t->owner == &egi_this || egi_fail(EG_ERROR_TAPE, "eg_%s: the tape belongs to another thread", function);
 }
@@ -11526,14 +11526,14 @@ static eg_tape *egi_tape_new(bool persistent) {
 EAGER_API eg_tape *eg_tape_begin(void) { return egi_tape_new(false); }
 EAGER_API eg_tape *eg_tape_begin_persistent(void) { return egi_tape_new(true); }
 EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
-    if (!egi_tape_alive("tape_watch", t) || !egi_alive("tape_watch", 1, x)) return false;
+    if (!egi_tape_alive("tape_watch", t) || !egi_operand_alive("tape_watch", 1, x)) return false;
     if (t->used) return egi_fail(EG_ERROR_TAPE, "eg_tape_watch: the tape has given its gradients and is empty; begin a new one");
     if (x->flags & EGI_NUMBER)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_tape_watch: a plain number cannot be watched: make it a tensor, as eg_scalar does");
     if (x->dtype != EG_FLOAT32 && x->dtype != EG_FLOAT64)
         return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only float32 and float64 have gradients", egi_describe(x));
-    if (egi_find_slot(t, x->id) >= 0) return true;
-    int32_t slot = egi_add_slot(t, x, -1);
+    if (egi_tape_slot_find(t, x->id) >= 0) return true;
+    int32_t slot = egi_tape_slot_add(t, x, -1);
     if (slot < 0) return egi_no_memory("tape_watch", 0);
     if (x->flags & EGI_VARIABLE) t->slots[slot].variable = eg_retain(x);
     return true;
@@ -11557,7 +11557,7 @@ EAGER_API bool eg_tape_reset(eg_tape *t) {
     if (!egi_tape_alive("tape_reset", t)) return false;
     if (t->reading) return egi_fail(EG_ERROR_TAPE, "eg_tape_reset: a gradient is being computed from this tape");
     egi_tape_clear(t);
-    egi_lent_free(&t->lent);
+    egi_list_free_lent(&t->lent);
     t->used = false;
     t->paused = egi_this.paused;
     if (!t->listed) { t->outer = egi_this.tapes; egi_this.tapes = t; t->listed = true; }
@@ -11618,27 +11618,27 @@ static bool egi_recording_though_paused(void) {
 
 // A reference to the value that an op reads now. Of a variable it is an alias under the variable's id, since an
 // assignment puts a variable's new values into another buffer: a gradient sees the value that was read.
-static eg_tensor *egi_snapshot(eg_tensor *x) {
+static eg_tensor *egi_tape_snapshot(eg_tensor *x) {
     if (!(x->flags & EGI_VARIABLE)) return eg_retain(x);
     // A constant text, not the variable's name: the tape may outlive the variable.
-    eg_tensor *y = egi_alias("variable", x);
+    eg_tensor *y = egi_tensor_alias("variable", x);
     if (y) y->id = x->id;
     if (y) y->flags |= EGI_SNAPSHOT;
     return y;
 }
 // Which values the gradient for input i reads, as EGI_USES_ bits: worked out from the formulas of an elementwise row,
 // stated by any other.
-static unsigned egi_saves(const egi_op *op, int i) {
+static unsigned egi_tape_saves(const egi_op *op, int i) {
     if (op->grad == egi_grad_elementwise) return egi_row_reads(op, i) & ~(unsigned)EGI_USES_G;
     return op->flags & EGI_USER ? 0 : op->saves[i < 3 ? i : 2];
 }
 // Writes one line on tape t. slots[i] is input i's slot, or -1; `saved` is what a custom gradient's forward function
 // kept, or NULL. An input is saved if the gradient for some watched float input reads it. False without memory (no
 // error yet, nothing changed but slots).
-static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
-                          eg_tensor *const *saved, const int32_t *slots) {
+static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out,
+                               eg_tensor *const *saved, const int32_t *slots) {
     unsigned keep = 0;
-    if (op->grad) for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_saves(op, i);
+    if (op->grad) for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_tape_saves(op, i);
     if (!op->grad) saved = NULL;
     size_t pointers = (size_t)(n + n_out) + (saved ? EG_MAX_SAVED : 0);
     size_t attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
@@ -11662,21 +11662,21 @@ static bool egi_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *in, in
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
         line->slots[i] = slots[i];
-        if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D) || (i == 4 && keep & EGI_USES_E)) ok = (line->in[i] = egi_snapshot(in[i])) != NULL;
+        if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D) || (i == 4 && keep & EGI_USES_E)) ok = (line->in[i] = egi_tape_snapshot(in[i])) != NULL;
     }
     for (int i = 0; i < n_out && ok; i++) {
         if (keep & EGI_USES_Y) line->out[i] = eg_retain(out[i]);
-        line->slots[n + i] = egi_add_slot(t, out[i], (int32_t)t->n_lines);
+        line->slots[n + i] = egi_tape_slot_add(t, out[i], (int32_t)t->n_lines);
         ok = line->slots[n + i] >= 0;
     }
-    for (int i = 0; saved && ok && i < EG_MAX_SAVED; i++) if (saved[i]) ok = (line->saved[i] = egi_snapshot(saved[i])) != NULL;
+    for (int i = 0; saved && ok && i < EG_MAX_SAVED; i++) if (saved[i]) ok = (line->saved[i] = egi_tape_snapshot(saved[i])) != NULL;
     if (!ok) { egi_line_free(line); return false; }
     t->lines[t->n_lines++] = line;
     return true;
 }
 // A tape that writes no lines. It stands in the thread's list while the forward function of a custom gradient runs,
 // and notes the name of the first trainable variable that an op reads there without its being one of the inputs: that
-// variable would get no gradient, so egi_custom makes it an error.
+// variable would get no gradient, so egi_custom_run makes it an error.
 typedef struct egi_spy { eg_tape tape; eg_tensor *const *in; int n; char found[64]; } egi_spy;
 static void egi_spy_look(egi_spy *spy, const egi_op *op, eg_tensor *const *in, int n) {
     for (int i = 0; i < n && op->grad && !spy->found[0]; i++) {
@@ -11702,7 +11702,7 @@ static void egi_spy_end(egi_spy *spy) {
 }
 // Writes a line on every tape that records and knows an input; a trainable variable becomes known by being read.
 // Called behind the op, when its outputs are there. False and an error without memory; the op fails then.
-static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out, eg_tensor *const *saved) {
+static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out, int n_out, eg_tensor *const *saved) {
     int32_t few[16], *slots = few;
     if (n > 16 && !(slots = (int32_t *)egi_alloc((size_t)n * sizeof *slots))) return egi_no_memory(op->name, 0);
     bool ok = true;
@@ -11711,15 +11711,15 @@ static bool egi_record(const egi_op *op, eg_tensor *const *in, int n, const void
         if (!t->recording || t->paused < egi_this.paused) continue;
         if (t->spy) { egi_spy_look((egi_spy *)(void *)t, op, in, n); continue; }
         for (int i = 0; i < n && ok; i++) {
-            slots[i] = in[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, in[i]->id);
+            slots[i] = in[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, in[i]->id);
             if (slots[i] < 0 && (in[i]->flags & EGI_TRAINABLE) && t->watch_variables) {
-                slots[i] = egi_add_slot(t, in[i], -1);
+                slots[i] = egi_tape_slot_add(t, in[i], -1);
                 ok = slots[i] >= 0;
                 if (ok) t->slots[slots[i]].variable = eg_retain(in[i]);
             }
             any = any || slots[i] >= 0;
         }
-        if (ok && any) ok = egi_record_on(t, op, in, n, attr, out, n_out, saved, slots);
+        if (ok && any) ok = egi_tape_record_on(t, op, in, n, attr, out, n_out, saved, slots);
     }
     if (slots != few) egi_free(slots);
     return ok || egi_no_memory(op->name, 0);
@@ -11750,7 +11750,7 @@ static eg_tensor *egi_unbroadcast(eg_tensor *dx, const eg_shape *shape) {
 }
 
 // Adds dx to the gradient that the slot has so far. grads holds a reference of its own to the sum; the caller keeps dx.
-static bool egi_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx) {
+static bool egi_tape_slot_accumulate(eg_tensor **grads, int32_t slot, eg_tensor *dx) {
     if (!dx) return false;
     if (grads[slot]) {
         eg_tensor *sum = (eg_add)(grads[slot], dx);
@@ -11772,10 +11772,10 @@ static bool egi_sum_is_ours(const eg_tensor *sum) {
 static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g) {
     const egi_slice_attr *a = (const egi_slice_attr *)attr;
     bool first = !*sum;
-    if (first && !egi_accumulate(sum, 0, egi_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0))) return false;
-    eg_tensor *part = egi_own(egi_slice_view("slice", *sum, a));
+    if (first && !egi_tape_slot_accumulate(sum, 0, egi_full_as("pad", backend, (eg_dtype)g->dtype, a->from, 0))) return false;
+    eg_tensor *part = egi_scope_own(egi_slice_view("slice", *sum, a));
     if (part && !first) g = (eg_add)(part, g);
-    return part && g && egi_copy(g, part);
+    return part && g && egi_tensor_copy(g, part);
 }
 
 // One line backwards: calls its op's gradient function with the upstream gradients (zeros for an output that led
@@ -11824,18 +11824,18 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         eg_backend *backend = t->slots[slot].backend;
         // A gradient must not change when the variable is assigned.
         if (eg_is_variable(dx[i])) dx[i] = eg_read(dx[i]);
-        if (!egi_alive(line->op->name, i, dx[i])) { ok = false; break; }
+        if (!egi_operand_alive(line->op->name, i, dx[i])) { ok = false; break; }
         if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx[i]->number);
         else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
             ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]),
-                          egi_dtypes[dtype].name, egi_show(shape));
+                          egi_dtypes[dtype].name, egi_shape_show(shape));
         else if ((line->op->flags & EGI_USER) && egi_backend_of(dx[i]) != backend)
             ok = egi_fail(EG_ERROR_DEVICE, "eg_%s: the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")", line->op->name, i, egi_backend_of(dx[i])->name,
                           backend->name, backend->name);
         else dx[i] = egi_unbroadcast(dx[i], &shape);
         // The NaN trap sees each op that a user's backward function calls, but not a tensor that it filled by hand.
         if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
-        ok = ok && egi_accumulate(grads, slot, dx[i]);
+        ok = ok && egi_tape_slot_accumulate(grads, slot, dx[i]);
     }
     if (ok && egi_this.recorder) ok = egi_this.recorder->gradient(egi_this.recorder, t, line, upstream, dx, needed);
     egi_context_leave(&gradient);
@@ -11844,8 +11844,8 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     return ok;
 }
 
-static EGI_COLD void egi_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void egi_set_reason(const char *format, ...) {
+static EGI_COLD void egi_tape_set_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void egi_tape_set_reason(const char *format, ...) {
     va_list list;
     va_start(list, format);
     vsnprintf(egi_this.reason, sizeof egi_this.reason, format, list);
@@ -11857,19 +11857,19 @@ EAGER_API const char *eg_tape_unconnected_reason(void) { return egi_this.reason;
 // (`from`, forwards) and every slot that ys depend on (`to`, backwards), following ops without a gradient as well;
 // the line where the two meet and that has no gradient is the cut. sx and sy are the slots of x and ys, -1 where the
 // tape does not know them.
-static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys, const int32_t *sy, int ny) {
+static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int32_t sx, eg_tensor *const *ys, const int32_t *sy, int ny) {
     char name[64];
     snprintf(name, sizeof name, "%.60s", x->name ? x->name : "the source");
     if (sx < 0) {
         if (x->flags & EGI_VARIABLE && !(x->flags & EGI_TRAINABLE))
-            egi_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it", name);
+            egi_tape_set_reason("%s was not watched: it is not trainable; eg_set_trainable it, or eg_tape_watch it", name);
         else
-            egi_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
-                           x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
+            egi_tape_set_reason("%s was not watched: eg_tape_watch it before it is used%s", name,
+                                x->flags & EGI_VARIABLE ? ", or use it while the tape records" : "");
         return;
     }
     unsigned char *from = (unsigned char *)egi_alloc((size_t)t->n_slots * 2), *to = from ? from + t->n_slots : NULL;
-    if (!from) { egi_set_reason("unknown: out of memory"); return; }
+    if (!from) { egi_tape_set_reason("unknown: out of memory"); return; }
     memset(from, 0, (size_t)t->n_slots * 2);
     from[sx] = 1;
     bool outside = true, whole = false;
@@ -11893,19 +11893,19 @@ static EGI_COLD void egi_explain(const eg_tape *t, const eg_tensor *x, int32_t s
         else if (leads && comes && !cut && !egi_is_float(t->slots[line->slots[line->n]].dtype)) cut = line;
     }
     if (outside)
-        egi_set_reason("the target was made outside the tape: it is a constant for it (made before %s was watched, or from numbers of C), or the tape was not recording", name);
-    else if (cut && cut->op->flags & EGI_STOPS) egi_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
+        egi_tape_set_reason("the target was made outside the tape: it is a constant for it (made before %s was watched, or from numbers of C), or the tape was not recording", name);
+    else if (cut && cut->op->flags & EGI_STOPS) egi_tape_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
     else if (cut && !egi_is_float(t->slots[cut->slots[cut->n]].dtype) )
-        egi_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name, cut->op->name,
-                       egi_dtypes[t->slots[cut->slots[cut->n]].dtype].name);
-    else if (cut) egi_set_reason("the path from %s to the target goes through eg_%s, which is not differentiable", name, cut->op->name);
-    else if (whole) egi_set_reason("the path is integer: the target's dtype has no gradient");
-    else if (to[sx]) egi_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
+        egi_tape_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name, cut->op->name,
+                            egi_dtypes[t->slots[cut->slots[cut->n]].dtype].name);
+    else if (cut) egi_tape_set_reason("the path from %s to the target goes through eg_%s, which is not differentiable", name, cut->op->name);
+    else if (whole) egi_tape_set_reason("the path is integer: the target's dtype has no gradient");
+    else if (to[sx]) egi_tape_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
     else {
         bool custom = false;
         for (int64_t l = 0; l < t->n_lines && !custom; l++)
             for (int i = 0; i < t->lines[l]->n_out; i++) custom = custom || (t->lines[l]->op->flags & EGI_USER && to[t->lines[l]->slots[t->lines[l]->n + i]]);
-        egi_set_reason("the target does not depend on %s%s", name, custom ? ", or does so only inside the forward function of a custom gradient, which gives one for its inputs alone" : "");
+        egi_tape_set_reason("the target does not depend on %s%s", name, custom ? ", or does so only inside the forward function of a custom gradient, which gives one for its inputs alone" : "");
     }
     egi_free(from);
 }
@@ -11925,10 +11925,10 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
             EG_ERROR_TAPE,
             "eg_tape_gradient: this tape has given its gradients already; begin one in each step of a loop, or one by eg_tape_begin_persistent(), which gives them more than once");
     for (int i = 0; i < ny; i++) {
-        if (!egi_alive("tape_gradient", 0, ys[i])) return false;
+        if (!egi_operand_alive("tape_gradient", 0, ys[i])) return false;
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
         if (!g) continue;
-        if (!egi_alive("tape_gradient", 0, g)) return false;
+        if (!egi_operand_alive("tape_gradient", 0, g)) return false;
         if (!(g->flags & EGI_NUMBER) && (g->dtype != ys[i]->dtype || !egi_same_shape(g, ys[i])))
             return egi_fail(EG_ERROR_SHAPE, "eg_tape_gradient: output gradient %d is %s, but its target is %s", i, egi_describe(g),
                             egi_describe(ys[i]));
@@ -11936,7 +11936,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
             return egi_fail(EG_ERROR_DEVICE, "eg_tape_gradient: output gradient %d is on %s, but its target is on %s; eg_to(g, \"%s\")", i, egi_backend_of(g)->name,
                             egi_backend_of(ys[i])->name, egi_backend_of(ys[i])->name);
     }
-    for (int i = 0; i < nx; i++) if (!egi_alive("tape_gradient", i, xs[i])) return false;
+    for (int i = 0; i < nx; i++) if (!egi_operand_alive("tape_gradient", i, xs[i])) return false;
     enum { WANTED = 1, ASKED = 2 };             // marks of a slot: it depends on a source; it is a source
     // From here on the tape is spent, and does not record the ops of its own gradients.
     if (!t->persistent) {
@@ -11945,8 +11945,8 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     }
     // A target may be a variable that no op has read: its gradient for itself is 1.
     for (int i = 0; i < ny; i++) {
-        if (!(ys[i]->flags & EGI_TRAINABLE) || !t->watch_variables || egi_find_slot(t, ys[i]->id) >= 0) continue;
-        int32_t slot = egi_add_slot(t, ys[i], -1);
+        if (!(ys[i]->flags & EGI_TRAINABLE) || !t->watch_variables || egi_tape_slot_find(t, ys[i]->id) >= 0) continue;
+        int32_t slot = egi_tape_slot_add(t, ys[i], -1);
         if (slot < 0) { if (!t->persistent) egi_tape_clear(t); return egi_no_memory("tape_gradient", 0); }
         t->slots[slot].variable = eg_retain(ys[i]);
     }
@@ -11964,21 +11964,21 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     eg_scope scope = eg_scope_begin();
     bool ok = true;
     // A reference each, since a user's backward function may release what the caller holds.
-    for (int i = 0; i < nx && ok; i++) ok = egi_again(xs[i]) != NULL;
-    for (int i = 0; i < ny && ok; i++) ok = egi_again(ys[i]) != NULL;
+    for (int i = 0; i < nx && ok; i++) ok = egi_scope_own_again(xs[i]) != NULL;
+    for (int i = 0; i < ny && ok; i++) ok = egi_scope_own_again(ys[i]) != NULL;
     for (int i = 0; i < nx; i++) {
-        sx[i] = xs[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, xs[i]->id);
+        sx[i] = xs[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, xs[i]->id);
         if (sx[i] >= 0) wanted[sx[i]] = WANTED | ASKED;
     }
     for (int i = 0; i < ny && ok; i++) {
         eg_tensor *g = output_gradients ? output_gradients[i] : NULL;
-        sy[i] = ys[i]->flags & EGI_NUMBER ? -1 : egi_find_slot(t, ys[i]->id);
+        sy[i] = ys[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, ys[i]->id);
         if (sy[i] < 0 || !egi_is_float(ys[i]->dtype)) continue;
         if (!g || (g->flags & EGI_NUMBER))
             g = egi_full_as("ones", egi_backend_of(ys[i]), (eg_dtype)ys[i]->dtype, egi_shape(ys[i]), g ? g->number : 1);
         // A gradient must not change when the variable is assigned.
         else if (g->flags & EGI_VARIABLE) g = eg_read(g);
-        ok = egi_accumulate(grads, sy[i], g);
+        ok = egi_tape_slot_accumulate(grads, sy[i], g);
     }
     // Marks what depends on a source. Other lines cannot contribute and are skipped below.
     for (int64_t l = 0; l < n_lines; l++) {
@@ -11999,7 +11999,7 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
         // the pass goes back.
         for (int i = 0; i < line->n_out; i++) {
             int32_t slot = line->slots[line->n + i];
-            if (!(wanted[slot] & ASKED)) egi_let_go(&grads[slot], 1);
+            if (!(wanted[slot] & ASKED)) egi_tensors_release(&grads[slot], 1);
         }
         if (!t->persistent) egi_line_forget(line);
     }
@@ -12007,17 +12007,17 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     egi_this.reason[0] = 0;
     for (int i = 0; i < nx && ok; i++) {
         if (sx[i] >= 0 && grads[sx[i]]) { out[i] = eg_retain(grads[sx[i]]); continue; }
-        if (!missing) { missing = true; egi_explain(t, xs[i], sx[i], ys, sy, ny); }
+        if (!missing) { missing = true; egi_tape_explain(t, xs[i], sx[i], ys, sy, ny); }
         if (t->zeros) out[i] = eg_retain(egi_full_as("zeros", egi_backend_of(xs[i]), (eg_dtype)xs[i]->dtype, egi_shape(xs[i]), 0));
         if (t->zeros && !out[i]) ok = false;
     }
-    for (int64_t i = 0; i < n; i++) egi_let_go(&grads[i], 1);
+    for (int64_t i = 0; i < n; i++) egi_tensors_release(&grads[i], 1);
     egi_free(grads);
     t->reading--;
     if (!t->persistent) egi_tape_clear(t);
     eg_scope_end(scope);
     for (int i = 0; i < nx; i++) {
-        if (out[i] && ok && !egi_own(out[i])) { out[i] = NULL; ok = false; }
+        if (out[i] && ok && !egi_scope_own(out[i])) { out[i] = NULL; ok = false; }
         else if (out[i] && !ok) egi_object_release(&out[i]->object);
     }
     if (!ok) for (int i = 0; i < nx; i++) out[i] = NULL;
@@ -12043,7 +12043,7 @@ EAGER_API eg_tensor *eg_tape_gradient(eg_tape *t, eg_tensor *y, eg_tensor *x) {
 // The Jacobian, one backward pass for each element of y, whose upstream gradient is 1 there and 0 elsewhere. With
 // `batch`, axis 0 is a batch of independent rows, and one pass serves the same element of all rows.
 static eg_tensor *egi_jacobian(const char *function, eg_tape *t, eg_tensor *y, eg_tensor *x, bool batch) {
-    if (!egi_tape_alive(function, t) || !egi_alive(function, 1, y) || !egi_alive(function, 2, x)) return NULL;
+    if (!egi_tape_alive(function, t) || !egi_operand_alive(function, 1, y) || !egi_operand_alive(function, 2, x)) return NULL;
     if (!t->persistent) return (eg_tensor *)eg_raise(EG_ERROR_TAPE, "eg_%s: needs a persistent tape: eg_tape_begin_persistent()", function);
     if (!egi_is_float(y->dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: the target %s is not floating", function, egi_describe(y));
     if (batch && (y->rank < 1 || x->rank < 1 || y->dims[0] != x->dims[0]))
@@ -12090,7 +12090,7 @@ EAGER_API eg_tensor *eg_tape_batch_jacobian(eg_tape *t, eg_tensor *y, eg_tensor 
 
 // How a slot is called in eg_tape_print: a variable's name, "watched.3", "%5" for the output of a line, "-" for a
 // constant.
-static void egi_slot_text(const eg_tape *t, int32_t slot, egi_text *out) {
+static void egi_tape_slot_text(const eg_tape *t, int32_t slot, egi_text *out) {
     char text[160];
     if (slot < 0) { egi_text_string(out, "-"); return; }
     const egi_slot *s = &t->slots[slot];
@@ -12111,14 +12111,14 @@ EAGER_API void eg_tape_print(eg_tape *t) {
         const egi_line *line = t->lines[l];
         snprintf(text, sizeof text, "%4lld  ", (long long)l);
         egi_text_string(&out, text);
-        for (int i = 0; i < line->n_out; i++) { if (i) egi_text_string(&out, ", "); egi_slot_text(t, line->slots[line->n + i], &out); }
+        for (int i = 0; i < line->n_out; i++) { if (i) egi_text_string(&out, ", "); egi_tape_slot_text(t, line->slots[line->n + i], &out); }
         snprintf(text, sizeof text, " = %s(", line->op->name);
         egi_text_string(&out, text);
-        for (int i = 0; i < line->n; i++) { if (i) egi_text_string(&out, ", "); egi_slot_text(t, line->slots[i], &out); }
+        for (int i = 0; i < line->n; i++) { if (i) egi_text_string(&out, ", "); egi_tape_slot_text(t, line->slots[i], &out); }
         egi_text_string(&out, ")  ");
         for (int i = 0; i < line->n_out; i++) {
             const egi_slot *s = &t->slots[line->slots[line->n + i]];
-            snprintf(text, sizeof text, "%s%s %s", i ? ", " : "", egi_dtypes[s->dtype].name, egi_show(s->shape));
+            snprintf(text, sizeof text, "%s%s %s", i ? ", " : "", egi_dtypes[s->dtype].name, egi_shape_show(s->shape));
             egi_text_string(&out, text);
         }
         bool any = false;
@@ -12157,13 +12157,13 @@ EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
             name[k++] = *p == '"' || *p == '\\' ? '\'' : *p;
         name[k] = 0;
         snprintf(item, sizeof item, "  s%lld [label=\"%s\\n%s\", shape=ellipse, style=filled, fillcolor=\"#dbe9f6\"];\n", (long long)i, name,
-                 egi_show(s->shape));
+                 egi_shape_show(s->shape));
         egi_text_string(&out, item);
     }
     for (int64_t l = 0; l < t->n_lines; l++) {
         const egi_line *line = t->lines[l];
         snprintf(item, sizeof item, "  l%lld [label=\"%s\\n%s\", shape=box%s];\n", (long long)l, line->op->name,
-                 egi_show(t->slots[line->slots[line->n]].shape), line->op->grad ? "" : ", style=dashed");
+                 egi_shape_show(t->slots[line->slots[line->n]].shape), line->op->grad ? "" : ", style=dashed");
         egi_text_string(&out, item);
         for (int i = 0; i < line->n; i++) {
             int32_t slot = line->slots[i];
@@ -12199,15 +12199,15 @@ static const egi_op egi_op_custom_gradient = { "custom_gradient", -1, 1, EGI_USE
 
 // Runs a forward function (one of the two kinds) and records it as a single op. The outputs belong to the scope. On
 // failure all of out[] is NULL.
-static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_custom_forward *single, eg_custom_backward *backward, void *user,
-                       eg_tensor *const *in, int n, eg_tensor **out, int n_out) {
+static bool egi_custom_run(const egi_op *op, eg_custom_forward_multi *forward, eg_custom_forward *single, eg_custom_backward *backward, void *user,
+                           eg_tensor *const *in, int n, eg_tensor **out, int n_out) {
     eg_grad_context c;
     egi_user_attr attr = { backward, user };
     if (!egi_lists_given(op->name, n_out, out, out, out)) return false;
     if (n_out < 1 || n_out > EGI_MAX_OUT) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: between 1 and %d outputs, not %d", op->name, EGI_MAX_OUT, n_out);
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     if (!egi_lists_given(op->name, n, in, in, in)) return false;
-    for (int i = 0; i < n; i++) if (!egi_alive(op->name, i, in[i])) return false;
+    for (int i = 0; i < n; i++) if (!egi_operand_alive(op->name, i, in[i])) return false;
     memset(&c, 0, sizeof c);
     c.n_inputs = n;
     c.n_outputs = n_out;
@@ -12228,8 +12228,8 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
     if (quiet) eg_recording_pause();
     if (watched) egi_spy_begin(&spy, in, n);
     bool ok = true;
-    for (int i = 0; i < n && ok; i++) ok = egi_again(in[i]) != NULL;         // whatever becomes of the caller's references meanwhile
-    if (ok) EGI_FRAMED_DEEPER("the forward function", op->name, ok = single ? (made[0] = egi_returned(op->name, single(in, &c, user))) != NULL : forward(in, made, &c, user));
+    for (int i = 0; i < n && ok; i++) ok = egi_scope_own_again(in[i]) != NULL;         // whatever becomes of the caller's references meanwhile
+    if (ok) EGI_FRAMED_DEEPER("the forward function", op->name, ok = single ? (made[0] = egi_frame_result(op->name, single(in, &c, user))) != NULL : forward(in, made, &c, user));
     if (watched) egi_spy_end(&spy);
     if (quiet) eg_recording_unpause();
     if (ok && watched && spy.found[0])
@@ -12237,20 +12237,20 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
                       "or use it inside EG_NO_RECORDING, where it is a constant", op->name, spy.found);
     if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_%s: the forward function failed without an error", op->name);
     for (int i = 0; i < n_out && ok; i++) {
-        ok = egi_alive(op->name, i, made[i]);
+        ok = egi_operand_alive(op->name, i, made[i]);
         if (ok && (made[i]->flags & EGI_NUMBER)) ok = (made[i] = egi_number_tensor(op->name, made[i], (eg_dtype)made[i]->dtype, egi_backend_here())) != NULL;
         // A new handle has a new id, under which the tape finds the custom line and not the forward function's own ops.
-        if (ok) ok = (out[i] = egi_alias(op->name, made[i])) != NULL;
+        if (ok) ok = (out[i] = egi_tensor_alias(op->name, made[i])) != NULL;
     }
     if (ok && egi_this.trap) ok = egi_trap_passes(op->name, in, n, out, n_out);
     // An output that was saved is the op's own result: its gradient is the custom one, not that of the forward's ops.
     for (int k = 0; ok && k < EG_MAX_SAVED; k++)
         for (int i = 0; i < n_out; i++) if (c.saved[k] && c.saved[k] == made[i]) { c.saved[k] = out[i]; break; }
     if (ok && egi_this.recorder) ok = egi_recorder_op(op, in, n, NULL, out, n_out);
-    if (ok && egi_seen()) ok = egi_record(op, in, n, &attr, out, n_out, c.saved);
+    if (ok && egi_recording_wanted()) ok = egi_tape_record(op, in, n, &attr, out, n_out, c.saved);
     eg_scope_end(scope);
     for (int i = 0; i < n_out; i++) {
-        if (out[i] && ok && !egi_own(out[i])) { out[i] = NULL; ok = false; }
+        if (out[i] && ok && !egi_scope_own(out[i])) { out[i] = NULL; ok = false; }
         else if (out[i] && !ok) egi_object_release(&out[i]->object);
     }
     if (!ok) for (int i = 0; i < n_out; i++) out[i] = NULL;
@@ -12259,13 +12259,13 @@ static bool egi_custom(const egi_op *op, eg_custom_forward_multi *forward, eg_cu
 EAGER_API eg_tensor *eg_custom_gradient(eg_custom_forward *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n) {
     eg_tensor *out = NULL;
     if (!forward || !backward) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_custom_gradient: a function is NULL");
-    return egi_custom(&egi_op_custom_gradient, NULL, forward, backward, user, inputs, n, &out, 1) ? out : NULL;
+    return egi_custom_run(&egi_op_custom_gradient, NULL, forward, backward, user, inputs, n, &out, 1) ? out : NULL;
 }
 EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_custom_backward *backward, void *user, eg_tensor *const *inputs, int n,
                                         eg_tensor **outputs, int n_outputs) {
     EGI_FAILS_AS("custom_gradient_multi");
     if (!forward || !backward) return egi_fail(EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
-    return egi_custom(&egi_op_custom_gradient, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
+    return egi_custom_run(&egi_op_custom_gradient, forward, NULL, backward, user, inputs, n, outputs, n_outputs);
 }
 
 // Registered ops: a fixed array, so that a pointer to an op stays valid. A slot is written once, under the lock,
@@ -12327,7 +12327,7 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
     if (!egi_lists_given(d->name, n, inputs, inputs, inputs) || !egi_lists_given(d->name, n_outputs, outputs, outputs, outputs)) return false;
     if (d->n_inputs >= 0 && n != d->n_inputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: takes %d input%s, not %d", d->name, d->n_inputs, egi_plural(d->n_inputs), n);
     if (n_outputs != d->n_outputs) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: has %d output%s, not %d", d->name, d->n_outputs, egi_plural(d->n_outputs), n_outputs);
-    return egi_custom(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
+    return egi_custom_run(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
 }
 
 //# 27  FUNCTIONS OF FUNCTIONS -------------------------------------------------
@@ -12341,15 +12341,15 @@ EGI_SMALL
 
 // Calls f. NULL from f is an error, also where f raised none. Where f returns a variable itself, the result is its
 // present value.
-static eg_tensor *egi_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
+static eg_tensor *egi_function_value(const char *name, eg_function1 *f, void *user, eg_tensor *const *in) {
     eg_tensor *y = NULL;
-    EGI_FRAMED_DEEPER("the function", name, y = egi_returned(name, f(in, user)));
+    EGI_FRAMED_DEEPER("the function", name, y = egi_frame_result(name, f(in, user)));
     if (!y && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_%s: the function returned NULL", name);
     return eg_is_variable(y) ? eg_read(y) : y;
 }
 // A copy of the list xs in which no handle occurs twice: a tensor given in two places gets a gradient for each. With
 // `fresh`, every entry is a new handle. The list is `few` if n fits, else it is allocated and the caller frees it.
-static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few, bool fresh) {
+static eg_tensor **egi_function_distinct(const char *name, eg_tensor *const *xs, int n, eg_tensor **few, int n_few, bool fresh) {
     eg_tensor **own = n <= n_few ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *own);
     if (!own) { egi_no_memory(name, 0); return NULL; }
     bool ok = true;
@@ -12358,7 +12358,7 @@ static eg_tensor **egi_distinct(const char *name, eg_tensor *const *xs, int n, e
         for (int j = 0; j < i && !twice; j++) twice = xs[j] == xs[i];
         own[i] = twice ? eg_identity(xs[i]) : xs[i];
         // A reference, since f may release what the caller holds.
-        ok = egi_alive(name, i, own[i]) && (twice || egi_again(own[i]));
+        ok = egi_operand_alive(name, i, own[i]) && (twice || egi_scope_own_again(own[i]));
     }
     if (ok) return own;
     if (own != few) egi_free(own);
@@ -12371,11 +12371,11 @@ EAGER_API eg_tensor *eg_value_and_gradients_function(eg_function1 *f, void *user
     for (int i = 0; i < n; i++) grads[i] = NULL;
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_gradients_function: the function is NULL");
     eg_scope scope = eg_scope_begin();
-    eg_tensor **own = egi_distinct("gradients_function", xs, n, few, 8, false);
+    eg_tensor **own = egi_function_distinct("gradients_function", xs, n, few, 8, false);
     eg_tape *tape = own ? eg_tape_begin() : NULL;
     bool ok = tape != NULL;
     for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(tape, own[i]);
-    eg_tensor *y = ok ? egi_value("gradients_function", f, user, own) : NULL;
+    eg_tensor *y = ok ? egi_function_value("gradients_function", f, user, own) : NULL;
     if (y) eg_tape_unconnected_zeros(tape, true);
     ok = y && eg_tape_gradients(tape, y, own, n, grads);
     if (own != few) egi_free(own);
@@ -12418,7 +12418,7 @@ static eg_tensor *egi_implicit_run(eg_function1 *f, void *user, eg_tensor *const
     if (!f) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_implicit_gradients: the function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *y = tape ? egi_value("implicit_gradients", f, user, in) : NULL, **list = NULL;
+    eg_tensor *y = tape ? egi_function_value("implicit_gradients", f, user, in) : NULL, **list = NULL;
     int n = y ? egi_tape_variables(tape, NULL) : 0;
     bool ok = y && (n || egi_fail(EG_ERROR_GRADIENT, "eg_implicit_gradients: the function used no trainable variable; eg_gradients_function gives the gradients of its inputs"));
     if (ok) {
@@ -12474,8 +12474,8 @@ EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, 
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = order > 0 ? eg_tape_begin() : NULL;
     eg_tensor *y = NULL, *g = NULL;
-    bool ok = egi_alive("nth_gradient", 0, x) && egi_again(x);
-    if (ok && order == 0) g = eg_keep(egi_value("nth_gradient", f, user, &x));
+    bool ok = egi_operand_alive("nth_gradient", 0, x) && egi_scope_own_again(x);
+    if (ok && order == 0) g = eg_keep(egi_function_value("nth_gradient", f, user, &x));
     else if (ok && tape && eg_tape_watch(tape, x)) y = eg_nth_gradient(f, user, x, order - 1);
     if (y) eg_tape_unconnected_zeros(tape, true);
     if (y) g = eg_keep(eg_tape_gradient(tape, y, x));
@@ -12485,7 +12485,7 @@ EAGER_API eg_tensor *eg_nth_gradient(eg_function1 *f, void *user, eg_tensor *x, 
 
 // The inner product of two lists: the sum of all elements of a[i] b[i] over all i. A NULL in a counts as zeros. The
 // result is NULL after an error, and without an error where all of a is NULL.
-static eg_tensor *egi_inner(eg_tensor *const *a, eg_tensor *const *b, int n) {
+static eg_tensor *egi_function_inner_product(eg_tensor *const *a, eg_tensor *const *b, int n) {
     eg_reduce_options all;
     eg_tensor *s = NULL;
     memset(&all, 0, sizeof all);
@@ -12500,7 +12500,7 @@ static eg_tensor *egi_inner(eg_tensor *const *a, eg_tensor *const *b, int n) {
 }
 static bool egi_check_directions(const char *name, eg_tensor *const *xs, eg_tensor *const *vs, int n) {
     for (int i = 0; i < n; i++) {
-        if (!egi_alive(name, i, xs[i]) || !egi_alive(name, n + i, vs[i])) return false;
+        if (!egi_operand_alive(name, i, xs[i]) || !egi_operand_alive(name, n + i, vs[i])) return false;
         if (!egi_same_shape(xs[i], vs[i]) || xs[i]->dtype != vs[i]->dtype)
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: direction %d is %s, but its input is %s", name, i, egi_describe(vs[i]), egi_describe(xs[i]));
     }
@@ -12516,14 +12516,14 @@ EAGER_API eg_tensor *eg_jvp(eg_function1 *f, void *user, eg_tensor *const *xs, e
     if (!egi_check_directions("jvp", xs, vs, n)) return NULL;
     if (n > 8 && !(grads = (eg_tensor **)egi_alloc((size_t)n * sizeof *grads))) { egi_no_memory("jvp", 0); return NULL; }
     eg_scope scope = eg_scope_begin();
-    eg_tensor **own = egi_distinct("jvp", xs, n, few_own, 8, false);
+    eg_tensor **own = egi_function_distinct("jvp", xs, n, few_own, 8, false);
     eg_tape *inner = own ? eg_tape_begin() : NULL;
     bool ok = inner != NULL;
     for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(inner, own[i]);
-    eg_tensor *y = ok ? egi_value("jvp", f, user, own) : NULL, *u = y ? eg_zeros_like(y) : NULL;
+    eg_tensor *y = ok ? egi_function_value("jvp", f, user, own) : NULL, *u = y ? eg_zeros_like(y) : NULL;
     eg_tape *outer = u ? eg_tape_begin() : NULL;
     if (outer && eg_tape_watch(outer, u) && eg_tape_gradients_from(inner, &y, 1, &u, own, n, grads)) {
-        eg_tensor *s = egi_inner(grads, vs, n);
+        eg_tensor *s = egi_function_inner_product(grads, vs, n);
         eg_tape_unconnected_zeros(outer, true);
         if (s) result = eg_tape_gradient(outer, s, u);
         else if (egi_this.error == EG_OK) result = eg_zeros_like(y);
@@ -12544,13 +12544,13 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
     eg_tensor *few[8], *few_vs[8];
     eg_scope scope = eg_scope_begin();
     // The directions are constants for the outer tape, also where they are the inputs themselves.
-    eg_tensor **own = egi_distinct("hvp", xs, n, few, 8, false), **along = own ? egi_distinct("hvp", vs, n, few_vs, 8, true) : NULL;
+    eg_tensor **own = egi_function_distinct("hvp", xs, n, few, 8, false), **along = own ? egi_function_distinct("hvp", vs, n, few_vs, 8, true) : NULL;
     eg_tape *outer = along ? eg_tape_begin() : NULL;
     bool ok = outer != NULL;
     for (int i = 0; i < n && ok; i++) ok = eg_tape_watch(outer, own[i]);
     if (ok) eg_tape_unconnected_zeros(outer, true);
     ok = ok && eg_gradients_function(f, user, own, n, out);
-    eg_tensor *s = ok ? egi_inner(out, along, n) : NULL;
+    eg_tensor *s = ok ? egi_function_inner_product(out, along, n) : NULL;
     ok = s && eg_tape_gradients(outer, s, own, n, out);
     if (own != few) egi_free(own);
     if (along != few_vs) egi_free(along);
@@ -12563,9 +12563,9 @@ EAGER_API bool eg_hvp(eg_function1 *f, void *user, eg_tensor *const *xs, eg_tens
 EAGER_API eg_tensor *eg_hessian(eg_function1 *f, void *user, eg_tensor *x) {
     EGI_FAILS_AS("hessian");
     eg_tensor *g = NULL, *h = NULL;
-    if (!egi_alive("hessian", 0, x)) return NULL;
+    if (!egi_operand_alive("hessian", 0, x)) return NULL;
     eg_scope scope = eg_scope_begin();
-    eg_tape *outer = egi_again(x) ? eg_tape_begin_persistent() : NULL;
+    eg_tape *outer = egi_scope_own_again(x) ? eg_tape_begin_persistent() : NULL;
     if (outer && eg_tape_watch(outer, x) && eg_gradients_function(f, user, &x, 1, &g)) {
         eg_tape_stop(outer);
         eg_tape_unconnected_zeros(outer, true);
@@ -12601,7 +12601,7 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
     if (order == 1) {
-        eg_tensor *y = egi_value("check_gradient", k->f, k->user, xs);
+        eg_tensor *y = egi_function_value("check_gradient", k->f, k->user, xs);
         if (!y) return NULL;
         if (!egi_is_float(y->dtype))
             return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_check_gradient: the function's value %s is not floating", egi_describe(y));
@@ -12617,7 +12617,7 @@ static eg_tensor *egi_check_value(const egi_check *k, eg_tensor *const *xs, int 
     eg_tensor **grads = y ? (eg_tensor **)egi_alloc((size_t)k->n * sizeof *grads) : NULL;
     if (y && !grads) egi_no_memory("check_gradient", 0);
     if (grads && eg_tape_gradients(tape, y, xs, k->n, grads)) {
-        s = egi_inner(grads, k->weights + (order - 2) * k->n, k->n);
+        s = egi_function_inner_product(grads, k->weights + (order - 2) * k->n, k->n);
         if (!s && egi_this.error == EG_OK) s = eg_scalar_of(EG_FLOAT64, 0);
     }
     egi_free(grads);
@@ -12645,7 +12645,7 @@ static bool egi_check_order(egi_check *k, const eg_check_options *o, int order) 
                 ok = (k->directions[i] = egi_check_random(k->seed * 104729 + (uint64_t)(order * 1000 + d * 100 + i), k->xs[i])) != NULL;
             else grads[i] = NULL;
         }
-        eg_tensor *slope = ok ? egi_inner(grads, k->directions, k->n) : NULL;
+        eg_tensor *slope = ok ? egi_function_inner_product(grads, k->directions, k->n) : NULL;
         ok = ok && (slope || egi_this.error == EG_OK);
         double analytic = slope ? eg_item(slope) : 0;
         eg_recording_pause();
@@ -12676,7 +12676,7 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
     if (!egi_lists_given("check_gradient", n, xs, xs, xs)) return false;
     if (!f || n < 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: a function and at least one input are needed");
     if (order > EG_MAX_DEPTH) return egi_fail(EG_ERROR_ARGUMENT, "eg_check_gradient: an order of %d; at most %d (EG_MAX_DEPTH)", order, EG_MAX_DEPTH);
-    for (int i = 0; i < n; i++) if (!egi_alive("check_gradient", i, xs[i])) return false;
+    for (int i = 0; i < n; i++) if (!egi_operand_alive("check_gradient", i, xs[i])) return false;
     eg_scope scope = eg_scope_begin();
     k.xs = (eg_tensor **)egi_alloc((size_t)n * (size_t)(order + 2) * sizeof *k.xs);
     bool ok = k.xs != NULL || egi_no_memory("check_gradient", 0);
@@ -12717,15 +12717,15 @@ static eg_tensor *egi_variable_value(const char *function, const eg_tensor *x) {
     bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + EGI_ALIGN);
     if (!borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes) return egi_contiguous(x);
     eg_shape shape = egi_shape(x);
-    eg_tensor *copy = egi_new(function, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
-    if (copy && !egi_copy(x, copy)) { egi_object_release(&copy->object); copy = NULL; }
+    eg_tensor *copy = egi_tensor_allocate(function, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
+    if (copy && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); copy = NULL; }
     return copy;
 }
 EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
-    if (!egi_alive("variable", 0, initial)) return NULL;
+    if (!egi_operand_alive("variable", 0, initial)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (initial->flags & EGI_NUMBER) initial = egi_number_tensor("variable", initial, (eg_dtype)initial->dtype, egi_backend_here());
-    eg_tensor *packed = initial ? egi_variable_value("variable", initial) : NULL, *v = packed ? egi_alias("variable", packed) : NULL;
+    eg_tensor *packed = initial ? egi_variable_value("variable", initial) : NULL, *v = packed ? egi_tensor_alias("variable", packed) : NULL;
     if (packed) egi_object_release(&packed->object);
     if (v) {
         size_t length = name ? strlen(name) : 0;
@@ -12740,7 +12740,7 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
     return v;
 }
 static bool egi_needs_variable(const char *function, eg_tensor *v) {
-    if (!egi_alive(function, 0, v)) return false;
+    if (!egi_operand_alive(function, 0, v)) return false;
     return v->flags & EGI_VARIABLE || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s is no variable; tensors do not change", function, egi_describe(v));
 }
 EAGER_API bool eg_is_variable(eg_tensor *x) { return x && x->object.kind == EGI_TENSOR && (x->flags & EGI_VARIABLE); }
@@ -12789,7 +12789,7 @@ static eg_tensor *egi_number_everywhere(const char *function, eg_tensor *x, cons
     return x ? eg_broadcast_to(x, egi_shape(like)) : NULL;
 }
 EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
-    if (!egi_needs_variable("assign", v) || !egi_alive("assign", 1, x)) return NULL;
+    if (!egi_needs_variable("assign", v) || !egi_operand_alive("assign", 1, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     if (x->flags & EGI_NUMBER) x = egi_number_everywhere("assign", x, v);
     eg_tensor *packed = x && egi_assignable("assign", v, x) ? egi_variable_value("assign", x) : NULL;
@@ -12798,7 +12798,7 @@ EAGER_API eg_tensor *(eg_assign)(eg_tensor *v, eg_tensor *x) {
     return packed ? v : NULL;
 }
 static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor *x, eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
-    if (!egi_needs_variable(function, v) || !egi_alive(function, 1, x)) return NULL;
+    if (!egi_needs_variable(function, v) || !egi_operand_alive(function, 1, x)) return NULL;
     if (!(x->flags & EGI_NUMBER) && !egi_assignable(function, v, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -12810,14 +12810,14 @@ static eg_tensor *egi_assign_with(const char *function, eg_tensor *v, eg_tensor 
 EAGER_API eg_tensor *(eg_assign_add)(eg_tensor *v, eg_tensor *x) { return egi_assign_with("assign_add", v, x, (eg_add)); }
 EAGER_API eg_tensor *(eg_assign_sub)(eg_tensor *v, eg_tensor *x) { return egi_assign_with("assign_sub", v, x, (eg_sub)); }
 EAGER_API eg_tensor *(eg_assign_slice)(eg_tensor *v, eg_shape begin, eg_shape size, eg_tensor *x) {
-    if (!egi_needs_variable("assign_slice", v) || !egi_alive("assign_slice", 3, x)) return NULL;
+    if (!egi_needs_variable("assign_slice", v) || !egi_operand_alive("assign_slice", 3, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_shape shape = egi_shape(v);
-    eg_tensor *result = NULL, *copy = egi_own(egi_new("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
+    eg_tensor *result = NULL, *copy = egi_scope_own(egi_tensor_allocate("assign_slice", egi_backend_of(v), (eg_dtype)v->dtype, &shape));
     eg_tensor *part = copy ? eg_slice(copy, begin, size) : NULL;
     if (part && (x->flags & EGI_NUMBER)) x = egi_number_everywhere("assign_slice", x, part);
-    if (part && x && egi_assignable("assign_slice", part, x) && egi_copy(v, copy) && egi_copy(x, part)) {
+    if (part && x && egi_assignable("assign_slice", part, x) && egi_tensor_copy(v, copy) && egi_tensor_copy(x, part)) {
         egi_variable_take(v, copy);
         result = v;
     }
@@ -12889,7 +12889,7 @@ EAGER_API double eg_schedule_value(const eg_schedule *schedule, int64_t step) {
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_tensor *at = eg_scalar_of(EG_FLOAT64, (double)step), *rate = NULL;
-    if (at) EGI_FRAMED_DEEPER("the schedule", "schedule_value", rate = egi_returned("schedule_value", schedule->rate(at, schedule)));
+    if (at) EGI_FRAMED_DEEPER("the schedule", "schedule_value", rate = egi_frame_result("schedule_value", schedule->rate(at, schedule)));
     double value = eg_item(rate);
     eg_recording_unpause();
     eg_scope_end(scope);
@@ -13005,7 +13005,7 @@ enum { EGI_UPDATE_BYTES = 256 };
     }
 // Runs `step` over arrays of `bytes` bytes. in[] is w, g, slots; out[] is w, slots, and may be the same memory. The
 // last piece, if it is shorter than a step, is updated in copies filled up with zeros.
-static void egi_update(egi_update_step *step, int slots, size_t bytes, const double *k, const char *const *in, char *const *out) {
+static void egi_update_loop(egi_update_step *step, int slots, size_t bytes, const double *k, const char *const *in, char *const *out) {
     char blocks[5][EGI_UPDATE_BYTES] __attribute__((aligned(64))), *to[5];
     for (size_t o = 0; o < bytes; o += EGI_UPDATE_BYTES) {
         const bool whole = bytes - o >= EGI_UPDATE_BYTES;
@@ -13049,8 +13049,8 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     in[1] = args->in[1]->data;
     for (int i = 0; i < slots; i++) in[2 + i] = args->in[4 + i]->data;
     for (int i = 0; i <= slots; i++) out[i] = args->out[i]->data;
-    egi_update(w->dtype == EG_FLOAT32 ? egi_rules[p->rule].f32 : egi_rules[p->rule].f64, slots,
-               (size_t)(w->size * egi_dtypes[w->dtype].size), k, in, out);
+    egi_update_loop(w->dtype == EG_FLOAT32 ? egi_rules[p->rule].f32 : egi_rules[p->rule].f64, slots,
+                    (size_t)(w->size * egi_dtypes[w->dtype].size), k, in, out);
     return true;
 }
 
@@ -13211,7 +13211,7 @@ EAGER_API void eg_optimizer_release(eg_optimizer *opt) {
     eg_release(opt->steps);
     eg_release(opt->rate);
     eg_release(opt->accumulated);
-    egi_lent_free(&opt->lent);
+    egi_list_free_lent(&opt->lent);
     egi_object_free(opt);
 }
 static bool egi_optimizer_alive(const char *function, const eg_optimizer *opt) {
@@ -13313,7 +13313,7 @@ static eg_tensor *egi_rate_current(eg_optimizer *opt) {
     // What the schedule makes must be on the device of the step.
     egi_this.backend = egi_backend_of(opt->steps);
     eg_tensor *step = eg_cast(opt->steps, EG_FLOAT64), *rate = NULL;
-    if (step) EGI_FRAMED_DEEPER("the schedule", opt->name, rate = egi_returned(opt->name, opt->options.schedule.rate(step, &opt->options.schedule)));
+    if (step) EGI_FRAMED_DEEPER("the schedule", opt->name, rate = egi_frame_result(opt->name, opt->options.schedule.rate(step, &opt->options.schedule)));
     egi_this.backend = former;
     if (step && (!rate || rate->size != 1)) {
         if (egi_this.error == EG_OK)
@@ -13329,7 +13329,7 @@ static bool egi_gradient_check(const eg_optimizer *opt, eg_tensor *g, eg_tensor 
         return egi_fail(EG_ERROR_ARGUMENT, "eg_apply_gradients: %s stands where gradient %d should; the list of gradients comes first, then that of variables", egi_describe(g), i);
     if (!egi_needs_variable("apply_gradients", v)) return false;
     if (!g) return true;
-    if (!egi_alive("apply_gradients", i, g)) return false;
+    if (!egi_operand_alive("apply_gradients", i, g)) return false;
     if (v->dtype != EG_FLOAT32 && v->dtype != EG_FLOAT64)
         return egi_fail(EG_ERROR_DTYPE, "eg_apply_gradients: %s trains float32 and float64, not variable %s", opt->name, egi_describe(v));
     if (g->flags & EGI_NUMBER || g->dtype != v->dtype || !egi_same_shape(g, v))
@@ -13364,14 +13364,14 @@ static bool egi_gradient_accumulate(eg_optimizer *opt, egi_prepared *p, bool las
 // Makes the tensors that an update writes.
 static bool egi_update_prepare(eg_optimizer *opt, egi_prepared *p) {
     eg_shape shape = egi_shape(p->variable);
-    p->gradient = egi_own(egi_contiguous(p->gradient));
+    p->gradient = egi_scope_own(egi_contiguous(p->gradient));
     bool ok = p->gradient != NULL;
     for (int k = 0; k <= egi_rules[opt->rule].slots && ok; k++) {
         eg_tensor *from = k ? opt->slots[p->slots].slot[k - 1] : p->variable;
         // A buffer that nobody else holds is written in place; else, and under the NaN trap, the new values get a
         // fresh buffer.
-        p->out[k] = egi_own(egi_variable_is_alone(from) && !egi_this.trap ? egi_alias(opt->name, from)
-                                                              : egi_new(opt->name, egi_backend_of(from), (eg_dtype)from->dtype, &shape));
+        p->out[k] = egi_scope_own(egi_variable_is_alone(from) && !egi_this.trap ? egi_tensor_alias(opt->name, from)
+                                                              : egi_tensor_allocate(opt->name, egi_backend_of(from), (eg_dtype)from->dtype, &shape));
         ok = p->out[k] != NULL;
     }
     return ok;
@@ -13438,7 +13438,7 @@ static bool egi_updates_gather(eg_optimizer *opt, egi_prepared *p, eg_tensor *co
                                eg_tensor *const *variables, int n) {
     bool ok = true;
     // The schedule may release one.
-    for (int i = 0; i < n && ok && opt->options.schedule.rate; i++) ok = egi_again(variables[i]) != NULL;
+    for (int i = 0; i < n && ok && opt->options.schedule.rate; i++) ok = egi_scope_own_again(variables[i]) != NULL;
     opt->turn++;
     for (int i = 0; i < n && ok; i++) {
         p[i].variable = variables[i];
@@ -13522,10 +13522,10 @@ EAGER_API bool eg_apply_gradients_list(eg_optimizer *opt, eg_list grads, eg_list
 EAGER_API bool eg_tape_minimize(eg_tape *tape, eg_tensor *loss, eg_list variables, eg_optimizer *opt) {
     EGI_FAILS_AS("tape_minimize");
     if (!egi_optimizer_alive("tape_minimize", opt) || !egi_lists_given("tape_minimize", variables.count, variables.tensors, variables.tensors, variables.tensors)) return false;
-    for (int i = 0; i < variables.count; i++) if (!egi_alive("tape_minimize", i, variables.tensors[i])) return false;
+    for (int i = 0; i < variables.count; i++) if (!egi_operand_alive("tape_minimize", i, variables.tensors[i])) return false;
     eg_scope scope = eg_scope_begin();
     // The tape may hold the last reference and releases it.
-    for (int i = 0; i < variables.count; i++) egi_again(variables.tensors[i]);
+    for (int i = 0; i < variables.count; i++) egi_scope_own_again(variables.tensors[i]);
     eg_list grads = eg_tape_gradients_list(tape, loss, variables);
     bool ok = grads.count >= 0 && eg_apply_gradients_list(opt, grads, variables);
     eg_scope_end(scope);
@@ -13547,7 +13547,7 @@ EAGER_API eg_tensor *eg_minimize(eg_optimizer *opt, eg_function1 *loss, void *us
     if (!loss) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_minimize: the loss function is NULL");
     eg_scope scope = eg_scope_begin();
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *y = tape ? egi_value("minimize", loss, user, in) : NULL, *result = NULL;
+    eg_tensor *y = tape ? egi_function_value("minimize", loss, user, in) : NULL, *result = NULL;
     eg_list variables = egi_list_tensors(NULL);
     if (y) variables = eg_tape_watched_variables_list(tape);
     if (variables.count >= 0 && eg_tape_minimize(tape, y, variables, opt)) result = eg_keep(y);
@@ -13614,7 +13614,7 @@ EGI_AS_TOLD
 EGI_SMALL
 
 // "[?, 3]": a shape in which -1 stands for a dimension that is not fixed.
-static EGI_COLD const char *egi_show_free(eg_shape shape) { return egi_show_shape(shape, true); }
+static EGI_COLD const char *egi_shape_show_free(eg_shape shape) { return egi_shape_show_dims(shape, true); }
 #ifndef EAGER_CORE
 // Called when a weight has been made: a checkpoint that was restored before may hold its value, which is assigned then.
 // False and an error where the value does not fit. The pointer is atomic, and NULL until a checkpoint waits for weights,
@@ -13718,14 +13718,14 @@ static const egi_fields egi_layer_fields = { egi_layer_rows, EGI_LAYER_FIELD_COU
 
 // ---- activations
 
-static eg_tensor *egi_linear(eg_tensor *x) { return x; }
-static eg_tensor *egi_leaky(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(.2)); }
-static eg_tensor *egi_elu_1(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
-static eg_tensor *egi_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_softmax)(x, last); }
-static eg_tensor *egi_log_softmax_last(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_log_softmax)(x, last); }
+static eg_tensor *egi_activation_linear(eg_tensor *x) { return x; }
+static eg_tensor *egi_activation_leaky_relu(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(.2)); }
+static eg_tensor *egi_activation_elu(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
+static eg_tensor *egi_activation_softmax(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_softmax)(x, last); }
+static eg_tensor *egi_activation_log_softmax(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_log_softmax)(x, last); }
 static eg_tensor *(*const egi_activations[EGI_ACTIVATIONS])(eg_tensor *x) = {       // ORDER eg_activation
-    egi_linear, egi_linear, eg_relu, eg_relu6, egi_leaky, egi_elu_1, eg_selu, eg_gelu, eg_gelu_tanh, eg_silu, eg_mish,
-    eg_softplus, eg_softsign, eg_tanh, eg_sigmoid, eg_hard_sigmoid, egi_softmax_last, egi_log_softmax_last, eg_exp
+    egi_activation_linear, egi_activation_linear, eg_relu, eg_relu6, egi_activation_leaky_relu, egi_activation_elu, eg_selu, eg_gelu, eg_gelu_tanh, eg_silu, eg_mish,
+    eg_softplus, eg_softsign, eg_tanh, eg_sigmoid, eg_hard_sigmoid, egi_activation_softmax, egi_activation_log_softmax, eg_exp
 };
 EAGER_API eg_tensor *eg_activate(eg_tensor *x, eg_activation a) {
     if ((int)a < 0 || (int)a >= EGI_ACTIVATIONS) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_activate: %d is no activation", (int)a);
@@ -13845,7 +13845,7 @@ EAGER_API void eg_layer_release(eg_layer *l) {
     egi_parts_drop(l, 0);
     if (l->user_release) EGI_FRAMED("the function", "layer_on_release", l->user_release(l->user));
     egi_free(l->parts);
-    egi_lent_free(&l->lent);
+    egi_list_free_lent(&l->lent);
     egi_free(l->custom);
     egi_free(l->name);
     egi_object_free(l);
@@ -13876,7 +13876,7 @@ static bool egi_config_take(const char *maker, const egi_layer_type *type, egi_l
     if (!egi_options_take(maker, c, &egi_layer_fields, type->has | EGI_HAS_ALWAYS, NULL)) return false;
     for (int i = 0; i < c->target.rank; i++) unknown += c->target.dims[i] < 0;
     if (unknown > 1) return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %s has more than one dimension of -1", maker,
-                                     egi_show(c->target));
+                                     egi_shape_show(c->target));
     if (type->has & EGI_HAS(channel_groups) && !o->groups)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: .groups is 0; it must be -1 or at least 1", maker);
     if (type->has & EGI_HAS(pads) && c->pads.count != 1 && c->pads.count != axes && c->pads.count != 2 * axes)
@@ -13941,7 +13941,7 @@ static egi_part *egi_part_new(eg_layer *l, const char *name) {
 }
 EAGER_API eg_tensor *eg_layer_weight(eg_layer *l, const char *name, eg_tensor *initial, bool trainable) {
     char path[320];
-    if (!egi_layer_alive("layer_weight", l) || !egi_alive("layer_weight", 2, initial)) return NULL;
+    if (!egi_layer_alive("layer_weight", l) || !egi_operand_alive("layer_weight", 2, initial)) return NULL;
     if (!name) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_layer_weight: a weight needs a name");
     egi_layer_run here;                  // outside of a call, the weight's path begins with this layer
     memset(&here, 0, sizeof here);
@@ -14134,7 +14134,7 @@ EAGER_API eg_list eg_layer_weights_list(eg_layer *l) { EGI_FAILS_AS("layer_weigh
 EAGER_API eg_list eg_layer_trainable_weights_list(eg_layer *l) { EGI_FAILS_AS("layer_trainable_weights_list"); return egi_layer_lend("layer_trainable_weights", l, true); }
 EAGER_API const char *eg_layer_weight_path(eg_layer *l, int i, char *text, size_t capacity) {
     egi_weight_walk w;
-    if (!egi_given("layer_weight_path", "text", text)) return NULL;
+    if (!egi_argument_given("layer_weight_path", "text", text)) return NULL;
     if (capacity) text[0] = 0;
     if (!egi_layer_alive("layer_weight_path", l) || !egi_layer_build_alone(l)) return NULL;
     memset(&w, 0, sizeof w);
@@ -14223,7 +14223,7 @@ static void egi_orthonormalize(double *a, int64_t rows, int64_t n) {
 // A random orthogonal matrix times gain: all dimensions but the last count as rows, and the vectors along the shorter
 // side are orthonormal.
 static eg_tensor *egi_orthogonal(eg_dtype dtype, eg_shape shape, double gain) {
-    if (shape.rank < 2) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an orthogonal matrix has two dimensions or more, not %s", egi_show(shape));
+    if (shape.rank < 2) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an orthogonal matrix has two dimensions or more, not %s", egi_shape_show(shape));
     int64_t columns = shape.dims[shape.rank - 1], rows = 1;
     for (int i = 0; i < shape.rank - 1; i++) rows *= shape.dims[i];
     eg_random_options normal;
@@ -14261,7 +14261,7 @@ static eg_tensor *egi_initialize(eg_initializer kind, double value, eg_dtype dty
     case EG_INIT_CONSTANT: return eg_full(dtype, shape, egi_option_number(value, 0));
     case EG_INIT_ORTHOGONAL: return egi_orthogonal(dtype, shape, egi_option_number(value, 1));
     case EG_INIT_IDENTITY:
-        if (shape.rank != 2) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an identity has two dimensions, not %s", egi_show(shape));
+        if (shape.rank != 2) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_initialize: an identity has two dimensions, not %s", egi_shape_show(shape));
         return (eg_mul)(eg_eye(dtype, shape.dims[0], shape.dims[1]), eg_number(egi_option_number(value, 1)));
     case EG_INIT_NORMAL: case EG_INIT_TRUNCATED_NORMAL:
         o.stddev = value == 0 ? .05 : value;
@@ -14333,7 +14333,7 @@ static eg_tensor *egi_part_of(const eg_layer *l, const char *name) {
 EAGER_API bool eg_training(void) { return egi_this.layer && egi_this.layer->training; }
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) {
     egi_this.masks_asked++;
-    return x && egi_alive("mask_of", 0, x) ? x->mask : NULL;
+    return x && egi_operand_alive("mask_of", 0, x) ? x->mask : NULL;
 }
 
 // x with this mask: x itself if nobody else holds it, else a new handle.
@@ -14355,7 +14355,7 @@ static bool egi_mask_is_one(const char *function, const eg_tensor *x, const eg_t
                                               egi_describe(mask), egi_describe(x));
 }
 EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask) {
-    if (!egi_alive("with_mask", 0, x) || (mask && !egi_alive("with_mask", 1, mask))) return NULL;
+    if (!egi_operand_alive("with_mask", 0, x) || (mask && !egi_operand_alive("with_mask", 1, mask))) return NULL;
     return !mask || egi_mask_is_one("with_mask", x, mask) ? egi_mask_attach(eg_identity(x), mask) : NULL;
 }
 // Begins a call or build of l: run becomes egi_this.layer, and l, if it is unbuilt, joins the list of layers that a
@@ -14405,7 +14405,7 @@ static void egi_layer_leave(const egi_layer_run *run, bool ok) {
 
 // Whether an input with one axis too few may be a single example without a batch, for the error's hint: the input
 // that the caller gave has this rank as well, and it does not come from a dataset.
-static bool egi_is_single(int rank) {
+static bool egi_layer_input_is_single(int rank) {
     const egi_layer_run *outer = egi_this.layer;
     const egi_context *step = egi_context_find(EGI_IN_STEP);
     while (outer && outer->up) outer = outer->up;
@@ -14422,12 +14422,12 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
         return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d input%s; %s takes %s%d", n, egi_plural(n), t->class_name, n > most && most > 1 ? "at most " : "", n > most ? most : t->n_in < 0 ? 2 : 1);
     if (t->rank > 0 ? in->rank != t->rank : in->rank < -t->rank)
         return egi_fail(EG_ERROR_SHAPE, "eg_call: %s takes inputs of rank %d%s, not %s (rank %d)%s%s", t->class_name, abs(t->rank), t->rank < 0 ? " or more" : "",
-                        egi_show_free(*in), in->rank, in->rank == abs(t->rank) - 1 && egi_is_single(in->rank) ? "; if it is one example, eg_expand_dims(x, 0) makes a batch of it" : "",
+                        egi_shape_show_free(*in), in->rank, in->rank == abs(t->rank) - 1 && egi_layer_input_is_single(in->rank) ? "; if it is one example, eg_expand_dims(x, 0) makes a batch of it" : "",
                         t->rank == 4 && in->rank == 3 ? "; if the pictures have no axis of channels, eg_expand_dims(x, -1) gives them one" : "");
     const eg_shape *given = &l->config.o.input_shape;
     bool fits = !given->rank || in->rank == given->rank + 1;
     for (int i = 0; i < given->rank && fits; i++) fits = given->dims[i] < 0 || in->dims[i + 1] < 0 || given->dims[i] == in->dims[i + 1];
-    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the input %s is not the batch of %s that .input_shape promised", egi_show_free(*in), egi_show_free(*given));
+    if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the input %s is not the batch of %s that .input_shape promised", egi_shape_show_free(*in), egi_shape_show_free(*given));
     eg_shape out = *in;
     if (t->n_in < 0) return t->shape(l, in, n, &out);
     if (!l->built || !(t->flags & EGI_FIXED_LAST)) return true;
@@ -14435,7 +14435,7 @@ static bool egi_layer_takes(eg_layer *l, const eg_shape *in, int n) {
     int axis = egi_layer_axis(l), a = axis < 0 ? axis + in->rank : axis, b = axis < 0 ? axis + first->rank : axis;
     int64_t now = a >= 0 && a < in->rank ? in->dims[a] : -1, built = first->dims[b];
     return now < 0 || now == built ||
-           egi_fail(EG_ERROR_SHAPE, "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)", egi_show_free(*first), egi_show_free(*in),
+           egi_fail(EG_ERROR_SHAPE, "eg_call: the layer was built for inputs %s, but is called with %s (%lld against %lld)", egi_shape_show_free(*first), egi_shape_show_free(*in),
                     (long long)built, (long long)now);
 }
 // Makes axis 0, the batch, free in a remembered shape, since the next call may have another batch. A layer that
@@ -14486,7 +14486,7 @@ static bool egi_layer_prepare(eg_layer *l, const eg_shape *in, int n, eg_shape *
     if (ok && (l->type->flags & EGI_CONTAINER) && l->type->build) ok = l->type->build(l, in, n);
     ok = ok && egi_layer_shape(l, in, n, &result);
     for (int i = 0; ok && i < result.rank; i++)
-        if (result.dims[i] > EGI_LAYER_LARGEST) ok = egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of the output %s is out of range", i, egi_show(result));
+        if (result.dims[i] > EGI_LAYER_LARGEST) ok = egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of the output %s is out of range", i, egi_shape_show(result));
     if (ok) egi_layer_remember(l, in, n);
     egi_layer_leave(&run, ok);
     if (!ok) return false;
@@ -14517,7 +14517,7 @@ EAGER_API bool eg_layer_build(eg_layer *l, eg_shape input) {
     if (input.rank < 0 || input.rank > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: rank %d is not between 0 and %d", input.rank, EG_MAX_RANK);
     for (int i = 0; i < input.rank; i++)
         if (input.dims[i] < -1 || input.dims[i] > EGI_LAYER_LARGEST)
-            return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of %s is out of range", i, egi_show(input));
+            return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: dimension %d of %s is out of range", i, egi_shape_show(input));
     if (!egi_layer_prepare(l, &input, 1, &out)) return false;
     return out.rank >= 0 || egi_layer_needs_call(l, input);
 }
@@ -14539,10 +14539,10 @@ static bool egi_layer_build_alone(eg_layer *l) {
 static bool egi_layer_inputs(egi_layer_run *run, eg_tensor *const *in, eg_tensor **own, int n, eg_tensor *mask) {
     if (n < 1 || n > EGI_LAYER_IN) return egi_fail(EG_ERROR_ARGUMENT, "eg_call: %d inputs; a layer takes 1 to %d", n, EGI_LAYER_IN);
     for (int i = 0; i < n; i++) {
-        if (!egi_alive("call", i, in[i])) return false;
+        if (!egi_operand_alive("call", i, in[i])) return false;
         own[i] = in[i];
     }
-    if (mask && (!egi_alive("call", n, mask) || !egi_mask_is_one("call", own[0], mask))) return false;
+    if (mask && (!egi_operand_alive("call", n, mask) || !egi_mask_is_one("call", own[0], mask))) return false;
     if (mask && mask != own[0]->mask && !(own[0] = egi_mask_attach(eg_identity(own[0]), mask))) return false;
     for (int i = 0; i < n; i++) run->mask[i] = own[i]->mask;
     run->in = own;
@@ -14628,8 +14628,8 @@ EAGER_API eg_tensor *(eg_call)(eg_layer *l, eg_tensor *x, eg_call_options o) {
 
 // ---- fully connected
 
-static bool egi_last_known(const eg_shape *in) {
-    return in->dims[in->rank - 1] >= 0 || egi_fail(EG_ERROR_SHAPE, "eg_layer_build: the last dimension of %s must be known, for the weights depend on it", egi_show(*in));
+static bool egi_layer_last_known(const eg_shape *in) {
+    return in->dims[in->rank - 1] >= 0 || egi_fail(EG_ERROR_SHAPE, "eg_layer_build: the last dimension of %s must be known, for the weights depend on it", egi_shape_show(*in));
 }
 static eg_tensor *egi_layer_biased(eg_layer *l, eg_tensor *y) {
     eg_tensor *bias = egi_part_of(l, "bias");
@@ -14638,7 +14638,7 @@ static eg_tensor *egi_layer_biased(eg_layer *l, eg_tensor *y) {
 static bool egi_build_dense(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = { 2, { in->dims[in->rank - 1], l->config.units } };
     (void)n;
-    return egi_last_known(in) && egi_kernel_weight(l, shape) && egi_bias_weight(l, l->config.units);
+    return egi_layer_last_known(in) && egi_kernel_weight(l, shape) && egi_bias_weight(l, l->config.units);
 }
 static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
@@ -14648,7 +14648,7 @@ static bool egi_call_dense(eg_layer *l, egi_layer_run *c) {
     eg_tensor *bias = egi_part_of(l, "bias"), *y = x->rank > 2 && x->size ? eg_reshape(x, flat) : x;                  // one large product
     eg_activation activation = l->config.o.activation;
     bool folded = y && egi_is_folded(y, kernel, bias);
-    y = folded ? egi_dense(y, kernel, bias, activation == EG_RELU) : y ? egi_matmul(y, false, kernel, false) : NULL;
+    y = folded ? egi_matmul_bias(y, kernel, bias, activation == EG_RELU) : y ? egi_matmul(y, false, kernel, false) : NULL;
     if (y && shape.rank > 2) y = eg_reshape(y, shape);
     c->out[0] = !folded ? egi_layer_biased(l, y) : activation == EG_RELU || !y ? y : eg_activate(y, activation);
     return c->out[0] != NULL;
@@ -14696,7 +14696,7 @@ static eg_shape egi_filter_shape(const eg_layer *l, int64_t a, int64_t b) {
 static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1], groups = l->config.o.groups;
     (void)n;
-    if (!egi_last_known(in)) return false;
+    if (!egi_layer_last_known(in)) return false;
     if (groups < 1 || channels % groups || l->config.units % groups)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_layer_%s: %lld groups do not divide %lld channels and %lld filters", l->type->name, (long long)groups,
                         (long long)channels, (long long)l->config.units);
@@ -14704,13 +14704,13 @@ static bool egi_build_conv(eg_layer *l, const eg_shape *in, int n) {
 }
 static bool egi_build_conv_transpose(eg_layer *l, const eg_shape *in, int n) {
     (void)n;
-    return egi_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, l->config.units, in->dims[in->rank - 1])) && egi_bias_weight(l, l->config.units);
+    return egi_layer_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, l->config.units, in->dims[in->rank - 1])) && egi_bias_weight(l, l->config.units);
 }
 static int64_t egi_multiplier(const eg_layer *l) { return l->config.o.depth_multiplier; }
 static bool egi_build_depthwise(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1];
     (void)n;
-    return egi_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, channels, egi_multiplier(l))) && egi_bias_weight(l, channels * egi_multiplier(l));
+    return egi_layer_last_known(in) && egi_kernel_weight(l, egi_filter_shape(l, channels, egi_multiplier(l))) && egi_bias_weight(l, channels * egi_multiplier(l));
 }
 static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
     eg_conv_options o = egi_conv_options_of(l);
@@ -14733,7 +14733,7 @@ static bool egi_build_separable(eg_layer *l, const eg_shape *in, int n) {
     int64_t channels = in->dims[in->rank - 1];
     eg_shape point = { 4, { 1, 1, channels * egi_multiplier(l), l->config.units } };
     (void)n;
-    return egi_last_known(in) && egi_named_kernel(l, "depthwise_kernel", egi_filter_shape(l, channels, egi_multiplier(l))) &&
+    return egi_layer_last_known(in) && egi_named_kernel(l, "depthwise_kernel", egi_filter_shape(l, channels, egi_multiplier(l))) &&
            egi_named_kernel(l, "pointwise_kernel", point) && egi_bias_weight(l, l->config.units);
 }
 static bool egi_call_separable(eg_layer *l, egi_layer_run *c) {
@@ -14756,7 +14756,7 @@ static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
 static bool egi_window_too_small(const eg_layer *l, const eg_shape *in, const eg_shape *out) {
     for (int i = 1; i < out->rank - 1; i++)
         if (out->dims[i] == 0 && in->dims[i] != 0)
-            return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: the window is larger than the input %s", l->type->name, egi_show(*in));
+            return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: the window is larger than the input %s", l->type->name, egi_shape_show(*in));
     return true;
 }
 static bool egi_shape_conv(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -14772,7 +14772,7 @@ static bool egi_shape_conv_transpose(eg_layer *l, const eg_shape *in, int n, eg_
     (void)n;
     for (int i = 0; i < in->rank - 2; i++) {
         int64_t stride = egi_window_pair(o->strides, i, 1), span = egi_window_span(l, i), padding = egi_window_pair(o->output_padding, i, 0), extra;
-        extra = egi_transpose_extra(span, stride, o->padding, padding);
+        extra = egi_conv_transpose_extra(span, stride, o->padding, padding);
         if (!padding && extra < 0) extra = 0;
         out->dims[i + 1] = in->dims[i + 1] < 0 ? -1 : in->dims[i + 1] * stride + extra;
     }
@@ -14832,7 +14832,7 @@ static bool egi_shape_global(eg_layer *l, const eg_shape *in, int n, eg_shape *o
 
 // ---- shapes
 
-static eg_shape egi_reshaped(const eg_layer *l, const eg_shape *in) {
+static eg_shape egi_layer_reshaped(const eg_layer *l, const eg_shape *in) {
     eg_shape out = l->config.target;
     for (int i = out.rank; i > 0; i--) out.dims[i] = out.dims[i - 1];
     out.dims[0] = in->dims[0];
@@ -14845,17 +14845,17 @@ static bool egi_shape_reshape_layer(eg_layer *l, const eg_shape *in, int n, eg_s
     int64_t have = 1, given = 1;
     int free_at = 0;
     (void)n;
-    *out = egi_reshaped(l, in);
+    *out = egi_layer_reshaped(l, in);
     for (int i = 1; i < in->rank; i++) if (in->dims[i] < 0) have = -1;
-    for (int i = 1; i < in->rank && have >= 0; i++) if (!egi_checked_product(have, in->dims[i], &have)) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_show(*in));
+    for (int i = 1; i < in->rank && have >= 0; i++) if (!egi_checked_product(have, in->dims[i], &have)) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_shape_show(*in));
     for (int i = 1; i < out->rank; i++) {
         if (out->dims[i] < 0) free_at = i;
-        else if (!egi_checked_product(given, out->dims[i], &given)) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_show(*out));
+        else if (!egi_checked_product(given, out->dims[i], &given)) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_shape_show(*out));
     }
     if (have < 0) return true;
     if (free_at ? given == 0 || have % given : have != given)
-        return egi_fail(EG_ERROR_SHAPE, "eg_call: what %s holds, the batch aside, cannot be reshaped to %s (%lld against %lld elements)", egi_show(*in),
-                        egi_show(l->config.target), (long long)have, (long long)given);
+        return egi_fail(EG_ERROR_SHAPE, "eg_call: what %s holds, the batch aside, cannot be reshaped to %s (%lld against %lld elements)", egi_shape_show(*in),
+                        egi_shape_show(l->config.target), (long long)have, (long long)given);
     if (free_at) out->dims[free_at] = have / given;
     return true;
 }
@@ -14871,7 +14871,7 @@ static bool egi_shape_flatten(eg_layer *l, const eg_shape *in, int n, eg_shape *
     out->dims[1] = 1;
     for (int i = 1; i < in->rank; i++) {
         if (in->dims[i] < 0 || out->dims[1] < 0) out->dims[1] = -1;
-        else if (!egi_checked_product(out->dims[1], in->dims[i], &out->dims[1])) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_show(*in));
+        else if (!egi_checked_product(out->dims[1], in->dims[i], &out->dims[1])) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s is too large", egi_shape_show(*in));
     }
     return true;
 }
@@ -14883,7 +14883,7 @@ static bool egi_shape_permute(eg_layer *l, const eg_shape *in, int n, eg_shape *
     (void)n;
     for (int i = 0; i < order->rank; i++) if (order->dims[i] >= 1 && order->dims[i] <= order->rank) seen |= 1u << (order->dims[i] - 1);
     if (order->rank != in->rank - 1 || seen != (1u << order->rank) - 1)
-        return egi_fail(EG_ERROR_SHAPE, "eg_layer_permute: %s is no order of the axes 1 to %d of the input %s", egi_show(*order), in->rank - 1, egi_show_free(*in));
+        return egi_fail(EG_ERROR_SHAPE, "eg_layer_permute: %s is no order of the axes 1 to %d of the input %s", egi_shape_show(*order), in->rank - 1, egi_shape_show_free(*in));
     *out = *in;
     for (int i = 0; i < order->rank; i++) out->dims[i + 1] = in->dims[order->dims[i]];
     return true;
@@ -14964,7 +14964,7 @@ static eg_tensor *egi_dropout_apply(eg_tensor *x, double rate) {
     eg_random_options o;
     memset(&o, 0, sizeof o);
     o.probability = 1 - rate;
-    eg_tensor *kept = egi_alive("call", 0, x) ? (eg_random_bernoulli)(egi_shape(x), o) : NULL;
+    eg_tensor *kept = egi_operand_alive("call", 0, x) ? (eg_random_bernoulli)(egi_shape(x), o) : NULL;
     return kept ? (eg_mul)(x, (eg_mul)(eg_cast(kept, (eg_dtype)x->dtype), eg_number(1 / (1 - rate)))) : NULL;
 }
 static bool egi_call_dropout(eg_layer *l, egi_layer_run *c) {
@@ -15002,7 +15002,7 @@ static bool egi_norm_weights(eg_layer *l, const eg_shape *in, const char *scale,
     int axis = 0;
     if (!egi_norm_axis(l, in->rank, &axis)) return false;
     eg_shape shape = { 1, { *features = in->dims[axis] } };
-    if (shape.dims[0] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: axis %d of %s must be known, for the weights depend on it", axis, egi_show(*in));
+    if (shape.dims[0] < 0) return egi_fail(EG_ERROR_SHAPE, "eg_layer_build: axis %d of %s must be known, for the weights depend on it", axis, egi_shape_show(*in));
     return (!scale || l->config.o.no_scale || egi_weight_make(l, scale, shape, EG_INIT_ONES, EG_INIT_ONES, 0, 0, 0)) &&
            (!center || l->config.o.no_center || egi_weight_make(l, center, shape, EG_INIT_ZEROS, EG_INIT_ZEROS, 0, 0, 0));
 }
@@ -15111,14 +15111,14 @@ static bool egi_layer_norm_gradient(const eg_grad_context *c, double epsilon, eg
 EGI_GRAD(layer_norm) {
     eg_tensor *x = c->inputs[0], *gamma = c->inputs[1];
     double epsilon = *(const double *)c->attributes;
-    if (egi_ops_are_seen()) return egi_layer_norm_gradient(c, epsilon, dx);
+    if (egi_gradient_ops_are_seen()) return egi_layer_norm_gradient(c, epsilon, dx);
     egi_norm_parameters p = egi_norm_of(x, epsilon);
-    eg_tensor *packed = egi_own(egi_contiguous(x)), *g = egi_own(egi_contiguous(c->upstream[0]));
+    eg_tensor *packed = egi_scope_own(egi_contiguous(x)), *g = egi_scope_own(egi_contiguous(c->upstream[0]));
     egi_args args = { op, 0, { packed, gamma, g }, { NULL }, &p };
     bool ok = packed && g;
     for (int i = 0; i < 3 && ok; i++) {
         eg_shape shape = egi_shape(i ? gamma : x);
-        if (c->needed[i]) ok = (args.out[i] = egi_own(egi_new(op->name, egi_backend_of(x), EG_FLOAT32, &shape))) != NULL;
+        if (c->needed[i]) ok = (args.out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), EG_FLOAT32, &shape))) != NULL;
     }
     ok = ok && egi_launch_layer_norm_grad(egi_backend_of(x), &args);
     for (int i = 0; i < 3; i++) dx[i] = ok ? args.out[i] : NULL;
@@ -15252,7 +15252,7 @@ static bool egi_shape_merge(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
             fits = a == b || a == 1 || b == 1 || a < 0 || b < 0;
             out->dims[i] = a == 1 || (a < 0 && b > 1) ? b : a;
         }
-        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s of %s and %s: shapes do not fit", l->type->class_name, egi_show(in[0]), egi_show(in[k]));
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: %s of %s and %s: shapes do not fit", l->type->class_name, egi_shape_show(in[0]), egi_shape_show(in[k]));
     }
     return true;
 }
@@ -15280,7 +15280,7 @@ static bool egi_shape_concatenate(eg_layer *l, const eg_shape *in, int n, eg_sha
             if (i == axis) out->dims[i] = out->dims[i] < 0 || in[k].dims[i] < 0 ? -1 : out->dims[i] + in[k].dims[i];
             else fits = in[0].dims[i] < 0 || in[k].dims[i] < 0 || in[0].dims[i] == in[k].dims[i];
         }
-        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: Concatenate of %s and %s along axis %d: shapes do not fit", egi_show(in[0]), egi_show(in[k]), axis);
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: Concatenate of %s and %s along axis %d: shapes do not fit", egi_shape_show(in[0]), egi_shape_show(in[k]), axis);
     }
     return true;
 }
@@ -15296,7 +15296,7 @@ static bool egi_call_residual(eg_layer *l, egi_layer_run *c) {
     return y && (c->out[0] = (eg_add)(c->in[0], y)) != NULL;
 }
 static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) {
-    EGI_FRAMED("the function", "layer_lambda", c->out[0] = egi_returned("layer_lambda", l->call(c->in, l->user)));
+    EGI_FRAMED("the function", "layer_lambda", c->out[0] = egi_frame_result("layer_lambda", l->call(c->in, l->user)));
     return c->out[0] != NULL;
 }
 
@@ -15330,14 +15330,14 @@ static bool egi_call_sequential(eg_layer *l, egi_layer_run *c) {
         eg_release(x);
         x = y;
     }
-    return (c->out[0] = egi_own(x)) != NULL;
+    return (c->out[0] = egi_scope_own(x)) != NULL;
 }
 static bool egi_call_custom(eg_layer *l, egi_layer_run *c) {
     eg_tensor *in[EGI_LAYER_IN] = { NULL };
     for (int i = 0; i < c->n; i++) in[i] = c->in[i];
     bool ok = true;
     if (l->call_multi) EGI_FRAMED("the function", "layer_custom_multi", ok = l->call_multi(in, c->out, l->user));
-    else EGI_FRAMED("the function", "layer_custom", ok = (c->out[0] = egi_returned("layer_custom", l->call(in, l->user))) != NULL);
+    else EGI_FRAMED("the function", "layer_custom", ok = (c->out[0] = egi_frame_result("layer_custom", l->call(in, l->user))) != NULL);
     return ok;
 }
 static bool egi_shape_unknown(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
@@ -15439,7 +15439,7 @@ static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
     const egi_cell *cell = egi_layer_cell(l);
     const eg_layer_options *o = &l->config.o;
     int64_t units = l->config.units, width;
-    if (!egi_last_known(in) || !egi_checked_product(units, cell->gates, &width)) return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: too many units", cell->name);
+    if (!egi_layer_last_known(in) || !egi_checked_product(units, cell->gates, &width)) return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: too many units", cell->name);
     bool two = cell->gates == 3 && !o->reset_before;
     eg_shape kernel = { 2, { in->dims[2], width } }, recurrent = { 2, { units, width } }, bias = { two ? 2 : 1, { two ? 2 : width, width } };
     (void)n;
@@ -15487,7 +15487,7 @@ static bool egi_recurrence_first_states(const eg_layer *l, const egi_layer_run *
         if (!state[s]) return false;
         if (!egi_equal_shapes(egi_shape(state[s]), shape))
             return egi_fail(EG_ERROR_SHAPE, "eg_call: state %d of %s is %s; for the sequences %s and %lld units it must be %s", s, l->type->class_name,
-                            egi_describe(state[s]), egi_describe(x), (long long)l->config.units, egi_show(shape));
+                            egi_describe(state[s]), egi_describe(x), (long long)l->config.units, egi_shape_show(shape));
     }
     return true;
 }
@@ -15497,7 +15497,7 @@ static eg_tensor *egi_recurrence_inputs(const eg_layer *l, eg_tensor *x, eg_tens
     if (!x) return NULL;
     eg_shape flat = { 2, { x->dims[0] * x->dims[1], x->dims[2] } }, split = { 3, { x->dims[0], x->dims[1], kernel->dims[1] } };
     if (!(x = eg_reshape(x, flat))) return NULL;
-    if (egi_is_folded(x, kernel, bias)) return eg_reshape(egi_dense(x, kernel, bias, false), split);
+    if (egi_is_folded(x, kernel, bias)) return eg_reshape(egi_matmul_bias(x, kernel, bias, false), split);
     eg_tensor *z = egi_matmul(x, false, kernel, false);
     return eg_reshape(bias ? (eg_add)(z, bias) : z, split);
 }
@@ -15557,7 +15557,7 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
     const egi_recurrent_parameters *p = (const egi_recurrent_parameters *)c->attributes;
     egi_recurrence r;
     int n = 0, n_in = c->n_inputs - p->masked;
-    eg_tensor *own[4], **in = egi_distinct(egi_cells[p->kind].name, c->inputs, n_in, own, 4, false);        // one tensor may be both states
+    eg_tensor *own[4], **in = egi_function_distinct(egi_cells[p->kind].name, c->inputs, n_in, own, 4, false);        // one tensor may be both states
     eg_tensor *state[2] = { NULL, NULL }, *last, **outputs = NULL, *y[3], *g[3], *all = NULL, *mask = NULL;
     if (!in) return false;
     memset(&r, 0, sizeof r);
@@ -15589,18 +15589,18 @@ static bool egi_recurrent_gradient(const eg_grad_context *c, eg_tensor **dx) {
 // gives it as out[1].
 static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     egi_recurrent_parameters now = *(const egi_recurrent_parameters *)c->attributes, *p = &now;
-    if (egi_ops_are_seen()) return egi_recurrent_gradient(c, dx);
+    if (egi_gradient_ops_are_seen()) return egi_recurrent_gradient(c, dx);
     eg_tensor *z = c->inputs[0], *kept = c->outputs[1];
     eg_shape state = { 2, { p->batch, p->units } }, whole = egi_shape(z), flat = { 2, { p->batch * p->steps, p->gates * p->units } };
     eg_shape begin = { 2, { 0, (p->pieces - 1) * p->units } }, size = { 2, { -1, p->units } };
-    egi_args args = { op, 0, { egi_own(egi_contiguous(c->inputs[1])), kept }, { NULL }, p };
-    if (p->masked) args.in[5] = egi_own(egi_contiguous(c->inputs[c->n_inputs - 1]));
+    egi_args args = { op, 0, { egi_scope_own(egi_contiguous(c->inputs[1])), kept }, { NULL }, p };
+    if (p->masked) args.in[5] = egi_scope_own(egi_contiguous(c->inputs[c->n_inputs - 1]));
     bool ok = args.in[0] && (args.in[5] || !p->masked);
     for (int i = 0; i < c->n_outputs && ok; i++)
-        if (i != 1 && c->upstream[i]) ok = (args.in[i == 0 ? 2 : i + 1] = egi_own(egi_contiguous(c->upstream[i]))) != NULL;
+        if (i != 1 && c->upstream[i]) ok = (args.in[i == 0 ? 2 : i + 1] = egi_scope_own(egi_contiguous(c->upstream[i]))) != NULL;
     for (int i = 0; i < 4 && ok; i++) {
         if ((i == 1 && p->kind != EGI_GRU) || (i == 3 && p->kind != EGI_LSTM)) continue;
-        ok = (args.out[i] = egi_own(egi_new(op->name, egi_backend_of(z), (eg_dtype)z->dtype, i < 2 ? &whole : &state))) != NULL;
+        ok = (args.out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(z), (eg_dtype)z->dtype, i < 2 ? &whole : &state))) != NULL;
     }
     p->precision = egi_this.precision;                         // the precision set now, not that of the forward pass
     if (!ok || !egi_launch_recurrent_grad(egi_backend_of(z), &args)) return false;
@@ -15737,7 +15737,7 @@ static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
     const eg_layer_options *o = &l->config.o;
     eg_shape shape = { 2, { l->config.count, in->dims[2] } };
     (void)n;
-    return egi_last_known(in) && egi_weight_make(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2);
+    return egi_layer_last_known(in) && egi_weight_make(l, "embeddings", shape, o->kernel_initializer, EG_INIT_UNIFORM, o->kernel_initializer_value, o->kernel_l1, o->kernel_l2);
 }
 static bool egi_call_positions(eg_layer *l, egi_layer_run *c) {
     eg_tensor *rows = egi_part_of(l, "embeddings");
@@ -15768,7 +15768,7 @@ static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
     int64_t units[4] = { 0, 0, 0, k->o.output_units ? k->o.output_units : in->dims[2] };
     if (n > 1 && egi_this.layer->in) n = egi_attention_inputs(egi_this.layer).n;
     eg_shape from[4] = { in[0], in[n > 2 ? 2 : n - 1], in[n > 1 ? 1 : 0], in[0] }, out;
-    if (!egi_last_known(in)) return false;
+    if (!egi_layer_last_known(in)) return false;
     if (!egi_checked_product(heads, k->size, &units[0]) || !egi_checked_product(shared, k->size, &units[1]) || !egi_checked_product(shared, value_dim, &units[2]) ||
         !egi_checked_product(heads, value_dim, &from[3].dims[2])) return egi_fail(EG_ERROR_SHAPE, "eg_layer_multi_head_attention: too many heads");
     for (int i = 0; i < 4; i++) {
@@ -15830,7 +15830,7 @@ static bool egi_attention_mask(const egi_layer_run *c, const egi_attention_in *a
         eg_shape full = { 3, { query->dims[0], query->dims[1], keys } };
         bool fits = given->rank <= 3;
         for (int i = 1; i <= given->rank && fits; i++) fits = given->dims[given->rank - i] == 1 || given->dims[given->rank - i] == full.dims[3 - i];
-        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not broadcast to (batch, queries, keys) %s", egi_describe(given), egi_show(full));
+        if (!fits) return egi_fail(EG_ERROR_SHAPE, "eg_call: the mask %s does not broadcast to (batch, queries, keys) %s", egi_describe(given), egi_shape_show(full));
         if (!egi_mask_narrow(mask, given->rank == 3 ? eg_expand_dims(a->pairs, 1) : a->pairs)) return false;
     }
     return true;
@@ -15861,7 +15861,7 @@ static eg_tensor *egi_attention_after(const egi_attention_in *a, int which, eg_t
     if (!x || !both[0]) return x;
     eg_shape fits = { 4, { x->dims[0], shared, a->before, elements } };
     if (!egi_equal_shapes(egi_shape(both[0]), fits))
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_call: the %s so far are %s, and must be %s", which ? "values" : "keys", egi_describe(both[0]), egi_show(fits));
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_call: the %s so far are %s, and must be %s", which ? "values" : "keys", egi_describe(both[0]), egi_shape_show(fits));
     return eg_concat(both, 2, 2);
 }
 // Where one head of keys or values serves several heads of queries: reshapes either side so that the product
@@ -15882,8 +15882,8 @@ static eg_tensor *egi_attention_product(eg_tensor *a, eg_tensor *b, bool transpo
 static eg_tensor *egi_attention_weights(eg_tensor *query, eg_tensor *key, eg_tensor *mask, bool whole) {
     if (!query || !key) return NULL;
     eg_tensor *scores = egi_attention_product((eg_mul)(query, eg_number(1 / sqrt((double)query->dims[3]))), key, true);
-    if (!mask) return egi_softmax_last(scores);
-    eg_tensor *weights = egi_softmax_last((eg_where)(mask, scores, eg_number(-1e9)));
+    if (!mask) return egi_activation_softmax(scores);
+    eg_tensor *weights = egi_activation_softmax((eg_where)(mask, scores, eg_number(-1e9)));
     return whole ? weights : (eg_where)(mask, weights, eg_number(0));       // a query that may see no key gets zeros
 }
 // Attention as one op, on a device that has the kernel. It keeps no weights, since its gradient computes them again
@@ -15931,18 +15931,18 @@ static bool egi_attention_gradient(const eg_grad_context *c, eg_tensor **dx) {
     return !c->needed[2] || egi_set_dx(2, dx, egi_attention_over_groups(egi_matmul(weights, true, g, false), v->dims[1]));
 }
 static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
-    if (egi_ops_are_seen()) return egi_attention_gradient(c, dx);
+    if (egi_gradient_ops_are_seen()) return egi_attention_gradient(c, dx);
     const eg_tensor *mask = c->n_inputs > 3 ? c->inputs[3] : NULL;
     egi_args args = { op, 0, { NULL, NULL, NULL, c->outputs[0], c->outputs[1], NULL, mask }, { NULL }, c->attributes };
     bool ok = true;
     for (int i = 0; i < 3 && ok; i++) {
         const eg_tensor *x = c->inputs[i];
         eg_shape shape = { 4, { x->dims[0], x->dims[2], x->dims[1], x->dims[3] } };
-        args.in[i] = egi_own(egi_attention_whole_rows(x));
-        args.out[i] = egi_own(egi_new(op->name, egi_backend_of(x), EG_FLOAT32, &shape));
+        args.in[i] = egi_scope_own(egi_attention_whole_rows(x));
+        args.out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), EG_FLOAT32, &shape));
         ok = args.in[i] && args.out[i];
     }
-    args.in[5] = ok ? egi_own(egi_contiguous(c->upstream[0])) : NULL;
+    args.in[5] = ok ? egi_scope_own(egi_contiguous(c->upstream[0])) : NULL;
     ok = ok && args.in[5] && egi_launch_attention_grad(egi_backend_of(c->inputs[0]), &args);
     for (int i = 0; i < 3 && ok; i++) if (c->needed[i]) ok = (dx[i] = egi_attention_swap_heads(args.out[i])) != NULL;
     return ok;
@@ -16604,12 +16604,12 @@ static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *fro
     }
     return true;
 }
-static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
+static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
 // (1 - tau) v + tau x on the device of v, in a form that a variable can hold; the caller owns the reference. Integers
 // are copied from x.
 static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor *x, double tau) {
     eg_scope scope = eg_scope_begin();
-    x = egi_to(x, egi_backend_of(x), egi_backend_of(v));
+    x = egi_device_copy(x, egi_backend_of(x), egi_backend_of(v));
     if (x && tau < 1 && (v->dtype == EG_FLOAT32 || v->dtype == EG_FLOAT64)) x = (eg_add)((eg_mul)(v, eg_number(1 - tau)), (eg_mul)(x, eg_number(tau)));
     eg_tensor *held = x ? egi_variable_value(function, x) : NULL;
     eg_scope_end(scope);
@@ -17032,7 +17032,7 @@ static bool egi_loss_is(eg_loss *loss, int what) {
 // Checks the shapes of labels and predictions. They must be equal: broadcasting (N) against (N, 1) would give (N, N), and a wrong loss
 // without an error.
 static bool egi_labels_fit(const char *name, int kind, const eg_tensor *y, const eg_tensor *p) {
-    if (!egi_alive(name, 0, y) || !egi_alive(name, 1, p)) return false;
+    if (!egi_operand_alive(name, 0, y) || !egi_operand_alive(name, 1, p)) return false;
     bool fits = y->rank == p->rank - (kind == EGI_SPARSE ? 1 : 0);
     for (int i = 0; i < y->rank && fits; i++) fits = y->dims[i] == p->dims[i];
     if (fits && kind == EGI_SPARSE && egi_is_float(y->dtype))
@@ -17093,14 +17093,14 @@ EGI_LOSSES(EGI_LOSS_FUNCTION)
 
 // Weights in the shape and dtype of the values. Their axes are the leading ones of the values; over the others they are broadcast.
 static eg_tensor *egi_weights_for(const char *function, eg_tensor *weights, eg_tensor *values) {
-    if (!values || !egi_alive(function, 2, weights)) return NULL;
+    if (!values || !egi_operand_alive(function, 2, weights)) return NULL;
     eg_shape shape = egi_shape(values), own = egi_shape(weights);
     bool fits = own.rank <= shape.rank;
     for (int i = 0; i < own.rank && fits; i++) fits = own.dims[i] == shape.dims[i] || own.dims[i] == 1;
     if (!fits) {
         char read[80] = "";
         if (egi_this.weights_component) snprintf(read, sizeof read, "; component %d of the dataset was read as sample weights", egi_this.weights_component);
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: weights %s do not fit values of shape %s (one an example)%s", function, egi_describe(weights), egi_show(shape), read);
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: weights %s do not fit values of shape %s (one an example)%s", function, egi_describe(weights), egi_shape_show(shape), read);
     }
     for (int i = own.rank; i < shape.rank; i++) own.dims[i] = 1;
     own.rank = shape.rank;
@@ -17128,7 +17128,7 @@ static eg_tensor *egi_mask_weights(eg_tensor *mask) {
 // their shape is checked.
 static eg_tensor *egi_loss_weighed(const char *function, eg_tensor *values, eg_tensor *weights, eg_tensor *mask, bool own) {
     eg_tensor *factor = mask ? egi_mask_weights(mask) : NULL;
-    if (weights && !egi_alive(function, 2, weights)) return NULL;
+    if (weights && !egi_operand_alive(function, 2, weights)) return NULL;
     if ((mask && !factor) || !egi_weights_join(function, factor, weights, &factor)) return NULL;
     if (mask && own && values->rank && values->rank < mask->rank)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the loss function returned %s, and the predictions have a mask %s; it must return one value a step, or mind eg_mask_of(predictions) itself", function,
@@ -17153,7 +17153,7 @@ static eg_tensor *egi_loss_run(const char *function, eg_loss *loss, eg_tensor *y
     int64_t asked = egi_this.masks_asked;
     eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &o);
-    else EGI_FRAMED_DEEPER("the loss", function, values = egi_returned(function, loss(y, p)));
+    else EGI_FRAMED_DEEPER("the loss", function, values = egi_frame_result(function, loss(y, p)));
     eg_tensor *mask = values && mean ? egi_steps_mask(p) : NULL;
     if (!values || !mean) return values;
     if (mask) {
@@ -17214,7 +17214,7 @@ static eg_tensor *egi_delta_function(const eg_metric *m, eg_tensor *y, eg_tensor
     const egi_loss_row *row = egi_loss_find(m->function);
     eg_tensor *values = NULL;
     if (row) values = egi_loss_each(row, y, p, &egi_loss_defaults);
-    else EGI_FRAMED_DEEPER("the function", "metric_of", values = egi_returned("metric_of", m->function(y, p)));
+    else EGI_FRAMED_DEEPER("the function", "metric_of", values = egi_frame_result("metric_of", m->function(y, p)));
     return egi_delta_values(values, w);
 }
 
@@ -17239,13 +17239,13 @@ static eg_tensor *egi_delta_sparse_accuracy(const eg_metric *m, eg_tensor *y, eg
     return egi_labels_fit("metric_update", EGI_SPARSE, y, p) ? egi_delta_values(egi_metric_right_sparse(m, y, p), w) : NULL;
 }
 static eg_tensor *egi_delta_accuracy(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
+    if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     if (y->rank + 1 == p->rank) return egi_delta_sparse_accuracy(m, y, p, w);
     return p->rank < 2 || p->dims[p->rank - 1] == 1 ? egi_delta_binary_accuracy(m, y, p, w) : egi_delta_categorical_accuracy(m, y, p, w);
 }
 // A label's prediction is among the k largest if fewer than k predictions exceed it.
 static eg_tensor *egi_delta_top_k(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
+    if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     bool sparse = y->rank + 1 == p->rank;
     if (!egi_labels_fit("metric_update", sparse ? EGI_SPARSE : EGI_DENSE, y, p)) return NULL;
     eg_tensor *label = eg_expand_dims(sparse ? eg_cast(y, EG_INT64) : egi_metric_best(y), -1);
@@ -17366,7 +17366,7 @@ static bool egi_are_classes(const eg_metric *m, const char *what, eg_tensor *x) 
     return true;
 }
 static eg_tensor *egi_delta_confusion(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
-    if (!egi_alive("metric_update", 0, y) || !egi_alive("metric_update", 1, p)) return NULL;
+    if (!egi_operand_alive("metric_update", 0, y) || !egi_operand_alive("metric_update", 1, p)) return NULL;
     if (p->rank == y->rank + 1 && egi_is_float(p->dtype)) p = egi_metric_best(p);
     if (!p || !egi_labels_fit("metric_update", EGI_DENSE, y, p)) return NULL;
     eg_shape flat = { 1, { -1 } }, shape = egi_shape_confusion(&m->options);
@@ -17504,7 +17504,7 @@ static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
     eg_metric_retain(m);
-    bool ok = !mask || ((mask = eg_cast(mask, EG_FLOAT64)) && (!weights || egi_alive("metric_update", 2, weights)));
+    bool ok = !mask || ((mask = eg_cast(mask, EG_FLOAT64)) && (!weights || egi_operand_alive("metric_update", 2, weights)));
     ok = ok && egi_weights_join("metric_update", mask, weights, &weights) && egi_metric_take(m, m->row->delta(m, y, p, weights));
     eg_metric_release(m);
     eg_recording_unpause();
@@ -17513,11 +17513,11 @@ static bool egi_metric_batch(eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor
 }
 EAGER_API bool (eg_metric_update)(eg_metric *m, eg_tensor *labels, eg_tensor *predictions, eg_weight_options o) {
     if (!egi_metric_alive("metric_update", m) || !EGI_NAMED("metric_update", o, "weights = w")) return false;
-    if (predictions && !egi_alive("metric_update", 1, predictions)) return false;
+    if (predictions && !egi_operand_alive("metric_update", 1, predictions)) return false;
     return egi_metric_batch(m, labels, predictions, egi_steps_mask(predictions), o.weights);
 }
 EAGER_API bool (eg_metric_add)(eg_metric *m, eg_tensor *values, eg_weight_options o) {
-    if (!egi_metric_alive("metric_add", m) || !EGI_NAMED("metric_add", o, "weights = w") || !egi_alive("metric_add", 0, values)) return false;
+    if (!egi_metric_alive("metric_add", m) || !EGI_NAMED("metric_add", o, "weights = w") || !egi_operand_alive("metric_add", 0, values)) return false;
     if (m->row->delta) return egi_fail(EG_ERROR_ARGUMENT, "eg_metric_add: %s takes labels and predictions, by eg_metric_update", m->name);
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -17594,7 +17594,7 @@ EAGER_API eg_history *eg_history_new(void) {
     return h;
 }
 static bool egi_history_own(const char *function, const eg_history *h) {
-    return egi_given(function, "history", h) && (h->own || egi_fail(EG_ERROR_STATE, "eg_%s: this is the history of a fit, which belongs to its model", function));
+    return egi_argument_given(function, "history", h) && (h->own || egi_fail(EG_ERROR_STATE, "eg_%s: this is the history of a fit, which belongs to its model", function));
 }
 EAGER_API void eg_history_release(eg_history *h) { if (h && egi_history_own("history_release", h)) egi_history_free(h); }
 // Adds a column, which is NaN in the epochs so far.
@@ -17618,7 +17618,7 @@ static bool egi_history_widen(eg_history *h, const char *name) {
 }
 static int egi_history_column(const eg_history *h, const char *name);
 EAGER_API bool eg_history_add(eg_history *h, int64_t epoch, const char *name, double value) {
-    if (!egi_history_own("history_add", h) || !egi_given("history_add", "name", name)) return false;
+    if (!egi_history_own("history_add", h) || !egi_argument_given("history_add", "name", name)) return false;
     if (!*name || strlen(name) >= sizeof *h->names || strpbrk(name, ",\"\r\n"))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_history_add: '%.80s' is no name: one has 1 to 63 bytes, and neither commas, quotes nor line breaks", name);
     if (epoch < 0 || epoch > h->epochs)
@@ -17840,13 +17840,13 @@ static void egi_svg_panel(egi_text *t, const eg_history *h, int column, double t
         at -= 44;
     }
 }
-static bool egi_is_validation(const char *name) { return strncmp(name, "val_", 4) == 0; }
+static bool egi_history_is_validation(const char *name) { return strncmp(name, "val_", 4) == 0; }
 EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
     egi_text t;
     int panels = 0;
     if (!egi_history_ready("history_svg", h, path)) return false;
     memset(&t, 0, sizeof t);
-    for (int i = 0; i < h->columns; i++) if (!egi_is_validation(h->names[i]) && strcmp(h->names[i], "learning_rate")) panels++;
+    for (int i = 0; i < h->columns; i++) if (!egi_history_is_validation(h->names[i]) && strcmp(h->names[i], "learning_rate")) panels++;
     int height = panels * EGI_SVG_PANEL + 12;
     double *numbers = (double *)egi_alloc((size_t)(2 * EGI_SVG_POINTS + h->epochs) * sizeof(double)), *epochs;
     if (!numbers) return egi_no_memory("history_svg", 0);
@@ -17861,7 +17861,7 @@ EAGER_API bool eg_history_svg(const eg_history *h, const char *path) {
                         "<rect width=\"%d\" height=\"%d\" rx=\"8\" fill=\"#fff\"/>\n", EGI_SVG_WIDTH, height);
     double top = 6;
     for (int i = 0; i < h->columns; i++) {
-        if (egi_is_validation(h->names[i]) || !strcmp(h->names[i], "learning_rate")) continue;
+        if (egi_history_is_validation(h->names[i]) || !strcmp(h->names[i], "learning_rate")) continue;
         egi_svg_panel(&t, h, i, top, epochs, numbers, numbers + EGI_SVG_POINTS);
         top += (double)EGI_SVG_PANEL;
     }
@@ -17942,7 +17942,7 @@ static bool egi_compile_names(egi_training *t, const char *function, const eg_ou
         }
     for (int i = 1; i <= t->n; i++) {                      // two metrics of one name are fine, and the first is found by it
         int first = egi_result_find(t, t->names[i]);
-        if (egi_is_validation(t->names[i]) || strcmp(t->names[i], "learning_rate") == 0 || (first < i && first <= (several ? t->n_outputs : 0)))
+        if (egi_history_is_validation(t->names[i]) || strcmp(t->names[i], "learning_rate") == 0 || (first < i && first <= (several ? t->n_outputs : 0)))
             return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: a result would be called '%s', which means something else; name the %s otherwise", function, t->names[i],
                             several ? "output or its metric" : "metric");
     }
@@ -18055,13 +18055,13 @@ EAGER_API bool (eg_compile)(eg_layer *model, eg_optimizer *optimizer, eg_loss *l
 EAGER_API bool (eg_compile_outputs)(eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs, int n) {
     return egi_compile("compile_outputs", model, optimizer, outputs, n);
 }
-static egi_training *egi_compiled(const char *function, eg_layer *model) {
+static egi_training *egi_model_compiled(const char *function, eg_layer *model) {
     if (!model) return egi_this.error == EG_OK ? (egi_training *)eg_raise(EG_ERROR_NULL, "eg_%s: the model is NULL", function) : NULL;
     if (model->training) return (egi_training *)model->training;
     return (egi_training *)eg_raise(EG_ERROR_STATE, "eg_%s: the model has no loss and optimizer yet; eg_compile it first", function);
 }
 EAGER_API double eg_model_result(eg_layer *model, const char *name) {
-    egi_training *t = egi_compiled("model_result", model);
+    egi_training *t = egi_model_compiled("model_result", model);
     int i = t ? egi_result_find(t, name) : -1;
     if (i >= 0) return t->values[i];
     if (!t) return (double)NAN;
@@ -18084,7 +18084,7 @@ static bool egi_results_reset(egi_training *t) {
     return true;
 }
 EAGER_API bool eg_model_reset_metrics(eg_layer *model) {
-    egi_training *t = egi_compiled("model_reset_metrics", model);
+    egi_training *t = egi_model_compiled("model_reset_metrics", model);
     return t && egi_results_reset(t);
 }
 EAGER_API eg_optimizer *eg_model_optimizer(eg_layer *model) { return model && model->training ? ((egi_training *)model->training)->optimizer : NULL; }
@@ -18211,7 +18211,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     if (t->stepping) return egi_fail(EG_ERROR_STATE, "eg_%s: a step of this model is under way; a function that runs in it cannot begin another", s->function);
     egi_answer answers[EGI_LAYER_OUT];
     eg_tensor *out[EGI_LAYER_OUT], *given = n > s->inputs + t->n_outputs ? c[n - 1] : NULL;
-    for (int k = 0; k < t->n_outputs; k++) if (!egi_alive(s->function, s->inputs + k, c[s->inputs + k])) return false;
+    for (int k = 0; k < t->n_outputs; k++) if (!egi_operand_alive(s->function, s->inputs + k, c[s->inputs + k])) return false;
     t->stepping = true;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
@@ -18247,7 +18247,7 @@ static bool egi_step_run(egi_training *t, eg_layer *model, egi_step *s, eg_tenso
     return ok;
 }
 static double egi_step_on_batch(const char *function, eg_layer *model, eg_tensor *x, eg_tensor *y, eg_batch_step_options o, bool train) {
-    egi_training *t = egi_compiled(function, model);
+    egi_training *t = egi_model_compiled(function, model);
     egi_step s = { function, 1, train, o.class_weights, (double)NAN, NULL, true };
     eg_tensor *c[3];
     c[0] = x;
@@ -18434,7 +18434,7 @@ static void egi_fit_show_epoch(egi_fit *f, double seconds, int64_t steps, bool v
     if (!f->bar.live) head[strlen(head) - 1] = ':';
     egi_bar_draw(&f->bar, head, f->bar.live ? 1 : -1, tail, true);
 }
-static void egi_bar_say(const egi_bar *b, const char *text) {
+static void egi_bar_message(const egi_bar *b, const char *text) {
     if (!b->on) return;
     egi_print_text(text);
     egi_bar_flush();
@@ -18584,7 +18584,7 @@ static bool egi_fit_epoch(egi_fit *f) {
     f->began += validate ? f->validating : 0;              // the validation's time does not count as time of steps
     eg_history *h = t->history;
     for (int i = 0; i < h->columns; i++) {
-        bool none = !validate && egi_is_validation(h->names[i]);           // t->values still holds the last validation's: not this epoch's
+        bool none = !validate && egi_history_is_validation(h->names[i]);           // t->values still holds the last validation's: not this epoch's
         if (!egi_history_put(h, i, none ? (double)NAN : t->values[egi_result_find(t, h->names[i])])) return false;
     }
     if (!egi_history_epoch(h)) return false;
@@ -18600,7 +18600,7 @@ static bool egi_fit_history(egi_training *t, const eg_fit_options *o) {
     h->names = (char (*)[64])egi_alloc((size_t)egi_result_count(t) * sizeof *h->names);
     if (!h->names) { egi_history_free(h); return egi_no_memory("fit", 0); }
     for (int i = 0; i < egi_result_count(t); i++)
-        if (o->validation || !egi_is_validation(t->names[i])) memcpy(h->names[h->columns++], t->names[i], sizeof *h->names);
+        if (o->validation || !egi_history_is_validation(t->names[i])) memcpy(h->names[h->columns++], t->names[i], sizeof *h->names);
     egi_history_free(t->history);
     t->history = h;
     for (int i = 0; i < egi_result_count(t); i++) t->values[i] = (double)NAN;
@@ -18635,7 +18635,7 @@ static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
     if (o->validation) alone = NULL;
     if (!egi_fit_options("fit", o) ||
         !egi_lists_given("fit: .class_weights", o->class_weights.count, o->class_weights.weights, o->class_weights.weights, o->class_weights.weights)) return false;
-    if (!egi_given("fit", "dataset", data)) return false;
+    if (!egi_argument_given("fit", "dataset", data)) return false;
     if (alone) return egi_fail(EG_ERROR_ARGUMENT, "eg_fit: .%s is given, but no .validation", alone);
     for (int i = 0; i < o->callbacks.count; i++) {
         if (!o->callbacks.list[i]) return egi_this.error == EG_OK ? egi_fail(EG_ERROR_NULL, "eg_fit: callback %d is NULL", i) : false;
@@ -18669,7 +18669,7 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     egi_context_enter(&call, EGI_IN_CALL, function);       // until it runs: the checks are those of eg_fit
     if (!egi_lists_given("fit: .callbacks", o.callbacks.count, o.callbacks.list, o.callbacks.list, o.callbacks.list)) { egi_context_leave(&call); return NULL; }
     memset(&f, 0, sizeof f);
-    f.t = egi_compiled("fit", model);
+    f.t = egi_model_compiled("fit", model);
     f.o = o;
     f.state.data = data;
     f.state.model = model;
@@ -18696,11 +18696,11 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
             ok = egi_fit_epoch(&f);
         }
         egi_context_leave(&f.context);
-        if (!ok && f.bar.shown) egi_bar_say(&f.bar, "\n");
+        if (!ok && f.bar.shown) egi_bar_message(&f.bar, "\n");
         if (ok && f.state.stop && f.state.reason) {
             char text[EGI_LINE];
             snprintf(text, sizeof text, "%.1000s\n", f.state.reason);
-            egi_bar_say(&f.bar, text);
+            egi_bar_message(&f.bar, text);
         }
         ok = ok && EGI_TELL_FIT(&f, fit_end);
         eg_iterator_release(f.state.iterator);
@@ -18717,16 +18717,16 @@ static const eg_history *egi_fit_on(const char *function, eg_layer *model, eg_da
     return history;
 }
 EAGER_API const eg_history *(eg_fit)(eg_layer *model, eg_dataset *data, eg_fit_options o) { return egi_fit_on("fit", model, data, o, false); }
-static bool egi_arrays(const char *function, eg_tensor *x, eg_tensor *y) {
+static bool egi_fit_arrays_given(const char *function, eg_tensor *x, eg_tensor *y) {
     if ((!x || !y) && egi_this.error == EG_OK) return egi_fail(EG_ERROR_NULL, "eg_%s: %s is NULL", function, x ? "y" : "x");
-    return egi_alive(function, 0, x) && egi_alive(function, 1, y);
+    return egi_operand_alive(function, 0, x) && egi_operand_alive(function, 1, y);
 }
 // Checks that all arrays have the same number of rows. held: they are the validation's.
 static bool egi_arrays_fit(const char *function, bool held, eg_tensor *const *list) {
     static const char *const names[2][3] = { { "x", "y", ".sample_weights" }, { ".validation_x", ".validation_y", ".sample_weights" } };
     for (int i = 0; i < 3; i++) {
         if (!list[i]) continue;
-        if (!egi_alive(function, i, list[i])) return false;
+        if (!egi_operand_alive(function, i, list[i])) return false;
         if (list[i]->rank == 0) return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s is a scalar, which has no rows", function, names[held][i]);
         if (list[i]->dims[0] != list[0]->dims[0])
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: %s %s has %lld rows, and %s %s has %lld", function, names[held][0], egi_describe(list[0]), (long long)list[0]->dims[0],
@@ -18753,7 +18753,7 @@ static eg_dataset *egi_array_batches(const char *function, bool held, eg_tensor 
 // Arrays of different lengths are left whole: egi_array_batches, which comes next, says what is wrong with them.
 static bool egi_split_arrays(double split, eg_tensor **list, eg_tensor **held) {
     int64_t n = list[0]->rank ? list[0]->dims[0] : 0, first = (int64_t)floor((double)n * (1 - split));
-    for (int i = 0; i < 3; i++) if (list[i] && (!egi_alive("fit_arrays", i, list[i]) || list[i]->rank == 0 || list[i]->dims[0] != n)) return egi_this.error == EG_OK;
+    for (int i = 0; i < 3; i++) if (list[i] && (!egi_operand_alive("fit_arrays", i, list[i]) || list[i]->rank == 0 || list[i]->dims[0] != n)) return egi_this.error == EG_OK;
     if (first < 1 || first >= n)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_fit_arrays: .validation_split = %g of %lld rows leaves %lld for training and %lld for validation", split, (long long)n, (long long)first, (long long)(n - first));
     for (int i = 0; i < 3; i++) {
@@ -18785,7 +18785,7 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
     int64_t batch = 0;
     eg_scope scope = eg_scope_begin();
     eg_recording_pause();
-    bool ok = egi_arrays("fit_arrays", x, y) && egi_fit_arrays_options(&o, &batch);
+    bool ok = egi_fit_arrays_given("fit_arrays", x, y) && egi_fit_arrays_options(&o, &batch);
     ok = ok && (o.validation_split == 0 || egi_split_arrays(o.validation_split, list, held));
     ok = ok && (data = egi_array_batches("fit_arrays", false, list[0], list[1], list[2], batch, !o.no_shuffle)) != NULL;
     ok = ok && (!held[0] || (validation = egi_array_batches("fit_arrays", true, held[0], held[1], held[2], batch, false)) != NULL);
@@ -18818,7 +18818,7 @@ static bool egi_evaluate_options(const char *function, const char *example, eg_e
     return EGI_NAMED(function, *o, example) && egi_options_take(function, o, &egi_evaluate_fields, UINT64_MAX, NULL);
 }
 static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
-    egi_training *t = egi_compiled(function, model);
+    egi_training *t = egi_model_compiled(function, model);
     egi_bar bar;
     int64_t done;
     if (!t || !EGI_NAMED(function, o, "steps = 10")) return (double)NAN;
@@ -18837,7 +18837,7 @@ static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset 
     t->running++;
     bool ok = egi_evaluate_sums(t, model, data, &s, o.steps, bar.on ? &bar : NULL, "", &done);
     ok = ok && egi_results_take(t, 0);
-    if (!ok && bar.shown) egi_bar_say(&bar, "\n");
+    if (!ok && bar.shown) egi_bar_message(&bar, "\n");
     if (ok && bar.on) {
         char rate[32], tail[EGI_LINE];
         double seconds = egi_clock_now() - began;
@@ -18855,7 +18855,7 @@ EAGER_API double (eg_evaluate)(eg_layer *model, eg_dataset *data, eg_evaluate_op
 EAGER_API double (eg_evaluate_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_evaluate_options o) {
     eg_evaluate_options checked = o;
     bool ok = egi_evaluate_options("evaluate_arrays", "batch_size = 64", &checked);
-    ok = ok && egi_arrays("evaluate_arrays", x, y);
+    ok = ok && egi_fit_arrays_given("evaluate_arrays", x, y);
     eg_dataset *data = ok ? egi_array_batches("evaluate_arrays", false, x, y, NULL, checked.batch_size, false) : NULL;
     o.batch_size = 0;
     double loss = data ? egi_evaluate_on("evaluate_arrays", model, data, o) : (double)NAN;
@@ -18900,7 +18900,7 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
         eg_scope_end(scope);
     }
     if (status != EG_FAILED && n == 0) egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the dataset has no elements", function);
-    else if (status != EG_FAILED && n <= INT_MAX) result = eg_keep(n == 1 ? egi_again(parts[0]) : eg_concat(parts, (int)n, 0));
+    else if (status != EG_FAILED && n <= INT_MAX) result = eg_keep(n == 1 ? egi_scope_own_again(parts[0]) : eg_concat(parts, (int)n, 0));
     for (int64_t i = 0; i < n; i++) eg_release(parts[i]);
     egi_free(parts);
     eg_iterator_release(it);
@@ -18912,7 +18912,7 @@ static eg_tensor *egi_predict_on(const char *function, eg_layer *model, eg_datas
 EAGER_API eg_tensor *(eg_predict_dataset)(eg_layer *model, eg_dataset *data, eg_evaluate_options o) { return egi_predict_on("predict_dataset", model, data, o); }
 EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_options o) {
     eg_evaluate_options checked = o;
-    if (!egi_evaluate_options("predict", "batch_size = 64", &checked) || !egi_alive("predict", 0, x)) return NULL;
+    if (!egi_evaluate_options("predict", "batch_size = 64", &checked) || !egi_operand_alive("predict", 0, x)) return NULL;
     eg_dataset *data = egi_array_batches("predict", false, x, NULL, NULL, checked.batch_size, false);
     o.batch_size = 0;
     eg_tensor *y = data ? egi_predict_on("predict", model, data, o) : NULL;
@@ -18938,7 +18938,7 @@ EAGER_API eg_callback *eg_callback_retain(eg_callback *callback) {
     return callback;
 }
 EAGER_API void eg_callback_release(eg_callback *callback) {
-    if (!callback || !egi_callback_counted(callback) || !egi_object_last(&callback->object)) return;
+    if (!callback || !egi_callback_counted(callback) || !egi_object_drop(&callback->object)) return;
     if (callback->functions.release) EGI_FRAMED("the release function", "callback_new", callback->functions.release(callback->functions.user));
     egi_object_free(callback);
 }
@@ -19043,7 +19043,7 @@ static void egi_history_names(const eg_history *h, char *names, size_t size) {  
     for (int i = 0; i < h->columns && at < size; i++) at += (size_t)snprintf(names + at, size - at, i ? ", %s" : "%s", h->names[i]);
 }
 static const char *egi_history_why_missing(const eg_history *h, const char *name) {
-    return egi_is_validation(name) && egi_history_column(h, "val_loss") < 0 ? " (no .validation was given)" : "";
+    return egi_history_is_validation(name) && egi_history_column(h, "val_loss") < 0 ? " (no .validation was given)" : "";
 }
 // Resets the state for a fit, and refuses a name to monitor that this fit will not have, before the first batch.
 static bool egi_watch_begin(eg_fit_state *s, void *user) {
@@ -19072,7 +19072,7 @@ static bool egi_watch_look(egi_watch *w, const eg_fit_state *s, bool *better) {
     const char *name = egi_watch_name(w, s->history);
     bool grows = w->o.mode == EG_MAX || (w->o.mode == EG_AUTO && egi_watch_grows(name));
     double value = eg_history_value(s->history, name, w->looked++);
-    bool there = value == value || !egi_is_validation(name) || egi_fit_validates((const egi_fit *)(const void *)s, s->history->first_epoch + w->looked - 1);
+    bool there = value == value || !egi_history_is_validation(name) || egi_fit_validates((const egi_fit *)(const void *)s, s->history->first_epoch + w->looked - 1);
     *better = value == value && (!w->best_known || (grows ? value > w->best + w->o.min_delta : value < w->best - w->o.min_delta));
     if (*better) {
         w->best = value;
@@ -19219,7 +19219,7 @@ static bool egi_csv_epoch(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_csv)(const char *path, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!egi_given("callback_csv", "path", path)) return NULL;
+    if (!egi_argument_given("callback_csv", "path", path)) return NULL;
     f.fit_begin = egi_csv_begin;
     f.epoch_end = egi_csv_epoch;
     return egi_watch_new("callback_csv", path, o, EGI_C_APPEND, f);
@@ -19321,7 +19321,7 @@ static bool egi_checkpoint_epoch(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_checkpoint)(const char *path, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!egi_given("callback_checkpoint", "path", path)) return NULL;
+    if (!egi_argument_given("callback_checkpoint", "path", path)) return NULL;
     f.fit_begin = egi_checkpoint_begin;
     f.epoch_end = egi_checkpoint_epoch;
     return egi_watch_new("callback_checkpoint", path, o, EGI_C_MONITOR | EGI_C_DELTA | EGI_C_SAVE, f);
@@ -19396,7 +19396,7 @@ static bool egi_backup_unpack(const egi_watch *w, eg_fit_state *s) {
         for (int i = 0; i < h->columns && ok; i++) {
             const egi_numbers *column = &w->lists[EGI_BACKUP_COLUMNS + egi_history_column(h, h->names[i])];
             double value = e < column->count ? column->values[e] : (double)NAN;
-            if (value == value || !egi_is_validation(h->names[i])) t->values[egi_result_find(t, h->names[i])] = value;
+            if (value == value || !egi_history_is_validation(h->names[i])) t->values[egi_result_find(t, h->names[i])] = value;
             ok = egi_history_put(h, i, value);
         }
         ok = ok && egi_history_epoch(h);
@@ -19443,7 +19443,7 @@ static void egi_backup_tell(const egi_watch *w, const eg_fit_state *s, const cha
     else if (w->epoch < s->epoch) return;
     else if (w->batch) snprintf(text, sizeof text, "%.800s: going on in epoch %lld, behind batch %lld\n", path, (long long)w->epoch + 1, (long long)w->batch);
     else snprintf(text, sizeof text, "%.800s: going on with epoch %lld\n", path, (long long)w->epoch + 1);
-    egi_bar_say(&((const egi_fit *)(const void *)s)->bar, text);
+    egi_bar_message(&((const egi_fit *)(const void *)s)->bar, text);
 }
 static bool egi_backup_begin(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
@@ -19475,7 +19475,7 @@ static bool egi_backup_epoch(eg_fit_state *s, void *user) { return egi_backup_sa
 EAGER_API eg_callback *(eg_callback_backup)(const char *prefix, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!egi_given("callback_backup", "prefix", prefix)) return NULL;
+    if (!egi_argument_given("callback_backup", "prefix", prefix)) return NULL;
     f.fit_begin = egi_backup_begin;
     f.batch_end = o.every > 0 ? egi_backup_batch : NULL;
     f.epoch_end = egi_backup_epoch;
@@ -19514,7 +19514,7 @@ static bool egi_board_epoch(eg_fit_state *s, void *user) {
     egi_watch *w = (egi_watch *)user;
     const eg_history *h = s->history;
     for (int i = 0; i < h->columns; i++) {
-        bool validation = egi_is_validation(h->names[i]);
+        bool validation = egi_history_is_validation(h->names[i]);
         double value = eg_history_value(h, h->names[i], -1);
         if (validation && value != value) continue;                            // an epoch without
         if (!egi_board_write(validation ? w->validation : w->train, "epoch", h->names[i] + (validation ? 4 : 0), value, s->epoch)) return false;
@@ -19529,7 +19529,7 @@ static bool egi_board_end(eg_fit_state *s, void *user) {
 EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback_options o) {
     eg_callback_functions f;
     memset(&f, 0, sizeof f);
-    if (!egi_given("callback_tensorboard", "folder", folder)) return NULL;
+    if (!egi_argument_given("callback_tensorboard", "folder", folder)) return NULL;
     f.fit_begin = egi_board_begin;
     f.batch_end = o.every > 0 ? egi_board_batch : NULL;
     f.epoch_end = egi_board_epoch;
@@ -19612,7 +19612,7 @@ struct egi_cursor {
     void *state;
 };
 
-static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);
+static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);
 static void egi_cursor_close(egi_cursor *c);
 static void egi_cursor_rest(egi_cursor *c);
 
@@ -19735,7 +19735,7 @@ static bool egi_spec_fits(eg_spec a, eg_spec b) {
 }
 static EGI_COLD const char *egi_spec_show(eg_spec s) {
     char *text = egi_text_buffer();
-    snprintf(text, EGI_TEXT, "%s %s", s.dtype == EG_NO_DTYPE ? "any dtype" : eg_dtype_name(s.dtype), s.shape.rank < 0 ? "of any shape" : egi_show(s.shape));
+    snprintf(text, EGI_TEXT, "%s %s", s.dtype == EG_NO_DTYPE ? "any dtype" : eg_dtype_name(s.dtype), s.shape.rank < 0 ? "of any shape" : egi_shape_show(s.shape));
     return text;
 }
 static bool egi_specs_given(eg_dataset *d, const eg_spec *specs, int n) {
@@ -19917,7 +19917,7 @@ static int64_t egi_cursor_pass(egi_cursor *c, int i, int64_t n) {    // steps ov
 static int64_t egi_skip_below(egi_cursor *c, int64_t n) { return egi_cursor_pass(c, 0, n); }        // of stages that give as many as they get
 
 // An uninitialised tensor on the CPU; the caller owns the reference.
-static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) { return egi_new(op, &egi_cpu, dtype, shape); }
+static eg_tensor *egi_host_new(const char *op, eg_dtype dtype, const eg_shape *shape) { return egi_tensor_allocate(op, &egi_cpu, dtype, shape); }
 static eg_tensor *egi_host_int64(const char *op, int64_t value) {
     eg_shape scalar = { 0, { 0 } };
     eg_tensor *x = egi_host_new(op, EG_INT64, &scalar);
@@ -19955,17 +19955,17 @@ static void egi_hush_end(egi_hush *h, egi_failure *failed) {
 }
 
 // What a callback returned, as an element keeps it: on the CPU, no number, no variable. The reference is the caller's.
-static eg_tensor *egi_element_settle(const char *op, eg_tensor *x) {
+static eg_tensor *egi_element_own(const char *op, eg_tensor *x) {
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(op, x, (eg_dtype)x->dtype, &egi_cpu);
     else if (x->flags & EGI_VARIABLE) x = eg_read(x);
-    if (x && egi_backend_of(x) != &egi_cpu) x = egi_to(x, egi_backend_of(x), &egi_cpu);
+    if (x && egi_backend_of(x) != &egi_cpu) x = egi_device_copy(x, egi_backend_of(x), &egi_cpu);
     return eg_retain(x);
 }
 static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor **x, eg_tensor **out) {
     for (int i = 0; i < d->n; i++) {
         if (!x[i]) return egi_this.error != EG_OK ? false : egi_fail(EG_ERROR_NULL, "eg_%s: the function left component %d of %d NULL; .components says how many there are", name, i, d->n);
-        if (!egi_alive(name, i, x[i])) return false;
-        out[i] = egi_element_settle(name, x[i]);
+        if (!egi_operand_alive(name, i, x[i])) return false;
+        out[i] = egi_element_own(name, x[i]);
         if (!out[i]) return false;
         if (!egi_spec_fits(egi_spec_of(out[i]), d->spec[i]))
             return egi_fail(out[i]->dtype != (int8_t)d->spec[i].dtype && d->spec[i].dtype != EG_NO_DTYPE ? EG_ERROR_DTYPE : EG_ERROR_SHAPE,
@@ -19989,7 +19989,7 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
     eg_scope scope = eg_scope_begin();
     bool ok = scope.position >= 0;
     egi_key_random(c, element);
-    if (ok && d->flag) EGI_FRAMED("the function", d->stage->name, x[0] = egi_returned(d->stage->name, d->f.one(in, d->user)));
+    if (ok && d->flag) EGI_FRAMED("the function", d->stage->name, x[0] = egi_frame_result(d->stage->name, d->f.one(in, d->user)));
     else if (ok) EGI_FRAMED("the function", d->stage->name, ok = d->f.map(in, x, d->user));
     // An error that the function did not report counts as well.
     ok = ok && egi_this.error == EG_OK;
@@ -20011,8 +20011,8 @@ static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n)
     bool ok = scope.position >= 0;
     eg_recording_pause();
     for (int i = 0; i < n && ok; i++) {
-        ok = egi_alive(d->stage->name, i, tensors[i]);
-        eg_tensor *x = ok ? egi_element_settle(d->stage->name, tensors[i]) : NULL;
+        ok = egi_operand_alive(d->stage->name, i, tensors[i]);
+        eg_tensor *x = ok ? egi_element_own(d->stage->name, tensors[i]) : NULL;
         if (x) d->tensors.x[i] = egi_contiguous(x);
         eg_release(x);
         ok = d->tensors.x[i] != NULL;
@@ -20040,7 +20040,7 @@ EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int 
 // Row `first` of x as a tensor of one axis less, or, if rows is not negative, `rows` rows from there on. The result
 // is a view; the caller owns the reference.
 static eg_tensor *egi_element_rows(const char *op, const eg_tensor *x, int64_t first, int64_t rows) {
-    eg_tensor *y = egi_alias(op, x);
+    eg_tensor *y = egi_tensor_alias(op, x);
     if (!y) return NULL;
     int drop = rows < 0;
     int64_t row = x->dims[0] ? x->size / x->dims[0] : 0;
@@ -20323,7 +20323,7 @@ static bool egi_rows_open(egi_cursor *c, egi_rows_state *s) {
         if (s->list[s->open].shape.dims[0] == c->d->cardinality && egi_spec_fits(now, c->d->spec[s->open])) continue;
         s->open++;
         return egi_file_fail("dataset_from_files", p->path[s->open - 1], -1, "another array than when the dataset was made: now %s %s",
-                             eg_dtype_name(now.dtype), egi_show(s->list[s->open - 1].shape));
+                             eg_dtype_name(now.dtype), egi_shape_show(s->list[s->open - 1].shape));
     }
     return true;
 }
@@ -20918,7 +20918,7 @@ static eg_status egi_filter_next(egi_cursor *c, eg_tensor **out) {
         egi_key_random(c, *(int64_t *)c->state);
         ++*(int64_t *)c->state;
         eg_tensor *keep = NULL;
-        if (scope.position >= 0) EGI_FRAMED("the function", c->d->stage->name, keep = egi_returned(c->d->stage->name, c->d->f.one(out, c->d->user)));
+        if (scope.position >= 0) EGI_FRAMED("the function", c->d->stage->name, keep = egi_frame_result(c->d->stage->name, c->d->f.one(out, c->d->user)));
         double value = keep ? eg_item(keep) : 0;
         eg_scope_end(scope);
         if (!keep && egi_this.error == EG_OK) egi_fail(EG_ERROR_NULL, "eg_dataset_filter: the function returned NULL");
@@ -20962,7 +20962,7 @@ static bool egi_stacked_shape(egi_cursor *c, const egi_element *list, int64_t n,
                             egi_describe(first), egi_describe(x));
         if (padded ? x->rank != first->rank : !egi_same_shape(x, first))
             return egi_fail(EG_ERROR_SHAPE, "eg_%s: elements of a batch differ in shape: component %d is %s in its first and %s in its element %lld%s",
-                            c->d->stage->name, k, egi_show(egi_shape(first)), egi_show(egi_shape(x)), (long long)i,
+                            c->d->stage->name, k, egi_shape_show(egi_shape(first)), egi_shape_show(egi_shape(x)), (long long)i,
                             padded || x->rank != first->rank ? "" : "; eg_dataset_padded_batch fills them up");
         for (int a = 0; padded && a < x->rank; a++) if (x->dims[a] > shape->dims[a]) shape->dims[a] = x->dims[a];
     }
@@ -20995,7 +20995,7 @@ static eg_tensor *egi_element_stack(egi_cursor *c, const egi_element *list, int6
     eg_tensor *y = egi_host_new(c->d->stage->name, dtype, &shape);
     if (!y || !y->size) return y;
     size_t element = (size_t)egi_dtypes[dtype].size, row = (size_t)(y->size / n) * element;
-    bool ok = !padded || (egi_value_fits(c->d->stage->name, c->d->value, dtype) && egi_fill(y, c->d->value));
+    bool ok = !padded || (egi_value_fits(c->d->stage->name, c->d->value, dtype) && egi_tensor_fill(y, c->d->value));
     for (int64_t i = 0; i < n && ok; i++) {
         const char *from = (const char *)eg_data(list[i].x[k]);
         ok = from != NULL;
@@ -21096,8 +21096,8 @@ static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
         for (int i = 0; i < c->d->n; i++) {
             eg_tensor *x = s->now.x[i];
             if (x->rank == 0 || x->dims[0] != s->now.x[0]->dims[0]) {
-                egi_fail(EG_ERROR_SHAPE, "eg_dataset_unbatch: components have not as many rows: 0 is %s and %d is %s", egi_show(egi_shape(s->now.x[0])), i,
-                         egi_show(egi_shape(x)));
+                egi_fail(EG_ERROR_SHAPE, "eg_dataset_unbatch: components have not as many rows: 0 is %s and %d is %s", egi_shape_show(egi_shape(s->now.x[0])), i,
+                         egi_shape_show(egi_shape(x)));
                 return EG_FAILED;
             }
             s->now.x[i] = egi_contiguous(x);
@@ -21668,7 +21668,7 @@ typedef struct egi_ahead {
 static void egi_ahead_upload(eg_backend *to, eg_tensor **x, int64_t *ticket) {
     int64_t bytes = (*x)->size * egi_dtypes[(*x)->dtype].size;
     eg_shape shape = egi_shape(*x);
-    eg_tensor *packed = egi_contiguous(*x), *y = packed ? egi_new("to", to, (eg_dtype)(*x)->dtype, &shape) : NULL;
+    eg_tensor *packed = egi_contiguous(*x), *y = packed ? egi_tensor_allocate("to", to, (eg_dtype)(*x)->dtype, &shape) : NULL;
     if (y && (!bytes || to->upload(to, y->data, packed->data, bytes, ticket))) {
         egi_count(&egi_this.heap->device_copies, 1);
         eg_tensor *former = *x;
@@ -21965,9 +21965,9 @@ static bool egi_element_hand_out(egi_element *e, int n, eg_backend *to, eg_tenso
     for (int i = 0; i < n; i++) {
         eg_tensor *x = e->x[i];
         e->x[i] = NULL;
-        if (ok) out[i] = egi_own(x);
+        if (ok) out[i] = egi_scope_own(x);
         else egi_object_release(&x->object);
-        if (ok && out[i]) out[i] = egi_to(out[i], egi_backend_of(out[i]), to);
+        if (ok && out[i]) out[i] = egi_device_copy(out[i], egi_backend_of(out[i]), to);
         ok = ok && out[i];
     }
     for (int i = 0; !ok && i < n; i++) out[i] = NULL;
@@ -22015,12 +22015,12 @@ EAGER_API eg_tensor *eg_iterator_handle(eg_iterator *it) {
     }
     egi_unlock();
     eg_shape scalar = { 0, { 0 } };
-    return egi_upload("iterator_handle", EG_INT64, &scalar, &it->handle);
+    return egi_tensor_upload("iterator_handle", EG_INT64, &scalar, &it->handle);
 }
 EAGER_API eg_status eg_iterator_next_by_handle(eg_tensor *handle, eg_tensor **out) {
     if (!egi_lists_given("iterator_next_by_handle", EG_MAX_COMPONENTS, out, out, out)) return EG_FAILED;
     for (int i = 0; i < EG_MAX_COMPONENTS; i++) out[i] = NULL;
-    if (!egi_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
+    if (!egi_operand_alive("iterator_next_by_handle", 0, handle)) return EG_FAILED;
     int64_t number = eg_item_int(handle);
     egi_lock();
     eg_iterator *it = egi_handles.newest;
@@ -22048,30 +22048,30 @@ EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
     unsigned char *p = (unsigned char *)egi_alloc((size_t)size + 1);
     if (!p) { egi_no_memory("iterator_position", size); return NULL; }
     memcpy(p, "egpos1\n", 8);
-    egi_put_little(p + 8, it->at.epoch, 8);
-    egi_put_little(p + 16, (uint64_t)it->at.taken, 8);
-    egi_put_little(p + 24, (uint64_t)seeds, 8);
-    egi_put_little(p + 32, (uint64_t)words, 8);
-    for (int64_t i = 0; i < seeds; i++) egi_put_little(p + EGI_POSITION_HEAD + 8 * i, it->at.seeds[i], 8);
+    egi_little_write(p + 8, it->at.epoch, 8);
+    egi_little_write(p + 16, (uint64_t)it->at.taken, 8);
+    egi_little_write(p + 24, (uint64_t)seeds, 8);
+    egi_little_write(p + 32, (uint64_t)words, 8);
+    for (int64_t i = 0; i < seeds; i++) egi_little_write(p + EGI_POSITION_HEAD + 8 * i, it->at.seeds[i], 8);
     eg_dataset_format(it->d, (char *)p + EGI_POSITION_HEAD + 8 * seeds, (size_t)words + 1);
     eg_shape shape = { 1, { size } };
-    eg_tensor *x = egi_upload("iterator_position", EG_UINT8, &shape, p);
+    eg_tensor *x = egi_tensor_upload("iterator_position", EG_UINT8, &shape, p);
     egi_free(p);
     return x;
 }
 static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsigned char *p) {
     int64_t size = position->size, seeds = it->d->seeds, words = eg_dataset_format(it->d, NULL, 0);
-    if (position->dtype != EG_UINT8 || position->rank != 1 || size < EGI_POSITION_HEAD || memcmp(p, "egpos1\n", 8) != 0 || egi_little(p + 24, 8) > (uint64_t)size ||
-        egi_little(p + 32, 8) > (uint64_t)size || EGI_POSITION_HEAD + 8 * egi_little(p + 24, 8) + egi_little(p + 32, 8) != (uint64_t)size || egi_little(p + 16, 8) > INT64_MAX)
+    if (position->dtype != EG_UINT8 || position->rank != 1 || size < EGI_POSITION_HEAD || memcmp(p, "egpos1\n", 8) != 0 || egi_little_read(p + 24, 8) > (uint64_t)size ||
+        egi_little_read(p + 32, 8) > (uint64_t)size || EGI_POSITION_HEAD + 8 * egi_little_read(p + 24, 8) + egi_little_read(p + 32, 8) != (uint64_t)size || egi_little_read(p + 16, 8) > INT64_MAX)
         return egi_fail(EG_ERROR_ARGUMENT, "eg_iterator_restore: %s is no position of an iterator", egi_describe(position));
     char *own = (char *)egi_alloc((size_t)words + 1);
     if (!own) return egi_no_memory("iterator_restore", words);
     eg_dataset_format(it->d, own, (size_t)words + 1);
-    const char *saved = (const char *)p + size - egi_little(p + 32, 8);
-    bool same = egi_little(p + 24, 8) == (uint64_t)seeds && egi_little(p + 32, 8) == (uint64_t)words && memcmp(saved, own, (size_t)words) == 0;
+    const char *saved = (const char *)p + size - egi_little_read(p + 32, 8);
+    bool same = egi_little_read(p + 24, 8) == (uint64_t)seeds && egi_little_read(p + 32, 8) == (uint64_t)words && memcmp(saved, own, (size_t)words) == 0;
     if (!same)
         egi_fail(EG_ERROR_STATE, "eg_iterator_restore: the position belongs to another pipeline: \"%.*s\", while this iterator reads \"%.200s\"",
-                 (int)(egi_little(p + 32, 8) < 200 ? egi_little(p + 32, 8) : 200), saved, own);
+                 (int)(egi_little_read(p + 32, 8) < 200 ? egi_little_read(p + 32, 8) : 200), saved, own);
     egi_free(own);
     return same;
 }
@@ -22079,13 +22079,13 @@ static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsign
 // nothing.
 static bool egi_iterator_find(eg_iterator *it, eg_tensor *position, egi_stand *to) {
     memset((void *)to, 0, sizeof *to);
-    if (!egi_iterator_ready("iterator_restore", it) || !egi_alive("iterator_restore", 1, position)) return false;
+    if (!egi_iterator_ready("iterator_restore", it) || !egi_operand_alive("iterator_restore", 1, position)) return false;
     const unsigned char *p = (const unsigned char *)eg_data(position);
     if (!p || !egi_position_fits(it, position, p) || !egi_seeds_new("iterator_restore", it->d, &to->seeds)) return false;
     if (!egi_iterator_enter("iterator_restore", it)) { egi_free(to->seeds); return false; }
-    for (int i = 0; i < it->d->seeds; i++) to->seeds[i] = egi_little(p + EGI_POSITION_HEAD + 8 * i, 8);
-    to->epoch = egi_little(p + 8, 8);
-    to->taken = (int64_t)egi_little(p + 16, 8);
+    for (int i = 0; i < it->d->seeds; i++) to->seeds[i] = egi_little_read(p + EGI_POSITION_HEAD + 8 * i, 8);
+    to->epoch = egi_little_read(p + 8, 8);
+    to->taken = (int64_t)egi_little_read(p + 16, 8);
     int64_t all = eg_dataset_cardinality(it->d);
     if (all >= 0 && to->taken > all) {                        // refused before anything is read
         egi_iterator_leave(it);
@@ -22137,10 +22137,10 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 // (.npy, .npz, .safetensors) is a way to write and to read one. Weights, models
 // and checkpoints are archives with agreed names. A reader trusts no number in a
 // file before it has compared it with the file's size, and a load changes nothing
-// before everything has been read and checked. Read first: 19, 29.  Entry: eg_archive_load(), egi_checkpoint_settle().
+// before everything has been read and checked. Read first: 19, 29.  Entry: eg_archive_load(), egi_checkpoint_assign().
 // Proof: tests/files/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c, files_special.c
 
-static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
+static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
 
 // ---- named tensors
 
@@ -22226,10 +22226,10 @@ static eg_tensor *egi_archive_frozen(const char *function, eg_tensor *x) {
         eg_scope_end(scope);
         return y;
     }
-    return x->flags & EGI_VARIABLE ? egi_alias(function, x) : eg_retain(x);
+    return x->flags & EGI_VARIABLE ? egi_tensor_alias(function, x) : eg_retain(x);
 }
 EAGER_API bool (eg_archive_add)(eg_archive *a, const char *name, eg_tensor *x) {
-    if (!egi_archive_alive("archive_add", a) || !egi_alive("archive_add", 2, x)) return false;
+    if (!egi_archive_alive("archive_add", a) || !egi_operand_alive("archive_add", 2, x)) return false;
     if (!name || egi_utf8_fault(name, (int64_t)strlen(name)) != (int64_t)strlen(name))
         return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: the name is %s", name ? "not UTF-8" : "NULL");
     if (egi_archive_find(a, name) >= 0) return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_add: a tensor '%.200s' is there already", name);
@@ -22241,7 +22241,7 @@ EAGER_API bool (eg_archive_add)(eg_archive *a, const char *name, eg_tensor *x) {
 EAGER_API eg_tensor *eg_archive_get(eg_archive *a, const char *name) {
     if (!egi_archive_alive("archive_get", a)) return NULL;
     int64_t i = name ? egi_archive_find(a, name) : -1;
-    if (i >= 0) return egi_again(a->items[i].x);
+    if (i >= 0) return egi_scope_own_again(a->items[i].x);
     return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_archive_get: there is no tensor '%.200s' among the %lld%s%.100s%s", name ? name : "NULL",
                                  (long long)a->count, a->count ? ", first '" : "", a->count ? a->items[0].name : "", a->count ? "'" : "");
 }
@@ -22396,7 +22396,7 @@ static eg_tensor *egi_stream_tensor(egi_stream *s, int stored, const eg_shape *s
     eg_dtype dtype = egi_stored[stored].dtype;
     eg_backend *backend = egi_backend_here();
     const char *function = s->source->function;
-    eg_tensor *x = egi_new("load", backend, dtype, shape);
+    eg_tensor *x = egi_tensor_allocate("load", backend, dtype, shape);
     if (!x || !x->size) return x;
     int64_t n = x->size, bytes = n * egi_stored[stored].size;
     bool direct = backend->host_reads && stored < EGI_DTYPES;
@@ -22531,13 +22531,13 @@ static bool egi_npy_header(egi_npy *p, int *stored, bool *turned, bool *fortran,
 // An array in Fortran's order is read as the transposed array, whose rows these are; this transposes it back. Takes
 // over x's reference.
 static eg_tensor *egi_import_from_columns(eg_tensor *x) {
-    eg_tensor *view = egi_alias(x->op, x), *rows = NULL;
+    eg_tensor *view = egi_tensor_alias(x->op, x), *rows = NULL;
     for (int i = 0; view && i < x->rank; i++) {
         view->dims[i] = x->dims[x->rank - 1 - i];
         view->strides[i] = x->strides[x->rank - 1 - i];
     }
     if (view) {
-        egi_find_contiguous(view);
+        egi_tensor_find_contiguous(view);
         rows = egi_contiguous(view);
         egi_object_release(&view->object);
     }
@@ -22556,13 +22556,13 @@ static bool egi_npy_begin(egi_stream *s, int *stored, bool *turned, bool *fortra
         return egi_file_fail(s->source->function, s->source->path, -1, ".npy version %d.%d; 1.0, 2.0 and 3.0 are read", magic[6], magic[7]);
     int bytes = magic[6] == 1 ? 2 : 4;
     if (!egi_stream_read(s, magic + 8, bytes)) return false;
-    int64_t length = (int64_t)egi_little(magic + 8, bytes), data;
+    int64_t length = (int64_t)egi_little_read(magic + 8, bytes), data;
     if (length > EGI_NPY_MOST) return egi_stream_fail(s, "a .npy header of more than 10000 bytes");
     egi_npy p = { header, header + length, header, s->source->offset, s };
     if (!egi_stream_read(s, header, length) || !egi_npy_header(&p, stored, turned, fortran, shape)) return false;
     if (!egi_stored_bytes(shape, *stored, &data)) return egi_stream_fail(s, "a shape with more bytes than 64 bits count");
     if (data > s->size - s->given)
-        return egi_file_fail(s->source->function, s->source->path, s->inflates ? -1 : s->source->offset, "truncated: shape %s needs %lld bytes, but %lld follow", egi_show(*shape),
+        return egi_file_fail(s->source->function, s->source->path, s->inflates ? -1 : s->source->offset, "truncated: shape %s needs %lld bytes, but %lld follow", egi_shape_show(*shape),
                              (long long)data, (long long)(s->size - s->given));
     for (int i = 0, j = shape->rank - 1; *fortran && i < j; i++, j--) { int64_t d = shape->dims[i]; shape->dims[i] = shape->dims[j]; shape->dims[j] = d; }
     return true;
@@ -22588,7 +22588,7 @@ EAGER_API eg_tensor *eg_load_npy(const char *path) {
         egi_free(s);
     } else egi_no_memory("load_npy", (int64_t)sizeof *s);
     egi_source_close(&source);
-    return egi_own(x);
+    return egi_scope_own(x);
 }
 // Writes the header, filled up with blanks so that the data begins at a multiple of 64 bytes. Returns its length.
 static int egi_npy_write_header(char *text, const eg_tensor *x) {
@@ -22600,7 +22600,7 @@ static int egi_npy_write_header(char *text, const eg_tensor *x) {
     at += snprintf(text + at, 16, x->rank == 1 ? ",), }" : "), }");
     while ((at + 1) % 64) text[at++] = ' ';
     text[at++] = '\n';
-    egi_put_little(text + 8, (uint64_t)at - 10, 2);
+    egi_little_write(text + 8, (uint64_t)at - 10, 2);
     return at;
 }
 enum { EGI_NPY_HEADER = 384 };
@@ -22624,7 +22624,7 @@ static bool egi_sink_elements(egi_sink *s, const void *data, const eg_tensor *x)
 EAGER_API bool (eg_save_npy)(eg_tensor *x, const char *path) {
     char header[EGI_NPY_HEADER];
     egi_sink s;
-    if (!egi_alive("save_npy", 0, x) || !egi_npy_writable("save_npy", eg_name_of(x), x)) return false;
+    if (!egi_operand_alive("save_npy", 0, x) || !egi_npy_writable("save_npy", eg_name_of(x), x)) return false;
     const void *data = eg_data(x);
     if (!data && x->size) return false;
     if (!egi_sink_open(&s, "save_npy", path)) return false;
@@ -22647,7 +22647,7 @@ static const char egi_metadata_name[] = "__metadata__";
 
 static void egi_zip_number(egi_text *t, uint64_t v, int bytes) {
     unsigned char b[8];
-    egi_put_little(b, v, bytes);
+    egi_little_write(b, v, bytes);
     egi_text_add(t, b, (size_t)bytes);
 }
 // Appends a member's header: the one in front of the member, or, central, the one in the list at the end of the file.
@@ -22796,13 +22796,13 @@ static bool egi_zip_wide(egi_member *m, const unsigned char *extra, int64_t n) {
     int64_t *const fields[] = { &m->size, &m->packed, &m->local };
     int needed = 0;
     for (int k = 0; k < 3; k++) needed += *fields[k] == 0xffffffff;
-    for (int64_t at = 0; needed && at + 4 <= n; at += 4 + (int64_t)egi_little(extra + at + 2, 2)) {
-        int64_t bytes = (int64_t)egi_little(extra + at + 2, 2), from = at + 4;
-        if (egi_little(extra + at, 2) != 1 || from + bytes > n) continue;
+    for (int64_t at = 0; needed && at + 4 <= n; at += 4 + (int64_t)egi_little_read(extra + at + 2, 2)) {
+        int64_t bytes = (int64_t)egi_little_read(extra + at + 2, 2), from = at + 4;
+        if (egi_little_read(extra + at, 2) != 1 || from + bytes > n) continue;
         for (int k = 0; k < 3; k++) {
             if (*fields[k] != 0xffffffff) continue;
             if (from + 8 > at + 4 + bytes) return false;
-            *fields[k] = (int64_t)egi_little(extra + from, 8);
+            *fields[k] = (int64_t)egi_little_read(extra + from, 8);
             from += 8;
         }
         needed = 0;
@@ -22816,13 +22816,13 @@ static bool egi_zip_cut(egi_zip *z) {
     char name[200];
     int64_t at = 0, size = z->source->size, end;
     if (!egi_zip_bytes(z, 0, p, 4)) return false;
-    if (egi_little(p, 4) != 0x04034b50) return EGI_ZIP_FAIL(z, -1, "no .npz file: a zip file's end record is missing");
-    while (size - at >= 30 && egi_zip_bytes(z, at, p, 30) && egi_little(p, 4) == 0x04034b50 && !(egi_little(p + 6, 2) & 8)) {      // 8: its size stands behind it
+    if (egi_little_read(p, 4) != 0x04034b50) return EGI_ZIP_FAIL(z, -1, "no .npz file: a zip file's end record is missing");
+    while (size - at >= 30 && egi_zip_bytes(z, at, p, 30) && egi_little_read(p, 4) == 0x04034b50 && !(egi_little_read(p + 6, 2) & 8)) {      // 8: its size stands behind it
         egi_member m;
-        int64_t n = (int64_t)egi_little(p + 26, 2), extra = (int64_t)egi_little(p + 28, 2), read = n + extra < size - at - 30 ? n + extra : size - at - 30;
+        int64_t n = (int64_t)egi_little_read(p + 26, 2), extra = (int64_t)egi_little_read(p + 28, 2), read = n + extra < size - at - 30 ? n + extra : size - at - 30;
         memset(&m, 0, sizeof m);
-        m.packed = (int64_t)egi_little(p + 18, 4);
-        m.size = (int64_t)egi_little(p + 22, 4);
+        m.packed = (int64_t)egi_little_read(p + 18, 4);
+        m.size = (int64_t)egi_little_read(p + 22, 4);
         if (read > (int64_t)sizeof rest) read = (int64_t)sizeof rest;
         if (!egi_zip_bytes(z, at + 30, rest, read)) return false;
         if (read < n + extra || !egi_zip_wide(&m, rest + n, extra)) break;
@@ -22843,25 +22843,25 @@ static bool egi_zip_find(egi_zip *z, int64_t *count) {
     unsigned char *tail = (unsigned char *)egi_alloc((size_t)most);
     if (!tail) return egi_no_memory(z->source->function, most);
     bool ok = egi_zip_bytes(z, size - most, tail, most);
-    while (ok && at >= 0 && !(egi_little(tail + at, 4) == 0x06054b50 && at + 22 + (int64_t)egi_little(tail + at + 20, 2) <= most)) at--;
+    while (ok && at >= 0 && !(egi_little_read(tail + at, 4) == 0x06054b50 && at + 22 + (int64_t)egi_little_read(tail + at + 20, 2) <= most)) at--;
     if (ok && at < 0) ok = egi_zip_cut(z);
     int64_t end = size - most + at;
     if (ok) {
-        *count = (int64_t)egi_little(tail + at + 10, 2);
-        z->size = (int64_t)egi_little(tail + at + 12, 4);
-        z->start = (int64_t)egi_little(tail + at + 16, 4);
-        if (egi_little(tail + at + 4, 4) != 0 || egi_little(tail + at + 8, 2) != egi_little(tail + at + 10, 2)) ok = EGI_ZIP_FAIL(z, end, "a zip file in several parts");
+        *count = (int64_t)egi_little_read(tail + at + 10, 2);
+        z->size = (int64_t)egi_little_read(tail + at + 12, 4);
+        z->start = (int64_t)egi_little_read(tail + at + 16, 4);
+        if (egi_little_read(tail + at + 4, 4) != 0 || egi_little_read(tail + at + 8, 2) != egi_little_read(tail + at + 10, 2)) ok = EGI_ZIP_FAIL(z, end, "a zip file in several parts");
     }
     egi_free(tail);
     if (ok && (*count == 0xffff || z->size == 0xffffffff || z->start == 0xffffffff) && end >= 20) {
         if (!egi_zip_bytes(z, end - 20, wide, 20)) return false;
-        if (egi_little(wide, 4) == 0x07064b50) {
-            end = (int64_t)egi_little(wide + 8, 8);
+        if (egi_little_read(wide, 4) == 0x07064b50) {
+            end = (int64_t)egi_little_read(wide + 8, 8);
             if (!egi_zip_bytes(z, end, wide, 56)) return false;
-            if (egi_little(wide, 4) != 0x06064b50) return EGI_ZIP_FAIL(z, end, "broken zip file: its 64 bit end record is missing");
-            *count = (int64_t)egi_little(wide + 32, 8);
-            z->size = (int64_t)egi_little(wide + 40, 8);
-            z->start = (int64_t)egi_little(wide + 48, 8);
+            if (egi_little_read(wide, 4) != 0x06064b50) return EGI_ZIP_FAIL(z, end, "broken zip file: its 64 bit end record is missing");
+            *count = (int64_t)egi_little_read(wide + 32, 8);
+            z->size = (int64_t)egi_little_read(wide + 40, 8);
+            z->start = (int64_t)egi_little_read(wide + 48, 8);
         }
     }
     if (ok && (z->size < 0 || z->start < 0 || z->start > end - z->size)) ok = EGI_ZIP_FAIL(z, end, "broken zip file: its list of members is not in it");
@@ -22882,16 +22882,16 @@ static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
     const unsigned char *p = list + *at;
     int64_t here = z->start + *at, left = z->size - *at;
     egi_member *m = &z->members[z->count];
-    if (left < 46 || egi_little(p, 4) != 0x02014b50) return EGI_ZIP_FAIL(z, here, "broken zip file: a member's entry is missing");
-    int64_t name = (int64_t)egi_little(p + 28, 2), extra = (int64_t)egi_little(p + 30, 2), comment = (int64_t)egi_little(p + 32, 2);
+    if (left < 46 || egi_little_read(p, 4) != 0x02014b50) return EGI_ZIP_FAIL(z, here, "broken zip file: a member's entry is missing");
+    int64_t name = (int64_t)egi_little_read(p + 28, 2), extra = (int64_t)egi_little_read(p + 30, 2), comment = (int64_t)egi_little_read(p + 32, 2);
     if (left < 46 + name + extra + comment) return EGI_ZIP_FAIL(z, here, "broken zip file: a member's entry is cut off");
     *at += 46 + name + extra + comment;
     memset(m, 0, sizeof *m);
-    m->method = (int)egi_little(p + 10, 2);
-    m->crc = (uint32_t)egi_little(p + 16, 4);
-    m->packed = (int64_t)egi_little(p + 20, 4);
-    m->size = (int64_t)egi_little(p + 24, 4);
-    m->local = (int64_t)egi_little(p + 42, 4);
+    m->method = (int)egi_little_read(p + 10, 2);
+    m->crc = (uint32_t)egi_little_read(p + 16, 4);
+    m->packed = (int64_t)egi_little_read(p + 20, 4);
+    m->size = (int64_t)egi_little_read(p + 24, 4);
+    m->local = (int64_t)egi_little_read(p + 42, 4);
     if (!egi_zip_wide(m, p + 46 + name, extra)) return EGI_ZIP_FAIL(z, here, "broken zip file: a member's 64 bit sizes are missing");
     if (name < 4 || memcmp(p + 46 + name - 4, ".npy", 4) != 0) return true;
     m->name = (char *)egi_alloc((size_t)name - 3);
@@ -22900,7 +22900,7 @@ static bool egi_zip_entry(egi_zip *z, const unsigned char *list, int64_t *at) {
     m->name[name - 4] = 0;
     z->count++;
     if (strlen(m->name) != (size_t)name - 4 || egi_utf8_fault(m->name, name - 4) != name - 4) return EGI_ZIP_FAIL(z, here + 46, "a name that is not UTF-8");
-    if (egi_little(p + 8, 2) & 1) return EGI_ZIP_FAIL(z, here, "an encrypted member");
+    if (egi_little_read(p + 8, 2) & 1) return EGI_ZIP_FAIL(z, here, "an encrypted member");
     if (m->method != 0 && m->method != 8)
         return EGI_ZIP_FAIL(z, here, "member '%.100s' is compressed by method %d; stored (0) and deflated (8) are read", m->name, m->method);
     if (m->method == 0 && m->size != m->packed) return EGI_ZIP_FAIL(z, here, "broken zip file: a stored member has two sizes");
@@ -22940,8 +22940,8 @@ static bool egi_zip_enter(egi_zip *z, egi_stream *s, const egi_member *m) {
     unsigned char local[30];
     memset((void *)s, 0, sizeof *s);
     if (!egi_zip_bytes(z, m->local, local, 30)) return false;
-    if (egi_little(local, 4) != 0x04034b50) return EGI_ZIP_FAIL(z, m->local, "broken zip file: a member is not where the list says");
-    int64_t data = m->local + 30 + (int64_t)egi_little(local + 26, 2) + (int64_t)egi_little(local + 28, 2);
+    if (egi_little_read(local, 4) != 0x04034b50) return EGI_ZIP_FAIL(z, m->local, "broken zip file: a member is not where the list says");
+    int64_t data = m->local + 30 + (int64_t)egi_little_read(local + 26, 2) + (int64_t)egi_little_read(local + 28, 2);
     if (data > z->start - m->packed) return EGI_ZIP_FAIL(z, m->local, "broken zip file: a member lies beyond its end");
     if (!egi_source_seek(z->source, data)) return false;
     s->source = z->source;
@@ -23042,7 +23042,7 @@ static bool egi_idx_begin(egi_stream *s, const unsigned char *magic, int *stored
     }
     if (!egi_stored_bytes(shape, *stored, &bytes)) return egi_stream_fail(s, "a shape with more bytes than 64 bits count");
     if (bytes <= s->size - s->given) return true;
-    return egi_file_fail(s->source->function, s->source->path, s->source->offset, "truncated: shape %s needs %lld bytes, but at most %lld follow", egi_show(*shape),
+    return egi_file_fail(s->source->function, s->source->path, s->source->offset, "truncated: shape %s needs %lld bytes, but at most %lld follow", egi_shape_show(*shape),
                          (long long)bytes, (long long)(s->size - s->given));
 }
 
@@ -23200,7 +23200,7 @@ EAGER_API eg_tensor *eg_load_idx(const char *path) {
     else x = egi_array_rows(&a, &a.shape);
     if (x && a.shape.rank && !egi_array_ends(&a)) { egi_object_release(&x->object); x = NULL; }
     egi_array_close(&a);
-    return egi_own(x);
+    return egi_scope_own(x);
 }
 
 // ---- safetensors: the header's length in 8 bytes, a JSON header, the data
@@ -23239,7 +23239,7 @@ EAGER_API bool eg_save_safetensors(eg_archive *a, const char *path) {
     bool ok = !head.failed || egi_no_memory("save_safetensors", 0);
     if (ok && head.size > EGI_SAFE_MOST) ok = egi_fail(EG_ERROR_ARGUMENT, "eg_save_safetensors: a header of %lld bytes; the format ends at %d", (long long)head.size, EGI_SAFE_MOST);
     if (!ok || !egi_sink_open(&s, "save_safetensors", path)) { egi_text_free(&head); return false; }
-    egi_put_little(length, head.size, 8);
+    egi_little_write(length, head.size, 8);
     egi_sink_write(&s, length, 8);
     egi_sink_write(&s, head.data, (int64_t)head.size);
     egi_text_free(&head);
@@ -23352,7 +23352,7 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
         else if (source.size < 8) ok = egi_stream_fail(s, "no safetensors file: shorter than 8 bytes");
         else ok = egi_stream_read(s, size, 8);
     }
-    uint64_t n = ok ? egi_little(size, 8) : 0;
+    uint64_t n = ok ? egi_little_read(size, 8) : 0;
     if (ok && n > EGI_SAFE_MOST) ok = egi_file_fail(function, path, 0, "a header of %llu bytes; at most %d are allowed", (unsigned long long)n, EGI_SAFE_MOST);
     if (ok && (int64_t)n > source.size - 8) ok = egi_file_fail(function, path, 0, "truncated: a header of %llu bytes, but %lld follow; the file is shorter (%lld bytes) than its header needs (%lld bytes)", (unsigned long long)n,
                                                                    (long long)(source.size - 8), (long long)source.size, (long long)n + 8);
@@ -23451,7 +23451,7 @@ static void egi_misfits_add(egi_misfits *m, int kind, const char *name, const ch
 }
 static void egi_misfit_shape(egi_misfits *m, const char *name, const eg_tensor *here, const eg_tensor *there) {
     char more[100];
-    snprintf(more, sizeof more, " (%s %s here, %s %s there)", egi_dtypes[here->dtype].name, egi_show(egi_shape(here)), egi_dtypes[there->dtype].name, egi_show(egi_shape(there)));
+    snprintf(more, sizeof more, " (%s %s here, %s %s there)", egi_dtypes[here->dtype].name, egi_shape_show(egi_shape(here)), egi_dtypes[there->dtype].name, egi_shape_show(egi_shape(there)));
     egi_misfits_add(m, EGI_MISSHAPEN, name, more);
 }
 // True if nothing was collected; else raises the error. The texts are freed.
@@ -23837,7 +23837,7 @@ static bool egi_import_one(egi_import *m, const egi_item *weight, egi_misfits *m
         x = NULL;
     } else if (x) {
         if (x->dtype != here->dtype) x = eg_cast(x, (eg_dtype)here->dtype);
-        if (x) x = egi_to(x, egi_backend_of(x), egi_backend_of(here));
+        if (x) x = egi_device_copy(x, egi_backend_of(x), egi_backend_of(here));
         *result = x ? egi_variable_value(m->function, x) : NULL;
         failed = !*result;
     } else if (!failed && !m->o->partial) {
@@ -24187,7 +24187,7 @@ static void egi_checkpoint_unmake_slots(eg_checkpoint *c) {
 }
 // After a restore, drops slots that the file does not have, so that they start from nothing, and reads whether
 // gradients had been accumulated in the others. Slots made since the restore (restores is false then) stay.
-static void egi_checkpoint_settle_slots(eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables, bool restores) {
+static void egi_checkpoint_assign_slots(eg_checkpoint *c, const egi_tracked *t, const egi_weights *w, int64_t variables, bool restores) {
     eg_optimizer *opt = (eg_optimizer *)t->object;
     char base[EGI_SLOT_BASE];
     for (int64_t i = opt->n_slots - 1; i >= 0; i--) {
@@ -24281,7 +24281,7 @@ static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, e
         if (places[i] < 0 || c->taken[places[i]]) continue;
         there = c->source->items[places[i]].x;
         if (there->dtype != here->dtype || !egi_variable_may_take(here, there)) { egi_misfit_shape(m, w->items[i].name, here, there); continue; }
-        there = egi_to(there, egi_backend_of(there), egi_backend_of(here));
+        there = egi_device_copy(there, egi_backend_of(there), egi_backend_of(here));
         values[i] = there ? egi_variable_value(w->function, there) : NULL;
         if (!values[i]) return false;
     }
@@ -24289,7 +24289,7 @@ static bool egi_checkpoint_find_values(eg_checkpoint *c, const egi_weights *w, e
 }
 // Assigns everything in the source that has not been assigned and has a place now. Everything is looked up and
 // prepared first; what follows cannot fail, so that either all is assigned or nothing.
-static bool egi_checkpoint_settle_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables, bool restores) {
+static bool egi_checkpoint_assign_all(const char *function, eg_checkpoint *c, egi_weights *w, int64_t variables, bool restores) {
     egi_misfits misfits;
     memset(&misfits, 0, sizeof misfits);
     size_t stands = (size_t)(c->n_tracked + 1) * sizeof(egi_stand), bytes = stands + (size_t)(w->count + 1) * (sizeof(eg_tensor *) + sizeof(int64_t));
@@ -24310,7 +24310,7 @@ static bool egi_checkpoint_settle_all(const char *function, eg_checkpoint *c, eg
         egi_object_release(&values[i]->object);
     }
     for (int64_t i = 0; i < c->n_tracked && ok; i++)
-        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0) egi_checkpoint_settle_slots(c, &c->tracked[i], w, variables, restores);
+        if (c->tracked[i].kind == EGI_TRACK_OPTIMIZER && egi_source_find(c, c->tracked[i].name, "/steps") >= 0) egi_checkpoint_assign_slots(c, &c->tracked[i], w, variables, restores);
     egi_free(to);
     return ok;
 }
@@ -24350,7 +24350,7 @@ static bool egi_source_renew_all(const char *function, eg_checkpoint *c, const e
     }
     return ok;
 }
-static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool restores) {
+static bool egi_checkpoint_assign(const char *function, eg_checkpoint *c, bool restores) {
     egi_weights w;
     int64_t variables;
     if (!egi_checkpoint_items(function, c, &w, &variables)) return false;
@@ -24359,7 +24359,7 @@ static bool egi_checkpoint_settle(const char *function, eg_checkpoint *c, bool r
     if (ok && (ok = egi_checkpoint_items(function, c, &w, &variables)) != false) {
         eg_scope scope = eg_scope_begin();
         eg_recording_pause();
-        ok = egi_checkpoint_settle_all(function, c, &w, variables, restores);
+        ok = egi_checkpoint_assign_all(function, c, &w, variables, restores);
         eg_recording_unpause();
         eg_scope_end(scope);
         egi_weights_free(&w);
@@ -24391,7 +24391,7 @@ static bool egi_restore_arrival(void) {
         for (c = egi_waiting; c && (c->thread != (const void *)&egi_this || c->asked >= arrival || !egi_object_retain_living((egi_object *)c));) c = c->next;
         if (c) c->asked = arrival;
         egi_unlock();
-        ok = !c || egi_checkpoint_settle("checkpoint_restore", c, false);
+        ok = !c || egi_checkpoint_assign("checkpoint_restore", c, false);
         eg_checkpoint_release(c);
     } while (c && ok);
     return ok;
@@ -24412,7 +24412,7 @@ static bool egi_checkpoint_track(const char *function, eg_checkpoint *c, egi_tra
     else if (kind == EGI_TRACK_LAYER) eg_layer_retain((eg_layer *)object);
     else if (kind == EGI_TRACK_OPTIMIZER) eg_optimizer_retain((eg_optimizer *)object);
     else if (kind == EGI_TRACK_ITERATOR) eg_iterator_retain((eg_iterator *)object);
-    if (!c->thread || egi_checkpoint_settle(function, c, false)) return true;
+    if (!c->thread || egi_checkpoint_assign(function, c, false)) return true;
     egi_tracked_forget(&c->tracked[--c->n_tracked]);              // its value does not fit it
     return false;
 }
@@ -24713,7 +24713,7 @@ EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
         c->source = a;
         c->taken = taken;
         c->source_path = full;
-        ok = egi_checkpoint_settle("checkpoint_restore", c, true);
+        ok = egi_checkpoint_assign("checkpoint_restore", c, true);
         if (!ok) { c->source = former; c->taken = former_taken; c->source_path = former_path; }
     }
     if (ok && counter && egi_parse_number(counter, (int64_t)strlen(counter), &number) && number >= 0 && number < 9e15) c->number = (int64_t)number;
@@ -24769,7 +24769,7 @@ static void egi_pb_double_bits(egi_text *t, double v) {
     char bytes[8];
     uint64_t bits;
     memcpy(&bits, &v, 8);
-    egi_put_little(bytes, bits, 8);
+    egi_little_write(bytes, bits, 8);
     egi_text_add(t, bytes, 8);
 }
 static void egi_pb_double(egi_text *t, int field, double v) {
@@ -24780,7 +24780,7 @@ static void egi_pb_float_bits(egi_text *t, float v) {
     char bytes[4];
     uint32_t bits;
     memcpy(&bits, &v, 4);
-    egi_put_little(bytes, bits, 4);
+    egi_little_write(bytes, bits, 4);
     egi_text_add(t, bytes, 4);
 }
 static void egi_pb_bytes(egi_text *t, int field, const void *data, size_t n) {
@@ -24826,7 +24826,7 @@ static bool egi_pb_read(egi_pb *p, egi_pb_field *f) {
     }
     int bytes = f->kind == EGI_PB_DOUBLE ? 8 : f->kind == EGI_PB_FLOAT ? 4 : 0;
     if (!bytes || p->end - p->at < bytes) return false;
-    f->value = egi_little(p->at, bytes);
+    f->value = egi_little_read(p->at, bytes);
     p->at += bytes;
     return true;
 }
@@ -24906,13 +24906,13 @@ static void *egi_event_file(const char *folder, egi_text *path) {
         path->size = 0;
         egi_text_printf(path, "%s/events.out.tfevents.%010.0f.eager.%03d", folder, floor(now), i);
         if (path->failed) { egi_no_memory("summary_writer_open", (int64_t)strlen(folder) + 64); return NULL; }
-        if (i == 0) egi_make_folders(path->data);
+        if (i == 0) egi_folders_make(path->data);
         errno = 0;
         FILE *file = egi_file_create(path->data);
         if (file) { setvbuf(file, NULL, _IONBF, 0); return file; }
         if (errno != EEXIST) break;
     }
-    egi_file_fail("summary_writer_open", path->data, -1, "cannot be written: %s", egi_reason());
+    egi_file_fail("summary_writer_open", path->data, -1, "cannot be written: %s", egi_file_reason());
     return NULL;
 }
 static bool egi_event_append(void *file, const char *data, size_t n) {
@@ -24921,10 +24921,10 @@ static bool egi_event_append(void *file, const char *data, size_t n) {
 }
 static bool egi_event_sync(void *file) {
     errno = 0;
-    return fflush((FILE *)file) == 0 && egi_sync((FILE *)file);
+    return fflush((FILE *)file) == 0 && egi_file_sync((FILE *)file);
 }
 static void egi_event_close(void *file) { if (file) fclose((FILE *)file); }
-static const char *egi_event_reason(void) { return egi_reason(); }
+static const char *egi_event_reason(void) { return egi_file_reason(); }
 #endif
 
 struct eg_summary_writer {
@@ -25055,7 +25055,7 @@ EAGER_API bool (eg_summary_scalar)(const char *tag, eg_tensor *x, eg_summary_opt
     egi_text value;
     int where = egi_summary_where("summary_scalar", tag, &options, EGI_SUMMARY_STEP, &w, &step);
     if (where <= 0) return where == 0;
-    if (!egi_alive("summary_scalar", 1, x)) return false;
+    if (!egi_operand_alive("summary_scalar", 1, x)) return false;
     if (x->size != 1) return egi_fail(EG_ERROR_SHAPE, "eg_summary_scalar: '%.100s' needs a tensor of one element, not %s", tag, egi_describe(x));
     memset(&value, 0, sizeof value);
     egi_pb_key(&value, 2, EGI_PB_FLOAT);
@@ -25070,7 +25070,7 @@ EAGER_API bool (eg_summary_histogram)(const char *tag, eg_tensor *x, eg_summary_
     int64_t step, strange = 0;
     int where = egi_summary_where(function, tag, &options, EGI_SUMMARY_STEP | EGI_SUMMARY_BUCKETS, &w, &step);
     if (where <= 0) return where == 0;
-    const char *p = egi_alive(function, 1, x) ? (const char *)eg_data(x) : NULL;
+    const char *p = egi_operand_alive(function, 1, x) ? (const char *)eg_data(x) : NULL;
     if (!p) return false;
     double low = 0, high = 0, sum = 0, squares = 0;
     int64_t size = egi_dtypes[x->dtype].size;
@@ -25325,7 +25325,7 @@ static bool egi_image_dims(const char *function, eg_tensor *x, int axis, bool ba
 static bool egi_encode_png(const char *function, eg_tensor *x, egi_text *png) {
     int64_t hwc[3];
     memset(png, 0, sizeof *png);
-    if (!egi_alive(function, 0, x) || !egi_image_dims(function, x, 0, false, hwc)) return false;
+    if (!egi_operand_alive(function, 0, x) || !egi_image_dims(function, x, 0, false, hwc)) return false;
     const char *p = (const char *)eg_data(x);
     return p && egi_png_write(function, png, p, x->dtype, hwc[0], hwc[1], hwc[2]);
 }
@@ -25348,7 +25348,7 @@ EAGER_API bool (eg_summary_image)(const char *tag, eg_tensor *x, eg_summary_opti
     int64_t step, hwc[3];
     int where = egi_summary_where(function, tag, &options, EGI_SUMMARY_STEP | EGI_SUMMARY_IMAGES, &w, &step);
     if (where <= 0) return where == 0;
-    if (!egi_alive(function, 1, x)) return false;
+    if (!egi_operand_alive(function, 1, x)) return false;
     bool batch = x->rank == 4, ok = egi_image_dims(function, x, batch, true, hwc);
     const char *p = ok ? (const char *)eg_data(x) : NULL;
     int64_t shown = options.images, n = !batch ? 1 : x->dims[0] < shown ? x->dims[0] : shown;
@@ -25388,7 +25388,7 @@ static eg_tensor *egi_image_grid(eg_tensor *x, int64_t columns) {
     return eg_slice(x, from, inner);
 }
 EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
-    if (!egi_alive("image_grid", 0, x)) return NULL;
+    if (!egi_operand_alive("image_grid", 0, x)) return NULL;
     if (x->rank != 4 || x->size < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_image_grid: takes pictures (N, H, W, C), not %s", egi_describe(x));
     if (columns < 1) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_image_grid: %lld columns", (long long)columns);
     if (columns > x->dims[0]) columns = x->dims[0];
@@ -25530,7 +25530,7 @@ static eg_tensor *egi_image_decode(const char *function, const unsigned char *by
         if (shape.dims[2] != d->c) converted = (unsigned char *)egi_alloc((size_t)(pixels * channels));
         if (!converted) egi_no_memory(function, pixels * channels);
         for (int64_t i = 0; converted && converted != d->pixels && i < pixels; i++) egi_image_convert_pixel(d->pixels + i * d->c, d->c, converted + i * channels, channels);
-        if (converted) picture = egi_upload(function, EG_UINT8, &shape, converted);
+        if (converted) picture = egi_tensor_upload(function, EG_UINT8, &shape, converted);
         if (converted != d->pixels) egi_free(converted);
     } else if (d->memory) egi_no_memory(function, d->h * d->w * d->c);
     else egi_fail(EG_ERROR_FILE, "eg_%s: broken %s data: %s", function, jpeg ? "JPEG" : "PNG", d->message);
@@ -25556,7 +25556,7 @@ static const egi_field egi_decode_option_rows[] = {
 };
 static const egi_fields egi_decode_fields = { egi_decode_option_rows, 2 };
 static eg_tensor *egi_decode_any(const char *function, eg_tensor *x, int kinds, eg_decode_options o) {
-    if (!EGI_NAMED(function, o, "channels = 3") || !egi_alive(function, 0, x)) return NULL;
+    if (!EGI_NAMED(function, o, "channels = 3") || !egi_operand_alive(function, 0, x)) return NULL;
     if (x->dtype != EG_UINT8 || x->rank != 1) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_%s: takes the bytes of a file, a uint8 vector, not %s", function, egi_describe(x));
     if (!egi_options_take(function, &o, &egi_decode_fields, 3, NULL)) return NULL;
     if (o.channels == 2 || (o.channels == 4 && kinds == EGI_JPEG))
@@ -25605,7 +25605,7 @@ EAGER_API eg_tensor *eg_example_serialize(const char *const *names, eg_tensor *c
     memset(&features, 0, sizeof features);
     memset(&example, 0, sizeof example);
     for (int i = 0; i < n && ok; i++) {
-        ok = names[i] ? egi_alive("example_serialize", i, values[i]) : egi_fail(EG_ERROR_NULL, "eg_example_serialize: name %d is NULL", i);
+        ok = names[i] ? egi_operand_alive("example_serialize", i, values[i]) : egi_fail(EG_ERROR_NULL, "eg_example_serialize: name %d is NULL", i);
         ok = ok && egi_example_feature(&features, names[i], values[i]);
     }
     egi_pb_message(&example, 1, &features);
@@ -25671,7 +25671,7 @@ static int64_t egi_example_values(egi_found f, char *to, int64_t *size) {
             if (field.kind == EGI_PB_BYTES && f.kind == 3 && !egi_pb_read_number(&field.inside, &v)) return -1;
             if (field.kind == EGI_PB_BYTES && f.kind == 2) {
                 if (field.inside.end - field.inside.at < 4) return -1;
-                v = egi_little(field.inside.at, 4);
+                v = egi_little_read(field.inside.at, 4);
                 field.inside.at += 4;
             }
             uint32_t low = (uint32_t)v;
@@ -25690,12 +25690,12 @@ static bool egi_feature_shape(const eg_feature *f, int64_t n, eg_shape *shape) {
     for (int i = 0; i < shape->rank; i++) {
         if (shape->dims[i] == -1 && open < 0) { open = i; continue; }
         if (shape->dims[i] < 0 || !egi_checked_product(known, shape->dims[i], &known))
-            return egi_fail(EG_ERROR_SHAPE, "eg_example_parse: %s is no shape for '%.100s'", egi_show(f->shape), f->name);
+            return egi_fail(EG_ERROR_SHAPE, "eg_example_parse: %s is no shape for '%.100s'", egi_shape_show(f->shape), f->name);
     }
     if (open >= 0) shape->dims[open] = known ? n / known : 0;
     if (open >= 0 ? (known ? n % known == 0 : n == 0) : n == known) return egi_shape_valid("example_parse", *shape, f->dtype);
     return egi_fail(EG_ERROR_SHAPE, "eg_example_parse: feature '%.100s' has %lld %s, which do not fill shape %s", f->name, (long long)n,
-                    f->dtype == EG_UINT8 ? "bytes" : "values", egi_show(f->shape));
+                    f->dtype == EG_UINT8 ? "bytes" : "values", egi_shape_show(f->shape));
 }
 static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     egi_found found;
@@ -25707,7 +25707,7 @@ static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     if (f->shape.rank < 0 || f->shape.rank > EG_MAX_RANK) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_example_parse: '%.100s' has a shape of rank %d", f->name, f->shape.rank);
     if (!egi_example_find(example, f->name, &found)) return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_example_parse: the record is no tf.Example, or broken");
     if (!found.kind) {
-        if (f->missing) return egi_alive("example_parse", 1, f->missing) ? egi_again(f->missing) : NULL;
+        if (f->missing) return egi_operand_alive("example_parse", 1, f->missing) ? egi_scope_own_again(f->missing) : NULL;
         return (eg_tensor *)eg_raise(EG_ERROR_FILE, "eg_example_parse: the record has no feature '%.100s', which has no default either", f->name);
     }
     if (found.kind != kind)
@@ -25721,14 +25721,14 @@ static eg_tensor *egi_example_feature_of(egi_pb example, const eg_feature *f) {
     char *values = (char *)egi_alloc((size_t)bytes);
     if (!values) { egi_no_memory("example_parse", bytes); return NULL; }
     egi_example_values(found, values, &size);
-    eg_tensor *x = egi_upload("example_parse", f->dtype, &shape, values);
+    eg_tensor *x = egi_tensor_upload("example_parse", f->dtype, &shape, values);
     egi_free(values);
     return x;
 }
 EAGER_API bool eg_example_parse(eg_tensor *record, const eg_feature *features, int n, eg_tensor **out) {
     if (!egi_lists_given("example_parse", n, features, out, out)) return false;
     for (int i = 0; i < n; i++) out[i] = NULL;
-    if (!egi_alive("example_parse", 0, record)) return false;
+    if (!egi_operand_alive("example_parse", 0, record)) return false;
     if (record->dtype != EG_UINT8 || record->rank != 1) return egi_fail(EG_ERROR_DTYPE, "eg_example_parse: a record is a uint8 vector, not %s", egi_describe(record));
     egi_pb example;
     example.at = (const unsigned char *)eg_data(record);
@@ -25757,7 +25757,7 @@ static const struct { uint8_t code, bits; } egi_dlpack_dtypes[EGI_DTYPES] = {   
 };
 static bool egi_device_waited(eg_backend *b) { return !b->synchronize || b->synchronize(b); }
 static egi_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) {
-    if (!egi_alive(function, 0, x)) return NULL;
+    if (!egi_operand_alive(function, 0, x)) return NULL;
     eg_scope scope = eg_scope_begin();
     egi_lent *l = NULL;
     if (x->flags & EGI_NUMBER) x = egi_number_tensor(function, x, (eg_dtype)x->dtype, egi_backend_here());
@@ -25815,15 +25815,15 @@ static bool egi_dlpack_layout(const char *function, const eg_dlpack_tensor *t, e
     if (t->ndim && !t->shape) return egi_fail(EG_ERROR_NULL, "eg_%s: the shape is NULL", function);
     for (int i = 0; i < t->ndim; i++) shape.dims[i] = t->shape[i];
     if (!egi_shape_valid(function, shape, (eg_dtype)x->dtype)) return false;
-    egi_set_shape_checked(x, &shape);
-    if (x->size && !t->data) return egi_fail(EG_ERROR_NULL, "eg_%s: the data of %s is NULL", function, egi_show(shape));
+    egi_tensor_set_shape_checked(x, &shape);
+    if (x->size && !t->data) return egi_fail(EG_ERROR_NULL, "eg_%s: the data of %s is NULL", function, egi_shape_show(shape));
     for (int i = 0; t->strides && x->size && i < t->ndim; i++) {
         int64_t part, stride = shape.dims[i] == 1 ? 0 : t->strides[i];
         fits = fits && stride > INT64_MIN && !__builtin_mul_overflow(shape.dims[i] - 1, stride < 0 ? -stride : stride, &part) && !__builtin_add_overflow(extent, part, &extent);
         if (shape.dims[i] != 1) x->strides[i] = t->strides[i];      // the stride of an axis of one is anything
     }
-    if (!fits || extent > INT64_MAX / 4 / size) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the strides of %s reach farther than memory", function, egi_show(shape));
-    egi_find_contiguous(x);
+    if (!fits || extent > INT64_MAX / 4 / size) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the strides of %s reach farther than memory", function, egi_shape_show(shape));
+    egi_tensor_find_contiguous(x);
     return true;
 }
 // The offset of element i, counted in row-major order, in elements.
@@ -25845,13 +25845,13 @@ static bool egi_dlpack_as_it_is(const eg_tensor *x) {
 static eg_tensor *egi_dlpack_copy(const char *function, const eg_tensor *x) {
     eg_shape shape = egi_shape(x);
     int64_t size = egi_dtypes[x->dtype].size;
-    eg_tensor *y = egi_new(function, &egi_cpu, (eg_dtype)x->dtype, &shape);
+    eg_tensor *y = egi_tensor_allocate(function, &egi_cpu, (eg_dtype)x->dtype, &shape);
     for (int64_t i = 0; y && i < x->size; i++) {
         char *to = y->data + i * size;
         memcpy(to, x->data + egi_dlpack_position(x, i) * size, (size_t)size);
         if (x->dtype == EG_BOOL) *to = *to != 0;
     }
-    return egi_own(y);
+    return egi_scope_own(y);
 }
 static eg_backend *egi_backend_named(const char *function, const char *name);
 // A tensor over memory that another library lends. done(data, lender) is called when the memory is no longer used; on
@@ -25898,7 +25898,7 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
         b->user = lender;
         x->buffer = b;
         bool copy = backend->host_reads && x->size && !egi_dlpack_as_it_is(x);
-        eg_tensor *y = copy ? egi_dlpack_copy(function, x) : egi_own(x);
+        eg_tensor *y = copy ? egi_dlpack_copy(function, x) : egi_scope_own(x);
         if (copy) egi_object_release(&x->object);
         if (y && !copy) b->deleter = done;
         else done(NULL, lender);
@@ -26015,8 +26015,8 @@ static bool egi_recorder_file_store(egi_recorder_file *r, char *name, eg_tensor 
     eg_shape shape = egi_shape(x);
     eg_tensor *wide = NULL;
     if (x->dtype == EG_BFLOAT16) {
-        wide = egi_new("record", egi_backend_of(x), EG_FLOAT32, &shape);
-        if (!wide || !egi_copy(x, wide)) { if (wide) egi_object_release(&wide->object); return false; }
+        wide = egi_tensor_allocate("record", egi_backend_of(x), EG_FLOAT32, &shape);
+        if (!wide || !egi_tensor_copy(x, wide)) { if (wide) egi_object_release(&wide->object); return false; }
     }
     bool ok = egi_npz_write(&r->sink, &r->list, name, wide ? wide : x);
     r->members += ok;
@@ -26033,7 +26033,7 @@ static bool egi_recorder_file_value(egi_recorder_file *r, eg_tensor *x) {
         egi_text_string(&r->log, "}");
         return true;
     }
-    int32_t slot = egi_find_slot(&r->known, x->id);
+    int32_t slot = egi_tape_slot_find(&r->known, x->id);
     bool changes = x->flags & (EGI_VARIABLE | EGI_SNAPSHOT), is_new = slot < 0;
     uint32_t sum = 0;
     if (is_new || changes) {
@@ -26041,7 +26041,7 @@ static bool egi_recorder_file_value(egi_recorder_file *r, eg_tensor *x) {
         if (!data && x->size) return false;
         sum = egi_crc(EGI_CRC32, 0, data, x->size * egi_dtypes[x->dtype].size);
         void *sums = r->sums;
-        if (is_new && (slot = egi_add_slot(&r->known, x, 0)) < 0) return egi_no_memory("record", 0);
+        if (is_new && (slot = egi_tape_slot_add(&r->known, x, 0)) < 0) return egi_no_memory("record", 0);
         if (!egi_grow(&sums, &r->sum_capacity, slot + 1, sizeof *r->sums)) return egi_no_memory("record", 0);
         r->sums = (uint32_t *)sums;
         if (!is_new && r->sums[slot] != sum) { r->known.slots[slot].record++; is_new = true; }
@@ -26289,7 +26289,7 @@ EAGER_API eg_precision eg_matmul_precision(eg_precision precision) {
 }
 // eg_to as an op: the same values on another device. Its gradient is copied back.
 typedef struct egi_to_attr { eg_backend *from, *to; } egi_to_attr;
-static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to);
+static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);
 static bool egi_shape_to(egi_call *c) {
     egi_same_out(c, c->in[0]);
     c->backend = ((const egi_to_attr *)c->attr)->to;
@@ -26316,19 +26316,19 @@ static bool egi_run_to(egi_call *c) {
 EGI_GRAD(to) {
     const egi_to_attr *a = (const egi_to_attr *)c->attributes;
     (void)op;
-    return egi_set_dx(0, dx, egi_to(c->upstream[0], a->to, a->from));
+    return egi_set_dx(0, dx, egi_device_copy(c->upstream[0], a->to, a->from));
 }
 EGI_OP(to, 1, 0, sizeof(egi_to_attr), 0, 0)
-static eg_tensor *egi_to(eg_tensor *x, eg_backend *from, eg_backend *to) {
+static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to) {
     egi_to_attr attr = { from, to };
     return from == to ? x : egi_apply1(&egi_op_to, &x, 1, &attr);
 }
 EAGER_API eg_tensor *eg_to(eg_tensor *x, const char *device) {
-    if (!egi_alive("to", 0, x)) return NULL;
+    if (!egi_operand_alive("to", 0, x)) return NULL;
     eg_backend *b = egi_backend_named("to", device);
     if (!b) return NULL;
-    if (x->flags & EGI_NUMBER || egi_backend_of(x) == b) return egi_again(x);
-    return egi_to(x, egi_backend_of(x), b);
+    if (x->flags & EGI_NUMBER || egi_backend_of(x) == b) return egi_scope_own_again(x);
+    return egi_device_copy(x, egi_backend_of(x), b);
 }
 EAGER_API eg_tensor *eg_cpu(eg_tensor *x) { EGI_FAILS_AS("cpu"); return eg_to(x, "cpu:0"); }
 EAGER_API eg_tensor *eg_gpu(eg_tensor *x) { EGI_FAILS_AS("gpu"); return eg_to(x, "gpu:0"); }
@@ -26830,11 +26830,11 @@ EGI_NOINLINE static void EGI_TN(egi_muladd)(int64_t n, const EGI_T *EGI_RESTRICT
 }
 
 // The right operand op(B) (k, n) of many products, packed once into panels of nr columns and all k rows. `space` must
-// hold egi_right_size elements and live as long as the struct is used.
-typedef struct EGI_TN(egi_right) { bool tb; int64_t k, n, ldb; const EGI_T *b; int64_t nr; EGI_TN(egi_tile_fn) *tile; } EGI_TN(egi_right);
-static int64_t EGI_TN(egi_right_size)(int64_t k, int64_t n) { return (n + 15) / 16 * 16 * k; }
-static EGI_TN(egi_right) EGI_TN(egi_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
-    EGI_TN(egi_right) r = { tb, k, n, ldb, b, 0, NULL };
+// hold egi_product_right_size elements and live as long as the struct is used.
+typedef struct EGI_TN(egi_product_right) { bool tb; int64_t k, n, ldb; const EGI_T *b; int64_t nr; EGI_TN(egi_tile_fn) *tile; } EGI_TN(egi_product_right);
+static int64_t EGI_TN(egi_product_right_size)(int64_t k, int64_t n) { return (n + 15) / 16 * 16 * k; }
+static EGI_TN(egi_product_right) EGI_TN(egi_product_right_make)(bool tb, int64_t k, int64_t n, const EGI_T *b, int64_t ldb, EGI_T *space) {
+    EGI_TN(egi_product_right) r = { tb, k, n, ldb, b, 0, NULL };
 #ifndef EAGER_OPENBLAS
     r.tile = EGI_TN(egi_best_tile)(&r.nr);
     EGI_TN(egi_pack_b)(tb, k, n, b, ldb, space, r.nr);
@@ -26845,7 +26845,7 @@ static EGI_TN(egi_right) EGI_TN(egi_right_make)(bool tb, int64_t k, int64_t n, c
     return r;
 }
 // C (m,n) = A (m,k) · op(B), or C += where accumulate; A and C are contiguous.
-static bool EGI_TN(egi_gemm_by)(const EGI_TN(egi_right) *r, int64_t m, const EGI_T *a, EGI_T *c, bool accumulate) {
+static bool EGI_TN(egi_gemm_by)(const EGI_TN(egi_product_right) *r, int64_t m, const EGI_T *a, EGI_T *c, bool accumulate) {
 #ifdef EAGER_OPENBLAS
     return EGI_TN(egi_gemm)(false, r->tb, m, r->n, r->k, a, r->k, r->b, r->ldb, c, r->n, accumulate);
 #else
@@ -26872,14 +26872,14 @@ static bool EGI_TN(egi_cpu_product)(const egi_matmul_parameters *p, const void *
 static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T *z, const EGI_T *recurrent, const EGI_T *bias, const uint8_t *mask, EGI_T *all, EGI_T *kept,
                                   EGI_T *h, EGI_T *c) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
-    const int64_t right = EGI_TN(egi_right_size)(u, width), product = q->batch * width;
+    const int64_t right = EGI_TN(egi_product_right_size)(u, width), product = q->batch * width;
     EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + width + pieces + u) * sizeof *space);
     if (!space) return false;
     EGI_T *p = space + right, *zeros = p + product, *nowhere = zeros + width;
     EGI_TN(egi_cell) *cell = EGI_TN(egi_cell_of_kind)(q->kind, false);
     bool ok = true;
     memset(zeros, 0, (size_t)width * sizeof *zeros);
-    EGI_TN(egi_right) by = EGI_TN(egi_right_make)(false, u, width, recurrent, width, space);
+    EGI_TN(egi_product_right) by = EGI_TN(egi_product_right_make)(false, u, width, recurrent, width, space);
     for (int64_t i = 0; i < q->steps && ok; i++) {
         const int64_t t = q->backwards ? q->steps - 1 - i : i;
         ok = EGI_TN(egi_gemm_by)(&by, q->batch, h, p, false);
@@ -26909,14 +26909,14 @@ static bool EGI_TN(egi_recurrent)(const egi_recurrent_parameters *q, const EGI_T
 static bool EGI_TN(egi_recurrent_grad)(const egi_recurrent_parameters *q, const EGI_T *recurrent, EGI_T *kept, const uint8_t *mask, const EGI_T *g, EGI_T *dz, EGI_T *dp,
                                        EGI_T *dh, EGI_T *dc) {
     const int64_t u = q->units, width = q->gates * u, pieces = q->pieces * u;
-    const int64_t right = EGI_TN(egi_right_size)(width, u), product = q->batch * width;
+    const int64_t right = EGI_TN(egi_product_right_size)(width, u), product = q->batch * width;
     EGI_T *space = (EGI_T *)egi_alloc((size_t)(right + product + u) * sizeof *space);
     if (!space) return false;
     EGI_T *step = space + right, *zeros = step + product;
     EGI_TN(egi_cell) *cell = EGI_TN(egi_cell_of_kind)(q->kind, true);
     bool ok = true;
     memset(zeros, 0, (size_t)u * sizeof *zeros);
-    EGI_TN(egi_right) by = EGI_TN(egi_right_make)(true, width, u, recurrent, width, space);
+    EGI_TN(egi_product_right) by = EGI_TN(egi_product_right_make)(true, width, u, recurrent, width, space);
     for (int64_t i = q->steps - 1; i >= 0 && ok; i--) {
         const int64_t t = q->backwards ? q->steps - 1 - i : i;
         for (int64_t b = 0; b < q->batch; b++) {

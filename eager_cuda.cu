@@ -174,11 +174,11 @@ static bool egi_gpu_no_memory(cublasStatus_t s) {                      // its ow
 #define EGI_GPU_LAUNCH_BY(start, stream, ...) \
     do { \
         cudaError_t egi_e = cudaPeekAtLastError(); \
-        if (egi_e == cudaSuccess) EGI_GPU_TWICE(egi_gpu_with(stream), egi_e, start(__VA_ARGS__)); \
+        if (egi_e == cudaSuccess) EGI_GPU_TWICE(egi_gpu_of_stream(stream), egi_e, start(__VA_ARGS__)); \
     } while (0)
 #define EGI_LAUNCH(kernel, blocks, threads, stream, ...) EGI_GPU_LAUNCH_BY(EGI_START, stream, kernel, blocks, threads, stream, __VA_ARGS__)
 #define EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, threads, stream, ...) EGI_GPU_LAUNCH_BY(EGI_START_WITH_BARRIERS, stream, kernel, blocks, threads, stream, __VA_ARGS__)
-static egi_gpu *egi_gpu_with(cudaStream_t compute) {
+static egi_gpu *egi_gpu_of_stream(cudaStream_t compute) {
     int i = 0;
     while (egi_gpus[i].compute != compute) i++;
     return &egi_gpus[i];
@@ -191,13 +191,13 @@ static egi_gpu *egi_gpu_enter(eg_backend *b) {
     if (cudaSetDevice(g->ordinal) != cudaSuccess) cudaGetLastError();        // the launch will tell
     return g;
 }
-static const char *egi_gpu_op(const egi_args *args) { return args->op ? args->op->name : args->in[0] ? "copy" : "fill"; }
+static const char *egi_gpu_op_name(const egi_args *args) { return args->op ? args->op->name : args->in[0] ? "copy" : "fill"; }
 // True if what was launched could be.
 static bool egi_gpu_launched_for(egi_gpu *g, const char *op) {
     cudaError_t e = g->dead ? cudaSuccess : cudaGetLastError();
     return (!g->dead && e == cudaSuccess) || egi_gpu_fail(g, op, e);
 }
-static bool egi_gpu_launched(egi_gpu *g, const egi_args *args) { return egi_gpu_launched_for(g, egi_gpu_op(args)); }
+static bool egi_gpu_launched(egi_gpu *g, const egi_args *args) { return egi_gpu_launched_for(g, egi_gpu_op_name(args)); }
 static int64_t egi_gpu_blocks(int64_t units) { return egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(units, EGI_GPU_THREADS), 1 << 16)); }
 // The loop of a kernel without barriers over its units.
 #define EGI_GPU_EACH(i, n) \
@@ -351,7 +351,7 @@ static bool egi_gpu_synchronize(eg_backend *b) {
     return ok;
 }
 
-template <class U> static __global__ void egi_gpu_poke(U *to, U value) { *to = value; }
+template <class U> static __global__ void egi_gpu_write_one(U *to, U value) { *to = value; }
 
 // A copy begins when what was launched before is done: the memory may have been another tensor's. `last` is its end.
 static bool egi_gpu_send(egi_gpu *g, egi_gpu_stage *s, char *to, const char *from, int64_t bytes, cudaEvent_t *last) {
@@ -407,10 +407,10 @@ static bool egi_gpu_write(eg_backend *b, void *to, const void *from, int64_t byt
         uint16_t v16;
         uint32_t v32;
         memcpy(&v8, from, 1);
-        if (bytes == 1) EGI_LAUNCH(egi_gpu_poke<uint8_t>, 1, 1, g->compute, (uint8_t *)to, v8);
-        if (bytes == 2) { memcpy(&v16, from, 2); EGI_LAUNCH(egi_gpu_poke<uint16_t>, 1, 1, g->compute, (uint16_t *)to, v16); }
-        if (bytes == 4) { memcpy(&v32, from, 4); EGI_LAUNCH(egi_gpu_poke<uint32_t>, 1, 1, g->compute, (uint32_t *)to, v32); }
-        if (bytes == 8) EGI_LAUNCH(egi_gpu_poke<uint64_t>, 1, 1, g->compute, (uint64_t *)to, value);
+        if (bytes == 1) EGI_LAUNCH(egi_gpu_write_one<uint8_t>, 1, 1, g->compute, (uint8_t *)to, v8);
+        if (bytes == 2) { memcpy(&v16, from, 2); EGI_LAUNCH(egi_gpu_write_one<uint16_t>, 1, 1, g->compute, (uint16_t *)to, v16); }
+        if (bytes == 4) { memcpy(&v32, from, 4); EGI_LAUNCH(egi_gpu_write_one<uint32_t>, 1, 1, g->compute, (uint32_t *)to, v32); }
+        if (bytes == 8) EGI_LAUNCH(egi_gpu_write_one<uint64_t>, 1, 1, g->compute, (uint64_t *)to, value);
         return egi_gpu_launched_for(g, "write");
     }
     pthread_mutex_lock(&g->writes.lock);
@@ -436,7 +436,7 @@ static bool egi_gpu_read(eg_backend *b, void *to, const void *from, int64_t byte
     return ok;
 }
 // One number from wherever it is: an optimizer's rate and step may be on this device, or another.
-static bool egi_gpu_number(const eg_tensor *x, void *to, int64_t bytes) {
+static bool egi_gpu_scalar_read(const eg_tensor *x, void *to, int64_t bytes) {
     eg_backend *b = x->buffer->backend;
     if (!b->host_reads) return b->read(b, to, x->data, bytes);
     memcpy(to, x->data, (size_t)bytes);
@@ -542,7 +542,7 @@ static __device__ __forceinline__ void egi_gpu_put_four(void *out, int64_t at, i
 static __device__ __forceinline__ void egi_gpu_put(void *out, int64_t at, float x) { ((float *)out)[at] = x; }
 static __device__ __forceinline__ void egi_gpu_put(void *out, int64_t at, int x) { ((uint8_t *)out)[at] = (uint8_t)x; }
 
-template <class F> static __global__ void egi_gpu_f32(egi_gpu_elementwise p) {
+template <class F> static __global__ void egi_gpu_elementwise_f32(egi_gpu_elementwise p) {
     EGI_GPU_EACH(i, p.units) {
         bool four = i < p.fours;
         int64_t e = four ? 4 * i : 3 * p.fours + i, at[5];
@@ -586,7 +586,7 @@ EGI_ELEMENTWISE_TABLE(EGI_GPU_F1, EGI_GPU_F_ND, EGI_GPU_F2, EGI_GPU_F_ND, EGI_GP
 #undef EGI_V
 // Their kernels, by row and variant.
 typedef void egi_gpu_kernel(egi_gpu_elementwise p);
-#define EGI_GPU_ENTRY_F(name) egi_gpu_f32<egi_gpu_value_##name>
+#define EGI_GPU_ENTRY_F(name) egi_gpu_elementwise_f32<egi_gpu_value_##name>
 #define EGI_GPU_ENTRY_M EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_S EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_N EGI_GPU_ENTRY_F
@@ -598,10 +598,10 @@ typedef void egi_gpu_kernel(egi_gpu_elementwise p);
 #define EGI_GPU_ENTRY_E EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_P EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_B(name) NULL
-#define EGI_GPU_R1(kind, name, f, d0) { EGI_GPU_ENTRY_##kind(name), egi_gpu_f32<egi_gpu_d0_##name>, NULL, NULL },
+#define EGI_GPU_R1(kind, name, f, d0) { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, NULL, NULL },
 #define EGI_GPU_R_ND(kind, name, f) { EGI_GPU_ENTRY_##kind(name), NULL, NULL, NULL },
-#define EGI_GPU_R2(kind, name, f, d0, d1) { EGI_GPU_ENTRY_##kind(name), egi_gpu_f32<egi_gpu_d0_##name>, egi_gpu_f32<egi_gpu_d1_##name>, NULL },
-#define EGI_GPU_R3(kind, name, f, d0, d1, d2) { EGI_GPU_ENTRY_##kind(name), egi_gpu_f32<egi_gpu_d0_##name>, egi_gpu_f32<egi_gpu_d1_##name>, egi_gpu_f32<egi_gpu_d2_##name> },
+#define EGI_GPU_R2(kind, name, f, d0, d1) { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, egi_gpu_elementwise_f32<egi_gpu_d1_##name>, NULL },
+#define EGI_GPU_R3(kind, name, f, d0, d1, d2) { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, egi_gpu_elementwise_f32<egi_gpu_d1_##name>, egi_gpu_elementwise_f32<egi_gpu_d2_##name> },
 static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(EGI_GPU_R1, EGI_GPU_R_ND, EGI_GPU_R2, EGI_GPU_R_ND, EGI_GPU_R3, a, b, c, y, g) };
 
 // The other dtypes have one kernel each, which asks for the op: few programs are slowed by that, and it compiles ten times faster.
@@ -646,7 +646,7 @@ EGI_GPU_SWITCH(int64_t)
 
 template <class T> struct egi_gpu_wide { typedef int64_t type; };       // integers of all sizes are computed as int64
 template <> struct egi_gpu_wide<double> { typedef double type; };
-template <class T> static __global__ void egi_gpu_any(egi_gpu_elementwise p) {
+template <class T> static __global__ void egi_gpu_elementwise_any(egi_gpu_elementwise p) {
     EGI_GPU_EACH(i, p.units) {
         int64_t at[3];
         egi_gpu_locate<3>(p.walk, i, at);
@@ -700,24 +700,24 @@ static bool egi_gpu_run_elementwise(eg_backend *b, const egi_args *args) {
     p.fours = dtype == EG_FLOAT32 && egi_gpu_in_fours(&p) ? out->size / 4 : 0;
     p.units = out->size - 3 * p.fours;
     egi_gpu_kernel *kernel = dtype == EG_FLOAT32 ? egi_gpu_f32_kernels[p.op][args->variant] :
-                             dtype == EG_FLOAT64 ? egi_gpu_any<double> :
-                             dtype == EG_INT32   ? egi_gpu_any<int32_t> :
-                             dtype == EG_INT64   ? egi_gpu_any<int64_t> :
-                                                   egi_gpu_any<uint8_t>;
+                             dtype == EG_FLOAT64 ? egi_gpu_elementwise_any<double> :
+                             dtype == EG_INT32   ? egi_gpu_elementwise_any<int32_t> :
+                             dtype == EG_INT64   ? egi_gpu_elementwise_any<int64_t> :
+                                                   egi_gpu_elementwise_any<uint8_t>;
     EGI_LAUNCH(kernel, egi_gpu_blocks(p.units), EGI_GPU_THREADS, g->compute, p);
     return egi_gpu_launched(g, args);
 }
 
 // ---- copies of any strides
 
-template <class U> static __global__ void egi_gpu_move(egi_gpu_walk w, const U *from, U *to) {
+template <class U> static __global__ void egi_gpu_walk_copy(egi_gpu_walk w, const U *from, U *to) {
     EGI_GPU_EACH(i, w.size) {
         int64_t at[2];
         egi_gpu_locate<2>(w, i, at);
         to[at[1]] = from[at[0]];
     }
 }
-template <class U> static __global__ void egi_gpu_set(egi_gpu_walk w, U value, U *to) {
+template <class U> static __global__ void egi_gpu_walk_fill(egi_gpu_walk w, U value, U *to) {
     EGI_GPU_EACH(i, w.size) {
         int64_t at[1];
         egi_gpu_locate<1>(w, i, at);
@@ -781,12 +781,12 @@ static bool egi_gpu_is_transposition(const egi_gpu_walk *w, egi_gpu_transpositio
     t->to_column = w->strides[1][r];
     return t->batches * egi_gpu_ceil(t->rows, 32) * egi_gpu_ceil(t->columns, 32) <= INT32_MAX;
 }
-template <class U> static void egi_gpu_move_launch(egi_gpu *g, const egi_gpu_walk *w, const void *from, void *to) {
+template <class U> static void egi_gpu_walk_copy_launch(egi_gpu *g, const egi_gpu_walk *w, const void *from, void *to) {
     egi_gpu_transposition t;
     if (egi_gpu_is_transposition(w, &t))
         EGI_LAUNCH_WITH_BARRIERS(egi_gpu_transpose<U>, t.batches * egi_gpu_ceil(t.rows, 32) * egi_gpu_ceil(t.columns, 32), EGI_GPU_THREADS, g->compute, t,
                                  (const U *)from, (U *)to);
-    else EGI_LAUNCH(egi_gpu_move<U>, egi_gpu_blocks(w->size), EGI_GPU_THREADS, g->compute, *w, (const U *)from, (U *)to);
+    else EGI_LAUNCH(egi_gpu_walk_copy<U>, egi_gpu_blocks(w->size), EGI_GPU_THREADS, g->compute, *w, (const U *)from, (U *)to);
 }
 static bool egi_gpu_fill_with(egi_gpu *g, const egi_args *args, uint64_t bits) {
     const eg_tensor *out = args->out[0];
@@ -794,11 +794,11 @@ static bool egi_gpu_fill_with(egi_gpu *g, const egi_args *args, uint64_t bits) {
     egi_gpu_walk w;
     egi_gpu_walk_make(&w, out, &out, 1);
     int64_t blocks = egi_gpu_blocks(w.size);
-    if (bits == 0 && (out->flags & EGI_CONTIGUOUS)) EGI_GPU_TRY(g, egi_gpu_op(args), cudaMemsetAsync(out->data, 0, (size_t)(out->size * size), g->compute));
-    else if (size == 1) EGI_LAUNCH(egi_gpu_set<uint8_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint8_t)bits, (uint8_t *)out->data);
-    else if (size == 2) EGI_LAUNCH(egi_gpu_set<uint16_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint16_t)bits, (uint16_t *)(void *)out->data);
-    else if (size == 4) EGI_LAUNCH(egi_gpu_set<uint32_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint32_t)bits, (uint32_t *)(void *)out->data);
-    else EGI_LAUNCH(egi_gpu_set<uint64_t>, blocks, EGI_GPU_THREADS, g->compute, w, bits, (uint64_t *)(void *)out->data);
+    if (bits == 0 && (out->flags & EGI_CONTIGUOUS)) EGI_GPU_TRY(g, egi_gpu_op_name(args), cudaMemsetAsync(out->data, 0, (size_t)(out->size * size), g->compute));
+    else if (size == 1) EGI_LAUNCH(egi_gpu_walk_fill<uint8_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint8_t)bits, (uint8_t *)out->data);
+    else if (size == 2) EGI_LAUNCH(egi_gpu_walk_fill<uint16_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint16_t)bits, (uint16_t *)(void *)out->data);
+    else if (size == 4) EGI_LAUNCH(egi_gpu_walk_fill<uint32_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint32_t)bits, (uint32_t *)(void *)out->data);
+    else EGI_LAUNCH(egi_gpu_walk_fill<uint64_t>, blocks, EGI_GPU_THREADS, g->compute, w, bits, (uint64_t *)(void *)out->data);
     return egi_gpu_launched(g, args);
 }
 static bool egi_gpu_run_fill(eg_backend *b, const egi_args *args) {
@@ -826,11 +826,11 @@ static bool egi_gpu_run_copy(eg_backend *b, const egi_args *args) {
         return egi_gpu_launched(g, args);
     }
     if (w.rank == 1 && w.strides[0][0] == 1 && w.strides[1][0] == 1)
-        EGI_GPU_TRY(g, egi_gpu_op(args), cudaMemcpyAsync(out->data, x->data, (size_t)(w.size * size), cudaMemcpyDeviceToDevice, g->compute));
-    else if (size == 1) egi_gpu_move_launch<uint8_t>(g, &w, x->data, out->data);
-    else if (size == 2) egi_gpu_move_launch<uint16_t>(g, &w, x->data, out->data);
-    else if (size == 4) egi_gpu_move_launch<uint32_t>(g, &w, x->data, out->data);
-    else egi_gpu_move_launch<uint64_t>(g, &w, x->data, out->data);
+        EGI_GPU_TRY(g, egi_gpu_op_name(args), cudaMemcpyAsync(out->data, x->data, (size_t)(w.size * size), cudaMemcpyDeviceToDevice, g->compute));
+    else if (size == 1) egi_gpu_walk_copy_launch<uint8_t>(g, &w, x->data, out->data);
+    else if (size == 2) egi_gpu_walk_copy_launch<uint16_t>(g, &w, x->data, out->data);
+    else if (size == 4) egi_gpu_walk_copy_launch<uint32_t>(g, &w, x->data, out->data);
+    else egi_gpu_walk_copy_launch<uint64_t>(g, &w, x->data, out->data);
     return egi_gpu_launched(g, args);
 }
 
@@ -912,7 +912,7 @@ template <class T, class R> static __global__ void egi_gpu_reduce(egi_gpu_reduct
 }
 // The block's form for a reduction; true if it fits a launch. So many blocks keep a large GPU's memory busy: 132 multiprocessors with 8 each.
 enum { EGI_GPU_FILLED = 1056 };
-static bool egi_gpu_form(egi_gpu_reduction *p, int64_t most_chunks) {
+static bool egi_gpu_reduce_form(egi_gpu_reduction *p, int64_t most_chunks) {
     p->x = (int)egi_gpu_power(p->inner, 32);
     p->y = (int)egi_gpu_power(p->n, EGI_GPU_THREADS / p->x);
     p->z = EGI_GPU_THREADS / (p->x * p->y);
@@ -925,7 +925,7 @@ static bool egi_gpu_form(egi_gpu_reduction *p, int64_t most_chunks) {
 }
 template <class T, class R> static bool egi_gpu_reduce_all(egi_gpu *g, const egi_args *args, egi_gpu_reduction *p) {
     void *parts = NULL, *out = p->out;
-    if (!egi_gpu_form(p, EGI_GPU_FILLED)) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many results for %s", args->op->name, g->name) != NULL;
+    if (!egi_gpu_reduce_form(p, EGI_GPU_FILLED)) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many results for %s", args->op->name, g->name) != NULL;
     int64_t results = p->outer * p->inner, bytes = p->chunks * results * (int64_t)sizeof(typename R::acc);
     if (p->chunks > 1) {
         if (!(parts = egi_gpu_workspace(g, args->op->name, bytes))) return false;
@@ -939,7 +939,7 @@ template <class T, class R> static bool egi_gpu_reduce_all(egi_gpu *g, const egi
         p->n = p->chunks;
         p->inner = results;
         p->outer = 1;
-        egi_gpu_form(p, 1);
+        egi_gpu_reduce_form(p, 1);
         EGI_LAUNCH_WITH_BARRIERS((egi_gpu_reduce<T, R>), p->tiles_inner * p->tiles_outer, EGI_GPU_THREADS, g->compute, *p);
         egi_gpu_deallocate(&g->backend, parts, bytes);
     }
@@ -1113,7 +1113,7 @@ template <class T, bool HELD> static __global__ void egi_gpu_softmax_grad(egi_gp
     }
 }
 // Remembers what an error of an index, or of a class's label, will have to say. Its number comes with the error.
-static unsigned egi_gpu_note(egi_gpu *g, const char *name, const eg_tensor *indices, bool classes) {
+static unsigned egi_gpu_index_site(egi_gpu *g, const char *name, const eg_tensor *indices, bool classes) {
     pthread_mutex_lock(&g->lock);
     unsigned serial = ++g->next_site;
     egi_gpu_site *s = &g->sites[serial % EGI_GPU_SITES];
@@ -1170,7 +1170,7 @@ static egi_gpu_rows egi_gpu_labelled(const egi_args *args, int kind) {
 static bool egi_gpu_run_sparse_xent(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     egi_gpu_rows p = egi_gpu_labelled(args, EGI_GPU_CROSS_ENTROPY);
-    p.site = egi_gpu_note(g, args->op->name, args->in[0], true);
+    p.site = egi_gpu_index_site(g, args->op->name, args->in[0], true);
     return egi_gpu_rows_launch(g, args, &p, args->in[1]->dtype);
 }
 static bool egi_gpu_run_sparse_xent_grad(eg_backend *b, const egi_args *args) {
@@ -1702,24 +1702,24 @@ template <class E> struct egi_gpu_factor_of { typedef egi_wmma::precision::tf32 
 template <> struct egi_gpu_factor_of<egi_gpu_bfloat16> { typedef __nv_bfloat16 type; };
 template <bool ROWS> struct egi_gpu_order { typedef egi_wmma::row_major type; };
 template <> struct egi_gpu_order<false> { typedef egi_wmma::col_major type; };
-static __device__ __forceinline__ void egi_gpu_cut(float *to, float x) { *to = egi_wmma::__float_to_tf32(x); }
-static __device__ __forceinline__ void egi_gpu_cut(__nv_bfloat16 *to, float x) { *to = __float2bfloat16(x); }
-template <class U> static __device__ __forceinline__ void egi_gpu_cut_four(U *to, const float *from) {
+static __device__ __forceinline__ void egi_gpu_narrow(float *to, float x) { *to = egi_wmma::__float_to_tf32(x); }
+static __device__ __forceinline__ void egi_gpu_narrow(__nv_bfloat16 *to, float x) { *to = __float2bfloat16(x); }
+template <class U> static __device__ __forceinline__ void egi_gpu_narrow_four(U *to, const float *from) {
     egi_gpu_four_of<U> v;
-    for (int e = 0; e < 4; e++) egi_gpu_cut(&v.v[e], from[e]);
+    for (int e = 0; e < 4; e++) egi_gpu_narrow(&v.v[e], from[e]);
     *(egi_gpu_four_of<U> *)(void *)to = v;
 }
-template <int WHAT, int TM, int TN, int KS, int WA, int WB, class U, class F> static __device__ __forceinline__ void egi_gpu_put_cut(const F &f, U *sa, U *sb) {
+template <int WHAT, int TM, int TN, int KS, int WA, int WB, class U, class F> static __device__ __forceinline__ void egi_gpu_narrow_put(const F &f, U *sa, U *sb) {
     const int t = (int)threadIdx.x;
     EGI_UNROLL
     for (int l = 0; l < F::PA; l++) {
-        if (F::A_ALONG_K) egi_gpu_cut_four(sa + (f.row + l * F::ROWS) * WA + f.unit * 4, f.fa + l * 4);
-        else egi_gpu_cut_four(sa + (t / F::A_UNITS + l * F::A_ROWS) * WA + t % F::A_UNITS * 4, f.fa + l * 4);
+        if (F::A_ALONG_K) egi_gpu_narrow_four(sa + (f.row + l * F::ROWS) * WA + f.unit * 4, f.fa + l * 4);
+        else egi_gpu_narrow_four(sa + (t / F::A_UNITS + l * F::A_ROWS) * WA + t % F::A_UNITS * 4, f.fa + l * 4);
     }
     EGI_UNROLL
     for (int l = 0; l < F::PB; l++) {
-        if (F::B_ALONG_K) egi_gpu_cut_four(sb + (f.row + l * F::ROWS) * WB + f.unit * 4, f.fb + l * 4);
-        else egi_gpu_cut_four(sb + (t / F::B_UNITS + l * F::B_ROWS) * WB + t % F::B_UNITS * 4, f.fb + l * 4);
+        if (F::B_ALONG_K) egi_gpu_narrow_four(sb + (f.row + l * F::ROWS) * WB + f.unit * 4, f.fb + l * 4);
+        else egi_gpu_narrow_four(sb + (t / F::B_UNITS + l * F::B_ROWS) * WB + t % F::B_UNITS * 4, f.fb + l * 4);
     }
 }
 #endif
@@ -1744,7 +1744,7 @@ template <class E, int WHAT, int FN> static __global__ void __launch_bounds__(EG
     f.begin(p, w);
     if (first < end) {
         f.step(p, first);
-        egi_gpu_put_cut<WHAT, TM, TN, KS, WA, WB>(f, sa, sb);
+        egi_gpu_narrow_put<WHAT, TM, TN, KS, WA, WB>(f, sa, sb);
     }
     EGI_BARRIER();
     int now = 0;
@@ -1766,7 +1766,7 @@ template <class E, int WHAT, int FN> static __global__ void __launch_bounds__(EG
             }
         }
         now ^= 1;
-        if (more) egi_gpu_put_cut<WHAT, TM, TN, KS, WA, WB>(f, sa + now * ALL_A, sb + now * ALL_B);
+        if (more) egi_gpu_narrow_put<WHAT, TM, TN, KS, WA, WB>(f, sa + now * ALL_A, sb + now * ALL_B);
         EGI_BARRIER_TO_BREAK(3);
     }
     // Which lane holds which element only the fragments know: each goes through 16 x 16 floats of its warp's own.
@@ -1805,7 +1805,7 @@ template <class T> static __global__ void egi_gpu_add_parts(int64_t n, int64_t p
     for (int k = 1; k < 8; k++) sum += s[t + 32 * k];
     to[i] = (T)sum;
 }
-template <class T> static void egi_gpu_add_up(egi_gpu *g, int64_t n, int64_t parts, const void *from, void *to) {
+template <class T> static void egi_gpu_add_parts_launch(egi_gpu *g, int64_t n, int64_t parts, const void *from, void *to) {
     EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<T>, egi_gpu_ceil(n, 32), EGI_GPU_THREADS, g->compute, n, parts, (const T *)from, (T *)to);
 }
 
@@ -1937,8 +1937,8 @@ template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv 
 // Adds up the parts that were made in p->c, of so many bytes, and gives them back.
 static bool egi_gpu_conv_add(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, int64_t bytes) {
     const eg_tensor *out = args->out[0];
-    if (out->dtype == EG_FLOAT32) egi_gpu_add_up<float>(g, out->size, p->parts, p->c, out->data);
-    else egi_gpu_add_up<double>(g, out->size, p->parts, p->c, out->data);
+    if (out->dtype == EG_FLOAT32) egi_gpu_add_parts_launch<float>(g, out->size, p->parts, p->c, out->data);
+    else egi_gpu_add_parts_launch<double>(g, out->size, p->parts, p->c, out->data);
     egi_gpu_deallocate(&g->backend, p->c, bytes);
     return egi_gpu_launched(g, args);
 }
@@ -2171,7 +2171,7 @@ static __device__ __forceinline__ int64_t egi_gpu_index(const egi_gpu_pick &p, i
     return egi_gpu_load_int(p.index_dtype, (const char *)p.indices + i * p.index_size);
 }
 // Element i of (outer, count, inner): 32 bits divide several times faster, where they are enough.
-static __device__ __forceinline__ void egi_gpu_split(int64_t outer, int64_t count, int64_t inner, int64_t i, int64_t *o, int64_t *k, int64_t *j) {
+static __device__ __forceinline__ void egi_gpu_index_split(int64_t outer, int64_t count, int64_t inner, int64_t i, int64_t *o, int64_t *k, int64_t *j) {
     if (outer * count * inner <= UINT32_MAX) {
         uint32_t n = (uint32_t)i, q = n / (uint32_t)inner;
         *j = n - q * (uint32_t)inner;
@@ -2186,7 +2186,7 @@ static __device__ __forceinline__ void egi_gpu_split(int64_t outer, int64_t coun
 template <class U> static __global__ void egi_gpu_gather(egi_gpu_pick p) {
     EGI_GPU_EACH(i, p.outer * p.count * p.inner) {
         int64_t o, k, j;
-        egi_gpu_split(p.outer, p.count, p.inner, i, &o, &k, &j);
+        egi_gpu_index_split(p.outer, p.count, p.inner, i, &o, &k, &j);
         const int64_t index = egi_gpu_index(p, k);
         U v;
         memset(&v, 0, sizeof v);
@@ -2209,7 +2209,7 @@ static bool egi_gpu_run_gather(eg_backend *b, const egi_args *args) {
     p.count = indices->size;
     p.index_dtype = indices->dtype;
     p.index_size = (int)eg_dtype_size((eg_dtype)indices->dtype);
-    p.site = egi_gpu_note(g, q->name, indices, false);
+    p.site = egi_gpu_index_site(g, q->name, indices, false);
     p.fault = g->fault;
     p.from = x->data;
     p.indices = indices->data;
@@ -2226,7 +2226,7 @@ static bool egi_gpu_run_gather(eg_backend *b, const egi_args *args) {
 
 enum { EGI_GPU_RUN = 2 * EGI_GPU_THREADS };
 // Does element i stand before element j? NaN stands last.
-template <class T> static __device__ __forceinline__ bool egi_gpu_before(T a, int64_t i, T b, int64_t j, bool descending) {
+template <class T> static __device__ __forceinline__ bool egi_gpu_sort_before(T a, int64_t i, T b, int64_t j, bool descending) {
     bool na = egi_gpu_nan(a), nb = egi_gpu_nan(b);
     if (na != nb) return nb;
     if (na || a == b) return i < j;
@@ -2248,7 +2248,7 @@ template <class T, class K> static __global__ void egi_gpu_sort_tiles(int64_t n,
             EGI_BARRIER();
             const int i = t / step * (2 * step) + t % step, j = i + step;
             const bool i_in = place[i] < count, j_in = place[j] < count;      // what is beyond the end stands last
-            const bool before = i_in && j_in ? egi_gpu_before(key[i], place[i], key[j], place[j], descending) : i_in != j_in ? i_in : place[i] < place[j];
+            const bool before = i_in && j_in ? egi_gpu_sort_before(key[i], place[i], key[j], place[j], descending) : i_in != j_in ? i_in : place[i] < place[j];
             if (before != ((i & size) == 0)) {
                 const T k = key[i];
                 const int q = place[i];
@@ -2261,7 +2261,7 @@ template <class T, class K> static __global__ void egi_gpu_sort_tiles(int64_t n,
     EGI_BARRIER();
     for (int i = t; i < count; i += EGI_GPU_THREADS) order[row * n + first + i] = (K)(first + place[i]);
 }
-template <class T, class K> static __global__ void egi_gpu_merge(int64_t rows, int64_t n, int64_t width, bool descending, const T *x, const K *from, K *to) {
+template <class T, class K> static __global__ void egi_gpu_sort_merge(int64_t rows, int64_t n, int64_t width, bool descending, const T *x, const K *from, K *to) {
     EGI_GPU_EACH(at, rows * n) {
         const int64_t row = at / n, i = at % n, run = i / width, pair = run / 2 * 2 * width, middle = pair + width < n ? pair + width : n;
         const int64_t end = pair + 2 * width < n ? pair + 2 * width : n, e = from[at];
@@ -2271,7 +2271,7 @@ template <class T, class K> static __global__ void egi_gpu_merge(int64_t rows, i
         const int64_t start = low;
         while (low < high) {                     // how many of the other run stand before it
             const int64_t half = low + (high - low) / 2, other = from[row * n + half];
-            if (egi_gpu_before(keys[other], other, key, e, descending)) low = half + 1;
+            if (egi_gpu_sort_before(keys[other], other, key, e, descending)) low = half + 1;
             else high = half;
         }
         to[row * n + pair + (i - run * width) + (low - start)] = (K)e;
@@ -2288,7 +2288,7 @@ template <class T, class K> static bool egi_gpu_argsort(egi_gpu *g, const char *
     if (passes % 2) { from = other; to = order; }                        // so that the last pass ends in order
     EGI_LAUNCH_WITH_BARRIERS((egi_gpu_sort_tiles<T, K>), tiles, EGI_GPU_THREADS, g->compute, n, descending, (const T *)x, from);
     for (int64_t width = EGI_GPU_RUN; width < n; width *= 2) {
-        EGI_LAUNCH((egi_gpu_merge<T, K>), egi_gpu_blocks(rows * n), EGI_GPU_THREADS, g->compute, rows, n, width, descending, (const T *)x, (const K *)from, to);
+        EGI_LAUNCH((egi_gpu_sort_merge<T, K>), egi_gpu_blocks(rows * n), EGI_GPU_THREADS, g->compute, rows, n, width, descending, (const T *)x, (const K *)from, to);
         K *swap = from;
         from = to;
         to = swap;
@@ -2334,7 +2334,7 @@ template <class T, class U, class K> static __global__ void egi_gpu_scatter(egi_
     const K *rows = (const K *)p.row, *place = (const K *)p.place;
     EGI_GPU_EACH(i, p.outer * p.chunks * p.inner) {
         int64_t o, c, j;
-        egi_gpu_split(p.outer, p.chunks, p.inner, i, &o, &c, &j);
+        egi_gpu_index_split(p.outer, p.chunks, p.inner, i, &o, &c, &j);
         const int64_t begin = c * p.chunk, end = begin + p.chunk < p.n ? begin + p.chunk : p.n;
         const T *from = (const T *)p.from + o * p.n * p.inner + j;
         T *to = (T *)p.to + o * p.rows * p.inner + j;
@@ -2381,7 +2381,7 @@ template <class T, class U, class K> static __global__ void egi_gpu_scatter_few(
     const K *rows = (const K *)p.row;
     EGI_GPU_EACH(i, p.chunks * p.outer * p.rows * p.inner) {
         int64_t o, row, j;
-        egi_gpu_split(p.chunks * p.outer, p.rows, p.inner, i, &o, &row, &j);
+        egi_gpu_index_split(p.chunks * p.outer, p.rows, p.inner, i, &o, &row, &j);
         const int64_t part = o / p.outer, begin = part * p.chunk, end = begin + p.chunk < p.n ? begin + p.chunk : p.n;
         const T *from = (const T *)p.from + (o - part * p.outer) * p.n * p.inner + j;
         U sum = 0;
@@ -2390,10 +2390,10 @@ template <class T, class U, class K> static __global__ void egi_gpu_scatter_few(
     }
 }
 static int64_t egi_gpu_chunk_of(int64_t n) { return n <= 2 * EGI_GPU_CHUNK ? n : (int64_t)EGI_GPU_CHUNK; }
-static int64_t egi_gpu_even(int64_t bytes) { return egi_gpu_ceil(bytes, 16) * 16; }
+static int64_t egi_gpu_scatter_bytes(int64_t bytes) { return egi_gpu_ceil(bytes, 16) * 16; }
 template <class T, class U, class K> static bool egi_gpu_scatter_few_rows(egi_gpu *g, const egi_args *args, egi_gpu_pick *pick) {
     int64_t results = pick->outer * pick->rows * pick->inner, parts = egi_gpu_max(1, egi_gpu_min((1 << 18) / results, pick->count / EGI_GPU_CHUNK));
-    int64_t index_bytes = egi_gpu_even(pick->count * (int64_t)sizeof(K)), bytes = index_bytes + (parts > 1 ? parts * results * (int64_t)sizeof(T) : 0);
+    int64_t index_bytes = egi_gpu_scatter_bytes(pick->count * (int64_t)sizeof(K)), bytes = index_bytes + (parts > 1 ? parts * results * (int64_t)sizeof(T) : 0);
     char *work = (char *)egi_gpu_workspace(g, args->op->name, bytes);
     if (!work) return false;
     egi_gpu_runs p = { pick->outer, pick->rows, pick->inner, pick->count, egi_gpu_ceil(pick->count, parts), parts, pick->from, work, NULL, parts > 1 ? work + index_bytes : pick->to, NULL, NULL };
@@ -2416,12 +2416,12 @@ template <class T, class U, class K> static bool egi_gpu_scatter_few_rows(egi_gp
 }
 template <class T, class U, class K> static bool egi_gpu_scatter_sorted(egi_gpu *g, const egi_args *args, egi_gpu_pick *pick) {
     // Rows as they come, their order, and so ordered; then two lists in turn, of which the first is the longest.
-    int64_t keys = egi_gpu_even(pick->count * (int64_t)sizeof(K)), slots[2], rows[2], sums[2], n = pick->count, chunk = egi_gpu_chunk_of(n);
+    int64_t keys = egi_gpu_scatter_bytes(pick->count * (int64_t)sizeof(K)), slots[2], rows[2], sums[2], n = pick->count, chunk = egi_gpu_chunk_of(n);
     slots[0] = 2 * egi_gpu_ceil(n, chunk);
     slots[1] = 2 * egi_gpu_ceil(slots[0], egi_gpu_chunk_of(slots[0]));
     for (int i = 0; i < 2; i++) {
-        rows[i] = egi_gpu_even(slots[i] * (int64_t)sizeof(K));
-        sums[i] = egi_gpu_even(pick->outer * slots[i] * pick->inner * (int64_t)sizeof(T));
+        rows[i] = egi_gpu_scatter_bytes(slots[i] * (int64_t)sizeof(K));
+        sums[i] = egi_gpu_scatter_bytes(pick->outer * slots[i] * pick->inner * (int64_t)sizeof(T));
     }
     int64_t bytes = 3 * keys + rows[0] + sums[0] + rows[1] + sums[1];
     char *work = (char *)egi_gpu_workspace(g, args->op->name, bytes), *list[2];
@@ -2466,7 +2466,7 @@ static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
     p.name = q->name;
     p.index_dtype = indices->dtype;
     p.index_size = (int)eg_dtype_size((eg_dtype)indices->dtype);
-    p.site = egi_gpu_note(g, q->name, indices, false);
+    p.site = egi_gpu_index_site(g, q->name, indices, false);
     p.fault = g->fault;
     p.from = args->in[0]->data;
     p.indices = indices->data;
@@ -2667,9 +2667,9 @@ static bool egi_gpu_updates(eg_backend *b, const egi_args *args, int64_t n, doub
     memset(&p, 0, sizeof p);
     p.options = u->options;
     if (rate->buffer->backend == b) p.rate_at = (const double *)(const void *)rate->data;
-    else if (!egi_gpu_number(rate, &p.rate, 8)) return false;
+    else if (!egi_gpu_scalar_read(rate, &p.rate, 8)) return false;
     if (step->buffer->backend == b) p.step_at = (const int64_t *)(const void *)step->data;
-    else if (!egi_gpu_number(step, &p.step, 8)) return false;
+    else if (!egi_gpu_scalar_read(step, &p.step, 8)) return false;
     egi_gpu_enter(b);                            // reading may have gone to another device
     for (int64_t i = 0; i < n; i++) all += args[i].in[0]->size;
     p.chunk = egi_gpu_max(EGI_GPU_THREADS * 4, egi_gpu_ceil(all, g->multiprocessors * 16));          // the scalars are made once a block
@@ -2830,7 +2830,7 @@ static __global__ void egi_gpu_layer_norm_dx(egi_gpu_norm p) {
 }
 // The same for rows of up to 128 FOURS elements: a lane has every 32nd four of neighbours in registers, and reads them once.
 static __device__ __forceinline__ int64_t egi_gpu_four_at(int k) { return 4 * ((int64_t)threadIdx.x % 32 + 32 * k); }
-template <int FOURS> static __device__ __forceinline__ void egi_gpu_hold(const float *x, int64_t n, float v[FOURS][4]) {
+template <int FOURS> static __device__ __forceinline__ void egi_gpu_row_hold(const float *x, int64_t n, float v[FOURS][4]) {
     for (int k = 0; k < FOURS; k++) {
         const float4 four = egi_gpu_four_at(k) < n ? *(const float4 *)(x + egi_gpu_four_at(k)) : make_float4(0, 0, 0, 0);
         v[k][0] = four.x;
@@ -2852,7 +2852,7 @@ template <int FOURS> static __global__ void egi_gpu_layer_norm_held(egi_gpu_norm
     const int64_t row = (int64_t)blockIdx.x * EGI_GPU_WARPS + threadIdx.x / 32;
     if (row >= p.rows) return;
     float v[FOURS][4], mean, r;
-    egi_gpu_hold<FOURS>(p.x + row * p.n, p.n, v);
+    egi_gpu_row_hold<FOURS>(p.x + row * p.n, p.n, v);
     egi_gpu_held_stats<FOURS>(v, p.n, p.epsilon, &mean, &r);
     for (int k = 0; k < FOURS; k++) {
         const int64_t i = egi_gpu_four_at(k);
@@ -2866,10 +2866,10 @@ template <int FOURS> static __global__ void egi_gpu_layer_norm_dx_held(egi_gpu_n
     const int64_t row = (int64_t)blockIdx.x * EGI_GPU_WARPS + threadIdx.x / 32;
     if (row >= p.rows) return;
     float v[FOURS][4], d[FOURS][4], gamma[FOURS][4], mean, r, even = 0, along = 0;
-    egi_gpu_hold<FOURS>(p.x + row * p.n, p.n, v);
+    egi_gpu_row_hold<FOURS>(p.x + row * p.n, p.n, v);
     if (p.out) {
-        egi_gpu_hold<FOURS>(p.g + row * p.n, p.n, d);
-        egi_gpu_hold<FOURS>(p.gamma, p.n, gamma);
+        egi_gpu_row_hold<FOURS>(p.g + row * p.n, p.n, d);
+        egi_gpu_row_hold<FOURS>(p.gamma, p.n, gamma);
     }
     egi_gpu_held_stats<FOURS>(v, p.n, p.epsilon, &mean, &r);
     if (p.stats && threadIdx.x % 32 == 0) { p.stats[2 * row] = mean; p.stats[2 * row + 1] = r; }
@@ -2962,8 +2962,8 @@ static bool egi_gpu_run_layer_norm_grad(eg_backend *b, const egi_args *args) {
         p.dgamma = parts > 1 ? sums : dgamma;
         p.dbeta = parts > 1 ? sums + parts * p.n : dbeta;
         EGI_LAUNCH_WITH_BARRIERS(egi_gpu_layer_norm_columns, across * parts, EGI_GPU_THREADS, g->compute, p);
-        if (parts > 1 && dgamma) egi_gpu_add_up<float>(g, p.n, parts, sums, dgamma);
-        if (parts > 1 && dbeta) egi_gpu_add_up<float>(g, p.n, parts, sums + parts * p.n, dbeta);
+        if (parts > 1 && dgamma) egi_gpu_add_parts_launch<float>(g, p.n, parts, sums, dgamma);
+        if (parts > 1 && dbeta) egi_gpu_add_parts_launch<float>(g, p.n, parts, sums + parts * p.n, dbeta);
         egi_gpu_deallocate(b, work, bytes);
     }
     return egi_gpu_launched(g, args);
@@ -2991,7 +2991,7 @@ template <int D, int ROWS> static __device__ __forceinline__ void egi_gpu_load_t
         tile[r * (D + 1) + c] = first + r < count && c < size ? from[r * x.row + c] * scale : 0;
     }
 }
-static __device__ __forceinline__ bool egi_gpu_sees(const egi_gpu_attend &p, int64_t batch, int64_t head, int64_t row, int64_t key) {
+static __device__ __forceinline__ bool egi_gpu_attention_sees(const egi_gpu_attend &p, int64_t batch, int64_t head, int64_t row, int64_t key) {
     if (row >= p.queries || key >= p.keys || (p.causal && key > p.before + row)) return false;
     return !p.mask.data || p.mask.data[batch * p.mask.batch + head * p.mask.head + row * p.mask.row + key * p.mask.key];
 }
@@ -3035,7 +3035,7 @@ template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_a
         }
         for (int r = 0; r < R; r++) {
             for (int j = 0; j < 2; j++)
-                if (!egi_gpu_sees(p, batch, head, first + ty + 16 * r, k0 + tx + 16 * j)) s[r][j] = -INFINITY;
+                if (!egi_gpu_attention_sees(p, batch, head, first + ty + 16 * r, k0 + tx + 16 * j)) s[r][j] = -INFINITY;
             const float here = egi_gpu_warp_max(s[r][0] > s[r][1] ? s[r][0] : s[r][1], 16), next = here > top[r] ? here : top[r];
             const float kept = top[r] == -INFINITY ? 0 : egi_gpu_exp(top[r] - next);
             float weight[2];
@@ -3085,7 +3085,7 @@ template <int D, int R> static __device__ __forceinline__ void egi_gpu_scores(co
             }
     for (int r = 0; r < R; r++)
         for (int j = 0; j < R; j++) {
-            const bool sees = egi_gpu_sees(p, batch, head, q0 + ty + 16 * r, k0 + tx + 16 * j);
+            const bool sees = egi_gpu_attention_sees(p, batch, head, q0 + ty + 16 * r, k0 + tx + 16 * j);
             weight[r][j] = sees ? egi_gpu_exp(s[r][j] - log_sum[r]) : 0;
             ds[r][j] = sees ? weight[r][j] * (d[r][j] - delta[r]) : 0;
         }
@@ -3562,15 +3562,15 @@ static const char *egi_gpu_find(void) {
     snprintf(egi_gpu_why, sizeof egi_gpu_why, "no GPU could be used: %s (CUDA error %d)", cudaGetErrorString(e), (int)e);
     return egi_gpu_why;
 }
-static cudaError_t egi_gpu_made(egi_gpu *g) {
+static cudaError_t egi_gpu_device_make(egi_gpu *g) {
     cudaError_t e = egi_gpu_make(g);
     if (e != cudaSuccess) egi_gpu_unmake(g);
     return e;
 }
-static const char *egi_gpu_begin(egi_gpu *g) {
+static const char *egi_gpu_device_begin(egi_gpu *g) {
     cudaError_t e;
     if (g->ready) return NULL;
-    EGI_GPU_TWICE(g, e, egi_gpu_made(g));
+    EGI_GPU_TWICE(g, e, egi_gpu_device_make(g));
     if (e == cudaSuccess) {
         __atomic_store_n(&g->ready, 1, __ATOMIC_RELEASE);
         return NULL;
@@ -3583,7 +3583,7 @@ extern "C" const char *egi_cuda_start(const char *name);
 extern "C" const char *egi_cuda_start(const char *name) {
     pthread_mutex_lock(&egi_gpu_start_lock);
     const char *why = egi_gpu_count ? NULL : egi_gpu_find();
-    for (int i = 0; i < egi_gpu_count; i++) if (!strcmp(egi_gpus[i].name, name)) why = egi_gpu_begin(&egi_gpus[i]);
+    for (int i = 0; i < egi_gpu_count; i++) if (!strcmp(egi_gpus[i].name, name)) why = egi_gpu_device_begin(&egi_gpus[i]);
     pthread_mutex_unlock(&egi_gpu_start_lock);
     return why;
 }

@@ -2,7 +2,7 @@
 # spills registers; it links; and the stand-in of tests/gpu/cuda_host/ would see a barrier that is missing.
 . tests/checks/check.sh
 T=$TEST_TEMP
-HOT='egi_gpu_f32|egi_gpu_convolveIf|egi_gpu_add_parts|egi_gpu_depthwise|egi_gpu_pool|egi_gpu_softmaxIf|egi_gpu_reduceIf|egi_f32_gpu_update|egi_gpu_transpose|egi_gpu_layer_norm|egi_gpu_attention|egi_gpu_cell'
+HOT='egi_gpu_elementwise_f32|egi_gpu_convolveIf|egi_gpu_add_parts|egi_gpu_depthwise|egi_gpu_pool|egi_gpu_softmaxIf|egi_gpu_reduceIf|egi_f32_gpu_update|egi_gpu_transpose|egi_gpu_layer_norm|egi_gpu_attention|egi_gpu_cell'
 
 # nvcc is slow: its targets are compiled side by side, each into a file of its own (the newest with the host's code and PTX, which is
 # what is linked), and what was compiled from the same text (with what it sees of eager.h) is not compiled again.
