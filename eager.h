@@ -2621,7 +2621,8 @@ typedef struct egi_word {
     egi_long_loop *const *loops;                                           // of a long word: float32, float32 with AVX2, float64, int64
 } egi_word;
 // A formula in postfix order: words, ended by NULL, and beside each of them its value if it is the constant k. No words: no formula.
-typedef struct egi_formula { const egi_word *const *words; const double *values; } egi_formula;
+// compiled: the loops of a formula that is marked with EGI_LOOP, for float32 and for float32 with AVX2; else NULL.
+typedef struct egi_formula { const egi_word *const *words; const double *values; egi_loop *const *compiled; } egi_formula;
 // What is found out about an elementwise row when it first runs.
 typedef struct egi_row_facts { uint32_t reads; } egi_row_facts;            // EGI_USES_ of dx[i], from bit 8 i on; bit 31: known
 typedef struct egi_program egi_program;
@@ -2656,10 +2657,9 @@ struct egi_op {
     egi_formula formula[4];                                        // the op, then dx[0..2]
     egi_row_facts *facts;
     egi_program *programs;                                         // of its formulas
-    egi_loop *const *compiled;                                     // EGI_COMPILED_LOOPS of a row whose kind ends in K, else NULL
 };
 #define EGI_NOT_ELEMENTWISE(name) EGI_NOT_ELEMENTWISE_BUT(name, NULL)
-#define EGI_NOT_ELEMENTWISE_BUT(name, accumulate) accumulate, EGI_OP_##name, 0, { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, { NULL, NULL } }, NULL, NULL, NULL
+#define EGI_NOT_ELEMENTWISE_BUT(name, accumulate) accumulate, EGI_OP_##name, 0, { { NULL, NULL, NULL }, { NULL, NULL, NULL }, { NULL, NULL, NULL }, { NULL, NULL, NULL } }, NULL, NULL
 
 // One launch of a kernel; EGI_KERNEL_TABLE says what each kernel is given. All that is not given is zero:
 // egi_args args = { op, variant, { in }, { out }, parameters };
@@ -6856,6 +6856,7 @@ EGI_FAST
 #define EGI_W(word, ...) EGI_PASTE(EGI_V, _word)(word, __VA_ARGS__)
 #define EGI_K(value) EGI_PASTE(EGI_V, _k)(value)      /* a constant */
 #define EGI_NONE EGI_PASTE(EGI_V, _none)              /* no gradient for this operand */
+#define EGI_LOOP(...) EGI_PASTE(EGI_V, _loop)(__VA_ARGS__)   /* around a whole formula, a mark: it keeps a compiled loop */
 #define EGI_NEG(...) EGI_W(_neg, __VA_ARGS__)
 #define EGI_ADD(...) EGI_W(_add, __VA_ARGS__)
 #define EGI_SUB(...) EGI_W(_sub, __VA_ARGS__)
@@ -6925,11 +6926,10 @@ EGI_FAST
 //     F  floats                                      N  numbers (floats and integers)      S  numbers with a sign (not uint8)
 //     M  floats, by a function of the C library      W  anything, by a bool operand a      P  floats, y is bool
 //     B  bools, y is bool                            C  numbers, y is bool                 E  anything, y is bool
-// A K behind one of them: these formulas (behind F the gradient alone) are so cheap that they keep compiled float32 loops, which are faster
-// than their programs.
+// EGI_LOOP around a formula: it is so cheap that a compiled loop is faster than its program, and has such a loop for float32.
 //
 // One row in all its forms. The row of tanh says: y = tanh(a), and dx[0] = g (1 - y^2).
-//     UNARY(FK, tanh, EGI_TANH(a), EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y))))
+//     UNARY(F, tanh,  EGI_TANH(a), EGI_LOOP(EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y)))))
 //  1. Data. With EGI_V egi_postfix a formula is the list of its words, each behind its operands; with egi_value, the list of its constants:
 //         egi_words0_tanh    a tanh                      egi_op_tanh.formula[0]: the op
 //         egi_words1_tanh    g k y y mul sub mul         egi_op_tanh.formula[1]: dx[0]
@@ -6938,22 +6938,22 @@ EGI_FAST
 //  3. Programs. When a formula first runs on the CPU, egi_program_make turns its words into lines for one accumulator x, here
 //         x = a, x = tanh(x)    and    x = y, x = x * x, x = 1 - x, x = x * g
 //     which egi_program_run interprets, eight vectors at a time, in every dtype. That of dx[0] is the fused gradient: one pass over the memory,
-//     where no tape records the gradient. The row says FK rather than F, since four lines are so few that a loop is faster: with EGI_V
-//     egi_f32 a formula is a C expression, here egi_f32_mul(g, egi_f32_sub(1, ...)), and is compiled into one for float32.
+//     where no tape records the gradient. EGI_LOOP marks it, since four lines are so few that a loop is faster: with EGI_V egi_compiled
+//     a formula is a C expression, here egi_f32_mul(g, egi_f32_sub(1, ...)), and a marked one is compiled into a loop for float32.
 //  4. The gradient in eager ops, where a tape records it (for a gradient of this gradient): egi_formula_eager goes over the words and
 //     calls the op of each, which is eg_mul(g, eg_sub(1, eg_mul(y, y))). These calls are lines on that tape like a user's own.
 //  5. CUDA: eager_cuda.cu expands the table with EGI_V egi_f32, and nvcc compiles
 //         egi_f32_tanh(a)    and    egi_f32_mul(g, egi_f32_sub(1.0f, egi_f32_mul(y, y)))
 // eg_op_print("tanh") prints the formulas and the programs.
 #define EGI_ELEMENTWISE_TABLE(UNARY, UNARY_ND, BINARY, BINARY_ND, TERNARY, a, b, c, y, g) \
-    UNARY(S, negative,    EGI_NEG(a),                     EGI_NEG(g)) \
-    UNARY(S, abs,         EGI_ABS(a),                     EGI_MUL(g, EGI_SIGN(a))) \
-    UNARY(S, sign,        EGI_SIGN(a),                    EGI_MUL(g, EGI_K(0))) \
-    UNARY(NK, square,     EGI_MUL(a, a),                  EGI_MUL(g, EGI_MUL(EGI_K(2), a))) \
+    UNARY(S, negative,    EGI_LOOP(EGI_NEG(a)),           EGI_LOOP(EGI_NEG(g))) \
+    UNARY(S, abs,         EGI_LOOP(EGI_ABS(a)),           EGI_MUL(g, EGI_SIGN(a))) \
+    UNARY(S, sign,        EGI_LOOP(EGI_SIGN(a)),          EGI_LOOP(EGI_MUL(g, EGI_K(0)))) \
+    UNARY(N, square,      EGI_LOOP(EGI_MUL(a, a)),        EGI_LOOP(EGI_MUL(g, EGI_MUL(EGI_K(2), a)))) \
     UNARY(F, sqrt,        EGI_SQRT(a),                    EGI_DIV(EGI_MUL(EGI_K(0.5), g), y)) \
-    UNARY(FK, rsqrt,      EGI_DIV(EGI_K(1), EGI_SQRT(a)), EGI_MUL(EGI_MUL(EGI_K(-0.5), g), EGI_MUL(y, EGI_MUL(y, y)))) \
-    UNARY(FK, reciprocal, EGI_DIV(EGI_K(1), a),           EGI_NEG(EGI_MUL(g, EGI_MUL(y, y)))) \
-    UNARY(F, exp,         EGI_EXP(a),                     EGI_MUL(g, y)) \
+    UNARY(F, rsqrt,       EGI_DIV(EGI_K(1), EGI_SQRT(a)), EGI_LOOP(EGI_MUL(EGI_MUL(EGI_K(-0.5), g), EGI_MUL(y, EGI_MUL(y, y))))) \
+    UNARY(F, reciprocal,  EGI_DIV(EGI_K(1), a),           EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_MUL(y, y))))) \
+    UNARY(F, exp,         EGI_EXP(a),                     EGI_LOOP(EGI_MUL(g, y))) \
     UNARY(F, expm1,       EGI_EXPM1(a),                   EGI_MUL(g, EGI_EXP(a))) /* not y + 1, which is 0 from -17 on */ \
     UNARY(F, log,         EGI_LOG(a),                     EGI_DIV(g, a)) \
     UNARY(F, log1p,       EGI_LOG1P(a),                   EGI_DIV(g, EGI_ADD(a, EGI_K(1)))) \
@@ -6965,7 +6965,7 @@ EGI_FAST
     UNARY(M, atan,        EGI_ATAN(a),                    EGI_DIV(g, EGI_ADD(EGI_K(1), EGI_MUL(a, a)))) \
     UNARY(M, sinh,        EGI_SINH(a),                    EGI_MUL(g, EGI_COSH(a))) \
     UNARY(M, cosh,        EGI_COSH(a),                    EGI_MUL(g, EGI_SINH(a))) \
-    UNARY(FK, tanh,       EGI_TANH(a),                    EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y)))) \
+    UNARY(F, tanh,        EGI_TANH(a),                    EGI_LOOP(EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y))))) \
     UNARY(M, asinh,       EGI_ASINH(a),                   EGI_DIV(g, EGI_SQRT(EGI_ADD(EGI_MUL(a, a), EGI_K(1))))) \
     UNARY(M, acosh,       EGI_ACOSH(a),                   EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_MUL(a, a), EGI_K(1))))) \
     UNARY(M, atanh,       EGI_ATANH(a),                   EGI_DIV(g, EGI_SUB(EGI_K(1), EGI_MUL(a, a)))) \
@@ -6975,14 +6975,14 @@ EGI_FAST
     UNARY_ND(F, ceil,     EGI_CEIL(a)) \
     UNARY_ND(F, round,    EGI_ROUND(a)) \
     UNARY_ND(P, is_nan,   EGI_NE(a, a)) \
-    UNARY_ND(P, is_inf,   EGI_AND(EGI_EQ(a, a), EGI_NE(EGI_SUB(a, a), EGI_K(0)))) \
+    UNARY_ND(P, is_inf,   EGI_EQ(EGI_ABS(a), EGI_K(INFINITY))) \
     UNARY_ND(P, is_finite, EGI_EQ(EGI_SUB(a, a), EGI_K(0))) \
     UNARY_ND(B, logical_not, EGI_NOT(a)) \
-    UNARY(FK, sigmoid,    EGI_SIGMOID(a),                 EGI_MUL(g, EGI_MUL(y, EGI_SUB(EGI_K(1), y)))) \
+    UNARY(F, sigmoid,     EGI_SIGMOID(a),                 EGI_LOOP(EGI_MUL(g, EGI_MUL(y, EGI_SUB(EGI_K(1), y))))) \
     UNARY(F, softplus,    EGI_SOFTPLUS(a),                EGI_MUL(g, EGI_SIGMOID(a))) \
     UNARY(F, softsign,    EGI_DIV(a, EGI_ADD(EGI_K(1), EGI_ABS(a))), EGI_DIV(g, EGI_SQUARE(EGI_ADD(EGI_K(1), EGI_ABS(a))))) \
-    UNARY(SK, relu,       EGI_MAX(a, EGI_K(0)),           EGI_SELECT(EGI_GT(y, EGI_K(0)), g, EGI_K(0))) \
-    UNARY(SK, relu6,      EGI_MIN(EGI_MAX(a, EGI_K(0)), EGI_K(6)), EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(6))), g, EGI_K(0))) \
+    UNARY(S, relu,        EGI_LOOP(EGI_MAX(a, EGI_K(0))), EGI_LOOP(EGI_SELECT(EGI_GT(y, EGI_K(0)), g, EGI_K(0)))) \
+    UNARY(S, relu6,       EGI_LOOP(EGI_MIN(EGI_MAX(a, EGI_K(0)), EGI_K(6))), EGI_LOOP(EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(6))), g, EGI_K(0)))) \
     UNARY(F, selu,        EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_MUL(EGI_K(EGI_SELU_SCALE), a), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXPM1(a))), \
                           EGI_MUL(g, EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_K(EGI_SELU_SCALE), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXP(EGI_MIN(a, EGI_K(0))))))) \
     UNARY(F, silu,        EGI_MUL(a, EGI_SIGMOID(a)),     EGI_MUL(g, EGI_MUL(EGI_SIGMOID(a), EGI_ADD(EGI_K(1), EGI_MUL(a, EGI_SUB(EGI_K(1), EGI_SIGMOID(a))))))) \
@@ -6995,24 +6995,24 @@ EGI_FAST
     /* a s with s = sigmoid(2 u(a)): its slope is s (1 + (1 - s) 2 a u') */ \
     UNARY(F, gelu_tanh,   EGI_MUL(a, EGI_GELU_S(a)), \
                           EGI_MUL(g, EGI_MUL(EGI_GELU_S(EGI_NEAR_0(a)), EGI_ADD(EGI_K(1), EGI_MUL(EGI_SUB(EGI_K(1), EGI_GELU_S(EGI_NEAR_0(a))), EGI_GELU_SLOPE(EGI_NEAR_0(a))))))) \
-    UNARY(F, hard_sigmoid, EGI_MIN(EGI_MAX(EGI_ADD(EGI_DIV(a, EGI_K(6)), EGI_K(0.5)), EGI_K(0)), EGI_K(1)), \
+    UNARY(F, hard_sigmoid, EGI_LOOP(EGI_MIN(EGI_MAX(EGI_ADD(EGI_DIV(a, EGI_K(6)), EGI_K(0.5)), EGI_K(0)), EGI_K(1))), \
                           EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(1))), EGI_DIV(g, EGI_K(6)), EGI_K(0))) \
-    BINARY(N, add,        EGI_ADD(a, b),                  g,                                 g) \
-    BINARY(N, sub,        EGI_SUB(a, b),                  g,                                 EGI_NEG(g)) \
-    BINARY(N, mul,        EGI_MUL(a, b),                  EGI_MUL(g, b),                     EGI_MUL(g, a)) \
+    BINARY(N, add,        EGI_LOOP(EGI_ADD(a, b)),        g,                                 g) \
+    BINARY(N, sub,        EGI_LOOP(EGI_SUB(a, b)),        g,                                 EGI_LOOP(EGI_NEG(g))) \
+    BINARY(N, mul,        EGI_LOOP(EGI_MUL(a, b)),        EGI_LOOP(EGI_MUL(g, b)),           EGI_LOOP(EGI_MUL(g, a))) \
     BINARY(F, div,        EGI_DIV(a, b),                  EGI_DIV(g, b),                     EGI_NEG(EGI_DIV(EGI_MUL(g, y), b))) \
     BINARY(F, divide_no_nan, EGI_DIV_NO_NAN(a, b),        EGI_DIV_NO_NAN(g, b),              EGI_NEG(EGI_DIV_NO_NAN(EGI_MUL(g, y), b))) \
     BINARY_ND(N, floordiv, EGI_FLOORDIV(a, b)) \
-    BINARY(N, mod,        EGI_MOD(a, b),                  g,                                 EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b)))) \
+    BINARY(N, mod,        EGI_MOD(a, b),                  g,                                 EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b))))) \
     /* b a^(b-1), which is 0 at b = 0 where 1 / a is infinite, too; and y log(a), where a <= 0 has no logarithm */ \
     BINARY(N, pow,        EGI_POW(a, b), \
                           EGI_MUL(g, EGI_MUL(b, EGI_POW(EGI_SELECT(EGI_AND(EGI_LT(EGI_ABS(a), EGI_K(1.2e-38)), EGI_EQ(b, EGI_K(0))), EGI_K(1), a), EGI_SUB(b, EGI_K(1))))), \
                           EGI_MUL(g, EGI_MUL(y, EGI_LOG(EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_K(1)))))) \
-    BINARY(NK, maximum,   EGI_MAX(a, b),                  EGI_SELECT(EGI_GE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_GE(a, b), EGI_K(0), g)) \
-    BINARY(NK, minimum,   EGI_MIN(a, b),                  EGI_SELECT(EGI_LE(a, b), g, EGI_K(0)), EGI_SELECT(EGI_LE(a, b), EGI_K(0), g)) \
-    BINARY(NK, squared_difference, EGI_SQUARE(EGI_SUB(a, b)), EGI_MUL(g, EGI_MUL(EGI_K(2), EGI_SUB(a, b))), EGI_MUL(g, EGI_MUL(EGI_K(-2), EGI_SUB(a, b)))) \
+    BINARY(N, maximum,    EGI_LOOP(EGI_MAX(a, b)),        EGI_LOOP(EGI_SELECT(EGI_GE(a, b), g, EGI_K(0))), EGI_LOOP(EGI_SELECT(EGI_GE(a, b), EGI_K(0), g))) \
+    BINARY(N, minimum,    EGI_LOOP(EGI_MIN(a, b)),        EGI_LOOP(EGI_SELECT(EGI_LE(a, b), g, EGI_K(0))), EGI_LOOP(EGI_SELECT(EGI_LE(a, b), EGI_K(0), g))) \
+    BINARY(N, squared_difference, EGI_LOOP(EGI_SQUARE(EGI_SUB(a, b))), EGI_LOOP(EGI_MUL(g, EGI_MUL(EGI_K(2), EGI_SUB(a, b)))), EGI_LOOP(EGI_MUL(g, EGI_MUL(EGI_K(-2), EGI_SUB(a, b))))) \
     BINARY(M, atan2,      EGI_ATAN2(a, b), \
-                          EGI_MUL(g, EGI_DIV(b, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))), EGI_NEG(EGI_MUL(g, EGI_DIV(a, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b)))))) \
+                          EGI_LOOP(EGI_MUL(g, EGI_DIV(b, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b))))), EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_DIV(a, EGI_ADD(EGI_MUL(a, a), EGI_MUL(b, b))))))) \
     BINARY(F, leaky_relu, EGI_SELECT(EGI_GT(a, EGI_K(0)), a, EGI_MUL(a, b)), \
                           EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, b)), EGI_SELECT(EGI_GT(a, EGI_K(0)), EGI_K(0), EGI_MUL(g, a))) \
     /* the slope of the negative side is alpha exp(a), which must not overflow where it is not chosen */ \
@@ -7020,7 +7020,7 @@ EGI_FAST
                           EGI_SELECT(EGI_GT(a, EGI_K(0)), g, EGI_MUL(g, EGI_MUL(b, EGI_EXP(EGI_MIN(a, EGI_K(0)))))), EGI_MUL(g, EGI_EXPM1(EGI_MIN(a, EGI_K(0))))) \
     BINARY(F, sigmoid_cross_entropy_with_logits, \
                           EGI_ADD(EGI_SUB(EGI_MAX(b, EGI_K(0)), EGI_MUL(b, a)), EGI_LOG1P(EGI_EXP(EGI_NEG(EGI_ABS(b))))), \
-                          EGI_NEG(EGI_MUL(g, b)),         EGI_MUL(g, EGI_SUB(EGI_SIGMOID(b), a))) \
+                          EGI_LOOP(EGI_NEG(EGI_MUL(g, b))), EGI_MUL(g, EGI_SUB(EGI_SIGMOID(b), a))) \
     BINARY_ND(E, equal,         EGI_EQ(a, b)) \
     BINARY_ND(E, not_equal,     EGI_NE(a, b)) \
     BINARY_ND(C, less,          EGI_LT(a, b)) \
@@ -7031,8 +7031,8 @@ EGI_FAST
     BINARY_ND(B, logical_or,    EGI_OR(a, b)) \
     BINARY_ND(B, logical_xor,   EGI_NE(a, b)) \
     TERNARY(W, where,     EGI_SELECT(EGI_TRUE(a), b, c),  EGI_NONE, EGI_SELECT(EGI_TRUE(a), g, EGI_K(0)), EGI_SELECT(EGI_TRUE(a), EGI_K(0), g)) \
-    TERNARY(NK, clip_by_value, EGI_MIN(EGI_MAX(a, b), c),  EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0)), \
-                          EGI_SELECT(EGI_AND(EGI_LT(a, b), EGI_LE(b, c)), g, EGI_K(0)), EGI_SELECT(EGI_GT(EGI_MAX(a, b), c), g, EGI_K(0)))
+    TERNARY(N, clip_by_value, EGI_LOOP(EGI_MIN(EGI_MAX(a, b), c)), EGI_LOOP(EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0))), \
+                          EGI_LOOP(EGI_SELECT(EGI_AND(EGI_LT(a, b), EGI_LE(b, c)), g, EGI_K(0))), EGI_LOOP(EGI_SELECT(EGI_GT(EGI_MAX(a, b), c), g, EGI_K(0))))
 
 // ---- float32 functions that compilers turn into vectors
 //
@@ -7261,9 +7261,13 @@ EGI_FLOAT_WORDS(egi_f64, double, )
 EGI_INT_WORDS(egi_i64, int64_t, uint64_t, 1)
 EGI_SCALAR_WORDS(egi_bool, uint8_t)
 #define egi_f32_word(word, ...) egi_f32##word(__VA_ARGS__)
+#define egi_f32_loop(...) __VA_ARGS__
 #define egi_f64_word(word, ...) egi_f64##word(__VA_ARGS__)
+#define egi_f64_loop(...) __VA_ARGS__
 #define egi_i64_word(word, ...) egi_i64##word(__VA_ARGS__)
+#define egi_i64_loop(...) __VA_ARGS__
 #define egi_bool_word(word, ...) egi_bool##word(__VA_ARGS__)
+#define egi_bool_loop(...) __VA_ARGS__
 #define egi_f32_k(value) ((float)(value))
 #define egi_f64_k(value) ((double)(value))
 #define egi_i64_k(value) ((int64_t)(value))
@@ -7336,7 +7340,7 @@ static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __
             if (o + step >= n) return; \
         } \
     }
-enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_WIDE = 64 };
+enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
 #if EGI_WIDE_PROGRAMS
 #define EGI_LONG_AVX2(word, formula) EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, EGI_STEP_32, formula)
 #define EGI_LONG_WIDE(word) egi_long_avx2##word
@@ -7351,26 +7355,6 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8, EGI_WIDE = 64 };
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), egi_long_f64##word, NULL };
-// A: a cheap word, which a program computes in a line of its own; an op that is that word alone is faster by these
-// loops.
-#define EGI_LONG_WHOLE(loop, target, formula) \
-    target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const float *EGI_RESTRICT pa, const float *EGI_RESTRICT pb, float *EGI_RESTRICT q) { \
-        for (int64_t i = 0; i < n; i++) { const float a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
-    } \
-    target static void loop(int64_t n, const void *x, const void *z, void *out) { \
-        int64_t o = 0; \
-        for (; n - o >= EGI_WIDE; o += EGI_WIDE) loop##_step(EGI_WIDE, (const float *)x + o, (const float *)z + o, (float *)out + o); \
-        loop##_step(n - o, (const float *)x + o, (const float *)z + o, (float *)out + o); \
-    }
-#if EGI_WIDE_PROGRAMS
-#define EGI_LONG_WHOLE_AVX2(word, formula) EGI_LONG_WHOLE(egi_long_avx2##word, EGI_AVX2, formula)
-#else
-#define EGI_LONG_WHOLE_AVX2(word, formula)
-#endif
-#define EGI_LONG_A(word, ...) \
-    EGI_LONG_WHOLE(egi_long_f32##word, , egi_f32##word(__VA_ARGS__)) \
-    EGI_LONG_WHOLE_AVX2(word, egi_f32##word(__VA_ARGS__)) \
-    static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), NULL, NULL };
 #define EGI_LONG_M(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
@@ -7395,8 +7379,6 @@ EGI_LONG_F(_phi, a) EGI_LONG_F(_sigmoid, a) EGI_LONG_F(_softplus, a) EGI_LONG_F(
 EGI_LONG_M(_sin, a) EGI_LONG_M(_cos, a) EGI_LONG_M(_tan, a) EGI_LONG_M(_asin, a) EGI_LONG_M(_acos, a) EGI_LONG_M(_atan, a)
 EGI_LONG_M(_sinh, a) EGI_LONG_M(_cosh, a) EGI_LONG_M(_asinh, a) EGI_LONG_M(_acosh, a) EGI_LONG_M(_atanh, a) EGI_LONG_M(_atan2, a, b)
 EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_N(_pow, a, b)
-EGI_LONG_A(_neg, a) EGI_LONG_A(_abs, a) EGI_LONG_A(_sign, a) EGI_LONG_A(_square, a) EGI_LONG_A(_add, a, b) EGI_LONG_A(_sub, a, b) EGI_LONG_A(_mul, a, b)
-EGI_LONG_A(_max, a, b) EGI_LONG_A(_min, a, b)
 
 // ---- the words at run time, and the formulas made of them
 
@@ -7414,25 +7396,24 @@ EGI_LONG_A(_max, a, b) EGI_LONG_A(_min, a, b)
 #define EGI_DO(act, text) EGI_DO_##act,
 enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
 // The words, by the number of their operands: ONE(word, the public function that does the same on tensors, size).
-// Sizes: C, a cheap word, which is a line of a program; A, a cheap word that has loops, too; L, a long word, for
-// which a line calls its loop; S, C or L by the compiler.
+// Sizes: C, a cheap word, which is a line of a program; L, a long word, for which a line calls its loop; S, C or L by
+// the compiler.
 #define EGI_WORD_TABLE(ONE, TWO, THREE) \
-    ONE(_neg, eg_negative, A) ONE(_abs, eg_abs, A) ONE(_sign, eg_sign, A) ONE(_sqrt, eg_sqrt, S) ONE(_exp, eg_exp, L) \
+    ONE(_neg, eg_negative, C) ONE(_abs, eg_abs, C) ONE(_sign, eg_sign, C) ONE(_sqrt, eg_sqrt, S) ONE(_exp, eg_exp, L) \
     ONE(_expm1, eg_expm1, L) ONE(_log, eg_log, L) ONE(_log1p, eg_log1p, L) ONE(_sin, eg_sin, L) ONE(_cos, eg_cos, L) \
     ONE(_tan, eg_tan, L) ONE(_asin, eg_asin, L) ONE(_acos, eg_acos, L) ONE(_atan, eg_atan, L) ONE(_sinh, eg_sinh, L) \
     ONE(_cosh, eg_cosh, L) ONE(_tanh, eg_tanh, L) ONE(_asinh, eg_asinh, L) ONE(_acosh, eg_acosh, L) ONE(_atanh, eg_atanh, L) \
     ONE(_erf, eg_erf, L) ONE(_erfc, eg_erfc, L) ONE(_phi, egi_eager_phi, L) ONE(_sigmoid, eg_sigmoid, L) \
     ONE(_softplus, eg_softplus, L) ONE(_floor, eg_floor, L) ONE(_ceil, eg_ceil, L) ONE(_round, eg_round, L) \
-    ONE(_square, eg_square, A) ONE(_not, eg_logical_not, C) ONE(_true, NULL, C) TWO(_add, eg_add, A) TWO(_sub, eg_sub, A) \
-    TWO(_mul, eg_mul, A) TWO(_div, eg_div, C) TWO(_div_no_nan, eg_divide_no_nan, C) TWO(_floordiv, eg_floordiv, L) \
-    TWO(_mod, eg_mod, L) TWO(_pow, eg_pow, L) TWO(_max, eg_maximum, A) TWO(_min, eg_minimum, A) TWO(_atan2, eg_atan2, L) \
+    ONE(_square, eg_square, C) ONE(_not, eg_logical_not, C) ONE(_true, NULL, C) TWO(_add, eg_add, C) TWO(_sub, eg_sub, C) \
+    TWO(_mul, eg_mul, C) TWO(_div, eg_div, C) TWO(_div_no_nan, eg_divide_no_nan, C) TWO(_floordiv, eg_floordiv, L) \
+    TWO(_mod, eg_mod, L) TWO(_pow, eg_pow, L) TWO(_max, eg_maximum, C) TWO(_min, eg_minimum, C) TWO(_atan2, eg_atan2, L) \
     TWO(_eq, eg_equal, C) TWO(_ne, eg_not_equal, C) TWO(_lt, eg_less, C) TWO(_le, eg_less_equal, C) TWO(_gt, eg_greater, C) \
     TWO(_ge, eg_greater_equal, C) TWO(_and, eg_logical_and, C) TWO(_or, eg_logical_or, C) THREE(_select, eg_where, C)
 #define EGI_WORD_CODE(word, function, size) EGI_WORD##word,
 enum { EGI_WORD_a, EGI_WORD_b, EGI_WORD_c, EGI_WORD_y, EGI_WORD_g, EGI_WORD_k, EGI_WORD_TABLE(EGI_WORD_CODE, EGI_WORD_CODE, EGI_WORD_CODE) EGI_WORDS_END };
 #define EGI_WORD_C(word, arity) EGI_DO##word, NULL
 #define EGI_WORD_L(word, arity) EGI_DO_long##arity, egi_loops##word
-#define EGI_WORD_A(word, arity) EGI_DO##word, egi_loops##word
 #ifdef EGI_HAS_SQRT
 #define EGI_WORD_S EGI_WORD_C
 #else
@@ -7451,6 +7432,7 @@ EGI_WORD_TABLE(EGI_WORD_1, EGI_WORD_2, EGI_WORD_3)
 #define egi_postfix_word(word, ...) __VA_ARGS__, &egi_word##word
 #define egi_postfix_k(value) &egi_word_k
 #define egi_postfix_none NULL
+#define egi_postfix_loop(...) __VA_ARGS__
 #define EGI_FORMULA_PART(name, i, ...) static const egi_word *const egi_words##i##_##name[] = { __VA_ARGS__, NULL };
 #define EGI_T1(kind, name, f, d0) EGI_FORMULA_PART(name, 0, f) EGI_FORMULA_PART(name, 1, d0)
 #define EGI_T_ND(kind, name, f) EGI_FORMULA_PART(name, 0, f)
@@ -7463,13 +7445,13 @@ EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, &egi_word_a, &
 #define egi_value_word(word, ...) __VA_ARGS__, 0
 #define egi_value_k(value) value
 #define egi_value_none 0
+#define egi_value_loop(...) __VA_ARGS__
 #define EGI_FORMULA_PART(name, i, ...) static const double egi_values##i##_##name[] = { __VA_ARGS__ };
 #define EGI_V egi_value
 EGI_ELEMENTWISE_TABLE(EGI_T1, EGI_T_ND, EGI_T2, EGI_T_ND, EGI_T3, 0, 0, 0, 0, 0)
 #undef EGI_V
 #undef EGI_FORMULA_PART
-#define EGI_FORMULA(name, i) { egi_words##i##_##name, egi_values##i##_##name }
-#define EGI_NO_FORMULA { NULL, NULL }
+#define EGI_NO_FORMULA { NULL, NULL, NULL }
 
 // Turns a formula into a list of nodes in the order of their computation and returns how many there are; 0: no
 // formula. A part that occurs twice is one node. A node names its operands x[0 .. arity-1] by their places in the
@@ -7532,7 +7514,7 @@ enum { EGI_PROGRAM_LINES = 40, EGI_PROGRAM_CONSTANTS = 8, EGI_PROGRAM_TILES = 8,
 typedef struct egi_program_line { unsigned char act, slot, also; } egi_program_line;     // also: a second slot, a constant, a long word
 struct egi_program {
     int state;                                  // atomic: 0 there is none yet, 1 a thread writes it, 2 it is ready
-    // 1: the formula is one word that has loops (longs[0]); 2: these need a step of elements at least.
+    // 1: the formula is one long word, longs[0]; 2: its loops need a step of elements at least.
     unsigned char alone;
     // Bit i: slot i holds bools, a byte each, whatever dtype the others have.
     unsigned char bytes;
@@ -7694,7 +7676,7 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
     for (int i = 1; i <= p->operands; i++) if (flags & EGI_BOOL_FIRST && p->operand[i] == EGI_WORD_a) p->bytes |= (unsigned char)(1u << i);
     const egi_word *last = m.node[n - 1].word;
     if (words == 1 && !p->filled && last->loops && (p->operands == last->arity || m.node[n - 1].x[0] == m.node[n - 1].x[1])) {
-        p->alone = last->line == EGI_DO_long1 && last->loops[0] != last->loops[1] ? 2 : 1;
+        p->alone = last->loops[0] != last->loops[1] ? 2 : 1;
         p->longs[0] = last;
     }
     return !m.full && p->tiles + p->filled <= EGI_PROGRAM_TILES;
@@ -7702,9 +7684,10 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
 
 // ---- cheap formulas that keep compiled loops
 
-// The float32 loops of rows whose kind ends in K, by variant, for vectors of 16 bytes and for AVX2; a program of so
-// few and cheap words would be slower. The pointer to an operand that a formula does not read points to another one's
+// A formula marked with EGI_LOOP has loops for float32, with vectors of 16 bytes and with AVX2; a program of so few
+// and cheap words would be slower. The pointer to an operand that a formula does not read points to another one's
 // elements; the compiler drops the load.
+enum { EGI_WIDE = 64 };                         // a count that the compiler knows, so that it makes vectors at -O2, too
 #define EGI_COMPILED_LOOP(loop, target, formula) \
     target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const float *EGI_RESTRICT pa, const float *EGI_RESTRICT pb, \
         const float *EGI_RESTRICT pc, const float *EGI_RESTRICT py, const float *EGI_RESTRICT pg, float *EGI_RESTRICT q) { \
@@ -7722,46 +7705,28 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
         loop##_step(n, a, b, c, y, g, q); \
     }
 #if EGI_WIDE_PROGRAMS
-#define EGI_COMPILED(name, variant, formula) \
-    EGI_COMPILED_LOOP(egi_loop##variant##_##name, , formula) EGI_COMPILED_LOOP(egi_loop##variant##_avx2_##name, EGI_AVX2, formula)
-#define EGI_COMPILED_WIDE(name, variant) egi_loop##variant##_avx2_##name
+#define EGI_COMPILED_LOOPS(name, i, formula) \
+    EGI_COMPILED_LOOP(egi_loop##i##_##name, , formula) EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, formula) \
+    static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, egi_loop##i##_avx2_##name };
 #else
-#define EGI_COMPILED(name, variant, formula) EGI_COMPILED_LOOP(egi_loop##variant##_##name, , formula)
-#define EGI_COMPILED_WIDE(name, variant) NULL
+#define EGI_COMPILED_LOOPS(name, i, formula) \
+    EGI_COMPILED_LOOP(egi_loop##i##_##name, , formula) \
+    static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, NULL };
 #endif
-#define EGI_COMPILED_LOOPS(name, l0, l1, l2, l3, w0, w1, w2, w3) static egi_loop *const egi_compiled_##name[8] = { l0, l1, l2, l3, w0, w1, w2, w3 };
-#define EGI_COMPILED_1(name, f, d0) \
-    EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) \
-    EGI_COMPILED_LOOPS(name, egi_loop0_##name, egi_loop1_##name, NULL, NULL, EGI_COMPILED_WIDE(name, 0), EGI_COMPILED_WIDE(name, 1), NULL, NULL)
-#define EGI_COMPILED_G(name, d0) \
-    EGI_COMPILED(name, 1, d0) EGI_COMPILED_LOOPS(name, NULL, egi_loop1_##name, NULL, NULL, NULL, EGI_COMPILED_WIDE(name, 1), NULL, NULL)
-#define EGI_COMPILED_2(name, f, d0, d1) \
-    EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) EGI_COMPILED(name, 2, d1) \
-    EGI_COMPILED_LOOPS(name, egi_loop0_##name, egi_loop1_##name, egi_loop2_##name, NULL, \
-                       EGI_COMPILED_WIDE(name, 0), EGI_COMPILED_WIDE(name, 1), EGI_COMPILED_WIDE(name, 2), NULL)
-#define EGI_COMPILED_3(name, f, d0, d1, d2) \
-    EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) EGI_COMPILED(name, 2, d1) EGI_COMPILED(name, 3, d2) \
-    EGI_COMPILED_LOOPS(name, egi_loop0_##name, egi_loop1_##name, egi_loop2_##name, egi_loop3_##name, \
-                       EGI_COMPILED_WIDE(name, 0), EGI_COMPILED_WIDE(name, 1), EGI_COMPILED_WIDE(name, 2), EGI_COMPILED_WIDE(name, 3))
-#define EGI_COMPILED_NOT(...)
-#define EGI_C1_S EGI_COMPILED_NOT
-#define EGI_C1_N EGI_COMPILED_NOT
-#define EGI_C1_F EGI_COMPILED_NOT
-#define EGI_C1_M EGI_COMPILED_NOT
-#define EGI_C1_SK EGI_COMPILED_1
-#define EGI_C1_NK EGI_COMPILED_1
-#define EGI_C1_FK(name, f, d0) EGI_COMPILED_G(name, d0)
-#define EGI_C2_N EGI_COMPILED_NOT
-#define EGI_C2_F EGI_COMPILED_NOT
-#define EGI_C2_M EGI_COMPILED_NOT
-#define EGI_C2_NK EGI_COMPILED_2
-#define EGI_C3_W EGI_COMPILED_NOT
-#define EGI_C3_NK EGI_COMPILED_3
-#define EGI_C1(kind, name, f, d0) EGI_C1_##kind(name, f, d0)
-#define EGI_C_ND(kind, name, f)
-#define EGI_C2(kind, name, f, d0, d1) EGI_C2_##kind(name, f, d0, d1)
-#define EGI_C3(kind, name, f, d0, d1, d2) EGI_C3_##kind(name, f, d0, d1, d2)
-#define EGI_V egi_f32
+#define EGI_COMPILED_NOT(name, i, formula)
+// With EGI_V egi_compiled, a marked formula is two arguments, `marked` and its expression, and so shifts EGI_COMPILED_LOOPS into the place of
+// what is called; another formula is one argument.
+#define EGI_COMPILED(name, i, ...) EGI_COMPILED_IF_MARKED(name, i, __VA_ARGS__, EGI_COMPILED_LOOPS, EGI_COMPILED_NOT, )
+#define EGI_COMPILED_IF_MARKED(name, i, first, second, which, ...) which(name, i, second)
+#define egi_compiled_word(word, ...) egi_f32##word(__VA_ARGS__)
+#define egi_compiled_k(value) egi_f32_k(value)
+#define egi_compiled_none egi_f32_none
+#define egi_compiled_loop(...) marked, __VA_ARGS__
+#define EGI_C_ND(kind, name, f) EGI_COMPILED(name, 0, f)
+#define EGI_C1(kind, name, f, d0) EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0)
+#define EGI_C2(kind, name, f, d0, d1) EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) EGI_COMPILED(name, 2, d1)
+#define EGI_C3(kind, name, f, d0, d1, d2) EGI_COMPILED(name, 0, f) EGI_COMPILED(name, 1, d0) EGI_COMPILED(name, 2, d1) EGI_COMPILED(name, 3, d2)
+#define EGI_V egi_compiled
 EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 #undef EGI_V
 
@@ -7769,23 +7734,8 @@ EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 //
 // The kinds' flags and dtypes (a bit for each eg_dtype). Integers of all sizes are computed as int64 and wrap around
 // when they are narrowed.
-#define EGI_COMPILED_OF_F(name) NULL
-#define EGI_COMPILED_OF_M EGI_COMPILED_OF_F
-#define EGI_COMPILED_OF_P EGI_COMPILED_OF_F
-#define EGI_COMPILED_OF_N EGI_COMPILED_OF_F
-#define EGI_COMPILED_OF_S EGI_COMPILED_OF_F
-#define EGI_COMPILED_OF_C EGI_COMPILED_OF_F
-#define EGI_COMPILED_OF_E EGI_COMPILED_OF_F
-#define EGI_COMPILED_OF_W EGI_COMPILED_OF_F
-#define EGI_COMPILED_OF_B EGI_COMPILED_OF_F
-#define EGI_COMPILED_OF_FK(name) egi_compiled_##name
-#define EGI_COMPILED_OF_NK EGI_COMPILED_OF_FK
-#define EGI_COMPILED_OF_SK EGI_COMPILED_OF_FK
 enum {
     EGI_FLAGS_F = 0,
-    EGI_FLAGS_FK = 0,
-    EGI_FLAGS_SK = 0,
-    EGI_FLAGS_NK = 0,
     EGI_FLAGS_M = 0,
     EGI_FLAGS_S = 0,
     EGI_FLAGS_N = 0,
@@ -7795,9 +7745,6 @@ enum {
     EGI_FLAGS_E = EGI_TO_BOOL,
     EGI_FLAGS_B = EGI_TO_BOOL,
     EGI_DTYPES_F = 3,
-    EGI_DTYPES_FK = 3,
-    EGI_DTYPES_SK = 15,
-    EGI_DTYPES_NK = 31,
     EGI_DTYPES_M = 3,
     EGI_DTYPES_P = 3,
     EGI_DTYPES_S = 15,
@@ -7813,17 +7760,29 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 #define EGI_FLAGS_OF(name) \
     (EGI_IS_ROW(name, floordiv) || EGI_IS_ROW(name, mod) ? EGI_DIVIDES : EGI_IS_ROW(name, div) ? EGI_OF_FLOATS : \
      EGI_IS_ROW(name, sigmoid) ? EGI_PROBABILITIES : EGI_IS_ROW(name, sigmoid_cross_entropy_with_logits) ? EGI_SAME_SHAPE : 0)
-#define EGI_ROW(n, kind, name, flags, grad, t1, t2, t3) \
+// With EGI_V egi_marks, a formula is its mark alone, or nothing.
+#define egi_marks_word(word, ...)
+#define egi_marks_k(value)
+#define egi_marks_none
+#define egi_marks_loop(...) _LOOP
+#define EGI_FORMULA(name, i, mark) EGI_PASTE(EGI_FORMULA_DATA, mark)(name, i)
+#define EGI_FORMULA_DATA(name, i) { egi_words##i##_##name, egi_values##i##_##name, NULL }
+#define EGI_FORMULA_DATA_LOOP(name, i) { egi_words##i##_##name, egi_values##i##_##name, egi_compiled##i##_##name }
+#define EGI_ROW(n, kind, name, flags, grad, t0, t1, t2, t3) \
     static egi_row_facts egi_facts_##name; \
     static egi_program egi_programs_##name[(flags) & EGI_NOT_DIFFERENTIABLE ? 1 : (n) + 1]; \
     static const egi_op egi_op_##name = { #name, n, 1, EGI_FLAGS_##kind | EGI_FLAGS_OF(name) | (flags), 0, NULL, NULL, grad, { 0, 0, 0 }, NULL, EGI_OP_##name, EGI_DTYPES_##kind, \
-        { EGI_FORMULA(name, 0), t1, t2, t3 }, &egi_facts_##name, egi_programs_##name, EGI_COMPILED_OF_##kind(name) };
-#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_NO_FORMULA, EGI_NO_FORMULA)
-#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA)
-#define EGI_R2(kind, name, f, d0, d1) EGI_ROW(2, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_NO_FORMULA)
-#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA)
-#define EGI_R3(kind, name, f, d0, d1, d2) EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 1), EGI_FORMULA(name, 2), EGI_FORMULA(name, 3))
-EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, a, b, c, y, g)
+        { t0, t1, t2, t3 }, &egi_facts_##name, egi_programs_##name };
+#define EGI_R1(kind, name, f, d0) EGI_ROW(1, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), EGI_NO_FORMULA, EGI_NO_FORMULA)
+#define EGI_R1_ND(kind, name, f) EGI_ROW(1, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA(name, 0, f), EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA)
+#define EGI_R2(kind, name, f, d0, d1) \
+    EGI_ROW(2, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), EGI_FORMULA(name, 2, d1), EGI_NO_FORMULA)
+#define EGI_R2_ND(kind, name, f) EGI_ROW(2, kind, name, EGI_NOT_DIFFERENTIABLE, NULL, EGI_FORMULA(name, 0, f), EGI_NO_FORMULA, EGI_NO_FORMULA, EGI_NO_FORMULA)
+#define EGI_R3(kind, name, f, d0, d1, d2) \
+    EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), EGI_FORMULA(name, 2, d1), EGI_FORMULA(name, 3, d2))
+#define EGI_V egi_marks
+EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, , , , , )
+#undef EGI_V
 
 // The dtype in which an elementwise row computes operands of a dtype.
 static int egi_computes_in(const egi_op *op, int dtype) { return dtype <= EG_FLOAT64 ? dtype : op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_INT64; }
@@ -8396,7 +8355,6 @@ static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const
 #ifdef EGI_FOR_SIZE
 #define EGI_STAMP 461
 #include EAGER_HEADER_NAME
-#define egi_run_f32_few egi_run_f32
 #else
 #define EGI_STAMP 161
 #include EAGER_HEADER_NAME
@@ -8420,20 +8378,33 @@ static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const
 #define EGI_STAMP 467
 #include EAGER_HEADER_NAME
 
-// Runs a program on n elements in a dtype that it computes in: with AVX2 where `wide`, else with vectors of 16 bytes.
+// The interpreter for n elements of a dtype that programs compute in: with AVX2 where `wide`, else with vectors of 16
+// bytes.
+typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
+static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n) {
+    if (dtype == EG_BOOL) return egi_run_bool;
+#if EGI_WIDE_PROGRAMS
+    if (wide && dtype == EG_FLOAT32 && n >= 16) return n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32;
+    if (wide && dtype == EG_FLOAT64) return egi_run_avx2_f64;
+    if (wide && dtype == EG_INT64) return egi_run_avx2_i64;
+#else
+    (void)wide;
+#endif
+    if (dtype == EG_FLOAT64) return egi_run_f64_some;
+    if (dtype == EG_INT64) return egi_run_i64_some;
+#ifndef EGI_FOR_SIZE
+    if (n < (wide ? 16 : 32)) return egi_run_f32_few;
+#else
+    (void)n;
+#endif
+    return egi_run_f32;
+}
+// Runs a program on n elements: by the loop of its only word where that can, else by an interpreter.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in, unsigned scalars, void *out) {
     const int which = dtype == EG_FLOAT32 ? wide : dtype == EG_FLOAT64 ? 2 : 3;
-    if (dtype == EG_BOOL) egi_run_bool(p, n, in, scalars, out);
-    else if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
+    if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
         p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
-#if EGI_WIDE_PROGRAMS
-    else if (wide && dtype == EG_FLOAT32) (n < 16 ? egi_run_f32_few : n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32)(p, n, in, scalars, out);
-    else if (wide && dtype == EG_FLOAT64) egi_run_avx2_f64(p, n, in, scalars, out);
-    else if (wide) egi_run_avx2_i64(p, n, in, scalars, out);
-#endif
-    else if (dtype == EG_FLOAT32) (n < 32 ? egi_run_f32_few : egi_run_f32)(p, n, in, scalars, out);
-    else if (dtype == EG_FLOAT64) egi_run_f64_some(p, n, in, scalars, out);
-    else egi_run_i64_some(p, n, in, scalars, out);
+    else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
 }
 // Makes the program of a row's formula (variant 0) or of its gradient for input variant - 1, when it first runs, and
 // publishes it in the row. A thread that comes while another one publishes uses its own copy, in `own`: nobody waits,
@@ -8460,8 +8431,8 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
 #if EGI_WIDE_PROGRAMS
     wide = egi_cpu_has_avx2();
 #endif
-    egi_loop *loop = op->compiled && dtype == EG_FLOAT32 && !scalars ? op->compiled[wide ? 4 + variant : variant] : NULL;
-    if (loop) loop(n, in, out);
+    egi_loop *const *compiled = op->formula[variant].compiled;
+    if (compiled && dtype == EG_FLOAT32 && !scalars) compiled[wide](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }
@@ -11295,7 +11266,7 @@ static void egi_program_print(egi_text *t, const egi_op *op, int variant) {
     static const char *const texts[] = { EGI_DO_TABLE(EGI_DO_TEXT) };
     egi_program p;
     if (!egi_program_make(&op->formula[variant], op->flags, &p)) return;
-    if (op->compiled && op->compiled[variant]) egi_text_string(t, "        // in float32 a compiled loop instead\n");
+    if (op->formula[variant].compiled) egi_text_string(t, "        // in float32 a compiled loop instead\n");
     for (const egi_program_line *l = p.line; l->act != EGI_DO_end; l++) {
         const bool constant = l->act >= EGI_DO_add && (l->act - EGI_DO_add) % 2 == 1;
         if (l->act == EGI_DO_store) { egi_text_printf(t, "        r%d = x\n", l->slot - EGI_PROGRAM_FIRST_TILE + 1); continue; }

@@ -569,9 +569,6 @@ template <class F> static __global__ void egi_gpu_elementwise_f32(egi_gpu_elemen
 #define EGI_GPU_VALUE_M EGI_GPU_VALUE_F
 #define EGI_GPU_VALUE_S EGI_GPU_VALUE_F
 #define EGI_GPU_VALUE_N EGI_GPU_VALUE_F
-#define EGI_GPU_VALUE_FK EGI_GPU_VALUE_F
-#define EGI_GPU_VALUE_SK EGI_GPU_VALUE_F
-#define EGI_GPU_VALUE_NK EGI_GPU_VALUE_F
 #define EGI_GPU_VALUE_W EGI_GPU_VALUE_F
 #define EGI_GPU_VALUE_C(name, f) EGI_GPU_FORMULA(int, egi_gpu_value_##name, f)
 #define EGI_GPU_VALUE_E EGI_GPU_VALUE_C
@@ -590,9 +587,6 @@ typedef void egi_gpu_kernel(egi_gpu_elementwise p);
 #define EGI_GPU_ENTRY_M EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_S EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_N EGI_GPU_ENTRY_F
-#define EGI_GPU_ENTRY_FK EGI_GPU_ENTRY_F
-#define EGI_GPU_ENTRY_SK EGI_GPU_ENTRY_F
-#define EGI_GPU_ENTRY_NK EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_W EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_C EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_E EGI_GPU_ENTRY_F
@@ -615,9 +609,6 @@ static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(
         (void)b; (void)c; \
         switch (op) { EGI_ELEMENTWISE_TABLE(EGI_GPU_C1, EGI_GPU_C_ND, EGI_GPU_C2, EGI_GPU_C_ND, EGI_GPU_C3, a, b, c, y, g) default: return a; } \
     }
-#define EGI_GPU_CASE_FK EGI_GPU_CASE_F
-#define EGI_GPU_CASE_SK EGI_GPU_CASE_S
-#define EGI_GPU_CASE_NK EGI_GPU_CASE_N
 #define EGI_GPU_CASE_N(name, f) case EGI_OP_##name: return (egi_gpu_t)(f);
 #define EGI_GPU_CASE_M EGI_GPU_CASE_F
 #define EGI_GPU_CASE_C EGI_GPU_CASE_N

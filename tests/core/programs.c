@@ -27,12 +27,9 @@ typedef void loop(int64_t n, const void *const *p, unsigned scalars, void *out);
         } \
     }
 #define NUMBERS_OF_F(id, T, f) LOOP(id, T, T, T, f)
-#define NUMBERS_OF_FK NUMBERS_OF_F
 #define NUMBERS_OF_M NUMBERS_OF_F
 #define NUMBERS_OF_N NUMBERS_OF_F
-#define NUMBERS_OF_NK NUMBERS_OF_F
 #define NUMBERS_OF_S NUMBERS_OF_F
-#define NUMBERS_OF_SK NUMBERS_OF_F
 #define NUMBERS_OF_W(id, T, f) LOOP(id, T, uint8_t, T, f)
 #define NUMBERS_OF_C(id, T, f) LOOP(id, T, T, uint8_t, f)
 #define NUMBERS_OF_E NUMBERS_OF_C
@@ -58,20 +55,14 @@ EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, 
 #undef ID
 #undef NUMBERS_OF_F
 #undef NUMBERS_OF_M
-#undef NUMBERS_OF_FK
 #undef NUMBERS_OF_P
 #undef NUMBERS_OF_N
 #define NUMBERS_OF_N(id, T, f) LOOP(id, T, T, T, f)
 #define NUMBERS_OF_F NO_LOOP
 #define NUMBERS_OF_M NO_LOOP
-#define NUMBERS_OF_FK NO_LOOP
 #define NUMBERS_OF_P NO_LOOP
-#undef NUMBERS_OF_NK
 #undef NUMBERS_OF_S
-#undef NUMBERS_OF_SK
-#define NUMBERS_OF_NK NUMBERS_OF_N
 #define NUMBERS_OF_S NUMBERS_OF_N
-#define NUMBERS_OF_SK NUMBERS_OF_N
 #define INTEGERS1(kind, name, f, d0) NUMBERS_OF_##kind(i64_0_##name, int64_t, f)
 #define INTEGERS_ND(kind, name, f) NUMBERS_OF_##kind(i64_0_##name, int64_t, f)
 #define INTEGERS2(kind, name, f, d0, d1) NUMBERS_OF_##kind(i64_0_##name, int64_t, f)
@@ -93,12 +84,9 @@ LOOP(bool_0_logical_xor, uint8_t, uint8_t, uint8_t, EGI_NE(a, b))
 #define LIST_ND(name) { F_OF(f32, 0, name) }, { F_OF(f64, 0, name) }
 #define I_F(name) { NULL }
 #define I_M I_F
-#define I_FK I_F
 #define I_P I_F
 #define I_N(name) { i64_0_##name }
-#define I_NK I_N
 #define I_S I_N
-#define I_SK I_N
 #define I_C I_N
 #define I_E I_N
 #define LISTED1(kind, name, f, d0) { LIST_F1(name), I_##kind(name), { NULL } },
