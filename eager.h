@@ -43,6 +43,9 @@
  *                         models of 12, and 13, which saves a third of the compile time
  *   EAGER_NO_THREADS      no thread-local state, no pthread
  *   EAGER_NO_STDIO        no FILE in the interface, no default printing
+ *   EAGER_ISA_BASE        x86-64: no kernels for AVX2, which makes a program smaller; without
+ *                         it, processors that have AVX2 and FMA use them, unless the environment
+ *                         variable EAGER_ISA is "base" when the program starts
  *   EAGER_MALLOC(size), EAGER_FREE(pointer)   instead of malloc and free
  *   EAGER_HEADER_NAME     how this file includes itself, if it was renamed
  *
@@ -7298,14 +7301,31 @@ enum {
 #define EGI_IMPLEMENTED_AFTER_WORDS
 
 #ifndef EGI_X86  // 0 leaves the portable tiles alone: the tests do that
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(EAGER_ISA_BASE)
 #define EGI_X86 1
 #else
 #define EGI_X86 0
 #endif
 #endif
 #if EGI_X86
-static bool egi_cpu_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+// Which instruction set kernels use: what the processor has, or what the environment variable EAGER_ISA says. It is
+// read once; what it says wrong is an error of the op that reads it, which computes all the same.
+enum { EGI_ISA_UNKNOWN, EGI_ISA_16, EGI_ISA_AVX2 };
+static int egi_isa;                                      // atomic
+static EGI_COLD bool egi_isa_find(void) {
+    const char *asked = getenv("EAGER_ISA");
+    const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"), base = asked && strcmp(asked, "base") == 0;
+    const int found = has && !base ? EGI_ISA_AVX2 : EGI_ISA_16;
+    if (__atomic_exchange_n(&egi_isa, found, __ATOMIC_RELAXED) == EGI_ISA_UNKNOWN && asked && *asked && !base) {
+        if (strcmp(asked, "avx2")) egi_fail(EG_ERROR_ARGUMENT, "EAGER_ISA: '%.40s' is neither 'avx2' nor 'base'; it is ignored", asked);
+        else if (!has) egi_fail(EG_ERROR_ARGUMENT, "EAGER_ISA: this processor has no AVX2 and FMA; vectors of 16 bytes are used");
+    }
+    return found == EGI_ISA_AVX2;
+}
+static inline bool egi_cpu_has_avx2(void) {
+    const int isa = __atomic_load_n(&egi_isa, __ATOMIC_RELAXED);
+    return isa == EGI_ISA_UNKNOWN ? egi_isa_find() : isa == EGI_ISA_AVX2;
+}
 #define EGI_AVX2 __attribute__((target("avx2")))         // without fma: the same bits
 #endif
 // Whether programs and their loops are compiled for AVX2, too. Without -O they are not: gcc keeps and optimizes all of
@@ -11218,6 +11238,11 @@ static const struct { unsigned char code, rank; char sign[3]; } egi_signs[] = {
     { EGI_WORD_sub, 6, "-" }, { EGI_WORD_lt, 5, "<" }, { EGI_WORD_le, 5, "<=" }, { EGI_WORD_gt, 5, ">" }, { EGI_WORD_ge, 5, ">=" },
     { EGI_WORD_eq, 4, "==" }, { EGI_WORD_ne, 4, "!=" }, { EGI_WORD_and, 3, "&&" }, { EGI_WORD_or, 2, "||" }, { EGI_WORD_select, 1, "?" }
 };
+// Adds a constant of a formula.
+static void egi_formula_print_number(egi_text *t, double k) {
+    if (k - k != 0) egi_text_string(t, k > 0 ? "infinity" : k < 0 ? "-infinity" : "NaN");
+    else egi_text_number(t, k);
+}
 // Adds the formula of nodes[at]; names[i] is the number of the name under which node i was printed already, or 0. What binds less tightly than
 // `rank` is put in parentheses.
 static void egi_formula_print(egi_text *t, const egi_node *nodes, const int *names, int at, int rank) {
@@ -11226,7 +11251,7 @@ static void egi_formula_print(egi_text *t, const egi_node *nodes, const int *nam
     int sign = 0, signs = (int)(sizeof egi_signs / sizeof *egi_signs);
     while (sign < signs && egi_signs[sign].code != w->code) sign++;
     if (names[at]) egi_text_printf(t, "t%d", names[at]);
-    else if (w->code == EGI_WORD_k) egi_text_number(t, nodes[at].number);
+    else if (w->code == EGI_WORD_k) egi_formula_print_number(t, nodes[at].number);
     else if (w->code == EGI_WORD_true) egi_formula_print(t, nodes, names, x[0], rank);
     else if (sign == signs) {
         egi_text_string(t, w->name);
@@ -11257,7 +11282,7 @@ static void egi_program_print_slot(egi_text *t, const egi_program *p, int slot) 
     int fill = 0;
     while (fill < p->filled && p->fill[fill].slot != slot) fill++;
     if (slot < EGI_PROGRAM_FIRST_TILE) egi_text_printf(t, "%c", "abcyg"[p->operand[slot]]);
-    else if (fill < p->filled) egi_text_number(t, p->k[p->fill[fill].k]);
+    else if (fill < p->filled) egi_formula_print_number(t, p->k[p->fill[fill].k]);
     else egi_text_printf(t, "r%d", slot - EGI_PROGRAM_FIRST_TILE + 1);
 }
 // Adds the lines of a formula's program: what each does to the accumulator x.
@@ -11272,7 +11297,7 @@ static void egi_program_print(egi_text *t, const egi_op *op, int variant) {
         if (l->act == EGI_DO_store) { egi_text_printf(t, "        r%d = x\n", l->slot - EGI_PROGRAM_FIRST_TILE + 1); continue; }
         egi_text_printf(t, "        x = %s", l->act == EGI_DO_long1 || l->act == EGI_DO_long2 ? p.longs[l->also]->name : "");
         for (const char *c = texts[l->act]; *c; c++) {
-            if (*c == 'z' && constant) egi_text_number(t, p.k[l->also]);
+            if (*c == 'z' && constant) egi_formula_print_number(t, p.k[l->also]);
             else if (*c == 'z' || *c == 'w') egi_program_print_slot(t, &p, *c == 'z' ? l->slot : l->also);
             else egi_text_add(t, c, 1);
         }

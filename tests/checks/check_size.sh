@@ -57,4 +57,16 @@ static_with_cuda() {
     ! $CC -std=c11 -DEAGER_STATIC -DEAGER_CUDA -I. -fsyntax-only "$T/layer.c" 2>"$T/said" && grep -q 'leave out EAGER_STATIC with EAGER_CUDA' "$T/said"
 }
 check static_with_cuda static_with_cuda
+# EAGER_ISA_BASE leaves out what needs AVX2, and such a program computes the same sum.
+base() {
+    case $(uname -m) in x86_64) ;; *) return 0 ;; esac
+    for flags in '' -DEAGER_ISA_BASE; do
+        $CC -std=c11 -O2 $flags -DEAGER_STATIC -I. "$T/perceptron.c" -o "$T/base" $LIBS && "$T/base" || return
+        nm "$T/base" | grep -c avx2
+    done >"$T/said"
+    sed -n '1p;3p' "$T/said" | uniq | wc -l | grep -q 1 && [ "$(sed -n 2p "$T/said")" -gt 0 ] && [ "$(sed -n 4p "$T/said")" = 0 ] && return
+    cat "$T/said"
+    return 1
+}
+check base base
 finish

@@ -1,6 +1,7 @@
 // Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 21) that the interpreters run (23), held
 // bit by bit against loops that the compiler makes here of the same table: every dtype and instruction set, every length around a pass, operands
 // that are one element, special values. Any NaN stands for any other.
+#define _POSIX_C_SOURCE 200809L      // setenv
 #undef EAGER_CUDA
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
 #define EAGER_STATIC
@@ -147,7 +148,7 @@ static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n
     for (int64_t i = 0; i < room && same; i++) {
         same = i < n ? same_at(t, to_bool, w + (size_t)i * size, g + (size_t)i * size) : !memcmp(w + (size_t)i * size, g + (size_t)i * size, size);
         if (!same) printf("    eg_%s, formula %d, %s, %s, %d elements, scalars %u: element %d differs\n", op->name, variant, egi_dtypes[dtypes[t]].name,
-                          how == 2 ? "as it runs" : how ? "AVX2" : "16 bytes", (int)n, scalars, (int)i);
+                          how == 3 ? "as it runs with 16 bytes" : how == 2 ? "as it runs" : how ? "AVX2" : "16 bytes", (int)n, scalars, (int)i);
     }
     CHECK(same);
     return same;
@@ -163,11 +164,13 @@ static void compare_dtype(int t) {
             for (int i = 0; i < 5 && !ready; i++) data[i] = operand_data(t, i, i == 0 && op->flags & EGI_BOOL_FIRST);
             ready = true;
             formulas++;
-            for (int how = 0; how < 3; how++) {
+            for (int how = 0; how < 4; how++) {
 #if EGI_X86
+                egi_isa = EGI_ISA_UNKNOWN;
                 if (how == 1 && !egi_cpu_has_avx2()) continue;
+                if (how == 3) egi_isa = EGI_ISA_16;
 #else
-                if (how == 1) continue;
+                if (how == 1 || how == 3) continue;
 #endif
                 for (int64_t n = 0; n <= 1037; n += n < 131 ? 1 : 151) {
                     const void *in[5];
@@ -180,6 +183,32 @@ static void compare_dtype(int t) {
     }
     CHECK(formulas >= (t < 2 ? 120 : t == 2 ? 20 : 4));
 }
+#if EGI_X86
+static bool avx2_with(const char *asked) {
+    egi_isa = EGI_ISA_UNKNOWN;
+    if (asked) setenv("EAGER_ISA", asked, 1);
+    else unsetenv("EAGER_ISA");
+    return egi_cpu_has_avx2();
+}
+TEST(the_environment_chooses_the_vectors) {
+    const char *before = getenv("EAGER_ISA");
+    char kept[64];
+    snprintf(kept, sizeof kept, "%s", before ? before : "");
+    const bool has = avx2_with(NULL);
+    CHECK(has == (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")));
+    CHECK(!avx2_with("base"));
+    CHECK(avx2_with("") == has);
+    CHECK_INT(eg_error(), EG_OK);
+    if (has) CHECK(avx2_with("avx2"));
+    else CHECK_ERROR(avx2_with("avx2"), EG_ERROR_ARGUMENT, "EAGER_ISA: this processor has no AVX2 and FMA; vectors of 16 bytes are used");
+    CHECK_INT(eg_error(), EG_OK);
+    CHECK_ERROR(avx2_with("avx512"), EG_ERROR_ARGUMENT, "EAGER_ISA: 'avx512' is neither 'avx2' nor 'base'; it is ignored");
+    CHECK(egi_cpu_has_avx2() == has);                                      // that is said once
+    CHECK_INT(eg_error(), EG_OK);
+    avx2_with(before ? kept : NULL);
+}
+#endif
+
 TEST(float32_programs) { compare_dtype(0); }
 TEST(float64_programs) { compare_dtype(1); }
 TEST(int64_programs) { compare_dtype(2); }
@@ -227,7 +256,7 @@ static bool makes(const char *letters) {
                  : c == 'x' ? &egi_word_expm1 : c == 'l' ? &egi_word_log : c == 'm' ? &egi_word_max : &egi_word_select;
     }
     words[n] = NULL;
-    const egi_formula formula = { words, values };
+    const egi_formula formula = { words, values, NULL };
     return egi_program_make(&formula, 0, &p);
 }
 TEST(a_formula_too_long_is_no_program) {
