@@ -391,8 +391,13 @@ typedef struct eg_memory_info {
 EAGER_API eg_memory_info eg_memory(void);
 // peak_bytes begins anew, at what is live now.
 EAGER_API void eg_memory_reset_peak(void);
-// Gives this thread's (and dead threads') cached memory back to the system.
+// Gives this thread's (and dead threads') cached memory back to the system. Until then, or until eg_memory_limit asks for it, freed
+// memory is kept for reuse, so that a training loop's later steps ask the system for nothing.
 EAGER_API void eg_memory_trim(void);
+// Holds live_bytes and cached_bytes together, over all threads, below so many bytes; 0: no limit, as from the start. Where a new block
+// would go beyond, what the thread has cached is given back to the system first, the largest blocks before the small; where that is not
+// enough, it is EG_ERROR_MEMORY. Memory of devices is not counted. Returns the former limit; -1 and an error where bytes is negative.
+EAGER_API int64_t eg_memory_limit(int64_t bytes);
 // Ends this thread's outermost scope, frees what it owned, and returns its memory. The library can be used again
 // afterwards. Inside a function that the library calls it is an error and does nothing.
 EAGER_API void eg_shutdown(void);
@@ -2889,6 +2894,12 @@ extern "C" {
 #ifndef EAGER_MALLOC
 #define EAGER_MALLOC(size) malloc(size)
 #define EAGER_FREE(pointer) free(pointer)
+#define EGI_MALLOC_IS_KNOWN     // whole pages of it may be advised; what it returns is aligned to two pointers
+#endif
+#if defined(EGI_MALLOC_IS_KNOWN) && defined(__linux__)
+#define EGI_HUGE_PAGES
+// madvise under a name of our own: <sys/mman.h> hides it under -std=c11, and in C++ its declaration may differ from ours.
+extern int egi_madvise(void *address, size_t bytes, int advice) __asm__("madvise");
 #endif
 
 #ifdef EAGER_NO_THREADS
@@ -2897,12 +2908,17 @@ extern "C" {
 #define EGI_THREAD_LOCAL __thread
 #endif
 
-enum { EGI_CLASSES = 176, EGI_ALIGN = 64 };
+// EGI_SMALL_BLOCK: up to so many bytes, blocks come in steps of 16 bytes and are aligned to 16; larger ones are aligned to EGI_ALIGN.
+// EGI_HUGE: from so many bytes on, a block is a whole number of huge pages of EGI_HUGE_PAGE bytes, behind EGI_ALIGN bytes for a buffer's header.
+enum { EGI_CLASSES = 360, EGI_ALIGN = 64, EGI_SMALL_BLOCK = 1024, EGI_HUGE = 1 << 22, EGI_HUGE_PAGE = 1 << 21, EGI_HUGE_ADVICE = 14 };
 typedef struct egi_heap egi_heap;
-typedef union egi_block {                       // stands in front of every allocation
-    struct { egi_heap *heap; union egi_block *next; void *base; int64_t bytes; int32_t size_class; } b;
-    char pad[EGI_ALIGN];
-} egi_block;
+// Stands in front of every allocation. A free block has the address of the next one in its first bytes.
+typedef struct egi_block {
+    egi_heap *heap;
+    uint16_t size_class, small;                 // small: the bytes of a small block; 0: a larger one, behind an egi_block_large
+    int32_t offset;                             // of a small block: of this header in what the system gave
+} __attribute__((aligned(16))) egi_block;
+typedef struct egi_block_large { void *base; int64_t bytes; } __attribute__((aligned(16))) egi_block_large;
 struct egi_heap {
     // Blocks ready for use, by size class; only the owner touches these lists.
     egi_block *free[EGI_CLASSES];
@@ -3021,6 +3037,7 @@ static struct {
     egi_heap *heaps;
     int64_t next_id, serial;                    // atomic: where the next block of ids and of scopes' serials begins
     int64_t blocks;                             // atomic: blocks taken from the system and not given back
+    int64_t held_bytes, limit;                  // atomic: bytes of all heaps, in use or kept; eg_memory_limit, or 0
     // Atomic: how many forks lead from the program's first process to this one.
     int64_t forks;
     eg_memory_info past;                        // the counts of heaps that are gone
@@ -3068,19 +3085,23 @@ static void egi_count(int64_t *counter, int64_t by) {      // only the owner wri
     __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
 }
 
-// 64, 128, ... 1024, then four steps to each doubling: at most a quarter is wasted.
+// 16, 32, ... 1024, then eight steps to each doubling: at most an eighth is wasted.
 static int egi_heap_class_of(size_t bytes, size_t *rounded) {
-    if (bytes <= 1024) {
-        int c = bytes ? (int)((bytes + 63) / 64) : 1;
-        *rounded = (size_t)c * 64;
+    if (bytes <= EGI_SMALL_BLOCK) {
+        int c = bytes ? (int)((bytes + 15) / 16) : 1;
+        *rounded = (size_t)c * 16;
         return c;
     }
     int e = 63 - __builtin_clzll((unsigned long long)(bytes - 1));
-    size_t step = (size_t)1 << (e - 2);
+    size_t step = (size_t)1 << (e - 3);
     int q = (int)((bytes - 1 - ((size_t)1 << e)) / step);
     *rounded = ((size_t)1 << e) + (size_t)(q + 1) * step;
-    return 17 + (e - 10) * 4 + q;
+    return 65 + (e - 10) * 8 + q;
 }
+static egi_block_large *egi_block_front(egi_block *block) { return (egi_block_large *)(void *)block - 1; }
+static int64_t egi_block_bytes(egi_block *block) { return block->small ? block->small : egi_block_front(block)->bytes; }
+static void *egi_block_base(egi_block *block) { return block->small ? (char *)block - block->offset : egi_block_front(block)->base; }
+static egi_block **egi_block_next(egi_block *block) { return (egi_block **)(void *)(block + 1); }
 
 static void *egi_system_allocate(size_t bytes) {
     void *base = egi_shared.allocate ? egi_shared.allocate(bytes, egi_shared.allocator_user) : EAGER_MALLOC(bytes);
@@ -3118,57 +3139,126 @@ static egi_heap *egi_heap_get(void) {
 }
 
 // Moves the blocks that other threads have freed to the owner's lists.
+static void egi_heap_keep(egi_heap *heap, egi_block *block) {
+    *egi_block_next(block) = heap->free[block->size_class];
+    heap->free[block->size_class] = block;
+}
 static void egi_heap_collect(egi_heap *heap) {
     egi_block *block = __atomic_exchange_n(&heap->remote, (egi_block *)NULL, __ATOMIC_ACQUIRE);
     while (block) {
-        egi_block *next = block->b.next;
-        block->b.next = heap->free[block->b.size_class];
-        heap->free[block->b.size_class] = block;
+        egi_block *next = *egi_block_next(block);
+        egi_heap_keep(heap, block);
         block = next;
     }
 }
-
-// Gives all free blocks of a heap back to the system. The caller owns the heap.
-static void egi_heap_trim(egi_heap *heap) {
+// Gives a block, which is in no list, back to the system; `heap` counts it, or NULL where the thread has none.
+static void egi_block_free(egi_heap *heap, egi_block *block) {
+    int64_t bytes = egi_block_bytes(block);
+    if (heap) egi_count(&heap->held_bytes, -bytes);
+    __atomic_fetch_sub(&egi_shared.held_bytes, bytes, __ATOMIC_RELAXED);
+    egi_system_free(egi_block_base(block));
+}
+// Gives free blocks of a heap back to the system, the largest first, until it has given `bytes`. The caller owns the heap.
+static void egi_heap_trim(egi_heap *heap, int64_t bytes) {
     egi_heap_collect(heap);
-    for (int c = 0; c < EGI_CLASSES; c++)
-        while (heap->free[c]) {
+    for (int c = EGI_CLASSES; c-- > 0;)
+        while (heap->free[c] && bytes > 0) {
             egi_block *block = heap->free[c];
-            heap->free[c] = block->b.next;
-            egi_count(&heap->held_bytes, -block->b.bytes);
-            egi_system_free(block->b.base);
+            heap->free[c] = *egi_block_next(block);
+            bytes -= egi_block_bytes(block);
+            egi_block_free(heap, block);
         }
 }
 
-// 64-byte aligned, not zeroed; NULL when there is no memory (no error is raised here). Freed by egi_free on any thread.
+// Takes a block out of the list of its class; NULL: there is none. The blocks of one class are equally long, but for huge ones.
+static egi_block *egi_heap_take(egi_heap *heap, int c, size_t rounded) {
+    egi_block **at = &heap->free[c], *block;
+    if (rounded >= EGI_HUGE) while (*at && egi_block_front(*at)->bytes < (int64_t)rounded) at = egi_block_next(*at);
+    block = *at;
+    if (block) *at = *egi_block_next(block);
+    return block;
+}
+// Whether a block of so many bytes is made of huge pages: with the default allocator on Linux.
+static bool egi_block_is_huge(size_t bytes) {
+#ifdef EGI_HUGE_PAGES
+    return bytes >= EGI_HUGE && !egi_shared.allocate;
+#else
+    (void)bytes;
+    return false;
+#endif
+}
+// A new block from the system, NULL without memory. A huge one begins EGI_ALIGN bytes in front of a huge page, so that the elements
+// behind a buffer's header fill whole ones; where the system has none, or never gives them, the advice fails and the pages are small.
+static egi_block *egi_block_new(size_t rounded) {
+    bool small = rounded <= EGI_SMALL_BLOCK, huge = egi_block_is_huge(rounded);
+    size_t front = sizeof(egi_block) + (small ? 0 : sizeof(egi_block_large)), align = small ? 16 : huge ? EGI_HUGE_PAGE : EGI_ALIGN;
+#ifdef EGI_MALLOC_IS_KNOWN
+    size_t known = egi_shared.allocate || sizeof(void *) < 8 ? 1 : 16;
+#else
+    size_t known = 1;
+#endif
+    char *base = (char *)egi_system_allocate(rounded + front + align - known);
+    if (!base) return NULL;
+    uintptr_t begin = ((uintptr_t)base + front + (huge ? EGI_ALIGN : 0) + align - 1) & ~(uintptr_t)(align - 1);
+#ifdef EGI_HUGE_PAGES
+    if (huge) {
+        int kept = errno;
+        egi_madvise((void *)begin, rounded - EGI_ALIGN, EGI_HUGE_ADVICE);
+        errno = kept;
+    }
+#endif
+    egi_block *block = (egi_block *)(begin - (huge ? EGI_ALIGN : 0)) - 1;
+    block->small = (uint16_t)(small ? rounded : 0);
+    block->offset = (int32_t)(small ? (char *)block - base : 0);
+    if (!small) {
+        egi_block_front(block)->base = base;
+        egi_block_front(block)->bytes = (int64_t)rounded;
+    }
+    return block;
+}
+// A block that no list had. Where the limit or the system refuses it, blocks kept for reuse are given back first.
+static egi_block *egi_heap_extend(egi_heap *heap, int c, size_t rounded) {
+    int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED), bytes = (int64_t)rounded;
+    int64_t held = __atomic_add_fetch(&egi_shared.held_bytes, bytes, __ATOMIC_RELAXED);
+    if (limit && held > limit) {
+        egi_heap_trim(heap, held - limit);
+        held = __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED);
+    }
+    egi_block *block = NULL;
+    if (!limit || held <= limit) {
+        block = egi_block_new(rounded);
+        if (!block) {
+            egi_heap_trim(heap, INT64_MAX);
+            block = egi_block_new(rounded);
+        }
+    }
+    if (!block) {
+        __atomic_fetch_sub(&egi_shared.held_bytes, bytes, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    block->size_class = (uint16_t)c;
+    block->heap = heap;
+    egi_count(&heap->held_bytes, bytes);
+    egi_count(&heap->allocations, 1);
+    return block;
+}
+
+// Not zeroed, aligned to 16 bytes, beyond EGI_SMALL_BLOCK bytes to EGI_ALIGN; NULL when there is no memory (no error is raised here).
+// Freed by egi_free on any thread.
 static void *egi_alloc(size_t bytes) {
     egi_heap *heap = egi_this.heap ? egi_this.heap : egi_heap_get();
     size_t rounded;
     if (!heap || bytes >> 46) return NULL;
+    if (egi_block_is_huge(bytes)) bytes = ((bytes - EGI_ALIGN + EGI_HUGE_PAGE - 1) & ~(size_t)(EGI_HUGE_PAGE - 1)) + EGI_ALIGN;
     int c = egi_heap_class_of(bytes, &rounded);
-    egi_block *block = heap->free[c];
+    if (egi_block_is_huge(bytes)) rounded = bytes;
+    egi_block *block = egi_heap_take(heap, c, rounded);
     if (!block && __atomic_load_n(&heap->remote, __ATOMIC_RELAXED)) {
         egi_heap_collect(heap);
-        block = heap->free[c];
+        block = egi_heap_take(heap, c, rounded);
     }
-    if (block) heap->free[c] = block->b.next;
-    else {
-        size_t total = rounded + sizeof(egi_block) + EGI_ALIGN - 1;
-        void *base = egi_system_allocate(total);
-        if (!base) {                             // give cached blocks back and try once more
-            egi_heap_trim(heap);
-            base = egi_system_allocate(total);
-            if (!base) return NULL;
-        }
-        block = (egi_block *)(((uintptr_t)base + EGI_ALIGN - 1) & ~(uintptr_t)(EGI_ALIGN - 1));
-        block->b.base = base;
-        block->b.size_class = c;
-        block->b.bytes = (int64_t)rounded;
-        block->b.heap = heap;
-        egi_count(&heap->held_bytes, (int64_t)rounded);
-        egi_count(&heap->allocations, 1);
-    }
-    egi_count(&heap->live_bytes, (int64_t)rounded);
+    if (!block && !(block = egi_heap_extend(heap, c, rounded))) return NULL;
+    egi_count(&heap->live_bytes, egi_block_bytes(block));
     if (heap->live_bytes > __atomic_load_n(&heap->peak_bytes, __ATOMIC_RELAXED))
         __atomic_store_n(&heap->peak_bytes, heap->live_bytes, __ATOMIC_RELAXED);
     return block + 1;
@@ -3184,22 +3274,20 @@ static EGI_COLD void egi_count_apart(int64_t tensors, int64_t bytes) {
 static void egi_free(void *pointer) {
     if (!pointer) return;
     egi_block *block = (egi_block *)pointer - 1;
-    egi_heap *heap = block->b.heap, *mine = egi_this.heap ? egi_this.heap : egi_heap_get();
-    if (mine) egi_count(&mine->live_bytes, -block->b.bytes);
-    else egi_count_apart(0, block->b.bytes);
+    egi_heap *heap = block->heap, *mine = egi_this.heap ? egi_this.heap : egi_heap_get();
+    if (mine) egi_count(&mine->live_bytes, -egi_block_bytes(block));
+    else egi_count_apart(0, egi_block_bytes(block));
 #ifdef EAGER_DEBUG
     (void)heap;
-    if (mine) egi_count(&mine->held_bytes, -block->b.bytes);
     // Never reused, so that sanitizers and valgrind see a use after the free.
-    egi_system_free(block->b.base);
+    egi_block_free(mine, block);
 #else
     if (heap == mine) {
-        block->b.next = heap->free[block->b.size_class];
-        heap->free[block->b.size_class] = block;
+        egi_heap_keep(heap, block);
         return;
     }
     egi_block *head = __atomic_load_n(&heap->remote, __ATOMIC_RELAXED);
-    do block->b.next = head;
+    do *egi_block_next(block) = head;
     while (!__atomic_compare_exchange_n(&heap->remote, &head, block, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 #endif
 }
@@ -3500,6 +3588,10 @@ static bool egi_fail(eg_error_code code, const char *format, ...) {
     return false;
 }
 static EGI_COLD bool egi_no_memory(const char *what, int64_t bytes) {
+    int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED);
+    if (limit)
+        return egi_fail(EG_ERROR_MEMORY, "eg_%s: out of memory (%lld bytes asked for; eg_memory_limit is %lld, and %lld are in use or cached)", what, (long long)bytes,
+                        (long long)limit, (long long)__atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED));
     return egi_fail(EG_ERROR_MEMORY, "eg_%s: out of memory (%lld bytes asked for)", what, (long long)bytes);
 }
 // A NULL operand is the trace of an earlier error; only where none is pending is it one of its own.
@@ -3818,7 +3910,7 @@ static void egi_trim_orphans(void) {
         }
         egi_unlock();
         if (!found) return;
-        egi_heap_trim(found);
+        egi_heap_trim(found, INT64_MAX);
         egi_lock();
         found->orphan = true;
         egi_unlock();
@@ -3826,9 +3918,18 @@ static void egi_trim_orphans(void) {
 }
 static void egi_backends_trim(void);
 EAGER_API void eg_memory_trim(void) {
-    if (egi_this.heap) egi_heap_trim(egi_this.heap);
+    if (egi_this.heap) egi_heap_trim(egi_this.heap, INT64_MAX);
     egi_trim_orphans();
     egi_backends_trim();
+}
+EAGER_API int64_t eg_memory_limit(int64_t bytes) {
+    if (bytes < 0) {
+        egi_fail(EG_ERROR_ARGUMENT, "eg_memory_limit: the limit is %lld bytes; 0 is no limit", (long long)bytes);
+        return -1;
+    }
+    int64_t held = __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED);
+    if (bytes && held > bytes && egi_this.heap) egi_heap_trim(egi_this.heap, held - bytes);
+    return __atomic_exchange_n(&egi_shared.limit, bytes, __ATOMIC_RELAXED);
 }
 static void egi_heap_add_counts(eg_memory_info *info, egi_heap *h) {
     info->live_tensors += __atomic_load_n(&h->live_tensors, __ATOMIC_RELAXED);
@@ -4219,11 +4320,13 @@ static void egi_buffer_release(egi_buffer *b) {
     egi_free(b);
 }
 // Room for `bytes` bytes, uninitialised. Where the host may read the device's memory, header and elements are one
-// block of the library's allocator, the elements 64 bytes behind the header; elsewhere the elements come from the
+// block of the library's allocator, the elements egi_buffer_header bytes behind its begin; elsewhere the elements come from the
 // backend. NULL without memory, no error yet.
+static size_t egi_buffer_header(int64_t bytes) { return bytes + (int64_t)sizeof(egi_buffer) <= EGI_SMALL_BLOCK ? sizeof(egi_buffer) : (size_t)EGI_ALIGN; }
 static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
     bool here = backend->host_reads;
-    egi_buffer *b = (egi_buffer *)egi_alloc(here ? (size_t)bytes + EGI_ALIGN : sizeof *b);
+    size_t header = egi_buffer_header(bytes);
+    egi_buffer *b = (egi_buffer *)egi_alloc(here ? (size_t)bytes + header : sizeof *b);
     if (!b) return NULL;
     b->refs = 1;
     b->on_device = !here;
@@ -4231,7 +4334,7 @@ static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
     b->bytes = bytes;
     b->deleter = NULL;
     b->user = NULL;
-    b->data = here ? (void *)((char *)b + EGI_ALIGN) : backend->allocate(backend, bytes);
+    b->data = here ? (void *)((char *)b + header) : backend->allocate(backend, bytes);
     if (!b->data) { egi_free(b); return NULL; }
     if (!here) egi_count(&egi_this.heap->device_bytes, bytes);
     return b;
@@ -12710,7 +12813,7 @@ EGI_FEWER
 // larger buffer that the variable would keep alive, is copied.
 static eg_tensor *egi_variable_value(const char *function, const eg_tensor *x) {
     const egi_buffer *b = x->buffer;
-    bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + EGI_ALIGN);
+    bool borrowed = !b->on_device && b->data != (const void *)((const char *)b + egi_buffer_header(b->bytes));
     if (!borrowed && x->size * egi_dtypes[x->dtype].size == b->bytes) return egi_contiguous(x);
     eg_shape shape = egi_shape(x);
     eg_tensor *copy = egi_tensor_allocate(function, egi_backend_of(x), (eg_dtype)x->dtype, &shape);
