@@ -2690,7 +2690,8 @@ typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // fa
     EVERY(FILL, fill)                             /* double: out[0], any strides */ \
     EVERY(REDUCE, reduce)                         /* egi_reduce_parameters: in[0] contiguous */ \
     EVERY(CUMSUM, cumsum)                         /* egi_reduce_parameters */ \
-    EVERY(ARGSORT, argsort)                       /* egi_reduce_parameters: rows of n, out[0] int64 */ \
+    EVERY(SORT, sort)                             /* egi_sort_parameters: in[0] rows of n; out[0] the first k values of each, out[1] int64, their \
+                                                     positions, each may be NULL */ \
     EVERY(SOFTMAX, softmax)                       /* egi_reduce_parameters: rows of n */ \
     EVERY(SPARSE_XENT, sparse_xent)               /* in[0] labels, in[1] logits (rows, n); out[0] losses */ \
     EVERY(MATMUL, matmul)                         /* egi_matmul_parameters; where the backend folds, in[2] is a row to add, or NULL */ \
@@ -2762,6 +2763,7 @@ typedef enum egi_reduction {
     EGI_SOFTMAX_, EGI_LOG_SOFTMAX
 } egi_reduction;
 typedef struct egi_reduce_parameters { egi_reduction kind; int64_t outer, n, inner; bool exclusive, reverse; } egi_reduce_parameters;
+typedef struct egi_sort_parameters { int64_t outer, n, k; bool descending; } egi_sort_parameters;      // stable; NaN comes last; 1 <= k <= n
 typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; eg_precision precision; bool relu; } egi_matmul_parameters;
 typedef struct egi_norm_parameters { int64_t rows, n; double epsilon; } egi_norm_parameters;
 // q (B, H, T, K), k (B, G, S, K), v (B, G, S, V) with any strides but the last; y, g (B, T, H, V) and dq (B, T, H, K), dk, dv (B, S, G, ..).
@@ -8879,7 +8881,6 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
         return dtype == EG_FLOAT64 ? egi_cpu_##name##_f64(args) : egi_cpu_##name##_i64(args); \
     }
 EGI_CPU_IN_64_BITS(cumsum)
-EGI_CPU_IN_64_BITS(argsort)
 // Kernels that exist for float32 and float64; the dtype of `decides`, a member of args, chooses.
 #define EGI_CPU_OF_FLOATS(name, decides) \
     static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
@@ -8892,6 +8893,323 @@ EGI_CPU_OF_FLOATS(sparse_xent, in[1])
 EGI_CPU_OF_FLOATS(sparse_xent_grad, in[1])
 EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
+// SORTING. Idea: an element becomes a key of 4 or 8 bytes, whose order is the one asked for: NaN is the greatest, -0 and 0 are equal,
+// and all bits turn for the descending order. In a short row an element's place is the number of elements before it, which
+// vectors count. A long row becomes items, keys with their positions, which go by their digits of 8 bits from the lowest to the
+// highest (radix sort); each pass is stable. The first k of a row are kept in a buffer of more than k items: only elements below the
+// k-th so far enter, and a full buffer is sorted and cut back to k.
+
+enum { EGI_SORT_BLOCK = 512, EGI_SORT_STEP = 16 };
+// How the elements of a row are written down: a key alone, where it gives the value back, or with its position: a 4-byte key and a
+// position below 2^32 in 8 bytes (key in the upper half), or 8 bytes each.
+typedef enum egi_sort_form { EGI_SORT_KEYS_4, EGI_SORT_KEYS_8, EGI_SORT_PACKED, EGI_SORT_PAIRS } egi_sort_form;
+static const unsigned char egi_sort_form_size[] = { 4, 8, 8, 16 };
+
+// The key of a float's bits, and back: of negative numbers all bits but the sign turn, so that the order is that of integers.
+#define EGI_SORT_KEY(INT, UINT, u) ((u) ^ (INT)((UINT)((u) >> (sizeof(INT) * 8 - 1)) >> 1))
+// Through local copies, which overlap nothing, so that compilers make vectors.
+#define EGI_SORT_KEYS_OF(FROM, INT, key) { \
+        FROM f[EGI_SORT_STEP]; \
+        INT t[EGI_SORT_STEP]; \
+        for (int64_t i = 0, m; i < n; i += m) { \
+            m = egi_min64(n - i, EGI_SORT_STEP); \
+            if (m == EGI_SORT_STEP) memcpy(f, (const FROM *)from + i, sizeof f); \
+            else for (int64_t l = 0; l < EGI_SORT_STEP; l++) f[l] = l < m ? ((const FROM *)from)[i + l] : (FROM)0; \
+            for (int l = 0; l < EGI_SORT_STEP; l++) { const FROM u = f[l]; t[l] = (INT)(key); } \
+            if (m == EGI_SORT_STEP) memcpy((INT *)keys + i, t, sizeof t); \
+            else memcpy((INT *)keys + i, t, (size_t)m * sizeof *t); \
+        } \
+        break; \
+    }
+// Masks, since compilers turn them into vectors.
+#define EGI_SORT_NOT_NAN(INT, INF, MOST) (-(INT)((u & (INT)MOST) <= (INT)INF))
+#define EGI_SORT_FLOAT_KEYS(INT, UINT, INF, MOST) \
+    EGI_SORT_KEYS_OF(INT, INT, ((((EGI_SORT_KEY(INT, UINT, u) & -(INT)((u & (INT)MOST) != 0)) ^ turn) & EGI_SORT_NOT_NAN(INT, INF, MOST)) | \
+                                ((INT)MOST & ~EGI_SORT_NOT_NAN(INT, INF, MOST))) ^ bias)
+// The keys of n elements of any dtype: 8 bytes for dtypes of 8 bytes, 4 for all others; signed integers, or (`is_unsigned`) unsigned ones.
+static void egi_sort_keys(int dtype, const void *from, int64_t n, bool descending, bool is_unsigned, void *keys) {
+    if (egi_dtypes[dtype].size == 8) {
+        const int64_t turn = -(int64_t)descending, bias = is_unsigned ? INT64_MIN : 0;
+        switch (dtype) {
+            case EG_FLOAT64: EGI_SORT_FLOAT_KEYS(int64_t, uint64_t, 0x7ff0000000000000, INT64_MAX)
+            default: EGI_SORT_KEYS_OF(int64_t, int64_t, u ^ turn ^ bias)
+        }
+    } else {
+        const int32_t turn = -(int32_t)descending, bias = is_unsigned ? INT32_MIN : 0;
+        switch (dtype) {
+            case EG_FLOAT32: EGI_SORT_FLOAT_KEYS(int32_t, uint32_t, 0x7f800000, INT32_MAX)
+            case EG_INT32: EGI_SORT_KEYS_OF(int32_t, int32_t, u ^ turn ^ bias)
+            default: EGI_SORT_KEYS_OF(uint8_t, int32_t, u ^ turn ^ bias)
+        }
+    }
+}
+// The values of n unsigned keys, of which egi_sort_loses_nothing is true.
+static void egi_sort_values(int dtype, const void *from, int64_t n, bool descending, void *keys) {
+    if (egi_dtypes[dtype].size == 8) {
+        const int64_t turn = -(int64_t)descending ^ INT64_MIN;
+        switch (dtype) {
+            case EG_FLOAT64: EGI_SORT_KEYS_OF(int64_t, int64_t, EGI_SORT_KEY(int64_t, uint64_t, u ^ turn))
+            default: EGI_SORT_KEYS_OF(int64_t, int64_t, u ^ turn)
+        }
+    } else {
+        const int32_t turn = -(int32_t)descending ^ INT32_MIN;
+        switch (dtype) {
+            case EG_FLOAT32: EGI_SORT_KEYS_OF(int32_t, int32_t, EGI_SORT_KEY(int32_t, uint32_t, u ^ turn))
+            case EG_INT32: EGI_SORT_KEYS_OF(int32_t, int32_t, u ^ turn)
+            default: EGI_SORT_KEYS_OF(int32_t, uint8_t, (u ^ turn) & 255)
+        }
+    }
+}
+// Whether the keys of x give its elements back: not those of NaN and -0.
+#define EGI_SORT_LOSES(INT, INF, MOST, LEAST) { \
+        INT u[EGI_SORT_STEP], lost[EGI_SORT_STEP] = { 0 }; \
+        for (int64_t i = 0, m; i < n; i += m) { \
+            m = egi_min64(n - i, EGI_SORT_STEP); \
+            if (m == EGI_SORT_STEP) memcpy(u, (const INT *)x + i, sizeof u); \
+            else for (int64_t l = 0; l < EGI_SORT_STEP; l++) u[l] = ((const INT *)x)[i + egi_min64(l, m - 1)]; \
+            for (int l = 0; l < EGI_SORT_STEP; l++) lost[l] |= (INT)(u[l] == (INT)LEAST) | (INT)((u[l] & (INT)MOST) > (INT)INF); \
+        } \
+        for (int l = 1; l < EGI_SORT_STEP; l++) lost[0] |= lost[l]; \
+        return !lost[0]; \
+    }
+static bool egi_sort_loses_nothing(int dtype, const void *x, int64_t n) {
+    if (dtype == EG_FLOAT32) EGI_SORT_LOSES(int32_t, 0x7f800000, INT32_MAX, INT32_MIN)
+    if (dtype == EG_FLOAT64) EGI_SORT_LOSES(int64_t, 0x7ff0000000000000, INT64_MAX, INT64_MIN)
+    return true;
+}
+
+// rank[i]: how many of n signed keys come before the i-th, those that are equal and stand before it among them. Keys and ranks have room
+// for EGI_SORT_ROOM words of 8 bytes more, of any content.
+#define EGI_SORT_RANKS(NAME, T, BYTES, TARGET) \
+    TARGET static void NAME(const T *key, int64_t n, T *rank) { \
+        enum { L = BYTES / (int)sizeof(T) }; \
+        typedef T vec __attribute__((vector_size(BYTES))); \
+        typedef T vec_at __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
+        vec lane; \
+        for (int l = 0; l < L; l++) lane[l] = (T)l; \
+        for (int64_t i = 0; i < n; i += 2 * L) { \
+            const vec k0 = *(const vec_at *)(key + i), k1 = *(const vec_at *)(key + i + L); \
+            const int64_t end = egi_min64(i + 2 * L, n); \
+            vec r0 = (k0 ^ k0) + (T)i, r1 = r0; \
+            for (int64_t j = 0; j < i; j++) { const T z = key[j]; r0 += (vec)(k0 < z); r1 += (vec)(k1 < z); } \
+            for (int64_t j = i; j < end; j++) { \
+                const T z = key[j], at = (T)(j - i); \
+                r0 -= (vec)((k0 > z) | ((k0 == z) & (lane > at))); \
+                r1 -= (vec)((k1 > z) | ((k1 == z) & (lane + (T)L > at))); \
+            } \
+            for (int64_t j = end; j < n; j++) { const T z = key[j]; r0 -= (vec)(k0 > z); r1 -= (vec)(k1 > z); } \
+            *(vec_at *)(rank + i) = r0; \
+            *(vec_at *)(rank + i + L) = r1; \
+        } \
+    }
+EGI_SORT_RANKS(egi_sort_ranks_4, int32_t, 16, )
+EGI_SORT_RANKS(egi_sort_ranks_8, int64_t, 16, )
+#if EGI_WIDE_PROGRAMS
+EGI_SORT_RANKS(egi_sort_ranks_avx2_4, int32_t, 32, EGI_AVX2)
+EGI_SORT_RANKS(egi_sort_ranks_avx2_8, int64_t, 32, EGI_AVX2)
+#endif
+// Up to how many elements counting beats the radix sort, measured.
+enum { EGI_SORT_SHORT = 128, EGI_SORT_SHORT_4 = 64, EGI_SORT_SHORT_8 = 32, EGI_SORT_ROOM = 8 };
+static int64_t egi_sort_short(int key_size) {
+#if EGI_WIDE_PROGRAMS
+    if (egi_cpu_has_avx2()) return EGI_SORT_SHORT;
+#endif
+    return key_size == 4 ? EGI_SORT_SHORT_4 : EGI_SORT_SHORT_8;
+}
+static void egi_sort_ranks(int key_size, const void *keys, int64_t n, void *ranks) {
+#if EGI_WIDE_PROGRAMS
+    if (egi_cpu_has_avx2()) {
+        if (key_size == 4) egi_sort_ranks_avx2_4((const int32_t *)keys, n, (int32_t *)ranks);
+        else egi_sort_ranks_avx2_8((const int64_t *)keys, n, (int64_t *)ranks);
+        return;
+    }
+#endif
+    if (key_size == 4) egi_sort_ranks_4((const int32_t *)keys, n, (int32_t *)ranks);
+    else egi_sort_ranks_8((const int64_t *)keys, n, (int64_t *)ranks);
+}
+// Rows of n elements, few enough to be counted, each sorted and its first k elements and their positions written; either may be NULL.
+#define EGI_SORT_PLACE(KEY, T) { \
+        const T *f = (const T *)(const void *)from; \
+        T *t = (T *)(void *)values; \
+        const KEY *r = (const KEY *)(const void *)rank; \
+        for (int64_t row = 0; row < rows; row++, f += n, r += n) \
+            for (int64_t i = 0; i < n; i++) { \
+                if (r[i] >= k) continue; \
+                if (values) t[row * k + r[i]] = f[i]; \
+                if (order) order[row * k + r[i]] = i; \
+            } \
+        break; \
+    }
+static void egi_sort_short_rows(int dtype, int64_t outer, int64_t n, int64_t k, bool descending, const char *from, char *values, int64_t *order) {
+    const int size = egi_dtypes[dtype].size, key_size = size == 8 ? 8 : 4;
+    int64_t key[EGI_SORT_BLOCK + EGI_SORT_ROOM], rank[EGI_SORT_BLOCK + EGI_SORT_ROOM];
+    const int64_t most = EGI_SORT_BLOCK / n;
+    memset((char *)key + EGI_SORT_BLOCK * key_size, 0, EGI_SORT_ROOM * sizeof *key);
+    for (int64_t o = 0, rows; o < outer; o += rows) {
+        rows = egi_min64(most, outer - o);
+        egi_sort_keys(dtype, from, rows * n, descending, false, key);
+        for (int64_t row = 0; row < rows; row++) egi_sort_ranks(key_size, (char *)key + row * n * key_size, n, (char *)rank + row * n * key_size);
+        switch (size) {
+            case 1: EGI_SORT_PLACE(int32_t, uint8_t)
+            case 4: EGI_SORT_PLACE(int32_t, uint32_t)
+            default: EGI_SORT_PLACE(int64_t, uint64_t)
+        }
+        from += rows * n * size;
+        if (values) values += rows * k * size;
+        if (order) order += rows * k;
+    }
+}
+
+// Sorts n items of WORDS words of type T by the digits above bit LOW of their first word. `other` has room for as many; the result is
+// in one of the two, which is returned. EACH is the list of the digits.
+#define EGI_SORT_EACH_4(DO, T, WORDS, LOW) DO(0, T, WORDS, LOW) DO(1, T, WORDS, LOW) DO(2, T, WORDS, LOW) DO(3, T, WORDS, LOW)
+#define EGI_SORT_EACH_8(DO, T, WORDS, LOW) \
+    EGI_SORT_EACH_4(DO, T, WORDS, LOW) DO(4, T, WORDS, LOW) DO(5, T, WORDS, LOW) DO(6, T, WORDS, LOW) DO(7, T, WORDS, LOW)
+#define EGI_SORT_COUNT(p, T, WORDS, LOW) count[p][key >> (LOW + 8 * p) & 255]++;
+#define EGI_SORT_PASS(p, T, WORDS, LOW) \
+    if (count[p][items[0] >> (LOW + 8 * p) & 255] != (T)n) {              /* else all have that digit */ \
+        T *at = count[p], sum = 0, *swap = items; \
+        for (int d = 0; d < 256; d++) { const T here = at[d]; at[d] = sum; sum += here; } \
+        for (int64_t i = 0; i < n; i++) { \
+            const T key = items[i * WORDS]; \
+            T *to = other + (size_t)at[key >> (LOW + 8 * p) & 255]++ * WORDS; \
+            *to = key; \
+            if (WORDS == 2) to[1] = items[i * WORDS + 1]; \
+        } \
+        items = other; \
+        other = swap; \
+    }
+#define EGI_SORT_RADIX(NAME, T, WORDS, LOW, EACH) \
+    static void *NAME(T *items, T *other, int64_t n) { \
+        T count[(sizeof(T) * 8 - LOW) / 8][256]; \
+        memset(count, 0, sizeof count); \
+        for (int64_t i = 0; i < n; i++) { const T key = items[i * WORDS]; EACH(EGI_SORT_COUNT, T, WORDS, LOW) } \
+        EACH(EGI_SORT_PASS, T, WORDS, LOW) \
+        return items; \
+    }
+EGI_SORT_RADIX(egi_sort_radix_keys_4, uint32_t, 1, 0, EGI_SORT_EACH_4)
+EGI_SORT_RADIX(egi_sort_radix_keys_8, uint64_t, 1, 0, EGI_SORT_EACH_8)
+EGI_SORT_RADIX(egi_sort_radix_packed, uint64_t, 1, 32, EGI_SORT_EACH_4)
+EGI_SORT_RADIX(egi_sort_radix_pairs, uint64_t, 2, 0, EGI_SORT_EACH_8)
+static void *egi_sort_radix(egi_sort_form form, void *items, void *other, int64_t n) {
+    switch (form) {
+        case EGI_SORT_KEYS_4: return egi_sort_radix_keys_4((uint32_t *)items, (uint32_t *)other, n);
+        case EGI_SORT_KEYS_8: return egi_sort_radix_keys_8((uint64_t *)items, (uint64_t *)other, n);
+        case EGI_SORT_PACKED: return egi_sort_radix_packed((uint64_t *)items, (uint64_t *)other, n);
+        default: return egi_sort_radix_pairs((uint64_t *)items, (uint64_t *)other, n);
+    }
+}
+// An item's key, signed, and its position. Items hold unsigned keys, as digits want them.
+static inline int64_t egi_sort_item_key(egi_sort_form form, const uint64_t *items, int64_t i) {
+    return form == EGI_SORT_PACKED ? (int64_t)(items[i] ^ (uint64_t)INT64_MIN) >> 32 : (int64_t)(items[2 * i] ^ (uint64_t)INT64_MIN);
+}
+static inline int64_t egi_sort_item_position(egi_sort_form form, const uint64_t *items, int64_t i) {
+    return form == EGI_SORT_PACKED ? (int64_t)(uint32_t)items[i] : (int64_t)items[2 * i + 1];
+}
+static inline void egi_sort_item_set(egi_sort_form form, uint64_t *items, int64_t i, int64_t key, int64_t position) {
+    const uint64_t sign = (uint64_t)INT64_MIN;
+    if (form == EGI_SORT_PACKED) items[i] = ((uint64_t)key << 32 ^ sign) | (uint64_t)position;
+    else { items[2 * i] = (uint64_t)key ^ sign; items[2 * i + 1] = (uint64_t)position; }
+}
+// Sorts n items with positions: a few by counting, more by their digits.
+static uint64_t *egi_sort_items(egi_sort_form form, uint64_t *items, uint64_t *other, int64_t n) {
+    int64_t key[EGI_SORT_SHORT + EGI_SORT_ROOM], rank[EGI_SORT_SHORT + EGI_SORT_ROOM];
+    if (n > egi_sort_short(8)) return (uint64_t *)egi_sort_radix(form, items, other, n);
+    for (int64_t i = 0; i < n; i++) key[i] = egi_sort_item_key(form, items, i);
+    memset(key + n, 0, EGI_SORT_ROOM * sizeof *key);
+    egi_sort_ranks(8, key, n, rank);
+    for (int64_t i = 0; i < n; i++) egi_sort_item_set(form, other, rank[i], key[i], egi_sort_item_position(form, items, i));
+    return other;
+}
+// Whether a key of EGI_SORT_STEP is below `most`.
+#define EGI_SORT_ANY_BELOW(T) { \
+        const T *key = (const T *)keys, top = (T)most; \
+        T below = 0; \
+        for (int l = 0; l < EGI_SORT_STEP; l++) below |= (T)(key[l] < top); \
+        return below != 0; \
+    }
+static inline bool egi_sort_any_below(int key_size, const void *keys, int64_t most) {
+    if (key_size == 4) EGI_SORT_ANY_BELOW(int32_t)
+    EGI_SORT_ANY_BELOW(int64_t)
+}
+typedef struct egi_sort_row { egi_sort_form form; int dtype; bool descending; int64_t n, k, room; } egi_sort_row;
+// All elements of a row at `from`, sorted, as items in one of `items` and `other`, which is returned.
+static const void *egi_sort_all(const egi_sort_row *r, const char *from, void *items, void *other) {
+    int64_t block[EGI_SORT_BLOCK];
+    const int size = egi_dtypes[r->dtype].size;
+    const bool keys_alone = r->form == EGI_SORT_KEYS_4 || r->form == EGI_SORT_KEYS_8;
+    uint64_t *to = (uint64_t *)items;
+    if (keys_alone) egi_sort_keys(r->dtype, from, r->n, r->descending, true, items);
+    for (int64_t start = 0, count; start < r->n && !keys_alone; start += count) {
+        count = egi_min64(EGI_SORT_BLOCK, r->n - start);
+        egi_sort_keys(r->dtype, from + start * size, count, r->descending, false, block);
+        const int32_t *narrow = (const int32_t *)(const void *)block;
+        if (r->form == EGI_SORT_PACKED) for (int64_t i = 0; i < count; i++) egi_sort_item_set(EGI_SORT_PACKED, to, start + i, narrow[i], start + i);
+        else for (int64_t i = 0; i < count; i++) egi_sort_item_set(r->form, to, start + i, size == 8 ? block[i] : (int64_t)narrow[i], start + i);
+    }
+    return egi_sort_radix(r->form, items, other, r->n);
+}
+// The same of the first k elements in the order; `items` and `other` have room for more than k.
+static const void *egi_sort_some(const egi_sort_row *r, const char *from, uint64_t *items, uint64_t *other) {
+    int64_t block[EGI_SORT_BLOCK], kept = 0, most = 0;
+    const int size = egi_dtypes[r->dtype].size, key_size = size == 8 ? 8 : 4;
+    bool enters = true;                         // any key does, until the buffer was full; then those below `most`
+    memset(block, 0, sizeof block);
+    for (int64_t start = 0, count; start < r->n; start += count) {
+        count = egi_min64(EGI_SORT_BLOCK, r->n - start);
+        egi_sort_keys(r->dtype, from + start * size, count, r->descending, false, block);
+        for (int64_t i = 0; i < count; i += EGI_SORT_STEP) {
+            if (!enters && !egi_sort_any_below(key_size, (char *)block + i * key_size, most)) continue;
+            for (int64_t j = i, end = egi_min64(i + EGI_SORT_STEP, count); j < end; j++) {
+                const int64_t key = size == 8 ? block[j] : (int64_t)((const int32_t *)(const void *)block)[j];
+                if (!enters && key >= most) continue;
+                egi_sort_item_set(r->form, items, kept++, key, start + j);
+                if (kept < r->room) continue;
+                uint64_t *sorted = egi_sort_items(r->form, items, other, kept);
+                if (sorted != items) { other = items; items = sorted; }
+                kept = r->k;
+                most = egi_sort_item_key(r->form, items, kept - 1);
+                enters = false;
+            }
+        }
+    }
+    return egi_sort_items(r->form, items, other, kept);
+}
+// Writes the first k items of a row that begins at `from`: the values and the positions, either of which may be NULL.
+#define EGI_SORT_PICK(T) { for (int64_t i = 0; i < r->k; i++) ((T *)(void *)values)[i] = ((const T *)(const void *)from)[egi_sort_item_position(r->form, items, i)]; break; }
+static void egi_sort_write(const egi_sort_row *r, const uint64_t *items, const char *from, char *values, int64_t *order) {
+    if (r->form == EGI_SORT_KEYS_4 || r->form == EGI_SORT_KEYS_8) { egi_sort_values(r->dtype, items, r->n, r->descending, values); return; }
+    for (int64_t i = 0; order && i < r->k; i++) order[i] = egi_sort_item_position(r->form, items, i);
+    if (values) switch (egi_dtypes[r->dtype].size) {
+        case 1: EGI_SORT_PICK(uint8_t)
+        case 4: EGI_SORT_PICK(uint32_t)
+        default: EGI_SORT_PICK(uint64_t)
+    }
+}
+static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
+    const egi_sort_parameters *p = (const egi_sort_parameters *)args->parameters;
+    const eg_tensor *x = args->in[0];
+    const int size = egi_dtypes[x->dtype].size;
+    const char *from = x->data;
+    char *values = args->out[0] ? args->out[0]->data : NULL;
+    int64_t *order = args->out[1] ? (int64_t *)(void *)args->out[1]->data : NULL;
+    (void)b;
+    if (p->n <= egi_sort_short(size)) { egi_sort_short_rows(x->dtype, p->outer, p->n, p->k, p->descending, from, values, order); return true; }
+    const int64_t room = p->k < p->n / 4 ? 2 * p->k + 32 : p->n;
+    const egi_sort_form with_place = size < 8 && p->n <= (int64_t)UINT32_MAX ? EGI_SORT_PACKED : EGI_SORT_PAIRS, alone = size == 8 ? EGI_SORT_KEYS_8 : EGI_SORT_KEYS_4;
+    char *space = (char *)egi_alloc((size_t)room * 2 * egi_sort_form_size[with_place]);
+    if (!space) return egi_no_memory(args->op->name, room * 2 * egi_sort_form_size[with_place]);
+    for (int64_t o = 0; o < p->outer; o++, from += p->n * size) {
+        egi_sort_row r = { with_place, x->dtype, p->descending, p->n, p->k, room };
+        if (!order && p->k == p->n && p->n <= (int64_t)UINT32_MAX && egi_sort_loses_nothing(x->dtype, from, p->n)) r.form = alone;
+        char *other = space + room * egi_sort_form_size[r.form];
+        const void *items = room < p->n ? egi_sort_some(&r, from, (uint64_t *)(void *)space, (uint64_t *)(void *)other) : egi_sort_all(&r, from, space, other);
+        egi_sort_write(&r, (const uint64_t *)items, from, values ? values + o * p->k * size : NULL, order ? order + o * p->k : NULL);
+    }
+    egi_free(space);
+    return true;
+}
+
 // The indices as int64, each checked to be in [0, limit), or NULL with an error; classes: the error calls them
 // labels. The caller frees them by egi_free.
 static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes) {
@@ -10035,7 +10353,7 @@ static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
 }
 EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("norm", egi_compose_norm(x, options)); }
 
-// ---- cumsum, argsort, softmax: along one axis
+// ---- cumsum, sort, softmax: along one axis
 
 typedef struct egi_axis_attr { int axis; bool exclusive, reverse; egi_reduction kind; } egi_axis_attr;
 // x as kernels see it: the axes before `axis` as outer, the axis as n, those behind it as inner.
@@ -10114,7 +10432,20 @@ EAGER_API eg_tensor *(eg_softmax)(eg_tensor *x, eg_axis_options o) { return egi_
 EAGER_API eg_tensor *(eg_log_softmax)(eg_tensor *x, eg_axis_options o) { return egi_softmax(&egi_op_log_softmax, EGI_LOG_SOFTMAX, x, &o); }
 
 static bool egi_shape_argsort(egi_call *c) { egi_same_out(c, c->in[0]); c->dtype[0] = EG_INT64; return egi_needs_number("argsort", c->in[0]); }
-static bool egi_run_argsort(egi_call *c) { return egi_run_along(c, egi_launch_argsort); }
+// Runs the kernel on x, whose last axis is sorted: values and positions have k elements there; either may be NULL.
+static bool egi_sort_launch(const egi_op *op, const eg_tensor *x, bool descending, eg_tensor *values, eg_tensor *order) {
+    const eg_tensor *out = values ? values : order;
+    egi_sort_parameters p = { 1, x->dims[x->rank - 1], out->dims[x->rank - 1], descending };
+    egi_args args = { op, 0, { NULL }, { values, order }, &p };
+    if (!out->size) return true;
+    p.outer = x->size / p.n;
+    eg_tensor *rows = egi_contiguous(x);
+    args.in[0] = rows;
+    const bool ok = rows && egi_launch_sort(egi_backend_of(x), &args);
+    if (rows) egi_object_release(&rows->object);
+    return ok;
+}
+static bool egi_run_argsort(egi_call *c) { return egi_sort_launch(c->op, c->in[0], ((const egi_axis_attr *)c->attr)->reverse, NULL, c->out[0]); }
 EGI_OP_ND(argsort, 1, 0, sizeof(egi_axis_attr))
 EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
     egi_axis_attr a = { 0, false, o.descending, EGI_SUM };
@@ -10126,9 +10457,25 @@ EAGER_API eg_tensor *(eg_argsort)(eg_tensor *x, eg_sort_options o) {
     x = egi_axis_to_end(x, axis, false);
     return egi_axis_to_end(egi_apply1(&egi_op_argsort, &x, 1, &a), axis, true);
 }
+// The first k elements along the last axis in the order, and, if `order` is not NULL, their positions: in one launch, for callers that
+// nobody watches (egi_gradient_ops_are_seen).
+static eg_tensor *egi_sort_first(const char *name, eg_tensor *x, int64_t k, bool descending, eg_tensor **order) {
+    eg_shape shape = egi_shape(x);
+    shape.dims[shape.rank - 1] = k;
+    eg_tensor *y = egi_scope_own(egi_tensor_allocate(name, egi_backend_of(x), (eg_dtype)x->dtype, &shape)), *at = NULL;
+    if (y && order) at = egi_scope_own(egi_tensor_allocate(name, egi_backend_of(x), EG_INT64, &shape));
+    if (!y || (order && !at) || !egi_sort_launch(&egi_op_argsort, x, descending, y, at)) return NULL;
+    if (order) *order = at;
+    return y;
+}
 static eg_tensor *egi_compose_sort(eg_tensor *x, eg_sort_options o) {
+    const int wanted = o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis;
+    int axis = 0;
     if (!EGI_NAMED("sort", o, "descending = true") || !egi_operand_alive("sort", 0, x)) return NULL;
-    return eg_take_along_axis(x, (eg_argsort)(x, o), o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis);
+    if (egi_gradient_ops_are_seen()) return eg_take_along_axis(x, (eg_argsort)(x, o), wanted);
+    if (!egi_axis("sort", wanted, x->rank, &axis) || !egi_needs_number("sort", x)) return NULL;
+    x = egi_axis_to_end(x, axis, false);
+    return x ? egi_axis_to_end(egi_sort_first("sort", x, x->dims[x->rank - 1], o.descending, NULL), axis, true) : NULL;
 }
 EAGER_API eg_tensor *(eg_sort)(eg_tensor *x, eg_sort_options o) { EGI_AS("sort", egi_compose_sort(x, o)); }
 static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
@@ -10140,6 +10487,7 @@ static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[x->rank - 1] = k;
+    if (!egi_gradient_ops_are_seen()) return egi_needs_number("top_k", x) ? egi_sort_first("top_k", x, k, true, indices) : NULL;
     eg_tensor *order = eg_slice((eg_argsort)(x, o), begin, size), *y = eg_take_along_axis(x, order, -1);
     if (indices && y) *indices = order;
     return y;
@@ -27560,50 +27908,9 @@ static void EGI_TN(egi_cumsum)(int64_t outer, int64_t n, int64_t inner, const EG
         }
 }
 
-// Whether b, which stands behind a, must come before it. NaN comes last in both orders.
-static inline bool EGI_TN(egi_overtakes)(EGI_T b, EGI_T a, bool descending) {
-    if (EGI_ISNAN(a)) return !EGI_ISNAN(b);
-    return descending ? b > a : b < a;
-}
-
-// Fills index[0] to index[n - 1] with the order that sorts x; equal elements keep theirs. tmp has room for n more. A
-// merge sort, which begins with runs of RUN elements sorted by insertion.
-static void EGI_TN(egi_argsort)(const EGI_T *x, int64_t n, bool descending, int64_t *index, int64_t *tmp) {
-    enum { RUN = 16 };
-    for (int64_t start = 0; start < n; start += RUN)
-        for (int64_t i = start, end = egi_min64(start + RUN, n); i < end; i++) {
-            int64_t to = i;
-            for (; to > start && EGI_TN(egi_overtakes)(x[i], x[index[to - 1]], descending); to--) index[to] = index[to - 1];
-            index[to] = i;
-        }
-    int64_t *from = index, *to = tmp;
-    for (int64_t width = RUN; width < n; width *= 2) {
-        for (int64_t start = 0; start < n; start += 2 * width) {
-            int64_t a = start, middle = egi_min64(start + width, n), b = middle, end = egi_min64(start + 2 * width, n);
-            for (int64_t k = start; k < end; k++) {
-                bool right = b < end && (a >= middle || EGI_TN(egi_overtakes)(x[from[b]], x[from[a]], descending));
-                to[k] = right ? from[b++] : from[a++];
-            }
-        }
-        int64_t *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != index && n > 0) memcpy(index, from, (size_t)n * sizeof *index);
-}
-
 static bool EGI_TN(egi_cpu_cumsum)(const egi_args *args) {
     const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
     EGI_TN(egi_cumsum)(p->outer, p->n, p->inner, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]), p->exclusive, p->reverse);
-    return true;
-}
-static bool EGI_TN(egi_cpu_argsort)(const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const EGI_T *x = EGI_DATA(args->in[0]);
-    int64_t *to = (int64_t *)(void *)args->out[0]->data, *tmp = (int64_t *)egi_alloc((size_t)(p->n ? p->n : 1) * sizeof *tmp);
-    if (!tmp) return egi_no_memory("argsort", p->n * 8);
-    for (int64_t r = 0; r < p->outer; r++) EGI_TN(egi_argsort)(x + r * p->n, p->n, p->reverse, to + r * p->n, tmp);
-    egi_free(tmp);
     return true;
 }
 

@@ -2287,17 +2287,38 @@ template <class T, class K> static bool egi_gpu_argsort(egi_gpu *g, const char *
     if (other) egi_gpu_deallocate(&g->backend, other, bytes);
     return egi_gpu_launched_for(g, op);
 }
-static bool egi_gpu_run_argsort(eg_backend *b, const egi_args *args) {
+// The first k of each row in the order: their values and their positions, either of which may be NULL.
+template <class T> static __global__ void egi_gpu_sorted_rows(int64_t rows, int64_t n, int64_t k, const T *x, const int64_t *order, T *values, int64_t *places) {
+    EGI_GPU_EACH(at, rows * k) {
+        const int64_t row = at / k, place = order[row * n + at % k];
+        if (values) values[at] = x[row * n + place];
+        if (places) places[at] = place;
+    }
+}
+template <class T> static bool egi_gpu_sort(egi_gpu *g, const egi_sort_parameters *p, const egi_args *args) {
+    const T *x = (const T *)(const void *)args->in[0]->data;
+    T *values = args->out[0] ? (T *)(void *)args->out[0]->data : NULL;
+    int64_t *places = args->out[1] ? (int64_t *)(void *)args->out[1]->data : NULL, bytes = p->outer * p->n * (int64_t)sizeof(int64_t), *order = places;
+    if (!values && p->k == p->n) return egi_gpu_argsort<T>(g, args->op->name, p->outer, p->n, p->descending, x, places);
+    if (p->k < p->n || !places) order = (int64_t *)egi_gpu_workspace(g, args->op->name, bytes);
+    bool ok = order && egi_gpu_argsort<T>(g, args->op->name, p->outer, p->n, p->descending, x, order);
+    if (ok) {
+        EGI_LAUNCH((egi_gpu_sorted_rows<T>), egi_gpu_blocks(p->outer * p->k), EGI_GPU_THREADS, g->compute, p->outer, p->n, p->k, x, (const int64_t *)order, values,
+                   order == places ? (int64_t *)NULL : places);
+        ok = egi_gpu_launched_for(g, args->op->name);
+    }
+    if (order && order != places) egi_gpu_deallocate(&g->backend, order, bytes);
+    return ok;
+}
+static bool egi_gpu_run_sort(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
-    const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
-    const void *x = args->in[0]->data;
-    int64_t *order = (int64_t *)(void *)args->out[0]->data;
+    const egi_sort_parameters *p = (const egi_sort_parameters *)args->parameters;
     switch (args->in[0]->dtype) {
-        case EG_FLOAT32: return egi_gpu_argsort<float>(g, "argsort", r->outer, r->n, r->reverse, x, order);
-        case EG_FLOAT64: return egi_gpu_argsort<double>(g, "argsort", r->outer, r->n, r->reverse, x, order);
-        case EG_INT32: return egi_gpu_argsort<int32_t>(g, "argsort", r->outer, r->n, r->reverse, x, order);
-        case EG_INT64: return egi_gpu_argsort<int64_t>(g, "argsort", r->outer, r->n, r->reverse, x, order);
-        default: return egi_gpu_argsort<uint8_t>(g, "argsort", r->outer, r->n, r->reverse, x, order);
+        case EG_FLOAT32: return egi_gpu_sort<float>(g, p, args);
+        case EG_FLOAT64: return egi_gpu_sort<double>(g, p, args);
+        case EG_INT32: return egi_gpu_sort<int32_t>(g, p, args);
+        case EG_INT64: return egi_gpu_sort<int64_t>(g, p, args);
+        default: return egi_gpu_sort<uint8_t>(g, p, args);
     }
 }
 

@@ -206,6 +206,13 @@ TEST(cuda_reductions_of_nan) {
 static eg_tensor *softmax(const given *w) { return eg_softmax(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO); }
 static eg_tensor *log_softmax(const given *w) { return eg_log_softmax(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO); }
 static eg_tensor *cumsum(const given *w) { return eg_cumsum(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO, .exclusive = w->i[1] & 1, .reverse = w->i[1] & 2); }
+static eg_tensor *sorted(const given *w) { return eg_sort(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO, .descending = w->i[1] & 1); }
+static eg_tensor *best(const given *w) { return eg_top_k(w->x[0], w->i[2], NULL); }
+static eg_tensor *best_places(const given *w) {
+    eg_tensor *where = NULL;
+    eg_top_k(w->x[0], w->i[2], &where);
+    return where;
+}
 static eg_tensor *argsort(const given *w) { return eg_argsort(w->x[0], .axis = w->i[0] ? (int)w->i[0] : EG_ZERO, .descending = w->i[1] & 1); }
 static eg_tensor *sparse(const given *w) { return eg_sparse_softmax_cross_entropy_with_logits(w->x[1], w->x[0]); }
 static eg_tensor *sparse_mean(const given *w) { return eg_reduce_mean(sparse(w)); }
@@ -243,10 +250,13 @@ TEST(cuda_argsort) {
     for (int64_t n = 1; n < 6000; n = n * 3 + 1)
         for (int64_t how = 0; how < 2; how++) {
             EG_SCOPE;
-            given w = { { made(EG_INT32, EG_SHAPE(3, n), 0, 50) }, 1, { 1, how }, { 0 } };           // many equal ones: stable
+            given w = { { made(EG_INT32, EG_SHAPE(3, n), 0, 50) }, 1, { 1, how, (n + 2) / 3 }, { 0 } };           // many equal ones: stable
             COMPARE(argsort, &w, false, 0);
+            COMPARE(best_places, &w, false, 0);
             w.x[0] = made(EG_FLOAT32, EG_SHAPE(2, n), 0, 1);
             COMPARE(argsort, &w, false, 0);
+            COMPARE(sorted, &w, false, 0);
+            COMPARE(best, &w, false, 0);
         }
 }
 

@@ -1,0 +1,142 @@
+// Sorting and choosing against plain loops, bit by bit: eg_sort, eg_argsort and eg_top_k of every dtype, from rows that are sorted by
+// counting to those that are sorted by their digits, in both orders, along both axes, watched by a tape and not.
+#include "test.h"
+
+static uint64_t state = 88172645463325252u;
+static uint64_t random_bits(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+// Kinds of content. Bits: any pattern of the dtype, so of floats also NaN of every kind, infinities and denormals.
+enum { FEW, BITS, RISING, FALLING, EQUAL, ZEROS, KINDS };
+static void fill(void *data, eg_dtype dtype, int64_t n, int kind) {
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t v = kind == FEW ? (int64_t)(random_bits() % 7) : kind == RISING ? i : kind == FALLING ? n - i : kind == EQUAL ? 3 : (int64_t)(random_bits() % 3) - 1;
+        uint64_t bits = random_bits();
+        double d = (double)v;
+        if (kind == ZEROS && v == 0) d = i % 2 ? 0.0 : -0.0;
+        if (kind == FEW && v == 6) d = NAN;
+        if (kind == BITS && i % 5 == 0) bits = i % 2 ? 0x8000000080000000u : 0x7fffffff7fffffffu;       // the least and the greatest integer
+        switch (dtype) {
+            case EG_FLOAT32: { float f = (float)d; if (kind == BITS) memcpy((float *)data + i, &bits, 4); else ((float *)data)[i] = f; break; }
+            case EG_FLOAT64: if (kind == BITS) memcpy((double *)data + i, &bits, 8); else ((double *)data)[i] = d; break;
+            case EG_INT32: ((int32_t *)data)[i] = kind == BITS ? (int32_t)(uint32_t)bits : (int32_t)v; break;
+            case EG_INT64: ((int64_t *)data)[i] = kind == BITS ? (int64_t)bits : v; break;
+            default: ((uint8_t *)data)[i] = kind == BITS ? (uint8_t)bits : (uint8_t)(v & 255); break;
+        }
+    }
+}
+// Whether a must stand before b: NaN last in both orders, -0 and 0 equal.
+#define BEFORE(T) { const T x = ((const T *)data)[a], y = ((const T *)data)[b]; if (x != x) return false; return y != y || (descending ? x > y : x < y); }
+static bool before(const void *data, eg_dtype dtype, int64_t a, int64_t b, bool descending) {
+    switch (dtype) {
+        case EG_FLOAT32: BEFORE(float)
+        case EG_FLOAT64: BEFORE(double)
+        case EG_INT32: BEFORE(int32_t)
+        case EG_INT64: BEFORE(int64_t)
+        default: BEFORE(uint8_t)
+    }
+}
+// The order of n elements, by merging.
+static void oracle(const void *data, eg_dtype dtype, int64_t n, bool descending, int64_t *order, int64_t *space) {
+    for (int64_t i = 0; i < n; i++) order[i] = i;
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t start = 0; start < n; start += 2 * width) {
+            int64_t a = start, middle = start + width < n ? start + width : n, b = middle, end = start + 2 * width < n ? start + 2 * width : n;
+            for (int64_t k = start; k < end; k++)
+                space[k] = b < end && (a >= middle || before(data, dtype, order[b], order[a], descending)) ? order[b++] : order[a++];
+        }
+        memcpy(order, space, (size_t)n * sizeof *order);
+    }
+}
+enum { MOST = 70000 };
+static int64_t order[MOST], space[MOST];
+static unsigned char data[MOST * 8], want[MOST * 8], got[MOST * 8];
+
+// Whether x's elements are n * size bytes at `bytes`.
+static bool same_bytes(eg_tensor *x, const void *bytes, int64_t count, int64_t size) {
+    if (!x || eg_size(x) != count) return false;
+    eg_tensor *flat = eg_reshape(x, EG_SHAPE(count));
+    const void *p = count ? eg_data(flat) : NULL;
+    if (count && !p) return false;
+    if (count) memcpy(got, p, (size_t)(count * size));
+    return count == 0 || memcmp(got, bytes, (size_t)(count * size)) == 0;
+}
+static void check_row(eg_dtype dtype, int64_t n, int kind, int64_t k) {
+    const int64_t size = eg_dtype_size(dtype);
+    fill(data, dtype, n, kind);
+    eg_tensor *x = eg_from_data(dtype, EG_SHAPE(n), (void *)data);
+    for (int descending = 0; descending < 2; descending++) {
+        EG_SCOPE;
+        oracle(data, dtype, n, descending, order, space);
+        for (int64_t i = 0; i < n; i++) memcpy(want + i * size, data + order[i] * size, (size_t)size);
+        const bool sorted = same_bytes(eg_sort(x, .descending = descending), want, n, size);
+        const bool ordered = same_bytes(eg_argsort(x, .descending = descending), order, n, 8);
+        bool chosen = true;
+        if (descending) {
+            eg_tensor *where = NULL, *top = eg_top_k(x, k, &where);
+            chosen = same_bytes(top, want, k, size) && same_bytes(where, order, k, 8) && same_bytes(eg_top_k(x, k, NULL), want, k, size);
+        }
+        if (!sorted || !ordered || !chosen)
+            printf("dtype %d, n %d, kind %d, k %d, %s: sort %d argsort %d top_k %d\n", (int)dtype, (int)n, kind, (int)k, descending ? "descending" : "ascending", sorted, ordered, chosen);
+        CHECK(sorted && ordered && chosen);
+    }
+}
+TEST(sorting_of_short_rows) {
+    for (int t = EG_FLOAT32; t <= EG_UINT8; t++)
+        for (int64_t n = 1; n <= 130 && !test_fails; n += test_share > 1 ? 7 : 1)
+            for (int kind = 0; kind < KINDS; kind++) { EG_SCOPE; check_row((eg_dtype)t, n, kind, (int64_t)(random_bits() % (uint64_t)(n + 1))); }
+}
+TEST(sorting_of_long_rows) {
+    const int64_t lengths[] = { 255, 256, 257, 511, 512, 513, 999, 1000, 1001, 4099, MOST };
+    for (int t = EG_FLOAT32; t <= EG_UINT8; t++)
+        for (int l = 0; l < (test_share > 1 ? 10 : 11) && !test_fails; l++)
+            for (int kind = 0; kind < KINDS; kind++) {
+                EG_SCOPE;
+                const int64_t n = lengths[l], ks[] = { 1, 10, n / 5, n / 3, n - 1, n };
+                check_row((eg_dtype)t, n, kind, ks[(kind + l) % 6]);
+                if (n < 1000) for (int i = 0; i < 6; i++) check_row((eg_dtype)t, n, kind, ks[i]);
+            }
+}
+// Rows of a matrix, its columns, and a view that reads it backwards in every second element; row by row as eg_sort of one row.
+TEST(sorting_along_both_axes_and_of_views) {
+    const int64_t sizes[][2] = { { 3, 10 }, { 60, 7 }, { 5, 128 }, { 4, 300 }, { 130, 129 } };
+    for (int t = EG_FLOAT32; t <= EG_UINT8; t++)
+        for (int s = 0; s < 5; s++) {
+            EG_SCOPE;
+            const int64_t rows = sizes[s][0], n = sizes[s][1];
+            fill(data, (eg_dtype)t, rows * n, BITS);
+            eg_tensor *x = eg_from_data((eg_dtype)t, EG_SHAPE(rows, n), (void *)data), *turned = eg_transpose(x);
+            eg_tensor *odd = eg_strided_slice(x, EG_SHAPE(0, EG_END), EG_SHAPE(rows, EG_END), EG_SHAPE(1, -2));
+            eg_tensor *sorted = eg_sort(x, .descending = s & 1), *places = eg_argsort(x, .descending = s & 1), *where = NULL, *top = eg_top_k(x, 3, &where);
+            CHECK(eg_assert_equal(eg_argsort(turned, .axis = EG_ZERO, .descending = s & 1), eg_transpose(places)));
+            CHECK(same_bytes(eg_transpose(eg_sort(turned, .axis = EG_ZERO, .descending = s & 1)), eg_data(sorted), rows * n, eg_dtype_size((eg_dtype)t)));
+            for (int64_t r = 0; r < rows; r++) {
+                EG_SCOPE;
+                eg_tensor *row = eg_index(x, r), *one = NULL, *best = eg_top_k(row, 3, &one), *every = eg_index(odd, r);
+                CHECK(same_bytes(eg_index(sorted, r), eg_data(eg_sort(row, .descending = s & 1)), n, eg_dtype_size((eg_dtype)t)));
+                CHECK(eg_assert_equal(eg_index(places, r), eg_argsort(row, .descending = s & 1)));
+                CHECK(eg_assert_equal(eg_index(where, r), one));
+                CHECK(same_bytes(eg_index(top, r), eg_data(best), 3, eg_dtype_size((eg_dtype)t)));
+                CHECK(eg_assert_equal(eg_index(eg_argsort(odd), r), eg_argsort(eg_reshape(eg_add(eg_cast(every, EG_FLOAT64), 0), EG_SHAPE(-1)))) || t == EG_INT64);
+            }
+        }
+}
+// What a tape sees as ops is the same bits as one launch, and the gradient goes to where the elements came from.
+TEST(sorting_watched_by_a_tape) {
+    for (int64_t n = 20; n <= 320; n += 100) {
+        EG_SCOPE;
+        fill(data, EG_FLOAT32, 3 * n, ZEROS);
+        eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(3, n), (void *)data), *w = eg_reshape(eg_range(EG_FLOAT32, 1, (double)(3 * n + 1), 1), EG_SHAPE(3, n));
+        eg_tensor *plain = eg_sort(x, .descending = true), *places = eg_argsort(x, .descending = true), *where = NULL, *seen_where = NULL, *top = eg_top_k(x, 4, &where);
+        eg_tape *tape = eg_tape_begin_persistent();
+        eg_tape_watch(tape, x);
+        eg_tensor *y = eg_sort(x, .descending = true), *best = eg_top_k(x, 4, &seen_where), *loss = eg_reduce_sum(eg_mul(y, w)), *sum = eg_reduce_sum(best);
+        CHECK(same_bytes(y, eg_data(plain), 3 * n, 4) && same_bytes(best, eg_data(top), 12, 4) && eg_assert_equal(where, seen_where));
+        eg_tensor *dx = eg_tape_gradient(tape, loss, x), *dt = eg_tape_gradient(tape, sum, x);
+        CHECK(eg_assert_equal(eg_take_along_axis(dx, places, 1), w));
+        CHECK(eg_item(eg_reduce_sum(dt)) == 12 && eg_item(eg_reduce_sum(eg_take_along_axis(dt, where, 1))) == 12);
+    }
+}
