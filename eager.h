@@ -2776,12 +2776,16 @@ typedef struct egi_attention_parameters { double scale; bool causal; int64_t bef
 // c before it, a GRU's gates z r h and what r is multiplied by; then h before it, the same for all.
 typedef enum egi_recurrent_kind { EGI_SIMPLE_RNN, EGI_LSTM, EGI_GRU } egi_recurrent_kind;     // ORDER egi_cells
 typedef struct egi_recurrent_parameters { egi_recurrent_kind kind; int64_t batch, steps, units, gates, pieces; bool backwards, sequences, keeps, masked; eg_precision precision; } egi_recurrent_parameters;
-typedef struct egi_conv_dims { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_conv_dims;
+// Convolution and pooling over one, two or three axes of space. A window has `taps` elements along an axis; tap k of output o
+// reads element o * stride - before + k * dilation of the input's `in`, where that exists. The axes are depth, height, width; those
+// that an op does not have come first, with one element, one tap and one output. A pooling has oc = groups = c and dilations of 1.
+enum { EGI_WINDOW_AXES = 3 };
+typedef struct egi_window { int64_t in, out, taps, stride, dilation, before; } egi_window;
+typedef struct egi_windows { int64_t n, c, oc, groups; egi_window axis[EGI_WINDOW_AXES]; } egi_windows;
 typedef enum egi_conv_kind { EGI_CONV_FORWARD, EGI_CONV_INPUT, EGI_CONV_FILTER } egi_conv_kind;
-typedef struct egi_conv_parameters { egi_conv_kind kind; egi_conv_dims dims; eg_precision precision; } egi_conv_parameters;
-typedef struct egi_pool_dims { int64_t n, h, w, c, kh, kw, oh, ow, sh, sw, pt, pl; } egi_pool_dims;
+typedef struct egi_conv_parameters { egi_conv_kind kind; egi_windows windows; eg_precision precision; } egi_conv_parameters;
 typedef enum egi_pool_kind { EGI_POOL_MAX_INDEX, EGI_POOL_AVG, EGI_POOL_AVG_GRAD } egi_pool_kind;
-typedef struct egi_pool_parameters { egi_pool_kind kind; egi_pool_dims dims; } egi_pool_parameters;
+typedef struct egi_pool_parameters { egi_pool_kind kind; egi_windows windows; } egi_pool_parameters;
 typedef struct egi_gather_parameters { int64_t outer, rows, inner; const char *name; } egi_gather_parameters;   // (outer, rows, inner) and indices of any shape
 typedef enum egi_random_kind { EGI_NORMAL, EGI_TRUNCATED_NORMAL, EGI_UNIFORM, EGI_INTEGERS, EGI_BERNOULLI, EGI_PERMUTATION } egi_random_kind;
 typedef struct egi_random_parameters { egi_random_kind kind; uint64_t seed, counter; double a, b; int64_t low, high; } egi_random_parameters;
@@ -8364,10 +8368,46 @@ EGI_PRODUCT_INT(egi_cpu_product_i32, int32_t, uint32_t)
 EGI_PRODUCT_INT(egi_cpu_product_i64, int64_t, uint64_t)
 #undef EGI_PRODUCT_INT
 
-// Convolutions: x is (n, h, w, c), the filter (kh, kw, c / groups, oc), y (n, oh, ow, oc). s: stride, d: dilation, pt
-// and pl: rows of padding on top and columns on the left; the other two sides follow from the sizes. groups >= 1
-// divides c and oc. Pooling: x is (n, h, w, c), y (n, oh, ow, c). Padding is never part of a window: neither for the
-// maximum nor in the average's count.
+// Convolutions: x is (n, depth, height, width, c), the filter (taps of each axis, c / groups, oc), y (n, outputs along
+// each axis, oc). An axis has `before` elements of padding in front; those behind follow from the sizes. groups >= 1
+// divides c and oc. Pooling: y has the channels of x. Padding is never part of a window: neither for the maximum nor
+// in the average's count.
+
+static int64_t egi_windows_taps(const egi_windows *w) { return w->axis[0].taps * w->axis[1].taps * w->axis[2].taps; }
+static int64_t egi_windows_in(const egi_windows *w) { return w->axis[0].in * w->axis[1].in * w->axis[2].in; }
+static int64_t egi_windows_out(const egi_windows *w) { return w->axis[0].out * w->axis[1].out * w->axis[2].out; }
+// Whether each window is one pixel and each pixel has one.
+static bool egi_windows_are_pixels(const egi_windows *w) {
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+        const egi_window *a = &w->axis[i];
+        if (a->taps != 1 || a->stride != 1 || a->before != 0 || a->out != a->in) return false;
+    }
+    return true;
+}
+// A line of y, counted over all images: its image, and where in x the first tap lies along depth and height.
+typedef struct egi_window_line { int64_t image, d, h; } egi_window_line;
+static egi_window_line egi_window_line_at(const egi_windows *w, int64_t line) {
+    const egi_window *d = &w->axis[0], *h = &w->axis[1];
+    egi_window_line r = { line / h->out / d->out, line / h->out % d->out * d->stride - d->before, line % h->out * h->stride - h->before };
+    return r;
+}
+// The pixels of x in a window (dilations are 1): n along each axis, from pixel `first`, counted over all images.
+typedef struct egi_window_box { int64_t first, pixels, n[EGI_WINDOW_AXES]; } egi_window_box;
+// Adds an axis to a box, on which the window begins at `begin`.
+static inline void egi_window_box_add(egi_window_box *box, const egi_window *a, int i, int64_t begin) {
+    const int64_t from = egi_max64(begin, 0);
+    box->n[i] = egi_max64(egi_min64(begin + a->taps, a->in) - from, 0);
+    box->first = box->first * a->in + from;
+    box->pixels *= box->n[i];
+}
+// The box of a line of windows, without the last axis.
+static egi_window_box egi_window_box_of_line(const egi_windows *w, int64_t line) {
+    const egi_window_line at = egi_window_line_at(w, line);
+    egi_window_box box = { at.image, 1, { 0, 0, 0 } };
+    egi_window_box_add(&box, &w->axis[0], 0, at.d);
+    egi_window_box_add(&box, &w->axis[1], 1, at.h);
+    return box;
+}
 
 // The outputs first <= o < last, of `count`, that read an element in [0, size) through the tap at `offset`: o *
 // stride + offset is in the range.
@@ -9283,16 +9323,24 @@ static bool egi_cpu_conv(eg_backend *b, const egi_args *args) {
     if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_conv_f64(args);
     // These kinds add a filter's taps one after another; in the others a matrix product adds them, which keeps long
     // sums exact enough itself.
-    const bool adds = p->kind == EGI_CONV_INPUT || (p->kind == EGI_CONV_FORWARD && p->dims.groups == p->dims.c);
-    return adds && p->dims.kh * p->dims.kw > EGI_TERMS ? egi_cpu_in_float64(args, egi_cpu_conv_f64) : egi_cpu_conv_f32(args);
+    const bool adds = p->kind == EGI_CONV_INPUT || (p->kind == EGI_CONV_FORWARD && p->windows.groups == p->windows.c);
+    return adds && egi_windows_taps(&p->windows) > EGI_TERMS ? egi_cpu_in_float64(args, egi_cpu_conv_f64) : egi_cpu_conv_f32(args);
 }
 static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
-    const egi_pool_dims *d = &p->dims;
     (void)b;
     if (args->in[0]->dtype != EG_FLOAT32) return egi_cpu_pool_f64(args);
-    if (p->kind != EGI_POOL_MAX_INDEX && egi_min64(d->kh, d->h) > EGI_TERMS / egi_max64(egi_min64(d->kw, d->w), 1)) return egi_cpu_in_float64(args, egi_cpu_pool_f64);
-    if (egi_min64(d->kh, d->h) > INT32_MAX / egi_max64(d->w, 1))
+    // How many elements a window has, and how far apart in x, in pixels, its first and its last may lie. (As doubles:
+    // the products may be beyond 2^63.)
+    double elements = 1, span = 1;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+        const egi_window *a = &p->windows.axis[i];
+        const double taps = (double)egi_min64(a->taps, a->in);
+        elements *= taps;
+        span *= span > 1 ? (double)a->in : taps;
+    }
+    if (p->kind != EGI_POOL_MAX_INDEX && elements > EGI_TERMS) return egi_cpu_in_float64(args, egi_cpu_pool_f64);
+    if (span > INT32_MAX)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the windows of %s span more than 2^31 pixels", args->op->name, egi_describe(args->in[0]));
     return egi_cpu_pool_f32(args);
 }
@@ -10923,24 +10971,39 @@ EAGER_API eg_tensor *(eg_one_hot)(eg_tensor *indices, int64_t depth, eg_one_hot_
 
 // ---- convolution: conv2d, conv2d_input, conv2d_filter; any two give the gradients of the third
 //
-// y = conv2d(x, f), x = conv2d_input(y, f) and f = conv2d_filter(x, y) share one struct of dimensions, egi_conv_dims:
-// x is (n, h, w, c), f is (kh, kw, c / groups, oc), y is (n, oh, ow, oc); strides sh, sw, dilations dh, dw, padding
-// before the first row and column pt, pl. Each is linear in both operands. A transposed convolution is conv2d_input
-// with other names for its operands.
+// y = conv2d(x, f), x = conv2d_input(y, f) and f = conv2d_filter(x, y) share one struct, egi_windows. Over two axes x
+// is (n, h, w, c), f is (kh, kw, c / groups, oc) and y is (n, oh, ow, oc); over one axis x is (n, w, c), and so on: the
+// rows take the number of axes from their operands. Each is linear in both operands. A transposed convolution is
+// conv2d_input with other names for its operands.
 
-static bool egi_conv_shape(egi_call *c, int kind, const egi_conv_dims *d) {
-    eg_shape x = { 4, { d->n, d->h, d->w, d->c } }, f = { 4, { d->kh, d->kw, d->c / d->groups, d->oc } }, y = { 4, { d->n, d->oh, d->ow, d->oc } };
+enum { EGI_WINDOW_X, EGI_WINDOW_FILTER, EGI_WINDOW_Y };
+// The shape of x, the filter or y (which) over the last `space` axes.
+static eg_shape egi_windows_shape(const egi_windows *w, int space, int which) {
+    eg_shape s;
+    memset(&s, 0, sizeof s);
+    s.rank = space + 2;
+    if (which != EGI_WINDOW_FILTER) s.dims[0] = w->n;
+    for (int i = 0; i < space; i++) {
+        const egi_window *a = &w->axis[EGI_WINDOW_AXES - space + i];
+        if (which == EGI_WINDOW_FILTER) s.dims[i] = a->taps;
+        else s.dims[i + 1] = which == EGI_WINDOW_X ? a->in : a->out;
+    }
+    if (which == EGI_WINDOW_FILTER) s.dims[space] = w->c / w->groups;
+    s.dims[space + 1] = which == EGI_WINDOW_X ? w->c : w->oc;
+    return s;
+}
+static bool egi_conv_shape(egi_call *c, int which) {
     c->dtype[0] = (eg_dtype)c->in[0]->dtype;
-    c->shape[0] = kind == EGI_CONV_FORWARD ? y : kind == EGI_CONV_INPUT ? x : f;
+    c->shape[0] = egi_windows_shape((const egi_windows *)c->attr, c->in[0]->rank - 2, which);
     return egi_same_dtype(c->op->name, c->in[0], c->in[1]) && egi_needs_float(c->op->name, c->in[0]);
 }
 static bool egi_conv_run(egi_call *c, egi_conv_kind kind) {
-    egi_conv_parameters p = { kind, *(const egi_conv_dims *)c->attr, egi_this.precision };
+    egi_conv_parameters p = { kind, *(const egi_windows *)c->attr, egi_this.precision };
     return c->out[0]->size == 0 || egi_run1(c, egi_launch_conv, &p);
 }
-static bool egi_shape_conv2d(egi_call *c) { return egi_conv_shape(c, EGI_CONV_FORWARD, (const egi_conv_dims *)c->attr); }
-static bool egi_shape_conv2d_input(egi_call *c) { return egi_conv_shape(c, EGI_CONV_INPUT, (const egi_conv_dims *)c->attr); }
-static bool egi_shape_conv2d_filter(egi_call *c) { return egi_conv_shape(c, EGI_CONV_FILTER, (const egi_conv_dims *)c->attr); }
+static bool egi_shape_conv2d(egi_call *c) { return egi_conv_shape(c, EGI_WINDOW_Y); }
+static bool egi_shape_conv2d_input(egi_call *c) { return egi_conv_shape(c, EGI_WINDOW_X); }
+static bool egi_shape_conv2d_filter(egi_call *c) { return egi_conv_shape(c, EGI_WINDOW_FILTER); }
 static bool egi_run_conv2d(egi_call *c) { return egi_conv_run(c, EGI_CONV_FORWARD); }
 static bool egi_run_conv2d_input(egi_call *c) { return egi_conv_run(c, EGI_CONV_INPUT); }
 static bool egi_run_conv2d_filter(egi_call *c) { return egi_conv_run(c, EGI_CONV_FILTER); }
@@ -10966,77 +11029,106 @@ EGI_GRAD(conv2d_filter) {    // f(x, dy)
     return egi_conv_grad(c, 0, dx, EGI_CONV_INPUT, c->inputs[1], c->upstream[0]) &&
            egi_conv_grad(c, 1, dx, EGI_CONV_FORWARD, c->inputs[0], c->upstream[0]);
 }
-#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_conv_dims), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE(name) }
+#define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_windows), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE(name) }
 static const egi_op egi_op_conv2d = EGI_CONV_ROW(conv2d);
 static const egi_op egi_op_conv2d_input = EGI_CONV_ROW(conv2d_input);
 static const egi_op egi_op_conv2d_filter = EGI_CONV_ROW(conv2d_filter);
 static const egi_op *egi_row_conv(egi_conv_kind kind) { return kind == EGI_CONV_FORWARD ? &egi_op_conv2d : kind == EGI_CONV_INPUT ? &egi_op_conv2d_input : &egi_op_conv2d_filter; }
 
+// ---- the windows of a convolution or pooling, from operands and options. How errors name the axes, by their number:
+static const char *const egi_window_axes_text[EGI_WINDOW_AXES + 1] = { "", "W", "H, W", "D, H, W" };
+static const char *const egi_window_taps_text[EGI_WINDOW_AXES + 1] = { "", "KW", "KH, KW", "KD, KH, KW" };
+
 static int64_t egi_option_integer(int64_t value, int64_t fallback) { return value ? value : fallback; }
-// One axis: length of the output and padding before it, from input length n, window k (dilated), stride s.
-static bool egi_conv_window(const char *name, const eg_tensor *x, int64_t n, int64_t k, int64_t s, eg_padding padding, int64_t *out, int64_t *before) {
+// Windows of one element everywhere. The first of the `space` axes that an op has is returned.
+static egi_window *egi_windows_begin(egi_windows *w, int space) {
+    w->n = w->c = w->oc = w->groups = 1;
+    for (int i = 0; i < EGI_WINDOW_AXES; i++) {
+        egi_window one = { 1, 1, 1, 1, 1, 0 };
+        w->axis[i] = one;
+    }
+    return w->axis + EGI_WINDOW_AXES - space;
+}
+// The length of the output along an axis and the padding before it, for a window that spans `span` elements.
+static bool egi_window_place(const char *name, const eg_tensor *x, egi_window *a, int64_t span, eg_padding padding) {
+    a->before = 0;
     if (padding == EG_SAME) {
-        *out = n / s + (n % s != 0);
-        int64_t pad = *out > 0 ? k - (n - (*out - 1) * s) : 0;
-        *before = pad > 0 ? pad / 2 : 0;
+        a->out = a->in / a->stride + (a->in % a->stride != 0);
+        int64_t pad = a->out > 0 ? span - (a->in - (a->out - 1) * a->stride) : 0;
+        if (pad > 0) a->before = pad / 2;
         return true;
     }
-    *before = 0;
-    if (n < k)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name, (long long)k,
+    if (a->in < span)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: a window of %lld does not fit into %s without padding; .padding = EG_SAME?", name, (long long)span,
                         egi_describe(x));
-    *out = (n - k) / s + 1;
+    a->out = (a->in - span) / a->stride + 1;
     return true;
 }
-// The elements that k taps of a filter span, `dilation` apart. At most INT64_MAX / 4, so that a few such may be added
-// up.
-static bool egi_conv_span(const char *name, const eg_tensor *f, int64_t k, int64_t dilation, int64_t *span) {
-    if (!egi_checked_product(k - 1, dilation, span) || *span > INT64_MAX / 4)
-        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the filter %s, dilated by %lld, is too large", name, egi_describe(f), (long long)dilation);
+// The elements that the taps span, `dilation` apart. At most INT64_MAX / 4, so that a few such may be added up.
+static bool egi_window_span(const char *name, const eg_tensor *f, const egi_window *a, int64_t *span) {
+    if (!egi_checked_product(a->taps - 1, a->dilation, span) || *span > INT64_MAX / 4)
+        return egi_fail(EG_ERROR_SHAPE, "eg_%s: the filter %s, dilated by %lld, is too large", name, egi_describe(f), (long long)a->dilation);
     ++*span;
     return true;
 }
-static bool egi_conv_options_valid(const char *name, const eg_conv_options *o) {
+static bool egi_window_padding_valid(const char *name, eg_padding padding) {
+    return padding == EG_VALID || padding == EG_SAME ||
+           egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)padding);
+}
+static bool egi_conv_options_valid(const char *name, const eg_conv_options *o, int space) {
     if (!EGI_NAMED(name, *o, "padding = EG_SAME")) return false;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < space; i++)
         if (o->strides[i] < 0 || o->dilations[i] < 0 || (o->output_padding[i] < 0 && o->output_padding[i] != EG_ZERO) || o->strides[i] > INT32_MAX ||
             o->dilations[i] > INT32_MAX || o->output_padding[i] > INT32_MAX)
             return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: strides, dilations and paddings must be between 1 and 2^31", name);
-    if (o->padding != EG_VALID && o->padding != EG_SAME)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
-    return o->groups >= 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld groups", name, (long long)o->groups);
+    return egi_window_padding_valid(name, o->padding) && (o->groups >= 0 || egi_fail(EG_ERROR_ARGUMENT, "eg_%s: %lld groups", name, (long long)o->groups));
 }
-static void egi_conv_steps(egi_conv_dims *d, const eg_conv_options *o) {
-    d->sh = egi_option_integer(o->strides[0], 1);
-    d->sw = egi_option_integer(o->strides[1], d->sh);
-    d->dh = egi_option_integer(o->dilations[0], 1);
-    d->dw = egi_option_integer(o->dilations[1], d->dh);
-    d->groups = egi_option_integer(o->groups, 1);
+// Begins the windows of a convolution: taps from the filter, steps and groups from the options, of which an entry that
+// was not given is the one before it. *axis becomes the first axis.
+static void egi_conv_begin(egi_windows *w, egi_window **axis, const eg_tensor *f, const eg_conv_options *o, int space) {
+    egi_window *a = *axis = egi_windows_begin(w, space);
+    for (int i = 0; i < space; i++) {
+        a[i].taps = f->dims[i];
+        a[i].stride = egi_option_integer(o->strides[i], i ? a[i - 1].stride : 1);
+        a[i].dilation = egi_option_integer(o->dilations[i], i ? a[i - 1].dilation : 1);
+    }
+    w->groups = egi_option_integer(o->groups, 1);
 }
-// Checks a convolution's operands and options, fills in its dimensions and runs it, in the name of a public function.
-static eg_tensor *egi_conv(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
-    egi_conv_dims d;
+static bool egi_conv_filter_is_empty(const eg_tensor *f, int space) {
+    for (int i = 0; i < space; i++) if (f->dims[i] < 1) return true;
+    return false;
+}
+// Checks the operands and options of a convolution over `space` axes, fills in its windows and runs it, in the name of
+// a public function.
+static eg_tensor *egi_conv(const char *name, int space, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
+    egi_windows w;
+    egi_window *a;
     eg_tensor *in[2];
-    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
-    if (o->output_padding[0] || o->output_padding[1]) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .output_padding is for transposed convolution", name);
-    if (x->rank != 4 || f->rank != 4)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, C, O), not %s and %s", name, egi_describe(x),
-                                     egi_describe(f));
-    egi_conv_steps(&d, o);
-    d.n = x->dims[0]; d.h = x->dims[1]; d.w = x->dims[2]; d.c = x->dims[3];
-    d.kh = f->dims[0]; d.kw = f->dims[1]; d.oc = f->dims[3];
-    if (d.c % d.groups || d.oc % d.groups || f->dims[2] != d.c / d.groups)
+    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, f) || !egi_conv_options_valid(name, o, space)) return NULL;
+    for (int i = 0; i < space; i++)
+        if (o->output_padding[i]) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_%s: .output_padding is for transposed convolution", name);
+    if (x->rank != space + 2 || f->rank != space + 2)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, %s, C) and a filter (%s, C, O), not %s and %s", name, egi_window_axes_text[space],
+                                     egi_window_taps_text[space], egi_describe(x), egi_describe(f));
+    egi_conv_begin(&w, &a, f, o, space);
+    w.n = x->dims[0];
+    w.c = x->dims[space + 1];
+    w.oc = f->dims[space + 1];
+    if (w.c % w.groups || w.oc % w.groups || f->dims[space] != w.c / w.groups)
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: %lld channels of %s in %lld groups against %lld input channels of filter %s", name,
-                                     (long long)d.c, egi_describe(x), (long long)d.groups, (long long)f->dims[2], egi_describe(f));
-    if (d.kh < 1 || d.kw < 1) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f));
-    int64_t kh, kw;
-    if (!egi_conv_span(name, f, d.kh, d.dh, &kh) || !egi_conv_span(name, f, d.kw, d.dw, &kw)) return NULL;
-    if (!egi_conv_window(name, x, d.h, kh, d.sh, o->padding, &d.oh, &d.pt) || !egi_conv_window(name, x, d.w, kw, d.sw, o->padding, &d.ow, &d.pl)) return NULL;
+                                     (long long)w.c, egi_describe(x), (long long)w.groups, (long long)f->dims[space], egi_describe(f));
+    if (egi_conv_filter_is_empty(f, space)) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty", name, egi_describe(f));
+    for (int i = 0; i < space; i++) {
+        int64_t span;
+        a[i].in = x->dims[i + 1];
+        if (!egi_window_span(name, f, &a[i], &span) || !egi_window_place(name, x, &a[i], span, o->padding)) return NULL;
+    }
     in[0] = x;
     in[1] = f;
-    return egi_apply1(&egi_op_conv2d, in, 2, &d);
+    return egi_apply1(&egi_op_conv2d, in, 2, &w);
 }
-EAGER_API eg_tensor *(eg_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv("conv2d", x, filter, &o); }
+EAGER_API eg_tensor *(eg_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { return egi_conv("conv2d", 2, x, filter, &o); }
+EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) { EGI_AS("conv1d", egi_conv("conv1d", 1, x, filter, &o)); }
 static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     const char *name = "depthwise_conv2d";
     if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, filter)) return NULL;
@@ -11045,7 +11137,7 @@ static eg_tensor *egi_compose_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, 
                                      egi_describe(x), egi_describe(filter));
     eg_shape shape = { 4, { filter->dims[0], filter->dims[1], 1, filter->dims[2] * filter->dims[3] } };
     o.groups = x->dims[3];
-    return egi_conv(name, x, eg_reshape(filter, shape), &o);
+    return egi_conv(name, 2, x, eg_reshape(filter, shape), &o);
 }
 EAGER_API eg_tensor *(eg_depthwise_conv2d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
     EGI_AS("depthwise_conv2d", egi_compose_depthwise_conv2d(x, filter, o));
@@ -11064,63 +11156,44 @@ static bool egi_conv_output_padding_fits(const char *name, int64_t k, int64_t st
            egi_fail(EG_ERROR_ARGUMENT, "eg_%s: an output padding of %lld, and for a window of %lld and a stride of %lld with %s it must be between %lld and %lld", name, (long long)more,
                     (long long)k, (long long)stride, padding == EG_SAME ? "EG_SAME" : "EG_VALID", (long long)least, (long long)most);
 }
-static eg_tensor *egi_conv_transpose(const char *name, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
-    egi_conv_dims d;
+// One axis of a transposed convolution: `in`, which is the result's, and the padding before it follow from `out`.
+static bool egi_conv_transpose_axis(const char *name, const eg_tensor *x, const eg_tensor *f, egi_window *a, eg_padding padding, int64_t output_padding) {
+    int64_t span, out = a->out;
+    if (!egi_window_span(name, f, a, &span) || !egi_conv_output_padding_fits(name, span, a->stride, padding, output_padding)) return false;
+    if (!egi_checked_product(out, a->stride, &a->in) || a->in > INT64_MAX / 4) return egi_fail(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
+    if (out == 0) return true;
+    a->in += egi_conv_transpose_extra(span, a->stride, padding, output_padding);
+    bool fits = egi_window_place(name, x, a, span, padding);      // always, since `in` was computed so
+    a->out = out;
+    return fits;
+}
+static eg_tensor *egi_conv_transpose(const char *name, int space, eg_tensor *x, eg_tensor *f, const eg_conv_options *o) {
+    egi_windows w;
+    egi_window *a;
     eg_tensor *in[2];
-    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, f) || !egi_conv_options_valid(name, o)) return NULL;
-    egi_conv_steps(&d, o);
-    if (x->rank != 4 || f->rank != 4 || f->dims[3] != x->dims[3] || x->dims[3] % d.groups)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, H, W, C) and a filter (KH, KW, O / groups, C), C a multiple of the groups, not %s and %s", name, egi_describe(x),
-                                     egi_describe(f));
-    d.n = x->dims[0]; d.oh = x->dims[1]; d.ow = x->dims[2]; d.oc = x->dims[3];
-    d.kh = f->dims[0]; d.kw = f->dims[1];
-    if (d.kh < 1 || d.kw < 1 || !egi_checked_product(f->dims[2], d.groups, &d.c))
+    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, f) || !egi_conv_options_valid(name, o, space)) return NULL;
+    int64_t groups = egi_option_integer(o->groups, 1);
+    if (x->rank != space + 2 || f->rank != space + 2 || f->dims[space + 1] != x->dims[space + 1] || x->dims[space + 1] % groups)
+        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, %s, C) and a filter (%s, O / groups, C), C a multiple of the groups, not %s and %s", name,
+                                     egi_window_axes_text[space], egi_window_taps_text[space], egi_describe(x), egi_describe(f));
+    egi_conv_begin(&w, &a, f, o, space);
+    w.n = x->dims[0];
+    w.oc = x->dims[space + 1];
+    if (egi_conv_filter_is_empty(f, space) || !egi_checked_product(f->dims[space], groups, &w.c))
         return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the filter %s is empty or too large", name, egi_describe(f));
-    int64_t kh, kw, oh, ow;
-    if (!egi_conv_span(name, f, d.kh, d.dh, &kh) || !egi_conv_span(name, f, d.kw, d.dw, &kw)) return NULL;
-    if (!egi_conv_output_padding_fits(name, kh, d.sh, o->padding, o->output_padding[0]) || !egi_conv_output_padding_fits(name, kw, d.sw, o->padding, o->output_padding[1])) return NULL;
-    if (!egi_checked_product(d.oh, d.sh, &d.h) || !egi_checked_product(d.ow, d.sw, &d.w) || d.h > INT64_MAX / 4 || d.w > INT64_MAX / 4)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: the result is too large", name);
-    if (d.oh) d.h += egi_conv_transpose_extra(kh, d.sh, o->padding, o->output_padding[0]);
-    if (d.ow) d.w += egi_conv_transpose_extra(kw, d.sw, o->padding, o->output_padding[1]);
-    d.pt = d.pl = 0;
-    // Egi_window cannot fail: h and w were computed so that the windows fit.
-    if (d.oh && d.ow) {
-        egi_conv_window(name, x, d.h, kh, d.sh, o->padding, &oh, &d.pt);
-        egi_conv_window(name, x, d.w, kw, d.sw, o->padding, &ow, &d.pl);
+    for (int i = 0; i < space; i++) {
+        a[i].out = x->dims[i + 1];
+        if (!egi_conv_transpose_axis(name, x, f, &a[i], o->padding, o->output_padding[i])) return NULL;
     }
     in[0] = x;
     in[1] = f;
-    return egi_apply1(&egi_op_conv2d_input, in, 2, &d);
+    return egi_apply1(&egi_op_conv2d_input, in, 2, &w);
 }
 EAGER_API eg_tensor *(eg_conv2d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
-    EGI_AS("conv2d_transpose", egi_conv_transpose("conv2d_transpose", x, filter, &o));
-}
-// A convolution over one axis is one over two axes, of which the first has length 1. `conv` is egi_conv or
-// egi_conv_transpose.
-static eg_tensor *egi_conv_1d(const char *name, eg_tensor *x, eg_tensor *f, eg_conv_options o,
-                              eg_tensor *(*conv)(const char *, eg_tensor *, eg_tensor *, const eg_conv_options *)) {
-    if (!egi_operand_alive(name, 0, x) || !egi_operand_alive(name, 1, f)) return NULL;
-    if (x->rank != 3 || f->rank != 3)
-        return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs x (N, W, C) and a filter of 3 axes, not %s and %s", name, egi_describe(x),
-                                     egi_describe(f));
-    o.strides[1] = egi_option_integer(o.strides[0], 1);
-    o.dilations[1] = egi_option_integer(o.dilations[0], 1);
-    o.output_padding[1] = o.output_padding[0];
-    o.strides[0] = o.dilations[0] = 1;
-    o.output_padding[0] = 0;
-    eg_squeeze_options height;
-    memset(&height, 0, sizeof height);
-    height.axes.count = 1;
-    height.axes.axes[0] = 1;
-    eg_tensor *y = conv(name, eg_expand_dims(x, 1), eg_expand_dims(f, 0), &o);
-    return y ? (eg_squeeze)(y, height) : NULL;
-}
-EAGER_API eg_tensor *(eg_conv1d)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
-    EGI_AS("conv1d", egi_conv_1d("conv1d", x, filter, o, egi_conv));
+    EGI_AS("conv2d_transpose", egi_conv_transpose("conv2d_transpose", 2, x, filter, &o));
 }
 EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_conv_options o) {
-    EGI_AS("conv1d_transpose", egi_conv_1d("conv1d_transpose", x, filter, o, egi_conv_transpose));
+    EGI_AS("conv1d_transpose", egi_conv_transpose("conv1d_transpose", 1, x, filter, &o));
 }
 
 // ---- pooling
@@ -11130,78 +11203,66 @@ EAGER_API eg_tensor *(eg_conv1d_transpose)(eg_tensor *x, eg_tensor *filter, eg_c
 // that of gather.
 
 static bool egi_pool_run(egi_call *c, egi_pool_kind kind) {
-    egi_pool_parameters p = { kind, *(const egi_pool_dims *)c->attr };
+    egi_pool_parameters p = { kind, *(const egi_windows *)c->attr };
     return c->out[0]->size == 0 || egi_run1(c, egi_launch_pool, &p);
 }
-// The shape rule of all three; back: from the pooled shape to that of the input.
-static bool egi_shape_pooled(egi_call *c, bool back, eg_dtype dtype) {
-    const egi_pool_dims *d = (const egi_pool_dims *)c->attr;
-    eg_shape x = { 4, { d->n, d->h, d->w, d->c } }, y = { 4, { d->n, d->oh, d->ow, d->c } };
-    c->shape[0] = back ? x : y;
+// The shape rule of all three; which: EGI_WINDOW_Y, or X for the average's gradient.
+static bool egi_pool_shape(egi_call *c, int which, eg_dtype dtype) {
+    c->shape[0] = egi_windows_shape((const egi_windows *)c->attr, c->in[0]->rank - 2, which);
     c->dtype[0] = dtype;
     return egi_needs_float(c->op->name, c->in[0]);
 }
-static bool egi_shape_max_pool_index(egi_call *c) { return egi_shape_pooled(c, false, EG_INT64); }
+static bool egi_shape_max_pool_index(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, EG_INT64); }
 static bool egi_run_max_pool_index(egi_call *c) { return egi_pool_run(c, EGI_POOL_MAX_INDEX); }
-EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_pool_dims))
+EGI_OP_ND(max_pool_index, 1, 0, sizeof(egi_windows))
 static const egi_op *egi_row_avg_pool2d_grad(void);
-static bool egi_shape_avg_pool2d(egi_call *c) { return egi_shape_pooled(c, false, (eg_dtype)c->in[0]->dtype); }
+static bool egi_shape_avg_pool2d(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_Y, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG); }
 EGI_GRAD(avg_pool2d) { (void)op; return egi_set_dx(0, dx, egi_apply1(egi_row_avg_pool2d_grad(), &c->upstream[0], 1, c->attributes)); }
-EGI_OP(avg_pool2d, 1, 0, sizeof(egi_pool_dims), 0, 0)
-static bool egi_shape_avg_pool2d_grad(egi_call *c) { return egi_shape_pooled(c, true, (eg_dtype)c->in[0]->dtype); }
+EGI_OP(avg_pool2d, 1, 0, sizeof(egi_windows), 0, 0)
+static bool egi_shape_avg_pool2d_grad(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_X, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d_grad(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG_GRAD); }
 EGI_GRAD(avg_pool2d_grad) { (void)op; return egi_set_dx(0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes)); }
-static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_pool_dims), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad,
+static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_windows), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad,
                                                { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(avg_pool2d_grad) };
 
 static const egi_op *egi_row_avg_pool2d_grad(void) { return &egi_op_avg_pool2d_grad; }
-static bool egi_pool_dims_of(const char *name, eg_tensor *x, const eg_pool_options *o, egi_pool_dims *d) {
+// Checks operand and options of a pooling over `space` axes and fills in its windows, in the name of a public function.
+static bool egi_pool_windows(const char *name, int space, eg_tensor *x, const eg_pool_options *o, egi_windows *w) {
     if (!EGI_NAMED(name, *o, "size = {3}") || !egi_operand_alive(name, 0, x)) return false;
-    if (x->rank != 4) return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, H, W, C), not %s", name, egi_describe(x));
-    for (int i = 0; i < 2; i++)
+    if (x->rank != space + 2) return egi_fail(EG_ERROR_SHAPE, "eg_%s: needs (N, %s, C), not %s", name, egi_window_axes_text[space], egi_describe(x));
+    for (int i = 0; i < space; i++)
         if (o->size[i] < 0 || o->strides[i] < 0 || o->size[i] > INT32_MAX || o->strides[i] > INT32_MAX)
             return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: size and strides must be between 1 and 2^31", name);
-    if (o->padding != EG_VALID && o->padding != EG_SAME)
-        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: padding %d is neither EG_VALID nor EG_SAME", name, (int)o->padding);
-    d->n = x->dims[0]; d->h = x->dims[1]; d->w = x->dims[2]; d->c = x->dims[3];
-    d->kh = egi_option_integer(o->size[0], 2);
-    d->kw = egi_option_integer(o->size[1], d->kh);
-    d->sh = egi_option_integer(o->strides[0], d->kh);
-    d->sw = egi_option_integer(o->strides[1], o->strides[0] ? d->sh : d->kw);
-    return egi_conv_window(name, x, d->h, d->kh, d->sh, o->padding, &d->oh, &d->pt) && egi_conv_window(name, x, d->w, d->kw, d->sw, o->padding, &d->ow, &d->pl);
+    if (!egi_window_padding_valid(name, o->padding)) return false;
+    egi_window *a = egi_windows_begin(w, space);
+    w->n = x->dims[0];
+    w->c = w->oc = w->groups = x->dims[space + 1];
+    for (int i = 0; i < space; i++) {
+        a[i].in = x->dims[i + 1];
+        a[i].taps = egi_option_integer(o->size[i], i ? a[i - 1].taps : 2);
+        a[i].stride = egi_option_integer(o->strides[i], i && o->strides[0] ? a[i - 1].stride : a[i].taps);
+        if (!egi_window_place(name, x, &a[i], a[i].taps, o->padding)) return false;
+    }
+    return true;
 }
-static eg_tensor *egi_max_pool(const char *name, eg_tensor *x, const eg_pool_options *o) {
-    egi_pool_dims d;
+static eg_tensor *egi_max_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
+    egi_windows w;
     eg_shape flat = { 1, { -1 } };
     eg_gather_options rows;
     memset(&rows, 0, sizeof rows);
-    if (!egi_pool_dims_of(name, x, o, &d)) return NULL;
+    if (!egi_pool_windows(name, space, x, o, &w)) return NULL;
     flat.dims[0] = x->size;
-    return (eg_gather)(eg_reshape(x, flat), egi_apply1(&egi_op_max_pool_index, &x, 1, &d), rows);
+    return (eg_gather)(eg_reshape(x, flat), egi_apply1(&egi_op_max_pool_index, &x, 1, &w), rows);
 }
-static eg_tensor *egi_avg_pool(const char *name, eg_tensor *x, const eg_pool_options *o) {
-    egi_pool_dims d;
-    return egi_pool_dims_of(name, x, o, &d) ? egi_apply1(&egi_op_avg_pool2d, &x, 1, &d) : NULL;
+static eg_tensor *egi_avg_pool(const char *name, int space, eg_tensor *x, const eg_pool_options *o) {
+    egi_windows w;
+    return egi_pool_windows(name, space, x, o, &w) ? egi_apply1(&egi_op_avg_pool2d, &x, 1, &w) : NULL;
 }
-static eg_tensor *egi_pool_1d(const char *name, eg_tensor *x, eg_pool_options o,
-                              eg_tensor *(*pool)(const char *, eg_tensor *, const eg_pool_options *)) {
-    if (!egi_operand_alive(name, 0, x)) return NULL;
-    if (x->rank != 3) return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_%s: needs (N, W, C), not %s", name, egi_describe(x));
-    o.size[1] = egi_option_integer(o.size[0], 2);
-    o.strides[1] = egi_option_integer(o.strides[0], o.size[1]);
-    o.size[0] = o.strides[0] = 1;
-    eg_squeeze_options height;
-    memset(&height, 0, sizeof height);
-    height.axes.count = 1;
-    height.axes.axes[0] = 1;
-    eg_tensor *y = pool(name, eg_expand_dims(x, 1), &o);
-    return y ? (eg_squeeze)(y, height) : NULL;
-}
-EAGER_API eg_tensor *(eg_max_pool2d)(eg_tensor *x, eg_pool_options o) { EGI_AS("max_pool2d", egi_max_pool("max_pool2d", x, &o)); }
-EAGER_API eg_tensor *(eg_avg_pool2d)(eg_tensor *x, eg_pool_options o) { EGI_AS("avg_pool2d", egi_avg_pool("avg_pool2d", x, &o)); }
-EAGER_API eg_tensor *(eg_max_pool1d)(eg_tensor *x, eg_pool_options o) { EGI_AS("max_pool1d", egi_pool_1d("max_pool1d", x, o, egi_max_pool)); }
-EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) { EGI_AS("avg_pool1d", egi_pool_1d("avg_pool1d", x, o, egi_avg_pool)); }
+EAGER_API eg_tensor *(eg_max_pool2d)(eg_tensor *x, eg_pool_options o) { EGI_AS("max_pool2d", egi_max_pool("max_pool2d", 2, x, &o)); }
+EAGER_API eg_tensor *(eg_avg_pool2d)(eg_tensor *x, eg_pool_options o) { EGI_AS("avg_pool2d", egi_avg_pool("avg_pool2d", 2, x, &o)); }
+EAGER_API eg_tensor *(eg_max_pool1d)(eg_tensor *x, eg_pool_options o) { EGI_AS("max_pool1d", egi_max_pool("max_pool1d", 1, x, &o)); }
+EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) { EGI_AS("avg_pool1d", egi_avg_pool("avg_pool1d", 1, x, &o)); }
 
 // ---- resize
 
@@ -15110,23 +15171,23 @@ static bool egi_shape_dense(eg_layer *l, const eg_shape *in, int n, eg_shape *ou
 
 // The output's length along one axis of length n, for a window of `span` elements and a stride; -1 where n is not
 // known.
-static int64_t egi_window_places(int64_t n, int64_t span, int64_t stride, bool same) {
+static int64_t egi_layer_window_places(int64_t n, int64_t span, int64_t stride, bool same) {
     if (n < 0) return -1;
     if (same) return n / stride + (n % stride != 0);
     return n < span ? 0 : (n - span) / stride + 1;
 }
 // Entry i of an option for two axes. An entry that was not given is the other one, or the fallback.
-static int64_t egi_window_pair(const int64_t *pair, int i, int64_t fallback) { return egi_option_integer(i ? egi_option_integer(pair[1], pair[0]) : pair[0], fallback); }
-static int64_t egi_window_size(const eg_layer *l, int i) { return l->config.size ? l->config.size : egi_window_pair(l->config.o.kernel_size, i, 1); }
-static int64_t egi_window_span(const eg_layer *l, int i) { return (egi_window_size(l, i) - 1) * egi_window_pair(l->config.o.dilations, i, 1) + 1; }
+static int64_t egi_layer_window_pair(const int64_t *pair, int i, int64_t fallback) { return egi_option_integer(i ? egi_option_integer(pair[1], pair[0]) : pair[0], fallback); }
+static int64_t egi_layer_window_size(const eg_layer *l, int i) { return l->config.size ? l->config.size : egi_layer_window_pair(l->config.o.kernel_size, i, 1); }
+static int64_t egi_layer_window_span(const eg_layer *l, int i) { return (egi_layer_window_size(l, i) - 1) * egi_layer_window_pair(l->config.o.dilations, i, 1) + 1; }
 static eg_conv_options egi_conv_options_of(const eg_layer *l) {
     eg_conv_options c;
     const eg_layer_options *o = &l->config.o;
     memset(&c, 0, sizeof c);
     for (int i = 0; i < 2; i++) {
-        c.strides[i] = egi_window_pair(o->strides, i, 1);
-        c.dilations[i] = egi_window_pair(o->dilations, i, 1);
-        c.output_padding[i] = egi_window_pair(o->output_padding, i, 0);
+        c.strides[i] = egi_layer_window_pair(o->strides, i, 1);
+        c.dilations[i] = egi_layer_window_pair(o->dilations, i, 1);
+        c.output_padding[i] = egi_layer_window_pair(o->output_padding, i, 0);
     }
     c.padding = o->padding;
     c.groups = egi_option_integer(o->groups, 1);
@@ -15135,7 +15196,7 @@ static eg_conv_options egi_conv_options_of(const eg_layer *l) {
 // The shape of a filter: (KH, KW, a, b), or (KW, a, b) for inputs of rank 3.
 static eg_shape egi_filter_shape(const eg_layer *l, int64_t a, int64_t b) {
     eg_shape s = { 0, { 0 } };
-    for (int i = 0; i < l->type->rank - 2; i++) s.dims[s.rank++] = egi_window_size(l, i);
+    for (int i = 0; i < l->type->rank - 2; i++) s.dims[s.rank++] = egi_layer_window_size(l, i);
     s.dims[s.rank++] = a;
     s.dims[s.rank++] = b;
     return s;
@@ -15164,7 +15225,7 @@ static bool egi_call_conv(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *kernel = egi_part_of(l, "kernel");
     // Zeros before the first step, so that the window sees the past alone.
     if (l->config.o.causal) {
-        eg_pads pads = { 6, { 0, 0, egi_window_span(l, 0) - 1, 0, 0, 0 } };
+        eg_pads pads = { 6, { 0, 0, egi_layer_window_span(l, 0) - 1, 0, 0, 0 } };
         eg_pad_options zeros;
         memset(&zeros, 0, sizeof zeros);
         if (!(x = (eg_pad)(x, pads, zeros))) return false;
@@ -15195,7 +15256,7 @@ static bool egi_call_conv_transpose(eg_layer *l, egi_layer_run *c) {
     eg_tensor *kernel = egi_part_of(l, "kernel");
     // In Keras the output has at least (rows of x) times stride rows, also where the window is smaller than the stride.
     for (int i = 0; i < l->type->rank - 2 && o.padding == EG_VALID && !l->config.o.output_padding[0]; i++)
-        if (egi_window_span(l, i) < o.strides[i]) o.output_padding[i] = o.strides[i] - egi_window_span(l, i);
+        if (egi_layer_window_span(l, i) < o.strides[i]) o.output_padding[i] = o.strides[i] - egi_layer_window_span(l, i);
     if (l->type->rank == 3) o.output_padding[1] = 0;
     c->out[0] = egi_layer_biased(l, l->type->rank == 3 ? (eg_conv1d_transpose)(c->in[0], kernel, o) : (eg_conv2d_transpose)(c->in[0], kernel, o));
     return c->out[0] != NULL;
@@ -15210,7 +15271,7 @@ static bool egi_shape_conv(eg_layer *l, const eg_shape *in, int n, eg_shape *out
     const eg_layer_options *o = &l->config.o;
     (void)n;
     for (int i = 0; i < in->rank - 2; i++)
-        out->dims[i + 1] = egi_window_places(in->dims[i + 1], egi_window_span(l, i), egi_window_pair(o->strides, i, 1), o->padding == EG_SAME || o->causal);
+        out->dims[i + 1] = egi_layer_window_places(in->dims[i + 1], egi_layer_window_span(l, i), egi_layer_window_pair(o->strides, i, 1), o->padding == EG_SAME || o->causal);
     out->dims[in->rank - 1] = l->config.units ? l->config.units : in->dims[in->rank - 1] < 0 ? -1 : in->dims[in->rank - 1] * egi_multiplier(l);
     return egi_window_too_small(l, in, out);
 }
@@ -15218,7 +15279,7 @@ static bool egi_shape_conv_transpose(eg_layer *l, const eg_shape *in, int n, eg_
     const eg_layer_options *o = &l->config.o;
     (void)n;
     for (int i = 0; i < in->rank - 2; i++) {
-        int64_t stride = egi_window_pair(o->strides, i, 1), span = egi_window_span(l, i), padding = egi_window_pair(o->output_padding, i, 0), extra;
+        int64_t stride = egi_layer_window_pair(o->strides, i, 1), span = egi_layer_window_span(l, i), padding = egi_layer_window_pair(o->output_padding, i, 0), extra;
         extra = egi_conv_transpose_extra(span, stride, o->padding, padding);
         if (!padding && extra < 0) extra = 0;
         out->dims[i + 1] = in->dims[i + 1] < 0 ? -1 : in->dims[i + 1] * stride + extra;
@@ -15231,8 +15292,8 @@ static eg_pool_options egi_pool_options_of(const eg_layer *l) {
     eg_pool_options p;
     memset(&p, 0, sizeof p);
     for (int i = 0; i < 2; i++) {
-        p.size[i] = egi_window_pair(l->config.o.pool_size, i, 2);
-        p.strides[i] = egi_window_pair(l->config.o.strides, i, p.size[i]);
+        p.size[i] = egi_layer_window_pair(l->config.o.pool_size, i, 2);
+        p.strides[i] = egi_layer_window_pair(l->config.o.strides, i, p.size[i]);
     }
     p.padding = l->config.o.padding;
     return p;
@@ -15246,7 +15307,7 @@ EGI_CALL_POOL(average_pooling2d, eg_avg_pool2d)
 static bool egi_shape_pool(eg_layer *l, const eg_shape *in, int n, eg_shape *out) {
     eg_pool_options p = egi_pool_options_of(l);
     (void)n;
-    for (int i = 0; i < in->rank - 2; i++) out->dims[i + 1] = egi_window_places(in->dims[i + 1], p.size[i], p.strides[i], p.padding == EG_SAME);
+    for (int i = 0; i < in->rank - 2; i++) out->dims[i + 1] = egi_layer_window_places(in->dims[i + 1], p.size[i], p.strides[i], p.padding == EG_SAME);
     return egi_window_too_small(l, in, out);
 }
 // The axes between the batch and the channels.
@@ -26424,8 +26485,8 @@ static const struct { uint64_t ops; const char *name; char kind; int count; size
     { EGI_SET(matmul), "transpose_b", 'b', 1, offsetof(egi_matmul_attr, tb) },
     { EGI_SET(gather) | EGI_SET(scatter_add), "axis", 'i', 1, offsetof(egi_gather_attr, axis) },
     { EGI_SET(gather) | EGI_SET(scatter_add), "rows", 'l', 1, offsetof(egi_gather_attr, rows) },
-    { EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(conv2d_filter), "dims", 'l', (int)(sizeof(egi_conv_dims) / 8), 0 },      // n h w c kh kw oc oh ow sh sw dh dw pt pl groups
-    { EGI_SET(max_pool_index) | EGI_SET(avg_pool2d) | EGI_SET(avg_pool2d_grad), "dims", 'l', (int)(sizeof(egi_pool_dims) / 8), 0 },      // n h w c kh kw oh ow sh sw pt pl
+    // n c oc groups, then in out taps stride dilation before, of depth, height and width
+    { EGI_SET(conv2d) | EGI_SET(conv2d_input) | EGI_SET(conv2d_filter) | EGI_SET(max_pool_index) | EGI_SET(avg_pool2d) | EGI_SET(avg_pool2d_grad), "windows", 'l', (int)(sizeof(egi_windows) / 8), 0 },
 };
 static void egi_recorder_file_number(egi_text *log, char kind, const char *p) {
     int v;
@@ -27412,107 +27473,124 @@ static bool EGI_TN(egi_cpu_recurrent_grad)(const egi_args *args) {
 // elements are added to those of x that they came from, and df = columnsᵀ · dy. Some rows are made at a time, few
 // enough to stay in cache.
 
-// Fills rows [r0, r1) of the columns of one group from x; back: adds them to the elements of x that they come from.
-EGI_NOINLINE static void EGI_TN(egi_conv_columns)(const egi_conv_dims *d, int64_t group, int64_t r0, int64_t r1, EGI_T *x, EGI_T *columns,
-                                     bool back) {
-    int64_t cg = d->c / d->groups, width = d->kh * d->kw * cg;
-    bool span = d->groups == 1 && d->dw == 1 && cg >= 4;  // a filter's row is then one piece of x's row
-    for (int64_t r = r0; r < r1;) {
-        int64_t ox = r % d->ow, oy = r / d->ow % d->oh, image = r / d->ow / d->oh;
-        int64_t count = egi_min64(d->ow - ox, r1 - r);  // as many as lie in one row of y
-        for (int64_t ky = 0; ky < d->kh; ky++) {
-            int64_t iy = oy * d->sh - d->pt + ky * d->dh;
-            EGI_T *to = columns + (r - r0) * width + ky * d->kw * cg;
-            if (iy < 0 || iy >= d->h) {
-                if (!back)
-                    for (int64_t o = 0; o < count; o++) EGI_TN(egi_zero)(d->kw * cg, to + o * width);
+// Fills the columns of `count` outputs beside each other, for one line of the filter's taps along the last axis. The
+// first output's tap 0 lies at element `at` of the line of x; line NULL: these taps lie in the padding. With `back` the
+// columns are added to the elements of x that they come from.
+EGI_NOINLINE static void EGI_TN(egi_conv_line)(const egi_windows *w, int64_t at, int64_t count, int64_t width, EGI_T *line, EGI_T *columns, bool back) {
+    const egi_window a = w->axis[EGI_WINDOW_AXES - 1];
+    const int64_t cg = w->c / w->groups;
+    if (!line) {
+        if (!back)
+            for (int64_t o = 0; o < count; o++) EGI_TN(egi_zero)(a.taps * cg, columns + o * width);
+        return;
+    }
+    if (w->groups == 1 && a.dilation == 1 && cg >= 4) {   // the taps are then one piece of the line
+        for (int64_t o = 0; o < count; o++, columns += width, at += a.stride) {
+            int64_t left = egi_min64(egi_max64(-at, 0), a.taps), right = egi_max64(egi_min64(a.in - at, a.taps), left);
+            int64_t n = (right - left) * cg;
+            if (back) {
+                if (n > 0) EGI_TN(egi_axpy)(n, 1, columns + left * cg, line + (at + left) * cg);
                 continue;
             }
-            EGI_T *line = x + (image * d->h + iy) * d->w * d->c + group * cg;
-            if (span) {
-                for (int64_t o = 0; o < count; o++, to += width) {
-                    int64_t ix = (ox + o) * d->sw - d->pl;
-                    int64_t left = egi_min64(egi_max64(-ix, 0), d->kw), right = egi_max64(egi_min64(d->w - ix, d->kw), left);
-                    int64_t n = (right - left) * cg;
-                    if (back) {
-                        if (n > 0) EGI_TN(egi_axpy)(n, 1, to + left * cg, line + (ix + left) * cg);
-                        continue;
-                    }
-                    EGI_TN(egi_zero)(left * cg, to);
-                    if (n > 0) memcpy(to + left * cg, line + (ix + left) * cg, (size_t)n * sizeof(EGI_T));
-                    EGI_TN(egi_zero)((d->kw - right) * cg, to + right * cg);
-                }
-                continue;
-            }
-            for (int64_t kx = 0; kx < d->kw; kx++, to += cg) {
-                int64_t offset = ox * d->sw - d->pl + kx * d->dw, first, last;
-                egi_tap_range(offset, d->sw, d->w, count, &first, &last);
-                for (int64_t q = 0; q < cg; q++) {
-                    EGI_T *at = line + q, *row = to + q;
-                    if (back) {
-                        for (int64_t o = first; o < last; o++) at[(offset + o * d->sw) * d->c] += row[o * width];
-                        continue;
-                    }
-                    for (int64_t o = 0; o < first; o++) row[o * width] = 0;
-                    for (int64_t o = first; o < last; o++) row[o * width] = at[(offset + o * d->sw) * d->c];
-                    for (int64_t o = last; o < count; o++) row[o * width] = 0;
-                }
-            }
+            EGI_TN(egi_zero)(left * cg, columns);
+            if (n > 0) memcpy(columns + left * cg, line + (at + left) * cg, (size_t)n * sizeof(EGI_T));
+            EGI_TN(egi_zero)((a.taps - right) * cg, columns + right * cg);
         }
-        r += count;
+        return;
+    }
+    for (int64_t k = 0; k < a.taps; k++, columns += cg) {
+        int64_t offset = at + k * a.dilation, first, last;
+        egi_tap_range(offset, a.stride, a.in, count, &first, &last);
+        for (int64_t q = 0; q < cg; q++) {
+            EGI_T *from = line + q, *row = columns + q;
+            if (back) {
+                for (int64_t o = first; o < last; o++) from[(offset + o * a.stride) * w->c] += row[o * width];
+                continue;
+            }
+            for (int64_t o = 0; o < first; o++) row[o * width] = 0;
+            for (int64_t o = first; o < last; o++) row[o * width] = from[(offset + o * a.stride) * w->c];
+            for (int64_t o = last; o < count; o++) row[o * width] = 0;
+        }
+    }
+}
+// Fills rows [r0, r1) of the columns of one group from x; back: adds them to the elements of x that they come from.
+static void EGI_TN(egi_conv_columns)(const egi_windows *w, int64_t group, int64_t r0, int64_t r1, EGI_T *x, EGI_T *columns, bool back) {
+    const egi_window d = w->axis[0], h = w->axis[1], a = w->axis[2];
+    const int64_t cg = w->c / w->groups, width = egi_windows_taps(w) * cg;
+    for (int64_t r = r0, count; r < r1; r += count) {
+        const int64_t o = r % a.out;
+        const egi_window_line line = egi_window_line_at(w, r / a.out);
+        EGI_T *to = columns + (r - r0) * width;
+        count = egi_min64(a.out - o, r1 - r);             // as many as lie in one line of y
+        for (int64_t kd = 0; kd < d.taps; kd++)
+            for (int64_t kh = 0; kh < h.taps; kh++, to += a.taps * cg) {
+                const int64_t id = line.d + kd * d.dilation, ih = line.h + kh * h.dilation;
+                const bool inside = id >= 0 && id < d.in && ih >= 0 && ih < h.in;
+                EGI_T *from = inside ? x + ((line.image * d.in + id) * h.in + ih) * a.in * w->c + group * cg : NULL;
+                EGI_TN(egi_conv_line)(w, o * a.stride - a.before, count, width, from, to, back);
+            }
     }
 }
 
 // A convolution in which each output channel depends on one input channel: nothing is summed over channels, so a
 // matrix product would only cost. what: 0 makes y, 1 the gradient of x, 2 that of the filter. The caller has cleared
 // the array that is made.
-EGI_NOINLINE static bool EGI_TN(egi_conv_depthwise)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
-    int64_t times = d->oc / d->groups;
-    EGI_TN(egi_levels) sum;
-    if (!EGI_TN(egi_levels_begin)(&sum, d->kh * d->kw * d->oc, f, what == 2 ? d->n * d->oh * d->ow : 1)) return false;
-    f = sum.level[0];
-    for (int64_t image = 0; image < d->n; image++)
-        for (int64_t oy = 0; oy < d->oh; oy++)
-            for (int64_t ox = 0; ox < d->ow; ox++, y += d->oc) {
-                for (int64_t ky = 0; ky < d->kh; ky++) {
-                    int64_t iy = oy * d->sh - d->pt + ky * d->dh;
-                    if (iy < 0 || iy >= d->h) continue;
-                    for (int64_t kx = 0; kx < d->kw; kx++) {
-                        int64_t ix = ox * d->sw - d->pl + kx * d->dw;
-                        if (ix < 0 || ix >= d->w) continue;
-                        EGI_T *fp = f + (ky * d->kw + kx) * d->oc, *xp = x + ((image * d->h + iy) * d->w + ix) * d->c;
-                        if (times == 1) {
-                            if (what == 0) EGI_TN(egi_muladd)(d->oc, xp, fp, y);
-                            if (what == 1) EGI_TN(egi_muladd)(d->oc, y, fp, xp);
-                            if (what == 2) EGI_TN(egi_muladd)(d->oc, y, xp, fp);
-                            continue;
-                        }
-                        for (int64_t g = 0; g < d->c; g++)
-                            for (int64_t o = g * times; o < (g + 1) * times; o++) {
-                                if (what == 0) y[o] += xp[g] * fp[o];
-                                if (what == 1) xp[g] += y[o] * fp[o];
-                                if (what == 2) fp[o] += y[o] * xp[g];
-                            }
-                    }
-                }
-                EGI_TN(egi_levels_step)(&sum, 1);
+//
+// One output and one line of taps along the last axis; tap 0 lies at element `at` of the line of x.
+EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, int64_t at, EGI_T *line, EGI_T *f, EGI_T *y, int what) {
+    const egi_window *a = &w->axis[2];
+    const int64_t c = w->c, oc = w->oc;
+    for (int64_t k = 0; k < a->taps; k++, at += a->dilation, f += oc) {
+        if (at < 0 || at >= a->in) continue;
+        EGI_T *x = line + at * c;
+        if (c == oc) {
+            if (what == 0) EGI_TN(egi_muladd)(oc, x, f, y);
+            if (what == 1) EGI_TN(egi_muladd)(oc, y, f, x);
+            if (what == 2) EGI_TN(egi_muladd)(oc, y, x, f);
+            continue;
+        }
+        for (int64_t g = 0, times = oc / c; g < c; g++)
+            for (int64_t o = g * times; o < (g + 1) * times; o++) {
+                if (what == 0) y[o] += x[g] * f[o];
+                if (what == 1) x[g] += y[o] * f[o];
+                if (what == 2) f[o] += y[o] * x[g];
             }
+    }
+}
+static bool EGI_TN(egi_conv_depthwise)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
+    const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
+    const int64_t lines = w->n * d->out * h->out, outs = a->out;
+    EGI_TN(egi_levels) sum;
+    if (!EGI_TN(egi_levels_begin)(&sum, egi_windows_taps(w) * w->oc, f, what == 2 ? lines * outs : 1)) return false;
+    for (int64_t l = 0; l < lines; l++) {
+        const egi_window_line line = egi_window_line_at(w, l);
+        for (int64_t o = 0; o < outs; o++, y += w->oc) {
+            EGI_T *taps = sum.level[0];
+            for (int64_t kd = 0; kd < d->taps; kd++)
+                for (int64_t kh = 0; kh < h->taps; kh++, taps += a->taps * w->oc) {
+                    const int64_t id = line.d + kd * d->dilation, ih = line.h + kh * h->dilation;
+                    if (id < 0 || id >= d->in || ih < 0 || ih >= h->in) continue;
+                    EGI_T *from = x + ((line.image * d->in + id) * h->in + ih) * a->in * w->c;
+                    EGI_TN(egi_conv_depthwise_line)(w, o * a->stride - a->before, from, taps, y, what);
+                }
+            EGI_TN(egi_levels_step)(&sum, 1);
+        }
+    }
     EGI_TN(egi_levels_end)(&sum);
     return true;
 }
 
 // The three convolutions as one walk over blocks of rows. what: 0 makes y, 1 the gradient of x, 2 that of the filter;
 // only that array is written.
-static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
-    int64_t cg = d->c / d->groups, og = d->oc / d->groups, width = d->kh * d->kw * cg, rows = d->n * d->oh * d->ow;
-    if (what == 1) EGI_TN(egi_zero)(d->n * d->h * d->w * d->c, x);
-    if (what == 2) EGI_TN(egi_zero)(width * d->oc, f);
-    if (cg == 1 && d->groups > 1) {
-        if (what == 0) EGI_TN(egi_zero)(rows * d->oc, y);
-        return EGI_TN(egi_conv_depthwise)(d, x, f, y, what);
+static bool EGI_TN(egi_conv)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
+    const int64_t cg = w->c / w->groups, og = w->oc / w->groups, width = egi_windows_taps(w) * cg, rows = w->n * egi_windows_out(w);
+    if (what == 1) EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, x);
+    if (what == 2) EGI_TN(egi_zero)(width * w->oc, f);
+    if (cg == 1 && w->groups > 1) {
+        if (what == 0) EGI_TN(egi_zero)(rows * w->oc, y);
+        return EGI_TN(egi_conv_depthwise)(w, x, f, y, what);
     }
-    // With a 1x1 filter at stride 1, x itself is the matrix of columns.
-    bool direct = d->kh == 1 && d->kw == 1 && d->sh == 1 && d->sw == 1 && d->pt == 0 && d->pl == 0 && d->oh == d->h && d->ow == d->w;
+    const bool direct = egi_windows_are_pixels(w);        // then x itself is the matrix of columns
     int64_t block = (int64_t)(EGI_COLUMNS_BYTES / sizeof(EGI_T)) / egi_max64(width, 1);
     block = direct ? rows : egi_min64(egi_max64(block / EGI_MR * EGI_MR, EGI_MR), rows);
     EGI_T *columns = NULL;
@@ -27523,17 +27601,17 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
     // How often one product adds to an element of the filter's gradient.
     const int64_t adds = (egi_min64(block, EGI_TERMS * EGI_KC) + EGI_KC - 1) / EGI_KC;
     EGI_TN(egi_levels) sum;
-    bool ok = EGI_TN(egi_levels_begin)(&sum, width * d->oc, f, what == 2 && block > 0 ? (rows / block + 1) * adds : 1);
-    for (int64_t group = 0; ok && group < d->groups; group++) {
+    bool ok = EGI_TN(egi_levels_begin)(&sum, width * w->oc, f, what == 2 && block > 0 ? (rows / block + 1) * adds : 1);
+    for (int64_t group = 0; ok && group < w->groups; group++) {
         EGI_T *fg = sum.level[0] + group * og;
         for (int64_t r = 0; ok && r < rows; r += block) {
-            int64_t m = egi_min64(block, rows - r), ld = direct ? d->c : width;
-            EGI_T *yr = y + r * d->oc + group * og, *cols = direct ? x + r * d->c + group * cg : columns;
-            if (what != 1 && !direct && width > 0) EGI_TN(egi_conv_columns)(d, group, r, r + m, x, cols, false);
-            if (what == 0) ok = EGI_TN(egi_gemm)(false, false, m, og, width, cols, ld, fg, d->oc, yr, d->oc, false);
-            if (what == 1) ok = EGI_TN(egi_gemm)(false, true, m, width, og, yr, d->oc, fg, d->oc, cols, ld, false);
-            if (what == 2) ok = EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, d->oc, fg, d->oc, true);
-            if (what == 1 && ok && !direct && width > 0) EGI_TN(egi_conv_columns)(d, group, r, r + m, x, cols, true);
+            int64_t m = egi_min64(block, rows - r), ld = direct ? w->c : width;
+            EGI_T *yr = y + r * w->oc + group * og, *cols = direct ? x + r * w->c + group * cg : columns;
+            if (what != 1 && !direct && width > 0) EGI_TN(egi_conv_columns)(w, group, r, r + m, x, cols, false);
+            if (what == 0) ok = EGI_TN(egi_gemm)(false, false, m, og, width, cols, ld, fg, w->oc, yr, w->oc, false);
+            if (what == 1) ok = EGI_TN(egi_gemm)(false, true, m, width, og, yr, w->oc, fg, w->oc, cols, ld, false);
+            if (what == 2) ok = EGI_TN(egi_gemm)(true, false, width, og, m, cols, ld, yr, w->oc, fg, w->oc, true);
+            if (what == 1 && ok && !direct && width > 0) EGI_TN(egi_conv_columns)(w, group, r, r + m, x, cols, true);
             EGI_TN(egi_levels_step)(&sum, adds);
         }
     }
@@ -27546,84 +27624,93 @@ static bool EGI_TN(egi_conv)(const egi_conv_dims *d, EGI_T *x, EGI_T *f, EGI_T *
 static bool EGI_TN(egi_cpu_conv)(const egi_args *args) {
     const egi_conv_parameters *p = (const egi_conv_parameters *)args->parameters;
     EGI_T *a = EGI_DATA(args->in[0]), *b = EGI_DATA(args->in[1]), *out = EGI_DATA(args->out[0]);
-    const bool ok = p->kind == EGI_CONV_FORWARD ? EGI_TN(egi_conv)(&p->dims, a, b, out, 0)
-                    : p->kind == EGI_CONV_INPUT ? EGI_TN(egi_conv)(&p->dims, out, b, a, 1)
-                                                : EGI_TN(egi_conv)(&p->dims, a, out, b, 2);
+    const bool ok = p->kind == EGI_CONV_FORWARD ? EGI_TN(egi_conv)(&p->windows, a, b, out, 0)
+                    : p->kind == EGI_CONV_INPUT ? EGI_TN(egi_conv)(&p->windows, out, b, a, 1)
+                                                : EGI_TN(egi_conv)(&p->windows, a, out, b, 2);
     return ok || egi_no_memory(args->op->name, 0);
 }
 
 // POOLING. index[i] is the position in x of the largest element of window i: the first of equal ones; a NaN counts as
 // the largest. A window that lies wholly in the padding would get -1; neither EG_SAME nor EG_VALID makes one.
-static void EGI_TN(egi_max_pool_index)(const egi_pool_dims *d, const EGI_T *x, int64_t *index) {
-    for (int64_t image = 0; image < d->n; image++)
-        for (int64_t oy = 0; oy < d->oh; oy++)
-            for (int64_t ox = 0; ox < d->ow; ox++, index += d->c) {
-                int64_t y0 = oy * d->sh - d->pt, y1 = egi_min64(y0 + d->kh, d->h);
-                int64_t x0 = ox * d->sw - d->pl, x1 = egi_min64(x0 + d->kw, d->w);
-                y0 = egi_max64(y0, 0), x0 = egi_max64(x0, 0);
-                bool empty = y0 >= y1 || x0 >= x1;
-                const EGI_T *base = x + image * d->h * d->w * d->c;
-                // A constant count and EGI_INT, an integer as wide as EGI_T, let the compiler use vectors.
-                enum { LANES = 16 };
-                for (int64_t q0 = 0; q0 < d->c; q0 += LANES) {
-                    int64_t cols = egi_min64(LANES, d->c - q0), first = (y0 * d->w + x0) * d->c + q0;
-                    EGI_T top[LANES] = {0}, v[LANES] = {0};
-                    EGI_INT best[LANES] = {0};  // the position of the largest, in pixels from the window's first
-                    if (!empty) memcpy(top, base + first, (size_t)cols * sizeof(EGI_T));
-                    for (int64_t iy = y0; iy < y1; iy++)
-                        for (int64_t ix = x0; ix < x1; ix++) {
-                            EGI_INT tap = (EGI_INT)((iy - y0) * d->w + ix - x0);
-                            const EGI_T *at = base + first + (int64_t)tap * d->c;
-                            if (cols == LANES) memcpy(v, at, sizeof v);
-                            else memcpy(v, at, (size_t)cols * sizeof(EGI_T));
-                            for (int q = 0; q < LANES; q++) {
-                                bool wins = (v[q] > top[q]) | ((v[q] != v[q]) & (top[q] == top[q]));
-                                best[q] = wins ? tap : best[q];
-                                top[q] = wins ? v[q] : top[q];
-                            }
-                        }
-                    for (int64_t q = 0; q < cols; q++) index[q0 + q] = empty ? -1 : base - x + first + (int64_t)best[q] * d->c + q;
+//
+// One window, whose box is not empty. A constant count of channels and EGI_INT, an integer as wide as EGI_T, let the
+// compiler use vectors.
+static inline void EGI_TN(egi_max_pool_window)(const egi_windows *w, const egi_window_box *box, const EGI_T *x, int64_t *index) {
+    enum { LANES = 16 };
+    const int64_t c = w->c, h = w->axis[1].in, a = w->axis[2].in;
+    for (int64_t q0 = 0; q0 < c; q0 += LANES) {
+        const int64_t cols = egi_min64(LANES, c - q0), first = box->first * c + q0;
+        EGI_T top[LANES] = {0}, v[LANES] = {0};
+        EGI_INT best[LANES] = {0};  // the position of the largest, in pixels from the window's first
+        memcpy(top, x + first, (size_t)cols * sizeof(EGI_T));
+        for (int64_t d = 0; d < box->n[0]; d++)
+            for (int64_t i = 0; i < box->n[1]; i++)
+                for (int64_t j = 0; j < box->n[2]; j++) {
+                    const EGI_INT pixel = (EGI_INT)((d * h + i) * a + j);
+                    const EGI_T *at = x + first + (int64_t)pixel * c;
+                    if (cols == LANES) memcpy(v, at, sizeof v);
+                    else memcpy(v, at, (size_t)cols * sizeof(EGI_T));
+                    for (int q = 0; q < LANES; q++) {
+                        bool wins = (v[q] > top[q]) | ((v[q] != v[q]) & (top[q] == top[q]));
+                        best[q] = wins ? pixel : best[q];
+                        top[q] = wins ? v[q] : top[q];
+                    }
                 }
-            }
+        for (int64_t q = 0; q < cols; q++) index[q0 + q] = first + (int64_t)best[q] * c + q;
+    }
+}
+static void EGI_TN(egi_max_pool_index)(const egi_windows *w, const EGI_T *x, int64_t *index) {
+    const egi_window a = w->axis[2];
+    const int64_t lines = w->n * w->axis[0].out * w->axis[1].out;
+    for (int64_t l = 0; l < lines; l++) {
+        const egi_window_box line = egi_window_box_of_line(w, l);
+        for (int64_t o = 0; o < a.out; o++, index += w->c) {
+            egi_window_box box = line;
+            egi_window_box_add(&box, &a, 2, o * a.stride - a.before);
+            if (box.pixels) EGI_TN(egi_max_pool_window)(w, &box, x, index);
+            else for (int64_t q = 0; q < w->c; q++) index[q] = -1;
+        }
+    }
 }
 
 // y = the mean of each window of x, 0 for an empty one; back: y is dy, and each element of a window gets its equal
 // share added in x.
-EGI_NOINLINE static void EGI_TN(egi_avg_pool_walk)(const egi_pool_dims *d, EGI_T *x, EGI_T *y, bool back) {
-    for (int64_t image = 0; image < d->n; image++)
-        for (int64_t oy = 0; oy < d->oh; oy++)
-            for (int64_t ox = 0; ox < d->ow; ox++, y += d->c) {
-                int64_t y0 = oy * d->sh - d->pt, y1 = egi_min64(y0 + d->kh, d->h);
-                int64_t x0 = ox * d->sw - d->pl, x1 = egi_min64(x0 + d->kw, d->w);
-                y0 = egi_max64(y0, 0), x0 = egi_max64(x0, 0);
-                if (!back) EGI_TN(egi_zero)(d->c, y);
-                if (y0 >= y1 || x0 >= x1) continue;
-                EGI_T share = (EGI_T)1 / (EGI_T)((y1 - y0) * (x1 - x0));
-                for (int64_t iy = y0; iy < y1; iy++)
-                    for (int64_t ix = x0; ix < x1; ix++) {
-                        EGI_T *at = x + ((image * d->h + iy) * d->w + ix) * d->c;
-                        if (back)
-                            EGI_TN(egi_axpy)(d->c, share, y, at);
-                        else
-                            EGI_TN(egi_axpy)(d->c, 1, at, y);
+EGI_NOINLINE static void EGI_TN(egi_avg_pool_walk)(const egi_windows *w, EGI_T *x, EGI_T *y, bool back) {
+    const egi_window a = w->axis[2];
+    const int64_t c = w->c, lines = w->n * w->axis[0].out * w->axis[1].out;
+    for (int64_t l = 0; l < lines; l++) {
+        const egi_window_box line = egi_window_box_of_line(w, l);
+        for (int64_t o = 0; o < a.out; o++, y += c) {
+            egi_window_box box = line;
+            egi_window_box_add(&box, &a, 2, o * a.stride - a.before);
+            if (!back) EGI_TN(egi_zero)(c, y);
+            if (box.pixels == 0) continue;
+            const EGI_T share = (EGI_T)1 / (EGI_T)box.pixels;
+            for (int64_t d = 0; d < box.n[0]; d++)
+                for (int64_t h = 0; h < box.n[1]; h++)
+                    for (int64_t i = 0; i < box.n[2]; i++) {
+                        EGI_T *at = x + (box.first + (d * w->axis[1].in + h) * a.in + i) * c;
+                        if (back) EGI_TN(egi_axpy)(c, share, y, at);
+                        else EGI_TN(egi_axpy)(c, 1, at, y);
                     }
-                if (!back)
-                    for (int64_t q = 0; q < d->c; q++) y[q] /= (EGI_T)((y1 - y0) * (x1 - x0));
-            }
+            if (!back)
+                for (int64_t q = 0; q < c; q++) y[q] /= (EGI_T)box.pixels;
+        }
+    }
 }
-static void EGI_TN(egi_avg_pool)(const egi_pool_dims *d, const EGI_T *x, EGI_T *y) {
-    EGI_TN(egi_avg_pool_walk)(d, (EGI_T *)x, y, false);
+static void EGI_TN(egi_avg_pool)(const egi_windows *w, const EGI_T *x, EGI_T *y) {
+    EGI_TN(egi_avg_pool_walk)(w, (EGI_T *)x, y, false);
 }
-static void EGI_TN(egi_avg_pool_grad)(const egi_pool_dims *d, const EGI_T *dy, EGI_T *dx) {
-    EGI_TN(egi_zero)(d->n * d->h * d->w * d->c, dx);
-    EGI_TN(egi_avg_pool_walk)(d, dx, (EGI_T *)dy, true);
+static void EGI_TN(egi_avg_pool_grad)(const egi_windows *w, const EGI_T *dy, EGI_T *dx) {
+    EGI_TN(egi_zero)(w->n * egi_windows_in(w) * w->c, dx);
+    EGI_TN(egi_avg_pool_walk)(w, dx, (EGI_T *)dy, true);
 }
 static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
     const egi_pool_parameters *p = (const egi_pool_parameters *)args->parameters;
     const EGI_T *x = EGI_DATA(args->in[0]);
-    if (p->kind == EGI_POOL_MAX_INDEX) EGI_TN(egi_max_pool_index)(&p->dims, x, (int64_t *)(void *)args->out[0]->data);
-    else if (p->kind == EGI_POOL_AVG) EGI_TN(egi_avg_pool)(&p->dims, x, EGI_DATA(args->out[0]));
-    else EGI_TN(egi_avg_pool_grad)(&p->dims, x, EGI_DATA(args->out[0]));
+    if (p->kind == EGI_POOL_MAX_INDEX) EGI_TN(egi_max_pool_index)(&p->windows, x, (int64_t *)(void *)args->out[0]->data);
+    else if (p->kind == EGI_POOL_AVG) EGI_TN(egi_avg_pool)(&p->windows, x, EGI_DATA(args->out[0]));
+    else EGI_TN(egi_avg_pool_grad)(&p->windows, x, EGI_DATA(args->out[0]));
     return true;
 }
 

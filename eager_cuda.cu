@@ -1388,8 +1388,19 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
 // multiples of four are fetched four at a time. The gradient of the input with strides is several smaller products: pixels whose
 // distances to a window's begin leave the same remainder see the same taps, one by one, and no others.
 
+// The windows of two axes, as the kernels read them: rows are height, columns width. Of one axis there is one row.
+typedef struct egi_gpu_plane { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_gpu_plane;
+// False, with an error, for windows that have a depth: nothing here computes them.
+static bool egi_gpu_plane_of(egi_gpu *g, const egi_args *args, const egi_windows *w, egi_gpu_plane *d) {
+    const egi_window *h = &w->axis[1], *x = &w->axis[2];
+    const egi_gpu_plane plane = { w->n, h->in, x->in, w->c, h->taps, x->taps, w->oc, h->out, x->out, h->stride, x->stride,
+                                  h->dilation, x->dilation, h->before, x->before, w->groups };
+    *d = plane;
+    return (w->axis[0].in == 1 && w->axis[0].taps == 1 && w->axis[0].out == 1) ||
+           eg_raise(EG_ERROR_DEVICE, "eg_%s: %s has no kernel for three axes", args->op->name, g->name) != NULL;
+}
 typedef struct egi_gpu_conv {
-    egi_conv_dims d;
+    egi_gpu_plane d;
     int64_t cg, og, m, n, k;                     // channels in and out of a group; the product's sizes (m and k at most, where there are phases)
     int64_t rows;                                // of the result
     int64_t down, across, parts, part, phases;   // tiles; the sum in parts; kinds of pixels
@@ -1847,7 +1858,7 @@ template <class T, int V> static __device__ __forceinline__ void egi_gpu_add_pro
 }
 template <class T, int WHAT, int V> static __global__ void egi_gpu_depthwise(egi_gpu_depthwise_conv q) {
     const egi_gpu_conv &p = q.p;
-    const egi_conv_dims &d = p.d;
+    const egi_gpu_plane &d = p.d;
     const T *a = (const T *)p.a, *b = (const T *)p.b;
     const int h = (int)d.h, w = (int)d.w, oh = (int)d.oh, ow = (int)d.ow, sh = (int)d.sh, sw = (int)d.sw, og = (int)p.og;
     EGI_GPU_EACH(i, q.results) {
@@ -1903,7 +1914,7 @@ template <class T> struct egi_gpu_long_sum {
 template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv p, int wide) {
     EGI_SHARED(double, s, EGI_GPU_THREADS);
     const T *a = (const T *)p.a, *b = (const T *)p.b;
-    const egi_conv_dims &d = p.d;
+    const egi_gpu_plane &d = p.d;
     const int t = (int)threadIdx.x, rows = EGI_GPU_THREADS / wide, kw = (int)d.kw, taps = (int)d.kh * kw;
     const uint32_t across = (uint32_t)p.across, rest = blockIdx.x / across;
     const int tap = (int)(rest % (uint32_t)taps), part = (int)(rest / (uint32_t)taps);
@@ -1946,7 +1957,7 @@ template <class T> static bool egi_gpu_conv_depthwise_filter(egi_gpu *g, const e
     return bytes ? egi_gpu_conv_add(g, args, p, bytes) : egi_gpu_launched(g, args);
 }
 template <class T, int V> static bool egi_gpu_conv_depthwise_by(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, bool input) {
-    const egi_conv_dims *d = &p->d;
+    const egi_gpu_plane *d = &p->d;
     egi_gpu_depthwise_conv q;
     q.p = *p;
     q.p.by_w = egi_gpu_divide_by(input ? d->w : d->ow);
@@ -2014,14 +2025,13 @@ static bool egi_gpu_conv_product(egi_gpu *g, const egi_args *args, egi_gpu_conv 
     return bytes ? egi_gpu_conv_add(g, args, p, bytes) : egi_gpu_launched(g, args);
 }
 // A filter of one pixel that looks at each, or one as large as the picture: x and y are matrices as they lie in memory.
-static bool egi_gpu_conv_is_product(const egi_conv_dims *d) {
+static bool egi_gpu_conv_is_product(const egi_gpu_plane *d) {
     const bool pixel = d->kh == 1 && d->kw == 1 && d->sh == 1 && d->sw == 1 && d->oh == d->h && d->ow == d->w;
     const bool picture = d->kh == d->h && d->kw == d->w && d->oh == 1 && d->ow == 1 && (d->dh == 1 || d->kh == 1) && (d->dw == 1 || d->kw == 1);
     return d->groups == 1 && d->pt == 0 && d->pl == 0 && (pixel || picture);
 }
-static bool egi_gpu_conv_blas(egi_gpu *g, const egi_args *args) {
+static bool egi_gpu_conv_blas(egi_gpu *g, const egi_args *args, const egi_gpu_plane *d) {
     const egi_conv_parameters *q = (const egi_conv_parameters *)args->parameters;
-    const egi_conv_dims *d = &q->dims;
     const int64_t rows = d->n * d->oh * d->ow, inner = d->kh * d->kw * d->c;      // (rows, inner) (inner, oc) = (rows, oc)
     egi_matmul_parameters m;
     memset(&m, 0, sizeof m);
@@ -2045,12 +2055,12 @@ static int64_t egi_gpu_gcd(int64_t a, int64_t b) {
 static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     const egi_conv_parameters *q = (const egi_conv_parameters *)args->parameters;
-    const egi_conv_dims *d = &q->dims;
     const eg_tensor *out = args->out[0];
     const bool input = q->kind == EGI_CONV_INPUT;
     egi_gpu_conv p;
     memset(&p, 0, sizeof p);
-    p.d = *d;
+    const egi_gpu_plane *d = &p.d;
+    if (!egi_gpu_plane_of(g, args, &q->windows, &p.d)) return false;
     p.cg = d->c / d->groups;
     p.og = d->oc / d->groups;
     const int64_t places = d->n * d->oh * d->ow, taps = d->kh * d->kw, gy = egi_gpu_gcd(d->sh, d->dh), gx = egi_gpu_gcd(d->sw, d->dw), far = (int64_t)1 << 30;
@@ -2077,14 +2087,14 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
         EGI_GPU_TRY(g, args->op->name, cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)), g->compute));
         return true;
     }
-    if (egi_gpu_conv_is_product(d)) return egi_gpu_conv_blas(g, args);
+    if (egi_gpu_conv_is_product(d)) return egi_gpu_conv_blas(g, args, d);
     return p.cg == 1 && d->groups > 1 ? egi_gpu_conv_depthwise(g, args, &p, q->kind) : egi_gpu_conv_product(g, args, &p);
 }
 
 // Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their order.
-typedef struct egi_gpu_pooling { egi_pool_dims d; int kind; bool wide; int64_t results; egi_gpu_divisor by_c, by_w, by_h, by_sh, by_sw; } egi_gpu_pooling;
+typedef struct egi_gpu_pooling { egi_gpu_plane d; int kind; bool wide; int64_t results; egi_gpu_divisor by_c, by_w, by_h, by_sh, by_sw; } egi_gpu_pooling;
 template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const T *from, void *to) {
-    const egi_pool_dims &d = p.d;
+    const egi_gpu_plane &d = p.d;
     EGI_GPU_EACH(i, p.results) {
         int64_t image = i;
         const int64_t c = egi_gpu_split_off(&image, d.c, p.by_c, p.wide);
@@ -2131,11 +2141,11 @@ template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const 
 static bool egi_gpu_run_pool(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     const egi_pool_parameters *q = (const egi_pool_parameters *)args->parameters;
-    const egi_pool_dims *d = &q->dims;
     const eg_tensor *x = args->in[0], *out = args->out[0];
     const bool back = q->kind == EGI_POOL_AVG_GRAD;
     egi_gpu_pooling p;
-    p.d = *d;
+    const egi_gpu_plane *d = &p.d;
+    if (!egi_gpu_plane_of(g, args, &q->windows, &p.d)) return false;
     p.kind = (int)q->kind;
     p.results = out->size;
     p.wide = p.results > INT32_MAX || d->h + d->pt + d->sh > INT32_MAX || d->w + d->pl + d->sw > INT32_MAX;

@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     if (argc < 2) return 2;
     eg_seed(4);
     eg_tensor *filter = eg_variable(eg_random_normal(EG_SHAPE(3, 3, 1, 2)), "filter"), *W = eg_variable(eg_random_normal(EG_SHAPE(8, 5)), "W"), *b = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(5)), "b");
-    eg_tensor *table = eg_variable(eg_random_normal(EG_SHAPE(6, 3)), "table");
+    eg_tensor *table = eg_variable(eg_random_normal(EG_SHAPE(6, 3)), "table"), *filter1 = eg_variable(eg_random_normal(EG_SHAPE(3, 8, 2)), "filter1");
     eg_tensor *images = eg_random_uniform(EG_SHAPE(4, 9, 8, 1)), *labels = eg_random_integers(EG_SHAPE(4), 0, 5), *rows = eg_random_integers(EG_SHAPE(2), 0, 6);
     eg_optimizer *adam = eg_adam(.learning_rate = .05);
     if (!eg_record(argv[1])) return 1;
@@ -34,15 +34,18 @@ int main(int argc, char **argv) {
         eg_tape *tape = eg_tape_begin();
         eg_tensor *h = eg_relu(eg_conv2d(images, filter, .strides = {2, 2}, .padding = EG_SAME));
         eg_tensor *p = eg_add(eg_max_pool2d(h, .padding = EG_SAME), eg_avg_pool2d(h, .padding = EG_SAME));
+        eg_tensor *s = eg_conv1d(eg_reshape(images, EG_SHAPE(4, 9, 8)), filter1, .strides = {2}, .padding = EG_SAME);
+        s = eg_add(eg_max_pool1d(s, .padding = EG_SAME), eg_avg_pool1d(s, .padding = EG_SAME));
         eg_tensor *logits = eg_add(eg_matmul(eg_reshape(eg_slice(p, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(4, 2, 2, 2)), EG_SHAPE(4, 8)), W), b);
         eg_tensor *x = eg_add(eg_square(eg_gather(table, rows)), .1);
         eg_tensor *loss = eg_add(eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(labels, logits)), eg_mul(ops(x), .001));
+        loss = eg_add(loss, eg_mul(eg_reduce_mean(eg_square(s)), .001));
         loss = eg_custom_gradient(twice, twice_grad, NULL, &loss, 1);
-        eg_tensor *v[] = {filter, W, b, table}, *g[4];
-        if (!eg_tape_gradients(tape, loss, v, 4, g) || !eg_apply_gradients(adam, g, v, 4)) return 1;
+        eg_tensor *v[] = {filter, W, b, table, filter1}, *g[5];
+        if (!eg_tape_gradients(tape, loss, v, 5, g) || !eg_apply_gradients(adam, g, v, 5)) return 1;
     }
     if (!eg_record_stop()) return 1;
-    eg_release(filter), eg_release(W), eg_release(b), eg_release(table), eg_optimizer_release(adam);
+    eg_release(filter), eg_release(W), eg_release(b), eg_release(table), eg_release(filter1), eg_optimizer_release(adam);
     return eg_error() != EG_OK;
 }
 END

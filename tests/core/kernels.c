@@ -1,5 +1,8 @@
 // Chapter 35 at every size and place: each kernel against the plain loop that it stands for, in every dtype that it is stamped out for.
 // What is special about floats and large sizes is in ops_values.c and ops_edges.c.
+#ifndef EAGER_BACKEND
+#define EAGER_BACKEND
+#endif
 #include "test.h"
 
 static double value_of(int64_t i) { return (double)(i * 37 % 23) - 11; }      // no order, and exact in every dtype once it is not negative
@@ -206,4 +209,143 @@ TEST(pools_of_every_form) {
                         CHECK_VALUES(y, 0, most, oh * ow * channels);
                         CHECK_VALUES(z, wide ? 1e-14 : 1e-6, mean, oh * ow * channels);
                     }
+}
+
+// ---- windows over depth, height and width, as no public op has them yet: the kernels themselves against plain loops
+
+static void windows_make(egi_windows *w, const int64_t *in, const int64_t *taps, const int64_t *stride, const int64_t *dilation) {
+    for (int i = 0; i < 3; i++) {
+        egi_window a = { in[i], (in[i] + stride[i] - 1) / stride[i], taps[i], stride[i], dilation[i], 0 };
+        int64_t pad = (a.out - 1) * a.stride + (a.taps - 1) * a.dilation + 1 - a.in;
+        a.before = pad > 0 ? pad / 2 : 0;
+        w->axis[i] = a;
+    }
+}
+// The pixel of x that tap k of output o meets, or -1 in the padding; o and k are counted in rows.
+static int64_t windows_pixel(const egi_windows *w, int64_t o, int64_t k) {
+    int64_t pixel = 0, at[3];
+    for (int i = 2; i >= 0; i--) {
+        const egi_window *a = &w->axis[i];
+        at[i] = o % a->out * a->stride - a->before + k % a->taps * a->dilation;
+        o /= a->out;
+        k /= a->taps;
+        if (at[i] < 0 || at[i] >= a->in) return -1;
+    }
+    for (int i = 0; i < 3; i++) pixel = pixel * w->axis[i].in + at[i];
+    return pixel;
+}
+static int64_t windows_count(const egi_windows *w, char what) {
+    int64_t n = 1;
+    for (int i = 0; i < 3; i++) n *= what == 'x' ? w->axis[i].in : what == 'f' ? w->axis[i].taps : w->axis[i].out;
+    return n;
+}
+static bool windows_run(egi_kernel kernel, eg_tensor *a, eg_tensor *b, eg_tensor *out, const void *parameters) {
+    eg_backend *on = a->buffer->backend;
+    egi_args args;
+    memset(&args, 0, sizeof args);
+    args.op = egi_op_row(EGI_OP_conv2d);
+    args.in[0] = a;
+    args.in[1] = b;
+    args.out[0] = out;
+    args.parameters = parameters;
+    egi_backend_cpu();                                   // fills the CPU's table
+    return on->kernel[kernel](on, &args);
+}
+static bool windows_on_gpu(const eg_tensor *x) { return strncmp(x->buffer->backend->name, "gpu", 3) == 0; }
+static void check_conv_of_three_axes(const egi_windows *w, eg_dtype dtype) {
+    EG_SCOPE;
+    static double x[4000], f[4000], y[4000], dx[4000], df[4000];
+    int64_t cg = w->c / w->groups, og = w->oc / w->groups, pixels = windows_count(w, 'x'), taps = windows_count(w, 'f'), outs = windows_count(w, 'y');
+    int64_t n_x = w->n * pixels * w->c, n_f = taps * cg * w->oc, n_y = w->n * outs * w->oc;
+    REQUIRE(n_x <= 4000 && n_f <= 4000 && n_y <= 4000);
+    for (int64_t i = 0; i < n_x; i++) { x[i] = value_of(i); dx[i] = 0; }
+    for (int64_t i = 0; i < n_f; i++) { f[i] = value_of(i + 7); df[i] = 0; }
+    for (int64_t i = 0; i < n_y; i++) y[i] = 0;
+    for (int back = 0; back < 2; back++)                // y first: it is also the upstream gradient of the others
+        for (int64_t image = 0; image < w->n; image++)
+            for (int64_t o = 0; o < outs; o++)
+                for (int64_t k = 0; k < taps; k++) {
+                    int64_t pixel = windows_pixel(w, o, k);
+                    for (int64_t c = 0; c < w->oc && pixel >= 0; c++)
+                        for (int64_t q = 0; q < cg; q++) {
+                            double *px = &x[(image * pixels + pixel) * w->c + c / og * cg + q], *pf = &f[(k * cg + q) * w->oc + c];
+                            double *py = &y[(image * outs + o) * w->oc + c];
+                            if (!back) { *py += *px * *pf; continue; }
+                            dx[px - x] += *py * *pf;
+                            df[pf - f] += *py * *px;
+                        }
+                }
+    eg_tensor *tx = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_x), x), dtype), *tf = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_f), f), dtype);
+    eg_tensor *ty = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_y), y), dtype), *to[3];
+    for (int kind = 0; kind < 3; kind++) {
+        egi_conv_parameters p = { (egi_conv_kind)kind, *w, EG_PRECISION_FLOAT32 };
+        to[kind] = eg_zeros(dtype, kind == EGI_CONV_FORWARD ? EG_SHAPE(n_y) : kind == EGI_CONV_INPUT ? EG_SHAPE(n_x) : EG_SHAPE(n_f));
+        eg_tensor *a = kind == EGI_CONV_INPUT ? ty : tx, *b = kind == EGI_CONV_FILTER ? ty : tf;
+        if (windows_on_gpu(tx)) CHECK_ERROR(windows_run(EGI_CONV, a, b, to[kind], &p), EG_ERROR_DEVICE, "no kernel for three axes");
+        else CHECK(windows_run(EGI_CONV, a, b, to[kind], &p));
+    }
+    if (windows_on_gpu(tx)) return;
+    CHECK_VALUES(to[EGI_CONV_FORWARD], 0, y, n_y);       // small whole numbers: exact
+    CHECK_VALUES(to[EGI_CONV_INPUT], 0, dx, n_x);
+    CHECK_VALUES(to[EGI_CONV_FILTER], 0, df, n_f);
+}
+TEST(convolutions_of_three_axes) {
+    const int64_t in[] = { 3, 4, 5 }, taps[][3] = { { 2, 3, 2 }, { 1, 1, 1 }, { 3, 1, 2 } }, stride[][3] = { { 1, 1, 1 }, { 2, 1, 3 } };
+    const int64_t dilation[][3] = { { 1, 1, 1 }, { 1, 2, 2 } }, forms[][3] = { { 1, 2, 1 }, { 5, 3, 1 }, { 4, 4, 2 }, { 3, 3, 3 }, { 2, 4, 2 } };
+    for (int wide = 0; wide < 2; wide++)
+        for (int i = 0; i < 3 * 2 * 2 * 5; i++) {
+            const int64_t *form = forms[i / 12];
+            egi_windows w = { 2, form[0], form[1], form[2], { { 0, 0, 0, 0, 0, 0 } } };
+            windows_make(&w, in, taps[i % 3], stride[i / 3 % 2], dilation[i / 6 % 2]);
+            check_conv_of_three_axes(&w, wide ? EG_FLOAT64 : EG_FLOAT32);
+        }
+}
+static void check_pool_of_three_axes(const egi_windows *w, eg_dtype dtype) {
+    EG_SCOPE;
+    static double x[4000], mean[4000], back[4000], most[4000];
+    int64_t pixels = windows_count(w, 'x'), taps = windows_count(w, 'f'), outs = windows_count(w, 'y'), n_x = w->n * pixels * w->c, n_y = w->n * outs * w->c;
+    REQUIRE(n_x <= 4000 && n_y <= 4000);
+    for (int64_t i = 0; i < n_x; i++) { x[i] = value_of(i * 3); back[i] = 0; }
+    for (int64_t i = 0; i < n_y; i++) {
+        int64_t image = i / w->c / outs, o = i / w->c % outs, c = i % w->c, best = -1, n = 0;
+        double sum = 0;
+        for (int64_t k = 0; k < taps; k++) {
+            int64_t pixel = windows_pixel(w, o, k), at = (image * pixels + pixel) * w->c + c;
+            if (pixel < 0) continue;
+            if (best < 0 || x[at] > x[best]) best = at;
+            sum += x[at];
+            n++;
+        }
+        most[i] = (double)best;
+        mean[i] = sum / (double)n;
+        for (int64_t k = 0; k < taps; k++) {            // the gradient for an upstream gradient of value_of(i)
+            int64_t pixel = windows_pixel(w, o, k);
+            if (pixel >= 0) back[(image * pixels + pixel) * w->c + c] += value_of(i) / (double)n;
+        }
+    }
+    double *g = mean + 2000;
+    REQUIRE(n_y <= 2000);
+    for (int64_t i = 0; i < n_y; i++) g[i] = value_of(i);
+    eg_tensor *tx = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_x), x), dtype), *tg = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_y), g), dtype);
+    eg_tensor *to[] = { eg_zeros(EG_INT64, EG_SHAPE(n_y)), eg_zeros(dtype, EG_SHAPE(n_y)), eg_zeros(dtype, EG_SHAPE(n_x)) };
+    for (int kind = 0; kind < 3; kind++) {
+        egi_pool_parameters p = { (egi_pool_kind)kind, *w };
+        eg_tensor *a = kind == EGI_POOL_AVG_GRAD ? tg : tx;
+        if (windows_on_gpu(tx)) CHECK_ERROR(windows_run(EGI_POOL, a, NULL, to[kind], &p), EG_ERROR_DEVICE, "no kernel for three axes");
+        else CHECK(windows_run(EGI_POOL, a, NULL, to[kind], &p));
+    }
+    if (windows_on_gpu(tx)) return;
+    CHECK_VALUES(to[EGI_POOL_MAX_INDEX], 0, most, n_y);
+    CHECK_VALUES(to[EGI_POOL_AVG], dtype == EG_FLOAT64 ? 1e-14 : 2e-6, mean, n_y);
+    CHECK_VALUES(to[EGI_POOL_AVG_GRAD], dtype == EG_FLOAT64 ? 1e-13 : 1e-5, back, n_x);
+}
+TEST(pools_of_three_axes) {
+    const int64_t in[] = { 3, 4, 5 }, taps[][3] = { { 2, 3, 2 }, { 3, 1, 2 } }, stride[][3] = { { 1, 1, 1 }, { 2, 1, 3 } }, dilation[] = { 1, 1, 1 };
+    for (int wide = 0; wide < 2; wide++)
+        for (int i = 0; i < 2 * 2 * 3; i++) {
+            const int64_t c = i / 4 == 0 ? 1 : i / 4 == 1 ? 3 : 16;
+            egi_windows w = { 2, c, c, c, { { 0, 0, 0, 0, 0, 0 } } };
+            windows_make(&w, in, taps[i % 2], stride[i / 2 % 2], dilation);
+            check_pool_of_three_axes(&w, wide ? EG_FLOAT64 : EG_FLOAT32);
+        }
 }

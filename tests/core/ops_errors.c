@@ -380,7 +380,7 @@ TEST(convolution_errors) {
     CHECK_ERROR(eg_conv2d(x, eg_cast(k, EG_FLOAT64)), EG_ERROR_DTYPE, "eg_conv2d: dtypes differ");
     CHECK_ERROR(eg_conv2d(eg_cast(x, EG_INT32), eg_cast(k, EG_INT32)), EG_ERROR_DTYPE, "eg_conv2d: needs float32 or float64");
     CHECK_ERROR(eg_conv2d(f(2, 3), k), EG_ERROR_SHAPE, "(N, H, W, C)");
-    CHECK_ERROR(eg_conv1d(f(2, 3), k), EG_ERROR_SHAPE, "eg_conv1d: needs x (N, W, C)");
+    CHECK_ERROR(eg_conv1d(f(2, 3), k), EG_ERROR_SHAPE, "eg_conv1d: needs x (N, W, C) and a filter (KW, C, O), not");
     CHECK_ERROR(eg_depthwise_conv2d(x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 3, 1))), EG_ERROR_SHAPE, "eg_depthwise_conv2d");
     CHECK_ERROR(eg_conv2d_transpose(x, k), EG_ERROR_SHAPE, "(KH, KW, O / groups, C)");
     eg_tensor *t = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 2, 4));

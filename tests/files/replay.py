@@ -100,44 +100,72 @@ def scatter_add(x, index, axis, rows):
     return torch.zeros(x.shape[:axis] + (rows,) + behind, dtype=x.dtype).index_add(axis, index.flatten().long(), flat)
 
 
-def conv2d(x, f, dims):
-    n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups = dims
-    bottom, right = (oh - 1) * sh + (kh - 1) * dh + 1 - h - pt, (ow - 1) * sw + (kw - 1) * dw + 1 - w - pl
-    x = F.pad(x.permute(0, 3, 1, 2), (pl, right, pt, bottom))
-    return F.conv2d(x, f.permute(3, 2, 0, 1), stride=(sh, sw), dilation=(dh, dw), groups=groups).permute(0, 2, 3, 1)
+# Convolution and pooling. windows: n c oc groups, then of depth, height and width: in out taps stride dilation before.
+# An op over fewer axes has axes of one element in front; everything here has all three.
+def axes_of(windows):
+    return [windows[i:i + 6] for i in range(4, 22, 6)]
+
+
+def deep(x, lengths):                          # (N, D, H, W, C) as (N, C, D, H, W)
+    return x.reshape([x.shape[0]] + lengths + [x.shape[-1]]).permute(0, 4, 1, 2, 3)
+
+
+def padded(x, windows, fill):
+    pads = []
+    for n, out, taps, stride, dilation, before in axes_of(windows)[::-1]:
+        pads += [before, (out - 1) * stride + (taps - 1) * dilation + 1 - n - before]
+    return F.pad(deep(x, [a[0] for a in axes_of(windows)]), pads, value=fill)
+
+
+def like(y, x):                                # (N, C, D, H, W) as (N, ..., C) with as many axes as x
+    y = y.permute(0, 2, 3, 4, 1)
+    return y.reshape(y.shape[:1] + y.shape[6 - x.dim():])
+
+
+def conv2d(x, f, windows):
+    axes = axes_of(windows)
+    f5 = f.reshape([a[2] for a in axes] + list(f.shape[-2:])).permute(4, 3, 0, 1, 2)
+    stride, dilation = [[a[i] for a in axes] for i in (3, 4)]
+    return like(F.conv3d(padded(x, windows, 0.), f5, stride=stride, dilation=dilation, groups=windows[3]), x)
 
 
 # The gradients of a convolution are linear in each operand: they are asked of autograd at zeros.
-def conv2d_input(g, f, dims):
-    x = torch.zeros(dims[0], dims[1], dims[2], dims[3], dtype=g.dtype, requires_grad=True)
-    return torch.autograd.grad(conv2d(x, f, dims), x, g, create_graph=True)[0]
+def conv2d_input(g, f, windows):
+    shape = [windows[0]] + [a[0] for a in axes_of(windows)][5 - g.dim():] + [windows[1]]
+    x = torch.zeros(shape, dtype=g.dtype, requires_grad=True)
+    return torch.autograd.grad(conv2d(x, f, windows), x, g, create_graph=True)[0]
 
 
-def conv2d_filter(x, g, dims):
-    f = torch.zeros(dims[4], dims[5], dims[3] // dims[15], dims[6], dtype=g.dtype, requires_grad=True)
-    return torch.autograd.grad(conv2d(x, f, dims), f, g, create_graph=True)[0]
+def conv2d_filter(x, g, windows):
+    shape = [a[2] for a in axes_of(windows)][5 - g.dim():] + [windows[1] // windows[3], windows[2]]
+    f = torch.zeros(shape, dtype=g.dtype, requires_grad=True)
+    return torch.autograd.grad(conv2d(x, f, windows), f, g, create_graph=True)[0]
 
 
-def windows(x, dims, fill):                    # (N, OH, OW, C, KH KW)
-    n, h, w, c, kh, kw, oh, ow, sh, sw, pt, pl = dims
-    bottom, right = (oh - 1) * sh + kh - h - pt, (ow - 1) * sw + kw - w - pl
-    x = F.pad(x.permute(0, 3, 1, 2), (pl, right, pt, bottom), value=fill)
-    return x.unfold(2, kh, sh).unfold(3, kw, sw).flatten(-2).permute(0, 2, 3, 1, 4)
+def unfolded(x, windows, fill):                # (N, OD, OH, OW, C, taps)
+    x5 = padded(x, windows, fill)
+    for i, a in enumerate(axes_of(windows)): x5 = x5.unfold(2 + i, a[2], a[3])
+    return x5.flatten(-3).permute(0, 2, 3, 4, 1, 5)
 
 
-def avg_pool2d(x, dims):
-    return windows(x, dims, 0.).sum(-1) / windows(torch.ones_like(x), dims, 0.).sum(-1)
+def pooled(y, x):                              # (N, OD, OH, OW, C) with as many axes as x
+    return y.reshape(y.shape[:1] + y.shape[6 - x.dim():])
 
 
-def avg_pool2d_grad(g, dims):
-    x = torch.zeros(dims[:4], dtype=g.dtype, requires_grad=True)
-    return torch.autograd.grad(avg_pool2d(x, dims), x, g, create_graph=True)[0]
+def avg_pool2d(x, windows):
+    return pooled(unfolded(x, windows, 0.).sum(-1) / unfolded(torch.ones_like(x), windows, 0.).sum(-1), x)
 
 
-def max_pool_index(x, dims):                   # the element's place in the flat x
+def avg_pool2d_grad(g, windows):
+    shape = [windows[0]] + [a[0] for a in axes_of(windows)][5 - g.dim():] + [windows[1]]
+    x = torch.zeros(shape, dtype=g.dtype, requires_grad=True)
+    return torch.autograd.grad(avg_pool2d(x, windows), x, g, create_graph=True)[0]
+
+
+def max_pool_index(x, windows):                # the element's place in the flat x
     places = torch.arange(x.numel(), dtype=torch.float64).reshape(x.shape)
-    best = windows(x.double(), dims, -float("inf")).argmax(-1, keepdim=True)
-    return windows(places, dims, -1.).gather(-1, best).squeeze(-1).long()
+    best = unfolded(x.double(), windows, -float("inf")).argmax(-1, keepdim=True)
+    return pooled(unfolded(places, windows, -1.).gather(-1, best).squeeze(-1).long(), x)
 
 
 def floordiv(a, b):
