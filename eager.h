@@ -2551,7 +2551,8 @@ typedef struct eg_backend eg_backend;
 // same block, behind this header, where the host can read the device's memory.
 typedef struct egi_buffer {
     int32_t refs;                            // one for each tensor over it
-    int32_t on_device;                       // data came from backend->allocate, not from the block behind this header
+    int16_t on_device;                       // data came from backend->allocate, not from the block behind this header
+    int16_t inside;                          // it stands in the block of the handle `user`, and that block lives as long as this buffer
     eg_backend *backend;
     void *data;
     int64_t bytes;
@@ -2577,7 +2578,7 @@ struct eg_tensor {
     uint16_t flags;
     int64_t id;             // what tapes know it by; the snapshots of a variable share its id
     int64_t size;           // number of elements
-    int64_t dims[EG_MAX_RANK], strides[EG_MAX_RANK];   // strides in elements
+    int64_t *dims, *strides;   // behind the handle, as many as it has room for; strides in elements
     char *data;             // first element, an address on the buffer's device; of a number NULL
     egi_buffer *buffer;
     double number;          // of EGI_NUMBER
@@ -4284,11 +4285,13 @@ static bool egi_axis(const char *function, int axis, int rank, int *result) {
 // ---- handles and buffers. A handle's last release calls egi_tensor_destroy, which releases its buffer; a buffer's
 // last release frees the memory. Both counts are atomic, since any thread may hold a reference.
 
-// A handle without shape or buffer, with one reference; NULL without memory, and no error yet. Ids count up for the
-// whole program: a thread takes 2^20 of them at a time, so that making a tensor needs no atomic instruction.
-static eg_tensor *egi_tensor_new(void) {
-    eg_tensor *x = (eg_tensor *)egi_alloc(sizeof *x);
+// A handle without shape or buffer, with room for `rank` dimensions and `more` bytes behind them, and one reference; NULL without memory, and no error yet. Ids count
+// up for the whole program: a thread takes 2^20 of them at a time, so that making a tensor needs no atomic instruction.
+static eg_tensor *egi_tensor_begin(int rank, size_t more) {
+    eg_tensor *x = (eg_tensor *)egi_alloc(sizeof *x + (size_t)rank * 2 * sizeof *x->dims + more);
     if (!x) return NULL;
+    x->dims = (int64_t *)(void *)(x + 1);
+    x->strides = x->dims + rank;
     egi_thread *t = &egi_this;
     if ((t->next_id & 0xfffff) == 0) t->next_id = __atomic_fetch_add(&egi_shared.next_id, 0x100000, __ATOMIC_RELAXED) + 1;
     x->object.refs = 1;
@@ -4309,6 +4312,7 @@ static eg_tensor *egi_tensor_new(void) {
 #endif
     return x;
 }
+static eg_tensor *egi_tensor_new(int rank) { return egi_tensor_begin(rank, 0); }
 
 // Gives up one reference. A count of 1 needs no decrement: nobody else can hold a reference, so nobody can take one
 // either.
@@ -4323,7 +4327,7 @@ static void egi_buffer_release(egi_buffer *b) {
         b->backend->deallocate(b->backend, b->data, b->bytes);
         if (egi_heap_get()) egi_count(&egi_this.heap->device_bytes, -b->bytes);
     }
-    egi_free(b);
+    egi_free(b->inside ? b->user : b);
 }
 // Room for `bytes` bytes, uninitialised. Where the host may read the device's memory, header and elements are one
 // block of the library's allocator, the elements egi_buffer_header bytes behind its begin; elsewhere the elements come from the
@@ -4336,6 +4340,7 @@ static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
     if (!b) return NULL;
     b->refs = 1;
     b->on_device = !here;
+    b->inside = 0;
     b->backend = backend;
     b->bytes = bytes;
     b->deleter = NULL;
@@ -4350,9 +4355,11 @@ static void egi_tensor_destroy(eg_tensor *x) {
     // A loop and not a recursion: a mask may have a mask, and so on.
     while (x) {
         eg_tensor *mask = x->mask;
+        egi_buffer *b = x->buffer;
+        bool holds = b && b->inside && b->user == x;
         // Before the deleter runs, which may release x by mistake: that is refused then.
         x->object.kind = EGI_DEAD;
-        egi_buffer_release(x->buffer);
+        if (!holds) egi_buffer_release(b);
         if (x->host) egi_free(x->host);
         if (x->name) egi_free(x->name);
         if (egi_heap_get()) egi_count(&egi_this.heap->live_tensors, -1);
@@ -4361,7 +4368,8 @@ static void egi_tensor_destroy(eg_tensor *x) {
         egi_debug_remove(x);
         x->buffer = NULL;
 #endif
-        egi_free_handle(x);
+        if (holds) egi_buffer_release(b);
+        else egi_free_handle(x);
         x = mask && egi_object_drop(&mask->object) ? mask : NULL;
     }
 }
@@ -4391,18 +4399,30 @@ static void egi_tensor_set_shape_checked(eg_tensor *x, const eg_shape *shape) {
         }
     egi_tensor_set_shape(x, shape);
 }
-// A contiguous tensor on a backend whose elements are uninitialised. The shape has been checked. The caller owns the
-// reference (egi_scope_own gives it to the scope). NULL and an error without memory. `op` must outlive the tensor: it is
-// stored, not copied.
-static eg_tensor *egi_tensor_allocate(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
-    eg_tensor *x = egi_tensor_new();
+// A handle with room for `rank` dimensions and a buffer of `bytes` bytes on a backend. Where the host can read the device's memory, few
+// elements stand with their buffer in the handle's block, which one call of the allocator makes and frees; a debug build keeps dead
+// handles for a while, but not their elements, and so has no such blocks. NULL and an error without memory.
+static eg_tensor *egi_tensor_with_buffer(const char *op, eg_backend *backend, int rank, int64_t bytes) {
+#ifdef EAGER_DEBUG
+    enum { INSIDE = -1 };
+#else
+    enum { INSIDE = 256 };
+#endif
+    bool inside = bytes <= INSIDE && backend->host_reads;
+    eg_tensor *x = egi_tensor_begin(rank, inside ? sizeof(egi_buffer) + (size_t)bytes : 0);
     if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
     x->op = op;
-    x->dtype = (int8_t)dtype;
-    egi_tensor_set_shape_checked(x, shape);
-    int64_t bytes = x->size * egi_dtypes[dtype].size;
-    x->buffer = egi_buffer_new(backend, bytes);
-    if (!x->buffer) {
+    if (inside) {
+        egi_buffer *b = x->buffer = (egi_buffer *)(void *)(x->dims + 2 * rank);
+        b->refs = 1;
+        b->on_device = 0;
+        b->inside = 1;
+        b->backend = backend;
+        b->bytes = bytes;
+        b->deleter = NULL;
+        b->user = x;
+        b->data = b + 1;
+    } else if (!(x->buffer = egi_buffer_new(backend, bytes))) {
         egi_object_release(&x->object);
         egi_no_memory(op, bytes);
         return NULL;
@@ -4410,40 +4430,47 @@ static eg_tensor *egi_tensor_allocate(const char *op, eg_backend *backend, eg_dt
     x->data = (char *)x->buffer->data;
     return x;
 }
+// The bytes of the elements of a checked shape.
+static int64_t egi_shape_room(const eg_shape *shape, eg_dtype dtype) {
+    int64_t n = egi_dtypes[dtype].size;
+    for (int i = 0; i < shape->rank; i++) if (shape->dims[i] == 0) return 0;
+    for (int i = 0; i < shape->rank; i++) n *= shape->dims[i];
+    return n;
+}
+// A contiguous tensor on a backend whose elements are uninitialised. The shape has been checked. The caller owns the
+// reference (egi_scope_own gives it to the scope). NULL and an error without memory. `op` must outlive the tensor: it is
+// stored, not copied.
+static eg_tensor *egi_tensor_allocate(const char *op, eg_backend *backend, eg_dtype dtype, const eg_shape *shape) {
+    eg_tensor *x = egi_tensor_with_buffer(op, backend, shape->rank, egi_shape_room(shape, dtype));
+    if (!x) return NULL;
+    x->dtype = (int8_t)dtype;
+    egi_tensor_set_shape_checked(x, shape);
+    return x;
+}
 // The same with the shape and the device of `like`, which is contiguous. This is the path of most elementwise ops:
 // nothing is checked or computed.
 static eg_tensor *egi_tensor_allocate_like(const char *op, const eg_tensor *like, eg_dtype dtype) {
-    eg_tensor *x = egi_tensor_new();
-    if (!x) { egi_no_memory(op, (int64_t)sizeof *x); return NULL; }
-    x->op = op;
+    eg_tensor *x = egi_tensor_with_buffer(op, like->buffer->backend, like->rank, like->size * egi_dtypes[dtype].size);
+    if (!x) return NULL;
     x->dtype = (int8_t)dtype;
     x->rank = like->rank;
     x->flags = EGI_CONTIGUOUS;
     x->size = like->size;
-    memcpy(x->dims, like->dims, sizeof x->dims);
-    memcpy(x->strides, like->strides, sizeof x->strides);
-    x->buffer = egi_buffer_new(like->buffer->backend, x->size * egi_dtypes[dtype].size);
-    if (!x->buffer) {
-        egi_object_release(&x->object);
-        egi_no_memory(op, like->size * egi_dtypes[dtype].size);
-        return NULL;
-    }
-    x->data = (char *)x->buffer->data;
+    for (int i = 0; i < x->rank; i++) { x->dims[i] = like->dims[i]; x->strides[i] = like->strides[i]; }
     return x;
 }
 // Another handle on x's elements, which shares its buffer; the caller owns the reference. A view is an alias whose
-// shape, strides and data the caller changes, followed by egi_tensor_find_contiguous. A variable's alias is an ordinary
-// tensor.
-static eg_tensor *egi_tensor_alias(const char *op, const eg_tensor *x) {
-    eg_tensor *y = egi_tensor_new();
+// shape, strides and data the caller changes, followed by egi_tensor_find_contiguous; `rank` is the most that it will have. A
+// variable's alias is an ordinary tensor.
+static eg_tensor *egi_tensor_alias_of_rank(const char *op, const eg_tensor *x, int rank) {
+    eg_tensor *y = egi_tensor_new(rank > x->rank ? rank : x->rank);
     if (!y) { egi_no_memory(op, (int64_t)sizeof *y); return NULL; }
     y->op = op;
     y->dtype = x->dtype;
     y->rank = x->rank;
     y->flags = x->flags & (EGI_CONTIGUOUS | EGI_NUMBER | EGI_INTEGER_NUMBER);
     y->size = x->size;
-    memcpy(y->dims, x->dims, sizeof y->dims);
-    memcpy(y->strides, x->strides, sizeof y->strides);
+    for (int i = 0; i < x->rank; i++) { y->dims[i] = x->dims[i]; y->strides[i] = x->strides[i]; }
     y->data = x->data;
     y->buffer = x->buffer;
     y->number = x->number;
@@ -4451,6 +4478,7 @@ static eg_tensor *egi_tensor_alias(const char *op, const eg_tensor *x) {
     if (y->buffer) __atomic_fetch_add(&y->buffer->refs, 1, __ATOMIC_RELAXED);
     return y;
 }
+static eg_tensor *egi_tensor_alias(const char *op, const eg_tensor *x) { return egi_tensor_alias_of_rank(op, x, x->rank); }
 // Sets or clears EGI_CONTIGUOUS from dimensions and strides. The stride of a dimension of 1 does not matter.
 static void egi_tensor_find_contiguous(eg_tensor *x) {
     int64_t stride = 1;
@@ -4529,7 +4557,7 @@ static bool egi_repeats_one(const eg_tensor *x) {
 // the handle. An op takes the value as it is, or asks for egi_number_tensor once it knows the dtype to compute in.
 
 static eg_tensor *egi_number_new(double value, int64_t integer, unsigned flags) {
-    eg_tensor *x = egi_tensor_new();
+    eg_tensor *x = egi_tensor_new(0);
     if (!x) { egi_no_memory("number", (int64_t)sizeof *x); return NULL; }
     x->op = "number";
     x->dtype = (int8_t)egi_this.floats;
@@ -4847,7 +4875,7 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
         if (copy && deleter) EGI_FRAMED("the deleter", "wrap_data", deleter((void *)(uintptr_t)data, user));
         return copy;
     }
-    eg_tensor *x = egi_tensor_new();
+    eg_tensor *x = egi_tensor_new(shape.rank);
     egi_buffer *b = x ? (egi_buffer *)egi_alloc(sizeof *b) : NULL;
     if (!b) {
         if (x) egi_object_release(&x->object);
@@ -4859,7 +4887,7 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     egi_tensor_set_shape_checked(x, &shape);
     // one for x, one for here: if egi_scope_own fails, x goes first, and the deleter must not run
     b->refs = 2;
-    b->on_device = 0;
+    b->on_device = b->inside = 0;
     b->backend = backend;
     b->data = (void *)(uintptr_t)data;
     b->bytes = x->size * egi_dtypes[dtype].size;
@@ -9597,7 +9625,7 @@ static bool egi_only_ones_differ(const eg_tensor *x, const eg_shape *to, int64_t
 static bool egi_run_reshape(egi_call *c) {
     int64_t strides[EG_MAX_RANK];
     if (!(c->in[0]->flags & EGI_CONTIGUOUS) && egi_only_ones_differ(c->in[0], &c->shape[0], strides)) {
-        eg_tensor *y = c->out[0] = egi_tensor_alias(c->op->name, c->in[0]);
+        eg_tensor *y = c->out[0] = egi_tensor_alias_of_rank(c->op->name, c->in[0], c->shape[0].rank);
         if (!y) return false;
         y->rank = (int8_t)c->shape[0].rank;
         for (int i = 0; i < y->rank; i++) { y->dims[i] = c->shape[0].dims[i]; y->strides[i] = strides[i]; }
@@ -9606,7 +9634,7 @@ static bool egi_run_reshape(egi_call *c) {
     }
     eg_tensor *x = egi_contiguous(c->in[0]);
     if (!x) return false;
-    c->out[0] = egi_tensor_alias(c->op->name, x);
+    c->out[0] = egi_tensor_alias_of_rank(c->op->name, x, c->shape[0].rank);
     egi_object_release(&x->object);
     if (c->out[0]) egi_tensor_set_shape_checked(c->out[0], &c->shape[0]);
     return c->out[0] != NULL;
@@ -9729,7 +9757,7 @@ static bool egi_shape_broadcast_to(egi_call *c) { egi_same_out(c, c->in[0]); c->
 static bool egi_run_broadcast_to(egi_call *c) {
     const eg_tensor *x = c->in[0];
     const eg_shape *to = &c->shape[0];
-    eg_tensor *y = c->out[0] = egi_tensor_alias(c->op->name, x);
+    eg_tensor *y = c->out[0] = egi_tensor_alias_of_rank(c->op->name, x, to->rank);
     if (!y) return false;
     y->rank = (int8_t)to->rank;
     y->size = 1;
@@ -10615,7 +10643,7 @@ static eg_tensor egi_matmul_batch(const eg_tensor *x) {
     eg_tensor y;
     memset(&y, 0, sizeof y);
     y.rank = (int8_t)(x->rank - 2);
-    memcpy(y.dims, x->dims, sizeof y.dims);
+    y.dims = x->dims;
     return y;
 }
 static bool egi_shape_matmul(egi_call *c) {
@@ -13272,8 +13300,7 @@ static void egi_variable_take(eg_tensor *v, eg_tensor *x) {
 // The same for a variable with EGI_WIDENS: its last axis becomes as long as that of x.
 static void egi_variable_take_wide(eg_tensor *v, eg_tensor *x) {
     egi_variable_take(v, x);
-    memcpy(v->dims, x->dims, sizeof v->dims);
-    memcpy(v->strides, x->strides, sizeof v->strides);
+    for (int i = 0; i < v->rank; i++) { v->dims[i] = x->dims[i]; v->strides[i] = x->strides[i]; }
     v->size = x->size;
 }
 static bool egi_variable_may_take(const eg_tensor *v, const eg_tensor *x) {
@@ -26381,7 +26408,7 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
     } else if (ok && t->device.type != EGI_DLPACK_CPU && t->device.type != EGI_DLPACK_CUDA_HOST)
         ok = egi_fail(EG_ERROR_DEVICE, "eg_%s: the tensor is on a device of DLPack's type %d; only the CPU (1) and CUDA (2) are known", function, (int)t->device.type);
     if (ok) {
-        x = egi_tensor_new();
+        x = egi_tensor_new(EG_MAX_RANK);
         b = x ? (egi_buffer *)egi_alloc(sizeof *b) : NULL;
         ok = b || egi_no_memory(function, (int64_t)sizeof *b);
     }
@@ -26398,7 +26425,7 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
     }
     if (ok) {
         b->refs = 2;                                       // as in eg_wrap_data: the scope may have no room for x
-        b->on_device = 0;
+        b->on_device = b->inside = 0;
         b->backend = backend;
         b->data = x->data;
         b->bytes = x->size * egi_dtypes[dtype].size;

@@ -1113,7 +1113,7 @@ static unsigned egi_gpu_index_site(egi_gpu *g, const char *name, const eg_tensor
     s->serial = serial;
     s->dtype = indices->dtype;
     s->shape.rank = indices->rank;
-    memcpy(s->shape.dims, indices->dims, sizeof s->shape.dims);
+    for (int i = 0; i < indices->rank; i++) s->shape.dims[i] = indices->dims[i];
     pthread_mutex_unlock(&g->lock);
     return serial;
 }
