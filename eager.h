@@ -2690,6 +2690,7 @@ typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // fa
     EVERY(COPY, copy)                             /* in[0] to out[0], any strides, converts dtypes */ \
     EVERY(FILL, fill)                             /* double: out[0], any strides */ \
     EVERY(REDUCE, reduce)                         /* egi_reduce_parameters: in[0] contiguous */ \
+    EVERY(CHOOSE, choose)                         /* the same for EGI_ALL, EGI_ANY, EGI_ARGMAX and EGI_ARGMIN */ \
     EVERY(CUMSUM, cumsum)                         /* egi_reduce_parameters */ \
     EVERY(SORT, sort)                             /* egi_sort_parameters: in[0] rows of n; out[0] the first k values of each, out[1] int64, their \
                                                      positions, each may be NULL */ \
@@ -8497,23 +8498,6 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
 #define EGI_STAMP 43
 #include EAGER_HEADER_NAME
 
-// The bools of (outer, n, inner) over n: `all` is whether no element is zero, `any` whether one is not. Of no
-// elements, all is true and any false.
-static void egi_reduce_all_or_any(int64_t outer, int64_t n, int64_t inner, const uint8_t *x, uint8_t *y, bool any) {
-    for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner) {
-        for (int64_t j = 0; j < inner; j++) y[j] = (uint8_t)!any;
-        if (inner == 1) {
-            int64_t i = 0;
-            while (i < n && (x[i] != 0) != any) i++;
-            y[0] = (uint8_t)((i < n) == any);
-            continue;
-        }
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < inner; j++)
-                if ((x[i * inner + j] != 0) == any) y[j] = (uint8_t)any;
-    }
-}
-
 // ---- running programs
 
 // The cheap words on vectors. A condition is a mask of all bits.
@@ -8928,11 +8912,6 @@ static bool egi_cpu_widened(eg_backend *b, const egi_args *args, egi_kernel_func
     return ok;
 }
 static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    if (p->kind == EGI_ALL || p->kind == EGI_ANY) {
-        egi_reduce_all_or_any(p->outer, p->n, p->inner, (const uint8_t *)args->in[0]->data, (uint8_t *)args->out[0]->data, p->kind == EGI_ANY);
-        return true;
-    }
     switch (args->in[0]->dtype) {
         case EG_FLOAT32: return egi_cpu_reduce_f32(args);
         case EG_FLOAT64: return egi_cpu_reduce_f64(args);
@@ -8961,6 +8940,161 @@ EGI_CPU_OF_FLOATS(sparse_xent, in[1])
 EGI_CPU_OF_FLOATS(sparse_xent_grad, in[1])
 EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
+// CHOOSING. Idea: vectors find the greatest value of a block; only then is its first place looked for, in the last block that had a
+// greater one. Of bools a block is asked at once whether one of them decides.
+
+enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 };
+
+// The position of the first greatest of n elements, NaN being greater than all; NAN_OF(v) asks for it. With `turn` that of the least:
+// TURNED reverses the order. And the same for each column of (n, inner), for EGI_CHOOSE_ROWS rows at a time, so that a row's number
+// fits into the type INT, which is as wide as an element.
+#define EGI_ARGMAX(NAME, T, INT, NAN_OF, TURNED, TARGET) \
+    TARGET static int64_t NAME##_of_row(int64_t n, const T *x, T turn) { \
+        enum { LANES = 64 / (int)sizeof(T), BLOCK = 64 * LANES }; \
+        T best = TURNED(x[0]); \
+        int64_t at = 0; \
+        for (int64_t j = 1; n < LANES && j < n && !NAN_OF(best); j++) if (!(TURNED(x[j]) <= best)) { best = TURNED(x[j]); at = j; } \
+        if (n < LANES) return at; \
+        for (int64_t i = 0; i < n; i += BLOCK) { \
+            const int64_t end = egi_min64(i + BLOCK, n); \
+            T top[LANES]; \
+            INT nan[LANES] = { 0 }, better = 0; \
+            for (int l = 0; l < LANES; l++) top[l] = best; \
+            for (int64_t j = i; j < end; j += LANES) { \
+                const T *from = x + egi_min64(j, n - LANES);              /* the last lanes overlap those before */ \
+                for (int l = 0; l < LANES; l++) { \
+                    const T v = TURNED(from[l]); \
+                    top[l] = v > top[l] ? v : top[l]; \
+                    nan[l] |= (INT)NAN_OF(v); \
+                } \
+            } \
+            for (int l = 0; l < LANES; l++) better |= (INT)(nan[l] | (INT)(top[l] > best)); \
+            if (!better) continue; \
+            for (int l = 0; l < LANES; l++) if (nan[l]) { while (!NAN_OF(x[i])) i++; return i; } \
+            for (int l = 0; l < LANES; l++) best = top[l] > best ? top[l] : best; \
+            at = i; \
+        } \
+        for (INT here = 0; at + LANES <= n; at += LANES) {                /* the first one that is the greatest */ \
+            for (int l = 0; l < LANES; l++) here |= (INT)(TURNED(x[at + l]) == best); \
+            if (here) break; \
+        } \
+        while (TURNED(x[at]) != best) at++; \
+        return at; \
+    } \
+    TARGET static void NAME##_of_columns(int64_t n, int64_t inner, int64_t cols, const T *x, T turn, int64_t *y) { \
+        T best[EGI_CHOOSE_COLUMNS]; \
+        INT at[EGI_CHOOSE_COLUMNS]; \
+        for (int64_t j = 0; j < cols; j++) { best[j] = TURNED(x[j]); y[j] = 0; } \
+        for (int64_t first = 0, rows; first < n; first += rows) { \
+            rows = egi_min64(EGI_CHOOSE_ROWS, n - first); \
+            for (int64_t j = 0; j < cols; j++) at[j] = -1; \
+            for (int64_t i = 0; i < rows; i++, x += inner) { \
+                int64_t j = 0; \
+                for (; j + 16 <= cols; j += 16) \
+                    for (int l = 0; l < 16; l++) { \
+                        const T v = TURNED(x[j + l]), top = best[j + l]; \
+                        const bool wins = (v > top) | (NAN_OF(v) & !NAN_OF(top)); \
+                        best[j + l] = wins ? v : top; \
+                        at[j + l] = wins ? (INT)i : at[j + l]; \
+                    } \
+                for (; j < cols; j++) { \
+                    const T v = TURNED(x[j]), top = best[j]; \
+                    const bool wins = (v > top) | (NAN_OF(v) & !NAN_OF(top)); \
+                    best[j] = wins ? v : top; \
+                    at[j] = wins ? (INT)i : at[j]; \
+                } \
+            } \
+            for (int64_t j = 0; j < cols; j++) if (at[j] >= 0) y[j] = first + at[j]; \
+        } \
+    }
+#define EGI_TURNED_FLOAT(v) ((v) * turn)
+#define EGI_TURNED_INT(v) ((v) ^ turn)
+#define EGI_NAN_FLOAT(v) ((v) != (v))
+#define EGI_NAN_INT(v) false
+#define EGI_ARGMAX_OF_ALL(PREFIX, TARGET) \
+    EGI_ARGMAX(PREFIX##_f32, float, int32_t, EGI_NAN_FLOAT, EGI_TURNED_FLOAT, TARGET) \
+    EGI_ARGMAX(PREFIX##_f64, double, int64_t, EGI_NAN_FLOAT, EGI_TURNED_FLOAT, TARGET) \
+    EGI_ARGMAX(PREFIX##_i32, int32_t, int32_t, EGI_NAN_INT, EGI_TURNED_INT, TARGET) \
+    EGI_ARGMAX(PREFIX##_i64, int64_t, int64_t, EGI_NAN_INT, EGI_TURNED_INT, TARGET) \
+    EGI_ARGMAX(PREFIX##_u8, uint8_t, int8_t, EGI_NAN_INT, EGI_TURNED_INT, TARGET)
+EGI_ARGMAX_OF_ALL(egi_argmax, )
+#if EGI_WIDE_PROGRAMS
+EGI_ARGMAX_OF_ALL(egi_argmax_avx2, EGI_AVX2)
+#define EGI_ARGMAX_CALL(name, ...) (egi_cpu_has_avx2() ? egi_argmax_avx2##name(__VA_ARGS__) : egi_argmax##name(__VA_ARGS__))
+#else
+#define EGI_ARGMAX_CALL(name, ...) egi_argmax##name(__VA_ARGS__)
+#endif
+#define EGI_ARGMAX_CASE(T, name, TURN) { \
+        const T *x = (const T *)(const void *)args->in[0]->data; \
+        for (int64_t o = 0; o < p->outer; o++, x += p->n * p->inner, y += p->inner) { \
+            if (p->inner == 1) { y[0] = EGI_ARGMAX_CALL(name##_of_row, p->n, x, TURN); continue; } \
+            for (int64_t j = 0; j < p->inner; j += EGI_CHOOSE_COLUMNS) \
+                EGI_ARGMAX_CALL(name##_of_columns, p->n, p->inner, egi_min64(EGI_CHOOSE_COLUMNS, p->inner - j), x + j, TURN, y + j); \
+        } \
+        return true; \
+    }
+static bool egi_cpu_argmax(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const bool least = p->kind == EGI_ARGMIN;
+    int64_t *y = (int64_t *)(void *)args->out[0]->data;
+    switch (args->in[0]->dtype) {
+        case EG_FLOAT32: EGI_ARGMAX_CASE(float, _f32, least ? -1.0f : 1.0f)
+        case EG_FLOAT64: EGI_ARGMAX_CASE(double, _f64, least ? -1.0 : 1.0)
+        case EG_INT32: EGI_ARGMAX_CASE(int32_t, _i32, -(int32_t)least)
+        case EG_INT64: EGI_ARGMAX_CASE(int64_t, _i64, -(int64_t)least)
+        default: EGI_ARGMAX_CASE(uint8_t, _u8, (uint8_t)(least ? 255 : 0))
+    }
+}
+
+// Whether one of n bools is `any`, and for each of cols <= EGI_CHOOSE_COLUMNS columns of (n, inner) the result: all, or any.
+#define EGI_CHOOSE_BOOLS(NAME, TARGET) \
+    TARGET static bool NAME##_row(int64_t n, const uint8_t *x, bool any) { \
+        const uint8_t is = any; \
+        for (int64_t i = 0, end; i < n; i = end) { \
+            uint8_t some = 0; \
+            if (n >= EGI_CHOOSE_BYTES) { \
+                i = egi_min64(i, n - EGI_CHOOSE_BYTES); \
+                end = i + EGI_CHOOSE_BYTES; \
+                for (int l = 0; l < EGI_CHOOSE_BYTES; l++) some |= (uint8_t)((x[i + l] != 0) == is); \
+            } else for (end = i; end < n; end++) some |= (uint8_t)((x[end] != 0) == is); \
+            if (some) return true; \
+        } \
+        return false; \
+    } \
+    TARGET static void NAME##_columns(int64_t n, int64_t inner, int64_t cols, const uint8_t *x, bool any, uint8_t *y) { \
+        const uint8_t is = any; \
+        uint8_t found[EGI_CHOOSE_COLUMNS] = { 0 }; \
+        for (int64_t i = 0; i < n; i++, x += inner) { \
+            int64_t j = 0; \
+            for (; j + 32 <= cols; j += 32) \
+                for (int l = 0; l < 32; l++) found[j + l] |= (uint8_t)((x[j + l] != 0) == is); \
+            for (; j < cols; j++) found[j] |= (uint8_t)((x[j] != 0) == is); \
+            if (i % 64 == 63 && !memchr(found, 0, (size_t)cols)) break;             /* all are decided */ \
+        } \
+        for (int64_t j = 0; j < cols; j++) y[j] = (uint8_t)((found[j] != 0) == any); \
+    }
+EGI_CHOOSE_BOOLS(egi_choose, )
+#if EGI_WIDE_PROGRAMS
+EGI_CHOOSE_BOOLS(egi_choose_avx2, EGI_AVX2)
+#define EGI_CHOOSE_CALL(name, ...) (egi_cpu_has_avx2() ? egi_choose_avx2##name(__VA_ARGS__) : egi_choose##name(__VA_ARGS__))
+#else
+#define EGI_CHOOSE_CALL(name, ...) egi_choose##name(__VA_ARGS__)
+#endif
+static bool egi_cpu_choose(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const bool any = p->kind == EGI_ANY;
+    const uint8_t *x = (const uint8_t *)args->in[0]->data;
+    uint8_t *y = (uint8_t *)args->out[0]->data;
+    (void)b;
+    if (p->kind == EGI_ARGMAX || p->kind == EGI_ARGMIN) return egi_cpu_argmax(args);
+    for (int64_t o = 0; o < p->outer; o++, x += p->n * p->inner, y += p->inner) {
+        if (p->inner == 1) { y[0] = (uint8_t)(EGI_CHOOSE_CALL(_row, p->n, x, any) == any); continue; }
+        for (int64_t j = 0; j < p->inner; j += EGI_CHOOSE_COLUMNS)
+            EGI_CHOOSE_CALL(_columns, p->n, p->inner, egi_min64(EGI_CHOOSE_COLUMNS, p->inner - j), x + j, any, y + j);
+    }
+    return true;
+}
+
 // SORTING. Idea: an element becomes a key of 4 or 8 bytes, whose order is the one asked for: NaN is the greatest, -0 and 0 are equal,
 // and all bits turn for the descending order. In a short row an element's place is the number of elements before it, which
 // vectors count. A long row becomes items, keys with their positions, which go by their digits of 8 bits from the lowest to the
@@ -10210,7 +10344,7 @@ static bool egi_shape_reduce(egi_call *c) {
 }
 // Kernels see (outer, n, inner) and reduce n. Reduced axes that are neighbours (axes of 1 aside) are that n where
 // they stand. Others are moved to the end in a view, of which a contiguous copy is made, and inner is 1.
-static bool egi_run_reduce(egi_call *c) {
+static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attr;
     const eg_tensor *x = c->in[0];
     egi_reduce_parameters p = { a->kind, 1, 1, 1, false, false };
@@ -10255,11 +10389,13 @@ static bool egi_run_reduce(egi_call *c) {
         else ok = egi_tensor_fill(c->out[0], a->kind == EGI_MEAN && f ? (double)NAN : a->kind == EGI_ALL ? 1 : 0);
     } else {
         egi_args args = { c->op, 0, { packed }, { c->out[0] }, &p };
-        ok = egi_launch_reduce(c->backend, &args);
+        ok = launch(c->backend, &args);
     }
     egi_object_release(&packed->object);
     return ok;
 }
+static bool egi_run_reduce(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce); }
+static bool egi_run_choose(egi_call *c) { return egi_run_reduce_by(c, egi_launch_choose); }
 // g with its reduced axes back as axes of 1, so that it broadcasts to the input's shape.
 static eg_tensor *egi_unreduced(eg_tensor *g, const egi_reduce_attr *a) { return eg_reshape(g, egi_reduced_shape(a, true)); }
 EGI_GRAD(reduce_sum) {
@@ -10295,18 +10431,18 @@ EGI_GRAD(norm) {                          // g x / |x|, and 0 where |x| is 0
 }
 #define egi_grad_reduce_min egi_grad_reduce_max
 #define EGI_REDUCTION(name, kind, save) \
-    EGI_REDUCTION_(name, kind, save, egi_grad_##name, 0)
-#define EGI_REDUCTION_(name, kind, save, grad, flags) \
-    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, egi_run_reduce, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) };
+    EGI_REDUCTION_(name, kind, save, egi_run_reduce, egi_grad_##name, 0)
+#define EGI_REDUCTION_(name, kind, save, run, grad, flags) \
+    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, run, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) };
 EGI_REDUCTION(reduce_sum, EGI_SUM, 0)
 EGI_REDUCTION(reduce_mean, EGI_MEAN, 0)
 EGI_REDUCTION(reduce_max, EGI_MAX_, EGI_USES_A | EGI_USES_Y)
 EGI_REDUCTION(reduce_min, EGI_MIN_, EGI_USES_A | EGI_USES_Y)
 EGI_REDUCTION(norm, EGI_NORM2, EGI_USES_A | EGI_USES_Y)
-EGI_REDUCTION_(reduce_all, EGI_ALL, 0, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION_(reduce_any, EGI_ANY, 0, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION_(argmax, EGI_ARGMAX, 0, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION_(argmin, EGI_ARGMIN, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION_(reduce_all, EGI_ALL, 0, egi_run_choose, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION_(reduce_any, EGI_ANY, 0, egi_run_choose, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION_(argmax, EGI_ARGMAX, 0, egi_run_choose, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION_(argmin, EGI_ARGMIN, 0, egi_run_choose, NULL, EGI_NOT_DIFFERENTIABLE)
 // Runs a reduction over `axes`, or over all where none is given.
 static eg_tensor *egi_reduce(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axes *axes, bool keepdims) {
     egi_reduce_attr attr;
@@ -27940,7 +28076,7 @@ EGI_NOINLINE static void EGI_TN(egi_reduce_sums)(int64_t outer, int64_t n, int64
 #define EGI_LESS(v, top) ((v) < (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
 
 // The largest or least element of n >= 1, and the position of the first such one.
-#define EGI_EXTREME(NAME, ARGNAME, WINS, CMP)                                                                                 \
+#define EGI_EXTREME(NAME, WINS, CMP)                                                                                 \
     EGI_NOINLINE static EGI_T EGI_TN(EGI_PASTE(NAME, _row))(int64_t n, const EGI_T *x) {                                      \
         EGI_T m0 = x[0], m1 = m0, m2 = m0, m3 = m0;                                                                           \
         bool nan = false;                                                                                                     \
@@ -27970,17 +28106,9 @@ EGI_NOINLINE static void EGI_TN(egi_reduce_sums)(int64_t outer, int64_t n, int64
             for (int64_t i = 1; i < n; i++)                                                                                   \
                 for (int64_t j = 0; j < inner; j++) y[j] = WINS(x[i * inner + j], y[j]) ? x[i * inner + j] : y[j];            \
         }                                                                                                                     \
-    }                                                                                                                         \
-    static void EGI_TN(ARGNAME)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, int64_t *y) {                        \
-        for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner) {                                                     \
-            for (int64_t j = 0; j < inner; j++) y[j] = 0;                                                                     \
-            for (int64_t i = 1; i < n; i++)                                                                                   \
-                for (int64_t j = 0; j < inner; j++)                                                                           \
-                    if (WINS(x[i * inner + j], x[y[j] * inner + j])) y[j] = i;                                                \
-        }                                                                                                                     \
     }
-EGI_EXTREME(egi_reduce_max, egi_argmax, EGI_MORE, >)
-EGI_EXTREME(egi_reduce_min, egi_argmin, EGI_LESS, <)
+EGI_EXTREME(egi_reduce_max, EGI_MORE, >)
+EGI_EXTREME(egi_reduce_min, EGI_LESS, <)
 #undef EGI_EXTREME
 #undef EGI_MORE
 #undef EGI_LESS
@@ -27990,14 +28118,11 @@ static bool EGI_TN(egi_cpu_reduce)(const egi_args *args) {
     const int64_t outer = p->outer, n = p->n, inner = p->inner;
     const EGI_T *x = EGI_DATA(args->in[0]);
     EGI_T *y = EGI_DATA(args->out[0]);
-    int64_t *index = (int64_t *)(void *)args->out[0]->data;
     switch ((int)p->kind) {
         case EGI_SUM: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 's'); return true;
         case EGI_MEAN: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'm'); return true;
         case EGI_MAX_: EGI_TN(egi_reduce_max)(outer, n, inner, x, y); return true;
         case EGI_MIN_: EGI_TN(egi_reduce_min)(outer, n, inner, x, y); return true;
-        case EGI_ARGMAX: EGI_TN(egi_argmax)(outer, n, inner, x, index); return true;
-        case EGI_ARGMIN: EGI_TN(egi_argmin)(outer, n, inner, x, index); return true;
         default: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'n'); return true;         // EGI_NORM2, of floats
     }
 }

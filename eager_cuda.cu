@@ -959,6 +959,7 @@ static bool egi_gpu_run_reduce(eg_backend *b, const egi_args *args) {
         default: return egi_gpu_reduce_type<uint8_t>(g, args, &p);       // bools too: all is the least, any the greatest
     }
 }
+static bool egi_gpu_run_choose(eg_backend *b, const egi_args *args) { return egi_gpu_run_reduce(b, args); }
 
 // Running sums: a block for each line if there are few of them, else a thread.
 typedef struct egi_gpu_scan { int64_t outer, n, inner; bool exclusive, reverse; const void *in; void *out; } egi_gpu_scan;

@@ -140,3 +140,91 @@ TEST(sorting_watched_by_a_tape) {
         CHECK(eg_item(eg_reduce_sum(dt)) == 12 && eg_item(eg_reduce_sum(eg_take_along_axis(dt, where, 1))) == 12);
     }
 }
+// The first greatest (least) along the middle axis of (outer, n, inner); a NaN comes before all.
+#define FIRST(T) { \
+        const T *x = (const T *)(const void *)data + o * n * inner + j; \
+        int64_t best = 0; \
+        for (int64_t i = 1; i < n; i++) { \
+            const T v = x[i * inner], top = x[best * inner]; \
+            if ((v != v && top == top) || (least ? v < top : v > top)) best = i; \
+        } \
+        return best; \
+    }
+static int64_t first_of(eg_dtype dtype, int64_t n, int64_t inner, int64_t o, int64_t j, bool least) {
+    switch (dtype) {
+        case EG_FLOAT32: FIRST(float)
+        case EG_FLOAT64: FIRST(double)
+        case EG_INT32: FIRST(int32_t)
+        case EG_INT64: FIRST(int64_t)
+        default: FIRST(uint8_t)
+    }
+}
+static void check_argmax(eg_dtype dtype, int64_t outer, int64_t n, int64_t inner, int kind) {
+    EG_SCOPE;
+    fill(data, dtype, outer * n * inner, kind);
+    eg_tensor *x = eg_from_data(dtype, EG_SHAPE(outer, n, inner), (void *)data);
+    for (int least = 0; least < 2; least++) {
+        for (int64_t o = 0; o < outer; o++)
+            for (int64_t j = 0; j < inner; j++) order[o * inner + j] = first_of(dtype, n, inner, o, j, least);
+        const bool right = same_bytes(least ? eg_argmin(x, .axis = 1) : eg_argmax(x, .axis = 1), order, outer * inner, 8);
+        if (!right) printf("arg%s, dtype %d, (%d, %d, %d), kind %d\n", least ? "min" : "max", (int)dtype, (int)outer, (int)n, (int)inner, kind);
+        CHECK(right);
+    }
+}
+TEST(argmax_of_rows_and_columns) {
+    const int64_t inners[] = { 1, 2, 15, 16, 17, 33, 255, 256, 257, 300 };
+    for (int t = EG_FLOAT32; t <= EG_UINT8; t++)
+        for (int kind = 0; kind < KINDS && !test_fails; kind++) {
+            for (int64_t n = 1; n <= 130; n += test_share > 1 ? 7 : 1) check_argmax((eg_dtype)t, 3, n, 1, kind);
+            for (int64_t n = 999; n <= 1001; n++) { check_argmax((eg_dtype)t, 2, n, 1, kind); check_argmax((eg_dtype)t, 1, n, 3, kind); }
+            check_argmax((eg_dtype)t, 1, 20000, 1, kind);
+            for (int i = 0; i < 10; i++)
+                for (int64_t n = 1; n < 270; n += 63) check_argmax((eg_dtype)t, i % 2 ? 1 : 3 - (n > 60), n > 80 && inners[i] > 250 ? 129 : n, inners[i], kind);
+        }
+}
+// The place of one NaN, and of the greatest of rising numbers, wherever they stand.
+TEST(argmax_at_every_place) {
+    static float x[1100];
+    for (int64_t n = 1; n <= 1100; n += n < 140 ? 1 : 317)
+        for (int64_t at = 0; at < n; at += n < 140 || test_share == 1 ? 1 : 13) {
+            EG_SCOPE;
+            for (int64_t i = 0; i < n; i++) x[i] = (float)(i % 5) - 2;
+            x[at] = 3;
+            eg_tensor *high = eg_argmax(eg_from_data(EG_FLOAT32, EG_SHAPE(n), x));
+            x[at] = NAN;
+            eg_tensor *nan = eg_argmin(eg_from_data(EG_FLOAT32, EG_SHAPE(n), x));
+            CHECK(eg_item_int(high) == at && eg_item_int(nan) == at);
+        }
+}
+TEST(all_and_any_of_rows_and_columns) {
+    static uint8_t x[3 * 300 * 300], all[3 * 300], any[3 * 300];
+    const int64_t sizes[] = { 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300 };
+    for (int s = 0; s < 18; s++)
+        for (int i = 0; i < 18; i += s % 4 + 1)
+            for (int kind = 0; kind < 4; kind++) {
+                EG_SCOPE;
+                const int64_t n = sizes[s], inner = sizes[i], outer = 1 + s % 3;
+                for (int64_t k = 0; k < outer * n * inner; k++) x[k] = kind == 0 ? 1 : kind == 1 ? 0 : random_bits() % 256 == 0 ? kind == 2 : kind != 2;
+                for (int64_t o = 0; o < outer; o++)
+                    for (int64_t j = 0; j < inner; j++) {
+                        int64_t set = 0;
+                        for (int64_t k = 0; k < n; k++) set += x[(o * n + k) * inner + j] != 0;
+                        all[o * inner + j] = set == n;
+                        any[o * inner + j] = set > 0;
+                    }
+                eg_tensor *b = eg_from_data(EG_BOOL, EG_SHAPE(outer, n, inner), (void *)x);
+                const bool right = same_bytes(eg_reduce_all(b, .axes = EG_AXES(1)), all, outer * inner, 1) && same_bytes(eg_reduce_any(b, .axes = EG_AXES(1)), any, outer * inner, 1);
+                if (!right) printf("(%d, %d, %d), kind %d\n", (int)outer, (int)n, (int)inner, kind);
+                CHECK(right);
+            }
+    for (int64_t n = 1; n < 600; n++)
+        for (int64_t at = 0; at < n; at += 1 + n / 9) {
+            EG_SCOPE;
+            memset(x, 0, (size_t)n);
+            x[at] = 1;
+            CHECK(eg_item(eg_reduce_any(eg_from_data(EG_BOOL, EG_SHAPE(n), (void *)x))) == 1);
+            memset(x, 1, (size_t)n);
+            x[at] = 0;
+            CHECK(eg_item(eg_reduce_all(eg_from_data(EG_BOOL, EG_SHAPE(n), (void *)x))) == 0);
+        }
+}
