@@ -7137,7 +7137,7 @@ EGI_FAST
     UNARY(F, gelu_tanh,   EGI_MUL(a, EGI_GELU_S(a)), \
                           EGI_MUL(g, EGI_MUL(EGI_GELU_S(EGI_NEAR_0(a)), EGI_ADD(EGI_K(1), EGI_MUL(EGI_SUB(EGI_K(1), EGI_GELU_S(EGI_NEAR_0(a))), EGI_GELU_SLOPE(EGI_NEAR_0(a))))))) \
     UNARY(F, hard_sigmoid, EGI_LOOP(EGI_MIN(EGI_MAX(EGI_ADD(EGI_DIV(a, EGI_K(6)), EGI_K(0.5)), EGI_K(0)), EGI_K(1))), \
-                          EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(1))), EGI_DIV(g, EGI_K(6)), EGI_K(0))) \
+                          EGI_LOOP(EGI_DIV(EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(1))), g, EGI_K(0)), EGI_K(6)))) \
     BINARY(N, add,        EGI_LOOP(EGI_ADD(a, b)),        g,                                 g) \
     BINARY(N, sub,        EGI_LOOP(EGI_SUB(a, b)),        g,                                 EGI_LOOP(EGI_NEG(g))) \
     BINARY(N, mul,        EGI_LOOP(EGI_MUL(a, b)),        EGI_LOOP(EGI_MUL(g, b)),           EGI_LOOP(EGI_MUL(g, a))) \
@@ -28437,7 +28437,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
             for (int j = 0; j < PASS; j++) half[j] = (uint32_t)x[j];
             for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1);
 #else
-            for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(x[j] & 1);
+            uint16_t half[PASS];
+            for (int j = 0; j < PASS; j++) half[j] = (uint16_t)x[j];
+            for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1);
 #endif
             memcpy((void *)at[0], b, sizeof b);
         }
