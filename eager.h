@@ -660,7 +660,7 @@ EAGER_API eg_tensor *eg_divide_no_nan(eg_tensor *a, eg_tensor *b);       // a / 
 // 10, -0 and inf.)
 EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);            // the floor of the exact quotient: -7 // 2 = -4; dividing an integer by 0 is an error
 EAGER_API eg_tensor *eg_mod(eg_tensor *a, eg_tensor *b);                 // a - b floor(a / b): the sign of b
-EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);                 // a^b; integers: b >= 0 (a negative b truncates); a^0 is 1, its gradient along a 0
+EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);                 // a^b; integers: b >= 0 (a negative b truncates); a^0 is 1, its gradient along a 0; plain numbers b: 2, 3 by products, 0.5 by eg_sqrt, -1 by 1 / a
 EAGER_API eg_tensor *eg_maximum(eg_tensor *a, eg_tensor *b);             // a tie's gradient goes to a; NaN wins
 EAGER_API eg_tensor *eg_minimum(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_squared_difference(eg_tensor *a, eg_tensor *b);  // (a - b)^2
@@ -2627,7 +2627,7 @@ typedef struct egi_word {
     eg_tensor *(*eager2)(eg_tensor *a, eg_tensor *b);
     eg_tensor *(*eager3)(eg_tensor *a, eg_tensor *b, eg_tensor *c);
     unsigned char line;                                                    // EGI_DO_..., what a program's line does
-    egi_long_loop *const *loops;                                           // of a long word: float32, float32 with AVX2, float64, int64
+    egi_long_loop *const *loops;                                           // of a long word: float32, float32 with AVX2, float64, and what integers have: int64, int32, uint8
 } egi_word;
 // A formula in postfix order: words, ended by NULL, and beside each of them its value if it is the constant k. No words: no formula.
 // compiled: the loops of a formula that is marked with EGI_LOOP, for float32 and for float32 with AVX2; else NULL.
@@ -7400,6 +7400,8 @@ EGI_EVERYWHERE bool egi_negative(int64_t a) { return a < 0; }
 EGI_FLOAT_WORDS(egi_f32, float, f)
 EGI_FLOAT_WORDS(egi_f64, double, )
 EGI_INT_WORDS(egi_i64, int64_t, uint64_t, 1)
+EGI_INT_WORDS(egi_i32, int32_t, uint32_t, 1)
+EGI_INT_WORDS(egi_u8, uint8_t, uint32_t, 0)
 EGI_SCALAR_WORDS(egi_bool, uint8_t)
 #define egi_f32_word(word, ...) egi_f32##word(__VA_ARGS__)
 #define egi_f32_loop(...) __VA_ARGS__
@@ -7506,8 +7508,8 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
 #define EGI_LONG_AVX2(word, formula)
 #define EGI_LONG_WIDE(word) NULL
 #endif
-// The loops of a word: for float32, for float32 with AVX2, for float64, for int64 (or NULL). F: float32 in vectors;
-// M: by libm; N: by libm, and int64.
+// The loops of a word: for float32, for float32 with AVX2, for float64, and of N for int64, int32, uint8. F: float32 in vectors;
+// M: by libm; N: by libm, and integers.
 #define EGI_LONG_F(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
@@ -7521,7 +7523,9 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
-    static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, egi_long_i64##word };
+    EGI_LONG_LOOP(egi_long_i32##word, int32_t, egi_i32##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_u8##word, uint8_t, egi_u8##word(__VA_ARGS__)) \
+    static egi_long_loop *const egi_loops##word[6] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, egi_long_i64##word, egi_long_i32##word, egi_long_u8##word };
 #if EGI_X86 && !defined(__clang__)
 #define EGI_HAS_SQRT
 #elif EGI_X86
@@ -7533,7 +7537,7 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
 EGI_LONG_F(_sqrt, a)
 #endif
 EGI_LONG_F(_exp, a) EGI_LONG_F(_expm1, a) EGI_LONG_F(_log, a) EGI_LONG_F(_log1p, a) EGI_LONG_F(_tanh, a) EGI_LONG_F(_erf, a) EGI_LONG_F(_erfc, a)
-EGI_LONG_F(_phi, a) EGI_LONG_F(_sigmoid, a) EGI_LONG_F(_softplus, a) EGI_LONG_F(_floor, a) EGI_LONG_F(_ceil, a) EGI_LONG_F(_round, a)
+EGI_LONG_F(_phi, a) EGI_LONG_F(_sigmoid, a) EGI_LONG_F(_softplus, a)
 EGI_LONG_M(_sin, a) EGI_LONG_M(_cos, a) EGI_LONG_M(_tan, a) EGI_LONG_M(_asin, a) EGI_LONG_M(_acos, a) EGI_LONG_M(_atan, a)
 EGI_LONG_M(_sinh, a) EGI_LONG_M(_cosh, a) EGI_LONG_M(_asinh, a) EGI_LONG_M(_acosh, a) EGI_LONG_M(_atanh, a) EGI_LONG_M(_atan2, a, b)
 EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_N(_pow, a, b)
@@ -7544,7 +7548,7 @@ EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_N(_pow, a, b)
 // Behind each, how eg_op_print shows it: w is a second operand.
 #define EGI_DO_TABLE(X) \
     X(end, "") X(load, "z") X(true, "z") X(store, "") X(long1, "(x)") X(long2, "(x, z)") X(neg, "-x") X(abs, "abs(x)") X(sign, "sign(x)") \
-    X(square, "x * x") X(not, "!x") X(sqrt, "sqrt(x)") \
+    X(square, "x * x") X(not, "!x") X(sqrt, "sqrt(x)") X(floor, "floor(x)") X(ceil, "ceil(x)") X(round, "round(x)") \
     X(select, "x ? z : w") X(select_1, "z ? x : w") X(select_2, "z ? w : x") X(div_no_nan, "div_no_nan(x, z)") \
     X(and, "x & z") X(or, "x | z") X(drop, "x & !z") X(rdrop, "z & !x")    /* by masks: drop is x where the condition z is false, else 0 */ \
     EGI_DO_K(X, add, "x + z") EGI_DO_K(X, sub, "x - z") EGI_DO_K(X, rsub, "z - x") EGI_DO_K(X, mul, "x * z") EGI_DO_K(X, div, "x / z") \
@@ -7562,7 +7566,7 @@ enum { EGI_DO_TABLE(EGI_DO) EGI_DO_ACTS };
     ONE(_tan, eg_tan, L) ONE(_asin, eg_asin, L) ONE(_acos, eg_acos, L) ONE(_atan, eg_atan, L) ONE(_sinh, eg_sinh, L) \
     ONE(_cosh, eg_cosh, L) ONE(_tanh, eg_tanh, L) ONE(_asinh, eg_asinh, L) ONE(_acosh, eg_acosh, L) ONE(_atanh, eg_atanh, L) \
     ONE(_erf, eg_erf, L) ONE(_erfc, eg_erfc, L) ONE(_phi, egi_eager_phi, L) ONE(_sigmoid, eg_sigmoid, L) \
-    ONE(_softplus, eg_softplus, L) ONE(_floor, eg_floor, L) ONE(_ceil, eg_ceil, L) ONE(_round, eg_round, L) \
+    ONE(_softplus, eg_softplus, L) ONE(_floor, eg_floor, C) ONE(_ceil, eg_ceil, C) ONE(_round, eg_round, C) \
     ONE(_square, eg_square, C) ONE(_not, eg_logical_not, C) ONE(_true, NULL, C) TWO(_add, eg_add, C) TWO(_sub, eg_sub, C) \
     TWO(_mul, eg_mul, C) TWO(_div, eg_div, C) TWO(_div_no_nan, eg_divide_no_nan, C) TWO(_floordiv, eg_floordiv, L) \
     TWO(_mod, eg_mod, L) TWO(_pow, eg_pow, L) TWO(_max, eg_maximum, C) TWO(_min, eg_minimum, C) TWO(_atan2, eg_atan2, L) \
@@ -7890,8 +7894,7 @@ EGI_ELEMENTWISE_TABLE(EGI_C1, EGI_C_ND, EGI_C2, EGI_C_ND, EGI_C3, a, b, c, y, g)
 
 // ---- the rows
 //
-// The kinds' flags and dtypes (a bit for each eg_dtype). Integers of all sizes are computed as int64 and wrap around
-// when they are narrowed.
+// The kinds' flags and dtypes (a bit for each eg_dtype). Integers wrap around.
 enum {
     EGI_FLAGS_F = 0,
     EGI_FLAGS_M = 0,
@@ -7942,8 +7945,6 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, , , , , )
 #undef EGI_V
 
-// The dtype in which an elementwise row computes operands of a dtype.
-static int egi_computes_in(const egi_op *op, int dtype) { return dtype <= EG_FLOAT64 ? dtype : op->dtypes == EGI_DTYPES_B ? EG_BOOL : EG_INT64; }
 static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in, unsigned scalars, void *out);
 
 EGI_AS_TOLD
@@ -8103,13 +8104,26 @@ static bool egi_elementwise_launch(const egi_op *op, int variant, eg_tensor *con
     for (int i = 0; i < n; i++) args.in[i] = in[i];
     return egi_launch_elementwise(out->buffer->backend, &args);
 }
+static bool egi_has_zero_i32(int64_t n, const int32_t *x) {
+    enum { STEP = 64 };                         // a loop that compilers turn into vectors; each step may leave
+    int64_t i = 0;
+    for (; n - i >= STEP; i += STEP) {
+        int zero = 0;
+        for (int j = 0; j < STEP; j++) zero |= x[i + j] == 0;
+        if (zero) return true;
+    }
+    while (i < n && x[i] != 0) i++;
+    return i < n;
+}
 static bool egi_has_zero(const eg_tensor *x) {
     if (x->flags & EGI_NUMBER) return x->number == 0;
     eg_scope scope = eg_scope_begin();
     eg_tensor *c = egi_contiguous(x);
     const char *p = c ? (const char *)eg_data(c) : NULL;
     bool zero = false;
-    for (int64_t i = 0; p && i < x->size && !zero; i++) zero = egi_load_int(x->dtype, p + i * egi_dtypes[x->dtype].size) == 0;
+    if (p && x->dtype == EG_INT32) zero = egi_has_zero_i32(x->size, (const int32_t *)(const void *)p);
+    else if (p && x->dtype == EG_UINT8) zero = memchr(p, 0, (size_t)x->size) != NULL;
+    else for (int64_t i = 0; p && i < x->size && !zero; i++) zero = egi_load_int(x->dtype, p + i * egi_dtypes[x->dtype].size) == 0;
     if (c) egi_object_release(&c->object);
     eg_scope_end(scope);
     return zero;
@@ -8174,7 +8188,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     int n = op->n_in;
     // The common case: one or two plain operands of one shape and dtype. Few checks, and on the CPU the loop is
     // called without a launch.
-    if (n <= 2 && egi_is_plain(x) && op->dtypes >> x->dtype & 1 && egi_computes_in(op, x->dtype) == x->dtype && !(op->flags & EGI_DIVIDES) &&
+    if (n <= 2 && egi_is_plain(x) && op->dtypes >> x->dtype & 1 && !(op->flags & EGI_DIVIDES) &&
         (n == 1 || egi_are_twins(x, in[1]))) {
         out = egi_tensor_allocate_like(op->name, x, op->flags & EGI_TO_BOOL ? EG_BOOL : (eg_dtype)x->dtype);
         if (!out) return NULL;
@@ -8201,8 +8215,18 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
         eg_tensor *in[2]; \
         in[0] = a; \
         in[1] = b; \
-        return egi_elementwise(&egi_op_##name, in); \
+        return EGI_IS_ROW(name, pow) && egi_power_is_simple(a, b) ? egi_power_simple(a, b->number) : egi_elementwise(&egi_op_##name, in); \
     }
+// Whether a^b is made of cheaper ops: b is the plain number 2 or 3, or, for floats, 0.5 or -1.
+static bool egi_power_is_simple(const eg_tensor *a, const eg_tensor *b) {
+    if (!b || !(b->flags & EGI_NUMBER) || !a || a->object.kind != EGI_TENSOR || a->flags & EGI_NUMBER) return false;
+    const double k = b->number;
+    return EGI_DTYPES_N >> a->dtype & 1 && (k == 2 || k == 3 || (egi_is_float(a->dtype) && (k == 0.5 || k == -1)));
+}
+static eg_tensor *egi_power_compose(eg_tensor *a, double k) {
+    return k == 2 ? (eg_square)(a) : k == 3 ? (eg_mul)((eg_square)(a), a) : k == 0.5 ? (eg_sqrt)(a) : (eg_reciprocal)(a);
+}
+static eg_tensor *egi_power_simple(eg_tensor *a, double k) { EGI_AS("pow", egi_power_compose(a, k)); }
 #define EGI_F3(kind, name, f, d0, d1, d2) \
     EAGER_API eg_tensor *(eg_##name)(eg_tensor *a, eg_tensor *b, eg_tensor *c) { \
         eg_tensor *in[3]; \
@@ -8323,7 +8347,7 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again. A stamp is one number: the text by ten (1 a tile of a matrix product, 2 what only
 // floating point has, 3 reductions, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, 6 programs), the type by one (1 float,
-// 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 bool) and for a program the vectors by a hundred. The text derives the rest from the
+// 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 uint8_t and 8 int32_t, 9 and 0 the same with AVX2) and for a program the vectors by a hundred. The text derives the rest from the
 // number, and undefines it all. So each stays an ordinary function in which a debugger can step. A kernel returns false where it got no
 // workspace. Proof: tests/core/ops_values.c
 
@@ -8515,19 +8539,17 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
     EGI_CASE_1(_sign, EGI_CHOOSE(x > zero, zero + 1, EGI_CHOOSE(x < zero, zero - 1, x))) \
     EGI_CASE_2K(_add, x + z) EGI_CASE_2K(_sub, x - z) EGI_CASE_2K(_rsub, z - x) EGI_CASE_2K(_mul, x * z) EGI_CASE_2K(_div, x / z) EGI_CASE_2K(_rdiv, z / x) \
     EGI_CASE_2K(_max, EGI_CHOOSE((x > z) | (x != x), x, z)) EGI_CASE_2K(_min, EGI_CHOOSE((x < z) | (x != x), x, z)) \
-    EGI_SQRT_CASE EGI_CASE_2(_div_no_nan, (vec)(~EGI_BITS(z == zero) & EGI_BITS(x / z))) EGI_COMPARISONS
-#define EGI_INT_CASES \
-    EGI_CASE_1(_neg, (vec)-EGI_BITS(x)) EGI_CASE_1(_square, (vec)(EGI_BITS(x) * EGI_BITS(x))) \
-    EGI_CASE_1(_abs, (vec)((EGI_BITS(x) ^ EGI_BITS(x < zero)) - EGI_BITS(x < zero))) \
-    EGI_CASE_1(_sign, (vec)((x < zero) - (x > zero))) \
+    EGI_ROUND_CASES EGI_SQRT_CASE EGI_CASE_2(_div_no_nan, (vec)(~EGI_BITS(z == zero) & EGI_BITS(x / z))) EGI_COMPARISONS
+#define EGI_UINT_CASES \
+    EGI_CASE_1(_square, (vec)(EGI_BITS(x) * EGI_BITS(x))) \
     EGI_CASE_2K(_add, (vec)(EGI_BITS(x) + EGI_BITS(z))) EGI_CASE_2K(_sub, (vec)(EGI_BITS(x) - EGI_BITS(z))) EGI_CASE_2K(_rsub, (vec)(EGI_BITS(z) - EGI_BITS(x))) \
     EGI_CASE_2K(_mul, (vec)(EGI_BITS(x) * EGI_BITS(z))) EGI_CASE_2K(_max, EGI_CHOOSE(x > z, x, z)) EGI_CASE_2K(_min, EGI_CHOOSE(x < z, x, z)) EGI_COMPARISONS
-#define EGI_BOOL_CASES \
-    EGI_CASE_2(_eq, (vec)((x == z) & 1)) EGI_CASE_2(_ne, (vec)((x != z) & 1)) EGI_CASE_1(_not, (vec)((x == zero) & 1))
-
+#define EGI_INT_CASES \
+    EGI_CASE_1(_neg, (vec)-EGI_BITS(x)) EGI_CASE_1(_abs, (vec)((EGI_BITS(x) ^ EGI_BITS(x < zero)) - EGI_BITS(x < zero))) \
+    EGI_CASE_1(_sign, (vec)((x < zero) - (x > zero))) EGI_UINT_CASES
 
 // How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
-// for short tensors; float64 and int64 have one of four with AVX2 and one of two without, bool has one of four. For size
+// for short tensors; the others have one of four with AVX2 and one of two without. Bools are computed as uint8. For size
 // (-Os), float32 has one of four vectors as well.
 #ifdef EGI_FOR_SIZE
 #define EGI_STAMP 461
@@ -8551,24 +8573,33 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 466
 #include EAGER_HEADER_NAME
+#define EGI_STAMP 469
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 460
+#include EAGER_HEADER_NAME
 #endif
-#define EGI_STAMP 467
+#define EGI_STAMP 267
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 268
 #include EAGER_HEADER_NAME
 
 // The interpreter for n elements of a dtype that programs compute in: with AVX2 where `wide`, else with vectors of 16
 // bytes.
 typedef void egi_program_runner(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out);
 static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n) {
-    if (dtype == EG_BOOL) return egi_run_bool;
 #if EGI_WIDE_PROGRAMS
     if (wide && dtype == EG_FLOAT32 && n >= 16) return n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32;
     if (wide && dtype == EG_FLOAT64) return egi_run_avx2_f64;
     if (wide && dtype == EG_INT64) return egi_run_avx2_i64;
+    if (wide && dtype == EG_INT32) return egi_run_avx2_i32;
+    if (wide && dtype >= EG_UINT8) return egi_run_avx2_u8;
 #else
     (void)wide;
 #endif
     if (dtype == EG_FLOAT64) return egi_run_f64_some;
     if (dtype == EG_INT64) return egi_run_i64_some;
+    if (dtype == EG_INT32) return egi_run_i32_some;
+    if (dtype >= EG_UINT8) return egi_run_u8_some;
 #ifndef EGI_FOR_SIZE
     if (n < (wide ? 16 : 32)) return egi_run_f32_few;
 #else
@@ -8578,7 +8609,7 @@ static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n
 }
 // Runs a program on n elements: by the loop of its only word where that can, else by an interpreter.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in, unsigned scalars, void *out) {
-    const int which = dtype == EG_FLOAT32 ? wide : dtype == EG_FLOAT64 ? 2 : 3;
+    const int which = dtype == EG_FLOAT32 ? wide : dtype == EG_FLOAT64 ? 2 : dtype == EG_INT64 ? 3 : dtype == EG_INT32 ? 4 : 5;
     if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
         p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
     else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
@@ -8595,7 +8626,7 @@ static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int varia
     __atomic_store_n(&p->state, 2, __ATOMIC_RELEASE);
     return p;
 }
-// Runs a row's formula on n elements in a dtype that the row computes in (egi_computes_in): by its compiled loop, by
+// Runs a row's formula on n elements of a dtype that the row takes: by its compiled loop, by
 // the loop of its only word, or by its program. in[] are the operands a, b, c, y, g, contiguous, or one element where
 // their bit in `scalars` is set; the condition of eg_where is bytes. The result overlaps none of them.
 static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n, const void *const *in, unsigned scalars, void *out) {
@@ -8774,68 +8805,140 @@ static const void *egi_reader_block(egi_reader *r, char *block, int dtype, int64
     return block;
 }
 
-// The kernel of all elementwise rows and their fused gradients: finds the dtype to compute in, makes each operand
-// contiguous in it, block by block where it must, and runs the row's program (egi_program_run). Where all operands
-// are contiguous already, or single elements, that is one run.
-static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
+// One run of an elementwise row: what is computed, and the operands a, b, c, y, g that are read. in[i] is the first
+// element of operand i, of dtype[i]; bit i of `scalars`: it is one element.
+typedef struct egi_formula_run {
+    const egi_op *op;
+    int variant, dtype, of[5];
+    eg_tensor *out;
+    const eg_tensor *x[5];
+    const void *in[5];
+    int64_t value[5];                           // the bytes of operands that are one element
+    unsigned scalars;
+} egi_formula_run;
+static bool egi_formula_run_part(const egi_formula_run *e, int64_t n, const void *const *in, unsigned scalars, char *out) {
+    return egi_program_run(e->op, e->variant, e->dtype, n, in, scalars, out);
+}
+// Finds the dtype and the operands of a launch. The operands that are not read get the address of one that is.
+static void egi_formula_run_begin(egi_formula_run *e, const egi_args *args) {
     const egi_op *op = args->op;
-    eg_tensor *out = args->out[0];
-    const void *p[5];
-    int64_t n = out->size;
-    int dtype = args->variant ? out->dtype : -1;
-    (void)b;
-    if (dtype < 0) {                            // the dtype of the first operand that has one
-        for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
-            if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
-        if (dtype < 0) dtype = !(op->flags & EGI_TO_BOOL) ? out->dtype : op->dtypes == EGI_DTYPES_B ? (int)EG_BOOL : args->in[0]->dtype;
-    }
-    dtype = egi_computes_in(op, dtype);
-    const bool narrow = !(op->flags & EGI_TO_BOOL) && out->dtype != dtype;       // it computes in a wider dtype
-    int of[5], some = 0, packed = narrow;
-    unsigned scalars = 0;
-    // The bytes of operands that are one element; bit i of `scalars` marks these.
-    int64_t value[5];
-    // Some operand that is read: those that are not get its address, which is valid.
+    int some = 0, dtype = args->variant ? args->out[0]->dtype : -1;
+    for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
+        if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
+    if (dtype < 0) dtype = !(op->flags & EGI_TO_BOOL) ? args->out[0]->dtype : op->dtypes == EGI_DTYPES_B ? (int)EG_BOOL : args->in[0]->dtype;
+    e->op = op;
+    e->variant = args->variant;
+    e->dtype = dtype;
+    e->out = args->out[0];
+    e->scalars = 0;
     while (!args->in[some]) some++;
     for (int i = 0; i < 5; i++) {
-        const eg_tensor *x = args->in[i];
-        of[i] = i == 0 && op->flags & EGI_BOOL_FIRST ? (int)EG_BOOL : dtype;
+        const eg_tensor *x = e->x[i] = args->in[i];
+        e->of[i] = i == 0 && op->flags & EGI_BOOL_FIRST ? (int)EG_BOOL : dtype;
         if (!x) continue;
-        p[i] = x->data;
-        if (x->flags & EGI_NUMBER || (x->size == 1 && n > 1)) {
-            if (x->flags & EGI_NUMBER) egi_number_store(x, of[i], (unsigned char *)&value[i]);
-            else egi_convert(x->dtype, x->data, of[i], &value[i], 1);
-            p[i] = &value[i];
-            scalars |= 1u << i;
-        } else packed += !egi_reads_directly(x, out, of[i]);
+        e->in[i] = x->data;
+        if (!(x->flags & EGI_NUMBER) && (x->size != 1 || e->out->size == 1)) continue;
+        if (x->flags & EGI_NUMBER) {
+            egi_number_store(x, e->of[i], (unsigned char *)&e->value[i]);
+            e->in[i] = &e->value[i];
+        }
+        e->scalars |= 1u << i;
+        e->x[i] = NULL;
     }
-    for (int i = 0; i < 5; i++) if (!args->in[i]) p[i] = p[some];
-    if (!packed) return egi_program_run(op, args->variant, dtype, n, p, scalars, out->data);
+    for (int i = 0; i < 5; i++) if (!args->in[i]) e->in[i] = e->in[some];
+}
+
+// The result as rows: its last axes, as far as they continue each other in every operand. An operand's strides are in
+// bytes.
+enum { EGI_ROW_LEAST = 64 };                    // in shorter rows, the call of each would cost more than blocks
+typedef struct egi_rows { int rank; int64_t dims[EG_MAX_RANK], strides[5][EG_MAX_RANK]; } egi_rows;
+static void egi_rows_make(egi_rows *r, const egi_formula_run *e) {
+    r->rank = 0;
+    for (int d = 0; d < e->out->rank; d++) {
+        const int64_t dim = e->out->dims[d];
+        int64_t strides[5];
+        bool joins = r->rank > 0;
+        if (dim == 1) continue;
+        for (int i = 0; i < 5; i++) {
+            const eg_tensor *x = e->x[i];
+            const int k = x ? d - (e->out->rank - x->rank) : -1;
+            strides[i] = k < 0 || x->dims[k] == 1 ? 0 : x->strides[k] * egi_dtypes[x->dtype].size;
+            joins = joins && r->strides[i][r->rank - 1] == strides[i] * dim;
+        }
+        if (joins) r->dims[r->rank - 1] *= dim;
+        else r->dims[r->rank++] = dim;
+        for (int i = 0; i < 5; i++) r->strides[i][r->rank - 1] = strides[i];
+    }
+}
+// Whether operands can be read where they lie, a row at a time: rows are long, and an operand's elements follow each
+// other along them, or are one element.
+static bool egi_rows_direct(const egi_rows *r, const egi_formula_run *e) {
+    if (!r->rank || r->dims[r->rank - 1] < EGI_ROW_LEAST) return false;
+    for (int i = 0; i < 5; i++) {
+        const int64_t stride = r->strides[i][r->rank - 1];
+        if (e->x[i] && stride != 0 && stride != egi_dtypes[e->of[i]].size) return false;
+    }
+    return true;
+}
+static bool egi_rows_run(const egi_rows *r, const egi_formula_run *e) {
+    const int last = r->rank - 1;
+    const int64_t n = r->dims[last], bytes = n * egi_dtypes[e->out->dtype].size;
+    int64_t index[EG_MAX_RANK] = { 0 };
+    const void *in[5];
+    unsigned scalars = e->scalars;
+    memcpy(in, e->in, sizeof in);
+    for (int i = 0; i < 5; i++) if (e->x[i] && r->strides[i][last] == 0) scalars |= 1u << i;
+    for (int64_t row = 0, rows = e->out->size / n; row < rows; row++) {
+        if (!egi_formula_run_part(e, n, in, scalars, e->out->data + row * bytes)) return false;
+        for (int d = last - 1; d >= 0; d--) {
+            const bool wraps = ++index[d] == r->dims[d];
+            for (int i = 0; i < 5; i++) if (e->x[i]) in[i] = (const char *)in[i] + r->strides[i][d] * (wraps ? 1 - r->dims[d] : 1);
+            if (!wraps) break;
+            index[d] = 0;
+        }
+    }
+    return true;
+}
+// Operands in other layouts are made contiguous block by block.
+static bool egi_formula_run_blocks(const egi_formula_run *e) {
     egi_reader readers[5];
     char space[EGI_SPACE] __attribute__((aligned(64))), *blocks[5];
-    const int out_size = egi_dtypes[out->dtype].size, size = egi_dtypes[dtype].size;
+    const void *in[5];
+    const int size = egi_dtypes[e->dtype].size;
+    const int64_t n = e->out->size;
+    int packed = 0;
+    memcpy(in, e->in, sizeof in);
+    for (int i = 0; i < 5; i++) packed += e->x[i] && !egi_reads_directly(e->x[i], e->out, e->of[i]);
     const int64_t room = egi_min64(EGI_BLOCK, EGI_SPACE / (size * packed) / 64 * 64);
     int64_t step = room, period = 1;
-    char *wide = space;                         // the block for a result that is narrowed afterwards
-    for (int i = 0, k = narrow; i < 5; i++) {
-        if (!args->in[i] || scalars >> i & 1) continue;
+    for (int i = 0, k = 0; i < 5; i++) {
+        if (!e->x[i]) continue;
         blocks[i] = space + k * room * size;
-        k += !egi_reads_directly(args->in[i], out, of[i]);
-        egi_reader_make(&readers[i], args->in[i], out, of[i], blocks[i], step);
+        k += !egi_reads_directly(e->x[i], e->out, e->of[i]);
+        egi_reader_make(&readers[i], e->x[i], e->out, e->of[i], blocks[i], step);
         if (period == 1) { period = readers[i].period; step -= step % period; }
         // Its period does not divide the step: it is packed anew for each block.
         if (step % readers[i].period) readers[i].period = 1;
     }
     for (int64_t start = 0; start < n; start += step) {
         const int64_t count = egi_min64(n - start, step);
-        for (int i = 0; i < 5; i++)
-            if (args->in[i] && !(scalars >> i & 1)) p[i] = egi_reader_block(&readers[i], blocks[i], of[i], start, count);
-        for (int i = 0; i < 5; i++) if (!args->in[i]) p[i] = p[some];
-        void *to = out->data + start * out_size;
-        if (!egi_program_run(op, args->variant, dtype, count, p, scalars, narrow ? wide : to)) return false;
-        if (narrow) egi_convert(dtype, wide, out->dtype, to, count);
+        for (int i = 0; i < 5; i++) if (e->x[i]) in[i] = egi_reader_block(&readers[i], blocks[i], e->of[i], start, count);
+        if (!egi_formula_run_part(e, count, in, e->scalars, e->out->data + start * egi_dtypes[e->out->dtype].size)) return false;
     }
     return true;
+}
+// The kernel of all elementwise rows and their fused gradients: runs the row's program (egi_program_run) on all
+// elements at once, where all operands are contiguous or single elements; else on rows, or on blocks.
+static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
+    egi_formula_run e;
+    egi_rows rows;
+    bool direct = true;
+    (void)b;
+    egi_formula_run_begin(&e, args);
+    for (int i = 0; i < 5 && direct; i++) direct = !e.x[i] || egi_reads_directly(e.x[i], e.out, e.of[i]);
+    if (direct) return egi_formula_run_part(&e, e.out->size, e.in, e.scalars, e.out->data);
+    egi_rows_make(&rows, &e);
+    return egi_rows_direct(&rows, &e) ? egi_rows_run(&rows, &e) : egi_formula_run_blocks(&e);
 }
 
 // Copies between any two layouts and dtypes; in[0] broadcasts to out[0].
@@ -27046,7 +27149,7 @@ EGI_AS_TOLD
 #else // EGI_STAMP
 
 // What a type is: its suffix and its vectors.
-#define EGI_IS_WIDE (EGI_STAMP % 10 >= 4 && EGI_STAMP % 10 <= 6)
+#define EGI_IS_WIDE ((EGI_STAMP % 10 >= 4 && EGI_STAMP % 10 <= 6) || EGI_STAMP % 10 == 9 || EGI_STAMP % 10 == 0)
 #if EGI_STAMP % 10 == 1
 #define EGI_SUFFIX _f32
 #define EGI_VEC egi_v16_f32
@@ -27065,58 +27168,77 @@ EGI_AS_TOLD
 #define EGI_VEC egi_v32_f32
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
 #define EGI_SQRT_OF __builtin_ia32_sqrtps256
+#define EGI_ROUND_TO(x, mode) __builtin_ia32_roundps256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
 #elif EGI_STAMP % 10 == 5
 #define EGI_SUFFIX _avx2_f64
 #define EGI_VEC egi_v32_f64
 #define EGI_SPLAT(s) { s, s, s, s }
 #define EGI_SQRT_OF __builtin_ia32_sqrtpd256
+#define EGI_ROUND_TO(x, mode) __builtin_ia32_roundpd256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA4D(s, b, c)
 #elif EGI_STAMP % 10 == 6
 #define EGI_SUFFIX _avx2_i64
 #define EGI_SPLAT(s) { s, s, s, s }
-#else
-#define EGI_SUFFIX _bool
+#elif EGI_STAMP % 10 == 7
+#define EGI_SUFFIX _u8
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#elif EGI_STAMP % 10 == 8
+#define EGI_SUFFIX _i32
+#define EGI_SPLAT(s) { s, s, s, s }
+#elif EGI_STAMP % 10 == 9
+#define EGI_SUFFIX _avx2_u8
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s }
+#else
+#define EGI_SUFFIX _avx2_i32
+#define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
 #endif
-#if EGI_STAMP % 10 % 3 == 1 && EGI_STAMP % 10 != 7
+#if EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 4
 #define EGI_T float
 #define EGI_U uint32_t
 #define EGI_INT int32_t
 #define EGI_BITS_OF_T 32
 #define EGI_CASES EGI_FLOAT_CASES
 #define EGI_LONG EGI_IS_WIDE
+#define EGI_FIRST_WHOLE 8388608.0f
 #define EGI_EXP_T egi_expf
 #define EGI_TANH_T egi_tanhf
 #define EGI_SIGMOID_T egi_sigmoidf
 #define EGI_CBLAS_GEMM cblas_sgemm
 #define EGI_CELL_ROW egi_cell_row_f32
-#elif EGI_STAMP % 10 % 3 == 2
+#elif EGI_STAMP % 10 == 2 || EGI_STAMP % 10 == 5
 #define EGI_T double
 #define EGI_U uint64_t
 #define EGI_INT int64_t
 #define EGI_BITS_OF_T 64
 #define EGI_CASES EGI_FLOAT_CASES
 #define EGI_LONG 2
+#define EGI_FIRST_WHOLE 4503599627370496.0
 #define EGI_EXP_T egi_exp
 #define EGI_TANH_T egi_tanh
 #define EGI_SIGMOID_T egi_sigmoid
 #define EGI_CBLAS_GEMM cblas_dgemm
 #define EGI_CELL_ROW egi_cell_row_f64
-#elif EGI_STAMP % 10 % 3 == 0
+#elif EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 6
 #define EGI_T int64_t
 #define EGI_U uint64_t
 #define EGI_BITS_OF_T 64
 #define EGI_CASES EGI_INT_CASES
 #define EGI_LONG 3
+#elif EGI_STAMP % 10 == 8 || EGI_STAMP % 10 == 0
+#define EGI_T int32_t
+#define EGI_U uint32_t
+#define EGI_BITS_OF_T 32
+#define EGI_CASES EGI_INT_CASES
+#define EGI_LONG 4
 #else
 #define EGI_T uint8_t
 #define EGI_U uint8_t
 #define EGI_BITS_OF_T 8
-#define EGI_CASES EGI_BOOL_CASES
-#define EGI_LONG 3
+#define EGI_CASES EGI_UINT_CASES
+#define EGI_LONG 5
 #endif
-#if EGI_STAMP % 10 % 3 == 0
+#if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 6
 #define EGI_IS_FLOAT 0
 #define EGI_ISNAN(v) false
 #define EGI_ACC uint64_t
@@ -27140,7 +27262,6 @@ EGI_AS_TOLD
 #define EGI_BYTES 32
 #endif
 // How many vectors a program's function holds in registers.
-#define EGI_NUMBERS (EGI_STAMP % 10 != 7)
 #if EGI_STAMP / 100 == 1
 #define EGI_FEW _few
 #define EGI_VECTORS 1
@@ -28345,6 +28466,24 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
 #define EGI_CASE_3(word, e) \
     case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
 #define EGI_BITS(e) ((bits)(e))
+// Whole numbers near x, by an instruction of AVX2. Elsewhere a float below 2^23 (a double below 2^52) becomes whole when that number is added,
+// with the sign of x, and taken away again; larger ones are whole.
+#ifdef EGI_ROUND_TO
+#define EGI_ROUND_CASES EGI_CASE_1(_floor, EGI_ROUND_TO(x, 9)) EGI_CASE_1(_ceil, EGI_ROUND_TO(x, 10)) EGI_CASE_1(_round, EGI_ROUND_TO(x, 8))
+#else
+#define EGI_WITH_SIGN(e) ((vec)(EGI_BITS(e) | sign))
+#define EGI_ON_ROUNDED(i, e) { \
+        const vec x = s##i; \
+        const bits sign = EGI_BITS(x) & ~(~EGI_BITS(zero) >> 1); \
+        const vec whole = EGI_WITH_SIGN(zero + EGI_FIRST_WHOLE); \
+        const vec rounded = EGI_CHOOSE((vec)(EGI_BITS(x) ^ sign) < zero + EGI_FIRST_WHOLE, EGI_WITH_SIGN((x + whole) - whole), x); \
+        s##i = (e); \
+    }
+#define EGI_CASE_ROUNDED(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_ROUNDED, e) break;
+#define EGI_ROUND_CASES \
+    EGI_CASE_ROUNDED(_round, rounded) EGI_CASE_ROUNDED(_floor, EGI_CHOOSE(rounded > x, rounded - 1, rounded)) \
+    EGI_CASE_ROUNDED(_ceil, EGI_WITH_SIGN(EGI_CHOOSE(rounded < x, rounded + 1, rounded)))
+#endif
 #define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 
 // n is at least one pass, EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`: in[i] is one element.
@@ -28374,7 +28513,8 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
             const EGI_T *from = (const EGI_T *)at[i], k = from[0];
             const vec z = EGI_SPLAT(k);
             for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
-            if (!scalar) for (int64_t j = 1; j < n; j++) copy[i][j] = from[j];
+            if (!scalar && SIZE < 4) memcpy(to, from, (size_t)(n * SIZE));
+            else if (!scalar) for (int64_t j = 1; j < n; j++) copy[i][j] = from[j];
         }
         at[i] = (uintptr_t)to;
         fixed |= 1u << i;
@@ -28401,7 +28541,6 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
                 EGI_CASE_2(_or, (vec)(EGI_BITS(x) | EGI_BITS(z)))
                 case EGI_DO_load: EGI_FOR(EGI_READ, m) break;
                 case EGI_DO_store: { vec_at *to = (vec_at *)at[l->slot]; EGI_FOR(EGI_WRITE, to) } break;
-#if EGI_NUMBERS
                 EGI_CASE_2(_drop, (vec)(EGI_BITS(x) & ~EGI_BITS(z)))
                 EGI_CASE_2(_rdrop, (vec)(~EGI_BITS(x) & EGI_BITS(z)))
                 EGI_CASE_3(_select, EGI_CHOOSE(x, z, w))
@@ -28411,7 +28550,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
                     EGI_U x[PASS] __attribute__((aligned(EGI_BYTES)));
                     unsigned char b[PASS];
                     memcpy(b, m, sizeof b);
-                    for (int j = 0; j < PASS; j++) x[j] = (EGI_U)0 - (EGI_U)(b[j] != 0);
+                    for (int j = 0; j < PASS; j++) x[j] = (EGI_U)((EGI_U)0 - (EGI_U)(b[j] != 0));
                     EGI_FOR(EGI_READ, (const vec_at *)(void *)x)
                 } break;
                 case EGI_DO_long1:
@@ -28421,26 +28560,26 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
                     p->longs[l->also]->loops[EGI_LONG](few ? n : (int64_t)PASS, x, l->act == EGI_DO_long1 ? x : (const void *)m, y);
                     EGI_FOR(EGI_READ, (const vec_at *)(void *)y)
                 } break;
-#endif
                 case EGI_DO_end: goto end;
                 default: __builtin_unreachable();
             }
         }
     end:
-#if EGI_NUMBERS
+#if EGI_BITS_OF_T == 8
+        if (p->bytes & 1) { EGI_FOR(EGI_ON_1, (vec)(x & 1)) }
+#else                                           // in steps, which compilers turn into vectors
         if (p->bytes & 1) {
             EGI_U x[PASS] __attribute__((aligned(EGI_BYTES)));
             unsigned char b[PASS];
             EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
-#if EGI_BITS_OF_T == 64                         // in two steps, which compilers turn into vectors
+#if EGI_BITS_OF_T == 64
             uint32_t half[PASS];
             for (int j = 0; j < PASS; j++) half[j] = (uint32_t)x[j];
-            for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1);
 #else
             uint16_t half[PASS];
             for (int j = 0; j < PASS; j++) half[j] = (uint16_t)x[j];
-            for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1);
 #endif
+            for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1);
             memcpy((void *)at[0], b, sizeof b);
         }
         else
@@ -28464,13 +28603,15 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_CELL_ROW
 #undef EGI_EXP_T
 #undef EGI_FEW
+#undef EGI_FIRST_WHOLE
 #undef EGI_INT
 #undef EGI_ISNAN
 #undef EGI_IS_FLOAT
 #undef EGI_IS_WIDE
 #undef EGI_LONG
-#undef EGI_NUMBERS
 #undef EGI_QUOTIENT
+#undef EGI_ROUND_CASES
+#undef EGI_ROUND_TO
 #undef EGI_SIGMOID_T
 #undef EGI_SPLAT
 #undef EGI_SQRT_OF
