@@ -8549,8 +8549,8 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
     EGI_CASE_1(_sign, (vec)((x < zero) - (x > zero))) EGI_UINT_CASES
 
 // How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
-// for short tensors; the others have one of four with AVX2 and one of two without. Bools are computed as uint8. For size
-// (-Os), float32 has one of four vectors as well.
+// for short tensors; the others have one of four with AVX2 and, without, one of two (float64) or one. Bools are computed
+// as uint8. For size (-Os), float32 has one of four vectors as well.
 #ifdef EGI_FOR_SIZE
 #define EGI_STAMP 461
 #include EAGER_HEADER_NAME
@@ -8562,7 +8562,7 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
 #endif
 #define EGI_STAMP 262
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 263
+#define EGI_STAMP 163
 #include EAGER_HEADER_NAME
 #if EGI_WIDE_PROGRAMS
 #define EGI_STAMP 264
@@ -8578,9 +8578,9 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
 #define EGI_STAMP 460
 #include EAGER_HEADER_NAME
 #endif
-#define EGI_STAMP 267
+#define EGI_STAMP 167
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 268
+#define EGI_STAMP 168
 #include EAGER_HEADER_NAME
 
 // The interpreter for n elements of a dtype that programs compute in: with AVX2 where `wide`, else with vectors of 16
@@ -8597,9 +8597,9 @@ static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n
     (void)wide;
 #endif
     if (dtype == EG_FLOAT64) return egi_run_f64_some;
-    if (dtype == EG_INT64) return egi_run_i64_some;
-    if (dtype == EG_INT32) return egi_run_i32_some;
-    if (dtype >= EG_UINT8) return egi_run_u8_some;
+    if (dtype == EG_INT64) return egi_run_i64_few;
+    if (dtype == EG_INT32) return egi_run_i32_few;
+    if (dtype >= EG_UINT8) return egi_run_u8_few;
 #ifndef EGI_FOR_SIZE
     if (n < (wide ? 16 : 32)) return egi_run_f32_few;
 #else
@@ -28466,25 +28466,29 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
 #define EGI_CASE_3(word, e) \
     case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
 #define EGI_BITS(e) ((bits)(e))
+#define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 // Whole numbers near x, by an instruction of AVX2. Elsewhere a float below 2^23 (a double below 2^52) becomes whole when that number is added,
-// with the sign of x, and taken away again; larger ones are whole.
+// with the sign of x, and taken away again; larger ones are whole. That is a loop, since it is long.
 #ifdef EGI_ROUND_TO
 #define EGI_ROUND_CASES EGI_CASE_1(_floor, EGI_ROUND_TO(x, 9)) EGI_CASE_1(_ceil, EGI_ROUND_TO(x, 10)) EGI_CASE_1(_round, EGI_ROUND_TO(x, 8))
 #else
 #define EGI_WITH_SIGN(e) ((vec)(EGI_BITS(e) | sign))
-#define EGI_ON_ROUNDED(i, e) { \
-        const vec x = s##i; \
-        const bits sign = EGI_BITS(x) & ~(~EGI_BITS(zero) >> 1); \
-        const vec whole = EGI_WITH_SIGN(zero + EGI_FIRST_WHOLE); \
-        const vec rounded = EGI_CHOOSE((vec)(EGI_BITS(x) ^ sign) < zero + EGI_FIRST_WHOLE, EGI_WITH_SIGN((x + whole) - whole), x); \
-        s##i = (e); \
-    }
-#define EGI_CASE_ROUNDED(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_ROUNDED, e) break;
 #define EGI_ROUND_CASES \
-    EGI_CASE_ROUNDED(_round, rounded) EGI_CASE_ROUNDED(_floor, EGI_CHOOSE(rounded > x, rounded - 1, rounded)) \
-    EGI_CASE_ROUNDED(_ceil, EGI_WITH_SIGN(EGI_CHOOSE(rounded < x, rounded + 1, rounded)))
+    case EGI_DO_floor: case EGI_DO_ceil: case EGI_DO_round: { \
+        vec v[EGI_VECTORS]; \
+        EGI_FOR(EGI_WRITE, v) \
+        for (int j = 0; j < EGI_VECTORS; j++) { \
+            const vec x = v[j]; \
+            const bits sign = EGI_BITS(x) & ~(~EGI_BITS(zero) >> 1); \
+            const vec whole = EGI_WITH_SIGN(zero + EGI_FIRST_WHOLE); \
+            const vec near_x = EGI_CHOOSE((vec)(EGI_BITS(x) ^ sign) < zero + EGI_FIRST_WHOLE, EGI_WITH_SIGN((x + whole) - whole), x); \
+            v[j] = near_x; \
+            if (l->act == EGI_DO_floor) v[j] = EGI_CHOOSE(near_x > x, near_x - 1, near_x); \
+            if (l->act == EGI_DO_ceil) v[j] = EGI_WITH_SIGN(EGI_CHOOSE(near_x < x, near_x + 1, near_x)); \
+        } \
+        EGI_FOR(EGI_READ, v) \
+    } break;
 #endif
-#define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 
 // n is at least one pass, EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`: in[i] is one element.
 EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
