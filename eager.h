@@ -2866,6 +2866,15 @@ extern "C" {
 #elif defined(__OPTIMIZE__)
 #define EGI_FOR_SPEED
 #endif
+// For gcc: the passes without which most of the code of this file becomes hardly longer.
+#define EGI_FEW_PASSES \
+    _Pragma("GCC optimize(\"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\", \"no-tree-loop-optimize\")") \
+    _Pragma("GCC optimize(\"no-tree-dominator-opts\", \"no-expensive-optimizations\", \"no-schedule-insns2\", \"no-tree-sra\")") \
+    _Pragma("GCC optimize(\"no-forward-propagate\", \"no-tree-forwprop\", \"no-tree-copy-prop\", \"no-tree-sink\", \"no-dse\")") \
+    _Pragma("GCC optimize(\"no-tree-dse\", \"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
+    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-code-hoisting\", \"no-if-conversion\", \"no-if-conversion2\", \"no-tree-bit-ccp\")") \
+    _Pragma("GCC optimize(\"no-tree-fre\", \"no-tree-ccp\", \"no-tree-dce\", \"no-ivopts\", \"no-combine-stack-adjustments\")") \
+    _Pragma("GCC optimize(\"no-shrink-wrap\", \"no-cprop-registers\", \"no-guess-branch-probability\")")
 #if defined(EAGER_DEBUG) || defined(EGI_FOR_SIZE)
 #define EGI_FAST
 #define EGI_FEWER
@@ -2881,22 +2890,35 @@ extern "C" {
 #define EGI_FEWER
 #define EGI_SMALL
 #define EGI_AS_TOLD
-#elif defined(__OPTIMIZE__)
+#elif defined(__OPTIMIZE__)             // gcc with -O
 #define EGI_FAST _Pragma("GCC push_options")
 #define EGI_FEWER _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\")")
-#define EGI_SMALL \
-    _Pragma("GCC push_options") \
-    _Pragma("GCC optimize(\"Os\", \"no-gcse\", \"no-tree-pre\", \"no-tree-vrp\", \"no-tree-pta\", \"no-tree-loop-optimize\")") \
-    _Pragma("GCC optimize(\"no-tree-dominator-opts\", \"no-expensive-optimizations\", \"no-schedule-insns2\", \"no-tree-sra\")") \
-    _Pragma("GCC optimize(\"no-forward-propagate\", \"no-tree-forwprop\", \"no-tree-copy-prop\", \"no-tree-sink\", \"no-dse\")") \
-    _Pragma("GCC optimize(\"no-tree-dse\", \"no-thread-jumps\", \"no-cse-follow-jumps\", \"no-rerun-cse-after-loop\")") \
-    _Pragma("GCC optimize(\"no-tree-slp-vectorize\", \"no-code-hoisting\", \"no-if-conversion\", \"no-if-conversion2\", \"no-tree-bit-ccp\")")
+#define EGI_SMALL _Pragma("GCC push_options") _Pragma("GCC optimize(\"Os\")") EGI_FEW_PASSES
 #define EGI_AS_TOLD _Pragma("GCC pop_options")
+#else                                   // gcc without -O: EGI_FAST switches on what -O0 has switched off
+#define EGI_FAST \
+    _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\", \"inline\", \"tree-vectorize\", \"toplevel-reorder\")")
+#define EGI_AS_TOLD _Pragma("GCC pop_options")
+#if defined(EAGER_STATIC) && !defined(__cplusplus)
+#define EGI_LEAN
+#define EGI_FEWER _Pragma("GCC push_options") EGI_FEW_PASSES
+#define EGI_SMALL _Pragma("GCC push_options") EGI_FEW_PASSES
 #else
-#define EGI_FAST _Pragma("GCC push_options") _Pragma("GCC optimize(\"O1\", \"inline\", \"tree-vectorize\", \"toplevel-reorder\")")       // what -O0 has switched off
-#define EGI_FEWER _Pragma("GCC push_options") _Pragma("GCC optimize(\"O0\")")
+#define EGI_FEWER _Pragma("GCC push_options")
 #define EGI_SMALL _Pragma("GCC push_options")
-#define EGI_AS_TOLD _Pragma("GCC pop_options")
+#endif
+#endif
+// Without -O, gcc compiles each static function and each static object, used or not, and what they name: 900 KB for a
+// program of ten ops. It leaves out unused ones only under -ftoplevel-reorder, and functions only from -O1 on. Both are
+// switched on here, in a C program of one file. But at the end of each function gcc forgets such options for objects
+// (not for functions), so EGI_OBJECTS, which brings them back, stands before objects that name functions, or objects
+// that do. One serves all objects up to the next function.
+#ifdef EGI_LEAN
+#define EGI_OBJECTS _Pragma("GCC optimize(\"toplevel-reorder\")")
+#pragma GCC push_options
+#pragma GCC optimize("O1", "toplevel-reorder")
+#else
+#define EGI_OBJECTS
 #endif
 
 #ifndef EAGER_MALLOC
@@ -7514,18 +7536,18 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
     EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), egi_long_f64##word, NULL };
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), egi_long_f64##word, NULL };
 #define EGI_LONG_M(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, NULL };
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, NULL };
 #define EGI_LONG_N(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_i32##word, int32_t, egi_i32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_u8##word, uint8_t, egi_u8##word(__VA_ARGS__)) \
-    static egi_long_loop *const egi_loops##word[6] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, egi_long_i64##word, egi_long_i32##word, egi_long_u8##word };
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[6] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, egi_long_i64##word, egi_long_i32##word, egi_long_u8##word };
 #if EGI_X86 && !defined(__clang__)
 #define EGI_HAS_SQRT
 #elif EGI_X86
@@ -7586,6 +7608,7 @@ enum { EGI_WORD_a, EGI_WORD_b, EGI_WORD_c, EGI_WORD_y, EGI_WORD_g, EGI_WORD_k, E
 #define EGI_WORD_2(word, function, size) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 2, NULL, function, NULL, EGI_WORD_##size(word, 2) };
 #define EGI_WORD_3(word, function, size) static const egi_word egi_word##word = { &#word[1], EGI_WORD##word, 3, NULL, NULL, function, EGI_WORD_##size(word, 3) };
 static eg_tensor *egi_eager_phi(eg_tensor *x) { return (eg_mul)(eg_number(0.5), (eg_erfc)((eg_mul)(x, eg_number(-EGI_SQRT_HALF)))); }
+EGI_OBJECTS
 EGI_WORD_0(_a) EGI_WORD_0(_b) EGI_WORD_0(_c) EGI_WORD_0(_y) EGI_WORD_0(_g) EGI_WORD_0(_k)
 EGI_WORD_TABLE(EGI_WORD_1, EGI_WORD_2, EGI_WORD_3)
 
@@ -7869,11 +7892,11 @@ enum { EGI_WIDE = 64 };                         // a count that the compiler kno
 #if EGI_WIDE_PROGRAMS
 #define EGI_COMPILED_LOOPS(name, i, formula) \
     EGI_COMPILED_LOOP(egi_loop##i##_##name, , formula) EGI_COMPILED_LOOP(egi_loop##i##_avx2_##name, EGI_AVX2, formula) \
-    static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, egi_loop##i##_avx2_##name };
+    EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, egi_loop##i##_avx2_##name };
 #else
 #define EGI_COMPILED_LOOPS(name, i, formula) \
     EGI_COMPILED_LOOP(egi_loop##i##_##name, , formula) \
-    static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, NULL };
+    EGI_OBJECTS static egi_loop *const egi_compiled##i##_##name[2] = { egi_loop##i##_##name, NULL };
 #endif
 #define EGI_COMPILED_NOT(name, i, formula)
 // With EGI_V egi_compiled, a marked formula is two arguments, `marked` and its expression, and so shifts EGI_COMPILED_LOOPS into the place of
@@ -7942,6 +7965,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
 #define EGI_R3(kind, name, f, d0, d1, d2) \
     EGI_ROW(3, kind, name, 0, egi_grad_elementwise, EGI_FORMULA(name, 0, f), EGI_FORMULA(name, 1, d0), EGI_FORMULA(name, 2, d1), EGI_FORMULA(name, 3, d2))
 #define EGI_V egi_marks
+EGI_OBJECTS
 EGI_ELEMENTWISE_TABLE(EGI_R1, EGI_R1_ND, EGI_R2, EGI_R2_ND, EGI_R3, , , , , )
 #undef EGI_V
 
@@ -9783,7 +9807,7 @@ EGI_FEWER
 // need one, in eager ops, or in one launch where nobody looks at the ops (egi_gradient_ops_are_seen). The public function
 // checks its options first and puts what these need into the attributes, of which a tape keeps a copy.
 #define EGI_ROW_(name, n, flags, attributes, s0, s1, grad) \
-    static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, EGI_NOT_ELEMENTWISE(name) };
+    EGI_OBJECTS static const egi_op egi_op_##name = { #name, n, 1, flags, attributes, egi_shape_##name, egi_run_##name, grad, { s0, s1, 0 }, EGI_NOT_ELEMENTWISE(name) };
 #define EGI_OP(name, n, flags, attributes, s0, s1) EGI_ROW_(name, n, flags, attributes, s0, s1, egi_grad_##name)
 #define EGI_OP_ND(name, n, flags, attributes) EGI_ROW_(name, n, (flags) | EGI_NOT_DIFFERENTIABLE, attributes, 0, 0, NULL)
 #define EGI_GRAD(name) static bool egi_grad_##name(const eg_grad_context *c, const egi_op *op, eg_tensor **dx)
@@ -10064,6 +10088,7 @@ EGI_GRAD(slice) {
     return egi_set_dx(0, dx, egi_pad(c->upstream[0], &p));
 }
 static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g);
+EGI_OBJECTS
 static const egi_op egi_op_slice = { "slice", 1, 1, EGI_VIEW, sizeof(egi_slice_attr), egi_shape_slice, egi_run_slice, egi_grad_slice, { 0, 0, 0 },
                                      EGI_NOT_ELEMENTWISE_BUT(slice, egi_accumulate_slice) };
 static eg_tensor *egi_slice(eg_tensor *x, const egi_slice_attr *attr) { return egi_apply1(&egi_op_slice, &x, 1, attr); }
@@ -10536,7 +10561,7 @@ EGI_GRAD(norm) {                          // g x / |x|, and 0 where |x| is 0
 #define EGI_REDUCTION(name, kind, save) \
     EGI_REDUCTION_(name, kind, save, egi_run_reduce, egi_grad_##name, 0)
 #define EGI_REDUCTION_(name, kind, save, run, grad, flags) \
-    static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, run, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) };
+    EGI_OBJECTS static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, run, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) };
 EGI_REDUCTION(reduce_sum, EGI_SUM, 0)
 EGI_REDUCTION(reduce_mean, EGI_MEAN, 0)
 EGI_REDUCTION(reduce_max, EGI_MAX_, EGI_USES_A | EGI_USES_Y)
@@ -11006,8 +11031,10 @@ EGI_GRAD(dense) {
     if (c->needed[1] && !egi_set_dx(1, dx, egi_matmul(x, true, g[0], false))) return false;
     return !c->needed[2] || egi_set_dx(2, dx, (eg_reduce_sum)(g[0], egi_over_axis(0, false)));
 }
+EGI_OBJECTS
 static const egi_op egi_op_dense = { "dense", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
                                      { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE(dense) };
+EGI_OBJECTS
 static const egi_op egi_op_dense_relu = { "dense_relu", 3, 1, 0, sizeof(egi_matmul_attr), egi_shape_matmul, egi_run_matmul, egi_grad_dense,
                                           { EGI_USES_B | EGI_USES_Y, EGI_USES_A | EGI_USES_Y, EGI_USES_Y }, EGI_NOT_ELEMENTWISE(dense_relu) };
 static bool egi_is_folded(const eg_tensor *x, const eg_tensor *a, const eg_tensor *bias) {
@@ -11089,6 +11116,7 @@ EGI_GRAD(scatter_add) {
     (void)op;
     return egi_set_dx(0, dx, egi_gather_apply(&egi_op_gather, c->upstream[0], c->inputs[1], *(const egi_gather_attr *)c->attributes));
 }
+EGI_OBJECTS
 static const egi_op egi_op_scatter_add = { "scatter_add", 2, 1, 0, sizeof(egi_gather_attr), egi_shape_scatter_add, egi_run_scatter_add, egi_grad_scatter_add,
                                            { EGI_USES_B, 0, 0 }, EGI_NOT_ELEMENTWISE(scatter_add) };
 static const egi_op *egi_row_scatter_add(void) { return &egi_op_scatter_add; }
@@ -11297,6 +11325,7 @@ EGI_GRAD(conv2d_filter) {    // f(x, dy)
            egi_conv_grad(c, 1, dx, EGI_CONV_FORWARD, c->inputs[0], c->upstream[0]);
 }
 #define EGI_CONV_ROW(name) { #name, 2, 1, 0, sizeof(egi_windows), egi_shape_##name, egi_run_##name, egi_grad_##name, { EGI_USES_B, EGI_USES_A, 0 }, EGI_NOT_ELEMENTWISE(name) }
+EGI_OBJECTS
 static const egi_op egi_op_conv2d = EGI_CONV_ROW(conv2d);
 static const egi_op egi_op_conv2d_input = EGI_CONV_ROW(conv2d_input);
 static const egi_op egi_op_conv2d_filter = EGI_CONV_ROW(conv2d_filter);
@@ -11490,6 +11519,7 @@ EGI_OP(avg_pool2d, 1, 0, sizeof(egi_windows), 0, 0)
 static bool egi_shape_avg_pool2d_grad(egi_call *c) { return egi_pool_shape(c, EGI_WINDOW_X, (eg_dtype)c->in[0]->dtype); }
 static bool egi_run_avg_pool2d_grad(egi_call *c) { return egi_pool_run(c, EGI_POOL_AVG_GRAD); }
 EGI_GRAD(avg_pool2d_grad) { (void)op; return egi_set_dx(0, dx, egi_apply1(&egi_op_avg_pool2d, &c->upstream[0], 1, c->attributes)); }
+EGI_OBJECTS
 static const egi_op egi_op_avg_pool2d_grad = { "avg_pool2d_grad", 1, 1, 0, sizeof(egi_windows), egi_shape_avg_pool2d_grad, egi_run_avg_pool2d_grad, egi_grad_avg_pool2d_grad,
                                                { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(avg_pool2d_grad) };
 
@@ -12969,6 +12999,7 @@ static bool egi_grad_user(const eg_grad_context *c, const egi_op *op, eg_tensor 
     return egi_this.errors == errors || egi_this.error == EG_OK;
 }
 static bool egi_no_shape(egi_call *c) { (void)c; return false; }
+EGI_OBJECTS
 static const egi_op egi_op_custom_gradient = { "custom_gradient", -1, 1, EGI_USER, sizeof(egi_user_attr), egi_no_shape, NULL, egi_grad_user,
                                                { 0, 0, 0 }, EGI_NOT_ELEMENTWISE(custom_gradient) };
 
@@ -13806,6 +13837,7 @@ EGI_UPDATE_TABLE(EGI_RULE_F64)
 #undef EGI_T
 #undef EGI_V
 #define EGI_RULE_ROW(name, slots, scalars, body) { #name, slots, egi_scalars_##name, egi_f32_update_##name, egi_f64_update_##name },
+EGI_OBJECTS
 static const struct { const char *name; int slots; egi_update_scalars *scalars; egi_update_step *f32, *f64; } egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
 // The CPU's kernel EGI_UPDATE. k[7] is the weight decay times the learning rate, which egi_elements applies to w
 // before the rule.
@@ -14497,6 +14529,7 @@ static eg_tensor *egi_activation_leaky_relu(eg_tensor *x) { return (eg_leaky_rel
 static eg_tensor *egi_activation_elu(eg_tensor *x) { return (eg_elu)(x, eg_number(1)); }
 static eg_tensor *egi_activation_softmax(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_softmax)(x, last); }
 static eg_tensor *egi_activation_log_softmax(eg_tensor *x) { eg_axis_options last = { 0, NULL, 0 }; return (eg_log_softmax)(x, last); }
+EGI_OBJECTS
 static eg_tensor *(*const egi_activations[EGI_ACTIVATIONS])(eg_tensor *x) = {       // ORDER eg_activation
     egi_activation_linear, egi_activation_linear, eg_relu, eg_relu6, egi_activation_leaky_relu, egi_activation_elu, eg_selu, eg_gelu, eg_gelu_tanh, eg_silu, eg_mish,
     eg_softplus, eg_softsign, eg_tanh, eg_sigmoid, eg_hard_sigmoid, egi_activation_softmax, egi_activation_log_softmax, eg_exp
@@ -15898,6 +15931,7 @@ EGI_GRAD(layer_norm) {
     for (int i = 0; i < 3; i++) dx[i] = ok ? args.out[i] : NULL;
     return ok;
 }
+EGI_OBJECTS
 static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double), egi_shape_layer_norm, egi_run_layer_norm, egi_grad_layer_norm,
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, EGI_NOT_ELEMENTWISE(layer_norm) };
 // Whether a layer may compute x with one kernel instead of several ops: the device has it, and neither the NaN trap
@@ -16173,6 +16207,7 @@ static bool egi_gru_step(const egi_recurrence *r, eg_tensor *z, eg_tensor **stat
     state[0] = (eg_add)(candidate, (eg_mul)(update, (eg_sub)(h, candidate)));
     return state[0] != NULL;
 }
+EGI_OBJECTS
 static const egi_cell egi_cells[] = {                          // ORDER egi_recurrent_kind
     { "simple_rnn", 1, 1, 2, egi_simple_rnn_step },
     { "lstm", 4, 2, 6, egi_lstm_step },
@@ -16387,11 +16422,12 @@ static bool egi_grad_recurrent_as_one(const eg_grad_context *c, const egi_op *op
 }
 enum { EGI_USES_ABCDY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_D | EGI_USES_Y, EGI_USES_ALL = EGI_USES_ABCDY | EGI_USES_E };
 #define EGI_RECURRENT_ROW(name, outputs) \
-    static const egi_op egi_op_##name = { #name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, \
+    EGI_OBJECTS static const egi_op egi_op_##name = { #name, -1, outputs, EGI_UPSTREAM_NULL, sizeof(egi_recurrent_parameters), egi_shape_recurrent_as_one, \
         egi_run_recurrent_as_one, egi_grad_recurrent_as_one, { EGI_USES_ALL, EGI_USES_ALL, EGI_USES_ALL }, EGI_NOT_ELEMENTWISE(name) };
 EGI_RECURRENT_ROW(simple_rnn, 3)
 EGI_RECURRENT_ROW(lstm, 4)
 EGI_RECURRENT_ROW(gru, 3)
+EGI_OBJECTS
 static const egi_op *const egi_recurrent_ops[] = { &egi_op_simple_rnn, &egi_op_lstm, &egi_op_gru };       // ORDER egi_recurrent_kind
 // Whether the one op can do what is asked: the default activations, no dropout between steps, matching dtypes and
 // devices. In the op, the output of a masked step is the state, which equals the output of the step before unless the
@@ -16721,6 +16757,7 @@ static bool egi_grad_attention_as_one(const eg_grad_context *c, const egi_op *op
     for (int i = 0; i < 3 && ok; i++) if (c->needed[i]) ok = (dx[i] = egi_attention_swap_heads(args.out[i])) != NULL;
     return ok;
 }
+EGI_OBJECTS
 static const egi_op egi_op_attention = { "attention", -1, 2, 0, sizeof(egi_attention_parameters), egi_shape_attention_as_one, egi_run_attention_as_one, egi_grad_attention_as_one,
                                          { EGI_USES_ABCDY, EGI_USES_ABCDY, EGI_USES_ABCDY }, EGI_NOT_ELEMENTWISE(attention) };
 // Whether the one op can do what is asked: no weights are returned, nothing is dropped, and heads have at most
@@ -16852,6 +16889,7 @@ static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
 // of all is for egi_read_layer alone, which finds a row by the name in a file.
 #define EGI_LAYER_ROW(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) \
     static const egi_layer_type egi_layer_type_##name = { #name, class_name, rank, n_in, n_out, flags, has, build, call, shape };
+EGI_OBJECTS
 EGI_LAYER_TABLE(EGI_LAYER_ROW)
 #define EGI_LAYER_LISTED(name, class_name, rank, n_in, n_out, flags, has, build, call, shape) &egi_layer_type_##name,
 static const egi_layer_type *const egi_layer_types[] = { EGI_LAYER_TABLE(EGI_LAYER_LISTED) NULL };
@@ -17793,6 +17831,7 @@ enum { EGI_DENSE, EGI_SPARSE };                             // labels have the p
 enum { EGI_LOSSES(EGI_LOSS_NUMBER) EGI_N_LOSSES };
 typedef struct egi_loss_row { eg_loss *mean; const char *name; eg_tensor *(*each)(eg_tensor *, eg_tensor *, const eg_loss_options *); int labels, options; } egi_loss_row;
 #define EGI_LOSS_ROW(name, labels, options) { eg_##name, #name, egi_each_##name, labels, options },
+EGI_OBJECTS
 static const egi_loss_row egi_losses[] = { EGI_LOSSES(EGI_LOSS_ROW) };
 
 static const egi_loss_row *egi_loss_find(eg_loss *loss) {
@@ -18202,7 +18241,9 @@ enum { EGI_M_NAME = 1, EGI_M_THRESHOLD = 2, EGI_M_K = 4, EGI_M_CLASSES = 8, EGI_
     X(r2,                            "r2",                           0,               egi_shape_r2,         egi_delta_r2,                   egi_result_r2) \
     X(mean_iou,                      "mean_iou",                     EGI_M_CLASSES,   egi_shape_confusion,  egi_delta_confusion,            egi_result_mean_iou) \
     X(confusion_matrix,              "confusion_matrix",             EGI_M_CLASSES,   egi_shape_confusion,  egi_delta_confusion,            egi_result_confusion)
+EGI_OBJECTS
 static const egi_metric_row egi_metric_function = { "of", 0, egi_shape_pair, egi_delta_function, egi_result_mean };
+EGI_OBJECTS
 static const egi_metric_row egi_metric_root = { "root_mean_squared_error", 0, egi_shape_pair, egi_delta_function, egi_result_root };
 
 static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, const char *name, eg_metric_options o) {
@@ -18226,7 +18267,7 @@ static eg_metric *egi_metric_new(const egi_metric_row *row, eg_loss *function, c
     return m;
 }
 #define EGI_METRIC_NEW(function, name, options_, shape, delta, result) \
-    static const egi_metric_row egi_metric_row_##function = { name, options_, shape, delta, result }; \
+    EGI_OBJECTS static const egi_metric_row egi_metric_row_##function = { name, options_, shape, delta, result }; \
     EAGER_API eg_metric *(eg_metric_##function)(eg_metric_options options) { return egi_metric_new(&egi_metric_row_##function, NULL, name, options); }
 EGI_METRICS(EGI_METRIC_NEW)
 EAGER_API eg_metric *(eg_metric_of)(eg_loss *function, eg_metric_options options) {
@@ -20805,6 +20846,7 @@ static eg_status egi_from_tensors_next(egi_cursor *c, eg_tensor **out) {
     for (int i = 0; i < c->d->n; i++) out[i] = eg_retain(c->d->tensors.x[i]);
     return EG_NEXT;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_from_tensors = { "dataset_from_tensors", 0, egi_from_tensors_rule, egi_from_tensors_next, NULL, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_tensors, NULL, 0);
@@ -20851,6 +20893,7 @@ static int64_t egi_cursor_jump(egi_cursor *c, int64_t n) {
     int64_t left = c->d->cardinality - c->element;
     return n < left ? n : left;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_from_slices = { "dataset_from_slices", 0, egi_from_slices_rule, egi_from_slices_next, egi_cursor_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors, int n) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_slices, NULL, 0);
@@ -20872,6 +20915,7 @@ static eg_status egi_from_windows_next(egi_cursor *c, eg_tensor **out) {
     out[0] = egi_element_rows("dataset_from_windows", c->d->tensors.x[0], c->element * c->d->number[1], c->d->number[0]);
     return out[0] ? EG_NEXT : EG_FAILED;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_from_windows = { "dataset_from_windows", 0, egi_from_windows_rule, egi_from_windows_next, egi_cursor_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_from_windows, NULL, 0);
@@ -20898,6 +20942,7 @@ static eg_status egi_dataset_range_next(egi_cursor *c, eg_tensor **out) {
     out[0] = egi_host_int64("dataset_range", (int64_t)((uint64_t)c->d->number[0] + (uint64_t)c->element * (uint64_t)c->d->number[2]));
     return out[0] ? EG_NEXT : EG_FAILED;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_range = { "dataset_range", 0, egi_range_rule_of_dataset, egi_dataset_range_next, egi_cursor_jump, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop, int64_t step) {
     eg_dataset *d = egi_dataset_begin(&egi_stage_range, NULL, 0);
@@ -20927,6 +20972,7 @@ static bool egi_unknown_rule(eg_dataset *d) {
     d->cardinality = EG_UNKNOWN;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_from_generator = { "dataset_from_generator", 0, egi_unknown_rule, egi_generator_next, NULL, NULL, true, NULL };
 EAGER_API eg_dataset *eg_dataset_from_generator(eg_generator *f, void *user, int n, const eg_spec *specs) {
     if (!f) return (eg_dataset *)eg_raise(EG_ERROR_ARGUMENT, "eg_dataset_from_generator: the function is NULL");
@@ -21053,6 +21099,7 @@ static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
     }
     return open < 0 ? EG_FAILED : EG_END_OF_SEQUENCE;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_lines = { "dataset_text_lines", sizeof(egi_blocks), NULL, egi_lines_next, NULL, egi_reader_end, false, NULL };
 EAGER_API eg_dataset *eg_dataset_text_lines(const char *const *paths, int n) { return egi_dataset_done(egi_dataset_of_files(&egi_stage_lines, paths, n), true); }
 
@@ -21078,6 +21125,7 @@ static void egi_records_close(egi_cursor *c) {
     if (s->open) egi_source_close(&s->source);
     egi_text_free(&s->text);
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_records = { "dataset_tfrecord", sizeof(egi_records_state), NULL, egi_records_next, NULL, egi_records_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_tfrecord(const char *const *paths, int n) { return egi_dataset_done(egi_dataset_of_files(&egi_stage_records, paths, n), true); }
 
@@ -21138,6 +21186,7 @@ static bool egi_rows_rule(eg_dataset *d) {
     d->n = p->n;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_rows = { "dataset_from_files", sizeof(egi_rows_state), egi_rows_rule, egi_rows_next, egi_cursor_jump, egi_rows_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_from_files(const char *const *paths, int n) {
     char *list[EG_MAX_COMPONENTS];
@@ -21425,6 +21474,7 @@ static void egi_csv_close(egi_cursor *c) {
     egi_free(s->names);
     for (int k = 0; k < EG_MAX_COMPONENTS; k++) egi_free(s->column[k]);
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_csv = { "dataset_csv", sizeof(egi_csv_state), NULL, egi_csv_next, NULL, egi_csv_close, false, NULL };
 // Takes over the description of one component, and sets its spec.
 static bool egi_csv_part_set(eg_dataset *d, egi_csv_part *part, eg_csv_component o) {
@@ -21649,6 +21699,7 @@ static void egi_map_rest(egi_cursor *c) {
     (void)c;
 #endif
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_map = { "dataset_map", sizeof(egi_map_state), NULL, egi_map_next, egi_map_skip, egi_map_close, true, egi_map_rest };
 #define EGI_MAP_FIELD(...) EGI_FIELD(eg_map_options, __VA_ARGS__)
 static const egi_field egi_map_rows[] = {
@@ -21705,6 +21756,7 @@ static bool egi_filter_rule(eg_dataset *d) {
     d->cardinality = d->cardinality == 0 ? 0 : EG_UNKNOWN;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_filter = { "dataset_filter", sizeof(int64_t), egi_filter_rule, egi_filter_next, NULL, NULL, true, NULL };
 EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *from, eg_function1 *keep, void *user) {
     eg_dataset *d = egi_dataset_on(&egi_stage_filter, from);
@@ -21818,7 +21870,9 @@ static bool egi_batch_rule(eg_dataset *d) {
     }
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_batch = { "dataset_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false, NULL };
+EGI_OBJECTS
 static const egi_stage egi_stage_padded = { "dataset_padded_batch", sizeof(egi_batch_state), egi_batch_rule, egi_batch_next, egi_batch_skip, egi_batch_close, false, NULL };
 // Whether a stage of the pipeline makes batches.
 static bool egi_dataset_batches(const eg_dataset *d) {
@@ -21898,6 +21952,7 @@ static bool egi_unbatch_rule(eg_dataset *d) {
     else if (d->cardinality > 0 && (rows < 0 || !egi_checked_product(d->cardinality, rows, &d->cardinality))) d->cardinality = EG_UNKNOWN;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_unbatch = { "dataset_unbatch", sizeof(egi_unbatch_state), egi_unbatch_rule, egi_unbatch_next, NULL, egi_unbatch_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_unbatch(eg_dataset *d) { return egi_dataset_done(egi_dataset_on(&egi_stage_unbatch, d), true); }
 
@@ -21982,6 +22037,7 @@ static int64_t egi_shuffle_skip(egi_cursor *c, int64_t n) {
     }
     return egi_skip_reading(c, n);
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_shuffle = { "dataset_shuffle", sizeof(egi_shuffle_state), NULL, egi_shuffle_next, egi_shuffle_skip, egi_shuffle_close, true, NULL };
 EAGER_API eg_dataset *(eg_dataset_shuffle)(eg_dataset *from, int64_t buffer, eg_shuffle_options o) {
     eg_dataset *d = egi_dataset_on(&egi_stage_shuffle, from);
@@ -22057,6 +22113,7 @@ static bool egi_repeat_rule(eg_dataset *d) {
     else if (n > 0 && !egi_checked_product(n, count, &d->cardinality)) d->cardinality = EG_INFINITE;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_repeat = { "dataset_repeat", sizeof(int64_t), egi_repeat_rule, egi_repeat_next, egi_repeat_skip, NULL, false, NULL };
 // A stage whose one argument is a count, with -1 for "all" or "for ever".
 static eg_dataset *egi_stage_counted(const egi_stage *stage, eg_dataset *from, int64_t n) {
@@ -22079,6 +22136,7 @@ static bool egi_take_rule(eg_dataset *d) {
     if (n >= 0 && (d->cardinality > n || d->cardinality == EG_INFINITE || n == 0)) d->cardinality = n;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_take = { "dataset_take", 0, egi_take_rule, egi_take_next, egi_take_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_take(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_take, d, n); }
 
@@ -22102,6 +22160,7 @@ static bool egi_skip_rule(eg_dataset *d) {
     else if (d->cardinality >= 0) d->cardinality = d->cardinality > n ? d->cardinality - n : 0;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_skip = { "dataset_skip", sizeof(bool), egi_skip_rule, egi_skip_next, egi_skip_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_skip(eg_dataset *d, int64_t n) { return egi_stage_counted(&egi_stage_skip, d, n); }
 
@@ -22122,6 +22181,7 @@ static bool egi_enumerate_rule(eg_dataset *d) {
     d->n++;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_enumerate = { "dataset_enumerate", 0, egi_enumerate_rule, egi_enumerate_next, egi_skip_below, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) { return egi_dataset_done(egi_dataset_on(&egi_stage_enumerate, d), true); }
 
@@ -22159,6 +22219,7 @@ static bool egi_zip_rule(eg_dataset *d) {
     }
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_zip = { "dataset_zip", 0, egi_zip_rule, egi_zip_next, egi_zip_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_zip_of(eg_dataset *const *list, int n) {
     if (!egi_lists_given("dataset_zip", n, list, list, list)) return NULL;
@@ -22214,6 +22275,7 @@ static bool egi_concatenate_rule(eg_dataset *d) {
     else if (a->cardinality < 0 || b->cardinality < 0 || __builtin_add_overflow(a->cardinality, b->cardinality, &d->cardinality)) d->cardinality = EG_UNKNOWN;
     return true;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_concatenate = { "dataset_concatenate", sizeof(egi_concatenate_state), egi_concatenate_rule, egi_concatenate_next, egi_concatenate_skip, NULL, false, NULL };
 EAGER_API eg_dataset *eg_dataset_concatenate(eg_dataset *first, eg_dataset *second) {
     eg_dataset *list[2] = { first, second };
@@ -22303,6 +22365,7 @@ static void egi_interleave_rest(egi_cursor *c) {
     egi_interleave_state *s = (egi_interleave_state *)c->state;
     for (int64_t i = 0; s->turn && i < c->d->number[0]; i++) egi_cursor_rest(s->turn[i].c);
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_interleave = { "dataset_interleave", sizeof(egi_interleave_state), egi_filter_rule, egi_interleave_next, NULL, egi_interleave_close, true, egi_interleave_rest };
 #define EGI_INTERLEAVE_FIELD(...) EGI_FIELD(eg_interleave_options, __VA_ARGS__)
 static const egi_field egi_interleave_rows[] = {
@@ -22411,6 +22474,7 @@ static void egi_cache_drop(eg_dataset *d) {
     egi_cache_release((egi_cache *)d->data);
     d->data = NULL;
 }
+EGI_OBJECTS
 static const egi_stage egi_stage_cache = { "dataset_cache", sizeof(egi_cache_state), NULL, egi_cache_next, egi_cache_skip, egi_cache_close, false, NULL };
 EAGER_API eg_dataset *eg_dataset_cache(eg_dataset *from) {
     eg_dataset *d = egi_dataset_on(&egi_stage_cache, from);
@@ -22558,6 +22622,7 @@ static bool egi_prefetch_idle(egi_cursor *c) { return c != NULL; }
 typedef char egi_prefetch_state;
 #endif
 static int64_t egi_prefetch_skip(egi_cursor *c, int64_t n) { return egi_prefetch_idle(c) ? egi_skip_below(c, n) : egi_skip_reading(c, n); }
+EGI_OBJECTS
 static const egi_stage egi_stage_prefetch = { "dataset_prefetch", sizeof(egi_prefetch_state), NULL, egi_prefetch_next, egi_prefetch_skip, egi_prefetch_close, false, egi_prefetch_rest };
 EAGER_API eg_dataset *eg_dataset_prefetch(eg_dataset *from, int64_t n) {
     eg_dataset *d = egi_dataset_on(&egi_stage_prefetch, from);
@@ -24153,6 +24218,7 @@ static bool egi_path_ends_with(const char *text, const char *end) {
     return n >= m && !strcmp(text + n - m, end);
 }
 enum { EGI_FORMAT_NPZ, EGI_FORMAT_SAFETENSORS, EGI_FORMATS };
+EGI_OBJECTS
 static const struct { const char *ending; bool (*save)(eg_archive *, const char *); eg_archive *(*load)(const char *); } egi_formats[] = {
     { ".npz", eg_save_npz, eg_load_npz }, { ".safetensors", eg_save_safetensors, eg_load_safetensors }
 };
@@ -26930,6 +26996,7 @@ EGI_AS_TOLD
 
 EGI_SMALL
 enum { EGI_MAX_BACKENDS = 32 };
+EGI_OBJECTS
 static eg_backend *egi_backends[EGI_MAX_BACKENDS] = { &egi_cpu };
 static int egi_n_backends = 1;
 EAGER_API bool egi_backend_register(eg_backend *b) {
@@ -27124,6 +27191,9 @@ EAGER_API const egi_op *egi_op_row(int number) {
 
 EGI_AS_TOLD
 
+#ifdef EGI_LEAN
+#pragma GCC pop_options
+#endif
 #ifdef EAGER_CORE
 #pragma GCC diagnostic pop
 #endif
@@ -28436,6 +28506,7 @@ EGI_TARGET static void EGI_TN(egi_gru_back)(const EGI_CELL_ROW *r) {
     }
 }
 
+EGI_OBJECTS
 static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {          // ORDER egi_recurrent_kind
     { EGI_TN(egi_simple_rnn_cell), EGI_TN(egi_lstm_cell), EGI_TN(egi_gru_cell) }, { EGI_TN(egi_simple_rnn_back), EGI_TN(egi_lstm_back), EGI_TN(egi_gru_back) }
 };

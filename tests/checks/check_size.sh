@@ -35,11 +35,14 @@ FILES='egi?_(sink|source|json|crc|npz|zip|npy|safetensors|checkpoint|import|csv|
 DATASETS='egi?_(dataset|iterator|stage|cursor)'
 KERNELS='egi_(cpu_)?(conv(_|[0-9])|pool|lstm|gru|simple_rnn|recurrent|attention|layer_norm|random|argsort|cumsum|scatter)'
 
+# Of nm's kinds of names, those that are looked at.
+kinds=.
+
 # program.c, most bytes, what of `size` they are (text, or all: text and data), the names it must not have, flags
 lean() {
     source=$1 most=$2 what=$3 foreign=$4; shift 4
     $CC -std=c11 -DEAGER_STATIC -I. -Iexamples "$@" "$source" -o "$T/lean" $LIBS && (cd "$T" && ./lean >lean.out) || return
-    nm "$T/lean" | awk '{ print $NF }' | grep -E "^($foreign)" >"$T/came_along" && { echo "came along, though it does not use them:"; cat "$T/came_along"; return 1; }
+    nm "$T/lean" | awk -v kinds="$kinds" '$(NF - 1) ~ kinds { print $NF }' | grep -E "^($foreign)" >"$T/came_along" && { echo "came along, though it does not use them:"; cat "$T/came_along"; return 1; }
     bytes=$(size "$T/lean" | awk -v what="$what" 'NR == 2 { print what == "text" ? $1 : $1 + $2 }')
     echo "$bytes bytes, at most $most"
     case $(uname -m) in x86_64) ;; *) return 0 ;; esac
@@ -53,6 +56,12 @@ check tape lean examples/05_tape.c $tape all "$LAYERS|$TRAINING|$FILES|$DATASETS
 check perceptron lean "$T/perceptron.c" $perceptron text "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS|eg_tape|egi_backward|egi_(text|print)_" \
     -Os -ffunction-sections -fdata-sections -Wl,--gc-sections
 check layer lean "$T/layer.c" $layer all "$TRAINING|$FILES|$DATASETS|egi_(cpu_)?(conv(_|[0-9])|pool|lstm|gru|simple_rnn|recurrent|attention)|egi_layer_type_[^d]|egi_call_[^d]" -O2
+# Without -O, too, gcc leaves out the functions that a program does not use (EGI_OBJECTS).
+unoptimized() { kinds='[tT]'; lean examples/05_tape.c 165000 all "$LAYERS|$TRAINING|$FILES|$DATASETS|$KERNELS" -O0; }
+case $($CC --version 2>/dev/null | head -n 1) in
+*clang*) ;;
+*) check unoptimized unoptimized ;;
+esac
 static_with_cuda() {
     ! $CC -std=c11 -DEAGER_STATIC -DEAGER_CUDA -I. -fsyntax-only "$T/layer.c" 2>"$T/said" && grep -q 'leave out EAGER_STATIC with EAGER_CUDA' "$T/said"
 }
