@@ -12172,26 +12172,22 @@ EGI_AS_TOLD
 //                       ordinary tape, at the end of its scope for a persistent one
 // Read first: 21, 22.  Entry: eg_tape_gradients_from().  Proof: tests/core/tape.c
 
-// One tensor that a tape knows. The tensor itself may be gone: shape, dtype and device stay, to make zeros or ones of
-// its kind.
-typedef struct egi_slot {
-    int64_t id;
-    int32_t record;            // the line that made it, -1: watched
-    int8_t dtype;
-    eg_shape shape;
-    eg_backend *backend;
-    eg_tensor *variable;       // a reference, if it is one
-} egi_slot;
-// One op that ran. The line, its arrays and its attributes are one block of memory; the tensors in it are references.
+// What tensors on a tape look like: the tensor itself may be gone, and zeros or ones of its kind are made by this. Slots share forms.
+typedef struct egi_form { eg_shape shape; int dtype; eg_backend *backend; } egi_form;
+// A variable that a tape watches: a reference, and one to the alias that lines keep of its latest value, or NULL.
+typedef struct egi_watched { eg_tensor *variable, *snapshot; } egi_watched;
+// One tensor that a tape knows. record: the line that made it; -1: watched; -2 - i: the variable number i in `watched`.
+typedef struct egi_slot { int64_t id; int32_t record, form; } egi_slot;
+// One op that ran. Behind a line's slots stand, aligned to 8 bytes, the inputs and outputs that it saved, references or NULL (none at
+// all where `kept` is false); EG_MAX_SAVED tensors of a custom forward (if `saves`); the op's attributes.
 typedef struct egi_line {
     const egi_op *op;
-    int n, n_out;
-    // n + n_out numbers: of the inputs (-1: not on this tape, a constant for it), then of the outputs.
-    int32_t *slots;
-    eg_tensor **in, **out;     // the values saved, NULL where not needed
-    eg_tensor **saved;         // what a custom forward kept, or NULL
-    void *attr;
+    int32_t n;
+    uint8_t n_out, kept, saves;
+    int32_t slots[2];          // n + n_out numbers: of the inputs (-1: not on this tape, a constant for it), then of the outputs
 } egi_line;
+// Memory for lines, which a tape fills from its begin to its end and frees as a whole.
+typedef struct egi_chunk { struct egi_chunk *next; size_t used, size; } egi_chunk;
 struct eg_tape {
     egi_object object;
     eg_tape *outer;
@@ -12201,11 +12197,15 @@ struct eg_tape {
     // The thread's depth of eg_recording_pause when the tape began: a deeper pause stops this tape.
     int paused;
     egi_thread *owner;        // the thread that began it; no other may use it
-    int64_t *keys;             // hash map from id to slot, open addressing; 0 is free
-    int32_t *values;
+    int32_t *map;              // hash map from id to slot, plus 1; open addressing; 0 is free
     int64_t map_size;
     egi_slot *slots;
     int64_t n_slots, slot_capacity;
+    egi_form *forms;
+    int64_t n_forms, form_capacity;
+    egi_watched *watched;
+    int64_t n_watched, watched_capacity;
+    egi_chunk *chunks;         // the newest first
     egi_line **lines;
     int64_t n_lines, line_capacity;
     egi_list *lent;            // arrays handed out by eg_tape_watched_variables_list
@@ -12213,19 +12213,48 @@ struct eg_tape {
 
 // ---- slots: from a tensor's id to its place on the tape
 
-static int64_t egi_tape_hash(const eg_tape *t, int64_t id) { return (int64_t)(((uint64_t)id * 0x9E3779B97F4A7C15u) >> 20) & (t->map_size - 1); }
+// Ids that follow each other stand side by side, since most are asked for soon after they are put in. Where a place is taken, the next
+// one is a distance away that depends on the id; it is odd, so that every place is reached.
+static int64_t egi_tape_step(int64_t id) { return (int64_t)((uint64_t)id * 0x9E3779B97F4A7C15u >> 40) | 1; }
 static int32_t egi_tape_slot_find(const eg_tape *t, int64_t id) {
     if (!t->map_size) return -1;
-    for (int64_t i = egi_tape_hash(t, id);; i = (i + 1) & (t->map_size - 1)) {
-        if (t->keys[i] == id) return t->values[i];
-        if (t->keys[i] == 0) return -1;
+    for (int64_t i = id & (t->map_size - 1);; i = (i + egi_tape_step(id)) & (t->map_size - 1)) {
+        int32_t slot = t->map[i] - 1;
+        if (slot < 0 || t->slots[slot].id == id) return slot;
     }
 }
 static void egi_tape_map_put(eg_tape *t, int64_t id, int32_t slot) {
-    int64_t i = egi_tape_hash(t, id);
-    while (t->keys[i]) i = (i + 1) & (t->map_size - 1);
-    t->keys[i] = id;
-    t->values[i] = slot;
+    int64_t i = id & (t->map_size - 1);
+    while (t->map[i]) i = (i + egi_tape_step(id)) & (t->map_size - 1);
+    t->map[i] = slot + 1;
+}
+static const egi_form *egi_tape_form(const eg_tape *t, int32_t slot) { return &t->forms[t->slots[slot].form]; }
+// The variable of a slot, or NULL.
+static egi_watched *egi_tape_watched(const eg_tape *t, int32_t slot) {
+    return t->slots[slot].record < -1 ? &t->watched[-2 - t->slots[slot].record] : NULL;
+}
+static eg_tensor *egi_tape_variable(const eg_tape *t, int32_t slot) {
+    const egi_watched *w = egi_tape_watched(t, slot);
+    return w ? w->variable : NULL;
+}
+// The number of x's form, one of the latest or a new one; -1 without memory.
+static int32_t egi_tape_form_of(eg_tape *t, const eg_tensor *x) {
+    eg_backend *backend = egi_backend_of(x);
+    for (int64_t k = t->n_forms; k-- > 0 && k >= t->n_forms - 8;) {
+        const egi_form *f = &t->forms[k];
+        int i = f->shape.rank == x->rank && f->dtype == x->dtype && f->backend == backend ? 0 : -1;
+        while (i >= 0 && i < x->rank && f->shape.dims[i] == x->dims[i]) i++;
+        if (i == x->rank) return (int32_t)k;
+    }
+    void *forms = t->forms;
+    if (!egi_grow(&forms, &t->form_capacity, t->n_forms + 1, sizeof *t->forms)) return -1;
+    t->forms = (egi_form *)forms;
+    egi_form *f = &t->forms[t->n_forms];
+    f->shape.rank = x->rank;
+    for (int i = 0; i < x->rank; i++) f->shape.dims[i] = x->dims[i];
+    f->dtype = x->dtype;
+    f->backend = backend;
+    return (int32_t)t->n_forms++;
 }
 // The number of a new slot for x, made by line `record`; -1 without memory (no error yet). The map is kept at most
 // half full.
@@ -12235,25 +12264,34 @@ static int32_t egi_tape_slot_add(eg_tape *t, const eg_tensor *x, int32_t record)
     t->slots = (egi_slot *)slots;
     if ((t->n_slots + 1) * 2 > t->map_size) {
         int64_t size = t->map_size ? t->map_size * 2 : 32;
-        int64_t *keys = (int64_t *)egi_alloc((size_t)size * (sizeof *keys + sizeof *t->values));
-        if (!keys) return -1;
-        memset(keys, 0, (size_t)size * sizeof *keys);
-        egi_free(t->keys);
-        t->keys = keys;
-        t->values = (int32_t *)(void *)(keys + size);
+        int32_t *map = (int32_t *)egi_alloc((size_t)size * sizeof *map);
+        if (!map) return -1;
+        memset(map, 0, (size_t)size * sizeof *map);
+        egi_free(t->map);
+        t->map = map;
         t->map_size = size;
         for (int64_t i = 0; i < t->n_slots; i++) egi_tape_map_put(t, t->slots[i].id, (int32_t)i);
     }
+    int32_t form = egi_tape_form_of(t, x);
+    if (form < 0) return -1;
     egi_slot *s = &t->slots[t->n_slots];
     s->id = x->id;
     s->record = record;
-    s->dtype = x->dtype;
-    s->shape.rank = x->rank;
-    for (int i = 0; i < x->rank; i++) s->shape.dims[i] = x->dims[i];
-    s->backend = egi_backend_of(x);
-    s->variable = NULL;
+    s->form = form;
     egi_tape_map_put(t, x->id, (int32_t)t->n_slots);
     return (int32_t)t->n_slots++;
+}
+// The same for a tensor that the tape watches: it holds a reference to a variable.
+static int32_t egi_tape_slot_watch(eg_tape *t, eg_tensor *x) {
+    if (!(x->flags & EGI_VARIABLE)) return egi_tape_slot_add(t, x, -1);
+    void *watched = t->watched;
+    if (!egi_grow(&watched, &t->watched_capacity, t->n_watched + 1, sizeof *t->watched)) return -1;
+    t->watched = (egi_watched *)watched;
+    int32_t slot = egi_tape_slot_add(t, x, (int32_t)(-2 - t->n_watched));
+    if (slot < 0) return -1;
+    t->watched[t->n_watched].variable = eg_retain(x);
+    t->watched[t->n_watched++].snapshot = NULL;
+    return slot;
 }
 
 // ---- a tape's life: begun in a scope, freed with it. It is in the thread's list (egi_this.tapes) as long as it may
@@ -12263,15 +12301,29 @@ static void egi_tensors_release(eg_tensor **list, int n) {
     for (int i = 0; i < n; i++)
         if (list[i]) { egi_object_release(&list[i]->object); list[i] = NULL; }
 }
+// The saved inputs of a line; the outputs follow them. A line without any shows NULLs.
+static eg_tensor **egi_line_in(const egi_line *line) {
+    static eg_tensor *none[8 + EGI_MAX_OUT];
+    return line->kept ? (eg_tensor **)((uintptr_t)line->slots + ((size_t)(line->n + line->n_out) * sizeof(int32_t) + 7) / 8 * 8) : none;
+}
+static void *egi_line_behind(const egi_line *line, int pointers) {
+    return (void *)((uintptr_t)line->slots + ((size_t)(line->n + line->n_out) * sizeof(int32_t) + 7) / 8 * 8 + (size_t)pointers * sizeof(eg_tensor *));
+}
+// What a custom forward kept, or NULL.
+static eg_tensor **egi_line_saved(const egi_line *line) {
+    return line->saves ? (eg_tensor **)egi_line_behind(line, line->kept ? line->n + line->n_out : 0) : NULL;
+}
+static void *egi_line_attr(const egi_line *line) {
+    return egi_line_behind(line, (line->kept ? line->n + line->n_out : 0) + (line->saves ? EG_MAX_SAVED : 0));
+}
 // Releases the tensors that a line saved. The line stays: egi_tape_explain and eg_tape_print still follow it.
 static void egi_line_forget(egi_line *line) {
-    egi_tensors_release(line->in, line->n);
-    egi_tensors_release(line->out, line->n_out);
-    if (line->saved) egi_tensors_release(line->saved, EG_MAX_SAVED);
+    if (line->kept) egi_tensors_release(egi_line_in(line), line->n + line->n_out);
+    if (line->saves) egi_tensors_release(egi_line_saved(line), EG_MAX_SAVED);
 }
-static void egi_line_free(egi_line *line) {
-    egi_line_forget(line);
-    egi_free(line);
+// Releases the aliases of variables' values that the tape holds beside its lines.
+static void egi_tape_forget_snapshots(eg_tape *t) {
+    for (int64_t i = 0; i < t->n_watched; i++) egi_tensors_release(&t->watched[i].snapshot, 1);
 }
 // Frees all lines and slots, and with them the tensors that the tape kept alive. Called behind the first gradient of
 // a tape that is not persistent, by eg_tape_reset, and by egi_tape_destroy at the end of the tape's scope. The fields
@@ -12280,13 +12332,25 @@ static void egi_tape_clear(eg_tape *t) {
     eg_tape former = *t;
     t->lines = NULL;
     t->slots = NULL;
-    t->keys = NULL;
+    t->map = NULL;
+    t->forms = NULL;
+    t->watched = NULL;
+    t->chunks = NULL;
     t->n_lines = t->line_capacity = t->n_slots = t->slot_capacity = t->map_size = 0;
-    for (int64_t i = former.n_lines - 1; i >= 0; i--) egi_line_free(former.lines[i]);
-    for (int64_t i = 0; i < former.n_slots; i++) if (former.slots[i].variable) egi_object_release(&former.slots[i].variable->object);
+    t->n_forms = t->form_capacity = t->n_watched = t->watched_capacity = 0;
+    for (int64_t i = former.n_lines - 1; i >= 0; i--) egi_line_forget(former.lines[i]);
+    egi_tape_forget_snapshots(&former);
+    for (int64_t i = 0; i < former.n_watched; i++) egi_object_release(&former.watched[i].variable->object);
+    while (former.chunks) {
+        egi_chunk *next = former.chunks->next;
+        egi_free(former.chunks);
+        former.chunks = next;
+    }
     egi_free(former.lines);
     egi_free(former.slots);
-    egi_free(former.keys);
+    egi_free(former.map);
+    egi_free(former.forms);
+    egi_free(former.watched);
 }
 // Takes a tape out of the thread's list: it records no more.
 static void egi_tape_unlist(eg_tape *t) {
@@ -12338,10 +12402,7 @@ EAGER_API bool eg_tape_watch(eg_tape *t, eg_tensor *x) {
     if (x->dtype != EG_FLOAT32 && x->dtype != EG_FLOAT64)
         return egi_fail(EG_ERROR_DTYPE, "eg_tape_watch: %s cannot be watched: only float32 and float64 have gradients", egi_describe(x));
     if (egi_tape_slot_find(t, x->id) >= 0) return true;
-    int32_t slot = egi_tape_slot_add(t, x, -1);
-    if (slot < 0) return egi_no_memory("tape_watch", 0);
-    if (x->flags & EGI_VARIABLE) t->slots[slot].variable = eg_retain(x);
-    return true;
+    return egi_tape_slot_watch(t, x) >= 0 || egi_no_memory("tape_watch", 0);
 }
 EAGER_API bool eg_tape_stop(eg_tape *t) {
     if (!egi_tape_alive("tape_stop", t)) return false;
@@ -12382,13 +12443,8 @@ EAGER_API bool eg_tape_unconnected_zeros(eg_tape *t, bool on) {
     return former;
 }
 static int egi_tape_variables(const eg_tape *t, eg_tensor **variables) {        // NULL: only counts
-    int count = 0;
-    for (int64_t i = 0; i < t->n_slots; i++)
-        if (t->slots[i].variable) {
-            if (variables) variables[count] = t->slots[i].variable;
-            count++;
-        }
-    return count;
+    for (int64_t i = 0; variables && i < t->n_watched; i++) variables[i] = t->watched[i].variable;
+    return (int)t->n_watched;
 }
 EAGER_API int eg_tape_watched_variables(eg_tape *t, eg_tensor **variables, int capacity) {
     if (!egi_tape_alive("tape_watched_variables", t) || !egi_room_given("tape_watched_variables", egi_tape_variables(t, NULL), variables, capacity)) return -1;
@@ -12422,14 +12478,41 @@ static bool egi_recording_though_paused(void) {
 // ---- writing a line
 
 // A reference to the value that an op reads now. Of a variable it is an alias under the variable's id, since an
-// assignment puts a variable's new values into another buffer: a gradient sees the value that was read.
-static eg_tensor *egi_tape_snapshot(eg_tensor *x) {
+// assignment puts a variable's new values into another buffer: a gradient sees the value that was read. Lines that read
+// a watched variable between two assignments share one alias: while it is there, nothing writes into its buffer.
+static eg_tensor *egi_tape_snapshot(eg_tape *t, int32_t slot, eg_tensor *x) {
     if (!(x->flags & EGI_VARIABLE)) return eg_retain(x);
+    egi_watched *w = slot >= 0 ? egi_tape_watched(t, slot) : NULL;
+    if (w && w->snapshot && w->snapshot->buffer == x->buffer) return eg_retain(w->snapshot);
     // A constant text, not the variable's name: the tape may outlive the variable.
     eg_tensor *y = egi_tensor_alias("variable", x);
-    if (y) y->id = x->id;
-    if (y) y->flags |= EGI_SNAPSHOT;
+    if (!y) return NULL;
+    y->id = x->id;
+    y->flags |= EGI_SNAPSHOT;
+    if (w) {
+        egi_tensors_release(&w->snapshot, 1);
+        w->snapshot = eg_retain(y);
+    }
     return y;
+}
+// Room for a line of so many bytes, a multiple of 8; NULL without memory.
+static egi_line *egi_tape_line_new(eg_tape *t, size_t bytes) {
+    egi_chunk *c = t->chunks;
+    if (!c || c->size - c->used < bytes) {
+        size_t size = c ? c->size * 2 : 1024;
+        if (size > 1 << 16) size = 1 << 16;
+        if (size < bytes + sizeof *c) size = bytes + sizeof *c;
+        c = (egi_chunk *)egi_alloc(size);
+        if (!c) return NULL;
+        c->next = t->chunks;
+        c->used = sizeof *c;
+        c->size = size;
+        t->chunks = c;
+    }
+    egi_line *line = (egi_line *)(void *)((char *)c + c->used);
+    c->used += bytes;
+    memset(line, 0, bytes);
+    return line;
 }
 // Which values the gradient for input i reads, as EGI_USES_ bits: worked out from the formulas of an elementwise row,
 // stated by any other.
@@ -12445,37 +12528,34 @@ static bool egi_tape_record_on(eg_tape *t, const egi_op *op, eg_tensor *const *i
     unsigned keep = 0;
     if (op->grad) for (int i = 0; i < n; i++) if (slots[i] >= 0 && egi_is_float(in[i]->dtype)) keep |= egi_tape_saves(op, i);
     if (!op->grad) saved = NULL;
-    size_t pointers = (size_t)(n + n_out) + (saved ? EG_MAX_SAVED : 0);
+    bool kept = keep & (EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y | EGI_USES_D | EGI_USES_E) || n > 8;
+    size_t pointers = (kept ? (size_t)(n + n_out) : 0) + (saved ? EG_MAX_SAVED : 0);
     size_t attr_size = op->flags & EGI_ATTR_PER_INPUT ? op->attr_size * (size_t)(n + 1) : op->attr_size;
-    size_t attr_space = (attr_size + 7) / 8 * 8;           // the slots behind it must be aligned
-    size_t bytes = sizeof(egi_line) + pointers * sizeof(eg_tensor *) + attr_space + (size_t)(n + n_out) * sizeof(int32_t);
+    size_t bytes = offsetof(egi_line, slots) + ((size_t)(n + n_out) * sizeof(int32_t) + 7) / 8 * 8 + pointers * sizeof(eg_tensor *) + (attr_size + 7) / 8 * 8;
     void *lines = t->lines;
     if (!egi_grow(&lines, &t->line_capacity, t->n_lines + 1, sizeof *t->lines)) return false;
     t->lines = (egi_line **)lines;
-    egi_line *line = (egi_line *)egi_alloc(bytes);
+    egi_line *line = egi_tape_line_new(t, bytes);
     if (!line) return false;
-    memset(line, 0, bytes);
     line->op = op;
     line->n = n;
-    line->n_out = n_out;
-    line->in = (eg_tensor **)(void *)(line + 1);
-    line->out = line->in + n;
-    line->saved = saved ? line->out + n_out : NULL;
-    line->attr = (void *)(line->in + pointers);
-    line->slots = (int32_t *)(void *)((char *)line->attr + attr_space);
-    if (attr_size) memcpy(line->attr, attr, attr_size);
+    line->n_out = (uint8_t)n_out;
+    line->kept = kept;
+    line->saves = saved != NULL;
+    eg_tensor **line_in = egi_line_in(line), **line_saved = egi_line_saved(line);
+    if (attr_size) memcpy(egi_line_attr(line), attr, attr_size);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) {
         line->slots[i] = slots[i];
-        if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D) || (i == 4 && keep & EGI_USES_E)) ok = (line->in[i] = egi_tape_snapshot(in[i])) != NULL;
+        if ((i < 3 && keep >> i & 1) || (i == 3 && keep & EGI_USES_D) || (i == 4 && keep & EGI_USES_E)) ok = (line_in[i] = egi_tape_snapshot(t, slots[i], in[i])) != NULL;
     }
     for (int i = 0; i < n_out && ok; i++) {
-        if (keep & EGI_USES_Y) line->out[i] = eg_retain(out[i]);
+        if (keep & EGI_USES_Y) line_in[n + i] = eg_retain(out[i]);
         line->slots[n + i] = egi_tape_slot_add(t, out[i], (int32_t)t->n_lines);
         ok = line->slots[n + i] >= 0;
     }
-    for (int i = 0; saved && ok && i < EG_MAX_SAVED; i++) if (saved[i]) ok = (line->saved[i] = egi_tape_snapshot(saved[i])) != NULL;
-    if (!ok) { egi_line_free(line); return false; }
+    for (int i = 0; saved && ok && i < EG_MAX_SAVED; i++) if (saved[i]) ok = (line_saved[i] = egi_tape_snapshot(t, -1, saved[i])) != NULL;
+    if (!ok) { egi_line_forget(line); return false; }
     t->lines[t->n_lines++] = line;
     return true;
 }
@@ -12518,9 +12598,8 @@ static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const
         for (int i = 0; i < n && ok; i++) {
             slots[i] = in[i]->flags & EGI_NUMBER ? -1 : egi_tape_slot_find(t, in[i]->id);
             if (slots[i] < 0 && (in[i]->flags & EGI_TRAINABLE) && t->watch_variables) {
-                slots[i] = egi_tape_slot_add(t, in[i], -1);
+                slots[i] = egi_tape_slot_watch(t, in[i]);
                 ok = slots[i] >= 0;
-                if (ok) t->slots[slots[i]].variable = eg_retain(in[i]);
             }
             any = any || slots[i] >= 0;
         }
@@ -12600,33 +12679,35 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
     for (int i = 0; i < line->n_out && ok; i++) {
         int32_t slot = line->slots[line->n + i];
         bool null = !grads[slot] && line->op->flags & EGI_UPSTREAM_NULL;
-        upstream[i] = grads[slot] || null ? grads[slot] : egi_full_as("zeros", t->slots[slot].backend, (eg_dtype)t->slots[slot].dtype, t->slots[slot].shape, 0);
+        const egi_form *form = egi_tape_form(t, slot);
+        upstream[i] = grads[slot] || null ? grads[slot] : egi_full_as("zeros", form->backend, (eg_dtype)form->dtype, form->shape, 0);
         ok = null || upstream[i];
     }
     for (int i = 0; i < line->n; i++) {
         dx[i] = NULL;
-        needed[i] = line->slots[i] >= 0 && wanted[line->slots[i]] && egi_is_float(t->slots[line->slots[i]].dtype);
+        needed[i] = line->slots[i] >= 0 && wanted[line->slots[i]] && egi_is_float(egi_tape_form(t, line->slots[i])->dtype);
     }
     memset(&c, 0, sizeof c);
     c.n_inputs = line->n;
     c.n_outputs = line->n_out;
-    for (int i = 0; line->saved && i < EG_MAX_SAVED; i++) c.saved[i] = line->saved[i];
+    eg_tensor **saved = egi_line_saved(line);
+    for (int i = 0; saved && i < EG_MAX_SAVED; i++) c.saved[i] = saved[i];
     c.upstream = upstream;
-    c.inputs = line->in;
-    c.outputs = line->out;
+    c.inputs = egi_line_in(line);
+    c.outputs = c.inputs + line->n;
     c.needed = needed;
-    c.attributes = line->attr;
+    c.attributes = egi_line_attr(line);
     egi_context gradient;
     egi_context_enter(&gradient, EGI_IN_GRADIENT, line->op->name);
     if (ok && line->op->accumulate && needed[0] && egi_sum_is_ours(grads[line->slots[0]]))
-        ok = line->op->accumulate(&grads[line->slots[0]], t->slots[line->slots[0]].backend, line->attr, upstream[0]);
+        ok = line->op->accumulate(&grads[line->slots[0]], egi_tape_form(t, line->slots[0])->backend, c.attributes, upstream[0]);
     else ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
         if (!dx[i] || !needed[i]) continue;
         int32_t slot = line->slots[i];
-        eg_shape shape = t->slots[slot].shape;
-        int dtype = t->slots[slot].dtype;
-        eg_backend *backend = t->slots[slot].backend;
+        const eg_shape shape = egi_tape_form(t, slot)->shape;            // copies: a persistent tape may record what follows
+        const int dtype = egi_tape_form(t, slot)->dtype;
+        eg_backend *backend = egi_tape_form(t, slot)->backend;
         // A gradient must not change when the variable is assigned.
         if (eg_is_variable(dx[i])) dx[i] = eg_read(dx[i]);
         if (!egi_operand_alive(line->op->name, i, dx[i])) { ok = false; break; }
@@ -12695,14 +12776,14 @@ static EGI_COLD void egi_tape_explain(const eg_tape *t, const eg_tensor *x, int3
         for (int i = 0; i < line->n_out; i++) leads = leads || to[line->slots[line->n + i]];
         for (int i = 0; leads && i < line->n; i++) if (line->slots[i] >= 0) { to[line->slots[i]] = 1; comes = comes || from[line->slots[i]]; }
         if (leads && comes && !line->op->grad) cut = line;
-        else if (leads && comes && !cut && !egi_is_float(t->slots[line->slots[line->n]].dtype)) cut = line;
+        else if (leads && comes && !cut && !egi_is_float(egi_tape_form(t, line->slots[line->n])->dtype)) cut = line;
     }
     if (outside)
         egi_tape_set_reason("the target was made outside the tape: it is a constant for it (made before %s was watched, or from numbers of C), or the tape was not recording", name);
     else if (cut && cut->op->flags & EGI_STOPS) egi_tape_set_reason("the path from %s to the target goes through eg_stop_gradient", name);
-    else if (cut && !egi_is_float(t->slots[cut->slots[cut->n]].dtype) )
+    else if (cut && !egi_is_float(egi_tape_form(t, cut->slots[cut->n])->dtype))
         egi_tape_set_reason("the path is integer: from %s to the target it goes through eg_%s, which makes %s", name, cut->op->name,
-                            egi_dtypes[t->slots[cut->slots[cut->n]].dtype].name);
+                            egi_dtypes[egi_tape_form(t, cut->slots[cut->n])->dtype].name);
     else if (cut) egi_tape_set_reason("the path from %s to the target goes through eg_%s, which is not differentiable", name, cut->op->name);
     else if (whole) egi_tape_set_reason("the path is integer: the target's dtype has no gradient");
     else if (to[sx]) egi_tape_set_reason("an op on the path from %s to the target gave no gradient for its input", name);
@@ -12746,14 +12827,13 @@ EAGER_API bool eg_tape_gradients_from(eg_tape *t, eg_tensor *const *ys, int ny, 
     // From here on the tape is spent, and does not record the ops of its own gradients.
     if (!t->persistent) {
         egi_tape_unlist(t);
+        egi_tape_forget_snapshots(t);            // the lines let theirs go one by one
         t->used = true;
     }
     // A target may be a variable that no op has read: its gradient for itself is 1.
     for (int i = 0; i < ny; i++) {
         if (!(ys[i]->flags & EGI_TRAINABLE) || !t->watch_variables || egi_tape_slot_find(t, ys[i]->id) >= 0) continue;
-        int32_t slot = egi_tape_slot_add(t, ys[i], -1);
-        if (slot < 0) { if (!t->persistent) egi_tape_clear(t); return egi_no_memory("tape_gradient", 0); }
-        t->slots[slot].variable = eg_retain(ys[i]);
+        if (egi_tape_slot_watch(t, ys[i]) < 0) { if (!t->persistent) egi_tape_clear(t); return egi_no_memory("tape_gradient", 0); }
     }
     int64_t n = t->n_slots, n_lines = t->n_lines;
     size_t bytes = (size_t)n * (sizeof(eg_tensor *) + 2) + (size_t)(nx + ny + 1) * sizeof(int32_t) + 16;
@@ -12899,7 +12979,8 @@ static void egi_tape_slot_text(const eg_tape *t, int32_t slot, egi_text *out) {
     char text[160];
     if (slot < 0) { egi_text_string(out, "-"); return; }
     const egi_slot *s = &t->slots[slot];
-    if (s->variable) snprintf(text, sizeof text, "%.60s", s->variable->name ? s->variable->name : "variable");
+    const eg_tensor *variable = egi_tape_variable(t, slot);
+    if (variable) snprintf(text, sizeof text, "%.60s", variable->name ? variable->name : "variable");
     else if (s->record < 0) snprintf(text, sizeof text, "watched.%d", (int)slot);
     else snprintf(text, sizeof text, "%%%d", (int)slot);
     egi_text_string(out, text);
@@ -12922,20 +13003,21 @@ EAGER_API void eg_tape_print(eg_tape *t) {
         for (int i = 0; i < line->n; i++) { if (i) egi_text_string(&out, ", "); egi_tape_slot_text(t, line->slots[i], &out); }
         egi_text_string(&out, ")  ");
         for (int i = 0; i < line->n_out; i++) {
-            const egi_slot *s = &t->slots[line->slots[line->n + i]];
-            snprintf(text, sizeof text, "%s%s %s", i ? ", " : "", egi_dtypes[s->dtype].name, egi_shape_show(s->shape));
+            const egi_form *f = egi_tape_form(t, line->slots[line->n + i]);
+            snprintf(text, sizeof text, "%s%s %s", i ? ", " : "", egi_dtypes[f->dtype].name, egi_shape_show(f->shape));
             egi_text_string(&out, text);
         }
         bool any = false;
+        eg_tensor **in = egi_line_in(line), **saved = egi_line_saved(line);
         for (int i = 0; i < line->n; i++)
-            if (line->in[i]) {
+            if (in[i]) {
                 snprintf(text, sizeof text, "%s input %d", any ? "," : "  saves", i);
                 any = true;
                 egi_text_string(&out, text);
             }
-        for (int i = 0; i < line->n_out; i++) if (line->out[i]) { egi_text_string(&out, any ? ", output" : "  saves output"); any = true; }
-        for (int i = 0; line->saved && i < EG_MAX_SAVED; i++)
-            if (line->saved[i]) {
+        for (int i = 0; i < line->n_out; i++) if (in[line->n + i]) { egi_text_string(&out, any ? ", output" : "  saves output"); any = true; }
+        for (int i = 0; saved && i < EG_MAX_SAVED; i++)
+            if (saved[i]) {
                 snprintf(text, sizeof text, "%s saved[%d]", any ? "," : "  saves", i);
                 any = true;
                 egi_text_string(&out, text);
@@ -12954,21 +13036,21 @@ EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
     if (!egi_tape_alive("tape_dot", t)) return -1;
     egi_text_string(&out, "digraph tape {\n  rankdir=TB;\n  node [fontname=\"Helvetica\", fontsize=11];\n");
     for (int64_t i = 0; i < t->n_slots; i++) {
-        const egi_slot *s = &t->slots[i];
-        if (s->record >= 0) continue;
+        const eg_tensor *variable = egi_tape_variable(t, (int32_t)i);
+        if (t->slots[i].record >= 0) continue;
         char name[64];
         size_t k = 0;
-        for (const char *p = s->variable && s->variable->name ? s->variable->name : "watched"; *p && k < sizeof name - 1; p++)
+        for (const char *p = variable && variable->name ? variable->name : "watched"; *p && k < sizeof name - 1; p++)
             name[k++] = *p == '"' || *p == '\\' ? '\'' : *p;
         name[k] = 0;
         snprintf(item, sizeof item, "  s%lld [label=\"%s\\n%s\", shape=ellipse, style=filled, fillcolor=\"#dbe9f6\"];\n", (long long)i, name,
-                 egi_shape_show(s->shape));
+                 egi_shape_show(egi_tape_form(t, (int32_t)i)->shape));
         egi_text_string(&out, item);
     }
     for (int64_t l = 0; l < t->n_lines; l++) {
         const egi_line *line = t->lines[l];
         snprintf(item, sizeof item, "  l%lld [label=\"%s\\n%s\", shape=box%s];\n", (long long)l, line->op->name,
-                 egi_shape_show(t->slots[line->slots[line->n]].shape), line->op->grad ? "" : ", style=dashed");
+                 egi_shape_show(egi_tape_form(t, line->slots[line->n])->shape), line->op->grad ? "" : ", style=dashed");
         egi_text_string(&out, item);
         for (int i = 0; i < line->n; i++) {
             int32_t slot = line->slots[i];
@@ -25972,7 +26054,8 @@ EAGER_API bool (eg_summary_text)(const char *tag, const char *text, eg_summary_o
 static void egi_graph_name(egi_text *t, const eg_tape *tape, int64_t slot, bool edge) {
     const egi_slot *s = &tape->slots[slot];
     if (s->record < 0) {
-        const char *name = s->variable && s->variable->name ? s->variable->name : "watched";
+        const eg_tensor *variable = egi_tape_variable(tape, (int32_t)slot);
+        const char *name = variable && variable->name ? variable->name : "watched";
         for (const char *c = name; *c; c++) egi_text_add(t, (unsigned char)*c < 128 && (strchr("_./-", *c) || (*c >= '0' && *c <= '9') || (*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z')) ? c : "_", 1);
         egi_text_printf(t, "_%lld", (long long)slot);
         return;
@@ -25992,14 +26075,14 @@ static void egi_graph_node(egi_text *graph, const eg_tape *tape, int64_t slot, c
     memset(&dim, 0, sizeof dim);
     egi_graph_name(&part, tape, slot, false);
     egi_pb_message(&node, 1, &part);
-    egi_pb_string(&node, 2, line ? line->op->name : tape->slots[slot].variable ? "variable" : "watched");
+    egi_pb_string(&node, 2, line ? line->op->name : egi_tape_variable(tape, (int32_t)slot) ? "variable" : "watched");
     for (int i = 0; line && i < line->n; i++) {
         if (line->slots[i] < 0) continue;                  // a constant for the tape
         egi_graph_name(&part, tape, line->slots[i], true);
         egi_pb_message(&node, 3, &part);
     }
     for (int i = 0; i < (line ? line->n_out : 1); i++) {
-        const eg_shape *s = &tape->slots[slot + i].shape;
+        const eg_shape *s = &egi_tape_form(tape, (int32_t)slot + i)->shape;
         for (int k = 0; k < s->rank; k++) {
             egi_pb_varint(&dim, 1, s->dims[k]);
             egi_pb_message(&shape, 2, &dim);

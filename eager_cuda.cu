@@ -1330,10 +1330,11 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
     memset(&shape, 0, sizeof shape);
     shape.rank = (int8_t)p->batch_rank;
     shape.size = 1;
-    for (int i = 0; i < p->batch_rank; i++) shape.size *= shape.dims[i] = p->batch[i];
+    for (int i = 0; i < p->batch_rank; i++) shape.size *= p->batch[i];
+    shape.dims = const_cast<int64_t *>(p->batch);              // stand-ins, which are only read
     x[0] = x[1] = shape;
-    memcpy(x[0].strides, p->a_strides, sizeof p->a_strides);
-    memcpy(x[1].strides, p->b_strides, sizeof p->b_strides);
+    x[0].strides = const_cast<int64_t *>(p->a_strides);
+    x[1].strides = const_cast<int64_t *>(p->b_strides);
     egi_gpu_walk w;
     egi_gpu_walk_make(&w, &shape, both, 2);
     int64_t size = eg_dtype_size((eg_dtype)out->dtype);

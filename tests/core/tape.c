@@ -1561,3 +1561,67 @@ TEST(a_variable_to_itself) {
     eg_release(v);
     eg_release(w);
 }
+
+// ---- what a taped op costs
+
+// Bytes an op of a chain of n ops on four floats, all that the forward pass holds: tensors, lines, slots, the scope's references, the
+// headers of blocks and 8 bytes that malloc takes for each.
+static int64_t bytes_of_a_taped_op(int64_t n, bool product) {
+    EG_SCOPE;
+    eg_tensor *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(4)), "w"), *y = eg_ones(EG_FLOAT32, EG_SHAPE(4));
+    eg_memory_trim();                                         // so that every block of the forward pass is asked for anew
+    eg_memory_info before = eg_memory();
+    eg_tape *tape = eg_tape_begin();
+    for (int64_t i = 0; i < n; i++) y = product ? eg_mul(y, w) : eg_add(y, w);
+    eg_memory_info after = eg_memory();
+    eg_memory_reset_peak();
+    eg_tensor *g = eg_tape_gradient(tape, y, w);
+    CHECK_TENSOR(g, 0, (double)n, (double)n, (double)n, (double)n);
+    CHECK(eg_memory().peak_bytes - after.live_bytes < 32 * n + 16384);        // the gradients' table and no more: values die on the way
+    eg_release(w);
+    return (after.live_bytes - before.live_bytes + 24 * (after.allocations - before.allocations)) / n;
+}
+TEST(a_taped_op_is_small) {
+#ifdef EAGER_DEBUG
+    SKIP("handles are larger, and dead ones stay");
+#endif
+    if (!test_on_host) SKIP("the device has an allocator of its own");
+    CHECK(bytes_of_a_taped_op(10000, false) <= 320);
+    CHECK(bytes_of_a_taped_op(10000, true) <= 330);           // saves its operands
+    if (test_share == 1) CHECK(bytes_of_a_taped_op(1000000, true) <= 320);
+}
+
+// Lines that read one value of a variable share one alias of it; an assignment makes the next reader take another.
+TEST(snapshots_of_a_variable_are_shared) {
+    eg_tensor *w = eg_variable(eg_constant(EG_SHAPE(2), 2, 3), "w");
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 10);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    int64_t live = eg_memory().live_tensors;
+    eg_tensor *a = x;
+    for (int i = 0; i < 5; i++) a = eg_mul(a, w);
+    CHECK_INT(eg_memory().live_tensors - live, 6);            // five results, one alias
+    CHECK(eg_assign(w, eg_constant(EG_SHAPE(2), 5, 7)));
+    eg_tensor *b = eg_mul(a, w);
+    CHECK(eg_assign_add(w, eg_constant(EG_SHAPE(2), 1, 1)));
+    eg_tensor *xs[] = {x, w}, *dx[2];
+    CHECK(eg_tape_gradients(tape, b, xs, 2, dx));
+    CHECK_TENSOR(dx[0], 1e-3, 32 * 5, 243 * 7);
+    // d/dw, as one variable, of x w^5 v at w = (2, 3), v = (5, 7): 5 x w^4 v + x w^5
+    CHECK_TENSOR(dx[1], 1e-2, 5 * 16 * 5 + 32, 10 * (5 * 81 * 7 + 243));
+    eg_release(w);
+}
+// Many ids that are far apart, as of tensors made by other threads or long ago.
+TEST(tapes_find_ids_that_are_far_apart) {
+    enum { N = 300 };
+    eg_tensor *x[N], *sum = NULL, *grads[N];
+    for (int i = 0; i < N; i++) {
+        x[i] = eg_scalar(i);
+        for (int k = 0; k < i % 37; k++) eg_scalar(k);        // ids pass
+    }
+    eg_tape *tape = eg_tape_begin_persistent();
+    for (int i = N - 1; i >= 0; i--) CHECK(eg_tape_watch(tape, x[i]));
+    for (int i = 0; i < N; i++) sum = i ? eg_add(sum, eg_mul(x[i], eg_scalar(i + 1))) : eg_mul(x[i], 1);
+    CHECK(eg_tape_gradients(tape, sum, x, N, grads));
+    for (int i = 0; i < N; i++) CHECK_NEAR(eg_item(grads[i]), i + 1, 0);
+}
