@@ -17,6 +17,7 @@ help() { cat <<'END'
 ./build.sh bench [WORKLOAD...]    measure, and compare with what PYTHON has of
                                   PyTorch, TensorFlow and JAX
 ./build.sh bench numpy [NAME...]  measure each operation beside NumPy
+./build.sh bench layers [NAME...] measure layers, losses and optimizers beside PyTorch
 ./build.sh bench-cuda             measure on a GPU, beside PyTorch and JAX there
 ./build.sh examples [NAME...]     build and run the examples
 ./build.sh lib                    make libeager.a and libeager.so in .build/lib,

@@ -2715,6 +2715,10 @@ typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // fa
     NOT_CPU(ATTENTION_GRAD, attention_grad)       /* egi_attention_parameters: in[0..2] q, k, v, in[3..4] y and its logs, in[5] g, in[6] mask or NULL; \
                                                      out[0..2] dq, dk, dv */ \
     /* float32 and float64, all is contiguous: */ \
+    MAY_LACK(NORMALIZE, normalize)                /* egi_normalize_parameters: in[0] x, in[1] gamma and in[2] beta, each may be NULL; out[0] like x, \
+                                                     out[1] means and out[2] variances (examples x groups) */ \
+    MAY_LACK(NORMALIZE_GRAD, normalize_grad)      /* egi_normalize_parameters: in[0] x, in[1] gamma or NULL, in[2] g, in[3..4] means and variances; out[0] dx, \
+                                                     out[1] dgamma, out[2] dbeta, each may be NULL */ \
     MAY_LACK(RECURRENT, recurrent)                /* egi_recurrent_parameters: in[0] z, in[1] U, in[2] h at the start, in[3] an LSTM's c at the start, or a \
                                                      GRU's own bias of the product, or NULL, in[4] bool (B, T), which steps count, or NULL; out[0] all h, \
                                                      out[1] what the gradient needs, out[2] the last h, out[3] an LSTM's last c */ \
@@ -2768,6 +2772,9 @@ typedef struct egi_reduce_parameters { egi_reduction kind; int64_t outer, n, inn
 typedef struct egi_sort_parameters { int64_t outer, n, k; bool descending; } egi_sort_parameters;      // stable; NaN comes last; 1 <= k <= n
 typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; eg_precision precision; bool relu; } egi_matmul_parameters;
 typedef struct egi_norm_parameters { int64_t rows, n; double epsilon; } egi_norm_parameters;
+// x as (examples, positions, groups, channels, inner): one mean and one variance for each group of each example, one gamma and one beta
+// for each channel of each group. Not centered: the mean is 0, as in RMS normalization.
+typedef struct egi_normalize_parameters { int64_t examples, positions, groups, channels, inner; double epsilon; bool centered; } egi_normalize_parameters;
 // q (B, H, T, K), k (B, G, S, K), v (B, G, S, V) with any strides but the last; y, g (B, T, H, V) and dq (B, T, H, K), dk, dv (B, S, G, ..).
 // Query t sees the keys up to before + t if it is causal. K and V are at most EGI_ATTENTION_SIZE.
 // The mask is of bools (B, H, T, S), with any strides: who sees nobody gets zeros.
@@ -7450,7 +7457,7 @@ EGI_SCALAR_WORDS(egi_bool, uint8_t)
     ROW(reduce_sum) ROW(reduce_mean) ROW(reduce_max) ROW(reduce_min) ROW(norm) ROW(reduce_all) ROW(reduce_any) ROW(argmax) ROW(argmin) \
     ROW(cumsum) ROW(softmax) ROW(log_softmax) ROW(argsort) ROW(sparse_softmax_cross_entropy_with_logits) ROW(matmul) ROW(dense) ROW(dense_relu) \
     ROW(gather) ROW(scatter_add) ROW(conv2d) ROW(conv2d_input) ROW(conv2d_filter) ROW(max_pool_index) ROW(avg_pool2d) ROW(avg_pool2d_grad) \
-    ROW(to) ROW(custom_gradient) OF_LAYERS(layer_norm) OF_LAYERS(attention) OF_LAYERS(simple_rnn) OF_LAYERS(lstm) OF_LAYERS(gru)
+    ROW(to) ROW(custom_gradient) OF_LAYERS(normalize) OF_LAYERS(layer_norm) OF_LAYERS(attention) OF_LAYERS(simple_rnn) OF_LAYERS(lstm) OF_LAYERS(gru)
 #define EGI_ID_OTHER(name) EGI_OP_##name,
 enum {
     EGI_ELEMENTWISE_TABLE(EGI_ID1, EGI_ID_ND, EGI_ID2, EGI_ID_ND, EGI_ID3, a, b, c, y, g)
@@ -8370,7 +8377,8 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again. A stamp is one number: the text by ten (1 a tile of a matrix product, 2 what only
-// floating point has, 3 reductions, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, 6 programs), the type by one (1 float,
+// floating point has, 3 reductions, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, softmax and
+// normalizations, 6 programs), the type by one (1 float,
 // 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 uint8_t and 8 int32_t, 9 and 0 the same with AVX2) and for a program the vectors by a hundred. The text derives the rest from the
 // number, and undefines it all. So each stays an ordinary function in which a debugger can step. A kernel returns false where it got no
 // workspace. Proof: tests/core/ops_values.c
@@ -8509,7 +8517,7 @@ static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
 }
 static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
 
-enum { EGI_LANES = 16 };
+enum { EGI_LANES = 16, EGI_PIECE = 32 };
 #define EGI_STAMP 51
 #include EAGER_HEADER_NAME
 #if EGI_X86
@@ -9061,10 +9069,23 @@ EGI_CPU_IN_64_BITS(cumsum)
         (void)b; \
         return args->decides->dtype == EG_FLOAT32 ? egi_cpu_##name##_f32(args) : egi_cpu_##name##_f64(args); \
     }
-EGI_CPU_OF_FLOATS(softmax, in[0])
-EGI_CPU_OF_FLOATS(softmax_grad, in[0])
-EGI_CPU_OF_FLOATS(sparse_xent, in[1])
-EGI_CPU_OF_FLOATS(sparse_xent_grad, in[1])
+// The same, with a float32 kernel for AVX2 beside them.
+#if EGI_WIDE_PROGRAMS
+#define EGI_CPU_OF_WIDE_FLOATS(name, decides) \
+    static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
+        (void)b; \
+        if (args->decides->dtype != EG_FLOAT32) return egi_cpu_##name##_f64(args); \
+        return egi_cpu_has_avx2() ? egi_cpu_##name##_avx2_f32(args) : egi_cpu_##name##_f32(args); \
+    }
+#else
+#define EGI_CPU_OF_WIDE_FLOATS EGI_CPU_OF_FLOATS
+#endif
+EGI_CPU_OF_WIDE_FLOATS(softmax, in[0])
+EGI_CPU_OF_WIDE_FLOATS(softmax_grad, in[0])
+EGI_CPU_OF_WIDE_FLOATS(sparse_xent, in[1])
+EGI_CPU_OF_WIDE_FLOATS(sparse_xent_grad, in[1])
+EGI_CPU_OF_WIDE_FLOATS(normalize, in[0])
+EGI_CPU_OF_WIDE_FLOATS(normalize_grad, in[0])
 EGI_CPU_OF_FLOATS(recurrent, in[0])
 EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
 // CHOOSING. Idea: vectors find the greatest value of a block; only then is its first place looked for, in the last block that had a
@@ -15943,6 +15964,116 @@ static bool egi_norm_follow(eg_tensor *moving, eg_tensor *batch, double momentum
     eg_recording_unpause();
     return ok;
 }
+// Whether a layer may compute x with one kernel instead of several ops: the device has it, and neither the NaN trap
+// nor eg_record, which look at each op, is on.
+static bool egi_kernel_has_as_one(const eg_tensor *x, egi_kernel kernel) {
+#define EGI_KERNEL_IS_HERE(NUMBER, name) true,
+#define EGI_KERNEL_IS_ELSEWHERE(NUMBER, name) false,
+    static const bool of_cpu[] = { EGI_KERNEL_TABLE(EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_ELSEWHERE) };
+    if (!x || !x->size || egi_this.trap || egi_this.recorder) return false;
+    const eg_backend *b = egi_backend_of(x);
+    return b == &egi_cpu ? of_cpu[kernel] : b->kernel[kernel] && b->kernel[kernel + 1];       // the next is its gradient
+}
+static bool egi_kernel_runs_as_one(const eg_tensor *x, egi_kernel kernel) { return egi_kernel_has_as_one(x, kernel) && x->dtype == EG_FLOAT32; }
+static bool egi_weight_goes_with(const eg_tensor *x, const eg_tensor *weight) {
+    return weight && weight->dtype == x->dtype && egi_backend_of(weight) == egi_backend_of(x) && (weight->flags & EGI_CONTIGUOUS);
+}
+// Every normalization as one op, with a kernel each way, on a device that has them: y = (x - mean) r gamma + beta with
+// r = 1 / sqrt(variance + epsilon), and the means and variances. x is seen as (examples, positions, groups, channels, inner), as
+// egi_normalize_parameters says. The inputs behind x are gamma and beta, as far as the layer has them. Elsewhere, where gradients are
+// recorded, and where each op is looked at, the normalizations are composed of other ops.
+typedef struct egi_normalize_attr { egi_normalize_parameters p; bool scales, shifts; } egi_normalize_attr;
+static bool egi_shape_normalize(egi_call *c) {
+    const egi_normalize_attr *a = (const egi_normalize_attr *)c->attr;
+    const eg_shape groups = { 1, { a->p.examples * a->p.groups } };
+    egi_same_out(c, c->in[0]);
+    c->shape[1] = c->shape[2] = groups;
+    c->dtype[1] = c->dtype[2] = c->dtype[0];
+    return true;
+}
+static bool egi_run_normalize(egi_call *c) {
+    const egi_normalize_attr *a = (const egi_normalize_attr *)c->attr;
+    eg_tensor *x = egi_contiguous(c->in[0]);
+    egi_args args = { c->op, 0, { x, a->scales ? c->in[1] : NULL, a->shifts ? c->in[1 + a->scales] : NULL }, { c->out[0], c->out[1], c->out[2] }, &a->p };
+    const bool ok = x && egi_launch_normalize(c->backend, &args);
+    if (x) egi_object_release(&x->object);
+    return ok;
+}
+// The gradient with single ops. With n = (x - mean) r and h = g gamma: dx = r (h - mean(h) - n mean(h n)); not centered, without mean(h).
+static bool egi_normalize_gradient(const eg_grad_context *c, const egi_normalize_attr *a, eg_tensor **dx) {
+    const egi_normalize_parameters *p = &a->p;
+    const eg_shape parted = { 5, { p->examples, p->positions, p->groups, p->channels, p->inner } }, weights = { 5, { 1, 1, p->groups, p->channels, 1 } };
+    eg_tensor *x = eg_reshape(c->inputs[0], parted), *g = eg_reshape(c->upstream[0], parted);
+    eg_tensor *h = a->scales ? (eg_mul)(g, eg_reshape(c->inputs[1], weights)) : g;
+    eg_reduce_options group, all;
+    memset(&group, 0, sizeof group);
+    group.keepdims = true;
+    group.axes.count = 3;
+    group.axes.axes[0] = 1, group.axes.axes[1] = 3, group.axes.axes[2] = 4;
+    all = group;
+    all.axes.axes[0] = 0, all.axes.axes[1] = 1;
+    eg_tensor *centered = p->centered ? (eg_sub)(x, (eg_reduce_mean)(x, group)) : x;
+    eg_tensor *r = eg_rsqrt((eg_add)((eg_reduce_mean)(eg_square(centered), group), eg_number(p->epsilon))), *n = (eg_mul)(centered, r);
+    if (c->needed[0]) {
+        eg_tensor *along = (eg_mul)(n, (eg_reduce_mean)((eg_mul)(h, n), group)), *rest = p->centered ? (eg_sub)(h, (eg_reduce_mean)(h, group)) : h;
+        if (!egi_set_dx(0, dx, eg_reshape((eg_mul)(r, (eg_sub)(rest, along)), egi_shape(c->inputs[0])))) return false;
+    }
+    const int beta = 1 + a->scales;
+    if (a->scales && c->needed[1] && !egi_set_dx(1, dx, eg_reshape((eg_reduce_sum)((eg_mul)(g, n), all), egi_shape(c->inputs[1])))) return false;
+    return !a->shifts || !c->needed[beta] || egi_set_dx(beta, dx, eg_reshape((eg_reduce_sum)(g, all), egi_shape(c->inputs[beta])));
+}
+static bool egi_grad_normalize(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
+    const egi_normalize_attr *a = (const egi_normalize_attr *)c->attributes;
+    const int beta = 1 + a->scales, n = beta + a->shifts;
+    if (egi_gradient_ops_are_seen()) return egi_normalize_gradient(c, a, dx);
+    eg_tensor *x = c->inputs[0], *out[3] = { NULL, NULL, NULL };
+    egi_args args = { op, 0, { NULL }, { NULL }, &a->p };
+    args.in[0] = egi_scope_own(egi_contiguous(x));
+    args.in[1] = a->scales ? c->inputs[1] : NULL;
+    args.in[2] = egi_scope_own(egi_contiguous(c->upstream[0]));
+    args.in[3] = c->outputs[1];
+    args.in[4] = c->outputs[2];
+    bool ok = args.in[0] && args.in[2];
+    for (int i = 0; i < n && ok; i++) {
+        const eg_shape shape = egi_shape(c->inputs[i]);
+        if (c->needed[i]) ok = (out[i] = egi_scope_own(egi_tensor_allocate(op->name, egi_backend_of(x), (eg_dtype)x->dtype, &shape))) != NULL;
+    }
+    args.out[0] = out[0];
+    args.out[1] = a->scales ? out[1] : NULL;
+    args.out[2] = a->shifts ? out[beta] : NULL;
+    ok = ok && egi_launch_normalize_grad(egi_backend_of(x), &args);
+    for (int i = 0; i < n; i++) dx[i] = ok ? out[i] : NULL;
+    return ok;
+}
+enum { EGI_USES_ABCY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y };
+static const egi_op egi_op_normalize = { "normalize", -1, 3, EGI_UPSTREAM_NULL, sizeof(egi_normalize_attr), egi_shape_normalize, egi_run_normalize, egi_grad_normalize,
+                                         { EGI_USES_ABCY, EGI_USES_ABCY, EGI_USES_ABCY }, EGI_NOT_ELEMENTWISE(normalize) };
+// Whether x with these weights, which may be NULL, is normalized as one op.
+static bool egi_normalizes_as_one(const eg_tensor *x, const eg_tensor *gamma, const eg_tensor *beta) {
+    return egi_kernel_has_as_one(x, EGI_NORMALIZE) && (x->dtype == EG_FLOAT32 || x->dtype == EG_FLOAT64) &&
+           (!gamma || egi_weight_goes_with(x, gamma)) && (!beta || egi_weight_goes_with(x, beta));
+}
+// out[0] is the normalized x, out[1] and out[2] are the means and variances. The epsilon of p is the layer's; gamma and beta may be NULL.
+static bool egi_normalize(const eg_layer *l, eg_tensor *x, egi_normalize_parameters p, eg_tensor *gamma, eg_tensor *beta, eg_tensor **out) {
+    eg_tensor *in[3];
+    int n = 0;
+    egi_normalize_attr a;
+    memset(&a, 0, sizeof a);
+    p.epsilon = l->config.o.epsilon;
+    a.p = p;
+    a.scales = gamma != NULL;
+    a.shifts = beta != NULL;
+    in[n++] = x;
+    if (gamma) in[n++] = gamma;
+    if (beta) in[n++] = beta;
+    return egi_apply(&egi_op_normalize, in, n, &a, out);
+}
+// The product of dimensions [from, to).
+static int64_t egi_dims_product(const eg_tensor *x, int from, int to) {
+    int64_t n = 1;
+    for (int i = from; i < to; i++) n *= x->dims[i];
+    return n;
+}
 static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *mean, *variance, *centered, *weights = NULL;
     int axis = 0;
@@ -15954,8 +16085,17 @@ static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *gamma, *beta;
     if (!egi_gamma_beta(l, x, axis, &gamma, &beta)) return false;
     eg_tensor *moving_mean = egi_part_of(l, "moving_mean"), *moving_variance = egi_part_of(l, "moving_variance");
+    eg_tensor *flat_gamma = egi_part_of(l, "gamma"), *flat_beta = egi_part_of(l, "beta");
+    const bool masked = c->mask[0] && x->rank > 2;
+    if (c->training && !l->frozen && !masked && egi_normalizes_as_one(x, flat_gamma, flat_beta)) {
+        const egi_normalize_parameters p = { 1, egi_dims_product(x, 0, axis), x->dims[axis], 1, egi_dims_product(x, axis + 1, x->rank), 0, true };
+        eg_tensor *out[3];
+        const double momentum = l->config.o.momentum;
+        return egi_normalize(l, x, p, flat_gamma, flat_beta, out) && egi_norm_follow(moving_mean, out[1], momentum) &&
+               egi_norm_follow(moving_variance, out[2], momentum) && (c->out[0] = out[0]) != NULL;
+    }
     if (c->training && !l->frozen) {
-        if (c->mask[0] && x->rank > 2) {
+        if (masked) {
             eg_shape shape = { x->rank, { x->dims[0], x->dims[1], 1, 1, 1, 1, 1, 1 } }, full = egi_shape(x);
             full.dims[axis] = 1;
             weights = eg_broadcast_to(eg_reshape(eg_cast(c->mask[0], (eg_dtype)x->dtype), shape), full);
@@ -16016,20 +16156,6 @@ EGI_GRAD(layer_norm) {
 EGI_OBJECTS
 static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double), egi_shape_layer_norm, egi_run_layer_norm, egi_grad_layer_norm,
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B }, EGI_NOT_ELEMENTWISE(layer_norm) };
-// Whether a layer may compute x with one kernel instead of several ops: the device has it, and neither the NaN trap
-// nor eg_record, which look at each op, is on.
-static bool egi_kernel_has_as_one(const eg_tensor *x, egi_kernel kernel) {
-#define EGI_KERNEL_IS_HERE(NUMBER, name) true,
-#define EGI_KERNEL_IS_ELSEWHERE(NUMBER, name) false,
-    static const bool of_cpu[] = { EGI_KERNEL_TABLE(EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_HERE, EGI_KERNEL_IS_ELSEWHERE) };
-    if (!x || !x->size || egi_this.trap || egi_this.recorder) return false;
-    const eg_backend *b = egi_backend_of(x);
-    return b == &egi_cpu ? of_cpu[kernel] : b->kernel[kernel] && b->kernel[kernel + 1];       // the next is its gradient
-}
-static bool egi_kernel_runs_as_one(const eg_tensor *x, egi_kernel kernel) { return egi_kernel_has_as_one(x, kernel) && x->dtype == EG_FLOAT32; }
-static bool egi_weight_goes_with(const eg_tensor *x, const eg_tensor *weight) {
-    return weight && weight->dtype == x->dtype && egi_backend_of(weight) == egi_backend_of(x) && (weight->flags & EGI_CONTIGUOUS);
-}
 static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *in[3];
     int axis = 0;
@@ -16040,6 +16166,11 @@ static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     if (axis == x->rank - 1 && egi_kernel_runs_as_one(x, EGI_LAYER_NORM) && egi_weight_goes_with(x, in[1]) && egi_weight_goes_with(x, in[2])) {
         double epsilon = l->config.o.epsilon;
         return (c->out[0] = egi_apply1(&egi_op_layer_norm, in, 3, &epsilon)) != NULL;
+    }
+    if (axis == x->rank - 1 && egi_normalizes_as_one(x, in[1], in[2])) {
+        const egi_normalize_parameters p = { x->size / x->dims[axis], 1, 1, x->dims[axis], 1, 0, true };
+        eg_tensor *out[3];
+        return egi_normalize(l, x, p, in[1], in[2], out) && (c->out[0] = out[0]) != NULL;
     }
     eg_tensor *centered = (eg_sub)(x, (eg_reduce_mean)(x, egi_over_axis(axis, true)));
     eg_tensor *variance = (eg_reduce_mean)(eg_square(centered), egi_over_axis(axis, true));
@@ -16052,6 +16183,12 @@ static bool egi_call_rms_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0];
     int axis = 0;
     if (!egi_norm_axis(l, x->rank, &axis)) return false;
+    eg_tensor *scale = egi_part_of(l, "scale");
+    if (axis == x->rank - 1 && egi_normalizes_as_one(x, scale, NULL)) {
+        const egi_normalize_parameters p = { x->size / x->dims[axis], 1, 1, x->dims[axis], 1, 0, false };
+        eg_tensor *out[3];
+        return egi_normalize(l, x, p, scale, NULL, out) && (c->out[0] = out[0]) != NULL;
+    }
     eg_tensor *square = (eg_reduce_mean)(eg_square(x), egi_over_axis(axis, true));
     eg_tensor *factor = eg_rsqrt((eg_add)(square, eg_number(l->config.o.epsilon)));
     return (c->out[0] = (eg_mul)((eg_mul)(x, factor), egi_norm_along(egi_part_of(l, "scale"), x, axis))) != NULL;
@@ -16064,6 +16201,11 @@ static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
     if (x->rank + 1 > EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_layer_group_normalization: rank %d is too high", x->rank);
     int64_t groups = l->config.o.groups;
     if (groups == -1) groups = x->dims[axis];
+    if (axis > 0 && egi_normalizes_as_one(x, egi_part_of(l, "gamma"), egi_part_of(l, "beta"))) {
+        const egi_normalize_parameters p = { x->dims[0], egi_dims_product(x, 1, axis), groups, x->dims[axis] / groups, egi_dims_product(x, axis + 1, x->rank), 0, true };
+        eg_tensor *out[3];
+        return egi_normalize(l, x, p, egi_part_of(l, "gamma"), egi_part_of(l, "beta"), out) && (c->out[0] = out[0]) != NULL;
+    }
     eg_shape parted = { x->rank + 1, { 0 } }, gamma_shape = { x->rank + 1, { 0 } }, shape = egi_shape(x);
     for (int i = 0; i <= x->rank; i++) {
         parted.dims[i] = i < axis ? x->dims[i] : i == axis ? groups : i == axis + 1 ? x->dims[axis] / groups : x->dims[i - 1];
@@ -28151,142 +28293,6 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
     return true;
 }
 
-// SOFTMAX, log-softmax and the sparse cross entropy, on contiguous rows. Subtracting a row's maximum changes no
-// result and keeps exp in range. As in TensorFlow and PyTorch, a row with a NaN or +inf, or of -inf alone, has NaN
-// everywhere in its softmax and log-softmax. y may be x.
-
-EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T *x) {
-    EGI_T m = -(EGI_T)INFINITY, lane[16];
-    int64_t i = 0;
-    if (n >= 32) {
-        for (int l = 0; l < 16; l++) lane[l] = m;
-        for (; n - i >= 16; i += 16)
-            for (int l = 0; l < 16; l++) lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
-        for (int l = 0; l < 16; l++) m = lane[l] > m ? lane[l] : m;
-    }
-    for (; i < n; i++) m = x[i] > m ? x[i] : m;
-    return m;
-}
-
-// y[i] = exp(x[i] - m) for 64 at once, and their sum, in an order that never changes; y may be x.
-static inline double EGI_TN(egi_exp_step)(const EGI_T *x, EGI_T m, EGI_T *y) {
-    EGI_T e[64];
-    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (int i = 0; i < 64; i++) e[i] = EGI_EXP_T(x[i] - m);
-    for (int i = 0; i < 64; i += 4) {
-        s0 += (double)e[i];
-        s1 += (double)e[i + 1];
-        s2 += (double)e[i + 2];
-        s3 += (double)e[i + 3];
-    }
-    memcpy(y, e, sizeof e);
-    return (s0 + s1) + (s2 + s3);
-}
-static void EGI_TN(egi_softmax)(int64_t rows, int64_t n, const EGI_T *x, EGI_T *y) {
-    for (int64_t r = 0; r < rows; r++, x += n, y += n) {
-        EGI_T m = EGI_TN(egi_row_max)(n, x);
-        double sum = 0;
-        int64_t i = 0;
-        for (; n - i >= 64; i += 64) sum += EGI_TN(egi_exp_step)(x + i, m, y + i);
-        for (; i < n; i++) sum += (double)(y[i] = EGI_EXP_T(x[i] - m));
-        EGI_T scale = (EGI_T)(1 / sum);
-        for (i = 0; n - i >= 16; i += 16)
-            for (int l = 0; l < 16; l++) y[i + l] *= scale;
-        for (; i < n; i++) y[i] *= scale;
-    }
-}
-
-// log of the sum of exp(x[i] - m)
-EGI_NOINLINE static EGI_T EGI_TN(egi_row_logsum)(int64_t n, const EGI_T *x, EGI_T m) {
-    EGI_T unused[64];
-    double sum = 0;
-    int64_t i = 0;
-    for (; n - i >= 64; i += 64) sum += EGI_TN(egi_exp_step)(x + i, m, unused);
-    for (; i < n; i++) sum += (double)EGI_EXP_T(x[i] - m);
-    return (EGI_T)log(sum);
-}
-
-static void EGI_TN(egi_log_softmax)(int64_t rows, int64_t n, const EGI_T *x, EGI_T *y) {
-    for (int64_t r = 0; r < rows; r++, x += n, y += n) {
-        EGI_T m = EGI_TN(egi_row_max)(n, x), l = EGI_TN(egi_row_logsum)(n, x, m);
-        for (int64_t i = 0; i < n; i++) y[i] = x[i] - m - l;
-    }
-}
-
-// loss[r] = -log_softmax(x[r])[label[r]]; the caller has checked 0 <= label[r] < n.
-static void EGI_TN(egi_sparse_xent)(int64_t rows, int64_t n, const EGI_T *x, const int64_t *label, EGI_T *loss) {
-    for (int64_t r = 0; r < rows; r++, x += n) {
-        EGI_T m = EGI_TN(egi_row_max)(n, x);
-        loss[r] = (m - x[label[r]]) + EGI_TN(egi_row_logsum)(n, x, m);
-    }
-}
-
-// The gradients of rows from y, their softmax (or log-softmax, if `logs`), and the gradient g of y: y (g - sum(g y)),
-// or g - exp(y) sum(g).
-static void EGI_TN(egi_softmax_grad)(int64_t rows, int64_t n, bool logs, const EGI_T *y, const EGI_T *g, EGI_T *EGI_RESTRICT dx) {
-    for (int64_t r = 0; r < rows; r++, y += n, g += n, dx += n) {
-        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-        int64_t i = 0;
-        for (; n - i >= 4; i += 4) {
-            s0 += logs ? (double)g[i] : (double)(g[i] * y[i]);
-            s1 += logs ? (double)g[i + 1] : (double)(g[i + 1] * y[i + 1]);
-            s2 += logs ? (double)g[i + 2] : (double)(g[i + 2] * y[i + 2]);
-            s3 += logs ? (double)g[i + 3] : (double)(g[i + 3] * y[i + 3]);
-        }
-        for (; i < n; i++) s0 += logs ? (double)g[i] : (double)(g[i] * y[i]);
-        EGI_T sum = (EGI_T)((s0 + s1) + (s2 + s3));
-        if (logs) {
-            for (i = 0; n - i >= 64; i += 64)
-                for (int l = 0; l < 64; l++) dx[i + l] = g[i + l] - EGI_EXP_T(y[i + l]) * sum;
-            for (; i < n; i++) dx[i] = g[i] - EGI_EXP_T(y[i]) * sum;
-            continue;
-        }
-        for (i = 0; n - i >= 16; i += 16)
-            for (int l = 0; l < 16; l++) dx[i + l] = y[i + l] * (g[i + l] - sum);
-        for (; i < n; i++) dx[i] = y[i] * (g[i] - sum);
-    }
-}
-// dx = g (softmax(x) - one_hot(label)), for one row.
-static void EGI_TN(egi_sparse_xent_grad)(int64_t n, const EGI_T *x, int64_t label, EGI_T g, EGI_T *dx) {
-    EGI_TN(egi_softmax)(1, n, x, dx);
-    // The loss has checked the label, but lent memory may have changed since.
-    if (label >= 0 && label < n) dx[label] -= 1;
-    int64_t i = 0;
-    for (; n - i >= 16; i += 16)
-        for (int l = 0; l < 16; l++) dx[i + l] *= g;
-    for (; i < n; i++) dx[i] *= g;
-}
-
-static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    if (p->kind == EGI_SOFTMAX_) EGI_TN(egi_softmax)(p->outer, p->n, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]));
-    else EGI_TN(egi_log_softmax)(p->outer, p->n, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]));
-    return true;
-}
-static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    EGI_TN(egi_softmax_grad)(p->outer, p->n, p->kind == EGI_LOG_SOFTMAX, EGI_DATA(args->in[0]), EGI_DATA(args->in[1]), EGI_DATA(args->out[0]));
-    return true;
-}
-static bool EGI_TN(egi_cpu_sparse_xent)(const egi_args *args) {
-    const eg_tensor *labels = args->in[0], *x = args->in[1];
-    const int64_t n = x->dims[x->rank - 1];
-    int64_t *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n, true);
-    if (!label) return false;
-    EGI_TN(egi_sparse_xent)(labels->size, n, EGI_DATA(x), label, EGI_DATA(args->out[0]));
-    egi_free(label);
-    return true;
-}
-static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
-    const eg_tensor *labels = args->in[0], *x = args->in[1];
-    const int64_t n = x->dims[x->rank - 1], step = *(const int *)args->parameters;
-    for (int64_t r = 0; r < labels->size; r++) {
-        const int64_t label = egi_load_int(labels->dtype, labels->data + r * egi_dtypes[labels->dtype].size);
-        EGI_TN(egi_sparse_xent_grad)(n, EGI_DATA(x) + r * n, label, EGI_DATA(args->in[2])[r * step], EGI_DATA(args->out[0]) + r * n);
-    }
-    return true;
-}
-
 #elif EGI_STAMP / 10 % 10 == 3  // --------------------------------------------------------------- float, double and int64_t
 
 // Sum of a row, or of its squares.
@@ -28427,7 +28433,7 @@ static bool EGI_TN(egi_cpu_cumsum)(const egi_args *args) {
     return true;
 }
 
-#elif EGI_STAMP / 10 % 10 == 5  // ------------------------------------------------------------- a step of a recurrent layer
+#elif EGI_STAMP / 10 % 10 == 5  // ------------------------------------- a step of a recurrent layer, softmax and normalizations
 
 // CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in local copies. So the compiler knows each
 // loop's length, and the last few units need no loop of their own.
@@ -28593,6 +28599,466 @@ EGI_OBJECTS
 static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {          // ORDER egi_recurrent_kind
     { EGI_TN(egi_simple_rnn_cell), EGI_TN(egi_lstm_cell), EGI_TN(egi_gru_cell) }, { EGI_TN(egi_simple_rnn_back), EGI_TN(egi_lstm_back), EGI_TN(egi_gru_back) }
 };
+
+#if !EGI_IS_WIDE || EGI_WIDE_PROGRAMS
+
+// ROWS. Idea: the kernels of softmax, cross entropy and the normalizations go along contiguous rows EGI_PIECE elements at a time, in
+// loops whose length the compiler knows. The last piece is filled up with what changes nothing (-inf under a maximum or an exp, zeros
+// in a sum), so a result depends neither on the vectors' size nor on a row's place. Sums have EGI_PIECE lanes: four are added, then that is added to a partial sum in double.
+
+// The next n elements: x itself, or a copy in `own`, filled up with `fill`.
+EGI_TARGET static inline const EGI_T *EGI_TN(egi_piece)(int64_t n, const EGI_T *x, EGI_T fill, EGI_T *own) {
+    if (n >= EGI_PIECE) return x;
+    for (int l = 0; l < EGI_PIECE; l++) own[l] = fill;
+    memcpy(own, x, (size_t)n * sizeof *own);
+    return own;
+}
+// What becomes of eight partial sums, each of a fourth of the lanes.
+EGI_TARGET static inline double EGI_TN(egi_piece_total)(const double *s) { return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])); }
+
+// SOFTMAX, log-softmax and the sparse cross entropy. Subtracting a row's maximum changes no result and keeps exp in range. As in
+// TensorFlow and PyTorch, a row with a NaN or +inf, or of -inf alone, has NaN everywhere in its softmax and log-softmax. y may be x.
+
+EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T *x) {
+    EGI_T lane[EGI_PIECE], own[EGI_PIECE];
+    for (int l = 0; l < EGI_PIECE; l++) lane[l] = -(EGI_T)INFINITY;
+    for (int64_t i = 0; i < n; i += EGI_PIECE) {
+        const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, -(EGI_T)INFINITY, own);
+        for (int l = 0; l < EGI_PIECE; l++) lane[l] = p[l] > lane[l] ? p[l] : lane[l];
+    }
+    for (int w = EGI_PIECE / 2; w; w /= 2)
+        for (int l = 0; l < w; l++) lane[l] = lane[l + w] > lane[l] ? lane[l + w] : lane[l];
+    return lane[0];
+}
+// e = exp(x - m), and their sum, added to eight partial sums; e may be x.
+EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_piece_exp)(const EGI_T *x, EGI_T m, EGI_T *e, double *sum) {
+    EGI_T own[EGI_PIECE];
+    for (int l = 0; l < EGI_PIECE; l++) own[l] = EGI_EXP_T(x[l] - m);
+    for (int l = 0; l < EGI_PIECE / 4; l++)
+        sum[l] += (double)((own[l] + own[l + EGI_PIECE / 4]) + (own[l + EGI_PIECE / 2] + own[l + 3 * EGI_PIECE / 4]));
+    memcpy(e, own, sizeof own);
+}
+// The sum of exp(x[i] - m), which are stored in y unless it is NULL; y may be x.
+EGI_TARGET EGI_NOINLINE static double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
+    EGI_T own[EGI_PIECE], unused[EGI_PIECE];
+    double sum[EGI_PIECE / 4] = {0};
+    int64_t i = 0;
+    for (; n - i >= EGI_PIECE; i += EGI_PIECE) EGI_TN(egi_piece_exp)(x + i, m, y ? y + i : unused, sum);
+    if (i < n) {
+        double rest[EGI_PIECE / 4] = {0};
+        EGI_TN(egi_piece_exp)(EGI_TN(egi_piece)(n - i, x + i, m, own), m, own, rest);
+        for (int64_t l = n - i; l < EGI_PIECE; l++) own[l] = 0;
+        for (int l = 0; l < EGI_PIECE / 4; l++)
+            sum[l] += (double)((own[l] + own[l + EGI_PIECE / 4]) + (own[l + EGI_PIECE / 2] + own[l + 3 * EGI_PIECE / 4]));
+        if (y) memcpy(y + i, own, (size_t)(n - i) * sizeof *own);
+    }
+    return EGI_TN(egi_piece_total)(sum);
+}
+// y = x s
+EGI_TARGET static inline void EGI_TN(egi_row_scale)(int64_t n, EGI_T s, EGI_T *y) {
+    int64_t i = 0;
+    for (; n - i >= EGI_PIECE; i += EGI_PIECE)
+        for (int l = 0; l < EGI_PIECE; l++) y[i + l] *= s;
+    for (; i < n; i++) y[i] *= s;
+}
+EGI_TARGET static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const int64_t n = p->n;
+    const EGI_T *x = EGI_DATA(args->in[0]);
+    EGI_T *y = EGI_DATA(args->out[0]);
+    for (int64_t r = 0; r < p->outer; r++, x += n, y += n) {
+        const EGI_T m = EGI_TN(egi_row_max)(n, x);
+        if (p->kind == EGI_SOFTMAX_) {
+            const double sum = EGI_TN(egi_row_exp)(n, x, m, y);
+            EGI_TN(egi_row_scale)(n, (EGI_T)(1 / sum), y);
+            continue;
+        }
+        const EGI_T logsum = (EGI_T)log(EGI_TN(egi_row_exp)(n, x, m, NULL));
+        int64_t i = 0;
+        for (; n - i >= EGI_PIECE; i += EGI_PIECE)
+            for (int l = 0; l < EGI_PIECE; l++) y[i + l] = x[i + l] - m - logsum;
+        for (; i < n; i++) y[i] = x[i] - m - logsum;
+    }
+    return true;
+}
+// The sum of g, or of g y where y is given.
+EGI_TARGET EGI_NOINLINE static double EGI_TN(egi_row_dot)(int64_t n, const EGI_T *g, const EGI_T *y) {
+    EGI_T own_g[EGI_PIECE], own_y[EGI_PIECE];
+    double sum[EGI_PIECE / 4] = {0};
+    enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
+    for (int64_t i = 0; i < n; i += EGI_PIECE) {
+        const EGI_T *p = EGI_TN(egi_piece)(n - i, g + i, 0, own_g);
+        if (y) {
+            const EGI_T *q = EGI_TN(egi_piece)(n - i, y + i, 0, own_y);
+            for (int l = 0; l < A; l++) sum[l] += (double)((p[l] * q[l] + p[l + A] * q[l + A]) + (p[l + B] * q[l + B] + p[l + C] * q[l + C]));
+        } else
+            for (int l = 0; l < A; l++) sum[l] += (double)((p[l] + p[l + A]) + (p[l + B] + p[l + C]));
+    }
+    return EGI_TN(egi_piece_total)(sum);
+}
+// The gradients of rows from y, their softmax or log-softmax, and the gradient g of y: y (g - sum(g y)), or g - exp(y) sum(g).
+EGI_TARGET static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const bool logs = p->kind == EGI_LOG_SOFTMAX;
+    const EGI_T *y = EGI_DATA(args->in[0]), *g = EGI_DATA(args->in[1]);
+    EGI_T *dx = EGI_DATA(args->out[0]), own_y[EGI_PIECE], own_g[EGI_PIECE], d[EGI_PIECE];
+    for (int64_t r = 0; r < p->outer; r++, y += p->n, g += p->n, dx += p->n) {
+        const EGI_T sum = (EGI_T)EGI_TN(egi_row_dot)(p->n, g, logs ? NULL : y);
+        for (int64_t i = 0; i < p->n; i += EGI_PIECE) {
+            const EGI_T *yi = EGI_TN(egi_piece)(p->n - i, y + i, 0, own_y), *gi = EGI_TN(egi_piece)(p->n - i, g + i, 0, own_g);
+            if (logs)
+                for (int l = 0; l < EGI_PIECE; l++) d[l] = gi[l] - EGI_EXP_T(yi[l]) * sum;
+            else
+                for (int l = 0; l < EGI_PIECE; l++) d[l] = yi[l] * (gi[l] - sum);
+            if (p->n - i >= EGI_PIECE) memcpy(dx + i, d, sizeof d);
+            else memcpy(dx + i, d, (size_t)(p->n - i) * sizeof *d);
+        }
+    }
+    return true;
+}
+// loss[r] = -log_softmax(x[r])[label[r]]
+EGI_TARGET static bool EGI_TN(egi_cpu_sparse_xent)(const egi_args *args) {
+    const eg_tensor *labels = args->in[0], *logits = args->in[1];
+    const int64_t n = logits->dims[logits->rank - 1];
+    int64_t *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n, true);
+    const EGI_T *x = EGI_DATA(logits);
+    if (!label) return false;
+    for (int64_t r = 0; r < labels->size; r++, x += n) {
+        const EGI_T m = EGI_TN(egi_row_max)(n, x);
+        EGI_DATA(args->out[0])[r] = (m - x[label[r]]) + (EGI_T)log(EGI_TN(egi_row_exp)(n, x, m, NULL));
+    }
+    egi_free(label);
+    return true;
+}
+// dx = g (softmax(x) - one_hot(label))
+EGI_TARGET static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
+    const eg_tensor *labels = args->in[0], *logits = args->in[1];
+    const int64_t n = logits->dims[logits->rank - 1], step = *(const int *)args->parameters;
+    const EGI_T *x = EGI_DATA(logits);
+    EGI_T *dx = EGI_DATA(args->out[0]);
+    for (int64_t r = 0; r < labels->size; r++, x += n, dx += n) {
+        const int64_t label = egi_load_int(labels->dtype, labels->data + r * egi_dtypes[labels->dtype].size);
+        const EGI_T g = EGI_DATA(args->in[2])[r * step], m = EGI_TN(egi_row_max)(n, x);
+        const double sum = EGI_TN(egi_row_exp)(n, x, m, dx);
+        // The loss has checked the label, but lent memory may have changed since. Both factors are applied to the label's element alone
+        // as softmax - 1, which keeps its digits.
+        const bool known = label >= 0 && label < n;
+        const EGI_T scale = (EGI_T)(1 / sum), at = known ? (dx[label] * scale - 1) * g : 0;
+        EGI_TN(egi_row_scale)(n, scale * g, dx);
+        if (known) dx[label] = at;
+    }
+    return true;
+}
+
+// NORMALIZATIONS. x is (examples, positions, groups, channels, inner); a group of one example has one mean and one variance, over its
+// positions, channels and inner elements, and each channel of a group its gamma and beta (egi_normalize_parameters). What a group has at
+// one position is adjacent: a run. Runs are gone through one by one, or, where they are short (`columns`), the rows of all groups
+// side by side. Sums are made of x - k with k near the mean, so that none cancels.
+
+// Adds to to[0] the sum of x - k and to to[1] that of its square.
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_moments)(int64_t n, const EGI_T *x, EGI_T k, double *to) {
+    EGI_T own[EGI_PIECE];
+    double sum[EGI_PIECE / 4] = {0}, squares[EGI_PIECE / 4] = {0};
+    for (int64_t i = 0; i < n; i += EGI_PIECE) {
+        const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, k, own);
+        for (int l = 0; l < EGI_PIECE / 4; l++) {
+            const EGI_T a = p[l] - k, b = p[l + EGI_PIECE / 4] - k, c = p[l + EGI_PIECE / 2] - k, d = p[l + 3 * EGI_PIECE / 4] - k;
+            sum[l] += (double)((a + b) + (c + d));
+            squares[l] += (double)((a * a + b * b) + (c * c + d * d));
+        }
+    }
+    to[0] += EGI_TN(egi_piece_total)(sum);
+    to[1] += EGI_TN(egi_piece_total)(squares);
+}
+// Adds to to[0] the sum of g and to to[1] that of g (x - mean).
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_slopes)(int64_t n, const EGI_T *x, const EGI_T *g, EGI_T mean, double *to) {
+    EGI_T own_x[EGI_PIECE], own_g[EGI_PIECE];
+    double sum[EGI_PIECE / 4] = {0}, along[EGI_PIECE / 4] = {0};
+    for (int64_t i = 0; i < n; i += EGI_PIECE) {
+        const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, mean, own_x), *q = EGI_TN(egi_piece)(n - i, g + i, 0, own_g);
+        for (int l = 0; l < EGI_PIECE / 4; l++) {
+            enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
+            sum[l] += (double)((q[l] + q[l + A]) + (q[l + B] + q[l + C]));
+            along[l] += (double)((q[l] * (p[l] - mean) + q[l + A] * (p[l + A] - mean)) + (q[l + B] * (p[l + B] - mean) + q[l + C] * (p[l + C] - mean)));
+        }
+    }
+    to[0] += EGI_TN(egi_piece_total)(sum);
+    to[1] += EGI_TN(egi_piece_total)(along);
+}
+// The same where each element is a channel of its own: to[0] and to[1] get the sums with g gamma for g, and each channel's own are added
+// to db and dg (times r).
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_slopes_by_channel)(int64_t n, const EGI_T *x, const EGI_T *g, const EGI_T *gamma, EGI_T mean, EGI_T r,
+                                                                      double *to, EGI_T *db, EGI_T *dg) {
+    EGI_T own_x[EGI_PIECE], own_g[EGI_PIECE], own_gamma[EGI_PIECE];
+    double sum[EGI_PIECE / 4] = {0}, along[EGI_PIECE / 4] = {0};
+    for (int64_t i = 0; i < n; i += EGI_PIECE, db += EGI_PIECE, dg += EGI_PIECE) {
+        const EGI_T *p = EGI_TN(egi_piece)(n - i, x + i, mean, own_x), *q = EGI_TN(egi_piece)(n - i, g + i, 0, own_g);
+        const EGI_T *f = EGI_TN(egi_piece)(n - i, gamma + i, 0, own_gamma);
+        for (int l = 0; l < EGI_PIECE / 4; l++) {
+            enum { A = EGI_PIECE / 4, B = EGI_PIECE / 2, C = 3 * EGI_PIECE / 4 };
+            const EGI_T h0 = q[l] * f[l], h1 = q[l + A] * f[l + A], h2 = q[l + B] * f[l + B], h3 = q[l + C] * f[l + C];
+            sum[l] += (double)((h0 + h1) + (h2 + h3));
+            along[l] += (double)((h0 * (p[l] - mean) + h1 * (p[l + A] - mean)) + (h2 * (p[l + B] - mean) + h3 * (p[l + C] - mean)));
+        }
+        if (n - i >= EGI_PIECE)
+            for (int l = 0; l < EGI_PIECE; l++) db[l] += q[l], dg[l] += q[l] * ((p[l] - mean) * r);
+        else
+            for (int64_t l = 0; l < n - i; l++) db[l] += q[l], dg[l] += q[l] * ((p[l] - mean) * r);
+    }
+    to[0] += EGI_TN(egi_piece_total)(sum);
+    to[1] += EGI_TN(egi_piece_total)(along);
+}
+// What becomes of a row of n: with constants, or with arrays of n, mean, factors f and others b. back NULL: y = (x - mean) f + b,
+// else y = g f - (x - mean) b - c, g being *back.
+EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_run_apply)(int64_t n, const EGI_T *x, const EGI_T *g, bool arrays, const EGI_T *mean, const EGI_T *f,
+                                                                                   const EGI_T *b, const EGI_T *c, EGI_T *EGI_RESTRICT y) {
+    for (; n >= EGI_PIECE; n -= EGI_PIECE, x += EGI_PIECE, y += EGI_PIECE) {
+        if (arrays && g)
+            for (int l = 0; l < EGI_PIECE; l++) y[l] = g[l] * f[l] - (x[l] - mean[l]) * b[l] - c[l];
+        else if (arrays)
+            for (int l = 0; l < EGI_PIECE; l++) y[l] = (x[l] - mean[l]) * f[l] + b[l];
+        else if (g)
+            for (int l = 0; l < EGI_PIECE; l++) y[l] = g[l] * f[0] - (x[l] - mean[0]) * b[0] - c[0];
+        else
+            for (int l = 0; l < EGI_PIECE; l++) y[l] = (x[l] - mean[0]) * f[0] + b[0];
+        if (g) g += EGI_PIECE;
+        if (arrays) mean += EGI_PIECE, f += EGI_PIECE, b += EGI_PIECE;
+        if (arrays && g) c += EGI_PIECE;
+    }
+    for (int64_t l = 0; l < n; l++) {
+        const int64_t at = arrays ? l : 0;
+        y[l] = g ? g[l] * f[at] - (x[l] - mean[at]) * b[at] - c[at] : (x[l] - mean[at]) * f[at] + b[at];
+    }
+}
+EGI_TARGET static void EGI_TN(egi_run_normalize)(int64_t n, const EGI_T *x, EGI_T mean, EGI_T f, EGI_T b, EGI_T *y) {
+    EGI_TN(egi_run_apply)(n, x, NULL, false, &mean, &f, &b, NULL, y);
+}
+EGI_TARGET static void EGI_TN(egi_run_normalize_columns)(int64_t n, const EGI_T *x, const EGI_T *mean, const EGI_T *f, const EGI_T *b, EGI_T *y) {
+    EGI_TN(egi_run_apply)(n, x, NULL, true, mean, f, b, NULL, y);
+}
+EGI_TARGET static void EGI_TN(egi_run_back)(int64_t n, const EGI_T *x, const EGI_T *g, EGI_T mean, EGI_T f, EGI_T b, EGI_T c, EGI_T *y) {
+    EGI_TN(egi_run_apply)(n, x, g, false, &mean, &f, &b, &c, y);
+}
+EGI_TARGET static void EGI_TN(egi_run_back_columns)(int64_t n, const EGI_T *x, const EGI_T *g, const EGI_T *mean, const EGI_T *f, const EGI_T *b, const EGI_T *c, EGI_T *y) {
+    EGI_TN(egi_run_apply)(n, x, g, true, mean, f, b, c, y);
+}
+// Runs in which each element is a channel: y = (x - mean) r gamma + beta, and y = g gamma r - (x - mean) b - c.
+EGI_TARGET static void EGI_TN(egi_run_normalize_by_channel)(int64_t n, const EGI_T *EGI_RESTRICT x, EGI_T mean, EGI_T r, const EGI_T *EGI_RESTRICT gamma,
+                                                            const EGI_T *EGI_RESTRICT beta, EGI_T *EGI_RESTRICT y) {
+    int64_t i = 0;
+    for (; n - i >= EGI_PIECE; i += EGI_PIECE)
+        for (int l = 0; l < EGI_PIECE; l++) y[i + l] = (x[i + l] - mean) * r * gamma[i + l] + beta[i + l];
+    for (; i < n; i++) y[i] = (x[i] - mean) * r * gamma[i] + beta[i];
+}
+EGI_TARGET static void EGI_TN(egi_run_back_by_channel)(int64_t n, const EGI_T *EGI_RESTRICT x, const EGI_T *EGI_RESTRICT g, EGI_T mean, EGI_T r,
+                                                       const EGI_T *EGI_RESTRICT gamma, EGI_T b, EGI_T c, EGI_T *EGI_RESTRICT y) {
+    int64_t i = 0;
+    for (; n - i >= EGI_PIECE; i += EGI_PIECE)
+        for (int l = 0; l < EGI_PIECE; l++) y[i + l] = g[i + l] * gamma[i + l] * r - (x[i + l] - mean) * b - c;
+    for (; i < n; i++) y[i] = g[i] * gamma[i] * r - (x[i] - mean) * b - c;
+}
+// For each of `width` columns of `rows` rows: adds to sum that of x - k and to along that of its square; or, with g, that of g and that of
+// g (x - k). In EGI_T for at most EGI_PIECE rows, then in double.
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_sums)(int64_t rows, int64_t width, const EGI_T *x, const EGI_T *g, const EGI_T *k, double *sum, double *along) {
+    for (int64_t r0 = 0; r0 < rows; r0 += EGI_PIECE)
+        for (int64_t i = 0; i < width; i += EGI_PIECE) {
+            EGI_T s[EGI_PIECE] = {0}, t[EGI_PIECE] = {0}, own_x[EGI_PIECE], own_g[EGI_PIECE], own_k[EGI_PIECE];
+            const int64_t n = width - i, end = egi_min64(rows, r0 + EGI_PIECE);
+            const EGI_T *m = EGI_TN(egi_piece)(n, k + i, 0, own_k);
+            for (int64_t r = r0; r < end; r++) {
+                const EGI_T *p = EGI_TN(egi_piece)(n, x + r * width + i, 0, own_x);
+                if (g) {
+                    const EGI_T *q = EGI_TN(egi_piece)(n, g + r * width + i, 0, own_g);
+                    for (int l = 0; l < EGI_PIECE; l++) s[l] += q[l], t[l] += q[l] * (p[l] - m[l]);
+                } else
+                    for (int l = 0; l < EGI_PIECE; l++) s[l] += p[l] - m[l], t[l] += (p[l] - m[l]) * (p[l] - m[l]);
+            }
+            for (int64_t l = 0; l < n && l < EGI_PIECE; l++) sum[i + l] += (double)s[l], along[i + l] += (double)t[l];
+        }
+}
+
+// Memory of a normalization: by channel, by column (of `width`, at most one per channel or EGI_PIECE) and by group.
+typedef struct EGI_TN(egi_norm_space) {
+    int64_t channels, width, rows, rest;                // of all groups; columns: rows of `width`, and one of `rest`
+    double *sum, *along, *db_total, *dg_total, *mean, *r;
+    EGI_T *gamma, *beta, *k, *f, *b, *c, *db, *dg;
+    void *memory;
+} EGI_TN(egi_norm_space);
+EGI_TARGET static bool EGI_TN(egi_norm_begin)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p, const eg_tensor *gamma, const eg_tensor *beta) {
+    const int64_t channels = p->groups * p->channels, times = channels < EGI_PIECE ? EGI_PIECE / channels : 1;
+    s->channels = channels;
+    s->width = channels * times;
+    s->rows = p->positions / times;
+    s->rest = p->positions % times * channels;
+    double *at = (double *)egi_alloc((size_t)(6 * s->width + 6 * channels + 2 * p->groups) * sizeof(double));
+    s->memory = at;
+    if (!at) return false;
+    s->sum = at, s->along = at += s->width;
+    s->db_total = at += s->width, s->dg_total = at += channels;
+    s->mean = at += channels, s->r = at += p->groups;
+    s->k = (EGI_T *)(at += p->groups), s->f = (EGI_T *)(at += s->width), s->b = (EGI_T *)(at += s->width), s->c = (EGI_T *)(at += s->width);
+    s->gamma = (EGI_T *)(at += s->width), s->beta = (EGI_T *)(at += channels), s->db = (EGI_T *)(at += channels), s->dg = (EGI_T *)(at += channels);
+    for (int64_t i = 0; i < channels; i++) {
+        s->gamma[i] = gamma ? EGI_DATA(gamma)[i] : 1;
+        s->beta[i] = beta ? EGI_DATA(beta)[i] : 0;
+        s->db[i] = s->dg[i] = 0;
+        s->db_total[i] = s->dg_total[i] = 0;
+    }
+    return true;
+}
+// Whether a group's runs are so short that the groups are gone through side by side.
+EGI_TARGET static inline bool EGI_TN(egi_norm_by_columns)(const egi_normalize_parameters *p) { return p->inner == 1 && p->groups > 1 && p->channels < EGI_PIECE; }
+// The sums of an example's columns; k has a row.
+EGI_TARGET static void EGI_TN(egi_norm_columns)(EGI_TN(egi_norm_space) *s, const EGI_T *x, const EGI_T *g) {
+    const int64_t done = s->rows * s->width;
+    for (int64_t l = 0; l < s->width; l++) s->sum[l] = s->along[l] = 0;
+    EGI_TN(egi_norm_sums)(s->rows, s->width, x, g, s->k, s->sum, s->along);
+    if (s->rest) EGI_TN(egi_norm_sums)(1, s->rest, x + done, g ? g + done : NULL, s->k, s->sum, s->along);
+}
+// The mean and the variance of a group, from the sums of x - k and of its square. Not centered: the mean is 0.
+EGI_TARGET static void EGI_TN(egi_norm_moments)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p, int64_t group, double sum, double squares, double k,
+                                                EGI_T *mean, EGI_T *variance) {
+    const double n = (double)(p->positions * p->channels * p->inner), d = p->centered ? sum / n : 0, v = squares / n - d * d;
+    *mean = (EGI_T)(s->mean[group] = k + d);
+    *variance = (EGI_T)(v < 0 ? 0 : v);
+    s->r[group] = 1 / sqrt((v < 0 ? 0 : v) + p->epsilon);
+}
+EGI_TARGET static void EGI_TN(egi_norm_example_by_columns)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p, const EGI_T *x, EGI_T *y, EGI_T *mean, EGI_T *variance) {
+    const int64_t channels = s->channels, width = s->width;
+    for (int64_t l = 0; l < width; l++) s->k[l] = p->centered ? x[l % channels / p->channels * p->channels] : 0;
+    EGI_TN(egi_norm_columns)(s, x, NULL);
+    for (int64_t group = 0; group < p->groups; group++) {
+        double sum = 0, squares = 0;
+        for (int64_t l = group * p->channels; l < width; l += channels)
+            for (int64_t c = 0; c < p->channels; c++) sum += s->sum[l + c], squares += s->along[l + c];
+        EGI_TN(egi_norm_moments)(s, p, group, sum, squares, (double)s->k[group * p->channels], mean + group, variance + group);
+    }
+    for (int64_t l = 0; l < width; l++) {
+        const int64_t channel = l % channels, group = channel / p->channels;
+        s->k[l] = (EGI_T)s->mean[group];
+        s->f[l] = (EGI_T)(s->r[group] * (double)s->gamma[channel]);
+        s->b[l] = s->beta[channel];
+    }
+    for (int64_t r = 0; r < s->rows; r++) EGI_TN(egi_run_normalize_columns)(width, x + r * width, s->k, s->f, s->b, y + r * width);
+    EGI_TN(egi_run_normalize_columns)(s->rest, x + s->rows * width, s->k, s->f, s->b, y + s->rows * width);
+}
+EGI_TARGET static void EGI_TN(egi_norm_group)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p, int64_t group, const EGI_T *x, EGI_T *y, EGI_T *mean, EGI_T *variance) {
+    const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels;
+    const EGI_T k = p->centered ? x[0] : 0;
+    double to[2] = {0, 0};
+    for (int64_t i = 0; i < p->positions; i++) EGI_TN(egi_run_moments)(run, x + i * step, k, to);
+    EGI_TN(egi_norm_moments)(s, p, group, to[0], to[1], (double)k, mean, variance);
+    const EGI_T m = (EGI_T)s->mean[group], r = (EGI_T)s->r[group];
+    for (int64_t i = 0; i < p->positions; i++, x += step, y += step) {
+        if (p->inner == 1) EGI_TN(egi_run_normalize_by_channel)(run, x, m, r, s->gamma + first, s->beta + first, y);
+        else
+            for (int64_t c = 0; c < p->channels; c++) {
+                const EGI_T f = (EGI_T)(s->r[group] * (double)s->gamma[first + c]);
+                EGI_TN(egi_run_normalize)(p->inner, x + c * p->inner, m, f, s->beta[first + c], y + c * p->inner);
+            }
+    }
+}
+EGI_TARGET static bool EGI_TN(egi_cpu_normalize)(const egi_args *args) {
+    const egi_normalize_parameters *p = (const egi_normalize_parameters *)args->parameters;
+    const int64_t run = p->channels * p->inner, size = p->positions * p->groups * run;
+    const EGI_T *x = EGI_DATA(args->in[0]);
+    EGI_T *y = EGI_DATA(args->out[0]), *mean = EGI_DATA(args->out[1]), *variance = EGI_DATA(args->out[2]);
+    EGI_TN(egi_norm_space) s;
+    if (!EGI_TN(egi_norm_begin)(&s, p, args->in[1], args->in[2])) return egi_no_memory(args->op->name, 0);
+    for (int64_t e = 0; e < p->examples; e++, x += size, y += size, mean += p->groups, variance += p->groups) {
+        if (EGI_TN(egi_norm_by_columns)(p)) EGI_TN(egi_norm_example_by_columns)(&s, p, x, y, mean, variance);
+        else
+            for (int64_t group = 0; group < p->groups; group++)
+                EGI_TN(egi_norm_group)(&s, p, group, x + group * run, y + group * run, mean + group, variance + group);
+    }
+    egi_free(s.memory);
+    return true;
+}
+
+// With d = x - mean, r = 1 / sqrt(variance + epsilon), h = g gamma and n elements in a group:
+// dx = h r - d (r^3 sum(h d) / n) - r sum(h) / n (the last only if it is centered), dgamma = sum(g d r), dbeta = sum(g).
+EGI_TARGET static void EGI_TN(egi_norm_back_by_columns)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p, const EGI_T *x, const EGI_T *g, EGI_T *dx) {
+    const int64_t channels = s->channels, width = s->width;
+    const double n = (double)(p->positions * p->channels);
+    for (int64_t l = 0; l < width; l++) s->k[l] = (EGI_T)s->mean[l % channels / p->channels];
+    EGI_TN(egi_norm_columns)(s, x, g);
+    for (int64_t group = 0; group < p->groups; group++) {
+        double sum = 0, along = 0, r = s->r[group];
+        for (int64_t from = group * p->channels; from < width; from += channels)
+            for (int64_t l = from, c = group * p->channels; l < from + p->channels; l++, c++) {
+                sum += (double)s->gamma[c] * s->sum[l], along += (double)s->gamma[c] * s->along[l];
+                s->db_total[c] += s->sum[l], s->dg_total[c] += s->along[l] * r;
+            }
+        for (int64_t from = group * p->channels; from < width; from += channels)
+            for (int64_t l = from, c = group * p->channels; l < from + p->channels; l++, c++) {
+                s->f[l] = (EGI_T)(r * (double)s->gamma[c]);
+                s->b[l] = (EGI_T)(r * r * r * along / n);
+                s->c[l] = (EGI_T)(p->centered ? r * sum / n : 0);
+            }
+    }
+    if (!dx) return;
+    for (int64_t r = 0; r < s->rows; r++) EGI_TN(egi_run_back_columns)(width, x + r * width, g + r * width, s->k, s->f, s->b, s->c, dx + r * width);
+    EGI_TN(egi_run_back_columns)(s->rest, x + s->rows * width, g + s->rows * width, s->k, s->f, s->b, s->c, dx + s->rows * width);
+}
+// Adds db and dg, which are sums of few terms, to the totals.
+EGI_TARGET static void EGI_TN(egi_norm_carry)(EGI_TN(egi_norm_space) *s) {
+    for (int64_t c = 0; c < s->channels; c++) {
+        s->db_total[c] += (double)s->db[c], s->dg_total[c] += (double)s->dg[c];
+        s->db[c] = s->dg[c] = 0;
+    }
+}
+EGI_TARGET static void EGI_TN(egi_norm_group_back)(EGI_TN(egi_norm_space) *s, const egi_normalize_parameters *p, int64_t group, const EGI_T *x, const EGI_T *g, EGI_T *dx) {
+    const int64_t run = p->channels * p->inner, step = p->groups * run, first = group * p->channels;
+    const EGI_T mean = (EGI_T)s->mean[group], r = (EGI_T)s->r[group];
+    const double n = (double)(p->positions * run), cube = s->r[group] * s->r[group] * s->r[group];
+    double to[2] = {0, 0};
+    for (int64_t i = 0; i < p->positions; i++) {
+        const EGI_T *xi = x + i * step, *gi = g + i * step;
+        if (p->inner == 1) {
+            EGI_TN(egi_run_slopes_by_channel)(run, xi, gi, s->gamma + first, mean, r, to, s->db + first, s->dg + first);
+            if (i % EGI_PIECE == EGI_PIECE - 1) EGI_TN(egi_norm_carry)(s);
+            continue;
+        }
+        for (int64_t c = first; c < first + p->channels; c++, xi += p->inner, gi += p->inner) {
+            double own[2] = {0, 0};
+            EGI_TN(egi_run_slopes)(p->inner, xi, gi, mean, own);
+            to[0] += (double)s->gamma[c] * own[0], to[1] += (double)s->gamma[c] * own[1];
+            s->db_total[c] += own[0], s->dg_total[c] += own[1] * s->r[group];
+        }
+    }
+    const EGI_T b = (EGI_T)(cube * to[1] / n), c = (EGI_T)(p->centered ? s->r[group] * to[0] / n : 0);
+    for (int64_t i = 0; dx && i < p->positions; i++, x += step, g += step, dx += step) {
+        if (p->inner == 1) EGI_TN(egi_run_back_by_channel)(run, x, g, mean, r, s->gamma + first, b, c, dx);
+        else
+            for (int64_t q = 0; q < p->channels; q++) {
+                const EGI_T f = (EGI_T)(s->r[group] * (double)s->gamma[first + q]);
+                EGI_TN(egi_run_back)(p->inner, x + q * p->inner, g + q * p->inner, mean, f, b, c, dx + q * p->inner);
+            }
+    }
+}
+EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
+    const egi_normalize_parameters *p = (const egi_normalize_parameters *)args->parameters;
+    const int64_t run = p->channels * p->inner, size = p->positions * p->groups * run;
+    const EGI_T *x = EGI_DATA(args->in[0]), *g = EGI_DATA(args->in[2]), *mean = EGI_DATA(args->in[3]), *variance = EGI_DATA(args->in[4]);
+    EGI_T *dx = args->out[0] ? EGI_DATA(args->out[0]) : NULL;
+    EGI_TN(egi_norm_space) s;
+    if (!EGI_TN(egi_norm_begin)(&s, p, args->in[1], NULL)) return egi_no_memory(args->op->name, 0);
+    for (int64_t e = 0; e < p->examples; e++, x += size, g += size, mean += p->groups, variance += p->groups) {
+        for (int64_t i = 0; i < p->groups; i++) s.mean[i] = (double)mean[i], s.r[i] = 1 / sqrt((double)variance[i] + p->epsilon);
+        if (EGI_TN(egi_norm_by_columns)(p)) EGI_TN(egi_norm_back_by_columns)(&s, p, x, g, dx);
+        else
+            for (int64_t i = 0; i < p->groups; i++) EGI_TN(egi_norm_group_back)(&s, p, i, x + i * run, g + i * run, dx ? dx + i * run : NULL);
+        if (e % EGI_PIECE == EGI_PIECE - 1 || e == p->examples - 1) EGI_TN(egi_norm_carry)(&s);
+        if (dx) dx += size;
+    }
+    for (int64_t c = 0; c < s.channels; c++) {
+        if (args->out[1]) EGI_DATA(args->out[1])[c] = (EGI_T)s.dg_total[c];
+        if (args->out[2]) EGI_DATA(args->out[2])[c] = (EGI_T)s.db_total[c];
+    }
+    egi_free(s.memory);
+    return true;
+}
+#endif // !EGI_IS_WIDE || EGI_WIDE_PROGRAMS
 
 #elif EGI_STAMP / 10 % 10 == 6  // -------------------------------------------------------------------------------- programs
 

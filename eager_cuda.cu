@@ -3550,6 +3550,8 @@ static void egi_gpu_unmake(egi_gpu *g) {
     if (g->compute) cudaStreamDestroy(g->compute);
     cudaGetLastError();
 }
+// Normalizations but that of layers are composed of other ops.
+static egi_kernel_function *const egi_gpu_run_normalize = NULL, *const egi_gpu_run_normalize_grad = NULL;
 static bool egi_gpu_register(egi_gpu *g, int ordinal) {
     g->ordinal = ordinal;
     snprintf(g->name, sizeof g->name, "gpu:%d", ordinal);

@@ -1,11 +1,17 @@
 # ./build.sh bench [WORKLOAD...]: eager.h alone, then beside the frameworks that $PYTHON can import. RESULTS.md tells more.
-# bench numpy [NAME...]: the operations one by one, beside NumPy.
+# bench numpy [NAME...]: the operations one by one, beside NumPy. bench layers [NAME...]: layers, losses and optimizers, beside PyTorch.
 mkdir -p $B
 if [ "${1-}" = numpy ]; then
     shift
     [ -n "$PYTHON" ] && $PYTHON -c 'import numpy' 2>/dev/null || { echo "bench numpy needs a Python with NumPy; PYTHON=venv/bin/python names one." >&2; exit 1; }
     $CC -std=c11 -O2 $CFLAGS -I. tests/bench/numpy_table.c -o $B/numpy_table $LIBS
     exec $PYTHON tests/bench/numpy_table.py $B/numpy_table "$@"
+fi
+if [ "${1-}" = layers ]; then
+    shift
+    [ -n "$PYTHON" ] && $PYTHON -c 'import numpy, torch' 2>/dev/null || { echo "bench layers needs a Python with NumPy and PyTorch; PYTHON=venv/bin/python names one." >&2; exit 1; }
+    $CC -std=c11 -O2 $CFLAGS -I. tests/bench/layers_table.c -o $B/layers_table $LIBS
+    exec $PYTHON tests/bench/layers_table.py $B/layers_table "$@"
 fi
 $CC -std=c11 -O2 $CFLAGS -I. tests/bench/bench.c -o $B/bench $LIBS
 printf '\n== eager.h, kernels of its own, one thread\n'

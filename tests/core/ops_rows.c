@@ -35,6 +35,7 @@ static const inner_row *inner(const egi_op *op) {
         { EGI_OP_dense_relu, "layer_dense", "tests/gpu/cuda.c", "cuda_dense" },
         { EGI_OP_to, "to", "tests/core/tensors.c", "two_devices" },
         { EGI_OP_custom_gradient, "custom_gradient", "tests/core/tape.c", "log1pexp_naive_and_custom" },
+        { EGI_OP_normalize, "layer_batch_normalization", "tests/training/rows.c", "normalizations_against_differences" },
         { EGI_OP_layer_norm, "layer_layer_normalization", "tests/gpu/cuda.c", "cuda_layer_norm" },
         { EGI_OP_attention, "layer_multi_head_attention", "tests/gpu/cuda.c", "cuda_attention" },
         { EGI_OP_simple_rnn, "layer_simple_rnn", "tests/training/rnn.c", "as_one_against_differences" },

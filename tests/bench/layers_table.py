@@ -1,0 +1,206 @@
+"""Holds eager.h beside PyTorch, layer by layer, on one core: ./build.sh bench layers [NAME...] [--slow].
+
+A row is a function of layers_table.c and a method of Rows here, both forward and backward with all gradients. The values are compared,
+then both sides are measured in turns, and the best of each counts. A method returns a list of variants (memory layouts; optimizers for
+each tensor, foreach and fused): the fastest one counts. A row slower than PyTorch is marked with <--."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+parser.add_argument("program", help="layers_table.c, compiled")
+parser.add_argument("names", nargs="*", help="parts of rows' names; =NAME is the whole name")
+parser.add_argument("--rounds", type=int, default=5)
+parser.add_argument("--seconds", type=float, default=0.05, help="of one measurement")
+parser.add_argument("--slow", action="store_true", help="print only rows that are slower, or that differ")
+options = parser.parse_intermixed_args()
+
+for library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ[library + "_NUM_THREADS"] = "1"
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+torch.set_num_threads(1)
+random = np.random.default_rng(1)
+
+
+def normal(*shape, scale=1):
+    return (random.standard_normal(shape) * scale).astype(np.float32)
+
+
+INPUTS = {
+    "x": normal(1024, 1024), "gx": normal(1024, 1024), "gamma_x": normal(1024), "beta_x": normal(1024),
+    "picture": normal(32, 32, 32, 64), "gpicture": normal(32, 32, 32, 64), "gamma_p": normal(64), "beta_p": normal(64),
+    "logits": normal(1024, 1000, scale=2), "targets": random.random((1024, 1000)).astype(np.float32),
+    "labels": random.integers(0, 1000, 1024), "glogits": normal(1024, 1000), "table": normal(10000, 256),
+    "ids": random.integers(0, 10000, 4096), "gids": normal(4096, 256), "photo": normal(1, 28, 28, 1)}
+SHAPES = [(784, 512), (512,), (512, 512), (512,), (512, 256), (256,), (3, 3, 64, 64), (64,), (256, 256), (256,), (256, 10), (10,)]
+for i, shape in enumerate(SHAPES):
+    INPUTS[f"v{i}"], INPUTS[f"s{i}"] = normal(*shape, scale=0.1), normal(*shape, scale=0.1)
+for i, shape in enumerate([(3, 3, 1, 16), (16,), (3, 3, 16, 16), (16,), (16, 10), (10,)]):
+    INPUTS[f"w{i}"] = normal(*shape, scale=0.2)
+T = {name: torch.from_numpy(a) for name, a in INPUTS.items()}
+
+
+def of(f, sources, g=None):
+    """A variant: f(*sources) and the gradients of the sources."""
+    leaves = [s.detach().requires_grad_() for s in sources]
+
+    def run():
+        y = f(*leaves)
+        return [y, *torch.autograd.grad(y, leaves, g)]
+    return run
+
+
+def of_pictures(f, sources, g):
+    """Variants for pictures in both memory layouts; results have the channels last."""
+    def arrange(variant):
+        run = of(f, [variant(T["picture"].permute(0, 3, 1, 2)), *sources], variant(g.permute(0, 3, 1, 2)))
+        return lambda: [t.permute(0, 2, 3, 1) if t.dim() == 4 else t for t in run()]
+    return [arrange(lambda t: t.contiguous()), arrange(lambda t: t.contiguous(memory_format=torch.channels_last))]
+
+
+class Rows:
+    def layer_norm(): return [of(lambda x, w, b: F.layer_norm(x, (1024,), w, b), [T["x"], T["gamma_x"], T["beta_x"]], T["gx"])]
+    def rms_norm(): return [of(lambda x, w: F.rms_norm(x, (1024,), w, 1e-5), [T["x"], T["gamma_x"]], T["gx"])]
+    def batch_norm():
+        mean, variance = torch.zeros(64), torch.ones(64)
+        return of_pictures(lambda x, w, b: F.batch_norm(x, mean, variance, w, b, True, 0.01, 1e-5), [T["gamma_p"], T["beta_p"]], T["gpicture"])
+    def group_norm(): return of_pictures(lambda x, w, b: F.group_norm(x, 32, w, b), [T["gamma_p"], T["beta_p"]], T["gpicture"])
+    def instance_norm(): return of_pictures(lambda x, w, b: F.instance_norm(x, weight=w, bias=b), [T["gamma_p"], T["beta_p"]], T["gpicture"])
+    def dropout(): return [of(lambda x: F.dropout(x, 0.5), [T["x"]], T["gx"])]
+    def embedding(): return [of(lambda t: F.embedding(T["ids"], t), [T["table"]], T["gids"])]
+    def global_pooling(): return [
+        of(lambda p: p.mean((1, 2)).square().sum(), [T["picture"]]),
+        of(lambda p: F.adaptive_avg_pool2d(p.permute(0, 3, 1, 2), 1).square().sum(), [T["picture"]])]
+    def relu(): return [of(F.relu, [T["x"]], T["gx"])]
+    def gelu(): return [of(F.gelu, [T["x"]], T["gx"])]
+    def gelu_tanh(): return [of(lambda x: F.gelu(x, approximate="tanh"), [T["x"]], T["gx"])]
+    def silu(): return [of(F.silu, [T["x"]], T["gx"])]
+    def softplus(): return [of(F.softplus, [T["x"]], T["gx"])]
+    def sigmoid(): return [of(torch.sigmoid, [T["x"]], T["gx"])]
+    def tanh_(): return [of(torch.tanh, [T["x"]], T["gx"])]
+    def softmax(): return [of(lambda x: F.softmax(x, 1), [T["logits"]], T["glogits"])]
+    def log_softmax(): return [of(lambda x: F.log_softmax(x, 1), [T["logits"]], T["glogits"])]
+    def cross_entropy(): return [of(lambda x: F.cross_entropy(x, T["labels"]), [T["logits"]])]
+    def binary_cross_entropy(): return [of(lambda x: F.binary_cross_entropy_with_logits(x, T["targets"]), [T["logits"]])]
+    def mse(): return [of(lambda x: F.mse_loss(x, T["targets"]), [T["logits"]])]
+    def mae(): return [of(lambda x: F.l1_loss(x, T["targets"]), [T["logits"]])]
+    def huber(): return [of(lambda x: F.huber_loss(x, T["targets"]), [T["logits"]])]
+
+    def optimizer(make, *ways):
+        def variant(way):
+            variables = [T[f"v{i}"].clone().requires_grad_() for i in range(len(SHAPES))]
+            for i, v in enumerate(variables):
+                v.grad = T[f"s{i}"].clone()
+            optimizer = make(variables, way)
+
+            def run():
+                optimizer.step()
+                return variables
+            return run
+        return [variant(way) for way in ways]
+    def sgd_momentum(): return Rows.optimizer(lambda v, w: torch.optim.SGD(v, 1e-2, 0.9, **w), {"foreach": True}, {"fused": True}, {"foreach": False})
+    def adam(): return Rows.optimizer(lambda v, w: torch.optim.Adam(v, 1e-3, **w), {"foreach": True}, {"fused": True}, {"foreach": False})
+    def adamw(): return Rows.optimizer(lambda v, w: torch.optim.AdamW(v, 1e-3, weight_decay=0.01, **w), {"foreach": True}, {"fused": True}, {"foreach": False})
+    def rmsprop(): return Rows.optimizer(lambda v, w: torch.optim.RMSprop(v, 1e-3, 0.99, 1e-12, **w), {"foreach": True}, {"foreach": False})
+    def clip_by_global_norm():
+        def variant(foreach):
+            def run():
+                slopes = [T[f"s{i}"] for i in range(len(SHAPES))]
+                norm = torch.nn.utils.get_total_norm(slopes, foreach=foreach)
+                scale = torch.clamp(1 / norm, max=1.0)
+                return torch._foreach_mul(slopes, scale) if foreach else [s * scale for s in slopes]
+            return run
+        return [variant(True), variant(False)]
+    def inference():
+        w = [T[f"w{i}"] for i in range(6)]
+        k0, k1, k2 = w[0].permute(3, 2, 0, 1).contiguous(), w[2].permute(3, 2, 0, 1).contiguous(), w[4].t().contiguous()
+
+        def variant(layout):
+            photo, f0, f1 = (t.contiguous(memory_format=layout) for t in (T["photo"].permute(0, 3, 1, 2), k0, k1))
+
+            @torch.inference_mode()
+            def run():
+                h = F.relu(F.conv2d(F.relu(F.conv2d(photo, f0, w[1], padding=1)), f1, w[3], padding=1))
+                return [F.linear(h.mean((2, 3)), k2, w[5])]
+            return run
+        return [variant(torch.contiguous_format), variant(torch.channels_last)]
+
+
+def difference(ours, theirs):
+    """What is wrong with our values, or None."""
+    if ours.shape != theirs.shape:
+        return f"shapes {ours.shape} and {theirs.shape}"
+    scale = np.abs(theirs) + 1e-2 * np.max(np.abs(theirs)) + 1e-30
+    worst = np.max(np.abs(ours.astype(np.float64) - theirs) / scale)
+    return None if worst < 1e-4 else f"by {worst:.2g}"
+
+
+def measure(function, seconds):
+    runs, start = 0, time.perf_counter()
+    end = start
+    while runs < 2 or end < start + seconds:
+        function()
+        end, runs = time.perf_counter(), runs + 1
+    return (end - start) / runs
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for name, a in INPUTS.items():
+        np.save(f"{folder}/{name}.npy", a)
+    child = subprocess.Popen([options.program, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(*words):
+        child.stdin.write(" ".join(map(str, words)) + "\n")
+        child.stdin.flush()
+        answer = child.stdout.readline()
+        if not answer:
+            sys.exit("layers_table: the program ended early")
+        return answer.strip()
+
+    rows = []
+    while (line := child.stdout.readline().rstrip("\n")):
+        rows.append(line)
+    print(f"PyTorch {torch.__version__}, one core, microseconds; ratio: eager.h's time by PyTorch's")
+    print(f"{'':<22}{'eager.h':>12}{'PyTorch':>12}{'ratio':>8}")
+    slower = different = shown = 0
+    for number, name in enumerate(rows):
+        if options.names and not any(n[1:] == name if n[0] == "=" else n in name for n in options.names):
+            continue
+        variants = getattr(Rows, name)()
+        answer = ask("value", number)
+        wrong = None if answer.isdigit() else answer
+        # The second variant of a layout holds the first one's values; of optimizers the first one is compared.
+        expected = [t.detach().numpy().copy() for t in variants[0]()]
+        if not wrong and int(answer) != len(expected):
+            wrong = f"{answer} results, not {len(expected)}"
+        for i, e in enumerate(expected):
+            if not wrong and name != "dropout":
+                bad = difference(np.load(f"{folder}/value{i}.npy"), e)
+                wrong = f"result {i}: {bad}" if bad else None
+        ours = float("inf")
+        theirs = [float("inf")] * len(variants)
+        for i in range(options.rounds):
+            for side in (0, 1) if i % 2 else (1, 0):
+                if side:
+                    ours = min(ours, float(ask("time", number, options.seconds)))
+                else:
+                    theirs = [min(t, measure(v, options.seconds)) for t, v in zip(theirs, variants)]
+        ratio = ours / min(theirs)
+        slower += ratio > 1
+        different += wrong is not None
+        shown += 1
+        if not options.slow or ratio > 1 or wrong:
+            print(f"{name:<22}{ours * 1e6:12.1f}{min(theirs) * 1e6:12.1f}{ratio:8.2f}"
+                  f"{' <--' if ratio > 1 else ''}{'  values differ: ' + wrong if wrong else ''}", flush=True)
+    print(f"{shown} rows, {slower} of them slower than PyTorch, {different} with other values")
+    child.stdin.close()
