@@ -8378,9 +8378,11 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again. A stamp is one number: the text by ten (1 a tile of a matrix product, 2 what only
 // floating point has, 3 reductions, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, softmax and
-// normalizations, 6 programs), the type by one (1 float,
-// 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 uint8_t and 8 int32_t, 9 and 0 the same with AVX2) and for a program the vectors by a hundred. The text derives the rest from the
-// number, and undefines it all. So each stays an ordinary function in which a debugger can step. A kernel returns false where it got no
+// normalizations, 6 programs), the type by one (1 float, 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 uint8_t and
+// 8 int32_t, 9 and 0 the same with AVX2), for a program the vectors by a hundred, and further texts of the same type in
+// the digits before: 432262 is texts 2, 3, 4 and 6 (with 2 vectors) for double. They come in the order of the file. An
+// include takes a compiler some 40 ms, since it reads the whole file, so texts share one where they can. The texts
+// derive the rest from the number, and undefines it all. So each stays an ordinary function in which a debugger can step. A kernel returns false where it got no
 // workspace. Proof: tests/core/ops_values.c
 
 EGI_FAST
@@ -8413,10 +8415,6 @@ typedef double egi_v16_f64 __attribute__((vector_size(16), aligned(8), may_alias
 // and a step, so it can read packed A, A and A transposed alike; small products are therefore never packed at all.
 enum { EGI_TERMS = 256, EGI_MR = 6, EGI_KC = 256, EGI_MC = 96, EGI_NC = 2048, EGI_PACK_STACK = 16384 };         // the last in bytes
 
-#define EGI_STAMP 11
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 12
-#include EAGER_HEADER_NAME
 #if EGI_X86
 // The compiler's vectors and one builtin: <immintrin.h> would cost more compile time than all kernels of a type.
 typedef float egi_v32_f32 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -8428,10 +8426,6 @@ typedef double egi_v32_f64 __attribute__((vector_size(32), aligned(8), may_alias
 #define EGI_FMA8F(a, b, c) __builtin_ia32_vfmaddps256(a, b, c)
 #define EGI_FMA4D(a, b, c) __builtin_ia32_vfmaddpd256(a, b, c)
 #endif
-#define EGI_STAMP 14
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 15
-#include EAGER_HEADER_NAME
 #endif
 
 // Integers wrap around, as they do in NumPy: the arithmetic is done unsigned.
@@ -8518,13 +8512,13 @@ static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
 static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
 
 enum { EGI_LANES = 16, EGI_PIECE = 32 };
-#define EGI_STAMP 51
+#define EGI_STAMP 5011
 #include EAGER_HEADER_NAME
 #if EGI_X86
-#define EGI_STAMP 54
+#define EGI_STAMP 5014
 #include EAGER_HEADER_NAME
 #endif
-#define EGI_STAMP 52
+#define EGI_STAMP 5012
 #include EAGER_HEADER_NAME
 typedef void egi_cell_f32(const egi_cell_row_f32 *r);
 typedef void egi_cell_f64(const egi_cell_row_f64 *r);
@@ -8535,24 +8529,6 @@ static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
     return egi_cell_kernels_f32[back][kind];
 }
 static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { return egi_cell_kernels_f64[back][kind]; }
-
-#define EGI_STAMP 21
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 22
-#include EAGER_HEADER_NAME
-
-// Reductions of a contiguous (outer, n, inner) view over its middle axis. Floating point is added up in double, integers modulo
-// 2^64, which is modulo their own width in the end. Long rows run in several accumulators, always the same ones.
-#define EGI_STAMP 31
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 32
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 33
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 42
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 43
-#include EAGER_HEADER_NAME
 
 // ---- running programs
 
@@ -8583,25 +8559,12 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
 // How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
 // for short tensors; the others have one of four with AVX2 and, without, one of two (float64) or one. Bools are computed
 // as uint8. For size (-Os), float32 has one of four vectors as well.
-#ifdef EGI_FOR_SIZE
-#define EGI_STAMP 461
-#include EAGER_HEADER_NAME
-#else
-#define EGI_STAMP 161
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 861
-#include EAGER_HEADER_NAME
-#endif
-#define EGI_STAMP 262
-#include EAGER_HEADER_NAME
-#define EGI_STAMP 163
-#include EAGER_HEADER_NAME
 #if EGI_WIDE_PROGRAMS
 #define EGI_STAMP 264
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 864
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 465
+#define EGI_STAMP 1465
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 466
 #include EAGER_HEADER_NAME
@@ -8609,7 +8572,23 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 460
 #include EAGER_HEADER_NAME
+#elif EGI_X86
+#define EGI_STAMP 15
+#include EAGER_HEADER_NAME
 #endif
+#ifdef EGI_FOR_SIZE
+#define EGI_STAMP 32461
+#include EAGER_HEADER_NAME
+#else
+#define EGI_STAMP 32161
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 861
+#include EAGER_HEADER_NAME
+#endif
+#define EGI_STAMP 432262
+#include EAGER_HEADER_NAME
+#define EGI_STAMP 43163
+#include EAGER_HEADER_NAME
 #define EGI_STAMP 167
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 168
@@ -27548,22 +27527,22 @@ EGI_AS_TOLD
 #endif
 #if !EGI_IS_WIDE
 #define EGI_TARGET
+#define EGI_TARGET_FMA
 #define EGI_BYTES 16
 #define EGI_VFMA(s, b, c) ((c) + (s) * (b))
-#elif EGI_STAMP / 10 % 10 < 5
-#define EGI_TARGET __attribute__((target("avx2,fma")))
 #else                           // without fma the bits are the same with AVX2 and without
 #define EGI_TARGET EGI_AVX2
+#define EGI_TARGET_FMA __attribute__((target("avx2,fma")))
 #define EGI_BYTES 32
 #endif
 // How many vectors a program's function holds in registers.
-#if EGI_STAMP / 100 == 1
+#if EGI_STAMP / 100 % 10 == 1
 #define EGI_FEW _few
 #define EGI_VECTORS 1
-#elif EGI_STAMP / 100 == 2
+#elif EGI_STAMP / 100 % 10 == 2
 #define EGI_FEW _some
 #define EGI_VECTORS 2
-#elif EGI_STAMP / 100 == 4
+#elif EGI_STAMP / 100 % 10 == 4
 #define EGI_FEW
 #define EGI_VECTORS 4
 #else
@@ -27571,10 +27550,14 @@ EGI_AS_TOLD
 #define EGI_VECTORS 8
 #endif
 
-#if EGI_STAMP / 10 % 10 == 1  // ------------------------------------------------------------------------- a GEMM tile
+// Whether a text is among those of the stamp's number.
+#define EGI_STAMPS(text) \
+    (EGI_STAMP / 10 % 10 == text || EGI_STAMP / 1000 % 10 == text || EGI_STAMP / 10000 % 10 == text || EGI_STAMP / 100000 % 10 == text)
+
+#if EGI_STAMPS(1)  // ------------------------------------------------------------------------- a GEMM tile
 
 // c[6][2 vectors] (+)= rows · b, where row i of A is a[i][0], a[i][astep], … and row p of B is at b + p * bstep.
-EGI_TARGET static void EGI_TN(egi_tile)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
+EGI_TARGET_FMA static void EGI_TN(egi_tile)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
                                      int64_t ldc, bool accumulate) {
     enum { LANES = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)) };
     const EGI_T *a0 = a[0], *a1 = a[1], *a2 = a[2], *a3 = a[3], *a4 = a[4], *a5 = a[5];
@@ -27603,7 +27586,8 @@ EGI_TARGET static void EGI_TN(egi_tile)(int64_t k, const EGI_T *const *a, int64_
 #undef EGI_PUT
 }
 
-#elif EGI_STAMP / 10 % 10 == 2  // ------------------------------------------------------------------ float and double
+#endif
+#if EGI_STAMPS(2)  // ------------------------------------------------------------------ float and double
 
 typedef void EGI_TN(egi_tile_fn)(int64_t k, const EGI_T *const *a, int64_t astep, const EGI_T *b, int64_t bstep, EGI_T *c,
                                  int64_t ldc, bool accumulate);
@@ -28293,7 +28277,11 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
     return true;
 }
 
-#elif EGI_STAMP / 10 % 10 == 3  // --------------------------------------------------------------- float, double and int64_t
+#endif
+#if EGI_STAMPS(3)  // --------------------------------------------------------------- float, double and int64_t
+
+// Reductions of a contiguous (outer, n, inner) view over its middle axis. Floating point is added up in double, integers modulo
+// 2^64, which is modulo their own width in the end. Long rows run in several accumulators, always the same ones.
 
 // Sum of a row, or of its squares.
 EGI_NOINLINE static EGI_ACC EGI_TN(egi_row_sum)(int64_t n, const EGI_T *x, bool squares) {
@@ -28407,7 +28395,8 @@ static bool EGI_TN(egi_cpu_reduce)(const egi_args *args) {
     }
 }
 
-#elif EGI_STAMP / 10 % 10 == 4  // ---------------------------------------------------------------------- double and int64_t
+#endif
+#if EGI_STAMPS(4)  // ---------------------------------------------------------------------- double and int64_t
 
 // Running sums along the middle axis. exclusive: without the element itself; reverse: from the end. y may be x.
 static void EGI_TN(egi_cumsum)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y, bool exclusive, bool reverse) {
@@ -28433,7 +28422,8 @@ static bool EGI_TN(egi_cpu_cumsum)(const egi_args *args) {
     return true;
 }
 
-#elif EGI_STAMP / 10 % 10 == 5  // ------------------------------------- a step of a recurrent layer, softmax and normalizations
+#endif
+#if EGI_STAMPS(5)  // ------------------------------------- a step of a recurrent layer, softmax and normalizations
 
 // CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in local copies. So the compiler knows each
 // loop's length, and the last few units need no loop of their own.
@@ -29060,7 +29050,8 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 }
 #endif // !EGI_IS_WIDE || EGI_WIDE_PROGRAMS
 
-#elif EGI_STAMP / 10 % 10 == 6  // -------------------------------------------------------------------------------- programs
+#endif
+#if EGI_STAMPS(6)  // -------------------------------------------------------------------------------- programs
 
 // PROGRAMS. Idea: the accumulator is EGI_VECTORS vectors of EGI_BYTES bytes, which stay in registers while a switch
 // goes over the lines of a program; then come the next elements. The last pass begins early enough to be a whole one,
@@ -29217,7 +29208,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     if (few) memcpy(out, copy[0], (size_t)(p->bytes & 1 ? n : n * SIZE));
 }
 
-#endif // EGI_STAMP / 10 % 10
+#endif
 
 #undef EGI_ACC
 #undef EGI_BITS_OF_T
@@ -29242,7 +29233,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_SUFFIX
 #undef EGI_T
 #undef EGI_TANH_T
+#undef EGI_STAMPS
 #undef EGI_TARGET
+#undef EGI_TARGET_FMA
 #undef EGI_TO_ACC
 #undef EGI_U
 #undef EGI_VEC
