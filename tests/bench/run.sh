@@ -1,6 +1,12 @@
 # ./build.sh bench [WORKLOAD...]: eager.h alone, then beside the frameworks that $PYTHON can import. RESULTS.md tells more.
 # bench numpy [NAME...]: the operations one by one, beside NumPy. bench layers [NAME...]: layers, losses and optimizers, beside PyTorch.
+# bench forms [NAME...]: what a plain number, one element, a row or a column as an operand costs beside a whole tensor.
 mkdir -p $B
+if [ "${1-}" = forms ]; then
+    shift
+    $CC -std=c11 -O2 $CFLAGS -I. tests/bench/forms.c -o $B/forms $LIBS
+    exec $B/forms "$@"
+fi
 if [ "${1-}" = numpy ]; then
     shift
     [ -n "$PYTHON" ] && $PYTHON -c 'import numpy' 2>/dev/null || { echo "bench numpy needs a Python with NumPy; PYTHON=venv/bin/python names one." >&2; exit 1; }

@@ -736,3 +736,127 @@ TEST(assertions_take_numbers_and_broadcast) {
     CHECK_ERROR(eg_assert_equal(row, eg_constant(EG_SHAPE(2), 1, 2)), EG_ERROR_ASSERT, "shapes differ, and neither broadcasts to the other: float32 [3]");
     CHECK_ERROR(eg_assert_equal(eg_constant_of(EG_INT32, EG_SHAPE(1), 1), .5), EG_ERROR_DTYPE, "0.5");
 }
+
+// Operands in every form (whole, a row, a column, one element, transposed, every second element, backwards, a part of longer rows) against the
+// same values as a whole tensor.
+enum { FORMS = 9 };
+static eg_tensor *in_form(eg_dtype dtype, int form, int64_t rows, int64_t n, int seed) {
+    static double v[3 * 2100];
+    const int64_t room = 3 * 2100;
+    for (int64_t i = 0; i < room; i++) v[i] = (double)((i * 7 + seed * 5 + i / 11) % 23) - (dtype == EG_UINT8 || dtype == EG_BOOL ? 0 : 11);
+    eg_tensor *x = NULL;
+    switch (form) {
+        case 0: x = eg_from_data(EG_FLOAT64, EG_SHAPE(rows, n), v); break;
+        case 1: x = eg_from_data(EG_FLOAT64, EG_SHAPE(n), v); break;
+        case 2: x = eg_from_data(EG_FLOAT64, EG_SHAPE(1, n), v); break;
+        case 3: x = eg_from_data(EG_FLOAT64, EG_SHAPE(rows, 1), v); break;
+        case 4: x = eg_from_data(EG_FLOAT64, EG_SCALAR, v); break;
+        case 5: x = eg_from_data(EG_FLOAT64, EG_SHAPE(n, rows), v); break;
+        default: x = eg_from_data(EG_FLOAT64, EG_SHAPE(rows, 2 * n + 1), v); break;
+    }
+    x = dtype == EG_BOOL ? eg_greater(x, 9) : eg_cast(x, dtype);
+    if (form == 5) x = eg_transpose(x);
+    if (form == 6) x = eg_slice(x, EG_SHAPE(0, 1), EG_SHAPE(rows, n));
+    if (form == 7) x = eg_strided_slice(x, EG_SHAPE(0, 1), EG_SHAPE(rows, 2 * n + 1), EG_SHAPE(1, 2));
+    if (form == 8) x = eg_reverse(eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(rows, n)), EG_AXES(1));
+    return x;
+}
+static eg_tensor *as_a_whole(eg_tensor *x, int64_t rows, int64_t n) {
+    eg_tensor *y = eg_broadcast_to(x, EG_SHAPE(rows, n));
+    return eg_from_data(eg_dtype_of(x), EG_SHAPE(rows, n), eg_data(y));
+}
+static void same_bytes(eg_tensor *x, eg_tensor *y, int op, int form_a, int form_b, int64_t n) {
+    REQUIRE(x && y && eg_size(x) == eg_size(y));
+    const bool same = !memcmp(eg_data(x), eg_data(y), (size_t)eg_size(x) * (size_t)eg_dtype_size(eg_dtype_of(x)));
+    if (!same) printf("    op %d, %s, forms %d and %d, rows of %d\n", op, eg_dtype_name(eg_dtype_of(x)), form_a, form_b, (int)n);
+    CHECK(same);
+}
+static eg_tensor *of_two(int op, eg_tensor *a, eg_tensor *b) {
+    switch (op) {
+        case 0: return eg_equal(a, b);
+        case 1: return eg_where(eg_equal(a, a), b, a);
+        case 2: return eg_sub(a, b);
+        case 3: return eg_maximum(a, b);
+        case 4: return eg_less(a, b);
+        case 5: return eg_mul(a, b);
+        default: return eg_clip_by_value(a, b, eg_add(b, a));
+    }
+}
+TEST(operands_in_every_form) {
+    static const int64_t lengths[] = { 1, 5, 63, 64, 65, 129, 257, 1001 };
+    static const eg_dtype all[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8, EG_BOOL };
+    for (int t = 0; t < 6; t++)
+        for (int l = 0; l < 8; l++)
+            for (int form_a = 0; form_a < FORMS; form_a++)
+                for (int form_b = 0; form_b < FORMS; form_b++) {
+                    EG_SCOPE;
+                    const int64_t n = lengths[l], rows = 3;
+                    if (form_a && form_b && (form_a + form_b + l + t) % 3) continue;        // all forms beside a whole one, a third of the others
+                    eg_tensor *a = in_form(all[t], form_a, rows, n, 0), *b = in_form(all[t], form_b, rows, n, 1);
+                    const int op = all[t] == EG_BOOL ? (form_a + form_b) % 2 : (form_a + form_b + l) % 7;
+                    eg_tensor *y = eg_broadcast_to(of_two(op, a, b), EG_SHAPE(rows, n));
+                    same_bytes(y, of_two(op, as_a_whole(a, rows, n), as_a_whole(b, rows, n)), op, form_a, form_b, n);
+                }
+}
+TEST(columns_of_three_axes) {
+    eg_tensor *x = eg_reshape(in_form(EG_FLOAT32, 0, 6, 70, 0), EG_SHAPE(2, 3, 70)), *planes = eg_constant(EG_SHAPE(2, 1, 1), 2, -3);
+    eg_tensor *columns = eg_constant(EG_SHAPE(3, 1), 5, 7, 0.5), *row = in_form(EG_FLOAT32, 1, 1, 70, 2);
+    const float *v = eg_data(x), *r = eg_data(row);
+    static const float p[2] = { 2, -3 }, c[3] = { 5, 7, 0.5f };
+    const float *products = eg_data(eg_mul(x, planes)), *sums = eg_data(eg_add(eg_mul(planes, columns), x)), *chosen = eg_data(eg_where(eg_greater(planes, 0), row, columns));
+    const float *clipped = eg_data(eg_clip_by_value(x, columns, row));
+    REQUIRE(v && r && products && sums && chosen && clipped);
+    (void)chosen;
+    bool same = true;
+    for (int i = 0; i < 420; i++) {
+        const float low = c[i / 70 % 3], high = r[i % 70], raised = v[i] > low ? v[i] : low;
+        same = same && products[i] == v[i] * p[i / 210] && sums[i] == p[i / 210] * c[i / 70 % 3] + v[i];
+        same = same && chosen[i] == (p[i / 210] > 0 ? high : low) && clipped[i] == (raised < high ? raised : high);
+    }
+    CHECK(same);
+}
+TEST(gradients_of_operands_in_every_form) {
+    for (int form = 0; form < FORMS; form++)
+        for (int64_t n = 63; n < 131; n += 67) {
+            EG_SCOPE;
+            eg_tensor *a = in_form(EG_FLOAT32, 0, 3, n, 0), *b = in_form(EG_FLOAT32, form, 3, n, 1), *b_whole = as_a_whole(b, 3, n), *da[2], *x[2];
+            for (int whole = 0; whole < 2; whole++) {
+                eg_tensor *in[2] = { a, whole ? b_whole : b };
+                eg_tape *tape = eg_tape_begin();
+                eg_tape_watch(tape, a);
+                eg_tensor *y = eg_add(eg_mul(in[0], in[1]), eg_squared_difference(in[1], in[0]));
+                da[whole] = eg_tape_gradient(tape, y, a);
+                x[whole] = y;
+            }
+            same_bytes(x[0], x[1], 10, 0, form, n);
+            same_bytes(da[0], da[1], 11, 0, form, n);
+        }
+}
+
+// eg_pow by the plain numbers that are products, roots and divisions: to the bit, with their gradients to the second order.
+TEST(powers_by_plain_numbers) {
+    for (int t = 0; t < 2; t++) {
+        eg_tensor *x = of(floats[t], 0.3), *many = eg_cast(eg_constant(EG_SHAPE(5), 0.3, -2, 1e-3, 7, -0.0), floats[t]), *root = eg_cast(eg_constant(EG_SHAPE(4), 0.3, 4, 2, 0), floats[t]);
+        same_bytes(eg_pow(many, 2), eg_mul(many, many), 0, 0, 0, 5);
+        same_bytes(eg_pow(many, 3), eg_mul(eg_mul(many, many), many), 1, 0, 0, 5);
+        same_bytes(eg_pow(root, 0.5), eg_sqrt(root), 2, 0, 0, 4);
+        same_bytes(eg_pow(many, -1), eg_div(1, many), 3, 0, 0, 5);
+        static const double exponents[] = { 2, 3, 0.5, -1 };
+        for (int i = 0; i < 4; i++) {
+            const double k = exponents[i];
+            eg_tape *outer = eg_tape_begin();
+            eg_tape_watch(outer, x);
+            eg_tape *inner = eg_tape_begin();
+            eg_tape_watch(inner, x);
+            eg_tensor *y = eg_pow(x, k), *dy = eg_tape_gradient(inner, y, x);
+            CHECK_TENSOR(y, 1e-6, pow(0.3, k));
+            CHECK_TENSOR(dy, 1e-5, k * pow(0.3, k - 1));
+            CHECK_TENSOR(eg_tape_gradient(outer, dy, x), 1e-4, k * (k - 1) * pow(0.3, k - 2));
+        }
+    }
+    CHECK_TENSOR(eg_pow(eg_constant_of(EG_INT32, EG_SHAPE(3), -3, 0, 46341), 2), 0, 9, 0, -2147479015);
+    CHECK_TENSOR(eg_pow(eg_constant_of(EG_UINT8, EG_SHAPE(2), 3, 7), 3), 0, 27, 87);
+    CHECK_ERROR(eg_pow(eg_constant_of(EG_INT32, EG_SHAPE(1), 4), 0.5), EG_ERROR_DTYPE, "eg_pow: ");
+    CHECK_ERROR(eg_pow(eg_constant_of(EG_BOOL, EG_SHAPE(1), 1), 2), EG_ERROR_DTYPE, "eg_pow: does not take");
+    CHECK_ERROR(eg_pow(NULL, 2), EG_ERROR_NULL, "eg_pow: operand 0 is NULL");
+}
