@@ -2627,7 +2627,7 @@ typedef struct egi_word {
     eg_tensor *(*eager2)(eg_tensor *a, eg_tensor *b);
     eg_tensor *(*eager3)(eg_tensor *a, eg_tensor *b, eg_tensor *c);
     unsigned char line;                                                    // EGI_DO_..., what a program's line does
-    egi_long_loop *const *loops;                                           // of a long word: float32, float32 with AVX2, float64, and what integers have: int64, int32, uint8
+    egi_long_loop *const *loops;                                           // of a long word: float32, float32 with AVX2, float64, and what integers have: int64, int32, uint8, the last two with AVX2
 } egi_word;
 // A formula in postfix order: words, ended by NULL, and beside each of them its value if it is the constant k. No words: no formula.
 // compiled: the loops of a formula that is marked with EGI_LOOP, for float32 and for float32 with AVX2; else NULL.
@@ -7429,8 +7429,21 @@ EGI_EVERYWHERE bool egi_negative(int64_t a) { return a < 0; }
 EGI_FLOAT_WORDS(egi_f32, float, f)
 EGI_FLOAT_WORDS(egi_f64, double, )
 EGI_INT_WORDS(egi_i64, int64_t, uint64_t, 1)
-EGI_INT_WORDS(egi_i32, int32_t, uint32_t, 1)
-EGI_INT_WORDS(egi_u8, uint8_t, uint32_t, 0)
+// The long words of narrower integers, without branches: the quotient of two floats F of twice as many bits is off by less than what is
+// between two whole numbers, so that its whole part is exact.
+// Where b is 0 or -1, of which `odd` is a mask, a is divided by 1, and the quotient multiplied by b.
+#define EGI_NARROW_WORDS(V, T, F) \
+    EGI_EVERYWHERE T V##_floordiv(T a, T b) { \
+        const int32_t x = a, z = b, odd = -((z == 0) | (z == -1)), d = (z & ~odd) | (1 & odd), q = (int32_t)((F)x / (F)d), r = x - q * d; \
+        return (T)((uint32_t)(q - ((r != 0) & ((r ^ d) < 0))) * (uint32_t)((z & odd) | (1 & ~odd))); \
+    } \
+    EGI_EVERYWHERE T V##_mod(T a, T b) { \
+        const int32_t x = a, z = b, odd = -((z == 0) | (z == -1)), d = (z & ~odd) | (1 & odd), r = x - (int32_t)((F)x / (F)d) * d; \
+        return (T)(r + (d & -((r != 0) & ((r ^ d) < 0)))); \
+    } \
+    EGI_EVERYWHERE T V##_pow(T a, T b) { return (T)egi_i64_pow((int64_t)a, (int64_t)b); }
+EGI_NARROW_WORDS(egi_i32, int32_t, double)
+EGI_NARROW_WORDS(egi_u8, uint8_t, float)
 EGI_SCALAR_WORDS(egi_bool, uint8_t)
 #define egi_f32_word(word, ...) egi_f32##word(__VA_ARGS__)
 #define egi_f32_loop(...) __VA_ARGS__
@@ -7537,7 +7550,7 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
 #define EGI_LONG_AVX2(word, formula)
 #define EGI_LONG_WIDE(word) NULL
 #endif
-// The loops of a word: for float32, for float32 with AVX2, for float64, and of N for int64, int32, uint8. F: float32 in vectors;
+// The loops of a word: for float32, for float32 with AVX2, for float64, and those of N for integers. F: float32 in vectors;
 // M: by libm; N: by libm, and integers.
 #define EGI_LONG_F(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
@@ -7548,13 +7561,37 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, NULL };
+// The loops of narrow integers, which compilers turn into vectors where they know the count.
+enum { EGI_NARROW_STEP = 32 };
+#define EGI_LONG_NARROW_LOOP(loop, target, T, formula) \
+    target static inline __attribute__((always_inline)) void loop##_step(int64_t n, const T *EGI_RESTRICT pa, const T *EGI_RESTRICT pb, T *EGI_RESTRICT q) { \
+        for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; q[i] = formula; } \
+    } \
+    target static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        const T *a = (const T *)x, *b = (const T *)z; \
+        T *q = (T *)out; \
+        for (; n >= EGI_NARROW_STEP; n -= EGI_NARROW_STEP, a += EGI_NARROW_STEP, b += EGI_NARROW_STEP, q += EGI_NARROW_STEP) \
+            loop##_step(EGI_NARROW_STEP, a, b, q); \
+        loop##_step(n, a, b, q); \
+    }
+#if EGI_WIDE_PROGRAMS
+#define EGI_LONG_NARROW(word, ...) \
+    EGI_LONG_NARROW_LOOP(egi_long_i32##word, , int32_t, egi_i32##word(__VA_ARGS__)) EGI_LONG_NARROW_LOOP(egi_long_u8##word, , uint8_t, egi_u8##word(__VA_ARGS__)) \
+    EGI_LONG_NARROW_LOOP(egi_long_avx2_i32##word, EGI_AVX2, int32_t, egi_i32##word(__VA_ARGS__)) \
+    EGI_LONG_NARROW_LOOP(egi_long_avx2_u8##word, EGI_AVX2, uint8_t, egi_u8##word(__VA_ARGS__))
+#define EGI_LONG_WIDE_NARROW(type, word) egi_long_avx2_##type##word
+#else
+#define EGI_LONG_NARROW(word, ...) \
+    EGI_LONG_NARROW_LOOP(egi_long_i32##word, , int32_t, egi_i32##word(__VA_ARGS__)) EGI_LONG_NARROW_LOOP(egi_long_u8##word, , uint8_t, egi_u8##word(__VA_ARGS__))
+#define EGI_LONG_WIDE_NARROW(type, word) NULL
+#endif
 #define EGI_LONG_N(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOP(egi_long_i32##word, int32_t, egi_i32##word(__VA_ARGS__)) \
-    EGI_LONG_LOOP(egi_long_u8##word, uint8_t, egi_u8##word(__VA_ARGS__)) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[6] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, egi_long_i64##word, egi_long_i32##word, egi_long_u8##word };
+    EGI_LONG_NARROW(word, __VA_ARGS__) \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[8] = { egi_long_f32##word, egi_long_f32##word, egi_long_f64##word, egi_long_i64##word, \
+        egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word) };
 #if EGI_X86 && !defined(__clang__)
 #define EGI_HAS_SQRT
 #elif EGI_X86
@@ -8620,7 +8657,7 @@ static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n
 }
 // Runs a program on n elements: by the loop of its only word where that can, else by an interpreter.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in, unsigned scalars, void *out) {
-    const int which = dtype == EG_FLOAT32 ? wide : dtype == EG_FLOAT64 ? 2 : dtype == EG_INT64 ? 3 : dtype == EG_INT32 ? 4 : 5;
+    const int which = dtype == EG_FLOAT32 ? wide : dtype == EG_FLOAT64 ? 2 : dtype == EG_INT64 ? 3 : (dtype == EG_INT32 ? 4 : 5) + (wide ? 2 : 0);
     if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
         p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
     else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
@@ -27504,13 +27541,13 @@ EGI_AS_TOLD
 #define EGI_U uint32_t
 #define EGI_BITS_OF_T 32
 #define EGI_CASES EGI_INT_CASES
-#define EGI_LONG 4
+#define EGI_LONG (EGI_IS_WIDE ? 6 : 4)
 #else
 #define EGI_T uint8_t
 #define EGI_U uint8_t
 #define EGI_BITS_OF_T 8
 #define EGI_CASES EGI_UINT_CASES
-#define EGI_LONG 5
+#define EGI_LONG (EGI_IS_WIDE ? 7 : 5)
 #endif
 #if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 6
 #define EGI_IS_FLOAT 0
