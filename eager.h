@@ -13907,8 +13907,8 @@ typedef void egi_update_step(const double *k, void *w, const void *g, void *s0, 
 // A step updates EGI_UPDATE_BYTES of each array in place. The count is a constant, so that compilers vectorize the
 // loop at -O2.
 enum { EGI_UPDATE_BYTES = 256 };
-#define EGI_UPDATE_STEP(V, name, slots, body) \
-    static inline __attribute__((always_inline)) void V##_elements_##name(const double *k, EGI_T *EGI_RESTRICT pw, const EGI_T *EGI_RESTRICT pg, \
+#define EGI_UPDATE_STEP(target, update, name, slots, body) \
+    target static inline __attribute__((always_inline)) void update##_elements_##name(const double *k, EGI_T *EGI_RESTRICT pw, const EGI_T *EGI_RESTRICT pg, \
         EGI_T *EGI_RESTRICT p0, EGI_T *EGI_RESTRICT p1, EGI_T *EGI_RESTRICT p2) { \
         const EGI_T k0 = (EGI_T)k[0], k1 = (EGI_T)k[1], k2 = (EGI_T)k[2], k3 = (EGI_T)k[3], k4 = (EGI_T)k[4], k5 = (EGI_T)k[5]; \
         const EGI_T decay = (EGI_T)k[7]; \
@@ -13924,8 +13924,8 @@ enum { EGI_UPDATE_BYTES = 256 };
             if (slots > 2) p2[i] = s2; \
         } \
     } \
-    static void V##_update_##name(const double *k, void *w, const void *g, void *s0, void *s1, void *s2) { \
-        V##_elements_##name(k, (EGI_T *)w, (const EGI_T *)g, (EGI_T *)s0, (EGI_T *)s1, (EGI_T *)s2); \
+    target static void update##_##name(const double *k, void *w, const void *g, void *s0, void *s1, void *s2) { \
+        update##_elements_##name(k, (EGI_T *)w, (const EGI_T *)g, (EGI_T *)s0, (EGI_T *)s1, (EGI_T *)s2); \
     }
 // Runs `step` over arrays of `bytes` bytes. in[] is w, g, slots; out[] is w, slots, and may be the same memory. The
 // last piece, if it is shorter than a step, is updated in copies filled up with zeros.
@@ -13945,19 +13945,26 @@ static void egi_update_loop(egi_update_step *step, int slots, size_t bytes, cons
 }
 #define EGI_V egi_f32
 #define EGI_T float
-#define EGI_RULE_F32(name, slots, scalars, body) EGI_UPDATE_STEP(egi_f32, name, slots, body)
+#define EGI_RULE_F32(name, slots, scalars, body) EGI_UPDATE_STEP(, egi_f32_update, name, slots, body)
 EGI_UPDATE_TABLE(EGI_RULE_F32)
+#if EGI_WIDE_PROGRAMS
+#define EGI_RULE_AVX2(name, slots, scalars, body) EGI_UPDATE_STEP(EGI_AVX2, egi_f32_update_avx2, name, slots, body)
+EGI_UPDATE_TABLE(EGI_RULE_AVX2)
+#define EGI_RULE_WIDE(name) egi_f32_update_avx2_##name
+#else
+#define EGI_RULE_WIDE(name) NULL
+#endif
 #undef EGI_T
 #undef EGI_V
 #define EGI_V egi_f64
 #define EGI_T double
-#define EGI_RULE_F64(name, slots, scalars, body) EGI_UPDATE_STEP(egi_f64, name, slots, body)
+#define EGI_RULE_F64(name, slots, scalars, body) EGI_UPDATE_STEP(, egi_f64_update, name, slots, body)
 EGI_UPDATE_TABLE(EGI_RULE_F64)
 #undef EGI_T
 #undef EGI_V
-#define EGI_RULE_ROW(name, slots, scalars, body) { #name, slots, egi_scalars_##name, egi_f32_update_##name, egi_f64_update_##name },
+#define EGI_RULE_ROW(name, slots, scalars, body) { #name, slots, egi_scalars_##name, egi_f32_update_##name, EGI_RULE_WIDE(name), egi_f64_update_##name },
 EGI_OBJECTS
-static const struct { const char *name; int slots; egi_update_scalars *scalars; egi_update_step *f32, *f64; } egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
+static const struct { const char *name; int slots; egi_update_scalars *scalars; egi_update_step *f32, *wide, *f64; } egi_rules[] = { EGI_UPDATE_TABLE(EGI_RULE_ROW) };
 // The CPU's kernel EGI_UPDATE. k[7] is the weight decay times the learning rate, which egi_elements applies to w
 // before the rule.
 static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
@@ -13974,8 +13981,11 @@ static bool egi_cpu_update(eg_backend *b, const egi_args *args) {
     in[1] = args->in[1]->data;
     for (int i = 0; i < slots; i++) in[2 + i] = args->in[4 + i]->data;
     for (int i = 0; i <= slots; i++) out[i] = args->out[i]->data;
-    egi_update_loop(w->dtype == EG_FLOAT32 ? egi_rules[p->rule].f32 : egi_rules[p->rule].f64, slots,
-                    (size_t)(w->size * egi_dtypes[w->dtype].size), k, in, out);
+    egi_update_step *step = w->dtype == EG_FLOAT32 ? egi_rules[p->rule].f32 : egi_rules[p->rule].f64;
+#if EGI_WIDE_PROGRAMS
+    if (w->dtype == EG_FLOAT32 && egi_cpu_has_avx2()) step = egi_rules[p->rule].wide;
+#endif
+    egi_update_loop(step, slots, (size_t)(w->size * egi_dtypes[w->dtype].size), k, in, out);
     return true;
 }
 
