@@ -16072,6 +16072,7 @@ static bool egi_grad_normalize(const eg_grad_context *c, const egi_op *op, eg_te
     return ok;
 }
 enum { EGI_USES_ABCY = EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_Y };
+EGI_OBJECTS
 static const egi_op egi_op_normalize = { "normalize", -1, 3, EGI_UPSTREAM_NULL, sizeof(egi_normalize_attr), egi_shape_normalize, egi_run_normalize, egi_grad_normalize,
                                          { EGI_USES_ABCY, EGI_USES_ABCY, EGI_USES_ABCY }, EGI_NOT_ELEMENTWISE(normalize) };
 // Whether x with these weights, which may be NULL, is normalized as one op.
