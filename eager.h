@@ -29149,6 +29149,11 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
     } break;
 #endif
 
+// The masks of four vectors of AVX2 as bytes: packing works in each half of a vector, so the result is put in order.
+#define EGI_MASKS_AS_BYTES(a, b, c, d) \
+    ((masks)__builtin_ia32_permvarsi256((masks)__builtin_ia32_packsswb256(__builtin_ia32_packssdw256((masks)a, (masks)b), \
+        __builtin_ia32_packssdw256((masks)c, (masks)d)), order) & ones)
+
 // n is at least one pass, EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`: in[i] is one element.
 EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n, const void *const *in, unsigned scalars, void *out) {
     enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS };
@@ -29230,6 +29235,17 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     end:
 #if EGI_BITS_OF_T == 8
         if (p->bytes & 1) { EGI_FOR(EGI_ON_1, (vec)(x & 1)) }
+#elif EGI_IS_WIDE && EGI_BITS_OF_T == 32 && EGI_VECTORS >= 4
+        if (p->bytes & 1) {
+            typedef int32_t masks __attribute__((vector_size(32)));
+            const masks order = { 0, 4, 1, 5, 2, 6, 3, 7 }, ones = { 0x1010101, 0x1010101, 0x1010101, 0x1010101, 0x1010101, 0x1010101, 0x1010101, 0x1010101 };
+            const masks first = EGI_MASKS_AS_BYTES(s0, s1, s2, s3);
+            memcpy((void *)at[0], &first, sizeof first);
+#if EGI_VECTORS == 8
+            const masks second = EGI_MASKS_AS_BYTES(s4, s5, s6, s7);
+            memcpy((char *)at[0] + sizeof first, &second, sizeof second);
+#endif
+        } else
 #else                                           // in steps, which compilers turn into vectors
         if (p->bytes & 1) {
             EGI_U x[PASS] __attribute__((aligned(EGI_BYTES)));
@@ -29244,8 +29260,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #endif
             for (int j = 0; j < PASS; j++) b[j] = (unsigned char)(half[j] & 1);
             memcpy((void *)at[0], b, sizeof b);
-        }
-        else
+        } else
 #endif
         { vec_at *to = (vec_at *)at[0]; EGI_FOR(EGI_WRITE, to) }
         left -= PASS;
