@@ -188,7 +188,7 @@ static eg_tensor *read_loop(void) {
     ROW(repeat_last, "fdilu", eg_repeat(a, 2, 1), "np.repeat(a, 2, 1)") \
     ROW(tile, "fdilu", eg_tile(a, EG_SHAPE(2, 2)), "np.tile(a, (2, 2))") \
     ROW(transpose, "fdilub", eg_reshape(eg_transpose(a), EG_SHAPE(-1)), "a.T.reshape(-1)") \
-    ROW(copy_strided, "fdilub", eg_reshape(every_second(wide, 1, 2), EG_SHAPE(-1)), "wide[:, ::2].reshape(-1)") \
+    ROW(copy_strided, "fdilub", eg_reshape(every_second(wide, 1, 2), EG_SHAPE(-1)), "np.ascontiguousarray(wide[:, ::2]).reshape(-1)") \
     ROW(permute, "fdilub", eg_reshape(eg_transpose(picture, .perm = EG_AXES(0, 3, 1, 2)), EG_SHAPE(-1)), \
         "picture.transpose(0, 3, 1, 2).reshape(-1)") \
     ROW(zeros, "fdilub", eg_zeros(eg_dtype_of(a), EG_SHAPE(1000, 1000)), "np.full((1000, 1000), 0, D)") \
