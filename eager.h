@@ -2689,7 +2689,7 @@ typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // fa
     EVERY(ELEMENTWISE, elementwise)               /* op and variant; operands broadcast to out[0] */ \
     EVERY(COPY, copy)                             /* in[0] to out[0], any strides, converts dtypes */ \
     EVERY(FILL, fill)                             /* double: out[0], any strides */ \
-    EVERY(REDUCE, reduce)                         /* egi_reduce_parameters: in[0] contiguous */ \
+    EVERY(REDUCE, reduce)                         /* egi_reduce_parameters: in[0] contiguous, or any where the backend reduces any axes */ \
     EVERY(CHOOSE, choose)                         /* the same for EGI_ALL, EGI_ANY, EGI_ARGMAX and EGI_ARGMIN */ \
     EVERY(CUMSUM, cumsum)                         /* egi_reduce_parameters */ \
     EVERY(SORT, sort)                             /* egi_sort_parameters: in[0] rows of n; out[0] the first k values of each, out[1] int64, their \
@@ -2733,6 +2733,7 @@ struct eg_backend {
     const char *name;                                       // "cpu:0"
     bool host_reads;                                        // the host may read and write its memory
     bool folds;                                             // EGI_MATMUL takes a bias and relu along
+    bool any_axes;                                          // EGI_REDUCE takes any strides and axes, see egi_reduce_parameters
     void *state;
     void *(*allocate)(eg_backend *b, int64_t bytes);        // 64-byte aligned, or NULL
     void (*deallocate)(eg_backend *b, void *data, int64_t bytes);
@@ -2768,7 +2769,16 @@ typedef enum egi_reduction {
     EGI_SUM, EGI_MEAN, EGI_MAX_, EGI_MIN_, EGI_NORM2, EGI_ALL, EGI_ANY, EGI_ARGMAX, EGI_ARGMIN,
     EGI_SOFTMAX_, EGI_LOG_SOFTMAX
 } egi_reduction;
-typedef struct egi_reduce_parameters { egi_reduction kind; int64_t outer, n, inner; bool exclusive, reverse; } egi_reduce_parameters;
+// A backend that reduces any axes is given, for sums, means, norms, maxima and minima, instead of outer and inner: the reduced axes as bits,
+// the number n of elements behind each result, and the CPU's functions by dtype. in[0] may have any strides then.
+typedef struct egi_reducer egi_reducer;
+typedef struct egi_reduce_parameters {
+    egi_reduction kind;
+    int64_t outer, n, inner;
+    bool exclusive, reverse;
+    unsigned axes;
+    const egi_reducer *const *reducers;
+} egi_reduce_parameters;
 typedef struct egi_sort_parameters { int64_t outer, n, k; bool descending; } egi_sort_parameters;      // stable; NaN comes last; 1 <= k <= n
 typedef struct egi_matmul_parameters { bool ta, tb; int64_t m, n, k, lda, ldb; int batch_rank; int64_t batch[EG_MAX_RANK], a_strides[EG_MAX_RANK], b_strides[EG_MAX_RANK]; eg_precision precision; bool relu; } egi_matmul_parameters;
 typedef struct egi_norm_parameters { int64_t rows, n; double epsilon; } egi_norm_parameters;
@@ -4531,7 +4541,7 @@ static bool egi_cpu_transfer(eg_backend *b, void *to, const void *from, int64_t 
     return true;
 }
 static eg_backend egi_cpu = {
-    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, NULL,
+    (uint32_t)sizeof(eg_backend), (uint32_t)sizeof(eg_tensor), EGI_KERNELS, 1, "cpu:0", true, false, true, NULL,
     egi_cpu_allocate, egi_cpu_deallocate, egi_cpu_transfer, egi_cpu_transfer, { NULL }, NULL, NULL, NULL, NULL, NULL, NULL
 };
 // The device on which this thread makes new tensors, and the device on which a tensor lives (plain numbers have none
@@ -8414,7 +8424,7 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again. A stamp is one number: the text by ten (1 a tile of a matrix product, 2 what only
-// floating point has, 3 reductions, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, softmax and
+// floating point has, 3 sums and extremes, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, softmax and
 // normalizations, 6 programs), the type by one (1 float, 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 uint8_t and
 // 8 int32_t, 9 and 0 the same with AVX2), for a program the vectors by a hundred, and further texts of the same type in
 // the digits before: 432262 is texts 2, 3, 4 and 6 (with 2 vectors) for double. They come in the order of the file. An
@@ -8567,6 +8577,17 @@ static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
 }
 static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { return egi_cell_kernels_f64[back][kind]; }
 
+// What takes up elements of a dtype. Each pair of functions is for vectors of 16 bytes and for AVX2.
+struct egi_reducer {
+    int accumulator;                                                                                 // its bytes
+    void (*row[2])(int64_t n, const void *x, void *acc);                                             // n elements, into acc[0]
+    void (*columns[2])(int64_t n, int64_t step, int64_t m, const void *x, void *acc);                // n rows of m, into acc[0] to acc[m - 1]
+    void (*begin)(int64_t m, void *acc);
+    void (*fold)(int64_t n, int64_t m, void *acc);                                                   // each n into one, which leaves m
+    void (*end)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y);                 // m results y, each of n elements
+};
+#define EGI_REDUCER static inline __attribute__((always_inline))
+
 // ---- running programs
 
 // The cheap words on vectors. A condition is a mask of all bits.
@@ -8626,10 +8647,17 @@ static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) { 
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 43163
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 167
+#define EGI_STAMP 3167
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 168
+#define EGI_STAMP 3168
 #include EAGER_HEADER_NAME
+#undef EGI_REDUCER
+EGI_OBJECTS static const egi_reducer *const egi_reducers_sums[] = {                                               // ORDER eg_dtype
+    &egi_reducer_sums_f32, &egi_reducer_sums_f64, &egi_reducer_sums_i32, &egi_reducer_sums_i64, &egi_reducer_sums_u8 };
+EGI_OBJECTS static const egi_reducer *const egi_reducers_max[] = { &egi_reducer_max_f32, &egi_reducer_max_f64, &egi_reducer_max_i32, &egi_reducer_max_i64, &egi_reducer_max_u8 };
+EGI_OBJECTS static const egi_reducer *const egi_reducers_min[] = { &egi_reducer_min_f32, &egi_reducer_min_f64, &egi_reducer_min_i32, &egi_reducer_min_i64, &egi_reducer_min_u8 };
+EGI_OBJECTS static const egi_reducer *const egi_reducers_squares[] = { &egi_reducer_squares_f32, &egi_reducer_squares_f64 };
+
 
 // The interpreter for n elements of a dtype that programs compute in: with AVX2 where `wide`, else with vectors of 16
 // bytes.
@@ -9062,14 +9090,160 @@ static bool egi_cpu_widened(eg_backend *b, const egi_args *args, egi_kernel_func
     egi_free(space);
     return ok;
 }
-static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
-    switch (args->in[0]->dtype) {
-        case EG_FLOAT32: return egi_cpu_reduce_f32(args);
-        case EG_FLOAT64: return egi_cpu_reduce_f64(args);
-        case EG_INT64: return egi_cpu_reduce_i64(args);
-        case EG_INT32: case EG_UINT8: return egi_cpu_widened(b, args, egi_cpu_reduce, EG_INT64);
-        default: return egi_fail(EG_ERROR_DTYPE, "eg_%s: no kernel for dtype %s", args->op->name, egi_dtypes[args->in[0]->dtype].name);
+// REDUCING ANY AXES. Idea: the axes are loops over the memory, the longest stride outermost, whatever order the tensor names them in.
+// A block of up to EGI_BLOCK results has accumulators on the C stack; within it, the loops run in the order of the memory. So nothing
+// is copied, and rows of memory are read from their start to their end.
+//
+// A short reduced axis that is the innermost one, such as the two channels of a group in (N, H, W, groups, 2), would make rows of two
+// elements. It is kept at first, so that a row has all groups * 2, and its accumulators are folded in the end.
+typedef struct egi_reduce_loop { int64_t count, stride, to, accumulators; bool kept; } egi_reduce_loop;   // to: the result's stride
+typedef struct egi_reduce_walk {
+    const egi_reducer *reducer;
+    int loops, dtype, size;                         // of the elements; size in bytes
+    egi_reduce_loop loop[EG_MAX_RANK];              // of the block, from the outermost to the innermost
+    int64_t fold;                                   // so many accumulators, side by side, make one result
+    bool wide, convert;                             // AVX2; the elements are converted to int64 first
+    char *accumulators, *packed;                    // room for EGI_BLOCK elements of 8 bytes each
+} egi_reduce_walk;
+enum { EGI_FOLD = 16, EGI_MOVED = 256 };
+
+// Fills w->loop with the axes of x that are not 1. Neighbours that continue each other are one loop.
+static void egi_reduce_loops(egi_reduce_walk *w, const eg_tensor *x, unsigned axes) {
+    egi_reduce_loop axis[EG_MAX_RANK], *l = w->loop;
+    int64_t to = 1;
+    int n = 0;
+    for (int i = x->rank - 1; i >= 0; i--) {
+        const bool kept = !(axes >> i & 1);
+        if (x->dims[i] != 1) {                      // sorted by stride, the shortest first, and 0 as the longest
+            const uint64_t stride = (uint64_t)(x->strides[i] < 0 ? -x->strides[i] : x->strides[i]) - 1;
+            int at = n++;
+            for (; at > 0 && (uint64_t)(axis[at - 1].stride < 0 ? -axis[at - 1].stride : axis[at - 1].stride) - 1 > stride; at--) axis[at] = axis[at - 1];
+            axis[at].count = x->dims[i];
+            axis[at].stride = x->strides[i];
+            axis[at].to = kept ? to : 0;
+            axis[at].accumulators = 0;
+            axis[at].kept = kept;
+        }
+        if (kept) to *= x->dims[i];
     }
+    w->loops = 0;
+    w->fold = 1;
+    while (n-- > 0) {
+        const egi_reduce_loop *outer = &l[w->loops - 1];
+        if (w->loops && outer->kept == axis[n].kept && outer->stride == axis[n].stride * axis[n].count && outer->to == axis[n].to * axis[n].count) {
+            axis[n].count *= outer->count;
+            w->loops--;
+        }
+        l[w->loops++] = axis[n];
+    }
+    if (!w->loops) { memset(l, 0, sizeof *l); l->count = l->stride = 1; w->loops = 1; }
+    egi_reduce_loop *last = &l[w->loops - 1];
+    if (w->loops > 1 && !last->kept && last->count <= EGI_FOLD && last[-1].kept && last[-1].stride == last->stride * last->count) {
+        w->fold = last->count;
+        last[-1].count *= w->fold;
+        last[-1].stride = last->stride;
+        w->loops--;
+    }
+}
+// Takes up `rows` rows of the innermost loop, which lie `step` elements apart.
+static void egi_reduce_rows(const egi_reduce_walk *w, int64_t rows, int64_t step, const char *x, char *accumulators) {
+    const egi_reduce_loop *l = &w->loop[w->loops - 1];
+    char moved[EGI_MOVED * 8];
+    if (l->stride == 1 && !w->convert) {
+        if (l->kept) w->reducer->columns[w->wide](rows, step, l->count, x, accumulators);
+        else w->reducer->row[w->wide](l->count, x, accumulators);
+        return;
+    }
+    for (; rows > 0; rows--, x += step * w->size)
+        for (int64_t i = 0, n; i < l->count; i += n) {
+            const char *from = x + i * l->stride * w->size;
+            n = egi_min64(l->count - i, l->stride == 1 ? (int64_t)EGI_BLOCK : (int64_t)EGI_MOVED);
+            if (l->stride != 1) { egi_elements_copy(moved, 1, from, l->stride, n, w->size); from = moved; }
+            if (w->convert) { egi_convert(w->dtype, from, EG_INT64, w->packed, n); from = w->packed; }
+            if (l->kept) w->reducer->columns[w->wide](1, 0, n, from, accumulators + i * w->reducer->accumulator);
+            else w->reducer->row[w->wide](n, from, accumulators);
+        }
+}
+// Runs loop i and those inside it.
+static void egi_reduce_loop_run(const egi_reduce_walk *w, int i, const char *x, char *accumulators) {
+    const egi_reduce_loop *l = &w->loop[i];
+    if (i == w->loops - 1) egi_reduce_rows(w, 1, 0, x, accumulators);
+    else if (i == w->loops - 2 && !l->kept && l[1].kept) egi_reduce_rows(w, l->count, l->stride, x, accumulators);
+    else
+        for (int64_t k = 0; k < l->count; k++, x += l->stride * w->size, accumulators += l->accumulators * w->reducer->accumulator)
+            egi_reduce_loop_run(w, i + 1, x, accumulators);
+}
+// Writes the results of loop i and those inside it to y; returns what follows these results.
+static const char *egi_reduce_write(const egi_reduce_walk *w, int i, const char *results, char *y) {
+    while (i < w->loops && !w->loop[i].kept) i++;
+    if (i == w->loops) { memcpy(y, results, (size_t)w->size); return results + w->size; }
+    const egi_reduce_loop *l = &w->loop[i];
+    const int64_t count = i == w->loops - 1 ? l->count / w->fold : l->count;
+    int next = i + 1;
+    while (next < w->loops && !w->loop[next].kept) next++;
+    if (next == w->loops) { egi_elements_copy(y, l->to, results, 1, count, w->size); return results + count * w->size; }
+    for (int64_t k = 0; k < count; k++, y += l->to * w->size) results = egi_reduce_write(w, next, results, y);
+    return results;
+}
+static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const eg_tensor *x = args->in[0];
+    char accumulators[EGI_BLOCK * 8] __attribute__((aligned(64))), packed[EGI_BLOCK * 8] __attribute__((aligned(64)));
+    egi_reduce_walk w;
+    (void)b;
+    memset(&w, 0, sizeof w);
+    w.convert = p->kind == EGI_MEAN && !egi_is_float(x->dtype) && x->dtype != EG_INT64;
+    w.reducer = p->reducers[w.convert ? (int)EG_INT64 : x->dtype];
+    w.dtype = x->dtype;
+    w.size = egi_dtypes[x->dtype].size;
+    w.accumulators = accumulators;
+    w.packed = packed;
+#if EGI_WIDE_PROGRAMS
+    w.wide = egi_cpu_has_avx2();
+#endif
+    egi_reduce_loops(&w, x, p->axes);
+    egi_reduce_loop all[EG_MAX_RANK];
+    const int loops = w.loops;
+    int64_t part[EG_MAX_RANK], begin[EG_MAX_RANK] = { 0 }, made = 1;           // a block takes part[i] of kept loop i, from begin[i] on
+    for (int i = loops - 1; i >= 0; i--) {
+        all[i] = w.loop[i];
+        if (!all[i].kept) continue;
+        part[i] = egi_min64(all[i].count, i == loops - 1 ? EGI_BLOCK / w.fold * w.fold : EGI_BLOCK / made);
+        made *= part[i];
+    }
+    for (int i = 0; i >= 0;) {
+        const char *from = x->data;
+        char *to = args->out[0]->data;
+        made = 1;
+        w.loops = 0;
+        for (i = 0; i < loops; i++) {
+            egi_reduce_loop l = all[i];
+            if (l.kept) {
+                l.count = egi_min64(part[i], l.count - begin[i]);
+                from += begin[i] * l.stride * w.size;
+                to += (i == loops - 1 ? begin[i] / w.fold : begin[i]) * l.to * w.size;
+                made *= l.count;
+            }
+            if (l.count > 1 || i == loops - 1) w.loop[w.loops++] = l;
+        }
+        // The last block of a loop may be smaller than the others, and so are the steps of the loops outside it.
+        for (int64_t k = w.loops - 1, inside = 1; k >= 0; k--)
+            if (w.loop[k].kept) { w.loop[k].accumulators = inside; inside *= w.loop[k].count; }
+        w.reducer->begin(made, accumulators);
+        egi_reduce_loop_run(&w, 0, from, accumulators);
+        made /= w.fold;
+        if (w.fold > 1) w.reducer->fold(w.fold, made, accumulators);
+        w.reducer->end(p->kind, p->n, made, accumulators, packed);
+        if (w.convert) egi_convert(EG_INT64, packed, x->dtype, accumulators, made);
+        egi_reduce_write(&w, 0, w.convert ? accumulators : packed, to);
+        for (i = loops - 1; i >= 0; i--) {
+            if (!all[i].kept) continue;
+            begin[i] += part[i];
+            if (begin[i] < all[i].count) break;
+            begin[i] = 0;
+        }
+    }
+    return true;
 }
 // Kernels that exist for float64 and int64; other dtypes are widened to these.
 #define EGI_CPU_IN_64_BITS(name) \
@@ -10509,16 +10683,22 @@ static bool egi_shape_reduce(egi_call *c) {
 }
 // Kernels see (outer, n, inner) and reduce n. Reduced axes that are neighbours (axes of 1 aside) are that n where
 // they stand. Others are moved to the end in a view, of which a contiguous copy is made, and inner is 1.
-static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch) {
+// reducers: how the CPU reduces any axes; NULL: the launch is given (outer, n, inner) always.
+static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch, const egi_reducer *const *reducers) {
     const egi_reduce_attr *a = (const egi_reduce_attr *)c->attr;
     const eg_tensor *x = c->in[0];
-    egi_reduce_parameters p = { a->kind, 1, 1, 1, false, false };
+    egi_reduce_parameters p = { a->kind, 1, 1, 1, false, false, 0, NULL };
     int first = -1, last = -1;
     bool together = true;
     for (int i = 0; i < x->rank; i++) if (a->mask >> i & 1 && x->dims[i] != 1) { if (first < 0) first = i; last = i; }
     for (int i = first; i >= 0 && i <= last; i++) if (!(a->mask >> i & 1) && x->dims[i] != 1) together = false;
     eg_tensor *packed;
-    if (together) {
+    if (reducers && c->backend->any_axes) {
+        for (int i = 0; i < x->rank; i++) if (a->mask >> i & 1) p.n *= x->dims[i];
+        p.axes = a->mask;
+        p.reducers = reducers;
+        packed = egi_tensor_alias(c->op->name, x);
+    } else if (together) {
         for (int i = 0; i < x->rank; i++) {
             if (first >= 0 && i >= first && i <= last) p.n *= x->dims[i];
             else if (first >= 0 && i > last) p.inner *= x->dims[i];
@@ -10559,8 +10739,11 @@ static bool egi_run_reduce_by(egi_call *c, egi_kernel_function *launch) {
     egi_object_release(&packed->object);
     return ok;
 }
-static bool egi_run_reduce(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce); }
-static bool egi_run_choose(egi_call *c) { return egi_run_reduce_by(c, egi_launch_choose); }
+static bool egi_run_sums(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_sums); }
+static bool egi_run_squares(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_squares); }
+static bool egi_run_max(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_max); }
+static bool egi_run_min(egi_call *c) { return egi_run_reduce_by(c, egi_launch_reduce, egi_reducers_min); }
+static bool egi_run_choose(egi_call *c) { return egi_run_reduce_by(c, egi_launch_choose, NULL); }
 // g with its reduced axes back as axes of 1, so that it broadcasts to the input's shape.
 static eg_tensor *egi_unreduced(eg_tensor *g, const egi_reduce_attr *a) { return eg_reshape(g, egi_reduced_shape(a, true)); }
 EGI_GRAD(reduce_sum) {
@@ -10594,20 +10777,17 @@ EGI_GRAD(norm) {                          // g x / |x|, and 0 where |x| is 0
     (void)op;
     return egi_set_dx(0, dx, (eg_mul)(c->inputs[0], (eg_divide_no_nan)(egi_unreduced(c->upstream[0], a), egi_unreduced(c->outputs[0], a))));
 }
-#define egi_grad_reduce_min egi_grad_reduce_max
-#define EGI_REDUCTION(name, kind, save) \
-    EGI_REDUCTION_(name, kind, save, egi_run_reduce, egi_grad_##name, 0)
-#define EGI_REDUCTION_(name, kind, save, run, grad, flags) \
+#define EGI_REDUCTION(name, run, save, grad, flags) \
     EGI_OBJECTS static const egi_op egi_op_##name = { #name, 1, 1, flags, sizeof(egi_reduce_attr), egi_shape_reduce, run, grad, { save, 0, 0 }, EGI_NOT_ELEMENTWISE(name) };
-EGI_REDUCTION(reduce_sum, EGI_SUM, 0)
-EGI_REDUCTION(reduce_mean, EGI_MEAN, 0)
-EGI_REDUCTION(reduce_max, EGI_MAX_, EGI_USES_A | EGI_USES_Y)
-EGI_REDUCTION(reduce_min, EGI_MIN_, EGI_USES_A | EGI_USES_Y)
-EGI_REDUCTION(norm, EGI_NORM2, EGI_USES_A | EGI_USES_Y)
-EGI_REDUCTION_(reduce_all, EGI_ALL, 0, egi_run_choose, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION_(reduce_any, EGI_ANY, 0, egi_run_choose, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION_(argmax, EGI_ARGMAX, 0, egi_run_choose, NULL, EGI_NOT_DIFFERENTIABLE)
-EGI_REDUCTION_(argmin, EGI_ARGMIN, 0, egi_run_choose, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION(reduce_sum, egi_run_sums, 0, egi_grad_reduce_sum, 0)
+EGI_REDUCTION(reduce_mean, egi_run_sums, 0, egi_grad_reduce_mean, 0)
+EGI_REDUCTION(reduce_max, egi_run_max, EGI_USES_A | EGI_USES_Y, egi_grad_reduce_max, 0)
+EGI_REDUCTION(reduce_min, egi_run_min, EGI_USES_A | EGI_USES_Y, egi_grad_reduce_max, 0)
+EGI_REDUCTION(norm, egi_run_squares, EGI_USES_A | EGI_USES_Y, egi_grad_norm, 0)
+EGI_REDUCTION(reduce_all, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION(reduce_any, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION(argmax, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
+EGI_REDUCTION(argmin, egi_run_choose, 0, NULL, EGI_NOT_DIFFERENTIABLE)
 // Runs a reduction over `axes`, or over all where none is given.
 static eg_tensor *egi_reduce(const egi_op *op, egi_reduction kind, eg_tensor *x, const eg_axes *axes, bool keepdims) {
     egi_reduce_attr attr;
@@ -10735,7 +10915,7 @@ EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("
 typedef struct egi_axis_attr { int axis; bool exclusive, reverse; egi_reduction kind; } egi_axis_attr;
 // x as kernels see it: the axes before `axis` as outer, the axis as n, those behind it as inner.
 static egi_reduce_parameters egi_axis_split(const eg_tensor *x, int axis) {
-    egi_reduce_parameters p = { EGI_SUM, 1, 1, 1, false, false };
+    egi_reduce_parameters p = { EGI_SUM, 1, 1, 1, false, false, 0, NULL };
     for (int i = 0; i < x->rank; i++) *(i < axis ? &p.outer : i == axis ? &p.n : &p.inner) *= x->dims[i];
     return p;
 }
@@ -27560,7 +27740,7 @@ EGI_AS_TOLD
 #define EGI_CASES EGI_UINT_CASES
 #define EGI_LONG (EGI_IS_WIDE ? 7 : 5)
 #endif
-#if EGI_STAMP % 10 == 3 || EGI_STAMP % 10 == 6
+#if EGI_STAMP % 10 % 3 == 0 || EGI_STAMP % 10 >= 7
 #define EGI_IS_FLOAT 0
 #define EGI_ISNAN(v) false
 #define EGI_ACC uint64_t
@@ -28326,122 +28506,286 @@ static bool EGI_TN(egi_cpu_pool)(const egi_args *args) {
 }
 
 #endif
-#if EGI_STAMPS(3)  // --------------------------------------------------------------- float, double and int64_t
+#if EGI_STAMPS(3)  // ----------------------------------- sums and extremes: float, double, int64_t, int32_t and uint8_t
 
-// Reductions of a contiguous (outer, n, inner) view over its middle axis. Floating point is added up in double, integers modulo
-// 2^64, which is modulo their own width in the end. Long rows run in several accumulators, always the same ones.
+// REDUCERS. Idea: accumulators, each of which takes up many elements; the walk over the tensor is egi_cpu_reduce_axes. Floating point is
+// added up in double, integers in their own width, where they wrap around. A row is added up in eight vectors of 32 bytes side by side,
+// which are the same 32 partial sums whatever the processor's vectors are.
 
-// Sum of a row, or of its squares.
-EGI_NOINLINE static EGI_ACC EGI_TN(egi_row_sum)(int64_t n, const EGI_T *x, bool squares) {
-    EGI_ACC s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
-    int64_t i = 0;
-#if EGI_IS_FLOAT
-    for (; squares && i + 4 <= n; i += 4) {
-        s0 += EGI_TO_ACC(x[i]) * EGI_TO_ACC(x[i]);
-        s1 += EGI_TO_ACC(x[i + 1]) * EGI_TO_ACC(x[i + 1]);
-        s2 += EGI_TO_ACC(x[i + 2]) * EGI_TO_ACC(x[i + 2]);
-        s3 += EGI_TO_ACC(x[i + 3]) * EGI_TO_ACC(x[i + 3]);
-    }
-    for (; squares && i < n; i++) s4 += EGI_TO_ACC(x[i]) * EGI_TO_ACC(x[i]);
+#if EGI_STAMP % 10 == 1
+typedef egi_v16_f32 EGI_TN(egi_few);                      // as many elements as partial sums fit into 32 bytes
+typedef double EGI_TN(egi_sum);
+#define EGI_WIDEN(p) __builtin_convertvector(*(const EGI_TN(egi_few) *)(const void *)(p), EGI_TN(egi_sums))
+#elif EGI_IS_FLOAT
+typedef double EGI_TN(egi_sum);
+#define EGI_WIDEN(p) (*(const EGI_TN(egi_sums) *)(const void *)(p))
 #else
-    (void)squares;
+typedef EGI_U EGI_TN(egi_sum);
+#define EGI_WIDEN(p) (*(const EGI_TN(egi_sums) *)(const void *)(p))
 #endif
-    for (; i + 8 <= n; i += 8) {
-        s0 += EGI_TO_ACC(x[i]), s1 += EGI_TO_ACC(x[i + 1]), s2 += EGI_TO_ACC(x[i + 2]), s3 += EGI_TO_ACC(x[i + 3]);
-        s4 += EGI_TO_ACC(x[i + 4]), s5 += EGI_TO_ACC(x[i + 5]), s6 += EGI_TO_ACC(x[i + 6]), s7 += EGI_TO_ACC(x[i + 7]);
-    }
-    for (; i < n; i++) s0 += EGI_TO_ACC(x[i]);
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
-}
+typedef EGI_TN(egi_sum) EGI_TN(egi_sums) __attribute__((vector_size(32), aligned(1), may_alias));
+typedef EGI_T EGI_TN(egi_many) __attribute__((vector_size(32), aligned(1), may_alias));
+#if EGI_STAMP % 10 == 7
+typedef signed char EGI_TN(egi_mask) __attribute__((vector_size(32)));
+#elif EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 8
+typedef int32_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
+#else
+typedef int64_t EGI_TN(egi_mask) __attribute__((vector_size(32)));
+#endif
 
-// acc[j] = sum over i of x[i * inner + j], or of the squares, for j < cols <= EGI_CHUNK
-EGI_NOINLINE static void EGI_TN(egi_column_sums)(int64_t n, int64_t inner, const EGI_T *x, int64_t cols, bool squares, EGI_ACC *acc) {
-    enum { STEP = 16 };  // a constant count, so that the sums stay in registers
-    int64_t first = 0;
-    for (; !squares && cols - first >= STEP; first += STEP) {
-        EGI_ACC sums[STEP] = {0};
-        const EGI_T *row = x + first;
-        for (int64_t i = 0; i < n; i++, row += inner)
-            for (int j = 0; j < STEP; j++) sums[j] += EGI_TO_ACC(row[j]);
-        memcpy(acc + first, sums, sizeof sums);
-    }
-    for (int64_t j = first; j < cols; j++) acc[j] = 0;
-    for (int64_t i = 0; i < n && first < cols; i++, x += inner)
-        for (int64_t j = first; j < cols; j++) acc[j] += squares ? EGI_TO_ACC(x[j]) * EGI_TO_ACC(x[j]) : EGI_TO_ACC(x[j]);
+// Adds n elements, or their squares, to acc[0].
+EGI_REDUCER void EGI_TN(egi_reduce_row_sum_plain)(int64_t n, const EGI_T *x, bool squares, EGI_TN(egi_sum) *acc) {
+    enum { LANES = (int)(32 / sizeof(EGI_TN(egi_sum))), ALL = 8 * LANES };
+    EGI_TN(egi_sum) s[ALL] = { 0 }, rest = 0;
+#define EGI_ADD_TO(to) { const EGI_TN(egi_sum) v = (EGI_TN(egi_sum))x[i]; to = (EGI_TN(egi_sum))(to + (squares ? v * v : v)); }
+    for (; n >= ALL; n -= ALL, x += ALL) for (int i = 0; i < ALL; i++) EGI_ADD_TO(s[i])
+    for (; n >= LANES; n -= LANES, x += LANES) for (int i = 0; i < LANES; i++) EGI_ADD_TO(s[i])
+    for (int64_t i = 0; i < n; i++) EGI_ADD_TO(rest)
+#undef EGI_ADD_TO
+    for (int step = LANES; step < ALL; step *= 2)
+        for (int k = 0; k < ALL; k += 2 * step)
+            for (int i = 0; i < LANES; i++) s[k + i] = (EGI_TN(egi_sum))(s[k + i] + s[k + step + i]);
+    for (int i = 0; i < LANES; i++) rest = (EGI_TN(egi_sum))(rest + s[i]);
+    *acc = (EGI_TN(egi_sum))(*acc + rest);
 }
-
-// what: 's' sum, 'm' mean (integers: truncated), 'n' the root of the sum of squares
-EGI_NOINLINE static void EGI_TN(egi_reduce_sums)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y, char what) {
-    EGI_ACC acc[EGI_CHUNK];
-    for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner)
-        for (int64_t j = 0; j < inner; j += EGI_CHUNK) {
-            int64_t cols = egi_min64(EGI_CHUNK, inner - j);
-            if (inner == 1)
-                acc[0] = EGI_TN(egi_row_sum)(n, x, what == 'n');
-            else
-                EGI_TN(egi_column_sums)(n, inner, x + j, cols, what == 'n', acc);
-            for (int64_t q = 0; q < cols; q++) {
-                if (what == 's') y[j + q] = (EGI_T)acc[q];
-                if (what == 'm') y[j + q] = (EGI_T)EGI_QUOTIENT(acc[q], n);
-                if (what == 'n') y[j + q] = (EGI_T)sqrt((double)acc[q]);
-            }
+// Adds n rows, which lie `step` elements apart, or their squares, to acc[0] to acc[m - 1]: four rows at a time.
+EGI_REDUCER void EGI_TN(egi_reduce_column_sums_plain)(int64_t n, int64_t step, int64_t m, const EGI_T *x, bool squares, EGI_TN(egi_sum) *acc) {
+    enum { STEP = 16 };                     // a constant count, which makes vectors
+    for (int64_t rows = n >= 4 ? 4 : 1; n > 0; n -= rows, x += rows * step, rows = n >= 4 ? 4 : 1) {
+        const EGI_T *a0 = x, *a1 = a0 + (rows == 4 ? step : 0), *a2 = a1 + (rows == 4 ? step : 0), *a3 = a2 + (rows == 4 ? step : 0);
+#define EGI_ONE(i) (EGI_TN(egi_sum))(squares ? (EGI_TN(egi_sum))a##i[j] * (EGI_TN(egi_sum))a##i[j] : (EGI_TN(egi_sum))a##i[j])
+#define EGI_FOUR acc[j] = (EGI_TN(egi_sum))(acc[j] + (rows == 1 ? EGI_ONE(0) : (EGI_TN(egi_sum))((EGI_ONE(0) + EGI_ONE(1)) + (EGI_ONE(2) + EGI_ONE(3)))));
+        int64_t j = 0;
+        if (rows == 4) while (j + STEP <= m) for (const int64_t end = j + STEP; j < end; j++) EGI_FOUR
+        for (; j < m; j++) EGI_FOUR
+#undef EGI_FOUR
+#undef EGI_ONE
+    }
+}
+#if EGI_WIDE_PROGRAMS
+#define EGI_EIGHT(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+// The same in vectors of 32 bytes.
+EGI_REDUCER void EGI_TN(egi_reduce_row_sum_avx2)(int64_t n, const EGI_T *x, bool squares, EGI_TN(egi_sum) *acc) {
+    typedef EGI_TN(egi_sums) vec;
+    const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
+    vec s0 = {0}, s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+    EGI_TN(egi_sum) rest = 0;
+#define EGI_ADD_TO(i) { vec v = EGI_WIDEN(x + i * lanes); if (squares) v *= v; s##i += v; }
+    for (; n >= 8 * lanes; n -= 8 * lanes, x += 8 * lanes) { EGI_EIGHT(EGI_ADD_TO) }
+    for (; n >= lanes; n -= lanes, x += lanes) EGI_ADD_TO(0)
+#undef EGI_ADD_TO
+    for (; n > 0; n--, x++) rest = (EGI_TN(egi_sum))(rest + (EGI_TN(egi_sum))(squares ? (EGI_TN(egi_sum))*x * (EGI_TN(egi_sum))*x : (EGI_TN(egi_sum))*x));
+    s0 = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
+    for (int i = 0; i < lanes; i++) rest = (EGI_TN(egi_sum))(rest + s0[i]);
+    *acc = (EGI_TN(egi_sum))(*acc + rest);
+}
+EGI_REDUCER void EGI_TN(egi_reduce_column_sums_avx2)(int64_t n, int64_t step, int64_t m, const EGI_T *x, bool squares, EGI_TN(egi_sum) *acc) {
+    typedef EGI_TN(egi_sums) vec;
+    const int lanes = (int)(sizeof(vec) / sizeof(EGI_TN(egi_sum)));
+#define EGI_TERM(i) vec v##i = EGI_WIDEN(a##i + j); if (squares) v##i *= v##i;
+#define EGI_ONE(i) (EGI_TN(egi_sum))(squares ? (EGI_TN(egi_sum))a##i[j] * (EGI_TN(egi_sum))a##i[j] : (EGI_TN(egi_sum))a##i[j])
+    for (; n >= 4; n -= 4, x += 4 * step) {
+        const EGI_T *a0 = x, *a1 = a0 + step, *a2 = a1 + step, *a3 = a2 + step;
+        int64_t j = 0;
+        for (; j + lanes <= m; j += lanes) {
+            EGI_TERM(0) EGI_TERM(1) EGI_TERM(2) EGI_TERM(3)
+            *(vec *)(void *)(acc + j) += (v0 + v1) + (v2 + v3);
         }
+        for (; j < m; j++) acc[j] = (EGI_TN(egi_sum))(acc[j] + ((EGI_ONE(0) + EGI_ONE(1)) + (EGI_ONE(2) + EGI_ONE(3))));
+    }
+    for (; n > 0; n--, x += step) {
+        const EGI_T *a0 = x;
+        int64_t j = 0;
+        for (; j + lanes <= m; j += lanes) { EGI_TERM(0) *(vec *)(void *)(acc + j) += v0; }
+        for (; j < m; j++) acc[j] = (EGI_TN(egi_sum))(acc[j] + EGI_ONE(0));
+    }
+#undef EGI_TERM
+#undef EGI_ONE
 }
-// Whether v takes the place of `top`, the largest (least) so far. A NaN takes the place of anything but a NaN.
+#undef EGI_EIGHT
+#endif
+#undef EGI_WIDEN
+
+// The largest element is the first that no other one exceeds; a NaN takes the place of anything but a NaN.
 #define EGI_MORE(v, top) ((v) > (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
 #define EGI_LESS(v, top) ((v) < (top) || (EGI_ISNAN(v) && !EGI_ISNAN(top)))
-
-// The largest or least element of n >= 1, and the position of the first such one.
-#define EGI_EXTREME(NAME, WINS, CMP)                                                                                 \
-    EGI_NOINLINE static EGI_T EGI_TN(EGI_PASTE(NAME, _row))(int64_t n, const EGI_T *x) {                                      \
-        EGI_T m0 = x[0], m1 = m0, m2 = m0, m3 = m0;                                                                           \
+#define EGI_PICK(condition, a, b) ((vec)(((bits)(a) & (bits)(condition)) | ((bits)(b) & ~(bits)(condition))))
+#define EGI_EXTREME(NAME, WINS, CMP)                                                                                          \
+    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _plain))(int64_t n, const EGI_T *x, EGI_T *acc) {            \
+        enum { LANES = (int)(32 / sizeof(EGI_T)), ALL = 4 * LANES };                                                          \
+        const EGI_T *from = x;                                                                                                \
+        int64_t left = n;                                                                                                     \
+        EGI_T top = *acc, m[ALL];                                                                                             \
         bool nan = false;                                                                                                     \
-        int64_t i = 0;                                                                                                        \
-        for (; i + 4 <= n; i += 4) {                                                                                          \
-            m0 = x[i] CMP m0 ? x[i] : m0;                                                                                     \
-            m1 = x[i + 1] CMP m1 ? x[i + 1] : m1;                                                                             \
-            m2 = x[i + 2] CMP m2 ? x[i + 2] : m2;                                                                             \
-            m3 = x[i + 3] CMP m3 ? x[i + 3] : m3;                                                                             \
-            nan |= EGI_ISNAN(x[i]) | EGI_ISNAN(x[i + 1]) | EGI_ISNAN(x[i + 2]) | EGI_ISNAN(x[i + 3]);                         \
-        }                                                                                                                     \
-        m0 = m1 CMP m0 ? m1 : m0;                                                                                             \
-        m2 = m3 CMP m2 ? m3 : m2;                                                                                             \
-        m0 = m2 CMP m0 ? m2 : m0;                                                                                             \
-        for (; i < n; i++) m0 = WINS(x[i], m0) ? x[i] : m0;                                                                   \
-        for (i = 0; nan && i < n; i++)                                                                                        \
-            if (EGI_ISNAN(x[i])) return x[i];                                                                                 \
-        return m0;                                                                                                            \
-    }                                                                                                                         \
-    static void EGI_TN(NAME)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *EGI_RESTRICT y) {                \
-        for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner) {                                                     \
-            if (inner == 1) {                                                                                                 \
-                y[0] = EGI_TN(EGI_PASTE(NAME, _row))(n, x);                                                                   \
-                continue;                                                                                                     \
+        if (n >= LANES) {                                                                                                     \
+            for (int i = 0; i < ALL; i++) m[i] = top;                                                                         \
+            for (; left >= ALL; left -= ALL, x += ALL) for (int i = 0; i < ALL; i++) m[i] = x[i] CMP m[i] ? x[i] : m[i];      \
+            for (; left > 0; left -= LANES, x += LANES) {                                                                     \
+                const EGI_T *v = left < LANES ? x + left - LANES : x;                                                         \
+                for (int i = 0; i < LANES; i++) m[i] = v[i] CMP m[i] ? v[i] : m[i];                                           \
             }                                                                                                                 \
-            for (int64_t j = 0; j < inner; j++) y[j] = x[j];                                                                  \
-            for (int64_t i = 1; i < n; i++)                                                                                   \
-                for (int64_t j = 0; j < inner; j++) y[j] = WINS(x[i * inner + j], y[j]) ? x[i * inner + j] : y[j];            \
+            for (int step = LANES; step < ALL; step *= 2)                                                                     \
+                for (int k = 0; k < ALL; k += 2 * step)                                                                       \
+                    for (int i = 0; i < LANES; i++) m[k + i] = m[k + step + i] CMP m[k + i] ? m[k + step + i] : m[k + i];     \
+            for (int i = 0; i < LANES; i++) top = m[i] CMP top ? m[i] : top;                                                  \
+            for (int64_t i = 0; EGI_IS_FLOAT && i < n; i++) nan |= EGI_ISNAN(from[i]);                                        \
+        }                                                                                                                     \
+        for (; left > 0; left--, x++) if (WINS(*x, top)) top = *x;                                                            \
+        for (int64_t i = 0; nan && i < n; i++) if (EGI_ISNAN(from[i])) { top = from[i]; break; }                              \
+        if (WINS(top, *acc)) *acc = top;                                                                                      \
+    }                                                                                                                         \
+    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), _plain))(int64_t n, int64_t step, int64_t m, const EGI_T *x, EGI_T *acc) {\
+        for (; n > 0; n--, x += step)                                                                                         \
+            for (int64_t j = 0; j < m; j++) acc[j] = WINS(x[j], acc[j]) ? x[j] : acc[j];                                      \
+    }                                                                                                                         \
+    static void EGI_TN(EGI_PASTE(egi_fold_, NAME))(int64_t n, int64_t m, void *acc) {                                         \
+        EGI_T *y = (EGI_T *)acc;                                                                                              \
+        for (int64_t j = 0; j < m; j++) {                                                                                     \
+            EGI_T top = y[j * n];                                                                                             \
+            for (int64_t i = 1; i < n; i++) if (WINS(y[j * n + i], top)) top = y[j * n + i];                                  \
+            y[j] = top;                                                                                                       \
         }                                                                                                                     \
     }
-EGI_EXTREME(egi_reduce_max, EGI_MORE, >)
-EGI_EXTREME(egi_reduce_min, EGI_LESS, <)
+EGI_EXTREME(max, EGI_MORE, >)
+EGI_EXTREME(min, EGI_LESS, <)
 #undef EGI_EXTREME
+#if EGI_WIDE_PROGRAMS
+// The same in vectors of 32 bytes.
+#define EGI_EXTREME(NAME, WINS, CMP)                                                                                          \
+    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, NAME), _avx2))(int64_t n, const EGI_T *x, EGI_T *acc) {               \
+        typedef EGI_TN(egi_many) vec;                                                                                         \
+        const vec zero = {0};                                                                                                 \
+        typedef EGI_TN(egi_mask) bits;                                                                                        \
+        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T));                                                                     \
+        const EGI_T *from = x;                                                                                                \
+        int64_t left = n;                                                                                                     \
+        EGI_T top = *acc;                                                                                                     \
+        vec m0 = zero + top, m1  = m0, m2 = m0, m3 = m0;                                                                   \
+        bits nan = {0};                                                                                                       \
+        if (n >= lanes) {                                                                                             \
+            for (; left >= 4 * lanes; left -= 4 * lanes, x += 4 * lanes) {                                            \
+                const vec *v = (const vec *)(const void *)x;                                                          \
+                m0 = EGI_PICK(v[0] CMP m0, v[0], m0);                                                                 \
+                m1 = EGI_PICK(v[1] CMP m1, v[1], m1);                                                                 \
+                m2 = EGI_PICK(v[2] CMP m2, v[2], m2);                                                                 \
+                m3 = EGI_PICK(v[3] CMP m3, v[3], m3);                                                                 \
+                if (EGI_IS_FLOAT) nan |= ((v[0] != v[0]) | (v[1] != v[1])) | ((v[2] != v[2]) | (v[3] != v[3]));       \
+            }                                                                                                         \
+            for (; left > 0; left -= lanes, x += lanes) {   /* the last vector may overlap the one before */          \
+                const vec v = *(const vec *)(const void *)(left < lanes ? x + left - lanes : x);                      \
+                m0 = EGI_PICK(v CMP m0, v, m0);                                                                       \
+                if (EGI_IS_FLOAT) nan |= v != v;                                                                      \
+            }                                                                                                         \
+            m0 = EGI_PICK(m1 CMP m0, m1, m0);                                                                         \
+            m2 = EGI_PICK(m3 CMP m2, m3, m2);                                                                         \
+            m0 = EGI_PICK(m2 CMP m0, m2, m0);                                                                         \
+            for (int i = 0; i < lanes; i++) top = m0[i] CMP top ? m0[i] : top;                                        \
+        }                                                                                                             \
+        for (; left > 0; left--, x++) if (WINS(*x, top)) top = *x;                                                    \
+        bool any = false;                                                                                             \
+        for (int i = 0; EGI_IS_FLOAT && i < lanes; i++) any |= nan[i] != 0;                                           \
+        for (int64_t i = 0; any && i < n; i++) if (EGI_ISNAN(from[i])) { top = from[i]; break; }                      \
+        if (WINS(top, *acc)) *acc = top;                                                                                      \
+    }                                                                                                                         \
+    EGI_REDUCER void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, NAME), _avx2))(int64_t n, int64_t step, int64_t m, const EGI_T *x, EGI_T *acc) { \
+        typedef EGI_TN(egi_many) vec;                                                                                         \
+        typedef EGI_TN(egi_mask) bits;                                                                                        \
+        const int lanes = (int)(sizeof(vec) / sizeof(EGI_T));                                                                     \
+        for (; n > 0; x += (n >= 2 ? 2 : 1) * step, n -= 2) {                                                                 \
+            const EGI_T *a = x, *b = n >= 2 ? a + step : a;                                                                   \
+            int64_t j = 0;                                                                                                    \
+            for (; j + lanes <= m; j += lanes) {                                                                              \
+                const vec top = *(const vec *)(const void *)(acc + j), v = *(const vec *)(const void *)(a + j), w = *(const vec *)(const void *)(b + j); \
+                const vec first = EGI_IS_FLOAT ? EGI_PICK((v CMP top) | (v != v), v, top) : EGI_PICK(v CMP top, v, top);      \
+                *(vec *)(void *)(acc + j) = EGI_IS_FLOAT ? EGI_PICK((w CMP first) | (w != w), w, first) : EGI_PICK(w CMP first, w, first); \
+            }                                                                                                                 \
+            for (; j < m; j++) {                                                                                              \
+                if (WINS(a[j], acc[j])) acc[j] = a[j];                                                                        \
+                if (WINS(b[j], acc[j])) acc[j] = b[j];                                                                        \
+            }                                                                                                                 \
+        }                                                                                                                     \
+    }
+EGI_EXTREME(max, EGI_MORE, >)
+EGI_EXTREME(min, EGI_LESS, <)
+#undef EGI_EXTREME
+#endif
 #undef EGI_MORE
 #undef EGI_LESS
+#undef EGI_PICK
 
-static bool EGI_TN(egi_cpu_reduce)(const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    const int64_t outer = p->outer, n = p->n, inner = p->inner;
-    const EGI_T *x = EGI_DATA(args->in[0]);
-    EGI_T *y = EGI_DATA(args->out[0]);
-    switch ((int)p->kind) {
-        case EGI_SUM: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 's'); return true;
-        case EGI_MEAN: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'm'); return true;
-        case EGI_MAX_: EGI_TN(egi_reduce_max)(outer, n, inner, x, y); return true;
-        case EGI_MIN_: EGI_TN(egi_reduce_min)(outer, n, inner, x, y); return true;
-        default: EGI_TN(egi_reduce_sums)(outer, n, inner, x, y, 'n'); return true;         // EGI_NORM2, of floats
+static void EGI_TN(egi_fold_sums)(int64_t n, int64_t m, void *acc) {
+    EGI_TN(egi_sum) *y = (EGI_TN(egi_sum) *)acc;
+    for (int64_t j = 0; j < m; j++) {
+        EGI_TN(egi_sum) sum = y[j * n];
+        for (int64_t i = 1; i < n; i++) sum = (EGI_TN(egi_sum))(sum + y[j * n + i]);
+        y[j] = sum;
     }
 }
+static void EGI_TN(egi_begin_sums)(int64_t m, void *acc) { memset(acc, 0, (size_t)m * sizeof(EGI_TN(egi_sum))); }
+#if EGI_IS_FLOAT
+#define EGI_GREATEST ((EGI_T)INFINITY)
+#define EGI_LEAST (-EGI_GREATEST)
+#else
+#define EGI_LEAST ((EGI_T)-1 < 0 ? (EGI_T)((EGI_U)1 << (sizeof(EGI_T) * 8 - 1)) : (EGI_T)0)
+#define EGI_GREATEST ((EGI_T)~EGI_LEAST)
+#endif
+static void EGI_TN(egi_begin_max)(int64_t m, void *acc) { for (int64_t j = 0; j < m; j++) ((EGI_T *)acc)[j] = EGI_LEAST; }
+static void EGI_TN(egi_begin_min)(int64_t m, void *acc) { for (int64_t j = 0; j < m; j++) ((EGI_T *)acc)[j] = EGI_GREATEST; }
+#undef EGI_LEAST
+#undef EGI_GREATEST
+// y = the sums; of floats and int64 also the means, and of floats the roots.
+static void EGI_TN(egi_end_sums)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
+    const EGI_TN(egi_sum) *s = (const EGI_TN(egi_sum) *)acc;
+    EGI_T *to = (EGI_T *)y;
+    if (kind == EGI_MEAN) for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)EGI_QUOTIENT(s[j], n);
+    else if (kind == EGI_NORM2) for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)sqrt((double)s[j]);
+    else for (int64_t j = 0; j < m; j++) to[j] = (EGI_T)s[j];
+}
+static void EGI_TN(egi_end_extremes)(egi_reduction kind, int64_t n, int64_t m, const void *acc, void *y) {
+    (void)kind, (void)n;
+    memcpy(y, acc, (size_t)m * sizeof(EGI_T));
+}
+
+// The functions for an instruction set, made of the texts above.
+#define EGI_SUMS(target, set, text, what, squares) \
+    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), set))(int64_t n, const void *x, void *acc) { \
+        EGI_TN(EGI_PASTE(egi_reduce_row_sum, text))(n, (const EGI_T *)x, squares, (EGI_TN(egi_sum) *)acc); \
+    } \
+    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_columns_, what), set))(int64_t n, int64_t step, int64_t m, const void *x, void *acc) { \
+        EGI_TN(EGI_PASTE(egi_reduce_column_sums, text))(n, step, m, (const EGI_T *)x, squares, (EGI_TN(egi_sum) *)acc); \
+    }
+#define EGI_EXTREMES(target, set, text, what) \
+    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), set))(int64_t n, const void *x, void *acc) { \
+        EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_row_, what), text))(n, (const EGI_T *)x, (EGI_T *)acc); \
+    } \
+    target static void EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_columns_, what), set))(int64_t n, int64_t step, int64_t m, const void *x, void *acc) { \
+        EGI_TN(EGI_PASTE(EGI_PASTE(egi_reduce_column_, what), text))(n, step, m, (const EGI_T *)x, (EGI_T *)acc); \
+    }
+#if EGI_WIDE_PROGRAMS
+#define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__) MAKE(EGI_AVX2, _in_32, _avx2, __VA_ARGS__)
+#define EGI_SETS(function) { EGI_TN(EGI_PASTE(function, _in_16)), EGI_TN(EGI_PASTE(function, _in_32)) }
+#else
+#define EGI_IN_SETS(MAKE, ...) MAKE(, _in_16, _plain, __VA_ARGS__)
+#define EGI_SETS(function) { EGI_TN(EGI_PASTE(function, _in_16)), EGI_TN(EGI_PASTE(function, _in_16)) }
+#endif
+EGI_IN_SETS(EGI_SUMS, sums, false)
+EGI_IN_SETS(EGI_EXTREMES, max)
+EGI_IN_SETS(EGI_EXTREMES, min)
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_sums) = { sizeof(EGI_TN(egi_sum)), EGI_SETS(egi_reduce_row_sums), EGI_SETS(egi_reduce_columns_sums),
+                                                      EGI_TN(egi_begin_sums), EGI_TN(egi_fold_sums), EGI_TN(egi_end_sums) };
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_max) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_max), EGI_SETS(egi_reduce_columns_max),
+                                                     EGI_TN(egi_begin_max), EGI_TN(egi_fold_max), EGI_TN(egi_end_extremes) };
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_min) = { sizeof(EGI_T), EGI_SETS(egi_reduce_row_min), EGI_SETS(egi_reduce_columns_min),
+                                                     EGI_TN(egi_begin_min), EGI_TN(egi_fold_min), EGI_TN(egi_end_extremes) };
+#if EGI_IS_FLOAT                           // norms are of floats
+EGI_IN_SETS(EGI_SUMS, squares, true)
+EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_TN(egi_sum)), EGI_SETS(egi_reduce_row_squares), EGI_SETS(egi_reduce_columns_squares),
+                                                         EGI_TN(egi_begin_sums), EGI_TN(egi_fold_sums), EGI_TN(egi_end_sums) };
+#endif
+#undef EGI_SUMS
+#undef EGI_EXTREMES
+#undef EGI_IN_SETS
+#undef EGI_SETS
 
 #endif
 #if EGI_STAMPS(4)  // ---------------------------------------------------------------------- double and int64_t
