@@ -3559,6 +3559,7 @@ static bool egi_gpu_register(egi_gpu *g, int ordinal) {
     g->backend.name = g->name;
     g->backend.host_reads = false;
     g->backend.folds = true;
+    g->backend.any_axes = false;
     g->backend.state = g;
     g->backend.allocate = egi_gpu_allocate;
     g->backend.deallocate = egi_gpu_deallocate;
