@@ -682,6 +682,7 @@ EAGER_API eg_tensor *eg_where(eg_tensor *condition, eg_tensor *a, eg_tensor *b);
 // min(max(x, low), high), so high where low > high. The gradient goes to the operand that is returned, and to x where
 // x equals a bound.
 EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *high);
+EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *delta);       // with d = |a - b|: d^2 / 2 up to delta, beyond it delta (d - delta / 2)
 #define eg_add(a, b) EGI_CALL(eg_add, EG_T(a), EG_T(b))
 #define eg_sub(a, b) EGI_CALL(eg_sub, EG_T(a), EG_T(b))
 #define eg_mul(a, b) EGI_CALL(eg_mul, EG_T(a), EG_T(b))
@@ -705,6 +706,7 @@ EAGER_API eg_tensor *eg_clip_by_value(eg_tensor *x, eg_tensor *low, eg_tensor *h
 #define eg_logical_xor(a, b) EGI_CALL(eg_logical_xor, EG_T(a), EG_T(b))
 #define eg_where(c, a, b) EGI_CALL(eg_where, EG_T(c), EG_T(a), EG_T(b))
 #define eg_clip_by_value(x, low, high) EGI_CALL(eg_clip_by_value, EG_T(x), EG_T(low), EG_T(high))
+#define eg_huber_difference(a, b, delta) EGI_CALL(eg_huber_difference, EG_T(a), EG_T(b), EG_T(delta))
 
 // Elementwise, one operand. Floating point unless stated. The largest errors in float32, in units in the last place,
 // as measured over all floats:
@@ -7211,6 +7213,11 @@ EGI_FAST
     BINARY_ND(B, logical_or,    EGI_OR(a, b)) \
     BINARY_ND(B, logical_xor,   EGI_NE(a, b)) \
     TERNARY(W, where,     EGI_SELECT(EGI_TRUE(a), b, c),  EGI_NONE, EGI_SELECT(EGI_TRUE(a), g, EGI_K(0)), EGI_SELECT(EGI_TRUE(a), EGI_K(0), g)) \
+    /* with d = |a - b| and s = min(d, c): s (d - s / 2); its slope is a - b, kept between -c and c */ \
+    TERNARY(F, huber_difference, \
+                          EGI_MUL(EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c), EGI_SUB(EGI_ABS(EGI_SUB(a, b)), EGI_MUL(EGI_K(0.5), EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c)))), \
+                          EGI_MUL(g, EGI_MAX(EGI_MIN(EGI_SUB(a, b), c), EGI_NEG(c))), EGI_MUL(g, EGI_MAX(EGI_MIN(EGI_SUB(b, a), c), EGI_NEG(c))), \
+                          EGI_MUL(g, EGI_SUB(EGI_ABS(EGI_SUB(a, b)), EGI_MIN(EGI_ABS(EGI_SUB(a, b)), c)))) \
     TERNARY(N, clip_by_value, EGI_LOOP(EGI_MIN(EGI_MAX(a, b), c)), EGI_LOOP(EGI_SELECT(EGI_AND(EGI_GE(a, b), EGI_LE(a, c)), g, EGI_K(0))), \
                           EGI_LOOP(EGI_SELECT(EGI_AND(EGI_LT(a, b), EGI_LE(b, c)), g, EGI_K(0))), EGI_LOOP(EGI_SELECT(EGI_GT(EGI_MAX(a, b), c), g, EGI_K(0))))
 
@@ -18146,9 +18153,7 @@ EGI_LOSS_FORMULA(mean_squared_logarithmic_error) {
     return egi_mean_last((eg_squared_difference)(eg_log1p(egi_loss_at_least(p, egi_loss_epsilon)), eg_log1p(egi_loss_at_least(y, egi_loss_epsilon))));
 }
 EGI_LOSS_FORMULA(huber) {
-    eg_tensor *e = (eg_sub)(p, y), *size = eg_abs(e), *delta = eg_number(o->delta);
-    eg_tensor *line = (eg_sub)((eg_mul)(delta, size), eg_number(o->delta * o->delta / 2));
-    return egi_mean_last((eg_where)((eg_less_equal)(size, delta), (eg_mul)(eg_number(0.5), eg_square(e)), line));
+    return egi_mean_last((eg_huber_difference)(p, y, eg_number(o->delta)));
 }
 EGI_LOSS_FORMULA(log_cosh) {                                // log((exp(e) + exp(-e)) / 2)
     EGI_LOSS_UNUSED;

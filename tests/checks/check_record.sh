@@ -11,7 +11,7 @@ static eg_tensor *ops(eg_tensor *x) {                        // positive, (2, 3)
     eg_tensor *unary[] = {eg_abs(x), eg_rsqrt(x), eg_reciprocal(x), eg_expm1(x), eg_log1p(x), eg_sin(x), eg_cos(x), eg_tan(x), eg_atan(x), eg_sinh(x), eg_cosh(x), eg_asinh(x),
         eg_erf(x), eg_erfc(x), eg_floor(x), eg_sigmoid(x), eg_softplus(x), eg_softsign(x), eg_relu(x), eg_relu6(x), eg_selu(x), eg_silu(x), eg_mish(x), eg_gelu(x), eg_gelu_tanh(x),
         eg_hard_sigmoid(x), eg_leaky_relu(eg_negative(x), .3), eg_elu(eg_negative(x), 1), eg_div(x, 3), eg_divide_no_nan(x, eg_relu(eg_sub(x, 1))), eg_pow(x, 2.5), eg_maximum(x, 1),
-        eg_minimum(x, eg_reverse(x, EG_AXES(1))), eg_squared_difference(x, 2), eg_atan2(x, 2), eg_mod(x, .3), eg_where(eg_greater(x, 1), x, 0), eg_clip_by_value(x, .5, 1),
+        eg_minimum(x, eg_reverse(x, EG_AXES(1))), eg_squared_difference(x, 2), eg_huber_difference(x, 2, .5), eg_atan2(x, 2), eg_mod(x, .3), eg_where(eg_greater(x, 1), x, 0), eg_clip_by_value(x, .5, 1),
         eg_softmax(x), eg_log_softmax(x, .axis = EG_ZERO), eg_cumsum(x, .axis = 1, .exclusive = true), eg_sort(x), eg_tile(eg_slice(x, EG_SHAPE(0, 1), EG_SHAPE(2, 1)), EG_SHAPE(1, 3)),
         eg_pad(eg_strided_slice(x, EG_SHAPE(0, 0), EG_SHAPE(2, 3), EG_SHAPE(1, 2)), EG_PADS(0, 0, 1, 0), .value = 3), eg_transpose(eg_reshape(x, EG_SHAPE(3, 2))),
         eg_concat(EG_TENSORS(eg_slice(x, EG_SHAPE(1, 0), EG_SHAPE(1, 3)), eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(1, 3))), 0)};

@@ -69,6 +69,7 @@ static const elementwise rows[] = {
     ROW2(elu, -2, 2, 0.5, 2)
     ROW2(sigmoid_cross_entropy_with_logits, 0.1, 0.9, -3, 3)
     ROW3(where, where_positive, -2, 2, -2, 2, -2, 2)
+    ROW3(huber_difference, eg_huber_difference, -2, 2, -2, 2, 0.5, 1)
     ROW3(clip_by_value, eg_clip_by_value, -2, 2, -1, -0.3, 0.3, 1)
 };
 enum { ROWS = (int)(sizeof rows / sizeof rows[0]) };

@@ -19,7 +19,7 @@ typedef struct op_call { const char *name, *operands; eg_tensor *(*call)(eg_tens
     BINARY(O, softmax_cross_entropy_with_logits) \
     O(logical_not, logical_not, "b2 3", eg_logical_not(x[0])) O(logical_and, logical_and, "b2 3,b2 3", eg_logical_and(x[0], x[1])) \
     O(logical_or, logical_or, "b2 3,b2 3", eg_logical_or(x[0], x[1])) O(logical_xor, logical_xor, "b2 3,b2 3", eg_logical_xor(x[0], x[1])) \
-    O(where, where, "b2 3,f2 3,f2 3", eg_where(x[0], x[1], x[2])) O(clip_by_value, clip_by_value, "f2 3,f,f", eg_clip_by_value(x[0], x[1], x[2])) \
+    O(where, where, "b2 3,f2 3,f2 3", eg_where(x[0], x[1], x[2])) O(huber_difference, huber_difference, "f2 3,f2 3,f", eg_huber_difference(x[0], x[1], x[2])) O(clip_by_value, clip_by_value, "f2 3,f,f", eg_clip_by_value(x[0], x[1], x[2])) \
     O(softmax, softmax, "f2 3", eg_softmax(x[0])) O(softmax, softmax_first, "f2 3", eg_softmax(x[0], .axis = EG_ZERO)) O(log_softmax, log_softmax, "f2 3", eg_log_softmax(x[0])) \
     O(sparse_softmax_cross_entropy_with_logits, sparse_softmax_cross_entropy_with_logits, "i2,f2 3", eg_sparse_softmax_cross_entropy_with_logits(x[0], x[1])) \
     O(reduce_sum, reduce_sum, "f2 3", eg_reduce_sum(x[0])) O(reduce_sum, reduce_sum_axis, "f2 3", eg_reduce_sum(x[0], .axes = EG_AXES(1))) \

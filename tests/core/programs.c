@@ -202,7 +202,7 @@ static void compare_dtype(int t) {
             }
         }
     }
-    CHECK_INT(formulas, t < 2 ? 134 : t < 4 ? 23 : t == 4 ? 18 : 7);
+    CHECK_INT(formulas, t < 2 ? 138 : t < 4 ? 23 : t == 4 ? 18 : 7);
 }
 #if EGI_X86
 static bool avx2_with(const char *asked) {

@@ -216,7 +216,7 @@ OPS = {
     "sigmoid_cross_entropy_with_logits": lambda z, x: F.binary_cross_entropy_with_logits(x, z, reduction="none"),
     "equal": torch.eq, "not_equal": torch.ne, "less": torch.lt, "less_equal": torch.le, "greater": torch.gt, "greater_equal": torch.ge,
     "logical_and": torch.logical_and, "logical_or": torch.logical_or, "logical_xor": torch.logical_xor,
-    "where": torch.where, "clip_by_value": clip,
+    "where": torch.where, "clip_by_value": clip, "huber_difference": lambda a, b, c: torch.min((a - b).abs(), c) * ((a - b).abs() - torch.min((a - b).abs(), c) / 2),
     "identity": lambda x: x, "stop_gradient": lambda x: x.detach(), "reshape": lambda x, shape: x.reshape(shape),
     "transpose": lambda x, perm: x.permute(perm), "broadcast_to": lambda x, shape: x.broadcast_to(shape), "slice": slice_, "pad": pad,
     "reverse": lambda x, mask: x.flip(axes(mask, x)), "concat": lambda *x, axis: torch.cat(x, axis),

@@ -196,3 +196,14 @@ TEST(losses_within_losses) {
         CHECK_SAME(eg_loss_mean(outer, y, p), inner(y, p), 0);
     }
 }
+TEST(huber_of_special_values) {
+    eg_tensor *p = eg_constant(EG_SHAPE(6), 0, 0.5, -2, 3, INFINITY, NAN), *zero = eg_zeros(EG_FLOAT32, EG_SHAPE(6)), *dx;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, p);
+    eg_tensor *y = eg_huber_difference(p, zero, 1);
+    CHECK_TENSOR(y, 0, 0, 0.125, 1.5, 2.5, INFINITY, NAN);
+    dx = eg_tape_gradient(tape, y, p);
+    CHECK_TENSOR(dx, 0, 0, 0.5, -1, 1, 1, NAN);
+    CHECK_ERROR(eg_huber_difference(p, eg_zeros(EG_FLOAT32, EG_SHAPE(5)), 1), EG_ERROR_SHAPE, "eg_huber_difference");
+    CHECK_ERROR(eg_huber_difference(eg_zeros(EG_INT32, EG_SHAPE(2)), 0, 1), EG_ERROR_DTYPE, "eg_huber_difference");
+}
