@@ -111,7 +111,7 @@
 #endif
 
 #if defined(EAGER_STATIC) && defined(EAGER_CUDA)
-#error "eager_cuda.o calls functions of eager.h, which EAGER_STATIC hides from other files: leave out EAGER_STATIC with EAGER_CUDA"
+#error "eager_cuda.o calls functions of eager.h, which EAGER_STATIC hides: leave out EAGER_STATIC with EAGER_CUDA"
 #endif
 
 #ifndef EAGER_API
@@ -6625,6 +6625,9 @@ static EGI_COLD bool egi_field_fail(const char *function, const egi_field *f, co
     int n = egi_field_numbers(f, options, v), most = egi_field_most(f);
     bool list = f->kind >= EGI_FIELD_PAIR, low = f->low > -HUGE_VAL, high = f->high < HUGE_VAL;
     const char *print = f->kind == EGI_FIELD_NUMBER ? "%s%g" : "%s%.0f", *point = f->role & EGI_ARGUMENT ? "" : ".";
+    if (n < 0)
+        return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: the %s of %s%s is %d; it must be at least 0 and at most %d", function,
+                        f->kind == EGI_FIELD_SHAPE ? "rank" : "count", point, f->name, n, most);
     const char *above = f->ends & EGI_OPEN_LOW ? "above" : "at least",
                *below = f->ends & EGI_OPEN_HIGH ? "below" : "at most";
     char value[300], range[100] = "finite";
@@ -7312,7 +7315,8 @@ EGI_EVERYWHERE float egi_sigmoidf(float x) {
 EGI_EVERYWHERE float egi_erfc_tail(float z, float p, float lost) {
     const float t = 1.0f / (z + 3.0f), q = (z - 3.0f) * t;
     const float rest = t * (1.07400692f + q * (-0.88339448f + q * (0.59022826f + q * (-0.310465723f + q *
-                       (0.119529977f + q * (-0.0268415976f + q * (-0.0012314769f + q * (0.0030819478f + q * (-0.000474025903f + q * -0.000320510968f)))))))));
+                       (0.119529977f + q * (-0.0268415976f + q * (-0.0012314769f + q *
+                       (0.0030819478f + q * (-0.000474025903f + q * -0.000320510968f)))))))));
     return egi_exp_within(-p) * (rest - rest * lost);
 }
 // x * x - p, where p is x * x rounded. Without this correction the exponential of -p would be off by p units in the
@@ -8698,15 +8702,17 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
     else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
 }
 // Makes the program of a row's formula (variant 0) or of its gradient for input variant - 1, when it first runs, and
-// publishes it in the row. A thread that comes while another one publishes uses its own copy, in `own`: nobody waits,
-// and no memory is allocated. NULL: the formula is too long.
+// publishes it in the row, under the lock, which a child of fork finds free. No memory is allocated. NULL: the formula
+// is too long.
 static EGI_COLD const egi_program *egi_program_first(const egi_op *op, int variant, egi_program *own) {
     egi_program *p = &op->programs[variant];
-    int state = 0;
     if (!egi_program_make(&op->formula[variant], op->flags, own)) return NULL;
-    if (!__atomic_compare_exchange_n(&p->state, &state, 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return own;
-    memcpy((char *)p + sizeof p->state, (const char *)own + sizeof own->state, sizeof *p - sizeof p->state);
-    __atomic_store_n(&p->state, 2, __ATOMIC_RELEASE);
+    egi_lock();
+    if (p->state != 2) {
+        memcpy((char *)p + sizeof p->state, (const char *)own + sizeof own->state, sizeof *p - sizeof p->state);
+        __atomic_store_n(&p->state, 2, __ATOMIC_RELEASE);
+    }
+    egi_unlock();
     return p;
 }
 // Runs a row's formula on n elements of a dtype that the row takes: by its compiled loop, by
@@ -11473,6 +11479,15 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     if (!egi_dtype_valid(o.dtype)) return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_one_hot: %d is no dtype", (int)o.dtype);
     int axis = 0;
     if (!egi_axis("one_hot", o.axis == 0 ? -1 : o.axis == EG_ZERO ? 0 : o.axis, indices->rank + 1, &axis)) return NULL;
+    eg_shape whole = egi_shape(indices);
+    if (whole.rank < EG_MAX_RANK) whole.dims[whole.rank++] = depth;
+    if (!egi_shape_valid("one_hot", whole, o.dtype)) return NULL;
+    if (depth > INT64_C(1) << 40) {     // the class numbers, of which there are as many, are int64
+        egi_no_memory("one_hot", depth > INT64_MAX / 8 ? INT64_MAX : depth * 8);
+        return NULL;
+    }
+    if (depth > INT32_MAX && indices->dtype == EG_INT32) indices = eg_cast(indices, EG_INT64);
+    if (!indices) return NULL;
     // Options: 0 is an option's default, EG_ZERO stands for zero.
     double on = o.on_value == 0 ? 1 : o.on_value == EG_ZERO ? 0 : o.on_value, off = o.off_value == EG_ZERO ? 0 : o.off_value;
     eg_shape classes = { 1, { depth } }, scalar = { 0, { 0 } };
@@ -11989,65 +12004,81 @@ static eg_tensor *egi_einsum_pair(eg_tensor *a, egi_term *ta, eg_tensor *b, egi_
     *ta = result;
     return a && b ? eg_reshape(egi_matmul(eg_reshape(a, sa), false, eg_reshape(b, sb), false), sy) : NULL;
 }
-static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *operands, int n) {
-    egi_term terms[16], out = { 0, { 0 } };
+// What an equation says: the letters of each operand and of the result, and of each letter the length of its axes
+// (-1: it stands nowhere), how often it stands among the operands, and whether the result keeps it.
+typedef struct egi_einsum {
+    const char *equation;
+    egi_term terms[16], out;
     int64_t sizes[EGI_LETTERS];
-    int count[EGI_LETTERS] = { 0 }, dots = 0;
-    uint64_t keep = 0;
-    if (!equation) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: the equation is NULL");
-    if (!egi_lists_given("einsum", n, operands, operands, operands)) return NULL;
-    if (n < 1 || n > 16)
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: %d operands; it takes 1 to 16", n);
-    for (int i = 0; i < EGI_LETTERS; i++) sizes[i] = -1;
-    const char *p = equation;
+    int count[EGI_LETTERS], dots;
+    uint64_t keep;
+} egi_einsum;
+// Reads the operands' terms. Returns where the result's begins, at the arrow or the end; NULL with an error.
+static const char *egi_einsum_operands(egi_einsum *e, eg_tensor *const *operands, int n) {
+    const char *p = e->equation;
     for (int i = 0; i < n; i++) {
         if (!egi_operand_alive("einsum", i, operands[i])) return NULL;
-        if (!(p = egi_einsum_term(p, operands[i]->rank, -1, &terms[i], equation))) return NULL;
-        for (int d = 0; d < terms[i].n; d++) {
-            int l = terms[i].letters[d];
+        if (!(p = egi_einsum_term(p, operands[i]->rank, -1, &e->terms[i], e->equation))) return NULL;
+        for (int d = 0; d < e->terms[i].n; d++) {
+            int l = e->terms[i].letters[d];
             int64_t size = operands[i]->dims[d];
-            count[l]++;
-            if (l >= EGI_ELLIPSIS && l - EGI_ELLIPSIS + 1 > dots) dots = l - EGI_ELLIPSIS + 1;
-            if (sizes[l] < 0 || sizes[l] == 1) sizes[l] = size;
-            else if (size != sizes[l] && size != 1)
-                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)",
-                                             equation, (long long)sizes[l], (long long)size, d, egi_describe(operands[i]));
+            e->count[l]++;
+            if (l >= EGI_ELLIPSIS && l - EGI_ELLIPSIS + 1 > e->dots) e->dots = l - EGI_ELLIPSIS + 1;
+            if (e->sizes[l] < 0 || e->sizes[l] == 1) e->sizes[l] = size;
+            else if (size != e->sizes[l] && size != 1)
+                return (const char *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: in \"%s\" one letter stands for axes of %lld and %lld (axis %d of %s)",
+                                              e->equation, (long long)e->sizes[l], (long long)size, d, egi_describe(operands[i]));
         }
         if (i < n - 1 ? *p != ',' : *p == ',')
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" does not name %d operands", equation, n);
+            return (const char *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" does not name %d operands", e->equation, n);
         if (i < n - 1) p++;
     }
+    return p;
+}
+// Reads the result's term behind the arrow; without one it is the ellipsis and the letters that stand once, sorted.
+static bool egi_einsum_result(egi_einsum *e, const char *p) {
+    egi_term *out = &e->out;
     if (*p == '-') {
-        if (p[1] != '>' || !(p = egi_einsum_term(p + 2, -1, dots, &out, equation)) || *p) {
-            if (egi_this.error == EG_OK || (p && *p)) egi_fail(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" is no equation", equation);
-            return NULL;
+        if (p[1] != '>' || !(p = egi_einsum_term(p + 2, -1, e->dots, out, e->equation)) || *p) {
+            if (egi_this.error == EG_OK || (p && *p)) egi_fail(EG_ERROR_ARGUMENT, "eg_einsum: \"%s\" is no equation", e->equation);
+            return false;
         }
     } else {
-        for (int i = 0; i < dots; i++) out.letters[out.n++] = (unsigned char)(EGI_ELLIPSIS + dots - 1 - i);
+        for (int i = 0; i < e->dots; i++) out->letters[out->n++] = (unsigned char)(EGI_ELLIPSIS + e->dots - 1 - i);
         for (int l = 0; l < EGI_ELLIPSIS; l++) {
             int sorted = l < 26 ? l + 26 : l - 26;      // capitals come first, as in ASCII
-            if (count[sorted] != 1) continue;
-            if (out.n == EG_MAX_RANK)
-                return (eg_tensor *)eg_raise(EG_ERROR_SHAPE, "eg_einsum: the result of \"%s\" has more than %d axes", equation, EG_MAX_RANK);
-            out.letters[out.n++] = (unsigned char)sorted;
+            if (e->count[sorted] != 1) continue;
+            if (out->n == EG_MAX_RANK) return egi_fail(EG_ERROR_SHAPE, "eg_einsum: the result of \"%s\" has more than %d axes", e->equation, EG_MAX_RANK);
+            out->letters[out->n++] = (unsigned char)sorted;
         }
     }
-    for (int i = 0; i < out.n; i++) {
-        if (!count[out.letters[i]] || keep >> out.letters[i] & 1)
-            return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: a letter of the result of \"%s\" is in no operand, or stands twice",
-                                         equation);
-        keep |= (uint64_t)1 << out.letters[i];
+    for (int i = 0; i < out->n; i++) {
+        if (!e->count[out->letters[i]] || e->keep >> out->letters[i] & 1)
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_einsum: a letter of the result of \"%s\" is in no operand, or stands twice", e->equation);
+        e->keep |= (uint64_t)1 << out->letters[i];
     }
-    eg_tensor *y = egi_einsum_diagonal(operands[0], &terms[0]);
+    return true;
+}
+static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *operands, int n) {
+    egi_einsum e;
+    if (!equation) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: the equation is NULL");
+    if (!egi_lists_given("einsum", n, operands, operands, operands)) return NULL;
+    if (n < 1 || n > 16) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: %d operands; it takes 1 to 16", n);
+    memset(&e, 0, sizeof e);
+    e.equation = equation;
+    for (int i = 0; i < EGI_LETTERS; i++) e.sizes[i] = -1;
+    const char *p = egi_einsum_operands(&e, operands, n);
+    if (!p || !egi_einsum_result(&e, p)) return NULL;
+    eg_tensor *y = egi_einsum_diagonal(operands[0], &e.terms[0]);
     for (int i = 1; i < n && y; i++) {
-        uint64_t later = keep;
-        for (int j = i + 1; j < n; j++) for (int d = 0; d < terms[j].n; d++) later |= (uint64_t)1 << terms[j].letters[d];
-        eg_tensor *b = egi_einsum_diagonal(operands[i], &terms[i]);
-        y = b ? egi_einsum_pair(y, &terms[0], b, &terms[i], later, sizes) : NULL;
+        uint64_t later = e.keep;
+        for (int j = i + 1; j < n; j++) for (int d = 0; d < e.terms[j].n; d++) later |= (uint64_t)1 << e.terms[j].letters[d];
+        eg_tensor *b = egi_einsum_diagonal(operands[i], &e.terms[i]);
+        y = b ? egi_einsum_pair(y, &e.terms[0], b, &e.terms[i], later, e.sizes) : NULL;
     }
     if (!y) return NULL;
-    y = egi_einsum_sum(y, &terms[0], keep);
-    y = egi_einsum_order(y, &terms[0], &out);
+    y = egi_einsum_sum(y, &e.terms[0], e.keep);
+    y = egi_einsum_order(y, &e.terms[0], &e.out);
     return y == operands[0] ? eg_identity(y) : y;
 }
 EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands, int n) {
@@ -12886,6 +12917,31 @@ static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const voi
     return part && g && egi_tensor_copy(g, part);
 }
 
+// Adds what a line's gradient function made for input i to the input's slot: in its shape and dtype, no variable and no
+// plain number, which is also what *made becomes. What a user's function made is checked.
+static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_tensor *const *upstream, eg_tensor **made, eg_tensor **grads) {
+    eg_tensor *dx = *made;
+    int32_t slot = line->slots[i];
+    const eg_shape shape = egi_tape_form(t, slot)->shape;            // copies: a persistent tape may record what follows
+    const int dtype = egi_tape_form(t, slot)->dtype;
+    const bool user = line->op->flags & EGI_USER;
+    eg_backend *backend = egi_tape_form(t, slot)->backend;
+    // A gradient must not change when the variable is assigned.
+    if (eg_is_variable(dx)) dx = eg_read(dx);
+    if (!egi_operand_alive(line->op->name, i, dx)) return false;
+    if (dx->flags & EGI_NUMBER) dx = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx->number);
+    else if (user && (dx->dtype != dtype || !egi_equal_shapes(egi_shape(dx), shape)))
+        return egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx),
+                        egi_dtypes[dtype].name, egi_shape_show(shape));
+    else if (user && egi_backend_of(dx) != backend)
+        return egi_fail(EG_ERROR_DEVICE, "eg_%s: the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")", line->op->name, i, egi_backend_of(dx)->name,
+                        backend->name, backend->name);
+    else dx = egi_unbroadcast(dx, &shape);
+    *made = dx;
+    // The NaN trap sees each op that a user's backward function calls, but not a tensor that it filled by hand.
+    if (egi_this.trap && user && !egi_trap_passes(line->op->name, upstream, line->n_out, &dx, 1)) return false;
+    return egi_tape_slot_accumulate(grads, slot, dx);
+}
 // One line backwards: calls its op's gradient function with the upstream gradients (zeros for an output that led
 // nowhere), then adds each dx[i] to the slot of input i. `grads` and `wanted` have an entry for each slot; a gradient
 // that no source needs is not computed.
@@ -12927,25 +12983,7 @@ static bool egi_backward_line(eg_tape *t, int64_t index, eg_tensor **grads, cons
         ok = line->op->accumulate(&grads[line->slots[0]], egi_tape_form(t, line->slots[0])->backend, c.attributes, upstream[0]);
     else ok = ok && line->op->grad(&c, line->op, dx);
     for (int i = 0; i < line->n && ok; i++) {
-        if (!dx[i] || !needed[i]) continue;
-        int32_t slot = line->slots[i];
-        const eg_shape shape = egi_tape_form(t, slot)->shape;            // copies: a persistent tape may record what follows
-        const int dtype = egi_tape_form(t, slot)->dtype;
-        eg_backend *backend = egi_tape_form(t, slot)->backend;
-        // A gradient must not change when the variable is assigned.
-        if (eg_is_variable(dx[i])) dx[i] = eg_read(dx[i]);
-        if (!egi_operand_alive(line->op->name, i, dx[i])) { ok = false; break; }
-        if (dx[i]->flags & EGI_NUMBER) dx[i] = egi_full_as("full", backend, (eg_dtype)dtype, shape, dx[i]->number);
-        else if ((line->op->flags & EGI_USER) && (dx[i]->dtype != dtype || !egi_equal_shapes(egi_shape(dx[i]), shape)))
-            ok = egi_fail(EG_ERROR_GRADIENT, "eg_%s: the gradient for input %d is %s, but the input is %s %s", line->op->name, i, egi_describe(dx[i]),
-                          egi_dtypes[dtype].name, egi_shape_show(shape));
-        else if ((line->op->flags & EGI_USER) && egi_backend_of(dx[i]) != backend)
-            ok = egi_fail(EG_ERROR_DEVICE, "eg_%s: the gradient for input %d is on %s, but the input is on %s; eg_to(g, \"%s\")", line->op->name, i, egi_backend_of(dx[i])->name,
-                          backend->name, backend->name);
-        else dx[i] = egi_unbroadcast(dx[i], &shape);
-        // The NaN trap sees each op that a user's backward function calls, but not a tensor that it filled by hand.
-        if (ok && egi_this.trap && (line->op->flags & EGI_USER)) ok = egi_trap_passes(line->op->name, upstream, line->n_out, &dx[i], 1);
-        ok = ok && egi_tape_slot_accumulate(grads, slot, dx[i]);
+        if (dx[i] && needed[i]) ok = egi_backward_take(t, line, i, upstream, &dx[i], grads);
     }
     if (ok && egi_this.recorder) ok = egi_this.recorder->gradient(egi_this.recorder, t, line, upstream, dx, needed);
     egi_context_leave(&gradient);
@@ -14777,10 +14815,12 @@ static const egi_words egi_activation_words = { "activation", egi_activation_nam
 static const egi_words egi_initializer_words = { "initializer", egi_initializers, EGI_INITIALIZERS };
 static const egi_words egi_padding_words = { "padding", egi_paddings, 2 };
 static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes, 2 };
-// No window, stride or padding is larger; no dimension of an input that is built for: products of the two fit 64 bits.
+// No window, stride or padding is larger; no dimension of an input that is built for and no number of units is: products
+// of the two fit 64 bits.
 #define EGI_LAYER_LARGE (INT64_C(1) << 20)
 #define EGI_LAYER_LARGEST (INT64_C(1) << 40)
 #define EGI_LARGE(low) EGI_BETWEEN(low, EGI_LAYER_LARGE)
+#define EGI_LARGEST(low) EGI_BETWEEN(low, EGI_LAYER_LARGEST)
 // F(id, kind, default, range), L(id, kind, range): an option with a default, and one whose default is settled later.
 // A(id, name, key, kind, member, role, default, range): an argument before the options, or an option with another
 // default in some kinds of layers. Its name is in sentences, its key in configurations.
@@ -14792,29 +14832,29 @@ static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes
     F(recurrent_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) \
     F(bias_initializer, WORD, 0, EGI_ONE_OF(egi_initializer_words)) L(kernel_initializer_value, NUMBER, EGI_FINITE) \
     L(bias_initializer_value, NUMBER, EGI_FINITE) \
-    F(kernel_l1, NUMBER, 0, EGI_FINITE) F(kernel_l2, NUMBER, 0, EGI_FINITE) \
-    F(bias_l1, NUMBER, 0, EGI_FINITE) F(bias_l2, NUMBER, 0, EGI_FINITE) F(recurrent_l1, NUMBER, 0, EGI_FINITE) \
-    F(recurrent_l2, NUMBER, 0, EGI_FINITE) L(kernel_size, PAIR, EGI_LARGE(1)) L(pool_size, PAIR, EGI_LARGE(1)) \
+    F(kernel_l1, NUMBER, 0, EGI_AT_LEAST(0)) F(kernel_l2, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(bias_l1, NUMBER, 0, EGI_AT_LEAST(0)) F(bias_l2, NUMBER, 0, EGI_AT_LEAST(0)) F(recurrent_l1, NUMBER, 0, EGI_AT_LEAST(0)) \
+    F(recurrent_l2, NUMBER, 0, EGI_AT_LEAST(0)) L(kernel_size, PAIR, EGI_LARGE(1)) L(pool_size, PAIR, EGI_LARGE(1)) \
     L(strides, PAIR, EGI_LARGE(1)) L(dilations, PAIR, EGI_LARGE(1)) F(padding, WORD, 0, EGI_ONE_OF(egi_padding_words)) \
     F(causal, BOOL, EGI_GIVEN) F(groups, INT64, 1, EGI_AT_LEAST(1)) L(output_padding, PAIR, EGI_LARGE(0)) \
     F(depth_multiplier, INT64, 1, EGI_LARGE(1)) F(bilinear, BOOL, EGI_GIVEN) F(axis, INT, -1, EGI_FINITE) \
-    F(epsilon, NUMBER, 1e-3, EGI_FINITE) F(momentum, NUMBER, .99, EGI_FINITE) F(no_center, BOOL, EGI_GIVEN) \
+    F(epsilon, NUMBER, 1e-3, EGI_AT_LEAST(0)) F(momentum, NUMBER, .99, EGI_BETWEEN(0, 1)) F(no_center, BOOL, EGI_GIVEN) \
     F(no_scale, BOOL, EGI_GIVEN) F(mask_zero, BOOL, EGI_GIVEN) F(return_sequences, BOOL, EGI_GIVEN) \
     F(go_backwards, BOOL, EGI_GIVEN) F(no_forget_bias, BOOL, EGI_GIVEN) F(reset_before, BOOL, EGI_GIVEN) \
     F(dropout, NUMBER, 0, EGI_BELOW(0, 1)) F(recurrent_dropout, NUMBER, 0, EGI_BELOW(0, 1)) \
-    L(value_dim, INT64, EGI_AT_LEAST(1)) L(output_units, INT64, EGI_AT_LEAST(1)) L(kv_heads, INT64, EGI_AT_LEAST(1)) \
+    L(value_dim, INT64, EGI_LARGEST(1)) L(output_units, INT64, EGI_LARGEST(1)) L(kv_heads, INT64, EGI_LARGEST(1)) \
     F(rotary_base, NUMBER, 0, EGI_AT_LEAST(0)) F(merge, INT, 0, EGI_BETWEEN(0, EG_MERGE_AVE)) \
     A(channel_groups, groups, groups, INT64, o.groups, 0, 32, EGI_AT_LEAST(-1)) \
-    A(small_epsilon, epsilon, epsilon, NUMBER, o.epsilon, 0, 1e-6, EGI_FINITE) \
-    A(units, units, units, INT64, units, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
-    A(filters, filters, units, INT64, units, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
-    A(heads, heads, units, INT64, units, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
+    A(small_epsilon, epsilon, epsilon, NUMBER, o.epsilon, 0, 1e-6, EGI_AT_LEAST(0)) \
+    A(units, units, units, INT64, units, EGI_ARGUMENT, 0, EGI_LARGEST(1)) \
+    A(filters, filters, units, INT64, units, EGI_ARGUMENT, 0, EGI_LARGEST(1)) \
+    A(heads, heads, units, INT64, units, EGI_ARGUMENT, 0, EGI_LARGEST(1)) \
     A(size, size, size, INT64, size, EGI_ARGUMENT, 0, EGI_LARGE(1)) \
     A(window, size, size, INT64, size, EGI_ARGUMENT | EGI_LATER, 0, EGI_LARGE(1)) \
     A(steps, steps, size, INT64, size, EGI_ARGUMENT, 0, EGI_LARGE(1)) \
     A(key_dim, key_dim, size, INT64, size, EGI_ARGUMENT, 0, EGI_LARGE(1)) \
-    A(count, count, count, INT64, count, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
-    A(longest, longest, count, INT64, count, EGI_ARGUMENT, 0, EGI_AT_LEAST(1)) \
+    A(count, count, count, INT64, count, EGI_ARGUMENT, 0, EGI_LARGEST(1)) \
+    A(longest, longest, count, INT64, count, EGI_ARGUMENT, 0, EGI_LARGEST(1)) \
     A(rate, rate, rate, NUMBER, rate, EGI_ARGUMENT, 0, EGI_BETWEEN(0, 1)) \
     A(slope, slope, rate, NUMBER, rate, EGI_ARGUMENT, .3, EGI_FINITE) \
     A(value, value, rate, NUMBER, rate, EGI_ARGUMENT, 0, EGI_FINITE) \
@@ -14825,6 +14865,8 @@ static const egi_words egi_dtype_words = { "dtype of weights", egi_weight_dtypes
     A(n_out, n_out, n_out, INT, n_out, EGI_ARGUMENT, 0, EGI_FINITE)
 #define EGI_LAYER_FIELD_ID(id, ...) EGI_F_##id,
 enum { EGI_LAYER_FIELDS(EGI_LAYER_FIELD_ID, EGI_LAYER_FIELD_ID, EGI_LAYER_FIELD_ID) EGI_LAYER_FIELD_COUNT };
+// An array of a negative length, which does not compile, where there are more fields than EGI_HAS has bits.
+typedef char egi_layer_fields_fit[EGI_LAYER_FIELD_COUNT <= 64 ? 1 : -1] __attribute__((unused));
 #define EGI_LAYER_FIELD(id, kind, ...) EGI_FIELD_AS(egi_layer_config, #id, #id, kind, o.id, 0, __VA_ARGS__),
 #define EGI_LAYER_LATER(id, kind, ...) EGI_FIELD_AS(egi_layer_config, #id, #id, kind, o.id, EGI_LATER, 0, __VA_ARGS__),
 #define EGI_LAYER_ARGUMENT(id, name, key, ...) EGI_FIELD_AS(egi_layer_config, #name, #key, __VA_ARGS__),
@@ -16685,8 +16727,8 @@ static const egi_cell *egi_layer_cell(const eg_layer *l) {
 static bool egi_build_recurrent(eg_layer *l, const eg_shape *in, int n) {
     const egi_cell *cell = egi_layer_cell(l);
     const eg_layer_options *o = &l->config.o;
-    int64_t units = l->config.units, width;
-    if (!egi_layer_last_known(in) || !egi_checked_product(units, cell->gates, &width)) return egi_fail(EG_ERROR_SHAPE, "eg_layer_%s: too many units", cell->name);
+    int64_t units = l->config.units, width = units * cell->gates;        // units are at most EGI_LAYER_LARGEST
+    if (!egi_layer_last_known(in)) return false;
     bool two = cell->gates == 3 && !o->reset_before;
     eg_shape kernel = { 2, { in->dims[2], width } }, recurrent = { 2, { units, width } }, bias = { two ? 2 : 1, { two ? 2 : width, width } };
     (void)n;

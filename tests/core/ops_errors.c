@@ -230,7 +230,8 @@ TEST(shapes_that_do_not_broadcast_show_both) {
     CHECK_ERROR(eg_repeat(long_axis, 1 << 20, 0), EG_ERROR_ARGUMENT, "eg_repeat");
     CHECK_ERROR(eg_matmul(other, eg_expand_dims(long_axis, 0)), EG_ERROR_SHAPE, "eg_matmul");
     CHECK_ERROR(eg_concat(EG_TENSORS(long_axis, long_axis), 0), EG_ERROR_MEMORY, "eg_concat");
-    CHECK_ERROR(eg_one_hot(eg_ones(EG_INT64, EG_SHAPE(1)), INT64_C(1) << 50), EG_ERROR_ARGUMENT, "eg_one_hot");
+    CHECK_ERROR(eg_one_hot(eg_ones(EG_INT64, EG_SHAPE(1)), INT64_C(1) << 50), EG_ERROR_MEMORY, "eg_one_hot: out of memory (9007199254740992 bytes");
+    CHECK_ERROR(eg_one_hot(eg_ones(EG_INT32, EG_SHAPE(1)), INT64_C(1) << 62), EG_ERROR_SHAPE, "eg_one_hot: a tensor of shape [1, 4611686018427387904] has more bytes");
     CHECK_ERROR(eg_gather(long_axis, 0), EG_ERROR_MEMORY, "eg_");
 }
 TEST(variables_are_named_in_errors) {

@@ -449,7 +449,7 @@ TEST(options_out_of_range) {
     CHECK_ERROR(eg_layer_conv2d(4, 3, .activation = (eg_activation)77), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .activation is 77; it must be a value of eg_activation");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_initializer = (eg_initializer)-1), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .kernel_initializer is -1; it must be a value of eg_initializer");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .padding = (eg_padding)5), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .padding is 5; it must be a value of eg_padding");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_l2 = (double)INFINITY), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .kernel_l2 is inf; it must be finite");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_l2 = (double)INFINITY), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .kernel_l2 is inf; it must be at least 0 and finite");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .causal = true), EG_ERROR_ARGUMENT, "has no option .causal");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .dtype = EG_INT32), EG_ERROR_DTYPE, "weights are float32 or float64, not int32");
     CHECK_ERROR(eg_layer_reshape(EG_SHAPE(-1, -1)), EG_ERROR_ARGUMENT, "eg_layer_reshape: [-1, -1] has more than one dimension of -1");

@@ -35,6 +35,18 @@ TEST(each_option_has_a_range) {
     CHECK_ERROR(eg_layer_dense(2, .bias_initializer = (eg_initializer)99), EG_ERROR_ARGUMENT, "eg_layer_dense: .bias_initializer is 99; it must be a value of eg_initializer");
     CHECK_ERROR(eg_layer_dense(2, .input_shape = EG_SHAPE(3, -2)), EG_ERROR_ARGUMENT, "eg_layer_dense: .input_shape is {3, -2}; each number must be at least -1 and at most 1099511627776");
     CHECK_ERROR(eg_layer_dense(2, .input_shape = EG_SHAPE(INT64_C(1) << 41)), EG_ERROR_ARGUMENT, "eg_layer_dense: .input_shape is {2199023255552}; each number must be at least -1 and at most 1099511627776");
+    eg_shape none = { -1, { 0 } };
+    CHECK_ERROR(eg_layer_dense(2, .input_shape = none), EG_ERROR_ARGUMENT, "eg_layer_dense: the rank of .input_shape is -1; it must be at least 0 and at most 7");
+    CHECK_ERROR(eg_layer_dense(INT64_C(1) << 62), EG_ERROR_ARGUMENT, "eg_layer_dense: units is 4611686018427387904; it must be at least 1 and at most 1099511627776");
+    CHECK_ERROR(eg_layer_conv2d(INT64_C(1) << 62, 3), EG_ERROR_ARGUMENT, "eg_layer_conv2d: filters is 4611686018427387904; it must be");
+    CHECK_ERROR(eg_layer_lstm(INT64_C(1) << 62), EG_ERROR_ARGUMENT, "eg_layer_lstm: units is 4611686018427387904; it must be");
+    CHECK_ERROR(eg_layer_embedding(INT64_C(1) << 62, 2), EG_ERROR_ARGUMENT, "eg_layer_embedding: count is 4611686018427387904; it must be");
+    CHECK_ERROR(eg_layer_dense(2, .kernel_l2 = -.1), EG_ERROR_ARGUMENT, "eg_layer_dense: .kernel_l2 is -0.1; it must be at least 0 and finite");
+    CHECK_ERROR(eg_layer_dense(2, .bias_l1 = -.1), EG_ERROR_ARGUMENT, "eg_layer_dense: .bias_l1 is -0.1; it must be at least 0");
+    CHECK_ERROR(eg_layer_lstm(2, .recurrent_l2 = -1), EG_ERROR_ARGUMENT, "eg_layer_lstm: .recurrent_l2 is -1; it must be at least 0");
+    CHECK_ERROR(eg_layer_layer_normalization(.epsilon = -1e-3), EG_ERROR_ARGUMENT, "eg_layer_layer_normalization: .epsilon is -0.001; it must be at least 0");
+    CHECK_ERROR(eg_layer_rms_normalization(.epsilon = -1e-3), EG_ERROR_ARGUMENT, "eg_layer_rms_normalization: .epsilon is -0.001; it must be at least 0");
+    CHECK_ERROR(eg_layer_batch_normalization(.momentum = -.5), EG_ERROR_ARGUMENT, "eg_layer_batch_normalization: .momentum is -0.5; it must be at least 0 and at most 1");
     CHECK_ERROR(eg_layer_dense(2, .input_shape = EG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1)), EG_ERROR_ARGUMENT, "eg_layer_dense: .input_shape is {1, 1, 1, 1, 1, 1, 1, ...}; it must be of at most 7 numbers");
     CHECK_ERROR(eg_layer_zero_padding1d(EG_PADS(1, -1)), EG_ERROR_ARGUMENT, "eg_layer_zero_padding1d: pads is {1, -1}; each number must be at least 0 and at most 1048576");
     CHECK_ERROR(eg_layer_zero_padding2d(EG_PADS(1 << 21)), EG_ERROR_ARGUMENT, "eg_layer_zero_padding2d: pads is {2097152}; each number must be at least 0 and at most 1048576");
@@ -281,12 +293,10 @@ TEST(shapes_that_no_layer_is_built_for) {
     CHECK_ERROR(eg_layer_build(to, EG_SHAPE(-1, 2)), EG_ERROR_SHAPE, "is too large");
     CHECK_ERROR(eg_layer_build(repeat, EG_SHAPE(-1, large, 1)), EG_ERROR_SHAPE, "out of range");
     const struct { eg_layer *layer; const char *says; } too_many[] = {
-        {eg_layer_lstm(INT64_MAX / 2), "eg_layer_lstm: too many units"},
-        {eg_layer_multi_head_attention(INT64_C(1) << 50, 1 << 20), "too many heads"},
         {eg_layer_multi_head_attention(INT64_C(1) << 40, 1, .value_dim = INT64_C(1) << 40), "too many heads"},
         {eg_layer_multi_head_attention(INT64_C(1) << 40, 1, .value_dim = INT64_C(1) << 40, .kv_heads = 1), "too many heads"},
     };
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 2; i++) {
         CHECK_ERROR(eg_layer_build(too_many[i].layer, EG_SHAPE(-1, 3, 2)), EG_ERROR_SHAPE, too_many[i].says);
         CHECK_INT(eg_layer_parameters(too_many[i].layer), 0);
         eg_layer_release(too_many[i].layer);
