@@ -2940,6 +2940,21 @@ extern "C" {
 #define EGI_OBJECTS
 #endif
 
+// Floating point is computed as written, whatever the user's flags allow, so that results do not depend on them: nothing is
+// reordered, a product and a sum are fused only where the text says so, and NaN, infinity and -0 keep their meaning. Where no errno is
+// wanted, roots are instructions.
+#ifdef __clang__
+#pragma float_control(precise, on, push)
+#pragma clang fp contract(off)
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("no-fast-math", "no-finite-math-only", "no-associative-math", "no-unsafe-math-optimizations", "no-reciprocal-math")
+#pragma GCC optimize("signed-zeros", "trapping-math", "fp-contract=off", "no-math-errno")
+#if __FINITE_MATH_ONLY__ && (defined(__x86_64__) || defined(__i386__))
+#pragma GCC target("ieee-fp")    // a comparison with NaN is false
+#endif
+#endif
+
 #ifndef EAGER_MALLOC
 #define EAGER_MALLOC(size) malloc(size)
 #define EAGER_FREE(pointer) free(pointer)
@@ -27675,6 +27690,11 @@ EGI_AS_TOLD
 #endif
 #ifdef EAGER_CORE
 #pragma GCC diagnostic pop
+#endif
+#ifdef __clang__
+#pragma float_control(pop)
+#elif defined(__GNUC__)
+#pragma GCC pop_options
 #endif
 #ifdef __cplusplus
 }

@@ -1,0 +1,146 @@
+# A user's flags change no bits: one program computes every elementwise row in every dtype with its gradients, and sums, products,
+# softmax, convolutions, pooling, norms and random numbers, and prints a hash of each result. Compiled with other flags and by
+# another compiler, it prints the same. -ffast-math is given to the compiler alone: the linker would switch denormals off.
+. tests/checks/check.sh
+T=$TEST_TEMP
+
+cat >"$T/hashes.c" <<'END'
+#define EAGER_IMPLEMENTATION
+#include "eager.h"
+
+enum { N = 263 };
+static uint32_t state = 1;
+static uint32_t next(void) { state = state * 1664525u + 1013904223u; return state; }
+// Special values, numbers of every size, and numbers near 0.
+static double number(int kind) {
+    static const uint32_t special[] = { 0, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x000116c2, 0x7f7fffff, 0xff7fffff };
+    const uint32_t h = next();
+    uint32_t bits = h % 8 == 0 ? special[(h >> 8) % 10] : h % 8 < 3 ? next() : 0;
+    float x;
+    if (kind == 1) return (double)(next() >> 8) / 8388608.0 - 1;               // -1 to 1
+    memcpy(&x, &bits, sizeof x);
+    return bits || h % 8 == 0 ? (double)x : ((double)(h >> 8) / 8388608.0 - 1) * 5;
+}
+static eg_tensor *numbers(int dtype, int kind, eg_shape shape) {
+    const int64_t n = eg_size(eg_zeros(EG_FLOAT32, shape));
+    static float f[1 << 14];
+    static double d[1 << 14];
+    static int64_t l[1 << 14];
+    static uint8_t u[1 << 14];
+    for (int64_t i = 0; i < n; i++) {
+        d[i] = number(kind);
+        memcpy(&f[i], &d[i], 4);
+        f[i] = (float)d[i];
+        l[i] = (int64_t)(next() >> 26) - 32;
+        u[i] = (uint8_t)(l[i] & 1);
+    }
+    return eg_cast(eg_from_data(dtype <= EG_FLOAT64 ? dtype : dtype == EG_BOOL ? EG_BOOL : EG_INT64, shape,
+                                dtype == EG_FLOAT32 ? (void *)f : dtype == EG_FLOAT64 ? (void *)d : dtype == EG_BOOL ? (void *)u : (void *)l), (eg_dtype)dtype);
+}
+// FNV-1a over the bytes; every NaN is one.
+static uint64_t hash(uint64_t h, eg_tensor *x) {
+    if (!x) return h * 31 + 7;
+    const unsigned char *p = (const unsigned char *)eg_data(x);
+    const int64_t n = eg_size(x);
+    const int size = eg_dtype_size(eg_dtype_of(x));
+    for (int64_t i = 0; i < n; i++) {
+        unsigned char b[8];
+        memcpy(b, p + i * size, (size_t)size);
+        uint64_t bits = 0;
+        memcpy(&bits, b, (size_t)size);
+        if (eg_dtype_of(x) == EG_FLOAT32 && (bits & 0x7fffffff) > 0x7f800000) bits = 0x7fc00000;
+        if (eg_dtype_of(x) == EG_FLOAT64 && (bits & INT64_MAX) > 0x7ff0000000000000) bits = 0x7ff8000000000000;
+        h = (h ^ bits) * 1099511628211u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+static void tell(const char *name, int dtype, uint64_t h) { printf("%s %d %016llx\n", name, dtype, (unsigned long long)h); }
+static void row(const egi_op *op) {
+    for (int dtype = 0; dtype < 6; dtype++) {
+        if (!(op->dtypes >> dtype & 1)) continue;
+        EG_SCOPE;
+        eg_tensor *in[3], *dx[3] = { NULL }, *y;
+        uint64_t h = 14695981039346656037u;
+        state = 1;
+        for (int i = 0; i < op->n_in; i++) {
+            in[i] = numbers(i == 0 && op->flags & EGI_BOOL_FIRST ? EG_BOOL : dtype, 0, EG_SHAPE(N));
+        }
+        eg_tape *tape = eg_tape_begin();
+        for (int i = 0; i < op->n_in; i++) if (dtype <= EG_FLOAT64 && eg_dtype_of(in[i]) <= EG_FLOAT64) eg_tape_watch(tape, in[i]);
+        y = egi_elementwise(op, in);
+        h = hash(h, y);
+        if (dtype <= EG_FLOAT64 && y && eg_dtype_of(y) <= EG_FLOAT64 && !(op->flags & EGI_NOT_DIFFERENTIABLE)) {
+            eg_tape_gradients(tape, y, in, op->n_in, dx);
+            for (int i = 0; i < op->n_in; i++) h = hash(h, dx[i]);
+        }
+        tell(op->name, dtype, h);
+        if (eg_error()) { printf("%s\n", eg_error_message()); eg_error_clear(); }
+    }
+}
+// A value and its gradients for x (and w), of numbers from -1 to 1.
+#define VALUE(name, dtype, xs, ws, expression) { \
+        EG_SCOPE; \
+        state = 1; \
+        eg_tensor *v[2] = { numbers(dtype, 1, xs), numbers(dtype, 1, ws) }, *dx[2] = { NULL, NULL }, *x = v[0], *w = v[1]; \
+        eg_tape *tape = eg_tape_begin(); \
+        eg_tape_watch(tape, x); \
+        eg_tape_watch(tape, w); \
+        (void)w; \
+        eg_tensor *y = expression; \
+        uint64_t h = hash(1, y); \
+        if (y && eg_tape_gradients(tape, y, v, 2, dx)) h = hash(hash(h, dx[0]), dx[1]); \
+        tell(name, dtype, h); \
+        if (eg_error()) { printf("%s\n", eg_error_message()); eg_error_clear(); } \
+    }
+static void others(int dtype) {
+    const eg_shape m = EG_SHAPE(67, 45);
+    VALUE("sum", dtype, m, m, eg_reduce_sum(x))
+    VALUE("sum0", dtype, m, m, eg_reduce_sum(x, .axes = EG_AXES(0)))
+    VALUE("mean1", dtype, m, m, eg_reduce_mean(x, .axes = EG_AXES(1)))
+    VALUE("max1", dtype, m, m, eg_reduce_max(x, .axes = EG_AXES(1)))
+    VALUE("prod0", dtype, m, m, eg_reduce_prod(x, .axes = EG_AXES(0)))
+    VALUE("variance", dtype, m, m, eg_reduce_variance(x, .axes = EG_AXES(1)))
+    VALUE("logsumexp", dtype, m, m, eg_reduce_logsumexp(x, .axes = EG_AXES(1)))
+    VALUE("norm", dtype, m, m, eg_norm(x))
+    VALUE("cumsum", dtype, m, m, eg_cumsum(x))
+    VALUE("softmax", dtype, m, m, eg_softmax(x))
+    VALUE("softmax0", dtype, m, m, eg_softmax(x, .axis = EG_ZERO))
+    VALUE("log_softmax", dtype, m, m, eg_log_softmax(x))
+    VALUE("sort", dtype, m, m, eg_sort(x))
+    VALUE("matmul", dtype, m, EG_SHAPE(45, 71), eg_matmul(x, w))
+    VALUE("matmul_t", dtype, m, m, eg_matmul(x, w, .transpose_b = true))
+    VALUE("matvec", dtype, m, EG_SHAPE(45, 1), eg_matmul(x, w))
+    VALUE("conv2d", dtype, EG_SHAPE(2, 9, 8, 6), EG_SHAPE(3, 3, 6, 10), eg_conv2d(x, w))
+    VALUE("max_pool", dtype, EG_SHAPE(2, 9, 8, 6), m, eg_max_pool2d(x, .size = {2, 2}))
+    VALUE("avg_pool", dtype, EG_SHAPE(2, 9, 8, 6), m, eg_avg_pool2d(x, .size = {3, 3}))
+    VALUE("entropy", dtype, m, m, eg_reduce_mean(eg_square(eg_softmax_cross_entropy_with_logits(w, x))))
+    VALUE("moments", dtype, m, m, eg_square(eg_sub(x, eg_reduce_mean(x))))
+    VALUE("chain", dtype, m, m, eg_mul(eg_tanh(eg_add(eg_mul(x, w), 0.5)), eg_sigmoid(eg_sub(x, w))))
+}
+#ifdef EAGER_CORE
+static void layers(void) {}
+#else
+static void layers(void) {
+    eg_layer *all[] = {
+        eg_layer_dense(7, .activation = EG_GELU), eg_layer_layer_normalization(), eg_layer_batch_normalization(), eg_layer_lstm(9), eg_layer_gru(9)
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        VALUE(i == 0 ? "dense" : i == 1 ? "layer_norm" : i == 2 ? "batch_norm" : i == 3 ? "lstm" : "gru", EG_FLOAT32, EG_SHAPE(5, 8, 12), EG_SHAPE(2),
+              eg_call(all[i], x, .training = true))
+        eg_layer_release(all[i]);
+    }
+}
+#endif
+#define ROW1(kind, name, ...) row(&egi_op_##name);
+int main(void) {
+    EGI_ELEMENTWISE_TABLE(ROW1, ROW1, ROW1, ROW1, ROW1, a, b, c, y, g)
+    others(EG_FLOAT32);
+    others(EG_FLOAT64);
+    eg_seed(7);
+    tell("normal", 0, hash(1, eg_random_normal(EG_SHAPE(1001))));
+    tell("uniform", 0, hash(1, eg_random_uniform(EG_SHAPE(1001))));
+    layers();
+    return 0;
+}
+END
