@@ -710,11 +710,13 @@ EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *
 
 // Elementwise, one operand. Floating point unless stated. The largest errors in float32, in units in the last place,
 // as measured over all floats:
-// sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.1, expm1 1.8, log 1.0, log1p 1.5, tanh 2.7, sigmoid 2.5, softplus 2.2, softsign 1.5, erf 1.6,
-// erfc 5.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes of its rounded argument;
-// hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. sin to atanh are the C library's (with glibc, tan 1.5,
-// asin, acos and atan 0.9, sinh, cosh, asinh, acosh and atanh 2.0), and so is all of float64. As in TensorFlow, silu, mish, gelu and gelu_tanh of
-// -inf are NaN, and so are their gradients at both infinities; sigmoid's is 0 from 17 on.
+// sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.0, expm1 1.8, log 1.0, log1p 1.5, sin, cos and atan 1.6, tan 2.0, asin and acos 0.8, sinh 1.7, cosh 1.1,
+// tanh 2.7, asinh 1.5, acosh and atanh 0.6, sigmoid 2.5, softplus 2.0, softsign 1.5, erf 1.6, erfc 5.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4,
+// gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes of its rounded argument; hard_sigmoid 6e-8, absolutely. silu and mish of less than
+// 1e-36 may be 1.4e-43 off. pow 0.6 and atan2 1.6, as measured over samples. float32 calls no function of the C library, so that its bits are the same
+// everywhere; float64 does. As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities; sigmoid's
+// is 0 from 17 on. Neither compilers nor their flags change a bit (-O3, -march=native, -ffast-math), but for this: a program that is linked with
+// -ffast-math computes with 0 instead of denormals, here too.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
 EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
 EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
@@ -2943,6 +2945,9 @@ extern "C" {
 // Floating point is computed as written, whatever the user's flags allow, so that results do not depend on them: nothing is
 // reordered, a product and a sum are fused only where the text says so, and NaN, infinity and -0 keep their meaning. Where no errno is
 // wanted, roots are instructions.
+#ifdef __FAST_MATH__            // asked here, since the pragmas change what it says
+#define EGI_FAST_MATH
+#endif
 #ifdef __clang__
 #pragma float_control(precise, on, push)
 #pragma clang fp contract(off)
@@ -2950,9 +2955,6 @@ extern "C" {
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-finite-math-only", "no-associative-math", "no-unsafe-math-optimizations", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "trapping-math", "fp-contract=off", "no-math-errno")
-#if __FINITE_MATH_ONLY__ && (defined(__x86_64__) || defined(__i386__))
-#pragma GCC target("ieee-fp")    // a comparison with NaN is false
-#endif
 #endif
 
 #ifndef EAGER_MALLOC
@@ -5244,7 +5246,7 @@ EGI_EVERYWHERE void egi_random_permutation(int64_t *out, int64_t count, egi_rand
 // a compiler that fuses them where the CPU can would change the last bit from one
 // machine to the next. With + - * / and sqrt alone, all of which IEEE 754 rounds
 // exactly, the same seed gives the same normals everywhere; libm's log and cos
-// would not. (-ffast-math, and -ffp-contract=fast with clang, still overrule this.)
+// would not.
 #if defined(__clang__)
 #define EGI_FP_EXACT _Pragma("clang fp contract(off)")
 #else
@@ -7124,7 +7126,7 @@ EGI_FAST
 // changes with operand i. Broadcasting is not a formula's concern: the tape undoes it (egi_unbroadcast).
 // Kinds say which dtypes the row takes, and what y is:
 //     F  floats                                      N  numbers (floats and integers)      S  numbers with a sign (not uint8)
-//     M  floats, by a function of the C library      W  anything, by a bool operand a      P  floats, y is bool
+//     M  floats; float64 by the C library             W  anything, by a bool operand a      P  floats, y is bool
 //     B  bools, y is bool                            C  numbers, y is bool                 E  anything, y is bool
 // EGI_LOOP around a formula: it is so cheap that a compiled loop is faster than its program, and has such a loop for float32.
 //
@@ -7265,6 +7267,19 @@ EGI_EVERYWHERE float egi_erf_near_0(float x) {                   // |x| <= 1
 #define egi_log1pf log1pf
 #define egi_tanhf tanhf
 #define egi_erff erff
+#define egi_sinf sinf
+#define egi_cosf cosf
+#define egi_tanf tanf
+#define egi_asinf asinf
+#define egi_acosf acosf
+#define egi_atanf atanf
+#define egi_sinhf sinhf
+#define egi_coshf coshf
+#define egi_asinhf asinhf
+#define egi_acoshf acoshf
+#define egi_atanhf atanhf
+#define egi_atan2f atan2f
+#define egi_powf powf
 #else
 #define EGI_ROUNDER 12582912.0f
 EGI_EVERYWHERE float egi_two_to(float n) { return egi_from_bits((egi_to_bits(n + EGI_ROUNDER) + 127u) << 23); }     // n whole, -126 to 127
@@ -7277,9 +7292,11 @@ EGI_EVERYWHERE float egi_expm1_near_0(float r) {                 // |r| <= ln 2 
     return r + r * r * (0.5f + r * (0.16666506f + r * (0.041666169f + r * (0.0083703212f + r * 0.001395297f))));
 }
 EGI_EVERYWHERE float egi_exp_within(float x) {                   // -104 <= x <= 89, or NaN
-    float r;
-    const float n = egi_exp_split(x, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
-    return (1.0f + egi_expm1_near_0(r)) * egi_two_to(half) * egi_two_to(n - half);      // two steps: 2^n alone may be no float
+    const float shifted = x * 1.44269504f + EGI_ROUNDER, n = shifted - EGI_ROUNDER, high = x - n * 0.693145752f, low = n * 1.42860677e-6f, r = high - low;
+    const float e = high + (r * r * (0.5f + r * (0.16666506f + r * (0.041666169f + r * (0.0083703212f + r * 0.001395297f)))) - low);     // exp(r) - 1
+    const int32_t whole = (int32_t)(egi_to_bits(shifted) - 0x4b400000u), half = whole >> 1;
+    const uint32_t first = (uint32_t)(half + 127) << 23, second = (uint32_t)(whole - half + 127) << 23;         // two steps: 2^n alone may be no float
+    return (1.0f + e) * egi_from_bits(first) * egi_from_bits(second);
 }
 EGI_EVERYWHERE float egi_expf(float x) {
     const float c = egi_choosef(x < -104.0f, -104.0f, x);
@@ -7321,6 +7338,149 @@ EGI_EVERYWHERE float egi_erff(float x) {                         // a polynomial
                            c * (-0.0041936128f + c * (0.00043910678f + c * -2.1496149e-05f))))));
     return copysignf(egi_choosef(a < 1.0f, egi_erf_near_0(a), 1.0f - egi_expf(log_rest)), x);
 }
+// The double cores of functions that would lose digits in float32: what they return is good to 2^-37 or so, and a float of it to half a unit.
+EGI_EVERYWHERE double egi_from_bits64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
+EGI_EVERYWHERE uint64_t egi_to_bits64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
+EGI_EVERYWHERE double egi_choose_near(int condition, double a, double b) {
+    const uint64_t mask = 0 - (uint64_t)condition;
+    return egi_from_bits64((egi_to_bits64(a) & mask) | (egi_to_bits64(b) & ~mask));
+}
+#define EGI_ROUNDER_64 6755399441055744.0       // 1.5 * 2^52
+// ln(x) / ln(2), for a positive normal x: s = (m - 1) / (m + 1), a series of odd powers of s.
+EGI_EVERYWHERE double egi_log2_near(double x) {
+    const uint64_t bits = egi_to_bits64(x), over = bits - 0x3fe6a09e00000000u + 0x3ff0000000000000u, from = over & 0xfff0000000000000u;
+    const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023), m = egi_from_bits64(bits - from + 0x3ff0000000000000u);
+    const double s = (m - 1) / (m + 1), z = s * s;
+    return e + s * (2.8853900817778486 + z * (0.96179669411449042 + z * (0.57707794200341145 + z * (0.41220929113344507 + z * (0.31990402373941024 + z * 0.28292517295711117)))));
+}
+EGI_EVERYWHERE double egi_two_to_near(double t) {                // |t| < 1000
+    const double n = (t + EGI_ROUNDER_64) - EGI_ROUNDER_64, f = t - n;
+    const double p = 1.0000000005542498 + f * (0.69314720573698141 + f * (0.24022646890016883 + f * (0.055503287774255269 + f * (0.0096184890239658354 +
+                     f * (0.0013399931071432717 + f * 0.00015345794012365565)))));
+    return p * egi_from_bits64((egi_to_bits64(n + EGI_ROUNDER_64) + 1023u) << 52);
+}
+// sqrt(x), to 2^-40: three steps of Newton's from a guess by bits, without the instruction, which may set errno.
+EGI_EVERYWHERE double egi_root_near(double x) {
+    double y = egi_from_bits64(0x5fe6eb50c7b537a9u - (egi_to_bits64(x) >> 1));
+    y = y * (1.5 - 0.5 * x * y * y);
+    y = y * (1.5 - 0.5 * x * y * y);
+    y = y * (1.5 - 0.5 * x * y * y);
+    return egi_from_bits64(egi_to_bits64(x * y) & (0 - (uint64_t)(x > 0)));
+}
+// x - n pi / 2 for the nearest whole n, of which *quadrant has the low bits; |x| <= EGI_NEAR_TURNS, where the products are exact.
+EGI_EVERYWHERE double egi_quarter(float x, uint32_t *quadrant) {
+    const double turns = (double)x * 0.63661977236758134 + EGI_ROUNDER_64, n = turns - EGI_ROUNDER_64;
+    *quadrant = (uint32_t)egi_to_bits64(turns);
+    return ((double)x - n * 1.5707963267341256) - n * 6.077100506506192e-11;
+}
+EGI_EVERYWHERE float egi_sin_of(float r, uint32_t q) {        // sin(r + q pi / 2), |r| <= pi / 4
+    const float z = r * r;
+    const float s = r + r * z * (-0.166666546f + z * (0.00833216087f - z * 0.00019515296f));
+    const float c = 1.0f - z * (0.5f - z * (0.0416666469f + z * (-0.00138873671f + z * 2.44384079e-05f)));
+    const uint32_t odd = 0u - (q & 1u);
+    return egi_from_bits(((egi_to_bits(s) & ~odd) | (egi_to_bits(c) & odd)) ^ ((q & 2u) << 30));
+}
+EGI_EVERYWHERE float egi_tan_of(double exactly, uint32_t q) {
+    const float r = (float)exactly, lost = (float)(exactly - (double)r), z = r * r;
+    const float t = r + (r * z * (0.333331394f + z * (0.133392036f + z * (0.0533809673f + z * (0.0245292864f + z * (0.00297279404f + z * 0.00946658126f))))) + lost);
+    return egi_choosef((int)(q & 1u), -1.0f, t) / egi_choosef((int)(q & 1u), t, 1.0f);
+}
+EGI_EVERYWHERE float egi_sin_near(float x) { uint32_t q; const double r = egi_quarter(x, &q); return egi_choosef(x == 0, x, egi_sin_of((float)r, q)); }
+EGI_EVERYWHERE float egi_cos_near(float x) { uint32_t q; const double r = egi_quarter(x, &q); return egi_sin_of((float)r, q + 1u); }
+EGI_EVERYWHERE float egi_tan_near(float x) { uint32_t q; const double r = egi_quarter(x, &q); return egi_choosef(x == 0, x, egi_tan_of(r, q)); }
+// The same for larger x (Payne and Hanek): the bits of 2 / pi by which x = m 2^e is to be multiplied, in words of 32 bits that start every 8 bits.
+// The product modulo 4 keeps 62 bits behind the point.
+EGI_EVERYWHERE double egi_quarter_far(float x, uint32_t *quadrant) {
+    static const uint32_t two_over_pi[24] = { 0xa2u, 0xa2f9u, 0xa2f983u, 0xa2f9836eu, 0xf9836e4eu, 0x836e4e44u, 0x6e4e4415u, 0x4e441529u, 0x441529fcu, 0x1529fc27u, 0x29fc2757u, 0xfc2757d1u, 0x2757d1f5u, 0x57d1f534u, 0xd1f534ddu, 0xf534ddc0u, 0x34ddc0dbu, 0xddc0db62u, 0xc0db6295u, 0xdb629599u, 0x6295993cu, 0x95993c43u, 0x993c4390u, 0x3c439041u };
+    const uint32_t bits = egi_to_bits(x), *words = two_over_pi + (bits >> 26 & 15);
+    const uint32_t m = ((bits & 0xffffffu) | 0x800000u) << (bits >> 23 & 7);
+    const uint64_t product = ((uint64_t)(m * words[0]) << 32 | (uint64_t)m * words[8] >> 32) + (uint64_t)m * words[4];
+    const uint64_t n = (product + (UINT64_C(1) << 61)) >> 62;
+    const double r = (double)(int64_t)(product - (n << 62)) * 3.4061215800304745e-19;            // pi / 2^63
+    *quadrant = (uint32_t)(bits >> 31 ? 0 - n : n);
+    return bits >> 31 ? -r : r;
+}
+EGI_EVERYWHERE int egi_is_far(float x) { return (egi_to_bits(x) & 0x7fffffffu) > 0x48000000u; }    // beyond 2^17; also what is not finite
+EGI_EVERYWHERE float egi_sinf(float x) { uint32_t q; if (!egi_is_far(x)) return egi_sin_near(x); const double r = egi_quarter_far(x, &q); return egi_choosef(x - x == 0, egi_sin_of((float)r, q), NAN); }
+EGI_EVERYWHERE float egi_cosf(float x) { uint32_t q; if (!egi_is_far(x)) return egi_cos_near(x); const double r = egi_quarter_far(x, &q); return egi_choosef(x - x == 0, egi_sin_of((float)r, q + 1u), NAN); }
+EGI_EVERYWHERE float egi_tanf(float x) { uint32_t q; if (!egi_is_far(x)) return egi_tan_near(x); const double r = egi_quarter_far(x, &q); return egi_choosef(x - x == 0, egi_tan_of(r, q), NAN); }
+EGI_EVERYWHERE float egi_asin_near_0(float x, float z) {         // |x| <= 1/2, z = x^2; asin(x) - x
+    return x * z * (0.166667539f + z * (0.074952418f + z * (0.0454770912f + z * (0.0241476481f + z * 0.0422184776f))));
+}
+EGI_EVERYWHERE float egi_asinf(float x) {                        // beyond 1/2: pi/2 - 2 asin(sqrt((1 - |x|) / 2))
+    const float a = fabsf(x), half = 0.5f * (1.0f - a), near = a + egi_asin_near_0(a, a * a);
+    const double s = egi_root_near((double)half);
+    const float y = (float)(1.5707963267948966 - 2 * (s + (double)egi_asin_near_0((float)s, half)));
+    return egi_choosef(a <= 1.0f, copysignf(egi_choosef(a > 0.5f, y, near), x), NAN);
+}
+EGI_EVERYWHERE float egi_acosf(float x) {
+    const float a = fabsf(x), half = 0.5f * (1.0f - a), near = 1.57079637f - (x + (egi_asin_near_0(x, x * x) + 4.37113883e-8f));
+    const double s = egi_root_near((double)half), twice = 2 * (s + (double)egi_asin_near_0((float)s, half));
+    const float y = egi_choosef(x < 0, (float)(3.1415926535897931 - twice), (float)twice);
+    return egi_choosef(a <= 1.0f, egi_choosef(a > 0.5f, y, near), NAN);
+}
+EGI_EVERYWHERE float egi_atan_near_0(float t) {                  // 0 <= t <= 1
+    const float z = t * t;
+    return t + t * z * (-0.333333019f + z * (0.199986383f + z * (-0.142652419f + z * (0.109575575f + z * (-0.0841940353f + z * (0.0582335874f +
+           z * (-0.0314547346f + z * (0.0110639189f + z * -0.0018270958f))))))));
+}
+EGI_EVERYWHERE float egi_atanf(float x) {
+    const float a = fabsf(x), t = egi_atan_near_0(egi_choosef(a > 1.0f, 1.0f, a) / egi_choosef(a > 1.0f, a, 1.0f));
+    return copysignf(egi_choosef(a > 1.0f, 1.57079637f - (t + 4.37113883e-8f), t), x);
+}
+EGI_EVERYWHERE float egi_atan2f(float y, float x) {
+    const float a = fabsf(y), b = fabsf(x), top = egi_choosef(a > b, b, a), low = egi_choosef(a > b, a, b);
+    float t = top / egi_choosef(low == 0, 1.0f, low);
+    t = egi_choosef((top == low) & (low > 0), 1.0f, t);          // infinity over infinity
+    t = egi_atan_near_0(t);
+    t = egi_choosef(a > b, 1.57079637f - (t + 4.37113883e-8f), t);
+    t = egi_choosef((int)(egi_to_bits(x) >> 31), 3.14159274f - (t + 8.74227766e-8f), t);
+    return egi_choosef((x != x) | (y != y), x + y, copysignf(t, y));
+}
+EGI_EVERYWHERE float egi_half_exp(float a) {                     // exp(a) / 2, 0 <= a <= 90
+    return (float)egi_two_to_near((double)a * 1.4426950408889634 - 1);
+}
+EGI_EVERYWHERE float egi_sinhf(float x) {
+    const float a = fabsf(x), z = x * x, h = egi_half_exp(egi_choosef(a > 90.0f, 90.0f, a));
+    const float near_0 = a + a * z * (0.166666665f + z * (0.0083333506f + z * (0.000198360662f + z * 2.81744008e-06f)));
+    return copysignf(egi_choosef(a < 1.0f, near_0, h - 0.25f / h), x);
+}
+EGI_EVERYWHERE float egi_coshf(float x) {
+    const float a = fabsf(x), h = egi_half_exp(egi_choosef(a > 90.0f, 90.0f, a));
+    return h + 0.25f / h;
+}
+EGI_EVERYWHERE float egi_asinhf(float x) {                       // log(a + sqrt(a^2 + 1)), which is a near 0
+    const float a = fabsf(x);
+    const double d = (double)a;
+    const float y = (float)(0.69314718055994531 * egi_log2_near(d + egi_root_near(d * d + 1)));
+    return copysignf(egi_choosef((a >= 0.000244140625f) & (a < INFINITY), y, a), x);
+}
+EGI_EVERYWHERE float egi_acoshf(float x) {
+    const double d = (double)x;
+    const float y = (float)(0.69314718055994531 * egi_log2_near(d + egi_root_near(d * d - 1)));
+    return egi_choosef(x < INFINITY, egi_choosef(x >= 1, y, NAN), x);
+}
+EGI_EVERYWHERE float egi_atanhf(float x) {
+    const float a = fabsf(x), c = egi_choosef(a < 1.0f, a, 0.5f);
+    const float y = (float)(0.34657359027997265 * egi_log2_near((1.0 + (double)c) / (1.0 - (double)c)));
+    return copysignf(egi_choosef(a < 0.000244140625f, a, egi_choosef(a < 1.0f, y, egi_choosef(a == 1.0f, INFINITY, NAN))), x);
+}
+EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x|), and the cases of C's annex F
+    const float a = fabsf(x), b = fabsf(y);
+    const float c = egi_choosef((a > 0) & (a < INFINITY), a, 1.0f);
+    const float exponent = egi_choosef(b > 1e30f, copysignf(1e30f, y), y);
+    const double t = (double)exponent * egi_log2_near((double)c);
+    float p = (float)egi_two_to_near(egi_choose_near(t > 200, 200, egi_choose_near(t < -200, -200, t)));
+    const float up = egi_choosef((a > 1) == (y > 0), INFINITY, 0.0f);
+    p = egi_choosef((a == 0) | (a == INFINITY), up, p);
+    // whole: y is an integer; odd: an odd one. From 2^24 on all are even.
+    const float w = egi_choosef(b < 16777216.0f, b, 0.0f), n = (float)(int32_t)w;
+    const int whole = (n == w) , odd = (int)((int32_t)n & 1) & whole;
+    const uint32_t sign = (egi_to_bits(x) & 0x80000000u) & (0u - (uint32_t)odd);
+    p = egi_choosef((x < 0) & !whole & (a < INFINITY), NAN, egi_from_bits(egi_to_bits(p) | sign));
+    p = egi_choosef((x != x) | (y != y), x + y, p);
+    return egi_choosef((x == 1) | (y == 0) | ((a == 1) & (b == INFINITY)), 1.0f, p);
+}
 #endif
 EGI_EVERYWHERE float egi_sigmoidf(float x) {
     const float a = fabsf(x), e = egi_exp_within(-egi_choosef(a > 104.0f, 104.0f, a));
@@ -7352,13 +7512,30 @@ EGI_EVERYWHERE float egi_phif(float x) {                         // z = |x| / sq
 EGI_EVERYWHERE float egi_softplusf(float x) { return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x))); }
 // float64 uses the functions of the C library.
 EGI_EVERYWHERE double egi_choose(int condition, double a, double b) { return condition ? a : b; }
+#ifdef EGI_FAST_MATH            // a function that is not inlined, or compilers would call one of vectors, which rounds otherwise
+static __attribute__((noinline)) double egi_exp(double x) { return exp(x); }
+#else
 #define egi_exp exp
+#endif
 #define egi_expm1 expm1
 #define egi_log log
 #define egi_log1p log1p
 #define egi_tanh tanh
 #define egi_erf erf
 #define egi_erfc erfc
+#define egi_sin sin
+#define egi_cos cos
+#define egi_tan tan
+#define egi_asin asin
+#define egi_acos acos
+#define egi_atan atan
+#define egi_sinh sinh
+#define egi_cosh cosh
+#define egi_asinh asinh
+#define egi_acosh acosh
+#define egi_atanh atanh
+#define egi_atan2 atan2
+#define egi_pow pow
 EGI_EVERYWHERE double egi_phi(double x) { return 0.5 * erfc(-x * EGI_SQRT_HALF); }
 EGI_EVERYWHERE double egi_sigmoid(double x) {
     double e = exp(-fabs(x));
@@ -7378,8 +7555,14 @@ EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) 
     EGI_EVERYWHERE int V##_and(int a, int b) { return a & b; } \
     EGI_EVERYWHERE int V##_or(int a, int b) { return a | b; } \
     EGI_EVERYWHERE int V##_not(int a) { return !a; } \
-    EGI_EVERYWHERE int V##_true(T a) { return a != 0; } \
-    EGI_EVERYWHERE T V##_select(int condition, T a, T b) { return condition ? a : b; }
+    EGI_EVERYWHERE int V##_true(T a) { return a != 0; }
+// By masks, too: with -ffast-math gcc turns a comparison with a choice between a value and zero round, which is another one for NaN.
+EGI_EVERYWHERE float egi_f32_select(int condition, float a, float b) { return egi_choosef(condition, a, b); }
+EGI_EVERYWHERE double egi_f64_select(int condition, double a, double b) { return condition ? a : b; }
+EGI_EVERYWHERE int64_t egi_i64_select(int condition, int64_t a, int64_t b) { return condition ? a : b; }
+EGI_EVERYWHERE int32_t egi_i32_select(int condition, int32_t a, int32_t b) { return condition ? a : b; }
+EGI_EVERYWHERE uint8_t egi_u8_select(int condition, uint8_t a, uint8_t b) { return condition ? a : b; }
+EGI_EVERYWHERE uint8_t egi_bool_select(int condition, uint8_t a, uint8_t b) { return condition ? a : b; }
 #define EGI_FLOAT_WORDS(V, T, f) \
     EGI_SCALAR_WORDS(V, T) \
     EGI_EVERYWHERE T V##_neg(T a) { return -a; } \
@@ -7399,7 +7582,7 @@ EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) 
         if (q - down > (T)0.5) down += 1; \
         return r != 0 && (r < 0) != (b < 0) ? down - 1 : down; \
     } \
-    EGI_EVERYWHERE T V##_pow(T a, T b) { return pow##f(a, b); } \
+    EGI_EVERYWHERE T V##_pow(T a, T b) { return egi_pow##f(a, b); } \
     EGI_EVERYWHERE T V##_max(T a, T b) { return egi_choose##f((a > b) | (a != a), a, b); } \
     EGI_EVERYWHERE T V##_min(T a, T b) { return egi_choose##f((a < b) | (a != a), a, b); } \
     EGI_EVERYWHERE T V##_abs(T a) { return fabs##f(a); } \
@@ -7409,19 +7592,19 @@ EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) 
     EGI_EVERYWHERE T V##_expm1(T a) { return egi_expm1##f(a); } \
     EGI_EVERYWHERE T V##_log(T a) { return egi_log##f(a); } \
     EGI_EVERYWHERE T V##_log1p(T a) { return egi_log1p##f(a); } \
-    EGI_EVERYWHERE T V##_sin(T a) { return sin##f(a); } \
-    EGI_EVERYWHERE T V##_cos(T a) { return cos##f(a); } \
-    EGI_EVERYWHERE T V##_tan(T a) { return tan##f(a); } \
-    EGI_EVERYWHERE T V##_asin(T a) { return asin##f(a); } \
-    EGI_EVERYWHERE T V##_acos(T a) { return acos##f(a); } \
-    EGI_EVERYWHERE T V##_atan(T a) { return atan##f(a); } \
-    EGI_EVERYWHERE T V##_atan2(T a, T b) { return atan2##f(a, b); } \
-    EGI_EVERYWHERE T V##_sinh(T a) { return sinh##f(a); } \
-    EGI_EVERYWHERE T V##_cosh(T a) { return cosh##f(a); } \
+    EGI_EVERYWHERE T V##_sin(T a) { return egi_sin##f(a); } \
+    EGI_EVERYWHERE T V##_cos(T a) { return egi_cos##f(a); } \
+    EGI_EVERYWHERE T V##_tan(T a) { return egi_tan##f(a); } \
+    EGI_EVERYWHERE T V##_asin(T a) { return egi_asin##f(a); } \
+    EGI_EVERYWHERE T V##_acos(T a) { return egi_acos##f(a); } \
+    EGI_EVERYWHERE T V##_atan(T a) { return egi_atan##f(a); } \
+    EGI_EVERYWHERE T V##_atan2(T a, T b) { return egi_atan2##f(a, b); } \
+    EGI_EVERYWHERE T V##_sinh(T a) { return egi_sinh##f(a); } \
+    EGI_EVERYWHERE T V##_cosh(T a) { return egi_cosh##f(a); } \
     EGI_EVERYWHERE T V##_tanh(T a) { return egi_tanh##f(a); } \
-    EGI_EVERYWHERE T V##_asinh(T a) { return asinh##f(a); } \
-    EGI_EVERYWHERE T V##_acosh(T a) { return acosh##f(a); } \
-    EGI_EVERYWHERE T V##_atanh(T a) { return atanh##f(a); } \
+    EGI_EVERYWHERE T V##_asinh(T a) { return egi_asinh##f(a); } \
+    EGI_EVERYWHERE T V##_acosh(T a) { return egi_acosh##f(a); } \
+    EGI_EVERYWHERE T V##_atanh(T a) { return egi_atanh##f(a); } \
     EGI_EVERYWHERE T V##_erf(T a) { return egi_erf##f(a); } \
     EGI_EVERYWHERE T V##_erfc(T a) { return egi_erfc##f(a); } \
     EGI_EVERYWHERE T V##_phi(T a) { return egi_phi##f(a); } \
@@ -7559,12 +7742,14 @@ static inline bool egi_cpu_has_avx2(void) {
 // ---- long words: each has a loop, which a program calls on a tile, and an op that is that word alone calls on all
 // its elements
 
-// A loop of one call of libm for each element.
+// A loop of one call of libm for each element. Where -ffast-math allows it, compilers would call functions of vectors, which
+// round otherwise.
+#define EGI_NO_VECTORS __asm__ volatile("" ::: "memory");
 #define EGI_LONG_LOOP(loop, T, formula) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
         const T *pa = (const T *)x, *pb = (const T *)z; \
         T *q = (T *)out; \
-        for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
+        for (int64_t i = 0; i < n; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; EGI_NO_VECTORS } \
     }
 // A loop that compilers turn into vectors; at -O2 they do so only where the count is a constant, which `step` is. The
 // last step overlaps the one before, so n must be at least `step`, or the arrays must have room for that many.
@@ -7586,11 +7771,47 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
 #define EGI_LONG_AVX2(word, formula)
 #define EGI_LONG_WIDE(word) NULL
 #endif
+// The first element from i on that is beyond 2^17, infinite or NaN, or n.
+static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
+    for (; n - i >= 16; i += 16) {
+        uint32_t most = 0;
+        for (int j = 0; j < 16; j++) most |= 0x48000000u - (egi_to_bits(x[i + j]) & 0x7fffffffu);
+        if (most >> 31) break;
+    }
+    while (i < n && !egi_is_far(x[i])) i++;
+    return i;
+}
 // The loops of a word: for float32, for float32 with AVX2, for float64, and those of N for integers. F: float32 in vectors;
-// M: by libm; N: by libm, and integers.
+// M: by libm; N: by libm, and integers; P and T as below.
 #define EGI_LONG_F(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), egi_long_f64##word, NULL };
+// P: float32 in vectors, and integers.
+#define EGI_LONG_P(word, ...) \
+    EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
+    EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
+    EGI_LONG_NARROW(word, __VA_ARGS__) \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[8] = { egi_long_f32##word, EGI_LONG_WIDE(word), egi_long_f64##word, egi_long_i64##word, \
+        egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word) };
+// T: float32 in vectors, as if no element were far from 0; then elements that are, which are rare, one by one.
+#define EGI_LONG_FAR(word, loop, near) \
+    static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        near(n, x, z, out); \
+        for (int64_t i = 0; (i = egi_find_far(i, n, (const float *)x)) < n; i++) ((float *)out)[i] = egi_f32##word(((const float *)x)[i]); \
+    }
+#if EGI_WIDE_PROGRAMS
+#define EGI_LONG_FAR_AVX2(word) EGI_LONG_AVX2(word##_near, egi##word##_near(a)) EGI_LONG_FAR(word, egi_long_avx2##word, egi_long_avx2##word##_near)
+#else
+#define EGI_LONG_FAR_AVX2(word)
+#endif
+#define EGI_LONG_T(word, ...) \
+    EGI_LONG_STEPS(egi_long_f32##word##_near, , EGI_STEP_16, egi##word##_near(a)) \
+    EGI_LONG_FAR(word, egi_long_f32##word, egi_long_f32##word##_near) \
+    EGI_LONG_FAR_AVX2(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), egi_long_f64##word, NULL };
 #define EGI_LONG_M(word, ...) \
@@ -7640,9 +7861,9 @@ EGI_LONG_F(_sqrt, a)
 #endif
 EGI_LONG_F(_exp, a) EGI_LONG_F(_expm1, a) EGI_LONG_F(_log, a) EGI_LONG_F(_log1p, a) EGI_LONG_F(_tanh, a) EGI_LONG_F(_erf, a) EGI_LONG_F(_erfc, a)
 EGI_LONG_F(_phi, a) EGI_LONG_F(_sigmoid, a) EGI_LONG_F(_softplus, a)
-EGI_LONG_M(_sin, a) EGI_LONG_M(_cos, a) EGI_LONG_M(_tan, a) EGI_LONG_M(_asin, a) EGI_LONG_M(_acos, a) EGI_LONG_M(_atan, a)
-EGI_LONG_M(_sinh, a) EGI_LONG_M(_cosh, a) EGI_LONG_M(_asinh, a) EGI_LONG_M(_acosh, a) EGI_LONG_M(_atanh, a) EGI_LONG_M(_atan2, a, b)
-EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_N(_pow, a, b)
+EGI_LONG_T(_sin, a) EGI_LONG_T(_cos, a) EGI_LONG_T(_tan, a) EGI_LONG_F(_asin, a) EGI_LONG_F(_acos, a) EGI_LONG_F(_atan, a)
+EGI_LONG_F(_sinh, a) EGI_LONG_F(_cosh, a) EGI_LONG_F(_asinh, a) EGI_LONG_F(_acosh, a) EGI_LONG_F(_atanh, a) EGI_LONG_F(_atan2, a, b)
+EGI_LONG_N(_floordiv, a, b) EGI_LONG_N(_mod, a, b) EGI_LONG_P(_pow, a, b)
 
 // ---- the words at run time, and the formulas made of them
 
@@ -8616,6 +8837,14 @@ struct egi_reducer {
 
 // ---- running programs
 
+// clang's -ffast-math makes estimates of its own builtin for roots, whatever the pragmas say.
+#if defined(EGI_HAS_SQRT) && defined(__clang__) && defined(EGI_FAST_MATH)
+#define EGI_ESTIMATES_ROOTS
+static inline egi_v16_f32 egi_root_f32(egi_v16_f32 x) { egi_v16_f32 y; __asm__("sqrtps %1, %0" : "=x"(y) : "x"(x)); return y; }
+#if EGI_WIDE_PROGRAMS
+EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_f32(egi_v32_f32 x) { egi_v32_f32 y; __asm__("vsqrtps %1, %0" : "=x"(y) : "x"(x)); return y; }
+#endif
+#endif
 // The cheap words on vectors. A condition is a mask of all bits.
 #define EGI_COMPARISONS \
     EGI_CASE_2K(_eq, (vec)(x == z)) EGI_CASE_2K(_ne, (vec)(x != z)) EGI_CASE_2K(_lt, (vec)(x < z)) \
@@ -27723,7 +27952,11 @@ EGI_AS_TOLD
 #define EGI_SUFFIX _f32
 #define EGI_VEC egi_v16_f32
 #define EGI_SPLAT(s) { s, s, s, s }
+#ifdef EGI_ESTIMATES_ROOTS
+#define EGI_SQRT_OF egi_root_f32
+#else
 #define EGI_SQRT_OF __builtin_ia32_sqrtps
+#endif
 #elif EGI_STAMP % 10 == 2
 #define EGI_SUFFIX _f64
 #define EGI_VEC egi_v16_f64
@@ -27736,7 +27969,11 @@ EGI_AS_TOLD
 #define EGI_SUFFIX _avx2_f32
 #define EGI_VEC egi_v32_f32
 #define EGI_SPLAT(s) { s, s, s, s, s, s, s, s }
+#ifdef EGI_ESTIMATES_ROOTS
+#define EGI_SQRT_OF egi_root_avx2_f32
+#else
 #define EGI_SQRT_OF __builtin_ia32_sqrtps256
+#endif
 #define EGI_ROUND_TO(x, mode) __builtin_ia32_roundps256(x, mode)
 #define EGI_VFMA(s, b, c) EGI_FMA8F(s, b, c)
 #elif EGI_STAMP % 10 == 5
