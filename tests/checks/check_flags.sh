@@ -144,3 +144,31 @@ int main(void) {
     return 0;
 }
 END
+# hashes NAME COMPILER FLAGS...: what the program prints when it is compiled so.
+hashes() {
+    name=$1 compiler=$2; shift 2
+    $compiler -std=c11 "$@" -DEAGER_STATIC -DEAGER_CORE -I. -c "$T/hashes.c" -o "$T/hashes.o" && $compiler "$T/hashes.o" -o "$T/hashes" $LIBS &&
+        "$T/hashes" >"$T/$name" 2>/dev/null && [ "$(wc -l <"$T/$name")" -gt 200 ]
+}
+same() { hashes other "$@" && { cmp -s "$T/first" "$T/other" || { diff "$T/first" "$T/other"; return 1; }; }; }
+# At -ffast-math two gradients at NaN and infinity differ, as the reference says.
+nearly_same() {
+    hashes other "$@" && grep -Ev '^(relu|pow) 0 ' "$T/first" >"$T/first_but" && grep -Ev '^(relu|pow) 0 ' "$T/other" >"$T/other_but" &&
+        { cmp -s "$T/first_but" "$T/other_but" || { diff "$T/first_but" "$T/other_but"; return 1; }; }
+}
+hashes first "$CC" -O2 || { echo "$0: the program of hashes does not run"; exit 1; }
+native=-march=native
+$CC $native -fsyntax-only -xc /dev/null 2>/dev/null || native=
+check O3 same "$CC" -O3 $native
+check fast_math nearly_same "$CC" -O2 -ffast-math
+# With EAGER_LONG the other flags, and the other compiler.
+if [ -n "${EAGER_LONG-}" ]; then
+    check O0 same "$CC" -O0
+    check Os same "$CC" -Os
+    for other in gcc clang; do
+        [ "$other" != "$CC" ] && command -v $other >/dev/null || continue
+        for flags in -O0 -Os -O2 "-O3 $native"; do check "${other}_$(echo "$flags" | tr -dc A-Za-z0-9)" same $other $flags; done
+        check "${other}_fast_math" nearly_same $other -O2 -ffast-math
+    done
+fi
+finish
