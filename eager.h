@@ -2704,6 +2704,7 @@ typedef bool egi_kernel_function(eg_backend *b, const egi_args *args);     // fa
     EVERY(CONV, conv)                             /* egi_conv_parameters */ \
     EVERY(POOL, pool)                             /* egi_pool_parameters */ \
     EVERY(GATHER, gather)                         /* egi_gather_parameters */ \
+    EVERY(ONE_HOT, one_hot)                       /* double[2], on and off: in[0] int32 or int64, contiguous; out[0] has one axis more, the last */ \
     EVERY(SCATTER_ADD, scatter_add)               /* egi_gather_parameters */ \
     EVERY(RANDOM, random)                         /* egi_random_parameters */ \
     EVERY(UPDATE, update)                         /* egi_update_parameters */ \
@@ -8672,10 +8673,10 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or
 // tapes. A kernel's text stands once, at the end of this file, and is stamped for
 // each element type by including the file again. A stamp is one number: the text by ten (1 a tile of a matrix product, 2 what only
-// floating point has, 3 sums and extremes, 4 what is done in 64 bits alone, 5 a step of a recurrent layer, softmax and
+// floating point has, 3 sums and extremes, 5 a step of a recurrent layer, softmax and
 // normalizations, 6 programs), the type by one (1 float, 2 double, 3 int64_t, 4 to 6 the same with AVX2, 7 uint8_t and
 // 8 int32_t, 9 and 0 the same with AVX2), for a program the vectors by a hundred, and further texts of the same type in
-// the digits before: 432262 is texts 2, 3, 4 and 6 (with 2 vectors) for double. They come in the order of the file. An
+// the digits before: 32262 is texts 2, 3 and 6 (with 2 vectors) for double. They come in the order of the file. An
 // include takes a compiler some 40 ms, since it reads the whole file, so texts share one where they can. The texts
 // derive the rest from the number, and undefines it all. So each stays an ordinary function in which a debugger can step. A kernel returns false where it got no
 // workspace. Proof: tests/core/ops_values.c
@@ -8795,7 +8796,8 @@ static void egi_tap_range(int64_t offset, int64_t stride, int64_t size, int64_t 
 enum { EGI_COLUMNS_BYTES = 1 << 18, EGI_CHUNK = 128 };
 
 // Helpers of the stamped egi_cpu_<kernel>_<dtype>, which take the pointers and sizes out of a launch's tensors.
-static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
+static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes);
+static void egi_cpu_indices_done(const eg_tensor *x, const int64_t *index) { if ((const char *)index != x->data) egi_free((void *)(uintptr_t)index); }
 // The data of `out`, filled with the values of `in`, or with zeros; NULL if there is no `out`.
 static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
     if (!out) return NULL;
@@ -8899,9 +8901,9 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
 #define EGI_STAMP 861
 #include EAGER_HEADER_NAME
 #endif
-#define EGI_STAMP 432262
+#define EGI_STAMP 32262
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 43163
+#define EGI_STAMP 3163
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 3167
 #include EAGER_HEADER_NAME
@@ -9275,6 +9277,74 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
     return egi_rows_direct(&rows, &e) ? egi_rows_run(&rows, &e) : egi_formula_run_blocks(&e);
 }
 
+// Copies a plane of `rows` by `n` elements, steps in elements. Where a row is short, or its elements lie far apart while those of a column
+// are neighbours, it goes tile by tile, so that each line of the cache is read once.
+#define EGI_TILES(T) { \
+        const T *f = (const T *)(const void *)from; \
+        T *t = (T *)(void *)to; \
+        for (int64_t r = 0; r < rows; r += TALL) \
+            for (int64_t c = 0; c < n; c += BROAD) { \
+                const int64_t r_end = egi_min64(r + TALL, rows), c_end = egi_min64(c + BROAD, n); \
+                if (n < BROAD) for (int64_t j = c; j < c_end; j++) for (int64_t i = r; i < r_end; i++) t[i * to_row + j * to_step] = f[i * from_row + j * from_step]; \
+                else for (int64_t i = r; i < r_end; i++) for (int64_t j = c; j < c_end; j++) t[i * to_row + j * to_step] = f[i * from_row + j * from_step]; \
+            } \
+        break; \
+    }
+static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row, int64_t from_step, int64_t rows, int64_t n, int size) {
+    enum { TALL = 16, BROAD = 16 };
+    const bool turned = from_row == 1 && from_step != 1 && from_step != 0;
+    if (!turned && (n >= BROAD || rows < BROAD)) {
+        for (int64_t i = 0; i < rows; i++) egi_elements_copy(to + i * to_row * size, to_step, from + i * from_row * size, from_step, n, size);
+        return;
+    }
+    switch (size) {
+        case 1: EGI_TILES(uint8_t)
+        case 2: EGI_TILES(uint16_t)
+        case 4: EGI_TILES(uint32_t)
+        default: EGI_TILES(uint64_t)
+    }
+}
+// Copies x, which broadcasts to out and has its dtype, whatever the layouts of both are. Neighbouring axes that continue each other in
+// both are one; the last two, or the last and the one along which x's elements are neighbours, are a plane.
+static void egi_tensor_copy_strided(const eg_tensor *x, eg_tensor *out, int size) {
+    int64_t dims[EG_MAX_RANK + 1], from[EG_MAX_RANK + 1], to[EG_MAX_RANK + 1], index[EG_MAX_RANK + 1] = { 0 };
+    int rank = 0;
+    for (int i = 0; i < out->rank; i++) {
+        const int k = i - (out->rank - x->rank);
+        const int64_t d = out->dims[i], f = k < 0 || x->dims[k] == 1 ? 0 : x->strides[k], t = out->strides[i];
+        if (d == 1) continue;
+        if (rank && from[rank - 1] == f * d && to[rank - 1] == t * d) { dims[rank - 1] *= d; from[rank - 1] = f; to[rank - 1] = t; continue; }
+        dims[rank] = d;
+        from[rank] = f;
+        to[rank++] = t;
+    }
+    for (; rank < 2; rank++) {                  // axes of 1 in front
+        for (int i = rank; i > 0; i--) { dims[i] = dims[i - 1]; from[i] = from[i - 1]; to[i] = to[i - 1]; }
+        dims[0] = 1;
+        from[0] = to[0] = 0;
+        if (!rank) { from[0] = to[0] = 1; }
+    }
+    for (int i = 0; i < rank - 2 && from[rank - 1] != 1 && from[rank - 2] != 1; i++)
+        if (from[i] == 1) {
+            const int64_t d = dims[i], t = to[i];
+            dims[i] = dims[rank - 2]; from[i] = from[rank - 2]; to[i] = to[rank - 2];
+            dims[rank - 2] = d; from[rank - 2] = 1; to[rank - 2] = t;
+        }
+    const char *f = x->data;
+    char *t = out->data;
+    for (int d = rank - 3;;) {
+        egi_plane_copy(t, to[rank - 2], to[rank - 1], f, from[rank - 2], from[rank - 1], dims[rank - 2], dims[rank - 1], size);
+        for (d = rank - 3; d >= 0; d--) {
+            f += from[d] * size;
+            t += to[d] * size;
+            if (++index[d] < dims[d]) break;
+            f -= from[d] * dims[d] * size;
+            t -= to[d] * dims[d] * size;
+            index[d] = 0;
+        }
+        if (d < 0) return;
+    }
+}
 // Copies between any two layouts and dtypes; in[0] broadcasts to out[0].
 static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     const eg_tensor *x = args->in[0];
@@ -9288,12 +9358,9 @@ static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     egi_reader_make(&reader, x, out, out->dtype, block, EGI_BLOCK);
     reader.period = 1;
     if (reader.direct && (out->flags & EGI_CONTIGUOUS)) { memcpy(out->data, reader.direct, (size_t)(n * size)); return true; }
-    bool packed = (out->flags & EGI_CONTIGUOUS) != 0;
+    if (!(x->flags & EGI_NUMBER) && !reader.convert) { egi_tensor_copy_strided(x, out, size); return true; }         // without a block in between
+    const bool packed = (out->flags & EGI_CONTIGUOUS) != 0;
     if (!packed) egi_walk_make(&walk, out, out->rank, out->dims);
-    if (packed && !reader.constant && !reader.convert) {           // without a block in between
-        egi_walk_move(out->data, reader.data, &reader.walk, 0, n, size, false);
-        return true;
-    }
     for (int64_t start = 0; start < n; start += EGI_BLOCK) {
         int64_t count = egi_min64(n - start, EGI_BLOCK);
         const void *from = egi_reader_block(&reader, block, out->dtype, start, count);
@@ -9318,36 +9385,6 @@ static bool egi_cpu_fill(eg_backend *b, const egi_args *args) {
     return egi_cpu_copy(b, &copy);
 }
 
-// Runs a kernel over (outer, n, inner) in a wider dtype, on widened copies of as many outer rows at a time as make up
-// AT_A_TIME elements, at least one.
-static bool egi_cpu_widened(eg_backend *b, const egi_args *args, egi_kernel_function *kernel, int dtype) {
-    enum { AT_A_TIME = 4096 };
-    const eg_tensor *x = args->in[0];
-    eg_tensor *y = args->out[0], wide_x, wide_y;
-    egi_reduce_parameters p = *(const egi_reduce_parameters *)args->parameters;
-    const int64_t outer = p.outer, n = p.n * p.inner, made = y->size / egi_max64(outer, 1), most = egi_min64(outer, AT_A_TIME / egi_max64(n, 1) + 1);
-    egi_args wide = *args;
-    char *space = (char *)egi_alloc((size_t)(most * (n + made) + 1) * 8);
-    if (!space) return egi_no_memory(args->op->name, most * (n + made) * 8);
-    memset(&wide_x, 0, sizeof wide_x);
-    memset(&wide_y, 0, sizeof wide_y);
-    wide_x.dtype = (int8_t)dtype;
-    wide_y.dtype = y->dtype == x->dtype ? (int8_t)dtype : y->dtype;
-    wide_x.data = space;
-    wide_y.data = space + most * n * 8;
-    wide.in[0] = &wide_x;
-    wide.out[0] = &wide_y;
-    wide.parameters = &p;
-    bool ok = true;
-    for (int64_t o = 0; o < outer && ok; o += most) {
-        p.outer = egi_min64(most, outer - o);
-        egi_convert(x->dtype, x->data + o * n * egi_dtypes[x->dtype].size, dtype, wide_x.data, p.outer * n);
-        ok = kernel(b, &wide);
-        egi_convert(wide_y.dtype, wide_y.data, y->dtype, y->data + o * made * egi_dtypes[y->dtype].size, p.outer * made);
-    }
-    egi_free(space);
-    return ok;
-}
 // REDUCING ANY AXES. Idea: the axes are loops over the memory, the longest stride outermost, whatever order the tensor names them in.
 // A block of up to EGI_BLOCK results has accumulators on the C stack; within it, the loops run in the order of the memory. So nothing
 // is copied, and rows of memory are read from their start to their end.
@@ -9503,14 +9540,43 @@ static bool egi_cpu_reduce(eg_backend *b, const egi_args *args) {
     }
     return true;
 }
-// Kernels that exist for float64 and int64; other dtypes are widened to these.
-#define EGI_CPU_IN_64_BITS(name) \
-    static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
-        const int dtype = args->in[0]->dtype; \
-        if (dtype != EG_FLOAT64 && dtype != EG_INT64) return egi_cpu_widened(b, args, egi_cpu_##name, dtype == EG_FLOAT32 ? EG_FLOAT64 : EG_INT64); \
-        return dtype == EG_FLOAT64 ? egi_cpu_##name##_f64(args) : egi_cpu_##name##_i64(args); \
+// Running sums along the middle axis: of floats in double, of integers modulo 2^64, which is modulo their own width in the end.
+// exclusive: without the element itself; reverse: from the end.
+#define EGI_CUMSUM(T, ACC) { \
+        const T *x = (const T *)(const void *)args->in[0]->data; \
+        T *y = (T *)(void *)args->out[0]->data; \
+        for (int64_t o = 0; o < p->outer; o++, x += p->n * inner, y += p->n * inner) \
+            for (int64_t j = 0, cols; j < inner; j += cols) { \
+                ACC sum[EGI_CHUNK] = { 0 }; \
+                const int64_t step = p->reverse ? -inner : inner; \
+                int64_t at = (p->reverse ? (p->n - 1) * inner : 0) + j; \
+                cols = egi_min64(EGI_CHUNK, inner - j); \
+                if (cols == 1) { \
+                    ACC all = 0; \
+                    if (p->exclusive) for (int64_t i = 0; i < p->n; i++, at += step) { y[at] = (T)all; all += (ACC)x[at]; } \
+                    else for (int64_t i = 0; i < p->n; i++, at += step) { all += (ACC)x[at]; y[at] = (T)all; } \
+                } \
+                for (int64_t i = 0; cols > 1 && i < p->n; i++, at += step) \
+                    for (int64_t q = 0; q < cols; q++) { \
+                        const ACC before = sum[q]; \
+                        sum[q] += (ACC)x[at + q]; \
+                        y[at + q] = (T)(p->exclusive ? before : sum[q]); \
+                    } \
+            } \
+        return true; \
     }
-EGI_CPU_IN_64_BITS(cumsum)
+static bool egi_cpu_cumsum(eg_backend *b, const egi_args *args) {
+    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
+    const int64_t inner = p->inner;
+    (void)b;
+    switch (args->in[0]->dtype) {
+        case EG_FLOAT32: EGI_CUMSUM(float, double)
+        case EG_FLOAT64: EGI_CUMSUM(double, double)
+        case EG_INT32: EGI_CUMSUM(int32_t, uint32_t)
+        case EG_INT64: EGI_CUMSUM(int64_t, uint64_t)
+        default: EGI_CUMSUM(uint8_t, uint32_t)
+    }
+}
 // Kernels that exist for float32 and float64; the dtype of `decides`, a member of args, chooses.
 #define EGI_CPU_OF_FLOATS(name, decides) \
     static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
@@ -10009,19 +10075,21 @@ static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
 }
 
 // The indices as int64, each checked to be in [0, limit), or NULL with an error; classes: the error calls them
-// labels. The caller frees them by egi_free.
-static int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes) {
-    int64_t *index = (int64_t *)egi_alloc((size_t)(x->size ? x->size : 1) * sizeof *index);
+// labels. The caller ends their use by egi_cpu_indices_done.
+static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int64_t limit, bool classes) {
+    int64_t *index = x->dtype == EG_INT64 && x->size ? (int64_t *)(void *)x->data : (int64_t *)egi_alloc((size_t)(x->size ? x->size : 1) * sizeof *index);
     if (!index) { egi_no_memory(name, x->size * 8); return NULL; }
-    egi_convert(x->dtype, x->data, EG_INT64, index, x->size);
-    for (int64_t i = 0; i < x->size; i++)
+    if (x->dtype != EG_INT64) egi_convert(x->dtype, x->data, EG_INT64, index, x->size);
+    uint64_t beyond = 0;                        // its sign says whether an index is out of range
+    for (int64_t i = 0; i < x->size; i++) beyond |= (uint64_t)index[i] | (uint64_t)(limit - 1 - index[i]);
+    for (int64_t i = 0; (int64_t)beyond < 0 && i < x->size; i++)
         if (index[i] < 0 || index[i] >= limit) {
             int64_t rest = i, value = index[i];
             eg_shape at = { x->rank, { 0 } };
             for (int d = x->rank - 1; d >= 0; d--) { at.dims[d] = rest % x->dims[d]; rest /= x->dims[d]; }
             egi_fail(EG_ERROR_INDEX, classes ? "eg_%s: label %lld at position %s of %s%s is none of the %lld classes, which count from 0" : "eg_%s: index %lld at position %s of %s%s is out of range [0, %lld)",
                      name, (long long)value, egi_shape_show(at), egi_context_in_batch() ? "this batch, " : "", egi_describe(x), (long long)limit);
-            egi_free(index);
+            egi_cpu_indices_done(x, index);
             return NULL;
         }
     return index;
@@ -10102,22 +10170,49 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the windows of %s span more than 2^31 pixels", args->op->name, egi_describe(args->in[0]));
     return egi_cpu_pool_f32(args);
 }
+#define EGI_GATHER(T) { \
+        const T *from = (const T *)(const void *)x->data; \
+        T *t = (T *)(void *)to; \
+        for (int64_t o = 0; o < p->outer; o++, from += p->rows, t += n) \
+            for (int64_t i = 0; i < n; i++) t[i] = from[index[i]]; \
+        break; \
+    }
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *indices = args->in[1];
     char *to = args->out[0]->data;
-    int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
-    int64_t row = p->inner * egi_dtypes[x->dtype].size;
+    const int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    const int64_t row = p->inner * egi_dtypes[x->dtype].size, n = indices->size;
     (void)b;
     if (!index) return false;
-    for (int64_t o = 0; o < p->outer; o++)
-        for (int64_t i = 0; i < indices->size; i++, to += row) {
-            const char *from = x->data + (o * p->rows + index[i]) * row;
-            if (row == 4) memcpy(to, from, 4);
-            else if (row == 8) memcpy(to, from, 8);
-            else if (row) memcpy(to, from, (size_t)row);
-        }
-    egi_free(index);
+    switch (row) {
+        case 0: break;
+        case 1: EGI_GATHER(uint8_t)
+        case 2: EGI_GATHER(uint16_t)
+        case 4: EGI_GATHER(uint32_t)
+        case 8: EGI_GATHER(uint64_t)
+        default:
+            for (int64_t o = 0; o < p->outer; o++)
+                for (int64_t i = 0; i < n; i++, to += row) memcpy(to, x->data + (o * p->rows + index[i]) * row, (size_t)row);
+    }
+    egi_cpu_indices_done(indices, index);
+    return true;
+}
+static bool egi_cpu_one_hot(eg_backend *b, const egi_args *args) {
+    const double *value = (const double *)args->parameters;
+    const eg_tensor *index = args->in[0], *y = args->out[0];
+    const int64_t depth = y->dims[y->rank - 1];
+    const int size = egi_dtypes[y->dtype].size, index_size = egi_dtypes[index->dtype].size;
+    char on[8], off[8];
+    (void)b;
+    egi_store(y->dtype, on, value[0]);
+    egi_store(y->dtype, off, value[1]);
+    if (value[1] == 0 && !__builtin_signbit(value[1])) memset(y->data, 0, (size_t)(y->size * size));
+    else egi_elements_repeat(y->data, off, y->size, size);
+    for (int64_t i = 0; i < index->size; i++) {
+        const int64_t at = egi_load_int(index->dtype, index->data + i * index_size);
+        if (at >= 0 && at < depth) memcpy(y->data + (i * depth + at) * size, on, (size_t)size);
+    }
     return true;
 }
 // SCATTER. Idea: updates are added in their order, so a sum is the same every time. A float32 row that gets more than
@@ -10173,7 +10268,8 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     const eg_tensor *indices = args->in[1];
     eg_tensor *out = args->out[0];
     const int64_t n = indices->size;
-    int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false), many = 0;
+    const int64_t *index = egi_cpu_indices(p->name, indices, p->rows, false);
+    int64_t many = 0;
     double *sums = NULL;
     bool ok = index != NULL;
     (void)b;
@@ -10199,7 +10295,7 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
         case EG_INT64: EGI_SCATTER(int64_t, uint64_t)
         default: EGI_SCATTER(uint8_t, unsigned)
     }
-    egi_free(index);
+    egi_cpu_indices_done(indices, index);
     return ok || egi_no_memory(p->name, p->rows * 4);
 }
 static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
@@ -11606,6 +11702,39 @@ EAGER_API eg_tensor *(eg_gather)(eg_tensor *x, eg_tensor *indices, eg_gather_opt
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("gather", indices, EG_INT64, egi_backend_of(x));
     return egi_gather_apply(&egi_op_gather, x, indices, a);
 }
+// The position in the flattened first `depth` axes of `shape` that the i-th row of indices at p names; n such rows.
+static bool egi_positions_of_rows(const char *name, const eg_tensor *index, const char *p, eg_shape shape, int depth, int64_t n, int64_t *flat) {
+    const int size = egi_dtypes[index->dtype].size;
+    for (int64_t i = 0; i < n; i++) {
+        flat[i] = 0;
+        for (int d = 0; d < depth; d++) {
+            const int64_t entry = i * depth + d, value = egi_load_int(index->dtype, p + entry * size);
+            if (value < 0 || value >= shape.dims[d])
+                return egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value,
+                                (long long)entry, egi_describe(index), (long long)shape.dims[d], d);
+            flat[i] = flat[i] * shape.dims[d] + value;
+        }
+    }
+    return true;
+}
+// The same where each index is a position along one axis, and its own coordinates are the others.
+static bool egi_positions_along(const char *name, const eg_tensor *index, const char *p, eg_shape shape, int along, int64_t *flat) {
+    const int64_t limit = shape.dims[along], n = index->dims[along];
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < along; i++) outer *= index->dims[i];
+    for (int i = along + 1; i < index->rank; i++) inner *= index->dims[i];
+    egi_convert(index->dtype, p, EG_INT64, flat, index->size);
+    for (int64_t o = 0, at = 0; o < outer; o++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < inner; j++, at++) {
+                const int64_t value = flat[at];
+                if (value < 0 || value >= limit)
+                    return egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value,
+                                    (long long)at, egi_describe(index), (long long)limit, along);
+                flat[at] = (o * limit + value) * inner + j;
+            }
+    return true;
+}
 // Turns indices into several axes into positions in the flattened axes, on the host, and checks each. along < 0: the
 // last axis of `index` holds positions in the first `depth` axes of `shape` (gather_nd). Else `index` holds positions
 // along the axis `along`, and its own coordinates are the others (take_along_axis).
@@ -11613,30 +11742,15 @@ static eg_tensor *egi_flat_positions(const char *name, eg_tensor *index, eg_shap
     if (!egi_needs_index(name, index)) return NULL;
     eg_scope scope = eg_scope_begin();
     const char *p = (const char *)eg_data(index);
-    int64_t n = along >= 0 ? index->size : depth ? index->size / depth : 0;
-    if (along < 0 && !depth) { n = 1; for (int i = 0; i < index->rank - 1; i++) n *= index->dims[i]; }
-    int64_t *flat = p ? (int64_t *)egi_alloc((size_t)(n ? n : 1) * sizeof *flat) : NULL;
-    if (p && !flat) egi_no_memory(name, n * 8);
-    bool ok = flat != NULL;
-    int size = egi_dtypes[index->dtype].size;
-    for (int64_t i = 0; i < n && ok; i++) {
-        int64_t at = 0, rest = i, parts[EG_MAX_RANK] = { 0 };
-        if (along >= 0) for (int d = index->rank - 1; d >= 0; d--) { parts[d] = rest % index->dims[d]; rest /= index->dims[d]; }
-        for (int d = 0; d < depth && ok; d++) {
-            int64_t value = along < 0    ? egi_load_int(index->dtype, p + (i * depth + d) * size)
-                            : d == along ? egi_load_int(index->dtype, p + i * size)
-                                         : parts[d];
-            if (value < 0 || value >= shape.dims[d])
-                ok = egi_fail(EG_ERROR_INDEX, "eg_%s: index %lld (entry %lld of %s) is out of range [0, %lld) of axis %d", name, (long long)value,
-                              (long long)(along < 0 ? i * depth + d : i), egi_describe(index), (long long)shape.dims[d], d);
-            else at = at * shape.dims[d] + value;
-        }
-        flat[i] = at;
-    }
     eg_shape s = egi_shape(index);
     if (along < 0) s.rank--;
+    int64_t n = 1;
+    for (int i = 0; i < s.rank; i++) n *= s.dims[i];
+    int64_t *flat = p || !index->size ? (int64_t *)egi_alloc((size_t)(n ? n : 1) * sizeof *flat) : NULL;
+    if (!flat && (p || !index->size)) egi_no_memory(name, n * 8);
+    const bool ok = flat && (along < 0 ? egi_positions_of_rows(name, index, p, shape, depth, n, flat) : !n || egi_positions_along(name, index, p, shape, along, flat));
     eg_tensor *y = ok ? eg_to(eg_from_data(EG_INT64, s, flat), eg_device_of(index)) : NULL;
-    egi_free(flat);
+    if (flat) egi_free(flat);
     eg_keep(y);
     eg_scope_end(scope);
     return y;
@@ -11735,6 +11849,18 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     if (!indices) return NULL;
     // Options: 0 is an option's default, EG_ZERO stands for zero.
     double on = o.on_value == 0 ? 1 : o.on_value == EG_ZERO ? 0 : o.on_value, off = o.off_value == EG_ZERO ? 0 : o.off_value;
+    // Where nobody sees the ops, one launch. What does not fit gets its error from the ops.
+    if (!egi_gradient_ops_are_seen() && depth <= INT32_MAX && indices->rank < EG_MAX_RANK) {
+        const double values[2] = { on, off };
+        eg_shape shape = egi_shape(indices);
+        shape.dims[shape.rank++] = depth;
+        if (!egi_value_fits("one_hot", on, o.dtype) || !egi_value_fits("one_hot", off, o.dtype) || !egi_shape_valid("one_hot", shape, o.dtype)) return NULL;
+        eg_tensor *rows = egi_contiguous(indices), *y = rows ? egi_scope_own(egi_tensor_allocate("one_hot", egi_backend_of(indices), o.dtype, &shape)) : NULL;
+        egi_args args = { NULL, 0, { rows }, { y }, values };
+        const bool ok = y && (!y->size || egi_launch_one_hot(egi_backend_of(indices), &args));
+        if (rows) egi_object_release(&rows->object);
+        return ok ? egi_axis_to_end(y, axis, true) : NULL;
+    }
     eg_shape classes = { 1, { depth } }, scalar = { 0, { 0 } };
     eg_tensor *numbers = eg_to(eg_range((eg_dtype)indices->dtype, 0, (double)depth, 1), eg_device_of(indices));
     eg_tensor *hot = (eg_equal)(eg_expand_dims(indices, -1), eg_reshape(numbers, classes));
@@ -29093,33 +29219,6 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_
 #undef EGI_SETS
 
 #endif
-#if EGI_STAMPS(4)  // ---------------------------------------------------------------------- double and int64_t
-
-// Running sums along the middle axis. exclusive: without the element itself; reverse: from the end. y may be x.
-static void EGI_TN(egi_cumsum)(int64_t outer, int64_t n, int64_t inner, const EGI_T *x, EGI_T *y, bool exclusive, bool reverse) {
-    EGI_ACC acc[EGI_CHUNK];
-    for (int64_t o = 0; o < outer; o++, x += n * inner, y += n * inner)
-        for (int64_t j = 0; j < inner; j += EGI_CHUNK) {
-            int64_t cols = egi_min64(EGI_CHUNK, inner - j);
-            for (int64_t q = 0; q < cols; q++) acc[q] = 0;
-            for (int64_t i = 0; i < n; i++) {
-                int64_t at = (reverse ? n - 1 - i : i) * inner + j;
-                for (int64_t q = 0; q < cols; q++) {
-                    EGI_ACC before = acc[q];
-                    acc[q] += EGI_TO_ACC(x[at + q]);
-                    y[at + q] = (EGI_T)(exclusive ? before : acc[q]);
-                }
-            }
-        }
-}
-
-static bool EGI_TN(egi_cpu_cumsum)(const egi_args *args) {
-    const egi_reduce_parameters *p = (const egi_reduce_parameters *)args->parameters;
-    EGI_TN(egi_cumsum)(p->outer, p->n, p->inner, EGI_DATA(args->in[0]), EGI_DATA(args->out[0]), p->exclusive, p->reverse);
-    return true;
-}
-
-#endif
 #if EGI_STAMPS(5)  // ------------------------------------- a step of a recurrent layer, softmax and normalizations
 
 // CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in local copies. So the compiler knows each
@@ -29407,14 +29506,14 @@ EGI_TARGET static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
 EGI_TARGET static bool EGI_TN(egi_cpu_sparse_xent)(const egi_args *args) {
     const eg_tensor *labels = args->in[0], *logits = args->in[1];
     const int64_t n = logits->dims[logits->rank - 1];
-    int64_t *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n, true);
+    const int64_t *label = egi_cpu_indices("sparse_softmax_cross_entropy_with_logits", labels, n, true);
     const EGI_T *x = EGI_DATA(logits);
     if (!label) return false;
     for (int64_t r = 0; r < labels->size; r++, x += n) {
         const EGI_T m = EGI_TN(egi_row_max)(n, x);
         EGI_DATA(args->out[0])[r] = (m - x[label[r]]) + (EGI_T)log(EGI_TN(egi_row_exp)(n, x, m, NULL));
     }
-    egi_free(label);
+    egi_cpu_indices_done(labels, label);
     return true;
 }
 // dx = g (softmax(x) - one_hot(label))

@@ -2226,6 +2226,31 @@ static bool egi_gpu_run_gather(eg_backend *b, const egi_args *args) {
     else EGI_LAUNCH(egi_gpu_gather<uint8_t>, blocks, EGI_GPU_THREADS, g->compute, p);
     return egi_gpu_launched(g, args);
 }
+template <class T> static __global__ void egi_gpu_one_hot(int64_t n, int64_t depth, bool wide, const void *index, T on, T off, T *y) {
+    EGI_GPU_EACH(at, n * depth) {
+        const int64_t i = at / depth, hot = wide ? ((const int64_t *)index)[i] : (int64_t)((const int32_t *)index)[i];
+        y[at] = hot == at % depth ? on : off;
+    }
+}
+template <class T> static bool egi_gpu_write_one_hot(egi_gpu *g, const egi_args *args) {
+    const double *value = (const double *)args->parameters;
+    const eg_tensor *index = args->in[0], *y = args->out[0];
+    T on, off;
+    egi_store(y->dtype, &on, value[0]);
+    egi_store(y->dtype, &off, value[1]);
+    EGI_LAUNCH((egi_gpu_one_hot<T>), egi_gpu_blocks(y->size), EGI_GPU_THREADS, g->compute, index->size, y->dims[y->rank - 1], index->dtype == EG_INT64, (const void *)index->data,
+               on, off, (T *)(void *)y->data);
+    return egi_gpu_launched_for(g, "one_hot");
+}
+static bool egi_gpu_run_one_hot(eg_backend *b, const egi_args *args) {
+    egi_gpu *g = egi_gpu_enter(b);
+    switch (eg_dtype_size((eg_dtype)args->out[0]->dtype)) {
+        case 1: return egi_gpu_write_one_hot<uint8_t>(g, args);
+        case 2: return egi_gpu_write_one_hot<uint16_t>(g, args);
+        case 4: return egi_gpu_write_one_hot<uint32_t>(g, args);
+        default: return egi_gpu_write_one_hot<uint64_t>(g, args);
+    }
+}
 
 enum { EGI_GPU_RUN = 2 * EGI_GPU_THREADS };
 // Does element i stand before element j? NaN stands last.

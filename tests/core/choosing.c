@@ -228,3 +228,134 @@ TEST(all_and_any_of_rows_and_columns) {
             CHECK(eg_item(eg_reduce_all(eg_from_data(EG_BOOL, EG_SHAPE(n), (void *)x))) == 0);
         }
 }
+// A view's shape, and where its elements lie in `data`, in elements.
+typedef struct layout { int rank; int64_t dims[4], strides[4], offset; } layout;
+static int64_t layout_size(const layout *v) {
+    int64_t n = 1;
+    for (int i = 0; i < v->rank; i++) n *= v->dims[i];
+    return n;
+}
+// Copies the view's elements to `to` as they come, by one index after another.
+static void layout_read(const layout *v, int64_t size, unsigned char *to) {
+    int64_t index[4] = { 0 };
+    for (int64_t n = layout_size(v); n > 0; n--, to += size) {
+        int64_t at = v->offset;
+        for (int i = 0; i < v->rank; i++) at += index[i] * v->strides[i];
+        memcpy(to, data + at * size, (size_t)size);
+        for (int i = v->rank - 1; i >= 0; i--) { if (++index[i] < v->dims[i]) break; index[i] = 0; }
+    }
+}
+// Turns the axes, or takes every step-th element of an axis, forwards or backwards, or repeats an axis of 1: in the model and in the view.
+static eg_tensor *layout_change(eg_tensor *x, layout *v) {
+    const int a = (int)(random_bits() % (uint64_t)v->rank), b = (int)(random_bits() % (uint64_t)v->rank);
+    const int what = (int)(random_bits() % 4);
+    if (what < 2) {                             // two axes change places
+        eg_transpose_options o;
+        memset(&o, 0, sizeof o);
+        o.perm.count = v->rank;
+        for (int i = 0; i < v->rank; i++) o.perm.axes[i] = i == a ? b : i == b ? a : i;
+        const int64_t d = v->dims[a], s = v->strides[a];
+        v->dims[a] = v->dims[b];
+        v->strides[a] = v->strides[b];
+        v->dims[b] = d;
+        v->strides[b] = s;
+        return (eg_transpose)(x, o);
+    }
+    if (what == 2 && v->dims[a] == 1) {
+        eg_shape s = eg_shape_of(x);
+        s.dims[a] = v->dims[a] = 3;
+        v->strides[a] = 0;
+        return eg_broadcast_to(x, s);
+    }
+    const int64_t step = (int64_t)(random_bits() % 5) - 2;
+    if (!step) return x;
+    eg_shape begin = { v->rank, { 0 } }, end = begin, steps = begin;
+    for (int i = 0; i < v->rank; i++) { begin.dims[i] = i == a && step < 0 ? EG_END : 0; end.dims[i] = EG_END; steps.dims[i] = i == a ? step : 1; }
+    const int64_t far = step < 0 ? -step : step;
+    if (step < 0) v->offset += (v->dims[a] - 1) * v->strides[a];
+    v->dims[a] = (v->dims[a] + far - 1) / far;
+    v->strides[a] *= step;
+    return eg_strided_slice(x, begin, end, steps);
+}
+TEST(copies_of_any_view) {
+    static const eg_dtype dtypes[] = { EG_UINT8, EG_FLOAT16, EG_INT32, EG_INT64 };
+    static const int64_t shapes[][4] = { { 40, 33, 1, 1 }, { 17, 16, 1, 1 }, { 300, 2, 1, 1 }, { 2, 300, 1, 1 }, { 3, 17, 19, 1 }, { 5, 1, 40, 3 }, { 2, 16, 3, 18 }, { 7, 4, 1, 64 }, { 1000, 1, 1, 1 }, { 65, 66, 1, 1 } };
+    for (int64_t i = 0; i < MOST * 8; i++) data[i] = (unsigned char)(random_bits() & 63);
+    for (int round = 0; round < 2000 / test_share && !test_fails; round++) {
+        EG_SCOPE;
+        const int64_t *dims = shapes[round % 10];
+        const eg_dtype dtype = dtypes[round / 10 % 4];
+        const int64_t size = eg_dtype_size(dtype);
+        layout v = { dims[3] > 1 ? 4 : dims[2] > 1 ? 3 : dims[1] > 1 || round % 20 < 10 ? 2 : 1, { 0 }, { 0 }, 0 };
+        eg_shape s = { v.rank, { 0 } };
+        int64_t stride = 1;
+        for (int i = v.rank - 1; i >= 0; i--) { s.dims[i] = v.dims[i] = dims[i]; v.strides[i] = stride; stride *= dims[i]; }
+        eg_tensor *x = eg_from_data(dtype, s, (void *)data);
+        for (int i = 0; i < 1 + round % 4; i++) x = layout_change(x, &v);
+        const int64_t n = layout_size(&v);
+        layout_read(&v, size, want);
+        bool right = same_bytes(x, want, n, size);
+        // Into every second place of another tensor, and beside one another.
+        eg_tensor *both = eg_stack(EG_TENSORS(x, x), v.rank), *beside = eg_concat(EG_TENSORS(x, x), round % v.rank);
+        for (int64_t i = n - 1; i >= 0; i--) { memmove(want + 2 * i * size, want + i * size, (size_t)size); memmove(want + (2 * i + 1) * size, want + 2 * i * size, (size_t)size); }
+        right = right && same_bytes(both, want, 2 * n, size);
+        layout twice = v;
+        layout_read(&v, size, want);
+        int64_t run = size, groups;
+        for (int i = round % v.rank; i < v.rank; i++) run *= v.dims[i];
+        groups = n * size / run;
+        for (int64_t g = groups - 1; g >= 0; g--) { memmove(want + 2 * g * run, want + g * run, (size_t)run); memmove(want + (2 * g + 1) * run, want + 2 * g * run, (size_t)run); }
+        right = right && same_bytes(beside, want, 2 * n, size);
+        if (!right) printf("round %d: %d axes, %d %d, steps %d %d\n", round, twice.rank, (int)v.dims[0], (int)v.dims[v.rank - 1], (int)v.strides[0], (int)v.strides[v.rank - 1]);
+        CHECK(right);
+    }
+}
+// Launched and in ops, as a tape sees them: the same; indices of all dtypes, values that are not 1 and 0, rows that are off.
+TEST(one_hot_at_once_and_in_ops) {
+    static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8, EG_BOOL, EG_FLOAT16 };
+    for (int t = 0; t < 7; t++)
+        for (int form = 0; form < 4; form++)
+            for (int64_t depth = 0; depth < 40; depth = 2 * depth + 1) {
+                EG_SCOPE;
+                eg_tensor *rows = eg_cast(eg_random_integers(EG_SHAPE(3, 5), form == 2 ? 0 : -1, depth + 2), form == 0 ? EG_INT64 : form == 2 ? EG_UINT8 : EG_INT32);
+                if (form == 3) rows = eg_transpose(rows);
+                const double on = form == 1 && t < 5 ? 7 : 0, off = form == 1 && t < 5 ? 2 : 0;
+                const int axis = form == 3 ? 1 : 0;
+                eg_tensor *once = eg_one_hot(rows, depth, .axis = axis, .dtype = dtypes[t], .on_value = on, .off_value = off);
+                eg_tape_begin();
+                eg_tensor *seen = eg_one_hot(rows, depth, .axis = axis, .dtype = dtypes[t], .on_value = on, .off_value = off);
+                CHECK_DTYPE(once, dtypes[t]);
+                CHECK(eg_assert_equal(eg_cast(once, EG_FLOAT64), eg_cast(seen, EG_FLOAT64)));
+            }
+}
+// Running sums of each dtype beside plain loops, integers modulo their width.
+TEST(cumsum_of_every_dtype) {
+    for (int t = EG_FLOAT32; t <= EG_UINT8; t++)
+        for (int option = 0; option < 4; option++)
+            for (int64_t inner = 1; inner < 140; inner += inner < 3 ? 1 : 63)
+                for (int64_t n = 1; n < 20; n += 6) {
+                    EG_SCOPE;
+                    const bool exclusive = option & 1, reverse = option & 2;
+                    const int64_t size = eg_dtype_size((eg_dtype)t);
+                    fill(data, (eg_dtype)t, 2 * n * inner, t >= EG_INT32 ? BITS : RISING);
+                    for (int64_t o = 0; o < 2; o++)
+                        for (int64_t j = 0; j < inner; j++) {
+                            uint64_t whole = 0;
+                            double sum = 0;
+                            for (int64_t i = 0; i < n; i++) {
+                                const int64_t at = (o * n + (reverse ? n - 1 - i : i)) * inner + j;
+                                if (exclusive && t == EG_FLOAT32) { const float f = (float)sum; memcpy(want + at * 4, &f, 4); }
+                                if (exclusive && t == EG_FLOAT64) memcpy(want + at * 8, &sum, 8);
+                                if (exclusive && t >= EG_INT32) memcpy(want + at * size, &whole, (size_t)size);
+                                if (t == EG_FLOAT32) sum += (double)((const float *)(const void *)data)[at];
+                                else if (t == EG_FLOAT64) sum += ((const double *)(const void *)data)[at];
+                                else { uint64_t v = 0; memcpy(&v, data + at * size, (size_t)size); whole += v; }
+                                if (!exclusive && t == EG_FLOAT32) { const float f = (float)sum; memcpy(want + at * 4, &f, 4); }
+                                if (!exclusive && t == EG_FLOAT64) memcpy(want + at * 8, &sum, 8);
+                                if (!exclusive && t >= EG_INT32) memcpy(want + at * size, &whole, (size_t)size);
+                            }
+                        }
+                    eg_tensor *x = eg_from_data((eg_dtype)t, EG_SHAPE(2, n, inner), (void *)data);
+                    CHECK(same_bytes(eg_cumsum(x, .axis = 1, .exclusive = exclusive, .reverse = reverse), want, 2 * n * inner, size));
+                }
+}
