@@ -59,7 +59,7 @@ static void parameter_full(double value, int64_t n) { parameter(eg_full(EG_FLOAT
 static int learn(eg_tensor *(*loss)(void), eg_tensor **out) {
     eg_tensor *grads[PARAMETERS];
     eg_tape *tape = eg_tape_begin();
-    out[0] = loss();
+    { EG_SCOPE; out[0] = eg_keep(loss()); }                   // what the function made dies as the backward pass has read it
     eg_tape_gradients(tape, out[0], p, n_p, grads);
     eg_apply_gradients(optimizer, grads, p, n_p);
     eg_item(out[0]);
@@ -85,11 +85,53 @@ static int run_chain(eg_tensor **out) {
     out[0] = eg_tape_gradient(tape, v, x);
     return 1;
 }
+// n products on a tape and their gradient, by the number of entries; _first: with memory that the system has just given.
+static int run_entries(int n, eg_tensor **out) {
+    EG_SCOPE;
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    eg_tensor *v = x;
+    for (int i = 0; i < n; i++) v = eg_mul(v, x);
+    out[0] = eg_keep(eg_tape_gradient(tape, v, x));
+    return 1;
+}
+static void make_ones_4(void) { x = eg_ones(EG_FLOAT32, EG_SHAPE(4)); }
+static int run_entries_100(eg_tensor **out) { return run_entries(100, out); }
+static int run_entries_10k(eg_tensor **out) { return run_entries(10000, out); }
+static int run_entries_100k(eg_tensor **out) { return run_entries(100000, out); }
+static int run_entries_1m(eg_tensor **out) { return run_entries(1000000, out); }
+static int run_entries_1m_first(eg_tensor **out) {
+    eg_memory_trim();
+    return run_entries(1000000, out);
+}
 static void make_1m(void) { x = normal(EG_SHAPE(1000000), 1); }
 static void make_10m(void) { x = eg_tile(normal(EG_SHAPE(1000000), 1), EG_SHAPE(10)); }
 static void make_two_10m(void) { make_10m(); y = eg_tile(normal(EG_SHAPE(1000000), 1), EG_SHAPE(10)); }
 static void make_rows(void) { x = normal(EG_SHAPE(1024, 1000), 1); }
 static int run_add(eg_tensor **out) { out[0] = eg_add(x, y); return 1; }
+// What memory gives to a + b: a plain loop and one that writes around the caches, on the same operands, into memory that is there already.
+static void make_add_loop(void) {
+    make_two_10m();
+    z = eg_zeros(EG_FLOAT32, eg_shape_of(x));
+}
+static int run_add_plain(eg_tensor **out) {
+    const float *a = eg_data(x), *b = eg_data(y);
+    float *c = (float *)(uintptr_t)eg_data(z);
+    for (int64_t i = 0, n = eg_size(x); i < n; i++) c[i] = a[i] + b[i];
+    out[0] = z;
+    return 1;
+}
+#if defined(__x86_64__) && !defined(__clang__)
+static int run_add_stream(eg_tensor **out) {
+    typedef float vec __attribute__((vector_size(16)));
+    const vec *a = eg_data(x), *b = eg_data(y);
+    vec *c = (vec *)(uintptr_t)eg_data(z);
+    for (int64_t i = 0, n = eg_size(x) / 4; i < n; i++) __builtin_ia32_movntps((float *)&c[i], a[i] + b[i]);
+    __builtin_ia32_sfence();
+    out[0] = z;
+    return 1;
+}
+#endif
 static int run_exp(eg_tensor **out) { out[0] = eg_exp(x); return 1; }
 static int run_tanh(eg_tensor **out) { out[0] = eg_tanh(x); return 1; }
 static int run_gelu(eg_tensor **out) { out[0] = eg_gelu_tanh(x); return 1; }
@@ -331,8 +373,17 @@ typedef struct {
 static const workload work[] = {
     {"op_add_4", "ns", 1e6, 5, make_4, run_op_add},
     {"tape_chain_4", "ns", 1e7, 5, make_chain, run_chain},
+    {"tape_entries_100", "ns", 1e7, 5, make_ones_4, run_entries_100},
+    {"tape_entries_10k", "ns", 1e5, 3, make_ones_4, run_entries_10k},
+    {"tape_entries_100k", "ns", 1e4, 2, make_ones_4, run_entries_100k},
+    {"tape_entries_1m", "ns", 1e3, 1, make_ones_4, run_entries_1m},
+    {"tape_entries_1m_first", "ns", 1e3, 1, make_ones_4, run_entries_1m_first},
     {"linreg_2000", "us", 1e6, 10, make_linreg, run_linreg},
     {"ew_add_10m", "ms", 1e3, 3, make_two_10m, run_add},
+    {"ew_add_10m_plain", "ms", 1e3, 3, make_add_loop, run_add_plain},
+#if defined(__x86_64__) && !defined(__clang__)
+    {"ew_add_10m_stream", "ms", 1e3, 3, make_add_loop, run_add_stream},
+#endif
     {"ew_exp_1m", "us", 1e6, 5, make_1m, run_exp},
     {"ew_tanh_1m", "us", 1e6, 5, make_1m, run_tanh},
     {"ew_gelu_1m", "us", 1e6, 5, make_1m, run_gelu},

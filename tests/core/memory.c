@@ -1114,3 +1114,37 @@ TEST(replace_and_who_else_holds_it) {
     CHECK_ERROR(eg_replace(&z, NULL), EG_ERROR_NULL, "eg_replace: operand 1 is NULL");
     eg_release(v);
 }
+
+// The digits' network of `./build.sh run`: a step's peak. The loss is computed in a scope of its own, so that the backward pass frees
+// what it has read; 4.75 MB beside the 0.33 MB that stay between the steps.
+static eg_tensor *conv_relu(eg_tensor *x, eg_tensor *filter, eg_tensor *bias) {
+    EG_SCOPE;
+    return eg_keep(eg_relu(eg_add(eg_conv2d(x, filter), bias)));
+}
+TEST(the_peak_of_a_step_of_the_digits_model) {
+    if (!exact || !test_on_host) SKIP("dead handles stay, or the device has an allocator of its own");
+    eg_tensor *x = eg_random_normal(EG_SHAPE(32, 28, 28, 1)), *labels = eg_zeros(EG_INT32, EG_SHAPE(32));
+    eg_tensor *p[] = {eg_variable(eg_random_normal(EG_SHAPE(3, 3, 1, 16)), "k"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(16)), "b"),
+                      eg_variable(eg_random_normal(EG_SHAPE(3, 3, 16, 32)), "k2"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(32)), "b2"),
+                      eg_variable(eg_random_normal(EG_SHAPE(800, 10)), "w"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(10)), "b3")};
+    eg_optimizer *adam = eg_adam(.learning_rate = 1e-3);
+    int64_t between = 0;
+    for (int step = 0; step < 4; step++) {
+        EG_SCOPE;
+        between = eg_memory().live_bytes;
+        eg_memory_reset_peak();
+        eg_tape *tape = eg_tape_begin();
+        eg_tensor *loss, *grads[6];
+        {
+            EG_SCOPE;
+            eg_tensor *h = eg_max_pool2d(conv_relu(eg_max_pool2d(conv_relu(x, p[0], p[1])), p[2], p[3]));
+            h = eg_add(eg_matmul(eg_reshape(h, EG_SHAPE(32, 800)), p[4]), p[5]);
+            loss = eg_keep(eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(labels, h)));
+        }
+        REQUIRE(eg_tape_gradients(tape, loss, p, 6, grads));
+        CHECK(eg_apply_gradients(adam, grads, p, 6));
+    }
+    CHECK(eg_memory().peak_bytes - between < 4900000);
+    for (int i = 0; i < 6; i++) eg_release(p[i]);
+    eg_optimizer_release(adam);
+}
