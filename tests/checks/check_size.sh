@@ -33,7 +33,7 @@ LAYERS='egi?_(layer|sequential|call_|build_|initialize|activat)'
 TRAINING='egi?_(fit|compile_|evaluate|history|callback|metric|optimizer|adam|rule)'
 FILES='egi?_(sink|source|json|crc|npz|zip|npy|safetensors|checkpoint|import|csv|summary|png|recorder_file|record_)'
 DATASETS='egi?_(dataset|iterator|stage|cursor)'
-KERNELS='egi_(cpu_)?(conv(_|[0-9])|pool|lstm|gru|simple_rnn|recurrent|attention|layer_norm|random|argsort|cumsum|scatter)'
+KERNELS='egi_(cpu_)?(conv(_|[0-9])|pool|lstm|gru|simple_rnn|recurrent|attention|layer_norm|random|sort|argmax|choose|one_hot|cumsum|scatter)'
 
 # Of nm's kinds of names, those that are looked at.
 kinds=.
