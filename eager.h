@@ -7162,10 +7162,10 @@ EGI_FAST
     UNARY(F, log1p,       EGI_LOG1P(a),                   EGI_DIV(g, EGI_ADD(a, EGI_K(1)))) \
     UNARY(M, sin,         EGI_SIN(a),                     EGI_MUL(g, EGI_COS(a))) \
     UNARY(M, cos,         EGI_COS(a),                     EGI_NEG(EGI_MUL(g, EGI_SIN(a)))) \
-    UNARY(M, tan,         EGI_TAN(a),                     EGI_MUL(g, EGI_ADD(EGI_K(1), EGI_MUL(y, y)))) \
+    UNARY(M, tan,         EGI_TAN(a),                     EGI_LOOP(EGI_MUL(g, EGI_ADD(EGI_K(1), EGI_MUL(y, y))))) \
     UNARY(M, asin,        EGI_ASIN(a),                    EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a))))) \
     UNARY(M, acos,        EGI_ACOS(a),                    EGI_NEG(EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a)))))) \
-    UNARY(M, atan,        EGI_ATAN(a),                    EGI_DIV(g, EGI_ADD(EGI_K(1), EGI_MUL(a, a)))) \
+    UNARY(M, atan,        EGI_ATAN(a),                    EGI_LOOP(EGI_DIV(g, EGI_ADD(EGI_K(1), EGI_MUL(a, a))))) \
     UNARY(M, sinh,        EGI_SINH(a),                    EGI_MUL(g, EGI_COSH(a))) \
     UNARY(M, cosh,        EGI_COSH(a),                    EGI_MUL(g, EGI_SINH(a))) \
     UNARY(F, tanh,        EGI_TANH(a),                    EGI_LOOP(EGI_MUL(g, EGI_SUB(EGI_K(1), EGI_MUL(y, y))))) \
@@ -7183,7 +7183,7 @@ EGI_FAST
     UNARY_ND(B, logical_not, EGI_NOT(a)) \
     UNARY(F, sigmoid,     EGI_SIGMOID(a),                 EGI_LOOP(EGI_MUL(g, EGI_MUL(y, EGI_SUB(EGI_K(1), y))))) \
     UNARY(F, softplus,    EGI_SOFTPLUS(a),                EGI_MUL(g, EGI_SIGMOID(a))) \
-    UNARY(F, softsign,    EGI_DIV(a, EGI_ADD(EGI_K(1), EGI_ABS(a))), EGI_DIV(g, EGI_SQUARE(EGI_ADD(EGI_K(1), EGI_ABS(a))))) \
+    UNARY(F, softsign,    EGI_LOOP(EGI_DIV(a, EGI_ADD(EGI_K(1), EGI_ABS(a)))), EGI_LOOP(EGI_DIV(g, EGI_SQUARE(EGI_ADD(EGI_K(1), EGI_ABS(a)))))) \
     UNARY(S, relu,        EGI_LOOP(EGI_MAX(a, EGI_K(0))), EGI_LOOP(EGI_SELECT(EGI_GT(y, EGI_K(0)), g, EGI_K(0)))) \
     UNARY(S, relu6,       EGI_LOOP(EGI_MIN(EGI_MAX(a, EGI_K(0)), EGI_K(6))), EGI_LOOP(EGI_SELECT(EGI_AND(EGI_GT(y, EGI_K(0)), EGI_LT(y, EGI_K(6))), g, EGI_K(0)))) \
     UNARY(F, selu,        EGI_SELECT(EGI_GE(a, EGI_K(0)), EGI_MUL(EGI_K(EGI_SELU_SCALE), a), EGI_MUL(EGI_K(EGI_SELU_SCALE_ALPHA), EGI_EXPM1(a))), \
@@ -7203,7 +7203,7 @@ EGI_FAST
     BINARY(N, add,        EGI_LOOP(EGI_ADD(a, b)),        g,                                 g) \
     BINARY(N, sub,        EGI_LOOP(EGI_SUB(a, b)),        g,                                 EGI_LOOP(EGI_NEG(g))) \
     BINARY(N, mul,        EGI_LOOP(EGI_MUL(a, b)),        EGI_LOOP(EGI_MUL(g, b)),           EGI_LOOP(EGI_MUL(g, a))) \
-    BINARY(F, div,        EGI_DIV(a, b),                  EGI_DIV(g, b),                     EGI_NEG(EGI_DIV(EGI_MUL(g, y), b))) \
+    BINARY(F, div,        EGI_DIV(a, b),                  EGI_DIV(g, b),                     EGI_LOOP(EGI_NEG(EGI_DIV(EGI_MUL(g, y), b)))) \
     BINARY(F, divide_no_nan, EGI_DIV_NO_NAN(a, b),        EGI_DIV_NO_NAN(g, b),              EGI_NEG(EGI_DIV_NO_NAN(EGI_MUL(g, y), b))) \
     BINARY_ND(N, floordiv, EGI_FLOORDIV(a, b)) \
     BINARY(N, mod,        EGI_MOD(a, b),                  g,                                 EGI_LOOP(EGI_NEG(EGI_MUL(g, EGI_FLOORDIV(a, b))))) \
