@@ -774,9 +774,9 @@ TEST(errors_name_the_place_of_nested_calls) {
     SKIP("NDEBUG leaves it out");
 #endif
     char place[80];
-    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y, *grads[1];
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *four = eg_ones(EG_FLOAT32, EG_SHAPE(4)), *y, *grads[1];
     snprintf(place, sizeof place, "(at memory.c:%d)", __LINE__ + 1);
-    CHECK_ERROR(eg_add(eg_relu(eg_mul(x, 2)), eg_reshape(eg_sub(eg_ones(EG_FLOAT32, EG_SHAPE(4)), 1), EG_SHAPE(4))), EG_ERROR_SHAPE, place);
+    CHECK_ERROR(eg_add(eg_relu(eg_mul(x, 2)), eg_reshape(eg_sub(four, 1), EG_SHAPE(4))), EG_ERROR_SHAPE, place);
     eg_add(x, x);
     CHECK(!(eg_add)(x, eg_zeros(EG_FLOAT32, EG_SHAPE(4))) && !strstr(eg_error_message(), "(at "));
     eg_error_clear();

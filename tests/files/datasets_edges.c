@@ -433,7 +433,9 @@ TEST(positions_that_are_spoiled) {
         { "the head cut", 0, 'e', 39, EG_ERROR_ARGUMENT, "is no position" }, { "more seeds than bytes", 31, 1, n, EG_ERROR_ARGUMENT, "is no position" },
         { "longer words than bytes", 39, 1, n, EG_ERROR_ARGUMENT, "is no position" }, { "another length", 32, 3, n, EG_ERROR_ARGUMENT, "is no position" },
         { "a negative number of elements", 23, 0x80, n, EG_ERROR_ARGUMENT, "is no position" }, { "no seeds", 24, 0, n, EG_ERROR_ARGUMENT, "is no position" },
-        { "other words", (int)n - 1, '9', n, EG_ERROR_STATE, "the position belongs to another pipeline: \"range 9 1 > shuffle 9\", while this iterator reads \"range 9 1 > shuffle 4\"" } };
+        { "other words", (int)n - 1, '9', n, EG_ERROR_STATE,
+          "the position belongs to another pipeline: \"range 9 1 > shuffle 9\", while this iterator reads "
+          "\"range 9 1 > shuffle 4\"" } };
     for (size_t k = 0; k < sizeof rows_of / sizeof *rows_of; k++) {
         memcpy(bytes, good, (size_t)n);
         bytes[rows_of[k].at] = rows_of[k].value;

@@ -433,7 +433,9 @@ static const struct { const char *header; int data; const char *error; } safe_ro
     { "{\"\xe0\x9f\xbf\":1}", 0, "not UTF-8" },                                                   // three bytes for what two hold
     { "{\"\xf0\x8f\xbf\xbf\":1}", 0, "not UTF-8" },                                               // four for what three hold
     { "{\"\xf5\x80\x80\x80\":1}", 0, "not UTF-8" },
-    { "{\"__metadata__\":{\"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80\xf1\x80\x80\x80\xf4\x8f\xbf\xbf\":\"\"}}", 0, NULL },      // at the edges of UTF-8
+    // at the edges of UTF-8
+    { "{\"__metadata__\":{\"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80"
+      "\xf1\x80\x80\x80\xf4\x8f\xbf\xbf\":\"\"}}", 0, NULL },
     { "{\"__metadata__\":{\"\\u007F\\u0439\\u20aC\\ufFfF\\uDBFF\\uDFFF\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"}}", 0, NULL },
     { "\t{\r\n\"__metadata__\" :\t{ } }\r", 0, NULL },
     { "{\"a\":\"\\", 0, "broken JSON: no such escape" },

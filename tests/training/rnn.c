@@ -30,7 +30,8 @@ TEST(sizes_and_names) {
         {eg_layer_bidirectional(eg_layer_gru(8, .no_bias = true)), 2 * 3 * (8 * 3 + 8 * 8),
          "forward_gru/kernel forward_gru/recurrent_kernel backward_gru/kernel backward_gru/recurrent_kernel "},
         {eg_layer_multi_head_attention(2, 4), 3 * (3 * 8 + 8) + 8 * 3 + 3,
-         "query/kernel query/bias key/kernel key/bias value/kernel value/bias attention_output/kernel attention_output/bias "},
+         "query/kernel query/bias key/kernel key/bias value/kernel value/bias "
+         "attention_output/kernel attention_output/bias "},
         {eg_layer_multi_head_attention(4, 2, .no_bias = true, .value_dim = 3, .output_units = 5, .kv_heads = 2), 3 * 8 + 3 * 4 + 3 * 6 + 12 * 5,
          "query/kernel key/kernel value/kernel attention_output/kernel "},
     };
