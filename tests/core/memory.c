@@ -337,6 +337,8 @@ TEST(large_blocks_are_whole_huge_pages) {
     if (system_has_huge_pages()) CHECK(is_advised((const char *)eg_data(x) + (1 << 21)) != 0);
 #endif
 }
+static void *plain_allocate(size_t size, void *user) { (void)user; return malloc(size); }
+static void plain_deallocate(void *p, void *user) { (void)user; free(p); }
 TEST(large_blocks_without_huge_pages) {                       // the process is told that it gets none, as on a machine that never gives them
     if (!test_on_host) SKIP("the device has an allocator of its own");
 #ifdef HAS_FAULTS
@@ -347,6 +349,10 @@ TEST(large_blocks_without_huge_pages) {                       // the process is 
         process_control(41, 1, 0, 0, 0);                      // PR_SET_THP_DISABLE
         int failed = test_fails;
         check_large();
+        eg_shutdown();
+        CHECK(eg_set_allocator(plain_allocate, plain_deallocate, NULL));      // and from an allocator of the program's
+        check_large();
+        CHECK((uintptr_t)eg_data(eg_zeros(EG_FLOAT32, EG_SHAPE(1 << 20))) % 64 == 0);
         _exit(test_fails != failed);
     }
     int status = -1;
