@@ -9050,37 +9050,64 @@ static void egi_walk_move(char *packed, char *data, const egi_walk *w, int64_t s
     }
 }
 
-#define EGI_CONVERT(FROM, TO) { const FROM *f = (const FROM *)from; TO *t = (TO *)to; for (int64_t i = 0; i < n; i++) t[i] = (TO)f[i]; return; }
+// Loops of 16 elements, a constant count, are what compilers turn into vectors.
+#define EGI_CONVERT_BY(FROM, TO, formula) { \
+        const FROM *f = (const FROM *)from; \
+        TO *t = (TO *)to; \
+        int64_t k = 0; \
+        for (; k + 16 <= n; k += 16) for (int i = 0; i < 16; i++) { const FROM v = f[k + i]; t[k + i] = (TO)(formula); } \
+        for (; k < n; k++) { const FROM v = f[k]; t[k] = (TO)(formula); } \
+        return; \
+    }
+#define EGI_CONVERT(FROM, TO) EGI_CONVERT_BY(FROM, TO, v)
+// v, truncated when it becomes an integer, within a range that is whole in float64; NaN becomes 0.
+static inline double egi_convert_within(double v, double low, double high) {
+    v = v > low ? v : v == v ? low : 0;
+    return v < high ? v : high;
+}
+#define EGI_CONVERT_FLOAT(FROM, number) \
+    case number * 16 + EG_INT32: EGI_CONVERT_BY(FROM, int32_t, egi_convert_within((double)v, -2147483648.0, 2147483647.0)) \
+    case number * 16 + EG_INT64: EGI_CONVERT_BY(FROM, int64_t, egi_to_int64((double)v)) \
+    case number * 16 + EG_UINT8: EGI_CONVERT_BY(FROM, uint8_t, (int32_t)egi_convert_within((double)v, 0, 255)) \
+    case number * 16 + EG_BOOL: EGI_CONVERT_BY(FROM, uint8_t, v != 0)
 // Converts n contiguous elements as eg_cast does: an integer keeps its low bits in a narrower integer dtype; all else
 // goes by way of the value.
 static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to, int64_t n) {
     if (dtype_from == dtype_to) { memcpy(to, from, (size_t)(n * egi_dtypes[dtype_to].size)); return; }
-    switch (dtype_from * 16 + dtype_to) {       // common pairs that C itself converts as eg_cast says, in a plain loop
+    switch (dtype_from * 16 + dtype_to) {       // all pairs but those of two 16-bit floats, or of such a one and not float32
+        EGI_CONVERT_FLOAT(float, EG_FLOAT32)
+        EGI_CONVERT_FLOAT(double, EG_FLOAT64)
         case EG_FLOAT32 * 16 + EG_FLOAT64: EGI_CONVERT(float, double)
         case EG_FLOAT64 * 16 + EG_FLOAT32: EGI_CONVERT(double, float)
+        case EG_FLOAT32 * 16 + EG_FLOAT16: EGI_CONVERT_BY(float, uint16_t, egi_to_half(v))
+        case EG_FLOAT32 * 16 + EG_BFLOAT16: EGI_CONVERT_BY(float, uint16_t, egi_to_bfloat(v))
+        case EG_FLOAT16 * 16 + EG_FLOAT32: EGI_CONVERT_BY(uint16_t, float, egi_from_half(v))
+        case EG_BFLOAT16 * 16 + EG_FLOAT32: EGI_CONVERT_BY(uint16_t, float, egi_from_bfloat(v))
         case EG_INT32 * 16 + EG_FLOAT32: EGI_CONVERT(int32_t, float)
+        case EG_INT32 * 16 + EG_FLOAT64: EGI_CONVERT(int32_t, double)
         case EG_INT32 * 16 + EG_INT64: EGI_CONVERT(int32_t, int64_t)
+        case EG_INT32 * 16 + EG_UINT8: EGI_CONVERT(int32_t, uint8_t)
+        case EG_INT32 * 16 + EG_BOOL: EGI_CONVERT_BY(int32_t, uint8_t, v != 0)
         case EG_INT64 * 16 + EG_INT32: EGI_CONVERT(int64_t, int32_t)        // wraps around: gcc and clang define it so
         case EG_INT64 * 16 + EG_UINT8: EGI_CONVERT(int64_t, uint8_t)
+        case EG_INT64 * 16 + EG_BOOL: EGI_CONVERT_BY(int64_t, uint8_t, v != 0)
         // By way of a double it would be rounded twice.
         case EG_INT64 * 16 + EG_FLOAT32: EGI_CONVERT(int64_t, float)
+        case EG_INT64 * 16 + EG_FLOAT64: EGI_CONVERT(int64_t, double)
         case EG_UINT8 * 16 + EG_FLOAT32: case EG_BOOL * 16 + EG_FLOAT32: EGI_CONVERT(uint8_t, float)
         case EG_UINT8 * 16 + EG_FLOAT64: case EG_BOOL * 16 + EG_FLOAT64: EGI_CONVERT(uint8_t, double)
         case EG_UINT8 * 16 + EG_INT32: case EG_BOOL * 16 + EG_INT32: EGI_CONVERT(uint8_t, int32_t)
         case EG_UINT8 * 16 + EG_INT64: case EG_BOOL * 16 + EG_INT64: EGI_CONVERT(uint8_t, int64_t)
+        case EG_UINT8 * 16 + EG_BOOL: EGI_CONVERT_BY(uint8_t, uint8_t, v != 0)
         case EG_BOOL * 16 + EG_UINT8: EGI_CONVERT(uint8_t, uint8_t)
         default: break;
     }
-    int sf = egi_dtypes[dtype_from].size, st = egi_dtypes[dtype_to].size;
-    bool wraps = !egi_is_float(dtype_from) && (dtype_to == EG_INT32 || dtype_to == EG_UINT8);
-    for (int64_t i = 0; i < n; i++) {
-        const char *f = (const char *)from + i * sf;
-        char *t = (char *)to + i * st;
-        if (!wraps) { egi_store(dtype_to, t, egi_load(dtype_from, f)); continue; }
-        uint64_t low = (uint64_t)egi_load_int(dtype_from, f);
-        egi_store_int(dtype_to, t, dtype_to == EG_UINT8 ? (int64_t)(low & 255) : (int64_t)(int32_t)(uint32_t)low);
-    }
+    const int sf = egi_dtypes[dtype_from].size, st = egi_dtypes[dtype_to].size;
+    for (int64_t i = 0; i < n; i++) egi_store(dtype_to, (char *)to + i * st, egi_load(dtype_from, (const char *)from + i * sf));
 }
+#undef EGI_CONVERT
+#undef EGI_CONVERT_BY
+#undef EGI_CONVERT_FLOAT
 static void egi_elements_repeat(char *to, const void *value, int64_t n, int size) { egi_elements_copy(to, 1, (const char *)value, 0, n, size); }
 
 // The most elements of a block, and the bytes that all blocks of one op take on the C stack; 16 KiB, since a thread's
@@ -9361,6 +9388,10 @@ static bool egi_cpu_copy(eg_backend *b, const egi_args *args) {
     if (!(x->flags & EGI_NUMBER) && !reader.convert) { egi_tensor_copy_strided(x, out, size); return true; }         // without a block in between
     const bool packed = (out->flags & EGI_CONTIGUOUS) != 0;
     if (!packed) egi_walk_make(&walk, out, out->rank, out->dims);
+    if (packed && !(x->flags & EGI_NUMBER) && x->flags & EGI_CONTIGUOUS && x->size == n) {
+        egi_convert(x->dtype, x->data, out->dtype, out->data, n);
+        return true;
+    }
     for (int64_t start = 0; start < n; start += EGI_BLOCK) {
         int64_t count = egi_min64(n - start, EGI_BLOCK);
         const void *from = egi_reader_block(&reader, block, out->dtype, start, count);
