@@ -29492,8 +29492,11 @@ EGI_TARGET static bool EGI_TN(egi_cpu_softmax)(const egi_args *args) {
         }
         const EGI_T logsum = (EGI_T)log(EGI_TN(egi_row_exp)(n, x, m, NULL));
         int64_t i = 0;
-        for (; n - i >= EGI_PIECE; i += EGI_PIECE)
-            for (int l = 0; l < EGI_PIECE; l++) y[i + l] = x[i + l] - m - logsum;
+        for (; n - i >= EGI_PIECE; i += EGI_PIECE) {
+            EGI_T own[EGI_PIECE];                                   // y may be x: without it there would be no vectors
+            for (int l = 0; l < EGI_PIECE; l++) own[l] = x[i + l] - m - logsum;
+            memcpy(y + i, own, sizeof own);
+        }
         for (; i < n; i++) y[i] = x[i] - m - logsum;
     }
     return true;
