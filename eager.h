@@ -10196,7 +10196,7 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
         elements *= taps;
         span *= span > 1 ? (double)a->in : taps;
     }
-    if (p->kind != EGI_POOL_MAX_INDEX && elements > EGI_TERMS) return egi_cpu_in_float64(args, egi_cpu_pool_f64);
+    if (p->kind != EGI_POOL_MAX_INDEX && elements > (double)EGI_TERMS) return egi_cpu_in_float64(args, egi_cpu_pool_f64);
     if (span > INT32_MAX)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: the windows of %s span more than 2^31 pixels", args->op->name, egi_describe(args->in[0]));
     return egi_cpu_pool_f32(args);

@@ -5,9 +5,13 @@
 //     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it: one line of JSON (eager.h's own kernels use one thread)
 //     BENCH_DEVICE=gpu:0 bench ...          on that device, where it was compiled with it
 //     bench memory                          the most bytes that a step of the digits' network holds; memory.py reads this
+//     bench machine                         the processor, and what it can do at most; results.py reads this
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <time.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 enum { PARAMETERS = 72, OUTPUTS = 4, LAYERS = 4, WIDTH = 128, HEADS = 4, VOCABULARY = 65, TIME = 64 };
 
@@ -520,6 +524,70 @@ static int measure_memory(void) {
     return eg_error() != EG_OK;
 }
 
+// The processor's name, and its family and model, as CPUID gives them: "AMD EPYC, family 25, model 1".
+static void processor(char name[128]) {
+    snprintf(name, 128, "unknown processor");
+#if defined(__x86_64__)
+    unsigned id[13] = {0}, eax = 0, ebx, ecx, edx;
+    for (unsigned i = 0; i < 3; i++)
+        if (!__get_cpuid(0x80000002u + i, &id[4 * i], &id[4 * i + 1], &id[4 * i + 2], &id[4 * i + 3])) return;
+    __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+    unsigned family = (eax >> 8 & 15) + (eax >> 20 & 255), model = (eax >> 4 & 15) | (eax >> 12 & 240);
+    const char *brand = (const char *)id;
+    int length = (int)strlen(brand);
+    while (length > 0 && brand[length - 1] == ' ') length--;
+    snprintf(name, 128, "%.*s, family %u, model %u", length, brand, family, model);
+#endif
+}
+
+#if defined(__x86_64__)
+// Ten products and sums of eight floats each that do not wait for one another: two units with a latency of four cycles want eight.
+__attribute__((target("avx2,fma"))) static double fma_rounds(int64_t rounds) {
+    typedef float vector __attribute__((vector_size(32)));
+    vector f = {0};
+    for (int i = 0; i < 8; i++) f[i] = 0.9999f;
+    vector v0 = f, v1 = f, v2 = f, v3 = f, v4 = f, v5 = f, v6 = f, v7 = f, v8 = f, v9 = f;
+#define FMA(v) v = __builtin_ia32_vfmaddps256(v, f, f)
+    for (int64_t k = 0; k < rounds; k++) { FMA(v0); FMA(v1); FMA(v2); FMA(v3); FMA(v4); FMA(v5); FMA(v6); FMA(v7); FMA(v8); FMA(v9); }
+#undef FMA
+    return (double)(v0 + v1 + v2 + v3 + v4 + v5 + v6 + v7 + v8 + v9)[0];
+}
+#endif
+
+// One line of JSON: the processor; the most products and sums of float32 in a second (0 where no vectors of 32 bytes are known);
+// bytes in a second of reading 40 MB, and of adding two arrays of 40 MB into a third (12 bytes an element), by plain loops.
+static int measure_machine(void) {
+    enum { N = 10000000, TIMES = 9 };
+    char name[128];
+    processor(name);
+    double flops = 0, reading = 0, adding = 0, kept = 0;
+    float *v = calloc(3 * (size_t)N, sizeof *v);
+    if (!v) return 1;
+    for (int64_t i = 0; i < 3 * (int64_t)N; i++) v[i] = 1;
+    for (int t = 0; t < TIMES; t++) {
+        double start = now();
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+            kept += fma_rounds(2000000);
+            flops = fmax(flops, 2000000. * 10 * 8 * 2 / (now() - start));
+        }
+#endif
+        start = now();
+        uint64_t sums[8] = {0};
+        for (int64_t i = 0; i < N / 2; i += 8)                      // integers: their sum may be taken in any order
+            for (int k = 0; k < 8; k++) sums[k] += ((const uint64_t *)(const void *)v)[i + k];
+        reading = fmax(reading, N * 4. / (now() - start));
+        for (int k = 0; k < 8; k++) kept += (double)(sums[k] & 1);
+        start = now();
+        for (int64_t i = 0; i < N; i++) v[2 * (int64_t)N + i] = v[i] + v[N + i];
+        adding = fmax(adding, N * 12. / (now() - start));
+        kept += (double)v[2 * (int64_t)N + t];
+    }
+    free(v);
+    printf("{\"processor\": \"%s\", \"flops\": %.4g, \"reading\": %.4g, \"adding\": %.4g, \"check\": %g}\n", name, flops, reading, adding, kept);
+    return 0;
+}
+
 static bool print_row(const char *name, const char *unit, double units, result r) {
     if (eg_error()) return false;
     printf("%-20s %12.4g %-3s (best %.4g, %lld runs; check %.9g)\n", name, r.median * units, unit, r.min * units, (long long)r.runs, r.check);
@@ -530,6 +598,7 @@ static bool print_row(const char *name, const char *unit, double units, result r
 int main(int argc, char **argv) {
     if (getenv("BENCH_DEVICE") && !eg_set_device(getenv("BENCH_DEVICE"))) return 1;
     if (argc == 2 && !strcmp(argv[1], "memory")) return measure_memory();
+    if (argc == 2 && !strcmp(argv[1], "machine")) return measure_machine();
     if (argc == 2 && !strcmp(argv[1], "gradient")) {
         eg_tensor *out[OUTPUTS];
         run_startup(out);

@@ -1,4 +1,5 @@
-# ./build.sh bench [WORKLOAD...]: eager.h alone, then beside the frameworks that $PYTHON can import. RESULTS.md tells more.
+# ./build.sh bench [--threads N] [--peers NAMES] [WORKLOAD...]: eager.h alone, then beside the frameworks that $PYTHON can import.
+# bench results [OPTION...]: the tables of RESULTS.md and docs/speed.svg, anew (results.py --help).
 # bench numpy [NAME...]: the operations one by one, beside NumPy. bench layers [NAME...]: layers, losses and optimizers, beside PyTorch.
 # bench forms [NAME...]: what a plain number, one element, a row or a column as an operand costs beside a whole tensor.
 mkdir -p $B
@@ -19,20 +20,32 @@ if [ "${1-}" = layers ]; then
     $CC -std=c11 -O2 $CFLAGS -I. tests/bench/layers_table.c -o $B/layers_table $LIBS
     exec $PYTHON tests/bench/layers_table.py $B/layers_table "$@"
 fi
+if [ "${1-}" = results ]; then
+    shift
+    CC=$CC exec $PYTHON tests/bench/results.py "$@"
+fi
+threads=1 peers=
+while :; do
+    case ${1-} in
+    --threads) threads=$2; shift 2 ;;
+    --peers) peers=$2; shift 2 ;;
+    *) break ;;
+    esac
+done
 $CC -std=c11 -O2 $CFLAGS -I. tests/bench/bench.c -o $B/bench $LIBS
 printf '\n== eager.h, kernels of its own, one thread\n'
 $B/bench "$@"
 
-peers=$([ -z "$PYTHON" ] || $PYTHON - <<'PYTHON_END' 2>/dev/null
+[ -n "$peers" ] || peers=$([ -z "$PYTHON" ] || $PYTHON - <<'PYTHON_END' 2>/dev/null
 from importlib.util import find_spec
 if find_spec("numpy"):
-    print("".join("," + peer for peer, module in (("torch", "torch"), ("tf", "tensorflow"), ("jax", "jax")) if find_spec(module)))
+    print("eager" + "".join("," + peer for peer, module in (("torch", "torch"), ("tf", "tensorflow"), ("jax", "jax")) if find_spec(module)))
 PYTHON_END
 ) || peers=''
-if [ -z "$peers" ]; then
+if [ -z "$peers" ] || [ "$peers" = eager ]; then
     echo "No PyTorch, TensorFlow or JAX to compare with; PYTHON=venv/bin/python ./build.sh bench takes those of an environment."
     exit
 fi
 [ $# -gt 0 ] || set -- op_add_4 tape_chain_4 linreg_2000 mlp_32 cnn_32 startup
-printf '\n== beside others, each in a process of its own on one core (tests/bench/peers.py --help: more workloads and peers)\n'
-CC=$CC $PYTHON tests/bench/peers.py --peers "eager$peers" --work "$(echo "$@" | tr ' ' ,)" --min-time 0.3 --markdown
+printf '\n== beside others, each in a process of its own, on %s core(s) (tests/bench/peers.py --help: more workloads and peers)\n' "$threads"
+CC=$CC $PYTHON tests/bench/peers.py --threads "$threads" --peers "$peers" --work "$(echo "$@" | tr ' ' ,)" --min-time 0.3 --markdown
