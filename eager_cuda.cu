@@ -1,18 +1,22 @@
 /* eager_cuda.cu - NVIDIA GPUs for eager.h, as devices "gpu:0", "gpu:1", ...
  *
- *   nvcc -O2 -arch=native -c eager_cuda.cu                          CUDA 13 (12 was not tried); for other GPUs than this machine's: -arch=all-major
+ *   nvcc -O2 -arch=native -c eager_cuda.cu                          CUDA 13 (12 was not tried); for other GPUs than
+ this machine's: -arch=all-major
  *   cc -DEAGER_CUDA program.c eager_cuda.o -L/usr/local/cuda/lib64 -lcublas -lcudart -lstdc++ -lm -lpthread
  *
  * nvcc -DEAGER_CUBLASLT, and -lcublasLt behind -lcublas: then a dense layer's bias and relu are part of its product.
  *
- * The table of chapter 15 of eager.h, filled in. What runs in order on a GPU is one stream for each; the program goes on
+ * The table of chapter 15 of eager.h, filled in. What runs in order on a GPU is one stream for each; the program goes
+ on
  * meanwhile, until it reads a value. No sum depends on which thread comes first: the same program gives the same bits.
  *
  *   1  THE DEVICE     2  MEMORY AND COPIES     3  ELEMENTWISE, COPY, FILL     4  REDUCTIONS AND ROWS     5  PRODUCTS
- *   6  CONVOLUTION AND POOLING     7  INDICES AND SORTING     8  RANDOM NUMBERS, UPDATES     9  LAYERS AS ONE     10  THE TABLE
+ *   6  CONVOLUTION AND POOLING     7  INDICES AND SORTING     8  RANDOM NUMBERS, UPDATES     9  LAYERS AS ONE     10 
+ THE TABLE
  *
  * Kernels are started by EGI_LAUNCH, those that have barriers by EGI_LAUNCH_WITH_BARRIERS, and declare shared memory by
- * EGI_SHARED: then g++ compiles this file, too, and the tests run it without a GPU (tests/gpu/cuda_host/). What finds no memory, be
+ * EGI_SHARED: then g++ compiles this file, too, and the tests run it without a GPU (tests/gpu/cuda_host/). What finds
+ no memory, be
  * it a launch, cuBLAS or the runtime, is called once more when our cache is free: EGI_GPU_TWICE.
  */
 #define EAGER_BACKEND
@@ -32,17 +36,19 @@
 #define EGI_WARP_BARRIER() __syncwarp()
 #define EGI_UNROLL _Pragma("unroll")
 #define EGI_UNROLL_EIGHT _Pragma("unroll 8")
-#define EGI_SHUFFLE(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)       /* what the thread at the place ^ mask of the warp has */
+#define EGI_SHUFFLE(v, mask) \
+    __shfl_xor_sync(0xffffffffu, v, mask)       /* what the thread at the place ^ mask of the warp has */
 template <class T> struct egi_gpu_same { typedef T type; };
 // What <<<>>> does, but it says whether it could.
-template <class... P> static cudaError_t egi_gpu_start(void (*kernel)(P...), int64_t blocks, unsigned threads, cudaStream_t stream, typename egi_gpu_same<P>::type... p) {
+template <class... P> static cudaError_t egi_gpu_start(void (*kernel)(P...), int64_t blocks, unsigned threads,
+                                                       cudaStream_t stream, typename egi_gpu_same<P>::type... p) {
     void *parameters[] = { (void *)&p... };
     return cudaLaunchKernel((const void *)kernel, dim3((unsigned)blocks), dim3(threads), parameters, 0, stream);
 }
 #define EGI_START egi_gpu_start
 #define EGI_START_WITH_BARRIERS egi_gpu_start
 #endif
-#ifdef EGI_CUDA_BREAK_BARRIER                    // the tests prove that they would see a missing one: that of this number
+#ifdef EGI_CUDA_BREAK_BARRIER  // the tests prove that they would see a missing one: that of this number
 #define EGI_BARRIER_TO_BREAK(number) do { if ((number) != EGI_CUDA_BREAK_BARRIER) EGI_BARRIER(); } while (0)
 #else
 #define EGI_BARRIER_TO_BREAK(number) EGI_BARRIER()
@@ -52,11 +58,14 @@ template <class... P> static cudaError_t egi_gpu_start(void (*kernel)(P...), int
 // Idea: a device is three streams, a cuBLAS handle, free blocks of memory by size, pinned memory for copies, and a word
 // that kernels write where they find an index out of range.
 
-enum { EGI_GPU_THREADS = 256, EGI_GPU_CLASSES = 8 * 48, EGI_GPU_SITES = 4096, EGI_GPU_STAGE = 4 << 20, EGI_GPU_MOST = 16 };
+enum { EGI_GPU_THREADS = 256, EGI_GPU_CLASSES = 8 * 48, EGI_GPU_SITES = 4096, EGI_GPU_STAGE = 4 << 20,
+       EGI_GPU_MOST = 16 };
 
 typedef struct egi_gpu_block { struct egi_gpu_block *next; void *data; int64_t bytes; } egi_gpu_block;
 // Where an index was checked, for the sentence that says so later.
-typedef struct egi_gpu_site { const char *name; unsigned serial; int dtype; eg_shape shape; bool classes; } egi_gpu_site;
+typedef struct egi_gpu_site {
+    const char *name; unsigned serial; int dtype; eg_shape shape; bool classes;
+} egi_gpu_site;
 // The first bad index since the last look. Pinned memory: kernels write it, the host reads it once they are done.
 typedef struct egi_gpu_fault { unsigned taken, serial; int64_t value, position, limit; } egi_gpu_fault;
 
@@ -78,7 +87,9 @@ enum { EGI_GPU_ARRIVALS = 32 };
 
 #ifdef EAGER_CUBLASLT
 // How cublasLt computes one kind of product with a bias: asking it takes longer than a small product.
-typedef struct egi_gpu_plan_key { int64_t m, n, k, lda, ldb, ta, tb, dtype, precision, relu, alignment; } egi_gpu_plan_key;
+typedef struct egi_gpu_plan_key {
+    int64_t m, n, k, lda, ldb, ta, tb, dtype, precision, relu, alignment;
+} egi_gpu_plan_key;
 typedef struct egi_gpu_plan {
     egi_gpu_plan_key key;                        // m 0: there is none
     cublasLtMatmulDescOpaque_t product;
@@ -115,10 +126,10 @@ typedef struct egi_gpu {
     char *read_stage;
     egi_gpu_site sites[EGI_GPU_SITES];
     unsigned next_site;
-    egi_gpu_fault *fault;                        // of indices; behind it those of the trap, by thread
-    egi_gpu_trap *traps;                         // NULL before one is set
-    unsigned next_trap, looked_trap;             // the number of the next one; of the first that may not have been looked for
-    bool dead;                                   // its context is lost
+    egi_gpu_fault *fault;             // of indices; behind it those of the trap, by thread
+    egi_gpu_trap *traps;              // NULL before one is set
+    unsigned next_trap, looked_trap;  // the number of the next one; of the first that may not have been looked for
+    bool dead;                        // its context is lost
     char why_dead[200];
 } egi_gpu;
 static egi_gpu egi_gpus[EGI_GPU_MOST];
@@ -135,16 +146,21 @@ static int64_t egi_gpu_power(int64_t n, int64_t most) {         // the least pow
 
 // After these, every later call of the process fails too: the context is lost.
 static bool egi_gpu_fatal(cudaError_t e) {
-    return e == cudaErrorIllegalAddress || e == cudaErrorLaunchTimeout || e == cudaErrorAssert || e == cudaErrorHardwareStackError ||
-           e == cudaErrorIllegalInstruction || e == cudaErrorMisalignedAddress || e == cudaErrorInvalidAddressSpace || e == cudaErrorInvalidPc ||
-           e == cudaErrorLaunchFailure || e == cudaErrorECCUncorrectable;
+    return e == cudaErrorIllegalAddress || e == cudaErrorLaunchTimeout || e == cudaErrorAssert ||
+           e == cudaErrorHardwareStackError || e == cudaErrorIllegalInstruction || e == cudaErrorMisalignedAddress ||
+           e == cudaErrorInvalidAddressSpace || e == cudaErrorInvalidPc || e == cudaErrorLaunchFailure ||
+           e == cudaErrorECCUncorrectable;
 }
 static bool egi_gpu_fail(egi_gpu *g, const char *op, cudaError_t e) {
     cudaGetLastError();                          // what is not fatal is forgotten with this
     if (g->dead) return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s", op, g->why_dead) != NULL;
-    if (e == cudaErrorMemoryAllocation) return eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory on %s", op, g->name) != NULL;
-    if (!egi_gpu_fatal(e)) return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s: %s (CUDA error %d)", op, g->name, cudaGetErrorString(e), (int)e) != NULL;
-    snprintf(g->why_dead, sizeof g->why_dead, "%s is lost: %s (CUDA error %d). Nothing can be computed or read there until the program is started anew",
+    if (e == cudaErrorMemoryAllocation)
+        return eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory on %s", op, g->name) != NULL;
+    if (!egi_gpu_fatal(e))
+        return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s: %s (CUDA error %d)", op, g->name, cudaGetErrorString(e),
+                        (int)e) != NULL;
+    snprintf(g->why_dead, sizeof g->why_dead,
+             "%s is lost: %s (CUDA error %d). Nothing can be computed or read there until the program is started anew",
              g->name, cudaGetErrorString(e), (int)e);
     g->dead = true;
     return eg_raise(EG_ERROR_DEVICE, "eg_%s, or an op before it: %s", op, g->why_dead) != NULL;
@@ -152,10 +168,12 @@ static bool egi_gpu_fail(egi_gpu *g, const char *op, cudaError_t e) {
 
 static void egi_gpu_make_room(egi_gpu *g);
 static bool egi_gpu_no_memory(cudaError_t e) { return e == cudaErrorMemoryAllocation; }
-static bool egi_gpu_no_memory(cublasStatus_t s) {                      // its own, or of a kernel of its that was to be loaded
-    return s == CUBLAS_STATUS_ALLOC_FAILED || (s != CUBLAS_STATUS_SUCCESS && cudaPeekAtLastError() == cudaErrorMemoryAllocation);
+static bool egi_gpu_no_memory(cublasStatus_t s) {  // its own, or of a kernel of its that was to be loaded
+    return s == CUBLAS_STATUS_ALLOC_FAILED ||
+           (s != CUBLAS_STATUS_SUCCESS && cudaPeekAtLastError() == cudaErrorMemoryAllocation);
 }
-// A call that finds no memory has done nothing: it is made once more when what we have cached is free. g->lock must not be held.
+// A call that finds no memory has done nothing: it is made once more when what we have cached is free. g->lock must not
+// be held.
 #define EGI_GPU_TWICE(g, result, call) \
     do { \
         (result) = (call); \
@@ -169,15 +187,17 @@ static bool egi_gpu_no_memory(cublasStatus_t s) {                      // its ow
         EGI_GPU_TWICE(g, egi_e, call); \
         if (egi_e != cudaSuccess) return egi_gpu_fail(g, op, egi_e); \
     } while (0)
-// A kernel's code may be loaded when it is first wanted, and its local memory be made then. Behind a launch that failed nothing is launched
-// until the error is taken: it would read what was never made.
+// A kernel's code may be loaded when it is first wanted, and its local memory be made then. Behind a launch that failed
+// nothing is launched until the error is taken: it would read what was never made.
 #define EGI_GPU_LAUNCH_BY(start, stream, ...) \
     do { \
         cudaError_t egi_e = cudaPeekAtLastError(); \
         if (egi_e == cudaSuccess) EGI_GPU_TWICE(egi_gpu_of_stream(stream), egi_e, start(__VA_ARGS__)); \
     } while (0)
-#define EGI_LAUNCH(kernel, blocks, threads, stream, ...) EGI_GPU_LAUNCH_BY(EGI_START, stream, kernel, blocks, threads, stream, __VA_ARGS__)
-#define EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, threads, stream, ...) EGI_GPU_LAUNCH_BY(EGI_START_WITH_BARRIERS, stream, kernel, blocks, threads, stream, __VA_ARGS__)
+#define EGI_LAUNCH(kernel, blocks, threads, stream, ...) \
+    EGI_GPU_LAUNCH_BY(EGI_START, stream, kernel, blocks, threads, stream, __VA_ARGS__)
+#define EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, threads, stream, ...) \
+    EGI_GPU_LAUNCH_BY(EGI_START_WITH_BARRIERS, stream, kernel, blocks, threads, stream, __VA_ARGS__)
 static egi_gpu *egi_gpu_of_stream(cudaStream_t compute) {
     int i = 0;
     while (egi_gpus[i].compute != compute) i++;
@@ -191,22 +211,29 @@ static egi_gpu *egi_gpu_enter(eg_backend *b) {
     if (cudaSetDevice(g->ordinal) != cudaSuccess) cudaGetLastError();        // the launch will tell
     return g;
 }
-static const char *egi_gpu_op_name(const egi_args *args) { return args->op ? args->op->name : args->in[0] ? "copy" : "fill"; }
+static const char *egi_gpu_op_name(const egi_args *args) {
+    return args->op ? args->op->name : args->in[0] ? "copy" : "fill";
+}
 // True if what was launched could be.
 static bool egi_gpu_launched_for(egi_gpu *g, const char *op) {
     cudaError_t e = g->dead ? cudaSuccess : cudaGetLastError();
     return (!g->dead && e == cudaSuccess) || egi_gpu_fail(g, op, e);
 }
-static bool egi_gpu_launched(egi_gpu *g, const egi_args *args) { return egi_gpu_launched_for(g, egi_gpu_op_name(args)); }
-static int64_t egi_gpu_blocks(int64_t units) { return egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(units, EGI_GPU_THREADS), 1 << 16)); }
+static bool egi_gpu_launched(egi_gpu *g, const egi_args *args) {
+    return egi_gpu_launched_for(g, egi_gpu_op_name(args));
+}
+static int64_t egi_gpu_blocks(int64_t units) {
+    return egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(units, EGI_GPU_THREADS), 1 << 16));
+}
 // The loop of a kernel without barriers over its units.
 #define EGI_GPU_EACH(i, n) \
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, egi_step = (int64_t)gridDim.x * blockDim.x; i < (n); i += egi_step)
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, egi_step = (int64_t)gridDim.x * blockDim.x; \
+         i < (n); i += egi_step)
 
 //# 2  MEMORY AND COPIES ------------------------------------------------------
 // Idea: freed blocks are kept by size and given out again. All work of a device runs in one stream, so a block that is
-// freed here can be used by the next kernel at once. Copies go through pinned memory, in streams of their own that events order:
-// a write before what is launched after it, an upload beside it.
+// freed here can be used by the next kernel at once. Copies go through pinned memory, in streams of their own that
+// events order: a write before what is launched after it, an upload beside it.
 
 // Eight sizes for each power of two, from 512 bytes up.
 static int egi_gpu_class(int64_t bytes, int64_t *size) {
@@ -307,12 +334,17 @@ static bool egi_gpu_check_trap(egi_gpu *g) {
     pthread_mutex_lock(&g->lock);
     t = g->traps[f.serial % EGI_GPU_TRAPS];
     pthread_mutex_unlock(&g->lock);
-    if (t.serial != f.serial) return eg_raise(EG_ERROR_NONFINITE, "%s: an op made %lld NaN or infinite elements", g->name, (long long)f.value) != NULL;
-    return eg_raise(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s (%s found it later)", t.name, (long long)f.value, t.what, g->name) != NULL;
+    if (t.serial != f.serial)
+        return eg_raise(EG_ERROR_NONFINITE, "%s: an op made %lld NaN or infinite elements", g->name,
+                        (long long)f.value) != NULL;
+    return eg_raise(EG_ERROR_NONFINITE, "eg_%s: made %lld NaN or infinite elements of %s (%s found it later)", t.name,
+                    (long long)f.value, t.what, g->name) != NULL;
 }
-static void egi_gpu_list(char *text, const int64_t *x, int n) {           // [1, 0], as errors on the CPU have it; EG_SHAPE_TEXT bytes
+// [1, 0], as errors on the CPU have it; EG_SHAPE_TEXT bytes
+static void egi_gpu_list(char *text, const int64_t *x, int n) {
     size_t length = (size_t)snprintf(text, EG_SHAPE_TEXT, "[");
-    for (int i = 0; i < n; i++) length += (size_t)snprintf(text + length, EG_SHAPE_TEXT - length, i ? ", %lld" : "%lld", (long long)x[i]);
+    for (int i = 0; i < n; i++)
+        length += (size_t)snprintf(text + length, EG_SHAPE_TEXT - length, i ? ", %lld" : "%lld", (long long)x[i]);
     snprintf(text + length, EG_SHAPE_TEXT - length, "]");
 }
 // What kernels have found since the last look is raised now; the stream has been waited for.
@@ -323,19 +355,23 @@ static bool egi_gpu_check(egi_gpu *g) {
     pthread_mutex_lock(&g->lock);
     egi_gpu_site s = g->sites[f.serial % EGI_GPU_SITES];
     pthread_mutex_unlock(&g->lock);
-    if (s.serial != f.serial) return eg_raise(EG_ERROR_INDEX, "%s: an index, %lld, is out of range [0, %lld)", g->name, (long long)f.value, (long long)f.limit) != NULL;
+    if (s.serial != f.serial)
+        return eg_raise(EG_ERROR_INDEX, "%s: an index, %lld, is out of range [0, %lld)", g->name, (long long)f.value,
+                        (long long)f.limit) != NULL;
     char text[EG_SHAPE_TEXT], at[EG_SHAPE_TEXT];
     int64_t rest = f.position, index[EG_MAX_RANK];
     for (int d = s.shape.rank - 1; d >= 0; d--) { index[d] = rest % s.shape.dims[d]; rest /= s.shape.dims[d]; }
     egi_gpu_list(at, index, s.shape.rank);
     egi_gpu_list(text, s.shape.dims, s.shape.rank);
-    return eg_raise(EG_ERROR_INDEX, "eg_%s: %s %lld at position %s of %s %s is %s%lld%s (%s found it later)", s.name, s.classes ? "label" : "index", (long long)f.value, at,
-                    eg_dtype_name((eg_dtype)s.dtype), text, s.classes ? "none of the " : "out of range [0, ", (long long)f.limit,
+    return eg_raise(EG_ERROR_INDEX, "eg_%s: %s %lld at position %s of %s %s is %s%lld%s (%s found it later)",
+                    s.name, s.classes ? "label" : "index", (long long)f.value, at, eg_dtype_name((eg_dtype)s.dtype),
+                    text, s.classes ? "none of the " : "out of range [0, ", (long long)f.limit,
                     s.classes ? " classes, which count from 0" : ")", g->name) != NULL;
 }
 static bool egi_gpu_wait(egi_gpu *g) {
     if (g->dead) return egi_gpu_fail(g, "synchronize", cudaSuccess);
-    EGI_GPU_TRY(g, "synchronize", cudaDeviceSynchronize());              // all streams, those of other libraries that memory is lent to, too
+    // all streams, those of other libraries that memory is lent to, too
+    EGI_GPU_TRY(g, "synchronize", cudaDeviceSynchronize());
     return egi_gpu_check(g);
 }
 // Another library's thread may come by here, to give back what it was lent: it keeps the device that it works with.
@@ -387,7 +423,7 @@ static bool egi_gpu_upload(eg_backend *b, void *to, const void *from, int64_t by
     egi_gpu *g = egi_gpu_enter(b);
     pthread_mutex_lock(&g->uploads.lock);
     bool ok = egi_gpu_upload_staged(g, (char *)to, (const char *)from, bytes, ticket);
-    if (!ok) cudaStreamSynchronize(g->uploads.stream);         // what was begun must not write into memory that is given back
+    if (!ok) cudaStreamSynchronize(g->uploads.stream);  // what was begun must not write into memory that is given back
     pthread_mutex_unlock(&g->uploads.lock);
     return ok;
 }
@@ -408,8 +444,14 @@ static bool egi_gpu_write(eg_backend *b, void *to, const void *from, int64_t byt
         uint32_t v32;
         memcpy(&v8, from, 1);
         if (bytes == 1) EGI_LAUNCH(egi_gpu_write_one<uint8_t>, 1, 1, g->compute, (uint8_t *)to, v8);
-        if (bytes == 2) { memcpy(&v16, from, 2); EGI_LAUNCH(egi_gpu_write_one<uint16_t>, 1, 1, g->compute, (uint16_t *)to, v16); }
-        if (bytes == 4) { memcpy(&v32, from, 4); EGI_LAUNCH(egi_gpu_write_one<uint32_t>, 1, 1, g->compute, (uint32_t *)to, v32); }
+        if (bytes == 2) {
+            memcpy(&v16, from, 2);
+            EGI_LAUNCH(egi_gpu_write_one<uint16_t>, 1, 1, g->compute, (uint16_t *)to, v16);
+        }
+        if (bytes == 4) {
+            memcpy(&v32, from, 4);
+            EGI_LAUNCH(egi_gpu_write_one<uint32_t>, 1, 1, g->compute, (uint32_t *)to, v32);
+        }
         if (bytes == 8) EGI_LAUNCH(egi_gpu_write_one<uint64_t>, 1, 1, g->compute, (uint64_t *)to, value);
         return egi_gpu_launched_for(g, "write");
     }
@@ -517,7 +559,8 @@ template <class T> static __device__ __forceinline__ T egi_gpu_number_of(const e
     memcpy(&v, &p.number[o], sizeof v);
     return v;
 }
-template <class T> static __device__ __forceinline__ T egi_gpu_operand(const egi_gpu_elementwise &p, int o, int64_t at) {
+template <class T>
+static __device__ __forceinline__ T egi_gpu_operand(const egi_gpu_elementwise &p, int o, int64_t at) {
     if (p.numbers >> o & 1) return egi_gpu_number_of<T>(p, o);
     if (p.bytes >> o & 1) return (T)((const uint8_t *)p.in[o])[at];
     return ((const T *)p.in[o])[at];
@@ -537,7 +580,8 @@ static __device__ __forceinline__ void egi_gpu_put_four(void *out, int64_t at, f
     *(float4 *)((float *)out + at) = make_float4(x, y, z, w);
 }
 static __device__ __forceinline__ void egi_gpu_put_four(void *out, int64_t at, int x, int y, int z, int w) {
-    *(uchar4 *)((uint8_t *)out + at) = make_uchar4((unsigned char)x, (unsigned char)y, (unsigned char)z, (unsigned char)w);
+    *(uchar4 *)((uint8_t *)out + at) = make_uchar4((unsigned char)x, (unsigned char)y, (unsigned char)z,
+                                                   (unsigned char)w);
 }
 static __device__ __forceinline__ void egi_gpu_put(void *out, int64_t at, float x) { ((float *)out)[at] = x; }
 static __device__ __forceinline__ void egi_gpu_put(void *out, int64_t at, int x) { ((uint8_t *)out)[at] = (uint8_t)x; }
@@ -548,19 +592,22 @@ template <class F> static __global__ void egi_gpu_elementwise_f32(egi_gpu_elemen
         int64_t e = four ? 4 * i : 3 * p.fours + i, at[5];
         egi_gpu_locate<5>(p.walk, e, at);
         if (four) {
-            const float4 a = egi_gpu_four(p, 0, at[0]), b = egi_gpu_four(p, 1, at[1]), c = egi_gpu_four(p, 2, at[2]), y = egi_gpu_four(p, 3, at[3]),
+            const float4 a = egi_gpu_four(p, 0, at[0]), b = egi_gpu_four(p, 1, at[1]), c = egi_gpu_four(p, 2, at[2]),
+                         y = egi_gpu_four(p, 3, at[3]),
                          g = egi_gpu_four(p, 4, at[4]);
-            egi_gpu_put_four(p.out, e, F::of(a.x, b.x, c.x, y.x, g.x), F::of(a.y, b.y, c.y, y.y, g.y), F::of(a.z, b.z, c.z, y.z, g.z),
-                             F::of(a.w, b.w, c.w, y.w, g.w));
+            egi_gpu_put_four(p.out, e, F::of(a.x, b.x, c.x, y.x, g.x), F::of(a.y, b.y, c.y, y.y, g.y),
+                             F::of(a.z, b.z, c.z, y.z, g.z), F::of(a.w, b.w, c.w, y.w, g.w));
         } else
-            egi_gpu_put(p.out, e, F::of(egi_gpu_operand<float>(p, 0, at[0]), egi_gpu_operand<float>(p, 1, at[1]), egi_gpu_operand<float>(p, 2, at[2]),
-                                        egi_gpu_operand<float>(p, 3, at[3]), egi_gpu_operand<float>(p, 4, at[4])));
+            egi_gpu_put(p.out, e, F::of(egi_gpu_operand<float>(p, 0, at[0]), egi_gpu_operand<float>(p, 1, at[1]),
+                                        egi_gpu_operand<float>(p, 2, at[2]), egi_gpu_operand<float>(p, 3, at[3]),
+                                        egi_gpu_operand<float>(p, 4, at[4])));
     }
 }
 // The formulas of the table, each as a type with a function: value, and gradient by operand.
 #define EGI_GPU_FORMULA(T, name, formula) \
     struct name { \
-        static __device__ __forceinline__ T of(const float a, const float b, const float c, const float y, const float g) { \
+        static __device__ __forceinline__ T of(const float a, const float b, const float c, const float y, \
+                                               const float g) { \
             (void)a; (void)b; (void)c; (void)y; (void)g; \
             return formula; \
         } \
@@ -577,7 +624,8 @@ template <class F> static __global__ void egi_gpu_elementwise_f32(egi_gpu_elemen
 #define EGI_GPU_F1(kind, name, f, d0) EGI_GPU_VALUE_##kind(name, f) EGI_GPU_FORMULA(float, egi_gpu_d0_##name, d0)
 #define EGI_GPU_F_ND(kind, name, f) EGI_GPU_VALUE_##kind(name, f)
 #define EGI_GPU_F2(kind, name, f, d0, d1) EGI_GPU_F1(kind, name, f, d0) EGI_GPU_FORMULA(float, egi_gpu_d1_##name, d1)
-#define EGI_GPU_F3(kind, name, f, d0, d1, d2) EGI_GPU_F2(kind, name, f, d0, d1) EGI_GPU_FORMULA(float, egi_gpu_d2_##name, d2)
+#define EGI_GPU_F3(kind, name, f, d0, d1, d2) \
+    EGI_GPU_F2(kind, name, f, d0, d1) EGI_GPU_FORMULA(float, egi_gpu_d2_##name, d2)
 #define EGI_V egi_f32
 EGI_ELEMENTWISE_TABLE(EGI_GPU_F1, EGI_GPU_F_ND, EGI_GPU_F2, EGI_GPU_F_ND, EGI_GPU_F3, a, b, c, y, g)
 #undef EGI_V
@@ -592,13 +640,20 @@ typedef void egi_gpu_kernel(egi_gpu_elementwise p);
 #define EGI_GPU_ENTRY_E EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_P EGI_GPU_ENTRY_F
 #define EGI_GPU_ENTRY_B(name) NULL
-#define EGI_GPU_R1(kind, name, f, d0) { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, NULL, NULL },
+#define EGI_GPU_R1(kind, name, f, d0) \
+    { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, NULL, NULL },
 #define EGI_GPU_R_ND(kind, name, f) { EGI_GPU_ENTRY_##kind(name), NULL, NULL, NULL },
-#define EGI_GPU_R2(kind, name, f, d0, d1) { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, egi_gpu_elementwise_f32<egi_gpu_d1_##name>, NULL },
-#define EGI_GPU_R3(kind, name, f, d0, d1, d2) { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, egi_gpu_elementwise_f32<egi_gpu_d1_##name>, egi_gpu_elementwise_f32<egi_gpu_d2_##name> },
-static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(EGI_GPU_R1, EGI_GPU_R_ND, EGI_GPU_R2, EGI_GPU_R_ND, EGI_GPU_R3, a, b, c, y, g) };
+#define EGI_GPU_R2(kind, name, f, d0, d1) \
+    { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, \
+      egi_gpu_elementwise_f32<egi_gpu_d1_##name>, NULL },
+#define EGI_GPU_R3(kind, name, f, d0, d1, d2) \
+    { EGI_GPU_ENTRY_##kind(name), egi_gpu_elementwise_f32<egi_gpu_d0_##name>, \
+      egi_gpu_elementwise_f32<egi_gpu_d1_##name>, egi_gpu_elementwise_f32<egi_gpu_d2_##name> },
+static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] =
+    { EGI_ELEMENTWISE_TABLE(EGI_GPU_R1, EGI_GPU_R_ND, EGI_GPU_R2, EGI_GPU_R_ND, EGI_GPU_R3, a, b, c, y, g) };
 
-// The other dtypes have one kernel each, which asks for the op: few programs are slowed by that, and it compiles ten times faster.
+// The other dtypes have one kernel each, which asks for the op: few programs are slowed by that, and it compiles ten
+// times faster.
 #define EGI_GPU_NO_CASE(name, f)
 #define EGI_GPU_C_ND(kind, name, f) EGI_GPU_CASE_##kind(name, f)
 #define EGI_GPU_C1(kind, name, f, d0) EGI_GPU_CASE_##kind(name, f)
@@ -607,7 +662,10 @@ static egi_gpu_kernel *const egi_gpu_f32_kernels[][4] = { EGI_ELEMENTWISE_TABLE(
 #define EGI_GPU_SWITCH(T) \
     static __device__ T egi_gpu_compute(int op, const T a, const T b, const T c) { \
         (void)b; (void)c; \
-        switch (op) { EGI_ELEMENTWISE_TABLE(EGI_GPU_C1, EGI_GPU_C_ND, EGI_GPU_C2, EGI_GPU_C_ND, EGI_GPU_C3, a, b, c, y, g) default: return a; } \
+        switch (op) { \
+            EGI_ELEMENTWISE_TABLE(EGI_GPU_C1, EGI_GPU_C_ND, EGI_GPU_C2, EGI_GPU_C_ND, EGI_GPU_C3, a, b, c, y, \
+                                  g) default: return a; \
+        } \
     }
 #define EGI_GPU_CASE_N(name, f) case EGI_OP_##name: return (egi_gpu_t)(f);
 #define EGI_GPU_CASE_M EGI_GPU_CASE_F
@@ -642,13 +700,15 @@ template <class T> static __global__ void egi_gpu_elementwise_any(egi_gpu_elemen
         int64_t at[3];
         egi_gpu_locate<3>(p.walk, i, at);
         typedef typename egi_gpu_wide<T>::type wide;
-        wide y = egi_gpu_compute(p.op, (wide)egi_gpu_operand<T>(p, 0, at[0]), (wide)egi_gpu_operand<T>(p, 1, at[1]), (wide)egi_gpu_operand<T>(p, 2, at[2]));
+        wide y = egi_gpu_compute(p.op, (wide)egi_gpu_operand<T>(p, 0, at[0]), (wide)egi_gpu_operand<T>(p, 1, at[1]),
+                                 (wide)egi_gpu_operand<T>(p, 2, at[2]));
         if (p.to_bool) ((uint8_t *)p.out)[i] = (uint8_t)y;
         else ((T *)p.out)[i] = (T)y;
     }
 }
 
-// Can the operands be read in fours? The last axis must be whole fours (or the only one), and be read in steps of 1 or not at all.
+// Can the operands be read in fours? The last axis must be whole fours (or the only one), and be read in steps of 1 or
+// not at all.
 static bool egi_gpu_in_fours(const egi_gpu_elementwise *p) {
     const egi_gpu_walk *w = &p->walk;
     int last = w->rank - 1;
@@ -670,7 +730,10 @@ static bool egi_gpu_run_elementwise(eg_backend *b, const egi_args *args) {
     if (dtype < 0) {                             // the dtype of the first operand that has one
         for (int i = op->flags & EGI_BOOL_FIRST ? 1 : 0; i < op->n_in && dtype < 0; i++)
             if (!(args->in[i]->flags & EGI_NUMBER)) dtype = args->in[i]->dtype;
-        if (dtype < 0) dtype = !(op->flags & EGI_TO_BOOL) ? args->out[0]->dtype : op->dtypes == 1u << EG_BOOL ? (int)EG_BOOL : args->in[0]->dtype;
+        if (dtype < 0)
+            dtype = !(op->flags & EGI_TO_BOOL) ? args->out[0]->dtype
+                    : op->dtypes == 1u << EG_BOOL ? (int)EG_BOOL
+                    : args->in[0]->dtype;
     }
     while (!args->in[some]) some++;              // an operand that is read; the others stand for it
     for (int i = 0; i < 5; i++) x[i] = args->in[args->in[i] ? i : some];
@@ -681,7 +744,8 @@ static bool egi_gpu_run_elementwise(eg_backend *b, const egi_args *args) {
         p.number[i] = 0;
         if (x[i]->flags & EGI_NUMBER) {
             p.numbers |= 1u << i;
-            if (x[i]->flags & EGI_INTEGER_NUMBER) egi_store_int(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->integer);
+            if (x[i]->flags & EGI_INTEGER_NUMBER)
+                egi_store_int(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->integer);
             else egi_store(dtype == EG_BOOL ? EG_UINT8 : dtype, &p.number[i], x[i]->number);
         } else if (x[i]->dtype == EG_BOOL && dtype != EG_BOOL) p.bytes |= 1u << i;
     }
@@ -715,14 +779,20 @@ template <class U> static __global__ void egi_gpu_walk_fill(egi_gpu_walk w, U va
         to[at[0]] = value;
     }
 }
-// Elements are aligned here, and read and written in one piece; eager.h's functions go byte by byte, and serve where speed is no matter.
+// Elements are aligned here, and read and written in one piece; eager.h's functions go byte by byte, and serve where
+// speed is no matter.
 static __device__ __forceinline__ int64_t egi_gpu_load_int(int dtype, const void *p) {
-    return dtype == EG_INT32 ? *(const int32_t *)p : dtype == EG_INT64 ? *(const int64_t *)p : dtype == EG_UINT8 || dtype == EG_BOOL ? *(const uint8_t *)p : egi_load_int(dtype, p);
+    return dtype == EG_INT32 ? *(const int32_t *)p
+           : dtype == EG_INT64 ? *(const int64_t *)p
+           : dtype == EG_UINT8 || dtype == EG_BOOL ? *(const uint8_t *)p
+           : egi_load_int(dtype, p);
 }
 // As eg_cast says: whole numbers to smaller ones keep their low bits, everything else goes by way of the value.
 static __device__ void egi_gpu_convert(int dtype_from, const void *from, int dtype_to, void *to) {
     if (egi_is_float(dtype_from)) {
-        const double v = dtype_from == EG_FLOAT32 ? (double)*(const float *)from : dtype_from == EG_FLOAT64 ? *(const double *)from : egi_load(dtype_from, from);
+        const double v = dtype_from == EG_FLOAT32 ? (double)*(const float *)from
+                         : dtype_from == EG_FLOAT64 ? *(const double *)from
+                         : egi_load(dtype_from, from);
         if (dtype_to == EG_FLOAT32) *(float *)to = (float)v;
         else if (dtype_to == EG_FLOAT64) *(double *)to = v;
         else egi_store(dtype_to, to, v);
@@ -737,15 +807,19 @@ static __device__ void egi_gpu_convert(int dtype_from, const void *from, int dty
     else if (dtype_to == EG_BOOL) *(uint8_t *)to = v != 0;
     else egi_store(dtype_to, to, (double)v);
 }
-static __global__ void egi_gpu_convert_all(egi_gpu_walk w, int dtype_from, int size_from, const char *from, int dtype_to, int size_to, char *to) {
+static __global__ void egi_gpu_convert_all(egi_gpu_walk w, int dtype_from, int size_from, const char *from,
+                                           int dtype_to, int size_to, char *to) {
     EGI_GPU_EACH(i, w.size) {
         int64_t at[2];
         egi_gpu_locate<2>(w, i, at);
         egi_gpu_convert(dtype_from, from + at[0] * size_from, dtype_to, to + at[1] * size_to);
     }
 }
-// A transposition: tiles of 32 x 32 pass through shared memory, so that both sides are read and written along their lines.
-typedef struct egi_gpu_transposition { int64_t batches, rows, columns, from_batch, to_batch, from_row, to_column; } egi_gpu_transposition;
+// A transposition: tiles of 32 x 32 pass through shared memory, so that both sides are read and written along their
+// lines.
+typedef struct egi_gpu_transposition {
+    int64_t batches, rows, columns, from_batch, to_batch, from_row, to_column;
+} egi_gpu_transposition;
 template <class U> static __global__ void egi_gpu_transpose(egi_gpu_transposition p, const U *from, U *to) {
     EGI_SHARED(U, tile, 32 * 33);
     int64_t across = (p.columns + 31) / 32, down = (p.rows + 31) / 32, block = blockIdx.x;
@@ -753,10 +827,12 @@ template <class U> static __global__ void egi_gpu_transpose(egi_gpu_transpositio
     int x = (int)threadIdx.x % 32, y = (int)threadIdx.x / 32;
     // from[r][c] lies at r + c from_row: neighbours in r are neighbours in memory. to[r][c] lies at r to_column + c.
     for (int k = y; k < 32; k += EGI_GPU_THREADS / 32)
-        if (r0 + x < p.rows && c0 + k < p.columns) tile[k * 33 + x] = from[batch * p.from_batch + (c0 + k) * p.from_row + r0 + x];
+        if (r0 + x < p.rows && c0 + k < p.columns)
+            tile[k * 33 + x] = from[batch * p.from_batch + (c0 + k) * p.from_row + r0 + x];
     EGI_BARRIER();
     for (int k = y; k < 32; k += EGI_GPU_THREADS / 32)
-        if (r0 + k < p.rows && c0 + x < p.columns) to[batch * p.to_batch + (r0 + k) * p.to_column + c0 + x] = tile[x * 33 + k];
+        if (r0 + k < p.rows && c0 + x < p.columns)
+            to[batch * p.to_batch + (r0 + k) * p.to_column + c0 + x] = tile[x * 33 + k];
 }
 // The last two axes of the walk, the first of them running along the source's memory; both large enough to be worth it.
 static bool egi_gpu_is_transposition(const egi_gpu_walk *w, egi_gpu_transposition *t) {
@@ -775,9 +851,11 @@ static bool egi_gpu_is_transposition(const egi_gpu_walk *w, egi_gpu_transpositio
 template <class U> static void egi_gpu_walk_copy_launch(egi_gpu *g, const egi_gpu_walk *w, const void *from, void *to) {
     egi_gpu_transposition t;
     if (egi_gpu_is_transposition(w, &t))
-        EGI_LAUNCH_WITH_BARRIERS(egi_gpu_transpose<U>, t.batches * egi_gpu_ceil(t.rows, 32) * egi_gpu_ceil(t.columns, 32), EGI_GPU_THREADS, g->compute, t,
-                                 (const U *)from, (U *)to);
-    else EGI_LAUNCH(egi_gpu_walk_copy<U>, egi_gpu_blocks(w->size), EGI_GPU_THREADS, g->compute, *w, (const U *)from, (U *)to);
+        EGI_LAUNCH_WITH_BARRIERS(egi_gpu_transpose<U>,
+                                 t.batches * egi_gpu_ceil(t.rows, 32) * egi_gpu_ceil(t.columns, 32), EGI_GPU_THREADS,
+                                 g->compute, t, (const U *)from, (U *)to);
+    else EGI_LAUNCH(egi_gpu_walk_copy<U>, egi_gpu_blocks(w->size), EGI_GPU_THREADS, g->compute, *w, (const U *)from,
+                    (U *)to);
 }
 static bool egi_gpu_fill_with(egi_gpu *g, const egi_args *args, uint64_t bits) {
     const eg_tensor *out = args->out[0];
@@ -785,11 +863,19 @@ static bool egi_gpu_fill_with(egi_gpu *g, const egi_args *args, uint64_t bits) {
     egi_gpu_walk w;
     egi_gpu_walk_make(&w, out, &out, 1);
     int64_t blocks = egi_gpu_blocks(w.size);
-    if (bits == 0 && (out->flags & EGI_CONTIGUOUS)) EGI_GPU_TRY(g, egi_gpu_op_name(args), cudaMemsetAsync(out->data, 0, (size_t)(out->size * size), g->compute));
-    else if (size == 1) EGI_LAUNCH(egi_gpu_walk_fill<uint8_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint8_t)bits, (uint8_t *)out->data);
-    else if (size == 2) EGI_LAUNCH(egi_gpu_walk_fill<uint16_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint16_t)bits, (uint16_t *)(void *)out->data);
-    else if (size == 4) EGI_LAUNCH(egi_gpu_walk_fill<uint32_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint32_t)bits, (uint32_t *)(void *)out->data);
-    else EGI_LAUNCH(egi_gpu_walk_fill<uint64_t>, blocks, EGI_GPU_THREADS, g->compute, w, bits, (uint64_t *)(void *)out->data);
+    if (bits == 0 && (out->flags & EGI_CONTIGUOUS))
+        EGI_GPU_TRY(g, egi_gpu_op_name(args), cudaMemsetAsync(out->data, 0, (size_t)(out->size * size), g->compute));
+    else if (size == 1)
+        EGI_LAUNCH(egi_gpu_walk_fill<uint8_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint8_t)bits,
+                   (uint8_t *)out->data);
+    else if (size == 2)
+        EGI_LAUNCH(egi_gpu_walk_fill<uint16_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint16_t)bits,
+                   (uint16_t *)(void *)out->data);
+    else if (size == 4)
+        EGI_LAUNCH(egi_gpu_walk_fill<uint32_t>, blocks, EGI_GPU_THREADS, g->compute, w, (uint32_t)bits,
+                   (uint32_t *)(void *)out->data);
+    else EGI_LAUNCH(egi_gpu_walk_fill<uint64_t>, blocks, EGI_GPU_THREADS, g->compute, w, bits,
+                    (uint64_t *)(void *)out->data);
     return egi_gpu_launched(g, args);
 }
 static bool egi_gpu_run_fill(eg_backend *b, const egi_args *args) {
@@ -812,12 +898,14 @@ static bool egi_gpu_run_copy(eg_backend *b, const egi_args *args) {
     }
     egi_gpu_walk_make(&w, out, both, 2);
     if (x->dtype != out->dtype) {
-        EGI_LAUNCH(egi_gpu_convert_all, egi_gpu_blocks(w.size), EGI_GPU_THREADS, g->compute, w, (int)x->dtype, (int)eg_dtype_size((eg_dtype)x->dtype),
-                   (const char *)x->data, (int)out->dtype, (int)size, out->data);
+        EGI_LAUNCH(egi_gpu_convert_all, egi_gpu_blocks(w.size), EGI_GPU_THREADS, g->compute, w, (int)x->dtype,
+                   (int)eg_dtype_size((eg_dtype)x->dtype), (const char *)x->data, (int)out->dtype, (int)size,
+                   out->data);
         return egi_gpu_launched(g, args);
     }
     if (w.rank == 1 && w.strides[0][0] == 1 && w.strides[1][0] == 1)
-        EGI_GPU_TRY(g, egi_gpu_op_name(args), cudaMemcpyAsync(out->data, x->data, (size_t)(w.size * size), cudaMemcpyDeviceToDevice, g->compute));
+        EGI_GPU_TRY(g, egi_gpu_op_name(args),
+                    cudaMemcpyAsync(out->data, x->data, (size_t)(w.size * size), cudaMemcpyDeviceToDevice, g->compute));
     else if (size == 1) egi_gpu_walk_copy_launch<uint8_t>(g, &w, x->data, out->data);
     else if (size == 2) egi_gpu_walk_copy_launch<uint16_t>(g, &w, x->data, out->data);
     else if (size == 4) egi_gpu_walk_copy_launch<uint32_t>(g, &w, x->data, out->data);
@@ -826,9 +914,10 @@ static bool egi_gpu_run_copy(eg_backend *b, const egi_args *args) {
 }
 
 //# 4  REDUCTIONS AND ROWS ----------------------------------------------------
-// Idea: (outer, n, inner) over its middle axis. A block's threads are X along inner, Y along n and Z along outer, so that
-// neighbours read neighbours; each adds up every Y-th element, and then the Y sums are added pairwise. Where that would
-// give too few blocks the axis is cut into chunks, and their results are reduced in turn: always in the same order.
+// Idea: (outer, n, inner) over its middle axis. A block's threads are X along inner, Y along n and Z along outer, so
+// that neighbours read neighbours; each adds up every Y-th element, and then the Y sums are added pairwise. Where that
+// would give too few blocks the axis is cut into chunks, and their results are reduced in turn: always in the same
+// order.
 
 template <class T> struct egi_gpu_sum_of { typedef uint64_t acc; };
 template <> struct egi_gpu_sum_of<float> { typedef double acc; };
@@ -836,7 +925,9 @@ template <> struct egi_gpu_sum_of<double> { typedef double acc; };
 
 template <class T> static __device__ __forceinline__ bool egi_gpu_nan(T v) { return v != v; }
 static __device__ __forceinline__ double egi_gpu_quotient_of(double sum, int64_t n) { return sum / (double)n; }
-static __device__ __forceinline__ uint64_t egi_gpu_quotient_of(uint64_t sum, int64_t n) { return n > 0 ? (uint64_t)((int64_t)sum / n) : 0; }
+static __device__ __forceinline__ uint64_t egi_gpu_quotient_of(uint64_t sum, int64_t n) {
+    return n > 0 ? (uint64_t)((int64_t)sum / n) : 0;
+}
 static __device__ __forceinline__ double egi_gpu_to_sum(float v, double) { return (double)v; }
 static __device__ __forceinline__ double egi_gpu_to_sum(double v, double) { return v; }
 static __device__ __forceinline__ uint64_t egi_gpu_to_sum(int64_t v, uint64_t) { return (uint64_t)v; }
@@ -862,7 +953,8 @@ template <class T> struct egi_gpu_extreme {
     static __device__ acc of(T v, int64_t i, int) { acc a = { v, i }; return a; }
     static __device__ acc add(acc a, acc b, int kind) {
         if (a.i < 0 || b.i < 0) return a.i < 0 ? b : a;
-        bool less = kind == EGI_MIN_ || kind == EGI_ARGMIN || kind == EGI_ALL, na = egi_gpu_nan(a.v), nb = egi_gpu_nan(b.v);
+        bool less = kind == EGI_MIN_ || kind == EGI_ARGMIN || kind == EGI_ALL, na = egi_gpu_nan(a.v),
+             nb = egi_gpu_nan(b.v);
         if (na != nb) return na ? a : b;
         if (na || a.v == b.v) return a.i < b.i ? a : b;
         return (less ? b.v < a.v : b.v > a.v) ? b : a;
@@ -874,7 +966,8 @@ template <class T> struct egi_gpu_extreme {
 };
 typedef struct egi_gpu_reduction {
     int kind, x, y, z;
-    int64_t outer, n, inner, total, chunks, chunk, tiles_inner, tiles_outer;     // total: elements that made one result, for the mean
+    // total: elements that made one result, for the mean
+    int64_t outer, n, inner, total, chunks, chunk, tiles_inner, tiles_outer;
     bool parts;                                  // in holds the results of chunks
     const void *in;
     void *out;
@@ -882,14 +975,16 @@ typedef struct egi_gpu_reduction {
 template <class T, class R> static __global__ void egi_gpu_reduce(egi_gpu_reduction p) {
     EGI_SHARED(typename R::acc, s, EGI_GPU_THREADS);
     int t = (int)threadIdx.x, x = t % p.x, y = t / p.x % p.y, z = t / (p.x * p.y);
-    int64_t b = blockIdx.x, j = b % p.tiles_inner * p.x + x, o = b / p.tiles_inner % p.tiles_outer * p.z + z, chunk = b / p.tiles_inner / p.tiles_outer;
+    int64_t b = blockIdx.x, j = b % p.tiles_inner * p.x + x, o = b / p.tiles_inner % p.tiles_outer * p.z + z,
+            chunk = b / p.tiles_inner / p.tiles_outer;
     bool here = j < p.inner && o < p.outer;
     typename R::acc a = R::none();
     if (here) {
         int64_t end = (chunk + 1) * p.chunk < p.n ? (chunk + 1) * p.chunk : p.n;
         for (int64_t i = chunk * p.chunk + y; i < end; i += p.y) {
             int64_t at = (o * p.n + i) * p.inner + j;
-            a = R::add(a, p.parts ? ((const typename R::acc *)p.in)[at] : R::of(((const T *)p.in)[at], i, p.kind), p.kind);
+            a = R::add(a, p.parts ? ((const typename R::acc *)p.in)[at] : R::of(((const T *)p.in)[at], i, p.kind),
+                       p.kind);
         }
     }
     s[t] = a;
@@ -901,7 +996,8 @@ template <class T, class R> static __global__ void egi_gpu_reduce(egi_gpu_reduct
     if (p.chunks > 1) ((typename R::acc *)p.out)[chunk * p.outer * p.inner + o * p.inner + j] = s[t];
     else R::put(p.out, o * p.inner + j, s[t], p.kind, p.total);
 }
-// The block's form for a reduction; true if it fits a launch. So many blocks keep a large GPU's memory busy: 132 multiprocessors with 8 each.
+// The block's form for a reduction; true if it fits a launch. So many blocks keep a large GPU's memory busy: 132
+// multiprocessors with 8 each.
 enum { EGI_GPU_FILLED = 1056 };
 static bool egi_gpu_reduce_form(egi_gpu_reduction *p, int64_t most_chunks) {
     p->x = (int)egi_gpu_power(p->inner, 32);
@@ -916,13 +1012,15 @@ static bool egi_gpu_reduce_form(egi_gpu_reduction *p, int64_t most_chunks) {
 }
 template <class T, class R> static bool egi_gpu_reduce_all(egi_gpu *g, const egi_args *args, egi_gpu_reduction *p) {
     void *parts = NULL, *out = p->out;
-    if (!egi_gpu_reduce_form(p, EGI_GPU_FILLED)) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many results for %s", args->op->name, g->name) != NULL;
+    if (!egi_gpu_reduce_form(p, EGI_GPU_FILLED))
+        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many results for %s", args->op->name, g->name) != NULL;
     int64_t results = p->outer * p->inner, bytes = p->chunks * results * (int64_t)sizeof(typename R::acc);
     if (p->chunks > 1) {
         if (!(parts = egi_gpu_workspace(g, args->op->name, bytes))) return false;
         p->out = parts;
     }
-    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_reduce<T, R>), p->tiles_inner * p->tiles_outer * p->chunks, EGI_GPU_THREADS, g->compute, *p);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_reduce<T, R>), p->tiles_inner * p->tiles_outer * p->chunks, EGI_GPU_THREADS,
+                             g->compute, *p);
     if (parts) {
         p->parts = true;
         p->in = parts;
@@ -931,13 +1029,15 @@ template <class T, class R> static bool egi_gpu_reduce_all(egi_gpu *g, const egi
         p->inner = results;
         p->outer = 1;
         egi_gpu_reduce_form(p, 1);
-        EGI_LAUNCH_WITH_BARRIERS((egi_gpu_reduce<T, R>), p->tiles_inner * p->tiles_outer, EGI_GPU_THREADS, g->compute, *p);
+        EGI_LAUNCH_WITH_BARRIERS((egi_gpu_reduce<T, R>), p->tiles_inner * p->tiles_outer, EGI_GPU_THREADS, g->compute,
+                                 *p);
         egi_gpu_deallocate(&g->backend, parts, bytes);
     }
     return egi_gpu_launched(g, args);
 }
 template <class T> static bool egi_gpu_reduce_type(egi_gpu *g, const egi_args *args, egi_gpu_reduction *p) {
-    if (p->kind == EGI_SUM || p->kind == EGI_MEAN || p->kind == EGI_NORM2) return egi_gpu_reduce_all<T, egi_gpu_sum<T>>(g, args, p);
+    if (p->kind == EGI_SUM || p->kind == EGI_MEAN || p->kind == EGI_NORM2)
+        return egi_gpu_reduce_all<T, egi_gpu_sum<T>>(g, args, p);
     return egi_gpu_reduce_all<T, egi_gpu_extreme<T>>(g, args, p);
 }
 static bool egi_gpu_run_reduce(eg_backend *b, const egi_args *args) {
@@ -956,13 +1056,15 @@ static bool egi_gpu_run_reduce(eg_backend *b, const egi_args *args) {
         case EG_FLOAT64: return egi_gpu_reduce_type<double>(g, args, &p);
         case EG_INT32: return egi_gpu_reduce_type<int32_t>(g, args, &p);
         case EG_INT64: return egi_gpu_reduce_type<int64_t>(g, args, &p);
-        default: return egi_gpu_reduce_type<uint8_t>(g, args, &p);       // bools too: all is the least, any the greatest
+        default: return egi_gpu_reduce_type<uint8_t>(g, args, &p);  // bools too: all is the least, any the greatest
     }
 }
 static bool egi_gpu_run_choose(eg_backend *b, const egi_args *args) { return egi_gpu_run_reduce(b, args); }
 
 // Running sums: a block for each line if there are few of them, else a thread.
-typedef struct egi_gpu_scan { int64_t outer, n, inner; bool exclusive, reverse; const void *in; void *out; } egi_gpu_scan;
+typedef struct egi_gpu_scan {
+    int64_t outer, n, inner; bool exclusive, reverse; const void *in; void *out;
+} egi_gpu_scan;
 template <class T> static __global__ void egi_gpu_cumsum_lines(egi_gpu_scan p) {
     typedef typename egi_gpu_sum_of<T>::acc acc;
     EGI_GPU_EACH(line, p.outer * p.inner) {
@@ -1000,7 +1102,8 @@ template <class T> static __global__ void egi_gpu_cumsum_blocks(egi_gpu_scan p) 
 }
 template <class T> static bool egi_gpu_cumsum(egi_gpu *g, const egi_args *args, const egi_gpu_scan *p) {
     int64_t lines = p->outer * p->inner;
-    if (p->n < 64 || lines > 4096) EGI_LAUNCH(egi_gpu_cumsum_lines<T>, egi_gpu_blocks(lines), EGI_GPU_THREADS, g->compute, *p);
+    if (p->n < 64 || lines > 4096)
+        EGI_LAUNCH(egi_gpu_cumsum_lines<T>, egi_gpu_blocks(lines), EGI_GPU_THREADS, g->compute, *p);
     else EGI_LAUNCH_WITH_BARRIERS(egi_gpu_cumsum_blocks<T>, lines, EGI_GPU_THREADS, g->compute, *p);
     return egi_gpu_launched(g, args);
 }
@@ -1019,8 +1122,12 @@ static bool egi_gpu_run_cumsum(eg_backend *b, const egi_args *args) {
 
 // Softmax, log-softmax and the cross entropy of a label: Y threads share a row, a block has Z rows.
 enum { EGI_GPU_CROSS_ENTROPY = 100, EGI_GPU_CROSS_ENTROPY_GRAD };
-typedef struct egi_gpu_rows { int kind, y; int64_t rows, n; const void *in, *labels, *g; int label_dtype, label_size, g_step; unsigned site; egi_gpu_fault *fault; void *out; } egi_gpu_rows;
-static __device__ void egi_gpu_bad_index(egi_gpu_fault *fault, unsigned site, int64_t value, int64_t position, int64_t limit) {
+typedef struct egi_gpu_rows {
+    int kind, y; int64_t rows, n; const void *in, *labels, *g; int label_dtype, label_size, g_step; unsigned site;
+    egi_gpu_fault *fault; void *out;
+} egi_gpu_rows;
+static __device__ void egi_gpu_bad_index(egi_gpu_fault *fault, unsigned site, int64_t value, int64_t position,
+                                         int64_t limit) {
     if (atomicCAS(&fault->taken, 0u, 1u)) return;                      // the first stays
     fault->serial = site;
     fault->value = value;
@@ -1040,9 +1147,11 @@ template <class A> static __device__ A egi_gpu_row_reduce(A *s, A own, int y, in
 }
 static __device__ __forceinline__ float egi_gpu_exp(float x) { return egi_expf(x); }
 static __device__ __forceinline__ double egi_gpu_exp(double x) { return exp(x); }
-// A thread's elements of a row of n. Where they are few (HELD) they stay in registers, all on their way at once, and are read but once.
+// A thread's elements of a row of n. Where they are few (HELD) they stay in registers, all on their way at once, and
+// are read but once.
 enum { EGI_GPU_HELD = 4 };
-#define EGI_GPU_ROW_EACH(i, k, first, step, n) for (int64_t k = 0, i = (first); HELD ? k < EGI_GPU_HELD : i < (n); k++, i += (step)) if (!HELD || i < (n))
+#define EGI_GPU_ROW_EACH(i, k, first, step, n) \
+    for (int64_t k = 0, i = (first); HELD ? k < EGI_GPU_HELD : i < (n); k++, i += (step)) if (!HELD || i < (n))
 template <class T, bool HELD> static __global__ void egi_gpu_softmax(egi_gpu_rows p) {
     EGI_SHARED(T, top, EGI_GPU_THREADS);
     EGI_SHARED(double, sums, EGI_GPU_THREADS);
@@ -1075,7 +1184,8 @@ template <class T, bool HELD> static __global__ void egi_gpu_softmax(egi_gpu_row
         ((T *)p.out)[row] = ok ? (m - x[label]) + (T)log(sum) : 0;
         return;
     }
-    const T l = shares ? 0 : (T)log(sum), scale = (T)(1 / sum), g = p.kind == EGI_GPU_CROSS_ENTROPY_GRAD ? ((const T *)p.g)[row * p.g_step] : 1;
+    const T l = shares ? 0 : (T)log(sum), scale = (T)(1 / sum),
+            g = p.kind == EGI_GPU_CROSS_ENTROPY_GRAD ? ((const T *)p.g)[row * p.g_step] : 1;
     EGI_GPU_ROW_EACH(i, k, y, p.y, n) {
         const T own = HELD ? v[k % EGI_GPU_HELD] : x[i];
         const T share = !shares ? own - m - l : (HELD ? own : egi_gpu_exp(own - m)) * scale;
@@ -1119,20 +1229,24 @@ static unsigned egi_gpu_index_site(egi_gpu *g, const char *name, const eg_tensor
     return serial;
 }
 typedef void egi_gpu_rows_kernel(egi_gpu_rows p);
-static egi_gpu_rows_kernel *const egi_gpu_rows_kernels[2][2][2] = {                  // by what is made of a row; float64; held
-    { { egi_gpu_softmax<float, false>, egi_gpu_softmax<float, true> }, { egi_gpu_softmax<double, false>, egi_gpu_softmax<double, true> } },
-    { { egi_gpu_softmax_grad<float, false>, egi_gpu_softmax_grad<float, true> }, { egi_gpu_softmax_grad<double, false>, egi_gpu_softmax_grad<double, true> } }
+static egi_gpu_rows_kernel *const egi_gpu_rows_kernels[2][2][2] = {  // by what is made of a row; float64; held
+    { { egi_gpu_softmax<float, false>, egi_gpu_softmax<float, true> },
+      { egi_gpu_softmax<double, false>, egi_gpu_softmax<double, true> } },
+    { { egi_gpu_softmax_grad<float, false>, egi_gpu_softmax_grad<float, true> },
+      { egi_gpu_softmax_grad<double, false>, egi_gpu_softmax_grad<double, true> } }
 };
 static bool egi_gpu_rows_launch(egi_gpu *g, const egi_args *args, egi_gpu_rows *p, int dtype) {
     p->y = (int)egi_gpu_power(egi_gpu_ceil(p->n, EGI_GPU_HELD), EGI_GPU_THREADS);
     p->fault = g->fault;
     int64_t blocks = egi_gpu_ceil(p->rows, EGI_GPU_THREADS / p->y);
-    if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
-    egi_gpu_rows_kernel *kernel = egi_gpu_rows_kernels[p->g && !p->labels][dtype == EG_FLOAT64][p->n <= EGI_GPU_HELD * p->y];
+    if (blocks > INT32_MAX)
+        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
+    egi_gpu_rows_kernel *kernel =
+        egi_gpu_rows_kernels[p->g && !p->labels][dtype == EG_FLOAT64][p->n <= EGI_GPU_HELD * p->y];
     EGI_LAUNCH_WITH_BARRIERS(kernel, blocks, EGI_GPU_THREADS, g->compute, *p);
     return egi_gpu_launched(g, args);
 }
-static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {           // and its gradient, which has a second operand
+static bool egi_gpu_run_softmax(eg_backend *b, const egi_args *args) {  // and its gradient, which has a second operand
     const egi_reduce_parameters *r = (const egi_reduce_parameters *)args->parameters;
     egi_gpu_rows p;
     memset(&p, 0, sizeof p);
@@ -1177,7 +1291,9 @@ static bool egi_gpu_run_sparse_xent_grad(eg_backend *b, const egi_args *args) {
 // its own transpose there. Batches whose matrices lie at even distances are one call. Integers, which cuBLAS does not
 // know, go through tiles of 16 x 16 in shared memory.
 
-typedef struct egi_gpu_product { bool ta, tb; int64_t m, n, k, lda, ldb; egi_gpu_walk batch; const void *a, *b; void *c; } egi_gpu_product;
+typedef struct egi_gpu_product {
+    bool ta, tb; int64_t m, n, k, lda, ldb; egi_gpu_walk batch; const void *a, *b; void *c;
+} egi_gpu_product;
 template <class T, class U> static __global__ void egi_gpu_integer_product(egi_gpu_product p) {
     EGI_SHARED(U, sa, 16 * 17);
     EGI_SHARED(U, sb, 16 * 17);
@@ -1200,8 +1316,10 @@ template <class T, class U> static __global__ void egi_gpu_integer_product(egi_g
 static bool egi_gpu_blas_fail(egi_gpu *g, const char *op, cublasStatus_t s) {
     cudaError_t e = cudaGetLastError();
     if (e != cudaSuccess) return egi_gpu_fail(g, op, e);
-    if (s == CUBLAS_STATUS_ALLOC_FAILED) return eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory on %s", op, g->name) != NULL;
-    return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s: %s (cuBLAS status %d)", op, g->name, cublasGetStatusString(s), (int)s) != NULL;
+    if (s == CUBLAS_STATUS_ALLOC_FAILED)
+        return eg_raise(EG_ERROR_MEMORY, "eg_%s: out of memory on %s", op, g->name) != NULL;
+    return eg_raise(EG_ERROR_DEVICE, "eg_%s: %s: %s (cuBLAS status %d)", op, g->name, cublasGetStatusString(s),
+                    (int)s) != NULL;
 }
 static cublasComputeType_t egi_gpu_blas_type(int dtype, eg_precision precision) {
     return dtype == EG_FLOAT64                     ? CUBLAS_COMPUTE_64F
@@ -1210,19 +1328,22 @@ static cublasComputeType_t egi_gpu_blas_type(int dtype, eg_precision precision) 
                                                    : CUBLAS_COMPUTE_32F;
 }
 // C = A B, or C += A B. The caller holds g->product.
-static bool egi_gpu_blas(egi_gpu *g, const char *op, const egi_matmul_parameters *p, int dtype, const char *a, const char *b, char *c, int64_t sa, int64_t sb, int64_t count, bool add) {
+static bool egi_gpu_blas(egi_gpu *g, const char *op, const egi_matmul_parameters *p, int dtype, const char *a,
+                         const char *b, char *c, int64_t sa, int64_t sb, int64_t count, bool add) {
     const float one = 1, kept = add;
     const double one64 = 1, kept64 = add;
     bool f = dtype == EG_FLOAT32;
     cudaDataType type = f ? CUDA_R_32F : CUDA_R_64F;
-    const void *alpha = f ? (const void *)&one : (const void *)&one64, *beta = f ? (const void *)&kept : (const void *)&kept64;
+    const void *alpha = f ? (const void *)&one : (const void *)&one64,
+               *beta = f ? (const void *)&kept : (const void *)&kept64;
     cublasComputeType_t compute = egi_gpu_blas_type(dtype, p->precision);
     cublasOperation_t ta = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t s;
-    EGI_GPU_TWICE(g, s, count == 1
-        ? cublasGemmEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, a, type, p->lda, beta, c, type, p->n, compute, CUBLAS_GEMM_DEFAULT)
-        : cublasGemmStridedBatchedEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, sb, a, type, p->lda, sa, beta, c, type, p->n, p->m * p->n,
-                                        count, compute, CUBLAS_GEMM_DEFAULT));
+    EGI_GPU_TWICE(g, s, count == 1 ? cublasGemmEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb,
+                                                     a, type, p->lda, beta, c, type, p->n, compute, CUBLAS_GEMM_DEFAULT)
+                        : cublasGemmStridedBatchedEx_64(g->blas, tb, ta, p->n, p->m, p->k, alpha, b, type, p->ldb, sb,
+                                                        a, type, p->lda, sa, beta, c, type, p->n, p->m * p->n, count,
+                                                        compute, CUBLAS_GEMM_DEFAULT));
     return s == CUBLAS_STATUS_SUCCESS || egi_gpu_blas_fail(g, op, s);
 }
 // A row added to each row of the product, and relu: by cublasLt in the product itself, else by a launch behind it.
@@ -1237,9 +1358,11 @@ static bool egi_gpu_add_bias(egi_gpu *g, const egi_args *args, bool relu) {
     const eg_tensor *bias = args->in[2], *out = args->out[0];
     int64_t blocks = egi_gpu_blocks(out->size);
     if (out->dtype == EG_FLOAT32)
-        EGI_LAUNCH(egi_gpu_bias<float>, blocks, EGI_GPU_THREADS, g->compute, out->size, bias->size, relu, (const float *)(const void *)bias->data, (float *)(void *)out->data);
+        EGI_LAUNCH(egi_gpu_bias<float>, blocks, EGI_GPU_THREADS, g->compute, out->size, bias->size, relu,
+                   (const float *)(const void *)bias->data, (float *)(void *)out->data);
     else
-        EGI_LAUNCH(egi_gpu_bias<double>, blocks, EGI_GPU_THREADS, g->compute, out->size, bias->size, relu, (const double *)(const void *)bias->data, (double *)(void *)out->data);
+        EGI_LAUNCH(egi_gpu_bias<double>, blocks, EGI_GPU_THREADS, g->compute, out->size, bias->size, relu,
+                   (const double *)(const void *)bias->data, (double *)(void *)out->data);
     return egi_gpu_launched(g, args);
 }
 #ifdef EAGER_CUBLASLT
@@ -1249,7 +1372,8 @@ static bool egi_gpu_add_bias(egi_gpu *g, const egi_args *args, bool relu) {
         EGI_GPU_TWICE(g, egi_s, call); \
         if (egi_s != CUBLAS_STATUS_SUCCESS) return false; \
     } while (0)
-#define EGI_GPU_LT_SET(attribute, value) EGI_GPU_LT(cublasLtMatmulDescSetAttribute(&p->product, CUBLASLT_MATMUL_DESC_##attribute, &value, sizeof value))
+#define EGI_GPU_LT_SET(attribute, value) \
+    EGI_GPU_LT(cublasLtMatmulDescSetAttribute(&p->product, CUBLASLT_MATMUL_DESC_##attribute, &value, sizeof value))
 static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_key *k, const void *bias) {
     cudaDataType type = k->dtype == EG_FLOAT32 ? CUDA_R_32F : CUDA_R_64F;
     cublasOperation_t ta = k->ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb = k->tb ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -1265,26 +1389,34 @@ static bool egi_gpu_plan_make(egi_gpu *g, egi_gpu_plan *p, const egi_gpu_plan_ke
     EGI_GPU_LT_SET(TRANSB, ta);
     EGI_GPU_LT_SET(EPILOGUE, epilogue);
     EGI_GPU_LT_SET(BIAS_POINTER, bias);
-    EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->b, type, (uint64_t)(k->tb ? k->k : k->n), (uint64_t)(k->tb ? k->n : k->k), k->ldb));
-    EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->a, type, (uint64_t)(k->ta ? k->m : k->k), (uint64_t)(k->ta ? k->k : k->m), k->lda));
+    EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->b, type, (uint64_t)(k->tb ? k->k : k->n), (uint64_t)(k->tb ? k->n : k->k),
+                                        k->ldb));
+    EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->a, type, (uint64_t)(k->ta ? k->m : k->k), (uint64_t)(k->ta ? k->k : k->m),
+                                        k->lda));
     EGI_GPU_LT(cublasLtMatrixLayoutInit(&p->c, type, (uint64_t)k->n, (uint64_t)k->m, k->n));
     EGI_GPU_LT(cublasLtMatmulPreferenceInit(&preference));
-    EGI_GPU_LT(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
+    EGI_GPU_LT(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                                    sizeof most));
     for (int i = CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES; i <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES; i++)
-        EGI_GPU_LT(cublasLtMatmulPreferenceSetAttribute(&preference, (cublasLtMatmulPreferenceAttributes_t)i, &alignment, sizeof alignment));
-    EGI_GPU_LT(cublasLtMatmulAlgoGetHeuristic(g->lt, &p->product, &p->b, &p->a, &p->c, &p->c, &preference, 1, &result, &found));
+        EGI_GPU_LT(cublasLtMatmulPreferenceSetAttribute(&preference, (cublasLtMatmulPreferenceAttributes_t)i,
+                                                        &alignment, sizeof alignment));
+    EGI_GPU_LT(cublasLtMatmulAlgoGetHeuristic(g->lt, &p->product, &p->b, &p->a, &p->c, &p->c, &preference, 1, &result,
+                                              &found));
     p->algorithm = result.algo;
     p->workspace = result.workspaceSize;
     return found > 0;
 }
-// The plan for a product, or NULL where there can be none. The caller holds g->product. What is said of the result's alignment holds
-// for the bias, too: a kernel may read it in the same pieces.
+// The plan for a product, or NULL where there can be none. The caller holds g->product. What is said of the result's
+// alignment holds for the bias, too: a kernel may read it in the same pieces.
 static egi_gpu_plan *egi_gpu_plan_for(egi_gpu *g, const egi_args *args) {
     const egi_matmul_parameters *q = (const egi_matmul_parameters *)args->parameters;
     const void *bias = args->in[2]->data;
-    uintptr_t at = (uintptr_t)args->in[0]->data | (uintptr_t)args->in[1]->data | (uintptr_t)bias | (uintptr_t)args->out[0]->data | 256;
-    egi_gpu_plan_key key = { q->m, q->n, q->k, q->lda, q->ldb, q->ta, q->tb, args->out[0]->dtype, (int64_t)q->precision, q->relu, (int64_t)(at & (~at + 1)) };
-    for (int i = 0; i < EGI_GPU_PLANS; i++) if (!memcmp(&g->plans[i].key, &key, sizeof key)) return g->plans[i].none ? NULL : &g->plans[i];
+    uintptr_t at = (uintptr_t)args->in[0]->data | (uintptr_t)args->in[1]->data | (uintptr_t)bias |
+                   (uintptr_t)args->out[0]->data | 256;
+    egi_gpu_plan_key key = { q->m, q->n, q->k, q->lda, q->ldb, q->ta, q->tb, args->out[0]->dtype, (int64_t)q->precision,
+                             q->relu, (int64_t)(at & (~at + 1)) };
+    for (int i = 0; i < EGI_GPU_PLANS; i++)
+        if (!memcmp(&g->plans[i].key, &key, sizeof key)) return g->plans[i].none ? NULL : &g->plans[i];
     egi_gpu_plan *p = &g->plans[g->next_plan];
     g->next_plan = (g->next_plan + 1) % EGI_GPU_PLANS;
     memset(p, 0, sizeof *p);
@@ -1303,14 +1435,18 @@ static bool egi_gpu_product_with_bias(egi_gpu *g, const egi_args *args, bool *ok
     egi_gpu_plan *p = egi_gpu_plan_for(g, args);
     if (p) plan = *p;
     pthread_mutex_unlock(&g->product);
-    if (!p || cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias) != CUBLAS_STATUS_SUCCESS) return false;
+    if (!p || cublasLtMatmulDescSetAttribute(&plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                             sizeof bias) != CUBLAS_STATUS_SUCCESS)
+        return false;
     void *workspace = plan.workspace ? egi_gpu_workspace(g, "matmul", (int64_t)plan.workspace) : NULL;
     if (plan.workspace && !workspace) { *ok = false; return true; }
     cublasStatus_t s;
-    EGI_GPU_TWICE(g, s, cublasLtMatmul(g->lt, &plan.product, f ? (const void *)&one : (const void *)&one64, b, &plan.b, a, &plan.a, f ? (const void *)&zero : (const void *)&zero64,
-                                       args->out[0]->data, &plan.c, args->out[0]->data, &plan.c, &plan.algorithm, workspace, plan.workspace, g->compute));
+    EGI_GPU_TWICE(g, s,
+                  cublasLtMatmul(g->lt, &plan.product, f ? (const void *)&one : (const void *)&one64, b, &plan.b, a,
+                                 &plan.a, f ? (const void *)&zero : (const void *)&zero64, args->out[0]->data, &plan.c,
+                                 args->out[0]->data, &plan.c, &plan.algorithm, workspace, plan.workspace, g->compute));
     if (workspace) egi_gpu_deallocate(&g->backend, workspace, (int64_t)plan.workspace);
-    if (s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_INVALID_VALUE) {       // it had promised more than it can do
+    if (s == CUBLAS_STATUS_NOT_SUPPORTED || s == CUBLAS_STATUS_INVALID_VALUE) {  // it had promised more than it can do
         pthread_mutex_lock(&g->product);
         if ((p = egi_gpu_plan_for(g, args)) != NULL) p->none = true;
         pthread_mutex_unlock(&g->product);
@@ -1349,9 +1485,13 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
     if (out->dtype != EG_FLOAT32 && out->dtype != EG_FLOAT64) {
         egi_gpu_product q = { p->ta, p->tb, p->m, p->n, p->k, p->lda, p->ldb, w, a->data, b->data, out->data };
         int64_t blocks = egi_gpu_ceil(p->m, 16) * egi_gpu_ceil(p->n, 16) * shape.size;
-        if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_matmul: the product of integers is too large for %s", g->name) != NULL;
-        if (out->dtype == EG_INT32) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_integer_product<int32_t, uint32_t>), blocks, EGI_GPU_THREADS, g->compute, q);
-        else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_integer_product<int64_t, uint64_t>), blocks, EGI_GPU_THREADS, g->compute, q);
+        if (blocks > INT32_MAX)
+            return eg_raise(EG_ERROR_SHAPE, "eg_matmul: the product of integers is too large for %s", g->name) != NULL;
+        if (out->dtype == EG_INT32)
+            EGI_LAUNCH_WITH_BARRIERS((egi_gpu_integer_product<int32_t, uint32_t>), blocks, EGI_GPU_THREADS, g->compute,
+                                     q);
+        else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_integer_product<int64_t, uint64_t>), blocks, EGI_GPU_THREADS, g->compute,
+                                      q);
         return egi_gpu_launched(g, args);
     }
     int last = w.rank - 1;
@@ -1365,17 +1505,19 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
             at[1] += rest % w.dims[d] * w.strides[1][d];
             rest /= w.dims[d];
         }
-        ok = egi_gpu_blas(g, "matmul", p, out->dtype, a->data + at[0] * size, b->data + at[1] * size, out->data + i * count * p->m * p->n * size, w.strides[0][last],
-                          w.strides[1][last], count, false);
+        ok = egi_gpu_blas(g, "matmul", p, out->dtype, a->data + at[0] * size, b->data + at[1] * size,
+                          out->data + i * count * p->m * p->n * size, w.strides[0][last], w.strides[1][last], count,
+                          false);
     }
     pthread_mutex_unlock(&g->product);
     return ok && (!args->in[2] || egi_gpu_add_bias(g, args, p->relu));
 }
 
 //# 6  CONVOLUTION AND POOLING ------------------------------------------------
-// Idea: a convolution and both its gradients are matrix products C = A B whose left matrix is never stored: where its element
-// (i, k) lies is the sum of what a place in the picture and a tap of the filter say. Each block makes one tile of C, its threads
-// 4 x 4, 8 x 4 or 8 x 8 elements each: the next step of A and B is on its way from memory while this one is multiplied.
+// Idea: a convolution and both its gradients are matrix products C = A B whose left matrix is never stored: where its
+// element (i, k) lies is the sum of what a place in the picture and a tap of the filter say. Each block makes one tile
+// of C, its threads 4 x 4, 8 x 4 or 8 x 8 elements each: the next step of A and B is on its way from memory while this
+// one is multiplied.
 //
 //   what it is                                      what computes it
 //   a matrix product as it stands: 1 x 1 with       cuBLAS
@@ -1385,17 +1527,19 @@ static bool egi_gpu_run_matmul(eg_backend *backend, const egi_args *args) {
 //   channels that are no multiples of four
 //   float32 by EG_PRECISION_TF32 or BFLOAT16        egi_gpu_convolve_cores
 //
-// Of the tiles that the last two have, that one is taken which keeps the busiest multiprocessor busy for the shortest time. Where
-// there are too few tiles for all of them, the sum is cut into parts, which are then added in their order. Channels that are
-// multiples of four are fetched four at a time. The gradient of the input with strides is several smaller products: pixels whose
-// distances to a window's begin leave the same remainder see the same taps, one by one, and no others.
+// Of the tiles that the last two have, that one is taken which keeps the busiest multiprocessor busy for the shortest
+// time. Where there are too few tiles for all of them, the sum is cut into parts, which are then added in their order.
+// Channels that are multiples of four are fetched four at a time. The gradient of the input with strides is several
+// smaller products: pixels whose distances to a window's begin leave the same remainder see the same taps, one by one,
+// and no others.
 
 // The windows of two axes, as the kernels read them: rows are height, columns width. Of one axis there is one row.
 typedef struct egi_gpu_plane { int64_t n, h, w, c, kh, kw, oc, oh, ow, sh, sw, dh, dw, pt, pl, groups; } egi_gpu_plane;
 // False, with an error, for windows that have a depth: nothing here computes them.
 static bool egi_gpu_plane_of(egi_gpu *g, const egi_args *args, const egi_windows *w, egi_gpu_plane *d) {
     const egi_window *h = &w->axis[1], *x = &w->axis[2];
-    const egi_gpu_plane plane = { w->n, h->in, x->in, w->c, h->taps, x->taps, w->oc, h->out, x->out, h->stride, x->stride,
+    const egi_gpu_plane plane = { w->n, h->in, x->in, w->c, h->taps, x->taps, w->oc, h->out, x->out, h->stride,
+                                  x->stride,
                                   h->dilation, x->dilation, h->before, x->before, w->groups };
     *d = plane;
     return (w->axis[0].in == 1 && w->axis[0].taps == 1 && w->axis[0].out == 1) ||
@@ -1403,7 +1547,8 @@ static bool egi_gpu_plane_of(egi_gpu *g, const egi_args *args, const egi_windows
 }
 typedef struct egi_gpu_conv {
     egi_gpu_plane d;
-    int64_t cg, og, m, n, k;                     // channels in and out of a group; the product's sizes (m and k at most, where there are phases)
+    // channels in and out of a group; the product's sizes (m and k at most, where there are phases)
+    int64_t cg, og, m, n, k;
     int64_t rows;                                // of the result
     int64_t down, across, parts, part, phases;   // tiles; the sum in parts; kinds of pixels
     int step_y, step_x, jump_y, jump_x;          // between a pixel's taps, and between the places that they see
@@ -1413,12 +1558,13 @@ typedef struct egi_gpu_conv {
 } egi_gpu_conv;
 template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) egi_gpu_four_of { T v[4]; };
 
-// What a place and a tap each add to where an element is. One that is beyond the end has a y with which all sums are outside:
-// coordinates are less than 2^30.
+// What a place and a tap each add to where an element is. One that is beyond the end has a y with which all sums are
+// outside: coordinates are less than 2^30.
 typedef struct egi_gpu_spot { int64_t at; uint32_t y, x; } egi_gpu_spot;
 // The pixels of a row (or column) that see the same taps: from pixel, every strideth; taps from tap, every stepth.
 typedef struct egi_gpu_phase { int pixel, pixels, tap, taps, base; } egi_gpu_phase;
-static __device__ __forceinline__ egi_gpu_phase egi_gpu_phase_of(int pixel, int size, int stride, int dilation, int taps, int padding, int step) {
+static __device__ __forceinline__ egi_gpu_phase egi_gpu_phase_of(int pixel, int size, int stride, int dilation,
+                                                                 int taps, int padding, int step) {
     egi_gpu_phase r;
     const int most = step < taps ? step : taps, rest = (pixel + padding) % stride;
     r.pixel = pixel;
@@ -1429,10 +1575,11 @@ static __device__ __forceinline__ egi_gpu_phase egi_gpu_phase_of(int pixel, int 
     r.base = r.taps ? (pixel + padding - r.tap * dilation) / stride : 0;
     return r;
 }
-// The part of the product that a block makes. Asked for once more behind the sum rather than kept in registers meanwhile: the compiler
-// must not know that the answer is the same.
+// The part of the product that a block makes. Asked for once more behind the sum rather than kept in registers
+// meanwhile: the compiler must not know that the answer is the same.
 typedef struct egi_gpu_block_of { int i0, j0, m, group, part, first, end; egi_gpu_phase y, x; } egi_gpu_block_of;
-template <int WHAT, int TM, int TN> static __device__ __forceinline__ egi_gpu_block_of egi_gpu_conv_block(const egi_gpu_conv &p) {
+template <int WHAT, int TM, int TN>
+static __device__ __forceinline__ egi_gpu_block_of egi_gpu_conv_block(const egi_gpu_conv &p) {
     egi_gpu_block_of b;
     uint32_t block = blockIdx.x, rest;
     __asm__ volatile("" : "+r"(block));
@@ -1445,7 +1592,8 @@ template <int WHAT, int TM, int TN> static __device__ __forceinline__ egi_gpu_bl
     b.m = (int)p.m;
     int k = (int)p.k;
     if (WHAT == EGI_CONV_INPUT) {
-        const int phase = (int)(block % (uint32_t)p.phases), sw = (int)p.d.sw, kinds = (int)(p.d.w < p.d.sw ? p.d.w : p.d.sw);
+        const int phase = (int)(block % (uint32_t)p.phases), sw = (int)p.d.sw,
+                  kinds = (int)(p.d.w < p.d.sw ? p.d.w : p.d.sw);
         block /= (uint32_t)p.phases;
         b.y = egi_gpu_phase_of(phase / kinds, (int)p.d.h, (int)p.d.sh, (int)p.d.dh, (int)p.d.kh, (int)p.d.pt, p.step_y);
         b.x = egi_gpu_phase_of(phase % kinds, (int)p.d.w, sw, (int)p.d.dw, (int)p.d.kw, (int)p.d.pl, p.step_x);
@@ -1458,21 +1606,25 @@ template <int WHAT, int TM, int TN> static __device__ __forceinline__ egi_gpu_bl
     return b;
 }
 // Row i of the result: the pixels of a phase lie between those of others.
-template <int WHAT> static __device__ __forceinline__ int64_t egi_gpu_conv_row(const egi_gpu_conv &p, const egi_gpu_block_of &b, int i) {
+template <int WHAT>
+static __device__ __forceinline__ int64_t egi_gpu_conv_row(const egi_gpu_conv &p, const egi_gpu_block_of &b, int i) {
     if (WHAT != EGI_CONV_INPUT || p.phases == 1) return i;
     const uint32_t n = (uint32_t)i, q = n / (uint32_t)b.x.pixels, image = q / (uint32_t)b.y.pixels;
-    const int64_t y = b.y.pixel + (q - image * (uint32_t)b.y.pixels) * p.d.sh, x = b.x.pixel + (n - q * (uint32_t)b.x.pixels) * p.d.sw;
+    const int64_t y = b.y.pixel + (q - image * (uint32_t)b.y.pixels) * p.d.sh,
+                  x = b.x.pixel + (n - q * (uint32_t)b.x.pixels) * p.d.sw;
     return (image * p.d.h + y) * p.d.w + x;
 }
 
-// What one of 256 threads fetches of A and B: for each step of KS columns of A and rows of B pa and pb units of V elements that lie
-// side by side. That is along k in A, where neighbouring channels are neighbouring k, and in B for the input's gradient; else along
-// i and j. V = 1 knows no channels: along k always.
+// What one of 256 threads fetches of A and B: for each step of KS columns of A and rows of B pa and pb units of V
+// elements that lie side by side. That is along k in A, where neighbouring channels are neighbouring k, and in B for
+// the input's gradient; else along i and j. V = 1 knows no channels: along k always.
 template <class T, int WHAT, int V, int TM, int TN, int KS> struct egi_gpu_fetch {
     enum {
-        A_ALONG_K = V == 1 || WHAT != EGI_CONV_FILTER, B_ALONG_K = WHAT == EGI_CONV_INPUT, UNITS = KS / V, ROWS = EGI_GPU_THREADS / UNITS,
+        A_ALONG_K = V == 1 || WHAT != EGI_CONV_FILTER, B_ALONG_K = WHAT == EGI_CONV_INPUT, UNITS = KS / V,
+        ROWS = EGI_GPU_THREADS / UNITS,
         A_UNITS = TM / V, A_ROWS = EGI_GPU_THREADS / A_UNITS, B_UNITS = TN / V, B_ROWS = EGI_GPU_THREADS / B_UNITS,
-        PA = TM * KS / V / EGI_GPU_THREADS, ALL_B = TN * KS / V >= EGI_GPU_THREADS, PB = ALL_B ? TN * KS / V / EGI_GPU_THREADS : 1,
+        PA = TM * KS / V / EGI_GPU_THREADS, ALL_B = TN * KS / V >= EGI_GPU_THREADS,
+        PB = ALL_B ? TN * KS / V / EGI_GPU_THREADS : 1,
         SPOTS = A_ALONG_K ? PA : 1
     };
     typedef egi_gpu_four_of<T> four;
@@ -1491,14 +1643,16 @@ template <class T, int WHAT, int V, int TM, int TN, int KS> struct egi_gpu_fetch
         if (WHAT == EGI_CONV_INPUT) {
             if (i >= count) { r.at = 0; r.y = r.x = 0xffffffffu; return r; }       // taps are subtracted
             const uint32_t q = n / (uint32_t)px.pixels, image = q / (uint32_t)py.pixels;
-            const int y = (int)(q - image * (uint32_t)py.pixels) + py.base, x = (int)(n - q * (uint32_t)px.pixels) + px.base;
+            const int y = (int)(q - image * (uint32_t)py.pixels) + py.base,
+                      x = (int)(n - q * (uint32_t)px.pixels) + px.base;
             r.at = (((int64_t)image * (int)p.d.oh + y) * (int)p.d.ow + x) * (int)p.d.oc;
             r.y = (uint32_t)y;
             r.x = (uint32_t)x;
             return r;
         }
         const uint32_t q = egi_gpu_quotient(n, p.by_w), image = egi_gpu_quotient(q, p.by_h);
-        const int y = (int)(q - image * (uint32_t)p.d.oh) * (int)p.d.sh - (int)p.d.pt, x = (int)(n - q * (uint32_t)p.d.ow) * (int)p.d.sw - (int)p.d.pl;
+        const int y = (int)(q - image * (uint32_t)p.d.oh) * (int)p.d.sh - (int)p.d.pt,
+                  x = (int)(n - q * (uint32_t)p.d.ow) * (int)p.d.sw - (int)p.d.pl;
         r.at = (((int64_t)image * (int)p.d.h + y) * (int)p.d.w + x) * (int)p.d.c;
         r.y = i < count ? (uint32_t)y : 0x80000000u;
         r.x = (uint32_t)x;
@@ -1514,7 +1668,8 @@ template <class T, int WHAT, int V, int TM, int TN, int KS> struct egi_gpu_fetch
             r.at = ((int64_t)y * (int)p.d.ow + x) * (int)p.d.oc + channel;
             r.y = k < count ? (uint32_t)y : 0x80000001u;
             r.x = (uint32_t)x;
-            b_at = ((int64_t)(py.tap + (int)ky * p.step_y) * (int)p.d.kw + px.tap + (int)kx * p.step_x) * (int)p.cg * (int)p.d.oc + channel;
+            b_at = ((int64_t)(py.tap + (int)ky * p.step_y) * (int)p.d.kw + px.tap + (int)kx * p.step_x) * (int)p.cg *
+                   (int)p.d.oc + channel;
             return r;
         }
         channel = (int)(n - q * (uint32_t)p.cg);
@@ -1539,12 +1694,14 @@ template <class T, int WHAT, int V, int TM, int TN, int KS> struct egi_gpu_fetch
         if (A_ALONG_K) {
             EGI_UNROLL
             for (int l = 0; l < SPOTS; l++)
-                rows[l] = WHAT == EGI_CONV_FILTER ? tap_of(p, w.i0 + row + l * ROWS, w.m) : place_of(p, w.i0 + row + l * ROWS, w.m);
+                rows[l] = WHAT == EGI_CONV_FILTER ? tap_of(p, w.i0 + row + l * ROWS,
+                                                           w.m) : place_of(p, w.i0 + row + l * ROWS, w.m);
         } else rows[0] = tap_of(p, w.i0 + t % A_UNITS * V, w.m);
         channel = WHAT == EGI_CONV_INPUT ? (int)p.og : (int)p.cg;                  // the first step finds its tap
         if (!B_ALONG_K) b_at = (int64_t)(w.first + t / B_UNITS) * (int)p.d.oc + j0 + t % B_UNITS * V;
     }
-    // The k of this thread in the step from k0 on, as a tap with a channel. A step that stays in its tap needs no division.
+    // The k of this thread in the step from k0 on, as a tap with a channel. A step that stays in its tap needs no
+    // division.
     __device__ __forceinline__ void advance(const egi_gpu_conv &p, int k0) {
         const int k = k0 + unit * V;
         if (channel + KS < (WHAT == EGI_CONV_INPUT ? (int)p.og : (int)p.cg) && k < end) {
@@ -1560,8 +1717,10 @@ template <class T, int WHAT, int V, int TM, int TN, int KS> struct egi_gpu_fetch
             for (int e = 0; e < V; e++) to[e] = v.v[e];
         } else to[0] = there ? *from : (T)0;
     }
-    __device__ __forceinline__ void take_a(const egi_gpu_conv &p, T *to, const egi_gpu_spot &r, const egi_gpu_spot &s) const {
-        const uint32_t h = (uint32_t)(WHAT == EGI_CONV_INPUT ? p.d.oh : p.d.h), w = (uint32_t)(WHAT == EGI_CONV_INPUT ? p.d.ow : p.d.w);
+    __device__ __forceinline__ void take_a(const egi_gpu_conv &p, T *to, const egi_gpu_spot &r,
+                                           const egi_gpu_spot &s) const {
+        const uint32_t h = (uint32_t)(WHAT == EGI_CONV_INPUT ? p.d.oh : p.d.h),
+                       w = (uint32_t)(WHAT == EGI_CONV_INPUT ? p.d.ow : p.d.w);
         take(to, a + (r.at + s.at), r.y + s.y < h && r.x + s.x < w);
     }
     __device__ __forceinline__ void step(const egi_gpu_conv &p, int k0) {
@@ -1577,10 +1736,12 @@ template <class T, int WHAT, int V, int TM, int TN, int KS> struct egi_gpu_fetch
         for (int l = 0; l < PB; l++) {
             if (B_ALONG_K) {
                 const int j = j0 + row + l * ROWS;
-                take(fb + l * V, b + (b_at + (int64_t)j * (int)p.d.oc), k0 + unit * V < end && j < (int)p.n && (ALL_B || row < TN));
+                take(fb + l * V, b + (b_at + (int64_t)j * (int)p.d.oc),
+                     k0 + unit * V < end && j < (int)p.n && (ALL_B || row < TN));
             } else {
                 const int k = k0 + t / B_UNITS + l * B_ROWS, j = j0 + t % B_UNITS * V;
-                take(fb + l * V, b + (b_at + l * B_ROWS * p.d.oc), k < end && j < (int)p.n && (ALL_B || t / B_UNITS < KS));
+                take(fb + l * V, b + (b_at + l * B_ROWS * p.d.oc),
+                     k < end && j < (int)p.n && (ALL_B || t / B_UNITS < KS));
             }
         }
         if (!B_ALONG_K) b_at += KS * p.d.oc;
@@ -1610,20 +1771,28 @@ template <class T, int WHAT, int V, int TM, int TN, int KS> struct egi_gpu_fetch
 };
 
 // GX x (256 / GX) threads, each with QM x QN fours by four of the tile's elements; steps of KS.
-template <int GX, int QM, int QN, int KS> struct egi_gpu_tile { enum { ACROSS = GX, DOWN = EGI_GPU_THREADS / GX, FOURS_M = QM, FOURS_N = QN, M = 4 * QM * DOWN, N = 4 * QN * GX, K = KS }; };
+template <int GX, int QM, int QN, int KS> struct egi_gpu_tile {
+    enum { ACROSS = GX, DOWN = EGI_GPU_THREADS / GX, FOURS_M = QM, FOURS_N = QN, M = 4 * QM * DOWN, N = 4 * QN * GX,
+           K = KS };
+};
 typedef egi_gpu_tile<16, 2, 2, 8> egi_gpu_tile_128x128;
 typedef egi_gpu_tile<16, 2, 1, 16> egi_gpu_tile_128x64;
 typedef egi_gpu_tile<16, 1, 1, 16> egi_gpu_tile_64x64;
 typedef egi_gpu_tile<8, 1, 1, 16> egi_gpu_tile_128x32;
 
-// A long sum in float32 loses a digit or more where it is added up in one register. A filter's gradient has a term for each place of all
-// pictures: the terms from one multiple of 448 to the next are a block, which is added to the result in memory, and a part of the sum
-// meets at most 64 blocks, so that no number is rounded more than 512 times before the parts are added in float64.
+// A long sum in float32 loses a digit or more where it is added up in one register. A filter's gradient has a term for
+// each place of all pictures: the terms from one multiple of 448 to the next are a block, which is added to the result
+// in memory, and a part of the sum meets at most 64 blocks, so that no number is rounded more than 512 times before the
+// parts are added in float64.
 enum { EGI_GPU_SUM_BLOCK = 448, EGI_GPU_SUM_PART = 63 * EGI_GPU_SUM_BLOCK };
-template <class T, int WHAT> struct egi_gpu_sums_in_blocks { enum { value = WHAT == EGI_CONV_FILTER && sizeof(T) == 4 }; };
-// Writes a thread's elements of a tile; where k is a term of another block than the sum's first, adds them to what stands there. The
-// result's rows hold the columns of all groups; the parts of a sum lie one behind the other.
-template <class T, int WHAT, int V, class S> static __device__ __forceinline__ void egi_gpu_conv_store(const egi_gpu_conv &p, int tx, int ty, const T (*sum)[4 * S::FOURS_N], int k) {
+template <class T, int WHAT> struct egi_gpu_sums_in_blocks {
+    enum { value = WHAT == EGI_CONV_FILTER && sizeof(T) == 4 };
+};
+// Writes a thread's elements of a tile; where k is a term of another block than the sum's first, adds them to what
+// stands there. The result's rows hold the columns of all groups; the parts of a sum lie one behind the other.
+template <class T, int WHAT, int V, class S>
+static __device__ __forceinline__ void egi_gpu_conv_store(const egi_gpu_conv &p, int tx, int ty,
+                                                          const T (*sum)[4 * S::FOURS_N], int k) {
     typedef egi_gpu_four_of<T> four;
     const egi_gpu_block_of w = egi_gpu_conv_block<WHAT, S::M, S::N>(p);
     const bool add = egi_gpu_sums_in_blocks<T, WHAT>::value && k / EGI_GPU_SUM_BLOCK > w.first / EGI_GPU_SUM_BLOCK;
@@ -1642,18 +1811,24 @@ template <class T, int WHAT, int V, class S> static __device__ __forceinline__ v
                 EGI_UNROLL
                 for (int e = 0; e < 4; e++) v.v[e] += sum[q][4 * r + e];
                 *(four *)(void *)(to + j) = v;
-            } else for (int e = 0; e < 4; e++) if (j + e < (int)p.n) to[j + e] = add ? to[j + e] + sum[q][4 * r + e] : sum[q][4 * r + e];
+            } else
+                for (int e = 0; e < 4; e++)
+                    if (j + e < (int)p.n) to[j + e] = add ? to[j + e] + sum[q][4 * r + e] : sum[q][4 * r + e];
         }
     }
 }
-// Two tiles of A and B in turn: one is multiplied while the other is written, which makes one barrier a step. A warp's threads are
-// 8 across and 4 down, so that each of their loads of four is 64 or 128 bytes of shared memory side by side.
-template <class T, int WHAT, int V, class S> static __global__ void __launch_bounds__(EGI_GPU_THREADS, sizeof(T) == 8 ? 1 : 2) egi_gpu_convolve(egi_gpu_conv p) {
-    enum { WA = S::M + 4, WB = S::N + 4, QM = S::FOURS_M, QN = S::FOURS_N, blocked = egi_gpu_sums_in_blocks<T, WHAT>::value };
+// Two tiles of A and B in turn: one is multiplied while the other is written, which makes one barrier a step. A warp's
+// threads are 8 across and 4 down, so that each of their loads of four is 64 or 128 bytes of shared memory side by
+// side.
+template <class T, int WHAT, int V, class S>
+static __global__ void __launch_bounds__(EGI_GPU_THREADS, sizeof(T) == 8 ? 1 : 2) egi_gpu_convolve(egi_gpu_conv p) {
+    enum { WA = S::M + 4, WB = S::N + 4, QM = S::FOURS_M, QN = S::FOURS_N, blocked = egi_gpu_sums_in_blocks<T,
+           WHAT>::value };
     EGI_SHARED(T, sa, 2 * S::K * WA);
     EGI_SHARED(T, sb, 2 * S::K * WB);
     typedef egi_gpu_four_of<T> four;
-    const int t = (int)threadIdx.x, warp = t / 32, tx = t % 8 + warp % (S::ACROSS / 8) * 8, ty = t / 8 % 4 + warp / (S::ACROSS / 8) * 4;
+    const int t = (int)threadIdx.x, warp = t / 32, tx = t % 8 + warp % (S::ACROSS / 8) * 8,
+              ty = t / 8 % 4 + warp / (S::ACROSS / 8) * 4;
     egi_gpu_block_of w = egi_gpu_conv_block<WHAT, S::M, S::N>(p);
     if (w.i0 >= w.m) return;                     // a phase with fewer pixels than others
     egi_gpu_fetch<T, WHAT, V, S::M, S::N, S::K> f;
@@ -1695,9 +1870,9 @@ template <class T, int WHAT, int V, class S> static __global__ void __launch_bou
     }
     if (!blocked) egi_gpu_conv_store<T, WHAT, V, S>(p, tx, ty, sum, 0);
 }
-// The same on tensor cores: what is fetched is rounded to TF32 or bfloat16 on its way to shared memory, products are added up as
-// float32. Eight warps, 4 x 2, make 128 x 32 FN elements: 2 x FN fragments of 16 x 16 each. Shared memory holds what lies side by
-// side outside side by side, too.
+// The same on tensor cores: what is fetched is rounded to TF32 or bfloat16 on its way to shared memory, products are
+// added up as float32. Eight warps, 4 x 2, make 128 x 32 FN elements: 2 x FN fragments of 16 x 16 each. Shared memory
+// holds what lies side by side outside side by side, too.
 struct egi_gpu_tf32 { typedef float element; enum { DEEP = 8 }; };
 struct egi_gpu_bfloat16 { typedef __nv_bfloat16 element; enum { DEEP = 16 }; };
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -1713,7 +1888,8 @@ template <class U> static __device__ __forceinline__ void egi_gpu_narrow_four(U 
     for (int e = 0; e < 4; e++) egi_gpu_narrow(&v.v[e], from[e]);
     *(egi_gpu_four_of<U> *)(void *)to = v;
 }
-template <int WHAT, int TM, int TN, int KS, int WA, int WB, class U, class F> static __device__ __forceinline__ void egi_gpu_narrow_put(const F &f, U *sa, U *sb) {
+template <int WHAT, int TM, int TN, int KS, int WA, int WB, class U, class F>
+static __device__ __forceinline__ void egi_gpu_narrow_put(const F &f, U *sa, U *sb) {
     const int t = (int)threadIdx.x;
     EGI_UNROLL
     for (int l = 0; l < F::PA; l++) {
@@ -1727,11 +1903,14 @@ template <int WHAT, int TM, int TN, int KS, int WA, int WB, class U, class F> st
     }
 }
 #endif
-template <class E, int WHAT, int FN> static __global__ void __launch_bounds__(EGI_GPU_THREADS, FN == 4 ? 1 : 2) egi_gpu_convolve_cores(egi_gpu_conv p) {
+template <class E, int WHAT, int FN>
+static __global__ void __launch_bounds__(EGI_GPU_THREADS, FN == 4 ? 1 : 2) egi_gpu_convolve_cores(egi_gpu_conv p) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800        // for older ones the host takes the kernel above
     typedef typename E::element U;
-    enum { TM = 128, TN = 32 * FN, KS = FN == 4 ? 16 : 64 / sizeof(U), PAD = 16 / sizeof(U), A_ROWS = WHAT != EGI_CONV_FILTER, B_ROWS = WHAT != EGI_CONV_INPUT };
-    enum { WA = (A_ROWS ? KS : TM) + PAD, WB = (B_ROWS ? TN : KS) + PAD, ALL_A = (A_ROWS ? TM : KS) * WA, ALL_B = (B_ROWS ? KS : TN) * WB };
+    enum { TM = 128, TN = 32 * FN, KS = FN == 4 ? 16 : 64 / sizeof(U), PAD = 16 / sizeof(U),
+           A_ROWS = WHAT != EGI_CONV_FILTER, B_ROWS = WHAT != EGI_CONV_INPUT };
+    enum { WA = (A_ROWS ? KS : TM) + PAD, WB = (B_ROWS ? TN : KS) + PAD, ALL_A = (A_ROWS ? TM : KS) * WA,
+           ALL_B = (B_ROWS ? KS : TN) * WB };
     typedef typename egi_gpu_factor_of<E>::type factor;
     EGI_SHARED(U, sa, 2 * ALL_A);
     EGI_SHARED(U, sb, 2 * ALL_B);
@@ -1760,7 +1939,8 @@ template <class E, int WHAT, int FN> static __global__ void __launch_bounds__(EG
         for (int k = 0; k < KS; k += E::DEEP) {
             egi_wmma::fragment<egi_wmma::matrix_a, 16, 16, E::DEEP, factor, typename egi_gpu_order<A_ROWS>::type> x[2];
             EGI_UNROLL
-            for (int q = 0; q < 2; q++) egi_wmma::load_matrix_sync(x[q], u + (A_ROWS ? (m0 + 16 * q) * WA + k : k * WA + m0 + 16 * q), WA);
+            for (int q = 0; q < 2; q++)
+                egi_wmma::load_matrix_sync(x[q], u + (A_ROWS ? (m0 + 16 * q) * WA + k : k * WA + m0 + 16 * q), WA);
             EGI_UNROLL
             for (int r = 0; r < FN; r++) {
                 egi_wmma::fragment<egi_wmma::matrix_b, 16, 16, E::DEEP, factor, typename egi_gpu_order<B_ROWS>::type> y;
@@ -1786,8 +1966,10 @@ template <class E, int WHAT, int FN> static __global__ void __launch_bounds__(EG
                 const int down = lane / 4 + 8 * half, across = lane % 4 * 4;
                 const int i = w.i0 + m0 + 16 * q + down, j = w.j0 + n0 + 16 * r + across;
                 if (i >= w.m || j >= (int)p.n) continue;
-                float *to = (float *)p.c + (w.part * p.rows + egi_gpu_conv_row<WHAT>(p, w, i)) * (p.n * p.d.groups) + w.group * p.n + j;
-                *(egi_gpu_four_of<float> *)(void *)to = *(const egi_gpu_four_of<float> *)(const void *)(patch + 16 * down + across);
+                float *to = (float *)p.c + (w.part * p.rows + egi_gpu_conv_row<WHAT>(p, w, i)) * (p.n * p.d.groups) +
+                            w.group * p.n + j;
+                *(egi_gpu_four_of<float> *)(void *)to =
+                    *(const egi_gpu_four_of<float> *)(const void *)(patch + 16 * down + across);
             }
             EGI_WARP_BARRIER();
         }
@@ -1809,27 +1991,35 @@ template <class T> static __global__ void egi_gpu_add_parts(int64_t n, int64_t p
     for (int k = 1; k < 8; k++) sum += s[t + 32 * k];
     to[i] = (T)sum;
 }
-template <class T> static void egi_gpu_add_parts_launch(egi_gpu *g, int64_t n, int64_t parts, const void *from, void *to) {
-    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<T>, egi_gpu_ceil(n, 32), EGI_GPU_THREADS, g->compute, n, parts, (const T *)from, (T *)to);
+template <class T>
+static void egi_gpu_add_parts_launch(egi_gpu *g, int64_t n, int64_t parts, const void *from, void *to) {
+    EGI_LAUNCH_WITH_BARRIERS(egi_gpu_add_parts<T>, egi_gpu_ceil(n, 32), EGI_GPU_THREADS, g->compute, n, parts,
+                             (const T *)from, (T *)to);
 }
 
-// A tile: how many products a multiprocessor makes of it in a clock, about; whether it is for channels that are multiples of four.
+// A tile: how many products a multiprocessor makes of it in a clock, about; whether it is for channels that are
+// multiples of four.
 typedef struct egi_gpu_tile_row { int64_t m, n; double speed; bool fours; } egi_gpu_tile_row;
-static const egi_gpu_tile_row egi_gpu_tiles[] = { { 128, 128, 100, true }, { 128, 64, 90, true }, { 64, 64, 75, false }, { 128, 32, 70, false } },
+static const egi_gpu_tile_row egi_gpu_tiles[] = { { 128, 128, 100, true }, { 128, 64, 90, true }, { 64, 64, 75, false },
+                                                  { 128, 32, 70, false } },
                               egi_gpu_core_tiles[] = { { 128, 128, 400, true }, { 128, 64, 320, true } };
-// Chooses among n tiles, and the parts of the sum: the fewest clocks of the busiest multiprocessor. A sum in parts costs a launch, and
-// writes and reads each part.
+// Chooses among n tiles, and the parts of the sum: the fewest clocks of the busiest multiprocessor. A sum in parts
+// costs a launch, and writes and reads each part.
 static int egi_gpu_conv_plan(const egi_gpu *g, egi_gpu_conv *p, const egi_gpu_tile_row *tile, int n, bool fours) {
     const double launch = 7000, floats = 5;      // clocks; elements moved in a clock by a multiprocessor
     double least = HUGE_VAL;
     int best = -1;
     for (int i = 0; i < n; i++) {
-        const int64_t down = egi_gpu_ceil(p->m, tile[i].m), across = egi_gpu_ceil(p->n, tile[i].n), tiles = down * across * p->d.groups * p->phases;
+        const int64_t down = egi_gpu_ceil(p->m, tile[i].m), across = egi_gpu_ceil(p->n, tile[i].n),
+                      tiles = down * across * p->d.groups * p->phases;
         if (tile[i].fours && !fours) continue;
         for (int64_t cut = 1;; cut += 1 + cut / 2) {
             const int64_t part = egi_gpu_ceil(egi_gpu_ceil(p->k, cut), 32) * 32, parts = egi_gpu_ceil(p->k, part);
-            double clocks = (double)egi_gpu_ceil(tiles * parts, g->multiprocessors) * (double)(tile[i].m * tile[i].n) * (double)(egi_gpu_min(part, p->k) + 32) / tile[i].speed;
-            if (parts > 1) clocks += launch + (double)(p->rows * p->n * p->d.groups) * (double)(2 * parts + 1) / (floats * g->multiprocessors);
+            double clocks = (double)egi_gpu_ceil(tiles * parts, g->multiprocessors) * (double)(tile[i].m * tile[i].n) *
+                            (double)(egi_gpu_min(part, p->k) + 32) / tile[i].speed;
+            if (parts > 1)
+                clocks += launch + (double)(p->rows * p->n * p->d.groups) * (double)(2 * parts + 1) /
+                (floats * g->multiprocessors);
             if (clocks < least) {
                 least = clocks;
                 best = i;
@@ -1843,9 +2033,11 @@ static int egi_gpu_conv_plan(const egi_gpu *g, egi_gpu_conv *p, const egi_gpu_ti
     }
     return best;
 }
-// Where each group has one channel in there is nothing to multiply matrices of: a thread for each result, or for V = 4 results of
-// neighbouring channels, which then see as many neighbours.
-typedef struct egi_gpu_depthwise_conv { egi_gpu_conv p; egi_gpu_divisor by_units, by_sh, by_sw; int64_t units, results; bool wide; } egi_gpu_depthwise_conv;
+// Where each group has one channel in there is nothing to multiply matrices of: a thread for each result, or for V = 4
+// results of neighbouring channels, which then see as many neighbours.
+typedef struct egi_gpu_depthwise_conv {
+    egi_gpu_conv p; egi_gpu_divisor by_units, by_sh, by_sw; int64_t units, results; bool wide;
+} egi_gpu_depthwise_conv;
 // What is left of i when it is divided by n, which becomes the quotient.
 static __device__ __forceinline__ int64_t egi_gpu_split_off(int64_t *i, int64_t n, egi_gpu_divisor by, bool wide) {
     const int64_t q = wide ? *i / n : (int64_t)egi_gpu_quotient((uint32_t)*i, by), r = *i - q * n;
@@ -1854,7 +2046,8 @@ static __device__ __forceinline__ int64_t egi_gpu_split_off(int64_t *i, int64_t 
 }
 template <class T, int V> static __device__ __forceinline__ void egi_gpu_add_products(T *sum, const T *a, const T *b) {
     if (V == 4) {
-        const egi_gpu_four_of<T> x = *(const egi_gpu_four_of<T> *)(const void *)a, y = *(const egi_gpu_four_of<T> *)(const void *)b;
+        const egi_gpu_four_of<T> x = *(const egi_gpu_four_of<T> *)(const void *)a,
+              y = *(const egi_gpu_four_of<T> *)(const void *)b;
         for (int e = 0; e < V; e++) sum[e] += x.v[e] * y.v[e];
     } else sum[0] += *a * *b;
 }
@@ -1862,30 +2055,36 @@ template <class T, int WHAT, int V> static __global__ void egi_gpu_depthwise(egi
     const egi_gpu_conv &p = q.p;
     const egi_gpu_plane &d = p.d;
     const T *a = (const T *)p.a, *b = (const T *)p.b;
-    const int h = (int)d.h, w = (int)d.w, oh = (int)d.oh, ow = (int)d.ow, sh = (int)d.sh, sw = (int)d.sw, og = (int)p.og;
+    const int h = (int)d.h, w = (int)d.w, oh = (int)d.oh, ow = (int)d.ow, sh = (int)d.sh, sw = (int)d.sw,
+              og = (int)p.og;
     EGI_GPU_EACH(i, q.results) {
         T sum[V];
         int64_t image = i;
         for (int e = 0; e < V; e++) sum[e] = 0;
         const int64_t c = egi_gpu_split_off(&image, q.units, q.by_units, q.wide) * V;
         if (WHAT == EGI_CONV_FORWARD) {
-            const int x0 = (int)egi_gpu_split_off(&image, ow, p.by_w, q.wide) * sw - (int)d.pl, y0 = (int)egi_gpu_split_off(&image, oh, p.by_h, q.wide) * sh - (int)d.pt;
+            const int x0 = (int)egi_gpu_split_off(&image, ow, p.by_w, q.wide) * sw - (int)d.pl,
+                      y0 = (int)egi_gpu_split_off(&image, oh, p.by_h, q.wide) * sh - (int)d.pt;
             const int64_t channel = V == 1 ? c / og : c;
             for (int ky = 0; ky < (int)d.kh; ky++)
                 for (int kx = 0; kx < (int)d.kw; kx++) {
                     const int y = y0 + ky * (int)d.dh, x = x0 + kx * (int)d.dw;
                     if (y < 0 || y >= h || x < 0 || x >= w) continue;
-                    egi_gpu_add_products<T, V>(sum, a + ((image * h + y) * w + x) * d.c + channel, b + (int64_t)(ky * (int)d.kw + kx) * d.oc + c);
+                    egi_gpu_add_products<T, V>(sum, a + ((image * h + y) * w + x) * d.c + channel,
+                                               b + (int64_t)(ky * (int)d.kw + kx) * d.oc + c);
                 }
         } else {
-            const int x0 = (int)egi_gpu_split_off(&image, w, p.by_w, q.wide) + (int)d.pl, y0 = (int)egi_gpu_split_off(&image, h, p.by_h, q.wide) + (int)d.pt;
+            const int x0 = (int)egi_gpu_split_off(&image, w, p.by_w, q.wide) + (int)d.pl,
+                      y0 = (int)egi_gpu_split_off(&image, h, p.by_h, q.wide) + (int)d.pt;
             for (int ky = 0; ky < (int)d.kh; ky++)
                 for (int kx = 0; kx < (int)d.kw; kx++) {
                     const int y = y0 - ky * (int)d.dh, x = x0 - kx * (int)d.dw;
                     if (y < 0 || x < 0) continue;
-                    const int oy = (int)egi_gpu_quotient((uint32_t)y, q.by_sh), ox = (int)egi_gpu_quotient((uint32_t)x, q.by_sw);
+                    const int oy = (int)egi_gpu_quotient((uint32_t)y, q.by_sh),
+                              ox = (int)egi_gpu_quotient((uint32_t)x, q.by_sw);
                     if (oy * sh != y || ox * sw != x || oy >= oh || ox >= ow) continue;
-                    const T *g = a + ((image * oh + oy) * ow + ox) * d.oc + c * og, *f = b + (int64_t)(ky * (int)d.kw + kx) * d.oc + c * og;
+                    const T *g = a + ((image * oh + oy) * ow + ox) * d.oc + c * og,
+                            *f = b + (int64_t)(ky * (int)d.kw + kx) * d.oc + c * og;
                     for (int o = 0; o < og; o++) egi_gpu_add_products<T, V>(sum, g + o, f + o);
                 }
         }
@@ -1911,8 +2110,8 @@ template <class T> struct egi_gpu_long_sum {
     }
     __device__ __forceinline__ double value() const { return blocks + (double)block; }
 };
-// The filter's gradient: a block for one tap, a part of the places and `wide` channels, so that neighbours fetch neighbours; its rows of
-// threads take turns at the places.
+// The filter's gradient: a block for one tap, a part of the places and `wide` channels, so that neighbours fetch
+// neighbours; its rows of threads take turns at the places.
 template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv p, int wide) {
     EGI_SHARED(double, s, EGI_GPU_THREADS);
     const T *a = (const T *)p.a, *b = (const T *)p.b;
@@ -1920,15 +2119,18 @@ template <class T> static __global__ void egi_gpu_depthwise_filter(egi_gpu_conv 
     const int t = (int)threadIdx.x, rows = EGI_GPU_THREADS / wide, kw = (int)d.kw, taps = (int)d.kh * kw;
     const uint32_t across = (uint32_t)p.across, rest = blockIdx.x / across;
     const int tap = (int)(rest % (uint32_t)taps), part = (int)(rest / (uint32_t)taps);
-    const int64_t o = (int64_t)(blockIdx.x - rest * across) * wide + t % wide, first = part * p.part, end = first + p.part < p.k ? first + p.part : p.k;
+    const int64_t o = (int64_t)(blockIdx.x - rest * across) * wide + t % wide, first = part * p.part,
+                  end = first + p.part < p.k ? first + p.part : p.k;
     const int dy = tap / kw * (int)d.dh - (int)d.pt, dx = tap % kw * (int)d.dw - (int)d.pl;
     egi_gpu_long_sum<T> terms;
     if (o < d.oc) {
         const T *from = a + o / p.og;
         for (int64_t i = first + t / wide; i < end; i += rows) {
             const uint32_t q = egi_gpu_quotient((uint32_t)i, p.by_w), image = egi_gpu_quotient(q, p.by_h);
-            const int y = (int)(q - image * (uint32_t)d.oh) * (int)d.sh + dy, x = (int)((uint32_t)i - q * (uint32_t)d.ow) * (int)d.sw + dx;
-            if (y >= 0 && y < (int)d.h && x >= 0 && x < (int)d.w) terms.add(from[(((int64_t)image * (int)d.h + y) * (int)d.w + x) * d.c] * b[i * d.oc + o]);
+            const int y = (int)(q - image * (uint32_t)d.oh) * (int)d.sh + dy,
+                      x = (int)((uint32_t)i - q * (uint32_t)d.ow) * (int)d.sw + dx;
+            if (y >= 0 && y < (int)d.h && x >= 0 && x < (int)d.w)
+                terms.add(from[(((int64_t)image * (int)d.h + y) * (int)d.w + x) * d.c] * b[i * d.oc + o]);
         }
     }
     double sum = terms.value();
@@ -1952,13 +2154,15 @@ template <class T> static bool egi_gpu_conv_depthwise_filter(egi_gpu *g, const e
     p->across = egi_gpu_ceil(p->d.oc, wide);
     p->parts = egi_gpu_max(1, egi_gpu_min(egi_gpu_ceil(8 * g->multiprocessors, p->across * taps), p->k / 256));
     p->part = egi_gpu_ceil(p->k, p->parts);
-    const int64_t blocks = p->across * taps * p->parts, bytes = p->parts > 1 ? p->parts * args->out[0]->size * (int64_t)sizeof(T) : 0;
+    const int64_t blocks = p->across * taps * p->parts,
+                  bytes = p->parts > 1 ? p->parts * args->out[0]->size * (int64_t)sizeof(T) : 0;
     if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
     if (bytes && !(p->c = egi_gpu_workspace(g, args->op->name, bytes))) return false;
     EGI_LAUNCH_WITH_BARRIERS(egi_gpu_depthwise_filter<T>, blocks, EGI_GPU_THREADS, g->compute, *p, wide);
     return bytes ? egi_gpu_conv_add(g, args, p, bytes) : egi_gpu_launched(g, args);
 }
-template <class T, int V> static bool egi_gpu_conv_depthwise_by(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, bool input) {
+template <class T, int V>
+static bool egi_gpu_conv_depthwise_by(egi_gpu *g, const egi_args *args, const egi_gpu_conv *p, bool input) {
     const egi_gpu_plane *d = &p->d;
     egi_gpu_depthwise_conv q;
     q.p = *p;
@@ -1970,29 +2174,47 @@ template <class T, int V> static bool egi_gpu_conv_depthwise_by(egi_gpu *g, cons
     q.by_sw = egi_gpu_divide_by(d->sw);
     q.results = args->out[0]->size / V;
     q.wide = q.results > INT32_MAX;
-    if (input) EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_INPUT, V>), egi_gpu_blocks(q.results), EGI_GPU_THREADS, g->compute, q);
-    else EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_FORWARD, V>), egi_gpu_blocks(q.results), EGI_GPU_THREADS, g->compute, q);
+    if (input)
+        EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_INPUT, V>), egi_gpu_blocks(q.results), EGI_GPU_THREADS, g->compute,
+                   q);
+    else EGI_LAUNCH((egi_gpu_depthwise<T, EGI_CONV_FORWARD, V>), egi_gpu_blocks(q.results), EGI_GPU_THREADS, g->compute,
+                    q);
     return egi_gpu_launched(g, args);
 }
 static bool egi_gpu_conv_depthwise(egi_gpu *g, const egi_args *args, egi_gpu_conv *p, egi_conv_kind kind) {
     const bool f = args->out[0]->dtype == EG_FLOAT32, input = kind == EGI_CONV_INPUT;
-    const bool fours = f && p->og == 1 && p->d.c % 4 == 0 && ((uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c) % 16 == 0;
-    if (kind == EGI_CONV_FILTER) return f ? egi_gpu_conv_depthwise_filter<float>(g, args, p) : egi_gpu_conv_depthwise_filter<double>(g, args, p);
+    const bool fours = f && p->og == 1 && p->d.c % 4 == 0 &&
+                       ((uintptr_t)p->a | (uintptr_t)p->b | (uintptr_t)p->c) % 16 == 0;
+    if (kind == EGI_CONV_FILTER)
+        return f ? egi_gpu_conv_depthwise_filter<float>(g, args, p) : egi_gpu_conv_depthwise_filter<double>(g, args, p);
     if (fours) return egi_gpu_conv_depthwise_by<float, 4>(g, args, p, input);
-    return f ? egi_gpu_conv_depthwise_by<float, 1>(g, args, p, input) : egi_gpu_conv_depthwise_by<double, 1>(g, args, p, input);
+    return f ? egi_gpu_conv_depthwise_by<float, 1>(g, args, p, input) : egi_gpu_conv_depthwise_by<double,
+           1>(g, args, p, input);
 }
-template <class T, int V, class S> static void egi_gpu_conv_tile(egi_gpu *g, const egi_gpu_conv *p, egi_conv_kind kind, int64_t blocks) {
-    if (kind == EGI_CONV_FORWARD) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FORWARD, V, S>), blocks, EGI_GPU_THREADS, g->compute, *p);
-    else if (kind == EGI_CONV_INPUT) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_INPUT, V, S>), blocks, EGI_GPU_THREADS, g->compute, *p);
-    else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FILTER, V, S>), blocks, EGI_GPU_THREADS, g->compute, *p);
+template <class T, int V, class S>
+static void egi_gpu_conv_tile(egi_gpu *g, const egi_gpu_conv *p, egi_conv_kind kind, int64_t blocks) {
+    if (kind == EGI_CONV_FORWARD)
+        EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FORWARD, V, S>), blocks, EGI_GPU_THREADS, g->compute,
+                                 *p);
+    else if (kind == EGI_CONV_INPUT)
+        EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_INPUT, V, S>), blocks, EGI_GPU_THREADS, g->compute, *p);
+    else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve<T, EGI_CONV_FILTER, V, S>), blocks, EGI_GPU_THREADS, g->compute,
+                                  *p);
 }
-template <class E, int FN> static void egi_gpu_conv_cores(egi_gpu *g, const egi_gpu_conv *p, egi_conv_kind kind, int64_t blocks) {
-    if (kind == EGI_CONV_FORWARD) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_FORWARD, FN>), blocks, EGI_GPU_THREADS, g->compute, *p);
-    else if (kind == EGI_CONV_INPUT) EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_INPUT, FN>), blocks, EGI_GPU_THREADS, g->compute, *p);
-    else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_FILTER, FN>), blocks, EGI_GPU_THREADS, g->compute, *p);
+template <class E, int FN>
+static void egi_gpu_conv_cores(egi_gpu *g, const egi_gpu_conv *p, egi_conv_kind kind, int64_t blocks) {
+    if (kind == EGI_CONV_FORWARD)
+        EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_FORWARD, FN>), blocks, EGI_GPU_THREADS, g->compute,
+                                 *p);
+    else if (kind == EGI_CONV_INPUT)
+        EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_INPUT, FN>), blocks, EGI_GPU_THREADS, g->compute,
+                                 *p);
+    else EGI_LAUNCH_WITH_BARRIERS((egi_gpu_convolve_cores<E, EGI_CONV_FILTER, FN>), blocks, EGI_GPU_THREADS, g->compute,
+                                  *p);
 }
 // Tile number `tile` of the table that the plan was made with.
-static void egi_gpu_conv_start(egi_gpu *g, const egi_gpu_conv *p, const egi_conv_parameters *q, int dtype, bool fours, bool cores, int tile, int64_t blocks) {
+static void egi_gpu_conv_start(egi_gpu *g, const egi_gpu_conv *p, const egi_conv_parameters *q, int dtype, bool fours,
+                               bool cores, int tile, int64_t blocks) {
     const bool tf32 = q->precision == EG_PRECISION_TF32;
     if (dtype == EG_FLOAT64) egi_gpu_conv_tile<double, 1, egi_gpu_tile_64x64>(g, p, q->kind, blocks);
     else if (cores && tile == 0 && tf32) egi_gpu_conv_cores<egi_gpu_tf32, 4>(g, p, q->kind, blocks);
@@ -2020,7 +2242,8 @@ static bool egi_gpu_conv_product(egi_gpu *g, const egi_args *args, egi_gpu_conv 
         p->part = EGI_GPU_SUM_PART;
         p->parts = egi_gpu_ceil(p->k, p->part);
     }
-    const int64_t bytes = p->parts > 1 ? p->parts * out->size * size : 0, blocks = p->down * p->across * p->d.groups * p->phases * p->parts;
+    const int64_t bytes = p->parts > 1 ? p->parts * out->size * size : 0,
+                  blocks = p->down * p->across * p->d.groups * p->phases * p->parts;
     if (blocks > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
     if (bytes && !(p->c = egi_gpu_workspace(g, args->op->name, bytes))) return false;
     egi_gpu_conv_start(g, p, q, out->dtype, fours, cores, tile, blocks);
@@ -2029,12 +2252,13 @@ static bool egi_gpu_conv_product(egi_gpu *g, const egi_args *args, egi_gpu_conv 
 // A filter of one pixel that looks at each, or one as large as the picture: x and y are matrices as they lie in memory.
 static bool egi_gpu_conv_is_product(const egi_gpu_plane *d) {
     const bool pixel = d->kh == 1 && d->kw == 1 && d->sh == 1 && d->sw == 1 && d->oh == d->h && d->ow == d->w;
-    const bool picture = d->kh == d->h && d->kw == d->w && d->oh == 1 && d->ow == 1 && (d->dh == 1 || d->kh == 1) && (d->dw == 1 || d->kw == 1);
+    const bool picture = d->kh == d->h && d->kw == d->w && d->oh == 1 && d->ow == 1 && (d->dh == 1 || d->kh == 1) &&
+                         (d->dw == 1 || d->kw == 1);
     return d->groups == 1 && d->pt == 0 && d->pl == 0 && (pixel || picture);
 }
 static bool egi_gpu_conv_blas(egi_gpu *g, const egi_args *args, const egi_gpu_plane *d) {
     const egi_conv_parameters *q = (const egi_conv_parameters *)args->parameters;
-    const int64_t rows = d->n * d->oh * d->ow, inner = d->kh * d->kw * d->c;      // (rows, inner) (inner, oc) = (rows, oc)
+    const int64_t rows = d->n * d->oh * d->ow, inner = d->kh * d->kw * d->c;  // (rows, inner) (inner, oc) = (rows, oc)
     egi_matmul_parameters m;
     memset(&m, 0, sizeof m);
     m.precision = q->precision;
@@ -2046,7 +2270,8 @@ static bool egi_gpu_conv_blas(egi_gpu *g, const egi_args *args, const egi_gpu_pl
     m.lda = m.tb ? d->oc : inner;
     m.ldb = d->oc;
     pthread_mutex_lock(&g->product);
-    const bool ok = egi_gpu_blas(g, args->op->name, &m, args->out[0]->dtype, args->in[0]->data, args->in[1]->data, args->out[0]->data, 0, 0, 1, false);
+    const bool ok = egi_gpu_blas(g, args->op->name, &m, args->out[0]->dtype, args->in[0]->data, args->in[1]->data,
+                                 args->out[0]->data, 0, 0, 1, false);
     pthread_mutex_unlock(&g->product);
     return ok;
 }
@@ -2065,18 +2290,23 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
     if (!egi_gpu_plane_of(g, args, &q->windows, &p.d)) return false;
     p.cg = d->c / d->groups;
     p.og = d->oc / d->groups;
-    const int64_t places = d->n * d->oh * d->ow, taps = d->kh * d->kw, gy = egi_gpu_gcd(d->sh, d->dh), gx = egi_gpu_gcd(d->sw, d->dw), far = (int64_t)1 << 30;
-    if (d->h + d->pt + d->kh * d->dh > far || d->w + d->pl + d->kw * d->dw > far || d->sh > far || d->sw > far || d->oh > far || d->ow > far || p.cg > far || p.og > far)
+    const int64_t places = d->n * d->oh * d->ow, taps = d->kh * d->kw, gy = egi_gpu_gcd(d->sh, d->dh),
+                  gx = egi_gpu_gcd(d->sw, d->dw), far = (int64_t)1 << 30;
+    if (d->h + d->pt + d->kh * d->dh > far || d->w + d->pl + d->kw * d->dw > far || d->sh > far || d->sw > far ||
+        d->oh > far || d->ow > far || p.cg > far || p.og > far)
         return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
     p.step_y = (int)(d->sh / gy);
     p.step_x = (int)(d->sw / gx);
     p.jump_y = (int)(d->dh / gy);
     p.jump_x = (int)(d->dw / gx);
-    p.phases = input ? egi_gpu_min(d->sh, d->h) * egi_gpu_min(d->sw, d->w) : 1;           // strides may be larger than the picture
+    // strides may be larger than the picture
+    p.phases = input ? egi_gpu_min(d->sh, d->h) * egi_gpu_min(d->sw, d->w) : 1;
     p.rows = q->kind == EGI_CONV_FORWARD ? places : input ? d->n * d->h * d->w : taps * p.cg;
     p.m = input ? d->n * egi_gpu_ceil(d->h, d->sh) * egi_gpu_ceil(d->w, d->sw) : p.rows;
     p.n = input ? p.cg : p.og;
-    p.k = q->kind == EGI_CONV_FORWARD ? taps * p.cg : input ? egi_gpu_ceil(d->kh, p.step_y) * egi_gpu_ceil(d->kw, p.step_x) * p.og : places;
+    p.k = q->kind == EGI_CONV_FORWARD ? taps * p.cg
+          : input ? egi_gpu_ceil(d->kh, p.step_y) * egi_gpu_ceil(d->kw, p.step_x) * p.og
+          : places;
     p.by_w = egi_gpu_divide_by(d->ow);
     p.by_h = egi_gpu_divide_by(d->oh);
     p.by_c = egi_gpu_divide_by(input ? p.og : p.cg);
@@ -2084,26 +2314,35 @@ static bool egi_gpu_run_conv(eg_backend *b, const egi_args *args) {
     p.a = args->in[0]->data;
     p.b = args->in[1]->data;
     p.c = out->data;
-    if (p.m > INT32_MAX - 256 || p.k > INT32_MAX - 256) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
+    if (p.m > INT32_MAX - 256 || p.k > INT32_MAX - 256)
+        return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
     if (p.k == 0) {
-        EGI_GPU_TRY(g, args->op->name, cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)), g->compute));
+        EGI_GPU_TRY(g, args->op->name,
+                    cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)),
+                                    g->compute));
         return true;
     }
     if (egi_gpu_conv_is_product(d)) return egi_gpu_conv_blas(g, args, d);
-    return p.cg == 1 && d->groups > 1 ? egi_gpu_conv_depthwise(g, args, &p, q->kind) : egi_gpu_conv_product(g, args, &p);
+    return p.cg == 1 &&
+           d->groups > 1 ? egi_gpu_conv_depthwise(g, args, &p, q->kind) : egi_gpu_conv_product(g, args, &p);
 }
 
-// Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their order.
-typedef struct egi_gpu_pooling { egi_gpu_plane d; int kind; bool wide; int64_t results; egi_gpu_divisor by_c, by_w, by_h, by_sh, by_sw; } egi_gpu_pooling;
+// Pooling: a thread for each result. The average's gradient collects from the windows that hold a pixel, in their
+// order.
+typedef struct egi_gpu_pooling {
+    egi_gpu_plane d; int kind; bool wide; int64_t results; egi_gpu_divisor by_c, by_w, by_h, by_sh, by_sw;
+} egi_gpu_pooling;
 template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const T *from, void *to) {
     const egi_gpu_plane &d = p.d;
     EGI_GPU_EACH(i, p.results) {
         int64_t image = i;
         const int64_t c = egi_gpu_split_off(&image, d.c, p.by_c, p.wide);
         if (p.kind == EGI_POOL_AVG_GRAD) {
-            const int64_t x = egi_gpu_split_off(&image, d.w, p.by_w, p.wide), y = egi_gpu_split_off(&image, d.h, p.by_h, p.wide);
+            const int64_t x = egi_gpu_split_off(&image, d.w, p.by_w, p.wide),
+                          y = egi_gpu_split_off(&image, d.h, p.by_h, p.wide);
             // Windows oy with oy sh - pt <= y < oy sh - pt + kh.
-            int64_t last_y = y + d.pt, last_x = x + d.pl, first_y = last_y - d.kh + d.sh, first_x = last_x - d.kw + d.sw;
+            int64_t last_y = y + d.pt, last_x = x + d.pl, first_y = last_y - d.kh + d.sh,
+                    first_x = last_x - d.kw + d.sw;
             first_y = first_y > 0 ? first_y : 0;
             first_x = first_x > 0 ? first_x : 0;
             egi_gpu_split_off(&last_y, d.sh, p.by_sh, p.wide);
@@ -2113,7 +2352,8 @@ template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const 
             egi_gpu_long_sum<T> sum;
             for (int64_t oy = first_y; oy <= last_y && oy < d.oh; oy++)
                 for (int64_t ox = first_x; ox <= last_x && ox < d.ow; ox++) {
-                    int64_t y0 = oy * d.sh - d.pt, x0 = ox * d.sw - d.pl, y1 = y0 + d.kh < d.h ? y0 + d.kh : d.h, x1 = x0 + d.kw < d.w ? x0 + d.kw : d.w;
+                    int64_t y0 = oy * d.sh - d.pt, x0 = ox * d.sw - d.pl, y1 = y0 + d.kh < d.h ? y0 + d.kh : d.h,
+                            x1 = x0 + d.kw < d.w ? x0 + d.kw : d.w;
                     y0 = y0 > 0 ? y0 : 0;
                     x0 = x0 > 0 ? x0 : 0;
                     sum.add((T)1 / (T)((y1 - y0) * (x1 - x0)) * from[((image * d.oh + oy) * d.ow + ox) * d.c + c]);
@@ -2121,7 +2361,8 @@ template <class T> static __global__ void egi_gpu_pool(egi_gpu_pooling p, const 
             ((T *)to)[i] = (T)sum.value();
             continue;
         }
-        const int64_t ox = egi_gpu_split_off(&image, d.ow, p.by_w, p.wide), oy = egi_gpu_split_off(&image, d.oh, p.by_h, p.wide);
+        const int64_t ox = egi_gpu_split_off(&image, d.ow, p.by_w, p.wide),
+                      oy = egi_gpu_split_off(&image, d.oh, p.by_h, p.wide);
         int64_t y0 = oy * d.sh - d.pt, x0 = ox * d.sw - d.pl;
         const int64_t y1 = y0 + d.kh < d.h ? y0 + d.kh : d.h, x1 = x0 + d.kw < d.w ? x0 + d.kw : d.w;
         y0 = y0 > 0 ? y0 : 0;
@@ -2156,25 +2397,32 @@ static bool egi_gpu_run_pool(eg_backend *b, const egi_args *args) {
     p.by_h = egi_gpu_divide_by(back ? d->h : d->oh);
     p.by_sh = egi_gpu_divide_by(d->sh);
     p.by_sw = egi_gpu_divide_by(d->sw);
-    if (x->dtype == EG_FLOAT32) EGI_LAUNCH(egi_gpu_pool<float>, egi_gpu_blocks(p.results), EGI_GPU_THREADS, g->compute, p, (const float *)(const void *)x->data, (void *)out->data);
-    else EGI_LAUNCH(egi_gpu_pool<double>, egi_gpu_blocks(p.results), EGI_GPU_THREADS, g->compute, p, (const double *)(const void *)x->data, (void *)out->data);
+    if (x->dtype == EG_FLOAT32)
+        EGI_LAUNCH(egi_gpu_pool<float>, egi_gpu_blocks(p.results), EGI_GPU_THREADS, g->compute, p,
+                   (const float *)(const void *)x->data, (void *)out->data);
+    else EGI_LAUNCH(egi_gpu_pool<double>, egi_gpu_blocks(p.results), EGI_GPU_THREADS, g->compute, p,
+                    (const double *)(const void *)x->data, (void *)out->data);
     return egi_gpu_launched(g, args);
 }
 
 //# 7  INDICES AND SORTING ----------------------------------------------------
 // Idea: an index that is out of range is noted in the device's fault and skipped; the next read reports it. Sorting is
-// by value and then by place, so that no two elements are equal: stable, and the same whatever the order of threads. Tiles
-// of 512 are sorted in shared memory; then neighbouring runs are merged, each element finding its new place by counting
-// those of the other run before it. What is scattered is sorted by index first, and then cut into chunks of even length: what
-// lies in a chunk is added up there, what goes across its borders is a shorter list of the same kind. So a row that all updates
-// are for takes no longer than others.
+// by value and then by place, so that no two elements are equal: stable, and the same whatever the order of threads.
+// Tiles of 512 are sorted in shared memory; then neighbouring runs are merged, each element finding its new place by
+// counting those of the other run before it. What is scattered is sorted by index first, and then cut into chunks of
+// even length: what lies in a chunk is added up there, what goes across its borders is a shorter list of the same kind.
+// So a row that all updates are for takes no longer than others.
 
-typedef struct egi_gpu_pick { int64_t outer, rows, inner, count; const char *name; int index_dtype, index_size; unsigned site; egi_gpu_fault *fault; const void *from, *indices; void *to; } egi_gpu_pick;
+typedef struct egi_gpu_pick {
+    int64_t outer, rows, inner, count; const char *name; int index_dtype, index_size; unsigned site;
+    egi_gpu_fault *fault; const void *from, *indices; void *to;
+} egi_gpu_pick;
 static __device__ __forceinline__ int64_t egi_gpu_index(const egi_gpu_pick &p, int64_t i) {
     return egi_gpu_load_int(p.index_dtype, (const char *)p.indices + i * p.index_size);
 }
 // Element i of (outer, count, inner): 32 bits divide several times faster, where they are enough.
-static __device__ __forceinline__ void egi_gpu_index_split(int64_t outer, int64_t count, int64_t inner, int64_t i, int64_t *o, int64_t *k, int64_t *j) {
+static __device__ __forceinline__ void egi_gpu_index_split(int64_t outer, int64_t count, int64_t inner, int64_t i,
+                                                           int64_t *o, int64_t *k, int64_t *j) {
     if (outer * count * inner <= UINT32_MAX) {
         uint32_t n = (uint32_t)i, q = n / (uint32_t)inner;
         *j = n - q * (uint32_t)inner;
@@ -2205,7 +2453,8 @@ static bool egi_gpu_run_gather(eg_backend *b, const egi_args *args) {
     egi_gpu_pick p;
     memset(&p, 0, sizeof p);
     int64_t row = q->inner * eg_dtype_size((eg_dtype)x->dtype), unit = 16;
-    while (row % unit || (uintptr_t)x->data % (uintptr_t)unit || (uintptr_t)out->data % (uintptr_t)unit) unit /= 2;      // the widest that moves whole rows
+    // the widest that moves whole rows
+    while (row % unit || (uintptr_t)x->data % (uintptr_t)unit || (uintptr_t)out->data % (uintptr_t)unit) unit /= 2;
     p.outer = q->outer;
     p.rows = q->rows;
     p.inner = row / unit;
@@ -2226,7 +2475,8 @@ static bool egi_gpu_run_gather(eg_backend *b, const egi_args *args) {
     else EGI_LAUNCH(egi_gpu_gather<uint8_t>, blocks, EGI_GPU_THREADS, g->compute, p);
     return egi_gpu_launched(g, args);
 }
-template <class T> static __global__ void egi_gpu_one_hot(int64_t n, int64_t depth, bool wide, const void *index, T on, T off, T *y) {
+template <class T>
+static __global__ void egi_gpu_one_hot(int64_t n, int64_t depth, bool wide, const void *index, T on, T off, T *y) {
     EGI_GPU_EACH(at, n * depth) {
         const int64_t i = at / depth, hot = wide ? ((const int64_t *)index)[i] : (int64_t)((const int32_t *)index)[i];
         y[at] = hot == at % depth ? on : off;
@@ -2238,8 +2488,9 @@ template <class T> static bool egi_gpu_write_one_hot(egi_gpu *g, const egi_args 
     T on, off;
     egi_store(y->dtype, &on, value[0]);
     egi_store(y->dtype, &off, value[1]);
-    EGI_LAUNCH((egi_gpu_one_hot<T>), egi_gpu_blocks(y->size), EGI_GPU_THREADS, g->compute, index->size, y->dims[y->rank - 1], index->dtype == EG_INT64, (const void *)index->data,
-               on, off, (T *)(void *)y->data);
+    EGI_LAUNCH((egi_gpu_one_hot<T>), egi_gpu_blocks(y->size), EGI_GPU_THREADS, g->compute,
+               index->size, y->dims[y->rank - 1], index->dtype == EG_INT64, (const void *)index->data, on, off,
+               (T *)(void *)y->data);
     return egi_gpu_launched_for(g, "one_hot");
 }
 static bool egi_gpu_run_one_hot(eg_backend *b, const egi_args *args) {
@@ -2254,18 +2505,21 @@ static bool egi_gpu_run_one_hot(eg_backend *b, const egi_args *args) {
 
 enum { EGI_GPU_RUN = 2 * EGI_GPU_THREADS };
 // Does element i stand before element j? NaN stands last.
-template <class T> static __device__ __forceinline__ bool egi_gpu_sort_before(T a, int64_t i, T b, int64_t j, bool descending) {
+template <class T>
+static __device__ __forceinline__ bool egi_gpu_sort_before(T a, int64_t i, T b, int64_t j, bool descending) {
     bool na = egi_gpu_nan(a), nb = egi_gpu_nan(b);
     if (na != nb) return nb;
     if (na || a == b) return i < j;
     return descending ? a > b : a < b;
 }
 // Rows of n, each in tiles of EGI_GPU_RUN: Batcher's bitonic sort of a tile. Places in a row are of type K.
-template <class T, class K> static __global__ void egi_gpu_sort_tiles(int64_t n, bool descending, const T *x, K *order) {
+template <class T, class K>
+static __global__ void egi_gpu_sort_tiles(int64_t n, bool descending, const T *x, K *order) {
     EGI_SHARED(T, key, EGI_GPU_RUN);
     EGI_SHARED(int, place, EGI_GPU_RUN);
     const int t = (int)threadIdx.x;
-    const int64_t tiles = (n + EGI_GPU_RUN - 1) / EGI_GPU_RUN, row = blockIdx.x / tiles, first = blockIdx.x % tiles * EGI_GPU_RUN;
+    const int64_t tiles = (n + EGI_GPU_RUN - 1) / EGI_GPU_RUN, row = blockIdx.x / tiles,
+                  first = blockIdx.x % tiles * EGI_GPU_RUN;
     const int count = n - first < EGI_GPU_RUN ? (int)(n - first) : (int)EGI_GPU_RUN;
     for (int i = t; i < EGI_GPU_RUN; i += EGI_GPU_THREADS) {
         key[i] = i < count ? x[row * n + first + i] : (T)0;
@@ -2276,7 +2530,9 @@ template <class T, class K> static __global__ void egi_gpu_sort_tiles(int64_t n,
             EGI_BARRIER();
             const int i = t / step * (2 * step) + t % step, j = i + step;
             const bool i_in = place[i] < count, j_in = place[j] < count;      // what is beyond the end stands last
-            const bool before = i_in && j_in ? egi_gpu_sort_before(key[i], place[i], key[j], place[j], descending) : i_in != j_in ? i_in : place[i] < place[j];
+            const bool before = i_in && j_in ? egi_gpu_sort_before(key[i], place[i], key[j], place[j], descending)
+                                : i_in != j_in ? i_in
+                                : place[i] < place[j];
             if (before != ((i & size) == 0)) {
                 const T k = key[i];
                 const int q = place[i];
@@ -2289,9 +2545,12 @@ template <class T, class K> static __global__ void egi_gpu_sort_tiles(int64_t n,
     EGI_BARRIER();
     for (int i = t; i < count; i += EGI_GPU_THREADS) order[row * n + first + i] = (K)(first + place[i]);
 }
-template <class T, class K> static __global__ void egi_gpu_sort_merge(int64_t rows, int64_t n, int64_t width, bool descending, const T *x, const K *from, K *to) {
+template <class T, class K>
+static __global__ void egi_gpu_sort_merge(int64_t rows, int64_t n, int64_t width, bool descending, const T *x,
+                                          const K *from, K *to) {
     EGI_GPU_EACH(at, rows * n) {
-        const int64_t row = at / n, i = at % n, run = i / width, pair = run / 2 * 2 * width, middle = pair + width < n ? pair + width : n;
+        const int64_t row = at / n, i = at % n, run = i / width, pair = run / 2 * 2 * width,
+                      middle = pair + width < n ? pair + width : n;
         const int64_t end = pair + 2 * width < n ? pair + 2 * width : n, e = from[at];
         const T *keys = x + row * n;
         const T key = keys[e];
@@ -2305,7 +2564,8 @@ template <class T, class K> static __global__ void egi_gpu_sort_merge(int64_t ro
         to[row * n + pair + (i - run * width) + (low - start)] = (K)e;
     }
 }
-template <class T, class K> static bool egi_gpu_argsort(egi_gpu *g, const char *op, int64_t rows, int64_t n, bool descending, const void *x, K *order) {
+template <class T, class K> static bool egi_gpu_argsort(egi_gpu *g, const char *op, int64_t rows, int64_t n,
+                                                        bool descending, const void *x, K *order) {
     int64_t tiles = rows * egi_gpu_ceil(n, EGI_GPU_RUN), bytes = rows * n * (int64_t)sizeof(K);
     K *other = NULL, *from = order, *to;
     if (tiles > INT32_MAX) return eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", op, g->name) != NULL;
@@ -2314,9 +2574,11 @@ template <class T, class K> static bool egi_gpu_argsort(egi_gpu *g, const char *
     int passes = 0;
     for (int64_t width = EGI_GPU_RUN; width < n; width *= 2) passes++;
     if (passes % 2) { from = other; to = order; }                        // so that the last pass ends in order
-    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_sort_tiles<T, K>), tiles, EGI_GPU_THREADS, g->compute, n, descending, (const T *)x, from);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_sort_tiles<T, K>), tiles, EGI_GPU_THREADS, g->compute, n, descending,
+                             (const T *)x, from);
     for (int64_t width = EGI_GPU_RUN; width < n; width *= 2) {
-        EGI_LAUNCH((egi_gpu_sort_merge<T, K>), egi_gpu_blocks(rows * n), EGI_GPU_THREADS, g->compute, rows, n, width, descending, (const T *)x, (const K *)from, to);
+        EGI_LAUNCH((egi_gpu_sort_merge<T, K>), egi_gpu_blocks(rows * n), EGI_GPU_THREADS, g->compute, rows, n, width,
+                   descending, (const T *)x, (const K *)from, to);
         K *swap = from;
         from = to;
         to = swap;
@@ -2325,7 +2587,8 @@ template <class T, class K> static bool egi_gpu_argsort(egi_gpu *g, const char *
     return egi_gpu_launched_for(g, op);
 }
 // The first k of each row in the order: their values and their positions, either of which may be NULL.
-template <class T> static __global__ void egi_gpu_sorted_rows(int64_t rows, int64_t n, int64_t k, const T *x, const int64_t *order, T *values, int64_t *places) {
+template <class T> static __global__ void egi_gpu_sorted_rows(int64_t rows, int64_t n, int64_t k, const T *x,
+                                                              const int64_t *order, T *values, int64_t *places) {
     EGI_GPU_EACH(at, rows * k) {
         const int64_t row = at / k, place = order[row * n + at % k];
         if (values) values[at] = x[row * n + place];
@@ -2335,13 +2598,14 @@ template <class T> static __global__ void egi_gpu_sorted_rows(int64_t rows, int6
 template <class T> static bool egi_gpu_sort(egi_gpu *g, const egi_sort_parameters *p, const egi_args *args) {
     const T *x = (const T *)(const void *)args->in[0]->data;
     T *values = args->out[0] ? (T *)(void *)args->out[0]->data : NULL;
-    int64_t *places = args->out[1] ? (int64_t *)(void *)args->out[1]->data : NULL, bytes = p->outer * p->n * (int64_t)sizeof(int64_t), *order = places;
+    int64_t *places = args->out[1] ? (int64_t *)(void *)args->out[1]->data : NULL,
+            bytes = p->outer * p->n * (int64_t)sizeof(int64_t), *order = places;
     if (!values && p->k == p->n) return egi_gpu_argsort<T>(g, args->op->name, p->outer, p->n, p->descending, x, places);
     if (p->k < p->n || !places) order = (int64_t *)egi_gpu_workspace(g, args->op->name, bytes);
     bool ok = order && egi_gpu_argsort<T>(g, args->op->name, p->outer, p->n, p->descending, x, order);
     if (ok) {
-        EGI_LAUNCH((egi_gpu_sorted_rows<T>), egi_gpu_blocks(p->outer * p->k), EGI_GPU_THREADS, g->compute, p->outer, p->n, p->k, x, (const int64_t *)order, values,
-                   order == places ? (int64_t *)NULL : places);
+        EGI_LAUNCH((egi_gpu_sorted_rows<T>), egi_gpu_blocks(p->outer * p->k), EGI_GPU_THREADS, g->compute, p->outer,
+                   p->n, p->k, x, (const int64_t *)order, values, order == places ? (int64_t *)NULL : places);
         ok = egi_gpu_launched_for(g, args->op->name);
     }
     if (order && order != places) egi_gpu_deallocate(&g->backend, order, bytes);
@@ -2374,10 +2638,12 @@ template <class K> static __global__ void egi_gpu_check_indices(egi_gpu_pick p, 
 template <class K> static __global__ void egi_gpu_sorted(int64_t n, const K *index, const K *order, K *row) {
     EGI_GPU_EACH(i, n) row[i] = index[order[i]];
 }
-// n updates of (outer, n, inner), with their rows; equal rows are neighbours, and -1 is nobody's. A chunk puts what it has of a run
-// that comes from before into the next list at 2 chunk, and of one that goes on behind it at 2 chunk + 1. For a run that does both
-// there is a 0 at the latter, so that runs have no gaps.
-typedef struct egi_gpu_runs { int64_t outer, rows, inner, n, chunk, chunks; const void *from, *row, *place; void *to, *next, *next_row; } egi_gpu_runs;
+// n updates of (outer, n, inner), with their rows; equal rows are neighbours, and -1 is nobody's. A chunk puts what it
+// has of a run that comes from before into the next list at 2 chunk, and of one that goes on behind it at 2 chunk + 1.
+// For a run that does both there is a 0 at the latter, so that runs have no gaps.
+typedef struct egi_gpu_runs {
+    int64_t outer, rows, inner, n, chunk, chunks; const void *from, *row, *place; void *to, *next, *next_row;
+} egi_gpu_runs;
 enum { EGI_GPU_CHUNK = 32, EGI_GPU_AHEAD = 4 };
 template <class T, class U, class K> static __global__ void egi_gpu_scatter(egi_gpu_runs p) {
     const K *rows = (const K *)p.row, *place = (const K *)p.place;
@@ -2424,7 +2690,8 @@ template <class T, class U, class K> static __global__ void egi_gpu_scatter(egi_
         ((K *)p.next_row)[2 * c + 1] = behind;
     }
 }
-// Where there are few rows nothing is sorted: each of them looks through all updates. In parts, which are added up then.
+// Where there are few rows nothing is sorted: each of them looks through all updates. In parts, which are added up
+// then.
 enum { EGI_GPU_FEW_ROWS = 8 };
 template <class T, class U, class K> static __global__ void egi_gpu_scatter_few(egi_gpu_runs p) {
     const K *rows = (const K *)p.row;
@@ -2440,13 +2707,18 @@ template <class T, class U, class K> static __global__ void egi_gpu_scatter_few(
 }
 static int64_t egi_gpu_chunk_of(int64_t n) { return n <= 2 * EGI_GPU_CHUNK ? n : (int64_t)EGI_GPU_CHUNK; }
 static int64_t egi_gpu_scatter_bytes(int64_t bytes) { return egi_gpu_ceil(bytes, 16) * 16; }
-template <class T, class U, class K> static bool egi_gpu_scatter_few_rows(egi_gpu *g, const egi_args *args, egi_gpu_pick *pick) {
-    int64_t results = pick->outer * pick->rows * pick->inner, parts = egi_gpu_max(1, egi_gpu_min((1 << 18) / results, pick->count / EGI_GPU_CHUNK));
-    int64_t index_bytes = egi_gpu_scatter_bytes(pick->count * (int64_t)sizeof(K)), bytes = index_bytes + (parts > 1 ? parts * results * (int64_t)sizeof(T) : 0);
+template <class T, class U, class K>
+static bool egi_gpu_scatter_few_rows(egi_gpu *g, const egi_args *args, egi_gpu_pick *pick) {
+    int64_t results = pick->outer * pick->rows * pick->inner,
+            parts = egi_gpu_max(1, egi_gpu_min((1 << 18) / results, pick->count / EGI_GPU_CHUNK));
+    int64_t index_bytes = egi_gpu_scatter_bytes(pick->count * (int64_t)sizeof(K)),
+            bytes = index_bytes + (parts > 1 ? parts * results * (int64_t)sizeof(T) : 0);
     char *work = (char *)egi_gpu_workspace(g, args->op->name, bytes);
     if (!work) return false;
-    egi_gpu_runs p = { pick->outer, pick->rows, pick->inner, pick->count, egi_gpu_ceil(pick->count, parts), parts, pick->from, work, NULL, parts > 1 ? work + index_bytes : pick->to, NULL, NULL };
-    EGI_LAUNCH(egi_gpu_check_indices<K>, egi_gpu_blocks(pick->count), EGI_GPU_THREADS, g->compute, *pick, (K *)(void *)work);
+    egi_gpu_runs p = { pick->outer, pick->rows, pick->inner, pick->count, egi_gpu_ceil(pick->count, parts), parts,
+                       pick->from, work, NULL, parts > 1 ? work + index_bytes : pick->to, NULL, NULL };
+    EGI_LAUNCH(egi_gpu_check_indices<K>, egi_gpu_blocks(pick->count), EGI_GPU_THREADS, g->compute, *pick,
+               (K *)(void *)work);
     EGI_LAUNCH((egi_gpu_scatter_few<T, U, K>), egi_gpu_blocks(parts * results), EGI_GPU_THREADS, g->compute, p);
     bool ok = true;
     if (parts > 1) {
@@ -2463,9 +2735,11 @@ template <class T, class U, class K> static bool egi_gpu_scatter_few_rows(egi_gp
     egi_gpu_deallocate(&g->backend, work, bytes);
     return egi_gpu_launched(g, args) && ok;
 }
-template <class T, class U, class K> static bool egi_gpu_scatter_sorted(egi_gpu *g, const egi_args *args, egi_gpu_pick *pick) {
+template <class T, class U, class K>
+static bool egi_gpu_scatter_sorted(egi_gpu *g, const egi_args *args, egi_gpu_pick *pick) {
     // Rows as they come, their order, and so ordered; then two lists in turn, of which the first is the longest.
-    int64_t keys = egi_gpu_scatter_bytes(pick->count * (int64_t)sizeof(K)), slots[2], rows[2], sums[2], n = pick->count, chunk = egi_gpu_chunk_of(n);
+    int64_t keys = egi_gpu_scatter_bytes(pick->count * (int64_t)sizeof(K)), slots[2], rows[2], sums[2], n = pick->count,
+            chunk = egi_gpu_chunk_of(n);
     slots[0] = 2 * egi_gpu_ceil(n, chunk);
     slots[1] = 2 * egi_gpu_ceil(slots[0], egi_gpu_chunk_of(slots[0]));
     for (int i = 0; i < 2; i++) {
@@ -2480,12 +2754,16 @@ template <class T, class U, class K> static bool egi_gpu_scatter_sorted(egi_gpu 
     K *index = (K *)(void *)work, *order = (K *)(void *)(work + keys), *sorted = (K *)(void *)(work + 2 * keys);
     EGI_LAUNCH(egi_gpu_check_indices<K>, egi_gpu_blocks(n), EGI_GPU_THREADS, g->compute, *pick, index);
     bool ok = egi_gpu_argsort<K>(g, pick->name, 1, n, false, index, order);
-    if (ok) EGI_LAUNCH(egi_gpu_sorted<K>, egi_gpu_blocks(n), EGI_GPU_THREADS, g->compute, n, (const K *)index, (const K *)order, sorted);
-    egi_gpu_runs p = { pick->outer, pick->rows, pick->inner, n, chunk, egi_gpu_ceil(n, chunk), pick->from, sorted, order, pick->to, NULL, NULL };
+    if (ok)
+        EGI_LAUNCH(egi_gpu_sorted<K>, egi_gpu_blocks(n), EGI_GPU_THREADS, g->compute, n, (const K *)index,
+                   (const K *)order, sorted);
+    egi_gpu_runs p = { pick->outer, pick->rows, pick->inner, n, chunk, egi_gpu_ceil(n, chunk), pick->from, sorted,
+                       order, pick->to, NULL, NULL };
     for (int i = 0; ok; i = !i) {
         p.next_row = list[i];
         p.next = list[i] + rows[i];
-        EGI_LAUNCH((egi_gpu_scatter<T, U, K>), egi_gpu_blocks(p.outer * p.chunks * p.inner), EGI_GPU_THREADS, g->compute, p);
+        EGI_LAUNCH((egi_gpu_scatter<T, U, K>), egi_gpu_blocks(p.outer * p.chunks * p.inner), EGI_GPU_THREADS,
+                   g->compute, p);
         if (p.chunks == 1) break;
         p.row = p.next_row;
         p.from = p.next;
@@ -2499,8 +2777,11 @@ template <class T, class U, class K> static bool egi_gpu_scatter_sorted(egi_gpu 
 }
 template <class T, class U> static bool egi_gpu_scatter_type(egi_gpu *g, const egi_args *args, egi_gpu_pick *p) {
     bool narrow = p->rows <= INT32_MAX && p->count <= INT32_MAX;
-    if (p->rows <= EGI_GPU_FEW_ROWS) return narrow ? egi_gpu_scatter_few_rows<T, U, int32_t>(g, args, p) : egi_gpu_scatter_few_rows<T, U, int64_t>(g, args, p);
-    return narrow ? egi_gpu_scatter_sorted<T, U, int32_t>(g, args, p) : egi_gpu_scatter_sorted<T, U, int64_t>(g, args, p);
+    if (p->rows <= EGI_GPU_FEW_ROWS)
+        return narrow ? egi_gpu_scatter_few_rows<T, U, int32_t>(g, args, p) : egi_gpu_scatter_few_rows<T, U,
+               int64_t>(g, args, p);
+    return narrow ? egi_gpu_scatter_sorted<T, U, int32_t>(g, args, p) : egi_gpu_scatter_sorted<T, U,
+           int64_t>(g, args, p);
 }
 static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
@@ -2520,10 +2801,12 @@ static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
     p.from = args->in[0]->data;
     p.indices = indices->data;
     p.to = out->data;
-    EGI_GPU_TRY(g, q->name, cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)), g->compute));
+    EGI_GPU_TRY(g, q->name,
+                cudaMemsetAsync(out->data, 0, (size_t)(out->size * eg_dtype_size((eg_dtype)out->dtype)), g->compute));
     if (p.count == 0) return true;
     if (out->size == 0) {                        // a bad index is told, though there is nothing to add
-        EGI_LAUNCH(egi_gpu_check_indices<int64_t>, egi_gpu_blocks(p.count), EGI_GPU_THREADS, g->compute, p, (int64_t *)NULL);
+        EGI_LAUNCH(egi_gpu_check_indices<int64_t>, egi_gpu_blocks(p.count), EGI_GPU_THREADS, g->compute, p,
+                   (int64_t *)NULL);
         return egi_gpu_launched(g, args);
     }
     switch (out->dtype) {
@@ -2537,10 +2820,13 @@ static bool egi_gpu_run_scatter_add(eg_backend *b, const egi_args *args) {
 
 //# 8  RANDOM NUMBERS, UPDATES ------------------------------------------------
 // Idea: eager.h's own functions compute any part of a draw alone; here each thread makes the four elements of a block.
-// Bits, uniforms and integers are the CPU's. Normals may differ in the last bits, where nvcc fuses products and sums: to
-// 4 ulp for float64, and to 1 ulp for float32, which is rounded from that. An optimizer's rules come out of its table.
+// Bits, uniforms and integers are the CPU's. Normals may differ in the last bits, where nvcc fuses products and sums:
+// to 4 ulp for float64, and to 1 ulp for float32, which is rounded from that. An optimizer's rules come out of its
+// table.
 
-typedef struct egi_gpu_draw { egi_random r; double a, b, cut; int64_t low, high, n; int dtype, size; void *out; } egi_gpu_draw;
+typedef struct egi_gpu_draw {
+    egi_random r; double a, b, cut; int64_t low, high, n; int dtype, size; void *out;
+} egi_gpu_draw;
 template <int KIND> static __global__ void egi_gpu_random(egi_gpu_draw p) {
     const int64_t each = KIND == EGI_INTEGERS || p.dtype == EG_FLOAT64 ? 2 : 4;
     EGI_GPU_EACH(i, (p.n + each - 1) / each) {
@@ -2549,11 +2835,13 @@ template <int KIND> static __global__ void egi_gpu_random(egi_gpu_draw p) {
         else if (KIND == EGI_INTEGERS) {
             int64_t v[2];
             egi_random_int64(v, first, count, p.r, p.low, p.high);
-            for (int64_t k = 0; k < count; k++) egi_gpu_convert(EG_INT64, &v[k], p.dtype, (char *)p.out + (first + k) * p.size);
+            for (int64_t k = 0; k < count; k++)
+                egi_gpu_convert(EG_INT64, &v[k], p.dtype, (char *)p.out + (first + k) * p.size);
         } else if (KIND == EGI_UNIFORM) {
             if (p.dtype == EG_FLOAT32) egi_random_uniform_f32((float *)p.out + first, first, count, p.r, p.a, p.b);
             else egi_random_uniform_f64((double *)p.out + first, first, count, p.r, p.a, p.b);
-        } else if (p.dtype == EG_FLOAT32) egi_random_normal_f32((float *)p.out + first, first, count, p.r, p.a, p.b, p.cut);
+        } else if (p.dtype == EG_FLOAT32)
+            egi_random_normal_f32((float *)p.out + first, first, count, p.r, p.a, p.b, p.cut);
         else egi_random_normal_f64((double *)p.out + first, first, count, p.r, p.a, p.b, p.cut);
     }
 }
@@ -2590,11 +2878,13 @@ static bool egi_gpu_run_random(eg_backend *b, const egi_args *args) {
     return egi_gpu_launched(g, args);
 }
 
-// All variables of an optimizer are updated together: a launch has a table of up to EGI_GPU_ROWS of them, each cut into chunks, a
-// block a chunk. The rate and the step are read by the kernel where they live on its device, and sent along where they do not.
+// All variables of an optimizer are updated together: a launch has a table of up to EGI_GPU_ROWS of them, each cut into
+// chunks, a block a chunk. The rate and the step are read by the kernel where they live on its device, and sent along
+// where they do not.
 // Thread 0 of each block makes the rule's scalars of them.
 enum { EGI_GPU_ROWS = 40 };
-typedef struct egi_gpu_update_row { int64_t n, first; const void *in[5]; void *out[4]; } egi_gpu_update_row;      // first: its first block
+// first: its first block
+typedef struct egi_gpu_update_row { int64_t n, first; const void *in[5]; void *out[4]; } egi_gpu_update_row;
 typedef struct egi_gpu_update {
     eg_optimizer_options options;
     double rate;
@@ -2630,8 +2920,10 @@ static __device__ __forceinline__ int egi_gpu_update_chunk(const egi_gpu_update 
         int64_t begin, end; \
         const egi_gpu_update_row &row = p.row[egi_gpu_update_chunk(p, &begin, &end)]; \
         for (int64_t i = begin + threadIdx.x; i < end; i += EGI_GPU_THREADS) { \
-            EGI_T w = ((const EGI_T *)row.in[0])[i], g = EGI_MUL(((const EGI_T *)row.in[1])[i], scale), s0 = slots > 0 ? ((const EGI_T *)row.in[2])[i] : 0, \
-                  s1 = slots > 1 ? ((const EGI_T *)row.in[3])[i] : 0, s2 = slots > 2 ? ((const EGI_T *)row.in[4])[i] : 0; \
+            EGI_T w = ((const EGI_T *)row.in[0])[i], g = EGI_MUL(((const EGI_T *)row.in[1])[i], scale), \
+                  s0 = slots > 0 ? ((const EGI_T *)row.in[2])[i] : 0, \
+                  s1 = slots > 1 ? ((const EGI_T *)row.in[3])[i] : 0, \
+                  s2 = slots > 2 ? ((const EGI_T *)row.in[4])[i] : 0; \
             (void)s0; (void)s1; (void)s2; \
             w = EGI_SUB(w, EGI_MUL(w, decay)); \
             body \
@@ -2678,10 +2970,14 @@ static __global__ void egi_gpu_update_scale(const double *parts, int64_t n, doub
     if (threadIdx.x == 0) *scale = sqrt(sum) <= most ? 1 : most / sqrt(sum);           // NaN stays NaN
 }
 typedef void egi_gpu_update_kernel(egi_gpu_update p);
-#define EGI_GPU_RULE_ROW(name, slots, scalars, body) { slots, { egi_f32_gpu_update_##name, egi_f64_gpu_update_##name } },
-static const struct { int slots; egi_gpu_update_kernel *kernel[2]; } egi_gpu_rules[] = { EGI_UPDATE_TABLE(EGI_GPU_RULE_ROW) };
+#define EGI_GPU_RULE_ROW(name, slots, scalars, body) \
+    { slots, { egi_f32_gpu_update_##name, egi_f64_gpu_update_##name } },
+static const struct {
+    int slots; egi_gpu_update_kernel *kernel[2];
+} egi_gpu_rules[] = { EGI_UPDATE_TABLE(EGI_GPU_RULE_ROW) };
 // Runs a kernel over all variables of float32, then another over all of float64; p->parts moves on.
-static void egi_gpu_update_tables(egi_gpu *g, const egi_args *args, int64_t n, int slots, egi_gpu_update *p, egi_gpu_update_kernel *const *kernel) {
+static void egi_gpu_update_tables(egi_gpu *g, const egi_args *args, int64_t n, int slots, egi_gpu_update *p,
+                                  egi_gpu_update_kernel *const *kernel) {
     for (int wide = 0; wide < 2; wide++) {
         int64_t blocks = 0;
         p->rows = 0;
@@ -2721,14 +3017,16 @@ static bool egi_gpu_updates(eg_backend *b, const egi_args *args, int64_t n, doub
     else if (!egi_gpu_scalar_read(step, &p.step, 8)) return false;
     egi_gpu_enter(b);                            // reading may have gone to another device
     for (int64_t i = 0; i < n; i++) all += args[i].in[0]->size;
-    p.chunk = egi_gpu_max(EGI_GPU_THREADS * 4, egi_gpu_ceil(all, g->multiprocessors * 16));          // the scalars are made once a block
+    // the scalars are made once a block
+    p.chunk = egi_gpu_max(EGI_GPU_THREADS * 4, egi_gpu_ceil(all, g->multiprocessors * 16));
     double *parts = NULL;
     if (clipnorm > 0) {
         for (int64_t i = 0; i < n; i++) blocks += egi_gpu_ceil(args[i].in[0]->size, p.chunk);
         if (!(parts = (double *)egi_gpu_workspace(g, "apply_gradients", (blocks + 1) * 8))) return false;
         p.parts = parts + 1;
         egi_gpu_update_tables(g, args, n, 0, &p, squares);
-        EGI_LAUNCH_WITH_BARRIERS(egi_gpu_update_scale, 1, EGI_GPU_THREADS, g->compute, (const double *)parts + 1, blocks, clipnorm, parts);
+        EGI_LAUNCH_WITH_BARRIERS(egi_gpu_update_scale, 1, EGI_GPU_THREADS, g->compute, (const double *)parts + 1,
+                                 blocks, clipnorm, parts);
         p.parts = NULL;
         p.scale = parts;
     }
@@ -2751,22 +3049,27 @@ static bool egi_gpu_run_nonfinite(eg_backend *b, const egi_args *args) {
     if (!count) return false;
     bool ok = egi_gpu_write(b, count, &zero, 8);
     if (ok && x->dtype == EG_FLOAT32)
-        EGI_LAUNCH(egi_gpu_count_nonfinite<float>, egi_gpu_blocks(x->size), EGI_GPU_THREADS, g->compute, x->size, (const float *)(const void *)x->data, count);
+        EGI_LAUNCH(egi_gpu_count_nonfinite<float>, egi_gpu_blocks(x->size), EGI_GPU_THREADS, g->compute, x->size,
+                   (const float *)(const void *)x->data, count);
     if (ok && x->dtype == EG_FLOAT64)
-        EGI_LAUNCH(egi_gpu_count_nonfinite<double>, egi_gpu_blocks(x->size), EGI_GPU_THREADS, g->compute, x->size, (const double *)(const void *)x->data, count);
+        EGI_LAUNCH(egi_gpu_count_nonfinite<double>, egi_gpu_blocks(x->size), EGI_GPU_THREADS, g->compute, x->size,
+                   (const double *)(const void *)x->data, count);
     ok = ok && egi_gpu_launched(g, args) && egi_gpu_read(b, (void *)(uintptr_t)args->parameters, count, 8);
     egi_gpu_deallocate(b, count, 8);
     return ok;
 }
 
-// The trap that nobody waits for: one launch counts what is not finite in all results and inputs, another notes the op if there is
-// some in the results alone.
-typedef struct egi_gpu_trap_list { int n; unsigned long long *counts; struct { const void *x; int64_t n; bool wide, given; } list[EGI_GPU_TRAP_LIST]; } egi_gpu_trap_list;
+// The trap that nobody waits for: one launch counts what is not finite in all results and inputs, another notes the op
+// if there is some in the results alone.
+typedef struct egi_gpu_trap_list {
+    int n; unsigned long long *counts; struct { const void *x; int64_t n; bool wide, given; } list[EGI_GPU_TRAP_LIST];
+} egi_gpu_trap_list;
 static __global__ void egi_gpu_trap_count(egi_gpu_trap_list p) {
     for (int k = 0; k < p.n; k++) {
         unsigned long long mine = 0;
         EGI_GPU_EACH(i, p.list[k].n) {
-            const double v = p.list[k].wide ? ((const double *)p.list[k].x)[i] : (double)((const float *)p.list[k].x)[i];
+            const double v = p.list[k].wide ? ((const double *)p.list[k].x)[i]
+                             : (double)((const float *)p.list[k].x)[i];
             mine += !(v - v == 0);
         }
         if (mine) atomicAdd(&p.counts[p.list[k].given], mine);
@@ -2798,7 +3101,8 @@ static bool egi_gpu_trap_set(egi_gpu *g, const char *name, const char *what, uns
     pthread_mutex_unlock(&g->lock);
     return t || eg_raise(EG_ERROR_MEMORY, "eg_trap_nonfinite: out of memory") != NULL;
 }
-static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out, const char *name, const char *what) {
+static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, const eg_tensor *const *out, int n_out,
+                             const char *name, const char *what) {
     egi_gpu *g = egi_gpu_enter(b);
     egi_gpu_trap_list p;
     unsigned serial = 0;
@@ -2818,17 +3122,20 @@ static bool egi_gpu_set_trap(eg_backend *b, const eg_tensor *const *in, int n, c
         EGI_LAUNCH(egi_gpu_trap_count, egi_gpu_blocks(out[0]->size), EGI_GPU_THREADS, g->compute, p);
         p.n = 0;
     }
-    if (ok) EGI_LAUNCH(egi_gpu_trap_note, 1, 1, g->compute, (const unsigned long long *)p.counts, serial, &g->fault[1 + egi_gpu_trap_thread]);
+    if (ok)
+        EGI_LAUNCH(egi_gpu_trap_note, 1, 1, g->compute, (const unsigned long long *)p.counts, serial,
+                   &g->fault[1 + egi_gpu_trap_thread]);
     egi_gpu_deallocate(b, p.counts, 16);
     return egi_gpu_launched_for(g, name);
 }
 
 //# 9  LAYERS AS ONE ----------------------------------------------------------
-// Idea: what eager.h composes of many ops, each of which goes through memory, is one kernel here. Layer norm: a warp has a row,
-// and adds up by shuffles. Attention: a block has some queries, goes through the keys in tiles and keeps of the weights only the
-// largest and the sum so far (Milakov & Gimelshein 2018); the gradient makes them again of the sum's logarithm (Dao 2023).
-// Keys' gradients come from a kernel that goes through the queries, in their order: the same bits each time. A recurrent layer is two
-// launches a step, a product and all that is left of the step; cuBLAS makes the one.
+// Idea: what eager.h composes of many ops, each of which goes through memory, is one kernel here. Layer norm: a warp
+// has a row, and adds up by shuffles. Attention: a block has some queries, goes through the keys in tiles and keeps of
+// the weights only the largest and the sum so far (Milakov & Gimelshein 2018); the gradient makes them again of the
+// sum's logarithm (Dao 2023).
+// Keys' gradients come from a kernel that goes through the queries, in their order: the same bits each time. A
+// recurrent layer is two launches a step, a product and all that is left of the step; cuBLAS makes the one.
 
 static __device__ __forceinline__ float egi_gpu_warp_sum(float v, int width) {
     for (int h = width / 2; h > 0; h /= 2) v += EGI_SHUFFLE(v, h);
@@ -2842,9 +3149,12 @@ static __device__ __forceinline__ float egi_gpu_warp_max(float v, int width) {
     return v;
 }
 enum { EGI_GPU_WARPS = EGI_GPU_THREADS / 32 };
-typedef struct egi_gpu_norm { int64_t rows, n, part; float epsilon; const float *x, *gamma, *beta, *g; float *out, *stats, *dgamma, *dbeta; } egi_gpu_norm;
+typedef struct egi_gpu_norm {
+    int64_t rows, n, part; float epsilon; const float *x, *gamma, *beta, *g; float *out, *stats, *dgamma, *dbeta;
+} egi_gpu_norm;
 // Mean and 1 / sqrt(variance + epsilon) of a row, known to the whole warp.
-static __device__ __forceinline__ void egi_gpu_row_stats(const float *x, int64_t n, float epsilon, float *mean, float *r) {
+static __device__ __forceinline__ void egi_gpu_row_stats(const float *x, int64_t n, float epsilon, float *mean,
+                                                         float *r) {
     const int lane = (int)threadIdx.x % 32;
     float sum = 0, squares = 0;
     for (int64_t i = lane; i < n; i += 32) sum += x[i];
@@ -2858,7 +3168,8 @@ static __global__ void egi_gpu_layer_norm(egi_gpu_norm p) {
     const float *x = p.x + row * p.n;
     float mean, r;
     egi_gpu_row_stats(x, p.n, p.epsilon, &mean, &r);
-    for (int64_t i = threadIdx.x % 32; i < p.n; i += 32) p.out[row * p.n + i] = (x[i] - mean) * (r * p.gamma[i]) + p.beta[i];
+    for (int64_t i = threadIdx.x % 32; i < p.n; i += 32)
+        p.out[row * p.n + i] = (x[i] - mean) * (r * p.gamma[i]) + p.beta[i];
 }
 static __global__ void egi_gpu_layer_norm_dx(egi_gpu_norm p) {
     const int64_t row = (int64_t)blockIdx.x * EGI_GPU_WARPS + threadIdx.x / 32;
@@ -2875,20 +3186,25 @@ static __global__ void egi_gpu_layer_norm_dx(egi_gpu_norm p) {
     }
     even = egi_gpu_warp_sum(even, 32) / (float)p.n;
     along = egi_gpu_warp_sum(along, 32) / (float)p.n;
-    for (int64_t i = lane; i < p.n; i += 32) p.out[row * p.n + i] = r * (g[i] * p.gamma[i] - even - (x[i] - mean) * r * along);
+    for (int64_t i = lane; i < p.n; i += 32)
+        p.out[row * p.n + i] = r * (g[i] * p.gamma[i] - even - (x[i] - mean) * r * along);
 }
-// The same for rows of up to 128 FOURS elements: a lane has every 32nd four of neighbours in registers, and reads them once.
+// The same for rows of up to 128 FOURS elements: a lane has every 32nd four of neighbours in registers, and reads them
+// once.
 static __device__ __forceinline__ int64_t egi_gpu_four_at(int k) { return 4 * ((int64_t)threadIdx.x % 32 + 32 * k); }
-template <int FOURS> static __device__ __forceinline__ void egi_gpu_row_hold(const float *x, int64_t n, float v[FOURS][4]) {
+template <int FOURS>
+static __device__ __forceinline__ void egi_gpu_row_hold(const float *x, int64_t n, float v[FOURS][4]) {
     for (int k = 0; k < FOURS; k++) {
-        const float4 four = egi_gpu_four_at(k) < n ? *(const float4 *)(x + egi_gpu_four_at(k)) : make_float4(0, 0, 0, 0);
+        const float4 four = egi_gpu_four_at(k) < n ? *(const float4 *)(x + egi_gpu_four_at(k))
+                            : make_float4(0, 0, 0, 0);
         v[k][0] = four.x;
         v[k][1] = four.y;
         v[k][2] = four.z;
         v[k][3] = four.w;
     }
 }
-template <int FOURS> static __device__ __forceinline__ void egi_gpu_held_stats(float v[FOURS][4], int64_t n, float epsilon, float *mean, float *r) {
+template <int FOURS> static __device__ __forceinline__ void egi_gpu_held_stats(float v[FOURS][4], int64_t n,
+                                                                               float epsilon, float *mean, float *r) {
     float sum = 0, squares = 0;
     for (int k = 0; k < FOURS; k++)
         for (int c = 0; c < 4; c++) sum += v[k][c];
@@ -2907,8 +3223,10 @@ template <int FOURS> static __global__ void egi_gpu_layer_norm_held(egi_gpu_norm
         const int64_t i = egi_gpu_four_at(k);
         if (i >= p.n) continue;
         const float4 gamma = *(const float4 *)(p.gamma + i), beta = *(const float4 *)(p.beta + i);
-        *(float4 *)(p.out + row * p.n + i) = make_float4((v[k][0] - mean) * (r * gamma.x) + beta.x, (v[k][1] - mean) * (r * gamma.y) + beta.y,
-                                                         (v[k][2] - mean) * (r * gamma.z) + beta.z, (v[k][3] - mean) * (r * gamma.w) + beta.w);
+        *(float4 *)(p.out + row * p.n + i) = make_float4((v[k][0] - mean) * (r * gamma.x) + beta.x,
+                                                         (v[k][1] - mean) * (r * gamma.y) + beta.y,
+                                                         (v[k][2] - mean) * (r * gamma.z) + beta.z,
+                                                         (v[k][3] - mean) * (r * gamma.w) + beta.w);
     }
 }
 template <int FOURS> static __global__ void egi_gpu_layer_norm_dx_held(egi_gpu_norm p) {
@@ -2935,14 +3253,18 @@ template <int FOURS> static __global__ void egi_gpu_layer_norm_dx_held(egi_gpu_n
     for (int k = 0; k < FOURS; k++) {
         const int64_t i = egi_gpu_four_at(k);
         if (i < p.n)
-            *(float4 *)(p.out + row * p.n + i) = make_float4(r * (d[k][0] - even - v[k][0] * along), r * (d[k][1] - even - v[k][1] * along),
-                                                             r * (d[k][2] - even - v[k][2] * along), r * (d[k][3] - even - v[k][3] * along));
+            *(float4 *)(p.out + row * p.n + i) = make_float4(r * (d[k][0] - even - v[k][0] * along),
+                                                             r * (d[k][1] - even - v[k][1] * along),
+                                                             r * (d[k][2] - even - v[k][2] * along),
+                                                             r * (d[k][3] - even - v[k][3] * along));
     }
 }
 typedef void egi_gpu_norm_kernel(egi_gpu_norm p);
 static egi_gpu_norm_kernel *const egi_gpu_norm_kernels[2][5] = {
-    { egi_gpu_layer_norm, egi_gpu_layer_norm_held<1>, egi_gpu_layer_norm_held<2>, egi_gpu_layer_norm_held<4>, egi_gpu_layer_norm_held<8> },
-    { egi_gpu_layer_norm_dx, egi_gpu_layer_norm_dx_held<1>, egi_gpu_layer_norm_dx_held<2>, egi_gpu_layer_norm_dx_held<4>, egi_gpu_layer_norm_dx_held<8> }
+    { egi_gpu_layer_norm, egi_gpu_layer_norm_held<1>, egi_gpu_layer_norm_held<2>, egi_gpu_layer_norm_held<4>,
+      egi_gpu_layer_norm_held<8> },
+    { egi_gpu_layer_norm_dx, egi_gpu_layer_norm_dx_held<1>, egi_gpu_layer_norm_dx_held<2>,
+      egi_gpu_layer_norm_dx_held<4>, egi_gpu_layer_norm_dx_held<8> }
 };
 static egi_gpu_norm_kernel *egi_gpu_norm_kernel_for(const egi_gpu_norm *p, bool gradient) {
     uintptr_t at = (uintptr_t)p->x | (uintptr_t)p->gamma | (uintptr_t)p->beta | (uintptr_t)p->g | (uintptr_t)p->out;
@@ -2980,7 +3302,8 @@ static bool egi_gpu_norm_make(egi_gpu *g, const egi_args *args, egi_gpu_norm *p,
     p->gamma = (const float *)(const void *)args->in[1]->data;
     p->out = args->out[0] ? (float *)(void *)args->out[0]->data : NULL;
     *blocks = egi_gpu_ceil(q->rows, EGI_GPU_WARPS);
-    return *blocks <= INT32_MAX || eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
+    return *blocks <= INT32_MAX ||
+           eg_raise(EG_ERROR_SHAPE, "eg_%s: too many rows for %s", args->op->name, g->name) != NULL;
 }
 static bool egi_gpu_run_layer_norm(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
@@ -2995,7 +3318,8 @@ static bool egi_gpu_run_layer_norm_grad(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
     egi_gpu_norm p;
     int64_t blocks, bytes = 0;
-    float *work = NULL, *dgamma = args->out[1] ? (float *)(void *)args->out[1]->data : NULL, *dbeta = args->out[2] ? (float *)(void *)args->out[2]->data : NULL;
+    float *work = NULL, *dgamma = args->out[1] ? (float *)(void *)args->out[1]->data : NULL,
+          *dbeta = args->out[2] ? (float *)(void *)args->out[2]->data : NULL;
     if (!egi_gpu_norm_make(g, args, &p, &blocks)) return false;
     p.g = (const float *)(const void *)args->in[2]->data;
     int64_t across = egi_gpu_ceil(p.n, 32), parts = egi_gpu_max(1, egi_gpu_min(512 / across, p.rows / 64));
@@ -3018,12 +3342,13 @@ static bool egi_gpu_run_layer_norm_grad(eg_backend *b, const egi_args *args) {
     return egi_gpu_launched(g, args);
 }
 
-// Tiles of shared memory have rows of D + 1: then neither rows nor columns of them meet in a bank. Thread (ty, tx) of 16 x 16 has rows
-// ty + 16 r and columns tx + 16 c; the 16 threads of a row are neighbours in a warp. A block has 48 KiB: heads of more than 64 elements
-// get smaller tiles, and keys and values take turns in one.
+// Tiles of shared memory have rows of D + 1: then neither rows nor columns of them meet in a bank. Thread (ty, tx) of
+// 16 x 16 has rows ty + 16 r and columns tx + 16 c; the 16 threads of a row are neighbours in a warp. A block has 48
+// KiB: heads of more than 64 elements get smaller tiles, and keys and values take turns in one.
 enum { EGI_GPU_KEYS = 32 };
 typedef struct egi_gpu_heads { const float *data; int64_t batch, head, row; } egi_gpu_heads;            // strides
-typedef struct egi_gpu_pairs { const uint8_t *data; int64_t batch, head, row, key; } egi_gpu_pairs;     // strides, 0 where it broadcasts; data NULL: all see all
+// strides, 0 where it broadcasts; data NULL: all see all
+typedef struct egi_gpu_pairs { const uint8_t *data; int64_t batch, head, row, key; } egi_gpu_pairs;
 typedef struct egi_gpu_attend {
     int64_t heads, shared, queries, keys, size, value_size, before, tiles;
     float scale;
@@ -3033,22 +3358,28 @@ typedef struct egi_gpu_attend {
     float *out, *log_sums, *delta, *dq, *dk, *dv;
 } egi_gpu_attend;
 // Rows from first on, up to count, into a tile; what is beyond is 0.
-template <int D, int ROWS> static __device__ __forceinline__ void egi_gpu_load_tile(float *tile, const egi_gpu_heads &x, int64_t batch, int64_t head, int64_t first, int64_t count, int64_t size, float scale) {
+template <int D, int ROWS>
+static __device__ __forceinline__ void egi_gpu_load_tile(float *tile, const egi_gpu_heads &x, int64_t batch,
+                                                         int64_t head, int64_t first, int64_t count, int64_t size,
+                                                         float scale) {
     const float *from = x.data + batch * x.batch + head * x.head + first * x.row;
     for (int i = (int)threadIdx.x; i < ROWS * D; i += EGI_GPU_THREADS) {
         const int r = i / D, c = i % D;
         tile[r * (D + 1) + c] = first + r < count && c < size ? from[r * x.row + c] * scale : 0;
     }
 }
-static __device__ __forceinline__ bool egi_gpu_attention_sees(const egi_gpu_attend &p, int64_t batch, int64_t head, int64_t row, int64_t key) {
+static __device__ __forceinline__ bool egi_gpu_attention_sees(const egi_gpu_attend &p, int64_t batch, int64_t head,
+                                                              int64_t row, int64_t key) {
     if (row >= p.queries || key >= p.keys || (p.causal && key > p.before + row)) return false;
     return !p.mask.data || p.mask.data[batch * p.mask.batch + head * p.mask.head + row * p.mask.row + key * p.mask.key];
 }
 // What a block of threads with a tile of so many queries works on, and up to which key it sees any.
 struct egi_gpu_query_tile { int64_t first, head, batch, served, end; };
 static __device__ __forceinline__ egi_gpu_query_tile egi_gpu_query_tile_of(const egi_gpu_attend &p, int rows) {
-    const int64_t first = blockIdx.x % p.tiles * rows, head = blockIdx.x / p.tiles % p.heads, seen = p.before + first + rows;
-    return { first, head, (int64_t)(blockIdx.x / p.tiles / p.heads), head / (p.heads / p.shared), p.causal && seen < p.keys ? seen : p.keys };
+    const int64_t first = blockIdx.x % p.tiles * rows, head = blockIdx.x / p.tiles % p.heads,
+                  seen = p.before + first + rows;
+    return { first, head, (int64_t)(blockIdx.x / p.tiles / p.heads), head / (p.heads / p.shared),
+             p.causal && seen < p.keys ? seen : p.keys };
 }
 template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_attend p) {
     enum { R = QUERIES / 16, APART = D <= 64 };
@@ -3085,7 +3416,8 @@ template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_a
         for (int r = 0; r < R; r++) {
             for (int j = 0; j < 2; j++)
                 if (!egi_gpu_attention_sees(p, batch, head, first + ty + 16 * r, k0 + tx + 16 * j)) s[r][j] = -INFINITY;
-            const float here = egi_gpu_warp_max(s[r][0] > s[r][1] ? s[r][0] : s[r][1], 16), next = here > top[r] ? here : top[r];
+            const float here = egi_gpu_warp_max(s[r][0] > s[r][1] ? s[r][0] : s[r][1], 16),
+                        next = here > top[r] ? here : top[r];
             const float kept = top[r] == -INFINITY ? 0 : egi_gpu_exp(top[r] - next);
             float weight[2];
             for (int j = 0; j < 2; j++) {
@@ -3115,13 +3447,19 @@ template <int D, int QUERIES> static __global__ void egi_gpu_attention(egi_gpu_a
         if (row >= p.queries) continue;
         const bool blind = p.mask.data && sum[r] == 0;                   // who may look at nobody sees nothing
         for (int c = 0; c < D / 16; c++)
-            if (tx + 16 * c < p.value_size) p.out[((batch * p.queries + row) * p.heads + head) * p.value_size + tx + 16 * c] = blind ? 0 : o[r][c] / sum[r];
+            if (tx + 16 * c < p.value_size)
+                p.out[((batch * p.queries + row) * p.heads + head) * p.value_size + tx + 16 * c] =
+                    blind ? 0 : o[r][c] / sum[r];
         if (tx == 0) p.log_sums[(batch * p.heads + head) * p.queries + row] = top[r] + logf(sum[r]);
     }
 }
-// Weight and gradient of the score of R rows and columns each, of a tile of queries from q0 on and one of keys from k0 on.
-template <int D, int R> static __device__ __forceinline__ void egi_gpu_scores(const egi_gpu_attend &p, const float *sq, const float *sg, const float *sk, const float *sv, int64_t batch, int64_t head,
-                                                                              int64_t q0, int64_t k0, const float *log_sum, const float *delta, float weight[R][R], float ds[R][R]) {
+// Weight and gradient of the score of R rows and columns each, of a tile of queries from q0 on and one of keys from k0
+// on.
+template <int D, int R>
+static __device__ __forceinline__ void egi_gpu_scores(const egi_gpu_attend &p, const float *sq, const float *sg,
+                                                      const float *sk, const float *sv, int64_t batch, int64_t head,
+                                                      int64_t q0, int64_t k0, const float *log_sum, const float *delta,
+                                                      float weight[R][R], float ds[R][R]) {
     const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
     float s[R][R], d[R][R];
     for (int r = 0; r < R; r++)
@@ -3153,7 +3491,7 @@ template <int D, int ROWS> static __global__ void egi_gpu_attention_dq(egi_gpu_a
     egi_gpu_load_tile<D, ROWS>(sq, p.q, batch, head, first, p.queries, p.size, p.scale);
     egi_gpu_load_tile<D, ROWS>(sg, p.g, batch, head, first, p.queries, p.value_size, 1);
     EGI_BARRIER();
-    for (int r = 0; r < R; r++) {                // delta: the sum over a row of g y, which is that of the weights and their gradients
+    for (int r = 0; r < R; r++) {  // delta: the sum over a row of g y, which is that of the weights and their gradients
         const int64_t row = first + ty + 16 * r;
         const bool here = row < p.queries;
         const float *y = p.y.data + batch * p.y.batch + head * p.y.head + row * p.y.row;
@@ -3176,12 +3514,14 @@ template <int D, int ROWS> static __global__ void egi_gpu_attention_dq(egi_gpu_a
         EGI_BARRIER();
         for (int k = 0; k < ROWS; k++)
             for (int r = 0; r < R; r++)
-                for (int c = 0; c < D / 16; c++) dq[r][c] += ss[(ty + 16 * r) * (ROWS + 1) + k] * sk[k * W + tx + 16 * c];
+                for (int c = 0; c < D / 16; c++)
+                    dq[r][c] += ss[(ty + 16 * r) * (ROWS + 1) + k] * sk[k * W + tx + 16 * c];
     }
     for (int r = 0; r < R; r++)
         for (int c = 0; c < D / 16; c++) {
             const int64_t row = first + ty + 16 * r;
-            if (row < p.queries && tx + 16 * c < p.size) p.dq[((batch * p.queries + row) * p.heads + head) * p.size + tx + 16 * c] = dq[r][c] * p.scale;
+            if (row < p.queries && tx + 16 * c < p.size)
+                p.dq[((batch * p.queries + row) * p.heads + head) * p.size + tx + 16 * c] = dq[r][c] * p.scale;
         }
 }
 template <int D, int ROWS> static __global__ void egi_gpu_attention_dkv(egi_gpu_attend p) {
@@ -3193,8 +3533,10 @@ template <int D, int ROWS> static __global__ void egi_gpu_attention_dkv(egi_gpu_
     EGI_SHARED(float, sp, ROWS * (ROWS + 1));
     EGI_SHARED(float, ss, ROWS * (ROWS + 1));
     const int W = D + 1, tx = (int)threadIdx.x % 16, ty = (int)threadIdx.x / 16;
-    const int64_t first = blockIdx.x % p.tiles * ROWS, served = blockIdx.x / p.tiles % p.shared, batch = blockIdx.x / p.tiles / p.shared, group = p.heads / p.shared;
-    const int64_t begin = p.causal && first > p.before ? (first - p.before) / ROWS * ROWS : 0;             // queries before do not see these keys
+    const int64_t first = blockIdx.x % p.tiles * ROWS, served = blockIdx.x / p.tiles % p.shared,
+                  batch = blockIdx.x / p.tiles / p.shared, group = p.heads / p.shared;
+    // queries before do not see these keys
+    const int64_t begin = p.causal && first > p.before ? (first - p.before) / ROWS * ROWS : 0;
     float dk[R][D / 16], dv[R][D / 16];
     for (int r = 0; r < R; r++)
         for (int c = 0; c < D / 16; c++) dk[r][c] = dv[r][c] = 0;
@@ -3222,7 +3564,7 @@ template <int D, int ROWS> static __global__ void egi_gpu_attention_dkv(egi_gpu_
             for (int q = 0; q < ROWS; q++)
                 for (int r = 0; r < R; r++)
                     for (int c = 0; c < D / 16; c++) {
-                        dk[r][c] += ss[q * (ROWS + 1) + ty + 16 * r] * sq[q * W + tx + 16 * c];            // sq is scaled
+                        dk[r][c] += ss[q * (ROWS + 1) + ty + 16 * r] * sq[q * W + tx + 16 * c];  // sq is scaled
                         dv[r][c] += sp[q * (ROWS + 1) + ty + 16 * r] * sg[q * W + tx + 16 * c];
                     }
         }
@@ -3234,7 +3576,8 @@ template <int D, int ROWS> static __global__ void egi_gpu_attention_dkv(egi_gpu_
         }
 }
 static egi_gpu_heads egi_gpu_heads_of(const eg_tensor *x, bool rows_first) {         // (B, H, T, K), or (B, T, H, K)
-    egi_gpu_heads h = { (const float *)(const void *)x->data, x->strides[0], x->strides[rows_first ? 2 : 1], x->strides[rows_first ? 1 : 2] };
+    egi_gpu_heads h = { (const float *)(const void *)x->data, x->strides[0], x->strides[rows_first ? 2 : 1],
+                        x->strides[rows_first ? 1 : 2] };
     return h;
 }
 static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, const eg_tensor *mask, egi_gpu_attend *p) {
@@ -3253,13 +3596,16 @@ static bool egi_gpu_attend_make(egi_gpu *g, const egi_args *args, const eg_tenso
     p->q = egi_gpu_heads_of(q, false);
     p->k = egi_gpu_heads_of(k, false);
     p->v = egi_gpu_heads_of(v, false);
-    if (mask) p->mask = { (const uint8_t *)mask->data, mask->strides[0], mask->strides[1], mask->strides[2], mask->strides[3] };
+    if (mask)
+        p->mask = { (const uint8_t *)mask->data, mask->strides[0], mask->strides[1], mask->strides[2],
+                    mask->strides[3] };
     bool fits = q->dims[0] * p->heads * egi_gpu_ceil(egi_gpu_max(p->queries, p->keys), 16) <= INT32_MAX;
     return fits || eg_raise(EG_ERROR_SHAPE, "eg_%s: too large for %s", args->op->name, g->name) != NULL;
 }
 template <int D, int QUERIES> static void egi_gpu_attention_launch(egi_gpu *g, int64_t batch, egi_gpu_attend *p) {
     p->tiles = egi_gpu_ceil(p->queries, QUERIES);
-    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention<D, QUERIES>), p->tiles * p->heads * batch, EGI_GPU_THREADS, g->compute, *p);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention<D, QUERIES>), p->tiles * p->heads * batch, EGI_GPU_THREADS, g->compute,
+                             *p);
 }
 static bool egi_gpu_run_attention(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
@@ -3275,9 +3621,11 @@ static bool egi_gpu_run_attention(eg_backend *b, const egi_args *args) {
 }
 template <int D, int ROWS> static void egi_gpu_attention_grad_launch(egi_gpu *g, int64_t batch, egi_gpu_attend *p) {
     p->tiles = egi_gpu_ceil(p->queries, ROWS);
-    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention_dq<D, ROWS>), p->tiles * p->heads * batch, EGI_GPU_THREADS, g->compute, *p);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention_dq<D, ROWS>), p->tiles * p->heads * batch, EGI_GPU_THREADS, g->compute,
+                             *p);
     p->tiles = egi_gpu_ceil(p->keys, ROWS);
-    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention_dkv<D, ROWS>), p->tiles * p->shared * batch, EGI_GPU_THREADS, g->compute, *p);
+    EGI_LAUNCH_WITH_BARRIERS((egi_gpu_attention_dkv<D, ROWS>), p->tiles * p->shared * batch, EGI_GPU_THREADS,
+                             g->compute, *p);
 }
 static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
     egi_gpu *g = egi_gpu_enter(b);
@@ -3299,8 +3647,8 @@ static bool egi_gpu_run_attention_grad(eg_backend *b, const egi_args *args) {
     return egi_gpu_launched(g, args);
 }
 
-// What a step does beyond the product h U: a thread has an element of the state. What is NULL is not there, or nobody asks for it; what
-// was there before the step may lie where the step's results go.
+// What a step does beyond the product h U: a thread has an element of the state. What is NULL is not there, or nobody
+// asks for it; what was there before the step may lie where the step's results go.
 template <class T> struct egi_gpu_cell {
     int64_t size, units, steps, step, place;     // of z, and of y in the order of the steps taken
     const uint8_t *mask;
@@ -3315,11 +3663,14 @@ static __device__ __forceinline__ float egi_gpu_tanh(float x) { return egi_tanhf
 static __device__ __forceinline__ double egi_gpu_tanh(double x) { return egi_tanh(x); }
 // i is the element; b its row of the batch, j its unit.
 #define EGI_GPU_CELL_PLACE(i, p) \
-    const int64_t b = p.size <= UINT32_MAX ? (uint32_t)i / (uint32_t)p.units : i / p.units, j = i - b * p.units, row = b * p.steps + p.step, u = p.units
+    const int64_t b = p.size <= UINT32_MAX ? (uint32_t)i / (uint32_t)p.units : i / p.units, j = i - b * p.units, \
+                  row = b * p.steps + p.step, u = p.units
 template <class T, int KIND> static __global__ void egi_gpu_cell_forward(egi_gpu_cell<T> p) {
     EGI_GPU_EACH(i, p.size) {
         EGI_GPU_CELL_PLACE(i, p);
-        const int GATES = KIND == EGI_LSTM ? 4 : KIND == EGI_GRU ? 3 : 1, PIECES = KIND == EGI_SIMPLE_RNN ? 2 : GATES + 2;
+        const int GATES = KIND == EGI_LSTM ? 4
+                          : KIND == EGI_GRU ? 3
+                          : 1, PIECES = KIND == EGI_SIMPLE_RNN ? 2 : GATES + 2;
         const T *z = p.z + row * GATES * u + j, *q = p.product + b * GATES * u + j, before = p.h_before[i];
         if (p.mask && !p.mask[row]) {            // the states stay, and nothing comes of the product
             p.h[i] = before;
@@ -3330,7 +3681,8 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_forward(egi_gpu
         }
         T gate[4], piece = 0, h;                 // piece: what is kept beside the gates
         if (KIND == EGI_LSTM) {
-            for (int k = 0; k < 4; k++) gate[k] = k == 2 ? egi_gpu_tanh(z[k * u] + q[k * u]) : egi_gpu_sigmoid(z[k * u] + q[k * u]);
+            for (int k = 0; k < 4; k++)
+                gate[k] = k == 2 ? egi_gpu_tanh(z[k * u] + q[k * u]) : egi_gpu_sigmoid(z[k * u] + q[k * u]);
             piece = p.c_before[i];
             const T c = gate[1] * piece + gate[0] * gate[2];
             h = gate[3] * egi_gpu_tanh(c);
@@ -3356,7 +3708,9 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_forward(egi_gpu
 template <class T, int KIND> static __global__ void egi_gpu_cell_back(egi_gpu_cell<T> p) {
     EGI_GPU_EACH(i, p.size) {
         EGI_GPU_CELL_PLACE(i, p);
-        const int GATES = KIND == EGI_LSTM ? 4 : KIND == EGI_GRU ? 3 : 1, PIECES = KIND == EGI_SIMPLE_RNN ? 2 : GATES + 2;
+        const int GATES = KIND == EGI_LSTM ? 4
+                          : KIND == EGI_GRU ? 3
+                          : 1, PIECES = KIND == EGI_SIMPLE_RNN ? 2 : GATES + 2;
         const T *kept = p.kept_then + row * PIECES * u + j;
         T d[4], dh = p.dh_after ? p.dh_after[i] : 0;
         if (p.g) dh += p.g[(b * p.steps + p.place) * u + j];
@@ -3369,7 +3723,8 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_back(egi_gpu_ce
         }
         p.dh[i] = KIND == EGI_GRU ? dh * kept[0] : 0;          // to which the product adds
         if (KIND == EGI_LSTM) {
-            const T in = kept[0], f = kept[u], n = kept[2 * u], o = kept[3 * u], before = kept[4 * u], t = egi_gpu_tanh(f * before + in * n);
+            const T in = kept[0], f = kept[u], n = kept[2 * u], o = kept[3 * u], before = kept[4 * u],
+                    t = egi_gpu_tanh(f * before + in * n);
             const T dc = (p.dc_after ? p.dc_after[i] : 0) + dh * o * (1 - t * t);
             d[0] = dc * n * (in * (1 - in));
             d[1] = dc * before * (f * (1 - f));
@@ -3393,17 +3748,20 @@ template <class T, int KIND> static __global__ void egi_gpu_cell_back(egi_gpu_ce
 }
 template <class T> static T *egi_gpu_elements(const eg_tensor *x) { return x && x->size ? (T *)(void *)x->data : NULL; }
 // False if that failed: behind it nothing must run.
-template <class T> static bool egi_gpu_cell_launch(egi_gpu *g, egi_recurrent_kind kind, bool back, const egi_gpu_cell<T> &p) {
+template <class T>
+static bool egi_gpu_cell_launch(egi_gpu *g, egi_recurrent_kind kind, bool back, const egi_gpu_cell<T> &p) {
     const int64_t blocks = egi_gpu_blocks(p.size);
     if (kind == EGI_LSTM && back) EGI_LAUNCH((egi_gpu_cell_back<T, EGI_LSTM>), blocks, EGI_GPU_THREADS, g->compute, p);
     else if (kind == EGI_LSTM) EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_LSTM>), blocks, EGI_GPU_THREADS, g->compute, p);
-    else if (kind == EGI_GRU && back) EGI_LAUNCH((egi_gpu_cell_back<T, EGI_GRU>), blocks, EGI_GPU_THREADS, g->compute, p);
+    else if (kind == EGI_GRU && back)
+        EGI_LAUNCH((egi_gpu_cell_back<T, EGI_GRU>), blocks, EGI_GPU_THREADS, g->compute, p);
     else if (kind == EGI_GRU) EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_GRU>), blocks, EGI_GPU_THREADS, g->compute, p);
     else if (back) EGI_LAUNCH((egi_gpu_cell_back<T, EGI_SIMPLE_RNN>), blocks, EGI_GPU_THREADS, g->compute, p);
     else EGI_LAUNCH((egi_gpu_cell_forward<T, EGI_SIMPLE_RNN>), blocks, EGI_GPU_THREADS, g->compute, p);
     return cudaPeekAtLastError() == cudaSuccess;
 }
-template <class T> static bool egi_gpu_step_product(egi_gpu *g, const egi_matmul_parameters *m, int dtype, const T *a, const T *b, T *c, bool add) {
+template <class T> static bool egi_gpu_step_product(egi_gpu *g, const egi_matmul_parameters *m, int dtype, const T *a,
+                                                    const T *b, T *c, bool add) {
     pthread_mutex_lock(&g->product);
     bool ok = egi_gpu_blas(g, "matmul", m, dtype, (const char *)a, (const char *)b, (char *)c, 0, 0, 1, add);
     pthread_mutex_unlock(&g->product);
@@ -3477,7 +3835,8 @@ template <class T> static bool egi_gpu_recur_back(egi_gpu *g, const egi_args *ar
     for (int64_t i = q->steps - 1; i >= 0 && ok; i--) {
         p.place = i;
         p.step = q->backwards ? q->steps - 1 - i : i;
-        ok = egi_gpu_cell_launch(g, q->kind, true, p) && egi_gpu_step_product(g, &m, args->out[2]->dtype, (const T *)p.dp_step, u, p.dh, true);
+        ok = egi_gpu_cell_launch(g, q->kind, true, p) &&
+             egi_gpu_step_product(g, &m, args->out[2]->dtype, (const T *)p.dp_step, u, p.dh, true);
         p.dh_after = p.dh;
         p.dc_after = p.dc;
     }
@@ -3494,8 +3853,8 @@ static bool egi_gpu_run_recurrent_grad(eg_backend *b, const egi_args *args) {
 }
 
 //# 10  THE TABLE -------------------------------------------------------------
-// Idea: all GPUs that there are register when one is first asked for; each starts when it is asked for itself: starting takes time, and
-// memory on a GPU that others may use.
+// Idea: all GPUs that there are register when one is first asked for; each starts when it is asked for itself: starting
+// takes time, and memory on a GPU that others may use.
 
 static pthread_mutex_t egi_gpu_start_lock = PTHREAD_MUTEX_INITIALIZER;
 static char egi_gpu_why[200];
@@ -3534,7 +3893,9 @@ static cudaError_t egi_gpu_blas_make(egi_gpu *g) {
 #ifdef EAGER_CUBLASLT
     if (s == CUBLAS_STATUS_SUCCESS) s = cublasLtCreate(&g->lt);
 #endif
-    return s == CUBLAS_STATUS_SUCCESS ? cudaSuccess : egi_gpu_no_memory(s) ? cudaErrorMemoryAllocation : cudaErrorUnknown;
+    return s == CUBLAS_STATUS_SUCCESS ? cudaSuccess
+           : egi_gpu_no_memory(s) ? cudaErrorMemoryAllocation
+           : cudaErrorUnknown;
 }
 static cudaError_t egi_gpu_make(egi_gpu *g) {
     cudaError_t e;
@@ -3544,20 +3905,25 @@ static cudaError_t egi_gpu_make(egi_gpu *g) {
     pthread_mutex_init(&g->product, NULL);
     pthread_mutex_init(&g->reading, NULL);
     if ((e = cudaSetDevice(g->ordinal)) != cudaSuccess) return e;
-    if ((e = cudaDeviceGetAttribute(&g->multiprocessors, cudaDevAttrMultiProcessorCount, g->ordinal)) != cudaSuccess) return e;
+    if ((e = cudaDeviceGetAttribute(&g->multiprocessors, cudaDevAttrMultiProcessorCount, g->ordinal)) != cudaSuccess)
+        return e;
     if ((e = cudaStreamCreateWithFlags(&g->compute, cudaStreamNonBlocking)) != cudaSuccess) return e;
-    if ((e = egi_gpu_stage_make(&g->writes)) != cudaSuccess || (e = egi_gpu_stage_make(&g->uploads)) != cudaSuccess) return e;
+    if ((e = egi_gpu_stage_make(&g->writes)) != cudaSuccess || (e = egi_gpu_stage_make(&g->uploads)) != cudaSuccess)
+        return e;
     for (int i = 0; i < EGI_GPU_ARRIVALS; i++)
         if ((e = cudaEventCreateWithFlags(&g->arrivals[i], cudaEventDisableTiming)) != cudaSuccess) return e;
     if ((e = cudaHostAlloc(&p, EGI_GPU_STAGE, cudaHostAllocPortable)) != cudaSuccess) return e;
     g->read_stage = (char *)p;
-    if ((e = cudaHostAlloc(&p, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault, cudaHostAllocPortable | cudaHostAllocMapped)) != cudaSuccess) return e;
+    if ((e = cudaHostAlloc(&p, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault,
+                           cudaHostAllocPortable | cudaHostAllocMapped)) != cudaSuccess)
+        return e;
     g->fault = (egi_gpu_fault *)p;
     memset(g->fault, 0, (1 + EGI_GPU_TRAP_THREADS) * sizeof *g->fault);
     // What the driver would translate of an older text has no tensor cores, whatever this GPU has.
     cudaFuncAttributes cores;
     memset(&cores, 0, sizeof cores);
-    if ((e = cudaFuncGetAttributes(&cores, egi_gpu_convolve_cores<egi_gpu_tf32, EGI_CONV_FORWARD, 2>)) != cudaSuccess) return e;
+    if ((e = cudaFuncGetAttributes(&cores, egi_gpu_convolve_cores<egi_gpu_tf32, EGI_CONV_FORWARD, 2>)) != cudaSuccess)
+        return e;
     g->cores = cores.ptxVersion >= 80;
     return egi_gpu_blas_make(g);
 }
@@ -3609,9 +3975,12 @@ static const char *egi_gpu_find(void) {
     if (e == cudaErrorInsufficientDriver || (e == cudaSuccess && driver == 0))
         return driver ? "no NVIDIA driver as new as this program's CUDA is installed" : "no NVIDIA driver is installed";
     if (e == cudaErrorNoDevice || (e == cudaSuccess && count == 0)) return "no GPU is found, though there is a driver";
-    while (e == cudaSuccess && egi_gpu_count < count && egi_gpu_count < EGI_GPU_MOST && egi_gpu_register(&egi_gpus[egi_gpu_count], egi_gpu_count)) egi_gpu_count++;
+    while (e == cudaSuccess && egi_gpu_count < count && egi_gpu_count < EGI_GPU_MOST &&
+           egi_gpu_register(&egi_gpus[egi_gpu_count], egi_gpu_count))
+        egi_gpu_count++;
     if (egi_gpu_count) return NULL;
-    snprintf(egi_gpu_why, sizeof egi_gpu_why, "no GPU could be used: %s (CUDA error %d)", cudaGetErrorString(e), (int)e);
+    snprintf(egi_gpu_why, sizeof egi_gpu_why, "no GPU could be used: %s (CUDA error %d)", cudaGetErrorString(e),
+             (int)e);
     return egi_gpu_why;
 }
 static cudaError_t egi_gpu_device_make(egi_gpu *g) {
@@ -3627,7 +3996,8 @@ static const char *egi_gpu_device_begin(egi_gpu *g) {
         __atomic_store_n(&g->ready, 1, __ATOMIC_RELEASE);
         return NULL;
     }
-    snprintf(egi_gpu_why, sizeof egi_gpu_why, "%s could not be started: %s (CUDA error %d)", g->name, cudaGetErrorString(e), (int)e);
+    snprintf(egi_gpu_why, sizeof egi_gpu_why, "%s could not be started: %s (CUDA error %d)", g->name,
+             cudaGetErrorString(e), (int)e);
     return egi_gpu_why;
 }
 // Starts the GPU of that name; "gpu" just looks how many there are. Why not, or NULL.
@@ -3635,7 +4005,8 @@ extern "C" const char *egi_cuda_start(const char *name);
 extern "C" const char *egi_cuda_start(const char *name) {
     pthread_mutex_lock(&egi_gpu_start_lock);
     const char *why = egi_gpu_count ? NULL : egi_gpu_find();
-    for (int i = 0; i < egi_gpu_count; i++) if (!strcmp(egi_gpus[i].name, name)) why = egi_gpu_device_begin(&egi_gpus[i]);
+    for (int i = 0; i < egi_gpu_count; i++)
+        if (!strcmp(egi_gpus[i].name, name)) why = egi_gpu_device_begin(&egi_gpus[i]);
     pthread_mutex_unlock(&egi_gpu_start_lock);
     return why;
 }

@@ -57,15 +57,20 @@ table { paragraph[++lines] = $0; table = /\\$/; next }
 /^ *# *define EG_/ {                       # a macro's name and arguments, not its body
     continued = /\\$/
     if (match($0, /define EG_[A-Z0-9_]*\([^)]*\)/)) $0 = "#" substr($0, RSTART, RLENGTH)
+    sub(/ *\\$/, "")
     sub(/ +__attribute__.*/, "")
     paragraph[++lines] = $0
     next
 }
+dropping { if (/^}/ || (dropping == ";" && /;( *\/\/.*)?$/)) dropping = ""; next }       # the rest of what is left out, over several lines
+/^[a-zA-Z].*egi_[a-z0-9_]+\(.*[{,]$/ && !/^typedef/ { dropping = /\{$/ ? "}" : ";" }
 /^ *#/ || /^[a-zA-Z].*egi_[a-z0-9_]+\(/ || /^(typedef struct egi_raw|enum \{ EGI_)/ { continued = /\\$/; dropped = 1; next }
 (/^extern "C"/ || /^}$/) && !inside { next }
 /^[ \t]*$/ && !inside { flush(); next }
 {
-    if (!sub(/^EAGER_API /, "")) sub(/^                              /, "                    ")
+    if (sub(/^EAGER_API /, "")) declares = 1
+    else if (declares && /^            /) $0 = substr($0, 11)
+    if (/;/) declares = 0
     gsub(/ EGI_DEFAULT\([a-z0-9_]*\)/, "")
     sub(/ __attribute__\(\(.*\)\);/, ";")
     if (match($0, /eg_[a-z0-9_]+_of\(/) && (substr($0, RSTART, RLENGTH - 1) in written)) {

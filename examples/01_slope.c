@@ -1,7 +1,8 @@
 //     cc -DEAGER_STATIC -I. examples/01_slope.c -lm -o slope && ./slope
 //
 // What a gradient is: a slope. Nudge x a little; how much does y move, per unit of nudge? This file finds the slope of
-// one function in two ways, by nudging and by rules. All of eager.h is the second way, for functions too long for paper.
+// one function in two ways, by nudging and by rules. All of eager.h is the second way, for functions too long for
+// paper.
 #include <math.h>
 #include <stdio.h>
 

@@ -61,7 +61,9 @@ int main(void) {
         int out = hyperbolic_tangent(add(add(mul(p1, input(1)), mul(p2, input(-2))), p3));
         int error = add(out, input(-0.5)), loss = mul(error, error);
         gradients(loss, g);
-        if (step % 10 == 0) printf("step %2d: answer %7.4f, loss %.6f, slopes %7.4f %7.4f %7.4f\n", step, value(out), value(loss), g[p1], g[p2], g[p3]);
+        if (step % 10 == 0)
+            printf("step %2d: answer %7.4f, loss %.6f, slopes %7.4f %7.4f %7.4f\n", step, value(out), value(loss),
+                   g[p1], g[p2], g[p3]);
         w1 -= 0.02 * g[p1], w2 -= 0.02 * g[p2], b -= 0.02 * g[p3];
     }
 }

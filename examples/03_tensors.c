@@ -39,12 +39,16 @@ int main(void) {
     puts("\nOut of a tensor, into C:");
     printf("as a number: %g\n", eg_item(eg_reduce_sum(x)));
     float data[2][2];
-    if (eg_read_into(x, data, 4)) printf("in memory:   %g %g %g %g\n", (double)data[0][0], (double)data[0][1], (double)data[1][0], (double)data[1][1]);
+    if (eg_read_into(x, data, 4))
+        printf("in memory:   %g %g %g %g\n", (double)data[0][0], (double)data[0][1], (double)data[1][0],
+               (double)data[1][1]);
 
-    puts("\nIn a loop, eg_replace puts the new value in the old one's place, which is freed: one matrix lives, not one for each turn.");
+    puts("\nIn a loop, eg_replace puts the new value in the old one's place, which is freed: one matrix lives, not one "
+         "for each turn.");
     eg_tensor *power = eg_constant(EG_SHAPE(2, 2), 0.6, -0.8, 0.8, 0.6);
     int64_t before = eg_memory().live_tensors;
-    for (int i = 0; i < 10; i++) eg_replace(&power, eg_matmul(power, power));      // the rotation twice, 4 times, ... 1024 times
+    // the rotation twice, 4 times, ... 1024 times
+    for (int i = 0; i < 10; i++) eg_replace(&power, eg_matmul(power, power));
     eg_print(power);
     printf("%d tensors more than before the loop\n", (int)(eg_memory().live_tensors - before));
 

@@ -1,7 +1,7 @@
 //     cc -DEAGER_STATIC -I. examples/06_gradients_of_gradients.c -lm -o twice && ./twice
 //
-// Every gradient is computed by ordinary operations, so a tape around a tape records the gradient as well, and gives the
-// gradient of it. That goes on to any depth.
+// Every gradient is computed by ordinary operations, so a tape around a tape records the gradient as well, and gives
+// the gradient of it. That goes on to any depth.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <stdio.h>

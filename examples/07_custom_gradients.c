@@ -6,8 +6,8 @@
 #include "eager.h"
 #include <stdio.h>
 
-// log(1 + exp(x)). Its slope is 1 - 1 / (1 + exp(x)); the chain rule multiplies the logarithm's slope 1 / (1 + exp(x)) by the
-// exponential's slope exp(x), which for large x is 0 * inf. The forward keeps exp(x) for the backward.
+// log(1 + exp(x)). Its slope is 1 - 1 / (1 + exp(x)); the chain rule multiplies the logarithm's slope 1 / (1 + exp(x))
+// by the exponential's slope exp(x), which for large x is 0 * inf. The forward keeps exp(x) for the backward.
 static eg_tensor *log1pexp(eg_tensor *const *in, eg_grad_context *c, void *user) {
     (void)user;
     eg_tensor *e = c->saved[0] = eg_exp(in[0]);
@@ -47,8 +47,8 @@ int main(void) {
     puts("The slope of log(1 + exp(x)) at 0 and at 100, by the chain rule and by the custom gradient:");
     eg_print(eg_nth_gradient(automatic, NULL, at, 1));
     eg_print(eg_nth_gradient(custom, NULL, at, 1));
-    puts("The custom gradient is made of operations, so it has a slope of its own. That one the chain rule finds, with the same\n"
-         "trouble at 100; the library's eg_softplus is this function without it, to every order:");
+    puts("The custom gradient is made of operations, so it has a slope of its own. That one the chain rule finds, with "
+         "the same\ntrouble at 100; the library's eg_softplus is this function without it, to every order:");
     eg_print(eg_nth_gradient(custom, NULL, at, 2));
     eg_print(eg_nth_gradient(softplus, NULL, at, 2));
 

@@ -1,7 +1,7 @@
 //     cc -DEAGER_STATIC -I. examples/08_line_search.c -lm -o search && ./search
 //
-// Backtracking line search: try a long step downhill, and halve it until it goes down enough. How many trials that takes
-// depends on the values met on the way, which is no trouble for eager code: the loop is C's.
+// Backtracking line search: try a long step downhill, and halve it until it goes down enough. How many trials that
+// takes depends on the values met on the way, which is no trouble for eager code: the loop is C's.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <stdio.h>
@@ -11,8 +11,8 @@ static eg_tensor *valley(eg_tensor *x) {                            // long and 
     return eg_reduce_sum(eg_mul(eg_square(x), eg_constant(EG_SHAPE(3), 0.5, 5, 0.05)));
 }
 
-// As in TensorFlow's guide the rate is halved before the comparison, so a step must win half of what the slope promises for its
-// length. (All of it is more than any step wins where the ground curves upwards.)
+// As in TensorFlow's guide the rate is halved before the comparison, so a step must win half of what the slope promises
+// for its length. (All of it is more than any step wins where the ground curves upwards.)
 static eg_tensor *line_search_step(eg_tensor *(*f)(eg_tensor *), eg_tensor *x, eg_tensor **value, int *trials) {
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);

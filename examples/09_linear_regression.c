@@ -60,29 +60,35 @@ static bool draw_curve(const char *path, const double *loss, int n) {
     FILE *f = fopen(path, "w");
     if (!f) return false;
     fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 400\" width=\"640\" height=\"400\" "
-               "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#5b6472\">\n"
-               "<defs><linearGradient id=\"fade\" x2=\"0\" y2=\"1\"><stop stop-color=\"#2f6fde\" stop-opacity=\".28\"/>"
-               "<stop offset=\"1\" stop-color=\"#2f6fde\" stop-opacity=\".02\"/></linearGradient></defs>\n"
-               "<rect width=\"640\" height=\"400\" rx=\"8\" fill=\"#fff\"/>\n"
-               "<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" fill=\"#1d2430\">Linear regression: the loss on its way down</text>\n", left);
+               "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#5b6472\">\n<defs><linearGradient "
+               "id=\"fade\" x2=\"0\" y2=\"1\"><stop stop-color=\"#2f6fde\" stop-opacity=\".28\"/><stop offset=\"1\" "
+               "stop-color=\"#2f6fde\" stop-opacity=\".02\"/></linearGradient></defs>\n<rect width=\"640\" "
+               "height=\"400\" rx=\"8\" fill=\"#fff\"/>\n<text x=\"%g\" y=\"32\" font-size=\"17\" font-weight=\"bold\" "
+               "fill=\"#1d2430\">Linear regression: the loss on its way down</text>\n", left);
     for (size_t i = 0; i < sizeof ticks / sizeof *ticks; i++)
-        fprintf(f, "<path d=\"M%g %.1fH%g\" stroke=\"#e6e9ef\"/><text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%d</text>\n",
+        fprintf(f,
+                "<path d=\"M%g %.1fH%g\" stroke=\"#e6e9ef\"/><text x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%d</text>\n",
                 left, PY(ticks[i]), right, left - 8, PY(ticks[i]) + 4, ticks[i]);
     for (int step = 0; step < n; step += 50)
-        fprintf(f, "<path d=\"M%.1f %gv5\" stroke=\"#98a1b0\"/><text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%d</text>\n",
-                PX(step), bottom, PX(step), bottom + 20, step);
+        fprintf(
+            f,
+            "<path d=\"M%.1f %gv5\" stroke=\"#98a1b0\"/><text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%d</text>\n",
+            PX(step), bottom, PX(step), bottom + 20, step);
     fprintf(f, "<path d=\"M%g %gV%gH%g\" fill=\"none\" stroke=\"#98a1b0\"/>\n", left, top, bottom, right);
     fprintf(f, "<text x=\"%g\" y=\"384\" text-anchor=\"middle\">step</text>\n"
                "<text transform=\"translate(20 %g) rotate(-90)\" text-anchor=\"middle\">mean squared error</text>\n",
             (left + right) / 2, (top + bottom) / 2);
     for (int filled = 1; filled >= 0; filled--) {           // the area below the curve first, then the curve on it
         fprintf(f, "<path d=\"M");
-        for (int step = 0; step < n; step++) fprintf(f, "%.1f %.1f%s", PX(step), PY(loss[step]), step + 1 < n ? "L" : "");
+        for (int step = 0; step < n; step++)
+            fprintf(f, "%.1f %.1f%s", PX(step), PY(loss[step]), step + 1 < n ? "L" : "");
         if (filled) fprintf(f, "V%gH%gZ\" fill=\"url(#fade)\"/>\n", bottom, left);
-        else fprintf(f, "\" fill=\"none\" stroke=\"#2f6fde\" stroke-width=\"2.5\" stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n");
+        else fprintf(f, "\" fill=\"none\" stroke=\"#2f6fde\" stroke-width=\"2.5\" stroke-linejoin=\"round\" "
+                        "stroke-linecap=\"round\"/>\n");
     }
     fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#2f6fde\" stroke=\"#fff\" stroke-width=\"1.5\"/>"
-               "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\" font-weight=\"bold\" fill=\"#1d2430\">%.3f</text>\n</svg>\n",
+               "<text x=\"%g\" y=\"%.1f\" text-anchor=\"end\" font-weight=\"bold\" "
+                   "fill=\"#1d2430\">%.3f</text>\n</svg>\n",
             PX(n - 1), PY(loss[n - 1]), right, PY(loss[n - 1]) - 12, loss[n - 1]);
     return fclose(f) == 0;
 #undef PX

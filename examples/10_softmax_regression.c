@@ -1,8 +1,8 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/10_softmax_regression.c -lm -o softmax && ./softmax
 //
-// Softmax regression reads digits with one matrix: each of ten columns is a stencil, and the stencil that a picture fits
-// best is the answer. Written in the functional style: a loss is a function, and its gradients come with its value, for
-// whichever variables it used. With a folder of MNIST's files as argument it learns those.
+// Softmax regression reads digits with one matrix: each of ten columns is a stencil, and the stencil that a picture
+// fits best is the answer. Written in the functional style: a loss is a function, and its gradients come with its
+// value, for whichever variables it used. With a folder of MNIST's files as argument it learns those.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include "digits.h"
@@ -40,16 +40,19 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", wrong);
         return 1;
     }
-    eg_tensor *x = pictures_of(&train), *labels = labels_of(&train), *test_x = pictures_of(&test), *test_labels = labels_of(&test);
+    eg_tensor *x = pictures_of(&train), *labels = labels_of(&train), *test_x = pictures_of(&test),
+              *test_labels = labels_of(&test);
 
-    model m = {eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(DIGITS_PIXELS, 10)), "W"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(10)), "b")};
+    model m = {eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(DIGITS_PIXELS, 10)), "W"),
+               eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(10)), "b")};
     eg_optimizer *sgd = eg_sgd(.learning_rate = 0.1);
     for (int epoch = 1; epoch <= EPOCHS && !eg_error(); epoch++) {
         double total = 0;
         int64_t steps = train.count / BATCH;
         for (int64_t step = 0; step < steps; step++) {
             EG_SCOPE;
-            eg_tensor *in[] = {eg_slice(x, EG_SHAPE(step * BATCH, 0), EG_SHAPE(BATCH, -1)), eg_slice(labels, EG_SHAPE(step * BATCH), EG_SHAPE(BATCH))};
+            eg_tensor *in[] = {eg_slice(x, EG_SHAPE(step * BATCH, 0), EG_SHAPE(BATCH, -1)),
+                               eg_slice(labels, EG_SHAPE(step * BATCH), EG_SHAPE(BATCH))};
             eg_gradient_pair pairs[2];
             int count;
             double value = eg_item(eg_implicit_value_and_gradients(loss, &m, in, pairs, 2, &count));
@@ -57,7 +60,8 @@ int main(int argc, char **argv) {
             eg_apply_gradient_pairs(sgd, pairs, count);
             total += value;
         }
-        printf("Epoch %d: mean loss %.3f, %.1f%% of the held-out digits right\n", epoch, total / (double)steps, 100 * accuracy(&m, test_x, test_labels));
+        printf("Epoch %d: mean loss %.3f, %.1f%% of the held-out digits right\n", epoch, total / (double)steps,
+               100 * accuracy(&m, test_x, test_labels));
     }
     puts("Example 11 looks at strokes instead of stencils, and is right far more often.");
 

@@ -100,7 +100,8 @@ static int64_t shuffle_batch(shuffle *s, int64_t *chosen) {
 // ---------------------------------------------------------------- learning
 
 // One step: run the model on a batch while a tape records, read the gradients from the tape, move the variables.
-static void learn(model *m, eg_optimizer *adam, const dataset *d, const int64_t *chosen, int64_t n, double *loss, double *right) {
+static void learn(model *m, eg_optimizer *adam, const dataset *d, const int64_t *chosen, int64_t n, double *loss,
+                  double *right) {
     EG_SCOPE;
     eg_tensor *x, *labels, *grads[VARS];
     dataset_batch(d, chosen, n, &x, &labels);
@@ -115,7 +116,8 @@ static void learn(model *m, eg_optimizer *adam, const dataset *d, const int64_t 
     *right = eg_item(accuracy(logits, labels));
 }
 
-// What the model says to digits it has not learnt from; says[i] is its answer to digit i. Returns the share that is right.
+// What the model says to digits it has not learnt from; says[i] is its answer to digit i. Returns the share that is
+// right.
 static double examine(const model *m, const dataset *d, int *says) {
     double right = 0;
     for (int64_t first = 0; first < d->count && !eg_error(); first += 100) {
@@ -174,8 +176,9 @@ static void show_step(int epoch, int epochs, int64_t step, int64_t steps, double
     if (live ? time - shown_at < 0.05 && step < steps : step % 50 != 0) return;
     shown_at = time;
     char text[160];
-    int length = snprintf(text, sizeof text, " %*lld/%lld  loss %.3f  %4.1f%% right  %.1f ms/step  %d:%02d left", live ? 3 : 4, (long long)step,
-                          (long long)steps, loss, 100 * right, 1000 * each, (int)(left + 0.5) / 60, (int)(left + 0.5) % 60);
+    int length = snprintf(text, sizeof text, " %*lld/%lld  loss %.3f  %4.1f%% right  %.1f ms/step  %d:%02d left",
+                          live ? 3 : 4, (long long)step, (long long)steps, loss, 100 * right, 1000 * each,
+                          (int)(left + 0.5) / 60, (int)(left + 0.5) % 60);
     bar = columns - length - 13 < 6 ? 6 : columns - length - 13 > 40 ? 40 : columns - length - 13;
     printf("%sepoch %d/%d ", live ? "\r" : "", epoch, epochs);
     if (live) print_bar((double)step / (double)steps);
@@ -238,7 +241,9 @@ int main(int argc, char **argv) {
         else epochs = 0;
     }
     if (epochs < 1 || epochs > 1000 || count < 100 || count > 1000000) {
-        fprintf(stderr, "usage: %s [FOLDER with MNIST's files] [--guide] [--epochs 1 to 1000] [--digits 100 to 1000000]\n", argv[0]);
+        fprintf(stderr,
+                "usage: %s [FOLDER with MNIST's files] [--guide] [--epochs 1 to 1000] [--digits 100 to 1000000]\n",
+                argv[0]);
         return 2;
     }
     look_at_terminal();
@@ -251,10 +256,12 @@ int main(int argc, char **argv) {
             fprintf(stderr, "%s\n", wrong);
             return 1;
         }
-        printf("Read from %s: %lld digits to learn from, %lld held out\n", folder, (long long)train.count, (long long)test.count);
+        printf("Read from %s: %lld digits to learn from, %lld held out\n", folder, (long long)train.count,
+               (long long)test.count);
     } else {
         if (!digits_draw(&train, count * 4 / 5, 1) || !digits_draw(&test, count - count * 4 / 5, 2)) return 1;
-        printf("Drawn in %.1f s: %lld digits to learn from, %lld held out\n", now() - started, (long long)train.count, (long long)test.count);
+        printf("Drawn in %.1f s: %lld digits to learn from, %lld held out\n", now() - started, (long long)train.count,
+               (long long)test.count);
     }
 
     eg_seed(1);
@@ -286,13 +293,15 @@ int main(int argc, char **argv) {
         if (live) printf("\r");
         printf("epoch %d/%ld ", epoch, epochs);
         if (live) print_bar(1);
-        printf(" loss %.3f  %4.1f%% right, %.1f%% of the held-out ones%s\n", mean_loss, 100 * mean_hits, 100 * right, live ? "\033[K" : "");
+        printf(" loss %.3f  %4.1f%% right, %.1f%% of the held-out ones%s\n", mean_loss, 100 * mean_hits, 100 * right,
+               live ? "\033[K" : "");
     }
     if (!eg_error() && losses && says) {
         if (blocks) show_losses(losses, taken);
         putchar('\n');
         show_digits(&test, says);
-        printf("\nHeld-out accuracy: %.2f%% (%.0f of %lld), after %.1f s\n", 100 * right, right * (double)test.count, (long long)test.count, now() - started);
+        printf("\nHeld-out accuracy: %.2f%% (%.0f of %lld), after %.1f s\n", 100 * right, right * (double)test.count,
+               (long long)test.count, now() - started);
         printf("\nWhere to look next: README.md for what eager.h can do; examples/01_slope.c,\n"
                "where this begins from nothing; or examples/11_digits_cnn.c, the program\n"
                "that you just ran.\n");

@@ -1,9 +1,11 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/12_digits_fit.c -lm -o digits_fit && ./digits_fit
 //
-// The digits of example 11 once more, now with layers, a dataset and eg_fit: what filled that program's screens is in the library.
+// The digits of example 11 once more, now with layers, a dataset and eg_fit: what filled that program's screens is in
+// the library.
 //     digits_fit               on 10,000 digits that it draws itself
 //     digits_fit FOLDER        on the IDX files of MNIST (-DEAGER_ZLIB and -lz for .gz ones)
-//     digits_fit --guide       the small model of TensorFlow's guide;  --better: a larger one, which misreads half as many
+//     digits_fit --guide       the small model of TensorFlow's guide;  --better: a larger one, which misreads half as
+//     many
 //     digits_fit --epochs 8    ... and --curve FILE.svg draws how it went
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -18,10 +20,12 @@ static eg_layer *guide_model(void) {
         eg_layer_dense(10));
 }
 
-// Example 11's: pooling halves the picture twice, and the dense layer sees what is left where. He's rule for the first weights, as there.
+// Example 11's: pooling halves the picture twice, and the dense layer sees what is left where. He's rule for the first
+// weights, as there.
 static eg_layer *plain_model(void) {
     return eg_sequential(
-        eg_layer_conv2d(16, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_HE_NORMAL, .input_shape = EG_SHAPE(28, 28, 1)),
+        eg_layer_conv2d(16, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_HE_NORMAL,
+                        .input_shape = EG_SHAPE(28, 28, 1)),
         eg_layer_max_pooling2d(),
         eg_layer_conv2d(32, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_HE_NORMAL),
         eg_layer_max_pooling2d(),
@@ -52,7 +56,8 @@ static bool scale(eg_tensor *const *in, eg_tensor **out, void *user) {
 }
 
 static eg_dataset *batches(const digits *d, int64_t shuffle) {
-    eg_tensor *images = eg_from_data(EG_UINT8, EG_SHAPE(d->count, 28, 28, 1), d->pixels), *labels = eg_from_data(EG_INT32, EG_SHAPE(d->count), d->labels);
+    eg_tensor *images = eg_from_data(EG_UINT8, EG_SHAPE(d->count, 28, 28, 1), d->pixels),
+              *labels = eg_from_data(EG_INT32, EG_SHAPE(d->count), d->labels);
     eg_dataset *data = eg_dataset_from_slices(images, labels);
     if (shuffle) data = eg_dataset_shuffle(data, shuffle);
     return eg_dataset_prefetch(eg_dataset_map(eg_dataset_batch(data, 32), scale, NULL), 2);
@@ -73,7 +78,9 @@ int main(int argc, char **argv) {
         else known = false;
     }
     if (!known || epochs < 1 || epochs > 1000) {
-        fprintf(stderr, "usage: %s [FOLDER with MNIST's files] [--guide | --better] [--epochs 1 to 1000] [--curve FILE.svg]\n", argv[0]);
+        fprintf(stderr,
+                "usage: %s [FOLDER with MNIST's files] [--guide | --better] [--epochs 1 to 1000] [--curve FILE.svg]\n",
+                argv[0]);
         return 2;
     }
     digits train, test;

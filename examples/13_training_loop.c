@@ -1,7 +1,8 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/13_training_loop.c -lm -o training_loop && ./training_loop
 //
-// What eg_fit does, by hand: the loop in the middle is ten lines, and any of them can be yours. Layers, datasets, metrics and the tape
-// know nothing of each other, so each can be used without the rest. The curves are drawn in training_loop.svg.
+// What eg_fit does, by hand: the loop in the middle is ten lines, and any of them can be yours. Layers, datasets,
+// metrics and the tape know nothing of each other, so each can be used without the rest. The curves are drawn in
+// training_loop.svg.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include "digits.h"
@@ -28,7 +29,8 @@ int main(void) {
         eg_layer_dense(10));
     eg_optimizer *adam = eg_adam(.learning_rate = 1e-3);
     eg_metric *loss_so_far = eg_metric_mean(), *accuracy = eg_metric_accuracy();
-    eg_list weights = eg_layer_trainable_weights_list(model);       // lent by the model, which has them already: the input's shape is known
+    // lent by the model, which has them already: the input's shape is known
+    eg_list weights = eg_layer_trainable_weights_list(model);
 
     eg_history *history = eg_history_new();                         // numbers to keep, and to draw
 
@@ -54,7 +56,7 @@ int main(void) {
         eg_metric_reset(accuracy);
 
         batches = eg_iterator_new(test);
-        for (;;) {                                                  // the digits it has not learned from: no tape, no training
+        for (;;) {  // the digits it has not learned from: no tape, no training
             EG_SCOPE;
             eg_tensor *batch[EG_MAX_COMPONENTS];
             if (eg_iterator_next(batches, batch) != EG_NEXT) break;
@@ -63,8 +65,9 @@ int main(void) {
         eg_iterator_release(batches);
         eg_history_add(history, epoch, "val_accuracy", eg_metric_result(accuracy));
         eg_metric_reset(accuracy);
-        printf("epoch %d: loss %.4f, %.1f%% right; of those held out: %.1f%%\n", epoch + 1, eg_history_value(history, "loss", -1),
-               100 * eg_history_value(history, "accuracy", -1), 100 * eg_history_value(history, "val_accuracy", -1));
+        printf("epoch %d: loss %.4f, %.1f%% right; of those held out: %.1f%%\n",
+               epoch + 1, eg_history_value(history, "loss", -1), 100 * eg_history_value(history, "accuracy", -1),
+               100 * eg_history_value(history, "val_accuracy", -1));
     }
     eg_history_svg(history, "training_loop.svg");
 

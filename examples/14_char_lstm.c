@@ -1,7 +1,8 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/14_char_lstm.c -lm -o char_lstm && ./char_lstm
 //
-// A network reads a text letter by letter and learns to say which letter comes next. Asked again and again, it writes: first
-// noise, then words, then lines that were never in the text. What it remembers between two letters is the state of an LSTM.
+// A network reads a text letter by letter and learns to say which letter comes next. Asked again and again, it writes:
+// first noise, then words, then lines that were never in the text. What it remembers between two letters is the state
+// of an LSTM.
 // A text of your own (Shakespeare's plays are 1 MB), units in the memory, and epochs are arguments:
 //     ./char_lstm shakespeare.txt 256 10
 #define EAGER_IMPLEMENTATION
@@ -19,7 +20,8 @@ typedef struct {
 } writer;
 
 static writer writer_of(int count, int64_t units) {
-    writer w = {NULL, eg_layer_embedding(count, WIDTH), eg_layer_lstm(units, .return_sequences = true), eg_layer_dense(count)};
+    writer w = {NULL, eg_layer_embedding(count, WIDTH), eg_layer_lstm(units, .return_sequences = true),
+                eg_layer_dense(count)};
     w.all = eg_sequential(eg_layer_retain(w.embedding), eg_layer_retain(w.lstm), eg_layer_retain(w.dense));
     return w;
 }
@@ -32,9 +34,10 @@ static double learn(const writer *w, eg_optimizer *adam, eg_tensor *text) {
     eg_tensor *x = eg_gather(text, places), *y = eg_gather(text, eg_add(places, 1));
 
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *loss = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(y, eg_call(w->all, x, .training = true)));
+    eg_tensor *loss = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(y,
+                                                                                 eg_call(w->all, x, .training = true)));
     eg_list weights = eg_layer_trainable_weights_list(w->all), grads = eg_tape_gradients_list(tape, loss, weights);
-    grads = eg_clip_by_global_norm_list(grads, 1);         // a long memory can have a steep slope: no step is larger than this
+    grads = eg_clip_by_global_norm_list(grads, 1);  // a long memory can have a steep slope: no step is larger than this
     eg_apply_gradients_list(adam, grads, weights);
     return eg_item(loss);
 }
@@ -79,9 +82,11 @@ int main(int argc, char **argv) {
     eg_tensor *text = eg_from_data(EG_INT32, EG_SHAPE(l.length), l.ids);
     writer w = writer_of(l.count, units);
     eg_optimizer *adam = eg_adam(.learning_rate = 0.01);
-    printf("%lld letters, %d different ones: guessing costs %.2f a letter\n", (long long)l.length, l.count, log(l.count));
+    printf("%lld letters, %d different ones: guessing costs %.2f a letter\n", (long long)l.length, l.count,
+           log(l.count));
 
-    int steps = (int)(l.length / (BATCH * STEPS));             // an epoch sees as many letters as there are, but a short text often
+    // an epoch sees as many letters as there are, but a short text often
+    int steps = (int)(l.length / (BATCH * STEPS));
     if (steps < 60) steps = 60;
     for (int epoch = 1; epoch <= epochs && !eg_error(); epoch++) {
         double total = 0;

@@ -1,8 +1,9 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/15_names_gru.c -lm -o names && ./names
 //
-// Names that nobody has: a GRU reads a list of names, letter by letter, and makes up more of their kind. Names differ in
-// length, so that shorter ones are filled up with zeros; a mask keeps the network, and the loss, from looking at these.
-// A list of your own, one name a line, can be an argument (32,000 names and 20 epochs make much better ones), with epochs:
+// Names that nobody has: a GRU reads a list of names, letter by letter, and makes up more of their kind. Names differ
+// in length, so that shorter ones are filled up with zeros; a mask keeps the network, and the loss, from looking at
+// these. A list of your own, one name a line, can be an argument (32,000 names and 20 epochs make much better ones),
+// with epochs:
 //     ./names names.txt 20
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -15,19 +16,32 @@ enum { LONGEST = 15, STEPS = LONGEST + 1, EDGE = 27, KINDS = 28, UNITS = 64, BAT
 
 static const char few[] =
     "ada adam adele agnes aida albert alice alma amanda amelia amos anna anton april ariel arthur astrid august aurora "
-    "barbara basil beatrice bella bernard bertha bianca boris brenda bruno camilla carl carla carmen caroline cecilia celia "
-    "charles charlotte clara claudia clement conrad cora cyril daisy daniel daphne david deborah delia della diana dinah "
-    "dominic dora doris edgar edith edmund edna eleanor elena eli elias elisa elizabeth ella elsa elvira emanuel emil emilia "
-    "emily emma enid eric erica ernest esther ethel eugene eva evelyn fabian felicia felix fiona flora florence frances "
-    "francis frank freda frederic frieda gabriel gemma george gerald gilbert gina gloria gordon grace greta gustav gwen "
-    "hanna harold harriet harvey hazel hector helen helena henry herbert herman hilda hugo ida ignatius ines ingrid irene "
-    "iris irma isaac isabel isidor ivan ivy jacob janet jasmine jasper jerome joanna joel jonas joseph josephine judith "
-    "julia julian juliet karen karla katherine laura laurence lavinia leah lena leo leonard leonora leopold lilian lily "
-    "linda livia lorenz louis louisa lucas lucia lucian lucy luke lydia mabel magda magnus marcel margaret maria marian "
-    "marina mario marion marlene martha martin mary matilda maud maurice max melanie mercy michael mildred mina minerva "
-    "miranda miriam mona monica muriel nadia naomi nathan nelly nestor nicholas nina noah nora norma norman octavia olga "
-    "oliver olivia ophelia oscar oswald otto pamela patricia paul paula pauline pearl penelope peter petra philip phoebe "
-    "rachel ralph ramona raymond rebecca regina rhoda richard rita robert roland romeo rosa rosalind rose roxana rudolf "
+    "barbara basil beatrice bella bernard bertha bianca boris brenda bruno camilla carl carla carmen caroline "
+        "cecilia celia "
+    "charles charlotte clara claudia clement conrad cora cyril daisy daniel daphne david deborah delia della diana "
+        "dinah "
+    "dominic dora doris edgar edith edmund edna eleanor elena eli elias elisa elizabeth ella elsa elvira emanuel "
+        "emil emilia "
+    "emily emma enid eric erica ernest esther ethel eugene eva evelyn fabian felicia felix fiona flora florence "
+        "frances "
+    "francis frank freda frederic frieda gabriel gemma george gerald gilbert gina gloria gordon grace greta gustav "
+        "gwen "
+    "hanna harold harriet harvey hazel hector helen helena henry herbert herman hilda hugo ida ignatius ines ingrid "
+        "irene "
+    "iris irma isaac isabel isidor ivan ivy jacob janet jasmine jasper jerome joanna joel jonas joseph josephine "
+        "judith "
+    "julia julian juliet karen karla katherine laura laurence lavinia leah lena leo leonard leonora leopold lilian "
+        "lily "
+    "linda livia lorenz louis louisa lucas lucia lucian lucy luke lydia mabel magda magnus marcel margaret maria "
+        "marian "
+    "marina mario marion marlene martha martin mary matilda maud maurice max melanie mercy michael mildred mina "
+        "minerva "
+    "miranda miriam mona monica muriel nadia naomi nathan nelly nestor nicholas nina noah nora norma norman octavia "
+        "olga "
+    "oliver olivia ophelia oscar oswald otto pamela patricia paul paula pauline pearl penelope peter petra philip "
+        "phoebe "
+    "rachel ralph ramona raymond rebecca regina rhoda richard rita robert roland romeo rosa rosalind rose roxana "
+        "rudolf "
     "rufus ruth sabina salome samson samuel sandra sara sebastian selma serena sibyl sidney silas simon solomon sonia "
     "sophia stella stephen susan sylvia tabitha tamara teresa thea theodora theodore thomas timothy tobias ursula "
     "valentine valerie vanessa vera verena veronica victor victoria vincent viola virgil virginia vivian walter wanda "
@@ -46,7 +60,8 @@ static bool known(const list *names, const char *name) {
     return false;
 }
 
-// Letters are 1 to 26, 27 stands at both ends of a name, 0 is nothing: "ada" is 27 1 4 1 27 0 0 ... in a row of STEPS + 1.
+// Letters are 1 to 26, 27 stands at both ends of a name, 0 is nothing: "ada" is 27 1 4 1 27 0 0 ... in a row of STEPS +
+// 1.
 static eg_tensor *rows_of(const list *names, int64_t from, int64_t count) {
     int32_t *ids = calloc((size_t)count * (STEPS + 1), sizeof *ids);
     for (int64_t i = 0; ids && i < count; i++) {
@@ -63,7 +78,8 @@ static eg_tensor *rows_of(const list *names, int64_t from, int64_t count) {
 
 // How surprised the model is by the next letter, on average over the letters that there are.
 static eg_tensor *surprise(eg_layer *model, eg_tensor *rows, bool training) {
-    eg_tensor *x = eg_slice(rows, EG_SHAPE(0, 0), EG_SHAPE(-1, STEPS)), *next = eg_slice(rows, EG_SHAPE(0, 1), EG_SHAPE(-1, STEPS));
+    eg_tensor *x = eg_slice(rows, EG_SHAPE(0, 0), EG_SHAPE(-1, STEPS)),
+              *next = eg_slice(rows, EG_SHAPE(0, 1), EG_SHAPE(-1, STEPS));
     eg_tensor *each = eg_sparse_softmax_cross_entropy_with_logits(next, eg_call(model, x, .training = training));
     eg_tensor *counts = eg_cast(eg_not_equal(next, 0), EG_FLOAT32);
     return eg_div(eg_reduce_sum(eg_mul(each, counts)), eg_reduce_sum(counts));
@@ -114,12 +130,15 @@ int main(int argc, char **argv) {
     eg_seed(7);
     int64_t held_out = names.count / 10, learned = names.count - held_out;
     eg_tensor *mix = eg_random_permutation(names.count), *all = eg_gather(rows_of(&names, 0, names.count), mix);
-    eg_tensor *rows = eg_slice(all, EG_SHAPE(0, 0), EG_SHAPE(learned, -1)), *others = eg_slice(all, EG_SHAPE(learned, 0), EG_SHAPE(-1, -1));
+    eg_tensor *rows = eg_slice(all, EG_SHAPE(0, 0), EG_SHAPE(learned, -1)),
+              *others = eg_slice(all, EG_SHAPE(learned, 0), EG_SHAPE(-1, -1));
 
-    eg_layer *layer[] = {eg_layer_embedding(KINDS, 16, .mask_zero = true), eg_layer_gru(UNITS, .return_sequences = true), eg_layer_dense(KINDS)};
+    eg_layer *layer[] = {eg_layer_embedding(KINDS, 16, .mask_zero = true),
+                         eg_layer_gru(UNITS, .return_sequences = true), eg_layer_dense(KINDS)};
     eg_layer *model = eg_sequential(eg_layer_retain(layer[0]), eg_layer_retain(layer[1]), eg_layer_retain(layer[2]));
     eg_optimizer *adam = eg_adam(.learning_rate = 0.005);
-    printf("%lld names, %lld of them kept for testing. Made up at first (* is in the list):\n", (long long)names.count, (long long)held_out);
+    printf("%lld names, %lld of them kept for testing. Made up at first (* is in the list):\n", (long long)names.count,
+           (long long)held_out);
     make_up(layer, &names);
 
     for (int epoch = 1; epoch <= epochs && !eg_error(); epoch++) {
@@ -132,7 +151,8 @@ int main(int argc, char **argv) {
             total += learn(model, adam, eg_gather(rows, eg_slice(order, EG_SHAPE(step * BATCH), EG_SHAPE(BATCH))));
         }
         if (epoch % (epochs < 5 ? 1 : epochs / 5)) continue;
-        printf("Epoch %2d: surprised by a letter %.2f, in names not learned %.2f\n", epoch, total / (double)steps, eg_item(surprise(model, others, false)));
+        printf("Epoch %2d: surprised by a letter %.2f, in names not learned %.2f\n", epoch, total / (double)steps,
+               eg_item(surprise(model, others, false)));
         make_up(layer, &names);
     }
 

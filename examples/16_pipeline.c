@@ -1,7 +1,9 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/16_pipeline.c -lm -o pipeline && ./pipeline
 //
-// A dataset pipeline: two CSV files of an ice cream stall, with quotes, a category and gaps, become shuffled batches of numbers.
-// Nothing is read before it is asked for and never more than a few batches are in memory, so the files could be of any size.
+// A dataset pipeline: two CSV files of an ice cream stall, with quotes, a category and gaps, become shuffled batches of
+// numbers.
+// Nothing is read before it is asked for and never more than a few batches are in memory, so the files could be of any
+// size.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 
@@ -19,7 +21,10 @@ static bool write_files(void) {
         if (!f) return false;
         fprintf(f, "day,temperature,wind,sky,sold\r\n");
         for (int day = 0, i = 365 * file; day < 365; day++, i++) {
-            double temperature = 20 - 12 * eg_item(eg_cos(eg_scalar(6.2832 * day / 365))), sold = 10 + 4 * temperature - w[i] + (s[i] == 0 ? 30 : s[i] == 1 ? 10 : 0);
+            double temperature = 20 - 12 * eg_item(eg_cos(eg_scalar(6.2832 * day / 365))),
+                   sold = 10 + 4 * temperature - w[i] + (s[i] == 0 ? 30
+                                                         : s[i] == 1 ? 10
+                                                         : 0);
             fprintf(f, "\"day %d, %d\",%.1f,", day + 1, 2023 + file, temperature);
             if (day % 50 == 7) fprintf(f, "?,");                         // the wind vane was stuck
             else fprintf(f, "%.1f,", (double)w[i]);
@@ -30,7 +35,8 @@ static bool write_files(void) {
     return true;
 }
 
-// (numbers, sky), sold, day -> features (5,), sold. Temperature and wind are brought near 1, the sky becomes three numbers.
+// (numbers, sky), sold, day -> features (5,), sold. Temperature and wind are brought near 1, the sky becomes three
+// numbers.
 static bool features(eg_tensor *const *in, eg_tensor **out, void *user) {
     (void)user;
     out[0] = eg_concat(EG_TENSORS(eg_div(in[0], 20), eg_one_hot(in[1], 3)), 0);
@@ -43,8 +49,10 @@ static eg_tensor *warm(eg_tensor *const *in, void *user) {        // the stall o
 }
 
 static eg_dataset *days(void) {
-    return eg_dataset_csv(files, 2, .header = true, .na = "?", .components = {
-        {.columns = "temperature, wind", .missing = 10}, {.columns = "sky", .categories = "sunny, cloudy, rain"}, {.columns = "sold"}, {.columns = "day", .text = true}});
+    return eg_dataset_csv(files, 2, .header = true, .na = "?",
+                          .components = { {.columns = "temperature, wind", .missing = 10},
+                                          {.columns = "sky", .categories = "sunny, cloudy, rain"}, {.columns = "sold"},
+                                          {.columns = "day", .text = true}});
 }
 
 int main(void) {
@@ -55,7 +63,8 @@ int main(void) {
     eg_iterator *it = eg_iterator_new(raw);
     eg_tensor *day[EG_MAX_COMPONENTS];
     eg_iterator_next(it, day);
-    printf("A row: %.*s, temperature and wind, sky number %d, sold %.0f\n", (int)eg_size(day[3]), (const char *)eg_data(day[3]), (int)eg_item_int(day[1]), eg_item(day[2]));
+    printf("A row: %.*s, temperature and wind, sky number %d, sold %.0f\n", (int)eg_size(day[3]),
+           (const char *)eg_data(day[3]), (int)eg_item_int(day[1]), eg_item(day[2]));
     eg_print(day[0]);
     eg_iterator_release(it);
 
@@ -82,7 +91,8 @@ int main(void) {
             EG_SCOPE;
             if (eg_iterator_next(it, batch) != EG_NEXT) break;
             eg_tape *tape = eg_tape_begin();
-            eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(eg_matmul(batch[0], w), batch[1]))), *grad = eg_tape_gradient(tape, loss, w);
+            eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(eg_matmul(batch[0], w), batch[1]))),
+                      *grad = eg_tape_gradient(tape, loss, w);
             eg_apply_gradients(adam, &grad, &w, 1);
             sum += eg_item(loss);
             if (epoch == 59 && batches == 4) position = eg_retain(eg_iterator_position(it));
@@ -91,7 +101,8 @@ int main(void) {
         }
         eg_iterator_release(it);
         if (eg_error()) return 1;
-        if (epoch % 10 == 9) printf("epoch %2d: %d batches, mean squared error %.1f\n", epoch + 1, batches, sum / batches);
+        if (epoch % 10 == 9)
+            printf("epoch %2d: %d batches, mean squared error %.1f\n", epoch + 1, batches, sum / batches);
     }
     printf("\nSold = 0 + w x, where w is, for temperature / 20, wind / 20, sunny, cloudy, rain:\n");
     eg_print(eg_reshape(w, EG_SHAPE(5)));
@@ -101,7 +112,8 @@ int main(void) {
     it = eg_iterator_new(train);
     eg_iterator_restore(it, position);
     eg_iterator_next(it, batch);
-    printf("\nThe sixth batch of epoch 60, read again: %s\n", eg_item(eg_reduce_sum(batch[1])) == promised ? "the same days" : "other days");
+    printf("\nThe sixth batch of epoch 60, read again: %s\n",
+           eg_item(eg_reduce_sum(batch[1])) == promised ? "the same days" : "other days");
 
     eg_iterator_release(it);
     eg_release(position);

@@ -1,8 +1,9 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/17_transfer.c -lm -o transfer && ./transfer
 //
-// A model that PyTorch trained, used and changed here. transfer.safetensors (8 KB, made by tests/fixtures/fixtures_files.py) is the state_dict of
-// a small network that reads digits, in half precision. First it reads digits here as well as it did there; then its layers, frozen,
-// carry a new head that learns another task from a hundred pictures, too few to learn it from nothing.
+// A model that PyTorch trained, used and changed here. transfer.safetensors (8 KB, made by
+// tests/fixtures/fixtures_files.py) is the state_dict of a small network that reads digits, in half precision. First it
+// reads digits here as well as it did there; then its layers, frozen, carry a new head that learns another task from a
+// hundred pictures, too few to learn it from nothing.
 //     transfer [FILE]       the file's default place is this folder
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -24,8 +25,8 @@ static double accuracy(eg_layer *model, pictures p) {
     return eg_item(eg_reduce_mean(eg_cast(eg_equal(read, p.labels), EG_FLOAT32)));
 }
 
-// What PyTorch's modules conv1, conv2, fc1 and fc2 do, and probabilities behind them. There pictures are (N,C,H,W) and matrices stand the
-// other way round; eg_load_weights sees to that.
+// What PyTorch's modules conv1, conv2, fc1 and fc2 do, and probabilities behind them. There pictures are (N,C,H,W) and
+// matrices stand the other way round; eg_load_weights sees to that.
 static eg_layer *reader(void) {
     return eg_sequential(
         eg_layer_conv2d(6, 5, .strides = {2}, .activation = EG_RELU, .input_shape = EG_SHAPE(28, 28, 1)),
@@ -59,13 +60,17 @@ int main(int argc, char **argv) {
     for (int64_t i = 0; i < eg_archive_count(file); i++) {
         char shape[EG_SHAPE_TEXT];
         eg_tensor *x = eg_archive_get(file, eg_archive_name(file, i));
-        printf("%-14s %s %s\n", eg_archive_name(file, i), eg_dtype_name(eg_dtype_of(x)), eg_shape_text(eg_shape_of(x), shape));
+        printf("%-14s %s %s\n", eg_archive_name(file, i), eg_dtype_name(eg_dtype_of(x)),
+               eg_shape_text(eg_shape_of(x), shape));
     }
 
     // Our layers, and which of theirs each is. What does not fit is told in one sentence: try eg_layer_dense(17) above.
     eg_layer *model = reader(), *fresh = reader();
-    if (!eg_load_weights(model, path, .torch = true, .names = EG_NAMES("conv2d", "conv1", "conv2d_1", "conv2", "dense", "fc1", "dense_1", "fc2"))) return 1;
-    printf("\nreads digits: %.1f%% right here, %.1f%% in PyTorch\n", 100 * accuracy(model, many), 100 * atof(eg_archive_text(file, "accuracy")));
+    if (!eg_load_weights(model, path, .torch = true,
+                         .names = EG_NAMES("conv2d", "conv1", "conv2d_1", "conv2", "dense", "fc1", "dense_1", "fc2")))
+        return 1;
+    printf("\nreads digits: %.1f%% right here, %.1f%% in PyTorch\n", 100 * accuracy(model, many),
+           100 * atof(eg_archive_text(file, "accuracy")));
     eg_archive_release(file);
 
     // Another task, from a hundred pictures: is the digit odd?

@@ -1,10 +1,11 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/18_resume.c -lm -o resume && ./resume
 //
-// Training that is stopped and goes on: a program that dies at any step and is started again ends with the same bits as one that ran
-// through. A checkpoint holds all that a step depends on: weights, the optimizer's memory, where the dataset stands, the random numbers
-// that dropout draws, and the program's own step count.
+// Training that is stopped and goes on: a program that dies at any step and is started again ends with the same bits as
+// one that ran through. A checkpoint holds all that a step depends on: weights, the optimizer's memory, where the
+// dataset stands, the random numbers that dropout draws, and the program's own step count.
 //     resume            runs 60 steps at once; then 25, throws everything away, and goes on from the checkpoint
-//     resume FOLDER     one run that keeps its checkpoints there: stop it with Ctrl-C, start it again; delete the folder to begin anew
+//     resume FOLDER     one run that keeps its checkpoints there: stop it with Ctrl-C, start it again; delete the
+//     folder to begin anew
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include "digits.h"
@@ -109,7 +110,7 @@ int main(int argc, char **argv) {
     training_end(&t);                                       // five steps since the last checkpoint are lost with it
 
     printf("\nStarted again:\n");
-    eg_seed(12345);                                         // whatever the program did before, the checkpoint knows better
+    eg_seed(12345);  // whatever the program did before, the checkpoint knows better
     if (!training_begin(&t) || !train(&t, prefix, STEPS)) return 1;
     printf("\n%s\n", fingerprint(&t) == at_once ? "The same bits in every weight." : "The weights differ!");
     training_end(&t);

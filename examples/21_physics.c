@@ -2,9 +2,9 @@
 //
 // A network that learns to obey a law instead of data: a weight on a spring, which the air slows down,
 //     u'' + D u' + K u = 0,   u(0) = 1,   u'(0) = 0.
-// No position is ever shown to it. What it is trained on is how badly it breaks the law at random times, and for that its
-// own first and second derivatives are needed, and then the gradient of those: three tapes deep. A physicist has a formula
-// for this one, so at the end one sees how good it is.
+// No position is ever shown to it. What it is trained on is how badly it breaks the law at random times, and for that
+// its own first and second derivatives are needed, and then the gradient of those: three tapes deep. A physicist has a
+// formula for this one, so at the end one sees how good it is.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <math.h>
@@ -18,7 +18,8 @@ typedef struct {
     eg_tensor *vars[VARS];                 // matrix and bias, three times
 } model;
 
-// Times (N,1) to positions (N,1). The factor t^2 / (1 + t^2) makes both initial conditions true whatever the network says.
+// Times (N,1) to positions (N,1). The factor t^2 / (1 + t^2) makes both initial conditions true whatever the network
+// says.
 static eg_tensor *position(const model *m, eg_tensor *t) {
     eg_tensor *const *v = m->vars;
     eg_tensor *h = eg_tanh(eg_add(eg_matmul(eg_sub(eg_div(t, END / 2), 1), v[0]), v[1]));
@@ -27,8 +28,8 @@ static eg_tensor *position(const model *m, eg_tensor *t) {
     return eg_add(1, eg_mul(far, eg_add(eg_matmul(h, v[4]), v[5])));
 }
 
-// What is left of the law's left side, which should be 0: (N,1). Each row of u depends on its own time alone, so the gradient of
-// their sum holds every row's derivative.
+// What is left of the law's left side, which should be 0: (N,1). Each row of u depends on its own time alone, so the
+// gradient of their sum holds every row's derivative.
 static eg_tensor *residual(const model *m, eg_tensor *t) {
     eg_tape *outer = eg_tape_begin();
     eg_tape_watch(outer, t);
@@ -49,7 +50,8 @@ int main(int argc, char **argv) {
     eg_seed(1);
     for (int i = 0; i < 3; i++) {
         int64_t in = i == 0 ? 1 : WIDTH, out = i == 2 ? 1 : WIDTH;
-        m.vars[2 * i] = eg_variable(eg_random_normal(EG_SHAPE(in, out), .stddev = sqrt(2.0 / (double)(in + out))), "matrix");
+        m.vars[2 * i] = eg_variable(eg_random_normal(EG_SHAPE(in, out), .stddev = sqrt(2.0 / (double)(in + out))),
+                                    "matrix");
         m.vars[2 * i + 1] = eg_variable(eg_random_uniform(EG_SHAPE(out), .minval = -1, .maxval = 1), "bias");
     }
     eg_optimizer *adam = eg_adam(.schedule = eg_cosine_decay(0.02, steps, 0, 0, 0));
@@ -59,7 +61,8 @@ int main(int argc, char **argv) {
         eg_tape *tape = eg_tape_begin();
         eg_tensor *loss = eg_reduce_mean(eg_square(residual(&m, t)));
         eg_tape_gradients(tape, loss, m.vars, VARS, grads);
-        if (step % (steps / 5 > 0 ? steps / 5 : 1) == 0) printf("step %4d: the law is broken by %.5f\n", step, sqrt(eg_item(loss)));
+        if (step % (steps / 5 > 0 ? steps / 5 : 1) == 0)
+            printf("step %4d: the law is broken by %.5f\n", step, sqrt(eg_item(loss)));
         if (step < steps) eg_apply_gradients(adam, grads, m.vars, VARS);
     }
 

@@ -1,11 +1,12 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/22_devices.c -lm -o devices && ./devices [SIZE]
 //
-// 200 matrix products, on the processor and on the GPU where there is one. Nothing in the product's code changes but the device
-// that is asked for. A GPU works on while the program goes on: eg_synchronize() waits for it, or the clock would show only how long
-// it takes to hand over the work. With a GPU (the guide's sizes are 1000):
+// 200 matrix products, on the processor and on the GPU where there is one. Nothing in the product's code changes but
+// the device that is asked for. A GPU works on while the program goes on: eg_synchronize() waits for it, or the clock
+// would show only how long it takes to hand over the work. With a GPU (the guide's sizes are 1000):
 //
 //     nvcc -O2 -arch=native -c eager_cuda.cu
-//     cc -O2 -I. -DEAGER_CUDA examples/22_devices.c eager_cuda.o -L/usr/local/cuda/lib64 -lcublas -lcudart -lstdc++ -lm -o devices
+//     cc -O2 -I. -DEAGER_CUDA examples/22_devices.c eager_cuda.o -L/usr/local/cuda/lib64 -lcublas -lcudart -lstdc++ -lm
+//     -o devices
 //     ./devices 1000
 #define EAGER_IMPLEMENTATION
 #include "eager.h"

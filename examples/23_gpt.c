@@ -1,8 +1,10 @@
 //     cc -O2 -DEAGER_STATIC -I. examples/23_gpt.c -lm -o gpt && ./gpt
 //
-// A GPT that learns a text letter by letter and then writes on: by itself a tale of fourteen lines with a small model, in seconds.
+// A GPT that learns a text letter by letter and then writes on: by itself a tale of fourteen lines with a small model,
+// in seconds.
 // Given a text file it takes the model of the books (4 blocks, 128 wide, 4 heads, 64 letters at a time) and 500 steps:
-//     ./gpt shakespeare.txt [STEPS]             (5000 steps make plausible verse; a step takes about a tenth of a second)
+//     ./gpt shakespeare.txt [STEPS]             (5000 steps make plausible verse; a step takes about a tenth of a
+//     second)
 // The model itself is in gpt.h, the letters in letters.h.
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -11,7 +13,8 @@
 #include <math.h>
 
 // Random windows of a stretch of the text, and the same one letter later.
-static void batch(const letters *l, int64_t from, int64_t length, int windows, int context, eg_tensor **x, eg_tensor **y) {
+static void batch(const letters *l, int64_t from, int64_t length, int windows, int context, eg_tensor **x,
+                  eg_tensor **y) {
     eg_tensor *start = eg_random_integers(EG_SHAPE(windows, 1), from, from + length - context);
     eg_tensor *places = eg_add(eg_cast(start, EG_INT64), eg_range(EG_INT64, 0, context, 1));
     eg_tensor *text = eg_wrap_data(EG_INT32, EG_SHAPE(l->length), l->ids, NULL, NULL);
@@ -32,7 +35,8 @@ static double validate(eg_layer *gpt, const letters *l, int64_t from, int64_t le
     return sum / 4;
 }
 
-// One of the top_k most likely next letters, by chance: logits over temperature become probabilities, and the die is thrown.
+// One of the top_k most likely next letters, by chance: logits over temperature become probabilities, and the die is
+// thrown.
 // A low temperature plays safe, a high one is bold.
 static int sample(eg_tensor *logits, int64_t top_k, double temperature) {
     eg_tensor *places, *best = eg_top_k(logits, top_k, &places);
@@ -72,7 +76,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s cannot be read\n", argv[1]);
         return 1;
     }
-    // The last tenth of a file is for validation. The tale is too short for that: what counts is that it learns it by heart.
+    // The last tenth of a file is for validation. The tale is too short for that: what counts is that it learns it by
+    // heart.
     int64_t train = own ? l.length * 9 / 10 : l.length;
     if (l.length - train < context + 1 && own) { fprintf(stderr, "%s is too short\n", argv[1]); return 1; }
     eg_layer *gpt = own ? gpt_new(l.count, context, 4, 128, 4) : gpt_new(l.count, context, 2, 64, 4);

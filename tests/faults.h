@@ -1,17 +1,20 @@
-// tests/faults.h: out of memory at every allocation, for the tests of every chapter. `faults_sweep(act)` runs act with its 1st, 2nd, ... n-th allocation failing until it gets through. Each failure must be a clean
-// EG_ERROR_MEMORY, and nothing may be left allocated at the end.
+// tests/faults.h: out of memory at every allocation, for the tests of every chapter. `faults_sweep(act)` runs act with
+// its 1st, 2nd, ... n-th allocation failing until it gets through. Each failure must be a clean EG_ERROR_MEMORY, and
+// nothing may be left allocated at the end.
 #ifndef FAULTS_H
 #define FAULTS_H
 #include "test.h"
 #include <limits.h>
 
-// The allocator: from call number `at` on, `in_a_row` calls fail (once is not enough: the library trims and tries again). Threads may call it.
+// The allocator: from call number `at` on, `in_a_row` calls fail (once is not enough: the library trims and tries
+// again). Threads may call it.
 enum { FAULTS_TWICE = 2, FAULTS_FOR_EVER = INT_MAX };
 static struct { int64_t count, at, live; int in_a_row; bool on, failed; } faults;
 
 static void *faults_allocate(size_t size, void *user) {
     (void)user;
-    int64_t past = __atomic_load_n(&faults.on, __ATOMIC_ACQUIRE) ? __atomic_add_fetch(&faults.count, 1, __ATOMIC_RELAXED) - faults.at : -1;
+    int64_t past = __atomic_load_n(&faults.on, __ATOMIC_ACQUIRE)
+                   ? __atomic_add_fetch(&faults.count, 1, __ATOMIC_RELAXED) - faults.at : -1;
     if (past >= 0 && past < faults.in_a_row) {
         __atomic_store_n(&faults.failed, true, __ATOMIC_RELAXED);
         return NULL;
@@ -33,7 +36,8 @@ static inline void faults_start(int64_t at, int in_a_row) {
     __atomic_store_n(&faults.on, true, __ATOMIC_RELEASE);
 }
 static inline void faults_stop(void) { __atomic_store_n(&faults.on, false, __ATOMIC_RELEASE); }
-// Behind an act that began with so many live tensors: where no allocation failed it got through, else it may have failed, cleanly.
+// Behind an act that began with so many live tensors: where no allocation failed it got through, else it may have
+// failed, cleanly.
 static inline void faults_judge(bool ok, int64_t tensors) {
     if (faults.failed && !ok) CHECK_INT(eg_error(), EG_ERROR_MEMORY);
     if (!faults.failed) CHECK(ok);
@@ -42,7 +46,7 @@ static inline void faults_judge(bool ok, int64_t tensors) {
 }
 // Beyond the first ones, one allocation of so many fails; where branches are counted, more of them if the file says so.
 #ifdef TEST_COVERED
-#define FAULTS_STEP(n) 1                                 // one of n fails under sanitizers and valgrind; where branches are counted, each
+#define FAULTS_STEP(n) 1  // one of n fails under sanitizers and valgrind; where branches are counted, each
 #else
 #define FAULTS_STEP(n) (test_share > 1 ? (n) : 1)
 #endif
@@ -53,7 +57,8 @@ enum { faults_stride = test_share > 1 ? 13 : 3 };
 #endif
 
 #ifdef TEST_GUARD
-// The same where the device fails for good, at its 1st, 2nd, ... n-th kernel or copy: an error of the device, and nothing left behind.
+// The same where the device fails for good, at its 1st, 2nd, ... n-th kernel or copy: an error of the device, and
+// nothing left behind.
 static inline void faults_of_the_device(bool (*act)(void)) {
     bool through = false;
     for (int64_t n = 0; !through && n < 100000; n += n < 40 ? 1 : faults_stride) {

@@ -101,7 +101,8 @@ static inline bool fixture_read_array(fixture_file *f, const char *kind, char *l
         char *dim = fixture_word(&line);
         if (!dim) return fixture_fail(f, "a row ends within its dimensions");
         a->dims[i] = atoll(dim);
-        if (a->dims[i] < 0 || a->dims[i] > 1000000 || a->count > 1000000) return fixture_fail(f, "a dimension out of range");
+        if (a->dims[i] < 0 || a->dims[i] > 1000000 || a->count > 1000000)
+            return fixture_fail(f, "a dimension out of range");
         a->count *= a->dims[i];
     }
     bool whole = !strstr(dtype, "float");

@@ -1,18 +1,19 @@
-// tests/guard.h: the device guard:0, whose memory the host cannot touch, so that code above the backends' table cannot cheat
-// by reading it. Its addresses are those of ordinary blocks with a bit flipped that no mapped address has: using one faults.
-// A kernel of its table turns the addresses of just the tensors it is given back and runs the CPU's; that every view lies
-// inside its buffer is checked on the way. Fresh memory is all ones (NaN, and indices out of range), not zeros.
-// What is uploaded beside its work arrives when it is asked for, and not before.
-// test.h includes this where TEST_GUARD is defined, and makes the device the main thread's own.
+// tests/guard.h: the device guard:0, whose memory the host cannot touch, so that code above the backends' table cannot
+// cheat by reading it. Its addresses are those of ordinary blocks with a bit flipped that no mapped address has: using
+// one faults.
+// A kernel of its table turns the addresses of just the tensors it is given back and runs the CPU's; that every view
+// lies inside its buffer is checked on the way. Fresh memory is all ones (NaN, and indices out of range), not zeros.
+// What is uploaded beside its work arrives when it is asked for, and not before. test.h includes this where TEST_GUARD
+// is defined, and makes the device the main thread's own.
 #ifndef GUARD_H
 #define GUARD_H
 
 #define GUARD_BIT ((uintptr_t)1 << (sizeof(uintptr_t) > 4 ? 55 : 31))
 
-static int64_t guard_blocks, guard_kernels;             // allocated now; kernels run so far
-static int64_t guard_fail_at;                           // > 0: that allocation from now on fails, once
-static int64_t guard_works = -1;                        // >= 0: so many kernels and copies more, and then none any longer
-static const char *guard_trouble;                       // what a kernel was given that it should not have been
+static int64_t guard_blocks, guard_kernels;  // allocated now; kernels run so far
+static int64_t guard_fail_at;                // > 0: that allocation from now on fails, once
+static int64_t guard_works = -1;             // >= 0: so many kernels and copies more, and then none any longer
+static const char *guard_trouble;            // what a kernel was given that it should not have been
 
 static void *guard_flip(const void *p) { return (void *)((uintptr_t)p ^ GUARD_BIT); }
 
@@ -76,7 +77,8 @@ static void guard_deallocate(eg_backend *b, void *data, int64_t bytes) {
     char *p = (char *)guard_flip(data);
     (void)b, (void)bytes;
     guard_hold();
-    for (guard_upload *u = guard_uploads; u; u = u->older) if (u->to == p) guard_trouble = "memory was given back that an upload is still to be written to";
+    for (guard_upload *u = guard_uploads; u; u = u->older)
+        if (u->to == p) guard_trouble = "memory was given back that an upload is still to be written to";
     guard_let_go();
     free(p - p[-1]);
     __atomic_fetch_sub(&guard_blocks, 1, __ATOMIC_RELAXED);
@@ -104,11 +106,15 @@ static bool guard_read(eg_backend *b, void *to, const void *from, int64_t bytes)
 static void guard_show(eg_tensor *view, const eg_tensor *x) {
     *view = *x;
     if (x->flags & EGI_NUMBER) return;
-    if (x->buffer->backend->host_reads) { guard_trouble = "a kernel of the device was given a tensor of the host"; return; }
+    if (x->buffer->backend->host_reads) {
+        guard_trouble = "a kernel of the device was given a tensor of the host";
+        return;
+    }
     int64_t low = 0, high = 0, at = (int64_t)((uintptr_t)x->data - (uintptr_t)x->buffer->data);
     for (int i = 0; i < x->rank; i++) *(x->strides[i] < 0 ? &low : &high) += (x->dims[i] - 1) * x->strides[i];
     int64_t size = eg_dtype_size((eg_dtype)x->dtype);
-    if (x->size && (at + low * size < 0 || at + (high + 1) * size > x->buffer->bytes)) guard_trouble = "a kernel was given a view that leaves its buffer";
+    if (x->size && (at + low * size < 0 || at + (high + 1) * size > x->buffer->bytes))
+        guard_trouble = "a kernel was given a view that leaves its buffer";
     view->data = (char *)guard_flip(x->data);
 }
 static bool guard_run(egi_kernel kernel, const egi_args *args) {
@@ -116,12 +122,17 @@ static bool guard_run(egi_kernel kernel, const egi_args *args) {
     egi_args shown = *args;
     if (guard_is_gone()) return false;
     for (int i = 0; i < 8; i++) if (args->in[i]) { guard_show(&in[i], args->in[i]); shown.in[i] = &in[i]; }
-    for (int i = 0; i < EGI_MAX_OUT; i++) if (args->out[i]) { guard_show(&out[i], args->out[i]); shown.out[i] = &out[i]; }
+    for (int i = 0; i < EGI_MAX_OUT; i++)
+        if (args->out[i]) { guard_show(&out[i], args->out[i]); shown.out[i] = &out[i]; }
     __atomic_fetch_add(&guard_kernels, 1, __ATOMIC_RELAXED);
     return egi_backend_cpu()->kernel[kernel](egi_backend_cpu(), &shown);
 }
 // What the CPU lacks, the device lacks, too.
-#define GUARD_KERNEL(NUMBER, name) static bool guard_run_##name(eg_backend *b, const egi_args *args) { (void)b; return guard_run(EGI_##NUMBER, args); }
+#define GUARD_KERNEL(NUMBER, name) \
+    static bool guard_run_##name(eg_backend *b, const egi_args *args) { \
+        (void)b; \
+        return guard_run(EGI_##NUMBER, args); \
+    }
 #define GUARD_ENTRY(NUMBER, name) guard_backend.kernel[EGI_##NUMBER] = guard_run_##name;
 #define GUARD_NONE(NUMBER, name)
 EGI_KERNEL_TABLE(GUARD_KERNEL, GUARD_KERNEL, GUARD_NONE)

@@ -8,9 +8,9 @@
 //     }
 //
 // A failed check prints where it stands, what was expected and what came, and the test goes on (REQUIRE leaves it).
-// Each test runs in a scope of its own; afterwards no error may be pending and no tensor more alive than before.
-// With TEST_GUARD the tests run on the device of guard.h, with TEST_CUDA on gpu:0 (TEST_CUDA_HOST: what cuda_host/ makes of it):
-// test_device() is the name of the device that threads should set.
+// Each test runs in a scope of its own; afterwards no error may be pending and no tensor more alive than before. With
+// TEST_GUARD the tests run on the device of guard.h, with TEST_CUDA on gpu:0 (TEST_CUDA_HOST: what cuda_host/ makes of
+// it): test_device() is the name of the device that threads should set.
 // Arguments: only tests whose names contain one of them run; --list names them all.
 #ifndef TEST_H
 #define TEST_H
@@ -60,12 +60,13 @@ static const char *test_skip_reason;                 // not NULL once it said SK
 
 static const char *test_program;                     // its path, for tests that run it again
 #ifdef TEST_SLOW
-enum { test_share = 20 };                            // under sanitizers and valgrind, tests that repeat do so this much less
+enum { test_share = 20 };  // under sanitizers and valgrind, tests that repeat do so this much less
 #else
 enum { test_share = 1 };
 #endif
 
-// Seconds for a test that trains for long: all it wants where EAGER_LONG is set (CI does so for one configuration), else a few.
+// Seconds for a test that trains for long: all it wants where EAGER_LONG is set (CI does so for one configuration),
+// else a few.
 static inline double test_patience(void) { return getenv("EAGER_LONG") ? 600 : 8; }
 
 static inline void test_register(test_case *t) { *test_last = t; test_last = &t->next; }
@@ -78,7 +79,8 @@ static inline void test_register(test_case *t) { *test_last = t; test_last = &t-
 
 #define SKIP(why)                    do { test_skip_reason = (why); return; } while (0)
 #define CHECK(cond)                  do { if (!(cond)) test_say(__FILE__, __LINE__, #cond, "is false"); } while (0)
-#define REQUIRE(cond)                do { if (!(cond)) { test_say(__FILE__, __LINE__, #cond, "is false"); return; } } while (0)
+#define REQUIRE(cond) \
+    do { if (!(cond)) { test_say(__FILE__, __LINE__, #cond, "is false"); return; } } while (0)
 #define CHECK_INT(got, want)         test_int(__FILE__, __LINE__, #got, (long long)(got), (long long)(want))
 #define CHECK_NEAR(got, want, tol)   test_near(__FILE__, __LINE__, #got, (double)(got), (double)(want), (double)(tol))
 #define CHECK_STR(got, want)         test_str(__FILE__, __LINE__, #got, got, want)
@@ -88,7 +90,8 @@ static inline void test_register(test_case *t) { *test_last = t; test_last = &t-
 #define CHECK_TENSOR(x, tol, ...)                                                                                     \
     do {                                                                                                              \
         const double test_want[] = {__VA_ARGS__};                                                                     \
-        test_values(__FILE__, __LINE__, #x, x, (double)(tol), test_want, (int64_t)(sizeof test_want / sizeof *test_want)); \
+        test_values(__FILE__, __LINE__, #x, x, (double)(tol), test_want, \
+                    (int64_t)(sizeof test_want / sizeof *test_want)); \
     } while (0)
 #define CHECK_VALUES(x, tol, want, n) test_values(__FILE__, __LINE__, #x, x, (double)(tol), want, n)
 #define CHECK_SAME(x, y, tol)        test_same(__FILE__, __LINE__, #x, x, y, (double)(tol))
@@ -169,10 +172,12 @@ static inline void test_print_index(eg_tensor *x, int64_t i) {
     printf("]");
 }
 
-static inline void test_values(const char *file, int line, const char *what, eg_tensor *x, double tol, const double *want, int64_t n) {
+static inline void test_values(const char *file, int line, const char *what, eg_tensor *x, double tol,
+                               const double *want, int64_t n) {
     if (!x) { test_say(file, line, what, "is NULL"); return; }
     if (eg_size(x) != n) {
-        if (test_fail(file, line, what)) printf("    expected %lld elements\n    got      %lld\n", (long long)n, (long long)eg_size(x));
+        if (test_fail(file, line, what))
+            printf("    expected %lld elements\n    got      %lld\n", (long long)n, (long long)eg_size(x));
         return;
     }
     eg_scope scope = eg_scope_begin();
@@ -190,14 +195,16 @@ static inline void test_values(const char *file, int line, const char *what, eg_
         printf(" expected %.9g, got %.9g\n", want[i], got[i]);
     }
     if (show) {
-        printf("    %lld of %lld differ; largest difference %.3g at ", (long long)bad, (long long)n, fabs(got[worst] - want[worst]));
+        printf("    %lld of %lld differ; largest difference %.3g at ", (long long)bad, (long long)n,
+               fabs(got[worst] - want[worst]));
         test_print_index(x, worst);
         printf(" (allowed: %g * max(1, |expected|))\n", tol);
     }
     eg_scope_end(scope);
 }
 
-static inline void test_shape(const char *file, int line, const char *what, eg_tensor *x, const int64_t *dims, int rank) {
+static inline void test_shape(const char *file, int line, const char *what, eg_tensor *x, const int64_t *dims,
+                              int rank) {
     if (!x) { test_say(file, line, what, "is NULL"); return; }
     bool same = eg_rank(x) == rank;
     for (int a = 0; same && a < rank; a++) same = eg_dim(x, a) == dims[a];
@@ -227,12 +234,14 @@ static inline void test_before_error(const char *file, int line, const char *wha
     eg_error_clear();
 }
 
-static inline void test_error(const char *file, int line, const char *what, int code, const char *name, const char *part) {
+static inline void test_error(const char *file, int line, const char *what, int code, const char *name,
+                              const char *part) {
     if (!test_on_host && eg_error() == EG_OK) eg_synchronize();            // what only the device could notice
     int got = (int)eg_error();
     const char *message = eg_error_message();
     if ((got != code || !strstr(message, part)) && test_fail(file, line, what))
-        printf("    expected %s with \"%s\"\n    got      %s with \"%s\"\n", name, part, eg_error_name((eg_error_code)got), message);
+        printf("    expected %s with \"%s\"\n    got      %s with \"%s\"\n", name, part,
+               eg_error_name((eg_error_code)got), message);
     eg_error_clear();
 }
 
@@ -255,7 +264,8 @@ static inline const char *test_temp(const char *name) {
     return snprintf(p, sizeof *path, "%s/%s", folder ? folder : ".", name) < (int)sizeof *path ? p : NULL;
 }
 
-// How many temporary files of a path lie beside it: "path.12345678.part", or anything else that begins with the path and ends so.
+// How many temporary files of a path lie beside it: "path.12345678.part", or anything else that begins with the path
+// and ends so.
 static inline int test_left_behind(const char *path) {
     char folder[4096];
     int n = 0;
@@ -270,7 +280,8 @@ static inline int test_left_behind(const char *path) {
     return n;
 }
 
-// The most memory that this process has had so far, in bytes, whoever took it: what it touched and (Linux) what it had addresses for.
+// The most memory that this process has had so far, in bytes, whoever took it: what it touched and (Linux) what it had
+// addresses for.
 // 0 where the system does not tell.
 typedef struct test_peak { int64_t touched, addressed; } test_peak;
 static inline test_peak test_process_peak(void) {
@@ -313,11 +324,16 @@ static inline void test_run(const test_case *t) {
     t->run();
     eg_synchronize();
     eg_scope_end(scope);
-    if (eg_error() != EG_OK) { test_say(t->file, 0, "at its end", "an error is pending that no check expected"); eg_error_clear(); }
+    if (eg_error() != EG_OK) {
+        test_say(t->file, 0, "at its end", "an error is pending that no check expected");
+        eg_error_clear();
+    }
     int64_t more = eg_memory().live_tensors - tensors;
-    if (more && test_fail(t->file, 0, "at its end")) printf("    %lld tensors more are alive than before it\n", (long long)more);
+    if (more && test_fail(t->file, 0, "at its end"))
+        printf("    %lld tensors more are alive than before it\n", (long long)more);
 #ifdef TEST_DEVICE
-    if (eg_memory().device_bytes != bytes) test_int(t->file, 0, "bytes on the device at its end", eg_memory().device_bytes, bytes);
+    if (eg_memory().device_bytes != bytes)
+        test_int(t->file, 0, "bytes on the device at its end", eg_memory().device_bytes, bytes);
 #endif
 #ifdef TEST_GUARD
     if (guard_trouble) test_say(t->file, 0, "on the device", guard_trouble);
@@ -334,7 +350,7 @@ int main(int argc, char **argv) {
     bool list = argc > 1 && strcmp(argv[1], "--list") == 0;
     const char *name = strrchr(argv[0], '/');
     test_program = argv[0];
-    eg_set_error_handler(NULL, NULL);                // tests expect errors; a failed check prints the pending one itself
+    eg_set_error_handler(NULL, NULL);  // tests expect errors; a failed check prints the pending one itself
 #ifdef TEST_GUARD
     if (!list && !guard_start()) { printf("the device does not start: %s\n", eg_error_message()); return 1; }
 #elif defined(TEST_CUDA)

@@ -2,9 +2,11 @@
 //     cc -O2 -I. tests/bench/bench.c -lm -o bench
 //     bench                                 every workload briefly, as a table
 //     bench NAME...                         these
-//     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it: one line of JSON (eager.h's own kernels use one thread)
+//     bench WORK THREADS MIN_TIME WARMUP    one, as peers.py calls it: one line of JSON (eager.h's own kernels use one
+//     thread)
 //     BENCH_DEVICE=gpu:0 bench ...          on that device, where it was compiled with it
-//     bench memory                          the most bytes that a step of the digits' network holds; memory.py reads this
+//     bench memory                          the most bytes that a step of the digits' network holds; memory.py reads
+//     this
 //     bench machine                         the processor, and what it can do at most; results.py reads this
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -63,13 +65,15 @@ static void parameter_full(double value, int64_t n) { parameter(eg_full(EG_FLOAT
 static int learn(eg_tensor *(*loss)(void), eg_tensor **out) {
     eg_tensor *grads[PARAMETERS];
     eg_tape *tape = eg_tape_begin();
-    { EG_SCOPE; out[0] = eg_keep(loss()); }                   // what the function made dies as the backward pass has read it
+    { EG_SCOPE; out[0] = eg_keep(loss()); }  // what the function made dies as the backward pass has read it
     eg_tape_gradients(tape, out[0], p, n_p, grads);
     eg_apply_gradients(optimizer, grads, p, n_p);
     eg_item(out[0]);
     return 1;
 }
-static eg_tensor *cross_entropy(eg_tensor *logits) { return eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(y, logits)); }
+static eg_tensor *cross_entropy(eg_tensor *logits) {
+    return eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(y, logits));
+}
 
 // ---------------------------------------------------------------- single ops
 
@@ -89,7 +93,8 @@ static int run_chain(eg_tensor **out) {
     out[0] = eg_tape_gradient(tape, v, x);
     return 1;
 }
-// n products on a tape and their gradient, by the number of entries; _first: with memory that the system has just given.
+// n products on a tape and their gradient, by the number of entries; _first: with memory that the system has just
+// given.
 static int run_entries(int n, eg_tensor **out) {
     EG_SCOPE;
     eg_tape *tape = eg_tape_begin();
@@ -113,7 +118,8 @@ static void make_10m(void) { x = eg_tile(normal(EG_SHAPE(1000000), 1), EG_SHAPE(
 static void make_two_10m(void) { make_10m(); y = eg_tile(normal(EG_SHAPE(1000000), 1), EG_SHAPE(10)); }
 static void make_rows(void) { x = normal(EG_SHAPE(1024, 1000), 1); }
 static int run_add(eg_tensor **out) { out[0] = eg_add(x, y); return 1; }
-// What memory gives to a + b: a plain loop and one that writes around the caches, on the same operands, into memory that is there already.
+// What memory gives to a + b: a plain loop and one that writes around the caches, on the same operands, into memory
+// that is there already.
 static void make_add_loop(void) {
     make_two_10m();
     z = eg_zeros(EG_FLOAT32, eg_shape_of(x));
@@ -279,13 +285,15 @@ static int run_conv(eg_tensor **out) {
 
 // ---------------------------------------------------------------- sequences
 
-// Layers, as one would write it: on a GPU each is a launch or a few. A block's are norm, attention, norm, and two dense ones.
+// Layers, as one would write it: on a GPU each is a launch or a few. A block's are norm, attention, norm, and two dense
+// ones.
 static eg_layer *layers[5 * LAYERS + 1];
 static int n_layers;
 static void layer(eg_layer *l, eg_tensor *const *kernels) {         // biases are 0 and gains 1 already
     eg_tensor *w[8];
     layers[n_layers++] = l;
-    eg_layer_build(l, kernels && eg_dim(kernels[0], 0) != WIDTH ? EG_SHAPE(8, TIME, 4 * WIDTH) : EG_SHAPE(8, TIME, WIDTH));
+    eg_layer_build(l,
+                   kernels && eg_dim(kernels[0], 0) != WIDTH ? EG_SHAPE(8, TIME, 4 * WIDTH) : EG_SHAPE(8, TIME, WIDTH));
     int n = eg_layer_weights(l, w, 8);
     for (int i = 0; i < n; i++) {
         if (eg_rank(w[i]) == 2) eg_assign(w[i], *kernels++);
@@ -518,7 +526,8 @@ static int measure_memory(void) {
         run_digits(out);
     }
     eg_memory_info m = eg_memory();
-    printf("{\"peak\": %lld, \"between\": %lld, \"resident\": %lld}\n", (long long)m.peak_bytes, (long long)m.live_bytes, process_status("VmHWM") - start);
+    printf("{\"peak\": %lld, \"between\": %lld, \"resident\": %lld}\n", (long long)m.peak_bytes,
+           (long long)m.live_bytes, process_status("VmHWM") - start);
     for (int i = 0; i < n_p; i++) eg_release(p[i]);
     eg_optimizer_release(optimizer);
     return eg_error() != EG_OK;
@@ -541,21 +550,34 @@ static void processor(char name[128]) {
 }
 
 #if defined(__x86_64__)
-// Ten products and sums of eight floats each that do not wait for one another: two units with a latency of four cycles want eight.
+// Ten products and sums of eight floats each that do not wait for one another: two units with a latency of four cycles
+// want eight.
 __attribute__((target("avx2,fma"))) static double fma_rounds(int64_t rounds) {
     typedef float vector __attribute__((vector_size(32)));
     vector f = {0};
     for (int i = 0; i < 8; i++) f[i] = 0.9999f;
     vector v0 = f, v1 = f, v2 = f, v3 = f, v4 = f, v5 = f, v6 = f, v7 = f, v8 = f, v9 = f;
 #define FMA(v) v = __builtin_ia32_vfmaddps256(v, f, f)
-    for (int64_t k = 0; k < rounds; k++) { FMA(v0); FMA(v1); FMA(v2); FMA(v3); FMA(v4); FMA(v5); FMA(v6); FMA(v7); FMA(v8); FMA(v9); }
+    for (int64_t k = 0; k < rounds; k++) {
+        FMA(v0);
+        FMA(v1);
+        FMA(v2);
+        FMA(v3);
+        FMA(v4);
+        FMA(v5);
+        FMA(v6);
+        FMA(v7);
+        FMA(v8);
+        FMA(v9);
+    }
 #undef FMA
     return (double)(v0 + v1 + v2 + v3 + v4 + v5 + v6 + v7 + v8 + v9)[0];
 }
 #endif
 
-// One line of JSON: the processor; the most products and sums of float32 in a second (0 where no vectors of 32 bytes are known);
-// bytes in a second of reading 40 MB, and of adding two arrays of 40 MB into a third (12 bytes an element), by plain loops.
+// One line of JSON: the processor; the most products and sums of float32 in a second (0 where no vectors of 32 bytes
+// are known); bytes in a second of reading 40 MB, and of adding two arrays of 40 MB into a third (12 bytes an element),
+// by plain loops.
 static int measure_machine(void) {
     enum { N = 10000000, TIMES = 9 };
     char name[128];
@@ -584,13 +606,15 @@ static int measure_machine(void) {
         kept += (double)v[2 * (int64_t)N + t];
     }
     free(v);
-    printf("{\"processor\": \"%s\", \"flops\": %.4g, \"reading\": %.4g, \"adding\": %.4g, \"check\": %g}\n", name, flops, reading, adding, kept);
+    printf("{\"processor\": \"%s\", \"flops\": %.4g, \"reading\": %.4g, \"adding\": %.4g, \"check\": %g}\n", name,
+           flops, reading, adding, kept);
     return 0;
 }
 
 static bool print_row(const char *name, const char *unit, double units, result r) {
     if (eg_error()) return false;
-    printf("%-20s %12.4g %-3s (best %.4g, %lld runs; check %.9g)\n", name, r.median * units, unit, r.min * units, (long long)r.runs, r.check);
+    printf("%-20s %12.4g %-3s (best %.4g, %lld runs; check %.9g)\n", name, r.median * units, unit, r.min * units,
+           (long long)r.runs, r.check);
     fflush(stdout);
     return true;
 }
@@ -611,13 +635,15 @@ int main(int argc, char **argv) {
         for (int i = 0; i < WORKLOADS; i++)
             if (!strcmp(argv[1], work[i].name)) r = measure(&work[i], atof(argv[3]), atoi(argv[4]));
         if (!r.runs) printf("{\"skip\": \"not written for eager.h\"}\n");
-        else printf("{\"median\": %.9g, \"min\": %.9g, \"runs\": %lld, \"check\": %.9g}\n", r.median, r.min, (long long)r.runs, r.check);
+        else printf("{\"median\": %.9g, \"min\": %.9g, \"runs\": %lld, \"check\": %.9g}\n", r.median, r.min,
+                    (long long)r.runs, r.check);
         return eg_error() != EG_OK;
     }
     for (int i = 0; i < WORKLOADS; i++) {
         bool chosen = argc < 2 && strcmp(work[i].name, "matmul_1000_x200");
         for (int k = 1; k < argc; k++) chosen = chosen || !strcmp(argv[k], work[i].name);
-        if (chosen && !print_row(work[i].name, work[i].unit, work[i].units, measure(&work[i], 0.5, work[i].warmup))) return 1;
+        if (chosen && !print_row(work[i].name, work[i].unit, work[i].units, measure(&work[i], 0.5, work[i].warmup)))
+            return 1;
     }
     if (argc < 2) print_row("startup", "ms", 1e3, measure_startup(argv[0]));
     return 0;

@@ -1,4 +1,5 @@
-// tests/bench/cuda.sh builds and runs this: what the GPU must show. One line a figure: name, value, unit, what it is measured against.
+// tests/bench/cuda.sh builds and runs this: what the GPU must show. One line a figure: name, value, unit, what it is
+// measured against.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
@@ -44,8 +45,8 @@ static void small(void) { EG_SCOPE; eg_add(tiny, tiny); }
 static void product(void) { EG_SCOPE; eg_matmul(a, b); }
 static void bare(void) {
     const float one = 1, zero = 0;
-    cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &one, raw[0], CUDA_R_32F, size, raw[1], CUDA_R_32F, size, &zero, raw[2], CUDA_R_32F, size,
-                 CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &one, raw[0], CUDA_R_32F, size, raw[1], CUDA_R_32F,
+                 size, &zero, raw[2], CUDA_R_32F, size, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 
 static void bandwidth(void) {
@@ -55,12 +56,18 @@ static void bandwidth(void) {
     a = eg_random_uniform(EG_SHAPE(rows, columns));
     b = eg_random_uniform(EG_SHAPE(rows, columns));
     tiny = eg_random_uniform(EG_SHAPE(columns));
-    if (cudaMalloc((void **)&raw[0], bytes) || cudaMalloc((void **)&raw[1], bytes)) { printf("bandwidth skipped: no memory\n"); return; }
+    if (cudaMalloc((void **)&raw[0], bytes) || cudaMalloc((void **)&raw[1], bytes)) {
+        printf("bandwidth skipped: no memory\n");
+        return;
+    }
     double c = 2 * (double)bytes / best(copy, 20), x;
     printf("copy %.0f GB/s cudaMemcpyAsync, device to device\n", c * 1e-9);
-    x = 3 * (double)bytes / best(add, 20), printf("add %.0f GB/s %.0f%% of the copy (aim: 90%%)\n", x * 1e-9, 100 * x / c);
-    x = 2 * (double)bytes / best(tanh_, 20), printf("tanh %.0f GB/s %.0f%% of the copy (aim: 90%%)\n", x * 1e-9, 100 * x / c);
-    x = 2 * (double)bytes / best(bias, 20), printf("add_row %.0f GB/s %.0f%% of the copy (aim: 90%%)\n", x * 1e-9, 100 * x / c);
+    x = 3 * (double)bytes / best(add, 20),
+    printf("add %.0f GB/s %.0f%% of the copy (aim: 90%%)\n", x * 1e-9, 100 * x / c);
+    x = 2 * (double)bytes / best(tanh_, 20),
+    printf("tanh %.0f GB/s %.0f%% of the copy (aim: 90%%)\n", x * 1e-9, 100 * x / c);
+    x = 2 * (double)bytes / best(bias, 20),
+    printf("add_row %.0f GB/s %.0f%% of the copy (aim: 90%%)\n", x * 1e-9, 100 * x / c);
     x = (double)bytes / best(sum, 20), printf("sum %.0f GB/s %.0f%% of the copy\n", x * 1e-9, 100 * x / c);
     cudaFree(raw[0]);
     cudaFree(raw[1]);
@@ -71,7 +78,8 @@ static void launches(void) {
     for (int i = 0; i < 100; i++) small();
     eg_synchronize();
     double least = 1e30;
-    for (int round = 0; round < 20; round++) {          // few enough that the queue does not fill: what the host does is what is measured
+    // few enough that the queue does not fill: what the host does is what is measured
+    for (int round = 0; round < 20; round++) {
         double start = now();
         for (int i = 0; i < 200; i++) small();
         double each = (now() - start) / 200;
@@ -90,16 +98,20 @@ static void products(void) {
         size_t n = (size_t)size * (size_t)size * 4;
         a = eg_random_normal(EG_SHAPE(size, size));
         b = eg_random_normal(EG_SHAPE(size, size));
-        for (int k = 0; k < 3; k++) if (cudaMalloc((void **)&raw[k], n)) { printf("products skipped: no memory\n"); return; }
-        cudaMemcpy(raw[0], eg_data(a), n, cudaMemcpyHostToDevice);             // the same numbers: zeros take less power, and go faster
+        for (int k = 0; k < 3; k++)
+            if (cudaMalloc((void **)&raw[k], n)) { printf("products skipped: no memory\n"); return; }
+        // the same numbers: zeros take less power, and go faster
+        cudaMemcpy(raw[0], eg_data(a), n, cudaMemcpyHostToDevice);
         cudaMemcpy(raw[1], eg_data(b), n, cudaMemcpyHostToDevice);
         int times = size == 1000 ? 200 : 10;
         double flops = 2.0 * size * size * size, ours = best(product, times), theirs = best(bare, times);
-        printf("matmul_%d %.1f TFLOP/s %.1f%% of bare cuBLAS's %.1f (aim: 98%%); 200 of them take %.3f s\n", size, flops / ours * 1e-12, 100 * theirs / ours, flops / theirs * 1e-12, 200 * ours);
+        printf("matmul_%d %.1f TFLOP/s %.1f%% of bare cuBLAS's %.1f (aim: 98%%); 200 of them take %.3f s\n", size,
+               flops / ours * 1e-12, 100 * theirs / ours, flops / theirs * 1e-12, 200 * ours);
         eg_matmul_precision(EG_PRECISION_TF32);
         printf("matmul_%d_tf32 %.1f TFLOP/s on request\n", size, flops / best(product, times) * 1e-12);
         eg_matmul_precision(EG_PRECISION_BFLOAT16);
-        printf("matmul_%d_bfloat16 %.1f TFLOP/s on request, float32 in and out\n", size, flops / best(product, times) * 1e-12);
+        printf("matmul_%d_bfloat16 %.1f TFLOP/s on request, float32 in and out\n", size,
+               flops / best(product, times) * 1e-12);
         eg_matmul_precision(EG_PRECISION_FLOAT32);
         for (int k = 0; k < 3; k++) cudaFree(raw[k]);
     }
@@ -122,12 +134,14 @@ static void layers(void) {
     a = eg_random_normal(EG_SHAPE(8192, 1024));
     layer_now = eg_layer_layer_normalization();
     double t = best(call, 20), both = best(call_and_back, 20);
-    printf("layer_norm %.0f GB/s forward, %.0f us; with its gradient %.0f us\n", 8.0 * 8192 * 1024 / t * 1e-9, t * 1e6, both * 1e6);
+    printf("layer_norm %.0f GB/s forward, %.0f us; with its gradient %.0f us\n", 8.0 * 8192 * 1024 / t * 1e-9, t * 1e6,
+           both * 1e6);
     eg_layer_release(layer_now);
     a = eg_random_normal(EG_SHAPE(4, 1024, 1024));
     layer_now = eg_layer_multi_head_attention(16, 64, .causal = true);
     t = best(call, 10), both = best(call_and_back, 10);
-    printf("attention %.2f ms forward, 4 sequences of 1024, 16 heads of 64, its four products included; with its gradient %.2f ms\n", t * 1e3, both * 1e3);
+    printf("attention %.2f ms forward, 4 sequences of 1024, 16 heads of 64, its four products included; with its "
+           "gradient %.2f ms\n", t * 1e3, both * 1e3);
     eg_layer_release(layer_now);
     adam = eg_adam();
     for (int i = 0; i < 100; i++) {

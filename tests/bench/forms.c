@@ -1,5 +1,6 @@
-// What an operand's form costs: ops of two operands of 1000 x 1000, with the second as a whole tensor, a plain number, one element (rank 0), a
-// row (1, n) and a column (n, 1). Microseconds, the best of some rounds; a form that takes more than 1.3 times the whole is marked.
+// What an operand's form costs: ops of two operands of 1000 x 1000, with the second as a whole tensor, a plain number,
+// one element (rank 0), a row (1, n) and a column (n, 1). Microseconds, the best of some rounds; a form that takes more
+// than 1.3 times the whole is marked.
 //     cc -O2 -I. tests/bench/forms.c -lm -o forms
 //     forms [PART OF A NAME...]
 #define EAGER_IMPLEMENTATION
@@ -10,10 +11,14 @@ enum { SIDE = 1000, FORMS = 5, ROUNDS = 15 };
 static const char *const form_names[FORMS] = { "whole", "number", "rank 0", "row", "column" };
 typedef eg_tensor *binary(eg_tensor *a, eg_tensor *b);
 static const struct { const char *name; binary *f; } ops[] = {
-    { "add", (eg_add) }, { "sub", (eg_sub) }, { "mul", (eg_mul) }, { "div", (eg_div) }, { "divide_no_nan", (eg_divide_no_nan) },
-    { "floordiv", (eg_floordiv) }, { "mod", (eg_mod) }, { "pow", (eg_pow) }, { "maximum", (eg_maximum) }, { "minimum", (eg_minimum) },
-    { "squared_difference", (eg_squared_difference) }, { "atan2", (eg_atan2) }, { "equal", (eg_equal) }, { "not_equal", (eg_not_equal) },
-    { "less", (eg_less) }, { "less_equal", (eg_less_equal) }, { "greater", (eg_greater) }, { "greater_equal", (eg_greater_equal) },
+    { "add", (eg_add) }, { "sub", (eg_sub) }, { "mul", (eg_mul) }, { "div", (eg_div) },
+    { "divide_no_nan", (eg_divide_no_nan) },
+    { "floordiv", (eg_floordiv) }, { "mod", (eg_mod) }, { "pow", (eg_pow) }, { "maximum", (eg_maximum) },
+    { "minimum", (eg_minimum) },
+    { "squared_difference", (eg_squared_difference) }, { "atan2", (eg_atan2) }, { "equal", (eg_equal) },
+    { "not_equal", (eg_not_equal) },
+    { "less", (eg_less) }, { "less_equal", (eg_less_equal) }, { "greater", (eg_greater) },
+    { "greater_equal", (eg_greater_equal) },
     { "logical_and", (eg_logical_and) }, { "logical_or", (eg_logical_or) }, { "logical_xor", (eg_logical_xor) }
 };
 
@@ -60,9 +65,11 @@ int main(int argc, char **argv) {
         for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++) {
             bool chosen = argc < 2;
             for (int k = 1; k < argc; k++) chosen = chosen || strstr(ops[i].name, argv[k]);
-            const bool logical = !strncmp(ops[i].name, "logical", 7), equal = !strcmp(ops[i].name, "equal") || !strcmp(ops[i].name, "not_equal");
+            const bool logical = !strncmp(ops[i].name, "logical", 7),
+                       equal = !strcmp(ops[i].name, "equal") || !strcmp(ops[i].name, "not_equal");
             const bool floats = !strncmp(ops[i].name, "div", 3) || !strcmp(ops[i].name, "atan2");
-            if (!chosen || (logical ? dtypes[t] != EG_BOOL : dtypes[t] == EG_BOOL && !equal) || (floats && t > 1)) continue;
+            if (!chosen || (logical ? dtypes[t] != EG_BOOL : dtypes[t] == EG_BOOL && !equal) || (floats && t > 1))
+                continue;
             rows++;
             over += row(ops[i].name, ops[i].f, dtypes[t]);
         }

@@ -1,8 +1,11 @@
-// The layers table: normalizations, activations, losses and optimizers, forward and backward with all gradients, beside PyTorch.
-// `./build.sh bench layers` runs it by way of layers_table.py, which starts this program, and measures both sides in turns. To add a row,
-// write a function here, add it to ROWS, and write a method of the same name in layers_table.py.
-//     layers_table FOLDER      reads FOLDER/NAME.npy (see INPUTS in layers_table.py), prints the rows, then answers the lines
-//         value ROW            writes the results to FOLDER/value0.npy, ..., and prints how many, or "error" and the message
+// The layers table: normalizations, activations, losses and optimizers, forward and backward with all gradients, beside
+// PyTorch.
+// `./build.sh bench layers` runs it by way of layers_table.py, which starts this program, and measures both sides in
+// turns. To add a row, write a function here, add it to ROWS, and write a method of the same name in layers_table.py.
+//     layers_table FOLDER      reads FOLDER/NAME.npy (see INPUTS in layers_table.py), prints the rows, then answers the
+//     lines
+//         value ROW            writes the results to FOLDER/value0.npy, ..., and prints how many, or "error" and the
+//         message
 //         time ROW S           runs the row for S seconds, and prints the seconds of one run
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
@@ -13,7 +16,8 @@ enum { MOST = 24, TENSORS = 12 };
 static const char *folder;
 static eg_tensor *x, *gx, *gamma_x, *beta_x;                    // (1024, 1024) twice, (1024) twice
 static eg_tensor *picture, *gpicture, *gamma_p, *beta_p;        // (32, 32, 32, 64) twice, channels last; (64) twice
-static eg_tensor *logits, *targets, *labels, *glogits;          // (1024, 1000), the same from 0 to 1, (1024) class numbers, as logits
+// (1024, 1000), the same from 0 to 1, (1024) class numbers, as logits
+static eg_tensor *logits, *targets, *labels, *glogits;
 static eg_tensor *table, *ids, *gids;                           // (10000, 256), (4096), (4096, 256)
 static eg_tensor *photo;                                        // (1, 28, 28, 1)
 static eg_tensor *variables[TENSORS], *slopes[TENSORS];         // what optimizers change, and its gradients
@@ -114,7 +118,8 @@ LOSS(huber, eg_huber(targets, logits))
 
 // ---------------------------------------------------------------- optimizers
 
-// PyTorch adds its epsilon, 1e-8, to a root that is not yet scaled: in the first step, which is compared, this is the same.
+// PyTorch adds its epsilon, 1e-8, to a root that is not yet scaled: in the first step, which is compared, this is the
+// same.
 #define EPSILON (1e-8 * sqrt(1 - 0.999))
 
 static int update(eg_tensor **out) {
@@ -156,7 +161,8 @@ static int inference(eg_tensor **out) {
     if (!layer) {
         eg_tensor *w[8];
         char name[16];
-        layer = eg_sequential(eg_layer_conv2d(16, 3, .padding = EG_SAME, .activation = EG_RELU), eg_layer_conv2d(16, 3, .padding = EG_SAME, .activation = EG_RELU),
+        layer = eg_sequential(eg_layer_conv2d(16, 3, .padding = EG_SAME, .activation = EG_RELU),
+                              eg_layer_conv2d(16, 3, .padding = EG_SAME, .activation = EG_RELU),
                               eg_layer_global_average_pooling2d(), eg_layer_dense(10));
         eg_layer_build(layer, eg_shape_of(photo));
         int n = eg_layer_weights(layer, w, 8);
@@ -172,9 +178,12 @@ static int inference(eg_tensor **out) {
 }
 
 #define ROWS(ROW) \
-    ROW(layer_norm) ROW(batch_norm) ROW(group_norm) ROW(instance_norm) ROW(rms_norm) ROW(softmax) ROW(log_softmax) ROW(cross_entropy) \
-    ROW(binary_cross_entropy) ROW(mse) ROW(mae) ROW(huber) ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(softplus) ROW(sigmoid) ROW(tanh_) ROW(relu) \
-    ROW(dropout) ROW(embedding) ROW(global_pooling) ROW(sgd_momentum) ROW(adam) ROW(adamw) ROW(rmsprop) ROW(clip_by_global_norm) ROW(inference)
+    ROW(layer_norm) ROW(batch_norm) ROW(group_norm) ROW(instance_norm) ROW(rms_norm) ROW(softmax) ROW(log_softmax) \
+    ROW(cross_entropy) \
+    ROW(binary_cross_entropy) ROW(mse) ROW(mae) ROW(huber) ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(softplus) \
+    ROW(sigmoid) ROW(tanh_) ROW(relu) \
+    ROW(dropout) ROW(embedding) ROW(global_pooling) ROW(sgd_momentum) ROW(adam) ROW(adamw) ROW(rmsprop) \
+    ROW(clip_by_global_norm) ROW(inference)
 #define LINE(name) {#name, name},
 static const struct { const char *name; int (*run)(eg_tensor **out); } rows[] = { ROWS(LINE) };
 enum { COUNT = sizeof rows / sizeof *rows };
@@ -203,8 +212,10 @@ int main(int argc, char **argv) {
     if (argc != 2) return 2;
     folder = argv[1];
     const struct { const char *name; eg_tensor **to; } operands[] = {
-        {"x", &x}, {"gx", &gx}, {"gamma_x", &gamma_x}, {"beta_x", &beta_x}, {"picture", &picture}, {"gpicture", &gpicture}, {"gamma_p", &gamma_p},
-        {"beta_p", &beta_p}, {"logits", &logits}, {"targets", &targets}, {"labels", &labels}, {"glogits", &glogits}, {"table", &table}, {"ids", &ids},
+        {"x", &x}, {"gx", &gx}, {"gamma_x", &gamma_x}, {"beta_x", &beta_x}, {"picture", &picture},
+        {"gpicture", &gpicture}, {"gamma_p", &gamma_p},
+        {"beta_p", &beta_p}, {"logits", &logits}, {"targets", &targets}, {"labels", &labels}, {"glogits", &glogits},
+        {"table", &table}, {"ids", &ids},
         {"gids", &gids}, {"photo", &photo}};
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) *operands[i].to = load(operands[i].name);
     for (int i = 0; i < COUNT; i++) printf("%s\n", rows[i].name);

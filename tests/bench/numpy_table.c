@@ -1,14 +1,17 @@
-// The NumPy table: operations on tensors of a million elements, beside NumPy. `./build.sh bench numpy` runs it by way of numpy_table.py,
-// which starts this program, and measures both sides in turns. To add a row, add one line to ROWS; nothing else knows the rows.
-//     numpy_table FOLDER       reads FOLDER/INPUT_DTYPE.npy (see INPUTS in numpy_table.py), prints the rows, then answers the lines
+// The NumPy table: operations on tensors of a million elements, beside NumPy. `./build.sh bench numpy` runs it by way
+// of numpy_table.py, which starts this program, and measures both sides in turns. To add a row, add one line to ROWS;
+// nothing else knows the rows.
+//     numpy_table FOLDER       reads FOLDER/INPUT_DTYPE.npy (see INPUTS in numpy_table.py), prints the rows, then
+//     answers the lines
 //         value ROW DTYPE      writes the result to FOLDER/value.npy, and prints "ok", or "error" and the message
 //         time ROW DTYPE S     runs the row for S seconds, and prints the seconds of one run
 #define EAGER_IMPLEMENTATION
 #include "eager.h"
 #include <time.h>
 
-// The operands, of 1000 x 1000 elements unless stated, in the dtype of the moment (f float32, d float64, i int32, l int64, u uint8,
-// b bool); where a row has fewer dtypes than an operand, Python's expression says the same with the same names.
+// The operands, of 1000 x 1000 elements unless stated, in the dtype of the moment (f float32, d float64, i int32, l
+// int64, u uint8, b bool); where a row has fewer dtypes than an operand, Python's expression says the same with the
+// same names.
 static eg_tensor *a, *b;                // whole numbers and fractions on both sides of 0 (uint8: 1 to 200); b is not 0
 static eg_tensor *p, *s;                // positive; within -0.95 and 0.95
 static eg_tensor *row, *col, *one;      // (1000), (1000, 1) and ()
@@ -162,7 +165,8 @@ static eg_tensor *read_loop(void) {
     ROW(any, "b", eg_reduce_any(no), "no.any()") \
     ROW(any_first, "b", eg_reduce_any(no, .axes = EG_AXES(0)), "no.any(0)") \
     ROW(any_last, "b", eg_reduce_any(no, .axes = EG_AXES(1)), "no.any(1)") \
-    ROW(dot, "fd", dot("i,i->", eg_reshape(a, EG_SHAPE(-1)), eg_reshape(b, EG_SHAPE(-1))), "np.dot(a.ravel(), b.ravel())") \
+    ROW(dot, "fd", dot("i,i->", eg_reshape(a, EG_SHAPE(-1)), eg_reshape(b, EG_SHAPE(-1))), \
+        "np.dot(a.ravel(), b.ravel())") \
     ROW(einsum_rows, "fd", dot("ij,ij->i", a, b), "np.einsum('ij,ij->i', a, b)") \
     ROW(argmax_first, "fdilu", eg_argmax(a, .axis = 0), "a.argmax(0)") \
     ROW(argmax_last, "fdilu", eg_argmax(a, .axis = -1), "a.argmax(1)") \
@@ -176,7 +180,8 @@ static eg_tensor *read_loop(void) {
     ROW(argsort_last, "fdilu", eg_argsort(a), "np.argsort(a, 1, kind='stable')") \
     ROW(argsort_all, "fdilu", eg_argsort(eg_reshape(a, EG_SHAPE(-1))), "np.argsort(a.ravel(), kind='stable')") \
     ROW(top_10_last, "fdilu", eg_top_k(a, 10, NULL), "np.sort(np.partition(a, 989, 1)[:, 990:], 1)[:, ::-1]") \
-    ROW(top_10_all, "fdilu", eg_top_k(eg_reshape(a, EG_SHAPE(-1)), 10, NULL), "np.sort(np.partition(a.ravel(), 999989)[999990:])[::-1]") \
+    ROW(top_10_all, "fdilu", eg_top_k(eg_reshape(a, EG_SHAPE(-1)), 10, NULL), \
+        "np.sort(np.partition(a.ravel(), 999989)[999990:])[::-1]") \
     ROW(gather_first, "fdilu", eg_gather(a, pick), "a[pick]") \
     ROW(gather_last, "fdilu", eg_gather(a, pick, .axis = 1), "np.take(a, pick, 1)") \
     ROW(take_along_axis, "fdilu", eg_take_along_axis(a, order, 1), "np.take_along_axis(a, order, 1)") \
@@ -188,12 +193,15 @@ static eg_tensor *read_loop(void) {
     ROW(repeat_last, "fdilu", eg_repeat(a, 2, 1), "np.repeat(a, 2, 1)") \
     ROW(tile, "fdilu", eg_tile(a, EG_SHAPE(2, 2)), "np.tile(a, (2, 2))") \
     ROW(transpose, "fdilub", eg_reshape(eg_transpose(a), EG_SHAPE(-1)), "a.T.reshape(-1)") \
-    ROW(copy_strided, "fdilub", eg_reshape(every_second(wide, 1, 2), EG_SHAPE(-1)), "np.ascontiguousarray(wide[:, ::2]).reshape(-1)") \
+    ROW(copy_strided, "fdilub", eg_reshape(every_second(wide, 1, 2), EG_SHAPE(-1)), \
+        "np.ascontiguousarray(wide[:, ::2]).reshape(-1)") \
     ROW(permute, "fdilub", eg_reshape(eg_transpose(picture, .perm = EG_AXES(0, 3, 1, 2)), EG_SHAPE(-1)), \
         "picture.transpose(0, 3, 1, 2).reshape(-1)") \
     ROW(zeros, "fdilub", eg_zeros(eg_dtype_of(a), EG_SHAPE(1000, 1000)), "np.full((1000, 1000), 0, D)") \
-    ROW(uniform, "fd", eg_random_uniform(EG_SHAPE(1000, 1000), .dtype = eg_dtype_of(a)), "random.random((1000, 1000), D)") \
-    ROW(normal, "fd", eg_random_normal(EG_SHAPE(1000, 1000), .dtype = eg_dtype_of(a)), "random.standard_normal((1000, 1000), D)") \
+    ROW(uniform, "fd", eg_random_uniform(EG_SHAPE(1000, 1000), .dtype = eg_dtype_of(a)), \
+        "random.random((1000, 1000), D)") \
+    ROW(normal, "fd", eg_random_normal(EG_SHAPE(1000, 1000), .dtype = eg_dtype_of(a)), \
+        "random.standard_normal((1000, 1000), D)") \
     ROW(sum_10m, "f", eg_reduce_sum(large), "large.sum()") \
     ROW(read_loop_10m, "f", read_loop(), "large.sum()")
 
@@ -216,7 +224,8 @@ static eg_tensor *operand(const char *folder, const char *name, char dtype) {
 static void read_operands(const char *folder, char dtype) {
     EG_SCOPE;
     const struct { const char *name; eg_tensor **x; } operands[] = {
-        {"a", &a}, {"b", &b}, {"p", &p}, {"s", &s}, {"row", &row}, {"col", &col}, {"one", &one}, {"wide", &wide}, {"picture", &picture}, {"one_ish", &one_ish}};
+        {"a", &a}, {"b", &b}, {"p", &p}, {"s", &s}, {"row", &row}, {"col", &col}, {"one", &one}, {"wide", &wide},
+        {"picture", &picture}, {"one_ish", &one_ish}};
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
         eg_release(*operands[i].x);
         *operands[i].x = operand(folder, operands[i].name, dtype);

@@ -108,13 +108,21 @@ refusing() {
 framed() {
     awk '/^#if .*defined\(EAGER_IMPLEMENTATION\)/ { on = 1 }
         !on || /^ *(\/\/|\*)/ { next }
-        /EGI_FRAMED/ { count++; next }
+        /EGI_FRAMED/ { count++; depth = gsub(/\(/, "(") - gsub(/\)/, ")"); next }
+        depth > 0 { depth += gsub(/\(/, "(") - gsub(/\)/, ")"); next }
         { gsub(/type->call\(/, "") }
         /(->|\.)(call|call_multi|one|map|generator|dataset|make|rate|deleter|user_release|release|backward|print)\(/ { print FNR ": " $0; bad = 1 }
         END { exit bad || count < 20 }' eager.h
 }
 # What a thread has of its own is one struct, egi_this.
 one_thread_local() { [ "$(grep -cE '(__thread|_Thread_local|thread_local|EGI_THREAD_LOCAL) +[a-z]' eager.h)" = 1 ]; }
+
+# No line of C is longer than 120 columns, but for the names of gcc's passes, which are one literal.
+no_line_is_long() {
+    ! LC_ALL=C awk '{ text = $0; gsub(/[\200-\277]/, "", text) }
+        length(text) > 120 && !/_Pragma\("GCC|^ *#pragma GCC/ { print FILENAME ":" FNR ": " length(text) }' \
+        eager.h eager_cuda.cu tests/*/*.c tests/*.h examples/*.c | grep .
+}
 
 # What it costs to compile, in milliseconds of CPU: figures to look at, no test, for a busy machine must not fail one.
 milliseconds() { tr 'ms' '  ' | awk -v n="$1" 'END { printf "%.0f", (60 * $1 + $2 + 60 * $3 + $4) * 1000 / n }'; }
@@ -150,6 +158,7 @@ check every_struct_of_options_is_guarded guarded
 check every_function_of_the_users_is_framed framed
 check a_thread_has_one_struct one_thread_local
 check every_function_with_options_refuses_bare_values refusing
+check no_line_is_longer_than_120_columns no_line_is_long
 check licence_is_at_the_end sh -c 'tail -n 60 eager.h | grep -q "Unlicense" && tail -n 60 eager.h | grep -q "MIT"'
 if [ -n "$CXX" ]; then
     check symbols_are_prefixed_in_cpp symbols_of $CXX -std=c++17 -x c++

@@ -1,10 +1,13 @@
-// Out of memory at every allocation: each act below runs with its 1st, 2nd, ... n-th allocation failing until it gets through.
-// Each failure must be a clean EG_ERROR_MEMORY (the act's results NULL), leak nothing, and leave no variable half-written.
+// Out of memory at every allocation: each act below runs with its 1st, 2nd, ... n-th allocation failing until it gets
+// through.
+// Each failure must be a clean EG_ERROR_MEMORY (the act's results NULL), leak nothing, and leave no variable
+// half-written.
 #include "faults.h"
 
 // ---- an allocator that fails on purpose
 
-typedef enum way { ONCE, TWICE, FOR_EVER, ON_THE_DEVICE, WAYS } way;      // once is not enough: the library trims and tries again
+// once is not enough: the library trims and tries again
+typedef enum way { ONCE, TWICE, FOR_EVER, ON_THE_DEVICE, WAYS } way;
 static way faults_how;
 
 static void faults_begin(way how, int64_t at) {
@@ -59,7 +62,8 @@ static void values_drop(values *a) {
 // A slot that is made during the act counts as old as it was made; so fewer are compared where there were fewer.
 static bool values_same(const values *a, const values *b, int n) {
     for (int i = 0; i < n && i < a->n && i < b->n; i++)
-        if (a->size[i] != b->size[i] || memcmp(a->of[i], b->of[i], (size_t)a->size[i] * sizeof(double)) != 0) return false;
+        if (a->size[i] != b->size[i] || memcmp(a->of[i], b->of[i], (size_t)a->size[i] * sizeof(double)) != 0)
+            return false;
     return true;
 }
 
@@ -99,9 +103,12 @@ static void sweep(act a, bool atomic) {
             values_take(&after, &s);
             if (right && !new.n && through) new = after;
             if (atomic && new.n && !through) {
-                bool same = values_same(&after, right ? &new : &before, right ? new.n : before.n) || values_same(&after, &new, new.n);
+                bool same = values_same(&after, right ? &new : &before, right ? new.n : before.n) ||
+                            values_same(&after, &new, new.n);
                 CHECK(same);
-                if (!same) printf("    right %d, %d values before, %d after, %d when it worked\n", right, before.n, after.n, new.n);
+                if (!same)
+                    printf("    right %d, %d values before, %d after, %d when it worked\n", right, before.n, after.n,
+                           new.n);
             }
             if (old.of[0] != before.of[0]) values_drop(&before);
             if (new.of[0] != after.of[0]) values_drop(&after);
@@ -133,7 +140,9 @@ static void sweep_end(void) {
         sweep_end();                                                                                                  \
     }
 
-static bool add_variable(state *s, eg_tensor *initial, const char *name) { return (s->v[s->n++] = eg_variable(initial, name)) != NULL; }
+static bool add_variable(state *s, eg_tensor *initial, const char *name) {
+    return (s->v[s->n++] = eg_variable(initial, name)) != NULL;
+}
 static bool is_all(eg_tensor *const *x, int n, bool there) {
     for (int i = 0; i < n; i++) if (!x[i] == there) return false;
     return true;
@@ -145,7 +154,8 @@ static bool setup_training_step(state *s) {
     s->x[0] = eg_random_normal(EG_SHAPE(2, 6, 6, 1));
     s->x[1] = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2);
     s->optimizer = eg_adam(.learning_rate = 0.1);
-    return add_variable(s, eg_random_normal(EG_SHAPE(3, 3, 1, 2)), "filter") && add_variable(s, eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "bias") &&
+    return add_variable(s, eg_random_normal(EG_SHAPE(3, 3, 1, 2)), "filter") &&
+           add_variable(s, eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "bias") &&
            add_variable(s, eg_random_normal(EG_SHAPE(8, 3)), "weights") && s->x[1] && s->optimizer;
 }
 static bool run_training_step(state *s) {
@@ -172,12 +182,16 @@ static bool setup_optimizers(state *s) {
     switch (which_optimizer) {
         case 0: s->optimizer = eg_sgd(.momentum = 0.9, .nesterov = true, .global_clipnorm = 1); break;
         case 1: s->optimizer = eg_rmsprop(.centered = true, .clipnorm = 1); break;
-        case 2: s->optimizer = eg_adam(.amsgrad = true, .clipvalue = 1, .schedule = eg_cosine_decay(0.1, 10, 0.1, 0.2, 3)); break;
+        case 2:
+            s->optimizer = eg_adam(.amsgrad = true, .clipvalue = 1, .schedule = eg_cosine_decay(0.1, 10, 0.1, 0.2, 3));
+            break;
         case 3: s->optimizer = eg_adamw(.schedule = eg_piecewise_constant(boundaries, rates, 2)); break;
         case 4: s->optimizer = eg_sgd(.accumulate_steps = 2, .learning_rate = 0.5); break;
         default: s->optimizer = eg_ftrl(.schedule = eg_exponential_decay(0.1, 2, 0.5, true)); break;
     }
-    if (!add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "a") || !add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(3)), "b") || !s->optimizer) return false;
+    if (!add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "a") ||
+        !add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(3)), "b") || !s->optimizer)
+        return false;
     // The second step is the one that fails; of accumulated ones that is the one that updates.
     return eg_apply_gradients(s->optimizer, s->x, s->v, 2);
 }
@@ -206,7 +220,10 @@ static bool run_variables(state *s) {
 SWEEP(variables, true)
 static bool run_assign_add(state *s) { EG_SCOPE; return eg_assign_add(s->v[0], s->x[0]) != NULL; }
 static bool run_assign_number(state *s) { EG_SCOPE; return eg_assign(s->v[0], 3) != NULL; }
-static bool run_assign_slice(state *s) { EG_SCOPE; return eg_assign_slice(s->v[0], EG_SHAPE(1, 0), EG_SHAPE(2, 1), eg_constant(EG_SHAPE(2, 1), 8, 9)) != NULL; }
+static bool run_assign_slice(state *s) {
+    EG_SCOPE;
+    return eg_assign_slice(s->v[0], EG_SHAPE(1, 0), EG_SHAPE(2, 1), eg_constant(EG_SHAPE(2, 1), 8, 9)) != NULL;
+}
 #define setup_assign_add setup_variables
 #define setup_assign_number setup_variables
 #define setup_assign_slice setup_variables
@@ -238,7 +255,8 @@ static bool run_shapes(state *s) {
     y = eg_add(y, eg_reduce_sum(eg_gather(x, s->x[1])));
     y = eg_add(y, eg_reduce_sum(eg_gather(x, s->x[1], .axis = 1)));
     y = eg_add(y, eg_reduce_sum(eg_gather_nd(x, eg_reshape(s->x[1], EG_SHAPE(3, 1)))));
-    y = eg_add(y, eg_reduce_sum(eg_square(eg_segment_sum(ok ? parts[1] : NULL, eg_constant_of(EG_INT32, EG_SHAPE(4), 0, 1, 0, 1), 2))));
+    y = eg_add(y, eg_reduce_sum(eg_square(eg_segment_sum(ok ? parts[1] : NULL,
+                                                         eg_constant_of(EG_INT32, EG_SHAPE(4), 0, 1, 0, 1), 2))));
     y = eg_add(y, eg_reduce_sum(eg_einsum("ij,bij->b", (eg_tensor *[]){x, s->x[2]}, 2)));
     y = eg_add(y, eg_reduce_sum(eg_einsum("ij,kj->ik", (eg_tensor *[]){x, x}, 2)));
     y = eg_add(y, eg_reduce_sum(eg_pad(x, EG_PADS(1, 2, 1, 0), .mode = EG_PAD_REFLECT)));
@@ -258,7 +276,8 @@ static bool run_shapes(state *s) {
     y = eg_add(y, eg_reduce_sum(eg_softmax_cross_entropy_with_logits(eg_softmax(s->x[0]), x)));
     y = eg_add(y, eg_reduce_sum(eg_log_softmax(x, .axis = EG_ZERO)));
     y = eg_add(y, eg_reduce_sum(eg_cast(eg_argmax(x), EG_FLOAT32)));
-    y = eg_add(y, eg_reduce_sum(eg_cast(eg_cast(eg_floordiv(eg_cast(x, EG_INT32), eg_constant_of(EG_INT32, EG_SHAPE(6), 1, 2, 3, 4, 5, 6)), EG_UINT8), EG_FLOAT32)));
+    y = eg_add(y, eg_reduce_sum(eg_cast(eg_cast(eg_floordiv(
+            eg_cast(x, EG_INT32), eg_constant_of(EG_INT32, EG_SHAPE(6), 1, 2, 3, 4, 5, 6)), EG_UINT8), EG_FLOAT32)));
     y = eg_reduce_sum(y);
     eg_tensor *g = eg_tape_gradient(tape, y, s->v[0]);
     CHECK(!(g && !y));
@@ -267,7 +286,10 @@ static bool run_shapes(state *s) {
 SWEEP(shapes, true)
 
 static eg_tensor *cube(eg_tensor *const *in, void *user) { (void)user; return eg_mul(in[0], eg_square(in[0])); }
-static eg_tensor *dot(eg_tensor *const *in, void *user) { (void)user; return eg_reduce_sum(eg_mul(in[0], eg_exp(in[1]))); }
+static eg_tensor *dot(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_reduce_sum(eg_mul(in[0], eg_exp(in[1])));
+}
 static bool setup_functions(state *s) {
     s->x[0] = eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 1, 2);
     s->x[1] = eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 0.5, -1);
@@ -280,13 +302,15 @@ static bool run_functions(state *s) {
     int count = 0;
     eg_tensor *y = eg_value_and_gradients_function(dot, NULL, s->x, 2, grads);
     CHECK(is_all(grads, 2, y != NULL));
-    bool ok = y && eg_nth_gradient(cube, NULL, s->x[0], 3) && eg_jvp(dot, NULL, s->x, s->x, 2) && eg_hessian(cube, NULL, s->x[0]);
+    bool ok = y && eg_nth_gradient(cube, NULL, s->x[0], 3) && eg_jvp(dot, NULL, s->x, s->x, 2) &&
+              eg_hessian(cube, NULL, s->x[0]);
     bool product = eg_hvp(dot, NULL, s->x, s->x, 2, out);
     CHECK(is_all(out, 2, product));
     ok = ok && product && eg_check_gradient(dot, NULL, s->x, 2, .order = 2);
     ok = ok && eg_implicit_value_and_gradients(cube, NULL, s->v, pairs, 2, &count) && count == 1;
     eg_tape *tape = eg_tape_begin_persistent();
-    return ok && tape && eg_tape_watch(tape, s->x[0]) && (y = eg_square(s->x[0])) && eg_tape_jacobian(tape, y, s->x[0]) && eg_tape_batch_jacobian(tape, y, s->x[0]);
+    return ok && tape && eg_tape_watch(tape, s->x[0]) && (y = eg_square(s->x[0])) &&
+           eg_tape_jacobian(tape, y, s->x[0]) && eg_tape_batch_jacobian(tape, y, s->x[0]);
 }
 SWEEP(functions, true)
 
@@ -313,7 +337,10 @@ static void pair_backward(const eg_grad_context *c, eg_tensor **dx, void *user) 
 static eg_tensor *own_loss(eg_tensor *const *in, void *user) {
     state *s = (state *)user;
     eg_tensor *out[2];
-    if (!eg_custom_gradient_multi(pair_forward, pair_backward, NULL, (eg_tensor *[]){s->v[0], in[0]}, 2, out, 2)) { CHECK(is_all(out, 2, false)); return NULL; }
+    if (!eg_custom_gradient_multi(pair_forward, pair_backward, NULL, (eg_tensor *[]){s->v[0], in[0]}, 2, out, 2)) {
+        CHECK(is_all(out, 2, false));
+        return NULL;
+    }
     eg_tensor *y = eg_custom_gradient(own_forward, own_backward, NULL, out, 1);
     return eg_reduce_mean(eg_mul(y, out[1]));
 }
@@ -370,14 +397,16 @@ static bool run_making(state *s) {
     {
         EG_SCOPE;
         eg_tensor *w = eg_wrap_data(EG_FLOAT32, EG_SHAPE(6), data, count_deleted, NULL);
-        ok = w && eg_constant(EG_SHAPE(2), 1, 2) && eg_from_data(EG_FLOAT32, EG_SHAPE(2, 3), data) && eg_eye(EG_INT32, 3, 4) &&
-             eg_range(EG_INT64, 5, 0, -1) && eg_linspace(EG_FLOAT64, 0, 1, 5) && eg_ones_like(w) && eg_random_permutation(9) &&
-             eg_random_integers(EG_SHAPE(3), 0, 9) && eg_random_truncated_normal(EG_SHAPE(3)) && eg_random_bernoulli(EG_SHAPE(3)) && eg_to(w, "cpu:0");
+        ok = w && eg_constant(EG_SHAPE(2), 1, 2) && eg_from_data(EG_FLOAT32, EG_SHAPE(2, 3), data) &&
+             eg_eye(EG_INT32, 3, 4) && eg_range(EG_INT64, 5, 0, -1) && eg_linspace(EG_FLOAT64, 0, 1, 5) &&
+             eg_ones_like(w) && eg_random_permutation(9) && eg_random_integers(EG_SHAPE(3), 0, 9) &&
+             eg_random_truncated_normal(EG_SHAPE(3)) && eg_random_bernoulli(EG_SHAPE(3)) && eg_to(w, "cpu:0");
         if (!w) CHECK_INT(deleted, 0);
         eg_tensor *view = w ? eg_strided_slice(w, EG_SHAPE(5), EG_SHAPE(EG_END), EG_SHAPE(-2)) : NULL;
         const float *p = view ? (const float *)eg_data(view) : NULL;
         ok = ok && p && p[0] == 6 && p[1] == 4 && p[2] == 2;
-        ok = ok && eg_assert_near(view, eg_constant(EG_SHAPE(3), 6, 4, 2), 0) && eg_item(eg_number(4)) == 4 && eg_data(eg_number(4)) != NULL;
+        ok = ok && eg_assert_near(view, eg_constant(EG_SHAPE(3), 6, 4, 2), 0) && eg_item(eg_number(4)) == 4 &&
+             eg_data(eg_number(4)) != NULL;
         if (!w) { CHECK_INT(deleted, 0); deleted = 1; }
     }
     CHECK_INT(deleted, 1);
@@ -404,7 +433,10 @@ static bool run_scopes(state *s) {
 }
 SWEEP(scopes, true)
 
-static bool setup_trap(state *s) { s->optimizer = eg_adam(); return add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "v") && s->optimizer; }
+static bool setup_trap(state *s) {
+    s->optimizer = eg_adam();
+    return add_variable(s, eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "v") && s->optimizer;
+}
 static bool run_trap(state *s) {
     EG_SCOPE;
     eg_trap_nonfinite(true);
@@ -426,8 +458,9 @@ static bool run_fit(state *s) {
     EG_SCOPE;
     eg_layer *model = eg_sequential(eg_layer_dense(2));
     bool ok = eg_compile(model, eg_adam(), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY);
-    const eg_history *h = eg_fit_arrays(model, s->x[0], s->x[1], .batch_size = 2, .validation_x = s->x[0], .validation_y = s->x[1], .class_weights = EG_CLASS_WEIGHTS(1, 2),
-                                        .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.restore_best = true)));
+    const eg_history *h = eg_fit_arrays(model, s->x[0], s->x[1], .batch_size = 2, .validation_x = s->x[0],
+                                        .validation_y = s->x[1], .class_weights = EG_CLASS_WEIGHTS(1, 2), .quiet = true,
+                                        .callbacks = EG_CALLBACKS(eg_callback_early_stopping(.restore_best = true)));
     ok = ok && h && eg_history_epochs(h) == 1 && eg_predict(model, s->x[0], .batch_size = 2) != NULL;
     eg_layer_release(model);
     return ok;
@@ -460,7 +493,8 @@ static bool setup_sequences(state *s) {
 }
 static bool run_sequences(state *s) {
     EG_SCOPE;
-    eg_layer *model = eg_sequential(eg_layer_lstm(2, .return_sequences = true, .dropout = .1), eg_layer_bidirectional(eg_layer_gru(2, .return_sequences = true)),
+    eg_layer *model = eg_sequential(eg_layer_lstm(2, .return_sequences = true, .dropout = .1),
+                                    eg_layer_bidirectional(eg_layer_gru(2, .return_sequences = true)),
                                     eg_layer_multi_head_attention(2, 2, .causal = true), eg_layer_simple_rnn(1));
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = eg_call(model, s->v[0], .training = true, .mask = s->x[1]), *vars[32], *grads[32];

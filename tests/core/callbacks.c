@@ -1,5 +1,6 @@
-// Calls into the user's code: whatever a deleter, a custom gradient, a layer, a loss, a dataset's function, a callback or a handler does with
-// scopes, pauses, eg_shutdown or with references to what it runs on, the library goes on, or says what was wrong.
+// Calls into the user's code: whatever a deleter, a custom gradient, a layer, a loss, a dataset's function, a callback
+// or a handler does with scopes, pauses, eg_shutdown or with references to what it runs on, the library goes on, or
+// says what was wrong.
 #include "test.h"
 
 #ifndef EAGER_NO_THREADS
@@ -8,10 +9,13 @@
 
 // ---- scopes, pauses, eg_shutdown: the same mischief in every kind of function
 
-#define CHECK_PENDING(code, part) do { CHECK_INT(eg_error(), code); CHECK_CONTAINS(eg_error_message(), part); eg_error_clear(); } while (0)
+#define CHECK_PENDING(code, part) \
+    do { CHECK_INT(eg_error(), code); CHECK_CONTAINS(eg_error_message(), part); eg_error_clear(); } while (0)
 
-typedef enum mischief { NOTHING, FORGETS_SCOPES, ENDS_ITS_CALLERS, ENDS_TWICE, SHUTS_DOWN, FORGETS_PAUSES, ENDS_ITS_CALLERS_PAUSE, MISCHIEFS } mischief;
-static const char *const said[MISCHIEFS] = {[ENDS_ITS_CALLERS] = " ended a scope that it did not begin", [SHUTS_DOWN] = "eg_shutdown: the ",
+typedef enum mischief { NOTHING, FORGETS_SCOPES, ENDS_ITS_CALLERS, ENDS_TWICE, SHUTS_DOWN, FORGETS_PAUSES,
+                        ENDS_ITS_CALLERS_PAUSE, MISCHIEFS } mischief;
+static const char *const said[MISCHIEFS] = {[ENDS_ITS_CALLERS] = " ended a scope that it did not begin",
+                                            [SHUTS_DOWN] = "eg_shutdown: the ",
                                             [ENDS_ITS_CALLERS_PAUSE] = " ended a pause that it did not begin"};
 static mischief now;
 static eg_scope callers;
@@ -21,7 +25,8 @@ static unsigned mixed;                           // not 0: each call does someth
 static void misbehave(void) {
     eg_scope own;
     __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
-    switch (__atomic_load_n(&mixed, __ATOMIC_RELAXED) ? (mischief)((__atomic_fetch_add(&mixed, 2654435761u, __ATOMIC_RELAXED) >> 16) % MISCHIEFS) : now) {
+    switch (__atomic_load_n(&mixed, __ATOMIC_RELAXED)
+            ? (mischief)((__atomic_fetch_add(&mixed, 2654435761u, __ATOMIC_RELAXED) >> 16) % MISCHIEFS) : now) {
     case FORGETS_SCOPES: eg_scope_begin(); eg_keep(eg_scalar(1)); eg_scope_begin(); eg_scalar(2); break;
     case ENDS_ITS_CALLERS: eg_scalar(1); eg_scope_end(callers); break;
     case ENDS_TWICE: own = eg_scope_begin(); eg_scalar(1); eg_scope_end(own); eg_scope_end(own); break;
@@ -51,7 +56,9 @@ static eg_tensor *square(eg_tensor *const *in, void *user) {
     misbehave();
     return eg_square(in[0]);
 }
-static bool square_multi(eg_tensor *const *in, eg_tensor **out, void *user) { return (out[0] = square(in, user)) != NULL; }
+static bool square_multi(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return (out[0] = square(in, user)) != NULL;
+}
 static eg_tensor *squares(eg_tensor *labels, eg_tensor *predictions) {
     misbehave();
     return eg_square(eg_sub(labels, predictions));
@@ -72,7 +79,12 @@ static eg_status three(int64_t i, eg_tensor **out, void *user) {
     out[0] = eg_scalar((double)i);
     return i < 3 ? EG_NEXT : EG_END_OF_SEQUENCE;
 }
-static eg_dataset *ranges(eg_tensor *const *in, void *user) { (void)in; (void)user; misbehave(); return eg_dataset_range(0, 2, 1); }
+static eg_dataset *ranges(eg_tensor *const *in, void *user) {
+    (void)in;
+    (void)user;
+    misbehave();
+    return eg_dataset_range(0, 2, 1);
+}
 static bool fit_event(eg_fit_state *state, void *user) { (void)user; misbehave(); return state->model != NULL; }
 static double fit_rate(int64_t epoch, double rate, void *user) { (void)epoch; (void)user; misbehave(); return rate; }
 static void print_nothing(const char *text, void *user) { (void)text; (void)user; misbehave(); }
@@ -102,7 +114,8 @@ static bool of_op_run(eg_tensor *x) {
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     eg_tensor *y = NULL;
-    return eg_op_run(op, &x, 1, &y, 1) && is_near(y, 9) && is_near(eg_tape_gradient(tape, y, x), 6) && is_near(eg_tape_gradient(tape, y, x), 6);
+    return eg_op_run(op, &x, 1, &y, 1) && is_near(y, 9) && is_near(eg_tape_gradient(tape, y, x), 6) &&
+           is_near(eg_tape_gradient(tape, y, x), 6);
 }
 static eg_tensor *of_a_variable(eg_tensor *const *in, void *user) {
     eg_tensor *v = eg_variable(in[0], "v"), *y = v ? eg_square(v) : NULL;
@@ -114,22 +127,26 @@ static eg_tensor *of_a_variable(eg_tensor *const *in, void *user) {
 static bool of_functions(eg_tensor *x) {
     eg_tensor *g, *h, *one = eg_scalar(1);
     eg_gradient_pair pair;
-    return eg_gradients_function(square, NULL, &x, 1, &g) && is_near(g, 6) && is_near(eg_nth_gradient(square, NULL, x, 2), 2) && is_near(eg_jvp(square, NULL, &x, &one, 1), 6) &&
-           eg_hvp(square, NULL, &x, &one, 1, &h) && is_near(h, 2) && is_near(eg_hessian(square, NULL, x), 2) && eg_implicit_gradients(of_a_variable, NULL, &x, &pair, 1) == 1 &&
-           eg_check_gradient(square, NULL, &x, 1);
+    return eg_gradients_function(square, NULL, &x, 1, &g) && is_near(g, 6) &&
+           is_near(eg_nth_gradient(square, NULL, x, 2), 2) && is_near(eg_jvp(square, NULL, &x, &one, 1), 6) &&
+           eg_hvp(square, NULL, &x, &one, 1, &h) && is_near(h, 2) && is_near(eg_hessian(square, NULL, x), 2) &&
+           eg_implicit_gradients(of_a_variable, NULL, &x, &pair, 1) == 1 && eg_check_gradient(square, NULL, &x, 1);
 }
 static bool of_optimizer(eg_tensor *x) {
     (void)x;
     eg_tensor *w = eg_variable(eg_scalar(3), "w");
     eg_optimizer *sgd = eg_sgd(.schedule = wicked_schedule);
-    bool ok = fabs(eg_schedule_value(&wicked_schedule, 3) - .5) < 1e-9 && fabs(eg_optimizer_learning_rate(sgd) - .5) < 1e-9 && is_near(eg_minimize(sgd, square, NULL, &w), 9) && is_near(w, 0);
+    bool ok = fabs(eg_schedule_value(&wicked_schedule, 3) - .5) < 1e-9 &&
+              fabs(eg_optimizer_learning_rate(sgd) - .5) < 1e-9 && is_near(eg_minimize(sgd, square, NULL, &w), 9) &&
+              is_near(w, 0);
     eg_optimizer_release(sgd);
     eg_release(w);
     return ok;
 }
 static bool of_layers(eg_tensor *x) {
     eg_tensor *many[1];
-    eg_layer *lambda = eg_layer_lambda("lambda", square, NULL), *custom = eg_layer_custom("custom", square, NULL), *multi = eg_layer_custom_multi("multi", 1, 1, square_multi, NULL);
+    eg_layer *lambda = eg_layer_lambda("lambda", square, NULL), *custom = eg_layer_custom("custom", square, NULL),
+             *multi = eg_layer_custom_multi("multi", 1, 1, square_multi, NULL);
     eg_layer_on_release(custom, release_user);
     eg_layer *model = eg_sequential(lambda, custom, multi);
     bool ok = is_near(eg_call(model, x), 6561) && eg_call_multi(model, &x, 1, many, 1) && is_near(many[0], 6561);
@@ -147,17 +164,22 @@ static bool of_layers(eg_tensor *x) {
 static bool of_losses(eg_tensor *x) {
     eg_tensor *zero = eg_zeros_like(x);
     eg_metric *metric = eg_metric_of(squares);
-    bool ok = is_near(eg_loss_mean(squares, zero, x), 9) && is_near(eg_loss_per_example(squares, zero, x), 9) && eg_metric_update(metric, zero, x) && fabs(eg_metric_result(metric) - 9) < 1e-5;
+    bool ok = is_near(eg_loss_mean(squares, zero, x), 9) && is_near(eg_loss_per_example(squares, zero, x), 9) &&
+              eg_metric_update(metric, zero, x) && fabs(eg_metric_result(metric) - 9) < 1e-5;
     eg_metric_release(metric);
     return ok;
 }
 static bool of_datasets(eg_tensor *x) {
     (void)x;
     eg_dataset *d = eg_dataset_from_generator(three, NULL, 1, NULL);
-    d = eg_dataset_filter(eg_dataset_map_one(eg_dataset_map(d, square_multi, NULL), square, NULL), square, NULL);      // 0, 1, 16: the first goes
+    // 0, 1, 16: the first goes
+    d = eg_dataset_filter(eg_dataset_map_one(eg_dataset_map(d, square_multi, NULL), square, NULL), square, NULL);
     return reads_all(d, 2, 17);
 }
-static bool of_interleave(eg_tensor *x) { (void)x; return reads_all(eg_dataset_interleave(eg_dataset_range(0, 2, 1), ranges, NULL), 4, 2); }
+static bool of_interleave(eg_tensor *x) {
+    (void)x;
+    return reads_all(eg_dataset_interleave(eg_dataset_range(0, 2, 1), ranges, NULL), 4, 2);
+}
 static bool of_threads(eg_tensor *x) {
     (void)x;
     eg_dataset *d = eg_dataset_map_one(eg_dataset_from_generator(three, NULL, 1, NULL), square, NULL, .threads = 2);
@@ -177,7 +199,9 @@ static bool of_fit(eg_tensor *x) {
     eg_layer *model = eg_sequential(eg_layer_dense(1));
     eg_dataset *data = eg_dataset_batch(eg_dataset_from_slices(xs, ys), 2);
     bool ok = eg_compile(model, eg_sgd(), squares) &&
-              eg_fit(model, data, .epochs = 2, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new(all), eg_callback_learning_rate(.rate = fit_rate)), .validation = data);
+              eg_fit(model, data, .epochs = 2, .quiet = true,
+                     .callbacks = EG_CALLBACKS(eg_callback_new(all), eg_callback_learning_rate(.rate = fit_rate)),
+                     .validation = data);
     ok = ok && eg_error() == EG_OK && eg_evaluate(model, data, .quiet = true) >= 0;
     eg_dataset_release(data);
     eg_layer_release(model);
@@ -188,7 +212,8 @@ static bool of_deleters(eg_tensor *x) {
     static float data[4] = {1, 2, 3, 4};
     eg_tensor *lent = eg_retain(eg_wrap_data(EG_FLOAT32, EG_SHAPE(4), data, delete_data, NULL));
     eg_scope inner = eg_scope_begin();
-    bool ok = eg_wrap_data(EG_FLOAT32, EG_SHAPE(4), data, delete_data, NULL) && eg_wrap_data(EG_FLOAT32, EG_SHAPE(4), data, delete_data, NULL);
+    bool ok = eg_wrap_data(EG_FLOAT32, EG_SHAPE(4), data, delete_data, NULL) &&
+              eg_wrap_data(EG_FLOAT32, EG_SHAPE(4), data, delete_data, NULL);
     eg_tensor *after = eg_keep(eg_scalar(5));
     eg_scope_end(inner);                         // two of them
     eg_release(lent);
@@ -223,11 +248,16 @@ static bool of_printer(eg_tensor *x) {
     return true;
 }
 typedef struct kind { const char *name; bool (*run)(eg_tensor *x); bool threads; } kind;
-static const kind kinds[] = {{"custom gradients", of_custom_gradient, false}, {"ops", of_op_run, false}, {"functions", of_functions, false}, {"optimizers", of_optimizer, false},
-                             {"layers", of_layers, false}, {"losses", of_losses, false}, {"datasets", of_datasets, false}, {"interleave", of_interleave, false},
-                             {"threads", of_threads, true}, {"feed", of_feed, false}, {"fit", of_fit, false}, {"deleters", of_deleters, false}, {"DLPack", of_dlpack, false}, {"printer", of_printer, false}};
+static const kind kinds[] = {{"custom gradients", of_custom_gradient, false}, {"ops", of_op_run, false},
+                             {"functions", of_functions, false}, {"optimizers", of_optimizer, false},
+                             {"layers", of_layers, false}, {"losses", of_losses, false},
+                             {"datasets", of_datasets, false}, {"interleave", of_interleave, false},
+                             {"threads", of_threads, true}, {"feed", of_feed, false}, {"fit", of_fit, false},
+                             {"deleters", of_deleters, false}, {"DLPack", of_dlpack, false},
+                             {"printer", of_printer, false}};
 
-// Where a function that misbehaves is called: a scope, a pause and tensors of its caller, which are the same afterwards.
+// Where a function that misbehaves is called: a scope, a pause and tensors of its caller, which are the same
+// afterwards.
 typedef struct surroundings { eg_scope scope; eg_tensor *x, *witness; int64_t alive; } surroundings;
 static surroundings surround(void) {
     surroundings around;
@@ -260,7 +290,7 @@ TEST(functions_that_misbehave_with_scopes_are_contained) {
             int before = test_fails;
             // On a thread of its own, the scope and the pause are another thread's.
             if (said[m] && !kinds[k].threads) CHECK_CONTAINS(eg_error_message(), said[m]);
-            if (m == FORGETS_PAUSES) ok = true, eg_error_clear();      // what a function does not record has no gradient
+            if (m == FORGETS_PAUSES) ok = true, eg_error_clear();  // what a function does not record has no gradient
             else if (refused && !said[m]) CHECK_STR(eg_error_message(), "");
             if (!refused) CHECK(ok);
             CHECK(calls > 0);
@@ -344,30 +374,41 @@ static void backward_and_let_go(const eg_grad_context *c, eg_tensor **dx, void *
     dx[0] = eg_mul(c->upstream[0], eg_mul(2, c->saved[0]));
 }
 static eg_layer *one_dense(void) { return eg_sequential(eg_layer_dense(1)); }
-static eg_dataset *few_batches(void) { return eg_dataset_batch(eg_dataset_from_slices(eg_ones(EG_FLOAT32, EG_SHAPE(4, 1)), eg_zeros(EG_FLOAT32, EG_SHAPE(4, 1))), 2); }
+static eg_dataset *few_batches(void) {
+    return eg_dataset_batch(eg_dataset_from_slices(eg_ones(EG_FLOAT32, EG_SHAPE(4, 1)),
+                                                   eg_zeros(EG_FLOAT32, EG_SHAPE(4, 1))), 2);
+}
 
 TEST(a_layer_may_release_its_model) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1)), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
     for (int way = 0; way < 5; way++) {
-        eg_layer *model = held_model = eg_sequential(eg_layer_lambda("let_go", square_and_let_go, NULL), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
+        eg_layer *model = held_model = eg_sequential(eg_layer_lambda("let_go", square_and_let_go, NULL),
+                                                     eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
         eg_dataset *data = few_batches();
         REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
         if (way == 0) CHECK_TENSOR(eg_call(model, x), 0, 1, 1);
         else if (way == 1) CHECK_NEAR(eg_train_on_batch(model, x, y), 1, 0);
         else if (way == 2) CHECK_NEAR(eg_evaluate(model, data, .quiet = true), 1, 0);
         else if (way == 3) CHECK_TENSOR(eg_predict(model, x), 0, 1, 1);
-        else CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_STATE, "eg_fit: a function that ran in it released the model");
+        else CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_STATE,
+                         "eg_fit: a function that ran in it released the model");
         CHECK(held_model == NULL);
         eg_dataset_release(data);
     }
 }
-static eg_tensor *compiles(eg_tensor *const *in, void *user) { (void)user; eg_compile(held_model, eg_sgd(), eg_mean_squared_error); return eg_identity(in[0]); }
+static eg_tensor *compiles(eg_tensor *const *in, void *user) {
+    (void)user;
+    eg_compile(held_model, eg_sgd(), eg_mean_squared_error);
+    return eg_identity(in[0]);
+}
 TEST(a_dataset_cannot_compile_the_model_that_is_evaluated_on_it) {
     eg_layer *model = held_model = one_dense();
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 1));
-    eg_dataset *data = eg_dataset_zip(eg_dataset_map_one(eg_dataset_batch(eg_dataset_from_slices(x), 2), compiles, NULL), eg_dataset_batch(eg_dataset_from_slices(x), 2));
+    eg_dataset *data = eg_dataset_zip(eg_dataset_map_one(eg_dataset_batch(eg_dataset_from_slices(x), 2), compiles,
+                                                         NULL), eg_dataset_batch(eg_dataset_from_slices(x), 2));
     REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
-    CHECK_ERROR(eg_evaluate(model, data, .quiet = true), EG_ERROR_STATE, "eg_compile: the model is being evaluated or trained");
+    CHECK_ERROR(eg_evaluate(model, data, .quiet = true), EG_ERROR_STATE,
+                "eg_compile: the model is being evaluated or trained");
     CHECK_ERROR(eg_fit(model, data, .quiet = true), EG_ERROR_STATE, "eg_compile: the model is being fitted");
     eg_dataset_release(data);
     eg_layer_release(model);
@@ -378,11 +419,13 @@ TEST(a_callback_may_release_model_and_dataset) {
     eg_layer *model = one_dense();
     eg_dataset *data = held_data = few_batches();
     REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
-    const eg_history *h = eg_fit(model, data, .epochs = 3, .quiet = true, .validation = data, .callbacks = EG_CALLBACKS(eg_callback_new(functions)));
+    const eg_history *h = eg_fit(model, data, .epochs = 3, .quiet = true, .validation = data,
+                                 .callbacks = EG_CALLBACKS(eg_callback_new(functions)));
     CHECK_INT(eg_history_epochs(h), 3);
     held_model = model;
     data = few_batches();
-    CHECK_ERROR(eg_fit(model, data, .epochs = 3, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new(functions))), EG_ERROR_STATE, "released the model");
+    CHECK_ERROR(eg_fit(model, data, .epochs = 3, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new(functions))),
+                EG_ERROR_STATE, "released the model");
     eg_dataset_release(data);
 }
 TEST(a_loss_and_a_metric_may_release_the_model) {
@@ -435,7 +478,10 @@ static eg_tensor *squares_and_compile(eg_tensor *labels, eg_tensor *predictions)
     eg_compile(held_model, eg_sgd(), eg_mean_squared_error);
     return eg_square(eg_sub(labels, predictions));
 }
-static bool fits_again(eg_fit_state *state, void *user) { (void)user; return eg_fit(state->model, state->data, .quiet = true) != NULL; }
+static bool fits_again(eg_fit_state *state, void *user) {
+    (void)user;
+    return eg_fit(state->model, state->data, .quiet = true) != NULL;
+}
 static bool scribbles(eg_fit_state *state, void *user) {
     (void)user;
     state->model = NULL;
@@ -448,7 +494,11 @@ static bool scribbles(eg_fit_state *state, void *user) {
     return true;
 }
 static bool stops_last(eg_fit_state *state, void *user) { state->stop = state->epoch == *(int64_t *)user; return true; }
-static bool releases_lent(eg_fit_state *state, void *user) { (void)user; eg_optimizer_release(state->optimizer); return true; }
+static bool releases_lent(eg_fit_state *state, void *user) {
+    (void)user;
+    eg_optimizer_release(state->optimizer);
+    return true;
+}
 static eg_tensor *rate_and_apply(eg_tensor *step, const eg_schedule *schedule) {
     eg_tensor *g = eg_scalar(1);
     (void)step;
@@ -460,23 +510,30 @@ TEST(a_step_in_a_step_is_refused) {
     again_y = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1));
     eg_layer *model = held_model = one_dense();
     REQUIRE(eg_compile(model, eg_sgd(), squares_and_again));
-    CHECK_ERROR(eg_train_on_batch(model, again_x, again_y), EG_ERROR_STATE, "eg_train_on_batch: a step of this model is under way");
+    CHECK_ERROR(eg_train_on_batch(model, again_x, again_y), EG_ERROR_STATE,
+                "eg_train_on_batch: a step of this model is under way");
     CHECK(isnan(again_loss));
     REQUIRE(eg_compile(model, eg_sgd(), squares_and_compile));
-    CHECK_ERROR(eg_test_on_batch(model, again_x, again_y), EG_ERROR_STATE, "eg_compile: the model is being evaluated or trained");
+    CHECK_ERROR(eg_test_on_batch(model, again_x, again_y), EG_ERROR_STATE,
+                "eg_compile: the model is being evaluated or trained");
     REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
     eg_dataset *data = few_batches();
     eg_callback_functions functions = {NULL, NULL, NULL, fits_again, NULL, NULL, NULL, NULL};
-    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new(functions))), EG_ERROR_STATE, "eg_fit: the model is being fitted already");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new(functions))),
+                EG_ERROR_STATE, "eg_fit: the model is being fitted already");
     functions.batch_end = releases_lent;
-    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new(functions))), EG_ERROR_STATE, "eg_optimizer_release: the only reference to the optimizer (sgd)");
+    CHECK_ERROR(eg_fit(model, data, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new(functions))),
+                EG_ERROR_STATE, "eg_optimizer_release: the only reference to the optimizer (sgd)");
     eg_layer *layers[1];
     CHECK_INT(eg_layer_layers(model, layers, 1), 1);
-    CHECK_ERROR(eg_layer_release(layers[0]), EG_ERROR_STATE, "eg_layer_release: the only reference to layer dense is that of the model it is part of");
+    CHECK_ERROR(eg_layer_release(layers[0]), EG_ERROR_STATE,
+                "eg_layer_release: the only reference to layer dense is that of the model it is part of");
     REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error, eg_metric_mean_absolute_error()));
-    CHECK_ERROR(eg_metric_release(eg_model_metric(model, 0)), EG_ERROR_STATE, "eg_metric_release: the only reference to metric");
+    CHECK_ERROR(eg_metric_release(eg_model_metric(model, 0)), EG_ERROR_STATE,
+                "eg_metric_release: the only reference to metric");
     eg_dataset *inner = eg_dataset_range(0, 4, 1), *outer = eg_dataset_batch(inner, 2);
-    CHECK_ERROR(eg_dataset_release(inner), EG_ERROR_STATE, "eg_dataset_release: the only reference to the dataset (range) is that of the stage made on it");
+    CHECK_ERROR(eg_dataset_release(inner), EG_ERROR_STATE,
+                "eg_dataset_release: the only reference to the dataset (range) is that of the stage made on it");
     eg_dataset_release(outer);
     eg_layer_release(model);
     eg_dataset_release(data);
@@ -484,21 +541,28 @@ TEST(a_step_in_a_step_is_refused) {
     held_optimizer = eg_sgd(.schedule = {rate_and_apply, {0}, NULL, NULL, 0});
     held_tensor = eg_variable(eg_scalar(3), "w");
     eg_tensor *g = eg_scalar(1);
-    CHECK_ERROR(eg_apply_gradients(held_optimizer, &g, &held_tensor, 1), EG_ERROR_STATE, "eg_apply_gradients: this optimizer is applying gradients");
+    CHECK_ERROR(eg_apply_gradients(held_optimizer, &g, &held_tensor, 1), EG_ERROR_STATE,
+                "eg_apply_gradients: this optimizer is applying gradients");
     CHECK_TENSOR(held_tensor, 0, 3);
     let_go();
 }
 TEST(a_callback_sees_a_fit_and_does_not_move_it) {
     int64_t last = INT64_MAX - 1;
-    eg_callback_functions functions = {scribbles, scribbles, scribbles, scribbles, scribbles, NULL, NULL, NULL}, stops = {NULL, NULL, NULL, NULL, stops_last, NULL, NULL, &last};
+    eg_callback_functions functions = {scribbles, scribbles, scribbles, scribbles, scribbles, NULL, NULL, NULL},
+                          stops = {NULL, NULL, NULL, NULL, stops_last, NULL, NULL, &last};
     eg_layer *model = one_dense();
     eg_dataset *data = few_batches();
     REQUIRE(eg_compile(model, eg_sgd(), eg_mean_squared_error));
-    CHECK_INT(eg_history_epochs(eg_fit(model, data, .epochs = 2, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_new(functions)))), 2);
+    CHECK_INT(eg_history_epochs(eg_fit(model, data, .epochs = 2, .quiet = true,
+                                       .callbacks = EG_CALLBACKS(eg_callback_new(functions)))), 2);
     // The last epochs there are.
-    CHECK_INT(eg_history_epochs(eg_fit(model, data, .initial_epoch = INT64_MAX - 2, .epochs = INT64_MAX, .quiet = true, .validation = data, .validation_every = 2,
-                                       .callbacks = EG_CALLBACKS(eg_callback_new(functions), eg_callback_new(stops), eg_callback_early_stopping(.patience = 5), eg_callback_plateau(.patience = 1)))), 2);
-    CHECK_INT(eg_history_epochs(eg_fit(model, data, .initial_epoch = INT64_MAX, .epochs = INT64_MAX, .quiet = true)), 0);
+    CHECK_INT(eg_history_epochs(eg_fit(model, data, .initial_epoch = INT64_MAX - 2,
+                                       .epochs = INT64_MAX, .quiet = true, .validation = data, .validation_every = 2,
+                                       .callbacks = EG_CALLBACKS(eg_callback_new(functions), eg_callback_new(stops),
+                                                                 eg_callback_early_stopping(.patience = 5),
+                                                                 eg_callback_plateau(.patience = 1)))), 2);
+    CHECK_INT(eg_history_epochs(eg_fit(model, data, .initial_epoch = INT64_MAX, .epochs = INT64_MAX, .quiet = true)),
+              0);
     eg_dataset_release(data);
     eg_layer_release(model);
 }
@@ -526,19 +590,21 @@ TEST(a_datasets_function_cannot_use_its_iterator) {
             if (threads) continue;
 #endif
             eg_tensor *out[EG_MAX_COMPONENTS];
-            eg_dataset *d = eg_dataset_map(eg_dataset_range(0, 1, 1), reads_itself, &it, .threads = threads == 1 ? 2 : 0);
+            eg_dataset *d = eg_dataset_map(eg_dataset_range(0, 1, 1), reads_itself, &it,
+                                           .threads = threads == 1 ? 2 : 0);
             if (threads == 2) d = eg_dataset_prefetch(d, 1);
             held_data = eg_dataset_range(0, 1, 1);
             eg_iterator *mine = it = eg_iterator_new(d);
             start = eg_iterator_position(mine);
             eg_dataset_release(d);
             eg_status status = eg_iterator_next(mine, out);
-            if (tries == RELEASE) {              // the reference that the function gave back was the last one but the call's
+            if (tries == RELEASE) {  // the reference that the function gave back was the last one but the call's
                 CHECK_INT(status, EG_NEXT);
                 CHECK_TENSOR(out[0], 0, 0);
             } else {
                 CHECK_INT(status, EG_FAILED);
-                CHECK_PENDING(EG_ERROR_STATE, "the iterator is in use: neither a function of its own dataset nor another thread can use it meanwhile");
+                CHECK_PENDING(EG_ERROR_STATE, "the iterator is in use: neither a function of its own dataset nor "
+                                              "another thread can use it meanwhile");
                 eg_iterator_release(mine);
             }
             eg_dataset_release(held_data);
@@ -585,7 +651,8 @@ TEST(a_deleter_may_release_its_tensor) {
     if (test_on_host) eg_scope_end(scope);       // a device copies, and gives back at once
     CHECK_INT(deletions, 1);
 #ifdef EAGER_DEBUG
-    CHECK_PENDING(EG_ERROR_STATE, "eg_release: a tensor made by eg_wrap_data was used after its last reference was gone");
+    CHECK_PENDING(EG_ERROR_STATE,
+                  "eg_release: a tensor made by eg_wrap_data was used after its last reference was gone");
 #endif
 }
 static void handle_badly(eg_error_code code, const char *message, void *user) {
@@ -614,15 +681,25 @@ TEST(a_handler_that_misbehaves_is_contained) {
 }
 #ifdef EAGER_DEBUG
 static eg_tensor *dead_square(eg_tensor *const *in, void *user) { EG_SCOPE; (void)user; return eg_square(in[0]); }
-static eg_tensor *dead_forward(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c; return dead_square(in, user); }
-static void dead_backward(const eg_grad_context *c, eg_tensor **dx, void *user) { dx[0] = dead_square(c->upstream, user); }
+static eg_tensor *dead_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c;
+    return dead_square(in, user);
+}
+static void dead_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    dx[0] = dead_square(c->upstream, user);
+}
 static eg_tensor *dead_loss(eg_tensor *labels, eg_tensor *predictions) { EG_SCOPE; return eg_sub(labels, predictions); }
-static eg_tensor *dead_rate(eg_tensor *step, const eg_schedule *schedule) { EG_SCOPE; (void)schedule; return eg_mul(step, 2); }
+static eg_tensor *dead_rate(eg_tensor *step, const eg_schedule *schedule) {
+    EG_SCOPE;
+    (void)schedule;
+    return eg_mul(step, 2);
+}
 TEST(a_result_whose_scope_has_ended_is_told) {
     const char *part = "whose scope has ended; return eg_keep(y)";
     const eg_schedule schedule = {dead_rate, {0}, NULL, NULL, 0};
     eg_tensor *x = eg_scalar(3), *g, *out[EG_MAX_COMPONENTS];
-    eg_layer *lambda = eg_layer_lambda("lambda", dead_square, NULL), *custom = eg_layer_custom("custom", dead_square, NULL);
+    eg_layer *lambda = eg_layer_lambda("lambda", dead_square, NULL),
+             *custom = eg_layer_custom("custom", dead_square, NULL);
     CHECK_ERROR(eg_custom_gradient(dead_forward, dead_backward, NULL, &x, 1), EG_ERROR_STATE, part);
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
@@ -635,7 +712,8 @@ TEST(a_result_whose_scope_has_ended_is_told) {
     CHECK_ERROR(eg_loss_mean(dead_loss, x, x), EG_ERROR_STATE, part);
     CHECK_ERROR(eg_loss_per_example(dead_loss, x, x), EG_ERROR_STATE, part);
     CHECK_ERROR(eg_schedule_value(&schedule, 1), EG_ERROR_STATE, part);
-    eg_dataset *mapped = eg_dataset_map_one(eg_dataset_range(0, 3, 1), dead_square, NULL), *filtered = eg_dataset_filter(eg_dataset_range(0, 3, 1), dead_square, NULL);
+    eg_dataset *mapped = eg_dataset_map_one(eg_dataset_range(0, 3, 1), dead_square, NULL),
+               *filtered = eg_dataset_filter(eg_dataset_range(0, 3, 1), dead_square, NULL);
     eg_iterator *first = eg_iterator_new(mapped), *second = eg_iterator_new(filtered);
     CHECK_ERROR(eg_iterator_next(first, out), EG_ERROR_STATE, part);
     CHECK_ERROR(eg_iterator_next(second, out), EG_ERROR_STATE, part);
@@ -653,7 +731,8 @@ TEST(a_tape_whose_scope_has_ended_is_told) {
     eg_tape_watch(tape, x);
     eg_tensor *y = eg_keep(eg_square(x));
     eg_scope_end(scope);
-    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_STATE, "eg_tape_gradient: the tape was used after its scope ended");
+    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_STATE,
+                "eg_tape_gradient: the tape was used after its scope ended");
     CHECK_ERROR(eg_tape_watch(tape, x), EG_ERROR_STATE, "eg_tape_watch: the tape was used after its scope ended");
     CHECK_ERROR(eg_tape_reset(tape), EG_ERROR_STATE, "eg_tape_reset: the tape was used after its scope ended");
     CHECK_ERROR(eg_tape_print(tape), EG_ERROR_STATE, "eg_tape_print: the tape was used after its scope ended");
@@ -662,7 +741,8 @@ TEST(a_tape_whose_scope_has_ended_is_told) {
 TEST(a_scope_that_nobody_began_ends_nothing) {
     eg_scope real = eg_scope_begin();
     eg_tensor *x = eg_scalar(3);
-    const eg_scope forged[] = {{INT64_MAX, 1}, {INT64_MAX - 1, 1}, {INT64_MIN, 1}, {-1, 0}, {0, 0}, {real.position, real.serial + 1}, {real.position + 1, real.serial},
+    const eg_scope forged[] = {{INT64_MAX, 1}, {INT64_MAX - 1, 1}, {INT64_MIN, 1}, {-1, 0}, {0, 0},
+                               {real.position, real.serial + 1}, {real.position + 1, real.serial},
                                {real.position - 1, real.serial}, {real.position, UINT64_MAX}, {1000000, real.serial}};
     for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) eg_scope_end(forged[i]);
     CHECK_TENSOR(x, 0, 3);

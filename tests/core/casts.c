@@ -1,16 +1,22 @@
-// Casts between all dtypes, in runs of every length and beginning anywhere, against the rule for single values: floats are rounded to
-// nearest; a float becomes an integer truncated, limited to the range, and 0 if it is NaN; an integer keeps its low bits in a narrower one.
+// Casts between all dtypes, in runs of every length and beginning anywhere, against the rule for single values: floats
+// are rounded to nearest; a float becomes an integer truncated, limited to the range, and 0 if it is NaN; an integer
+// keeps its low bits in a narrower one.
 #include "test.h"
 
 static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8, EG_BOOL };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes, MOST = 60 };
 typedef union number { float f; double d; int32_t i; int64_t l; uint8_t u; } number;
 
-static const double floats[] = { 0, -0.0, 0.5, -0.5, 0.99999994, -0.99999994, 1, -1, 1.5, -1.5, 127.9, 254.99, 255, 255.5, 256, 1e9, -1e9, 2147483520, 2147483647,
-    2147483647.5, 2147483648.0, -2147483648.0, -2147483648.5, -2147483649.0, 4294967295.0, 4294967296.0, 9.2e18, 9223372036854775808.0, -9223372036854775808.0,
-    -9.3e18, 1e30, -1e30, 3.5e38, 1e-45, -1e-45, 1e-310, 16777217, 16777219, 9007199254740993.0, INFINITY, -INFINITY, NAN };
-static const int64_t integers[] = { 0, 1, -1, 2, 127, 128, 254, 255, 256, 257, -128, -129, 65535, 65536, 16777217, 16777219, -16777217, 2147483647, -2147483647 - 1, 2147483648LL,
-    -2147483649LL, 4294967295LL, 4294967296LL, 1LL << 53, (1LL << 53) + 1, (1LL << 54) + 3, INT64_MAX, INT64_MIN, 0x100000080LL, (1LL << 62) + (1LL << 38) + 1 };
+static const double floats[] = { 0, -0.0, 0.5, -0.5, 0.99999994, -0.99999994, 1, -1, 1.5, -1.5, 127.9, 254.99, 255,
+                                 255.5, 256, 1e9, -1e9, 2147483520, 2147483647,
+    2147483647.5, 2147483648.0, -2147483648.0, -2147483648.5, -2147483649.0, 4294967295.0, 4294967296.0, 9.2e18,
+    9223372036854775808.0, -9223372036854775808.0,
+    -9.3e18, 1e30, -1e30, 3.5e38, 1e-45, -1e-45, 1e-310, 16777217, 16777219, 9007199254740993.0, INFINITY, -INFINITY,
+    NAN };
+static const int64_t integers[] = { 0, 1, -1, 2, 127, 128, 254, 255, 256, 257, -128, -129, 65535, 65536, 16777217,
+                                    16777219, -16777217, 2147483647, -2147483647 - 1, 2147483648LL,
+    -2147483649LL, 4294967295LL, 4294967296LL, 1LL << 53, (1LL << 53) + 1, (1LL << 54) + 3, INT64_MAX, INT64_MIN,
+    0x100000080LL, (1LL << 62) + (1LL << 38) + 1 };
 
 static bool is_float(eg_dtype t) { return t == EG_FLOAT32 || t == EG_FLOAT64; }
 // The i-th value of a dtype, as its bits.
@@ -29,7 +35,9 @@ static number value_of(eg_dtype t, int64_t i) {
     }
     return v;
 }
-static int64_t limited(double d, double low, double high, int64_t least, int64_t most) { return isnan(d) ? 0 : d <= low ? least : d >= high ? most : (int64_t)d; }
+static int64_t limited(double d, double low, double high, int64_t least, int64_t most) {
+    return isnan(d) ? 0 : d <= low ? least : d >= high ? most : (int64_t)d;
+}
 static number cast(eg_dtype from, number v, eg_dtype to) {
     const bool f = is_float(from);
     const double d = from == EG_FLOAT32 ? (double)v.f : v.d;
@@ -37,10 +45,20 @@ static number cast(eg_dtype from, number v, eg_dtype to) {
     number y;
     memset(&y, 0, sizeof y);
     switch (to) {
-        case EG_FLOAT32: y.f = !f ? (float)l : isinf(d) || fabs(d) > 3.4028235677973366e38 ? (float)copysign((double)INFINITY, d) : (float)d; if (f && isnan(d)) y.f = NAN; break;
+        case EG_FLOAT32:
+            y.f = !f ? (float)l
+                  : isinf(d) || fabs(d) > 3.4028235677973366e38 ? (float)copysign((double)INFINITY, d)
+                  : (float)d;
+            if (f && isnan(d)) y.f = NAN;
+            break;
         case EG_FLOAT64: y.d = f ? d : (double)l; break;
-        case EG_INT32: y.i = f ? (int32_t)limited(d, -2147483648.0, 2147483647.0, INT32_MIN, INT32_MAX) : (int32_t)(uint32_t)(uint64_t)l; break;
-        case EG_INT64: y.l = f ? limited(d, -9223372036854775808.0, 9223372036854775808.0, INT64_MIN, INT64_MAX) : l; break;
+        case EG_INT32:
+            y.i = f ? (int32_t)limited(d, -2147483648.0, 2147483647.0, INT32_MIN,
+                                       INT32_MAX) : (int32_t)(uint32_t)(uint64_t)l;
+            break;
+        case EG_INT64:
+            y.l = f ? limited(d, -9223372036854775808.0, 9223372036854775808.0, INT64_MIN, INT64_MAX) : l;
+            break;
         case EG_UINT8: y.u = f ? (uint8_t)limited(d, 0, 255, 0, 255) : (uint8_t)(uint64_t)l; break;
         default: y.u = f ? d != 0 : l != 0;
     }
@@ -59,12 +77,18 @@ TEST(casts_of_every_pair) {
                     EG_SCOPE;
                     static char bytes[MOST * 8];
                     const int64_t size = eg_dtype_size(dtypes[a]), made = eg_dtype_size(dtypes[b]);
-                    for (int64_t i = 0; i < n; i++) { number v = value_of(dtypes[a], first + i); memcpy(bytes + i * size, &v, (size_t)size); }
-                    const char *y = (const char *)eg_data(eg_cast(eg_from_data(dtypes[a], EG_SHAPE(n), (void *)bytes), dtypes[b]));
+                    for (int64_t i = 0; i < n; i++) {
+                        number v = value_of(dtypes[a], first + i);
+                        memcpy(bytes + i * size, &v, (size_t)size);
+                    }
+                    const char *y = (const char *)eg_data(eg_cast(eg_from_data(dtypes[a], EG_SHAPE(n), (void *)bytes),
+                                                                  dtypes[b]));
                     REQUIRE(y);
                     for (int64_t i = 0; i < n; i++) {
                         number want = cast(dtypes[a], value_of(dtypes[a], first + i), dtypes[b]);
-                        if (!same(dtypes[b], y + i * made, &want)) printf("    %s to %s: value %d\n", eg_dtype_name(dtypes[a]), eg_dtype_name(dtypes[b]), (int)(first + i));
+                        if (!same(dtypes[b], y + i * made, &want))
+                            printf("    %s to %s: value %d\n", eg_dtype_name(dtypes[a]), eg_dtype_name(dtypes[b]),
+                                   (int)(first + i));
                         CHECK(same(dtypes[b], y + i * made, &want));
                     }
                 }
@@ -75,9 +99,11 @@ TEST(casts_of_halves) {
     static uint16_t all[65536];
     for (int64_t i = 0; i < 65536; i++) all[i] = (uint16_t)i;
     for (int h = 0; h < 2; h++) {
-        eg_tensor *x = eg_from_data(halves[h], EG_SHAPE(65536), all), *narrow = eg_cast(x, EG_FLOAT32), *wide = eg_cast(x, EG_FLOAT64);
+        eg_tensor *x = eg_from_data(halves[h], EG_SHAPE(65536), all), *narrow = eg_cast(x, EG_FLOAT32),
+                  *wide = eg_cast(x, EG_FLOAT64);
         CHECK_SAME(eg_cast(narrow, EG_FLOAT64), wide, 0);
-        const uint16_t *back = (const uint16_t *)eg_data(eg_cast(narrow, halves[h])), *again = (const uint16_t *)eg_data(eg_cast(wide, halves[h]));
+        const uint16_t *back = (const uint16_t *)eg_data(eg_cast(narrow, halves[h])),
+                       *again = (const uint16_t *)eg_data(eg_cast(wide, halves[h]));
         const float *v = (const float *)eg_data(narrow);
         int64_t wrong = 0;
         for (int64_t i = 0; i < 65536; i++) wrong += !isnan(v[i]) && (back[i] != all[i] || again[i] != all[i]);

@@ -1,5 +1,6 @@
-// Sorting and choosing against plain loops, bit by bit: eg_sort, eg_argsort and eg_top_k of every dtype, from rows that are sorted by
-// counting to those that are sorted by their digits, in both orders, along both axes, watched by a tape and not.
+// Sorting and choosing against plain loops, bit by bit: eg_sort, eg_argsort and eg_top_k of every dtype, from rows that
+// are sorted by counting to those that are sorted by their digits, in both orders, along both axes, watched by a tape
+// and not.
 #include "test.h"
 
 static uint64_t state = 88172645463325252u;
@@ -13,15 +14,26 @@ static uint64_t random_bits(void) {
 enum { FEW, BITS, RISING, FALLING, EQUAL, ZEROS, KINDS };
 static void fill(void *data, eg_dtype dtype, int64_t n, int kind) {
     for (int64_t i = 0; i < n; i++) {
-        const int64_t v = kind == FEW ? (int64_t)(random_bits() % 7) : kind == RISING ? i : kind == FALLING ? n - i : kind == EQUAL ? 3 : (int64_t)(random_bits() % 3) - 1;
+        const int64_t v = kind == FEW ? (int64_t)(random_bits() % 7)
+                          : kind == RISING ? i
+                          : kind == FALLING ? n - i
+                          : kind == EQUAL ? 3
+                          : (int64_t)(random_bits() % 3) - 1;
         uint64_t bits = random_bits();
         double d = (double)v;
         if (kind == ZEROS && v == 0) d = i % 2 ? 0.0 : -0.0;
         if (kind == FEW && v == 6) d = NAN;
-        if (kind == BITS && i % 5 == 0) bits = i % 2 ? 0x8000000080000000u : 0x7fffffff7fffffffu;       // the least and the greatest integer
+        // the least and the greatest integer
+        if (kind == BITS && i % 5 == 0) bits = i % 2 ? 0x8000000080000000u : 0x7fffffff7fffffffu;
         switch (dtype) {
-            case EG_FLOAT32: { float f = (float)d; if (kind == BITS) memcpy((float *)data + i, &bits, 4); else ((float *)data)[i] = f; break; }
-            case EG_FLOAT64: if (kind == BITS) memcpy((double *)data + i, &bits, 8); else ((double *)data)[i] = d; break;
+            case EG_FLOAT32: {
+                float f = (float)d;
+                if (kind == BITS) memcpy((float *)data + i, &bits, 4); else ((float *)data)[i] = f;
+                break;
+            }
+            case EG_FLOAT64:
+                if (kind == BITS) memcpy((double *)data + i, &bits, 8); else ((double *)data)[i] = d;
+                break;
             case EG_INT32: ((int32_t *)data)[i] = kind == BITS ? (int32_t)(uint32_t)bits : (int32_t)v; break;
             case EG_INT64: ((int64_t *)data)[i] = kind == BITS ? (int64_t)bits : v; break;
             default: ((uint8_t *)data)[i] = kind == BITS ? (uint8_t)bits : (uint8_t)(v & 255); break;
@@ -29,7 +41,12 @@ static void fill(void *data, eg_dtype dtype, int64_t n, int kind) {
     }
 }
 // Whether a must stand before b: NaN last in both orders, -0 and 0 equal.
-#define BEFORE(T) { const T x = ((const T *)data)[a], y = ((const T *)data)[b]; if (x != x) return false; return y != y || (descending ? x > y : x < y); }
+#define BEFORE(T) \
+    { \
+        const T x = ((const T *)data)[a], y = ((const T *)data)[b]; \
+        if (x != x) return false; \
+        return y != y || (descending ? x > y : x < y); \
+    }
 static bool before(const void *data, eg_dtype dtype, int64_t a, int64_t b, bool descending) {
     switch (dtype) {
         case EG_FLOAT32: BEFORE(float)
@@ -44,9 +61,11 @@ static void oracle(const void *data, eg_dtype dtype, int64_t n, bool descending,
     for (int64_t i = 0; i < n; i++) order[i] = i;
     for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t start = 0; start < n; start += 2 * width) {
-            int64_t a = start, middle = start + width < n ? start + width : n, b = middle, end = start + 2 * width < n ? start + 2 * width : n;
+            int64_t a = start, middle = start + width < n ? start + width : n, b = middle,
+                    end = start + 2 * width < n ? start + 2 * width : n;
             for (int64_t k = start; k < end; k++)
-                space[k] = b < end && (a >= middle || before(data, dtype, order[b], order[a], descending)) ? order[b++] : order[a++];
+                space[k] = b < end && (a >= middle || before(data, dtype, order[b], order[a], descending)) ? order[b++]
+                           : order[a++];
         }
         memcpy(order, space, (size_t)n * sizeof *order);
     }
@@ -77,17 +96,22 @@ static void check_row(eg_dtype dtype, int64_t n, int kind, int64_t k) {
         bool chosen = true;
         if (descending) {
             eg_tensor *where = NULL, *top = eg_top_k(x, k, &where);
-            chosen = same_bytes(top, want, k, size) && same_bytes(where, order, k, 8) && same_bytes(eg_top_k(x, k, NULL), want, k, size);
+            chosen = same_bytes(top, want, k, size) && same_bytes(where, order, k, 8) &&
+                     same_bytes(eg_top_k(x, k, NULL), want, k, size);
         }
         if (!sorted || !ordered || !chosen)
-            printf("dtype %d, n %d, kind %d, k %d, %s: sort %d argsort %d top_k %d\n", (int)dtype, (int)n, kind, (int)k, descending ? "descending" : "ascending", sorted, ordered, chosen);
+            printf("dtype %d, n %d, kind %d, k %d, %s: sort %d argsort %d top_k %d\n", (int)dtype, (int)n, kind, (int)k,
+                   descending ? "descending" : "ascending", sorted, ordered, chosen);
         CHECK(sorted && ordered && chosen);
     }
 }
 TEST(sorting_of_short_rows) {
     for (int t = EG_FLOAT32; t <= EG_UINT8; t++)
         for (int64_t n = 1; n <= 130 && !test_fails; n += test_share > 1 ? 7 : 1)
-            for (int kind = 0; kind < KINDS; kind++) { EG_SCOPE; check_row((eg_dtype)t, n, kind, (int64_t)(random_bits() % (uint64_t)(n + 1))); }
+            for (int kind = 0; kind < KINDS; kind++) {
+                EG_SCOPE;
+                check_row((eg_dtype)t, n, kind, (int64_t)(random_bits() % (uint64_t)(n + 1)));
+            }
 }
 TEST(sorting_of_long_rows) {
     const int64_t lengths[] = { 255, 256, 257, 511, 512, 513, 999, 1000, 1001, 4099, MOST };
@@ -100,7 +124,8 @@ TEST(sorting_of_long_rows) {
                 if (n < 1000) for (int i = 0; i < 6; i++) check_row((eg_dtype)t, n, kind, ks[i]);
             }
 }
-// Rows of a matrix, its columns, and a view that reads it backwards in every second element; row by row as eg_sort of one row.
+// Rows of a matrix, its columns, and a view that reads it backwards in every second element; row by row as eg_sort of
+// one row.
 TEST(sorting_along_both_axes_and_of_views) {
     const int64_t sizes[][2] = { { 3, 10 }, { 60, 7 }, { 5, 128 }, { 4, 300 }, { 130, 129 } };
     for (int t = EG_FLOAT32; t <= EG_UINT8; t++)
@@ -110,17 +135,22 @@ TEST(sorting_along_both_axes_and_of_views) {
             fill(data, (eg_dtype)t, rows * n, BITS);
             eg_tensor *x = eg_from_data((eg_dtype)t, EG_SHAPE(rows, n), (void *)data), *turned = eg_transpose(x);
             eg_tensor *odd = eg_strided_slice(x, EG_SHAPE(0, EG_END), EG_SHAPE(rows, EG_END), EG_SHAPE(1, -2));
-            eg_tensor *sorted = eg_sort(x, .descending = s & 1), *places = eg_argsort(x, .descending = s & 1), *where = NULL, *top = eg_top_k(x, 3, &where);
+            eg_tensor *sorted = eg_sort(x, .descending = s & 1), *places = eg_argsort(x, .descending = s & 1),
+                      *where = NULL, *top = eg_top_k(x, 3, &where);
             CHECK(eg_assert_equal(eg_argsort(turned, .axis = EG_ZERO, .descending = s & 1), eg_transpose(places)));
-            CHECK(same_bytes(eg_transpose(eg_sort(turned, .axis = EG_ZERO, .descending = s & 1)), eg_data(sorted), rows * n, eg_dtype_size((eg_dtype)t)));
+            CHECK(same_bytes(eg_transpose(eg_sort(turned, .axis = EG_ZERO, .descending = s & 1)), eg_data(sorted),
+                             rows * n, eg_dtype_size((eg_dtype)t)));
             for (int64_t r = 0; r < rows; r++) {
                 EG_SCOPE;
                 eg_tensor *row = eg_index(x, r), *one = NULL, *best = eg_top_k(row, 3, &one), *every = eg_index(odd, r);
-                CHECK(same_bytes(eg_index(sorted, r), eg_data(eg_sort(row, .descending = s & 1)), n, eg_dtype_size((eg_dtype)t)));
+                CHECK(same_bytes(eg_index(sorted, r), eg_data(eg_sort(row, .descending = s & 1)), n,
+                                 eg_dtype_size((eg_dtype)t)));
                 CHECK(eg_assert_equal(eg_index(places, r), eg_argsort(row, .descending = s & 1)));
                 CHECK(eg_assert_equal(eg_index(where, r), one));
                 CHECK(same_bytes(eg_index(top, r), eg_data(best), 3, eg_dtype_size((eg_dtype)t)));
-                CHECK(eg_assert_equal(eg_index(eg_argsort(odd), r), eg_argsort(eg_reshape(eg_add(eg_cast(every, EG_FLOAT64), 0), EG_SHAPE(-1)))) || t == EG_INT64);
+                CHECK(eg_assert_equal(eg_index(eg_argsort(odd), r),
+                                      eg_argsort(eg_reshape(eg_add(eg_cast(every, EG_FLOAT64), 0), EG_SHAPE(-1)))) ||
+                      t == EG_INT64);
             }
         }
 }
@@ -129,12 +159,16 @@ TEST(sorting_watched_by_a_tape) {
     for (int64_t n = 20; n <= 320; n += 100) {
         EG_SCOPE;
         fill(data, EG_FLOAT32, 3 * n, ZEROS);
-        eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(3, n), (void *)data), *w = eg_reshape(eg_range(EG_FLOAT32, 1, (double)(3 * n + 1), 1), EG_SHAPE(3, n));
-        eg_tensor *plain = eg_sort(x, .descending = true), *places = eg_argsort(x, .descending = true), *where = NULL, *seen_where = NULL, *top = eg_top_k(x, 4, &where);
+        eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(3, n), (void *)data),
+                  *w = eg_reshape(eg_range(EG_FLOAT32, 1, (double)(3 * n + 1), 1), EG_SHAPE(3, n));
+        eg_tensor *plain = eg_sort(x, .descending = true), *places = eg_argsort(x, .descending = true), *where = NULL,
+                  *seen_where = NULL, *top = eg_top_k(x, 4, &where);
         eg_tape *tape = eg_tape_begin_persistent();
         eg_tape_watch(tape, x);
-        eg_tensor *y = eg_sort(x, .descending = true), *best = eg_top_k(x, 4, &seen_where), *loss = eg_reduce_sum(eg_mul(y, w)), *sum = eg_reduce_sum(best);
-        CHECK(same_bytes(y, eg_data(plain), 3 * n, 4) && same_bytes(best, eg_data(top), 12, 4) && eg_assert_equal(where, seen_where));
+        eg_tensor *y = eg_sort(x, .descending = true), *best = eg_top_k(x, 4, &seen_where),
+                  *loss = eg_reduce_sum(eg_mul(y, w)), *sum = eg_reduce_sum(best);
+        CHECK(same_bytes(y, eg_data(plain), 3 * n, 4) && same_bytes(best, eg_data(top), 12, 4) &&
+              eg_assert_equal(where, seen_where));
         eg_tensor *dx = eg_tape_gradient(tape, loss, x), *dt = eg_tape_gradient(tape, sum, x);
         CHECK(eg_assert_equal(eg_take_along_axis(dx, places, 1), w));
         CHECK(eg_item(eg_reduce_sum(dt)) == 12 && eg_item(eg_reduce_sum(eg_take_along_axis(dt, where, 1))) == 12);
@@ -166,8 +200,11 @@ static void check_argmax(eg_dtype dtype, int64_t outer, int64_t n, int64_t inner
     for (int least = 0; least < 2; least++) {
         for (int64_t o = 0; o < outer; o++)
             for (int64_t j = 0; j < inner; j++) order[o * inner + j] = first_of(dtype, n, inner, o, j, least);
-        const bool right = same_bytes(least ? eg_argmin(x, .axis = 1) : eg_argmax(x, .axis = 1), order, outer * inner, 8);
-        if (!right) printf("arg%s, dtype %d, (%d, %d, %d), kind %d\n", least ? "min" : "max", (int)dtype, (int)outer, (int)n, (int)inner, kind);
+        const bool right = same_bytes(least ? eg_argmin(x, .axis = 1) : eg_argmax(x, .axis = 1), order, outer * inner,
+                                      8);
+        if (!right)
+            printf("arg%s, dtype %d, (%d, %d, %d), kind %d\n", least ? "min" : "max", (int)dtype, (int)outer, (int)n,
+                   (int)inner, kind);
         CHECK(right);
     }
 }
@@ -176,10 +213,15 @@ TEST(argmax_of_rows_and_columns) {
     for (int t = EG_FLOAT32; t <= EG_UINT8; t++)
         for (int kind = 0; kind < KINDS && !test_fails; kind++) {
             for (int64_t n = 1; n <= 130; n += test_share > 1 ? 7 : 1) check_argmax((eg_dtype)t, 3, n, 1, kind);
-            for (int64_t n = 999; n <= 1001; n++) { check_argmax((eg_dtype)t, 2, n, 1, kind); check_argmax((eg_dtype)t, 1, n, 3, kind); }
+            for (int64_t n = 999; n <= 1001; n++) {
+                check_argmax((eg_dtype)t, 2, n, 1, kind);
+                check_argmax((eg_dtype)t, 1, n, 3, kind);
+            }
             check_argmax((eg_dtype)t, 1, 20000, 1, kind);
             for (int i = 0; i < 10; i++)
-                for (int64_t n = 1; n < 270; n += 63) check_argmax((eg_dtype)t, i % 2 ? 1 : 3 - (n > 60), n > 80 && inners[i] > 250 ? 129 : n, inners[i], kind);
+                for (int64_t n = 1; n < 270; n += 63)
+                    check_argmax((eg_dtype)t, i % 2 ? 1 : 3 - (n > 60), n > 80 && inners[i] > 250 ? 129 : n, inners[i],
+                                 kind);
         }
 }
 // The place of one NaN, and of the greatest of rising numbers, wherever they stand.
@@ -204,7 +246,8 @@ TEST(all_and_any_of_rows_and_columns) {
             for (int kind = 0; kind < 4; kind++) {
                 EG_SCOPE;
                 const int64_t n = sizes[s], inner = sizes[i], outer = 1 + s % 3;
-                for (int64_t k = 0; k < outer * n * inner; k++) x[k] = kind == 0 ? 1 : kind == 1 ? 0 : random_bits() % 256 == 0 ? kind == 2 : kind != 2;
+                for (int64_t k = 0; k < outer * n * inner; k++)
+                    x[k] = kind == 0 ? 1 : kind == 1 ? 0 : random_bits() % 256 == 0 ? kind == 2 : kind != 2;
                 for (int64_t o = 0; o < outer; o++)
                     for (int64_t j = 0; j < inner; j++) {
                         int64_t set = 0;
@@ -213,7 +256,8 @@ TEST(all_and_any_of_rows_and_columns) {
                         any[o * inner + j] = set > 0;
                     }
                 eg_tensor *b = eg_from_data(EG_BOOL, EG_SHAPE(outer, n, inner), (void *)x);
-                const bool right = same_bytes(eg_reduce_all(b, .axes = EG_AXES(1)), all, outer * inner, 1) && same_bytes(eg_reduce_any(b, .axes = EG_AXES(1)), any, outer * inner, 1);
+                const bool right = same_bytes(eg_reduce_all(b, .axes = EG_AXES(1)), all, outer * inner, 1) &&
+                                   same_bytes(eg_reduce_any(b, .axes = EG_AXES(1)), any, outer * inner, 1);
                 if (!right) printf("(%d, %d, %d), kind %d\n", (int)outer, (int)n, (int)inner, kind);
                 CHECK(right);
             }
@@ -245,7 +289,8 @@ static void layout_read(const layout *v, int64_t size, unsigned char *to) {
         for (int i = v->rank - 1; i >= 0; i--) { if (++index[i] < v->dims[i]) break; index[i] = 0; }
     }
 }
-// Turns the axes, or takes every step-th element of an axis, forwards or backwards, or repeats an axis of 1: in the model and in the view.
+// Turns the axes, or takes every step-th element of an axis, forwards or backwards, or repeats an axis of 1: in the
+// model and in the view.
 static eg_tensor *layout_change(eg_tensor *x, layout *v) {
     const int a = (int)(random_bits() % (uint64_t)v->rank), b = (int)(random_bits() % (uint64_t)v->rank);
     const int what = (int)(random_bits() % 4);
@@ -270,7 +315,11 @@ static eg_tensor *layout_change(eg_tensor *x, layout *v) {
     const int64_t step = (int64_t)(random_bits() % 5) - 2;
     if (!step) return x;
     eg_shape begin = { v->rank, { 0 } }, end = begin, steps = begin;
-    for (int i = 0; i < v->rank; i++) { begin.dims[i] = i == a && step < 0 ? EG_END : 0; end.dims[i] = EG_END; steps.dims[i] = i == a ? step : 1; }
+    for (int i = 0; i < v->rank; i++) {
+        begin.dims[i] = i == a && step < 0 ? EG_END : 0;
+        end.dims[i] = EG_END;
+        steps.dims[i] = i == a ? step : 1;
+    }
     const int64_t far = step < 0 ? -step : step;
     if (step < 0) v->offset += (v->dims[a] - 1) * v->strides[a];
     v->dims[a] = (v->dims[a] + far - 1) / far;
@@ -279,7 +328,9 @@ static eg_tensor *layout_change(eg_tensor *x, layout *v) {
 }
 TEST(copies_of_any_view) {
     static const eg_dtype dtypes[] = { EG_UINT8, EG_FLOAT16, EG_INT32, EG_INT64 };
-    static const int64_t shapes[][4] = { { 40, 33, 1, 1 }, { 17, 16, 1, 1 }, { 300, 2, 1, 1 }, { 2, 300, 1, 1 }, { 3, 17, 19, 1 }, { 5, 1, 40, 3 }, { 2, 16, 3, 18 }, { 7, 4, 1, 64 }, { 1000, 1, 1, 1 }, { 65, 66, 1, 1 } };
+    static const int64_t shapes[][4] = { { 40, 33, 1, 1 }, { 17, 16, 1, 1 }, { 300, 2, 1, 1 }, { 2, 300, 1, 1 },
+                                         { 3, 17, 19, 1 }, { 5, 1, 40, 3 }, { 2, 16, 3, 18 }, { 7, 4, 1, 64 },
+                                         { 1000, 1, 1, 1 }, { 65, 66, 1, 1 } };
     for (int64_t i = 0; i < MOST * 8; i++) data[i] = (unsigned char)(random_bits() & 63);
     for (int round = 0; round < 2000 / test_share && !test_fails; round++) {
         EG_SCOPE;
@@ -289,7 +340,11 @@ TEST(copies_of_any_view) {
         layout v = { dims[3] > 1 ? 4 : dims[2] > 1 ? 3 : dims[1] > 1 || round % 20 < 10 ? 2 : 1, { 0 }, { 0 }, 0 };
         eg_shape s = { v.rank, { 0 } };
         int64_t stride = 1;
-        for (int i = v.rank - 1; i >= 0; i--) { s.dims[i] = v.dims[i] = dims[i]; v.strides[i] = stride; stride *= dims[i]; }
+        for (int i = v.rank - 1; i >= 0; i--) {
+            s.dims[i] = v.dims[i] = dims[i];
+            v.strides[i] = stride;
+            stride *= dims[i];
+        }
         eg_tensor *x = eg_from_data(dtype, s, (void *)data);
         for (int i = 0; i < 1 + round % 4; i++) x = layout_change(x, &v);
         const int64_t n = layout_size(&v);
@@ -297,33 +352,47 @@ TEST(copies_of_any_view) {
         bool right = same_bytes(x, want, n, size);
         // Into every second place of another tensor, and beside one another.
         eg_tensor *both = eg_stack(EG_TENSORS(x, x), v.rank), *beside = eg_concat(EG_TENSORS(x, x), round % v.rank);
-        for (int64_t i = n - 1; i >= 0; i--) { memmove(want + 2 * i * size, want + i * size, (size_t)size); memmove(want + (2 * i + 1) * size, want + 2 * i * size, (size_t)size); }
+        for (int64_t i = n - 1; i >= 0; i--) {
+            memmove(want + 2 * i * size, want + i * size, (size_t)size);
+            memmove(want + (2 * i + 1) * size, want + 2 * i * size, (size_t)size);
+        }
         right = right && same_bytes(both, want, 2 * n, size);
         layout twice = v;
         layout_read(&v, size, want);
         int64_t run = size, groups;
         for (int i = round % v.rank; i < v.rank; i++) run *= v.dims[i];
         groups = n * size / run;
-        for (int64_t g = groups - 1; g >= 0; g--) { memmove(want + 2 * g * run, want + g * run, (size_t)run); memmove(want + (2 * g + 1) * run, want + 2 * g * run, (size_t)run); }
+        for (int64_t g = groups - 1; g >= 0; g--) {
+            memmove(want + 2 * g * run, want + g * run, (size_t)run);
+            memmove(want + (2 * g + 1) * run, want + 2 * g * run, (size_t)run);
+        }
         right = right && same_bytes(beside, want, 2 * n, size);
-        if (!right) printf("round %d: %d axes, %d %d, steps %d %d\n", round, twice.rank, (int)v.dims[0], (int)v.dims[v.rank - 1], (int)v.strides[0], (int)v.strides[v.rank - 1]);
+        if (!right)
+            printf("round %d: %d axes, %d %d, steps %d %d\n", round, twice.rank, (int)v.dims[0],
+                   (int)v.dims[v.rank - 1], (int)v.strides[0], (int)v.strides[v.rank - 1]);
         CHECK(right);
     }
 }
-// Launched and in ops, as a tape sees them: the same; indices of all dtypes, values that are not 1 and 0, rows that are off.
+// Launched and in ops, as a tape sees them: the same; indices of all dtypes, values that are not 1 and 0, rows that are
+// off.
 TEST(one_hot_at_once_and_in_ops) {
     static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8, EG_BOOL, EG_FLOAT16 };
     for (int t = 0; t < 7; t++)
         for (int form = 0; form < 4; form++)
             for (int64_t depth = 0; depth < 40; depth = 2 * depth + 1) {
                 EG_SCOPE;
-                eg_tensor *rows = eg_cast(eg_random_integers(EG_SHAPE(3, 5), form == 2 ? 0 : -1, depth + 2), form == 0 ? EG_INT64 : form == 2 ? EG_UINT8 : EG_INT32);
+                eg_tensor *rows = eg_cast(eg_random_integers(EG_SHAPE(3, 5), form == 2 ? 0 : -1, depth + 2),
+                                          form == 0 ? EG_INT64
+                                          : form == 2 ? EG_UINT8
+                                          : EG_INT32);
                 if (form == 3) rows = eg_transpose(rows);
                 const double on = form == 1 && t < 5 ? 7 : 0, off = form == 1 && t < 5 ? 2 : 0;
                 const int axis = form == 3 ? 1 : 0;
-                eg_tensor *once = eg_one_hot(rows, depth, .axis = axis, .dtype = dtypes[t], .on_value = on, .off_value = off);
+                eg_tensor *once = eg_one_hot(rows, depth, .axis = axis, .dtype = dtypes[t], .on_value = on,
+                                             .off_value = off);
                 eg_tape_begin();
-                eg_tensor *seen = eg_one_hot(rows, depth, .axis = axis, .dtype = dtypes[t], .on_value = on, .off_value = off);
+                eg_tensor *seen = eg_one_hot(rows, depth, .axis = axis, .dtype = dtypes[t], .on_value = on,
+                                             .off_value = off);
                 CHECK_DTYPE(once, dtypes[t]);
                 CHECK(eg_assert_equal(eg_cast(once, EG_FLOAT64), eg_cast(seen, EG_FLOAT64)));
             }
@@ -344,18 +413,25 @@ TEST(cumsum_of_every_dtype) {
                             double sum = 0;
                             for (int64_t i = 0; i < n; i++) {
                                 const int64_t at = (o * n + (reverse ? n - 1 - i : i)) * inner + j;
-                                if (exclusive && t == EG_FLOAT32) { const float f = (float)sum; memcpy(want + at * 4, &f, 4); }
+                                if (exclusive && t == EG_FLOAT32) {
+                                    const float f = (float)sum;
+                                    memcpy(want + at * 4, &f, 4);
+                                }
                                 if (exclusive && t == EG_FLOAT64) memcpy(want + at * 8, &sum, 8);
                                 if (exclusive && t >= EG_INT32) memcpy(want + at * size, &whole, (size_t)size);
                                 if (t == EG_FLOAT32) sum += (double)((const float *)(const void *)data)[at];
                                 else if (t == EG_FLOAT64) sum += ((const double *)(const void *)data)[at];
                                 else { uint64_t v = 0; memcpy(&v, data + at * size, (size_t)size); whole += v; }
-                                if (!exclusive && t == EG_FLOAT32) { const float f = (float)sum; memcpy(want + at * 4, &f, 4); }
+                                if (!exclusive && t == EG_FLOAT32) {
+                                    const float f = (float)sum;
+                                    memcpy(want + at * 4, &f, 4);
+                                }
                                 if (!exclusive && t == EG_FLOAT64) memcpy(want + at * 8, &sum, 8);
                                 if (!exclusive && t >= EG_INT32) memcpy(want + at * size, &whole, (size_t)size);
                             }
                         }
                     eg_tensor *x = eg_from_data((eg_dtype)t, EG_SHAPE(2, n, inner), (void *)data);
-                    CHECK(same_bytes(eg_cumsum(x, .axis = 1, .exclusive = exclusive, .reverse = reverse), want, 2 * n * inner, size));
+                    CHECK(same_bytes(eg_cumsum(x, .axis = 1, .exclusive = exclusive, .reverse = reverse), want,
+                                     2 * n * inner, size));
                 }
 }

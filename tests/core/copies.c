@@ -1,7 +1,11 @@
-// The weights of one model in another: copies, which share until one changes, soft updates, and what is published. (With threads: threads.c.)
+// The weights of one model in another: copies, which share until one changes, soft updates, and what is published.
+// (With threads: threads.c.)
 #include "faults.h"
 
-static eg_layer *small(int64_t units) { return eg_sequential(eg_layer_dense(units, .activation = EG_TANH, .input_shape = EG_SHAPE(3)), eg_layer_batch_normalization(), eg_layer_dense(2)); }
+static eg_layer *small(int64_t units) {
+    return eg_sequential(eg_layer_dense(units, .activation = EG_TANH, .input_shape = EG_SHAPE(3)),
+                         eg_layer_batch_normalization(), eg_layer_dense(2));
+}
 static void fill(eg_layer *model, double value) {
     eg_list w = eg_layer_weights_list(model);
     for (int i = 0; i < w.count; i++) CHECK(eg_assign(w.tensors[i], value + i));
@@ -19,14 +23,20 @@ static bool filled(eg_layer *model, double value, double step) {
 // ---- whole models
 
 static eg_tensor *negate(eg_tensor *const *in, void *user) { (void)user; return eg_negative(in[0]); }
-static eg_layer *make_negative(void *user) { eg_random_normal(EG_SHAPE(3)); return eg_layer_lambda("negative", negate, user); }
+static eg_layer *make_negative(void *user) {
+    eg_random_normal(EG_SHAPE(3));
+    return eg_layer_lambda("negative", negate, user);
+}
 
 TEST(a_copy_is_a_model_of_its_own) {
     eg_layer_register("negative", make_negative, NULL);
-    eg_layer *shared = eg_layer_dense(3), *model = eg_sequential(eg_layer_retain(shared), make_negative(NULL), eg_layer_dropout(0.5), eg_layer_retain(shared), eg_layer_batch_normalization(),
-                                                                                eg_layer_dense(2, .frozen = true, .kernel_l2 = 0.1));
+    eg_layer *shared = eg_layer_dense(3),
+             *model = eg_sequential(eg_layer_retain(shared), make_negative(NULL),
+                                    eg_layer_dropout(0.5), eg_layer_retain(shared), eg_layer_batch_normalization(),
+                                    eg_layer_dense(2, .frozen = true, .kernel_l2 = 0.1));
     eg_layer_release(shared);
-    eg_tensor *x = eg_random_normal(EG_SHAPE(4, 3)), *y = eg_call(model, x, .training = true), *before = eg_call(model, x);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(4, 3)), *y = eg_call(model, x, .training = true),
+              *before = eg_call(model, x);
     REQUIRE(y);
     eg_set_trainable(eg_layer_weights_list(model).tensors[1], false);
     eg_random_state random = eg_random_get_state();
@@ -38,7 +48,8 @@ TEST(a_copy_is_a_model_of_its_own) {
     CHECK_INT(eg_layer_trainable_weights_list(copy).count, 3);
     CHECK_INT(eg_layer_trainable_weights_list(model).count, 3);
     char one[100], other[100], text[4000], same[4000];
-    for (int i = 0; i < eg_layer_weights_list(model).count; i++) CHECK_STR(eg_layer_weight_path(copy, i, one, sizeof one), eg_layer_weight_path(model, i, other, sizeof other));
+    for (int i = 0; i < eg_layer_weights_list(model).count; i++)
+        CHECK_STR(eg_layer_weight_path(copy, i, one, sizeof one), eg_layer_weight_path(model, i, other, sizeof other));
     CHECK(eg_layer_config(model, text, sizeof text) == eg_layer_config(copy, same, sizeof same));
     CHECK_STR(same, text);
     eg_list w = eg_layer_weights_list(model), v = eg_layer_weights_list(copy);
@@ -70,10 +81,12 @@ TEST(copies_share_until_one_changes) {
 }
 TEST(what_cannot_be_copied) {
     eg_layer *unknown = eg_sequential(eg_layer_dense(2), eg_layer_lambda("unknown", negate, NULL));
-    CHECK_ERROR(eg_layer_copy(unknown), EG_ERROR_FILE, "'unknown' is a layer of your own; tell how it is made by eg_layer_register");
+    CHECK_ERROR(eg_layer_copy(unknown), EG_ERROR_FILE,
+                "'unknown' is a layer of your own; tell how it is made by eg_layer_register");
     CHECK_ERROR(eg_layer_copy(NULL), EG_ERROR_NULL, "eg_layer_copy: the layer is NULL");
     eg_layer_release(unknown);
-    eg_layer *unbuilt = eg_sequential(eg_layer_dense(2)), *copy = eg_layer_copy(unbuilt);       // it has no weights, and needs none
+    // it has no weights, and needs none
+    eg_layer *unbuilt = eg_sequential(eg_layer_dense(2)), *copy = eg_layer_copy(unbuilt);
     CHECK(copy && eg_layer_weights_list(copy).count == 0);
     CHECK_SHAPE(eg_call(copy, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), 1, 2);
     eg_layer_release(copy);
@@ -83,17 +96,19 @@ TEST(what_cannot_be_copied) {
 // ---- weights alone
 
 TEST(weights_are_copied) {
-    eg_layer *online = small(4), *target = eg_sequential(eg_layer_dense(4, .activation = EG_TANH), eg_layer_batch_normalization(), eg_layer_dense(2));
+    eg_layer *online = small(4), *target = eg_sequential(eg_layer_dense(4, .activation = EG_TANH),
+                                                         eg_layer_batch_normalization(), eg_layer_dense(2));
     eg_tensor *x = eg_random_normal(EG_SHAPE(5, 3));
     CHECK(eg_call(online, x, .training = true));
-    CHECK(eg_layer_weights_list(target).count == 0 && eg_layer_copy_weights(target, online));        // it is built as the other one was
+    // it is built as the other one was
+    CHECK(eg_layer_weights_list(target).count == 0 && eg_layer_copy_weights(target, online));
     CHECK(eg_assert_equal(eg_call(target, x), eg_call(online, x)));
     eg_tensor *w = eg_layer_weights_list(target).tensors[0];
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = eg_reduce_sum(eg_square(w)), *was = eg_read(w);
     fill(online, 7);
     CHECK(eg_layer_copy_weights(target, online) && filled(target, 7, 1));
-    CHECK(eg_assert_equal(eg_tape_gradient(tape, y, w), eg_mul(was, 2)));                             // of the values that were read
+    CHECK(eg_assert_equal(eg_tape_gradient(tape, y, w), eg_mul(was, 2)));  // of the values that were read
     CHECK(eg_layer_copy_weights(target, target) && filled(target, 7, 1));
     eg_layer_release(online);
     CHECK(filled(target, 7, 1));
@@ -104,7 +119,8 @@ TEST(soft_updates) {
     CHECK(eg_layer_build(online, EG_SHAPE(-1, 3)) && eg_layer_build(target, EG_SHAPE(-1, 3)));
     fill(online, 10);
     fill(target, 2);
-    CHECK(eg_layer_soft_update(target, online, 0.25) && filled(target, 4, 1) && filled(online, 10, 1));       // batch statistics, too
+    // batch statistics, too
+    CHECK(eg_layer_soft_update(target, online, 0.25) && filled(target, 4, 1) && filled(online, 10, 1));
     CHECK(eg_layer_soft_update(target, online, 0) && filled(target, 4, 1));
     CHECK(eg_layer_soft_update(target, online, 1) && filled(target, 10, 1));
     CHECK(eg_layer_soft_update(target, target, 0.5) && filled(target, 10, 1));
@@ -123,18 +139,25 @@ TEST(soft_updates) {
     for (int i = 0; i < 2; i++) eg_layer_release(layer[i]);
 }
 TEST(weights_that_do_not_fit) {
-    eg_layer *model = small(4), *wider = small(5), *deeper = eg_sequential(small(4), eg_layer_dense(2)), *doubles = eg_layer_dense(2, .dtype = EG_FLOAT64, .input_shape = EG_SHAPE(3)),
+    eg_layer *model = small(4), *wider = small(5), *deeper = eg_sequential(small(4), eg_layer_dense(2)),
+             *doubles = eg_layer_dense(2, .dtype = EG_FLOAT64, .input_shape = EG_SHAPE(3)),
              *singles = eg_layer_dense(2, .input_shape = EG_SHAPE(3)), *none = eg_sequential(eg_layer_dense(2));
     CHECK(eg_layer_build(deeper, EG_SHAPE(-1, 3)));
     fill(model, 1);
-    CHECK_ERROR(eg_layer_copy_weights(model, wider), EG_ERROR_SHAPE, "eg_layer_copy_weights: weight 0 has two shapes: float32 [3, 4] 'sequential/dense/kernel' here, float32 [3, 5] 'sequential/dense/kernel' in the model that gives");
-    CHECK_ERROR(eg_layer_soft_update(model, wider, 0.5), EG_ERROR_SHAPE, "eg_layer_soft_update: weight 0 has two shapes");
-    CHECK_ERROR(eg_layer_copy_weights(model, deeper), EG_ERROR_SHAPE, "model 'sequential' has 8 weights, and model 'sequential' has 10; they must be made alike");
+    CHECK_ERROR(eg_layer_copy_weights(model, wider), EG_ERROR_SHAPE,
+                "eg_layer_copy_weights: weight 0 has two shapes: float32 [3, 4] 'sequential/dense/kernel' here, "
+                "float32 [3, 5] 'sequential/dense/kernel' in the model that gives");
+    CHECK_ERROR(eg_layer_soft_update(model, wider, 0.5), EG_ERROR_SHAPE,
+                "eg_layer_soft_update: weight 0 has two shapes");
+    CHECK_ERROR(eg_layer_copy_weights(model, deeper), EG_ERROR_SHAPE,
+                "model 'sequential' has 8 weights, and model 'sequential' has 10; they must be made alike");
     CHECK_ERROR(eg_layer_copy_weights(singles, doubles), EG_ERROR_DTYPE, "weight 0 has two dtypes");
-    CHECK_ERROR(eg_layer_copy_weights(model, none), EG_ERROR_SHAPE, "has 8 weights, and model 'sequential' has 0; a call, or eg_layer_build, makes them");
+    CHECK_ERROR(eg_layer_copy_weights(model, none), EG_ERROR_SHAPE,
+                "has 8 weights, and model 'sequential' has 0; a call, or eg_layer_build, makes them");
     CHECK_ERROR(eg_layer_copy_weights(NULL, model), EG_ERROR_NULL, "eg_layer_copy_weights");
     CHECK_ERROR(eg_layer_copy_weights(model, NULL), EG_ERROR_NULL, "eg_layer_copy_weights");
-    CHECK_ERROR(eg_layer_soft_update(model, model, 1.5), EG_ERROR_ARGUMENT, "eg_layer_soft_update: tau 1.5 is not between 0 and 1");
+    CHECK_ERROR(eg_layer_soft_update(model, model, 1.5), EG_ERROR_ARGUMENT,
+                "eg_layer_soft_update: tau 1.5 is not between 0 and 1");
     CHECK_ERROR(eg_layer_soft_update(model, model, -0.1), EG_ERROR_ARGUMENT, "tau -0.1");
     CHECK_ERROR(eg_layer_soft_update(model, model, NAN), EG_ERROR_ARGUMENT, "tau");
     CHECK(filled(model, 1, 1));
@@ -153,7 +176,8 @@ TEST(publications) {
     CHECK(eg_publish(p, model));
     eg_layer *first = eg_published(p);
     CHECK(first && first != model && filled(first, 1, 1) && !eg_layer_trainable(first) && eg_layer_trainable(model));
-    CHECK(eg_call(first, eg_random_normal(EG_SHAPE(5, 3)), .training = true) && filled(first, 1, 1));         // batch statistics stay
+    // batch statistics stay
+    CHECK(eg_call(first, eg_random_normal(EG_SHAPE(5, 3)), .training = true) && filled(first, 1, 1));
     fill(model, 2);
     CHECK(filled(first, 1, 1));
     CHECK(eg_publish(p, model));
@@ -178,7 +202,9 @@ static bool act_of_copies(void) {
     eg_layer *model = small(4), *copy = NULL, *seen = NULL;
     eg_publication *p = eg_publication_new();
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 3));
-    bool right = model && p && x && eg_call(model, x) && (copy = eg_layer_copy(model)) && eg_layer_soft_update(copy, model, 0.5) && eg_publish(p, model) && (seen = eg_published(p)) && eg_call(copy, x) && eg_call(seen, x);
+    bool right = model && p && x && eg_call(model, x) && (copy = eg_layer_copy(model)) &&
+                 eg_layer_soft_update(copy, model, 0.5) && eg_publish(p, model) && (seen = eg_published(p)) &&
+                 eg_call(copy, x) && eg_call(seen, x);
     eg_layer_release(model);
     eg_layer_release(copy);
     eg_layer_release(seen);

@@ -1,5 +1,5 @@
-// EAGER_CORE without files: tensors, operations and the tape alone, and weights come from bytes in memory. A copy of the library of this
-// file's own, compiled so.
+// EAGER_CORE without files: tensors, operations and the tape alone, and weights come from bytes in memory. A copy of
+// the library of this file's own, compiled so.
 #undef EAGER_CUDA              // this copy of the library knows no GPU
 #undef TEST_CUDA
 #undef TEST_CUDA_HOST
@@ -10,7 +10,8 @@
 #include "test.h"
 
 // What eg_save_weights writes of a dense layer: kernel [[1, 2], [3, 4]], bias [0.5, -0.5].
-static const char head[] = "{\"dense/kernel\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},\"dense/bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}";
+static const char head[] = "{\"dense/kernel\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,"
+    "16]},\"dense/bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}";
 static const float values[] = { 1, 2, 3, 4, .5f, -.5f };
 static int64_t weights(unsigned char *file) {
     memset(file, 0, 8);
@@ -24,7 +25,8 @@ TEST(the_core_loads_weights_from_memory) {
     int64_t n = weights(file);
     eg_archive *a = eg_archive_load_memory(file, n);
     REQUIRE(a);
-    eg_tensor *kernel = eg_variable(eg_archive_get(a, "dense/kernel"), "kernel"), *bias = eg_variable(eg_archive_get(a, "dense/bias"), "bias");
+    eg_tensor *kernel = eg_variable(eg_archive_get(a, "dense/kernel"), "kernel"),
+              *bias = eg_variable(eg_archive_get(a, "dense/bias"), "bias");
     eg_tensor *x = eg_constant(EG_SHAPE(1, 2), 1, 1), *vars[] = { kernel, bias }, *grads[2];
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = eg_add(eg_matmul(x, kernel), bias);
@@ -41,8 +43,10 @@ TEST(the_core_has_files_in_memory_and_no_others) {
     eg_archive *a = eg_archive_load("w");
     CHECK_TENSOR(eg_archive_get(a, "dense/bias"), 0, .5, -.5);
     CHECK_INT(eg_archive_count(a), 2);
-    CHECK_ERROR(eg_archive_save(a, "w2.npz"), EG_ERROR_FILE, "w2.npz: the program was compiled with EAGER_NO_STDIO and has no files");
-    CHECK_ERROR(eg_archive_load("w2.npz"), EG_ERROR_FILE, "w2.npz: the program was compiled with EAGER_NO_STDIO and has no files");
+    CHECK_ERROR(eg_archive_save(a, "w2.npz"), EG_ERROR_FILE,
+                "w2.npz: the program was compiled with EAGER_NO_STDIO and has no files");
+    CHECK_ERROR(eg_archive_load("w2.npz"), EG_ERROR_FILE,
+                "w2.npz: the program was compiled with EAGER_NO_STDIO and has no files");
     eg_archive_release(a);
     CHECK(eg_memory_file_remove("w.safetensors"));
     static const unsigned char idx[] = { 0, 0, 8, 1, 0, 0, 0, 2, 7, 9 };

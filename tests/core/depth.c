@@ -1,5 +1,5 @@
-// How deep things may stand in one another: what has no end is an error that names the limit, and never the end of the stack; a thread
-// with a small stack trains a model.
+// How deep things may stand in one another: what has no end is an error that names the limit, and never the end of the
+// stack; a thread with a small stack trains a model.
 #include "test.h"
 #include <time.h>
 #include "examples/digits.h"
@@ -18,7 +18,8 @@ static eg_layer *nested(int64_t n) {
     return l;
 }
 TEST(layers_in_layers_have_a_limit) {
-    CHECK_ERROR(nested(5000), EG_ERROR_STATE, "layers stand more than " LIMIT_TEXT(EG_MAX_DEPTH) " deep in one another");
+    CHECK_ERROR(nested(5000), EG_ERROR_STATE,
+                "layers stand more than " LIMIT_TEXT(EG_MAX_DEPTH) " deep in one another");
     eg_layer *l = nested(EG_MAX_DEPTH);
     REQUIRE(l);
     CHECK_SHAPE(eg_call(l, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), 1, 2);
@@ -33,7 +34,8 @@ TEST(layers_in_layers_have_a_limit) {
     CHECK(eg_model_save(l, test_temp("deep.safetensors")));
     eg_layer *loaded = eg_model_load(test_temp("deep.safetensors"));
     CHECK(loaded);
-    CHECK_SAME(eg_call(loaded, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), eg_call(l, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), 0);
+    CHECK_SAME(eg_call(loaded, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), eg_call(l, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))),
+               0);
     eg_layer_release(loaded);
     eg_layer_release(again);
     CHECK_ERROR(eg_layer_residual(l), EG_ERROR_STATE, "deep in one another");      // which takes it over
@@ -55,7 +57,8 @@ TEST(weights_at_the_bottom_have_their_names_and_slots) {      // paths of 560 by
     again = eg_layer_copy(l);
     for (int i = 0; i < 4; i++) eg_assign(eg_layer_weights_list(again).tensors[i], eg_zeros_like(w.tensors[i]));
     CHECK(eg_checkpoint_track_layer(c2, "model", again) && eg_checkpoint_track_optimizer(c2, "adam", o2));
-    CHECK(eg_checkpoint_restore(c2, eg_checkpoint_latest(test_temp("depth/bottom"))) && eg_checkpoint_assert_consumed(c2));
+    CHECK(eg_checkpoint_restore(c2, eg_checkpoint_latest(test_temp("depth/bottom"))) &&
+          eg_checkpoint_assert_consumed(c2));
     CHECK_SAME(eg_call(again, x), y, 0);
     CHECK(eg_apply_gradients(o, g, w.tensors, 4) && eg_apply_gradients(o2, g, eg_layer_weights_list(again).tensors, 4));
     CHECK_SAME(eg_call(again, x), eg_call(l, x), 0);
@@ -90,7 +93,8 @@ TEST(a_layer_that_grows_below_has_the_same_limit) {
     CHECK_ERROR(eg_layer_track(at, NULL, eg_layer_dense(1)), EG_ERROR_STATE, "deep in one another");
     CHECK_ERROR(eg_layer_residual(eg_layer_retain(top)), EG_ERROR_STATE, "deep in one another");
     eg_layer *half = nested(EG_MAX_DEPTH / 2);
-    CHECK_ERROR(eg_layer_track(handles[EG_MAX_DEPTH / 2 + 1], NULL, eg_layer_retain(half)), EG_ERROR_STATE, "deep in one another");
+    CHECK_ERROR(eg_layer_track(handles[EG_MAX_DEPTH / 2 + 1], NULL, eg_layer_retain(half)), EG_ERROR_STATE,
+                "deep in one another");
     CHECK(eg_layer_track(handles[EG_MAX_DEPTH / 2 - 1], NULL, eg_layer_retain(half)));
     eg_layer_release(half);
     eg_layer_release(top);
@@ -124,8 +128,10 @@ TEST(thousands_of_layers_side_by_side) {                    // of which each fin
 }
 TEST(a_layer_that_calls_itself) {
     eg_layer *l = NULL, *in = mine(&l);
-    CHECK_ERROR(eg_call(in, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_STATE, "eg_call: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
-    CHECK_ERROR(eg_call(in, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_STATE, "calls stand in one another");      // and again: nothing is left behind
+    CHECK_ERROR(eg_call(in, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_STATE,
+                "eg_call: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    // and again: nothing is left behind
+    CHECK_ERROR(eg_call(in, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_STATE, "calls stand in one another");
     eg_layer_release(in);
 }
 
@@ -150,31 +156,46 @@ TEST(many_tapes_in_one_another) {
 static eg_tensor *cube(eg_tensor *const *in, void *user) { (void)user; return eg_mul(eg_square(in[0]), in[0]); }
 TEST(derivatives_of_a_high_order) {
     eg_tensor *x = eg_scalar(2);
-    CHECK_ERROR(eg_nth_gradient(cube, NULL, x, 200000), EG_ERROR_ARGUMENT, "eg_nth_gradient: an order of 200000; at most " LIMIT_TEXT(EG_MAX_DEPTH));
+    CHECK_ERROR(eg_nth_gradient(cube, NULL, x, 200000), EG_ERROR_ARGUMENT,
+                "eg_nth_gradient: an order of 200000; at most " LIMIT_TEXT(EG_MAX_DEPTH));
     CHECK_TENSOR(eg_nth_gradient(cube, NULL, x, 3), 1e-6, 6);
     CHECK_TENSOR(eg_nth_gradient(cube, NULL, x, EG_MAX_DEPTH), 0, 0);
-    CHECK_ERROR(eg_check_gradient(cube, NULL, &x, 1, .order = 200000), EG_ERROR_ARGUMENT, "eg_check_gradient: an order of 200000; at most " LIMIT_TEXT(EG_MAX_DEPTH));
+    CHECK_ERROR(eg_check_gradient(cube, NULL, &x, 1, .order = 200000), EG_ERROR_ARGUMENT,
+                "eg_check_gradient: an order of 200000; at most " LIMIT_TEXT(EG_MAX_DEPTH));
 }
 static eg_tensor *own_gradient(eg_tensor *const *in, void *user) {
     eg_tensor *g[1];
     return eg_gradients_function(own_gradient, user, in, 1, g) ? g[0] : NULL;
 }
 static void no_backward(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c; (void)dx; (void)user; }
-static eg_tensor *own_forward(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c; return eg_custom_gradient(own_forward, no_backward, user, in, 1); }
+static eg_tensor *own_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c;
+    return eg_custom_gradient(own_forward, no_backward, user, in, 1);
+}
 TEST(functions_that_give_themselves_to_the_library) {
     eg_tensor *x = eg_scalar(2), *g[1];
-    CHECK_ERROR(eg_gradients_function(own_gradient, NULL, &x, 1, g), EG_ERROR_STATE, "eg_gradients_function: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
-    CHECK_ERROR(eg_custom_gradient(own_forward, no_backward, NULL, &x, 1), EG_ERROR_STATE, "eg_custom_gradient: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    CHECK_ERROR(eg_gradients_function(own_gradient, NULL, &x, 1, g), EG_ERROR_STATE,
+                "eg_gradients_function: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    CHECK_ERROR(eg_custom_gradient(own_forward, no_backward, NULL, &x, 1), EG_ERROR_STATE,
+                "eg_custom_gradient: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
     CHECK_TENSOR(eg_nth_gradient(cube, NULL, x, 2), 1e-6, 12);
 }
-static eg_tensor *square_forward(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c; (void)user; return eg_square(in[0]); }
+static eg_tensor *square_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c;
+    (void)user;
+    return eg_square(in[0]);
+}
 static void own_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
     eg_tensor *x = eg_scalar(2);
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
-    dx[0] = eg_mul(c->upstream[0], eg_tape_gradient(tape, eg_custom_gradient(square_forward, own_backward, user, &x, 1), x));
+    dx[0] = eg_mul(c->upstream[0],
+                   eg_tape_gradient(tape, eg_custom_gradient(square_forward, own_backward, user, &x, 1), x));
 }
-static eg_tensor *own_rate(eg_tensor *step, const eg_schedule *schedule) { (void)step; return eg_scalar(eg_schedule_value(schedule, 1)); }
+static eg_tensor *own_rate(eg_tensor *step, const eg_schedule *schedule) {
+    (void)step;
+    return eg_scalar(eg_schedule_value(schedule, 1));
+}
 static eg_tensor *own_loss(eg_tensor *y, eg_tensor *p) { return eg_loss_mean(own_loss, y, p); }
 static int printed;
 static void own_printer(const char *text, void *user) {
@@ -188,7 +209,8 @@ TEST(gradients_schedules_losses_and_printers_that_ask_for_themselves) {
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
     eg_tensor *y = eg_custom_gradient(square_forward, own_backward, NULL, &x, 1);
-    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_STATE, "more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_STATE,
+                "more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
     eg_schedule schedule = eg_exponential_decay(1, 1, 1, false);
     schedule.rate = own_rate;
     CHECK(isnan(eg_schedule_value(&schedule, 0)));
@@ -199,7 +221,8 @@ TEST(gradients_schedules_losses_and_printers_that_ask_for_themselves) {
     eg_print(x);
     eg_set_printer(NULL, NULL);
     CHECK_INT(printed, EG_MAX_DEPTH);
-    CHECK_CONTAINS(eg_error_message(), "eg_set_printer: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
+    CHECK_CONTAINS(eg_error_message(),
+                   "eg_set_printer: more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another");
     eg_error_clear();
     CHECK_TENSOR(eg_nth_gradient(cube, NULL, x, 2), 1e-6, 12);                      // nothing is left behind
 }
@@ -210,11 +233,13 @@ TEST(stages_on_stages_have_a_limit) {
     eg_dataset *d = eg_dataset_range(0, 3, 1);
     for (int i = 0; i < 300000 && d; i++) d = eg_dataset_take(d, 2);
     CHECK(!d);
-    CHECK_CONTAINS(eg_error_message(), "eg_dataset_take: more than " LIMIT_TEXT(EG_MAX_STAGES) " stages stand one on another");
+    CHECK_CONTAINS(eg_error_message(),
+                   "eg_dataset_take: more than " LIMIT_TEXT(EG_MAX_STAGES) " stages stand one on another");
     CHECK_INT(eg_error(), EG_ERROR_STATE);
     eg_error_clear();
     d = eg_dataset_range(0, 3, 1);
-    for (int i = 1; i < EG_MAX_STAGES && d; i++) d = i % 3 ? eg_dataset_shuffle(d, 2) : eg_dataset_concatenate(d, eg_dataset_range(0, 1, 1));
+    for (int i = 1; i < EG_MAX_STAGES && d; i++)
+        d = i % 3 ? eg_dataset_shuffle(d, 2) : eg_dataset_concatenate(d, eg_dataset_range(0, 1, 1));
     REQUIRE(d);
     int64_t n = 0;
     eg_tensor *out[EG_MAX_COMPONENTS];
@@ -243,7 +268,8 @@ TEST(datasets_made_by_datasets_have_the_same_limit) {
     eg_tensor *out[EG_MAX_COMPONENTS];
     eg_dataset *d = without_end(NULL, NULL);
     eg_iterator *it = eg_iterator_new(d);
-    CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_STATE, "more than " LIMIT_TEXT(EG_MAX_STAGES) " stages stand one on another");
+    CHECK_ERROR(eg_iterator_next(it, out), EG_ERROR_STATE,
+                "more than " LIMIT_TEXT(EG_MAX_STAGES) " stages stand one on another");
     eg_iterator_release(it);
     eg_dataset_release(d);
 }
@@ -264,8 +290,10 @@ static eg_status ask(int64_t i, eg_tensor **out, void *user) {
     return status;
 }
 TEST(an_iterator_that_is_its_own_generator) {
-    static const char *const says[] = { "eg_iterator_next: the iterator is in use", "more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another",
-                                        "eg_iterator_set: the iterator is in use", "eg_iterator_restore: the iterator is in use" };
+    static const char *const says[] = { "eg_iterator_next: the iterator is in use",
+                                        "more than " LIMIT_TEXT(EG_MAX_DEPTH) " calls stand in one another",
+                                        "eg_iterator_set: the iterator is in use",
+                                        "eg_iterator_restore: the iterator is in use" };
     for (int what = 0; what < 4; what++)
         for (int ahead = 0; ahead < (what == 0 ? 2 : 1); ahead++) {
             feed f = { NULL, NULL, what };
@@ -292,8 +320,10 @@ static bool scale(eg_tensor *const *in, eg_tensor **out, void *user) {
     return out[0] != NULL;
 }
 static eg_dataset *batches(const digits *d) {
-    eg_tensor *images = eg_from_data(EG_UINT8, EG_SHAPE(d->count, 28, 28, 1), (void *)d->pixels), *labels = eg_from_data(EG_INT32, EG_SHAPE(d->count), d->labels);
-    return eg_dataset_map(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(images, labels), 300), 32), scale, NULL);
+    eg_tensor *images = eg_from_data(EG_UINT8, EG_SHAPE(d->count, 28, 28, 1), (void *)d->pixels),
+              *labels = eg_from_data(EG_INT32, EG_SHAPE(d->count), d->labels);
+    return eg_dataset_map(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_from_slices(images, labels), 300), 32), scale,
+                          NULL);
 }
 typedef struct learner { const digits *train; eg_dtype dtype; double accuracy; eg_error_code error; } learner;
 static void *learn(void *argument) {
@@ -302,7 +332,8 @@ static void *learn(void *argument) {
     eg_seed(1);
     eg_dataset *data = batches(l->train);
     eg_layer *model = eg_sequential(
-        eg_layer_conv2d(8, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_HE_NORMAL, .input_shape = EG_SHAPE(28, 28, 1)),
+        eg_layer_conv2d(8, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_HE_NORMAL,
+                        .input_shape = EG_SHAPE(28, 28, 1)),
         eg_layer_max_pooling2d(),
         eg_layer_conv2d(16, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_HE_NORMAL),
         eg_layer_max_pooling2d(),
@@ -311,8 +342,10 @@ static void *learn(void *argument) {
     eg_compile(model, eg_adam(.learning_rate = 3e-3), eg_sparse_categorical_crossentropy, EG_METRIC_ACCURACY);
     const eg_history *history = eg_fit(model, data, .epochs = test_share > 1 ? 1 : 3, .quiet = true);
     l->accuracy = eg_history_value(history, "accuracy", -1);
-    eg_tensor *x = eg_ones(EG_FLOAT64, EG_SHAPE(300, 1)), *y = eg_matmul(x, x, .transpose_b = true);      // the largest frames: products, and operands of mixed layouts
-    y = eg_reduce_sum(eg_where(eg_greater(eg_transpose(y), eg_constant_of(EG_FLOAT64, EG_SHAPE(1), 0)), y, eg_cast(eg_ones(EG_INT32, EG_SHAPE(300)), EG_FLOAT64)));
+    // the largest frames: products, and operands of mixed layouts
+    eg_tensor *x = eg_ones(EG_FLOAT64, EG_SHAPE(300, 1)), *y = eg_matmul(x, x, .transpose_b = true);
+    y = eg_reduce_sum(eg_where(eg_greater(eg_transpose(y), eg_constant_of(EG_FLOAT64, EG_SHAPE(1), 0)), y,
+                               eg_cast(eg_ones(EG_INT32, EG_SHAPE(300)), EG_FLOAT64)));
     if (eg_item(y) != 90000) l->accuracy = 0;
     eg_layer_release(model);
     eg_dataset_release(data);
@@ -327,7 +360,8 @@ TEST(a_thread_with_a_small_stack_trains_the_digits) {
     REQUIRE(digits_draw(&train, 640, 1));
     l.train = &train;
     pthread_attr_init(&small);
-    REQUIRE(pthread_attr_setstacksize(&small, test_share > 1 ? 1 << 20 : 128 << 10) == 0);     // sanitizers make frames larger
+    // sanitizers make frames larger
+    REQUIRE(pthread_attr_setstacksize(&small, test_share > 1 ? 1 << 20 : 128 << 10) == 0);
     REQUIRE(pthread_create(&thread, &small, learn, &l) == 0);
     pthread_join(thread, NULL);
     CHECK_INT(l.error, EG_OK);

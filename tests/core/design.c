@@ -1,5 +1,5 @@
-// The programs of the project's design page: they fix how the library feels. What they print is checked here with the same
-// names in the same shapes; the page's first one stands in README.md and is run from there.
+// The programs of the project's design page: they fix how the library feels. What they print is checked here with the
+// same names in the same shapes; the page's first one stands in README.md and is run from there.
 #include "test.h"
 
 TEST(first_program) {
@@ -21,12 +21,13 @@ TEST(linear_regression) {
     double first = 0, last = 0;
 
     for (int step = 0; step < 300; step++) {
-        EG_SCOPE;                                              // what this block makes, its end frees; break and return too
+        EG_SCOPE;  // what this block makes, its end frees; break and return too
         eg_tape *tape = eg_tape_begin();
         eg_tensor *error = eg_sub(eg_add(eg_mul(x, W), B), y);
         eg_tensor *loss = eg_reduce_mean(eg_square(error));
         eg_tensor *vars[] = {W, B}, *grads[2];
-        eg_tape_gradients(tape, loss, vars, 2, grads);         // a second call is an error; eg_tape_begin_persistent() allows it
+        // a second call is an error; eg_tape_begin_persistent() allows it
+        eg_tape_gradients(tape, loss, vars, 2, grads);
         eg_apply_gradients(sgd, grads, vars, 2);
         if (step == 0) first = eg_item(loss);
         last = eg_item(loss);
@@ -51,13 +52,15 @@ TEST(gradients_of_gradients) {
     CHECK_TENSOR(d2y, 0, 18);
 }
 
-// A gradient of one's own: stable where the naive one gives nan. What the forward computed can be kept for the backward.
+// A gradient of one's own: stable where the naive one gives nan. What the forward computed can be kept for the
+// backward.
 static eg_tensor *log1pexp(eg_tensor *const *in, eg_grad_context *c, void *user) {
     (void)user;
     eg_tensor *e = c->saved[0] = eg_exp(in[0]);
     return eg_log(eg_add(e, 1));
 }
-static void log1pexp_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {       // dx[i] left NULL: no gradient for input i
+// dx[i] left NULL: no gradient for input i
+static void log1pexp_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
     (void)user;
     dx[0] = eg_mul(c->upstream[0], eg_sub(1, eg_div(1, eg_add(1, c->saved[0]))));
 }
@@ -74,7 +77,10 @@ TEST(custom_gradient) {
 }
 
 static char kept_text[4096];
-static void keep_text(const char *text, void *user) { (void)user; strncat(kept_text, text, sizeof kept_text - strlen(kept_text) - 1); }
+static void keep_text(const char *text, void *user) {
+    (void)user;
+    strncat(kept_text, text, sizeof kept_text - strlen(kept_text) - 1);
+}
 
 TEST(model) {
     eg_seed(1);

@@ -1,5 +1,5 @@
-// Chapters 14 and 34: which device there is, where tensors are made, copies and what they count. On cpu:0, on guard:0 and on
-// the GPU (or what stands in for one): here is test_device(), there is the other.
+// Chapters 14 and 34: which device there is, where tensors are made, copies and what they count. On cpu:0, on guard:0
+// and on the GPU (or what stands in for one): here is test_device(), there is the other.
 #define FAULTS_DENSE
 #include "faults.h"
 
@@ -25,9 +25,12 @@ TEST(with_device_ends_with_the_block) {
 }
 
 TEST(devices_as_tensorflow_spells_them) {
-    static const char *const cpus[] = { "cpu:0", "/cpu:0", "CPU:0", "/CPU:0", "cpu", "/device:CPU:0", "/device:cpu:0", "/job:localhost/replica:0/task:0/device:CPU:0" };
+    static const char *const cpus[] = { "cpu:0", "/cpu:0", "CPU:0", "/CPU:0", "cpu", "/device:CPU:0", "/device:cpu:0",
+                                        "/job:localhost/replica:0/task:0/device:CPU:0" };
     static const char *const gpus[] = { "/gpu:0", "GPU:0", "gpu", "/device:GPU:0" };
-    static const char *const none[] = { "/cpu:1", "//cpu:0", "/", "", "cp", "cpux:0", "cpu0", "/device:", "/job:localhost/replica:0/task:1/device:CPU:0", "cpu:0123456789012345678901234567890123456789" };
+    static const char *const none[] = { "/cpu:1", "//cpu:0", "/", "", "cp",
+                                        "cpux:0", "cpu0", "/device:", "/job:localhost/replica:0/task:1/device:CPU:0",
+                                        "cpu:0123456789012345678901234567890123456789" };
     eg_tensor *x = eg_scalar(1);
     for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++) {
         CHECK_STR(eg_device_of(eg_to(x, cpus[i])), "cpu:0");
@@ -39,7 +42,8 @@ TEST(devices_as_tensorflow_spells_them) {
         if (there) CHECK_STR(eg_device_of(eg_to(x, gpus[i])), "gpu:0");
         else CHECK_ERROR(eg_to(x, gpus[i]), EG_ERROR_DEVICE, gpus[i]);        // as it was written
     }
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++) CHECK_ERROR(eg_set_device(none[i]), EG_ERROR_DEVICE, "there is no device \"");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        CHECK_ERROR(eg_set_device(none[i]), EG_ERROR_DEVICE, "there is no device \"");
     CHECK_STR(eg_device_of(eg_scalar(1)), test_device());
 }
 TEST(a_missing_gpu_is_an_error_that_says_why) {
@@ -57,7 +61,8 @@ TEST(a_missing_gpu_is_an_error_that_says_why) {
     }
     CHECK_ERROR(eg_set_device("gpu:77"), EG_ERROR_DEVICE, "eg_set_device: there is no device \"gpu:77\"");
     CHECK_STR(eg_device_of(eg_scalar(1)), test_device());
-    CHECK_ERROR(eg_set_device("cuda:0"), EG_ERROR_DEVICE, "there is no device \"cuda:0\"; there are \"cpu:0\" and, with CUDA, \"gpu:0\"");
+    CHECK_ERROR(eg_set_device("cuda:0"), EG_ERROR_DEVICE,
+                "there is no device \"cuda:0\"; there are \"cpu:0\" and, with CUDA, \"gpu:0\"");
     CHECK_ERROR(eg_matmul_precision((eg_precision)7), EG_ERROR_ARGUMENT, "eg_matmul_precision: 7 is none of");
     CHECK_INT(eg_matmul_precision(EG_PRECISION_FLOAT32), EG_PRECISION_FLOAT32);
 }
@@ -99,12 +104,15 @@ TEST(precision_is_this_threads) {
 
 static bool act_of_reading(void) {
     char text[200];
-    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y = x ? eg_transpose(x) : NULL, *whole = eg_ones(EG_INT32, EG_SHAPE(2));
-    return y && whole && eg_format(y, text, sizeof text) > 0 && eg_data(y) && eg_assert_equal(x, x) && eg_assert_near(y, y, 1) && eg_item(eg_index(eg_index(y, 0), 0)) == 1 &&
-           eg_floordiv(whole, whole) && eg_mod(whole, 2) && eg_gather_nd(x, eg_zeros(EG_INT32, EG_SHAPE(1, 2))) && eg_error() == EG_OK;
+    eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y = x ? eg_transpose(x) : NULL,
+              *whole = eg_ones(EG_INT32, EG_SHAPE(2));
+    return y && whole && eg_format(y, text, sizeof text) > 0 && eg_data(y) && eg_assert_equal(x, x) &&
+           eg_assert_near(y, y, 1) && eg_item(eg_index(eg_index(y, 0), 0)) == 1 && eg_floordiv(whole, whole) &&
+           eg_mod(whole, 2) && eg_gather_nd(x, eg_zeros(EG_INT32, EG_SHAPE(1, 2))) && eg_error() == EG_OK;
 }
 static bool act_of_random_numbers(void) {
-    return eg_random_normal(EG_SHAPE(2, 3)) && eg_random_integers(EG_SHAPE(3), 0, 9) && eg_random_permutation(5) && eg_random_bernoulli(EG_SHAPE(2)) && eg_error() == EG_OK;
+    return eg_random_normal(EG_SHAPE(2, 3)) && eg_random_integers(EG_SHAPE(3), 0, 9) && eg_random_permutation(5) &&
+           eg_random_bernoulli(EG_SHAPE(2)) && eg_error() == EG_OK;
 }
 static bool act_of_the_trap(void) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4)), *y = x ? eg_reverse(x, EG_AXES(0)) : NULL;
@@ -116,8 +124,11 @@ static bool act_of_the_trap(void) {
 static bool act_of_variables(void) {
     eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "v"), *g = eg_full(EG_FLOAT32, EG_SHAPE(2, 3), .5);
     eg_optimizer *optimizer = eg_adam(.clipnorm = 1, .schedule = eg_exponential_decay(.1, 2, .5, false));
-    bool right = v && g && optimizer && eg_assign(v, eg_transpose(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 2)))) && eg_assign_add(v, 1) && eg_assign_slice(v, EG_SHAPE(0, 1), EG_SHAPE(2, 1), 5) &&
-                 eg_apply_gradients(optimizer, &g, &v, 1) && eg_apply_gradient_pairs(optimizer, (eg_gradient_pair[]){{g, v}}, 1) && eg_optimizer_learning_rate(optimizer) < .1;
+    bool right = v && g &&
+                 optimizer && eg_assign(v, eg_transpose(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 2)))) && eg_assign_add(v, 1) &&
+                 eg_assign_slice(v, EG_SHAPE(0, 1), EG_SHAPE(2, 1), 5) && eg_apply_gradients(optimizer, &g, &v, 1) &&
+                 eg_apply_gradient_pairs(optimizer, (eg_gradient_pair[]){{g, v}}, 1) &&
+                 eg_optimizer_learning_rate(optimizer) < .1;
     right = right && eg_item(eg_reduce_sum(v)) > 0;
     eg_optimizer_release(optimizer);
     eg_release(v);
@@ -126,13 +137,16 @@ static bool act_of_variables(void) {
 static bool act_of_jacobians(void) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2)), *list[20];
     eg_tape *tape = eg_tape_begin_persistent();
-    bool right = x && tape && eg_tape_watch(tape, x) && eg_tape_jacobian(tape, eg_square(x), x) && eg_tape_batch_jacobian(tape, eg_square(x), x);
+    bool right = x && tape && eg_tape_watch(tape, x) && eg_tape_jacobian(tape, eg_square(x), x) &&
+                 eg_tape_batch_jacobian(tape, eg_square(x), x);
     for (int i = 0; i < 20; i++) list[i] = x;
     return right && eg_tape_gradient(tape, eg_concat(list, 20, 0), x) && eg_error() == EG_OK;
 }
 static bool act_of_copies(void) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
-    return x && eg_cpu(eg_transpose(x)) && eg_to(eg_cpu(x), test_device()) && eg_wrap_data(EG_BOOL, EG_SHAPE(2), (const void *)"\1\2", NULL, NULL) && eg_pad(x, EG_PADS(1, 1, 0, 0)) && eg_error() == EG_OK;
+    return x && eg_cpu(eg_transpose(x)) && eg_to(eg_cpu(x), test_device()) &&
+           eg_wrap_data(EG_BOOL, EG_SHAPE(2), (const void *)"\1\2", NULL, NULL) && eg_pad(x, EG_PADS(1, 1, 0, 0)) &&
+           eg_error() == EG_OK;
 }
 TEST(faults_in_reading) { faults_sweep(act_of_reading); }
 TEST(faults_in_random_numbers) { faults_sweep(act_of_random_numbers); }
@@ -147,7 +161,10 @@ TEST(faults_in_copies) { faults_sweep(act_of_copies); }
 static eg_backend second_guard;
 static bool second_fails;
 static int second_trims;
-static bool second_synchronize(eg_backend *b) { (void)b; return !second_fails || (eg_raise(EG_ERROR_DEVICE, "guard:1 is lost"), false); }
+static bool second_synchronize(eg_backend *b) {
+    (void)b;
+    return !second_fails || (eg_raise(EG_ERROR_DEVICE, "guard:1 is lost"), false);
+}
 static void second_trim(eg_backend *b) { (void)b; second_trims++; }
 
 TEST(backends_that_are_refused) {
@@ -176,7 +193,8 @@ TEST(two_devices_that_no_host_reads) {
     second_guard.trim = second_trim;
     REQUIRE(egi_backend_register(&second_guard));
     CHECK_INT(eg_device_count("guard"), 2);
-    eg_tensor *x = eg_transpose(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)), *y, *none = eg_to(eg_zeros(EG_INT32, EG_SHAPE(0, 3)), "guard:1");
+    eg_tensor *x = eg_transpose(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)), *y,
+              *none = eg_to(eg_zeros(EG_INT32, EG_SHAPE(0, 3)), "guard:1");
     CHECK_SHAPE(none, 0, 3);
     CHECK_STR(eg_device_of(none), "guard:1");
     eg_tape *tape = eg_tape_begin();
@@ -218,12 +236,14 @@ TEST(gradients_from_another_device) {
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     y = eg_softmax(x);
-    CHECK_ERROR(eg_tape_gradients_from(tape, &y, 1, &g, &x, 1, &dx), EG_ERROR_DEVICE, "output gradient 0 is on cpu:0, but its target is on guard:0; eg_to(g, \"guard:0\")");
+    CHECK_ERROR(eg_tape_gradients_from(tape, &y, 1, &g, &x, 1, &dx), EG_ERROR_DEVICE,
+                "output gradient 0 is on cpu:0, but its target is on guard:0; eg_to(g, \"guard:0\")");
     CHECK(dx == NULL);
     g = eg_to(g, "guard:0");
     CHECK(eg_tape_gradients_from(tape, &y, 1, &g, &x, 1, &dx));
     y = eg_custom_gradient(twice, twice_on_the_host, NULL, &x, 1);
-    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_DEVICE, "the gradient for input 0 is on cpu:0, but the input is on guard:0");
+    CHECK_ERROR(eg_tape_gradient(tape, y, x), EG_ERROR_DEVICE,
+                "the gradient for input 0 is on cpu:0, but the input is on guard:0");
     {
         eg_with_device("cpu:0");
         y = eg_custom_gradient(twice, twice_as_a_number, NULL, &x, 1);

@@ -15,7 +15,9 @@ static const char *raised(void) {
 #define CHECK_SAYS(text, part) test_contains(__FILE__, __LINE__, #text, text, part)
 
 static eg_tensor *rows(int64_t n) { return eg_ones(EG_FLOAT32, EG_SHAPE(n, 3)); }
-static eg_tensor *wrong(void) { return eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(7, 7))); }
+static eg_tensor *wrong(void) {
+    return eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(7, 7)));
+}
 
 // ---- which call
 
@@ -66,14 +68,19 @@ TEST(a_callback_that_fails_is_told_by_its_number) {
     memset(&functions, 0, sizeof functions);
     functions.batch_end = refuses;
     CHECK(eg_compile(model, eg_sgd(), eg_mean_squared_error));
-    CHECK_SAYS(RAISED(eg_fit_arrays(model, rows(2), y, .quiet = true, .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan(), eg_callback_new(functions)))),
+    CHECK_SAYS(RAISED(eg_fit_arrays(model, rows(2), y, .quiet = true,
+                                    .callbacks = EG_CALLBACKS(eg_callback_stop_on_nan(), eg_callback_new(functions)))),
                "eg_fit_arrays: callback 1 failed in its batch_end (epoch 1, batch 1)");
     eg_layer_release(model);
 }
 
 // ---- which gradient, which stage
 
-static eg_tensor *square(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)user; c->saved[0] = in[0]; return eg_square(in[0]); }
+static eg_tensor *square(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)user;
+    c->saved[0] = in[0];
+    return eg_square(in[0]);
+}
 static void no_gradient(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c, (void)user; dx[0] = wrong(); }
 TEST(an_error_names_the_gradient_that_is_computed) {
     eg_tape *tape = eg_tape_begin();
@@ -94,12 +101,15 @@ static eg_tensor *asks(eg_tensor *const *in, void *user) {
 }
 TEST(stages_nest) {
     for (int threads = 0; threads < 3; threads += 2) {
-        eg_dataset *below = eg_dataset_map_one(eg_dataset_range(0, 3, 1), mistaken, NULL), *all = eg_dataset_batch(eg_dataset_map_one(eg_dataset_range(0, 1, 1), asks, NULL, .threads = threads), 2);
+        eg_dataset *below = eg_dataset_map_one(eg_dataset_range(0, 3, 1), mistaken, NULL),
+                   *all = eg_dataset_batch(eg_dataset_map_one(eg_dataset_range(0, 1, 1), asks, NULL,
+                                                              .threads = threads), 2);
         eg_tensor *out[EG_MAX_COMPONENTS];
         inner = eg_iterator_new(below);
         eg_iterator *it = eg_iterator_new(all);
         const char *text = RAISED(eg_iterator_next(it, out));
-        CHECK_SAYS(text, "eg_dataset_map (stage 2 of 3, element 0): eg_dataset_map (stage 2 of 2, element 0): eg_matmul: inner dimensions differ");
+        CHECK_SAYS(text, "eg_dataset_map (stage 2 of 3, element 0): eg_dataset_map (stage 2 of 2, element 0): "
+                         "eg_matmul: inner dimensions differ");
         CHECK(strstr(text + 1, "stage 3 of 3") == NULL);
         eg_iterator_release(it);
         eg_iterator_release(inner);
@@ -217,7 +227,8 @@ TEST(objects_that_were_released_are_told) {
     eg_iterator_release(it);
     eg_dataset_release(data);
     eg_archive_release(archive);
-    CHECK_ERROR(eg_call(layer, rows(1)), EG_ERROR_STATE, "eg_call: the layer was used after its last reference was released");
+    CHECK_ERROR(eg_call(layer, rows(1)), EG_ERROR_STATE,
+                "eg_call: the layer was used after its last reference was released");
     CHECK_ERROR(eg_layer_retain(layer), EG_ERROR_STATE, "eg_layer_retain: the layer was used after");
     CHECK_ERROR(eg_layer_release(layer), EG_ERROR_STATE, "eg_layer_release: the layer was used after");
     CHECK_ERROR(eg_optimizer_learning_rate(optimizer), EG_ERROR_STATE, "the optimizer was used after");

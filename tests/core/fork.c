@@ -1,4 +1,5 @@
-// fork: the child has one thread and copies of all locks as they were. It never hangs: what can go on does, what cannot is an error.
+// fork: the child has one thread and copies of all locks as they were. It never hangs: what can go on does, what cannot
+// is an error.
 #if defined(__unix__) || defined(__APPLE__)
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -14,7 +15,7 @@ TEST(fork) { SKIP("compiled with EAGER_NO_THREADS, or a system without fork"); }
 #include <unistd.h>
 
 #ifdef TEST_SLOW
-enum { new_threads = 0 };                        // sanitizers have no threads in a child of several, or wait for those of the parent
+enum { new_threads = 0 };  // sanitizers have no threads in a child of several, or wait for those of the parent
 #else
 enum { new_threads = 1 };
 #endif
@@ -41,14 +42,17 @@ static bool in_child(void (*body)(void)) {
     int before = test_fails;
     body();
     fflush(stdout);
-    // As another program: where this process ended, valgrind would take for lost what nobody but the parent's other threads held.
+    // As another program: where this process ended, valgrind would take for lost what nobody but the parent's other
+    // threads held.
     const bool bad = test_fails > before || eg_error() != EG_OK;
     execlp("sh", "sh", "-c", bad ? "exit 1" : "exit 0", (char *)NULL);
     _exit(bad);
 }
 
 static eg_tensor *plus_one(eg_tensor *const *in, void *user) { (void)user; return eg_add(in[0], 1); }
-static eg_dataset *ahead(int64_t n, int threads) { return eg_dataset_prefetch(eg_dataset_map(eg_dataset_range(0, n, 1), plus_one, NULL, .threads = threads), 4); }
+static eg_dataset *ahead(int64_t n, int threads) {
+    return eg_dataset_prefetch(eg_dataset_map(eg_dataset_range(0, n, 1), plus_one, NULL, .threads = threads), 4);
+}
 static void sums_to(eg_dataset *d, int64_t n) {
     eg_tensor *out[EG_MAX_COMPONENTS];
     int64_t sum = 0;
@@ -64,7 +68,8 @@ static void works(void) {
     eg_scope scope = eg_scope_begin();
     eg_tensor *a = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4);
     CHECK_TENSOR(eg_matmul(a, a), 0, 7, 10, 15, 22);
-    CHECK_TENSOR(eg_reduce_sum(eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(100, 100)), eg_ones(EG_FLOAT32, EG_SHAPE(100, 100)))), 0, 1e6);
+    CHECK_TENSOR(eg_reduce_sum(eg_matmul(eg_ones(EG_FLOAT32, EG_SHAPE(100, 100)),
+                                         eg_ones(EG_FLOAT32, EG_SHAPE(100, 100)))), 0, 1e6);
     eg_tensor *x = eg_random_normal(EG_SHAPE(8, 3)), *y = eg_random_normal(EG_SHAPE(8, 1));
     eg_layer *model = eg_sequential(eg_layer_dense(4, .activation = EG_TANH), eg_layer_dense(1));
     REQUIRE(eg_compile(model, eg_adam(), eg_mean_squared_error));
@@ -103,11 +108,13 @@ static void *makes_and_fails(void *unused) {
     return unused;
 }
 TEST(a_child_works_whatever_locks_other_threads_hold) {
-    // A sanitizer's allocator has locks that its child of fork keeps as they were (gcc 12): nobody but the parent's main thread allocates then.
+    // A sanitizer's allocator has locks that its child of fork keeps as they were (gcc 12): nobody but the parent's
+    // main thread allocates then.
     const int threads = test_share > 1 ? 2 : 3;
     pthread_t thread[3];
     over = 0;
-    for (int i = 0; i < threads; i++) REQUIRE(pthread_create(&thread[i], NULL, i < 2 ? holds_locks : makes_and_fails, NULL) == 0);
+    for (int i = 0; i < threads; i++)
+        REQUIRE(pthread_create(&thread[i], NULL, i < 2 ? holds_locks : makes_and_fails, NULL) == 0);
     for (int i = 0; i < (test_share > 1 ? 4 : 12) && !test_fails; i++) CHECK(in_child(works));
     __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
@@ -120,7 +127,9 @@ static eg_tensor *place;
 static void goes_on(void) {
     eg_tensor *out[EG_MAX_COMPONENTS];
     eg_set_device("cpu:0");
-    CHECK_ERROR(eg_iterator_next(reading, out), EG_ERROR_STATE, "its threads are those of the process that was forked; make a new iterator in this process, or eg_iterator_restore this one");
+    CHECK_ERROR(eg_iterator_next(reading, out), EG_ERROR_STATE,
+                "its threads are those of the process that was forked; make a new iterator in this process, or "
+                "eg_iterator_restore this one");
     CHECK_ERROR(eg_iterator_next(reading, out), EG_ERROR_STATE, "this iterator failed before");
     if (new_threads) {
         CHECK(eg_iterator_restore(reading, place));
@@ -133,8 +142,9 @@ static void goes_on(void) {
 TEST(an_iterator_whose_threads_are_the_parents_says_so) {
     for (int kind = 0; kind < 3; kind++) {
         eg_tensor *out[EG_MAX_COMPONENTS];
-        eg_dataset *d = kind == 0 ? eg_dataset_prefetch(eg_dataset_range(1, 1000000, 1), 8) : kind == 1 ? ahead(1000000, 3)
-                                                                                           : eg_dataset_map(eg_dataset_range(0, 1000000, 1), plus_one, NULL, .threads = 3);
+        eg_dataset *d = kind == 0 ? eg_dataset_prefetch(eg_dataset_range(1, 1000000, 1), 8)
+                        : kind == 1 ? ahead(1000000, 3)
+                        : eg_dataset_map(eg_dataset_range(0, 1000000, 1), plus_one, NULL, .threads = 3);
         reading = eg_iterator_new(d);
         for (int i = 1; i < 4; i++) {
             CHECK_INT(eg_iterator_next(reading, out), EG_NEXT);
@@ -144,7 +154,8 @@ TEST(an_iterator_whose_threads_are_the_parents_says_so) {
         place = eg_iterator_position(reading);
         eg_set_device(test_device());
         const struct timespec pause = {0, 200000000};
-        if (test_share > 1) nanosleep(&pause, NULL);               // its threads have read ahead, and rest: none of them allocates (see above)
+        // its threads have read ahead, and rest: none of them allocates (see above)
+        if (test_share > 1) nanosleep(&pause, NULL);
         for (int i = 0; i < (test_share > 1 ? 1 : 3); i++) CHECK(in_child(goes_on));
         CHECK_INT(eg_iterator_next(reading, out), EG_NEXT);       // the parent's goes on
         CHECK_TENSOR(out[0], 0, 4);
@@ -153,7 +164,8 @@ TEST(an_iterator_whose_threads_are_the_parents_says_so) {
     }
 }
 
-// Whoever asks is not in the child of a thread that works for an iterator: there that thread ends, and with it the process.
+// Whoever asks is not in the child of a thread that works for an iterator: there that thread ends, and with it the
+// process.
 static pid_t forked;
 static eg_tensor *forks(eg_tensor *const *in, void *user) {
     (void)user;
@@ -166,7 +178,8 @@ TEST(a_function_that_forks_on_a_thread_ends_its_child) {
 #endif
     for (int threads = 0; threads < 3; threads += 2) {
         eg_tensor *out[EG_MAX_COMPONENTS];
-        eg_dataset *d = eg_dataset_prefetch(eg_dataset_map(eg_dataset_range(0, 5, 1), forks, NULL, .threads = threads), 2);
+        eg_dataset *d = eg_dataset_prefetch(eg_dataset_map(eg_dataset_range(0, 5, 1), forks, NULL, .threads = threads),
+                                            2);
         eg_iterator *it = eg_iterator_new(d);
         forked = -1;
         fflush(stdout);

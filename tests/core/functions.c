@@ -5,10 +5,16 @@
 
 // ---- the functions ------------------------------------------------------------------------------------------------
 
-static eg_tensor *sum_of_squares(eg_tensor *const *in, void *user) { (void)user; return eg_add(eg_square(in[0]), eg_square(in[1])); }
+static eg_tensor *sum_of_squares(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_add(eg_square(in[0]), eg_square(in[1]));
+}
 static eg_tensor *product(eg_tensor *const *in, void *user) { (void)user; return eg_mul(in[0], in[1]); }
 static eg_tensor *first(eg_tensor *const *in, void *user) { (void)user; return in[0]; }
-static eg_tensor *fourth(eg_tensor *const *in, void *user) { (void)user; return eg_mul(eg_mul(eg_mul(in[0], in[0]), in[0]), in[0]); }
+static eg_tensor *fourth(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_mul(eg_mul(eg_mul(in[0], in[0]), in[0]), in[0]);
+}
 static eg_tensor *to_integer(eg_tensor *const *in, void *user) { (void)user; return eg_cast(in[0], EG_INT32); }
 static eg_tensor *null_quietly(eg_tensor *const *in, void *user) { (void)in; (void)user; return NULL; }
 static eg_tensor *null_loudly(eg_tensor *const *in, void *user) { (void)user; return eg_matmul(in[0], in[0]); }
@@ -16,7 +22,8 @@ static eg_tensor *null_loudly(eg_tensor *const *in, void *user) { (void)user; re
 static eg_tensor *collatz(eg_tensor *const *in, void *user) {
     int *steps = (int *)user;
     eg_tensor *x = in[0];
-    for (*steps = 0; eg_item(x) > 1; ++*steps) x = eg_item_int(eg_cast(x, EG_INT32)) % 2 ? eg_add(eg_mul(x, 3), 1) : eg_div(x, 2);
+    for (*steps = 0; eg_item(x) > 1; ++*steps)
+        x = eg_item_int(eg_cast(x, EG_INT32)) % 2 ? eg_add(eg_mul(x, 3), 1) : eg_div(x, 2);
     return x;
 }
 
@@ -99,7 +106,8 @@ TEST(functions_that_fail) {
     int count = 7;
     eg_gradient_pair pair;
     CHECK_ERROR(eg_gradients_function(NULL, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "function is NULL");
-    CHECK_ERROR(eg_gradients_function(first, NULL, NULL, 1, &g), EG_ERROR_ARGUMENT, "eg_gradients_function: a list of 1 is NULL");
+    CHECK_ERROR(eg_gradients_function(first, NULL, NULL, 1, &g), EG_ERROR_ARGUMENT,
+                "eg_gradients_function: a list of 1 is NULL");
     CHECK_ERROR(eg_value_and_gradients_function(first, NULL, &x, 1, NULL), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     CHECK_ERROR(eg_value_and_gradients_function(first, NULL, &x, -2, &g), EG_ERROR_ARGUMENT, "a list of -2");
     CHECK_ERROR(eg_jvp(first, NULL, &x, NULL, 1), EG_ERROR_ARGUMENT, "eg_jvp: a list of 1 is NULL");
@@ -110,7 +118,8 @@ TEST(functions_that_fail) {
     CHECK_ERROR(eg_gradients_function(first, NULL, &i, 1, &g), EG_ERROR_DTYPE, "only float32 and float64");
     CHECK_ERROR(eg_gradients_function(first, NULL, (eg_tensor *[]){NULL}, 1, &g), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_implicit_gradients(null_quietly, NULL, &x, &pair, 1), EG_ERROR_NULL, "returned NULL");
-    CHECK_ERROR(eg_implicit_value_and_gradients(NULL, NULL, &x, &pair, 1, &count), EG_ERROR_ARGUMENT, "function is NULL");
+    CHECK_ERROR(eg_implicit_value_and_gradients(NULL, NULL, &x, &pair, 1, &count), EG_ERROR_ARGUMENT,
+                "function is NULL");
     CHECK_INT(count, 0);
     CHECK_ERROR(CHECK_INT(eg_implicit_gradients(null_loudly, NULL, &x, &pair, 1), -1), EG_ERROR_SHAPE, "eg_matmul");
     CHECK_ERROR(eg_nth_gradient(null_quietly, NULL, x, 0), EG_ERROR_NULL, "returned NULL");
@@ -145,7 +154,8 @@ static eg_tensor *of_all(eg_tensor *const *in, void *user) {
 }
 
 TEST(implicit_gradients) {
-    variables v = {eg_variable(eg_scalar(5), "vx"), eg_variable(eg_scalar(1), "unused"), eg_variable(eg_scalar(0), "frozen")};
+    variables v = {eg_variable(eg_scalar(5), "vx"), eg_variable(eg_scalar(1), "unused"),
+                   eg_variable(eg_scalar(0), "frozen")};
     eg_set_trainable(v.frozen, false);
     eg_tensor *x = eg_scalar(2);
     eg_gradient_pair pairs[3];
@@ -162,9 +172,11 @@ TEST(implicit_gradients) {
     CHECK_TENSOR(pairs[0].gradient, 0, 5);
     CHECK_INT(eg_implicit_gradients(of_all, &v, &x, NULL, 0), 2);
     pairs[1].variable = NULL;
-    CHECK_ERROR(CHECK_INT(eg_implicit_gradients(of_all, &v, &x, pairs, 1), -1), EG_ERROR_ARGUMENT, "room for 1, but there are 2");
+    CHECK_ERROR(CHECK_INT(eg_implicit_gradients(of_all, &v, &x, pairs, 1), -1), EG_ERROR_ARGUMENT,
+                "room for 1, but there are 2");
     CHECK(pairs[1].variable == NULL);
-    CHECK_ERROR(CHECK_INT(eg_implicit_gradients(first, NULL, &x, pairs, 3), -1), EG_ERROR_GRADIENT, "eg_implicit_gradients: the function used no trainable variable");
+    CHECK_ERROR(CHECK_INT(eg_implicit_gradients(first, NULL, &x, pairs, 3), -1), EG_ERROR_GRADIENT,
+                "eg_implicit_gradients: the function used no trainable variable");
     eg_release(v.used); eg_release(v.unused); eg_release(v.frozen);
 }
 
@@ -192,24 +204,35 @@ TEST(nth_gradient_element_by_element) {
 static eg_tensor *mixed(eg_tensor *const *in, void *user) {
     eg_tensor *x = in[0], *m = in[1];
     (void)user;
-    eg_tensor *a = eg_sin(eg_reduce_prod(x, .keepdims = true)), *b = eg_reshape(eg_matmul(m, eg_reshape(x, EG_SHAPE(2, 1))), EG_SHAPE(3));
+    eg_tensor *a = eg_sin(eg_reduce_prod(x, .keepdims = true)),
+              *b = eg_reshape(eg_matmul(m, eg_reshape(x, EG_SHAPE(2, 1))), EG_SHAPE(3));
     return eg_concat(EG_TENSORS(a, b, eg_exp(x)), 0);
 }
 
 TEST(jvp_against_the_formula_and_differences) {
-    eg_tensor *in[] = {eg_constant_of(EG_FLOAT64, EG_SHAPE(2), .3, -.7), eg_constant_of(EG_FLOAT64, EG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6)};
-    eg_tensor *v[] = {eg_constant_of(EG_FLOAT64, EG_SHAPE(2), .2, .5), eg_constant_of(EG_FLOAT64, EG_SHAPE(3, 2), .1, .2, .3, -.1, 0, 1)};
+    eg_tensor *in[] = {eg_constant_of(EG_FLOAT64, EG_SHAPE(2), .3, -.7),
+                       eg_constant_of(EG_FLOAT64, EG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6)};
+    eg_tensor *v[] = {eg_constant_of(EG_FLOAT64, EG_SHAPE(2), .2, .5),
+                      eg_constant_of(EG_FLOAT64, EG_SHAPE(3, 2), .1, .2, .3, -.1, 0, 1)};
     double slope = cos(.3 * -.7) * (.3 * .5 + -.7 * .2);
     eg_tensor *jv = eg_jvp(mixed, NULL, in, v, 2);
-    CHECK_TENSOR(jv, 1e-14, slope, 1 * .2 + 2 * .5 + .1 * .3 - .2 * .7, 3 * .2 + 4 * .5 + .3 * .3 + .1 * .7, 5 * .2 + 6 * .5 - .7, exp(.3) * .2, exp(-.7) * .5);
+    CHECK_TENSOR(jv, 1e-14, slope, 1 * .2 + 2 * .5 + .1 * .3 - .2 * .7, 3 * .2 + 4 * .5 + .3 * .3 + .1 * .7,
+                 5 * .2 + 6 * .5 - .7, exp(.3) * .2, exp(-.7) * .5);
     eg_tensor *ahead[2], *behind[2];
-    for (int i = 0; i < 2; i++) { ahead[i] = eg_add(in[i], eg_mul(v[i], 1e-6)); behind[i] = eg_sub(in[i], eg_mul(v[i], 1e-6)); }
+    for (int i = 0; i < 2; i++) {
+        ahead[i] = eg_add(in[i], eg_mul(v[i], 1e-6));
+        behind[i] = eg_sub(in[i], eg_mul(v[i], 1e-6));
+    }
     CHECK_SAME(jv, eg_div(eg_sub(mixed(ahead, NULL), mixed(behind, NULL)), 2e-6), 1e-8);
     CHECK_TENSOR(eg_jvp(first, NULL, in, v, 2), 0, .2, .5);
     CHECK_TENSOR(eg_jvp(first, NULL, in, v, 1), 0, .2, .5);
 }
 
-static eg_tensor *constant(eg_tensor *const *in, void *user) { (void)in; (void)user; return eg_constant(EG_SHAPE(2), 1, 2); }
+static eg_tensor *constant(eg_tensor *const *in, void *user) {
+    (void)in;
+    (void)user;
+    return eg_constant(EG_SHAPE(2), 1, 2);
+}
 
 TEST(jvp_of_a_constant_is_zero) {
     eg_tensor *x = eg_scalar(1);
@@ -224,7 +247,8 @@ static eg_tensor *rosenbrock(eg_tensor *const *in, void *user) {
 }
 
 TEST(hessian_and_hvp) {
-    eg_tensor *x = eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 1.5, -.5), *v = eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 2, -3), *hv, *h;
+    eg_tensor *x = eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 1.5, -.5),
+              *v = eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 2, -3), *hv, *h;
     double a = 2 - 400 * (-.5) + 1200 * 1.5 * 1.5, b = -400 * 1.5, c = 200;
     h = eg_hessian(rosenbrock, NULL, x);
     CHECK_SHAPE(h, 2, 2);
@@ -295,7 +319,9 @@ static void cube_backward(const eg_grad_context *c, eg_tensor **dx, void *user) 
     case NAN_AT_1: dx[0] = eg_mul(g, eg_scalar_of(EG_FLOAT64, NAN)); break;
     }
 }
-static eg_tensor *custom_cube(eg_tensor *const *in, void *user) { return eg_custom_gradient(cube_forward, cube_backward, user, in, 1); }
+static eg_tensor *custom_cube(eg_tensor *const *in, void *user) {
+    return eg_custom_gradient(cube_forward, cube_backward, user, in, 1);
+}
 
 TEST(check_gradient_finds_mistakes) {
     eg_tensor *x = eg_constant(EG_SHAPE(3), .5, -1, 2);
@@ -303,7 +329,8 @@ TEST(check_gradient_finds_mistakes) {
     CHECK(eg_check_gradient(custom_cube, &m, &x, 1));
     CHECK(eg_check_gradient(custom_cube, &m, &x, 1, .order = 3));
     m = WRONG_SIGN;
-    CHECK_ERROR(CHECK_INT(eg_check_gradient(custom_cube, &m, &x, 1), 0), EG_ERROR_GRADIENT, "eg_check_gradient: order 1, direction 0: the gradient says");
+    CHECK_ERROR(CHECK_INT(eg_check_gradient(custom_cube, &m, &x, 1), 0), EG_ERROR_GRADIENT,
+                "eg_check_gradient: order 1, direction 0: the gradient says");
     m = NAN_AT_1;
     CHECK_ERROR(CHECK_INT(eg_check_gradient(custom_cube, &m, &x, 1), 0), EG_ERROR_GRADIENT, "nan");
     m = WRONG_AT_2;
@@ -322,7 +349,8 @@ TEST(check_gradient_options) {
     CHECK(eg_check_gradient(gathered, NULL, in, 2, .order = 2, .directions = 5, .seed = 7));     // integer inputs stay
     eg_tensor *zero = eg_scalar(0.3);
     CHECK(eg_check_gradient(kink, NULL, &zero, 1));
-    CHECK_ERROR(eg_check_gradient(kink, NULL, &zero, 1, .step = 1.0, .tolerance = 1e-6, .directions = 8), EG_ERROR_GRADIENT, "differences say");
+    CHECK_ERROR(eg_check_gradient(kink, NULL, &zero, 1, .step = 1.0, .tolerance = 1e-6, .directions = 8),
+                EG_ERROR_GRADIENT, "differences say");
     CHECK(eg_check_gradient(kink, NULL, &zero, 1, .step = 1.0, .tolerance = 10.0, .directions = 8));
 }
 
@@ -354,17 +382,22 @@ static eg_tensor *five(eg_tensor *const *in, void *user) { (void)in; (void)user;
 static eg_tensor *the_variable(eg_tensor *const *in, void *user) { (void)in; return eg_square((eg_tensor *)user); }
 static eg_tensor *picked(eg_tensor *const *in, void *user) { (void)user; return eg_gather(in[0], in[1]); }
 TEST(directions_and_inputs_that_do_not_fit) {
-    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *wide = eg_constant(EG_SHAPE(3), 1, 2, 3), *twice = eg_cast(x, EG_FLOAT64), *none = NULL, *g = x;
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *wide = eg_constant(EG_SHAPE(3), 1, 2, 3),
+              *twice = eg_cast(x, EG_FLOAT64), *none = NULL, *g = x;
     CHECK_ERROR(eg_jvp(first, NULL, &none, &x, 1), EG_ERROR_NULL, "eg_jvp: operand 0 is NULL");
     CHECK_ERROR(eg_jvp(first, NULL, &x, &none, 1), EG_ERROR_NULL, "eg_jvp: operand 1 is NULL");
     CHECK_ERROR(eg_jvp(first, NULL, &x, &wide, 1), EG_ERROR_SHAPE, "eg_jvp: direction 0 is float32 [3]");
-    CHECK_ERROR(eg_jvp(NULL, NULL, &x, &x, 1), EG_ERROR_ARGUMENT, "eg_jvp: a function and at least one input are needed");
+    CHECK_ERROR(eg_jvp(NULL, NULL, &x, &x, 1), EG_ERROR_ARGUMENT,
+                "eg_jvp: a function and at least one input are needed");
     CHECK_ERROR(eg_hvp(first, NULL, &x, &twice, 1, &g), EG_ERROR_SHAPE, "eg_hvp: direction 0 is float64 [2]");
     CHECK(g == NULL);
-    CHECK_ERROR(eg_hvp(NULL, NULL, &x, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
-    CHECK_ERROR(eg_hvp(first, NULL, &x, &x, 0, &g), EG_ERROR_ARGUMENT, "eg_hvp: a function and at least one input are needed");
+    CHECK_ERROR(eg_hvp(NULL, NULL, &x, &x, 1, &g), EG_ERROR_ARGUMENT,
+                "eg_hvp: a function and at least one input are needed");
+    CHECK_ERROR(eg_hvp(first, NULL, &x, &x, 0, &g), EG_ERROR_ARGUMENT,
+                "eg_hvp: a function and at least one input are needed");
     CHECK_ERROR(eg_nth_gradient(NULL, NULL, x, 1), EG_ERROR_ARGUMENT, "eg_nth_gradient: a function");
-    CHECK_ERROR(eg_check_gradient(first, NULL, &x, 0), EG_ERROR_ARGUMENT, "eg_check_gradient: a function and at least one input are needed");
+    CHECK_ERROR(eg_check_gradient(first, NULL, &x, 0), EG_ERROR_ARGUMENT,
+                "eg_check_gradient: a function and at least one input are needed");
     CHECK_ERROR(eg_check_gradient(first, NULL, &none, 1), EG_ERROR_NULL, "eg_check_gradient: operand 0 is NULL");
     CHECK_TENSOR(eg_nth_gradient(five, NULL, x, 3), 0, 0, 0);
     CHECK(eg_check_gradient(five, NULL, &x, 1, .order = 3));             // what depends on nothing has the gradient 0
@@ -384,7 +417,8 @@ TEST(implicit_gradients_of_a_variable_that_the_function_releases) {
         EG_SCOPE;
         eg_gradient_pair pair;
         CHECK_INT(eg_implicit_gradients(of_its_own, NULL, &x, &pair, 1), 1);
-        CHECK_INT(eg_memory().live_tensors - before, 3);           // the value, its gradient, and the variable, which the pair names
+        // the value, its gradient, and the variable, which the pair names
+        CHECK_INT(eg_memory().live_tensors - before, 3);
         CHECK_STR(eg_name_of(pair.variable), "own");
         CHECK_TENSOR(pair.gradient, 0, 12);
         eg_list of, grads = eg_implicit_gradients_list(of_its_own, NULL, &x, &of);
@@ -397,14 +431,16 @@ TEST(implicit_gradients_of_nobody) {
     eg_tensor *x = eg_scalar(3), *v = eg_variable(x, "v");
     eg_gradient_pair pair = {NULL, NULL};
     int count = 7;
-    CHECK_ERROR(CHECK_INT(eg_implicit_value_and_gradients(fourth, NULL, &x, &pair, 1, &count) != NULL, 0), EG_ERROR_GRADIENT, "used no trainable variable");
+    CHECK_ERROR(CHECK_INT(eg_implicit_value_and_gradients(fourth, NULL, &x, &pair, 1, &count) != NULL, 0),
+                EG_ERROR_GRADIENT, "used no trainable variable");
     CHECK_INT(count, 0);
     CHECK(!pair.variable);
     CHECK_TENSOR(eg_implicit_value_and_gradients(the_variable, v, &x, &pair, 1, NULL), 0, 9);
     CHECK(pair.variable == v);
     CHECK_TENSOR(pair.gradient, 0, 6);
     CHECK_INT(eg_implicit_gradients(the_variable, v, &x, NULL, 0), 1);        // how many there are
-    CHECK_ERROR(eg_implicit_value_and_gradients(NULL, NULL, &x, &pair, 1, NULL), EG_ERROR_ARGUMENT, "the function is NULL");
+    CHECK_ERROR(eg_implicit_value_and_gradients(NULL, NULL, &x, &pair, 1, NULL), EG_ERROR_ARGUMENT,
+                "the function is NULL");
     eg_release(v);
 }
 TEST(integers_among_the_inputs_are_left_alone) {
@@ -412,13 +448,21 @@ TEST(integers_among_the_inputs_are_left_alone) {
     CHECK(eg_check_gradient(picked, NULL, in, 2, .order = 2));
 }
 
-static eg_tensor *cubes(eg_tensor *const *in, void *user) { (void)user; return eg_mul(eg_square(in[0]), eg_mul(in[1], in[0])); }
+static eg_tensor *cubes(eg_tensor *const *in, void *user) {
+    (void)user;
+    return eg_mul(eg_square(in[0]), eg_mul(in[1], in[0]));
+}
 static bool with_inputs(bool (*act)(eg_tensor *x, eg_tensor *y)) {
     eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y = x ? eg_constant(EG_SHAPE(2), 3, 4) : NULL;
     return y && act(x, y) && eg_error() == EG_OK;
 }
 #define ACT(name, ...)                                                                                                \
-    static bool name##_of(eg_tensor *x, eg_tensor *y) { eg_tensor *in[] = {x, y}, *out[2] = {y, x}; (void)in; (void)out; return __VA_ARGS__; } \
+    static bool name##_of(eg_tensor *x, eg_tensor *y) { \
+        eg_tensor *in[] = {x, y}, *out[2] = {y, x}; \
+        (void)in; \
+        (void)out; \
+        return __VA_ARGS__; \
+    } \
     static bool act_of_##name(void) { return with_inputs(name##_of); }                                                \
     TEST(out_of_memory_in_##name) { faults_sweep(act_of_##name); }
 ACT(gradients, eg_gradients_function(cubes, NULL, in, 2, out) && out[1])

@@ -1,13 +1,16 @@
-// Chapter 35 at every size and place: each kernel against the plain loop that it stands for, in every dtype that it is stamped out for.
+// Chapter 35 at every size and place: each kernel against the plain loop that it stands for, in every dtype that it is
+// stamped out for.
 // What is special about floats and large sizes is in ops_values.c and ops_edges.c.
 #ifndef EAGER_BACKEND
 #define EAGER_BACKEND
 #endif
 #include "test.h"
 
-static double value_of(int64_t i) { return (double)(i * 37 % 23) - 11; }      // no order, and exact in every dtype once it is not negative
+// no order, and exact in every dtype once it is not negative
+static double value_of(int64_t i) { return (double)(i * 37 % 23) - 11; }
 
-// ---- the greatest and the least, and where they are: the extreme one, or a NaN, at each place of rows that are shorter and longer than a block
+// ---- the greatest and the least, and where they are: the extreme one, or a NaN, at each place of rows that are
+// shorter and longer than a block
 
 static void check_extremes(eg_dtype dtype, int64_t n, int64_t inner, int64_t place, int odd) {
     EG_SCOPE;
@@ -19,7 +22,8 @@ static void check_extremes(eg_dtype dtype, int64_t n, int64_t inner, int64_t pla
     for (int64_t j = 0; j < inner; j++) {
         at_most[j] = at_least[j] = 0;
         for (int64_t i = 1; i < n; i++) {
-            double v = x[i * inner + j], top = x[(int64_t)at_most[j] * inner + j], low = x[(int64_t)at_least[j] * inner + j];
+            double v = x[i * inner + j], top = x[(int64_t)at_most[j] * inner + j],
+                   low = x[(int64_t)at_least[j] * inner + j];
             if (v > top || (v != v && top == top)) at_most[j] = (double)i;
             if (v < low || (v != v && low == low)) at_least[j] = (double)i;
         }
@@ -49,9 +53,15 @@ TEST(softmax_of_rows_of_every_length) {
         double x[2][200], soft[2][200], logs[2][200], all[2];
         for (int r = 0; r < 2; r++) {
             double most = -1e9, sum = 0;
-            for (int64_t i = 0; i < n; i++) { x[r][i] = value_of(i + r * 5) / 3 + (i == n / 2 ? 9 * r : 0); most = fmax(most, x[r][i]); }
+            for (int64_t i = 0; i < n; i++) {
+                x[r][i] = value_of(i + r * 5) / 3 + (i == n / 2 ? 9 * r : 0);
+                most = fmax(most, x[r][i]);
+            }
             for (int64_t i = 0; i < n; i++) sum += exp(x[r][i] - most);
-            for (int64_t i = 0; i < n; i++) { soft[r][i] = exp(x[r][i] - most) / sum; logs[r][i] = x[r][i] - most - log(sum); }
+            for (int64_t i = 0; i < n; i++) {
+                soft[r][i] = exp(x[r][i] - most) / sum;
+                logs[r][i] = x[r][i] - most - log(sum);
+            }
             all[r] = most + log(sum);
         }
         for (int r = 0; r < 2; r++)
@@ -67,7 +77,9 @@ TEST(softmax_of_rows_of_every_length) {
 // ---- gradients of rows: a launch, where nobody sees the ops that they are otherwise
 
 static eg_tensor *row_labels;
-static eg_tensor *rows_cross_entropy(eg_tensor *x) { return eg_sparse_softmax_cross_entropy_with_logits(row_labels, x); }
+static eg_tensor *rows_cross_entropy(eg_tensor *x) {
+    return eg_sparse_softmax_cross_entropy_with_logits(row_labels, x);
+}
 static eg_tensor *mean_cross_entropy(eg_tensor *x) { return eg_reduce_mean(rows_cross_entropy(x)); }
 static eg_tensor *rows_softmax(eg_tensor *x) { return eg_softmax(x); }
 static eg_tensor *rows_log_softmax(eg_tensor *x) { return eg_log_softmax(x); }
@@ -81,13 +93,15 @@ static eg_tensor *row_gradient(eg_tensor *(*f)(eg_tensor *), eg_tensor *x, eg_te
     return g;
 }
 TEST(gradients_of_rows_are_those_of_their_ops) {
-    static eg_tensor *(*const f[])(eg_tensor *) = { rows_softmax, rows_log_softmax, rows_cross_entropy, mean_cross_entropy };
+    static eg_tensor *(*const f[])(eg_tensor *) = { rows_softmax, rows_log_softmax, rows_cross_entropy,
+                                                    mean_cross_entropy };
     for (int64_t n = 1; n <= 200; n += n < 20 ? 1 : 19)
         for (int wide = 0; wide < 2; wide++)
             for (int k = 0; k < 4; k++) {
                 EG_SCOPE;
                 eg_dtype dtype = wide ? EG_FLOAT64 : EG_FLOAT32;
-                eg_tensor *x = eg_random_normal(EG_SHAPE(5, n), .stddev = 3, .dtype = dtype), *w = eg_random_normal(k < 2 ? EG_SHAPE(5, n) : EG_SHAPE(5), .dtype = dtype);
+                eg_tensor *x = eg_random_normal(EG_SHAPE(5, n), .stddev = 3, .dtype = dtype),
+                          *w = eg_random_normal(k < 2 ? EG_SHAPE(5, n) : EG_SHAPE(5), .dtype = dtype);
                 row_labels = eg_random_integers(EG_SHAPE(5), 0, n);
                 eg_tensor *at_once = row_gradient(f[k], x, w, false), *op_by_op = row_gradient(f[k], x, w, true);
                 CHECK(eg_item(eg_reduce_max(eg_abs(eg_sub(at_once, op_by_op)))) <= (wide ? 1e-14 : 4e-6));
@@ -96,7 +110,8 @@ TEST(gradients_of_rows_are_those_of_their_ops) {
 }
 TEST(gradients_of_rows_keep_nan_and_infinity) {
     float v[] = { 1, INFINITY, 2, NAN, 0, 1, -INFINITY, 3, 3 };
-    eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(3, 3), v), *w = eg_ones(EG_FLOAT32, EG_SHAPE(3)), *empty = eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3));
+    eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(3, 3), v), *w = eg_ones(EG_FLOAT32, EG_SHAPE(3)),
+              *empty = eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3));
     row_labels = eg_constant_of(EG_INT32, EG_SHAPE(3), 0, 1, 2);
     eg_tensor *g = row_gradient(rows_cross_entropy, x, w, false);
     const float *d = eg_data(g);
@@ -117,10 +132,12 @@ static void check_product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, eg_
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
             double s = 0;
-            for (int64_t p = 0; p < k; p++) s += (ta ? a[p * m + i] : a[i * k + p]) * (tb ? b[j * k + p] : b[p * n + j]);
+            for (int64_t p = 0; p < k; p++)
+                s += (ta ? a[p * m + i] : a[i * k + p]) * (tb ? b[j * k + p] : b[p * n + j]);
             c[i * n + j] = s;
         }
-    eg_tensor *x = eg_cast(eg_from_data(EG_FLOAT64, ta ? EG_SHAPE(k, m) : EG_SHAPE(m, k), a), dtype), *y = eg_cast(eg_from_data(EG_FLOAT64, tb ? EG_SHAPE(n, k) : EG_SHAPE(k, n), b), dtype);
+    eg_tensor *x = eg_cast(eg_from_data(EG_FLOAT64, ta ? EG_SHAPE(k, m) : EG_SHAPE(m, k), a), dtype),
+              *y = eg_cast(eg_from_data(EG_FLOAT64, tb ? EG_SHAPE(n, k) : EG_SHAPE(k, n), b), dtype);
     CHECK_VALUES(eg_matmul(x, y, .transpose_a = ta, .transpose_b = tb), 0, c, m * n);
 }
 TEST(products_of_every_form) {
@@ -129,19 +146,27 @@ TEST(products_of_every_form) {
         for (int form = 0; form < 4; form++)
             for (int m = 0; m < 8; m++)
                 for (int n = 0; n < 8; n++)
-                    for (int k = (m + n) % 2; k < 8; k += 2) check_product(sizes[m], sizes[n], sizes[k], form & 1, form & 2, wide ? EG_FLOAT64 : EG_FLOAT32);
+                    for (int k = (m + n) % 2; k < 8; k += 2)
+                        check_product(sizes[m], sizes[n], sizes[k], form & 1, form & 2, wide ? EG_FLOAT64 : EG_FLOAT32);
 }
 
-// ---- convolutions and pools: windows of one pixel, wider than the picture, with strides, groups and padding, forth and back
+// ---- convolutions and pools: windows of one pixel, wider than the picture, with strides, groups and padding, forth
+// and back
 
 typedef struct conv { int64_t n, h, w, c, kh, kw, o, stride, dilation, groups; bool same; } conv;
 static const conv convs[] = {
-    { 2, 5, 6, 3, 1, 1, 4, 1, 1, 1, false }, { 2, 5, 6, 3, 1, 1, 4, 2, 1, 1, false }, { 1, 5, 6, 4, 1, 1, 4, 1, 1, 2, true }, { 2, 5, 6, 3, 1, 2, 4, 1, 1, 1, true },
-    { 2, 5, 6, 3, 2, 1, 4, 1, 1, 1, true }, { 1, 7, 5, 2, 3, 3, 6, 1, 1, 1, true }, { 1, 7, 5, 2, 3, 3, 6, 2, 1, 2, false }, { 1, 9, 9, 2, 3, 3, 3, 1, 3, 1, true },
-    { 1, 2, 3, 2, 5, 5, 3, 1, 1, 1, true }, { 1, 1, 1, 3, 1, 1, 2, 1, 1, 1, true }, { 1, 3, 1, 2, 3, 7, 2, 3, 1, 1, true }, { 1, 4, 4, 2, 3, 3, 4, 4, 2, 1, true }, { 0, 4, 4, 2, 3, 3, 4, 1, 1, 1, true } };
+    { 2, 5, 6, 3, 1, 1, 4, 1, 1, 1, false }, { 2, 5, 6, 3, 1, 1, 4, 2, 1, 1, false },
+    { 1, 5, 6, 4, 1, 1, 4, 1, 1, 2, true }, { 2, 5, 6, 3, 1, 2, 4, 1, 1, 1, true },
+    { 2, 5, 6, 3, 2, 1, 4, 1, 1, 1, true }, { 1, 7, 5, 2, 3, 3, 6, 1, 1, 1, true },
+    { 1, 7, 5, 2, 3, 3, 6, 2, 1, 2, false }, { 1, 9, 9, 2, 3, 3, 3, 1, 3, 1, true },
+    { 1, 2, 3, 2, 5, 5, 3, 1, 1, 1, true }, { 1, 1, 1, 3, 1, 1, 2, 1, 1, 1, true },
+    { 1, 3, 1, 2, 3, 7, 2, 3, 1, 1, true }, { 1, 4, 4, 2, 3, 3, 4, 4, 2, 1, true },
+    { 0, 4, 4, 2, 3, 3, 4, 1, 1, 1, true } };
 static double conv_at(const conv *c, const double *x, const double *f, int64_t oh, int64_t ow, int64_t i) {
-    int64_t o = i % c->o, q = i / c->o % ow, p = i / c->o / ow % oh, n = i / c->o / ow / oh, each = c->c / c->groups, from = o / (c->o / c->groups) * each;
-    int64_t need_h = (oh - 1) * c->stride + (c->kh - 1) * c->dilation + 1 - c->h, need_w = (ow - 1) * c->stride + (c->kw - 1) * c->dilation + 1 - c->w;
+    int64_t o = i % c->o, q = i / c->o % ow, p = i / c->o / ow % oh, n = i / c->o / ow / oh, each = c->c / c->groups,
+            from = o / (c->o / c->groups) * each;
+    int64_t need_h = (oh - 1) * c->stride + (c->kh - 1) * c->dilation + 1 - c->h,
+            need_w = (ow - 1) * c->stride + (c->kw - 1) * c->dilation + 1 - c->w;
     int64_t top = c->same && need_h > 0 ? need_h / 2 : 0, left = c->same && need_w > 0 ? need_w / 2 : 0;
     double s = 0;
     for (int64_t a = 0; a < c->kh; a++)
@@ -162,11 +187,14 @@ TEST(convolutions_of_every_form) {
             int64_t each = c->c / c->groups, n_x = c->n * c->h * c->w * c->c, n_f = c->kh * c->kw * each * c->o;
             for (int64_t i = 0; i < n_x; i++) x[i] = value_of(i);
             for (int64_t i = 0; i < n_f; i++) f[i] = value_of(i + 5);
-            eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->n, c->h, c->w, c->c), x), dtype), *filter = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->kh, c->kw, each, c->o), f), dtype);
+            eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->n, c->h, c->w, c->c), x), dtype),
+                      *filter = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(c->kh, c->kw, each, c->o), f), dtype);
             eg_tape *tape = eg_tape_begin_persistent();
             eg_tape_watch(tape, in);
             eg_tape_watch(tape, filter);
-            eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride }, .dilations = { c->dilation }, .groups = c->groups, .padding = c->same ? EG_SAME : EG_VALID), *s = eg_reduce_sum(eg_mul(y, y));
+            eg_tensor *y = eg_conv2d(in, filter, .strides = { c->stride }, .dilations = { c->dilation },
+                                     .groups = c->groups, .padding = c->same ? EG_SAME : EG_VALID),
+                      *s = eg_reduce_sum(eg_mul(y, y));
             REQUIRE(y);
             int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), n_y = eg_size(y);
             for (int64_t i = 0; i < n_y; i++) want[i] = conv_at(c, x, f, oh, ow, i);
@@ -187,10 +215,14 @@ TEST(pools_of_every_form) {
                         EG_SCOPE;
                         enum { H = 5, W = 7 };
                         for (int64_t i = 0; i < H * W * channels; i++) x[i] = value_of(i * 3);
-                        eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(1, H, W, channels), x), wide ? EG_FLOAT64 : EG_FLOAT32);
-                        eg_tensor *y = eg_max_pool2d(in, .size = { size }, .strides = { stride }, .padding = same ? EG_SAME : EG_VALID);
-                        eg_tensor *z = eg_avg_pool2d(in, .size = { size }, .strides = { stride }, .padding = same ? EG_SAME : EG_VALID);
-                        int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), need_h = (oh - 1) * stride + size - H, need_w = (ow - 1) * stride + size - W;
+                        eg_tensor *in = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(1, H, W, channels), x),
+                                                wide ? EG_FLOAT64 : EG_FLOAT32);
+                        eg_tensor *y = eg_max_pool2d(in, .size = { size }, .strides = { stride },
+                                                     .padding = same ? EG_SAME : EG_VALID);
+                        eg_tensor *z = eg_avg_pool2d(in, .size = { size }, .strides = { stride },
+                                                     .padding = same ? EG_SAME : EG_VALID);
+                        int64_t oh = eg_dim(y, 1), ow = eg_dim(y, 2), need_h = (oh - 1) * stride + size - H,
+                                need_w = (ow - 1) * stride + size - W;
                         int64_t top = same && need_h > 0 ? need_h / 2 : 0, left = same && need_w > 0 ? need_w / 2 : 0;
                         for (int64_t i = 0; i < oh * ow * channels; i++) {
                             int64_t c = i % channels, q = i / channels % ow, p = i / channels / ow, n = 0;
@@ -213,7 +245,8 @@ TEST(pools_of_every_form) {
 
 // ---- windows over depth, height and width, as no public op has them yet: the kernels themselves against plain loops
 
-static void windows_make(egi_windows *w, const int64_t *in, const int64_t *taps, const int64_t *stride, const int64_t *dilation) {
+static void windows_make(egi_windows *w, const int64_t *in, const int64_t *taps, const int64_t *stride,
+                         const int64_t *dilation) {
     for (int i = 0; i < 3; i++) {
         egi_window a = { in[i], (in[i] + stride[i] - 1) / stride[i], taps[i], stride[i], dilation[i], 0 };
         int64_t pad = (a.out - 1) * a.stride + (a.taps - 1) * a.dilation + 1 - a.in;
@@ -255,7 +288,8 @@ static bool windows_on_gpu(const eg_tensor *x) { return strncmp(x->buffer->backe
 static void check_conv_of_three_axes(const egi_windows *w, eg_dtype dtype) {
     EG_SCOPE;
     static double x[4000], f[4000], y[4000], dx[4000], df[4000];
-    int64_t cg = w->c / w->groups, og = w->oc / w->groups, pixels = windows_count(w, 'x'), taps = windows_count(w, 'f'), outs = windows_count(w, 'y');
+    int64_t cg = w->c / w->groups, og = w->oc / w->groups, pixels = windows_count(w, 'x'), taps = windows_count(w, 'f'),
+            outs = windows_count(w, 'y');
     int64_t n_x = w->n * pixels * w->c, n_f = taps * cg * w->oc, n_y = w->n * outs * w->oc;
     REQUIRE(n_x <= 4000 && n_f <= 4000 && n_y <= 4000);
     for (int64_t i = 0; i < n_x; i++) { x[i] = value_of(i); dx[i] = 0; }
@@ -268,20 +302,25 @@ static void check_conv_of_three_axes(const egi_windows *w, eg_dtype dtype) {
                     int64_t pixel = windows_pixel(w, o, k);
                     for (int64_t c = 0; c < w->oc && pixel >= 0; c++)
                         for (int64_t q = 0; q < cg; q++) {
-                            double *px = &x[(image * pixels + pixel) * w->c + c / og * cg + q], *pf = &f[(k * cg + q) * w->oc + c];
+                            double *px = &x[(image * pixels + pixel) * w->c + c / og * cg + q],
+                                   *pf = &f[(k * cg + q) * w->oc + c];
                             double *py = &y[(image * outs + o) * w->oc + c];
                             if (!back) { *py += *px * *pf; continue; }
                             dx[px - x] += *py * *pf;
                             df[pf - f] += *py * *px;
                         }
                 }
-    eg_tensor *tx = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_x), x), dtype), *tf = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_f), f), dtype);
+    eg_tensor *tx = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_x), x), dtype),
+              *tf = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_f), f), dtype);
     eg_tensor *ty = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_y), y), dtype), *to[3];
     for (int kind = 0; kind < 3; kind++) {
         egi_conv_parameters p = { (egi_conv_kind)kind, *w, EG_PRECISION_FLOAT32 };
-        to[kind] = eg_zeros(dtype, kind == EGI_CONV_FORWARD ? EG_SHAPE(n_y) : kind == EGI_CONV_INPUT ? EG_SHAPE(n_x) : EG_SHAPE(n_f));
+        to[kind] = eg_zeros(dtype, kind == EGI_CONV_FORWARD ? EG_SHAPE(n_y)
+                                   : kind == EGI_CONV_INPUT ? EG_SHAPE(n_x)
+                                   : EG_SHAPE(n_f));
         eg_tensor *a = kind == EGI_CONV_INPUT ? ty : tx, *b = kind == EGI_CONV_FILTER ? ty : tf;
-        if (windows_on_gpu(tx)) CHECK_ERROR(windows_run(EGI_CONV, a, b, to[kind], &p), EG_ERROR_DEVICE, "no kernel for three axes");
+        if (windows_on_gpu(tx))
+            CHECK_ERROR(windows_run(EGI_CONV, a, b, to[kind], &p), EG_ERROR_DEVICE, "no kernel for three axes");
         else CHECK(windows_run(EGI_CONV, a, b, to[kind], &p));
     }
     if (windows_on_gpu(tx)) return;
@@ -290,8 +329,10 @@ static void check_conv_of_three_axes(const egi_windows *w, eg_dtype dtype) {
     CHECK_VALUES(to[EGI_CONV_FILTER], 0, df, n_f);
 }
 TEST(convolutions_of_three_axes) {
-    const int64_t in[] = { 3, 4, 5 }, taps[][3] = { { 2, 3, 2 }, { 1, 1, 1 }, { 3, 1, 2 } }, stride[][3] = { { 1, 1, 1 }, { 2, 1, 3 } };
-    const int64_t dilation[][3] = { { 1, 1, 1 }, { 1, 2, 2 } }, forms[][3] = { { 1, 2, 1 }, { 5, 3, 1 }, { 4, 4, 2 }, { 3, 3, 3 }, { 2, 4, 2 } };
+    const int64_t in[] = { 3, 4, 5 }, taps[][3] = { { 2, 3, 2 }, { 1, 1, 1 }, { 3, 1, 2 } },
+                  stride[][3] = { { 1, 1, 1 }, { 2, 1, 3 } };
+    const int64_t dilation[][3] = { { 1, 1, 1 }, { 1, 2, 2 } },
+                  forms[][3] = { { 1, 2, 1 }, { 5, 3, 1 }, { 4, 4, 2 }, { 3, 3, 3 }, { 2, 4, 2 } };
     for (int wide = 0; wide < 2; wide++)
         for (int i = 0; i < 3 * 2 * 2 * 5; i++) {
             const int64_t *form = forms[i / 12];
@@ -303,7 +344,8 @@ TEST(convolutions_of_three_axes) {
 static void check_pool_of_three_axes(const egi_windows *w, eg_dtype dtype) {
     EG_SCOPE;
     static double x[4000], mean[4000], back[4000], most[4000];
-    int64_t pixels = windows_count(w, 'x'), taps = windows_count(w, 'f'), outs = windows_count(w, 'y'), n_x = w->n * pixels * w->c, n_y = w->n * outs * w->c;
+    int64_t pixels = windows_count(w, 'x'), taps = windows_count(w, 'f'), outs = windows_count(w, 'y'),
+            n_x = w->n * pixels * w->c, n_y = w->n * outs * w->c;
     REQUIRE(n_x <= 4000 && n_y <= 4000);
     for (int64_t i = 0; i < n_x; i++) { x[i] = value_of(i * 3); back[i] = 0; }
     for (int64_t i = 0; i < n_y; i++) {
@@ -326,12 +368,15 @@ static void check_pool_of_three_axes(const egi_windows *w, eg_dtype dtype) {
     double *g = mean + 2000;
     REQUIRE(n_y <= 2000);
     for (int64_t i = 0; i < n_y; i++) g[i] = value_of(i);
-    eg_tensor *tx = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_x), x), dtype), *tg = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_y), g), dtype);
-    eg_tensor *to[] = { eg_zeros(EG_INT64, EG_SHAPE(n_y)), eg_zeros(dtype, EG_SHAPE(n_y)), eg_zeros(dtype, EG_SHAPE(n_x)) };
+    eg_tensor *tx = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_x), x), dtype),
+              *tg = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(n_y), g), dtype);
+    eg_tensor *to[] = { eg_zeros(EG_INT64, EG_SHAPE(n_y)), eg_zeros(dtype, EG_SHAPE(n_y)),
+                        eg_zeros(dtype, EG_SHAPE(n_x)) };
     for (int kind = 0; kind < 3; kind++) {
         egi_pool_parameters p = { (egi_pool_kind)kind, *w };
         eg_tensor *a = kind == EGI_POOL_AVG_GRAD ? tg : tx;
-        if (windows_on_gpu(tx)) CHECK_ERROR(windows_run(EGI_POOL, a, NULL, to[kind], &p), EG_ERROR_DEVICE, "no kernel for three axes");
+        if (windows_on_gpu(tx))
+            CHECK_ERROR(windows_run(EGI_POOL, a, NULL, to[kind], &p), EG_ERROR_DEVICE, "no kernel for three axes");
         else CHECK(windows_run(EGI_POOL, a, NULL, to[kind], &p));
     }
     if (windows_on_gpu(tx)) return;
@@ -340,7 +385,8 @@ static void check_pool_of_three_axes(const egi_windows *w, eg_dtype dtype) {
     CHECK_VALUES(to[EGI_POOL_AVG_GRAD], dtype == EG_FLOAT64 ? 1e-13 : 1e-5, back, n_x);
 }
 TEST(pools_of_three_axes) {
-    const int64_t in[] = { 3, 4, 5 }, taps[][3] = { { 2, 3, 2 }, { 3, 1, 2 } }, stride[][3] = { { 1, 1, 1 }, { 2, 1, 3 } }, dilation[] = { 1, 1, 1 };
+    const int64_t in[] = { 3, 4, 5 }, taps[][3] = { { 2, 3, 2 }, { 3, 1, 2 } },
+                  stride[][3] = { { 1, 1, 1 }, { 2, 1, 3 } }, dilation[] = { 1, 1, 1 };
     for (int wide = 0; wide < 2; wide++)
         for (int i = 0; i < 2 * 2 * 3; i++) {
             const int64_t c = i / 4 == 0 ? 1 : i / 4 == 1 ? 3 : 16;

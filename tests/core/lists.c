@@ -16,11 +16,21 @@ static eg_tensor *sum_of(eg_tensor *const *in, void *user) {
 
 // What all functions do that fill an array of a caller's: `fill` counts `count` of them.
 typedef int fill_function(void *object, void *array, int capacity);
-static int fill_weights(void *l, void *array, int capacity) { return eg_layer_weights((eg_layer *)l, (eg_tensor **)array, capacity); }
-static int fill_trainable(void *l, void *array, int capacity) { return eg_layer_trainable_weights((eg_layer *)l, (eg_tensor **)array, capacity); }
-static int fill_layers(void *l, void *array, int capacity) { return eg_layer_layers((eg_layer *)l, (eg_layer **)array, capacity); }
-static int fill_state(void *o, void *array, int capacity) { return eg_optimizer_state((eg_optimizer *)o, (eg_tensor **)array, capacity); }
-static int fill_watched(void *t, void *array, int capacity) { return eg_tape_watched_variables((eg_tape *)t, (eg_tensor **)array, capacity); }
+static int fill_weights(void *l, void *array, int capacity) {
+    return eg_layer_weights((eg_layer *)l, (eg_tensor **)array, capacity);
+}
+static int fill_trainable(void *l, void *array, int capacity) {
+    return eg_layer_trainable_weights((eg_layer *)l, (eg_tensor **)array, capacity);
+}
+static int fill_layers(void *l, void *array, int capacity) {
+    return eg_layer_layers((eg_layer *)l, (eg_layer **)array, capacity);
+}
+static int fill_state(void *o, void *array, int capacity) {
+    return eg_optimizer_state((eg_optimizer *)o, (eg_tensor **)array, capacity);
+}
+static int fill_watched(void *t, void *array, int capacity) {
+    return eg_tape_watched_variables((eg_tape *)t, (eg_tensor **)array, capacity);
+}
 static int fill_implicit(void *v, void *array, int capacity) {
     eg_tensor *x = eg_scalar(3);
     return eg_implicit_gradients(sum_of, v, &x, (eg_gradient_pair *)array, capacity);
@@ -48,7 +58,8 @@ static void check_room(const char *name, fill_function *fill, void *object, int 
 }
 TEST(an_array_without_room_for_all_is_an_error) {
     eg_layer *model = six_weights();
-    eg_tensor *v[] = {eg_variable(eg_scalar(1), "a"), eg_variable(eg_scalar(2), "b")}, *g[] = {eg_scalar(1), eg_scalar(1)};
+    eg_tensor *v[] = {eg_variable(eg_scalar(1), "a"), eg_variable(eg_scalar(2), "b")},
+              *g[] = {eg_scalar(1), eg_scalar(1)};
     eg_optimizer *adam = eg_adam();
     CHECK(eg_apply_gradients(adam, g, v, 2));
     eg_tape *tape = eg_tape_begin();
@@ -63,7 +74,8 @@ TEST(an_array_without_room_for_all_is_an_error) {
     eg_gradient_pair pair = {NULL, NULL};
     eg_tensor *x = eg_scalar(3);
     int count = 7;
-    CHECK_ERROR(CHECK_INT(!eg_implicit_value_and_gradients(sum_of, v, &x, &pair, 1, &count), true), EG_ERROR_ARGUMENT, "has room for 1, but there are 2");
+    CHECK_ERROR(CHECK_INT(!eg_implicit_value_and_gradients(sum_of, v, &x, &pair, 1, &count), true), EG_ERROR_ARGUMENT,
+                "has room for 1, but there are 2");
     CHECK_INT(count, 0);
     CHECK(!pair.gradient && !pair.variable);
     eg_layer_release(model);
@@ -92,7 +104,7 @@ TEST(lists_are_whole_and_lent) {
     eg_layer_set_trainable(layers[1], true);
     CHECK(eg_layer_trainable_weights_list(model).tensors == all.tensors);
     int64_t bytes = eg_memory().live_bytes;
-    for (int i = 0; i < 100; i++) {                                  // as two players of a game do, each with the other frozen
+    for (int i = 0; i < 100; i++) {  // as two players of a game do, each with the other frozen
         eg_layer_set_trainable(layers[1], i % 2 == 0);
         CHECK_INT(eg_layer_trainable_weights_list(model).count, i % 2 ? 4 : 6);
     }
@@ -101,10 +113,14 @@ TEST(lists_are_whole_and_lent) {
     CHECK_INT(eg_layer_weights_list(late).count, 0);
     eg_call(late, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2)));
     CHECK_INT(eg_layer_weights_list(late).count, 2);
-    CHECK_ERROR(CHECK_INT(eg_layer_weights_list(NULL).count, -1), EG_ERROR_NULL, "eg_layer_weights_list: the layer is NULL");
-    CHECK_ERROR(CHECK_INT(eg_layer_layers_list(NULL).count, -1), EG_ERROR_NULL, "eg_layer_layers_list: the layer is NULL");
-    CHECK_ERROR(CHECK_INT(eg_optimizer_state_list(NULL).count, -1), EG_ERROR_NULL, "eg_optimizer_state_list: the optimizer is NULL");
-    CHECK_ERROR(CHECK_INT(eg_tape_watched_variables_list(NULL).count, -1), EG_ERROR_NULL, "eg_tape_watched_variables_list: the tape is NULL");
+    CHECK_ERROR(CHECK_INT(eg_layer_weights_list(NULL).count, -1), EG_ERROR_NULL,
+                "eg_layer_weights_list: the layer is NULL");
+    CHECK_ERROR(CHECK_INT(eg_layer_layers_list(NULL).count, -1), EG_ERROR_NULL,
+                "eg_layer_layers_list: the layer is NULL");
+    CHECK_ERROR(CHECK_INT(eg_optimizer_state_list(NULL).count, -1), EG_ERROR_NULL,
+                "eg_optimizer_state_list: the optimizer is NULL");
+    CHECK_ERROR(CHECK_INT(eg_tape_watched_variables_list(NULL).count, -1), EG_ERROR_NULL,
+                "eg_tape_watched_variables_list: the tape is NULL");
     eg_layer_release(late);
     eg_layer_release(model);
 }
@@ -118,7 +134,8 @@ TEST(a_loop_without_an_array) {
     for (int step = 0; step < 3; step++) {
         EG_SCOPE;
         eg_tape *tape = eg_tape_begin();
-        CHECK(eg_tape_minimize(tape, eg_mean_squared_error(y, eg_call(model, x)), eg_layer_trainable_weights_list(model), adam));
+        CHECK(eg_tape_minimize(tape, eg_mean_squared_error(y, eg_call(model, x)),
+                               eg_layer_trainable_weights_list(model), adam));
         tape = eg_tape_begin();
         eg_tensor *loss = eg_mean_squared_error(y, eg_call(same, x));
         eg_list grads = eg_tape_gradients_list(tape, loss, u);
@@ -160,16 +177,23 @@ TEST(lists_of_variables) {
     CHECK_TENSOR(implied.tensors[1], 0, 18);
     CHECK(eg_apply_gradients_list(sgd, implied, of));
     CHECK_TENSOR(B, 0, -9);
-    CHECK_ERROR(CHECK_INT(!eg_apply_gradients_list(sgd, implied, EG_LIST(W)), true), EG_ERROR_ARGUMENT, "eg_apply_gradients_list: 2 gradients for 1 variable");
+    CHECK_ERROR(CHECK_INT(!eg_apply_gradients_list(sgd, implied, EG_LIST(W)), true), EG_ERROR_ARGUMENT,
+                "eg_apply_gradients_list: 2 gradients for 1 variable");
     eg_list none = {0, NULL}, lost = {3, NULL}, wrong = {-1, NULL};
     tape = eg_tape_begin_persistent();
     loss = eg_mul(x, W);
-    CHECK_ERROR(CHECK_INT(!eg_tape_minimize(tape, loss, none, sgd), true), EG_ERROR_GRADIENT, "a layer makes its weights in its first call, or in eg_layer_build");
-    CHECK_ERROR(CHECK_INT(!eg_tape_minimize(tape, loss, lost, sgd), true), EG_ERROR_ARGUMENT, "eg_tape_minimize: a list of 3 is NULL");
-    CHECK_ERROR(CHECK_INT(eg_tape_gradients_list(tape, loss, wrong).count, -1), EG_ERROR_ARGUMENT, "eg_tape_gradients_list: a list of -1");
-    CHECK_ERROR(CHECK_INT(eg_clip_by_global_norm_list(wrong, 1).count, -1), EG_ERROR_ARGUMENT, "eg_clip_by_global_norm_list: a list of -1");
-    CHECK_ERROR(CHECK_INT(eg_implicit_gradients_list(sum_of, v, &x, NULL).count, -1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
-    CHECK_ERROR(CHECK_INT(eg_implicit_gradients_list(NULL, v, &x, &of).count, -1), EG_ERROR_ARGUMENT, "the function is NULL");
+    CHECK_ERROR(CHECK_INT(!eg_tape_minimize(tape, loss, none, sgd), true), EG_ERROR_GRADIENT,
+                "a layer makes its weights in its first call, or in eg_layer_build");
+    CHECK_ERROR(CHECK_INT(!eg_tape_minimize(tape, loss, lost, sgd), true), EG_ERROR_ARGUMENT,
+                "eg_tape_minimize: a list of 3 is NULL");
+    CHECK_ERROR(CHECK_INT(eg_tape_gradients_list(tape, loss, wrong).count, -1), EG_ERROR_ARGUMENT,
+                "eg_tape_gradients_list: a list of -1");
+    CHECK_ERROR(CHECK_INT(eg_clip_by_global_norm_list(wrong, 1).count, -1), EG_ERROR_ARGUMENT,
+                "eg_clip_by_global_norm_list: a list of -1");
+    CHECK_ERROR(CHECK_INT(eg_implicit_gradients_list(sum_of, v, &x, NULL).count, -1), EG_ERROR_ARGUMENT,
+                "a list of 1 is NULL");
+    CHECK_ERROR(CHECK_INT(eg_implicit_gradients_list(NULL, v, &x, &of).count, -1), EG_ERROR_ARGUMENT,
+                "the function is NULL");
     CHECK_INT(of.count, -1);
     // The list that an error left behind is the trace of it: what it is given to says nothing new.
     int64_t before = (eg_raise(EG_ERROR_STATE, "the first error"), eg_error_count());
@@ -198,11 +222,13 @@ static bool act_lists(void) {
     bool ok = x && l && sgd && (v[0] = eg_variable(x, "a")) && (v[1] = eg_variable(x, "b"));
     if (ok) {
         eg_list of, grads = eg_implicit_gradients_list(sum_of, v, &x, &of);
-        ok = grads.count == 2 && of.count == 2 && eg_apply_gradients_list(sgd, eg_clip_by_global_norm_list(grads, 1), of);
+        ok = grads.count == 2 && of.count == 2 &&
+             eg_apply_gradients_list(sgd, eg_clip_by_global_norm_list(grads, 1), of);
         eg_tape *tape = ok ? eg_tape_begin() : NULL;
         eg_tensor *y = tape ? eg_call(l, eg_ones(EG_FLOAT32, EG_SHAPE(1, 1))) : NULL;
-        ok = y && eg_tape_minimize(tape, y, eg_tape_watched_variables_list(tape), sgd) && eg_layer_weights_list(l).count == 2 &&
-             eg_optimizer_state_list(sgd).count == 6 && eg_layer_layers_list(l).count == 0;
+        ok = y && eg_tape_minimize(tape, y, eg_tape_watched_variables_list(tape), sgd) &&
+             eg_layer_weights_list(l).count == 2 && eg_optimizer_state_list(sgd).count == 6 &&
+             eg_layer_layers_list(l).count == 0;
     }
     eg_release(v[0]);
     eg_release(v[1]);
@@ -216,7 +242,9 @@ TEST(out_of_memory_in_lists) { faults_sweep(act_lists); }
 static void *asks(void *layer) {
     eg_list first = eg_layer_weights_list((eg_layer *)layer);
     bool same = first.count == 6;
-    for (int i = 0; i < 200; i++) same = same && eg_layer_weights_list((eg_layer *)layer).tensors == first.tensors && eg_layer_layers_list((eg_layer *)layer).count == 3;
+    for (int i = 0; i < 200; i++)
+        same = same && eg_layer_weights_list((eg_layer *)layer).tensors == first.tensors &&
+               eg_layer_layers_list((eg_layer *)layer).count == 3;
     return same ? layer : NULL;
 }
 TEST(threads_may_ask_at_once) {

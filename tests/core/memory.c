@@ -5,7 +5,7 @@
 #endif
 
 #ifdef EAGER_DEBUG
-enum { exact = 0 };                                          // dead handles stay for a while, so bytes are not counted exactly
+enum { exact = 0 };  // dead handles stay for a while, so bytes are not counted exactly
 #else
 enum { exact = 1 };
 #endif
@@ -138,7 +138,8 @@ TEST(a_scope_frees_tapes_too) {
     eg_release(v);
     eg_scope scope = eg_scope_begin();
     eg_scope_end(scope);
-    if (exact) CHECK(eg_memory().live_bytes <= bytes + 4096);           // no more than a longer stack of references, and the constant's
+    // no more than a longer stack of references, and the constant's
+    if (exact) CHECK(eg_memory().live_bytes <= bytes + 4096);
     // A tape that ended with its scope, an inner one at that, no longer records for anyone.
     eg_tape *outer = eg_tape_begin();
     eg_tensor *x = eg_scalar(3);
@@ -256,8 +257,8 @@ TEST(blocks_are_recycled_and_trimmed) {
     CHECK_TENSOR(eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(2)), 1), 0, 2, 2);
 }
 
-// Every size gets a class that holds it and wastes at most an eighth (of more than 1 kB). Elements are aligned to 64 bytes, in blocks of
-// up to 1 kB to 16.
+// Every size gets a class that holds it and wastes at most an eighth (of more than 1 kB). Elements are aligned to 64
+// bytes, in blocks of up to 1 kB to 16.
 TEST(size_classes_and_alignment) {
     static unsigned char bytes_in[50000];
     int64_t waste = 0;
@@ -285,7 +286,8 @@ TEST(size_classes_and_alignment) {
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-extern int process_control(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) __asm__("prctl");
+extern int process_control(int option, unsigned long a, unsigned long b, unsigned long c,
+                           unsigned long d) __asm__("prctl");
 static int64_t faults(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
@@ -329,17 +331,19 @@ TEST(large_blocks_are_whole_huge_pages) {
     if (!test_on_host) SKIP("the device has an allocator of its own");
 #ifdef HAS_FAULTS
     int64_t before = eg_memory().live_bytes;
-    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1 << 20)), *y = eg_zeros(EG_UINT8, EG_SHAPE((4 << 20) + 1)), *small = eg_zeros(EG_UINT8, EG_SHAPE(3 << 20));
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1 << 20)), *y = eg_zeros(EG_UINT8, EG_SHAPE((4 << 20) + 1)),
+              *small = eg_zeros(EG_UINT8, EG_SHAPE(3 << 20));
     CHECK_INT((uintptr_t)eg_data(x) % (2 << 20), 0);
     CHECK_INT((uintptr_t)eg_data(y) % (2 << 20), 0);
     CHECK_INT((uintptr_t)eg_data(small) % 64, 0);
-    CHECK(eg_memory().live_bytes - before >= (4 + 6 + 3) << 20 && eg_memory().live_bytes - before < ((4 + 6 + 3) << 20) + (1 << 19));
+    CHECK(eg_memory().live_bytes - before >= (4 + 6 + 3) << 20 &&
+          eg_memory().live_bytes - before < ((4 + 6 + 3) << 20) + (1 << 19));
     if (system_has_huge_pages()) CHECK(is_advised((const char *)eg_data(x) + (1 << 21)) != 0);
 #endif
 }
 static void *plain_allocate(size_t size, void *user) { (void)user; return malloc(size); }
 static void plain_deallocate(void *p, void *user) { (void)user; free(p); }
-TEST(large_blocks_without_huge_pages) {                       // the process is told that it gets none, as on a machine that never gives them
+TEST(large_blocks_without_huge_pages) {  // the process is told that it gets none, as on a machine that never gives them
     if (!test_on_host) SKIP("the device has an allocator of its own");
 #ifdef HAS_FAULTS
     fflush(NULL);
@@ -373,7 +377,11 @@ TEST(large_blocks_are_used_again) {
     // Of one class, but of two lengths: the shorter block does not serve for the longer tensor.
     { EG_SCOPE; eg_zeros(EG_UINT8, EG_SHAPE(33 << 20)); eg_zeros(EG_UINT8, EG_SHAPE(36 << 20)); }
     first = eg_memory().allocations;
-    { EG_SCOPE; eg_tensor *x = eg_zeros(EG_UINT8, EG_SHAPE(36 << 20)), *y = eg_zeros(EG_UINT8, EG_SHAPE(33 << 20)); CHECK(eg_data(x) != eg_data(y)); }
+    {
+        EG_SCOPE;
+        eg_tensor *x = eg_zeros(EG_UINT8, EG_SHAPE(36 << 20)), *y = eg_zeros(EG_UINT8, EG_SHAPE(33 << 20));
+        CHECK(eg_data(x) != eg_data(y));
+    }
     CHECK_INT(eg_memory().allocations, first);
     eg_memory_trim();
 }
@@ -385,7 +393,7 @@ TEST(a_limit_on_memory) {
     CHECK_ERROR(eg_memory_limit(-1), EG_ERROR_ARGUMENT, "eg_memory_limit: the limit is -1 bytes");
     int64_t held = eg_memory().live_bytes;
     CHECK_INT(eg_memory_limit(held + 3000000), 0);
-    for (int i = 1; i < 20; i++) {                            // each needs a block of its own; together they are over the limit
+    for (int i = 1; i < 20; i++) {  // each needs a block of its own; together they are over the limit
         EG_SCOPE;
         CHECK(eg_zeros(EG_UINT8, EG_SHAPE(100000 * i)) != NULL);
         CHECK(eg_memory().live_bytes + eg_memory().cached_bytes <= held + 3000000);
@@ -399,7 +407,8 @@ TEST(a_limit_on_memory) {
     CHECK(eg_zeros(EG_UINT8, EG_SHAPE(4000000)) != NULL);
 }
 
-// After its first steps a training loop takes its memory from what is cached, so that no page is touched for the first time.
+// After its first steps a training loop takes its memory from what is cached, so that no page is touched for the first
+// time.
 TEST(a_training_loop_has_no_page_faults) {
 #ifdef HAS_FAULTS
     if (!exact || !test_on_host) SKIP("no memory is recycled here");
@@ -417,7 +426,7 @@ TEST(a_training_loop_has_no_page_faults) {
         if (step == 9) { before = faults(); allocations = eg_memory().allocations; }
     }
     CHECK_INT(eg_memory().allocations, allocations);
-    CHECK(faults() - before <= 8);                            // of 30 steps that write 100 MB each; a kernel's stack may reach a new page
+    CHECK(faults() - before <= 8);  // of 30 steps that write 100 MB each; a kernel's stack may reach a new page
     eg_optimizer_release(adam);
     eg_release(w);
 #else
@@ -434,7 +443,8 @@ TEST(sizes_that_no_memory_holds) {
     }
     CHECK_ERROR(eg_zeros(EG_FLOAT32, EG_SHAPE(INT64_MAX / 4 + 1)), EG_ERROR_SHAPE, "more bytes than 64 bits count");
     // What needs an element count of its own does so in 64 bits.
-    eg_tensor *row = eg_broadcast_to(eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1)), EG_SHAPE((int64_t)1 << 30, (int64_t)1 << 28));
+    eg_tensor *row = eg_broadcast_to(eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1)),
+                                     EG_SHAPE((int64_t)1 << 30, (int64_t)1 << 28));
     CHECK_INT(eg_size(row), (int64_t)1 << 58);
     CHECK_ERROR(eg_negative(row), EG_ERROR_MEMORY, "eg_negative");
     CHECK_ERROR(eg_matmul(eg_transpose(row), row), EG_ERROR_MEMORY, "eg_matmul");
@@ -467,7 +477,8 @@ static eg_tensor *flat_loss(eg_tensor *x, eg_tensor *y, eg_tensor *w, eg_tensor 
 }
 TEST(memory_is_flat_over_100000_steps) {
     eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *y = eg_constant(EG_SHAPE(2, 1), 1, -1);
-    eg_tensor *vars[] = {eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1)), "w"), eg_variable(eg_scalar(0), "b")}, *grads[2];
+    eg_tensor *vars[] = {eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 1)), "w"), eg_variable(eg_scalar(0), "b")},
+              *grads[2];
     eg_optimizer *adam = eg_adam(.learning_rate = 1e-3);
     eg_memory_info warm = eg_memory();
     for (int step = 0; step < 100000 / test_share; step++) {
@@ -530,7 +541,8 @@ TEST(allocators_are_set_where_nothing_is_held) {
 // ---- sharing
 
 TEST(assignment_leaves_older_values_alone) {
-    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "v"), *read = eg_read(v), *row = eg_reshape(v, EG_SHAPE(1, 2));
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "v"), *read = eg_read(v),
+              *row = eg_reshape(v, EG_SHAPE(1, 2));
     const float *before = (const float *)eg_data(read);
     if (test_on_host) CHECK(eg_data(v) == (const void *)before && eg_data(row) == (const void *)before);
     eg_assign(v, eg_constant(EG_SHAPE(2), 3, 4));
@@ -575,7 +587,7 @@ static int deleted;
 static void my_deleter(void *data, void *user) { deleted++; *(void **)user = data; }
 TEST(wrapped_data_is_deleted_once) {
     static const float data[4] = {1, 2, 3, 4};
-    static void *seen;                                       // the last of them is deleted when this function has returned
+    static void *seen;  // the last of them is deleted when this function has returned
     deleted = 0;
     eg_tensor *slice;
     {
@@ -611,7 +623,9 @@ TEST(wrapped_data_is_deleted_once) {
     CHECK_INT(deleted, count + 1);
     CHECK(seen == bytes + 1);
 }
-static void computing_deleter(void *data, void *user) { eg_add(*(eg_tensor **)user, eg_square(eg_scalar(*(float *)data))); }
+static void computing_deleter(void *data, void *user) {
+    eg_add(*(eg_tensor **)user, eg_square(eg_scalar(*(float *)data)));
+}
 TEST(what_a_deleter_makes_belongs_to_the_enclosing_scope) {
     static float data[2] = {1, 2};
     static eg_tensor *one;
@@ -627,7 +641,7 @@ TEST(what_a_deleter_makes_belongs_to_the_enclosing_scope) {
 }
 TEST(wrapped_data_is_the_callers_after_a_failure) {
     static const float data[4] = {1, 2, 3, 4};
-    static void *seen;                                       // the last of them is deleted when this function has returned
+    static void *seen;  // the last of them is deleted when this function has returned
     deleted = 0;
     CHECK_ERROR(eg_wrap_data(EG_FLOAT32, EG_SHAPE(-2), data, my_deleter, &seen), EG_ERROR_SHAPE, "negative");
     CHECK_ERROR(eg_wrap_data(EG_FLOAT32, EG_SHAPE(2), NULL, my_deleter, &seen), EG_ERROR_NULL, "eg_wrap_data");
@@ -679,7 +693,8 @@ TEST(the_first_error_stays) {
 TEST(a_chain_needs_one_check_at_its_end) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *y = eg_ones(EG_FLOAT32, EG_SHAPE(4, 5));
     int64_t count = eg_error_count();
-    eg_tensor *broken = eg_matmul(x, y), *end = eg_reduce_sum(eg_relu(eg_add(eg_mul(broken, 2), eg_sqrt(eg_concat(EG_TENSORS(x, broken), 0)))));
+    eg_tensor *broken = eg_matmul(x, y),
+              *end = eg_reduce_sum(eg_relu(eg_add(eg_mul(broken, 2), eg_sqrt(eg_concat(EG_TENSORS(x, broken), 0)))));
     CHECK(end == NULL);
     CHECK_INT(eg_error_count(), count + 1);                  // what follows from it is not told again
     CHECK(isnan(eg_item(end)));
@@ -812,7 +827,8 @@ TEST(errors_name_the_place_of_nested_calls) {
 }
 
 static eg_tensor *only_positive(eg_tensor *x) {
-    if (!(eg_item(x) > 0)) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "only_positive: %g is not positive", eg_item(x));
+    if (!(eg_item(x) > 0))
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "only_positive: %g is not positive", eg_item(x));
     return x;
 }
 TEST(errors_of_ones_own) {
@@ -837,7 +853,9 @@ static bool child(const char *test, char *said, size_t capacity) {
     char command[9000];
     const char *file = test_temp("child.txt");
     said[0] = 0;
-    if (!file || snprintf(command, sizeof command, "TEST_CHILD=1 '%s' %s >/dev/null 2>'%s'", test_program, test, file) >= (int)sizeof command) return false;
+    if (!file || snprintf(command, sizeof command, "TEST_CHILD=1 '%s' %s >/dev/null 2>'%s'", test_program, test,
+                          file) >= (int)sizeof command)
+        return false;
     (void)!system(command);
     FILE *f = fopen(file, "r");
     if (!f) return false;
@@ -928,7 +946,9 @@ TEST(child_that_forgets_a_scope) {
 TEST(debug_builds_tell_of_a_scope_that_gathers_too_much) {
     REQUIRE(child("child_that_forgets_a_scope", said, sizeof said));
 #ifdef EAGER_DEBUG
-    const char *first = strstr(said, "eager: 10000 tensors wait for the end of one scope, an inner one; EG_SCOPE; at the top of a loop's body");
+    const char *first = strstr(
+        said,
+        "eager: 10000 tensors wait for the end of one scope, an inner one; EG_SCOPE; at the top of a loop's body");
     const char *second = first ? strstr(first + 60, "wait for the end of one scope, an inner one") : NULL;
     REQUIRE(first != NULL && second != NULL);
     CHECK(!strstr(second + 40, "scope, an inner one"));
@@ -983,10 +1003,12 @@ static bool overflowing(eg_tensor *const *in, eg_tensor **out, eg_grad_context *
 TEST(nonfinite_trap_forward) {
     eg_tensor *x = eg_constant(EG_SHAPE(2), -1, 4), *nan = eg_constant(EG_SHAPE(2), (double)NAN, 1);
     CHECK(!eg_trap_nonfinite(true));
-    CHECK_TRAPPED(eg_log(x), "eg_log: made 1 NaN or infinite elements of [2] from finite inputs: float32 [2] (from eg_constant)");
+    CHECK_TRAPPED(eg_log(x),
+                  "eg_log: made 1 NaN or infinite elements of [2] from finite inputs: float32 [2] (from eg_constant)");
     CHECK_TRAPPED(eg_div(x, 0), "eg_div: made 2");
     CHECK_TRAPPED(eg_div(x, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), "(from eg_zeros)");
-    CHECK_TRAPPED(eg_matmul(eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30), eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30)), "eg_matmul");
+    CHECK_TRAPPED(eg_matmul(eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30), eg_full(EG_FLOAT32, EG_SHAPE(1, 1), 1e30)),
+                  "eg_matmul");
     CHECK_TRAPPED(eg_exp(eg_scalar_of(EG_FLOAT64, 1e6)), "float64");
     CHECK_TRAPPED(eg_reduce_sum(eg_full(EG_FLOAT32, EG_SHAPE(2), 3e38)), "eg_reduce_sum");
     CHECK_TRAPPED(eg_log(eg_transpose(eg_reshape(x, EG_SHAPE(2, 1)))), "eg_log");
@@ -1066,11 +1088,12 @@ TEST(replace_holds_two) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(n, n));
     at_first = eg_memory();
     eg_memory_reset_peak();
-    for (int i = 0; i < 20; i++) CHECK(eg_replace(&x, eg_mul(eg_matmul(x, x), 1.0 / (double)n)) == x);        // the product is freed, too
+    // the product is freed, too
+    for (int i = 0; i < 20; i++) CHECK(eg_replace(&x, eg_mul(eg_matmul(x, x), 1.0 / (double)n)) == x);
     CHECK(replace_bytes() - at_first.live_bytes < one / 8);
     CHECK(eg_memory().peak_bytes - at_first.live_bytes < 3 * one || !test_on_host);
     CHECK_INT(eg_memory().live_tensors, at_first.live_tensors);
-    for (int i = 0; i < 20; i++) {                                  // with a scope in the loop: y takes the place in x's scope
+    for (int i = 0; i < 20; i++) {  // with a scope in the loop: y takes the place in x's scope
         EG_SCOPE;
         eg_tensor *y = halved_square(x);
         eg_replace(&x, y);
@@ -1081,11 +1104,13 @@ TEST(replace_holds_two) {
 }
 TEST(replace_and_who_else_holds_it) {
     EG_SCOPE;
-    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *mine = eg_retain(x), *z, *none = NULL, *v = eg_variable(x, "v");
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *mine = eg_retain(x), *z, *none = NULL,
+              *v = eg_variable(x, "v");
     eg_replace(&x, eg_transpose(x));                                // a view of what it was
     CHECK_TENSOR(x, 0, 1, 3, 2, 4);
     CHECK_TENSOR(mine, 0, 1, 2, 3, 4);                              // a reference of one's own
-    CHECK_ERROR(eg_replace(&mine, eg_add(mine, 1)), EG_ERROR_STATE, "no scope of this thread owns x (from eg_constant)");
+    CHECK_ERROR(eg_replace(&mine, eg_add(mine, 1)), EG_ERROR_STATE,
+                "no scope of this thread owns x (from eg_constant)");
     CHECK_TENSOR(mine, 0, 1, 2, 3, 4);
     eg_release(mine);
     CHECK(eg_replace(&x, x) == x);
@@ -1096,7 +1121,7 @@ TEST(replace_and_who_else_holds_it) {
     CHECK_TENSOR(x, 0, 3, 5, 4, 6);
     {
         EG_SCOPE;
-        eg_tensor *inner = eg_keep(eg_add(x, 0));                   // promised to the scope outside: so is what takes its place
+        eg_tensor *inner = eg_keep(eg_add(x, 0));  // promised to the scope outside: so is what takes its place
         z = eg_replace(&inner, eg_mul(inner, 2));
     }
     CHECK_TENSOR(z, 0, 6, 10, 8, 12);
@@ -1121,8 +1146,8 @@ TEST(replace_and_who_else_holds_it) {
     eg_release(v);
 }
 
-// The digits' network of `./build.sh run`: a step's peak. The loss is computed in a scope of its own, so that the backward pass frees
-// what it has read; 4.75 MB beside the 0.33 MB that stay between the steps.
+// The digits' network of `./build.sh run`: a step's peak. The loss is computed in a scope of its own, so that the
+// backward pass frees what it has read; 4.75 MB beside the 0.33 MB that stay between the steps.
 static eg_tensor *conv_relu(eg_tensor *x, eg_tensor *filter, eg_tensor *bias) {
     EG_SCOPE;
     return eg_keep(eg_relu(eg_add(eg_conv2d(x, filter), bias)));
@@ -1130,9 +1155,12 @@ static eg_tensor *conv_relu(eg_tensor *x, eg_tensor *filter, eg_tensor *bias) {
 TEST(the_peak_of_a_step_of_the_digits_model) {
     if (!exact || !test_on_host) SKIP("dead handles stay, or the device has an allocator of its own");
     eg_tensor *x = eg_random_normal(EG_SHAPE(32, 28, 28, 1)), *labels = eg_zeros(EG_INT32, EG_SHAPE(32));
-    eg_tensor *p[] = {eg_variable(eg_random_normal(EG_SHAPE(3, 3, 1, 16)), "k"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(16)), "b"),
-                      eg_variable(eg_random_normal(EG_SHAPE(3, 3, 16, 32)), "k2"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(32)), "b2"),
-                      eg_variable(eg_random_normal(EG_SHAPE(800, 10)), "w"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(10)), "b3")};
+    eg_tensor *p[] = {eg_variable(eg_random_normal(EG_SHAPE(3, 3, 1, 16)), "k"),
+                      eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(16)), "b"),
+                      eg_variable(eg_random_normal(EG_SHAPE(3, 3, 16, 32)), "k2"),
+                      eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(32)), "b2"),
+                      eg_variable(eg_random_normal(EG_SHAPE(800, 10)), "w"),
+                      eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(10)), "b3")};
     eg_optimizer *adam = eg_adam(.learning_rate = 1e-3);
     int64_t between = 0;
     for (int step = 0; step < 4; step++) {

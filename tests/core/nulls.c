@@ -1,7 +1,7 @@
-// NULL for what a function works on: an error that says so, and while an error is pending nothing new is said, as rule 2 of the
-// header has it. Questions (how many epochs, which optimizer) have an empty answer instead. Written by hand: what each function of the
-// chapters from layers on says (those before have theirs in tests/core/ops_errors.c). Made from the declarations: that none crashes, and that
-// each fails in its own name.
+// NULL for what a function works on: an error that says so, and while an error is pending nothing new is said, as rule
+// 2 of the header has it. Questions (how many epochs, which optimizer) have an empty answer instead. Written by hand:
+// what each function of the chapters from layers on says (those before have theirs in tests/core/ops_errors.c). Made
+// from the declarations: that none crashes, and that each fails in its own name.
 #include "test.h"
 
 // The call with no error pending, and again while one is.
@@ -13,7 +13,8 @@
         eg_error_clear(); \
         (void)eg_add(NULL, 1); \
         (void)(call); \
-        if (!strstr(eg_error_message(), "eg_add")) test_say(__FILE__, __LINE__, #call, "says something while an error is pending"); \
+        if (!strstr(eg_error_message(), "eg_add")) \
+            test_say(__FILE__, __LINE__, #call, "says something while an error is pending"); \
         eg_error_clear(); \
     } while (0)
 
@@ -107,9 +108,12 @@ TEST(training_of_what_is_null) {
     CHECK_NULL(eg_history_csv(NULL, test_temp("none.csv")));
     CHECK_NULL(eg_history_batches_csv(NULL, test_temp("none.csv")));
     CHECK_NULL(eg_history_svg(NULL, test_temp("none.svg")));
-    eg_loss *losses[] = {eg_mean_squared_error, eg_mean_absolute_error, eg_mean_absolute_percentage_error, eg_mean_squared_logarithmic_error, eg_huber, eg_log_cosh,
-                         eg_poisson, eg_kl_divergence, eg_hinge, eg_squared_hinge, eg_categorical_hinge, eg_cosine_similarity, eg_dice, eg_binary_crossentropy,
-                         eg_categorical_crossentropy, eg_sparse_categorical_crossentropy, eg_binary_focal_crossentropy, eg_categorical_focal_crossentropy};
+    eg_loss *losses[] = {eg_mean_squared_error, eg_mean_absolute_error, eg_mean_absolute_percentage_error,
+                         eg_mean_squared_logarithmic_error, eg_huber, eg_log_cosh,
+                         eg_poisson, eg_kl_divergence, eg_hinge, eg_squared_hinge, eg_categorical_hinge,
+                         eg_cosine_similarity, eg_dice, eg_binary_crossentropy,
+                         eg_categorical_crossentropy, eg_sparse_categorical_crossentropy, eg_binary_focal_crossentropy,
+                         eg_categorical_focal_crossentropy};
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
         CHECK_NULL(losses[i](NULL, x));
         CHECK_NULL(losses[i](x, NULL));
@@ -218,21 +222,30 @@ TEST(lists_among_the_options_that_are_null) {
     eg_layer *model = eg_sequential(eg_layer_dense(2));
     eg_class_weights weights = {3, NULL}, fewer = {-1, NULL};
     eg_callbacks callbacks = {2, NULL};
-    CHECK_ERROR((eg_compile)(model, eg_sgd(), eg_mean_squared_error, NULL, 3), EG_ERROR_ARGUMENT, "eg_compile: a list of 3 is NULL");
-    CHECK_ERROR((eg_compile_outputs)(model, eg_sgd(), NULL, 1), EG_ERROR_ARGUMENT, "eg_compile_outputs: a list of 1 is NULL");
+    CHECK_ERROR((eg_compile)(model, eg_sgd(), eg_mean_squared_error, NULL, 3), EG_ERROR_ARGUMENT,
+                "eg_compile: a list of 3 is NULL");
+    CHECK_ERROR((eg_compile_outputs)(model, eg_sgd(), NULL, 1), EG_ERROR_ARGUMENT,
+                "eg_compile_outputs: a list of 1 is NULL");
     eg_metrics none = {2, NULL};
-    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(), EG_OUTPUT("a", eg_mean_squared_error, .metrics = EG_METRICS(EG_METRIC_ACCURACY)), EG_OUTPUT("b", eg_mean_squared_error, .metrics = none)),
-                EG_ERROR_ARGUMENT, "eg_compile_outputs: a list of 2 is NULL");
+    CHECK_ERROR(eg_compile_outputs(model, eg_sgd(),
+                                   EG_OUTPUT("a", eg_mean_squared_error, .metrics = EG_METRICS(EG_METRIC_ACCURACY)),
+                                   EG_OUTPUT("b", eg_mean_squared_error, .metrics = none)), EG_ERROR_ARGUMENT,
+                "eg_compile_outputs: a list of 2 is NULL");
     CHECK(eg_compile(model, eg_sgd(), eg_sparse_categorical_crossentropy));
-    CHECK_ERROR(eg_train_on_batch(model, x, y, .class_weights = weights), EG_ERROR_ARGUMENT, "eg_train_on_batch: .class_weights: a list of 3 is NULL");
-    CHECK_ERROR(eg_fit_arrays(model, x, y, .class_weights = fewer, .quiet = true), EG_ERROR_ARGUMENT, ".class_weights: a list of -1");
-    CHECK_ERROR(eg_fit_arrays(model, x, y, .callbacks = callbacks, .quiet = true), EG_ERROR_ARGUMENT, "eg_fit_arrays: .callbacks: a list of 2 is NULL");
+    CHECK_ERROR(eg_train_on_batch(model, x, y, .class_weights = weights), EG_ERROR_ARGUMENT,
+                "eg_train_on_batch: .class_weights: a list of 3 is NULL");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .class_weights = fewer, .quiet = true), EG_ERROR_ARGUMENT,
+                ".class_weights: a list of -1");
+    CHECK_ERROR(eg_fit_arrays(model, x, y, .callbacks = callbacks, .quiet = true), EG_ERROR_ARGUMENT,
+                "eg_fit_arrays: .callbacks: a list of 2 is NULL");
     const char *format = NULL;
-    CHECK_ERROR(((void *(*)(eg_error_code, const char *, ...))eg_raise)(EG_ERROR_STATE, format), EG_ERROR_STATE, "the message is NULL");
+    CHECK_ERROR(((void *(*)(eg_error_code, const char *, ...))eg_raise)(EG_ERROR_STATE, format), EG_ERROR_STATE,
+                "the message is NULL");
     eg_layer_release(model);
 }
 
-// ---- every public function, made from the declarations (tests/core/nulls.awk): with NULL in each place and in all, and 3, 0 and -1 as its
+// ---- every public function, made from the declarations (tests/core/nulls.awk): with NULL in each place and in all,
+// and 3, 0 and -1 as its
 // numbers. None may crash, and a list says in one way that it is NULL or of negative length.
 
 static double valid_buffer[64];                      // what numbers, texts and bytes may be written to
@@ -337,11 +350,20 @@ static FILE *valid_FILEp(void) { return stdout; }
 // Functions of a user's that look at nothing.
 static eg_tensor *one(eg_tensor *const *in, void *user) { (void)in, (void)user; return eg_scalar(1); }
 static bool none(eg_tensor *const *in, eg_tensor **out, void *user) { (void)in, (void)out, (void)user; return false; }
-static eg_tensor *forward(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)in, (void)c, (void)user; return eg_scalar(1); }
-static bool forwards(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) { (void)in, (void)out, (void)c, (void)user; return false; }
+static eg_tensor *forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)in, (void)c, (void)user;
+    return eg_scalar(1);
+}
+static bool forwards(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)in, (void)out, (void)c, (void)user;
+    return false;
+}
 static void backward(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c, (void)dx, (void)user; }
 static eg_dataset *no_dataset(eg_tensor *const *in, void *user) { (void)in, (void)user; return NULL; }
-static eg_status no_element(int64_t i, eg_tensor **out, void *user) { (void)i, (void)out, (void)user; return EG_END_OF_SEQUENCE; }
+static eg_status no_element(int64_t i, eg_tensor **out, void *user) {
+    (void)i, (void)out, (void)user;
+    return EG_END_OF_SEQUENCE;
+}
 static eg_function1 *valid_eg_function1p(void) { return one; }
 static eg_layer_function *valid_eg_layer_functionp(void) { return none; }
 static eg_map_function *valid_eg_map_functionp(void) { return none; }
@@ -360,16 +382,19 @@ static const eg_op_definition *valid_ceg_op_definitionp(void) {
 // checks: pointer i is a list whose length is length j; -1 ends them.
 typedef struct nulls_function {
     const char *name;
-    void (*call)(unsigned null, int n, int only);    // null: bits of the pointers that are NULL; n: all numbers, or of length `only` alone
+    // null: bits of the pointers that are NULL; n: all numbers, or of length `only` alone
+    void (*call)(unsigned null, int n, int only);
     int pointers, lengths;
     int checks[6][2];
 } nulls_function;
 #include ".build/nulls.h"
 
-// Whether an error, if there is one, is of the function that was called: not of one that this is made of. A macro may call eg_NAME_of for
-// eg_NAME (or eg_constant_values for eg_constant); and where the caller chooses what runs (an op, a loss), the error may be that one's.
+// Whether an error, if there is one, is of the function that was called: not of one that this is made of. A macro may
+// call eg_NAME_of for eg_NAME (or eg_constant_values for eg_constant); and where the caller chooses what runs (an op, a
+// loss), the error may be that one's.
 static bool nulls_named(const char *name, const char *message) {
-    static const char *const choosing[] = {"eg_activate", "eg_loss_mean", "eg_loss_per_example", "eg_op_run", "eg_constant_values", "eg_dataset_map_one"};
+    static const char *const choosing[] = {"eg_activate", "eg_loss_mean", "eg_loss_per_example", "eg_op_run",
+                                           "eg_constant_values", "eg_dataset_map_one"};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof choosing / sizeof *choosing; i++) if (!strcmp(name, choosing[i])) return true;
     if (n > 3 && !strcmp(name + n - 3, "_of") && !strncmp(message, name, n - 3) && message[n - 3] == ':') return true;
@@ -386,7 +411,10 @@ static bool nulls_call(const nulls_function *f, unsigned null, int n, int only, 
     eg_set_error_handler(NULL, NULL);
     bool right = !says || f->call == nulls_eg_error_clear || strstr(eg_error_message(), says);
     if (right && !says) right = nulls_named(f->name, eg_error_message());
-    if (!right) fprintf(stderr, "%s: %s%s, and the error is '%s'\n", f->name, says ? "it should fail with " : "an error should begin with its name", says ? says : "", eg_error_message());
+    if (!right)
+        fprintf(stderr, "%s: %s%s, and the error is '%s'\n",
+                f->name, says ? "it should fail with " : "an error should begin with its name", says ? says : "",
+                eg_error_message());
     eg_error_clear();
     return right;
 }
@@ -408,16 +436,18 @@ TEST(child_that_sweeps_all_functions) {
         for (int n = 3; f->lengths && n; n--) wrong += !nulls_call(f, 0, n, -1, NULL);
         nulls_inside = false;
         for (int j = 0; j < f->lengths; j++) wrong += !nulls_call(f, 0, -1, j, ": a list of -1");
-        for (int c = 0; f->checks[c][0] >= 0; c++) wrong += !nulls_call(f, 1u << f->checks[c][0], 3, f->checks[c][1], ": a list of 3 is NULL");
+        for (int c = 0; f->checks[c][0] >= 0; c++)
+            wrong += !nulls_call(f, 1u << f->checks[c][0], 3, f->checks[c][1], ": a list of 3 is NULL");
     }
     fprintf(stderr, "%d functions, %d wrong\n", (int)(sizeof nulls_functions / sizeof *nulls_functions), wrong);
     fflush(stderr);
-    _Exit(wrong > 0);                                // whom the objects belong to that they were given, each of them knows alone
+    _Exit(wrong > 0);  // whom the objects belong to that they were given, each of them knows alone
 }
 TEST(no_function_crashes_where_it_is_given_null) {
     char command[9000], line[512];
     const char *said = test_temp("nulls_said");
-    const bool fits = snprintf(command, sizeof command, "TEST_CHILD=1 '%s' child_that_sweeps >/dev/null 2>'%s'", test_program, said) < (int)sizeof command;
+    const bool fits = snprintf(command, sizeof command, "TEST_CHILD=1 '%s' child_that_sweeps >/dev/null 2>'%s'",
+                               test_program, said) < (int)sizeof command;
     REQUIRE(fits);
     bool swept = system(command) == 0;
     CHECK(swept);

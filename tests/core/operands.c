@@ -1,5 +1,5 @@
-// What a call may be written with: operands of every type, lists of every length. tests/checks/check_calls.sh compiles this file with every
-// warning on, and shows what the compiler refuses.
+// What a call may be written with: operands of every type, lists of every length. tests/checks/check_calls.sh compiles
+// this file with every warning on, and shows what the compiler refuses.
 #include "test.h"
 
 #pragma GCC diagnostic push
@@ -11,7 +11,9 @@ static const struct { eg_shape shape; eg_axes axes; eg_pads pads; } rows[] = {
 };
 #pragma GCC diagnostic pop
 
-typedef struct bits { unsigned three : 3; int five : 5; unsigned long long forty : 40, all : 64; bool flag : 1; const unsigned fixed : 4; } bits;
+typedef struct bits {
+    unsigned three : 3; int five : 5; unsigned long long forty : 40, all : 64; bool flag : 1; const unsigned fixed : 4;
+} bits;
 enum small { SMALL_ONE = 1, SMALL_TWO };
 enum negative { MINUS_ONE = -1 };
 
@@ -107,13 +109,15 @@ TEST(lists_of_every_length) {
     CHECK_ERROR(eg_concat(EG_TENSORS(x, NULL, x), 0), EG_ERROR_NULL, "eg_concat");
     eg_tensor *long_one = eg_constant(EG_SHAPE(9, 8, 2), EIGHT(EIGHT(1)), EIGHT(EIGHT(2)), EIGHT(3), EIGHT(NAN));
     CHECK_SHAPE(long_one, 9, 8, 2);
-    CHECK(isnan(eg_item(eg_index(eg_reshape(long_one, EG_SHAPE(-1)), -1))) && eg_item(eg_index(eg_reshape(long_one, EG_SHAPE(-1)), 135)) == 3);
+    CHECK(isnan(eg_item(eg_index(eg_reshape(long_one, EG_SHAPE(-1)), -1))) &&
+          eg_item(eg_index(eg_reshape(long_one, EG_SHAPE(-1)), 135)) == 3);
     CHECK_ERROR(eg_constant(EG_SHAPE(3), 1, 2), EG_ERROR_SHAPE, "needs 3 values, but 2 are given");
     CHECK_ERROR(eg_constant(EG_SHAPE(1), 1, 2), EG_ERROR_SHAPE, "needs 1 value, but 2 are given");
 }
 
 TEST(containers_of_every_length) {
-    eg_layer *given = eg_layer_flatten(), *empty = eg_sequential(), *one = eg_sequential(given), *nested = eg_sequential(eg_sequential(eg_sequential(eg_layer_dense(3))));
+    eg_layer *given = eg_layer_flatten(), *empty = eg_sequential(), *one = eg_sequential(given),
+             *nested = eg_sequential(eg_sequential(eg_sequential(eg_layer_dense(3))));
     eg_layer *many = eg_sequential(EIGHT(EIGHT(eg_layer_flatten())));
     CHECK_INT(eg_layer_layers(empty, NULL, 0), 0);
     CHECK_INT(eg_layer_layers(one, NULL, 0), 1);
@@ -125,7 +129,8 @@ TEST(containers_of_every_length) {
     eg_layer_release(one);
     eg_layer_release(nested);
     eg_layer_release(many);
-    eg_dataset *d = eg_dataset_zip(eg_dataset_zip(eg_dataset_range(0, 3, 1), eg_dataset_range(3, 6, 1)), eg_dataset_range(6, 9, 1));
+    eg_dataset *d = eg_dataset_zip(eg_dataset_zip(eg_dataset_range(0, 3, 1), eg_dataset_range(3, 6, 1)),
+                                   eg_dataset_range(6, 9, 1));
     eg_iterator *it = eg_iterator_new(d);
     eg_tensor *out[EG_MAX_COMPONENTS];
     CHECK(eg_iterator_next(it, out) == EG_NEXT);

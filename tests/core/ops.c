@@ -1,7 +1,8 @@
 // Gradients of the ops: every differentiable row of the op table, every option that changes a gradient, against central
 // differences in float64, to order 2 or more; and the fused float32 gradients against the same gradients in eager ops.
 // tests/core/ops_rows.c holds these two tables against the header's: a new row needs a line here.
-// Values are in tests/core/ops_values.c, what is special in tests/core/ops_edges.c, what is wrong in tests/core/ops_errors.c.
+// Values are in tests/core/ops_values.c, what is special in tests/core/ops_edges.c, what is wrong in
+// tests/core/ops_errors.c.
 #include "test.h"
 
 // ---- elementwise: one line a row
@@ -9,14 +10,20 @@
 typedef eg_tensor *unary(eg_tensor *);
 typedef eg_tensor *binary(eg_tensor *, eg_tensor *);
 typedef eg_tensor *ternary(eg_tensor *, eg_tensor *, eg_tensor *);
-typedef struct elementwise { const char *name; int n; unary *f1; binary *f2; ternary *f3; double range[3][2]; } elementwise;
+typedef struct elementwise {
+    const char *name; int n; unary *f1; binary *f2; ternary *f3; double range[3][2];
+} elementwise;
 
-static eg_tensor *where_positive(eg_tensor *a, eg_tensor *b, eg_tensor *c) { return (eg_where)((eg_greater)(a, eg_number(0)), b, c); }
+static eg_tensor *where_positive(eg_tensor *a, eg_tensor *b, eg_tensor *c) {
+    return (eg_where)((eg_greater)(a, eg_number(0)), b, c);
+}
 
 // Where each operand lies; both signs where the op has them. Values keep off the kinks (see `draw`).
 #define ROW1(name, low, high)                     { #name, 1, eg_##name, NULL, NULL, { { low, high } } },
-#define ROW2(name, low0, high0, low1, high1)      { #name, 2, NULL, (eg_##name), NULL, { { low0, high0 }, { low1, high1 } } },
-#define ROW3(name, function, l0, h0, l1, h1, l2, h2) { #name, 3, NULL, NULL, (function), { { l0, h0 }, { l1, h1 }, { l2, h2 } } },
+#define ROW2(name, low0, high0, low1, high1) \
+    { #name, 2, NULL, (eg_##name), NULL, { { low0, high0 }, { low1, high1 } } },
+#define ROW3(name, function, l0, h0, l1, h1, l2, h2) \
+    { #name, 3, NULL, NULL, (function), { { l0, h0 }, { l1, h1 }, { l2, h2 } } },
 static const elementwise rows[] = {
     ROW1(negative, -2, 2)
     ROW1(abs, -2, 2)
@@ -83,14 +90,15 @@ static double random_unit(void) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (double)(random_state >> 11) / 9007199254740992.0;
 }
-// Random numbers in [low, high] on a grid of 0.1, each operand's a little off it by its own way: no two operands are equal,
-// none is a multiple of 0.1 (where relu, relu6, hard_sigmoid ... have their kinks), no two elements tie.
+// Random numbers in [low, high] on a grid of 0.1, each operand's a little off it by its own way: no two operands are
+// equal, none is a multiple of 0.1 (where relu, relu6, hard_sigmoid ... have their kinks), no two elements tie.
 static eg_tensor *draw(eg_dtype dtype, eg_shape shape, int operand, double low, double high) {
     int64_t n = 1;
     for (int i = 0; i < shape.rank; i++) n *= shape.dims[i];
     double *values = (double *)malloc((size_t)(n ? n : 1) * sizeof *values);
     for (int64_t i = 0; i < n; i++) {
-        double v = floor((low + (high - low) * random_unit()) * 10) / 10 + 0.025 + 0.025 * operand + (double)(i % 19) * 5e-4;
+        double v = floor((low + (high - low) * random_unit()) * 10) / 10 + 0.025 + 0.025 * operand + (double)(i % 19) *
+                   5e-4;
         values[i] = v > high ? v - 0.1 : v;
     }
     eg_tensor *x = eg_constant_values(dtype, shape, values, n);
@@ -133,7 +141,8 @@ static bool check_row(const elementwise *row, const eg_shape *shapes, look how, 
     eg_scope_end(scope);
     return ok;
 }
-static bool of_one_shape(const elementwise *row) { return !strcmp(row->name, "sigmoid_cross_entropy_with_logits"); }     // does not broadcast
+// does not broadcast
+static bool of_one_shape(const elementwise *row) { return !strcmp(row->name, "sigmoid_cross_entropy_with_logits"); }
 TEST(elementwise_gradients) {
     const eg_shape shapes[][3] = {
         { EG_SHAPE(2, 3), EG_SHAPE(2, 3), EG_SHAPE(2, 3) },      { EG_SHAPE(2, 3), EG_SHAPE(3), EG_SCALAR },
@@ -152,7 +161,8 @@ TEST(elementwise_gradients) {
 TEST(elementwise_gradients_of_views) {
     const eg_shape square[3] = { EG_SHAPE(3, 4), EG_SHAPE(3, 4), EG_SHAPE(3, 4) };
     for (int r = 0; r < ROWS; r++)
-        for (int how = TRANSPOSED; how < LOOKS; how++) CHECK(check_row(&rows[r], square, (look)how, 2, look_names[how]));
+        for (int how = TRANSPOSED; how < LOOKS; how++)
+            CHECK(check_row(&rows[r], square, (look)how, 2, look_names[how]));
 }
 
 // The gradients of one row for inputs x; recorded: under an outer tape, which makes them a chain of eager ops.
@@ -182,7 +192,8 @@ static void fused_against_eager(eg_dtype dtype, double tol) {
             eg_tensor *x[3], *fused[3], *chain[3];
             for (int i = 0; i < rows[r].n; i++) {
                 bool turned = s == 4;                              // the last time round as transposed views
-                x[i] = draw(dtype, turned ? EG_SHAPE(515, 2) : shapes[s][i], i, rows[r].range[i][0], rows[r].range[i][1]);
+                x[i] = draw(dtype, turned ? EG_SHAPE(515, 2) : shapes[s][i], i, rows[r].range[i][0],
+                            rows[r].range[i][1]);
                 if (turned) x[i] = eg_transpose(x[i]);
             }
             eg_tensor *y = apply(&rows[r], x);
@@ -201,8 +212,10 @@ static void fused_against_eager(eg_dtype dtype, double tol) {
 TEST(fused_gradients_equal_the_eager_chain) { fused_against_eager(EG_FLOAT32, 1e-6); }
 TEST(fused_gradients_equal_the_eager_chain_in_float64) { fused_against_eager(EG_FLOAT64, 1e-14); }
 
-// Plain numbers as operands, in every place but one: gradients as with tensors of that value, in both dtypes, fused and not.
-static bool number_gradients(const elementwise *row, int tensor, eg_tensor *const *as_tensors, const double *numbers, bool recorded, eg_tensor **got, eg_tensor **want) {
+// Plain numbers as operands, in every place but one: gradients as with tensors of that value, in both dtypes, fused and
+// not.
+static bool number_gradients(const elementwise *row, int tensor, eg_tensor *const *as_tensors, const double *numbers,
+                             bool recorded, eg_tensor **got, eg_tensor **want) {
     for (int numeric = 0; numeric < 2; numeric++) {
         eg_tape *outer = recorded ? eg_tape_begin() : NULL, *tape = eg_tape_begin();
         eg_tensor *x[3] = { NULL, NULL, NULL };
@@ -223,7 +236,9 @@ TEST(gradients_with_plain_numbers) {
             const double *v = numbers[variant & 1];
             eg_dtype dtype = variant & 2 ? EG_FLOAT64 : EG_FLOAT32;
             eg_tensor *x[3], *got, *want;
-            for (int i = 0; i < rows[r].n; i++) x[i] = i == tensor ? draw(dtype, EG_SHAPE(7), i, rows[r].range[i][0], rows[r].range[i][1]) : eg_scalar_of(dtype, v[i]);
+            for (int i = 0; i < rows[r].n; i++)
+                x[i] = i == tensor ? draw(dtype, EG_SHAPE(7), i, rows[r].range[i][0],
+                                          rows[r].range[i][1]) : eg_scalar_of(dtype, v[i]);
             CHECK(number_gradients(&rows[r], tensor, x, v, variant & 4, &got, &want));
             if (got || want) CHECK_SAME(got, want, dtype == EG_FLOAT32 ? 1e-6 : 1e-14);
             if (test_fails) { say(rows[r].name, variant & 4 ? "numbers, recorded" : "numbers"); return; }
@@ -232,7 +247,9 @@ TEST(gradients_with_plain_numbers) {
 
 // ---- all other ops: a function, the shapes of its inputs ("2 3" or "" for rank 0), the order
 
-typedef struct gradient_case { const char *name; eg_function1 *f; const char *shapes[3]; int order; double low, high; } gradient_case;
+typedef struct gradient_case {
+    const char *name; eg_function1 *f; const char *shapes[3]; int order; double low, high;
+} gradient_case;
 
 // G(what it is, its id, its value made of x[0], x[1] ..., order, low, high, shapes...)
 #define CASES(G) \
@@ -248,10 +265,12 @@ typedef struct gradient_case { const char *name; eg_function1 *f; const char *sh
     G(broadcast_to, 1, eg_mul(eg_broadcast_to(x[0], EG_SHAPE(2, 3, 4)), x[1]), 2, -2, 2, "3 1", "2 3 4") \
     G(broadcast_to, 2, eg_square(eg_broadcast_to(x[0], EG_SHAPE(2, 0))), 2, -2, 2, "2 1") \
     G(slice, 1, eg_square(eg_slice(x[0], EG_SHAPE(1, 0), EG_SHAPE(-1, 2))), 2, -2, 2, "3 4") \
-    G(slice, 2, eg_square(eg_strided_slice(x[0], EG_SHAPE(-1, 1), EG_SHAPE(EG_END, EG_END), EG_SHAPE(-2, 2))), 2, -2, 2, "4 5") \
+    G(slice, 2, eg_square(eg_strided_slice(x[0], EG_SHAPE(-1, 1), EG_SHAPE(EG_END, EG_END), EG_SHAPE(-2, 2))), 2, -2, \
+      2, "4 5") \
     G(slice, 3, eg_square(eg_strided_slice(x[0], EG_SHAPE(2), EG_SHAPE(1), EG_SHAPE(1))), 2, -2, 2, "3 2") \
     G(slice, 4, eg_mul(eg_index(x[0], -1), eg_index(x[0], 0)), 2, -2, 2, "3 2") \
-    G(slice, 5, eg_square(eg_strided_slice(eg_transpose(x[0]), EG_SHAPE(0, 3), EG_SHAPE(EG_END, 0), EG_SHAPE(3, -2))), 2, -2, 2, "4 5") \
+    G(slice, 5, eg_square(eg_strided_slice(eg_transpose(x[0]), EG_SHAPE(0, 3), EG_SHAPE(EG_END, 0), EG_SHAPE(3, -2))), \
+      2, -2, 2, "4 5") \
     G(split, 1, split_product(x[0], 1, false), 2, -2, 2, "2 6") \
     G(unstack, 1, split_product(x[0], 1, true), 2, -2, 2, "2 3") \
     G(pad, 1, eg_square(eg_pad(x[0], EG_PADS(1, 0, 0, 2), .value = 3)), 2, -2, 2, "2 3") \
@@ -275,7 +294,8 @@ typedef struct gradient_case { const char *name; eg_function1 *f; const char *sh
     G(reduce_sum, 5, eg_square(eg_reduce_sum(x[0])), 2, -2, 2, "") \
     G(reduce_mean, 1, eg_square(eg_reduce_mean(x[0])), 2, -2, 2, "2 3") \
     G(reduce_mean, 2, eg_square(eg_reduce_mean(x[0], .axes = EG_AXES(1))), 2, -2, 2, "2 3 4") \
-    G(reduce_mean, 3, eg_square(eg_reduce_mean(eg_transpose(x[0]), .axes = EG_AXES(0, 2), .keepdims = true)), 2, -2, 2, "2 3 4") \
+    G(reduce_mean, 3, eg_square(eg_reduce_mean(eg_transpose(x[0]), .axes = EG_AXES(0, 2), .keepdims = true)), 2, -2, \
+      2, "2 3 4") \
     G(reduce_max, 1, eg_square(eg_reduce_max(x[0])), 2, -2, 2, "2 3") \
     G(reduce_max, 2, eg_square(eg_reduce_max(x[0], .axes = EG_AXES(0, 2))), 2, -2, 2, "2 3 2") \
     G(reduce_max, 3, eg_square(eg_reduce_max(x[0], .axes = EG_AXES(-1), .keepdims = true)), 2, -2, 2, "2 3") \
@@ -283,7 +303,8 @@ typedef struct gradient_case { const char *name; eg_function1 *f; const char *sh
     G(reduce_min, 2, eg_square(eg_reduce_min(x[0], .axes = EG_AXES(1))), 2, -2, 2, "2 3") \
     G(reduce_prod, 1, eg_reduce_prod(x[0]), 3, -2, 2, "2 3") \
     G(reduce_prod, 2, eg_reduce_prod(x[0], .axes = EG_AXES(1)), 2, -2, 2, "2 5") \
-    G(reduce_prod, 3, eg_reduce_prod(eg_mul(x[0], eg_constant_of(EG_FLOAT64, EG_SHAPE(4), 1, 0, 1, 0)), .keepdims = true), 3, -2, 2, "4") \
+    G(reduce_prod, 3, eg_reduce_prod(eg_mul(x[0], eg_constant_of(EG_FLOAT64, EG_SHAPE(4), 1, 0, 1, 0)), \
+                                     .keepdims = true), 3, -2, 2, "4") \
     G(reduce_logsumexp, 1, eg_reduce_logsumexp(x[0]), 3, -2, 2, "2 3") \
     G(reduce_logsumexp, 2, eg_reduce_logsumexp(x[0], .axes = EG_AXES(0, 2)), 2, -2, 2, "2 3 2") \
     G(reduce_logsumexp, 3, eg_reduce_logsumexp(x[0], .axes = EG_AXES(-1), .keepdims = true), 2, 800, 801, "2 3") \
@@ -306,11 +327,14 @@ typedef struct gradient_case { const char *name; eg_function1 *f; const char *sh
     G(softmax, 3, eg_softmax(x[0], .axis = 1), 2, -2, 2, "2 3 2") \
     G(log_softmax, 1, eg_log_softmax(x[0]), 3, -2, 2, "2 3") \
     G(log_softmax, 2, eg_log_softmax(x[0], .axis = -2), 2, -2, 2, "2 3 2") \
-    G(softmax_cross_entropy_with_logits, 1, eg_softmax_cross_entropy_with_logits(eg_softmax(x[0]), x[1]), 2, -2, 2, "2 3", "2 3") \
+    G(softmax_cross_entropy_with_logits, 1, eg_softmax_cross_entropy_with_logits(eg_softmax(x[0]), x[1]), 2, -2, 2, \
+      "2 3", "2 3") \
     G(sparse_softmax_cross_entropy_with_logits, 1, \
-      eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT32, EG_SHAPE(3), 2, 0, 2), x[0]), 3, -2, 2, "3 4") \
+      eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT32, EG_SHAPE(3), 2, 0, 2), x[0]), 3, -2, 2, \
+      "3 4") \
     G(sparse_softmax_cross_entropy_with_logits, 2, \
-      eg_square(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(2, 2), 2, 0, 1, 1), x[0])), 2, -2, 2, "2 2 3") \
+      eg_square(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(2, 2), 2, 0, 1, 1), \
+      x[0])), 2, -2, 2, "2 2 3") \
     G(matmul, 1, eg_matmul(x[0], x[1]), 2, -2, 2, "2 3", "3 4") \
     G(matmul, 2, eg_square(eg_matmul(x[0], x[1], .transpose_a = true)), 2, -2, 2, "3 2", "3 4") \
     G(matmul, 3, eg_square(eg_matmul(x[0], x[1], .transpose_b = true)), 2, -2, 2, "2 3", "4 3") \
@@ -318,7 +342,9 @@ typedef struct gradient_case { const char *name; eg_function1 *f; const char *sh
     G(matmul, 5, eg_square(eg_matmul(x[0], x[1])), 2, -2, 2, "2 1 2 3", "4 3 2") \
     G(matmul, 6, eg_square(eg_matmul(x[0], x[1])), 2, -2, 2, "2 3", "4 3 2") \
     G(matmul, 7, eg_square(eg_matmul(x[0], x[1], .transpose_a = true, .transpose_b = true)), 2, -2, 2, "4 3 2", "5 3") \
-    G(matmul, 8, eg_square(eg_matmul(eg_transpose(x[0]), eg_strided_slice(x[1], EG_SHAPE(0, 0), EG_SHAPE(EG_END, EG_END), EG_SHAPE(2, 2)))), 2, -2, 2, "3 2", "5 4") \
+    G(matmul, 8, eg_square(eg_matmul(eg_transpose(x[0]), eg_strided_slice(x[1], EG_SHAPE(0, 0), \
+                                                                          EG_SHAPE(EG_END, EG_END), EG_SHAPE(2, 2)))), \
+      2, -2, 2, "3 2", "5 4") \
     G(matmul, 9, eg_matmul(x[0], x[0]), 3, -2, 2, "3 3") \
     G(matmul, 10, eg_add(eg_matmul(x[0], x[1]), 1), 2, -2, 2, "2 0", "0 3") \
     G(matmul, 11, eg_matmul(x[0], x[1]), 2, -2, 2, "0 2", "2 3") \
@@ -330,36 +356,52 @@ typedef struct gradient_case { const char *name; eg_function1 *f; const char *sh
     G(einsum, 6, eg_square(eg_einsum("iij,j->", x, 2)), 2, -2, 2, "2 2 3", "3") \
     G(einsum, 7, eg_square(eg_einsum("abc->b", x, 1)), 2, -2, 2, "2 3 2") \
     G(gather, 1, eg_square(eg_gather(x[0], eg_constant_of(EG_INT32, EG_SHAPE(3), 1, 1, 0))), 2, -2, 2, "2 3") \
-    G(gather, 2, eg_square(eg_gather(x[0], eg_constant_of(EG_INT64, EG_SHAPE(2, 2), 1, 2, 2, 0), .axis = 1)), 2, -2, 2, "2 3 2") \
+    G(gather, 2, eg_square(eg_gather(x[0], eg_constant_of(EG_INT64, EG_SHAPE(2, 2), 1, 2, 2, 0), .axis = 1)), 2, -2, \
+      2, "2 3 2") \
     G(gather, 3, eg_square(eg_gather(x[0], eg_zeros(EG_INT64, EG_SHAPE(0)), .axis = -1)), 2, -2, 2, "2 3") \
     G(gather, 4, eg_square(eg_gather(x[0], eg_scalar_of(EG_INT32, 1))), 2, -2, 2, "2 3") \
-    G(gather_nd, 1, eg_square(eg_gather_nd(x[0], eg_constant_of(EG_INT32, EG_SHAPE(3, 2), 1, 1, 0, 2, 1, 1))), 2, -2, 2, "2 3 2") \
-    G(take_along_axis, 1, eg_square(eg_take_along_axis(x[0], eg_constant_of(EG_INT64, EG_SHAPE(2, 2), 1, 1, 0, 2), 1)), 2, -2, 2, "2 3") \
-    G(scatter_nd, 1, eg_square(eg_scatter_nd(eg_constant_of(EG_INT32, EG_SHAPE(3, 1), 3, 1, 3), x[0], EG_SHAPE(5, 2))), 2, -2, 2, "3 2") \
-    G(tensor_scatter_add, 1, eg_square(eg_tensor_scatter_add(x[0], eg_constant_of(EG_INT64, EG_SHAPE(2, 2), 0, 1, 0, 1), x[1])), 2, -2, 2, "2 3", "2") \
-    G(scatter_add, 1, eg_square(eg_segment_sum(x[0], eg_constant_of(EG_INT32, EG_SHAPE(4), 2, 0, 2, 1), 4)), 2, -2, 2, "4 2") \
+    G(gather_nd, 1, eg_square(eg_gather_nd(x[0], eg_constant_of(EG_INT32, EG_SHAPE(3, 2), 1, 1, 0, 2, 1, 1))), 2, -2, \
+      2, "2 3 2") \
+    G(take_along_axis, 1, \
+      eg_square(eg_take_along_axis(x[0], eg_constant_of(EG_INT64, EG_SHAPE(2, 2), 1, 1, 0, 2), 1)), 2, -2, 2, "2 3") \
+    G(scatter_nd, 1, eg_square(eg_scatter_nd(eg_constant_of(EG_INT32, EG_SHAPE(3, 1), 3, 1, 3), x[0], \
+                                             EG_SHAPE(5, 2))), 2, -2, 2, "3 2") \
+    G(tensor_scatter_add, \
+      1, eg_square(eg_tensor_scatter_add(x[0], eg_constant_of(EG_INT64, EG_SHAPE(2, 2), 0, 1, 0, 1), x[1])), 2, -2, 2, \
+      "2 3", "2") \
+    G(scatter_add, 1, eg_square(eg_segment_sum(x[0], eg_constant_of(EG_INT32, EG_SHAPE(4), 2, 0, 2, 1), 4)), 2, -2, 2, \
+      "4 2") \
     G(conv2d, 1, eg_conv2d(x[0], x[1]), 2, -2, 2, "1 4 5 2", "2 3 2 3") \
     G(conv2d, 2, eg_square(eg_conv2d(x[0], x[1], .padding = EG_SAME)), 2, -2, 2, "2 3 4 1", "3 2 1 2") \
-    G(conv2d, 3, eg_square(eg_conv2d(x[0], x[1], .strides = { 2, 1 }, .padding = EG_SAME)), 2, -1, 1, "1 5 4 2", "3 3 2 2") \
+    G(conv2d, 3, eg_square(eg_conv2d(x[0], x[1], .strides = { 2, 1 }, .padding = EG_SAME)), 2, -1, 1, "1 5 4 2", \
+      "3 3 2 2") \
     G(conv2d, 4, eg_square(eg_conv2d(x[0], x[1], .dilations = { 2, 1 })), 2, -1, 1, "1 6 4 1", "2 2 1 2") \
     G(conv2d, 5, eg_square(eg_conv2d(x[0], x[1], .groups = 2, .strides = { 2 })), 2, -1, 1, "1 5 5 4", "2 2 2 4") \
     G(conv2d, 6, eg_conv2d(x[0], x[1], .strides = { 3 }), 2, -1, 1, "1 8 7 1", "2 2 1 1") \
     G(conv2d, 7, eg_conv2d(x[0], x[1]), 2, -1, 1, "0 4 4 1", "2 2 1 1") \
     G(conv1d, 1, eg_square(eg_conv1d(x[0], x[1], .strides = { 2 }, .padding = EG_SAME)), 2, -1, 1, "2 5 2", "3 2 2") \
-    G(depthwise_conv2d, 1, eg_square(eg_depthwise_conv2d(x[0], x[1], .padding = EG_SAME)), 2, -1, 1, "1 4 4 2", "3 3 2 2") \
-    G(depthwise_conv2d, 2, eg_square(eg_depthwise_conv2d(x[0], x[1], .strides = { 2 }, .dilations = { 1, 2 })), 2, -1, 1, "1 5 6 3", "2 2 3 1") \
+    G(depthwise_conv2d, 1, eg_square(eg_depthwise_conv2d(x[0], x[1], .padding = EG_SAME)), 2, -1, 1, "1 4 4 2", \
+      "3 3 2 2") \
+    G(depthwise_conv2d, 2, eg_square(eg_depthwise_conv2d(x[0], x[1], .strides = { 2 }, .dilations = { 1, 2 })), 2, -1, \
+      1, "1 5 6 3", "2 2 3 1") \
     G(conv2d_input, 1, eg_square(eg_conv2d_transpose(x[0], x[1])), 2, -1, 1, "1 3 2 2", "2 3 1 2") \
-    G(conv2d_input, 2, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2 }, .padding = EG_SAME)), 2, -1, 1, "1 3 2 2", "3 3 2 2") \
-    G(conv2d_input, 3, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2, 3 }, .output_padding = { 1, 2 })), 2, -1, 1, "1 2 2 1", "2 2 2 1") \
-    G(conv2d_input, 5, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2, 3 }, .padding = EG_SAME, .output_padding = { 1, 2 })), 2, -1, 1, "1 2 2 1", "2 2 2 1") \
-    G(conv2d_input, 4, eg_square(eg_conv2d_transpose(x[0], x[1], .groups = 2, .dilations = { 2 })), 2, -1, 1, "1 3 2 4", "2 2 1 4") \
+    G(conv2d_input, 2, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2 }, .padding = EG_SAME)), 2, -1, 1, \
+      "1 3 2 2", "3 3 2 2") \
+    G(conv2d_input, 3, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2, 3 }, .output_padding = { 1, 2 })), 2, \
+      -1, 1, "1 2 2 1", "2 2 2 1") \
+    G(conv2d_input, 5, eg_square(eg_conv2d_transpose(x[0], x[1], .strides = { 2, 3 }, .padding = EG_SAME, \
+                                                     .output_padding = { 1, 2 })), 2, -1, 1, "1 2 2 1", "2 2 2 1") \
+    G(conv2d_input, 4, eg_square(eg_conv2d_transpose(x[0], x[1], .groups = 2, .dilations = { 2 })), 2, -1, 1, \
+      "1 3 2 4", "2 2 1 4") \
     G(conv1d_transpose, 1, eg_square(eg_conv1d_transpose(x[0], x[1], .strides = { 2 })), 2, -1, 1, "2 3 1", "3 2 1") \
     G(conv2d_filter, 1, filter_gradient(x[0], x[1]), 2, -1, 1, "1 4 4 2", "2 2 2 2") \
     G(max_pool_index, 1, eg_square(eg_max_pool2d(x[0])), 2, -2, 2, "1 4 5 2") \
-    G(max_pool_index, 2, eg_square(eg_max_pool2d(x[0], .size = { 3, 2 }, .strides = { 2, 1 }, .padding = EG_SAME)), 2, -2, 2, "2 4 3 1") \
+    G(max_pool_index, 2, eg_square(eg_max_pool2d(x[0], .size = { 3, 2 }, .strides = { 2, 1 }, .padding = EG_SAME)), 2, \
+      -2, 2, "2 4 3 1") \
     G(max_pool1d, 1, eg_square(eg_max_pool1d(x[0], .size = { 3 }, .strides = { 2 })), 2, -2, 2, "2 6 2") \
     G(avg_pool2d, 1, eg_square(eg_avg_pool2d(x[0])), 2, -2, 2, "1 4 5 2") \
-    G(avg_pool2d, 2, eg_square(eg_avg_pool2d(x[0], .size = { 3, 2 }, .strides = { 1, 2 }, .padding = EG_SAME)), 2, -2, 2, "2 4 3 1") \
+    G(avg_pool2d, 2, eg_square(eg_avg_pool2d(x[0], .size = { 3, 2 }, .strides = { 1, 2 }, .padding = EG_SAME)), 2, -2, \
+      2, "2 4 3 1") \
     G(avg_pool2d_grad, 1, pool_gradient(x[0], x[1]), 2, -2, 2, "1 4 4 1", "1 2 2 1") \
     G(avg_pool1d, 1, eg_square(eg_avg_pool1d(x[0], .padding = EG_SAME)), 2, -2, 2, "2 5 2") \
     G(resize, 1, eg_square(eg_resize(x[0], 4, 5)), 2, -2, 2, "1 2 3 2") \
@@ -392,7 +434,8 @@ static eg_tensor *pool_gradient(eg_tensor *x, eg_tensor *w) {
 #define FUNCTION(name, id, value, order, low, high, ...) \
     static eg_tensor *case_##name##_##id(eg_tensor *const *x, void *user) { (void)user; return value; }
 CASES(FUNCTION)
-#define LINE(name, id, value, order, low, high, ...) { #name " " #id, case_##name##_##id, { __VA_ARGS__ }, order, low, high },
+#define LINE(name, id, value, order, low, high, ...) \
+    { #name " " #id, case_##name##_##id, { __VA_ARGS__ }, order, low, high },
 static const gradient_case cases[] = { CASES(LINE) };
 enum { NUMBER_OF_CASES = (int)(sizeof cases / sizeof cases[0]) };
 

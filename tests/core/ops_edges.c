@@ -1,5 +1,5 @@
-// What ops do at the edge of their domain: kinks, ties, zeros, infinities, overflow, nothing at all; and what they do with
-// plain numbers. Each behaviour has a test of its name.
+// What ops do at the edge of their domain: kinks, ties, zeros, infinities, overflow, nothing at all; and what they do
+// with plain numbers. Each behaviour has a test of its name.
 #include "test.h"
 
 static eg_tensor *of(eg_dtype dtype, double a) { return eg_scalar_of(dtype, a); }
@@ -49,7 +49,8 @@ TEST(gradient_of_std_of_equal_values_is_zero) {
     }
     CHECK(eg_item(eg_reduce_std(eg_constant(EG_SHAPE(3), .1, .1, .1))) == 0);
     CHECK(isnan(eg_item(eg_reduce_std(eg_zeros(EG_FLOAT32, EG_SHAPE(0))))));
-    CHECK_NEAR(eg_item(eg_reduce_std(eg_constant(EG_SHAPE(2), 3e30, -3e30))), 3e30, 1e-6);      // the squares overflow a float
+    // the squares overflow a float
+    CHECK_NEAR(eg_item(eg_reduce_std(eg_constant(EG_SHAPE(2), 3e30, -3e30))), 3e30, 1e-6);
 }
 TEST(gradient_of_max_and_min_is_shared_by_ties) {
     for (int t = 0; t < 2; t++) {
@@ -60,7 +61,8 @@ TEST(gradient_of_max_and_min_is_shared_by_ties) {
         CHECK_TENSOR(g, 0, 0, 1, 0, 0, 0, 0);
         SLOPE(g, eg_norm(x, .ord = INFINITY), eg_constant_of(floats[t], EG_SHAPE(3), -2, 2, 1));
         CHECK_TENSOR(g, 0, -.5, .5, 0);
-        SLOPE(g, eg_max_pool2d(eg_reshape(x, EG_SHAPE(1, 2, 2, 1))), eg_constant_of(floats[t], EG_SHAPE(4), 1, 3, 3, 3));
+        SLOPE(g, eg_max_pool2d(eg_reshape(x, EG_SHAPE(1, 2, 2, 1))),
+              eg_constant_of(floats[t], EG_SHAPE(4), 1, 3, 3, 3));
         CHECK_TENSOR(g, 0, 0, 1, 0, 0);                            // a window's maximum is its first
     }
 }
@@ -98,7 +100,9 @@ TEST(gradient_of_clip_at_its_bounds_is_one) {
 // min(max(x, low), high): with bounds in the wrong order it is high, whatever x is.
 TEST(gradient_of_clip_belongs_to_the_value_returned) {
     for (int t = 0; t < 2; t++) {
-        eg_tensor *x = eg_constant_of(floats[t], EG_SHAPE(6), -2, 0, 1, 2, 3, 5), *low = eg_full(floats[t], EG_SHAPE(6), 3), *high = eg_full(floats[t], EG_SHAPE(6), 1), *in[] = { x, low, high }, *g[3];
+        eg_tensor *x = eg_constant_of(floats[t], EG_SHAPE(6), -2, 0, 1, 2, 3, 5),
+                  *low = eg_full(floats[t], EG_SHAPE(6), 3), *high = eg_full(floats[t], EG_SHAPE(6), 1),
+                  *in[] = { x, low, high }, *g[3];
         for (int swapped = 0; swapped < 2; swapped++) {
             eg_tape *tape = eg_tape_begin();
             for (int i = 0; i < 3; i++) eg_tape_watch(tape, in[i]);
@@ -118,19 +122,24 @@ TEST(gradient_of_clip_belongs_to_the_value_returned) {
         }
     }
 }
-// Where a function is nearly 0 because it is the difference of two that are nearly equal. Values by mpmath, to 40 digits; TensorFlow 2.21 has the
-// same to 7 digits, but 0 for gelu_tanh from -5 on and for the slopes of elu and selu at -20.
+// Where a function is nearly 0 because it is the difference of two that are nearly equal. Values by mpmath, to 40
+// digits; TensorFlow 2.21 has the same to 7 digits, but 0 for gelu_tanh from -5 on and for the slopes of elu and selu
+// at -20.
 static void check_ratios(eg_tensor *got, double tolerance, const double *want) {
     const double ones[] = { 1, 1, 1 };
     CHECK_VALUES(eg_div(eg_cast(got, EG_FLOAT64), eg_from_data(EG_FLOAT64, EG_SHAPE(3), want)), tolerance, ones, 3);
 }
 TEST(tails_keep_their_digits) {
-    static const double gelu[] = { -1.43325785939597e-6, -5.91952587022619e-9, -4.97676845941743e-15 }, gelu_slope[] = { -7.14694600179229e-6, -3.5468709453902e-8, -3.9796072610868e-14 },
-                        gelu_tanh[] = { -2.29179619662951e-7, -8.4396467007623e-11, -3.10778293750111e-21 }, gelu_tanh_slope[] = { -1.54636198753259e-6, -7.7099739309537e-10, -4.71478450410684e-20 },
-                        erfc[] = { 1.541725790028e-8, 2.15197367124989e-17, 4.13703174651381e-37 }, slope[] = { 1.5229979744712628e-8, 2.061153622438558e-9, 9.357622968840175e-14 };
+    static const double gelu[] = { -1.43325785939597e-6, -5.91952587022619e-9, -4.97676845941743e-15 },
+                        gelu_slope[] = { -7.14694600179229e-6, -3.5468709453902e-8, -3.9796072610868e-14 },
+                        gelu_tanh[] = { -2.29179619662951e-7, -8.4396467007623e-11, -3.10778293750111e-21 },
+                        gelu_tanh_slope[] = { -1.54636198753259e-6, -7.7099739309537e-10, -4.71478450410684e-20 },
+                        erfc[] = { 1.541725790028e-8, 2.15197367124989e-17, 4.13703174651381e-37 },
+                        slope[] = { 1.5229979744712628e-8, 2.061153622438558e-9, 9.357622968840175e-14 };
     for (int t = 0; t < 2; t++) {
-        const double near = t ? 1e-11 : 1e-6;                      // what a rounded argument does to an exponential is more, by its size
-        eg_tensor *g, *x0 = eg_constant_of(floats[t], EG_SHAPE(3), -5, -6, -8), *low = eg_constant_of(floats[t], EG_SHAPE(3), -18, -20, -30);
+        const double near = t ? 1e-11 : 1e-6;  // what a rounded argument does to an exponential is more, by its size
+        eg_tensor *g, *x0 = eg_constant_of(floats[t], EG_SHAPE(3), -5, -6, -8),
+                  *low = eg_constant_of(floats[t], EG_SHAPE(3), -18, -20, -30);
         check_ratios(eg_gelu(x0), near, gelu);
         SLOPE(g, eg_gelu(x), x0);
         check_ratios(g, 10 * near, gelu_slope);
@@ -175,9 +184,11 @@ TEST(gradient_of_pow_at_zero) {
         eg_tensor *g;
         SLOPE(g, eg_pow(x, 2), eg_constant_of(floats[t], EG_SHAPE(3), 0, -3, 2));
         CHECK_TENSOR(g, 0, 0, -6, 4);
-        SLOPE(g, eg_pow(x, 0), eg_constant_of(floats[t], EG_SHAPE(8), 0, 5, -2, INFINITY, -INFINITY, 1e-39, -1e-45, 1e-37));
+        SLOPE(g, eg_pow(x, 0),
+              eg_constant_of(floats[t], EG_SHAPE(8), 0, 5, -2, INFINITY, -INFINITY, 1e-39, -1e-45, 1e-37));
         CHECK_TENSOR(g, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-        SLOPE(g, eg_pow(x, eg_constant_of(floats[t], EG_SHAPE(4), 0, 1, 2, -1)), eg_constant_of(floats[t], EG_SHAPE(4), INFINITY, INFINITY, -INFINITY, INFINITY));
+        SLOPE(g, eg_pow(x, eg_constant_of(floats[t], EG_SHAPE(4), 0, 1, 2, -1)),
+              eg_constant_of(floats[t], EG_SHAPE(4), INFINITY, INFINITY, -INFINITY, INFINITY));
         CHECK_TENSOR(g, 0, 0, 1, -INFINITY, 0);
         eg_tensor *a = of(floats[t], 4), *b = of(floats[t], 0);    // along a and then b: 1 / a
         eg_tape *outer = eg_tape_begin();
@@ -223,23 +234,28 @@ TEST(gradients_of_integer_paths_are_null) {
 TEST(floordiv_and_mod_round_down) {
     const eg_dtype dtypes[] = { EG_INT32, EG_INT64, EG_FLOAT32, EG_FLOAT64 };
     for (int t = 0; t < 4; t++) {
-        eg_tensor *a = eg_constant_of(dtypes[t], EG_SHAPE(4), -7, 7, -7, 7), *b = eg_constant_of(dtypes[t], EG_SHAPE(4), 2, -2, -2, 2);
+        eg_tensor *a = eg_constant_of(dtypes[t], EG_SHAPE(4), -7, 7, -7, 7),
+                  *b = eg_constant_of(dtypes[t], EG_SHAPE(4), 2, -2, -2, 2);
         CHECK_TENSOR(eg_floordiv(a, b), 0, -4, -4, 3, 3);
         CHECK_TENSOR(eg_mod(a, b), 0, 1, -1, -1, 1);
         CHECK_DTYPE(eg_floordiv(a, b), dtypes[t]);
     }
     CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(4), -1, 1, 5, -5), INFINITY), 0, -1, 0, 0, -1);
-    CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(4), INFINITY, -INFINITY, INFINITY, 0), eg_constant(EG_SHAPE(4), 2, 2, INFINITY, INFINITY)), 0, NAN, NAN, NAN, 0);      // as in NumPy 2.4
+    // as in NumPy 2.4
+    CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(4), INFINITY, -INFINITY, INFINITY, 0),
+                             eg_constant(EG_SHAPE(4), 2, 2, INFINITY, INFINITY)), 0, NAN, NAN, NAN, 0);
     CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(3), 1, -1, 1), -INFINITY), 0, -1, 0, -1);
     CHECK_TENSOR(eg_mod(eg_constant(EG_SHAPE(2), -1, 1), INFINITY), 0, INFINITY, 1);
     CHECK_TENSOR(eg_mod(eg_constant(EG_SHAPE(2), 1, INFINITY), eg_constant(EG_SHAPE(2), 0, 2)), 0, NAN, NAN);
     CHECK_TENSOR(eg_floordiv(eg_constant(EG_SHAPE(3), 1, -1, 0), 0), 0, INFINITY, -INFINITY, NAN);
-    CHECK_TENSOR(eg_floordiv(eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 1, 0.3), 0.1), 0, 9, 2);      // 0.1 is a little more than a tenth
+    // 0.1 is a little more than a tenth
+    CHECK_TENSOR(eg_floordiv(eg_constant_of(EG_FLOAT64, EG_SHAPE(2), 1, 0.3), 0.1), 0, 9, 2);
 }
 TEST(integer_division_by_zero_is_an_error) {
     const eg_dtype dtypes[] = { EG_INT32, EG_INT64, EG_UINT8 };
     for (int t = 0; t < 3; t++) {
-        eg_tensor *a = eg_constant_of(dtypes[t], EG_SHAPE(2), 1, 2), *zero = eg_constant_of(dtypes[t], EG_SHAPE(2), 1, 0);
+        eg_tensor *a = eg_constant_of(dtypes[t], EG_SHAPE(2), 1, 2),
+                  *zero = eg_constant_of(dtypes[t], EG_SHAPE(2), 1, 0);
         CHECK_ERROR(eg_floordiv(a, zero), EG_ERROR_MATH, "eg_floordiv: integer division by zero");
         CHECK_ERROR(eg_mod(a, zero), EG_ERROR_MATH, "eg_mod: integer division by zero");
         CHECK_ERROR(eg_mod(a, 0), EG_ERROR_MATH, "division by zero");
@@ -292,7 +308,9 @@ TEST(mean_of_integers_stays_integer) {
     CHECK_DTYPE(eg_reduce_mean(eg_constant_of(EG_UINT8, EG_SHAPE(2), 255, 254)), EG_UINT8);
 }
 TEST(round_takes_halves_to_even) {
-    for (int t = 0; t < 2; t++) CHECK_TENSOR(eg_round(eg_constant_of(floats[t], EG_SHAPE(8), 0.5, 1.5, 2.5, -0.5, -1.5, 2.4999, -2.5001, 3)), 0, 0, 2, 2, -0.0, -2, 2, -3, 3);
+    for (int t = 0; t < 2; t++)
+        CHECK_TENSOR(eg_round(eg_constant_of(floats[t], EG_SHAPE(8), 0.5, 1.5, 2.5, -0.5, -1.5, 2.4999, -2.5001, 3)), 0,
+                     0, 2, 2, -0.0, -2, 2, -3, 3);
 }
 
 // ---- plain numbers and dtypes
@@ -307,7 +325,8 @@ TEST(dtypes_never_mix_by_themselves) {
             CHECK(y == NULL);
             CHECK_ERROR(eg_equal(of_dtype[a], of_dtype[b]), EG_ERROR_DTYPE, "eg_cast one of them");
             CHECK_ERROR(eg_concat(EG_TENSORS(of_dtype[a], of_dtype[b]), 0), EG_ERROR_DTYPE, "eg_concat: dtypes differ");
-            CHECK_ERROR(eg_where(of_dtype[EG_BOOL], of_dtype[a], of_dtype[b]), EG_ERROR_DTYPE, "eg_where: dtypes differ");
+            CHECK_ERROR(eg_where(of_dtype[EG_BOOL], of_dtype[a], of_dtype[b]), EG_ERROR_DTYPE,
+                        "eg_where: dtypes differ");
         }
 }
 TEST(plain_numbers_take_the_tensors_dtype) {
@@ -444,7 +463,8 @@ TEST(sigmoid_and_softplus_do_not_overflow) {
         CHECK_TENSOR(g, 1e-30, 0, 0, 1, 1);
         SLOPE(g, eg_gelu_tanh(x), far);
         CHECK_TENSOR(g, 1e-30, 0, 0, 1, 1);
-        eg_tensor *farther = eg_constant_of(floats[t], EG_SHAPE(6), -INFINITY, -3e38, -1e20, 1e20, 3e38, INFINITY);      // whose cube is no float
+        // whose cube is no float
+        eg_tensor *farther = eg_constant_of(floats[t], EG_SHAPE(6), -INFINITY, -3e38, -1e20, 1e20, 3e38, INFINITY);
         SLOPE(g, eg_gelu_tanh(x), farther);
         CHECK_TENSOR(g, 0, 0, 0, 0, 1, 1, 1);
         CHECK_TENSOR(eg_nth_gradient(gelu_tanh_of, NULL, farther, 2), 0, 0, 0, 0, 0, 0, 0);
@@ -474,8 +494,10 @@ TEST(large_logits_are_stable) {
         SLOPE(g, eg_softmax_cross_entropy_with_logits(eg_one_hot(labels, 3, .dtype = floats[t]), x), big);
         CHECK_TENSOR(g, 1e-6, 1, -1, 0, .42231879825 - 1, .42231879825, .1553624035);
     }
-    CHECK_TENSOR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(1), 0), eg_constant(EG_SHAPE(1, 3), 2, 1, .1)), 1e-6, .4170300);
-    CHECK_TENSOR(eg_sigmoid_cross_entropy_with_logits(eg_constant(EG_SHAPE(2), 1, 0), eg_constant(EG_SHAPE(2), -1e4, 1e4)), 0, 1e4, 1e4);
+    CHECK_TENSOR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(1), 0),
+                                                             eg_constant(EG_SHAPE(1, 3), 2, 1, .1)), 1e-6, .4170300);
+    CHECK_TENSOR(eg_sigmoid_cross_entropy_with_logits(eg_constant(EG_SHAPE(2), 1, 0),
+                                                      eg_constant(EG_SHAPE(2), -1e4, 1e4)), 0, 1e4, 1e4);
 }
 TEST(logsumexp_of_infinities) {
     for (int t = 0; t < 2; t++) {
@@ -497,7 +519,8 @@ TEST(softmax_masked_by_minus_infinity) {
 }
 TEST(pow_as_c_defines_it) {
     for (int t = 0; t < 2; t++) {
-        eg_tensor *a = eg_constant_of(floats[t], EG_SHAPE(7), 0, 0, -2, -2, 4, 0, NAN), *b = eg_constant_of(floats[t], EG_SHAPE(7), 0, -1, 3, 0.5, 0.5, 3, 0);
+        eg_tensor *a = eg_constant_of(floats[t], EG_SHAPE(7), 0, 0, -2, -2, 4, 0, NAN),
+                  *b = eg_constant_of(floats[t], EG_SHAPE(7), 0, -1, 3, 0.5, 0.5, 3, 0);
         CHECK_TENSOR(eg_pow(a, b), 1e-7, 1, INFINITY, -8, NAN, 2, 0, 1);
     }
 }
@@ -569,10 +592,15 @@ TEST(reductions_of_a_scalar) {
 
 TEST(same_padding_puts_the_extra_row_at_the_bottom_and_right) {
     eg_tensor *f = eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, 1, 1));
-    CHECK_TENSOR(eg_conv2d(eg_ones(EG_FLOAT32, EG_SHAPE(1, 5, 5, 1)), f, .strides = { 2 }, .padding = EG_SAME), 0, 4, 6, 4, 6, 9, 6, 4, 6, 4);
-    CHECK_TENSOR(eg_conv2d(eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 4, 1)), f, .strides = { 2 }, .padding = EG_SAME), 0, 9, 6, 6, 4);
-    CHECK_TENSOR(eg_avg_pool2d(eg_constant(EG_SHAPE(1, 1, 3, 1), 1, 2, 3), .size = { 1, 2 }, .padding = EG_SAME), 0, 1.5, 3);     // the padding does not count
-    CHECK_TENSOR(eg_max_pool2d(eg_constant(EG_SHAPE(1, 1, 3, 1), -1, -2, -3), .size = { 1, 2 }, .padding = EG_SAME), 0, -1, -3);
+    CHECK_TENSOR(eg_conv2d(eg_ones(EG_FLOAT32, EG_SHAPE(1, 5, 5, 1)), f, .strides = { 2 }, .padding = EG_SAME), 0, 4, 6,
+                 4, 6, 9, 6, 4, 6, 4);
+    CHECK_TENSOR(eg_conv2d(eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 4, 1)), f, .strides = { 2 }, .padding = EG_SAME), 0, 9, 6,
+                 6, 4);
+    // the padding does not count
+    CHECK_TENSOR(eg_avg_pool2d(eg_constant(EG_SHAPE(1, 1, 3, 1), 1, 2, 3), .size = { 1, 2 }, .padding = EG_SAME), 0,
+                 1.5, 3);
+    CHECK_TENSOR(eg_max_pool2d(eg_constant(EG_SHAPE(1, 1, 3, 1), -1, -2, -3), .size = { 1, 2 }, .padding = EG_SAME), 0,
+                 -1, -3);
 }
 TEST(bilinear_resize_has_half_pixel_centres) {
     eg_tensor *x = eg_constant(EG_SHAPE(1, 1, 2, 1), 0, 4);
@@ -583,18 +611,23 @@ TEST(bilinear_resize_has_half_pixel_centres) {
 }
 // Values of TensorFlow 2.21's tf.image.resize of uint8 (2, 3, 2), in both methods.
 TEST(resize_takes_integers_and_single_pictures) {
-    eg_tensor *bytes = eg_constant_of(EG_UINT8, EG_SHAPE(2, 3, 2), 0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220), *y = eg_resize(bytes, 3, 4);
+    eg_tensor *bytes = eg_constant_of(EG_UINT8, EG_SHAPE(2, 3, 2), 0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200,
+                                      220), *y = eg_resize(bytes, 3, 4);
     CHECK_DTYPE(y, EG_FLOAT32);
     CHECK_SHAPE(y, 3, 4, 2);
-    CHECK_TENSOR(y, 1e-5, 0, 20, 25, 45, 55, 75, 80, 100, 60, 80, 85, 105, 115, 135, 140, 160, 120, 140, 145, 165, 175, 195, 200, 220);
+    CHECK_TENSOR(y, 1e-5, 0, 20, 25, 45, 55, 75, 80, 100, 60, 80, 85, 105, 115, 135, 140, 160, 120, 140, 145, 165, 175,
+                 195, 200, 220);
     y = eg_resize(bytes, 3, 4, .method = EG_NEAREST);
     CHECK_DTYPE(y, EG_UINT8);
     CHECK_SHAPE(y, 3, 4, 2);
-    CHECK_TENSOR(y, 0, 0, 20, 40, 60, 40, 60, 80, 100, 120, 140, 160, 180, 160, 180, 200, 220, 120, 140, 160, 180, 160, 180, 200, 220);
+    CHECK_TENSOR(y, 0, 0, 20, 40, 60, 40, 60, 80, 100, 120, 140, 160, 180, 160, 180, 200, 220, 120, 140, 160, 180, 160,
+                 180, 200, 220);
     CHECK_DTYPE(eg_resize(bytes, 2, 3), EG_FLOAT32);               // of the same size, too
     CHECK_SHAPE(eg_resize(eg_expand_dims(bytes, 0), 1, 1), 1, 1, 1, 2);
     for (int t = 0; t < 2; t++) CHECK_DTYPE(eg_resize(eg_cast(bytes, t ? EG_INT64 : EG_INT32), 4, 4), EG_FLOAT32);
-    for (int t = 0; t < 2; t++) CHECK_DTYPE(eg_resize(eg_cast(bytes, t ? EG_INT64 : EG_INT32), 4, 4, .method = EG_NEAREST), t ? EG_INT64 : EG_INT32);
+    for (int t = 0; t < 2; t++)
+        CHECK_DTYPE(eg_resize(eg_cast(bytes, t ? EG_INT64 : EG_INT32), 4, 4, .method = EG_NEAREST),
+                    t ? EG_INT64 : EG_INT32);
     CHECK_DTYPE(eg_resize(eg_cast(bytes, EG_FLOAT64), 4, 4), EG_FLOAT64);
     CHECK_DTYPE(eg_resize(eg_cast(bytes, EG_BOOL), 4, 4, .method = EG_NEAREST), EG_BOOL);
     CHECK_ERROR(eg_resize(eg_cast(bytes, EG_BOOL), 4, 4), EG_ERROR_DTYPE, "eg_resize");
@@ -611,18 +644,24 @@ TEST(one_hot_takes_bytes) {                                           // as MNIS
     CHECK_TENSOR(eg_one_hot(eg_constant_of(EG_UINT8, EG_SHAPE(3), 0, 2, 255), 3), 0, 1, 0, 0, 0, 0, 1, 0, 0, 0);
     eg_tensor *wide = eg_one_hot(eg_constant_of(EG_UINT8, EG_SHAPE(2), 255, 3), 300);
     CHECK_SHAPE(wide, 2, 300);
-    CHECK(eg_item(eg_reduce_sum(wide)) == 2 && eg_assert_equal(eg_argmax(wide, .axis = 1), eg_constant_of(EG_INT64, EG_SHAPE(2), 255, 3)));
+    CHECK(eg_item(eg_reduce_sum(wide)) == 2 &&
+          eg_assert_equal(eg_argmax(wide, .axis = 1), eg_constant_of(EG_INT64, EG_SHAPE(2), 255, 3)));
 }
 TEST(index_out_of_range_names_index_and_position) {
-    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *bad = eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 0, 1, 2, 3), *negative = eg_constant_of(EG_INT64, EG_SHAPE(2), 0, -1);
+    eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *bad = eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 0, 1, 2, 3),
+              *negative = eg_constant_of(EG_INT64, EG_SHAPE(2), 0, -1);
     CHECK_ERROR(eg_gather(x, bad), EG_ERROR_INDEX, "eg_gather: index 3 at position [1, 1]");
     CHECK_ERROR(eg_gather(x, negative), EG_ERROR_INDEX, "index -1 at position [1]");
     CHECK_ERROR(eg_gather(x, eg_constant_of(EG_INT32, EG_SHAPE(1), 4), .axis = 1), EG_ERROR_INDEX, "[0, 4)");
     CHECK_ERROR(eg_gather(x, 7), EG_ERROR_INDEX, "index 7");
-    CHECK_ERROR(eg_gather_nd(x, eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 0, 3, 1, 4)), EG_ERROR_INDEX, "eg_gather_nd: index 4");
-    CHECK_ERROR(eg_take_along_axis(x, eg_constant_of(EG_INT32, EG_SHAPE(1, 4), 0, 1, 2, 3), 0), EG_ERROR_INDEX, "eg_take_along_axis: index 3");
-    CHECK_ERROR(eg_scatter_nd(eg_constant_of(EG_INT32, EG_SHAPE(1, 1), 5), eg_ones(EG_FLOAT32, EG_SHAPE(1)), EG_SHAPE(5)), EG_ERROR_INDEX, "eg_scatter_nd: index 5");
-    CHECK_ERROR(eg_segment_sum(x, eg_constant_of(EG_INT32, EG_SHAPE(3), 0, -1, 0), 2), EG_ERROR_INDEX, "eg_segment_sum: index -1 at position [1]");
+    CHECK_ERROR(eg_gather_nd(x, eg_constant_of(EG_INT32, EG_SHAPE(2, 2), 0, 3, 1, 4)), EG_ERROR_INDEX,
+                "eg_gather_nd: index 4");
+    CHECK_ERROR(eg_take_along_axis(x, eg_constant_of(EG_INT32, EG_SHAPE(1, 4), 0, 1, 2, 3), 0), EG_ERROR_INDEX,
+                "eg_take_along_axis: index 3");
+    CHECK_ERROR(eg_scatter_nd(eg_constant_of(EG_INT32, EG_SHAPE(1, 1), 5), eg_ones(EG_FLOAT32, EG_SHAPE(1)),
+                              EG_SHAPE(5)), EG_ERROR_INDEX, "eg_scatter_nd: index 5");
+    CHECK_ERROR(eg_segment_sum(x, eg_constant_of(EG_INT32, EG_SHAPE(3), 0, -1, 0), 2), EG_ERROR_INDEX,
+                "eg_segment_sum: index -1 at position [1]");
     CHECK_ERROR(eg_index(x, 3), EG_ERROR_INDEX, "eg_index: 3");
     CHECK_ERROR(eg_index(x, -4), EG_ERROR_INDEX, "eg_index: -4");
 }
@@ -633,17 +672,23 @@ TEST(gather_adds_up_the_gradient_of_duplicates) {
 }
 TEST(label_out_of_range_is_an_error) {
     eg_tensor *logits = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4));
-    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT32, EG_SHAPE(3), 0, 4, 1), logits), EG_ERROR_INDEX,
-                test_on_host ? "eg_sparse_softmax_cross_entropy_with_logits: label 4 at position [1] of int32 [3] (from eg_constant) is none of the 4 classes, which count from 0"
-                             : "eg_sparse_softmax_cross_entropy_with_logits: label 4 at position [1] of int32 [3] ");
-    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(3), 0, 3, -1), logits), EG_ERROR_INDEX, "label -1 at position [2]");
+    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT32, EG_SHAPE(3), 0, 4, 1), logits),
+                EG_ERROR_INDEX,
+                test_on_host ? "eg_sparse_softmax_cross_entropy_with_logits: label 4 at position [1] of int32 [3] "
+                "(from eg_constant) is none of the 4 classes, which count from 0"
+                : "eg_sparse_softmax_cross_entropy_with_logits: label 4 at position [1] of int32 [3] ");
+    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_constant_of(EG_INT64, EG_SHAPE(3), 0, 3, -1), logits),
+                EG_ERROR_INDEX, "label -1 at position [2]");
 }
 TEST(labels_of_another_rank_are_an_error) {
-    eg_tensor *logits = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *column = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 1)), *row = eg_zeros(EG_FLOAT32, EG_SHAPE(3));
-    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_zeros(EG_INT32, EG_SHAPE(3, 1)), logits), EG_ERROR_SHAPE, "[3, 1]");
+    eg_tensor *logits = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *column = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 1)),
+              *row = eg_zeros(EG_FLOAT32, EG_SHAPE(3));
+    CHECK_ERROR(eg_sparse_softmax_cross_entropy_with_logits(eg_zeros(EG_INT32, EG_SHAPE(3, 1)), logits), EG_ERROR_SHAPE,
+                "[3, 1]");
     CHECK_ERROR(eg_softmax_cross_entropy_with_logits(row, logits), EG_ERROR_SHAPE, "[3]");
     CHECK_ERROR(eg_softmax_cross_entropy_with_logits(column, logits), EG_ERROR_SHAPE, "[3, 4]");
-    CHECK_ERROR(eg_sigmoid_cross_entropy_with_logits(row, column), EG_ERROR_SHAPE, "eg_sigmoid_cross_entropy_with_logits: labels float32 [3]");
+    CHECK_ERROR(eg_sigmoid_cross_entropy_with_logits(row, column), EG_ERROR_SHAPE,
+                "eg_sigmoid_cross_entropy_with_logits: labels float32 [3]");
 }
 
 // ---- views and memory
@@ -660,7 +705,8 @@ TEST(views_share_memory_and_outlive_their_source) {
         CHECK(!here || eg_data(eg_slice(x, EG_SHAPE(0, 0), EG_SHAPE(2, -1))) == eg_data(x));
         y = eg_keep(row);
     }
-    CHECK_SHAPE(eg_expand_dims(eg_broadcast_to(eg_scalar(1), EG_SHAPE(INT64_C(1) << 50)), 0), 1, INT64_C(1) << 50);      // no copy
+    // no copy
+    CHECK_SHAPE(eg_expand_dims(eg_broadcast_to(eg_scalar(1), EG_SHAPE(INT64_C(1) << 50)), 0), 1, INT64_C(1) << 50);
     CHECK_SHAPE(y, 100);
     CHECK(isfinite(eg_item(eg_reduce_sum(y))));
 }
@@ -716,34 +762,47 @@ TEST(assertions) {
     CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT, "[0, 1]: 2 against 2.5");
     CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT, "2 of 4");
     CHECK_ERROR(eg_assert_near(a, b, .6), EG_ERROR_ASSERT, "[1, 1]: 4 against 5");
-    CHECK_ERROR(eg_assert_equal(a, eg_scalar(1)), EG_ERROR_ASSERT, "does not hold for 3 of 4 elements: at [0, 1]: 2 against 1; [1, 0]: nan against 1; [1, 1]: 4 against 1");
+    CHECK_ERROR(
+        eg_assert_equal(a, eg_scalar(1)), EG_ERROR_ASSERT,
+        "does not hold for 3 of 4 elements: at [0, 1]: 2 against 1; [1, 0]: nan against 1; [1, 1]: 4 against 1");
     CHECK_ERROR(eg_assert_equal(a, eg_cast(a, EG_FLOAT64)), EG_ERROR_ASSERT, "float64");
     CHECK(eg_assert_shape(a, EG_SHAPE(-1, 2)));
     CHECK_ERROR(eg_assert_shape(a, EG_SHAPE(2, 3)), EG_ERROR_ASSERT, "[2, 3]");
 }
 TEST(assertions_take_numbers_and_broadcast) {
-    eg_tensor *ones = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *row = eg_constant(EG_SHAPE(3), 1, 2, 3), *rows = eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 1, 2, 3), *column = eg_constant(EG_SHAPE(2, 1), 4, 5);
-    CHECK(eg_assert_equal(ones, 1) && eg_assert_equal(1, ones) && eg_assert_equal(1, 1) && eg_assert_near(2.5, 2, .5) && eg_assert_near(ones, 1.25, .25));
-    CHECK(eg_assert_equal(9007199254740993, 9007199254740993) && eg_assert_equal(.1, .1));                 // two numbers are no float32
+    eg_tensor *ones = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), *row = eg_constant(EG_SHAPE(3), 1, 2, 3),
+              *rows = eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 1, 2, 3), *column = eg_constant(EG_SHAPE(2, 1), 4, 5);
+    CHECK(eg_assert_equal(ones, 1) && eg_assert_equal(1, ones) && eg_assert_equal(1, 1) && eg_assert_near(2.5, 2, .5) &&
+          eg_assert_near(ones, 1.25, .25));
+    // two numbers are no float32
+    CHECK(eg_assert_equal(9007199254740993, 9007199254740993) && eg_assert_equal(.1, .1));
     CHECK_ERROR(eg_assert_equal(9007199254740993, 9007199254740992), EG_ERROR_ASSERT, "does not hold");
     CHECK_ERROR(eg_assert_equal(16777217, 16777216.0), EG_ERROR_ASSERT, "16777217 against 16777216");
-    CHECK(eg_assert_equal(eg_constant_of(EG_INT64, EG_SHAPE(2), 7, 7), 7) && eg_assert_equal(eg_constant_of(EG_UINT8, EG_SHAPE(1), 255), 255) && eg_assert_equal(eg_equal(ones, 1), true));
-    CHECK(eg_assert_equal(rows, row) && eg_assert_equal(row, rows) && eg_assert_equal(eg_add(column, row), eg_add(eg_broadcast_to(column, EG_SHAPE(2, 3)), rows)));
-    CHECK(eg_assert_equal(eg_broadcast_to(column, EG_SHAPE(2, 3)), column) && eg_assert_equal(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3)), row));
-    CHECK_ERROR(eg_assert_equal(rows, column), EG_ERROR_ASSERT, "6 of 6 elements: at [0, 0]: 1 against 4; [0, 1]: 2 against 4; [0, 2]: 3 against 4");
-    CHECK_ERROR(eg_assert_equal(column, row), EG_ERROR_ASSERT, "6 of 6 elements: at [0, 0]: 4 against 1");        // (2, 1) and (3) meet as (2, 3)
-    CHECK_ERROR(eg_assert_near(rows, 2, .5), EG_ERROR_ASSERT, "differ by more than 0.5 in 4 of 6 elements: at [0, 0]: 1 against 2");
-    CHECK_ERROR(eg_assert_equal(row, eg_constant(EG_SHAPE(2), 1, 2)), EG_ERROR_ASSERT, "shapes differ, and neither broadcasts to the other: float32 [3]");
+    CHECK(eg_assert_equal(eg_constant_of(EG_INT64, EG_SHAPE(2), 7, 7), 7) &&
+          eg_assert_equal(eg_constant_of(EG_UINT8, EG_SHAPE(1), 255), 255) && eg_assert_equal(eg_equal(ones, 1), true));
+    CHECK(eg_assert_equal(rows, row) && eg_assert_equal(row, rows) &&
+          eg_assert_equal(eg_add(column, row), eg_add(eg_broadcast_to(column, EG_SHAPE(2, 3)), rows)));
+    CHECK(eg_assert_equal(eg_broadcast_to(column, EG_SHAPE(2, 3)), column) &&
+          eg_assert_equal(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3)), row));
+    CHECK_ERROR(eg_assert_equal(rows, column), EG_ERROR_ASSERT,
+                "6 of 6 elements: at [0, 0]: 1 against 4; [0, 1]: 2 against 4; [0, 2]: 3 against 4");
+    // (2, 1) and (3) meet as (2, 3)
+    CHECK_ERROR(eg_assert_equal(column, row), EG_ERROR_ASSERT, "6 of 6 elements: at [0, 0]: 4 against 1");
+    CHECK_ERROR(eg_assert_near(rows, 2, .5), EG_ERROR_ASSERT,
+                "differ by more than 0.5 in 4 of 6 elements: at [0, 0]: 1 against 2");
+    CHECK_ERROR(eg_assert_equal(row, eg_constant(EG_SHAPE(2), 1, 2)), EG_ERROR_ASSERT,
+                "shapes differ, and neither broadcasts to the other: float32 [3]");
     CHECK_ERROR(eg_assert_equal(eg_constant_of(EG_INT32, EG_SHAPE(1), 1), .5), EG_ERROR_DTYPE, "0.5");
 }
 
-// Operands in every form (whole, a row, a column, one element, transposed, every second element, backwards, a part of longer rows) against the
-// same values as a whole tensor.
+// Operands in every form (whole, a row, a column, one element, transposed, every second element, backwards, a part of
+// longer rows) against the same values as a whole tensor.
 enum { FORMS = 9 };
 static eg_tensor *in_form(eg_dtype dtype, int form, int64_t rows, int64_t n, int seed) {
     static double v[3 * 2100];
     const int64_t room = 3 * 2100;
-    for (int64_t i = 0; i < room; i++) v[i] = (double)((i * 7 + seed * 5 + i / 11) % 23) - (dtype == EG_UINT8 || dtype == EG_BOOL ? 0 : 11);
+    for (int64_t i = 0; i < room; i++)
+        v[i] = (double)((i * 7 + seed * 5 + i / 11) % 23) - (dtype == EG_UINT8 || dtype == EG_BOOL ? 0 : 11);
     eg_tensor *x = NULL;
     switch (form) {
         case 0: x = eg_from_data(EG_FLOAT64, EG_SHAPE(rows, n), v); break;
@@ -768,7 +827,9 @@ static eg_tensor *as_a_whole(eg_tensor *x, int64_t rows, int64_t n) {
 static void same_bytes(eg_tensor *x, eg_tensor *y, int op, int form_a, int form_b, int64_t n) {
     REQUIRE(x && y && eg_size(x) == eg_size(y));
     const bool same = !memcmp(eg_data(x), eg_data(y), (size_t)eg_size(x) * (size_t)eg_dtype_size(eg_dtype_of(x)));
-    if (!same) printf("    op %d, %s, forms %d and %d, rows of %d\n", op, eg_dtype_name(eg_dtype_of(x)), form_a, form_b, (int)n);
+    if (!same)
+        printf("    op %d, %s, forms %d and %d, rows of %d\n", op, eg_dtype_name(eg_dtype_of(x)), form_a, form_b,
+               (int)n);
     CHECK(same);
 }
 static eg_tensor *of_two(int op, eg_tensor *a, eg_tensor *b) {
@@ -791,7 +852,8 @@ TEST(operands_in_every_form) {
                 for (int form_b = 0; form_b < FORMS; form_b++) {
                     EG_SCOPE;
                     const int64_t n = lengths[l], rows = 3;
-                    if (form_a && form_b && (form_a + form_b + l + t) % 3) continue;        // all forms beside a whole one, a third of the others
+                    // all forms beside a whole one, a third of the others
+                    if (form_a && form_b && (form_a + form_b + l + t) % 3) continue;
                     eg_tensor *a = in_form(all[t], form_a, rows, n, 0), *b = in_form(all[t], form_b, rows, n, 1);
                     const int op = all[t] == EG_BOOL ? (form_a + form_b) % 2 : (form_a + form_b + l) % 7;
                     eg_tensor *y = eg_broadcast_to(of_two(op, a, b), EG_SHAPE(rows, n));
@@ -799,11 +861,13 @@ TEST(operands_in_every_form) {
                 }
 }
 TEST(columns_of_three_axes) {
-    eg_tensor *x = eg_reshape(in_form(EG_FLOAT32, 0, 6, 70, 0), EG_SHAPE(2, 3, 70)), *planes = eg_constant(EG_SHAPE(2, 1, 1), 2, -3);
+    eg_tensor *x = eg_reshape(in_form(EG_FLOAT32, 0, 6, 70, 0), EG_SHAPE(2, 3, 70)),
+              *planes = eg_constant(EG_SHAPE(2, 1, 1), 2, -3);
     eg_tensor *columns = eg_constant(EG_SHAPE(3, 1), 5, 7, 0.5), *row = in_form(EG_FLOAT32, 1, 1, 70, 2);
     const float *v = eg_data(x), *r = eg_data(row);
     static const float p[2] = { 2, -3 }, c[3] = { 5, 7, 0.5f };
-    const float *products = eg_data(eg_mul(x, planes)), *sums = eg_data(eg_add(eg_mul(planes, columns), x)), *chosen = eg_data(eg_where(eg_greater(planes, 0), row, columns));
+    const float *products = eg_data(eg_mul(x, planes)), *sums = eg_data(eg_add(eg_mul(planes, columns), x)),
+                *chosen = eg_data(eg_where(eg_greater(planes, 0), row, columns));
     const float *clipped = eg_data(eg_clip_by_value(x, columns, row));
     REQUIRE(v && r && products && sums && chosen && clipped);
     (void)chosen;
@@ -819,7 +883,8 @@ TEST(gradients_of_operands_in_every_form) {
     for (int form = 0; form < FORMS; form++)
         for (int64_t n = 63; n < 131; n += 67) {
             EG_SCOPE;
-            eg_tensor *a = in_form(EG_FLOAT32, 0, 3, n, 0), *b = in_form(EG_FLOAT32, form, 3, n, 1), *b_whole = as_a_whole(b, 3, n), *da[2], *x[2];
+            eg_tensor *a = in_form(EG_FLOAT32, 0, 3, n, 0), *b = in_form(EG_FLOAT32, form, 3, n, 1),
+                      *b_whole = as_a_whole(b, 3, n), *da[2], *x[2];
             for (int whole = 0; whole < 2; whole++) {
                 eg_tensor *in[2] = { a, whole ? b_whole : b };
                 eg_tape *tape = eg_tape_begin();
@@ -833,10 +898,12 @@ TEST(gradients_of_operands_in_every_form) {
         }
 }
 
-// eg_pow by the plain numbers that are products, roots and divisions: to the bit, with their gradients to the second order.
+// eg_pow by the plain numbers that are products, roots and divisions: to the bit, with their gradients to the second
+// order.
 TEST(powers_by_plain_numbers) {
     for (int t = 0; t < 2; t++) {
-        eg_tensor *x = of(floats[t], 0.3), *many = eg_cast(eg_constant(EG_SHAPE(5), 0.3, -2, 1e-3, 7, -0.0), floats[t]), *root = eg_cast(eg_constant(EG_SHAPE(4), 0.3, 4, 2, 0), floats[t]);
+        eg_tensor *x = of(floats[t], 0.3), *many = eg_cast(eg_constant(EG_SHAPE(5), 0.3, -2, 1e-3, 7, -0.0), floats[t]),
+                  *root = eg_cast(eg_constant(EG_SHAPE(4), 0.3, 4, 2, 0), floats[t]);
         same_bytes(eg_pow(many, 2), eg_mul(many, many), 0, 0, 0, 5);
         same_bytes(eg_pow(many, 3), eg_mul(eg_mul(many, many), many), 1, 0, 0, 5);
         same_bytes(eg_pow(root, 0.5), eg_sqrt(root), 2, 0, 0, 4);

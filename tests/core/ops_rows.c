@@ -1,6 +1,6 @@
-// What only the inside of the library shows, in a copy of it: the op table, row by row, and what each promises (the gradient tests,
-// tests/core/ops.c, and the declarations, eager.h, are read as text); the portable matrix kernels, which the processor's own hide in the
-// other tests; the random generator's known answers.
+// What only the inside of the library shows, in a copy of it: the op table, row by row, and what each promises (the
+// gradient tests, tests/core/ops.c, and the declarations, eager.h, are read as text); the portable matrix kernels,
+// which the processor's own hide in the other tests; the random generator's known answers.
 #undef EAGER_CUDA
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
 #define EGI_X86 0
@@ -21,8 +21,8 @@ static char *text_of(const char *path) {
     return text;
 }
 
-// Rows that only other functions run: the function that is declared instead, and, where tests/core/ops.c does not hold the gradient against
-// differences under the row's name, the test that does.
+// Rows that only other functions run: the function that is declared instead, and, where tests/core/ops.c does not hold
+// the gradient against differences under the row's name, the test that does.
 typedef struct inner_row { int number; const char *function, *file, *test; } inner_row;
 static const inner_row *inner(const egi_op *op) {
     static const inner_row all[] = {
@@ -35,7 +35,8 @@ static const inner_row *inner(const egi_op *op) {
         { EGI_OP_dense_relu, "layer_dense", "tests/gpu/cuda.c", "cuda_dense" },
         { EGI_OP_to, "to", "tests/core/tensors.c", "two_devices" },
         { EGI_OP_custom_gradient, "custom_gradient", "tests/core/tape.c", "log1pexp_naive_and_custom" },
-        { EGI_OP_normalize, "layer_batch_normalization", "tests/training/rows.c", "normalizations_against_differences" },
+        { EGI_OP_normalize, "layer_batch_normalization", "tests/training/rows.c",
+          "normalizations_against_differences" },
         { EGI_OP_layer_norm, "layer_layer_normalization", "tests/gpu/cuda.c", "cuda_layer_norm" },
         { EGI_OP_attention, "layer_multi_head_attention", "tests/gpu/cuda.c", "cuda_attention" },
         { EGI_OP_simple_rnn, "layer_simple_rnn", "tests/training/rnn.c", "as_one_against_differences" },
@@ -66,7 +67,8 @@ TEST(every_differentiable_row_has_a_gradient_test) {
         if (!text) SKIP("not run in the folder above tests");
         char elementwise[80], other[80];
         snprintf(elementwise, sizeof elementwise, "    ROW%d(%s,", op->n_in, op->name);
-        snprintf(other, sizeof other, row && row->test ? "TEST(%s) {" : "    G(%s, 1,", row && row->test ? row->test : op->name);
+        snprintf(other, sizeof other, row && row->test ? "TEST(%s) {" : "    G(%s, 1,",
+                 row && row->test ? row->test : op->name);
         bool tested = strstr(text, elementwise) || strstr(text, other);
         CHECK(tested);
         if (!tested) printf("    eg_%s\n", op->name);
@@ -78,11 +80,13 @@ TEST(a_row_is_differentiable_or_says_that_it_is_not) {
         CHECK((op->grad == NULL) == ((op->flags & EGI_NOT_DIFFERENTIABLE) != 0));
         CHECK(!(op->flags & EGI_TO_BOOL) || op->flags & EGI_NOT_DIFFERENTIABLE);
         if (i >= (int)EGI_ELEMENTWISE_OPS) CHECK(op->shape && (op->run || op->flags & EGI_USER));
-        for (int k = 0; k <= op->n_in && i < (int)EGI_ELEMENTWISE_OPS && (k == 0 || op->grad); k++) CHECK(op->formula[k].words != NULL);
+        for (int k = 0; k <= op->n_in && i < (int)EGI_ELEMENTWISE_OPS && (k == 0 || op->grad); k++)
+            CHECK(op->formula[k].words != NULL);
         if (test_fails) { printf("    eg_%s\n", op->name); return; }
     }
 }
-// A formula's words leave one value, wait no deeper and make no more nodes than the arrays hold that walk it, and read no operand that the row lacks.
+// A formula's words leave one value, wait no deeper and make no more nodes than the arrays hold that walk it, and read
+// no operand that the row lacks.
 static int formula_depth(const egi_formula *formula, int *deepest) {
     int depth = 0;
     for (int i = 0; formula->words && formula->words[i]; i++) {
@@ -116,8 +120,8 @@ TEST(formulas_of_all_rows_are_whole) {
     }
     CHECK(most <= EGI_FORMULA_MOST && deepest <= EGI_FORMULA_DEPTH);
 }
-// The data of a formula, computed word by word in float64, against the same formula as the compiler reads it from the table: all rows, gradients
-// and constants, to the last bit.
+// The data of a formula, computed word by word in float64, against the same formula as the compiler reads it from the
+// table: all rows, gradients and constants, to the last bit.
 #define WORD1(w, ...) case EGI_WORD##w: return egi_f64##w(x[0]);
 #define WORD2(w, ...) case EGI_WORD##w: return egi_f64##w(x[0], x[1]);
 #define WORD3(w, ...) case EGI_WORD##w: return egi_f64##w(x[0], x[1], x[2]);
@@ -135,13 +139,22 @@ static double computed_from_data(const egi_formula *formula, const double *opera
     for (int i = 0; i < n; i++) {
         double x[3] = { 0, 0, 0 };
         for (int j = 0; j < nodes[i].word->arity; j++) x[j] = value[nodes[i].x[j]];
-        value[i] = nodes[i].word->code <= EGI_WORD_g ? operands[nodes[i].word->code] : nodes[i].word->code == EGI_WORD_k ? nodes[i].number : word_of(nodes[i].word->code, x);
+        value[i] = nodes[i].word->code <= EGI_WORD_g ? operands[nodes[i].word->code]
+                   : nodes[i].word->code == EGI_WORD_k ? nodes[i].number
+                   : word_of(nodes[i].word->code, x);
     }
     return n ? value[n - 1] : 0;                         // no gradient: egi_f64_none
 }
 typedef double compiled_formula(double a, double b, double c, double y, double g);
 #define COMPILED(i, name, ...) \
-    static double compiled##i##_##name(double a, double b, double c, double y, double g) { (void)a; (void)b; (void)c; (void)y; (void)g; return __VA_ARGS__; }
+    static double compiled##i##_##name(double a, double b, double c, double y, double g) { \
+        (void)a; \
+        (void)b; \
+        (void)c; \
+        (void)y; \
+        (void)g; \
+        return __VA_ARGS__; \
+    }
 #define COMPILED1(kind, name, f, d0) COMPILED(0, name, f) COMPILED(1, name, d0)
 #define COMPILED_ND(kind, name, f) COMPILED(0, name, f)
 #define COMPILED2(kind, name, f, d0, d1) COMPILED1(kind, name, f, d0) COMPILED(2, name, d1)
@@ -157,9 +170,11 @@ EGI_ELEMENTWISE_TABLE(COMPILED1, COMPILED_ND, COMPILED2, COMPILED_ND, COMPILED3,
 #define LISTED_ND(kind, name, f) { compiled0_##name, NULL, NULL, NULL },
 #define LISTED2(kind, name, f, d0, d1) { compiled0_##name, compiled1_##name, compiled2_##name, NULL },
 #define LISTED3(kind, name, f, d0, d1, d2) { compiled0_##name, compiled1_##name, compiled2_##name, compiled3_##name },
-static compiled_formula *const compiled[][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, LISTED2, LISTED_ND, LISTED3, a, b, c, y, g) };
+static compiled_formula *const compiled[][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, LISTED2, LISTED_ND, LISTED3,
+                                                                       a, b, c, y, g) };
 TEST(formulas_as_data_compute_what_they_say) {
-    static const double special[] = { 0, -0.0, 1, -1, 0.5, -0.75, 3, -7, 40, 1e-40, 1e300, -1e300, INFINITY, -INFINITY, NAN, 2.5 };
+    static const double special[] = { 0, -0.0, 1, -1, 0.5, -0.75, 3, -7, 40, 1e-40, 1e300, -1e300, INFINITY, -INFINITY,
+                                      NAN, 2.5 };
     enum { SPECIAL = (int)(sizeof special / sizeof *special) };
     int formulas = 0;
     for (int i = 0; i < (int)EGI_ELEMENTWISE_OPS; i++)
@@ -167,11 +182,19 @@ TEST(formulas_as_data_compute_what_they_say) {
             for (int j = 0; j < 400; j++) {
                 double x[5];
                 for (int l = 0; l < 5; l++) x[l] = special[(uint32_t)(j * 5 + l + 1) * 2654435761u >> 28];
-                if (egi_op_row(i)->flags & EGI_BOOL_FIRST || egi_op_row(i)->dtypes == EGI_DTYPES_B) { x[0] = x[0] > 0; x[1] = egi_op_row(i)->n_in == 2 ? x[1] > 0 : x[1]; }
-                const double got = computed_from_data(&egi_op_row(i)->formula[k], x), want = compiled[i][k](x[0], x[1], x[2], x[3], x[4]);
+                if (egi_op_row(i)->flags & EGI_BOOL_FIRST || egi_op_row(i)->dtypes == EGI_DTYPES_B) {
+                    x[0] = x[0] > 0;
+                    x[1] = egi_op_row(i)->n_in == 2 ? x[1] > 0 : x[1];
+                }
+                const double got = computed_from_data(&egi_op_row(i)->formula[k], x),
+                             want = compiled[i][k](x[0], x[1], x[2], x[3], x[4]);
                 bool same = memcmp(&got, &want, sizeof got) == 0 || (got != got && want != want);
                 CHECK(same);
-                if (!same) { printf("    eg_%s, formula %d: %g instead of %g of %g %g %g %g %g\n", egi_op_row(i)->name, k, got, want, x[0], x[1], x[2], x[3], x[4]); return; }
+                if (!same) {
+                    printf("    eg_%s, formula %d: %g instead of %g of %g %g %g %g %g\n", egi_op_row(i)->name, k, got,
+                           want, x[0], x[1], x[2], x[3], x[4]);
+                    return;
+                }
             }
     CHECK(formulas > 120);
 }
@@ -179,10 +202,14 @@ TEST(a_formulas_words_and_constants) {
     static const char *const words[] = { "g", "k", "y", "y", "mul", "sub", "mul" };
     const egi_formula *formula = &egi_op_tanh.formula[1];
     int n = 0;
-    for (; formula->words[n]; n++) { CHECK_STR(formula->words[n]->name, words[n]); CHECK_NEAR(formula->values[n], n == 1, 0); }
+    for (; formula->words[n]; n++) {
+        CHECK_STR(formula->words[n]->name, words[n]);
+        CHECK_NEAR(formula->values[n], n == 1, 0);
+    }
     CHECK_INT(n, 7);
     egi_node nodes[EGI_FORMULA_MOST];
-    CHECK_INT(egi_formula_nodes(&egi_op_mish.formula[1], nodes), 12);        // tanh(softplus(a)) stands in it twice, and is one node
+    // tanh(softplus(a)) stands in it twice, and is one node
+    CHECK_INT(egi_formula_nodes(&egi_op_mish.formula[1], nodes), 12);
     CHECK_STR(nodes[11].word->name, "mul");
     CHECK_INT(egi_formula_nodes(&egi_op_where.formula[1], nodes), 0);
     CHECK_INT(egi_row_reads(&egi_op_tanh, 0), EGI_USES_Y | EGI_USES_G);
@@ -190,7 +217,10 @@ TEST(a_formulas_words_and_constants) {
     CHECK_INT(egi_row_reads(&egi_op_where, 0), 0);
     CHECK_INT(egi_row_reads(&egi_op_clip_by_value, 2), EGI_USES_A | EGI_USES_B | EGI_USES_C | EGI_USES_G);
 }
-static bool never(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) { (void)in, (void)out, (void)c, (void)user; return false; }
+static bool never(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)in, (void)out, (void)c, (void)user;
+    return false;
+}
 TEST(rows_are_numbered_and_their_names_unique) {
     for (int i = 0; i < (int)EGI_OPS; i++) CHECK_INT(egi_op_row(i)->number, i);
     for (int i = 0; i < (int)EGI_OPS; i++)
@@ -207,31 +237,38 @@ TEST(no_ops_name_can_be_registered_again) {
     }
 }
 TEST(portable_matrix_kernels) {
-    const int64_t mkn[][3] = { { 6, 5, 16 }, { 7, 33, 31 }, { 13, 300, 40 }, { 14, 40, 120 }, { 1, 70, 50 }, { 50, 70, 1 }, { 101, 20, 70 } };
+    const int64_t mkn[][3] = { { 6, 5, 16 }, { 7, 33, 31 }, { 13, 300, 40 }, { 14, 40, 120 }, { 1, 70, 50 },
+                               { 50, 70, 1 }, { 101, 20, 70 } };
     for (int k = 0; k < 7 * 8; k++) {
         EG_SCOPE;
         bool ta = k & 1, tb = k & 2;
         int64_t m = mkn[k / 8][0], n = mkn[k / 8][2], inner = mkn[k / 8][1];
         eg_dtype dtype = k & 4 ? EG_FLOAT64 : EG_FLOAT32;
-        eg_tensor *a = eg_random_normal(EG_SHAPE(m, inner), .dtype = dtype), *b = eg_random_normal(EG_SHAPE(inner, n), .dtype = dtype);
-        const double *u = (const double *)eg_data(eg_cast(a, EG_FLOAT64)), *v = (const double *)eg_data(eg_cast(b, EG_FLOAT64));
+        eg_tensor *a = eg_random_normal(EG_SHAPE(m, inner), .dtype = dtype),
+                  *b = eg_random_normal(EG_SHAPE(inner, n), .dtype = dtype);
+        const double *u = (const double *)eg_data(eg_cast(a, EG_FLOAT64)),
+                     *v = (const double *)eg_data(eg_cast(b, EG_FLOAT64));
         double *want = (double *)calloc((size_t)(m * n), sizeof *want);
         for (int64_t i = 0; i < m; i++)
             for (int64_t p = 0; p < inner; p++)
                 for (int64_t j = 0; j < n; j++) want[i * n + j] += u[i * inner + p] * v[p * n + j];
-        eg_tensor *x = ta ? eg_transpose(a) : a, *y = tb ? eg_transpose(b) : b;        // as they lie in memory, then as their flags say
+        // as they lie in memory, then as their flags say
+        eg_tensor *x = ta ? eg_transpose(a) : a, *y = tb ? eg_transpose(b) : b;
         x = eg_from_data(dtype, eg_shape_of(x), eg_data(x));
         y = eg_from_data(dtype, eg_shape_of(y), eg_data(y));
         CHECK_VALUES(eg_matmul(x, y, .transpose_a = ta, .transpose_b = tb), k & 4 ? 1e-12 : 1e-4, want, m * n);
         free(want);
     }
 }
-// The answers that the generator's authors publish (Random123, kat_vectors); most need counters that only the inside can be given.
+// The answers that the generator's authors publish (Random123, kat_vectors); most need counters that only the inside
+// can be given.
 TEST(the_generators_known_answers) {
     static const uint32_t rows[3][10] = {                    // counter, key, answer
         {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
-        {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
-        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}};
+        {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6,
+         0x6d5451fd},
+        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420,
+        0x24126ea1}};
     for (int i = 0; i < 3; i++) {
         uint32_t out[4];
         egi_philox(out, rows[i], rows[i] + 4);

@@ -1,5 +1,6 @@
-// Options are given by name. A value without a name is something that the compiler warns of (tests/checks/check_compile.sh); where nobody
-// looked, each function says so, in a sentence. Every function with options is here: tests/checks/check_form.sh compares.
+// Options are given by name. A value without a name is something that the compiler warns of
+// (tests/checks/check_compile.sh); where nobody looked, each function says so, in a sentence. Every function with
+// options is here: tests/checks/check_form.sh compares.
 #include "test.h"
 
 #pragma GCC diagnostic ignored "-Wint-conversion"
@@ -16,12 +17,14 @@ static void check_bare(const char *file, int line, const char *call, const char 
     else snprintf(part, sizeof part, "%.*s: options are given by name, as in .", (int)(end - call), call);
     test_error(file, line, call, (int)EG_ERROR_ARGUMENT, "EG_ERROR_ARGUMENT", part);
 }
-// A 0 is the value that looks most like no option at all. says: whose words the error has, where they are not the function's own.
+// A 0 is the value that looks most like no option at all. says: whose words the error has, where they are not the
+// function's own.
 #define BARE(call) do { (void)(call); check_bare(__FILE__, __LINE__, #call, NULL); } while (0)
 #define BARE_AS(says, call) do { (void)(call); check_bare(__FILE__, __LINE__, #call, says); } while (0)
 
 TEST(bare_values_in_ops) {
-    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *b = eg_cast(x, EG_BOOL), *rows = eg_constant_of(EG_INT32, EG_SHAPE(1), 1);
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *b = eg_cast(x, EG_BOOL),
+              *rows = eg_constant_of(EG_INT32, EG_SHAPE(1), 1);
     eg_tensor *line = eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 1)), *taps = eg_ones(EG_FLOAT32, EG_SHAPE(2, 1, 1));
     eg_tensor *picture = eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 4, 1)), *filter = eg_ones(EG_FLOAT32, EG_SHAPE(2, 2, 1, 1));
     BARE(eg_softmax(x, 0));
@@ -236,9 +239,11 @@ TEST(bare_values_of_any_kind) {
 // In a struct filled by hand both members stay 0.
 TEST(structs_filled_by_hand) {
     eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4);
-    eg_reduce_options rows = { .axes = EG_AXES(1) }, none = { 0 }, first = { .canary = 1 }, second = { .name_your_options = (struct egi_option_without_a_name *)(void *)x };
+    eg_reduce_options rows = { .axes = EG_AXES(1) }, none = { 0 }, first = { .canary = 1 },
+                      second = { .name_your_options = (struct egi_option_without_a_name *)(void *)x };
     CHECK_TENSOR((eg_reduce_sum)(x, rows), 0, 3, 7);
     CHECK_TENSOR((eg_reduce_sum)(x, none), 0, 10);
-    CHECK_ERROR((eg_reduce_sum)(x, first), EG_ERROR_ARGUMENT, "eg_reduce_sum: options are given by name, as in .axes = EG_AXES(0); a value without one came");
+    CHECK_ERROR((eg_reduce_sum)(x, first), EG_ERROR_ARGUMENT,
+                "eg_reduce_sum: options are given by name, as in .axes = EG_AXES(0); a value without one came");
     CHECK_ERROR((eg_reduce_sum)(x, second), EG_ERROR_ARGUMENT, "or a struct that was not zeroed");
 }

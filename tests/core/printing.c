@@ -39,7 +39,8 @@ TEST(as_numpy_prints) {
         }
         CHECK_INT(i, size);
         bool whole = dtype == EG_INT32 || dtype == EG_INT64 || dtype == EG_UINT8 || dtype == EG_BOOL;
-        eg_tensor *x = eg_cast(eg_from_data(whole ? EG_INT64 : EG_FLOAT64, shape, whole ? (const void *)ints : (const void *)doubles), dtype);
+        eg_tensor *x = eg_cast(eg_from_data(whole ? EG_INT64 : EG_FLOAT64, shape,
+                                            whole ? (const void *)ints : (const void *)doubles), dtype);
         size_t n = 0;
         for (line = end + 1; *line == '|'; line = next) {
             next = strchr(line, '\n') + 1;
@@ -49,7 +50,8 @@ TEST(as_numpy_prints) {
         }
         want[n ? n - 1 : 0] = 0;
         char dims[EG_SHAPE_TEXT];
-        snprintf(shape_tail, sizeof shape_tail, "  shape=%s dtype=%s", eg_shape_text(shape, dims), eg_dtype_name(dtype));
+        snprintf(shape_tail, sizeof shape_tail, "  shape=%s dtype=%s", eg_shape_text(shape, dims),
+                 eg_dtype_name(dtype));
         int64_t length = eg_format(x, got, sizeof got);
         CHECK_INT(length, strlen(got));
         char *tail = strstr(got, "  shape=");
@@ -104,7 +106,9 @@ static void append(const char *text, void *user) { strncat((char *)user, text, 1
 TEST(printers_and_streams) {
     static char said[2000];
     said[0] = 0;
-    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 7, 10, 15, 22), *views[] = {eg_transpose(x), eg_reverse(x, EG_AXES(1)), eg_broadcast_to(eg_scalar(3), EG_SHAPE(1, 2)), eg_greater(x, 9)};
+    eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 7, 10, 15, 22),
+              *views[] = {eg_transpose(x), eg_reverse(x, EG_AXES(1)), eg_broadcast_to(eg_scalar(3), EG_SHAPE(1, 2)),
+                          eg_greater(x, 9)};
     eg_set_printer(append, said);
     eg_print(x);
     for (int i = 0; i < 4; i++) eg_print(views[i]);
@@ -153,21 +157,26 @@ TEST(an_op_as_its_formulas_and_programs) {
     CHECK_CONTAINS(op_printed("where"), "        x = g & !x\n");
     CHECK_CONTAINS(op_printed("elu"), "        x = r1 ? g : x\n");
     CHECK_CONTAINS(op_printed("relu6"), "        x = x < 6\n        x = x & r1\n        x = x & g\n");
-    CHECK_CONTAINS(op_printed("pow"), "        x = x ? 1 : a\n        r1 = x\n        x = b\n        x = x - 1\n        r2 = x\n"
-                                      "        x = r1\n        x = pow(x, r2)\n        x = x * b\n        x = x * g\n");
+    CHECK_CONTAINS(op_printed("pow"),
+                   "        x = x ? 1 : a\n        r1 = x\n        x = b\n        x = x - 1\n        r2 = x\n        x "
+                   "= r1\n        x = pow(x, r2)\n        x = x * b\n        x = x * g\n");
     CHECK_STR(op_printed("eg_tanh"), op_printed("tanh"));
-    CHECK_CONTAINS(op_printed("gelu"), "    dx[0] = g * (phi(a) + a * 0.3989422804014327 * exp(-0.5 * (a * a)))    // the tape keeps a\n");
-    CHECK_CONTAINS(op_printed("mish"), "    t1 = tanh(softplus(a))\n    dx[0] = g * (t1 + a * sigmoid(a) * (1 - square(t1)))    // the tape keeps a\n");
+    CHECK_CONTAINS(op_printed("gelu"),
+                   "    dx[0] = g * (phi(a) + a * 0.3989422804014327 * exp(-0.5 * (a * a)))    // the tape keeps a\n");
+    CHECK_CONTAINS(op_printed("mish"), "    t1 = tanh(softplus(a))\n    dx[0] = g * (t1 + a * sigmoid(a) * (1 - "
+                                       "square(t1)))    // the tape keeps a\n");
     CHECK_CONTAINS(op_printed("sub"), "eg_sub(a, b)  // float32, float64, int32, int64, uint8\n    y = a - b\n");
     CHECK_CONTAINS(op_printed("sub"), "    dx[0] = g\n");
     CHECK_CONTAINS(op_printed("sub"), "    dx[1] = -g\n");
     CHECK_CONTAINS(op_printed("div"), "    dx[1] = -(g * y / b)    // the tape keeps b, y\n");
     CHECK_CONTAINS(op_printed("where"), "    y = a ? b : c\n");
     CHECK_CONTAINS(op_printed("where"), "    dx[0] = none\n");
-    CHECK_CONTAINS(op_printed("is_inf"), "eg_is_inf(a)  // float32, float64; no gradient\n    y = abs(a) == infinity\n");
+    CHECK_CONTAINS(op_printed("is_inf"),
+                   "eg_is_inf(a)  // float32, float64; no gradient\n    y = abs(a) == infinity\n");
     CHECK_CONTAINS(op_printed("hard_sigmoid"), "    y = min(max(a / 6 + 0.5, 0), 1)\n");
     CHECK_INT(eg_error(), EG_OK);
-    CHECK_ERROR(eg_op_print("matmul"), EG_ERROR_ARGUMENT, "eg_op_print: 'matmul' is not elementwise: it has no formula to print");
+    CHECK_ERROR(eg_op_print("matmul"), EG_ERROR_ARGUMENT,
+                "eg_op_print: 'matmul' is not elementwise: it has no formula to print");
     eg_op_definition own;
     memset(&own, 0, sizeof own);
     own.name = "printing_own";
@@ -177,6 +186,7 @@ TEST(an_op_as_its_formulas_and_programs) {
     eg_op_print("printing_own");
     CHECK_STR(eg_error_message(), "eg_op_print: 'printing_own' is not elementwise: it has no formula to print");
     eg_error_clear();
-    CHECK_ERROR(eg_op_print("tang"), EG_ERROR_ARGUMENT, "there is no op named 'tang'; it takes the name of an elementwise op, as in eg_op_print(\"tanh\")");
+    CHECK_ERROR(eg_op_print("tang"), EG_ERROR_ARGUMENT,
+                "there is no op named 'tang'; it takes the name of an elementwise op, as in eg_op_print(\"tanh\")");
     CHECK_ERROR(eg_op_print(NULL), EG_ERROR_NULL, "eg_op_print: the name is NULL");
 }

@@ -1,6 +1,7 @@
-// Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 21) that the interpreters run (23), held
-// bit by bit against loops that the compiler makes here of the same table: every dtype and instruction set, every length around a pass, operands
-// that are one element, special values. Any NaN stands for any other.
+// Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 21) that the
+// interpreters run (23), held bit by bit against loops that the compiler makes here of the same table: every dtype and
+// instruction set, every length around a pass, operands that are one element, special values. Any NaN stands for any
+// other.
 #define _POSIX_C_SOURCE 200809L      // setenv
 #undef EAGER_CUDA
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
@@ -79,7 +80,9 @@ EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, 
 #define BYTES_OF_M NO_LOOP
 #define BYTES_OF_P NO_LOOP
 #define BYTES_OF_B NO_LOOP
-#define INTEGERS_ND(kind, name, f) NUMBERS_OF_##kind(i64_0_##name, int64_t, f) NUMBERS_OF_##kind(i32_0_##name, int32_t, f) BYTES_OF_##kind(u8_0_##name, uint8_t, f)
+#define INTEGERS_ND(kind, name, f) \
+    NUMBERS_OF_##kind(i64_0_##name, int64_t, f) NUMBERS_OF_##kind(i32_0_##name, int32_t, \
+                                                                  f) BYTES_OF_##kind(u8_0_##name, uint8_t, f)
 #define INTEGERS1(kind, name, f, d0) INTEGERS_ND(kind, name, f)
 #define INTEGERS2(kind, name, f, d0, d1) INTEGERS_ND(kind, name, f)
 #define INTEGERS3(kind, name, f, d0, d1, d2) INTEGERS_ND(kind, name, f)
@@ -99,7 +102,9 @@ LOOP(bool_0_where, uint8_t, uint8_t, uint8_t, EGI_SELECT(EGI_TRUE(a), b, c))
 // By row, dtype (float32, float64, int64, int32, uint8, bool) and variant.
 #define F_OF(t, i, name) t##_##i##_##name
 #define LIST_F1(name) { F_OF(f32, 0, name), F_OF(f32, 1, name) }, { F_OF(f64, 0, name), F_OF(f64, 1, name) }
-#define LIST_F2(name) { F_OF(f32, 0, name), F_OF(f32, 1, name), F_OF(f32, 2, name) }, { F_OF(f64, 0, name), F_OF(f64, 1, name), F_OF(f64, 2, name) }
+#define LIST_F2(name) \
+    { F_OF(f32, 0, name), F_OF(f32, 1, name), F_OF(f32, 2, name) }, \
+    { F_OF(f64, 0, name), F_OF(f64, 1, name), F_OF(f64, 2, name) }
 #define LIST_ND(name) { F_OF(f32, 0, name) }, { F_OF(f64, 0, name) }
 #define I_F(name) { NULL }, { NULL }, { NULL }, { NULL }
 #define I_M I_F
@@ -119,19 +124,26 @@ LOOP(bool_0_where, uint8_t, uint8_t, uint8_t, EGI_SELECT(EGI_TRUE(a), b, c))
 #define LISTED_ND_B(kind, name) { { NULL }, { NULL }, { NULL }, { NULL }, { NULL }, { bool_0_##name } },
 #define LISTED2(kind, name, f, d0, d1) { LIST_F2(name), I_##kind(name) },
 #define LISTED3(kind, name, f, d0, d1, d2) \
-    { { f32_0_##name, f32_1_##name, f32_2_##name, f32_3_##name }, { f64_0_##name, f64_1_##name, f64_2_##name, f64_3_##name }, I_##kind(name) },
-static loop *const loops[][6][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, LISTED2, LISTED_ND, LISTED3, a, b, c, y, g) };
+    { { f32_0_##name, f32_1_##name, f32_2_##name, f32_3_##name }, \
+      { f64_0_##name, f64_1_##name, f64_2_##name, f64_3_##name }, I_##kind(name) },
+static loop *const loops[][6][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, LISTED2, LISTED_ND, LISTED3, a, b, c, y,
+                                                           g) };
 
 // ---- the comparison
 
 enum { ROOM = 1100, GUARD = 16 };
 static const int dtypes[6] = { EG_FLOAT32, EG_FLOAT64, EG_INT64, EG_INT32, EG_UINT8, EG_BOOL };
 static const size_t sizes[6] = { 4, 8, 8, 4, 1, 1 };
-static uint32_t hash(uint32_t i) { i = (i ^ i >> 16) * 0x7feb352du; i = (i ^ i >> 15) * 0x846ca68bu; return i ^ i >> 16; }
+static uint32_t hash(uint32_t i) {
+    i = (i ^ i >> 16) * 0x7feb352du;
+    i = (i ^ i >> 15) * 0x846ca68bu;
+    return i ^ i >> 16;
+}
 // Operands from their first or second element on, so that no vector is aligned in the second case.
 static unsigned char *operand_data(int t, int i, bool boolean) {
     static double data[5][ROOM + 1];
-    static const double special[16] = { 0, -0.0, 1, -1, 6, 0.5, INFINITY, -INFINITY, NAN, 1e-40, 3.4e38, -3.4e38, 100, -100, 32, -33 };
+    static const double special[16] = { 0, -0.0, 1, -1, 6, 0.5, INFINITY, -INFINITY, NAN, 1e-40, 3.4e38, -3.4e38, 100,
+                                        -100, 32, -33 };
     unsigned char *at = (unsigned char *)data[i];
     for (int j = 0; j < ROOM + 1; j++) {
         const uint32_t h = hash((uint32_t)(j * 5 + i));
@@ -139,9 +151,15 @@ static unsigned char *operand_data(int t, int i, bool boolean) {
         if (boolean || t == 5) at[j] = (unsigned char)(h >> 30 & 1);
         else if (t == 0) ((float *)(void *)at)[j] = (float)v;
         else if (t == 1) ((double *)(void *)at)[j] = v;
-        else if (t == 3) ((int32_t *)(void *)at)[j] = h % 16 == 0 ? INT32_MIN + (int32_t)(h >> 4) % 2 : h % 16 == 1 ? (int32_t)(h ^ h << 9) : (int32_t)(h >> 8) % 41 - 20;
+        else if (t == 3)
+            ((int32_t *)(void *)at)[j] = h % 16 == 0 ? INT32_MIN + (int32_t)(h >> 4) % 2
+                                         : h % 16 == 1 ? (int32_t)(h ^ h << 9)
+                                         : (int32_t)(h >> 8) % 41 - 20;
         else if (t == 4) at[j] = (unsigned char)(h % 16 == 0 ? 255 : h % 4 == 1 ? h >> 8 & 255 : (h >> 8) % 21);
-        else ((int64_t *)(void *)at)[j] = h % 16 == 0 ? INT64_MIN + (h >> 4) % 2 : h % 16 == 1 ? (int64_t)((uint64_t)(h >> 8) << 40) : (int64_t)(h >> 8) % 41 - 20;
+        else
+            ((int64_t *)(void *)at)[j] = h % 16 == 0 ? INT64_MIN + (h >> 4) % 2
+                                         : h % 16 == 1 ? (int64_t)((uint64_t)(h >> 8) << 40)
+                                         : (int64_t)(h >> 8) % 41 - 20;
     }
     return at;
 }
@@ -151,7 +169,8 @@ static bool same_at(int t, bool to_bool, const unsigned char *x, const unsigned 
     return t == 0 ? isnan(*(const float *)(const void *)x) && isnan(*(const float *)(const void *)y)
          : t == 1 ? isnan(*(const double *)(const void *)x) && isnan(*(const double *)(const void *)y) : false;
 }
-static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n, const void *const *in, unsigned scalars) {
+static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n, const void *const *in,
+                        unsigned scalars) {
     static double want[ROOM + 2 * GUARD], got[ROOM + 2 * GUARD];
     const bool to_bool = (op->flags & EGI_TO_BOOL) != 0;
     const size_t size = to_bool ? 1 : sizes[t];
@@ -167,9 +186,14 @@ static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n
     else CHECK(egi_program_run(op, variant, dtypes[t], n, in, scalars, g));
     bool same = g[-1] == 0x5a;
     for (int64_t i = 0; i < room && same; i++) {
-        same = i < n ? same_at(t, to_bool, w + (size_t)i * size, g + (size_t)i * size) : !memcmp(w + (size_t)i * size, g + (size_t)i * size, size);
-        if (!same) printf("    eg_%s, formula %d, %s, %s, %d elements, scalars %u: element %d differs\n", op->name, variant, egi_dtypes[dtypes[t]].name,
-                          how == 3 ? "as it runs with 16 bytes" : how == 2 ? "as it runs" : how ? "AVX2" : "16 bytes", (int)n, scalars, (int)i);
+        same = i < n ? same_at(t, to_bool, w + (size_t)i * size,
+                               g + (size_t)i * size) : !memcmp(w + (size_t)i * size, g + (size_t)i * size, size);
+        if (!same)
+            printf("    eg_%s, formula %d, %s, %s, %d elements, scalars %u: element %d differs\n", op->name, variant,
+                   egi_dtypes[dtypes[t]].name, how == 3 ? "as it runs with 16 bytes"
+                                               : how == 2 ? "as it runs"
+                                               : how ? "AVX2"
+                                               : "16 bytes", (int)n, scalars, (int)i);
     }
     CHECK(same);
     return same;
@@ -196,8 +220,10 @@ static void compare_dtype(int t) {
                 for (int64_t n = 0; n <= 1037; n += n < 131 ? 1 : 151) {
                     const void *in[5];
                     unsigned mask = n % 3 == 0 ? hash((uint32_t)(n + id * 7 + variant)) % 32 : 0;
-                    for (int i = 0; i < 5; i++) in[i] = data[i] + (n % 2 ? (i == 0 && op->flags & EGI_BOOL_FIRST ? 1 : sizes[t]) : 0);
-                    if (!compare_run(op, variant, t, how, n, in, 0) || !compare_run(op, variant, t, how, n, in, mask)) return;
+                    for (int i = 0; i < 5; i++)
+                        in[i] = data[i] + (n % 2 ? (i == 0 && op->flags & EGI_BOOL_FIRST ? 1 : sizes[t]) : 0);
+                    if (!compare_run(op, variant, t, how, n, in, 0) || !compare_run(op, variant, t, how, n, in, mask))
+                        return;
                 }
             }
         }
@@ -221,9 +247,11 @@ TEST(the_environment_chooses_the_vectors) {
     CHECK(avx2_with("") == has);
     CHECK_INT(eg_error(), EG_OK);
     if (has) CHECK(avx2_with("avx2"));
-    else CHECK_ERROR(avx2_with("avx2"), EG_ERROR_ARGUMENT, "EAGER_ISA: this processor has no AVX2 and FMA; vectors of 16 bytes are used");
+    else CHECK_ERROR(avx2_with("avx2"), EG_ERROR_ARGUMENT,
+                     "EAGER_ISA: this processor has no AVX2 and FMA; vectors of 16 bytes are used");
     CHECK_INT(eg_error(), EG_OK);
-    CHECK_ERROR(avx2_with("avx512"), EG_ERROR_ARGUMENT, "EAGER_ISA: 'avx512' is neither 'avx2' nor 'base'; it is ignored");
+    CHECK_ERROR(avx2_with("avx512"), EG_ERROR_ARGUMENT,
+                "EAGER_ISA: 'avx512' is neither 'avx2' nor 'base'; it is ignored");
     CHECK(egi_cpu_has_avx2() == has);                                      // that is said once
     CHECK_INT(eg_error(), EG_OK);
     avx2_with(before ? kept : NULL);
@@ -263,9 +291,11 @@ TEST(programs_of_all_rows_fit) {
     CHECK_INT(constants, 6);
     CHECK_INT(tiles, 4);
     CHECK_INT(longs, 3);
-    CHECK(lines <= EGI_PROGRAM_LINES && constants <= EGI_PROGRAM_CONSTANTS && tiles <= EGI_PROGRAM_TILES && longs <= EGI_PROGRAM_LONGS);
+    CHECK(lines <= EGI_PROGRAM_LINES && constants <= EGI_PROGRAM_CONSTANTS && tiles <= EGI_PROGRAM_TILES &&
+          longs <= EGI_PROGRAM_LONGS);
 }
-// A formula as its words, one letter each; K is a constant of its own. + and * and - and < take two, e t s x long words, ? a choice.
+// A formula as its words, one letter each; K is a constant of its own. + and * and - and < take two, e t s x long
+// words, ? a choice.
 static bool makes(const char *letters) {
     static const egi_word *words[200];
     static double values[200];
@@ -274,9 +304,20 @@ static bool makes(const char *letters) {
     for (; letters[n]; n++) {
         const char c = letters[n];
         values[n] = c == 'K' ? n + 0.5 : 0;
-        words[n] = c == 'a' ? &egi_word_a : c == 'b' ? &egi_word_b : c == 'K' ? &egi_word_k : c == '+' ? &egi_word_add : c == '*' ? &egi_word_mul
-                 : c == '-' ? &egi_word_sub : c == '<' ? &egi_word_lt : c == 'e' ? &egi_word_exp : c == 't' ? &egi_word_tanh : c == 's' ? &egi_word_sin
-                 : c == 'x' ? &egi_word_expm1 : c == 'l' ? &egi_word_log : c == 'm' ? &egi_word_max : &egi_word_select;
+        words[n] = c == 'a' ? &egi_word_a
+                   : c == 'b' ? &egi_word_b
+                   : c == 'K' ? &egi_word_k
+                   : c == '+' ? &egi_word_add
+                   : c == '*' ? &egi_word_mul
+                   : c == '-' ? &egi_word_sub
+                   : c == '<' ? &egi_word_lt
+                   : c == 'e' ? &egi_word_exp
+                   : c == 't' ? &egi_word_tanh
+                   : c == 's' ? &egi_word_sin
+                   : c == 'x' ? &egi_word_expm1
+                   : c == 'l' ? &egi_word_log
+                   : c == 'm' ? &egi_word_max
+                   : &egi_word_select;
     }
     words[n] = NULL;
     const egi_formula formula = { words, values, NULL };
@@ -290,8 +331,9 @@ TEST(a_formula_too_long_is_no_program) {
     CHECK(!makes("aetsxl"));                                               // long words
     CHECK(makes("aaaaaaaaaaaaaaaa+++++++++++++++"));
     CHECK(!makes("aaaaaaaaaaaaaaaaa++++++++++++++++"));                    // values that wait
-    CHECK(makes("ae" "at" "as" "ax" "ae" "at" "as" "ax" "mmmmmmm"));        // tiles: four values wait for their second reader
-    CHECK(!makes("ab+" "ab-" "ab*" "ba-" "ab<" "ba<" "aa+" "bb+" "bb-" "aa-" "mmmmmmmmm" "ab+" "ab-" "ab*" "ba-" "ab<" "ba<" "aa+" "bb+" "bb-" "mmmmmmmmm"));
+    CHECK(makes("ae" "at" "as" "ax" "ae" "at" "as" "ax" "mmmmmmm"));  // tiles: four values wait for their second reader
+    CHECK(!makes("ab+" "ab-" "ab*" "ba-" "ab<" "ba<" "aa+" "bb+" "bb-" "aa-" "mmmmmmmmm" "ab+" "ab-" "ab*" "ba-" "ab<"
+                 "ba<" "aa+" "bb+" "bb-" "mmmmmmmmm"));
     char many[200];
     int n = 0;
     many[n++] = 'a';
@@ -300,7 +342,8 @@ TEST(a_formula_too_long_is_no_program) {
     CHECK(!makes(many));                                                   // nodes
 }
 TEST(an_op_whose_formula_is_too_long_says_so) {
-    static const egi_word *const words[] = { &egi_word_a, &egi_word_exp, &egi_word_sin, &egi_word_tanh, &egi_word_log, &egi_word_cos, NULL };
+    static const egi_word *const words[] = { &egi_word_a, &egi_word_exp, &egi_word_sin, &egi_word_tanh, &egi_word_log,
+                                             &egi_word_cos, NULL };
     static const double values[6] = { 0, 0, 0, 0, 0, 0 };
     static egi_program program;
     egi_op op = egi_op_exp;
@@ -310,7 +353,8 @@ TEST(an_op_whose_formula_is_too_long_says_so) {
     op.formula[0].words = words;
     op.formula[0].values = values;
     op.programs = &program;
-    CHECK_ERROR(egi_program_run(&op, 0, EG_FLOAT32, 1, in, 0, &y), EG_ERROR_ARGUMENT, "eg_exp: its formula is too long for a program");
+    CHECK_ERROR(egi_program_run(&op, 0, EG_FLOAT32, 1, in, 0, &y), EG_ERROR_ARGUMENT,
+                "eg_exp: its formula is too long for a program");
     CHECK_NEAR((double)y, 7, 0);
 }
 
@@ -326,7 +370,9 @@ static void *first_use(void *result) {
     while (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) < 4) { }
     for (int i = 0; i < 4; i++)
         for (int variant = 0; variant < 2; variant++)
-            if (!egi_program_run(contested[i], variant, EG_FLOAT32, 64, in, 0, (float *)result + (i * 2 + variant) * 64)) return NULL;
+            if (!egi_program_run(contested[i], variant, EG_FLOAT32, 64, in, 0,
+                                 (float *)result + (i * 2 + variant) * 64))
+                return NULL;
     return result;
 }
 TEST(the_first_use_on_several_threads) {
@@ -343,7 +389,8 @@ TEST(the_first_use_on_several_threads) {
             CHECK(result == results[i]);
         }
         for (int i = 1; i < 4; i++) CHECK(!memcmp(results[0], results[i], sizeof results[0]));
-        for (int i = 0; i < 4; i++) for (int variant = 0; variant < 2; variant++) CHECK_INT(contested[i]->programs[variant].state, 2);
+        for (int i = 0; i < 4; i++)
+            for (int variant = 0; variant < 2; variant++) CHECK_INT(contested[i]->programs[variant].state, 2);
     }
 }
 #endif
@@ -351,7 +398,8 @@ TEST(the_first_use_on_several_threads) {
 // ---- through the doors
 
 TEST(one_element_beside_many) {
-    eg_tensor *x = eg_constant(EG_SHAPE(5), 1, -2, 3, -4, 5), *one = eg_reshape(eg_constant(EG_SHAPE(1), 2), EG_SHAPE(1));
+    eg_tensor *x = eg_constant(EG_SHAPE(5), 1, -2, 3, -4, 5),
+              *one = eg_reshape(eg_constant(EG_SHAPE(1), 2), EG_SHAPE(1));
     CHECK_TENSOR(eg_mul(x, one), 0, 2, -4, 6, -8, 10);
     CHECK_TENSOR(eg_sub(one, x), 0, 1, 4, -1, 6, -3);
     CHECK_TENSOR(eg_where(eg_greater(x, 0), x, 0), 0, 1, 0, 3, 0, 5);
@@ -365,7 +413,8 @@ static eg_tensor *of_float64(eg_tensor *const *in, void *user) {
 }
 // One pass over the memory in float64, too: no eager op between.
 TEST(float64_gradients_are_fused) {
-    eg_tensor *x[2] = { eg_cast(eg_constant(EG_SHAPE(3), 1, -2, 0.5), EG_FLOAT64), eg_cast(eg_constant(EG_SHAPE(3), 0.5, 1, -1), EG_FLOAT64) };
+    eg_tensor *x[2] = { eg_cast(eg_constant(EG_SHAPE(3), 1, -2, 0.5), EG_FLOAT64),
+                        eg_cast(eg_constant(EG_SHAPE(3), 0.5, 1, -1), EG_FLOAT64) };
     CHECK(eg_check_gradient(of_float64, NULL, x, 2));
     if (!test_on_host) return;
     eg_tape *tape = eg_tape_begin();

@@ -1,5 +1,6 @@
-// Sums, means, norms, maxima and minima over any axes, against plain loops: every dtype, every set of axes, every layout, and rows of every
-// length. Sums in float64 of small whole numbers are exact, so that most comparisons here are of bits.
+// Sums, means, norms, maxima and minima over any axes, against plain loops: every dtype, every set of axes, every
+// layout, and rows of every length. Sums in float64 of small whole numbers are exact, so that most comparisons here are
+// of bits.
 #include "test.h"
 
 static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8 };
@@ -32,7 +33,8 @@ static eg_tensor *reduce(kind k, eg_tensor *x, eg_axes axes, bool keepdims) {
         default: return eg_norm(x, .axes = axes, .keepdims = keepdims);
     }
 }
-// The oracle: x's elements one after another, in row-major order, each taken up by its result. Returns how many results there are.
+// The oracle: x's elements one after another, in row-major order, each taken up by its result. Returns how many results
+// there are.
 static int64_t expected(kind k, eg_tensor *x, unsigned mask, double *y) {
     eg_tensor *wide = eg_cast(x, EG_FLOAT64);
     const double *v = (const double *)eg_data(wide);
@@ -81,7 +83,8 @@ TEST(rows_and_columns_of_every_length) {
         for (int64_t n = 1; n <= 1001; n += n < 70 ? 1 : n < 130 ? 5 * test_share : n < 990 ? 869 : 1) {
             EG_SCOPE;
             for (int64_t from = 0; from < 8; from += n % 3 + 2 * test_share) {
-                eg_tensor *row = eg_slice(all, EG_SHAPE(from), EG_SHAPE(n)), *rows = eg_slice(all, EG_SHAPE(from), EG_SHAPE(7 * n));
+                eg_tensor *row = eg_slice(all, EG_SHAPE(from), EG_SHAPE(n)),
+                          *rows = eg_slice(all, EG_SHAPE(from), EG_SHAPE(7 * n));
                 check(row, 1);
                 check(eg_reshape(rows, EG_SHAPE(7, n)), 1);
                 check(eg_reshape(rows, EG_SHAPE(7, n)), 2);
@@ -96,10 +99,13 @@ TEST(every_set_of_axes_of_every_layout) {
         EG_SCOPE;
         eg_tensor *x = values(dtypes[d], EG_SHAPE(3, 4, 5, 6)), *wide = values(dtypes[d], EG_SHAPE(3, 8, 5, 11));
         eg_tensor *views[] = {
-            x, eg_transpose(x), eg_transpose(x, .perm = EG_AXES(2, 0, 3, 1)), eg_transpose(x, .perm = EG_AXES(1, 0, 2, 3)), eg_reverse(x, EG_AXES(1, 3)),
-            eg_strided_slice(wide, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(EG_END, EG_END, EG_END, EG_END), EG_SHAPE(1, 2, 1, 2)),
+            x, eg_transpose(x), eg_transpose(x, .perm = EG_AXES(2, 0, 3, 1)),
+            eg_transpose(x, .perm = EG_AXES(1, 0, 2, 3)), eg_reverse(x, EG_AXES(1, 3)),
+            eg_strided_slice(wide, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(EG_END, EG_END, EG_END, EG_END),
+                             EG_SHAPE(1, 2, 1, 2)),
             eg_strided_slice(wide, EG_SHAPE(0, 7, 4, 1), EG_SHAPE(EG_END, 1, 0, EG_END), EG_SHAPE(2, -2, -3, 3)),
-            eg_broadcast_to(eg_slice(x, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(3, 1, 5, 1)), EG_SHAPE(3, 4, 5, 6)), eg_reshape(x, EG_SHAPE(3, 1, 20, 6)),
+            eg_broadcast_to(eg_slice(x, EG_SHAPE(0, 0, 0, 0), EG_SHAPE(3, 1, 5, 1)), EG_SHAPE(3, 4, 5, 6)),
+            eg_reshape(x, EG_SHAPE(3, 1, 20, 6)),
             eg_reshape(x, EG_SHAPE(30, 6, 2, 1)), eg_slice(x, EG_SHAPE(1, 1, 1, 1), EG_SHAPE(2, 3, 4, 5)) };
         for (size_t v = 0; v < sizeof views / sizeof *views; v++)
             for (unsigned mask = 1; mask < 16; mask++) check(views[v], mask);
@@ -109,15 +115,25 @@ TEST(every_set_of_axes_of_every_layout) {
 TEST(blocks_of_results) {
     for (int d = 0; d < DTYPES; d += test_share > 1 ? 2 : 1) {
         EG_SCOPE;
-        eg_tensor *x = values(dtypes[d], EG_SHAPE(2, 1030, 2)), *y = values(dtypes[d], EG_SHAPE(2, 1025, 17)), *z = values(dtypes[d], EG_SHAPE(3, 40, 2, 41));
-        for (unsigned mask = 1; mask < 8; mask++) { check(x, mask); check(y, mask); check(eg_transpose(y), mask); check(eg_transpose(x, .perm = EG_AXES(2, 0, 1)), mask); }
+        eg_tensor *x = values(dtypes[d], EG_SHAPE(2, 1030, 2)), *y = values(dtypes[d], EG_SHAPE(2, 1025, 17)),
+                  *z = values(dtypes[d], EG_SHAPE(3, 40, 2, 41));
+        for (unsigned mask = 1; mask < 8; mask++) {
+            check(x, mask);
+            check(y, mask);
+            check(eg_transpose(y), mask);
+            check(eg_transpose(x, .perm = EG_AXES(2, 0, 1)), mask);
+        }
         for (unsigned mask = 1; mask < 16; mask++) check(z, mask);
         // Groups of channels, as group normalization has them, and rows of up to so many that are folded.
-        eg_tensor *groups = eg_reshape(eg_slice(eg_reshape(y, EG_SHAPE(2 * 1025 * 17)), EG_SHAPE(0), EG_SHAPE(2 * 5 * 6 * 8 * 2)), EG_SHAPE(2, 5, 6, 8, 2));
+        eg_tensor *groups = eg_reshape(eg_slice(eg_reshape(y, EG_SHAPE(2 * 1025 * 17)), EG_SHAPE(0),
+                                                EG_SHAPE(2 * 5 * 6 * 8 * 2)), EG_SHAPE(2, 5, 6, 8, 2));
         check(groups, 2 | 4 | 16);
         check(groups, 1 | 2 | 4 | 16);
-        for (int64_t n = 1; n <= 18; n++) check(eg_reshape(eg_slice(eg_reshape(y, EG_SHAPE(2 * 1025 * 17)), EG_SHAPE(0), EG_SHAPE(1500 * n)), EG_SHAPE(3, 500, n)), 4);
-        check(eg_reshape(eg_slice(eg_reshape(y, EG_SHAPE(2 * 1025 * 17)), EG_SHAPE(0), EG_SHAPE(30000)), EG_SHAPE(5, 2000, 3)), 1 | 4);
+        for (int64_t n = 1; n <= 18; n++)
+            check(eg_reshape(eg_slice(eg_reshape(y, EG_SHAPE(2 * 1025 * 17)), EG_SHAPE(0), EG_SHAPE(1500 * n)),
+                             EG_SHAPE(3, 500, n)), 4);
+        check(eg_reshape(eg_slice(eg_reshape(y, EG_SHAPE(2 * 1025 * 17)), EG_SHAPE(0), EG_SHAPE(30000)),
+                         EG_SHAPE(5, 2000, 3)), 1 | 4);
     }
 }
 // The greatest, the least and a NaN at each place of a row or a column; the greatest and least integers; infinities.
@@ -130,13 +146,18 @@ TEST(extremes_at_every_place_of_a_row) {
                     static double v[2 * 140];
                     if (odd == 2 && !is_float(dtypes[d])) continue;
                     for (int64_t i = 0; i < 2 * n; i++) v[i] = value_of(i) + 100;
-                    const double top = is_float(dtypes[d]) ? (double)INFINITY : dtypes[d] == EG_UINT8 ? 255 : 2147483647;
-                    const double low = is_float(dtypes[d]) ? -(double)INFINITY : dtypes[d] == EG_UINT8 ? 0 : -2147483648.0;
+                    const double top = is_float(dtypes[d]) ? (double)INFINITY
+                                       : dtypes[d] == EG_UINT8 ? 255
+                                       : 2147483647;
+                    const double low = is_float(dtypes[d]) ? -(double)INFINITY
+                                       : dtypes[d] == EG_UINT8 ? 0
+                                       : -2147483648.0;
                     v[place] = v[n + place] = odd == 0 ? top : odd == 1 ? low : odd == 2 ? (double)NAN : 0;
                     if (odd == 2) v[n - 1] = (double)INFINITY, v[0] = place ? -(double)INFINITY : v[0];
                     eg_tensor *x = eg_cast(eg_from_data(EG_FLOAT64, EG_SHAPE(2, n), v), dtypes[d]);
                     double want[2][140];
-                    for (int64_t i = 0; i < 2; i++) want[0][i] = odd == 2 && n > 1 && i == 0 && place == n - 1 ? (double)INFINITY : 0;
+                    for (int64_t i = 0; i < 2; i++)
+                        want[0][i] = odd == 2 && n > 1 && i == 0 && place == n - 1 ? (double)INFINITY : 0;
                     int64_t rows = expected(MOST, x, 2, want[0]);
                     CHECK_VALUES(eg_reduce_max(x, .axes = EG_AXES(1)), 0, want[0], rows);
                     expected(LEAST, x, 2, want[0]);
@@ -145,7 +166,8 @@ TEST(extremes_at_every_place_of_a_row) {
                     CHECK_VALUES(eg_reduce_max(x, .axes = EG_AXES(0)), 0, want[1], columns);
                     expected(LEAST, x, 1, want[1]);
                     CHECK_VALUES(eg_reduce_min(x, .axes = EG_AXES(0)), 0, want[1], columns);
-                    if (odd == 2 && n > 2 * (place + 1)) CHECK(isnan(eg_item(eg_reduce_max(x))) && isnan(eg_item(eg_reduce_min(x))));
+                    if (odd == 2 && n > 2 * (place + 1))
+                        CHECK(isnan(eg_item(eg_reduce_max(x))) && isnan(eg_item(eg_reduce_min(x))));
                 }
 }
 TEST(sums_of_what_is_odd) {

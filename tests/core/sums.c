@@ -1,19 +1,20 @@
-// Long sums in float32 against float64: products, convolutions and their gradients, pools, segments, what gather's gradient adds, running sums,
-// means, norms and statistics. A plain loop that adds a million times .1 in one float is off by 1% and stands still at 2^24 terms; the header
-// promises (512 + log2(n)) 2^-24 times the sum of magnitudes for products, and half a unit in the last place or little more for the rest.
+// Long sums in float32 against float64: products, convolutions and their gradients, pools, segments, what gather's
+// gradient adds, running sums, means, norms and statistics. A plain loop that adds a million times .1 in one float is
+// off by 1% and stands still at 2^24 terms; the header promises (512 + log2(n)) 2^-24 times the sum of magnitudes for
+// products, and half a unit in the last place or little more for the rest.
 #include "test.h"
 
-static const double per_term = 1.0 / (1 << 24);                                  // half a unit in the last place of a number between 1/2 and 1
+static const double per_term = 1.0 / (1 << 24);  // half a unit in the last place of a number between 1/2 and 1
 static double in_blocks(int64_t n) {
 #ifdef EAGER_OPENBLAS
-    return (2048 + log2((double)n)) * per_term;                                   // OpenBLAS adds up to some thousand terms before it begins anew
+    return (2048 + log2((double)n)) * per_term;  // OpenBLAS adds up to some thousand terms before it begins anew
 #else
     return (512 + log2((double)n)) * per_term;
 #endif
 }
 static double promised(int64_t n) {
 #ifdef TEST_CUDA
-    if (n > 512) return (double)n * per_term;                                     // no promise: so much a plain loop may lose
+    if (n > 512) return (double)n * per_term;  // no promise: so much a plain loop may lose
 #endif
     return in_blocks(n);
 }
@@ -27,7 +28,8 @@ static eg_tensor *sevenths(eg_shape shape) {
 // What the largest element is off, against what the reference's largest element is.
 static double off_by(eg_tensor *got, eg_tensor *want) {
     EG_SCOPE;
-    return eg_item(eg_reduce_max(eg_abs(eg_sub(eg_cast(got, EG_FLOAT64), want)))) / eg_item(eg_reduce_max(eg_abs(want)));
+    return eg_item(eg_reduce_max(eg_abs(eg_sub(eg_cast(got, EG_FLOAT64), want)))) /
+           eg_item(eg_reduce_max(eg_abs(want)));
 }
 static eg_tensor *wide(eg_tensor *x) { return eg_cast(x, EG_FLOAT64); }
 
@@ -36,10 +38,13 @@ static void check_product(int64_t m, int64_t n, int64_t k) {
     for (int form = 0; form < 4; form++) {
         EG_SCOPE;
         bool ta = form & 1, tb = form & 2;
-        eg_tensor *a = sevenths(ta ? EG_SHAPE(k, m) : EG_SHAPE(m, k)), *b = sevenths(tb ? EG_SHAPE(n, k) : EG_SHAPE(k, n));
-        eg_tensor *got = eg_matmul(a, b, .transpose_a = ta, .transpose_b = tb), *want = eg_matmul(wide(a), wide(b), .transpose_a = ta, .transpose_b = tb);
+        eg_tensor *a = sevenths(ta ? EG_SHAPE(k, m) : EG_SHAPE(m, k)),
+                  *b = sevenths(tb ? EG_SHAPE(n, k) : EG_SHAPE(k, n));
+        eg_tensor *got = eg_matmul(a, b, .transpose_a = ta, .transpose_b = tb),
+                  *want = eg_matmul(wide(a), wide(b), .transpose_a = ta, .transpose_b = tb);
         double off = off_by(got, want);
-        if (!(off <= promised(k))) printf("(%d, %d) x (%d, %d), form %d: off by %g\n", (int)m, (int)k, (int)k, (int)n, form, off);
+        if (!(off <= promised(k)))
+            printf("(%d, %d) x (%d, %d), form %d: off by %g\n", (int)m, (int)k, (int)k, (int)n, form, off);
         CHECK(off <= promised(k));
     }
 }
@@ -50,7 +55,7 @@ TEST(products_of_a_million_terms) {
     check_product(3, 1, k);
     check_product(2, 2, k);
     check_product(7, 5, k);
-    check_product(1, 2050, 3000);                                                // wider than the columns that one pass takes
+    check_product(1, 2050, 3000);  // wider than the columns that one pass takes
     check_product(20, 40, 3000);
 }
 // One number, seen as a matrix without being one: what needs memory is the sum alone.
@@ -76,7 +81,8 @@ TEST(reductions_of_a_million_terms) {
     CHECK(off_by(eg_reduce_sum(all), eg_reduce_sum(wide(all))) <= per_term);
     CHECK(off_by(eg_reduce_sum(x, .axes = EG_AXES(0)), eg_reduce_sum(wide(x), .axes = EG_AXES(0))) <= per_term);
     CHECK(off_by(eg_reduce_mean(x, .axes = EG_AXES(0)), eg_reduce_mean(wide(x), .axes = EG_AXES(0))) <= 2 * per_term);
-    CHECK(off_by(eg_reduce_variance(x, .axes = EG_AXES(0)), eg_reduce_variance(wide(x), .axes = EG_AXES(0))) <= 4 * per_term);
+    CHECK(off_by(eg_reduce_variance(x, .axes = EG_AXES(0)),
+                 eg_reduce_variance(wide(x), .axes = EG_AXES(0))) <= 4 * per_term);
     CHECK(off_by(eg_norm(all), eg_norm(wide(all))) <= 2 * per_term);
     CHECK(off_by(eg_norm(all, .ord = 1), eg_norm(wide(all), .ord = 1)) <= 2 * per_term);
     CHECK(off_by(eg_reduce_logsumexp(all), eg_reduce_logsumexp(wide(all))) <= 4 * per_term);
@@ -114,7 +120,8 @@ static void check_segments(int64_t n, int64_t rows, int64_t columns, int64_t ske
         number[i] = i % skew ? rows - 1 : i * 7 % rows;                            // most in the last row
         for (int64_t j = 0; j < columns; j++) want[number[i] * columns + j] += (double)v[i * columns + j];
     }
-    eg_tensor *segments = eg_from_data(EG_INT64, EG_SHAPE(n), number), *right = eg_from_data(EG_FLOAT64, EG_SHAPE(rows, columns), want);
+    eg_tensor *segments = eg_from_data(EG_INT64, EG_SHAPE(n), number),
+              *right = eg_from_data(EG_FLOAT64, EG_SHAPE(rows, columns), want);
     eg_tensor *sum = eg_segment_sum(x, segments, rows);
     CHECK(off_by(sum, right) <= 33 * per_term);
     // Each row by itself, too: a short row must not hide behind a long one.
@@ -133,8 +140,8 @@ TEST(segments_of_a_million_rows) {
     const int64_t n = 1000000 / test_share;
     check_segments(n, 3, 1, 10);
     check_segments(n / 4, 5, 4, 2);
-    check_segments(3000, 70000, 3, 2);                                           // a large table of which few rows are met
-    check_segments(700, 300, 200, 1);                                            // wider than a block of columns
+    check_segments(3000, 70000, 3, 2);  // a large table of which few rows are met
+    check_segments(700, 300, 200, 1);   // wider than a block of columns
     check_segments(40, 5, 3, 3);
     check_segments(20, 1000, 2, 3);
     eg_tensor *x = constant(EG_SHAPE(2, n), .1), *index = eg_zeros(EG_INT32, EG_SHAPE(n));
@@ -146,28 +153,32 @@ TEST(segments_of_a_million_rows) {
     CHECK_TENSOR(eg_div(g, all), 1e-6, 1, 0, 0, 1, 0, 0);
 }
 TEST(segments_of_doubles_halves_and_integers) {
-    eg_tensor *number = eg_constant_of(EG_INT32, EG_SHAPE(40), 1, 0, 1, 1, 3, 3, 1, 0, 1, 1, 1, 0, 1, 1, 3, 3, 1, 0, 1, 1, 1, 0, 1, 1, 3, 3, 1, 0, 1, 1, 1, 0, 1, 1, 3, 3, 1, 0, 1, 1);
+    eg_tensor *number = eg_constant_of(EG_INT32, EG_SHAPE(40), 1, 0, 1, 1, 3, 3, 1, 0, 1, 1, 1, 0, 1, 1, 3, 3, 1, 0, 1,
+                                       1, 1, 0, 1, 1, 3, 3, 1, 0, 1, 1, 1, 0, 1, 1, 3, 3, 1, 0, 1, 1);
     eg_tensor *ones = eg_ones(EG_INT64, EG_SHAPE(40));
     const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64 };
     for (int d = 0; d < 4; d++) CHECK_TENSOR(eg_segment_sum(eg_cast(ones, dtypes[d]), number, 5), 0, 8, 24, 0, 8, 0);
-    for (int d = 0; d < 2; d++) {                                                // the sign of zeros, and what is not finite
+    for (int d = 0; d < 2; d++) {  // the sign of zeros, and what is not finite
         eg_tensor *x = eg_mul(eg_cast(ones, dtypes[d]), INFINITY);
         CHECK_TENSOR(eg_segment_sum(x, number, 5), 0, INFINITY, INFINITY, 0, INFINITY, 0);
     }
 }
 
 // A convolution's filter sees every place of the picture: its gradient is a sum over all of them.
-static void check_convolution(bool even, int64_t h, int64_t w, int64_t c, int64_t kh, int64_t kw, int64_t o, int64_t groups) {
+static void check_convolution(bool even, int64_t h, int64_t w, int64_t c, int64_t kh, int64_t kw, int64_t o,
+                              int64_t groups) {
     EG_SCOPE;
     eg_shape in_shape = EG_SHAPE(1, h, w, c), filter_shape = EG_SHAPE(kh, kw, c / groups, o);
-    eg_tensor *x = even ? constant(in_shape, .1) : sevenths(in_shape), *f = even ? constant(filter_shape, .3) : sevenths(filter_shape), *made[2][3];
+    eg_tensor *x = even ? constant(in_shape, .1) : sevenths(in_shape),
+              *f = even ? constant(filter_shape, .3) : sevenths(filter_shape), *made[2][3];
     for (int k = 0; k < 2; k++) {
         eg_tensor *in = k ? wide(x) : x, *filter = k ? wide(f) : f;
         eg_tape *tape = eg_tape_begin_persistent();
         eg_tape_watch(tape, in);
         eg_tape_watch(tape, filter);
         made[k][0] = eg_conv2d(in, filter, .groups = groups);
-        eg_tensor *weights = eg_cast(eg_reshape(eg_mod(eg_range(EG_INT64, 0, (double)eg_size(made[k][0]), 1), 5), eg_shape_of(made[k][0])), eg_dtype_of(in));
+        eg_tensor *weights = eg_cast(eg_reshape(eg_mod(eg_range(EG_INT64, 0, (double)eg_size(made[k][0]), 1), 5),
+                                                eg_shape_of(made[k][0])), eg_dtype_of(in));
         eg_tensor *s = even ? made[k][0] : eg_mul(made[k][0], eg_add(weights, 1));
         made[k][1] = eg_tape_gradient(tape, s, in);
         made[k][2] = eg_tape_gradient(tape, s, filter);
@@ -175,8 +186,13 @@ static void check_convolution(bool even, int64_t h, int64_t w, int64_t c, int64_
     const int64_t terms[] = { kh * kw * c / groups, kh * kw * o / groups, (h - kh + 1) * (w - kw + 1) };
     for (int i = 0; i < 3; i++) {
         // A filter's gradient is added in blocks on every device, but for a filter of one pixel, which is a product.
-        const double off = off_by(made[0][i], made[1][i]), most = i == 2 && kh * kw > 1 ? in_blocks(terms[i]) : promised(terms[i]);
-        if (!(off <= most)) printf("%s of (%d, %d, %d), filter (%d, %d), groups %d: off by %g\n", i == 0 ? "y" : i == 1 ? "dx" : "df", (int)h, (int)w, (int)c, (int)kh, (int)kw, (int)groups, off);
+        const double off = off_by(made[0][i], made[1][i]),
+                     most = i == 2 && kh * kw > 1 ? in_blocks(terms[i]) : promised(terms[i]);
+        if (!(off <= most))
+            printf("%s of (%d, %d, %d), filter (%d, %d), groups %d: off by %g\n", i == 0 ? "y"
+                                                                                  : i == 1 ? "dx"
+                                                                                  : "df", (int)h, (int)w, (int)c,
+                   (int)kh, (int)kw, (int)groups, off);
         CHECK(off <= most);
     }
 }
@@ -196,9 +212,10 @@ TEST(convolutions_of_a_million_places) {
 TEST(pools_of_a_million_pixels) {
     const int64_t side = 1000 / (test_share > 1 ? 4 : 1);
     eg_tensor *x = sevenths(EG_SHAPE(1, side, side, 1));
-    CHECK(off_by(eg_avg_pool2d(x, .size = { side }), eg_reshape(eg_reduce_mean(wide(x)), EG_SHAPE(1, 1, 1, 1))) <= 2 * per_term);
+    CHECK(off_by(eg_avg_pool2d(x, .size = { side }),
+                 eg_reshape(eg_reduce_mean(wide(x)), EG_SHAPE(1, 1, 1, 1))) <= 2 * per_term);
     eg_tensor *line = sevenths(EG_SHAPE(1, 2000, 2)), *g[2];
-    for (int k = 0; k < 2; k++) {                                                // windows that overlap hundredfold, and what each pixel gets of them
+    for (int k = 0; k < 2; k++) {  // windows that overlap hundredfold, and what each pixel gets of them
         eg_tensor *in = k ? wide(line) : line;
         eg_tape *tape = eg_tape_begin();
         eg_tape_watch(tape, in);
@@ -213,6 +230,8 @@ TEST(long_sums_are_the_same_every_time) {
     CHECK(eg_assert_equal(eg_matmul(a, b), eg_matmul(a, b)));
     float first[64], again[64];
     for (int i = 0; i < 64; i++) first[i] = again[i] = seventh(i);
-    eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(8, 8), first), *y = eg_from_data(EG_FLOAT32, EG_SHAPE(8, 8), again);
-    CHECK(eg_assert_equal(eg_segment_sum(x, eg_constant_of(EG_INT32, EG_SHAPE(8), 0, 1, 0, 1, 0, 1, 0, 1), 2), eg_segment_sum(y, eg_constant_of(EG_INT32, EG_SHAPE(8), 0, 1, 0, 1, 0, 1, 0, 1), 2)));
+    eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(8, 8), first),
+              *y = eg_from_data(EG_FLOAT32, EG_SHAPE(8, 8), again);
+    CHECK(eg_assert_equal(eg_segment_sum(x, eg_constant_of(EG_INT32, EG_SHAPE(8), 0, 1, 0, 1, 0, 1, 0, 1), 2),
+                          eg_segment_sum(y, eg_constant_of(EG_INT32, EG_SHAPE(8), 0, 1, 0, 1, 0, 1, 0, 1), 2)));
 }

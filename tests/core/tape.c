@@ -1,4 +1,5 @@
-// The tape: what it records, what comes out of it, what it holds and for how long; custom gradients and ops of one's own.
+// The tape: what it records, what comes out of it, what it holds and for how long; custom gradients and ops of one's
+// own.
 #include "test.h"
 #include "printed.h"
 
@@ -184,7 +185,8 @@ TEST(zeros_instead_of_null) {
 
 TEST(watching_an_integer_is_an_error) {
     eg_tape *tape = eg_tape_begin();
-    CHECK_ERROR(eg_tape_watch(tape, eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2)), EG_ERROR_DTYPE, "only float32 and float64");
+    CHECK_ERROR(eg_tape_watch(tape, eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2)), EG_ERROR_DTYPE,
+                "only float32 and float64");
     CHECK_ERROR(eg_tape_watch(tape, eg_number(2)), EG_ERROR_ARGUMENT, "eg_scalar");
 }
 
@@ -196,13 +198,15 @@ TEST(watching_twice_is_watching) {
 }
 
 TEST(watched_variables_in_the_order_of_use) {
-    eg_tensor *a = eg_variable(eg_scalar(1), "a"), *b = eg_variable(eg_scalar(2), "b"), *c = eg_variable(eg_scalar(3), "c"), *list[3] = {NULL};
+    eg_tensor *a = eg_variable(eg_scalar(1), "a"), *b = eg_variable(eg_scalar(2), "b"),
+              *c = eg_variable(eg_scalar(3), "c"), *list[3] = {NULL};
     eg_set_trainable(c, false);
     eg_tape *tape = eg_tape_begin_persistent();
     CHECK_INT(eg_tape_watched_variables(tape, list, 3), 0);
     eg_mul(b, a);
     eg_mul(c, a);
-    CHECK_ERROR(CHECK_INT(eg_tape_watched_variables(tape, list, 1), -1), EG_ERROR_ARGUMENT, "room for 1, but there are 2");
+    CHECK_ERROR(CHECK_INT(eg_tape_watched_variables(tape, list, 1), -1), EG_ERROR_ARGUMENT,
+                "room for 1, but there are 2");
     CHECK(!list[0]);
     eg_tape_watch(tape, c);
     CHECK_INT(eg_tape_watched_variables(tape, list, 3), 3);
@@ -605,8 +609,8 @@ TEST(tapes_ended_by_scopes_in_odd_orders) {
     eg_scope s3 = eg_scope_begin();
     eg_tape_watch(eg_tape_begin_persistent(), x);
     y = eg_retain(cube(x));
-    CHECK_TENSOR(eg_tape_gradient(t1, y, x), 0, 27);           // the outermost is spent first
-    eg_tape_reset(t1);                                         // and begins again, innermost now, while it lives longest
+    CHECK_TENSOR(eg_tape_gradient(t1, y, x), 0, 27);  // the outermost is spent first
+    eg_tape_reset(t1);                                // and begins again, innermost now, while it lives longest
     eg_tape_watch(t1, x);
     eg_scope_end(s2);                                          // ends s3 and both its tapes too
     eg_scope_end(s3);                                          // has ended already
@@ -676,7 +680,8 @@ TEST(only_what_the_gradients_need_is_saved) {
     eg_mul(c, x);
     CHECK_CONTAINS(tape_text(tape), "saves input 0\n");
     eg_tape_reset(tape); eg_tape_watch(tape, x);
-    eg_add(x, c); eg_reshape(x, EG_SHAPE(2, 1)); eg_negative(x); eg_sub(x, c); eg_stop_gradient(eg_exp(c)); eg_transpose(x); eg_reduce_sum(x);
+    eg_add(x, c); eg_reshape(x, EG_SHAPE(2, 1)); eg_negative(x); eg_sub(x, c); eg_stop_gradient(eg_exp(c));
+    eg_transpose(x); eg_reduce_sum(x);
     CHECK(!strstr(tape_text(tape), "saves"));
     CHECK_CONTAINS(tape_text(tape), "6 lines");                // exp of a constant is not even a line
     eg_tape_reset(tape); eg_tape_watch(tape, x);
@@ -810,7 +815,8 @@ TEST(assert_equal_prints_the_first_differences) {
     eg_tensor *a = eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), *b = eg_constant(EG_SHAPE(2, 2), 1, 5, 3, 7);
     CHECK(eg_assert_equal(a, a));
     CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT, "==");
-    CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT, "does not hold for 2 of 4 elements: at [0, 1]: 2 against 5; [1, 1]: 4 against 7");
+    CHECK_ERROR(eg_assert_equal(a, b), EG_ERROR_ASSERT,
+                "does not hold for 2 of 4 elements: at [0, 1]: 2 against 5; [1, 1]: 4 against 7");
     CHECK_ERROR(eg_assert_equal(a, eg_reshape(a, EG_SHAPE(4))), EG_ERROR_ASSERT, "shapes differ");
     CHECK_ERROR(eg_assert_equal(a, eg_cast(a, EG_FLOAT64)), EG_ERROR_ASSERT, "dtypes differ");
     CHECK(eg_assert_near(a, eg_add(a, 0.001), 0.01));
@@ -840,7 +846,8 @@ TEST(log1pexp_naive_and_custom) {
         eg_tape *tape = eg_tape_begin_persistent();
         eg_tape_watch(tape, x);
         CHECK_TENSOR(eg_tape_gradient(tape, eg_log(eg_add(eg_exp(x), 1)), x), 1e-6, i ? (double)NAN : 0.5);
-        CHECK_TENSOR(eg_tape_gradient(tape, eg_custom_gradient(log1pexp, log1pexp_grad, NULL, &x, 1), x), 1e-6, i ? 1.0 : 0.5);
+        CHECK_TENSOR(eg_tape_gradient(tape, eg_custom_gradient(log1pexp, log1pexp_grad, NULL, &x, 1), x), 1e-6,
+                     i ? 1.0 : 0.5);
     }
 }
 
@@ -870,13 +877,14 @@ static void clip_backward(const eg_grad_context *c, eg_tensor **dx, void *user) 
 }
 
 TEST(clip_gradient_by_norm) {
-    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *limit = eg_scalar(0.5), *in[2], *grads[2], *up = eg_constant(EG_SHAPE(2), 3, 4), *y;
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *limit = eg_scalar(0.5), *in[2], *grads[2],
+              *up = eg_constant(EG_SHAPE(2), 3, 4), *y;
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     eg_tape_watch(tape, limit);
     in[0] = x; in[1] = limit;
     y = eg_custom_gradient(clip_forward, clip_backward, NULL, in, 2);
-    CHECK(y && y != x);                                        // a handle of its own, or the tape could not tell them apart
+    CHECK(y && y != x);  // a handle of its own, or the tape could not tell them apart
     CHECK_TENSOR(y, 0, 1, 2);
     CHECK(eg_tape_gradients_from(tape, &y, 1, &up, in, 2, grads));
     CHECK_TENSOR(grads[0], 1e-6, .3, .4);
@@ -885,7 +893,10 @@ TEST(clip_gradient_by_norm) {
 }
 
 static eg_tensor *pass(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c; (void)user; return in[0]; }
-static void double_it(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = eg_mul(c->upstream[0], 2); }
+static void double_it(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], 2);
+}
 
 TEST(a_forward_that_returns_a_variable) {
     eg_tensor *v = eg_variable(eg_scalar(3), "v"), *c = eg_scalar(5);
@@ -954,10 +965,26 @@ TEST(a_backward_runs_only_for_somebody) {
     CHECK_INT(runs, 1);
 }
 
-static eg_tensor *same(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)c; (void)user; return eg_identity(in[0]); }
-static void wrong_shape(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = c->upstream[0]; dx[1] = eg_reduce_sum(c->upstream[0]); }
-static void wrong_dtype(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = c->upstream[0]; dx[1] = eg_cast(c->upstream[0], EG_FLOAT64); }
-static void plain_number(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c; (void)user; dx[0] = dx[1] = eg_number(4); }
+static eg_tensor *same(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)c;
+    (void)user;
+    return eg_identity(in[0]);
+}
+static void wrong_shape(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = c->upstream[0];
+    dx[1] = eg_reduce_sum(c->upstream[0]);
+}
+static void wrong_dtype(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = c->upstream[0];
+    dx[1] = eg_cast(c->upstream[0], EG_FLOAT64);
+}
+static void plain_number(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)c;
+    (void)user;
+    dx[0] = dx[1] = eg_number(4);
+}
 
 TEST(a_gradient_of_wrong_shape_or_dtype_names_the_input) {
     eg_custom_backward *wrong[] = {wrong_shape, wrong_dtype};
@@ -968,7 +995,8 @@ TEST(a_gradient_of_wrong_shape_or_dtype_names_the_input) {
         eg_tape_watch(tape, in[0]);
         eg_tape_watch(tape, in[1]);
         eg_tensor *y = eg_custom_gradient(same, wrong[i], NULL, in, 2);
-        CHECK_ERROR(CHECK_INT(eg_tape_gradients(tape, y, in, 2, grads), 0), EG_ERROR_GRADIENT, "eg_custom_gradient: the gradient for input 1 is");
+        CHECK_ERROR(CHECK_INT(eg_tape_gradients(tape, y, in, 2, grads), 0), EG_ERROR_GRADIENT,
+                    "eg_custom_gradient: the gradient for input 1 is");
         CHECK(!grads[0] && !grads[1]);
     }
 }
@@ -985,7 +1013,10 @@ TEST(a_plain_number_as_gradient) {
     CHECK_DTYPE(grads[1], EG_FLOAT64);
 }
 
-static void variable_as_gradient(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c; dx[0] = (eg_tensor *)user; }
+static void variable_as_gradient(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)c;
+    dx[0] = (eg_tensor *)user;
+}
 TEST(a_variable_as_gradient_is_its_value_then) {
     eg_tensor *x = eg_scalar(2), *v = eg_variable(eg_scalar(5), "v");
     eg_tape *tape = eg_tape_begin();
@@ -997,7 +1028,11 @@ TEST(a_variable_as_gradient_is_its_value_then) {
     eg_release(v);
 }
 
-static eg_tensor *square_saved(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)user; c->saved[3] = in[0]; return eg_square(in[0]); }
+static eg_tensor *square_saved(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)user;
+    c->saved[3] = in[0];
+    return eg_square(in[0]);
+}
 static void square_saved_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
     (void)user;
     CHECK(!c->saved[0] && c->saved[3]);
@@ -1055,7 +1090,10 @@ static eg_tensor *newton_sqrt(eg_tensor *const *in, eg_grad_context *c, void *us
     }
     return c->saved[0] = y;
 }
-static void newton_sqrt_grad(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = eg_div(c->upstream[0], eg_mul(2, c->saved[0])); }
+static void newton_sqrt_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_div(c->upstream[0], eg_mul(2, c->saved[0]));
+}
 
 TEST(a_forward_that_takes_gradients_itself) {
     for (int tapes = 0; tapes < 3; tapes++) {
@@ -1069,24 +1107,44 @@ TEST(a_forward_that_takes_gradients_itself) {
     }
 }
 
-static eg_tensor *fails(eg_tensor *const *in, eg_grad_context *c, void *user) { c->saved[0] = in[0]; return user ? eg_matmul(in[0], in[0]) : NULL; }
-static bool fails_multi(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) { (void)c; (void)user; out[0] = eg_square(in[0]); return false; }
-static bool half_multi(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) { (void)c; (void)user; out[0] = eg_square(in[0]); return true; }
+static eg_tensor *fails(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    c->saved[0] = in[0];
+    return user ? eg_matmul(in[0], in[0]) : NULL;
+}
+static bool fails_multi(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)c;
+    (void)user;
+    out[0] = eg_square(in[0]);
+    return false;
+}
+static bool half_multi(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c, void *user) {
+    (void)c;
+    (void)user;
+    out[0] = eg_square(in[0]);
+    return true;
+}
 
 TEST(a_forward_that_fails) {
     eg_tensor *x = eg_zeros(EG_FLOAT32, EG_SHAPE(3)), *out[2];
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient(fails, log1pexp_grad, NULL, &x, 1) != NULL, 0), EG_ERROR_STATE, "failed without an error");
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient(fails, log1pexp_grad, &runs, &x, 1) != NULL, 0), EG_ERROR_SHAPE, "eg_matmul");
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(fails_multi, log1pexp_grad, NULL, &x, 1, out, 2), 0), EG_ERROR_STATE, "failed without an error");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient(fails, log1pexp_grad, NULL, &x, 1) != NULL, 0), EG_ERROR_STATE,
+                "failed without an error");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient(fails, log1pexp_grad, &runs, &x, 1) != NULL, 0), EG_ERROR_SHAPE,
+                "eg_matmul");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(fails_multi, log1pexp_grad, NULL, &x, 1, out, 2), 0), EG_ERROR_STATE,
+                "failed without an error");
     CHECK(!out[0] && !out[1]);
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, out, 2), 0), EG_ERROR_NULL, "NULL");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, out, 2), 0), EG_ERROR_NULL,
+                "NULL");
     CHECK(!out[0] && !out[1]);
     CHECK_ERROR(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, out, 0), EG_ERROR_ARGUMENT, "outputs");
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, NULL, 1, out, 2), 0), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, -1, out, 2), 0), EG_ERROR_ARGUMENT, "a list of -1");
-    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, NULL, 2), 0), EG_ERROR_ARGUMENT, "a list of 2 is NULL");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, NULL, 1, out, 2), 0),
+                EG_ERROR_ARGUMENT, "a list of 1 is NULL");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, -1, out, 2), 0),
+                EG_ERROR_ARGUMENT, "a list of -1");
+    CHECK_ERROR(CHECK_INT(eg_custom_gradient_multi(half_multi, log1pexp_grad, NULL, &x, 1, NULL, 2), 0),
+                EG_ERROR_ARGUMENT, "a list of 2 is NULL");
     CHECK_ERROR(eg_custom_gradient(NULL, log1pexp_grad, NULL, &x, 1), EG_ERROR_ARGUMENT, "a function is NULL");
     CHECK_ERROR(eg_custom_gradient(same, NULL, NULL, &x, 1), EG_ERROR_ARGUMENT, "a function is NULL");
     CHECK_CONTAINS(tape_text(tape), "0 lines");
@@ -1116,7 +1174,8 @@ TEST(a_backward_that_raises) {
         eg_tape_watch(tape, z);
         xs[0] = x; xs[1] = z;
         eg_tensor *y = eg_mul(eg_custom_gradient(same, backward[i], NULL, &x, 1), z);
-        CHECK_ERROR(CHECK_INT(eg_tape_gradients(tape, y, xs, 2, grads), 0), i ? EG_ERROR_MATH : EG_ERROR_SHAPE, i ? "no solution" : "eg_matmul");
+        CHECK_ERROR(CHECK_INT(eg_tape_gradients(tape, y, xs, 2, grads), 0), i ? EG_ERROR_MATH : EG_ERROR_SHAPE,
+                    i ? "no solution" : "eg_matmul");
         CHECK(!grads[0] && !grads[1]);
     }
 }
@@ -1129,7 +1188,11 @@ TEST(a_backward_that_recovers) {
 }
 
 static eg_tape *asked;
-static void resets(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; eg_tape_reset(asked); dx[0] = c->upstream[0]; }
+static void resets(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    eg_tape_reset(asked);
+    dx[0] = c->upstream[0];
+}
 static void asks_again(const eg_grad_context *c, eg_tensor **dx, void *user) {
     eg_tensor *const *x = (eg_tensor *const *)user;
     CHECK(eg_tape_gradient(asked, x[0], eg_scalar(1)) == NULL);        // leaves a reason
@@ -1274,7 +1337,11 @@ TEST(the_trap_names_ops_of_ones_own) {
     eg_trap_nonfinite(former);
 }
 
-static void infinite(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)c; (void)user; dx[0] = eg_scalar(INFINITY); }
+static void infinite(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)c;
+    (void)user;
+    dx[0] = eg_scalar(INFINITY);
+}
 
 TEST(the_trap_covers_backward) {
     eg_tensor *x = eg_scalar(0), *y;
@@ -1321,7 +1388,9 @@ static void cube_in_c_grad(const eg_grad_context *c, eg_tensor **dx, void *user)
     (void)user;
     dx[0] = eg_mul(c->upstream[0], eg_div(eg_mul(c->saved[1], 3), c->saved[0]));
 }
-static eg_tensor *call_cube_in_c(eg_tensor *const *in, void *user) { return eg_custom_gradient(cube_in_c, cube_in_c_grad, user, in, 1); }
+static eg_tensor *call_cube_in_c(eg_tensor *const *in, void *user) {
+    return eg_custom_gradient(cube_in_c, cube_in_c_grad, user, in, 1);
+}
 TEST(a_saved_output_is_differentiated_as_the_op) {
     eg_tensor *x = eg_scalar_of(EG_FLOAT64, 2);
     CHECK_NEAR(eg_item(eg_nth_gradient(call_cube_in_c, NULL, x, 1)), 12, 1e-12);
@@ -1335,8 +1404,9 @@ static eg_tensor *of_pieces(eg_tensor *const *in, void *user) {
     eg_tensor *piece[4], *rows = eg_mul(in[0], 1);
     (void)user;
     eg_unstack(rows, 4, 1, piece);
-    eg_tensor *y = eg_add(eg_mul(piece[0], piece[3]), eg_square(piece[1]));                        // piece 2 is not used
-    y = eg_add(y, eg_reduce_sum(eg_strided_slice(rows, EG_SHAPE(EG_END, 0), EG_SHAPE(EG_END, EG_END), EG_SHAPE(-1, 2)), .axes = EG_AXES(1)));
+    eg_tensor *y = eg_add(eg_mul(piece[0], piece[3]), eg_square(piece[1]));  // piece 2 is not used
+    y = eg_add(y, eg_reduce_sum(eg_strided_slice(rows, EG_SHAPE(EG_END, 0), EG_SHAPE(EG_END, EG_END), EG_SHAPE(-1, 2)),
+                                .axes = EG_AXES(1)));
     return eg_add(eg_reduce_sum(y), eg_reduce_sum(eg_mul(rows, eg_square(rows))));
 }
 
@@ -1352,7 +1422,8 @@ TEST(a_sum_that_others_hold_is_not_written) {
     eg_tensor *x = eg_constant(EG_SHAPE(4), 1, 2, 3, 4);
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
-    eg_tensor *y = eg_identity(x), *up = eg_constant(EG_SHAPE(4), 10, 20, 30, 40);          // the upstream itself becomes y's gradient
+    // the upstream itself becomes y's gradient
+    eg_tensor *y = eg_identity(x), *up = eg_constant(EG_SHAPE(4), 10, 20, 30, 40);
     eg_tensor *ys[] = {eg_slice(y, EG_SHAPE(1), EG_SHAPE(2)), y}, *ups[] = {NULL, up}, *grad;
     CHECK(eg_tape_gradients_from(tape, ys, 2, ups, &x, 1, &grad));
     CHECK_TENSOR(grad, 0, 10, 21, 31, 40);
@@ -1390,11 +1461,14 @@ TEST(lists_that_are_none) {
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     eg_tensor *y = cube(x);
-    CHECK_ERROR(eg_tape_gradients_from(tape, &y, -1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradients_from: a list of -1");
+    CHECK_ERROR(eg_tape_gradients_from(tape, &y, -1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT,
+                "eg_tape_gradients_from: a list of -1");
     CHECK_ERROR(eg_tape_gradients_from(tape, &y, 1, NULL, &x, -1, &g), EG_ERROR_ARGUMENT, "a list of -1");
-    CHECK_ERROR(eg_tape_gradients_from(tape, NULL, 1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT, "eg_tape_gradients_from: a list of 1 is NULL");
+    CHECK_ERROR(eg_tape_gradients_from(tape, NULL, 1, NULL, &x, 1, &g), EG_ERROR_ARGUMENT,
+                "eg_tape_gradients_from: a list of 1 is NULL");
     CHECK(eg_tape_gradients_from(tape, NULL, 0, NULL, NULL, 0, NULL));        // nothing of nothing
-    CHECK(eg_tape_gradients_from(tape, &y, 1, &number, &x, 1, &g));            // a number is that everywhere, a variable what it is now
+    // a number is that everywhere, a variable what it is now
+    CHECK(eg_tape_gradients_from(tape, &y, 1, &number, &x, 1, &g));
     CHECK_TENSOR(g, 0, 9);
     CHECK(eg_tape_gradients_from(tape, &y, 1, &v, &x, 1, &g));
     CHECK_TENSOR(g, 0, 21);
@@ -1415,12 +1489,16 @@ static bool two_of_one(eg_tensor *const *in, eg_tensor **out, eg_grad_context *c
     out[1] = c->saved[1] = eg_number(4);
     return true;
 }
-static void two_of_one_grad(const eg_grad_context *c, eg_tensor **dx, void *user) { (void)user; dx[0] = eg_add(c->upstream[0], c->upstream[1]); }
+static void two_of_one_grad(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_add(c->upstream[0], c->upstream[1]);
+}
 TEST(a_tape_of_nameless_things_printed) {
     char long_name[100], text[4096];
     memset(long_name, 'n', 99);
     long_name[99] = 0;
-    eg_tensor *w = eg_variable(eg_constant(EG_SHAPE(1, 1), 2), NULL), *v = eg_variable(eg_constant(EG_SHAPE(1, 1), 2), long_name), *out[2];
+    eg_tensor *w = eg_variable(eg_constant(EG_SHAPE(1, 1), 2), NULL),
+              *v = eg_variable(eg_constant(EG_SHAPE(1, 1), 2), long_name), *out[2];
     eg_tape *tape = eg_tape_begin_persistent();
     CHECK(eg_custom_gradient_multi(two_of_one, two_of_one_grad, NULL, &w, 1, out, 2));
     eg_mul(v, out[0]);
@@ -1440,20 +1518,28 @@ TEST(a_tape_of_nameless_things_printed) {
     eg_release(w);
     eg_release(v);
 }
-static eg_tensor *of_nothing(eg_tensor *const *in, eg_grad_context *c, void *user) { (void)in; (void)c; (void)user; return eg_number(5); }
+static eg_tensor *of_nothing(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)in;
+    (void)c;
+    (void)user;
+    return eg_number(5);
+}
 TEST(an_op_of_no_inputs) {
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = eg_custom_gradient(of_nothing, two_of_one_grad, NULL, NULL, 0), *x = ones();
     CHECK_TENSOR(y, 0, 5);
     CHECK_DTYPE(y, EG_FLOAT32);
     CHECK(!eg_tape_gradient(tape, y, x));
-    CHECK_ERROR(eg_custom_gradient_multi(NULL, two_of_one_grad, NULL, &x, 1, &y, 1), EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
-    CHECK_ERROR(eg_custom_gradient_multi(two_of_one, NULL, NULL, &x, 1, &y, 1), EG_ERROR_ARGUMENT, "eg_custom_gradient_multi: a function is NULL");
+    CHECK_ERROR(eg_custom_gradient_multi(NULL, two_of_one_grad, NULL, &x, 1, &y, 1), EG_ERROR_ARGUMENT,
+                "eg_custom_gradient_multi: a function is NULL");
+    CHECK_ERROR(eg_custom_gradient_multi(two_of_one, NULL, NULL, &x, 1, &y, 1), EG_ERROR_ARGUMENT,
+                "eg_custom_gradient_multi: a function is NULL");
 }
 // The last test: what is registered stays.
 TEST(the_list_of_ops_has_an_end) {
     eg_op_definition d = {"test_many", -2, 1, two_of_one, NULL, NULL};
-    CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "eg_op_register: test_many: between 1 and 4 outputs, and -1 or more inputs");
+    CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT,
+                "eg_op_register: test_many: between 1 and 4 outputs, and -1 or more inputs");
     d.n_inputs = 1;
     d.n_outputs = 5;
     CHECK_ERROR(eg_op_register(&d), EG_ERROR_ARGUMENT, "between 1 and 4 outputs");
@@ -1508,7 +1594,8 @@ TEST(custom_gradients_name_the_variable_that_would_get_none) {
         eg_tape_watch(tape, x);
         for (h.how = 0; h.how < 4; h.how += 3)
             CHECK_ERROR(eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1), EG_ERROR_GRADIENT,
-                        "eg_custom_gradient: the forward function uses the variable hidden_weight, which is none of its inputs and would get no gradient");
+                        "eg_custom_gradient: the forward function uses the variable hidden_weight, which is none of "
+                        "its inputs and would get no gradient");
         h.how = 0;
         CHECK_TENSOR(eg_custom_gradient(uses_hidden, pass_on, &h, both, 2), 0, 6);   // an input
         h.how = 1;
@@ -1518,7 +1605,7 @@ TEST(custom_gradients_name_the_variable_that_would_get_none) {
         CHECK_TENSOR(eg_tape_gradient(tape, y, x), 0, 1);
     }
     h.how = 0;
-    {                                                                                // variables that this tape does not watch
+    {  // variables that this tape does not watch
         EG_SCOPE;
         eg_tape *tape = eg_tape_begin();
         eg_tape_watch_variables(tape, false);
@@ -1540,12 +1627,15 @@ TEST(reasons_know_custom_gradients) {
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
     eg_tape_watch(tape, w);
-    eg_tensor *y = eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1);              // a tensor that is no input: a constant there
+    eg_tensor *y = eg_custom_gradient(uses_hidden, pass_on, &h, &x, 1);  // a tensor that is no input: a constant there
     CHECK(!eg_tape_gradient(tape, y, w));
-    CHECK_CONTAINS(eg_tape_unconnected_reason(), "does so only inside the forward function of a custom gradient, which gives one for its inputs alone");
+    CHECK_CONTAINS(
+        eg_tape_unconnected_reason(),
+        "does so only inside the forward function of a custom gradient, which gives one for its inputs alone");
 }
 TEST(a_variable_to_itself) {
-    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 3, 4), "v"), *w = eg_variable(eg_scalar(1), "w"), *grads[2], *both[2] = {v, w};
+    eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2), 3, 4), "v"), *w = eg_variable(eg_scalar(1), "w"), *grads[2],
+              *both[2] = {v, w};
     eg_tape *tape = eg_tape_begin();
     CHECK_TENSOR(eg_tape_gradient(tape, v, v), 0, 1, 1);
     tape = eg_tape_begin_persistent();
@@ -1564,12 +1654,12 @@ TEST(a_variable_to_itself) {
 
 // ---- what a taped op costs
 
-// Bytes an op of a chain of n ops on four floats, all that the forward pass holds: tensors, lines, slots, the scope's references, the
-// headers of blocks and 8 bytes that malloc takes for each.
+// Bytes an op of a chain of n ops on four floats, all that the forward pass holds: tensors, lines, slots, the scope's
+// references, the headers of blocks and 8 bytes that malloc takes for each.
 static int64_t bytes_of_a_taped_op(int64_t n, bool product) {
     EG_SCOPE;
     eg_tensor *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(4)), "w"), *y = eg_ones(EG_FLOAT32, EG_SHAPE(4));
-    eg_memory_trim();                                         // so that every block of the forward pass is asked for anew
+    eg_memory_trim();  // so that every block of the forward pass is asked for anew
     eg_memory_info before = eg_memory();
     eg_tape *tape = eg_tape_begin();
     for (int64_t i = 0; i < n; i++) y = product ? eg_mul(y, w) : eg_add(y, w);
@@ -1577,7 +1667,8 @@ static int64_t bytes_of_a_taped_op(int64_t n, bool product) {
     eg_memory_reset_peak();
     eg_tensor *g = eg_tape_gradient(tape, y, w);
     CHECK_TENSOR(g, 0, (double)n, (double)n, (double)n, (double)n);
-    CHECK(eg_memory().peak_bytes - after.live_bytes < 32 * n + 16384);        // the gradients' table and no more: values die on the way
+    // the gradients' table and no more: values die on the way
+    CHECK(eg_memory().peak_bytes - after.live_bytes < 32 * n + 16384);
     eg_release(w);
     return (after.live_bytes - before.live_bytes + 24 * (after.allocations - before.allocations)) / n;
 }

@@ -10,7 +10,11 @@ enum { THREADS = 4 };
 
 static void run_threads(void *(*body)(void *), void *arguments, size_t size, int n) {
     pthread_t thread[16];
-    for (int i = 0; i < n; i++) if (pthread_create(&thread[i], NULL, body, (char *)arguments + (size_t)i * size)) { printf("no thread %d\n", i); exit(1); }
+    for (int i = 0; i < n; i++)
+        if (pthread_create(&thread[i], NULL, body, (char *)arguments + (size_t)i * size)) {
+            printf("no thread %d\n", i);
+            exit(1);
+        }
     for (int i = 0; i < n; i++) pthread_join(thread[i], NULL);
 }
 // A thread that starts to wait at the same time as the others.
@@ -42,7 +46,8 @@ static void *train(void *argument) {
         EG_SCOPE;
         eg_tape *tape = eg_tape_begin();
         eg_tensor *kept = eg_cast(eg_random_bernoulli(EG_SHAPE(16, 3), .probability = 0.9), EG_FLOAT32);
-        eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(eg_tanh(eg_add(eg_matmul(eg_mul(x, kept), vars[0]), vars[1])), y)));
+        eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(eg_tanh(eg_add(eg_matmul(eg_mul(x, kept), vars[0]), vars[1])),
+                                                          y)));
         m->ok = eg_tape_gradients(tape, loss, vars, 2, grads) && eg_apply_gradients(adam, grads, vars, 2) && m->ok;
         m->loss = eg_item(loss);
     }
@@ -159,7 +164,8 @@ TEST(dead_threads_memory_is_used_again) {
     int64_t warm = 0;
     for (int i = 0; i < 40; i++) {
         run_threads(make_some, &x[i], sizeof *x, 1);
-        if (i % 2) { eg_release(x[i]); eg_release(x[i - 1]); } // while the heap they came from is another thread's, or nobody's
+        // while the heap they came from is another thread's, or nobody's
+        if (i % 2) { eg_release(x[i]); eg_release(x[i - 1]); }
         if (i == 3) warm = eg_memory().allocations;
     }
 #ifndef EAGER_DEBUG
@@ -203,7 +209,8 @@ static void *be_apart(void *argument) {
     o->ok = o->ok && eg_assert_equal(r, eg_random_uniform(EG_SHAPE(5)));
     eg_tensor *z = eg_log(eg_scalar(-1));
     eg_synchronize();
-    o->ok = o->ok && (o->number == 0 ? (!z || test_traps_later) && eg_error() == EG_ERROR_NONFINITE : z && eg_error() == EG_OK);
+    o->ok = o->ok &&
+            (o->number == 0 ? (!z || test_traps_later) && eg_error() == EG_ERROR_NONFINITE : z && eg_error() == EG_OK);
     eg_error_clear();
     gate_pass(o->gate);
     if (o->number != 2) eg_scope_end(scope);                 // what a thread leaves open ends with it
@@ -294,7 +301,8 @@ static void *only_ask(void *argument) {
     eg_memory_trim();
     eg_scope scope = {0, 1};
     eg_scope_end(scope);
-    *(eg_tensor **)argument = eg_memory().tensors_made > 0 && eg_error() == EG_OK && eg_error_message()[0] == 0 ? *(eg_tensor **)argument : NULL;
+    *(eg_tensor **)argument = eg_memory().tensors_made > 0 && eg_error() == EG_OK &&
+                              eg_error_message()[0] == 0 ? *(eg_tensor **)argument : NULL;
     eg_shutdown();
     return NULL;
 }
@@ -319,7 +327,12 @@ static void *fail_often(void *argument) {
     (void)argument;
     EG_SCOPE;
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(2, 3));
-    for (int i = 0; i < 50; i++) { eg_matmul(x, x); eg_error_clear(); eg_memory(); if (i % 10 == 0) eg_memory_reset_peak(); }
+    for (int i = 0; i < 50; i++) {
+        eg_matmul(x, x);
+        eg_error_clear();
+        eg_memory();
+        if (i % 10 == 0) eg_memory_reset_peak();
+    }
     return NULL;
 }
 TEST(one_handler_hears_all_threads) {
@@ -357,7 +370,9 @@ TEST(heaps_change_hands_while_others_trim) {
 
 // A custom layer that has a function of the user's and a layer inside.
 typedef struct twice { eg_layer *inner; } twice;
-static eg_tensor *call_twice(eg_tensor *const *in, void *user) { return eg_mul(eg_call(((twice *)user)->inner, in[0]), 2); }
+static eg_tensor *call_twice(eg_tensor *const *in, void *user) {
+    return eg_mul(eg_call(((twice *)user)->inner, in[0]), 2);
+}
 static eg_layer *make_twice(void *user) {
     twice *t = (twice *)calloc(1, sizeof *t);
     eg_layer *l = eg_layer_custom("twice", call_twice, t);
@@ -368,9 +383,12 @@ static eg_layer *make_twice(void *user) {
 }
 static eg_layer *everything(void) {
     eg_layer_register("twice", make_twice, NULL);
-    return eg_sequential(eg_layer_embedding(20, 6, .mask_zero = true), eg_layer_bidirectional(eg_layer_lstm(5, .return_sequences = true)),
-                         eg_layer_multi_head_attention(2, 3), eg_layer_layer_normalization(), eg_layer_gru(7), eg_layer_batch_normalization(),
-                         eg_layer_residual(eg_sequential(eg_layer_dense(7), eg_layer_dropout(0.5))), make_twice(NULL), eg_layer_dense(3));
+    return eg_sequential(eg_layer_embedding(20, 6, .mask_zero = true),
+                         eg_layer_bidirectional(eg_layer_lstm(5, .return_sequences = true)),
+                         eg_layer_multi_head_attention(2, 3),
+                         eg_layer_layer_normalization(), eg_layer_gru(7), eg_layer_batch_normalization(),
+                         eg_layer_residual(eg_sequential(eg_layer_dense(7), eg_layer_dropout(0.5))), make_twice(NULL),
+                         eg_layer_dense(3));
 }
 typedef struct infers { eg_layer *model; eg_tensor *x, *y; gate *gate; bool ok; } infers;
 static void *infer(void *argument) {
@@ -380,7 +398,8 @@ static void *infer(void *argument) {
     a->ok = true;
     for (int i = 0; i < 20; i++) {
         EG_SCOPE;
-        a->ok = a->ok && eg_assert_equal(eg_call(a->model, a->x), a->y) && eg_layer_weights_list(a->model).count > 20 && eg_layer_output_shape(a->model).dims[1] == 3;
+        a->ok = a->ok && eg_assert_equal(eg_call(a->model, a->x), a->y) && eg_layer_weights_list(a->model).count > 20 &&
+                eg_layer_output_shape(a->model).dims[1] == 3;
     }
     return NULL;
 }
@@ -399,7 +418,8 @@ TEST(one_model_is_called_by_many_threads) {
     eg_layer_release(copy);
 }
 
-// All weights of the model are one number at any time, which grows by one with each update; it was published at every third.
+// All weights of the model are one number at any time, which grows by one with each update; it was published at every
+// third.
 enum { READERS = 3, UPDATES = 60 };
 typedef struct service { eg_publication *publication; gate *gate; int done; int64_t seen; bool ok; } service;
 static void *serve(void *argument) {
@@ -421,7 +441,9 @@ static void *serve(void *argument) {
             const float *p = (const float *)eg_data(y);
             s->ok = s->ok && p && p[0] == (float)(16 * k * k + k) && p[1] == p[0];
         }
-        for (int i = 0; i < w.count; i++) s->ok = s->ok && eg_item(eg_reduce_min(w.tensors[i])) == (double)k && eg_item(eg_reduce_max(w.tensors[i])) == (double)k;
+        for (int i = 0; i < w.count; i++)
+            s->ok = s->ok && eg_item(eg_reduce_min(w.tensors[i])) == (double)k &&
+                    eg_item(eg_reduce_max(w.tensors[i])) == (double)k;
         s->ok = s->ok && k >= last && k % 3 == 0 && !eg_layer_trainable(model);
         s->seen += k != last;
         last = k;
@@ -433,7 +455,8 @@ static void *teach(void *argument) {
     service *s = (service *)argument;
     eg_set_device(test_device());
     EG_SCOPE;
-    eg_layer *model = eg_sequential(eg_layer_dense(4, .kernel_initializer = EG_INIT_ZEROS, .input_shape = EG_SHAPE(3)), eg_layer_dense(2, .kernel_initializer = EG_INIT_ZEROS));
+    eg_layer *model = eg_sequential(eg_layer_dense(4, .kernel_initializer = EG_INIT_ZEROS, .input_shape = EG_SHAPE(3)),
+                                    eg_layer_dense(2, .kernel_initializer = EG_INIT_ZEROS));
     eg_list w = eg_layer_weights_list(model);
     eg_optimizer *sgd = eg_sgd(.learning_rate = 1);
     eg_tensor *grads[4];
@@ -484,7 +507,8 @@ static void *read_dataset(void *argument) {
     return NULL;
 }
 TEST(one_dataset_is_read_by_many_threads) {
-    eg_dataset *d = eg_dataset_map(eg_dataset_from_slices(eg_range(EG_FLOAT32, 0, 100, 1)), twofold, NULL, .threads = 2);
+    eg_dataset *d = eg_dataset_map(eg_dataset_from_slices(eg_range(EG_FLOAT32, 0, 100, 1)), twofold, NULL,
+                                   .threads = 2);
     d = eg_dataset_prefetch(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_cache(d), 20), 8), 2);
     gate g = GATE(THREADS);
     reads r[THREADS];
@@ -504,11 +528,14 @@ static void *fit_or_serve(void *argument) {
     eg_layer *model;
     if (f->trains) {
         eg_tensor *y = eg_reduce_sum(f->x, .axes = EG_AXES(1), .keepdims = true);
-        model = eg_sequential(eg_layer_dense(6, .activation = EG_TANH), eg_layer_batch_normalization(.momentum = 0.5), eg_layer_dropout(0.2), eg_layer_dense(1));
-        f->ok = eg_compile(model, eg_adam(.learning_rate = 0.01), eg_mean_squared_error) && eg_call(model, f->x) && eg_publish(f->publication, model);
+        model = eg_sequential(eg_layer_dense(6, .activation = EG_TANH), eg_layer_batch_normalization(.momentum = 0.5),
+                              eg_layer_dropout(0.2), eg_layer_dense(1));
+        f->ok = eg_compile(model, eg_adam(.learning_rate = 0.01), eg_mean_squared_error) && eg_call(model, f->x) &&
+                eg_publish(f->publication, model);
         gate_pass(f->gate);
-        f->ok = f->ok && eg_fit_arrays(model, f->x, y, .epochs = 3, .batch_size = 4, .quiet = true,
-                                       .callbacks = EG_CALLBACKS(eg_callback_new((eg_callback_functions){.batch_end = publish_batch, .user = f->publication})));
+        f->ok = f->ok &&
+                eg_fit_arrays(model, f->x, y, .epochs = 3, .batch_size = 4, .quiet = true, .callbacks = EG_CALLBACKS(
+                eg_callback_new((eg_callback_functions){.batch_end = publish_batch, .user = f->publication})));
         eg_layer_release(model);
         return NULL;
     }

@@ -1,10 +1,12 @@
-// The float32 functions of the chapter THE OP TABLE against libm in float64, in units in the last place: the errors that the reference states. The
-// ordinary test takes 65,536 floats of every size, sign and kind. EAGER_LONG=1 takes 2^25 and prints what it finds. EAGER_LONG=all takes every float,
-// and EAGER_LONG=all:NAME every float of one row: that is what the reference states. A row takes minutes where this file is compiled without -O.
+// The float32 functions of the chapter THE OP TABLE against libm in float64, in units in the last place: the errors
+// that the reference states. The ordinary test takes 65,536 floats of every size, sign and kind. EAGER_LONG=1 takes
+// 2^25 and prints what it finds. EAGER_LONG=all takes every float, and EAGER_LONG=all:NAME every float of one row: that
+// is what the reference states. A row takes minutes where this file is compiled without -O.
 #include "test.h"
 #include <float.h>
 
-// What is right, for n floats; the loops have no branches, so that a compiler may use vectors of the C library's functions.
+// What is right, for n floats; the loops have no branches, so that a compiler may use vectors of the C library's
+// functions.
 typedef void exact_function(int n, const float *in, double *out);
 #define EXACT(name, formula) \
     static void name(int n, const float *in, double *out) { \
@@ -64,9 +66,12 @@ static eg_tensor *expm1_gradient(eg_tensor *x) { return gradient(eg_expm1, x); }
 static eg_tensor *elu_gradient(eg_tensor *x) { return gradient(elu_of_1, x); }
 static eg_tensor *selu_gradient(eg_tensor *x) { return gradient(eg_selu, x); }
 
-// What is allowed, as the reference has it: so many units in the last place, and so many least floats, 2^-149, where a factor of the result is less
-// than the least normal float. absolute: the row has a zero that its formula does not know of.
-typedef struct ulps_row { const char *name; eg_tensor *(*op)(eg_tensor *); exact_function *exact; double ulps, least, absolute; } ulps_row;
+// What is allowed, as the reference has it: so many units in the last place, and so many least floats, 2^-149, where a
+// factor of the result is less than the least normal float. absolute: the row has a zero that its formula does not know
+// of.
+typedef struct ulps_row {
+    const char *name; eg_tensor *(*op)(eg_tensor *); exact_function *exact; double ulps, least, absolute;
+} ulps_row;
 static const ulps_row ulps_rows[] = {
     {"sqrt", eg_sqrt, sqrt64, .5, 0, 0}, {"rsqrt", eg_rsqrt, rsqrt64, 1.5, 0, 0},
     {"reciprocal", eg_reciprocal, reciprocal64, .5, 0, 0}, {"exp", eg_exp, exp64, 1, 0, 0},
@@ -100,11 +105,11 @@ static double unit(double want) {
     memcpy(&u, &power, sizeof u);
     return u;
 }
-// The distances to what is right, in what is allowed; infinity where a NaN stands on one side alone. An infinity is 2^128, the float that would come
-// next: what is nearly the largest float may be rounded to it.
+// The distances to what is right, in what is allowed; infinity where a NaN stands on one side alone. An infinity is
+// 2^128, the float that would come next: what is nearly the largest float may be rounded to it.
 static void excess(const ulps_row *r, int n, const float *got, const double *want, double *off) {
 #ifdef TEST_CUDA
-    const double more = 4, less = 400;                 // a GPU's are CUDA's, of which some may be 2 units off, as factors too
+    const double more = 4, less = 400;  // a GPU's are CUDA's, of which some may be 2 units off, as factors too
 #else
     const double more = 0, less = 0;
 #endif
@@ -116,11 +121,13 @@ static void excess(const ulps_row *r, int n, const float *got, const double *wan
         off[i] = nans == 2 ? 0 : nans == 1 ? (double)INFINITY : fabs(value - right) / (ulps * unit(right) + rest);
     }
 }
-// Every `step`th float as a pattern of bits: how far the worst is off, in ulps where the result is 1e-36 or more and in least floats elsewhere.
+// Every `step`th float as a pattern of bits: how far the worst is off, in ulps where the result is 1e-36 or more and in
+// least floats elsewhere.
 static void check_ulps(const ulps_row *r, uint64_t step, bool tell) {
     enum { N = 1 << 16 };
     float *x = (float *)malloc(N * sizeof *x);
-    double *want = (double *)malloc(N * sizeof *want), *off = (double *)malloc(N * sizeof *off), worst = 0, ulps = 0, least = 0;
+    double *want = (double *)malloc(N * sizeof *want), *off = (double *)malloc(N * sizeof *off), worst = 0, ulps = 0,
+           least = 0;
     float at = 0, came = 0;
     for (uint64_t next = 0; x && want && off && next >> 32 == 0; ) {
         EG_SCOPE;
@@ -142,8 +149,14 @@ static void check_ulps(const ulps_row *r, uint64_t step, bool tell) {
             if (size > *found) *found = size;
         }
     }
-    if (tell) { printf("%-18s %.3f ulps; below 1e-36 %.1f least floats; %.3f of what is allowed at %.9g\n", r->name, ulps, least, worst, (double)at); fflush(stdout); }
-    if (worst > 1) printf("%s(%.9g) = %.9g, not %.9g: %.3g times what the reference allows\n", r->name, (double)at, (double)came, exactly(r->exact, at), worst);
+    if (tell) {
+        printf("%-18s %.3f ulps; below 1e-36 %.1f least floats; %.3f of what is allowed at %.9g\n", r->name, ulps,
+               least, worst, (double)at);
+        fflush(stdout);
+    }
+    if (worst > 1)
+        printf("%s(%.9g) = %.9g, not %.9g: %.3g times what the reference allows\n", r->name, (double)at, (double)came,
+               exactly(r->exact, at), worst);
     CHECK(x && want && off && worst <= 1);
     free(x);
     free(want);
@@ -152,7 +165,8 @@ static void check_ulps(const ulps_row *r, uint64_t step, bool tell) {
 // The worst of all floats, which samples miss: what the reference states is not less than this.
 TEST(float32_functions_where_they_are_worst) {
     static const struct { const char *name; float x; double off; } worst[] = {
-        {"tanh", .0619055144f, 2.6}, {"erf", .995905459f, 1.5}, {"expm1", .376398802f, 1.7}, {"mish", -3.33547616f, 5.3},  {"sigmoid", -4.1572938f, 2.4}, {"log", .707082272f, .9},
+        {"tanh", .0619055144f, 2.6}, {"erf", .995905459f, 1.5}, {"expm1", .376398802f, 1.7},
+        {"mish", -3.33547616f, 5.3}, {"sigmoid", -4.1572938f, 2.4}, {"log", .707082272f, .9},
     };
     for (size_t i = 0; i < sizeof worst / sizeof *worst; i++)
         for (size_t r = 0; r < sizeof ulps_rows / sizeof *ulps_rows; r++) {
@@ -169,7 +183,8 @@ TEST(float32_functions_are_as_near_as_the_reference_says) {
     const char *how = getenv("EAGER_LONG");
     const bool all = how && !strncmp(how, "all", 3);
     for (size_t r = 0; r < sizeof ulps_rows / sizeof *ulps_rows; r++)
-        if (!all || !how[3] || !strcmp(how + 4, ulps_rows[r].name)) check_ulps(&ulps_rows[r], all ? 1 : how ? 127 * (uint64_t)test_share : 65537, how != NULL);
+        if (!all || !how[3] || !strcmp(how + 4, ulps_rows[r].name))
+            check_ulps(&ulps_rows[r], all ? 1 : how ? 127 * (uint64_t)test_share : 65537, how != NULL);
 }
 // The same bits whether an element stands in a long tensor or alone.
 TEST(float32_functions_have_the_same_bits_in_any_place) {

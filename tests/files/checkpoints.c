@@ -1,5 +1,6 @@
-// Checkpoints: numbered files, restoring before and after variables exist, what is missing or does not fit, and training that is
-// stopped anywhere and goes on with the same bits. What a crash in a save leaves behind is in checkpoints_kill.c.
+// Checkpoints: numbered files, restoring before and after variables exist, what is missing or does not fit, and
+// training that is stopped anywhere and goes on with the same bits. What a crash in a save leaves behind is in
+// checkpoints_kill.c.
 #include "faults.h"
 
 #ifndef EAGER_NO_THREADS
@@ -14,13 +15,15 @@ static bool there(const char *path) {
 
 TEST(many_that_wait) {                                       // each layer gets its value, however many checkpoints wait
     enum { MANY = 40 };
-    eg_layer *all[MANY], *first = eg_layer_dense(2, .input_shape = EG_SHAPE(3), .kernel_initializer = EG_INIT_CONSTANT, .kernel_initializer_value = 7);
+    eg_layer *all[MANY], *first = eg_layer_dense(2, .input_shape = EG_SHAPE(3), .kernel_initializer = EG_INIT_CONSTANT,
+                                                 .kernel_initializer_value = 7);
     eg_checkpoint *waiting[MANY], *c = eg_checkpoint_new();
     CHECK(eg_checkpoint_track_layer(c, "m", first) && eg_checkpoint_save(c, test_temp("many")) != NULL);
     for (int i = 0; i < MANY; i++) {
         all[i] = eg_layer_dense(2);
         waiting[i] = eg_checkpoint_new();
-        CHECK(eg_checkpoint_track_layer(waiting[i], "m", all[i]) && eg_checkpoint_restore(waiting[i], test_temp("many-1")));
+        CHECK(eg_checkpoint_track_layer(waiting[i], "m", all[i]) &&
+              eg_checkpoint_restore(waiting[i], test_temp("many-1")));
     }
     for (int i = 0; i < MANY; i++) {
         CHECK_TENSOR(eg_call(all[i], eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), 0, 21, 21);
@@ -48,7 +51,7 @@ TEST(numbers_of_saves) {
     CHECK(eg_checkpoint_restore(c, test_temp("numbers/x-1")));                             // the ending may be left out
     CHECK_TENSOR(x, 0, 2);
     eg_checkpoint_release(c);
-    c = eg_checkpoint_new();                                                               // another program: the counter is in the file
+    c = eg_checkpoint_new();  // another program: the counter is in the file
     CHECK(eg_checkpoint_track(c, "x", x));
     CHECK_STR(eg_checkpoint_latest(test_temp("numbers")), test_temp("numbers/x-2.safetensors"));
     CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x")), test_temp("numbers/x-2.safetensors"));
@@ -56,9 +59,11 @@ TEST(numbers_of_saves) {
     CHECK_TENSOR(x, 0, 3);
     CHECK_STR(eg_checkpoint_save(c, test_temp("numbers/x")), test_temp("numbers/x-3.safetensors"));
     for (int i = 4; i <= 11; i++) CHECK(eg_checkpoint_save(c, test_temp("numbers/x")));
-    CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x")), test_temp("numbers/x-11.safetensors"));       // by number, not by letters
+    // by number, not by letters
+    CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x")), test_temp("numbers/x-11.safetensors"));
     CHECK(eg_checkpoint_latest(test_temp("numbers/y")) == NULL);
-    CHECK(eg_checkpoint_save(c, test_temp("numbers/x/other")) != NULL);                // a folder of the prefix's name, with files of a higher number
+    // a folder of the prefix's name, with files of a higher number
+    CHECK(eg_checkpoint_save(c, test_temp("numbers/x/other")) != NULL);
     CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x")), test_temp("numbers/x-11.safetensors"));
     CHECK_STR(eg_checkpoint_latest(test_temp("numbers/x/")), test_temp("numbers/x/other-12.safetensors"));
     eg_checkpoint_release(c);
@@ -77,7 +82,8 @@ TEST(numbers_of_saves) {
 }
 TEST(of_two_prefixes_in_a_folder_the_newest_is_the_latest) {
     eg_tensor *x = eg_variable(eg_scalar(2), "x");
-    static const char *const order[] = { "two/a", "two/a", "two/a", "two/b", "two/a", "two/b.npz", "two/b-2", "two/b", "two/a", "two/c" };
+    static const char *const order[] = { "two/a", "two/a", "two/a", "two/b", "two/a", "two/b.npz", "two/b-2", "two/b",
+                                         "two/a", "two/c" };
     int64_t number[4] = { 0 };
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         eg_checkpoint *c = eg_checkpoint_new();              // of its own, so that each prefix counts for itself
@@ -85,9 +91,10 @@ TEST(of_two_prefixes_in_a_folder_the_newest_is_the_latest) {
         char want[64];
         int prefix = order[i][4] == 'a' ? 0 : order[i][4] == 'c' ? 1 : strchr(order[i], '-') ? 2 : 3;
         const char *end = strchr(order[i], '.');
-        snprintf(want, sizeof want, "%.*s-%d%s", (int)(end ? end - order[i] : 99), order[i], (int)++number[prefix], end ? end : ".safetensors");
+        snprintf(want, sizeof want, "%.*s-%d%s", (int)(end ? end - order[i] : 99), order[i], (int)++number[prefix],
+                 end ? end : ".safetensors");
         CHECK_STR(eg_checkpoint_save(c, test_temp(order[i])), test_temp(want));
-        CHECK_STR(eg_checkpoint_latest(test_temp("two")), test_temp(want));      // however fast they follow on one another
+        CHECK_STR(eg_checkpoint_latest(test_temp("two")), test_temp(want));  // however fast they follow on one another
         eg_checkpoint_release(c);
     }
     CHECK_STR(eg_checkpoint_latest(test_temp("two/a")), test_temp("two/a-5.safetensors"));
@@ -119,7 +126,7 @@ TEST(the_last_n_are_kept) {
     for (int i = 1; i <= 5; i++) {
         char name[64];
         CHECK(eg_checkpoint_save(c, test_temp("keep/k")));
-        CHECK(eg_checkpoint_save(c, test_temp("keep/other")));          // counts on, and is not touched by the other's tidying
+        CHECK(eg_checkpoint_save(c, test_temp("keep/other")));  // counts on, and is not touched by the other's tidying
         snprintf(name, sizeof name, "keep/k-%d.safetensors", 2 * i - 1);
         CHECK(there(test_temp(name)));
         snprintf(name, sizeof name, "keep/k-%d.safetensors", 2 * i - 7);
@@ -127,7 +134,8 @@ TEST(the_last_n_are_kept) {
         snprintf(name, sizeof name, "keep/k-%d.safetensors", 2 * i - 5);
         CHECK(i < 3 || there(test_temp(name)));
     }
-    CHECK(there(test_temp("keep/other-10.safetensors")) && there(test_temp("keep/other-6.safetensors")) && !there(test_temp("keep/other-4.safetensors")));
+    CHECK(there(test_temp("keep/other-10.safetensors")) && there(test_temp("keep/other-6.safetensors")) &&
+          !there(test_temp("keep/other-4.safetensors")));
     CHECK_ERROR(eg_checkpoint_new(.keep = -1), EG_ERROR_ARGUMENT, ".keep is -1");
     eg_checkpoint_release(c);
     eg_release(x);
@@ -146,32 +154,40 @@ TEST(what_cannot_be_tracked_or_restored) {
     CHECK_ERROR(eg_checkpoint_track_optimizer(NULL, "y", NULL), EG_ERROR_NULL, "the checkpoint is NULL");
     CHECK_ERROR(eg_checkpoint_track_iterator(c, "y", NULL), EG_ERROR_NULL, "is NULL");
     CHECK_ERROR(eg_checkpoint_track_number(c, "x", &n), EG_ERROR_ARGUMENT, "already");
-    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("missing")), EG_ERROR_FILE, "missing: there is no such .safetensors or .npz file");
+    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("missing")), EG_ERROR_FILE,
+                "missing: there is no such .safetensors or .npz file");
     CHECK_ERROR(eg_checkpoint_restore(c, test_temp("missing-1.npz")), EG_ERROR_FILE, "missing-1.npz: cannot be opened");
     CHECK_ERROR(eg_checkpoint_save(c, ""), EG_ERROR_ARGUMENT, "the prefix is empty");
     CHECK_ERROR(eg_checkpoint_save(NULL, "x"), EG_ERROR_NULL, "the checkpoint is NULL");
     CHECK_ERROR(eg_checkpoint_latest(NULL), EG_ERROR_ARGUMENT, "the prefix is NULL");
-    eg_checkpoint_options three = { .canary = 3 };                                               // a 3 where a name is missing
-    CHECK_ERROR((eg_checkpoint_new)(three), EG_ERROR_ARGUMENT, "eg_checkpoint_new: options are given by name, as in .keep = 3");
+    eg_checkpoint_options three = { .canary = 3 };  // a 3 where a name is missing
+    CHECK_ERROR((eg_checkpoint_new)(three), EG_ERROR_ARGUMENT,
+                "eg_checkpoint_new: options are given by name, as in .keep = 3");
     CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_STATE, "nothing was restored");
     eg_archive *a = eg_archive_new();
-    CHECK(eg_archive_add(a, "x", 1) && eg_archive_set_text(a, "eager_checkpoint", "2") && eg_save_npz(a, test_temp("newer-1.npz")));
-    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("newer-1.npz")), EG_ERROR_FILE, "a checkpoint of version 2; this library reads version 1");
+    CHECK(eg_archive_add(a, "x", 1) && eg_archive_set_text(a, "eager_checkpoint", "2") &&
+          eg_save_npz(a, test_temp("newer-1.npz")));
+    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("newer-1.npz")), EG_ERROR_FILE,
+                "a checkpoint of version 2; this library reads version 1");
     CHECK_TENSOR(x, 0, 0);
     eg_archive_release(a);
     eg_checkpoint_release(c);
     eg_release(x);
 }
 TEST(misfits_are_listed_and_nothing_changes) {
-    eg_tensor *a = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "a"), *b = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "b"), *d = eg_variable(eg_scalar(7), "d");
+    eg_tensor *a = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "a"),
+              *b = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(3)), "b"), *d = eg_variable(eg_scalar(7), "d");
     int64_t step = 5;
     eg_archive *file = eg_archive_new();
-    CHECK(eg_archive_add(file, "a", eg_zeros(EG_FLOAT32, EG_SHAPE(2))) && eg_archive_add(file, "b", eg_zeros(EG_FLOAT32, EG_SHAPE(4))) &&
+    CHECK(eg_archive_add(file, "a", eg_zeros(EG_FLOAT32, EG_SHAPE(2))) &&
+          eg_archive_add(file, "b", eg_zeros(EG_FLOAT32, EG_SHAPE(4))) &&
           eg_archive_add(file, "step", eg_zeros(EG_INT32, EG_SHAPE(1))) && eg_archive_add(file, "old", 1));
     CHECK(eg_save_safetensors(file, test_temp("m-1.safetensors")));
     eg_checkpoint *c = eg_checkpoint_new();
-    CHECK(eg_checkpoint_track(c, "a", a) && eg_checkpoint_track(c, "b", b) && eg_checkpoint_track(c, "d", d) && eg_checkpoint_track_number(c, "step", &step));
-    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("m-1")), EG_ERROR_SHAPE, "m-1.safetensors: 2 of another shape: 'b' (float32 [3] here, float32 [4] there), 'step'");
+    CHECK(eg_checkpoint_track(c, "a", a) && eg_checkpoint_track(c, "b", b) && eg_checkpoint_track(c, "d", d) &&
+          eg_checkpoint_track_number(c, "step", &step));
+    CHECK_ERROR(eg_checkpoint_restore(c, test_temp("m-1")), EG_ERROR_SHAPE,
+                "m-1.safetensors: 2 of another shape: 'b' (float32 [3] here, float32 [4] there), 'step'");
     CHECK_TENSOR(a, 0, 1, 1);
     CHECK_INT(step, 5);
     CHECK_ERROR(eg_checkpoint_assert_existing_objects_matched(c), EG_ERROR_STATE, "nothing was restored");
@@ -219,19 +235,22 @@ TEST(values_arrive_as_variables_are_tracked) {
 }
 static eg_tensor *drop(eg_tensor *const *in, void *user) {
     (void)user;
-    return eg_training() ? eg_mul(in[0], eg_cast(eg_random_bernoulli(eg_shape_of(in[0]), .probability = 0.6), EG_FLOAT32)) : in[0];
+    return eg_training()
+           ? eg_mul(in[0], eg_cast(eg_random_bernoulli(eg_shape_of(in[0]), .probability = 0.6), EG_FLOAT32)) : in[0];
 }
 static eg_layer *dropout_model(void) {
-    return eg_sequential(eg_layer_dense(8, .activation = EG_TANH), eg_layer_custom("drop", drop, NULL), eg_layer_dense(8, .activation = EG_TANH),
-                         eg_layer_custom("drop", drop, NULL), eg_layer_dense(2));
+    return eg_sequential(eg_layer_dense(8, .activation = EG_TANH), eg_layer_custom("drop", drop, NULL),
+                         eg_layer_dense(8, .activation = EG_TANH), eg_layer_custom("drop", drop, NULL),
+                         eg_layer_dense(2));
 }
 TEST(values_that_arrived_outlive_a_call_that_fails) {
-    eg_layer *first = eg_sequential(eg_layer_dense(3), eg_layer_conv2d(4, 3)), *second = eg_sequential(eg_layer_dense(3), eg_layer_conv2d(4, 3));
+    eg_layer *first = eg_sequential(eg_layer_dense(3), eg_layer_conv2d(4, 3)),
+             *second = eg_sequential(eg_layer_dense(3), eg_layer_conv2d(4, 3));
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 5, 5, 2)), *y = eg_call(first, x);
     eg_checkpoint *c = eg_checkpoint_new(), *d = eg_checkpoint_new();
     CHECK(eg_checkpoint_track_layer(c, "m", first) && eg_checkpoint_save(c, test_temp("outlive")));
     CHECK(eg_checkpoint_track_layer(d, "m", second) && eg_checkpoint_restore(d, test_temp("outlive-1")));
-    CHECK_ERROR(eg_call(second, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_SHAPE, "Conv2D");       // behind the Dense
+    CHECK_ERROR(eg_call(second, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_SHAPE, "Conv2D");  // behind the Dense
     CHECK_SAME(eg_call(second, x), y, 0);
     CHECK(eg_checkpoint_assert_consumed(d));
     eg_checkpoint_release(c);
@@ -241,7 +260,8 @@ TEST(values_that_arrived_outlive_a_call_that_fails) {
 }
 TEST(values_arrive_as_layers_are_built) {
     eg_tensor *x = eg_random_normal(EG_SHAPE(4, 3));
-    eg_layer *m = dropout_model(), *late = dropout_model(), *other = eg_sequential(eg_layer_dense(5)), *narrow = eg_sequential(eg_layer_dense(7));
+    eg_layer *m = dropout_model(), *late = dropout_model(), *other = eg_sequential(eg_layer_dense(5)),
+             *narrow = eg_sequential(eg_layer_dense(7));
     eg_checkpoint *c = eg_checkpoint_new();
     CHECK(eg_checkpoint_track_layer(c, "model", m) && eg_checkpoint_track_random(c));
     eg_tensor *first = eg_call(m, x);
@@ -252,13 +272,15 @@ TEST(values_arrive_as_layers_are_built) {
     c = eg_checkpoint_new();
     CHECK(eg_checkpoint_track_layer(c, "model", late) && eg_checkpoint_track_random(c));
     CHECK(eg_checkpoint_restore(c, test_temp("layers-1")));
-    CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_ASSERT, "6 unexpected: 'model/dense/kernel', 'model/dense/bias'");
-    CHECK_SAME(eg_call(late, x, .training = true), with_dropout, 0);     // the first call, with the weights and the random numbers restored
+    CHECK_ERROR(eg_checkpoint_assert_consumed(c), EG_ERROR_ASSERT,
+                "6 unexpected: 'model/dense/kernel', 'model/dense/bias'");
+    // the first call, with the weights and the random numbers restored
+    CHECK_SAME(eg_call(late, x, .training = true), with_dropout, 0);
     CHECK(eg_checkpoint_assert_consumed(c));
     CHECK_SAME(eg_call(late, x), first, 0);
     eg_checkpoint_release(c);
 
-    c = eg_checkpoint_new();                             // a model of other sizes fails as it is built; one it does not track is not touched
+    c = eg_checkpoint_new();  // a model of other sizes fails as it is built; one it does not track is not touched
     CHECK(eg_checkpoint_track_layer(c, "model", narrow) && eg_checkpoint_restore(c, test_temp("layers-1")));
     CHECK(eg_call(other, x) != NULL);
     CHECK_ERROR(eg_call(narrow, x), EG_ERROR_SHAPE, "'model/dense/kernel' (float32 [3, 7] here, float32 [3, 8] there)");
@@ -273,7 +295,8 @@ TEST(layers_made_while_another_waits_are_random) {
     eg_tensor *x = eg_random_normal(EG_SHAPE(4, 8));
     eg_layer *m = eg_sequential(eg_layer_dense(2)), *next = eg_sequential(eg_layer_dense(8), eg_layer_dense(8));
     eg_archive *a = eg_archive_new();
-    CHECK(eg_archive_add(a, "model/dense/kernel", eg_zeros(EG_FLOAT32, EG_SHAPE(8, 2))) && eg_save_npz(a, test_temp("wait-1.npz")));
+    CHECK(eg_archive_add(a, "model/dense/kernel", eg_zeros(EG_FLOAT32, EG_SHAPE(8, 2))) &&
+          eg_save_npz(a, test_temp("wait-1.npz")));
     eg_checkpoint *c = eg_checkpoint_new();
     CHECK(eg_checkpoint_track_layer(c, "model", m) && eg_checkpoint_restore(c, test_temp("wait-1.npz")));
     eg_tensor *w[4];
@@ -298,16 +321,19 @@ static void *restore_late(void *user) {
         eg_checkpoint *c = eg_checkpoint_new();
         eg_tensor *y;
         *good = eg_checkpoint_track_layer(c, "m", m) && eg_checkpoint_restore(c, late_path) &&
-                (y = eg_call(m, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2)))) != NULL && eg_item(y) == 6 && eg_checkpoint_assert_consumed(c);
+                (y = eg_call(m, eg_ones(EG_FLOAT32, EG_SHAPE(1, 2)))) != NULL && eg_item(y) == 6 &&
+                eg_checkpoint_assert_consumed(c);
         eg_checkpoint_release(c);
         eg_layer_release(m);
     }
     return NULL;
 }
 TEST(threads_restore_their_own) {
-    eg_layer *m = eg_sequential(eg_layer_dense(3, .kernel_initializer = EG_INIT_ONES), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
+    eg_layer *m = eg_sequential(eg_layer_dense(3, .kernel_initializer = EG_INIT_ONES),
+                                eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
     eg_checkpoint *c = eg_checkpoint_new();
-    CHECK(eg_layer_build(m, EG_SHAPE(-1, 2)) && eg_checkpoint_track_layer(c, "m", m) && eg_checkpoint_save(c, test_temp("threads")));
+    CHECK(eg_layer_build(m, EG_SHAPE(-1, 2)) && eg_checkpoint_track_layer(c, "m", m) &&
+          eg_checkpoint_save(c, test_temp("threads")));
     snprintf(late_path, sizeof late_path, "%s", test_temp("threads-1.safetensors"));
     pthread_t threads[4];
     bool good[4] = { true, true, true, true };
@@ -320,13 +346,16 @@ TEST(threads_restore_their_own) {
 
 // ---- training that is stopped and goes on
 
-typedef struct training { eg_layer *model; eg_optimizer *optimizer; eg_iterator *data; int64_t step; eg_checkpoint *checkpoint; double loss; } training;
+typedef struct training {
+    eg_layer *model; eg_optimizer *optimizer; eg_iterator *data; int64_t step; eg_checkpoint *checkpoint; double loss;
+} training;
 
 static eg_dataset *numbers(void) {
     EG_SCOPE;
     eg_tensor *x = eg_reshape(eg_range(EG_FLOAT32, 0, 60, 1), EG_SHAPE(20, 3));
     eg_tensor *y = eg_cast(eg_mod(eg_range(EG_INT32, 0, 20, 1), 2), EG_INT32);
-    return eg_dataset_batch(eg_dataset_repeat(eg_dataset_shuffle(eg_dataset_from_slices(eg_div(x, 60), y), 8, .seed = 7), -1), 4);
+    return eg_dataset_batch(eg_dataset_repeat(eg_dataset_shuffle(eg_dataset_from_slices(eg_div(x, 60), y), 8,
+                                                                 .seed = 7), -1), 4);
 }
 static void training_begin(training *t, eg_optimizer *optimizer, bool build_first) {
     t->model = dropout_model();
@@ -338,16 +367,18 @@ static void training_begin(training *t, eg_optimizer *optimizer, bool build_firs
     t->checkpoint = eg_checkpoint_new();
     EG_SCOPE;
     if (build_first) CHECK(eg_call(t->model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3))) != NULL);
-    CHECK(eg_checkpoint_track_layer(t->checkpoint, "model", t->model) && eg_checkpoint_track_optimizer(t->checkpoint, "adam", t->optimizer) &&
-          eg_checkpoint_track_iterator(t->checkpoint, "data", t->data) && eg_checkpoint_track_number(t->checkpoint, "step", &t->step) &&
-          eg_checkpoint_track_random(t->checkpoint));
+    CHECK(eg_checkpoint_track_layer(t->checkpoint, "model", t->model) &&
+          eg_checkpoint_track_optimizer(t->checkpoint, "adam", t->optimizer) &&
+          eg_checkpoint_track_iterator(t->checkpoint, "data", t->data) &&
+          eg_checkpoint_track_number(t->checkpoint, "step", &t->step) && eg_checkpoint_track_random(t->checkpoint));
 }
 static void training_step(training *t) {
     EG_SCOPE;
     eg_tensor *batch[EG_MAX_COMPONENTS], *vars[8], *grads[8];
     REQUIRE(eg_iterator_next(t->data, batch) == EG_NEXT);
     eg_tape *tape = eg_tape_begin();
-    eg_tensor *loss = eg_reduce_mean(eg_sparse_softmax_cross_entropy_with_logits(batch[1], eg_call(t->model, batch[0], .training = true)));
+    eg_tensor *loss = eg_reduce_mean(
+        eg_sparse_softmax_cross_entropy_with_logits(batch[1], eg_call(t->model, batch[0], .training = true)));
     int n = eg_layer_trainable_weights(t->model, vars, 8);
     CHECK(eg_tape_gradients(tape, loss, vars, n, grads) && eg_apply_gradients(t->optimizer, grads, vars, n));
     t->loss = eg_item(loss);
@@ -367,7 +398,8 @@ static bool same_training(training *a, training *b) {
     m += eg_optimizer_state(b->optimizer, y + m, 64 - m);
     same = same && n == m;
     for (int i = 0; i < n && same; i++)
-        same = eg_size(x[i]) == eg_size(y[i]) && memcmp(eg_data(x[i]), eg_data(y[i]), (size_t)(eg_size(x[i]) * eg_dtype_size(eg_dtype_of(x[i])))) == 0;
+        same = eg_size(x[i]) == eg_size(y[i]) &&
+               memcmp(eg_data(x[i]), eg_data(y[i]), (size_t)(eg_size(x[i]) * eg_dtype_size(eg_dtype_of(x[i])))) == 0;
     return same;
 }
 static eg_optimizer *optimizers(int kind) {
@@ -400,7 +432,8 @@ TEST(stopped_at_any_step_it_ends_with_the_same_bits) {
                 if (!late) CHECK(eg_checkpoint_assert_consumed(again.checkpoint));
                 CHECK_INT(again.step, stop);
                 while (again.step < STEPS) training_step(&again);
-                CHECK(eg_checkpoint_assert_existing_objects_matched(again.checkpoint) || (stop == 0 && (eg_error_clear(), true)));
+                CHECK(eg_checkpoint_assert_existing_objects_matched(again.checkpoint) ||
+                      (stop == 0 && (eg_error_clear(), true)));
                 CHECK(same_training(&again, &whole));
                 if (stop) CHECK(eg_checkpoint_assert_consumed(again.checkpoint));
                 training_end(&again);
@@ -422,7 +455,8 @@ TEST(slots_come_back_behind_long_names) {
             CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, name, o));
             if (!load) CHECK(eg_apply_gradients(o, &g, &v, 1) && eg_checkpoint_save(c, test_temp("long/names")));
             else {
-                CHECK(eg_checkpoint_restore(c, eg_checkpoint_latest(test_temp("long/names"))) && eg_checkpoint_assert_consumed(c));
+                CHECK(eg_checkpoint_restore(c, eg_checkpoint_latest(test_temp("long/names"))) &&
+                      eg_checkpoint_assert_consumed(c));
                 int n = eg_optimizer_state(o, state, 8);
                 CHECK(n >= 2);
             }
@@ -456,11 +490,14 @@ TEST(a_model_of_100_layers) {
             eg_tape *tape = eg_tape_begin();
             eg_tensor *loss = eg_reduce_mean(eg_square(eg_call(deep[k], x)));
             CHECK_INT(eg_layer_weights(deep[k], vars[k], 2 * LAYERS), 2 * LAYERS);
-            CHECK(eg_tape_gradients(tape, loss, vars[k], 2 * LAYERS, grads) && eg_apply_gradients(adam[k], grads, vars[k], 2 * LAYERS));
+            CHECK(eg_tape_gradients(tape, loss, vars[k], 2 * LAYERS, grads) &&
+                  eg_apply_gradients(adam[k], grads, vars[k], 2 * LAYERS));
         }
     CHECK(eg_checkpoint_assert_consumed(c[1]));
-    for (int i = 0; i < 2 * LAYERS; i++) CHECK(memcmp(eg_data(vars[0][i]), eg_data(vars[1][i]), (size_t)eg_size(vars[0][i]) * 4) == 0);
-    CHECK(eg_save_weights(deep[0], test_temp("deep.safetensors")) && eg_load_weights(deep[1], test_temp("deep.safetensors")));
+    for (int i = 0; i < 2 * LAYERS; i++)
+        CHECK(memcmp(eg_data(vars[0][i]), eg_data(vars[1][i]), (size_t)eg_size(vars[0][i]) * 4) == 0);
+    CHECK(eg_save_weights(deep[0], test_temp("deep.safetensors")) &&
+          eg_load_weights(deep[1], test_temp("deep.safetensors")));
     for (int k = 0; k < 2; k++) {
         eg_checkpoint_release(c[k]);
         eg_optimizer_release(adam[k]);
@@ -471,7 +508,8 @@ TEST(back_to_a_checkpoint_from_before_the_first_step) {
     eg_tensor *v = eg_variable(eg_scalar(1), "v"), *g = eg_scalar(0.5);
     eg_optimizer *adam = eg_adam(.learning_rate = 0.1);
     eg_checkpoint *c = eg_checkpoint_new();
-    CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_save(c, test_temp("first")));
+    CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) &&
+          eg_checkpoint_save(c, test_temp("first")));
     CHECK(eg_apply_gradients(adam, &g, &v, 1) && eg_apply_gradients(adam, &g, &v, 1));
     double after = eg_item(v);
     CHECK(eg_checkpoint_restore(c, test_temp("first-1")));
@@ -490,30 +528,36 @@ TEST(back_to_a_checkpoint_from_before_the_first_step) {
 }
 // A file with slots for variables that have none yet, and something that does not fit: nothing of it is left behind.
 TEST(a_failed_restore_leaves_no_slots) {
-    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "v"), *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "w"), *g[2];
+    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(3)), "v"),
+              *w = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "w"), *g[2];
     eg_tensor *both[2] = { v, w };
     int64_t step = 1;
     g[0] = eg_ones(EG_FLOAT32, EG_SHAPE(3));
     g[1] = eg_ones(EG_FLOAT32, EG_SHAPE(2));
     eg_dataset *d = numbers();
-    for (int turn = 0; turn < 4; turn++) {                                // 0 writes the file; then a shape, an iterator and a number do not fit
+    for (int turn = 0; turn < 4; turn++) {  // 0 writes the file; then a shape, an iterator and a number do not fit
         eg_optimizer *adam = eg_adam();
         eg_iterator *it = eg_iterator_new(d);
         eg_dataset *shorter = eg_dataset_take(eg_dataset_retain(d), 1);
         eg_iterator *other = eg_iterator_new(shorter);
-        eg_tensor *u = eg_variable(eg_zeros(EG_FLOAT32, turn == 1 ? EG_SHAPE(5) : EG_SHAPE(4)), "u"), *x[EG_MAX_COMPONENTS];
+        eg_tensor *u = eg_variable(eg_zeros(EG_FLOAT32, turn == 1 ? EG_SHAPE(5) : EG_SHAPE(4)), "u"),
+                  *x[EG_MAX_COMPONENTS];
         eg_checkpoint *c = eg_checkpoint_new();
-        CHECK(eg_apply_gradients(adam, g, both, turn ? 1 : 2));           // slots of w are not there when it is restored
+        CHECK(eg_apply_gradients(adam, g, both, turn ? 1 : 2));  // slots of w are not there when it is restored
         CHECK(eg_iterator_next(it, x) == EG_NEXT && (turn || eg_iterator_next(it, x) == EG_NEXT));
-        CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track(c, "w", w) && eg_checkpoint_track_optimizer(c, "adam", adam) &&
-              eg_checkpoint_track_iterator(c, "it", it) && eg_checkpoint_track_iterator(c, "z", turn == 2 ? other : it) && eg_checkpoint_track(c, "u", u) &&
+        CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track(c, "w", w) &&
+              eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_track_iterator(c, "it", it) &&
+              eg_checkpoint_track_iterator(c, "z", turn == 2 ? other : it) && eg_checkpoint_track(c, "u", u) &&
               (turn == 3 ? eg_checkpoint_track(c, "step", u) : eg_checkpoint_track_number(c, "step", &step)));
         if (turn == 0) CHECK(eg_checkpoint_save(c, test_temp("slots")));
         else {
             eg_tensor *before = eg_iterator_position(it), *v_before = eg_read(v), *w_before = eg_read(w);
             int64_t live = eg_memory().live_tensors;
             CHECK_INT(eg_optimizer_state(adam, NULL, 0), 4);
-            CHECK_ERROR(eg_checkpoint_restore(c, test_temp("slots-1")), turn == 2 ? EG_ERROR_STATE : EG_ERROR_SHAPE, turn == 1 ? "'u'" : turn == 2 ? "another pipeline" : "'step'");
+            CHECK_ERROR(eg_checkpoint_restore(c, test_temp("slots-1")), turn == 2 ? EG_ERROR_STATE : EG_ERROR_SHAPE,
+                        turn == 1 ? "'u'"
+                        : turn == 2 ? "another pipeline"
+                        : "'step'");
             CHECK_INT(eg_memory().live_tensors, live);
             CHECK_INT(eg_optimizer_state(adam, NULL, 0), 4);
             CHECK_INT(eg_optimizer_steps(adam), 1);
@@ -537,7 +581,8 @@ TEST(iterators_go_back_when_another_cannot) {
     eg_iterator *a = eg_iterator_new(d), *b = eg_iterator_new(d);
     eg_tensor *x[EG_MAX_COMPONENTS], *wanted;
     eg_archive *file = eg_archive_new();
-    CHECK(eg_archive_add(file, "a", eg_iterator_position(a)) && eg_archive_add(file, "b", eg_zeros(EG_UINT8, EG_SHAPE(50))));
+    CHECK(eg_archive_add(file, "a", eg_iterator_position(a)) &&
+          eg_archive_add(file, "b", eg_zeros(EG_UINT8, EG_SHAPE(50))));
     CHECK(eg_save_npz(file, test_temp("positions-1.npz")));
     CHECK(eg_iterator_next(a, x) == EG_NEXT && eg_iterator_next(a, x) == EG_NEXT && eg_iterator_next(b, x) == EG_NEXT);
     eg_checkpoint *c = eg_checkpoint_new();
@@ -562,7 +607,9 @@ static void touch(const char *name) {
     if (f) fclose(f);
 }
 TEST(files_that_are_no_checkpoints_of_a_prefix) {
-    static const char *const others[] = { "x-.safetensors", "x-1234567890123456789.safetensors", "5.safetensors", "x5.npz", "y-30.npz", "x-40.txt", "xx-50.npz", "x-60.npz.12345678.part", "-70.npz", "x--4.npz", "x/" };
+    static const char *const others[] = { "x-.safetensors", "x-1234567890123456789.safetensors", "5.safetensors",
+                                          "x5.npz", "y-30.npz", "x-40.txt", "xx-50.npz", "x-60.npz.12345678.part",
+                                          "-70.npz", "x--4.npz", "x/" };
     eg_tensor *v = eg_variable(eg_scalar(1), "v");
     eg_checkpoint *c = eg_checkpoint_new();
     CHECK(eg_checkpoint_track(c, "v", v));
@@ -573,7 +620,8 @@ TEST(files_that_are_no_checkpoints_of_a_prefix) {
         if (!strchr(others[i], '/')) touch(test_temp(name));
     }
     CHECK_STR(eg_checkpoint_latest(test_temp("odd/x")), test_temp("odd/x-1.safetensors"));
-    CHECK_STR(eg_checkpoint_latest(test_temp("odd/x.npz")), test_temp("odd/x-1.safetensors"));      // the numbers of a prefix are one row
+    // the numbers of a prefix are one row
+    CHECK_STR(eg_checkpoint_latest(test_temp("odd/x.npz")), test_temp("odd/x-1.safetensors"));
     CHECK(eg_checkpoint_latest(test_temp("odd")) != NULL);
     CHECK_STR(eg_checkpoint_save(c, test_temp("odd/")), test_temp("odd/-71.safetensors"));
     CHECK_STR(eg_checkpoint_latest(test_temp("odd")), test_temp("odd/-71.safetensors"));
@@ -587,14 +635,17 @@ TEST(files_that_are_no_checkpoints_of_a_prefix) {
     eg_release(v);
 }
 TEST(counters_that_are_no_numbers) {
-    const struct { const char *counter; int64_t next; } rows[] = { { "12", 13 }, { "", 2 }, { "twelve", 2 }, { "-3", 2 }, { "9e15", 2 }, { "3.0", 4 }, { NULL, 2 } };
+    const struct {
+        const char *counter; int64_t next;
+    } rows[] = { { "12", 13 }, { "", 2 }, { "twelve", 2 }, { "-3", 2 }, { "9e15", 2 }, { "3.0", 4 }, { NULL, 2 } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         eg_tensor *v = eg_variable(eg_scalar(1), "v");
         eg_archive *a = eg_archive_new();
         char name[64], next[64];
         snprintf(name, sizeof name, "counter/%d-1.npz", (int)i);
         snprintf(next, sizeof next, "counter/%d-%d.npz", (int)i, (int)rows[i].next);
-        CHECK(eg_archive_add(a, "v", 5) && eg_archive_set_text(a, "save_counter", rows[i].counter) && eg_save_npz(a, test_temp(name)));
+        CHECK(eg_archive_add(a, "v", 5) && eg_archive_set_text(a, "save_counter", rows[i].counter) &&
+              eg_save_npz(a, test_temp(name)));
         eg_checkpoint *c = eg_checkpoint_new();
         CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_restore(c, test_temp(name)));
         CHECK_NEAR(eg_item(v), 5, 0);
@@ -609,12 +660,14 @@ TEST(random_states_that_are_none) {
     eg_random_state before = eg_random_get_state();
     for (int k = 0; k < 4; k++) {
         eg_archive *a = eg_archive_new();
-        eg_tensor *x[] = { eg_zeros(EG_INT64, EG_SHAPE(3)), eg_zeros(EG_INT32, EG_SHAPE(2)), eg_zeros(EG_INT64, EG_SHAPE(2, 1)), eg_constant_of(EG_INT64, EG_SHAPE(2), 77, 5) };
+        eg_tensor *x[] = { eg_zeros(EG_INT64, EG_SHAPE(3)), eg_zeros(EG_INT32, EG_SHAPE(2)),
+                           eg_zeros(EG_INT64, EG_SHAPE(2, 1)), eg_constant_of(EG_INT64, EG_SHAPE(2), 77, 5) };
         CHECK(eg_archive_add(a, "random", x[k]) && eg_save_npz(a, test_temp("random-1.npz")));
         eg_checkpoint *c = eg_checkpoint_new();
         CHECK(eg_checkpoint_track_random(c));
         if (k < 3) {
-            CHECK_ERROR(eg_checkpoint_restore(c, test_temp("random-1.npz")), EG_ERROR_SHAPE, "1 of another shape: 'random'");
+            CHECK_ERROR(eg_checkpoint_restore(c, test_temp("random-1.npz")), EG_ERROR_SHAPE,
+                        "1 of another shape: 'random'");
             CHECK(eg_random_get_state().seed == before.seed && eg_random_get_state().counter == before.counter);
         } else {
             CHECK(eg_checkpoint_restore(c, test_temp("random-1.npz")));
@@ -645,10 +698,12 @@ TEST(layers_that_cannot_be_built) {
     eg_release(v);
 }
 TEST(gradients_that_accumulate_for_what_is_not_tracked) {
-    eg_tensor *v[2] = { eg_variable(eg_scalar(1), "v"), eg_variable(eg_scalar(1), "u") }, *g[2] = { eg_scalar(1), eg_scalar(1) };
+    eg_tensor *v[2] = { eg_variable(eg_scalar(1), "v"), eg_variable(eg_scalar(1), "u") },
+              *g[2] = { eg_scalar(1), eg_scalar(1) };
     eg_optimizer *o = eg_sgd(.learning_rate = 0.5, .accumulate_steps = 2);
     eg_checkpoint *c = eg_checkpoint_new();
-    CHECK(eg_checkpoint_track(c, "v", v[0]) && eg_checkpoint_track_optimizer(c, "o", o) && eg_apply_gradients(o, g, v, 2) && eg_checkpoint_save(c, test_temp("halfway")));
+    CHECK(eg_checkpoint_track(c, "v", v[0]) && eg_checkpoint_track_optimizer(c, "o", o) &&
+          eg_apply_gradients(o, g, v, 2) && eg_checkpoint_save(c, test_temp("halfway")));
     eg_archive *a = eg_archive_load(test_temp("halfway-1.safetensors"));
     CHECK(eg_archive_has(a, "o/v/given") && eg_archive_has(a, "o/v/accumulated"));
     for (int64_t i = 0; i < eg_archive_count(a); i++) CHECK(!strstr(eg_archive_name(a, i), "/u"));
@@ -684,7 +739,7 @@ TEST(checkpoints_beside_the_program_and_on_full_disks) {
     getrlimit(RLIMIT_FSIZE, &old);
     few = old;
     signal(SIGXFSZ, SIG_IGN);
-    for (int k = 0; k < 13; k++) {                            // no room for the whole file: nothing is counted, kept or thrown away
+    for (int k = 0; k < 13; k++) {  // no room for the whole file: nothing is counted, kept or thrown away
         few.rlim_cur = (rlim_t)k * 1000;
         setrlimit(RLIMIT_FSIZE, &few);
         const char *path = eg_checkpoint_save(c, k % 2 ? "beside.npz" : "beside");
@@ -692,7 +747,8 @@ TEST(checkpoints_beside_the_program_and_on_full_disks) {
         CHECK(path == NULL);
         CHECK_CONTAINS(eg_error_message(), "cannot be written: ");
         eg_error_clear();
-        CHECK(there("beside-2.npz") && there("beside-3.npz") && !there("beside-4.npz") && !there("beside-4.safetensors") && test_left_behind("beside-") == 0);
+        CHECK(there("beside-2.npz") && there("beside-3.npz") && !there("beside-4.npz") &&
+              !there("beside-4.safetensors") && test_left_behind("beside-") == 0);
     }
     CHECK_STR(eg_checkpoint_save(c, "beside.npz"), "beside-4.npz");
     CHECK(!there("beside-2.npz"));
@@ -703,13 +759,15 @@ TEST(checkpoints_beside_the_program_and_on_full_disks) {
 }
 #endif
 
-// ---- files of former versions: what once was written is read for ever. WRITE_FIXTURES makes them anew; a new format gets new names.
+// ---- files of former versions: what once was written is read for ever. WRITE_FIXTURES makes them anew; a new format
+// gets new names.
 
 static void former(const char *name, bool write, char *path) {
     snprintf(path, 4096, write ? "%s" : "tests/fixtures/%s", write ? test_temp(name) : name);
 }
 static eg_layer *former_model(void) {
-    return eg_sequential(eg_layer_dense(3, .activation = EG_TANH, .kernel_initializer = EG_INIT_CONSTANT, .kernel_initializer_value = 0.25, .input_shape = EG_SHAPE(2)),
+    return eg_sequential(eg_layer_dense(3, .activation = EG_TANH, .kernel_initializer = EG_INIT_CONSTANT,
+                                        .kernel_initializer_value = 0.25, .input_shape = EG_SHAPE(2)),
                          eg_layer_batch_normalization(), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES));
 }
 static void former_step(eg_layer *model, eg_optimizer *adam, eg_iterator *it) {
@@ -729,13 +787,15 @@ static void former_files(bool write) {
     for (int k = 0; k < 2; k++) {
         eg_layer *model = former_model();
         eg_optimizer *adam = eg_adam(.learning_rate = 0.01, .accumulate_steps = 2);
-        eg_dataset *d = eg_dataset_batch(eg_dataset_repeat(eg_dataset_from_slices(eg_reshape(eg_range(EG_FLOAT32, 0, 16, 1), EG_SHAPE(8, 2))), -1), 2);
+        eg_dataset *d = eg_dataset_batch(eg_dataset_repeat(
+                eg_dataset_from_slices(eg_reshape(eg_range(EG_FLOAT32, 0, 16, 1), EG_SHAPE(8, 2))), -1), 2);
         eg_iterator *it = eg_iterator_new(d);
         int64_t step = 5;
         eg_seed(9);
         eg_checkpoint *c = eg_checkpoint_new();
-        CHECK(eg_checkpoint_track_layer(c, "model", model) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_track_iterator(c, "data", it) &&
-              eg_checkpoint_track_number(c, "step", &step) && eg_checkpoint_track_random(c));
+        CHECK(eg_checkpoint_track_layer(c, "model", model) && eg_checkpoint_track_optimizer(c, "adam", adam) &&
+              eg_checkpoint_track_iterator(c, "data", it) && eg_checkpoint_track_number(c, "step", &step) &&
+              eg_checkpoint_track_random(c));
         if (write) {
             for (int i = 0; i < 5; i++) former_step(model, adam, it);
             CHECK(eg_checkpoint_save(c, k ? test_temp("former.npz") : test_temp("former")));
@@ -774,7 +834,8 @@ static bool act_save(training *t) { return eg_checkpoint_save(t->checkpoint, tes
 static bool act_restore(training *t) { return eg_checkpoint_restore(t->checkpoint, test_temp("given-1")); }
 static bool act_track(training *t) {
     eg_checkpoint *c = eg_checkpoint_new();
-    bool ok = c && eg_checkpoint_restore(c, test_temp("given-1")) && eg_checkpoint_track_layer(c, "model", t->model) && eg_checkpoint_track_optimizer(c, "adam", t->optimizer) &&
+    bool ok = c && eg_checkpoint_restore(c, test_temp("given-1")) && eg_checkpoint_track_layer(c, "model", t->model) &&
+              eg_checkpoint_track_optimizer(c, "adam", t->optimizer) &&
               eg_checkpoint_assert_existing_objects_matched(c);
     eg_checkpoint_release(c);
     return ok;
@@ -784,17 +845,22 @@ static bool act_late(training *t) {                        // weights are made a
     eg_checkpoint *c = eg_checkpoint_new();
     EG_SCOPE;
     (void)t;
-    bool ok = late && c && eg_checkpoint_track_layer(c, "model", late) && eg_checkpoint_restore(c, test_temp("given-1")) &&
+    bool ok = late &&
+              c && eg_checkpoint_track_layer(c, "model", late) && eg_checkpoint_restore(c, test_temp("given-1")) &&
               eg_call(late, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))) != NULL;
     eg_checkpoint_release(c);
     eg_layer_release(late);
     return ok;
 }
-static bool act_weights(training *t) { return eg_save_weights(t->model, test_temp("fw.npz")) && eg_load_weights(t->model, test_temp("given-1.safetensors"), .partial = true, .prefix = "model/"); }
+static bool act_weights(training *t) {
+    return eg_save_weights(t->model, test_temp("fw.npz")) &&
+           eg_load_weights(t->model, test_temp("given-1.safetensors"), .partial = true, .prefix = "model/");
+}
 static bool act_model(training *t) {
     eg_layer *dense = eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(3))), *again = NULL;
     (void)t;
-    bool ok = dense && eg_model_save(dense, test_temp("fm.safetensors")) && (again = eg_model_load(test_temp("fm.safetensors"))) != NULL;
+    bool ok = dense && eg_model_save(dense, test_temp("fm.safetensors")) &&
+              (again = eg_model_load(test_temp("fm.safetensors"))) != NULL;
     eg_layer_release(dense);
     eg_layer_release(again);
     return ok;
@@ -807,7 +873,10 @@ TEST(no_memory) {
             training t;
             eg_shutdown();
             faults.live = 0;
-            if (!eg_set_allocator(faults_allocate, faults_free, NULL)) { eg_error_clear(); SKIP("memory of an earlier test is still held"); }
+            if (!eg_set_allocator(faults_allocate, faults_free, NULL)) {
+                eg_error_clear();
+                SKIP("memory of an earlier test is still held");
+            }
             eg_seed(3);
             training_begin(&t, optimizers(1), true);
             for (int k = 0; k < 2; k++) training_step(&t);
@@ -826,7 +895,8 @@ TEST(no_memory) {
             bool failed = faults.failed;
             faults_judge(ok, tensors);
             for (int k = 0; k < n; k++) { EG_SCOPE; now += eg_item(eg_reduce_sum(eg_abs(weights[k]))); }
-            if (!ok && i != 2 && i != 4) CHECK(now == sum && t.step == 3);      // nothing is half restored; acts 2 and 4 do two things, of which the first may be done
+            // nothing is half restored; acts 2 and 4 do two things, of which the first may be done
+            if (!ok && i != 2 && i != 4) CHECK(now == sum && t.step == 3);
             CHECK_INT(eg_optimizer_state(t.optimizer, state, 64), m);
             if (ok && i == 1) { CHECK_INT(t.step, 2); CHECK(now != sum); }
             training_end(&t);

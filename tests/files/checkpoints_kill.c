@@ -1,5 +1,5 @@
-// A save that dies: a copy of the library of this file's own calls a_step() before each of a save's system calls, and the n-th step is the
-// last for every n. What was there before must load afterwards, and be found as the latest.
+// A save that dies: a copy of the library of this file's own calls a_step() before each of a save's system calls, and
+// the n-th step is the last for every n. What was there before must load afterwards, and be found as the latest.
 #undef EAGER_CUDA              // this copy of the library knows no GPU
 #undef TEST_CUDA
 #undef TEST_CUDA_HOST

@@ -1,4 +1,5 @@
-// Datasets: sources, transformations, iterators, positions. What each pipeline gives was seen in TensorFlow where it has one.
+// Datasets: sources, transformations, iterators, positions. What each pipeline gives was seen in TensorFlow where it
+// has one.
 #include "test.h"
 
 // ---- looking at pipelines ------------------------------------------------------------------------------------------
@@ -81,7 +82,8 @@ TEST(from_tensors_is_one_element) {
 }
 
 TEST(slices_are_rows) {
-    eg_tensor *x = eg_constant(EG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6), *y = eg_constant_of(EG_INT32, EG_SHAPE(3), 7, 8, 9), *out[EG_MAX_COMPONENTS];
+    eg_tensor *x = eg_constant(EG_SHAPE(3, 2), 1, 2, 3, 4, 5, 6), *y = eg_constant_of(EG_INT32, EG_SHAPE(3), 7, 8, 9),
+              *out[EG_MAX_COMPONENTS];
     eg_dataset *d = eg_dataset_from_slices(eg_transpose(eg_transpose(x)), y);
     eg_iterator *it = eg_iterator_new(d);
     CHECK_INT(eg_dataset_cardinality(d), 3);
@@ -141,7 +143,8 @@ TEST(generators) {
     CHECK_INT(count_of(eg_dataset_from_generator(squares, &n, 2, NULL)), EG_UNKNOWN);
     CHECK_GIVES(eg_dataset_repeat(eg_dataset_from_generator(squares, &n, 2, NULL), 2), 0, 1, 4, 9, 0, 1, 4, 9);
     eg_dataset *d = eg_dataset_from_generator(breaks_at_2, NULL, 1, NULL);
-    CHECK_ERROR(look(d, 9), EG_ERROR_STATE, "eg_dataset_from_generator (stage 1 of 1, element 2): the function failed without an error");
+    CHECK_ERROR(look(d, 9), EG_ERROR_STATE,
+                "eg_dataset_from_generator (stage 1 of 1, element 2): the function failed without an error");
     eg_dataset_release(d);
     const eg_spec wrong = {EG_INT32, {0, {0}}};
     d = eg_dataset_from_generator(breaks_at_2, NULL, 1, &wrong);
@@ -176,7 +179,8 @@ TEST(range_7_batch_3) {
     CHECK_GIVES(eg_dataset_batch(numbers(7), 3, .drop_remainder = true), 0, 1, 2, 3, 4, 5);
     CHECK_INT(count_of(eg_dataset_batch(numbers(7), 3, .drop_remainder = true)), 2);
     CHECK_ERROR(eg_dataset_batch(numbers(7), 0), EG_ERROR_ARGUMENT, "at least 1");
-    CHECK_ERROR(eg_dataset_batch(numbers(7), 2, .padding_value = 1), EG_ERROR_ARGUMENT, "eg_dataset_batch: has no option .padding_value");
+    CHECK_ERROR(eg_dataset_batch(numbers(7), 2, .padding_value = 1), EG_ERROR_ARGUMENT,
+                "eg_dataset_batch: has no option .padding_value");
 }
 
 static eg_tensor *ragged(eg_tensor *const *in, void *user) {
@@ -185,13 +189,15 @@ static eg_tensor *ragged(eg_tensor *const *in, void *user) {
 }
 TEST(a_ragged_batch_is_an_error_with_both_shapes) {
     eg_dataset *d = eg_dataset_batch(eg_dataset_map(eg_dataset_range(3, 6, 1), ragged, NULL), 2);
-    CHECK_ERROR(look(d, 9), EG_ERROR_SHAPE, "eg_dataset_batch (stage 3 of 3, element 0): elements of a batch differ in shape: component 0 is [3, 2] in its first and [4, 2] in its element 1");
+    CHECK_ERROR(look(d, 9), EG_ERROR_SHAPE, "eg_dataset_batch (stage 3 of 3, element 0): elements of a batch differ in "
+                                            "shape: component 0 is [3, 2] in its first and [4, 2] in its element 1");
     eg_dataset_release(d);
 }
 TEST(padded_batch_fills_to_the_longest) {
     CHECK_GIVES(eg_dataset_padded_batch(eg_dataset_map(eg_dataset_range(1, 4, 1), ragged, NULL), 2),
                 1, 1, 0, 0, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3);
-    CHECK_GIVES(eg_dataset_padded_batch(eg_dataset_map(eg_dataset_range(0, 2, 1), ragged, NULL), 2, .padding_value = -1), -1, -1, 1, 1);
+    CHECK_GIVES(eg_dataset_padded_batch(eg_dataset_map(eg_dataset_range(0, 2, 1), ragged, NULL), 2,
+                                        .padding_value = -1), -1, -1, 1, 1);
     CHECK_GIVES(eg_dataset_padded_batch(numbers(3), 2), 0, 1, 2);
     eg_dataset *d = eg_dataset_padded_batch(numbers(3), 2, .padding_value = 0.5);
     CHECK_ERROR(look(d, 1), EG_ERROR_DTYPE, "0.5");
@@ -199,11 +205,13 @@ TEST(padded_batch_fills_to_the_longest) {
 }
 TEST(unbatch_gives_the_rows) {
     CHECK_GIVES(eg_dataset_unbatch(eg_dataset_batch(numbers(5), 2)), 0, 1, 2, 3, 4);
-    CHECK_GIVES(eg_dataset_batch(eg_dataset_unbatch(eg_dataset_from_slices(eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6))), 2), 1, 2, 3, 4, 5, 6);
+    CHECK_GIVES(eg_dataset_batch(eg_dataset_unbatch(eg_dataset_from_slices(eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5,
+                                                                                       6))), 2), 1, 2, 3, 4, 5, 6);
     CHECK_INT(count_of(eg_dataset_unbatch(eg_dataset_batch(numbers(6), 2))), 6);
     CHECK_INT(count_of(eg_dataset_unbatch(eg_dataset_batch(numbers(5), 2))), EG_UNKNOWN);
     CHECK_ERROR(eg_dataset_unbatch(numbers(3)), EG_ERROR_SHAPE, "scalar");
-    eg_dataset *d = eg_dataset_unbatch(eg_dataset_from_tensors(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), eg_zeros(EG_FLOAT32, EG_SHAPE(3))));
+    eg_dataset *d = eg_dataset_unbatch(eg_dataset_from_tensors(eg_zeros(EG_FLOAT32, EG_SHAPE(2)),
+                                                               eg_zeros(EG_FLOAT32, EG_SHAPE(3))));
     CHECK_ERROR(look(d, 1), EG_ERROR_SHAPE, "0 is [2] and 1 is [3]");
     eg_dataset_release(d);
 }
@@ -220,13 +228,17 @@ static eg_dataset *no_numbers(eg_tensor *const *in, void *user) {
     return numbers(0);
 }
 TEST(rows_that_never_come_are_not_waited_for) {
-    eg_dataset *d = eg_dataset_unbatch(eg_dataset_repeat(eg_dataset_from_tensors(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3))), -1));      // known before
+    // known before
+    eg_dataset *d = eg_dataset_unbatch(eg_dataset_repeat(eg_dataset_from_tensors(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3))),
+                                                         -1));
     CHECK_INT(eg_dataset_cardinality(d), 0);
     CHECK_INT(look(d, 1).last, EG_END_OF_SEQUENCE);
     eg_dataset_release(d);
-    d = eg_dataset_unbatch(eg_dataset_filter(eg_dataset_repeat(eg_dataset_map(eg_dataset_range(0, 1, 1), rows_of, NULL), -1), keeps_all, NULL));
+    d = eg_dataset_unbatch(eg_dataset_filter(eg_dataset_repeat(eg_dataset_map(eg_dataset_range(0, 1, 1), rows_of, NULL),
+                                                               -1), keeps_all, NULL));
     CHECK_INT(look(d, 1).last, EG_FAILED);
-    CHECK_CONTAINS(eg_error_message(), "eg_dataset_unbatch (stage 5 of 5, element 0): 100000 elements in a row have no rows, and there is no end of them");
+    CHECK_CONTAINS(eg_error_message(), "eg_dataset_unbatch (stage 5 of 5, element 0): 100000 elements in a row have no "
+                                       "rows, and there is no end of them");
     eg_error_clear();
     eg_dataset_release(d);
     d = eg_dataset_interleave(eg_dataset_repeat(numbers(2), -1), no_numbers, NULL);
@@ -234,7 +246,9 @@ TEST(rows_that_never_come_are_not_waited_for) {
     CHECK_CONTAINS(eg_error_message(), "100000 elements in a row made empty datasets");
     eg_error_clear();
     eg_dataset_release(d);
-    d = eg_dataset_unbatch(eg_dataset_map(eg_dataset_take(eg_dataset_repeat(eg_dataset_range(0, 2, 1), -1), 6), rows_of, NULL));      // some come
+    // some come
+    d = eg_dataset_unbatch(eg_dataset_map(eg_dataset_take(eg_dataset_repeat(eg_dataset_range(0, 2, 1), -1), 6), rows_of,
+                                          NULL));
     CHECK_INT(look(d, 99).n, 6);
     eg_dataset_release(d);
 }
@@ -288,7 +302,8 @@ TEST(cardinalities) {
     CHECK_INT(count_of(eg_dataset_zip(numbers(3), eg_dataset_filter(numbers(2), is_odd, NULL))), EG_UNKNOWN);
     CHECK_INT(count_of(eg_dataset_concatenate(numbers(3), numbers(2))), 5);
     CHECK_INT(count_of(eg_dataset_concatenate(numbers(3), eg_dataset_repeat(numbers(2), -1))), EG_INFINITE);
-    CHECK_INT(count_of(eg_dataset_prefetch(eg_dataset_cache(eg_dataset_enumerate(eg_dataset_shuffle(numbers(3), 2))), 1)), 3);
+    CHECK_INT(count_of(eg_dataset_prefetch(eg_dataset_cache(eg_dataset_enumerate(eg_dataset_shuffle(numbers(3), 2))),
+                                           1)), 3);
     CHECK_INT(count_of(eg_dataset_repeat(numbers(INT64_MAX), 2)), EG_INFINITE);
 }
 static eg_tensor *gives_none(eg_tensor *const *in, void *user) { (void)in; (void)user; return eg_scalar(0); }
@@ -299,7 +314,8 @@ TEST(take_and_skip) {
     eg_dataset *d = eg_dataset_skip(numbers(5), 9);
     CHECK_INT(look(d, 9).n, 0);
     eg_dataset_release(d);
-    d = eg_dataset_skip(eg_dataset_shuffle(eg_dataset_repeat(eg_dataset_filter(numbers(5), gives_none, NULL), -1), 4), 2);
+    d = eg_dataset_skip(eg_dataset_shuffle(eg_dataset_repeat(eg_dataset_filter(numbers(5), gives_none, NULL), -1), 4),
+                        2);
     seen s = look(d, 9);                                      // "endless", and empty
     CHECK_INT(s.n, 0);
     CHECK_INT(s.last, EG_END_OF_SEQUENCE);
@@ -327,9 +343,10 @@ TEST(zip_and_enumerate) {
 }
 TEST(concatenate_needs_one_structure) {
     CHECK_GIVES(eg_dataset_concatenate(numbers(2), eg_dataset_range(7, 9, 1)), 0, 1, 7, 8);
-    CHECK_ERROR(eg_dataset_concatenate(numbers(2), eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2)))), EG_ERROR_DTYPE,
-                "component 0 is int64 [] in one dataset and float32 of any shape in the other");
-    CHECK_ERROR(eg_dataset_concatenate(numbers(2), eg_dataset_enumerate(numbers(2))), EG_ERROR_SHAPE, "of 1 and of 2 components");
+    CHECK_ERROR(eg_dataset_concatenate(numbers(2), eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2)))),
+                EG_ERROR_DTYPE, "component 0 is int64 [] in one dataset and float32 of any shape in the other");
+    CHECK_ERROR(eg_dataset_concatenate(numbers(2), eg_dataset_enumerate(numbers(2))), EG_ERROR_SHAPE,
+                "of 1 and of 2 components");
 }
 static eg_dataset *six_times(eg_tensor *const *in, void *user) {
     (void)user;
@@ -340,7 +357,8 @@ TEST(interleave_takes_turns) {
                 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5);
     CHECK_ERROR(eg_dataset_interleave(numbers(2), six_times, NULL, .cycle = -1), EG_ERROR_ARGUMENT, "cycle");
     eg_dataset *d = eg_dataset_interleave(numbers(2), six_times, NULL, .components = 2);
-    CHECK_ERROR(look(d, 1), EG_ERROR_SHAPE, "eg_dataset_interleave (stage 2 of 2, element 0): elements of 1 and of 2 components");
+    CHECK_ERROR(look(d, 1), EG_ERROR_SHAPE,
+                "eg_dataset_interleave (stage 2 of 2, element 0): elements of 1 and of 2 components");
     eg_dataset_release(d);
 }
 
@@ -369,7 +387,8 @@ TEST(map_of_several_components) {
 }
 static eg_tensor *fails_at_17(eg_tensor *const *in, void *user) {
     (void)user;
-    return eg_item_int(in[0]) == 17 ? eg_matmul(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))) : in[0];
+    return eg_item_int(in[0]) == 17 ? eg_matmul(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)),
+                                                eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))) : in[0];
 }
 static int told;
 static char told_last[1024];
@@ -399,7 +418,9 @@ TEST(an_error_in_map_says_its_place) {
             eg_error_clear();
             CHECK_ERROR(look_on(it, 1), EG_ERROR_STATE, "failed before");
             eg_iterator_release(it);
-            CHECK_ERROR(look(d, 100), EG_ERROR_SHAPE, "eg_dataset_map (stage 3 of 5, element 17): eg_matmul: inner dimensions differ: [2, 3] x [4, 5]");
+            CHECK_ERROR(
+                look(d, 100), EG_ERROR_SHAPE,
+                "eg_dataset_map (stage 3 of 5, element 17): eg_matmul: inner dimensions differ: [2, 3] x [4, 5]");
             eg_dataset_release(d);
         }
 }
@@ -467,7 +488,8 @@ TEST(errors_that_a_callback_passes_over_are_heard_of) {
 }
 TEST(what_map_functions_may_return) {
     eg_dataset *d = eg_dataset_map(numbers(2), gives_null, NULL);
-    CHECK_ERROR(look(d, 1), EG_ERROR_NULL, "eg_dataset_map (stage 2 of 2, element 0): the function left component 0 of 1 NULL");
+    CHECK_ERROR(look(d, 1), EG_ERROR_NULL,
+                "eg_dataset_map (stage 2 of 2, element 0): the function left component 0 of 1 NULL");
     eg_dataset_release(d);
     CHECK_GIVES(eg_dataset_map(numbers(2), gives_number, NULL), 3, 3);
     eg_set_device("cpu:0");                                   // map functions run there
@@ -476,7 +498,8 @@ TEST(what_map_functions_may_return) {
     CHECK_GIVES(eg_dataset_map_one(numbers(2), gives_variable, v), 4, 4);
     eg_release(v);
     CHECK_ERROR(eg_dataset_map(numbers(2), (eg_function1 *)NULL, NULL), EG_ERROR_ARGUMENT, "NULL");
-    CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .threads = -1), EG_ERROR_ARGUMENT, "eg_dataset_map: .threads is -1; it must be at least 0 and at most 1024");
+    CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .threads = -1), EG_ERROR_ARGUMENT,
+                "eg_dataset_map: .threads is -1; it must be at least 0 and at most 1024");
     CHECK_ERROR(eg_dataset_map(numbers(2), gives_null, NULL, .components = 2), EG_ERROR_ARGUMENT, "1 component, not 2");
     CHECK_ERROR(eg_dataset_map(NULL, gives_null, NULL), EG_ERROR_NULL, "eg_dataset_map");
 }
@@ -503,13 +526,17 @@ TEST(with_a_buffer_of_2_a_value_moves_at_most_one_place_forward) {
     CHECK(moved);
     eg_dataset_release(d);
 }
-static bool same_order(const seen *a, const seen *b) { return a->n == b->n && memcmp(a->value, b->value, (size_t)a->n * sizeof(double)) == 0; }
+static bool same_order(const seen *a, const seen *b) {
+    return a->n == b->n && memcmp(a->value, b->value, (size_t)a->n * sizeof(double)) == 0;
+}
 TEST(each_epoch_has_an_order_of_its_own) {
     for (int again = 0; again < 2; again++) {
-        eg_dataset *d = eg_dataset_repeat(eg_dataset_shuffle(numbers(20), 20, .seed = 1, .no_reshuffle = again == 1), 2);
+        eg_dataset *d = eg_dataset_repeat(eg_dataset_shuffle(numbers(20), 20, .seed = 1, .no_reshuffle = again == 1),
+                                          2);
         seen first = look(d, 99), second = look(d, 99);
         CHECK_INT(first.n, 40);
-        bool same = same_order(&first, &second), same_rounds = memcmp(first.value, first.value + 20, 20 * sizeof(double)) == 0;
+        bool same = same_order(&first, &second),
+             same_rounds = memcmp(first.value, first.value + 20, 20 * sizeof(double)) == 0;
         CHECK_INT(same, again);
         CHECK_INT(same_rounds, again);
         double sum = 0;
@@ -542,7 +569,8 @@ TEST(a_full_buffer_mixes_evenly) {
     }
     double chi = 0, expected = ROUNDS / 24.0;
     int orders = 0;
-    for (int i = 0; i < 256; i++) if (count[i]) { orders++; chi += (count[i] - expected) * (count[i] - expected) / expected; }
+    for (int i = 0; i < 256; i++)
+        if (count[i]) { orders++; chi += (count[i] - expected) * (count[i] - expected) / expected; }
     CHECK_INT(orders, 24);
     CHECK(chi < 50);
     eg_iterator_release(it);
@@ -591,7 +619,8 @@ TEST(prefetch_changes_nothing) {
 static void check_spec(int line, eg_dataset *d, int component, const char *want) {
     eg_spec s = eg_dataset_spec(d, component);
     char text[2 * EG_SHAPE_TEXT], shape[EG_SHAPE_TEXT];
-    snprintf(text, sizeof text, "%s %s", s.dtype == EG_NO_DTYPE ? "any" : eg_dtype_name(s.dtype), s.shape.rank < 0 ? "?" : eg_shape_text(s.shape, shape));
+    snprintf(text, sizeof text, "%s %s", s.dtype == EG_NO_DTYPE ? "any" : eg_dtype_name(s.dtype),
+             s.shape.rank < 0 ? "?" : eg_shape_text(s.shape, shape));
     test_str(__FILE__, line, "the specification", text, want);
 }
 #define CHECK_SPEC(d, component, want) check_spec(__LINE__, d, component, want)
@@ -617,12 +646,14 @@ TEST(specifications) {
     d = eg_dataset_map(d, fails_at_17, NULL, .specs = &spec);
     CHECK_SPEC(d, 0, "int64 (-1,)");
     eg_dataset_release(d);
-    d = eg_dataset_concatenate(eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3))), eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 4))));
+    d = eg_dataset_concatenate(eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3))),
+                               eg_dataset_from_slices(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 4))));
     CHECK_SPEC(d, 0, "float32 (-1,)");
     eg_dataset_release(d);
 }
 TEST(pipelines_in_words) {
-    eg_dataset *d = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_zip(eg_dataset_range(0, 9, 2), numbers(5)), 100), 32);
+    eg_dataset *d = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_zip(eg_dataset_range(0, 9, 2), numbers(5)), 100),
+                                     32);
     char text[100];
     CHECK_INT(eg_dataset_format(d, text, sizeof text), 53);
     CHECK_STR(text, "(range 9 2, range 5 1) > zip > shuffle 100 > batch 32");
@@ -665,7 +696,8 @@ TEST(a_reinitializable_iterator_takes_datasets_of_one_structure) {
         CHECK(eg_iterator_set(it, test));
         CHECK_NEAR(look_on(it, 9).value[1], 51, 0);
     }
-    CHECK_ERROR(eg_iterator_set(it, other), EG_ERROR_SHAPE, "component 0 is int64 [] in one dataset and int64 [2] in the other");
+    CHECK_ERROR(eg_iterator_set(it, other), EG_ERROR_SHAPE,
+                "component 0 is int64 [] in one dataset and int64 [2] in the other");
     CHECK_ERROR(eg_iterator_feed(it, out), EG_ERROR_STATE, "eg_iterator_initializable");
     CHECK_ERROR(eg_iterator_from_specs(NULL, 1), EG_ERROR_ARGUMENT, "a list of 1 is NULL");
     eg_dataset_release(train);
@@ -734,21 +766,30 @@ static void check_resumes(int line, eg_dataset *(*make)(void), int epochs_before
 }
 static eg_dataset *plain(void) { return eg_dataset_batch(numbers(40), 3); }
 static eg_dataset *shuffled(void) { return eg_dataset_batch(eg_dataset_shuffle(numbers(40), 7), 3); }
-static eg_dataset *in_rounds(void) { return eg_dataset_prefetch(eg_dataset_batch(eg_dataset_repeat(eg_dataset_shuffle(numbers(4), 7), -1), 3), 5); }
-static eg_dataset *with_noise(void) { return eg_dataset_shuffle(eg_dataset_map(eg_dataset_shuffle(eg_dataset_repeat(numbers(20), 3), 9), noisy, NULL, .components = 2, .threads = 2), 5); }
+static eg_dataset *in_rounds(void) {
+    return eg_dataset_prefetch(eg_dataset_batch(eg_dataset_repeat(eg_dataset_shuffle(numbers(4), 7), -1), 3), 5);
+}
+static eg_dataset *with_noise(void) {
+    return eg_dataset_shuffle(eg_dataset_map(eg_dataset_shuffle(eg_dataset_repeat(numbers(20), 3), 9), noisy, NULL,
+                                             .components = 2, .threads = 2), 5);
+}
 static eg_dataset *filtered(void) { return eg_dataset_shuffle(eg_dataset_filter(numbers(90), is_odd, NULL), 9); }
 static eg_dataset *mixed(void) {
-    return eg_dataset_take(eg_dataset_skip(eg_dataset_concatenate(eg_dataset_interleave(eg_dataset_shuffle(numbers(5), 5), six_times, NULL),
-        eg_dataset_unbatch(shuffled())), 3), 60);
+    return eg_dataset_take(eg_dataset_skip(eg_dataset_concatenate(eg_dataset_interleave(
+            eg_dataset_shuffle(numbers(5), 5), six_times, NULL), eg_dataset_unbatch(shuffled())), 3), 60);
 }
-static eg_dataset *zipped(void) { return eg_dataset_enumerate(eg_dataset_zip(eg_dataset_shuffle(numbers(40), 40), eg_dataset_cache(with_noise()))); }
+static eg_dataset *zipped(void) {
+    return eg_dataset_enumerate(eg_dataset_zip(eg_dataset_shuffle(numbers(40), 40), eg_dataset_cache(with_noise())));
+}
 TEST(positions_resume_bit_by_bit) {
     eg_dataset *(*const all[])(void) = {plain, shuffled, in_rounds, with_noise, filtered, mixed, zipped};
     for (int k = 0; k < (int)(sizeof all / sizeof *all); k++)
         for (int epochs = 0; epochs < 3; epochs++)
-            for (int at = 0; at < 14; at += test_share > 1 ? 4 : 1) check_resumes(__LINE__ + 100 * k, all[k], epochs, at);
+            for (int at = 0; at < 14; at += test_share > 1 ? 4 : 1)
+                check_resumes(__LINE__ + 100 * k, all[k], epochs, at);
 }
-// Another pipeline's seeds reach the restored iterator and those that begin later, not one that has begun, asked or not yet asked.
+// Another pipeline's seeds reach the restored iterator and those that begin later, not one that has begun, asked or not
+// yet asked.
 TEST(a_restored_iterator_disturbs_no_other) {
     eg_dataset *(*const all[])(void) = {shuffled, in_rounds, with_noise, mixed, zipped};
     for (int k = 0; k < (int)(sizeof all / sizeof *all); k++) {
@@ -785,7 +826,11 @@ TEST(a_restored_iterator_disturbs_no_other) {
     }
 }
 // What one iterator has put into a cache is not what another with other seeds would have.
-static eg_tensor *noise_alone(eg_tensor *const *in, void *user) { (void)in; (void)user; return eg_random_uniform(EG_SHAPE(1)); }
+static eg_tensor *noise_alone(eg_tensor *const *in, void *user) {
+    (void)in;
+    (void)user;
+    return eg_random_uniform(EG_SHAPE(1));
+}
 static eg_dataset *cached_noise(void) { return eg_dataset_cache(eg_dataset_map_one(numbers(12), noise_alone, NULL)); }
 TEST(a_cache_belongs_to_the_seeds_it_was_read_with) {
     eg_seed(1);
@@ -825,11 +870,13 @@ TEST(a_failed_restore_leaves_the_iterator_where_it_was) {
             eg_iterator *it = eg_iterator_new(d);
             look_on(it, 5);
             eg_tensor *position = eg_iterator_position(it);
-            for (int byte = 8; byte < 41 && fails; byte += byte < 17 ? 1 : 23) {       // another epoch, another count, another seed; always too many
+            // another epoch, another count, another seed; always too many
+            for (int byte = 8; byte < 41 && fails; byte += byte < 17 ? 1 : 23) {
                 memcpy(far, eg_data(position), (size_t)eg_size(position));
                 far[byte] ^= 1;
                 far[17] = 1;
-                CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far)), EG_ERROR_STATE, "but the data ends after");
+                CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far)), EG_ERROR_STATE,
+                            "but the data ends after");
                 CHECK_SAME(eg_iterator_position(it), position, 0);
             }
             rest[fails] = look_on(it, 99);
@@ -843,7 +890,8 @@ TEST(a_failed_restore_leaves_the_iterator_where_it_was) {
 }
 TEST(a_position_is_no_reading_of_what_can_be_computed) {
     int calls = 0;
-    eg_dataset *d = eg_dataset_shuffle(eg_dataset_map(eg_dataset_repeat(numbers(1000000), -1), counts, &calls), 50, .seed = 1);
+    eg_dataset *d = eg_dataset_shuffle(eg_dataset_map(eg_dataset_repeat(numbers(1000000), -1), counts, &calls), 50,
+                                       .seed = 1);
     eg_iterator *it = eg_iterator_new(d);
     look_on(it, 3);
     eg_tensor *position = eg_iterator_position(it);
@@ -866,7 +914,8 @@ TEST(positions_behind_all_data_cost_nothing) {
     REQUIRE(eg_size(position) <= 400);
     memcpy(bytes, eg_data(position), (size_t)eg_size(position));
     bytes[16 + 6] = 1;                                      // 2^48
-    CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), bytes)), EG_ERROR_STATE, "behind 281474976710656 elements, but the data ends after 1099511627776");
+    CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), bytes)), EG_ERROR_STATE,
+                "behind 281474976710656 elements, but the data ends after 1099511627776");
     CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
     eg_iterator_release(it);
     eg_dataset_release(d);
@@ -876,14 +925,17 @@ TEST(positions_that_do_not_fit) {
     eg_iterator *it = eg_iterator_new(d), *io = eg_iterator_new(other), *is = eg_iterator_new(shorter);
     look_on(it, 12);
     eg_tensor *position = eg_iterator_position(it);
-    CHECK_ERROR(eg_iterator_restore(io, position), EG_ERROR_STATE, "belongs to another pipeline: \"range 40 1 > shuffle 7 > batch 3\", while this iterator reads \"range 40 1 > batch 3\"");
+    CHECK_ERROR(eg_iterator_restore(io, position), EG_ERROR_STATE,
+                "belongs to another pipeline: \"range 40 1 > shuffle 7 > batch 3\", while this iterator reads \"range "
+                "40 1 > batch 3\"");
     CHECK_ERROR(eg_iterator_restore(is, position), EG_ERROR_STATE, "batch 4");
     CHECK_ERROR(eg_iterator_restore(is, eg_zeros(EG_UINT8, EG_SHAPE(100))), EG_ERROR_ARGUMENT, "no position");
     CHECK_ERROR(eg_iterator_restore(is, eg_scalar(1)), EG_ERROR_ARGUMENT, "no position");
     unsigned char far[200];
     memcpy(far, eg_data(position), (size_t)eg_size(position));
     far[17] = 1;
-    CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far)), EG_ERROR_STATE, "behind 268 elements, but the data ends after 14");
+    CHECK_ERROR(eg_iterator_restore(it, eg_from_data(EG_UINT8, eg_shape_of(position), far)), EG_ERROR_STATE,
+                "behind 268 elements, but the data ends after 14");
     for (int i = 0; i < eg_size(position); i++) {             // any byte may be wrong
         memcpy(far, eg_data(position), (size_t)eg_size(position));
         far[i] ^= 0x80;
@@ -917,7 +969,8 @@ static void *sums_all(void *p) {
 }
 TEST(threads_may_share_a_dataset) {
     int calls = 0;
-    eg_dataset *d = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_cache(eg_dataset_map(numbers(60), counts, &calls, .threads = 2)), 10), 7);
+    eg_dataset *d = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_cache(eg_dataset_map(numbers(60), counts, &calls,
+                                                                                        .threads = 2)), 10), 7);
     job jobs[4];
     pthread_t thread[4];
     for (int i = 0; i < 4; i++) {
@@ -936,7 +989,8 @@ TEST(threads_may_share_a_dataset) {
 
 TEST(a_dataset_given_away_twice_is_refused) {
     eg_dataset *range = eg_dataset_range(0, 7, 1), *batches = eg_dataset_batch(range, 3);
-    CHECK_ERROR(eg_dataset_batch(range, 2), EG_ERROR_STATE, "eg_dataset_batch: the dataset belongs to another stage already; eg_dataset_retain it");
+    CHECK_ERROR(eg_dataset_batch(range, 2), EG_ERROR_STATE,
+                "eg_dataset_batch: the dataset belongs to another stage already; eg_dataset_retain it");
     eg_dataset *other = eg_dataset_take(eg_dataset_retain(range), 1);
     CHECK(other != NULL);
     eg_dataset_release(batches);

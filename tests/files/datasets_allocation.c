@@ -1,5 +1,5 @@
-// Datasets without memory: each pipeline runs with its 1st, 2nd, ... n-th allocation failing until it gets through. Each failure
-// is a clean EG_ERROR_MEMORY and leaks nothing.
+// Datasets without memory: each pipeline runs with its 1st, 2nd, ... n-th allocation failing until it gets through.
+// Each failure is a clean EG_ERROR_MEMORY and leaks nothing.
 #include "faults.h"
 
 // Reads d to its end, or up to an error; the sum of what came. d is released.
@@ -16,7 +16,8 @@ static double total(eg_dataset *d, int restart) {
         }
         if (status == EG_NEXT) status = eg_iterator_next(it, out);
         if (status != EG_NEXT) break;
-        for (int k = 0; k < EG_MAX_COMPONENTS && out[k]; k++) sum += eg_item(eg_reduce_sum(eg_cast(out[k], EG_FLOAT64)));
+        for (int k = 0; k < EG_MAX_COMPONENTS && out[k]; k++)
+            sum += eg_item(eg_reduce_sum(eg_cast(out[k], EG_FLOAT64)));
     }
     eg_iterator_release(it);
     eg_dataset_release(d);
@@ -63,19 +64,24 @@ static eg_dataset *few(eg_tensor *const *in, void *user) {
     return eg_dataset_take(eg_dataset_repeat(eg_dataset_from_tensors(in[0]), 2), -1);
 }
 static eg_dataset *in_memory(void) {
-    eg_dataset *d = eg_dataset_zip(eg_dataset_filter(eg_dataset_range(0, 40, 1), odd, NULL), eg_dataset_enumerate(eg_dataset_from_slices(eg_range(EG_FLOAT32, 0, 12, 1))));
+    eg_dataset *d = eg_dataset_zip(eg_dataset_filter(eg_dataset_range(0, 40, 1), odd, NULL),
+                                   eg_dataset_enumerate(eg_dataset_from_slices(eg_range(EG_FLOAT32, 0, 12, 1))));
     d = eg_dataset_concatenate(eg_dataset_take(d, 9), eg_dataset_skip(eg_dataset_cache(eg_dataset_retain(d)), 2));
     return eg_dataset_unbatch(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_repeat(d, 2), 5), 4));
 }
 static eg_dataset *mapped(void) {
-    return eg_dataset_padded_batch(eg_dataset_map(eg_dataset_interleave(eg_dataset_shuffle(eg_dataset_range(0, 6, 1), 4), few, NULL, .cycle = 2), halve, NULL, .components = 2), 5);
+    return eg_dataset_padded_batch(eg_dataset_map(eg_dataset_interleave(
+            eg_dataset_shuffle(eg_dataset_range(0, 6, 1), 4), few, NULL, .cycle = 2), halve, NULL, .components = 2), 5);
 }
 static eg_dataset *with_threads(void) {
-    return eg_dataset_prefetch(eg_dataset_batch(eg_dataset_map(eg_dataset_range(0, 20, 1), halve, NULL, .components = 2, .threads = 2), 3), 2);
+    return eg_dataset_prefetch(eg_dataset_batch(eg_dataset_map(eg_dataset_range(0, 20, 1), halve, NULL, .components = 2,
+                                                               .threads = 2), 3), 2);
 }
 static eg_dataset *from_text(void) {
     const char *path = test_temp("some.csv");
-    return eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .na = "?", .components = {{.columns = "a, 1"}, {.columns = "c", .categories = "x,y"}}), 3);
+    return eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .na = "?",
+                                           .components = {{.columns = "a, 1"}, {.columns = "c", .categories = "x,y"}}),
+                            3);
 }
 static eg_dataset *from_others(void) {
     const char *lines = test_temp("some.csv"), *arrays[2];
@@ -90,13 +96,16 @@ static eg_status some(int64_t i, eg_tensor **out, void *user) {
 static eg_dataset *from_all_else(void) {
     const char *records = test_temp("some.tfrecord"), *archive = test_temp("some.npz"), *text = test_temp("some.csv");
     eg_tensor *x = eg_range(EG_FLOAT32, 0, 12, 1);
-    eg_dataset *d = eg_dataset_zip(eg_dataset_tfrecord(&records, 1), eg_dataset_from_files(&archive, 1), eg_dataset_from_windows(x, 4, 2),
-                                   eg_dataset_csv(&text, 1, .header = true, .components = {{.columns = "b", .text = true}, {.columns = "0-1"}}));
+    eg_dataset *d = eg_dataset_zip(eg_dataset_tfrecord(&records, 1),
+                                   eg_dataset_from_files(&archive, 1), eg_dataset_from_windows(x, 4, 2),
+                                   eg_dataset_csv(&text, 1, .header = true,
+                                                  .components = {{.columns = "b", .text = true}, {.columns = "0-1"}}));
     d = eg_dataset_zip(d, eg_dataset_unbatch(eg_dataset_from_generator(some, NULL, 1, NULL)));
     return eg_dataset_concatenate(d, eg_dataset_retain(d));
 }
 static eg_dataset *shuffled_again(void) {                     // restored, each stage by its own way
-    eg_dataset *d = eg_dataset_shuffle(eg_dataset_batch(eg_dataset_repeat(eg_dataset_from_slices(eg_range(EG_FLOAT32, 0, 12, 1)), 3), 2), 6);
+    eg_dataset *d = eg_dataset_shuffle(
+        eg_dataset_batch(eg_dataset_repeat(eg_dataset_from_slices(eg_range(EG_FLOAT32, 0, 12, 1)), 3), 2), 6);
     eg_dataset *again = eg_dataset_retain(d);
     return eg_dataset_skip(eg_dataset_prefetch(eg_dataset_concatenate(again, eg_dataset_cache(d)), 2), 3);
 }
@@ -115,13 +124,17 @@ TEST(without_memory_in_files) {
     CHECK(eg_record_writer_close(w));
     eg_record_writer_release(w);
     eg_archive *a = eg_archive_new();
-    CHECK(eg_archive_add(a, "x", eg_range(EG_FLOAT32, 0, 4, 1)) && eg_archive_add(a, "y", eg_ones(EG_INT32, EG_SHAPE(4, 2))) && eg_save_npz(a, test_temp("some.npz")));
+    CHECK(eg_archive_add(a, "x", eg_range(EG_FLOAT32, 0, 4, 1)) &&
+          eg_archive_add(a, "y", eg_ones(EG_INT32, EG_SHAPE(4, 2))) && eg_save_npz(a, test_temp("some.npz")));
     eg_archive_release(a);
     sweep(from_all_else, 2);
     sweep(shuffled_again, 7);
 }
 
-static eg_dataset *counted(eg_tensor *const *feed, void *user) { (void)user; return eg_dataset_range(0, eg_item_int(feed[0]), 1); }
+static eg_dataset *counted(eg_tensor *const *feed, void *user) {
+    (void)user;
+    return eg_dataset_range(0, eg_item_int(feed[0]), 1);
+}
 static double kinds_of_iterators(void) {
     const eg_spec spec = {EG_INT64, {0, {0}}};
     eg_tensor *out[EG_MAX_COMPONENTS], *feed = eg_scalar_of(EG_INT64, 3);
@@ -130,7 +143,8 @@ static double kinds_of_iterators(void) {
     eg_tensor *handle = a && b ? eg_iterator_handle(a) : NULL;
     const char *text = eg_text(eg_from_text("a text"));
     double sum = (double)NAN;
-    if (feed && d && handle && text && eg_from_texts(&text, 1) && eg_iterator_feed(a, &feed) && eg_iterator_set(b, d) && eg_iterator_next(b, out) == EG_NEXT) {
+    if (feed && d && handle && text && eg_from_texts(&text, 1) && eg_iterator_feed(a, &feed) && eg_iterator_set(b, d) &&
+        eg_iterator_next(b, out) == EG_NEXT) {
         sum = eg_item(out[0]);
         sum = eg_iterator_next_by_handle(handle, out) == EG_NEXT ? sum + eg_item(out[0]) : (double)NAN;
     }

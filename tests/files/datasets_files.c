@@ -1,4 +1,5 @@
-// Datasets read from files: lines, CSV (held against Python's csv), TFRecord, IDX and .npy arrays; streaming; broken files.
+// Datasets read from files: lines, CSV (held against Python's csv), TFRecord, IDX and .npy arrays; streaming; broken
+// files.
 #include "test.h"
 
 static const char *written(const char *name, const void *data, size_t n) {
@@ -20,7 +21,8 @@ static eg_status gather(eg_dataset *d, int components) {
         EG_SCOPE;
         eg_tensor *out[EG_MAX_COMPONENTS];
         status = eg_iterator_next(it, out);
-        for (int k = 0; status == EG_NEXT && k < components && at + (size_t)eg_size(out[k]) + 2 < sizeof gathered; k++) {
+        for (int k = 0; status == EG_NEXT && k < components && at + (size_t)eg_size(out[k]) + 2 < sizeof gathered;
+             k++) {
             if (eg_size(out[k])) memcpy(gathered + at, eg_data(out[k]), (size_t)eg_size(out[k]));
             at += (size_t)eg_size(out[k]);
             gathered[at++] = '|';
@@ -92,7 +94,8 @@ TEST(file_names_are_fed_as_texts) {
 }
 TEST(a_missing_file_names_it) {
     const char *path = "no/such/file.txt";
-    CHECK_ERROR(gather(file_of(eg_dataset_text_lines, path), 1), EG_ERROR_FILE, "eg_dataset_text_lines (stage 1 of 1, element 0): no/such/file.txt: cannot be opened");
+    CHECK_ERROR(gather(file_of(eg_dataset_text_lines, path), 1), EG_ERROR_FILE,
+                "eg_dataset_text_lines (stage 1 of 1, element 0): no/such/file.txt: cannot be opened");
     const char *folder = ".";
     CHECK_ERROR(gather(file_of(eg_dataset_text_lines, folder), 1), EG_ERROR_FILE, ".: is a folder, not a file");
     CHECK_ERROR(gather(eg_dataset_csv(&folder, 1), 1), EG_ERROR_FILE, ".: is a folder, not a file");
@@ -130,7 +133,8 @@ TEST(long_lines_cross_blocks) {
 
 static size_t from_hex(const char *hex, char *bytes) {
     size_t n = 0;
-    for (unsigned v; *hex != '-' && sscanf(hex, "%2x", &v) == 1 && hex[0] != ' ' && hex[0] != '\n'; hex += 2) bytes[n++] = (char)v;
+    for (unsigned v; *hex != '-' && sscanf(hex, "%2x", &v) == 1 && hex[0] != ' ' && hex[0] != '\n'; hex += 2)
+        bytes[n++] = (char)v;
     return n;
 }
 // The fixture's rows, each field followed by '|', as gather writes them.
@@ -179,21 +183,29 @@ TEST(csv_header_that_nobody_announced) {
     const char *path = written_text("rooms.csv", "rooms,price\n3,100\n,5\n");
     CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "rooms"}}), 1), EG_ERROR_FILE,
                 "column 'rooms' is no number, and names want .header = true; the first row is 'rooms,price'");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE, "'rooms' in column 0 is no number; if that row is a header, give .header = true");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "rooms"}}), 1), EG_ERROR_FILE, "a zero is .missing = EG_ZERO");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1), 1), EG_ERROR_FILE,
+                "'rooms' in column 0 is no number; if that row is a header, give .header = true");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "rooms"}}), 1),
+                EG_ERROR_FILE, "a zero is .missing = EG_ZERO");
 }
 TEST(csv_numbers_names_and_categories) {
-    const char *path = written_text("iris.csv", "\xef\xbb\xbfsepal length,width, species ,id\r\n5.1,3.5,setosa,9007199254740993\n\r\n\"4.9\", 3 ,virginica,-2\n");
+    const char *path = written_text("iris.csv", "\xef\xbb\xbfsepal length,width, species ,id\r\n5.1,"
+                                                "3.5,setosa,9007199254740993\n\r\n\"4.9\", 3 " ",virginica,-2\n");
     eg_dataset *d = eg_dataset_csv(&path, 1, .header = true, .components = {
-        {.columns = "sepal length, width"}, {.columns = "species", .categories = "setosa,versicolor,virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "1-3", .text = true}});
+            {.columns = "sepal length, width"}, {.columns = "species", .categories = "setosa,versicolor,virginica"},
+            {.columns = "id", .dtype = EG_INT64}, {.columns = "1-3", .text = true}});
     CHECK(!d);
     CHECK_CONTAINS(eg_error_message(), "a text is one column");
     eg_error_clear();
-    d = eg_dataset_csv(&path, 1, .header = true, .components = {
-        {.columns = "sepal length, width"}, {.columns = " species ", .categories = "setosa,versicolor,virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
+    d = eg_dataset_csv(&path, 1, .header = true,
+                       .components = { {.columns = "sepal length, width"},
+                                       {.columns = " species ", .categories = "setosa,versicolor,virginica"},
+                                       {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
     eg_dataset_release(d);
-    d = eg_dataset_csv(&path, 1, .header = true, .components = {
-        {.columns = "sepal length, width"}, {.columns = "species", .categories = "setosa, versicolor, virginica"}, {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
+    d = eg_dataset_csv(&path, 1, .header = true,
+                       .components = { {.columns = "sepal length, width"},
+                                       {.columns = "species", .categories = "setosa, versicolor, virginica"},
+                                       {.columns = "id", .dtype = EG_INT64}, {.columns = "2", .text = true}});
     CHECK_INT(eg_dataset_components(d), 4);
     CHECK_INT(eg_dataset_spec(d, 0).shape.dims[0], 2);
     CHECK_INT(eg_dataset_spec(d, 1).dtype, EG_INT64);
@@ -225,33 +237,53 @@ static eg_tensor *first_of(eg_dataset *d) {                   // the first compo
 TEST(csv_missing_values_have_defaults) {
     const char *path = written_text("gaps.csv", "1,,3\n");
     CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0-2", .missing = -1}})), 0, 1, -1, 3);
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0-2", .missing = EG_ZERO}})), 0, 1, 0, 3);
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .missing = (double)NAN}})), 0, 1, (double)NAN, 3);
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "gaps.csv: line 1: '' in column 1 is a missing value, and the option .missing says nothing");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT32, .missing = (double)NAN}})), EG_ERROR_FILE, "does not fit int32");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .categories = "a, b", .missing = (double)NAN}})), EG_ERROR_FILE,
-                "gaps.csv: line 1: '' in column 1 is a missing value, and the NaN that .missing gives for it does not fit int64; give a whole number, or .dtype = EG_FLOAT64");
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .categories = "a, b", .dtype = EG_FLOAT64, .missing = (double)NAN}})), 0, (double)NAN);
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_UINT8, .missing = 2.5}})), EG_ERROR_FILE, "and the 2.5 that .missing gives for it does not fit uint8");
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0-2", .missing = EG_ZERO}})), 0, 1, 0,
+                 3);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .missing = (double)NAN}})), 0, 1, (double)NAN,
+                 3);
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE,
+                "gaps.csv: line 1: '' in column 1 is a missing value, and the option .missing says nothing");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1,
+                                        .components = {{.columns = "1", .dtype = EG_INT32, .missing = (double)NAN}})),
+                EG_ERROR_FILE, "does not fit int32");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .categories = "a, b",
+                                                                  .missing = (double)NAN}})), EG_ERROR_FILE,
+                "gaps.csv: line 1: '' in column 1 is a missing value, and the NaN that .missing gives for it does not "
+                "fit int64; give a whole number, or .dtype = EG_FLOAT64");
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .categories = "a, b",
+                                                                   .dtype = EG_FLOAT64, .missing = (double)NAN}})), 0,
+                 (double)NAN);
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_UINT8, .missing = 2.5}})),
+                EG_ERROR_FILE, "and the 2.5 that .missing gives for it does not fit uint8");
     path = written_text("gaps.csv", "nan\n");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .dtype = EG_INT32, .missing = (double)NAN}})), EG_ERROR_FILE, "'nan' in column 0 is a missing value, and the NaN that .missing");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{NULL, .dtype = EG_INT32, .missing = (double)NAN}})),
+                EG_ERROR_FILE, "'nan' in column 0 is a missing value, and the NaN that .missing");
     path = written_text("gaps.csv", "1; NA ;3\n");
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .delimiter = ';', .na = "NA", .components = {{.columns = "0-2", .dtype = EG_INT32, .missing = -7}})), 0, 1, -7, 3);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .delimiter = ';', .na = "NA",
+                                         .components = {{.columns = "0-2", .dtype = EG_INT32, .missing = -7}})), 0, 1,
+                 -7, 3);
     path = written_text("inf.csv", "nan,-inf,Infinity,-1e-3,.5,1E5\n");
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1)), 1e-7, (double)NAN, -(double)INFINITY, (double)INFINITY, -1e-3, .5, 1e5);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1)), 1e-7, (double)NAN, -(double)INFINITY, (double)INFINITY, -1e-3, .5,
+                 1e5);
 }
 // What pandas reads as missing is so here, too; nan alone is a number where nothing stands for what is missing.
 TEST(csv_missing_values_as_others_write_them) {
-    const char *path = written_text("others.csv", "size,kind\n1,red\nNA,NA\n n/a ,null\n#N/A,None\nnan,<NA>\n?,?\n-NaN,\n");
-    eg_dataset *d = eg_dataset_csv(&path, 1, .header = true, .na = "?", .components = {{"size", .missing = -1}, {"kind", .categories = "red, blue", .missing = 7}});
+    const char *path = written_text("others.csv",
+                                    "size,kind\n1,red\nNA,NA\n n/a ,null\n#N/A,None\nnan,<NA>\n?,?\n-NaN,\n");
+    eg_dataset *d = eg_dataset_csv(&path, 1, .header = true, .na = "?",
+                                   .components = {{"size", .missing = -1},
+                                                  {"kind", .categories = "red, blue", .missing = 7}});
     CHECK_TENSOR(first_of(eg_dataset_batch(d, 7)), 0, 1, -1, -1, -1, -1, -1, -1);
-    d = eg_dataset_csv(&path, 1, .header = true, .na = "?", .components = {{"kind", .categories = "red, NA", .missing = 7}});
-    CHECK_TENSOR(first_of(eg_dataset_batch(d, 7)), 0, 0, 1, 7, 7, 7, 7, 7);                    // NA is a word of this column
-    CHECK_ERROR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "size"}}), 7)), EG_ERROR_FILE,
+    d = eg_dataset_csv(&path, 1, .header = true, .na = "?",
+                       .components = {{"kind", .categories = "red, NA", .missing = 7}});
+    CHECK_TENSOR(first_of(eg_dataset_batch(d, 7)), 0, 0, 1, 7, 7, 7, 7, 7);  // NA is a word of this column
+    CHECK_ERROR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "size"}}),
+                                          7)), EG_ERROR_FILE,
                 "line 3: 'NA' in column 0 (size) is a missing value, and the option .missing says nothing");
     path = written_text("others.csv", "x\nnan\n2\n");
     CHECK_TENSOR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true), 2)), 0, (double)NAN, 2);
-    CHECK_TENSOR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true, .components = {{"x", .missing = EG_ZERO}}), 2)), 0, 0, 2);
+    CHECK_TENSOR(first_of(eg_dataset_batch(eg_dataset_csv(&path, 1, .header = true,
+                                                          .components = {{"x", .missing = EG_ZERO}}), 2)), 0, 0, 2);
 }
 TEST(csv_without_a_header) {
     const char *paths[] = {written_text("empty.csv", "\n\r\n"), NULL};
@@ -260,60 +292,91 @@ TEST(csv_without_a_header) {
     CHECK_INT(gather(eg_dataset_csv(paths, 1), 1), EG_END_OF_SEQUENCE);
     paths[1] = paths[0];
     paths[0] = written_text("full.csv", "age\n3\n");
-    CHECK_ERROR(gather(eg_dataset_csv(paths, 2, .header = true, .components = {{"age", .text = true}}), 1), EG_ERROR_FILE, "empty.csv: ");
+    CHECK_ERROR(gather(eg_dataset_csv(paths, 2, .header = true, .components = {{"age", .text = true}}), 1),
+                EG_ERROR_FILE, "empty.csv: ");
 }
 TEST(csv_errors_say_the_line) {
     const char *path = written_text("bad.csv", "a,b\n1,2\n\"x\ny\",4\n5,6,7\n");
     const char *two[2];
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1), EG_ERROR_FILE,
-                "eg_dataset_csv (stage 1 of 1, element 2): ");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1),
+                EG_ERROR_FILE, "eg_dataset_csv (stage 1 of 1, element 2): ");
     CHECK_STR(gathered, "1|x\ny|");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1), EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: 'x\ny' in column 0 (a) is no number");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}}), 1), EG_ERROR_FILE, "there is no column 2; a row has 2, from 0");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "c"}}), 1), EG_ERROR_FILE, "column 'c' is no number");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true, .components = {{.columns = "a", .text = true}}), 1),
+                EG_ERROR_FILE, "bad.csv: line 5: 3 fields, where line 1 has 2");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE,
+                "line 3: 'x\ny' in column 0 (a) is no number");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}}), 1), EG_ERROR_FILE,
+                "there is no column 2; a row has 2, from 0");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = {{.columns = "c"}}), 1), EG_ERROR_FILE,
+                "column 'c' is no number");
     path = written_text("quote.csv", "a\n\n\"b\nc\n");
-    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE, "line 3: a quote is opened here and never closed");
+    CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .header = true), 1), EG_ERROR_FILE,
+                "line 3: a quote is opened here and never closed");
     path = written_text("numbers.csv", "300,3.5,1e40,99999999999999999999,red\n");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_UINT8}})), EG_ERROR_FILE, "'300' in column 0 does not fit uint8");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT64}})), EG_ERROR_FILE, "'3.5' in column 1 does not fit int64");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}})), EG_ERROR_FILE, "'1e40' in column 2 does not fit float32");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "3", .dtype = EG_INT64}})), EG_ERROR_FILE, "does not fit int64");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "4", .categories = "green,blue"}})), EG_ERROR_FILE, "'red' in column 4 is none of the categories green,blue");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_UINT8}})), EG_ERROR_FILE,
+                "'300' in column 0 does not fit uint8");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT64}})), EG_ERROR_FILE,
+                "'3.5' in column 1 does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "2"}})), EG_ERROR_FILE,
+                "'1e40' in column 2 does not fit float32");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "3", .dtype = EG_INT64}})), EG_ERROR_FILE,
+                "does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "4", .categories = "green,blue"}})),
+                EG_ERROR_FILE, "'red' in column 4 is none of the categories green,blue");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '"'), EG_ERROR_ARGUMENT, "quote");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = ""}}), EG_ERROR_ARGUMENT, "names no columns");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "3-1"}}), EG_ERROR_ARGUMENT, "names no columns");
-    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "5-3, 0-4"}}), EG_ERROR_ARGUMENT, "names no columns");
-    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "0-9999999999999999, 0"}}), EG_ERROR_ARGUMENT, "names no columns");
-    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = (eg_dtype)99}}), EG_ERROR_DTYPE, "99 is no dtype");
-    path = written_text("edges.csv", "9223372036854775808,-9223372036854775809,-9223372036854775808,9223372036854775807\n");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_INT64}})), EG_ERROR_FILE, "'9223372036854775808' in column 0 does not fit int64");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT64}})), EG_ERROR_FILE, "does not fit int64");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "5-3, 0-4"}}), EG_ERROR_ARGUMENT,
+                "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "0-9999999999999999, 0"}}), EG_ERROR_ARGUMENT,
+                "names no columns");
+    CHECK_ERROR(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = (eg_dtype)99}}), EG_ERROR_DTYPE,
+                "99 is no dtype");
+    path = written_text("edges.csv",
+                        "9223372036854775808,-9223372036854775809,-9223372036854775808,9223372036854775807\n");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "0", .dtype = EG_INT64}})), EG_ERROR_FILE,
+                "'9223372036854775808' in column 0 does not fit int64");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "1", .dtype = EG_INT64}})), EG_ERROR_FILE,
+                "does not fit int64");
     CHECK(first_of(eg_dataset_csv(&path, 1, .components = {{.columns = "2-3", .dtype = EG_INT64}})) != NULL);
     two[0] = written_text("one.csv", "x,y\n1,2\n");
     two[1] = written_text("two.csv", "y,x\n3,4\n");                     // each file's header says where its columns are
-    CHECK_INT(gather(eg_dataset_csv(two, 2, .header = true, .components = {{.columns = "x", .text = true}}), 1), EG_END_OF_SEQUENCE);
+    CHECK_INT(gather(eg_dataset_csv(two, 2, .header = true, .components = {{.columns = "x", .text = true}}), 1),
+              EG_END_OF_SEQUENCE);
     CHECK_STR(gathered, "1|4|");
 }
 
-// What is refused or fails, of one component each, with "1,2.5, red ,inf,-,+,infinit,infx,nan" below the header "a,b,c,d,e,f,g,h,i".
+// What is refused or fails, of one component each, with "1,2.5, red ,inf,-,+,infinit,infx,nan" below the header
+// "a,b,c,d,e,f,g,h,i".
 TEST(csv_words_and_numbers) {
     const char *path = written_text("words.csv", "a,b,c,d,e,f,g,h,i\n1,2.5,\t red ,+inf,-,+,infinit,infx,-NaN\n");
     const struct { eg_csv_component c; eg_error_code code; const char *error; } rows[] = {
-        { { .columns = "c", .categories = "red" }, EG_OK, NULL }, { { .columns = "0 , 3-3" }, EG_OK, NULL }, { { .columns = "i" }, EG_OK, NULL },
-        { { .columns = "c", .categories = "red", .dtype = EG_INT32 }, EG_OK, NULL }, { { .columns = "c", .text = true, .dtype = EG_UINT8 }, EG_OK, NULL },
+        { { .columns = "c", .categories = "red" }, EG_OK, NULL }, { { .columns = "0 , 3-3" }, EG_OK, NULL },
+        { { .columns = "i" }, EG_OK, NULL },
+        { { .columns = "c", .categories = "red", .dtype = EG_INT32 }, EG_OK, NULL },
+        { { .columns = "c", .text = true, .dtype = EG_UINT8 }, EG_OK, NULL },
         { { .columns = "1", .dtype = EG_FLOAT16 }, EG_OK, NULL }, { { .columns = "a", .dtype = EG_BOOL }, EG_OK, NULL },
-        { { .columns = "c", .categories = "green,re" }, EG_ERROR_FILE, "'red' in column 2 (c) is none of the categories green,re" },
-        { { .columns = "e" }, EG_ERROR_FILE, "line 2: '-' in column 4 (e) is no number" }, { { .columns = "f", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+' in column 5 (f) is no number" },
-        { { .columns = "g" }, EG_ERROR_FILE, "'infinit' in column 6 (g) is no number" }, { { .columns = "h" }, EG_ERROR_FILE, "'infx' in column 7 (h) is no number" },
-        { { .columns = "d", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+inf' in column 3 (d) does not fit int64" }, { { .columns = "b", .dtype = EG_BOOL }, EG_ERROR_FILE, "does not fit bool" },
-        { { .columns = "1-2-3" }, EG_ERROR_FILE, "there is no column '1-2-3' in the header 'a,b,c,d,e,f,g,h,i'" }, { { .columns = "-3" }, EG_ERROR_FILE, "there is no column '-3'" },
-        { { .columns = "3-" }, EG_ERROR_FILE, "there is no column '3-'" }, { { .columns = "12345678901234567" }, EG_ERROR_FILE, "there is no column '12345678901234567'" },
-        { { .columns = "3/" }, EG_ERROR_FILE, "there is no column '3/'" }, { { .columns = "7-9" }, EG_ERROR_FILE, "there is no column 9; a row has 9, from 0" },
-        { { .columns = "a column whose name is far too long for any message to tell all of it" }, EG_ERROR_FILE, "no column 'a column whose name is far too long for any message to tell ' in" },
+        { { .columns = "c", .categories = "green,re" }, EG_ERROR_FILE,
+          "'red' in column 2 (c) is none of the categories green,re" },
+        { { .columns = "e" }, EG_ERROR_FILE, "line 2: '-' in column 4 (e) is no number" },
+        { { .columns = "f", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+' in column 5 (f) is no number" },
+        { { .columns = "g" }, EG_ERROR_FILE, "'infinit' in column 6 (g) is no number" },
+        { { .columns = "h" }, EG_ERROR_FILE, "'infx' in column 7 (h) is no number" },
+        { { .columns = "d", .dtype = EG_INT64 }, EG_ERROR_FILE, "'+inf' in column 3 (d) does not fit int64" },
+        { { .columns = "b", .dtype = EG_BOOL }, EG_ERROR_FILE, "does not fit bool" },
+        { { .columns = "1-2-3" }, EG_ERROR_FILE, "there is no column '1-2-3' in the header 'a,b,c,d,e,f,g,h,i'" },
+        { { .columns = "-3" }, EG_ERROR_FILE, "there is no column '-3'" },
+        { { .columns = "3-" }, EG_ERROR_FILE, "there is no column '3-'" },
+        { { .columns = "12345678901234567" }, EG_ERROR_FILE, "there is no column '12345678901234567'" },
+        { { .columns = "3/" }, EG_ERROR_FILE, "there is no column '3/'" },
+        { { .columns = "7-9" }, EG_ERROR_FILE, "there is no column 9; a row has 9, from 0" },
+        { { .columns = "a column whose name is far too long for any message to tell all of it" }, EG_ERROR_FILE,
+          "no column 'a column whose name is far too long for any message to tell ' in" },
         { { .columns = "0-16777216" }, EG_ERROR_ARGUMENT, "\"0-16777216\" names no columns" },
-        { { .columns = "a", .text = true, .missing = 1 }, EG_ERROR_ARGUMENT, "a text is one column" }, { { .columns = "a", .text = true, .categories = "x" }, EG_ERROR_ARGUMENT, "a text is one column" },
-        { { .columns = "a", .text = true, .dtype = EG_INT64 }, EG_ERROR_ARGUMENT, "a text is one column" }, { { .text = true }, EG_ERROR_ARGUMENT, "a text is one column" } };
+        { { .columns = "a", .text = true, .missing = 1 }, EG_ERROR_ARGUMENT, "a text is one column" },
+        { { .columns = "a", .text = true, .categories = "x" }, EG_ERROR_ARGUMENT, "a text is one column" },
+        { { .columns = "a", .text = true, .dtype = EG_INT64 }, EG_ERROR_ARGUMENT, "a text is one column" },
+        { { .text = true }, EG_ERROR_ARGUMENT, "a text is one column" } };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         eg_tensor *x = first_of(eg_dataset_csv(&path, 1, .header = true, .components = { rows[k].c }));
         CHECK_INT(eg_error(), rows[k].code);
@@ -321,21 +384,26 @@ TEST(csv_words_and_numbers) {
         if (rows[k].error) CHECK_CONTAINS(eg_error_message(), rows[k].error);
         eg_error_clear();
     }
-    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .header = true, .components = { { .columns = "3,8,a" } })), 0, (double)INFINITY, (double)NAN, 1);
+    CHECK_TENSOR(first_of(eg_dataset_csv(&path, 1, .header = true, .components = { { .columns = "3,8,a" } })), 0,
+                 (double)INFINITY, (double)NAN, 1);
     CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '\n'), EG_ERROR_ARGUMENT, "a line's end cannot separate fields");
     CHECK_ERROR(eg_dataset_csv(&path, 1, .delimiter = '\r'), EG_ERROR_ARGUMENT, "a line's end cannot separate fields");
     char wide[4000] = "", *at = wide;                         // of a long header as much as there is room for is told
     for (int i = 0; i < 60; i++) at += sprintf(at, "%sa name of a column that is of some length, %d", i ? ";" : "", i);
     path = written_text("wide.csv", wide);
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .header = true, .delimiter = ';', .components = { { .columns = "none" } })), EG_ERROR_FILE,
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1, .header = true,
+                                        .delimiter = ';', .components = { { .columns = "none" } })), EG_ERROR_FILE,
                 "there is no column 'none' in the header 'a name of a column that is of some lengt,a name");
-    path = written_text("long.csv", "a word of far more than the sixty letters that an error would show of what it found\n");
-    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE, "line 1: 'a word of far more than the sixty letters that an error woul' in column 0 is no number");
+    path = written_text("long.csv",
+                        "a word of far more than the sixty letters that an error would show of what it found\n");
+    CHECK_ERROR(first_of(eg_dataset_csv(&path, 1)), EG_ERROR_FILE,
+                "line 1: 'a word of far more than the sixty letters that an error woul' in column 0 is no number");
     static char blocks[(1 << 16) + 40];                       // CR and LF in two blocks; a CR that ends the file
     memset(blocks, '1', sizeof blocks);
     memcpy(blocks + (1 << 16) - 3, "\n2\r\n3\r4\r", 8);
     path = written("blocks.csv", blocks, (1 << 16) + 5);
-    CHECK_INT(gather(eg_dataset_skip(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1), 1), EG_END_OF_SEQUENCE);
+    CHECK_INT(gather(eg_dataset_skip(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1),
+                     1), EG_END_OF_SEQUENCE);
     CHECK_STR(gathered, "2|3|4|");
 }
 #ifdef __linux__
@@ -348,14 +416,22 @@ TEST(pipes_are_read_as_they_come) {
     for (int k = 0; k < 7; k++) {
         int ends[2];
         static const char text[] = "1,2\n3,4\n";
-        REQUIRE(pipe(ends) == 0 && write(ends[1], text, sizeof text - 1) == (ssize_t)sizeof text - 1 && close(ends[1]) == 0);
+        REQUIRE(pipe(ends) == 0 && write(ends[1], text, sizeof text - 1) == (ssize_t)sizeof text - 1 &&
+                close(ends[1]) == 0);
         snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-        if (k == 0) { CHECK_INT(gather(eg_dataset_text_lines(&p, 1), 1), EG_END_OF_SEQUENCE); CHECK_STR(gathered, "1,2|3,4|"); }
+        if (k == 0) {
+            CHECK_INT(gather(eg_dataset_text_lines(&p, 1), 1), EG_END_OF_SEQUENCE);
+            CHECK_STR(gathered, "1,2|3,4|");
+        }
         if (k == 1) CHECK_TENSOR(first_of(eg_dataset_csv(&p, 1)), 0, 1, 2);
         if (k == 2) CHECK_TENSOR(eg_read_file(p), 0, '1', ',', '2', '\n', '3', ',', '4', '\n');
-        if (k == 3) CHECK_ERROR(eg_load_npy(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe or a device)");
-        if (k == 4) CHECK_ERROR(eg_load_npz(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe or a device)");
-        if (k == 5) CHECK_ERROR(eg_load_safetensors(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe or a device)");
+        if (k == 3)
+            CHECK_ERROR(eg_load_npy(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe or a device)");
+        if (k == 4)
+            CHECK_ERROR(eg_load_npz(p), EG_ERROR_FILE, "cannot be read: its size is not known (a pipe or a device)");
+        if (k == 5)
+            CHECK_ERROR(eg_load_safetensors(p), EG_ERROR_FILE,
+                        "cannot be read: its size is not known (a pipe or a device)");
         if (k == 6) CHECK_ERROR(eg_load_idx(p), EG_ERROR_FILE, "byte 0: cannot be read from here: ");
         close(ends[0]);
     }
@@ -370,8 +446,10 @@ TEST(pipes_are_read_as_they_come) {
 
 // ---- TFRecord ------------------------------------------------------------------------------------------------------
 
-static const unsigned char abc[19] = {3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1, 0x21};
-static const char *records(size_t n, size_t at, int flip) {   // the first n bytes of two records "abc", one byte of them changed
+static const unsigned char abc[19] = {3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1,
+                                      0x21};
+// the first n bytes of two records "abc", one byte of them changed
+static const char *records(size_t n, size_t at, int flip) {
     unsigned char two[38];
     memcpy(two, abc, 19);
     memcpy(two + 19, abc, 19);
@@ -390,16 +468,19 @@ TEST(tfrecord_is_checked) {
     CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(38, 32, 1)), 1), EG_ERROR_FILE, "corrupted record at 31");
     CHECK_STR(gathered, "abc|");
     for (size_t n = 20; n < 38; n++)
-        CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(n, 0, 0)), 1), EG_ERROR_FILE, "eg_dataset_tfrecord (stage 1 of 1, element 1): ");
+        CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(n, 0, 0)), 1), EG_ERROR_FILE,
+                    "eg_dataset_tfrecord (stage 1 of 1, element 1): ");
     CHECK_ERROR(gather(file_of(eg_dataset_tfrecord, records(33, 0, 0)), 1), EG_ERROR_FILE, "truncated record at 19");
 }
 
 // A picture and a label in each record: parsed, decoded where the program can, resized, batched.
 static bool parse_digit(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tensor *default_label = eg_scalar_of(EG_INT64, -1), *found[2];
-    const eg_feature features[] = {{"pixels", EG_UINT8, {3, {4, 4, 1}}, NULL}, {*(const char **)user, EG_INT64, {0, {0}}, default_label}};
+    const eg_feature features[] = {{"pixels", EG_UINT8, {3, {4, 4, 1}}, NULL},
+                                   {*(const char **)user, EG_INT64, {0, {0}}, default_label}};
     if (!eg_example_parse(in[0], features, 2, found)) return false;
-    out[0] = eg_squeeze(eg_resize(eg_expand_dims(eg_div(eg_cast(found[0], EG_FLOAT32), 255), 0), 8, 8), .axes = EG_AXES(0));
+    out[0] = eg_squeeze(eg_resize(eg_expand_dims(eg_div(eg_cast(found[0], EG_FLOAT32), 255), 0), 8, 8),
+                        .axes = EG_AXES(0));
     out[1] = found[1];
     return true;
 }
@@ -407,12 +488,14 @@ TEST(examples_are_parsed_in_map) {
     const char *names[] = {"label", "pixels"}, *path = test_temp("digits.tfrecord"), *label = "label";
     eg_record_writer *w = eg_record_writer_open(path);
     for (int i = 0; i < 5; i++) {
-        eg_tensor *values[] = {eg_scalar_of(EG_INT64, i), eg_full(EG_UINT8, EG_SHAPE(4, 4, 1), 51 * i)}, *record = eg_example_serialize(names, values, 2);
+        eg_tensor *values[] = {eg_scalar_of(EG_INT64, i), eg_full(EG_UINT8, EG_SHAPE(4, 4, 1), 51 * i)},
+                  *record = eg_example_serialize(names, values, 2);
         CHECK(eg_record_writer_write(w, eg_data(record), eg_size(record)));
     }
     CHECK(eg_record_writer_close(w));
     eg_record_writer_release(w);
-    eg_dataset *d = eg_dataset_batch(eg_dataset_map(eg_dataset_tfrecord(&path, 1), parse_digit, &label, .components = 2, .threads = 2), 3);
+    eg_dataset *d = eg_dataset_batch(eg_dataset_map(eg_dataset_tfrecord(&path, 1), parse_digit, &label, .components = 2,
+                                                    .threads = 2), 3);
     eg_iterator *it = eg_iterator_new(d);
     eg_tensor *out[EG_MAX_COMPONENTS];
     CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
@@ -437,8 +520,11 @@ TEST(examples_are_parsed_in_map) {
 
 static const unsigned char idx8[] = {0, 0, 8, 2, 0, 0, 0, 3, 0, 0, 0, 2, 1, 2, 3, 4, 5, 255};
 TEST(idx_files_of_every_type) {
-    static const unsigned char i8[] = {0, 0, 9, 1, 0, 0, 0, 2, 0xff, 2}, i16[] = {0, 0, 0x0b, 1, 0, 0, 0, 2, 0xff, 0xfe, 1, 0}, i32[] = {0, 0, 0x0c, 0, 0, 1, 0, 0},
-        f32[] = {0, 0, 0x0d, 1, 0, 0, 0, 1, 0x3f, 0x80, 0, 0}, f64[] = {0, 0, 0x0e, 1, 0, 0, 0, 1, 0xbf, 0xf0, 0, 0, 0, 0, 0, 0}, none[] = {0, 0, 8, 1, 0, 0, 0, 0};
+    static const unsigned char i8[] = {0, 0, 9, 1, 0, 0, 0, 2, 0xff, 2},
+                               i16[] = {0, 0, 0x0b, 1, 0, 0, 0, 2, 0xff, 0xfe, 1, 0},
+                               i32[] = {0, 0, 0x0c, 0, 0, 1, 0, 0},
+        f32[] = {0, 0, 0x0d, 1, 0, 0, 0, 1, 0x3f, 0x80, 0, 0},
+        f64[] = {0, 0, 0x0e, 1, 0, 0, 0, 1, 0xbf, 0xf0, 0, 0, 0, 0, 0, 0}, none[] = {0, 0, 8, 1, 0, 0, 0, 0};
     eg_tensor *x = eg_load_idx(written("a.idx", idx8, sizeof idx8));
     CHECK_SHAPE(x, 3, 2);
     CHECK_DTYPE(x, EG_UINT8);
@@ -457,8 +543,10 @@ TEST(idx_files_of_every_type) {
 }
 TEST(broken_idx_files) {
     unsigned char b[40];
-    for (size_t n = 0; n < sizeof idx8; n++) CHECK_ERROR(eg_load_idx(written("b.idx", idx8, n)), EG_ERROR_FILE, "b.idx: ");
-    CHECK_ERROR(eg_load_idx(written("b.idx", idx8, 17)), EG_ERROR_FILE, "byte 12: truncated: shape [3, 2] needs 6 bytes, but at most 5 follow");
+    for (size_t n = 0; n < sizeof idx8; n++)
+        CHECK_ERROR(eg_load_idx(written("b.idx", idx8, n)), EG_ERROR_FILE, "b.idx: ");
+    CHECK_ERROR(eg_load_idx(written("b.idx", idx8, 17)), EG_ERROR_FILE,
+                "byte 12: truncated: shape [3, 2] needs 6 bytes, but at most 5 follow");
     memcpy(b, idx8, sizeof idx8);
     b[18] = 0;
     CHECK_ERROR(eg_load_idx(written("b.idx", b, 19)), EG_ERROR_FILE, "byte 18: more follows behind the last element");
@@ -536,7 +624,8 @@ static void check_npz(const char *path) {
         REQUIRE(d);
         CHECK_INT(eg_dataset_components(d), 2);
         CHECK_INT(eg_dataset_cardinality(d), 5);
-        CHECK(eg_dataset_spec(d, 0).dtype == EG_FLOAT32 && eg_dataset_spec(d, 0).shape.rank == 1 && eg_dataset_spec(d, 1).dtype == EG_INT64);
+        CHECK(eg_dataset_spec(d, 0).dtype == EG_FLOAT32 && eg_dataset_spec(d, 0).shape.rank == 1 &&
+              eg_dataset_spec(d, 1).dtype == EG_INT64);
         eg_iterator *it = eg_iterator_new(d);
         eg_tensor *out[EG_MAX_COMPONENTS], *position = NULL;
         for (int i = 0; i < 5; i++) {
@@ -557,8 +646,8 @@ static void check_npz(const char *path) {
 }
 static eg_archive *rows_of_two(void) {
     eg_archive *a = eg_archive_new();
-    CHECK(eg_archive_add(a, "x", eg_reshape(eg_range(EG_FLOAT32, 0, 10, 1), EG_SHAPE(5, 2))) && eg_archive_add(a, "deep/y", eg_range(EG_INT64, 0, 50, 10)) &&
-          eg_archive_set_text(a, "note", "is no array"));
+    CHECK(eg_archive_add(a, "x", eg_reshape(eg_range(EG_FLOAT32, 0, 10, 1), EG_SHAPE(5, 2))) &&
+          eg_archive_add(a, "deep/y", eg_range(EG_INT64, 0, 50, 10)) && eg_archive_set_text(a, "note", "is no array"));
     return a;
 }
 TEST(npz_files_are_read_row_by_row) {
@@ -570,7 +659,8 @@ TEST(npz_files_are_read_row_by_row) {
     check_npz(path);
     snprintf(inner, sizeof inner, "%.4900s/z", path);
     p = inner;
-    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "rows.npz/z: there is no array 'z' in the .npz file; it has 3, first 'x'");
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE,
+                "rows.npz/z: there is no array 'z' in the .npz file; it has 3, first 'x'");
     CHECK(eg_archive_add(a, "longer", eg_zeros(EG_FLOAT32, EG_SHAPE(6))) && eg_save_npz(a, path));
     p = path;
     CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_SHAPE, "lengths differ: ");
@@ -581,7 +671,8 @@ TEST(npz_files_are_read_row_by_row) {
         CHECK(eg_archive_add(a, inner, eg_zeros(EG_FLOAT32, EG_SHAPE(5))));
     }
     CHECK(eg_save_npz(a, path));
-    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "rows.npz: more than 8 arrays in all; name those that are wanted, as in \"data.npz/x\"");
+    CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE,
+                "rows.npz: more than 8 arrays in all; name those that are wanted, as in \"data.npz/x\"");
     eg_archive_release(a);
     snprintf(path, sizeof path, "%s", test_temp("folder.npz/rows.npz"));      // a folder may be called so
     a = rows_of_two();
@@ -596,12 +687,14 @@ TEST(npz_files_are_read_row_by_row) {
     bytes[30 + 5 + 128 + 39] ^= 1;                            // in the last row of x
     p = written("bad.npz", bytes, n);
     CHECK_INT(gather(eg_dataset_take(eg_dataset_from_files(&p, 1), 5), 1), EG_END_OF_SEQUENCE);
-    CHECK_ERROR(gather(eg_dataset_from_files(&p, 1), 1), EG_ERROR_FILE, "bad.npz/x: member 'x' is corrupted: its checksum is");
+    CHECK_ERROR(gather(eg_dataset_from_files(&p, 1), 1), EG_ERROR_FILE,
+                "bad.npz/x: member 'x' is corrupted: its checksum is");
     p = written("bad.npz", bytes, n / 2);
     CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "probably truncated");
 }
 TEST(arrays_that_have_no_rows_to_read) {
-    static const char fortran[] = "\x93NUMPY\1\0\x38\0{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}\0\1\2\3\4\5\6";
+    static const char fortran[] =
+        "\x93NUMPY\1\0\x38\0{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}\0\1\2\3\4\5\6";
     char path[5000], member[5000];
     const char *p = path;
     char bytes[80];
@@ -642,7 +735,7 @@ TEST(arrays_that_have_no_rows_to_read) {
     CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_FILE, "such.npzip: cannot be opened: ");
     p = NULL;
     CHECK_ERROR(eg_dataset_from_files(&p, 1), EG_ERROR_ARGUMENT, "path 0 is NULL");
-    p = written("magic.txt", "\x1f", 1);                     // what begins as a gzip file does is one from its third byte on
+    p = written("magic.txt", "\x1f", 1);  // what begins as a gzip file does is one from its third byte on
     CHECK_INT(gather(file_of(eg_dataset_text_lines, p), 1), EG_END_OF_SEQUENCE);
     CHECK_STR(gathered, "\x1f|");
     p = written("magic.txt", "\x1f\x8b\n\x08", 4);
@@ -693,7 +786,10 @@ static const char *compressed(const char *name, eg_archive *a) {
         free(packed);
     }
     end[8] = end[10] = (unsigned char)count;
-    for (int k = 0; k < 4; k++) { end[12 + k] = (unsigned char)(listed >> 8 * k); end[16 + k] = (unsigned char)(at >> 8 * k); }
+    for (int k = 0; k < 4; k++) {
+        end[12 + k] = (unsigned char)(listed >> 8 * k);
+        end[16 + k] = (unsigned char)(at >> 8 * k);
+    }
     fwrite(list, 1, listed, f);
     fwrite(end, 1, 22, f);
     fclose(f);
@@ -774,15 +870,19 @@ TEST(gzip_files_that_break) {
     FILE *f = fopen(path, "rb");
     size_t n = fread(packed, 1, sizeof packed, f);
     fclose(f);
-    CHECK_INT(gather(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1), EG_END_OF_SEQUENCE);
+    CHECK_INT(gather(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1),
+              EG_END_OF_SEQUENCE);
     for (int k = 0; k < 12; k++) {
         size_t to = k < 10 ? n * (size_t)(k + 1) / 11 : n;
         if (k == 10) packed[n / 2] ^= 0xff;
         if (k == 11) { packed[n / 2] ^= 0xff; packed[n - 6] ^= 1; }        // the checksum
         path = written("breaks.gz", packed, to);
-        CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1), EG_ERROR_FILE, "broken gzip data: ");
+        CHECK_ERROR(gather(eg_dataset_csv(&path, 1, .components = { { .columns = "0", .text = true } }), 1),
+                    EG_ERROR_FILE, "broken gzip data: ");
         CHECK_ERROR(gather(file_of(eg_dataset_text_lines, path), 1), EG_ERROR_FILE, "broken gzip data: ");
-        CHECK_ERROR(gather(eg_dataset_skip(eg_dataset_csv(&path, 1, .header = true, .components = { { .columns = "0", .text = true } }), 600), 1), EG_ERROR_FILE, "broken gzip data: ");
+        CHECK_ERROR(gather(eg_dataset_skip(eg_dataset_csv(&path, 1, .header = true,
+                                                          .components = { { .columns = "0", .text = true } }), 600), 1),
+                    EG_ERROR_FILE, "broken gzip data: ");
     }
     gzFile rec = gzopen(path, "wb");                          // records likewise
     for (int i = 0; i < 500; i++) gzwrite(rec, abc, sizeof abc);
@@ -814,7 +914,8 @@ TEST(a_large_file_needs_constant_memory) {
     int rows = 60000 / (test_share > 1 ? 10 : 1);
     for (int i = 0; i < rows; i++) fprintf(f, "%d,%d,0.125,abc\n", i, i % 7);
     fclose(f);
-    eg_dataset *d = eg_dataset_prefetch(eg_dataset_batch(eg_dataset_shuffle(eg_dataset_csv(&path, 1, .components = {{.columns = "0-2"}}), 500, .seed = 1), 64), 2);
+    eg_dataset *d = eg_dataset_prefetch(eg_dataset_batch(
+            eg_dataset_shuffle(eg_dataset_csv(&path, 1, .components = {{.columns = "0-2"}}), 500, .seed = 1), 64), 2);
     eg_iterator *it = eg_iterator_new(d);
     int64_t n = 0, early = 0;
     double sum = 0;
@@ -863,7 +964,8 @@ static size_t mutate(const unsigned char *from, size_t n, unsigned char *to) {
     return n;
 }
 // Whatever a file holds: elements, then the end or an error, no more memory than it could hold, nothing left behind.
-static void broken(const unsigned char *seed, size_t n, const char *name, eg_dataset *(*make)(const char *const *, int)) {
+static void broken(const unsigned char *seed, size_t n, const char *name,
+                   eg_dataset *(*make)(const char *const *, int)) {
     unsigned char bytes[512];
     int errors = 0, rounds = 1000 / test_share;
     for (int i = 0; i < rounds; i++) {
@@ -884,7 +986,8 @@ static void broken(const unsigned char *seed, size_t n, const char *name, eg_dat
     CHECK(errors > rounds / 20);
 }
 static eg_dataset *csv_of(const char *const *paths, int n) {
-    return eg_dataset_csv(paths, n, .header = true, .components = {{.columns = "b", .text = true}, {.columns = "a, c", .missing = 3}});
+    return eg_dataset_csv(paths, n, .header = true,
+                          .components = {{.columns = "b", .text = true}, {.columns = "a, c", .missing = 3}});
 }
 TEST(broken_csv_files) {
     const char text[] = "a,b,c\r\n1,\"x \"\"y\"\"\",3\n,\"l1\nl2\",-2.5e3\n4,,6";
@@ -896,7 +999,8 @@ TEST(broken_tfrecord_files) {
     memcpy(two + 19, abc, 19);
     broken(two, sizeof two, "broken.tfrecord", eg_dataset_tfrecord);
 }
-static eg_dataset *arrays_of(const char *const *paths, int n) {     // a broken header may well announce millions of empty rows
+// a broken header may well announce millions of empty rows
+static eg_dataset *arrays_of(const char *const *paths, int n) {
     eg_dataset *d = eg_dataset_from_files(paths, n);
     return d ? eg_dataset_take(d, 100) : NULL;
 }

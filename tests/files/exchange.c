@@ -1,5 +1,5 @@
-// What goes to other programs and comes from them: TFRecord files, tf.Example, DLPack, pictures of files. The real consumers read
-// it in check_summaries.sh and check_dlpack.sh.
+// What goes to other programs and comes from them: TFRecord files, tf.Example, DLPack, pictures of files. The real
+// consumers read it in check_summaries.sh and check_dlpack.sh.
 #include "faults.h"
 #include "fixtures/exchange.txt"       // made by TensorFlow: a tf.Example, a JPEG file
 
@@ -32,7 +32,8 @@ TEST(a_record_has_the_bytes_that_tensorflow_writes) {
     CHECK_ERROR(eg_record_writer_write(w, "abc", 3), EG_ERROR_STATE, "closed");
     CHECK_ERROR(eg_record_writer_close(w), EG_ERROR_STATE, "closed");
     eg_record_writer_release(w);
-    CHECK_TENSOR(eg_read_file(path), 0, 3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1, 0x21);
+    CHECK_TENSOR(eg_read_file(path), 0, 3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1,
+                 0x21);
 }
 
 TEST(what_a_record_writer_refuses) {
@@ -84,8 +85,10 @@ TEST(a_writer_stops_at_the_first_record_that_does_not_fit) {
     CHECK_CONTAINS(eg_error_message(), "full.tfrecord: byte 19: cannot be written: ");
     eg_error_clear();
     CHECK_ERROR(eg_record_writer_write(w, "abc", 3), EG_ERROR_FILE, "an earlier record could not be written to ");
-    CHECK_ERROR(CHECK_INT(eg_record_writer_close(w), 0), EG_ERROR_FILE, "eg_record_writer_close: a record could not be written to ");
-    CHECK_ERROR(eg_record_writer_write(w, "abc", 3), EG_ERROR_STATE, "eg_record_writer_write: the file has been closed");
+    CHECK_ERROR(CHECK_INT(eg_record_writer_close(w), 0), EG_ERROR_FILE,
+                "eg_record_writer_close: a record could not be written to ");
+    CHECK_ERROR(eg_record_writer_write(w, "abc", 3), EG_ERROR_STATE,
+                "eg_record_writer_write: the file has been closed");
     CHECK_ERROR(eg_record_writer_close(w), EG_ERROR_STATE, "eg_record_writer_close: the file has been closed");
     eg_record_writer_release(w);
     CHECK(eg_record_writer_retain(NULL) == NULL);
@@ -97,14 +100,17 @@ TEST(a_writer_stops_at_the_first_record_that_does_not_fit) {
 
 static eg_tensor *example(void) {
     static const char *const names[] = {"pixels", "label", "weights", "flags"};
-    eg_tensor *values[] = {eg_constant_of(EG_UINT8, EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 255), eg_constant_of(EG_INT64, EG_SHAPE(1), -7),
+    eg_tensor *values[] = {eg_constant_of(EG_UINT8, EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 255),
+                           eg_constant_of(EG_INT64, EG_SHAPE(1), -7),
                            eg_constant(EG_SHAPE(3), .5, -1.5, 1e30), eg_constant_of(EG_BOOL, EG_SHAPE(2), 1, 0)};
     return eg_example_serialize(names, values, 4);
 }
 
 TEST(an_example_is_read_back) {
-    eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL}, {"weights", EG_FLOAT32, EG_SHAPE(-1), NULL},
-                         {"flags", EG_INT64, EG_SHAPE(2), NULL}, {"pixels", EG_UINT8, EG_SCALAR, NULL}, {"other", EG_FLOAT32, EG_SCALAR, eg_scalar(3)}};
+    eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL},
+                         {"weights", EG_FLOAT32, EG_SHAPE(-1), NULL},
+                         {"flags", EG_INT64, EG_SHAPE(2), NULL}, {"pixels", EG_UINT8, EG_SCALAR, NULL},
+                         {"other", EG_FLOAT32, EG_SCALAR, eg_scalar(3)}};
     eg_tensor *out[6];
     REQUIRE(eg_example_parse(example(), spec, 6, out));
     CHECK_SHAPE(out[0], 2, 3);
@@ -120,7 +126,8 @@ TEST(an_example_is_read_back) {
 }
 
 TEST(an_example_of_tensorflow_is_read) {
-    eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(3, 2), NULL}, {"label", EG_INT64, EG_SCALAR, NULL}, {"weights", EG_FLOAT32, EG_SHAPE(3), NULL}};
+    eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(3, 2), NULL}, {"label", EG_INT64, EG_SCALAR, NULL},
+                         {"weights", EG_FLOAT32, EG_SHAPE(3), NULL}};
     eg_tensor *out[3];
     REQUIRE(eg_example_parse(bytes_of(tf_example, sizeof tf_example), spec, 3, out));
     CHECK_TENSOR(out[0], 0, 1, 2, 3, 4, 5, 255);
@@ -156,40 +163,56 @@ TEST(what_does_not_fit_an_example_is_an_error) {
     CHECK_INT(eg_size(eg_example_serialize(NULL, NULL, 0)), 2);
 }
 
-// What other writers do and ours does not: numbers not packed, fields and features in any order, fields that nobody knows.
+// What other writers do and ours does not: numbers not packed, fields and features in any order, fields that nobody
+// knows.
 TEST(examples_of_other_writers_are_read) {
-    static const unsigned char unpacked[] = {0x0a, 0x1d, 0x0a, 0x0c, 0x12, 0x07, 0x1a, 0x05, 0x08, 0x03, 0x08, 0x80, 0x01, 0x0a, 0x01, 'n',
-                                             0x0a, 0x0d, 0x0a, 0x01, 'f', 0x12, 0x08, 0x12, 0x06, 0x0d, 0, 0, 0x80, 0x3f, 0x78};
+    static const unsigned char unpacked[] = {0x0a, 0x1d, 0x0a, 0x0c, 0x12, 0x07, 0x1a, 0x05, 0x08, 0x03, 0x08, 0x80,
+                                             0x01, 0x0a, 0x01, 'n',
+                                             0x0a, 0x0d, 0x0a, 0x01, 'f', 0x12, 0x08, 0x12, 0x06, 0x0d, 0, 0, 0x80,
+                                             0x3f, 0x78};
     eg_feature spec[] = {{"n", EG_INT64, EG_SHAPE(2), NULL}, {"f", EG_FLOAT32, EG_SCALAR, NULL}};
     eg_tensor *out[2];
     // the last byte makes field 15 of a float list, a varint that is missing: broken
     CHECK_ERROR(eg_example_parse(bytes_of(unpacked, sizeof unpacked), spec, 2, out), EG_ERROR_FILE, "broken");
-    static const unsigned char whole[] = {0x12, 0x01, 'x', 0x0a, 0x1c, 0x0a, 0x0c, 0x12, 0x07, 0x1a, 0x05, 0x08, 0x03, 0x08, 0x80, 0x01, 0x0a, 0x01, 'n',
+    static const unsigned char whole[] = {0x12, 0x01, 'x', 0x0a, 0x1c, 0x0a, 0x0c, 0x12, 0x07, 0x1a, 0x05, 0x08, 0x03,
+                                          0x08, 0x80, 0x01, 0x0a, 0x01, 'n',
                                           0x0a, 0x0c, 0x0a, 0x01, 'f', 0x12, 0x07, 0x12, 0x05, 0x0d, 0, 0, 0x80, 0x3f};
     REQUIRE(eg_example_parse(bytes_of(whole, sizeof whole), spec, 2, out));
     CHECK_TENSOR(out[0], 0, 3, 128);
     CHECK_TENSOR(out[1], 0, 1);
-    static const unsigned char two[] = {0x0a, 0x0d, 0x0a, 0x0b, 0x0a, 0x01, 'b', 0x12, 0x06, 0x0a, 0x04, 0x0a, 0x00, 0x0a, 0x00};
+    static const unsigned char two[] = {0x0a, 0x0d, 0x0a, 0x0b, 0x0a, 0x01, 'b', 0x12, 0x06, 0x0a, 0x04, 0x0a, 0x00,
+                                        0x0a, 0x00};
     eg_feature strings[] = {{"b", EG_UINT8, EG_SCALAR, NULL}};
     CHECK_ERROR(eg_example_parse(bytes_of(two, sizeof two), strings, 1, out), EG_ERROR_SHAPE, "2 strings");
 }
 
 // One feature "x" whose list of a kind (1 bytes, 2 floats, 3 integers) has these bytes.
 static eg_tensor *feature_x(int kind, const char *list, int n) {
-    unsigned char bytes[128] = { 0x0a, (unsigned char)(n + 9), 0x0a, (unsigned char)(n + 7), 0x0a, 1, 'x', 0x12, (unsigned char)(n + 2), (unsigned char)(kind << 3 | 2), (unsigned char)n };
+    unsigned char bytes[128] = { 0x0a, (unsigned char)(n + 9), 0x0a, (unsigned char)(n + 7), 0x0a, 1, 'x', 0x12,
+                                 (unsigned char)(n + 2), (unsigned char)(kind << 3 | 2), (unsigned char)n };
     memcpy(bytes + 11, list, (size_t)n);
     return eg_from_data(EG_UINT8, EG_SHAPE(n + 11), bytes);
 }
 TEST(lists_of_values_that_are_odd) {
-    const struct { int line, kind; const char *list; int n; eg_dtype dtype; eg_error_code code; const char *error; int64_t size; } rows[] = {
-        { __LINE__, 1, "\x0a\3abc", 5, EG_UINT8, EG_OK, NULL, 3 }, { __LINE__, 1, "\x0a\0", 2, EG_UINT8, EG_OK, NULL, 0 }, { __LINE__, 1, "\x10\5\x0a\1a", 5, EG_UINT8, EG_OK, NULL, 1 },
-        { __LINE__, 1, "", 0, EG_UINT8, EG_ERROR_SHAPE, "feature 'x' has 0 strings of bytes", 0 }, { __LINE__, 1, "\x0a\0\x0a\0", 4, EG_UINT8, EG_ERROR_SHAPE, "has 2 strings", 0 },
-        { __LINE__, 1, "\x08\5", 2, EG_UINT8, EG_ERROR_FILE, "the record is broken at feature 'x'", 0 }, { __LINE__, 1, "\x0a\5a", 3, EG_UINT8, EG_ERROR_FILE, "broken", 0 },
-        { __LINE__, 2, "\x0a\4\0\0\x80\x3f\x0d\0\0\0\x40", 11, EG_FLOAT32, EG_OK, NULL, 2 }, { __LINE__, 2, "\x0a\3abc", 5, EG_FLOAT32, EG_ERROR_FILE, "broken at feature 'x'", 0 },
-        { __LINE__, 2, "\x08\1", 2, EG_FLOAT32, EG_ERROR_FILE, "broken at feature 'x'", 0 }, { __LINE__, 3, "\x0d\0\0\0\0", 5, EG_INT64, EG_ERROR_FILE, "broken at feature 'x'", 0 },
-        { __LINE__, 3, "\x0a\1\x80", 3, EG_INT64, EG_ERROR_FILE, "broken at feature 'x'", 0 }, { __LINE__, 3, "\x0a\2\1\2\x08\3", 6, EG_INT64, EG_OK, NULL, 3 },
-        { __LINE__, 3, "", 0, EG_INT64, EG_OK, NULL, 0 }, { __LINE__, 4, "", 0, EG_INT64, EG_ERROR_FILE, "the record has no feature 'x'", 0 },
-        { __LINE__, 1, "\x0a\1a", 3, EG_INT64, EG_ERROR_DTYPE, "asked for as int64, but holds bytes", 0 }, { __LINE__, 2, "", 0, EG_UINT8, EG_ERROR_DTYPE, "asked for as uint8, but holds floats", 0 },
+    const struct { int line, kind; const char *list; int n; eg_dtype dtype; eg_error_code code; const char *error;
+                   int64_t size; } rows[] = {
+        { __LINE__, 1, "\x0a\3abc", 5, EG_UINT8, EG_OK, NULL, 3 },
+        { __LINE__, 1, "\x0a\0", 2, EG_UINT8, EG_OK, NULL, 0 },
+        { __LINE__, 1, "\x10\5\x0a\1a", 5, EG_UINT8, EG_OK, NULL, 1 },
+        { __LINE__, 1, "", 0, EG_UINT8, EG_ERROR_SHAPE, "feature 'x' has 0 strings of bytes", 0 },
+        { __LINE__, 1, "\x0a\0\x0a\0", 4, EG_UINT8, EG_ERROR_SHAPE, "has 2 strings", 0 },
+        { __LINE__, 1, "\x08\5", 2, EG_UINT8, EG_ERROR_FILE, "the record is broken at feature 'x'", 0 },
+        { __LINE__, 1, "\x0a\5a", 3, EG_UINT8, EG_ERROR_FILE, "broken", 0 },
+        { __LINE__, 2, "\x0a\4\0\0\x80\x3f\x0d\0\0\0\x40", 11, EG_FLOAT32, EG_OK, NULL, 2 },
+        { __LINE__, 2, "\x0a\3abc", 5, EG_FLOAT32, EG_ERROR_FILE, "broken at feature 'x'", 0 },
+        { __LINE__, 2, "\x08\1", 2, EG_FLOAT32, EG_ERROR_FILE, "broken at feature 'x'", 0 },
+        { __LINE__, 3, "\x0d\0\0\0\0", 5, EG_INT64, EG_ERROR_FILE, "broken at feature 'x'", 0 },
+        { __LINE__, 3, "\x0a\1\x80", 3, EG_INT64, EG_ERROR_FILE, "broken at feature 'x'", 0 },
+        { __LINE__, 3, "\x0a\2\1\2\x08\3", 6, EG_INT64, EG_OK, NULL, 3 },
+        { __LINE__, 3, "", 0, EG_INT64, EG_OK, NULL, 0 },
+        { __LINE__, 4, "", 0, EG_INT64, EG_ERROR_FILE, "the record has no feature 'x'", 0 },
+        { __LINE__, 1, "\x0a\1a", 3, EG_INT64, EG_ERROR_DTYPE, "asked for as int64, but holds bytes", 0 },
+        { __LINE__, 2, "", 0, EG_UINT8, EG_ERROR_DTYPE, "asked for as uint8, but holds floats", 0 },
         { __LINE__, 3, "", 0, EG_FLOAT32, EG_ERROR_DTYPE, "asked for as float32, but holds integers", 0 } };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         EG_SCOPE;
@@ -205,9 +228,12 @@ TEST(lists_of_values_that_are_odd) {
 }
 TEST(shapes_that_a_feature_may_have) {
     const struct { int64_t n; eg_shape shape; const char *error; } rows[] = {
-        { 6, { 2, { 2, -1 } }, NULL }, { 6, { 3, { 1, 2, 3 } }, NULL }, { 0, { 2, { 0, -1 } }, NULL }, { 0, { 2, { 4, -1 } }, NULL }, { 1, { 0, { 0 } }, NULL },
-        { 6, { 2, { 4, -1 } }, "has 6 values, which do not fill shape [4, -1]" }, { 3, { 2, { 0, -1 } }, "do not fill shape" }, { 6, { 1, { 5 } }, "do not fill shape [5]" },
-        { 6, { 2, { -1, -1 } }, "[-1, -1] is no shape for 'x'" }, { 6, { 1, { -2 } }, "[-2] is no shape for 'x'" }, { 6, { 3, { 1ll << 40, 1ll << 40, -1 } }, "is no shape for 'x'" },
+        { 6, { 2, { 2, -1 } }, NULL }, { 6, { 3, { 1, 2, 3 } }, NULL }, { 0, { 2, { 0, -1 } }, NULL },
+        { 0, { 2, { 4, -1 } }, NULL }, { 1, { 0, { 0 } }, NULL },
+        { 6, { 2, { 4, -1 } }, "has 6 values, which do not fill shape [4, -1]" },
+        { 3, { 2, { 0, -1 } }, "do not fill shape" }, { 6, { 1, { 5 } }, "do not fill shape [5]" },
+        { 6, { 2, { -1, -1 } }, "[-1, -1] is no shape for 'x'" }, { 6, { 1, { -2 } }, "[-2] is no shape for 'x'" },
+        { 6, { 3, { 1ll << 40, 1ll << 40, -1 } }, "is no shape for 'x'" },
         { 6, { 9, { 1 } }, "'x' has a shape of rank 9" }, { 6, { -1, { 1 } }, "'x' has a shape of rank -1" } };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         EG_SCOPE;
@@ -237,7 +263,8 @@ TEST(shapes_that_a_feature_may_have) {
     CHECK_ERROR(eg_example_parse(empty, &f, 1, &out), EG_ERROR_FILE, "the record has no feature 'y'");
 }
 TEST(broken_examples_are_errors_or_examples) {
-    eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL}, {"weights", EG_FLOAT32, EG_SHAPE(-1), NULL}};
+    eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL},
+                         {"weights", EG_FLOAT32, EG_SHAPE(-1), NULL}};
     eg_tensor *e = example(), *out[3];
     int64_t n = eg_size(e);
     unsigned char copy[256];
@@ -247,7 +274,8 @@ TEST(broken_examples_are_errors_or_examples) {
         EG_SCOPE;
         int64_t size = i < n ? i : n;                        // every length first
         memcpy(copy, eg_data(e), (size_t)n);
-        for (int k = 0; i >= n && k < 1 + i % 3; k++) copy[next_random(&random) % (uint32_t)n] = (unsigned char)(next_random(&random) >> 24);
+        for (int k = 0; i >= n && k < 1 + i % 3; k++)
+            copy[next_random(&random) % (uint32_t)n] = (unsigned char)(next_random(&random) >> 24);
         bool ok = eg_example_parse(bytes_of(copy, size), spec, 3, out);
         CHECK(ok == (eg_error() == EG_OK) && ok == (out[0] && out[1] && out[2]));
         eg_error_clear();
@@ -255,7 +283,8 @@ TEST(broken_examples_are_errors_or_examples) {
 }
 
 static bool act_example(void) {
-    eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL}, {"other", EG_INT64, EG_SCALAR, NULL}};
+    eg_feature spec[] = {{"pixels", EG_UINT8, EG_SHAPE(2, -1), NULL}, {"label", EG_INT64, EG_SCALAR, NULL},
+                         {"other", EG_INT64, EG_SCALAR, NULL}};
     eg_tensor *out[3], *e = example();
     spec[2].missing = eg_scalar_of(EG_INT64, 3);
     bool ok = eg_example_parse(e, spec, 3, out) && spec[2].missing;
@@ -263,7 +292,8 @@ static bool act_example(void) {
 }
 static bool act_records(void) {
     eg_record_writer *w = eg_record_writer_open(test_temp("faults.tfrecord"));
-    bool ok = w && eg_record_writer_write(w, "abc", 3) && eg_record_writer_write(w, "de", 2) && eg_record_writer_close(w);
+    bool ok = w && eg_record_writer_write(w, "abc", 3) && eg_record_writer_write(w, "de", 2) &&
+              eg_record_writer_close(w);
     eg_record_writer_release(w);
     return ok && eg_size(eg_read_file(test_temp("faults.tfrecord"))) == 37;
 }
@@ -399,7 +429,8 @@ TEST(strides_that_say_nothing) {
 
 TEST(loans_that_cannot_be_taken_go_back_at_once) {
     float data[4] = {1, 2, 3, 4};
-    int64_t shape[9] = {2, 2, 1, 1, 1, 1, 1, 1, 1}, negative[1] = {-1}, huge[2] = {INT64_MAX, 4}, far[1] = {INT64_MAX / 2}, farthest[1] = {INT64_MIN};
+    int64_t shape[9] = {2, 2, 1, 1, 1, 1, 1, 1, 1}, negative[1] = {-1}, huge[2] = {INT64_MAX, 4},
+            far[1] = {INT64_MAX / 2}, farthest[1] = {INT64_MIN};
     eg_dlpack m;
 #define REFUSED(change, code, part)                                                                                   \
     m = loan(data, 2, 32, shape, NULL, 1);                                                                            \
@@ -438,7 +469,8 @@ TEST(random_loans) {
             if (k < rank && shape[k] > 0) reach += shape[k] > 1 ? strides[k] % 1000000 * (shape[k] - 1) : 0;
         }
         if (rank > 4) continue;
-        eg_dlpack m = loan(data, (uint8_t)(next_random(&random) >> 29), (uint8_t)(8 << (next_random(&random) >> 30)), shape, strides, rank);
+        eg_dlpack m = loan(data, (uint8_t)(next_random(&random) >> 29), (uint8_t)(8 << (next_random(&random) >> 30)),
+                           shape, strides, rank);
         m.version.major = next_random(&random) >> 28 ? 1 : next_random(&random);
         if (reach * 8 > (int64_t)sizeof data) m.tensor.ndim = 0;
         {
@@ -470,7 +502,8 @@ TEST(loans_without_memory) { faults_sweep(act_dlpack); }
 
 #ifdef EAGER_IMAGE
 static eg_tensor *picture(int64_t h, int64_t w, int64_t c) {
-    return eg_reshape(eg_cast(eg_mod(eg_mul(eg_range(EG_FLOAT32, 0, (double)(h * w * c), 1), 37), 256), EG_UINT8), EG_SHAPE(h, w, c));
+    return eg_reshape(eg_cast(eg_mod(eg_mul(eg_range(EG_FLOAT32, 0, (double)(h * w * c), 1), 37), 256), EG_UINT8),
+                      EG_SHAPE(h, w, c));
 }
 TEST(a_png_of_ours_is_read_back) {
     for (int64_t c = 1; c <= 4; c++) {
@@ -485,7 +518,8 @@ TEST(a_png_of_ours_is_read_back) {
     CHECK(eg_size(eg_encode_png(flat)) < 4000);
 }
 TEST(channels_are_converted) {
-    eg_tensor *rgba = eg_constant_of(EG_UINT8, EG_SHAPE(1, 2, 4), 255, 0, 0, 10, 10, 20, 30, 255), *grey = eg_constant_of(EG_UINT8, EG_SHAPE(1, 2, 1), 5, 250);
+    eg_tensor *rgba = eg_constant_of(EG_UINT8, EG_SHAPE(1, 2, 4), 255, 0, 0, 10, 10, 20, 30, 255),
+              *grey = eg_constant_of(EG_UINT8, EG_SHAPE(1, 2, 1), 5, 250);
     CHECK_TENSOR(eg_decode_png(eg_encode_png(rgba), .channels = 1), 0, 76, 18);
     CHECK_TENSOR(eg_decode_png(eg_encode_png(rgba), .channels = 3), 0, 255, 0, 0, 10, 20, 30);
     CHECK_TENSOR(eg_decode_image(eg_encode_png(grey), .channels = 4), 0, 5, 5, 5, 255, 250, 250, 250, 255);
@@ -502,7 +536,8 @@ static void mutate(eg_tensor *file, int times) {
     for (int i = 0; i < times / test_share; i++) {
         EG_SCOPE;
         memcpy(copy, eg_data(file), (size_t)n);
-        for (int k = 0; k < 1 + i % 4; k++) copy[8 + next_random(&random) % (uint32_t)(n - 8)] = (unsigned char)(next_random(&random) >> 24);
+        for (int k = 0; k < 1 + i % 4; k++)
+            copy[8 + next_random(&random) % (uint32_t)(n - 8)] = (unsigned char)(next_random(&random) >> 24);
         eg_tensor *x = eg_decode_image(bytes_of(copy, i % 5 ? n : n / 2));
         CHECK((x != NULL) == (eg_error() == EG_OK));
         eg_error_clear();
@@ -515,28 +550,38 @@ TEST(broken_pngs) {
     eg_tensor *png = eg_encode_png(picture(9, 8, 3));
     CHECK_ERROR(eg_decode_png(eg_slice(png, EG_SHAPE(0), EG_SHAPE(50))), EG_ERROR_FILE, "broken PNG data");
     // 2 x 1 billion pixels in 67 bytes
-    static const unsigned char claims[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 2, 0x3b, 0x9a, 0xca, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0};
+    static const unsigned char claims[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0,
+                                           0, 2, 0x3b, 0x9a, 0xca, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0};
     CHECK_ERROR(eg_decode_png(bytes_of(claims, sizeof claims)), EG_ERROR_FILE, "broken PNG data");
 }
-// What a header claims costs no memory, of libpng's and libjpeg's neither, before it is held against the bytes that are there.
+// What a header claims costs no memory, of libpng's and libjpeg's neither, before it is held against the bytes that are
+// there.
 TEST(pictures_that_claim_to_be_large) {
-    static const unsigned char png[] = { 137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 125, 0, 0, 9, 0, 0, 0, 9, 8, 0, 0, 0, 0, 56, 34, 69, 54, 0, 0, 0, 11,
-        73, 68, 65, 84, 120, 156, 99, 96, 96, 0, 0, 0, 3, 0, 1, 184, 173, 58, 99, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130 };      // 2097152009 x 9, its checksums are right
+    static const unsigned char png[] = { 137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 125, 0, 0, 9, 0,
+                                         0, 0, 9, 8, 0, 0, 0, 0, 56, 34, 69, 54, 0, 0, 0, 11,
+        // 2097152009 x 9, its checksums are right
+        73, 68, 65, 84, 120, 156, 99, 96, 96, 0, 0, 0, 3, 0, 1, 184, 173, 58, 99, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66,
+        96, 130 };
     unsigned char jpeg[sizeof picture_jpeg];
     test_peak before = test_process_peak();
-    CHECK_ERROR(eg_decode_png(bytes_of(png, sizeof png)), EG_ERROR_FILE, "eg_decode_png: broken PNG data: it claims to be 2097152009 x 9 pixels, which so few bytes cannot hold");
+    CHECK_ERROR(
+        eg_decode_png(bytes_of(png, sizeof png)), EG_ERROR_FILE,
+        "eg_decode_png: broken PNG data: it claims to be 2097152009 x 9 pixels, which so few bytes cannot hold");
     memcpy(jpeg, picture_jpeg, sizeof jpeg);
     REQUIRE(jpeg[158] == 0xff && jpeg[159] == 0xc0);
     memset(jpeg + 163, 0xfa, 4);                             // height and width
-    CHECK_ERROR(eg_decode_jpeg(bytes_of(jpeg, sizeof jpeg)), EG_ERROR_FILE, "it claims to be 64250 x 64250 pixels, which so few bytes cannot hold");
+    CHECK_ERROR(eg_decode_jpeg(bytes_of(jpeg, sizeof jpeg)), EG_ERROR_FILE,
+                "it claims to be 64250 x 64250 pixels, which so few bytes cannot hold");
     test_peak after = test_process_peak();
     CHECK(after.touched - before.touched < 32 << 20);
 #ifndef TEST_NO_SIGNALS
     CHECK(after.addressed - before.addressed < 256 << 20);
 #endif
     eg_tensor *x = picture(9, 8, 3);
-    CHECK_ERROR(eg_decode_png(eg_encode_png(x), .most_pixels = 71), EG_ERROR_FILE, "8 x 9 pixels are more than the 71 that may be; .most_pixels allows more");
-    CHECK_ERROR(eg_decode_jpeg(bytes_of(picture_jpeg, sizeof picture_jpeg), .most_pixels = 191), EG_ERROR_FILE, "16 x 12 pixels are more than the 191 that may be");
+    CHECK_ERROR(eg_decode_png(eg_encode_png(x), .most_pixels = 71), EG_ERROR_FILE,
+                "8 x 9 pixels are more than the 71 that may be; .most_pixels allows more");
+    CHECK_ERROR(eg_decode_jpeg(bytes_of(picture_jpeg, sizeof picture_jpeg), .most_pixels = 191), EG_ERROR_FILE,
+                "16 x 12 pixels are more than the 191 that may be");
     CHECK_SAME(eg_decode_image(eg_encode_png(x), .most_pixels = 72), x, 0);
     CHECK_ERROR(eg_decode_image(eg_encode_png(x), .most_pixels = -1), EG_ERROR_ARGUMENT, ".most_pixels is -1");
 }
@@ -552,7 +597,8 @@ TEST(a_jpeg_is_read) {
     CHECK_ERROR(eg_decode_jpeg(file, .channels = 4), EG_ERROR_ARGUMENT, "not 1, 3");
     CHECK_ERROR(eg_decode_png(file), EG_ERROR_FILE, "no PNG file but a JPEG file");
     CHECK_ERROR(eg_decode_jpeg(eg_encode_png(x)), EG_ERROR_FILE, "no JPEG file but a PNG file");
-    CHECK_ERROR(eg_decode_jpeg(eg_slice(file, EG_SHAPE(0), EG_SHAPE(eg_size(file) / 2))), EG_ERROR_FILE, "broken JPEG data");
+    CHECK_ERROR(eg_decode_jpeg(eg_slice(file, EG_SHAPE(0), EG_SHAPE(eg_size(file) / 2))), EG_ERROR_FILE,
+                "broken JPEG data");
 }
 TEST(broken_jpegs) { mutate(bytes_of(picture_jpeg, sizeof picture_jpeg), 3000); }
 // Names of files become pictures of one size, on two threads: as one reads a folder of photographs.
@@ -566,8 +612,10 @@ TEST(pictures_are_read_in_a_dataset) {
     const char *list[2] = {paths[0], paths[1]};
     snprintf(paths[0], sizeof paths[0], "%s", test_temp("picture.jpeg"));
     snprintf(paths[1], sizeof paths[1], "%s", test_temp("picture.png"));
-    REQUIRE(write_bytes(paths[0], picture_jpeg, sizeof picture_jpeg) && eg_save_png(paths[1], eg_full(EG_UINT8, EG_SHAPE(9, 9), 100)));
-    eg_dataset *d = eg_dataset_batch(eg_dataset_map(eg_dataset_range(0, 2, 1), load_picture, (void *)list, .threads = 2), 2);
+    REQUIRE(write_bytes(paths[0], picture_jpeg, sizeof picture_jpeg) &&
+            eg_save_png(paths[1], eg_full(EG_UINT8, EG_SHAPE(9, 9), 100)));
+    eg_dataset *d = eg_dataset_batch(eg_dataset_map(eg_dataset_range(0, 2, 1), load_picture, (void *)list,
+                                                    .threads = 2), 2);
     eg_iterator *it = eg_iterator_new(d);
     eg_tensor *out[EG_MAX_COMPONENTS];
     CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
@@ -577,7 +625,8 @@ TEST(pictures_are_read_in_a_dataset) {
     eg_dataset_release(d);
 }
 static bool act_decode(void) {
-    eg_tensor *png = eg_encode_png(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4))), *x = eg_decode_png(png), *y = eg_decode_png(png, .channels = 3);
+    eg_tensor *png = eg_encode_png(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4))), *x = eg_decode_png(png),
+              *y = eg_decode_png(png, .channels = 3);
     eg_tensor *z = eg_decode_jpeg(bytes_of(picture_jpeg, sizeof picture_jpeg));
     return png && x && y && z;
 }
@@ -667,7 +716,8 @@ static int records_of(const char *path) {                    // how many come be
     return count;
 }
 TEST(broken_records_are_named_by_their_place) {
-    static const unsigned char abc[] = {3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1, 0x21};
+    static const unsigned char abc[] = {3, 0, 0, 0, 0, 0, 0, 0, 0xb0, 0x99, 0x49, 0x0e, 'a', 'b', 'c', 0x6e, 0x57, 0xf1,
+                                        0x21};
     unsigned char two[38], wrong[38];
     char path[4096], said[64];
     snprintf(path, sizeof path, "%s", test_temp("two.tfrecord"));

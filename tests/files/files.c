@@ -1,4 +1,5 @@
-// Files: named tensors in .npy, .npz and safetensors, there and back; what a broken file says; sizes that lie; full disks, no memory.
+// Files: named tensors in .npy, .npz and safetensors, there and back; what a broken file says; sizes that lie; full
+// disks, no memory.
 // What others read and write is held against them in check_files.sh; checkpoints and weights have files of their own.
 #include "faults.h"
 #include <time.h>
@@ -29,10 +30,12 @@ static unsigned char *read_bytes(const char *path, size_t *n) {
 // One tensor of every dtype, of several ranks, and an empty one.
 static eg_archive *every_dtype(bool bfloat) {
     eg_archive *a = eg_archive_new();
-    const eg_dtype dtypes[] = { EG_BOOL, EG_UINT8, EG_FLOAT16, EG_INT32, EG_FLOAT32, EG_INT64, EG_FLOAT64, EG_BFLOAT16 };
+    const eg_dtype dtypes[] = { EG_BOOL, EG_UINT8, EG_FLOAT16, EG_INT32, EG_FLOAT32, EG_INT64, EG_FLOAT64,
+                                EG_BFLOAT16 };
     for (int i = 0; i < 7 + bfloat; i++) {
         EG_SCOPE;
-        CHECK(eg_archive_add(a, eg_dtype_name(dtypes[i]), eg_cast(eg_constant(EG_SHAPE(2, 3), 0, 1, 2, 3, 200, 0.25), dtypes[i])));
+        CHECK(eg_archive_add(a, eg_dtype_name(dtypes[i]),
+                             eg_cast(eg_constant(EG_SHAPE(2, 3), 0, 1, 2, 3, 200, 0.25), dtypes[i])));
     }
     EG_SCOPE;
     CHECK(eg_archive_add(a, "scalar", eg_scalar(-1.5)));
@@ -55,7 +58,8 @@ static void same_archives(eg_archive *a, eg_archive *b) {
         CHECK_DTYPE(y, eg_dtype_of(x));
         char one[EG_SHAPE_TEXT], two[EG_SHAPE_TEXT];
         CHECK_STR(eg_shape_text(eg_shape_of(y), one), eg_shape_text(eg_shape_of(x), two));
-        CHECK(eg_size(x) == 0 || memcmp(eg_data(x), eg_data(y), (size_t)(eg_size(x) * eg_dtype_size(eg_dtype_of(x)))) == 0);
+        CHECK(eg_size(x) == 0 ||
+              memcmp(eg_data(x), eg_data(y), (size_t)(eg_size(x) * eg_dtype_size(eg_dtype_of(x)))) == 0);
     }
     CHECK_STR(eg_archive_text(b, "step"), "12");
     CHECK_STR(eg_archive_text(b, "note"), "line\nbreak \"q\" \xc3\xa9");
@@ -211,7 +215,8 @@ TEST(paths_that_cannot_be) {
     CHECK_ERROR(eg_save_npy(NULL, "x"), EG_ERROR_NULL, "operand 0 is NULL");
     CHECK_ERROR(eg_save_npz(NULL, "x"), EG_ERROR_NULL, "archive is NULL");
     CHECK_ERROR(eg_save_safetensors(NULL, "x"), EG_ERROR_NULL, "archive is NULL");
-    CHECK_ERROR(eg_archive_load("weights.h5"), EG_ERROR_FILE, "weights.h5: its ending is neither .safetensors nor .npz");
+    CHECK_ERROR(eg_archive_load("weights.h5"), EG_ERROR_FILE,
+                "weights.h5: its ending is neither .safetensors nor .npz");
     CHECK_ERROR(eg_archive_load(""), EG_ERROR_ARGUMENT, "eg_archive_load: the path is empty");
     CHECK_ERROR(eg_archive_load("folder/"), EG_ERROR_FILE, "folder/: its ending is neither");
     CHECK_ERROR(eg_archive_save(NULL, NULL), EG_ERROR_ARGUMENT, "the path is NULL");
@@ -248,22 +253,25 @@ static int64_t npy_file(char *to, const char *header, int data) {
 }
 static const struct { const char *header; int data; const char *error; } npy_rows[] = {      // NULL: it reads
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12, NULL },
-    { "{\"shape\": (3L , ) , 'descr':'<f4','fortran_order':True}", 12, NULL },                   // unpadded, any order, Python 2
-    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 19, NULL },                 // trailing bytes
+    { "{\"shape\": (3L , ) , 'descr':'<f4','fortran_order':True}", 12, NULL },    // unpadded, any order, Python 2
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 19, NULL },  // trailing bytes
     { "{'descr': '<f8', 'fortran_order': False, 'shape': (), }\n", 8, NULL },
     { "{'descr': '<i4', 'fortran_order': False, 'shape': (0, 9223372036854775807), }\n", 0, NULL },
     { "{'descr': '>u2', 'fortran_order': False, 'shape': (2,), }\n", 4, NULL },
     { "{'descr': '|b1', 'fortran_order': False, 'shape': (2, 2), }\n", 4, NULL },
-    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 11, "truncated: shape [3] needs 12 bytes, but 11 follow" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 11,
+      "truncated: shape [3] needs 12 bytes, but 11 follow" },
     { "{'descr': '<f4', 'fortran_order': False, }\n", 12, "without shape" },
     { "{'descr': '<f4', 'shape': (3,), }\n", 12, "without fortran_order" },
     { "{'fortran_order': False, 'shape': (3,), }\n", 12, "without descr" },
-    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}\n", 12, "byte 66: a .npy header with a key that is not" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}\n", 12,
+      "byte 66: a .npy header with a key that is not" },
     { "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (3,)}\n", 12, "a key twice" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }\n", 12, "byte 61: a negative dimension" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (3, -1), }\n", 12, "a negative dimension" },
     { "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }\n", 12, "dtype object" },
-    { "{'descr': '<U5', 'fortran_order': False, 'shape': (3,), }\n", 60, "dtype '<U5' is none that can be read (bool, uint8, int8 to int64" },
+    { "{'descr': '<U5', 'fortran_order': False, 'shape': (3,), }\n", 60,
+      "dtype '<U5' is none that can be read (bool, uint8, int8 to int64" },
     { "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }\n", 24, "dtype '<c8'" },
     { "{'descr': '<V2', 'fortran_order': False, 'shape': (3,), }\n", 6, "dtype '<V2'" },
     { "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }\n", 12, "a structured dtype" },
@@ -275,9 +283,12 @@ static const struct { const char *header; int data; const char *error; } npy_row
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (x,), }\n", 12, "a dimension is no number" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }\n", 4, "more than 8 dimensions" },
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }\n", 4, "does not fit 64 bits" },
-    { "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }\n", 4, "more bytes than 64 bits count" },
-    { "{'descr': '|i1', 'fortran_order': False, 'shape': (4611686018427387904,), }\n", 4, "more bytes than 64 bits count" },
-    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }\n", 4, "truncated: shape [1000000000000] needs 4000000000000 bytes" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }\n", 4,
+      "more bytes than 64 bits count" },
+    { "{'descr': '|i1', 'fortran_order': False, 'shape': (4611686018427387904,), }\n", 4,
+      "more bytes than 64 bits count" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }\n", 4,
+      "truncated: shape [1000000000000] needs 4000000000000 bytes" },
     { "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }\n        ", 0, "truncated" },
     { "{'descr' '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12, "a ':' is missing" },
     { "{'descr': '<f4' 'fortran_order': False, 'shape': (3,), }\n", 12, "a ',' or '}' is missing" },
@@ -287,7 +298,8 @@ static const struct { const char *header; int data; const char *error; } npy_row
     { "{'descr': '', 'fortran_order': False, 'shape': (3,), }\n", 12, "dtype '' is none" },
     { "{'descr': '<', 'fortran_order': False, 'shape': (3,), }\n", 12, "dtype '<' is none" },
     { "{'descr': '<f4' }\n", 12, "without fortran_order" },
-    { "{'descr': 'a text that is longer than any dtype', 'fortran_order': False, 'shape': (3,), }\n", 12, "descr is no text" },
+    { "{'descr': 'a text that is longer than any dtype', 'fortran_order': False, 'shape': (3,), }\n", 12,
+      "descr is no text" },
     { "{'descr': '<f\\x34', 'fortran_order': False, 'shape': (3,), }\n", 12, "descr is no text" },
     { "{'a key that is longer than any of the three': 1}", 12, "with a key that is not" },
     { "{'descr\": '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12, "with a key that is not" },
@@ -307,7 +319,8 @@ TEST(broken_npy_headers) {
         eg_tensor *x = eg_load_npy(test_temp("row.npy"));
         if (npy_rows[i].error) CHECK(x == NULL);
         else CHECK(x != NULL);
-        if (npy_rows[i].error && (eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), npy_rows[i].error) || !strstr(eg_error_message(), "row.npy: ")))
+        if (npy_rows[i].error && (eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), npy_rows[i].error) ||
+                                  !strstr(eg_error_message(), "row.npy: ")))
             test_contains(__FILE__, __LINE__, npy_rows[i].header, eg_error_message(), npy_rows[i].error);
         eg_error_clear();
     }
@@ -334,16 +347,21 @@ TEST(broken_npy_files) {
         write_bytes(test_temp("b.npy"), rows[i].bytes, (size_t)rows[i].n);
         CHECK_ERROR(eg_load_npy(test_temp("b.npy")), EG_ERROR_FILE, rows[i].error);
     }
-    write_bytes(test_temp("v2.npy"), BYTES("\x93NUMPY\2\0\x39\0\0\0{'descr': '<i4', 'fortran_order': False, 'shape': (1,)}\n\n\7\0\0\0"));
+    write_bytes(test_temp("v2.npy"),
+                BYTES("\x93NUMPY\2\0\x39\0\0\0{'descr': '<i4', 'fortran_order': False, 'shape': (1,)}\n\n\7\0\0\0"));
     CHECK_TENSOR(eg_load_npy(test_temp("v2.npy")), 0, 7);
 }
 TEST(npy_values_of_other_dtypes) {
     static char bytes[400];
     const struct { const char *descr, *data; int n; eg_dtype dtype; double a, b; } rows[] = {
-        { "|i1", "\xff\x7f", 2, EG_INT32, -1, 127 }, { "<i2", "\xff\xff\1\2", 4, EG_INT32, -1, 513 }, { ">i2", "\xff\xff\1\2", 4, EG_INT32, -1, 258 },
-        { "<u2", "\xff\xff\1\2", 4, EG_INT32, 65535, 513 }, { "<u4", "\xff\xff\xff\xff\1\0\0\0", 8, EG_INT64, 4294967295.0, 1 },
-        { "<u8", "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16, EG_INT64, 1, 2 }, { ">f4", "\x3f\x80\0\0\xc0\0\0\0", 8, EG_FLOAT32, 1, -2 },
-        { "|b1", "\0\5", 2, EG_BOOL, 0, 1 }, { "<f2", "\0\x3c\0\xc0", 4, EG_FLOAT16, 1, -2 }, { "=f4", "\0\0\x80\x3f\0\0\0\xc0", 8, EG_FLOAT32, 1, -2 } };
+        { "|i1", "\xff\x7f", 2, EG_INT32, -1, 127 }, { "<i2", "\xff\xff\1\2", 4, EG_INT32, -1, 513 },
+        { ">i2", "\xff\xff\1\2", 4, EG_INT32, -1, 258 },
+        { "<u2", "\xff\xff\1\2", 4, EG_INT32, 65535, 513 },
+        { "<u4", "\xff\xff\xff\xff\1\0\0\0", 8, EG_INT64, 4294967295.0, 1 },
+        { "<u8", "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16, EG_INT64, 1, 2 },
+        { ">f4", "\x3f\x80\0\0\xc0\0\0\0", 8, EG_FLOAT32, 1, -2 },
+        { "|b1", "\0\5", 2, EG_BOOL, 0, 1 }, { "<f2", "\0\x3c\0\xc0", 4, EG_FLOAT16, 1, -2 },
+        { "=f4", "\0\0\x80\x3f\0\0\0\xc0", 8, EG_FLOAT32, 1, -2 } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         EG_SCOPE;
         char header[128];
@@ -359,7 +377,7 @@ TEST(npy_values_of_other_dtypes) {
     memcpy(bytes + n, "\0\0\0\0\0\0\0\x80", 8);
     write_bytes(test_temp("u8.npy"), bytes, (size_t)n + 8);
     CHECK_ERROR(eg_load_npy(test_temp("u8.npy")), EG_ERROR_FILE, "a uint64 value is too large for int64");
-    n = npy_file(bytes, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", 6);          // 0 1 2 3 4 5 in columns
+    n = npy_file(bytes, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", 6);  // 0 1 2 3 4 5 in columns
     write_bytes(test_temp("f.npy"), bytes, (size_t)n);
     CHECK_TENSOR(eg_load_npy(test_temp("f.npy")), 0, 0, 2, 4, 1, 3, 5);
 }
@@ -371,13 +389,17 @@ static size_t safe_file(char *to, const char *header, int data) {
     for (int i = 0; i < data; i++) to[8 + n + (size_t)i] = (char)i;
     return 8 + n + (size_t)data;
 }
-#define F32(name, shape, begin, end) "\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
+#define F32(name, shape, begin, end) \
+    "\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}"
 static const struct { const char *header; int data; const char *error; } safe_rows[] = {
     { "{" F32("a", "[1]", 0, 4) "}  ", 4, NULL },
-    { " {" F32("a", "[1]", 4, 8) "," F32("b", "[]", 0, 4) "}", 8, NULL },                        // not in order; a scalar
-    { "{" F32("a", "[0, 5]", 0, 0) "," F32("b", "[0]", 0, 0) "," F32("c", "[1]", 0, 4) "," F32("d", "[0]", 4, 4) "}", 4, NULL },
+    { " {" F32("a", "[1]", 4, 8) "," F32("b", "[]", 0, 4) "}", 8, NULL },  // not in order; a scalar
+    { "{" F32("a", "[0, 5]", 0, 0) "," F32("b", "[0]", 0, 0) "," F32("c", "[1]", 0, 4) "," F32("d", "[0]", 4, 4) "}", 4,
+      NULL },
     { "{\"__metadata__\":{\"format\":\"pt\"}," F32("a", "[1]", 0, 4) "}", 4, NULL },
-    { "{\"\\u00e9 \\ud83d\\ude00\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"more\":null}," F32("a", "[1]", 1, 5) "}", 5, NULL },      // unaligned
+    // unaligned
+    { "{\"\\u00e9 \\ud83d\\ude00\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"more\":null}," F32(
+          "a", "[1]", 1, 5) "}", 5, NULL },
     { "{}", 0, NULL },
     { "{" F32("a", "[1]", 0, 4) "," F32("a", "[1]", 4, 8) "}", 8, "byte 62: the name 'a' stands there twice" },
     { "{" F32("a", "[1]", 0, 4) "}", 8, "byte 66: 4 bytes behind the last tensor" },
@@ -385,7 +407,8 @@ static const struct { const char *header; int data; const char *error; } safe_ro
     { "{" F32("a", "[2]", 0, 8) "," F32("b", "[1]", 4, 8) "}", 8, "tensor 'b': its data overlaps another's" },
     { "{" F32("a", "[1]", 0, 4) "," F32("b", "[1]", 0, 4) "}", 4, "overlaps" },
     { "{" F32("a", "[1]", 4, 0) "}", 4, "its data ends before it begins" },
-    { "{" F32("a", "[1]", 0, 4) "}", 3, "the file is shorter (65 bytes) than its header needs (66 bytes, for tensor 'a'): probably truncated" },
+    { "{" F32("a", "[1]", 0, 4) "}", 3,
+      "the file is shorter (65 bytes) than its header needs (66 bytes, for tensor 'a'): probably truncated" },
     { "{" F32("a", "[1]", 0, 4) "," F32("b", "[3]", 4, 16) "}", 4, "bytes, for tensor 'b'): probably truncated" },
     { "{" F32("a", "[2]", 0, 4) "}", 4, "its shape and dtype need 8 bytes, its data_offsets say 4" },
     { "{" F32("a", "[4611686018427387904, 4]", 0, 4) "}", 4, "more bytes than 64 bits count" },
@@ -395,11 +418,13 @@ static const struct { const char *header; int data; const char *error; } safe_ro
     { "{" F32("a", "[1,1,1,1,1,1,1,1,1]", 0, 4) "}", 4, "more than 8 dimensions" },
     { "{" F32("a", "3", 0, 4) "}", 4, "its shape is no list" },
     { "{" F32("a", "[1]", 0, 4.5) "}", 4, "data_offsets are not two whole numbers" },
-    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4, "data_offsets are not two whole numbers" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4,
+      "data_offsets are not two whole numbers" },
     { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "without data_offsets" },
     { "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "without a shape" },
     { "{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "without a dtype" },
-    { "{\"a\":{\"dtype\":\"F8_E5M2\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4, "tensor 'a': dtype 'F8_E5M2' is none that can be read" },
+    { "{\"a\":{\"dtype\":\"F8_E5M2\",\"shape\":[4],\"data_offsets\":[0,4]}}", 4,
+      "tensor 'a': dtype 'F8_E5M2' is none that can be read" },
     { "{\"a\":{\"dtype\":32,\"shape\":[4],\"data_offsets\":[0,4]}}", 4, "dtype '?'" },
     { "{\"a\":7}", 0, "its entry is no object" },
     { "{\"__metadata__\":{\"step\":3}}", 0, "metadata 'step' is no text" },
@@ -430,8 +455,8 @@ static const struct { const char *header; int data; const char *error; } safe_ro
     { "{\"\xe2\x82", 0, "not UTF-8" },
     { "{\"\x80\":1}", 0, "byte 10: bytes that are not UTF-8" },
     { "{\"\xc2z\":1}", 0, "not UTF-8" },
-    { "{\"\xe0\x9f\xbf\":1}", 0, "not UTF-8" },                                                   // three bytes for what two hold
-    { "{\"\xf0\x8f\xbf\xbf\":1}", 0, "not UTF-8" },                                               // four for what three hold
+    { "{\"\xe0\x9f\xbf\":1}", 0, "not UTF-8" },      // three bytes for what two hold
+    { "{\"\xf0\x8f\xbf\xbf\":1}", 0, "not UTF-8" },  // four for what three hold
     { "{\"\xf5\x80\x80\x80\":1}", 0, "not UTF-8" },
     // at the edges of UTF-8
     { "{\"__metadata__\":{\"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80"
@@ -470,12 +495,18 @@ static const struct { const char *header; int data; const char *error; } safe_ro
     { "{" F32("a", "[1e0]", 0, 4) "}", 4, "a dimension is no size" },
     { "{" F32("a", "[\"1\"]", 0, 4) "}", 4, "a dimension is no size" },
     { "{" F32("a", "[1]", -4, 0) "}", 4, "its data ends before it begins" },
-    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":\"04\"}}", 4, "data_offsets are not two whole numbers" },
-    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[null,4]}}", 4, "data_offsets are not two whole numbers" },
-    { "{" F32("c", "[0]", 0, 0) "," F32("b", "[1]", 0, 4) "," F32("a", "[0]", 0, 0) "," F32("d", "[0]", 4, 4) "}", 4, NULL },       // several at one place
-    { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846975],\"data_offsets\":[8070450532247928832,9223372036854775807]}}", 4,
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":\"04\"}}", 4,
+      "data_offsets are not two whole numbers" },
+    { "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[null,4]}}", 4,
+      "data_offsets are not two whole numbers" },
+    // several at one place
+    { "{" F32("c", "[0]", 0, 0) "," F32("b", "[1]", 0, 4) "," F32("a", "[0]", 0, 0) "," F32("d", "[0]", 4, 4) "}", 4,
+      NULL },
+    { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846975],\"data_offsets\":[8070450532247928832,"
+      "9223372036854775807]}}", 4,
       "than its header needs (9223372036854775807 bytes, for tensor 'a')" },
-    { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846976],\"data_offsets\":[0,1152921504606846976]}}", 4, "more bytes than 64 bits count" }
+    { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1152921504606846976],\"data_offsets\":[0,1152921504606846976]}}", 4,
+      "more bytes than 64 bits count" }
 };
 TEST(broken_safetensors_headers) {
     static char bytes[700];
@@ -484,7 +515,8 @@ TEST(broken_safetensors_headers) {
         eg_archive *a = eg_load_safetensors(test_temp("row.safetensors"));
         if (safe_rows[i].error) CHECK(a == NULL);
         else CHECK(a != NULL);
-        if (safe_rows[i].error && (eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), safe_rows[i].error) || !strstr(eg_error_message(), "row.safetensors: ")))
+        if (safe_rows[i].error && (eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), safe_rows[i].error) ||
+                                   !strstr(eg_error_message(), "row.safetensors: ")))
             test_contains(__FILE__, __LINE__, safe_rows[i].header, eg_error_message(), safe_rows[i].error);
         eg_error_clear();
         eg_archive_release(a);
@@ -495,11 +527,13 @@ TEST(broken_safetensors_headers) {
     CHECK_ERROR(eg_load_safetensors(test_temp("deep.safetensors")), EG_ERROR_FILE, "nested too deep (136");
     memset(deep, '1', 500);
     write_bytes(test_temp("digits.safetensors"), bytes, safe_file(bytes, deep, 0));
-    CHECK_ERROR(eg_load_safetensors(test_temp("digits.safetensors")), EG_ERROR_FILE, "byte 8: a number of too many digits");
+    CHECK_ERROR(eg_load_safetensors(test_temp("digits.safetensors")), EG_ERROR_FILE,
+                "byte 8: a number of too many digits");
     const row rows[] = {
         { "empty", BYTES(""), "shorter than 8 bytes" },
         { "seven", BYTES("1234567"), "shorter than 8 bytes" },
-        { "beyond", BYTES("\3\0\0\0\0\0\0\0{}"), "truncated: a header of 3 bytes, but 2 follow; the file is shorter (10 bytes) than its header needs (11 bytes)" },
+        { "beyond", BYTES("\3\0\0\0\0\0\0\0{}"), "truncated: a header of 3 bytes, but 2 follow; the file is shorter "
+                                                 "(10 bytes) than its header needs (11 bytes)" },
         { "too long", BYTES("\1\xe1\xf5\5\0\0\0\0{}"), "a header of 100000001 bytes" },
         { "largest", BYTES("\xff\xff\xff\xff\xff\xff\xff\xff{}"), "a header of 18446744073709551615 bytes" } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -507,26 +541,34 @@ TEST(broken_safetensors_headers) {
         CHECK_ERROR(eg_load_safetensors(test_temp("b.safetensors")), EG_ERROR_FILE, rows[i].error);
     }
     char ten[200];
-    write_bytes(test_temp("names.safetensors"), ten, safe_file(ten, "{\"\\u00e9 \\ud83d\\ude00\\t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1));
+    write_bytes(test_temp("names.safetensors"), ten, safe_file(
+            ten, "{\"\\u00e9 \\ud83d\\ude00\\t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1));
     eg_archive *a = eg_load_safetensors(test_temp("names.safetensors"));
     CHECK_STR(eg_archive_name(a, 0), "\xc3\xa9 \xf0\x9f\x98\x80\t");
     eg_archive_release(a);
 }
 
-static void put(unsigned char *p, unsigned long long v, int n) { for (int i = 0; i < n; i++, v >>= 8) p[i] = (unsigned char)(v & 255); }
+static void put(unsigned char *p, unsigned long long v, int n) {
+    for (int i = 0; i < n; i++, v >>= 8) p[i] = (unsigned char)(v & 255);
+}
 // A header costs a few times its bytes, whatever stands in it.
 TEST(headers_of_many_small_things) {
-    static const char *const parts[][3] = { { "{\"a\":[", "0,", "0]}" }, { "{\"a\":[", "[],", "0]}" }, { "{", "\"%07d\":1,", "\"a\":1}" }, { "{\"__metadata__\":{", "\"%07d\":\"\",", "\"a\":\"\"}}" },
-                                            { "{", "\"%07d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},", "\"a\":{}}" } };
+    static const char *const parts[][3] = { { "{\"a\":[", "0,", "0]}" },
+                                            { "{\"a\":[", "[],", "0]}" }, { "{", "\"%07d\":1,", "\"a\":1}" },
+                                            { "{\"__metadata__\":{", "\"%07d\":\"\",", "\"a\":\"\"}}" },
+                                            { "{", "\"%07d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},",
+                                            "\"a\":{}}" } };
     size_t room = (size_t)1 << 20;
     char *bytes = (char *)malloc(room + 200);
     for (int k = 0; k < 5; k++) {
-        size_t n = 8 + (size_t)snprintf(bytes + 8, 100, "%s", parts[k][0]), each = k < 3 ? room : room / 16;       // texts are looked up one by one
+        // texts are looked up one by one
+        size_t n = 8 + (size_t)snprintf(bytes + 8, 100, "%s", parts[k][0]), each = k < 3 ? room : room / 16;
         for (int i = 0; n < each; i++) {
             char part[100], digits[16];
             const char *at = strstr(parts[k][1], "%07d");
             snprintf(digits, sizeof digits, "%07d", i);
-            snprintf(part, sizeof part, "%.*s%s%s", (int)(at ? at - parts[k][1] : 0), parts[k][1], at ? digits : "", at ? at + 4 : parts[k][1]);
+            snprintf(part, sizeof part, "%.*s%s%s", (int)(at ? at - parts[k][1] : 0), parts[k][1], at ? digits : "",
+                     at ? at + 4 : parts[k][1]);
             n += (size_t)snprintf(bytes + n, 100, "%s", part);
         }
         n += (size_t)snprintf(bytes + n, 100, "%s", parts[k][2]);
@@ -538,7 +580,8 @@ TEST(headers_of_many_small_things) {
         CHECK((a != NULL) == (k == 3));
         eg_error_clear();
         int64_t peak = eg_memory().peak_bytes - before;
-        if (peak > 8 * (int64_t)n + (1 << 18)) test_near(__FILE__, __LINE__, parts[k][1], (double)peak, 8 * (double)n, 1 << 18);
+        if (peak > 8 * (int64_t)n + (1 << 18))
+            test_near(__FILE__, __LINE__, parts[k][1], (double)peak, 8 * (double)n, 1 << 18);
         eg_archive_release(a);
     }
     free(bytes);
@@ -547,7 +590,9 @@ TEST(headers_of_many_small_things) {
 // ---- zip files, broken byte by byte where something stands
 
 typedef void spoil(unsigned char *file, size_t *n, size_t list, size_t end);
-#define SPOIL(name) static void spoil_##name(unsigned char *file, size_t *n, size_t list, size_t end) { (void)file; (void)n; (void)list; (void)end;
+#define SPOIL(name) \
+    static void spoil_##name(unsigned char *file, size_t *n, size_t list, \
+                             size_t end) { (void)file; (void)n; (void)list; (void)end;
 SPOIL(nothing) }
 SPOIL(comment) put(file + end + 20, 5, 2); memcpy(file + *n, "hello", 5); *n += 5; }
 SPOIL(end) *n -= 22; }
@@ -574,16 +619,27 @@ SPOIL(name_zero) file[list + 46] = 0; }
 SPOIL(twice) file[list + 51 + 46] = 'a'; }
 SPOIL(no_npy) memcpy(file + list + 46 + 1, ".txt", 4); }
 static const struct { const char *what; spoil *spoil; const char *error; } zip_rows[] = {
-    { "whole", spoil_nothing, NULL }, { "with a comment", spoil_comment, NULL }, { "with a member that is no .npy", spoil_no_npy, NULL },
-    { "no end", spoil_end, "end record is missing" }, { "in parts", spoil_parts, "in several parts" }, { "list elsewhere", spoil_list, "list of members is not in it" },
-    { "list too large", spoil_list_size, "list of members is not in it" }, { "too many", spoil_count, "counts more members than it lists" },
-    { "entry", spoil_entry, "a member's entry is missing" }, { "entry cut", spoil_entry_cut, "a member's entry is cut off" },
-    { "method", spoil_method, "member 'a' is compressed by method 12" }, { "encrypted", spoil_encrypted, "an encrypted member" },
-    { "two sizes", spoil_sizes, "a stored member has two sizes" }, { "huge", spoil_huge, "which the file cannot hold" }, { "bomb", spoil_bomb, "which the file cannot hold" },
-    { "local", spoil_local, "byte 0: broken zip file: a member is not where the list says" }, { "place", spoil_place, "byte 5: broken zip file: a member is not where the list says" },
-    { "far away", spoil_place_far, "overlaps" }, { "name length", spoil_name_length, "lies beyond its end" }, { "checksum", spoil_checksum, "member 'a' is corrupted: its checksum is" },
-    { "value", spoil_value, "member 'a' is corrupted" }, { "zip64 without its field", spoil_wide, "64 bit sizes are missing" }, { "name", spoil_name, "a name that is not UTF-8" },
-    { "zero in the name", spoil_name_zero, "a name that is not UTF-8" }, { "twice", spoil_twice, "the name 'a' stands there twice" }
+    { "whole", spoil_nothing, NULL }, { "with a comment", spoil_comment, NULL },
+    { "with a member that is no .npy", spoil_no_npy, NULL },
+    { "no end", spoil_end, "end record is missing" }, { "in parts", spoil_parts, "in several parts" },
+    { "list elsewhere", spoil_list, "list of members is not in it" },
+    { "list too large", spoil_list_size, "list of members is not in it" },
+    { "too many", spoil_count, "counts more members than it lists" },
+    { "entry", spoil_entry, "a member's entry is missing" },
+    { "entry cut", spoil_entry_cut, "a member's entry is cut off" },
+    { "method", spoil_method, "member 'a' is compressed by method 12" },
+    { "encrypted", spoil_encrypted, "an encrypted member" },
+    { "two sizes", spoil_sizes, "a stored member has two sizes" }, { "huge", spoil_huge, "which the file cannot hold" },
+    { "bomb", spoil_bomb, "which the file cannot hold" },
+    { "local", spoil_local, "byte 0: broken zip file: a member is not where the list says" },
+    { "place", spoil_place, "byte 5: broken zip file: a member is not where the list says" },
+    { "far away", spoil_place_far, "overlaps" }, { "name length", spoil_name_length, "lies beyond its end" },
+    { "checksum", spoil_checksum, "member 'a' is corrupted: its checksum is" },
+    { "value", spoil_value, "member 'a' is corrupted" },
+    { "zip64 without its field", spoil_wide, "64 bit sizes are missing" },
+    { "name", spoil_name, "a name that is not UTF-8" },
+    { "zero in the name", spoil_name_zero, "a name that is not UTF-8" },
+    { "twice", spoil_twice, "the name 'a' stands there twice" }
 };
 TEST(broken_npz_files) {
     eg_archive *a = eg_archive_new();
@@ -609,8 +665,11 @@ TEST(broken_npz_files) {
     }
     for (m = 0; m < n; m++) {                               // cut at every byte: an error each time
         write_bytes(test_temp("bad.npz"), good, m);
-        const char *said = m < 22 ? "shorter than an empty zip file" : m == 35 ? "the file is shorter (35 bytes) than its header needs (171 bytes, for member 'a.npy'): probably truncated" :
-                                                                                 "probably truncated";
+        const char *said =
+            m < 22 ? "shorter than an empty zip file"
+            : m == 35
+            ? "the file is shorter (35 bytes) than its header needs (171 bytes, for member 'a.npy'): probably truncated"
+            : "probably truncated";
         CHECK_ERROR(a = eg_load_npz(test_temp("bad.npz")), EG_ERROR_FILE, said);
         CHECK(a == NULL);
     }
@@ -622,12 +681,14 @@ TEST(metadata_of_npz_that_is_none) {
     CHECK(eg_archive_add(a, "__metadata__", eg_constant_of(EG_UINT8, EG_SHAPE(2), '[', ']')));
     CHECK(eg_save_npz(a, test_temp("meta.npz")));
     CHECK_ERROR(eg_load_npz(test_temp("meta.npz")), EG_ERROR_FILE, "__metadata__ is no JSON object");
-    CHECK_ERROR(eg_save_safetensors(a, test_temp("meta.safetensors")), EG_ERROR_ARGUMENT, "no tensor can be named __metadata__");
+    CHECK_ERROR(eg_save_safetensors(a, test_temp("meta.safetensors")), EG_ERROR_ARGUMENT,
+                "no tensor can be named __metadata__");
     eg_archive_release(a);
     a = eg_archive_new();
     CHECK(eg_archive_add(a, "__metadata__", 3));            // not ours: a tensor like any other
     CHECK(eg_archive_set_text(a, "key", "a text"));
-    CHECK_ERROR(eg_save_npz(a, test_temp("meta.npz")), EG_ERROR_ARGUMENT, "no tensor can be named __metadata__ beside texts");
+    CHECK_ERROR(eg_save_npz(a, test_temp("meta.npz")), EG_ERROR_ARGUMENT,
+                "no tensor can be named __metadata__ beside texts");
     CHECK(eg_archive_set_text(a, "key", NULL));
     CHECK(eg_save_npz(a, test_temp("meta.npz")));
     eg_archive_release(a);
@@ -638,7 +699,8 @@ TEST(metadata_of_npz_that_is_none) {
 
 // ---- zip files as others make them: compressed, with 64 bit sizes, with fields and members that say nothing to us
 
-enum { ZIP_WIDE = 1, ZIP_DEFLATED = 2, ZIP_STAMPED = 4, ZIP_BEHIND = 8 };      // 64 bit sizes; stored blocks of deflate; another field first; sizes behind the data
+// 64 bit sizes; stored blocks of deflate; another field first; sizes behind the data
+enum { ZIP_WIDE = 1, ZIP_DEFLATED = 2, ZIP_STAMPED = 4, ZIP_BEHIND = 8 };
 typedef struct zip_place { size_t list, wide_end, locator, end, n; } zip_place;
 static uint32_t zip_crc(const unsigned char *p, size_t n) {
     uint32_t crc = 0xffffffffu;
@@ -673,24 +735,40 @@ static zip_place zip_file(unsigned char *to, const char *name, const void *bytes
         memcpy(to + at, name, length);
         at += length;
         if (how & ZIP_STAMPED) { put(to + at, 0x5455, 2); put(to + at + 2, 5, 2); memset(to + at + 4, 1, 5); at += 9; }
-        if (wide) { put(to + at, 1, 2); put(to + at + 2, central ? 24 : 16, 2); put(to + at + 4, n, 8); put(to + at + 12, packed, 8); at += 20; }
+        if (wide) {
+            put(to + at, 1, 2);
+            put(to + at + 2, central ? 24 : 16, 2);
+            put(to + at + 4, n, 8);
+            put(to + at + 12, packed, 8);
+            at += 20;
+        }
         if (wide && central) { put(to + at, 0, 8); at += 8; }
         if (central) break;
-        if (how & ZIP_DEFLATED) { to[at] = 1; put(to + at + 1, n, 2); put(to + at + 3, ~(unsigned long long)n, 2); at += 5; }      // the last block, as it is
+        // the last block, as it is
+        if (how & ZIP_DEFLATED) {
+            to[at] = 1;
+            put(to + at + 1, n, 2);
+            put(to + at + 3, ~(unsigned long long)n, 2);
+            at += 5;
+        }
         memcpy(to + at, bytes, n);
         at += n;
     }
     z.wide_end = z.locator = z.end = at;
     if (how & ZIP_WIDE) {
-        put(to + at, 0x06064b50, 4); put(to + at + 4, 44, 8); put(to + at + 12, 45, 2); put(to + at + 14, 45, 2); put(to + at + 16, 0, 8);
-        put(to + at + 24, 1, 8); put(to + at + 32, 1, 8); put(to + at + 40, z.wide_end - z.list, 8); put(to + at + 48, z.list, 8);
+        put(to + at, 0x06064b50, 4); put(to + at + 4, 44, 8); put(to + at + 12, 45, 2); put(to + at + 14, 45, 2);
+        put(to + at + 16, 0, 8);
+        put(to + at + 24, 1, 8); put(to + at + 32, 1, 8); put(to + at + 40, z.wide_end - z.list, 8);
+        put(to + at + 48, z.list, 8);
         z.locator = at + 56;
-        put(to + z.locator, 0x07064b50, 4); put(to + z.locator + 4, 0, 4); put(to + z.locator + 8, z.wide_end, 8); put(to + z.locator + 16, 1, 4);
+        put(to + z.locator, 0x07064b50, 4); put(to + z.locator + 4, 0, 4); put(to + z.locator + 8, z.wide_end, 8);
+        put(to + z.locator + 16, 1, 4);
         z.end = z.locator + 20;
     }
     put(to + z.end, 0x06054b50, 4); put(to + z.end + 4, 0, 4);
     put(to + z.end + 8, how & ZIP_WIDE ? 0xffff : 1, 2); put(to + z.end + 10, how & ZIP_WIDE ? 0xffff : 1, 2);
-    put(to + z.end + 12, how & ZIP_WIDE ? 0xffffffffu : z.wide_end - z.list, 4); put(to + z.end + 16, how & ZIP_WIDE ? 0xffffffffu : z.list, 4);
+    put(to + z.end + 12, how & ZIP_WIDE ? 0xffffffffu : z.wide_end - z.list, 4);
+    put(to + z.end + 16, how & ZIP_WIDE ? 0xffffffffu : z.list, 4);
     put(to + z.end + 20, 0, 2);
     z.n = z.end + 22;
     return z;
@@ -713,10 +791,12 @@ TEST(npz_files_of_others) {
             zip_place z = zip_file(zip, "a.npy", bytes, n, how);
             write_bytes(test_temp("row.npz"), zip, z.n);
             eg_archive *a = eg_load_npz(test_temp("row.npz"));
-            if (error && !strncmp(error, "byte ", 5)) error = strchr(error, ':') + 2;      // another byte of this file, or none
+            // another byte of this file, or none
+            if (error && !strncmp(error, "byte ", 5)) error = strchr(error, ':') + 2;
             if (!error && !a) test_contains(__FILE__, __LINE__, npy_rows[i].header, eg_error_message(), "no error");
             else if (!error) CHECK(eg_archive_has(a, "a") && eg_archive_count(a) == 1);
-            else if (a || eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), error)) test_contains(__FILE__, __LINE__, npy_rows[i].header, eg_error_message(), error);
+            else if (a || eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), error))
+                test_contains(__FILE__, __LINE__, npy_rows[i].header, eg_error_message(), error);
             eg_error_clear();
             eg_archive_release(a);
         }
@@ -741,20 +821,33 @@ WIDE(packed_below) put(b + z->list + 46 + 5 + 12, 1ull << 63, 8); }
 WIDE(place_below) put(b + z->list + 46 + 5 + 20, ~0ull, 8); }
 WIDE(place_far) put(b + z->list + 46 + 5 + 20, ~0ull >> 1, 8); }
 WIDE(narrow_place) put(b + z->list + 42, 0, 4); }
-WIDE(short_name) put(b + z->list + 28, 3, 2); put(b + z->list + 30, 30, 2); memmove(b + z->list + 46, "xyz\7\0\2\0", 7); memmove(b + z->list + 53, "\1\0\x18\0", 4); }
-WIDE(list_beyond) b[z->end + 10] = 1; b[z->end + 11] = 0; put(b + z->end + 8, 1, 2); put(b + z->end + 12, 47, 4); put(b + z->end + 16, 9, 4); }
+WIDE(short_name) put(b + z->list + 28, 3, 2); put(b + z->list + 30, 30, 2); memmove(b + z->list + 46, "xyz\7\0\2\0",
+7); memmove(b + z->list + 53, "\1\0\x18\0", 4); }
+WIDE(list_beyond) b[z->end + 10] = 1; b[z->end + 11] = 0; put(b + z->end + 8, 1, 2); put(b + z->end + 12, 47,
+4); put(b + z->end + 16, 9, 4); }
 TEST(zip_files_of_64_bits) {
-    static const struct { const char *what; void (*spoil)(unsigned char *, size_t *, const zip_place *); const char *error; } rows[] = {
-        { "whole", wide_nothing, NULL }, { "with a comment that looks like an end", wide_comment, NULL }, { "a comment that is longer than the file", wide_comment_cut, "probably truncated" },
-        { "no locator", wide_locator, "list of members is not in it" }, { "a locator that points beyond", wide_locator_far, "it points beyond its end" },
-        { "a locator that points before", wide_locator_below, "it points beyond its end" }, { "no end record", wide_end, "its 64 bit end record is missing" },
-        { "more members", wide_count, "it counts more members than it lists" }, { "a negative count", wide_count_below, "it counts more members than it lists" },
-        { "a negative size", wide_size_below, "list of members is not in it" }, { "a negative start", wide_start_below, "list of members is not in it" },
-        { "a short field", wide_field_short, "64 bit sizes are missing" }, { "a long field", wide_field_long, "64 bit sizes are missing" },
-        { "another field", wide_field_other, "64 bit sizes are missing" }, { "a member's size below zero", wide_whole_size_below, "64 bit sizes are missing" },
-        { "its packed size below zero", wide_packed_below, "64 bit sizes are missing" }, { "its place below zero", wide_place_below, "64 bit sizes are missing" },
-        { "its place far away", wide_place_far, "overlaps what follows" }, { "its place in 32 bits", wide_narrow_place, NULL },
-        { "a member of three letters", wide_short_name, "" }, { "32 bits without their numbers", wide_list_beyond, "a member's entry is missing" } };
+    static const struct { const char *what; void (*spoil)(unsigned char *, size_t *, const zip_place *);
+                          const char *error; } rows[] = {
+        { "whole", wide_nothing, NULL }, { "with a comment that looks like an end", wide_comment, NULL },
+        { "a comment that is longer than the file", wide_comment_cut, "probably truncated" },
+        { "no locator", wide_locator, "list of members is not in it" },
+        { "a locator that points beyond", wide_locator_far, "it points beyond its end" },
+        { "a locator that points before", wide_locator_below, "it points beyond its end" },
+        { "no end record", wide_end, "its 64 bit end record is missing" },
+        { "more members", wide_count, "it counts more members than it lists" },
+        { "a negative count", wide_count_below, "it counts more members than it lists" },
+        { "a negative size", wide_size_below, "list of members is not in it" },
+        { "a negative start", wide_start_below, "list of members is not in it" },
+        { "a short field", wide_field_short, "64 bit sizes are missing" },
+        { "a long field", wide_field_long, "64 bit sizes are missing" },
+        { "another field", wide_field_other, "64 bit sizes are missing" },
+        { "a member's size below zero", wide_whole_size_below, "64 bit sizes are missing" },
+        { "its packed size below zero", wide_packed_below, "64 bit sizes are missing" },
+        { "its place below zero", wide_place_below, "64 bit sizes are missing" },
+        { "its place far away", wide_place_far, "overlaps what follows" },
+        { "its place in 32 bits", wide_narrow_place, NULL },
+        { "a member of three letters", wide_short_name, "" },
+        { "32 bits without their numbers", wide_list_beyond, "a member's entry is missing" } };
     static char npy[400];
     static unsigned char good[1000], bytes[1100];
     size_t n = (size_t)npy_file(npy, "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12);
@@ -765,25 +858,32 @@ TEST(zip_files_of_64_bits) {
         rows[i].spoil(bytes, &m, &z);
         write_bytes(test_temp("wide.npz"), bytes, m);
         eg_archive *a = eg_load_npz(test_temp("wide.npz"));
-        if (!rows[i].error ? !a || !eg_archive_has(a, "a") : *rows[i].error ? a || !strstr(eg_error_message(), rows[i].error) : !a || eg_archive_count(a))
+        if (!rows[i].error ? !a || !eg_archive_has(a, "a")
+            : *rows[i].error ? a || !strstr(eg_error_message(), rows[i].error)
+            : !a || eg_archive_count(a))
             test_contains(__FILE__, __LINE__, rows[i].what, eg_error_message(), rows[i].error);
         eg_error_clear();
         eg_archive_release(a);
     }
-    for (unsigned how = 0; how < 16; how++)                 // cut at every byte: an error each time, which names the member where its size is known
+    // cut at every byte: an error each time, which names the member where its size is known
+    for (unsigned how = 0; how < 16; how++)
         for (size_t m = 0, end = (z = zip_file(good, "a.npy", npy, n, how)).n; m < end; m++) {
             write_bytes(test_temp("wide.npz"), good, m);
-            CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, m < 22 ? "shorter than an empty zip file" :
-                        m > 100 && m < z.list && !(how & ZIP_BEHIND) ? "for member 'a.npy'): probably truncated" : "probably truncated");
+            CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE,
+                        m < 22 ? "shorter than an empty zip file"
+                        : m > 100 && m < z.list && !(how & ZIP_BEHIND) ? "for member 'a.npy'): probably truncated"
+                        : "probably truncated");
         }
     zip_file(good, "a.npy", npy, n, ZIP_WIDE);
     put(good + 30 + 5 + 12, ~0ull >> 1, 8);                 // a size that no file has
     write_bytes(test_temp("wide.npz"), good, 200);
-    CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, "needs (9223372036854775807 bytes, for member 'a.npy')");
+    CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE,
+                "needs (9223372036854775807 bytes, for member 'a.npy')");
     write_bytes(test_temp("wide.npz"), good, 60);           // its 64 bit sizes are those of a field that is cut
     put(good + 30 + 5 + 2, 8, 2);
     write_bytes(test_temp("wide.npz"), good, 100);
-    CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, "a zip file's end record is missing: probably truncated");
+    CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE,
+                "a zip file's end record is missing: probably truncated");
     write_bytes(test_temp("wide.npz"), "PK no zip file, though it begins so", 35);
     CHECK_ERROR(eg_load_npz(test_temp("wide.npz")), EG_ERROR_FILE, "no .npz file: a zip file's end record is missing");
     static unsigned char more[2000];
@@ -795,10 +895,14 @@ TEST(zip_files_of_64_bits) {
 }
 #ifdef EAGER_ZLIB
 TEST(compressed_members_that_are_broken) {
-    const struct { const char *what; size_t at; unsigned long long value; int bytes; unsigned promised; const char *error; } rows[] = {
-        { "a block of no kind", 35, 7, 1, 0, "broken compressed data" }, { "a block with another length", 38, 0, 2, 0, "broken compressed data" },
-        { "not the last block", 35, 0, 1, 1, "truncated compressed data" }, { "an empty last block", 36, 0xffff0000u, 4, 0, "truncated: the compressed data ends too early" },
-        { "a byte more than there is", 35, 1, 1, 1, "truncated: the compressed data ends too early" }, { "a value", 110, 7, 1, 0, "member 'a' is corrupted" } };
+    const struct { const char *what; size_t at; unsigned long long value; int bytes; unsigned promised;
+                   const char *error; } rows[] = {
+        { "a block of no kind", 35, 7, 1, 0, "broken compressed data" },
+        { "a block with another length", 38, 0, 2, 0, "broken compressed data" },
+        { "not the last block", 35, 0, 1, 1, "truncated compressed data" },
+        { "an empty last block", 36, 0xffff0000u, 4, 0, "truncated: the compressed data ends too early" },
+        { "a byte more than there is", 35, 1, 1, 1, "truncated: the compressed data ends too early" },
+        { "a value", 110, 7, 1, 0, "member 'a' is corrupted" } };
     static char npy[400];
     static unsigned char good[1000], bytes[1000];
     size_t n = (size_t)npy_file(npy, "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }\n", 12);
@@ -809,7 +913,8 @@ TEST(compressed_members_that_are_broken) {
         put(bytes + z.list + 24, n + rows[i].promised, 4);
         write_bytes(test_temp("deflated.npz"), bytes, z.n);
         eg_archive *a = eg_load_npz(test_temp("deflated.npz"));
-        if (a || eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), rows[i].error)) test_contains(__FILE__, __LINE__, rows[i].what, eg_error_message(), rows[i].error);
+        if (a || eg_error() != EG_ERROR_FILE || !strstr(eg_error_message(), rows[i].error))
+            test_contains(__FILE__, __LINE__, rows[i].what, eg_error_message(), rows[i].error);
         eg_error_clear();
         eg_archive_release(a);
     }
@@ -822,7 +927,9 @@ TEST(npz_files_of_very_many_arrays) {
     REQUIRE(text);
     for (int many = MANY - 1; many <= MANY; many++) {
         char *at = text + 8;
-        for (int i = 0; i < many; i++) at += snprintf(at, EACH, "%c\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? ',' : '{', i);
+        for (int i = 0; i < many; i++)
+            at += snprintf(at, EACH, "%c\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? ',' : '{',
+                           i);
         *at++ = '}';
         put((unsigned char *)text, (unsigned long long)(at - text - 8), 8);
         write_bytes(test_temp("very_many.safetensors"), text, (size_t)(at - text));
@@ -879,15 +986,19 @@ static bool full_safetensors(const char *path) { return eg_save_safetensors(full
 static bool full_png(const char *path) { return eg_save_png(path, full_tensor); }
 TEST(disks_that_are_full_anywhere) {
     const struct { const char *name; bool (*save)(const char *path); } formats[] = {
-        { "full.npy", full_npy }, { "full.npz", full_npz }, { "full.safetensors", full_safetensors }, { "full.png", full_png } };
+        { "full.npy", full_npy }, { "full.npz", full_npz }, { "full.safetensors", full_safetensors },
+        { "full.png", full_png } };
     struct rlimit old, few;
     full_tensor = eg_random_uniform(EG_SHAPE(50, 40, 3));
     full_archive = eg_archive_new();
-    CHECK(eg_archive_add(full_archive, "large", full_tensor) && eg_archive_add(full_archive, "small", 3) && eg_archive_add(full_archive, "large, too", eg_ones(EG_FLOAT64, EG_SHAPE(900))));
+    CHECK(eg_archive_add(full_archive, "large", full_tensor) && eg_archive_add(full_archive, "small", 3) &&
+          eg_archive_add(full_archive, "large, too", eg_ones(EG_FLOAT64, EG_SHAPE(900))));
     for (int i = 0; i < 40; i++) {
         char key[32];
         snprintf(key, sizeof key, "key %d", i);
-        CHECK(eg_archive_set_text(full_archive, key, "a text of many that fill what is written of them, and more than one block of it, too"));
+        CHECK(eg_archive_set_text(
+                full_archive, key,
+                "a text of many that fill what is written of them, and more than one block of it, too"));
     }
     getrlimit(RLIMIT_FSIZE, &old);
     few = old;
@@ -918,7 +1029,8 @@ TEST(disks_that_are_full_anywhere) {
     memset(longest, 'n', sizeof longest);
     longest[sizeof longest - 1] = 0;
     CHECK(eg_archive_add(full_archive, longest, 1));
-    CHECK_ERROR(eg_save_npz(full_archive, test_temp("full.npz")), EG_ERROR_ARGUMENT, "eg_save_npz: a name of 65099 bytes; a zip file has no room for it");
+    CHECK_ERROR(eg_save_npz(full_archive, test_temp("full.npz")), EG_ERROR_ARGUMENT,
+                "eg_save_npz: a name of 65099 bytes; a zip file has no room for it");
     CHECK_INT(test_left_behind(test_temp("full.npz")), 0);
     eg_archive_release(full_archive);
     full_archive = NULL;
@@ -933,7 +1045,8 @@ TEST(names_that_cannot_be_taken) {
 TEST(files_that_cannot_be_written) {
     if (geteuid() == 0) SKIP("root may write anywhere");
     CHECK(mkdir(test_temp("closed"), 0500) == 0 || access(test_temp("closed"), F_OK) == 0);
-    CHECK_ERROR(eg_save_npy(eg_scalar(1), test_temp("closed/x.npy")), EG_ERROR_FILE, "closed/x.npy: cannot be written: ");
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), test_temp("closed/x.npy")), EG_ERROR_FILE,
+                "closed/x.npy: cannot be written: ");
 }
 TEST(devices_are_written_to_and_not_replaced) {
     CHECK(eg_save_npy(eg_scalar(1), "/dev/null"));
@@ -949,7 +1062,10 @@ static bool act_npz(eg_archive *a) { return eg_save_npz(a, test_temp("act.npz"))
 static bool act_safetensors(eg_archive *a) { return eg_save_safetensors(a, test_temp("act.safetensors")); }
 static bool done(eg_archive *b) { eg_archive_release(b); return b != NULL; }
 static bool act_load_npz(eg_archive *a) { (void)a; return done(eg_load_npz(test_temp("act.npz"))); }
-static bool act_load_safetensors(eg_archive *a) { (void)a; return done(eg_load_safetensors(test_temp("act.safetensors"))); }
+static bool act_load_safetensors(eg_archive *a) {
+    (void)a;
+    return done(eg_load_safetensors(test_temp("act.safetensors")));
+}
 static bool act_npy(eg_archive *a) {
     EG_SCOPE;
     eg_tensor *x = eg_archive_get(a, "view");
@@ -982,16 +1098,19 @@ static bool act_build(eg_archive *a) {
     EG_SCOPE;
     (void)a;
     eg_archive *b = eg_archive_new();
-    bool ok = b && eg_archive_add(b, "x", 1) && eg_archive_set_text(b, "k", "v") && eg_archive_set_text(b, "k", "w") && eg_archive_set_text(b, "k", NULL);
+    bool ok = b && eg_archive_add(b, "x", 1) && eg_archive_set_text(b, "k", "v") && eg_archive_set_text(b, "k", "w") &&
+              eg_archive_set_text(b, "k", NULL);
     eg_archive_release(b);
     return ok;
 }
 TEST(no_memory) {
-    act *const acts[] = { act_npz, act_load_npz, act_safetensors, act_load_safetensors, act_npy, act_load_npy, act_build, act_narrow, act_columns, act_read, act_memory };
+    act *const acts[] = { act_npz, act_load_npz, act_safetensors, act_load_safetensors, act_npy, act_load_npy,
+                          act_build, act_narrow, act_columns, act_read, act_memory };
     if (!test_on_host) SKIP("the device keeps memory of its own");
     char bytes[200];
     unsigned char zip[400];
-    size_t length = (size_t)npy_file(bytes, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }", 12);      // widened, turned, transposed
+    // widened, turned, transposed
+    size_t length = (size_t)npy_file(bytes, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }", 12);
     write_bytes(test_temp("columns.npy"), bytes, length);
     zip_place place = zip_file(zip, "narrow.npy", bytes, length, zip_lacks(ZIP_DEFLATED) ? 0 : ZIP_DEFLATED);
     write_bytes(test_temp("narrow.npz"), zip, place.n);
@@ -999,7 +1118,10 @@ TEST(no_memory) {
         for (int64_t at = 1;; at++) {
             eg_shutdown();
             faults.live = 0;
-            if (!eg_set_allocator(faults_allocate, faults_free, NULL)) { eg_error_clear(); SKIP("memory of an earlier test is still held"); }
+            if (!eg_set_allocator(faults_allocate, faults_free, NULL)) {
+                eg_error_clear();
+                SKIP("memory of an earlier test is still held");
+            }
             eg_archive *a = every_dtype(false);
             eg_memory_trim();
             int64_t tensors = eg_memory().live_tensors;

@@ -34,10 +34,14 @@ static void gone(const char *path, unsigned char *bytes) {
 }
 static eg_archive *small(void) {
     eg_archive *a = eg_archive_new();
-    CHECK(eg_archive_add(a, "x", eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)) && eg_archive_add(a, "n", eg_constant_of(EG_INT64, EG_SHAPE(3), 7, 8, 9)) && eg_archive_set_text(a, "note", "text"));
+    CHECK(eg_archive_add(a, "x", eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)) &&
+          eg_archive_add(a, "n", eg_constant_of(EG_INT64, EG_SHAPE(3), 7, 8, 9)) &&
+          eg_archive_set_text(a, "note", "text"));
     return a;
 }
-static eg_layer *pair(void) { return eg_sequential(eg_layer_dense(3, .activation = EG_TANH, .input_shape = EG_SHAPE(2)), eg_layer_dense(1)); }
+static eg_layer *pair(void) {
+    return eg_sequential(eg_layer_dense(3, .activation = EG_TANH, .input_shape = EG_SHAPE(2)), eg_layer_dense(1));
+}
 
 TEST(archives_from_memory) {
     static const char *const names[] = { "small.npz", "small.safetensors" };
@@ -53,7 +57,8 @@ TEST(archives_from_memory) {
         CHECK_SAME(eg_archive_get(b, "n"), eg_archive_get(a, "n"), 0);
         CHECK_STR(eg_archive_text(b, "note"), "text");
         eg_archive_release(b);
-        for (int64_t cut = 0; cut < n; cut += 1 + n / 40) {  // of any length that is too short: an error, and no byte beyond it is read
+        // of any length that is too short: an error, and no byte beyond it is read
+        for (int64_t cut = 0; cut < n; cut += 1 + n / 40) {
             unsigned char *part = (unsigned char *)malloc((size_t)cut + !cut);
             memcpy(part, bytes, (size_t)cut);
             CHECK(eg_archive_load_memory(part, cut) == NULL && eg_error() == EG_ERROR_FILE);
@@ -64,17 +69,22 @@ TEST(archives_from_memory) {
         free(bytes);
         eg_archive_release(a);
     }
-    CHECK_ERROR(eg_archive_load_memory("abcdefghijklmnop", 16), EG_ERROR_FILE, "eg_archive_load_memory: (memory).safetensors: byte 0: a header of ");
-    CHECK_ERROR(eg_archive_load_memory("", 0), EG_ERROR_FILE, "(memory).safetensors: byte 0: no safetensors file: shorter than 8 bytes");
+    CHECK_ERROR(eg_archive_load_memory("abcdefghijklmnop", 16), EG_ERROR_FILE,
+                "eg_archive_load_memory: (memory).safetensors: byte 0: a header of ");
+    CHECK_ERROR(eg_archive_load_memory("", 0), EG_ERROR_FILE,
+                "(memory).safetensors: byte 0: no safetensors file: shorter than 8 bytes");
     CHECK_ERROR(eg_archive_load_memory(NULL, 3), EG_ERROR_NULL, "eg_archive_load_memory: the data is NULL");
-    CHECK_ERROR(eg_archive_load_memory("x", -1), EG_ERROR_ARGUMENT, "eg_archive_load_memory: a size of -1 bytes; it must not be negative");
+    CHECK_ERROR(eg_archive_load_memory("x", -1), EG_ERROR_ARGUMENT,
+                "eg_archive_load_memory: a size of -1 bytes; it must not be negative");
     CHECK_ERROR(eg_archive_load("(memory).safetensors"), EG_ERROR_FILE, "cannot be opened");
 }
 TEST(models_and_weights_from_memory) {
-    eg_layer *m = pair(), *other = pair(), *whole, *wide = eg_layer_dense(3, .input_shape = EG_SHAPE(2), .name = "dense");
+    eg_layer *m = pair(), *other = pair(), *whole,
+             *wide = eg_layer_dense(3, .input_shape = EG_SHAPE(2), .name = "dense");
     eg_tensor *x = eg_constant(EG_SHAPE(2, 2), 1, -1, .5, 2), *y = eg_call(m, x);
     int64_t n;
-    REQUIRE(eg_layer_build(other, EG_SHAPE(-1, 2)) && eg_layer_build(wide, EG_SHAPE(-1, 2)) && eg_model_save(m, test_temp("m.safetensors")) && eg_save_weights(m, test_temp("w.npz")));
+    REQUIRE(eg_layer_build(other, EG_SHAPE(-1, 2)) && eg_layer_build(wide, EG_SHAPE(-1, 2)) &&
+            eg_model_save(m, test_temp("m.safetensors")) && eg_save_weights(m, test_temp("w.npz")));
     unsigned char *bytes = bytes_of(test_temp("m.safetensors"), &n);
     whole = eg_model_load_memory(bytes, n);
     CHECK_SAME(eg_call(whole, x), y, 0);
@@ -104,7 +114,8 @@ static int strung(eg_dataset *d, double *to, int most) {
     eg_iterator *it = eg_iterator_new(d);
     eg_tensor *out[EG_MAX_COMPONENTS];
     while (eg_iterator_next(it, out) == EG_NEXT)
-        for (int64_t i = 0; i < eg_size(out[0]) && n < most; i++) to[n++] = ((const double *)eg_data(eg_cast(out[0], EG_FLOAT64)))[i];
+        for (int64_t i = 0; i < eg_size(out[0]) && n < most; i++)
+            to[n++] = ((const double *)eg_data(eg_cast(out[0], EG_FLOAT64)))[i];
     eg_iterator_release(it);
     eg_dataset_release(d);
     return n;
@@ -116,8 +127,10 @@ static eg_dataset *as_rows(const char *path) { return eg_dataset_from_files(&pat
 TEST(datasets_from_memory) {
     static const unsigned char idx[] = { 0, 0, 8, 2, 0, 0, 0, 3, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6 };
     const struct { const char *name; eg_dataset *(*make)(const char *path); } kinds[] = {
-        { "m.txt", as_lines }, { "m.csv", as_csv }, { "m.tfrecord", as_records }, { "m.idx", as_rows }, { "m.npy", as_rows }, { "m.npz", as_rows }, { "m.txt.gz", as_lines }, { "m.idx.gz", as_rows } };
-    FILE *f = fopen(test_temp("m.txt"), "wb"), *g = fopen(test_temp("m.csv"), "wb"), *h = fopen(test_temp("m.idx"), "wb");
+        { "m.txt", as_lines }, { "m.csv", as_csv }, { "m.tfrecord", as_records }, { "m.idx", as_rows },
+        { "m.npy", as_rows }, { "m.npz", as_rows }, { "m.txt.gz", as_lines }, { "m.idx.gz", as_rows } };
+    FILE *f = fopen(test_temp("m.txt"), "wb"), *g = fopen(test_temp("m.csv"), "wb"),
+         *h = fopen(test_temp("m.idx"), "wb");
     REQUIRE(f && g && h);
     fputs("one\ntwo\n\nthree", f);
     fputs("1,2\n3,4\n5,6\n", g);
@@ -197,14 +210,17 @@ TEST(files_in_memory_have_their_rules) {
     fclose(f);
     CHECK(eg_memory_file_add(name, text, 6));
     CHECK_INT(eg_size(eg_read_file(name)), 6);               // it stands in front of the disk's
-    CHECK_ERROR(eg_memory_file_add(name, text, 6), EG_ERROR_FILE, "rules.txt: there is a file in memory of this path already; eg_memory_file_remove takes it away");
-    CHECK_ERROR(eg_save_npy(eg_scalar(1), name), EG_ERROR_FILE, "is a file in memory (eg_memory_file_add), which is not written");
+    CHECK_ERROR(eg_memory_file_add(name, text, 6), EG_ERROR_FILE,
+                "rules.txt: there is a file in memory of this path already; eg_memory_file_remove takes it away");
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), name), EG_ERROR_FILE,
+                "is a file in memory (eg_memory_file_add), which is not written");
     const char *one = name;
     eg_dataset *d = eg_dataset_text_lines(&one, 1);
     eg_iterator *it = eg_iterator_new(d);
     eg_tensor *out[EG_MAX_COMPONENTS];
     CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
-    CHECK_ERROR(eg_memory_file_remove(name), EG_ERROR_FILE, "is being read, by an iterator that stands in the midst of it or by another thread");
+    CHECK_ERROR(eg_memory_file_remove(name), EG_ERROR_FILE,
+                "is being read, by an iterator that stands in the midst of it or by another thread");
     CHECK_INT(eg_iterator_next(it, out), EG_NEXT);
     eg_iterator_release(it);
     eg_dataset_release(d);
@@ -216,7 +232,8 @@ TEST(files_in_memory_have_their_rules) {
     CHECK_ERROR(eg_memory_file_add("x", NULL, 6), EG_ERROR_NULL, "eg_memory_file_add: the data is NULL");
     CHECK_ERROR(eg_memory_file_add("x", text, -6), EG_ERROR_ARGUMENT, "eg_memory_file_add: a size of -6 bytes");
     CHECK_ERROR(eg_memory_file_remove(NULL), EG_ERROR_ARGUMENT, "eg_memory_file_remove: the path is NULL");
-    CHECK(eg_memory_file_add("empty", NULL, 0) && eg_size(eg_read_file("empty")) == 0 && eg_memory_file_remove("empty"));
+    CHECK(eg_memory_file_add("empty", NULL, 0) && eg_size(eg_read_file("empty")) == 0 &&
+          eg_memory_file_remove("empty"));
 }
 #ifdef EAGER_ZLIB
 // Broken gzip says so, in memory as on the disk; a file of several members is read to its end; a seek goes back.
@@ -242,7 +259,10 @@ TEST(packed_files_that_are_broken) {
             }
             const char *path = where ? name : test_temp("bad.gz");
             double to[8];
-            CHECK_ERROR(strung(as_lines(path), to, 8), EG_ERROR_FILE, kind == 0 ? "broken gzip data: unexpected end of file" : kind == 1 ? "broken gzip data: incorrect data check" : "broken gzip data: ");
+            CHECK_ERROR(strung(as_lines(path), to, 8), EG_ERROR_FILE,
+                        kind == 0 ? "broken gzip data: unexpected end of file"
+                        : kind == 1 ? "broken gzip data: incorrect data check"
+                        : "broken gzip data: ");
             if (where) CHECK(eg_memory_file_remove(name));
             free(bad);
         }

@@ -1,6 +1,6 @@
-// Paths that are no plain files: pipes without anybody at their other end, devices without an end, links, names that others have taken,
-// and what processes that died while they wrote have left. A copy of the library of this file's own waits a second for a pipe, not ten, and
-// takes four megabytes for a large piece.
+// Paths that are no plain files: pipes without anybody at their other end, devices without an end, links, names that
+// others have taken, and what processes that died while they wrote have left. A copy of the library of this file's own
+// waits a second for a pipe, not ten, and takes four megabytes for a large piece.
 #if defined(__linux__) && !defined(_POSIX_C_SOURCE)
 #define _POSIX_C_SOURCE 200809L                           // sigaction
 #endif
@@ -63,13 +63,20 @@ static int64_t count_of(eg_dataset *d) {
 }
 static bool reads_npy(const char *path) { return eg_load_npy(path) != NULL; }
 static bool reads_npz(const char *path) { eg_archive *a = eg_load_npz(path); eg_archive_release(a); return a != NULL; }
-static bool reads_safetensors(const char *path) { eg_archive *a = eg_load_safetensors(path); eg_archive_release(a); return a != NULL; }
+static bool reads_safetensors(const char *path) {
+    eg_archive *a = eg_load_safetensors(path);
+    eg_archive_release(a);
+    return a != NULL;
+}
 static bool reads_idx(const char *path) { return eg_load_idx(path) != NULL; }
 static bool reads_bytes(const char *path) { return eg_read_file(path) != NULL; }
 static bool reads_lines(const char *path) { return count_of(eg_dataset_text_lines(&path, 1)) >= 0; }
-static bool reads_csv(const char *path) { return count_of(eg_dataset_csv(&path, 1, .components = { { .columns = "0" } })) >= 0; }
+static bool reads_csv(const char *path) {
+    return count_of(eg_dataset_csv(&path, 1, .components = { { .columns = "0" } })) >= 0;
+}
 static bool reads_records(const char *path) { return count_of(eg_dataset_tfrecord(&path, 1)) >= 0; }
-static bool (*const readers[])(const char *path) = { reads_bytes, reads_lines, reads_csv, reads_records, reads_idx, reads_npy, reads_npz, reads_safetensors };
+static bool (*const readers[])(const char *path) = { reads_bytes, reads_lines, reads_csv, reads_records, reads_idx,
+                                                     reads_npy, reads_npz, reads_safetensors };
 enum { READERS = sizeof readers / sizeof *readers };
 
 TEST(pipes_without_a_writer) {
@@ -78,10 +85,12 @@ TEST(pipes_without_a_writer) {
     for (int k = 1; k < READERS; k += 3) {
         EG_SCOPE;
         double start = now();
-        CHECK_ERROR(readers[k](path), EG_ERROR_FILE, "lonely: is a pipe that nobody has opened for writing for 1 seconds");
+        CHECK_ERROR(readers[k](path), EG_ERROR_FILE,
+                    "lonely: is a pipe that nobody has opened for writing for 1 seconds");
         CHECK(now() - start > 0.9 && now() - start < 20);
     }
-    CHECK_ERROR(eg_save_npy(eg_scalar(1), path), EG_ERROR_FILE, "lonely: is a pipe that nobody has opened for reading for 1 seconds");
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), path), EG_ERROR_FILE,
+                "lonely: is a pipe that nobody has opened for reading for 1 seconds");
     struct stat s;
     CHECK(stat(path, &s) == 0 && S_ISFIFO(s.st_mode));
 }
@@ -92,7 +101,7 @@ static pid_t writer(const char *path, const char *first, const char *second) {
     if (child) return child;
     poll(NULL, 0, 300);
     int file = open(path, O_WRONLY);
-    if (*first) poll(NULL, 0, 1500);                         // as long as it has it open, it may be silent for longer than is waited for one
+    if (*first) poll(NULL, 0, 1500);  // as long as it has it open, it may be silent for longer than is waited for one
     bool ok = file >= 0 && write(file, first, strlen(first)) == (ssize_t)strlen(first);
     if (*second) poll(NULL, 0, 100);
     ok = ok && write(file, second, strlen(second)) == (ssize_t)strlen(second);
@@ -122,7 +131,7 @@ TEST(signals_do_not_shorten_the_wait) {
     const char *path = copied(path_buffer[0], test_temp("signals"));
     REQUIRE(mkfifo(path, 0600) == 0);
     fflush(stdout);
-    struct sigaction quiet, former;                          // not by signal(), which may stand back while its function runs
+    struct sigaction quiet, former;  // not by signal(), which may stand back while its function runs
     memset(&quiet, 0, sizeof quiet);
     quiet.sa_handler = at_signal;
     REQUIRE(sigaction(SIGUSR1, &quiet, &former) == 0);
@@ -154,7 +163,8 @@ TEST(open_files_by_their_numbers) {                          // as /dev/stdout i
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
     double start = now();
-    CHECK_ERROR(eg_save_npy(eg_scalar(1), path), EG_ERROR_FILE, "cannot be written: ");      // it cannot be opened anew, now or later
+    // it cannot be opened anew, now or later
+    CHECK_ERROR(eg_save_npy(eg_scalar(1), path), EG_ERROR_FILE, "cannot be written: ");
     CHECK(now() - start < 0.9);
     close(ends[0]);
     close(ends[1]);
@@ -191,7 +201,7 @@ TEST(devices_without_an_end) {
     fflush(stdout);
     REQUIRE(pipe(ends) == 0);
     pid_t child = fork();
-    if (child == 0) {                                        // blank lines and commas without an end: no bytes of any field
+    if (child == 0) {  // blank lines and commas without an end: no bytes of any field
         close(ends[0]);
         signal(SIGPIPE, SIG_IGN);
         while (write(ends[1], "\n\n\n\n", 4) > 0) { }
@@ -203,23 +213,30 @@ TEST(devices_without_an_end) {
     close(ends[0]);
     CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
 }
-// A file without an end of line, such as a sparse one, is not taken into memory as a whole; one with lines may be as long as it likes.
+// A file without an end of line, such as a sparse one, is not taken into memory as a whole; one with lines may be as
+// long as it likes.
 TEST(lines_without_an_end) {
     const char *path = test_temp("line");
     for (int lines = 0; lines < 2; lines++) {
         FILE *f = fopen(path, "wb");
         REQUIRE(f != NULL);
-        for (int i = 0; i < 9; i++) CHECK(fseek(f, (i + 1) << 20, SEEK_SET) == 0 && fputc(lines ? '\n' : 'a', f) != EOF);
+        for (int i = 0; i < 9; i++)
+            CHECK(fseek(f, (i + 1) << 20, SEEK_SET) == 0 && fputc(lines ? '\n' : 'a', f) != EOF);
         CHECK(fclose(f) == 0);
         if (lines) CHECK_INT(count_of(eg_dataset_text_lines(&path, 1)), 9);
-        else for (int k = 1; k < 3; k++) CHECK_ERROR(readers[k](path), EG_ERROR_FILE, "line: a line of more than 4194304 bytes: is it a text file?");
+        else
+            for (int k = 1; k < 3; k++)
+                CHECK_ERROR(readers[k](path), EG_ERROR_FILE,
+                            "line: a line of more than 4194304 bytes: is it a text file?");
     }
 }
 
 // ---- writing
 
 TEST(links_are_not_followed) {
-    const char *path = copied(path_buffer[0], test_temp("linked.npy")), *victim = copied(path_buffer[1], test_temp("victim")), *part = copied(path_buffer[2], test_temp("linked.npy.part"));
+    const char *path = copied(path_buffer[0], test_temp("linked.npy")),
+               *victim = copied(path_buffer[1], test_temp("victim")),
+               *part = copied(path_buffer[2], test_temp("linked.npy.part"));
     char target[200] = "";
     write_file(victim, "precious");
     REQUIRE(symlink(victim, part) == 0);                     // the name that was once used
@@ -243,7 +260,8 @@ static pid_t half_written(const char *path, int from, int to) {
     _Exit(eg_record_writer_close(w) ? 0 : 2);
 }
 TEST(what_killed_processes_left_goes) {
-    const char *path = copied(path_buffer[0], test_temp("left.tfrecord")), *other = copied(path_buffer[1], test_temp("left.tfrecord.12345678.part.x"));
+    const char *path = copied(path_buffer[0], test_temp("left.tfrecord")),
+               *other = copied(path_buffer[1], test_temp("left.tfrecord.12345678.part.x"));
     int to[2], from[2];
     char c;
     write_file(other, "stays");
@@ -273,13 +291,15 @@ TEST(what_killed_processes_left_goes) {
 }
 // Checkpoints have a new name each time: what was left of any of a prefix goes with the next save of it.
 TEST(what_killed_saves_left_goes) {
-    const char *prefix = copied(path_buffer[0], test_temp("saves/p")), *left = copied(path_buffer[1], test_temp("saves/p-7.safetensors"));
+    const char *prefix = copied(path_buffer[0], test_temp("saves/p")),
+               *left = copied(path_buffer[1], test_temp("saves/p-7.safetensors"));
     const char *other = copied(path_buffer[2], test_temp("saves/pp-7.safetensors"));
     int64_t step = 1;
     int to[2];
     char c;
     eg_checkpoint *checkpoint = eg_checkpoint_new();
-    REQUIRE(pipe(to) == 0 && eg_checkpoint_track_number(checkpoint, "step", &step) && eg_checkpoint_save(checkpoint, prefix));
+    REQUIRE(pipe(to) == 0 && eg_checkpoint_track_number(checkpoint, "step", &step) &&
+            eg_checkpoint_save(checkpoint, prefix));
     for (int k = 0; k < 2; k++) {
         pid_t child = half_written(k ? other : left, -1, to[1]);
         CHECK(read(to[0], &c, 1) == 1 && waitpid(child, NULL, 0) == child);

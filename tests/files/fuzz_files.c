@@ -1,10 +1,13 @@
-// Every reader of files against bytes that somebody else made. As a test: files of our own, spoiled a few thousand times by changed,
-// cut, doubled and moved bytes. With clang's libFuzzer, for as long as one likes (the first byte says which reader):
+// Every reader of files against bytes that somebody else made. As a test: files of our own, spoiled a few thousand
+// times by changed, cut, doubled and moved bytes. With clang's libFuzzer, for as long as one likes (the first byte says
+// which reader):
 //
-//   clang -g -O1 -fsanitize=fuzzer,address,undefined -DFUZZ -I. -Itests tests/files/fuzz_files.c -lm -o fuzz_files && ./fuzz_files -max_len=4096
+//   clang -g -O1 -fsanitize=fuzzer,address,undefined -DFUZZ -I. -Itests tests/files/fuzz_files.c -lm -o fuzz_files &&
+//   ./fuzz_files -max_len=4096
 //
-// Whatever the bytes: a result and no error, or none and an error of a file; nothing leaks; and no more memory than the file could fill,
-// neither of the library's own nor of the whole process, which counts what zlib, libpng and libjpeg take for themselves.
+// Whatever the bytes: a result and no error, or none and an error of a file; nothing leaks; and no more memory than the
+// file could fill, neither of the library's own nor of the whole process, which counts what zlib, libpng and libjpeg
+// take for themselves.
 #ifdef FUZZ
 #define EAGER_IMPLEMENTATION
 #define TEST_NO_MAIN
@@ -39,8 +42,8 @@ static bool read_checkpoint(void) {
     eg_optimizer *adam = eg_adam();
     int64_t step = 0;
     eg_checkpoint *c = eg_checkpoint_new();
-    bool ok = eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_track_number(c, "step", &step) &&
-              eg_checkpoint_restore(c, fuzz_path);
+    bool ok = eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) &&
+              eg_checkpoint_track_number(c, "step", &step) && eg_checkpoint_restore(c, fuzz_path);
     eg_checkpoint_release(c);
     eg_optimizer_release(adam);
     eg_release(v);
@@ -59,7 +62,8 @@ static bool read_records(void) {
 }
 static bool read_example(void) {
     EG_SCOPE;
-    eg_feature features[] = { { "b", EG_UINT8, { 0, { 0 } }, NULL }, { "i", EG_INT64, { 1, { -1 } }, NULL }, { "f", EG_FLOAT32, { 2, { 2, -1 } }, NULL } };
+    eg_feature features[] = { { "b", EG_UINT8, { 0, { 0 } }, NULL }, { "i", EG_INT64, { 1, { -1 } }, NULL },
+                              { "f", EG_FLOAT32, { 2, { 2, -1 } }, NULL } };
     eg_tensor *out[3];
     return eg_example_parse(eg_read_file(fuzz_path), features, 3, out);
 }
@@ -125,17 +129,20 @@ static bool read_position(void) {
     eg_dataset_release(d);
     return ok;
 }
-// A model file whose architecture is this text, with the weights that fit the seed: so the text alone is what is broken.
+// A model file whose architecture is this text, with the weights that fit the seed: so the text alone is what is
+// broken.
 static bool read_architecture(void) {
     EG_SCOPE;
     static char file[40100];
-    static const char weights[] = ",\"dense/kernel\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]},\"dense/bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}";
+    static const char weights[] = ",\"dense/kernel\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,"
+        "24]},\"dense/bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}";
     char *head = file + 8;
     eg_tensor *text = eg_read_file(fuzz_path);
     const unsigned char *c = (const unsigned char *)eg_data(text);
     size_t n = (size_t)snprintf(head, 40000, "{\"__metadata__\":{\"eager_model\":\"");
     for (int64_t i = 0; i < eg_size(text) && n < 39000; i++)
-        n += (size_t)snprintf(head + n, 40000 - n, c[i] < 32 || c[i] > 126 || c[i] == '"' || c[i] == '\\' ? "\\u%04x" : "%c", c[i] ? (unsigned)c[i] : '?');
+        n += (size_t)snprintf(head + n, 40000 - n, c[i] < 32 || c[i] > 126 || c[i] == '"' ||
+                                                   c[i] == '\\' ? "\\u%04x" : "%c", c[i] ? (unsigned)c[i] : '?');
     n += (size_t)snprintf(head + n, 40000 - n, "\"}%s", weights);
     for (int i = 0; i < 8; i++) file[i] = (char)(unsigned char)((uint64_t)n >> 8 * i);
     memset(head + n, 0, 32);
@@ -144,15 +151,19 @@ static bool read_architecture(void) {
     return model != NULL;
 }
 
-// A file that it can read, what reads it, how many bytes of memory a byte of it may ask for, and as what its errors come beside
-// EG_ERROR_FILE: where a file's text is right and what it says is not.
+// A file that it can read, what reads it, how many bytes of memory a byte of it may ask for, and as what its errors
+// come beside EG_ERROR_FILE: where a file's text is right and what it says is not.
 #define OR(code) (1u << EG_ERROR_##code)
 typedef struct reader { const char *name; bool (*read)(void); int64_t times; unsigned others; } reader;
 static const reader readers[] = {
-    { "a.npy", read_npy, 16, 0 }, { "a.npz", read_npz, 1200, 0 }, { "a.safetensors", read_safetensors, 64, 0 }, { "c.safetensors", read_checkpoint, 64, OR(SHAPE) },
-    { "a.tfrecord", read_records, 16, 0 }, { "a.example", read_example, 32, OR(SHAPE) | OR(DTYPE) }, { "a.txt", read_lines, 16, 0 }, { "a.csv", read_csv, 64, 0 },
-    { "a.idx", read_idx, 16, 0 }, { "a.idx", read_rows, 16, 0 }, { "b.npy", read_rows, 16, 0 }, { "b.npz", read_rows, 1200, OR(SHAPE) | OR(ARGUMENT) },
-    { "a.position", read_position, 64, OR(STATE) | OR(ARGUMENT) | OR(DTYPE) }, { "a.model", read_architecture, 100000, OR(SHAPE) | OR(ARGUMENT) | OR(STATE) },
+    { "a.npy", read_npy, 16, 0 }, { "a.npz", read_npz, 1200, 0 }, { "a.safetensors", read_safetensors, 64, 0 },
+    { "c.safetensors", read_checkpoint, 64, OR(SHAPE) },
+    { "a.tfrecord", read_records, 16, 0 }, { "a.example", read_example, 32, OR(SHAPE) | OR(DTYPE) },
+    { "a.txt", read_lines, 16, 0 }, { "a.csv", read_csv, 64, 0 },
+    { "a.idx", read_idx, 16, 0 }, { "a.idx", read_rows, 16, 0 }, { "b.npy", read_rows, 16, 0 },
+    { "b.npz", read_rows, 1200, OR(SHAPE) | OR(ARGUMENT) },
+    { "a.position", read_position, 64, OR(STATE) | OR(ARGUMENT) | OR(DTYPE) },
+    { "a.model", read_architecture, 100000, OR(SHAPE) | OR(ARGUMENT) | OR(STATE) },
 #ifdef EAGER_ZLIB
     { "a.txt.gz", read_lines, 4200, 0 }, { "a.idx.gz", read_idx, 8300, 0 },
 #endif
@@ -164,8 +175,8 @@ static const reader readers[] = {
 };
 enum { READERS = (int)(sizeof readers / sizeof readers[0]) };
 
-// Asked every tenth time, for the system takes its time to tell: whether the process's memory has grown by less than these files could
-// fill, and some for allocators and threads.
+// Asked every tenth time, for the system takes its time to tell: whether the process's memory has grown by less than
+// these files could fill, and some for allocators and threads.
 static bool process_is_small(int64_t bytes) {
     static test_peak last;
     static int64_t all, asked;
@@ -188,7 +199,8 @@ static bool fuzz_once(const reader *r, size_t n, bool *ok, eg_error_code *code) 
     *code = eg_error();
     eg_error_clear();
     bool good = *ok ? *code == EG_OK : *code == EG_ERROR_FILE || (r->others >> (unsigned)*code & 1u);
-    return good && eg_memory().live_tensors == live && eg_memory().peak_bytes - before < (1 << 18) + r->times * (int64_t)n;
+    return good && eg_memory().live_tensors == live &&
+           eg_memory().peak_bytes - before < (1 << 18) + r->times * (int64_t)n;
 }
 static bool fuzz(const reader *r, const unsigned char *bytes, size_t n) {
     static int64_t turn;
@@ -201,13 +213,14 @@ static bool fuzz(const reader *r, const unsigned char *bytes, size_t n) {
 #else
     snprintf(fuzz_path, sizeof fuzz_path, "%s", test_temp(name));
 #endif
-    unsigned char *copy = (unsigned char *)malloc(n + !n);   // a block of its own, so that a sanitizer sees who reads beyond it
+    // a block of its own, so that a sanitizer sees who reads beyond it
+    unsigned char *copy = (unsigned char *)malloc(n + !n);
     if (!copy) return false;
     memcpy(copy, bytes, n);
     bool good = eg_memory_file_add(fuzz_path, copy, (int64_t)n) && fuzz_once(r, n, &ok, &code);
     good = eg_memory_file_remove(fuzz_path) && good;
     free(copy);
-    if (good && turn++ % 8 == 0) {                             // on the disk the same bytes are the same to every reader
+    if (good && turn++ % 8 == 0) {  // on the disk the same bytes are the same to every reader
         FILE *f = fopen(fuzz_path, "wb");
         if (!f || fwrite(bytes, 1, n, f) != n) { if (f) fclose(f); return false; }
         fclose(f);
@@ -233,7 +246,8 @@ static uint64_t dice(uint64_t n) {
 }
 // One way to spoil a file of n bytes, with room for as many again; returns its new size.
 static size_t spoil(unsigned char *b, size_t n) {
-    static const unsigned char odd[] = { 0, 1, 0x7f, 0x80, 0xff, '"', '{', '[', ']', '}', ',', ':', '-', '9', '\\', 'e' };
+    static const unsigned char odd[] = { 0, 1, 0x7f, 0x80, 0xff, '"', '{', '[', ']', '}', ',', ':', '-', '9', '\\',
+                                         'e' };
     size_t at = dice(n), to = dice(n), length = 1 + dice(n - at < 16 ? n - at : 16);
     switch (dice(8)) {
         case 0: b[at] ^= (unsigned char)(1u << dice(8)); return n;
@@ -243,7 +257,10 @@ static size_t spoil(unsigned char *b, size_t n) {
         case 4: memmove(b + at + length, b + at, n - at); return n + length;
         case 5: if (to + length <= n) memmove(b + to, b + at, length); return n;
         case 6: for (size_t i = 0; i < 8 && at + i < n; i++) b[at + i] = i < 7 || dice(2) ? 0xff : 0x7f; return n;
-        default: for (size_t i = at; i < n && i < at + 20; i++) if (b[i] >= '0' && b[i] <= '9') { b[i] = (unsigned char)('0' + dice(10)); return n; } return n;
+        default:
+            for (size_t i = at; i < n && i < at + 20; i++)
+                if (b[i] >= '0' && b[i] <= '9') { b[i] = (unsigned char)('0' + dice(10)); return n; }
+            return n;
     }
 }
 static void seed(const char *name, const void *bytes, size_t n) {
@@ -258,7 +275,8 @@ static void seed(const char *name, const void *bytes, size_t n) {
 }
 static void more_seeds(void) {
     static const char lines[] = "one\r\n\ntwo\nthree", csv[] = "a,b,c\r\n1,\"x \"\"y\"\"\",3\n,\"l1\nl2\",-2.5e3\n4,,6";
-    static const unsigned char idx[] = { 0, 0, 0x0b, 2, 0, 0, 0, 3, 0, 0, 0, 2, 0, 1, 0xff, 0xfe, 0, 3, 0, 4, 0, 5, 0x7f, 0xff };
+    static const unsigned char idx[] = { 0, 0, 0x0b, 2, 0, 0, 0, 3, 0, 0, 0, 2, 0, 1, 0xff, 0xfe, 0, 3, 0, 4, 0, 5,
+                                         0x7f, 0xff };
     seed("a.txt", lines, sizeof lines - 1);
     seed("a.csv", csv, sizeof csv - 1);
     seed("a.idx", idx, sizeof idx);
@@ -267,7 +285,8 @@ static void more_seeds(void) {
     CHECK(sizeof tf_example > 0);
 #endif
     eg_archive *a = eg_archive_new();
-    CHECK(eg_archive_add(a, "x", eg_reshape(eg_range(EG_FLOAT32, 0, 6, 1), EG_SHAPE(3, 2))) && eg_archive_add(a, "y", eg_range(EG_INT64, 0, 3, 1)));
+    CHECK(eg_archive_add(a, "x", eg_reshape(eg_range(EG_FLOAT32, 0, 6, 1), EG_SHAPE(3, 2))) &&
+          eg_archive_add(a, "y", eg_range(EG_INT64, 0, 3, 1)));
     CHECK(eg_save_npz(a, test_temp("b.npz")) && eg_save_npy(eg_archive_get(a, "x"), test_temp("b.npy")));
     eg_archive_release(a);
     eg_dataset *d = eg_dataset_batch(eg_dataset_shuffle(eg_dataset_repeat(eg_dataset_range(0, 40, 1), 3), 7), 3);
@@ -279,15 +298,18 @@ static void more_seeds(void) {
     eg_iterator_release(it);
     eg_dataset_release(d);
     char text[2000];
-    eg_layer *model = eg_sequential(eg_layer_dense(2, .activation = EG_RELU, .kernel_l2 = 0.5), eg_layer_dropout(0.25), eg_layer_reshape(EG_SHAPE(1, 2)));
+    eg_layer *model = eg_sequential(eg_layer_dense(2, .activation = EG_RELU, .kernel_l2 = 0.5), eg_layer_dropout(0.25),
+                                    eg_layer_reshape(EG_SHAPE(1, 2)));
     CHECK(eg_layer_build(model, EG_SHAPE(-1, 3)) && eg_layer_config(model, text, sizeof text) < (int64_t)sizeof text);
     seed("a.model", text, strlen(text));
     eg_layer_release(model);
 }
 static void seeds(void) {
     eg_archive *a = eg_archive_new();
-    CHECK(eg_archive_add(a, "x", eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6)) && eg_archive_add(a, "y/\xc3\xa9", eg_constant_of(EG_BOOL, EG_SHAPE(3), 0, 1, 1)));
-    CHECK(eg_archive_add(a, "empty", eg_zeros(EG_INT64, EG_SHAPE(0, 4))) && eg_archive_set_text(a, "note", "a \"b\" \\ c"));
+    CHECK(eg_archive_add(a, "x", eg_constant(EG_SHAPE(2, 3), 1, 2, 3, 4, 5, 6)) &&
+          eg_archive_add(a, "y/\xc3\xa9", eg_constant_of(EG_BOOL, EG_SHAPE(3), 0, 1, 1)));
+    CHECK(eg_archive_add(a, "empty", eg_zeros(EG_INT64, EG_SHAPE(0, 4))) &&
+          eg_archive_set_text(a, "note", "a \"b\" \\ c"));
     CHECK(eg_save_npz(a, test_temp("a.npz")) && eg_save_safetensors(a, test_temp("a.safetensors")));
     CHECK(eg_save_npy(eg_archive_get(a, "x"), test_temp("a.npy")));
     eg_archive_release(a);
@@ -296,12 +318,15 @@ static void seeds(void) {
     int64_t step = 3;
     CHECK(eg_apply_gradients(adam, &g, &v, 1));
     eg_checkpoint *c = eg_checkpoint_new();
-    CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) && eg_checkpoint_track_number(c, "step", &step));
+    CHECK(eg_checkpoint_track(c, "v", v) && eg_checkpoint_track_optimizer(c, "adam", adam) &&
+          eg_checkpoint_track_number(c, "step", &step));
     eg_record_writer *w = eg_record_writer_open(test_temp("a.tfrecord"));
-    CHECK(eg_record_writer_write(w, "abc", 3) && eg_record_writer_write(w, "", 0) && eg_record_writer_write(w, "0123456789", 10) && eg_record_writer_close(w));
+    CHECK(eg_record_writer_write(w, "abc", 3) && eg_record_writer_write(w, "", 0) &&
+          eg_record_writer_write(w, "0123456789", 10) && eg_record_writer_close(w));
     eg_record_writer_release(w);
     static const char *const names[] = { "b", "i", "f" };
-    eg_tensor *values[] = { eg_ones(EG_UINT8, EG_SHAPE(9)), eg_constant_of(EG_INT64, EG_SHAPE(3), 1, -1, 1e15), eg_ones(EG_FLOAT32, EG_SHAPE(6)) }, *example = eg_example_serialize(names, values, 3);
+    eg_tensor *values[] = { eg_ones(EG_UINT8, EG_SHAPE(9)), eg_constant_of(EG_INT64, EG_SHAPE(3), 1, -1, 1e15),
+                            eg_ones(EG_FLOAT32, EG_SHAPE(6)) }, *example = eg_example_serialize(names, values, 3);
     FILE *f = fopen(test_temp("a.example"), "wb");
     CHECK(f && fwrite(eg_data(example), 1, (size_t)eg_size(example), f) == (size_t)eg_size(example) && fclose(f) == 0);
     CHECK(eg_save_png(test_temp("a.png"), eg_reshape(eg_linspace(EG_FLOAT32, 0, 1, 60), EG_SHAPE(5, 4, 3))));
@@ -312,7 +337,8 @@ static void seeds(void) {
     eg_release(v);
     more_seeds();
 }
-// How often each is spoiled: most of the time goes to the file system, so only CI, with EAGER_LONG, asks for the full number in every build.
+// How often each is spoiled: most of the time goes to the file system, so only CI, with EAGER_LONG, asks for the full
+// number in every build.
 static int times_spoiled(void) { return test_share > 1 ? 1500 / test_share : getenv("EAGER_LONG") ? 1500 : 400; }
 static void mutations(const reader *r) {
     static unsigned char good[1 << 14], bytes[1 << 15];
@@ -347,7 +373,10 @@ TEST(noise) {
         for (int r = 0; r < READERS; r++) {
             size_t n = dice(sizeof bytes);
             for (size_t k = 0; k < n; k++) bytes[k] = (unsigned char)dice(256);
-            if (strstr(readers[r].name, ".safetensors") && n > 8) { memset(bytes, 0, 8); bytes[0] = (unsigned char)dice(n); }
+            if (strstr(readers[r].name, ".safetensors") && n > 8) {
+                memset(bytes, 0, 8);
+                bytes[0] = (unsigned char)dice(n);
+            }
             CHECK(fuzz(&readers[r], bytes, n));
         }
 }

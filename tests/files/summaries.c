@@ -1,4 +1,5 @@
-// Event files and pictures. What is in a file is read here by a few lines of our own; check_summaries.sh asks TensorBoard.
+// Event files and pictures. What is in a file is read here by a few lines of our own; check_summaries.sh asks
+// TensorBoard.
 #include "faults.h"
 
 // ---- reading event files: records, then protocol buffers
@@ -54,13 +55,17 @@ static events read_events(const char *path) {
     CHECK(p == end);
     return e;
 }
-static message value_of(events e, int i) { return i < e.n ? field(field(e.of[i], 5, NULL), 1, NULL) : (message){NULL, NULL}; }
+static message value_of(events e, int i) {
+    return i < e.n ? field(field(e.of[i], 5, NULL), 1, NULL) : (message){NULL, NULL};
+}
 static int64_t step_of(events e, int i) {
     uint64_t step = 0;
     if (i < e.n) field(e.of[i], 2, &step);
     return (int64_t)step;
 }
-static bool is_text(message m, const char *text) { return m.end - m.at == (ptrdiff_t)strlen(text) && !memcmp(m.at, text, strlen(text)); }
+static bool is_text(message m, const char *text) {
+    return m.end - m.at == (ptrdiff_t)strlen(text) && !memcmp(m.at, text, strlen(text));
+}
 
 static char folder[4096];
 static eg_summary_writer *open_writer(const char *name) {
@@ -107,7 +112,8 @@ TEST(every_hundredth_of_a_thousand_steps) {
 TEST(without_a_writer_nothing_is_written) {
     CHECK(eg_summary_scalar("loss", 1));
     CHECK(eg_summary_scalar("loss", NULL));                  // not even looked at
-    CHECK(eg_summary_histogram("h", eg_scalar(NAN)) && eg_summary_image("i", eg_scalar(1)) && eg_summary_text("t", "x") && eg_summary_graph(NULL));
+    CHECK(eg_summary_histogram("h", eg_scalar(NAN)) && eg_summary_image("i", eg_scalar(1)) &&
+          eg_summary_text("t", "x") && eg_summary_graph(NULL));
     CHECK(!eg_summary_due());
     CHECK_INT(eg_summary_step(), -1);
 }
@@ -167,8 +173,10 @@ TEST(what_summaries_refuse) {
     CHECK_ERROR(eg_summary_scalar(NULL, 1), EG_ERROR_NULL, "tag is NULL");
     CHECK_ERROR(eg_summary_scalar("a", 1, .buckets = 3), EG_ERROR_ARGUMENT, "no option .buckets");
     CHECK_ERROR(eg_summary_histogram("a", x, .images = 3), EG_ERROR_ARGUMENT, "no option .images");
-    CHECK_ERROR(eg_summary_histogram("a", x, .buckets = -3), EG_ERROR_ARGUMENT, "eg_summary_histogram: .buckets is -3; it must be at least 0");
-    CHECK_ERROR(eg_summary_histogram("weights", eg_constant(EG_SHAPE(3), 1, NAN, INFINITY)), EG_ERROR_NONFINITE, "2 of the 3 elements of 'weights'");
+    CHECK_ERROR(eg_summary_histogram("a", x, .buckets = -3), EG_ERROR_ARGUMENT,
+                "eg_summary_histogram: .buckets is -3; it must be at least 0");
+    CHECK_ERROR(eg_summary_histogram("weights", eg_constant(EG_SHAPE(3), 1, NAN, INFINITY)), EG_ERROR_NONFINITE,
+                "2 of the 3 elements of 'weights'");
     CHECK_ERROR(eg_summary_image("a", x), EG_ERROR_SHAPE, "a batch (N, H, W, C)");
     CHECK_ERROR(eg_summary_image("a", eg_zeros(EG_INT32, EG_SHAPE(2, 2))), EG_ERROR_DTYPE, "int32");
     CHECK_ERROR(eg_summary_image("a", eg_zeros(EG_UINT8, EG_SHAPE(2, 2, 5))), EG_ERROR_SHAPE, "no picture");
@@ -182,7 +190,8 @@ TEST(what_summaries_refuse) {
     CHECK_ERROR((eg_summary_scalar)("a", x, untouched), EG_ERROR_ARGUMENT, "not zeroed");
     CHECK_ERROR(eg_summary_writer_open(NULL), EG_ERROR_ARGUMENT, "NULL");
     CHECK_ERROR(eg_summary_writer_open(""), EG_ERROR_ARGUMENT, "write \".\"");
-    CHECK_ERROR(eg_summary_writer_open(eg_summary_writer_path(w)), EG_ERROR_FILE, "cannot be written");      // a file is no folder
+    // a file is no folder
+    CHECK_ERROR(eg_summary_writer_open(eg_summary_writer_path(w)), EG_ERROR_FILE, "cannot be written");
     CHECK_ERROR(eg_summary_writer_flush(NULL), EG_ERROR_NULL, "NULL");
     CHECK_STR(eg_summary_writer_path(NULL), "");
     CHECK_INT(read_events(eg_summary_writer_path(w)).n, 1);
@@ -196,7 +205,8 @@ TEST(summaries_are_not_recorded) {
     eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(1, 2), .5, 1), "v");
     eg_tape *tape = eg_tape_begin();
     eg_tensor *y = eg_reduce_sum(eg_square(v));
-    CHECK(eg_summary_scalar("y", y, .writer = w, .step = 1) && eg_summary_histogram("v", v, .writer = w, .step = 1) && eg_summary_image("v", v, .writer = w, .step = 1));
+    CHECK(eg_summary_scalar("y", y, .writer = w, .step = 1) && eg_summary_histogram("v", v, .writer = w, .step = 1) &&
+          eg_summary_image("v", v, .writer = w, .step = 1));
     CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 1);
     CHECK_TENSOR(eg_tape_gradient(tape, y, v), 0, 1, 2);
     eg_release(v);
@@ -215,7 +225,8 @@ static double bucket(events e, int i, int list, int k) {
 TEST(a_histogram_counts) {
     eg_summary_writer *w = open_writer("histogram");
     eg_summary_options o = {.canary = 0, .writer = w, .step = 1};
-    CHECK((eg_summary_histogram)("x", eg_transpose(eg_constant(EG_SHAPE(2, 3), 0, 1, 1, 2, 4, 4)), (eg_summary_options){.canary = 0, .writer = w, .step = 1, .buckets = 4}));
+    CHECK((eg_summary_histogram)("x", eg_transpose(eg_constant(EG_SHAPE(2, 3), 0, 1, 1, 2, 4, 4)),
+                                 (eg_summary_options){.canary = 0, .writer = w, .step = 1, .buckets = 4}));
     CHECK((eg_summary_histogram)("same", eg_full(EG_INT32, EG_SHAPE(5), 3), o));
     CHECK((eg_summary_histogram)("none", eg_zeros(EG_FLOAT32, EG_SHAPE(0)), o));
     CHECK((eg_summary_histogram)("wide", eg_constant_of(EG_FLOAT64, EG_SHAPE(2), -1.7e308, 1.7e308), o));
@@ -272,7 +283,8 @@ TEST(a_batch_of_images_is_shown_in_part) {
 
 TEST(a_tape_is_shown_as_a_graph) {
     eg_summary_writer *w = open_writer("graph");
-    eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "layer 1/W"), *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 2));
+    eg_tensor *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), "layer 1/W"),
+              *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 2));
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
     eg_tensor *y = eg_matmul(x, v), *parts[3];
@@ -296,7 +308,8 @@ static bool act_summaries(void) {
     eg_tensor *x = eg_random_uniform(EG_SHAPE(2, 5, 4, 1)), *v = eg_variable(eg_ones(EG_FLOAT32, EG_SHAPE(2)), "v");
     eg_tape *tape = eg_tape_begin();
     eg_square(v);
-    ok = ok && eg_summary_scalar("s", 1) && eg_summary_histogram("h", x) && eg_summary_image("i", x) && eg_summary_text("t", "text") && eg_summary_graph(tape);
+    ok = ok && eg_summary_scalar("s", 1) && eg_summary_histogram("h", x) && eg_summary_image("i", x) &&
+         eg_summary_text("t", "text") && eg_summary_graph(tape);
     eg_release(v);
     eg_summary_set_writer(NULL);
     eg_summary_set_step(-1);
@@ -338,7 +351,8 @@ TEST(a_picture_becomes_png) {
     REQUIRE(eg_size(png) > 60 && !memcmp(p, "\x89PNG\r\n\x1a\n\0\0\0\15IHDR\0\0\0\2\0\0\0\1\10\0\0\0\0", 29));
     CHECK_DTYPE(png, EG_UINT8);
     // floats are cut to 0 .. 1 and rounded; a NaN is 0
-    CHECK_SAME(eg_encode_png(eg_constant(EG_SHAPE(1, 5), -3, 7, NAN, .5, .998)), eg_encode_png(eg_constant_of(EG_UINT8, EG_SHAPE(1, 5, 1), 0, 255, 0, 128, 254)), 0);
+    CHECK_SAME(eg_encode_png(eg_constant(EG_SHAPE(1, 5), -3, 7, NAN, .5, .998)),
+               eg_encode_png(eg_constant_of(EG_UINT8, EG_SHAPE(1, 5, 1), 0, 255, 0, 128, 254)), 0);
     CHECK_SAME(eg_encode_png(eg_constant_of(EG_BOOL, EG_SHAPE(1, 2), 0, 1)), png, 0);
     CHECK_SAME(eg_encode_png(eg_cast(eg_constant(EG_SHAPE(1, 2), 0, 1), EG_FLOAT16)), png, 0);
     CHECK_SAME(eg_encode_png(eg_transpose(eg_constant(EG_SHAPE(2, 1), 0, 1))), png, 0);
@@ -350,7 +364,8 @@ TEST(a_picture_becomes_png) {
     CHECK_ERROR(eg_encode_png(NULL), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_encode_png(eg_zeros(EG_INT64, EG_SHAPE(2, 2))), EG_ERROR_DTYPE, "int64");
     CHECK_ERROR(eg_encode_png(eg_zeros(EG_UINT8, EG_SHAPE(2, 0))), EG_ERROR_SHAPE, "at least a pixel");
-    CHECK_ERROR(eg_encode_png(eg_broadcast_to(eg_zeros(EG_UINT8, EG_SHAPE(1, 1)), EG_SHAPE(0, 1))), EG_ERROR_SHAPE, "at least a pixel");
+    CHECK_ERROR(eg_encode_png(eg_broadcast_to(eg_zeros(EG_UINT8, EG_SHAPE(1, 1)), EG_SHAPE(0, 1))), EG_ERROR_SHAPE,
+                "at least a pixel");
 }
 
 TEST(pictures_on_a_sheet) {
@@ -361,14 +376,16 @@ TEST(pictures_on_a_sheet) {
     CHECK_SHAPE(eg_image_grid(eg_zeros(EG_UINT8, EG_SHAPE(4, 3, 2, 3)), 1), 15, 2, 3);
     eg_tape *tape = eg_tape_begin();
     eg_tape_watch(tape, x);
-    CHECK_TENSOR(eg_reshape(eg_tape_gradient(tape, eg_reduce_sum(eg_square(eg_image_grid(x, 2))), x), EG_SHAPE(-1)), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24);
+    CHECK_TENSOR(eg_reshape(eg_tape_gradient(tape, eg_reduce_sum(eg_square(eg_image_grid(x, 2))), x), EG_SHAPE(-1)), 0,
+                 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24);
     CHECK_ERROR(eg_image_grid(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 2)), 1), EG_ERROR_SHAPE, "(N, H, W, C)");
     CHECK_ERROR(eg_image_grid(x, 0), EG_ERROR_ARGUMENT, "0 columns");
     CHECK_ERROR(eg_image_grid(NULL, 1), EG_ERROR_NULL, "NULL");
 }
 
 static bool act_png(void) {
-    return eg_save_png(test_temp("faults.png"), eg_zeros(EG_FLOAT32, EG_SHAPE(20, 30))) && eg_encode_png(eg_image_grid(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4, 4, 1)), 2));
+    return eg_save_png(test_temp("faults.png"), eg_zeros(EG_FLOAT32, EG_SHAPE(20, 30))) &&
+           eg_encode_png(eg_image_grid(eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4, 4, 1)), 2));
 }
 TEST(pictures_without_memory) { faults_sweep(act_png); }
 
@@ -377,11 +394,15 @@ TEST(pictures_and_counts_that_cannot_be) {
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(4, 4, 1));
     eg_summary_set_writer(w);
     eg_summary_set_step(1);
-    CHECK_ERROR(eg_summary_histogram("h", x, .buckets = -1), EG_ERROR_ARGUMENT, "eg_summary_histogram: .buckets is -1; it must be at least 0");
-    CHECK_ERROR(eg_summary_image("i", x, .images = -1), EG_ERROR_ARGUMENT, "eg_summary_image: .images is -1; it must be at least 0");
+    CHECK_ERROR(eg_summary_histogram("h", x, .buckets = -1), EG_ERROR_ARGUMENT,
+                "eg_summary_histogram: .buckets is -1; it must be at least 0");
+    CHECK_ERROR(eg_summary_image("i", x, .images = -1), EG_ERROR_ARGUMENT,
+                "eg_summary_image: .images is -1; it must be at least 0");
     CHECK_ERROR(eg_summary_image("i", NULL), EG_ERROR_NULL, "eg_summary_image");
-    CHECK_ERROR(eg_image_grid(x, 2), EG_ERROR_SHAPE, "eg_image_grid: takes pictures (N, H, W, C), not float32 [4, 4, 1]");
-    CHECK_ERROR(eg_image_grid(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 4, 4, 1)), 2), EG_ERROR_SHAPE, "takes pictures (N, H, W, C)");
+    CHECK_ERROR(eg_image_grid(x, 2), EG_ERROR_SHAPE,
+                "eg_image_grid: takes pictures (N, H, W, C), not float32 [4, 4, 1]");
+    CHECK_ERROR(eg_image_grid(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 4, 4, 1)), 2), EG_ERROR_SHAPE,
+                "takes pictures (N, H, W, C)");
     CHECK_ERROR(eg_image_grid(eg_expand_dims(x, 0), 0), EG_ERROR_ARGUMENT, "0 columns");
     CHECK_SHAPE(eg_image_grid(eg_expand_dims(x, 0), 5), 4, 4, 1);
     eg_summary_set_writer(NULL);
@@ -404,12 +425,15 @@ TEST(summaries_on_a_full_disk) {
     few = old;
     few.rlim_cur = 60;
     setrlimit(RLIMIT_FSIZE, &few);
-    bool ok = eg_summary_text("t", "a text that is longer than there is room for, and so is not to be written at all") && eg_summary_writer_flush(w);
+    bool ok = eg_summary_text("t",
+                              "a text that is longer than there is room for, and so is not to be written at all") &&
+              eg_summary_writer_flush(w);
     setrlimit(RLIMIT_FSIZE, &old);
     CHECK(!ok && eg_error() == EG_ERROR_FILE);
     CHECK_CONTAINS(eg_error_message(), "cannot be ");
     eg_error_clear();
-    CHECK_ERROR(eg_summary_scalar("s", 1), EG_ERROR_FILE, "an earlier summary could not be written, so none can follow");
+    CHECK_ERROR(eg_summary_scalar("s", 1), EG_ERROR_FILE,
+                "an earlier summary could not be written, so none can follow");
     eg_summary_set_writer(NULL);
     eg_summary_writer_release(w);
 }

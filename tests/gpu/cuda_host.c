@@ -1,5 +1,5 @@
-// What only the stand-in for CUDA can show (tests/gpu/cuda_host/): each call of the runtime failing in turn, no memory, a lost
-// device. Compiled with -DTEST_CUDA_HOST; otherwise there is nothing to do.
+// What only the stand-in for CUDA can show (tests/gpu/cuda_host/): each call of the runtime failing in turn, no memory,
+// a lost device. Compiled with -DTEST_CUDA_HOST; otherwise there is nothing to do.
 #include "test.h"
 
 #ifdef TEST_CUDA_HOST
@@ -7,8 +7,8 @@ extern int64_t cuda_host_calls, cuda_host_fail_at, cuda_host_launches, cuda_host
 extern int cuda_host_fail_with, cuda_host_failures;
 enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, UNKNOWN = 999 };
 
-// A bit of everything: copies both ways, convolution, gather and its gradient, softmax, layers that are one launch, an optimizer's
-// step with clipping, random numbers.
+// A bit of everything: copies both ways, convolution, gather and its gradient, softmax, layers that are one launch, an
+// optimizer's step with clipping, random numbers.
 enum { LAYERS = 4, VARIABLES = 24 };
 typedef struct net { eg_tensor *filter, *table, *w; eg_layer *layer[LAYERS]; eg_optimizer *adam; } net;
 static int net_variables(net *n, eg_tensor **v) {
@@ -27,7 +27,8 @@ static eg_tensor *net_layers(net *n, eg_tensor *h) {
 static bool step(net *n, double *loss) {
     EG_SCOPE;
     eg_seed(3);
-    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 6, 6, 1)), *y = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 0), *v[VARIABLES], *g[VARIABLES];
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 6, 6, 1)), *y = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 0),
+              *v[VARIABLES], *g[VARIABLES];
     int count = net_variables(n, v);
     eg_tape *tape = eg_tape_begin();
     eg_tensor *h = eg_max_pool2d(eg_relu(eg_conv2d(x, n->filter)));
@@ -48,7 +49,8 @@ static bool net_begin(net *n) {
     n->layer[1] = eg_layer_layer_normalization();
     n->layer[2] = eg_layer_dense(8, .activation = EG_RELU);
     n->layer[3] = eg_layer_gru(8, .return_sequences = true);
-    return n->filter && n->table && n->w && n->adam && net_layers(n, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 8)));      // which builds them
+    // which builds them
+    return n->filter && n->table && n->w && n->adam && net_layers(n, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 8)));
 }
 static void net_end(net *n) {
     eg_release(n->filter);
@@ -96,12 +98,13 @@ static void sweep(int with) {
 }
 TEST(host_each_call_fails) { sweep(UNKNOWN); }
 TEST(host_each_call_has_no_memory) { sweep(OUT_OF_MEMORY); }
-// Each call that finds no memory is made once more with the cache freed, and what it launches is launched once; where there is no
-// memory then either, it is an error.
+// Each call that finds no memory is made once more with the cache freed, and what it launches is launched once; where
+// there is no memory then either, it is an error.
 static eg_tensor *bit_of_everything(eg_tensor *v, eg_optimizer *opt) {
     eg_tensor *g = eg_full(EG_FLOAT32, EG_SHAPE(6, 4), 2), *b = eg_ones(EG_FLOAT32, EG_SHAPE(4));
     if (!eg_apply_gradients(opt, &g, &v, 1)) return NULL;
-    eg_tensor *y = eg_matmul(eg_matmul(v, eg_ones(EG_FLOAT32, EG_SHAPE(4, 4))), eg_reshape(eg_cumsum(b), EG_SHAPE(4, 1)));
+    eg_tensor *y = eg_matmul(eg_matmul(v, eg_ones(EG_FLOAT32, EG_SHAPE(4, 4))),
+                             eg_reshape(eg_cumsum(b), EG_SHAPE(4, 1)));
     return y ? eg_reduce_sum(y) : NULL;
 }
 TEST(host_no_memory_anywhere_frees_the_cache_and_tries_again) {
@@ -111,7 +114,7 @@ TEST(host_no_memory_anywhere_frees_the_cache_and_tries_again) {
             EG_SCOPE;
             eg_tensor *v = eg_variable(eg_full(EG_FLOAT32, EG_SHAPE(6, 4), 1), "v");
             eg_optimizer *opt = eg_sgd(.learning_rate = 0.25);
-            { EG_SCOPE; eg_item(eg_reduce_sum(eg_zeros(EG_FLOAT32, EG_SHAPE(100000)))); }              // something to free
+            { EG_SCOPE; eg_item(eg_reduce_sum(eg_zeros(EG_FLOAT32, EG_SHAPE(100000)))); }  // something to free
             cuda_host_fail_with = OUT_OF_MEMORY;
             cuda_host_failures = lasting ? 1000 : -1;
             cuda_host_fail_at = at;
@@ -209,8 +212,9 @@ TEST(host_layers_are_one_launch) {
 TEST(host_recurrence_is_two_launches_a_step) {
     for (int kind = 0; kind < 3; kind++) {
         EG_SCOPE;
-        eg_layer *model = eg_sequential(kind == 0 ? eg_layer_lstm(4, .return_sequences = true) : kind == 1 ? eg_layer_gru(4, .return_sequences = true) :
-                                        eg_layer_simple_rnn(4, .return_sequences = true), eg_layer_dense(3));
+        eg_layer *model = eg_sequential(kind == 0 ? eg_layer_lstm(4, .return_sequences = true)
+                                        : kind == 1 ? eg_layer_gru(4, .return_sequences = true)
+                                        : eg_layer_simple_rnn(4, .return_sequences = true), eg_layer_dense(3));
         eg_optimizer *sgd = eg_sgd(.learning_rate = 0.1);
         eg_tensor *x = eg_random_normal(EG_SHAPE(2, 64, 5)), *v[16], *g[16];
         CHECK(eg_call(model, x) != NULL);
@@ -227,7 +231,8 @@ TEST(host_recurrence_is_two_launches_a_step) {
         eg_layer_release(model);
     }
 }
-// All variables of an optimizer are updated by one launch, clipping by two more; and where there is no memory, none is changed.
+// All variables of an optimizer are updated by one launch, clipping by two more; and where there is no memory, none is
+// changed.
 TEST(host_an_optimizer_updates_at_once) {
     for (int clip = 0; clip < 2; clip++) {
         eg_tensor *v[30], *g[30];
@@ -242,7 +247,8 @@ TEST(host_an_optimizer_updates_at_once) {
         CHECK_INT(cuda_host_launches - launches, clip ? 4 : 2);          // and one counts the steps
         float before = *(const float *)eg_data(v[29]);
         eg_tensor *held[30];
-        for (int i = 0; i < 30; i++) held[i] = eg_read(v[i]);            // their buffers are shared: each update needs a fresh one
+        // their buffers are shared: each update needs a fresh one
+        for (int i = 0; i < 30; i++) held[i] = eg_read(v[i]);
         for (int at = 1, ok = 0; at < 200 && !ok; at++) {
             eg_memory_trim();
             cuda_host_malloc_fails = 2;
@@ -252,7 +258,8 @@ TEST(host_an_optimizer_updates_at_once) {
             if (ok) CHECK(at > 30);
             else CHECK_INT(eg_error(), EG_ERROR_MEMORY);
             eg_error_clear();
-            for (int i = 0; i < 30; i++) CHECK(ok ? *(const float *)eg_data(v[i]) < before : *(const float *)eg_data(v[i]) == before);
+            for (int i = 0; i < 30; i++)
+                CHECK(ok ? *(const float *)eg_data(v[i]) < before : *(const float *)eg_data(v[i]) == before);
             CHECK_INT(eg_optimizer_steps(opt), ok ? 3 : 2);
         }
         for (int i = 0; i < 30; i++) { CHECK_NEAR(*(const float *)eg_data(held[i]), before, 0); eg_release(v[i]); }
@@ -263,11 +270,13 @@ TEST(host_an_optimizer_updates_at_once) {
 // On a machine with several GPUs, those that nobody asks for are left alone.
 // Factors are rounded on request alone, where channels are multiples of four and the kernels' text knows tensor cores.
 extern int cuda_host_text;
-static double conv_sum(int64_t channels, eg_precision precision, const char *device) {      // 72 products of x and 1, for 8 channels
+// 72 products of x and 1, for 8 channels
+static double conv_sum(int64_t channels, eg_precision precision, const char *device) {
     eg_with_device(device);
     EG_SCOPE;
     eg_matmul_precision(precision);
-    eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1, 3, 4, channels), 1 + ldexp(1, -12)), *y = eg_conv2d(x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, channels, 4)));
+    eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1, 3, 4, channels), 1 + ldexp(1, -12)),
+              *y = eg_conv2d(x, eg_ones(EG_FLOAT32, EG_SHAPE(3, 3, channels, 4)));
     eg_matmul_precision(EG_PRECISION_FLOAT32);
     return eg_item(eg_reduce_max(y));
 }
@@ -301,7 +310,8 @@ TEST(host_what_is_lent_is_waited_for) {
     borrowed = *lent;
     borrowed.deleter = given_back;
     borrowed.tensor.byte_offset = 2;
-    CHECK_ERROR(eg_from_dlpack(&borrowed), EG_ERROR_ARGUMENT, "eg_from_dlpack: the data, on gpu:0, is not aligned for float32");
+    CHECK_ERROR(eg_from_dlpack(&borrowed), EG_ERROR_ARGUMENT,
+                "eg_from_dlpack: the data, on gpu:0, is not aligned for float32");
     CHECK_INT(pending_then, 0);
     borrowed.tensor.byte_offset = 0;
     {

@@ -1,4 +1,5 @@
-// The digits of examples 10 and 11: drawn the same every time; IDX files are read, and broken ones refused with a reason.
+// The digits of examples 10 and 11: drawn the same every time; IDX files are read, and broken ones refused with a
+// reason.
 #include "test.h"
 #include "examples/digits.h"
 
@@ -94,7 +95,7 @@ TEST(digits_idx_files) {
         if (most) CHECK(*reading());
     }
     test_peak after = test_process_peak();
-#ifdef TEST_NO_SIGNALS                                       // sanitizers keep an eighth as much of their own, and what was freed for a while
+#ifdef TEST_NO_SIGNALS  // sanitizers keep an eighth as much of their own, and what was freed for a while
     CHECK(after.touched - before.touched < 512 << 20);
 #else
     CHECK(after.touched - before.touched < 64 << 20);

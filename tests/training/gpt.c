@@ -1,5 +1,5 @@
-// tests/training/gpt.c: the GPT of examples/gpt.h against the same in PyTorch: the same weights, the same batches of Shakespeare
-// (fixtures_gpt.py), which EAGER_DATA has.
+// tests/training/gpt.c: the GPT of examples/gpt.h against the same in PyTorch: the same weights, the same batches of
+// Shakespeare (fixtures_gpt.py), which EAGER_DATA has.
 #include "test.h"
 #include "fixture.h"
 #include "../examples/gpt.h"
@@ -85,7 +85,8 @@ TEST(gpt_follows_pytorch) {
             if (!(apart <= worst_valid)) worst_valid = apart;
         }
     }
-    printf("gpt_follows_pytorch: %d steps, training loss at most %.2g apart, validation %.2g\n", steps, worst, worst_valid);
+    printf("gpt_follows_pytorch: %d steps, training loss at most %.2g apart, validation %.2g\n", steps, worst,
+           worst_valid);
     CHECK(steps > 0 && worst <= .05);
     CHECK(worst_valid <= .05);
     eg_optimizer_release(adam);

@@ -1,4 +1,5 @@
-// Layers and models: what they make, name, count, pass on and refuse. Their values stand against Keras in layers_fixtures.c.
+// Layers and models: what they make, name, count, pass on and refuse. Their values stand against Keras in
+// layers_fixtures.c.
 #include "faults.h"
 #include "printed.h"
 
@@ -16,7 +17,8 @@ static eg_tensor *weight_of(eg_layer *layer, int i) {
 // ---- one layer
 
 TEST(dense) {
-    eg_layer *dense = eg_layer_dense(3, .activation = EG_RELU, .kernel_initializer = EG_INIT_CONSTANT, .kernel_initializer_value = 2, .bias_initializer = EG_INIT_ONES);
+    eg_layer *dense = eg_layer_dense(3, .activation = EG_RELU, .kernel_initializer = EG_INIT_CONSTANT,
+                                     .kernel_initializer_value = 2, .bias_initializer = EG_INIT_ONES);
     CHECK_INT(eg_layer_weights(dense, NULL, 0), 0);
     eg_tensor *y = eg_call(dense, eg_constant(EG_SHAPE(2, 2), 1, 2, -3, 0));
     CHECK_SHAPE(y, 2, 3);
@@ -28,13 +30,18 @@ TEST(dense) {
     CHECK_INT(eg_layer_parameters(dense), 9);
     CHECK_SHAPE(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5, 2))), 4, 5, 3);
     CHECK_SHAPE(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 0, 2))), 4, 0, 3);
-    CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))), EG_ERROR_SHAPE, "built for inputs [?, 2], but is called with [4, 5] (2 against 5), in layer dense");
-    CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_SHAPE, "Dense takes inputs of rank 2 or more, not [2] (rank 1); if it is one example, eg_expand_dims(x, 0) makes a batch of it, in layer dense");
+    CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(4, 5))), EG_ERROR_SHAPE,
+                "built for inputs [?, 2], but is called with [4, 5] (2 against 5), in layer dense");
+    CHECK_ERROR(eg_call(dense, eg_zeros(EG_FLOAT32, EG_SHAPE(2))), EG_ERROR_SHAPE,
+                "Dense takes inputs of rank 2 or more, not [2] (rank 1); if it is one example, eg_expand_dims(x, 0) "
+                "makes a batch of it, in layer dense");
     CHECK_ERROR(eg_layer_dense(0), EG_ERROR_ARGUMENT, "eg_layer_dense: units is 0; it must be at least 1");
     CHECK_ERROR(eg_layer_dense(2, .strides = {2}), EG_ERROR_ARGUMENT, "eg_layer_dense: has no option .strides");
-    CHECK_ERROR(eg_layer_weight_path(dense, 2, (char[8]){0}, 8), EG_ERROR_INDEX, "layer dense has no weight 2; it has 2, from 0 to 1");
+    CHECK_ERROR(eg_layer_weight_path(dense, 2, (char[8]){0}, 8), EG_ERROR_INDEX,
+                "layer dense has no weight 2; it has 2, from 0 to 1");
     eg_layer *unbuilt = eg_layer_dense(1);
-    CHECK_ERROR(eg_layer_weight_path(unbuilt, 0, (char[8]){0}, 8), EG_ERROR_INDEX, "layer dense has no weights yet; eg_layer_build or its first call makes them");
+    CHECK_ERROR(eg_layer_weight_path(unbuilt, 0, (char[8]){0}, 8), EG_ERROR_INDEX,
+                "layer dense has no weights yet; eg_layer_build or its first call makes them");
     eg_layer_release(unbuilt);
     eg_layer_release(dense);
 }
@@ -49,22 +56,27 @@ TEST(dense_without_bias_in_float64) {
 }
 
 TEST(orders_and_repetitions) {
-    eg_layer *permute = eg_layer_permute(EG_AXES(2, 1)), *repeat = eg_layer_repeat_vector(2), *separable = eg_layer_separable_conv2d(4, 3, .depth_multiplier = 2, .input_shape = EG_SHAPE(5, 5, 3));
+    eg_layer *permute = eg_layer_permute(EG_AXES(2, 1)), *repeat = eg_layer_repeat_vector(2),
+             *separable = eg_layer_separable_conv2d(4, 3, .depth_multiplier = 2, .input_shape = EG_SHAPE(5, 5, 3));
     CHECK_TENSOR(eg_call(permute, eg_constant(EG_SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6)), 0, 1, 4, 2, 5, 3, 6);
     CHECK_TENSOR(eg_call(repeat, eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)), 0, 1, 2, 1, 2, 3, 4, 3, 4);
     CHECK_SHAPE(eg_call(repeat, eg_zeros(EG_FLOAT32, EG_SHAPE(0, 7))), 0, 2, 7);
     CHECK_STR(path_of(separable, 0), "depthwise_kernel");
     CHECK_STR(path_of(separable, 1), "pointwise_kernel");
     CHECK_INT(eg_layer_parameters(separable), 3 * 3 * 3 * 2 + 6 * 4 + 4);
-    CHECK_ERROR(eg_call(permute, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_SHAPE, "eg_layer_permute: [2, 1] is no order of the axes 1 to 1 of the input [1, 2]");
+    CHECK_ERROR(eg_call(permute, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_SHAPE,
+                "eg_layer_permute: [2, 1] is no order of the axes 1 to 1 of the input [1, 2]");
     eg_layer *twice = eg_layer_permute(EG_AXES(1, 1)), *zero = eg_layer_permute(EG_AXES(0, 1));
     CHECK(!eg_layer_build(twice, EG_SHAPE(-1, 2, 3)));
     CHECK_CONTAINS(eg_error_message(), "[1, 1] is no order of the axes 1 to 2 of the input [?, 2, 3]");
     eg_error_clear();
     CHECK_ERROR(eg_call(zero, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2, 3))), EG_ERROR_SHAPE, "no order");
-    CHECK_ERROR(eg_layer_permute(EG_AXES(-2, 1)), EG_ERROR_ARGUMENT, "eg_layer_permute: order is {-2, 1}; each number must be at least -1 and at most 1099511627776");
-    CHECK_ERROR(eg_layer_repeat_vector(0), EG_ERROR_ARGUMENT, "eg_layer_repeat_vector: steps is 0; it must be at least 1 and at most 1048576");
-    CHECK_ERROR(eg_layer_separable_conv2d(0, 3), EG_ERROR_ARGUMENT, "eg_layer_separable_conv2d: filters is 0; it must be at least 1");
+    CHECK_ERROR(eg_layer_permute(EG_AXES(-2, 1)), EG_ERROR_ARGUMENT,
+                "eg_layer_permute: order is {-2, 1}; each number must be at least -1 and at most 1099511627776");
+    CHECK_ERROR(eg_layer_repeat_vector(0), EG_ERROR_ARGUMENT,
+                "eg_layer_repeat_vector: steps is 0; it must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_separable_conv2d(0, 3), EG_ERROR_ARGUMENT,
+                "eg_layer_separable_conv2d: filters is 0; it must be at least 1");
     eg_layer_release(permute);
     eg_layer_release(repeat);
     eg_layer_release(separable);
@@ -75,7 +87,8 @@ TEST(orders_and_repetitions) {
 // ---- models
 
 TEST(sequential_names_builds_and_grows) {
-    eg_layer *model = eg_sequential(eg_layer_dense(4, .activation = EG_RELU, .input_shape = EG_SHAPE(3)), eg_layer_dense(2));
+    eg_layer *model = eg_sequential(eg_layer_dense(4, .activation = EG_RELU, .input_shape = EG_SHAPE(3)),
+                                    eg_layer_dense(2));
     CHECK_INT(eg_layer_weights(model, NULL, 0), 4);                       // the shape was given: built at once
     CHECK_STR(path_of(model, 0), "dense/kernel");
     CHECK_STR(path_of(model, 3), "dense_1/bias");
@@ -84,19 +97,23 @@ TEST(sequential_names_builds_and_grows) {
     CHECK_INT(eg_layer_weights(model, NULL, 0), 6);
     CHECK_STR(path_of(model, 5), "last/bias");
     CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(7, 3))), 7, 5);
-    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(7, 4))), EG_ERROR_SHAPE, "[7, 4] is not the batch of [3] that .input_shape promised, in layer sequential/dense");
-    CHECK_ERROR(eg_layer_add(model, eg_layer_dense(5, .name = "last")), EG_ERROR_ARGUMENT, "has a part called last already");
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(7, 4))), EG_ERROR_SHAPE,
+                "[7, 4] is not the batch of [3] that .input_shape promised, in layer sequential/dense");
+    CHECK_ERROR(eg_layer_add(model, eg_layer_dense(5, .name = "last")), EG_ERROR_ARGUMENT,
+                "has a part called last already");
     eg_layer_release(model);
 }
 
 TEST(models_in_models) {
-    eg_layer *model = eg_sequential(eg_layer_dense(4), eg_sequential(eg_layer_dense(3), eg_layer_dense(2)), eg_sequential(eg_layer_dense(1)));
+    eg_layer *model = eg_sequential(eg_layer_dense(4), eg_sequential(eg_layer_dense(3), eg_layer_dense(2)),
+                                    eg_sequential(eg_layer_dense(1)));
     CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 5))), 2, 1);
     CHECK_INT(eg_layer_weights(model, NULL, 0), 8);
     CHECK_STR(path_of(model, 2), "sequential/dense/kernel");
     CHECK_STR(path_of(model, 4), "sequential/dense_1/kernel");
     CHECK_STR(path_of(model, 7), "sequential_1/dense/bias");
-    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 6))), EG_ERROR_SHAPE, "(5 against 6), in layer sequential/dense");
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 6))), EG_ERROR_SHAPE,
+                "(5 against 6), in layer sequential/dense");
     eg_layer_release(model);
 }
 
@@ -126,8 +143,10 @@ TEST(network_container) {
     CHECK_INT(eg_layer_layers(n.layer, list, 4), 2);
     CHECK(list[1] == n.second);
     CHECK_STR(eg_layer_name(n.second), "second");
-    CHECK_ERROR(eg_layer_track(n.layer, "self", eg_layer_retain(n.layer)), EG_ERROR_ARGUMENT, "cannot be a part of itself");
-    CHECK_ERROR(eg_call(n.layer, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1, 3))), EG_ERROR_SHAPE, "(784 against 3), in layer network/first");
+    CHECK_ERROR(eg_layer_track(n.layer, "self", eg_layer_retain(n.layer)), EG_ERROR_ARGUMENT,
+                "cannot be a part of itself");
+    CHECK_ERROR(eg_call(n.layer, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1, 3))), EG_ERROR_SHAPE,
+                "(784 against 3), in layer network/first");
     eg_layer_release(n.layer);
 }
 
@@ -146,7 +165,8 @@ TEST(custom_layer_with_a_weight) {
     eg_layer_on_release(s.layer, scale_release);
     eg_layer *model = eg_sequential(eg_layer_retain(s.layer), eg_layer_dense(2));
     CHECK_ERROR(eg_layer_build(model, EG_SHAPE(-1, 3)), EG_ERROR_STATE,
-                "eg_layer_build: layer sequential holds a function of yours (scale), so that a call makes its weights: eg_call(layer, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3))), or your first batch");
+                "eg_layer_build: layer sequential holds a function of yours (scale), so that a call makes its weights: "
+                "eg_call(layer, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3))), or your first batch");
     CHECK_SHAPE(eg_call(model, eg_ones(EG_FLOAT32, EG_SHAPE(1, 3))), 1, 2);
     CHECK_STR(path_of(model, 0), "scale/factor");
     CHECK_STR(eg_name_of(s.factor), "sequential/scale/factor");
@@ -160,7 +180,8 @@ TEST(custom_layer_with_a_weight) {
     CHECK(eg_layer_set_name(s.layer, "other"));
     CHECK_STR(eg_layer_name(s.layer), "other");
     CHECK_ERROR(eg_layer_set_name(s.layer, "a/b"), EG_ERROR_ARGUMENT, "'a/b' is no name");
-    CHECK_ERROR(eg_layer_weight(s.layer, "factor", eg_scalar(1), true), EG_ERROR_ARGUMENT, "a part called factor already");
+    CHECK_ERROR(eg_layer_weight(s.layer, "factor", eg_scalar(1), true), EG_ERROR_ARGUMENT,
+                "a part called factor already");
     eg_layer_release(s.layer);
     CHECK(s.layer != NULL);
     eg_layer_release(model);
@@ -180,18 +201,22 @@ TEST(several_inputs_and_outputs) {
     CHECK_TENSOR(out[0], 0, 3);
     CHECK_TENSOR(out[1], 0, 2);
     CHECK_TENSOR(eg_call(both, in[0]), 0, 1);
-    CHECK_ERROR(eg_call_multi(both, in, 3, out, 2), EG_ERROR_ARGUMENT, "3 inputs; Custom takes at most 2, in layer both");
+    CHECK_ERROR(eg_call_multi(both, in, 3, out, 2), EG_ERROR_ARGUMENT,
+                "3 inputs; Custom takes at most 2, in layer both");
     CHECK(!out[0] && !out[1]);
     CHECK_ERROR(eg_call_multi(both, in, 2, out, 3), EG_ERROR_ARGUMENT, "3 outputs asked for; the layer has 2");
-    CHECK_ERROR(eg_call(both, in[0], .training = true, .inference = true), EG_ERROR_ARGUMENT, ".training and .inference");
+    CHECK_ERROR(eg_call(both, in[0], .training = true, .inference = true), EG_ERROR_ARGUMENT,
+                ".training and .inference");
     CHECK_ERROR(eg_call(both, NULL), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_call(NULL, in[0]), EG_ERROR_NULL, "the layer is NULL");
     eg_layer_release(both);
 }
 
 TEST(losses_of_regularizers) {
-    eg_layer *model = eg_sequential(eg_layer_dense(1, .kernel_initializer = EG_INIT_CONSTANT, .kernel_initializer_value = -2, .kernel_l1 = .5, .kernel_l2 = .25),
-                                    eg_layer_dense(1, .bias_initializer = EG_INIT_CONSTANT, .bias_initializer_value = 3, .bias_l2 = .1)), *list[2];
+    eg_layer *model = eg_sequential(eg_layer_dense(1, .kernel_initializer = EG_INIT_CONSTANT,
+                                                   .kernel_initializer_value = -2, .kernel_l1 = .5, .kernel_l2 = .25),
+                                    eg_layer_dense(1, .bias_initializer = EG_INIT_CONSTANT, .bias_initializer_value = 3,
+                                                   .bias_l2 = .1)), *list[2];
     CHECK(eg_layer_build(model, EG_SHAPE(-1, 3)));
     CHECK_TENSOR(eg_layer_losses(model), 1e-6, .5 * 6 + .25 * 12 + .1 * 9);
     eg_tape *tape = eg_tape_begin();
@@ -206,7 +231,8 @@ TEST(losses_of_regularizers) {
 
 TEST(masks_travel_with_outputs) {
     eg_layer *model = eg_sequential(eg_layer_dense(2), eg_layer_dense(2));
-    eg_tensor *mask = eg_constant_of(EG_BOOL, EG_SHAPE(1, 3), 1, 1, 0), *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3, 2)), *y = eg_call(model, x, .mask = mask);
+    eg_tensor *mask = eg_constant_of(EG_BOOL, EG_SHAPE(1, 3), 1, 1, 0), *x = eg_zeros(EG_FLOAT32, EG_SHAPE(1, 3, 2)),
+              *y = eg_call(model, x, .mask = mask);
     CHECK(eg_mask_of(y) == mask && eg_mask_of(x) == NULL && eg_mask_of(NULL) == NULL);
     CHECK(eg_mask_of(eg_call(model, y)) == mask);
     CHECK(eg_mask_of(eg_relu(y)) == NULL);
@@ -215,7 +241,8 @@ TEST(masks_travel_with_outputs) {
 }
 
 TEST(a_shared_layer_counts_once) {
-    eg_layer *shared = eg_layer_dense(3), *model = eg_sequential(eg_layer_retain(shared), eg_layer_retain(shared), eg_layer_dense(1));
+    eg_layer *shared = eg_layer_dense(3),
+             *model = eg_sequential(eg_layer_retain(shared), eg_layer_retain(shared), eg_layer_dense(1));
     CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3))), 2, 1);
     CHECK_INT(eg_layer_weights(model, NULL, 0), 4);
     CHECK_INT(eg_layer_parameters(model), 16);
@@ -228,7 +255,8 @@ TEST(activations_and_initializers) {
     CHECK_TENSOR(eg_activate(eg_constant(EG_SHAPE(2), -1, 2), EG_LEAKY_RELU), 1e-6, -.2, 2);
     CHECK_TENSOR(eg_activate(eg_constant(EG_SHAPE(2), -1, 2), EG_DEFAULT_ACTIVATION), 0, -1, 2);
     CHECK_ERROR(eg_activate(eg_scalar(1), (eg_activation)99), EG_ERROR_ARGUMENT, "99 is no activation");
-    CHECK_ERROR(eg_initialize((eg_initializer)99, 0, EG_FLOAT32, EG_SHAPE(2)), EG_ERROR_ARGUMENT, "99 is no initializer");
+    CHECK_ERROR(eg_initialize((eg_initializer)99, 0, EG_FLOAT32, EG_SHAPE(2)), EG_ERROR_ARGUMENT,
+                "99 is no initializer");
     eg_tensor *q = eg_initialize(EG_INIT_ORTHOGONAL, 0, EG_FLOAT64, EG_SHAPE(4, 9)), *one = eg_eye(EG_FLOAT64, 4, 4);
     CHECK(eg_assert_near(eg_matmul(q, q, .transpose_b = true), one, 1e-12));
     q = eg_initialize(EG_INIT_ORTHOGONAL, 2, EG_FLOAT64, EG_SHAPE(3, 3, 4));
@@ -249,7 +277,8 @@ TEST(empty_models_and_failed_lists) {
     CHECK(eg_layer_add(model, eg_layer_dense(2, .input_shape = EG_SHAPE(3))));
     CHECK_INT(eg_layer_parameters(model), 8);
     CHECK_ERROR(eg_layer_add(model, NULL), EG_ERROR_NULL, "the layer is NULL");
-    CHECK_ERROR(eg_sequential(eg_layer_dense(2), eg_layer_dense(0), eg_layer_dense(2)), EG_ERROR_ARGUMENT, "eg_layer_dense: units is 0; it must be at least 1");
+    CHECK_ERROR(eg_sequential(eg_layer_dense(2), eg_layer_dense(0), eg_layer_dense(2)), EG_ERROR_ARGUMENT,
+                "eg_layer_dense: units is 0; it must be at least 1");
     CHECK_ERROR(eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(-1))), EG_ERROR_SHAPE, "must be known");
     eg_layer *list[] = {eg_layer_dense(1), eg_layer_dense(1)}, *other = eg_sequential_of(list, 2);
     CHECK_ERROR(eg_layer_add(list[0], eg_layer_dense(1)), EG_ERROR_ARGUMENT, "is no eg_sequential");
@@ -286,11 +315,14 @@ TEST(digit_model_is_called_and_summed_up) {
               " Total params: 2,650 (10.35 KB)\n"
               " Trainable params: 2,650 (10.35 KB)\n"
               " Non-trainable params: 0 (0.00 B)\n");
-    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 28, 28, 3))), EG_ERROR_SHAPE,
-                "built for inputs [?, 28, 28, 1], but is called with [1, 28, 28, 3] (1 against 3), in layer sequential/conv2d");
-    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(28, 28, 1))), EG_ERROR_SHAPE, "Conv2D takes inputs of rank 4, not [28, 28, 1] (rank 3)");
+    CHECK_ERROR(
+        eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 28, 28, 3))), EG_ERROR_SHAPE,
+        "built for inputs [?, 28, 28, 1], but is called with [1, 28, 28, 3] (1 against 3), in layer sequential/conv2d");
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(28, 28, 1))), EG_ERROR_SHAPE,
+                "Conv2D takes inputs of rank 4, not [28, 28, 1] (rank 3)");
     CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(32, 28, 28))), EG_ERROR_SHAPE,
-                "not [32, 28, 28] (rank 3); if it is one example, eg_expand_dims(x, 0) makes a batch of it; if the pictures have no axis of channels, eg_expand_dims(x, -1) gives them one");
+                "not [32, 28, 28] (rank 3); if it is one example, eg_expand_dims(x, 0) makes a batch of it; if the "
+                "pictures have no axis of channels, eg_expand_dims(x, -1) gives them one");
     eg_layer_release(model);
 }
 TEST(a_failed_first_call_leaves_nothing) {
@@ -316,7 +348,8 @@ TEST(a_failed_first_call_leaves_nothing) {
     CHECK_INT(eg_layer_parameters(around), 9);
     // Inside of a layer there are layers that it made itself.
     eg_layer *attention = eg_layer_multi_head_attention(2, 4);
-    eg_tensor *in[2] = { eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3, 8)), eg_zeros(EG_FLOAT32, EG_SHAPE(5, 3, 8)) }, *out = NULL;
+    eg_tensor *in[2] = { eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3, 8)), eg_zeros(EG_FLOAT32, EG_SHAPE(5, 3, 8)) },
+              *out = NULL;
     CHECK_ERROR(eg_call_multi(attention, in, 2, &out, 1), EG_ERROR_SHAPE, "");
     CHECK_INT(eg_layer_parameters(attention), 0);
     CHECK_INT(eg_layer_layers(attention, w, 1), 0);
@@ -346,21 +379,28 @@ TEST(what_a_layer_of_ones_own_has_made_stays) {
     eg_layer_release(own);
 }
 TEST(free_dimensions_and_frozen_layers) {
-    eg_layer *model = eg_sequential(eg_layer_conv2d(16, 3, .input_shape = EG_SHAPE(-1, -1, 1), .frozen = true), eg_layer_batch_normalization(),
-                                    eg_layer_global_average_pooling2d(), eg_sequential(eg_layer_dense(10)));
+    eg_layer *model = eg_sequential(eg_layer_conv2d(16, 3, .input_shape = EG_SHAPE(-1, -1, 1), .frozen = true),
+                                    eg_layer_batch_normalization(), eg_layer_global_average_pooling2d(),
+                                    eg_sequential(eg_layer_dense(10)));
     const char *text = summary_of(model);
     CHECK_CONTAINS(text, "│ conv2d (Conv2D)                 │ (None, None, None, 16) │           160 │\n");
-    CHECK_CONTAINS(text, "│ batch_normalization             │ (None, None, None, 16) │            64 │\n│ (BatchNormalization)            │");
+    CHECK_CONTAINS(text, "│ batch_normalization             │ (None, None, None, 16) │            64 │\n│ "
+                         "(BatchNormalization)            │");
     CHECK_CONTAINS(text, "│ sequential (Sequential)         │ (None, 10)             │           170 │\n");
-    CHECK_CONTAINS(text, " Total params: 394 (1.54 KB)\n Trainable params: 202 (808.00 B)\n Non-trainable params: 192 (768.00 B)\n");
+    CHECK_CONTAINS(
+        text,
+        " Total params: 394 (1.54 KB)\n Trainable params: 202 (808.00 B)\n Non-trainable params: 192 (768.00 B)\n");
     CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 9, 7, 1))), 2, 10);
     CHECK_SHAPE(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 30, 30, 1))), 1, 10);
-    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2, 2, 1))), EG_ERROR_SHAPE, "in layer sequential/conv2d");
+    CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2, 2, 1))), EG_ERROR_SHAPE,
+                "in layer sequential/conv2d");
     eg_shape out = eg_layer_output_shape(model);
     CHECK(out.rank == 2 && out.dims[0] == -1 && out.dims[1] == 10);
     eg_layer_release(model);
-    model = eg_sequential(eg_layer_dense(1000, .input_shape = EG_SHAPE(5000), .name = "a_layer_with_quite_a_long_name_to_wrap_maybe"));
-    CHECK_CONTAINS(summary_of(model), "│ a_layer_with_quite_a_long_name… │ (None, 1000)           │     5,001,000 │\n│ (Dense)                         │");
+    model = eg_sequential(eg_layer_dense(1000, .input_shape = EG_SHAPE(5000),
+                                         .name = "a_layer_with_quite_a_long_name_to_wrap_maybe"));
+    CHECK_CONTAINS(summary_of(model), "│ a_layer_with_quite_a_long_name… │ (None, 1000)           │     5,001,000 │\n│ "
+                                      "(Dense)                         │");
     CHECK_CONTAINS(printed, " Total params: 5,001,000 (19.08 MB)\n");
     eg_layer_release(model);
 }
@@ -385,7 +425,8 @@ TEST(dropout_keeps_the_mean_and_does_nothing_in_inference) {
     dropout = eg_layer_dropout(0);
     CHECK(eg_call(dropout, x, .training = true) == x);
     eg_layer_release(dropout);
-    CHECK_ERROR(eg_layer_dropout(1.5), EG_ERROR_ARGUMENT, "eg_layer_dropout: rate is 1.5; it must be at least 0 and at most 1");
+    CHECK_ERROR(eg_layer_dropout(1.5), EG_ERROR_ARGUMENT,
+                "eg_layer_dropout: rate is 1.5; it must be at least 0 and at most 1");
 }
 
 TEST(batch_statistics_move_only_in_training) {
@@ -398,7 +439,7 @@ TEST(batch_statistics_move_only_in_training) {
     eg_call(norm, x, .training = true);
     CHECK_TENSOR(list[2], 1e-6, .03);
     CHECK_TENSOR(list[3], 1e-6, .99 + .01 * 3.5);                          // biased
-    CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 2);               // the statistics are no part of the mathematics
+    CHECK_INT(eg_tape_watched_variables(tape, NULL, 0), 2);  // the statistics are no part of the mathematics
     eg_layer_set_trainable(norm, false);
     eg_call(norm, x, .training = true);
     CHECK_TENSOR(list[2], 1e-6, .03);
@@ -409,16 +450,18 @@ TEST(batch_statistics_move_only_in_training) {
 }
 
 TEST(masks_from_embeddings_reach_pooling) {
-    eg_layer *model = eg_sequential(eg_layer_embedding(5, 2, .mask_zero = true, .kernel_initializer = EG_INIT_ONES), eg_layer_dropout(.5), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES),
+    eg_layer *model = eg_sequential(eg_layer_embedding(5, 2, .mask_zero = true, .kernel_initializer = EG_INIT_ONES),
+                                    eg_layer_dropout(.5), eg_layer_dense(1, .kernel_initializer = EG_INIT_ONES),
                                     eg_layer_global_average_pooling1d());
     eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(2, 3), 1, 4, 0, 2, 0, 0), *list[3];
     CHECK_TENSOR(eg_call(model, x), 1e-6, 2, 2);
     eg_layer_weights(model, list, 3);
-    eg_assign_slice(list[0], EG_SHAPE(0, 0), EG_SHAPE(1, 2), 50);           // what stands for the padding does not count
+    eg_assign_slice(list[0], EG_SHAPE(0, 0), EG_SHAPE(1, 2), 50);  // what stands for the padding does not count
     CHECK_TENSOR(eg_call(model, x), 1e-6, 2, 2);
     CHECK_TENSOR(eg_call(model, eg_cast(x, EG_UINT8)), 1e-6, 2, 2);
 #ifndef TEST_CUDA                    // a GPU tells it later, when the layer is done
-    CHECK_ERROR(eg_call(model, eg_constant_of(EG_INT32, EG_SHAPE(1, 1), 5)), EG_ERROR_INDEX, "in layer sequential/embedding");
+    CHECK_ERROR(eg_call(model, eg_constant_of(EG_INT32, EG_SHAPE(1, 1), 5)), EG_ERROR_INDEX,
+                "in layer sequential/embedding");
 #endif
     CHECK_ERROR(eg_call(model, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 1))), EG_ERROR_DTYPE, "in layer sequential/embedding");
     eg_layer_release(model);
@@ -426,9 +469,11 @@ TEST(masks_from_embeddings_reach_pooling) {
 
 TEST(merging_checks_shapes_each_time) {
     eg_layer *add = eg_layer_merge_add(), *concat = eg_layer_concatenate(.axis = EG_ZERO);
-    eg_tensor *a[] = {eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(3))}, *y;
+    eg_tensor *a[] = {eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)), eg_ones(EG_FLOAT32, EG_SHAPE(2, 3)),
+                      eg_ones(EG_FLOAT32, EG_SHAPE(3))}, *y;
     CHECK(eg_call_multi(add, a, 2, &y, 1));
-    CHECK_ERROR(eg_call_multi(add, a, 3, &y, 1), EG_ERROR_SHAPE, "Add of [2, 3] and [3]: shapes do not fit, in layer add");
+    CHECK_ERROR(eg_call_multi(add, a, 3, &y, 1), EG_ERROR_SHAPE,
+                "Add of [2, 3] and [3]: shapes do not fit, in layer add");
     CHECK_ERROR(eg_call(add, a[0]), EG_ERROR_ARGUMENT, "1 input; Add takes 2");
     CHECK(eg_call_multi(concat, a, 2, &y, 1));
     CHECK_SHAPE(y, 4, 3);
@@ -441,28 +486,44 @@ TEST(merging_checks_shapes_each_time) {
 }
 
 TEST(options_out_of_range) {
-    CHECK_ERROR(eg_layer_conv2d(4, 0), EG_ERROR_ARGUMENT, "eg_layer_conv2d: size is 0; it must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_conv2d(4, 0), EG_ERROR_ARGUMENT,
+                "eg_layer_conv2d: size is 0; it must be at least 1 and at most 1048576");
     CHECK_ERROR(eg_layer_conv2d(0, 3), EG_ERROR_ARGUMENT, "eg_layer_conv2d: filters is 0; it must be at least 1");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_size = {3, 3}), EG_ERROR_ARGUMENT, "give one of them");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {-1}), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .strides is {-1}; each number must be at least 1 and at most 1048576");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {0, 2}), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .strides is {0, 2}; each number must be given; EG_ZERO is a 0");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .activation = (eg_activation)77), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .activation is 77; it must be a value of eg_activation");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_initializer = (eg_initializer)-1), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .kernel_initializer is -1; it must be a value of eg_initializer");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .padding = (eg_padding)5), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .padding is 5; it must be a value of eg_padding");
-    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_l2 = (double)INFINITY), EG_ERROR_ARGUMENT, "eg_layer_conv2d: .kernel_l2 is inf; it must be at least 0 and finite");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {-1}), EG_ERROR_ARGUMENT,
+                "eg_layer_conv2d: .strides is {-1}; each number must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .strides = {0, 2}), EG_ERROR_ARGUMENT,
+                "eg_layer_conv2d: .strides is {0, 2}; each number must be given; EG_ZERO is a 0");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .activation = (eg_activation)77), EG_ERROR_ARGUMENT,
+                "eg_layer_conv2d: .activation is 77; it must be a value of eg_activation");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_initializer = (eg_initializer)-1), EG_ERROR_ARGUMENT,
+                "eg_layer_conv2d: .kernel_initializer is -1; it must be a value of eg_initializer");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .padding = (eg_padding)5), EG_ERROR_ARGUMENT,
+                "eg_layer_conv2d: .padding is 5; it must be a value of eg_padding");
+    CHECK_ERROR(eg_layer_conv2d(4, 3, .kernel_l2 = (double)INFINITY), EG_ERROR_ARGUMENT,
+                "eg_layer_conv2d: .kernel_l2 is inf; it must be at least 0 and finite");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .causal = true), EG_ERROR_ARGUMENT, "has no option .causal");
     CHECK_ERROR(eg_layer_conv2d(4, 3, .dtype = EG_INT32), EG_ERROR_DTYPE, "weights are float32 or float64, not int32");
-    CHECK_ERROR(eg_layer_reshape(EG_SHAPE(-1, -1)), EG_ERROR_ARGUMENT, "eg_layer_reshape: [-1, -1] has more than one dimension of -1");
-    CHECK_ERROR(eg_layer_zero_padding2d(EG_PADS(1, 2, 3)), EG_ERROR_ARGUMENT, "pads has 3 numbers; it must have one, one an axis, or two an axis");
+    CHECK_ERROR(eg_layer_reshape(EG_SHAPE(-1, -1)), EG_ERROR_ARGUMENT,
+                "eg_layer_reshape: [-1, -1] has more than one dimension of -1");
+    CHECK_ERROR(eg_layer_zero_padding2d(EG_PADS(1, 2, 3)), EG_ERROR_ARGUMENT,
+                "pads has 3 numbers; it must have one, one an axis, or two an axis");
     CHECK_ERROR(eg_layer_embedding(0, 2), EG_ERROR_ARGUMENT, "eg_layer_embedding: count is 0; it must be at least 1");
-    CHECK_ERROR(eg_layer_up_sampling2d(0), EG_ERROR_ARGUMENT, "eg_layer_up_sampling2d: size is 0; it must be at least 1 and at most 1048576");
-    CHECK_ERROR(eg_layer_depthwise_conv2d(3, .depth_multiplier = -1), EG_ERROR_ARGUMENT, "eg_layer_depthwise_conv2d: .depth_multiplier is -1; it must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_up_sampling2d(0), EG_ERROR_ARGUMENT,
+                "eg_layer_up_sampling2d: size is 0; it must be at least 1 and at most 1048576");
+    CHECK_ERROR(eg_layer_depthwise_conv2d(3, .depth_multiplier = -1), EG_ERROR_ARGUMENT,
+                "eg_layer_depthwise_conv2d: .depth_multiplier is -1; it must be at least 1 and at most 1048576");
     CHECK_ERROR(eg_layer_residual(NULL), EG_ERROR_NULL, "the layer is NULL");
-    eg_layer *conv = eg_layer_conv2d(4, 3, .groups = 2), *norm = eg_layer_group_normalization(.groups = 3), *flat = eg_layer_reshape(EG_SHAPE(5));
-    CHECK_ERROR(eg_call(conv, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 5, 5, 3))), EG_ERROR_ARGUMENT, "2 groups do not divide 3 channels");
-    CHECK_ERROR(eg_call(norm, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 4))), EG_ERROR_ARGUMENT, "3 groups do not divide 4 channels");
-    CHECK_ERROR(eg_call(flat, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 6))), EG_ERROR_SHAPE, "cannot be reshaped to [5] (6 against 5 elements)");
-    CHECK_ERROR(eg_layer_build(conv, EG_SHAPE(-1, 2, 2, 4)), EG_ERROR_SHAPE, "the window is larger than the input [-1, 2, 2, 4]");
+    eg_layer *conv = eg_layer_conv2d(4, 3, .groups = 2), *norm = eg_layer_group_normalization(.groups = 3),
+             *flat = eg_layer_reshape(EG_SHAPE(5));
+    CHECK_ERROR(eg_call(conv, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 5, 5, 3))), EG_ERROR_ARGUMENT,
+                "2 groups do not divide 3 channels");
+    CHECK_ERROR(eg_call(norm, eg_zeros(EG_FLOAT32, EG_SHAPE(1, 4))), EG_ERROR_ARGUMENT,
+                "3 groups do not divide 4 channels");
+    CHECK_ERROR(eg_call(flat, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 6))), EG_ERROR_SHAPE,
+                "cannot be reshaped to [5] (6 against 5 elements)");
+    CHECK_ERROR(eg_layer_build(conv, EG_SHAPE(-1, 2, 2, 4)), EG_ERROR_SHAPE,
+                "the window is larger than the input [-1, 2, 2, 4]");
     CHECK_ERROR(eg_layer_build(norm, EG_SHAPE(-1, -1)), EG_ERROR_SHAPE, "axis 1 of [-1, -1] must be known");
     CHECK_ERROR(eg_layer_build(norm, EG_SHAPE(-1, -2)), EG_ERROR_SHAPE, "out of range");
     CHECK_INT(eg_layer_weights(norm, NULL, 0), 0);
@@ -503,11 +564,15 @@ static eg_layer *read_again(eg_layer *model) {
     return read;
 }
 TEST(configurations_come_back) {
-    eg_layer *shared = eg_layer_dense(6, .activation = EG_GELU, .kernel_initializer = EG_INIT_HE_NORMAL, .kernel_l2 = 1e-4);
+    eg_layer *shared = eg_layer_dense(6, .activation = EG_GELU, .kernel_initializer = EG_INIT_HE_NORMAL,
+                                      .kernel_l2 = 1e-4);
     eg_layer *model = eg_sequential(
-        eg_layer_conv2d(4, 0, .kernel_size = {3, 2}, .strides = {1, 2}, .padding = EG_SAME, .name = "stem", .input_shape = EG_SHAPE(8, -1, 1), .frozen = true),
-        eg_layer_batch_normalization(.axis = -1, .momentum = .9), eg_layer_max_pooling2d(.pool_size = {2}), eg_layer_zero_padding2d(EG_PADS(1, 2)), eg_layer_leaky_relu(EG_ZERO),
-        eg_layer_global_max_pooling2d(), eg_layer_dense(6), eg_layer_retain(shared), eg_layer_residual(eg_layer_retain(shared)), eg_layer_reshape(EG_SHAPE(-1, 2)),
+        eg_layer_conv2d(4, 0, .kernel_size = {3, 2}, .strides = {1, 2}, .padding = EG_SAME, .name = "stem",
+                        .input_shape = EG_SHAPE(8, -1, 1), .frozen = true),
+        eg_layer_batch_normalization(.axis = -1, .momentum = .9), eg_layer_max_pooling2d(.pool_size = {2}),
+        eg_layer_zero_padding2d(EG_PADS(1, 2)), eg_layer_leaky_relu(EG_ZERO),
+        eg_layer_global_max_pooling2d(), eg_layer_dense(6), eg_layer_retain(shared),
+        eg_layer_residual(eg_layer_retain(shared)), eg_layer_reshape(EG_SHAPE(-1, 2)),
         eg_layer_flatten(), eg_layer_dropout(.1), eg_sequential(eg_layer_dense(2, .no_bias = true)));
     eg_layer *unbuilt = eg_sequential(eg_layer_dense(3), eg_layer_embedding(3, 2));
     eg_tensor *x = eg_random_normal(EG_SHAPE(2, 8, 6, 1));
@@ -528,7 +593,8 @@ TEST(configurations_come_back) {
 }
 TEST(configurations_with_layers_of_ones_own) {
     network a = {NULL, NULL, NULL, 0, false}, b = a;
-    CHECK_ERROR(eg_layer_from_config("{\"class\": \"Custom\", \"name\": \"n\", \"kind\": \"network\"}"), EG_ERROR_FILE, "'network' is a layer of your own; tell how it is made by eg_layer_register");
+    CHECK_ERROR(eg_layer_from_config("{\"class\": \"Custom\", \"name\": \"n\", \"kind\": \"network\"}"), EG_ERROR_FILE,
+                "'network' is a layer of your own; tell how it is made by eg_layer_register");
     eg_layer *model = eg_sequential(network_make(&a), eg_layer_lambda("twice", twice_call, NULL), eg_layer_dense(2));
     eg_tensor *x = eg_random_normal(EG_SHAPE(5, 7));
     eg_call(model, x);
@@ -554,21 +620,29 @@ TEST(configurations_that_are_wrong) {
         {"{\"class\": \"Dense\", \"name\": \"a\", \"unitz\": 1}", "no layer has such an option"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1.5}", "a whole number is expected"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"strides\": [1, 1]}", "has no option .strides"},
-        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"strides\": [1, 1, 1]}", "a list of whole numbers is expected"},
-        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"strides\": [1, \"x\"]}", "a whole number is expected"},
-        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"padding\": \"full\"}", "'full' is no padding"},
+        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"strides\": [1, 1, 1]}",
+         "a list of whole numbers is expected"},
+        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"strides\": [1, \"x\"]}",
+         "a whole number is expected"},
+        {"{\"class\": \"Conv2D\", \"name\": \"a\", \"units\": 1, \"size\": 1, \"padding\": \"full\"}",
+         "'full' is no padding"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"activation\": \"relo\"}", "'relo' is no activation"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"activation\": 3}", "'?' is no activation"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"no_bias\": 3}", "true or false is expected"},
         {"{\"class\": \"Dropout\", \"name\": \"a\", \"rate\": \"x\"}", "a number is expected"},
-        {"{\"class\": \"LayerNormalization\", \"name\": \"a\", \"axis\": 99999999999}", "a small whole number is expected"},
+        {"{\"class\": \"LayerNormalization\", \"name\": \"a\", \"axis\": 99999999999}",
+         "a small whole number is expected"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"inputs\": 3}", "a list of shapes is expected"},
-        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"inputs\": [[-1, -5]]}", "a dimension is out of range"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"inputs\": [[-1, -5]]}",
+         "a dimension is out of range"},
         {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"inputs\": [[-1, 3], [2, 3]]}", "Dense takes"},
-        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"layers\": [{\"part\": \"kernel\", \"class\": \"Flatten\", \"name\": \"f\"}]}", "there is no such part"},
+        {"{\"class\": \"Dense\", \"name\": \"a\", \"units\": 1, \"layers\": [{\"part\": \"kernel\", \"class\": "
+         "\"Flatten\", \"name\": \"f\"}]}", "there is no such part"},
         {"{\"class\": \"Sequential\", \"name\": \"a\", \"layers\": 3}", "a list of layers is expected"},
-        {"{\"class\": \"Sequential\", \"name\": \"a\", \"layers\": [{\"class\": \"Flatten\", \"name\": \"f\"}]}", "needs its \"part\""},
-        {"{\"class\": \"Sequential\", \"name\": \"a\", \"layers\": [{\"part\": \"f\", \"same\": \"g\"}]}", "\"same\" names no layer before it"},
+        {"{\"class\": \"Sequential\", \"name\": \"a\", \"layers\": [{\"class\": \"Flatten\", \"name\": \"f\"}]}",
+         "needs its \"part\""},
+        {"{\"class\": \"Sequential\", \"name\": \"a\", \"layers\": [{\"part\": \"f\", \"same\": \"g\"}]}",
+         "\"same\" names no layer before it"},
         {"{\"class\": \"Residual\", \"name\": \"a\"}", "one layer is expected in a Residual"},
         {"{\"class\": \"Bidirectional\", \"name\": \"a\"}", "two recurrent layers"},
         {"{\"class\": \"Add\", \"name\": \"a\", \"inputs\": [[-1, 2], [-1, 3]]}", "shapes do not fit"},
@@ -586,7 +660,8 @@ TEST(configurations_that_are_wrong) {
 // ---- memory
 
 TEST(training_runs_in_constant_memory) {
-    eg_layer *model = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU), eg_layer_batch_normalization(), eg_layer_flatten(), eg_layer_dropout(.5), eg_layer_dense(3));
+    eg_layer *model = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU), eg_layer_batch_normalization(),
+                                    eg_layer_flatten(), eg_layer_dropout(.5), eg_layer_dense(3));
     eg_optimizer *adam = eg_adam();
     int64_t bytes = 0, tensors = 0;
     (void)bytes;
@@ -594,13 +669,14 @@ TEST(training_runs_in_constant_memory) {
         EG_SCOPE;
         eg_tensor *list[8], *grads[8];
         eg_tape *tape = eg_tape_begin();
-        eg_tensor *y = eg_call(model, eg_random_normal(EG_SHAPE(4, 6, 6, 1)), .training = true), *loss = eg_reduce_mean(eg_square(y));
+        eg_tensor *y = eg_call(model, eg_random_normal(EG_SHAPE(4, 6, 6, 1)), .training = true),
+                  *loss = eg_reduce_mean(eg_square(y));
         int n = eg_layer_trainable_weights(model, list, 8);
         CHECK(eg_tape_gradients(tape, loss, list, n, grads) && eg_apply_gradients(adam, grads, list, n));
         if (step == 2) { bytes = eg_memory().live_bytes; tensors = eg_memory().live_tensors; }
         if (step <= 2) continue;
         CHECK_INT(eg_memory().live_tensors, tensors);
-#ifndef EAGER_DEBUG                                                       // there, handles that died are kept for a while
+#ifndef EAGER_DEBUG  // there, handles that died are kept for a while
         CHECK_INT(eg_memory().live_bytes, bytes);
 #endif
     }
@@ -622,10 +698,14 @@ TEST(inference_keeps_no_activations) {
 // ---- out of memory
 
 static bool act_of_layers(void) {
-    eg_layer *model = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU, .kernel_initializer = EG_INIT_ORTHOGONAL, .kernel_l2 = .1), eg_layer_batch_normalization(), eg_layer_global_average_pooling2d(),
-                                    eg_layer_residual(eg_layer_dense(2)), eg_layer_dropout(.5), eg_layer_group_normalization(.groups = 1), eg_layer_dense(3));
+    eg_layer *model = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU,
+                                                    .kernel_initializer = EG_INIT_ORTHOGONAL, .kernel_l2 = .1),
+                                    eg_layer_batch_normalization(), eg_layer_global_average_pooling2d(),
+                                    eg_layer_residual(eg_layer_dense(2)), eg_layer_dropout(.5),
+                                    eg_layer_group_normalization(.groups = 1), eg_layer_dense(3));
     char text[4096];
-    bool right = model && eg_call(model, eg_ones(EG_FLOAT32, EG_SHAPE(2, 5, 5, 1)), .training = true) && eg_layer_losses(model) && eg_layer_weights(model, NULL, 0) == 12 &&
+    bool right = model && eg_call(model, eg_ones(EG_FLOAT32, EG_SHAPE(2, 5, 5, 1)), .training = true) &&
+                 eg_layer_losses(model) && eg_layer_weights(model, NULL, 0) == 12 &&
                  eg_layer_config(model, text, sizeof text) > 0;
     eg_layer *again = right ? eg_layer_from_config(text) : NULL;
     right = right && again && *summary_of(again);
@@ -635,8 +715,10 @@ static bool act_of_layers(void) {
 }
 static bool act_of_masks(void) {
     network n = {NULL, NULL, NULL, 0, false};
-    eg_layer *embedding = eg_layer_embedding(4, 2, .mask_zero = true), *own = network_make(&n), *add = eg_layer_merge_add();
-    eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(1, 3), 1, 2, 0), *y = embedding ? eg_call(embedding, x) : NULL, *in[] = {y, y}, *z = NULL;
+    eg_layer *embedding = eg_layer_embedding(4, 2, .mask_zero = true), *own = network_make(&n),
+             *add = eg_layer_merge_add();
+    eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(1, 3), 1, 2, 0), *y = embedding ? eg_call(embedding, x) : NULL,
+              *in[] = {y, y}, *z = NULL;
     bool right = y && own && add && eg_call_multi(add, in, 2, &z, 1) && eg_call(own, z, .mask = eg_mask_of(y));
     eg_layer_release(embedding);
     eg_layer_release(own);
@@ -649,8 +731,11 @@ TEST(out_of_memory_with_masks) { faults_sweep(act_of_masks); }
 // ---- faults and threads
 
 TEST(configurations_that_were_tampered_with) {
-    eg_layer *model = eg_sequential(eg_layer_conv1d(3, 2, .causal = true, .input_shape = EG_SHAPE(4, 2)), eg_layer_batch_normalization(.axis = 1), eg_layer_bidirectional(eg_layer_gru(2)),
-                                    eg_layer_residual(eg_layer_dense(4)), eg_layer_dropout(.5), eg_layer_reshape(EG_SHAPE(2, -1)), eg_layer_multi_head_attention(1, 2), eg_layer_flatten());
+    eg_layer *model = eg_sequential(eg_layer_conv1d(3, 2, .causal = true, .input_shape = EG_SHAPE(4, 2)),
+                                    eg_layer_batch_normalization(.axis = 1), eg_layer_bidirectional(eg_layer_gru(2)),
+                                    eg_layer_residual(eg_layer_dense(4)), eg_layer_dropout(.5),
+                                    eg_layer_reshape(EG_SHAPE(2, -1)), eg_layer_multi_head_attention(1, 2),
+                                    eg_layer_flatten());
     char good[4096], bad[4096];
     int64_t length = eg_layer_config(model, good, sizeof good);
     CHECK(length > 0 && length < (int64_t)sizeof good);
@@ -675,7 +760,9 @@ TEST(configurations_that_were_tampered_with) {
     CHECK(read > 0);
 }
 TEST(frozen_layers_come_back_frozen) {
-    eg_layer *model = eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(2)), eg_sequential(eg_layer_dense(2), eg_layer_batch_normalization())), *list[2], *inner[2];
+    eg_layer *model = eg_sequential(eg_layer_dense(2, .input_shape = EG_SHAPE(2)),
+                                    eg_sequential(eg_layer_dense(2), eg_layer_batch_normalization())), *list[2],
+             *inner[2];
     eg_layer_set_trainable(model, false);
     eg_layer_layers(model, list, 2);
     eg_layer_layers(list[1], inner, 2);
@@ -703,7 +790,8 @@ static void *infer(void *argument) {
     return argument;
 }
 TEST(threads_share_a_model_for_inference) {
-    common = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU), eg_layer_batch_normalization(), eg_layer_flatten(), eg_layer_dropout(.5), eg_layer_dense(3));
+    common = eg_sequential(eg_layer_conv2d(2, 3, .activation = EG_RELU), eg_layer_batch_normalization(),
+                           eg_layer_flatten(), eg_layer_dropout(.5), eg_layer_dense(3));
     double first = eg_item(eg_reduce_sum(eg_call(common, eg_ones(EG_FLOAT32, EG_SHAPE(2, 6, 6, 1))))), sums[2] = {0, 0};
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) REQUIRE(pthread_create(&threads[i], NULL, infer, &sums[i]) == 0);
@@ -714,7 +802,8 @@ TEST(threads_share_a_model_for_inference) {
 
 TEST(a_layer_given_away_twice_is_refused) {
     eg_layer *dense = eg_layer_dense(2), *model = eg_sequential(dense);
-    CHECK_ERROR(eg_sequential(dense), EG_ERROR_STATE, "layer dense belongs to another layer already; eg_layer_retain it");
+    CHECK_ERROR(eg_sequential(dense), EG_ERROR_STATE,
+                "layer dense belongs to another layer already; eg_layer_retain it");
     eg_layer *shared = eg_sequential(eg_layer_retain(dense));
     CHECK(shared != NULL);
     eg_layer_release(model);
@@ -752,8 +841,10 @@ static void check_floats(eg_dtype dtype) {
     v = eg_variable(eg_number(3), "v");
     CHECK_DTYPE(v, dtype);
     eg_release(v);
-    eg_layer *all[] = { eg_layer_dense(2, .input_shape = EG_SHAPE(3)), eg_layer_lstm(2, .input_shape = EG_SHAPE(4, 3)), eg_layer_bidirectional(eg_layer_gru(2), .input_shape = EG_SHAPE(4, 3)),
-                        eg_layer_multi_head_attention(1, 2, .input_shape = EG_SHAPE(4, 3)), eg_layer_batch_normalization(.input_shape = EG_SHAPE(3)) };
+    eg_layer *all[] = { eg_layer_dense(2, .input_shape = EG_SHAPE(3)), eg_layer_lstm(2, .input_shape = EG_SHAPE(4, 3)),
+                        eg_layer_bidirectional(eg_layer_gru(2), .input_shape = EG_SHAPE(4, 3)),
+                        eg_layer_multi_head_attention(1, 2, .input_shape = EG_SHAPE(4, 3)),
+                        eg_layer_batch_normalization(.input_shape = EG_SHAPE(3)) };
     for (int i = 0; i < 5; i++) {
         eg_list weights = eg_layer_weights_list(all[i]);
         CHECK(weights.count > 0);
@@ -761,7 +852,8 @@ static void check_floats(eg_dtype dtype) {
         eg_layer_release(all[i]);
     }
     for (int threads = 0; threads < 3; threads += 2) {
-        eg_dataset *d = eg_dataset_prefetch(eg_dataset_map(eg_dataset_range(0, 2, 1), made_of_numbers, NULL, .threads = threads), 1);
+        eg_dataset *d = eg_dataset_prefetch(eg_dataset_map(eg_dataset_range(0, 2, 1), made_of_numbers, NULL,
+                                                           .threads = threads), 1);
         eg_iterator *it = eg_iterator_new(d);
         CHECK(eg_iterator_next(it, out) == EG_NEXT);
         CHECK_DTYPE(out[0], dtype);
@@ -791,7 +883,8 @@ TEST(the_default_float_dtype) {
     CHECK(eg_fit_arrays(wide, x, y, .epochs = 2, .quiet = true));
     CHECK_DTYPE(eg_call(wide, x), EG_FLOAT64);
     CHECK_ERROR(eg_call(wide, eg_cast(x, EG_FLOAT32)), EG_ERROR_DTYPE, "float64");
-    CHECK_ERROR(eg_set_default_float(EG_INT32), EG_ERROR_DTYPE, "eg_set_default_float: int32; it is float32 or float64");
+    CHECK_ERROR(eg_set_default_float(EG_INT32), EG_ERROR_DTYPE,
+                "eg_set_default_float: int32; it is float32 or float64");
     CHECK_INT(eg_set_default_float(EG_FLOAT32), EG_FLOAT64);
     eg_layer_release(wide);
     eg_layer_release(narrow);

@@ -1,6 +1,6 @@
 // Every layer against Keras (fixtures_layers.py says what the rows mean): outputs, gradients of inputs and weights, in
-// inference and training, masks, and what batch statistics become. Each layer is made from its configuration, and says its
-// output's shape before it is called.
+// inference and training, masks, and what batch statistics become. Each layer is made from its configuration, and says
+// its output's shape before it is called.
 #include "test.h"
 #include "fixture.h"
 
@@ -45,7 +45,11 @@ static void run_case(const fixture_file *f) {
     bool training = fixture_attr(f, "training", 0, 0) != 0, loss = fixture_get(f, "loss", 0) != NULL;
     for (int i = 0; i < n; i++) in[i] = tensor_from(fixture_get(f, "in", i));
     eg_tensor *mask = given ? tensor_from(given) : NULL;
-    if (!layer || !eg_call_multi(layer, in, n, &y, 1)) { test_say(__FILE__, __LINE__, f->name, "cannot be made or called"); eg_layer_release(layer); return; }
+    if (!layer || !eg_call_multi(layer, in, n, &y, 1)) {
+        test_say(__FILE__, __LINE__, f->name, "cannot be made or called");
+        eg_layer_release(layer);
+        return;
+    }
     test_int(__FILE__, __LINE__, f->name, eg_layer_weights(layer, weights, MOST), m);
     for (int i = 0; i < m; i++) eg_assign(weights[i], tensor_from(fixture_get(f, "weight", i)));
 

@@ -1,5 +1,5 @@
-// Variables, optimizers, schedules. The fixtures hold what Keras computes; here stand the rules around it: what changes,
-// what must not, what is an error.
+// Variables, optimizers, schedules. The fixtures hold what Keras computes; here stand the rules around it: what
+// changes, what must not, what is an error.
 #include "test.h"
 
 // ---- variables ----------------------------------------------------------------------------------------------------
@@ -26,12 +26,15 @@ TEST(assign_slice) {
     CHECK_TENSOR(v, 0, 0, 1, 2, 0, 3, 4);
     CHECK(eg_assign_slice(v, EG_SHAPE(1, 0), EG_SHAPE(1, 3), 7) == v);
     CHECK_TENSOR(v, 0, 0, 1, 2, 7, 7, 7);
-    CHECK(eg_assign_slice(v, EG_SHAPE(0, 0), EG_SHAPE(1, 2), eg_slice(v, EG_SHAPE(0, 1), EG_SHAPE(1, 2))) == v);      // from itself
+    // from itself
+    CHECK(eg_assign_slice(v, EG_SHAPE(0, 0), EG_SHAPE(1, 2), eg_slice(v, EG_SHAPE(0, 1), EG_SHAPE(1, 2))) == v);
     CHECK_TENSOR(v, 0, 1, 2, 2, 7, 7, 7);
     CHECK_TENSOR(before, 0, 0, 0, 0, 0, 0, 0);
     CHECK_ERROR(eg_assign_slice(v, EG_SHAPE(1, 0), EG_SHAPE(2, 3), 7), EG_ERROR_INDEX, "");
-    CHECK_ERROR(eg_assign_slice(v, EG_SHAPE(1, 0), EG_SHAPE(1, 3), eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2))), EG_ERROR_SHAPE, "eg_assign_slice");
-    CHECK_ERROR(eg_assign_slice(v, EG_SHAPE(1, 0), EG_SHAPE(1, 3), eg_zeros(EG_FLOAT64, EG_SHAPE(1, 3))), EG_ERROR_DTYPE, "eg_assign_slice");
+    CHECK_ERROR(eg_assign_slice(v, EG_SHAPE(1, 0), EG_SHAPE(1, 3), eg_zeros(EG_FLOAT32, EG_SHAPE(1, 2))),
+                EG_ERROR_SHAPE, "eg_assign_slice");
+    CHECK_ERROR(eg_assign_slice(v, EG_SHAPE(1, 0), EG_SHAPE(1, 3), eg_zeros(EG_FLOAT64, EG_SHAPE(1, 3))),
+                EG_ERROR_DTYPE, "eg_assign_slice");
     CHECK_ERROR(eg_assign_slice(before, EG_SHAPE(1, 0), EG_SHAPE(1, 3), 7), EG_ERROR_ARGUMENT, "no variable");
     CHECK_TENSOR(v, 0, 1, 2, 2, 7, 7, 7);
     eg_release(v);
@@ -42,7 +45,7 @@ TEST(assignments_that_do_not_fit) {
     CHECK_ERROR(CHECK_INT(eg_assign(v, eg_zeros(EG_FLOAT32, EG_SHAPE(3))) != NULL, 0), EG_ERROR_SHAPE, "weights");
     CHECK_ERROR(eg_assign(v, eg_zeros(EG_FLOAT64, EG_SHAPE(2))), EG_ERROR_DTYPE, "eg_cast");
     CHECK_ERROR(eg_assign_add(v, eg_zeros(EG_FLOAT32, EG_SHAPE(2, 2))), EG_ERROR_SHAPE, "weights");
-    CHECK_ERROR(eg_assign_add(v, eg_zeros(EG_FLOAT32, EG_SHAPE(1))), EG_ERROR_SHAPE, "weights");       // no broadcasting
+    CHECK_ERROR(eg_assign_add(v, eg_zeros(EG_FLOAT32, EG_SHAPE(1))), EG_ERROR_SHAPE, "weights");  // no broadcasting
     CHECK_ERROR(eg_assign(v, NULL), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_assign(NULL, c), EG_ERROR_NULL, "NULL");
     CHECK_ERROR(eg_assign(c, 3), EG_ERROR_ARGUMENT, "no variable; tensors do not change");
@@ -76,7 +79,8 @@ TEST(integer_variables) {
 }
 
 TEST(variables_of_numbers_and_odd_layouts) {
-    eg_tensor *n = eg_variable(eg_number(2.5), "n"), *t = eg_variable(eg_transpose(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)), "t");
+    eg_tensor *n = eg_variable(eg_number(2.5), "n"),
+              *t = eg_variable(eg_transpose(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4)), "t");
     CHECK_TENSOR(n, 0, 2.5);
     CHECK_DTYPE(n, EG_FLOAT32);
     CHECK_TENSOR(t, 0, 1, 3, 2, 4);
@@ -135,7 +139,8 @@ TEST(a_variable_keeps_no_larger_buffer_alive) {
 
 TEST(views_keep_the_old_values) {
     eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4), "v");
-    eg_tensor *t = eg_transpose(v), *r = eg_reshape(v, EG_SHAPE(4)), *s = eg_slice(v, EG_SHAPE(1, 0), EG_SHAPE(1, 2)), *read = eg_read(v), *cast = eg_cast(v, EG_FLOAT32);
+    eg_tensor *t = eg_transpose(v), *r = eg_reshape(v, EG_SHAPE(4)), *s = eg_slice(v, EG_SHAPE(1, 0), EG_SHAPE(1, 2)),
+              *read = eg_read(v), *cast = eg_cast(v, EG_FLOAT32);
     eg_assign_add(v, 10);
     CHECK_TENSOR(t, 0, 1, 3, 2, 4);
     CHECK_TENSOR(r, 0, 1, 2, 3, 4);
@@ -191,7 +196,8 @@ TEST(optimizers_write_in_place_only_when_alone) {
 // ---- optimizers: values -------------------------------------------------------------------------------------------
 
 // Three steps from w = 1 with gradients .5, -1, 2.
-static void three_steps(const char *file, int line, const char *what, eg_optimizer *optimizer, eg_dtype dtype, double tol, double a, double b, double c) {
+static void three_steps(const char *file, int line, const char *what, eg_optimizer *optimizer, eg_dtype dtype,
+                        double tol, double a, double b, double c) {
     const double g[] = {.5, -1, 2}, want[] = {a, b, c};
     eg_tensor *w = eg_variable(eg_scalar_of(dtype, 1), "w");
     if (!optimizer) test_say(file, line, what, eg_error_message());
@@ -213,7 +219,9 @@ static void three_steps(const char *file, int line, const char *what, eg_optimiz
 
 TEST(three_steps_sgd) { THREE_STEPS(eg_sgd(.learning_rate = .1), 1e-7, .95, 1.05, .85); }
 TEST(three_steps_momentum) { THREE_STEPS(eg_sgd(.learning_rate = .1, .momentum = .9), 1e-7, .95, 1.005, .8545); }
-TEST(three_steps_nesterov) { THREE_STEPS(eg_sgd(.learning_rate = .1, .momentum = .9, .nesterov = true), 2e-7, .905, 1.0545, .71905); }
+TEST(three_steps_nesterov) {
+    THREE_STEPS(eg_sgd(.learning_rate = .1, .momentum = .9, .nesterov = true), 2e-7, .905, 1.0545, .71905);
+}
 TEST(three_steps_adam) { THREE_STEPS(eg_adam(.learning_rate = .1), 2e-6, .9000013, .9366112, .8946458); }
 TEST(three_steps_adamw) { THREE_STEPS(eg_adamw(.learning_rate = .1), 2e-6, .8996013, .9358513, .8935117); }
 TEST(three_steps_rmsprop) { THREE_STEPS(eg_rmsprop(.learning_rate = .1), 2e-7, .6837729, .9694871, .6894997); }
@@ -221,9 +229,18 @@ TEST(three_steps_adagrad) { THREE_STEPS(eg_adagrad(.learning_rate = .1), 2e-7, .
 TEST(three_steps_nadam) { THREE_STEPS(eg_nadam(.learning_rate = .1), 2e-6, .8937212, .9818875, .8906610); }
 TEST(three_steps_lion) { THREE_STEPS(eg_lion(.learning_rate = .1), 2e-7, .9, 1.0, .9); }
 TEST(three_steps_ftrl) { THREE_STEPS(eg_ftrl(.learning_rate = .1), 2e-6, .3809621, .4670284, .3805608); }
-TEST(nesterov_without_momentum_is_sgd) { THREE_STEPS(eg_sgd(.learning_rate = .1, .nesterov = true), 1e-7, .95, 1.05, .85); }
-TEST(zero_options_by_name) { THREE_STEPS(eg_sgd(.learning_rate = .1, .momentum = EG_ZERO, .weight_decay = EG_ZERO, .clipnorm = EG_ZERO, .clipvalue = EG_ZERO, .global_clipnorm = EG_ZERO, .accumulate_steps = EG_ZERO), 1e-7, .95, 1.05, .85); }
-TEST(zero_options_of_ftrl) { THREE_STEPS(eg_ftrl(.learning_rate = .1, .l1 = EG_ZERO, .l2 = EG_ZERO, .l2_shrinkage = EG_ZERO, .beta = EG_ZERO), 2e-6, .3809621, .4670284, .3805608); }
+TEST(nesterov_without_momentum_is_sgd) {
+    THREE_STEPS(eg_sgd(.learning_rate = .1, .nesterov = true), 1e-7, .95, 1.05, .85);
+}
+TEST(zero_options_by_name) {
+    THREE_STEPS(eg_sgd(.learning_rate = .1, .momentum = EG_ZERO, .weight_decay = EG_ZERO, .clipnorm = EG_ZERO,
+                       .clipvalue = EG_ZERO, .global_clipnorm = EG_ZERO, .accumulate_steps = EG_ZERO), 1e-7, .95, 1.05,
+                .85);
+}
+TEST(zero_options_of_ftrl) {
+    THREE_STEPS(eg_ftrl(.learning_rate = .1, .l1 = EG_ZERO, .l2 = EG_ZERO, .l2_shrinkage = EG_ZERO, .beta = EG_ZERO),
+                2e-6, .3809621, .4670284, .3805608);
+}
 TEST(learning_rate_zero_changes_nothing) { THREE_STEPS(eg_adam(.learning_rate = EG_ZERO), 0, 1, 1, 1); }
 
 // Adadelta and Adamax by their formulas, in double.
@@ -258,11 +275,14 @@ TEST(weight_decay_is_decoupled) {
 
 TEST(clipping_of_gradients) {
     eg_tensor *v[2], *g[2];
-    eg_optimizer *optimizers[] = {eg_sgd(.learning_rate = 1.0, .clipvalue = 2), eg_sgd(.learning_rate = 1.0, .clipnorm = 2.5), eg_sgd(.learning_rate = 1.0, .global_clipnorm = 6.5)};
+    eg_optimizer *optimizers[] = {eg_sgd(.learning_rate = 1.0, .clipvalue = 2),
+                                  eg_sgd(.learning_rate = 1.0, .clipnorm = 2.5),
+                                  eg_sgd(.learning_rate = 1.0, .global_clipnorm = 6.5)};
     const double want[3][3] = {{-2, -2, -2}, {-1.5, -2, -2.5}, {-1.5, -2, -6}};
     g[0] = eg_constant(EG_SHAPE(2), 3, 4); g[1] = eg_scalar_of(EG_FLOAT64, 12);
     for (int i = 0; i < 3; i++) {
-        v[0] = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "v0"); v[1] = eg_variable(eg_scalar_of(EG_FLOAT64, 0), "v1");
+        v[0] = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "v0");
+        v[1] = eg_variable(eg_scalar_of(EG_FLOAT64, 0), "v1");
         CHECK(eg_apply_gradients(optimizers[i], g, v, 2));
         CHECK_TENSOR(v[0], 1e-6, want[i][0], want[i][1]);
         CHECK_TENSOR(v[1], 1e-6, want[i][2]);
@@ -298,15 +318,18 @@ TEST(clipping_in_loops_of_ones_own) {
     eg_tape *tape = eg_tape_begin_persistent();
     eg_tape_watch(tape, x);
     CHECK_TENSOR(eg_tape_gradient(tape, eg_reduce_sum(eg_clip_by_norm(x, 10)), x), 1e-6, 1, 1);
-    CHECK_TENSOR(eg_tape_gradient(tape, eg_reduce_sum(eg_clip_by_norm(x, 1)), x), 1e-6, .2 - 7 * 3 / 125.0, .2 - 7 * 4 / 125.0);
+    CHECK_TENSOR(eg_tape_gradient(tape, eg_reduce_sum(eg_clip_by_norm(x, 1)), x), 1e-6, .2 - 7 * 3 / 125.0,
+                 .2 - 7 * 4 / 125.0);
 }
 
 // ---- accumulation -------------------------------------------------------------------------------------------------
 
 TEST(accumulation_equals_one_large_batch) {
     enum { STEPS = 4 };
-    eg_tensor *a = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "a"), *b = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "b");
-    eg_optimizer *each = eg_adam(.learning_rate = .1, .accumulate_steps = STEPS, .clipnorm = 1), *whole = eg_adam(.learning_rate = .1, .clipnorm = 1);
+    eg_tensor *a = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "a"),
+              *b = eg_variable(eg_constant(EG_SHAPE(2), 1, 2), "b");
+    eg_optimizer *each = eg_adam(.learning_rate = .1, .accumulate_steps = STEPS, .clipnorm = 1),
+                 *whole = eg_adam(.learning_rate = .1, .clipnorm = 1);
     for (int i = 0; i < 3 * STEPS; i++) {
         EG_SCOPE;
         eg_tensor *g = eg_constant(EG_SHAPE(2), i, -i * i), *sum = eg_zeros_like(a);
@@ -323,7 +346,8 @@ TEST(accumulation_equals_one_large_batch) {
 }
 
 TEST(accumulation_skips_what_had_no_gradient) {
-    eg_tensor *v[] = {eg_variable(eg_scalar(1), "a"), eg_variable(eg_scalar(1), "b"), eg_variable(eg_scalar(1), "c")}, *g[3] = {NULL};
+    eg_tensor *v[] = {eg_variable(eg_scalar(1), "a"), eg_variable(eg_scalar(1), "b"), eg_variable(eg_scalar(1), "c")},
+              *g[3] = {NULL};
     eg_optimizer *sgd = eg_sgd(.learning_rate = 1.0, .momentum = .9, .accumulate_steps = 2, .weight_decay = .1);
     g[0] = eg_scalar(2); g[1] = eg_scalar(4);
     CHECK(eg_apply_gradients(sgd, g, v, 3));
@@ -360,7 +384,8 @@ TEST(accumulation_survives_a_failed_update) {
 // ---- what is applied to what --------------------------------------------------------------------------------------
 
 TEST(null_gradients_are_skipped) {
-    eg_tensor *v[] = {eg_variable(eg_scalar(1), "a"), eg_variable(eg_scalar(1), "b")}, *g[] = {NULL, eg_scalar(2)}, *state[8];
+    eg_tensor *v[] = {eg_variable(eg_scalar(1), "a"), eg_variable(eg_scalar(1), "b")}, *g[] = {NULL, eg_scalar(2)},
+              *state[8];
     eg_optimizer *adam = eg_adam(.learning_rate = .1);
     CHECK_INT(eg_optimizer_state(adam, state, 8), 2);
     CHECK(eg_apply_gradients(adam, g, v, 2));
@@ -385,10 +410,12 @@ TEST(null_gradients_are_skipped) {
 TEST(all_null_is_an_error) {
     eg_tensor *v[] = {eg_variable(eg_scalar(1), "first"), eg_variable(eg_scalar(1), "b")}, *g[2] = {NULL};
     eg_optimizer *sgd = eg_sgd(.learning_rate = .1);
-    CHECK_ERROR(CHECK_INT(eg_apply_gradients(sgd, g, v, 2), 0), EG_ERROR_GRADIENT, "No gradients provided for any variable");
+    CHECK_ERROR(CHECK_INT(eg_apply_gradients(sgd, g, v, 2), 0), EG_ERROR_GRADIENT,
+                "No gradients provided for any variable");
     CHECK_ERROR(eg_apply_gradients(sgd, g, v, 2), EG_ERROR_GRADIENT, "first");
     CHECK_ERROR(eg_apply_gradients(sgd, NULL, NULL, 0), EG_ERROR_GRADIENT, "No gradients provided for any variable");
-    CHECK_ERROR(eg_apply_gradients(sgd, v, g, 2), EG_ERROR_ARGUMENT, "stands where gradient 0 should; the list of gradients comes first");
+    CHECK_ERROR(eg_apply_gradients(sgd, v, g, 2), EG_ERROR_ARGUMENT,
+                "stands where gradient 0 should; the list of gradients comes first");
     CHECK_ERROR(eg_apply_gradients(sgd, NULL, v, 2), EG_ERROR_ARGUMENT, "eg_apply_gradients: a list of 2 is NULL");
     CHECK_ERROR(eg_apply_gradients(NULL, g, v, 2), EG_ERROR_NULL, "the optimizer is NULL");
     CHECK_INT(eg_optimizer_steps(sgd), 0);
@@ -444,12 +471,14 @@ TEST(a_mismatch_changes_nothing) {
 }
 
 TEST(the_trap_covers_updates) {
-    eg_tensor *v[] = {eg_variable(eg_scalar(1), "a"), eg_variable(eg_scalar(1), "b")}, *g[] = {eg_scalar(1), eg_scalar(3e38)};
+    eg_tensor *v[] = {eg_variable(eg_scalar(1), "a"), eg_variable(eg_scalar(1), "b")},
+              *g[] = {eg_scalar(1), eg_scalar(3e38)};
     eg_optimizer *sgd = eg_sgd(.learning_rate = 10), *adam = eg_adam(.learning_rate = .1);
     bool former = eg_trap_nonfinite(true);
     CHECK_ERROR(CHECK_INT(eg_apply_gradients(sgd, g, v, 2), 0), EG_ERROR_NONFINITE, "eg_sgd: made 1");
     CHECK_TENSOR(v[0], 0, 1);                                  // its update would have been fine
-    CHECK_ERROR(eg_apply_gradients(adam, g, v, 2), EG_ERROR_NONFINITE, "eg_adam");     // v stays finite, its second moment would not
+    // v stays finite, its second moment would not
+    CHECK_ERROR(eg_apply_gradients(adam, g, v, 2), EG_ERROR_NONFINITE, "eg_adam");
     CHECK_INT(eg_optimizer_steps(adam), 0);
     eg_trap_nonfinite(former);
     eg_release(v[0]); eg_release(v[1]);
@@ -470,7 +499,8 @@ TEST(variables_as_gradients_of_each_other) {
 }
 
 TEST(gradients_of_odd_layouts) {
-    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 2)), "v"), *g = eg_transpose(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4));
+    eg_tensor *v = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2, 2)), "v"),
+              *g = eg_transpose(eg_constant(EG_SHAPE(2, 2), 1, 2, 3, 4));
     eg_tensor *empty = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(0, 3)), "empty"), *none = eg_zeros_like(empty);
     eg_optimizer *adam = eg_adam(), *sgd = eg_sgd(.learning_rate = 1.0);
     CHECK(eg_apply_gradients(sgd, &g, &v, 1));
@@ -495,7 +525,8 @@ TEST(many_variables_in_any_order) {
         CHECK(eg_apply_gradients(adam, g, v, N));
         for (int i = 0; step == 1 && i < N / 2; i++) { eg_tensor *t = v[i]; v[i] = v[N - 1 - i]; v[N - 1 - i] = t; }
     }
-    for (int i = 0; i < N; i++) CHECK_NEAR(eg_item(v[i]), N - 1 - i - (i % 3 ? 1 + 1.5 + 1.75 : 1 + 1.5 + 1.75 + 1.875), 1e-6);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(eg_item(v[i]), N - 1 - i - (i % 3 ? 1 + 1.5 + 1.75 : 1 + 1.5 + 1.75 + 1.875), 1e-6);
     for (int i = 0; i < N; i++) eg_release(v[i]);
     eg_optimizer_release(adam);
     free(v);
@@ -560,7 +591,8 @@ TEST(options_that_an_optimizer_lacks) {
     CHECK_ERROR(eg_nadam(.amsgrad = true), EG_ERROR_ARGUMENT, "eg_nadam: has no option .amsgrad");
     CHECK_ERROR(eg_lion(.epsilon = 1), EG_ERROR_ARGUMENT, "eg_lion: has no option .epsilon");
     CHECK_ERROR(eg_adagrad(.l1 = 1), EG_ERROR_ARGUMENT, "eg_adagrad: has no option");
-    CHECK_ERROR(eg_adamax(.initial_accumulator_value = 1), EG_ERROR_ARGUMENT, "eg_adamax: has no option .initial_accumulator_value");
+    CHECK_ERROR(eg_adamax(.initial_accumulator_value = 1), EG_ERROR_ARGUMENT,
+                "eg_adamax: has no option .initial_accumulator_value");
     CHECK_ERROR(eg_sgd(.beta_2 = .5), EG_ERROR_ARGUMENT, "eg_sgd: has no option .beta_2");
     CHECK_ERROR(eg_adam(.learning_rate_power = -1), EG_ERROR_ARGUMENT, "eg_adam: has no option .learning_rate_power");
     CHECK_ERROR(eg_adam(.l2 = 1), EG_ERROR_ARGUMENT, "eg_adam: has no option .l2");
@@ -569,7 +601,8 @@ TEST(options_that_an_optimizer_lacks) {
 }
 
 TEST(options_out_of_range) {
-    CHECK_ERROR(eg_adam(.learning_rate = -1), EG_ERROR_ARGUMENT, "eg_adam: .learning_rate is -1; it must be at least 0 and finite");
+    CHECK_ERROR(eg_adam(.learning_rate = -1), EG_ERROR_ARGUMENT,
+                "eg_adam: .learning_rate is -1; it must be at least 0 and finite");
     CHECK_ERROR(eg_adam(.learning_rate = NAN), EG_ERROR_ARGUMENT, "nan; it must be at least 0 and finite");
     CHECK_ERROR(eg_adam(.beta_1 = 1), EG_ERROR_ARGUMENT, "eg_adam: .beta_1 is 1; it must be at least 0 and below 1");
     CHECK_ERROR(eg_adam(.epsilon = -1), EG_ERROR_ARGUMENT, ".epsilon is -1; it must be at least 0 and finite");
@@ -577,17 +610,22 @@ TEST(options_out_of_range) {
     CHECK_ERROR(eg_rmsprop(.rho = 2), EG_ERROR_ARGUMENT, ".rho is 2; it must be at least 0 and at most 1");
     CHECK_ERROR(eg_sgd(.weight_decay = -1), EG_ERROR_ARGUMENT, ".weight_decay is -1; it must be at least 0 and finite");
     CHECK_ERROR(eg_ftrl(.l1 = -1), EG_ERROR_ARGUMENT, ".l1 is -1; it must be at least 0 and finite");
-    CHECK_ERROR(eg_ftrl(.learning_rate_power = 1), EG_ERROR_ARGUMENT, ".learning_rate_power is 1; it must be at most 0");
-    CHECK_ERROR(eg_adagrad(.initial_accumulator_value = -1), EG_ERROR_ARGUMENT, ".initial_accumulator_value is -1; it must be at least 0 and finite");
+    CHECK_ERROR(eg_ftrl(.learning_rate_power = 1), EG_ERROR_ARGUMENT,
+                ".learning_rate_power is 1; it must be at most 0");
+    CHECK_ERROR(eg_adagrad(.initial_accumulator_value = -1), EG_ERROR_ARGUMENT,
+                ".initial_accumulator_value is -1; it must be at least 0 and finite");
     CHECK_ERROR(eg_sgd(.clipnorm = -1), EG_ERROR_ARGUMENT, ".clipnorm is -1; it must be at least 0 and finite");
     CHECK_ERROR(eg_sgd(.accumulate_steps = -1), EG_ERROR_ARGUMENT, ".accumulate_steps is -1; it must be at least 0 (");
     CHECK_ERROR(eg_sgd(.clipvalue = -1), EG_ERROR_ARGUMENT, ".clipvalue is -1; it must be at least 0 and finite");
     CHECK_ERROR(eg_sgd(.global_clipnorm = NAN), EG_ERROR_ARGUMENT, "nan; it must be at least 0 and finite");
-    CHECK_ERROR(eg_sgd(.global_clipnorm = -1), EG_ERROR_ARGUMENT, ".global_clipnorm is -1; it must be at least 0 and finite");
+    CHECK_ERROR(eg_sgd(.global_clipnorm = -1), EG_ERROR_ARGUMENT,
+                ".global_clipnorm is -1; it must be at least 0 and finite");
     CHECK_ERROR(eg_ftrl(.l2 = -1), EG_ERROR_ARGUMENT, ".l2 is -1; it must be at least 0 and finite");
-    CHECK_ERROR(eg_ftrl(.l2_shrinkage = -1), EG_ERROR_ARGUMENT, ".l2_shrinkage is -1; it must be at least 0 and finite");
+    CHECK_ERROR(eg_ftrl(.l2_shrinkage = -1), EG_ERROR_ARGUMENT,
+                ".l2_shrinkage is -1; it must be at least 0 and finite");
     CHECK_ERROR(eg_sgd(.clipnorm = 1, .clipvalue = 1), EG_ERROR_ARGUMENT, "only one of");
-    CHECK_ERROR(eg_sgd(.learning_rate = .1, .schedule = eg_exponential_decay(.1, 10, .5, false)), EG_ERROR_ARGUMENT, "not both");
+    CHECK_ERROR(eg_sgd(.learning_rate = .1, .schedule = eg_exponential_decay(.1, 10, .5, false)), EG_ERROR_ARGUMENT,
+                "not both");
 }
 
 TEST(learning_rate_can_be_read_and_set) {
@@ -619,7 +657,8 @@ TEST(state_is_all_there_is) {
     for (int m = 0; m < 4; m++) {
         eg_optimizer_options o = {.learning_rate = .1};
         eg_optimizer *a = make[m](o), *b = make[m](o);
-        eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(3), 1, 2, 3), "v"), *w = eg_variable(v, "w"), *g = eg_constant(EG_SHAPE(3), .5, -1, 2), *from[MOST], *to[MOST];
+        eg_tensor *v = eg_variable(eg_constant(EG_SHAPE(3), 1, 2, 3), "v"), *w = eg_variable(v, "w"),
+                  *g = eg_constant(EG_SHAPE(3), .5, -1, 2), *from[MOST], *to[MOST];
         for (int i = 0; i < 5; i++) CHECK(eg_apply_gradients(a, &g, &v, 1));
         CHECK(eg_apply_gradients(b, &g, &w, 1));               // its slots exist now
         int n = eg_optimizer_state(a, from, MOST);
@@ -627,7 +666,10 @@ TEST(state_is_all_there_is) {
         for (int i = 0; i < n; i++) CHECK(eg_assign(to[i], from[i]) != NULL);
         eg_assign(w, v);
         CHECK_INT(eg_optimizer_steps(b), 5);
-        for (int i = 0; i < 5; i++) { CHECK(eg_apply_gradients(a, &g, &v, 1)); CHECK(eg_apply_gradients(b, &g, &w, 1)); }
+        for (int i = 0; i < 5; i++) {
+            CHECK(eg_apply_gradients(a, &g, &v, 1));
+            CHECK(eg_apply_gradients(b, &g, &w, 1));
+        }
         CHECK_SAME(v, w, 0);
         eg_release(v); eg_release(w);
         eg_optimizer_release(a); eg_optimizer_release(b);
@@ -636,9 +678,12 @@ TEST(state_is_all_there_is) {
 
 TEST(slots_are_no_more_than_the_rule_needs) {
     struct { eg_optimizer *optimizer; int slots; } cases[] = {
-        {eg_sgd(), 0}, {eg_sgd(.momentum = .9), 1}, {eg_sgd(.momentum = .9, .nesterov = true), 1}, {eg_rmsprop(), 1}, {eg_rmsprop(.momentum = .9), 3},
-        {eg_rmsprop(.centered = true), 3}, {eg_adam(), 2}, {eg_adam(.amsgrad = true), 3}, {eg_adagrad(), 1}, {eg_adadelta(), 2}, {eg_adamax(), 2},
-        {eg_nadam(), 2}, {eg_ftrl(), 2}, {eg_lion(), 1}, {eg_sgd(.accumulate_steps = 2), 2 /* and the count of calls */}};
+        {eg_sgd(), 0}, {eg_sgd(.momentum = .9), 1}, {eg_sgd(.momentum = .9, .nesterov = true), 1}, {eg_rmsprop(), 1},
+        {eg_rmsprop(.momentum = .9), 3},
+        {eg_rmsprop(.centered = true), 3}, {eg_adam(), 2}, {eg_adam(.amsgrad = true), 3}, {eg_adagrad(), 1},
+        {eg_adadelta(), 2}, {eg_adamax(), 2},
+        {eg_nadam(), 2}, {eg_ftrl(), 2}, {eg_lion(), 1},
+        {eg_sgd(.accumulate_steps = 2), 2 /* and the count of calls */}};
     eg_tensor *v = eg_variable(eg_scalar(1), "v"), *g = eg_scalar(1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK(eg_apply_gradients(cases[i].optimizer, &g, &v, 1));
@@ -683,13 +728,15 @@ TEST(updates_are_not_recorded) {
 
 // ---- schedules ----------------------------------------------------------------------------------------------------
 
-#define SCHEDULE(schedule, step, want) do { eg_schedule s_ = schedule; CHECK_NEAR(eg_schedule_value(&s_, step), want, 1e-12); } while (0)
+#define SCHEDULE(schedule, step, want) \
+    do { eg_schedule s_ = schedule; CHECK_NEAR(eg_schedule_value(&s_, step), want, 1e-12); } while (0)
 
 TEST(schedules_over_no_steps) {
     eg_schedule s = {0};
     CHECK_ERROR((s = eg_exponential_decay(.5, 0, .9, false)).count, EG_ERROR_ARGUMENT, "eg_exponential_decay: 0 steps");
     CHECK_ERROR((s = eg_cosine_decay(.5, -1, 0, 0, 0)).count, EG_ERROR_ARGUMENT, "eg_cosine_decay: -1 steps");
-    CHECK_ERROR((s = eg_polynomial_decay(.5, NAN, 0, 1, false)).count, EG_ERROR_ARGUMENT, "eg_polynomial_decay: nan steps");
+    CHECK_ERROR((s = eg_polynomial_decay(.5, NAN, 0, 1, false)).count, EG_ERROR_ARGUMENT,
+                "eg_polynomial_decay: nan steps");
 }
 // Not the default rate instead, also where nobody looked at the error of then.
 TEST(a_refused_schedule_makes_no_optimizer) {
@@ -699,11 +746,15 @@ TEST(a_refused_schedule_makes_no_optimizer) {
     CHECK_ERROR(bad[2] = eg_piecewise_constant(NULL, NULL, 2), EG_ERROR_ARGUMENT, "eg_piecewise_constant");
     CHECK_ERROR(bad[3] = eg_exponential_decay(0, -2, 0, false), EG_ERROR_ARGUMENT, "-2 steps");
     for (int k = 0; k < 4; k++) {
-        CHECK_ERROR(CHECK_INT(eg_sgd(.schedule = bad[k]) != NULL, 0), EG_ERROR_ARGUMENT, "eg_sgd: the .schedule is none: the function that should have made it refused its arguments");
-        CHECK_ERROR(CHECK_INT(eg_adam(.learning_rate = .1, .schedule = bad[k]) != NULL, 0), EG_ERROR_ARGUMENT, "eg_adam: the .schedule is none");
-        CHECK_ERROR(eg_schedule_value(&bad[k], 3), EG_ERROR_ARGUMENT, "eg_schedule_value: the function that should have made this schedule refused its arguments");
+        CHECK_ERROR(CHECK_INT(eg_sgd(.schedule = bad[k]) != NULL, 0), EG_ERROR_ARGUMENT,
+                    "eg_sgd: the .schedule is none: the function that should have made it refused its arguments");
+        CHECK_ERROR(CHECK_INT(eg_adam(.learning_rate = .1, .schedule = bad[k]) != NULL, 0), EG_ERROR_ARGUMENT,
+                    "eg_adam: the .schedule is none");
+        CHECK_ERROR(eg_schedule_value(&bad[k], 3), EG_ERROR_ARGUMENT,
+                    "eg_schedule_value: the function that should have made this schedule refused its arguments");
     }
-    CHECK_ERROR(CHECK_INT(eg_adam(.learning_rate = .1, .schedule = eg_cosine_decay(.1, 0, 0, 0, 0)) != NULL, 0), EG_ERROR_ARGUMENT, "eg_cosine_decay: 0 steps");
+    CHECK_ERROR(CHECK_INT(eg_adam(.learning_rate = .1, .schedule = eg_cosine_decay(.1, 0, 0, 0, 0)) != NULL, 0),
+                EG_ERROR_ARGUMENT, "eg_cosine_decay: 0 steps");
 }
 TEST(schedules) {
     const double boundaries[] = {10, 20}, values[] = {1, .5, .1};
@@ -738,15 +789,22 @@ TEST(an_optimizer_follows_its_schedule) {
         CHECK(eg_apply_gradients(sgd, &g, &w, 1));
         CHECK_TENSOR(w, 0, want[i]);
     }
-    CHECK_ERROR(eg_optimizer_set_learning_rate(sgd, 2), EG_ERROR_STATE, "eg_optimizer_set_learning_rate: the learning rate of this eg_sgd comes from its .schedule");
+    CHECK_ERROR(eg_optimizer_set_learning_rate(sgd, 2), EG_ERROR_STATE,
+                "eg_optimizer_set_learning_rate: the learning rate of this eg_sgd comes from its .schedule");
     CHECK_NEAR(eg_optimizer_learning_rate(sgd), .25, 0);       // and follows it still
     eg_release(w);
     eg_optimizer_release(sgd);
 }
 
-static eg_tensor *inverse_square_root(eg_tensor *step, const eg_schedule *s) { return eg_div(s->numbers[0], eg_sqrt(eg_add(step, 1))); }
+static eg_tensor *inverse_square_root(eg_tensor *step, const eg_schedule *s) {
+    return eg_div(s->numbers[0], eg_sqrt(eg_add(step, 1)));
+}
 static eg_tensor *no_rate(eg_tensor *step, const eg_schedule *s) { (void)step; (void)s; return NULL; }
-static eg_tensor *two_rates(eg_tensor *step, const eg_schedule *s) { (void)step; (void)s; return eg_constant(EG_SHAPE(2), 1, 2); }
+static eg_tensor *two_rates(eg_tensor *step, const eg_schedule *s) {
+    (void)step;
+    (void)s;
+    return eg_constant(EG_SHAPE(2), 1, 2);
+}
 
 TEST(a_schedule_of_ones_own) {
     eg_tensor *w = eg_variable(eg_scalar(0), "w"), *g = eg_scalar(1);
@@ -793,7 +851,8 @@ TEST(line_search_reaches_zero_after_two_trials) {
 
 TEST(linear_regression_within_the_guides_ranges) {
     eg_seed(7);
-    eg_tensor *x = eg_random_normal(EG_SHAPE(2000)), *y = eg_add(eg_add(eg_mul(x, 3), 2), eg_random_normal(EG_SHAPE(2000)));
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2000)),
+              *y = eg_add(eg_add(eg_mul(x, 3), 2), eg_random_normal(EG_SHAPE(2000)));
     eg_tensor *W = eg_variable(eg_scalar(5.0), "W"), *B = eg_variable(eg_scalar(10.0), "B");
     eg_optimizer *sgd = eg_sgd(.learning_rate = 0.01);
     double first_loss = 0, last = 0, before = 1e9;
@@ -845,9 +904,11 @@ TEST(large_variables_are_updated_as_small_ones) {
         for (int k = 0; k < 15; k++) {
             EG_SCOPE;
             eg_optimizer *whole = optimizer_number(k), *split = optimizer_number(k);
-            eg_tensor *start = eg_cast(eg_linspace(EG_FLOAT64, -1, 1, N), (eg_dtype)dtype), *w = eg_variable(start, "w"), *parts[5];
+            eg_tensor *start = eg_cast(eg_linspace(EG_FLOAT64, -1, 1, N), (eg_dtype)dtype),
+                      *w = eg_variable(start, "w"), *parts[5];
             int64_t at = 0;
-            for (int i = 0; i < 5; at += pieces[i++]) parts[i] = eg_variable(eg_slice(start, EG_SHAPE(at), EG_SHAPE(pieces[i])), "part");
+            for (int i = 0; i < 5; at += pieces[i++])
+                parts[i] = eg_variable(eg_slice(start, EG_SHAPE(at), EG_SHAPE(pieces[i])), "part");
             for (int step = 0; step < 3; step++) {
                 eg_tensor *g = eg_sin(eg_mul(start, 5 + step)), *g_parts[5];
                 at = 0;
@@ -866,7 +927,8 @@ TEST(large_variables_are_updated_as_small_ones) {
 // ---- odd arguments ------------------------------------------------------------------------------------------------
 
 TEST(what_is_no_variable) {
-    eg_tensor *x = eg_scalar(1), *i = eg_variable(eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2), NULL), *v = eg_variable(x, NULL);
+    eg_tensor *x = eg_scalar(1), *i = eg_variable(eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 2), NULL),
+              *v = eg_variable(x, NULL);
     CHECK(!eg_is_variable(NULL) && !eg_is_variable(x) && eg_is_variable(v));
     CHECK_ERROR(CHECK_INT(eg_trainable(x), 0), EG_ERROR_ARGUMENT, "eg_trainable: float32 []");
     CHECK_ERROR(eg_set_trainable(x, true), EG_ERROR_ARGUMENT, "is no variable; tensors do not change");
@@ -887,12 +949,16 @@ TEST(what_is_no_variable) {
 TEST(schedules_and_lists_that_are_none) {
     const double two[] = {1, 2};
     CHECK_ERROR((void)eg_piecewise_constant(two, two, -1), EG_ERROR_ARGUMENT, "eg_piecewise_constant: a list of -1");
-    CHECK_ERROR((void)eg_piecewise_constant(NULL, two, 1), EG_ERROR_ARGUMENT, "eg_piecewise_constant: a list of 1 is NULL");
-    CHECK_ERROR((void)eg_piecewise_constant(two, NULL, 1), EG_ERROR_ARGUMENT, "eg_piecewise_constant: a list of 1 is NULL");
+    CHECK_ERROR((void)eg_piecewise_constant(NULL, two, 1), EG_ERROR_ARGUMENT,
+                "eg_piecewise_constant: a list of 1 is NULL");
+    CHECK_ERROR((void)eg_piecewise_constant(two, NULL, 1), EG_ERROR_ARGUMENT,
+                "eg_piecewise_constant: a list of 1 is NULL");
     eg_optimizer *constant = eg_sgd(.schedule = eg_piecewise_constant(NULL, two, 0)), *sgd = eg_sgd();
     CHECK_NEAR(eg_optimizer_learning_rate(constant), 1, 0);
-    CHECK_ERROR(eg_optimizer_set_learning_rate(constant, 1), EG_ERROR_STATE, "the learning rate of this eg_sgd comes from its .schedule");
-    CHECK_ERROR(eg_apply_gradient_pairs(sgd, NULL, 1), EG_ERROR_ARGUMENT, "eg_apply_gradient_pairs: a list of 1 is NULL");
+    CHECK_ERROR(eg_optimizer_set_learning_rate(constant, 1), EG_ERROR_STATE,
+                "the learning rate of this eg_sgd comes from its .schedule");
+    CHECK_ERROR(eg_apply_gradient_pairs(sgd, NULL, 1), EG_ERROR_ARGUMENT,
+                "eg_apply_gradient_pairs: a list of 1 is NULL");
     CHECK_INT(eg_optimizer_steps(sgd), 0);
     eg_tensor *state[3] = {NULL, NULL, NULL};
     CHECK_ERROR(CHECK_INT(eg_optimizer_state(sgd, state, 1), -1), EG_ERROR_ARGUMENT, "room for 1, but there are 2");
@@ -931,7 +997,8 @@ TEST(nadam_goes_on_for_long) {
         product *= now;
         m = .5 * m + .5 * .5;
         n = .999 * n + .001 * .25;
-        w -= .01 * (next * m / (1 - product * next) + (1 - now) * .5 / (1 - product)) / (sqrt(n / (1 - pow(.999, t))) + 1e-7);
+        w -= .01 * (next * m / (1 - product * next) + (1 - now) * .5 / (1 - product)) /
+        (sqrt(n / (1 - pow(.999, t))) + 1e-7);
         CHECK(eg_apply_gradients(nadam, &g, &v, 1));
     }
     CHECK(product < 1e-30);
@@ -940,8 +1007,8 @@ TEST(nadam_goes_on_for_long) {
     eg_release(v);
 }
 
-// What docs/use.md tells of epsilon: ours stands beside sqrt(v), PyTorch's beside sqrt(v / (1 - beta_2^t)), which ours is at step t with
-// PyTorch's times sqrt(1 - beta_2^t). The gradients are so small that it shows.
+// What docs/use.md tells of epsilon: ours stands beside sqrt(v), PyTorch's beside sqrt(v / (1 - beta_2^t)), which ours
+// is at step t with PyTorch's times sqrt(1 - beta_2^t). The gradients are so small that it shows.
 TEST(adams_epsilon_beside_pytorchs) {
     enum { STEPS = 5 };
     double e = 1e-8, g = 1e-7, m = 0, v = 0, ours = 0, pytorchs = 0;
@@ -951,9 +1018,12 @@ TEST(adams_epsilon_beside_pytorchs) {
         m = v = ours = pytorchs = 0;
         for (int t = 1; t <= STEPS; t++) {
             double c1 = 1 - pow(.9, t), c2 = 1 - pow(.999, t), was = eg_item(w);
-            if (told) {                                       // an optimizer for each step has the epsilon that is PyTorch's there
+            if (told) {  // an optimizer for each step has the epsilon that is PyTorch's there
                 eg_optimizer *now = eg_adam(.epsilon = e * sqrt(c2));
-                for (int i = 0; i < t; i++) { if (i == t - 1) eg_assign(w, was); CHECK(eg_apply_gradients(now, &grad, &w, 1)); }
+                for (int i = 0; i < t; i++) {
+                    if (i == t - 1) eg_assign(w, was);
+                    CHECK(eg_apply_gradients(now, &grad, &w, 1));
+                }
                 eg_optimizer_release(now);
             } else CHECK(eg_apply_gradients(adam, &grad, &w, 1));
             m = .9 * m + .1 * g;
@@ -974,9 +1044,11 @@ TEST(a_step_by_hand_says_where_it_fails) {
     eg_optimizer *sgd = eg_sgd();
     eg_tape *tape = eg_tape_begin();
     CHECK(eg_tape_minimize(tape, eg_square(w), EG_LIST(w), sgd));
-    CHECK_ERROR(eg_tape_minimize(tape, eg_square(w), EG_LIST(w), sgd), EG_ERROR_TAPE, "begin one in each step of a loop");
+    CHECK_ERROR(eg_tape_minimize(tape, eg_square(w), EG_LIST(w), sgd), EG_ERROR_TAPE,
+                "begin one in each step of a loop");
     CHECK_ERROR(eg_tape_minimize(tape, eg_square(w), EG_LIST(w), sgd), EG_ERROR_TAPE, "(at optimizers.c:");
-    CHECK_ERROR(eg_tape_minimize(eg_tape_begin(), eg_scalar(1), EG_LIST(w), sgd), EG_ERROR_GRADIENT, "(at optimizers.c:");
+    CHECK_ERROR(eg_tape_minimize(eg_tape_begin(), eg_scalar(1), EG_LIST(w), sgd), EG_ERROR_GRADIENT,
+                "(at optimizers.c:");
     eg_optimizer_release(sgd);
     eg_release(w);
 }

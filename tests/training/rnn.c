@@ -1,5 +1,5 @@
-// Recurrent layers and attention: sizes, states, masks, dropout, directions, gradients of gradients, and what is refused.
-// rnn_fixtures.c holds their numbers against Keras.
+// Recurrent layers and attention: sizes, states, masks, dropout, directions, gradients of gradients, and what is
+// refused. rnn_fixtures.c holds their numbers against Keras.
 #ifndef EAGER_BACKEND
 #define EAGER_BACKEND
 #endif
@@ -7,7 +7,9 @@
 
 enum { MANY = 16 };
 
-static eg_tensor *sequences(int64_t batch, int64_t steps, int64_t features) { return eg_random_normal(EG_SHAPE(batch, steps, features)); }
+static eg_tensor *sequences(int64_t batch, int64_t steps, int64_t features) {
+    return eg_random_normal(EG_SHAPE(batch, steps, features));
+}
 static eg_tensor *weight(eg_layer *layer, const char *path) {
     eg_tensor *all[MANY];
     char text[128];
@@ -17,7 +19,9 @@ static eg_tensor *weight(eg_layer *layer, const char *path) {
     test_say(__FILE__, __LINE__, path, "there is no such weight");
     return NULL;
 }
-static eg_tensor *steps_of(eg_tensor *x, int64_t from, int64_t count) { return eg_slice(x, EG_SHAPE(0, from, 0), EG_SHAPE(-1, count, -1)); }
+static eg_tensor *steps_of(eg_tensor *x, int64_t from, int64_t count) {
+    return eg_slice(x, EG_SHAPE(0, from, 0), EG_SHAPE(-1, count, -1));
+}
 
 TEST(sizes_and_names) {
     eg_tensor *x = sequences(2, 5, 3);
@@ -32,7 +36,8 @@ TEST(sizes_and_names) {
         {eg_layer_multi_head_attention(2, 4), 3 * (3 * 8 + 8) + 8 * 3 + 3,
          "query/kernel query/bias key/kernel key/bias value/kernel value/bias "
          "attention_output/kernel attention_output/bias "},
-        {eg_layer_multi_head_attention(4, 2, .no_bias = true, .value_dim = 3, .output_units = 5, .kv_heads = 2), 3 * 8 + 3 * 4 + 3 * 6 + 12 * 5,
+        {eg_layer_multi_head_attention(4, 2, .no_bias = true, .value_dim = 3, .output_units = 5, .kv_heads = 2),
+         3 * 8 + 3 * 4 + 3 * 6 + 12 * 5,
          "query/kernel key/kernel value/kernel attention_output/kernel "},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -53,8 +58,10 @@ TEST(sizes_and_names) {
 }
 
 TEST(how_weights_start) {
-    eg_layer *lstm = eg_layer_lstm(3), *plain = eg_layer_lstm(3, .no_forget_bias = true), *gru = eg_layer_gru(2, .bias_initializer = EG_INIT_ONES);
-    CHECK(eg_layer_build(lstm, EG_SHAPE(-1, -1, 2)) && eg_layer_build(plain, EG_SHAPE(-1, -1, 2)) && eg_layer_build(gru, EG_SHAPE(-1, -1, 2)));
+    eg_layer *lstm = eg_layer_lstm(3), *plain = eg_layer_lstm(3, .no_forget_bias = true),
+             *gru = eg_layer_gru(2, .bias_initializer = EG_INIT_ONES);
+    CHECK(eg_layer_build(lstm, EG_SHAPE(-1, -1, 2)) && eg_layer_build(plain, EG_SHAPE(-1, -1, 2)) &&
+          eg_layer_build(gru, EG_SHAPE(-1, -1, 2)));
     CHECK_TENSOR(weight(lstm, "bias"), 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0);
     CHECK_TENSOR(eg_reduce_sum(weight(plain, "bias")), 0, 0);
     CHECK_SHAPE(weight(gru, "bias"), 2, 6);
@@ -67,7 +74,8 @@ TEST(how_weights_start) {
 }
 
 TEST(a_sequence_in_two_pieces) {
-    eg_layer *layers[] = {eg_layer_simple_rnn(4, .return_sequences = true), eg_layer_lstm(4, .return_sequences = true), eg_layer_gru(4, .return_sequences = true),
+    eg_layer *layers[] = {eg_layer_simple_rnn(4, .return_sequences = true), eg_layer_lstm(4, .return_sequences = true),
+                          eg_layer_gru(4, .return_sequences = true),
                           eg_layer_gru(4, .return_sequences = true, .reset_before = true)};
     eg_tensor *x = sequences(3, 7, 2);
     for (int i = 0; i < 4; i++) {
@@ -88,7 +96,8 @@ TEST(a_sequence_in_two_pieces) {
 
 // What padding is masked gives what the sequence alone gives, through layer after layer.
 TEST(masks_hide_padding) {
-    eg_layer *model = eg_sequential(eg_layer_lstm(4, .return_sequences = true), eg_layer_bidirectional(eg_layer_gru(3, .return_sequences = true)),
+    eg_layer *model = eg_sequential(eg_layer_lstm(4, .return_sequences = true),
+                                    eg_layer_bidirectional(eg_layer_gru(3, .return_sequences = true)),
                                     eg_layer_multi_head_attention(2, 2), eg_layer_simple_rnn(2));
     eg_tensor *x = sequences(2, 5, 3), *lengths = eg_constant_of(EG_BOOL, EG_SHAPE(2, 5), 1, 1, 1, 0, 0, 1, 1, 1, 1, 1);
     eg_tensor *y = eg_call(model, x, .mask = lengths);
@@ -109,7 +118,8 @@ TEST(masks_hide_padding) {
 }
 
 TEST(dropout_only_in_training) {
-    eg_layer *layer = eg_layer_gru(64, .dropout = .5, .kernel_initializer = EG_INIT_ONES, .recurrent_initializer = EG_INIT_ZEROS, .activation = EG_LINEAR,
+    eg_layer *layer = eg_layer_gru(64, .dropout = .5, .kernel_initializer = EG_INIT_ONES,
+                                   .recurrent_initializer = EG_INIT_ZEROS, .activation = EG_LINEAR,
                                    .recurrent_activation = EG_LINEAR, .no_bias = true);
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(200, 1, 1));
     CHECK_TENSOR(eg_reduce_max(eg_call(layer, x)), 0, 0);                  // z = 1, h = (1 - z) 1
@@ -122,9 +132,10 @@ TEST(dropout_only_in_training) {
     CHECK(share > .35 && share < .65);
     eg_layer_release(layer);
 
-    layer = eg_layer_simple_rnn(50, .recurrent_dropout = .5, .recurrent_initializer = EG_INIT_IDENTITY, .kernel_initializer = EG_INIT_ONES, .activation = EG_LINEAR);
+    layer = eg_layer_simple_rnn(50, .recurrent_dropout = .5, .recurrent_initializer = EG_INIT_IDENTITY,
+                                .kernel_initializer = EG_INIT_ONES, .activation = EG_LINEAR);
     x = eg_ones(EG_FLOAT32, EG_SHAPE(1, 4, 1));
-    eg_tensor *h = eg_call(layer, x, .training = true);                    // kept: 1 + 2 (1 + 2 (1 + 2)); dropped at every step: 1
+    eg_tensor *h = eg_call(layer, x, .training = true);  // kept: 1 + 2 (1 + 2 (1 + 2)); dropped at every step: 1
     for (int i = 0; i < 50; i++) {
         double value = eg_item(eg_index(eg_index(h, 0), i));
         CHECK(value == 15 || value == 1);
@@ -143,7 +154,8 @@ TEST(dropout_only_in_training) {
 // ---- directions
 
 TEST(both_directions) {
-    eg_layer *lstm = eg_layer_lstm(3, .return_sequences = true), *both = eg_layer_bidirectional(eg_layer_retain(lstm), .merge = EG_MERGE_SUM), *parts[2];
+    eg_layer *lstm = eg_layer_lstm(3, .return_sequences = true),
+             *both = eg_layer_bidirectional(eg_layer_retain(lstm), .merge = EG_MERGE_SUM), *parts[2];
     eg_tensor *x = sequences(2, 4, 3), *out[5];
     REQUIRE(eg_call_multi(both, &x, 1, out, 5));
     CHECK_INT(eg_layer_layers(both, parts, 2), 2);
@@ -156,10 +168,13 @@ TEST(both_directions) {
     eg_layer_release(both);
     eg_layer_release(lstm);
 
-    lstm = eg_layer_bidirectional(eg_layer_lstm(2, .go_backwards = true, .return_sequences = true), .merge = EG_MERGE_AVE);       // the other way round
+    // the other way round
+    lstm = eg_layer_bidirectional(eg_layer_lstm(2, .go_backwards = true, .return_sequences = true),
+                                  .merge = EG_MERGE_AVE);
     REQUIRE(eg_call(lstm, x) != NULL);
     CHECK_INT(eg_layer_layers(lstm, parts, 2), 2);
-    CHECK_SAME(eg_call(lstm, x), eg_mul(eg_add(eg_reverse(eg_call(parts[0], x), EG_AXES(1)), eg_call(parts[1], x)), .5), 1e-6);
+    CHECK_SAME(eg_call(lstm, x), eg_mul(eg_add(eg_reverse(eg_call(parts[0], x), EG_AXES(1)), eg_call(parts[1], x)), .5),
+               1e-6);
     eg_layer_release(lstm);
 }
 
@@ -178,7 +193,8 @@ TEST(causal_attention_does_not_look_ahead) {
 }
 
 TEST(a_mask_of_pairs_is_what_causal_makes) {
-    eg_layer *layer = eg_layer_multi_head_attention(2, 3), *causal = eg_layer_multi_head_attention(2, 3, .causal = true);
+    eg_layer *layer = eg_layer_multi_head_attention(2, 3),
+             *causal = eg_layer_multi_head_attention(2, 3, .causal = true);
     eg_tensor *x = sequences(2, 3, 4), *vars[8], *same[8], *y = eg_call(causal, x);
     eg_call(layer, x);
     CHECK_INT(eg_layer_weights(layer, vars, 8), 8);
@@ -190,7 +206,7 @@ TEST(a_mask_of_pairs_is_what_causal_makes) {
     in[1] = eg_expand_dims(mask, 0);
     CHECK(eg_call_multi(layer, in, 2, &z, 1));
     CHECK_SAME(z, y, 1e-6);
-    in[1] = eg_zeros(EG_BOOL, EG_SHAPE(2, 3, 3));                          // nobody may look anywhere: only the bias is left
+    in[1] = eg_zeros(EG_BOOL, EG_SHAPE(2, 3, 3));  // nobody may look anywhere: only the bias is left
     CHECK(eg_call_multi(layer, in, 2, &z, 1));
     CHECK_TENSOR(eg_reduce_max(eg_abs(z)), 0, 0);
     eg_layer_release(layer);
@@ -199,7 +215,8 @@ TEST(a_mask_of_pairs_is_what_causal_makes) {
 
 // Few keys that serve several queries are many keys that are alike.
 TEST(grouped_queries) {
-    eg_layer *few = eg_layer_multi_head_attention(4, 3, .kv_heads = 2, .causal = true), *many = eg_layer_multi_head_attention(4, 3, .causal = true);
+    eg_layer *few = eg_layer_multi_head_attention(4, 3, .kv_heads = 2, .causal = true),
+             *many = eg_layer_multi_head_attention(4, 3, .causal = true);
     eg_tensor *x = sequences(2, 5, 6), *a[8], *b[8], *y = eg_call(few, x);
     eg_call(many, x);
     CHECK_INT(eg_layer_weights(few, a, 8), 8);
@@ -217,7 +234,9 @@ TEST(grouped_queries) {
 
 // Step by step with the keys and values so far is the same as all at once.
 TEST(keys_and_values_are_kept) {
-    eg_layer *layers[] = {eg_layer_multi_head_attention(2, 4, .causal = true), eg_layer_multi_head_attention(4, 2, .causal = true, .kv_heads = 2, .value_dim = 3, .rotary_base = 100)};
+    eg_layer *layers[] = {eg_layer_multi_head_attention(2, 4, .causal = true),
+                          eg_layer_multi_head_attention(4, 2, .causal = true, .kv_heads = 2, .value_dim = 3,
+                                                        .rotary_base = 100)};
     eg_tensor *x = sequences(2, 6, 3);
     for (int i = 0; i < 2; i++) {
         eg_tensor *in[3] = {steps_of(x, 0, 3)}, *out[4], *pieces[4], *whole[4];
@@ -234,7 +253,9 @@ TEST(keys_and_values_are_kept) {
         CHECK_SHAPE(out[3], 2, 2, 6, i ? 3 : 4);
         in[2] = whole[2];
         if (i) CHECK_ERROR(eg_call_multi(layers[i], in, 3, out, 1), EG_ERROR_SHAPE, "and must be [2, 2, 5, 3]");
-        CHECK_ERROR((eg_call_multi)(layers[i], in, 3, out, 1, (eg_call_options){.mask = eg_ones(EG_BOOL, EG_SHAPE(2, 1))}), EG_ERROR_ARGUMENT, "a mask of steps does not tell");
+        CHECK_ERROR((eg_call_multi)(layers[i], in, 3, out,
+                                    1, (eg_call_options){.mask = eg_ones(EG_BOOL, EG_SHAPE(2, 1))}), EG_ERROR_ARGUMENT,
+                    "a mask of steps does not tell");
         eg_tensor *many[] = {in[0], in[0], in[1], in[2]};
         CHECK_ERROR(eg_call_multi(layers[i], many, 4, out, 1), EG_ERROR_ARGUMENT, "go with a query alone");
         eg_layer_release(layers[i]);
@@ -243,14 +264,17 @@ TEST(keys_and_values_are_kept) {
 
 // Queries and keys that are all alike see each other by their distance alone.
 TEST(rotary_positions) {
-    eg_layer *layer = eg_layer_multi_head_attention(1, 4, .rotary_base = 100, .no_bias = true, .kernel_initializer = EG_INIT_IDENTITY);
-    eg_tensor *x = eg_mul(eg_constant(EG_SHAPE(4), 2, 0, 0, 3), eg_ones(EG_FLOAT32, EG_SHAPE(1, 3, 4))), *out[2], *scores[9];
+    eg_layer *layer = eg_layer_multi_head_attention(1, 4, .rotary_base = 100, .no_bias = true,
+                                                    .kernel_initializer = EG_INIT_IDENTITY);
+    eg_tensor *x = eg_mul(eg_constant(EG_SHAPE(4), 2, 0, 0, 3), eg_ones(EG_FLOAT32, EG_SHAPE(1, 3, 4))), *out[2],
+              *scores[9];
     REQUIRE(eg_call_multi(layer, &x, 1, out, 2));
     for (int i = 0; i < 9; i++) {                                          // the second pair turns by 100^(-1/2) a step
         int apart = i / 3 - i % 3;
         scores[i] = eg_scalar((4 * cos(apart) + 9 * cos(.1 * apart)) / 2);
     }
-    CHECK_SAME(eg_reshape(out[1], EG_SHAPE(3, 3)), eg_softmax(eg_reshape(eg_stack(scores, 9, 0), EG_SHAPE(3, 3))), 1e-5);
+    CHECK_SAME(eg_reshape(out[1], EG_SHAPE(3, 3)), eg_softmax(eg_reshape(eg_stack(scores, 9, 0), EG_SHAPE(3, 3))),
+               1e-5);
     eg_layer_release(layer);
     CHECK_ERROR(eg_layer_multi_head_attention(1, 3, .rotary_base = 100), EG_ERROR_ARGUMENT, "an even key_dim");
 }
@@ -261,17 +285,23 @@ TEST(positions) {
     CHECK_SHAPE(weight(layer, "embeddings"), 5, 4);
     CHECK_SAME(y, eg_add(x, eg_slice(weight(layer, "embeddings"), EG_SHAPE(0, 0), EG_SHAPE(3, 4))), 0);
     CHECK_ERROR(eg_call(layer, sequences(2, 6, 4)), EG_ERROR_SHAPE, "has more than the 5 positions");
-    CHECK_ERROR(eg_layer_position_embedding(0), EG_ERROR_ARGUMENT, "eg_layer_position_embedding: longest is 0; it must be at least 1");
+    CHECK_ERROR(eg_layer_position_embedding(0), EG_ERROR_ARGUMENT,
+                "eg_layer_position_embedding: longest is 0; it must be at least 1");
     eg_layer_release(layer);
 }
 
 // A model of all these layers, from its configuration and its weights again.
 TEST(configurations) {
-    eg_layer *block = eg_layer_residual(eg_sequential(eg_layer_layer_normalization(), eg_layer_multi_head_attention(4, 2, .causal = true, .kv_heads = 2, .rotary_base = 100, .no_bias = true)));
+    eg_layer *block = eg_layer_residual(eg_sequential(eg_layer_layer_normalization(), eg_layer_multi_head_attention(
+            4, 2, .causal = true, .kv_heads = 2, .rotary_base = 100, .no_bias = true)));
     eg_layer *model = eg_sequential(eg_layer_embedding(7, 6, .mask_zero = true), eg_layer_position_embedding(5), block,
-                                    eg_layer_bidirectional(eg_layer_lstm(3, .return_sequences = true, .no_forget_bias = true, .dropout = .1), .merge = EG_MERGE_AVE),
-                                    eg_layer_gru(3, .go_backwards = true, .reset_before = true, .recurrent_activation = EG_HARD_SIGMOID), eg_layer_dense(2));
-    eg_tensor *ids = eg_constant_of(EG_INT32, EG_SHAPE(2, 4), 1, 2, 3, 0, 6, 5, 4, 3), *y = eg_call(model, ids), *vars[32], *same[32];
+                                    eg_layer_bidirectional(eg_layer_lstm(3, .return_sequences = true,
+                                                                         .no_forget_bias = true, .dropout = .1),
+                                                           .merge = EG_MERGE_AVE),
+                                    eg_layer_gru(3, .go_backwards = true, .reset_before = true,
+                                    .recurrent_activation = EG_HARD_SIGMOID), eg_layer_dense(2));
+    eg_tensor *ids = eg_constant_of(EG_INT32, EG_SHAPE(2, 4), 1, 2, 3, 0, 6, 5, 4, 3), *y = eg_call(model, ids),
+              *vars[32], *same[32];
     char text[8192], again[8192];
     int64_t length = eg_layer_config(model, text, sizeof text);
     REQUIRE(length > 0 && length < (int64_t)sizeof text);
@@ -295,7 +325,8 @@ static eg_tensor *summed(eg_tensor *const *in, void *user) {
     return eg_reduce_sum(eg_mul(y, eg_square(y)));
 }
 TEST(gradients_of_gradients) {
-    eg_layer *layers[] = {eg_layer_lstm(2), eg_layer_gru(2, .return_sequences = true), eg_layer_bidirectional(eg_layer_simple_rnn(2)),
+    eg_layer *layers[] = {eg_layer_lstm(2), eg_layer_gru(2, .return_sequences = true),
+                          eg_layer_bidirectional(eg_layer_simple_rnn(2)),
                           eg_layer_multi_head_attention(2, 2, .causal = true, .rotary_base = 10)};
     eg_tensor *x = eg_random_normal(EG_SHAPE(2, 3, 2), .dtype = EG_FLOAT64);
     for (int i = 0; i < 4; i++) {
@@ -313,7 +344,8 @@ TEST(an_lstm_remembers) {
     double last = 1;
     for (int step = 0; step < 200; step++) {
         EG_SCOPE;
-        eg_tensor *x = eg_random_normal(EG_SHAPE(32, 5, 1)), *y = eg_sign(eg_index(eg_transpose(x, .perm = EG_AXES(1, 0, 2)), 0)), *vars[MANY], *grads[MANY];
+        eg_tensor *x = eg_random_normal(EG_SHAPE(32, 5, 1)),
+                  *y = eg_sign(eg_index(eg_transpose(x, .perm = EG_AXES(1, 0, 2)), 0)), *vars[MANY], *grads[MANY];
         eg_tape *tape = eg_tape_begin();
         eg_tensor *loss = eg_reduce_mean(eg_squared_difference(eg_call(model, x, .training = true), y));
         int n = eg_layer_trainable_weights(model, vars, MANY);
@@ -330,8 +362,16 @@ TEST(an_lstm_remembers) {
 static int64_t as_one[2];                                // runs of the two kernels so far, where they are the CPU's
 static eg_precision as_one_precision;                    // of the latest
 static bool (*as_one_kernel[2])(eg_backend *b, const egi_args *args);
-static bool count_forward(eg_backend *b, const egi_args *args) { as_one[0]++; as_one_precision = ((const egi_recurrent_parameters *)args->parameters)->precision; return as_one_kernel[0](b, args); }
-static bool count_gradient(eg_backend *b, const egi_args *args) { as_one[1]++; as_one_precision = ((const egi_recurrent_parameters *)args->parameters)->precision; return as_one_kernel[1](b, args); }
+static bool count_forward(eg_backend *b, const egi_args *args) {
+    as_one[0]++;
+    as_one_precision = ((const egi_recurrent_parameters *)args->parameters)->precision;
+    return as_one_kernel[0](b, args);
+}
+static bool count_gradient(eg_backend *b, const egi_args *args) {
+    as_one[1]++;
+    as_one_precision = ((const egi_recurrent_parameters *)args->parameters)->precision;
+    return as_one_kernel[1](b, args);
+}
 static void count_as_one(void) {
     eg_backend *cpu = egi_backend_cpu();
     if (!as_one_kernel[0]) {
@@ -345,11 +385,15 @@ static void count_as_one(void) {
 #ifdef TEST_CUDA
 #define CHECK_AS_ONE(forward, gradient) count_as_one()
 #else
-#define CHECK_AS_ONE(forward, gradient) do { CHECK_INT(as_one[0], forward); CHECK_INT(as_one[1], gradient); count_as_one(); } while (0)
+#define CHECK_AS_ONE(forward, gradient) \
+    do { CHECK_INT(as_one[0], forward); CHECK_INT(as_one[1], gradient); count_as_one(); } while (0)
 #endif
 
 enum { RNN, LSTM, GRU, KINDS };
-typedef struct variant { int kind; bool sequences, backwards, given, no_bias; int outputs; int64_t batch, steps, features, units; eg_dtype dtype; bool masked; } variant;
+typedef struct variant {
+    int kind; bool sequences, backwards, given, no_bias; int outputs; int64_t batch, steps, features, units;
+    eg_dtype dtype; bool masked;
+} variant;
 static eg_layer *recurrent(const variant *v) {
     eg_layer_options o;
     memset(&o, 0, sizeof o);
@@ -358,7 +402,9 @@ static eg_layer *recurrent(const variant *v) {
     o.no_bias = v->no_bias;
     o.bias_initializer = EG_INIT_UNIFORM;
     o.bias_initializer_value = .5;
-    return v->kind == RNN ? (eg_layer_simple_rnn)(v->units, o) : v->kind == LSTM ? (eg_layer_lstm)(v->units, o) : (eg_layer_gru)(v->units, o);
+    return v->kind == RNN ? (eg_layer_simple_rnn)(v->units, o)
+           : v->kind == LSTM ? (eg_layer_lstm)(v->units, o)
+           : (eg_layer_gru)(v->units, o);
 }
 // The sum of all outputs asked for, each times numbers of its own. in: x and the states; *y: the outputs.
 static eg_tensor *weighed(eg_layer *layer, const variant *v, eg_tensor *const *in, eg_tensor **y) {
@@ -367,12 +413,15 @@ static eg_tensor *weighed(eg_layer *layer, const variant *v, eg_tensor *const *i
     eg_tensor *mask = NULL;                              // some steps in the middle, all of one sequence
     if (v->masked) {
         eg_tensor *row = eg_expand_dims(eg_range(EG_INT32, 0, (double)v->batch, 1), 1);
-        mask = eg_logical_and(eg_not_equal(eg_mod(eg_add(row, eg_range(EG_INT32, 0, (double)v->steps, 1)), 3), 1), eg_not_equal(row, 1));
+        mask = eg_logical_and(eg_not_equal(eg_mod(eg_add(row, eg_range(EG_INT32, 0, (double)v->steps, 1)), 3), 1),
+                              eg_not_equal(row, 1));
     }
-    if (!eg_call_multi(layer, in, v->given ? 1 + states : 1, y, v->outputs > 1 ? 1 + states : 1, .mask = mask)) return NULL;
+    if (!eg_call_multi(layer, in, v->given ? 1 + states : 1, y, v->outputs > 1 ? 1 + states : 1, .mask = mask))
+        return NULL;
     for (int i = 0; i < (v->outputs > 1 ? 1 + states : 1); i++) {
         if (v->outputs == 3 && i == 0) continue;         // the states alone
-        eg_tensor *w = eg_reshape(eg_sin(eg_range(v->dtype, 1 + 100 * i, 1 + 100 * i + (double)eg_size(y[i]), 1)), eg_shape_of(y[i]));
+        eg_tensor *w = eg_reshape(eg_sin(eg_range(v->dtype, 1 + 100 * i, 1 + 100 * i + (double)eg_size(y[i]), 1)),
+                                  eg_shape_of(y[i]));
         eg_tensor *part = eg_reduce_sum(eg_mul(eg_add(y[i], eg_square(y[i])), w));
         sum = sum ? eg_add(sum, part) : part;
     }
@@ -426,7 +475,10 @@ TEST(as_one_is_step_by_step) {
         for (int bits = 0; bits < 32; bits++)
             for (int s = 0; s < 4; s++) {
                 if (test_share > 1 && (bits + s + kind) % 4) continue;
-                variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 5 == 0, bits & 8 ? 3 : bits & 16 ? 2 : 1,
+                variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 5 == 0,
+                             bits & 8 ? 3
+                             : bits & 16 ? 2
+                             : 1,
                              sizes[s][0], sizes[s][1], sizes[s][2], sizes[s][3], EG_FLOAT64, false};
                 as_one_and_step_by_step(&v, 1, 1e-11);
                 v.dtype = EG_FLOAT32;
@@ -441,7 +493,8 @@ TEST(as_one_across_blocks) {
     static const int64_t sizes[][2] = {{100, 70}, {2, 260}};
     for (int kind = 0; kind < KINDS; kind++)
         for (int s = 0; s < 2; s++) {
-            variant v = {kind, true, s > 0, s == 0, false, 2, sizes[s][0], 2, 3, sizes[s][1], kind == GRU ? EG_FLOAT32 : EG_FLOAT64, false};
+            variant v = {kind, true, s > 0, s == 0, false, 2, sizes[s][0], 2, 3, sizes[s][1],
+                         kind == GRU ? EG_FLOAT32 : EG_FLOAT64, false};
             as_one_and_step_by_step(&v, 1, kind == GRU ? 1e-3 : 1e-10);
         }
 }
@@ -449,7 +502,10 @@ TEST(as_one_has_gradients_of_gradients) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int bits = 0; bits < 32; bits++) {
             if (test_share > 1 && bits % 5) continue;
-            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 3 == 0, bits & 8 ? 3 : bits & 16 ? 2 : 1, 2, 3, 2, 3, EG_FLOAT64, false};
+            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits % 3 == 0,
+                         bits & 8 ? 3
+                         : bits & 16 ? 2
+                         : 1, 2, 3, 2, 3, EG_FLOAT64, false};
             as_one_and_step_by_step(&v, 2, 1e-10);
             v.masked = true;
             if (!v.given) as_one_and_step_by_step(&v, 2, 1e-10);
@@ -468,10 +524,12 @@ TEST(as_one_against_differences) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int bits = 0; bits < 8; bits++) {
             EG_SCOPE;
-            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, true, false, bits & 4 ? 2 : 1, 2, 4, 3, 5, EG_FLOAT64, false};
+            variant v = {kind, (bits & 1) != 0, (bits & 2) != 0, true, false, bits & 4 ? 2 : 1, 2, 4, 3, 5, EG_FLOAT64,
+                         false};
             differences d = {recurrent(&v), &v};
             eg_tensor *in[3], *w[MANY], *grads[MANY], *y[3];
-            for (int i = 0; i < 3; i++) in[i] = eg_random_normal(i ? EG_SHAPE(2, 5) : EG_SHAPE(2, 4, 3), .dtype = EG_FLOAT64);
+            for (int i = 0; i < 3; i++)
+                in[i] = eg_random_normal(i ? EG_SHAPE(2, 5) : EG_SHAPE(2, 4, 3), .dtype = EG_FLOAT64);
             CHECK(eg_check_gradient(differences_of, &d, in, kind == LSTM ? 3 : 2, .order = 2));
             int n = eg_layer_weights(d.layer, w, MANY);
             eg_tape *tape = eg_tape_begin();
@@ -489,7 +547,8 @@ TEST(as_one_against_differences) {
             eg_layer_release(d.layer);
         }
 }
-// The same bits with a tape and without, each time; a persistent tape that records its own gradients; what only some outputs lead to.
+// The same bits with a tape and without, each time; a persistent tape that records its own gradients; what only some
+// outputs lead to.
 TEST(as_one_and_tapes) {
     for (int kind = 0; kind < KINDS; kind++) {
         EG_SCOPE;
@@ -580,7 +639,8 @@ TEST(as_one_needs_the_gradient_too) {
 // One tensor as both states has the sum of the gradients of both, with a tape around as without.
 TEST(one_tensor_as_both_states) {
     eg_layer *layer = eg_layer_lstm(3, .dtype = EG_FLOAT64);
-    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 4, 3), .dtype = EG_FLOAT64), *s = eg_random_normal(EG_SHAPE(2, 3), .dtype = EG_FLOAT64);
+    eg_tensor *x = eg_random_normal(EG_SHAPE(2, 4, 3), .dtype = EG_FLOAT64),
+              *s = eg_random_normal(EG_SHAPE(2, 3), .dtype = EG_FLOAT64);
     eg_tensor *in[] = {x, s, s}, *g[2];
     REQUIRE(eg_call(layer, x));
     for (int order = 1; order <= 2; order++) {
@@ -596,7 +656,8 @@ TEST(one_tensor_as_both_states) {
     eg_layer_release(layer);
 }
 TEST(what_goes_step_by_step) {
-    eg_tensor *x = sequences(2, 3, 4), *mask = eg_ones(EG_BOOL, EG_SHAPE(2, 3)), *h = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), *given[] = {x, h, h};
+    eg_tensor *x = sequences(2, 3, 4), *mask = eg_ones(EG_BOOL, EG_SHAPE(2, 3)),
+              *h = eg_zeros(EG_FLOAT32, EG_SHAPE(2, 3)), *given[] = {x, h, h};
     const struct { eg_layer *layer; eg_tensor *mask; bool training; int as_one; } all[] = {
         {eg_layer_lstm(3), NULL, true, 1},
         {eg_layer_lstm(3, .activation = EG_TANH, .recurrent_activation = EG_SIGMOID, .dropout = .5), NULL, true, 1},
@@ -624,7 +685,8 @@ TEST(what_goes_step_by_step) {
     eg_tensor *y[3];
     CHECK(eg_call_multi(layer, given, 3, y, 3));
     count_as_one();
-    CHECK(eg_call_multi(layer, given, 3, y, 3, .mask = mask));             // before the first step that counts the output is 0, not the state
+    // before the first step that counts the output is 0, not the state
+    CHECK(eg_call_multi(layer, given, 3, y, 3, .mask = mask));
     CHECK_AS_ONE(0, 0);
     given[1] = eg_cast(h, EG_FLOAT64);
     CHECK_ERROR(eg_call_multi(layer, given, 3, y, 3), EG_ERROR_DTYPE, "the input is float64");
@@ -636,28 +698,43 @@ TEST(what_goes_step_by_step) {
 
 TEST(wrong_options) {
     CHECK_ERROR(eg_layer_lstm(0), EG_ERROR_ARGUMENT, "eg_layer_lstm: units is 0; it must be at least 1");
-    CHECK_ERROR(eg_layer_gru(2, .dropout = 1), EG_ERROR_ARGUMENT, "eg_layer_gru: .dropout is 1; it must be at least 0 and below 1");
-    CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_dropout = -.1), EG_ERROR_ARGUMENT, "eg_layer_simple_rnn: .recurrent_dropout is -0.1; it must be at least 0 and below 1");
-    CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_activation = EG_TANH), EG_ERROR_ARGUMENT, "eg_layer_simple_rnn: has no option .recurrent_activation");
-    CHECK_ERROR(eg_layer_lstm(2, .reset_before = true), EG_ERROR_ARGUMENT, "eg_layer_lstm: has no option .reset_before");
-    CHECK_ERROR(eg_layer_multi_head_attention(0, 4), EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: heads is 0; it must be at least 1");
-    CHECK_ERROR(eg_layer_multi_head_attention(4, 0), EG_ERROR_ARGUMENT, "eg_layer_multi_head_attention: key_dim is 0; it must be at least 1");
-    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .kv_heads = 3), EG_ERROR_ARGUMENT, "4 heads cannot share the keys of 3");
-    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .value_dim = -1), EG_ERROR_ARGUMENT, ".value_dim is -1; it must be at least 1");
-    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .dropout = 2), EG_ERROR_ARGUMENT, ".dropout is 2; it must be at least 0 and below 1");
-    CHECK_ERROR(eg_layer_bidirectional(eg_layer_dense(2)), EG_ERROR_ARGUMENT, "eg_layer_bidirectional: Dense is no recurrent layer");
+    CHECK_ERROR(eg_layer_gru(2, .dropout = 1), EG_ERROR_ARGUMENT,
+                "eg_layer_gru: .dropout is 1; it must be at least 0 and below 1");
+    CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_dropout = -.1), EG_ERROR_ARGUMENT,
+                "eg_layer_simple_rnn: .recurrent_dropout is -0.1; it must be at least 0 and below 1");
+    CHECK_ERROR(eg_layer_simple_rnn(2, .recurrent_activation = EG_TANH), EG_ERROR_ARGUMENT,
+                "eg_layer_simple_rnn: has no option .recurrent_activation");
+    CHECK_ERROR(eg_layer_lstm(2, .reset_before = true), EG_ERROR_ARGUMENT,
+                "eg_layer_lstm: has no option .reset_before");
+    CHECK_ERROR(eg_layer_multi_head_attention(0, 4), EG_ERROR_ARGUMENT,
+                "eg_layer_multi_head_attention: heads is 0; it must be at least 1");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 0), EG_ERROR_ARGUMENT,
+                "eg_layer_multi_head_attention: key_dim is 0; it must be at least 1");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .kv_heads = 3), EG_ERROR_ARGUMENT,
+                "4 heads cannot share the keys of 3");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .value_dim = -1), EG_ERROR_ARGUMENT,
+                ".value_dim is -1; it must be at least 1");
+    CHECK_ERROR(eg_layer_multi_head_attention(4, 2, .dropout = 2), EG_ERROR_ARGUMENT,
+                ".dropout is 2; it must be at least 0 and below 1");
+    CHECK_ERROR(eg_layer_bidirectional(eg_layer_dense(2)), EG_ERROR_ARGUMENT,
+                "eg_layer_bidirectional: Dense is no recurrent layer");
     CHECK_ERROR(eg_layer_bidirectional(NULL), EG_ERROR_NULL, "eg_layer_bidirectional");
-    CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .merge = (eg_merge)7), EG_ERROR_ARGUMENT, ".merge is 7; it must be at least 0 and at most 3");
-    CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .no_bias = true), EG_ERROR_ARGUMENT, "eg_layer_bidirectional: has no option .no_bias");
+    CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .merge = (eg_merge)7), EG_ERROR_ARGUMENT,
+                ".merge is 7; it must be at least 0 and at most 3");
+    CHECK_ERROR(eg_layer_bidirectional(eg_layer_lstm(2), .no_bias = true), EG_ERROR_ARGUMENT,
+                "eg_layer_bidirectional: has no option .no_bias");
 }
 
 TEST(wrong_inputs) {
-    eg_layer *lstm = eg_layer_lstm(4, .name = "memory"), *both = eg_layer_bidirectional(eg_layer_gru(4)), *attention = eg_layer_multi_head_attention(2, 4);
-    eg_tensor *x = sequences(3, 5, 2), *out[5], *h = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)), *wide = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 5));
+    eg_layer *lstm = eg_layer_lstm(4, .name = "memory"), *both = eg_layer_bidirectional(eg_layer_gru(4)),
+             *attention = eg_layer_multi_head_attention(2, 4);
+    eg_tensor *x = sequences(3, 5, 2), *out[5], *h = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 4)),
+              *wide = eg_zeros(EG_FLOAT32, EG_SHAPE(3, 5));
     CHECK_ERROR(eg_call(lstm, eg_index(x, 0)), EG_ERROR_SHAPE, "LSTM takes inputs of rank 3, not [5, 2]");
     CHECK_ERROR(eg_call(lstm, eg_zeros(EG_FLOAT32, EG_SHAPE(3, 0, 2))), EG_ERROR_SHAPE, "sequences of 0 steps");
     eg_tensor *one[] = {x, h}, *wrong[] = {x, h, wide};
-    CHECK_ERROR(eg_call_multi(lstm, one, 2, out, 1), EG_ERROR_ARGUMENT, "2 inputs; LSTM takes the sequences, and none or all of its 2 states");
+    CHECK_ERROR(eg_call_multi(lstm, one, 2, out, 1), EG_ERROR_ARGUMENT,
+                "2 inputs; LSTM takes the sequences, and none or all of its 2 states");
     CHECK_ERROR(eg_call_multi(lstm, wrong, 3, out, 3), EG_ERROR_SHAPE, "state 1 of LSTM is float32 [3, 5]");
     CHECK(out[0] == NULL && out[2] == NULL);
     CHECK_ERROR(eg_call_multi(lstm, wrong, 3, out, 3), EG_ERROR_SHAPE, "it must be [3, 4]");
@@ -669,7 +746,8 @@ TEST(wrong_inputs) {
     CHECK_ERROR(eg_call(lstm, sequences(3, 5, 3)), EG_ERROR_SHAPE, "2 against 3");
     CHECK_ERROR(eg_call(lstm, eg_cast(x, EG_FLOAT64)), EG_ERROR_DTYPE, "in layer memory");
     CHECK_ERROR(eg_layer_build(both, EG_SHAPE(-1, -1, -1)), EG_ERROR_SHAPE, "must be known");
-    CHECK_ERROR(eg_call_multi(both, one, 2, out, 1), EG_ERROR_ARGUMENT, "Bidirectional takes the sequences, and none or all of its 2 states");
+    CHECK_ERROR(eg_call_multi(both, one, 2, out, 1), EG_ERROR_ARGUMENT,
+                "Bidirectional takes the sequences, and none or all of its 2 states");
     CHECK_ERROR(eg_call(both, x, .mask = eg_ones(EG_BOOL, EG_SHAPE(3, 4))), EG_ERROR_SHAPE, "in layer bidirectional");
 
     CHECK_ERROR(eg_call(attention, h), EG_ERROR_SHAPE, "MultiHeadAttention takes inputs of rank 3");
@@ -679,7 +757,8 @@ TEST(wrong_inputs) {
     CHECK_ERROR(eg_call_multi(attention, shorter, 2, out, 1), EG_ERROR_SHAPE, "query float32 [3, 5, 2]");
     shorter[1] = eg_ones(EG_BOOL, EG_SHAPE(5, 4));
     CHECK_ERROR(eg_call_multi(attention, shorter, 2, out, 1), EG_ERROR_SHAPE, "the mask bool [5, 4]");
-    CHECK_ERROR(eg_call(attention, x, .mask = eg_ones(EG_BOOL, EG_SHAPE(3, 6))), EG_ERROR_SHAPE, "the mask bool [3, 6]");
+    CHECK_ERROR(eg_call(attention, x, .mask = eg_ones(EG_BOOL, EG_SHAPE(3, 6))), EG_ERROR_SHAPE,
+                "the mask bool [3, 6]");
     CHECK(eg_call(attention, x) != NULL);
     CHECK_ERROR(eg_call(attention, sequences(3, 5, 3)), EG_ERROR_SHAPE, "2 against 3");
     eg_layer_release(lstm);

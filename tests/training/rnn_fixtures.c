@@ -1,5 +1,6 @@
 // The recurrent layers and attention against the reference values of Keras (fixtures_rnn.py says how they were made):
-// outputs, states and scores; gradients for inputs, initial states and weights. Each kind of layer is a test of its own.
+// outputs, states and scores; gradients for inputs, initial states and weights. Each kind of layer is a test of its
+// own.
 #include "test.h"
 #include "fixture.h"
 
@@ -19,14 +20,19 @@ static bool flag(const fixture_file *f, const char *name) { return fixture_attr(
 static int64_t number(const fixture_file *f, const char *name) { return (int64_t)fixture_attr(f, name, 0, 0); }
 static eg_activation activation(const fixture_file *f, const char *name) {
     const char *word = fixture_text(f, name, "");
-    return strcmp(word, "softsign") == 0 ? EG_SOFTSIGN : strcmp(word, "hard_sigmoid") == 0 ? EG_HARD_SIGMOID : EG_DEFAULT_ACTIVATION;
+    return strcmp(word, "softsign") == 0 ? EG_SOFTSIGN
+           : strcmp(word, "hard_sigmoid") == 0 ? EG_HARD_SIGMOID
+           : EG_DEFAULT_ACTIVATION;
 }
 
 static eg_layer *make(const fixture_file *f, const char *op) {
     eg_layer_options o = {.no_bias = flag(f, "no_bias")};
     if (strcmp(op, "bidirectional") == 0) {
         const char *merge = fixture_text(f, "merge", "concat");
-        eg_layer_options how = {.merge = merge[0] == 's' ? EG_MERGE_SUM : merge[0] == 'm' ? EG_MERGE_MUL : merge[0] == 'a' ? EG_MERGE_AVE : EG_MERGE_CONCAT};
+        eg_layer_options how = {.merge = merge[0] == 's' ? EG_MERGE_SUM
+                                         : merge[0] == 'm' ? EG_MERGE_MUL
+                                         : merge[0] == 'a' ? EG_MERGE_AVE
+                                         : EG_MERGE_CONCAT};
         return (eg_layer_bidirectional)(make(f, fixture_text(f, "layer", "")), how);
     }
     if (strcmp(op, "multi_head_attention") == 0) {
@@ -46,7 +52,8 @@ static eg_layer *make(const fixture_file *f, const char *op) {
 }
 
 // The inputs of a call in the order that the layer takes them; returns how many.
-static int arguments(const fixture_file *f, eg_tensor *const *in, int n, eg_tensor *const *states, int n_states, eg_tensor **out) {
+static int arguments(const fixture_file *f, eg_tensor *const *in, int n, eg_tensor *const *states, int n_states,
+                     eg_tensor **out) {
     const fixture_array *mask[4];
     int count = 0;
     for (int i = 0; i < 4; i++) mask[i] = fixture_get(f, "mask", i);
@@ -71,14 +78,16 @@ static void check_all(const fixture_file *f, const char *kind, eg_tensor *const 
     for (int i = 0; i < n; i++) {
         const fixture_array *want = fixture_get(f, kind, i);
         if (!want) test_say(__FILE__, __LINE__, f->name, "a row is missing");
-        else CHECK_VALUES(got[i], test_on_host ? 2e-6 : 4e-6, want->values, want->count);          // a device's kernels add up in another order
+        // a device's kernels add up in another order
+        else CHECK_VALUES(got[i], test_on_host ? 2e-6 : 4e-6, want->values, want->count);
     }
 }
 
 static void run_case(const fixture_file *f) {
     EG_SCOPE;
     eg_tensor *in[MANY], *states[MANY], *ups[MANY], *out[MANY], *args[MANY], *sources[MANY], *grads[MANY];
-    int fails = test_fails, n = tensors_from(f, "in", in), n_states = tensors_from(f, "state", states), n_out = tensors_from(f, "up", ups), weights = fixture_count(f, "weight");
+    int fails = test_fails, n = tensors_from(f, "in", in), n_states = tensors_from(f, "state", states),
+        n_out = tensors_from(f, "up", ups), weights = fixture_count(f, "weight");
     eg_layer *layer = make(f, f->op);
     for (int training = 0; training < 2; training++) {         // without dropout both are the same
         eg_tape *tape = eg_tape_begin();

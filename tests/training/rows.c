@@ -1,5 +1,5 @@
-// The kernels that go along rows: softmax, cross entropy and the normalizations, held against plain loops in double at all lengths from 1
-// to 130 and at 999 to 1001, and their gradients against differences.
+// The kernels that go along rows: softmax, cross entropy and the normalizations, held against plain loops in double at
+// all lengths from 1 to 130 and at 999 to 1001, and their gradients against differences.
 #include "test.h"
 #include <math.h>
 
@@ -14,7 +14,9 @@ static const int64_t *lengths(int i) {
 static void fill(double *v, int64_t n, double seed) {
     for (int64_t i = 0; i < n; i++) v[i] = 2 * sin(seed + 1.7 * (double)i) + cos(0.3 * (double)(i * i % 97));
 }
-static eg_tensor *tensor(const double *v, eg_dtype dtype, eg_shape shape) { return eg_cast(eg_from_data(EG_FLOAT64, shape, v), dtype); }
+static eg_tensor *tensor(const double *v, eg_dtype dtype, eg_shape shape) {
+    return eg_cast(eg_from_data(EG_FLOAT64, shape, v), dtype);
+}
 // How far x is from v, relative to the largest |v|, or to 1.
 static double distance(eg_tensor *x, const double *v) {
     const double *got = (const double *)eg_data(eg_cast(x, EG_FLOAT64));
@@ -30,7 +32,8 @@ static double bound(eg_dtype dtype) { return dtype == EG_FLOAT32 ? 3e-6 : 1e-12;
 
 // ---------------------------------------------------------------- softmax and cross entropy
 
-static double x[MOST], g[MOST], want_y[MOST], want_dx[MOST], want_dgamma[MOST], want_dbeta[MOST], gamma_of[MOST], beta_of[MOST];
+static double x[MOST], g[MOST], want_y[MOST], want_dx[MOST], want_dgamma[MOST], want_dbeta[MOST], gamma_of[MOST],
+              beta_of[MOST];
 
 static void softmax_by_loops(int64_t rows, int64_t n, bool logs) {
     for (int64_t r = 0; r < rows; r++) {
@@ -83,9 +86,11 @@ TEST(cross_entropy_at_all_lengths) {
             int64_t label[3] = {0, n / 2, n - 1};
             for (int64_t r = 0; r < rows; r++) {
                 loss[r] = -want_y[r * n + label[r]];
-                for (int64_t j = 0; j < n; j++) want_dx[r * n + j] = (double)(r + 1) * (exp(want_y[r * n + j]) - (j == label[r]));
+                for (int64_t j = 0; j < n; j++)
+                    want_dx[r * n + j] = (double)(r + 1) * (exp(want_y[r * n + j]) - (j == label[r]));
             }
-            eg_tensor *in = tensor(x, dtype, EG_SHAPE(rows, n)), *dx, *up = eg_cast(eg_constant(EG_SHAPE(3), 1, 2, 3), dtype);
+            eg_tensor *in = tensor(x, dtype, EG_SHAPE(rows, n)), *dx,
+                      *up = eg_cast(eg_constant(EG_SHAPE(3), 1, 2, 3), dtype);
             eg_tensor *labels = eg_from_data(EG_INT64, EG_SHAPE(3), label);
             eg_tape *tape = eg_tape_begin();
             eg_tape_watch(tape, in);
@@ -95,7 +100,8 @@ TEST(cross_entropy_at_all_lengths) {
             CHECK(distance(dx, want_dx) < 2 * bound(dtype));
         }
 }
-// A row with a NaN or +inf, or of -inf alone, is NaN everywhere, and its neighbours are not touched; -inf is a share of 0.
+// A row with a NaN or +inf, or of -inf alone, is NaN everywhere, and its neighbours are not touched; -inf is a share of
+// 0.
 TEST(softmax_of_special_values) {
     for (int64_t n = 1; n < 80; n += 13)
         for (int64_t at = 0; at < n; at += 5)
@@ -124,7 +130,8 @@ static int64_t place(const form *f, int64_t e, int64_t s, int64_t q, int64_t c, 
     return (((e * f->s + s) * f->groups + q) * f->c + c) * f->inner + i;
 }
 #define EACH_OF_GROUP(f, s_, c_, i_) \
-    for (int64_t s_ = 0; s_ < (f)->s; s_++) for (int64_t c_ = 0; c_ < (f)->c; c_++) for (int64_t i_ = 0; i_ < (f)->inner; i_++)
+    for (int64_t s_ = 0; s_ < (f)->s; s_++) \
+        for (int64_t c_ = 0; c_ < (f)->c; c_++) for (int64_t i_ = 0; i_ < (f)->inner; i_++)
 // Returns how much an error in the mean grows: the largest 1 / (variance + epsilon), at least 1.
 static double normalize_by_loops(const form *f, double epsilon) {
     double grows = 1;
@@ -160,14 +167,16 @@ static void normalize(eg_layer *layer, eg_shape shape, form f, eg_dtype dtype, b
     const int64_t size = f.n * f.s * f.groups * f.c * f.inner, features = f.groups * f.c;
     eg_tensor *w[4], *sources[3], *grads[3];
     fill(x, size, 0.3);
-    for (int64_t i = 0; i < size; i++) x[i] = (double)(float)(x[i] + 5);  // a mean far from 0; float32 holds the same numbers
+    // a mean far from 0; float32 holds the same numbers
+    for (int64_t i = 0; i < size; i++) x[i] = (double)(float)(x[i] + 5);
     fill(g, size, 0.9);
     fill(gamma_of, features, 2);
     fill(beta_of, features, 3);
     if (!f.centered) memset(beta_of, 0, sizeof beta_of);
     const double near = bound(dtype) * normalize_by_loops(&f, 1e-3);
     eg_tensor *in = tensor(x, dtype, shape), *up = tensor(g, dtype, shape);
-    if (transposed) in = eg_transpose(eg_reshape(eg_transpose(in), eg_shape_of(eg_transpose(in))));      // the same values, other strides
+    // the same values, other strides
+    if (transposed) in = eg_transpose(eg_reshape(eg_transpose(in), eg_shape_of(eg_transpose(in))));
     REQUIRE(eg_layer_build(layer, shape));
     const int n = eg_layer_trainable_weights(layer, w, 4);
     eg_assign(w[0], tensor(gamma_of, dtype, EG_SHAPE(features)));
@@ -189,7 +198,8 @@ TEST(normalizations_of_rows_at_all_lengths) {
         for (int kind = 0; kind < 4; kind++) {
             const int64_t n = *lengths(i);
             const eg_dtype dtype = kind & 1 ? EG_FLOAT64 : EG_FLOAT32;
-            normalize(kind & 2 ? eg_layer_rms_normalization(.epsilon = 1e-3, .dtype = dtype) : eg_layer_layer_normalization(.epsilon = 1e-3, .dtype = dtype), EG_SHAPE(5, n),
+            normalize(kind & 2 ? eg_layer_rms_normalization(.epsilon = 1e-3, .dtype = dtype)
+                      : eg_layer_layer_normalization(.epsilon = 1e-3, .dtype = dtype), EG_SHAPE(5, n),
                       (form){5, 1, 1, n, 1, !(kind & 2)}, dtype, i % 7 == 3);
         }
 }
@@ -199,8 +209,11 @@ TEST(normalizations_over_the_batch) {
         for (int i = 0; i < 7; i++) {
             const eg_dtype dtype = (c + i) % 3 ? EG_FLOAT32 : EG_FLOAT64;
             const int64_t n = rows[i];
-            normalize(eg_layer_batch_normalization(.epsilon = 1e-3, .dtype = dtype), EG_SHAPE(n, c), (form){1, n, c, 1, 1, true}, dtype, i == 2);
-            if (c < 14) normalize(eg_layer_batch_normalization(.axis = 1, .epsilon = 1e-3, .dtype = dtype), EG_SHAPE(3, c, n), (form){1, 3, c, 1, n, true}, dtype, i == 3);
+            normalize(eg_layer_batch_normalization(.epsilon = 1e-3, .dtype = dtype), EG_SHAPE(n, c),
+                      (form){1, n, c, 1, 1, true}, dtype, i == 2);
+            if (c < 14)
+                normalize(eg_layer_batch_normalization(.axis = 1, .epsilon = 1e-3, .dtype = dtype), EG_SHAPE(3, c, n),
+                          (form){1, 3, c, 1, n, true}, dtype, i == 3);
         }
 }
 TEST(normalizations_of_groups) {
@@ -210,25 +223,28 @@ TEST(normalizations_of_groups) {
             for (int side = 2; side < 5; side += 2) {
                 const eg_dtype dtype = (groups + i) % 3 ? EG_FLOAT32 : EG_FLOAT64;
                 const int64_t c = channels[i], n = side == 2 ? 2 : 1;
-                normalize(eg_layer_group_normalization(.groups = groups, .epsilon = 1e-3, .dtype = dtype), EG_SHAPE(n, side, 3, groups * c),
-                          (form){n, 3 * side, groups, c, 1, true}, dtype, i == 4);
-                normalize(eg_layer_group_normalization(.groups = groups, .axis = 1, .epsilon = 1e-3, .dtype = dtype), EG_SHAPE(n, groups * c, side, 3),
-                          (form){n, 1, groups, c, 3 * side, true}, dtype, i == 5);
+                normalize(eg_layer_group_normalization(.groups = groups, .epsilon = 1e-3, .dtype = dtype),
+                          EG_SHAPE(n, side, 3, groups * c), (form){n, 3 * side, groups, c, 1, true}, dtype, i == 4);
+                normalize(eg_layer_group_normalization(.groups = groups, .axis = 1, .epsilon = 1e-3, .dtype = dtype),
+                          EG_SHAPE(n, groups * c, side, 3), (form){n, 1, groups, c, 3 * side, true}, dtype, i == 5);
             }
     for (int64_t c = 1; c < 40; c += 3)
-        normalize(eg_layer_group_normalization(.groups = -1, .epsilon = 1e-3), EG_SHAPE(2, 5, 3, c), (form){2, 15, c, 1, 1, true}, EG_FLOAT32, false);
+        normalize(eg_layer_group_normalization(.groups = -1, .epsilon = 1e-3), EG_SHAPE(2, 5, 3, c),
+                  (form){2, 15, c, 1, 1, true}, EG_FLOAT32, false);
 }
 // The layers without weights, and what a batch leaves in the moving means.
 TEST(normalizations_without_weights) {
     EG_SCOPE;
     fill(x, 120, 0.5);
     eg_tensor *in = tensor(x, EG_FLOAT32, EG_SHAPE(4, 30));
-    eg_layer *plain = eg_layer_layer_normalization(.no_scale = true, .no_center = true), *whole = eg_layer_layer_normalization();
+    eg_layer *plain = eg_layer_layer_normalization(.no_scale = true, .no_center = true),
+             *whole = eg_layer_layer_normalization();
     CHECK_SAME(eg_call(plain, in), eg_call(whole, in), 1e-6);
     eg_layer_release(plain);
     eg_layer_release(whole);
     eg_layer *batch = eg_layer_batch_normalization(.momentum = 0.5);
-    eg_tensor *w[4], *mean = eg_reduce_mean(in, .axes = EG_AXES(0)), *variance = eg_reduce_mean(eg_square(eg_sub(in, mean)), .axes = EG_AXES(0));
+    eg_tensor *w[4], *mean = eg_reduce_mean(in, .axes = EG_AXES(0)),
+              *variance = eg_reduce_mean(eg_square(eg_sub(in, mean)), .axes = EG_AXES(0));
     eg_call(batch, in, .training = true);
     CHECK_INT(eg_layer_weights(batch, w, 4), 4);
     CHECK_SAME(w[2], eg_mul(mean, 0.5), 1e-6);
@@ -253,17 +269,20 @@ TEST(normalizations_of_special_values) {
     }
 }
 
-static eg_tensor *called(eg_tensor *const *in, void *user) { return eg_reduce_sum(eg_square(eg_call((eg_layer *)user, in[0], .training = true))); }
+static eg_tensor *called(eg_tensor *const *in, void *user) {
+    return eg_reduce_sum(eg_square(eg_call((eg_layer *)user, in[0], .training = true)));
+}
 TEST(normalizations_against_differences) {
     for (int kind = 0; kind < 7; kind++) {
         EG_SCOPE;
-        eg_layer *layer = kind == 0   ? eg_layer_layer_normalization(.epsilon = 1e-2, .dtype = EG_FLOAT64)
+        eg_layer *layer = kind == 0 ? eg_layer_layer_normalization(.epsilon = 1e-2, .dtype = EG_FLOAT64)
                           : kind == 1 ? eg_layer_rms_normalization(.epsilon = 1e-2, .dtype = EG_FLOAT64)
                           : kind == 2 ? eg_layer_batch_normalization(.epsilon = 1e-2, .dtype = EG_FLOAT64)
                           : kind == 3 ? eg_layer_batch_normalization(.axis = 1, .epsilon = 1e-2, .dtype = EG_FLOAT64)
                           : kind == 4 ? eg_layer_group_normalization(.groups = 2, .epsilon = 1e-2, .dtype = EG_FLOAT64)
-                          : kind == 5 ? eg_layer_group_normalization(.groups = 3, .axis = 1, .epsilon = 1e-2, .dtype = EG_FLOAT64)
-                                      : eg_layer_layer_normalization(.no_scale = true, .epsilon = 1e-2, .dtype = EG_FLOAT64);
+                          : kind == 5 ? eg_layer_group_normalization(.groups = 3, .axis = 1, .epsilon = 1e-2,
+                                                                     .dtype = EG_FLOAT64)
+                          : eg_layer_layer_normalization(.no_scale = true, .epsilon = 1e-2, .dtype = EG_FLOAT64);
         eg_tensor *in = eg_random_normal(EG_SHAPE(2, 3, 4), .dtype = EG_FLOAT64), *w[4], *dx[2], *grads[3], *mixed[2];
         REQUIRE(eg_layer_build(layer, EG_SHAPE(2, 3, 4)));
         const int n = eg_layer_trainable_weights(layer, w, 4);

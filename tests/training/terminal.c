@@ -1,5 +1,5 @@
-// The progress of a fit on a terminal, which a pseudo terminal stands in for: its width, its colors, its letters. Through a pipe or a
-// printer it is in training.c.
+// The progress of a fit on a terminal, which a pseudo terminal stands in for: its width, its colors, its letters.
+// Through a pipe or a printer it is in training.c.
 #define _XOPEN_SOURCE 700
 #include "test.h"
 
@@ -22,20 +22,23 @@ static bool fit_on_a_terminal(int columns, eg_progress progress, bool evaluates)
     memset(&size, 0, sizeof size);
     size.ws_col = (unsigned short)columns;
     shown[0] = 0;
-    if (master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0) terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
+    if (master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0)
+        terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
     fflush(stdout);
     if (terminal >= 0) out = dup(1);
     if (out < 0 || ioctl(terminal, TIOCSWINSZ, &size) != 0 || dup2(terminal, 1) < 0) return false;
     eg_tensor *x = eg_ones(EG_FLOAT32, EG_SHAPE(8, 2)), *y = eg_zeros(EG_FLOAT32, EG_SHAPE(8, 1));
     eg_layer *model = eg_sequential(eg_layer_dense(1));
-    bool right = eg_compile(model, eg_sgd(), eg_mean_squared_error) && (evaluates ? !isnan(eg_evaluate_arrays(model, x, y, .batch_size = 2, .progress = progress))
-                                                                                  : eg_fit_arrays(model, x, y, .batch_size = 2, .progress = progress) != NULL);
+    bool right = eg_compile(model, eg_sgd(), eg_mean_squared_error) &&
+                 (evaluates ? !isnan(eg_evaluate_arrays(model, x, y, .batch_size = 2, .progress = progress))
+                  : eg_fit_arrays(model, x, y, .batch_size = 2, .progress = progress) != NULL);
     fflush(stdout);
     dup2(out, 1);
     eg_layer_release(model);
     fcntl(master, F_SETFL, O_NONBLOCK);
     size_t n = 0;
-    for (ssize_t got; n < sizeof shown - 1 && (got = read(master, shown + n, sizeof shown - 1 - n)) > 0;) n += (size_t)got;
+    for (ssize_t got; n < sizeof shown - 1 && (got = read(master, shown + n, sizeof shown - 1 - n)) > 0;)
+        n += (size_t)got;
     shown[n] = 0;
     close(out);
     close(terminal);
@@ -54,18 +57,20 @@ static int width_of_lines(void) {
 }
 
 TEST(progress_on_a_terminal) {
-    static const struct { const char *term, *no_color, *all, *ctype, *lang; int columns; bool live, color, blocks, bar; } cases[] = {
+    static const struct { const char *term, *no_color, *all, *ctype, *lang; int columns; bool live, color, blocks,
+                          bar; } cases[] = {
         {"xterm", NULL, "C.UTF-8", NULL, NULL, 100, true, true, true, true},
         {"xterm", "1", "C.UTF-8", NULL, NULL, 100, true, false, true, true},
         {"xterm", NULL, "C", NULL, NULL, 100, true, true, false, true},
         {"xterm", NULL, NULL, NULL, NULL, 100, true, true, false, true},
         {"xterm", NULL, "", "en_US.utf8", "C", 100, true, true, true, true},
         {"xterm", NULL, NULL, "", "de_DE.UTF-8", 100, true, true, true, true},
-        {NULL, NULL, "C", NULL, NULL, 0, true, true, false, true},               // a terminal that does not know its width has 80
+        {NULL, NULL, "C", NULL, NULL, 0, true, true, false, true},  // a terminal that does not know its width has 80
         {"xterm", NULL, "C", NULL, NULL, 200, true, true, false, true},
         {"xterm", NULL, "C", NULL, NULL, 30, true, false, false, false},         // no room for a bar: the numbers, cut
         {"xterm", NULL, "C", NULL, NULL, 12, true, false, false, false},
-        {"dumb", NULL, "C.UTF-8", NULL, NULL, 100, false, false, false, false},  // which cannot go back to the start of a line
+        // which cannot go back to the start of a line
+        {"dumb", NULL, "C.UTF-8", NULL, NULL, 100, false, false, false, false},
     };
     static const char *const names[] = {"TERM", "NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG"};
     char kept[5][200];
