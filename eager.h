@@ -5431,7 +5431,7 @@ static bool egi_are_bools(const void *data, eg_shape shape) {
 static bool egi_pointer_fits(const char *op, eg_dtype dtype, eg_shape shape, size_t room, int pointed) {
 #define EGI_C_TYPE_NAME(name, type, dtypes) #type,
     static const char *const names[] = { "another type", EGI_C_TYPES(EGI_C_TYPE_NAME) };
-    int64_t bytes;
+    int64_t bytes = 0;
     if (!EGI_POINTER_FITS((int)dtype, pointed))
         return egi_fail(EG_ERROR_DTYPE,
                         "eg_%s: the pointer is to %s, the tensor's dtype is %s; eg_cast converts a tensor, and raw "
@@ -6454,7 +6454,7 @@ static bool egi_part_is_name(const char *name) {
 static bool egi_part_is_same_name(const char *name, const char *base) { return strcmp(name, base) == 0; }
 static void egi_parts_remove(const char *folder, const char *base, bool (*is)(const char *name, const char *base)) {
     DIR *d = opendir(*folder ? folder : ".");
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+    for (struct dirent *e = NULL; d && (e = readdir(d)) != NULL;) {
         if (!egi_part_is_name(e->d_name)) continue;
         char *name = egi_copy_string(e->d_name, ""), *path = egi_copy_string(folder, e->d_name);
         if (name) name[strlen(name) - EGI_PART_ENDING] = 0;
@@ -6947,13 +6947,13 @@ static bool egi_json_quoted(egi_json_reader *r) {
         static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
         const char *letter = ++p < r->end && *p ? strchr(letters, *p) : NULL;
         if (letter) { *to++ = bytes[letter - letters]; continue; }
-        int c = p < r->end && *p == 'u' ? egi_json_hex4(p + 1, r->end) : -1, low;
+        int c = p < r->end && *p == 'u' ? egi_json_hex4(p + 1, r->end) : -1;
         if (c < 0 || (c >= 0xdc00 && c < 0xe000)) return egi_json_fault(r, p - 1, "broken JSON: no such escape");
         if (c == 0) return egi_json_fault(r, p - 1, "a string with a zero byte");
         p += 4;
         if (c >= 0xd800 && c < 0xdc00) {
-            if (r->end - p < 7 || p[1] != '\\' || p[2] != 'u' || (low = egi_json_hex4(p + 3, r->end)) < 0xdc00 ||
-                low >= 0xe000)
+            const int low = r->end - p < 7 || p[1] != '\\' || p[2] != 'u' ? -1 : egi_json_hex4(p + 3, r->end);
+            if (low < 0xdc00 || low >= 0xe000)
                 return egi_json_fault(r, p - 5, "broken JSON: half of a surrogate pair");
             c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
             p += 6;
@@ -24613,7 +24613,7 @@ static bool egi_csv_keep_names(egi_csv_state *s) {           // of the header th
 static eg_status egi_csv_read(egi_cursor *c, egi_csv_state *s) {
     const egi_paths *p = (const egi_paths *)c->d->data;
     egi_blocks *r = &s->reader;
-    int open, row;
+    int open, row = 0;
     while ((open = egi_reader_open(r, c->d)) > 0) {
         bool fresh = r->line == 0 && r->at == 0 && r->end == 0;
         // what Excel begins UTF-8 with
@@ -28945,7 +28945,7 @@ static bool egi_files_list(const char *function, const char *folder, const char 
     (void)function; (void)folder; (void)base; (void)egi_name_number;
 #else
     DIR *d = opendir(*folder ? folder : ".");
-    for (struct dirent *e; d && ok && (e = readdir(d)) != NULL;) {
+    for (struct dirent *e = NULL; d && ok && (e = readdir(d)) != NULL;) {
         size_t length = 0;
         int64_t number = egi_name_number(e->d_name, base, &length);
         void *list = f->list;
