@@ -785,8 +785,8 @@ EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *
 // and atan2 1.6, as measured over samples. float32 calls no function of the C library, so that its bits are the same
 // everywhere; float64 does. As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their
 // gradients at both infinities; sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os
-// and -O3 -march=native, and at -ffast-math but for some gradients of relu and pow at NaN and infinity. A program that
-// is linked with -ffast-math computes with 0 instead of denormals, here too.
+// and -O3 -march=native, and at -ffast-math, too, but for relu's gradient at NaN, which gcc then passes on instead of 0.
+// A program that is linked with -ffast-math computes with 0 instead of denormals, here too.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
 EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
 EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
@@ -7944,6 +7944,9 @@ EGI_EVERYWHERE float egi_choosef(int condition, float a, float b) {
     const uint32_t mask = 0u - (uint32_t)condition;
     return egi_from_bits((egi_to_bits(a) & mask) | (egi_to_bits(b) & ~mask));
 }
+// Whether a, which is not negative, is infinity. By bits: with -ffast-math clang takes it that no float is infinite,
+// whatever the pragmas say.
+EGI_EVERYWHERE int egi_is_infinite(float a) { return egi_to_bits(a) == 0x7f800000u; }
 EGI_EVERYWHERE float egi_erf_near_0(float x) {                   // |x| <= 1
     const float z = x * x;
     return x + x * (0.12837917f + z * (-0.37612626f + z * (0.112836f + z * (-0.026854444f + z * (0.0051895352f +
@@ -8206,7 +8209,7 @@ EGI_EVERYWHERE float egi_asinhf(float x) {                       // log(a + sqrt
     const float a = fabsf(x);
     const double d = (double)a;
     const float y = (float)(0.69314718055994531 * egi_log2_near(d + egi_root_near(d * d + 1)));
-    return copysignf(egi_choosef((a >= 0.000244140625f) & (a < INFINITY), y, a), x);
+    return copysignf(egi_choosef((a >= 0.000244140625f) & !egi_is_infinite(a), y, a), x);
 }
 EGI_EVERYWHERE float egi_acoshf(float x) {
     const double d = (double)x;
@@ -8221,19 +8224,19 @@ EGI_EVERYWHERE float egi_atanhf(float x) {
 }
 EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x|), and the cases of C's annex F
     const float a = fabsf(x), b = fabsf(y);
-    const float c = egi_choosef((a > 0) & (a < INFINITY), a, 1.0f);
+    const float c = egi_choosef(a > 0, a, 1.0f);
     const float exponent = egi_choosef(b > 1e30f, copysignf(1e30f, y), y);
     const double t = (double)exponent * egi_log2_near((double)c);
     float p = (float)egi_two_to_near(egi_choose_near(t > 200, 200, egi_choose_near(t < -200, -200, t)));
     const float up = egi_choosef((a > 1) == (y > 0), INFINITY, 0.0f);
-    p = egi_choosef((a == 0) | (a == INFINITY), up, p);
     // whole: y is an integer; odd: an odd one. From 2^24 on all are even.
     const float w = egi_choosef(b < 16777216.0f, b, 0.0f), n = (float)(int32_t)w;
     const int whole = (n == w) , odd = (int)((int32_t)n & 1) & whole;
     const uint32_t sign = (egi_to_bits(x) & 0x80000000u) & (0u - (uint32_t)odd);
-    p = egi_choosef((x < 0) & !whole & (a < INFINITY), NAN, egi_from_bits(egi_to_bits(p) | sign));
+    p = egi_choosef((a == 0) | egi_is_infinite(a), up, egi_choosef((x < 0) & !whole, NAN, p));
+    p = egi_from_bits(egi_to_bits(p) | sign);
     p = egi_choosef((x != x) | (y != y), x + y, p);
-    return egi_choosef((x == 1) | (y == 0) | ((a == 1) & (b == INFINITY)), 1.0f, p);
+    return egi_choosef((x == 1) | (y == 0) | ((a == 1) & egi_is_infinite(b)), 1.0f, p);
 }
 #endif
 EGI_EVERYWHERE float egi_sigmoidf(float x) {
@@ -8314,8 +8317,7 @@ EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) 
     EGI_EVERYWHERE int V##_or(int a, int b) { return a | b; } \
     EGI_EVERYWHERE int V##_not(int a) { return !a; } \
     EGI_EVERYWHERE int V##_true(T a) { return a != 0; }
-// By masks, too: with -ffast-math gcc turns a comparison with a choice between a value and zero round, which is another
-// one for NaN.
+// By masks, too, for the vectors of loops.
 EGI_EVERYWHERE float egi_f32_select(int condition, float a, float b) { return egi_choosef(condition, a, b); }
 EGI_EVERYWHERE double egi_f64_select(int condition, double a, double b) { return condition ? a : b; }
 EGI_EVERYWHERE int64_t egi_i64_select(int condition, int64_t a, int64_t b) { return condition ? a : b; }
