@@ -778,7 +778,7 @@ EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *
 
 // Elementwise, one operand. Floating point unless stated. The largest errors in float32, in units in the last place,
 // as measured over all floats:
-// sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.0, expm1 1.8, log 1.0, log1p 1.5, sin, cos and atan 1.6, tan 2.0, asin and
+// sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.0, expm1 1.8, log 1.0, log1p 1.5, sin, cos and atan 1.6, tan 2.1, asin and
 // acos 0.8, sinh 1.7, cosh 1.1, tanh 2.7, asinh 1.5, acosh and atanh 0.6, sigmoid 2.5, softplus 2.0, softsign 1.5, erf
 // 1.6, erfc 5.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes
 // of its rounded argument; hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. pow 0.6

@@ -77,7 +77,7 @@ static const ulps_row ulps_rows[] = {
     {"reciprocal", eg_reciprocal, reciprocal64, .5, 0, 0}, {"exp", eg_exp, exp64, 1, 0, 0},
     {"expm1", eg_expm1, expm164, 1.8, 0, 0}, {"log", eg_log, log64, 1, 0, 0},
     {"log1p", eg_log1p, log1p64, 1.5, 0, 0}, {"sin", eg_sin, sin64, 1.6, 0, 0},
-    {"cos", eg_cos, cos64, 1.6, 0, 0}, {"tan", eg_tan, tan64, 2, 0, 0}, {"asin", eg_asin, asin64, .8, 0, 0},
+    {"cos", eg_cos, cos64, 1.6, 0, 0}, {"tan", eg_tan, tan64, 2.1, 0, 0}, {"asin", eg_asin, asin64, .8, 0, 0},
     {"acos", eg_acos, acos64, .8, 0, 0}, {"atan", eg_atan, atan64, 1.6, 0, 0},
     {"sinh", eg_sinh, sinh64, 1.7, 0, 0}, {"cosh", eg_cosh, cosh64, 1.1, 0, 0},
     {"tanh", eg_tanh, tanh64, 2.7, 0, 0}, {"asinh", eg_asinh, asinh64, 1.5, 0, 0},
@@ -167,6 +167,7 @@ TEST(float32_functions_where_they_are_worst) {
     static const struct { const char *name; float x; double off; } worst[] = {
         {"tanh", .0619055144f, 2.6}, {"erf", .995905459f, 1.5}, {"expm1", .376398802f, 1.7},
         {"mish", -3.33547616f, 5.3}, {"sigmoid", -4.1572938f, 2.4}, {"log", .707082272f, .9},
+        {"tan", 7.56879983e11f, 2},
     };
     for (size_t i = 0; i < sizeof worst / sizeof *worst; i++)
         for (size_t r = 0; r < sizeof ulps_rows / sizeof *ulps_rows; r++) {
