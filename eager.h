@@ -785,8 +785,8 @@ EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *
 // and atan2 1.6, as measured over samples. float32 calls no function of the C library, so that its bits are the same
 // everywhere; float64 does. As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their
 // gradients at both infinities; sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os
-// and -O3 -march=native, and at -ffast-math, too, but for relu's gradient at NaN, which gcc then passes on instead of 0.
-// A program that is linked with -ffast-math computes with 0 instead of denormals, here too.
+// and -O3 -march=native, and at -ffast-math, too, but for relu's gradient at NaN, which is the upstream gradient with
+// gcc instead of 0. A program that is linked with -ffast-math computes with 0 instead of denormals, here too.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
 EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
 EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
