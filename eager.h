@@ -857,13 +857,13 @@ EAGER_API eg_tensor *eg_sigmoid_cross_entropy_with_logits(eg_tensor *labels, eg_
 // rounded once.
 typedef struct eg_reduce_options { EG_BY_NAME; eg_axes axes; bool keepdims; } eg_reduce_options;
 EAGER_API eg_tensor *eg_reduce_sum(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
-EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(
-        eg_reduce_options));  // of integers: an integer, truncated; of nothing: NaN
+// of integers: an integer, truncated; of nothing: NaN
+EAGER_API eg_tensor *eg_reduce_mean(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 // ties share the gradient, which is NaN where the result is; of nothing: -inf, or the least integer
 EAGER_API eg_tensor *eg_reduce_max(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_min(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // likewise
-EAGER_API eg_tensor *eg_reduce_prod(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(
-        eg_reduce_options));  // of nothing: 1; its gradient is right where elements are 0, too
+// of nothing: 1; its gradient is right where elements are 0, too
+EAGER_API eg_tensor *eg_reduce_prod(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_all(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // of bool
 EAGER_API eg_tensor *eg_reduce_any(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // of bool
 EAGER_API eg_tensor *eg_reduce_logsumexp(
@@ -913,8 +913,8 @@ EAGER_API eg_tensor *eg_transpose(
     eg_tensor *x, eg_transpose_options options EGI_DEFAULT(eg_transpose_options));  // default: axes in reverse; a view
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis);                      // inserts a dimension of 1; a view
 typedef struct eg_squeeze_options { EG_BY_NAME; eg_axes axes; } eg_squeeze_options;
-EAGER_API eg_tensor *eg_squeeze(eg_tensor *x, eg_squeeze_options options EGI_DEFAULT(
-        eg_squeeze_options));  // removes dimensions of 1 (those given must be 1)
+// removes dimensions of 1 (those given must be 1)
+EAGER_API eg_tensor *eg_squeeze(eg_tensor *x, eg_squeeze_options options EGI_DEFAULT(eg_squeeze_options));
 EAGER_API eg_tensor *eg_broadcast_to(eg_tensor *x, eg_shape shape);               // a view
 EAGER_API eg_tensor *eg_concat(eg_tensor *const *x, int n, int axis);  // of one dtype; shapes agree but for the axis
 // of one shape and dtype, along a new axis: n tensors (2, 3), axis 0: (n, 2, 3)
@@ -932,8 +932,8 @@ EAGER_API eg_tensor *eg_index(eg_tensor *x, int64_t i);                         
 EAGER_API eg_tensor *eg_reverse(eg_tensor *x, eg_axes axes);                      // a view
 typedef enum eg_pad_mode { EG_PAD_CONSTANT, EG_PAD_REFLECT, EG_PAD_SYMMETRIC } eg_pad_mode;
 typedef struct eg_pad_options { EG_BY_NAME; eg_pad_mode mode; double value; } eg_pad_options;
-EAGER_API eg_tensor *eg_pad(eg_tensor *x, eg_pads pads, eg_pad_options options EGI_DEFAULT(
-        eg_pad_options));  // EG_PADS(before 0, after 0, before 1, ...)
+// EG_PADS(before 0, after 0, before 1, ...)
+EAGER_API eg_tensor *eg_pad(eg_tensor *x, eg_pads pads, eg_pad_options options EGI_DEFAULT(eg_pad_options));
 // the whole tensor repeated, multiples[i] times along axis i: [1 2] twice is [1 2 1 2]
 EAGER_API eg_tensor *eg_tile(eg_tensor *x, eg_shape multiples);
 EAGER_API eg_tensor *eg_repeat(eg_tensor *x, int64_t repeats,
@@ -961,8 +961,9 @@ EAGER_API eg_tensor *eg_segment_sum(eg_tensor *x, eg_tensor *segments,
 typedef struct eg_one_hot_options {
     EG_BY_NAME; int axis; eg_dtype dtype; double on_value, off_value;
 } eg_one_hot_options;
-EAGER_API eg_tensor *eg_one_hot(eg_tensor *indices, int64_t depth, eg_one_hot_options options EGI_DEFAULT(
-        eg_one_hot_options));  // of uint8, int32 or int64; an index out of range gives a row of off
+// of uint8, int32 or int64; an index out of range gives a row of off
+EAGER_API eg_tensor *eg_one_hot(eg_tensor *indices, int64_t depth,
+                                eg_one_hot_options options EGI_DEFAULT(eg_one_hot_options));
 
 // Convolution, NHWC. Filters (KH, KW, C / groups, O) as TensorFlow has them; SAME pads the extra row at the bottom and
 // right.
@@ -978,10 +979,11 @@ typedef struct eg_conv_options {
 // y[n, i, j, o] = sum over p, q, c of x[n, i s + p d, j s + q d, c] filter[p, q, c, o], strides s, dilations d: (N, H,
 // W, C) -> (N, OH, OW, O).
 EAGER_API eg_tensor *eg_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
-EAGER_API eg_tensor *eg_conv1d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(
-        eg_conv_options));  // (N, W, C) and (KW, C / groups, O)
-EAGER_API eg_tensor *eg_depthwise_conv2d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(
-        eg_conv_options));  // filter (KH, KW, C, multiplier)
+// (N, W, C) and (KW, C / groups, O)
+EAGER_API eg_tensor *eg_conv1d(eg_tensor *x, eg_tensor *filter, eg_conv_options options EGI_DEFAULT(eg_conv_options));
+// filter (KH, KW, C, multiplier)
+EAGER_API eg_tensor *eg_depthwise_conv2d(eg_tensor *x, eg_tensor *filter,
+                                         eg_conv_options options EGI_DEFAULT(eg_conv_options));
 // The gradient of conv2d with respect to its input, as an op: filter (KH, KW, O / groups, C), y has (H - 1) stride + KH
 // + padding rows (VALID), or H stride, with an output padding (H - 1) stride + KH % 2 + padding (SAME).
 EAGER_API eg_tensor *eg_conv2d_transpose(eg_tensor *x, eg_tensor *filter,
@@ -990,8 +992,8 @@ EAGER_API eg_tensor *eg_conv1d_transpose(eg_tensor *x, eg_tensor *filter,
                                          eg_conv_options options EGI_DEFAULT(eg_conv_options));
 // size: default 2; strides: default size
 typedef struct eg_pool_options { EG_BY_NAME; int64_t size[2], strides[2]; eg_padding padding; } eg_pool_options;
-EAGER_API eg_tensor *eg_max_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(
-        eg_pool_options));  // (N, H, W, C); a tie's gradient goes to the first
+// (N, H, W, C); a tie's gradient goes to the first
+EAGER_API eg_tensor *eg_max_pool2d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));
 EAGER_API eg_tensor *eg_avg_pool2d(eg_tensor *x,
                                    eg_pool_options options EGI_DEFAULT(eg_pool_options));  // padding does not count
 EAGER_API eg_tensor *eg_max_pool1d(eg_tensor *x, eg_pool_options options EGI_DEFAULT(eg_pool_options));  // (N, W, C)
@@ -1544,14 +1546,17 @@ EAGER_API eg_layer *eg_layer_dense(int64_t units, eg_layer_options options EGI_D
 
 // Convolutions. size: of a square window (0: see .kernel_size). Weights kernel, bias (filters). Shapes (N, H, W, C) and
 // (N, W, C).
-EAGER_API eg_layer *eg_layer_conv1d(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // kernel (KW, C / groups, filters)
-EAGER_API eg_layer *eg_layer_conv2d(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // kernel (KH, KW, C / groups, filters)
+// kernel (KW, C / groups, filters)
+EAGER_API eg_layer *eg_layer_conv1d(int64_t filters, int64_t size,
+                                    eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// kernel (KH, KW, C / groups, filters)
+EAGER_API eg_layer *eg_layer_conv2d(int64_t filters, int64_t size,
+                                    eg_layer_options options EGI_DEFAULT(eg_layer_options));
 EAGER_API eg_layer *eg_layer_conv1d_transpose(
     int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KW, filters, C)
-EAGER_API eg_layer *eg_layer_conv2d_transpose(int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // kernel (KH, KW, filters, C)
+// kernel (KH, KW, filters, C)
+EAGER_API eg_layer *eg_layer_conv2d_transpose(int64_t filters, int64_t size,
+                                              eg_layer_options options EGI_DEFAULT(eg_layer_options));
 EAGER_API eg_layer *eg_layer_depthwise_conv2d(
     int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, C, depth_multiplier)
 // A convolution of each channel by itself, then a mix of the channels at each pixel. Weights depthwise_kernel (KH,
@@ -1571,37 +1576,37 @@ EAGER_API eg_layer *eg_layer_global_average_pooling1d(eg_layer_options options E
 EAGER_API eg_layer *eg_layer_global_average_pooling2d(eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Shapes; the batch, axis 0, stays.
 EAGER_API eg_layer *eg_layer_flatten(eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, ...) -> (N, all)
-EAGER_API eg_layer *eg_layer_reshape(eg_shape shape, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // (N, ...) -> (N, shape); one dimension may be -1
+// (N, ...) -> (N, shape); one dimension may be -1
+EAGER_API eg_layer *eg_layer_reshape(eg_shape shape, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 EAGER_API eg_layer *eg_layer_permute(
     eg_axes order, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // EG_AXES(2, 1): (N, A, B) -> (N, B, A)
 EAGER_API eg_layer *eg_layer_repeat_vector(
     int64_t steps, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, C) -> (N, steps, C)
-EAGER_API eg_layer *eg_layer_zero_padding1d(eg_pads pads, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // EG_PADS(both ends) or EG_PADS(before, after)
-EAGER_API eg_layer *eg_layer_zero_padding2d(eg_pads pads, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // EG_PADS(all), EG_PADS(rows, columns) or EG_PADS(top, bottom, left, right)
+// EG_PADS(both ends) or EG_PADS(before, after)
+EAGER_API eg_layer *eg_layer_zero_padding1d(eg_pads pads, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// EG_PADS(all), EG_PADS(rows, columns) or EG_PADS(top, bottom, left, right)
+EAGER_API eg_layer *eg_layer_zero_padding2d(eg_pads pads, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 EAGER_API eg_layer *eg_layer_up_sampling1d(
     int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // each step size times
-EAGER_API eg_layer *eg_layer_up_sampling2d(int64_t size, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // each pixel size x size times, or .bilinear
+// each pixel size x size times, or .bilinear
+EAGER_API eg_layer *eg_layer_up_sampling2d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Functions.
 EAGER_API eg_layer *eg_layer_activation(eg_activation activation,
                                         eg_layer_options options EGI_DEFAULT(eg_layer_options));
 EAGER_API eg_layer *eg_layer_leaky_relu(double slope, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // 0: .3
-EAGER_API eg_layer *eg_layer_dropout(double rate, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // in training, 0 with probability rate, else x / (1 - rate)
-EAGER_API eg_layer *eg_layer_masking(double value, eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // steps all of whose features are value get masked, and 0
+// in training, 0 with probability rate, else x / (1 - rate)
+EAGER_API eg_layer *eg_layer_dropout(double rate, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// steps all of whose features are value get masked, and 0
+EAGER_API eg_layer *eg_layer_masking(double value, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Normalization along .axis (the last). Weights gamma and beta of that axis's length.
-EAGER_API eg_layer *eg_layer_batch_normalization(eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // over the batch; moving_mean and moving_variance (biased) serve inference
+// over the batch; moving_mean and moving_variance (biased) serve inference
+EAGER_API eg_layer *eg_layer_batch_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));
 EAGER_API eg_layer *eg_layer_layer_normalization(
     eg_layer_options options EGI_DEFAULT(eg_layer_options));  // over the axis (Ba et al. 2016)
-EAGER_API eg_layer *eg_layer_rms_normalization(eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // x / sqrt(mean(x^2) + epsilon) scale (Zhang & Sennrich 2019)
-EAGER_API eg_layer *eg_layer_group_normalization(eg_layer_options options EGI_DEFAULT(
-        eg_layer_options));  // over .groups (32) parts of the axis and all but the batch (Wu & He 2018)
+// x / sqrt(mean(x^2) + epsilon) scale (Zhang & Sennrich 2019)
+EAGER_API eg_layer *eg_layer_rms_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// over .groups (32) parts of the axis and all but the batch (Wu & He 2018)
+EAGER_API eg_layer *eg_layer_group_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Rows of a table: integers (...) -> (..., units). Weights embeddings (count, units), uniform within .05.
 EAGER_API eg_layer *eg_layer_embedding(int64_t count, int64_t units,
                                        eg_layer_options options EGI_DEFAULT(eg_layer_options));
@@ -1940,8 +1945,8 @@ EAGER_API eg_metric *eg_metric_categorical_accuracy(
     eg_metric_options options EGI_DEFAULT(eg_metric_options));  // labels one-hot
 EAGER_API eg_metric *eg_metric_sparse_categorical_accuracy(
     eg_metric_options options EGI_DEFAULT(eg_metric_options));  // labels (N...) for (N..., C)
-EAGER_API eg_metric *eg_metric_top_k(eg_metric_options options EGI_DEFAULT(
-        eg_metric_options));  // the right one is among the k largest; labels one-hot or not
+// the right one is among the k largest; labels one-hot or not
+EAGER_API eg_metric *eg_metric_top_k(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_precision(
     eg_metric_options options EGI_DEFAULT(eg_metric_options));  // of what was called 1, the part that is
 EAGER_API eg_metric *eg_metric_recall(
@@ -1954,10 +1959,10 @@ EAGER_API eg_metric *eg_metric_root_mean_squared_error(eg_metric_options options
 EAGER_API eg_metric *eg_metric_mean_absolute_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 // 1 - squared errors / squared distances from the labels' mean, for each column of the last axis; the columns' mean
 EAGER_API eg_metric *eg_metric_r2(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-EAGER_API eg_metric *eg_metric_mean_iou(eg_metric_options options EGI_DEFAULT(
-        eg_metric_options));  // class numbers (or scores of one axis more): |both| / |either|, mean over classes
-EAGER_API eg_metric *eg_metric_confusion_matrix(eg_metric_options options EGI_DEFAULT(
-        eg_metric_options));  // [label, prediction] counts; its number is the accuracy
+// class numbers (or scores of one axis more): |both| / |either|, mean over classes
+EAGER_API eg_metric *eg_metric_mean_iou(eg_metric_options options EGI_DEFAULT(eg_metric_options));
+// [label, prediction] counts; its number is the accuracy
+EAGER_API eg_metric *eg_metric_confusion_matrix(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 // The mean of a loss, or of the values that a function of your own returns.
 EAGER_API eg_metric *eg_metric_of(eg_loss *function, eg_metric_options options EGI_DEFAULT(eg_metric_options));
 #define EG_METRIC_ACCURACY eg_metric_accuracy()

@@ -22,8 +22,10 @@ function remember(line,    name) {         # a function's declaration: for the i
     if (!(name in chapter_of)) { names[++count] = name; chapter_of[name] = anchor }
 }
 BEGIN {
-    while ((getline line < ARGV[1]) > 0)
+    while ((getline line < ARGV[1]) > 0) {
+        if (line ~ /^#define eg_[a-z0-9_]+\(\.\.\.\) \\$/ && (getline more < ARGV[1]) > 0) { sub(/ *\\$/, more, line); gsub(/ +/, " ", line) }
         if (line ~ /^#define eg_[a-z0-9_]+\(\.\.\.\) eg_[a-z0-9_]+_of\(/) { split(line, word, /[ (]/); written[word[2] "_of"] = word[2] }
+    }
     close(ARGV[1])
     print "# Reference"
     print "\nEvery declaration of `eager.h` with what its comment says, in the header's order; at the end, [all functions by name](#by-name)."

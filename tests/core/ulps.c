@@ -109,7 +109,8 @@ static double unit(double want) {
 // 2^128, the float that would come next: what is nearly the largest float may be rounded to it.
 static void excess(const ulps_row *r, int n, const float *got, const double *want, double *off) {
 #ifdef TEST_CUDA
-    const double more = 4, less = 400;  // a GPU's are CUDA's, of which some may be 2 units off, as factors too
+    // a GPU's functions are CUDA's, and in the tests on the host the C library's, whose acosh is 5 units off
+    const double more = 5, less = 400;
 #else
     const double more = 0, less = 0;
 #endif
