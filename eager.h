@@ -559,8 +559,9 @@ typedef struct eg_random_options {
     double probability;        // Bernoulli: default 0.5 (0 is EG_ZERO)
 } eg_random_options;
 EAGER_API eg_tensor *eg_random_normal(eg_shape shape, eg_random_options options EGI_DEFAULT(eg_random_options));
-EAGER_API eg_tensor *eg_random_truncated_normal(
-    eg_shape shape, eg_random_options options EGI_DEFAULT(eg_random_options));  // cut at 2 stddev
+// cut at 2 stddev
+EAGER_API eg_tensor *eg_random_truncated_normal(eg_shape shape,
+                                                eg_random_options options EGI_DEFAULT(eg_random_options));
 EAGER_API eg_tensor *eg_random_uniform(eg_shape shape,
                                        eg_random_options options EGI_DEFAULT(eg_random_options));  // [minval, maxval)
 EAGER_API eg_tensor *eg_random_bernoulli(eg_shape shape,
@@ -722,8 +723,9 @@ EAGER_API eg_tensor *eg_div(eg_tensor *a, eg_tensor *b);                 // a / 
 EAGER_API eg_tensor *eg_divide_no_nan(eg_tensor *a, eg_tensor *b);       // a / b, and 0 where b = 0
 // For floats it is that of Python and NumPy: 1 // .1 = 9, -1 // inf = -1, inf // 2 is NaN. (TensorFlow divides first:
 // 10, -0 and inf.)
-EAGER_API eg_tensor *eg_floordiv(
-    eg_tensor *a, eg_tensor *b);  // the floor of the exact quotient: -7 // 2 = -4; dividing an integer by 0 is an error
+// The floor of the quotient: -7 // 2 = -4; dividing an integer by 0 is an error. Of floats it is (a - mod(a, b)) / b as
+// in NumPy, a whole number that is rounded as all floats are, so a large one may differ in the last place.
+EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_mod(eg_tensor *a, eg_tensor *b);                 // a - b floor(a / b): the sign of b
 // a^b; integers: b >= 0 (a negative b truncates); a^0 is 1, its gradient along a 0; plain numbers b: 2, 3 by products,
 // 0.5 by eg_sqrt, -1 by 1 / a
@@ -831,8 +833,8 @@ EAGER_API eg_tensor *eg_mish(eg_tensor *x);         // x tanh(softplus(x))
 EAGER_API eg_tensor *eg_gelu(eg_tensor *x);         // x Phi(x), exact; gelu(1) = .8413447
 EAGER_API eg_tensor *eg_gelu_tanh(eg_tensor *x);    // its tanh approximation; gelu_tanh(1) = .8411920
 EAGER_API eg_tensor *eg_hard_sigmoid(eg_tensor *x); // min(max(x / 6 + 1/2, 0), 1)
-EAGER_API eg_tensor *eg_leaky_relu(
-    eg_tensor *x, eg_tensor *alpha);  // x, or alpha x where x < 0 (Keras's layer has .3, TensorFlow's op .2)
+// x, or alpha x where x < 0 (Keras's layer has .3, TensorFlow's op .2)
+EAGER_API eg_tensor *eg_leaky_relu(eg_tensor *x, eg_tensor *alpha);
 EAGER_API eg_tensor *eg_elu(eg_tensor *x, eg_tensor *alpha);          // x, or alpha (exp(x) - 1) where x < 0
 #define eg_leaky_relu(x, alpha) EGI_CALL(eg_leaky_relu, EG_T(x), EG_T(alpha))
 #define eg_elu(x, alpha) EGI_CALL(eg_elu, EG_T(x), EG_T(alpha))
@@ -840,8 +842,8 @@ EAGER_API eg_tensor *eg_elu(eg_tensor *x, eg_tensor *alpha);          // x, or a
 // Along one axis. As in TensorFlow, the default axis of softmax and sorting is the last one (write EG_ZERO for axis
 // 0); that of argmax, argmin and cumsum is axis 0.
 typedef struct eg_axis_options { EG_BY_NAME; int axis; } eg_axis_options;
-EAGER_API eg_tensor *eg_softmax(
-    eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));  // exp(x) / sum(exp(x)), without overflow
+// exp(x) / sum(exp(x)), without overflow
+EAGER_API eg_tensor *eg_softmax(eg_tensor *x, eg_axis_options options EGI_DEFAULT(eg_axis_options));
 EAGER_API eg_tensor *eg_log_softmax(eg_tensor *x,
                                     eg_axis_options options EGI_DEFAULT(eg_axis_options));  // x - logsumexp(x)
 
@@ -866,10 +868,10 @@ EAGER_API eg_tensor *eg_reduce_min(eg_tensor *x, eg_reduce_options options EGI_D
 EAGER_API eg_tensor *eg_reduce_prod(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 EAGER_API eg_tensor *eg_reduce_all(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // of bool
 EAGER_API eg_tensor *eg_reduce_any(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // of bool
-EAGER_API eg_tensor *eg_reduce_logsumexp(
-    eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // log(sum(exp(x))), without overflow
-EAGER_API eg_tensor *eg_reduce_variance(
-    eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));  // mean((x - mean(x))^2)
+// log(sum(exp(x))), without overflow
+EAGER_API eg_tensor *eg_reduce_logsumexp(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
+// mean((x - mean(x))^2)
+EAGER_API eg_tensor *eg_reduce_variance(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 // sqrt(variance); of equal values 0, and so is its gradient, as PyTorch's (TensorFlow's is NaN)
 EAGER_API eg_tensor *eg_reduce_std(eg_tensor *x, eg_reduce_options options EGI_DEFAULT(eg_reduce_options));
 // Vector norm over the axes; of nothing 0. The gradient at 0 is 0 (TensorFlow's is NaN).
@@ -909,8 +911,8 @@ EAGER_API eg_tensor *eg_einsum(const char *equation, eg_tensor *const *operands,
 // Shape. Views share their source's memory.
 EAGER_API eg_tensor *eg_reshape(eg_tensor *x, eg_shape shape);  // one dimension may be -1; a view where x is contiguous
 typedef struct eg_transpose_options { EG_BY_NAME; eg_axes perm; } eg_transpose_options;
-EAGER_API eg_tensor *eg_transpose(
-    eg_tensor *x, eg_transpose_options options EGI_DEFAULT(eg_transpose_options));  // default: axes in reverse; a view
+// default: axes in reverse; a view
+EAGER_API eg_tensor *eg_transpose(eg_tensor *x, eg_transpose_options options EGI_DEFAULT(eg_transpose_options));
 EAGER_API eg_tensor *eg_expand_dims(eg_tensor *x, int axis);                      // inserts a dimension of 1; a view
 typedef struct eg_squeeze_options { EG_BY_NAME; eg_axes axes; } eg_squeeze_options;
 // removes dimensions of 1 (those given must be 1)
@@ -1388,18 +1390,18 @@ typedef struct eg_optimizer_options {
     int accumulate_steps;                 // apply the mean of so many gradients at once: 1
 } eg_optimizer_options;
 // Each returns an optimizer that the caller releases with eg_optimizer_release, or NULL.
-EAGER_API eg_optimizer *eg_sgd(
-    eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // v = momentum v - lr g; w += v
-EAGER_API eg_optimizer *eg_rmsprop(
-    eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // Tieleman & Hinton 2012
+// v = momentum v - lr g; w += v
+EAGER_API eg_optimizer *eg_sgd(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));
+// Tieleman & Hinton 2012
+EAGER_API eg_optimizer *eg_rmsprop(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));
 EAGER_API eg_optimizer *eg_adam(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // Kingma & Ba 2015
-EAGER_API eg_optimizer *eg_adamw(
-    eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // Loshchilov & Hutter 2019
-EAGER_API eg_optimizer *eg_adagrad(
-    eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // Duchi et al. 2011
+// Loshchilov & Hutter 2019
+EAGER_API eg_optimizer *eg_adamw(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));
+// Duchi et al. 2011
+EAGER_API eg_optimizer *eg_adagrad(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));
 EAGER_API eg_optimizer *eg_adadelta(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // Zeiler 2012
-EAGER_API eg_optimizer *eg_adamax(
-    eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // Kingma & Ba 2015, section 7.1
+// Kingma & Ba 2015, section 7.1
+EAGER_API eg_optimizer *eg_adamax(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));
 EAGER_API eg_optimizer *eg_nadam(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));     // Dozat 2016
 EAGER_API eg_optimizer *eg_ftrl(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // McMahan et al. 2013
 EAGER_API eg_optimizer *eg_lion(eg_optimizer_options options EGI_DEFAULT(eg_optimizer_options));  // Chen et al. 2023
@@ -1438,8 +1440,8 @@ EAGER_API bool eg_optimizer_set_learning_rate(eg_optimizer *optimizer,
 // The optimizer's state as variables (borrowed): step count, learning rate, calls accumulated if it does that, slots.
 // Into an array with room for capacity; returns how many there are (with NULL and 0, too), -1 on an error.
 EAGER_API int eg_optimizer_state(eg_optimizer *optimizer, eg_tensor **state, int capacity);
-EAGER_API eg_list eg_optimizer_state_list(
-    eg_optimizer *optimizer);  // valid until it sees a new variable, or is released
+// valid until it sees a new variable, or is released
+EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *optimizer);
 // Clipping of gradients, for loops of your own.
 EAGER_API eg_tensor *eg_clip_by_norm(eg_tensor *x, double norm);               // x norm / max(|x|, norm)
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs,
@@ -1552,13 +1554,14 @@ EAGER_API eg_layer *eg_layer_conv1d(int64_t filters, int64_t size,
 // kernel (KH, KW, C / groups, filters)
 EAGER_API eg_layer *eg_layer_conv2d(int64_t filters, int64_t size,
                                     eg_layer_options options EGI_DEFAULT(eg_layer_options));
-EAGER_API eg_layer *eg_layer_conv1d_transpose(
-    int64_t filters, int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KW, filters, C)
+// kernel (KW, filters, C)
+EAGER_API eg_layer *eg_layer_conv1d_transpose(int64_t filters, int64_t size,
+                                              eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // kernel (KH, KW, filters, C)
 EAGER_API eg_layer *eg_layer_conv2d_transpose(int64_t filters, int64_t size,
                                               eg_layer_options options EGI_DEFAULT(eg_layer_options));
-EAGER_API eg_layer *eg_layer_depthwise_conv2d(
-    int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // kernel (KH, KW, C, depth_multiplier)
+// kernel (KH, KW, C, depth_multiplier)
+EAGER_API eg_layer *eg_layer_depthwise_conv2d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // A convolution of each channel by itself, then a mix of the channels at each pixel. Weights depthwise_kernel (KH,
 // KW, C, depth_multiplier), pointwise_kernel (1, 1, C depth_multiplier, filters), bias (filters); .kernel_... are
 // for both kernels.
@@ -1578,16 +1581,16 @@ EAGER_API eg_layer *eg_layer_global_average_pooling2d(eg_layer_options options E
 EAGER_API eg_layer *eg_layer_flatten(eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, ...) -> (N, all)
 // (N, ...) -> (N, shape); one dimension may be -1
 EAGER_API eg_layer *eg_layer_reshape(eg_shape shape, eg_layer_options options EGI_DEFAULT(eg_layer_options));
-EAGER_API eg_layer *eg_layer_permute(
-    eg_axes order, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // EG_AXES(2, 1): (N, A, B) -> (N, B, A)
-EAGER_API eg_layer *eg_layer_repeat_vector(
-    int64_t steps, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // (N, C) -> (N, steps, C)
+// EG_AXES(2, 1): (N, A, B) -> (N, B, A)
+EAGER_API eg_layer *eg_layer_permute(eg_axes order, eg_layer_options options EGI_DEFAULT(eg_layer_options));
+// (N, C) -> (N, steps, C)
+EAGER_API eg_layer *eg_layer_repeat_vector(int64_t steps, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // EG_PADS(both ends) or EG_PADS(before, after)
 EAGER_API eg_layer *eg_layer_zero_padding1d(eg_pads pads, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // EG_PADS(all), EG_PADS(rows, columns) or EG_PADS(top, bottom, left, right)
 EAGER_API eg_layer *eg_layer_zero_padding2d(eg_pads pads, eg_layer_options options EGI_DEFAULT(eg_layer_options));
-EAGER_API eg_layer *eg_layer_up_sampling1d(
-    int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));  // each step size times
+// each step size times
+EAGER_API eg_layer *eg_layer_up_sampling1d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // each pixel size x size times, or .bilinear
 EAGER_API eg_layer *eg_layer_up_sampling2d(int64_t size, eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // Functions.
@@ -1601,8 +1604,8 @@ EAGER_API eg_layer *eg_layer_masking(double value, eg_layer_options options EGI_
 // Normalization along .axis (the last). Weights gamma and beta of that axis's length.
 // over the batch; moving_mean and moving_variance (biased) serve inference
 EAGER_API eg_layer *eg_layer_batch_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));
-EAGER_API eg_layer *eg_layer_layer_normalization(
-    eg_layer_options options EGI_DEFAULT(eg_layer_options));  // over the axis (Ba et al. 2016)
+// over the axis (Ba et al. 2016)
+EAGER_API eg_layer *eg_layer_layer_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // x / sqrt(mean(x^2) + epsilon) scale (Zhang & Sennrich 2019)
 EAGER_API eg_layer *eg_layer_rms_normalization(eg_layer_options options EGI_DEFAULT(eg_layer_options));
 // over .groups (32) parts of the axis and all but the batch (Wu & He 2018)
@@ -1690,8 +1693,8 @@ EAGER_API eg_tensor *eg_call(eg_layer *layer, eg_tensor *x, eg_call_options opti
 EAGER_API bool eg_call_multi(eg_layer *layer, eg_tensor *const *in, int n, eg_tensor **out, int n_out,
                              eg_call_options options EGI_DEFAULT(eg_call_options));
 EAGER_API bool eg_training(void);                                      // inside a call: whether it is for training
-EAGER_API eg_tensor *eg_with_mask(
-    eg_tensor *x, eg_tensor *mask);  // x with this mask (bool), as Masking and Embedding give one; NULL takes it off
+// x with this mask (bool), as Masking and Embedding give one; NULL takes it off
+EAGER_API eg_tensor *eg_with_mask(eg_tensor *x, eg_tensor *mask);
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x);  // of a layer's output: its mask (borrowed), or NULL
 
 // Makes the weights for inputs of this shape, batch included; -1 is free. A function of your own in it
@@ -1846,20 +1849,20 @@ typedef eg_tensor *eg_loss(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_mean_squared_error(eg_tensor *labels, eg_tensor *predictions);                // (p - y)^2
 EAGER_API eg_tensor *eg_mean_absolute_error(eg_tensor *labels, eg_tensor *predictions);               // |p - y|
 EAGER_API eg_tensor *eg_mean_absolute_percentage_error(eg_tensor *labels, eg_tensor *predictions);  // 100 |p - y| / |y|
-EAGER_API eg_tensor *eg_mean_squared_logarithmic_error(
-    eg_tensor *labels, eg_tensor *predictions);  // (log(1 + p) - log(1 + y))^2; what is below 0 counts as 0
+// (log(1 + p) - log(1 + y))^2; what is below 0 counts as 0
+EAGER_API eg_tensor *eg_mean_squared_logarithmic_error(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_huber(eg_tensor *labels, eg_tensor *predictions);  // e^2 / 2, and beyond delta (1) a line
 EAGER_API eg_tensor *eg_log_cosh(eg_tensor *labels, eg_tensor *predictions);  // log(cosh(p - y)), without overflow
 EAGER_API eg_tensor *eg_poisson(eg_tensor *labels, eg_tensor *predictions);                           // p - y log(p)
-EAGER_API eg_tensor *eg_kl_divergence(
-    eg_tensor *labels, eg_tensor *predictions);  // y log(y / p), summed over the last axis: probabilities
+// y log(y / p), summed over the last axis: probabilities
+EAGER_API eg_tensor *eg_kl_divergence(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_hinge(eg_tensor *labels,
                               eg_tensor *predictions);  // max(1 - y p, 0), y of -1 and 1 (or 0 and 1)
 EAGER_API eg_tensor *eg_squared_hinge(eg_tensor *labels, eg_tensor *predictions);                     // its square
-EAGER_API eg_tensor *eg_categorical_hinge(
-    eg_tensor *labels, eg_tensor *predictions);  // max(1 + largest wrong score - right score, 0), y one-hot
-EAGER_API eg_tensor *eg_cosine_similarity(
-    eg_tensor *labels, eg_tensor *predictions);  // -cos of the angle between the two along the last axis
+// max(1 + largest wrong score - right score, 0), y one-hot
+EAGER_API eg_tensor *eg_categorical_hinge(eg_tensor *labels, eg_tensor *predictions);
+// -cos of the angle between the two along the last axis
+EAGER_API eg_tensor *eg_cosine_similarity(eg_tensor *labels, eg_tensor *predictions);
 EAGER_API eg_tensor *eg_dice(eg_tensor *labels,
                              eg_tensor *predictions);  // 1 - 2 |y p| / (|y| + |p|), an example's elements together
 // Labels of binary ones are from 0 to 1; on the host others are an error.
@@ -1935,25 +1938,25 @@ typedef struct eg_metric_options {
     eg_curve curve;            // AUC: EG_ROC
 } eg_metric_options;
 // Each returns a metric that the caller releases (eg_compile takes the reference over), or NULL.
-EAGER_API eg_metric *eg_metric_mean(
-    eg_metric_options options EGI_DEFAULT(eg_metric_options));  // of values: eg_metric_add
+// of values: eg_metric_add
+EAGER_API eg_metric *eg_metric_mean(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_sum(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-EAGER_API eg_metric *eg_metric_accuracy(
-    eg_metric_options options EGI_DEFAULT(eg_metric_options));  // of the next three the one that the shapes ask for
+// of the next three the one that the shapes ask for
+EAGER_API eg_metric *eg_metric_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_binary_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-EAGER_API eg_metric *eg_metric_categorical_accuracy(
-    eg_metric_options options EGI_DEFAULT(eg_metric_options));  // labels one-hot
-EAGER_API eg_metric *eg_metric_sparse_categorical_accuracy(
-    eg_metric_options options EGI_DEFAULT(eg_metric_options));  // labels (N...) for (N..., C)
+// labels one-hot
+EAGER_API eg_metric *eg_metric_categorical_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
+// labels (N...) for (N..., C)
+EAGER_API eg_metric *eg_metric_sparse_categorical_accuracy(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 // the right one is among the k largest; labels one-hot or not
 EAGER_API eg_metric *eg_metric_top_k(eg_metric_options options EGI_DEFAULT(eg_metric_options));
-EAGER_API eg_metric *eg_metric_precision(
-    eg_metric_options options EGI_DEFAULT(eg_metric_options));  // of what was called 1, the part that is
-EAGER_API eg_metric *eg_metric_recall(
-    eg_metric_options options EGI_DEFAULT(eg_metric_options));  // of what is 1, the part that was called so
+// of what was called 1, the part that is
+EAGER_API eg_metric *eg_metric_precision(eg_metric_options options EGI_DEFAULT(eg_metric_options));
+// of what is 1, the part that was called so
+EAGER_API eg_metric *eg_metric_recall(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_f1(eg_metric_options options EGI_DEFAULT(eg_metric_options));  // their harmonic mean
-EAGER_API eg_metric *eg_metric_auc(
-    eg_metric_options options EGI_DEFAULT(eg_metric_options));  // area under the curve, by thresholds from 0 to 1
+// area under the curve, by thresholds from 0 to 1
+EAGER_API eg_metric *eg_metric_auc(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_mean_squared_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_root_mean_squared_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
 EAGER_API eg_metric *eg_metric_mean_absolute_error(eg_metric_options options EGI_DEFAULT(eg_metric_options));
@@ -1977,8 +1980,8 @@ EAGER_API bool eg_metric_update(eg_metric *metric, eg_tensor *labels, eg_tensor 
 EAGER_API bool eg_metric_add(eg_metric *metric, eg_tensor *values,
                              eg_weight_options options EGI_DEFAULT(eg_weight_options));
 EAGER_API double eg_metric_result(eg_metric *metric);                          // 0 while nothing was seen
-EAGER_API eg_tensor *eg_metric_tensor(
-    eg_metric *metric);  // the same as float64: the confusion matrix (C, C), else rank 0
+// the same as float64: the confusion matrix (C, C), else rank 0
+EAGER_API eg_tensor *eg_metric_tensor(eg_metric *metric);
 EAGER_API bool eg_metric_reset(eg_metric *metric);
 EAGER_API const char *eg_metric_name(eg_metric *metric);
 // What it sums, a float64 variable (borrowed).
@@ -2127,12 +2130,12 @@ EAGER_API eg_callback *eg_callback_backup(const char *prefix,
 // Curves for TensorBoard: runs folder/train and folder/validation.
 EAGER_API eg_callback *eg_callback_tensorboard(const char *folder,
                                                eg_callback_options options EGI_DEFAULT(eg_callback_options));
-EAGER_API eg_callback *eg_callback_csv(
-    const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));  // a line after every epoch
-EAGER_API eg_callback *eg_callback_learning_rate(
-    eg_callback_options options EGI_DEFAULT(eg_callback_options));  // set before every epoch
-EAGER_API eg_callback *eg_callback_plateau(
-    eg_callback_options options EGI_DEFAULT(eg_callback_options));  // lowers the learning rate
+// a line after every epoch
+EAGER_API eg_callback *eg_callback_csv(const char *path, eg_callback_options options EGI_DEFAULT(eg_callback_options));
+// set before every epoch
+EAGER_API eg_callback *eg_callback_learning_rate(eg_callback_options options EGI_DEFAULT(eg_callback_options));
+// lowers the learning rate
+EAGER_API eg_callback *eg_callback_plateau(eg_callback_options options EGI_DEFAULT(eg_callback_options));
 EAGER_API eg_callback *eg_callback_stop_on_nan(void);  // when a batch's loss is no finite number
 EAGER_API eg_callback *eg_callback_retain(eg_callback *callback);
 EAGER_API void eg_callback_release(eg_callback *callback);                     // NULL is fine
@@ -2263,15 +2266,15 @@ typedef struct eg_spec { eg_dtype dtype; eg_shape shape; } eg_spec;
 // retain it first. Nothing is read before an iterator asks. Elements are made on the CPU and copied to the device of
 // the thread that asks; tapes record none of it.
 EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d);
-EAGER_API void eg_dataset_release(
-    eg_dataset *d);  // NULL is fine; an error where only the stage on top of it has a reference left
+// NULL is fine; an error where only the stage on top of it has a reference left
+EAGER_API void eg_dataset_release(eg_dataset *d);
 
 // Sources.
 EAGER_API eg_dataset *eg_dataset_from_tensors_of(eg_tensor *const *tensors, int n);  // one element, of these components
 EAGER_API eg_dataset *eg_dataset_from_slices_of(eg_tensor *const *tensors,
                                                 int n);  // element i: row i of each; as many rows in all
-EAGER_API eg_dataset *eg_dataset_from_windows(
-    eg_tensor *x, int64_t size, int64_t shift);  // element i: rows i shift to i shift + size - 1; whole windows only
+// element i: rows i shift to i shift + size - 1; whole windows only
+EAGER_API eg_dataset *eg_dataset_from_windows(eg_tensor *x, int64_t size, int64_t shift);
 EAGER_API eg_dataset *eg_dataset_range(int64_t start, int64_t stop,
                                        int64_t step);  // int64 scalars from start up (or down) to, without, stop
 // Sets out[0 .. n-1] to element i (0, 1, ...; at 0 it begins anew) and answers EG_NEXT, EG_END_OF_SEQUENCE or, with an
@@ -2475,8 +2478,8 @@ EAGER_API const char *eg_archive_name(eg_archive *archive,
                                       int64_t i);  // of tensor i, in the file's order; NULL out of range
 // A text beside the tensors (safetensors' metadata; of .npz files a member __metadata__). NULL as value takes it away.
 EAGER_API bool eg_archive_set_text(eg_archive *archive, const char *key, const char *value);
-EAGER_API const char *eg_archive_text(
-    eg_archive *archive, const char *key);  // NULL, and no error, where there is none; valid until it changes
+// NULL, and no error, where there is none; valid until it changes
+EAGER_API const char *eg_archive_text(eg_archive *archive, const char *key);
 
 // A file is written as "path.12345678.part", with random digits, and renamed to its path when it is whole and on the
 // disk. If several write one path at a time, the last one that finishes stays. A link at the path is replaced, not
@@ -2493,8 +2496,8 @@ EAGER_API bool eg_save_npy(eg_tensor *x, const char *path);
 EAGER_API eg_tensor *eg_load_npy(const char *path);
 EAGER_API bool eg_save_npz(eg_archive *archive,
                            const char *path);  // a zip file of .npy files, not compressed, as numpy.savez makes
-EAGER_API eg_archive *eg_load_npz(
-    const char *path);  // compressed ones need EAGER_ZLIB; members that are no .npy are left out
+// compressed ones need EAGER_ZLIB; members that are no .npy are left out
+EAGER_API eg_archive *eg_load_npz(const char *path);
 EAGER_API bool eg_save_safetensors(eg_archive *archive, const char *path);
 EAGER_API eg_archive *eg_load_safetensors(const char *path);
 // By the path's ending: .npz, .safetensors. A name without any ('.' is not in it) is saved with .safetensors, and read
@@ -2592,8 +2595,8 @@ EAGER_API bool eg_checkpoint_track_optimizer(eg_checkpoint *checkpoint, const ch
 EAGER_API bool eg_checkpoint_track_iterator(eg_checkpoint *checkpoint, const char *name, eg_iterator *iterator);
 EAGER_API bool eg_checkpoint_track_number(eg_checkpoint *checkpoint, const char *name,
                                           int64_t *number);  // borrowed: it must stay where it is
-EAGER_API bool eg_checkpoint_track_random(
-    eg_checkpoint *checkpoint);  // the generator of the thread that saves and restores
+// the generator of the thread that saves and restores
+EAGER_API bool eg_checkpoint_track_random(eg_checkpoint *checkpoint);
 // Writes prefix-1.safetensors, then prefix-2 and so on: the number after that of the last save or restore, and after
 // all that are there.
 // A prefix that ends in .npz makes .npz files. Returns the path, valid until the next save; NULL on an error, with the
