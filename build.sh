@@ -14,10 +14,15 @@ help() { cat <<'END'
                                   check_cuda (nvcc compiles eager_cuda.cu for all
                                   GPUs in use: minutes) runs where it is named
 ./build.sh test-cuda [NAME...]    the tests on a GPU (needs nvcc and a GPU)
-./build.sh bench [WORKLOAD...]    measure, and compare with what PYTHON has of
+./build.sh bench [--threads N] [--peers NAMES] [WORKLOAD...]
+                                  measure, and compare with what PYTHON has of
                                   PyTorch, TensorFlow and JAX
 ./build.sh bench numpy [NAME...]  measure each operation beside NumPy
-./build.sh bench layers [NAME...] measure layers, losses and optimizers beside PyTorch
+./build.sh bench layers [NAME...] the same for layers, losses, optimizers, beside
+                                  PyTorch
+./build.sh bench forms [NAME...]  what operands of other forms cost beside whole
+                                  tensors
+./build.sh bench results          write the tables of tests/bench/RESULTS.md anew
 ./build.sh bench-cuda             measure on a GPU, beside PyTorch and JAX there
 ./build.sh examples [NAME...]     build and run the examples
 ./build.sh lib                    make libeager.a and libeager.so in .build/lib,
