@@ -3697,21 +3697,25 @@ static egi_block *egi_block_new(size_t rounded) {
     }
     return block;
 }
+// Counts bytes as held, unless they go beyond the limit: a request that is refused must not count against other threads.
+static bool egi_held_reserve(int64_t bytes, int64_t limit) {
+    int64_t held = __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED);
+    do if (limit && held > limit - bytes) return false;
+    while (!__atomic_compare_exchange_n(&egi_shared.held_bytes, &held, held + bytes, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+    return true;
+}
 // A block that no list had. Where the limit or the system refuses it, blocks kept for reuse are given back first.
 static egi_block *egi_heap_extend(egi_heap *heap, int c, size_t rounded) {
     int64_t limit = __atomic_load_n(&egi_shared.limit, __ATOMIC_RELAXED), bytes = (int64_t)rounded;
-    int64_t held = __atomic_add_fetch(&egi_shared.held_bytes, bytes, __ATOMIC_RELAXED);
-    if (limit && held > limit) {
-        egi_heap_trim(heap, held - limit);
-        held = __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED);
+    if (!egi_held_reserve(bytes, limit)) {
+        egi_heap_trim(heap, __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED) + bytes - limit);
+        if (!egi_held_reserve(bytes, limit)) return NULL;
     }
-    egi_block *block = NULL;
-    if (!limit || held <= limit) {
+    egi_block *block = egi_block_new(rounded);
+    if (!block) {
+        egi_heap_trim(heap, INT64_MAX);
         block = egi_block_new(rounded);
-        if (!block) {
-            egi_heap_trim(heap, INT64_MAX);
-            block = egi_block_new(rounded);
-        }
     }
     if (!block) {
         __atomic_fetch_sub(&egi_shared.held_bytes, bytes, __ATOMIC_RELAXED);

@@ -538,6 +538,43 @@ TEST(allocators_are_set_where_nothing_is_held) {
     eg_shutdown();
 }
 
+#ifndef EAGER_NO_THREADS
+// What a thread asks for and is refused does not count against the others: while it gives back what it had cached,
+// another thread finds room.
+typedef struct { bool asks; int found, refused; } other_thread;
+static void *finds_room(void *user) {
+    other_thread *o = (other_thread *)user;
+    if (eg_zeros(EG_UINT8, EG_SHAPE(2000))) o->found++;
+    else o->refused++;
+    return NULL;
+}
+static void deallocate_beside_another(void *p, void *user) {
+    other_thread *o = (other_thread *)user;
+    pthread_t thread;
+    free(p);
+    if (!o->asks) return;
+    o->asks = false;
+    if (pthread_create(&thread, NULL, finds_room, o) == 0) pthread_join(thread, NULL);
+}
+TEST(a_request_beyond_the_limit_fails_for_its_thread_alone) {
+    if (!exact || !test_on_host) SKIP("no memory is recycled here");
+    other_thread o = { false, 0, 0 };
+    eg_shutdown();
+    REQUIRE(eg_set_allocator(plain_allocate, deallocate_beside_another, &o));
+    CHECK_INT(eg_memory_limit(1000000), 0);
+    eg_scope scope = eg_scope_begin();
+    CHECK(eg_zeros(EG_UINT8, EG_SHAPE(5000)) != NULL);
+    eg_scope_end(scope);
+    o.asks = true;
+    CHECK_ERROR(eg_zeros(EG_UINT8, EG_SHAPE(4000000)), EG_ERROR_MEMORY, "eg_memory_limit is");
+    CHECK_INT(o.found, 1);
+    CHECK_INT(o.refused, 0);
+    eg_memory_limit(0);
+    eg_shutdown();
+    CHECK(eg_set_allocator(NULL, NULL, NULL));
+}
+#endif
+
 // ---- sharing
 
 TEST(assignment_leaves_older_values_alone) {
