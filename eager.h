@@ -728,7 +728,7 @@ EAGER_API eg_tensor *eg_divide_no_nan(eg_tensor *a, eg_tensor *b);       // a / 
 EAGER_API eg_tensor *eg_floordiv(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_mod(eg_tensor *a, eg_tensor *b);                 // a - b floor(a / b): the sign of b
 // a^b; integers: b >= 0 (a negative b truncates); a^0 is 1, its gradient along a 0; plain numbers b: 2, 3 by products,
-// 0.5 by eg_sqrt, -1 by 1 / a
+// 0.5 by eg_sqrt (so of -0 it is -0 and of -inf NaN, where a tensor b gives 0 and inf), -1 by 1 / a
 EAGER_API eg_tensor *eg_pow(eg_tensor *a, eg_tensor *b);
 EAGER_API eg_tensor *eg_maximum(eg_tensor *a, eg_tensor *b);             // a tie's gradient goes to a; NaN wins
 EAGER_API eg_tensor *eg_minimum(eg_tensor *a, eg_tensor *b);
