@@ -412,8 +412,8 @@ TEST(a_limit_on_memory) {
 TEST(a_training_loop_has_no_page_faults) {
 #ifdef HAS_FAULTS
     if (!exact || !test_on_host) SKIP("no memory is recycled here");
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    SKIP("a sanitizer's own pages are counted, too");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(TEST_SLOW)
+    SKIP("the pages of sanitizers and of valgrind are counted, too");
 #endif
     eg_tensor *x = eg_random_normal(EG_SHAPE(64, 1500)), *w = eg_variable(eg_random_normal(EG_SHAPE(1500, 800)), "w");
     eg_optimizer *adam = eg_adam(.learning_rate = 1e-3);
@@ -1191,6 +1191,9 @@ static eg_tensor *conv_relu(eg_tensor *x, eg_tensor *filter, eg_tensor *bias) {
 }
 TEST(the_peak_of_a_step_of_the_digits_model) {
     if (!exact || !test_on_host) SKIP("dead handles stay, or the device has an allocator of its own");
+#ifdef TEST_SLOW
+    SKIP("the peak is the same without a sanitizer or valgrind");
+#endif
     eg_tensor *x = eg_random_normal(EG_SHAPE(32, 28, 28, 1)), *labels = eg_zeros(EG_INT32, EG_SHAPE(32));
     eg_tensor *p[] = {eg_variable(eg_random_normal(EG_SHAPE(3, 3, 1, 16)), "k"),
                       eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(16)), "b"),
