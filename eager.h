@@ -3697,7 +3697,8 @@ static egi_block *egi_block_new(size_t rounded) {
     }
     return block;
 }
-// Counts bytes as held, unless they go beyond the limit: a request that is refused must not count against other threads.
+// Counts bytes as held, unless they go beyond the limit: a request that is refused must not count against other
+// threads.
 static bool egi_held_reserve(int64_t bytes, int64_t limit) {
     int64_t held = __atomic_load_n(&egi_shared.held_bytes, __ATOMIC_RELAXED);
     do if (limit && held > limit - bytes) return false;
