@@ -3,7 +3,7 @@
 set -u
 out=$B/coverage
 rm -f "$out"/*.gcda 2>/dev/null
-sh tests/run.sh coverage coverage-guard ${CXX:+coverage-cuda} "$@"
+sh tests/run.sh coverage coverage-base coverage-guard ${CXX:+coverage-cuda} "$@"
 status=$?
 case $($CC --version | head -n 1) in *clang*) gcov='llvm-cov gcov' ;; *) gcov=gcov ;; esac
 ln -sf ../../eager.h "$out/eager.h"

@@ -29,11 +29,12 @@ configure() {
     valgrind) flags='-g -O1 -DTEST_SLOW' wrap='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
         command -v valgrind >/dev/null || lacks='no valgrind found' ;;
     # All with the readers of packed files and pictures; without OpenBLAS, which takes the products away from eager.h's own tiles. One
-    # eager.o, which counts what the tests take of it on the processor, on the guarded device and on the stand-in for CUDA.
-    coverage | coverage-guard | coverage-cuda)
+    # eager.o, which counts what the tests take of it on the processor, with its vectors and with those of 16 bytes, on the guarded device
+    # and on the stand-in for CUDA.
+    coverage | coverage-base | coverage-guard | coverage-cuda)
         flags="$covered $READERS" libs="$READER_LIBS $LIBS" library=$B/coverage/eager.o
         [ -z "$CXX" ] || { flags="$flags -DEAGER_CUDA" gpu=$B/coverage/eager_cuda.o; libs="$gpu -lstdc++ $libs"; }
-        case $1 in *-guard) flags="$flags -DTEST_GUARD" ;; *-cuda) flags="$flags -DTEST_CUDA -DTEST_CUDA_HOST" ;; esac ;;
+        case $1 in *-base) wrap='env EAGER_ISA=base' ;; *-guard) flags="$flags -DTEST_GUARD" ;; *-cuda) flags="$flags -DTEST_CUDA -DTEST_CUDA_HOST" ;; esac ;;
     *) return 1 ;;
     esac
     flags="$flags $CFLAGS" fast="$flags -O0 $CFLAGS"         # the tests themselves need no speed, but a quick build
@@ -148,6 +149,8 @@ for config in $configs; do
         case $config:$file in
         plain:*) ;;
         *.sh) continue ;;
+        coverage-base:tests/core/* | coverage-base:tests/training/*) ;;                # where vectors are
+        coverage-base:*) continue ;;
         guard:* | optional:*) [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue ;;
         esac
         echo "$config $file"
