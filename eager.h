@@ -3345,7 +3345,7 @@ extern "C" {
 
 // Floating point is computed as written, whatever the user's flags allow, so that results do not depend on them:
 // nothing is reordered, a product and a sum are fused only where the text says so, and NaN, infinity and -0 keep their
-// meaning. Where no errno is wanted, roots are instructions.
+// meaning. no-math-errno spares a call of the library behind a root; of a loop with roots gcc makes no vectors even so.
 #ifdef __FAST_MATH__            // asked here, since the pragmas change what it says
 #define EGI_FAST_MATH
 #endif
@@ -16009,67 +16009,123 @@ typedef struct egi_update_parameters { egi_rule rule; eg_optimizer_options optio
 #define EGI_IMPLEMENTED_AFTER_RULES_SHARED
 
 typedef void egi_update_scalars(const eg_optimizer_options *o, double lr, double t, double *k);
-typedef void egi_update_step(const double *k, void *w, const void *g, void *s0, void *s1, void *s2);
-// A step updates EGI_UPDATE_BYTES of each array in place. The count is a constant, so that compilers vectorize the
-// loop at -O2.
-enum { EGI_UPDATE_BYTES = 256 };
-#define EGI_UPDATE_STEP(target, update, name, slots, body) \
-    target static inline __attribute__((always_inline)) void update##_elements_##name(const double *k, \
-                                                                                      EGI_T *EGI_RESTRICT pw, \
-                                                                                      const EGI_T *EGI_RESTRICT pg, \
-        EGI_T *EGI_RESTRICT p0, EGI_T *EGI_RESTRICT p1, EGI_T *EGI_RESTRICT p2) { \
-        const EGI_T k0 = (EGI_T)k[0], k1 = (EGI_T)k[1], k2 = (EGI_T)k[2], k3 = (EGI_T)k[3], k4 = (EGI_T)k[4], \
-                    k5 = (EGI_T)k[5]; \
-        const EGI_T decay = (EGI_T)k[7]; \
+typedef void egi_update_step(const double *k, size_t bytes, void *w, const void *g, void *s0, void *s1, void *s2);
+// A step updates a whole number of EGI_UPDATE_BYTES of each array in place, at most EGI_UPDATE_MOST.
+enum { EGI_UPDATE_BYTES = 32, EGI_UPDATE_MOST = 4096 };
+
+// The words of the rules on vectors V of `size` bytes, for which roots are instructions where ROOT(V, x, y) says so:
+// of a loop of single elements gcc makes no vectors, since sqrtf may set errno.
+#define EGI_VECTOR_WORD(target, V, name, ...) \
+    target static inline __attribute__((always_inline)) V V##_##name(__VA_ARGS__)
+#define EGI_VECTOR_WORDS(V, target, T, INT, size, words, ROOT) \
+    typedef T V __attribute__((vector_size(size), aligned(sizeof(T)), may_alias)); \
+    typedef INT V##_bits __attribute__((vector_size(size), aligned(sizeof(T)), may_alias)); \
+    EGI_VECTOR_WORD(target, V, neg, V a) { return -a; } \
+    EGI_VECTOR_WORD(target, V, add, V a, V b) { return a + b; } \
+    EGI_VECTOR_WORD(target, V, sub, V a, V b) { return a - b; } \
+    EGI_VECTOR_WORD(target, V, mul, V a, V b) { return a * b; } \
+    EGI_VECTOR_WORD(target, V, div, V a, V b) { return a / b; } \
+    EGI_VECTOR_WORD(target, V, choose, V##_bits mask, V a, V b) { \
+        return (V)((mask & (V##_bits)a) | (~mask & (V##_bits)b)); \
+    } \
+    EGI_VECTOR_WORD(target, V, max, V a, V b) { return V##_choose((V##_bits)((a > b) | (a != a)), a, b); } \
+    EGI_VECTOR_WORD(target, V, min, V a, V b) { return V##_choose((V##_bits)((a < b) | (a != a)), a, b); } \
+    EGI_VECTOR_WORD(target, V, abs, V a) { const V zero = {0}; return (V)((V##_bits)a & ~(V##_bits)-zero); } \
+    EGI_VECTOR_WORD(target, V, sign, V a) { \
+        const V zero = {0}; \
+        return V##_choose((V##_bits)(a > zero), zero + 1, V##_choose((V##_bits)(a < zero), zero - 1, a)); \
+    } \
+    EGI_VECTOR_WORD(target, V, sqrt, V a) { V y; ROOT(V, a, y); return y; } \
+    EGI_VECTOR_WORD(target, V, pow, V a, V b) { \
+        T p[size / sizeof(T)], q[size / sizeof(T)]; \
+        V y; \
+        memcpy(p, &a, size); \
+        memcpy(q, &b, size); \
+        for (size_t i = 0; i < size / sizeof(T); i++) p[i] = words##_pow(p[i], q[i]); \
+        memcpy(&y, p, size); \
+        return y; \
+    }
+#define EGI_UPDATE_STEP(target, T, update, name, slots, body) \
+    target static void update##_##name(const double *k, size_t bytes, void *pw, const void *pg, void *p0, void *p1, \
+                                       void *p2) { \
+        typedef EGI_T vec; \
+        const vec zero = {0}, k0 = (T)k[0] - zero, k1 = (T)k[1] - zero, k2 = (T)k[2] - zero, k3 = (T)k[3] - zero, \
+                  k4 = (T)k[4] - zero, k5 = (T)k[5] - zero, decay = (T)k[7] - zero; \
         (void)k0; (void)k1; (void)k2; (void)k3; (void)k4; (void)k5; (void)p0; (void)p1; (void)p2; \
-        for (size_t i = 0; i < EGI_UPDATE_BYTES / sizeof(EGI_T); i++) { \
-            EGI_T w = pw[i], g = pg[i], s0 = slots > 0 ? p0[i] : 0, s1 = slots > 1 ? p1[i] : 0, \
-                  s2 = slots > 2 ? p2[i] : 0; \
+        for (size_t o = 0; o < bytes; o += sizeof(vec)) { \
+            vec *const vw = (vec *)((char *)pw + o), *const v0 = (vec *)((char *)p0 + o), \
+                *const v1 = (vec *)((char *)p1 + o), *const v2 = (vec *)((char *)p2 + o); \
+            vec w = *vw, g = *(const vec *)((const char *)pg + o), s0 = slots > 0 ? *v0 : zero, \
+                s1 = slots > 1 ? *v1 : zero, s2 = slots > 2 ? *v2 : zero; \
             (void)s0; (void)s1; (void)s2; \
             w = EGI_SUB(w, EGI_MUL(w, decay)); \
             body \
-            pw[i] = w; \
-            if (slots > 0) p0[i] = s0; \
-            if (slots > 1) p1[i] = s1; \
-            if (slots > 2) p2[i] = s2; \
+            *vw = w; \
+            if (slots > 0) *v0 = s0; \
+            if (slots > 1) *v1 = s1; \
+            if (slots > 2) *v2 = s2; \
         } \
-    } \
-    target static void update##_##name(const double *k, void *w, const void *g, void *s0, void *s1, void *s2) { \
-        update##_elements_##name(k, (EGI_T *)w, (const EGI_T *)g, (EGI_T *)s0, (EGI_T *)s1, (EGI_T *)s2); \
     }
 // Runs `step` over arrays of `bytes` bytes. in[] is w, g, slots; out[] is w, slots, and may be the same memory. The
-// last piece, if it is shorter than a step, is updated in copies filled up with zeros.
+// last piece, if it is shorter than EGI_UPDATE_BYTES, is updated in copies filled up with zeros.
 static void egi_update_loop(egi_update_step *step, int slots, size_t bytes, const double *k, const char *const *in,
                             char *const *out) {
     char blocks[5][EGI_UPDATE_BYTES] __attribute__((aligned(64))), *to[5];
-    for (size_t o = 0; o < bytes; o += EGI_UPDATE_BYTES) {
+    for (size_t o = 0, count; o < bytes; o += count) {
         const bool whole = bytes - o >= EGI_UPDATE_BYTES;
-        const size_t count = whole ? (size_t)EGI_UPDATE_BYTES : bytes - o;
+        count = !whole ? bytes - o
+                       : bytes - o < EGI_UPDATE_MOST ? (bytes - o) / EGI_UPDATE_BYTES * EGI_UPDATE_BYTES
+                                                     : (size_t)EGI_UPDATE_MOST;
         for (int j = 0; j < 5; j++) {           // ORDER w, g, slots
             to[j] = whole && j != 1 && j < 2 + slots ? out[j ? j - 1 : 0] + o : blocks[j];
             if (!whole) memset(blocks[j], 0, sizeof blocks[j]);
             if (j < 2 + slots && to[j] != in[j] + o && !(whole && j == 1)) memcpy(to[j], in[j] + o, count);
         }
-        step(k, to[0], whole ? in[1] + o : to[1], to[2], to[3], to[4]);
+        step(k, whole ? count : (size_t)EGI_UPDATE_BYTES, to[0], whole ? in[1] + o : to[1], to[2], to[3], to[4]);
         for (int j = 0; j < 2 + slots && !whole; j++) if (j != 1) memcpy(out[j ? j - 1 : 0] + o, to[j], count);
     }
 }
-#define EGI_V egi_f32
-#define EGI_T float
-#define EGI_RULE_F32(name, slots, scalars, body) EGI_UPDATE_STEP(, egi_f32_update, name, slots, body)
+#ifdef EGI_HAS_SQRT
+#ifdef EGI_ESTIMATES_ROOTS
+#define EGI_ROOTS_16_F32(V, x, y) y = (V)egi_root_f32((egi_v16_f32)x)
+#define EGI_ROOTS_32_F32(V, x, y) y = (V)egi_root_avx2_f32((egi_v32_f32)x)
+#else
+#define EGI_ROOTS_16_F32(V, x, y) y = (V)__builtin_ia32_sqrtps((egi_v16_f32)x)
+#define EGI_ROOTS_32_F32(V, x, y) y = (V)__builtin_ia32_sqrtps256((egi_v32_f32)x)
+#endif
+#define EGI_ROOTS_16_F64(V, x, y) y = (V)__builtin_ia32_sqrtpd((egi_v16_f64)x)
+#else
+#define EGI_ROOTS_16_F32(V, x, y) for (int i = 0; i < 4; i++) y[i] = sqrtf(x[i])
+#define EGI_ROOTS_32_F32(V, x, y) for (int i = 0; i < 8; i++) y[i] = sqrtf(x[i])
+#define EGI_ROOTS_16_F64(V, x, y) for (int i = 0; i < 2; i++) y[i] = sqrt(x[i])
+#endif
+#define egi_update_f32_word(word, ...) egi_update_f32##word(__VA_ARGS__)
+#define egi_update_avx2_word(word, ...) egi_update_avx2##word(__VA_ARGS__)
+#define egi_update_f64_word(word, ...) egi_update_f64##word(__VA_ARGS__)
+#define EGI_V egi_update_f32
+#define EGI_T egi_update_f32
+EGI_VECTOR_WORDS(egi_update_f32, , float, int32_t, 16, egi_f32, EGI_ROOTS_16_F32)
+#define EGI_RULE_F32(name, slots, scalars, body) EGI_UPDATE_STEP(, float, egi_f32_update, name, slots, body)
 EGI_UPDATE_TABLE(EGI_RULE_F32)
+#undef EGI_T
+#undef EGI_V
 #if EGI_WIDE_PROGRAMS
-#define EGI_RULE_AVX2(name, slots, scalars, body) EGI_UPDATE_STEP(EGI_AVX2, egi_f32_update_avx2, name, slots, body)
+#define EGI_V egi_update_avx2
+#define EGI_T egi_update_avx2
+EGI_VECTOR_WORDS(egi_update_avx2, EGI_AVX2, float, int32_t, 32, egi_f32, EGI_ROOTS_32_F32)
+#define EGI_RULE_AVX2(name, slots, scalars, body) \
+    EGI_UPDATE_STEP(EGI_AVX2, float, egi_f32_update_avx2, name, slots, body)
 EGI_UPDATE_TABLE(EGI_RULE_AVX2)
 #define EGI_RULE_WIDE(name) egi_f32_update_avx2_##name
+#undef EGI_T
+#undef EGI_V
 #else
 #define EGI_RULE_WIDE(name) NULL
 #endif
-#undef EGI_T
-#undef EGI_V
-#define EGI_V egi_f64
-#define EGI_T double
-#define EGI_RULE_F64(name, slots, scalars, body) EGI_UPDATE_STEP(, egi_f64_update, name, slots, body)
+#define EGI_V egi_update_f64
+#define EGI_T egi_update_f64
+EGI_VECTOR_WORDS(egi_update_f64, , double, int64_t, 16, egi_f64, EGI_ROOTS_16_F64)
+#define EGI_RULE_F64(name, slots, scalars, body) EGI_UPDATE_STEP(, double, egi_f64_update, name, slots, body)
 EGI_UPDATE_TABLE(EGI_RULE_F64)
 #undef EGI_T
 #undef EGI_V

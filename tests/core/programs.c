@@ -1,7 +1,7 @@
 // Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 21) that the
 // interpreters run (23), held bit by bit against loops that the compiler makes here of the same table: every dtype and
-// instruction set, every length around a pass, operands that are one element, special values. Any NaN stands for any
-// other.
+// instruction set, every length around a pass, operands that are one element, special values. The rules of optimizers
+// (28) are held against their rows likewise. Any NaN stands for any other.
 #define _POSIX_C_SOURCE 200809L      // setenv
 #undef EAGER_CUDA
 #undef TEST_CUDA                     // the GPUs belong to the library, not to this copy
@@ -230,6 +230,81 @@ static void compare_dtype(int t) {
     }
     CHECK_INT(formulas, t < 2 ? 138 : t < 4 ? 23 : t == 4 ? 18 : 7);
 }
+
+// ---- the rules of optimizers, in vectors, held against their rows as the compiler makes them of single elements
+
+typedef void rule_loop(const double *k, int64_t n, void *const *at);
+#define RULE_LOOP(id, name, slots, body) \
+    static void id##_##name(const double *k, int64_t n, void *const *at) { \
+        const EGI_T k0 = (EGI_T)k[0], k1 = (EGI_T)k[1], k2 = (EGI_T)k[2], k3 = (EGI_T)k[3], k4 = (EGI_T)k[4], \
+                    k5 = (EGI_T)k[5], decay = (EGI_T)k[7]; \
+        EGI_T *const all[5] = { (EGI_T *)at[0], (EGI_T *)at[1], (EGI_T *)at[2], (EGI_T *)at[3], (EGI_T *)at[4] }; \
+        (void)k0; (void)k1; (void)k2; (void)k3; (void)k4; (void)k5; \
+        for (int64_t i = 0; i < n; i++) { \
+            EGI_T w = all[0][i], g = all[1][i], s0 = all[2][i], s1 = all[3][i], s2 = all[4][i]; \
+            w = EGI_SUB(w, EGI_MUL(w, decay)); \
+            body \
+            all[0][i] = w; all[2][i] = s0; all[3][i] = s1; all[4][i] = s2; \
+        } \
+    }
+#define RULE_F32(name, slots, scalars, body) RULE_LOOP(rule_f32, name, slots, body)
+#define RULE_F64(name, slots, scalars, body) RULE_LOOP(rule_f64, name, slots, body)
+#define EGI_V egi_f32
+#define EGI_T float
+EGI_UPDATE_TABLE(RULE_F32)
+#undef EGI_V
+#undef EGI_T
+#define EGI_V egi_f64
+#define EGI_T double
+EGI_UPDATE_TABLE(RULE_F64)
+#undef EGI_V
+#undef EGI_T
+#define RULES_OF(name, slots, scalars, body) { rule_f32_##name, rule_f64_##name },
+static rule_loop *const rule_loops[][2] = { EGI_UPDATE_TABLE(RULES_OF) };
+
+// Arrays of n elements from their element `from` on, in place or into others; what lies around them stays as it is.
+static bool compare_rule(int rule, int t, egi_update_step *step, int64_t n, int from, bool in_place) {
+    static double want[5][ROOM + GUARD], got[5][ROOM + GUARD], given[5][ROOM + GUARD];
+    static const double k[8] = { 0.01, 0.1, 0.25, 1e-7, 0.5, 1.5, 0, 0.001 };
+    const int slots = egi_rules[rule].slots;
+    const char *in[5];
+    char *out[4];
+    void *at[5];
+    for (int j = 0; j < 5; j++) {
+        memcpy(given[j], operand_data(t, j, false), sizeof given[j] - GUARD * sizeof(double));
+        memcpy(want[j], given[j], sizeof want[j]);
+        memcpy(got[j], given[j], sizeof got[j]);
+        at[j] = (char *)want[j] + (size_t)from * sizes[t];
+        in[j] = (char *)(in_place ? got[j] : given[j]) + (size_t)from * sizes[t];
+        if (j != 1) out[j ? j - 1 : 0] = (char *)got[j] + (size_t)from * sizes[t];
+    }
+    rule_loops[rule][t](k, n, at);
+    egi_update_loop(step, slots, (size_t)n * sizes[t], k, in, out);
+    for (int j = 0; j < 2 + slots; j++)
+        for (int64_t i = 0; i < from + n + GUARD; i++) {
+            const size_t o = (size_t)i * sizes[t];
+            if (same_at(t, false, (unsigned char *)want[j] + o, (unsigned char *)got[j] + o)) continue;
+            printf("    %s, %s, %d elements from %d on: element %d of array %d differs\n", egi_rules[rule].name,
+                   t ? "float64" : "float32", (int)n, from, (int)i, j);
+            return false;
+        }
+    return true;
+}
+TEST(rules_of_optimizers_in_vectors) {
+    CHECK_INT(sizeof rule_loops / sizeof *rule_loops, EGI_RULES);
+    for (int rule = 0; rule < (int)EGI_RULES; rule++)
+        for (int how = 0; how < 3; how++) {
+            egi_update_step *step = how == 0 ? egi_rules[rule].f32 : how == 1 ? egi_rules[rule].wide
+                                                                              : egi_rules[rule].f64;
+#if EGI_X86
+            egi_isa = EGI_ISA_UNKNOWN;
+            if (how == 1 && !egi_cpu_has_avx2()) continue;
+#endif
+            for (int64_t n = 0; step && n <= 1037; n += n < 131 ? 1 : 151)
+                if (!compare_rule(rule, how == 2, step, n, (int)(n % 4), n % 3 == 0)) { CHECK(false); break; }
+        }
+}
+
 #if EGI_X86
 static bool avx2_with(const char *asked) {
     egi_isa = EGI_ISA_UNKNOWN;
