@@ -12561,8 +12561,9 @@ static eg_tensor *egi_compose_top_k(eg_tensor *x, int64_t k, eg_tensor **indices
     if (indices) *indices = NULL;
     if (!egi_operand_alive("top_k", 0, x)) return NULL;
     if (x->rank < 1 || k < 0 || k > x->dims[x->rank - 1])
-        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_top_k: %lld elements of the last axis of %s", (long long)k,
-                                     egi_describe(x));
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT,
+                                     "eg_top_k: k is %lld, but must be 0 to the length of the last axis of %s",
+                                     (long long)k, egi_describe(x));
     eg_shape begin = egi_shape(x), size = begin;
     for (int i = 0; i < x->rank; i++) begin.dims[i] = 0;
     size.dims[x->rank - 1] = k;
@@ -13040,7 +13041,9 @@ static eg_tensor *egi_compose_one_hot(eg_tensor *indices, int64_t depth, eg_one_
     if (indices->flags & EGI_NUMBER) indices = egi_number_tensor("one_hot", indices, EG_INT64, egi_backend_here());
     if (indices && indices->dtype == EG_UINT8) indices = eg_cast(indices, EG_INT32);
     if (!indices || !egi_needs_index("one_hot", indices)) return NULL;
-    if (depth < 0) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_one_hot: depth %lld", (long long)depth);
+    if (depth < 0)
+        return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_one_hot: the depth is %lld, but must not be negative",
+                                     (long long)depth);
     if (!egi_dtype_valid(o.dtype))
         return (eg_tensor *)eg_raise(EG_ERROR_DTYPE, "eg_one_hot: %d is no dtype", (int)o.dtype);
     int axis = 0;
