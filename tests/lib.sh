@@ -13,16 +13,18 @@ compile() {
     rm -f "$target.how"
     "$@" -o "$target" && printf %s "$*" >"$target.how"
 }
-# Everything is compiled twice: code that may lie anywhere takes longer to reach what belongs to a thread.
+# Everything is compiled twice, since code that may lie anywhere takes longer to reach what belongs to a thread; once, where CFLAGS say
+# -fPIC anyway.
 libraries() {
     mkdir -p "$L"
     printf '#define EAGER_IMPLEMENTATION\n#include "eager.h"\n' >"$L/eager.c"
     visible='-DEAGER_API=extern __attribute__((visibility("default")))'
     set -- $CC -std=c11 -O2 $CFLAGS $OPTIONS -fvisibility=hidden "$visible" -I. -c "$L/eager.c"
-    compile "$L/static.o" "$@" &
-    compile "$L/shared.o" "$@" -fPIC && wait $! || return 1
+    static=$L/static.o other=''
+    case " $CFLAGS " in *' -fPIC '*) static=$L/shared.o ;; *) compile "$static" "$@" & other=$! ;; esac
+    compile "$L/shared.o" "$@" -fPIC && wait $other || return 1
     rm -f "$L/libeager.a"
-    ${AR:-ar} rcs "$L/libeager.a" "$L/static.o"
+    ${AR:-ar} rcs "$L/libeager.a" "$static"
     $CC -shared -Wl,-soname,libeager.so $CFLAGS "$L/shared.o" -o "$L/libeager.so" $OPTION_LIBS $LIBS
 }
 

@@ -12,9 +12,9 @@ configure() {
     covered='-g -O1 -fno-inline -DTEST_SLOW -DTEST_COVERED --coverage -fprofile-update=atomic'        # at -O0, branches on constants count too
     case $1 in
     plain) ;;
-    optional) flags="-O2 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found' ;;
+    optional) flags="-O1 $OPTIONS" libs="$OPTION_LIBS $LIBS"; [ -n "$OPTIONS" ] || lacks='none of OpenBLAS, zlib, libpng and libjpeg found' ;;
     debug) flags='-O1 -g -DEAGER_DEBUG' ;;
-    guard) flags='-O1 -DTEST_GUARD' ;;
+    guard) flags='-DTEST_GUARD' ;;                  # without -O, as users debug
     cuda-host) flags='-O1 -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -DTEST_SLOW' gpu=$out/eager_cuda.o libs="$out/eager_cuda.o -lstdc++ $LIBS"; [ -n "$CXX" ] || lacks='no C++ compiler found' ;;
     cuda-address) flags="$sanitized -DEAGER_CUDA -DTEST_CUDA -DTEST_CUDA_HOST -fsanitize=address,undefined -fno-sanitize-recover=all" gpu=$out/eager_cuda.o
         libs="$out/eager_cuda.o -lstdc++ $LIBS"
@@ -131,7 +131,7 @@ for word; do
     fi
 done
 named=$files$NAMES
-[ -n "$configs" ] || configs="plain guard${OPTIONS:+ optional}"
+[ -n "$configs" ] || configs="plain${OPTIONS:+ optional} guard"                       # the longest to compile first
 [ -n "$files" ] || files=$(for group in checks gpu core training files fixtures; do ls tests/$group/check_*.sh tests/$group/*.c tests/$group/*.cpp 2>/dev/null; done)
 [ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
 # A file that compiles a copy of the library for itself takes its time, and shows nothing more on another device or beside other libraries.

@@ -39,10 +39,10 @@ extract() {
     { to_body() }
     END { flush() }' "$1"
 }
-program() {                                # one that holds the implementation is compiled as a reader would, others with eager.o
+program() {                                # README's that hold the implementation are compiled as a reader would, the pages' with the core alone, others with eager.o
     core=$B/plain/eager.o name=${1%.*} compiler="$CC -std=c11" static=''
     case $1 in *.cpp) compiler="$CXX -std=c++17" ;; esac
-    ! grep -q 'define EAGER_IMPLEMENTATION' "$1" || { core='' static=-DEAGER_STATIC; }
+    ! grep -q 'define EAGER_IMPLEMENTATION' "$1" || { core='' static=-DEAGER_STATIC; case $1 in */README_*) ;; *) static='-DEAGER_STATIC -DEAGER_CORE' ;; esac; }
     $compiler $static -Wall -Wextra -Wno-unused -Wno-unused-parameter -Werror -I. "$1" $core -o "$name" -lm ${core:+$LIBS} || { cat -n "$1"; return 1; }
     (cd "$T" && "./$(basename "$name")") >"$name.out" 2>&1 </dev/null || { echo "status $?"; cat "$name.out"; return 1; }
     [ ! -f "$name.expected" ] || awk -f tests/checks/compare.awk "$name.expected" "$name.out"

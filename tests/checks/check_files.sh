@@ -100,7 +100,7 @@ def safetensors():
 
 {"npy": npy, "npz": npz, "compressed": compressed, "safetensors": safetensors}[what]()
 END
-tool() { $CC -std=c11 -w -O0 $OPTIONS -I. "$T/tool.c" -o "$T/tool" $OPTION_LIBS $LIBS; }
+tool() { $CC -std=c11 -w -O0 -DEAGER_STATIC $OPTIONS -I. "$T/tool.c" -o "$T/tool" $OPTION_LIBS $LIBS; }
 tool >"$T/tool.log" 2>&1                             # whichever checks are wanted
 check the_tool_builds sh -c 'cat "$1/tool.log"; test -x "$1/tool"' sh "$T"
 python_has() { [ -n "$PYTHON" ] && "$PYTHON" -c "import $1" 2>/dev/null; }
@@ -112,19 +112,23 @@ for what in npy npz compressed safetensors; do
     else check $name "$PYTHON" "$T/numpy_files.py" "$T" $what; fi
 done
 
-# The n-th system call of a save is the last, for every n: what is found as the latest checkpoint is whole, the one before or the new one.
+# A save ends at the n-th call of each kind that matters, for every n (strace counts each kind by itself): what is found as the latest
+# checkpoint is whole, the one before or the new one.
 killed() {
     rm -rf "$T/killed"
     "$T/tool" save "$T/killed/c" 1 && "$T/tool" save "$T/killed/c" 2 || return
-    last=2 n=0 died=1
-    while [ $died = 1 ] && [ $n -lt 1000 ]; do
-        n=$((n + 1)) died=0
-        { strace -qq -o /dev/null -e trace=all -e "inject=all:signal=SIGKILL:when=$n" "$T/tool" save "$T/killed/c" $((last + 1)); } 2>/dev/null || died=1
-        now=$("$T/tool" latest "$T/killed/c") || { echo "killed at system call $n: no checkpoint is left"; return 1; }
-        case $now in $last | $((last + 1))) last=$now ;; *) echo "killed at system call $n: $now after $last"; return 1 ;; esac
+    last=2
+    for kind in openat write fsync close '?rename,?renameat,?renameat2'; do
+        n=0 died=1
+        while [ $died = 1 ] && [ $n -lt 1000 ]; do
+            n=$((n + 1)) died=0
+            { strace -qq -o /dev/null -e trace=all -e "inject=$kind:signal=SIGKILL:when=$n" "$T/tool" save "$T/killed/c" $((last + 1)); } 2>/dev/null || died=1
+            now=$("$T/tool" latest "$T/killed/c") || { echo "killed at $kind $n: no checkpoint is left"; return 1; }
+            case $now in $last | $((last + 1))) last=$now ;; *) echo "killed at $kind $n: $now after $last"; return 1 ;; esac
+        done
+        echo "killed at $((n - 1)) calls of $kind"
+        [ $died = 0 ] && [ $n -gt 1 ] || return
     done
-    echo "killed at each of $n system calls"
-    [ $died = 0 ] && [ $n -gt 20 ]
 }
 strace_works() { strace -qq -o /dev/null -e inject=none true 2>/dev/null || strace -qq -o /dev/null true 2>/dev/null; }
 if strace_works; then check saves_killed_at_each_system_call killed

@@ -156,14 +156,15 @@ nearly_same() {
     hashes other "$@" && grep -v '^relu 0 ' "$T/first" >"$T/first_but" && grep -v '^relu 0 ' "$T/other" >"$T/other_but" &&
         { cmp -s "$T/first_but" "$T/other_but" || { diff "$T/first_but" "$T/other_but"; return 1; }; }
 }
-hashes first "$CC" -O2 || { echo "$0: the program of hashes does not run"; exit 1; }
+hashes first "$CC" -O0 || { echo "$0: the program of hashes does not run"; exit 1; }
 native=-march=native
 $CC $native -fsyntax-only -xc /dev/null 2>/dev/null || native=
-check O3 same "$CC" -O3 $native
-check fast_math nearly_same "$CC" -O2 -ffast-math
+check O3_fast_math nearly_same "$CC" -O3 $native -ffast-math
 # With EAGER_LONG the other flags, and the other compiler.
 if [ -n "${EAGER_LONG-}" ]; then
-    check O0 same "$CC" -O0
+    check O2 same "$CC" -O2
+    check O3 same "$CC" -O3 $native
+    check fast_math nearly_same "$CC" -O2 -ffast-math
     check Os same "$CC" -Os
     for other in gcc clang; do
         [ "$other" != "$CC" ] && command -v $other >/dev/null || continue

@@ -1,12 +1,13 @@
 # What ./build.sh lib and install make, used by programs outside this folder: through pkg-config and through CMake, in C
 # and in C++, from a prefix with a space in its name and from below DESTDIR; and which symbols the libraries show.
-# They are compiled without -O.
+# They are compiled without -O, and of one object; with EAGER_LONG of two, as they are otherwise.
 . tests/checks/check.sh
 T=$(cd "$TEST_TEMP" && pwd)
 P="$T/a prefix" W="$T/another place"
 mkdir -p "$W"
 
-makes() { B=$T FROM=$T CFLAGS="$CFLAGS -O0" sh tests/lib.sh "$@"; }
+[ -n "${EAGER_LONG-}" ] && pic= || pic=" -fPIC"
+makes() { B=$T FROM=$T CFLAGS="$CFLAGS -O0$pic" sh tests/lib.sh "$@"; }
 cat >"$W/program.c" <<'END'
 #include <eager.h>
 #include <stdio.h>

@@ -70,7 +70,7 @@ check static_with_cuda static_with_cuda
 base() {
     case $(uname -m) in x86_64) ;; *) return 0 ;; esac
     for flags in '' -DEAGER_ISA_BASE; do
-        $CC -std=c11 -O2 $flags -DEAGER_STATIC -I. "$T/perceptron.c" -o "$T/base" $LIBS && "$T/base" || return
+        $CC -std=c11 -O0 $flags -DEAGER_STATIC -I. "$T/perceptron.c" -o "$T/base" $LIBS && "$T/base" || return
         nm "$T/base" | grep -c avx2
     done >"$T/said"
     sed -n '1p;3p' "$T/said" | uniq | wc -l | grep -q 1 && [ "$(sed -n 2p "$T/said")" -gt 0 ] && [ "$(sed -n 4p "$T/said")" = 0 ] && return
