@@ -16366,14 +16366,22 @@ static int64_t egi_slots_of(eg_optimizer *opt, eg_tensor *v, bool make) {
     return opt->n_slots++;
 }
 
-EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
+// The sum of all squares of x: the square of its norm, which writes no squares out. Where a tape records, the squares
+// themselves are added up, since a norm has no second gradient where it is 0.
+static eg_tensor *egi_squares_sum(eg_tensor *x) {
     eg_reduce_options all;
+    eg_norm_options two;
+    memset(&all, 0, sizeof all);
+    memset(&two, 0, sizeof two);
+    return x && egi_is_float(x->dtype) && !egi_recording() ? eg_square((eg_norm)(x, two))
+                                                           : (eg_reduce_sum)(eg_square(x), all);
+}
+EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
     eg_tensor *sum = NULL;
     if (!egi_lists_given("global_norm", n, xs, xs, xs)) return NULL;
-    memset(&all, 0, sizeof all);
     for (int i = 0; i < n; i++) {
         if (!xs[i]) continue;
-        eg_tensor *square = (eg_reduce_sum)(eg_square(xs[i]), all);
+        eg_tensor *square = egi_squares_sum(xs[i]);
         // Of float32 and float64 the wider one.
         if (sum && square && sum->dtype != square->dtype) {
             sum = eg_cast(sum, EG_FLOAT64);
@@ -32732,9 +32740,12 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_slopes_by_channel)(int64_t n,
             along[l] += (double)((h0 * (p[l] - mean) + h1 * (p[l + A] - mean)) +
                                  (h2 * (p[l + B] - mean) + h3 * (p[l + C] - mean)));
         }
-        if (n - i >= EGI_PIECE)
-            for (int l = 0; l < EGI_PIECE; l++) db[l] += q[l], dg[l] += q[l] * ((p[l] - mean) * r);
-        else
+        if (n - i >= EGI_PIECE) {
+            EGI_T b[EGI_PIECE], s[EGI_PIECE];                       // in place there would be no vectors
+            for (int l = 0; l < EGI_PIECE; l++) b[l] = db[l] + q[l];
+            for (int l = 0; l < EGI_PIECE; l++) s[l] = dg[l] + q[l] * ((p[l] - mean) * r);
+            memcpy(db, b, sizeof b), memcpy(dg, s, sizeof s);
+        } else
             for (int64_t l = 0; l < n - i; l++) db[l] += q[l], dg[l] += q[l] * ((p[l] - mean) * r);
     }
     to[0] += EGI_TN(egi_piece_total)(sum);
@@ -32802,8 +32813,26 @@ EGI_TARGET static void EGI_TN(egi_run_back_by_channel)(int64_t n, const EGI_T *E
 // that of g and that of g (x - k). In EGI_T for at most EGI_PIECE rows, then in double.
 EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_sums)(int64_t rows, int64_t width, const EGI_T *x, const EGI_T *g,
                                                           const EGI_T *k, double *sum, double *along) {
-    for (int64_t r0 = 0; r0 < rows; r0 += EGI_PIECE)
-        for (int64_t i = 0; i < width; i += EGI_PIECE) {
+    // Where rows are long enough, 256 bytes or more of each are read at a time: short strips of rows come slowly.
+    enum { L = (int)(sizeof(EGI_VEC) / sizeof(EGI_T)), STRIP = 2 * EGI_PIECE };
+    for (int64_t r0 = 0; r0 < rows; r0 += EGI_PIECE) {
+        int64_t i = 0;
+        for (const int64_t end = egi_min64(rows, r0 + EGI_PIECE); width - i >= STRIP; i += STRIP) {
+            EGI_VEC s[STRIP / L], t[STRIP / L], m[STRIP / L];
+            memset(s, 0, sizeof s), memset(t, 0, sizeof t), memcpy(m, k + i, sizeof m);
+            for (int64_t r = r0; r < end; r++) {
+                const EGI_VEC *p = (const EGI_VEC *)(x + r * width + i),
+                              *q = g ? (const EGI_VEC *)(g + r * width + i) : NULL;
+                for (int v = 0; v < STRIP / L; v++) {
+                    const EGI_VEC d = p[v] - m[v];
+                    s[v] += q ? q[v] : d;
+                    t[v] += (q ? q[v] : d) * d;
+                }
+            }
+            for (int l = 0; l < STRIP; l++)
+                sum[i + l] += (double)s[l / L][l % L], along[i + l] += (double)t[l / L][l % L];
+        }
+        for (; i < width; i += EGI_PIECE) {
             EGI_T s[EGI_PIECE] = {0}, t[EGI_PIECE] = {0}, own_x[EGI_PIECE], own_g[EGI_PIECE], own_k[EGI_PIECE];
             const int64_t n = width - i, end = egi_min64(rows, r0 + EGI_PIECE);
             const EGI_T *m = EGI_TN(egi_piece)(n, k + i, 0, own_k);
@@ -32817,6 +32846,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_norm_sums)(int64_t rows, int64_t 
             }
             for (int64_t l = 0; l < n && l < EGI_PIECE; l++) sum[i + l] += (double)s[l], along[i + l] += (double)t[l];
         }
+    }
 }
 
 // Memory of a normalization: by channel, by column (of `width`, at most one per channel or EGI_PIECE) and by group.

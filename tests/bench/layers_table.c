@@ -18,6 +18,8 @@ static eg_tensor *x, *gx, *gamma_x, *beta_x;                    // (1024, 1024) 
 static eg_tensor *picture, *gpicture, *gamma_p, *beta_p;        // (32, 32, 32, 64) twice, channels last; (64) twice
 // (1024, 1000), the same from 0 to 1, (1024) class numbers, as logits
 static eg_tensor *logits, *targets, *labels, *glogits;
+// the same shape: probabilities, whose rows sum to 1, twice; targets + 1; -1 and 1
+static eg_tensor *shares, *predicted, *targets_from_1, *sides;
 static eg_tensor *table, *ids, *gids;                           // (10000, 256), (4096), (4096, 256)
 static eg_tensor *photo;                                        // (1, 28, 28, 1)
 static eg_tensor *variables[TENSORS], *slopes[TENSORS];         // what optimizers change, and its gradients
@@ -100,6 +102,13 @@ ACTIVATION(silu, eg_silu(x))
 ACTIVATION(softplus, eg_softplus(x))
 ACTIVATION(sigmoid, eg_sigmoid(x))
 ACTIVATION(tanh_, eg_tanh(x))
+ACTIVATION(mish, eg_mish(x))
+ACTIVATION(elu, eg_elu(x, 1))
+ACTIVATION(selu, eg_selu(x))
+ACTIVATION(leaky_relu, eg_leaky_relu(x, 0.01))
+ACTIVATION(relu6, eg_relu6(x))
+ACTIVATION(hard_sigmoid, eg_hard_sigmoid(x))
+ACTIVATION(softsign, eg_softsign(x))
 static eg_tensor *softmax_of_logits(void) { return eg_softmax(logits); }
 static int softmax(eg_tensor **out) { return differentiate(softmax_of_logits, glogits, &logits, 1, out); }
 static eg_tensor *log_softmax_of_logits(void) { return eg_log_softmax(logits); }
@@ -115,6 +124,23 @@ LOSS(binary_cross_entropy, eg_binary_crossentropy(targets, logits))
 LOSS(mse, eg_mean_squared_error(targets, logits))
 LOSS(mae, eg_mean_absolute_error(targets, logits))
 LOSS(huber, eg_huber(targets, logits))
+LOSS(dense_cross_entropy, eg_categorical_crossentropy(shares, logits))
+// Of predictions that are probabilities, or at least positive.
+#define LOSS_OF_SHARES(name, formula) \
+    static eg_tensor *name##_loss(void) { return formula; } \
+    static int name(eg_tensor **out) { return differentiate(name##_loss, NULL, &predicted, 1, out); }
+LOSS_OF_SHARES(binary_cross_entropy_of_shares, eg_binary_crossentropy_from_probabilities(targets, predicted))
+LOSS_OF_SHARES(cross_entropy_of_shares, eg_categorical_crossentropy_from_probabilities(shares, predicted))
+LOSS_OF_SHARES(sparse_cross_entropy_of_shares,
+               eg_sparse_categorical_crossentropy_from_probabilities(labels, predicted))
+LOSS_OF_SHARES(binary_focal, eg_binary_focal_crossentropy_from_probabilities(targets, predicted))
+LOSS_OF_SHARES(kl_divergence, eg_kl_divergence(shares, predicted))
+LOSS_OF_SHARES(poisson, eg_poisson(targets, predicted))
+LOSS(log_cosh, eg_log_cosh(targets, logits))
+LOSS_OF_SHARES(squared_logarithmic, eg_mean_squared_logarithmic_error(targets, predicted))
+LOSS(percentage, eg_mean_absolute_percentage_error(targets_from_1, logits))
+LOSS(hinge, eg_hinge(sides, logits))
+LOSS(cosine_similarity, eg_cosine_similarity(targets, logits))
 
 // ---------------------------------------------------------------- optimizers
 
@@ -145,6 +171,9 @@ static int begin_update(eg_optimizer *o, eg_tensor **out) {
 OPTIMIZER(sgd_momentum, eg_sgd(.learning_rate = 1e-2, .momentum = 0.9))
 OPTIMIZER(adam, eg_adam(.learning_rate = 1e-3, .epsilon = EPSILON))
 OPTIMIZER(adamw, eg_adamw(.learning_rate = 1e-3, .epsilon = EPSILON, .weight_decay = 0.01))
+OPTIMIZER(adagrad, eg_adagrad(.learning_rate = 1e-2, .epsilon = 1e-20))
+OPTIMIZER(adadelta, eg_adadelta(.learning_rate = 1, .rho = 0.9, .epsilon = 1e-6))
+OPTIMIZER(adamax, eg_adamax(.learning_rate = 2e-3, .epsilon = 1e-8))
 OPTIMIZER(rmsprop, eg_rmsprop(.learning_rate = 1e-3, .rho = 0.99, .epsilon = 1e-24))
 static int clip_by_global_norm(eg_tensor **out) {
     eg_tensor *scaled[TENSORS];
@@ -180,9 +209,14 @@ static int inference(eg_tensor **out) {
 #define ROWS(ROW) \
     ROW(layer_norm) ROW(batch_norm) ROW(group_norm) ROW(instance_norm) ROW(rms_norm) ROW(softmax) ROW(log_softmax) \
     ROW(cross_entropy) \
-    ROW(binary_cross_entropy) ROW(mse) ROW(mae) ROW(huber) ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(softplus) \
-    ROW(sigmoid) ROW(tanh_) ROW(relu) \
-    ROW(dropout) ROW(embedding) ROW(global_pooling) ROW(sgd_momentum) ROW(adam) ROW(adamw) ROW(rmsprop) \
+    ROW(binary_cross_entropy) ROW(mse) ROW(mae) ROW(huber) ROW(dense_cross_entropy) \
+    ROW(binary_cross_entropy_of_shares) ROW(cross_entropy_of_shares) ROW(sparse_cross_entropy_of_shares) \
+    ROW(binary_focal) ROW(kl_divergence) ROW(poisson) ROW(log_cosh) ROW(squared_logarithmic) ROW(percentage) \
+    ROW(hinge) ROW(cosine_similarity) ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(softplus) \
+    ROW(sigmoid) ROW(tanh_) ROW(mish) ROW(elu) ROW(selu) ROW(leaky_relu) ROW(relu6) ROW(hard_sigmoid) ROW(softsign) \
+    ROW(relu) \
+    ROW(dropout) ROW(embedding) ROW(global_pooling) ROW(sgd_momentum) ROW(adam) ROW(adamw) ROW(adagrad) ROW(adadelta) ROW(adamax) \
+    ROW(rmsprop) \
     ROW(clip_by_global_norm) ROW(inference)
 #define LINE(name) {#name, name},
 static const struct { const char *name; int (*run)(eg_tensor **out); } rows[] = { ROWS(LINE) };
@@ -216,7 +250,8 @@ int main(int argc, char **argv) {
         {"gpicture", &gpicture}, {"gamma_p", &gamma_p},
         {"beta_p", &beta_p}, {"logits", &logits}, {"targets", &targets}, {"labels", &labels}, {"glogits", &glogits},
         {"table", &table}, {"ids", &ids},
-        {"gids", &gids}, {"photo", &photo}};
+        {"gids", &gids}, {"photo", &photo}, {"shares", &shares}, {"predicted", &predicted},
+        {"targets_from_1", &targets_from_1}, {"sides", &sides}};
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) *operands[i].to = load(operands[i].name);
     for (int i = 0; i < COUNT; i++) printf("%s\n", rows[i].name);
     printf("\n");

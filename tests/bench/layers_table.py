@@ -42,6 +42,10 @@ INPUTS = {
     "logits": normal(1024, 1000, scale=2), "targets": random.random((1024, 1000)).astype(np.float32),
     "labels": random.integers(0, 1000, 1024), "glogits": normal(1024, 1000), "table": normal(10000, 256),
     "ids": random.integers(0, 10000, 4096), "gids": normal(4096, 256), "photo": normal(1, 28, 28, 1)}
+for name, sharpness in ("shares", 1), ("predicted", 1):
+    e = np.exp(normal(1024, 1000, scale=sharpness))
+    INPUTS[name] = (e / e.sum(1, keepdims=True)).astype(np.float32)
+INPUTS["targets_from_1"], INPUTS["sides"] = INPUTS["targets"] + 1, np.sign(INPUTS["targets"] - 0.5)
 SHAPES = [(784, 512), (512,), (512, 512), (512,), (512, 256), (256,), (3, 3, 64, 64), (64,), (256, 256), (256,), (256, 10), (10,)]
 for i, shape in enumerate(SHAPES):
     INPUTS[f"v{i}"], INPUTS[f"s{i}"] = normal(*shape, scale=0.1), normal(*shape, scale=0.1)
@@ -88,6 +92,13 @@ class Rows:
     def softplus(): return [of(F.softplus, [T["x"]], T["gx"])]
     def sigmoid(): return [of(torch.sigmoid, [T["x"]], T["gx"])]
     def tanh_(): return [of(torch.tanh, [T["x"]], T["gx"])]
+    def mish(): return [of(F.mish, [T["x"]], T["gx"])]
+    def elu(): return [of(F.elu, [T["x"]], T["gx"])]
+    def selu(): return [of(F.selu, [T["x"]], T["gx"])]
+    def leaky_relu(): return [of(F.leaky_relu, [T["x"]], T["gx"])]
+    def relu6(): return [of(F.relu6, [T["x"]], T["gx"])]
+    def hard_sigmoid(): return [of(F.hardsigmoid, [T["x"]], T["gx"])]
+    def softsign(): return [of(F.softsign, [T["x"]], T["gx"])]
     def softmax(): return [of(lambda x: F.softmax(x, 1), [T["logits"]], T["glogits"])]
     def log_softmax(): return [of(lambda x: F.log_softmax(x, 1), [T["logits"]], T["glogits"])]
     def cross_entropy(): return [of(lambda x: F.cross_entropy(x, T["labels"]), [T["logits"]])]
@@ -95,6 +106,29 @@ class Rows:
     def mse(): return [of(lambda x: F.mse_loss(x, T["targets"]), [T["logits"]])]
     def mae(): return [of(lambda x: F.l1_loss(x, T["targets"]), [T["logits"]])]
     def huber(): return [of(lambda x: F.huber_loss(x, T["targets"]), [T["logits"]])]
+    def dense_cross_entropy(): return [of(lambda x: F.cross_entropy(x, T["shares"]), [T["logits"]])]
+    # Losses of probabilities, and those that PyTorch composes.
+    def binary_cross_entropy_of_shares(): return [of(lambda p: F.binary_cross_entropy(p, T["targets"]), [T["predicted"]])]
+    def cross_entropy_of_shares(): return [
+        of(lambda p: -(T["shares"] * (p / p.sum(1, keepdim=True)).log()).sum(1).mean(), [T["predicted"]])]
+    def sparse_cross_entropy_of_shares(): return [of(lambda p: F.nll_loss((p / p.sum(1, keepdim=True)).log(), T["labels"]), [T["predicted"]])]
+    def binary_focal():
+        def loss(p):
+            y = T["targets"]
+            right = y * p + (1 - y) * (1 - p)
+            return ((1 - right).square() * F.binary_cross_entropy(p, y, reduction="none")).mean()
+        return [of(loss, [T["predicted"]])]
+    def kl_divergence(): return [of(lambda p: F.kl_div(p.log(), T["shares"], reduction="batchmean"), [T["predicted"]])]
+    def poisson(): return [of(lambda p: F.poisson_nll_loss(p, T["targets"], log_input=False, eps=1e-7), [T["predicted"]])]
+    def log_cosh():
+        def loss(x):
+            e = x - T["targets"]
+            return (e + F.softplus(-2 * e) - 0.6931472).mean()
+        return [of(loss, [T["logits"]])]
+    def squared_logarithmic(): return [of(lambda p: F.mse_loss(p.log1p(), T["targets"].log1p()), [T["predicted"]])]
+    def percentage(): return [of(lambda x: 100 * ((T["targets_from_1"] - x) / T["targets_from_1"]).abs().mean(), [T["logits"]])]
+    def hinge(): return [of(lambda x: F.relu(1 - T["sides"] * x).mean(), [T["logits"]])]
+    def cosine_similarity(): return [of(lambda x: -F.cosine_similarity(T["targets"], x, 1).mean(), [T["logits"]])]
 
     def optimizer(make, *ways):
         def variant(way):
@@ -111,6 +145,9 @@ class Rows:
     def sgd_momentum(): return Rows.optimizer(lambda v, w: torch.optim.SGD(v, 1e-2, 0.9, **w), {"foreach": True}, {"fused": True}, {"foreach": False})
     def adam(): return Rows.optimizer(lambda v, w: torch.optim.Adam(v, 1e-3, **w), {"foreach": True}, {"fused": True}, {"foreach": False})
     def adamw(): return Rows.optimizer(lambda v, w: torch.optim.AdamW(v, 1e-3, weight_decay=0.01, **w), {"foreach": True}, {"fused": True}, {"foreach": False})
+    def adagrad(): return Rows.optimizer(lambda v, w: torch.optim.Adagrad(v, 1e-2, initial_accumulator_value=0.1, eps=1e-20, **w), {"foreach": True}, {"fused": True}, {"foreach": False})
+    def adadelta(): return Rows.optimizer(lambda v, w: torch.optim.Adadelta(v, 1, 0.9, 1e-6, **w), {"foreach": True}, {"foreach": False})
+    def adamax(): return Rows.optimizer(lambda v, w: torch.optim.Adamax(v, 2e-3, **w), {"foreach": True}, {"foreach": False})
     def rmsprop(): return Rows.optimizer(lambda v, w: torch.optim.RMSprop(v, 1e-3, 0.99, 1e-12, **w), {"foreach": True}, {"foreach": False})
     def clip_by_global_norm():
         def variant(foreach):

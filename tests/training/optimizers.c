@@ -321,6 +321,19 @@ TEST(clipping_in_loops_of_ones_own) {
     CHECK_TENSOR(eg_tape_gradient(tape, eg_reduce_sum(eg_clip_by_norm(x, 1)), x), 1e-6, .2 - 7 * 3 / 125.0,
                  .2 - 7 * 4 / 125.0);
 }
+// Where a tape records, the norm is composed of squares, which have a second gradient also where a tensor is 0.
+TEST(the_global_norm_under_two_tapes) {
+    eg_tensor *z = eg_constant(EG_SHAPE(1), 0), *list[] = {eg_constant(EG_SHAPE(2), 3, 4), z};
+    CHECK_TENSOR(eg_global_norm(list, 2), 0, 5);
+    eg_tape *outer = eg_tape_begin();
+    eg_tape_watch(outer, z);
+    eg_tape *inner = eg_tape_begin();
+    eg_tape_watch(inner, z);
+    eg_tensor *norm = eg_global_norm(list, 2), *slope = eg_tape_gradient(inner, norm, z);
+    CHECK_TENSOR(norm, 0, 5);
+    CHECK_TENSOR(slope, 0, 0);
+    CHECK_TENSOR(eg_tape_gradient(outer, slope, z), 1e-7, .2);
+}
 
 // ---- accumulation -------------------------------------------------------------------------------------------------
 
