@@ -8514,6 +8514,46 @@ static inline bool egi_cpu_has_avx2(void) {
 }
 #define EGI_AVX2 __attribute__((target("avx2")))         // without fma: the same bits
 #endif
+#if EGI_X86
+// The bytes of the cache of level 2, a core's own, and of level 3: what the C library says, between bounds, since a
+// virtual machine may claim the 300 MB of its host. 512 KB and 16 MB where it says nothing.
+enum { EGI_CACHE_2, EGI_CACHE_3, EGI_CACHES };
+static int64_t egi_caches[EGI_CACHES];                   // atomic; 0: not read yet
+static int64_t egi_cache_clamp(int cache, int64_t said) {
+    const int64_t least = cache == EGI_CACHE_2 ? 1 << 18 : 1 << 22, most = cache == EGI_CACHE_2 ? 1 << 21 : 1 << 25;
+    if (said <= 0) return cache == EGI_CACHE_2 ? 1 << 19 : 1 << 24;
+    return said < least ? least : said > most ? most : said;
+}
+static EGI_COLD int64_t egi_cache_read(int cache) {
+    int64_t said = 0;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    said = sysconf(cache == EGI_CACHE_2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
+#endif
+    said = egi_cache_clamp(cache, said);
+    __atomic_store_n(&egi_caches[cache], said, __ATOMIC_RELAXED);
+    return said;
+}
+static inline int64_t egi_cache_bytes(int cache) {
+    const int64_t bytes = __atomic_load_n(&egi_caches[cache], __ATOMIC_RELAXED);
+    return bytes ? bytes : egi_cache_read(cache);
+}
+// Results of more than half of the cache are written around it: a line is not read before it is overwritten, and what
+// the cache holds stays there. EGI_STREAM writes a vector of EGI_BYTES bytes to an address that is a multiple of them;
+// other threads may read what was written so after EGI_STREAMED.
+static inline bool egi_cache_overflows(int64_t bytes) { return 2 * bytes > egi_cache_bytes(EGI_CACHE_3); }
+#ifdef __clang__
+#define EGI_STREAM_16(to, v) __builtin_nontemporal_store(v, to)
+#define EGI_STREAM_32(to, v) __builtin_nontemporal_store(v, to)
+#else
+typedef float egi_stream_16 __attribute__((vector_size(16)));
+typedef float egi_stream_32 __attribute__((vector_size(32)));
+#define EGI_STREAM_16(to, v) __builtin_ia32_movntps((float *)(to), (egi_stream_16)(v))
+#define EGI_STREAM_32(to, v) __builtin_ia32_movntps256((float *)(to), (egi_stream_32)(v))
+#endif
+#define EGI_STREAMED __builtin_ia32_sfence()
+#else
+static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return false; }
+#endif
 // Whether programs and their loops are compiled for AVX2, too. Without -O they are not: gcc keeps and optimizes all of
 // them, used or not, so that a program would take twice as long to compile; with -Os, size comes before speed.
 #ifndef EGI_WIDE_PROGRAMS   // the test of programs wants both, however it is compiled
@@ -9904,7 +9944,9 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     wide = egi_cpu_has_avx2();
 #endif
     egi_loop *const *compiled = op->formula[variant].compiled;
-    if (compiled && dtype == EG_FLOAT32 && !scalars) compiled[wide](n, in, out);
+    // A program writes a large result around the cache, and both make the same bits.
+    if (compiled && dtype == EG_FLOAT32 && !scalars && (n <= EGI_WIDE || !egi_cache_overflows(n * 4)))
+        compiled[wide](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }
@@ -33066,6 +33108,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 #define EGI_NEW(i, e) s##i = e,
 #define EGI_READ(i, from) s##i = (from)[i];
 #define EGI_WRITE(i, to) (to)[i] = s##i;
+#define EGI_WRITE_AROUND(i, to) EGI_PASTE(EGI_STREAM_, EGI_BYTES)(&(to)[i], s##i);
 #define EGI_ON_1(i, e) { const vec x = s##i; s##i = (e); }
 #define EGI_ON_2(i, e) { const vec x = s##i, z = m[i]; s##i = (e); }
 #define EGI_ON_3(i, e) { const vec x = s##i, z = m[i], w = r[i]; s##i = (e); }
@@ -33160,6 +33203,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         at[p->fill[i].slot] = (uintptr_t)to;
         for (int j = 0; j < EGI_VECTORS; j++) to[j] = z;
     }
+#if EGI_X86
+    const bool streams = n > PASS && !(at[0] % EGI_BYTES) && !(p->bytes & 1) && egi_cache_overflows(n * SIZE);
+#endif
     if (n > PASS)
         for (int i = 0; i <= p->operands; i++) unit[i] = fixed >> i & 1 ? 0u : p->bytes >> i & 1 ? 1u : (unsigned)SIZE;
     const vec zero = { 0 };
@@ -33229,6 +33275,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
             memcpy((void *)at[0], b, sizeof b);
         } else
 #endif
+#if EGI_X86
+        if (streams && left >= PASS) { vec *to = (vec *)at[0]; EGI_FOR(EGI_WRITE_AROUND, to) } else
+#endif
         { vec_at *to = (vec_at *)at[0]; EGI_FOR(EGI_WRITE, to) }
         left -= PASS;
         if (left <= 0) break;
@@ -33236,6 +33285,9 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
         for (int i = 0; i <= p->operands; i++) at[i] += unit[i] * move;
     }
     if (few) memcpy(out, copy[0], (size_t)(p->bytes & 1 ? n : n * SIZE));
+#if EGI_X86
+    if (streams) EGI_STREAMED;
+#endif
 }
 
 #endif
