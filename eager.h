@@ -10021,67 +10021,94 @@ static void egi_walk_move(char *packed, char *data, const egi_walk *w, int64_t s
     }
 }
 
-// Loops of 16 elements, a constant count, are what compilers turn into vectors.
-#define EGI_CONVERT_BY(FROM, TO, formula) { \
+// v, truncated when it becomes an integer, within a range; NaN becomes 0. Without branches, so that compilers turn it
+// into vectors.
+#define EGI_CONVERT_WITHIN(NAME, T) \
+    static inline T NAME(T v, T low, T high) { \
+        T w = v > low ? v : low; \
+        w = w < high ? w : high; \
+        return v == v ? w : 0; \
+    }
+EGI_CONVERT_WITHIN(egi_convert_within_f32, float)
+EGI_CONVERT_WITHIN(egi_convert_within_f64, double)
+#undef EGI_CONVERT_WITHIN
+// The greatest float below 2^31 lacks the last seven bits of the greatest int32_t.
+static inline int32_t egi_convert_to_int32(float v) {
+    const float high = 2147483520.0f;
+    return (int32_t)egi_convert_within_f32(v, -2147483648.0f, high) | (-(int32_t)(v > high) & 127);
+}
+// The conversions between two dtypes: PAIR(from, its type, to, its type, formula of v). Those in EGI_CONVERSIONS_WIDE
+// gain by AVX2. By way of a double, an int64 would be rounded twice on its way to float32; narrower integers wrap
+// around, which gcc and clang define.
+#define EGI_CONVERSIONS_WIDE(PAIR) \
+    PAIR(EG_FLOAT32, float, EG_INT32, int32_t, egi_convert_to_int32(v)) \
+    PAIR(EG_FLOAT64, double, EG_INT32, int32_t, egi_convert_within_f64(v, -2147483648.0, 2147483647.0)) \
+    PAIR(EG_FLOAT32, float, EG_UINT8, uint8_t, (int32_t)egi_convert_within_f32(v, 0, 255)) \
+    PAIR(EG_FLOAT64, double, EG_UINT8, uint8_t, (int32_t)egi_convert_within_f64(v, 0, 255)) \
+    PAIR(EG_FLOAT32, float, EG_BOOL, uint8_t, v != 0) PAIR(EG_FLOAT64, double, EG_BOOL, uint8_t, v != 0) \
+    PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v) PAIR(EG_INT32, int32_t, EG_BOOL, uint8_t, v != 0) \
+    PAIR(EG_INT64, int64_t, EG_BOOL, uint8_t, v != 0)
+#define EGI_CONVERSIONS(PAIR) \
+    PAIR(EG_FLOAT32, float, EG_INT64, int64_t, egi_to_int64((double)v)) \
+    PAIR(EG_FLOAT64, double, EG_INT64, int64_t, egi_to_int64(v)) \
+    PAIR(EG_FLOAT32, float, EG_FLOAT64, double, v) PAIR(EG_FLOAT64, double, EG_FLOAT32, float, v) \
+    PAIR(EG_FLOAT32, float, EG_FLOAT16, uint16_t, egi_to_half(v)) \
+    PAIR(EG_FLOAT32, float, EG_BFLOAT16, uint16_t, egi_to_bfloat(v)) \
+    PAIR(EG_FLOAT16, uint16_t, EG_FLOAT32, float, egi_from_half(v)) \
+    PAIR(EG_BFLOAT16, uint16_t, EG_FLOAT32, float, egi_from_bfloat(v)) \
+    PAIR(EG_INT32, int32_t, EG_FLOAT32, float, v) PAIR(EG_INT32, int32_t, EG_FLOAT64, double, v) \
+    PAIR(EG_INT32, int32_t, EG_INT64, int64_t, v) PAIR(EG_INT64, int64_t, EG_INT32, int32_t, v) \
+    PAIR(EG_INT64, int64_t, EG_UINT8, uint8_t, v) \
+    PAIR(EG_INT64, int64_t, EG_FLOAT32, float, v) PAIR(EG_INT64, int64_t, EG_FLOAT64, double, v) \
+    PAIR(EG_UINT8, uint8_t, EG_FLOAT32, float, v) PAIR(EG_UINT8, uint8_t, EG_FLOAT64, double, v) \
+    PAIR(EG_UINT8, uint8_t, EG_INT32, int32_t, v) PAIR(EG_UINT8, uint8_t, EG_INT64, int64_t, v) \
+    PAIR(EG_UINT8, uint8_t, EG_BOOL, uint8_t, v != 0)
+// Steps of 16 elements, a constant count, between two arrays known to be apart, are what compilers turn into vectors.
+#define EGI_CONVERSION(NAME, TARGET, FROM, TO, formula) \
+    TARGET static inline __attribute__((always_inline)) \
+    void NAME##_step(int64_t n, const FROM *EGI_RESTRICT f, TO *EGI_RESTRICT t) { \
+        for (int64_t i = 0; i < n; i++) { const FROM v = f[i]; t[i] = (TO)(formula); } \
+    } \
+    TARGET static void NAME(int64_t n, const void *from, void *to) { \
         const FROM *f = (const FROM *)from; \
         TO *t = (TO *)to; \
-        int64_t k = 0; \
-        for (; k + 16 <= n; k += 16) \
-            for (int i = 0; i < 16; i++) { const FROM v = f[k + i]; t[k + i] = (TO)(formula); } \
-        for (; k < n; k++) { const FROM v = f[k]; t[k] = (TO)(formula); } \
-        return; \
+        for (; n >= 16; n -= 16, f += 16, t += 16) NAME##_step(16, f, t); \
+        NAME##_step(n, f, t); \
     }
-#define EGI_CONVERT(FROM, TO) EGI_CONVERT_BY(FROM, TO, v)
-// v, truncated when it becomes an integer, within a range that is whole in float64; NaN becomes 0.
-static inline double egi_convert_within(double v, double low, double high) {
-    v = v > low ? v : v == v ? low : 0;
-    return v < high ? v : high;
-}
-#define EGI_CONVERT_FLOAT(FROM, number) \
-    case number * 16 + EG_INT32: \
-        EGI_CONVERT_BY(FROM, int32_t, egi_convert_within((double)v, -2147483648.0, 2147483647.0)) \
-    case number * 16 + EG_INT64: EGI_CONVERT_BY(FROM, int64_t, egi_to_int64((double)v)) \
-    case number * 16 + EG_UINT8: EGI_CONVERT_BY(FROM, uint8_t, (int32_t)egi_convert_within((double)v, 0, 255)) \
-    case number * 16 + EG_BOOL: EGI_CONVERT_BY(FROM, uint8_t, v != 0)
+#define EGI_CONVERSION_PLAIN(a, FROM, b, TO, formula) EGI_CONVERSION(egi_convert_##a##_##b, , FROM, TO, formula)
+EGI_CONVERSIONS(EGI_CONVERSION_PLAIN)
+EGI_CONVERSIONS_WIDE(EGI_CONVERSION_PLAIN)
+#if EGI_WIDE_PROGRAMS
+#define EGI_CONVERSION_AVX2(a, FROM, b, TO, formula) \
+    EGI_CONVERSION(egi_convert_avx2_##a##_##b, EGI_AVX2, FROM, TO, formula)
+EGI_CONVERSIONS_WIDE(EGI_CONVERSION_AVX2)
+#endif
 // Converts n contiguous elements as eg_cast does: an integer keeps its low bits in a narrower integer dtype; all else
 // goes by way of the value.
 static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to, int64_t n) {
+    if (dtype_from == EG_BOOL && dtype_to != EG_BOOL) dtype_from = EG_UINT8;
     if (dtype_from == dtype_to) { memcpy(to, from, (size_t)(n * egi_dtypes[dtype_to].size)); return; }
+#if EGI_WIDE_PROGRAMS
+#define EGI_CONVERT_WIDE(a, FROM, b, TO, formula) \
+        case a * 16 + b: egi_convert_avx2_##a##_##b(n, from, to); return;
+    if (egi_cpu_has_avx2())
+        switch (dtype_from * 16 + dtype_to) {
+            EGI_CONVERSIONS_WIDE(EGI_CONVERT_WIDE)
+            default: break;
+        }
+#undef EGI_CONVERT_WIDE
+#endif
     switch (dtype_from * 16 + dtype_to) {  // all pairs but those of two 16-bit floats, or of such a one and not float32
-        EGI_CONVERT_FLOAT(float, EG_FLOAT32)
-        EGI_CONVERT_FLOAT(double, EG_FLOAT64)
-        case EG_FLOAT32 * 16 + EG_FLOAT64: EGI_CONVERT(float, double)
-        case EG_FLOAT64 * 16 + EG_FLOAT32: EGI_CONVERT(double, float)
-        case EG_FLOAT32 * 16 + EG_FLOAT16: EGI_CONVERT_BY(float, uint16_t, egi_to_half(v))
-        case EG_FLOAT32 * 16 + EG_BFLOAT16: EGI_CONVERT_BY(float, uint16_t, egi_to_bfloat(v))
-        case EG_FLOAT16 * 16 + EG_FLOAT32: EGI_CONVERT_BY(uint16_t, float, egi_from_half(v))
-        case EG_BFLOAT16 * 16 + EG_FLOAT32: EGI_CONVERT_BY(uint16_t, float, egi_from_bfloat(v))
-        case EG_INT32 * 16 + EG_FLOAT32: EGI_CONVERT(int32_t, float)
-        case EG_INT32 * 16 + EG_FLOAT64: EGI_CONVERT(int32_t, double)
-        case EG_INT32 * 16 + EG_INT64: EGI_CONVERT(int32_t, int64_t)
-        case EG_INT32 * 16 + EG_UINT8: EGI_CONVERT(int32_t, uint8_t)
-        case EG_INT32 * 16 + EG_BOOL: EGI_CONVERT_BY(int32_t, uint8_t, v != 0)
-        case EG_INT64 * 16 + EG_INT32: EGI_CONVERT(int64_t, int32_t)        // wraps around: gcc and clang define it so
-        case EG_INT64 * 16 + EG_UINT8: EGI_CONVERT(int64_t, uint8_t)
-        case EG_INT64 * 16 + EG_BOOL: EGI_CONVERT_BY(int64_t, uint8_t, v != 0)
-        // By way of a double it would be rounded twice.
-        case EG_INT64 * 16 + EG_FLOAT32: EGI_CONVERT(int64_t, float)
-        case EG_INT64 * 16 + EG_FLOAT64: EGI_CONVERT(int64_t, double)
-        case EG_UINT8 * 16 + EG_FLOAT32: case EG_BOOL * 16 + EG_FLOAT32: EGI_CONVERT(uint8_t, float)
-        case EG_UINT8 * 16 + EG_FLOAT64: case EG_BOOL * 16 + EG_FLOAT64: EGI_CONVERT(uint8_t, double)
-        case EG_UINT8 * 16 + EG_INT32: case EG_BOOL * 16 + EG_INT32: EGI_CONVERT(uint8_t, int32_t)
-        case EG_UINT8 * 16 + EG_INT64: case EG_BOOL * 16 + EG_INT64: EGI_CONVERT(uint8_t, int64_t)
-        case EG_UINT8 * 16 + EG_BOOL: EGI_CONVERT_BY(uint8_t, uint8_t, v != 0)
-        case EG_BOOL * 16 + EG_UINT8: EGI_CONVERT(uint8_t, uint8_t)
+#define EGI_CONVERT(a, FROM, b, TO, formula) case a * 16 + b: egi_convert_##a##_##b(n, from, to); return;
+        EGI_CONVERSIONS(EGI_CONVERT)
+        EGI_CONVERSIONS_WIDE(EGI_CONVERT)
+#undef EGI_CONVERT
         default: break;
     }
     const int sf = egi_dtypes[dtype_from].size, st = egi_dtypes[dtype_to].size;
     for (int64_t i = 0; i < n; i++)
         egi_store(dtype_to, (char *)to + i * st, egi_load(dtype_from, (const char *)from + i * sf));
 }
-#undef EGI_CONVERT
-#undef EGI_CONVERT_BY
-#undef EGI_CONVERT_FLOAT
 static void egi_elements_repeat(char *to, const void *value, int64_t n, int size) {
     egi_elements_copy(to, 1, (const char *)value, 0, n, size);
 }
