@@ -176,6 +176,17 @@ TEST(what_does_not_fit) {
         eg_error_clear();
     }
 }
+// Labels of 0 and 1 alone become -1 and 1; any other label, or a NaN, leaves all as they are.
+TEST(the_sides_of_a_hinge) {
+    eg_tensor *p = eg_constant(EG_SHAPE(2), .5, .25);
+    CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), 0, 1), p)), (1.5 + .75) / 2, 1e-6);
+    CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), -1, 1), p)), (1.5 + .75) / 2, 1e-6);
+    CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), 0, 2), p)), (1 + .5) / 2, 1e-6);
+    CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), .5, 0), p)), (.75 + 1) / 2, 1e-6);
+    CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), 0, 1.0000001), p)), (1 + .75) / 2, 1e-6);
+    CHECK(isnan(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), NAN, 1), p))));
+}
+
 TEST(errors) {
     eg_tensor *flat = eg_zeros(EG_FLOAT32, EG_SHAPE(4)), *column = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 1)),
               *p = eg_zeros(EG_FLOAT32, EG_SHAPE(4, 3));
