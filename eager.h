@@ -10681,39 +10681,51 @@ EGI_CPU_OF_FLOATS(recurrent_grad, in[0])
 
 enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 };
 
-// The position of the first greatest of n elements, NaN being greater than all; NAN_OF(v) asks for it. With `turn` that
-// of the least:
-// TURNED reverses the order. And the same for each column of (n, inner), for EGI_CHOOSE_ROWS rows at a time, so that a
+// The position of the first greatest of n elements, NaN being greater than all. With `turn` that of the least: TURNED
+// reverses the order. And the same for each column of (n, inner), for EGI_CHOOSE_ROWS rows at a time, so that a
 // row's number fits into the type INT, which is as wide as an element.
-#define EGI_ARGMAX(NAME, T, INT, NAN_OF, TURNED, TARGET) \
+#define EGI_ARGMAX(NAME, T, INT, TURNED, TARGET, BYTES) \
     TARGET static int64_t NAME##_of_row(int64_t n, const T *x, T turn) { \
-        enum { LANES = 64 / (int)sizeof(T), BLOCK = 64 * LANES }; \
+        typedef T vec __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias)); \
+        typedef INT mask __attribute__((vector_size(BYTES))); \
+        enum { VECTORS = 2, LANES = BYTES / (int)sizeof(T), STEP = VECTORS * LANES, BLOCK = 64 * STEP }; \
+        const vec zero = { 0 }; \
         T best = TURNED(x[0]); \
         int64_t at = 0; \
-        for (int64_t j = 1; n < LANES && j < n && !NAN_OF(best); j++) \
+        for (int64_t j = 1; n < STEP && j < n && !EGI_NAN_OF(best); j++) \
             if (!(TURNED(x[j]) <= best)) { best = TURNED(x[j]); at = j; } \
-        if (n < LANES) return at; \
+        if (n < STEP) return at; \
         for (int64_t i = 0; i < n; i += BLOCK) { \
             const int64_t end = egi_min64(i + BLOCK, n); \
-            T top[LANES]; \
-            INT nan[LANES] = { 0 }, better = 0; \
-            for (int l = 0; l < LANES; l++) top[l] = best; \
-            for (int64_t j = i; j < end; j += LANES) { \
-                const T *from = x + egi_min64(j, n - LANES);              /* the last lanes overlap those before */ \
-                for (int l = 0; l < LANES; l++) { \
-                    const T v = TURNED(from[l]); \
-                    top[l] = v > top[l] ? v : top[l]; \
-                    nan[l] |= (INT)NAN_OF(v); \
+            vec top[VECTORS]; \
+            mask nan[VECTORS] = { { 0 }, { 0 } }; \
+            INT better = 0, unordered = 0; \
+            for (int k = 0; k < VECTORS; k++) top[k] = best - zero; \
+            for (int64_t j = i; j < end; j += STEP) { \
+                const T *from = x + egi_min64(j, n - STEP);               /* the last lanes overlap those before */ \
+                for (int k = 0; k < VECTORS; k++) { \
+                    const vec v = TURNED(*(const vec *)(const void *)(from + k * LANES)); \
+                    const mask wins = (mask)(v > top[k]); \
+                    top[k] = (vec)(((mask)v & wins) | ((mask)top[k] & ~wins)); \
+                    nan[k] |= (mask)EGI_NAN_OF(v); \
                 } \
             } \
-            for (int l = 0; l < LANES; l++) better |= (INT)(nan[l] | (INT)(top[l] > best)); \
+            const mask above = (mask)(top[0] > best) | (mask)(top[1] > best); \
+            nan[0] |= nan[1]; \
+            for (int l = 0; l < LANES; l++) { \
+                better = (INT)(better | above[l]); \
+                unordered = (INT)(unordered | nan[0][l]); \
+            } \
+            if (unordered) { while (!EGI_NAN_OF(x[i])) i++; return i; } \
             if (!better) continue; \
-            for (int l = 0; l < LANES; l++) if (nan[l]) { while (!NAN_OF(x[i])) i++; return i; } \
-            for (int l = 0; l < LANES; l++) best = top[l] > best ? top[l] : best; \
+            for (int k = 0; k < VECTORS; k++) \
+                for (int l = 0; l < LANES; l++) best = top[k][l] > best ? top[k][l] : best; \
             at = i; \
         } \
-        for (INT here = 0; at + LANES <= n; at += LANES) {                /* the first one that is the greatest */ \
-            for (int l = 0; l < LANES; l++) here |= (INT)(TURNED(x[at + l]) == best); \
+        for (INT here = 0; at + STEP <= n; at += STEP) {                  /* the first one that is the greatest */ \
+            const mask is = (mask)(TURNED(*(const vec *)(const void *)(x + at)) == best) | \
+                            (mask)(TURNED(*(const vec *)(const void *)(x + at + LANES)) == best); \
+            for (int l = 0; l < LANES; l++) here = (INT)(here | is[l]); \
             if (here) break; \
         } \
         while (TURNED(x[at]) != best) at++; \
@@ -10731,13 +10743,13 @@ enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
                 for (; j + 16 <= cols; j += 16) \
                     for (int l = 0; l < 16; l++) { \
                         const T v = TURNED(x[j + l]), top = best[j + l]; \
-                        const bool wins = (v > top) | (NAN_OF(v) & !NAN_OF(top)); \
+                        const bool wins = (v > top) | (EGI_NAN_OF(v) & !EGI_NAN_OF(top)); \
                         best[j + l] = wins ? v : top; \
                         at[j + l] = wins ? (INT)i : at[j + l]; \
                     } \
                 for (; j < cols; j++) { \
                     const T v = TURNED(x[j]), top = best[j]; \
-                    const bool wins = (v > top) | (NAN_OF(v) & !NAN_OF(top)); \
+                    const bool wins = (v > top) | (EGI_NAN_OF(v) & !EGI_NAN_OF(top)); \
                     best[j] = wins ? v : top; \
                     at[j] = wins ? (INT)i : at[j]; \
                 } \
@@ -10747,17 +10759,16 @@ enum { EGI_CHOOSE_BYTES = 128, EGI_CHOOSE_COLUMNS = 256, EGI_CHOOSE_ROWS = 127 }
     }
 #define EGI_TURNED_FLOAT(v) ((v) * turn)
 #define EGI_TURNED_INT(v) ((v) ^ turn)
-#define EGI_NAN_FLOAT(v) ((v) != (v))
-#define EGI_NAN_INT(v) false
-#define EGI_ARGMAX_OF_ALL(PREFIX, TARGET) \
-    EGI_ARGMAX(PREFIX##_f32, float, int32_t, EGI_NAN_FLOAT, EGI_TURNED_FLOAT, TARGET) \
-    EGI_ARGMAX(PREFIX##_f64, double, int64_t, EGI_NAN_FLOAT, EGI_TURNED_FLOAT, TARGET) \
-    EGI_ARGMAX(PREFIX##_i32, int32_t, int32_t, EGI_NAN_INT, EGI_TURNED_INT, TARGET) \
-    EGI_ARGMAX(PREFIX##_i64, int64_t, int64_t, EGI_NAN_INT, EGI_TURNED_INT, TARGET) \
-    EGI_ARGMAX(PREFIX##_u8, uint8_t, int8_t, EGI_NAN_INT, EGI_TURNED_INT, TARGET)
-EGI_ARGMAX_OF_ALL(egi_argmax, )
+#define EGI_NAN_OF(v) ((v) != (v))                  // never, of integers
+#define EGI_ARGMAX_OF_ALL(PREFIX, TARGET, BYTES) \
+    EGI_ARGMAX(PREFIX##_f32, float, int32_t, EGI_TURNED_FLOAT, TARGET, BYTES) \
+    EGI_ARGMAX(PREFIX##_f64, double, int64_t, EGI_TURNED_FLOAT, TARGET, BYTES) \
+    EGI_ARGMAX(PREFIX##_i32, int32_t, int32_t, EGI_TURNED_INT, TARGET, BYTES) \
+    EGI_ARGMAX(PREFIX##_i64, int64_t, int64_t, EGI_TURNED_INT, TARGET, BYTES) \
+    EGI_ARGMAX(PREFIX##_u8, uint8_t, int8_t, EGI_TURNED_INT, TARGET, BYTES)
+EGI_ARGMAX_OF_ALL(egi_argmax, , 16)
 #if EGI_WIDE_PROGRAMS
-EGI_ARGMAX_OF_ALL(egi_argmax_avx2, EGI_AVX2)
+EGI_ARGMAX_OF_ALL(egi_argmax_avx2, EGI_AVX2, 32)
 #define EGI_ARGMAX_CALL(name, ...) \
     (egi_cpu_has_avx2() ? egi_argmax_avx2##name(__VA_ARGS__) : egi_argmax##name(__VA_ARGS__))
 #else
