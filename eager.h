@@ -3958,6 +3958,9 @@ static EGI_COLD void egi_message_place(char *text, const char *op) {
         return;
     }
 }
+// Whether an op of this name was registered by the program, whose errors go by the name alone, without "eg_".
+// eg_op_register sets the pointer, so that a program which registers no op does not reach the list of them.
+static bool (*egi_op_is_registered)(const char *name);
 // The message of an error: its sentence, and what the contexts around it know. Returns the dataset at whose stage it
 // happened.
 static EGI_COLD const void *egi_error_render(const egi_error *e, const void *told, char *text) {
@@ -3970,7 +3973,8 @@ static EGI_COLD const void *egi_error_render(const egi_error *e, const void *tol
     if (staged)
         egi_message_add(text, "eg_%s (stage %lld of %lld, element %lld): ", stage->name, (long long)stage->number[0],
                         (long long)stage->number[1], (long long)stage->number[2]);
-    if (e->op[0] && !its_own) egi_message_add(text, "eg_%s: ", e->op);
+    bool (*registered)(const char *) = __atomic_load_n(&egi_op_is_registered, __ATOMIC_ACQUIRE);
+    if (e->op[0] && !its_own) egi_message_add(text, "%s%s: ", registered && registered(e->op) ? "" : "eg_", e->op);
     egi_message_add(text, "%s", e->sentence);
     egi_message_within(text);
     if (e->code == EG_ERROR_SHAPE && step && step->name) egi_message_add(text, "; %s", step->name);
@@ -15295,6 +15299,11 @@ EAGER_API bool eg_custom_gradient_multi(eg_custom_forward_multi *forward, eg_cus
 enum { EGI_USER_OPS = 256 };
 static struct { egi_op op; eg_op_definition definition; char name[64]; } egi_user_ops[EGI_USER_OPS];
 static int egi_n_user_ops;
+static bool egi_user_op_exists(const char *name) {
+    for (int i = __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE); i-- > 0;)
+        if (!strcmp(egi_user_ops[i].name, name)) return true;
+    return false;
+}
 // The library's ops are known here by their names alone, since their rows would bring all of it along.
 static bool egi_op_exists(const char *name) {
 #define EGI_NAME_1(kind, name, f, d0) #name,
@@ -15306,9 +15315,7 @@ static bool egi_op_exists(const char *name) {
                                                                EGI_NAME_3, a, b, c, y, g)
                                          EGI_OTHER_TABLE(EGI_NAME_OTHER, EGI_NAME_OTHER) };
     for (int i = 0; i < EGI_OPS; i++) if (!strcmp(names[i], name)) return true;
-    for (int i = __atomic_load_n(&egi_n_user_ops, __ATOMIC_ACQUIRE); i-- > 0;)
-        if (!strcmp(egi_user_ops[i].name, name)) return true;
-    return false;
+    return egi_user_op_exists(name);
 }
 EAGER_API int eg_op_register(const eg_op_definition *d) {
     if (!d || !d->name || !d->name[0] || !d->forward) {
@@ -15339,6 +15346,7 @@ EAGER_API int eg_op_register(const eg_op_definition *d) {
         egi_user_ops[at].op.attr_size = sizeof(egi_user_attr);
         egi_user_ops[at].op.grad = d->backward ? egi_grad_user : NULL;
         __atomic_store_n(&egi_n_user_ops, at + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&egi_op_is_registered, &egi_user_op_exists, __ATOMIC_RELEASE);
     }
     egi_unlock();
     if (taken) { egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: there is an op named %s already", d->name); return -1; }
