@@ -784,11 +784,13 @@ EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *
 // acos 0.8, sinh 1.7, cosh 1.1, tanh 2.7, asinh 1.5, acosh and atanh 0.6, sigmoid 2.5, softplus 2.0, softsign 1.5, erf
 // 1.6, erfc 5.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes
 // of its rounded argument; hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. pow 0.6
-// and atan2 1.6, as measured over samples. float32 calls no function of the C library, so that its bits are the same
-// everywhere; float64 does. As in TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their
-// gradients at both infinities; sigmoid's is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os
-// and -O3 -march=native, and at -ffast-math, too, but for relu's gradient at NaN, which is the upstream gradient with
-// gcc instead of 0. A program that is linked with -ffast-math computes with 0 instead of denormals, here too.
+// and atan2 1.6, as measured over samples. float32 calls no function of the C library, so that its bits do not depend
+// on one; float64 does. On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, tanh,
+// erf, erfc, sigmoid or softplus have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere. As in
+// TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities; sigmoid's
+// is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, and at
+// -ffast-math, too, but for relu's gradient at NaN, which is the upstream gradient with gcc instead of 0. A program
+// that is linked with -ffast-math computes with 0 instead of denormals, here too.
 EAGER_API eg_tensor *eg_negative(eg_tensor *x);     // -x, any signed number
 EAGER_API eg_tensor *eg_abs(eg_tensor *x);          // any signed number; gradient 0 at 0
 EAGER_API eg_tensor *eg_sign(eg_tensor *x);         // -1, 0 or 1, any signed number; gradient 0
@@ -7964,18 +7966,31 @@ EGI_EVERYWHERE float egi_choosef(int condition, float a, float b) {
 // Whether a, which is not negative, is infinity. By bits: with -ffast-math clang takes it that no float is infinite,
 // whatever the pragmas say.
 EGI_EVERYWHERE int egi_is_infinite(float a) { return egi_to_bits(a) == 0x7f800000u; }
-EGI_EVERYWHERE float egi_erf_near_0(float x) {                   // |x| <= 1
+// Two families of bits: with the instruction that adds a product and rounds once (AVX2, which comes with FMA), and
+// without. The functions of both are one text, whose first argument, a constant, says which. Where it is set, no
+// product is added up otherwise than by egi_fma, or some compilers would fuse more.
+EGI_EVERYWHERE float egi_fma(int fused, float a, float b, float c) { return fused ? fmaf(a, b, c) : a * b + c; }
+#define EGI_FAMILIES(name) \
+    EGI_EVERYWHERE float egi_##name##f(float x) { return egi_##name##_as(0, x); } \
+    EGI_EVERYWHERE float egi_fused_##name(float x) { return egi_##name##_as(1, x); }
+EGI_EVERYWHERE float egi_erf_near_0(int fused, float x) {        // |x| <= 1
     const float z = x * x;
-    return x + x * (0.12837917f + z * (-0.37612626f + z * (0.112836f + z * (-0.026854444f + z * (0.0051895352f +
-           z * (-0.00080208411f + z * 7.8891193e-05f))))));
+    float p = egi_fma(fused, z, 7.8891193e-05f, -0.00080208411f);
+    p = egi_fma(fused, z, p, 0.0051895352f);
+    p = egi_fma(fused, z, p, -0.026854444f);
+    p = egi_fma(fused, z, p, 0.112836f);
+    p = egi_fma(fused, z, p, -0.37612626f);
+    return egi_fma(fused, x, egi_fma(fused, z, p, 0.12837917f), x);
 }
 // a GPU has a unit for exponentials: its own are as exact, in a third of the instructions
 #if defined(__CUDACC__) || defined(CUDA_HOST_MATH)
 #define egi_expf expf
-#define egi_exp_within expf
+#define egi_exp_as(fused, x) expf(x)
+#define egi_exp_within(fused, x) expf(x)
 #define egi_expm1f expm1f
 #define egi_logf logf
 #define egi_log1pf log1pf
+#define egi_log1p_as(fused, x) log1pf(x)
 #define egi_tanhf tanhf
 #define egi_erff erff
 #define egi_sinf sinf
@@ -7995,71 +8010,82 @@ EGI_EVERYWHERE float egi_erf_near_0(float x) {                   // |x| <= 1
 #define EGI_ROUNDER 12582912.0f
 // n whole, -126 to 127
 EGI_EVERYWHERE float egi_two_to(float n) { return egi_from_bits((egi_to_bits(n + EGI_ROUNDER) + 127u) << 23); }
-EGI_EVERYWHERE float egi_exp_split(float x, float *r) {          // returns n
-    const float n = (x * 1.44269504f + EGI_ROUNDER) - EGI_ROUNDER;
-    *r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+EGI_EVERYWHERE float egi_exp_split(int fused, float x, float *r) {          // returns n
+    const float n = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER) - EGI_ROUNDER;
+    *r = egi_fma(fused, n, -1.42860677e-6f, egi_fma(fused, n, -0.693145752f, x));
     return n;
 }
-EGI_EVERYWHERE float egi_expm1_near_0(float r) {                 // |r| <= ln 2 / 2
-    return r + r * r * (0.5f + r * (0.16666506f + r * (0.041666169f + r * (0.0083703212f + r * 0.001395297f))));
+EGI_EVERYWHERE float egi_exp_rest(int fused, float r) {          // (exp(r) - 1 - r) / r^2, |r| <= ln 2 / 2
+    float p = egi_fma(fused, r, 0.001395297f, 0.0083703212f);
+    p = egi_fma(fused, r, p, 0.041666169f);
+    p = egi_fma(fused, r, p, 0.16666506f);
+    return egi_fma(fused, r, p, 0.5f);
 }
-EGI_EVERYWHERE float egi_exp_within(float x) {                   // -104 <= x <= 89, or NaN
-    const float shifted = x * 1.44269504f + EGI_ROUNDER, n = shifted - EGI_ROUNDER, high = x - n * 0.693145752f,
-                low = n * 1.42860677e-6f, r = high - low;
-    // exp(r) - 1
-    const float e =
-        high + (r * r * (0.5f + r * (0.16666506f + r * (0.041666169f + r * (0.0083703212f + r * 0.001395297f)))) - low);
-    const int32_t whole = (int32_t)(egi_to_bits(shifted) - 0x4b400000u), half = whole >> 1;
-    // two steps: 2^n alone may be no float
-    const uint32_t first = (uint32_t)(half + 127) << 23, second = (uint32_t)(whole - half + 127) << 23;
-    return (1.0f + e) * egi_from_bits(first) * egi_from_bits(second);
+EGI_EVERYWHERE float egi_expm1_near_0(int fused, float r) {      // |r| <= ln 2 / 2
+    return egi_fma(fused, r * r, egi_exp_rest(fused, r), r);
 }
-EGI_EVERYWHERE float egi_expf(float x) {
+EGI_EVERYWHERE float egi_exp_within(int fused, float x) {        // -104 <= x <= 89, or NaN
+    const float shifted = egi_fma(fused, x, 1.44269504f, EGI_ROUNDER), n = shifted - EGI_ROUNDER,
+                high = egi_fma(fused, n, -0.693145752f, x), low = n * -1.42860677e-6f,
+                r = egi_fma(fused, n, -1.42860677e-6f, high);
+    const float e = high + egi_fma(fused, r * r, egi_exp_rest(fused, r), low);               // exp(r) - 1
+    // 2^n in two steps, since alone it may be no float
+    const uint32_t whole = egi_to_bits(shifted) << 23, half = (uint32_t)((int32_t)whole >> 1) & 0xff800000u;
+    const float first = egi_from_bits(half + 0x3f800000u);
+    return egi_fma(fused, e, first, first) * egi_from_bits(whole - half + 0x3f800000u);
+}
+EGI_EVERYWHERE float egi_exp_as(int fused, float x) {
     const float c = egi_choosef(x < -104.0f, -104.0f, x);
-    return egi_exp_within(egi_choosef(c > 89.0f, 89.0f, c));
+    return egi_exp_within(fused, egi_choosef(c > 89.0f, 89.0f, c));
 }
-EGI_EVERYWHERE float egi_expm1f(float x) {
+EGI_EVERYWHERE float egi_expm1_as(int fused, float x) {
     float r, c = egi_choosef(x < -18.0f, -18.0f, x);
     c = egi_choosef(c > 89.0f, 89.0f, c);
-    const float n = egi_exp_split(c, &r), half = (n * 0.5f + EGI_ROUNDER) - EGI_ROUNDER;
+    const float n = egi_exp_split(fused, c, &r), half = egi_fma(fused, n, 0.5f, EGI_ROUNDER) - EGI_ROUNDER;
     const float first = egi_two_to(half), second = egi_two_to(n - half);
-    return (egi_expm1_near_0(r) * first + (first - 1.0f / second)) * second;
+    return egi_fma(fused, egi_expm1_near_0(fused, r), first, first - 1.0f / second) * second;
 }
-EGI_EVERYWHERE float egi_tanhf(float x) {                        // e / (e + 2) with e = exp(2|x|) - 1
+EGI_EVERYWHERE float egi_tanh_as(int fused, float x) {           // e / (e + 2) with e = exp(2|x|) - 1
     const float a = fabsf(x);
     float r;
-    const float n = egi_exp_split(egi_choosef(a > 10.0f, 20.0f, 2.0f * a), &r), power = egi_two_to(n);
-    const float e = egi_expm1_near_0(r) * power + (power - 1.0f);
+    const float n = egi_exp_split(fused, egi_choosef(a > 10.0f, 20.0f, a + a), &r), power = egi_two_to(n);
+    const float e = egi_fma(fused, egi_expm1_near_0(fused, r), power, power - 1.0f);
     return copysignf(e / (e + 2.0f), x);
 }
-EGI_EVERYWHERE float egi_logf(float x) {                         // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
+EGI_EVERYWHERE float egi_log_as(int fused, float x) {            // x = 2^e (1 + f), 1 + f from sqrt(1/2) to sqrt(2)
     const int tiny = x < 1.17549435e-38f;
     const uint32_t bits = egi_to_bits(x * egi_choosef(tiny, 8388608.0f, 1.0f)), over = bits - 0x3f3504f3u;
     const float e = (float)((int32_t)over >> 23) - egi_choosef(tiny, 23.0f, 0.0f),
                 f = egi_from_bits(bits - (over & 0xff800000u)) - 1.0f;
-    const float p = 0.33333331f + f *
-                    (-0.25000823f + f *
-                     (0.20001227f + f *
-                      (-0.16623357f + f * (0.14201762f + f * (-0.13160194f + f * (0.1276155f + f * -0.0763443f))))));
-    float y = e * 0.693145752f + (f + (e * 1.42860677e-6f + f * f * (f * p - 0.5f)));
+    float p = egi_fma(fused, f, -0.0763443f, 0.1276155f);
+    p = egi_fma(fused, f, p, -0.13160194f);
+    p = egi_fma(fused, f, p, 0.14201762f);
+    p = egi_fma(fused, f, p, -0.16623357f);
+    p = egi_fma(fused, f, p, 0.20001227f);
+    p = egi_fma(fused, f, p, -0.25000823f);
+    p = egi_fma(fused, f, egi_fma(fused, f, p, 0.33333331f), -0.5f);
+    float y = egi_fma(fused, e, 0.693145752f, f + egi_fma(fused, e, 1.42860677e-6f, f * f * p));
     y = egi_choosef(x == 0, -INFINITY, y);
     y = egi_choosef(x == INFINITY, x, y);
     return egi_choosef(x >= 0, y, NAN);
 }
 // log(w) + lost, where w is 1 + x rounded and lost corrects the rounding.
-EGI_EVERYWHERE float egi_log1pf(float x) {
-    const float w = 1.0f + x, y = egi_logf(w), lost = (x - (w - 1.0f)) / w;
+EGI_EVERYWHERE float egi_log1p_as(int fused, float x) {
+    const float w = 1.0f + x, y = egi_log_as(fused, w), lost = (x - (w - 1.0f)) / w;
     return egi_choosef(w == 1.0f, x, egi_choosef((w > 0) & (w < INFINITY), y + lost, y));
 }
-EGI_EVERYWHERE float egi_erff(float x) {                         // a polynomial up to 1, 1 - exp(polynomial) beyond
+EGI_EVERYWHERE float egi_erf_as(int fused, float x) {            // a polynomial up to 1, 1 - exp(polynomial) beyond
     const float a = fabsf(x), c = egi_choosef(a > 4.0f, 4.0f, a);
-    const float log_rest =
-        0.00018344473f + c *
-        (-1.1295568f + c *
-         (-0.63326263f + c *
-          (-0.10837249f + c * (0.025178973f + c * (-0.0041936128f + c * (0.00043910678f + c * -2.1496149e-05f))))));
-    return copysignf(egi_choosef(a < 1.0f, egi_erf_near_0(a), 1.0f - egi_expf(log_rest)), x);
+    float p = egi_fma(fused, c, -2.1496149e-05f, 0.00043910678f);
+    p = egi_fma(fused, c, p, -0.0041936128f);
+    p = egi_fma(fused, c, p, 0.025178973f);
+    p = egi_fma(fused, c, p, -0.10837249f);
+    p = egi_fma(fused, c, p, -0.63326263f);
+    p = egi_fma(fused, c, p, -1.1295568f);
+    p = egi_fma(fused, c, p, 0.00018344473f);
+    return copysignf(egi_choosef(a < 1.0f, egi_erf_near_0(fused, a), 1.0f - egi_exp_within(fused, p)), x);
 }
+EGI_FAMILIES(exp) EGI_FAMILIES(expm1) EGI_FAMILIES(tanh) EGI_FAMILIES(log) EGI_FAMILIES(log1p) EGI_FAMILIES(erf)
 // The double cores of functions that would lose digits in float32: what they return is good to 2^-37 or so, and a float
 // of it to half a unit.
 EGI_EVERYWHERE double egi_from_bits64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
@@ -8256,38 +8282,46 @@ EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x
     return egi_choosef((x == 1) | (y == 0) | ((a == 1) & egi_is_infinite(b)), 1.0f, p);
 }
 #endif
-EGI_EVERYWHERE float egi_sigmoidf(float x) {
-    const float a = fabsf(x), e = egi_exp_within(-egi_choosef(a > 104.0f, 104.0f, a));
+EGI_EVERYWHERE float egi_sigmoid_as(int fused, float x) {
+    const float a = fabsf(x), e = egi_exp_within(fused, -egi_choosef(a > 104.0f, 104.0f, a));
     return egi_choosef(x < 0, e, 1.0f) / (1.0f + e);
 }
 // exp(-z^2) erfcx(z), with 0 <= z < 10.19 and z^2 = p + lost. erfcx, the rest, is a polynomial in q = (z - 3) / (z +
 // 3), divided by z + 3.
-EGI_EVERYWHERE float egi_erfc_tail(float z, float p, float lost) {
+EGI_EVERYWHERE float egi_erfc_tail(int fused, float z, float p, float lost) {
     const float t = 1.0f / (z + 3.0f), q = (z - 3.0f) * t;
-    const float rest = t * (1.07400692f + q * (-0.88339448f + q * (0.59022826f + q * (-0.310465723f + q *
-                       (0.119529977f + q * (-0.0268415976f + q * (-0.0012314769f + q *
-                       (0.0030819478f + q * (-0.000474025903f + q * -0.000320510968f)))))))));
-    return egi_exp_within(-p) * (rest - rest * lost);
+    float rest = egi_fma(fused, q, -0.000320510968f, -0.000474025903f);
+    rest = egi_fma(fused, q, rest, 0.0030819478f);
+    rest = egi_fma(fused, q, rest, -0.0012314769f);
+    rest = egi_fma(fused, q, rest, -0.0268415976f);
+    rest = egi_fma(fused, q, rest, 0.119529977f);
+    rest = egi_fma(fused, q, rest, -0.310465723f);
+    rest = egi_fma(fused, q, rest, 0.59022826f);
+    rest = egi_fma(fused, q, rest, -0.88339448f);
+    rest = t * egi_fma(fused, q, rest, 1.07400692f);
+    return egi_exp_within(fused, -p) * egi_fma(fused, rest, -lost, rest);
 }
 // x * x - p, where p is x * x rounded. Without this correction the exponential of -p would be off by p units in the
 // last place.
-EGI_EVERYWHERE float egi_square_lost(float x, float p) {
+EGI_EVERYWHERE float egi_square_lost(int fused, float x, float p) {
     const float high = egi_from_bits(egi_to_bits(x) & 0xfffff000u);
-    return (high * high - p) + (x - high) * (x + high);
+    return fused ? egi_fma(fused, x, x, -p) : (high * high - p) + (x - high) * (x + high);
 }
-EGI_EVERYWHERE float egi_erfcf(float x) {
+EGI_EVERYWHERE float egi_erfc_as(int fused, float x) {
     const float a = fabsf(x), z = egi_choosef(a > 10.19f, 10.19f, a), p = z * z,
-                tail = egi_erfc_tail(z, p, egi_square_lost(z, p));
-    return egi_choosef(a < 0.75f, 1.0f - egi_erf_near_0(x), egi_choosef(x < 0, 2.0f - tail, tail));
+                tail = egi_erfc_tail(fused, z, p, egi_square_lost(fused, z, p));
+    return egi_choosef(a < 0.75f, 1.0f - egi_erf_near_0(fused, x), egi_choosef(x < 0, 2.0f - tail, tail));
 }
-EGI_EVERYWHERE float egi_phif(float x) {                         // z = |x| / sqrt(2), and z^2 without the square root
+EGI_EVERYWHERE float egi_phi_as(int fused, float x) {            // z = |x| / sqrt(2), and z^2 without the square root
     const float a = fabsf(x), c = egi_choosef(a > 14.42f, 14.42f, a), z = c * 0.70710678f, p = c * c;
-    const float tail = 0.5f * egi_erfc_tail(z, 0.5f * p, 0.5f * egi_square_lost(c, p));
-    return egi_choosef(z < 0.75f, 0.5f + 0.5f * egi_erf_near_0(x * 0.70710678f), egi_choosef(x < 0, tail, 1.0f - tail));
+    const float tail = 0.5f * egi_erfc_tail(fused, z, 0.5f * p, 0.5f * egi_square_lost(fused, c, p));
+    const float near_0 = egi_fma(fused, 0.5f, egi_erf_near_0(fused, x * 0.70710678f), 0.5f);
+    return egi_choosef(z < 0.75f, near_0, egi_choosef(x < 0, tail, 1.0f - tail));
 }
-EGI_EVERYWHERE float egi_softplusf(float x) {
-    return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1pf(egi_expf(-fabsf(x)));
+EGI_EVERYWHERE float egi_softplus_as(int fused, float x) {
+    return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1p_as(fused, egi_exp_as(fused, -fabsf(x)));
 }
+EGI_FAMILIES(sigmoid) EGI_FAMILIES(erfc) EGI_FAMILIES(phi) EGI_FAMILIES(softplus)
 // float64 uses the functions of the C library.
 EGI_EVERYWHERE double egi_choose(int condition, double a, double b) { return condition ? a : b; }
 #ifdef EGI_FAST_MATH  // a function that is not inlined, or compilers would call one of vectors, which rounds otherwise
@@ -8517,6 +8551,7 @@ static inline bool egi_cpu_has_avx2(void) {
     return isa == EGI_ISA_UNKNOWN ? egi_isa_find() : isa == EGI_ISA_AVX2;
 }
 #define EGI_AVX2 __attribute__((target("avx2")))         // without fma: the same bits
+#define EGI_AVX2_FMA __attribute__((target("avx2,fma")))
 #endif
 #if EGI_X86
 // The bytes of the cache of level 2, a core's own, and of level 3: what the C library says, between bounds, since a
@@ -8602,6 +8637,14 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
 #define EGI_LONG_AVX2(word, formula)
 #define EGI_LONG_WIDE(word) NULL
 #endif
+// With FMA, which changes bits: so that flags do not, these loops are there without -O as well.
+#if EGI_X86
+#define EGI_LONG_FMA(word) EGI_LONG_STEPS(egi_long_fma##word, EGI_AVX2_FMA, EGI_STEP_32, egi_fused##word(a))
+#define EGI_LONG_FUSED(word) egi_long_fma##word
+#else
+#define EGI_LONG_FMA(word)
+#define EGI_LONG_FUSED(word) NULL
+#endif
 // The first element from i on that is beyond 2^17, infinite or NaN, or n.
 static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
     for (; n - i >= 16; i += 16) {
@@ -8613,13 +8656,19 @@ static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
     return i;
 }
 // The loops of a word: for float32, for float32 with AVX2, for float64, and those of N for integers. F: float32 in
-// vectors;
+// vectors; A: likewise, and with FMA where there is AVX2;
 // M: by libm; N: by libm, and integers; P and T as below.
 #define EGI_LONG_F(word, ...) \
     EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
     EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), \
+                                                                   egi_long_f64##word, NULL };
+#define EGI_LONG_A(word) \
+    EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(a)) \
+    EGI_LONG_FMA(word) \
+    EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(a)) \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_FUSED(word), \
                                                                    egi_long_f64##word, NULL };
 // P: float32 in vectors, and integers.
 #define EGI_LONG_P(word, ...) \
@@ -8704,9 +8753,8 @@ enum { EGI_NARROW_STEP = 32 };
 #ifndef EGI_HAS_SQRT
 EGI_LONG_F(_sqrt, a)
 #endif
-EGI_LONG_F(_exp, a) EGI_LONG_F(_expm1, a) EGI_LONG_F(_log, a) EGI_LONG_F(_log1p, a) EGI_LONG_F(_tanh, a)
-EGI_LONG_F(_erf, a) EGI_LONG_F(_erfc, a)
-EGI_LONG_F(_phi, a) EGI_LONG_F(_sigmoid, a) EGI_LONG_F(_softplus, a)
+EGI_LONG_A(_exp) EGI_LONG_A(_expm1) EGI_LONG_A(_log) EGI_LONG_A(_log1p) EGI_LONG_A(_tanh) EGI_LONG_A(_erf)
+EGI_LONG_A(_erfc) EGI_LONG_A(_phi) EGI_LONG_A(_sigmoid) EGI_LONG_A(_softplus)
 EGI_LONG_T(_sin, a) EGI_LONG_T(_cos, a) EGI_LONG_T(_tan, a) EGI_LONG_F(_asin, a) EGI_LONG_F(_acos, a)
 EGI_LONG_F(_atan, a)
 EGI_LONG_F(_sinh, a) EGI_LONG_F(_cosh, a) EGI_LONG_F(_asinh, a) EGI_LONG_F(_acosh, a) EGI_LONG_F(_atanh, a)
@@ -9902,7 +9950,7 @@ static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n
     if (dtype == EG_INT32) return egi_run_i32_few;
     if (dtype >= EG_UINT8) return egi_run_u8_few;
 #ifndef EGI_FOR_SIZE
-    if (n < (wide ? 16 : 32)) return egi_run_f32_few;
+    if (n < 32) return egi_run_f32_few;
 #else
     (void)n;
 #endif
@@ -9911,10 +9959,10 @@ static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n
 // Runs a program on n elements: by the loop of its only word where that can, else by an interpreter.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in,
                                unsigned scalars, void *out) {
-    const int which = dtype == EG_FLOAT32 ? wide
+    const int which = dtype == EG_FLOAT32 ? wide && p->alone && p->longs[0]->loops[1]
                       : dtype == EG_FLOAT64 ? 2
                       : dtype == EG_INT64 ? 3
-                      : (dtype == EG_INT32 ? 4 : 5) + (wide ? 2 : 0);
+                      : (dtype == EG_INT32 ? 4 : 5) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
     if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
         p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
     else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
@@ -9944,13 +9992,13 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
         return egi_fail(EG_ERROR_ARGUMENT, "eg_%s: its formula is too long for a program", op->name);
     if (n <= 0) return true;
     bool wide = false;
-#if EGI_WIDE_PROGRAMS
+#if EGI_X86
     wide = egi_cpu_has_avx2();
 #endif
     egi_loop *const *compiled = op->formula[variant].compiled;
     // A program writes a large result around the cache, and both make the same bits.
     if (compiled && dtype == EG_FLOAT32 && !scalars && (n <= EGI_WIDE || !egi_cache_overflows(n * 4)))
-        compiled[wide](n, in, out);
+        compiled[wide && EGI_WIDE_PROGRAMS](n, in, out);
     else egi_program_run_in(p, dtype, wide, n, in, scalars, out);
     return true;
 }
@@ -10661,21 +10709,28 @@ static bool egi_cpu_cumsum(eg_backend *b, const egi_args *args) {
         (void)b; \
         return args->decides->dtype == EG_FLOAT32 ? egi_cpu_##name##_f32(args) : egi_cpu_##name##_f64(args); \
     }
-// The same, with a float32 kernel for AVX2 beside them.
-#if EGI_WIDE_PROGRAMS
-#define EGI_CPU_OF_WIDE_FLOATS(name, decides) \
+// The same, with a float32 kernel for AVX2 beside them. Those with exponentials, which have bits of their own there,
+// are compiled without -O as well.
+#define EGI_CPU_OF_FLOATS_BY_ISA(name, decides) \
     static bool egi_cpu_##name(eg_backend *b, const egi_args *args) { \
         (void)b; \
         if (args->decides->dtype != EG_FLOAT32) return egi_cpu_##name##_f64(args); \
         return egi_cpu_has_avx2() ? egi_cpu_##name##_avx2_f32(args) : egi_cpu_##name##_f32(args); \
     }
+#if EGI_X86
+#define EGI_CPU_OF_FLOATS_WITH_FMA EGI_CPU_OF_FLOATS_BY_ISA
+#else
+#define EGI_CPU_OF_FLOATS_WITH_FMA EGI_CPU_OF_FLOATS
+#endif
+#if EGI_WIDE_PROGRAMS
+#define EGI_CPU_OF_WIDE_FLOATS EGI_CPU_OF_FLOATS_BY_ISA
 #else
 #define EGI_CPU_OF_WIDE_FLOATS EGI_CPU_OF_FLOATS
 #endif
-EGI_CPU_OF_WIDE_FLOATS(softmax, in[0])
-EGI_CPU_OF_WIDE_FLOATS(softmax_grad, in[0])
-EGI_CPU_OF_WIDE_FLOATS(sparse_xent, in[1])
-EGI_CPU_OF_WIDE_FLOATS(sparse_xent_grad, in[1])
+EGI_CPU_OF_FLOATS_WITH_FMA(softmax, in[0])
+EGI_CPU_OF_FLOATS_WITH_FMA(softmax_grad, in[0])
+EGI_CPU_OF_FLOATS_WITH_FMA(sparse_xent, in[1])
+EGI_CPU_OF_FLOATS_WITH_FMA(sparse_xent_grad, in[1])
 EGI_CPU_OF_WIDE_FLOATS(normalize, in[0])
 EGI_CPU_OF_WIDE_FLOATS(normalize_grad, in[0])
 EGI_CPU_OF_FLOATS(recurrent, in[0])
@@ -31278,9 +31333,9 @@ EGI_AS_TOLD
 #define EGI_CASES EGI_FLOAT_CASES
 #define EGI_LONG EGI_IS_WIDE
 #define EGI_FIRST_WHOLE 8388608.0f
-#define EGI_EXP_T egi_expf
-#define EGI_TANH_T egi_tanhf
-#define EGI_SIGMOID_T egi_sigmoidf
+#define EGI_EXP_T(x) egi_exp_as(EGI_IS_WIDE, x)
+#define EGI_TANH_T(x) egi_tanh_as(EGI_IS_WIDE, x)
+#define EGI_SIGMOID_T(x) egi_sigmoid_as(EGI_IS_WIDE, x)
 #define EGI_CBLAS_GEMM cblas_sgemm
 #define EGI_CELL_ROW egi_cell_row_f32
 #elif EGI_STAMP % 10 == 2 || EGI_STAMP % 10 == 5
@@ -31335,7 +31390,7 @@ EGI_AS_TOLD
 #define EGI_VFMA(s, b, c) ((c) + (s) * (b))
 #else                           // without fma the bits are the same with AVX2 and without
 #define EGI_TARGET EGI_AVX2
-#define EGI_TARGET_FMA __attribute__((target("avx2,fma")))
+#define EGI_TARGET_FMA EGI_AVX2_FMA
 #define EGI_BYTES 32
 #endif
 // How many vectors a program's function holds in registers.
@@ -32469,10 +32524,10 @@ EGI_TARGET static inline void EGI_TN(egi_lanes_out)(int64_t n, const EGI_T *from
     else memcpy(to, from, (size_t)n * sizeof *to);
 }
 // Each on EGI_LANES elements: x = tanh(x), x = sigmoid(x), and x = a + b.
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_tanh)(EGI_T *x) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_lanes_tanh)(EGI_T *x) {
     for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_TANH_T(x[l]);
 }
-EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sigmoid)(EGI_T *x) {
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_lanes_sigmoid)(EGI_T *x) {
     for (int l = 0; l < EGI_LANES; l++) x[l] = EGI_SIGMOID_T(x[l]);
 }
 EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_lanes_sum)(int64_t n, const EGI_T *a, const EGI_T *b, EGI_T *x) {
@@ -32611,7 +32666,6 @@ static void (*const EGI_TN(egi_cell_kernels)[2][3])(const EGI_CELL_ROW *r) = {  
     { EGI_TN(egi_simple_rnn_back), EGI_TN(egi_lstm_back), EGI_TN(egi_gru_back) }
 };
 
-#if !EGI_IS_WIDE || EGI_WIDE_PROGRAMS
 
 // ROWS. Idea: the kernels of softmax, cross entropy and the normalizations go along contiguous rows EGI_PIECE elements
 // at a time, in loops whose length the compiler knows. The last piece is filled up with what changes nothing (-inf
@@ -32646,8 +32700,8 @@ EGI_TARGET EGI_NOINLINE static EGI_T EGI_TN(egi_row_max)(int64_t n, const EGI_T 
     return lane[0];
 }
 // e = exp(x - m), and their sum, added to eight partial sums; e may be x.
-EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_piece_exp)(const EGI_T *x, EGI_T m, EGI_T *e,
-                                                                                   double *sum) {
+EGI_TARGET_FMA static inline __attribute__((always_inline)) void EGI_TN(egi_piece_exp)(const EGI_T *x, EGI_T m,
+                                                                                       EGI_T *e, double *sum) {
     EGI_T own[EGI_PIECE];
     for (int l = 0; l < EGI_PIECE; l++) own[l] = EGI_EXP_T(x[l] - m);
     for (int l = 0; l < EGI_PIECE / 4; l++)
@@ -32655,7 +32709,7 @@ EGI_TARGET static inline __attribute__((always_inline)) void EGI_TN(egi_piece_ex
     memcpy(e, own, sizeof own);
 }
 // The sum of exp(x[i] - m), which are stored in y unless it is NULL; y may be x.
-EGI_TARGET EGI_NOINLINE static double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
+EGI_TARGET_FMA EGI_NOINLINE static double EGI_TN(egi_row_exp)(int64_t n, const EGI_T *x, EGI_T m, EGI_T *y) {
     EGI_T own[EGI_PIECE], unused[EGI_PIECE];
     double sum[EGI_PIECE / 4] = {0};
     int64_t i = 0;
@@ -32717,6 +32771,12 @@ EGI_TARGET EGI_NOINLINE static double EGI_TN(egi_row_dot)(int64_t n, const EGI_T
     }
     return EGI_TN(egi_piece_total)(sum);
 }
+// e = exp(x), EGI_PIECE elements
+EGI_TARGET_FMA EGI_NOINLINE static void EGI_TN(egi_piece_exps)(const EGI_T *x, EGI_T *e) {
+    EGI_T own[EGI_PIECE];
+    for (int l = 0; l < EGI_PIECE; l++) own[l] = EGI_EXP_T(x[l]);
+    memcpy(e, own, sizeof own);
+}
 // The gradients of rows from y, their softmax or log-softmax, and the gradient g of y: y (g - sum(g y)), or g - exp(y)
 // sum(g).
 EGI_TARGET static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
@@ -32729,9 +32789,10 @@ EGI_TARGET static bool EGI_TN(egi_cpu_softmax_grad)(const egi_args *args) {
         for (int64_t i = 0; i < p->n; i += EGI_PIECE) {
             const EGI_T *yi = EGI_TN(egi_piece)(p->n - i, y + i, 0, own_y),
                         *gi = EGI_TN(egi_piece)(p->n - i, g + i, 0, own_g);
-            if (logs)
-                for (int l = 0; l < EGI_PIECE; l++) d[l] = gi[l] - EGI_EXP_T(yi[l]) * sum;
-            else
+            if (logs) {
+                EGI_TN(egi_piece_exps)(yi, d);
+                for (int l = 0; l < EGI_PIECE; l++) d[l] = gi[l] - d[l] * sum;
+            } else
                 for (int l = 0; l < EGI_PIECE; l++) d[l] = yi[l] * (gi[l] - sum);
             if (p->n - i >= EGI_PIECE) memcpy(dx + i, d, sizeof d);
             else memcpy(dx + i, d, (size_t)(p->n - i) * sizeof *d);
@@ -32773,6 +32834,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_sparse_xent_grad)(const egi_args *args) {
     return true;
 }
 
+#if !EGI_IS_WIDE || EGI_WIDE_PROGRAMS
 // NORMALIZATIONS. x is (examples, positions, groups, channels, inner); a group of one example has one mean and one
 // variance, over its positions, channels and inner elements, and each channel of a group its gamma and beta
 // (egi_normalize_parameters). What a group has at one position is adjacent: a run. Runs are gone through one by one,
@@ -33206,12 +33268,20 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
          (masks)__builtin_ia32_packsswb256(__builtin_ia32_packssdw256((masks)a, (masks)b), \
         __builtin_ia32_packssdw256((masks)c, (masks)d)), order) & ones)
 
+// Which loop of a long word of one operand serves: with vectors of 16 bytes, too, float32 has the bits of FMA where the
+// processor has it.
+#if EGI_X86 && EGI_STAMP % 10 == 1
+#define EGI_LONG_OF(loops) ((loops)[1] && egi_cpu_has_avx2())
+#else
+#define EGI_LONG_OF(loops) EGI_LONG
+#endif
 // n is at least one pass, EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`:
 // in[i] is one element.
 EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n,
                                                                         const void *const *in, unsigned scalars,
                                                                         void *out) {
-    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS };
+    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, PASS = L * EGI_VECTORS,
+           ROOM = SIZE == 4 && PASS < EGI_STEP_32 ? EGI_STEP_32 : PASS };
     typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
     typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
     typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
@@ -33279,12 +33349,18 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
                     for (int j = 0; j < PASS; j++) x[j] = (EGI_U)((EGI_U)0 - (EGI_U)(b[j] != 0));
                     EGI_FOR(EGI_READ, (const vec_at *)(void *)x)
                 } break;
-                case EGI_DO_long1:
+                case EGI_DO_long1: {
+                    EGI_T x[ROOM] __attribute__((aligned(EGI_BYTES))), y[ROOM] __attribute__((aligned(EGI_BYTES)));
+                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
+                    EGI_FOR(EGI_WRITE, (vec_at *)(void *)(x + ROOM - PASS))
+                    egi_long_loop *const *loops = p->longs[l->also]->loops;
+                    loops[EGI_LONG_OF(loops)](few ? n : (int64_t)PASS, x, x, y);
+                    EGI_FOR(EGI_READ, (const vec_at *)(void *)y)
+                } break;
                 case EGI_DO_long2: {
                     EGI_T x[PASS] __attribute__((aligned(EGI_BYTES))), y[PASS] __attribute__((aligned(EGI_BYTES)));
                     EGI_FOR(EGI_WRITE, (vec_at *)(void *)x)
-                    p->longs[l->also]->loops[EGI_LONG](few ? n : (int64_t)PASS, x,
-                                                       l->act == EGI_DO_long1 ? x : (const void *)m, y);
+                    p->longs[l->also]->loops[EGI_LONG](few ? n : (int64_t)PASS, x, m, y);
                     EGI_FOR(EGI_READ, (const vec_at *)(void *)y)
                 } break;
                 case EGI_DO_end: goto end;
@@ -33353,6 +33429,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
 #undef EGI_IS_FLOAT
 #undef EGI_IS_WIDE
 #undef EGI_LONG
+#undef EGI_LONG_OF
 #undef EGI_QUOTIENT
 #undef EGI_ROUND_CASES
 #undef EGI_ROUND_TO

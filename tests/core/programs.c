@@ -49,8 +49,30 @@ typedef void loop(int64_t n, const void *const *p, unsigned scalars, void *out);
 #define ID(i, name) f32_##i##_##name
 EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
 #undef EGI_V
-#undef FLOAT
 #undef ID
+// Float32 on a processor with FMA: the words that have bits of their own there.
+#define FUSED_exp ~, ~
+#define FUSED_expm1 ~, ~
+#define FUSED_log ~, ~
+#define FUSED_log1p ~, ~
+#define FUSED_tanh ~, ~
+#define FUSED_erf ~, ~
+#define FUSED_erfc ~, ~
+#define FUSED_phi ~, ~
+#define FUSED_sigmoid ~, ~
+#define FUSED_softplus ~, ~
+#define FUSED_THIRD(first, second, third, ...) third
+#define FUSED_OR(mark, fused, plain) FUSED_THIRD(mark, fused, plain, ~)
+#define fused_word(word, ...) FUSED_OR(FUSED##word, egi_fused##word, egi_f32##word)(__VA_ARGS__)
+#define fused_k egi_f32_k
+#define fused_none egi_f32_none
+#define fused_loop(...) __VA_ARGS__
+#define EGI_V fused
+#define ID(i, name) fused_##i##_##name
+EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
+#undef EGI_V
+#undef ID
+#undef FLOAT
 #define EGI_V egi_f64
 #define FLOAT double
 #define ID(i, name) f64_##i##_##name
@@ -129,6 +151,24 @@ LOOP(bool_0_where, uint8_t, uint8_t, uint8_t, EGI_SELECT(EGI_TRUE(a), b, c))
 static loop *const loops[][6][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, LISTED2, LISTED_ND, LISTED3, a, b, c, y,
                                                            g) };
 
+#define FUSED1(kind, name, f, d0) FUSED_OF_##kind({ F_OF(fused, 0, name), F_OF(fused, 1, name) })
+#define FUSED_ND(kind, name, f) FUSED_OF_##kind({ F_OF(fused, 0, name) })
+#define FUSED2(kind, name, f, d0, d1) \
+    FUSED_OF_##kind({ F_OF(fused, 0, name), F_OF(fused, 1, name), F_OF(fused, 2, name) })
+#define FUSED3(kind, name, f, d0, d1, d2) \
+    FUSED_OF_##kind({ F_OF(fused, 0, name), F_OF(fused, 1, name), F_OF(fused, 2, name), F_OF(fused, 3, name) })
+#define FUSED_OF_F(...) __VA_ARGS__,
+#define FUSED_OF_M FUSED_OF_F
+#define FUSED_OF_N FUSED_OF_F
+#define FUSED_OF_S FUSED_OF_F
+#define FUSED_OF_W FUSED_OF_F
+#define FUSED_OF_C FUSED_OF_F
+#define FUSED_OF_E FUSED_OF_F
+#define FUSED_OF_P FUSED_OF_F
+#define FUSED_OF_B(...) { NULL },
+static loop *const fused_loops[][4] = { EGI_ELEMENTWISE_TABLE(FUSED1, FUSED_ND, FUSED2, FUSED_ND, FUSED3, a, b, c, y,
+                                                              g) };
+
 // ---- the comparison
 
 enum { ROOM = 1100, GUARD = 16 };
@@ -181,9 +221,14 @@ static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n
     memset(w, 0x5a, (size_t)room * size);
     memset(g, 0x5a, (size_t)room * size);
     g[-1] = 0x5a;
-    loops[op->number][t][variant](n, in, scalars, w);
+    bool fused = false;
+#if EGI_X86
+    fused = t == 0 && egi_cpu_has_avx2();
+#endif
+    (fused ? fused_loops[op->number] : loops[op->number][t])[variant](n, in, scalars, w);
     CHECK(egi_program_make(&op->formula[variant], op->flags, &p));
     if (how < 2) { if (n > 0) egi_program_run_in(&p, dtypes[t], how == 1, n, in, scalars, g); }
+    else if (how == 4) { if (n > 0) egi_program_runner_of(dtypes[t], false, n)(&p, n, in, scalars, g); }
     else CHECK(egi_program_run(op, variant, dtypes[t], n, in, scalars, g));
     bool same = g[-1] == 0x5a;
     for (int64_t i = 0; i < room && same; i++) {
@@ -191,7 +236,8 @@ static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n
                                g + (size_t)i * size) : !memcmp(w + (size_t)i * size, g + (size_t)i * size, size);
         if (!same)
             printf("    eg_%s, formula %d, %s, %s, %d elements, scalars %u: element %d differs\n", op->name, variant,
-                   egi_dtypes[dtypes[t]].name, how == 3 ? "as it runs with 16 bytes"
+                   egi_dtypes[dtypes[t]].name, how == 4 ? "16 bytes with FMA"
+                                               : how == 3 ? "as it runs with 16 bytes"
                                                : how == 2 ? "as it runs"
                                                : how ? "AVX2"
                                                : "16 bytes", (int)n, scalars, (int)i);
@@ -210,13 +256,13 @@ static void compare_dtype(int t) {
             for (int i = 0; i < 5 && !ready; i++) data[i] = operand_data(t, i, i == 0 && op->flags & EGI_BOOL_FIRST);
             ready = true;
             formulas++;
-            for (int how = 0; how < 4; how++) {
+            for (int how = 0; how < (t == 0 ? 5 : 4); how++) {
 #if EGI_X86
                 egi_isa = EGI_ISA_UNKNOWN;
-                if (how == 1 && !egi_cpu_has_avx2()) continue;
-                if (how == 3) egi_isa = EGI_ISA_16;
+                if ((how == 1 || how == 4) && !egi_cpu_has_avx2()) continue;
+                if (how == 0 || how == 3) egi_isa = EGI_ISA_16;
 #else
-                if (how == 1 || how == 3) continue;
+                if (how == 1 || how > 2) continue;
 #endif
                 for (int64_t n = 0; n <= 1037; n += around ? 61 : n < 131 ? 1 : 151) {
                     const void *in[5];
