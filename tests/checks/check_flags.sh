@@ -157,6 +157,30 @@ nearly_same() {
         { cmp -s "$T/first_but" "$T/other_but" || { diff "$T/first_but" "$T/other_but"; return 1; }; }
 }
 hashes first "$CC" -O0 || { echo "$0: the program of hashes does not run"; exit 1; }
+# Vectors of 16 bytes: chosen at run time, compiled alone (with an allocator of the program's own), and on a processor without
+# AVX2. Products of float32 fuse where the processor does, so with AVX2 they are a family of bits of their own.
+with_avx2='^matmul 0 |^matmul_t 0 |^conv2d 0 '
+base_runs() { EAGER_ISA=base "$T/hashes" >"$T/base" 2>/dev/null && [ "$(wc -l <"$T/base")" -gt 200 ]; }
+unfused() {
+    grep -Ev "$with_avx2" "$T/first" >"$T/first_but" && grep -Ev "$with_avx2" "$T/base" | diff "$T/first_but" -
+}
+base_alone() {
+    hashes alone "$CC" -O0 -DEAGER_ISA_BASE '-DEAGER_MALLOC(n)=malloc(n)' '-DEAGER_FREE(p)=free(p)' && diff "$T/base" "$T/alone"
+}
+# float64 calls libm, which chooses by the processor, too.
+no_avx2() {
+    qemu-x86_64 -cpu Nehalem "$T/hashes" 2>/dev/null | grep -v ' 1 ' >"$T/emulated"
+    grep -v ' 1 ' "$T/base" | diff - "$T/emulated"
+}
+if [ -n "${EAGER_LONG-}" ]; then
+    base_runs || echo "$0: EAGER_ISA=base does not run"
+    check isa_base unfused
+    case $(uname -m):$(command -v qemu-x86_64) in
+    x86_64:?*) check isa_without_avx2 no_avx2 ;;
+    *) skip isa_without_avx2 "no qemu-x86_64, or another processor" ;;
+    esac
+    check isa_base_alone base_alone
+fi
 native=-march=native
 $CC $native -fsyntax-only -xc /dev/null 2>/dev/null || native=
 check O3_fast_math nearly_same "$CC" -O3 $native -ffast-math
