@@ -68,7 +68,7 @@ static void same_archives(eg_archive *a, eg_archive *b) {
 // Found by their keys, not one by one: where each is compared with all before it, these take minutes.
 TEST(an_archive_of_many_texts) {
     enum { TEXTS = 150000 };
-    time_t start = time(NULL);
+    clock_t start = clock();                        // the processor's time, which other programs do not stretch
     char key[32];
     bool all = true;
     eg_archive *a = eg_archive_new(), *b;
@@ -87,7 +87,7 @@ TEST(an_archive_of_many_texts) {
         all = text && !strcmp(text, key + 4) && all;
     }
     CHECK(all);
-    CHECK(difftime(time(NULL), start) < 20);
+    CHECK((double)(clock() - start) / CLOCKS_PER_SEC < 20);
     eg_archive_release(a);
     eg_archive_release(b);
 }
