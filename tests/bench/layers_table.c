@@ -215,8 +215,8 @@ static int inference(eg_tensor **out) {
     ROW(hinge) ROW(cosine_similarity) ROW(gelu) ROW(gelu_tanh) ROW(silu) ROW(softplus) \
     ROW(sigmoid) ROW(tanh_) ROW(mish) ROW(elu) ROW(selu) ROW(leaky_relu) ROW(relu6) ROW(hard_sigmoid) ROW(softsign) \
     ROW(relu) \
-    ROW(dropout) ROW(embedding) ROW(global_pooling) ROW(sgd_momentum) ROW(adam) ROW(adamw) ROW(adagrad) ROW(adadelta) ROW(adamax) \
-    ROW(rmsprop) \
+    ROW(dropout) ROW(embedding) ROW(global_pooling) ROW(sgd_momentum) ROW(adam) ROW(adamw) ROW(adagrad) \
+    ROW(adadelta) ROW(adamax) ROW(rmsprop) \
     ROW(clip_by_global_norm) ROW(inference)
 #define LINE(name) {#name, name},
 static const struct { const char *name; int (*run)(eg_tensor **out); } rows[] = { ROWS(LINE) };

@@ -1,6 +1,6 @@
-// Casts between all dtypes, in runs of many lengths and beginning at any element, against the rule for single values: floats
-// are rounded to nearest; a float becomes an integer truncated, limited to the range, and 0 if it is NaN; an integer
-// keeps its low bits in a narrower one.
+// Casts between all dtypes, in runs of many lengths and beginning at any element, against the rule for single values:
+// floats are rounded to nearest; a float becomes an integer truncated, limited to the range, and 0 if it is NaN; an
+// integer keeps its low bits in a narrower one.
 #include "test.h"
 
 static const eg_dtype dtypes[] = { EG_FLOAT32, EG_FLOAT64, EG_INT32, EG_INT64, EG_UINT8, EG_BOOL };

@@ -419,13 +419,13 @@ TEST(picking_errors) {
                 EG_ERROR_DTYPE, "eg_tensor_scatter_add");
     CHECK_ERROR(eg_segment_sum(x, eg_zeros(EG_INT32, EG_SHAPE(3)), 2), EG_ERROR_SHAPE, "int32 [3]");
     CHECK_ERROR(eg_segment_sum(x, i, -1), EG_ERROR_SHAPE, "eg_segment_sum");
-    CHECK_ERROR(eg_one_hot(i, -1), EG_ERROR_ARGUMENT, "depth -1");
+    CHECK_ERROR(eg_one_hot(i, -1), EG_ERROR_ARGUMENT, "eg_one_hot: the depth is -1");
     CHECK_ERROR(eg_one_hot(x, 3), EG_ERROR_DTYPE, "eg_one_hot");
     CHECK_ERROR(eg_one_hot(i, 3, .dtype = (eg_dtype)77), EG_ERROR_DTYPE, "77");
     CHECK_ERROR(eg_one_hot(i, 3, .dtype = EG_INT32, .on_value = 0.5), EG_ERROR_DTYPE, "0.5");
-    CHECK_ERROR(eg_top_k(x, 4, NULL), EG_ERROR_ARGUMENT, "eg_top_k: 4 elements");
+    CHECK_ERROR(eg_top_k(x, 4, NULL), EG_ERROR_ARGUMENT, "eg_top_k: k is 4, but must be 0 to");
     eg_tensor *where = x;
-    CHECK_ERROR(eg_top_k(x, -1, &where), EG_ERROR_ARGUMENT, "-1 elements");
+    CHECK_ERROR(eg_top_k(x, -1, &where), EG_ERROR_ARGUMENT, "k is -1, but");
     CHECK(where == NULL);
     CHECK_ERROR(eg_cast(x, (eg_dtype)-1), EG_ERROR_DTYPE, "eg_cast: -1 is no dtype");
     CHECK_ERROR(eg_norm(x, .ord = 3), EG_ERROR_ARGUMENT, "ord 3");
