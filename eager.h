@@ -20769,12 +20769,12 @@ EGI_LOSS_FORMULA(kl_divergence) {
     p = (eg_clip_by_value)(p, eg_number(egi_loss_epsilon), eg_number(1));
     return egi_sum_last((eg_mul)(y, eg_log((eg_div)(y, p))));
 }
-// Labels that are all 0 or 1, which are their own squares, become -1 and 1. The choice is a tensor, so that nothing is
-// read back from a device.
+// Labels that are all 0 or 1, which casts to bool and back leave as they are, become -1 and 1. The choice is a tensor,
+// so that nothing is read back from a device.
 static eg_tensor *egi_loss_sides(eg_tensor *y) {
     eg_reduce_options all;
     memset(&all, 0, sizeof all);
-    eg_tensor *binary = (eg_reduce_all)((eg_equal)(eg_square(y), y), all);
+    eg_tensor *binary = (eg_reduce_all)((eg_equal)(eg_cast(eg_cast(y, EG_BOOL), eg_dtype_of(y)), y), all);
     return (eg_where)(binary, (eg_sub)((eg_mul)(eg_number(2), y), eg_number(1)), y);
 }
 static eg_tensor *egi_loss_hinge(eg_tensor *y, eg_tensor *p) {

@@ -184,6 +184,7 @@ TEST(the_sides_of_a_hinge) {
     CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), 0, 2), p)), (1 + .5) / 2, 1e-6);
     CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), .5, 0), p)), (.75 + 1) / 2, 1e-6);
     CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), 0, 1.0000001), p)), (1 + .75) / 2, 1e-6);
+    CHECK_NEAR(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), INFINITY, 0), p)), (0 + 1) / 2., 1e-6);
     CHECK(isnan(eg_item(eg_hinge(eg_constant(EG_SHAPE(2), NAN, 1), p))));
 }
 
