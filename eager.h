@@ -16533,6 +16533,7 @@ static eg_tensor *egi_squares_sum(eg_tensor *x) {
                                                            : (eg_reduce_sum)(eg_square(x), all);
 }
 EAGER_API eg_tensor *eg_global_norm(eg_tensor *const *xs, int n) {
+    EGI_FAILS_AS("global_norm");
     eg_tensor *sum = NULL;
     if (!egi_lists_given("global_norm", n, xs, xs, xs)) return NULL;
     for (int i = 0; i < n; i++) {

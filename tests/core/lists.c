@@ -167,6 +167,9 @@ TEST(lists_of_variables) {
     eg_list grads = eg_tape_gradients_list(tape, loss, EG_LIST(W, B));
     CHECK_TENSOR(grads.tensors[0], 0, 2);
     CHECK(!grads.tensors[1]);
+    eg_tensor *whole = eg_ones(EG_INT32, EG_SHAPE(2)), *halves = eg_ones(EG_FLOAT16, EG_SHAPE(2));
+    CHECK_ERROR(eg_global_norm(&whole, 1), EG_ERROR_DTYPE, "eg_global_norm: ");
+    CHECK_ERROR(eg_global_norm(&halves, 1), EG_ERROR_DTYPE, "eg_global_norm: ");
     CHECK_TENSOR(eg_global_norm(grads.tensors, grads.count), 0, 2);
     eg_list clipped = eg_clip_by_global_norm_list(grads, .5), implied, of;
     CHECK_TENSOR(clipped.tensors[0], 0, .5);
