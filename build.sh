@@ -45,7 +45,8 @@ are found.
 CONFIG: plain, guard (a device the host cannot read), optional, debug,
 nothreads, c++, clang, clang++, address, thread, leak, valgrind, cuda-host,
 cuda-address (eager_cuda.cu on a stand-in for CUDA, on the processor; the other
-one under sanitizers); default: plain, guard, and optional if found.
+one under sanitizers). Default: plain, guard, and optional if found, without
+the checks that take a minute; it names them.
 END
 }
 

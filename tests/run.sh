@@ -131,9 +131,16 @@ for word; do
     fi
 done
 named=$files$NAMES
+# Where nothing is named, what takes long and shows only a developer more is left out: CI names its configurations.
+quick=''
+[ -n "$configs$files$NAMES${EAGER_LONG-}" ] || quick=yes
 [ -n "$configs" ] || configs="plain${OPTIONS:+ optional} guard"                       # the longest to compile first
 [ -n "$files" ] || files=$(for group in checks gpu core training files fixtures; do ls tests/$group/check_*.sh tests/$group/*.c tests/$group/*.cpp 2>/dev/null; done)
 [ -n "$named" ] || files=$(echo "$files" | grep -v '/check_cuda\.sh$')
+[ -z "$quick" ] || {
+    files=$(echo "$files" | grep -Ev '/check_(compile|flags|lib|size)\.sh$')
+    echo "Left out, as they take a minute: check_compile, check_flags, check_lib, check_size (./build.sh test plain runs them)"
+}
 # A file that compiles a copy of the library for itself takes its time, and shows nothing more on another device or beside other libraries.
 copies=$(grep -l '^#define EAGER_STATIC' tests/*/*.c)
 LIMIT=$(command -v timeout >/dev/null && echo timeout 1200)
@@ -153,7 +160,13 @@ for config in $configs; do
         coverage-base:*) continue ;;
         coverage-cuda:tests/gpu/*) ;;                          # what only a GPU's backend reaches
         coverage-cuda:*) continue ;;
-        guard:* | optional:*) [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue ;;
+        guard:* | optional:*)
+            [ -n "$named" ] || ! echo "$copies" | grep -qx "$file" || continue
+            case $quick:$config:$file in    # products, files and pictures are what the optional libraries do
+            yes:optional:tests/core/kernels.c | yes:optional:tests/core/ops_*.c | yes:optional:tests/files/*) ;;
+            yes:optional:tests/training/layers_fixtures.c | yes:optional:tests/fixtures/*) ;;
+            yes:optional:*) continue ;;
+            esac ;;
         esac
         echo "$config $file"
     done
