@@ -116,19 +116,17 @@ static int log_softmax(eg_tensor **out) { return differentiate(log_softmax_of_lo
 
 // ---------------------------------------------------------------- losses
 
-#define LOSS(name, formula) \
+#define LOSS_OF(predictions, name, formula) \
     static eg_tensor *name##_loss(void) { return formula; } \
-    static int name(eg_tensor **out) { return differentiate(name##_loss, NULL, &logits, 1, out); }
+    static int name(eg_tensor **out) { return differentiate(name##_loss, NULL, predictions, 1, out); }
+#define LOSS(name, formula) LOSS_OF(&logits, name, formula)
+#define LOSS_OF_SHARES(name, formula) LOSS_OF(&predicted, name, formula)     // of probabilities, or at least positive
 LOSS(cross_entropy, eg_sparse_categorical_crossentropy(labels, logits))
 LOSS(binary_cross_entropy, eg_binary_crossentropy(targets, logits))
 LOSS(mse, eg_mean_squared_error(targets, logits))
 LOSS(mae, eg_mean_absolute_error(targets, logits))
 LOSS(huber, eg_huber(targets, logits))
 LOSS(dense_cross_entropy, eg_categorical_crossentropy(shares, logits))
-// Of predictions that are probabilities, or at least positive.
-#define LOSS_OF_SHARES(name, formula) \
-    static eg_tensor *name##_loss(void) { return formula; } \
-    static int name(eg_tensor **out) { return differentiate(name##_loss, NULL, &predicted, 1, out); }
 LOSS_OF_SHARES(binary_cross_entropy_of_shares, eg_binary_crossentropy_from_probabilities(targets, predicted))
 LOSS_OF_SHARES(cross_entropy_of_shares, eg_categorical_crossentropy_from_probabilities(shares, predicted))
 LOSS_OF_SHARES(sparse_cross_entropy_of_shares,

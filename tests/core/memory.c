@@ -341,26 +341,37 @@ TEST(large_blocks_are_whole_huge_pages) {
     if (system_has_huge_pages()) CHECK(is_advised((const char *)eg_data(x) + (1 << 21)) != 0);
 #endif
 }
-static void *plain_allocate(size_t size, void *user) { (void)user; return malloc(size); }
-static void plain_deallocate(void *p, void *user) { (void)user; free(p); }
-TEST(large_blocks_without_huge_pages) {  // the process is told that it gets none, as on a machine that never gives them
-    if (!test_on_host) SKIP("the device has an allocator of its own");
 #ifdef HAS_FAULTS
+// Whether the checks of work pass in a child process that is told that it gets no huge pages, as on a machine that
+// never gives them.
+static bool passes_without_huge_pages(void (*work)(void)) {
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         eg_shutdown();
         process_control(41, 1, 0, 0, 0);                      // PR_SET_THP_DISABLE
         int failed = test_fails;
-        check_large();
-        eg_shutdown();
-        CHECK(eg_set_allocator(plain_allocate, plain_deallocate, NULL));      // and from an allocator of the program's
-        check_large();
-        CHECK((uintptr_t)eg_data(eg_zeros(EG_FLOAT32, EG_SHAPE(1 << 20))) % 64 == 0);
+        work();
+        fflush(NULL);
         _exit(test_fails != failed);
     }
     int status = -1;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+static void *plain_allocate(size_t size, void *user) { (void)user; return malloc(size); }
+static void plain_deallocate(void *p, void *user) { (void)user; free(p); }
+static void check_large_of_either_allocator(void) {
+    check_large();
+    eg_shutdown();
+    CHECK(eg_set_allocator(plain_allocate, plain_deallocate, NULL));          // and from an allocator of the program's
+    check_large();
+    CHECK((uintptr_t)eg_data(eg_zeros(EG_FLOAT32, EG_SHAPE(1 << 20))) % 64 == 0);
+}
+#endif
+TEST(large_blocks_without_huge_pages) {
+    if (!test_on_host) SKIP("the device has an allocator of its own");
+#ifdef HAS_FAULTS
+    CHECK(passes_without_huge_pages(check_large_of_either_allocator));
 #else
     SKIP("for Linux");
 #endif
@@ -434,18 +445,7 @@ TEST(a_training_loop_has_no_page_faults) {
     SKIP("the pages of sanitizers and of valgrind are counted, too");
 #endif
     train_without_faults();
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        eg_shutdown();
-        process_control(41, 1, 0, 0, 0);                      // PR_SET_THP_DISABLE
-        int failed = test_fails;
-        train_without_faults();
-        fflush(NULL);
-        _exit(test_fails != failed);
-    }
-    int status = -1;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    CHECK(passes_without_huge_pages(train_without_faults));
 #else
     SKIP("for Linux");
 #endif
