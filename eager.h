@@ -3833,6 +3833,10 @@ static void egi_frame_leave(const egi_frame *f);
     } while (0)
 
 // ---- errors
+// Each thread keeps its latest error with its sentence, until eg_error_clear, and a count of all. A function that
+// fails returns NULL, false or NaN and raises it (egi_fail, eg_raise, below); a function that is given the NULL of a
+// failed one raises nothing new, so the first sentence of a chain stays. What stands here reads or clears that state
+// and needs no lock; the handler is the process's.
 
 EAGER_API const char *eg_error_name(eg_error_code code) {
 #define EGI_ERROR_NAME(name, number, sentence) case number: return #name;
@@ -3865,6 +3869,9 @@ EAGER_API void egi_at(const char *function, const char *file, int line) {
 }
 
 // ---- contexts
+// What runs now, as a stack of frames that live on the C stack: a call, a layer, an epoch and batch, a stage of a
+// dataset, the gradient of an op, a function of the user's. Whoever enters a frame leaves it on every way out.
+// Frames cost a few stores; they are read only when an error is raised, to say where it arose.
 
 static void egi_context_enter(egi_context *c, egi_context_kind kind, const char *name) {
     c->outer = egi_this.context;
@@ -4141,6 +4148,10 @@ static void egi_depth_leave(void) { egi_this.depth--; }
     do if (egi_depth_enter(of)) { EGI_FRAMED(what, of, __VA_ARGS__); egi_depth_leave(); } while (0)
 
 // ---- references and scopes
+// Every object begins with a count of references (egi_object). An op's result is born with one reference, which the
+// innermost scope of its thread owns and gives back when it ends; eg_retain adds references, eg_keep hands one on to
+// the enclosing scope. Counts are atomic, so tensors may be shared by threads; the stack of scopes is the thread's
+// own.
 
 static void egi_tensor_destroy(eg_tensor *x);
 static void egi_tape_destroy(eg_tape *tape);
@@ -5995,6 +6006,8 @@ EGI_AS_TOLD
 EGI_SMALL
 
 // ---- texts
+// Text that grows, for printing, JSON, CSV and protocol buffers. Memory may run out at any addition, so additions
+// return nothing: `failed` remembers it, and whoever delivers the text checks it once, at the end.
 
 typedef struct egi_text {
     char *data;  // ends in '\0' where not NULL
@@ -6577,6 +6590,9 @@ static bool egi_sink_write(egi_sink *s, const void *bytes, int64_t n) {
 #endif
 
 // ---- files in memory
+// A path may stand for bytes that the program gave to eg_memory_file_add. Every reader of files asks here first and
+// then the disk, so all formats can be read without a file system. A file that is being read stays valid until its
+// last reader ends, also when it is removed meanwhile.
 
 struct egi_memory_file { struct egi_memory_file *next; char *path; const char *data; int64_t size, readers; };
 typedef struct egi_memory_file egi_memory_file;
@@ -6663,6 +6679,8 @@ static bool egi_memory_lend(const char *function, egi_memory_file *f, const void
 static void egi_memory_take_back(const egi_memory_file *f) { egi_this.memory_lent = f->next; }
 
 // ---- sources: what is on the disk or in memory, unpacked where it is packed
+// All readers of formats see a file as an egi_source: bytes in order, with a seek where the format needs one.
+// Whether they come from the disk, from memory or out of gzip is decided once, where the source is opened.
 
 static bool egi_file_exists(const char *path) { return egi_memory_has(path) || egi_disk_has(path); }
 static int64_t egi_source_packed(egi_source *s, void *to, int64_t n) {     // the file's own bytes, not unpacked
@@ -9349,6 +9367,10 @@ static EGI_COLD bool egi_trap_passes_now(const char *name, eg_tensor *const *in,
 }
 
 // ---- elementwise rows
+// How an elementwise op runs, from its public function to its result: operands become tensors of one device and one
+// computing dtype, their shapes broadcast, and the row's program or its compiled loop fills a new tensor. This is
+// the path that op_add_4 measures, so what is rare (variables, views, numbers of another dtype) is asked by flags
+// and handled out of line.
 
 static bool egi_same_device(const char *name, const eg_tensor *a, int ia, const eg_tensor *b, int ib) {
     if (egi_backend_of(a) == egi_backend_of(b)) return true;
@@ -11626,6 +11648,9 @@ static eg_reduce_options egi_over_axis(int axis, bool keepdims) {
 }
 
 // ---- views: identity, stop_gradient, reshape, transpose, broadcast_to, slice, reverse
+// Rows that move or rename elements. A view shares its operand's buffer with other dims, strides and offset, so it
+// costs a handle and no copy; a kernel that cannot take strides makes its operand contiguous first. Their gradients
+// are views, too, except that of slice, which puts the upstream gradient into zeros.
 
 static bool egi_shape_identity(egi_call *c) { egi_same_out(c, c->in[0]); return true; }
 static bool egi_run_identity(egi_call *c) { return (c->out[0] = egi_tensor_alias(c->op->name, c->in[0])) != NULL; }
@@ -12159,6 +12184,8 @@ EAGER_API eg_tensor *eg_cast(eg_tensor *x, eg_dtype dtype) {
 }
 
 // ---- concat, stack, tile, repeat
+// Rows whose result is put together from their inputs: each input is copied into a view of the result. The gradient
+// of concat is slices of g, that of tile the sum over the repetitions.
 
 static bool egi_shape_concat(egi_call *c) {
     int axis = (int)*(const int64_t *)c->attr;
@@ -12467,6 +12494,8 @@ EAGER_API eg_tensor *(eg_argmax)(eg_tensor *x, eg_arg_options o) { return egi_ar
 EAGER_API eg_tensor *(eg_argmin)(eg_tensor *x, eg_arg_options o) { return egi_arg(&egi_op_argmin, EGI_ARGMIN, x, o); }
 
 // ---- reductions that are composed of others, and so have their gradients
+// Variance, standard deviation and log-sum-exp are functions that call ops (sum, mean, maximum and norm are rows),
+// so their gradients, of any order, follow from those ops.
 static eg_tensor *egi_compose_reduce_variance(eg_tensor *x, eg_reduce_options o) {
     eg_reduce_options keep = o;
     keep.keepdims = true;
@@ -12570,6 +12599,8 @@ static eg_tensor *egi_compose_norm(eg_tensor *x, eg_norm_options options) {
 EAGER_API eg_tensor *(eg_norm)(eg_tensor *x, eg_norm_options options) { EGI_AS("norm", egi_compose_norm(x, options)); }
 
 // ---- cumsum, sort, softmax: along one axis
+// Rows that work along one axis. A kernel sees the tensor as (outer, n, inner), where n is that axis; outer and
+// inner are the products of the dimensions before it and behind it.
 
 typedef struct egi_axis_attr { int axis; bool exclusive, reverse; egi_reduction kind; } egi_axis_attr;
 // x as kernels see it: the axes before `axis` as outer, the axis as n, those behind it as inner.
@@ -12730,6 +12761,9 @@ EAGER_API eg_tensor *eg_top_k(eg_tensor *x, int64_t k, eg_tensor **indices) {
 }
 
 // ---- cross entropies
+// With dense labels the loss is composed of log_softmax and a product; with class numbers it is a row of its own,
+// which reads each row of logits once and neither writes the softmax nor a one-hot matrix. The row's gradient,
+// softmax - one_hot(label), is one launch, too, unless a tape looks at it.
 
 EAGER_API eg_tensor *eg_softmax_cross_entropy_with_logits(eg_tensor *labels, eg_tensor *logits) {
     const char *name = "softmax_cross_entropy_with_logits";
@@ -12800,6 +12834,9 @@ EAGER_API eg_tensor *eg_sparse_softmax_cross_entropy_with_logits(eg_tensor *labe
 }
 
 // ---- matmul
+// The product of the last two axes; all axes before them broadcast. .transpose_a and .transpose_b are attributes, so
+// that gradients (dA = G B^T, dB = A^T G) need no transposed copies. Where OpenBLAS or cuBLAS is linked, the kernel
+// hands the product on; the plain kernel stays the oracle of both.
 
 typedef struct egi_matmul_attr { bool ta, tb, relu; } egi_matmul_attr;
 // A stand-in for x without its last two axes, as egi_broadcast reads it. It is built from single fields, since a copy
@@ -14065,6 +14102,8 @@ EAGER_API eg_random_state eg_random_get_state(void) { return egi_this.random; }
 EAGER_API void eg_random_set_state(eg_random_state state) { egi_this.random = state; }
 
 // ---- printing tensors
+// Everything is printed into an egi_text first and then handed to the printer whole (eg_set_printer's, else stdout),
+// so that lines of several threads do not mix.
 
 static void egi_print_text(const char *text) {
     egi_lock();
@@ -14138,6 +14177,8 @@ EAGER_API void eg_fprint(FILE *stream, eg_tensor *x) {
 #endif
 
 // ---- printing ops
+// What eg_op_print shows: a row's formula as in mathematics, the program of words that runs, and the same for each
+// gradient. It reads the nodes that the compiler of rows made; there is no second description of a row.
 
 static bool egi_op_exists(const char *name);
 
@@ -17045,6 +17086,8 @@ static const egi_fields egi_layer_fields = { egi_layer_rows, EGI_LAYER_FIELD_COU
      EGI_HAS(kernel_l2))
 
 // ---- activations
+// An activation is a number, as it stands in a layer's options and in a saved model. The table below turns the
+// number into the op, so a program that uses one layer with activations reaches all of them.
 
 static eg_tensor *egi_activation_linear(eg_tensor *x) { return x; }
 static eg_tensor *egi_activation_leaky_relu(eg_tensor *x) { return (eg_leaky_relu)(x, eg_number(.2)); }
@@ -17727,6 +17770,9 @@ static eg_tensor *egi_part_of(const eg_layer *l, const char *name) {
 }
 
 // ---- calling and building
+// A layer is built at its first call, when the input's shape is known: weights are made from that shape. A call
+// enters a frame (egi_layer_run) that holds what the layer may ask for: training or inference, inputs, masks. If
+// building or the first call fails, everything that it made is undone, so the same call can be tried again.
 
 EAGER_API bool eg_training(void) { return egi_this.layer && egi_this.layer->training; }
 EAGER_API eg_tensor *eg_mask_of(eg_tensor *x) {
@@ -18065,6 +18111,9 @@ EAGER_API eg_tensor *(eg_call)(eg_layer *l, eg_tensor *x, eg_call_options o) {
 }
 
 // ---- fully connected
+// Dense: y = activation(x kernel + bias), with x of shape (..., features) and kernel (features, units). Inputs of
+// rank 3 and higher are flattened to one large product. Where nothing looks at the single ops, product, bias and
+// ReLU are one launch.
 
 static bool egi_layer_last_known(const eg_shape *in) {
     return in->dims[in->rank - 1] >= 0 ||
@@ -18299,6 +18348,8 @@ static bool egi_shape_global(eg_layer *l, const eg_shape *in, int n, eg_shape *o
 }
 
 // ---- shapes
+// Layers that only change the shape. The first dimension is the batch and is never touched; dimensions that are not
+// known before a call are negative.
 
 static eg_shape egi_layer_reshaped(const eg_layer *l, const eg_shape *in) {
     eg_shape out = l->config.target;
@@ -18430,6 +18481,7 @@ static bool egi_shape_up_sampling(eg_layer *l, const eg_shape *in, int n, eg_sha
 }
 
 // ---- functions without weights
+// Layers that are one op, or none: they have no build, and in inference dropout returns its input itself.
 
 static bool egi_call_activation(eg_layer *l, egi_layer_run *c) {
     return (c->out[0] = eg_activate(c->in[0], l->config.o.activation)) != NULL;
@@ -18838,6 +18890,8 @@ static bool egi_call_group_norm(eg_layer *l, egi_layer_run *c) {
 }
 
 // ---- embedding
+// A table of vectors, (count, units), read by class numbers: (...) becomes (..., units). The gradient adds into the
+// rows that were read. With .mask_zero, number 0 is padding, and the layers behind skip its steps.
 
 static bool egi_build_embedding(eg_layer *l, const eg_shape *in, int n) {
     const eg_layer_options *o = &l->config.o;
@@ -18865,6 +18919,8 @@ static bool egi_shape_embedding(eg_layer *l, const eg_shape *in, int n, eg_shape
 }
 
 // ---- several inputs
+// Layers that join inputs of one rank: sums, products, extremes, concatenation, dot products. The output has a mask
+// if any input has one.
 
 static eg_tensor *egi_merge_inputs(egi_layer_run *c, eg_tensor *(*op)(eg_tensor *, eg_tensor *)) {
     eg_tensor *y = c->in[0];
@@ -18954,6 +19010,8 @@ static bool egi_call_lambda(eg_layer *l, egi_layer_run *c) {
 }
 
 // ---- layers of layers
+// Sequential calls its layers in turn; a custom layer calls a function of the user's, whose layers and weights
+// become its parts. Parts are named, and a weight's path (layer/part) is its name in files.
 
 static bool egi_build_sequential(eg_layer *l, const eg_shape *in, int n) {
     eg_shape shape = *in;
@@ -19384,6 +19442,8 @@ static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
 }
 
 // ---- both directions
+// Bidirectional owns two recurrent layers, of which the second reads its sequence backwards; the outputs are joined
+// as .merge says. Its states are the forward layer's, then the backward one's.
 
 static bool egi_build_bidirectional(eg_layer *l, const eg_shape *in, int n) {
     eg_shape out;
@@ -19428,6 +19488,10 @@ static bool egi_call_bidirectional(eg_layer *l, egi_layer_run *c) {
 }
 
 // ---- attention
+// Multi-head attention after Vaswani et al. (2017): softmax(Q K^T / sqrt(size)) V per head. Queries, keys and values
+// are products of the inputs, cut into heads: (N, steps, heads, size). Fewer key heads than query heads are shared
+// by groups of them. With keys and values so far given, a call adds its own to them, so that text can be generated
+// step by step.
 
 static bool egi_build_positions(eg_layer *l, const eg_shape *in, int n) {
     const eg_layer_options *o = &l->config.o;
@@ -20068,6 +20132,9 @@ EAGER_API void eg_layer_on_release(eg_layer *l, void (*release)(void *user)) {
 }
 
 // ---- configurations: a layer's row, options and parts as JSON, and back
+// A model's structure as JSON: each layer's class, its options that differ from the default, and its parts. One
+// table of fields per class serves writing, reading and checking. A custom layer is written by the name of its
+// registered maker.
 
 typedef struct egi_maker { const char *name; eg_layer *(*make)(void *user); void *user; } egi_maker;
 static struct { egi_maker list[128]; int n; } egi_makers;      // under egi_lock
@@ -21524,6 +21591,8 @@ EAGER_API const char *eg_metric_name(eg_metric *m) { return egi_metric_alive("me
 EAGER_API eg_tensor *eg_metric_state(eg_metric *m) { return egi_metric_alive("metric_state", m) ? m->state : NULL; }
 
 // ---- history: a table of numbers, a row an epoch, and the loss of every batch
+// What eg_fit returns and the callbacks read. It also serves hand-written loops (eg_history_new), which may add
+// columns at any epoch.
 
 struct eg_history {
     int columns;                        // values an epoch
@@ -22136,6 +22205,9 @@ EAGER_API const eg_history *eg_model_history(eg_layer *model) {
 }
 
 // ---- one step
+// What happens to one batch, for fit, evaluate and single batches alike. Everything of a step lives in one scope and
+// on one tape, so a step leaves nothing behind but weights, slots, metrics and the loss's number. Metrics run before
+// the update, so a step that fails in one leaves the weights as they were.
 
 static bool egi_model_call(const char *function, eg_layer *model, eg_tensor *const *inputs, int n, eg_tensor **out,
                            int n_out, bool training) {
@@ -22339,6 +22411,7 @@ EAGER_API double (eg_test_on_batch)(eg_layer *model, eg_tensor *x, eg_tensor *y,
 }
 
 // ---- progress: on a terminal one line that is drawn again and again, else a line an epoch
+// Progress goes through the printer, as all output does.
 
 typedef struct egi_bar {
     bool on, live, blocks, color;       // it prints; draws over the line; may use block characters; may use colours
@@ -22433,6 +22506,9 @@ static int egi_show_value(char *text, size_t size, const char *name, double valu
 }
 
 // ---- eg_fit
+// Epochs of steps, with validation and callbacks in between. The whole state of a fit is one struct on the C stack
+// (egi_fit); callbacks get its first member, eg_fit_state, and set flags in it. A callback may release the model or
+// the callbacks themselves: fit holds references to everything that it still needs.
 
 struct eg_callback {
     egi_object object;
@@ -22936,6 +23012,8 @@ EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_te
 }
 
 // ---- evaluate, predict
+// Steps without an update. evaluate sums the same metrics as fit and gives their results; predict only calls the
+// model, batch by batch, and joins the outputs along the first axis.
 
 #define EGI_EVALUATE_FIELD(...) EGI_FIELD(eg_evaluate_options, __VA_ARGS__)
 static const egi_field egi_evaluate_rows[] = {
@@ -23074,6 +23152,8 @@ EAGER_API eg_tensor *(eg_predict)(eg_layer *model, eg_tensor *x, eg_evaluate_opt
 }
 
 // ---- callbacks
+// A callback is a struct of functions with a user pointer and a count of references, which a fit takes over. The
+// library's own callbacks (checkpoint, early stopping, rates, logs) are such functions over one struct, egi_watch.
 
 EAGER_API eg_callback *eg_callback_new(eg_callback_functions functions) {
     eg_callback *callback = (eg_callback *)egi_object_new("callback_new", EGI_CALLBACK, sizeof *callback);
@@ -23852,6 +23932,10 @@ static void egi_element_drop(eg_tensor **x) {
 }
 
 // ---- datasets
+// A dataset is an immutable description: a stage with its arguments, and the datasets that it reads from. Making a
+// stage takes over the references to those, also when it fails, so pipelines nest without temporaries. Nothing is
+// read before an iterator asks; the state of a pass is in cursors (next section), so several iterators may read one
+// dataset at once.
 
 EAGER_API eg_dataset *eg_dataset_retain(eg_dataset *d) {
     egi_object_share("dataset_retain", "dataset", d, EGI_DATASET);
@@ -24275,6 +24359,8 @@ static eg_status egi_map_call(const egi_cursor *c, int64_t element, eg_tensor *c
 }
 
 // ---- sources in memory
+// Datasets made of tensors: all rows as one element, or one element a row. Elements are views of the tensors given,
+// not copies.
 
 static bool egi_dataset_sources(eg_dataset *d, eg_tensor *const *tensors, int n) {
     if (!egi_lists_given(d->stage->name, n, tensors, tensors, tensors)) return false;
@@ -25049,6 +25135,8 @@ EAGER_API eg_dataset *(eg_dataset_csv)(const char *const *paths, int n, eg_csv_o
 }
 
 // ---- map and filter
+// Functions of the user's on elements. They run in a scope of their own and are not recorded. map's results are
+// delivered in the order of its inputs, with any number of threads.
 
 #ifndef EAGER_NO_THREADS
 // A map with several threads. The thread that asks for elements reads upstream and hands out jobs in order; the
@@ -25304,6 +25392,8 @@ EAGER_API eg_dataset *eg_dataset_filter(eg_dataset *from, eg_function1 *keep, vo
 }
 
 // ---- batches
+// Joins n elements into one with a new first axis, component by component; padded, shorter elements are filled up.
+// Ragged ends are kept or dropped as .drop_remainder says.
 
 typedef struct egi_batch_state { egi_element *list; int64_t capacity; } egi_batch_state;
 static bool egi_element_room(egi_cursor *c, egi_element **list, int64_t *capacity, int64_t count) {
@@ -25763,6 +25853,7 @@ EAGER_API eg_dataset *eg_dataset_enumerate(eg_dataset *d) {
 }
 
 // ---- several into one: zip, concatenate, interleave
+// zip ends with its shortest input, concatenate reads one after the other, interleave takes turns.
 
 static eg_status egi_zip_next(egi_cursor *c, eg_tensor **out) {
     int n = 0;
@@ -26615,6 +26706,8 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
 
 // ---- named tensors
+// An archive: tensors by name, in the order in which they were added, and notes (texts by key). All file formats of
+// models and checkpoints are read into one and written from one, so what is checked about names is checked here.
 
 typedef struct egi_item { char *name; eg_tensor *x; } egi_item;
 typedef struct egi_note { char *key, *value; } egi_note;
@@ -26927,6 +27020,8 @@ static bool egi_stored_bytes(const eg_shape *shape, int stored, int64_t *bytes) 
 }
 
 // ---- .npy: a header that is a Python dictionary, then the elements
+// Readers of headers trust nothing: every position is compared with the end before it is read, every product of
+// dimensions is checked for overflow, and every error says the byte where it was found.
 
 enum { EGI_NPY_MOST = 10000 };                                       // the longest header that NumPy reads, in bytes
 typedef struct egi_npy { const char *at, *end, *start; int64_t base; egi_stream *s; } egi_npy;
@@ -28574,6 +28669,8 @@ EAGER_API bool (eg_load_weights_memory)(eg_layer *l, const void *data, int64_t s
 }
 
 // ---- whole models
+// A model's file is an archive: the weights by path, and the structure as JSON in a note. A save first checks that a
+// load could make every layer again.
 
 static const char egi_model_key[] = "eager_model";
 // The first custom layer that a load could not make, because its kind is not registered. Layers inside a custom layer
@@ -29567,6 +29664,8 @@ static bool egi_pb_read(egi_pb *p, egi_pb_field *f) {
 }
 
 // ---- record files
+// TFRecord files: each record is its length, a CRC of the length, the bytes, and their CRC (CRC-32C, masked). A
+// writer writes to a temporary name and renames when it is closed, so readers never see a half-written file.
 
 struct eg_record_writer { egi_object object; bool open; egi_sink sink; };
 
@@ -29766,6 +29865,9 @@ EAGER_API bool eg_summary_due(void) {
 }
 
 // ---- summaries
+// Events in TensorBoard's format: record files of protocol buffers, of which only the few messages that are needed
+// are written, field by field. A file of events grows while TensorBoard reads it, so it is flushed instead of
+// renamed.
 
 #define EGI_SUMMARY_FIELD(...) EGI_FIELD(eg_summary_options, __VA_ARGS__)
 static const egi_field egi_summary_rows[] = {
@@ -30184,6 +30286,8 @@ EAGER_API eg_tensor *eg_image_grid(eg_tensor *x, int64_t columns) {
 }
 
 // ---- pictures: read
+// PNG and JPEG through libpng and libjpeg, where EAGER_IMAGE links them; what they report by longjmp becomes an
+// error. The size in a header is compared with limits before anything is allocated.
 
 #ifdef EAGER_IMAGE
 // libpng and libjpeg report errors by longjmp; everything that must survive it is in this struct. rows[] point into
