@@ -6215,6 +6215,8 @@ static bool egi_disk_seek(egi_source *s, int64_t offset) { (void)s; (void)offset
 static void egi_disk_close(egi_source *s) { (void)s; }
 static bool egi_is_folder(const char *path) { (void)path; return false; }
 static bool egi_disk_has(const char *path) { (void)path; return false; }
+// Opens a temporary file beside the path, which egi_sink_close renames to it. A device or a pipe has no temporary:
+// it is opened itself. On failure everything is closed and removed again.
 static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     memset(s, 0, sizeof *s);
     s->failed = true;
@@ -6547,6 +6549,8 @@ static bool egi_sink_close(egi_sink *s, bool good) {
     memset(s, 0, sizeof *s);
     return ok;
 }
+// Opens a temporary file beside the path, which egi_sink_close renames to it. A device or a pipe has no temporary:
+// it is opened itself. On failure everything is closed and removed again.
 static bool egi_sink_open(egi_sink *s, const char *function, const char *path) {
     memset(s, 0, sizeof *s);
     s->function = function;
@@ -7043,6 +7047,8 @@ static bool egi_json_names_differ(const egi_json_reader *r, int64_t object) {
     return ok;
 }
 static bool egi_json_value(egi_json_reader *r);
+// Reads an array or object whose first character is r->at. Its members follow node in the list of nodes, an object's
+// name before each value; node.next is where its parent goes on.
 static bool egi_json_container(egi_json_reader *r, int64_t node, char close) {
     egi_json *j = r->j;
     if (++r->depth > EGI_JSON_DEPTH)
@@ -11260,6 +11266,9 @@ static void egi_sort_write(const egi_sort_row *r, const uint64_t *items, const c
         default: EGI_SORT_PICK(uint64_t)
     }
 }
+// Rows of few elements are sorted by comparisons. Longer ones become unsigned keys in the wanted order, which are
+// sorted by radix: with their places where the order is wanted, alone where equal keys are equal values. Where only
+// the first k of many are wanted, they are selected first (egi_sort_some).
 static bool egi_cpu_sort(eg_backend *b, const egi_args *args) {
     const egi_sort_parameters *p = (const egi_sort_parameters *)args->parameters;
     const eg_tensor *x = args->in[0];
@@ -11316,6 +11325,7 @@ static const int64_t *egi_cpu_indices(const char *name, const eg_tensor *x, int6
         }
     return index;
 }
+// One product of matrices for each index of the batch. A batch axis that broadcasts has the stride 0.
 static bool egi_cpu_matmul(eg_backend *b, const egi_args *args) {
     const egi_matmul_parameters *p = (const egi_matmul_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *y = args->in[1];
@@ -11402,6 +11412,8 @@ static bool egi_cpu_pool(eg_backend *b, const egi_args *args) {
             for (int64_t i = 0; i < n; i++) t[i] = from[index[i]]; \
         break; \
     }
+// Rows of 1, 2, 4 and 8 bytes are copied as numbers, longer ones by memcpy. The indices have been checked before
+// anything is written (egi_cpu_indices).
 static bool egi_cpu_gather(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *x = args->in[0], *indices = args->in[1];
@@ -11490,6 +11502,8 @@ static void egi_cpu_scatter_hot(const float *u, const int64_t *index, int64_t n,
             } \
         break; \
     }
+// Adds rows in the order of the indices. float32 rows that occur very often are summed in double first, since
+// thousands of additions to one float would lose digits.
 static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     const egi_gather_parameters *p = (const egi_gather_parameters *)args->parameters;
     const eg_tensor *indices = args->in[1];
@@ -11525,6 +11539,8 @@ static bool egi_cpu_scatter_add(eg_backend *b, const egi_args *args) {
     egi_cpu_indices_done(indices, index);
     return ok || egi_no_memory(p->name, p->rows * 4);
 }
+// Numbers as a function of seed, counter and position, so that pieces can be made in any order. Integer dtypes are
+// made as int64 by blocks and converted.
 static bool egi_cpu_random(eg_backend *b, const egi_args *args) {
     const egi_random_parameters *p = (const egi_random_parameters *)args->parameters;
     eg_tensor *y = args->out[0];
@@ -13508,6 +13524,9 @@ static bool egi_conv_transpose_axis(const char *name, const eg_tensor *x, const 
     a->out = out;
     return fits;
 }
+// The transposed convolution is the gradient of a convolution with respect to its input, so it runs that row: x
+// takes the place of the upstream gradient, and the windows are those of the convolution whose output has the shape
+// of x.
 static eg_tensor *egi_conv_transpose(const char *name, int space, eg_tensor *x, eg_tensor *f,
                                      const eg_conv_options *o) {
     egi_windows w;
@@ -13637,6 +13656,8 @@ EAGER_API eg_tensor *(eg_avg_pool1d)(eg_tensor *x, eg_pool_options o) {
 // Resizes one axis: a gather of the rows below each position, and for EG_BILINEAR one of the rows above, weighted.
 // The centre of element i of the result lies at (i + 1/2) from / to - 1/2 of the source.
 
+// Resizes one axis as two gathers and a weighted sum, so that gradients follow. Bilinear resizing is this along both
+// axes in turn.
 static eg_tensor *egi_resize_axis(eg_tensor *x, int axis, int64_t to, bool nearest) {
     int64_t from = x->dims[axis];
     size_t n = (size_t)(to ? to : 1);
@@ -13922,6 +13943,9 @@ static bool egi_einsum_result(egi_einsum *e, const char *p) {
     }
     return true;
 }
+// Operands are joined from left to right, each pair by one product of matrices (egi_einsum_pair). A letter that
+// neither a later operand nor the result has is summed in that product. Last, what is left is summed and the axes
+// are put in the result's order.
 static eg_tensor *egi_compose_einsum(const char *equation, eg_tensor *const *operands, int n) {
     egi_einsum e;
     if (!equation) return (eg_tensor *)eg_raise(EG_ERROR_ARGUMENT, "eg_einsum: the equation is NULL");
@@ -15211,6 +15235,8 @@ static void egi_tape_slot_text(const eg_tape *t, int32_t slot, egi_text *out) {
     else snprintf(text, sizeof text, "%%%d", (int)slot);
     egi_text_string(out, text);
 }
+// A line: its number, results, op, inputs (%n is slot n, a name is a variable's), shapes, and what the tape keeps
+// for the gradient.
 EAGER_API void eg_tape_print(eg_tape *t) {
     egi_text out;
     memset(&out, 0, sizeof out);
@@ -15262,6 +15288,8 @@ EAGER_API void eg_tape_print(eg_tape *t) {
     else egi_print_text(out.data);
     egi_text_free(&out);
 }
+// Leaves (variables and watched tensors) are ellipses, ops are boxes, dashed where an op has no gradient. An edge
+// goes from where a value was made to where it is read.
 EAGER_API int64_t eg_tape_dot(eg_tape *t, char *text, size_t capacity) {
     egi_text out;
     char item[400];
@@ -15426,6 +15454,8 @@ static bool egi_op_exists(const char *name) {
     for (int i = 0; i < EGI_OPS; i++) if (!strcmp(names[i], name)) return true;
     return egi_user_op_exists(name);
 }
+// The list only grows and its entries never change, so that readers need no lock: the count is published after the
+// entry is whole.
 EAGER_API int eg_op_register(const eg_op_definition *d) {
     if (!d || !d->name || !d->name[0] || !d->forward) {
         egi_fail(EG_ERROR_ARGUMENT, "eg_op_register: a name and a forward function are needed");
@@ -16816,6 +16846,9 @@ static bool egi_updates_run(eg_optimizer *opt, egi_prepared *p, int n, eg_tensor
     if (ok) egi_variable_take(opt->steps, steps);
     return ok;
 }
+// Gather, update, and only then commit: whatever fails on the way leaves variables, slots and accumulated gradients
+// as they were, and slots that were made for this call are removed. Accumulating calls add up and update at every
+// .accumulate_steps-th.
 EAGER_API bool eg_apply_gradients(eg_optimizer *opt, eg_tensor *const *grads, eg_tensor *const *variables, int n) {
     if (!egi_optimizer_alive("apply_gradients", opt) || !egi_gradients_given(opt, grads, variables, n)) return false;
     if (opt->applying)
@@ -18665,6 +18698,8 @@ static bool egi_normalize_gradient(const eg_grad_context *c, const egi_normalize
     return !a->shifts || !c->needed[beta] ||
            egi_set_dx(beta, dx, eg_reshape((eg_reduce_sum)(g, all), egi_shape(c->inputs[beta])));
 }
+// The gradients of x, gamma and beta in one pass over the data. Where something looks at the single ops, the same
+// formula runs as ops, which can be differentiated again.
 static bool egi_grad_normalize(const eg_grad_context *c, const egi_op *op, eg_tensor **dx) {
     const egi_normalize_attr *a = (const egi_normalize_attr *)c->attributes;
     const int beta = 1 + a->scales, n = beta + a->shifts;
@@ -18724,6 +18759,9 @@ static int64_t egi_dims_product(const eg_tensor *x, int from, int to) {
     for (int i = from; i < to; i++) n *= x->dims[i];
     return n;
 }
+// In training the batch's own mean and variance are used, and the moving ones follow them; in inference, or where
+// the layer is frozen, the moving ones are used. With a mask of steps, only the steps that count enter the mean.
+// Without a mask, training is one launch where the operands allow it.
 static bool egi_call_batch_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *mean, *variance, *centered, *weights = NULL;
     int axis = 0;
@@ -18815,6 +18853,8 @@ static const egi_op egi_op_layer_norm = { "layer_norm", 3, 1, 0, sizeof(double),
                                           egi_run_layer_norm, egi_grad_layer_norm,
                                           { EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B, EGI_USES_A | EGI_USES_B },
                                           EGI_NOT_ELEMENTWISE(layer_norm) };
+// Three ways to the same values: a kernel of the device, the CPU's one pass, and the composition of ops, which is
+// the oracle of both and takes any axis.
 static bool egi_call_layer_norm(eg_layer *l, egi_layer_run *c) {
     eg_tensor *x = c->in[0], *in[3];
     int axis = 0;
@@ -19227,6 +19267,9 @@ static eg_tensor *egi_recurrence_inputs(const eg_layer *l, eg_tensor *x, eg_tens
     eg_tensor *z = egi_matmul(x, false, kernel, false);
     return eg_reshape(bias ? (eg_add)(z, bias) : z, split);
 }
+// Collects what a run over the steps needs. GRU with .reset_before multiplies the state by the reset gate before the
+// product, so its recurrent kernel is used in two parts; with a bias of two rows, the second belongs to the
+// recurrent product.
 static bool egi_recurrence_of(const eg_layer *l, const egi_layer_run *c, egi_recurrence *r, eg_tensor **bias) {
     const eg_layer_options *o = &l->config.o;
     int64_t units = l->config.units;
@@ -19374,6 +19417,8 @@ static bool egi_recurrence_runs_as_one(const eg_layer *l, const egi_layer_run *c
         if (state[s]->dtype != x->dtype || egi_backend_of(state[s]) != egi_backend_of(x)) return false;
     return true;
 }
+// All steps as one op, whose kernel keeps what its gradient reads. egi_recur_by_steps computes the same op by op,
+// for cells and options that the kernels do not have.
 static bool egi_recur_as_one(const eg_layer *l, egi_layer_run *c, const egi_recurrence *r, eg_tensor *z,
                              eg_tensor *const *state) {
     const eg_layer_options *o = &l->config.o;
@@ -19416,6 +19461,8 @@ static bool egi_recur_by_steps(const eg_layer *l, egi_layer_run *c, const egi_re
     for (int s = 0; s < r->cell->states && ok; s++) c->out[1 + s] = state[s];
     return ok;
 }
+// The inputs' product with the kernel is computed for all steps at once, since it does not depend on the state; only
+// the recurrent product is left for the steps.
 static bool egi_call_recurrent(eg_layer *l, egi_layer_run *c) {
     egi_recurrence r;
     eg_tensor *x = c->in[0], *mask = c->mask[0], *bias, *state[2] = { NULL, NULL };
@@ -19523,6 +19570,7 @@ static egi_attention_in egi_attention_inputs(const egi_layer_run *c) {
     if (c->in && a.n > 1 && c->in[a.n - 1]->dtype == EG_BOOL) a.pairs = c->in[--a.n];
     return a;
 }
+// Four dense layers: for query, key and value with (heads, size) units, and one that joins the heads.
 static bool egi_build_attention(eg_layer *l, const eg_shape *in, int n) {
     static const char *const names[] = { "query", "key", "value", "attention_output" };
     const egi_layer_config *k = &l->config;
@@ -19741,6 +19789,8 @@ static bool egi_attention_runs_as_one(const eg_layer *l, const egi_layer_run *c,
     return c->n_out < 2 && !(c->training && k->o.dropout > 0) && k->size <= EGI_ATTENTION_SIZE &&
            value_dim <= EGI_ATTENTION_SIZE && egi_kernel_runs_as_one(c->in[0], EGI_ATTENTION);
 }
+// One launch where the device has the kernel and nobody asks for the weights, else products and a softmax, op by op.
+// out[1] is the weights, out[2] and out[3] the keys and values with which a next step goes on.
 static bool egi_call_attention(eg_layer *l, egi_layer_run *c) {
     const egi_layer_config *k = &l->config;
     int64_t heads = k->units, shared = k->o.kv_heads ? k->o.kv_heads : heads;
@@ -20297,6 +20347,8 @@ static bool egi_read_word(const egi_json *j, int64_t node, const egi_words *word
     snprintf(text, sizeof text, "'%.40s' is no %s", word ? word : "?", words->type);
     return egi_read_fail(j, node, text);
 }
+// Checks only the JSON kind here; the range is checked with all options, when the layer is made. A 0 that was
+// written is read as EG_ZERO, since a 0 in an options struct means the default.
 static bool egi_read_field(const egi_json *j, int64_t node, egi_layer_config *c, const egi_field *f) {
     void *p = (char *)c + f->offset;
     egi_json_node n = egi_json_at(j, node);
@@ -21256,6 +21308,8 @@ static double egi_metric_threshold_rule(int64_t i, const double *p) {
     if (p[0] < 3) return i ? p[1] : -HUGE_VAL;
     return i == 0 ? -egi_loss_epsilon : (double)i == p[0] - 1 ? 1 + egi_loss_epsilon : (double)i / (p[0] - 1);
 }
+// The counts of true and false positives above each threshold, as one product: (thresholds, n) of 0 and 1, with (n,
+// 2) of the weights of positives and negatives.
 static eg_tensor *egi_delta_thresholds(const eg_metric *m, eg_tensor *y, eg_tensor *p, eg_tensor *w) {
     if (!egi_labels_fit("metric_update", EGI_DENSE, y, p) || !egi_needs_float("metric_update", p)) return NULL;
     double rule[2];
@@ -22111,6 +22165,8 @@ static bool egi_compile_lists(const char *function, eg_optimizer *optimizer, con
             eg_metric_release(outputs[k].metrics.list[i]);
     return false;
 }
+// Takes over the references to the optimizer and the metrics, also when it fails. The former training is freed only
+// when the new one is whole.
 static bool egi_compile(const char *function, eg_layer *model, eg_optimizer *optimizer, const eg_output *outputs,
                         int n) {
     egi_training *former = model ? (egi_training *)model->training : NULL, *t = NULL;
@@ -22798,6 +22854,7 @@ static const egi_fields egi_fit_fields = { egi_fit_rows, (int)(sizeof egi_fit_ro
 static bool egi_fit_options(const char *function, eg_fit_options *o) {
     return EGI_NAMED(function, *o, "epochs = 3") && egi_options_take(function, o, &egi_fit_fields, UINT64_MAX, NULL);
 }
+// Checks everything that can be checked before the first step, so that a wrong option does not cost an epoch.
 static bool egi_fit_ready(egi_fit *f, eg_dataset *data, eg_fit_options *o) {
     if (!EGI_NAMED("fit", *o, "epochs = 3")) return false;
     if (o->batch_size || o->no_shuffle || o->sample_weights || o->validation_x || o->validation_y)
@@ -22985,6 +23042,8 @@ static bool egi_fit_arrays_options(const eg_fit_options *o, int64_t *batch) {
            egi_fail(EG_ERROR_ARGUMENT,
                     "eg_fit_arrays: give .validation_x and .validation_y, both, or a .validation dataset");
 }
+// Makes a dataset of the arrays (shuffled, in batches) and one of the validation's, and fits on these. The
+// callbacks' references are given back on every way out.
 EAGER_API const eg_history *(eg_fit_arrays)(eg_layer *model, eg_tensor *x, eg_tensor *y, eg_fit_options o) {
     eg_tensor *list[3] = { x, y, o.sample_weights }, *held[3] = { o.validation_x, o.validation_y, NULL };
     eg_dataset *data = NULL, *validation = NULL;
@@ -23026,6 +23085,7 @@ static const egi_fields egi_evaluate_fields = { egi_evaluate_rows, 6 };
 static bool egi_evaluate_options(const char *function, const char *example, eg_evaluate_options *o) {
     return EGI_NAMED(function, *o, example) && egi_options_take(function, o, &egi_evaluate_fields, UINT64_MAX, NULL);
 }
+// The metrics' sums belong to the model, so evaluating is refused while a fit sums in them.
 static double egi_evaluate_on(const char *function, eg_layer *model, eg_dataset *data, eg_evaluate_options o) {
     egi_training *t = egi_model_compiled(function, model);
     egi_bar bar;
@@ -23622,6 +23682,8 @@ static egi_watch *egi_backup_best(eg_fit_state *s, int i) {
     }
     return NULL;
 }
+// Tracks every list of numbers that a resumed fit needs: the batches' losses, the epochs' ends, a list for each
+// column of the history, and the best weights of callbacks that keep them.
 static bool egi_backup_lists(egi_watch *w, eg_fit_state *s) {
     const eg_history *h = s->history;
     int best = 0;
@@ -24308,6 +24370,8 @@ static eg_tensor *egi_element_own(const char *op, eg_tensor *x) {
     if (x && egi_backend_of(x) != &egi_cpu) x = egi_device_copy(x, egi_backend_of(x), &egi_cpu);
     return eg_retain(x);
 }
+// Takes over what a function of the user's put into x, after checking it against what the dataset declared.
+// Components that the function set beyond the declared ones are an error, since they would be lost in silence.
 static bool egi_element_results(const char *name, const eg_dataset *d, eg_tensor **x, eg_tensor **out) {
     for (int i = 0; i < d->n; i++) {
         if (!x[i])
@@ -24639,6 +24703,8 @@ static eg_status egi_text_failed(const char *function, egi_text *t) {
     return EG_FAILED;
 }
 
+// A line may span several blocks of the file, so it is gathered in r->text. The last line needs no newline, and a
+// carriage return before one is dropped.
 static eg_status egi_lines_next(egi_cursor *c, eg_tensor **out) {
     egi_blocks *r = (egi_blocks *)c->state;
     egi_text *t = &r->text;
@@ -25224,6 +25290,7 @@ static void egi_crew_rest(egi_crew *crew) {
     }
     pthread_mutex_unlock(&crew->lock);
 }
+// The threads that could be started suffice: with none at all, the asking thread does every job itself.
 static egi_crew *egi_crew_new(const egi_cursor *c, int threads) {
     egi_crew *crew = (egi_crew *)egi_alloc(sizeof *crew);
     if (!crew) { egi_no_memory("dataset_map", (int64_t)sizeof *crew); return NULL; }
@@ -25555,6 +25622,8 @@ static bool egi_cursor_not_in_vain(const egi_cursor *c, int64_t n, const char *w
 }
 
 typedef struct egi_unbatch_state { egi_element now; int64_t row; } egi_unbatch_state;
+// Elements without rows are passed over, but not for ever: egi_cursor_not_in_vain ends a pipeline that would never
+// give an element.
 static eg_status egi_unbatch_next(egi_cursor *c, eg_tensor **out) {
     egi_unbatch_state *s = (egi_unbatch_state *)c->state;
     if (c->d->cardinality == 0) return EG_END_OF_SEQUENCE;
@@ -26011,6 +26080,8 @@ static eg_status egi_interleave_open(egi_cursor *c, egi_interleave_state *s) {
     s->open += t->c != NULL;
     return t->c ? EG_NEXT : EG_FAILED;
 }
+// `cycle` inner datasets are open at a time, and each gives `block` elements before the next one's turn. An inner
+// dataset that ends is replaced by the next of the outer one.
 static eg_status egi_interleave_next(egi_cursor *c, eg_tensor **out) {
     egi_interleave_state *s = (egi_interleave_state *)c->state;
     int64_t cycle = c->d->number[0], block = c->d->number[1];
@@ -26117,6 +26188,8 @@ static void egi_cache_publish(egi_cursor *c, egi_cache *own) {
     egi_unlock();
     if (news) egi_cache_release(former);
 }
+// The first pass that reads to the end publishes its list for all later ones. A pass that ends earlier publishes
+// nothing, so a cache never holds a part.
 static eg_status egi_cache_next(egi_cursor *c, eg_tensor **out) {
     egi_cache_state *s = (egi_cache_state *)c->state;
     egi_cache *full = egi_cache_full(c), *own = s->own;
@@ -26520,6 +26593,8 @@ static bool egi_element_hand_out(egi_element *e, int n, eg_backend *to, eg_tenso
     for (int i = 0; !ok && i < n; i++) out[i] = NULL;
     return ok;
 }
+// The pipeline works on the CPU and tells its errors to nobody until it has ended (egi_hush); what arises in it is
+// then raised once. The elements go to the default device last.
 EAGER_API eg_status eg_iterator_next(eg_iterator *it, eg_tensor **out) {
     egi_element e;
     egi_hush hush;
@@ -26610,6 +26685,8 @@ EAGER_API eg_tensor *eg_iterator_position(eg_iterator *it) {
     egi_free(p);
     return x;
 }
+// A position is bytes that a file may have damaged: the head's two counts must add up to its size before they are
+// used. It also holds the pipeline's printed form, so that it is not restored into another one.
 static bool egi_position_fits(eg_iterator *it, eg_tensor *position, const unsigned char *p) {
     int64_t size = position->size, seeds = it->d->seeds, words = eg_dataset_format(it->d, NULL, 0);
     if (position->dtype != EG_UINT8 ||
@@ -26856,6 +26933,7 @@ EAGER_API const char *eg_archive_text(eg_archive *a, const char *key) {
     int64_t i = a && key ? egi_archive_note_find(a, key) : -1;
     return i >= 0 ? a->notes[i].value : NULL;
 }
+// NULL as the value removes the key. Copies are made before the archive changes.
 EAGER_API bool eg_archive_set_text(eg_archive *a, const char *key, const char *value) {
     if (!egi_archive_alive("archive_set_text", a)) return false;
     if (!key) return egi_fail(EG_ERROR_ARGUMENT, "eg_archive_set_text: the key is NULL");
@@ -27295,6 +27373,8 @@ static void egi_zip_header(egi_text *t, const egi_member *m, bool central) {
     egi_zip_number(t, (uint64_t)m->size, 8);
     if (central) egi_zip_number(t, (uint64_t)m->local, 8);
 }
+// The end of a zip file: the ZIP64 record and its locator where a number needs more than 32 bits, then the end of
+// the central directory (PKWARE's APPNOTE 4.3.14 to 4.3.16).
 static void egi_zip_end(egi_text *t, int64_t count, int64_t start, int64_t size) {
     bool wide = (uint64_t)start >= EGI_ZIP64_FROM || (uint64_t)size >= EGI_ZIP64_FROM || count >= 0xffff;
     if (wide) {
@@ -27339,6 +27419,8 @@ static bool egi_notes_read(const char *function, eg_archive *a, const egi_json *
     }
     return true;
 }
+// One member, stored without compression: a .npy header and the elements. `list` gets its entry of the central
+// directory.
 static bool egi_npz_write(egi_sink *s, egi_text *list, char *name, eg_tensor *x) {
     char header[EGI_NPY_HEADER];
     egi_text head;
@@ -27802,6 +27884,7 @@ static bool egi_array_header(egi_array *a) {
     if (magic[0] != 0x93) return egi_stream_fail(s, "neither a .npy nor an IDX file: it begins otherwise");
     return egi_npy_begin(s, &a->stored, &a->turned, &fortran, &a->shape) && egi_array_by_rows(a, fortran);
 }
+// Opens an array without reading its elements: a .npy file, an IDX file, or a member of an .npz file.
 static bool egi_array_open(egi_array *a, const char *function, const char *path) {
     int64_t name = egi_npz_name(function, path);
     char *file = name > 0 ? egi_copy_string(path, "") : NULL;
@@ -28026,6 +28109,8 @@ static bool egi_safe_read(egi_stream *s, const egi_json *j, eg_archive *a, int64
     egi_free(list);
     return ok;
 }
+// The header's length is compared with the file's size before memory is asked for, and every tensor's range with the
+// bytes that follow (egi_safe_read).
 EAGER_API eg_archive *eg_load_safetensors(const char *path) {
     static const char function[] = "load_safetensors";
     egi_source source;
@@ -28359,6 +28444,9 @@ static bool egi_import_image(const eg_layer *l, const eg_tensor *kernel, eg_shap
     }
     return false;
 }
+// From PyTorch's orders of axes to ours: convolutions (O, I, KH, KW) become (KH, KW, I, O), dense kernels are
+// transposed. Where a dense layer reads a flattened picture, its rows are also put from channels first to channels
+// last.
 static eg_tensor *egi_torch_kernel(egi_import *m, eg_tensor *x, const eg_tensor *here) {
     eg_shape image;
     int64_t pixels = 1;
@@ -29429,6 +29517,8 @@ static bool egi_checkpoint_given(eg_archive *a, const egi_tracked *t, const egi_
     }
     return true;
 }
+// Everything that a checkpoint tracks, by name. Tensors are added as they are, not copied: the archive is written
+// before anybody can change them.
 static eg_archive *egi_checkpoint_archive(eg_checkpoint *c, int64_t number) {
     egi_weights w;
     int64_t variables;
@@ -29513,6 +29603,8 @@ EAGER_API const char *eg_checkpoint_save(eg_checkpoint *c, const char *prefix) {
     return ok ? c->path : NULL;
 }
 
+// The archive stays with the checkpoint, so that weights which are made later get their values then. If assigning
+// fails, the former one takes its place again.
 EAGER_API bool eg_checkpoint_restore(eg_checkpoint *c, const char *path) {
     if (!egi_checkpoint_alive("checkpoint_restore", c)) return false;
     if (!path) return true;
@@ -30415,6 +30507,7 @@ static void egi_image_convert_pixel(const unsigned char *from, int64_t c, unsign
     else memcpy(to, rgb, 3);
     if (wanted == 4) to[3] = c == 2 || c == 4 ? from[c - 1] : 255;
 }
+// All that libpng and libjpeg allocate is in *d or freed by them, so that every way out ends here.
 static eg_tensor *egi_image_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels,
                                    int64_t most) {
     egi_decoder *d = (egi_decoder *)egi_alloc(sizeof *d);
@@ -30444,6 +30537,7 @@ static eg_tensor *egi_image_decode(const char *function, const unsigned char *by
     return picture;
 }
 #else
+// All that libpng and libjpeg allocate is in *d or freed by them, so that every way out ends here.
 static eg_tensor *egi_image_decode(const char *function, const unsigned char *bytes, int64_t n, bool jpeg, int channels,
                                    int64_t most) {
     (void)most;
@@ -30706,6 +30800,8 @@ static const struct { uint8_t code, bits; } egi_dlpack_dtypes[EGI_DTYPES] = {   
     { 2, 32 }, { 2, 64 }, { 0, 32 }, { 0, 64 }, { 1, 8 }, { 6, 8 }, { 2, 16 }, { 4, 16 }
 };
 static bool egi_device_waited(eg_backend *b) { return !b->synchronize || b->synchronize(b); }
+// Describes x for another library, which reads its memory without a copy. The reference to the buffer is given back
+// by the deleter that the other library calls.
 static egi_lent *egi_dlpack_lend(const char *function, eg_tensor *x, size_t at) {
     if (!egi_operand_alive(function, 0, x)) return NULL;
     eg_scope scope = eg_scope_begin();
@@ -32133,6 +32229,8 @@ EGI_NOINLINE static void EGI_TN(egi_conv_depthwise_line)(const egi_windows *w, i
             }
     }
 }
+// All outputs, line by line. The filter's gradient, a sum over all outputs, is kept by levels, so that long sums
+// lose no digits.
 static bool EGI_TN(egi_conv_depthwise)(const egi_windows *w, EGI_T *x, EGI_T *f, EGI_T *y, int what) {
     const egi_window *d = &w->axis[0], *h = &w->axis[1], *a = &w->axis[2];
     const int64_t lines = w->n * d->out * h->out, outs = a->out;
@@ -33303,6 +33401,9 @@ EGI_TARGET static void EGI_TN(egi_norm_group_back)(EGI_TN(egi_norm_space) *s, co
             }
     }
 }
+// With x^ = (x - mean) r, r = 1 / sqrt(variance + epsilon), and d = g gamma, all means over one group: dx = r (d -
+// mean(d) - x^ mean(d x^)); dgamma = sum(g x^), dbeta = sum(g). Without centering (RMSNorm), mean and mean(d) are
+// left out.
 EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
     const egi_normalize_parameters *p = (const egi_normalize_parameters *)args->parameters;
     const int64_t run = p->channels * p->inner, size = p->positions * p->groups * run;
