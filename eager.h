@@ -8959,7 +8959,7 @@ static eg_tensor *egi_formula_eager(const egi_formula *formula, eg_tensor *const
 
 // A line reads and writes slots: 0 is the result, 1 to 5 are operands, those from EGI_PROGRAM_FIRST_TILE on are tiles.
 enum { EGI_PROGRAM_LINES = 40, EGI_PROGRAM_CONSTANTS = 8, EGI_PROGRAM_TILES = 8, EGI_PROGRAM_LONGS = 4,
-       EGI_PROGRAM_FIRST_TILE = 6 };
+       EGI_PROGRAM_FIRST_TILE = 6, EGI_PROGRAM_STRIPS = 4 };
 // also: a second slot, a constant, a long word
 typedef struct egi_program_line { unsigned char act, slot, also; } egi_program_line;
 struct egi_program {
@@ -8968,6 +8968,7 @@ struct egi_program {
     unsigned char alone;
     // Bit i: slot i holds bools, a byte each, whatever dtype the others have.
     unsigned char bytes;
+    unsigned char words;                        // of a program that runs in strips; else 0
     // slot i, from 1 to operands, is operand[i]: 0 to 4 for a, b, c, y, g
     unsigned char operands, tiles, filled, operand[6];
     struct { unsigned char slot, k; } fill[EGI_PROGRAM_TILES];  // tiles that are constants
@@ -9097,6 +9098,17 @@ static bool egi_program_stays(const egi_program_maker *m, int i) {
     return reader->x[0] == i || reader->act == EGI_DO_select ||
            (reader->x[1] == i && egi_program_turned(reader->act) != EGI_DO_end);
 }
+// How many lines a program has behind its first, if strips can run it: few cheap words that read operands and
+// constants; else 0.
+static int egi_program_words(const egi_program *p) {
+    int i = 0, reads = 1;
+    if ((p->line[0].act != EGI_DO_load && p->line[0].act != EGI_DO_true) || p->tiles || p->filled) return 0;
+    for (const egi_program_line *l = p->line + 1; l->act != EGI_DO_end; l++, i++) {
+        if (l->act < EGI_DO_neg || l->act == EGI_DO_select_1 || l->act == EGI_DO_select_2) return 0;
+        reads += l->act == EGI_DO_select ? 2 : 1;
+    }
+    return reads <= EGI_PROGRAM_STRIPS ? i : 0;
+}
 // Makes the program of a formula; flags are the row's. False where the formula is too long: tests hold all rows
 // against that.
 static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi_program *p) {
@@ -9128,6 +9140,7 @@ static EGI_COLD bool egi_program_make(const egi_formula *formula, int flags, egi
     }
     if (held < 0) egi_program_add_line(&m, EGI_DO_load, egi_program_slot(&m, n - 1), 0);
     egi_program_add_line(&m, EGI_DO_end, 0, 0);
+    p->words = (unsigned char)(m.full ? 0 : egi_program_words(p));
     if (flags & EGI_TO_BOOL) p->bytes |= 1;
     for (int i = 1; i <= p->operands; i++)
         if (flags & EGI_BOOL_FIRST && p->operand[i] == EGI_WORD_a) p->bytes |= (unsigned char)(1u << i);
@@ -9923,10 +9936,56 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
     EGI_CASE_1(_abs, (vec)((EGI_BITS(x) ^ EGI_BITS(x < zero)) - EGI_BITS(x < zero))) \
     EGI_CASE_1(_sign, (vec)((x < zero) - (x > zero))) EGI_UINT_CASES
 
+// The masks of four vectors of AVX2 as bytes: packing works in each half of a vector, so the result is put in order.
+#define EGI_MASKS_AS_BYTES(a, b, c, d) \
+    ((masks)__builtin_ia32_permvarsi256( \
+         (masks)__builtin_ia32_packsswb256(__builtin_ia32_packssdw256((masks)a, (masks)b), \
+        __builtin_ia32_packssdw256((masks)c, (masks)d)), order) & ones)
+// The bytes of a strip, and how many bytes an operand of floats must have for each word so that strips pay.
+enum { EGI_STRIP = 2048, EGI_STRIP_LEAST = 512 };
+
 // How many vectors a function holds decides its speed and its size. float32 has one of eight vectors, and smaller ones
-// for short tensors; the others have one of four with AVX2 and, without, one of two (float64) or one. Bools are
-// computed as uint8. For size (-Os), float32 has one of four vectors as well.
+// for short tensors; float64 has one of four with AVX2, and one of two without; integers, whose programs are nearly all
+// short enough for strips, have one vector of 16 bytes. Bools are computed as uint8. For size (-Os),
+// float32 has one of four vectors as well.
 #if EGI_WIDE_PROGRAMS
+// Writes n masks of `size` bytes, 4 or 8, as bools. Packing works in each half of a vector, so the halves are put in
+// order afterwards.
+EGI_AVX2 static void egi_masks_as_bools(int64_t n, int size, const void *from, unsigned char *to) {
+    typedef int32_t masks __attribute__((vector_size(32)));
+    typedef int32_t masks_at __attribute__((vector_size(32), aligned(1), may_alias));
+    const masks pairs = { 0, 1, 4, 5, 2, 3, 6, 7 }, order = { 0, 4, 1, 5, 2, 6, 3, 7 };
+    const int32_t one = 0x1010101;
+    const masks ones = { one, one, one, one, one, one, one, one };
+    const masks_at *m = (const masks_at *)from;
+    int64_t i = 0;
+// two vectors of masks of 8 bytes as one of 4 bytes
+#define EGI_MASKS_NARROW(j) \
+    (masks)__builtin_ia32_permvarsi256((masks)__builtin_ia32_packssdw256((masks)m[j], (masks)m[j + 1]), pairs)
+    for (; size == 4 && i + 32 <= n; i += 32, m += 4)
+        *(masks_at *)(void *)(to + i) = EGI_MASKS_AS_BYTES(m[0], m[1], m[2], m[3]);
+    for (; size == 8 && i + 32 <= n; i += 32, m += 8)
+        *(masks_at *)(void *)(to + i) = EGI_MASKS_AS_BYTES(EGI_MASKS_NARROW(0), EGI_MASKS_NARROW(2),
+                                                           EGI_MASKS_NARROW(4), EGI_MASKS_NARROW(6));
+#undef EGI_MASKS_NARROW
+    for (; i < n; i++) to[i] = *((const unsigned char *)from + i * size) & 1;
+}
+// Makes masks of `size` bytes, 4 or 8, out of n bools.
+#define EGI_BOOLS_AS_MASKS(INT) \
+    for (; n >= 16; n -= 16, b += 16) { \
+        INT mask[16]; \
+        for (int i = 0; i < 16; i++) mask[i] = -(INT)(b[i] != 0); \
+        memcpy(t, mask, sizeof mask); \
+        t += sizeof mask; \
+    } \
+    for (; n > 0; n--, t += sizeof(INT)) { const INT mask = -(INT)(*b++ != 0); memcpy(t, &mask, sizeof mask); }
+EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, void *to) {
+    const unsigned char *b = (const unsigned char *)from;
+    char *t = (char *)to;
+    if (size == 4) { EGI_BOOLS_AS_MASKS(int32_t) }
+    else { EGI_BOOLS_AS_MASKS(int64_t) }
+}
+#undef EGI_BOOLS_AS_MASKS
 #define EGI_STAMP 264
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 864
@@ -9980,9 +10039,6 @@ static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n
 #if EGI_WIDE_PROGRAMS
     if (wide && dtype == EG_FLOAT32 && n >= 16) return n < 64 ? egi_run_avx2_f32_some : egi_run_avx2_f32;
     if (wide && dtype == EG_FLOAT64) return egi_run_avx2_f64;
-    if (wide && dtype == EG_INT64) return egi_run_avx2_i64;
-    if (wide && dtype == EG_INT32) return egi_run_avx2_i32;
-    if (wide && dtype >= EG_UINT8) return egi_run_avx2_u8;
 #else
     (void)wide;
 #endif
@@ -9997,7 +10053,28 @@ static egi_program_runner *egi_program_runner_of(int dtype, bool wide, int64_t n
 #endif
     return egi_run_f32;
 }
-// Runs a program on n elements: by the loop of its only word where that can, else by an interpreter.
+// Whether a program goes faster in strips, with AVX2. Of float32, which has the larger interpreter, only that writes
+// around the cache.
+static bool egi_strips_pay(const egi_program *p, int dtype, int64_t n) {
+    const int64_t bytes = n * egi_dtypes[dtype].size;
+    if (!EGI_WIDE_PROGRAMS || !p->words) return false;
+    if (dtype > EG_FLOAT64) return bytes >= 32;
+    return bytes >= p->words * EGI_STRIP_LEAST && (dtype == EG_FLOAT64 || p->bytes & 1 || !egi_cache_overflows(bytes));
+}
+// What runs a program of few words in strips, with AVX2.
+static egi_program_runner *egi_strips_runner_of(int dtype) {
+#if EGI_WIDE_PROGRAMS
+    return dtype == EG_FLOAT32   ? egi_run_strips_avx2_f32
+           : dtype == EG_FLOAT64 ? egi_run_strips_avx2_f64
+           : dtype == EG_INT64   ? egi_run_strips_avx2_i64
+           : dtype == EG_INT32   ? egi_run_strips_avx2_i32
+                                 : egi_run_strips_avx2_u8;
+#else
+    return egi_program_runner_of(dtype, false, 0);
+#endif
+}
+// Runs a program on n elements: by the loop of its only word where that can, in strips where its words are few, else by
+// an interpreter.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in,
                                unsigned scalars, void *out) {
     const int which = dtype == EG_FLOAT32 ? wide && p->alone && p->longs[0]->loops[1]
@@ -10006,6 +10083,7 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
                       : (dtype == EG_INT32 ? 4 : 5) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
     if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
         p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
+    else if (wide && egi_strips_pay(p, dtype, n)) egi_strips_runner_of(dtype)(p, n, in, scalars, out);
     else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
 }
 // Makes the program of a row's formula (variant 0) or of its gradient for input variant - 1, when it first runs, and
@@ -33451,18 +33529,6 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 #define EGI_ON_1(i, e) { const vec x = s##i; s##i = (e); }
 #define EGI_ON_2(i, e) { const vec x = s##i, z = m[i]; s##i = (e); }
 #define EGI_ON_3(i, e) { const vec x = s##i, z = m[i], w = r[i]; s##i = (e); }
-#define EGI_CASE_1(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_1, e) break;
-#define EGI_CASE_2(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_2, e) break;
-#define EGI_CASE_2K(word, e) \
-    EGI_CASE_2(word, e) \
-    case EGI_DO##word##_k: { \
-        const EGI_T k = (EGI_T)p->k[l->also]; \
-        const vec z = EGI_SPLAT(k); \
-        EGI_FOR(EGI_ON_1, e) \
-    } \
-    break;
-#define EGI_CASE_3(word, e) \
-    case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
 #define EGI_BITS(e) ((bits)(e))
 #define EGI_CHOOSE(mask, p, q) ((vec)((EGI_BITS(mask) & EGI_BITS(p)) | (~EGI_BITS(mask) & EGI_BITS(q))))
 // Whole numbers near x, by an instruction of AVX2. Elsewhere a float below 2^23 (a double below 2^52) becomes whole
@@ -33492,12 +33558,102 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
     } break;
 #endif
 
-// The masks of four vectors of AVX2 as bytes: packing works in each half of a vector, so the result is put in order.
-#define EGI_MASKS_AS_BYTES(a, b, c, d) \
-    ((masks)__builtin_ia32_permvarsi256( \
-         (masks)__builtin_ia32_packsswb256(__builtin_ia32_packssdw256((masks)a, (masks)b), \
-        __builtin_ia32_packssdw256((masks)c, (masks)d)), order) & ones)
-
+#if EGI_IS_WIDE && EGI_VECTORS >= 4
+// STRIPS. Idea: a program of few cheap words goes over EGI_STRIP bytes word by word, each of which is a loop; what lies
+// between two words stays in the nearest cache. For so few words that is faster than a switch every few vectors. A
+// constant or an operand of one element is a strip full of it. The last vector may overlap the one before.
+#undef EGI_CASE_1
+#undef EGI_CASE_2
+#undef EGI_CASE_2K
+#define EGI_CASE_1(word, e) \
+    case EGI_DO##word: for (int64_t j = 0; j < vectors; j++) { const vec x = f[j]; t[j] = (e); } break;
+#define EGI_ALONG(e) for (int64_t j = 0; j < vectors; j++) { const vec x = f[j], z = m[j]; t[j] = (e); }
+#define EGI_CASE_2(word, e) case EGI_DO##word: EGI_ALONG(e) break;
+#define EGI_CASE_2K(word, e) case EGI_DO##word: case EGI_DO##word##_k: EGI_ALONG(e) break;
+// n is at least a vector.
+EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p, int64_t n, const void *const *in,
+                                                           unsigned scalars, void *out) {
+    enum { SIZE = (int)sizeof(EGI_T), L = EGI_BYTES / SIZE, VECTORS = EGI_STRIP / EGI_BYTES };
+    typedef EGI_T vec __attribute__((vector_size(EGI_BYTES)));
+    typedef EGI_U bits __attribute__((vector_size(EGI_BYTES)));
+    typedef EGI_T vec_at __attribute__((vector_size(EGI_BYTES), aligned(sizeof(EGI_T)), may_alias));
+    // The accumulator, and what is read of one number.
+    vec own[VECTORS], filled[EGI_PROGRAM_STRIPS][VECTORS];
+    // What line i reads, and the bytes by which that moves on with each element; [1] is a select's second operand.
+    const char *from[EGI_PROGRAM_STRIPS][2];
+    int unit[EGI_PROGRAM_STRIPS][2], used = 0;
+    const vec zero = { 0 };
+    for (int i = 0; i <= p->words; i++)
+        for (int q = 0; q <= (p->line[i].act == EGI_DO_select); q++) {
+            const egi_program_line *l = &p->line[i];
+            const bool constant = l->act >= EGI_DO_add && (l->act - EGI_DO_add) % 2;
+            const int slot = q ? l->also : constant || !l->slot ? 1 : l->slot;
+            const bool bytes = SIZE > 1 && p->bytes >> slot & 1;
+            from[i][q] = (const char *)in[p->operand[slot]];
+            unit[i][q] = bytes ? 1 : SIZE;
+            if (!constant && (!(q ? l->also : l->slot) || !(scalars >> p->operand[slot] & 1))) continue;
+            const EGI_T k = constant ? (EGI_T)p->k[l->also]
+                            : bytes  ? (EGI_T)*(const unsigned char *)from[i][q]
+                                     : *(const EGI_T *)(const void *)from[i][q];
+            const vec z = EGI_SPLAT(k);
+            for (int64_t j = 0; j < VECTORS && j * L < n; j++) filled[used][j] = bytes ? (vec)(z != zero) : z;
+            from[i][q] = (const char *)filled[used++];
+            unit[i][q] = 0;
+        }
+    for (int64_t at = 0, vectors; at < n; at += vectors * L) {
+        vectors = egi_min64(VECTORS, (n - at) / L);
+        if (vectors == 0) { at = n - L; vectors = 1; }
+        const vec_at *f = (const vec_at *)(const void *)(from[0][0] + at * unit[0][0]);
+#if EGI_BITS_OF_T == 8
+        if (p->line[0].act == EGI_DO_true) {
+            for (int64_t j = 0; j < vectors; j++) own[j] = (vec)(f[j] != zero);
+            f = (const vec_at *)(const void *)own;
+        }
+#else
+        if (unit[0][0] == 1) { egi_bools_as_masks(vectors * L, SIZE, f, own); f = (const vec_at *)(const void *)own; }
+#endif
+        for (int i = 1; i <= p->words; i++) {
+            const vec_at *m = (const vec_at *)(const void *)(from[i][0] + at * unit[i][0]);
+            vec_at *t = (vec_at *)(void *)(i < p->words || p->bytes & 1 ? (EGI_T *)(void *)own : (EGI_T *)out + at);
+            switch (p->line[i].act) {
+                EGI_CASES
+                EGI_CASE_2(_and, (vec)(EGI_BITS(x) & EGI_BITS(z)))
+                EGI_CASE_2(_or, (vec)(EGI_BITS(x) | EGI_BITS(z)))
+                EGI_CASE_2(_drop, (vec)(EGI_BITS(x) & ~EGI_BITS(z)))
+                EGI_CASE_2(_rdrop, (vec)(~EGI_BITS(x) & EGI_BITS(z)))
+                case EGI_DO_select: {
+                    const vec_at *r = (const vec_at *)(const void *)(from[i][1] + at * unit[i][1]);
+                    for (int64_t j = 0; j < vectors; j++) { const vec x = f[j]; t[j] = EGI_CHOOSE(x, m[j], r[j]); }
+                } break;
+                default: __builtin_unreachable();
+            }
+            f = (const vec_at *)(const void *)own;
+        }
+        if (!(p->bytes & 1)) continue;
+#if EGI_BITS_OF_T == 8
+        for (int64_t j = 0; j < vectors; j++) ((vec_at *)(void *)((EGI_T *)out + at))[j] = own[j] & 1;
+#else
+        egi_masks_as_bools(vectors * L, SIZE, own, (unsigned char *)out + at);
+#endif
+    }
+}
+#undef EGI_ALONG
+#endif
+#undef EGI_CASE_1
+#undef EGI_CASE_2
+#undef EGI_CASE_2K
+#define EGI_CASE_1(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_1, e) break;
+#define EGI_CASE_2(word, e) case EGI_DO##word: EGI_FOR(EGI_ON_2, e) break;
+#define EGI_CASE_2K(word, e) \
+    EGI_CASE_2(word, e) \
+    case EGI_DO##word##_k: { \
+        const EGI_T k = (EGI_T)p->k[l->also]; \
+        const vec z = EGI_SPLAT(k); \
+        EGI_FOR(EGI_ON_1, e) \
+    } \
+    break;
+#define EGI_CASE_3(word, e) \
+    case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
 // Which loop of a long word of one operand serves: with vectors of 16 bytes, too, float32 has the bits of FMA where the
 // processor has it.
 #if EGI_X86 && EGI_STAMP % 10 == 1
@@ -33505,6 +33661,7 @@ EGI_TARGET static bool EGI_TN(egi_cpu_normalize_grad)(const egi_args *args) {
 #else
 #define EGI_LONG_OF(loops) EGI_LONG
 #endif
+#if EGI_IS_FLOAT || !EGI_IS_WIDE
 // n is at least one pass, EGI_VECTORS vectors, or less where that is fewer than eight vectors. Bit i of `scalars`:
 // in[i] is one element.
 EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const egi_program *p, int64_t n,
@@ -33644,6 +33801,7 @@ EGI_TARGET EGI_NOINLINE static void EGI_PASTE(EGI_TN(egi_run), EGI_FEW)(const eg
     if (streams) EGI_STREAMED;
 #endif
 }
+#endif
 
 #endif
 

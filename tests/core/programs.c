@@ -171,7 +171,7 @@ static loop *const fused_loops[][4] = { EGI_ELEMENTWISE_TABLE(FUSED1, FUSED_ND, 
 
 // ---- the comparison
 
-enum { ROOM = 1100, GUARD = 16 };
+enum { ROOM = 2200, GUARD = 16 };
 static const int dtypes[6] = { EG_FLOAT32, EG_FLOAT64, EG_INT64, EG_INT32, EG_UINT8, EG_BOOL };
 static const size_t sizes[6] = { 4, 8, 8, 4, 1, 1 };
 static uint32_t hash(uint32_t i) {
@@ -228,7 +228,7 @@ static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n
     (fused ? fused_loops[op->number] : loops[op->number][t])[variant](n, in, scalars, w);
     CHECK(egi_program_make(&op->formula[variant], op->flags, &p));
     if (how < 2) { if (n > 0) egi_program_run_in(&p, dtypes[t], how == 1, n, in, scalars, g); }
-    else if (how == 4) { if (n > 0) egi_program_runner_of(dtypes[t], false, n)(&p, n, in, scalars, g); }
+    else if (how >= 4) { if (n > 0) egi_program_runner_of(dtypes[t], how == 5, n)(&p, n, in, scalars, g); }
     else CHECK(egi_program_run(op, variant, dtypes[t], n, in, scalars, g));
     bool same = g[-1] == 0x5a;
     for (int64_t i = 0; i < room && same; i++) {
@@ -236,7 +236,8 @@ static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n
                                g + (size_t)i * size) : !memcmp(w + (size_t)i * size, g + (size_t)i * size, size);
         if (!same)
             printf("    eg_%s, formula %d, %s, %s, %d elements, scalars %u: element %d differs\n", op->name, variant,
-                   egi_dtypes[dtypes[t]].name, how == 4 ? "16 bytes with FMA"
+                   egi_dtypes[dtypes[t]].name, how == 5 ? "AVX2 without strips"
+                                               : how == 4 ? "16 bytes with FMA"
                                                : how == 3 ? "as it runs with 16 bytes"
                                                : how == 2 ? "as it runs"
                                                : how ? "AVX2"
@@ -256,15 +257,15 @@ static void compare_dtype(int t) {
             for (int i = 0; i < 5 && !ready; i++) data[i] = operand_data(t, i, i == 0 && op->flags & EGI_BOOL_FIRST);
             ready = true;
             formulas++;
-            for (int how = 0; how < (t == 0 ? 5 : 4); how++) {
+            for (int how = 0; how < 6; how++) {
 #if EGI_X86
                 egi_isa = EGI_ISA_UNKNOWN;
-                if ((how == 1 || how == 4) && !egi_cpu_has_avx2()) continue;
+                if ((how == 1 || how >= 4) && (!egi_cpu_has_avx2() || (how == 4 && t > 0))) continue;
                 if (how == 0 || how == 3) egi_isa = EGI_ISA_16;
 #else
                 if (how == 1 || how > 2) continue;
 #endif
-                for (int64_t n = 0; n <= 1037; n += around ? 61 : n < 131 ? 1 : 151) {
+                for (int64_t n = 0; n <= (t < 4 ? 1037 : 2150); n += around ? 61 : n < 131 ? 1 : t < 4 ? 151 : 403) {
                     const void *in[5];
                     unsigned mask = n % 3 == 0 ? hash((uint32_t)(n + id * 7 + variant)) % 32 : 0;
                     for (int i = 0; i < 5; i++)
