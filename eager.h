@@ -4655,24 +4655,23 @@ EGI_EVERYWHERE float egi_from_half(uint16_t h) {
     memcpy(&f, &bits, 4);
     return f;
 }
-// Rounds to nearest, ties to even. What is too large becomes infinity, a NaN stays a NaN.
+// Rounds to nearest, ties to even. What is too large becomes infinity, a NaN stays a NaN. Without branches, so that
+// compilers make vectors of it.
 EGI_EVERYWHERE uint16_t egi_to_half(float f) {
-    uint32_t bits;
+    uint32_t bits, small;
     memcpy(&bits, &f, 4);
-    uint32_t sign = (bits >> 16) & 0x8000u, e = (bits >> 23) & 255u, m = bits & 0x7fffffu;
-    if (e == 255) return (uint16_t)(sign | 0x7c00u | (m ? 0x200u | (m >> 13) : 0));
-    int shift = 13, exponent = (int)e - 112;
-    if (exponent <= 0) {                                 // a subnormal: the implicit 1 becomes a bit of the fraction
-        if (exponent < -10) return (uint16_t)sign;
-        m |= 0x800000u;
-        shift = 14 - exponent;
-        exponent = 0;
-    }
+    const uint32_t a = bits & 0x7fffffffu;
+    // Below 2^-14 a half is a multiple of 2^-24, as floats between 0.5 and 1 are; adding 0.5 rounds to one.
+    float near_half;
+    memcpy(&near_half, &a, 4);
+    near_half += 0.5f;
+    memcpy(&small, &near_half, 4);
     // Rounding up may carry into the exponent, which is right.
-    uint32_t half = ((uint32_t)exponent << 10) + (m >> shift);
-    uint32_t rest = m & ((1u << shift) - 1), middle = 1u << (shift - 1);
-    if (rest > middle || (rest == middle && (half & 1))) half++;
-    return (uint16_t)(sign | (half > 0x7c00u ? 0x7c00u : half));
+    uint32_t half = (a - (112u << 23) + 0xfffu + (a >> 13 & 1)) >> 13;
+    half = a < 0x38800000u ? small - 0x3f000000u : half;
+    half = a >= 0x477ff000u ? 0x7c00u : half;                               // 65520 and beyond
+    half = a > 0x7f800000u ? (0x7e00u | (a >> 13 & 0x3ffu)) : half;
+    return (uint16_t)((bits >> 16 & 0x8000u) | half);
 }
 // bfloat16 is the upper half of a float32.
 EGI_EVERYWHERE float egi_from_bfloat(uint16_t h) {
@@ -10214,16 +10213,16 @@ static inline int32_t egi_convert_to_int32(float v) {
 #define EGI_CONVERSIONS_WIDE(PAIR) \
     PAIR(EG_FLOAT32, float, EG_INT32, int32_t, egi_convert_to_int32(v)) \
     PAIR(EG_FLOAT64, double, EG_INT32, int32_t, egi_convert_within_f64(v, -2147483648.0, 2147483647.0)) \
-    PAIR(EG_FLOAT32, float, EG_UINT8, uint8_t, (int32_t)egi_convert_within_f32(v, 0, 255)) \
-    PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v)
-#define EGI_CONVERSIONS(PAIR) \
     PAIR(EG_FLOAT64, double, EG_UINT8, uint8_t, (int32_t)egi_convert_within_f64(v, 0, 255)) \
-    PAIR(EG_FLOAT32, float, EG_BOOL, uint8_t, v != 0) PAIR(EG_FLOAT64, double, EG_BOOL, uint8_t, v != 0) \
-    PAIR(EG_INT32, int32_t, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT64, int64_t, EG_BOOL, uint8_t, v != 0) \
+    PAIR(EG_INT32, int32_t, EG_UINT8, uint8_t, v) \
+    PAIR(EG_FLOAT64, double, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT64, int64_t, EG_BOOL, uint8_t, v != 0) \
+    PAIR(EG_FLOAT32, float, EG_FLOAT16, uint16_t, egi_to_half(v))
+#define EGI_CONVERSIONS(PAIR) \
+    PAIR(EG_FLOAT32, float, EG_UINT8, uint8_t, (int32_t)egi_convert_within_f32(v, 0, 255)) \
+    PAIR(EG_FLOAT32, float, EG_BOOL, uint8_t, v != 0) PAIR(EG_INT32, int32_t, EG_BOOL, uint8_t, v != 0) \
     PAIR(EG_FLOAT32, float, EG_INT64, int64_t, egi_to_int64((double)v)) \
     PAIR(EG_FLOAT64, double, EG_INT64, int64_t, egi_to_int64(v)) \
     PAIR(EG_FLOAT32, float, EG_FLOAT64, double, v) PAIR(EG_FLOAT64, double, EG_FLOAT32, float, v) \
-    PAIR(EG_FLOAT32, float, EG_FLOAT16, uint16_t, egi_to_half(v)) \
     PAIR(EG_FLOAT32, float, EG_BFLOAT16, uint16_t, egi_to_bfloat(v)) \
     PAIR(EG_FLOAT16, uint16_t, EG_FLOAT32, float, egi_from_half(v)) \
     PAIR(EG_BFLOAT16, uint16_t, EG_FLOAT32, float, egi_from_bfloat(v)) \
@@ -10253,6 +10252,23 @@ EGI_CONVERSIONS_WIDE(EGI_CONVERSION_PLAIN)
 #define EGI_CONVERSION_AVX2(a, FROM, b, TO, formula) \
     EGI_CONVERSION(egi_convert_avx2_##a##_##b, EGI_AVX2, FROM, TO, formula)
 EGI_CONVERSIONS_WIDE(EGI_CONVERSION_AVX2)
+// Pixels: float32 to uint8, 32 at a time. Where one operand is a NaN, the maximum is the second operand.
+EGI_AVX2 static void egi_convert_avx2_pixels(int64_t n, const void *from, void *to) {
+    typedef float vec __attribute__((vector_size(32)));
+    typedef int32_t masks __attribute__((vector_size(32)));
+    typedef char bytes_at __attribute__((vector_size(32), aligned(1), may_alias));
+    const vec zero = { 0 }, high = zero + 255;
+    const masks order = { 0, 4, 1, 5, 2, 6, 3, 7 };
+    const egi_v32_f32 *v = (const egi_v32_f32 *)from;
+    for (; n >= 32; n -= 32, v += 4, to = (char *)to + 32) {
+#define EGI_PIXELS(i) __builtin_ia32_cvttps2dq256(__builtin_ia32_minps256(__builtin_ia32_maxps256(v[i], zero), high))
+        const masks all = (masks)__builtin_ia32_packuswb256(__builtin_ia32_packssdw256(EGI_PIXELS(0), EGI_PIXELS(1)),
+                                                            __builtin_ia32_packssdw256(EGI_PIXELS(2), EGI_PIXELS(3)));
+#undef EGI_PIXELS
+        *(bytes_at *)to = (bytes_at)__builtin_ia32_permvarsi256(all, order);
+    }
+    egi_convert_EG_FLOAT32_EG_UINT8(n, v, to);
+}
 #endif
 // Converts n contiguous elements as eg_cast does: an integer keeps its low bits in a narrower integer dtype; all else
 // goes by way of the value.
@@ -10265,6 +10281,7 @@ static void egi_convert(int dtype_from, const void *from, int dtype_to, void *to
     if (egi_cpu_has_avx2())
         switch (dtype_from * 16 + dtype_to) {
             EGI_CONVERSIONS_WIDE(EGI_CONVERT_WIDE)
+            case EG_FLOAT32 * 16 + EG_UINT8: egi_convert_avx2_pixels(n, from, to); return;
             default: break;
         }
 #undef EGI_CONVERT_WIDE

@@ -111,3 +111,32 @@ TEST(casts_of_halves) {
         CHECK_INT(wrong, 0);
     }
 }
+// Rounding to float16: between two neighbours the nearer one, in the middle the even one; beyond the greatest, infinity.
+TEST(casts_between_halves) {
+    enum { LAST = 0x7c00, KINDS = 4, COUNT = LAST * KINDS * 2 };
+    static float from[COUNT];
+    static uint16_t want[COUNT];
+    int n = 0;
+    for (int h = 0; h < LAST; h++) {
+        const double low = h < 1024 ? ldexp(h, -24) : ldexp(1024 + h % 1024, h / 1024 - 25),
+                     high = h + 1 < 1024 ? ldexp(h + 1, -24) : ldexp(1024 + (h + 1) % 1024, (h + 1) / 1024 - 25);
+        const float middle = (float)((low + high) / 2);
+        const float values[KINDS] = { (float)low, nextafterf(middle, 0), middle, nextafterf(middle, INFINITY) };
+        for (int k = 0; k < KINDS; k++)
+            for (int sign = 0; sign < 2; sign++) {
+                from[n] = sign ? -values[k] : values[k];
+                want[n++] = (uint16_t)((k < 2 || (k == 2 && h % 2 == 0) ? h : h + 1) | sign << 15);
+            }
+    }
+    eg_tensor *x = eg_from_data(EG_FLOAT32, EG_SHAPE(COUNT), from);
+    const uint16_t *got = (const uint16_t *)eg_data(eg_cast(x, EG_FLOAT16));
+    int wrong = 0;
+    for (int i = 0; i < COUNT; i++) wrong += got[i] != want[i];
+    CHECK_INT(wrong, 0);
+    const float odd[4] = { INFINITY, -INFINITY, NAN, 1e-45f };
+    got = (const uint16_t *)eg_data(eg_cast(eg_from_data(EG_FLOAT32, EG_SHAPE(4), odd), EG_FLOAT16));
+    CHECK_INT(got[0], 0x7c00);
+    CHECK_INT(got[1], 0xfc00);
+    CHECK((got[2] & 0x7fff) > 0x7c00);
+    CHECK_INT(got[3], 0);
+}
