@@ -8590,32 +8590,31 @@ static inline bool egi_cpu_has_avx2(void) {
 #define EGI_AVX2_FMA __attribute__((target("avx2,fma")))
 #endif
 #if EGI_X86
-// The bytes of the cache of level 2, a core's own, and of level 3: what the C library says, between bounds, since a
-// virtual machine may claim the 300 MB of its host. 512 KB and 16 MB where it says nothing.
-enum { EGI_CACHE_2, EGI_CACHE_3, EGI_CACHES };
-static int64_t egi_caches[EGI_CACHES];                   // atomic; 0: not read yet
-static int64_t egi_cache_clamp(int cache, int64_t said) {
-    const int64_t least = cache == EGI_CACHE_2 ? 1 << 18 : 1 << 22, most = cache == EGI_CACHE_2 ? 1 << 21 : 1 << 25;
-    if (said <= 0) return cache == EGI_CACHE_2 ? 1 << 19 : 1 << 24;
+// The bytes of the cache of level 3: what the C library says, between bounds, since a virtual machine may claim the
+// 300 MB of its host; 16 MB where it says nothing.
+static int64_t egi_cache_3;                              // atomic; 0: not read yet
+static int64_t egi_cache_clamp(int64_t said) {
+    const int64_t least = 1 << 22, most = 1 << 25;
+    if (said <= 0) return 1 << 24;
     return said < least ? least : said > most ? most : said;
 }
-static EGI_COLD int64_t egi_cache_read(int cache) {
+static EGI_COLD int64_t egi_cache_read(void) {
     int64_t said = 0;
 #ifdef _SC_LEVEL3_CACHE_SIZE
-    said = sysconf(cache == EGI_CACHE_2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
+    said = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
-    said = egi_cache_clamp(cache, said);
-    __atomic_store_n(&egi_caches[cache], said, __ATOMIC_RELAXED);
+    said = egi_cache_clamp(said);
+    __atomic_store_n(&egi_cache_3, said, __ATOMIC_RELAXED);
     return said;
 }
-static inline int64_t egi_cache_bytes(int cache) {
-    const int64_t bytes = __atomic_load_n(&egi_caches[cache], __ATOMIC_RELAXED);
-    return bytes ? bytes : egi_cache_read(cache);
+static inline int64_t egi_cache_bytes(void) {
+    const int64_t bytes = __atomic_load_n(&egi_cache_3, __ATOMIC_RELAXED);
+    return bytes ? bytes : egi_cache_read();
 }
 // Results of more than half of the cache are written around it: a line is not read before it is overwritten, and what
 // the cache holds stays there. EGI_STREAM writes a vector of EGI_BYTES bytes to an address that is a multiple of them;
 // other threads may read what was written so after EGI_STREAMED.
-static inline bool egi_cache_overflows(int64_t bytes) { return 2 * bytes > egi_cache_bytes(EGI_CACHE_3); }
+static inline bool egi_cache_overflows(int64_t bytes) { return 2 * bytes > egi_cache_bytes(); }
 #ifdef __clang__
 #define EGI_STREAM_16(to, v) __builtin_nontemporal_store(v, to)
 #define EGI_STREAM_32(to, v) __builtin_nontemporal_store(v, to)
@@ -10146,6 +10145,48 @@ static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64
     }
     if (!w->rank) { w->rank = 1; w->dims[0] = 1; w->strides[0] = 0; }
 }
+// Vectors of 16 bytes as elements of 4 and of 8 bytes are moved, and what two of them become: NAME(a, b), the elements
+// listed, counted through a and then b.
+typedef uint32_t egi_v16_u32 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint64_t egi_v16_u64 __attribute__((vector_size(16), aligned(8), may_alias));
+#ifdef __clang__
+#define EGI_SHUFFLE(NAME, VEC, ...) \
+    static inline VEC NAME(VEC a, VEC b) { return __builtin_shufflevector(a, b, __VA_ARGS__); }
+#else
+#define EGI_SHUFFLE(NAME, VEC, ...) \
+    static inline VEC NAME(VEC a, VEC b) { const VEC order = { __VA_ARGS__ }; return __builtin_shuffle(a, b, order); }
+#endif
+EGI_SHUFFLE(egi_lows_u32, egi_v16_u32, 0, 4, 1, 5)
+EGI_SHUFFLE(egi_highs_u32, egi_v16_u32, 2, 6, 3, 7)
+EGI_SHUFFLE(egi_evens_u32, egi_v16_u32, 0, 2, 4, 6)
+EGI_SHUFFLE(egi_turned_u32, egi_v16_u32, 3, 2, 1, 0)
+EGI_SHUFFLE(egi_lows_u64, egi_v16_u64, 0, 2)
+EGI_SHUFFLE(egi_highs_u64, egi_v16_u64, 1, 3)
+EGI_SHUFFLE(egi_turned_u64, egi_v16_u64, 1, 0)
+#define egi_evens_u64 egi_lows_u64
+// Copies as many of n elements as go in vectors, where they are every second one or in reverse, and returns how many.
+// The vectors read one element that is not copied, so the last ones are left.
+#define EGI_STRIDED_VECTORS(T, TYPE) \
+    static int64_t egi_elements_copy_##TYPE(char *to_data, const char *from_data, int64_t step, int64_t n) { \
+        typedef egi_v16_##TYPE vec; \
+        T *to = (T *)(void *)to_data; \
+        const T *from = (const T *)(const void *)from_data; \
+        enum { L = (int)(16 / sizeof(T)) }; \
+        int64_t i = 0; \
+        if (step == 2) \
+            for (; i + L < n; i += L) { \
+                const vec *v = (const vec *)(const void *)(from + 2 * i); \
+                *(vec *)(void *)(to + i) = egi_evens_##TYPE(v[0], v[1]); \
+            } \
+        if (step == -1) \
+            for (; i + L <= n; i += L) { \
+                const vec v = *(const vec *)(const void *)(from - i - (L - 1)); \
+                *(vec *)(void *)(to + i) = egi_turned_##TYPE(v, v); \
+            } \
+        return i; \
+    }
+EGI_STRIDED_VECTORS(uint32_t, u32)
+EGI_STRIDED_VECTORS(uint64_t, u64)
 #define EGI_STRIDED(T) { \
         const T *f = (const T *)(const void *)from; \
         T *t = (T *)(void *)to; \
@@ -10157,6 +10198,13 @@ static void egi_walk_make(egi_walk *w, const eg_tensor *x, int rank, const int64
 // Copies n elements of `size` bytes; step_to and step_from in elements. A step_from of 0 repeats one element.
 static void egi_elements_copy(char *to, int64_t step_to, const char *from, int64_t step_from, int64_t n, int size) {
     if (step_to == 1 && step_from == 1) { memcpy(to, from, (size_t)(n * size)); return; }
+    if (step_to == 1 && (step_from == 2 || step_from == -1) && size >= 4) {
+        const int64_t done = size == 4 ? egi_elements_copy_u32(to, from, step_from, n)
+                                       : egi_elements_copy_u64(to, from, step_from, n);
+        to += done * size;
+        from += done * step_from * size;
+        n -= done;
+    }
     switch (size) {
         case 1: EGI_STRIDED(uint8_t)
         case 2: EGI_STRIDED(uint16_t)
@@ -10525,6 +10573,43 @@ static bool egi_cpu_elementwise(eg_backend *b, const egi_args *args) {
             } \
         break; \
     }
+// Turns `rows` by n elements, multiples of EGI_TURN, whose columns are neighbours in f and whose rows are neighbours in
+// t: squares of as many elements as a vector holds, along one line of the cache in f after the other.
+enum { EGI_TURN = 16 };
+static void egi_plane_turn_u32(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
+                               int64_t n) {
+    typedef egi_v16_u32 vec;
+    uint32_t *t = (uint32_t *)(void *)to_data;
+    const uint32_t *f = (const uint32_t *)(const void *)from_data;
+    for (int64_t r = 0; r < rows; r += EGI_TURN)
+        for (int64_t c = 0; c < n; c += 4)
+            for (int64_t i = r; i < r + EGI_TURN; i += 4) {
+                const uint32_t *from = f + i + c * from_step;
+                const vec v0 = *(const vec *)from, v1 = *(const vec *)(from + from_step),
+                          v2 = *(const vec *)(from + 2 * from_step), v3 = *(const vec *)(from + 3 * from_step),
+                          a = egi_lows_u32(v0, v2), b = egi_lows_u32(v1, v3), d = egi_highs_u32(v0, v2),
+                          e = egi_highs_u32(v1, v3);
+                uint32_t *to = t + i * to_row + c;
+                *(vec *)to = egi_lows_u32(a, b);
+                *(vec *)(to + to_row) = egi_highs_u32(a, b);
+                *(vec *)(to + 2 * to_row) = egi_lows_u32(d, e);
+                *(vec *)(to + 3 * to_row) = egi_highs_u32(d, e);
+            }
+}
+static void egi_plane_turn_u64(char *to_data, int64_t to_row, const char *from_data, int64_t from_step, int64_t rows,
+                               int64_t n) {
+    typedef egi_v16_u64 vec;
+    uint64_t *t = (uint64_t *)(void *)to_data;
+    const uint64_t *f = (const uint64_t *)(const void *)from_data;
+    for (int64_t r = 0; r < rows; r += EGI_TURN)
+        for (int64_t c = 0; c < n; c += 2)
+            for (int64_t i = r; i < r + EGI_TURN; i += 2) {
+                const uint64_t *from = f + i + c * from_step;
+                const vec v0 = *(const vec *)from, v1 = *(const vec *)(from + from_step);
+                *(vec *)(t + i * to_row + c) = egi_lows_u64(v0, v1);
+                *(vec *)(t + (i + 1) * to_row + c) = egi_highs_u64(v0, v1);
+            }
+}
 static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
                            int64_t from_step, int64_t rows, int64_t n, int size) {
     enum { TALL = 16, BROAD = 16 };
@@ -10533,6 +10618,15 @@ static void egi_plane_copy(char *to, int64_t to_row, int64_t to_step, const char
         for (int64_t i = 0; i < rows; i++)
             egi_elements_copy(to + i * to_row * size, to_step, from + i * from_row * size, from_step, n, size);
         return;
+    }
+    if (turned && to_step == 1 && size >= 4 && rows >= EGI_TURN && n >= EGI_TURN) {
+        const int64_t turn_rows = rows / EGI_TURN * EGI_TURN, turn_n = n / EGI_TURN * EGI_TURN;
+        (size == 4 ? egi_plane_turn_u32 : egi_plane_turn_u64)(to, to_row, from, from_step, turn_rows, turn_n);
+        egi_plane_copy(to + turn_n * size, to_row, 1, from + turn_n * from_step * size, 1, from_step, turn_rows,
+                       n - turn_n, size);
+        to += turn_rows * to_row * size;
+        from += turn_rows * size;
+        rows -= turn_rows;
     }
     switch (size) {
         case 1: EGI_TILES(uint8_t)

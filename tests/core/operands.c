@@ -138,3 +138,42 @@ TEST(containers_of_every_length) {
     eg_iterator_release(it);
     eg_dataset_release(d);
 }
+// Copies of transposed, strided and reversed operands, element by element, around the sizes of vectors and tiles.
+static int64_t moved_wrongly(eg_tensor *x, eg_tensor *y, int64_t m, int64_t n, int64_t first, int64_t row,
+                             int64_t step) {
+    const int64_t size = eg_dtype_size(eg_dtype_of(x));
+    const char *from = (const char *)eg_data(x), *to = (const char *)eg_data(y);
+    int64_t wrong = from && to ? 0 : 1;
+    for (int64_t i = 0; i < m && !wrong; i++)
+        for (int64_t j = 0; j < n; j++)
+            wrong += memcmp(to + (i * n + j) * size, from + (first + i * row + j * step) * size, (size_t)size) != 0;
+    return wrong;
+}
+TEST(operands_are_moved) {
+    static const eg_dtype dtypes[] = { EG_UINT8, EG_FLOAT16, EG_INT32, EG_FLOAT64 };
+    static const int64_t sizes[] = { 1, 2, 3, 8, 15, 16, 17, 31, 32, 33, 50 };
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    static uint64_t data[51 * 51 * 3];
+    for (int i = 0; i < 51 * 51 * 3; i++) data[i] = (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u;
+    for (int t = 0; t < 4; t++)
+        for (int i = 0; i < SIZES; i++)
+            for (int j = 0; j < SIZES; j++) {
+                EG_SCOPE;
+                const int64_t m = sizes[i], n = sizes[j];
+                eg_tensor *x = eg_from_data(dtypes[t], EG_SHAPE(m, n), (void *)data);
+                CHECK_INT(moved_wrongly(x, eg_reshape(eg_transpose(x), EG_SHAPE(n, m)), n, m, 0, 1, n), 0);
+                CHECK_INT(moved_wrongly(x, eg_reverse(x, EG_AXES(1)), m, n, n - 1, n, -1), 0);
+                eg_tensor *cube = eg_from_data(dtypes[t], EG_SHAPE(m, n, 3), (void *)data);
+                eg_tensor *turned = eg_reshape(eg_transpose(cube, .perm = EG_AXES(0, 2, 1)), EG_SHAPE(m, 3 * n));
+                for (int64_t k = 0; k < m; k++) {
+                    eg_tensor *plane = eg_slice(cube, EG_SHAPE(k, 0, 0), EG_SHAPE(1, n, 3)),
+                              *y = eg_slice(turned, EG_SHAPE(k, 0), EG_SHAPE(1, 3 * n));
+                    CHECK_INT(moved_wrongly(plane, y, 3, n, 0, 1, 3), 0);
+                }
+                for (int64_t step = 2; step < 4; step++) {
+                    eg_tensor *apart = eg_strided_slice(x, EG_SHAPE(0, 0), EG_SHAPE(EG_END, EG_END), EG_SHAPE(1, step));
+                    eg_tensor *y = eg_reshape(apart, EG_SHAPE(-1));
+                    CHECK_INT(moved_wrongly(x, y, m, (n + step - 1) / step, 0, n, step), 0);
+                }
+            }
+}
