@@ -10071,6 +10071,31 @@ static egi_program_runner *egi_strips_runner_of(int dtype) {
     return egi_program_runner_of(dtype, false, 0);
 #endif
 }
+// Runs the loop of a program's only word where an operand is one element: a block full of it is read again and again.
+// The last block overlaps the one before, since the loop may need a step of elements at least.
+static void egi_program_run_alone(const egi_program *p, egi_long_loop *loop, int64_t size, int64_t n,
+                                  const void *const *in, unsigned scalars, void *out) {
+    enum { BLOCK = 256 };
+    char filled[2][BLOCK * 8] __attribute__((aligned(32)));
+    const char *from[2];
+    int64_t unit[2];
+    const int64_t block = egi_min64(n, BLOCK), bytes = block * size;
+    for (int i = 0; i < 2; i++) {
+        const int operand = p->operand[i ? p->operands : 1];
+        from[i] = (const char *)in[operand];
+        unit[i] = size;
+        if (!(scalars >> operand & 1)) continue;
+        memcpy(filled[i], from[i], (size_t)size);
+        for (int64_t done = size; done < bytes; done *= 2)
+            memcpy(filled[i] + done, filled[i], (size_t)egi_min64(done, bytes - done));
+        from[i] = filled[i];
+        unit[i] = 0;
+    }
+    for (int64_t at = 0; at < n; at += block) {
+        at = egi_min64(at, n - block);
+        loop(block, from[0] + at * unit[0], from[1] + at * unit[1], (char *)out + at * size);
+    }
+}
 // Runs a program on n elements: by the loop of its only word where that can, in strips where its words are few, else by
 // an interpreter.
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in,
@@ -10079,8 +10104,11 @@ static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64
                       : dtype == EG_FLOAT64 ? 2
                       : dtype == EG_INT64 ? 3
                       : (dtype == EG_INT32 ? 4 : 5) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
-    if (p->alone && !scalars && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32))
-        p->longs[0]->loops[which](n, in[p->operand[1]], in[p->operand[p->operands]], out);
+    if (p->alone && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32)) {
+        egi_long_loop *const loop = p->longs[0]->loops[which];
+        if (scalars) egi_program_run_alone(p, loop, egi_dtypes[dtype].size, n, in, scalars, out);
+        else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
+    }
     else if (wide && egi_strips_pay(p, dtype, n)) egi_strips_runner_of(dtype)(p, n, in, scalars, out);
     else egi_program_runner_of(dtype, wide, n)(p, n, in, scalars, out);
 }
