@@ -9717,9 +9717,9 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // text by ten (1 a tile of a matrix product, 2 what only floating point has, 3 sums and extremes, 5 a step of a
 // recurrent layer, softmax and normalizations, 6 programs), the type by one (1 float, 2 double, 3 int64_t, 4 to 6 the
 // same with AVX2, 7 uint8_t and 8 int32_t, 9 and 0 the same with AVX2), for a program the vectors by a hundred, and
-// further texts of the same type in the digits before: 32262 is texts 2, 3 and 6 (with 2 vectors) for double. They come
-// in the order of the file. An include takes a compiler some 40 ms, since it reads the whole file, so texts share one
-// where they can. The texts derive the rest from the number, and undefines it all. So each stays an ordinary function
+// further texts of the same type in the digits before: 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double.
+// They come in the order of the file. An include takes gcc some 20 ms and, from the ninth on, 75 ms, since it reads the
+// whole file and then has no short numbers left for places in it; so texts share one where they can. The texts derive the rest from the number, and undefines it all. So each stays an ordinary function
 // in which a debugger can step. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
 
 EGI_FAST
@@ -9855,25 +9855,13 @@ static void *egi_cpu_begin_with(eg_tensor *out, const eg_tensor *in) {
 static void *egi_cpu_data_of(const eg_tensor *x) { return x && x->size ? x->data : NULL; }
 
 enum { EGI_LANES = 16, EGI_PIECE = 32 };
-#define EGI_STAMP 5011
-#include EAGER_HEADER_NAME
-#if EGI_X86
-#define EGI_STAMP 5014
-#include EAGER_HEADER_NAME
-#endif
-#define EGI_STAMP 5012
-#include EAGER_HEADER_NAME
+// A cell: a step of a recurrent layer for one row of the batch.
+typedef struct egi_cell_row_f32 egi_cell_row_f32;
+typedef struct egi_cell_row_f64 egi_cell_row_f64;
 typedef void egi_cell_f32(const egi_cell_row_f32 *r);
 typedef void egi_cell_f64(const egi_cell_row_f64 *r);
-static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
-#if EGI_X86
-    if (egi_cpu_has_avx2()) return egi_cell_kernels_avx2_f32[back][kind];
-#endif
-    return egi_cell_kernels_f32[back][kind];
-}
-static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) {
-    return egi_cell_kernels_f64[back][kind];
-}
+static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back);
+static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back);
 
 // What takes up elements of a dtype. Each pair of functions is for vectors of 16 bytes and for AVX2.
 struct egi_reducer {
@@ -9984,9 +9972,9 @@ EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, v
     else { EGI_BOOLS_AS_MASKS(int64_t) }
 }
 #undef EGI_BOOLS_AS_MASKS
-#define EGI_STAMP 264
+#define EGI_STAMP 51864
 #include EAGER_HEADER_NAME
-#define EGI_STAMP 864
+#define EGI_STAMP 264
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 1465
 #include EAGER_HEADER_NAME
@@ -9997,19 +9985,21 @@ EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, v
 #define EGI_STAMP 460
 #include EAGER_HEADER_NAME
 #elif EGI_X86
+#define EGI_STAMP 5014
+#include EAGER_HEADER_NAME
 #define EGI_STAMP 15
 #include EAGER_HEADER_NAME
 #endif
 #ifdef EGI_FOR_SIZE
-#define EGI_STAMP 32461
+#define EGI_STAMP 1532461
 #include EAGER_HEADER_NAME
 #else
-#define EGI_STAMP 32161
+#define EGI_STAMP 1532161
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 861
 #include EAGER_HEADER_NAME
 #endif
-#define EGI_STAMP 32262
+#define EGI_STAMP 1532262
 #include EAGER_HEADER_NAME
 #define EGI_STAMP 3163
 #include EAGER_HEADER_NAME
@@ -10018,6 +10008,15 @@ EGI_AVX2 static void egi_bools_as_masks(int64_t n, int size, const void *from, v
 #define EGI_STAMP 3168
 #include EAGER_HEADER_NAME
 #undef EGI_REDUCER
+static egi_cell_f32 *egi_cell_of_kind_f32(egi_recurrent_kind kind, bool back) {
+#if EGI_X86
+    if (egi_cpu_has_avx2()) return egi_cell_kernels_avx2_f32[back][kind];
+#endif
+    return egi_cell_kernels_f32[back][kind];
+}
+static egi_cell_f64 *egi_cell_of_kind_f64(egi_recurrent_kind kind, bool back) {
+    return egi_cell_kernels_f64[back][kind];
+}
 EGI_OBJECTS static const egi_reducer *const egi_reducers_sums[] = {  // ORDER eg_dtype
     &egi_reducer_sums_f32, &egi_reducer_sums_f64, &egi_reducer_sums_i32, &egi_reducer_sums_i64, &egi_reducer_sums_u8 };
 EGI_OBJECTS static const egi_reducer *const egi_reducers_max[] = { &egi_reducer_max_f32, &egi_reducer_max_f64,
@@ -31842,7 +31841,22 @@ EGI_AS_TOLD
 // Whether a text is among those of the stamp's number.
 #define EGI_STAMPS(text) \
     (EGI_STAMP / 10 % 10 == text || EGI_STAMP / 1000 % 10 == text || EGI_STAMP / 10000 % 10 == text || \
-     EGI_STAMP / 100000 % 10 == text)
+     EGI_STAMP / 100000 % 10 == text || EGI_STAMP / 1000000 % 10 == text)
+
+#if EGI_STAMPS(5) && (!EGI_X86 || EGI_STAMP % 10 != 1)    // once for each type: on x86, the stamp with AVX2 comes first
+// What a cell works on: pointers into one row of the batch. An output that nobody asked for points to a row that
+// nobody reads, an input that is not there to a row of zeros. The pieces of `kept` are described at
+// egi_recurrent_parameters.
+struct EGI_CELL_ROW {
+    int64_t units;
+    const EGI_T *z, *p, *bias;      // x W + b; h U, and what is added to that
+    EGI_T *kept, *h, *c, *y;
+    const EGI_T *g;                 // the gradient of y that comes from outside the layer
+    // Gradients of h and c: those from the next step come in, those for the step before go out (the caller adds dp ·
+    // Uᵀ to dh).
+    EGI_T *dh, *dc, *dz, *dp;
+};
+#endif
 
 #if EGI_STAMPS(1)  // ------------------------------------------------------------------------- a GEMM tile
 
@@ -32942,21 +32956,6 @@ EGI_OBJECTS static const egi_reducer EGI_TN(egi_reducer_squares) = { sizeof(EGI_
 
 // CELLS. Idea: a cell goes through a row's units EGI_LANES at a time, in local copies. So the compiler knows each
 // loop's length, and the last few units need no loop of their own.
-
-#if !EGI_IS_WIDE
-// What a cell works on: pointers into one row of the batch. An output that nobody asked for points to a row that
-// nobody reads, an input that is not there to a row of zeros. The pieces of `kept` are described at
-// egi_recurrent_parameters.
-typedef struct EGI_CELL_ROW {
-    int64_t units;
-    const EGI_T *z, *p, *bias;      // x W + b; h U, and what is added to that
-    EGI_T *kept, *h, *c, *y;
-    const EGI_T *g;                 // the gradient of y that comes from outside the layer
-    // Gradients of h and c: those from the next step come in, those for the step before go out (the caller adds dp ·
-    // Uᵀ to dh).
-    EGI_T *dh, *dc, *dz, *dp;
-} EGI_CELL_ROW;
-#endif
 
 EGI_TARGET static inline void EGI_TN(egi_lanes_in)(int64_t n, const EGI_T *from, EGI_T *to) {
     if (n == EGI_LANES) { memcpy(to, from, EGI_LANES * sizeof *to); return; }
