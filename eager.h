@@ -3437,6 +3437,9 @@ typedef struct egi_failure {
 } egi_failure;
 
 // All that a thread has of its own; there is no other thread-local variable. What is zero means nothing was set yet.
+typedef bool egi_record_function(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
+                                 eg_tensor *const *out, int n_out);
+typedef bool egi_trap_function(const char *name, eg_tensor *const *in, int n, eg_tensor *const *out, int n_out);
 typedef struct egi_thread {
     egi_heap *heap;
     uintptr_t *stack;                           // references owned by scopes; low bits are tags
@@ -3449,7 +3452,10 @@ typedef struct egi_thread {
     // How many of these are spies, which only note the variables that a function reads (THE TAPE).
     int spies;
     int paused;                                 // calls of eg_recording_pause that were not undone yet
-    bool trap;                                  // eg_trap_nonfinite
+    // egi_tape_record once the thread has begun a tape, and egi_trap_passes while eg_trap_nonfinite is on, else NULL.
+    // They are called by these pointers alone, so that a program without tapes or traps does not contain them.
+    egi_record_function *record;
+    egi_trap_function *trap;
     bool telling;                               // the error handler runs
     struct egi_frame *frame;                    // the innermost user's function that runs now, or NULL
     const struct egi_cursor *reads;             // of a thread that works for an iterator: the stage that it reads for
@@ -4560,9 +4566,10 @@ EAGER_API void eg_memory_reset_peak(void) {
         __atomic_store_n(&h->peak_bytes, __atomic_load_n(&h->live_bytes, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     egi_unlock();
 }
+static EGI_COLD egi_trap_function egi_trap_passes;
 EAGER_API bool eg_trap_nonfinite(bool on) {
-    bool former = egi_this.trap;
-    egi_this.trap = on;
+    const bool former = egi_this.trap != NULL;
+    egi_this.trap = on ? egi_trap_passes : NULL;
     return former;
 }
 
@@ -9279,8 +9286,6 @@ EGI_AS_TOLD
 // egi_apply for the rest. Both check, infer the shape, compute, record, and
 // hand the result to the scope. Read first: 21.
 
-static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out,
-                            int n_out, eg_tensor *const *saved);
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
 typedef struct egi_line egi_line;
@@ -9549,10 +9554,10 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     } else out = egi_elementwise_any(op, in);
     if (!out) return NULL;
     out->flags = (uint16_t)(out->flags | (op->flags & EGI_PROBABILITIES));
-    if (egi_this.trap && !egi_trap_passes(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
+    if (egi_this.trap && !egi_this.trap(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
     out = egi_scope_own(out);
     if (out && egi_this.recorder && !egi_recorder_op(op, in, n, NULL, &out, 1)) return NULL;
-    if (out && egi_recording_wanted() && !egi_tape_record(op, in, n, NULL, &out, 1, NULL)) return NULL;
+    if (out && egi_recording_wanted() && !egi_this.record(op, in, n, NULL, &out, 1)) return NULL;
     return out;
 }
 
@@ -9628,7 +9633,7 @@ static bool egi_grad_elementwise(const eg_grad_context *c, const egi_op *op, eg_
             egi_object_release(&out->object);
             out = NULL;
         }
-        if (out && egi_this.trap && !egi_trap_passes(op->name, in, 5, &out, 1)) {
+        if (out && egi_this.trap && !egi_this.trap(op->name, in, 5, &out, 1)) {
             egi_object_release(&out->object);
             out = NULL;
         }
@@ -9681,7 +9686,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         ok = ok && c.out[i];
     }
     ok = ok && op->run(&c);
-    if (ok && egi_this.trap && !(op->flags & EGI_VIEW)) ok = egi_trap_passes(op->name, real, n, c.out, c.n_out);
+    if (ok && egi_this.trap && !(op->flags & EGI_VIEW)) ok = egi_this.trap(op->name, real, n, c.out, c.n_out);
     for (int i = 0; i < c.n_out; i++) {
         if (!ok) { if (c.out[i]) egi_object_release(&c.out[i]->object); continue; }
         c.out[i]->flags = (uint16_t)(c.out[i]->flags | (op->flags & EGI_PROBABILITIES));
@@ -9689,7 +9694,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         ok = out[i] != NULL;
     }
     ok = ok && (!egi_this.recorder || egi_recorder_op(op, in, n, attr, out, c.n_out));
-    ok = ok && (!egi_recording_wanted() || egi_tape_record(op, in, n, attr, out, c.n_out, NULL));
+    ok = ok && (!egi_recording_wanted() || egi_this.record(op, in, n, attr, out, c.n_out));
     if (!ok) for (int i = 0; i < c.n_out; i++) out[i] = NULL;
     if (real != few) egi_free(real);
     return ok;
@@ -9718,9 +9723,10 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
 // recurrent layer, softmax and normalizations, 6 programs), the type by one (1 float, 2 double, 3 int64_t, 4 to 6 the
 // same with AVX2, 7 uint8_t and 8 int32_t, 9 and 0 the same with AVX2), for a program the vectors by a hundred, and
 // further texts of the same type in the digits before: 1532262 is texts 1, 2, 3, 5 and 6 (with 2 vectors) for double.
-// They come in the order of the file. An include takes gcc some 20 ms and, from the ninth on, 75 ms, since it reads the
-// whole file and then has no short numbers left for places in it; so texts share one where they can. The texts derive the rest from the number, and undefines it all. So each stays an ordinary function
-// in which a debugger can step. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
+// They come in the order of the file. Each include reads the whole file, which takes gcc some 20 ms and, from the ninth
+// on, 75 ms, since gcc has no short numbers for places in the text left then; so texts share one where they can. The
+// texts derive the rest from the number, and undefine it all. So each stays an ordinary function in which a debugger
+// can step. A kernel returns false where it got no workspace. Proof: tests/core/ops_values.c
 
 EGI_FAST
 
@@ -12367,9 +12373,9 @@ EAGER_API eg_tensor *(eg_pad)(eg_tensor *x, eg_pads pads, eg_pad_options options
     }
     if (options.mode == EG_PAD_CONSTANT) {
         // The NaN trap is off where the user pads with an infinity or a NaN.
-        bool trap = egi_this.trap;
+        egi_trap_function *trap = egi_this.trap;
         if (!egi_value_fits("pad", options.value, (eg_dtype)x->dtype)) return NULL;
-        egi_this.trap = trap && a.value - a.value == 0;
+        if (a.value - a.value != 0) egi_this.trap = NULL;
         x = egi_pad(x, &a);
         egi_this.trap = trap;
         return x;
@@ -14777,6 +14783,7 @@ static bool egi_tape_alive(const char *function, const eg_tape *t) {
     return t->owner == &egi_this || egi_fail(EG_ERROR_TAPE, "eg_%s: the tape belongs to another thread", function);
 }
 
+static egi_record_function egi_tape_record;              // stands below, and is called through egi_this.record
 static eg_tape *egi_tape_new(bool persistent) {
     eg_tape *t = (eg_tape *)egi_alloc(sizeof *t);
     if (!t) { egi_no_memory("tape_begin", (int64_t)sizeof *t); return NULL; }
@@ -14791,6 +14798,7 @@ static eg_tape *egi_tape_new(bool persistent) {
     t->outer = egi_this.tapes;
     egi_this.tapes = t;
     t->listed = t->recording = true;
+    egi_this.record = egi_tape_record;
     egi_this.recording++;
     return t;
 }
@@ -14994,6 +15002,7 @@ static void egi_spy_begin(egi_spy *spy, eg_tensor *const *in, int n) {
     spy->tape.paused = egi_this.paused;
     spy->tape.outer = egi_this.tapes;
     egi_this.tapes = &spy->tape;
+    egi_this.record = egi_tape_record;
     egi_this.recording++;
     egi_this.spies++;
 }
@@ -15002,9 +15011,10 @@ static void egi_spy_end(egi_spy *spy) {
     egi_tape_unlist(&spy->tape);
 }
 // Writes a line on every tape that records and knows an input; a trainable variable becomes known by being read.
-// Called behind the op, when its outputs are there. False and an error without memory; the op fails then.
-static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out,
-                            int n_out, eg_tensor *const *saved) {
+// Called behind the op, when its outputs are there. False and an error without memory; the op fails then. `saved`: what
+// a custom gradient keeps, or NULL.
+static bool egi_tape_record_with(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
+                                 eg_tensor *const *out, int n_out, eg_tensor *const *saved) {
     int32_t few[16], *slots = few;
     if (n > 16 && !(slots = (int32_t *)egi_alloc((size_t)n * sizeof *slots))) return egi_no_memory(op->name, 0);
     bool ok = true;
@@ -15024,6 +15034,10 @@ static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const
     }
     if (slots != few) egi_free(slots);
     return ok || egi_no_memory(op->name, 0);
+}
+static bool egi_tape_record(const egi_op *op, eg_tensor *const *in, int n, const void *attr, eg_tensor *const *out,
+                            int n_out) {
+    return egi_tape_record_with(op, in, n, attr, out, n_out, NULL);
 }
 
 // ---- reading the lines backwards. Gradients are ordinary tensors made by ordinary ops, so an outer tape records
@@ -15104,7 +15118,7 @@ static bool egi_backward_take(const eg_tape *t, const egi_line *line, int i, eg_
     else dx = egi_unbroadcast(dx, &shape);
     *made = dx;
     // The NaN trap sees each op that a user's backward function calls, but not a tensor that it filled by hand.
-    if (egi_this.trap && user && !egi_trap_passes(line->op->name, upstream, line->n_out, &dx, 1)) return false;
+    if (egi_this.trap && user && !egi_this.trap(line->op->name, upstream, line->n_out, &dx, 1)) return false;
     return egi_tape_slot_accumulate(grads, slot, dx);
 }
 // One line backwards: calls its op's gradient function with the upstream gradients (zeros for an output that led
@@ -15619,12 +15633,12 @@ static bool egi_custom_run(const egi_op *op, eg_custom_forward_multi *forward, e
         // A new handle has a new id, under which the tape finds the custom line and not the forward function's own ops.
         if (ok) ok = (out[i] = egi_tensor_alias(op->name, made[i])) != NULL;
     }
-    if (ok && egi_this.trap) ok = egi_trap_passes(op->name, in, n, out, n_out);
+    if (ok && egi_this.trap) ok = egi_this.trap(op->name, in, n, out, n_out);
     // An output that was saved is the op's own result: its gradient is the custom one, not that of the forward's ops.
     for (int k = 0; ok && k < EG_MAX_SAVED; k++)
         for (int i = 0; i < n_out; i++) if (c.saved[k] && c.saved[k] == made[i]) { c.saved[k] = out[i]; break; }
     if (ok && egi_this.recorder) ok = egi_recorder_op(op, in, n, NULL, out, n_out);
-    if (ok && egi_recording_wanted()) ok = egi_tape_record(op, in, n, &attr, out, n_out, c.saved);
+    if (ok && egi_recording_wanted()) ok = egi_tape_record_with(op, in, n, &attr, out, n_out, c.saved);
     eg_scope_end(scope);
     for (int i = 0; i < n_out; i++) {
         if (out[i] && ok && !egi_scope_own(out[i])) { out[i] = NULL; ok = false; }
