@@ -781,12 +781,14 @@ EAGER_API eg_tensor *eg_huber_difference(eg_tensor *a, eg_tensor *b, eg_tensor *
 // Elementwise, one operand. Floating point unless stated. The largest errors in float32, in units in the last place,
 // as measured over all floats:
 // sqrt and reciprocal 0.5, rsqrt 1.5, exp 1.0, expm1 1.8, log 1.0, log1p 1.5, sin, cos and atan 1.6, tan 2.1, asin and
-// acos 0.8, sinh 1.7, cosh 1.1, tanh 2.7, asinh 1.5, acosh and atanh 0.6, sigmoid 2.5, softplus 2.0, softsign 1.5, erf
-// 1.6, erfc 5.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes
+// acos 0.8, sinh 1.7, cosh 1.1, tanh 2.7, asinh 1.5, acosh and atanh 0.6, sigmoid 2.0, softplus 2.0, softsign 1.5, erf
+// 1.6, erfc 0.6, selu 2.1, elu 1.1, silu 3.3, mish 5.4, gelu 6.3; gelu_tanh 36 from -5 on and 214 near -10, which comes
 // of its rounded argument; hard_sigmoid 6e-8, absolutely. silu and mish of less than 1e-36 may be 1.4e-43 off. pow 0.6
-// and atan2 1.6, as measured over samples. float32 calls no function of the C library, so that its bits do not depend
-// on one; float64 does. On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, tanh,
-// erf, erfc, sigmoid or softplus have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere. As in
+// and atan2 1.6, as measured over samples. In float64, as measured over samples: exp and log 1.0, expm1 1.6, log1p 1.5,
+// sin and cos 1.6, tanh, sigmoid and softplus 2.0. float32 calls no function of the C library, so that its bits do not
+// depend on one; of float64, tan, asin, acos, atan, atan2, sinh, cosh, asinh, acosh, atanh, erf, erfc, gelu and pow do.
+// On x86-64 with AVX2 and FMA, matrix products and what is made of exp, expm1, log, log1p, sin, cos, tanh, sigmoid or
+// softplus, and erf in float32, have other last bits than elsewhere; EAGER_ISA=base takes those of elsewhere. As in
 // TensorFlow, silu, mish, gelu and gelu_tanh of -inf are NaN, and so are their gradients at both infinities; sigmoid's
 // is 0 from 17 on. gcc and clang make the same bits of all ops at -O0, -O2, -Os and -O3 -march=native, and at
 // -ffast-math, too, but for relu's gradient at NaN, which is the upstream gradient with gcc instead of 0. A program
@@ -2978,8 +2980,8 @@ typedef struct egi_word {
     eg_tensor *(*eager2)(eg_tensor *a, eg_tensor *b);
     eg_tensor *(*eager3)(eg_tensor *a, eg_tensor *b, eg_tensor *c);
     unsigned char line;                                                    // EGI_DO_..., what a program's line does
-    // of a long word: float32, float32 with AVX2, float64, and what integers have: int64, int32, uint8, the last two
-    // with AVX2
+    // of a long word: float32, float32 with AVX2, float64, float64 with AVX2, and what integers have: int64, int32,
+    // uint8, the last two with AVX2
     egi_long_loop *const *loops;
 } egi_word;
 // A formula in postfix order: words, ended by NULL, and beside each of them its value if it is the constant k. No
@@ -7866,8 +7868,8 @@ EGI_FAST
     UNARY(F, expm1,       EGI_EXPM1(a),                   EGI_MUL(g, EGI_EXP(a))) \
     UNARY(F, log,         EGI_LOG(a),                     EGI_DIV(g, a)) \
     UNARY(F, log1p,       EGI_LOG1P(a),                   EGI_DIV(g, EGI_ADD(a, EGI_K(1)))) \
-    UNARY(M, sin,         EGI_SIN(a),                     EGI_MUL(g, EGI_COS(a))) \
-    UNARY(M, cos,         EGI_COS(a),                     EGI_NEG(EGI_MUL(g, EGI_SIN(a)))) \
+    UNARY(F, sin,         EGI_SIN(a),                     EGI_MUL(g, EGI_COS(a))) \
+    UNARY(F, cos,         EGI_COS(a),                     EGI_NEG(EGI_MUL(g, EGI_SIN(a)))) \
     UNARY(M, tan,         EGI_TAN(a),                     EGI_LOOP(EGI_MUL(g, EGI_ADD(EGI_K(1), EGI_MUL(y, y))))) \
     UNARY(M, asin,        EGI_ASIN(a),                    EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a))))) \
     UNARY(M, acos, EGI_ACOS(a), EGI_NEG(EGI_DIV(g, EGI_SQRT(EGI_SUB(EGI_K(1), EGI_MUL(a, a)))))) \
@@ -7988,10 +7990,16 @@ EGI_FAST
 
 EGI_EVERYWHERE float egi_from_bits(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }
 EGI_EVERYWHERE uint32_t egi_to_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }
+EGI_EVERYWHERE double egi_from_bits64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
+EGI_EVERYWHERE uint64_t egi_to_bits64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
 // condition ? a : b, by masks: gcc makes branches of the other form, and then no vectors.
 EGI_EVERYWHERE float egi_choosef(int condition, float a, float b) {
     const uint32_t mask = 0u - (uint32_t)condition;
     return egi_from_bits((egi_to_bits(a) & mask) | (egi_to_bits(b) & ~mask));
+}
+EGI_EVERYWHERE double egi_choose(int condition, double a, double b) {
+    const uint64_t mask = 0 - (uint64_t)condition;
+    return egi_from_bits64((egi_to_bits64(a) & mask) | (egi_to_bits64(b) & ~mask));
 }
 // Whether a, which is not negative, is infinity. By bits: with -ffast-math clang takes it that no float is infinite,
 // whatever the pragmas say.
@@ -8000,9 +8008,13 @@ EGI_EVERYWHERE int egi_is_infinite(float a) { return egi_to_bits(a) == 0x7f80000
 // without. The functions of both are one text, whose first argument, a constant, says which. Where it is set, no
 // product is added up otherwise than by egi_fma, or some compilers would fuse more.
 EGI_EVERYWHERE float egi_fma(int fused, float a, float b, float c) { return fused ? fmaf(a, b, c) : a * b + c; }
+EGI_EVERYWHERE double egi_fma64(int fused, double a, double b, double c) { return fused ? fma(a, b, c) : a * b + c; }
 #define EGI_FAMILIES(name) \
     EGI_EVERYWHERE float egi_##name##f(float x) { return egi_##name##_as(0, x); } \
     EGI_EVERYWHERE float egi_fused_##name(float x) { return egi_##name##_as(1, x); }
+#define EGI_FAMILIES_64(name) \
+    EGI_EVERYWHERE double egi_##name(double x) { return egi_##name##_as_64(0, x); } \
+    EGI_EVERYWHERE double egi_fused_64_##name(double x) { return egi_##name##_as_64(1, x); }
 EGI_EVERYWHERE float egi_erf_near_0(int fused, float x) {        // |x| <= 1
     const float z = x * x;
     float p = egi_fma(fused, z, 7.8891193e-05f, -0.00080208411f);
@@ -8036,6 +8048,7 @@ EGI_EVERYWHERE float egi_erf_near_0(int fused, float x) {        // |x| <= 1
 #define egi_atanhf atanhf
 #define egi_atan2f atan2f
 #define egi_powf powf
+#define egi_erfcf erfcf
 #else
 #define EGI_ROUNDER 12582912.0f
 // n whole, -126 to 127
@@ -8073,7 +8086,7 @@ EGI_EVERYWHERE float egi_expm1_as(int fused, float x) {
     c = egi_choosef(c > 89.0f, 89.0f, c);
     const float n = egi_exp_split(fused, c, &r), half = egi_fma(fused, n, 0.5f, EGI_ROUNDER) - EGI_ROUNDER;
     const float first = egi_two_to(half), second = egi_two_to(n - half);
-    return egi_fma(fused, egi_expm1_near_0(fused, r), first, first - 1.0f / second) * second;
+    return copysignf(egi_fma(fused, egi_expm1_near_0(fused, r), first, first - 1.0f / second) * second, x);
 }
 EGI_EVERYWHERE float egi_tanh_as(int fused, float x) {           // e / (e + 2) with e = exp(2|x|) - 1
     const float a = fabsf(x);
@@ -8118,12 +8131,6 @@ EGI_EVERYWHERE float egi_erf_as(int fused, float x) {            // a polynomial
 EGI_FAMILIES(exp) EGI_FAMILIES(expm1) EGI_FAMILIES(tanh) EGI_FAMILIES(log) EGI_FAMILIES(log1p) EGI_FAMILIES(erf)
 // The double cores of functions that would lose digits in float32: what they return is good to 2^-37 or so, and a float
 // of it to half a unit.
-EGI_EVERYWHERE double egi_from_bits64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }
-EGI_EVERYWHERE uint64_t egi_to_bits64(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
-EGI_EVERYWHERE double egi_choose_near(int condition, double a, double b) {
-    const uint64_t mask = 0 - (uint64_t)condition;
-    return egi_from_bits64((egi_to_bits64(a) & mask) | (egi_to_bits64(b) & ~mask));
-}
 #define EGI_ROUNDER_64 6755399441055744.0       // 1.5 * 2^52
 // ln(x) / ln(2), for a positive normal x: s = (m - 1) / (m + 1), a series of odd powers of s.
 EGI_EVERYWHERE double egi_log2_near(double x) {
@@ -8154,20 +8161,119 @@ EGI_EVERYWHERE double egi_root_near(double x) {
     y = y * (1.5 - 0.5 * x * y * y);
     return egi_from_bits64(egi_to_bits64(x * y) & (0 - (uint64_t)(x > 0)));
 }
-// x - n pi / 2 for the nearest whole n, of which *quadrant has the low bits; |x| <= EGI_NEAR_TURNS, where the products
-// are exact.
+// x - n pi / 2 for the nearest whole n, of which *quadrant has the low bits; |x| <= 2^17, where the products are
+// exact.
 EGI_EVERYWHERE double egi_quarter(float x, uint32_t *quadrant) {
     const double turns = (double)x * 0.63661977236758134 + EGI_ROUNDER_64, n = turns - EGI_ROUNDER_64;
     *quadrant = (uint32_t)egi_to_bits64(turns);
     return ((double)x - n * 1.5707963267341256) - n * 6.077100506506192e-11;
 }
-EGI_EVERYWHERE float egi_sin_of(float r, uint32_t q) {        // sin(r + q pi / 2), |r| <= pi / 4
-    const float z = r * r;
-    const float s = r + r * z * (-0.166666546f + z * (0.00833216087f - z * 0.00019515296f));
-    const float c = 1.0f - z * (0.5f - z * (0.0416666469f + z * (-0.00138873671f + z * 2.44384079e-05f)));
-    const uint32_t odd = 0u - (q & 1u);
-    return egi_from_bits(((egi_to_bits(s) & ~odd) | (egi_to_bits(c) & odd)) ^ ((q & 2u) << 30));
+// The same for |x| > 2^17 (Payne and Hanek), also for doubles: x = m 2^e with a whole m, and of 2 / pi, the words of
+// 32 bits from which m 2^e makes less than 4 turns. The product has 126 bits behind the point.
+__attribute__((unused)) static EGI_COLD double egi_quarter_far(double x, uint32_t *quadrant) {
+    static const uint32_t two_over_pi[39] = {
+        0, 0, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu, 0xdebbc561u,
+        0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu, 0xe88235f5u, 0x2ebb4484u,
+        0xe99c7026u, 0xb45f7e41u, 0x3991d639u, 0x835339f4u, 0x9c845f8bu, 0xbdf9283bu, 0x1ff897ffu, 0xde05980fu,
+        0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du, 0x7527bac7u, 0xebe5f17bu,
+        0x3d0739f7u, 0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u };
+    enum { WORDS = 7 };
+    const uint64_t bits = egi_to_bits64(x), m = (bits & 0xfffffffffffffu) | 0x10000000000000u;
+    const uint32_t e = (uint32_t)(bits >> 52 & 2047) - 1077 + 64, up = e % 32;    // e - 2, from the table's start on
+    const uint32_t *words = two_over_pi + e / 32;
+    uint32_t product[WORDS], top[4];                              // the highest word first
+    uint64_t carry = 0;
+    for (int i = WORDS; i-- > 0; carry >>= 32) product[i] = (uint32_t)(carry += (uint32_t)m * (uint64_t)words[i]);
+    carry = 0;
+    for (int i = WORDS - 1; i-- > 0; carry >>= 32)
+        product[i] = (uint32_t)(carry += (m >> 32) * words[i + 1] + product[i]);
+    for (int i = 0; i < 4; i++) top[i] = (uint32_t)(((uint64_t)product[i] << 32 | product[i + 1]) >> (32 - up));
+    uint64_t high = (uint64_t)top[0] << 32 | top[1], low = (uint64_t)top[2] << 32 | top[3], ignored;
+    const uint64_t n = (high + (UINT64_C(1) << 61)) >> 62;
+    high -= n << 62;
+    const bool below = high >> 63, negative = bits >> 63;         // the rest's sign
+    if (below) {
+        low = 0 - low;
+        high = ~high + (low == 0);
+    }
+    int shift = 0;
+    if (high == 0) { high = low | 1; low = 0; shift = 64; }
+    const int zeros = __builtin_clzll(high);
+    if (zeros) high = high << zeros | low >> (64 - zeros);
+    const uint64_t half_pi = UINT64_C(0xc90fdaa22168c235);        // times 2^63
+    const double r = (double)egi_multiply_high(high, half_pi, &ignored) *
+                     egi_from_bits64((uint64_t)(1023 - 61 - zeros - shift) << 52);
+    *quadrant = (uint32_t)(negative ? 0 - n : n);
+    return below != negative ? -r : r;
 }
+EGI_EVERYWHERE int egi_is_far(float x) { return (egi_to_bits(x) & 0x7fffffffu) > 0x48000000u; }  // or not finite
+EGI_EVERYWHERE int egi_is_far_64(double x) { return (egi_to_bits64(x) & INT64_MAX) > 0x4100000000000000u; }
+EGI_EVERYWHERE float egi_sine_of(int fused, float r, uint32_t q) {                // sin(r + q pi / 2), |r| <= pi / 4
+    const float z = r * r;
+    float p = egi_fma(fused, z, -0.00019515296f, 0.00833216087f);
+    p = egi_fma(fused, r * z, egi_fma(fused, z, p, -0.166666546f), r);
+    float c = egi_fma(fused, z, 2.44384079e-05f, -0.00138873671f);
+    c = egi_fma(fused, -z, egi_fma(fused, z, c, 0.0416666469f), 0.5f);
+    c = egi_fma(fused, -z, c, 1.0f);
+    const uint32_t odd = 0u - (q & 1u);
+    return egi_from_bits(((egi_to_bits(p) & ~odd) | (egi_to_bits(c) & odd)) ^ ((q & 2u) << 30));
+}
+EGI_EVERYWHERE double egi_sine_of_64(int fused, double r, uint64_t q) {
+    const double z = r * r;
+    double p = egi_fma64(fused, z, 1.5896666427667783e-10, -2.505075596251572e-08);
+    p = egi_fma64(fused, z, p, 2.755731367869163e-06);
+    p = egi_fma64(fused, z, p, -0.000198412698297713);
+    p = egi_fma64(fused, z, p, 0.00833333333332237);
+    p = egi_fma64(fused, r * z, egi_fma64(fused, z, p, -0.16666666666666632), r);
+    double c = egi_fma64(fused, z, -1.1359559847967056e-11, 2.0875721635674275e-09);
+    c = egi_fma64(fused, z, c, -2.755731434076498e-07);
+    c = egi_fma64(fused, z, c, 2.4801587289443922e-05);
+    c = egi_fma64(fused, z, c, -0.0013888888888874066);
+    c = egi_fma64(fused, z, c, 0.0416666666666666);
+    c = egi_fma64(fused, -z, egi_fma64(fused, -z, c, 0.5), 1);
+    const uint64_t odd = 0 - (q & 1);
+    return egi_from_bits64(((egi_to_bits64(p) & ~odd) | (egi_to_bits64(c) & odd)) ^ ((q & 2) << 62));
+}
+// sin(x) where `quarters` is 0, cos(x) where it is 1, for |x| <= 2^17. The parts of pi / 2 are such that each product
+// and the first difference are exact, in float32 with FMA alone.
+EGI_EVERYWHERE float egi_sine_near(int fused, float x, uint32_t quarters) {
+    uint32_t q;
+    float r;
+    if (fused) {
+        const float turns = egi_fma(1, x, 0.636619747f, EGI_ROUNDER), n = turns - EGI_ROUNDER;
+        q = egi_to_bits(turns);
+        r = egi_fma(1, n, 1.71512451e-15f, egi_fma(1, n, 4.37113883e-08f, egi_fma(1, n, -1.57079637f, x)));
+    } else r = (float)egi_quarter(x, &q);
+    return egi_choosef((x == 0) & !quarters, x, egi_sine_of(fused, r, q + quarters));
+}
+EGI_EVERYWHERE double egi_sine_near_64(int fused, double x, uint32_t quarters) {
+    const double turns = egi_fma64(fused, x, 0.63661977236758134, EGI_ROUNDER_64), n = turns - EGI_ROUNDER_64;
+    const double near_r = egi_fma64(fused, n, -2.5633441515839558e-12, egi_fma64(fused, n, -1.5707963267923333, x)),
+                 r = egi_fma64(fused, n, -1.0562999066987428e-23, near_r);
+    return egi_choose((x == 0) & !quarters, x, egi_sine_of_64(fused, r, egi_to_bits64(turns) + quarters));
+}
+EGI_EVERYWHERE float egi_sine_far(int fused, float x, uint32_t quarters) {
+    uint32_t q;
+    if (x - x != 0) return NAN;
+    const float r = (float)egi_quarter_far((double)x, &q);
+    return egi_sine_of(fused, r, q + quarters);
+}
+EGI_EVERYWHERE double egi_sine_far_64(int fused, double x, uint32_t quarters) {
+    uint32_t q;
+    if (x - x != 0) return NAN;
+    const double r = egi_quarter_far(x, &q);
+    return egi_sine_of_64(fused, r, q + quarters);
+}
+#define EGI_SINES(name, quarters) \
+    EGI_EVERYWHERE float egi_##name##_as(int fused, float x) { \
+        return egi_is_far(x) ? egi_sine_far(fused, x, quarters) : egi_sine_near(fused, x, quarters); \
+    } \
+    EGI_EVERYWHERE double egi_##name##_as_64(int fused, double x) { \
+        return egi_is_far_64(x) ? egi_sine_far_64(fused, x, quarters) : egi_sine_near_64(fused, x, quarters); \
+    } \
+    EGI_FAMILIES(name) EGI_FAMILIES_64(name)
+EGI_SINES(sin, 0u)
+EGI_SINES(cos, 1u)
 EGI_EVERYWHERE float egi_tan_of(double exactly, uint32_t q) {
     const float r = (float)exactly, lost = (float)(exactly - (double)r), z = r * r;
     const float t =
@@ -8176,57 +8282,17 @@ EGI_EVERYWHERE float egi_tan_of(double exactly, uint32_t q) {
                        (0.0533809673f + z * (0.0245292864f + z * (0.00297279404f + z * 0.00946658126f))))) + lost);
     return egi_choosef((int)(q & 1u), -1.0f, t) / egi_choosef((int)(q & 1u), t, 1.0f);
 }
-EGI_EVERYWHERE float egi_sin_near(float x) {
-    uint32_t q;
-    const double r = egi_quarter(x, &q);
-    return egi_choosef(x == 0, x, egi_sin_of((float)r, q));
-}
-EGI_EVERYWHERE float egi_cos_near(float x) {
-    uint32_t q;
-    const double r = egi_quarter(x, &q);
-    return egi_sin_of((float)r, q + 1u);
-}
 EGI_EVERYWHERE float egi_tan_near(float x) {
     uint32_t q;
     const double r = egi_quarter(x, &q);
     return egi_choosef(x == 0, x, egi_tan_of(r, q));
 }
-// The same for larger x (Payne and Hanek): the bits of 2 / pi by which x = m 2^e is to be multiplied, in words of 32
-// bits that start every 8 bits.
-// The product modulo 4 keeps 62 bits behind the point.
-EGI_EVERYWHERE double egi_quarter_far(float x, uint32_t *quadrant) {
-    static const uint32_t two_over_pi[24] = { 0xa2u, 0xa2f9u, 0xa2f983u, 0xa2f9836eu, 0xf9836e4eu, 0x836e4e44u,
-                                              0x6e4e4415u, 0x4e441529u, 0x441529fcu, 0x1529fc27u, 0x29fc2757u,
-                                              0xfc2757d1u, 0x2757d1f5u, 0x57d1f534u, 0xd1f534ddu, 0xf534ddc0u,
-                                              0x34ddc0dbu, 0xddc0db62u, 0xc0db6295u, 0xdb629599u, 0x6295993cu,
-                                              0x95993c43u, 0x993c4390u, 0x3c439041u };
-    const uint32_t bits = egi_to_bits(x), *words = two_over_pi + (bits >> 26 & 15);
-    const uint32_t m = ((bits & 0xffffffu) | 0x800000u) << (bits >> 23 & 7);
-    const uint64_t product = ((uint64_t)(m * words[0]) << 32 | (uint64_t)m * words[8] >> 32) + (uint64_t)m * words[4];
-    const uint64_t n = (product + (UINT64_C(1) << 61)) >> 62;
-    const double r = (double)(int64_t)(product - (n << 62)) * 3.4061215800304745e-19;            // pi / 2^63
-    *quadrant = (uint32_t)(bits >> 31 ? 0 - n : n);
-    return bits >> 31 ? -r : r;
-}
-// beyond 2^17; also what is not finite
-EGI_EVERYWHERE int egi_is_far(float x) { return (egi_to_bits(x) & 0x7fffffffu) > 0x48000000u; }
-EGI_EVERYWHERE float egi_sinf(float x) {
-    uint32_t q;
-    if (!egi_is_far(x)) return egi_sin_near(x);
-    const double r = egi_quarter_far(x, &q);
-    return egi_choosef(x - x == 0, egi_sin_of((float)r, q), NAN);
-}
-EGI_EVERYWHERE float egi_cosf(float x) {
-    uint32_t q;
-    if (!egi_is_far(x)) return egi_cos_near(x);
-    const double r = egi_quarter_far(x, &q);
-    return egi_choosef(x - x == 0, egi_sin_of((float)r, q + 1u), NAN);
-}
 EGI_EVERYWHERE float egi_tanf(float x) {
     uint32_t q;
     if (!egi_is_far(x)) return egi_tan_near(x);
-    const double r = egi_quarter_far(x, &q);
-    return egi_choosef(x - x == 0, egi_tan_of(r, q), NAN);
+    if (x - x != 0) return NAN;
+    const double r = egi_quarter_far((double)x, &q);
+    return egi_tan_of(r, q);
 }
 EGI_EVERYWHERE float egi_asin_near_0(float x, float z) {         // |x| <= 1/2, z = x^2; asin(x) - x
     return x * z * (0.166667539f + z * (0.074952418f + z * (0.0454770912f + z * (0.0241476481f + z * 0.0422184776f))));
@@ -8295,12 +8361,30 @@ EGI_EVERYWHERE float egi_atanhf(float x) {
     return copysignf(egi_choosef(a < 0.000244140625f, a,
                                  egi_choosef(a < 1.0f, y, egi_choosef(a == 1.0f, INFINITY, NAN))), x);
 }
+// exp(-a^2) times a polynomial in q = (a - 3) / (a + 3), divided by a + 3.
+EGI_EVERYWHERE float egi_erfcf(float x) {
+    const float a = fabsf(x);
+    const double z = (double)egi_choosef(a > 10.19f, 10.19f, a), t = 1 / (z + 3), q = (z - 3) * t;
+    const double p = 1.0740069070846432 + q *
+                     (-0.88339445384477 + q *
+                      (0.5902283581044543 + q *
+                       (-0.31046722563589385 + q *
+                        (0.11952774120650454 + q *
+                         (-0.026827794755516436 + q *
+                          (-0.0012124559928858253 + q *
+                           (0.0030377013538570763 + q *
+                            (-0.0005461798328556815 + q *
+                             (-0.00028717816103720833 + q *
+                              (9.652688984429684e-05 + q * 3.9848489916658045e-05))))))))));
+    const double y = egi_two_to_near(z * z * -1.4426950408889634) * p * t;
+    return egi_choosef(x != x, x, (float)egi_choose(x < 0, 2 - y, y));
+}
 EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x|), and the cases of C's annex F
     const float a = fabsf(x), b = fabsf(y);
     const float c = egi_choosef(a > 0, a, 1.0f);
     const float exponent = egi_choosef(b > 1e30f, copysignf(1e30f, y), y);
     const double t = (double)exponent * egi_log2_near((double)c);
-    float p = (float)egi_two_to_near(egi_choose_near(t > 200, 200, egi_choose_near(t < -200, -200, t)));
+    float p = (float)egi_two_to_near(egi_choose(t > 200, 200, egi_choose(t < -200, -200, t)));
     const float up = egi_choosef((a > 1) == (y > 0), INFINITY, 0.0f);
     // whole: y is an integer; odd: an odd one. From 2^24 on all are even.
     const float w = egi_choosef(b < 16777216.0f, b, 0.0f), n = (float)(int32_t)w;
@@ -8313,8 +8397,9 @@ EGI_EVERYWHERE float egi_powf(float x, float y) {                // 2^(y log2 |x
 }
 #endif
 EGI_EVERYWHERE float egi_sigmoid_as(int fused, float x) {
-    const float a = fabsf(x), e = egi_exp_within(fused, -egi_choosef(a > 104.0f, 104.0f, a));
-    return egi_choosef(x < 0, e, 1.0f) / (1.0f + e);
+    const float a = fabsf(x), e = egi_exp_within(fused, -egi_choosef(a > 104.0f, 104.0f, a)),
+                y = egi_choosef(x < 0, e, 1.0f) / (1.0f + e);
+    return egi_choosef(x < -0.7f, egi_fma(fused, -e, y, e), y);  // e - e^2 / (1 + e) loses less there
 }
 // exp(-z^2) erfcx(z), with 0 <= z < 10.19 and z^2 = p + lost. erfcx, the rest, is a polynomial in q = (z - 3) / (z +
 // 3), divided by z + 3.
@@ -8337,11 +8422,6 @@ EGI_EVERYWHERE float egi_square_lost(int fused, float x, float p) {
     const float high = egi_from_bits(egi_to_bits(x) & 0xfffff000u);
     return fused ? egi_fma(fused, x, x, -p) : (high * high - p) + (x - high) * (x + high);
 }
-EGI_EVERYWHERE float egi_erfc_as(int fused, float x) {
-    const float a = fabsf(x), z = egi_choosef(a > 10.19f, 10.19f, a), p = z * z,
-                tail = egi_erfc_tail(fused, z, p, egi_square_lost(fused, z, p));
-    return egi_choosef(a < 0.75f, 1.0f - egi_erf_near_0(fused, x), egi_choosef(x < 0, 2.0f - tail, tail));
-}
 EGI_EVERYWHERE float egi_phi_as(int fused, float x) {            // z = |x| / sqrt(2), and z^2 without the square root
     const float a = fabsf(x), c = egi_choosef(a > 14.42f, 14.42f, a), z = c * 0.70710678f, p = c * c;
     const float tail = 0.5f * egi_erfc_tail(fused, z, 0.5f * p, 0.5f * egi_square_lost(fused, c, p));
@@ -8351,22 +8431,110 @@ EGI_EVERYWHERE float egi_phi_as(int fused, float x) {            // z = |x| / sq
 EGI_EVERYWHERE float egi_softplus_as(int fused, float x) {
     return egi_choosef((x > 0) | (x != x), x, 0.0f) + egi_log1p_as(fused, egi_exp_as(fused, -fabsf(x)));
 }
-EGI_FAMILIES(sigmoid) EGI_FAMILIES(erfc) EGI_FAMILIES(phi) EGI_FAMILIES(softplus)
-// float64 uses the functions of the C library.
-EGI_EVERYWHERE double egi_choose(int condition, double a, double b) { return condition ? a : b; }
-#ifdef EGI_FAST_MATH  // a function that is not inlined, or compilers would call one of vectors, which rounds otherwise
-static __attribute__((noinline)) double egi_exp(double x) { return exp(x); }
-#else
+EGI_FAMILIES(sigmoid) EGI_FAMILIES(phi) EGI_FAMILIES(softplus)
+// ---- float64 functions: those that have texts of their own, to 2 units in the last place at most, and the C library's
+#if defined(__CUDACC__) || defined(CUDA_HOST_MATH)
 #define egi_exp exp
-#endif
 #define egi_expm1 expm1
 #define egi_log log
 #define egi_log1p log1p
 #define egi_tanh tanh
-#define egi_erf erf
-#define egi_erfc erfc
 #define egi_sin sin
 #define egi_cos cos
+EGI_EVERYWHERE double egi_sigmoid(double x) {
+    double e = exp(-fabs(x));
+    return x >= 0 ? 1 / (1 + e) : x < 0 ? e / (1 + e) : x;
+}
+EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) + log1p(exp(-fabs(x))); }
+#else
+// ln 2 in two parts. The first has 33 bits, so that its product with an exponent is exact.
+#define EGI_LN_2_HIGH 0.69314718036912382
+#define EGI_LN_2_LOW 1.9082149292705877e-10
+// x = n ln 2 + r with |x| < 1000, or NaN. exp(r) - 1 is *high, which has few digits, plus what is returned; the low 12
+// bits of *n are n + 2046.
+EGI_EVERYWHERE double egi_exp_split_64(int fused, double x, uint64_t *n, double *high) {
+    const double shifted = egi_fma64(fused, x, 1.4426950408889634, EGI_ROUNDER_64 + 2046),
+                 whole = shifted - (EGI_ROUNDER_64 + 2046), near_r = egi_fma64(fused, whole, -EGI_LN_2_HIGH, x),
+                 low = whole * -EGI_LN_2_LOW, r = egi_fma64(fused, whole, -EGI_LN_2_LOW, near_r);
+    const double r2 = r * r, r4 = r2 * r2;                        // in pairs, which are computed side by side
+    const double a = egi_fma64(fused, r, 0.166666666666667, 0.5000000000000012),
+                 b = egi_fma64(fused, r, 0.008333333333307217, 0.04166666666651541),
+                 c = egi_fma64(fused, r, 0.0001984126991735879, 0.0013888888947017428),
+                 d = egi_fma64(fused, r, 2.755721631932406e-06, 2.4801489940787947e-05),
+                 e = egi_fma64(fused, r, 2.5117856395826074e-08, 2.7631280803116233e-07);
+    const double p = egi_fma64(fused, r4, egi_fma64(fused, r4, e, egi_fma64(fused, r2, d, c)),
+                               egi_fma64(fused, r2, b, a));
+    *n = egi_to_bits64(shifted);
+    *high = near_r;
+    return egi_fma64(fused, r2, p, low);
+}
+EGI_EVERYWHERE double egi_exp_within_64(int fused, double x) {   // -746 <= x <= 710, or NaN
+    uint64_t n;
+    double high;
+    const double low = egi_exp_split_64(fused, x, &n, &high);
+    const uint64_t half = n >> 1 << 52;                          // 2^n in two steps, since alone it may be no double
+    const double first = egi_from_bits64(half);
+    return egi_fma64(fused, high + low, first, first) * egi_from_bits64((n << 52) - half);
+}
+EGI_EVERYWHERE double egi_exp_as_64(int fused, double x) {
+    const double c = egi_choose(x < -746.0, -746.0, x);
+    return egi_exp_within_64(fused, egi_choose(c > 710.0, 710.0, c));
+}
+EGI_EVERYWHERE double egi_expm1_as_64(int fused, double x) {
+    double c = egi_choose(x < -40.0, -40.0, x);
+    c = egi_choose(c > 710.0, 710.0, c);
+    uint64_t n;
+    double high;
+    const double low = egi_exp_split_64(fused, c, &n, &high);
+    const uint64_t half = n >> 1 << 52, rest = (n << 52) - half;
+    const double first = egi_from_bits64(half), lost = egi_from_bits64(0x7fe0000000000000u - rest);     // 1 / 2^rest
+    return copysign(egi_fma64(fused, low, first, egi_fma64(fused, high, first, first - lost)) *
+                    egi_from_bits64(rest), x);
+}
+EGI_EVERYWHERE double egi_tanh_as_64(int fused, double x) {      // y = e / (e + 2) with e = exp(2|x|) - 1
+    const double a = fabs(x);
+    uint64_t n;
+    double high;
+    const double low = egi_exp_split_64(fused, egi_choose(a > 20.0, 40.0, a + a), &n, &high),
+                 power = egi_from_bits64((n << 52) - 0x3ff0000000000000u);
+    const double e = egi_fma64(fused, low, power, egi_fma64(fused, high, power, power - 1)), half = 0.5 * e,
+                 y = e / (e + 2);
+    return copysign(egi_choose(e < 1, egi_fma64(fused, -half, y, half), y), x);   // e / 2 - e y / 2 loses less there
+}
+EGI_EVERYWHERE double egi_log_as_64(int fused, double x) {       // as in float32, but by powers of s = f / (2 + f)
+    const int tiny = x < 2.2250738585072014e-308;
+    const uint64_t bits = egi_to_bits64(x * egi_choose(tiny, 18014398509481984.0, 1.0)),
+                   over = bits - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u;
+    const double e = egi_from_bits64((over >> 52) | 0x4330000000000000u) -
+                     egi_choose(tiny, 4503599627370496.0 + 1023 + 54, 4503599627370496.0 + 1023),
+                 f = egi_from_bits64(bits - (over & 0xfff0000000000000u) + 0x3ff0000000000000u) - 1;
+    const double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
+    const double z2 = z * z, a = egi_fma64(fused, z, 0.39999999999413954, 0.6666666666666734),
+                 b = egi_fma64(fused, z, 0.22222198553784964, 0.2857142874256305),
+                 c = egi_fma64(fused, z, 0.15314021261542482, 0.18183565403981863);
+    const double p = egi_fma64(fused, z2, egi_fma64(fused, z2, egi_fma64(fused, z2, 0.14796259323667324, c), b), a);
+    const double low = egi_fma64(fused, s, egi_fma64(fused, z, p, half), e * EGI_LN_2_LOW);
+    double y = egi_fma64(fused, e, EGI_LN_2_HIGH, f - (half - low));
+    y = egi_choose(x == 0, -INFINITY, y);
+    y = egi_choose(x == INFINITY, x, y);
+    return egi_choose(x >= 0, y, NAN);
+}
+EGI_EVERYWHERE double egi_log1p_as_64(int fused, double x) {
+    const double w = 1 + x, y = egi_log_as_64(fused, w), lost = (x - (w - 1)) / w;
+    return egi_choose(w == 1, x, egi_choose((w > 0) & (w < INFINITY), y + lost, y));
+}
+EGI_EVERYWHERE double egi_sigmoid_as_64(int fused, double x) {
+    const double a = fabs(x), e = egi_exp_within_64(fused, -egi_choose(a > 746.0, 746.0, a)), y = e / (1 + e);
+    return egi_choose(x < 0, egi_choose(e < 0.5, egi_fma64(fused, -e, y, e), y), 1 / (1 + e));
+}
+EGI_EVERYWHERE double egi_softplus_as_64(int fused, double x) {
+    return egi_choose((x > 0) | (x != x), x, 0) + egi_log1p_as_64(fused, egi_exp_as_64(fused, -fabs(x)));
+}
+EGI_FAMILIES_64(exp) EGI_FAMILIES_64(expm1) EGI_FAMILIES_64(tanh) EGI_FAMILIES_64(log) EGI_FAMILIES_64(log1p)
+EGI_FAMILIES_64(sigmoid) EGI_FAMILIES_64(softplus)
+#endif
+#define egi_erf erf
+#define egi_erfc erfc
 #define egi_tan tan
 #define egi_asin asin
 #define egi_acos acos
@@ -8379,11 +8547,6 @@ static __attribute__((noinline)) double egi_exp(double x) { return exp(x); }
 #define egi_atan2 atan2
 #define egi_pow pow
 EGI_EVERYWHERE double egi_phi(double x) { return 0.5 * erfc(-x * EGI_SQRT_HALF); }
-EGI_EVERYWHERE double egi_sigmoid(double x) {
-    double e = exp(-fabs(x));
-    return x >= 0 ? 1 / (1 + e) : x < 0 ? e / (1 + e) : x;
-}
-EGI_EVERYWHERE double egi_softplus(double x) { return (x > 0 || x != x ? x : 0) + log1p(exp(-fabs(x))); }
 
 // ---- the words as C functions: egi_f32_add, egi_f64_add, egi_i64_add ...
 
@@ -8659,21 +8822,21 @@ static inline bool egi_cache_overflows(int64_t bytes) { (void)bytes; return fals
     }
 // A loop that compilers turn into vectors; at -O2 they do so only where the count is a constant, which `step` is. The
 // last step overlaps the one before, so n must be at least `step`, or the arrays must have room for that many.
-#define EGI_LONG_STEPS(loop, target, step, formula) \
-    target static inline __attribute__((always_inline)) void loop##_step(const float *EGI_RESTRICT pa, \
-                                                                         const float *EGI_RESTRICT pb, \
-                                                                         float *EGI_RESTRICT q) { \
-        for (int i = 0; i < step; i++) { const float a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
+#define EGI_LONG_STEPS(loop, target, T, step, formula) \
+    target static inline __attribute__((always_inline)) void loop##_step(const T *EGI_RESTRICT pa, \
+                                                                         const T *EGI_RESTRICT pb, \
+                                                                         T *EGI_RESTRICT q) { \
+        for (int i = 0; i < step; i++) { const T a = pa[i], b = pb[i]; (void)b; q[i] = formula; } \
     } \
     target __attribute__((flatten)) static void loop(int64_t n, const void *x, const void *z, void *out) { \
         for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
-            loop##_step((const float *)x + o, (const float *)z + o, (float *)out + o); \
+            loop##_step((const T *)x + o, (const T *)z + o, (T *)out + o); \
             if (o + step >= n) return; \
         } \
     }
-enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
+enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };              // in float32; half as many in float64
 #if EGI_WIDE_PROGRAMS
-#define EGI_LONG_AVX2(word, formula) EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, EGI_STEP_32, formula)
+#define EGI_LONG_AVX2(word, formula) EGI_LONG_STEPS(egi_long_avx2##word, EGI_AVX2, float, EGI_STEP_32, formula)
 #define EGI_LONG_WIDE(word) egi_long_avx2##word
 #else
 #define EGI_LONG_AVX2(word, formula)
@@ -8681,11 +8844,16 @@ enum { EGI_STEP_16 = 4, EGI_STEP_32 = 8 };
 #endif
 // With FMA, which changes bits: so that flags do not, these loops are there without -O as well.
 #if EGI_X86
-#define EGI_LONG_FMA(word) EGI_LONG_STEPS(egi_long_fma##word, EGI_AVX2_FMA, EGI_STEP_32, egi_fused##word(a))
+#define EGI_LONG_FMA(word) EGI_LONG_STEPS(egi_long_fma##word, EGI_AVX2_FMA, float, EGI_STEP_32, egi_fused##word(a))
+#define EGI_LONG_FMA_64(word) \
+    EGI_LONG_STEPS(egi_long_fma_64##word, EGI_AVX2_FMA, double, EGI_STEP_32 / 2, egi_fused_64##word(a))
 #define EGI_LONG_FUSED(word) egi_long_fma##word
+#define EGI_LONG_FUSED_64(word) egi_long_fma_64##word
 #else
 #define EGI_LONG_FMA(word)
+#define EGI_LONG_FMA_64(word)
 #define EGI_LONG_FUSED(word) NULL
+#define EGI_LONG_FUSED_64(word) NULL
 #endif
 // The first element from i on that is beyond 2^17, infinite or NaN, or n.
 static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
@@ -8697,32 +8865,93 @@ static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
     while (i < n && !egi_is_far(x[i])) i++;
     return i;
 }
-// The loops of a word: for float32, for float32 with AVX2, for float64, and those of N for integers. F: float32 in
-// vectors; A: likewise, and with FMA where there is AVX2;
-// M: by libm; N: by libm, and integers; P and T as below.
+static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
+    for (; n - i >= 16; i += 16) {
+        uint64_t most = 0;
+        for (int j = 0; j < 16; j++) most |= 0x4100000000000000u - (egi_to_bits64(x[i + j]) & INT64_MAX);
+        if (most >> 63) break;
+    }
+    while (i < n && !egi_is_far_64(x[i])) i++;
+    return i;
+}
+// The loops of a word: for float32, for float32 with AVX2, for float64, for float64 with AVX2, and those of N for
+// integers. F: float32 in vectors; A: likewise, and with FMA where there is AVX2; D: as A, float64 likewise;
+// M: by libm; N: by libm, and integers; P, S and T as below. Float64 is by libm in all but D and S.
+#define EGI_LONG_LOOPS(word, wide, wide_64) \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, wide, egi_long_f64##word, \
+                                                                   wide_64 };
 #define EGI_LONG_F(word, ...) \
-    EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), \
-                                                                   egi_long_f64##word, NULL };
+    EGI_LONG_LOOPS(word, EGI_LONG_WIDE(word), egi_long_f64##word)
 #define EGI_LONG_A(word) \
-    EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(a)) \
+    EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(a)) \
     EGI_LONG_FMA(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(a)) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_FUSED(word), \
-                                                                   egi_long_f64##word, NULL };
+    EGI_LONG_LOOPS(word, EGI_LONG_FUSED(word), egi_long_f64##word)
+#define EGI_LONG_D(word) \
+    EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(a)) \
+    EGI_LONG_FMA(word) \
+    EGI_LONG_STEPS(egi_long_f64##word, , double, EGI_STEP_16 / 2, egi_f64##word(a)) \
+    EGI_LONG_FMA_64(word) \
+    EGI_LONG_LOOPS(word, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
 // P: float32 in vectors, and integers.
 #define EGI_LONG_P(word, ...) \
-    EGI_LONG_STEPS(egi_long_f32##word, , EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
+    EGI_LONG_STEPS(egi_long_f32##word, , float, EGI_STEP_16, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_AVX2(word, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
+    EGI_LONG_INTEGERS(word, EGI_LONG_WIDE(word), __VA_ARGS__)
+#define EGI_LONG_INTEGERS(word, wide, ...) \
     EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
     EGI_LONG_NARROW(word, __VA_ARGS__) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[8] = { egi_long_f32##word, EGI_LONG_WIDE(word), \
+    EGI_OBJECTS static egi_long_loop *const egi_loops##word[9] = { egi_long_f32##word, wide, egi_long_f64##word, \
                                                                    egi_long_f64##word, egi_long_i64##word, \
         egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word) };
-// T: float32 in vectors, as if no element were far from 0; then elements that are, which are rare, one by one.
+// S: sines, of `quarters` more, as if no element were far from 0; then elements that are, which are rare, one by one,
+// before these elements leave the cache.
+enum { EGI_SINES_BLOCK = 1024 };
+#define EGI_LONG_SINES(loop, target, T, step, fused, SIZE) \
+    target static inline __attribute__((always_inline)) void loop##_step(const T *EGI_RESTRICT x, T *EGI_RESTRICT y, \
+                                                                         uint32_t quarters) { \
+        for (int i = 0; i < step; i++) y[i] = egi_sine_near##SIZE(fused, x[i], quarters); \
+    } \
+    target __attribute__((flatten, noinline)) static void loop##_near(int64_t n, const T *x, T *y, \
+                                                                      uint32_t quarters) { \
+        for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
+            loop##_step(x + o, y + o, quarters); \
+            if (o + step >= n) return; \
+        } \
+    } \
+    target __attribute__((noinline)) static void loop(int64_t n, const void *in, void *out, uint32_t quarters) { \
+        const T *x = (const T *)in; \
+        T *y = (T *)out; \
+        for (int64_t m; n > 0; n -= m, x += m, y += m) { \
+            m = n < 2 * EGI_SINES_BLOCK ? n : (int64_t)EGI_SINES_BLOCK; \
+            loop##_near(m, x, y, quarters); \
+            for (int64_t i = 0; (i = egi_find_far##SIZE(i, m, x)) < m; i++) \
+                y[i] = egi_sine_far##SIZE(fused, x[i], quarters); \
+        } \
+    }
+EGI_LONG_SINES(egi_sines_f32, , float, EGI_STEP_16, 0, )
+EGI_LONG_SINES(egi_sines_f64, , double, EGI_STEP_16 / 2, 0, _64)
+#define EGI_LONG_SINE(loop, sines, quarters) \
+    static void loop(int64_t n, const void *x, const void *z, void *out) { (void)z; sines(n, x, out, quarters); }
+#if EGI_X86
+EGI_LONG_SINES(egi_sines_fma_f32, EGI_AVX2_FMA, float, EGI_STEP_32, 1, )
+EGI_LONG_SINES(egi_sines_fma_f64, EGI_AVX2_FMA, double, EGI_STEP_32 / 2, 1, _64)
+#define EGI_LONG_SINES_FMA(word, quarters) \
+    EGI_LONG_SINE(egi_long_fma##word, egi_sines_fma_f32, quarters) \
+    EGI_LONG_SINE(egi_long_fma_64##word, egi_sines_fma_f64, quarters)
+#else
+#define EGI_LONG_SINES_FMA(word, quarters)
+#endif
+#define EGI_LONG_S(word, quarters) \
+    EGI_LONG_SINE(egi_long_f32##word, egi_sines_f32, quarters) \
+    EGI_LONG_SINE(egi_long_f64##word, egi_sines_f64, quarters) \
+    EGI_LONG_SINES_FMA(word, quarters) \
+    EGI_LONG_LOOPS(word, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
+// T: float32 likewise, and float64 by libm.
 #define EGI_LONG_FAR(word, loop, near) \
     static void loop(int64_t n, const void *x, const void *z, void *out) { \
         near(n, x, z, out); \
@@ -8737,17 +8966,15 @@ static int64_t egi_find_far(int64_t i, int64_t n, const float *x) {
 #define EGI_LONG_FAR_AVX2(word)
 #endif
 #define EGI_LONG_T(word, ...) \
-    EGI_LONG_STEPS(egi_long_f32##word##_near, , EGI_STEP_16, egi##word##_near(a)) \
+    EGI_LONG_STEPS(egi_long_f32##word##_near, , float, EGI_STEP_16, egi##word##_near(a)) \
     EGI_LONG_FAR(word, egi_long_f32##word, egi_long_f32##word##_near) \
     EGI_LONG_FAR_AVX2(word) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, EGI_LONG_WIDE(word), \
-                                                                   egi_long_f64##word, NULL };
+    EGI_LONG_LOOPS(word, EGI_LONG_WIDE(word), egi_long_f64##word)
 #define EGI_LONG_M(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[4] = { egi_long_f32##word, egi_long_f32##word, \
-                                                                   egi_long_f64##word, NULL };
+    EGI_LONG_LOOPS(word, egi_long_f32##word, egi_long_f64##word)
 // The loops of narrow integers, which compilers turn into vectors where they know the count.
 enum { EGI_NARROW_STEP = 32 };
 #define EGI_LONG_NARROW_LOOP(loop, target, T, formula) \
@@ -8780,11 +9007,7 @@ enum { EGI_NARROW_STEP = 32 };
 #define EGI_LONG_N(word, ...) \
     EGI_LONG_LOOP(egi_long_f32##word, float, egi_f32##word(__VA_ARGS__)) \
     EGI_LONG_LOOP(egi_long_f64##word, double, egi_f64##word(__VA_ARGS__)) \
-    EGI_LONG_LOOP(egi_long_i64##word, int64_t, egi_i64##word(__VA_ARGS__)) \
-    EGI_LONG_NARROW(word, __VA_ARGS__) \
-    EGI_OBJECTS static egi_long_loop *const egi_loops##word[8] = { egi_long_f32##word, egi_long_f32##word, \
-                                                                   egi_long_f64##word, egi_long_i64##word, \
-        egi_long_i32##word, egi_long_u8##word, EGI_LONG_WIDE_NARROW(i32, word), EGI_LONG_WIDE_NARROW(u8, word) };
+    EGI_LONG_INTEGERS(word, egi_long_f32##word, __VA_ARGS__)
 #if EGI_X86 && !defined(__clang__)
 #define EGI_HAS_SQRT
 #elif EGI_X86
@@ -8795,9 +9018,9 @@ enum { EGI_NARROW_STEP = 32 };
 #ifndef EGI_HAS_SQRT
 EGI_LONG_F(_sqrt, a)
 #endif
-EGI_LONG_A(_exp) EGI_LONG_A(_expm1) EGI_LONG_A(_log) EGI_LONG_A(_log1p) EGI_LONG_A(_tanh) EGI_LONG_A(_erf)
-EGI_LONG_A(_erfc) EGI_LONG_A(_phi) EGI_LONG_A(_sigmoid) EGI_LONG_A(_softplus)
-EGI_LONG_T(_sin, a) EGI_LONG_T(_cos, a) EGI_LONG_T(_tan, a) EGI_LONG_F(_asin, a) EGI_LONG_F(_acos, a)
+EGI_LONG_D(_exp) EGI_LONG_D(_expm1) EGI_LONG_D(_log) EGI_LONG_D(_log1p) EGI_LONG_D(_tanh) EGI_LONG_A(_erf)
+EGI_LONG_F(_erfc, a) EGI_LONG_A(_phi) EGI_LONG_D(_sigmoid) EGI_LONG_D(_softplus)
+EGI_LONG_S(_sin, 0) EGI_LONG_S(_cos, 1) EGI_LONG_T(_tan, a) EGI_LONG_F(_asin, a) EGI_LONG_F(_acos, a)
 EGI_LONG_F(_atan, a)
 EGI_LONG_F(_sinh, a) EGI_LONG_F(_cosh, a) EGI_LONG_F(_asinh, a) EGI_LONG_F(_acosh, a) EGI_LONG_F(_atanh, a)
 EGI_LONG_F(_atan2, a, b)
@@ -10106,10 +10329,10 @@ static void egi_program_run_alone(const egi_program *p, egi_long_loop *loop, int
 static void egi_program_run_in(const egi_program *p, int dtype, bool wide, int64_t n, const void *const *in,
                                unsigned scalars, void *out) {
     const int which = dtype == EG_FLOAT32 ? wide && p->alone && p->longs[0]->loops[1]
-                      : dtype == EG_FLOAT64 ? 2
-                      : dtype == EG_INT64 ? 3
-                      : (dtype == EG_INT32 ? 4 : 5) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
-    if (p->alone && p->longs[0]->loops[which] && (p->alone == 1 || which > 1 || n >= EGI_STEP_32)) {
+                      : dtype == EG_FLOAT64 ? wide + 2
+                      : dtype == EG_INT64 ? 4
+                      : (dtype == EG_INT32 ? 5 : 6) + (wide && EGI_WIDE_PROGRAMS ? 2 : 0);
+    if (p->alone && p->longs[0]->loops[which] && (p->alone == 1 || which > 3 || n >= EGI_STEP_32)) {
         egi_long_loop *const loop = p->longs[0]->loops[which];
         if (scalars) egi_program_run_alone(p, loop, egi_dtypes[dtype].size, n, in, scalars, out);
         else loop(n, in[p->operand[1]], in[p->operand[p->operands]], out);
@@ -31788,7 +32011,7 @@ EGI_AS_TOLD
 #define EGI_INT int64_t
 #define EGI_BITS_OF_T 64
 #define EGI_CASES EGI_FLOAT_CASES
-#define EGI_LONG 2
+#define EGI_LONG (2 + EGI_IS_WIDE)
 #define EGI_FIRST_WHOLE 4503599627370496.0
 #define EGI_EXP_T egi_exp
 #define EGI_TANH_T egi_tanh
@@ -31800,19 +32023,19 @@ EGI_AS_TOLD
 #define EGI_U uint64_t
 #define EGI_BITS_OF_T 64
 #define EGI_CASES EGI_INT_CASES
-#define EGI_LONG 3
+#define EGI_LONG 4
 #elif EGI_STAMP % 10 == 8 || EGI_STAMP % 10 == 0
 #define EGI_T int32_t
 #define EGI_U uint32_t
 #define EGI_BITS_OF_T 32
 #define EGI_CASES EGI_INT_CASES
-#define EGI_LONG (EGI_IS_WIDE ? 6 : 4)
+#define EGI_LONG (EGI_IS_WIDE ? 7 : 5)
 #else
 #define EGI_T uint8_t
 #define EGI_U uint8_t
 #define EGI_BITS_OF_T 8
 #define EGI_CASES EGI_UINT_CASES
-#define EGI_LONG (EGI_IS_WIDE ? 7 : 5)
+#define EGI_LONG (EGI_IS_WIDE ? 8 : 6)
 #endif
 #if EGI_STAMP % 10 % 3 == 0 || EGI_STAMP % 10 >= 7
 #define EGI_IS_FLOAT 0
@@ -33806,10 +34029,10 @@ EGI_TARGET EGI_NOINLINE static void EGI_TN(egi_run_strips)(const egi_program *p,
     break;
 #define EGI_CASE_3(word, e) \
     case EGI_DO##word: { const vec_at *r = (const vec_at *)at[l->also]; EGI_FOR(EGI_ON_3, e) } break;
-// Which loop of a long word of one operand serves: with vectors of 16 bytes, too, float32 has the bits of FMA where the
+// Which loop of a long word of one operand serves: with vectors of 16 bytes, too, floats have the bits of FMA where the
 // processor has it.
-#if EGI_X86 && EGI_STAMP % 10 == 1
-#define EGI_LONG_OF(loops) ((loops)[1] && egi_cpu_has_avx2())
+#if EGI_X86 && (EGI_STAMP % 10 == 1 || EGI_STAMP % 10 == 2)
+#define EGI_LONG_OF(loops) (EGI_LONG + ((loops)[EGI_LONG + 1] && egi_cpu_has_avx2()))
 #else
 #define EGI_LONG_OF(loops) EGI_LONG
 #endif

@@ -159,8 +159,8 @@ nearly_same() {
 hashes first "$CC" -O0 || { echo "$0: the program of hashes does not run"; exit 1; }
 # Vectors of 16 bytes: chosen at run time, compiled alone (with an allocator of the program's own), and on a processor without
 # AVX2. With AVX2 there is FMA, which makes a family of bits of its own of float32 products and of what has exponentials,
-# logarithms or erf in it; everything else is the same in both families.
-with_avx2='^(matmul|matmul_t|conv2d|exp|expm1|log|log1p|tanh|erf|erfc|sigmoid|softplus|silu|mish|elu|selu|gelu|gelu_tanh|sigmoid_cross_entropy_with_logits|logsumexp|softmax|softmax0|log_softmax|entropy|chain) 0 '
+# logarithms, sines or erf in it, and of float64's functions that are not libm's; everything else is the same in both families.
+with_avx2='^((matmul|matmul_t|conv2d|dense|lstm|gru|softmax|softmax0|log_softmax|entropy) 0|(exp|expm1|log|log1p|sin|cos|tanh|erf|erfc|sigmoid|softplus|silu|mish|elu|selu|gelu|gelu_tanh|pow|sigmoid_cross_entropy_with_logits|logsumexp|chain) [01]) '
 base_runs() { EAGER_ISA=base "$T/hashes" >"$T/base" 2>/dev/null && [ "$(wc -l <"$T/base")" -gt 200 ]; }
 unfused() {
     grep -Ev "$with_avx2" "$T/first" >"$T/first_but" && grep -Ev "$with_avx2" "$T/base" | diff "$T/first_but" -
@@ -168,7 +168,7 @@ unfused() {
 base_alone() {
     hashes alone "$CC" -O0 -DEAGER_ISA_BASE '-DEAGER_MALLOC(n)=malloc(n)' '-DEAGER_FREE(p)=free(p)' && diff "$T/base" "$T/alone"
 }
-# float64 calls libm, which chooses by the processor, too.
+# Some functions of float64 are libm's, which chooses by the processor, too.
 no_avx2() {
     qemu-x86_64 -cpu Nehalem "$T/hashes" 2>/dev/null | grep -v ' 1 ' >"$T/emulated"
     grep -v ' 1 ' "$T/base" | diff - "$T/emulated"

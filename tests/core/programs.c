@@ -50,17 +50,27 @@ typedef void loop(int64_t n, const void *const *p, unsigned scalars, void *out);
 EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
 #undef EGI_V
 #undef ID
-// Float32 on a processor with FMA: the words that have bits of their own there.
+// Floats on a processor with FMA: the words that have bits of their own there, in float32 and in float64.
 #define FUSED_exp ~, ~
 #define FUSED_expm1 ~, ~
 #define FUSED_log ~, ~
 #define FUSED_log1p ~, ~
+#define FUSED_sin ~, ~
+#define FUSED_cos ~, ~
 #define FUSED_tanh ~, ~
 #define FUSED_erf ~, ~
-#define FUSED_erfc ~, ~
 #define FUSED_phi ~, ~
 #define FUSED_sigmoid ~, ~
 #define FUSED_softplus ~, ~
+#define FUSED_64_exp ~, ~
+#define FUSED_64_expm1 ~, ~
+#define FUSED_64_log ~, ~
+#define FUSED_64_log1p ~, ~
+#define FUSED_64_sin ~, ~
+#define FUSED_64_cos ~, ~
+#define FUSED_64_tanh ~, ~
+#define FUSED_64_sigmoid ~, ~
+#define FUSED_64_softplus ~, ~
 #define FUSED_THIRD(first, second, third, ...) third
 #define FUSED_OR(mark, fused, plain) FUSED_THIRD(mark, fused, plain, ~)
 #define fused_word(word, ...) FUSED_OR(FUSED##word, egi_fused##word, egi_f32##word)(__VA_ARGS__)
@@ -76,6 +86,15 @@ EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, 
 #define EGI_V egi_f64
 #define FLOAT double
 #define ID(i, name) f64_##i##_##name
+EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
+#undef EGI_V
+#undef ID
+#define fused_64_word(word, ...) FUSED_OR(FUSED_64##word, egi_fused_64##word, egi_f64##word)(__VA_ARGS__)
+#define fused_64_k egi_f64_k
+#define fused_64_none egi_f64_none
+#define fused_64_loop(...) __VA_ARGS__
+#define EGI_V fused_64
+#define ID(i, name) fused_64_##i##_##name
 EGI_ELEMENTWISE_TABLE(FLOATS1, FLOATS_ND, FLOATS2, FLOATS_ND, FLOATS3, a, b, c, y, g)
 #undef EGI_V
 #undef ID
@@ -151,13 +170,15 @@ LOOP(bool_0_where, uint8_t, uint8_t, uint8_t, EGI_SELECT(EGI_TRUE(a), b, c))
 static loop *const loops[][6][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, LISTED2, LISTED_ND, LISTED3, a, b, c, y,
                                                            g) };
 
-#define FUSED1(kind, name, f, d0) FUSED_OF_##kind({ F_OF(fused, 0, name), F_OF(fused, 1, name) })
-#define FUSED_ND(kind, name, f) FUSED_OF_##kind({ F_OF(fused, 0, name) })
-#define FUSED2(kind, name, f, d0, d1) \
-    FUSED_OF_##kind({ F_OF(fused, 0, name), F_OF(fused, 1, name), F_OF(fused, 2, name) })
-#define FUSED3(kind, name, f, d0, d1, d2) \
-    FUSED_OF_##kind({ F_OF(fused, 0, name), F_OF(fused, 1, name), F_OF(fused, 2, name), F_OF(fused, 3, name) })
-#define FUSED_OF_F(...) __VA_ARGS__,
+#define FUSED_BOTH(kind, ...) { FUSED_OF_##kind(__VA_ARGS__) },
+#define FUSED_LIST1(t, name) { F_OF(t, 0, name), F_OF(t, 1, name) }
+#define FUSED_LIST2(t, name) { F_OF(t, 0, name), F_OF(t, 1, name), F_OF(t, 2, name) }
+#define FUSED_LIST3(t, name) { F_OF(t, 0, name), F_OF(t, 1, name), F_OF(t, 2, name), F_OF(t, 3, name) }
+#define FUSED1(kind, name, f, d0) FUSED_BOTH(kind, FUSED_LIST1(fused, name), FUSED_LIST1(fused_64, name))
+#define FUSED_ND(kind, name, f) FUSED_BOTH(kind, { F_OF(fused, 0, name) }, { F_OF(fused_64, 0, name) })
+#define FUSED2(kind, name, f, d0, d1) FUSED_BOTH(kind, FUSED_LIST2(fused, name), FUSED_LIST2(fused_64, name))
+#define FUSED3(kind, name, f, d0, d1, d2) FUSED_BOTH(kind, FUSED_LIST3(fused, name), FUSED_LIST3(fused_64, name))
+#define FUSED_OF_F(...) __VA_ARGS__
 #define FUSED_OF_M FUSED_OF_F
 #define FUSED_OF_N FUSED_OF_F
 #define FUSED_OF_S FUSED_OF_F
@@ -165,8 +186,8 @@ static loop *const loops[][6][4] = { EGI_ELEMENTWISE_TABLE(LISTED1, LISTED_ND, L
 #define FUSED_OF_C FUSED_OF_F
 #define FUSED_OF_E FUSED_OF_F
 #define FUSED_OF_P FUSED_OF_F
-#define FUSED_OF_B(...) { NULL },
-static loop *const fused_loops[][4] = { EGI_ELEMENTWISE_TABLE(FUSED1, FUSED_ND, FUSED2, FUSED_ND, FUSED3, a, b, c, y,
+#define FUSED_OF_B(...) { NULL }, { NULL }
+static loop *const fused_loops[][2][4] = { EGI_ELEMENTWISE_TABLE(FUSED1, FUSED_ND, FUSED2, FUSED_ND, FUSED3, a, b, c, y,
                                                               g) };
 
 // ---- the comparison
@@ -223,9 +244,9 @@ static bool compare_run(const egi_op *op, int variant, int t, int how, int64_t n
     g[-1] = 0x5a;
     bool fused = false;
 #if EGI_X86
-    fused = t == 0 && egi_cpu_has_avx2();
+    fused = t < 2 && egi_cpu_has_avx2();
 #endif
-    (fused ? fused_loops[op->number] : loops[op->number][t])[variant](n, in, scalars, w);
+    (fused ? fused_loops[op->number][t] : loops[op->number][t])[variant](n, in, scalars, w);
     CHECK(egi_program_make(&op->formula[variant], op->flags, &p));
     if (how < 2) { if (n > 0) egi_program_run_in(&p, dtypes[t], how == 1, n, in, scalars, g); }
     else if (how >= 4) { if (n > 0) egi_program_runner_of(dtypes[t], how == 5, n)(&p, n, in, scalars, g); }
@@ -260,7 +281,7 @@ static void compare_dtype(int t) {
             for (int how = 0; how < 6; how++) {
 #if EGI_X86
                 egi_isa = EGI_ISA_UNKNOWN;
-                if ((how == 1 || how >= 4) && (!egi_cpu_has_avx2() || (how == 4 && t > 0))) continue;
+                if ((how == 1 || how >= 4) && (!egi_cpu_has_avx2() || (how == 4 && t > 1))) continue;
                 if (how == 0 || how == 3) egi_isa = EGI_ISA_16;
 #else
                 if (how == 1 || how > 2) continue;
