@@ -8252,24 +8252,24 @@ EGI_EVERYWHERE double egi_sine_near_64(int fused, double x, uint32_t quarters) {
                  r = egi_fma64(fused, n, -1.0562999066987428e-23, near_r);
     return egi_choose((x == 0) & !quarters, x, egi_sine_of_64(fused, r, egi_to_bits64(turns) + quarters));
 }
-EGI_EVERYWHERE float egi_sine_far(int fused, float x, uint32_t quarters) {
+EGI_EVERYWHERE float egi_sine_far(float x, uint32_t quarters) {             // beyond 2^17, or not finite
     uint32_t q;
     if (x - x != 0) return NAN;
     const float r = (float)egi_quarter_far((double)x, &q);
-    return egi_sine_of(fused, r, q + quarters);
+    return egi_sine_of(0, r, q + quarters);
 }
-EGI_EVERYWHERE double egi_sine_far_64(int fused, double x, uint32_t quarters) {
+EGI_EVERYWHERE double egi_sine_far_64(double x, uint32_t quarters) {
     uint32_t q;
     if (x - x != 0) return NAN;
     const double r = egi_quarter_far(x, &q);
-    return egi_sine_of_64(fused, r, q + quarters);
+    return egi_sine_of_64(0, r, q + quarters);
 }
 #define EGI_SINES(name, quarters) \
     EGI_EVERYWHERE float egi_##name##_as(int fused, float x) { \
-        return egi_is_far(x) ? egi_sine_far(fused, x, quarters) : egi_sine_near(fused, x, quarters); \
+        return egi_is_far(x) ? egi_sine_far(x, quarters) : egi_sine_near(fused, x, quarters); \
     } \
     EGI_EVERYWHERE double egi_##name##_as_64(int fused, double x) { \
-        return egi_is_far_64(x) ? egi_sine_far_64(fused, x, quarters) : egi_sine_near_64(fused, x, quarters); \
+        return egi_is_far_64(x) ? egi_sine_far_64(x, quarters) : egi_sine_near_64(fused, x, quarters); \
     } \
     EGI_FAMILIES(name) EGI_FAMILIES_64(name)
 EGI_SINES(sin, 0u)
@@ -8911,44 +8911,51 @@ static int64_t egi_find_far_64(int64_t i, int64_t n, const double *x) {
 // S: sines, of `quarters` more, as if no element were far from 0; then elements that are, which are rare, one by one,
 // before these elements leave the cache.
 enum { EGI_SINES_BLOCK = 1024 };
-#define EGI_LONG_SINES(loop, target, T, step, fused, SIZE) \
-    target static inline __attribute__((always_inline)) void loop##_step(const T *EGI_RESTRICT x, T *EGI_RESTRICT y, \
-                                                                         uint32_t quarters) { \
-        for (int i = 0; i < step; i++) y[i] = egi_sine_near##SIZE(fused, x[i], quarters); \
-    } \
-    target __attribute__((flatten, noinline)) static void loop##_near(int64_t n, const T *x, T *y, \
-                                                                      uint32_t quarters) { \
-        for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
-            loop##_step(x + o, y + o, quarters); \
-            if (o + step >= n) return; \
-        } \
-    } \
-    target __attribute__((noinline)) static void loop(int64_t n, const void *in, void *out, uint32_t quarters) { \
+#define EGI_LONG_SINES(loop, T, SIZE) \
+    typedef void loop##_near(int64_t n, const T *x, T *y, uint32_t quarters); \
+    __attribute__((noinline)) static void loop(loop##_near *near_0, int64_t n, const void *in, void *out, \
+                                               uint32_t quarters) { \
         const T *x = (const T *)in; \
         T *y = (T *)out; \
         for (int64_t m; n > 0; n -= m, x += m, y += m) { \
             m = n < 2 * EGI_SINES_BLOCK ? n : (int64_t)EGI_SINES_BLOCK; \
-            loop##_near(m, x, y, quarters); \
+            near_0(m, x, y, quarters); \
             for (int64_t i = 0; (i = egi_find_far##SIZE(i, m, x)) < m; i++) \
-                y[i] = egi_sine_far##SIZE(fused, x[i], quarters); \
+                y[i] = egi_sine_far##SIZE(x[i], quarters); \
         } \
     }
-EGI_LONG_SINES(egi_sines_f32, , float, EGI_STEP_16, 0, )
-EGI_LONG_SINES(egi_sines_f64, , double, EGI_STEP_16 / 2, 0, _64)
-#define EGI_LONG_SINE(loop, sines, quarters) \
-    static void loop(int64_t n, const void *x, const void *z, void *out) { (void)z; sines(n, x, out, quarters); }
+EGI_LONG_SINES(egi_sines_f32, float, )
+EGI_LONG_SINES(egi_sines_f64, double, _64)
+#define EGI_LONG_SINES_NEAR(loop, target, T, step, fused, SIZE) \
+    target static inline __attribute__((always_inline)) void loop##_step(const T *EGI_RESTRICT x, T *EGI_RESTRICT y, \
+                                                                         uint32_t quarters) { \
+        for (int i = 0; i < step; i++) y[i] = egi_sine_near##SIZE(fused, x[i], quarters); \
+    } \
+    target __attribute__((flatten)) static void loop(int64_t n, const T *x, T *y, uint32_t quarters) { \
+        for (int64_t o = 0;; o = o + 2 * step <= n ? o + step : n - step) { \
+            loop##_step(x + o, y + o, quarters); \
+            if (o + step >= n) return; \
+        } \
+    }
+EGI_LONG_SINES_NEAR(egi_sines_near_f32, , float, EGI_STEP_16, 0, )
+EGI_LONG_SINES_NEAR(egi_sines_near_f64, , double, EGI_STEP_16 / 2, 0, _64)
+#define EGI_LONG_SINE(loop, sines, near, quarters) \
+    static void loop(int64_t n, const void *x, const void *z, void *out) { \
+        (void)z; \
+        sines(near, n, x, out, quarters); \
+    }
 #if EGI_X86
-EGI_LONG_SINES(egi_sines_fma_f32, EGI_AVX2_FMA, float, EGI_STEP_32, 1, )
-EGI_LONG_SINES(egi_sines_fma_f64, EGI_AVX2_FMA, double, EGI_STEP_32 / 2, 1, _64)
+EGI_LONG_SINES_NEAR(egi_sines_fma_f32, EGI_AVX2_FMA, float, EGI_STEP_32, 1, )
+EGI_LONG_SINES_NEAR(egi_sines_fma_f64, EGI_AVX2_FMA, double, EGI_STEP_32 / 2, 1, _64)
 #define EGI_LONG_SINES_FMA(word, quarters) \
-    EGI_LONG_SINE(egi_long_fma##word, egi_sines_fma_f32, quarters) \
-    EGI_LONG_SINE(egi_long_fma_64##word, egi_sines_fma_f64, quarters)
+    EGI_LONG_SINE(egi_long_fma##word, egi_sines_f32, egi_sines_fma_f32, quarters) \
+    EGI_LONG_SINE(egi_long_fma_64##word, egi_sines_f64, egi_sines_fma_f64, quarters)
 #else
 #define EGI_LONG_SINES_FMA(word, quarters)
 #endif
 #define EGI_LONG_S(word, quarters) \
-    EGI_LONG_SINE(egi_long_f32##word, egi_sines_f32, quarters) \
-    EGI_LONG_SINE(egi_long_f64##word, egi_sines_f64, quarters) \
+    EGI_LONG_SINE(egi_long_f32##word, egi_sines_f32, egi_sines_near_f32, quarters) \
+    EGI_LONG_SINE(egi_long_f64##word, egi_sines_f64, egi_sines_near_f64, quarters) \
     EGI_LONG_SINES_FMA(word, quarters) \
     EGI_LONG_LOOPS(word, EGI_LONG_FUSED(word), EGI_LONG_FUSED_64(word))
 // T: float32 likewise, and float64 by libm.
