@@ -10129,6 +10129,11 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
 }
 #endif
 #endif
+// Words on vectors that are choices by a mask, CHOOSE(mask, this, else that), for programs and for the rules of
+// optimizers. A NaN wins.
+#define EGI_VECTOR_MAX(CHOOSE, x, z) CHOOSE((x > z) | (x != x), x, z)
+#define EGI_VECTOR_MIN(CHOOSE, x, z) CHOOSE((x < z) | (x != x), x, z)
+#define EGI_VECTOR_SIGN(CHOOSE, x, zero) CHOOSE(x > zero, zero + 1, CHOOSE(x < zero, zero - 1, x))
 // The cheap words on vectors. A condition is a mask of all bits.
 #define EGI_COMPARISONS \
     EGI_CASE_2K(_eq, (vec)(x == z)) EGI_CASE_2K(_ne, (vec)(x != z)) EGI_CASE_2K(_lt, (vec)(x < z)) \
@@ -10142,10 +10147,10 @@ EGI_AVX2 static inline __attribute__((always_inline)) egi_v32_f32 egi_root_avx2_
 #define EGI_FLOAT_CASES \
     EGI_CASE_1(_neg, -x) EGI_CASE_1(_square, x * x) \
     EGI_CASE_1(_abs, (vec)(EGI_BITS(x) << 1 >> 1)) \
-    EGI_CASE_1(_sign, EGI_CHOOSE(x > zero, zero + 1, EGI_CHOOSE(x < zero, zero - 1, x))) \
+    EGI_CASE_1(_sign, EGI_VECTOR_SIGN(EGI_CHOOSE, x, zero)) \
     EGI_CASE_2K(_add, x + z) EGI_CASE_2K(_sub, x - z) EGI_CASE_2K(_rsub, z - x) EGI_CASE_2K(_mul, x * z) \
     EGI_CASE_2K(_div, x / z) EGI_CASE_2K(_rdiv, z / x) \
-    EGI_CASE_2K(_max, EGI_CHOOSE((x > z) | (x != x), x, z)) EGI_CASE_2K(_min, EGI_CHOOSE((x < z) | (x != x), x, z)) \
+    EGI_CASE_2K(_max, EGI_VECTOR_MAX(EGI_CHOOSE, x, z)) EGI_CASE_2K(_min, EGI_VECTOR_MIN(EGI_CHOOSE, x, z)) \
     EGI_ROUND_CASES EGI_SQRT_CASE EGI_CASE_2(_div_no_nan, (vec)(~EGI_BITS(z == zero) & EGI_BITS(x / z))) EGI_COMPARISONS
 #define EGI_UINT_CASES \
     EGI_CASE_1(_square, (vec)(EGI_BITS(x) * EGI_BITS(x))) \
@@ -16718,12 +16723,12 @@ enum { EGI_UPDATE_BYTES = 32, EGI_UPDATE_MOST = 4096 };
     EGI_VECTOR_WORD(target, V, choose, V##_bits mask, V a, V b) { \
         return (V)((mask & (V##_bits)a) | (~mask & (V##_bits)b)); \
     } \
-    EGI_VECTOR_WORD(target, V, max, V a, V b) { return V##_choose((V##_bits)((a > b) | (a != a)), a, b); } \
-    EGI_VECTOR_WORD(target, V, min, V a, V b) { return V##_choose((V##_bits)((a < b) | (a != a)), a, b); } \
+    EGI_VECTOR_WORD(target, V, max, V a, V b) { return EGI_VECTOR_MAX(V##_choose, a, b); } \
+    EGI_VECTOR_WORD(target, V, min, V a, V b) { return EGI_VECTOR_MIN(V##_choose, a, b); } \
     EGI_VECTOR_WORD(target, V, abs, V a) { const V zero = {0}; return (V)((V##_bits)a & ~(V##_bits)-zero); } \
     EGI_VECTOR_WORD(target, V, sign, V a) { \
         const V zero = {0}; \
-        return V##_choose((V##_bits)(a > zero), zero + 1, V##_choose((V##_bits)(a < zero), zero - 1, a)); \
+        return EGI_VECTOR_SIGN(V##_choose, a, zero); \
     } \
     EGI_VECTOR_WORD(target, V, sqrt, V a) { V y; ROOT(V, a, y); return y; } \
     EGI_VECTOR_WORD(target, V, pow, V a, V b) { \
