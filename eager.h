@@ -2903,8 +2903,9 @@ typedef struct eg_backend eg_backend;
 // same block, behind this header, where the host can read the device's memory.
 typedef struct egi_buffer {
     int32_t refs;       // one for each tensor over it
-    int16_t on_device;  // data came from backend->allocate, not from the block behind this header
-    int16_t inside;     // it stands in the block of the handle `user`, and that block lives as long as this buffer
+    int8_t on_device;   // data came from backend->allocate, not from the block behind this header
+    int8_t inside;      // it stands in the block of the handle `user`, and that block lives as long as this buffer
+    int16_t traced;     // how many of the references are those of functions that are traced now (TRACED FUNCTIONS)
     eg_backend *backend;
     void *data;
     int64_t bytes;
@@ -3470,6 +3471,9 @@ typedef struct egi_thread {
     egi_call_note notes[EGI_NOTES];                  // where the latest calls stand; a ring, since calls nest
     unsigned noted;
     struct egi_recorder *recorder;      // the recording that eg_record has begun, or NULL
+    // What is told of each op: the recording, or the function that is traced now; or NULL.
+    struct egi_recorder *observer;
+    struct egi_function_call *functions;        // the innermost call of an eg_function that runs its body now, or NULL
     // Closes the files that this thread writes summaries to, when it ends; NULL: there are none.
     void (*outputs_end)(void);
     // How deep calls that may run functions of the user's stand in one another (egi_depth_enter).
@@ -4896,6 +4900,10 @@ static eg_tensor *egi_tensor_begin(int rank, size_t more) {
 }
 static eg_tensor *egi_tensor_new(int rank) { return egi_tensor_begin(rank, 0); }
 
+// Whether one tensor alone holds the buffer, beside functions that are traced now.
+static bool egi_buffer_is_alone(const egi_buffer *b) {
+    return __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) - __atomic_load_n(&b->traced, __ATOMIC_RELAXED) == 1;
+}
 // Gives up one reference. A count of 1 needs no decrement: nobody else can hold a reference, so nobody can take one
 // either.
 static void egi_buffer_release(egi_buffer *b) {
@@ -4927,6 +4935,7 @@ static egi_buffer *egi_buffer_new(eg_backend *backend, int64_t bytes) {
     b->refs = 1;
     b->on_device = !here;
     b->inside = 0;
+    b->traced = 0;
     b->backend = backend;
     b->bytes = bytes;
     b->deleter = NULL;
@@ -5004,6 +5013,7 @@ static eg_tensor *egi_tensor_with_buffer(const char *op, eg_backend *backend, in
         b->refs = 1;
         b->on_device = 0;
         b->inside = 1;
+        b->traced = 0;
         b->backend = backend;
         b->bytes = bytes;
         b->deleter = NULL;
@@ -5103,10 +5113,15 @@ static eg_backend *egi_backend_of(const eg_tensor *x) { return x->buffer ? x->bu
 static EGI_COLD bool egi_no_kernel(const eg_backend *b, const char *name) {
     return egi_fail(EG_ERROR_DEVICE, "device %s has no kernel \"%s\"", b->name, name);
 }
+// Stands in the CPU's table while a thread traces a function, so that a launch finds the tracer without a test of its
+// own.
+static bool egi_kernel_traced(eg_backend *b, const egi_args *args);
+static bool egi_launch_traced(egi_kernel number, egi_kernel_function *of_cpu, const char *name, const egi_args *args);
 static inline bool egi_backend_launch(eg_backend *b, egi_kernel number, egi_kernel_function *of_cpu, const char *name,
                                       const egi_args *args) {
     egi_kernel_function *kernel = __atomic_load_n(&b->kernel[number], __ATOMIC_RELAXED);
     if (!kernel && b == &egi_cpu) kernel = of_cpu;
+    else if (kernel == egi_kernel_traced) return egi_launch_traced(number, of_cpu, name, args);
     return kernel ? kernel(b, args) : egi_no_kernel(b, name);
 }
 #define EGI_LAUNCH_OF(NUMBER, name, of_cpu) \
@@ -5121,6 +5136,7 @@ EGI_KERNEL_TABLE(EGI_LAUNCH_NAMED, EGI_LAUNCH_NAMED, EGI_LAUNCH_OF_TABLE)
 #undef EGI_LAUNCH_NAMED
 #undef EGI_LAUNCH_OF_TABLE
 
+static void egi_observe_read(const char *function, const eg_tensor *x);
 static bool egi_tensor_fill(eg_tensor *x, double value) {
     egi_args args = { NULL, 0, { NULL }, { x }, &value };
     return x->size == 0 || egi_launch_fill(egi_backend_of(x), &args);
@@ -5521,6 +5537,7 @@ EAGER_API eg_tensor *(eg_wrap_data)(eg_dtype dtype, eg_shape shape, const void *
     // one for x, one for here: if egi_scope_own fails, x goes first, and the deleter must not run
     b->refs = 2;
     b->on_device = b->inside = 0;
+    b->traced = 0;
     b->backend = backend;
     b->data = (void *)(uintptr_t)data;
     b->bytes = x->size * egi_dtypes[dtype].size;
@@ -5643,6 +5660,7 @@ EAGER_API const void *eg_data(eg_tensor *x) {
         return x->host ? x->host : (egi_no_memory("data", 8), (void *)NULL);
     }
     eg_backend *b = egi_backend_of(x);
+    if (egi_this.observer) egi_observe_read("data", x);
     if (b->host_reads && (x->flags & EGI_CONTIGUOUS)) return x->data;
     void *host = __atomic_load_n(&x->host, __ATOMIC_ACQUIRE);
     if (host) return host;
@@ -5683,6 +5701,7 @@ static bool egi_one_element(const char *function, eg_tensor *x, unsigned char *b
     if (x->size != 1)
         return egi_fail(EG_ERROR_SHAPE, "eg_%s: a tensor of one element is needed, not %s", function, egi_describe(x));
     eg_backend *b = egi_backend_of(x);
+    if (egi_this.observer) egi_observe_read(function, x);
     if (b->host_reads) { memcpy(bytes, x->data, (size_t)egi_dtypes[x->dtype].size); return true; }
     egi_count_host_copy();
     return b->read(b, bytes, x->data, egi_dtypes[x->dtype].size);
@@ -9525,10 +9544,29 @@ typedef struct egi_recorder {
     bool (*gradient)(struct egi_recorder *r, const eg_tape *t, const egi_line *line, eg_tensor *const *upstream,
                      eg_tensor *const *dx, const bool *needed);
     const char *path;                                      // of the file
+    // What a traced function hears besides (TRACED FUNCTIONS); NULL in a recording.
+    bool (*launch)(struct egi_recorder *r, egi_kernel number, egi_kernel_function *kernel, const egi_args *args);
+    void (*assign)(struct egi_recorder *r, eg_tensor *v, eg_tensor *x);   // before v takes x's buffer
+    void (*variable)(struct egi_recorder *r, eg_tensor *v);               // v was made
+    void (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x);   // the host reads x
 } egi_recorder;
+// A launch on the CPU while some thread traces.
+static EGI_COLD bool egi_launch_traced(egi_kernel number, egi_kernel_function *of_cpu, const char *name,
+                                       const egi_args *args) {
+    egi_recorder *r = egi_this.observer;
+    if (!of_cpu) return egi_no_kernel(&egi_cpu, name);
+    return r && r->launch ? r->launch(r, number, of_cpu, args) : of_cpu(&egi_cpu, args);
+}
+static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
+    (void)args;
+    return egi_fail(EG_ERROR_DEVICE, "device %s: its table of kernels is read while a function is traced", b->name);
+}
+static EGI_COLD void egi_observe_read(const char *function, const eg_tensor *x) {
+    if (egi_this.observer->read) egi_this.observer->read(egi_this.observer, function, x);
+}
 static EGI_COLD bool egi_recorder_op(const egi_op *op, eg_tensor *const *in, int n, const void *attr,
                                      eg_tensor *const *out, int n_out) {
-    return egi_this.recorder->op(egi_this.recorder, op, in, n, attr, out, n_out);
+    return egi_this.observer->op(egi_this.observer, op, in, n, attr, out, n_out);
 }
 static bool egi_recording_though_paused(void);
 // Whether a tape records this thread's ops now; spies do not count, and a pause does, unless a tape was begun inside
@@ -9786,7 +9824,7 @@ static eg_tensor *egi_elementwise(const egi_op *op, eg_tensor *const *in) {
     out->flags = (uint16_t)(out->flags | (op->flags & EGI_PROBABILITIES));
     if (egi_this.trap && !egi_this.trap(op->name, in, n, &out, 1)) { egi_object_release(&out->object); return NULL; }
     out = egi_scope_own(out);
-    if (out && egi_this.recorder && !egi_recorder_op(op, in, n, NULL, &out, 1)) return NULL;
+    if (out && egi_this.observer && !egi_recorder_op(op, in, n, NULL, &out, 1)) return NULL;
     if (out && egi_recording_wanted() && !egi_this.record(op, in, n, NULL, &out, 1)) return NULL;
     return out;
 }
@@ -9923,7 +9961,7 @@ static bool egi_apply(const egi_op *op, eg_tensor *const *in, int n, const void 
         out[i] = egi_scope_own(c.out[i]);
         ok = out[i] != NULL;
     }
-    ok = ok && (!egi_this.recorder || egi_recorder_op(op, in, n, attr, out, c.n_out));
+    ok = ok && (!egi_this.observer || egi_recorder_op(op, in, n, attr, out, c.n_out));
     ok = ok && (!egi_recording_wanted() || egi_this.record(op, in, n, attr, out, c.n_out));
     if (!ok) for (int i = 0; i < c.n_out; i++) out[i] = NULL;
     if (real != few) egi_free(real);
@@ -12042,6 +12080,7 @@ static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
     return true;
 }
 
+static bool egi_cpu_is_whole;            // under egi_lock: egi_backend_cpu() has filled the table
 // Fills the CPU's table at the first call. Launches on the CPU do not read the table, so a program that never calls
 // this links only the kernels that it uses.
 EAGER_API eg_backend *egi_backend_cpu(void) {
@@ -12049,10 +12088,9 @@ EAGER_API eg_backend *egi_backend_cpu(void) {
 #define EGI_KERNEL_NO_ENTRY(NUMBER, name) NULL,
     static egi_kernel_function *const all[] = { EGI_KERNEL_TABLE(EGI_KERNEL_ENTRY, EGI_KERNEL_ENTRY,
                                                                  EGI_KERNEL_NO_ENTRY) };
-    static bool is_whole;
     egi_lock();
-    for (int k = 0; k < EGI_KERNELS && !is_whole; k++) __atomic_store_n(&egi_cpu.kernel[k], all[k], __ATOMIC_RELAXED);
-    is_whole = true;
+    for (int k = 0; k < EGI_KERNELS && !egi_cpu_is_whole; k++) __atomic_store_n(&egi_cpu.kernel[k], all[k], __ATOMIC_RELAXED);
+    egi_cpu_is_whole = true;
     egi_unlock();
     return &egi_cpu;
 }
@@ -15317,7 +15355,7 @@ static bool egi_tape_slot_accumulate(eg_tensor **grads, int32_t slot, eg_tensor 
 // nothing records the addition and nobody else holds the sum.
 static bool egi_sum_is_ours(const eg_tensor *sum) {
     if (egi_recording() || egi_this.recorder) return false;
-    return !sum || (sum->object.refs == 1 && sum->buffer && sum->buffer->refs == 1 && sum->flags & EGI_CONTIGUOUS);
+    return !sum || (sum->object.refs == 1 && sum->buffer && egi_buffer_is_alone(sum->buffer) && sum->flags & EGI_CONTIGUOUS);
 }
 static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g) {
     const egi_slice_attr *a = (const egi_slice_attr *)attr;
@@ -15872,7 +15910,7 @@ static bool egi_custom_run(const egi_op *op, eg_custom_forward_multi *forward, e
     // An output that was saved is the op's own result: its gradient is the custom one, not that of the forward's ops.
     for (int k = 0; ok && k < EG_MAX_SAVED; k++)
         for (int i = 0; i < n_out; i++) if (c.saved[k] && c.saved[k] == made[i]) { c.saved[k] = out[i]; break; }
-    if (ok && egi_this.recorder) ok = egi_recorder_op(op, in, n, NULL, out, n_out);
+    if (ok && egi_this.observer) ok = egi_recorder_op(op, in, n, NULL, out, n_out);
     if (ok && egi_recording_wanted()) ok = egi_tape_record_with(op, in, n, &attr, out, n_out, c.saved);
     eg_scope_end(scope);
     for (int i = 0; i < n_out; i++) {
@@ -16414,6 +16452,7 @@ EAGER_API eg_tensor *eg_variable(eg_tensor *initial, const char *name) {
             egi_no_memory("variable", (int64_t)length + 1);
         } else if (name) memcpy(v->name, name, length + 1);
     }
+    if (v && egi_this.observer && egi_this.observer->variable) egi_this.observer->variable(egi_this.observer, v);
     eg_scope_end(scope);
     return v;
 }
@@ -16435,6 +16474,7 @@ EAGER_API void eg_set_trainable(eg_tensor *v, bool trainable) {
 // The variable's values become those of x, whose buffer it shares from now on; x is contiguous and of the variable's
 // dtype and size. Cannot fail.
 static void egi_variable_take(eg_tensor *v, eg_tensor *x) {
+    if (egi_this.observer && egi_this.observer->assign) egi_this.observer->assign(egi_this.observer, v, x);
     egi_buffer *former = v->buffer == x->buffer ? NULL : v->buffer;
     if (former) __atomic_fetch_add(&x->buffer->refs, 1, __ATOMIC_RELAXED);
     v->buffer = x->buffer;
@@ -16456,7 +16496,7 @@ static bool egi_variable_may_take(const eg_tensor *v, const eg_tensor *x) {
 }
 // Whether nobody but v holds its buffer, so that it may be written in place.
 static bool egi_variable_is_alone(const eg_tensor *v) {
-    return __atomic_load_n(&v->buffer->refs, __ATOMIC_ACQUIRE) == 1;
+    return egi_buffer_is_alone(v->buffer);
 }
 
 static bool egi_assignable(const char *function, eg_tensor *v, eg_tensor *x) {
@@ -21538,6 +21578,7 @@ static eg_tensor *egi_labels_as(int kind, eg_tensor *y, const eg_tensor *p) {
 // end. They are checked where the host can read them; a device is not waited for.
 static bool egi_are_shares(const egi_loss_row *row, const eg_tensor *y) {
     if (!(row->options & EGI_L_SHARES) || y->flags & EGI_NUMBER || !egi_backend_of(y)->host_reads) return true;
+    if (egi_this.observer) egi_observe_read(row->name, y);
     eg_tensor *packed = egi_contiguous(y);
     int64_t i = 0, n = packed ? packed->size : 0;
     const float *f = packed && y->dtype == EG_FLOAT32 ? (const float *)packed->data : NULL;
@@ -31420,6 +31461,7 @@ static eg_tensor *egi_dlpack_borrow(const char *function, const eg_dlpack_tensor
     if (ok) {
         b->refs = 2;                                       // as in eg_wrap_data: the scope may have no room for x
         b->on_device = b->inside = 0;
+        b->traced = 0;
         b->backend = backend;
         b->data = x->data;
         b->bytes = x->size * egi_dtypes[dtype].size;
@@ -31645,7 +31687,7 @@ static bool egi_recorder_file_close(egi_recorder_file *r, bool good) {
     egi_tape_clear(&r->known);
     egi_free(r->sums);
     egi_free(r);
-    egi_this.recorder = NULL;
+    egi_this.recorder = egi_this.observer = NULL;
     return good;
 }
 EAGER_API bool eg_record(const char *path) {
@@ -31659,7 +31701,8 @@ EAGER_API bool eg_record(const char *path) {
     r->recorder.op = egi_recorder_file_op;
     r->recorder.gradient = egi_recorder_file_gradient;
     r->recorder.path = r->sink.path;
-    egi_this.recorder = &r->recorder;
+    if (egi_this.observer) egi_observe_read("record", NULL);    // a function that is traced goes on eagerly
+    egi_this.recorder = egi_this.observer = &r->recorder;
     egi_this.outputs_end = egi_outputs_end;
     return true;
 }
