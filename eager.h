@@ -2815,6 +2815,56 @@ typedef enum eg_precision { EG_PRECISION_FLOAT32, EG_PRECISION_TF32, EG_PRECISIO
 // Sets it for this thread and returns the former setting.
 EAGER_API eg_precision eg_matmul_precision(eg_precision precision);
 
+//# 15  TRACED FUNCTIONS -------------------------------------------------------
+// Idea: a C function made of eager calls is run once and written down as the
+// list of kernels that it launched; later calls run the list, without handles,
+// scopes and tape. Read first: 5, 8.
+
+// What is traced: reads in[0..n-1], puts its results into out[] (in its own scope, which ends behind it; NULL is a
+// result, too), returns false on an error. It computes with tensors and variables: forward, a tape of its own,
+// gradients, optimizer, assignments, random draws. What it does in C beside that happens only when it runs.
+typedef bool eg_function_body(eg_tensor *const *in, eg_tensor **out, void *user);
+typedef struct eg_function eg_function;
+typedef struct eg_function_options {
+    EG_BY_NAME;
+    bool no_recheck;            // the body is not run again to compare (see eg_function_call)
+} eg_function_options;
+// A function of that body, which is called with `user`. The caller releases it. NULL and an error without memory.
+EAGER_API eg_function *eg_function_new(eg_function_body *body, void *user,
+                                       eg_function_options options EGI_DEFAULT(eg_function_options));
+#ifndef __cplusplus
+#define eg_function_new(body, ...) EGI_FUNCTION_NEW_(body, __VA_ARGS__, )
+#define EGI_FUNCTION_NEW_(body, user, ...) \
+    EGI_CALL(eg_function_new, body, user, EGI_OPTIONS(eg_function_options, __VA_ARGS__))
+#endif
+EAGER_API eg_function *eg_function_retain(eg_function *f);
+EAGER_API void eg_function_release(eg_function *f);
+// Computes outputs[0..m-1], which belong to the caller's scope, from inputs[0..n-1]: by running the body, which is
+// traced the first time that a signature is seen (dtypes, shapes and strides of the inputs; n and m; the thread's
+// precision, default dtype, pause and training), or by running the list of that trace. Both give the same bits, and do
+// the same to variables, optimizers and the thread's random numbers. A plain number as an input is an error: its value
+// would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9, 17 ... of a signature run the body again
+// and compare the lists: where they differ, such as by a number that C computed anew, the call is an error that names
+// the op, its outputs are NULL, and the next call traces again. False on an error, with all outputs NULL.
+// What cannot be traced runs eagerly; eg_function_reason says why.
+EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int m);
+#define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
+// Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
+EAGER_API const char *eg_function_reason(eg_function *f);
+// traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
+// latest ("input 0: float32 [32, 784], then float32 [17, 784]"; NULL: none); dropped: traces beyond the 16 that are
+// kept, and those that no longer held; lines, bytes: of the latest trace's list, and of the arena its temporaries
+// need.
+typedef struct eg_function_info {
+    int64_t calls, replays, rechecks, traces, retraces, dropped, lines, bytes; const char *explanation;
+} eg_function_info;
+EAGER_API eg_function_info eg_function_counts(eg_function *f);
+// Prints the latest trace: a line for each launch, with the places that it reads and writes (%3: a temporary; in 0, W:
+// an input, a variable; const: a captured tensor). False and an error where there is none.
+EAGER_API bool eg_function_print(eg_function *f);
+// true: all functions of the program run eagerly from now on, for debugging. Returns what it was before.
+EAGER_API bool eg_run_functions_eagerly(bool eagerly);
+
 #ifdef __cplusplus
 }
 // For C++: a tensor with operators, whose other operand is a tensor or a number of any type. eg_value y = 2 *
@@ -2892,7 +2942,7 @@ typedef enum egi_kind {
     EGI_DEAD, EGI_TENSOR, EGI_TAPE, EGI_LIST,
     EGI_LAYER, EGI_OPTIMIZER, EGI_METRIC, EGI_CALLBACK, EGI_PUBLICATION, EGI_DATASET, EGI_ITERATOR, EGI_ARCHIVE,
     EGI_CHECKPOINT,
-    EGI_RECORD_WRITER, EGI_EVENT_WRITER
+    EGI_RECORD_WRITER, EGI_EVENT_WRITER, EGI_FUNCTION
 } egi_kind;
 // The head of every object that has references. taken: how many of them belong to models, layers and stages, which took
 // them over.
@@ -5113,6 +5163,7 @@ static eg_backend *egi_backend_of(const eg_tensor *x) { return x->buffer ? x->bu
 static EGI_COLD bool egi_no_kernel(const eg_backend *b, const char *name) {
     return egi_fail(EG_ERROR_DEVICE, "device %s has no kernel \"%s\"", b->name, name);
 }
+static bool egi_cpu_is_whole;            // under egi_lock: egi_backend_cpu() has filled the CPU's table
 // Stands in the CPU's table while a thread traces a function, so that a launch finds the tracer without a test of its
 // own.
 static bool egi_kernel_traced(eg_backend *b, const egi_args *args);
@@ -12080,7 +12131,6 @@ static bool egi_cpu_nonfinite(eg_backend *b, const egi_args *args) {
     return true;
 }
 
-static bool egi_cpu_is_whole;            // under egi_lock: egi_backend_cpu() has filled the table
 // Fills the CPU's table at the first call. Launches on the CPU do not read the table, so a program that never calls
 // this links only the kernels that it uses.
 EAGER_API eg_backend *egi_backend_cpu(void) {
@@ -15147,7 +15197,7 @@ EAGER_API eg_list eg_tape_watched_variables_list(eg_tape *t) {
     if (list) egi_tape_variables(t, (eg_tensor **)egi_list_elements(list));
     return egi_list_tensors(list ? egi_list_lend(&t->lent, list) : NULL);
 }
-EAGER_API bool eg_executing_eagerly(void) { return true; }
+EAGER_API bool eg_executing_eagerly(void) { return !egi_this.observer || !egi_this.observer->launch; }
 EAGER_API void eg_recording_pause(void) { egi_this.paused++; }
 // Sets the depth of pauses. A tape that began inside a pause which ends here belongs to the shallower depth from now
 // on.
@@ -31965,6 +32015,1146 @@ EGI_AS_TOLD
 #ifdef EGI_LEAN
 #pragma GCC pop_options
 #endif
+//# 36  TRACED FUNCTIONS -------------------------------------------------------
+// Idea: all work on elements goes through launches, so a list of launches is the
+// function. A line is a kernel with a copy of its parameters and its operands; an
+// operand is a view of a place; a place is one buffer, to which each call gives
+// memory anew: an input's, a variable's, a fresh one, or a part of the arena.
+//   egi_trace_launch, egi_trace_op, egi_trace_assign   write the list while the body runs
+//   egi_trace_end      decides what each place is, and plans the arena
+//   egi_trace_replay   runs the list
+//   egi_trace_equal    compares two lists (rechecks)
+// Decisions. The buffer is a tensor's identity, so that a trace holds all buffers it has seen; `traced` in the buffer
+// tells these references from others, lest they change what is written in place. Inputs are handed to the body over
+// buffers of their own, so that none is mistaken for a captured tensor. Whether a captured buffer is one variable's
+// alone is found at the end, where only outsiders still hold it. What a trace cannot hold ends it, never the call: the
+// body has run, its results are right, and the function goes on eagerly, with a reason.
+// Read first: 15, 22, 28.  Proof: tests/core/traced.c
+
+EGI_SMALL
+
+enum { EGI_TRACES = 16, EGI_TRACE_TRIES = 8, EGI_RUN_OP = -1, EGI_RUN_ASSIGN = -2 };
+typedef enum egi_place_kind { EGI_AT_TEMPORARY, EGI_AT_INPUT, EGI_AT_VARIABLE, EGI_AT_CONSTANT, EGI_AT_FRESH
+} egi_place_kind;
+typedef struct egi_place {
+    egi_place_kind kind;
+    int32_t index;               // of an input
+    bool written;                // by a line
+    bool outside;                // a constant that somebody else held, too, when it was captured
+    int64_t first, last;         // lines that use it
+    egi_buffer *buffer;          // while the body runs, and of a constant as long as the trace; else NULL
+    int64_t bytes, offset;       // offset: a temporary's in the arena
+    eg_tensor *variable;         // whose value it is when the call begins; a reference
+    int32_t form;                // of a fresh one: the operand that shows all of it
+} egi_place;
+// A view of a place, or (place -1) a plain number.
+typedef struct egi_operand {
+    int32_t place, next;         // next: another operand of that place, or -1
+    int64_t offset, size;
+    int8_t dtype, rank;
+    uint16_t flags;
+    double number;
+    int64_t integer, dims[EG_MAX_RANK], strides[EG_MAX_RANK];
+    const char *op;
+} egi_operand;
+typedef struct egi_trace_line {
+    int kernel;                  // an egi_kernel, EGI_RUN_OP or EGI_RUN_ASSIGN
+    egi_kernel_function *run;
+    const egi_op *op;
+    int variant;
+    int32_t in[8], out[EGI_MAX_OUT];        // operands, or -1
+    void *parameters;                       // owned, or NULL
+    size_t parameters_size;
+    uint64_t drawn, drew;        // of EGI_RANDOM: how far the counter was from the call's begin before and behind it
+    eg_tensor *variable;         // of EGI_RUN_ASSIGN; the trace holds it
+    const char *name;            // of the public call, for errors
+    egi_call_note note;
+} egi_trace_line;
+typedef struct egi_trace_variable { eg_tensor *variable; int32_t form; bool trainable, assigned; } egi_trace_variable;
+// The memory of one replay: handles of all operands, bound to an arena.
+typedef struct egi_trace_run {
+    struct egi_trace_run *next;
+    char *arena;
+    eg_tensor *handles;          // one for each operand
+    egi_buffer *buffers;         // one for each place
+    eg_tensor **fresh;           // one for each place
+    egi_buffer **initial;        // one for each place: of a variable, when the call begins
+    egi_buffer **former;         // one for each line: a variable's value before it
+    egi_args *args;              // one for each line
+} egi_trace_run;
+typedef struct egi_trace {
+    egi_recorder recorder;       // first: the thread's observer while the body runs
+    struct egi_trace *next;
+    int32_t refs;
+    int64_t *signature, signature_size;
+    egi_trace_line *lines;
+    egi_operand *operands;
+    egi_place *places;
+    int32_t *first_operand;      // of each place
+    egi_trace_variable *variables;
+    int64_t n_lines, n_operands, n_places, n_variables, lines_room, operands_room, places_room, first_room,
+            variables_room;
+    int32_t *map;                // from a buffer to its place, plus 1: open addressing
+    int64_t map_size;
+    int n, m;
+    int32_t *out;                // operands of the outputs; -1: NULL
+    uint16_t *out_flags;
+    eg_random_state random;      // when the call began
+    uint64_t drew;
+    int64_t arena_bytes, calls, check;
+    bool assigns, failed;        // failed: no memory for the list
+    bool inside;                 // a kernel runs
+    bool again;                  // this trace does not hold, another may
+    int made;                    // variables made by the body
+    char reason[256];
+    int busy;                    // replays now
+    egi_trace_run *runs;         // those not in use
+} egi_trace;
+struct eg_function {
+    egi_object object;
+    eg_function_body *body;
+    void *user;
+    bool no_recheck, eager;      // eager: for good, as why says
+    int tries;
+    egi_trace *traces;           // the latest first
+    eg_function_info info;
+    const char *reason;
+    char why[256], explanation[256];
+};
+typedef struct egi_function_call { struct egi_function_call *outer; eg_function *f; } egi_function_call;
+static bool egi_functions_eager;                 // atomic
+static int egi_tracing;                          // under egi_lock: threads that trace now
+
+EAGER_API bool eg_run_functions_eagerly(bool eagerly) {
+    return __atomic_exchange_n(&egi_functions_eager, eagerly, __ATOMIC_RELAXED);
+}
+
+// ---- places and operands
+
+// The trace ends here: the function goes on eagerly. The first reason stays.
+static void egi_trace_refuse(egi_trace *t, bool again, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void egi_trace_refuse(egi_trace *t, bool again, const char *format, ...) {
+    va_list list;
+    if (t->reason[0]) return;
+    va_start(list, format);
+    int at = vsnprintf(t->reason, sizeof t->reason, format, list);
+    va_end(list);
+    const egi_call_note *note = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
+    if (egi_this.noted && note->file && at > 0 && at < (int)sizeof t->reason)
+        snprintf(t->reason + at, sizeof t->reason - (size_t)at, " (%s at %.80s:%d)", note->function, note->file,
+                 note->line);
+    t->again = again;
+}
+static int64_t egi_trace_hash(const egi_trace *t, const egi_buffer *b) {
+    return (int64_t)((uint64_t)(uintptr_t)b * 0x9E3779B97F4A7C15u >> 20) & (t->map_size - 1);
+}
+static void egi_trace_put(egi_trace *t, const egi_buffer *b, int32_t place) {
+    int64_t i = egi_trace_hash(t, b);
+    while (t->map[i]) i = (i + 1) & (t->map_size - 1);
+    t->map[i] = place + 1;
+}
+static int32_t egi_trace_find(const egi_trace *t, const egi_buffer *b) {
+    for (int64_t i = t->map_size ? egi_trace_hash(t, b) : 0; t->map_size && t->map[i]; i = (i + 1) & (t->map_size - 1))
+        if (t->places[t->map[i] - 1].buffer == b) return t->map[i] - 1;
+    return -1;
+}
+// The place of a buffer; a new one is a constant, until a line writes it before any reads it. -1 without memory.
+static int32_t egi_trace_place(egi_trace *t, egi_buffer *b) {
+    int32_t at = egi_trace_find(t, b);
+    void *places = t->places, *first = t->first_operand;
+    if (at >= 0 || t->failed) return at;
+    if ((t->n_places + 1) * 2 > t->map_size) {
+        int64_t size = t->map_size ? t->map_size * 2 : 64;
+        int32_t *map = (int32_t *)egi_alloc((size_t)size * sizeof *map);
+        if (!map) { t->failed = true; return -1; }
+        memset(map, 0, (size_t)size * sizeof *map);
+        egi_free(t->map);
+        t->map = map;
+        t->map_size = size;
+        for (int64_t i = 0; i < t->n_places; i++) egi_trace_put(t, t->places[i].buffer, (int32_t)i);
+    }
+    bool ok = egi_grow(&places, &t->places_room, t->n_places + 1, sizeof *t->places);
+    t->places = (egi_place *)places;
+    ok = ok && egi_grow(&first, &t->first_room, t->n_places + 1, sizeof *t->first_operand);
+    t->first_operand = (int32_t *)first;
+    if (!ok) { t->failed = true; return -1; }
+    egi_place *p = &t->places[t->n_places];
+    memset(p, 0, sizeof *p);
+    p->kind = EGI_AT_CONSTANT;
+    p->first = t->n_lines;
+    p->buffer = b;
+    p->bytes = b->bytes;
+    p->form = -1;
+    __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&b->traced, (int16_t)1, __ATOMIC_RELAXED);
+    t->first_operand[t->n_places] = -1;
+    egi_trace_put(t, b, (int32_t)t->n_places);
+    return (int32_t)t->n_places++;
+}
+// The number of the operand that looks like x, of a place or (-1) a number; -1 without memory.
+static int32_t egi_trace_operand(egi_trace *t, const eg_tensor *x) {
+    void *operands = t->operands;
+    int32_t place = x->flags & EGI_NUMBER ? -1 : egi_trace_place(t, x->buffer);
+    if (t->failed) return -1;
+    egi_operand o;
+    memset(&o, 0, sizeof o);
+    o.place = place;
+    o.offset = place < 0 ? 0 : (int64_t)(x->data - (char *)x->buffer->data);
+    o.size = x->size;
+    o.dtype = x->dtype;
+    o.rank = x->rank;
+    o.flags = x->flags & (EGI_CONTIGUOUS | EGI_NUMBER | EGI_INTEGER_NUMBER);
+    if (place < 0) { o.number = x->number; o.integer = o.flags & EGI_INTEGER_NUMBER ? x->integer : 0; }
+    for (int i = 0; i < x->rank; i++) { o.dims[i] = x->dims[i]; o.strides[i] = x->strides[i]; }
+    for (int32_t i = place < 0 ? -1 : t->first_operand[place]; i >= 0; i = t->operands[i].next) {
+        o.next = t->operands[i].next;
+        o.op = t->operands[i].op;
+        if (!memcmp(&o, &t->operands[i], sizeof o)) return i;
+    }
+    if (!egi_grow(&operands, &t->operands_room, t->n_operands + 1, sizeof *t->operands)) {
+        t->failed = true;
+        return -1;
+    }
+    t->operands = (egi_operand *)operands;
+    o.op = x->op;
+    o.next = place < 0 ? -1 : t->first_operand[place];
+    if (place >= 0) t->first_operand[place] = (int32_t)t->n_operands;
+    t->operands[t->n_operands] = o;
+    return (int32_t)t->n_operands++;
+}
+static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
+    void *variables = t->variables;
+    for (int64_t i = 0; i < t->n_variables; i++) if (t->variables[i].variable == v) return &t->variables[i];
+    if (!egi_grow(&variables, &t->variables_room, t->n_variables + 1, sizeof *t->variables)) {
+        t->failed = true;
+        return NULL;
+    }
+    t->variables = (egi_trace_variable *)variables;
+    egi_trace_variable *k = &t->variables[t->n_variables];
+    k->variable = v;
+    k->trainable = (v->flags & EGI_TRAINABLE) != 0;
+    k->assigned = false;
+    if ((k->form = egi_trace_operand(t, v)) < 0) return NULL;
+    eg_retain(v);
+    t->n_variables++;
+    return k;
+}
+// Notes that x, if it is a variable, is read: unless the body has assigned it before, its buffer's place is the
+// variable's value at the begin.
+static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
+    if (!(x->flags & EGI_VARIABLE) || t->failed) return;
+    if (x->buffer->backend != &egi_cpu) { egi_trace_refuse(t, false, "%s is on another device", eg_name_of(x)); return; }
+    egi_trace_variable *k = egi_trace_variable_of(t, x);
+    int32_t at = k && !k->assigned ? egi_trace_place(t, x->buffer) : -1;
+    if (at < 0) return;
+    egi_place *p = &t->places[at];
+    if (p->kind == EGI_AT_CONSTANT) { p->kind = EGI_AT_VARIABLE; p->variable = x; }
+    else if (p->kind == EGI_AT_VARIABLE && p->variable != x)
+        egi_trace_refuse(t, true, "two variables share their values");
+}
+
+// ---- writing the list
+
+// A copy of a launch's parameters by fields, since the padding between them may hold anything. Returns their size, or
+// 0 for a kernel that writes to the host.
+#define EGI_KEEPS(field) to->field = from->field
+#define EGI_PARAMETERS(type, ...) \
+    { \
+        const type *from = (const type *)parameters; \
+        type *to = (type *)room; \
+        __VA_ARGS__; \
+        return sizeof *to; \
+    }
+typedef union egi_parameters {
+    egi_reduce_parameters reduce; egi_sort_parameters sort; egi_matmul_parameters matmul; egi_norm_parameters norm;
+    egi_normalize_parameters normalize; egi_recurrent_parameters recurrent; egi_conv_parameters conv;
+    egi_pool_parameters pool; egi_gather_parameters gather; egi_random_parameters random; egi_update_parameters update;
+    double numbers[2]; int number;
+} egi_parameters;
+static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, void *room) {
+    memset(room, 0, sizeof(egi_parameters));
+    switch (kernel) {
+    case EGI_FILL: memcpy(room, parameters, sizeof(double)); return sizeof(double);
+    case EGI_ONE_HOT: memcpy(room, parameters, 2 * sizeof(double)); return 2 * sizeof(double);
+    case EGI_SPARSE_XENT_GRAD: memcpy(room, parameters, sizeof(int)); return sizeof(int);
+    case EGI_REDUCE: case EGI_CHOOSE: case EGI_CUMSUM: case EGI_SOFTMAX: case EGI_SOFTMAX_GRAD:
+        EGI_PARAMETERS(egi_reduce_parameters, EGI_KEEPS(kind), EGI_KEEPS(outer), EGI_KEEPS(n), EGI_KEEPS(inner),
+                       EGI_KEEPS(exclusive), EGI_KEEPS(reverse), EGI_KEEPS(axes), EGI_KEEPS(reducers))
+    case EGI_SORT:
+        EGI_PARAMETERS(egi_sort_parameters, EGI_KEEPS(outer), EGI_KEEPS(n), EGI_KEEPS(k), EGI_KEEPS(descending))
+    case EGI_MATMUL:
+        EGI_PARAMETERS(egi_matmul_parameters, EGI_KEEPS(ta), EGI_KEEPS(tb), EGI_KEEPS(m), EGI_KEEPS(n), EGI_KEEPS(k),
+                       EGI_KEEPS(lda), EGI_KEEPS(ldb), EGI_KEEPS(batch_rank), EGI_KEEPS(precision), EGI_KEEPS(relu);
+                       for (int i = 0; i < from->batch_rank; i++) {
+                           EGI_KEEPS(batch[i]), EGI_KEEPS(a_strides[i]), EGI_KEEPS(b_strides[i]);
+                       })
+    case EGI_NORMALIZE: case EGI_NORMALIZE_GRAD:
+        EGI_PARAMETERS(egi_normalize_parameters, EGI_KEEPS(examples), EGI_KEEPS(positions), EGI_KEEPS(groups),
+                       EGI_KEEPS(channels), EGI_KEEPS(inner), EGI_KEEPS(epsilon), EGI_KEEPS(centered))
+    case EGI_RECURRENT: case EGI_RECURRENT_GRAD:
+        EGI_PARAMETERS(egi_recurrent_parameters, EGI_KEEPS(kind), EGI_KEEPS(batch), EGI_KEEPS(steps), EGI_KEEPS(units),
+                       EGI_KEEPS(gates), EGI_KEEPS(pieces), EGI_KEEPS(backwards), EGI_KEEPS(sequences), EGI_KEEPS(keeps),
+                       EGI_KEEPS(masked), EGI_KEEPS(precision))
+    case EGI_CONV: EGI_PARAMETERS(egi_conv_parameters, EGI_KEEPS(kind), EGI_KEEPS(windows), EGI_KEEPS(precision))
+    case EGI_POOL: EGI_PARAMETERS(egi_pool_parameters, EGI_KEEPS(kind), EGI_KEEPS(windows))
+    case EGI_GATHER: case EGI_SCATTER_ADD:
+        EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name))
+    case EGI_RANDOM:                        // the seed and the counter are each call's own
+        EGI_PARAMETERS(egi_random_parameters, EGI_KEEPS(kind), EGI_KEEPS(a), EGI_KEEPS(b), EGI_KEEPS(low), EGI_KEEPS(high))
+    case EGI_UPDATE: EGI_PARAMETERS(egi_update_parameters, EGI_KEEPS(rule), EGI_KEEPS(options))
+    default: return 0;
+    }
+}
+static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op *op, int variant) {
+    void *lines = t->lines;
+    if (t->failed || t->reason[0]) return NULL;
+    if (!egi_grow(&lines, &t->lines_room, t->n_lines + 1, sizeof *t->lines)) { t->failed = true; return NULL; }
+    t->lines = (egi_trace_line *)lines;
+    egi_trace_line *line = &t->lines[t->n_lines];
+    memset(line, 0, sizeof *line);
+    line->kernel = kernel;
+    line->op = op;
+    line->variant = variant;
+    for (int i = 0; i < 8; i++) line->in[i] = -1;
+    for (int i = 0; i < EGI_MAX_OUT; i++) line->out[i] = -1;
+    const egi_call_note *note = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
+    if (egi_this.noted) line->note = *note;
+    if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM)
+        t->lines[t->n_lines - 1].drew = egi_this.random.counter - t->random.counter;
+    return line;
+}
+// Operand x of the line that comes next.
+static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
+    if (!x) return -1;
+    if (!(x->flags & EGI_NUMBER) && x->buffer->backend != &egi_cpu) {
+        egi_trace_refuse(t, false, "a tensor is on another device");
+        return -1;
+    }
+    const bool known = x->flags & EGI_NUMBER || egi_trace_find(t, x->buffer) >= 0;
+    if (x->flags & EGI_VARIABLE) egi_trace_seen(t, (eg_tensor *)(uintptr_t)x);
+    int32_t at = egi_trace_operand(t, x);
+    if (at < 0 || t->operands[at].place < 0) return at;
+    egi_place *p = &t->places[t->operands[at].place];
+    if (writes && !known && !(x->flags & EGI_VARIABLE)) p->kind = EGI_AT_TEMPORARY;
+    else if (writes && (p->kind == EGI_AT_INPUT || p->kind == EGI_AT_CONSTANT))
+        egi_trace_refuse(t, false, "a tensor of the caller's is written");
+    if (writes && p->kind == EGI_AT_VARIABLE) t->assigns = true;
+    p->written = p->written || writes;
+    p->last = t->n_lines;
+    return at;
+}
+static bool egi_trace_launch(egi_recorder *r, egi_kernel number, egi_kernel_function *kernel, const egi_args *args) {
+    egi_trace *t = (egi_trace *)r;
+    egi_parameters room;
+    if (t->inside) return kernel(&egi_cpu, args);
+    const size_t size = args->parameters ? egi_trace_parameters(number, args->parameters, &room) : 0;
+    if (args->parameters && !size) egi_trace_refuse(t, false, "the host reads what a kernel counts");
+    egi_trace_line *line = egi_trace_line_new(t, number, args->op, args->variant);
+    if (line) {
+        line->run = kernel;
+        line->drawn = egi_this.random.counter - t->random.counter;
+        for (int i = 0; i < 8; i++) line->in[i] = egi_trace_uses(t, args->in[i], false);
+        for (int i = 0; i < EGI_MAX_OUT; i++) line->out[i] = egi_trace_uses(t, args->out[i], true);
+        line->name = args->op ? args->op->name : args->out[0] ? args->out[0]->op : "launch";
+        if (size && !(line->parameters = egi_alloc(size))) t->failed = true;
+        else if (size) memcpy(line->parameters, &room, size);
+        line->parameters_size = size;
+        t->n_lines++;
+    }
+    t->inside = true;
+    bool ok = kernel(&egi_cpu, args);
+    t->inside = false;
+    return ok;
+}
+// Behind each op: notes the variables it read. An elementwise op whose result no line has written was run without a
+// launch.
+static bool egi_trace_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in, int n, const void *attr,
+                         eg_tensor *const *out, int n_out) {
+    egi_trace *t = (egi_trace *)r;
+    (void)attr;
+    (void)n_out;
+    for (int i = 0; i < n; i++) egi_trace_seen(t, in[i]);
+    if (op->number < 0 || !op->programs || !out[0]->size || egi_trace_find(t, out[0]->buffer) >= 0) return true;
+    egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_OP, op, 0);
+    if (!line) return true;
+    for (int i = 0; i < n; i++) line->in[i] = egi_trace_uses(t, in[i], false);
+    line->out[0] = egi_trace_uses(t, out[0], true);
+    line->name = op->name;
+    t->n_lines++;
+    return true;
+}
+static void egi_trace_assign(egi_recorder *r, eg_tensor *v, eg_tensor *x) {
+    egi_trace *t = (egi_trace *)r;
+    if (v->flags & EGI_WIDENS && v->size != x->size) { egi_trace_refuse(t, true, "a metric takes its width"); return; }
+    if (x->flags & EGI_VARIABLE) egi_trace_seen(t, x);
+    if (v->buffer == x->buffer) { egi_trace_seen(t, v); return; }        // it was written in place
+    egi_trace_variable *k = egi_trace_variable_of(t, v);
+    if (!k) return;
+    // Its value so far has a place, lest another variable's place be taken for it.
+    const bool first = !k->assigned;
+    if (first) egi_trace_seen(t, v);
+    egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_ASSIGN, NULL, 0);
+    if (!line) return;
+    line->in[0] = egi_trace_uses(t, x, false);
+    line->variable = v;
+    line->name = "assign";
+    egi_trace_variable_of(t, v)->assigned = true;
+    t->assigns = true;
+    t->n_lines++;
+}
+static void egi_trace_variable_made(egi_recorder *r, eg_tensor *v) { (void)v; ((egi_trace *)r)->made++; }
+static void egi_trace_read(egi_recorder *r, const char *function, const eg_tensor *x) {
+    egi_trace *t = (egi_trace *)r;
+    if (t->inside) return;
+    egi_trace_refuse(t, false, x ? "eg_%s reads a tensor in the body; make it an output" : "eg_%s in the body",
+                     function);
+}
+
+// ---- the end of a trace
+
+static void egi_trace_run_free(egi_trace_run *run) {
+    if (!run) return;
+    egi_free(run->arena);
+    egi_free(run->handles);
+    egi_free(run->buffers);
+    egi_free(run->fresh);
+    egi_free(run->initial);
+    egi_free(run->former);
+    egi_free(run->args);
+    egi_free(run);
+}
+// Gives back the references that a trace holds while its body runs. `keep`: those to constants stay.
+static void egi_trace_let_go(egi_trace *t, bool keep) {
+    for (int64_t i = 0; i < t->n_places; i++) {
+        egi_place *p = &t->places[i];
+        if (!p->buffer) continue;
+        __atomic_fetch_sub(&p->buffer->traced, (int16_t)1, __ATOMIC_RELAXED);
+        if (keep && p->kind == EGI_AT_CONSTANT) continue;
+        egi_buffer_release(p->buffer);
+        p->buffer = NULL;
+    }
+}
+// Gives back one reference to a trace that is in no list of places held while a body runs.
+static void egi_trace_release(egi_trace *t) {
+    if (!t || __atomic_sub_fetch(&t->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    while (t->runs) { egi_trace_run *next = t->runs->next; egi_trace_run_free(t->runs); t->runs = next; }
+    for (int64_t i = 0; i < t->n_lines; i++) egi_free(t->lines[i].parameters);
+    for (int64_t i = 0; i < t->n_places; i++) egi_buffer_release(t->places[i].buffer);
+    for (int64_t i = 0; i < t->n_variables; i++) eg_release(t->variables[i].variable);
+    egi_free(t->lines);
+    egi_free(t->operands);
+    egi_free(t->places);
+    egi_free(t->first_operand);
+    egi_free(t->variables);
+    egi_free(t->map);
+    egi_free(t->signature);
+    egi_free(t->out);
+    egi_free(t->out_flags);
+    egi_free(t);
+}
+static bool egi_operand_is_whole(const egi_trace *t, int32_t operand) {
+    const egi_operand *o = &t->operands[operand];
+    return o->place >= 0 && o->offset == 0 && o->flags & EGI_CONTIGUOUS &&
+           o->size * egi_dtypes[o->dtype].size == t->places[o->place].bytes;
+}
+// Makes the operand's place fresh memory of each call's, if it is a temporary that the operand shows whole.
+static bool egi_trace_make_fresh(egi_trace *t, int32_t operand) {
+    egi_place *p = &t->places[t->operands[operand].place];
+    if (p->kind != EGI_AT_TEMPORARY || !egi_operand_is_whole(t, operand)) return false;
+    p->kind = EGI_AT_FRESH;
+    p->form = operand;
+    return true;
+}
+// Adds a line at the end that copies the operand to a fresh place; returns the copy's operand, or -1.
+static int32_t egi_trace_copy_line(egi_trace *t, int32_t operand) {
+    void *places = t->places, *first = t->first_operand, *operands = t->operands;
+    bool ok = egi_grow(&places, &t->places_room, t->n_places + 1, sizeof *t->places);
+    t->places = (egi_place *)places;
+    ok = ok && egi_grow(&first, &t->first_room, t->n_places + 1, sizeof *t->first_operand);
+    t->first_operand = (int32_t *)first;
+    ok = ok && egi_grow(&operands, &t->operands_room, t->n_operands + 1, sizeof *t->operands);
+    t->operands = (egi_operand *)operands;
+    egi_trace_line *line = ok ? egi_trace_line_new(t, EGI_COPY, NULL, 0) : NULL;
+    if (!line) { t->failed = t->failed || !ok; return -1; }
+    egi_operand o = t->operands[operand];
+    int64_t stride = 1;
+    for (int i = o.rank - 1; i >= 0; i--) { o.strides[i] = o.size ? stride : 0; stride *= o.dims[i]; }
+    o.place = (int32_t)t->n_places;
+    o.next = -1;
+    o.offset = 0;
+    o.flags |= EGI_CONTIGUOUS;
+    egi_place *p = &t->places[t->n_places++];
+    memset(p, 0, sizeof *p);
+    p->kind = EGI_AT_FRESH;
+    p->first = p->last = t->n_lines;
+    p->bytes = o.size * egi_dtypes[o.dtype].size;
+    p->form = (int32_t)t->n_operands;
+    t->first_operand[o.place] = p->form;
+    t->operands[t->n_operands++] = o;
+    if (t->operands[operand].place >= 0) t->places[t->operands[operand].place].last = t->n_lines;
+    line->run = egi_cpu_copy;
+    line->in[0] = operand;
+    line->out[0] = p->form;
+    line->name = "copy";
+    if (o.size) t->n_lines++;
+    return p->form;
+}
+// Which operands the outputs are, and which temporaries live on behind the call.
+static bool egi_trace_end_outputs(egi_trace *t, eg_tensor *const *out) {
+    for (int64_t i = 0; i < t->n_lines; i++) {
+        if (t->lines[i].kernel != EGI_RUN_ASSIGN) continue;
+        if (!egi_operand_is_whole(t, t->lines[i].in[0])) egi_trace_refuse(t, false, "a part is assigned");
+        else egi_trace_make_fresh(t, t->lines[i].in[0]);
+    }
+    t->out = (int32_t *)egi_alloc((size_t)(t->m ? t->m : 1) * sizeof *t->out);
+    t->out_flags = (uint16_t *)egi_alloc((size_t)(t->m ? t->m : 1) * sizeof *t->out_flags);
+    if (!t->out || !t->out_flags) t->failed = true;
+    for (int i = 0; i < t->m && !t->failed; i++) {
+        t->out[i] = -1;
+        if (!out[i]) continue;
+        if (out[i]->flags & EGI_NUMBER) egi_trace_refuse(t, false, "output %d is a plain number", i);
+        else if (out[i]->mask) egi_trace_refuse(t, false, "output %d has a mask", i);
+        if (t->reason[0]) return false;
+        int32_t operand = egi_trace_uses(t, out[i], false);
+        t->out_flags[i] = out[i]->flags & EGI_PROBABILITIES;
+        if (operand < 0) return false;
+        t->out[i] = egi_trace_make_fresh(t, operand) ? operand : egi_trace_copy_line(t, operand);
+    }
+    return !t->failed && !t->reason[0];
+}
+// References to a buffer that are known: the trace's, variables' and outputs', and an input's handle.
+static int32_t egi_trace_holders(const egi_trace *t, const egi_place *p, eg_tensor *const *out) {
+    int32_t count = 1 + (p->kind == EGI_AT_INPUT);
+    for (int64_t k = 0; k < t->n_variables; k++) count += t->variables[k].variable->buffer == p->buffer;
+    for (int i = 0; i < t->m; i++) {
+        bool again = false;
+        for (int j = 0; j < i; j++) again = again || out[j] == out[i];
+        count += out[i] && !again && out[i]->buffer == p->buffer;
+    }
+    return count;
+}
+// A buffer of its own for a variable that shares one, so that the next trace can tell the two.
+static void egi_variable_unshare(eg_tensor *v) {
+    eg_shape shape = egi_shape(v);
+    eg_tensor *copy = egi_tensor_allocate("variable", egi_backend_of(v), (eg_dtype)v->dtype, &shape);
+    if (copy && egi_tensor_copy(v, copy)) egi_variable_take(v, copy);
+    if (copy) egi_object_release(&copy->object);
+}
+static void egi_trace_end_holders(egi_trace *t, eg_tensor *const *out) {
+    for (int64_t i = 0; i < t->n_places && !t->reason[0]; i++) {
+        egi_place *p = &t->places[i];
+        if (!p->buffer) continue;
+        const bool more = __atomic_load_n(&p->buffer->refs, __ATOMIC_ACQUIRE) > egi_trace_holders(t, p, out);
+        if (p->kind == EGI_AT_CONSTANT) p->outside = more;
+        else if (!more) continue;
+        else if (p->kind == EGI_AT_VARIABLE)
+            egi_trace_refuse(t, true, "another tensor or variable shares the values of %.60s", eg_name_of(p->variable));
+        else
+            egi_trace_refuse(t, false, p->kind == EGI_AT_INPUT ? "an input of the body is still held behind it"
+                             : "a tensor made in the body is still held behind it; make it an output");
+    }
+    if (t->reason[0] && t->again)
+        for (int64_t k = 0; k < t->n_variables; k++)
+            if (!egi_variable_is_alone(t->variables[k].variable)) egi_variable_unshare(t->variables[k].variable);
+}
+// Places the temporaries in the arena, each in the lowest gap that is free from its first to its last line.
+static bool egi_trace_plan(egi_trace *t) {
+    int32_t *live = (int32_t *)egi_alloc((size_t)(t->n_places + 1) * sizeof *live);
+    int64_t n = 0;
+    if (!live) return false;
+    for (int64_t i = 0; i < t->n_places; i++) {
+        egi_place *p = &t->places[i];
+        if (p->kind != EGI_AT_TEMPORARY) continue;
+        int64_t kept = 0, at = 0, k = 0;
+        for (int64_t j = 0; j < n; j++) if (t->places[live[j]].last >= p->first) live[kept++] = live[j];
+        n = kept;
+        for (; k < n; k++) {                               // live[] is in the order of offsets
+            const egi_place *q = &t->places[live[k]];
+            if (q->offset - at >= p->bytes) break;
+            at = q->offset + (q->bytes + EGI_ALIGN - 1) / EGI_ALIGN * EGI_ALIGN;
+        }
+        memmove(live + k + 1, live + k, (size_t)(n - k) * sizeof *live);
+        live[k] = (int32_t)i;
+        n++;
+        p->offset = at;
+        if (at + p->bytes > t->arena_bytes) t->arena_bytes = at + p->bytes;
+    }
+    egi_free(live);
+    return true;
+}
+
+// ---- replays
+
+static egi_trace_run *egi_trace_run_new(egi_trace *t) {
+    egi_trace_run *run = (egi_trace_run *)egi_alloc(sizeof *run);
+    if (!run) return NULL;
+    memset(run, 0, sizeof *run);
+    const size_t places = (size_t)t->n_places + 1, operands = (size_t)t->n_operands + 1, lines = (size_t)t->n_lines + 1;
+    run->arena = (char *)egi_alloc((size_t)t->arena_bytes + EGI_SMALL_BLOCK + 1);      // large, so aligned to EGI_ALIGN
+    run->handles = (eg_tensor *)egi_alloc(operands * sizeof *run->handles);
+    run->buffers = (egi_buffer *)egi_alloc(places * sizeof *run->buffers);
+    run->fresh = (eg_tensor **)egi_alloc(places * sizeof *run->fresh);
+    run->initial = (egi_buffer **)egi_alloc(places * sizeof *run->initial);
+    run->former = (egi_buffer **)egi_alloc(lines * sizeof *run->former);
+    run->args = (egi_args *)egi_alloc(lines * sizeof *run->args);
+    if (!run->arena || !run->handles || !run->buffers || !run->fresh || !run->initial || !run->former || !run->args) {
+        egi_trace_run_free(run);
+        return NULL;
+    }
+    memset(run->handles, 0, operands * sizeof *run->handles);
+    memset(run->buffers, 0, places * sizeof *run->buffers);
+    memset(run->fresh, 0, places * sizeof *run->fresh);
+    memset(run->former, 0, lines * sizeof *run->former);
+    memset(run->args, 0, lines * sizeof *run->args);
+    for (int64_t i = 0; i < t->n_places; i++) {
+        run->buffers[i].refs = 1;
+        run->buffers[i].backend = &egi_cpu;
+        run->buffers[i].bytes = t->places[i].bytes;
+    }
+    for (int64_t i = 0; i < t->n_operands; i++) {
+        egi_operand *o = &t->operands[i];
+        eg_tensor *x = &run->handles[i];
+        x->object.refs = 1;
+        x->object.kind = EGI_TENSOR;
+        x->dtype = o->dtype;
+        x->rank = o->rank;
+        x->flags = o->flags;
+        x->size = o->size;
+        x->dims = o->dims;
+        x->strides = o->strides;
+        x->number = o->number;
+        x->integer = o->integer;
+        x->op = o->op;
+        if (o->place < 0) continue;
+        const egi_place *p = &t->places[o->place];
+        x->buffer = &run->buffers[o->place];
+        if (p->kind == EGI_AT_TEMPORARY) x->data = run->arena + p->offset + o->offset;
+        if (p->kind == EGI_AT_CONSTANT) x->data = (char *)p->buffer->data + o->offset;
+    }
+    for (int64_t i = 0; i < t->n_lines; i++) {
+        const egi_trace_line *line = &t->lines[i];
+        egi_args *a = &run->args[i];
+        a->op = line->op;
+        a->variant = line->variant;
+        a->parameters = line->parameters;
+        for (int k = 0; k < 8; k++) a->in[k] = line->in[k] < 0 ? NULL : &run->handles[line->in[k]];
+        for (int k = 0; k < EGI_MAX_OUT; k++) a->out[k] = line->out[k] < 0 ? NULL : &run->handles[line->out[k]];
+    }
+    return run;
+}
+// Binds all operands to this call's memory, and makes what the call needs beside the arena: nothing is changed yet.
+static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out) {
+    for (int64_t i = 0; i < t->n_places; i++) {
+        egi_place *p = &t->places[i];
+        if (p->kind == EGI_AT_FRESH) {
+            const egi_operand *o = &t->operands[p->form];
+            eg_shape shape;
+            shape.rank = o->rank;
+            for (int k = 0; k < o->rank; k++) shape.dims[k] = o->dims[k];
+            run->fresh[i] = egi_tensor_allocate(o->op, &egi_cpu, (eg_dtype)o->dtype, &shape);
+            if (!run->fresh[i]) return false;
+            run->buffers[i].data = run->fresh[i]->data;
+        } else if (p->kind == EGI_AT_INPUT) run->buffers[i].data = in[p->index]->data;
+        else if (p->kind == EGI_AT_VARIABLE) {
+            if (p->written && !egi_variable_is_alone(p->variable)) egi_variable_unshare(p->variable);
+            if (p->written && !egi_variable_is_alone(p->variable)) return false;
+            run->initial[i] = p->variable->buffer;
+            run->buffers[i].data = p->variable->buffer->data;
+        } else continue;
+        for (int32_t k = t->first_operand[i]; k >= 0; k = t->operands[k].next)
+            run->handles[k].data = (char *)run->buffers[i].data + t->operands[k].offset;
+    }
+    for (int i = 0; i < t->m; i++) {
+        out[i] = t->out[i] < 0 ? NULL : egi_scope_own_again(run->fresh[t->operands[t->out[i]].place]);
+        if (!out[i] && t->out[i] >= 0) return false;
+        if (out[i]) out[i]->flags = (uint16_t)(out[i]->flags | t->out_flags[i]);
+    }
+    return true;
+}
+static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
+    eg_tensor *v = t->lines[i].variable, *x = &run->handles[t->lines[i].in[0]];
+    const int32_t place = t->operands[t->lines[i].in[0]].place;
+    eg_tensor *copy = NULL, shown;
+    if (t->places[place].kind == EGI_AT_FRESH) x = run->fresh[place];
+    else if (t->places[place].kind == EGI_AT_VARIABLE) {
+        shown = *x;
+        shown.buffer = run->initial[place];
+        x = &shown;
+    } else {                                                // a constant stays the list's own
+        eg_shape shape = egi_shape(x);
+        copy = egi_tensor_allocate("assign", &egi_cpu, (eg_dtype)x->dtype, &shape);
+        if (!copy) return false;
+        if (x->size) memcpy(copy->data, x->data, (size_t)(x->size * egi_dtypes[x->dtype].size));
+        x = copy;
+    }
+    run->former[i] = v->buffer;
+    __atomic_fetch_add(&v->buffer->refs, 1, __ATOMIC_RELAXED);
+    egi_variable_take(v, x);
+    if (copy) egi_object_release(&copy->object);
+    return true;
+}
+static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint64_t counter) {
+    const egi_trace_line *line = &t->lines[i];
+    egi_args *a = &run->args[i];
+    if (line->kernel == EGI_RUN_OP) {
+        const int last = line->op->n_in - 1;
+        const void *p[5] = { a->in[0]->data, a->in[last]->data, a->in[0]->data, a->in[0]->data, a->in[0]->data };
+        return egi_program_run(line->op, 0, a->in[0]->dtype, a->in[0]->size, p, 0, a->out[0]->data);
+    }
+    if (line->kernel == EGI_RUN_ASSIGN) return egi_trace_assign_line(t, run, i);
+    if (line->kernel != EGI_RANDOM) return line->run(&egi_cpu, a);
+    egi_random_parameters p = *(const egi_random_parameters *)line->parameters;
+    egi_args drawn = *a;
+    p.seed = egi_this.random.seed;
+    p.counter = counter + line->drawn;
+    drawn.parameters = &p;
+    if (!line->run(&egi_cpu, &drawn)) return false;
+    egi_this.random.counter = counter + line->drew;
+    return true;
+}
+static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out) {
+    const uint64_t counter = egi_this.random.counter;
+    bool ok = egi_trace_bind(t, run, in, out);
+    for (int64_t i = 0; i < t->n_lines && ok; i++) ok = egi_trace_line_run(t, run, i, counter);
+    if (ok) egi_this.random.counter = counter + t->drew;
+    for (int64_t i = 0; i < t->n_lines; i++)
+        if (run->former[i]) { egi_buffer_release(run->former[i]); run->former[i] = NULL; }
+    for (int64_t i = 0; i < t->n_places; i++)
+        if (run->fresh[i]) { egi_object_release(&run->fresh[i]->object); run->fresh[i] = NULL; }
+    for (int i = 0; i < t->m && !ok; i++) out[i] = NULL;
+    return ok;
+}
+
+// ---- comparing two lists
+
+static bool egi_operands_equal(const egi_trace *a, int32_t ia, const egi_trace *b, int32_t ib) {
+    if (ia < 0 || ib < 0) return ia == ib;
+    const egi_operand *x = &a->operands[ia], *y = &b->operands[ib];
+    if (x->place != y->place || x->offset != y->offset || x->size != y->size || x->dtype != y->dtype ||
+        x->rank != y->rank || x->flags != y->flags || x->integer != y->integer ||
+        memcmp(&x->number, &y->number, sizeof x->number) != 0)
+        return false;
+    for (int i = 0; i < x->rank; i++)
+        if (x->dims[i] != y->dims[i] || x->strides[i] != y->strides[i]) return false;
+    if (x->place < 0) return true;
+    const egi_place *p = &a->places[x->place], *q = &b->places[y->place];
+    if (p->kind != q->kind || p->index != q->index || p->variable != q->variable || p->bytes != q->bytes) return false;
+    return p->kind != EGI_AT_CONSTANT ||
+           (p->outside || q->outside ? p->buffer == q->buffer
+            : !p->bytes || !memcmp(p->buffer->data, q->buffer->data, (size_t)p->bytes));
+}
+// The first line in which the lists differ; -1: they are equal.
+static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
+    for (int64_t i = 0; i < a->n_lines && i < b->n_lines; i++) {
+        const egi_trace_line *x = &a->lines[i], *y = &b->lines[i];
+        bool same = x->kernel == y->kernel && x->op == y->op && x->variant == y->variant && x->run == y->run &&
+                    x->variable == y->variable && x->parameters_size == y->parameters_size && x->drawn == y->drawn &&
+                    (!x->parameters_size || !memcmp(x->parameters, y->parameters, x->parameters_size));
+        for (int k = 0; k < 8 && same; k++) same = egi_operands_equal(a, x->in[k], b, y->in[k]);
+        for (int k = 0; k < EGI_MAX_OUT && same; k++) same = egi_operands_equal(a, x->out[k], b, y->out[k]);
+        if (!same) return i;
+    }
+    if (a->n_lines != b->n_lines) return a->n_lines < b->n_lines ? a->n_lines : b->n_lines;
+    for (int i = 0; i < a->m; i++) if (!egi_operands_equal(a, a->out[i], b, b->out[i])) return a->n_lines;
+    return -1;
+}
+
+// ---- calls
+
+// Runs the body in a scope of its own; its results go to the caller's scope.
+static bool egi_function_run(eg_function *f, eg_tensor *const *in, eg_tensor **out, int m) {
+    egi_function_call call = { egi_this.functions, f };
+    bool ok = false;
+    for (int i = 0; i < m; i++) out[i] = NULL;
+    egi_this.functions = &call;
+    eg_scope scope = eg_scope_begin();
+    EGI_FRAMED_DEEPER("the body", "function_call", ok = f->body(in, out, f->user));
+    if (!ok && egi_this.error == EG_OK) egi_fail(EG_ERROR_STATE, "eg_function_call: the body failed without an error");
+    for (int i = 0; i < m && ok; i++) {
+        if (!out[i]) continue;
+        ok = egi_operand_alive("function_call", i, out[i]);
+        if (ok && out[i]->flags & EGI_VARIABLE) ok = (out[i] = eg_read(out[i])) != NULL;
+        ok = ok && eg_keep(out[i]);
+    }
+    eg_scope_end(scope);
+    egi_this.functions = call.outer;
+    for (int i = 0; i < m && !ok; i++) out[i] = NULL;
+    return ok;
+}
+static void egi_input_give_back(void *data, void *buffer) { (void)data; egi_buffer_release((egi_buffer *)buffer); }
+// A handle on x's elements over a buffer of its own, which holds x's: what the body is given.
+static eg_tensor *egi_input_wrap(eg_tensor *x) {
+    egi_buffer *b = (egi_buffer *)egi_alloc(sizeof *b);
+    eg_tensor *y = b ? egi_tensor_alias(x->op, x) : NULL;
+    if (!y) { egi_free(b); return NULL; }
+    memset(b, 0, sizeof *b);
+    b->refs = 1;
+    b->backend = &egi_cpu;
+    b->data = x->data;
+    b->bytes = x->buffer->bytes;
+    b->deleter = egi_input_give_back;
+    b->user = y->buffer;                                    // the alias's reference becomes the new buffer's
+    y->buffer = b;
+    y->flags = (uint16_t)(y->flags | (x->flags & EGI_PROBABILITIES));
+    return egi_scope_own(y);
+}
+static bool egi_tracing_begin(egi_trace *t) {
+#define EGI_TRACED_ENTRY(NUMBER, name) EGI_##NUMBER,
+#define EGI_TRACED_NO_ENTRY(NUMBER, name)
+    static const unsigned char all[] = { EGI_KERNEL_TABLE(EGI_TRACED_ENTRY, EGI_TRACED_ENTRY, EGI_TRACED_NO_ENTRY) };
+    egi_lock();
+    bool ok = !egi_cpu_is_whole;
+    if (ok && egi_tracing++ == 0)
+        for (size_t k = 0; k < sizeof all; k++)
+            __atomic_store_n(&egi_cpu.kernel[all[k]], egi_kernel_traced, __ATOMIC_RELAXED);
+    egi_unlock();
+    t->recorder.op = egi_trace_op;
+    t->recorder.launch = egi_trace_launch;
+    t->recorder.assign = egi_trace_assign;
+    t->recorder.variable = egi_trace_variable_made;
+    t->recorder.read = egi_trace_read;
+    if (ok) egi_this.observer = &t->recorder;
+    return ok;
+}
+static void egi_tracing_end(egi_trace *t) {
+    if (egi_this.observer == &t->recorder) egi_this.observer = NULL;
+    egi_lock();
+    if (--egi_tracing == 0 && !egi_cpu_is_whole)
+        for (int k = 0; k < EGI_KERNELS; k++)
+            __atomic_store_n(&egi_cpu.kernel[k], (egi_kernel_function *)NULL, __ATOMIC_RELAXED);
+    if (egi_cpu_is_whole) egi_trace_refuse(t, false, "a device was registered meanwhile");
+    egi_unlock();
+}
+// Runs the body and writes down what it launches. The call's result; *made is the finished trace, or NULL.
+static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m, egi_trace **made) {
+    egi_trace *t = (egi_trace *)egi_alloc(sizeof *t);
+    eg_tensor *few[8], **given = n <= 8 ? few : (eg_tensor **)egi_alloc((size_t)n * sizeof *given);
+    *made = NULL;
+    if (!t || !given) { egi_free(t); return egi_no_memory("function_call", (int64_t)sizeof *t); }
+    memset(t, 0, sizeof *t);
+    t->refs = 1;
+    t->n = n;
+    t->m = m;
+    t->random = egi_this.random;
+    t->calls = 1;
+    t->check = 2;
+    eg_scope scope = eg_scope_begin();
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        given[i] = in[i]->flags & EGI_VARIABLE ? in[i] : egi_input_wrap(in[i]);
+        ok = given[i] || egi_no_memory("function_call", 0);
+        if (!ok || in[i]->flags & EGI_VARIABLE) continue;
+        int32_t place = egi_trace_place(t, given[i]->buffer);
+        if (place < 0) continue;
+        t->places[place].kind = EGI_AT_INPUT;
+        t->places[place].index = i;
+    }
+    if (ok && !egi_tracing_begin(t)) egi_trace_refuse(t, false, "a device uses the CPU's kernels");
+    const bool traces = ok && !t->reason[0];
+    ok = ok && egi_function_run(f, given, out, m);
+    if (traces) egi_tracing_end(t);
+    if (egi_this.random.seed != t->random.seed) egi_trace_refuse(t, false, "eg_seed in the body");
+    t->drew = egi_this.random.counter - t->random.counter;
+    if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
+    bool good = ok && traces && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out);
+    if (good) egi_trace_end_holders(t, out);
+    good = good && !t->reason[0] && egi_trace_plan(t);
+    egi_trace_let_go(t, good);
+    for (int i = 0; i < m && ok; i++) if (out[i]) ok = eg_keep(out[i]) != NULL;
+    eg_scope_end(scope);
+    if (given != few) egi_free(given);
+    if (t->made) t->again = true;            // weights that a first run makes may be made of what the host reads
+    if (ok && t->reason[0] && !t->again) {
+        f->eager = true;
+        snprintf(f->why, sizeof f->why, "%s", t->reason);
+    } else if (ok && !good && ++f->tries >= EGI_TRACE_TRIES) {
+        f->eager = true;
+        snprintf(f->why, sizeof f->why, "%s", t->reason[0] ? t->reason : "the body makes variables at each call");
+    }
+    if (good && ok) *made = t;
+    else egi_trace_release(t);
+    for (int i = 0; i < m && !ok; i++) out[i] = NULL;
+    return ok;
+}
+// Why this call must run eagerly, or NULL.
+static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *const *in, int n) {
+    if (__atomic_load_n(&egi_functions_eager, __ATOMIC_RELAXED)) return "eg_run_functions_eagerly(true) was called";
+    if (!eg_executing_eagerly()) return "it is called inside a function that is traced, and becomes a part of it";
+    if (f->eager) return f->why;
+    if (egi_this.trap) return "the NaN trap is on";
+    if (egi_this.recorder) return "eg_record is on";
+    if (egi_recording_wanted()) return "a tape records the call";
+    if (egi_this.backend && egi_this.backend != &egi_cpu) return "the thread's device is not the CPU";
+    for (int i = 0; i < n; i++) {
+        if (egi_backend_of(in[i]) != &egi_cpu) return "an input is not on the CPU";
+        if (in[i]->mask) return "an input has a mask";
+    }
+    return NULL;
+}
+// ---- signatures: numbers that are equal where a trace serves
+
+enum { EGI_SIGNATURE_HEAD = 6 };
+static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t *few, int64_t room, int64_t *size) {
+    int64_t count = EGI_SIGNATURE_HEAD, *s = few;
+    for (int i = 0; i < n; i++) count += 3 + 2 * in[i]->rank;
+    if (count > room && !(s = (int64_t *)egi_alloc((size_t)count * sizeof *s))) return NULL;
+    *size = count;
+    int64_t *at = s;
+    *at++ = n;
+    *at++ = m;
+    *at++ = egi_this.paused > 0;
+    *at++ = egi_this.precision;
+    *at++ = egi_this.floats;
+#ifdef EAGER_CORE
+    *at++ = 0;
+#else
+    *at++ = eg_training();
+#endif
+    for (int i = 0; i < n; i++) {
+        *at++ = in[i]->dtype;
+        *at++ = in[i]->flags & EGI_VARIABLE ? in[i]->id : 0;
+        *at++ = in[i]->rank;
+        for (int k = 0; k < in[i]->rank; k++) { *at++ = in[i]->dims[k]; *at++ = in[i]->strides[k]; }
+    }
+    return s;
+}
+static void egi_signature_input(const int64_t *at, char *text, size_t size) {
+    eg_shape shape;
+    shape.rank = (int)at[2];
+    for (int k = 0; k < shape.rank; k++) shape.dims[k] = at[3 + 2 * k];
+    snprintf(text, size, "%s%s %.120s", at[1] ? "variable " : "", egi_dtypes[at[0]].name, egi_shape_show(shape));
+}
+// Says in what the latest trace's signature differs from this one.
+static void egi_function_explain(eg_function *f, const int64_t *now) {
+    static const char *const head[] = { "the number of inputs", "the number of outputs", "the pause of recording",
+                                        "the precision of products", "the default float", "training" };
+    const int64_t *then = f->traces ? f->traces->signature : NULL;
+    char a[160], b[160];
+    if (!then) return;
+    for (int i = 0; i < EGI_SIGNATURE_HEAD; i++)
+        if (then[i] != now[i]) {
+            snprintf(f->explanation, sizeof f->explanation, "%s: %lld, then %lld", head[i], (long long)then[i],
+                     (long long)now[i]);
+            return;
+        }
+    const int64_t *x = then + EGI_SIGNATURE_HEAD, *y = now + EGI_SIGNATURE_HEAD;
+    for (int64_t i = 0; i < now[0]; i++, x += 3 + 2 * x[2], y += 3 + 2 * y[2]) {
+        if (x[2] == y[2] && !memcmp(x, y, (size_t)(3 + 2 * x[2]) * sizeof *x)) continue;
+        egi_signature_input(x, a, sizeof a);
+        egi_signature_input(y, b, sizeof b);
+        snprintf(f->explanation, sizeof f->explanation, "input %d: %.100s, then %.100s%s", (int)i, a, b,
+                 strcmp(a, b) ? "" : x[1] != y[1] ? " (another variable)" : " (another layout)");
+        return;
+    }
+}
+// Whether the variables and tensors that a trace captured are still what it was written for; else f->explanation says
+// what changed.
+static bool egi_trace_holds(eg_function *f, const egi_trace *t) {
+    for (int64_t i = 0; i < t->n_variables; i++) {
+        const eg_tensor *v = t->variables[i].variable;
+        const egi_operand *o = &t->operands[t->variables[i].form];
+        bool same = v->dtype == o->dtype && v->rank == o->rank && v->buffer->backend == &egi_cpu &&
+                    ((v->flags & EGI_TRAINABLE) != 0) == t->variables[i].trainable;
+        for (int k = 0; k < v->rank && same; k++) same = v->dims[k] == o->dims[k];
+        if (same) continue;
+        snprintf(f->explanation, sizeof f->explanation, "variable %.100s has another shape, or may be trained now or "
+                 "no longer", v->name ? v->name : v->op);
+        return false;
+    }
+    for (int64_t i = 0; i < t->n_places; i++) {
+        if (!t->places[i].outside || __atomic_load_n(&t->places[i].buffer->refs, __ATOMIC_ACQUIRE) > 1) continue;
+        snprintf(f->explanation, sizeof f->explanation, "a tensor that the body captured was released by its owner");
+        return false;
+    }
+    return true;
+}
+static void egi_function_drop(eg_function *f, egi_trace *t) {
+    egi_trace **at = &f->traces;
+    while (*at && *at != t) at = &(*at)->next;
+    if (*at) *at = t->next;
+    f->info.dropped++;
+    egi_trace_release(t);
+}
+static void egi_function_add(eg_function *f, egi_trace *t, int64_t *signature, int64_t size) {
+    t->signature = signature;
+    t->signature_size = size;
+    f->info.traces++;
+    if (f->info.traces > 1) { f->info.retraces++; f->info.explanation = f->explanation; }
+    t->next = f->traces;
+    f->traces = t;
+    f->info.lines = t->n_lines;
+    f->info.bytes = t->arena_bytes;
+    int count = 0;
+    for (egi_trace *k = f->traces; k; k = k->next)
+        if (++count > EGI_TRACES) { egi_function_drop(f, k); break; }
+}
+static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
+                                const int64_t *signature, int64_t size, egi_trace *old) {
+    egi_trace *t = NULL;
+    int64_t *own = (int64_t *)egi_alloc((size_t)size * sizeof *own);
+    if (!own) return egi_no_memory("function_call", size * (int64_t)sizeof *own);
+    memcpy(own, signature, (size_t)size * sizeof *own);
+    bool ok = egi_function_trace(f, in, n, out, m, &t);
+    f->reason = ok && f->eager ? f->why : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
+    if (old && ok) {
+        const int64_t line = t ? egi_trace_differs(old, t) : -1;
+        f->info.rechecks++;
+        old->check = old->check * 2 - 1;
+        if (t && line < 0) { egi_trace_release(t); egi_free(own); return true; }
+        if (t) {
+            const egi_trace *longer = line < old->n_lines ? old : t;
+            const egi_trace_line *at = line < longer->n_lines ? &longer->lines[line] : NULL;
+            egi_fail(EG_ERROR_STATE, "eg_function_call: the body differs from its trace at line %lld, eg_%s%s%.80s: "
+                     "call %lld and those behind the one before may have used an old value. What changes between calls "
+                     "must be an input or a variable", (long long)line, at ? at->name : "function_call",
+                     at && at->note.file ? " at " : "", at && at->note.file ? at->note.file : "",
+                     (long long)old->calls);
+            for (int i = 0; i < m; i++) out[i] = NULL;
+            ok = false;
+        }
+        egi_function_drop(f, old);
+        if (t) { egi_trace_release(t); t = NULL; }
+    }
+    if (!t) { egi_free(own); return ok; }
+    if (f->info.traces && !f->explanation[0]) egi_function_explain(f, own);
+    egi_function_add(f, t, own, size);
+    return ok;
+}
+EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
+    int64_t few[128], size = 0;
+    for (int i = 0; i < m && out; i++) out[i] = NULL;
+    if (!egi_object_alive("function_call", "function", f, EGI_FUNCTION) ||
+        !egi_lists_given("function_call", n, in, in, in) || !egi_lists_given("function_call", m, out, out, out))
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (!egi_operand_alive("function_call", i, in[i])) return false;
+        if (in[i]->flags & EGI_NUMBER)
+            return egi_fail(EG_ERROR_ARGUMENT, "eg_function_call: input %d is a plain number, which would stand in the "
+                                               "list; make a tensor of it, as in eg_scalar(2)", i);
+    }
+    for (egi_function_call *c = egi_this.functions; c; c = c->outer)
+        if (c->f == f) return egi_fail(EG_ERROR_STATE, "eg_function_call: the function calls itself");
+    egi_object_retain(&f->object);
+    egi_lock();
+    f->info.calls++;
+    egi_unlock();
+    const char *reason = egi_function_must_be_eager(f, in, n);
+    bool ok;
+    if (reason) {
+        f->reason = reason;
+        ok = egi_function_run(f, in, out, m);
+        eg_function_release(f);
+        return ok;
+    }
+    int64_t *signature = egi_signature(in, n, m, few, 128, &size);
+    if (!signature) { eg_function_release(f); return egi_no_memory("function_call", size * 8); }
+    egi_trace *t = NULL;
+    egi_trace_run *run = NULL;
+    bool busy = false, check = false, holds = true;
+    egi_lock();
+    for (t = f->traces; t; t = t->next)
+        if (t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature)) break;
+    if (t && t->assigns && t->busy) busy = true;
+    else if (t) {
+        holds = egi_trace_holds(f, t);
+        check = holds && ++t->calls == t->check && !f->no_recheck && !t->busy;
+        if (holds && !check) {
+            t->busy++;
+            t->refs++;
+            f->reason = NULL;
+            if ((run = t->runs) != NULL) t->runs = run->next;
+        }
+    }
+    egi_unlock();
+    if (busy)
+        ok = egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
+                                      "variables; one at a time may");
+    else if (t && holds && !check) {
+        if (!run) run = egi_trace_run_new(t);
+        ok = run ? egi_trace_replay(t, run, in, out) : egi_no_memory("function_call", t->arena_bytes);
+        egi_lock();
+        t->busy--;
+        f->info.replays++;
+        if (run) { run->next = t->runs; t->runs = run; }
+        egi_unlock();
+        egi_trace_release(t);
+    } else {
+        if (t && !holds) egi_function_drop(f, t);
+        else f->explanation[0] = '\0';
+        ok = egi_function_traced(f, in, n, out, m, signature, size, check ? t : NULL);
+    }
+    if (signature != few) egi_free(signature);
+    eg_function_release(f);
+    return ok;
+}
+
+// ---- the object
+
+EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_function_options o) {
+    if (!egi_argument_given("function_new", "body", (const void *)(uintptr_t)body) ||
+        !EGI_NAMED("function_new", o, "no_recheck = true"))
+        return NULL;
+    eg_function *f = (eg_function *)egi_object_new("function_new", EGI_FUNCTION, sizeof *f);
+    if (!f) return NULL;
+    f->body = body;
+    f->user = user;
+    f->no_recheck = o.no_recheck;
+    return f;
+}
+EAGER_API eg_function *eg_function_retain(eg_function *f) {
+    egi_object_share("function_retain", "function", f, EGI_FUNCTION);
+    return f;
+}
+EAGER_API void eg_function_release(eg_function *f) {
+    if (!egi_object_ends("function_release", "function", f, EGI_FUNCTION)) return;
+    while (f->traces) { egi_trace *next = f->traces->next; egi_trace_release(f->traces); f->traces = next; }
+    egi_object_free(f);
+}
+EAGER_API const char *eg_function_reason(eg_function *f) {
+    return egi_object_alive("function_reason", "function", f, EGI_FUNCTION) ? f->reason : NULL;
+}
+EAGER_API eg_function_info eg_function_counts(eg_function *f) {
+    eg_function_info none = { 0, 0, 0, 0, 0, 0, 0, 0, NULL };
+    return egi_object_alive("function_counts", "function", f, EGI_FUNCTION) ? f->info : none;
+}
+static void egi_trace_show_operand(egi_text *text, const egi_trace *t, int32_t operand) {
+    const egi_operand *o = &t->operands[operand];
+    if (o->place < 0) { egi_text_printf(text, " %g", o->number); return; }
+    const egi_place *p = &t->places[o->place];
+    eg_shape shape;
+    shape.rank = o->rank;
+    for (int k = 0; k < o->rank; k++) shape.dims[k] = o->dims[k];
+    if (p->kind == EGI_AT_INPUT) egi_text_printf(text, " in %d", (int)p->index);
+    else if (p->kind == EGI_AT_VARIABLE) egi_text_printf(text, " %.40s", eg_name_of(p->variable));
+    else egi_text_printf(text, " %s%d", p->kind == EGI_AT_CONSTANT ? "const " : p->kind == EGI_AT_FRESH ? "new " : "%",
+                         (int)o->place);
+    egi_text_printf(text, "%s", egi_shape_show(shape));
+}
+EAGER_API bool eg_function_print(eg_function *f) {
+    if (!egi_object_alive("function_print", "function", f, EGI_FUNCTION)) return false;
+    const egi_trace *t = f->traces;
+    if (!t)
+        return egi_fail(EG_ERROR_STATE, "eg_function_print: there is no trace%s%s", f->reason ? ": " : "",
+                        f->reason ? f->reason : "; call the function first");
+    egi_text text;
+    memset(&text, 0, sizeof text);
+    egi_text_printf(&text, "%lld lines, %lld bytes of temporaries\n", (long long)t->n_lines, (long long)t->arena_bytes);
+    for (int64_t i = 0; i < t->n_lines; i++) {
+        const egi_trace_line *line = &t->lines[i];
+        egi_text_printf(&text, "%4lld  %-24s", (long long)i, line->name);
+        for (int k = 0; k < EGI_MAX_OUT; k++) if (line->out[k] >= 0) egi_trace_show_operand(&text, t, line->out[k]);
+        if (line->variable) egi_text_printf(&text, " %.40s", eg_name_of(line->variable));
+        egi_text_string(&text, " <-");
+        for (int k = 0; k < 8; k++) if (line->in[k] >= 0) egi_trace_show_operand(&text, t, line->in[k]);
+        egi_text_string(&text, "\n");
+    }
+    bool ok = !text.failed || egi_no_memory("function_print", (int64_t)text.size);
+    if (ok) egi_print_text(text.data);
+    egi_text_free(&text);
+    return ok;
+}
+EGI_AS_TOLD
+
 #ifdef EAGER_CORE
 #pragma GCC diagnostic pop
 #endif

@@ -1,0 +1,285 @@
+// Traced functions: a replay gives the bits that the body gives when it runs eagerly.
+#include "test.h"
+
+// ---- one step of training, eager and traced, from the same start
+
+enum { STEPS = 20 };
+typedef struct net {
+    eg_tensor *v[8];
+    int n;
+    eg_layer *layer;
+    eg_optimizer *opt;
+    eg_tensor *(*forward)(struct net *net, eg_tensor *x);
+    double frozen;
+    int runs;
+    bool item;
+    eg_tensor *kept;
+} net;
+static eg_tensor *net_forward_mlp(net *s, eg_tensor *x) {
+    eg_tensor *h = eg_tanh(eg_add(eg_matmul(x, s->v[0]), s->v[1]));
+    return eg_add(eg_matmul(h, s->v[2]), s->v[3]);
+}
+static eg_tensor *net_forward_layer(net *s, eg_tensor *x) { return eg_call(s->layer, x, .training = true); }
+static bool net_step(eg_tensor *const *in, eg_tensor **out, void *user) {
+    net *s = (net *)user;
+    s->runs++;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = s->forward(s, in[0]);
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_sub(y, in[1])));
+    if (s->item) eg_item(loss);
+    if (s->layer) {
+        eg_list v = eg_tape_watched_variables_list(tape);
+        eg_list g = eg_tape_gradients_list(tape, loss, v);
+        if (!eg_apply_gradients_list(s->opt, g, v)) return false;
+    } else {
+        eg_tensor *g[8];
+        if (!eg_tape_gradients(tape, loss, s->v, s->n, g) || !eg_apply_gradients(s->opt, g, s->v, s->n)) return false;
+    }
+    out[0] = eg_keep(loss);
+    return true;
+}
+static eg_tensor *net_data(int step, eg_shape shape) {
+    double n = 1;
+    for (int i = 0; i < shape.rank; i++) n *= (double)shape.dims[i];
+    return eg_reshape(eg_sin(eg_mul(eg_range(EG_FLOAT32, step, step + n, 1), 0.7)), shape);
+}
+static void net_make_mlp(net *s) {
+    s->forward = net_forward_mlp;
+    s->n = 4;
+    s->v[0] = eg_variable(net_data(1, EG_SHAPE(3, 5)), "W1");
+    s->v[1] = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(5)), "b1");
+    s->v[2] = eg_variable(net_data(2, EG_SHAPE(5, 2)), "W2");
+    s->v[3] = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "b2");
+}
+static void net_end(net *s) {
+    for (int i = 0; i < s->n; i++) eg_release(s->v[i]);
+    eg_layer_release(s->layer);
+    eg_optimizer_release(s->opt);
+}
+// Bits of the losses and of the weights behind STEPS steps.
+typedef struct bits { float loss[STEPS]; double weights; eg_random_state random; } bits;
+static bits net_run(net *s, bool traced, eg_shape x, eg_shape y) {
+    bits b;
+    eg_function *f = eg_function_new(net_step, s);
+    memset(&b, 0, sizeof b);
+    eg_run_functions_eagerly(!traced);
+    for (int i = 0; i < STEPS; i++) {
+        EG_SCOPE;
+        eg_tensor *in[] = {net_data(i, x), net_data(i + 3, y)}, *out[1];
+        CHECK(eg_function_call(f, in, 2, out, 1));
+        if (out[0]) b.loss[i] = (float)eg_item(out[0]);
+    }
+    eg_run_functions_eagerly(false);
+    if (traced && test_on_host) {
+        CHECK(eg_function_reason(f) == NULL);
+        if (eg_function_reason(f)) printf("%s\n", eg_function_reason(f));
+        CHECK(eg_function_counts(f).replays >= 10);
+        CHECK(s->runs < STEPS);
+    }
+    eg_list v = eg_optimizer_state_list(s->opt);
+    for (int i = 0; i < v.count; i++) { EG_SCOPE; b.weights += eg_item(eg_reduce_sum(eg_cast(v.tensors[i], EG_FLOAT64))); }
+    for (int i = 0; i < s->n; i++) { EG_SCOPE; b.weights += eg_item(eg_reduce_sum(eg_cast(s->v[i], EG_FLOAT64))); }
+    b.random = eg_random_get_state();
+    eg_function_release(f);
+    return b;
+}
+static void net_compare(void (*make)(net *s), eg_optimizer *(*optimizer)(int kind), int kind, eg_shape x, eg_shape y) {
+    bits b[2];
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        net s;
+        memset(&s, 0, sizeof s);
+        eg_seed(7);
+        make(&s);
+        s.opt = optimizer(kind);
+        b[traced] = net_run(&s, traced, x, y);
+        net_end(&s);
+    }
+    for (int i = 0; i < STEPS; i++)
+        if (memcmp(&b[0].loss[i], &b[1].loss[i], sizeof(float))) {
+            printf("kind %d step %d: %.9g eager, %.9g traced\n", kind, i, (double)b[0].loss[i], (double)b[1].loss[i]);
+            CHECK(false);
+            break;
+        }
+    CHECK(!memcmp(&b[0].weights, &b[1].weights, sizeof(double)));
+    CHECK(b[0].random.counter == b[1].random.counter && b[0].random.seed == b[1].random.seed);
+    CHECK(b[0].loss[0] != b[0].loss[STEPS - 1]);
+}
+static eg_optimizer *make_optimizer(int kind) {
+    switch (kind) {
+    case 0: return eg_sgd(.learning_rate = 0.1);
+    case 1: return eg_sgd(.learning_rate = 0.05, .momentum = 0.9);
+    case 2: return eg_sgd(.learning_rate = 0.05, .momentum = 0.9, .nesterov = true);
+    case 3: return eg_rmsprop(.learning_rate = 0.01);
+    case 4: return eg_adam(.learning_rate = 0.01);
+    case 5: return eg_adamw(.learning_rate = 0.01);
+    case 6: return eg_adagrad(.learning_rate = 0.1);
+    case 7: return eg_adadelta(.learning_rate = 1);
+    case 8: return eg_adamax(.learning_rate = 0.01);
+    case 9: return eg_nadam(.learning_rate = 0.01);
+    case 10: return eg_ftrl(.learning_rate = 0.1);
+    case 11: return eg_lion(.learning_rate = 0.01);
+    case 12: return eg_adam(.schedule = eg_exponential_decay(0.05, 3, 0.5, false));
+    case 13: return eg_adam(.learning_rate = 0.01, .global_clipnorm = 0.5);
+    case 14: return eg_rmsprop(.learning_rate = 0.01, .momentum = 0.9, .centered = true);
+    default: return eg_adam(.learning_rate = 0.01, .amsgrad = true);
+    }
+}
+TEST(optimizers_replay) {
+    for (int kind = 0; kind < 16; kind++) net_compare(net_make_mlp, make_optimizer, kind, EG_SHAPE(4, 3), EG_SHAPE(4, 2));
+}
+static void net_make_conv(net *s) {
+    s->forward = net_forward_layer;
+    s->layer = eg_sequential(eg_layer_conv2d(4, 3, .activation = EG_RELU), eg_layer_batch_normalization(),
+                             eg_layer_max_pooling2d(), eg_layer_dropout(0.3), eg_layer_flatten(), eg_layer_dense(2));
+}
+TEST(a_convolution_with_statistics_and_dropout_replays) {
+    net_compare(net_make_conv, make_optimizer, 4, EG_SHAPE(4, 8, 8, 2), EG_SHAPE(4, 2));
+}
+static void net_make_lstm(net *s) {
+    s->forward = net_forward_layer;
+    s->layer = eg_sequential(eg_layer_lstm(6), eg_layer_dense(2));
+}
+TEST(an_lstm_replays) { net_compare(net_make_lstm, make_optimizer, 4, EG_SHAPE(4, 5, 3), EG_SHAPE(4, 2)); }
+static void net_make_attention(net *s) {
+    s->forward = net_forward_layer;
+    s->layer = eg_sequential(eg_layer_gru(6, .return_sequences = true), eg_layer_layer_normalization(),
+                             eg_layer_global_average_pooling1d(), eg_layer_dense(2));
+}
+TEST(a_gru_and_normalization_replay) {
+    net_compare(net_make_attention, make_optimizer, 0, EG_SHAPE(4, 5, 3), EG_SHAPE(4, 2));
+}
+
+// ---- signatures, rechecks, reasons
+
+static bool doubled(eg_tensor *const *in, eg_tensor **out, void *user) {
+    net *s = (net *)user;
+    s->runs++;
+    eg_tensor *y = eg_mul(in[0], 2 + s->frozen);
+    if (s->item) eg_item(eg_reduce_sum(y));
+    if (s->kept == in[0]) s->kept = eg_retain(y);
+    out[0] = eg_keep(y);
+    return true;
+}
+TEST(signatures_are_counted_and_explained) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s, .no_recheck = true);
+    for (int i = 0; i < 40; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(1 + i % 20), i), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_NEAR(eg_item(eg_reduce_sum(y)), (1 + i % 20) * i * 2.0, 0);
+    }
+    if (test_on_host) {
+        CHECK_INT(eg_function_counts(f).traces, 40);                    // 20 shapes, of which 16 are kept
+        CHECK_INT(eg_function_counts(f).retraces, 39);
+        CHECK(eg_function_counts(f).explanation && strstr(eg_function_counts(f).explanation, "input 0: float32 [19], then float32 [20]"));
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(20), 1), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_INT(eg_function_counts(f).replays, 1);
+        CHECK_TENSOR(eg_reduce_sum(y), 0, 40);
+    }
+    eg_function_release(f);
+}
+TEST(a_frozen_number_is_found) {
+    if (!test_on_host) return;
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    s.frozen = 1;
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "differs from its trace at line 0, eg_mul");
+    CHECK(y == NULL);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_TENSOR(y, 0, 3, 6);
+    eg_function_release(f);
+}
+TEST(reasons) {
+    if (!test_on_host) return;
+    net s;
+    memset(&s, 0, sizeof s);
+    s.item = true;
+    eg_function *f = eg_function_new(doubled, &s);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
+    for (int i = 0; i < 3; i++) {
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, 2, 4);
+        CHECK(eg_function_reason(f) && strstr(eg_function_reason(f), "eg_item reads a tensor"));
+    }
+    CHECK_INT(s.runs, 3);
+    eg_function_release(f);
+    s.item = false;
+    f = eg_function_new(doubled, &s);
+    eg_trap_nonfinite(true);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK(eg_function_reason(f) && strstr(eg_function_reason(f), "NaN trap"));
+    eg_trap_nonfinite(false);
+    eg_tape *tape = eg_tape_begin();
+    eg_tape_watch(tape, x);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_TENSOR(eg_tape_gradient(tape, y, x), 0, 2, 2);
+    eg_tensor *number = eg_number(3);
+    CHECK_ERROR(eg_function_call(f, &number, 1, &y, 1), EG_ERROR_ARGUMENT, "eg_scalar");
+    eg_function_release(f);
+}
+
+// ---- variables, views, outputs
+
+typedef struct pair { eg_tensor *v, *w; int what; } pair;
+static bool moved(eg_tensor *const *in, eg_tensor **out, void *user) {
+    pair *s = (pair *)user;
+    eg_tensor *before = eg_read(s->v);
+    eg_assign_add(s->v, in[0]);
+    if (s->what & 1) eg_assign(s->w, s->v);
+    if (s->what & 2) eg_assign(s->v, eg_mul(eg_transpose(s->w), 1));
+    if (s->what & 4) eg_assign(s->w, 5);
+    out[0] = eg_keep(eg_sub(s->v, before));
+    out[1] = eg_keep(s->v);
+    out[2] = eg_keep(in[0]);
+    out[3] = eg_keep(eg_transpose(s->w));
+    out[4] = NULL;
+    return true;
+}
+TEST(variables_are_read_and_assigned) {
+    for (int what = 0; what < 8; what++) {
+        float values[2][12][4][4];
+        for (int traced = 0; traced < 2; traced++) {
+            EG_SCOPE;
+            pair s = {eg_variable(net_data(0, EG_SHAPE(2, 2)), "v"), eg_variable(net_data(9, EG_SHAPE(2, 2)), "w"), what};
+            eg_function *f = eg_function_new(moved, &s);
+            eg_run_functions_eagerly(!traced);
+            eg_tensor *old = NULL;
+            for (int i = 0; i < 12; i++) {
+                eg_tensor *in = net_data(i, EG_SHAPE(2, 2)), *out[5];
+                if (i == 6) old = eg_read(s.v);
+                if (i == 8) eg_assign(s.v, 3);
+                CHECK(eg_function_call(f, &in, 1, out, 5));
+                CHECK(out[4] == NULL);
+                for (int k = 0; k < 4; k++) eg_read_into(out[k], values[traced][i][k], 4);
+                CHECK_SAME(out[2], in, 0);
+            }
+            eg_run_functions_eagerly(false);
+            eg_read_into(old, values[traced][0][0], 4);
+            eg_function_release(f);
+            eg_release(s.v);
+            eg_release(s.w);
+        }
+        CHECK(!memcmp(values[0], values[1], sizeof values[0]));
+    }
+}
+TEST(printed) {
+    if (!test_on_host) return;
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s);
+    CHECK_ERROR(eg_function_print(f), EG_ERROR_STATE, "call the function first");
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK(eg_function_print(f));
+    eg_function *same = eg_function_retain(f);
+    eg_function_release(same);
+    eg_function_release(f);
+    CHECK_TENSOR(y, 0, 2, 4);
+}
