@@ -12139,7 +12139,8 @@ EAGER_API eg_backend *egi_backend_cpu(void) {
     static egi_kernel_function *const all[] = { EGI_KERNEL_TABLE(EGI_KERNEL_ENTRY, EGI_KERNEL_ENTRY,
                                                                  EGI_KERNEL_NO_ENTRY) };
     egi_lock();
-    for (int k = 0; k < EGI_KERNELS && !egi_cpu_is_whole; k++) __atomic_store_n(&egi_cpu.kernel[k], all[k], __ATOMIC_RELAXED);
+    for (int k = 0; k < EGI_KERNELS && !egi_cpu_is_whole; k++)
+        __atomic_store_n(&egi_cpu.kernel[k], all[k], __ATOMIC_RELAXED);
     egi_cpu_is_whole = true;
     egi_unlock();
     return &egi_cpu;
@@ -15405,7 +15406,8 @@ static bool egi_tape_slot_accumulate(eg_tensor **grads, int32_t slot, eg_tensor 
 // nothing records the addition and nobody else holds the sum.
 static bool egi_sum_is_ours(const eg_tensor *sum) {
     if (egi_recording() || egi_this.recorder) return false;
-    return !sum || (sum->object.refs == 1 && sum->buffer && egi_buffer_is_alone(sum->buffer) && sum->flags & EGI_CONTIGUOUS);
+    return !sum || (sum->object.refs == 1 && sum->buffer && egi_buffer_is_alone(sum->buffer) &&
+                    sum->flags & EGI_CONTIGUOUS);
 }
 static bool egi_accumulate_slice(eg_tensor **sum, eg_backend *backend, const void *attr, eg_tensor *g) {
     const egi_slice_attr *a = (const egi_slice_attr *)attr;
@@ -32243,7 +32245,10 @@ static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
 // variable's value at the begin.
 static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
     if (!(x->flags & EGI_VARIABLE) || t->failed) return;
-    if (x->buffer->backend != &egi_cpu) { egi_trace_refuse(t, false, "%s is on another device", eg_name_of(x)); return; }
+    if (x->buffer->backend != &egi_cpu) {
+        egi_trace_refuse(t, false, "%s is on another device", eg_name_of(x));
+        return;
+    }
     egi_trace_variable *k = egi_trace_variable_of(t, x);
     int32_t at = k && !k->assigned ? egi_trace_place(t, x->buffer) : -1;
     if (at < 0) return;
@@ -32293,14 +32298,16 @@ static size_t egi_trace_parameters(egi_kernel kernel, const void *parameters, vo
                        EGI_KEEPS(channels), EGI_KEEPS(inner), EGI_KEEPS(epsilon), EGI_KEEPS(centered))
     case EGI_RECURRENT: case EGI_RECURRENT_GRAD:
         EGI_PARAMETERS(egi_recurrent_parameters, EGI_KEEPS(kind), EGI_KEEPS(batch), EGI_KEEPS(steps), EGI_KEEPS(units),
-                       EGI_KEEPS(gates), EGI_KEEPS(pieces), EGI_KEEPS(backwards), EGI_KEEPS(sequences), EGI_KEEPS(keeps),
+                       EGI_KEEPS(gates), EGI_KEEPS(pieces), EGI_KEEPS(backwards), EGI_KEEPS(sequences),
+                       EGI_KEEPS(keeps),
                        EGI_KEEPS(masked), EGI_KEEPS(precision))
     case EGI_CONV: EGI_PARAMETERS(egi_conv_parameters, EGI_KEEPS(kind), EGI_KEEPS(windows), EGI_KEEPS(precision))
     case EGI_POOL: EGI_PARAMETERS(egi_pool_parameters, EGI_KEEPS(kind), EGI_KEEPS(windows))
     case EGI_GATHER: case EGI_SCATTER_ADD:
         EGI_PARAMETERS(egi_gather_parameters, EGI_KEEPS(outer), EGI_KEEPS(rows), EGI_KEEPS(inner), EGI_KEEPS(name))
     case EGI_RANDOM:                        // the seed and the counter are each call's own
-        EGI_PARAMETERS(egi_random_parameters, EGI_KEEPS(kind), EGI_KEEPS(a), EGI_KEEPS(b), EGI_KEEPS(low), EGI_KEEPS(high))
+        EGI_PARAMETERS(egi_random_parameters, EGI_KEEPS(kind), EGI_KEEPS(a), EGI_KEEPS(b), EGI_KEEPS(low),
+                       EGI_KEEPS(high))
     case EGI_UPDATE: EGI_PARAMETERS(egi_update_parameters, EGI_KEEPS(rule), EGI_KEEPS(options))
     default: return 0;
     }
@@ -32349,7 +32356,7 @@ static bool egi_trace_launch(egi_recorder *r, egi_kernel number, egi_kernel_func
     if (t->inside) return kernel(&egi_cpu, args);
     const size_t size = args->parameters ? egi_trace_parameters(number, args->parameters, &room) : 0;
     if (args->parameters && !size) egi_trace_refuse(t, false, "the host reads what a kernel counts");
-    egi_trace_line *line = egi_trace_line_new(t, number, args->op, args->variant);
+    egi_trace_line *line = egi_trace_line_new(t, (int)number, args->op, args->variant);
     if (line) {
         line->run = kernel;
         line->drawn = egi_this.random.counter - t->random.counter;
@@ -32806,7 +32813,7 @@ static bool egi_tracing_begin(egi_trace *t) {
     bool ok = !egi_cpu_is_whole;
     if (ok && egi_tracing++ == 0)
         for (size_t k = 0; k < sizeof all; k++)
-            __atomic_store_n(&egi_cpu.kernel[all[k]], egi_kernel_traced, __ATOMIC_RELAXED);
+            __atomic_store_n(&egi_cpu.kernel[all[k]], &egi_kernel_traced, __ATOMIC_RELAXED);
     egi_unlock();
     t->recorder.op = egi_trace_op;
     t->recorder.launch = egi_trace_launch;
