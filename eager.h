@@ -64,27 +64,29 @@
  *   12  FILES
  *   13  SUMMARIES AND EXCHANGE
  *   14  DEVICES AND BACKENDS
- *   15  THE SHAPE OF THINGS INSIDE
- *   16  MEMORY, ERRORS, SCOPES
- *   17  TENSORS: MAKING AND READING
- *   18  RANDOM NUMBERS
- *   19  TEXT, FILES, JSON
- *   20  PRINTING
- *   21  THE OP TABLE
- *   22  RUNNING AN OP
- *   23  KERNELS
- *   24  THE CPU
- *   25  THE OTHER ROWS
- *   26  THE TAPE
- *   27  FUNCTIONS OF FUNCTIONS
- *   28  VARIABLES AND OPTIMIZERS
- *   29  LAYERS AND MODELS
- *   30  LOSSES, METRICS, TRAINING
- *   31  DATASETS
- *   32  FILES
- *   33  SUMMARIES AND EXCHANGE
- *   34  DEVICES
- *   35  KERNEL TEXTS
+ *   15  TRACED FUNCTIONS
+ *   16  THE SHAPE OF THINGS INSIDE
+ *   17  MEMORY, ERRORS, SCOPES
+ *   18  TENSORS: MAKING AND READING
+ *   19  RANDOM NUMBERS
+ *   20  TEXT, FILES, JSON
+ *   21  PRINTING
+ *   22  THE OP TABLE
+ *   23  RUNNING AN OP
+ *   24  KERNELS
+ *   25  THE CPU
+ *   26  THE OTHER ROWS
+ *   27  THE TAPE
+ *   28  FUNCTIONS OF FUNCTIONS
+ *   29  VARIABLES AND OPTIMIZERS
+ *   30  LAYERS AND MODELS
+ *   31  LOSSES, METRICS, TRAINING
+ *   32  DATASETS
+ *   33  FILES
+ *   34  SUMMARIES AND EXCHANGE
+ *   35  DEVICES
+ *   36  RUNNING TRACED FUNCTIONS
+ *   37  KERNEL TEXTS
  *
  * LICENSE: public domain (Unlicense) or MIT, as you like; see the end.
  */
@@ -2931,7 +2933,7 @@ extern "C" {
 #define EGI_COLD __attribute__((cold, noinline))     /* errors: small code, off the path */
 #define EGI_MAX_OUT 4
 
-//# 15  THE SHAPE OF THINGS INSIDE ---------------------------------------------
+//# 16  THE SHAPE OF THINGS INSIDE ---------------------------------------------
 // Idea: five structs hold everything: a buffer is memory on a device, a tensor
 // is a view of a buffer, an op is a row of facts, a call is one run of an op,
 // a backend is a table of kernels. Read first: 3, 5.
@@ -3290,7 +3292,7 @@ typedef struct egi_random_parameters {
 #include <png.h>
 #include <setjmp.h>
 #endif
-// what chapter 19 asks of a system beyond C: to sync and lock a file, to wait for a pipe, to make and list a folder
+// what chapter 20 asks of a system beyond C: to sync and lock a file, to wait for a pipe, to make and list a folder
 #ifndef EAGER_NO_STDIO
 #include <dirent.h>
 #include <fcntl.h>
@@ -3316,7 +3318,7 @@ typedef struct egi_random_parameters {
 extern "C" {
 #endif
 
-//# 16  MEMORY, ERRORS, SCOPES -------------------------------------------------
+//# 17  MEMORY, ERRORS, SCOPES -------------------------------------------------
 // Idea: one allocator for everything (handles, elements, tape lines): blocks of
 // a few hundred size classes that go back to the heap of the thread that made
 // them. A scope is a stretch of a stack of references. Errors are raised by
@@ -4675,11 +4677,11 @@ static void egi_debug_remove(eg_tensor *x) {
 }
 #endif
 
-//# 17  TENSORS: MAKING AND READING --------------------------------------------
+//# 18  TENSORS: MAKING AND READING --------------------------------------------
 // Idea: an eg_tensor is a handle: dtype, dimensions and strides over a buffer.
 // A view is another handle over the same buffer. Most functions that begin with
 // egi_tensor_allocate return a handle that no scope owns (one reference, the caller's);
-// egi_scope_own hands it to the innermost scope. Read first: 15, 16.
+// egi_scope_own hands it to the innermost scope. Read first: 16, 17.
 // Entry: egi_tensor_allocate(), egi_tensor_alias(), eg_data(). Proof: tests/core/tensors.c
 
 // ---- single elements: conversion between a dtype's bytes and C's numbers. Kernels of every backend use these, so
@@ -5769,7 +5771,7 @@ EAGER_API int64_t eg_item_int(eg_tensor *x) {
     return egi_one_element("item_int", x, bytes) ? egi_load_int(x->dtype, bytes) : 0;
 }
 
-//# 18  RANDOM NUMBERS ---------------------------------------------------------
+//# 19  RANDOM NUMBERS ---------------------------------------------------------
 // Idea: a random number is a function of where it stands, not of what was drawn
 // before it. Philox scrambles a 128-bit counter under a 64-bit key; element i of
 // a draw reads the block number `counter + i / (elements a block)` under the seed,
@@ -6072,13 +6074,13 @@ EGI_EVERYWHERE void egi_random_normal_f64(double *out, int64_t first, int64_t co
 #define EGI_IMPLEMENTED_AFTER_RANDOM_NUMBERS
 EGI_AS_TOLD
 
-//# 19  TEXT, FILES, JSON ------------------------------------------------------
+//# 20  TEXT, FILES, JSON ------------------------------------------------------
 // Idea: a text is a string that grows; when memory runs out, it keeps what it has
 // and remembers the failure. A source is a file that is read, on the disk or in
 // memory. A sink is a file that is written: under a temporary name, which is synced
 // and renamed, so that the old file or the new one is there, whole. JSON is read
 // into a list of values that point into its text. All later chapters build on these.
-// Read first: 16.  Entry: egi_text_add(), egi_source_open(), egi_sink_open(),
+// Read first: 17.  Entry: egi_text_add(), egi_source_open(), egi_sink_open(),
 // egi_json_read().  Proof: tests/files/files.c, files_special.c, fuzz_files.c
 
 EGI_SMALL
@@ -7492,7 +7494,7 @@ static bool egi_array_paths(const char *function, const char *path, char **list,
 
 EGI_AS_TOLD
 
-//# 20  PRINTING ---------------------------------------------------------------
+//# 21  PRINTING ---------------------------------------------------------------
 // Idea: an array is written as NumPy's print() writes it. Each number gets the
 // fewest digits that tell it from its neighbours in its dtype, at most 8 behind
 // the point; all cells are as wide as the widest. So there are three walks over
@@ -7798,9 +7800,9 @@ static void egi_format_array(egi_text *out, int kind, const void *data, int rank
 
 EGI_AS_TOLD
 
-//# 21  THE OP TABLE -----------------------------------------------------------
+//# 22  THE OP TABLE -----------------------------------------------------------
 // Idea: an op is one row: its name, its formula, and the formula of each
-// input's gradient. The rows here are elementwise; chapter 25 has the others.
+// input's gradient. The rows here are elementwise; chapter 26 has the others.
 // A formula is written once, in words: EGI_ADD, EGI_MUL, EGI_TANH ... What the
 // words mean is decided by the macro EGI_V, which is redefined before each
 // expansion of the table: a static array of words, from which the CPU makes a
@@ -7810,7 +7812,7 @@ EGI_AS_TOLD
 // compiler drops the rows that a single-file program does not use.
 // To add an op: one row here, one line with its declaration, one case in
 // tests/core/ops.c; docs/change.md shows it.
-// Read first: 15.  Proof: tests/core/ops.c, tests/core/ops_rows.c, tests/core/programs.c
+// Read first: 16.  Proof: tests/core/ops.c, tests/core/ops_rows.c, tests/core/programs.c
 
 EGI_FAST
 
@@ -9581,10 +9583,10 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
 
 EGI_AS_TOLD
 
-//# 22  RUNNING AN OP ----------------------------------------------------------
+//# 23  RUNNING AN OP ----------------------------------------------------------
 // Idea: every op goes through one of two doors: egi_elementwise for formulas,
 // egi_apply for the rest. Both check, infer the shape, compute, record, and
-// hand the result to the scope. Read first: 21.
+// hand the result to the scope. Read first: 22.
 
 // What eg_record (SUMMARIES AND EXCHANGE) sets up for a thread. The core calls the functions by these pointers alone,
 // so that only a program that calls eg_record contains their code.
@@ -10035,7 +10037,7 @@ static bool egi_run1(egi_call *c, egi_kernel_function *launch, const void *param
     return ok;
 }
 
-//# 23  KERNELS ----------------------------------------------------------------
+//# 24  KERNELS ----------------------------------------------------------------
 // Idea: plain functions on raw pointers that know nothing of tensors, scopes or tapes. A kernel's text stands once, at
 // the end of this file, and is stamped for each element type by including the file again. A stamp is one number: the
 // text by ten (1 a tile of a matrix product, 2 what only floating point has, 3 sums and extremes, 5 a step of a
@@ -10477,10 +10479,10 @@ static bool egi_program_run(const egi_op *op, int variant, int dtype, int64_t n,
     return true;
 }
 
-//# 24  THE CPU ----------------------------------------------------------------
+//# 25  THE CPU ----------------------------------------------------------------
 // Idea: loops run over contiguous elements only. Operands in another layout are
 // packed block by block into one that is; kernels for whole tensors work on raw
-// pointers (text at the end of this file). Read first: 15, 21.
+// pointers (text at the end of this file). Read first: 16, 22.
 
 // A walk over a tensor's elements in the row-major order of a shape that it broadcasts to; strides in elements, 0
 // along a broadcast axis. Neighbouring axes whose elements continue each other are one axis, so that the last one is
@@ -12148,10 +12150,10 @@ EAGER_API eg_backend *egi_backend_cpu(void) {
 
 EGI_AS_TOLD
 
-//# 25  THE OTHER ROWS ---------------------------------------------------------
+//# 26  THE OTHER ROWS ---------------------------------------------------------
 // Idea: a row that is no formula brings its own shape rule, kernel call and
 // gradient, side by side. Many functions are composed of others and need no row
-// at all. Read first: 21, 22.  Proof: tests/core/ops.c, tests/fixtures/fixtures.c
+// at all. Read first: 22, 23.  Proof: tests/core/ops.c, tests/fixtures/fixtures.c
 
 EGI_FEWER
 
@@ -14883,7 +14885,7 @@ EAGER_API void eg_op_print(const char *name) {
 
 EGI_AS_TOLD
 
-//# 26  THE TAPE ---------------------------------------------------------------
+//# 27  THE TAPE ---------------------------------------------------------------
 // Idea: running an op also writes one line: the op, where its inputs came from,
 // and the values its gradient will read. Reading the lines backwards, each
 // hands its upstream gradient to its inputs; where a tensor was used twice, its
@@ -14896,7 +14898,7 @@ EGI_AS_TOLD
 //   egi_backward_line   one line backwards; egi_unbroadcast undoes broadcasting
 //   egi_tape_clear      frees what a tape holds: behind the first gradient of an
 //                       ordinary tape, at the end of its scope for a persistent one
-// Read first: 21, 22.  Entry: eg_tape_gradients_from().  Proof: tests/core/tape.c
+// Read first: 22, 23.  Entry: eg_tape_gradients_from().  Proof: tests/core/tape.c
 
 // What tensors on a tape look like: the tensor itself may be gone, and zeros or ones of its kind are made by this.
 // Slots share forms.
@@ -16066,12 +16068,12 @@ EAGER_API bool eg_op_run(int op, eg_tensor *const *inputs, int n, eg_tensor **ou
     return egi_custom_run(&egi_user_ops[op].op, d->forward, NULL, d->backward, d->user, inputs, n, outputs, n_outputs);
 }
 
-//# 27  FUNCTIONS OF FUNCTIONS -------------------------------------------------
+//# 28  FUNCTIONS OF FUNCTIONS -------------------------------------------------
 // Idea: run a user's function f on a tape of the library's own, in a scope of its
 // own, and hand out only the results. Because a gradient is made of eager ops,
 // the tapes nest to any order. In each function here results are handed to the
 // caller's scope by eg_keep, and on failure every output is NULL.
-// Read first: 26.  Proof: tests/core/functions.c
+// Read first: 27.  Proof: tests/core/functions.c
 
 EGI_SMALL
 
@@ -16463,14 +16465,14 @@ EAGER_API bool (eg_check_gradient)(eg_function1 *f, void *user, eg_tensor *const
 
 EGI_AS_TOLD
 
-//# 28  VARIABLES AND OPTIMIZERS -----------------------------------------------
+//# 29  VARIABLES AND OPTIMIZERS -----------------------------------------------
 // Idea: a variable keeps its id and changes its buffer; a tape or a view that
 // holds the old buffer keeps the old values. An optimizer is a rule: one row of
 // EGI_UPDATE_TABLE, whose formula in the words of the op table is stamped into
 // one loop over a variable, its gradient and its slots (such as Adam's two
 // moments). eg_apply_gradients prepares all updates first and takes them over at
 // the end, so that a failure changes nothing.
-// Read first: 21, 26.  Proof: tests/training/optimizers.c
+// Read first: 22, 27.  Proof: tests/training/optimizers.c
 
 EGI_FEWER
 
@@ -17548,14 +17550,14 @@ EAGER_API eg_list eg_optimizer_state_list(eg_optimizer *opt) {
 
 EGI_AS_TOLD
 
-//# 29  LAYERS AND MODELS ------------------------------------------------------
+//# 30  LAYERS AND MODELS ------------------------------------------------------
 // Idea: a kind of layer is a row of EGI_LAYER_TABLE: its name, the options it
 // has, and three functions, which make the weights (build), compute (call) and
 // tell the output's shape (shape). What every layer does (scopes, names, masks,
 // checks, freezing, configuration) is written once around the rows. A layer
 // holds a list of parts: its weights and the layers in it. Paths, saving,
 // counting and training are walks over the parts.
-// Read first: 28.  Proof: tests/training/layers.c, tests/training/layers_fixtures.c, tests/training/layers_errors.c
+// Read first: 29.  Proof: tests/training/layers.c, tests/training/layers_fixtures.c, tests/training/layers_errors.c
 
 EGI_SMALL
 
@@ -17743,7 +17745,7 @@ struct eg_layer {
     eg_layer_function *call_multi;
     void *user;
     void (*user_release)(void *user);
-    void *training;                      // what eg_compile made; chapter 30's
+    void *training;                      // what eg_compile made; chapter 31's
     void (*training_free)(void *training);
 };
 // One call (or build) of a layer. It lives on the C stack; the innermost one is egi_this.layer.
@@ -21109,7 +21111,7 @@ static bool egi_weights_paired(const char *function, eg_layer *to, eg_layer *fro
     }
     return true;
 }
-static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
+static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 35
 // (1 - tau) v + tau x on the device of v, in a form that a variable can hold; the caller owns the reference. Integers
 // are copied from x.
 static eg_tensor *egi_weight_mixed(const char *function, eg_tensor *v, eg_tensor *x, double tau) {
@@ -21369,7 +21371,7 @@ EAGER_API void eg_layer_summary(eg_layer *l) {
     egi_text_free(&t);
 }
 
-//# 30  LOSSES, METRICS, TRAINING ----------------------------------------------
+//# 31  LOSSES, METRICS, TRAINING ----------------------------------------------
 // Idea: a loss is a row with the formula for one example. A metric is a row that
 // says what a batch adds to the metric's state, a tensor, and which number the
 // state stands for. One step (egi_step_run: forward, backward, metrics, update)
@@ -24464,7 +24466,7 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
     return egi_watch_new("callback_tensorboard", folder, o, EGI_C_EVERY, f);
 }
 
-//# 31  DATASETS ---------------------------------------------------------------
+//# 32  DATASETS ---------------------------------------------------------------
 // Idea: a dataset describes what to do: a tree of stages that never changes. A
 // cursor is one reading of it: a tree of the same form that holds the positions.
 // An iterator holds the root cursor. Each kind of stage is a row of a few
@@ -24472,7 +24474,7 @@ EAGER_API eg_callback *(eg_callback_tensorboard)(const char *folder, eg_callback
 // first asked, ends, errors and their place) is in egi_cursor_pull and egi_cursor_next. Elements
 // are on the CPU, and their references go to the stage that asked for them.
 // "Upstream" and "below" mean the stages that a stage reads from.
-// Read first: 16.  Entry: eg_iterator_next().  Proof: tests/files/datasets*.c
+// Read first: 17.  Entry: eg_iterator_next().  Proof: tests/files/datasets*.c
 
 typedef struct egi_element { eg_tensor *x[EG_MAX_COMPONENTS]; } egi_element;
 typedef struct egi_cursor egi_cursor;
@@ -27330,15 +27332,15 @@ EAGER_API bool eg_iterator_restore(eg_iterator *it, eg_tensor *position) {
 
 #endif // EAGER_CORE
 
-//# 32  FILES ------------------------------------------------------------------
+//# 33  FILES ------------------------------------------------------------------
 // Idea: what is saved is an archive: a list of named tensors, and texts. A format
 // (.npy, .npz, .safetensors) is a way to write and to read one. Weights, models
 // and checkpoints are archives with agreed names. A reader trusts no number in a
 // file before it has compared it with the file's size, and a load changes nothing
-// before everything has been read and checked. Read first: 19, 29.  Entry: eg_archive_load(), egi_checkpoint_assign().
+// before everything has been read and checked. Read first: 20, 30.  Entry: eg_archive_load(), egi_checkpoint_assign().
 // Proof: tests/files/files.c, weights.c, checkpoints.c, imports.c, fuzz_files.c, files_special.c
 
-static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 34
+static eg_tensor *egi_device_copy(eg_tensor *x, eg_backend *from, eg_backend *to);       // chapter 35
 
 // ---- named tensors
 // An archive: tensors by name, in the order in which they were added, and notes (texts by key). All file formats of
@@ -30222,7 +30224,7 @@ EAGER_API bool eg_checkpoint_assert_existing_objects_matched(eg_checkpoint *c) {
     return egi_checkpoint_matched("checkpoint_assert_existing_objects_matched", c, false);
 }
 
-//# 33  SUMMARIES AND EXCHANGE -------------------------------------------------
+//# 34  SUMMARIES AND EXCHANGE -------------------------------------------------
 // Idea: TensorBoard's event files, tf.Example and graphs are protocol buffers,
 // which take a few lines to write and read. Pictures are written as PNG, with a
 // small deflate of the library's own. A tensor lent by DLPack is a reference to
@@ -31786,10 +31788,10 @@ static void egi_outputs_end(void) {
 #endif // EAGER_CORE
 EGI_AS_TOLD
 
-//# 34  DEVICES ----------------------------------------------------------------
+//# 35  DEVICES ----------------------------------------------------------------
 // Idea: a device is a backend with a name. New tensors are made on the thread's
 // device; an op runs where its inputs are, and eg_to is the only op that copies
-// from one device to another. Read first: 15.  Proof: tests/core/devices.c
+// from one device to another. Read first: 16.  Proof: tests/core/devices.c
 
 EGI_SMALL
 enum { EGI_MAX_BACKENDS = 32 };
@@ -32017,7 +32019,7 @@ EGI_AS_TOLD
 #ifdef EGI_LEAN
 #pragma GCC pop_options
 #endif
-//# 36  TRACED FUNCTIONS -------------------------------------------------------
+//# 36  RUNNING TRACED FUNCTIONS -----------------------------------------------
 // Idea: all work on elements goes through launches, so a list of launches is the
 // function. A line is a kernel with a copy of its parameters and its operands; an
 // operand is a view of a place; a place is one buffer, to which each call gives
@@ -32031,7 +32033,7 @@ EGI_AS_TOLD
 // buffers of their own, so that none is mistaken for a captured tensor. Whether a captured buffer is one variable's
 // alone is found at the end, where only outsiders still hold it. What a trace cannot hold ends it, never the call: the
 // body has run, its results are right, and the function goes on eagerly, with a reason.
-// Read first: 15, 22, 28.  Proof: tests/core/traced.c
+// Read first: 16, 23, 29.  Proof: tests/core/traced.c
 
 EGI_SMALL
 
@@ -33182,7 +33184,7 @@ EGI_AS_TOLD
 #define EGI_AT(name, ...) (egi_at(#name, __FILE__, __LINE__), __VA_ARGS__)
 #endif
 
-//# 35  KERNEL TEXTS -----------------------------------------------------------
+//# 37  KERNEL TEXTS -----------------------------------------------------------
 // Idea: the texts that KERNELS stamps, once for each type, by including this
 // file with EGI_STAMP defined; nothing here is compiled otherwise. EGI_T is the
 // element's type, EGI_TN(name) the name with the type behind it, EGI_ACC the type

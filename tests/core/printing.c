@@ -1,4 +1,4 @@
-// Printing: chapter 20. What NumPy writes for an array is what eg_format does, for each row of fixtures/printing.txt.
+// Printing: chapter 21. What NumPy writes for an array is what eg_format does, for each row of fixtures/printing.txt.
 #include "test.h"
 
 static char *file_text(const char *path) {

@@ -1,4 +1,4 @@
-// Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 21) that the
+// Programs, in a copy of the library: the formula of every elementwise row and gradient as code (chapter 22) that the
 // interpreters run (23), held bit by bit against loops that the compiler makes here of the same table: every dtype and
 // instruction set, every length around a pass, operands that are one element, special values. The rules of optimizers
 // (28) are held against their rows likewise. Any NaN stands for any other.
