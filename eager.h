@@ -2848,17 +2848,19 @@ EAGER_API void eg_function_release(eg_function *f);
 // would stand in the list; eg_scalar makes a tensor of it. Calls 2, 3, 5, 9, 17 ... of a signature run the body again
 // and compare the lists: where they differ, such as by a number that C computed anew, the call is an error that names
 // the op, its outputs are NULL, and the next call traces again. False on an error, with all outputs NULL.
-// What cannot be traced runs eagerly; eg_function_reason says why.
+// What cannot be traced runs eagerly; eg_function_reason says why. Several threads may call one function at once: the
+// first traces it, and those that call meanwhile run the body. A body that assigns to variables is for one thread at a
+// time; a second call during a replay is an error.
 EAGER_API bool eg_function_call(eg_function *f, eg_tensor *const *inputs, int n, eg_tensor **outputs, int m);
 #define eg_function_call(...) EGI_CALL(eg_function_call, __VA_ARGS__)
 // Why the latest call ran eagerly; NULL if it was traced or replayed. Valid until the next call of f.
 EAGER_API const char *eg_function_reason(eg_function *f);
 // traces: how often the body was written down; retraces: those behind the first, of which `explanation` tells the
-// latest ("input 0: float32 [32, 784], then float32 [17, 784]"; NULL: none); dropped: traces beyond the 16 that are
-// kept, and those that no longer held; lines, bytes: of the latest trace's list, and of the arena its temporaries
-// need.
+// latest ("input 0: float32 [32, 784], then float32 [17, 784]"; "": none); dropped: traces beyond the 16 that are kept,
+// and those that no longer held; lines, bytes: of the latest trace's list, and of the arena its temporaries need.
 typedef struct eg_function_info {
-    int64_t calls, replays, rechecks, traces, retraces, dropped, lines, bytes; const char *explanation;
+    int64_t calls, replays, rechecks, traces, retraces, dropped, lines, bytes;
+    char explanation[256];
 } eg_function_info;
 EAGER_API eg_function_info eg_function_counts(eg_function *f);
 // Prints the latest trace: a line for each launch, with the places that it reads and writes (%3: a temporary; in 0, W:
@@ -2930,6 +2932,7 @@ extern "C" {
 #else
 #define EGI_EVERYWHERE static inline
 #endif
+#define EGI_NOINLINE __attribute__((noinline))
 #define EGI_COLD __attribute__((cold, noinline))     /* errors: small code, off the path */
 #define EGI_MAX_OUT 4
 
@@ -5169,13 +5172,13 @@ static bool egi_cpu_is_whole;            // under egi_lock: egi_backend_cpu() ha
 // Stands in the CPU's table while a thread traces a function, so that a launch finds the tracer without a test of its
 // own.
 static bool egi_kernel_traced(eg_backend *b, const egi_args *args);
-static bool egi_launch_traced(egi_kernel number, egi_kernel_function *of_cpu, const char *name, const egi_args *args);
+static bool egi_launch_by_table(eg_backend *b, egi_kernel_function *kernel, egi_kernel number,
+                                egi_kernel_function *of_cpu, const char *name, const egi_args *args);
 static inline bool egi_backend_launch(eg_backend *b, egi_kernel number, egi_kernel_function *of_cpu, const char *name,
                                       const egi_args *args) {
     egi_kernel_function *kernel = __atomic_load_n(&b->kernel[number], __ATOMIC_RELAXED);
-    if (!kernel && b == &egi_cpu) kernel = of_cpu;
-    else if (kernel == egi_kernel_traced) return egi_launch_traced(number, of_cpu, name, args);
-    return kernel ? kernel(b, args) : egi_no_kernel(b, name);
+    if (kernel) return egi_launch_by_table(b, kernel, number, of_cpu, name, args);
+    return of_cpu && b == &egi_cpu ? of_cpu(b, args) : egi_no_kernel(b, name);
 }
 #define EGI_LAUNCH_OF(NUMBER, name, of_cpu) \
     static inline bool egi_launch_##name(eg_backend *b, const egi_args *args) { \
@@ -9598,17 +9601,20 @@ typedef struct egi_recorder {
                      eg_tensor *const *dx, const bool *needed);
     const char *path;                                      // of the file
     // What a traced function hears besides (TRACED FUNCTIONS); NULL in a recording.
-    bool (*launch)(struct egi_recorder *r, egi_kernel number, egi_kernel_function *kernel, const egi_args *args);
+    bool (*launch)(struct egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
+                   const egi_args *args);
     void (*assign)(struct egi_recorder *r, eg_tensor *v, eg_tensor *x);   // before v takes x's buffer
     void (*variable)(struct egi_recorder *r, eg_tensor *v);               // v was made
     void (*read)(struct egi_recorder *r, const char *function, const eg_tensor *x);   // the host reads x
 } egi_recorder;
-// A launch on the CPU while some thread traces.
-static EGI_COLD bool egi_launch_traced(egi_kernel number, egi_kernel_function *of_cpu, const char *name,
-                                       const egi_args *args) {
+// A launch on a device that has a table, which is every device but the CPU of most programs, and the CPU while some
+// thread traces.
+static EGI_NOINLINE bool egi_launch_by_table(eg_backend *b, egi_kernel_function *kernel, egi_kernel number,
+                                             egi_kernel_function *of_cpu, const char *name, const egi_args *args) {
     egi_recorder *r = egi_this.observer;
-    if (!of_cpu) return egi_no_kernel(&egi_cpu, name);
-    return r && r->launch ? r->launch(r, number, of_cpu, args) : of_cpu(&egi_cpu, args);
+    if (kernel == egi_kernel_traced) kernel = of_cpu;
+    if (!kernel) return egi_no_kernel(b, name);
+    return r && r->launch ? r->launch(r, b, number, kernel, args) : kernel(b, args);
 }
 static bool egi_kernel_traced(eg_backend *b, const egi_args *args) {
     (void)args;
@@ -10060,7 +10066,6 @@ EGI_FAST
 #endif
 
 // Helpers that run long stay functions of their own: inlining them would cost compile time and gain nothing.
-#define EGI_NOINLINE __attribute__((noinline))
 
 #define EGI_TN(name) EGI_PASTE(name, EGI_SUFFIX)
 #define EGI_DATA(x) ((EGI_T *)(void *)(x)->data)              // in a stamped text: a tensor's elements
@@ -32078,7 +32083,7 @@ typedef struct egi_trace_variable { eg_tensor *variable; int32_t form; bool trai
 // The memory of one replay: handles of all operands, bound to an arena.
 typedef struct egi_trace_run {
     struct egi_trace_run *next;
-    char *arena;
+    egi_buffer *arena;
     eg_tensor *handles;          // one for each operand
     egi_buffer *buffers;         // one for each place
     eg_tensor **fresh;           // one for each place
@@ -32089,7 +32094,8 @@ typedef struct egi_trace_run {
 typedef struct egi_trace {
     egi_recorder recorder;       // first: the thread's observer while the body runs
     struct egi_trace *next;
-    int32_t refs;
+    int32_t refs;                // under egi_lock: the function's and those of calls
+    eg_backend *backend;         // of all its tensors
     int64_t *signature, signature_size;
     egi_trace_line *lines;
     egi_operand *operands;
@@ -32114,16 +32120,19 @@ typedef struct egi_trace {
     int busy;                    // replays now
     egi_trace_run *runs;         // those not in use
 } egi_trace;
+// What is not constant is read and written under egi_lock, but for the reasons, which are constant once they are set.
 struct eg_function {
     egi_object object;
     eg_function_body *body;
     void *user;
-    bool no_recheck, eager;      // eager: for good, as why says
+    bool no_recheck;
+    bool eager;                  // for good, as `why` says
+    bool tracing;                // a thread runs the body to trace it
     int tries;
     egi_trace *traces;           // the latest first
     eg_function_info info;
     const char *reason;
-    char why[256], explanation[256];
+    char why[256];
 };
 typedef struct egi_function_call { struct egi_function_call *outer; eg_function *f; } egi_function_call;
 static bool egi_functions_eager;                 // atomic
@@ -32247,7 +32256,7 @@ static egi_trace_variable *egi_trace_variable_of(egi_trace *t, eg_tensor *v) {
 // variable's value at the begin.
 static void egi_trace_seen(egi_trace *t, eg_tensor *x) {
     if (!(x->flags & EGI_VARIABLE) || t->failed) return;
-    if (x->buffer->backend != &egi_cpu) {
+    if (x->buffer->backend != t->backend) {
         egi_trace_refuse(t, false, "%s is on another device", eg_name_of(x));
         return;
     }
@@ -32335,7 +32344,7 @@ static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op
 // Operand x of the line that comes next.
 static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     if (!x) return -1;
-    if (!(x->flags & EGI_NUMBER) && x->buffer->backend != &egi_cpu) {
+    if (!(x->flags & EGI_NUMBER) && x->buffer->backend != t->backend) {
         egi_trace_refuse(t, false, "a tensor is on another device");
         return -1;
     }
@@ -32352,10 +32361,12 @@ static int32_t egi_trace_uses(egi_trace *t, const eg_tensor *x, bool writes) {
     p->last = t->n_lines;
     return at;
 }
-static bool egi_trace_launch(egi_recorder *r, egi_kernel number, egi_kernel_function *kernel, const egi_args *args) {
+static bool egi_trace_launch(egi_recorder *r, eg_backend *b, egi_kernel number, egi_kernel_function *kernel,
+                             const egi_args *args) {
     egi_trace *t = (egi_trace *)r;
     egi_parameters room;
-    if (t->inside) return kernel(&egi_cpu, args);
+    if (t->inside) return kernel(b, args);
+    if (b != t->backend) egi_trace_refuse(t, false, "an op runs on another device");
     const size_t size = args->parameters ? egi_trace_parameters(number, args->parameters, &room) : 0;
     if (args->parameters && !size) egi_trace_refuse(t, false, "the host reads what a kernel counts");
     egi_trace_line *line = egi_trace_line_new(t, (int)number, args->op, args->variant);
@@ -32371,7 +32382,7 @@ static bool egi_trace_launch(egi_recorder *r, egi_kernel number, egi_kernel_func
         t->n_lines++;
     }
     t->inside = true;
-    bool ok = kernel(&egi_cpu, args);
+    bool ok = kernel(b, args);
     t->inside = false;
     return ok;
 }
@@ -32381,8 +32392,9 @@ static bool egi_trace_op(egi_recorder *r, const egi_op *op, eg_tensor *const *in
                          eg_tensor *const *out, int n_out) {
     egi_trace *t = (egi_trace *)r;
     (void)attr;
-    (void)n_out;
     for (int i = 0; i < n; i++) egi_trace_seen(t, in[i]);
+    for (int i = 0; i < n_out; i++)
+        if (out[i] && egi_backend_of(out[i]) != t->backend) egi_trace_refuse(t, false, "a tensor is on another device");
     if (op->number < 0 || !op->programs || !out[0]->size || egi_trace_find(t, out[0]->buffer) >= 0) return true;
     egi_trace_line *line = egi_trace_line_new(t, EGI_RUN_OP, op, 0);
     if (!line) return true;
@@ -32423,7 +32435,7 @@ static void egi_trace_read(egi_recorder *r, const char *function, const eg_tenso
 
 static void egi_trace_run_free(egi_trace_run *run) {
     if (!run) return;
-    egi_free(run->arena);
+    egi_buffer_release(run->arena);
     egi_free(run->handles);
     egi_free(run->buffers);
     egi_free(run->fresh);
@@ -32445,7 +32457,11 @@ static void egi_trace_let_go(egi_trace *t, bool keep) {
 }
 // Gives back one reference to a trace that is in no list of places held while a body runs.
 static void egi_trace_release(egi_trace *t) {
-    if (!t || __atomic_sub_fetch(&t->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    if (!t) return;
+    egi_lock();
+    const bool last = --t->refs == 0;
+    egi_unlock();
+    if (!last) return;
     while (t->runs) { egi_trace_run *next = t->runs->next; egi_trace_run_free(t->runs); t->runs = next; }
     for (int64_t i = 0; i < t->n_lines; i++) egi_free(t->lines[i].parameters);
     for (int64_t i = 0; i < t->n_places; i++) egi_buffer_release(t->places[i].buffer);
@@ -32501,7 +32517,7 @@ static int32_t egi_trace_copy_line(egi_trace *t, int32_t operand) {
     t->first_operand[o.place] = p->form;
     t->operands[t->n_operands++] = o;
     if (t->operands[operand].place >= 0) t->places[t->operands[operand].place].last = t->n_lines;
-    line->run = egi_cpu_copy;
+    line->run = t->backend == &egi_cpu ? egi_cpu_copy : t->backend->kernel[EGI_COPY];
     line->in[0] = operand;
     line->out[0] = p->form;
     line->name = "copy";
@@ -32599,7 +32615,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     if (!run) return NULL;
     memset(run, 0, sizeof *run);
     const size_t places = (size_t)t->n_places + 1, operands = (size_t)t->n_operands + 1, lines = (size_t)t->n_lines + 1;
-    run->arena = (char *)egi_alloc((size_t)t->arena_bytes + EGI_SMALL_BLOCK + 1);      // large, so aligned to EGI_ALIGN
+    run->arena = egi_buffer_new(t->backend, t->arena_bytes + EGI_SMALL_BLOCK + 1);      // large, so aligned to EGI_ALIGN
     run->handles = (eg_tensor *)egi_alloc(operands * sizeof *run->handles);
     run->buffers = (egi_buffer *)egi_alloc(places * sizeof *run->buffers);
     run->fresh = (eg_tensor **)egi_alloc(places * sizeof *run->fresh);
@@ -32617,8 +32633,10 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     memset(run->args, 0, lines * sizeof *run->args);
     for (int64_t i = 0; i < t->n_places; i++) {
         run->buffers[i].refs = 1;
-        run->buffers[i].backend = &egi_cpu;
+        run->buffers[i].backend = t->backend;
         run->buffers[i].bytes = t->places[i].bytes;
+        if (t->places[i].kind == EGI_AT_TEMPORARY) run->buffers[i].data = (char *)run->arena->data + t->places[i].offset;
+        if (t->places[i].kind == EGI_AT_CONSTANT) run->buffers[i].data = t->places[i].buffer->data;
     }
     for (int64_t i = 0; i < t->n_operands; i++) {
         egi_operand *o = &t->operands[i];
@@ -32635,10 +32653,8 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
         x->integer = o->integer;
         x->op = o->op;
         if (o->place < 0) continue;
-        const egi_place *p = &t->places[o->place];
         x->buffer = &run->buffers[o->place];
-        if (p->kind == EGI_AT_TEMPORARY) x->data = run->arena + p->offset + o->offset;
-        if (p->kind == EGI_AT_CONSTANT) x->data = (char *)p->buffer->data + o->offset;
+        if (x->buffer->data) x->data = (char *)x->buffer->data + o->offset;        // others are bound at each call
     }
     for (int64_t i = 0; i < t->n_lines; i++) {
         const egi_trace_line *line = &t->lines[i];
@@ -32660,7 +32676,7 @@ static bool egi_trace_bind(egi_trace *t, egi_trace_run *run, eg_tensor *const *i
             eg_shape shape;
             shape.rank = o->rank;
             for (int k = 0; k < o->rank; k++) shape.dims[k] = o->dims[k];
-            run->fresh[i] = egi_tensor_allocate(o->op, &egi_cpu, (eg_dtype)o->dtype, &shape);
+            run->fresh[i] = egi_tensor_allocate(o->op, t->backend, (eg_dtype)o->dtype, &shape);
             if (!run->fresh[i]) return false;
             run->buffers[i].data = run->fresh[i]->data;
         } else if (p->kind == EGI_AT_INPUT) run->buffers[i].data = in[p->index]->data;
@@ -32691,9 +32707,9 @@ static bool egi_trace_assign_line(egi_trace *t, egi_trace_run *run, int64_t i) {
         x = &shown;
     } else {                                                // a constant stays the list's own
         eg_shape shape = egi_shape(x);
-        copy = egi_tensor_allocate("assign", &egi_cpu, (eg_dtype)x->dtype, &shape);
+        copy = egi_tensor_allocate("assign", t->backend, (eg_dtype)x->dtype, &shape);
         if (!copy) return false;
-        if (x->size) memcpy(copy->data, x->data, (size_t)(x->size * egi_dtypes[x->dtype].size));
+        if (x->size && !egi_tensor_copy(x, copy)) { egi_object_release(&copy->object); return false; }
         x = copy;
     }
     run->former[i] = v->buffer;
@@ -32711,13 +32727,13 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
         return egi_program_run(line->op, 0, a->in[0]->dtype, a->in[0]->size, p, 0, a->out[0]->data);
     }
     if (line->kernel == EGI_RUN_ASSIGN) return egi_trace_assign_line(t, run, i);
-    if (line->kernel != EGI_RANDOM) return line->run(&egi_cpu, a);
+    if (line->kernel != EGI_RANDOM) return line->run(t->backend, a);
     egi_random_parameters p = *(const egi_random_parameters *)line->parameters;
     egi_args drawn = *a;
     p.seed = egi_this.random.seed;
     p.counter = counter + line->drawn;
     drawn.parameters = &p;
-    if (!line->run(&egi_cpu, &drawn)) return false;
+    if (!line->run(t->backend, &drawn)) return false;
     egi_this.random.counter = counter + line->drew;
     return true;
 }
@@ -32736,6 +32752,18 @@ static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const 
 
 // ---- comparing two lists
 
+// Whether two constants that the body made hold the same bytes; false where the device cannot be read.
+static bool egi_constants_equal(eg_backend *b, const egi_buffer *x, const egi_buffer *y) {
+    char of[2][1024];
+    if (b->host_reads) return !x->bytes || !memcmp(x->data, y->data, (size_t)x->bytes);
+    for (int64_t at = 0; at < x->bytes; at += (int64_t)sizeof of[0]) {
+        const int64_t n = egi_min64(x->bytes - at, (int64_t)sizeof of[0]);
+        if (!b->read(b, of[0], (const char *)x->data + at, n) || !b->read(b, of[1], (const char *)y->data + at, n) ||
+            memcmp(of[0], of[1], (size_t)n) != 0)
+            return false;
+    }
+    return true;
+}
 static bool egi_operands_equal(const egi_trace *a, int32_t ia, const egi_trace *b, int32_t ib) {
     if (ia < 0 || ib < 0) return ia == ib;
     const egi_operand *x = &a->operands[ia], *y = &b->operands[ib];
@@ -32750,7 +32778,7 @@ static bool egi_operands_equal(const egi_trace *a, int32_t ia, const egi_trace *
     if (p->kind != q->kind || p->index != q->index || p->variable != q->variable || p->bytes != q->bytes) return false;
     return p->kind != EGI_AT_CONSTANT ||
            (p->outside || q->outside ? p->buffer == q->buffer
-            : !p->bytes || !memcmp(p->buffer->data, q->buffer->data, (size_t)p->bytes));
+                                     : egi_constants_equal(a->backend, p->buffer, q->buffer));
 }
 // The first line in which the lists differ; -1: they are equal.
 static int64_t egi_trace_differs(const egi_trace *a, const egi_trace *b) {
@@ -32798,7 +32826,7 @@ static eg_tensor *egi_input_wrap(eg_tensor *x) {
     if (!y) { egi_free(b); return NULL; }
     memset(b, 0, sizeof *b);
     b->refs = 1;
-    b->backend = &egi_cpu;
+    b->backend = x->buffer->backend;
     b->data = x->data;
     b->bytes = x->buffer->bytes;
     b->deleter = egi_input_give_back;
@@ -32807,13 +32835,14 @@ static eg_tensor *egi_input_wrap(eg_tensor *x) {
     y->flags = (uint16_t)(y->flags | (x->flags & EGI_PROBABILITIES));
     return egi_scope_own(y);
 }
-static bool egi_tracing_begin(egi_trace *t) {
+// The observer of this thread, and marks in the CPU's table, unless that is whole: then each launch goes by the table
+// anyway.
+static void egi_tracing_begin(egi_trace *t) {
 #define EGI_TRACED_ENTRY(NUMBER, name) EGI_##NUMBER,
 #define EGI_TRACED_NO_ENTRY(NUMBER, name)
     static const unsigned char all[] = { EGI_KERNEL_TABLE(EGI_TRACED_ENTRY, EGI_TRACED_ENTRY, EGI_TRACED_NO_ENTRY) };
     egi_lock();
-    bool ok = !egi_cpu_is_whole;
-    if (ok && egi_tracing++ == 0)
+    if (egi_tracing++ == 0 && !egi_cpu_is_whole)
         for (size_t k = 0; k < sizeof all; k++)
             __atomic_store_n(&egi_cpu.kernel[all[k]], &egi_kernel_traced, __ATOMIC_RELAXED);
     egi_unlock();
@@ -32822,8 +32851,7 @@ static bool egi_tracing_begin(egi_trace *t) {
     t->recorder.assign = egi_trace_assign;
     t->recorder.variable = egi_trace_variable_made;
     t->recorder.read = egi_trace_read;
-    if (ok) egi_this.observer = &t->recorder;
-    return ok;
+    egi_this.observer = &t->recorder;
 }
 static void egi_tracing_end(egi_trace *t) {
     if (egi_this.observer == &t->recorder) egi_this.observer = NULL;
@@ -32831,7 +32859,13 @@ static void egi_tracing_end(egi_trace *t) {
     if (--egi_tracing == 0 && !egi_cpu_is_whole)
         for (int k = 0; k < EGI_KERNELS; k++)
             __atomic_store_n(&egi_cpu.kernel[k], (egi_kernel_function *)NULL, __ATOMIC_RELAXED);
-    if (egi_cpu_is_whole) egi_trace_refuse(t, false, "a device was registered meanwhile");
+    egi_unlock();
+}
+// The function runs eagerly from now on. The reason is written once, before `eager` says that there is one.
+static void egi_function_give_up(eg_function *f, const char *why) {
+    egi_lock();
+    if (!f->eager) snprintf(f->why, sizeof f->why, "%s", why);
+    __atomic_store_n(&f->eager, true, __ATOMIC_RELEASE);
     egi_unlock();
 }
 // Runs the body and writes down what it launches. The call's result; *made is the finished trace, or NULL.
@@ -32842,6 +32876,7 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     if (!t || !given) { egi_free(t); return egi_no_memory("function_call", (int64_t)sizeof *t); }
     memset(t, 0, sizeof *t);
     t->refs = 1;
+    t->backend = n ? egi_backend_of(in[0]) : egi_backend_here();
     t->n = n;
     t->m = m;
     t->random = egi_this.random;
@@ -32858,14 +32893,15 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
         t->places[place].kind = EGI_AT_INPUT;
         t->places[place].index = i;
     }
-    if (ok && !egi_tracing_begin(t)) egi_trace_refuse(t, false, "a device uses the CPU's kernels");
-    const bool traces = ok && !t->reason[0];
-    ok = ok && egi_function_run(f, given, out, m);
-    if (traces) egi_tracing_end(t);
+    if (ok) {
+        egi_tracing_begin(t);
+        ok = egi_function_run(f, given, out, m);
+        egi_tracing_end(t);
+    }
     if (egi_this.random.seed != t->random.seed) egi_trace_refuse(t, false, "eg_seed in the body");
     t->drew = egi_this.random.counter - t->random.counter;
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM) t->lines[t->n_lines - 1].drew = t->drew;
-    bool good = ok && traces && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out);
+    bool good = ok && !t->failed && !t->made && !t->reason[0] && egi_trace_end_outputs(t, out);
     if (good) egi_trace_end_holders(t, out);
     good = good && !t->reason[0] && egi_trace_plan(t);
     egi_trace_let_go(t, good);
@@ -32873,13 +32909,9 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
     eg_scope_end(scope);
     if (given != few) egi_free(given);
     if (t->made) t->again = true;            // weights that a first run makes may be made of what the host reads
-    if (ok && t->reason[0] && !t->again) {
-        f->eager = true;
-        snprintf(f->why, sizeof f->why, "%s", t->reason);
-    } else if (ok && !good && ++f->tries >= EGI_TRACE_TRIES) {
-        f->eager = true;
-        snprintf(f->why, sizeof f->why, "%s", t->reason[0] ? t->reason : "the body makes variables at each call");
-    }
+    if (ok && t->reason[0] && !t->again) egi_function_give_up(f, t->reason);
+    else if (ok && !good && ++f->tries >= EGI_TRACE_TRIES)         // only the thread that traces counts them
+        egi_function_give_up(f, t->reason[0] ? t->reason : "the body makes variables at each call");
     if (good && ok) *made = t;
     else egi_trace_release(t);
     for (int i = 0; i < m && !ok; i++) out[i] = NULL;
@@ -32889,20 +32921,19 @@ static bool egi_function_trace(eg_function *f, eg_tensor *const *in, int n, eg_t
 static const char *egi_function_must_be_eager(const eg_function *f, eg_tensor *const *in, int n) {
     if (__atomic_load_n(&egi_functions_eager, __ATOMIC_RELAXED)) return "eg_run_functions_eagerly(true) was called";
     if (!eg_executing_eagerly()) return "it is called inside a function that is traced, and becomes a part of it";
-    if (f->eager) return f->why;
+    if (__atomic_load_n(&f->eager, __ATOMIC_ACQUIRE)) return f->why;
     if (egi_this.trap) return "the NaN trap is on";
     if (egi_this.recorder) return "eg_record is on";
     if (egi_recording_wanted()) return "a tape records the call";
-    if (egi_this.backend && egi_this.backend != &egi_cpu) return "the thread's device is not the CPU";
     for (int i = 0; i < n; i++) {
-        if (egi_backend_of(in[i]) != &egi_cpu) return "an input is not on the CPU";
+        if (egi_backend_of(in[i]) != egi_backend_of(in[0])) return "the inputs are on different devices";
         if (in[i]->mask) return "an input has a mask";
     }
     return NULL;
 }
 // ---- signatures: numbers that are equal where a trace serves
 
-enum { EGI_SIGNATURE_HEAD = 6 };
+enum { EGI_SIGNATURE_HEAD = 8 };
 static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t *few, int64_t room, int64_t *size) {
     int64_t count = EGI_SIGNATURE_HEAD, *s = few;
     for (int i = 0; i < n; i++) count += 3 + 2 * in[i]->rank;
@@ -32919,6 +32950,8 @@ static int64_t *egi_signature(eg_tensor *const *in, int n, int m, int64_t *few, 
 #else
     *at++ = eg_training();
 #endif
+    *at++ = (int64_t)(intptr_t)egi_backend_here();
+    *at++ = n ? (int64_t)(intptr_t)egi_backend_of(in[0]) : 0;
     for (int i = 0; i < n; i++) {
         *at++ = in[i]->dtype;
         *at++ = in[i]->flags & EGI_VARIABLE ? in[i]->id : 0;
@@ -32933,100 +32966,183 @@ static void egi_signature_input(const int64_t *at, char *text, size_t size) {
     for (int k = 0; k < shape.rank; k++) shape.dims[k] = at[3 + 2 * k];
     snprintf(text, size, "%s%s %.120s", at[1] ? "variable " : "", egi_dtypes[at[0]].name, egi_shape_show(shape));
 }
-// Says in what the latest trace's signature differs from this one.
-static void egi_function_explain(eg_function *f, const int64_t *now) {
+// Says in what a trace's signature differs from this one.
+static void egi_signature_explain(const int64_t *then, const int64_t *now, char *text, size_t room) {
     static const char *const head[] = { "the number of inputs", "the number of outputs", "the pause of recording",
                                         "the precision of products", "the default float", "training" };
-    const int64_t *then = f->traces ? f->traces->signature : NULL;
     char a[160], b[160];
-    if (!then) return;
-    for (int i = 0; i < EGI_SIGNATURE_HEAD; i++)
-        if (then[i] != now[i]) {
-            snprintf(f->explanation, sizeof f->explanation, "%s: %lld, then %lld", head[i], (long long)then[i],
-                     (long long)now[i]);
-            return;
-        }
+    for (int i = 0; i < EGI_SIGNATURE_HEAD; i++) {
+        if (then[i] == now[i]) continue;
+        if (i < 6) snprintf(text, room, "%s: %lld, then %lld", head[i], (long long)then[i], (long long)now[i]);
+        else
+            snprintf(text, room, "the %s: %.60s, then %.60s", i == 6 ? "thread's device" : "inputs' device",
+                     ((const eg_backend *)(intptr_t)then[i])->name, ((const eg_backend *)(intptr_t)now[i])->name);
+        return;
+    }
     const int64_t *x = then + EGI_SIGNATURE_HEAD, *y = now + EGI_SIGNATURE_HEAD;
     for (int64_t i = 0; i < now[0]; i++, x += 3 + 2 * x[2], y += 3 + 2 * y[2]) {
         if (x[2] == y[2] && !memcmp(x, y, (size_t)(3 + 2 * x[2]) * sizeof *x)) continue;
         egi_signature_input(x, a, sizeof a);
         egi_signature_input(y, b, sizeof b);
-        snprintf(f->explanation, sizeof f->explanation, "input %d: %.100s, then %.100s%s", (int)i, a, b,
+        snprintf(text, room, "input %d: %.100s, then %.100s%s", (int)i, a, b,
                  strcmp(a, b) ? "" : x[1] != y[1] ? " (another variable)" : " (another layout)");
         return;
     }
 }
-// Whether the variables and tensors that a trace captured are still what it was written for; else f->explanation says
-// what changed.
-static bool egi_trace_holds(eg_function *f, const egi_trace *t) {
+// Whether the variables and tensors that a trace captured are still what it was written for; else `text` says what
+// changed.
+static bool egi_trace_holds(const egi_trace *t, char *text, size_t room) {
     for (int64_t i = 0; i < t->n_variables; i++) {
         const eg_tensor *v = t->variables[i].variable;
         const egi_operand *o = &t->operands[t->variables[i].form];
-        bool same = v->dtype == o->dtype && v->rank == o->rank && v->buffer->backend == &egi_cpu &&
+        bool same = v->dtype == o->dtype && v->rank == o->rank && v->buffer->backend == t->backend &&
                     ((v->flags & EGI_TRAINABLE) != 0) == t->variables[i].trainable;
         for (int k = 0; k < v->rank && same; k++) same = v->dims[k] == o->dims[k];
         if (same) continue;
-        snprintf(f->explanation, sizeof f->explanation, "variable %.100s has another shape, or may be trained now or "
-                 "no longer", v->name ? v->name : v->op);
+        snprintf(text, room, "variable %.100s has another shape or device, or may be trained now or no longer",
+                 v->name ? v->name : v->op);
         return false;
     }
     for (int64_t i = 0; i < t->n_places; i++) {
         if (!t->places[i].outside || __atomic_load_n(&t->places[i].buffer->refs, __ATOMIC_ACQUIRE) > 1) continue;
-        snprintf(f->explanation, sizeof f->explanation, "a tensor that the body captured was released by its owner");
+        snprintf(text, room, "a tensor that the body captured was released by its owner");
         return false;
     }
     return true;
 }
-static void egi_function_drop(eg_function *f, egi_trace *t) {
+// Takes a trace out of the list, if it is still there; under egi_lock. The caller releases what is returned.
+static egi_trace *egi_function_take_out(eg_function *f, egi_trace *t) {
     egi_trace **at = &f->traces;
     while (*at && *at != t) at = &(*at)->next;
-    if (*at) *at = t->next;
+    if (!*at) return NULL;
+    *at = t->next;
     f->info.dropped++;
-    egi_trace_release(t);
+    return t;
 }
-static void egi_function_add(eg_function *f, egi_trace *t, int64_t *signature, int64_t size) {
+// Puts a trace first in the list; the oldest goes where there are too many.
+static void egi_function_add(eg_function *f, egi_trace *t, int64_t *signature, int64_t size, const char *explanation) {
+    egi_trace *oldest = NULL;
+    int count = 0;
     t->signature = signature;
     t->signature_size = size;
-    f->info.traces++;
-    if (f->info.traces > 1) { f->info.retraces++; f->info.explanation = f->explanation; }
+    egi_lock();
+    if (f->info.traces++ > 0) {
+        f->info.retraces++;
+        if (*explanation) snprintf(f->info.explanation, sizeof f->info.explanation, "%s", explanation);
+        else if (f->traces)
+            egi_signature_explain(f->traces->signature, signature, f->info.explanation, sizeof f->info.explanation);
+    }
     t->next = f->traces;
     f->traces = t;
     f->info.lines = t->n_lines;
     f->info.bytes = t->arena_bytes;
-    int count = 0;
-    for (egi_trace *k = f->traces; k; k = k->next)
-        if (++count > EGI_TRACES) { egi_function_drop(f, k); break; }
+    for (egi_trace *k = f->traces; k && !oldest; k = k->next)
+        if (++count > EGI_TRACES) oldest = egi_function_take_out(f, k);
+    egi_unlock();
+    egi_trace_release(oldest);
 }
+// A recheck: compares a trace with the list of the body that has just run. False with an error if they differ; then
+// the old one goes. t is NULL where the body could not be traced this time.
+static bool egi_function_recheck(eg_function *f, egi_trace *old, const egi_trace *t) {
+    const int64_t line = t ? egi_trace_differs(old, t) : -1;
+    egi_lock();
+    f->info.rechecks++;
+    old->check = old->calls * 2 - 1;
+    const int64_t call = old->calls;
+    egi_trace *gone = t && line < 0 ? NULL : egi_function_take_out(f, old);
+    egi_unlock();
+    if (t && line >= 0) {
+        const egi_trace *longer = line < old->n_lines ? old : t;
+        const egi_trace_line *at = line < longer->n_lines ? &longer->lines[line] : NULL;
+        egi_fail(EG_ERROR_STATE, "eg_function_call: the body differs from its trace at line %lld, eg_%s%s%.80s: "
+                 "call %lld and those behind the one before may have used an old value. What changes between calls "
+                 "must be an input or a variable", (long long)line, at ? at->name : "function_call",
+                 at && at->note.file ? " at " : "", at && at->note.file ? at->note.file : "", (long long)call);
+    }
+    egi_trace_release(gone);
+    return !t || line < 0;
+}
+// Runs the body and traces it; with `old`, to compare the two lists.
 static bool egi_function_traced(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
-                                const int64_t *signature, int64_t size, egi_trace *old) {
+                                const int64_t *signature, int64_t size, egi_trace *old, const char *explanation) {
     egi_trace *t = NULL;
     int64_t *own = (int64_t *)egi_alloc((size_t)size * sizeof *own);
     if (!own) return egi_no_memory("function_call", size * (int64_t)sizeof *own);
     memcpy(own, signature, (size_t)size * sizeof *own);
     bool ok = egi_function_trace(f, in, n, out, m, &t);
-    f->reason = ok && f->eager ? f->why : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
-    if (old && ok) {
-        const int64_t line = t ? egi_trace_differs(old, t) : -1;
-        f->info.rechecks++;
-        old->check = old->check * 2 - 1;
-        if (t && line < 0) { egi_trace_release(t); egi_free(own); return true; }
-        if (t) {
-            const egi_trace *longer = line < old->n_lines ? old : t;
-            const egi_trace_line *at = line < longer->n_lines ? &longer->lines[line] : NULL;
-            egi_fail(EG_ERROR_STATE, "eg_function_call: the body differs from its trace at line %lld, eg_%s%s%.80s: "
-                     "call %lld and those behind the one before may have used an old value. What changes between calls "
-                     "must be an input or a variable", (long long)line, at ? at->name : "function_call",
-                     at && at->note.file ? " at " : "", at && at->note.file ? at->note.file : "",
-                     (long long)old->calls);
-            for (int i = 0; i < m; i++) out[i] = NULL;
-            ok = false;
-        }
-        egi_function_drop(f, old);
-        if (t) { egi_trace_release(t); t = NULL; }
+    const char *reason = ok && f->eager ? f->why
+                         : ok && !t && !old ? "the body was run to be traced at a later call" : NULL;
+    __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
+    if (ok && old) {
+        ok = egi_function_recheck(f, old, t);
+        for (int i = 0; i < m && !ok; i++) out[i] = NULL;
+    } else if (ok && t) {
+        egi_function_add(f, t, own, size, explanation);
+        return true;
     }
-    if (!t) { egi_free(own); return ok; }
-    if (f->info.traces && !f->explanation[0]) egi_function_explain(f, own);
-    egi_function_add(f, t, own, size);
+    egi_trace_release(t);
+    egi_free(own);
+    return ok;
+}
+// How a call runs. A trace that is replayed or checked is busy, and the call has a reference to it.
+typedef enum egi_function_way {
+    EGI_BY_REPLAY, EGI_BY_CHECK, EGI_BY_TRACE, EGI_BY_BODY, EGI_BY_NOTHING
+} egi_function_way;
+static egi_function_way egi_function_find(eg_function *f, const int64_t *signature, int64_t size, egi_trace **found,
+                                          egi_trace_run **run, char *explanation, size_t room) {
+    egi_function_way way = EGI_BY_REPLAY;
+    egi_trace *gone = NULL, *t;
+    egi_lock();
+    for (t = f->traces; t; t = t->next)
+        if (t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature)) break;
+    if (t && t->assigns && t->busy) way = EGI_BY_NOTHING;
+    else if (t && !egi_trace_holds(t, explanation, room)) {
+        gone = egi_function_take_out(f, t);
+        t = NULL;
+    }
+    if (!t) way = f->tracing ? EGI_BY_BODY : EGI_BY_TRACE;
+    else if (way == EGI_BY_REPLAY) {
+        if (++t->calls >= t->check && !f->no_recheck && !t->busy && !f->tracing) way = EGI_BY_CHECK;
+        t->busy++;
+        t->refs++;
+        if (way == EGI_BY_REPLAY && (*run = t->runs) != NULL) t->runs = (*run)->next;
+    }
+    if (way == EGI_BY_TRACE || way == EGI_BY_CHECK) f->tracing = true;
+    *found = t;
+    egi_unlock();
+    egi_trace_release(gone);
+    return way;
+}
+static bool egi_function_replay(eg_function *f, egi_trace *t, egi_trace_run *run, eg_tensor *const *in,
+                                eg_tensor **out) {
+    if (!run) run = egi_trace_run_new(t);
+    bool ok = run ? egi_trace_replay(t, run, in, out) : egi_no_memory("function_call", t->arena_bytes);
+    egi_lock();
+    f->info.replays++;
+    if (run) { run->next = t->runs; t->runs = run; }
+    egi_unlock();
+    return ok;
+}
+static bool egi_function_call_by_signature(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m,
+                                           const int64_t *signature, int64_t size) {
+    char explanation[256] = "";
+    egi_trace *t = NULL;
+    egi_trace_run *run = NULL;
+    bool ok;
+    const egi_function_way way = egi_function_find(f, signature, size, &t, &run, explanation, sizeof explanation);
+    if (way == EGI_BY_NOTHING)
+        return egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
+                                        "variables; one at a time may");
+    const char *reason = way == EGI_BY_BODY ? "another thread traced the function" : NULL;
+    __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
+    if (way == EGI_BY_BODY) return egi_function_run(f, in, out, m);
+    if (way == EGI_BY_REPLAY) ok = egi_function_replay(f, t, run, in, out);
+    else ok = egi_function_traced(f, in, n, out, m, signature, size, way == EGI_BY_CHECK ? t : NULL, explanation);
+    egi_lock();
+    if (t) t->busy--;
+    if (way != EGI_BY_REPLAY) f->tracing = false;
+    egi_unlock();
+    egi_trace_release(t);
     return ok;
 }
 EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, eg_tensor **out, int m) {
@@ -33048,50 +33164,14 @@ EAGER_API bool (eg_function_call)(eg_function *f, eg_tensor *const *in, int n, e
     f->info.calls++;
     egi_unlock();
     const char *reason = egi_function_must_be_eager(f, in, n);
+    int64_t *signature = reason ? NULL : egi_signature(in, n, m, few, 128, &size);
     bool ok;
     if (reason) {
-        f->reason = reason;
+        __atomic_store_n(&f->reason, reason, __ATOMIC_RELAXED);
         ok = egi_function_run(f, in, out, m);
-        eg_function_release(f);
-        return ok;
-    }
-    int64_t *signature = egi_signature(in, n, m, few, 128, &size);
-    if (!signature) { eg_function_release(f); return egi_no_memory("function_call", size * 8); }
-    egi_trace *t = NULL;
-    egi_trace_run *run = NULL;
-    bool busy = false, check = false, holds = true;
-    egi_lock();
-    for (t = f->traces; t; t = t->next)
-        if (t->signature_size == size && !memcmp(t->signature, signature, (size_t)size * sizeof *signature)) break;
-    if (t && t->assigns && t->busy) busy = true;
-    else if (t) {
-        holds = egi_trace_holds(f, t);
-        check = holds && ++t->calls == t->check && !f->no_recheck && !t->busy;
-        if (holds && !check) {
-            t->busy++;
-            t->refs++;
-            f->reason = NULL;
-            if ((run = t->runs) != NULL) t->runs = run->next;
-        }
-    }
-    egi_unlock();
-    if (busy)
-        ok = egi_fail(EG_ERROR_STATE, "eg_function_call: another thread runs this function, whose body assigns to "
-                                      "variables; one at a time may");
-    else if (t && holds && !check) {
-        if (!run) run = egi_trace_run_new(t);
-        ok = run ? egi_trace_replay(t, run, in, out) : egi_no_memory("function_call", t->arena_bytes);
-        egi_lock();
-        t->busy--;
-        f->info.replays++;
-        if (run) { run->next = t->runs; t->runs = run; }
-        egi_unlock();
-        egi_trace_release(t);
-    } else {
-        if (t && !holds) egi_function_drop(f, t);
-        else f->explanation[0] = '\0';
-        ok = egi_function_traced(f, in, n, out, m, signature, size, check ? t : NULL);
-    }
+    } else
+        ok = signature ? egi_function_call_by_signature(f, in, n, out, m, signature, size)
+                       : egi_no_memory("function_call", size * 8);
     if (signature != few) egi_free(signature);
     eg_function_release(f);
     return ok;
@@ -33120,11 +33200,17 @@ EAGER_API void eg_function_release(eg_function *f) {
     egi_object_free(f);
 }
 EAGER_API const char *eg_function_reason(eg_function *f) {
-    return egi_object_alive("function_reason", "function", f, EGI_FUNCTION) ? f->reason : NULL;
+    return egi_object_alive("function_reason", "function", f, EGI_FUNCTION) ? __atomic_load_n(&f->reason, __ATOMIC_RELAXED)
+                                                                            : NULL;
 }
 EAGER_API eg_function_info eg_function_counts(eg_function *f) {
-    eg_function_info none = { 0, 0, 0, 0, 0, 0, 0, 0, NULL };
-    return egi_object_alive("function_counts", "function", f, EGI_FUNCTION) ? f->info : none;
+    eg_function_info info;
+    memset(&info, 0, sizeof info);
+    if (!egi_object_alive("function_counts", "function", f, EGI_FUNCTION)) return info;
+    egi_lock();
+    info = f->info;
+    egi_unlock();
+    return info;
 }
 static void egi_trace_show_operand(egi_text *text, const egi_trace *t, int32_t operand) {
     const egi_operand *o = &t->operands[operand];
@@ -33141,10 +33227,14 @@ static void egi_trace_show_operand(egi_text *text, const egi_trace *t, int32_t o
 }
 EAGER_API bool eg_function_print(eg_function *f) {
     if (!egi_object_alive("function_print", "function", f, EGI_FUNCTION)) return false;
-    const egi_trace *t = f->traces;
+    egi_lock();
+    egi_trace *t = f->traces;
+    if (t) t->refs++;
+    egi_unlock();
+    const char *reason = eg_function_reason(f);
     if (!t)
-        return egi_fail(EG_ERROR_STATE, "eg_function_print: there is no trace%s%s", f->reason ? ": " : "",
-                        f->reason ? f->reason : "; call the function first");
+        return egi_fail(EG_ERROR_STATE, "eg_function_print: there is no trace%s%s", reason ? ": " : "",
+                        reason ? reason : "; call the function first");
     egi_text text;
     memset(&text, 0, sizeof text);
     egi_text_printf(&text, "%lld lines, %lld bytes of temporaries\n", (long long)t->n_lines, (long long)t->arena_bytes);
@@ -33160,6 +33250,7 @@ EAGER_API bool eg_function_print(eg_function *f) {
     bool ok = !text.failed || egi_no_memory("function_print", (int64_t)text.size);
     if (ok) egi_print_text(text.data);
     egi_text_free(&text);
+    egi_trace_release(t);
     return ok;
 }
 EGI_AS_TOLD

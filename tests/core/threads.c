@@ -560,4 +560,105 @@ TEST(a_fit_publishes_while_others_infer) {
     for (int i = 0; i <= READERS; i++) CHECK(f[i].ok);
     eg_publication_release(publication);
 }
+
+// ---- one traced function, called by several threads
+
+typedef struct caller { eg_function *f; eg_tensor *w; gate *gate; int number, shapes, wrong, busy; } caller;
+static eg_tensor *shifted_value(eg_tensor *x, eg_tensor *w) {
+    eg_tensor *y = eg_tanh(eg_matmul(x, w));
+    for (int i = 0; i < 5; i++) y = eg_mul(eg_add(y, 1), 0.5);
+    return y;
+}
+static bool shifted(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_keep(shifted_value(in[0], (eg_tensor *)user));
+    return true;
+}
+static void *call_shifted(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    gate_pass(c->gate);
+    for (int i = 0; i < 60; i++) {
+        EG_SCOPE;
+        float values[2][12];
+        eg_shape shape = EG_SHAPE(1 + i % c->shapes, 4);
+        eg_tensor *x = eg_full(EG_FLOAT32, shape, 0.1 * c->number + 0.01 * i), *y, *z = shifted_value(x, c->w);
+        if (!eg_function_call(c->f, &x, 1, &y, 1)) { c->wrong++; continue; }
+        eg_read_into(y, values[0], (size_t)eg_size(y));
+        eg_read_into(z, values[1], (size_t)eg_size(z));
+        c->wrong += memcmp(values[0], values[1], (size_t)eg_size(y) * sizeof(float)) != 0;
+    }
+    return NULL;
+}
+TEST(a_traced_function_is_called_by_several_threads) {
+    for (int shapes = 1; shapes <= 3; shapes += 2) {
+        gate g = GATE(THREADS);
+        caller c[THREADS];
+        eg_tensor *w = eg_variable(eg_random_normal(EG_SHAPE(4, 4)), "w");
+        eg_function *f = eg_function_new(shifted, w);
+        for (int i = 0; i < THREADS; i++) c[i] = (caller){f, w, &g, i, shapes, 0, 0};
+        run_threads(call_shifted, c, sizeof *c, THREADS);
+        for (int i = 0; i < THREADS; i++) CHECK_INT(c[i].wrong, 0);
+        CHECK_INT(eg_function_counts(f).calls, 60 * THREADS);
+        CHECK_INT(eg_function_counts(f).traces, shapes);            // two first calls trace once
+        CHECK(eg_function_counts(f).replays > 0);
+        eg_function_release(f);
+        eg_release(w);
+    }
+}
+static bool counted(eg_tensor *const *in, eg_tensor **out, void *user) {
+    eg_assign_add((eg_tensor *)user, in[0]);
+    eg_tensor *y = in[0];
+    for (int i = 0; i < 20; i++) y = eg_tanh(y);
+    out[0] = eg_keep(y);
+    return true;
+}
+// Calls until enough were answered; a call during another thread's is an error and has done nothing.
+static void *call_counted(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    gate_pass(c->gate);
+    for (int done = 0; done < 50;) {
+        EG_SCOPE;
+        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2000), 1), *y;
+        if (eg_function_call(c->f, &x, 1, &y, 1)) { done++; continue; }
+        c->busy++;
+        c->wrong += !strstr(eg_error_message(), "another thread runs this function");
+        eg_error_clear();
+    }
+    return NULL;
+}
+TEST(a_traced_function_that_assigns_is_for_one_thread_at_a_time) {
+    gate g = GATE(THREADS);
+    caller c[THREADS];
+    eg_tensor *w = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2000)), "w"), *x = eg_full(EG_FLOAT32, EG_SHAPE(2000), 1), *y;
+    eg_function *f = eg_function_new(counted, w, .no_recheck = true);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));                       // traced by one
+    for (int i = 0; i < THREADS; i++) c[i] = (caller){f, w, &g, i, 1, 0, 0};
+    run_threads(call_counted, c, sizeof *c, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK_INT(c[i].wrong, 0);
+    CHECK_TENSOR(eg_index(w, 0), 0, 1 + 50 * THREADS);              // no call is lost, none counts twice
+    CHECK_INT(eg_function_counts(f).traces, 1);
+    eg_function_release(f);
+    eg_release(w);
+}
+static void *release_function(void *argument) {
+    caller *c = (caller *)argument;
+    eg_set_device(test_device());
+    gate_pass(c->gate);
+    eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(3, 4), 1), *y;
+    for (int i = 0; i < 20; i++) c->wrong += !eg_function_call(c->f, &x, 1, &y, 1);
+    eg_function_release(c->f);
+    return NULL;
+}
+TEST(the_last_thread_frees_a_traced_function) {
+    gate g = GATE(THREADS);
+    caller c[THREADS];
+    eg_tensor *w = eg_variable(eg_random_normal(EG_SHAPE(4, 4)), "w");
+    eg_function *f = eg_function_new(shifted, w);
+    for (int i = 0; i < THREADS; i++) c[i] = (caller){eg_function_retain(f), w, &g, i, 1, 0, 0};
+    eg_function_release(f);
+    run_threads(release_function, c, sizeof *c, THREADS);
+    for (int i = 0; i < THREADS; i++) CHECK_INT(c[i].wrong, 0);
+    eg_release(w);
+}
 #endif

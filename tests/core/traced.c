@@ -1,4 +1,7 @@
 // Traced functions: a replay gives the bits that the body gives when it runs eagerly.
+#ifndef EAGER_BACKEND
+#define EAGER_BACKEND
+#endif
 #include "test.h"
 
 // ---- one step of training, eager and traced, from the same start
@@ -70,7 +73,7 @@ static bits net_run(net *s, bool traced, eg_shape x, eg_shape y) {
         if (out[0]) b.loss[i] = (float)eg_item(out[0]);
     }
     eg_run_functions_eagerly(false);
-    if (traced && test_on_host) {
+    if (traced) {
         CHECK(eg_function_reason(f) == NULL);
         if (eg_function_reason(f)) printf("%s\n", eg_function_reason(f));
         CHECK(eg_function_counts(f).replays >= 10);
@@ -171,19 +174,17 @@ TEST(signatures_are_counted_and_explained) {
         CHECK(eg_function_call(f, &x, 1, &y, 1));
         CHECK_NEAR(eg_item(eg_reduce_sum(y)), (1 + i % 20) * i * 2.0, 0);
     }
-    if (test_on_host) {
-        CHECK_INT(eg_function_counts(f).traces, 40);                    // 20 shapes, of which 16 are kept
-        CHECK_INT(eg_function_counts(f).retraces, 39);
-        CHECK(eg_function_counts(f).explanation && strstr(eg_function_counts(f).explanation, "input 0: float32 [19], then float32 [20]"));
-        eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(20), 1), *y;
-        CHECK(eg_function_call(f, &x, 1, &y, 1));
-        CHECK_INT(eg_function_counts(f).replays, 1);
-        CHECK_TENSOR(eg_reduce_sum(y), 0, 40);
-    }
+    CHECK_INT(eg_function_counts(f).traces, 40);                    // 20 shapes, of which 16 are kept
+    CHECK_INT(eg_function_counts(f).retraces, 39);
+    CHECK_INT(eg_function_counts(f).dropped, 24);
+    CHECK(strstr(eg_function_counts(f).explanation, "input 0: float32 [19], then float32 [20]"));
+    eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(20), 1), *y;
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_INT(eg_function_counts(f).replays, 1);
+    CHECK_TENSOR(eg_reduce_sum(y), 0, 40);
     eg_function_release(f);
 }
 TEST(a_frozen_number_is_found) {
-    if (!test_on_host) return;
     net s;
     memset(&s, 0, sizeof s);
     eg_function *f = eg_function_new(doubled, &s);
@@ -197,7 +198,6 @@ TEST(a_frozen_number_is_found) {
     eg_function_release(f);
 }
 TEST(reasons) {
-    if (!test_on_host) return;
     net s;
     memset(&s, 0, sizeof s);
     s.item = true;
@@ -269,17 +269,61 @@ TEST(variables_are_read_and_assigned) {
         CHECK(!memcmp(values[0], values[1], sizeof values[0]));
     }
 }
+static char shown[2000];
+static void show(const char *text, void *user) {
+    (void)user;
+    if (text) strncat(shown, text, sizeof shown - strlen(shown) - 1);
+}
 TEST(printed) {
-    if (!test_on_host) return;
     net s;
     memset(&s, 0, sizeof s);
     eg_function *f = eg_function_new(doubled, &s);
     CHECK_ERROR(eg_function_print(f), EG_ERROR_STATE, "call the function first");
     eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y;
     CHECK(eg_function_call(f, &x, 1, &y, 1));
+    eg_set_printer(show, NULL);
     CHECK(eg_function_print(f));
+    eg_set_printer(NULL, NULL);
+    CHECK(strstr(shown, "1 lines, 0 bytes of temporaries\n   0  mul ") && strstr(shown, "new 1[2] <- in 0[2] 2\n"));
     eg_function *same = eg_function_retain(f);
     eg_function_release(same);
     eg_function_release(f);
     CHECK_TENSOR(y, 0, 2, 4);
+}
+
+// ---- devices: the CPU with a table of its own is traced as without one
+
+TEST(a_whole_table_is_traced) {
+    egi_backend_cpu();
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s);
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 1 + i, 2), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, 2 + 2.0 * i, 4);
+    }
+    CHECK_INT(eg_function_counts(f).replays, 1);
+    CHECK_INT(eg_function_counts(f).rechecks, 2);
+    eg_function_release(f);
+    net_compare(net_make_mlp, make_optimizer, 4, EG_SHAPE(4, 3), EG_SHAPE(4, 2));
+}
+static bool to_the_other(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_keep(eg_add(eg_to(in[0], (const char *)user), 1));
+    return true;
+}
+TEST(a_copy_between_devices_stays_eager) {
+    const char *here = eg_device_of(eg_zeros(EG_FLOAT32, EG_SHAPE(1)));
+    const char *other = strcmp(here, "cpu:0") ? "cpu:0" : NULL;
+    if (!other) return;                                     // there is one device
+    eg_function *f = eg_function_new(to_the_other, (void *)(uintptr_t)other);
+    for (int i = 0; i < 4; i++) {
+        EG_SCOPE;
+        eg_tensor *x = eg_constant(EG_SHAPE(2), 1 + i, 2), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_TENSOR(y, 0, 2.0 + i, 3);
+        CHECK(eg_function_reason(f) && strstr(eg_function_reason(f), "another device"));
+    }
+    eg_function_release(f);
 }
