@@ -3470,6 +3470,7 @@ typedef struct egi_call_note { const char *function, *file; int line; } egi_call
 // function that entered it. Entering and leaving one are a few stores, so that the fast paths can afford it; only an
 // error makes words of them.
 typedef enum egi_context_kind {
+    EGI_IN_REPLAY,           // of: the trace; number[0]: the line that runs
     EGI_IN_CALL,             // name: a public function that is made of others, which fail in its name
     EGI_IN_FUNCTION,         // a function of the user's (egi_frame): what it calls fails in its own name again
     EGI_IN_GRADIENT,         // name: the op whose gradient is computed
@@ -3947,6 +3948,14 @@ static void egi_context_enter(egi_context *c, egi_context_kind kind, const char 
     egi_this.context = c;
 }
 static void egi_context_leave(const egi_context *c) { egi_this.context = c->outer; }
+// What a traced function knows of the line that it replays: the public function that the line's op is a part of, or
+// NULL, and where the program called it. The pointer is set where a function is made, so that a program without traced
+// functions does not reach them.
+typedef struct egi_replay_line { const char *called; const egi_call_note *note; } egi_replay_line;
+static egi_replay_line (*egi_replay_line_of)(const egi_context *replay);
+static EGI_COLD egi_replay_line egi_replayed(const egi_context *replay) {
+    return __atomic_load_n(&egi_replay_line_of, __ATOMIC_ACQUIRE)(replay);
+}
 // The innermost context of a kind, or NULL. The search ends at a pipeline: an element's error does not depend on who
 // asked for the element.
 static EGI_COLD const egi_context *egi_context_find(egi_context_kind kind) {
@@ -3959,6 +3968,7 @@ static EGI_COLD const egi_context *egi_context_find(egi_context_kind kind) {
 static EGI_COLD const char *egi_context_call(void) {
     const unsigned borders = 1u << EGI_IN_FUNCTION | 1u << EGI_IN_GRADIENT | 1u << EGI_IN_STAGE | 1u << EGI_IN_PIPELINE;
     const char *name = NULL;
+    if (egi_this.context && egi_this.context->kind == EGI_IN_REPLAY) return egi_replayed(egi_this.context).called;
     for (const egi_context *c = egi_this.context; c && !(borders >> c->kind & 1); c = c->outer)
         if (c->kind == EGI_IN_CALL) name = c->name;
     return name;
@@ -4005,7 +4015,14 @@ static EGI_COLD void egi_message_layers(char *path, size_t size, const egi_conte
 // ", in the gradient of eg_conv2d, in layer sequential/dense" behind a message.
 static EGI_COLD void egi_message_within(char *text) {
     char path[200];
-    const egi_context *gradient = egi_context_find(EGI_IN_GRADIENT), *layer = egi_context_find(EGI_IN_LAYER);
+    const egi_context *gradient = egi_context_find(EGI_IN_GRADIENT), *layer = egi_context_find(EGI_IN_LAYER),
+                      *replay = egi_context_find(EGI_IN_REPLAY);
+    if (replay) {
+        const egi_call_note *note = egi_replayed(replay).note;
+        const char *file = note->file ? strrchr(note->file, '/') : NULL;
+        egi_message_add(text, ", in line %lld of a traced function", (long long)replay->number[0]);
+        if (note->file) egi_message_add(text, ", recorded at %s:%d", file ? file + 1 : note->file, note->line);
+    }
     if (gradient) egi_message_add(text, ", in the gradient of eg_%s", gradient->name);
     if (!layer) return;
     egi_message_layers(path, sizeof path, layer);
@@ -32076,8 +32093,9 @@ typedef struct egi_trace_line {
     size_t parameters_size;
     uint64_t drawn, drew;        // of EGI_RANDOM: how far the counter was from the call's begin before and behind it
     eg_tensor *variable;         // of EGI_RUN_ASSIGN; the trace holds it
-    const char *name;            // of the public call, for errors
-    egi_call_note note;
+    const char *name;            // of the op
+    const char *called;          // the public function that the op is a part of, or NULL
+    egi_call_note note;          // where the program called it
 } egi_trace_line;
 typedef struct egi_trace_variable { eg_tensor *variable; int32_t form; bool trainable, assigned; } egi_trace_variable;
 // The memory of one replay: handles of all operands, bound to an arena.
@@ -32337,6 +32355,7 @@ static egi_trace_line *egi_trace_line_new(egi_trace *t, int kernel, const egi_op
     for (int i = 0; i < EGI_MAX_OUT; i++) line->out[i] = -1;
     const egi_call_note *note = &egi_this.notes[(egi_this.noted - 1) % EGI_NOTES];
     if (egi_this.noted) line->note = *note;
+    line->called = egi_context_call();
     if (t->n_lines && t->lines[t->n_lines - 1].kernel == EGI_RANDOM)
         t->lines[t->n_lines - 1].drew = egi_this.random.counter - t->random.counter;
     return line;
@@ -32737,10 +32756,22 @@ static bool egi_trace_line_run(egi_trace *t, egi_trace_run *run, int64_t i, uint
     egi_this.random.counter = counter + line->drew;
     return true;
 }
+static egi_replay_line egi_trace_line_shown(const egi_context *replay) {
+    const egi_trace_line *line = &((const egi_trace *)replay->of)->lines[replay->number[0]];
+    egi_replay_line shown = { line->called, &line->note };
+    return shown;
+}
 static bool egi_trace_replay(egi_trace *t, egi_trace_run *run, eg_tensor *const *in, eg_tensor **out) {
     const uint64_t counter = egi_this.random.counter;
+    egi_context replay;
     bool ok = egi_trace_bind(t, run, in, out);
-    for (int64_t i = 0; i < t->n_lines && ok; i++) ok = egi_trace_line_run(t, run, i, counter);
+    egi_context_enter(&replay, EGI_IN_REPLAY, "function_call");
+    replay.of = t;
+    for (int64_t i = 0; i < t->n_lines && ok; i++) {
+        replay.number[0] = i;
+        ok = egi_trace_line_run(t, run, i, counter);
+    }
+    egi_context_leave(&replay);
     if (ok) egi_this.random.counter = counter + t->drew;
     for (int64_t i = 0; i < t->n_lines; i++)
         if (run->former[i]) { egi_buffer_release(run->former[i]); run->former[i] = NULL; }
@@ -33185,6 +33216,7 @@ EAGER_API eg_function *(eg_function_new)(eg_function_body *body, void *user, eg_
         return NULL;
     eg_function *f = (eg_function *)egi_object_new("function_new", EGI_FUNCTION, sizeof *f);
     if (!f) return NULL;
+    __atomic_store_n(&egi_replay_line_of, &egi_trace_line_shown, __ATOMIC_RELEASE);
     f->body = body;
     f->user = user;
     f->no_recheck = o.no_recheck;

@@ -469,6 +469,53 @@ SWEEP(fit, false)
 
 #ifndef TEST_DEVICE
 // With a NULL for good, even a thread's first call of all is only an error.
+static eg_function *traced;
+static bool traced_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    state *s = (state *)user;
+    eg_tensor *grads[2];
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *kept = eg_cast(eg_random_bernoulli(EG_SHAPE(4, 3), .probability = 0.7), EG_FLOAT32);
+    eg_tensor *loss = eg_reduce_mean(eg_square(eg_tanh(eg_add(eg_matmul(eg_mul(in[0], kept), s->v[0]), s->v[1]))));
+    if (!eg_tape_gradients(tape, loss, s->v, 2, grads) || !eg_apply_gradients(s->optimizer, grads, s->v, 2)) return false;
+    out[0] = eg_keep(loss);
+    return true;
+}
+static bool run_traced_call(state *s) {
+    EG_SCOPE;
+    eg_tensor *y;
+    bool ok = eg_function_call(traced, s->x, 1, &y, 1);
+    CHECK(!y == !ok);
+    return ok && isfinite(eg_item(y));
+}
+static bool setup_traced_first_calls(state *s) {
+    s->x[0] = eg_random_normal(EG_SHAPE(4, 3));
+    s->optimizer = eg_adam(.learning_rate = 0.1);
+    return add_variable(s, eg_random_normal(EG_SHAPE(3, 2)), "w") &&
+           add_variable(s, eg_zeros(EG_FLOAT32, EG_SHAPE(2)), "b") && s->x[0] && s->optimizer;
+}
+static bool run_traced_first_calls(state *s) {            // the last of them run the list
+    traced = eg_function_new(traced_body, s);
+    bool ok = traced != NULL;
+    for (int i = 0; i < 7 && traced; i++) ok = run_traced_call(s) && ok;
+    eg_function_release(traced);
+    return ok;
+}
+SWEEP(traced_first_calls, false)
+static bool setup_traced_replay(state *s) {
+    if (!setup_traced_first_calls(s)) return false;
+    traced = eg_function_new(traced_body, s);
+    for (int i = 0; i < 6; i++) if (!run_traced_call(s)) return false;         // the first makes the optimizer's slots
+    CHECK_INT(eg_function_counts(traced).replays, 1);
+    return true;
+}
+static bool run_traced_replay(state *s) {
+    bool ok = run_traced_call(s);
+    if (traced) eg_function_release(traced);
+    traced = NULL;
+    return ok;
+}
+SWEEP(traced_replay, true)
+
 TEST(no_memory_from_the_start) {
     REQUIRE(sweep_begin());
     faults_begin(FOR_EVER, 1);

@@ -291,6 +291,271 @@ TEST(printed) {
     CHECK_TENSOR(y, 0, 2, 4);
 }
 
+// ---- what a body may do, eager and traced alike
+
+typedef struct things {
+    eg_tensor *v, *captured;
+    eg_function *inner;
+    eg_metric *metric;
+    float *lent;
+    int fail, runs;
+} things;
+static bool doubled_things(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_mul(in[0], 2));
+    return true;
+}
+static bool holding_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    net *s = (net *)user;
+    s->kept = eg_retain(eg_mul(in[0], 2));
+    out[0] = eg_keep(eg_add(s->kept, 1));
+    return true;
+}
+static bool without_any(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)in;
+    (void)out;
+    (void)user;
+    eg_add(eg_ones(EG_FLOAT32, EG_SHAPE(3)), 1);
+    return true;
+}
+static void replace_captured(things *s, int i) {
+    EG_SCOPE;                                               // so that s alone holds the tensor
+    if (i != 6) return;
+    eg_release(s->captured);
+    s->captured = eg_retain(net_data(s->captured ? 8 : 4, EG_SHAPE(3)));
+}
+// Runs n calls of body on inputs of one shape, eager and traced, and compares outputs, the variable and random numbers
+// bit by bit. `before` is called before call i.
+static int64_t things_compare(eg_function_body *body, void (*before)(things *s, int i), int n, eg_shape shape) {
+    static float values[2][40][2][24];
+    int64_t replays = 0;
+    memset(values, 0, sizeof values);
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        float lent[3] = {1, 2, 3};
+        things s;
+        memset(&s, 0, sizeof s);
+        eg_seed(5);
+        s.v = eg_variable(net_data(0, EG_SHAPE(3)), "v");
+        replace_captured(&s, 6);
+        s.lent = lent;
+        s.inner = eg_function_new(doubled_things, &s);
+        s.metric = eg_metric_mean_squared_error();
+        eg_function *f = eg_function_new(body, &s);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < n; i++) {
+            EG_SCOPE;
+            eg_tensor *in = net_data(i, shape), *out[2] = {NULL, NULL};
+            if (before) before(&s, i);
+            CHECK(eg_function_call(f, &in, 1, out, 2));
+            for (int k = 0; k < 2; k++) if (out[k]) eg_read_into(out[k], values[traced][i][k], (size_t)eg_size(out[k]));
+        }
+        eg_run_functions_eagerly(false);
+        if (traced) {
+            replays = eg_function_counts(f).replays;
+            if (eg_function_reason(f)) printf("    eager: %s\n", eg_function_reason(f));
+        }
+        eg_read_into(s.v, values[traced][39][0], 3);
+        values[traced][39][1][0] = (float)eg_item(eg_random_uniform(EG_SHAPE(1)));
+        values[traced][39][1][1] = (float)eg_metric_result(s.metric);
+        eg_function_release(f);
+        eg_function_release(s.inner);
+        eg_metric_release(s.metric);
+        eg_release(s.v);
+        eg_release(s.captured);
+    }
+    CHECK(!memcmp(values[0], values[1], sizeof values[0]));
+    return replays;
+}
+static eg_tensor *cube_forward(eg_tensor *const *in, eg_grad_context *c, void *user) {
+    (void)user;
+    c->saved[0] = in[0];
+    return eg_mul(in[0], eg_square(in[0]));
+}
+static void cube_backward(const eg_grad_context *c, eg_tensor **dx, void *user) {
+    (void)user;
+    dx[0] = eg_mul(c->upstream[0], eg_mul(3, eg_square(c->saved[0])));
+}
+static bool custom_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    things *s = (things *)user;
+    eg_tape *outer = eg_tape_begin(), *tape = eg_tape_begin();
+    eg_tensor *x[1] = {eg_mul(s->v, in[0])}, *y = eg_custom_gradient(cube_forward, cube_backward, NULL, x, 1);
+    eg_tensor *g = eg_tape_gradient(tape, y, s->v);
+    out[0] = eg_keep(eg_tape_gradient(outer, eg_reduce_sum(eg_square(g)), s->v));
+    out[1] = eg_keep(g);
+    return out[0] && out[1];
+}
+TEST(custom_gradients_replay_to_second_order) { CHECK(things_compare(custom_body, NULL, 12, EG_SHAPE(3)) >= 6); }
+static bool nested_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    things *s = (things *)user;
+    eg_tensor *y;
+    if (!eg_function_call(s->inner, in, 1, &y, 1)) return false;
+    out[0] = eg_keep(eg_add(y, s->v));
+    return true;
+}
+TEST(a_function_in_a_function_is_a_part_of_it) { CHECK(things_compare(nested_body, NULL, 12, EG_SHAPE(3)) >= 6); }
+static bool lent_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    out[0] = eg_keep(eg_add(in[0], ((things *)user)->captured));
+    return true;
+}
+static void lend(things *s, int i) {
+    if (i == 0) {
+        eg_release(s->captured);
+        s->captured = eg_retain(eg_wrap_data(EG_FLOAT32, EG_SHAPE(3), s->lent, NULL, NULL));
+    }
+    if (i == 5) s->lent[1] = 20;
+}
+TEST(lent_memory_is_read_at_each_replay) {
+    if (!test_on_host) return;
+    CHECK(things_compare(lent_body, lend, 12, EG_SHAPE(3)) >= 6);
+}
+TEST(a_captured_tensor_that_was_replaced_is_noticed) {
+    CHECK(things_compare(lent_body, replace_captured, 16, EG_SHAPE(3)) >= 6);
+}
+static bool trained_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    things *s = (things *)user;
+    eg_tape *tape = eg_tape_begin();
+    eg_tensor *y = eg_reduce_sum(eg_mul(eg_square(in[0]), s->v));
+    out[0] = eg_keep(y);
+    if ((out[1] = eg_tape_gradient(tape, y, s->v)) != NULL) eg_keep(out[1]);
+    eg_error_clear();
+    return true;
+}
+static void freeze(things *s, int i) {
+    if (i == 5) eg_set_trainable(s->v, false);
+    if (i == 11) eg_set_trainable(s->v, true);
+}
+TEST(a_variable_that_is_trained_no_longer_is_noticed) {
+    eg_set_error_handler(NULL, NULL);
+    CHECK(things_compare(trained_body, freeze, 20, EG_SHAPE(3)) >= 5);
+}
+static bool metric_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    things *s = (things *)user;
+    out[0] = eg_keep(eg_add(in[0], s->v));
+    return eg_metric_update(s->metric, out[0], in[0]);
+}
+TEST(metrics_are_updated_by_replays) { CHECK(things_compare(metric_body, NULL, 12, EG_SHAPE(3)) >= 6); }
+static bool drawing_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    (void)user;
+    out[0] = eg_keep(eg_add(in[0], eg_random_normal(EG_SHAPE(3))));
+    out[1] = eg_keep(eg_cast(eg_random_integers(EG_SHAPE(4), 0, 100), EG_FLOAT32));
+    eg_random_normal(EG_SHAPE(0));
+    return true;
+}
+TEST(draws_go_on_where_eager_ones_would) { CHECK(things_compare(drawing_body, NULL, 12, EG_SHAPE(3)) >= 6); }
+static bool taped_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    things *s = (things *)user;
+    eg_tape_begin_persistent();                   // the body's scope ends it
+    out[0] = eg_keep(eg_mul(in[0], s->v));
+    return true;
+}
+TEST(a_tape_that_is_left_open_ends_with_the_body) { CHECK(things_compare(taped_body, NULL, 12, EG_SHAPE(3)) >= 6); }
+
+// ---- errors
+
+static bool picking_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    things *s = (things *)user;
+    s->runs++;
+    if (s->fail) return s->fail == 1 ? false : eg_raise(EG_ERROR_ARGUMENT, "the body's own") != NULL;
+    eg_assign_add(s->v, 1);
+    out[0] = eg_keep(eg_gather(s->v, in[0]));
+    return out[0] && eg_assign_add(s->v, 1);
+}
+TEST(a_replay_fails_as_the_body_does) {
+    double left[2];
+    for (int traced = 0; traced < 2; traced++) {
+        EG_SCOPE;
+        things s;
+        memset(&s, 0, sizeof s);
+        s.v = eg_variable(eg_mul(net_data(0, EG_SHAPE(3)), 1), "v");
+        eg_function *f = eg_function_new(picking_body, &s, .no_recheck = true);
+        eg_run_functions_eagerly(!traced);
+        for (int i = 0; i < 6; i++) {
+            eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(2), i == 3 ? 7 : 1, 0), *y = x;
+            if (i != 3) { CHECK(eg_function_call(f, &x, 1, &y, 1)); CHECK(y != NULL); continue; }
+            CHECK_ERROR(!eg_function_call(f, &x, 1, &y, 1) && (test_on_host || !eg_synchronize()) ? NULL : x,
+                        EG_ERROR_INDEX, "eg_gather: ");
+            CHECK(y == NULL || !test_on_host);
+        }
+        eg_run_functions_eagerly(false);
+        left[traced] = eg_item(eg_index(s.v, 0));
+        CHECK_INT(s.runs, traced ? 2 : 6);                  // the first parts v from the tensor that it was made of
+        eg_function_release(f);
+        eg_release(s.v);
+    }
+    CHECK_NEAR(left[0], left[1], 0);
+}
+TEST(an_error_in_a_replay_names_its_line) {
+    if (!test_on_host) return;                              // a device tells later, when the replay is over
+    things s;
+    memset(&s, 0, sizeof s);
+    s.v = eg_variable(net_data(0, EG_SHAPE(3)), "v");
+    eg_function *f = eg_function_new(picking_body, &s, .no_recheck = true);
+    eg_tensor *x = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 0), *bad = eg_constant_of(EG_INT32, EG_SHAPE(2), 1, 9), *y;
+    for (int i = 0; i < 2; i++) CHECK(eg_function_call(f, &x, 1, &y, 1));
+    CHECK_ERROR(eg_function_call(f, &bad, 1, &y, 1), EG_ERROR_INDEX, "of a traced function, recorded at traced.c:");
+    CHECK_ERROR(eg_function_call(f, &bad, 1, &y, 1), EG_ERROR_INDEX, "eg_gather: ");
+    s.fail = 1;
+    eg_function *g = eg_function_new(picking_body, &s);
+    CHECK_ERROR(eg_function_call(g, &x, 1, &y, 1), EG_ERROR_STATE, "the body failed without an error");
+    s.fail = 2;
+    CHECK_ERROR(eg_function_call(g, &x, 1, &y, 1), EG_ERROR_ARGUMENT, "the body's own");
+    CHECK_INT(eg_function_counts(g).traces, 0);
+    s.fail = 0;
+    for (int i = 0; i < 4; i++) CHECK(eg_function_call(g, &x, 1, &y, 1));
+    CHECK_INT(eg_function_counts(g).replays, 1);
+    eg_function_release(f);
+    eg_function_release(g);
+    eg_release(s.v);
+}
+static bool recursive_body(eg_tensor *const *in, eg_tensor **out, void *user) {
+    return eg_function_call(*(eg_function **)user, in, 1, out, 1);
+}
+TEST(recursion_is_an_error) {
+    eg_function *f, *g;
+    f = eg_function_new(recursive_body, &g);
+    g = eg_function_new(recursive_body, &f);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y = x;
+    CHECK_ERROR(eg_function_call(f, &x, 1, &y, 1), EG_ERROR_STATE, "the function calls itself");
+    CHECK(y == NULL);
+    eg_function_release(f);
+    eg_function_release(g);
+}
+TEST(a_tensor_that_is_held_behind_the_body_is_a_reason) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(holding_body, &s);
+    for (int i = 0; i < 3; i++) {
+        EG_SCOPE;
+        eg_tensor *x = net_data(i, EG_SHAPE(3)), *y;
+        CHECK(eg_function_call(f, &x, 1, &y, 1));
+        CHECK_SAME(s.kept, eg_mul(x, 2), 0);
+        CHECK(eg_function_reason(f) && strstr(eg_function_reason(f), "make it an output"));
+        eg_release(s.kept);
+    }
+    eg_function_release(f);
+}
+TEST(wrong_calls) {
+    net s;
+    memset(&s, 0, sizeof s);
+    eg_function *f = eg_function_new(doubled, &s);
+    eg_tensor *x = eg_constant(EG_SHAPE(2), 1, 2), *y = x;
+    CHECK_ERROR(eg_function_call(NULL, &x, 1, &y, 1), EG_ERROR_NULL, "function");
+    CHECK_ERROR(eg_function_call(f, NULL, 1, &y, 1), EG_ERROR_ARGUMENT, "eg_function_call: a list of 1 is NULL");
+    CHECK_ERROR(eg_function_call(f, &x, -1, &y, 1), EG_ERROR_ARGUMENT, "eg_function_call");
+    CHECK_ERROR(eg_function_call(f, &x, 1, NULL, 1), EG_ERROR_ARGUMENT, "eg_function_call: a list of 1 is NULL");
+    CHECK_ERROR(eg_function_new(NULL, NULL), EG_ERROR_NULL, "body");
+    eg_tensor *none = NULL;
+    CHECK_ERROR(eg_function_call(f, &none, 1, &y, 1), EG_ERROR_NULL, "operand 0 is NULL");
+    CHECK(y == NULL);
+    CHECK(eg_function_call(f, &x, 1, &y, 1));
+    eg_function_release(f);
+    f = eg_function_new(without_any, &s);
+    for (int i = 0; i < 5; i++) CHECK(eg_function_call(f, NULL, 0, NULL, 0));
+    CHECK_INT(eg_function_counts(f).replays, 1);
+    eg_function_release(f);
+}
+
 // ---- devices: the CPU with a table of its own is traced as without one
 
 TEST(a_whole_table_is_traced) {
