@@ -2863,8 +2863,9 @@ typedef struct eg_function_info {
     char explanation[256];
 } eg_function_info;
 EAGER_API eg_function_info eg_function_counts(eg_function *f);
-// Prints the latest trace: a line for each launch, with the places that it reads and writes (%3: a temporary; in 0, W:
-// an input, a variable; const: a captured tensor). False and an error where there is none.
+// Prints the latest trace: a line for each launch, with the places that it writes and, behind <-, those that it reads.
+// %3: a temporary; new 3: memory of each call's own, such as an output; in 0: an input; W: a variable; const 3: a
+// captured tensor; tanh.dx0: tanh's gradient with respect to its first operand. False and an error where there is none.
 EAGER_API bool eg_function_print(eg_function *f);
 // true: all functions of the program run eagerly from now on, for debugging. Returns what it was before.
 EAGER_API bool eg_run_functions_eagerly(bool eagerly);
@@ -33272,7 +33273,11 @@ EAGER_API bool eg_function_print(eg_function *f) {
     egi_text_printf(&text, "%lld lines, %lld bytes of temporaries\n", (long long)t->n_lines, (long long)t->arena_bytes);
     for (int64_t i = 0; i < t->n_lines; i++) {
         const egi_trace_line *line = &t->lines[i];
-        egi_text_printf(&text, "%4lld  %-24s", (long long)i, line->name);
+        char name[80];
+        if (line->op && line->op->programs && line->variant)
+            snprintf(name, sizeof name, "%.60s.dx%d", line->name, line->variant - 1);
+        else snprintf(name, sizeof name, "%.70s", line->name);
+        egi_text_printf(&text, "%4lld  %-24s", (long long)i, name);
         for (int k = 0; k < EGI_MAX_OUT; k++) if (line->out[k] >= 0) egi_trace_show_operand(&text, t, line->out[k]);
         if (line->variable) egi_text_printf(&text, " %.40s", eg_name_of(line->variable));
         egi_text_string(&text, " <-");
