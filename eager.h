@@ -32635,7 +32635,7 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
     if (!run) return NULL;
     memset(run, 0, sizeof *run);
     const size_t places = (size_t)t->n_places + 1, operands = (size_t)t->n_operands + 1, lines = (size_t)t->n_lines + 1;
-    run->arena = egi_buffer_new(t->backend, t->arena_bytes + EGI_SMALL_BLOCK + 1);      // large, so aligned to EGI_ALIGN
+    run->arena = egi_buffer_new(t->backend, t->arena_bytes + EGI_SMALL_BLOCK + 1);   // large, so aligned to EGI_ALIGN
     run->handles = (eg_tensor *)egi_alloc(operands * sizeof *run->handles);
     run->buffers = (egi_buffer *)egi_alloc(places * sizeof *run->buffers);
     run->fresh = (eg_tensor **)egi_alloc(places * sizeof *run->fresh);
@@ -32655,8 +32655,9 @@ static egi_trace_run *egi_trace_run_new(egi_trace *t) {
         run->buffers[i].refs = 1;
         run->buffers[i].backend = t->backend;
         run->buffers[i].bytes = t->places[i].bytes;
-        if (t->places[i].kind == EGI_AT_TEMPORARY) run->buffers[i].data = (char *)run->arena->data + t->places[i].offset;
-        if (t->places[i].kind == EGI_AT_CONSTANT) run->buffers[i].data = t->places[i].buffer->data;
+        const egi_place *p = &t->places[i];
+        if (p->kind == EGI_AT_TEMPORARY) run->buffers[i].data = (char *)run->arena->data + p->offset;
+        if (p->kind == EGI_AT_CONSTANT) run->buffers[i].data = p->buffer->data;
     }
     for (int64_t i = 0; i < t->n_operands; i++) {
         egi_operand *o = &t->operands[i];
@@ -33233,8 +33234,8 @@ EAGER_API void eg_function_release(eg_function *f) {
     egi_object_free(f);
 }
 EAGER_API const char *eg_function_reason(eg_function *f) {
-    return egi_object_alive("function_reason", "function", f, EGI_FUNCTION) ? __atomic_load_n(&f->reason, __ATOMIC_RELAXED)
-                                                                            : NULL;
+    if (!egi_object_alive("function_reason", "function", f, EGI_FUNCTION)) return NULL;
+    return __atomic_load_n(&f->reason, __ATOMIC_RELAXED);
 }
 EAGER_API eg_function_info eg_function_counts(eg_function *f) {
     eg_function_info info;

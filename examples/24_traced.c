@@ -32,7 +32,8 @@ static bool timed;
 static double train(bool eagerly) {
     EG_SCOPE;
     eg_seed(1);
-    net n = {{eg_variable(eg_random_normal(EG_SHAPE(1, 16)), "w1"), eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(16)), "b1"),
+    net n = {{eg_variable(eg_random_normal(EG_SHAPE(1, 16)), "w1"),
+              eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(16)), "b1"),
               eg_variable(eg_random_normal(EG_SHAPE(16, 1), .stddev = 0.25), "w2"),
               eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(1)), "b2")}, eg_adam(.learning_rate = 0.02), 0};
     eg_function *f = eg_function_new(step, &n);

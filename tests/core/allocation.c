@@ -476,7 +476,8 @@ static bool traced_body(eg_tensor *const *in, eg_tensor **out, void *user) {
     eg_tape *tape = eg_tape_begin();
     eg_tensor *kept = eg_cast(eg_random_bernoulli(EG_SHAPE(4, 3), .probability = 0.7), EG_FLOAT32);
     eg_tensor *loss = eg_reduce_mean(eg_square(eg_tanh(eg_add(eg_matmul(eg_mul(in[0], kept), s->v[0]), s->v[1]))));
-    if (!eg_tape_gradients(tape, loss, s->v, 2, grads) || !eg_apply_gradients(s->optimizer, grads, s->v, 2)) return false;
+    if (!eg_tape_gradients(tape, loss, s->v, 2, grads) || !eg_apply_gradients(s->optimizer, grads, s->v, 2))
+        return false;
     out[0] = eg_keep(loss);
     return true;
 }

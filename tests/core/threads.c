@@ -630,7 +630,8 @@ static void *call_counted(void *argument) {
 TEST(a_traced_function_that_assigns_is_for_one_thread_at_a_time) {
     gate g = GATE(THREADS);
     caller c[THREADS];
-    eg_tensor *w = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2000)), "w"), *x = eg_full(EG_FLOAT32, EG_SHAPE(2000), 1), *y;
+    eg_tensor *w = eg_variable(eg_zeros(EG_FLOAT32, EG_SHAPE(2000)), "w");
+    eg_tensor *x = eg_full(EG_FLOAT32, EG_SHAPE(2000), 1), *y;
     eg_function *f = eg_function_new(counted, w, .no_recheck = true);
     CHECK(eg_function_call(f, &x, 1, &y, 1));                       // traced by one
     for (int i = 0; i < THREADS; i++) c[i] = (caller){f, w, &g, i, 1, 0, 0};

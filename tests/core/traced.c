@@ -80,8 +80,11 @@ static bits net_run(net *s, bool traced, eg_shape x, eg_shape y) {
         CHECK(s->runs < STEPS);
     }
     eg_list v = eg_optimizer_state_list(s->opt);
-    for (int i = 0; i < v.count; i++) { EG_SCOPE; b.weights += eg_item(eg_reduce_sum(eg_cast(v.tensors[i], EG_FLOAT64))); }
-    for (int i = 0; i < s->n; i++) { EG_SCOPE; b.weights += eg_item(eg_reduce_sum(eg_cast(s->v[i], EG_FLOAT64))); }
+    for (int i = 0; i < v.count + s->n; i++) {
+        EG_SCOPE;
+        eg_tensor *x = i < v.count ? v.tensors[i] : s->v[i - v.count];
+        b.weights += eg_item(eg_reduce_sum(eg_cast(x, EG_FLOAT64)));
+    }
     b.random = eg_random_get_state();
     eg_function_release(f);
     return b;
@@ -129,7 +132,8 @@ static eg_optimizer *make_optimizer(int kind) {
     }
 }
 TEST(optimizers_replay) {
-    for (int kind = 0; kind < 16; kind++) net_compare(net_make_mlp, make_optimizer, kind, EG_SHAPE(4, 3), EG_SHAPE(4, 2));
+    for (int kind = 0; kind < 16; kind++)
+        net_compare(net_make_mlp, make_optimizer, kind, EG_SHAPE(4, 3), EG_SHAPE(4, 2));
 }
 static void net_make_conv(net *s) {
     s->forward = net_forward_layer;
@@ -247,7 +251,8 @@ TEST(variables_are_read_and_assigned) {
         float values[2][12][4][4];
         for (int traced = 0; traced < 2; traced++) {
             EG_SCOPE;
-            pair s = {eg_variable(net_data(0, EG_SHAPE(2, 2)), "v"), eg_variable(net_data(9, EG_SHAPE(2, 2)), "w"), what};
+            pair s = {eg_variable(net_data(0, EG_SHAPE(2, 2)), "v"), eg_variable(net_data(9, EG_SHAPE(2, 2)), "w"),
+                      what};
             eg_function *f = eg_function_new(moved, &s);
             eg_run_functions_eagerly(!traced);
             eg_tensor *old = NULL;
