@@ -82,8 +82,8 @@ static bits net_run(net *s, bool traced, eg_shape x, eg_shape y) {
     eg_list v = eg_optimizer_state_list(s->opt);
     for (int i = 0; i < v.count + s->n; i++) {
         EG_SCOPE;
-        eg_tensor *x = i < v.count ? v.tensors[i] : s->v[i - v.count];
-        b.weights += eg_item(eg_reduce_sum(eg_cast(x, EG_FLOAT64)));
+        eg_tensor *w = i < v.count ? v.tensors[i] : s->v[i - v.count];
+        b.weights += eg_item(eg_reduce_sum(eg_cast(w, EG_FLOAT64)));
     }
     b.random = eg_random_get_state();
     eg_function_release(f);
