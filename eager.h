@@ -4467,8 +4467,27 @@ EAGER_API eg_tensor *eg_retain(eg_tensor *x) {
 }
 // Returns x itself as a function's result: the innermost scope gets a reference of its own, as for every result.
 static eg_tensor *egi_scope_own_again(eg_tensor *x) { return egi_scope_own(eg_retain(x)); }
+#ifdef EAGER_DEBUG
+// Whether all references to x are those of this thread's scopes, which give them back themselves. The search ends at
+// EGI_CROWD entries, newest first.
+static bool egi_scope_has_all(const eg_tensor *x) {
+    const egi_thread *t = &egi_this;
+    int32_t owned = 0;
+    for (int64_t i = t->stack_size - 1; i >= 0 && i >= t->stack_size - EGI_CROWD; i--)
+        owned += (t->stack[i] & EGI_TAGS) <= EGI_TAG_KEEP && (t->stack[i] & ~(uintptr_t)EGI_TAGS) == (uintptr_t)x;
+    return owned >= __atomic_load_n(&x->object.refs, __ATOMIC_ACQUIRE);
+}
+#endif
 EAGER_API void eg_release(eg_tensor *x) {
-    if (egi_tensor_alive("release", x)) egi_object_release(&x->object);
+    if (!egi_tensor_alive("release", x)) return;
+#ifdef EAGER_DEBUG
+    if (egi_scope_has_all(x)) {
+        egi_fail(EG_ERROR_STATE, "eg_release: the tensor made by eg_%s belongs to its scope, which gives it back "
+                 "itself; release what you retained, and variables", x->op);
+        return;
+    }
+#endif
+    egi_object_release(&x->object);
 }
 EAGER_API eg_tensor *(eg_replace)(eg_tensor **x, eg_tensor *y) {
     egi_thread *t = &egi_this;
@@ -20973,7 +20992,7 @@ static eg_layer *egi_layer_at(eg_layer *l, const char *path) {
 }
 static eg_layer *egi_read_new(const egi_json *j, int64_t node, const char *class_name, const char *kind,
                               const egi_layer_config *c) {
-    egi_maker maker;
+    egi_maker maker = { NULL, NULL, NULL };
     if (kind) {
         if (egi_maker_find(kind, &maker)) {
             eg_layer *l = NULL;
@@ -29347,7 +29366,7 @@ static const char egi_model_key[] = "eager_model";
 // The first custom layer that a load could not make, because its kind is not registered. Layers inside a custom layer
 // are made by its maker, so they are not looked at.
 static const eg_layer *egi_layer_unregistered(const eg_layer *l) {
-    egi_maker maker;
+    egi_maker maker = { NULL, NULL, NULL };
     if (l->custom) return egi_maker_find(l->custom, &maker) ? NULL : l;
     const eg_layer *found = NULL;
     for (int64_t i = 0; i < l->n_parts && !found; i++)
@@ -29361,7 +29380,7 @@ static bool egi_layer_has_part(const eg_layer *l, const char *name) {
 // Checks, by calling the makers, that parts which a custom layer made during a call would also be made by its maker:
 // a load has no others.
 static bool egi_layer_remade(const eg_layer *l) {
-    egi_maker maker;
+    egi_maker maker = { NULL, NULL, NULL };
     int64_t late = 0;
     for (int64_t i = 0; i < l->n_parts; i++) {
         if (l->parts[i].child && !egi_layer_remade(l->parts[i].child)) return false;

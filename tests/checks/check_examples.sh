@@ -30,6 +30,9 @@ for file in examples/*.c; do
     check "$name" example "$name"
 done
 
+# The README's way to run them finds what an example reads.
+check by_build_sh sh build.sh examples 17_transfer
+
 # Example 12 on the real digits: in some epoch at least so many of the held-out ones are read right. Minutes, so only where EAGER_LONG
 # asks for it. (The better model reads 98.5 to 99.0 % of them right in PyTorch.)
 learns() {

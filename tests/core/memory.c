@@ -1017,6 +1017,25 @@ TEST(debug_builds_tell_of_a_scope_that_gathers_too_much) {
 #endif
 }
 
+TEST(debug_builds_catch_a_release_of_what_a_scope_owns) {
+#ifndef EAGER_DEBUG
+    SKIP("only with EAGER_DEBUG");
+#else
+    eg_tensor *q = eg_scalar(2), *held;
+    {
+        EG_SCOPE;
+        eg_tensor *t = eg_add(q, 1);
+        CHECK_ERROR((eg_release(t), NULL), EG_ERROR_STATE, "the tensor made by eg_add belongs to its scope");
+        CHECK_TENSOR(t, 0, 3);                               // it is there all the same
+        held = eg_retain(t);
+        eg_release(t);                                       // what was retained is given back without a word
+        eg_release(eg_retain(eg_keep(t)));
+        held = eg_retain(held);
+    }
+    CHECK_TENSOR(held, 0, 3);
+    eg_release(held);
+#endif
+}
 TEST(debug_builds_catch_handles_used_too_late) {
 #ifndef EAGER_DEBUG
     SKIP("only with EAGER_DEBUG");
