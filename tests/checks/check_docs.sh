@@ -161,6 +161,23 @@ if selected change_is_done_as_it_stands || selected pages_name_what_is_there || 
     check pages_name_what_is_there awk -f tests/checks/pages.awk "$C/eager.h" "$C/eager_cuda.cu" tests/*.h tests/*/*.[ch] tests/*/*.cpp tests/gpu/cuda_host/* examples/*.[ch] README.md docs/*.md
 fi
 
+# Rendered pages do not show what stands behind `c fragment`, so the line before each example says it to the reader.
+places() {
+    awk '
+    /^```c fragment/ {
+        n++; sub(/^```c fragment */, ""); file = $1; verb = $2; at = $0
+        sub(/^[^ ]+ +[^ ]+ */, "", at); sub(/ +$/, "", at)
+        words = verb == "after" ? "below the first line that holds" : verb == "before" ? "above the first line that holds" : "in place of"
+        want = verb == "has" ? "(`" file "` holds this already.)" : "In `" file "`, " words " `" at "`:"
+        if (said != want) { print FILENAME ":" FNR ": the line before the example is not: " want; bad = 1 }
+    }
+    NF { said = $0 }
+    END { exit bad || !n }' "$1"
+}
+unplaced() { sed 's/below the first line/near the line/' docs/change.md >"$T/unplaced.md" && ! places "$T/unplaced.md" >"$T/unplaced"; }
+check change_says_where_each_example_goes places docs/change.md
+check an_example_without_its_place_is_noticed unplaced
+
 pictures() {                               # the library draws the pictures that the pages show
     sed '/^#define EAGER_IMPLEMENTATION/d' docs/pictures.c >"$T/pictures.c"          # eager.o has it
     $CC -std=c11 -I. "$T/pictures.c" "$B/plain/eager.o" -o "$T/pictures" $LIBS && mkdir -p "$T/drawn" && "$T/pictures" "$T/drawn" || return
