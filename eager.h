@@ -28734,8 +28734,8 @@ EAGER_API eg_archive *eg_load_safetensors(const char *path) {
     }
     uint64_t n = ok ? egi_little_read(size, 8) : 0;
     if (ok && n > EGI_SAFE_MOST)
-        ok = egi_file_fail(function, path, 0, "a header of %llu bytes; at most %d are allowed", (unsigned long long)n,
-                           EGI_SAFE_MOST);
+        ok = egi_file_fail(function, path, 0, "a header of %llu bytes; at most %d are allowed. "
+                           "Is this a safetensors file?", (unsigned long long)n, EGI_SAFE_MOST);
     if (ok && (int64_t)n > source.size - 8)
         ok = egi_file_fail(function, path, 0, "truncated: a header of %llu bytes, but %lld follow; the file is shorter "
                                               "(%lld bytes) than its header needs (%lld bytes)", (unsigned long long)n,

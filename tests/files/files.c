@@ -534,7 +534,8 @@ TEST(broken_safetensors_headers) {
         { "seven", BYTES("1234567"), "shorter than 8 bytes" },
         { "beyond", BYTES("\3\0\0\0\0\0\0\0{}"), "truncated: a header of 3 bytes, but 2 follow; the file is shorter "
                                                  "(10 bytes) than its header needs (11 bytes)" },
-        { "too long", BYTES("\1\xe1\xf5\5\0\0\0\0{}"), "a header of 100000001 bytes" },
+        { "too long", BYTES("\1\xe1\xf5\5\0\0\0\0{}"), "a header of 100000001 bytes; at most 100000000 are allowed. "
+                                                            "Is this a safetensors file?" },
         { "largest", BYTES("\xff\xff\xff\xff\xff\xff\xff\xff{}"), "a header of 18446744073709551615 bytes" } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         write_bytes(test_temp("b.safetensors"), rows[i].bytes, (size_t)rows[i].n);
